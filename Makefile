@@ -1,0 +1,89 @@
+# make help lists the targets.
+
+CONTROLLER_GEN := sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0
+GOLANGCI_LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# Where the cases to replay and the traces lie; they are no part of the repository.
+CORPUS ?= ../shared
+# How long each fuzz target runs.
+T ?= 30s
+# The targets by which generate makes everything that is generated.
+GENERATE := generate-deepcopy generate-crds
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## build bin/celsius
+	go build -o bin/celsius ./cmd/celsius
+
+.PHONY: test
+test: ## run all tests
+	go test ./...
+
+.PHONY: race
+race: ## run all tests with the race detector
+	go test -race ./...
+
+.PHONY: verify
+verify: generate format tidy lint imports ## generate, format, tidy, lint; then nothing may have changed
+	git diff --exit-code
+	@new=$$(git ls-files --others --exclude-standard); test -z "$$new" || { echo "not in git:"; echo "$$new"; exit 1; }
+
+.PHONY: generate
+generate: $(GENERATE) ## generate code, manifests and documents
+
+.PHONY: generate-deepcopy
+generate-deepcopy:
+	go run $(CONTROLLER_GEN) object paths=./crds/...
+
+.PHONY: generate-crds
+generate-crds:
+	go run $(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true paths=./crds/... output:crd:dir=crds/manifests
+	go run ./crds/generate crds/manifests
+
+.PHONY: format
+format: ## format the code
+	go run $(GOLANGCI_LINT) fmt
+
+.PHONY: tidy
+tidy: ## bring go.mod in line with the code
+	go mod tidy
+
+.PHONY: lint
+lint: ## lint the code
+	go run $(GOLANGCI_LINT) run
+
+.PHONY: imports
+imports: ## check who imports whom
+	go test -count=1 -run '^TestImports$$' ./engine
+
+.PHONY: bench
+bench: ## run the benchmarks on one processor, five times
+	GOMAXPROCS=1 go test -run '^$$' -bench . -benchmem -count 5 ./engine/...
+
+.PHONY: conformance
+conformance: ## replay the recorded cases in CORPUS
+	@test -d $(CORPUS)/conformance || { echo "SKIPPED: no corpus at $(CORPUS)/conformance"; exit 3; }
+	go build -o bin/celsius ./cmd/celsius
+	bin/celsius simulate conformance $(CORPUS)/conformance
+
+.PHONY: openb
+openb: ## reproduce the published results on the GPU trace in CORPUS
+	@test -d $(CORPUS)/traces/openb || { echo "SKIPPED: no corpus at $(CORPUS)/traces/openb"; exit 3; }
+	go build -o bin/celsius ./cmd/celsius
+	bin/celsius simulate trace openb --verify --trace $(CORPUS)/traces/openb
+
+.PHONY: fuzz
+fuzz: ## run every fuzz target for T
+	@set -e; for pkg in $$(go list ./...); do listed=$$(go test -list '^Fuzz' $$pkg); \
+		for target in $$(echo "$$listed" | grep '^Fuzz' || true); do \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(T) $$pkg; \
+		done; done
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// The exit codes of every command.
+const (
+	exitOK       = 0
+	exitMistakes = 1 // the input has mistakes, or the work failed
+	exitUsage    = 2 // the command line is wrong
+	exitSkipped  = 3 // there was nothing to do it on
+	exitDiffers  = 4 // a scenario printed something else than it expects
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the whole program: arguments and streams in, exit code out.
+func run(args []string, in io.Reader, out, errs io.Writer) int {
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	return exitCode(root.Execute(), errs)
+}
+
+// exitError ends the program with a code. A nil error was told already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e exitError) Unwrap() error { return e.err }
+
+// exitCode tells what went wrong, and says how the program ends.
+func exitCode(err error, errs io.Writer) int {
+	if err == nil {
+		return exitOK
+	}
+	var coded exitError
+	if !errors.As(err, &coded) {
+		coded = exitError{exitMistakes, err}
+	}
+	var issues rules.Issues
+	switch {
+	case coded.err == nil:
+	case errors.As(coded.err, &issues):
+		fmt.Fprintln(errs, issues.Error())
+	default:
+		fmt.Fprintln(errs, "celsius:", strings.TrimSpace(coded.err.Error()))
+	}
+	return coded.code
+}
+
+func usageError(format string, args ...any) error {
+	return exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "celsius",
+		Short: "A batch scheduler for Kubernetes in which policy is data",
+		Long: `Celsius is a batch scheduler for Kubernetes in which policy is data: every
+order, filter, score and rule of admission is a row of a table that you can
+read, change and try before it runs.`,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          unknownCommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError("%w; see %s --help", err, c.CommandPath())
+	})
+	root.SetVersionTemplate("celsius {{.Version}}\n")
+	root.AddCommand(newSimulateCommand(), newPolicyCommand())
+	return root
+}
+
+// unknownCommand refuses arguments of a command that has only subcommands.
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	if near := rules.Nearest(args[0], names); near != "" {
+		return usageError("there is no command %s %s; did you mean %s?", c.CommandPath(), args[0], near)
+	}
+	return usageError("there is no command %s %s; see %s --help", c.CommandPath(), args[0], c.CommandPath())
+}
+
+// version is what the build says of itself.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+func newPolicyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "policy",
+		Short: "Check, show and explain SchedulingPolicies",
+		Args:  unknownCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newPolicyCheckCommand(), newPolicyShowCommand(), newPolicyFactsCommand())
+	return c
+}
+
+func newPolicyCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Compile policies and print every mistake at its place",
+		Long: `Check compiles every SchedulingPolicy of the files (- is standard input; default is
+the policy that ships) and prints all mistakes, each at its line and column. The
+exit code is 0 if there are none, else 1.`,
+		Example: "  celsius policy check policy.yaml",
+		Args:    atLeastOneFile,
+		RunE: func(c *cobra.Command, files []string) error {
+			return checkPolicies(c.OutOrStdout(), c.InOrStdin(), files)
+		},
+	}
+}
+
+func atLeastOneFile(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usageError("name at least one file; see %s --help", c.CommandPath())
+	}
+	return nil
+}
+
+func checkPolicies(out io.Writer, in io.Reader, files []string) error {
+	var issues rules.Issues
+	var lines []string
+	for _, file := range files {
+		docs, found := readPolicies(file, in)
+		issues = append(issues, found...)
+		for _, d := range docs {
+			p, found := policy.Load(d)
+			issues = append(issues, found...)
+			if p != nil {
+				lines = append(lines, fmt.Sprintf("%s: policy %q is right: %d rows, pipeline %s", file, p.Name, p.RuleCount(), strings.Join(p.Pipeline, ", ")))
+			}
+		}
+	}
+	for _, i := range issues {
+		fmt.Fprintln(out, strings.TrimRight(i.Render(), "\n"))
+	}
+	if n := len(issues.Errors()); n > 0 {
+		return exitError{exitMistakes, fmt.Errorf("%d mistake(s)", n)}
+	}
+	for _, l := range lines {
+		fmt.Fprintln(out, l)
+	}
+	return nil
+}
+
+// readPolicies gives the SchedulingPolicies of a file.
+func readPolicies(file string, in io.Reader) ([]*rules.Document, rules.Issues) {
+	if file == "default" {
+		doc, issues := policy.Embedded("default")
+		return []*rules.Document{doc}, issues
+	}
+	var data []byte
+	var err error
+	if file == "-" {
+		data, err = io.ReadAll(in)
+	} else {
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, rules.Issues{{File: file, Message: err.Error()}}
+	}
+	docs, issues := rules.Parse(file, data)
+	if len(docs) == 0 && len(issues) == 0 {
+		issues = rules.Issues{{File: file, Message: "there is no SchedulingPolicy in it"}}
+	}
+	return docs, issues
+}
+
+// onePolicy reads a file that holds one policy.
+func onePolicy(file string, in io.Reader) (*rules.Document, error) {
+	docs, issues := readPolicies(file, in)
+	if err := issues.Err(); err != nil {
+		return nil, exitError{exitMistakes, issues}
+	}
+	if len(docs) != 1 {
+		return nil, usageError("%s holds %d documents; one is wanted", file, len(docs))
+	}
+	return docs[0], nil
+}
+
+func newPolicyShowCommand() *cobra.Command {
+	var resolved bool
+	c := &cobra.Command{
+		Use:     "show FILE",
+		Short:   "Print a policy, with --resolved everything that it names written out",
+		Example: "  celsius policy show --resolved default",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			doc, err := onePolicy(args[0], c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			write := policy.Show
+			if resolved {
+				write = func(d *rules.Document) ([]byte, rules.Issues) { return policy.Resolve(d, nil) }
+			}
+			text, issues := write(doc)
+			if issues.Err() != nil {
+				return exitError{exitMistakes, issues}
+			}
+			fmt.Fprint(c.OutOrStdout(), string(text))
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&resolved, "resolved", false, "write the shipped tables and actions out in place")
+	return c
+}
+
+func newPolicyFactsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "facts FILE",
+		Short: "Print what the compiler knows of each row: type, cost, what it reads, for how long it holds",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			doc, err := onePolicy(args[0], c.InOrStdin())
+			if err != nil {
+				return err
+			}
+			p, issues := policy.Load(doc)
+			if issues.Err() != nil {
+				return exitError{exitMistakes, issues}
+			}
+			printFacts(c.OutOrStdout(), p)
+			return nil
+		},
+	}
+}
+
+func printFacts(out io.Writer, p *policy.Policy) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SITE\tROW\tTYPE\tCOST\tREADS\tHOLDS")
+	for _, f := range p.Facts() {
+		cost := fmt.Sprint(f.Cost)
+		if !f.Bounded {
+			cost = "unbounded"
+		}
+		reads := strings.Join(f.Reads, ", ")
+		if reads == "" {
+			reads = "-"
+		}
+		fmt.Fprintf(w, "%s\t%s/%s\t%s\t%s\t%s\t%s\n", f.Site, f.Table, f.Name, f.Type, cost, reads, f.Cache)
+	}
+	w.Flush()
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/sim"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+const simulateHelp = `Simulate shows what the scheduler would decide, and why, without a cluster.
+
+FILES are YAML or JSON files, folders of them, or - for standard input. They hold
+what kubectl prints (kubectl get nodes,pods,podgroups,queues -o yaml), manifests
+as you would apply them (a Job of batch.volcano.sh stands for its PodGroup and
+its pods), or the short format:
+
+  apiVersion: sim.celsius.dev/v1alpha1
+  kind: World
+  nodes:
+  - {name: "n[1-3]", cpu: 4, memory: 8Gi}
+  jobs:
+  - {name: train, replicas: 4, cpu: 2}
+
+Known kinds are Node, Pod, PodGroup, Queue, PriorityClass, Namespace,
+SchedulingPolicy, Job, World, and lists of them. Pods of other schedulers only
+take up room. The queues root and default are always there.
+
+A FILE.txtar is a scenario: a script with its files and what it must print. It is
+run, and what differs is shown.
+
+Exit codes:
+  0  the simulation ran, even if pods wait
+  1  the input has mistakes; all of them are printed
+  2  the command line is wrong
+  3  skipped: what it should run on is not there
+  4  a scenario printed something else than it expects`
+
+const simulateExamples = `  celsius simulate cluster.yaml jobs/
+  celsius simulate --policy binpack.yaml --explain train-0 cluster.yaml
+  kubectl get nodes,pods,podgroups,queues -A -o yaml | celsius simulate -
+  celsius simulate samples/scenarios/*.txtar`
+
+// simulation is what the flags of simulate say.
+type simulation struct {
+	policy     string
+	cycles     int
+	now        string
+	seed       int64
+	schedulers []string
+	output     string
+	explain    string
+	strict     bool
+	update     bool
+}
+
+func newSimulateCommand() *cobra.Command {
+	var s simulation
+	c := &cobra.Command{
+		Use:     "simulate FILES...",
+		Short:   "Show what would be decided, and why, from files",
+		Long:    simulateHelp,
+		Example: simulateExamples,
+		RunE:    s.run,
+	}
+	f := c.Flags()
+	f.StringVar(&s.policy, "policy", "", "the SchedulingPolicy: a file, the name of one among FILES, or default; without it the one among FILES, else default")
+	f.IntVar(&s.cycles, "cycles", 1, "how many cycles to run, one second apart")
+	f.StringVar(&s.now, "now", "", "the time of the first cycle, as 2026-01-31T12:00:00Z (default the clock)")
+	f.Int64Var(&s.seed, "seed", 0, "permute nodes that are equally good by this seed; 0 takes them by name")
+	f.StringSliceVar(&s.schedulers, "scheduler-name", nil, "schedule pods of this scheduler name; may be repeated (default celsius,volcano)")
+	f.StringVarP(&s.output, "output", "o", "table", "one of "+strings.Join(sim.Formats(), ", "))
+	f.StringVar(&s.explain, "explain", "", "explain what was decided about this pod or job, or about all")
+	f.BoolVar(&s.strict, "strict", false, "take warnings about the input for mistakes")
+	f.BoolVar(&s.update, "update", false, "rewrite what scenarios expect to what they printed")
+	c.AddCommand(newTraceCommand(), newConformanceCommand())
+	return c
+}
+
+func (s *simulation) run(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usageError("simulate what? name files, folders or -; see %s --help", c.CommandPath())
+	case s.cycles < 1:
+		return usageError("--cycles must be at least 1")
+	case !slices.Contains(sim.Formats(), s.output):
+		return usageError("--output must be one of %s", strings.Join(sim.Formats(), ", "))
+	}
+	scenarios := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return filepath.Ext(a) != ".txtar" })
+	if len(scenarios) == len(args) {
+		return s.scenarios(c, scenarios)
+	}
+	if len(scenarios) > 0 {
+		return usageError("scenarios bring their own files: run %s apart", scenarios[0])
+	}
+	if s.update {
+		return usageError("--update is for scenarios")
+	}
+	return s.simulate(c, args)
+}
+
+// simulate runs cycles over files and prints the report.
+func (s *simulation) simulate(c *cobra.Command, args []string) error {
+	now := time.Now().UTC() // the only place where the clock is read
+	if s.now != "" {
+		var err error
+		if now, err = time.Parse(time.RFC3339, s.now); err != nil {
+			return usageError("--now %s is no time; write it as 2026-01-31T12:00:00Z", s.now)
+		}
+	}
+	sources, err := sim.Read(c.InOrStdin(), args...)
+	if err != nil {
+		return err
+	}
+	w := sim.NewWorld(sim.Options{Now: now, Seed: s.seed, SchedulerNames: s.schedulers})
+	policies, issues := w.Load(sources...)
+	if err := s.vet(c.ErrOrStderr(), issues); err != nil {
+		return err
+	}
+	chosen, issues, err := s.choose(policies)
+	if err != nil {
+		return err
+	}
+	if err := s.vet(c.ErrOrStderr(), issues); err != nil {
+		return err
+	}
+	w.Policy = chosen.compiled
+	report, err := w.Run(s.cycles)
+	if err != nil {
+		return err
+	}
+	return s.print(c.OutOrStdout(), report, chosen)
+}
+
+// vet passes warnings on, and ends with an error where there is a mistake, or with
+// --strict a warning.
+func (s *simulation) vet(errs io.Writer, issues rules.Issues) error {
+	if issues.Err() != nil || s.strict && len(issues) > 0 {
+		return exitError{exitMistakes, issues}
+	}
+	if len(issues) > 0 {
+		fmt.Fprintln(errs, issues.Error())
+	}
+	return nil
+}
+
+func (s *simulation) print(out io.Writer, report *sim.Report, chosen choice) error {
+	if s.explain != "" {
+		text, err := report.Explain(s.explain)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(out, text)
+		return err
+	}
+	text, err := report.Write(s.output)
+	if err != nil {
+		return err
+	}
+	if s.output == "table" || s.output == "wide" {
+		fmt.Fprintf(out, "policy %s (%s)\n\n", chosen.compiled.Name, chosen.from)
+	}
+	_, err = out.Write(text)
+	return err
+}
+
+// choice is the policy that a simulation runs by, and where it came from.
+type choice struct {
+	compiled *policy.Policy
+	from     string
+}
+
+// choose finds the policy that --policy means: one among the files by its name, the
+// embedded default, or a file; without the flag the only one among the files, else
+// the default.
+func (s *simulation) choose(policies []sim.PolicySource) (choice, rules.Issues, error) {
+	if s.policy == "" && len(policies) == 1 {
+		return load(policies[0].Doc)
+	}
+	if s.policy == "" && len(policies) > 1 {
+		return choice{}, nil, usageError("the files hold %d policies; choose one with --policy: %s", len(policies), strings.Join(names(policies), ", "))
+	}
+	for _, p := range policies {
+		if p.Name == s.policy {
+			return load(p.Doc)
+		}
+	}
+	if s.policy == "" || s.policy == "default" {
+		compiled, issues := policy.Default()
+		return choice{compiled, "built in"}, issues, nil
+	}
+	data, err := os.ReadFile(s.policy)
+	if err != nil {
+		return choice{}, nil, usageError("--policy %s is neither a policy among the files (%s), nor default, nor a file: %w",
+			s.policy, strings.Join(append(names(policies), "there are no others"), ", "), err)
+	}
+	return loadFile(s.policy, data)
+}
+
+func names(policies []sim.PolicySource) []string {
+	var out []string
+	for _, p := range policies {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+func load(doc *rules.Document) (choice, rules.Issues, error) {
+	compiled, issues := policy.Load(doc)
+	return choice{compiled, "from " + doc.File}, issues, nil
+}
+
+func loadFile(name string, data []byte) (choice, rules.Issues, error) {
+	objects, issues := sim.Load(sim.LoadOptions{}, sim.Source{Name: name, Data: data})
+	if issues.Err() != nil {
+		return choice{}, issues, nil
+	}
+	if len(objects.Policies) != 1 {
+		return choice{}, nil, usageError("--policy %s must hold one SchedulingPolicy, found %d", name, len(objects.Policies))
+	}
+	c, more, err := load(objects.Policies[0].Doc)
+	return c, append(issues, more...), err
+}
+
+// scenarios runs scenarios one after the other and prints what differs.
+func (s *simulation) scenarios(c *cobra.Command, files []string) error {
+	failed, differ := 0, 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read scenario: %w", err)
+		}
+		o := sim.ScenarioOptions{Update: s.update, World: sim.Options{Seed: s.seed, SchedulerNames: s.schedulers}}
+		r, err := sim.RunScenario(file, data, o)
+		switch {
+		case err != nil:
+			failed++
+			fmt.Fprintf(c.OutOrStdout(), "FAIL  %s\n", file)
+			exitCode(err, c.ErrOrStderr())
+			continue
+		case r.Diff != "":
+			differ++
+			fmt.Fprintf(c.OutOrStdout(), "DIFF  %s\n%s", file, r.Diff)
+			continue
+		case s.update && string(r.Archive) != string(data):
+			if err := os.WriteFile(file, r.Archive, 0o644); err != nil {
+				return fmt.Errorf("update scenario: %w", err)
+			}
+		}
+		fmt.Fprintf(c.OutOrStdout(), "ok    %s  %s\n", file, r.Heading)
+	}
+	switch {
+	case failed > 0:
+		return exitError{exitMistakes, fmt.Errorf("%d of %d scenarios could not be run", failed, len(files))}
+	case differ > 0:
+		return exitError{exitDiffers, fmt.Errorf("%d of %d scenarios differ", differ, len(files))}
+	}
+	return nil
+}

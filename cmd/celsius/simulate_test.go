@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const world = `apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: n1, cpu: 4}]
+jobs:
+- {name: fits, cpu: 1}
+- {name: waits, cpu: 64}
+`
+
+const housePolicy = `apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: NAME}
+spec:
+  pipeline: [enqueue, allocate]
+  tiers:
+  - name: first
+    tables: [{name: predicates}]
+`
+
+// files writes files into a folder of their own and gives its path.
+func files(t *testing.T, texts map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestSimulateExitCodes(t *testing.T) {
+	t.Parallel()
+	policy := func(name string) string { return strings.Replace(housePolicy, "NAME", name, 1) }
+	scenario := "# R.\nload w\nshow nodes\ncmp want\n-- w --\n" + world + "-- want --\nNODE  STATE  PODS  IDLE\nn1    Ready  0     cpu 4, memory 32Gi, pods 110\n"
+	dir := files(t, map[string]string{
+		"world.yaml":  world,
+		"bad.yaml":    "apiVersion: v1\nkind: Node\nmetadata: {nam: n}\n",
+		"lone.yaml":   "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n",
+		"house.yaml":  policy("house"),
+		"wrong.yaml":  strings.Replace(policy("wrong"), "predicates", "predicate", 1),
+		"both.yaml":   policy("one") + "---\n" + policy("two"),
+		"same.txtar":  scenario,
+		"other.txtar": strings.Replace(scenario, "cpu 4, ", "cpu 5, ", 1),
+		"odd.txtar":   strings.Replace(scenario, "load w", "lod w", 1),
+	})
+	tests := []struct {
+		name     string
+		args     string
+		code     int
+		out, err string // what the two streams must hold
+	}{
+		{"pods that wait are no failure", "simulate world.yaml", exitOK, "wait      default/waits", ""},
+		{"json", "simulate -o json world.yaml", exitOK, `"policy": "default"`, ""},
+		{"standard input", "simulate -", exitOK, "default/fits-0", ""},
+		{"the only policy is used", "simulate world.yaml house.yaml", exitOK, "policy house (from ", ""},
+		{"a policy from a file", "simulate --policy house.yaml world.yaml", exitOK, "policy house (from ", ""},
+		{"a policy by name", "simulate --policy two world.yaml both.yaml", exitOK, "policy two (from ", ""},
+		{"explain", "simulate --explain waits world.yaml", exitOK, "job default/waits\n", ""},
+		{"cycles", "simulate --cycles 2 world.yaml", exitOK, "cycle 2\n", ""},
+		{"a warning", "simulate lone.yaml world.yaml", exitOK, "default/fits-0", "1 pod pending for another scheduler"},
+		{"a warning, strict", "simulate --strict lone.yaml world.yaml", exitMistakes, "", "1 pod pending for another scheduler"},
+		{"a scheduler's name", "simulate --scheduler-name default-scheduler lone.yaml", exitOK, "default/p", ""},
+		{"a mistake", "simulate bad.yaml", exitMistakes, "", `bad.yaml:3:12: metadata.nam: unknown field "nam"`},
+		{"a mistake in a policy", "simulate world.yaml wrong.yaml", exitMistakes, "", "wrong.yaml:"},
+		{"a file that is not there", "simulate none.yaml", exitMistakes, "", "none.yaml: no such file"},
+		{"explain a pod that is not there", "simulate --explain wait world.yaml", exitMistakes, "", "did you mean default/waits?"},
+		{"no file", "simulate", exitUsage, "", "simulate what?"},
+		{"a flag", "simulate --polcy x world.yaml", exitUsage, "", "unknown flag: --polcy"},
+		{"a format", "simulate -o html world.yaml", exitUsage, "", "--output must be one of table, wide, json, yaml"},
+		{"a time", "simulate --now noon world.yaml", exitUsage, "", "--now noon is no time"},
+		{"no cycles", "simulate --cycles 0 world.yaml", exitUsage, "", "--cycles must be at least 1"},
+		{"two policies", "simulate world.yaml both.yaml", exitUsage, "", "choose one with --policy: one, two"},
+		{"a policy that is not there", "simulate --policy nope world.yaml house.yaml", exitUsage, "", "neither a policy among the files (house"},
+		{"a command", "simulte", exitUsage, "", "did you mean simulate?"},
+		{"a scenario", "simulate same.txtar", exitOK, "ok    ", ""},
+		{"a scenario that differs", "simulate same.txtar other.txtar", exitDiffers, "- n1    Ready  0     cpu 5, ", "1 of 2 scenarios differ"},
+		{"a scenario that is wrong", "simulate odd.txtar other.txtar", exitMistakes, "FAIL  ", "odd.txtar:2: lod: there is no such verb; did you mean load?"},
+		{"scenarios and files", "simulate same.txtar world.yaml", exitUsage, "", "scenarios bring their own files"},
+		{"help", "simulate --help", exitOK, "Exit codes:", ""},
+		{"version", "--version", exitOK, "celsius ", ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var args []string
+			for _, word := range strings.Fields(test.args) {
+				if strings.Contains(word, ".") {
+					word = filepath.Join(dir, word)
+				}
+				args = append(args, word)
+			}
+			var out, errs bytes.Buffer
+			code := run(args, strings.NewReader(world), &out, &errs)
+			if code != test.code {
+				t.Errorf("exit code %d, want %d", code, test.code)
+			}
+			if !strings.Contains(out.String(), test.out) || !strings.Contains(errs.String(), test.err) {
+				t.Errorf("want %q in the output and %q in the errors", test.out, test.err)
+			}
+			if t.Failed() {
+				t.Logf("output\n%s\nerrors\n%s", &out, &errs)
+			}
+		})
+	}
+}
+
+func TestUpdateRewritesAScenario(t *testing.T) {
+	t.Parallel()
+	dir := files(t, map[string]string{"s.txtar": "# R.\nload w\nshow nodes\ncmp want\n-- w --\n" + world + "-- want --\n"})
+	path := filepath.Join(dir, "s.txtar")
+	var out bytes.Buffer
+	if code := run([]string{"simulate", path}, nil, &out, &out); code != exitDiffers {
+		t.Errorf("exit code %d, want %d\n%s", code, exitDiffers, &out)
+	}
+	for _, args := range [][]string{{"simulate", "--update", path}, {"simulate", path}} {
+		if code := run(args, nil, &out, &out); code != exitOK {
+			t.Errorf("%v: exit code %d\n%s", args, code, &out)
+		}
+	}
+}
+
+func TestSameInputSameBytes(t *testing.T) {
+	t.Parallel()
+	dir := files(t, map[string]string{"world.yaml": world})
+	var first string
+	for range 3 {
+		var out bytes.Buffer
+		args := []string{"simulate", "--now", "2026-01-05T12:00:00Z", "-o", "yaml", "--cycles", "2", dir}
+		if code := run(args, nil, &out, &out); code != exitOK {
+			t.Fatalf("exit code %d\n%s", code, &out)
+		}
+		if first == "" {
+			first = out.String()
+		}
+		if out.String() != first {
+			t.Fatalf("the same input gave other bytes:\n%s\n%s", first, &out)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/celsius-scheduler/celsius/engine/sim/openb"
+)
+
+const traceHelp = `Openb replays the Alibaba GPU cluster trace of 2023 (1213 nodes, 6212 GPUs) under
+scheduling policies: pods arrive in an order that the seed draws, each is placed
+or dropped for good, until 130 % of the GPUs have been asked for. It prints how
+much of the GPUs is allocated when 100 and 130 % have arrived.
+
+A policy that carries the annotation celsius.dev/published, such as 05-BestFit,
+is compared, seed by seed and percent by percent, with the curves that were
+published under that name (expected-allocation.csv in DIR).
+
+Exit codes:
+  0  the runs were made; with --verify, every run is the published one
+  1  a file has mistakes, a run failed, or with --verify a run differs
+  2  the command line is wrong
+  3  skipped: the trace is not at DIR`
+
+const traceExamples = `  celsius simulate trace openb --trace DIR --verify
+  celsius simulate trace openb --trace DIR --policy mine.yaml --seeds 42-44 --svg mine.svg`
+
+// verifiedPolicies are replayed where --policy names none, read from where the command runs.
+func verifiedPolicies() []string {
+	return []string{
+		filepath.Join("samples", "policies", "openb", "bestfit.yaml"),
+		filepath.Join("samples", "policies", "openb", "dotprod.yaml"),
+	}
+}
+
+func newTraceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "trace",
+		Short: "Replay recorded clusters under a policy",
+		Args:  unknownCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newOpenbCommand())
+	return c
+}
+
+// openbRun is what the flags of simulate trace openb say.
+type openbRun struct {
+	dir      string
+	policies []string
+	workload string
+	seeds    string
+	csv, svg string
+	verify   bool
+}
+
+func newOpenbCommand() *cobra.Command {
+	var r openbRun
+	c := &cobra.Command{
+		Use:     "openb --trace DIR",
+		Short:   "Replay the openb GPU trace and compare with its published results",
+		Long:    traceHelp,
+		Example: traceExamples,
+		Args:    noArguments,
+		RunE:    r.run,
+	}
+	f := c.Flags()
+	f.StringVar(&r.dir, "trace", "", "the folder with the trace's CSV files")
+	f.StringSliceVar(&r.policies, "policy", nil, "a file with one SchedulingPolicy; may be repeated (default samples/policies/openb/{bestfit,dotprod}.yaml)")
+	f.StringVar(&r.workload, "workload", "default", "the pod list: default, cpu100, gpushare40, gpuspec10 or multigpu20")
+	f.StringVar(&r.seeds, "seeds", "42-51", "the runs' seeds: numbers and ranges, with commas")
+	f.StringVar(&r.csv, "csv", "", "write the curves to this file, in the layout of the published ones")
+	f.StringVar(&r.svg, "svg", "", "draw the mean curves, the published ones dotted, into this file")
+	f.BoolVar(&r.verify, "verify", false, "fail unless every run is the published one")
+	return c
+}
+
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError("%s takes no arguments, found %q", c.CommandPath(), args[0])
+	}
+	return nil
+}
+
+func (r *openbRun) run(c *cobra.Command, _ []string) error {
+	if r.dir == "" {
+		return usageError("which trace? name its folder with --trace DIR")
+	}
+	seeds, err := parseSeeds(r.seeds)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(r.dir); errors.Is(err, fs.ErrNotExist) {
+		return skipped(c.OutOrStdout(), r.dir)
+	}
+	policies, err := r.heuristics()
+	if err != nil {
+		return err
+	}
+	trace, err := openb.Load(r.dir, r.workload)
+	if err != nil {
+		return err
+	}
+	published, err := openb.LoadPublished(r.dir)
+	if err != nil {
+		return err
+	}
+	results, err := trace.RunAll(policies, seeds)
+	if err != nil {
+		return err
+	}
+	summaries, err := openb.Summarise(results, published)
+	if err != nil {
+		return err
+	}
+	if err := r.write(results, summaries); err != nil {
+		return err
+	}
+	if err := openb.WriteTable(c.OutOrStdout(), summaries, published); err != nil {
+		return err
+	}
+	if !r.verify {
+		return nil
+	}
+	line, ok := openb.Verdict(summaries)
+	if _, err := fmt.Fprintln(c.OutOrStdout(), line); err != nil {
+		return err
+	}
+	if !ok {
+		return exitError{exitMistakes, nil}
+	}
+	return nil
+}
+
+// heuristics reads the policies, and refuses one that --verify could not compare.
+func (r *openbRun) heuristics() ([]*openb.Heuristic, error) {
+	files := r.policies
+	if len(files) == 0 {
+		files = verifiedPolicies()
+	}
+	var out []*openb.Heuristic
+	var failures []error
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) && len(r.policies) == 0 {
+			return nil, usageError("without --policy, %s is wanted, and it is not there: run this in a checkout, or name a policy", file)
+		}
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		h, err := openb.NewHeuristic(file, data)
+		if err == nil && r.verify && h.Published == "" {
+			err = fmt.Errorf("%s: --verify wants the annotation %s on policy %s, such as 05-BestFit", file, openb.PublishedAnnotation, h.Name)
+		}
+		out, failures = append(out, h), append(failures, err)
+	}
+	return out, errors.Join(failures...)
+}
+
+// write writes the files that were asked for.
+func (r *openbRun) write(results []*openb.Result, summaries []*openb.Summary) error {
+	for _, f := range []struct {
+		path  string
+		write func(io.Writer) error
+	}{
+		{r.csv, func(w io.Writer) error { return openb.WriteCSV(w, results) }},
+		{r.svg, func(w io.Writer) error { return openb.WriteSVG(w, summaries) }},
+	} {
+		if f.path == "" {
+			continue
+		}
+		out, err := os.Create(f.path)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.write(out), out.Close()); err != nil {
+			return fmt.Errorf("write %s: %w", f.path, err)
+		}
+	}
+	return nil
+}
+
+// mostSeeds bounds a range that was mistyped.
+const mostSeeds = 1000
+
+// parseSeeds reads numbers and ranges: "42-51", "1,5,7-9".
+func parseSeeds(text string) ([]int64, error) {
+	var out []int64
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			last = first
+		}
+		from, err := strconv.ParseInt(first, 10, 32)
+		to, err2 := strconv.ParseInt(last, 10, 32)
+		if err != nil || err2 != nil || from > to || int64(len(out))+to-from >= mostSeeds {
+			return nil, usageError("--seeds %s: write numbers and ranges with commas between them, such as 42-51, at most %d of them", text, mostSeeds)
+		}
+		for seed := from; seed <= to; seed++ {
+			out = append(out, seed)
+		}
+	}
+	return out, nil
+}
+
+// skipped says that what the command works on is not there, which is never taken for success.
+func skipped(out io.Writer, path string) error {
+	_, err := fmt.Fprintf(out, "SKIPPED: no corpus at %s\n", path)
+	return exitError{exitSkipped, err}
+}

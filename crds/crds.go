@@ -1,0 +1,10 @@
+package crds
+
+import "embed"
+
+// Manifests holds a CustomResourceDefinition for each of our kinds, as
+// manifests/<group>_<plural>.yaml. They are generated from the Go types below this
+// folder (make generate) and ready to be applied.
+//
+//go:embed manifests/*.yaml
+var Manifests embed.FS

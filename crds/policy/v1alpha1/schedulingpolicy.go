@@ -1,0 +1,242 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=schedulingpolicies,scope=Cluster,shortName=spol
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="MODE",type=string,JSONPath=`.spec.mode`
+// +kubebuilder:printcolumn:name="COMPILED",type=string,JSONPath=`.status.conditions[?(@.type=="Compiled")].status`
+// +kubebuilder:printcolumn:name="ACTIVE",type=string,JSONPath=`.status.conditions[?(@.type=="Active")].status`
+// +kubebuilder:printcolumn:name="RULES",type=integer,JSONPath=`.status.ruleCount`
+// +kubebuilder:printcolumn:name="WARNINGS",type=integer,JSONPath=`.status.warningCount`
+// +kubebuilder:printcolumn:name="AGE",type=date,JSONPath=`.metadata.creationTimestamp`
+
+// SchedulingPolicy is all that a scheduler decides by: which actions run, in which
+// order, and by which rules they order, filter, score, evict and admit. A scheduler
+// serves the policy that its flag --policy names.
+type SchedulingPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// The policy.
+	Spec SchedulingPolicySpec `json:"spec"`
+
+	// Whether it compiled, and who serves it; written by the leading scheduler.
+	// +optional
+	Status SchedulingPolicyStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// SchedulingPolicyList is what a list request for policies answers.
+type SchedulingPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// The policies found.
+	Items []SchedulingPolicy `json:"items"`
+}
+
+// Mode says whether a policy is at work.
+// +kubebuilder:validation:Enum=Active;Paused
+type Mode string
+
+// The modes of a policy.
+const (
+	// ModeActive decides.
+	ModeActive Mode = "Active"
+	// ModePaused binds nothing and evicts nothing; status goes on.
+	ModePaused Mode = "Paused"
+)
+
+// SchedulingPolicySpec is the policy itself.
+// +kubebuilder:pruning:PreserveUnknownFields
+type SchedulingPolicySpec struct {
+	// Active: the scheduler that serves this policy decides by it. Paused: it binds and
+	// evicts nothing, and goes on writing status; the switch for an incident.
+	// +kubebuilder:default:=Active
+	// +optional
+	Mode Mode `json:"mode,omitempty"`
+
+	// The names of the actions of one cycle, in the order in which they run: enqueue,
+	// allocate, preempt, reclaim, backfill, shuffle, and those under actions.
+	// +listType=atomic
+	// +optional
+	Pipeline []string `json:"pipeline,omitempty"`
+
+	// Actions of the policy's own; one with the name of a shipped action replaces it.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Actions []Action `json:"actions,omitempty"`
+
+	// Sets of tables in order of precedence: what the first can decide the next is not
+	// asked about.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Tiers []Tier `json:"tiers,omitempty"`
+}
+
+// Action is a named list of steps.
+// +kubebuilder:pruning:PreserveUnknownFields
+type Action struct {
+	// The name, as pipeline has it.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+
+	// What the action does, in order.
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	Steps []Step `json:"steps"`
+}
+
+// Step is one verb with its parameters. Each parameter is for the verbs that its
+// description names.
+// +kubebuilder:pruning:PreserveUnknownFields
+type Step struct {
+	// admit lets jobs into their queues; place finds nodes for tasks; displace finds
+	// nodes by evicting others; evict evicts what the victims rows name.
+	Verb string `json:"verb"`
+
+	// All verbs: CEL over cluster and pipeline; where false the step is left out (true).
+	// +optional
+	When string `json:"when,omitempty"`
+
+	// admit, place, displace: CEL over job; which jobs are looked at (true).
+	// +optional
+	Jobs string `json:"jobs,omitempty"`
+
+	// place, displace: CEL over task; which tasks are looked at
+	// (task.status == 'Pending' && !task.gated).
+	// +optional
+	Tasks string `json:"tasks,omitempty"`
+
+	// admit: false lets jobs in without asking the jobEnqueueable rows (true).
+	// +optional
+	Vote *bool `json:"vote,omitempty"`
+
+	// place, displace: which of overused, allocatable and preemptive are asked.
+	// +listType=atomic
+	// +optional
+	Gates []string `json:"gates,omitempty"`
+
+	// place, displace: job keeps or undoes what was found for a job as a whole; task
+	// keeps each task's node by itself.
+	// +optional
+	Commit string `json:"commit,omitempty"`
+
+	// place, displace: how long one job keeps the floor before queues and jobs are
+	// ordered again: untilReady, untilFed, oneTask or all.
+	// +optional
+	Turn string `json:"turn,omitempty"`
+
+	// place, displace: CEL over job, where a role that found no node has failed set; true
+	// goes on with the job's other tasks.
+	// +optional
+	OnNoNode string `json:"onNoNode,omitempty"`
+
+	// displace: from whom room is taken: queue (other jobs of the same), job (itself) or
+	// otherQueues.
+	// +optional
+	Scope string `json:"scope,omitempty"`
+
+	// displace: CEL over preemptor, victim and job; who is a candidate before the rows
+	// are asked.
+	// +optional
+	Candidates string `json:"candidates,omitempty"`
+
+	// displace, evict: the section of rows that is asked: preemptable, reclaimable,
+	// evictable or victims.
+	// +optional
+	Victims string `json:"victims,omitempty"`
+
+	// displace: true passes over nodes that have room without an eviction (false).
+	// +optional
+	NeedVictims *bool `json:"needVictims,omitempty"`
+
+	// displace: in which order nodes are tried: byScore, byOrder or byCost.
+	// +optional
+	Nodes string `json:"nodes,omitempty"`
+
+	// displace: whether room is made for a task at a time or for a whole gang: task, gang.
+	// +optional
+	Unit string `json:"unit,omitempty"`
+
+	// displace with unit gang: whether victims are taken by whole gangs only.
+	// +optional
+	WholeBundles *bool `json:"wholeBundles,omitempty"`
+
+	// displace with unit gang: how many domains of the network are tried at most.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	MaxDomains *int32 `json:"maxDomains,omitempty"`
+
+	// evict: the most evictions of one cycle, a whole number or CEL over cluster; unset:
+	// no limit.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Budget *runtime.RawExtension `json:"budget,omitempty"`
+
+	// evict: the step runs at most once in this time, such as 5m, or CEL over params.
+	// +optional
+	Every string `json:"every,omitempty"`
+}
+
+// Tier is tables of one rank.
+// +kubebuilder:pruning:PreserveUnknownFields
+type Tier struct {
+	// The name, unique in the policy.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+
+	// The tables. Where the order of rows matters, earlier ones come first.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Tables []Table `json:"tables,omitempty"`
+}
+
+// Table is one use of a table of rules: a shipped one by its name, or one written here.
+// +kubebuilder:pruning:PreserveUnknownFields
+// +kubebuilder:validation:XValidation:rule="!(has(self.only) && has(self.without))",message="only and without exclude each other"
+// +kubebuilder:validation:XValidation:rule="!(has(self.table) && has(self.inline))",message="table and inline exclude each other"
+type Table struct {
+	// The name, unique in the tier; names a shipped table unless table or inline is given.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+
+	// The shipped table, where its name is not the name of this entry.
+	// +optional
+	Table string `json:"table,omitempty"`
+
+	// Values for the table's parameters, by name: true, 1.2, 10m, [cpu], or as the
+	// parameter's type has it.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Params map[string]runtime.RawExtension `json:"params,omitempty"`
+
+	// The only sections of the table to use, such as [jobOrder]. Attributes, variables,
+	// jobValid, evictable and victimOrder always stay.
+	// +listType=set
+	// +optional
+	Only []string `json:"only,omitempty"`
+
+	// The sections of the table to leave out.
+	// +listType=set
+	// +optional
+	Without []string `json:"without,omitempty"`
+
+	// A table of the policy's own.
+	// +optional
+	Inline *InlineTable `json:"inline,omitempty"`
+}

@@ -1,0 +1,26 @@
+package action
+
+import (
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// admit lets jobs in, in order. A job without minResources is never put to the vote; one that is
+// refused is not tried again in the cycle.
+func (x *Cycle) admit(step *policy.Step) {
+	never := func(*model.Queue) bool { return false }
+	x.walk(step, never, func(j *model.Job) bool {
+		why := policy.Answer{Yes: true}
+		if step.Vote && j.HasMinResources {
+			why = x.s.Enqueueable(j)
+		}
+		if !why.Yes {
+			x.jobWait(j, why.Reason())
+			return false
+		}
+		delete(x.jobWaits, j)
+		x.txn.Admit(j)
+		x.plan.Admits = append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: why.Reason()})
+		return false
+	})
+}

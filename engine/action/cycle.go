@@ -1,0 +1,250 @@
+package action
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// Cycle is the work of one cycle: the session that answers, the transaction that tries, the plan that grows.
+type Cycle struct {
+	s    *policy.Session
+	c    *model.Cluster
+	txn  *model.Txn
+	plan *model.Plan
+
+	action string
+	// waits holds the last reason of each job and of each task, so that a later action's success clears it.
+	jobWaits  map[*model.Job]*model.Wait
+	taskWaits map[*model.Task]*model.Wait
+	places    map[*model.Job]int
+	turns     map[*model.Queue]int
+	undone    map[*model.Job]int
+	held      []placed
+	pipelined []placed
+}
+
+// placed is a placement that is not kept (yet).
+type placed struct {
+	task *model.Task
+	bind model.Bind
+}
+
+// Begin opens a cycle of work on a plan.
+func Begin(s *policy.Session, plan *model.Plan) *Cycle {
+	return &Cycle{s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, jobWaits: map[*model.Job]*model.Wait{}, taskWaits: map[*model.Task]*model.Wait{},
+		places: map[*model.Job]int{}, turns: map[*model.Queue]int{}, undone: map[*model.Job]int{}}
+}
+
+// Run carries out one action.
+func (x *Cycle) Run(a *policy.Action) {
+	x.action = a.Name
+	x.s.SetAction(a.Name)
+	for _, step := range a.Steps {
+		if step.When != nil {
+			ok, err := x.s.Condition(step.When)
+			if err != nil {
+				x.warn(err.Error())
+			}
+			if !ok {
+				continue
+			}
+		}
+		switch step.Verb {
+		case "admit":
+			x.admit(step)
+		case "place":
+			x.place(step)
+		}
+	}
+}
+
+// Close writes what waits and what is only promised into the plan, and undoes the latter: it is decided anew next cycle.
+func (x *Cycle) Close() {
+	for _, p := range x.held {
+		if p.task.Status == model.Allocated {
+			x.plan.Holds = append(x.plan.Holds, p.bind)
+		}
+	}
+	for _, p := range x.pipelined {
+		if p.task.Status == model.Pipelined {
+			x.plan.Pipelines = append(x.plan.Pipelines, p.bind)
+		}
+	}
+	x.closeWaits()
+	for _, p := range slices.Concat(x.held, x.pipelined) {
+		if p.task.Status == model.Allocated || p.task.Status == model.Pipelined {
+			x.txn.Unplace(p.task)
+		}
+	}
+	x.txn.Commit()
+}
+
+func (x *Cycle) warn(text string) {
+	if !slices.Contains(x.plan.Warnings, text) {
+		x.plan.Warnings = append(x.plan.Warnings, text)
+	}
+}
+
+// closeWaits gives every pending task of ours a reason, of its own or its job's, and lists them by queue and job.
+func (x *Cycle) closeWaits() {
+	for _, j := range x.c.JobsByKey() {
+		x.untried(j)
+		if w := x.jobWaits[j]; w != nil && unfinished(j) {
+			w.Place = x.places[j]
+			x.plan.Waits = append(x.plan.Waits, *w)
+		}
+		for _, t := range j.Tasks {
+			if w := x.taskWaits[t]; w != nil && t.Status == model.Pending {
+				w.Place = x.places[j]
+				x.plan.Waits = append(x.plan.Waits, *w)
+			}
+		}
+	}
+	slices.SortStableFunc(x.plan.Waits, func(a, b model.Wait) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Job, b.Job))
+	})
+}
+
+// unfinished says whether a job still waits for something: to be let in, for nodes, or for what is being released.
+func unfinished(j *model.Job) bool {
+	return j.Phase == "Pending" || j.Counts[model.Pending]+j.Counts[model.Pipelined]+j.Counts[model.Allocated] > 0
+}
+
+// untried gives the pending tasks that no verb came to their reason.
+func (x *Cycle) untried(j *model.Job) {
+	if j.Counts[model.Pending] == 0 || x.jobWaits[j] != nil {
+		return
+	}
+	builtin := func(rule, text string) model.Reason { return model.Reason{Table: "builtin", Rule: rule, Text: text} }
+	switch {
+	case j.Orphan:
+		for _, t := range j.Tasks {
+			if !t.Foreign && t.Status == model.Pending {
+				x.taskWait(t, builtin("podgroup", "its PodGroup is not there"), nil)
+			}
+		}
+		return
+	case j.Queue == nil:
+		x.jobWait(j, builtin("queue", "there is no queue "+strconv.Quote(j.QueueName)))
+		return
+	case x.s.Policy().Mode == "Paused":
+		x.jobWait(j, builtin("paused", "the policy is paused"))
+		return
+	}
+	for _, t := range j.Tasks {
+		if t.Status != model.Pending || x.taskWaits[t] != nil {
+			continue
+		}
+		if a := x.s.Feasible(t); !a.Yes {
+			x.taskWait(t, a.Reason(), nil)
+			continue
+		}
+		x.taskWait(t, builtin("turn", "not tried: its job's turn ended, or no action of the pipeline takes it"), nil)
+	}
+}
+
+// Cause is why a job's tasks are not placed: the first reason among its pending tasks, "" if there is none.
+func (x *Cycle) Cause(j *model.Job) string {
+	for _, t := range j.Tasks {
+		if w := x.taskWaits[t]; w != nil && t.Status == model.Pending {
+			return w.Reason.Text
+		}
+	}
+	return ""
+}
+
+// Undone is how many tasks of a job were placed in its last turn, and undone again.
+func (x *Cycle) Undone(j *model.Job) int { return x.undone[j] }
+
+// jobWait notes why a job as a whole was left.
+func (x *Cycle) jobWait(j *model.Job, why model.Reason) {
+	x.jobWaits[j] = &model.Wait{Job: j.Key, Queue: j.QueueName, Action: x.action, Reason: why}
+}
+
+// taskWait notes why one task was left.
+func (x *Cycle) taskWait(t *model.Task, why model.Reason, nodes []model.NodeCount) {
+	x.taskWaits[t] = &model.Wait{Job: t.Job.Key, Task: t.Key, Queue: t.Job.QueueName, Action: x.action, Reason: why, Nodes: nodes}
+}
+
+// walk gives the jobs that pass, queue by queue, in the orders of the policy: work does one turn of a job,
+// and says whether the job comes back for another.
+func (x *Cycle) walk(step *policy.Step, drop func(*model.Queue) bool, work func(*model.Job) (again bool)) {
+	queues := x.s.Queues()
+	waiting := map[*model.Queue]*policy.Heap[*model.Job]{}
+	for _, j := range x.c.JobsByKey() {
+		if j.Orphan || j.Queue == nil || !x.jobPasses(step, j) {
+			continue
+		}
+		if waiting[j.Queue] == nil {
+			waiting[j.Queue] = x.s.Jobs()
+			queues.Put(j.Queue)
+		}
+		waiting[j.Queue].Put(j)
+	}
+	for {
+		q, ok := queues.Take()
+		if !ok {
+			return
+		}
+		if drop(q) {
+			x.dropped(q, waiting[q])
+			continue
+		}
+		j, ok := waiting[q].Take()
+		if !ok {
+			continue
+		}
+		x.ranked(j)
+		if work(j) {
+			waiting[q].Put(j)
+		}
+		queues.Put(q)
+	}
+}
+
+// ranked notes a job's place in its queue's order, the first time it is taken.
+func (x *Cycle) ranked(j *model.Job) {
+	if x.places[j] == 0 {
+		x.turns[j.Queue]++
+		x.places[j] = x.turns[j.Queue]
+	}
+}
+
+// dropped notes for every job of a queue that is skipped why.
+func (x *Cycle) dropped(q *model.Queue, jobs *policy.Heap[*model.Job]) {
+	why := x.s.Overused(q).Reason()
+	for {
+		j, ok := jobs.Take()
+		if !ok {
+			return
+		}
+		x.ranked(j)
+		if j.Counts[model.Pending] > 0 {
+			x.jobWait(j, why)
+		}
+	}
+}
+
+func (x *Cycle) jobPasses(step *policy.Step, j *model.Job) bool {
+	if step.Jobs == nil {
+		return true
+	}
+	ok, err := x.s.JobFilter(step.Jobs, j)
+	if err != nil {
+		x.warn("job " + j.Key + ": " + err.Error())
+	}
+	return ok
+}
+
+// valid asks jobValid, and notes the reason where it does not hold.
+func (x *Cycle) valid(j *model.Job) bool {
+	a := x.s.Valid(j)
+	if !a.Yes {
+		x.jobWait(j, a.Reason())
+	}
+	return a.Yes
+}

@@ -1,0 +1,307 @@
+package action
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// place walks queues, jobs and tasks in order and puts tasks on nodes.
+func (x *Cycle) place(step *policy.Step) {
+	tasks := map[*model.Job]*taskQueue{}
+	overused := func(q *model.Queue) bool { return step.Gate(policy.Overused) && x.s.Overused(q).Yes }
+	x.walk(step, overused, func(j *model.Job) bool {
+		todo := tasks[j]
+		if todo == nil {
+			if !x.valid(j) {
+				return false
+			}
+			todo = x.tasksOf(step, j)
+			tasks[j] = todo
+		}
+		if todo.empty() || step.Gate(policy.Preemptive) && !x.preemptive(j, todo) {
+			return false
+		}
+		return x.turn(step, j, todo)
+	})
+}
+
+// preemptive asks the gate of that name for the tasks that are to be placed.
+func (x *Cycle) preemptive(j *model.Job, todo *taskQueue) bool {
+	a := x.s.Preemptive(j, todo.tasks[0].Request)
+	if !a.Yes {
+		x.jobWait(j, a.Reason())
+	}
+	return a.Yes
+}
+
+// taskQueue is what of a job is still to be tried, in order.
+type taskQueue struct {
+	tasks []*model.Task
+	moves bool
+}
+
+func (q *taskQueue) empty() bool { return len(q.tasks) == 0 }
+
+func (q *taskQueue) pop(s *policy.Session) *model.Task {
+	if q.moves {
+		s.SortTasks(q.tasks)
+	}
+	t := q.tasks[0]
+	q.tasks = q.tasks[1:]
+	return t
+}
+
+func (x *Cycle) tasksOf(step *policy.Step, j *model.Job) *taskQueue {
+	q := &taskQueue{moves: x.s.TasksMove()}
+	for _, t := range j.Tasks {
+		if x.taskPasses(step, t) {
+			q.tasks = append(q.tasks, t)
+		}
+	}
+	x.s.SortTasks(q.tasks)
+	return q
+}
+
+func (x *Cycle) taskPasses(step *policy.Step, t *model.Task) bool {
+	if step.Tasks == nil {
+		return t.Status == model.Pending && !t.Gated
+	}
+	ok, err := x.s.TaskFilter(step.Tasks, t)
+	if err != nil {
+		x.warn("pod " + t.Key + ": " + err.Error())
+	}
+	return ok && (t.Status == model.Pending || t.Status == model.Pipelined)
+}
+
+// turn gives one job the floor and says whether it comes back. Its placements are kept, held or undone together,
+// or, where the step commits per task, each kept at once.
+func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bool) {
+	start := x.txn.Mark()
+	var done []placed
+	failed := map[string]bool{}
+	ended := false
+	for !todo.empty() && !ended {
+		t := todo.pop(x.s)
+		if t.Role != "" && failed[t.Role] {
+			x.taskWait(t, model.Reason{Text: "another pod of role " + t.Role + " found no node"}, nil)
+			continue
+		}
+		p, found, skip := x.try(step, t)
+		switch {
+		case skip:
+			continue
+		case !found:
+			failed[t.Role] = true
+			x.c.SetRoleFailed(j, t.Role, true)
+			ended = !x.goOn(step, j)
+			continue
+		}
+		done = append(done, p)
+		if step.Commit == "task" {
+			x.keep(done)
+			done = nil
+		}
+		if ended = x.turnOver(step, j); ended && !todo.empty() {
+			again = true
+		}
+	}
+	for role := range failed {
+		x.c.SetRoleFailed(j, role, false)
+	}
+	return x.finish(step, j, start, done) && again
+}
+
+// turnOver says whether a job yields the floor after a placement.
+func (x *Cycle) turnOver(step *policy.Step, j *model.Job) bool {
+	switch step.Turn {
+	case "oneTask":
+		return true
+	case "untilReady":
+		return x.s.Ready(j).Yes
+	case "untilFed":
+		return !x.s.Starving(j)
+	}
+	return false
+}
+
+// goOn asks onNoNode: go on with the job's other tasks?
+func (x *Cycle) goOn(step *policy.Step, j *model.Job) bool {
+	if step.OnNoNode == nil {
+		return false
+	}
+	ok, err := x.s.JobFilter(step.OnNoNode, j)
+	if err != nil {
+		x.warn("job " + j.Key + ": " + err.Error())
+	}
+	return ok
+}
+
+// try finds a node for a task and puts it there. skip: it was not its turn to look for one.
+func (x *Cycle) try(step *policy.Step, t *model.Task) (p placed, found, skip bool) {
+	if step.Gate(policy.Allocatable) {
+		if a := x.s.Allocatable(t); !a.Yes {
+			x.taskWait(t, a.Reason(), nil)
+			return placed{}, false, true
+		}
+	}
+	if a := x.s.Feasible(t); !a.Yes {
+		x.taskWait(t, a.Reason(), nil)
+		return placed{}, false, false
+	}
+	class := x.s.Class(t)
+	choice, found := class.Choose()
+	if !found {
+		nodes := class.Rejections()
+		x.taskWait(t, x.noNode(nodes), nodes)
+		return placed{}, false, false
+	}
+	if t.Status == model.Pipelined {
+		x.txn.Unplace(t)
+	}
+	return x.put(t, choice), true, false
+}
+
+// noNode words a histogram as kube-scheduler does, under the row that rejected most.
+func (x *Cycle) noNode(nodes []model.NodeCount) model.Reason {
+	why := model.Reason{Site: policy.Predicates, Reason: "Unschedulable"}
+	total := 0
+	var parts []string
+	for _, n := range nodes {
+		total += n.Count
+		parts = append(parts, fmt.Sprintf("%d %s", n.Count, n.Text))
+	}
+	if total == 0 {
+		why.Table, why.Rule, why.Text = "builtin", "ready-node", "there are no nodes"
+		return why
+	}
+	why.Table, why.Rule = nodes[0].Table, nodes[0].Rule
+	why.Text = fmt.Sprintf("0/%d nodes are available: %s", total, strings.Join(parts, ", "))
+	return why
+}
+
+// put moves a task to the chosen node: allocated if it fits now, else pipelined.
+func (x *Cycle) put(t *model.Task, ch policy.Choice) placed {
+	node := x.c.Nodes.Rows[ch.Row]
+	b := model.Bind{Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: node.Name, Action: x.action, Score: ch.Score, Feasible: ch.Feasible}
+	if ch.RunnerUp != model.NoNode {
+		b.RunnerUp, b.RunnerUpScore, b.Scores = x.c.Nodes.Rows[ch.RunnerUp].Name, ch.RunScore, ch.Scores(ch.Row)
+		b.Reason = chosen(b, ch.Scores(ch.RunnerUp))
+	} else {
+		b.Reason = model.Reason{Site: policy.Predicates, Text: "the only node that fits"}
+	}
+	b.GPUs = x.s.Devices(t, ch.Row)
+	if ch.Later {
+		x.txn.Pipeline(t, ch.Row, b.GPUs)
+	} else {
+		x.txn.Allocate(t, ch.Row, b.GPUs)
+	}
+	delete(x.taskWaits, t)
+	return placed{t, b}
+}
+
+// chosen names the row that put the node ahead of the runner-up most; none, where the two are equal.
+func chosen(b model.Bind, other []model.RowScore) model.Reason {
+	why := model.Reason{Site: policy.Scores}
+	if b.Score == b.RunnerUpScore {
+		why.Text = fmt.Sprintf("score %.6g, as %s has; first in the order of nodes", b.Score, b.RunnerUp)
+		return why
+	}
+	most := 0.0
+	for _, s := range b.Scores {
+		lead := s.Score
+		for _, o := range other {
+			if o.Table == s.Table && o.Rule == s.Rule {
+				lead -= o.Score
+			}
+		}
+		if lead > most {
+			most, why.Table, why.Rule = lead, s.Table, s.Rule
+		}
+	}
+	why.Text = fmt.Sprintf("score %.6g, next %s with %.6g", b.Score, b.RunnerUp, b.RunnerUpScore)
+	return why
+}
+
+// finish ends a turn: kept when jobReady, held when jobPipelined, else undone.
+func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, done []placed) (kept bool) {
+	if step.Commit == "task" {
+		return true
+	}
+	ready := x.s.Ready(j)
+	if ready.Yes {
+		x.keep(done)
+		delete(x.jobWaits, j)
+		return true
+	}
+	pipelined := x.s.Pipelined(j)
+	if pipelined.Yes && len(done) > 0 {
+		x.hold(done)
+		x.jobWait(j, model.Reason{Site: policy.JobPipelined, Table: tableOf(pipelined), Rule: ruleOf(pipelined), Text: "its tasks wait for resources that are being released"})
+		return false
+	}
+	x.txn.Rollback(start)
+	x.undone[j] = len(done)
+	why := ready.Reason()
+	if n := len(done); n > 0 {
+		why.Text = fmt.Sprintf("%s; %d found a node, and gave it back", why.Text, n)
+	}
+	x.jobWait(j, why)
+	return false
+}
+
+func tableOf(a policy.Answer) string {
+	if a.Rule == nil {
+		return ""
+	}
+	return a.Rule.Table
+}
+
+func ruleOf(a policy.Answer) string {
+	if a.Rule == nil {
+		return ""
+	}
+	return a.Rule.Name
+}
+
+// keep makes the allocated ones binds; what is pipelined stays promised.
+func (x *Cycle) keep(done []placed) {
+	for _, p := range done {
+		if p.task.Status == model.Allocated {
+			x.txn.Bind(p.task)
+			x.plan.Binds = append(x.plan.Binds, p.bind)
+			continue
+		}
+		x.pipelined = append(x.pipelined, p)
+	}
+	if len(done) > 0 && len(x.held) > 0 {
+		x.release(done[0].task.Job)
+	}
+}
+
+// hold leaves the placements of a job that waits for its pipelined rest, until the cycle ends.
+func (x *Cycle) hold(done []placed) {
+	for _, p := range done {
+		if p.task.Status == model.Allocated {
+			x.held = append(x.held, p)
+			continue
+		}
+		x.pipelined = append(x.pipelined, p)
+	}
+}
+
+// release binds what was held of a job that is ready now.
+func (x *Cycle) release(j *model.Job) {
+	var rest []placed
+	for _, p := range x.held {
+		if p.task.Job != j || p.task.Status != model.Allocated {
+			rest = append(rest, p)
+			continue
+		}
+		x.txn.Bind(p.task)
+		x.plan.Binds = append(x.plan.Binds, p.bind)
+	}
+	x.held = rest
+}

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/celsius-scheduler/celsius/engine/action"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// The conditions of a PodGroup.
+const (
+	unschedulable = "Unschedulable"
+	scheduled     = "Scheduled"
+)
+
+// closing computes what PodGroups' and queues' statuses should be at the end of a cycle, while what is only
+// promised still counts (behaviour 7.4, corpus 3.10).
+func closing(x *action.Cycle, s *policy.Session, plan *model.Plan) {
+	c := s.Cluster()
+	for _, j := range c.JobsByKey() {
+		if j.Orphan || j.Queue == nil {
+			continue
+		}
+		condition := conditionOf(x, s, j)
+		plan.Jobs = append(plan.Jobs, model.JobStatus{
+			Job: j.Key, Phase: phaseOf(j, condition), Running: j.Counts[model.Running], Succeeded: j.Counts[model.Succeeded], Failed: j.Counts[model.Failed], Condition: condition,
+		})
+	}
+	warnings(c, plan)
+	for _, q := range c.QueuesByName() {
+		st := model.QueueStatus{Queue: q.Name, Allocated: map[string]string{}}
+		for i, v := range q.Allocated {
+			if q.Allocated.Has(i) {
+				st.Allocated[c.Dims.Name(i)] = c.Dims.Quantity(i, v).String()
+			}
+		}
+		plan.Queues = append(plan.Queues, st)
+	}
+}
+
+// conditionOf says whether a job's placements may be kept: that is what Scheduled means.
+func conditionOf(x *action.Cycle, s *policy.Session, j *model.Job) *model.Condition {
+	if j.TaskCount() == 0 {
+		return nil
+	}
+	why := s.Valid(j)
+	if why.Yes {
+		why = s.Ready(j)
+	}
+	if why.Yes {
+		return &model.Condition{Type: scheduled, Status: "True", Reason: "tasks in gang are ready to be scheduled"}
+	}
+	reason := why.Rule.Reason
+	if reason == "" {
+		reason = "NotEnoughResources"
+	}
+	text := why.Text
+	if cause := x.Cause(j); cause != "" {
+		text = cause
+	}
+	missing := max(j.MinMember-j.Ready()-int64(x.Undone(j)), 0)
+	return &model.Condition{Type: unschedulable, Status: "True", Reason: reason, Message: fmt.Sprintf("%d/%d tasks in gang unschedulable: %s", missing, j.TaskCount(), text)}
+}
+
+// phaseOf is the phase after the cycle. A task that was bound just now is not scheduled yet.
+func phaseOf(j *model.Job, condition *model.Condition) string {
+	if j.Counts[model.Running] > 0 && condition != nil && condition.Type == unschedulable {
+		return "Unknown"
+	}
+	finished := j.Counts[model.Succeeded] + j.Counts[model.Failed]
+	begun := finished + j.Counts[model.Running] + j.Counts[model.Bound] + j.Counts[model.Releasing]
+	switch {
+	case begun >= j.MinMember && begun == finished && j.TaskCount() > 0:
+		return "Completed"
+	case begun >= j.MinMember && begun > 0:
+		return "Running"
+	case j.Phase == "Inqueue":
+		return "Inqueue"
+	}
+	return "Pending"
+}
+
+// warnings names what pods ask for that this version does not heed.
+func warnings(c *model.Cluster, plan *model.Plan) {
+	affinity, volumes := 0, 0
+	for _, t := range c.Tasks {
+		if t.Foreign || t.Status != model.Pending && t.Status != model.Binding {
+			continue
+		}
+		if t.HasAffinity {
+			affinity++
+		}
+		for _, v := range t.Object.Spec.Volumes {
+			if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+				volumes++
+				break
+			}
+		}
+	}
+	if affinity > 0 {
+		plan.Warnings = append(plan.Warnings, fmt.Sprintf("%d pod(s) have inter-pod affinity or topology spread terms, which this version does not heed", affinity))
+	}
+	if volumes > 0 {
+		plan.Warnings = append(plan.Warnings, fmt.Sprintf("%d pod(s) claim volumes, which this version does not heed", volumes))
+	}
+}

@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/action"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// Decide runs one cycle: (cluster, policy, now) in, Plan with its reasons out. What the plan binds is
+// Binding in the cluster afterwards, and what it admits is in; everything else is as it was.
+// The cluster remembers verdicts for the next cycle under the same policy.
+func Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
+	s, ok := c.View.(*policy.Session)
+	if !ok || s.Policy() != p {
+		s = policy.NewSession(c, p)
+		c.View = s
+	}
+	return Cycle(s, now)
+}
+
+// Cycle is Decide on a session of the caller's own.
+func Cycle(s *policy.Session, now time.Time) *model.Plan {
+	c, p := s.Cluster(), s.Policy()
+	plan := &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
+	s.Begin(now)
+	x := action.Begin(s, plan)
+	if p.Mode != "Paused" {
+		for _, a := range p.Actions {
+			x.Run(a)
+		}
+	}
+	closing(x, s, plan)
+	x.Close()
+	plan.Errors = s.Faults()
+	c.CloseCycle()
+	return plan
+}

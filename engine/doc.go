@@ -1,0 +1,2 @@
+// Package engine decides.
+package engine

@@ -1,0 +1,227 @@
+package model
+
+import "slices"
+
+// spot is what a task's accounting depends on and a step may change: where it is, and as what.
+type spot struct {
+	status   Status
+	node     int32
+	nodeName string
+	gpus     []int
+	known    bool // gpus was said or decided, and not guessed
+}
+
+func (t *Task) spot() spot { return spot{t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs} }
+
+func (t *Task) setSpot(s spot) {
+	t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs = s.status, s.node, s.nodeName, s.gpus, s.known
+}
+
+// move is the one door through which a known task goes from one spot to another, an undo included.
+func (c *Cluster) move(t *Task, to spot) {
+	from := t.Node
+	c.account(t, -1)
+	t.setSpot(to)
+	c.account(t, 1)
+	c.touchTask(t, from)
+}
+
+// account adds (sign 1) or takes away (sign -1) everything that the task as it stands now counts for.
+func (c *Cluster) account(t *Task, sign int64) {
+	c.countInJob(t, sign)
+	switch {
+	case t.Node != NoNode:
+		c.countOnNode(t, sign)
+	case t.NodeName != "" && t.Status.onNode():
+		c.books.lost.put(t.NodeName, t.Key, t, sign > 0)
+	}
+}
+
+func (c *Cluster) countInJob(t *Task, sign int64) {
+	j, r, f := t.Job, t.role, float64(sign)
+	j.Counts[t.Status] += sign
+	r.Counts[t.Status] += sign
+	if t.Status == Pending && t.BestEffort {
+		j.PendingBestEffort += sign
+		r.PendingBestEffort += sign
+	}
+	if t.Status == Pending && t.Gated {
+		j.GatedRequest.addSum(t.Request, f)
+	}
+	holds := t.HoldsResources()
+	if !holds && t.Status != Pending {
+		return
+	}
+	j.Request.addSum(t.Request, f)
+	if holds {
+		j.Allocated.addSum(t.Request, f)
+	}
+	if q := j.Queue; q != nil {
+		q.Request.addSum(t.Request, f)
+		if holds {
+			q.Allocated.addSum(t.Request, f)
+		}
+	}
+}
+
+func (c *Cluster) countOnNode(t *Task, sign int64) {
+	n, row, f := &c.Nodes, t.Node, float64(sign)
+	n.grow()
+	if sign > 0 {
+		n.attach(t)
+	} else {
+		n.detach(t)
+	}
+	if t.Status == Pipelined {
+		addColumn(n.Pipelined, row, t.Request, f)
+		return
+	}
+	addColumn(n.Used, row, t.Request, f)
+	if t.Status == Releasing {
+		addColumn(n.Releasing, row, t.Request, f)
+	}
+	n.TaskCount[row] += int32(sign)
+	if n.Rows[row].Ready {
+		c.Used.addSum(t.Request, f)
+	}
+	if t.GPUCount > 0 {
+		holdGPUs(n.GPUs[row], t, sign)
+		if c.books.applying {
+			c.books.guess = append(c.books.guess, row)
+		}
+	}
+}
+
+func addColumn(column [][]float64, row int32, r Resources, sign float64) {
+	for i, v := range r {
+		if v == v {
+			column[i][row] += sign * v
+		}
+	}
+}
+
+// emptySum is a sum of nothing. Sums always have cpu and memory, and another dimension while it is not 0,
+// so that they depend on what is in them and not on what once was.
+func emptySum() Resources { return Resources{CPU: 0, Memory: 0} }
+
+func (r *Resources) addSum(b Resources, sign float64) {
+	for i, v := range b {
+		if v != v {
+			continue
+		}
+		sum := r.Get(i) + sign*v
+		if sum == 0 && i > Memory {
+			sum = Absent()
+		}
+		if i < len(*r) || sum == sum {
+			r.Set(i, sum)
+		}
+	}
+}
+
+// touchTask says that a task changed, which was on row from before, and with it its nodes, its job and its queue.
+func (c *Cluster) touchTask(t *Task, from int32) {
+	if from != NoNode {
+		c.touchNode(from)
+	}
+	if t.Node != NoNode && t.Node != from {
+		c.touchNode(t.Node)
+	}
+	c.touchJob(t.Job)
+}
+
+func (c *Cluster) touchNode(row int32) {
+	c.Clock++
+	c.Nodes.Version[row]++
+	c.Nodes.Log.add(row)
+}
+
+func (c *Cluster) touchJob(j *Job) {
+	c.Clock++
+	j.Version++
+	c.JobLog.add(j)
+	if j.Queue != nil {
+		c.touchQueue(j.Queue)
+	}
+}
+
+func (c *Cluster) touchQueue(q *Queue) {
+	c.Clock++
+	q.Version++
+	c.QueueLog.add(q)
+}
+
+// total sums up what the ready nodes have and use. It goes by Order, so that the last bit of a sum too large to
+// be exact does not depend on which row a node got.
+func (c *Cluster) total() {
+	c.Total, c.Used, c.ReadyNodes = emptySum(), emptySum(), 0
+	for _, row := range c.Nodes.byOrder {
+		if !c.Nodes.Rows[row].Ready {
+			continue
+		}
+		c.ReadyNodes++
+		for i := range c.Nodes.Allocatable {
+			if v := c.Nodes.Allocatable[i][row]; v == v {
+				c.Total.Set(i, c.Total.Get(i)+v)
+			}
+			if v := c.Nodes.Used[i][row]; v != 0 {
+				c.Used.Set(i, c.Used.Get(i)+v)
+			}
+		}
+	}
+}
+
+// setPhase is the door of a job's phase.
+func (c *Cluster) setPhase(j *Job, phase string, admittedNow bool) {
+	if j.Queue != nil {
+		j.Queue.countPhase(j.Phase, -1)
+		j.Queue.countPhase(phase, 1)
+	}
+	j.Phase, j.AdmittedNow = phase, admittedNow
+	c.mark(j)
+	c.touchJob(j)
+}
+
+func (q *Queue) countPhase(phase string, by int64) {
+	q.Phases[phase] += by
+	if q.Phases[phase] == 0 {
+		delete(q.Phases, phase)
+	}
+}
+
+// SetRoleFailed notes that a task of the role found no node in this turn, or takes that back.
+// A role that the job does not have is passed over.
+func (c *Cluster) SetRoleFailed(j *Job, role string, failed bool) {
+	i, ok := j.findRole(role)
+	if !ok || j.Roles[i].Failed == failed {
+		return
+	}
+	j.Roles[i].Failed = failed
+	c.mark(j)
+	c.touchJob(j)
+}
+
+// mark has CloseCycle look at the job.
+func (c *Cluster) mark(j *Job) {
+	if !j.marked {
+		j.marked = true
+		c.books.marked = append(c.books.marked, j)
+	}
+}
+
+// CloseCycle takes back what only holds within a cycle: AdmittedNow and PlacedNow of jobs, Failed of roles.
+// It is called between cycles, with no transaction open.
+func (c *Cluster) CloseCycle() {
+	for _, j := range c.books.marked {
+		changed := j.AdmittedNow || j.PlacedNow != 0
+		j.marked, j.AdmittedNow, j.PlacedNow = false, false, 0
+		for _, r := range j.Roles {
+			changed = changed || r.Failed
+			r.Failed = false
+		}
+		if changed {
+			c.touchJob(j)
+		}
+	}
+	c.books.marked = slices.Delete(c.books.marked, 0, len(c.books.marked))
+}

@@ -1,0 +1,400 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// Options of a new cluster. The zero value is usable.
+type Options struct {
+	// Seed of the run. 0: nodes that tie are taken by name; else in an order that depends on the seed.
+	Seed int64
+	// SchedulerNames are the names in spec.schedulerName whose pods are ours. Empty: celsius and volcano.
+	// A pod that names no scheduler is the default scheduler's, unless "" is among them.
+	SchedulerNames []string
+}
+
+// NewCluster makes a cluster without any object.
+func NewCluster(o Options) *Cluster {
+	names := slices.Clone(o.SchedulerNames)
+	if len(names) == 0 {
+		names = []string{"celsius", "volcano"}
+	}
+	c := &Cluster{
+		Dims:            NewDims(),
+		Seed:            o.Seed,
+		SchedulerNames:  names,
+		Queues:          map[string]*Queue{},
+		Jobs:            map[string]*Job{},
+		Tasks:           map[string]*Task{},
+		PriorityClasses: map[string]*PriorityClass{},
+		Namespaces:      map[string]*Namespace{},
+		Total:           emptySum(),
+		Used:            emptySum(),
+		books: bookkeeping{
+			lost:      waiting[*Task]{},
+			groupless: waiting[*Task]{},
+			queueless: waiting[*Job]{},
+		},
+	}
+	c.Nodes.Index = map[string]int32{}
+	c.Nodes.dims = c.Dims
+	c.Nodes.grow()
+	return c
+}
+
+// bookkeeping is what a cluster keeps for itself.
+type bookkeeping struct {
+	// Who waits for an object that is not there (yet).
+	lost      waiting[*Task] // node name -> tasks with that node
+	groupless waiting[*Task] // PodGroup key -> tasks that name it
+	queueless waiting[*Job]  // queue name -> jobs of it
+
+	rank   map[string]int // of nodes, as SetNodeOrder had it; nil: none
+	marked []*Job         // jobs that CloseCycle has to look at
+	broken error          // the first promise that a caller broke
+
+	// For the end of an Apply.
+	applying       bool
+	untidy         []*Job  // whose lists of tasks have lost their order
+	guess          []int32 // rows on which a task with devices came, went or changed
+	nodesChanged   bool
+	classesChanged bool
+}
+
+// waiting is a map of maps: what is waited for -> key of who waits -> who.
+type waiting[T comparable] map[string]map[string]T
+
+func (w waiting[T]) put(what, key string, who T, waits bool) {
+	if !waits {
+		delete(w[what], key)
+		if len(w[what]) == 0 {
+			delete(w, what)
+		}
+		return
+	}
+	if w[what] == nil {
+		w[what] = map[string]T{}
+	}
+	w[what][key] = who
+}
+
+// list is everyone who waits for something, in key order.
+func (w waiting[T]) list(what string) []T { return byKey(w[what]) }
+
+// byKey lists the values of a map in the order of its keys.
+func byKey[T any](m map[string]T) []T {
+	out := make([]T, 0, len(m))
+	for _, k := range sortedKeys(m) {
+		out = append(out, m[k])
+	}
+	return out
+}
+
+func sortedKeys[K cmp.Ordered, T any](m map[K]T) []K { return slices.Sorted(maps.Keys(m)) }
+
+// JobsByKey lists all jobs in key order.
+func (c *Cluster) JobsByKey() []*Job { return byKey(c.Jobs) }
+
+// QueuesByName lists all queues in name order.
+func (c *Cluster) QueuesByName() []*Queue { return byKey(c.Queues) }
+
+// TasksByKey lists all tasks in key order.
+func (c *Cluster) TasksByKey() []*Task { return byKey(c.Tasks) }
+
+// Op is what happened to an object.
+type Op uint8
+
+const (
+	// Upsert says that the object is as given, whether it was known or not.
+	Upsert Op = iota
+	// Delete says that the object is gone. Only its name, and its UID where there is one, are read.
+	Delete
+	// Forget is Upsert, and says that a binding or an eviction of the pod, which was assumed to succeed, has
+	// failed: the task is what the object says and nothing else.
+	Forget
+)
+
+// Delta is one change of one object.
+type Delta struct {
+	Op Op
+	// Object is a *Node, *Pod or *Namespace of core/v1, a *PriorityClass of scheduling.k8s.io/v1,
+	// or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
+	Object any
+}
+
+// Apply brings the cluster up to date. The errors are *ObjectErrors, one for each mistake in the
+// objects, in the order of the deltas; a mistake never stops the other objects.
+//
+// What comes out depends on the last delta of each object, not on the order in which different
+// objects come: a pod may come before its node or its PodGroup, a PodGroup before its
+// queue. Of our own decisions it keeps what the objects cannot show yet: a Binding task stays so until its
+// pod has a node, an evicted one is Releasing until its pod is gone, and devices that we chose stay chosen.
+func (c *Cluster) Apply(deltas ...Delta) []error {
+	if len(deltas) == 0 {
+		return nil
+	}
+	var errs []error
+	c.books.applying = true
+	for _, d := range deltas {
+		errs = append(errs, c.apply(d)...)
+	}
+	c.books.applying = false
+	c.settle()
+	c.Clock++
+	c.ObjectClock++
+	return errs
+}
+
+func (c *Cluster) apply(d Delta) []error {
+	kind, meta, ok := objectMeta(d.Object)
+	if !ok {
+		return []error{&ObjectError{
+			Object: d.Object, Kind: "delta", Name: fmt.Sprintf("%T", d.Object),
+			Text: "is nil or of no kind known here: Node, Pod, Namespace, PriorityClass, PodGroup, Queue",
+		}}
+	}
+	m := &mistakes{object: d.Object, kind: kind, name: meta.Name}
+	if kind == "Pod" || kind == "PodGroup" {
+		m.name = Key(meta.Namespace, meta.Name)
+		if meta.Namespace == "" {
+			m.add("metadata.namespace", "is missing")
+		}
+	}
+	if meta.Name == "" {
+		m.add("metadata.name", "is missing")
+	}
+	if strings.ContainsAny(m.name, orphanPrefix) || strings.ContainsRune(meta.Name, '/') || strings.ContainsRune(meta.Namespace, '/') {
+		m.add("metadata.name", "%q has a character that no name has", m.name)
+	}
+	if len(m.errs) > 0 {
+		return m.errs
+	}
+	if d.Op == Delete {
+		c.remove(d.Object)
+		return nil
+	}
+	c.upsert(d, m)
+	return m.errs
+}
+
+func (c *Cluster) upsert(d Delta, m *mistakes) {
+	switch o := d.Object.(type) {
+	case *corev1.Node:
+		c.upsertNode(o, m)
+	case *corev1.Pod:
+		c.upsertPod(o, d.Op == Forget, m)
+	case *corev1.Namespace:
+		c.Namespaces[o.Name] = &Namespace{Name: o.Name, Labels: o.Labels}
+	case *schedulingv1.PriorityClass:
+		c.PriorityClasses[o.Name] = readPriorityClass(o)
+		c.books.classesChanged = true
+	case *v1beta1.PodGroup:
+		c.upsertGroup(o, m)
+	case *v1beta1.Queue:
+		c.upsertQueue(o, m)
+	}
+}
+
+func (c *Cluster) remove(object any) {
+	switch o := object.(type) {
+	case *corev1.Node:
+		c.removeNode(o.Name)
+	case *corev1.Pod:
+		// The deletion of a pod that another of the same name has replaced is old news.
+		if t := c.Tasks[Key(o.Namespace, o.Name)]; t != nil &&
+			(o.UID == "" || t.Object.UID == "" || t.Object.UID == o.UID) {
+			c.removeTask(t)
+		}
+	case *corev1.Namespace:
+		delete(c.Namespaces, o.Name)
+	case *schedulingv1.PriorityClass:
+		delete(c.PriorityClasses, o.Name)
+		c.books.classesChanged = true
+	case *v1beta1.PodGroup:
+		c.removeGroup(Key(o.Namespace, o.Name))
+	case *v1beta1.Queue:
+		c.removeQueue(o.Name)
+	}
+}
+
+// settle does once for a whole Apply what would be dear for each delta.
+func (c *Cluster) settle() {
+	c.Nodes.grow()
+	if c.books.classesChanged {
+		c.books.classesChanged = false
+		c.readClasses()
+	}
+	for _, j := range c.books.untidy {
+		j.tidy()
+	}
+	c.books.untidy = slices.Delete(c.books.untidy, 0, len(c.books.untidy))
+	slices.Sort(c.books.guess)
+	for _, row := range slices.Compact(c.books.guess) {
+		if c.Nodes.used(row) {
+			c.guessGPUs(row)
+		}
+	}
+	c.books.guess = c.books.guess[:0]
+	if c.books.nodesChanged {
+		c.books.nodesChanged = false
+		c.Nodes.order(c.books.rank, c.Seed)
+		c.total()
+	}
+}
+
+// SetNodeOrder says how ties of nodes are broken: the lowest rank wins, and nodes that rank does not name
+// come after all others, by name. Without a call they go by name, or, where there is a Seed, by a hash of it
+// and the name.
+func (c *Cluster) SetNodeOrder(rank map[string]int) {
+	c.books.rank = maps.Clone(rank)
+	if rank == nil {
+		c.books.rank = map[string]int{}
+	}
+	c.Nodes.order(c.books.rank, c.Seed)
+	c.total()
+	for _, row := range c.Nodes.byOrder {
+		c.touchNode(row)
+	}
+	c.Clock++
+}
+
+func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
+	n := &c.Nodes
+	node, allocatable := readNode(c.Dims, o, m)
+	row, known := n.Index[o.Name]
+	if known {
+		node.Row = row
+		*n.Rows[row] = *node
+	} else {
+		row = n.take(node)
+	}
+	n.setAllocatable(row, allocatable)
+	n.GPUs[row] = newGPUs(n.Rows[row])
+	for _, t := range n.Tasks[row] {
+		if t.Status != Pipelined {
+			holdGPUs(n.GPUs[row], t, 1)
+		}
+	}
+	for _, t := range c.books.lost.list(o.Name) {
+		to := t.spot()
+		to.node = row
+		c.move(t, to)
+	}
+	c.books.guess = append(c.books.guess, row)
+	c.books.nodesChanged = true
+	n.Object[row]++
+	c.touchNode(row)
+}
+
+// removeNode leaves its tasks as they are, but without a row: they are found again should the node return.
+func (c *Cluster) removeNode(name string) {
+	n := &c.Nodes
+	row, ok := n.Index[name]
+	if !ok {
+		return
+	}
+	for _, t := range slices.Clone(n.Tasks[row]) {
+		to := t.spot()
+		to.node = NoNode
+		if !to.known {
+			to.gpus = nil
+		}
+		c.move(t, to)
+	}
+	n.release(row)
+	c.books.nodesChanged = true
+	n.Object[row]++
+	c.touchNode(row)
+}
+
+func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
+	t := c.readPod(o, m)
+	old := c.Tasks[t.Key]
+	if old != nil && (old.UID != t.UID || len(m.errs) > 0 && !t.Status.onNode()) {
+		c.removeTask(old)
+		old = nil
+	}
+	switch {
+	case len(m.errs) > 0 && !t.Status.onNode():
+		// What we cannot read we do not place.
+	case old == nil:
+		c.Tasks[t.Key] = t
+		c.joinJob(t)
+		c.seat(t)
+		c.account(t, 1)
+		c.touchTask(t, NoNode)
+	default:
+		if !forget {
+			t.assume(old)
+		}
+		c.replaceTask(old, t)
+	}
+}
+
+// seat finds the row of the node that the task's object names.
+func (c *Cluster) seat(t *Task) {
+	t.Node = NoNode
+	if row, ok := c.Nodes.Index[t.NodeName]; ok && t.Status.onNode() {
+		t.Node = row
+	}
+}
+
+// assume keeps what we decided for the older version of a task and what its pod cannot show yet.
+func (t *Task) assume(old *Task) {
+	bound := t.Status == Bound || t.Status == Running || t.Status == Unknown
+	switch {
+	case old.Status == Binding && t.Status == Pending:
+		t.Status, t.NodeName = Binding, old.NodeName
+	case old.Status == Releasing && old.Object.DeletionTimestamp == nil && bound && t.NodeName == old.NodeName:
+		t.Status = Releasing
+	}
+	same := t.Status.onNode() && t.NodeName == old.NodeName && t.GPUCount == old.GPUCount && t.GPUMilli == old.GPUMilli
+	if same && old.knownGPUs && !t.knownGPUs {
+		t.GPUs, t.knownGPUs = old.GPUs, true
+	}
+}
+
+// replaceTask writes a newer version of a task over the older one, which stays the same pointer.
+func (c *Cluster) replaceTask(t, next *Task) {
+	from, job := t.Node, t.Job
+	c.account(t, -1)
+	stays := t.group == next.group && t.Foreign == next.Foreign
+	if !stays {
+		c.leaveJob(t)
+	}
+	role := t.role
+	*t = *next
+	if stays {
+		t.Job = job
+		t.role = job.role(t.Role)
+	}
+	c.seat(t)
+	if !stays {
+		c.joinJob(t)
+		c.touchJob(job)
+	}
+	if job.Orphan && stays {
+		c.readOrphan(job, t)
+	}
+	c.account(t, 1)
+	job.dropRole(role)
+	c.touchTask(t, from)
+}
+
+func (c *Cluster) removeTask(t *Task) {
+	row := t.Node
+	c.account(t, -1)
+	c.leaveJob(t)
+	delete(c.Tasks, t.Key)
+	t.gone, t.Node = true, NoNode
+	c.touchTask(t, row)
+}

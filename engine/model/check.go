@@ -1,0 +1,411 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Check recomputes from its tasks and objects everything that the cluster keeps, and returns the first promise that
+// does not hold; nil if all do. It is for tests, which call it after every step: it costs as much as building the
+// cluster anew.
+func (c *Cluster) Check() error {
+	if c.books.broken != nil {
+		return c.books.broken
+	}
+	for _, check := range []func() error{
+		c.checkTasks, c.checkColumns, c.checkRows, c.checkNodes, c.checkJobs, c.checkQueues, c.checkTotals, c.checkWaiting, c.checkOrder,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// same compares amounts. Whole numbers are exact in a float64 up to 2^53; sums beyond may differ in the last bits.
+func same(a, b float64) bool {
+	if a == b {
+		return true
+	}
+	return max(math.Abs(a), math.Abs(b)) > 1<<53 && math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b))
+}
+
+// sums are amounts by dimension, added up one by one.
+type sums map[int]float64
+
+func (s sums) add(r Resources) {
+	for i := range r {
+		if r.Has(i) {
+			s[i] += r[i]
+		}
+	}
+}
+
+// check compares with a kept sum: cpu and memory are there, another dimension while it is not 0.
+func (s sums) check(d *Dims, what string, kept Resources) error {
+	for i := range max(d.Len(), len(kept)) {
+		if !same(s[i], kept.Get(i)) {
+			return fmt.Errorf("%s: %s is %g, its tasks sum up to %g", what, d.Name(i), kept.Get(i), s[i])
+		}
+		if kept.Has(i) != (i <= Memory || s[i] != 0) {
+			return fmt.Errorf("%s: %s is %g, but present: %t", what, d.Name(i), s[i], kept.Has(i))
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) checkTasks() error {
+	for _, key := range sortedKeys(c.Tasks) {
+		t := c.Tasks[key]
+		switch {
+		case t.Key != key || t.Key != Key(t.Namespace, t.Name):
+			return fmt.Errorf("task %s: is filed under %s", t.Key, key)
+		case t.gone:
+			return fmt.Errorf("task %s: is gone, but filed", key)
+		case t.Job == nil || c.Jobs[t.Job.Key] != t.Job:
+			return fmt.Errorf("task %s: its job is not of the cluster", key)
+		case !slices.Contains(t.Job.Roles, t.role) || t.role.Name != t.Role:
+			return fmt.Errorf("task %s: its role %q is not of its job", key, t.Role)
+		case t.Job.Orphan != (t.group == "" || c.Jobs[t.group] == nil):
+			return fmt.Errorf("task %s: names PodGroup %q, but is in job %s", key, t.group, t.Job.Key)
+		case !t.Job.Orphan && t.Job.Key != t.group:
+			return fmt.Errorf("task %s: names PodGroup %q, but is in job %s", key, t.group, t.Job.Key)
+		}
+		if err := c.checkSpot(t); err != nil {
+			return fmt.Errorf("task %s, which is %s: %w", key, t.Status, err)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) checkSpot(t *Task) error {
+	row, known := c.Nodes.Index[t.NodeName]
+	switch {
+	case t.Status >= NumStatus:
+		return errors.New("no such status")
+	case t.Status == Pending && (t.NodeName != "" || t.GPUs != nil):
+		return fmt.Errorf("is on node %q with devices %v", t.NodeName, t.GPUs)
+	case !t.Status.onNode() && t.Node != NoNode:
+		return fmt.Errorf("is on row %d", t.Node)
+	case t.Status.onNode() && known && t.Node != row, t.Node != NoNode && !known:
+		return fmt.Errorf("is on row %d, which is not node %q", t.Node, t.NodeName)
+	}
+	return nil
+}
+
+// checkColumns: every column is as long as the others.
+func (c *Cluster) checkColumns() error {
+	n := &c.Nodes
+	for _, columns := range [][][]float64{n.Allocatable, n.Used, n.Releasing, n.Pipelined} {
+		if len(columns) != len(n.Allocatable) {
+			return fmt.Errorf("nodes: %d columns of one kind, %d of another", len(columns), len(n.Allocatable))
+		}
+		for i, column := range columns {
+			if len(column) != len(n.Rows) {
+				return fmt.Errorf("nodes: column %s has %d rows of %d", c.Dims.Name(i), len(column), len(n.Rows))
+			}
+		}
+	}
+	for _, rows := range []int{len(n.TaskCount), len(n.Tasks), len(n.GPUs), len(n.Order), len(n.Object), len(n.Version)} {
+		if rows != len(n.Rows) {
+			return fmt.Errorf("nodes: a column has %d rows of %d", rows, len(n.Rows))
+		}
+	}
+	return nil
+}
+
+// checkRows: rows and names agree, and a free row holds nothing.
+func (c *Cluster) checkRows() error {
+	n, used := &c.Nodes, 0
+	for row, node := range n.Rows {
+		if node == nil {
+			empty := len(n.Tasks[row]) == 0 && n.GPUs[row] == nil && n.AllocatableOf(int32(row)).Equal(nil)
+			if !empty || !slices.Contains(n.free, int32(row)) {
+				return fmt.Errorf("nodes: row %d is free, but holds something, or is not listed as free", row)
+			}
+			continue
+		}
+		used++
+		if at, ok := n.Index[node.Name]; !ok || at != int32(row) || node.Row != int32(row) {
+			return fmt.Errorf("node %s: is in row %d, but filed in %d", node.Name, row, at)
+		}
+	}
+	if used != len(n.Index) || used+len(n.free) != len(n.Rows) {
+		return fmt.Errorf("nodes: %d rows, %d in use, %d free, %d names", len(n.Rows), used, len(n.free), len(n.Index))
+	}
+	return nil
+}
+
+// onRow is what the tasks on a row sum up to.
+type onRow struct {
+	used, releasing, pipelined sums
+	count                      int32
+	tasks                      []*Task
+}
+
+func (c *Cluster) checkNodes() error {
+	want := make([]onRow, len(c.Nodes.Rows))
+	for row := range want {
+		want[row] = onRow{used: sums{}, releasing: sums{}, pipelined: sums{}}
+	}
+	for _, t := range c.TasksByKey() {
+		if t.Node == NoNode {
+			continue
+		}
+		w := &want[t.Node]
+		w.tasks = append(w.tasks, t)
+		switch t.Status {
+		case Pipelined:
+			w.pipelined.add(t.Request)
+			continue
+		case Releasing:
+			w.releasing.add(t.Request)
+		case Pending, Allocated, Binding, Bound, Running, Succeeded, Failed, Unknown, NumStatus:
+		}
+		w.used.add(t.Request)
+		w.count++
+	}
+	for row := range want {
+		if err := c.checkNode(int32(row), &want[row]); err != nil {
+			return fmt.Errorf("node %s: %w", c.Nodes.nameOf(int32(row)), err)
+		}
+	}
+	return nil
+}
+
+func (n *Nodes) nameOf(row int32) string {
+	if n.Rows[row] == nil {
+		return fmt.Sprintf("(free row %d)", row)
+	}
+	return n.Rows[row].Name
+}
+
+func (c *Cluster) checkNode(row int32, want *onRow) error {
+	n := &c.Nodes
+	for i := range n.Used {
+		if !same(n.Used[i][row], want.used[i]) || !same(n.Releasing[i][row], want.releasing[i]) ||
+			!same(n.Pipelined[i][row], want.pipelined[i]) {
+			return fmt.Errorf("%s: used, releasing, pipelined are %g, %g, %g, its tasks sum up to %g, %g, %g", c.Dims.Name(i),
+				n.Used[i][row], n.Releasing[i][row], n.Pipelined[i][row], want.used[i], want.releasing[i], want.pipelined[i])
+		}
+	}
+	if n.TaskCount[row] != want.count {
+		return fmt.Errorf("counts %d tasks, has %d", n.TaskCount[row], want.count)
+	}
+	if !slices.Equal(n.Tasks[row], want.tasks) {
+		return fmt.Errorf("lists %d tasks, not the %d that are on it in key order", len(n.Tasks[row]), len(want.tasks))
+	}
+	if n.Rows[row] == nil {
+		return nil
+	}
+	return checkGPUs(newGPUs(n.Rows[row]), n.GPUs[row], want.tasks)
+}
+
+func checkGPUs(want, kept []GPU, tasks []*Task) error {
+	for _, t := range tasks {
+		for _, i := range t.GPUs {
+			if i < len(want) && t.Status != Pipelined {
+				want[i].Free -= t.GPUMilli
+				want[i].MemoryFree -= t.deviceMemory(&want[i])
+				want[i].TaskCount++
+			}
+		}
+	}
+	if !slices.Equal(want, kept) {
+		return fmt.Errorf("devices are %v, by its tasks they should be %v", kept, want)
+	}
+	return nil
+}
+
+func (c *Cluster) checkJobs() error {
+	tasks := map[*Job][]*Task{}
+	for _, t := range c.TasksByKey() {
+		tasks[t.Job] = append(tasks[t.Job], t)
+	}
+	for _, key := range sortedKeys(c.Jobs) {
+		j := c.Jobs[key]
+		if j.Key != key || !slices.Equal(j.Tasks, tasks[j]) {
+			return fmt.Errorf("job %s: lists %d tasks, not its %d in key order", key, len(j.Tasks), len(tasks[j]))
+		}
+		if err := c.checkJob(j); err != nil {
+			return fmt.Errorf("job %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) checkJob(j *Job) error {
+	var all counts
+	var bestEffort int64
+	roles := map[string]*Role{}
+	for name, least := range j.RoleMin {
+		roles[name] = &Role{Name: name, Min: least}
+	}
+	allocated, request, gated := sums{}, sums{}, sums{}
+	for _, t := range j.Tasks {
+		r := roles[t.Role]
+		if r == nil {
+			r = &Role{Name: t.Role}
+			roles[t.Role] = r
+		}
+		all[t.Status]++
+		r.Counts[t.Status]++
+		switch {
+		case t.HoldsResources():
+			allocated.add(t.Request)
+			request.add(t.Request)
+		case t.Status == Pending:
+			request.add(t.Request)
+			if t.BestEffort {
+				bestEffort++
+				r.PendingBestEffort++
+			}
+			if t.Gated {
+				gated.add(t.Request)
+			}
+		}
+	}
+	if counts(j.Counts) != all || j.PendingBestEffort != bestEffort {
+		return fmt.Errorf("counts %v, %d best-effort; its tasks are %v, %d", j.Counts, j.PendingBestEffort, all, bestEffort)
+	}
+	if err := checkRoles(byKey(roles), j.Roles); err != nil {
+		return err
+	}
+	if j.PlacedNow < 0 {
+		return fmt.Errorf("placed %d tasks", j.PlacedNow)
+	}
+	return errors.Join(allocated.check(c.Dims, "allocated", j.Allocated),
+		request.check(c.Dims, "request", j.Request), gated.check(c.Dims, "gated request", j.GatedRequest))
+}
+
+func checkRoles(want, kept []*Role) error {
+	if len(want) != len(kept) {
+		return fmt.Errorf("has %d roles, should have %d", len(kept), len(want))
+	}
+	for i, r := range kept {
+		w := *want[i]
+		w.Failed = r.Failed
+		if *r != w {
+			return fmt.Errorf("role %d is %v, by its tasks it should be %v", i, *r, w)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) checkQueues() error {
+	for _, j := range c.JobsByKey() {
+		if j.Orphan && j.Queue != nil || !j.Orphan && j.Queue != c.Queues[j.QueueName] {
+			return fmt.Errorf("job %s: is not in queue %q", j.Key, j.QueueName)
+		}
+		if j.Queue != nil && j.Queue.Jobs[j.Key] != j {
+			return fmt.Errorf("queue %s: lacks job %s", j.QueueName, j.Key)
+		}
+	}
+	for _, q := range c.QueuesByName() {
+		if err := c.checkQueue(q); err != nil {
+			return fmt.Errorf("queue %s: %w", q.Name, err)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) checkQueue(q *Queue) error {
+	phases := map[string]int64{}
+	allocated, request := sums{}, sums{}
+	for _, j := range byKey(q.Jobs) {
+		if j.Queue != q || c.Jobs[j.Key] != j {
+			return fmt.Errorf("has job %s, which is not its own", j.Key)
+		}
+		phases[j.Phase]++
+		allocated.add(j.Allocated)
+		request.add(j.Request)
+	}
+	if !maps.Equal(phases, q.Phases) {
+		return fmt.Errorf("phases are %v, by its jobs %v", q.Phases, phases)
+	}
+	return errors.Join(allocated.check(c.Dims, "allocated", q.Allocated), request.check(c.Dims, "request", q.Request))
+}
+
+func (c *Cluster) checkTotals() error {
+	total, used, ready := sums{}, sums{}, 0
+	listed := map[int]bool{CPU: true, Memory: true}
+	for row, node := range c.Nodes.Rows {
+		if node == nil || !node.Ready {
+			continue
+		}
+		ready++
+		allocatable := c.Nodes.AllocatableOf(int32(row))
+		total.add(allocatable)
+		for i := range allocatable {
+			listed[i] = listed[i] || allocatable.Has(i)
+		}
+		for _, t := range c.Nodes.Tasks[row] {
+			if t.Status != Pipelined {
+				used.add(t.Request)
+			}
+		}
+	}
+	if ready != c.ReadyNodes {
+		return fmt.Errorf("cluster: counts %d ready nodes, has %d", c.ReadyNodes, ready)
+	}
+	for i := range c.Dims.Len() {
+		if !same(c.Total.Get(i), total[i]) || c.Total.Has(i) != listed[i] {
+			return fmt.Errorf("cluster: total %s is %g, by its nodes %g", c.Dims.Name(i), c.Total.Get(i), total[i])
+		}
+	}
+	return used.check(c.Dims, "cluster: used", c.Used)
+}
+
+// checkWaiting: who waits for an object that is not there is listed, and nobody else.
+func (c *Cluster) checkWaiting() error {
+	lost, groupless, queueless := waiting[*Task]{}, waiting[*Task]{}, waiting[*Job]{}
+	for _, t := range c.TasksByKey() {
+		if t.Node == NoNode && t.NodeName != "" && t.Status.onNode() {
+			lost.put(t.NodeName, t.Key, t, true)
+		}
+		if t.Job.Orphan && t.group != "" {
+			groupless.put(t.group, t.Key, t, true)
+		}
+	}
+	for _, j := range c.JobsByKey() {
+		if !j.Orphan && j.Queue == nil {
+			queueless.put(j.QueueName, j.Key, j, true)
+		}
+	}
+	return errors.Join(lost.check("node", c.books.lost), groupless.check("PodGroup", c.books.groupless),
+		queueless.check("queue", c.books.queueless))
+}
+
+func (w waiting[T]) check(kind string, kept waiting[T]) error {
+	if len(w) != len(kept) {
+		return fmt.Errorf("%d objects of kind %s are waited for, %d are listed", len(w), kind, len(kept))
+	}
+	for _, what := range sortedKeys(w) {
+		if !maps.Equal(w[what], kept[what]) {
+			return fmt.Errorf("%s %s: %v wait for it, %v are listed", kind, what, sortedKeys(w[what]), sortedKeys(kept[what]))
+		}
+	}
+	return nil
+}
+
+// checkOrder: the ranks are 0, 1, 2… over the rows in use, and the logs are within their limits.
+func (c *Cluster) checkOrder() error {
+	n := &c.Nodes
+	if len(n.byOrder) != len(n.Index) {
+		return fmt.Errorf("nodes: %d of %d are ranked", len(n.byOrder), len(n.Index))
+	}
+	for rank, row := range n.byOrder {
+		if !n.used(row) || n.Order[row] != int32(rank) {
+			return fmt.Errorf("node %s: has rank %d, should have %d", n.nameOf(row), n.Order[row], rank)
+		}
+	}
+	for _, length := range []int{len(n.Log.Entries), len(c.JobLog.Entries), len(c.QueueLog.Entries)} {
+		if length > logLimit {
+			return fmt.Errorf("a log has %d entries, more than %d", length, logLimit)
+		}
+	}
+	return nil
+}

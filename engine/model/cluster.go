@@ -1,0 +1,304 @@
+package model
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// NoNode is the row of a task that is nowhere.
+const NoNode = int32(-1)
+
+// Cluster is the one state that decisions are made on. It has one owner and no
+// locks: deltas go in by Apply, tentative steps by a Txn, and nothing else
+// changes it. Fields are read by engine/policy and engine/action; only this
+// package writes them.
+type Cluster struct {
+	// Dims interns resource names; all Resources of this cluster are indexed by it.
+	Dims *Dims
+	// Seed of the run: node ties and hash01 depend on it.
+	Seed int64
+	// SchedulerNames are the names whose pods are ours; all other pods are usage only.
+	SchedulerNames []string
+
+	Nodes  Nodes
+	Queues map[string]*Queue // by name
+	Jobs   map[string]*Job   // by namespace/name, orphans under their pod's key with the prefix "~"
+	Tasks  map[string]*Task  // by namespace/name
+
+	PriorityClasses map[string]*PriorityClass
+	Namespaces      map[string]*Namespace
+
+	// Total is the sum of Allocatable over ready nodes.
+	Total Resources
+	// Used is the sum of node use, over ready nodes, now.
+	Used Resources
+	// ReadyNodes counts the nodes that are ready.
+	ReadyNodes int
+
+	// JobLog and QueueLog name what was touched, in order, for caches with a
+	// cursor of their own. A task's change touches its job and its queue.
+	JobLog   Log[*Job]
+	QueueLog Log[*Queue]
+
+	// Clock is bumped by every change of anything.
+	Clock uint64
+	// ObjectClock is bumped by every Apply, not by tentative steps.
+	ObjectClock uint64
+	// View is a slot for what engine remembers between cycles.
+	View any
+
+	books bookkeeping
+}
+
+// Nodes is a struct of arrays, one row a node. Rows of deleted nodes are reused.
+type Nodes struct {
+	Rows  []*Node          // nil where the row is free
+	Index map[string]int32 // name -> row
+
+	// One column a dimension, indexed [dim][row], in the units of Dims; absent is NaN
+	// in Allocatable and 0 in the others. Capacity has no column: see CapacityOf.
+	Allocatable [][]float64
+	Used        [][]float64
+	Releasing   [][]float64
+	Pipelined   [][]float64
+
+	TaskCount []int32   // tasks on the node, releasing included, pipelined not
+	Tasks     [][]*Task // in key order, pipelined ones too
+	GPUs      [][]GPU
+
+	// Order is the rank of a row for ties: by name, or the permutation that
+	// Cluster.SetNodeOrder installed. The lowest rank wins.
+	Order []int32
+
+	// Object and Version are bumped when the node's object, or anything of the
+	// node, changes. Log names the touched rows in order.
+	Object  []uint64
+	Version []uint64
+	Log     Log[int32]
+
+	dims    *Dims
+	sorted  []int   // dims.Sorted(), of as many dimensions as there are columns
+	free    []int32 // rows to use again
+	byOrder []int32 // rows in use, by Order
+}
+
+// Log is an append-only list with a reader's cursor outside. When it grows past
+// its limit it is cut, and a reader whose cursor lies before Start must read everything again.
+type Log[T any] struct {
+	Start   uint64
+	Entries []T
+}
+
+// Node is what a node's object says.
+type Node struct {
+	Row           int32
+	Name          string
+	Labels        map[string]string
+	Annotations   map[string]string
+	Taints        []corev1.Taint
+	Unschedulable bool
+	Ready         bool
+	GPUModel      string
+	// Images maps an image's normalised name to its size in bytes.
+	Images map[string]int64
+	// Object is for library code that wants the Kubernetes object. Never changed.
+	Object *corev1.Node
+	// View is a slot for the rule language's view of this node, owned by engine/policy;
+	// nil again after every change of the object.
+	View any
+
+	capacity  Resources
+	gpuCount  int
+	gpuMemory int64 // bytes of each device
+}
+
+// GPU is one device of a node.
+type GPU struct {
+	Index      int
+	Model      string
+	Capacity   int64 // thousandths of a device: 1000
+	Free       int64 // thousandths
+	Memory     int64 // bytes, 0 where unknown
+	MemoryFree int64
+	TaskCount  int
+}
+
+// Status is where a task is in its life, as the scheduler sees it.
+type Status uint8
+
+// The statuses of a task (behaviour 7.5).
+const (
+	Pending Status = iota
+	Pipelined
+	Allocated
+	Binding
+	Bound
+	Running
+	Releasing
+	Succeeded
+	Failed
+	Unknown
+	NumStatus
+)
+
+// Task is a pod, as a scheduler sees it.
+type Task struct {
+	Key       string // namespace/name
+	Name      string
+	Namespace string
+	UID       string
+	Role      string // annotation, else label, volcano.sh/task-spec
+	Index     int64  // annotation volcano.sh/task-index, else the numeric suffix of the name; -1 if none
+	Job       *Job   // never nil: orphans and other schedulers' pods have a job of their own with Orphan
+	Foreign   bool   // another scheduler's: usage only
+
+	Priority          int64
+	PriorityClassName string
+	PreemptionPolicy  string
+	Preemptable       bool
+	RevocableZone     string
+	Labels            map[string]string
+	Annotations       map[string]string
+	CreatedAt         time.Time
+	StartedAt         time.Time // zero: not started
+	ScheduledAt       time.Time // zero: not scheduled
+	Gated             bool
+	BestEffort        bool
+	Request           Resources
+	InitRequest       Resources
+
+	GPUCount  int64
+	GPUMilli  int64 // thousandths of each device
+	GPUMemory int64 // bytes of each device
+	GPUModels []string
+	GPUTag    string
+
+	// What Kubernetes' own rules read, parsed once. Equal keys mean equal terms.
+	NodeAffinity    nodeaffinity.RequiredNodeAffinity
+	NodeAffinityKey string                                 // canonical text of nodeSelector, required affinity and spec.nodeName wish
+	PreferredNodes  *nodeaffinity.PreferredSchedulingTerms // nil if none
+	PreferredKey    string
+	Tolerations     []corev1.Toleration
+	TolerationsKey  string
+	HostPorts       []HostPort
+	HostPortsKey    string
+	HasAffinity     bool // inter-pod affinity, anti-affinity or topology spread terms
+	Images          []string
+	NominatedNode   string
+
+	Status Status
+	Node   int32 // row, or NoNode
+	// NodeName is the node that the task is on or promised to. It is kept where there is
+	// no such node, and for finished tasks, which have Node NoNode.
+	NodeName string
+	GPUs     []int // devices held or promised, by index; never changed in place
+
+	Object *corev1.Pod
+	View   any // owned by engine/policy; nil again after every change of the object or of the job it belongs to
+
+	group     string // key of the PodGroup that the pod names; "" for none and for foreign pods
+	role      *Role
+	knownGPUs bool // GPUs was said by the pod or decided by us, and not guessed
+	gone      bool // deleted, or replaced by a pod of another UID
+}
+
+// HostPort is a port that a pod claims on its node.
+type HostPort struct {
+	Protocol string
+	IP       string
+	Port     int32
+}
+
+// Job is a PodGroup and its tasks.
+type Job struct {
+	Key                string // namespace/name; also its uid in orders
+	Name               string
+	Namespace          string
+	Orphan             bool // no PodGroup: its task is gone from its group, or is another scheduler's
+	QueueName          string
+	Queue              *Queue // nil where no such queue exists
+	Priority           int64
+	PriorityClassName  string
+	CreatedAt          time.Time
+	Labels             map[string]string
+	Annotations        map[string]string
+	Preemptable        bool
+	PreemptableForGang bool
+	HasTopology        bool
+	MinMember          int64
+	MinResources       Resources
+	HasMinResources    bool
+	RoleMin            map[string]int64
+	RoleMinTotal       int64
+
+	Phase       string // Pending, Inqueue, Running, Unknown, Completed
+	AdmittedNow bool
+
+	Tasks             []*Task // in key order
+	Roles             []*Role // in name order
+	Counts            [NumStatus]int64
+	PendingBestEffort int64
+	PlacedNow         int64
+	Allocated         Resources // of Allocated, Binding, Bound, Running
+	Request           Resources // Allocated and Pending
+	GatedRequest      Resources
+
+	Object  any // *v1beta1.PodGroup, nil for orphans
+	Version uint64
+	View    any // owned by engine/policy; nil again after every change of the object
+
+	marked bool // in books.marked
+	untidy bool // in books.untidy
+}
+
+// Role is the tasks of a job that share a task-spec name.
+type Role struct {
+	Name              string
+	Min               int64
+	Counts            [NumStatus]int64
+	PendingBestEffort int64
+	Failed            bool // a task of it found no node in this turn; set by engine/action through Cluster.SetRoleFailed
+}
+
+// Queue is a Volcano queue.
+type Queue struct {
+	Name        string
+	UID         string
+	CreatedAt   time.Time
+	Labels      map[string]string
+	Annotations map[string]string
+	Weight      int64
+	Priority    int64
+	Capability  Resources
+	Guarantee   Resources
+	Deserved    Resources
+	Reclaimable bool
+	Parent      string
+	Open        bool
+	State       string
+
+	Jobs      map[string]*Job // by key, orphans left out
+	Phases    map[string]int64
+	Allocated Resources
+	Request   Resources
+
+	Object  any // *v1beta1.Queue
+	Version uint64
+	View    any // owned by engine/policy; nil again after every change of the object
+}
+
+// PriorityClass is what a PriorityClass object says.
+type PriorityClass struct {
+	Name             string
+	Value            int64
+	Default          bool
+	PreemptionPolicy string
+}
+
+// Namespace is what a Namespace object says.
+type Namespace struct {
+	Name   string
+	Labels map[string]string
+}

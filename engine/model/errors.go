@@ -1,0 +1,51 @@
+package model
+
+import "fmt"
+
+// ObjectError is one mistake in one object. What cannot be read is left out: a pod
+// without a node, a PodGroup, a Queue, a PriorityClass as a whole; of a node, and of a pod on a node,
+// only the field, because what is used there stays used.
+type ObjectError struct {
+	// Object is what was given to Apply.
+	Object any
+	Kind   string
+	// Name is namespace/name, or name where the kind has no namespaces.
+	Name string
+	// Field is a path: metadata.annotations[celsius.dev/gpu-milli]. It is "" where the object as a whole is wrong.
+	Field string
+	// Text says what is wrong and what is right.
+	Text string
+}
+
+// Error is "Pod ns/name: field: text".
+func (e *ObjectError) Error() string {
+	if e.Field == "" {
+		return fmt.Sprintf("%s %s: %s", e.Kind, e.Name, e.Text)
+	}
+	return fmt.Sprintf("%s %s: %s: %s", e.Kind, e.Name, e.Field, e.Text)
+}
+
+// mistakes collects the errors of one object.
+type mistakes struct {
+	object     any
+	kind, name string
+	errs       []error
+}
+
+func (m *mistakes) add(field, format string, args ...any) {
+	m.errs = append(m.errs, &ObjectError{
+		Object: m.object, Kind: m.kind, Name: m.name, Field: field, Text: fmt.Sprintf(format, args...),
+	})
+}
+
+// annotation is the path of an annotation.
+func annotation(key string) string { return "metadata.annotations[" + key + "]" }
+
+// notNegative refuses amounts below 0.
+func (m *mistakes) notNegative(d *Dims, field string, r Resources) {
+	for _, i := range d.Sorted() {
+		if r.Get(i) < 0 {
+			m.add(field+"["+d.Name(i)+"]", "%s is below 0", d.Quantity(i, r[i]))
+		}
+	}
+}

@@ -1,0 +1,272 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// orphanPrefix opens the key of a job that stands for one pod.
+const orphanPrefix = "~"
+
+// joinJob puts a task, which counts for nothing yet, into its PodGroup's job, or into one of its own.
+func (c *Cluster) joinJob(t *Task) {
+	j := c.Jobs[t.group]
+	if t.group == "" || j == nil {
+		j = &Job{
+			Key: orphanPrefix + t.Key, Orphan: true, Phase: PhasePending,
+			Allocated: emptySum(), Request: emptySum(), GatedRequest: emptySum(),
+		}
+		c.readOrphan(j, t)
+		c.Jobs[j.Key] = j
+		if t.group != "" {
+			c.books.groupless.put(t.group, t.Key, t, true)
+		}
+	}
+	t.Job, t.role, t.View = j, j.role(t.Role), nil
+	j.Tasks = append(j.Tasks, t)
+	c.untidy(j)
+}
+
+// readOrphan fills in a job that stands for one pod.
+func (c *Cluster) readOrphan(j *Job, t *Task) {
+	j.Name, j.Namespace, j.CreatedAt = t.Name, t.Namespace, t.CreatedAt
+	j.Labels, j.Annotations, j.View = t.Labels, t.Annotations, nil
+	j.Preemptable = readPreemptable(t.Annotations, t.Labels, false)
+	j.PreemptableForGang = readPreemptable(t.Annotations, t.Labels, true)
+	j.PriorityClassName = t.PriorityClassName
+	j.Priority = c.classValue(j.PriorityClassName)
+}
+
+// leaveJob takes a task, which counts for nothing any more, out of its job. The list of
+// the job's tasks is tidied later.
+func (c *Cluster) leaveJob(t *Task) {
+	j := t.Job
+	if j.Orphan {
+		delete(c.Jobs, j.Key)
+		if t.group != "" {
+			c.books.groupless.put(t.group, t.Key, t, false)
+		}
+	}
+	j.dropRole(t.role)
+	c.untidy(j)
+}
+
+// rejoin moves a task to the job that is now the right one.
+func (c *Cluster) rejoin(t *Task) {
+	was := t.Job
+	c.account(t, -1)
+	c.leaveJob(t)
+	c.joinJob(t)
+	c.account(t, 1)
+	c.touchJob(was)
+	c.touchTask(t, t.Node)
+}
+
+func (c *Cluster) untidy(j *Job) {
+	if !j.untidy {
+		j.untidy = true
+		c.books.untidy = append(c.books.untidy, j)
+	}
+}
+
+// tidy drops the tasks that have left, and those listed twice, and puts the list in order.
+func (j *Job) tidy() {
+	j.untidy = false
+	j.Tasks = slices.DeleteFunc(j.Tasks, func(t *Task) bool { return t.gone || t.Job != j })
+	byTaskKey := func(a, b *Task) int { return strings.Compare(a.Key, b.Key) }
+	if !slices.IsSortedFunc(j.Tasks, byTaskKey) {
+		slices.SortFunc(j.Tasks, byTaskKey)
+	}
+	j.Tasks = slices.Compact(j.Tasks)
+}
+
+func (j *Job) findRole(name string) (int, bool) {
+	return slices.BinarySearchFunc(j.Roles, name, func(r *Role, name string) int { return strings.Compare(r.Name, name) })
+}
+
+// role is the job's role of that name, new if need be.
+func (j *Job) role(name string) *Role {
+	i, ok := j.findRole(name)
+	if !ok {
+		j.Roles = slices.Insert(j.Roles, i, &Role{Name: name, Min: j.RoleMin[name]})
+	}
+	return j.Roles[i]
+}
+
+// dropRole removes a role that has neither tasks nor a minimum.
+func (j *Job) dropRole(r *Role) {
+	if _, named := j.RoleMin[r.Name]; named || r.TaskCount() > 0 {
+		return
+	}
+	if i, ok := j.findRole(r.Name); ok && j.Roles[i] == r {
+		j.Roles = slices.Delete(j.Roles, i, i+1)
+	}
+}
+
+func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
+	next := readGroup(c.Dims, o, m)
+	if len(m.errs) > 0 {
+		c.removeGroup(next.Key)
+		return
+	}
+	next.Priority = c.classValue(next.PriorityClassName)
+	j := c.Jobs[next.Key]
+	if j == nil {
+		j = next
+		j.Allocated, j.Request, j.GatedRequest = emptySum(), emptySum(), emptySum()
+		c.Jobs[j.Key] = j
+	} else {
+		c.leaveQueue(j)
+		j.takeOver(next)
+	}
+	for _, name := range sortedKeys(j.RoleMin) {
+		j.role(name)
+	}
+	for _, r := range slices.Clone(j.Roles) {
+		r.Min = j.RoleMin[r.Name]
+		j.dropRole(r)
+	}
+	c.enterQueue(j)
+	for _, t := range c.books.groupless.list(j.Key) {
+		c.rejoin(t)
+	}
+	c.touchJob(j)
+}
+
+// takeOver writes what a newer version of the PodGroup says over what an older one said.
+func (j *Job) takeOver(next *Job) {
+	j.QueueName, j.PriorityClassName, j.Priority = next.QueueName, next.PriorityClassName, next.Priority
+	j.CreatedAt, j.Labels, j.Annotations = next.CreatedAt, next.Labels, next.Annotations
+	j.Preemptable, j.PreemptableForGang = next.Preemptable, next.PreemptableForGang
+	j.HasTopology, j.MinMember = next.HasTopology, next.MinMember
+	j.MinResources, j.HasMinResources = next.MinResources, next.HasMinResources
+	j.RoleMin, j.RoleMinTotal = next.RoleMin, next.RoleMinTotal
+	j.Phase, j.Object, j.View = next.Phase, next.Object, nil
+}
+
+// removeGroup leaves the group's tasks in jobs of their own.
+func (c *Cluster) removeGroup(key string) {
+	j := c.Jobs[key]
+	if j == nil {
+		return
+	}
+	j.tidy()
+	delete(c.Jobs, key)
+	tasks := slices.Clone(j.Tasks)
+	for _, t := range tasks {
+		c.rejoin(t)
+	}
+	c.leaveQueue(j)
+	j.Queue = nil
+	c.touchJob(j)
+}
+
+// enterQueue counts a job in its queue, or has it wait for it.
+func (c *Cluster) enterQueue(j *Job) {
+	q := c.Queues[j.QueueName]
+	j.Queue = q
+	if q == nil {
+		c.books.queueless.put(j.QueueName, j.Key, j, true)
+		return
+	}
+	q.Jobs[j.Key] = j
+	q.countPhase(j.Phase, 1)
+	q.Allocated.addSum(j.Allocated, 1)
+	q.Request.addSum(j.Request, 1)
+	c.touchQueue(q)
+}
+
+func (c *Cluster) leaveQueue(j *Job) {
+	q := j.Queue
+	if q == nil {
+		c.books.queueless.put(j.QueueName, j.Key, j, false)
+		return
+	}
+	delete(q.Jobs, j.Key)
+	q.countPhase(j.Phase, -1)
+	q.Allocated.addSum(j.Allocated, -1)
+	q.Request.addSum(j.Request, -1)
+	c.touchQueue(q)
+}
+
+func (c *Cluster) upsertQueue(o *v1beta1.Queue, m *mistakes) {
+	next := readQueue(c.Dims, o, m)
+	if len(m.errs) > 0 {
+		c.removeQueue(next.Name)
+		return
+	}
+	if q := c.Queues[next.Name]; q != nil {
+		next.Jobs, next.Phases, next.Allocated, next.Request = q.Jobs, q.Phases, q.Allocated, q.Request
+		next.Version = q.Version
+		*q = *next
+		c.touchQueue(q)
+		return
+	}
+	c.Queues[next.Name] = next
+	c.touchQueue(next)
+	for _, j := range c.books.queueless.list(next.Name) {
+		c.books.queueless.put(next.Name, j.Key, j, false)
+		c.enterQueue(j)
+		c.touchJob(j)
+	}
+}
+
+func (c *Cluster) removeQueue(name string) {
+	q := c.Queues[name]
+	if q == nil {
+		return
+	}
+	delete(c.Queues, name)
+	for _, j := range byKey(q.Jobs) {
+		c.leaveQueue(j)
+		c.enterQueue(j)
+		c.touchJob(j)
+	}
+	c.touchQueue(q)
+}
+
+// classValue is the value of a PriorityClass, else of the default class, else 0. Of several default
+// classes the lowest counts, as in Kubernetes.
+func (c *Cluster) classValue(name string) int64 {
+	if p := c.PriorityClasses[name]; p != nil {
+		return p.Value
+	}
+	if p := c.defaultClass(); p != nil {
+		return p.Value
+	}
+	return 0
+}
+
+func (c *Cluster) defaultClass() *PriorityClass {
+	var lowest *PriorityClass
+	for _, p := range c.PriorityClasses {
+		if p.Default && (lowest == nil || cmp.Or(cmp.Compare(p.Value, lowest.Value), strings.Compare(p.Name, lowest.Name)) < 0) {
+			lowest = p
+		}
+	}
+	return lowest
+}
+
+// readClasses brings what jobs and tasks take from PriorityClasses up to date.
+func (c *Cluster) readClasses() {
+	for _, j := range c.JobsByKey() {
+		changed := false
+		if v := c.classValue(j.PriorityClassName); v != j.Priority {
+			j.Priority, j.View, changed = v, nil, true
+		}
+		for _, t := range j.Tasks {
+			if t.gone || t.Job != j {
+				continue // the job is not tidied yet
+			}
+			if v := c.preemptionPolicy(t.Object); v != t.PreemptionPolicy {
+				t.PreemptionPolicy, t.View, changed = v, nil, true
+			}
+		}
+		if changed {
+			c.touchJob(j)
+		}
+	}
+}

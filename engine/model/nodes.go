@@ -1,0 +1,259 @@
+package model
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+)
+
+// noRank is the Order of a row that is not in use.
+const noRank = math.MaxInt32
+
+// ByOrder lists the rows in use by Order, which is the order in which a tie is broken. It is shared: read only.
+func (n *Nodes) ByOrder() []int32 { return n.byOrder }
+
+// Idle is allocatable - used in a dimension, in inner units; below 0 where more is used than there is.
+func (n *Nodes) Idle(dim int, row int32) float64 {
+	if dim >= len(n.Allocatable) {
+		return 0
+	}
+	return present(n.Allocatable[dim][row]) - n.Used[dim][row]
+}
+
+// FutureIdle is idle + releasing - pipelined in a dimension, in inner units.
+func (n *Nodes) FutureIdle(dim int, row int32) float64 {
+	if dim >= len(n.Allocatable) {
+		return 0
+	}
+	return present(n.Allocatable[dim][row]) - n.Used[dim][row] + n.Releasing[dim][row] - n.Pipelined[dim][row]
+}
+
+// FitsIdle says whether r fits what the node has idle now: every dimension of r, to within Slack.
+func (n *Nodes) FitsIdle(r Resources, row int32) bool {
+	for i, want := range r {
+		if want == want && want > n.Idle(i, row)+Slack {
+			return false
+		}
+	}
+	return true
+}
+
+// FitsFuture says whether r fits what the node will have idle when what is being released is gone.
+func (n *Nodes) FitsFuture(r Resources, row int32) bool {
+	for i, want := range r {
+		if want == want && want > n.FutureIdle(i, row)+Slack {
+			return false
+		}
+	}
+	return true
+}
+
+// Misfit is the first dimension, in the order of Dims.Sorted, in which r does not fit the
+// node's future idle. ok is false where all of r fits.
+func (n *Nodes) Misfit(r Resources, row int32) (dim int, ok bool) {
+	order := n.sorted
+	if len(order) != n.dims.Len() {
+		order = n.dims.Sorted()
+	}
+	for _, i := range order {
+		if r.Has(i) && r[i] > n.FutureIdle(i, row)+Slack {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// AllocatableOf is what the node offers to pods, with the dimensions that its object lists.
+func (n *Nodes) AllocatableOf(row int32) Resources {
+	return n.collect(func(i int) (float64, bool) { v := n.Allocatable[i][row]; return v, v == v })
+}
+
+// CapacityOf is what the node has, with the dimensions that its object lists.
+func (n *Nodes) CapacityOf(row int32) Resources { return n.Rows[row].capacity.Clone() }
+
+// UsedOf is what the tasks on the node use, releasing ones included. Like the other sums it
+// has the dimensions of allocatable, and those others in which it is not 0.
+func (n *Nodes) UsedOf(row int32) Resources {
+	return n.sum(row, func(i int) float64 { return n.Used[i][row] })
+}
+
+// ReleasingOf is the part of UsedOf that is on its way out.
+func (n *Nodes) ReleasingOf(row int32) Resources {
+	return n.sum(row, func(i int) float64 { return n.Releasing[i][row] })
+}
+
+// PipelinedOf is what is promised to tasks that wait for what is being released.
+func (n *Nodes) PipelinedOf(row int32) Resources {
+	return n.sum(row, func(i int) float64 { return n.Pipelined[i][row] })
+}
+
+// IdleOf is AllocatableOf - UsedOf.
+func (n *Nodes) IdleOf(row int32) Resources {
+	return n.sum(row, func(i int) float64 { return n.Idle(i, row) })
+}
+
+// FutureIdleOf is IdleOf + ReleasingOf - PipelinedOf.
+func (n *Nodes) FutureIdleOf(row int32) Resources {
+	return n.sum(row, func(i int) float64 { return n.FutureIdle(i, row) })
+}
+
+func (n *Nodes) sum(row int32, of func(i int) float64) Resources {
+	return n.collect(func(i int) (float64, bool) {
+		v := of(i)
+		return v, v != 0 || n.Allocatable[i][row] == n.Allocatable[i][row]
+	})
+}
+
+func (n *Nodes) collect(of func(i int) (float64, bool)) Resources {
+	out := make(Resources, len(n.Allocatable))
+	for i := range out {
+		v, ok := of(i)
+		if !ok {
+			v = Absent()
+		}
+		out[i] = v
+	}
+	return out
+}
+
+// present is an amount of a column, 0 where it is absent.
+func present(v float64) float64 {
+	if v != v {
+		return 0
+	}
+	return v
+}
+
+// grow gives the columns that dimensions interned meanwhile need.
+func (n *Nodes) grow() {
+	if len(n.Allocatable) == n.dims.Len() {
+		return
+	}
+	for len(n.Allocatable) < n.dims.Len() {
+		allocatable := make([]float64, len(n.Rows))
+		for row := range allocatable {
+			allocatable[row] = Absent()
+		}
+		n.Allocatable = append(n.Allocatable, allocatable)
+		n.Used = append(n.Used, make([]float64, len(n.Rows)))
+		n.Releasing = append(n.Releasing, make([]float64, len(n.Rows)))
+		n.Pipelined = append(n.Pipelined, make([]float64, len(n.Rows)))
+	}
+	n.sorted = n.dims.Sorted()
+}
+
+// take gives a row to a new node: one that is free, or one more. Its columns hold nothing.
+func (n *Nodes) take(node *Node) int32 {
+	row := int32(len(n.Rows))
+	if last := len(n.free) - 1; last >= 0 {
+		row, n.free = n.free[last], n.free[:last]
+	} else {
+		n.addRow()
+	}
+	node.Row = row
+	n.Rows[row], n.Index[node.Name] = node, row
+	return row
+}
+
+func (n *Nodes) addRow() {
+	n.grow()
+	for i := range n.Allocatable {
+		n.Allocatable[i] = append(n.Allocatable[i], Absent())
+		n.Used[i] = append(n.Used[i], 0)
+		n.Releasing[i] = append(n.Releasing[i], 0)
+		n.Pipelined[i] = append(n.Pipelined[i], 0)
+	}
+	n.Rows = append(n.Rows, nil)
+	n.TaskCount = append(n.TaskCount, 0)
+	n.Tasks = append(n.Tasks, nil)
+	n.GPUs = append(n.GPUs, nil)
+	n.Order = append(n.Order, noRank)
+	n.Object = append(n.Object, 0)
+	n.Version = append(n.Version, 0)
+}
+
+// release frees a row whose tasks are gone already. Its versions go on counting, so that
+// no reader takes the next node in the row for this one.
+func (n *Nodes) release(row int32) {
+	n.setAllocatable(row, nil)
+	delete(n.Index, n.Rows[row].Name)
+	n.Rows[row], n.GPUs[row], n.Tasks[row], n.Order[row] = nil, nil, nil, noRank
+	n.free = append(n.free, row)
+}
+
+func (n *Nodes) setAllocatable(row int32, r Resources) {
+	n.grow()
+	for i := range n.Allocatable {
+		v := Absent()
+		if r.Has(i) {
+			v = r[i]
+		}
+		n.Allocatable[i][row] = v
+	}
+}
+
+// attach adds a task to the list of its row, which is in key order.
+func (n *Nodes) attach(t *Task) {
+	i, _ := slices.BinarySearchFunc(n.Tasks[t.Node], t.Key, taskKey)
+	n.Tasks[t.Node] = slices.Insert(n.Tasks[t.Node], i, t)
+}
+
+func (n *Nodes) detach(t *Task) {
+	if i, ok := slices.BinarySearchFunc(n.Tasks[t.Node], t.Key, taskKey); ok {
+		n.Tasks[t.Node] = slices.Delete(n.Tasks[t.Node], i, i+1)
+	}
+}
+
+func taskKey(t *Task, key string) int { return strings.Compare(t.Key, key) }
+
+// order ranks the rows: by rank where a rank was given, else by a hash where there is a
+// seed, else by name.
+func (n *Nodes) order(rank map[string]int, seed int64) {
+	type place struct {
+		row  int32
+		rank uint64
+		name string
+	}
+	places := make([]place, 0, len(n.Index))
+	for row, node := range n.Rows {
+		if node == nil {
+			continue
+		}
+		p := place{row: int32(row), name: node.Name}
+		switch i, ok := rank[node.Name]; {
+		case ok:
+			p.rank = uint64(i) ^ 1<<63 // keeps the order of signed numbers
+		case rank != nil:
+			p.rank = math.MaxUint64
+		case seed != 0:
+			p.rank = seededRank(seed, node.Name)
+		}
+		places = append(places, p)
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.name, b.name))
+	})
+	n.byOrder = n.byOrder[:0]
+	for i, p := range places {
+		n.Order[p.row] = int32(i)
+		n.byOrder = append(n.byOrder, p.row)
+	}
+}
+
+// seededRank is the same on every machine and in every process.
+func seededRank(seed int64, name string) uint64 {
+	h := fnv.New64a()
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(seed))
+	h.Write(b[:])
+	h.Write([]byte(name))
+	// FNV's high bits move little for names that differ in the last character only: mix once more.
+	x := h.Sum64()
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	return x
+}

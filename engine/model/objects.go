@@ -1,0 +1,214 @@
+package model
+
+import (
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// Key is how objects with a namespace are named here: namespace/name.
+func Key(namespace, name string) string { return namespace + "/" + name }
+
+// objectMeta is the metadata of an object, or false for a kind that we know nothing of, and for nil.
+func objectMeta(object any) (kind string, meta *metav1.ObjectMeta, ok bool) {
+	switch o := object.(type) {
+	case *corev1.Node:
+		kind, ok = "Node", o != nil
+		if ok {
+			meta = &o.ObjectMeta
+		}
+	case *corev1.Pod:
+		kind, ok = "Pod", o != nil
+		if ok {
+			meta = &o.ObjectMeta
+		}
+	case *corev1.Namespace:
+		kind, ok = "Namespace", o != nil
+		if ok {
+			meta = &o.ObjectMeta
+		}
+	case *schedulingv1.PriorityClass:
+		kind, ok = "PriorityClass", o != nil
+		if ok {
+			meta = &o.ObjectMeta
+		}
+	case *v1beta1.PodGroup:
+		kind, ok = "PodGroup", o != nil
+		if ok {
+			meta = &o.ObjectMeta
+		}
+	case *v1beta1.Queue:
+		kind, ok = "Queue", o != nil
+		if ok {
+			meta = &o.ObjectMeta
+		}
+	}
+	return kind, meta, ok
+}
+
+// readNode is what a Node object says, and what it offers. What is wrong in it is left out.
+func readNode(d *Dims, o *corev1.Node, m *mistakes) (*Node, Resources) {
+	n := &Node{
+		Name:          o.Name,
+		Labels:        o.Labels,
+		Annotations:   o.Annotations,
+		Taints:        o.Spec.Taints,
+		Unschedulable: o.Spec.Unschedulable,
+		Ready:         nodeReady(o),
+		GPUModel:      o.Annotations[GPUModelAnnotation],
+		Images:        map[string]int64{},
+		Object:        o,
+	}
+	if n.GPUModel == "" {
+		n.GPUModel = o.Labels[GPUProductLabel]
+	}
+	for _, image := range o.Status.Images {
+		for _, name := range image.Names {
+			n.Images[normalImage(name)] = image.SizeBytes
+		}
+	}
+	offered := o.Status.Allocatable
+	if len(offered) == 0 {
+		offered = o.Status.Capacity // as the API defaults it
+	}
+	allocatable := d.Resources(offered)
+	n.capacity = d.Resources(o.Status.Capacity)
+	m.notNegative(d, "status.allocatable", allocatable)
+	n.gpuCount = readNodeGPUs(d, o, allocatable, m)
+	n.gpuMemory = readQuantity(o.Annotations, GPUMemoryAnnotation, m)
+	return n, allocatable
+}
+
+// nodeReady is true where the Ready condition is True, and where nobody wrote one.
+func nodeReady(o *corev1.Node) bool {
+	for _, c := range o.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return true
+}
+
+// normalImage adds the tag that an image's name leaves out.
+func normalImage(name string) string {
+	if strings.LastIndex(name, ":") <= strings.LastIndex(name, "/") {
+		return name + ":latest"
+	}
+	return name
+}
+
+// readQueue is what a Queue object says.
+func readQueue(d *Dims, o *v1beta1.Queue, m *mistakes) *Queue {
+	q := &Queue{
+		Name:        o.Name,
+		UID:         string(o.UID),
+		CreatedAt:   o.CreationTimestamp.Time,
+		Labels:      o.Labels,
+		Annotations: o.Annotations,
+		Weight:      int64(o.Spec.Weight),
+		Priority:    int64(o.Spec.Priority),
+		Capability:  d.Resources(o.Spec.Capability),
+		Guarantee:   d.Resources(o.Spec.Guarantee.Resource),
+		Deserved:    d.Resources(o.Spec.Deserved),
+		Reclaimable: o.Spec.Reclaimable == nil || *o.Spec.Reclaimable,
+		Parent:      o.Spec.Parent,
+		State:       string(o.Status.State),
+		Jobs:        map[string]*Job{},
+		Phases:      map[string]int64{},
+		Allocated:   emptySum(),
+		Request:     emptySum(),
+		Object:      o,
+	}
+	if q.UID == "" {
+		q.UID = q.Name
+	}
+	if q.Weight == 0 {
+		q.Weight = 1 // as the API defaults it
+	}
+	if q.State == "" {
+		q.State = QueueOpen
+	}
+	q.Open = q.State == QueueOpen
+	if q.Weight < 0 {
+		m.add("spec.weight", "%d is below 1", q.Weight)
+	}
+	m.notNegative(d, "spec.capability", q.Capability)
+	m.notNegative(d, "spec.guarantee.resource", q.Guarantee)
+	m.notNegative(d, "spec.deserved", q.Deserved)
+	return q
+}
+
+// readGroup writes what a PodGroup object says into a job.
+func readGroup(d *Dims, o *v1beta1.PodGroup, m *mistakes) *Job {
+	j := &Job{
+		Key:               Key(o.Namespace, o.Name),
+		Name:              o.Name,
+		Namespace:         o.Namespace,
+		QueueName:         o.Spec.Queue,
+		PriorityClassName: o.Spec.PriorityClassName,
+		CreatedAt:         o.CreationTimestamp.Time,
+		Labels:            o.Labels,
+		Annotations:       o.Annotations,
+		HasTopology:       o.Spec.NetworkTopology != nil || len(o.Spec.SubGroupPolicy) > 0,
+		MinMember:         int64(o.Spec.MinMember),
+		HasMinResources:   o.Spec.MinResources != nil,
+		RoleMin:           make(map[string]int64, len(o.Spec.MinTaskMember)),
+		Phase:             string(o.Status.Phase),
+		Object:            o,
+	}
+	if j.QueueName == "" {
+		j.QueueName = "default" // as the API defaults it
+	}
+	j.Preemptable = readPreemptable(o.Annotations, o.Labels, false)
+	j.PreemptableForGang = readPreemptable(o.Annotations, o.Labels, true)
+	if j.HasMinResources {
+		j.MinResources = d.Resources(*o.Spec.MinResources)
+		m.notNegative(d, "spec.minResources", j.MinResources)
+	}
+	if j.MinMember < 0 {
+		m.add("spec.minMember", "%d is below 0", j.MinMember)
+	}
+	for _, role := range sortedKeys(o.Spec.MinTaskMember) {
+		least := int64(o.Spec.MinTaskMember[role])
+		if least < 0 {
+			m.add("spec.minTaskMember["+role+"]", "%d is below 0", least)
+		}
+		j.RoleMin[role] = least
+		j.RoleMinTotal += least
+	}
+	switch j.Phase {
+	case "":
+		j.Phase = PhasePending
+	case PhasePending, PhaseInqueue, PhaseRunning, PhaseUnknown, PhaseCompleted:
+	default:
+		m.add("status.phase", "%q is none of Pending, Inqueue, Running, Unknown, Completed", j.Phase)
+	}
+	return j
+}
+
+// readPriorityClass is what a PriorityClass object says.
+func readPriorityClass(o *schedulingv1.PriorityClass) *PriorityClass {
+	p := &PriorityClass{Name: o.Name, Value: int64(o.Value), Default: o.GlobalDefault}
+	if o.PreemptionPolicy != nil {
+		p.PreemptionPolicy = string(*o.PreemptionPolicy)
+	}
+	return p
+}
+
+// readPreemptable reads the annotation, else the label. A value that is no boolean reads false, as Volcano has it.
+func readPreemptable(annotations, labels map[string]string, unset bool) bool {
+	text, ok := annotations[PreemptableKey]
+	if !ok {
+		text, ok = labels[PreemptableKey]
+	}
+	if !ok {
+		return unset
+	}
+	v, err := strconv.ParseBool(text)
+	return err == nil && v
+}

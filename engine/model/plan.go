@@ -1,0 +1,117 @@
+package model
+
+import "time"
+
+// Reason says why: which site asked, which rule of which table answered, and the text for people.
+type Reason struct {
+	Site  string `json:"site,omitempty"`
+	Table string `json:"table,omitempty"`
+	Rule  string `json:"rule,omitempty"`
+	// Reason is CamelCase, for conditions.
+	Reason string `json:"reason,omitempty"`
+	Text   string `json:"text,omitempty"`
+}
+
+// Plan is all that a cycle decided. Binds are in the order in which they were decided.
+// A Plan shares nothing with the Cluster that a later change could alter.
+type Plan struct {
+	Policy     string    `json:"policy"`
+	Generation int64     `json:"generation"`
+	Now        time.Time `json:"now"`
+
+	Admits    []Admit       `json:"admits,omitempty"`
+	Binds     []Bind        `json:"binds,omitempty"`
+	Pipelines []Bind        `json:"pipelines,omitempty"` // promised on what is being released; decided anew next cycle
+	Holds     []Bind        `json:"holds,omitempty"`     // allocated for a job that waits for its pipelined rest; no bind
+	Waits     []Wait        `json:"waits,omitempty"`
+	Jobs      []JobStatus   `json:"jobs,omitempty"`
+	Queues    []QueueStatus `json:"queues,omitempty"`
+	Errors    []RuleError   `json:"errors,omitempty"`
+	Warnings  []string      `json:"warnings,omitempty"`
+}
+
+// Admit lets a job into its queue: PodGroup Pending -> Inqueue.
+type Admit struct {
+	Job    string `json:"job"`
+	Queue  string `json:"queue"`
+	Reason Reason `json:"reason"`
+}
+
+// Bind puts a task on a node.
+type Bind struct {
+	Task          string     `json:"task"`
+	UID           string     `json:"uid,omitempty"`
+	Job           string     `json:"job"`
+	Queue         string     `json:"queue"`
+	Node          string     `json:"node"`
+	GPUs          []int      `json:"gpus,omitempty"`
+	Action        string     `json:"action"`
+	Score         float64    `json:"score"`
+	Scores        []RowScore `json:"scores,omitempty"` // by row, weighted; only where there was a choice
+	RunnerUp      string     `json:"runnerUp,omitempty"`
+	RunnerUpScore float64    `json:"runnerUpScore,omitempty"`
+	Feasible      int        `json:"feasible"` // nodes chosen from
+	Reason        Reason     `json:"reason"`
+}
+
+// RowScore is one row's part of a score, after normalisation, rounding and weight.
+type RowScore struct {
+	Table string  `json:"table"`
+	Rule  string  `json:"rule"`
+	Score float64 `json:"score"`
+}
+
+// Wait says why a job, or one task of it, was left. Task is "" for the job as a whole.
+type Wait struct {
+	Job    string `json:"job"`
+	Task   string `json:"task,omitempty"`
+	Queue  string `json:"queue"`
+	Action string `json:"action,omitempty"`
+	Reason Reason `json:"reason"`
+	// Nodes is a histogram: how many nodes each row rejected.
+	Nodes []NodeCount `json:"nodes,omitempty"`
+	// Place is the job's place in its queue's order, 1 the first; 0 where it was not asked.
+	Place int `json:"place,omitempty"`
+}
+
+// NodeCount is how many nodes one row rejected.
+type NodeCount struct {
+	Table string `json:"table"`
+	Rule  string `json:"rule"`
+	Text  string `json:"text"`
+	Count int    `json:"count"`
+}
+
+// JobStatus is what a PodGroup's status should be after the cycle (behaviour 7.4, corpus 3.10).
+type JobStatus struct {
+	Job       string     `json:"job"`
+	Phase     string     `json:"phase"`
+	Running   int64      `json:"running"`
+	Succeeded int64      `json:"succeeded"`
+	Failed    int64      `json:"failed"`
+	Condition *Condition `json:"condition,omitempty"`
+}
+
+// Condition is a PodGroup's condition.
+type Condition struct {
+	Type    string `json:"type"` // Unschedulable or Scheduled
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+// QueueStatus is what a queue holds after the cycle.
+type QueueStatus struct {
+	Queue     string            `json:"queue"`
+	Allocated map[string]string `json:"allocated,omitempty"` // as Kubernetes quantities
+}
+
+// RuleError counts how often a row erred in the cycle, with the first error's text.
+type RuleError struct {
+	Site   string `json:"site"`
+	Table  string `json:"table"`
+	Rule   string `json:"rule"`
+	Count  int    `json:"count"`
+	Object string `json:"object"` // what it was first evaluated for
+	Text   string `json:"text"`
+}

@@ -1,0 +1,328 @@
+package model
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	podresource "k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// readPod is what a Pod object says, with the status and the node that the object gives it.
+// What is wrong in it is left out.
+func (c *Cluster) readPod(o *corev1.Pod, m *mistakes) *Task {
+	t := &Task{
+		Key:               Key(o.Namespace, o.Name),
+		Name:              o.Name,
+		Namespace:         o.Namespace,
+		UID:               string(o.UID),
+		Role:              cmp.Or(o.Annotations[RoleAnnotation], o.Labels[RoleAnnotation]),
+		Index:             podIndex(o),
+		Foreign:           !slices.Contains(c.SchedulerNames, o.Spec.SchedulerName),
+		PriorityClassName: o.Spec.PriorityClassName,
+		Preemptable:       readPreemptable(o.Annotations, o.Labels, true),
+		RevocableZone:     o.Annotations[RevocableZoneAnnotation],
+		Labels:            o.Labels,
+		Annotations:       o.Annotations,
+		CreatedAt:         o.CreationTimestamp.Time,
+		Gated:             len(o.Spec.SchedulingGates) > 0,
+		Tolerations:       o.Spec.Tolerations,
+		HasAffinity:       hasPodAffinity(o),
+		NominatedNode:     o.Status.NominatedNodeName,
+		Status:            podStatus(o),
+		Node:              NoNode,
+		NodeName:          o.Spec.NodeName,
+		Object:            o,
+	}
+	if t.UID == "" {
+		t.UID = t.Key
+	}
+	if !t.Foreign {
+		t.group = groupOf(o)
+	}
+	t.Priority = podPriority(o, m)
+	t.PreemptionPolicy = c.preemptionPolicy(o)
+	readTimes(t, o)
+	readRequests(c.Dims, t, o, m)
+	readTaskGPUs(c.Dims, t, m)
+	// A share of a device is no resource, but who wants one wants something.
+	t.BestEffort = t.InitRequest.IsEmpty() && t.GPUCount == 0
+	readPlacementTerms(t, o, m)
+	return t
+}
+
+// podStatus is the status that a pod's object alone gives its task.
+func podStatus(o *corev1.Pod) Status {
+	switch o.Status.Phase {
+	case corev1.PodSucceeded:
+		return Succeeded
+	case corev1.PodFailed:
+		return Failed
+	case corev1.PodRunning, corev1.PodPending, "":
+		switch {
+		case o.DeletionTimestamp != nil:
+			return Releasing
+		case o.Status.Phase == corev1.PodRunning:
+			return Running
+		case o.Spec.NodeName != "":
+			return Bound
+		}
+		return Pending
+	case corev1.PodUnknown:
+	}
+	return Unknown
+}
+
+// groupOf is the key of the PodGroup that a pod names, "" if it names none.
+func groupOf(o *corev1.Pod) string {
+	name := o.Annotations[GroupAnnotation]
+	if name == "" {
+		name = o.Annotations[VolcanoGroupAnnotation]
+	}
+	if name == "" {
+		return ""
+	}
+	return Key(o.Namespace, name)
+}
+
+// podIndex is the pod's number: as annotated, else what follows the last hyphen of its name; -1 for none.
+func podIndex(o *corev1.Pod) int64 {
+	if i, err := strconv.ParseUint(o.Annotations[IndexAnnotation], 10, 62); err == nil {
+		return int64(i)
+	}
+	if cut := strings.LastIndexByte(o.Name, '-'); cut >= 0 {
+		if i, err := strconv.ParseUint(o.Name[cut+1:], 10, 62); err == nil {
+			return int64(i)
+		}
+	}
+	return -1
+}
+
+func podPriority(o *corev1.Pod, m *mistakes) int64 {
+	priority := int64(1)
+	if o.Spec.Priority != nil {
+		priority = int64(*o.Spec.Priority)
+	}
+	text, ok := o.Annotations[PriorityAnnotation]
+	if !ok {
+		return priority
+	}
+	v, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		m.add(annotation(PriorityAnnotation), "%q is no whole number of 32 bits", text)
+		return priority
+	}
+	return v
+}
+
+// preemptionPolicy is the pod's, else its class's, else the API's default.
+func (c *Cluster) preemptionPolicy(o *corev1.Pod) string {
+	if o.Spec.PreemptionPolicy != nil {
+		return string(*o.Spec.PreemptionPolicy)
+	}
+	if p := c.PriorityClasses[o.Spec.PriorityClassName]; p != nil && p.PreemptionPolicy != "" {
+		return p.PreemptionPolicy
+	}
+	return string(corev1.PreemptLowerPriority)
+}
+
+func readTimes(t *Task, o *corev1.Pod) {
+	if o.Status.StartTime != nil {
+		t.StartedAt = o.Status.StartTime.Time
+	}
+	for _, cond := range o.Status.Conditions {
+		if cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionTrue {
+			t.ScheduledAt = cond.LastTransitionTime.Time
+		}
+	}
+}
+
+// readRequests fills in what the task is accounted for and what it needs to start. Both always
+// have cpu, memory and pods, so that a pod without a cpu request does not fit where cpu is over-used.
+func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
+	o = withDefaultRequests(o)
+	// What a kubelet granted counts once there is one.
+	options := podresource.PodResourcesOptions{UseStatusResources: o.Spec.NodeName != ""}
+	t.InitRequest = podAmounts(d, podresource.PodRequests(o, options))
+	t.Request = t.InitRequest
+	sidecars := slices.Clone(o.Spec.InitContainers)
+	sidecars = slices.DeleteFunc(sidecars, func(ctr corev1.Container) bool { return !isSidecar(&ctr) })
+	if len(sidecars) < len(o.Spec.InitContainers) {
+		started := &corev1.Pod{Spec: o.Spec, Status: o.Status}
+		started.Spec.InitContainers = sidecars
+		t.Request = podAmounts(d, podresource.PodRequests(started, options))
+	}
+	m.notNegative(d, "spec.containers[].resources.requests", t.InitRequest)
+}
+
+func podAmounts(d *Dims, list corev1.ResourceList) Resources {
+	r := d.Resources(list)
+	for len(r) <= Pods {
+		r = append(r, Absent())
+	}
+	r[CPU], r[Memory], r[Pods] = r.Get(CPU), r.Get(Memory), d.Unit(Pods)
+	return r
+}
+
+func isSidecar(ctr *corev1.Container) bool {
+	return ctr.RestartPolicy != nil && *ctr.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// withDefaultRequests is the pod with each request that is missing set to its limit, as the API
+// server does it: files were not through one.
+func withDefaultRequests(o *corev1.Pod) *corev1.Pod {
+	lacks := func(r *corev1.ResourceRequirements) bool {
+		for name := range r.Limits {
+			if _, ok := r.Requests[name]; !ok {
+				return true
+			}
+		}
+		return false
+	}
+	containerLacks := func(ctr corev1.Container) bool { return lacks(&ctr.Resources) }
+	if !slices.ContainsFunc(o.Spec.Containers, containerLacks) &&
+		!slices.ContainsFunc(o.Spec.InitContainers, containerLacks) && (o.Spec.Resources == nil || !lacks(o.Spec.Resources)) {
+		return o
+	}
+	o = o.DeepCopy()
+	for _, list := range [][]corev1.Container{o.Spec.Containers, o.Spec.InitContainers} {
+		for i := range list {
+			defaultRequests(&list[i].Resources, nil)
+		}
+	}
+	if o.Spec.Resources != nil {
+		// For the pod as a whole, what its containers request comes before its limit.
+		defaultRequests(o.Spec.Resources, podresource.AggregateContainerRequests(o, podresource.PodResourcesOptions{}))
+	}
+	return o
+}
+
+func defaultRequests(r *corev1.ResourceRequirements, known corev1.ResourceList) {
+	for name, limit := range r.Limits {
+		_, has := r.Requests[name]
+		if _, elsewhere := known[name]; has || elsewhere {
+			continue
+		}
+		if r.Requests == nil {
+			r.Requests = corev1.ResourceList{}
+		}
+		r.Requests[name] = limit
+	}
+}
+
+func hasPodAffinity(o *corev1.Pod) bool {
+	if len(o.Spec.TopologySpreadConstraints) > 0 {
+		return true
+	}
+	a := o.Spec.Affinity
+	if a == nil {
+		return false
+	}
+	near, apart := a.PodAffinity, a.PodAntiAffinity
+	return near != nil && len(near.RequiredDuringSchedulingIgnoredDuringExecution)+len(near.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		apart != nil && len(apart.RequiredDuringSchedulingIgnoredDuringExecution)+len(apart.PreferredDuringSchedulingIgnoredDuringExecution) > 0
+}
+
+// readPlacementTerms parses what Kubernetes' own rules read.
+func readPlacementTerms(t *Task, o *corev1.Pod, m *mistakes) {
+	var required *corev1.NodeSelector
+	var preferred []corev1.PreferredSchedulingTerm
+	if a := o.Spec.Affinity; a != nil && a.NodeAffinity != nil {
+		required = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		preferred = a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	}
+	const field = "spec.affinity.nodeAffinity"
+	if required != nil {
+		if _, err := nodeaffinity.NewNodeSelector(required); err != nil {
+			m.add(field+".requiredDuringSchedulingIgnoredDuringExecution", "%v", err)
+		}
+	}
+	if required != nil || len(o.Spec.NodeSelector) > 0 {
+		t.NodeAffinity = nodeaffinity.GetRequiredNodeAffinity(o)
+	}
+	if required != nil || len(o.Spec.NodeSelector) > 0 || o.Spec.NodeName != "" {
+		t.NodeAffinityKey = text(struct {
+			Selector map[string]string    `json:",omitempty"`
+			Required *corev1.NodeSelector `json:",omitempty"`
+			Node     string               `json:",omitempty"`
+		}{o.Spec.NodeSelector, required, o.Spec.NodeName})
+	}
+	if len(preferred) > 0 {
+		terms, err := nodeaffinity.NewPreferredSchedulingTerms(preferred)
+		if err != nil {
+			m.add(field+".preferredDuringSchedulingIgnoredDuringExecution", "%v", err)
+		} else {
+			t.PreferredNodes, t.PreferredKey = terms, text(preferred)
+		}
+	}
+	if len(t.Tolerations) > 0 {
+		t.TolerationsKey = text(t.Tolerations)
+	}
+	readContainers(t, o)
+}
+
+// text is a canonical text of API types: JSON, with the keys of its maps in order.
+func text(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("%+v", v) // no API type fails to marshal; the text would still tell terms apart
+	}
+	return string(b)
+}
+
+// readContainers fills in host ports and images.
+func readContainers(t *Task, o *corev1.Pod) {
+	for i := range o.Spec.InitContainers {
+		ctr := &o.Spec.InitContainers[i]
+		if isSidecar(ctr) {
+			t.addHostPorts(ctr)
+		}
+		t.addImage(ctr)
+	}
+	for i := range o.Spec.Containers {
+		t.addHostPorts(&o.Spec.Containers[i])
+		t.addImage(&o.Spec.Containers[i])
+	}
+	if len(t.HostPorts) == 0 {
+		return
+	}
+	slices.SortFunc(t.HostPorts, func(a, b HostPort) int { return strings.Compare(a.String(), b.String()) })
+	t.HostPorts = slices.Compact(t.HostPorts)
+	keys := make([]string, len(t.HostPorts))
+	for i, p := range t.HostPorts {
+		keys[i] = p.String()
+	}
+	t.HostPortsKey = strings.Join(keys, ",")
+}
+
+func (t *Task) addImage(ctr *corev1.Container) {
+	if ctr.Image != "" {
+		t.Images = append(t.Images, normalImage(ctr.Image))
+	}
+}
+
+func (t *Task) addHostPorts(ctr *corev1.Container) {
+	for _, p := range ctr.Ports {
+		if p.HostPort <= 0 {
+			continue
+		}
+		port := HostPort{Protocol: string(p.Protocol), IP: p.HostIP, Port: p.HostPort}
+		if port.Protocol == "" {
+			port.Protocol = string(corev1.ProtocolTCP)
+		}
+		if port.IP == "" {
+			port.IP = "0.0.0.0"
+		}
+		t.HostPorts = append(t.HostPorts, port)
+	}
+}
+
+// String is "TCP/0.0.0.0/80".
+func (p HostPort) String() string {
+	return p.Protocol + "/" + p.IP + "/" + strconv.Itoa(int(p.Port))
+}

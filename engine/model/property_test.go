@@ -1,0 +1,267 @@
+package model
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// The random world: few names, so that objects meet, come back, and miss each other.
+
+func draw[T any](t *rapid.T, label string, values ...T) T {
+	return rapid.SampledFrom(values).Draw(t, label)
+}
+
+func anyNode(t *rapid.T) any {
+	return node(draw(t, "node", "n1", "n2", "n3"), draw(t, "allocatable", "cpu=4 memory=9 pods=5", "cpu=64 memory=90 pods=50 nvidia.com/gpu=3", "cpu=1"),
+		func(n *corev1.Node) {
+			n.Labels["zone"] = draw(t, "zone", "east", "west")
+			if draw(t, "gpus", false, true) {
+				n.Annotations[NodeGPUsAnnotation] = draw(t, "gpus-count", "2", "0", "two")
+				n.Annotations[GPUMemoryAnnotation] = "16"
+			}
+			n.Status.Conditions = draw(t, "conditions", nil, []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}})
+		})
+}
+
+func anyPod(t *rapid.T) any {
+	p := pod(draw(t, "pod", "p1", "p2", "p3", "p4", "p5", "p6"), draw(t, "requests", "", "cpu=1", "cpu=2 memory=3", "cpu=1 nvidia.com/gpu=1", "cpu=1 example.com/x=1"))
+	p.UID = types.UID(draw(t, "uid", "1", "2"))
+	p.CreationTimestamp = metav1.NewTime(time.Unix(int64(rapid.IntRange(0, 3).Draw(t, "created")), 0))
+	p.Annotations[GroupAnnotation] = draw(t, "group", "g1", "g2", "")
+	p.Annotations[RoleAnnotation] = draw(t, "role", "", "w", "ps")
+	for _, key := range []string{GPUMilliAnnotation, GPUCountAnnotation, GPUMemoryAnnotation, GPUsAnnotation} {
+		if v := draw(t, key, "", "", "", "0", "1", "2", "0,1", "x"); v != "" {
+			p.Annotations[key] = v
+		}
+	}
+	p.Spec.SchedulerName = draw(t, "scheduler", "celsius", "celsius", "celsius", "other")
+	p.Spec.NodeName = draw(t, "on", "", "", "n1", "n2", "n4")
+	p.Spec.PriorityClassName = draw(t, "class", "", "c1")
+	p.Status.Phase = draw(t, "phase", corev1.PodPending, corev1.PodPending, corev1.PodRunning, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown)
+	if draw(t, "deleting", false, false, false, true) {
+		deleting(p)
+	}
+	if draw(t, "gated", false, false, true) {
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}}
+	}
+	return p
+}
+
+func anyGroup(t *rapid.T) any {
+	return group(draw(t, "group", "g1", "g2", "g3"), draw(t, "queue", "q1", "q2", ""), func(g *v1beta1.PodGroup) {
+		g.Spec.MinMember = draw(t, "minMember", int32(0), 2, -1)
+		g.Spec.MinTaskMember = draw(t, "minTaskMember", nil, map[string]int32{"w": 1}, map[string]int32{"ps": 1, "": 2})
+		g.Spec.PriorityClassName = draw(t, "class", "", "c1")
+		g.Status.Phase = draw(t, "phase", "", v1beta1.PodGroupPending, v1beta1.PodGroupRunning)
+	})
+}
+
+func anyQueue(t *rapid.T) any {
+	q := queue(draw(t, "queue", "q1", "q2", "default"))
+	q.Spec.Weight = draw(t, "weight", int32(0), 3, -1)
+	q.Spec.Capability = draw(t, "capability", nil, list("cpu=8 nvidia.com/gpu=1"))
+	return q
+}
+
+func anyClass(t *rapid.T) any {
+	c := class(draw(t, "class", "c1", "c2"), draw(t, "value", int32(1), 2, 3), draw(t, "default", false, true))
+	c.PreemptionPolicy = draw(t, "policy", nil, new(corev1.PreemptNever))
+	return c
+}
+
+func anyDelta(t *rapid.T) Delta {
+	kind := draw(t, "kind", anyNode, anyPod, anyPod, anyPod, anyGroup, anyQueue, anyClass)
+	return Delta{Op: draw(t, "op", Upsert, Upsert, Upsert, Delete), Object: kind(t)}
+}
+
+func objectKey(object any) string {
+	kind, meta, _ := objectMeta(object)
+	return kind + " " + Key(meta.Namespace, meta.Name)
+}
+
+// However the objects came, changed and went: the cluster is as if those that are left had come at once,
+// in any order.
+func TestStateIsAFunctionOfTheObjects(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := draw(t, "seed", int64(0), 7)
+		c := NewCluster(Options{Seed: seed})
+		newest := map[string]Delta{}
+		for range rapid.IntRange(1, 8).Draw(t, "applies") {
+			deltas := rapid.SliceOfN(rapid.Custom(anyDelta), 1, 12).Draw(t, "deltas")
+			for _, d := range deltas {
+				if p, ok := d.Object.(*corev1.Pod); ok && d.Op == Delete {
+					p.UID = "" // else the deletion of an older pod is passed over
+				}
+				newest[objectKey(d.Object)] = d
+			}
+			c.Apply(deltas...)
+			if err := c.Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var left []Delta
+		for _, key := range sortedKeys(newest) {
+			if newest[key].Op == Upsert {
+				left = append(left, newest[key])
+			}
+		}
+		again := NewCluster(Options{Seed: seed})
+		if len(left) > 0 {
+			again.Apply(rapid.Permutation(left).Draw(t, "shuffled")...)
+		}
+		if err := again.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(dump(again), dump(c)); diff != "" {
+			t.Fatalf("by its history the cluster differs (-at once +bit by bit):\n%s", diff)
+		}
+	})
+}
+
+// saved is a savepoint, and what the cluster looked like.
+type saved struct {
+	at   Savepoint
+	look string
+}
+
+// machine runs random steps on one cluster.
+type machine struct {
+	c     *Cluster
+	x     *Txn
+	saves []saved
+}
+
+func (m *machine) Check(t *rapid.T) {
+	if err := m.c.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pick draws a task or job of those for which ok holds; the zero value if there is none.
+func pick[T any](t *rapid.T, from []T, ok func(T) bool) T {
+	var fit []T
+	for _, v := range from {
+		if ok(v) {
+			fit = append(fit, v)
+		}
+	}
+	if len(fit) == 0 {
+		var none T
+		return none
+	}
+	return rapid.SampledFrom(fit).Draw(t, "picked")
+}
+
+func (m *machine) Apply(t *rapid.T) {
+	m.x.Commit()
+	m.saves = nil
+	deltas := rapid.SliceOfN(rapid.Custom(anyDelta), 1, 6).Draw(t, "deltas")
+	for i := range deltas {
+		if deltas[i].Op == Upsert {
+			deltas[i].Op = draw(t, "forget", Upsert, Upsert, Forget)
+		}
+	}
+	m.c.Apply(deltas...)
+}
+
+func (m *machine) Place(t *rapid.T) {
+	task := pick(t, m.c.TasksByKey(), func(t *Task) bool { return t.Status == Pending })
+	if task == nil || len(m.c.Nodes.ByOrder()) == 0 {
+		return
+	}
+	row := rapid.SampledFrom(m.c.Nodes.ByOrder()).Draw(t, "row")
+	var gpus []int
+	for i := range rapid.IntRange(0, int(min(task.GPUCount, 3))).Draw(t, "gpus") {
+		gpus = append(gpus, i)
+	}
+	fits := m.c.Nodes.FitsIdle(task.Request, row) && devicesFree(m.c.Nodes.GPUs[row], task, gpus)
+	if fits && draw(t, "now", true, true, false) {
+		m.x.Allocate(task, row, gpus)
+		return
+	}
+	m.x.Pipeline(task, row, gpus)
+}
+
+func (m *machine) Bind(t *rapid.T) {
+	if task := pick(t, m.c.TasksByKey(), func(t *Task) bool { return t.Status == Allocated }); task != nil {
+		m.x.Bind(task)
+	}
+}
+
+func (m *machine) Unplace(t *rapid.T) {
+	placed := func(t *Task) bool { return t.Status == Allocated || t.Status == Pipelined }
+	if task := pick(t, m.c.TasksByKey(), placed); task != nil {
+		m.x.Unplace(task)
+	}
+}
+
+func (m *machine) Evict(t *rapid.T) {
+	there := func(t *Task) bool { return t.Status == Running || t.Status == Bound || t.Status == Binding }
+	if task := pick(t, m.c.TasksByKey(), there); task != nil {
+		m.x.Evict(task)
+	}
+}
+
+func (m *machine) Admit(t *rapid.T) {
+	if j := pick(t, m.c.JobsByKey(), func(j *Job) bool { return j.Phase == PhasePending }); j != nil {
+		m.x.Admit(j)
+	}
+}
+
+func (m *machine) Mark(*rapid.T) {
+	m.saves = append(m.saves, saved{m.x.Mark(), dump(m.c)})
+}
+
+func (m *machine) Rollback(t *rapid.T) {
+	if len(m.saves) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(m.saves)-1).Draw(t, "savepoint")
+	s := m.saves[i]
+	m.saves = m.saves[:i]
+	m.x.Rollback(s.at)
+	if diff := cmp.Diff(s.look, dump(m.c)); diff != "" {
+		t.Fatalf("rolled back (-then +now):\n%s", diff)
+	}
+}
+
+func (m *machine) Commit(*rapid.T) {
+	m.x.Commit()
+	m.saves = nil
+}
+
+func (m *machine) CloseCycle(t *rapid.T) {
+	m.Commit(t)
+	m.c.CloseCycle()
+	for _, j := range m.c.JobsByKey() {
+		if j.AdmittedNow || j.PlacedNow != 0 {
+			t.Fatalf("job %s: admitted %t, placed %d after the cycle", j.Key, j.AdmittedNow, j.PlacedNow)
+		}
+	}
+}
+
+func (m *machine) SetNodeOrder(t *rapid.T) {
+	m.Commit(t) // so that no look holds the old order
+	m.c.SetNodeOrder(draw(t, "rank", nil, map[string]int{"n2": 0, "n1": 1}))
+}
+
+func TestRandomSteps(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &machine{c: NewCluster(Options{})}
+		m.x = m.c.Begin()
+		m.c.Apply(upserts(queue("q1"), group("g1", "q1"), node("n1", "cpu=8 memory=9 pods=9 nvidia.com/gpu=3"))...)
+		for i := range 3 {
+			m.c.Apply(upserts(pod(fmt.Sprintf("p%d", i+1), "cpu=1", annotated(GroupAnnotation, "g1")))...)
+		}
+		t.Repeat(rapid.StateMachineActions(m))
+	})
+}

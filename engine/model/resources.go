@@ -1,0 +1,366 @@
+package model
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// The dimensions that every cluster has, in this order.
+const (
+	CPU = iota
+	Memory
+	Pods
+)
+
+// Slack is by how much a request may exceed what is there and still fit, in a
+// dimension's own unit (behaviour 7.6).
+const Slack = 0.1
+
+// Dims interns resource names. Names are only ever added.
+type Dims struct {
+	names []string
+	units []float64
+	index map[string]int
+}
+
+// NewDims has cpu, memory and pods.
+func NewDims() *Dims {
+	d := &Dims{index: map[string]int{}}
+	for _, n := range []string{"cpu", "memory", "pods"} {
+		d.Intern(n)
+	}
+	return d
+}
+
+// Len is how many names there are.
+func (d *Dims) Len() int { return len(d.names) }
+
+// Name of a dimension.
+func (d *Dims) Name(i int) string { return d.names[i] }
+
+// Unit is how many inner units make one of what people write: 1000 for cpu (milli-cores) and for
+// countable resources, 1 for what is measured in bytes. Bytes stay whole bytes, because the
+// memory of a large cluster in milli-bytes is beyond what a float64 holds exactly.
+func (d *Dims) Unit(i int) float64 { return d.units[i] }
+
+// Find gives the dimension of a name that is known.
+func (d *Dims) Find(name string) (int, bool) {
+	i, ok := d.index[name]
+	return i, ok
+}
+
+// Intern gives the dimension of a name, new if need be.
+func (d *Dims) Intern(name string) int {
+	if i, ok := d.index[name]; ok {
+		return i
+	}
+	i := len(d.names)
+	unit := 1000.0
+	if inBytes(name) {
+		unit = 1
+	}
+	d.names, d.units, d.index[name] = append(d.names, name), append(d.units, unit), i
+	return i
+}
+
+// Sorted lists all dimensions: cpu, memory, pods, then the others by name.
+func (d *Dims) Sorted() []int {
+	out := make([]int, len(d.names))
+	for i := range out {
+		out[i] = i
+	}
+	slices.SortFunc(out[Pods+1:], func(a, b int) int { return strings.Compare(d.names[a], d.names[b]) })
+	return out
+}
+
+func inBytes(name string) bool {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "requests."), "limits.")
+	return name == "memory" || name == "ephemeral-storage" || name == "storage" || strings.HasPrefix(name, "hugepages-") ||
+		strings.HasSuffix(name, ".storageclass.storage.k8s.io/requests.storage")
+}
+
+// Resources is a partial map from resource to amount, indexed by Dims, in whole
+// inner units. NaN, and every index past the end, is absent. nil is empty.
+type Resources []float64
+
+// Absent marks a dimension that a Resources lacks.
+func Absent() float64 { return math.NaN() }
+
+// Has says whether dimension i is present.
+func (r Resources) Has(i int) bool { return i < len(r) && r[i] == r[i] }
+
+// Get is the amount in dimension i, in inner units; 0 if absent.
+func (r Resources) Get(i int) float64 {
+	if i < len(r) && r[i] == r[i] {
+		return r[i]
+	}
+	return 0
+}
+
+// Set puts amount v into dimension i, in inner units, growing r if need be.
+func (r *Resources) Set(i int, v float64) {
+	for len(*r) <= i {
+		*r = append(*r, Absent())
+	}
+	(*r)[i] = v
+}
+
+// Clone copies r.
+func (r Resources) Clone() Resources { return slices.Clone(r) }
+
+// Equal says whether both have the same dimensions and amounts.
+func (r Resources) Equal(b Resources) bool {
+	for i := range max(len(r), len(b)) {
+		if r.Has(i) != b.Has(i) || r.Get(i) != b.Get(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// combine has a dimension where both have one, or one has and the other counts as 0.
+func combine(a, b Resources, f func(x, y float64) float64) Resources {
+	out := make(Resources, max(len(a), len(b)))
+	for i := range out {
+		if a.Has(i) || b.Has(i) {
+			out[i] = f(a.Get(i), b.Get(i))
+		} else {
+			out[i] = Absent()
+		}
+	}
+	return out
+}
+
+// Add is a + b over the union of their dimensions.
+func (r Resources) Add(b Resources) Resources {
+	return combine(r, b, func(x, y float64) float64 { return x + y })
+}
+
+// Sub is a - b over the union of their dimensions; it may go negative.
+func (r Resources) Sub(b Resources) Resources {
+	return combine(r, b, func(x, y float64) float64 { return x - y })
+}
+
+// AddIn adds sign times b to r in place, growing it if need be.
+func (r *Resources) AddIn(b Resources, sign float64) {
+	for i := range b {
+		if b.Has(i) {
+			r.Set(i, r.Get(i)+sign*b[i])
+		}
+	}
+}
+
+// Over is max(a-b, 0) in each dimension of a.
+func (r Resources) Over(b Resources) Resources {
+	out := r.Clone()
+	for i := range out {
+		if r.Has(i) {
+			out[i] = max(r[i]-b.Get(i), 0)
+		}
+	}
+	return out
+}
+
+// Min is the element-wise minimum over the union; missing counts as 0.
+func (r Resources) Min(b Resources) Resources {
+	return combine(r, b, func(x, y float64) float64 { return min(x, y) })
+}
+
+// Max is the element-wise maximum over the union; missing counts as 0.
+func (r Resources) Max(b Resources) Resources {
+	return combine(r, b, func(x, y float64) float64 { return max(x, y) })
+}
+
+// Cap is the element-wise minimum over the dimensions of r; missing in b is no limit.
+func (r Resources) Cap(b Resources) Resources {
+	out := r.Clone()
+	for i := range out {
+		if r.Has(i) && b.Has(i) {
+			out[i] = min(r[i], b[i])
+		}
+	}
+	return out
+}
+
+// Scale multiplies every amount by x. Amounts may become fractional.
+func (r Resources) Scale(x float64) Resources {
+	out := r.Clone()
+	for i := range out {
+		out[i] *= x
+	}
+	return out
+}
+
+// Fits says whether r <= b + Slack in every dimension of r; missing in b is 0. A
+// requested 0 still fails against a negative b.
+func (r Resources) Fits(b Resources) bool {
+	for i := range r {
+		if r.Has(i) && r[i] > b.Get(i)+Slack {
+			return false
+		}
+	}
+	return true
+}
+
+// Within says whether r <= b, strictly, in each dimension in which dims is above 0.
+func (r Resources) Within(b, dims Resources) bool {
+	for i := range dims {
+		if dims[i] > 0 && r.Get(i) > b.Get(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// WithinAny says whether r <= b in some dimension in which dims is above 0 and not both are about 0.
+func (r Resources) WithinAny(b, dims Resources) bool {
+	for i := range dims {
+		if dims[i] > 0 && (r.Get(i) >= Slack || b.Get(i) >= Slack) && r.Get(i) <= b.Get(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// ExceedsAny says whether r > b in some dimension in which dims is above 0 and that b limits:
+// cpu and memory by being above 0, the others by being there.
+func (r Resources) ExceedsAny(b, dims Resources) bool {
+	for i := range dims {
+		limited := b.Has(i) && (i > Memory || b[i] > 0)
+		if dims[i] > 0 && limited && r.Get(i) > b[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// Overlaps says whether some dimension other than pods is above 0 in both.
+func (r Resources) Overlaps(b Resources) bool {
+	for i := range r {
+		if i != Pods && r.Get(i) > 0 && b.Get(i) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Share is the dominant share: the largest r/b over b's dimensions; where b is 0: 0 if r is 0, else 1.
+// (Ghodsi et al., Dominant Resource Fairness, NSDI 2011.)
+func (r Resources) Share(b Resources) float64 {
+	share := 0.0
+	for i := range b {
+		if !b.Has(i) {
+			continue
+		}
+		s := 0.0
+		switch {
+		case b[i] != 0:
+			s = r.Get(i) / b[i]
+		case r.Get(i) != 0:
+			s = 1
+		}
+		share = max(share, s)
+	}
+	return share
+}
+
+// IsEmpty says whether all amounts but pods are below Slack.
+func (r Resources) IsEmpty() bool {
+	for i := range r {
+		if i != Pods && r.Get(i) >= Slack {
+			return false
+		}
+	}
+	return true
+}
+
+// Only keeps the dimensions that b has.
+func (r Resources) Only(b Resources) Resources {
+	out := r.Clone()
+	for i := range out {
+		if !b.Has(i) {
+			out[i] = Absent()
+		}
+	}
+	return out
+}
+
+// Positive keeps the dimensions that are above 0.
+func (r Resources) Positive() Resources {
+	out := r.Clone()
+	for i := range out {
+		if !(r[i] > 0) {
+			out[i] = Absent()
+		}
+	}
+	return out
+}
+
+// Resources turns a Kubernetes list into amounts. Names that are new are interned in their own
+// order, so that the same input gives the same dimensions. Fractions of an inner unit round up.
+func (d *Dims) Resources(list corev1.ResourceList) Resources {
+	if len(list) == 0 {
+		return nil
+	}
+	d.internAll(list)
+	out := make(Resources, 0, len(d.names))
+	for name, q := range list {
+		i := d.index[string(name)]
+		out.Set(i, d.Amount(i, q))
+	}
+	return out
+}
+
+func (d *Dims) internAll(list corev1.ResourceList) {
+	var unknown []string
+	for name := range list {
+		if _, ok := d.index[string(name)]; !ok {
+			unknown = append(unknown, string(name))
+		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		d.Intern(name)
+	}
+}
+
+// Amount is a quantity in the inner units of dimension i.
+func (d *Dims) Amount(i int, q resource.Quantity) float64 {
+	if d.units[i] == 1 {
+		return float64(q.Value())
+	}
+	return float64(q.MilliValue())
+}
+
+// Quantity is an amount of dimension i as a Kubernetes quantity, rounded to whole inner units.
+func (d *Dims) Quantity(i int, v float64) *resource.Quantity {
+	switch {
+	case d.units[i] == 1:
+		return resource.NewQuantity(int64(math.Round(v)), resource.BinarySI)
+	case math.Mod(v, 1000) == 0:
+		return resource.NewQuantity(int64(v/1000), resource.DecimalSI)
+	}
+	return resource.NewMilliQuantity(int64(math.Round(v)), resource.DecimalSI)
+}
+
+// Text writes r for people: "cpu 2, memory 4Gi, pods 1".
+func (d *Dims) Text(r Resources) string {
+	var b strings.Builder
+	for _, i := range d.Sorted() {
+		if !r.Has(i) {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(d.names[i] + " " + d.Quantity(i, r[i]).String())
+	}
+	if b.Len() == 0 {
+		return "nothing"
+	}
+	return b.String()
+}

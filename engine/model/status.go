@@ -1,0 +1,77 @@
+package model
+
+// String is the status as policies write it: Pending.
+func (s Status) String() string {
+	switch s {
+	case Pending:
+		return "Pending"
+	case Pipelined:
+		return "Pipelined"
+	case Allocated:
+		return "Allocated"
+	case Binding:
+		return "Binding"
+	case Bound:
+		return "Bound"
+	case Running:
+		return "Running"
+	case Releasing:
+		return "Releasing"
+	case Succeeded:
+		return "Succeeded"
+	case Failed:
+		return "Failed"
+	case Unknown, NumStatus:
+	}
+	return "Unknown"
+}
+
+// HoldsResources is true of the allocated class: Allocated, Binding, Bound, Running.
+func (s Status) HoldsResources() bool {
+	return s == Allocated || s == Binding || s == Bound || s == Running
+}
+
+// onNode is true of a task that is counted on its node, if it has one.
+func (s Status) onNode() bool { return s != Pending && s != Succeeded && s != Failed }
+
+// HoldsResources is true of a task of the allocated class: Allocated, Binding, Bound, Running.
+func (t *Task) HoldsResources() bool { return t.Status.HoldsResources() }
+
+// counts is how many tasks are in each status.
+type counts [NumStatus]int64
+
+func (n *counts) holding() int64 { return n[Allocated] + n[Binding] + n[Bound] + n[Running] }
+
+func (n *counts) all() int64 {
+	var sum int64
+	for _, v := range n {
+		sum += v
+	}
+	return sum
+}
+
+// TaskCount is how many tasks the job has, in whatever status.
+func (j *Job) TaskCount() int64 { return (*counts)(&j.Counts).all() }
+
+// Holding is how many tasks are of the allocated class.
+func (j *Job) Holding() int64 { return (*counts)(&j.Counts).holding() }
+
+// Ready is how many tasks are of the allocated class or Succeeded. Pending best-effort tasks are not in it.
+func (j *Job) Ready() int64 { return j.Holding() + j.Counts[Succeeded] }
+
+// Valid is Ready and those that are Pipelined or Pending.
+func (j *Job) Valid() int64 { return j.Ready() + j.Counts[Pipelined] + j.Counts[Pending] }
+
+// TaskCount is how many tasks the role has, in whatever status.
+func (r *Role) TaskCount() int64 { return (*counts)(&r.Counts).all() }
+
+// Holding is how many tasks of the role are of the allocated class.
+func (r *Role) Holding() int64 { return (*counts)(&r.Counts).holding() }
+
+// Ready is how many tasks of the role are of the allocated class, Succeeded, or Pending and best-effort.
+func (r *Role) Ready() int64 { return r.Holding() + r.Counts[Succeeded] + r.PendingBestEffort }
+
+// Valid is how many tasks of the role are of the allocated class, Succeeded, Pipelined or Pending.
+func (r *Role) Valid() int64 {
+	return r.Holding() + r.Counts[Succeeded] + r.Counts[Pipelined] + r.Counts[Pending]
+}

@@ -1,0 +1,144 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/google/cel-go/cel"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// laterActions and laterVerbs are known by name, but not in this version.
+func laterActions() []string {
+	return []string{"preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"}
+}
+
+func laterVerbs() []string { return []string{"displace", "evict"} }
+
+// stepKeys are the parameters of each verb.
+func stepKeys() map[string][]string {
+	return map[string][]string{
+		"admit": {"when", "jobs", "vote"},
+		"place": {"when", "jobs", "tasks", "gates", "commit", "turn", "onNoNode"},
+	}
+}
+
+// pipeline compiles the actions that a policy names, its own first.
+func (c *compiler) pipeline(spec rules.Value) {
+	own := c.definitions(spec.Get("actions"))
+	var shipped map[string]rules.Value
+	if doc, issues := Embedded("actions"); doc != nil {
+		shipped = c.definitions(doc.Root.Get("actions"))
+	} else {
+		c.issues = append(c.issues, issues...)
+	}
+	compiled := map[string]*Action{}
+	for _, name := range sortedKeys(own) {
+		compiled[name] = c.action(name, own[name])
+	}
+	known := append(sortedKeys(own), sortedKeys(shipped)...)
+	for _, item := range c.items(c.need(spec, "pipeline")) {
+		name := item.String(&c.issues)
+		a := compiled[name]
+		switch definition, ok := shipped[name]; {
+		case a != nil || name == "":
+		case ok:
+			a = c.action(name, definition)
+			compiled[name] = a
+		case slices.Contains(laterActions(), name):
+			c.report(item.Issuef("leave it out for now; this version has "+suggestList(known), "action %q is not in this version yet", name))
+		default:
+			c.report(item.Issuef(suggest(name, known)+"; or define it under spec.actions", "unknown action %q", name))
+		}
+		if a != nil {
+			c.p.Pipeline, c.p.Actions = append(c.p.Pipeline, name), append(c.p.Actions, a)
+		}
+	}
+	c.p.pipeline = stringList(c.p.Pipeline)
+}
+
+func suggestList(words []string) string {
+	slices.Sort(words)
+	words = slices.Compact(words)
+	out := ""
+	for i, w := range words {
+		if i > 0 {
+			out += ", "
+		}
+		out += w
+	}
+	return out
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (c *compiler) definitions(v rules.Value) map[string]rules.Value {
+	out := map[string]rules.Value{}
+	for _, item := range c.items(v) {
+		item.Fields([]string{"name", "description", "steps"}, &c.issues)
+		name := c.need(item, "name")
+		if s := name.String(&c.issues); s != "" {
+			if out[s].Exists() {
+				c.report(name.Issuef("give it a name of its own", "duplicate name %q", s))
+			}
+			out[s] = item
+		}
+	}
+	return out
+}
+
+func (c *compiler) action(name string, v rules.Value) *Action {
+	a := &Action{Name: name}
+	s := &tableScope{compiler: c, entry: &entry{name: name, at: v, table: &rules.Table{}}, objects: c.objects, scopes: map[string]*rules.Scope{}, probe: &Frame{}}
+	s.params = &rules.Object{Name: "Params", Type: object("Params")}
+	for _, item := range c.items(c.need(v, "steps")) {
+		if step := s.step(item); step != nil {
+			a.Steps = append(a.Steps, step)
+		}
+	}
+	return a
+}
+
+func (s *tableScope) step(v rules.Value) *Step {
+	verb := s.need(v, "verb")
+	name := verb.String(&s.issues)
+	keys, ok := stepKeys()[name]
+	if !ok {
+		if slices.Contains(laterVerbs(), name) {
+			s.report(verb.Issuef("this version has admit and place", "verb %q is not in this version yet", name))
+		} else if name != "" {
+			s.report(verb.Issuef(suggest(name, sortedKeys(stepKeys())), "unknown verb %q", name))
+		}
+		return nil
+	}
+	v.Fields(append([]string{"verb"}, keys...), &s.issues)
+	step := &Step{Verb: name, Vote: true, Commit: "job", Turn: "untilReady"}
+	step.When = s.filter(v.Get("when"))
+	step.Jobs = s.filter(v.Get("jobs"), "job")
+	step.Tasks = s.filter(v.Get("tasks"), "task")
+	step.OnNoNode = s.filter(v.Get("onNoNode"), "job")
+	if x := v.Get("vote"); x.Exists() {
+		step.Vote = x.Bool(&s.issues)
+	}
+	step.Commit = s.word(v.Get("commit"), step.Commit, []string{"job", "task"})
+	step.Turn = s.word(v.Get("turn"), step.Turn, []string{"untilReady", "untilFed", "oneTask", "all"})
+	for _, g := range s.items(v.Get("gates")) {
+		step.Gates = append(step.Gates, s.word(g, "", []string{Overused, Allocatable, Preemptive}))
+	}
+	return step
+}
+
+// filter compiles a condition of a step. "job" also gives its queue.
+func (s *tableScope) filter(v rules.Value, roots ...string) *rules.Expr {
+	if !v.Exists() {
+		return nil
+	}
+	return s.compile(v.Text(&s.issues), roots, rules.Exactly(cel.BoolType, "true or false"))
+}

@@ -1,0 +1,271 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Opinion is what one row says. The zero value is none.
+type Opinion uint8
+
+// The opinions a row can have.
+const (
+	Abstain Opinion = iota
+	Yes
+	No
+)
+
+// Answer is what a site says, with the row that decided. Rule is nil where no row did.
+type Answer struct {
+	Yes  bool
+	Rule *Rule
+	Text string
+}
+
+// Reason of the answer, for the plan.
+func (a Answer) Reason() model.Reason {
+	if a.Rule == nil {
+		return model.Reason{Text: a.Text}
+	}
+	return a.Rule.reason(a.Text)
+}
+
+// guard says whether a row has an opinion; a guard that errs is an error of the row.
+func (s *Session) guard(r *Rule, f *Frame) (has bool, err ref.Val) {
+	if r.When == nil {
+		return true, nil
+	}
+	switch v := r.When.Eval(f); v {
+	case types.True:
+		return true, nil
+	case types.False:
+		return false, nil
+	default:
+		return false, v
+	}
+}
+
+// opinion asks a row of a yes-or-no site.
+func (s *Session) opinion(r *Rule, f *Frame) Opinion {
+	has, err := s.guard(r, f)
+	if err == nil {
+		if !has {
+			return Abstain
+		}
+		switch v := r.Expression.Eval(f); v {
+		case types.True:
+			return Yes
+		case types.False:
+			return No
+		default:
+			err = v
+		}
+	}
+	s.fault(r, f, err)
+	switch r.OnError {
+	case "deny":
+		return denial(r.Site)
+	case "allow":
+		if r.Site.DenyIs {
+			return No
+		}
+		return Yes
+	}
+	return Abstain
+}
+
+func denial(site *Site) Opinion {
+	if site.DenyIs {
+		return Yes
+	}
+	return No
+}
+
+// all asks for agreement: the first row that says no decides.
+func (s *Session) all(site string, f *Frame) Answer {
+	for _, r := range s.p.rules[site] {
+		if s.opinion(r, f) == No {
+			return s.answer(false, r, f)
+		}
+	}
+	return Answer{Yes: true}
+}
+
+// vote goes tier by tier: a refusal is final, else a permit is; nobody: permit.
+func (s *Session) vote(site string, f *Frame) Answer {
+	var permit *Rule
+	tier := -1
+	for _, r := range s.p.rules[site] {
+		if r.Tier != tier && permit != nil {
+			break
+		}
+		tier = r.Tier
+		switch s.opinion(r, f) {
+		case No:
+			return s.answer(false, r, f)
+		case Yes:
+			if permit == nil {
+				permit = r
+			}
+		case Abstain:
+		}
+	}
+	return Answer{Yes: true, Rule: permit}
+}
+
+func (s *Session) answer(yes bool, r *Rule, f *Frame) Answer {
+	return Answer{yes, r, s.text(r, f)}
+}
+
+// text is a row's message in this frame, or its own words.
+func (s *Session) text(r *Rule, f *Frame) string {
+	if r.Message == nil {
+		return r.Expression.Text.Value + " does not hold"
+	}
+	return r.Message.in(f)
+}
+
+func (m *message) in(f *Frame) string {
+	var b strings.Builder
+	for _, p := range m.parts {
+		if p.expr == nil {
+			b.WriteString(p.text)
+			continue
+		}
+		b.WriteString(text(p.expr.Eval(f)))
+	}
+	return b.String()
+}
+
+// askJob asks a site about a job.
+func (s *Session) askJob(j *model.Job, ask func(f *Frame) Answer) Answer {
+	f := s.frame().ofJob(j)
+	defer s.done()
+	return ask(f)
+}
+
+// Valid asks jobValid.
+func (s *Session) Valid(j *model.Job) Answer {
+	return s.askJob(j, func(f *Frame) Answer { return s.all(JobValid, f) })
+}
+
+// Ready asks jobReady: may the job's placements be kept?
+func (s *Session) Ready(j *model.Job) Answer {
+	return s.askJob(j, func(f *Frame) Answer { return s.all(JobReady, f) })
+}
+
+// Pipelined asks jobPipelined: may they be held?
+func (s *Session) Pipelined(j *model.Job) Answer {
+	return s.askJob(j, func(f *Frame) Answer { return s.vote(JobPipelined, f) })
+}
+
+// Enqueueable asks jobEnqueueable: may the job be let in?
+func (s *Session) Enqueueable(j *model.Job) Answer {
+	return s.askJob(j, func(f *Frame) Answer { return s.vote(JobEnqueueable, f) })
+}
+
+// Starving asks jobStarving: all rows of the first tier that has any; none: no.
+func (s *Session) Starving(j *model.Job) bool {
+	f := s.frame().ofJob(j)
+	defer s.done()
+	starving, tier := false, -1
+	for _, r := range s.p.rules[JobStarving] {
+		if tier >= 0 && r.Tier != tier {
+			break
+		}
+		tier = r.Tier
+		switch s.opinion(r, f) {
+		case No:
+			return false
+		case Yes:
+			starving = true
+		case Abstain:
+		}
+	}
+	return starving
+}
+
+// Overused asks whether to skip a queue now: any row.
+func (s *Session) Overused(q *model.Queue) Answer {
+	f := s.frame()
+	defer s.done()
+	f.queue = s.queueView(q)
+	for _, r := range s.p.rules[Overused] {
+		if s.opinion(r, f) == Yes {
+			return s.answer(true, r, f)
+		}
+	}
+	return Answer{}
+}
+
+// Allocatable asks whether the queue may take a task.
+func (s *Session) Allocatable(t *model.Task) Answer {
+	f := s.frame().ofTask(t)
+	defer s.done()
+	return s.all(Allocatable, f)
+}
+
+// Preemptive asks whether a job's queue may take request by force.
+func (s *Session) Preemptive(j *model.Job, request model.Resources) Answer {
+	f := s.frame().ofJob(j)
+	defer s.done()
+	f.request = s.amounts(request)
+	return s.all(Preemptive, f)
+}
+
+// Feasible asks taskFeasible: can the task be placed anywhere at all?
+func (s *Session) Feasible(t *model.Task) Answer {
+	f := s.frame().ofTask(t)
+	defer s.done()
+	return s.all(TaskFeasible, f)
+}
+
+// JobFilter evaluates a step's condition on a job. An error is false, with its text.
+func (s *Session) JobFilter(e *rules.Expr, j *model.Job) (bool, error) {
+	f := s.frame().ofJob(j)
+	defer s.done()
+	return s.filter(e, f)
+}
+
+// TaskFilter evaluates a step's condition on a task.
+func (s *Session) TaskFilter(e *rules.Expr, t *model.Task) (bool, error) {
+	f := s.frame().ofTask(t)
+	defer s.done()
+	return s.filter(e, f)
+}
+
+// Condition evaluates a step's condition on the cluster.
+func (s *Session) Condition(e *rules.Expr) (bool, error) {
+	f := s.frame()
+	defer s.done()
+	return s.filter(e, f)
+}
+
+// Attribute gives a queue's computed Resources by name, for reports; ok is false where there is none.
+func (s *Session) Attribute(q *model.Queue, name string) (model.Resources, bool) {
+	for _, x := range s.p.attributes {
+		if x.on == "queue" && x.name == name {
+			if a, ok := readAttribute(x, s.queueView(q)).(*amounts); ok {
+				return a.r, true
+			}
+		}
+	}
+	return nil, false
+}
+
+func (s *Session) filter(e *rules.Expr, f *Frame) (bool, error) {
+	switch v := e.Eval(f); v {
+	case types.True:
+		return true, nil
+	case types.False:
+		return false, nil
+	default:
+		return false, fmt.Errorf("%s: %v", strings.TrimSpace(e.Text.Value), v)
+	}
+}

@@ -1,0 +1,226 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// attribute is a compiled computed field.
+type attribute struct {
+	table, name, on string
+	settle          string
+	slot            int // in the memo of its owner's view, or in the session for the cluster
+	typ             *cel.Type
+	when, expr      *rules.Expr
+	function        string
+	args            map[string]*rules.Expr
+	over            string // of sum: job or queue
+	changes         rules.Changes
+	// own says that only the owner itself, of what moves with steps, is read.
+	own bool
+	// memberOwn says the same of a sum's members.
+	memberOwn bool
+}
+
+// objectName is the type behind an owner's word.
+func objectName(on string) string {
+	return map[string]string{"cluster": "Cluster", "queue": "Queue", "job": "Job", "task": "Task", "node": "Node"}[on]
+}
+
+// attribute compiles one, and makes it visible: to its own table if private, else to the later ones as well.
+func (s *tableScope) attribute(a *rules.Attribute) {
+	typeName := objectName(a.On)
+	if typeName == "" || typeName == "Task" {
+		if a.On != "" {
+			s.report(a.At.Issuef("attributes can be on cluster, queue, job or node", "an attribute cannot be on %s", a.On))
+		}
+		return
+	}
+	x := &attribute{table: s.entry.name, name: a.Name, on: a.On, settle: a.Settle, function: a.Function}
+	roots := []string{a.On}
+	if a.On == "cluster" {
+		roots = nil
+	}
+	if a.When.Value != "" {
+		x.when = s.compile(a.When, roots, rules.Bool())
+	}
+	reads := s.compute(x, a, roots)
+	if x.typ == nil {
+		return
+	}
+	if s.clashes(x, a) {
+		return
+	}
+	x.slot = s.p.slots[typeName]
+	s.p.slots[typeName]++
+	s.settleReads(x, reads)
+	s.p.attributes = append(s.p.attributes, x)
+	s.declare(x, a, typeName, reads)
+}
+
+// compute compiles the expression, or the function's arguments, and gives what is read.
+func (s *tableScope) compute(x *attribute, a *rules.Attribute, roots []string) *rules.Reads {
+	reads := &rules.Reads{}
+	if x.when != nil {
+		reads.Add(x.when.Reads)
+	}
+	switch a.Function {
+	case "":
+		if x.expr = s.compile(a.Expression, roots, rules.Anything()); x.expr != nil {
+			x.typ = x.expr.Type
+			reads.Add(x.expr.Reads)
+		}
+	case "sum":
+		s.sum(x, a, reads)
+	case "waterFill":
+		s.waterFill(x, a, reads)
+	}
+	return reads
+}
+
+func (s *tableScope) sum(x *attribute, a *rules.Attribute, reads *rules.Reads) {
+	over := a.Args["over"]
+	x.over = over.Value
+	allowed := map[string][]string{"cluster": {"job", "queue"}, "queue": {"job"}}[a.On]
+	if !slices.Contains(allowed, x.over) {
+		s.report(over.Issue(0, len(x.over), fmt.Sprintf("a sum on %s cannot go over %q", a.On, x.over), suggest(x.over, []string{"job", "queue"})))
+		return
+	}
+	x.args = map[string]*rules.Expr{"of": s.compile(a.Args["of"], []string{x.over}, summable())}
+	if w := a.Args["when"]; w.Value != "" {
+		x.args["when"] = s.compile(w, []string{x.over}, rules.Bool())
+	}
+	x.memberOwn = true
+	for _, name := range sortedKeys(x.args) {
+		e := x.args[name]
+		if e == nil {
+			return
+		}
+		for _, r := range e.Reads.All {
+			x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || r.Root == x.over && shallow(r))
+		}
+		members(reads, e.Reads, x.over, a.On)
+	}
+	x.typ = x.args["of"].Type
+}
+
+func summable() rules.Kind {
+	return rules.Kind{Name: "Resources or a number", Accepts: func(t *cel.Type) bool {
+		return t.IsExactType(resourcesType()) || t.Kind() == types.IntKind || t.Kind() == types.DoubleKind
+	}}
+}
+
+// members turns what is read of each member into what is read through its owner.
+func members(reads, of *rules.Reads, member, owner string) {
+	for _, r := range of.All {
+		if r.Root == member {
+			list := &rules.Member{Name: member + "s", Changes: rules.ByObject}
+			r.Root, r.Steps = owner, append([]rules.Step{{Member: list, Each: true}}, r.Steps...)
+		}
+		reads.Add(&rules.Reads{All: []rules.Read{r}})
+	}
+}
+
+func (s *tableScope) waterFill(x *attribute, a *rules.Attribute, reads *rules.Reads) {
+	if a.On != "queue" {
+		s.report(a.At.Issuef("write on: queue", "waterFill is on queues, not on %s", a.On))
+		return
+	}
+	resources := rules.Exactly(resourcesType(), "Resources")
+	wants := map[string]rules.Kind{"among": rules.Bool(), "total": resources, "weight": rules.Number(), "floor": resources, "ceiling": resources, "demand": resources}
+	x.args = map[string]*rules.Expr{}
+	for _, name := range sortedKeys(a.Args) {
+		roots := []string{"queue"}
+		if name == "total" {
+			roots = nil
+		}
+		e := s.compile(a.Args[name], roots, wants[name])
+		if e == nil {
+			return
+		}
+		x.args[name] = e
+		members(reads, e.Reads, "queue", "cluster")
+	}
+	if x.settle == "" {
+		x.settle = "cycle"
+	}
+	x.typ = resourcesType()
+}
+
+// clashes reports a second visible attribute of one name.
+func (s *tableScope) clashes(x *attribute, a *rules.Attribute) bool {
+	key := a.On + "." + a.Name
+	if other, ok := s.owners[key]; ok {
+		s.report(a.At.Issuef("keep one of the two tables", "both tables %q and %q compute %s", other, s.entry.name, key))
+		return true
+	}
+	if m := s.objects[objectName(a.On)].Find(a.Name); m != nil {
+		s.report(a.At.Issuef("choose another name", "%s.%s is a field already", a.On, a.Name))
+		return true
+	}
+	if !a.Private {
+		s.owners[key] = s.entry.name
+	}
+	return false
+}
+
+// settleReads says how often the attribute changes: one that settles once a cycle does not move with steps.
+func (s *tableScope) settleReads(x *attribute, reads *rules.Reads) {
+	x.own = true
+	for i := range reads.All {
+		r := &reads.All[i]
+		if x.settle == "cycle" || x.settle == "start" {
+			r.Changes = min(r.Changes, rules.ByCycle)
+		}
+		if r.Changes > rules.ByCycle && !(r.Root == x.on && shallow(*r)) {
+			x.own = false
+		}
+	}
+	x.changes = reads.Changes()
+}
+
+// shallow says that a read stays within its root's own figures, or its roles.
+func shallow(r rules.Read) bool {
+	for _, step := range r.Steps[:max(0, len(r.Steps)-1)] {
+		if step.Member.Name != "roles" && step.Member.Name != "spec" {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *tableScope) declare(x *attribute, a *rules.Attribute, typeName string, reads *rules.Reads) {
+	own := x.on
+	m := &rules.Member{Name: a.Name, Type: x.typ, Doc: a.Description, Changes: x.changes, Reads: reads, Own: own, Get: func(o any) ref.Val { return readAttribute(x, o) }}
+	extend := func(objects map[string]*rules.Object) {
+		dup := *objects[typeName]
+		dup.Members = append(slices.Clone(dup.Members), m)
+		objects[typeName] = &dup
+	}
+	extend(s.objects)
+	if !a.Private {
+		extend(s.compiler.objects)
+	}
+	clear(s.scopes)
+}
+
+// readAttribute answers a read of a computed field.
+func readAttribute(x *attribute, o any) ref.Val {
+	switch v := o.(type) {
+	case *queueView:
+		return v.s.attribute(x, v, &v.memo[x.slot], v.of.Version)
+	case *jobView:
+		return v.s.attribute(x, v, &v.memo[x.slot], v.of.Version)
+	case *nodeView:
+		return v.s.attribute(x, v, &v.memo[x.slot], v.s.c.Nodes.Version[v.of.Row])
+	case *clusterView:
+		return v.s.attribute(x, v, &v.memo[x.slot], v.s.c.Clock)
+	}
+	return types.NewErr("no field %q: the object is null", x.name)
+}

@@ -1,0 +1,346 @@
+package policy
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// compiler turns tables into rules, attributes and variables of one Policy.
+type compiler struct {
+	*loader
+	p *Policy
+	// objects with the attributes that are visible so far, by type name.
+	objects map[string]*rules.Object
+	// owners of visible attributes: "queue.deserved" -> table.
+	owners map[string]string
+}
+
+func newCompiler(l *loader, p *Policy) *compiler {
+	c := &compiler{loader: l, p: p, objects: map[string]*rules.Object{}, owners: map[string]string{}}
+	for _, o := range l.lang.Objects() {
+		dup := *o
+		dup.Members = slices.Clone(o.Members)
+		c.objects[o.Name] = &dup
+	}
+	return c
+}
+
+// tableScope is what the rows of one table see.
+type tableScope struct {
+	*compiler
+	entry     *entry
+	objects   map[string]*rules.Object // with the table's private attributes
+	params    *rules.Object
+	variables map[string]*rules.Object // by the roots they need, joined
+	vars      []*variable
+	scopes    map[string]*rules.Scope
+	probe     *Frame // resolves params, for constants
+}
+
+// table compiles one entry.
+func (c *compiler) table(e *entry) {
+	s := &tableScope{compiler: c, entry: e, objects: map[string]*rules.Object{}, scopes: map[string]*rules.Scope{}, probe: &Frame{}}
+	for name, o := range c.objects {
+		s.objects[name] = o
+	}
+	s.params = s.paramObject()
+	s.checkCycles()
+	if !e.off["attributes"] {
+		for _, a := range e.table.Attributes {
+			s.attribute(a)
+		}
+	}
+	for _, v := range e.table.Variables {
+		s.variable(v)
+	}
+	for _, site := range sites() {
+		if e.off[site.Name] {
+			continue
+		}
+		for _, row := range e.table.Sections[site.Name] {
+			s.row(&site, row)
+		}
+	}
+}
+
+// paramObject declares the table's params and sets their values.
+func (s *tableScope) paramObject() *rules.Object {
+	o := &rules.Object{Name: "Params", Type: object("Params")}
+	given := map[string]rules.Value{}
+	var names []string
+	for _, p := range s.entry.table.Params {
+		names = append(names, p.Name)
+	}
+	if s.entry.params.Exists() {
+		if names == nil {
+			names = []string{""}
+		}
+		for _, f := range s.entry.params.Fields(names, &s.issues) {
+			given[f.Name] = f.Value
+		}
+	}
+	for _, p := range s.entry.table.Params {
+		t := paramType(p)
+		if t == nil {
+			continue
+		}
+		v := paramValue(p, given[p.Name], &s.issues)
+		if v == nil {
+			v = types.NewErr("param %q has no value", p.Name)
+		}
+		o.Members = append(o.Members, &rules.Member{Name: p.Name, Type: t, Doc: p.Description, Reads: &rules.Reads{}, Get: func(any) ref.Val { return v }})
+	}
+	return o
+}
+
+// scope is the environment of an expression that sees these roots.
+func (s *tableScope) scope(roots []string) *rules.Scope {
+	key := strings.Join(roots, " ")
+	if sc, ok := s.scopes[key]; ok {
+		return sc
+	}
+	all := map[string]*cel.Type{"params": s.params.Type, "variables": object("Variables")}
+	known := rootTypes()
+	for _, r := range append(everywhere(), roots...) {
+		all[r] = known[r]
+	}
+	extra := []*rules.Object{s.params, s.variableObject(roots)}
+	for _, name := range []string{"Task", "Job", "Queue", "Node", "Cluster"} {
+		extra = append(extra, s.objects[name])
+	}
+	sc, err := s.lang.Scope(all, extra...)
+	if err != nil {
+		s.report(s.entry.at.Issuef("", "%v", err))
+		return nil
+	}
+	s.scopes[key] = sc
+	return sc
+}
+
+// variableObject declares the variables so far that can be computed where these roots are known.
+func (s *tableScope) variableObject(roots []string) *rules.Object {
+	o := &rules.Object{Name: "Variables", Type: object("Variables")}
+	for _, v := range s.vars {
+		if v.on == "" || v.on == "cluster" || slices.Contains(roots, v.on) {
+			o.Members = append(o.Members, &rules.Member{Name: v.name, Type: v.expr.Type, Reads: v.expr.Reads, Get: func(o any) ref.Val {
+				f, ok := o.(*Frame)
+				if !ok || f.s == nil {
+					return types.NewErr("variable %q has no value here", v.name)
+				}
+				return f.variable(v)
+			}})
+		}
+	}
+	return o
+}
+
+func (s *tableScope) compile(text rules.Text, roots []string, want rules.Kind) *rules.Expr {
+	sc := s.scope(roots)
+	if sc == nil {
+		return nil
+	}
+	e, issues := sc.Compile(text, want)
+	for _, i := range issues {
+		s.report(s.better(i, roots))
+	}
+	return e
+}
+
+// better adds what only this package knows: which table computes a field, and why a variable is not known here.
+func (s *tableScope) better(i rules.Issue, roots []string) rules.Issue {
+	m := regexp.MustCompile(`^(\w+) has no field "(\w+)"$`).FindStringSubmatch(i.Message)
+	if m == nil {
+		return i
+	}
+	if m[1] == "Variables" {
+		for _, v := range s.vars {
+			if v.name == m[2] {
+				i.Message = fmt.Sprintf("variable %q is on %s, which is not known here", v.name, v.on)
+				i.Hint = "known here: " + strings.Join(roots, ", ")
+			}
+		}
+		return i
+	}
+	var by []string
+	for _, name := range ShippedNames() {
+		var quiet rules.Issues
+		doc, _ := Embedded(name)
+		if doc == nil {
+			continue
+		}
+		for _, a := range rules.ReadTable(doc.Root, name, s.shape, nil, &quiet).Attributes {
+			if a.Name == m[2] && strings.EqualFold(a.On, m[1]) && !a.Private {
+				by = append(by, name)
+			}
+		}
+	}
+	switch {
+	case slices.Contains(by, s.entry.table.Name):
+		i.Hint = "this table computes it, but further down or with a mistake"
+	case by != nil:
+		i.Hint = "it is computed by table " + strings.Join(by, " or ") + ", which must stand before this one"
+	}
+	return i
+}
+
+// checkCycles reports variables that need each other.
+func (s *tableScope) checkCycles() {
+	uses := map[string][]string{}
+	word := regexp.MustCompile(`\bvariables\.(\w+)`)
+	for _, v := range s.entry.table.Variables {
+		for _, m := range word.FindAllStringSubmatch(v.Expression.Value, -1) {
+			uses[v.Name] = append(uses[v.Name], m[1])
+		}
+	}
+	for _, v := range s.entry.table.Variables {
+		if path := findCycle(v.Name, v.Name, uses, nil); path != nil {
+			s.report(v.Expression.Issue(0, 1, "a cycle among variables: "+strings.Join(path, " -> "), "a variable may use only those before it"))
+			return
+		}
+	}
+}
+
+// findCycle gives a way from at back to start along uses, nil if there is none.
+func findCycle(start, at string, uses map[string][]string, path []string) []string {
+	path = append(path, at)
+	for _, next := range uses[at] {
+		if next == start {
+			return append(path, start)
+		}
+		if !slices.Contains(path, next) {
+			if found := findCycle(start, next, uses, path); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+func (s *tableScope) variable(v *rules.Variable) {
+	var roots []string
+	if v.On != "" && v.On != "cluster" {
+		roots = []string{v.On}
+	}
+	e := s.compile(v.Expression, roots, rules.Anything())
+	if e == nil {
+		return
+	}
+	x := &variable{name: v.Name, table: s.entry.name, on: v.On, slot: len(s.p.variables), expr: e}
+	s.p.variables = append(s.p.variables, x)
+	s.vars = append(s.vars, x)
+	clear(s.scopes)
+}
+
+// row compiles one row. A row whose guard is false for good is dropped.
+func (s *tableScope) row(site *Site, row *rules.Row) {
+	r := &Rule{Site: site, Table: s.entry.name, Name: row.Name, Reason: row.Reason, Tier: s.entry.tier, Reads: &rules.Reads{}, Weight: 1,
+		Normalize: row.Normalize, RoundMode: row.RoundMode, Curable: row.Curable, Descending: row.Descending, OnError: row.OnError, RoundStep: 1}
+	if r.OnError == "" {
+		r.OnError = site.OnError
+	}
+	r.Expression = s.compile(row.Expression, site.Roots, site.Want)
+	if row.When.Value != "" {
+		r.When = s.compile(row.When, site.Roots, rules.Bool())
+	}
+	r.Message = s.message(row.Message, site.Roots)
+	s.settings(r, row)
+	if r.Expression == nil || row.When.Value != "" && r.When == nil {
+		return
+	}
+	if s.guard(r) {
+		return
+	}
+	r.Reads.Add(r.Expression.Reads)
+	r.Number = len(s.p.all) + 1
+	s.p.all = append(s.p.all, r)
+	s.p.rules[site.Name] = append(s.p.rules[site.Name], r)
+}
+
+// guard folds a constant guard and says whether it is false for good.
+func (s *tableScope) guard(r *Rule) (never bool) {
+	if r.When == nil {
+		return false
+	}
+	if !r.When.Constant() {
+		r.Reads.Add(r.When.Reads)
+		return false
+	}
+	holds := r.When.Eval(s.probe) == types.True
+	r.When = nil
+	return !holds
+}
+
+// settings evaluates what a row may say in params.
+func (s *tableScope) settings(r *Rule, row *rules.Row) {
+	if v, ok := s.constant(row.Weight, rules.Number()); ok {
+		r.Weight, _ = number(v)
+	}
+	if v, ok := s.constant(row.RoundStep, rules.Number()); ok {
+		if r.RoundStep, _ = number(v); r.RoundStep <= 0 {
+			s.report(row.RoundStep.Issue(0, 1, "a step must be above 0", ""))
+		}
+	}
+	if v, ok := s.constant(row.Veto, rules.Bool()); ok {
+		r.Veto = v == types.True
+	}
+	s.constant(row.Every, rules.Duration())
+}
+
+// constant evaluates an expression over params only.
+func (s *tableScope) constant(text rules.Text, want rules.Kind) (ref.Val, bool) {
+	if text.Value == "" {
+		return nil, false
+	}
+	e := s.compile(text, nil, want)
+	if e == nil {
+		return nil, false
+	}
+	if !e.Constant() {
+		s.report(text.Issue(0, 1, "may read params only, but reads "+strings.Join(e.Reads.Strings(), ", "), ""))
+		return nil, false
+	}
+	v := e.Eval(s.probe)
+	if types.IsError(v) {
+		s.report(text.Issue(0, 1, fmt.Sprint(v), ""))
+		return nil, false
+	}
+	return v, true
+}
+
+// message compiles the {{CEL}} parts of a text.
+func (s *tableScope) message(t rules.Text, roots []string) *message {
+	if t.Value == "" {
+		return nil
+	}
+	m := &message{}
+	runes := []rune(t.Value)
+	for at := 0; at < len(runes); {
+		rest := string(runes[at:])
+		open := strings.Index(rest, "{{")
+		if open < 0 {
+			m.parts = append(m.parts, part{text: rest})
+			break
+		}
+		from := at + len([]rune(rest[:open]))
+		size := strings.Index(rest[open:], "}}")
+		if size < 0 {
+			s.report(t.Issue(from, 2, "{{ is never closed", "write }} after the expression"))
+			return nil
+		}
+		to := from + len([]rune(rest[open:open+size]))
+		if open > 0 {
+			m.parts = append(m.parts, part{text: rest[:open]})
+		}
+		m.parts = append(m.parts, part{expr: s.compile(t.Slice(from+2, to), roots, rules.Anything())})
+		at = to + 2
+	}
+	return m
+}

@@ -1,0 +1,165 @@
+package policy
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Fact is what the compiler knows of one row.
+type Fact struct {
+	Site, Table, Name string
+	Type              string
+	// Cost is CEL's static estimate of the most that one evaluation costs; Bounded is false where it has none.
+	Cost    uint64
+	Bounded bool
+	Reads   []string
+	// Cache says for how long a value holds.
+	Cache string
+}
+
+// Facts lists what is known of every row and attribute, in the order of the sites.
+func (p *Policy) Facts() []Fact {
+	var out []Fact
+	for _, x := range p.attributes {
+		out = append(out, x.fact())
+	}
+	for _, site := range sites() {
+		for _, r := range p.rules[site.Name] {
+			out = append(out, r.fact())
+		}
+	}
+	return out
+}
+
+func (r *Rule) fact() Fact {
+	cost := r.Expression.Cost.Max
+	if r.When != nil {
+		cost = saturate(cost, r.When.Cost.Max)
+	}
+	return Fact{Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64,
+		Reads: plainReads(r.Reads), Cache: cacheable(r)}
+}
+
+func (x *attribute) fact() Fact {
+	f := Fact{Site: "attributes", Table: x.table, Name: x.on + "." + x.name, Type: x.typ.String(), Bounded: true, Cache: "until what it reads changes"}
+	reads := &rules.Reads{}
+	for _, e := range append([]*rules.Expr{x.when, x.expr}, values(x.args)...) {
+		if e != nil {
+			f.Cost = saturate(f.Cost, e.Cost.Max)
+			reads.Add(e.Reads)
+		}
+	}
+	f.Reads = plainReads(reads)
+	switch {
+	case x.settle == "cycle":
+		f.Cache = "computed once a cycle"
+	case x.settle == "start":
+		f.Cache = "computed once a run"
+	case x.function == "sum":
+		f.Cache = "kept by delta"
+	}
+	return f
+}
+
+func values(args map[string]*rules.Expr) []*rules.Expr {
+	var out []*rules.Expr
+	for _, name := range sortedKeys(args) {
+		out = append(out, args[name])
+	}
+	return out
+}
+
+func saturate(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+// plainReads leaves out what is read only inside computed fields.
+func plainReads(reads *rules.Reads) []string {
+	var out []string
+	for _, r := range reads.All {
+		if !r.Through {
+			out = append(out, r.String())
+		}
+	}
+	return out
+}
+
+// cacheable words for how long a row's value holds, by what it reads (DESIGN section 4).
+func cacheable(r *Rule) string {
+	var node, other rules.Changes
+	nodes, moving, beyondNode := false, rules.Static, false
+	for _, read := range r.Reads.All {
+		switch read.Root {
+		case "node", "gpu":
+			nodes, node = true, max(node, read.Changes)
+			beyondNode = beyondNode || beyond(read)
+		case "cluster":
+			moving = max(moving, read.Changes)
+		case "now":
+		default:
+			other = max(other, read.Changes)
+		}
+	}
+	parts := []string{}
+	switch {
+	case beyondNode || moving > rules.ByCycle:
+		return "never: it reads what any step changes"
+	case nodes && node > rules.ByObject:
+		parts = append(parts, "per class and node, until the node changes in any way")
+	case nodes:
+		parts = append(parts, "per class and node, until the node's object changes")
+	case r.Site.Name == Predicates || r.Site.Name == Scores || r.Site.Name == TaskFeasible:
+		parts = append(parts, "per class")
+	case len(r.Reads.All) == 0:
+		parts = append(parts, "for ever")
+	default:
+		parts = append(parts, "per "+strings.Join(owners(r.Reads), ", ")+", until what it reads changes")
+	}
+	if nodes && other > rules.ByCycle {
+		parts = append(parts, "a class holds for a moment only, as it reads what moves within a cycle")
+	}
+	if time := timeUnit(r); time != "" {
+		parts = append(parts, time)
+	}
+	return strings.Join(parts, "; ")
+}
+
+func owners(reads *rules.Reads) []string {
+	var out []string
+	for _, root := range reads.Roots() {
+		if root != "now" {
+			out = append(out, root)
+		}
+	}
+	if out == nil {
+		out = []string{"cycle"}
+	}
+	return out
+}
+
+// timeUnit words how a row moves with time, "" if it does not.
+func timeUnit(r *Rule) string {
+	exprs := slices.DeleteFunc([]*rules.Expr{r.When, r.Expression}, func(e *rules.Expr) bool { return e == nil })
+	var parts []string
+	for _, e := range exprs {
+		if e.NowMoves {
+			return "once a cycle, as it mixes now with other things"
+		}
+		for _, p := range e.NowParts {
+			if p.Part == "now" {
+				return "once a cycle, as it mixes now with other things"
+			}
+			parts = append(parts, p.Part)
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return "until " + strings.Join(parts, " or ") + " changes"
+}

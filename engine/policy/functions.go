@@ -1,0 +1,262 @@
+package policy
+
+import (
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// functions declares every function of the language that CEL and Kubernetes' libraries do not have.
+func functions() []*rules.Function {
+	return append(append(resourceFunctions(), nodeFunctions()...), generalFunctions()...)
+}
+
+// method is a member function with one overload.
+func method(name, doc string, args []*cel.Type, result *cel.Type, eval func(args ...ref.Val) ref.Val, reads ...string) *rules.Function {
+	if reads == nil {
+		reads = []string{}
+	}
+	o := rules.Overload{ID: "celsius_" + name, Member: true, Args: args, Result: result, Eval: guarded(eval), Reads: reads}
+	return &rules.Function{Name: name, Doc: doc, Overloads: []rules.Overload{o}}
+}
+
+// guarded keeps a null, or an error, from reaching a function that wants an object.
+func guarded(eval func(args ...ref.Val) ref.Val) func(args ...ref.Val) ref.Val {
+	return func(args ...ref.Val) ref.Val {
+		for _, a := range args {
+			if a == types.NullValue {
+				return types.NewErr("an argument is null")
+			}
+			if types.IsError(a) {
+				return a
+			}
+		}
+		return eval(args...)
+	}
+}
+
+// wrongArgument answers a value that the type checker could not see, as of a dyn.
+func wrongArgument(v ref.Val) ref.Val { return types.MaybeNoSuchOverloadErr(v) }
+
+// pair is a function of two Resources.
+func pair(name, doc string, result *cel.Type, f func(a, b *amounts) ref.Val) *rules.Function {
+	r := resourcesType()
+	fn := method(name, doc, []*cel.Type{r, r}, result, func(args ...ref.Val) ref.Val {
+		a, okA := args[0].(*amounts)
+		b, okB := args[1].(*amounts)
+		if !okA || !okB {
+			return wrongArgument(args[1])
+		}
+		return f(a, b)
+	})
+	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, nil
+	return fn
+}
+
+// triple is a function of three Resources, the last of which says which dimensions count.
+func triple(name, doc string, f func(a, b, dims model.Resources) bool) *rules.Function {
+	r := resourcesType()
+	fn := method(name, doc, []*cel.Type{r, r, r}, cel.BoolType, func(args ...ref.Val) ref.Val {
+		a, okA := args[0].(*amounts)
+		b, okB := args[1].(*amounts)
+		dims, okD := args[2].(*amounts)
+		if !okA || !okB || !okD {
+			return wrongArgument(args[0])
+		}
+		return types.Bool(f(a.r, b.r, dims.r))
+	})
+	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, nil
+	return fn
+}
+
+// single is a function of one Resources.
+func single(name, doc string, result *cel.Type, f func(a *amounts) ref.Val) *rules.Function {
+	fn := method(name, doc, []*cel.Type{resourcesType()}, result, func(args ...ref.Val) ref.Val {
+		a, ok := args[0].(*amounts)
+		if !ok {
+			return wrongArgument(args[0])
+		}
+		return f(a)
+	})
+	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, nil
+	return fn
+}
+
+func resourceFunctions() []*rules.Function {
+	r, boolean := resourcesType(), cel.BoolType
+	give := func(a *amounts, out model.Resources) ref.Val { return &amounts{out, a.dims} }
+	both := func(a, b *amounts, out model.Resources) ref.Val { return &amounts{out, a.with(b)} }
+	return []*rules.Function{
+		pair("fits", "a <= b in every dimension of a, with a slack of 0.1 of its inner unit; missing in b is 0; a requested 0 still fails against a negative b.", boolean,
+			func(a, b *amounts) ref.Val { return types.Bool(a.r.Fits(b.r)) }),
+		triple("within", "a <= b, strictly, in each dimension in which dims is above 0; missing in b is 0.", model.Resources.Within),
+		triple("withinAny", "a <= b in some dimension in which dims is above 0 and a and b are not both about 0.", model.Resources.WithinAny),
+		triple("exceedsAny", "a > b in some dimension in which dims is above 0 and that b limits.", model.Resources.ExceedsAny),
+		pair("overlaps", "Some dimension other than pods is above 0 in both.", boolean, func(a, b *amounts) ref.Val { return types.Bool(a.r.Overlaps(b.r)) }),
+		pair("over", "max(a-b, 0) in each dimension of a.", r, func(a, b *amounts) ref.Val { return give(a, a.r.Over(b.r)) }),
+		pair("min", "The smaller amount in each dimension; missing counts as 0.", r, func(a, b *amounts) ref.Val { return both(a, b, a.r.Min(b.r)) }),
+		pair("cap", "The smaller amount in each dimension of a; missing in b is no limit.", r, func(a, b *amounts) ref.Val { return give(a, a.r.Cap(b.r)) }),
+		pair("max", "The larger amount in each dimension; missing counts as 0.", r, func(a, b *amounts) ref.Val { return both(a, b, a.r.Max(b.r)) }),
+		pair("share", "The dominant share: the largest a/b over b's dimensions; where b is 0: 0 if a is 0, else 1 (DRF, NSDI 2011).", cel.DoubleType,
+			func(a, b *amounts) ref.Val { return types.Double(a.r.Share(b.r)) }),
+		pair("only", "The dimensions of a that b has.", r, func(a, b *amounts) ref.Val { return give(a, a.r.Only(b.r)) }),
+		single("positive", "The dimensions that are above 0.", r, func(a *amounts) ref.Val { return give(a, a.r.Positive()) }),
+		single("isEmpty", "All amounts but pods are about 0.", boolean, func(a *amounts) ref.Val { return types.Bool(a.r.IsEmpty()) }),
+		scaleFunction(),
+		named("get", "The amount of that resource in cores, bytes or pieces; 0 if absent.", cel.DoubleType, func(a *amounts, name string) ref.Val { return types.Double(a.get(name)) }),
+		named("milli", "The amount of that resource in thousandths, as an int.", cel.IntType, func(a *amounts, name string) ref.Val { return types.Int(a.milli(name)) }),
+		{Name: operators.Add, Doc: "The sum over the union of their dimensions.", Overloads: []rules.Overload{{ID: "resources_add", Args: []*cel.Type{r, r}, Result: r}}},
+		{Name: operators.Subtract, Doc: "The difference over the union of their dimensions; it may go negative.", Overloads: []rules.Overload{{ID: "resources_subtract", Args: []*cel.Type{r, r}, Result: r}}},
+		{Name: operators.Index, Doc: "The amount of that resource; 0 if absent.", Overloads: []rules.Overload{
+			{ID: "resources_index", Args: []*cel.Type{r, cel.StringType}, Result: cel.DoubleType},
+		}},
+		{Name: operators.In, Doc: "Says whether the resource is there.", Overloads: []rules.Overload{
+			{ID: "resources_in", Args: []*cel.Type{cel.StringType, r}, Result: boolean},
+		}},
+	}
+}
+
+func scaleFunction() *rules.Function {
+	scale := func(args ...ref.Val) ref.Val {
+		a, ok := args[0].(*amounts)
+		x, isNumber := number(args[1])
+		if !ok || !isNumber {
+			return wrongArgument(args[1])
+		}
+		return &amounts{a.r.Scale(x), a.dims}
+	}
+	r := resourcesType()
+	return &rules.Function{Name: "scale", Doc: "Every amount times x; amounts may become fractional.", Overloads: []rules.Overload{
+		{ID: "resources_scale_double", Member: true, Args: []*cel.Type{r, cel.DoubleType}, Result: r, Eval: guarded(scale)},
+		{ID: "resources_scale_int", Member: true, Args: []*cel.Type{r, cel.IntType}, Result: r, Eval: guarded(scale)},
+	}}
+}
+
+func named(name, doc string, result *cel.Type, f func(a *amounts, name string) ref.Val) *rules.Function {
+	fn := method(name, doc, []*cel.Type{resourcesType(), cel.StringType}, result, func(args ...ref.Val) ref.Val {
+		a, ok := args[0].(*amounts)
+		n, isString := args[1].(types.String)
+		if !ok || !isString {
+			return wrongArgument(args[1])
+		}
+		return f(a, string(n))
+	})
+	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, nil
+	return fn
+}
+
+// taskNode is a function of a task and a node, in either order of writing.
+func taskNode(name, doc string, result *cel.Type, f func(t *taskView, n *nodeView) ref.Val, reads ...string) *rules.Function {
+	return method(name, doc, []*cel.Type{taskType(), nodeType()}, result, func(args ...ref.Val) ref.Val {
+		t, okT := args[0].(*taskView)
+		n, okN := args[1].(*nodeView)
+		if !okT || !okN {
+			return wrongArgument(args[0])
+		}
+		return f(t, n)
+	}, reads...)
+}
+
+func nodeFunctions() []*rules.Function {
+	boolean, num := cel.BoolType, cel.IntType
+	terms := []string{"{0}.nodeTerms", "{1}.name", "{1}.labels"}
+	tolerated := []string{"{0}.tolerations", "{1}.taints"}
+	return []*rules.Function{
+		taskNode("matchesNodeAffinity", "The node matches the pod's nodeSelector and its required node affinity.", boolean, matchesNodeAffinity, terms...),
+		taskNode("toleratesAll", "The pod tolerates every taint of the node of effect NoSchedule or NoExecute.", boolean, func(t *taskView, n *nodeView) ref.Val {
+			_, found := firstUntolerated(t.of, n.of)
+			return types.Bool(!found)
+		}, tolerated...),
+		taskNode("firstUntolerated", "The first taint that the pod does not tolerate, as {key: value}; \"\" if there is none.", cel.StringType, func(t *taskView, n *nodeView) ref.Val {
+			taint, found := firstUntolerated(t.of, n.of)
+			if !found {
+				return types.String("")
+			}
+			return types.String("{" + taint.Key + ": " + taint.Value + "}")
+		}, tolerated...),
+		taskNode("intolerablePreferNoSchedule", "How many taints of effect PreferNoSchedule the pod does not tolerate.", num, intolerablePreferNoSchedule, tolerated...),
+		method("toleratesUnschedulable", "The pod tolerates the taint of a cordoned node.", []*cel.Type{taskType()}, boolean, func(args ...ref.Val) ref.Val {
+			t, ok := args[0].(*taskView)
+			if !ok {
+				return wrongArgument(args[0])
+			}
+			return types.Bool(toleratesUnschedulable(t.of))
+		}, "{0}.tolerations"),
+		taskNode("portsFree", "None of the pod's host ports is taken on the node.", boolean, portsFree, "{0}.hostPorts", "{1}.tasks.hostPorts"),
+		taskNode("nodeAffinityScore", "Sum of the weights of the pod's preferred node affinity terms that the node matches.", cel.DoubleType, nodeAffinityScore, "{0}.preferredNodeTerms", "{1}.name", "{1}.labels"),
+		allocation("leastAllocated", "Mean over the named resources of what would be left, in whole percent of allocatable: Kubernetes' LeastAllocated, 0 to 100.", leastAllocated),
+		allocation("mostAllocated", "Mean over the named resources of what would be used, in whole percent of allocatable: Kubernetes' MostAllocated, 0 to 100.", mostAllocated),
+		allocation("balanced", "100 less the standard deviation of the named resources' use, in percent: Kubernetes' BalancedAllocation, 0 to 100.", balanced),
+		binpackFunction(),
+		method("gpusWith", "How many devices of the node have at least so many thousandths free.", []*cel.Type{nodeType(), num}, num, func(args ...ref.Val) ref.Val {
+			n, ok := args[0].(*nodeView)
+			milli, isInt := args[1].(types.Int)
+			if !ok || !isInt {
+				return wrongArgument(args[1])
+			}
+			return types.Int(gpusWith(n.s.c.Nodes.GPUs[n.of.Row], int64(milli)))
+		}, "{0}.gpus.free"),
+	}
+}
+
+func gpusWith(gpus []model.GPU, milli int64) int {
+	count := 0
+	for i := range gpus {
+		if gpus[i].Free >= milli {
+			count++
+		}
+	}
+	return count
+}
+
+// allocation is a score of a node from a task's request and a list of resource names.
+func allocation(name, doc string, f func(n *nodeView, t *taskView, names []int) float64) *rules.Function {
+	return method(name, doc, []*cel.Type{nodeType(), taskType(), cel.ListType(cel.StringType)}, cel.DoubleType, func(args ...ref.Val) ref.Val {
+		n, okN := args[0].(*nodeView)
+		t, okT := args[1].(*taskView)
+		if !okN || !okT {
+			return wrongArgument(args[0])
+		}
+		return types.Double(f(n, t, n.s.dimsOf(args[2])))
+	}, "{0}.allocatable", "{0}.used", "{1}.request")
+}
+
+func binpackFunction() *rules.Function {
+	args := []*cel.Type{nodeType(), taskType(), cel.DoubleType, cel.DoubleType, cel.ListType(cel.StringType), cel.MapType(cel.StringType, cel.DoubleType)}
+	return method("binpack", "Weighted mean over the requested resources of (used + request) / allocatable, 0 to 1: cpu and memory with their weights, the named ones with theirs (1 if the map has none). "+
+		"A resource that the node lacks counts as 0; one that would not fit makes the whole 0.", args, cel.DoubleType, func(args ...ref.Val) ref.Val {
+		n, okN := args[0].(*nodeView)
+		t, okT := args[1].(*taskView)
+		if !okN || !okT {
+			return wrongArgument(args[0])
+		}
+		return binpack(n, t, args[2:])
+	}, "{0}.allocatable", "{0}.used", "{1}.request")
+}
+
+func generalFunctions() []*rules.Function {
+	annotation := func(args ...ref.Val) ref.Val {
+		t, ok := args[0].(*taskView)
+		key, isString := args[1].(types.String)
+		if !ok || !isString {
+			return wrongArgument(args[1])
+		}
+		if v, ok := t.of.Annotations[string(key)]; ok {
+			return types.OptionalOf(types.String(v))
+		}
+		if v, ok := t.of.Labels[string(key)]; ok {
+			return types.OptionalOf(types.String(v))
+		}
+		return types.OptionalNone
+	}
+	return []*rules.Function{
+		{Name: "resources", Doc: "Empty Resources.", Overloads: []rules.Overload{{
+			ID: "resources_empty", Args: []*cel.Type{}, Result: resourcesType(), Reads: []string{}, Eval: func(...ref.Val) ref.Val { return &amounts{} },
+		}}},
+		method("annotation", "The annotation of that key, else the label, as an optional string.", []*cel.Type{taskType(), cel.StringType}, cel.OptionalType(cel.StringType), annotation, "{0}.annotations", "{0}.labels"),
+	}
+}

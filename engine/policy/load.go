@@ -1,0 +1,293 @@
+package policy
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/tables"
+)
+
+const (
+	policyVersion = "scheduling.celsius.dev/v1alpha1"
+	policyKind    = "SchedulingPolicy"
+	tableVersion  = "rules.celsius.dev/v1alpha1"
+)
+
+// Load compiles a SchedulingPolicy. All mistakes come back at once, each at its place; with one of
+// severity Error there is no Policy.
+func Load(doc *rules.Document) (*Policy, rules.Issues) {
+	l := &loader{shape: shape(), shipped: map[string]*rules.Table{}}
+	lang, err := rules.NewLanguage(Vocabulary())
+	if err != nil {
+		return nil, rules.Issues{doc.Root.Issuef("", "%v", err)}
+	}
+	l.lang = lang
+	p := l.policy(doc)
+	l.issues.Sort()
+	if l.issues.Err() != nil {
+		return nil, l.issues
+	}
+	return p, l.issues
+}
+
+// Vocabulary is what the language has beyond Kubernetes' dialect.
+func Vocabulary() rules.Vocabulary {
+	return rules.Vocabulary{Objects: objects(), Functions: functions()}
+}
+
+// Default is the embedded default policy.
+func Default() (*Policy, rules.Issues) {
+	doc, issues := Embedded("default")
+	if doc == nil {
+		return nil, issues
+	}
+	return Load(doc)
+}
+
+// Embedded gives one document of rules/tables by name, nil if there is none.
+func Embedded(name string) (*rules.Document, rules.Issues) {
+	file := name + ".yaml"
+	data, err := fs.ReadFile(tables.FS, file)
+	if err != nil {
+		return nil, rules.Issues{{Message: fmt.Sprintf("no table %q is shipped", name)}}
+	}
+	docs, issues := rules.Parse("rules/tables/"+file, data)
+	if len(docs) != 1 {
+		return nil, append(issues, rules.Issue{File: file, Message: "one document is wanted"})
+	}
+	return docs[0], issues
+}
+
+// ShippedNames lists the tables that ship, sorted.
+func ShippedNames() []string {
+	var out []string
+	entries, _ := fs.ReadDir(tables.FS, ".")
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), ".yaml")
+		if name != "actions" && name != "default" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// loader is the work of one Load.
+type loader struct {
+	lang    *rules.Language
+	shape   rules.Shape
+	shipped map[string]*rules.Table
+	issues  rules.Issues
+}
+
+func (l *loader) report(i rules.Issue) { l.issues = append(l.issues, i) }
+
+// entry is one table of a tier, with its settings.
+type entry struct {
+	name   string // of the entry
+	tier   int
+	table  *rules.Table
+	params rules.Value
+	off    map[string]bool // sections switched off
+	at     rules.Value
+	inline bool
+}
+
+func (l *loader) policy(doc *rules.Document) *Policy {
+	p := &Policy{slots: map[string]int{}, rules: map[string][]*Rule{}, tierCount: 0}
+	fields := doc.Root.Fields([]string{"apiVersion", "kind", "metadata", "spec", "status"}, &l.issues)
+	l.header(doc.Root, policyVersion, policyKind)
+	meta := doc.Root.Get("metadata")
+	p.Name = l.need(meta, "name").String(&l.issues)
+	if g := meta.Get("generation"); g.Exists() {
+		p.Generation = g.Int(&l.issues)
+	}
+	var spec rules.Value
+	for _, f := range fields {
+		if f.Name == "spec" {
+			spec = f.Value
+		}
+	}
+	if !spec.Exists() {
+		l.report(doc.Root.Issuef("add spec with pipeline and tiers", "spec is missing"))
+		return p
+	}
+	spec.Fields([]string{"mode", "pipeline", "actions", "tiers"}, &l.issues)
+	p.Mode = l.word(spec.Get("mode"), "Active", []string{"Active", "Paused"})
+	c := newCompiler(l, p)
+	p.Tiers = l.tierNames(spec.Get("tiers"))
+	for _, e := range l.entries(spec.Get("tiers")) {
+		c.table(e)
+	}
+	c.pipeline(spec)
+	return p
+}
+
+func (l *loader) header(root rules.Value, version, kind string) {
+	for _, want := range [][2]string{{"apiVersion", version}, {"kind", kind}} {
+		got := l.need(root, want[0])
+		if s := got.String(&l.issues); got.Exists() && s != want[1] {
+			l.report(got.Issuef("write "+want[1], "%s is %q", want[0], s))
+		}
+	}
+}
+
+func (l *loader) need(v rules.Value, key string) rules.Value {
+	got := v.Get(key)
+	if !got.Exists() && v.Kind() == rules.Map {
+		l.report(v.Issuef("add "+key, "%s is missing", key))
+	}
+	return got
+}
+
+func (l *loader) word(v rules.Value, otherwise string, among []string) string {
+	if !v.Exists() {
+		return otherwise
+	}
+	s := v.String(&l.issues)
+	if s != "" && !slices.Contains(among, s) {
+		l.report(v.Issuef(suggest(s, among), "unknown value %q", s))
+	}
+	return s
+}
+
+// suggest is a hint: the nearest of the known words, and all of them.
+func suggest(word string, among []string) string {
+	all := "known: " + strings.Join(among, ", ")
+	if near := rules.Nearest(word, among); near != "" {
+		return fmt.Sprintf("did you mean %q? (%s)", near, all)
+	}
+	return all
+}
+
+func (l *loader) tierNames(v rules.Value) []string {
+	var out []string
+	if !v.Exists() {
+		return nil
+	}
+	for _, item := range v.Items(&l.issues) {
+		name := l.need(item, "name").String(&l.issues)
+		if slices.Contains(out, name) {
+			l.report(item.Get("name").Issuef("give it a name of its own", "duplicate name %q", name))
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// entries reads the tables of all tiers, in order.
+func (l *loader) entries(tiers rules.Value) []*entry {
+	var out []*entry
+	if !tiers.Exists() {
+		return nil
+	}
+	seen := map[string]bool{}
+	var quiet rules.Issues
+	for tier, item := range tiers.Items(&quiet) {
+		item.Fields([]string{"name", "tables"}, &l.issues)
+		for _, v := range l.items(l.need(item, "tables")) {
+			e := l.entry(v, tier)
+			if e == nil {
+				continue
+			}
+			if seen[e.name] {
+				l.report(v.Get("name").Issuef("give it a name of its own", "duplicate name %q", e.name))
+			}
+			seen[e.name] = true
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func (l *loader) entry(v rules.Value, tier int) *entry {
+	v.Fields([]string{"name", "table", "params", "only", "without", "inline"}, &l.issues)
+	e := &entry{tier: tier, params: v.Get("params"), at: v, off: map[string]bool{}}
+	e.name = l.need(v, "name").String(&l.issues)
+	switch inline, table := v.Get("inline"), v.Get("table"); {
+	case inline.Exists() && table.Exists():
+		l.report(table.Issuef("keep one of them", "an entry is a shipped table or an inline one, not both"))
+	case inline.Exists():
+		e.inline = true
+		e.table = rules.ReadTable(inline, e.name, l.shape, nil, &l.issues)
+	case table.Exists():
+		e.table = l.shippedTable(table, table.String(&l.issues))
+	default:
+		e.table = l.shippedTable(v.Get("name"), e.name)
+	}
+	if e.table == nil {
+		return nil
+	}
+	l.switches(e, v)
+	return e
+}
+
+func (l *loader) shippedTable(at rules.Value, name string) *rules.Table {
+	if t, ok := l.shipped[name]; ok {
+		return t
+	}
+	if name == "" {
+		return nil
+	}
+	if !slices.Contains(ShippedNames(), name) {
+		l.report(at.Issuef(suggest(name, ShippedNames())+"; or write the table under inline", "no table %q is shipped", name))
+		return nil
+	}
+	doc, issues := Embedded(name)
+	l.issues = append(l.issues, issues...)
+	if doc == nil {
+		return nil
+	}
+	l.header(doc.Root, tableVersion, "RuleTable")
+	t := rules.ReadTable(doc.Root, name, l.shape, []string{"apiVersion", "kind", "metadata"}, &l.issues)
+	l.shipped[name] = t
+	return t
+}
+
+// switches reads only and without.
+func (l *loader) switches(e *entry, v rules.Value) {
+	only, without := v.Get("only"), v.Get("without")
+	if only.Exists() && without.Exists() {
+		l.report(without.Issuef("keep one of them", "only and without exclude each other"))
+	}
+	var names []string
+	for _, s := range l.shape.Sections {
+		names = append(names, s.Name)
+	}
+	names = append(names, "attributes")
+	read := func(v rules.Value) []string {
+		var out []string
+		for _, item := range l.items(v) {
+			s := item.String(&l.issues)
+			if s != "" && !slices.Contains(names, s) {
+				l.report(item.Issuef(suggest(s, names), "unknown section %q", s))
+			}
+			out = append(out, s)
+		}
+		return out
+	}
+	for _, s := range read(without) {
+		e.off[s] = true
+	}
+	if only.Exists() {
+		keep := append(read(only), alwaysOn()...)
+		for _, s := range names {
+			e.off[s] = e.off[s] || !slices.Contains(keep, s)
+		}
+	}
+}
+
+// alwaysOn are the sections that only leaves on, because Volcano has no flag for them.
+func alwaysOn() []string {
+	return []string{"attributes", JobValid, Evictable, VictimOrder}
+}
+
+// items reads a list that may be absent.
+func (l *loader) items(v rules.Value) []rules.Value {
+	if !v.Exists() {
+		return nil
+	}
+	return v.Items(&l.issues)
+}

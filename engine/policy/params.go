@@ -1,0 +1,120 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// paramTypes are the types that a table's params may have.
+func paramTypes() []string {
+	return []string{"bool", "int", "double", "string", "duration", "list(string)", "map(string,double)", "map(string,string)"}
+}
+
+func paramType(p *rules.Param) *cel.Type {
+	str := cel.StringType
+	t := map[string]*cel.Type{
+		"bool": cel.BoolType, "int": cel.IntType, "double": cel.DoubleType, "string": str, "duration": cel.DurationType,
+		"list(string)": cel.ListType(str), "map(string,double)": cel.MapType(str, cel.DoubleType), "map(string,string)": cel.MapType(str, str),
+	}[p.Type]
+	if t != nil && p.Optional {
+		return cel.OptionalType(t)
+	}
+	return t
+}
+
+// paramValue reads what a policy set, or the default, and checks it.
+func paramValue(p *rules.Param, set rules.Value, issues *rules.Issues) ref.Val {
+	v := set
+	if !v.Exists() {
+		v = p.Default
+	}
+	if !v.Exists() {
+		return types.OptionalNone
+	}
+	before := len(*issues)
+	out := convertParam(p, v, issues)
+	if len(*issues) == before {
+		checkBounds(p, v, out, issues)
+	}
+	if p.Optional && out != nil {
+		return types.OptionalOf(out)
+	}
+	return out
+}
+
+func convertParam(p *rules.Param, v rules.Value, issues *rules.Issues) ref.Val {
+	switch p.Type {
+	case "bool":
+		return types.Bool(v.Bool(issues))
+	case "int":
+		return types.Int(v.Int(issues))
+	case "double":
+		return types.Double(v.Float(issues))
+	case "string":
+		return types.String(v.String(issues))
+	case "duration":
+		return types.Duration{Duration: v.Duration(issues)}
+	case "list(string)":
+		return stringList(v.Strings(issues))
+	case "map(string,double)":
+		m := map[string]float64{}
+		for _, f := range v.Fields(nil, issues) {
+			m[f.Name] = f.Value.Float(issues)
+		}
+		return types.NewDynamicMap(types.DefaultTypeAdapter, m)
+	case "map(string,string)":
+		m := map[string]string{}
+		for _, f := range v.Fields(nil, issues) {
+			m[f.Name] = f.Value.String(issues)
+		}
+		return stringMap(m)
+	}
+	return nil
+}
+
+func checkBounds(p *rules.Param, at rules.Value, v ref.Val, issues *rules.Issues) {
+	report := func(format string, args ...any) {
+		*issues = append(*issues, at.Issuef(boundsText(p, issues), format, args...))
+	}
+	if len(p.Enum) > 0 && !slices.Contains(p.Enum, text(v)) {
+		report("param %q cannot be %q", p.Name, text(v))
+	}
+	if d, ok := v.(types.Duration); ok {
+		if p.Min.Exists() && d.Duration < p.Min.Duration(issues) || p.Max.Exists() && d.Duration > p.Max.Duration(issues) {
+			report("param %q is out of bounds: %s", p.Name, d.Duration)
+		}
+	}
+	if x, ok := number(v); ok {
+		if p.Min.Exists() && x < p.Min.Float(issues) || p.Max.Exists() && x > p.Max.Float(issues) {
+			report("param %q is out of bounds: %s", p.Name, text(v))
+		}
+	}
+}
+
+func boundsText(p *rules.Param, issues *rules.Issues) string {
+	bound := func(v rules.Value) string {
+		if p.Type == "duration" {
+			return v.Duration(issues).Round(time.Millisecond).String()
+		}
+		return fmt.Sprint(v.Any())
+	}
+	var parts []string
+	if len(p.Enum) > 0 {
+		parts = append(parts, "one of "+strings.Join(p.Enum, ", "))
+	}
+	if p.Min.Exists() {
+		parts = append(parts, "at least "+bound(p.Min))
+	}
+	if p.Max.Exists() {
+		parts = append(parts, "at most "+bound(p.Max))
+	}
+	return strings.Join(parts, ", ")
+}

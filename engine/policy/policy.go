@@ -1,0 +1,109 @@
+package policy
+
+import (
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Policy is a compiled SchedulingPolicy: immutable, safe to share. A Session holds it beside a cluster.
+type Policy struct {
+	Name       string
+	Generation int64
+	Mode       string // Active or Paused
+	Tiers      []string
+	Pipeline   []string
+	// Actions are the definitions of the pipeline's actions, in its order.
+	Actions []*Action
+
+	rules      map[string][]*Rule // by site, in tier order
+	all        []*Rule
+	attributes []*attribute
+	variables  []*variable
+	slots      map[string]int // computed members by object type
+	tierCount  int
+	pipeline   ref.Val
+}
+
+// Rules lists the rows of one site, in tier order.
+func (p *Policy) Rules(site string) []*Rule { return p.rules[site] }
+
+// RuleCount is how many rows there are.
+func (p *Policy) RuleCount() int { return len(p.all) }
+
+// Rule is a compiled row.
+type Rule struct {
+	Site   *Site
+	Table  string
+	Name   string
+	Reason string
+	Tier   int
+	// Number of the rule in its policy, from 1; verdict columns hold it.
+	Number int
+
+	When       *rules.Expr // nil: always
+	Expression *rules.Expr
+	Message    *message // nil: none
+	Weight     float64
+	Normalize  string
+	RoundMode  string
+	RoundStep  float64
+	Veto       bool
+	Curable    bool
+	Descending bool
+	OnError    string
+	// Reads is what the guard and the expression read together.
+	Reads *rules.Reads
+}
+
+// reason names the rule, with a text.
+func (r *Rule) reason(text string) model.Reason {
+	return model.Reason{Site: r.Site.Name, Table: r.Table, Rule: r.Name, Reason: r.Reason, Text: text}
+}
+
+// message is a text with {{CEL}} parts.
+type message struct{ parts []part }
+
+type part struct {
+	text string
+	expr *rules.Expr
+}
+
+// variable is a compiled variable.
+type variable struct {
+	name  string
+	table string
+	on    string
+	slot  int
+	expr  *rules.Expr
+}
+
+// Action is a compiled action: a list of steps.
+type Action struct {
+	Name  string
+	Steps []*Step
+}
+
+// Step is a verb with its parameters (policy-schema S15).
+type Step struct {
+	Verb     string
+	When     *rules.Expr // nil: always
+	Jobs     *rules.Expr // nil: all
+	Tasks    *rules.Expr // nil: status Pending and not gated
+	OnNoNode *rules.Expr // nil: false
+	Vote     bool
+	Gates    []string
+	Commit   string // job, task
+	Turn     string // untilReady, untilFed, oneTask, all
+}
+
+// Gate says whether the step heeds a gate.
+func (s *Step) Gate(name string) bool {
+	for _, g := range s.Gates {
+		if g == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,172 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Subject is what a site is asked about; a site needs those that its rows see.
+type Subject struct {
+	Queue     *model.Queue
+	Job       *model.Job
+	Task      *model.Task
+	Node      string
+	Victim    *model.Task
+	Preemptor *model.Task
+	Request   model.Resources
+	Scope     string
+}
+
+// Said is what one row says about a subject.
+type Said struct {
+	Rule *Rule
+	// Value is the answer as text: true, false, a number, a sort key; "no opinion" where the guard is
+	// false; "error: …".
+	Value string
+	// Text is the row's message, where it says no and has one.
+	Text string
+}
+
+// Ask puts a site's question to each of its rows, one by one, without combining their answers.
+func (s *Session) Ask(site string, on Subject) ([]Said, error) {
+	where := siteNamed(site)
+	if where == nil {
+		var names []string
+		for _, x := range sites() {
+			names = append(names, x.Name)
+		}
+		return nil, fmt.Errorf("unknown site %q; %s", site, suggest(site, names))
+	}
+	f := s.frame()
+	defer s.done()
+	if err := f.about(on); err != nil {
+		return nil, err
+	}
+	for _, root := range where.Roots {
+		if v, ok := f.ResolveName(root); !ok || v == types.NullValue {
+			return nil, fmt.Errorf("site %s asks about %v: no %s is given", site, where.Roots, root)
+		}
+	}
+	var out []Said
+	for _, r := range s.p.rules[site] {
+		out = append(out, s.said(r, f))
+	}
+	return out, nil
+}
+
+// about fills a frame with what is given, and what follows from it.
+func (f *Frame) about(on Subject) error {
+	if on.Node != "" {
+		row, ok := f.s.c.Nodes.Index[on.Node]
+		if !ok {
+			return fmt.Errorf("there is no node %q", on.Node)
+		}
+		f.node = f.s.nodeView(row)
+		if gpus := f.s.c.Nodes.GPUs[row]; len(gpus) > 0 {
+			f.gpu = f.s.gpuView(&gpus[0])
+		}
+	}
+	switch {
+	case on.Task != nil:
+		f.ofTask(on.Task)
+	case on.Job != nil:
+		f.ofJob(on.Job)
+	case on.Queue != nil:
+		f.queue = f.s.queueView(on.Queue)
+	}
+	if on.Victim != nil {
+		f.victim = f.s.taskView(on.Victim)
+	}
+	if on.Preemptor != nil {
+		f.preemptor = f.s.taskView(on.Preemptor)
+		f.ofJob(on.Preemptor.Job)
+	}
+	f.request, f.scope = f.s.amounts(on.Request), types.String(on.Scope)
+	return nil
+}
+
+func (s *Session) said(r *Rule, f *Frame) Said {
+	has, err := s.guard(r, f)
+	if err == nil && !has {
+		return Said{Rule: r, Value: "no opinion"}
+	}
+	v := err
+	if v == nil {
+		v = r.Expression.Eval(f)
+	}
+	if types.IsError(v) {
+		return Said{Rule: r, Value: "error: " + fmt.Sprint(v)}
+	}
+	out := Said{Rule: r, Value: text(v)}
+	if v == types.False && r.Message != nil {
+		out.Text = r.Message.in(f)
+	}
+	return out
+}
+
+// Before says which of two objects comes first at an order site, and the row that decides; nil where only the
+// final ties do. Both subjects are of what the site orders.
+func (s *Session) Before(site string, a, b Subject) (first bool, by *Rule, err error) {
+	if !slices.Contains([]string{QueueOrder, JobOrder, TaskOrder}, site) {
+		return false, nil, fmt.Errorf("site %s orders nothing", site)
+	}
+	keys := func(on Subject) ([]key, error) {
+		f := s.frame()
+		defer s.done()
+		if err := f.about(on); err != nil {
+			return nil, err
+		}
+		return s.keys(site, f), nil
+	}
+	x, err := keys(a)
+	if err != nil {
+		return false, nil, err
+	}
+	y, err := keys(b)
+	if err != nil {
+		return false, nil, err
+	}
+	for i, r := range s.p.rules[site] {
+		if c := compareOne(r, x[i], y[i]); c != 0 {
+			return c < 0, r, nil
+		}
+	}
+	return s.tie(site, a, b), nil, nil
+}
+
+func (s *Session) tie(site string, a, b Subject) bool {
+	switch site {
+	case QueueOrder:
+		return s.Queues().tie(a.Queue, b.Queue) < 0
+	case JobOrder:
+		return s.Jobs().tie(a.Job, b.Job) < 0
+	}
+	return taskTie(a.Task, b.Task) < 0
+}
+
+// Score gives what each row of scores says about a task on a node, rounded and weighted; nothing is normalised,
+// for there is no group to choose from. The task may be anywhere, and need not fit.
+func (s *Session) Score(t *model.Task, row int32) []model.RowScore {
+	f := s.frame().ofTask(t)
+	defer s.done()
+	f.node = s.nodeView(row)
+	var out []model.RowScore
+	for _, r := range s.columns.scores {
+		if v := s.score(r.Rule, f); v == v {
+			out = append(out, model.RowScore{Table: r.Table, Rule: r.Name, Score: r.weighted(v)})
+		}
+	}
+	return out
+}
+
+// Fits asks predicates about a task on a node, without what is built in.
+func (s *Session) Fits(t *model.Task, row int32) Answer {
+	f := s.frame().ofTask(t)
+	defer s.done()
+	f.node = s.nodeView(row)
+	return s.all(Predicates, f)
+}

@@ -1,0 +1,303 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Session is a Policy beside a Cluster: it answers every site's question, and remembers what stays true.
+// It has one owner, like the cluster.
+type Session struct {
+	c *model.Cluster
+	p *Policy
+	// NoCache makes every question be answered afresh. The answers are the same.
+	NoCache bool
+	// Evaluations counts evaluations of predicate and score rows, since the session began.
+	Evaluations uint64
+
+	cycle       uint64
+	now         types.Timestamp
+	action      ref.Val
+	usedAtStart model.Resources
+	cluster     *clusterView
+	variables   []memo
+	frames      []*Frame
+	depth       int
+	sums        map[*attribute]*sumState
+	fills       map[*attribute]*fillState
+	faults      map[*Rule]*model.RuleError
+	faultOrder  []*Rule
+	columns     columns
+}
+
+// stamp says since when a value holds: the cycle, and a clock within it.
+type stamp struct{ cycle, clock uint64 }
+
+// NewSession begins with nothing remembered.
+func NewSession(c *model.Cluster, p *Policy) *Session {
+	s := &Session{c: c, p: p, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, action: types.String("")}
+	s.cluster = &clusterView{view[model.Cluster]{of: c, s: s, typ: clusterType(), memo: make([]memo, p.slots["Cluster"])}}
+	s.variables = make([]memo, len(p.variables))
+	s.columns.init(s)
+	return s
+}
+
+// Policy that the session is of.
+func (s *Session) Policy() *Policy { return s.p }
+
+// Cluster that the session is beside.
+func (s *Session) Cluster() *model.Cluster { return s.c }
+
+// Begin starts a cycle: what settles once a cycle is computed from the state as it is now.
+func (s *Session) Begin(now time.Time) {
+	s.cycle++
+	s.now = types.Timestamp{Time: now}
+	s.usedAtStart = s.c.Used.Clone()
+	s.faults, s.faultOrder = map[*Rule]*model.RuleError{}, nil
+	s.action = types.String("")
+	s.columns.begin()
+	for _, x := range s.p.attributes {
+		if x.settle == "cycle" {
+			s.settle(x)
+		}
+	}
+}
+
+// settle computes an attribute of settle cycle for everything that has it.
+func (s *Session) settle(x *attribute) {
+	switch x.on {
+	case "cluster":
+		readAttribute(x, s.cluster)
+	case "queue":
+		for _, name := range sortedKeys(s.c.Queues) {
+			readAttribute(x, s.queueView(s.c.Queues[name]))
+		}
+	case "job":
+		for _, key := range sortedKeys(s.c.Jobs) {
+			readAttribute(x, s.jobView(s.c.Jobs[key]))
+		}
+	case "node":
+		for row, n := range s.c.Nodes.Rows {
+			if n != nil {
+				readAttribute(x, s.nodeView(int32(row)))
+			}
+		}
+	}
+}
+
+// SetAction says which action runs, for rows that ask.
+func (s *Session) SetAction(name string) { s.action = types.String(name) }
+
+// Faults are the errors of rows in this cycle, in the order in which they came first.
+func (s *Session) Faults() []model.RuleError {
+	var out []model.RuleError
+	for _, r := range s.faultOrder {
+		out = append(out, *s.faults[r])
+	}
+	return out
+}
+
+// fault counts an error of a row.
+func (s *Session) fault(r *Rule, f *Frame, err ref.Val) {
+	e, ok := s.faults[r]
+	if !ok {
+		e = &model.RuleError{Site: r.Site.Name, Table: r.Table, Rule: r.Name, Object: f.subject(), Text: fmt.Sprint(err)}
+		s.faults[r] = e
+		s.faultOrder = append(s.faultOrder, r)
+	}
+	e.Count++
+}
+
+// Frame is what the roots stand for in one evaluation.
+type Frame struct {
+	s                                                              *Session
+	task, job, queue, node, gpu, victim, preemptor, request, scope ref.Val
+}
+
+// ResolveName implements cel.Activation.
+func (f *Frame) ResolveName(name string) (any, bool) {
+	var v ref.Val
+	switch name {
+	case "task":
+		v = f.task
+	case "job":
+		v = f.job
+	case "queue":
+		v = f.queue
+	case "node":
+		v = f.node
+	case "params", "variables":
+		return f, true
+	case "gpu":
+		v = f.gpu
+	case "victim":
+		v = f.victim
+	case "preemptor":
+		v = f.preemptor
+	case "request":
+		v = f.request
+	case "scope":
+		v = f.scope
+	default:
+		return f.global(name)
+	}
+	if v == nil {
+		return nil, false
+	}
+	return v, true
+}
+
+func (f *Frame) global(name string) (any, bool) {
+	if f.s == nil {
+		return nil, false
+	}
+	switch name {
+	case "cluster":
+		return f.s.cluster, true
+	case "now":
+		return f.s.now, true
+	case "action":
+		return f.s.action, true
+	case "pipeline":
+		return f.s.p.pipeline, true
+	}
+	return nil, false
+}
+
+// Parent implements cel.Activation.
+func (f *Frame) Parent() cel.Activation { return nil }
+
+// subject names what the frame is about, for error reports.
+func (f *Frame) subject() string {
+	switch {
+	case f.task != nil && f.node != nil:
+		return f.task.(*taskView).of.Key + " on " + f.node.(*nodeView).of.Name
+	case f.task != nil:
+		return f.task.(*taskView).of.Key
+	case f.job != nil:
+		return f.job.(*jobView).of.Key
+	}
+	if q, ok := f.queue.(*queueView); ok {
+		return q.of.Name
+	}
+	return ""
+}
+
+// frame lends a clean frame; give it back with done.
+func (s *Session) frame() *Frame {
+	if s.depth == len(s.frames) {
+		s.frames = append(s.frames, &Frame{})
+	}
+	f := s.frames[s.depth]
+	*f = Frame{s: s}
+	s.depth++
+	return f
+}
+
+func (s *Session) done() { s.depth-- }
+
+// ofTask fills a frame's task, job and queue.
+func (f *Frame) ofTask(t *model.Task) *Frame {
+	f.task = f.s.taskView(t)
+	return f.ofJob(t.Job)
+}
+
+// ofJob fills a frame's job and queue.
+func (f *Frame) ofJob(j *model.Job) *Frame {
+	f.job, f.queue = f.s.jobView(j), f.s.queueView(j.Queue)
+	return f
+}
+
+// variable computes a variable once for what it is on, until something changes.
+func (f *Frame) variable(v *variable) ref.Val {
+	m := &f.s.variables[v.slot]
+	at := stamp{f.s.cycle, f.s.c.Clock}
+	on := f.owner(v.on)
+	if v.expr.Reads.Changes() <= rules.ByCycle && on == nil {
+		at.clock = 0
+	}
+	if held, ok := m.value.(*heldValue); ok && !f.s.NoCache && m.stamp == at && held.on == on {
+		return held.Val
+	}
+	value := v.expr.Eval(f)
+	*m = memo{at, &heldValue{value, on}}
+	return value
+}
+
+// heldValue is a variable's value with what it was computed for.
+type heldValue struct {
+	ref.Val
+	on any
+}
+
+func (f *Frame) owner(on string) any {
+	switch on {
+	case "task":
+		return f.task
+	case "job":
+		return f.job
+	case "queue":
+		return f.queue
+	case "node":
+		return f.node
+	case "victim":
+		return f.victim
+	}
+	return nil
+}
+
+// attribute answers a computed field from its memo, or computes it.
+func (s *Session) attribute(x *attribute, owner ref.Val, m *memo, version uint64) ref.Val {
+	at := stamp{cycle: s.cycle}
+	switch {
+	case x.settle == "start":
+		at = stamp{cycle: 1}
+	case x.settle == "cycle" || x.changes <= rules.ByCycle:
+	case x.own:
+		at.clock = version + 1
+	default:
+		at.clock = s.c.Clock + 1
+	}
+	settled := x.settle == "cycle" || x.settle == "start"
+	if m.value != nil && m.stamp == at && (settled || !s.NoCache) {
+		return m.value
+	}
+	m.value = s.compute(x, owner)
+	m.stamp = at
+	return m.value
+}
+
+func (s *Session) compute(x *attribute, owner ref.Val) ref.Val {
+	f := s.frame()
+	defer s.done()
+	switch v := owner.(type) {
+	case *queueView:
+		f.queue = v
+	case *jobView:
+		f.job = v
+	case *nodeView:
+		f.node = v
+	}
+	if x.when != nil {
+		if held := x.when.Eval(f); held != types.True {
+			if types.IsError(held) {
+				return held
+			}
+			return types.NewErr("%s has no value here: its guard is false", x.name)
+		}
+	}
+	switch x.function {
+	case "sum":
+		return s.sum(x, owner)
+	case "waterFill":
+		return s.fill(x, owner)
+	}
+	return x.expr.Eval(f)
+}

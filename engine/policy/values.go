@@ -1,0 +1,351 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// The types of the language that stand for the cluster's objects. They exist once, because
+// CEL compares types by name only.
+func object(name string, trait ...int) *cel.Type { return cel.ObjectType(name, trait...) }
+
+func taskType() *cel.Type      { return object("Task") }
+func jobType() *cel.Type       { return object("Job") }
+func roleType() *cel.Type      { return object("Role") }
+func queueType() *cel.Type     { return object("Queue") }
+func queueSpecType() *cel.Type { return object("QueueSpec") }
+func nodeType() *cel.Type      { return object("Node") }
+func taintType() *cel.Type     { return object("Taint") }
+func gpuType() *cel.Type       { return object("GPU") }
+func clusterType() *cel.Type   { return object("Cluster") }
+func resourcesType() *cel.Type {
+	return object("Resources", traits.AdderType, traits.SubtractorType, traits.IndexerType, traits.ContainerType)
+}
+
+// view is what all wrappers of model objects share: they are values by identity.
+type view[T any] struct {
+	of   *T
+	s    *Session
+	typ  *cel.Type
+	memo []memo // computed members, by Attribute.slot
+}
+
+// memo is a value that holds while its stamp does.
+type memo struct {
+	stamp stamp
+	value ref.Val
+}
+
+type (
+	taskView struct {
+		view[model.Task]
+		labels, annotations, podName ref.Val
+		classKey                     string
+		classAt                      stamp
+	}
+	jobView struct {
+		view[model.Job]
+		labels, annotations ref.Val
+		version             uint64
+		roles               ref.Val
+	}
+	queueView struct {
+		view[model.Queue]
+		labels, annotations ref.Val
+	}
+	nodeView struct {
+		view[model.Node]
+		object                        uint64
+		labels, annotations, nodeName ref.Val
+		taints                        ref.Val
+	}
+	roleView struct {
+		view[model.Role]
+		job *model.Job
+	}
+	taintView   struct{ view[taint] }
+	gpuView     struct{ view[model.GPU] }
+	clusterView struct{ view[model.Cluster] }
+	specView    struct{ view[model.Queue] }
+	taint       struct{ key, value, effect string }
+)
+
+// ConvertToNative implements ref.Val: wrappers have no other form.
+func (v *view[T]) ConvertToNative(reflect.Type) (any, error) {
+	return nil, fmt.Errorf("a %s has no other form", v.typ.TypeName())
+}
+
+// ConvertToType implements ref.Val.
+func (v *view[T]) ConvertToType(t ref.Type) ref.Val {
+	if t == types.TypeType {
+		return v.typ
+	}
+	return types.NewErr("a %s cannot become a %s", v.typ.TypeName(), t.TypeName())
+}
+
+// Equal implements ref.Val: the same object.
+func (v *view[T]) Equal(other ref.Val) ref.Val {
+	o, ok := other.Value().(interface{ identity() any })
+	return types.Bool(ok && o.identity() == any(v.of))
+}
+
+// Type implements ref.Val.
+func (v *view[T]) Type() ref.Type { return v.typ }
+
+func (v *view[T]) identity() any { return v.of }
+
+// Value implements ref.Val: the wrapper itself, which members are read from.
+func (v *taskView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *jobView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *queueView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *nodeView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *roleView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *taintView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *gpuView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *clusterView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *specView) Value() any { return v }
+
+// amounts is a Resources value.
+type amounts struct {
+	r    model.Resources
+	dims *model.Dims
+}
+
+// with is the dimensions of a result: empty resources have none of their own.
+func (a *amounts) with(b *amounts) *model.Dims {
+	if a.dims == nil {
+		return b.dims
+	}
+	return a.dims
+}
+
+// find gives the dimension of a name.
+func (a *amounts) find(name string) (int, bool) {
+	if a.dims == nil {
+		return 0, false
+	}
+	return a.dims.Find(name)
+}
+
+func (s *Session) amounts(r model.Resources) ref.Val { return &amounts{r, s.c.Dims} }
+
+// ConvertToNative implements ref.Val.
+func (a *amounts) ConvertToNative(reflect.Type) (any, error) {
+	return nil, fmt.Errorf("resources have no other form")
+}
+
+// ConvertToType implements ref.Val: the text is for messages.
+func (a *amounts) ConvertToType(t ref.Type) ref.Val {
+	switch t {
+	case types.StringType:
+		if a.dims == nil {
+			return types.String("nothing")
+		}
+		return types.String(a.dims.Text(a.r))
+	case types.TypeType:
+		return resourcesType()
+	}
+	return types.NewErr("resources cannot become a %s", t.TypeName())
+}
+
+// Equal implements ref.Val.
+func (a *amounts) Equal(other ref.Val) ref.Val {
+	b, ok := other.(*amounts)
+	return types.Bool(ok && a.r.Equal(b.r))
+}
+
+// Type implements ref.Val.
+func (a *amounts) Type() ref.Type { return resourcesType() }
+
+// Value implements ref.Val.
+func (a *amounts) Value() any { return a }
+
+// Add implements traits.Adder.
+func (a *amounts) Add(other ref.Val) ref.Val {
+	b, ok := other.(*amounts)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(other)
+	}
+	return &amounts{a.r.Add(b.r), a.with(b)}
+}
+
+// Subtract implements traits.Subtractor.
+func (a *amounts) Subtract(other ref.Val) ref.Val {
+	b, ok := other.(*amounts)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(other)
+	}
+	return &amounts{a.r.Sub(b.r), a.with(b)}
+}
+
+// Get implements traits.Indexer: r["nvidia.com/gpu"], 0 if absent.
+func (a *amounts) Get(name ref.Val) ref.Val {
+	n, ok := name.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(name)
+	}
+	return types.Double(a.get(string(n)))
+}
+
+// get is an amount as people write it: cores, bytes, pieces.
+func (a *amounts) get(name string) float64 {
+	i, ok := a.find(name)
+	if !ok {
+		return 0
+	}
+	return a.r.Get(i) / a.dims.Unit(i)
+}
+
+// milli is an amount in thousandths of what people write.
+func (a *amounts) milli(name string) int64 {
+	i, ok := a.find(name)
+	if !ok {
+		return 0
+	}
+	return int64(a.r.Get(i) * (1000 / a.dims.Unit(i)))
+}
+
+// Contains implements traits.Container: "x" in r.
+func (a *amounts) Contains(name ref.Val) ref.Val {
+	n, ok := name.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(name)
+	}
+	i, ok := a.find(string(n))
+	return types.Bool(ok && a.r.Has(i))
+}
+
+func (s *Session) taskView(t *model.Task) *taskView {
+	if v, ok := t.View.(*taskView); ok && v.s == s && v.of == t {
+		return v
+	}
+	v := &taskView{view: view[model.Task]{of: t, s: s, typ: taskType()}, podName: types.String(t.Name), labels: stringMap(t.Labels), annotations: stringMap(t.Annotations)}
+	t.View = v
+	return v
+}
+
+func (s *Session) jobView(j *model.Job) *jobView {
+	if v, ok := j.View.(*jobView); ok && v.s == s && v.of == j {
+		return v
+	}
+	v := &jobView{view: view[model.Job]{of: j, s: s, typ: jobType(), memo: make([]memo, s.p.slots["Job"])}, labels: stringMap(j.Labels), annotations: stringMap(j.Annotations)}
+	j.View = v
+	return v
+}
+
+func (s *Session) queueView(q *model.Queue) ref.Val {
+	if q == nil {
+		return types.NullValue
+	}
+	if v, ok := q.View.(*queueView); ok && v.s == s && v.of == q {
+		return v
+	}
+	v := &queueView{view: view[model.Queue]{of: q, s: s, typ: queueType(), memo: make([]memo, s.p.slots["Queue"])}, labels: stringMap(q.Labels), annotations: stringMap(q.Annotations)}
+	q.View = v
+	return v
+}
+
+func (s *Session) nodeView(row int32) *nodeView {
+	n := s.c.Nodes.Rows[row]
+	if v, ok := n.View.(*nodeView); ok && v.s == s && v.of == n && v.object == s.c.Nodes.Object[row] {
+		return v
+	}
+	taints := make([]ref.Val, len(n.Taints))
+	for i, t := range n.Taints {
+		taints[i] = &taintView{view[taint]{of: &taint{t.Key, t.Value, string(t.Effect)}, s: s, typ: taintType()}}
+	}
+	v := &nodeView{
+		view: view[model.Node]{of: n, s: s, typ: nodeType(), memo: make([]memo, s.p.slots["Node"])}, object: s.c.Nodes.Object[row],
+		labels: stringMap(n.Labels), annotations: stringMap(n.Annotations), nodeName: types.String(n.Name), taints: list(taints),
+	}
+	n.View = v
+	return v
+}
+
+func stringMap(m map[string]string) ref.Val {
+	return types.NewStringStringMap(types.DefaultTypeAdapter, m)
+}
+
+func list(values []ref.Val) ref.Val {
+	return types.NewRefValList(types.DefaultTypeAdapter, values)
+}
+
+func listOf[T any](items []T, f func(T) ref.Val) ref.Val {
+	out := make([]ref.Val, len(items))
+	for i, x := range items {
+		out[i] = f(x)
+	}
+	return list(out)
+}
+
+// number reads a numeric result.
+func number(v ref.Val) (float64, bool) {
+	switch x := v.(type) {
+	case types.Double:
+		return float64(x), true
+	case types.Int:
+		return float64(x), true
+	}
+	return 0, false
+}
+
+// text writes a value for people.
+func text(v ref.Val) string {
+	switch x := v.(type) {
+	case types.String:
+		return string(x)
+	case types.Double:
+		return strconv.FormatFloat(float64(x), 'g', 6, 64)
+	case *types.Err:
+		return "(" + x.Error() + ")"
+	}
+	if s, ok := v.ConvertToType(types.StringType).(types.String); ok {
+		return string(s)
+	}
+	return fmt.Sprint(v.Value())
+}
+
+// The names of objects, where one is compared as a whole.
+func (v *taskView) name() string  { return v.of.Key }
+func (v *jobView) name() string   { return v.of.Key }
+func (v *queueView) name() string { return v.of.Name }
+func (v *nodeView) name() string  { return v.of.Name }
+func (v *roleView) name() string  { return v.of.Name }
+
+// tasksOn lists the tasks on a node by name, promised ones left out.
+func (s *Session) tasksOn(row int32) []*model.Task {
+	var out []*model.Task
+	for _, t := range s.c.Nodes.Tasks[row] {
+		if t.Status != model.Pipelined {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b *model.Task) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}

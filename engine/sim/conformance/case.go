@@ -1,0 +1,302 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// Case is one recorded case: objects and a configuration in, what Volcano did out.
+type Case struct {
+	ID     string
+	Mode   string // actions, calls, session-dump or open-only
+	Origin struct {
+		Package    string
+		RecordedAt time.Time // now, for what depends on time
+	}
+	Notes    []string
+	Input    Input
+	InputRef string // of a derived case: the case whose input it has
+	Config   Config
+	Check    struct {
+		Kind string // CheckAll and observe: phases are those after the close of the cycle; else those before it
+	}
+	Observed Observed
+	// Profile is the configuration of a derived case, "" for the others.
+	Profile string
+}
+
+// Input is the objects of a case, in the order in which they were made. Those that only decide whether a case can be
+// replayed at all are left as they are written.
+type Input struct {
+	Pods            []*corev1.Pod
+	Nodes           []*corev1.Node
+	PodGroups       []*v1beta1.PodGroup
+	Queues          []*v1beta1.Queue
+	PriorityClasses []*schedulingv1.PriorityClass
+
+	PersistentVolumes, PersistentVolumeClaims, StorageClasses []json.RawMessage
+	ResourceSlices, DeviceClasses, ResourceClaims             []json.RawMessage
+	HyperNodes                                                []json.RawMessage
+	HyperNodeInfo                                             map[string]json.RawMessage
+	Sharding                                                  json.RawMessage
+}
+
+// Config is what a case was run with. In a derived case, Profile names the rest.
+type Config struct {
+	Actions          []string        `json:"actions"`
+	Tiers            json.RawMessage `json:"tiers"`
+	Configurations   json.RawMessage `json:"configurations"`
+	Profile          string          `json:"profile"`
+	HierarchyEnabled bool            `json:"hierarchyEnabled"`
+	ServerOptions    struct {
+		SchedulerNames []string
+		ShardingMode   string
+	} `json:"serverOptions"`
+}
+
+// Observed is what Volcano did.
+type Observed struct {
+	Binds          map[string]string // pod -> node
+	Evicts         []string
+	Pipelined      map[string]string // pod -> node
+	PodGroupPhases map[string]string
+	Jobs           map[string]Job
+	Nodes          map[string]NodeUse
+	Stable         *bool // the same outcome in every run; absent where that was not looked at
+	TiesPossible   bool  // nodes are not to be taken literally even if stable
+	Invariants     *Invariants
+	Trace          []Decision
+	TestCalls      []Call
+	Failures       map[string]any `json:"predicateFailures"`
+}
+
+// Job is a PodGroup at the end of a case.
+type Job struct {
+	Phase        string
+	Tasks        map[string]map[string]string // status -> pod -> node
+	MinAvailable int64
+	FitErrors    map[string]string
+}
+
+// NodeUse is a node's accounts at the end of a case, written as "cpu 1000.00, memory 0.00".
+type NodeUse struct{ Idle, Used, Releasing, Pipelined string }
+
+// Invariants is what was equal in all runs of a case whose outcome varies. An absent part varied.
+type Invariants struct {
+	BoundPods          []string
+	BindCount          *int
+	Evicts             []string
+	EvictCount         *int
+	PipelinedPods      []string
+	PodGroupPhases     map[string]string
+	BindsPerNodeSorted []int
+}
+
+// Decision is one entry of the trace: enough of it to say whether anything was refused or scored, and its text.
+type Decision struct {
+	Kind   string
+	Vote   float64
+	Result *bool
+	Pass   *bool
+	Text   string
+}
+
+// UnmarshalJSON keeps the text beside the fields.
+func (d *Decision) UnmarshalJSON(data []byte) error {
+	type fields Decision
+	if err := json.Unmarshal(data, (*fields)(d)); err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := json.Compact(&text, data); err != nil {
+		return err
+	}
+	d.Text = text.String()
+	return nil
+}
+
+// Call is one question that was put to the session directly.
+type Call struct {
+	Fn     string
+	Task   string
+	Node   string
+	Job    string
+	Queue  string
+	L, R   string // the two sides of an order
+	Score  *float64
+	Result json.RawMessage
+	Error  *string
+}
+
+// Profile is a complete configuration of the derived cases.
+type profile struct {
+	Actions        []string        `json:"actions"`
+	Tiers          json.RawMessage `json:"tiers"`
+	Configurations json.RawMessage `json:"configurations"`
+}
+
+// Load reads the folder of cases: cases/*.json, and derived/*.jsonl with derived/profiles.json. The cases come
+// in the order of their ids. Errors name file, line and case.
+func Load(dir string) ([]*Case, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "cases", "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var out []*Case
+	byID := map[string]*Case{}
+	var problems []error
+	for _, file := range files {
+		c, err := readCase(file)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		out, byID[c.ID] = append(out, c), c
+	}
+	derived, err := loadDerived(filepath.Join(dir, "derived"), byID)
+	problems = append(problems, err)
+	out = append(out, derived...)
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: no case in it (cases/*.json, derived/*.jsonl)", dir)
+	}
+	slices.SortFunc(out, func(a, b *Case) int { return strings.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+func readCase(file string) (*Case, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	c := &Case{}
+	if err := json.Unmarshal(data, c); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, jsonError(data, err))
+	}
+	if c.ID == "" || c.Mode == "" {
+		return nil, fmt.Errorf("%s: a case needs id and mode", file)
+	}
+	return c, nil
+}
+
+// jsonError puts the line before an error that knows its offset only.
+func jsonError(data []byte, err error) error {
+	offset := int64(-1)
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		offset = e.Offset
+	} else if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		offset = e.Offset
+	}
+	if offset < 0 || offset > int64(len(data)) {
+		return err
+	}
+	return fmt.Errorf("line %d: %w", 1+bytes.Count(data[:offset], []byte("\n")), err)
+}
+
+func loadDerived(dir string, byID map[string]*Case) ([]*Case, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "profiles.json"))
+	if err != nil {
+		return nil, err
+	}
+	profiles := map[string]profile{}
+	if err := json.Unmarshal(data, &profiles); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "profiles.json"), jsonError(data, err))
+	}
+	var out []*Case
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for i, line := range bytes.Split(bytes.TrimSpace(data), []byte("\n")) {
+			c, err := readDerived(line, profiles, byID)
+			if err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", file, i+1, err)
+			}
+			out = append(out, c)
+		}
+	}
+	return out, nil
+}
+
+// readDerived fills in what a derived case has from elsewhere: its input, and its configuration.
+func readDerived(line []byte, profiles map[string]profile, byID map[string]*Case) (*Case, error) {
+	c := &Case{}
+	if err := json.Unmarshal(line, c); err != nil {
+		return nil, err
+	}
+	p, ok := profiles[c.Config.Profile]
+	if !ok {
+		return nil, fmt.Errorf("case %s: profiles.json has no profile %q", c.ID, c.Config.Profile)
+	}
+	base, ok := byID[strings.TrimSuffix(filepath.Base(c.InputRef), ".json")]
+	if !ok {
+		return nil, fmt.Errorf("case %s: there is no %s", c.ID, c.InputRef)
+	}
+	c.Profile, c.Input, c.Origin.Package = c.Config.Profile, base.Input, "derived/"+c.Config.Profile
+	c.Config.Actions, c.Config.Tiers, c.Config.Configurations = p.Actions, p.Tiers, p.Configurations
+	return c, nil
+}
+
+// Effective says whether anything was bound, evicted, refused or scored, so that passing means something.
+func (c *Case) Effective() bool {
+	o := c.Observed
+	if len(o.Binds)+len(o.Evicts)+len(o.Pipelined)+len(o.TestCalls)+len(o.Failures) > 0 {
+		return true
+	}
+	for _, j := range o.Jobs {
+		if len(j.FitErrors) > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(o.Trace, Decision.effective)
+}
+
+// effective says whether the decision is a score or a refusal.
+func (d Decision) effective() bool {
+	switch d.Kind {
+	case "nodeScores", "discard":
+		return true
+	case "jobEnqueueable":
+		return d.Vote < 0
+	case "allocatable", "preemptive":
+		return d.Result != nil && !*d.Result
+	case "overused":
+		return d.Result != nil && *d.Result
+	case "jobValid":
+		return d.Pass != nil && !*d.Pass
+	}
+	return false
+}
+
+// AfterClose says whether the recorded phases are those after the close of the cycle.
+func (c *Case) AfterClose() bool { return c.Check.Kind == "CheckAll" || c.Check.Kind == "observe" }
+
+// Loose says whether nodes are not to be taken literally, because Volcano chooses among equals at random.
+func (c *Case) Loose() bool {
+	return c.Observed.TiesPossible || c.Observed.Stable != nil && !*c.Observed.Stable
+}
+
+// Package is the short name of the package that the case is from.
+func (c *Case) Package() string { return strings.TrimPrefix(c.Origin.Package, "pkg/scheduler/") }

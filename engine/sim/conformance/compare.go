@@ -1,0 +1,161 @@
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// differences lists how an outcome differs from what was observed, a line each: what it is about, ours, Volcano's.
+func (c *Case) differences(dims *model.Dims, ours *Outcome) []string {
+	d := &differ{}
+	theirs := c.Observed
+	if c.Loose() {
+		d.loose(c, ours)
+	} else {
+		d.maps("bind", ours.Binds, theirs.Binds)
+		d.maps("pipeline", ours.Pipelined, theirs.Pipelined)
+		d.set("evict", ours.Evicts, theirs.Evicts)
+		d.idle(dims, ours.Idle, theirs.Nodes)
+	}
+	phases := c.phasesBefore() // a group that Volcano left out, such as one without a queue, stays what it was
+	for job, phase := range theirs.PodGroupPhases {
+		phases[job] = phaseOr(phase)
+	}
+	d.maps("phase", ours.Phases, phases)
+	for _, job := range slices.Sorted(maps.Keys(theirs.Jobs)) {
+		d.tasks(c.Loose(), ours.Tasks[job], theirs.Jobs[job].Tasks)
+	}
+	return d.lines
+}
+
+// differ collects differences.
+type differ struct{ lines []string }
+
+func (d *differ) add(what, ours, theirs string) {
+	d.lines = append(d.lines, fmt.Sprintf("%s: %s, Volcano %s", what, orNone(ours), orNone(theirs)))
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// maps compares key by key; what is missing on one side reads "-".
+func (d *differ) maps(what string, ours, theirs map[string]string) {
+	keys := map[string]bool{}
+	for k := range ours {
+		keys[k] = true
+	}
+	for k := range theirs {
+		keys[k] = true
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		if ours[k] != theirs[k] {
+			d.add(what+" "+k, ours[k], theirs[k])
+		}
+	}
+}
+
+// set compares as sets.
+func (d *differ) set(what string, ours, theirs []string) {
+	is := func(list []string) map[string]string {
+		m := map[string]string{}
+		for _, s := range list {
+			m[s] = "yes"
+		}
+		return m
+	}
+	d.maps(what, is(ours), is(theirs))
+}
+
+// loose compares what was equal in all of Volcano's runs; where that was not recorded, the sets.
+func (d *differ) loose(c *Case, ours *Outcome) {
+	same := c.Observed.Invariants
+	bound, pipelined := slices.Sorted(maps.Keys(ours.Binds)), slices.Sorted(maps.Keys(ours.Pipelined))
+	if same == nil {
+		d.set("bind", bound, slices.Collect(maps.Keys(c.Observed.Binds)))
+		d.set("pipeline", pipelined, slices.Collect(maps.Keys(c.Observed.Pipelined)))
+		d.set("evict", ours.Evicts, c.Observed.Evicts)
+		return
+	}
+	if same.BoundPods != nil {
+		d.set("bind", bound, same.BoundPods)
+	}
+	if same.BindCount != nil && *same.BindCount != len(bound) {
+		d.add("number of binds", strconv.Itoa(len(bound)), strconv.Itoa(*same.BindCount))
+	}
+	if same.PipelinedPods != nil {
+		d.set("pipeline", pipelined, same.PipelinedPods)
+	}
+	if same.Evicts != nil {
+		d.set("evict", ours.Evicts, same.Evicts)
+	}
+	if same.EvictCount != nil && *same.EvictCount != len(ours.Evicts) {
+		d.add("number of evictions", strconv.Itoa(len(ours.Evicts)), strconv.Itoa(*same.EvictCount))
+	}
+	if spread := perNode(ours.Binds); same.BindsPerNodeSorted != nil && !slices.Equal(spread, same.BindsPerNodeSorted) {
+		d.add("binds by node", fmt.Sprint(spread), fmt.Sprint(same.BindsPerNodeSorted))
+	}
+}
+
+// perNode counts the binds of each node that has any, in ascending order.
+func perNode(binds map[string]string) []int {
+	count := map[string]int{}
+	for _, node := range binds {
+		count[node]++
+	}
+	return slices.Sorted(maps.Values(count))
+}
+
+// tasks compares which pods of a job have which status, and on which node unless nodes are loose.
+func (d *differ) tasks(loose bool, ours, theirs map[string]map[string]string) {
+	flat := func(byStatus map[string]map[string]string) map[string]string {
+		out := map[string]string{}
+		for status, pods := range byStatus {
+			for pod, node := range pods {
+				out[pod] = status
+				if node != "" && !loose {
+					out[pod] += " on " + node
+				}
+			}
+		}
+		return out
+	}
+	d.maps("status", flat(ours), flat(theirs))
+}
+
+// idle compares the accounts of the nodes, within Volcano's own rounding.
+func (d *differ) idle(dims *model.Dims, ours map[string]model.Resources, theirs map[string]NodeUse) {
+	for _, node := range slices.Sorted(maps.Keys(theirs)) {
+		amounts, known := ours[node]
+		if !known {
+			continue
+		}
+		for part := range strings.SplitSeq(theirs[node].Idle, ", ") {
+			name, text, _ := strings.Cut(part, " ")
+			want, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				d.add("idle on "+node, "", part)
+				continue
+			}
+			got := 0.0
+			if i, ok := dims.Find(name); ok {
+				got = amounts.Get(i)
+				if name == "pods" { // the one countable resource that the recordings do not have in thousandths
+					got /= dims.Unit(i)
+				}
+			}
+			if math.Abs(got-want) > 0.01 {
+				d.add("idle "+name+" on "+node, strconv.FormatFloat(got, 'f', 2, 64), text)
+			}
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// hierarchyFlag is the one flag that sets a param instead of switching sections.
+const hierarchyFlag = "enableHierarchy"
+
+// hierarchical is the plugin that a derived case's hierarchyEnabled is about.
+const hierarchical = "capacity"
+
+// conf reads the case's configuration.
+func (c *Case) conf() (policy.VolcanoConf, error) {
+	whole := map[string]any{"actions": c.Config.Actions}
+	if c.Config.Tiers != nil {
+		whole["tiers"] = c.Config.Tiers
+	}
+	if c.Config.Configurations != nil {
+		whole["configurations"] = c.Config.Configurations
+	}
+	text, err := json.MarshalIndent(whole, "", " ")
+	if err != nil {
+		return policy.VolcanoConf{}, err
+	}
+	docs, issues := rules.Parse(c.ID+" (configuration)", text)
+	if err := issues.Err(); err != nil {
+		return policy.VolcanoConf{}, err
+	}
+	conf := policy.ReadVolcanoConf(docs[0].Root, &issues)
+	if c.Config.HierarchyEnabled {
+		for _, tier := range conf.Tiers {
+			for i := range tier {
+				if tier[i].Name == hierarchical {
+					tier[i].Flags = append(tier[i].Flags, on(hierarchyFlag))
+				}
+			}
+		}
+	}
+	return conf, issues.Err()
+}
+
+// on is a flag that is true.
+func on(flag string) rules.Field {
+	docs, _ := rules.Parse("hierarchyEnabled", []byte("true"))
+	return rules.Field{Name: flag, Value: docs[0].Root}
+}
+
+// policy makes the case's configuration a compiled policy. In cases, a flag that is not written is off; in
+// derived cases all flags are written.
+func (r *Runner) policy(c *Case) (*policy.Policy, error) {
+	conf, err := c.conf()
+	if err != nil {
+		return nil, err
+	}
+	r.withoutIdle(conf)
+	text, _, err := policy.Convert(conf, policy.ConvertOptions{Name: "recorded", Flags: policy.FlagsExplicit, Tables: r.tables})
+	if err != nil {
+		return nil, err
+	}
+	docs, issues := rules.Parse(c.ID+" (converted)", text)
+	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	p, issues := policy.Load(docs[0])
+	return p, issues.Err()
+}
+
+// plugins names the plugins of the case's tiers, each once.
+func (c *Case) plugins() []string {
+	var tiers []struct {
+		Plugins []struct {
+			Name string
+		}
+	}
+	if c.Config.Tiers == nil || json.Unmarshal(c.Config.Tiers, &tiers) != nil {
+		return nil
+	}
+	var out []string
+	for _, t := range tiers {
+		for _, p := range t.Plugins {
+			if !slices.Contains(out, p.Name) {
+				out = append(out, p.Name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// customPlugins exist in the recorded tests only.
+func customPlugins() []string {
+	return []string{"fake", "test-rejecter", "device-fit-after-eviction", "test-empty-gradient"}
+}
+
+// whyNot says why a case cannot be replayed, "" where it can. The reason is short, for it is counted by its text.
+func (r *Runner) whyNot(c *Case) string {
+	in := c.Input
+	switch {
+	case c.Mode == "session-dump":
+		return "session dump: objects that only the cache had are missing"
+	case c.Mode == "open-only":
+		return "nothing was asked: the session was only opened"
+	case len(in.HyperNodes)+len(in.HyperNodeInfo) > 0:
+		return "HyperNodes are not there yet"
+	case len(in.ResourceSlices)+len(in.DeviceClasses)+len(in.ResourceClaims) > 0:
+		return "resource claims (DRA) are not scheduled"
+	case len(in.PersistentVolumes)+len(in.PersistentVolumeClaims)+len(in.StorageClasses) > 0:
+		return "volumes are not there yet"
+	case in.Sharding != nil || !slices.Contains([]string{"", "none"}, c.Config.ServerOptions.ShardingMode):
+		return "shards are not there yet"
+	}
+	for _, p := range c.plugins() {
+		if slices.Contains(customPlugins(), p) {
+			return "custom plugin " + p
+		}
+	}
+	if why := r.missing(c); why != "" {
+		return why
+	}
+	for _, call := range c.Observed.TestCalls {
+		if c.Mode == "calls" && !answerable(call.Fn) {
+			return "call " + call.Fn + " is not there yet"
+		}
+	}
+	return ""
+}
+
+// missing names the first plugin, param or action that does not exist here.
+func (r *Runner) missing(c *Case) string {
+	for _, p := range c.plugins() {
+		if _, ok := r.tables[p]; !ok {
+			return "plugin " + p + " is not there yet"
+		}
+	}
+	conf, err := c.conf()
+	if err != nil {
+		return ""
+	}
+	for _, tier := range conf.Tiers {
+		for _, p := range tier {
+			if name := r.missingParam(p); name != "" {
+				return fmt.Sprintf("%s: %s is not there yet", p.Name, name)
+			}
+		}
+	}
+	if why := r.missingTerm(c); why != "" {
+		return why
+	}
+	for _, a := range c.Config.Actions {
+		if !slices.Contains(r.actions, strings.TrimSpace(a)) {
+			return "action " + a + " is not there yet"
+		}
+	}
+	return ""
+}
+
+// missingParam names the first argument, or the flag that stands for one, that is used and that no param takes.
+func (r *Runner) missingParam(p policy.VolcanoPlugin) string {
+	takes := func(name string) bool { return policy.Takes(r.tables[p.Name], name) }
+	var issues rules.Issues
+	for _, f := range p.Flags {
+		if f.Name == hierarchyFlag && f.Value.Bool(&issues) && !takes(f.Name) {
+			return f.Name
+		}
+	}
+	for _, f := range p.Arguments {
+		if f.Value.Kind() != rules.Map && !idle(f.Value) && !takes(f.Name) {
+			return f.Name
+		}
+	}
+	return ""
+}
+
+// term is something that a pod can ask for, and the argument of a plugin that shows that the plugin's table heeds it.
+type term struct {
+	plugin, argument string
+	asked            func(*corev1.PodSpec) bool
+}
+
+func terms() []term {
+	spread := func(s *corev1.PodSpec) bool { return len(s.TopologySpreadConstraints) > 0 }
+	affinity := func(s *corev1.PodSpec) bool {
+		return s.Affinity != nil && (s.Affinity.PodAffinity != nil || s.Affinity.PodAntiAffinity != nil)
+	}
+	return []term{
+		{"nodeorder", "podtopologyspread.weight", spread},
+		{"nodeorder", "podaffinity.weight", affinity},
+		{"predicates", "predicate.PodTopologySpreadEnable", spread},
+		{"predicates", "predicate.PodAffinityEnable", affinity},
+	}
+}
+
+// missingTerm names the first thing that a pod of the case asks for and that a plugin of the case does not heed here yet.
+func (r *Runner) missingTerm(c *Case) string {
+	plugins := c.plugins()
+	for _, x := range terms() {
+		if !slices.Contains(plugins, x.plugin) || policy.Takes(r.tables[x.plugin], x.argument) {
+			continue
+		}
+		if slices.ContainsFunc(c.Input.Pods, func(p *corev1.Pod) bool { return x.asked(&p.Spec) }) {
+			return x.plugin + ": what " + x.argument + " is about is not there yet"
+		}
+	}
+	return ""
+}
+
+// idle says whether an argument turns something off, which is no loss where there is no such thing.
+func idle(v rules.Value) bool { return slices.Contains([]string{"0", "false"}, fmt.Sprint(v.Any())) }
+
+// withoutIdle drops the arguments that turn off what is not there.
+func (r *Runner) withoutIdle(conf policy.VolcanoConf) {
+	for _, tier := range conf.Tiers {
+		for i, p := range tier {
+			tier[i].Arguments = slices.DeleteFunc(p.Arguments, func(f rules.Field) bool {
+				return idle(f.Value) && !policy.Takes(r.tables[p.Name], f.Name)
+			})
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package conformance
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// MostDeliberate is the largest part of the effective cases that may differ deliberately, in percent.
+const MostDeliberate = 3
+
+//go:embed deliberate.yaml
+var deliberateFile []byte
+
+// Deliberate is the checked-in list of differences that are meant.
+type Deliberate struct {
+	// Differences by case.
+	Differences map[string]*Difference
+}
+
+// Difference is a case whose outcome here is another, and better, one.
+type Difference struct {
+	Case string
+	Mark string   // where the recorded outcome is called a defect
+	Why  string   // what is done here instead
+	List []string // the differences, exactly as they are found
+}
+
+// shippedDeliberate reads the list that is built in.
+func shippedDeliberate() (*Deliberate, error) {
+	return readDeliberate("deliberate.yaml", deliberateFile)
+}
+
+// readDeliberate reads a list. All of its mistakes are in the error, each at its place.
+func readDeliberate(file string, data []byte) (*Deliberate, error) {
+	docs, issues := rules.Parse(file, data)
+	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	if len(docs) != 1 {
+		return nil, fmt.Errorf("%s: must hold one document, found %d", file, len(docs))
+	}
+	d := &Deliberate{Differences: map[string]*Difference{}}
+	for _, f := range docs[0].Root.Fields([]string{"apiVersion", "kind", "differences"}, &issues) {
+		if f.Name != "differences" {
+			continue
+		}
+		for _, item := range f.Value.Items(&issues) {
+			x := readDifference(item, &issues)
+			if d.Differences[x.Case] != nil {
+				issues = append(issues, item.Issuef("keep one", "case %s stands twice", x.Case))
+			}
+			d.Differences[x.Case] = x
+		}
+	}
+	return d, issues.Err()
+}
+
+func readDifference(v rules.Value, issues *rules.Issues) *Difference {
+	x := &Difference{}
+	for _, f := range v.Fields([]string{"case", "mark", "why", "differences"}, issues) {
+		switch f.Name {
+		case "case":
+			x.Case = f.Value.String(issues)
+		case "mark":
+			x.Mark = mark(f.Value, issues)
+		case "why":
+			x.Why = f.Value.String(issues)
+		case "differences":
+			x.List = f.Value.Strings(issues)
+		}
+	}
+	if x.Case == "" || x.Mark == "" || x.Why == "" || len(x.List) == 0 {
+		*issues = append(*issues, v.Issuef("write case, mark, why and differences", "the entry is not complete"))
+	}
+	return x
+}
+
+// mark is where a defect is named: a BUG mark of the behaviour, or an item of the corpus' own list.
+func mark(v rules.Value, issues *rules.Issues) string {
+	s := v.String(issues)
+	if !strings.HasPrefix(s, "behaviour ") && !strings.HasPrefix(s, "corpus ") && !strings.HasPrefix(s, "policy-schema ") {
+		*issues = append(*issues, v.Issuef(`begin with "behaviour ", "corpus " or "policy-schema " and name the section or item`,
+			"mark %q does not say where the defect is named", s))
+	}
+	return s
+}
+
+// settle applies the list to the results of all cases: a difference that is listed passes; one that is listed and is not
+// found, or is another one, fails. It returns what is wrong with the list itself: entries without a case, or for one that was skipped.
+func (d *Deliberate) settle(results []*Result) (stale []string) {
+	replayed := map[string]bool{}
+	for _, r := range results {
+		if r.Skip == "" {
+			replayed[r.Case.ID] = true
+			d.settleOne(r)
+		}
+	}
+	for id := range d.Differences {
+		if !replayed[id] {
+			stale = append(stale, fmt.Sprintf("deliberate.yaml: no case %s was replayed", id))
+		}
+	}
+	slices.Sort(stale)
+	return stale
+}
+
+func (d *Deliberate) settleOne(r *Result) {
+	x := d.Differences[r.Case.ID]
+	switch {
+	case x == nil:
+	case slices.Equal(x.List, r.Differences):
+		r.Deliberate = x
+	case len(r.Differences) == 0:
+		r.Differences = []string{"deliberate.yaml lists it, but it passes: remove the entry"}
+	default:
+		r.Differences = append(r.Differences, "deliberate.yaml lists other differences: "+strings.Join(x.List, "; "))
+	}
+}

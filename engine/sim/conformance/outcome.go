@@ -1,0 +1,142 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// volcano is the scheduler of pods that name none, and the one that served unless the case says otherwise.
+const volcano = "volcano"
+
+// cluster makes the state from a case's objects.
+func (c *Case) cluster() (*model.Cluster, error) {
+	served := c.Config.ServerOptions.SchedulerNames
+	if len(served) == 0 {
+		served = []string{volcano}
+	}
+	var deltas []model.Delta
+	add := func(object any) { deltas = append(deltas, model.Delta{Op: model.Upsert, Object: object}) }
+	for _, o := range c.Input.PriorityClasses {
+		add(o)
+	}
+	for _, o := range c.Input.Queues {
+		add(o)
+	}
+	for _, o := range c.Input.Nodes {
+		add(o)
+	}
+	for _, o := range c.Input.PodGroups {
+		add(o)
+	}
+	for _, o := range c.Input.Pods {
+		pod := o.DeepCopy()
+		if pod.Spec.SchedulerName == "" {
+			pod.Spec.SchedulerName = served[0]
+		}
+		add(pod)
+	}
+	state := model.NewCluster(model.Options{SchedulerNames: served})
+	if err := errors.Join(state.Apply(deltas...)...); err != nil {
+		return nil, fmt.Errorf("objects of the case: %w", err)
+	}
+	return state, nil
+}
+
+// Outcome is what was decided, in the terms of the recordings.
+type Outcome struct {
+	Binds     map[string]string // pod -> node
+	Pipelined map[string]string // pod -> node
+	Evicts    []string
+	Phases    map[string]string                       // PodGroup -> phase
+	Tasks     map[string]map[string]map[string]string // PodGroup -> status -> pod -> node
+	Idle      map[string]model.Resources              // node -> what is idle
+}
+
+// outcome reads what the cycle left behind: the plan, and the state in which its binds are Binding.
+func (c *Case) outcome(state *model.Cluster, plan *model.Plan) *Outcome {
+	o := &Outcome{
+		Binds: map[string]string{}, Pipelined: map[string]string{}, Evicts: []string{},
+		Tasks: map[string]map[string]map[string]string{}, Idle: map[string]model.Resources{},
+	}
+	for _, b := range plan.Binds {
+		o.Binds[b.Task] = b.Node
+	}
+	held := map[string]string{}
+	for _, b := range plan.Holds {
+		held[b.Task] = b.Node
+	}
+	for _, b := range plan.Pipelines {
+		o.Pipelined[b.Task] = b.Node
+	}
+	o.phases(c, plan)
+	for _, j := range state.Jobs {
+		if j.Orphan {
+			continue
+		}
+		byStatus := map[string]map[string]string{}
+		for _, t := range j.Tasks {
+			status, node := t.Status.String(), nodeOf(state, t)
+			if n, ok := held[t.Key]; ok {
+				status, node = model.Allocated.String(), n
+			}
+			if n, ok := o.Pipelined[t.Key]; ok {
+				status, node = model.Pipelined.String(), n
+			}
+			if byStatus[status] == nil {
+				byStatus[status] = map[string]string{}
+			}
+			byStatus[status][t.Key] = node
+		}
+		o.Tasks[j.Key] = byStatus
+	}
+	for name, row := range state.Nodes.Index {
+		if !slices.Contains(slices.Collect(maps.Values(held)), name) {
+			o.Idle[name] = state.Nodes.IdleOf(row)
+		}
+	}
+	return o
+}
+
+func (o *Outcome) phases(c *Case, plan *model.Plan) {
+	o.Phases = c.phasesBefore()
+	for _, a := range plan.Admits {
+		o.Phases[a.Job] = string(v1beta1.PodGroupInqueue)
+	}
+	if !c.AfterClose() {
+		return
+	}
+	for _, j := range plan.Jobs {
+		if _, ok := o.Phases[j.Job]; ok {
+			o.Phases[j.Job] = phaseOr(j.Phase)
+		}
+	}
+}
+
+// phasesBefore is the phase of each PodGroup before the cycle.
+func (c *Case) phasesBefore() map[string]string {
+	out := map[string]string{}
+	for _, g := range c.Input.PodGroups {
+		out[model.Key(g.Namespace, g.Name)] = phaseOr(string(g.Status.Phase))
+	}
+	return out
+}
+
+// phaseOr reads no phase as Pending.
+func phaseOr(phase string) string {
+	if phase == "" {
+		return string(v1beta1.PodGroupPending)
+	}
+	return phase
+}
+
+func nodeOf(state *model.Cluster, t *model.Task) string {
+	if t.Node == model.NoNode {
+		return ""
+	}
+	return state.Nodes.Rows[t.Node].Name
+}

@@ -1,0 +1,190 @@
+package conformance
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Report is the results of all cases.
+type Report struct {
+	Results []*Result
+	// Stale is what the list of deliberate differences has too much.
+	Stale []string
+}
+
+// count is a line of a table.
+type count struct{ effective, passed, deliberate, failed, skipped int }
+
+func (n *count) add(r *Result) {
+	switch {
+	case r.Skip != "":
+		n.skipped++
+		return
+	case r.Failed():
+		n.failed++
+	case r.Deliberate != nil:
+		n.deliberate++
+	default:
+		n.passed++
+	}
+	if r.Case.Effective() {
+		n.effective++
+	}
+}
+
+func (n *count) all() int { return n.passed + n.deliberate + n.failed + n.skipped }
+
+// tally counts the results under each of the names that a case has.
+func (p *Report) tally(names func(*Case) []string) map[string]*count {
+	out := map[string]*count{}
+	for _, r := range p.Results {
+		for _, name := range names(r.Case) {
+			if out[name] == nil {
+				out[name] = &count{}
+			}
+			out[name].add(r)
+		}
+	}
+	return out
+}
+
+func (p *Report) total() *count {
+	n := &count{}
+	for _, r := range p.Results {
+		n.add(r)
+	}
+	return n
+}
+
+// OK says whether nothing failed, the list of deliberate differences is right, and it is short enough.
+func (p *Report) OK() bool {
+	n := p.total()
+	return n.failed == 0 && len(p.Stale) == 0 && !n.tooMany() && n.passed > 0
+}
+
+// tooMany says whether more than MostDeliberate percent of the effective cases differ deliberately.
+func (n *count) tooMany() bool { return 100*n.deliberate > MostDeliberate*n.effective }
+
+// Verdict is the last line.
+func (p *Report) Verdict() string {
+	n := p.total()
+	return fmt.Sprintf("conformance: %d passed, %d failed, %d skipped of %d", n.passed+n.deliberate, n.failed+len(p.Stale), n.skipped, n.all()+len(p.Stale))
+}
+
+// Write writes the tables, why cases were skipped, the cases that failed with both outcomes, the deliberate
+// differences likewise, and the verdict. verbose adds a line a case.
+func (p *Report) Write(w io.Writer, verbose bool) error {
+	var b strings.Builder
+	p.table(&b, "PACKAGE", p.tally(func(c *Case) []string { return []string{c.Package()} }))
+	b.WriteString("\n")
+	p.table(&b, "PLUGIN", p.tally((*Case).plugins))
+	b.WriteString("\n")
+	p.skips(&b)
+	if verbose {
+		p.cases(&b)
+	}
+	p.failures(&b)
+	p.deliberates(&b)
+	fmt.Fprintln(&b, p.Verdict())
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (p *Report) table(b *strings.Builder, title string, rows map[string]*count) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "PASSED\tDELIBERATE\tFAILED\tSKIPPED\tOF\tEFFECTIVE\t  %s\n", title)
+	line := func(name string, n *count) {
+		fmt.Fprintf(&text, "%d\t%d\t%d\t%d\t%d\t%d\t  %s\n", n.passed, n.deliberate, n.failed, n.skipped, n.all(), n.effective, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		line(name, rows[name])
+	}
+	if title == "PACKAGE" {
+		line("all", p.total())
+	}
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	io.WriteString(t, text.String()) //nolint:errcheck // a strings.Builder takes everything
+	t.Flush()                        //nolint:errcheck // likewise
+}
+
+func (p *Report) skips(b *strings.Builder) {
+	why := map[string]int{}
+	for _, r := range p.Results {
+		if r.Skip != "" {
+			why[r.Skip]++
+		}
+	}
+	if len(why) == 0 {
+		return
+	}
+	b.WriteString("skipped:\n")
+	reasons := slices.Collect(maps.Keys(why))
+	slices.SortFunc(reasons, func(x, y string) int {
+		if why[x] != why[y] {
+			return why[y] - why[x]
+		}
+		return strings.Compare(x, y)
+	})
+	for _, reason := range reasons {
+		fmt.Fprintf(b, "%6d  %s\n", why[reason], reason)
+	}
+	b.WriteString("\n")
+}
+
+func (p *Report) cases(b *strings.Builder) {
+	for _, r := range p.Results {
+		word := "passed"
+		switch {
+		case r.Skip != "":
+			word = "skipped: " + r.Skip
+		case r.Failed():
+			word = "FAILED"
+		case r.Deliberate != nil:
+			word = "deliberate: " + r.Deliberate.Mark
+		case !r.Case.Effective():
+			word = "passed, nothing to see"
+		}
+		fmt.Fprintf(b, "%s: %s\n", r.Case.ID, word)
+	}
+	b.WriteString("\n")
+}
+
+func (p *Report) failures(b *strings.Builder) {
+	for _, r := range p.Results {
+		if !r.Failed() {
+			continue
+		}
+		fmt.Fprintf(b, "FAILED %s\n", r.Case.ID)
+		for _, d := range r.Differences {
+			fmt.Fprintf(b, "    %s\n", d)
+		}
+	}
+	for _, s := range p.Stale {
+		fmt.Fprintf(b, "FAILED %s\n", s)
+	}
+}
+
+func (p *Report) deliberates(b *strings.Builder) {
+	for _, r := range p.Results {
+		if r.Deliberate == nil {
+			continue
+		}
+		fmt.Fprintf(b, "deliberate %s (%s)\n    %s\n", r.Case.ID, r.Deliberate.Mark, r.Deliberate.Why)
+		for _, d := range r.Differences {
+			fmt.Fprintf(b, "    %s\n", d)
+		}
+	}
+	n := p.total()
+	if n.deliberate > 0 {
+		fmt.Fprintf(b, "%d of %d effective cases differ deliberately (%.1f %%, at most %d %%)", n.deliberate, n.effective,
+			100*float64(n.deliberate)/float64(max(n.effective, 1)), MostDeliberate)
+		if n.tooMany() {
+			b.WriteString(": TOO MANY")
+		}
+		b.WriteString("\n")
+	}
+}

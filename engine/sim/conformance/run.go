@@ -1,0 +1,121 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Result is what became of one case.
+type Result struct {
+	Case *Case
+	// Skip says why the case was not replayed; "" where it was.
+	Skip string
+	// Differences from what was observed, a line each: what it is about, ours, Volcano's.
+	Differences []string
+	// Deliberate is the entry of the list that has exactly these differences, nil if there is none.
+	Deliberate *Difference
+}
+
+// Failed says whether the case was replayed and differs without leave.
+func (r *Result) Failed() bool {
+	return r.Skip == "" && len(r.Differences) > 0 && r.Deliberate == nil
+}
+
+// Runner replays cases.
+type Runner struct {
+	tables     map[string]*rules.Table
+	actions    []string
+	deliberate *Deliberate
+}
+
+// NewRunner asks the policy package which tables and actions there are.
+func NewRunner() (*Runner, error) {
+	tables, issues := policy.Shipped()
+	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	doc, issues := policy.Embedded("actions")
+	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	r := &Runner{tables: tables}
+	for _, item := range doc.Root.Get("actions").Items(&issues) {
+		r.actions = append(r.actions, item.Get("name").String(&issues))
+	}
+	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	var err error
+	r.deliberate, err = shippedDeliberate()
+	return r, err
+}
+
+// Run replays all cases and applies the list of deliberate differences.
+func (r *Runner) Run(cases []*Case) *Report {
+	report := &Report{}
+	for _, c := range cases {
+		report.Results = append(report.Results, r.replay(c))
+	}
+	report.Stale = r.deliberate.settle(report.Results)
+	return report
+}
+
+func (r *Runner) replay(c *Case) *Result {
+	result := &Result{Case: c, Skip: r.whyNot(c)}
+	if result.Skip != "" {
+		return result
+	}
+	s, err := r.open(c)
+	if err != nil {
+		result.Differences = []string{err.Error()}
+		return result
+	}
+	if c.Mode == "calls" {
+		result.Differences = s.calls()
+		return result
+	}
+	plan := s.decide()
+	for _, e := range plan.Errors {
+		result.Differences = append(result.Differences,
+			fmt.Sprintf("rule %s/%s erred %d times, first for %s: %s", e.Table, e.Rule, e.Count, e.Object, e.Text))
+	}
+	result.Differences = append(result.Differences, c.differences(s.state.Dims, c.outcome(s.state, plan))...)
+	return result
+}
+
+// session is a case, opened.
+type session struct {
+	c      *Case
+	state  *model.Cluster
+	policy *policy.Policy
+}
+
+func (s *session) decide() *model.Plan {
+	return engine.Decide(s.state, s.policy, s.c.Origin.RecordedAt)
+}
+
+func (r *Runner) open(c *Case) (*session, error) {
+	p, err := r.policy(c)
+	if err != nil {
+		return nil, err
+	}
+	state, err := c.cluster()
+	if err != nil {
+		return nil, err
+	}
+	return &session{c: c, state: state, policy: p}, nil
+}
+
+// find gives the case of an id.
+func find(cases []*Case, id string) *Case {
+	i := slices.IndexFunc(cases, func(c *Case) bool { return c.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return cases[i]
+}

@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batch "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// maxObjects is the default of LoadOptions.MaxObjects: far beyond any cluster, and
+// small enough to hold.
+const maxObjects = 200_000
+
+// content checks what an object's own text can show to be wrong.
+func (l *loader) content(v rules.Value, object metav1.Object) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		l.podContent(v, o)
+	case *corev1.Node:
+		for i, taint := range o.Spec.Taints {
+			l.oneOf(at(v, "spec", "taints", i, "effect"), string(taint.Effect), taintEffects())
+		}
+	case *scheduling.PodGroup:
+		l.oneOf(at(v, "status", "phase"), string(o.Status.Phase), phases())
+		l.notNegative(at(v, "spec", "minMember"), int64(o.Spec.MinMember))
+		for role, n := range o.Spec.MinTaskMember {
+			l.notNegative(at(v, "spec", "minTaskMember", role), int64(n))
+		}
+	case *scheduling.Queue:
+		l.oneOf(at(v, "status", "state"), string(o.Status.State), queueStates())
+		l.notNegative(at(v, "spec", "weight"), int64(o.Spec.Weight))
+		if o.Spec.Parent == o.Name {
+			l.report(at(v, "spec", "parent").Issuef("", "a queue is not its own parent"))
+		}
+	case *batch.Job:
+		l.jobContent(v, o)
+	}
+}
+
+func phases() []string {
+	return []string{"Pending", "Inqueue", "Running", "Unknown", "Completed"}
+}
+
+func queueStates() []string { return []string{"Open", "Closed", "Closing", "Unknown"} }
+
+func podPhases() []string {
+	return []string{"Pending", "Running", "Succeeded", "Failed", "Unknown"}
+}
+
+func taintEffects() []string { return []string{"NoSchedule", "PreferNoSchedule", "NoExecute"} }
+
+func (l *loader) podContent(v rules.Value, p *corev1.Pod) {
+	l.oneOf(at(v, "status", "phase"), string(p.Status.Phase), podPhases())
+	if p.Status.Phase == corev1.PodRunning && p.Spec.NodeName == "" {
+		l.report(at(v, "status", "phase").Issuef("set spec.nodeName, or leave the phase out", "a pod that is Running has a node"))
+	}
+	if len(p.Spec.Containers) == 0 {
+		l.report(deepest(v, "spec", "containers").Issuef("", "a pod has at least one container"))
+	}
+	names := map[string]bool{}
+	for i, c := range p.Spec.Containers {
+		if c.Name != "" && names[c.Name] {
+			l.report(at(v, "spec", "containers", i, "name").Issuef("", "two containers are called %q", c.Name))
+		}
+		names[c.Name] = true
+	}
+}
+
+func (l *loader) jobContent(v rules.Value, j *batch.Job) {
+	if len(j.Spec.Tasks) == 0 {
+		l.report(deepest(v, "spec", "tasks").Issuef("", "a Job has at least one task"))
+		return
+	}
+	names, total := map[string]bool{}, int64(0)
+	for i := range j.Spec.Tasks {
+		t := &j.Spec.Tasks[i]
+		if t.Name == "" {
+			t.Name = fmt.Sprintf("default%d", i)
+		}
+		if names[t.Name] {
+			l.report(at(v, "spec", "tasks", i, "name").Issuef("", "two tasks are called %q", t.Name))
+		}
+		names[t.Name] = true
+		total += int64(max(t.Replicas, 0))
+		l.taskContent(v, i, t)
+	}
+	l.notNegative(at(v, "spec", "minAvailable"), int64(j.Spec.MinAvailable))
+	if int64(j.Spec.MinAvailable) > total {
+		l.report(at(v, "spec", "minAvailable").Issuef("", "must not be above %d, the sum of the tasks' replicas, found %d", total, j.Spec.MinAvailable))
+	}
+	if total > int64(l.limit) {
+		l.report(at(v, "spec", "tasks").Issuef("", "%d pods are more than can be simulated, %d", total, l.limit))
+	}
+}
+
+func (l *loader) taskContent(v rules.Value, i int, t *batch.TaskSpec) {
+	l.notNegative(at(v, "spec", "tasks", i, "replicas"), int64(t.Replicas))
+	if len(t.Template.Spec.Containers) == 0 {
+		l.report(deepest(v, "spec", "tasks", i, "template", "spec", "containers").Issuef("", "a task's template has at least one container"))
+	}
+	if t.MinAvailable == nil {
+		return
+	}
+	place := at(v, "spec", "tasks", i, "minAvailable")
+	l.notNegative(place, int64(*t.MinAvailable))
+	if *t.MinAvailable > t.Replicas {
+		l.report(place.Issuef("", "must not be above the task's replicas, %d, found %d", t.Replicas, *t.MinAvailable))
+	}
+}
+
+func (l *loader) oneOf(v rules.Value, word string, words []string) {
+	for _, w := range words {
+		if w == word || word == "" {
+			return
+		}
+	}
+	hint := ""
+	if near := rules.Nearest(word, words); near != "" {
+		hint = "did you mean " + near + "?"
+	}
+	l.report(v.Issuef(hint, "must be one of %s, found %q", strings.Join(words, ", "), word))
+}
+
+func (l *loader) notNegative(v rules.Value, n int64) {
+	if n < 0 {
+		l.report(v.Issuef("", "must not be negative, found %d", n))
+	}
+}
+
+// at goes down from v by field names and list indices. Where there is no such
+// place the result is absent.
+func at(v rules.Value, path ...any) rules.Value {
+	for _, step := range path {
+		v = down(v, step)
+	}
+	return v
+}
+
+// deepest is at, but stops at the last place that is there.
+func deepest(v rules.Value, path ...any) rules.Value {
+	for _, step := range path {
+		next := down(v, step)
+		if !next.Exists() {
+			return v
+		}
+		v = next
+	}
+	return v
+}
+
+func down(v rules.Value, step any) rules.Value {
+	switch s := step.(type) {
+	case string:
+		return v.Get(s)
+	case int:
+		if v.Kind() == rules.List {
+			var ignored rules.Issues
+			if items := v.Items(&ignored); s < len(items) {
+				return items[s]
+			}
+		}
+	}
+	return rules.Value{}
+}

@@ -1,0 +1,327 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// world turns a document of the short format into the objects it stands for. They
+// go the same way as objects written out: an entry that is wrong makes none.
+func (l *loader) world(v rules.Value) {
+	if _, version := headOf(v); version != worldVersion {
+		l.report(v.Get("apiVersion").Issuef("write "+worldVersion, "%s is not of %q", worldKind, version))
+		return
+	}
+	var w ShortWorld
+	if !l.shape.decode(v, &w) {
+		return
+	}
+	c := &converter{loader: l}
+	for i := range w.Nodes {
+		c.each(at(v, "nodes", i), w.Nodes[i].Name, func(place rules.Value, name string) { c.node(place, name, &w.Nodes[i]) })
+	}
+	for i := range w.Queues {
+		c.each(at(v, "queues", i), w.Queues[i].Name, func(place rules.Value, name string) { c.queue(place, name, &w.Queues[i]) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.PriorityClasses)) {
+		class := &schedulingv1.PriorityClass{Value: w.PriorityClasses[name]}
+		class.Name = name
+		c.emit("PriorityClass", at(v, "priorityClasses", name), class)
+	}
+	for i := range w.Jobs {
+		c.each(at(v, "jobs", i), w.Jobs[i].Name, func(place rules.Value, name string) { c.job(place, name, &w.Jobs[i]) })
+	}
+	for i := range w.Pods {
+		c.each(at(v, "pods", i), w.Pods[i].Name, func(place rules.Value, name string) { c.barePod(place, name, &w.Pods[i]) })
+	}
+}
+
+// converter makes objects of one document of the short format.
+type converter struct {
+	*loader
+	made int
+	full bool // said once that there are too many
+}
+
+// each calls f for every name that an entry stands for.
+func (c *converter) each(v rules.Value, name string, f func(rules.Value, string)) {
+	if name == "" {
+		c.report(v.Issuef("", "lacks a name"))
+		return
+	}
+	names, err := expand(name)
+	if err != nil {
+		c.report(v.Get("name").Issuef("a range is written n[1-3]", "%v", err))
+		return
+	}
+	for _, n := range names {
+		if before := len(c.issues); c.full || !c.fine(f, v, n, before) {
+			return // the other names of the range would only say it again
+		}
+	}
+}
+
+func (c *converter) fine(f func(rules.Value, string), v rules.Value, name string, before int) bool {
+	f(v, name)
+	return len(c.issues) == before
+}
+
+// emit checks an object as one that was written out is checked, and keeps it.
+func (c *converter) emit(kindName string, v rules.Value, object metav1.Object) {
+	if c.full {
+		return
+	}
+	if c.made++; c.made > c.limit {
+		c.full = true
+		c.report(v.Issuef("", "the World stands for more than %d objects", c.limit))
+		return
+	}
+	k, _, _ := findKind("", kindName)
+	before := len(c.issues)
+	c.named(k, v, object)
+	if len(c.issues) == before {
+		c.out.items = append(c.out.items, item{kindName, object, v})
+	}
+}
+
+// when reads the field `created` of an entry.
+func (c *converter) when(v rules.Value, text string) time.Time {
+	t, err := parseWhen(text, c.now)
+	if err != nil {
+		c.report(v.Get("created").Issuef("", "%v", err))
+	}
+	return t
+}
+
+func (c *converter) node(v rules.Value, name string, s *ShortNode) {
+	n := &corev1.Node{}
+	n.Name = name
+	n.Labels = map[string]string{corev1.LabelHostname: name}
+	maps.Copy(n.Labels, s.Labels)
+	n.Annotations = maps.Clone(s.Annotations)
+	n.Spec.Unschedulable = s.Unschedulable
+	for i, text := range s.Taints {
+		taint, err := parseTaint(text)
+		if err != nil {
+			c.report(at(v, "taints", i).Issuef("a taint is written key=value:Effect", "%v", err))
+		}
+		n.Spec.Taints = append(n.Spec.Taints, taint)
+	}
+	list := corev1.ResourceList{
+		corev1.ResourceCPU:    either(s.CPU, "8"),
+		corev1.ResourceMemory: either(s.Memory, "32Gi"),
+		corev1.ResourcePods:   either(s.Pods, "110"),
+	}
+	for name, q := range s.Extended {
+		list[corev1.ResourceName(name)] = q
+	}
+	c.notNegative(at(v, "gpus"), int64(s.GPUs))
+	if s.GPUs > 0 {
+		list[model.GPUResource] = *resource.NewQuantity(int64(s.GPUs), resource.DecimalSI)
+	}
+	if s.GPUModel != "" {
+		annotate(&n.ObjectMeta, model.GPUModelAnnotation, s.GPUModel)
+	}
+	if s.GPUMemory != nil {
+		annotate(&n.ObjectMeta, model.GPUMemoryAnnotation, s.GPUMemory.String())
+	}
+	n.Status.Capacity, n.Status.Allocatable = list, list.DeepCopy()
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
+	if s.Ready != nil && !*s.Ready {
+		ready.Status = corev1.ConditionFalse
+	}
+	n.Status.Conditions = []corev1.NodeCondition{ready}
+	c.emit("Node", v, n)
+}
+
+func either(q *resource.Quantity, otherwise string) resource.Quantity {
+	if q != nil {
+		return *q
+	}
+	return resource.MustParse(otherwise)
+}
+
+func annotate(m *metav1.ObjectMeta, key, value string) {
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	m.Annotations[key] = value
+}
+
+// list is amounts by name, or nil where none are said.
+func list(amounts map[string]resource.Quantity) corev1.ResourceList {
+	if amounts == nil {
+		return nil
+	}
+	out := corev1.ResourceList{}
+	for name, q := range amounts {
+		out[corev1.ResourceName(name)] = q
+	}
+	return out
+}
+
+func (c *converter) queue(v rules.Value, name string, s *ShortQueue) {
+	q := &scheduling.Queue{}
+	q.Name, q.Labels, q.Annotations = name, maps.Clone(s.Labels), maps.Clone(s.Annotations)
+	q.CreationTimestamp = metav1.NewTime(c.when(v, s.Created))
+	q.Spec.Weight = 1
+	if s.Weight != nil {
+		c.notNegative(at(v, "weight"), int64(*s.Weight))
+		q.Spec.Weight = *s.Weight
+	}
+	q.Spec.Priority, q.Spec.Parent, q.Spec.Reclaimable = s.Priority, s.Parent, s.Reclaimable
+	q.Spec.Capability, q.Spec.Deserved, q.Spec.Guarantee.Resource = list(s.Capability), list(s.Deserved), list(s.Guarantee)
+	c.oneOf(at(v, "state"), s.State, queueStates())
+	q.Status.State = scheduling.QueueState(s.State)
+	if s.Parent == name {
+		c.report(at(v, "parent").Issuef("", "a queue is not its own parent"))
+	}
+	c.emit("Queue", v, q)
+}
+
+func (c *converter) job(v rules.Value, name string, s *ShortJob) {
+	g := &scheduling.PodGroup{}
+	g.Name, g.Namespace = name, s.Namespace
+	g.Labels, g.Annotations = maps.Clone(s.Labels), maps.Clone(s.Annotations)
+	g.CreationTimestamp = metav1.NewTime(c.when(v, s.Created))
+	g.Spec.Queue, g.Spec.PriorityClassName = s.Queue, s.Priority
+	if s.MinResources != nil {
+		resources := list(s.MinResources)
+		g.Spec.MinResources = &resources
+	}
+	c.oneOf(at(v, "phase"), s.Phase, phases())
+	g.Status.Phase = scheduling.PodGroupPhase(s.Phase)
+	pods, members := c.members(v, name, s, g)
+	g.Spec.MinMember = int32(min(members, 1<<31-1))
+	if s.Min != nil {
+		c.notNegative(at(v, "min"), int64(*s.Min))
+		g.Spec.MinMember = *s.Min
+	}
+	if s.AutoMinResources {
+		var first []*corev1.Pod
+		for _, p := range pods[:min(len(pods), int(max(g.Spec.MinMember, 0)))] {
+			first = append(first, p.Pod)
+		}
+		resources := sumRequests(first)
+		g.Spec.MinResources = &resources
+	}
+	if s.Phase == "" && slices.ContainsFunc(pods, func(p member) bool { return p.Spec.NodeName != "" }) {
+		g.Status.Phase = scheduling.PodGroupRunning
+	}
+	c.emit("PodGroup", v, g)
+	for _, p := range pods {
+		c.emit("Pod", p.place, p.Pod)
+	}
+}
+
+// member is a pod of a job, and the entry that it comes from.
+type member struct {
+	*corev1.Pod
+	place rules.Value
+}
+
+// members makes the pods of a job, and says how many of them must start together where the job does not.
+func (c *converter) members(v rules.Value, name string, s *ShortJob, g *scheduling.PodGroup) ([]member, int64) {
+	if len(s.Tasks) == 0 {
+		pods := c.replicas(v, s.Replicas, name, "", &s.ShortSpec, g)
+		return pods, int64(len(pods))
+	}
+	if s.Replicas != nil {
+		c.report(at(v, "replicas").Issuef("write it with the tasks", "a job that lists its tasks has no replicas of its own"))
+	}
+	var all []member
+	members := int64(0)
+	for i := range s.Tasks {
+		t, place := &s.Tasks[i], at(v, "tasks", i)
+		if t.Name == "" {
+			t.Name = fmt.Sprintf("task%d", i)
+		}
+		pods := c.replicas(place, t.Replicas, name+"-"+t.Name, t.Name, &t.ShortSpec, g)
+		for _, p := range pods {
+			p.Spec.PriorityClassName = t.Priority
+			p.Labels = maps.Clone(t.Labels)
+			for k, value := range t.Annotations {
+				annotate(&p.ObjectMeta, k, value)
+			}
+		}
+		all = append(all, pods...)
+		members += c.taskMin(place, t, int64(len(pods)), g)
+	}
+	return all, members
+}
+
+func (c *converter) taskMin(v rules.Value, t *ShortTask, replicas int64, g *scheduling.PodGroup) int64 {
+	if t.Min == nil {
+		return replicas
+	}
+	c.notNegative(at(v, "min"), int64(*t.Min))
+	if g.Spec.MinTaskMember == nil {
+		g.Spec.MinTaskMember = map[string]int32{}
+	}
+	g.Spec.MinTaskMember[t.Name] = *t.Min
+	return int64(*t.Min)
+}
+
+// replicas makes the pods of one task of a job.
+func (c *converter) replicas(v rules.Value, n *int32, prefix, role string, s *ShortSpec, g *scheduling.PodGroup) []member {
+	count := int32(1)
+	if n != nil {
+		c.notNegative(at(v, "replicas"), int64(*n))
+		count = *n
+	}
+	if c.made+int(count) > c.limit {
+		c.report(deepest(v, "replicas").Issuef("", "the World stands for more than %d objects", c.limit))
+		return nil
+	}
+	proto, nodes := c.podOf(v, s)
+	if proto == nil {
+		return nil
+	}
+	var out []member
+	for i := range int(count) {
+		p := proto.DeepCopy()
+		p.Name, p.Namespace, p.CreationTimestamp = prefix+"-"+strconv.Itoa(i), g.Namespace, g.CreationTimestamp
+		annotate(&p.ObjectMeta, model.GroupAnnotation, g.Name)
+		annotate(&p.ObjectMeta, model.IndexAnnotation, strconv.Itoa(i))
+		if role != "" {
+			annotate(&p.ObjectMeta, model.RoleAnnotation, role)
+		}
+		settle(p, nodes, i, c.now)
+		out = append(out, member{p, v})
+	}
+	return out
+}
+
+func (c *converter) barePod(v rules.Value, name string, s *ShortPod) {
+	p, nodes := c.podOf(v, &s.ShortSpec)
+	if p == nil {
+		return
+	}
+	p.Name, p.Namespace = name, s.Namespace
+	p.CreationTimestamp = metav1.NewTime(c.when(v, s.Created))
+	p.Spec.PriorityClassName = s.Priority
+	p.Labels = maps.Clone(s.Labels)
+	for k, value := range s.Annotations {
+		annotate(&p.ObjectMeta, k, value)
+	}
+	if s.Scheduler != "" {
+		p.Spec.SchedulerName = s.Scheduler
+	}
+	if s.Queue != "" {
+		annotate(&p.ObjectMeta, scheduling.QueueNameAnnotationKey, s.Queue)
+	}
+	settle(p, nodes, 0, c.now)
+	c.emit("Pod", v, p)
+}

@@ -1,0 +1,44 @@
+package sim
+
+import "strings"
+
+// diffLines shows how two texts differ, line by line, by their longest common
+// subsequence: "-" before what only a has, "+" before what only b has.
+func diffLines(a, b string) string {
+	x, y := splitLines(a), splitLines(b)
+	common := make([][]int, len(x)+1) // [i][j]: how much of x[i:] and y[j:] is common
+	for i := range common {
+		common[i] = make([]int, len(y)+1)
+	}
+	for i := len(x) - 1; i >= 0; i-- {
+		for j := len(y) - 1; j >= 0; j-- {
+			common[i][j] = max(common[i+1][j], common[i][j+1])
+			if x[i] == y[j] {
+				common[i][j] = common[i+1][j+1] + 1
+			}
+		}
+	}
+	var out strings.Builder
+	i, j := 0, 0
+	for i < len(x) || j < len(y) {
+		switch {
+		case i < len(x) && j < len(y) && x[i] == y[j]:
+			out.WriteString("  " + x[i] + "\n")
+			i, j = i+1, j+1
+		case j == len(y) || i < len(x) && common[i+1][j] >= common[i][j+1]:
+			out.WriteString("- " + x[i] + "\n")
+			i++
+		default:
+			out.WriteString("+ " + y[j] + "\n")
+			j++
+		}
+	}
+	return out.String()
+}
+
+func splitLines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}

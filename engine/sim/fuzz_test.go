@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// few is how many objects a document of a fuzz target may stand for: more only takes time.
+const few = 500
+
+// FuzzLoad: whatever a file holds, nothing panics, every issue lies inside the file,
+// and what is taken in leaves the cluster whole.
+func FuzzLoad(f *testing.F) {
+	archives, err := filepath.Glob("testdata/issues/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range archives {
+		archive, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			for _, document := range bytes.Split(file.Data, []byte("---\n")) {
+				f.Add(document)
+			}
+		}
+	}
+	for _, name := range []string{"testdata/kubectl/all.yaml", "testdata/kubectl/groups.json"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<14 {
+			t.Skip("takes only time")
+		}
+		w := NewWorld(Options{MaxObjects: few})
+		_, issues := w.Load(Source{Name: "fuzz.yaml", Data: data})
+		inside(t, issues, "fuzz.yaml", data)
+		check(t, w)
+	})
+}
+
+// inside fails for an issue that lies outside its file.
+func inside(t *testing.T, issues rules.Issues, file string, data []byte) {
+	t.Helper()
+	lines := 1 + strings.Count(string(data), "\n") + strings.Count(string(data), "\r")
+	for _, i := range issues {
+		if i.Line == 0 && i.Severity == rules.Warning {
+			continue // about the whole
+		}
+		if i.File != file || i.Line < 1 || i.Line > lines || i.Column < 1 {
+			t.Errorf("an issue lies outside its file of %d lines: %s", lines, i.Error())
+		}
+	}
+}
+
+// FuzzScenario: whatever a scenario holds, nothing panics, an error names the scenario, and what -update
+// writes is a scenario that passes.
+func FuzzScenario(f *testing.F) {
+	f.Add([]byte("# R.\nload w\nfinish j-0\nshow pods\ncmp want\n" + worldSection + "-- want --\n"))
+	f.Add([]byte("now 2026-03-01T00:00:00Z\nseed 3\nload w\nadvance 1h\ndrain n1\nshow jobs\ncmp want\n" + worldSection + "-- want --\n"))
+	f.Add([]byte("load w\ncycle 2\nexplain all\ncmp want\n" + worldSection + "-- want --\n"))
+	f.Add([]byte("check p\ncmp want\n-- p --\na: b\n-- want --\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<12 {
+			t.Skip("takes only time")
+		}
+		r, err := RunScenario("fuzz.txtar", data, ScenarioOptions{Update: true, World: Options{MaxObjects: few}})
+		var issues rules.Issues
+		switch {
+		case errors.As(err, &issues):
+			inside(t, issues, "fuzz.txtar", data)
+		case err != nil && !strings.HasPrefix(err.Error(), "fuzz.txtar:"):
+			t.Errorf("an error does not name the scenario: %v", err)
+		case err == nil:
+			again, err := RunScenario("fuzz.txtar", r.Archive, ScenarioOptions{World: Options{MaxObjects: few}})
+			if err != nil || again.Diff != "" {
+				t.Errorf("after -update: %v\n%s", err, again.Diff)
+			}
+		}
+	})
+}

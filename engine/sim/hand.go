@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Advance lets time pass. What is due, such as the end of a pod that was deleted,
+// happens.
+func (w *World) Advance(d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("time does not go back: %s", d)
+	}
+	w.now = w.now.Add(d)
+	return w.kubelet()
+}
+
+// Finish has a pod end well. It must have a node. A pod is named namespace/name,
+// or by its name alone in the namespace default; so in all that follows.
+func (w *World) Finish(pod string) error { return w.end(pod, corev1.PodSucceeded) }
+
+// Fail has a pod end badly. It must have a node.
+func (w *World) Fail(pod string) error { return w.end(pod, corev1.PodFailed) }
+
+func (w *World) end(name string, phase corev1.PodPhase) error {
+	p, err := w.pod(name)
+	if err != nil {
+		return err
+	}
+	if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return fmt.Errorf("pod %s does not run, so it cannot end", objectKey(p))
+	}
+	p = p.DeepCopy()
+	start(p, w.now)
+	p.Status.Phase = phase
+	return w.put(p)
+}
+
+// Delete removes a pod. One that runs is Releasing for its grace period, 30 s
+// where it says none; nobody makes another in its place.
+func (w *World) Delete(pod string) error {
+	p, err := w.pod(pod)
+	if err != nil {
+		return err
+	}
+	if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		w.remove(idOf(p))
+		return nil
+	}
+	if _, leaves := w.leaving[idOf(p)]; leaves {
+		return nil
+	}
+	wait := grace
+	if s := p.Spec.TerminationGracePeriodSeconds; s != nil {
+		wait = time.Duration(*s) * time.Second
+	}
+	p = p.DeepCopy()
+	due := w.now.Add(wait)
+	p.DeletionTimestamp = &metav1.Time{Time: due}
+	w.leaving[idOf(p)] = due
+	return w.put(p)
+}
+
+// Cordon takes a node out of use for new pods.
+func (w *World) Cordon(node string) error {
+	n, err := w.node(node)
+	if err != nil {
+		return err
+	}
+	n = n.DeepCopy()
+	n.Spec.Unschedulable = true
+	return w.put(n)
+}
+
+// Drain cordons a node and deletes its pods.
+func (w *World) Drain(node string) error {
+	if err := w.Cordon(node); err != nil {
+		return err
+	}
+	for _, id := range w.sorted("Pod") {
+		if p := w.objects[id].(*corev1.Pod); p.Spec.NodeName == node {
+			if err := w.Delete(objectKey(p)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *World) pod(name string) (*corev1.Pod, error) {
+	namespace, short, ok := strings.Cut(name, "/")
+	if !ok {
+		namespace, short = metav1.NamespaceDefault, name
+	}
+	if p, ok := w.objects[objectID{"Pod", namespace, short}].(*corev1.Pod); ok {
+		return p, nil
+	}
+	return nil, w.unknown("Pod", model.Key(namespace, short))
+}
+
+func (w *World) node(name string) (*corev1.Node, error) {
+	if n, ok := w.objects[objectID{"Node", "", name}].(*corev1.Node); ok {
+		return n, nil
+	}
+	return nil, w.unknown("Node", name)
+}
+
+// unknown says that there is no such object, and which one may be meant.
+func (w *World) unknown(kindName, name string) error {
+	var names []string
+	for _, id := range w.sorted(kindName) {
+		names = append(names, objectKey(w.objects[id]))
+	}
+	if near := nearest(name, names); near != "" {
+		return fmt.Errorf("there is no %s %s; did you mean %s?", strings.ToLower(kindName), name, near)
+	}
+	return fmt.Errorf("there is no %s %s", strings.ToLower(kindName), name)
+}

@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batch "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// kind is one kind of object that a world is made of.
+type kind struct {
+	apiVersion string
+	name       string
+	namespaced bool
+	empty      func() metav1.Object
+}
+
+// The kinds that are no objects of the cluster.
+const (
+	worldKind    = "World"
+	worldVersion = "sim.celsius.dev/v1alpha1"
+	// defaultNow is a world's clock where nobody sets it: a Monday, noon.
+	defaultNow = "2026-01-05T12:00:00Z"
+
+	policyKind    = "SchedulingPolicy"
+	policyVersion = "scheduling.celsius.dev/v1alpha1"
+
+	groupVersion = "scheduling.volcano.sh/v1beta1"
+)
+
+// kinds lists what the loader decodes, in the order in which messages name them.
+func kinds() []kind {
+	return []kind{
+		{"v1", "Node", false, func() metav1.Object { return &corev1.Node{} }},
+		{"v1", "Pod", true, func() metav1.Object { return &corev1.Pod{} }},
+		{"v1", "Namespace", false, func() metav1.Object { return &corev1.Namespace{} }},
+		{"scheduling.k8s.io/v1", "PriorityClass", false, func() metav1.Object { return &schedulingv1.PriorityClass{} }},
+		{groupVersion, "PodGroup", true, func() metav1.Object { return &scheduling.PodGroup{} }},
+		{groupVersion, "Queue", false, func() metav1.Object { return &scheduling.Queue{} }},
+		{"batch.volcano.sh/v1alpha1", "Job", true, func() metav1.Object { return &batch.Job{} }},
+	}
+}
+
+// findKind gives the kind of that name; right says whether the version is right, too.
+func findKind(apiVersion, name string) (k kind, known, right bool) {
+	all := kinds()
+	i := slices.IndexFunc(all, func(k kind) bool { return k.name == name })
+	if i < 0 {
+		return kind{}, false, false
+	}
+	return all[i], true, all[i].apiVersion == apiVersion
+}
+
+// kindNames lists every kind that a file may hold, for messages.
+func kindNames() []string {
+	var out []string
+	for _, k := range kinds() {
+		out = append(out, k.name)
+	}
+	return append(out, policyKind, worldKind, "List")
+}
+
+// listed says whether a kind is a list, and of what: "" for the mixed List of kubectl.
+func listed(kindName string) (item string, ok bool) {
+	item, ok = strings.CutSuffix(kindName, "List")
+	return item, ok
+}

@@ -1,0 +1,143 @@
+package sim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// decision is one line of a report: what was decided about one task or job.
+type decision struct {
+	verb  string // admit, bind, pipeline, hold, wait
+	what  string // a pod's or a job's title
+	queue string
+	node  string
+	why   string
+	bind  *model.Bind // of a bind, pipeline or hold
+}
+
+// decisions are the lines of a plan, in the order in which they were decided.
+func (w *World) decisions(plan *model.Plan, fold bool) []decision {
+	titles := w.titles()
+	var out []decision
+	for _, a := range plan.Admits {
+		out = append(out, decision{verb: "admit", what: titles.of(a.Job), queue: a.Queue, why: because(a.Reason)})
+	}
+	for _, group := range []struct {
+		verb  string
+		binds []model.Bind
+	}{{"bind", plan.Binds}, {"pipeline", plan.Pipelines}, {"hold", plan.Holds}} {
+		for i := range group.binds {
+			b := &group.binds[i]
+			out = append(out, decision{verb: group.verb, what: b.Task, queue: b.Queue, node: place(b), why: because(b.Reason), bind: b})
+		}
+	}
+	for _, wait := range plan.Waits {
+		what := wait.Task
+		if what == "" {
+			what = titles.of(wait.Job)
+		}
+		out = append(out, decision{verb: "wait", what: what, queue: wait.Queue, why: because(wait.Reason) + histogram(wait)})
+	}
+	if fold {
+		return folded(out)
+	}
+	return out
+}
+
+// place is a node, and the devices held there.
+func place(b *model.Bind) string {
+	if len(b.GPUs) == 0 {
+		return b.Node
+	}
+	return b.Node + " gpu " + join(b.GPUs)
+}
+
+// rowName names a row of a table.
+func rowName(table, rule string) string {
+	if table == "" || rule == "" {
+		return table + rule
+	}
+	return table + "/" + rule
+}
+
+// because is a reason for people: the row that gave it, and what it says.
+func because(r model.Reason) string {
+	row, text := rowName(r.Table, r.Rule), r.Text
+	switch {
+	case row == "":
+		return text
+	case text == "":
+		return row
+	}
+	return row + ": " + text
+}
+
+// histogram says how many nodes each row rejected. What the reason has said already
+// is left out: then only the rows are named, or nothing where it is the reason's own.
+func histogram(w model.Wait) string {
+	told := true
+	for _, n := range w.Nodes {
+		told = told && strings.Contains(w.Reason.Text, n.Text)
+	}
+	own := rowName(w.Reason.Table, w.Reason.Rule)
+	if len(w.Nodes) == 0 || told && len(w.Nodes) == 1 && rowName(w.Nodes[0].Table, w.Nodes[0].Rule) == own {
+		return ""
+	}
+	var parts []string
+	for _, n := range w.Nodes {
+		part := fmt.Sprintf("%d %s", n.Count, rowName(n.Table, n.Rule))
+		if !told {
+			part += " " + n.Text
+		}
+		parts = append(parts, part)
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// folded joins neighbours that differ in nothing but the number at the end of the
+// name, where the numbers go up by one: worker-0, worker-1, worker-2 is worker-[0-2].
+func folded(lines []decision) []decision {
+	var out []decision
+	for i := 0; i < len(lines); {
+		prefix, first, ok := numbered(lines[i].what)
+		j := i + 1
+		for ok && j < len(lines) && follows(lines[j], lines[i], prefix, first+(j-i)) {
+			j++
+		}
+		d := lines[i]
+		if j > i+1 {
+			d.what, d.bind = fmt.Sprintf("%s[%d-%d]", prefix, first, first+(j-i)-1), nil
+		}
+		out = append(out, d)
+		i = j
+	}
+	return out
+}
+
+// follows says whether a line is the same as another, but for the number wanted.
+func follows(d, first decision, prefix string, number int) bool {
+	p, n, ok := numbered(d.what)
+	return ok && p == prefix && n == number &&
+		d.verb == first.verb && d.node == first.node && d.queue == first.queue && d.why == first.why
+}
+
+// numbered cuts a name before the number at its end; a number with leading zeros is none.
+func numbered(name string) (prefix string, n int, ok bool) {
+	prefix = strings.TrimRight(name, "0123456789")
+	digits := name[len(prefix):]
+	n, err := strconv.Atoi(digits)
+	if err != nil || strconv.Itoa(n) != digits || !strings.HasSuffix(prefix, "-") {
+		return "", 0, false
+	}
+	return prefix, n, true
+}

@@ -1,0 +1,282 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Objects is what a set of sources said.
+type Objects struct {
+	// Policies are the SchedulingPolicies among the objects, in the order of the sources.
+	Policies []PolicySource
+
+	items []item
+}
+
+// PolicySource is a SchedulingPolicy as its author wrote it, not yet compiled.
+type PolicySource struct {
+	Name string
+	Doc  *rules.Document
+}
+
+// item is one object and the place that it came from.
+type item struct {
+	kind   string
+	object metav1.Object
+	value  rules.Value
+}
+
+func (i item) id() objectID {
+	return objectID{i.kind, i.object.GetNamespace(), i.object.GetName()}
+}
+
+// objectID names an object.
+type objectID struct{ kind, namespace, name string }
+
+func (id objectID) String() string {
+	if id.namespace == "" {
+		return id.kind + " " + id.name
+	}
+	return id.kind + " " + id.namespace + "/" + id.name
+}
+
+// Len is how many objects there are, policies left out.
+func (o *Objects) Len() int { return len(o.items) }
+
+// Load reads sources into objects. The issues are all mistakes of all sources, and
+// warnings; with a mistake among them the objects are incomplete.
+func Load(o LoadOptions, sources ...Source) (*Objects, rules.Issues) {
+	l := loader{now: o.Now, scheduler: ours(o.SchedulerNames)[0], limit: cmp.Or(o.MaxObjects, maxObjects), out: &Objects{}, foreign: map[string]int{}}
+	l.shape = newShape(&l.issues)
+	for _, s := range sources {
+		docs, issues := rules.Parse(s.Name, s.Data)
+		l.issues = append(l.issues, issues...)
+		for _, d := range docs {
+			l.document(d)
+		}
+		if len(docs) == 0 && len(issues) == 0 {
+			l.issues = append(l.issues, rules.Issue{File: s.Name, Severity: rules.Warning, Message: "the file holds no object"})
+		}
+		l.skipped(s.Name)
+	}
+	l.duplicates()
+	l.issues.Sort()
+	return l.out, l.issues
+}
+
+// LoadOptions says what the short format leaves out.
+type LoadOptions struct {
+	// Now is what its durations count back from.
+	Now time.Time
+	// SchedulerNames are the names that count as ours, the first of them the default of pods; none: celsius, volcano.
+	SchedulerNames []string
+	// MaxObjects is how many objects one Job, or one document of the short format, may stand for; 0: 200,000.
+	MaxObjects int
+}
+
+// ours is the names whose pods are ours.
+func ours(names []string) []string {
+	if len(names) == 0 {
+		return []string{"celsius", "volcano"}
+	}
+	return names
+}
+
+type loader struct {
+	now       time.Time
+	scheduler string
+	limit     int
+	out       *Objects
+	issues    rules.Issues
+	shape     *shape
+	foreign   map[string]int // kinds that were passed over in lists of the current source
+}
+
+func (l *loader) document(d *rules.Document) {
+	if name, _ := headOf(d.Root); name == worldKind {
+		l.world(d.Root)
+		return
+	}
+	l.object(d, d.Root, "", false)
+}
+
+// headOf reads kind and apiVersion without complaint.
+func headOf(v rules.Value) (kindName, apiVersion string) {
+	kindName, _ = v.Get("kind").Any().(string)
+	apiVersion, _ = v.Get("apiVersion").Any().(string)
+	return kindName, apiVersion
+}
+
+// object takes one object in. Items of a typed list (PodList) need not repeat their
+// kind: it is given as implied. An unknown kind inside a list is passed over.
+func (l *loader) object(d *rules.Document, v rules.Value, implied string, inList bool) {
+	name, version, ok := l.head(v, implied)
+	if !ok {
+		return
+	}
+	if item, isList := listed(name); isList && !inList {
+		l.list(d, v, item)
+		return
+	}
+	if name == policyKind && version == policyVersion {
+		l.policy(d, v)
+		return
+	}
+	k, known, right := findKind(version, name)
+	switch {
+	case right:
+		l.add(k, v)
+	case inList:
+		l.foreign[strings.TrimSuffix(name+" of "+version, " of ")]++
+	default:
+		l.unknownKind(v, k, known, name, version)
+	}
+}
+
+func (l *loader) head(v rules.Value, implied string) (name, version string, ok bool) {
+	if v.Kind() != rules.Map {
+		l.report(v.Issuef("every object opens with apiVersion and kind", "must be an object"))
+		return "", "", false
+	}
+	if implied != "" && !v.Get("kind").Exists() {
+		if implied == policyKind {
+			return policyKind, policyVersion, true
+		}
+		k, _, _ := findKind("", implied)
+		return implied, k.apiVersion, true
+	}
+	before := len(l.issues)
+	for _, field := range []string{"apiVersion", "kind"} {
+		if f := v.Get(field); f.Exists() {
+			f.String(&l.issues)
+		} else {
+			l.report(v.Issuef("every object opens with apiVersion and kind", "lacks %s", field))
+		}
+	}
+	name, version = headOf(v)
+	return name, version, len(l.issues) == before
+}
+
+func (l *loader) unknownKind(v rules.Value, k kind, known bool, name, version string) {
+	right := k.apiVersion
+	switch name {
+	case policyKind:
+		known, right = true, policyVersion
+	case worldKind:
+		known, right = true, worldVersion
+	}
+	if known {
+		l.report(v.Get("apiVersion").Issuef("write "+right, "%s is not of %s", name, version))
+		return
+	}
+	hint := "known are " + strings.Join(kindNames(), ", ")
+	if near := rules.Nearest(name, kindNames()); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	l.report(v.Get("kind").Issuef(hint, "%s of %s is no kind that can be simulated", name, version))
+}
+
+func (l *loader) list(d *rules.Document, v rules.Value, implied string) {
+	items := v.Get("items")
+	if !items.Exists() {
+		l.report(v.Issuef("", "a list lacks items"))
+		return
+	}
+	for _, i := range items.Items(&l.issues) {
+		l.object(d, i, implied, true)
+	}
+}
+
+func (l *loader) policy(d *rules.Document, v rules.Value) {
+	name := v.Get("metadata").Get("name")
+	if !name.Exists() {
+		l.report(v.Issuef("", "the SchedulingPolicy lacks metadata.name"))
+		return
+	}
+	doc := *d
+	doc.Root = v
+	l.out.Policies = append(l.out.Policies, PolicySource{Name: name.String(&l.issues), Doc: &doc})
+}
+
+// add decodes one object of a known kind and checks what its own text can show.
+func (l *loader) add(k kind, v rules.Value) {
+	object := k.empty()
+	if !l.shape.decode(v, object) {
+		return
+	}
+	before := len(l.issues)
+	l.named(k, v, object)
+	l.content(v, object)
+	if len(l.issues) == before {
+		l.out.items = append(l.out.items, item{k.name, object, v})
+	}
+}
+
+func (l *loader) named(k kind, v rules.Value, object metav1.Object) {
+	name := v.Get("metadata").Get("name")
+	if object.GetName() == "" {
+		l.report(v.Issuef("", "the %s lacks metadata.name", k.name))
+		return
+	}
+	if bad := validation.NameIsDNSSubdomain(object.GetName(), false); len(bad) > 0 {
+		l.report(name.Issuef("small letters, digits, - and . only", "%q is no name of a %s", object.GetName(), k.name))
+	}
+	switch namespace := v.Get("metadata").Get("namespace"); {
+	case !k.namespaced && object.GetNamespace() != "":
+		l.report(namespace.Issuef("leave it out", "a %s has no namespace", k.name))
+	case k.namespaced && object.GetNamespace() == "":
+		object.SetNamespace(metav1.NamespaceDefault)
+	}
+}
+
+// skipped warns of the kinds that were passed over in lists of one source.
+func (l *loader) skipped(file string) {
+	for _, name := range slices.Sorted(maps.Keys(l.foreign)) {
+		l.issues = append(l.issues, rules.Issue{
+			File: file, Severity: rules.Warning,
+			Message: fmt.Sprintf("%d x %s in a list: passed over", l.foreign[name], name),
+			Hint:    "known are " + strings.Join(kindNames(), ", "),
+		})
+	}
+	clear(l.foreign)
+}
+
+// duplicates reports the second of two objects of one name.
+func (l *loader) duplicates() {
+	seen := map[objectID]rules.Value{}
+	for _, i := range l.out.items {
+		first, twice := seen[i.id()]
+		if !twice {
+			seen[i.id()] = i.value
+			continue
+		}
+		l.report(i.value.Issuef("", "%s is there twice; the first is at %s", i.id(), placeOf(first)))
+	}
+	policies := map[string]rules.Value{}
+	for _, p := range l.out.Policies {
+		first, twice := policies[p.Name]
+		if !twice {
+			policies[p.Name] = p.Doc.Root
+			continue
+		}
+		l.report(p.Doc.Root.Issuef("", "%s %s is there twice; the first is at %s", policyKind, p.Name, placeOf(first)))
+	}
+}
+
+// placeOf is a value's place, for messages.
+func placeOf(v rules.Value) string {
+	i := v.Issuef("", "")
+	return fmt.Sprintf("%s:%d", i.File, i.Line)
+}
+
+func (l *loader) report(i rules.Issue) { l.issues = append(l.issues, i) }

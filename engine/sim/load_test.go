@@ -1,0 +1,447 @@
+package sim
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// TestIssues loads the files of each archive into one world, one after the other,
+// and compares all issues with its section "want". A file *.crlf has its line ends changed.
+func TestIssues(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/issues/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no archives: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := len(archive.Files) - 1
+			if archive.Files[last].Name != "want" {
+				t.Fatal("the last section must be want")
+			}
+			w, got := NewWorld(Options{}), ""
+			for _, f := range archive.Files[:last] {
+				data := f.Data
+				if strings.HasSuffix(f.Name, ".crlf") {
+					data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
+				}
+				_, issues := w.Load(Source{Name: f.Name, Data: data})
+				for _, i := range issues {
+					got += i.Render()
+				}
+				check(t, w)
+			}
+			if updating() {
+				archive.Files[last].Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(archive.Files[last].Data), got); diff != "" {
+				t.Errorf("behaviour changed: explain it in the commit, or -update (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestKubectlOutputIsTaken(t *testing.T) {
+	t.Parallel()
+	sources, err := Read(nil, "testdata/kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWorld(Options{})
+	_, issues := w.Load(sources...)
+	if len(issues) > 0 {
+		t.Fatal(issues)
+	}
+	check(t, w)
+	c := w.Cluster()
+	got := map[string]string{}
+	for key, task := range c.Tasks {
+		got[key] = task.Status.String() + " of " + task.Job.Key
+	}
+	want := map[string]string{
+		"default/train-worker-0":     "Running of default/train-7d0f5ba6-3c1f-4b7e-9a34-6f1f0a1c7b11",
+		"default/train-worker-1":     "Pending of default/train-7d0f5ba6-3c1f-4b7e-9a34-6f1f0a1c7b11",
+		"kube-system/coredns-5d-x2k": "Running of ~kube-system/coredns-5d-x2k",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tasks (-want +got)\n%s", diff)
+	}
+	if got := w.titles().of("default/train-7d0f5ba6-3c1f-4b7e-9a34-6f1f0a1c7b11"); got != "default/train" {
+		t.Errorf("the job goes by %s, want default/train", got)
+	}
+}
+
+func TestReadFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"b/z.yml", "a.yaml", "b/c.json", "b/notes.txt"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sources, err := Read(strings.NewReader("from a pipe"), "-", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range sources {
+		got = append(got, strings.TrimPrefix(s.Name, dir+"/")+"="+string(s.Data))
+	}
+	want := []string{"<stdin>=from a pipe", "a.yaml=a.yaml", "b/c.json=b/c.json", "b/z.yml=b/z.yml"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sources (-want +got)\n%s", diff)
+	}
+	if _, err := Read(nil, filepath.Join(dir, "none")); err == nil {
+		t.Error("a path that is not there must be an error")
+	}
+	if _, err := Read(nil, t.TempDir()); err == nil {
+		t.Error("an empty folder must be an error")
+	}
+}
+
+// quantities makes resource lists comparable.
+func quantities(list corev1.ResourceList) map[string]string {
+	out := map[string]string{}
+	for name, q := range list {
+		out[string(name)] = q.String()
+	}
+	return out
+}
+
+func TestJobStandsForItsPodGroupAndPods(t *testing.T) {
+	t.Parallel()
+	w := newTestWorld(t, Options{}, `
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: urgent}
+value: 1000
+---
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata:
+  name: train
+  namespace: ml
+  labels: {team: vision}
+  annotations: {volcano.sh/preemptable: "true", note: kept}
+spec:
+  schedulerName: volcano
+  queue: research
+  minAvailable: 2
+  tasks:
+  - name: worker
+    replicas: 2
+    minAvailable: 1
+    template:
+      spec:
+        containers: [{name: c, resources: {requests: {cpu: 2, memory: 1Gi}}}]
+  - name: master
+    replicas: 1
+    template:
+      metadata: {labels: {role: head}}
+      spec:
+        priorityClassName: urgent
+        containers: [{name: c, resources: {limits: {cpu: 500m}}}]
+`)
+	g, ok := w.objects[objectID{"PodGroup", "ml", "train-train"}].(*scheduling.PodGroup)
+	if !ok {
+		t.Fatal("there is no PodGroup ml/train-train")
+	}
+	if g.Spec.MinMember != 2 || g.Spec.Queue != "research" || g.Status.Phase != scheduling.PodGroupPending {
+		t.Errorf("minMember %d, queue %s, phase %s", g.Spec.MinMember, g.Spec.Queue, g.Status.Phase)
+	}
+	if diff := cmp.Diff(map[string]int32{"worker": 1, "master": 1}, g.Spec.MinTaskMember); diff != "" {
+		t.Errorf("minTaskMember (-want +got)\n%s", diff)
+	}
+	// The master, whose class is higher, and one worker: limits stand for requests.
+	if diff := cmp.Diff(map[string]string{"cpu": "2500m", "memory": "1Gi", "pods": "2"}, quantities(*g.Spec.MinResources)); diff != "" {
+		t.Errorf("minResources (-want +got)\n%s", diff)
+	}
+	if g.Annotations["note"] != "kept" || g.Labels["team"] != "vision" {
+		t.Errorf("annotations %v, labels %v of the Job are not copied", g.Annotations, g.Labels)
+	}
+	p, err := w.pod("ml/train-worker-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAnnotations := map[string]string{
+		"scheduling.k8s.io/group-name": "train-train", "volcano.sh/task-spec": "worker", "volcano.sh/task-index": "1",
+		"volcano.sh/job-name": "train", "volcano.sh/queue-name": "research", "volcano.sh/template-uid": "train-worker",
+		"volcano.sh/preemptable": "true",
+	}
+	if diff := cmp.Diff(wantAnnotations, p.Annotations); diff != "" {
+		t.Errorf("annotations of the pod (-want +got)\n%s", diff)
+	}
+	if p.Spec.SchedulerName != "volcano" {
+		t.Errorf("scheduler %s", p.Spec.SchedulerName)
+	}
+	master, err := w.pod("ml/train-master-0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *master.Spec.Priority != 1000 || master.Labels["role"] != "head" || master.Labels["volcano.sh/job-name"] != "train" {
+		t.Errorf("priority %d, labels %v", *master.Spec.Priority, master.Labels)
+	}
+	if title := w.titles().of("ml/train-train"); title != "ml/train" {
+		t.Errorf("the job goes by %s", title)
+	}
+}
+
+func TestJobBesideItsPodGroupMakesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	const job = `
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: j, uid: u1}
+spec:
+  tasks:
+  - {name: w, replicas: 2, template: {spec: {containers: [{name: c}]}}}
+`
+	const group = `
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: j-u1}
+spec: {minMember: 1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: j-w-0, annotations: {scheduling.k8s.io/group-name: j-u1}}
+spec: {schedulerName: volcano, containers: [{name: c}]}
+`
+	w := newTestWorld(t, Options{}, job+group)
+	if n := len(w.Cluster().Jobs["default/j-u1"].Tasks); n != 2 {
+		t.Errorf("the job has %d pods, want 2", n)
+	}
+	if least := w.Cluster().Jobs["default/j-u1"].MinMember; least != 1 {
+		t.Errorf("minMember is %d: the PodGroup that is there counts", least)
+	}
+	w = newTestWorld(t, Options{}, strings.Replace(job, "spec:", "status: {state: {phase: Completed}}\nspec:", 1))
+	if n := len(w.Cluster().Tasks); n != 0 {
+		t.Errorf("a Job that is over makes %d pods", n)
+	}
+}
+
+func TestBarePodGetsAPodGroup(t *testing.T) {
+	t.Parallel()
+	w := newTestWorld(t, Options{}, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: ml, annotations: {scheduling.volcano.sh/queue-name: research}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: alone, namespace: ml}
+spec: {schedulerName: celsius, containers: [{name: c, resources: {requests: {cpu: 1}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: rs-1
+  uid: p1
+  annotations: {scheduling.volcano.sh/queue-name: q1, scheduling.volcano.sh/group-min-member: "2"}
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: rs, uid: r1, controller: true}]
+spec: {schedulerName: volcano, containers: [{name: c}]}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: rs-2
+  uid: p2
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: rs, uid: r1, controller: true}]
+spec: {schedulerName: volcano, containers: [{name: c}]}
+`)
+	jobs := w.Cluster().Jobs
+	alone, shared := jobs["ml/podgroup-alone"], jobs["default/podgroup-r1"]
+	if alone == nil || shared == nil {
+		t.Fatalf("jobs are %v", sortedKeys(jobs))
+	}
+	if alone.QueueName != "research" || alone.MinMember != 1 {
+		t.Errorf("queue %s, minMember %d", alone.QueueName, alone.MinMember)
+	}
+	if got := w.Cluster().Dims.Text(alone.MinResources); got != "cpu 1, pods 1" {
+		t.Errorf("minResources %s", got)
+	}
+	if shared.QueueName != "q1" || shared.MinMember != 2 || len(shared.Tasks) != 2 {
+		t.Errorf("queue %s, minMember %d, %d pods", shared.QueueName, shared.MinMember, len(shared.Tasks))
+	}
+	if a, b := w.titles().of(alone.Key), w.titles().of(shared.Key); a != "ml/alone" || b != "default/rs" {
+		t.Errorf("the jobs go by %s and %s", a, b)
+	}
+}
+
+func TestShortWorld(t *testing.T) {
+	t.Parallel()
+	w := newTestWorld(t, Options{}, `
+apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes:
+- {name: "n[09-10]"}
+- {name: g, gpus: 4, gpuModel: A100, gpuMemory: 40Gi, taints: ["gpu=yes:NoSchedule"], ready: false, extended: {example.com/x: 3}}
+queues:
+- {name: q, weight: 3, capability: {cpu: 8}, reclaimable: false, state: Closed}
+priorityClasses: {high: 7}
+jobs:
+- {name: one, replicas: 3, min: 2, cpu: 500m, priority: high, queue: q, created: 5m, autoMinResources: true}
+- name: two
+  tasks:
+  - {name: ps, cpu: 1, node: n09, ports: [80]}
+  - {replicas: 2, min: 1, gpuMilli: 250, gpuModels: [A100, T4], tolerations: ["gpu=yes:NoSchedule", "*"], priority: high, gated: true}
+pods:
+- {name: web, scheduler: other, node: n10, memory: 1Gi}
+- {name: going, node: n10, status: Releasing}
+`)
+	c := w.Cluster()
+	one, two := c.Jobs["default/one"], c.Jobs["default/two"]
+	if one.Priority != 7 || one.MinMember != 2 || w.Now().Sub(one.CreatedAt).Minutes() != 5 || one.Phase != model.PhasePending {
+		t.Errorf("job one: priority %d, min %d, created %s, phase %s", one.Priority, one.MinMember, one.CreatedAt, one.Phase)
+	}
+	if got := c.Dims.Text(one.MinResources); got != "cpu 1, pods 2" {
+		t.Errorf("minResources %s", got)
+	}
+	if two.MinMember != 2 || two.RoleMin["task1"] != 1 || two.RoleMinTotal != 1 || two.Phase != model.PhaseRunning {
+		t.Errorf("job two: min %d, roles %v, phase %s", two.MinMember, two.RoleMin, two.Phase)
+	}
+	share := c.Tasks["default/two-task1-1"]
+	if share.GPUCount != 1 || share.GPUMilli != 250 || len(share.GPUModels) != 2 || !share.Gated || share.Priority != 7 || share.Role != "task1" || share.Index != 1 {
+		t.Errorf("share: %+v", share)
+	}
+	if ps := c.Tasks["default/two-ps-0"]; ps.Status != model.Running || len(ps.HostPorts) != 1 {
+		t.Errorf("ps: %s, ports %v", ps.Status, ps.HostPorts)
+	}
+	if web := c.Tasks["default/web"]; !web.Foreign || web.Status != model.Running {
+		t.Errorf("web: foreign %v, %s", web.Foreign, web.Status)
+	}
+	if going := c.Tasks["default/going"]; going.Foreign || going.Status != model.Releasing {
+		t.Errorf("going: foreign %v, %s", going.Foreign, going.Status)
+	}
+	if diff := cmp.Diff([]string{"g", "n09", "n10"}, sortedKeys(c.Nodes.Index)); diff != "" {
+		t.Errorf("nodes (-want +got)\n%s", diff)
+	}
+	g := w.objects[objectID{"Node", "", "g"}].(*corev1.Node)
+	want := map[string]string{"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "4", "example.com/x": "3"}
+	if diff := cmp.Diff(want, quantities(g.Status.Allocatable)); diff != "" {
+		t.Errorf("node g (-want +got)\n%s", diff)
+	}
+	if row := c.Nodes.Index["g"]; c.Nodes.Rows[row].Ready || len(c.Nodes.GPUs[row]) != 4 || c.Nodes.GPUs[row][0].Memory != 40<<30 {
+		t.Errorf("node g: %+v, devices %+v", c.Nodes.Rows[row], c.Nodes.GPUs[row])
+	}
+	if q := c.Queues["q"]; q.Weight != 3 || q.Open || q.Reclaimable {
+		t.Errorf("queue q: %+v", q)
+	}
+	if c.Queues["default"] == nil || c.Queues["root"] == nil || !c.Queues["default"].Open {
+		t.Error("the queues root and default are always there, Open")
+	}
+}
+
+func TestExpand(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		want []string
+	}{
+		{"n", []string{"n"}},
+		{"n[1-3]", []string{"n1", "n2", "n3"}},
+		{"a-[08-10]-z", []string{"a-08-z", "a-09-z", "a-10-z"}},
+		{"n[3-1]", nil},
+		{"n[1-", nil},
+		{"n[1-2][3-4]", nil},
+		{"n[0-99999999]", nil},
+		{"n[-1-2]", nil},
+	}
+	for _, test := range tests {
+		got, err := expand(test.name)
+		if (err != nil) != (test.want == nil) {
+			t.Errorf("%s: error %v", test.name, err)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestParseTaintAndToleration(t *testing.T) {
+	t.Parallel()
+	taints := map[string]corev1.Taint{
+		"a=b:NoSchedule":      {Key: "a", Value: "b", Effect: corev1.TaintEffectNoSchedule},
+		"x.io/a:NoExecute":    {Key: "x.io/a", Effect: corev1.TaintEffectNoExecute},
+		"a":                   {},
+		"a:Sometimes":         {},
+		":PreferNoSchedule":   {},
+		"=b:NoSchedule":       {},
+		"a=:PreferNoSchedule": {Key: "a", Effect: corev1.TaintEffectPreferNoSchedule},
+	}
+	for text, want := range taints {
+		got, err := parseTaint(text)
+		if (err != nil) != (want.Key == "") {
+			t.Errorf("taint %s: error %v", text, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("taint %s (-want +got)\n%s", text, diff)
+		}
+	}
+	tolerations := map[string]corev1.Toleration{
+		"*":              {Operator: corev1.TolerationOpExists},
+		"a":              {Key: "a", Operator: corev1.TolerationOpExists},
+		"a=b":            {Key: "a", Operator: corev1.TolerationOpEqual, Value: "b"},
+		"a=b:NoSchedule": {Key: "a", Operator: corev1.TolerationOpEqual, Value: "b", Effect: corev1.TaintEffectNoSchedule},
+		"a:NoExecute":    {Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+	}
+	for text, want := range tolerations {
+		got, err := parseToleration(text)
+		if err != nil {
+			t.Errorf("toleration %s: error %v", text, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("toleration %s (-want +got)\n%s", text, diff)
+		}
+	}
+	for _, text := range []string{"", ":NoSchedule", "a:Never"} {
+		if _, err := parseToleration(text); err == nil {
+			t.Errorf("toleration %q must be an error", text)
+		}
+	}
+}
+
+func TestLimitsStandForRequests(t *testing.T) {
+	t.Parallel()
+	p := &corev1.Pod{}
+	p.Spec.HostNetwork = true
+	p.Spec.Containers = []corev1.Container{{
+		Ports: []corev1.ContainerPort{{ContainerPort: 80}},
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("1")},
+			Limits:   corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")},
+		},
+	}}
+	defaults(p)
+	if diff := cmp.Diff(map[string]string{"cpu": "1", "memory": "1Gi"}, quantities(p.Spec.Containers[0].Resources.Requests)); diff != "" {
+		t.Errorf("requests (-want +got)\n%s", diff)
+	}
+	if port := p.Spec.Containers[0].Ports[0]; port.HostPort != 80 || port.Protocol != corev1.ProtocolTCP {
+		t.Errorf("port %+v", port)
+	}
+}

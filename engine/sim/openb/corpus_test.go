@@ -1,0 +1,79 @@
+package openb
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// corpus is the trace's directory; tests that need it skip, saying so, where it is absent.
+func corpus(t *testing.T) string {
+	t.Helper()
+	root := os.Getenv("CORPUS")
+	if root == "" {
+		root = filepath.Join("..", "..", "..", "..", "shared")
+	}
+	dir := filepath.Join(root, "traces", "openb")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("SKIPPED: no corpus at %s", dir)
+	}
+	return dir
+}
+
+// The replay without the engine: order of arrival, copies, ties and the metric are those of the published runs.
+func TestReplayByHandIsThePublishedRun(t *testing.T) {
+	dir := corpus(t)
+	published, err := LoadPublished(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		workload, name string
+		seed           int64
+		score          heuristic
+	}{
+		{"default", "05-BestFit", 42, bestFit},
+		{"gpuspec10", "02-DotProd", 47, dotProd},
+	} {
+		trace, err := Load(dir, test.workload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := published.Curve(test.workload, test.name, test.seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pods, placed := trace.byHand(test.seed, test.score)
+		i := -1
+		got := trace.curve(pods, func(Pod) bool { i++; return placed[i] })
+		if d := got.Compare(want); d.Large() {
+			t.Errorf("%s %s seed %d: %.3f points off at %d%%: %.2f, published %.2f",
+				test.workload, test.name, test.seed, d.Points, d.Percent, got[d.Percent], want[d.Percent])
+		}
+	}
+}
+
+// The corpus states how many pods arrive in the run with seed 42.
+func TestArrivals(t *testing.T) {
+	trace, err := Load(corpus(t), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(trace.Nodes); got != 1213 {
+		t.Errorf("nodes: %d, want 1213", got)
+	}
+	if trace.devices != 6212*wholeDevice {
+		t.Errorf("thousandths of a device: %d, want 6212000", trace.devices)
+	}
+	run := trace.replay(42)
+	if got := len(run.pods); got != 10866 {
+		t.Errorf("arrivals: %d, want 10866", got)
+	}
+	names := map[string]bool{}
+	for _, p := range run.pods {
+		if names[p.Name] {
+			t.Fatalf("two arrivals are named %s", p.Name)
+		}
+		names[p.Name] = true
+	}
+}

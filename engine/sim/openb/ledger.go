@@ -1,0 +1,69 @@
+package openb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ledger is an account of the cluster that owes nothing to the engine: it checks what the engine has decided.
+type ledger struct {
+	nodes  []Node
+	cpu    []int64   // free thousandths of a core, by node
+	memory []int64   // free MiB
+	gpus   [][]int64 // free thousandths, by node and device
+}
+
+func newLedger(nodes []Node) *ledger {
+	l := &ledger{nodes: nodes}
+	for _, n := range nodes {
+		l.cpu = append(l.cpu, n.CPUMilli)
+		l.memory = append(l.memory, n.MemoryMiB)
+		l.gpus = append(l.gpus, slices.Repeat([]int64{wholeDevice}, n.GPUs))
+	}
+	return l
+}
+
+// free is the sum over the devices of a node.
+func (l *ledger) free(node int) int64 {
+	sum := int64(0)
+	for _, f := range l.gpus[node] {
+		sum += f
+	}
+	return sum
+}
+
+// misfit says what forbids a pod on a node and the given devices, or on any of its devices where none are given. "" is a fit.
+func (l *ledger) misfit(node int, p Pod, devices []int) string {
+	if l.cpu[node] < p.CPUMilli {
+		return fmt.Sprintf("%d of %d thousandths of a core are free", l.cpu[node], p.CPUMilli)
+	}
+	if l.memory[node] < p.MemoryMiB {
+		return fmt.Sprintf("%d of %d MiB are free", l.memory[node], p.MemoryMiB)
+	}
+	if p.GPUs == 0 {
+		return ""
+	}
+	if p.Models != "" && !slices.Contains(strings.Split(p.Models, "|"), l.nodes[node].Model) {
+		return fmt.Sprintf("its GPUs are %s, not %s", l.nodes[node].Model, p.Models)
+	}
+	fit := 0
+	for d, free := range l.gpus[node] {
+		if free >= p.GPUMilli && (devices == nil || slices.Contains(devices, d)) {
+			fit++
+		}
+	}
+	if int64(fit) < p.GPUs {
+		return fmt.Sprintf("%d of %d devices have %d thousandths free", fit, p.GPUs, p.GPUMilli)
+	}
+	return ""
+}
+
+// take puts a pod that fits onto a node and its devices.
+func (l *ledger) take(node int, p Pod, devices []int) {
+	l.cpu[node] -= p.CPUMilli
+	l.memory[node] -= p.MemoryMiB
+	for _, d := range devices {
+		l.gpus[node][d] -= p.GPUMilli
+	}
+}

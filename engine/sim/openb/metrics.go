@@ -1,0 +1,121 @@
+package openb
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+)
+
+// Percents is how many columns a curve has: 0 to 130 percent of arrived load.
+const Percents = 131
+
+// Tolerance is by how many points a curve may differ from the published one in any column and be the same.
+const Tolerance = 0.02
+
+// Curve is the allocated share of all GPUs, in percent, by percent of arrived load. Column b
+// is the mean over all arrivals after which the load that had arrived rounded to b; NaN where there was none.
+type Curve [Percents]float64
+
+// curve follows the arrivals and what became of each.
+func (t *Trace) curve(pods []Pod, placed func(Pod) bool) Curve {
+	var sum, count Curve
+	arrived, allocated := int64(0), int64(0)
+	for _, p := range pods {
+		arrived += p.Demand()
+		if placed(p) {
+			allocated += p.Demand()
+		}
+		b := int(math.RoundToEven(100 * float64(arrived) / float64(t.devices)))
+		if b < Percents {
+			sum[b] += math.RoundToEven(100*100*float64(allocated)/float64(t.devices)) / 100
+			count[b]++
+		}
+	}
+	for b := range sum {
+		sum[b] /= count[b]
+	}
+	return sum
+}
+
+// Difference is where two curves are furthest apart.
+type Difference struct {
+	Percent int     // the column
+	Points  float64 // ours less the other's; NaN where ours lacks the column
+}
+
+// Large says whether the difference is beyond Tolerance.
+func (d Difference) Large() bool { return !(math.Abs(d.Points) <= Tolerance) }
+
+// Compare finds the column in which c differs most from the other curve.
+func (c Curve) Compare(other Curve) Difference {
+	worst := Difference{}
+	for b := range c {
+		d := c[b] - other[b]
+		if math.IsNaN(d) {
+			return Difference{Percent: b, Points: d}
+		}
+		if math.Abs(d) > math.Abs(worst.Points) {
+			worst = Difference{Percent: b, Points: d}
+		}
+	}
+	return worst
+}
+
+// Mean of curves, column by column; the zero Curve where there are none.
+func Mean(curves []Curve) Curve {
+	var mean Curve
+	for b := range mean {
+		for _, c := range curves {
+			mean[b] += c[b] / float64(len(curves))
+		}
+	}
+	return mean
+}
+
+// run names one published experiment.
+type run struct {
+	workload, name string
+	seed           int64
+}
+
+// Published is the published curves.
+type Published struct {
+	path   string
+	curves map[run]Curve
+	seeds  map[run][]int64 // by workload and name, seed 0: in the file's order
+}
+
+// LoadPublished reads the published curves of a trace directory. Errors name file, line and column.
+func LoadPublished(dir string) (*Published, error) {
+	p := &Published{path: filepath.Join(dir, publishedFile), curves: map[run]Curve{}, seeds: map[run][]int64{}}
+	needed := []string{"workload", "sc_policy", "seed"}
+	for b := range Percents {
+		needed = append(needed, fmt.Sprint(b))
+	}
+	err := readTable(p.path, needed, func(r *record) {
+		all := run{workload: strings.TrimPrefix(r.text("workload"), podListPrefix), name: r.text("sc_policy")}
+		one := all
+		one.seed = r.count("seed")
+		var c Curve
+		for b, column := range needed[3:] {
+			c[b] = r.number(column)
+		}
+		if _, twice := p.curves[one]; twice {
+			r.fail("seed", "workload %s, policy %s has seed %d already", one.workload, one.name, one.seed)
+		}
+		p.curves[one] = c
+		p.seeds[all] = append(p.seeds[all], one.seed)
+	})
+	return p, err
+}
+
+// Curve of one published run; an error names what the file has instead.
+func (p *Published) Curve(workload, name string, seed int64) (Curve, error) {
+	c, ok := p.curves[run{workload, name, seed}]
+	if !ok {
+		return c, fmt.Errorf("%s: no run of workload %s, policy %s, seed %d; seeds of that policy there: %v",
+			p.path, workload, name, seed, p.seeds[run{workload: workload, name: name}])
+	}
+	return c, nil
+}

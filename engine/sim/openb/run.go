@@ -1,0 +1,135 @@
+package openb
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// PublishedAnnotation on a SchedulingPolicy says under which name the published results have it, such as 05-BestFit.
+const PublishedAnnotation = "celsius.dev/published"
+
+// Heuristic is a policy whose allocation is measured.
+type Heuristic struct {
+	Name      string // metadata.name
+	Published string // the value of PublishedAnnotation, "" if none
+	Policy    *policy.Policy
+}
+
+// NewHeuristic reads a file with one SchedulingPolicy. All of its mistakes are in the error.
+func NewHeuristic(file string, data []byte) (*Heuristic, error) {
+	docs, issues := rules.Parse(file, data)
+	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	if len(docs) != 1 {
+		return nil, fmt.Errorf("%s: must hold one SchedulingPolicy, found %d documents", file, len(docs))
+	}
+	p, issues := policy.Load(docs[0])
+	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	h := &Heuristic{Name: p.Name, Policy: p}
+	if v := docs[0].Root.Get("metadata").Get("annotations").Get(PublishedAnnotation); v.Exists() {
+		h.Published = v.String(&issues)
+	}
+	return h, issues.Err()
+}
+
+// Result is one run.
+type Result struct {
+	Heuristic *Heuristic
+	Workload  string
+	Seed      int64
+	Arrived   int // pods
+	Placed    int // pods
+	Curve     Curve
+}
+
+// Run replays a trace under a policy. A plan that puts more on a node or a device than it has is an
+// error, as is a rule that erred.
+func (t *Trace) Run(p *policy.Policy, seed int64) (*Result, error) {
+	run := t.replay(seed)
+	c, err := t.cluster(run, seed)
+	if err != nil {
+		return nil, err
+	}
+	plan := engine.Decide(c, p, start().Add(time.Duration(len(run.pods))*time.Second))
+	if len(plan.Errors) > 0 {
+		e := plan.Errors[0]
+		return nil, fmt.Errorf("%s/%s erred %d times, first for %s: %s", e.Table, e.Rule, e.Count, e.Object, e.Text)
+	}
+	placed, err := t.audit(run, plan)
+	if err != nil {
+		return nil, err
+	}
+	curve := t.curve(run.pods, func(p Pod) bool { return placed[p.Name] })
+	return &Result{Workload: t.Workload, Seed: seed, Arrived: len(run.pods), Placed: len(placed), Curve: curve}, nil
+}
+
+// audit checks the plan against the cluster's size and names what it places.
+func (t *Trace) audit(run replay, plan *model.Plan) (map[string]bool, error) {
+	pods := make(map[string]Pod, len(run.pods))
+	for _, p := range run.pods {
+		pods[p.Name] = p
+	}
+	nodes := make(map[string]int, len(t.Nodes))
+	for i, n := range t.Nodes {
+		nodes[n.Name] = i
+	}
+	free := newLedger(t.Nodes)
+	placed := make(map[string]bool, len(plan.Binds))
+	for _, b := range plan.Binds {
+		name := taskName(b.Task)
+		p, known := pods[name]
+		n, there := nodes[b.Node]
+		if !known || !there || placed[name] {
+			return nil, fmt.Errorf("the plan binds %s to %s: no such pod, no such node, or bound before", b.Task, b.Node)
+		}
+		if int64(len(b.GPUs)) != p.GPUs {
+			return nil, fmt.Errorf("the plan binds %s to %s with devices %v, it asks for %d", b.Task, b.Node, b.GPUs, p.GPUs)
+		}
+		if why := free.misfit(n, p, append([]int{}, b.GPUs...)); why != "" {
+			return nil, fmt.Errorf("the plan binds %s to %s, where it does not fit: %s", b.Task, b.Node, why)
+		}
+		free.take(n, p, b.GPUs)
+		placed[name] = true
+	}
+	return placed, nil
+}
+
+// RunAll runs each policy with each seed, as many at once as there are processors. The results are in the order of the
+// arguments, policy by policy; runs that failed are named in the error.
+func (t *Trace) RunAll(policies []*Heuristic, seeds []int64) ([]*Result, error) {
+	results := make([]*Result, len(policies)*len(seeds))
+	failures := make([]error, len(results))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(results)) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; int(i) < len(results); i = next.Add(1) - 1 {
+				h, seed := policies[int(i)/len(seeds)], seeds[int(i)%len(seeds)]
+				results[i], failures[i] = t.runOne(h, seed)
+			}
+		})
+	}
+	workers.Wait()
+	return results, errors.Join(failures...)
+}
+
+func (t *Trace) runOne(h *Heuristic, seed int64) (*Result, error) {
+	r, err := t.Run(h.Policy, seed)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s, workload %s, seed %d: %w", h.Name, t.Workload, seed, err)
+	}
+	r.Heuristic = h
+	return r, nil
+}

@@ -1,0 +1,152 @@
+package openb
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// samples reads the policies that ship.
+func samples(t *testing.T) []*Heuristic {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "samples", "policies", "openb", "*.yaml"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%v: found %v", err, files)
+	}
+	var out []*Heuristic
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := NewHeuristic(file, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Published == "" {
+			t.Errorf("%s lacks the annotation %s", file, PublishedAnnotation)
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+// Two runs of the shipped policies give the same results, in the order of the arguments, and fill a cluster that is asked for more than it has.
+func TestRunAll(t *testing.T) {
+	trace, err := Load(small(t, smallNodes, smallPods), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policies, seeds := samples(t), []int64{3, 1, 2}
+	first, err := trace.RunAll(policies, seeds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := trace.RunAll(policies, seeds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range first {
+		if r.Heuristic != policies[i/3] || r.Seed != seeds[i%3] {
+			t.Errorf("result %d is of %s, seed %d", i, r.Heuristic.Name, r.Seed)
+		}
+		if r.Placed == 0 || r.Placed > r.Arrived {
+			t.Errorf("%s, seed %d: %d of %d placed", r.Heuristic.Name, r.Seed, r.Placed, r.Arrived)
+		}
+		if r.Placed != second[i].Placed || fmt.Sprint(r.Curve) != fmt.Sprint(second[i].Curve) { // as text: a column may be NaN
+			t.Errorf("%s, seed %d: two runs differ", r.Heuristic.Name, r.Seed)
+		}
+	}
+}
+
+func TestRunTellsARuleThatErrs(t *testing.T) {
+	trace, err := Load(small(t, smallNodes, smallPods), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "samples", "policies", "openb", "bestfit.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := NewHeuristic("errs.yaml", []byte(strings.Replace(string(text), "expression: -double(gpu.free)", "expression: double(1 / (gpu.free - gpu.free))", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = trace.RunAll([]*Heuristic{h}, []int64{1})
+	if err == nil || !strings.Contains(err.Error(), "policy openb-bestfit, workload default, seed 1: openb-bestfit/tightest erred") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNewHeuristicRefuses(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"no document", "# nothing\n", "found 0 documents"},
+		{"another kind", "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", "SchedulingPolicy"},
+		{"no YAML", "a: [\n", "policy.yaml:"},
+	} {
+		if _, err := NewHeuristic("policy.yaml", []byte(test.text)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
+		}
+	}
+}
+
+// A plan that could not be carried out is refused, whoever made it.
+func TestAudit(t *testing.T) {
+	trace := &Trace{Nodes: []Node{{"n", 1000, 100, 1, "T4"}}}
+	run := replay{pods: []Pod{{Name: "a", CPUMilli: 600, GPUs: 1, GPUMilli: 600}, {Name: "b", CPUMilli: 500}, {Name: "c", GPUs: 1, GPUMilli: 500}}}
+	bind := func(pod, node string, gpus ...int) model.Bind {
+		return model.Bind{Task: namespace + "/" + pod, Node: node, GPUs: gpus}
+	}
+	for _, test := range []struct {
+		name  string
+		binds []model.Bind
+		want  string
+	}{
+		{"fits", []model.Bind{bind("a", "n", 0)}, ""},
+		{"cpu", []model.Bind{bind("a", "n", 0), bind("b", "n")}, "the plan binds openb/b to n, where it does not fit"},
+		{"a device", []model.Bind{bind("a", "n", 0), bind("c", "n", 0)}, "the plan binds openb/c to n, where it does not fit"},
+		{"no device", []model.Bind{bind("a", "n")}, "with devices [], it asks for 1"},
+		{"a device that is not there", []model.Bind{bind("a", "n", 1)}, "where it does not fit"},
+		{"twice", []model.Bind{bind("a", "n", 0), bind("a", "n", 0)}, "bound before"},
+		{"no such node", []model.Bind{bind("a", "m", 0)}, "no such node"},
+		{"no such pod", []model.Bind{bind("d", "n")}, "no such pod"},
+	} {
+		placed, err := trace.audit(run, &model.Plan{Binds: test.binds})
+		switch {
+		case test.want == "":
+			if err != nil || !placed["a"] {
+				t.Errorf("%s: %v %v", test.name, placed, err)
+			}
+		case err == nil || !strings.Contains(err.Error(), test.want):
+			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
+		}
+	}
+}
+
+// The shipped policies make the published runs: one seed here, all of them in make openb.
+func TestSamplesMakeThePublishedRuns(t *testing.T) {
+	dir := corpus(t)
+	trace, err := Load(dir, "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	published, err := LoadPublished(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := trace.RunAll(samples(t), []int64{42})
+	if err != nil {
+		t.Fatal(err)
+	}
+	summaries, err := Summarise(results, published)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line, ok := Verdict(summaries); !ok {
+		t.Error(line)
+	}
+}

@@ -1,0 +1,201 @@
+package openb
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The files of a trace directory. The pod list of workload W is podListPrefix + W + ".csv".
+const (
+	nodeListFile  = "openb_node_list_gpu_node.csv"
+	podListPrefix = "openb_pod_list_"
+	publishedFile = "expected-allocation.csv"
+)
+
+// wholeDevice is one GPU in thousandths; the trace has pods that ask for more of one device, and means no more than all of it.
+const wholeDevice = 1000
+
+// Node is a machine of the cluster.
+type Node struct {
+	Name      string
+	CPUMilli  int64 // thousandths of a core
+	MemoryMiB int64
+	GPUs      int    // devices
+	Model     string // of all its devices
+}
+
+// Pod is a row of a pod list.
+type Pod struct {
+	Name      string
+	CPUMilli  int64 // thousandths of a core
+	MemoryMiB int64
+	GPUs      int64  // devices
+	GPUMilli  int64  // thousandths of each device, at most 1000; 0 without GPUs
+	Models    string // allowed models, separated by |; empty: any
+}
+
+// Demand is what the pod asks of the GPUs, in thousandths of a device.
+func (p Pod) Demand() int64 { return p.GPUs * p.GPUMilli }
+
+// Trace is the cluster and one workload, in name order, as recorded.
+type Trace struct {
+	Workload string
+	Nodes    []Node
+	Pods     []Pod
+	devices  int64 // thousandths of a device, over all nodes
+}
+
+// Load reads the cluster and the pod list of a workload ("default", "cpu100", ...) from a
+// directory. Errors name file, line and column. A directory that is not there is fs.ErrNotExist.
+func Load(dir, workload string) (*Trace, error) {
+	t := &Trace{Workload: workload}
+	err := readTable(filepath.Join(dir, nodeListFile), []string{"sn", "cpu_milli", "memory_mib", "gpu", "model"}, func(r *record) {
+		t.Nodes = append(t.Nodes, Node{
+			Name: r.text("sn"), CPUMilli: r.count("cpu_milli"), MemoryMiB: r.count("memory_mib"),
+			GPUs: int(r.count("gpu")), Model: r.text("model"),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, podListPrefix+workload+".csv")
+	err = readTable(path, []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}, func(r *record) {
+		t.Pods = append(t.Pods, readPod(r))
+	})
+	if err != nil {
+		return nil, errors.Join(err, t.otherWorkloads(dir, err))
+	}
+	slices.SortFunc(t.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(t.Pods, func(a, b Pod) int { return strings.Compare(a.Name, b.Name) })
+	for _, n := range t.Nodes {
+		t.devices += int64(n.GPUs) * wholeDevice
+	}
+	if t.devices == 0 || len(t.Pods) == 0 {
+		return nil, fmt.Errorf("%s: a trace needs GPUs and pods, found %d nodes with no GPU or %d pods", dir, len(t.Nodes), len(t.Pods))
+	}
+	return t, nil
+}
+
+func readPod(r *record) Pod {
+	p := Pod{
+		Name: r.text("name"), CPUMilli: r.count("cpu_milli"), MemoryMiB: r.count("memory_mib"),
+		GPUs: r.count("num_gpu"), GPUMilli: min(r.count("gpu_milli"), wholeDevice), Models: r.optional("gpu_spec"),
+	}
+	if p.GPUs == 0 {
+		// A pod without a GPU goes anywhere, whatever models it names.
+		p.GPUMilli, p.Models = 0, ""
+	}
+	if p.GPUs > 0 && p.GPUMilli == 0 {
+		r.fail("gpu_milli", "must be above 0 where num_gpu is %d", p.GPUs)
+	}
+	return p
+}
+
+// otherWorkloads names what the directory has, where the one that was asked for is not there.
+func (t *Trace) otherWorkloads(dir string, err error) error {
+	if !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	names, globErr := filepath.Glob(filepath.Join(dir, podListPrefix+"*.csv"))
+	if len(names) == 0 {
+		return globErr
+	}
+	for i, n := range names {
+		names[i] = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(n), podListPrefix), ".csv")
+	}
+	return fmt.Errorf("workload %q is not there; there are: %s", t.Workload, strings.Join(names, ", "))
+}
+
+// record is one line of a table with a header; the first thing wrong with it is kept.
+type record struct {
+	path    string
+	columns map[string]int
+	fields  []string
+	at      func(field int) (line, column int)
+	err     error
+}
+
+func (r *record) fail(column, format string, args ...any) {
+	if r.err != nil {
+		return
+	}
+	line, col := r.at(r.columns[column])
+	r.err = fmt.Errorf("%s:%d:%d: %s: %s", r.path, line, col, column, fmt.Sprintf(format, args...))
+}
+
+func (r *record) optional(column string) string {
+	i, ok := r.columns[column]
+	if !ok {
+		return ""
+	}
+	return r.fields[i]
+}
+
+func (r *record) text(column string) string {
+	s := r.optional(column)
+	if s == "" {
+		r.fail(column, "must not be empty")
+	}
+	return s
+}
+
+func (r *record) count(column string) int64 {
+	s := r.optional(column)
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 {
+		r.fail(column, "must be a whole number from 0, found %q", s)
+	}
+	return n
+}
+
+func (r *record) number(column string) float64 {
+	s := r.optional(column)
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		r.fail(column, "must be a number, found %q", s)
+	}
+	return x
+}
+
+// readTable calls row for each line of a CSV file whose header has the columns that are needed, and maybe others.
+func readTable(path string, needed []string, row func(*record)) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	in := csv.NewReader(bytes.NewReader(data))
+	in.ReuseRecord = true
+	header, err := in.Read()
+	if err != nil {
+		return fmt.Errorf("%s: no header line: %w", path, err)
+	}
+	r := &record{path: path, columns: map[string]int{}, at: in.FieldPos}
+	for i, name := range header {
+		r.columns[name] = i
+	}
+	for _, name := range needed {
+		if _, ok := r.columns[name]; !ok {
+			return fmt.Errorf("%s:1:1: the header lacks column %q", path, name)
+		}
+	}
+	for {
+		r.fields, err = in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if row(r); r.err != nil {
+			return r.err
+		}
+	}
+}

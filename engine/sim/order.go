@@ -1,0 +1,23 @@
+package sim
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// sortedKeys lists the keys of a map in order, so that what is made of it is always the same.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+// nearest is rules.Nearest with names in any order.
+func nearest(word string, names []string) string {
+	slices.Sort(names)
+	return rules.Nearest(word, names)
+}
+
+// compareIDs orders objects by kind, namespace, name.
+func compareIDs(a, b objectID) int {
+	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+}

@@ -1,0 +1,207 @@
+package sim
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// grace is how long a pod takes to go where it does not say.
+const grace = 30 * time.Second
+
+// podStatuses are the words of ShortSpec.Status.
+func podStatuses() []string {
+	return []string{"Pending", "Bound", "Running", "Releasing", "Succeeded", "Failed"}
+}
+
+// podOf makes the pod that a spec asks for, without a name, and the names of the
+// nodes that its replicas are on. nil where the spec is wrong.
+func (c *converter) podOf(v rules.Value, s *ShortSpec) (*corev1.Pod, []string) {
+	before := len(c.issues)
+	p := &corev1.Pod{}
+	p.Spec.SchedulerName = c.scheduler
+	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "main", Resources: corev1.ResourceRequirements{Requests: s.requests()}}}
+	for i, port := range s.Ports {
+		if port < 1 || port > 65535 {
+			c.report(at(v, "ports", i).Issuef("", "must be between 1 and 65535, found %d", port))
+		}
+		p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{HostPort: port, ContainerPort: port, Protocol: corev1.ProtocolTCP})
+	}
+	p.Spec.NodeSelector = s.NodeSelector
+	for i, text := range s.Tolerations {
+		toleration, err := parseToleration(text)
+		if err != nil {
+			c.report(at(v, "tolerations", i).Issuef("a toleration is written key=value:Effect", "%v", err))
+		}
+		p.Spec.Tolerations = append(p.Spec.Tolerations, toleration)
+	}
+	if s.Gated {
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "gate"}}
+	}
+	c.gpus(v, p, s)
+	nodes := c.standing(v, p, s)
+	if len(c.issues) > before {
+		return nil, nil
+	}
+	return p, nodes
+}
+
+func (s *ShortSpec) requests() corev1.ResourceList {
+	out := corev1.ResourceList{}
+	if s.CPU != nil {
+		out[corev1.ResourceCPU] = *s.CPU
+	}
+	if s.Memory != nil {
+		out[corev1.ResourceMemory] = *s.Memory
+	}
+	for name, q := range s.Extended {
+		out[corev1.ResourceName(name)] = q
+	}
+	if s.GPUs > 0 && s.GPUMilli == 0 && s.GPUMemory == nil {
+		out[model.GPUResource] = *resource.NewQuantity(int64(s.GPUs), resource.DecimalSI)
+	}
+	return out
+}
+
+// gpus writes what a pod wants of devices; whole ones are a plain request.
+func (c *converter) gpus(v rules.Value, p *corev1.Pod, s *ShortSpec) {
+	c.notNegative(at(v, "gpus"), int64(s.GPUs))
+	if s.GPUMilli < 0 || s.GPUMilli > 1000 {
+		c.report(at(v, "gpuMilli").Issuef("", "must be between 1 and 1000, found %d", s.GPUMilli))
+	}
+	if s.GPUMilli > 0 || s.GPUMemory != nil {
+		annotate(&p.ObjectMeta, model.GPUCountAnnotation, strconv.Itoa(int(max(s.GPUs, 1))))
+	}
+	if s.GPUMilli > 0 {
+		annotate(&p.ObjectMeta, model.GPUMilliAnnotation, strconv.Itoa(int(s.GPUMilli)))
+	}
+	if s.GPUMemory != nil {
+		annotate(&p.ObjectMeta, model.GPUMemoryAnnotation, s.GPUMemory.String())
+	}
+	if len(s.GPUModels) > 0 {
+		annotate(&p.ObjectMeta, model.GPUModelsAnnotation, strings.Join(s.GPUModels, "|"))
+	}
+}
+
+// standing writes where a pod is in its life; settle places it.
+func (c *converter) standing(v rules.Value, p *corev1.Pod, s *ShortSpec) []string {
+	c.oneOf(at(v, "status"), s.Status, podStatuses())
+	status := s.Status
+	if status == "" && s.Node != "" {
+		status = "Running"
+	}
+	switch status {
+	case "Running", "Releasing":
+		p.Status.Phase = corev1.PodRunning
+	case "Succeeded", "Failed":
+		p.Status.Phase = corev1.PodPhase(status)
+	default:
+		p.Status.Phase = corev1.PodPending
+	}
+	if status == "Releasing" {
+		p.DeletionTimestamp = &metav1.Time{Time: c.now.Add(grace)}
+	}
+	switch {
+	case s.Node == "" && slices.Contains([]string{"Bound", "Running", "Releasing"}, status):
+		c.report(at(v, "status").Issuef("say on which node", "a pod that is %s has a node", status))
+	case s.Node != "" && status == "Pending":
+		c.report(at(v, "node").Issuef("leave one of them out, or write Bound", "a pod that is Pending has no node"))
+	case s.Node != "":
+		nodes, err := expand(s.Node)
+		if err != nil {
+			c.report(at(v, "node").Issuef("a range is written n[1-3]", "%v", err))
+		}
+		return nodes
+	}
+	return nil
+}
+
+// settle puts the i-th pod of a task onto its node.
+func settle(p *corev1.Pod, nodes []string, i int, now time.Time) {
+	if len(nodes) == 0 {
+		return
+	}
+	p.Spec.NodeName = nodes[i%len(nodes)]
+	if p.Status.Phase == corev1.PodRunning {
+		start(p, p.CreationTimestamp.Time)
+	}
+}
+
+// start makes a pod that has a node run.
+func start(p *corev1.Pod, now time.Time) {
+	p.Status.Phase = corev1.PodRunning
+	t := metav1.NewTime(now)
+	if p.Status.StartTime == nil {
+		p.Status.StartTime = &t
+	}
+	if !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled }) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: t})
+	}
+}
+
+// sumRequests is what pods ask for together, each of them counting as one pod.
+func sumRequests(pods []*corev1.Pod) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for _, p := range pods {
+		one := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
+		one[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
+		for name, q := range one {
+			total := sum[name]
+			total.Add(q)
+			sum[name] = total
+		}
+	}
+	return sum
+}
+
+// defaults fills in what an API server would: limits stand for requests that are
+// not said, host networking for host ports, and a pod is Pending until it is more.
+func defaults(p *corev1.Pod) {
+	if p.Status.Phase == "" {
+		p.Status.Phase = corev1.PodPending
+	}
+	if p.Spec.SchedulerName == "" {
+		p.Spec.SchedulerName = corev1.DefaultSchedulerName
+	}
+	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range containers {
+			defaultRequests(&containers[i].Resources)
+			defaultPorts(containers[i].Ports, p.Spec.HostNetwork)
+		}
+	}
+	if p.Spec.Resources != nil {
+		defaultRequests(p.Spec.Resources)
+	}
+}
+
+func defaultRequests(r *corev1.ResourceRequirements) {
+	for name, q := range r.Limits {
+		if _, said := r.Requests[name]; said {
+			continue
+		}
+		if r.Requests == nil {
+			r.Requests = corev1.ResourceList{}
+		}
+		r.Requests[name] = q
+	}
+}
+
+func defaultPorts(ports []corev1.ContainerPort, hostNetwork bool) {
+	for i := range ports {
+		if ports[i].Protocol == "" {
+			ports[i].Protocol = corev1.ProtocolTCP
+		}
+		if hostNetwork && ports[i].HostPort == 0 {
+			ports[i].HostPort = ports[i].ContainerPort
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Formats lists the formats of a report.
+func Formats() []string { return []string{"table", "wide", "json", "yaml"} }
+
+// Report is what a run of a world decided, and how the world stands after it.
+type Report struct {
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"`
+	Plans      []*model.Plan `json:"plans"` // one a cycle
+	Summary    Summary       `json:"summary"`
+
+	world *World
+	lines [][]decision // of each plan, while its world was as it decided on it
+}
+
+// Run runs cycles one second apart and reports on them.
+func (w *World) Run(cycles int) (*Report, error) {
+	r := &Report{APIVersion: worldVersion, Kind: "Report", world: w}
+	for i := range cycles {
+		if i > 0 {
+			if err := w.Advance(cycleLength); err != nil {
+				return nil, err
+			}
+		}
+		plan, err := w.Cycle()
+		if err != nil {
+			return nil, err
+		}
+		r.add(plan)
+	}
+	return r, nil
+}
+
+func (r *Report) add(plan *model.Plan) {
+	r.Plans = append(r.Plans, plan)
+	r.lines = append(r.lines, r.world.decisions(plan, false))
+	r.Summary = r.world.Summarise(plan)
+}
+
+// Write gives the report in one of Formats.
+//
+// table and wide are for people, a line a decision, with names that hold no uids;
+// wide adds scores and does not fold pods that fared alike into one line. json and
+// yaml are the plans as they are, and the summary.
+func (r *Report) Write(format string) ([]byte, error) {
+	switch format {
+	case "table", "wide":
+		return []byte(r.text(format == "wide")), nil
+	case "json":
+		var out bytes.Buffer
+		e := json.NewEncoder(&out)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(r); err != nil {
+			return nil, fmt.Errorf("write the report as JSON: %w", err)
+		}
+		return out.Bytes(), nil
+	case "yaml":
+		out, err := yaml.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("write the report as YAML: %w", err)
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("%q is no format; there are %s", format, strings.Join(Formats(), ", "))
+}
+
+func (r *Report) text(wide bool) string {
+	var out strings.Builder
+	for i, lines := range r.lines {
+		if len(r.lines) > 1 {
+			fmt.Fprintf(&out, "cycle %d\n", i+1)
+		}
+		out.WriteString(table(lines, wide) + "\n")
+	}
+	out.WriteString(r.Summary.text())
+	if text := r.complaints(); text != "" {
+		out.WriteString("\n" + text)
+	}
+	return out.String()
+}
+
+// table lays decisions out for people.
+func table(lines []decision, wide bool) string {
+	if len(lines) == 0 {
+		return "nothing to decide\n"
+	}
+	if !wide {
+		lines = folded(lines)
+	}
+	rows := [][]string{{"DECISION", "POD OR JOB", "NODE", "QUEUE"}}
+	if wide {
+		rows[0] = append(rows[0], "ACTION", "NODES", "SCORE", "RUNNER-UP")
+	}
+	rows[0] = append(rows[0], "WHY")
+	for _, d := range lines {
+		row := []string{d.verb, d.what, dash(d.node), dash(d.queue)}
+		if wide {
+			row = append(row, scoring(d.bind)...)
+		}
+		rows = append(rows, append(row, d.why))
+	}
+	return columns("", rows)
+}
+
+// scoring is the wide cells of a line: action, nodes chosen from, score, runner-up.
+func scoring(b *model.Bind) []string {
+	if b == nil {
+		return []string{"-", "-", "-", "-"}
+	}
+	runnerUp := "-"
+	if b.RunnerUp != "" {
+		runnerUp = b.RunnerUp + " " + score(b.RunnerUpScore)
+	}
+	return []string{dash(b.Action), strconv.Itoa(b.Feasible), score(b.Score), runnerUp}
+}
+
+// score is a score for people: at most three digits after the point.
+func score(x float64) string {
+	text := strings.TrimRight(strconv.FormatFloat(x, 'f', 3, 64), "0")
+	if text = strings.TrimSuffix(text, "."); text == "-0" {
+		return "0"
+	}
+	return text
+}
+
+func dash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// complaints are the rows that erred and the warnings, those of all cycles.
+func (r *Report) complaints() string {
+	var all string
+	for _, p := range r.Plans {
+		if text := complaints(p); !strings.Contains(all, text) {
+			all += text
+		}
+	}
+	return all
+}
+
+// complaints of one cycle, a line each.
+func complaints(p *model.Plan) string {
+	var out strings.Builder
+	for _, e := range p.Errors {
+		fmt.Fprintf(&out, "error    %s (%s) erred %s, first for %s: %s\n", rowName(e.Table, e.Rule), e.Site, times(e.Count), e.Object, e.Text)
+	}
+	for _, text := range p.Warnings {
+		fmt.Fprintf(&out, "warning  %s\n", text)
+	}
+	return out.String()
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// compact is a plan as scenarios print it: a line a decision, no heading.
+func compact(lines []decision) string {
+	var rows [][]string
+	for _, d := range lines {
+		rows = append(rows, []string{d.verb, d.what, dash(d.node), d.why})
+	}
+	return columns("", rows)
+}

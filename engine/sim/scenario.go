@@ -1,0 +1,463 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// ScenarioOptions say how to run a scenario. The zero value runs it as it is.
+type ScenarioOptions struct {
+	// Update has the sections that cmp names rewritten with what was printed, instead of compared.
+	Update bool
+	// World is what the world starts from; the verbs now and seed change it.
+	World Options
+	// Wrap, where it is set, is given each policy before it is used.
+	Wrap func(*policy.Policy) *policy.Policy
+	// BeforeCycle and AfterCycle, where they are set, are called around each cycle;
+	// an error ends the scenario.
+	BeforeCycle, AfterCycle func(*World) error
+}
+
+// ScenarioResult is what a scenario did.
+type ScenarioResult struct {
+	// Archive is the scenario; with Update, as it should be.
+	Archive []byte
+	// Diff is "" where everything that was printed was expected.
+	Diff string
+	// Output is all that was printed.
+	Output string
+	// Cycles is how many cycles were run.
+	Cycles int
+	// Unused are the sections that no verb named.
+	Unused []string
+	// Heading is the rule that the scenario states: its first lines of comment.
+	Heading string
+}
+
+// RunScenario runs a scenario: a txtar archive whose comment is a script, one verb a
+// line, "#" before comments. name is what messages call it.
+//
+//	load SECTION...     take in objects
+//	submit SECTION...   the same, later
+//	policy NAME         decide by this policy: a section, or "default", which is used if none is named
+//	now TIME            set the clock, before anything else: 2026-01-31T12:00:00Z
+//	seed N              the seed of ties, before anything else
+//	cycle [N]           run cycles, one second apart, and print what they decided
+//	advance DURATION    let time pass
+//	finish POD...       the pods end well; likewise fail, delete
+//	cordon NODE...      take nodes out of use; drain deletes their pods as well
+//	show WHAT           print queues, nodes, jobs or pods
+//	explain NAME        print why a pod or a job fared as it did in the last cycle; "all": every one
+//	check SECTION       compile a policy, and print what is wrong with it
+//	cmp SECTION         what was printed since the last cmp must be this
+//
+// Pods and nodes may be ranges: j-[0-3]. An error names the scenario and the line;
+// mistakes in what it loads are rules.Issues with their places in the archive.
+func RunScenario(name string, data []byte, o ScenarioOptions) (ScenarioResult, error) {
+	s := newScenario(name, data, o)
+	err := s.run()
+	r := ScenarioResult{Archive: data, Diff: s.diff.String(), Output: s.all.String(), Cycles: s.cycles, Heading: heading(s.archive.Comment)}
+	if o.Update && err == nil {
+		r.Archive = txtar.Format(s.archive)
+	}
+	for _, f := range s.archive.Files {
+		if !s.used[f.Name] {
+			r.Unused = append(r.Unused, f.Name)
+		}
+	}
+	return r, err
+}
+
+// heading is the lines of comment that a script opens with, without their marks.
+func heading(script []byte) string {
+	var out []string
+	for line := range strings.Lines(string(script)) {
+		text, ok := strings.CutPrefix(strings.TrimSpace(line), "#")
+		if !ok {
+			break
+		}
+		out = append(out, strings.TrimSpace(text))
+	}
+	return strings.Join(out, " ")
+}
+
+// scenario is one run.
+type scenario struct {
+	ScenarioOptions
+	name    string
+	archive *txtar.Archive
+	starts  map[string]int // line of the archive on which a section's text starts
+	used    map[string]bool
+	world   *World  // nil until something needs it
+	report  *Report // of the last cycle verb, nil before
+	out     strings.Builder
+	all     strings.Builder
+	diff    strings.Builder
+	cycles  int
+	line    int
+}
+
+func newScenario(name string, data []byte, o ScenarioOptions) *scenario {
+	s := &scenario{ScenarioOptions: o, name: name, archive: txtar.Parse(data), starts: map[string]int{}, used: map[string]bool{}}
+	line := 1 + bytes.Count(s.archive.Comment, []byte("\n"))
+	for _, f := range s.archive.Files {
+		line++ // the marker
+		if _, twice := s.starts[f.Name]; !twice {
+			s.starts[f.Name] = line
+		}
+		line += bytes.Count(f.Data, []byte("\n"))
+	}
+	return s
+}
+
+func (s *scenario) run() error {
+	seen := map[string]bool{}
+	for _, f := range s.archive.Files {
+		if seen[f.Name] {
+			return fmt.Errorf("%s: two sections are called %s", s.name, f.Name)
+		}
+		seen[f.Name] = true
+	}
+	for line := range strings.Lines(string(s.archive.Comment)) {
+		s.line++
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if err := s.verb(words[0], words[1:]); err != nil {
+			if issues := rules.Issues(nil); errors.As(err, &issues) {
+				return err // they have places of their own
+			}
+			return fmt.Errorf("%s:%d: %s: %w", s.name, s.line, words[0], err)
+		}
+	}
+	if s.out.Len() > 0 {
+		return fmt.Errorf("%s:%d: what was printed last is not compared; end with cmp", s.name, s.line)
+	}
+	return nil
+}
+
+// verb runs one line.
+func (s *scenario) verb(verb string, args []string) error {
+	v, ok := s.verbs()[verb]
+	if !ok {
+		hint := ""
+		if near := nearest(verb, sortedKeys(s.verbs())); near != "" {
+			hint = "; did you mean " + near + "?"
+		}
+		return fmt.Errorf("there is no such verb%s", hint)
+	}
+	if len(args) < v.least || len(args) > v.most {
+		return fmt.Errorf("write %s", v.usage)
+	}
+	return v.run(args)
+}
+
+// many is how many arguments a verb takes that takes any number.
+const many = 1 << 20
+
+type scenarioVerb struct {
+	least, most int
+	usage       string
+	run         func(args []string) error
+}
+
+func (s *scenario) verbs() map[string]scenarioVerb {
+	return map[string]scenarioVerb{
+		"load":    {1, many, "load SECTION...", s.load},
+		"submit":  {1, many, "submit SECTION...", s.load},
+		"policy":  {1, 1, "policy NAME", s.policy},
+		"now":     {1, 1, "now TIME, as 2026-01-31T12:00:00Z", s.now},
+		"seed":    {1, 1, "seed NUMBER", s.seed},
+		"cycle":   {0, 1, "cycle, or cycle NUMBER", s.cycle},
+		"advance": {1, 1, "advance DURATION, as 90s", s.advance},
+		"finish":  {1, many, "finish POD...", s.each((*World).Finish)},
+		"fail":    {1, many, "fail POD...", s.each((*World).Fail)},
+		"delete":  {1, many, "delete POD...", s.each((*World).Delete)},
+		"cordon":  {1, many, "cordon NODE...", s.each((*World).Cordon)},
+		"drain":   {1, many, "drain NODE...", s.each((*World).Drain)},
+		"show":    {1, 1, "show queues, nodes, jobs or pods", s.show},
+		"explain": {1, 1, "explain POD, JOB or all", s.explain},
+		"check":   {1, 1, "check SECTION", s.check},
+		"cmp":     {1, 1, "cmp SECTION", s.cmp},
+	}
+}
+
+func (s *scenario) print(text string) {
+	s.out.WriteString(text)
+	s.all.WriteString(text)
+}
+
+// inWorld makes the world at its first use.
+func (s *scenario) inWorld() *World {
+	if s.world == nil {
+		s.world = NewWorld(s.World)
+	}
+	return s.world
+}
+
+// section is a section's text.
+func (s *scenario) section(name string) (*txtar.File, error) {
+	for i := range s.archive.Files {
+		if s.archive.Files[i].Name == name {
+			s.used[name] = true
+			return &s.archive.Files[i], nil
+		}
+	}
+	hint := ""
+	if near := nearest(name, sortedKeys(s.starts)); near != "" {
+		hint = "; did you mean " + near + "?"
+	}
+	return nil, fmt.Errorf("there is no section %s%s", name, hint)
+}
+
+// source is a section as a file in which lines are numbered as in the archive.
+func (s *scenario) source(name string) (Source, error) {
+	f, err := s.section(name)
+	if err != nil {
+		return Source{}, err
+	}
+	return Source{Name: s.name, Data: append(bytes.Repeat([]byte("\n"), s.starts[name]-1), f.Data...)}, nil
+}
+
+func (s *scenario) load(names []string) error {
+	var sources []Source
+	for _, name := range names {
+		source, err := s.source(name)
+		if err != nil {
+			return err
+		}
+		sources = append(sources, source)
+	}
+	policies, issues := s.inWorld().Load(sources...)
+	if err := issues.Err(); err != nil {
+		return err
+	}
+	if len(policies) > 0 {
+		return errors.New("a policy is loaded by the verb policy")
+	}
+	return nil
+}
+
+func (s *scenario) policy(args []string) error {
+	compiled, err := s.compile(args[0])
+	if err != nil {
+		return err
+	}
+	s.use(compiled)
+	return nil
+}
+
+func (s *scenario) use(p *policy.Policy) {
+	if s.Wrap != nil {
+		p = s.Wrap(p)
+	}
+	s.inWorld().Policy = p
+}
+
+func (s *scenario) compile(name string) (*policy.Policy, error) {
+	if name == "default" && s.starts[name] == 0 {
+		p, issues := policy.Default()
+		return p, issues.Err()
+	}
+	source, err := s.source(name)
+	if err != nil {
+		return nil, err
+	}
+	doc, issues := policyOf(source)
+	if doc != nil {
+		compiled, more := policy.Load(doc)
+		return compiled, append(issues, more...).Err()
+	}
+	return nil, issues.Err()
+}
+
+// policyOf reads the one SchedulingPolicy that a source must be; nil with issues if it is not.
+func policyOf(source Source) (*rules.Document, rules.Issues) {
+	docs, issues := rules.Parse(source.Name, source.Data)
+	if issues.Err() != nil {
+		return nil, issues
+	}
+	if len(docs) == 1 {
+		if name, version := headOf(docs[0].Root); name == policyKind && version == policyVersion {
+			return docs[0], issues
+		}
+	}
+	return nil, append(issues, rules.Issue{
+		File: source.Name, Message: "must hold one " + policyKind, Hint: "write apiVersion: " + policyVersion + ", kind: " + policyKind,
+	})
+}
+
+func (s *scenario) now(args []string) error {
+	t, err := time.Parse(time.RFC3339, args[0])
+	if err != nil {
+		return fmt.Errorf("%q is no time; write it as 2026-01-31T12:00:00Z", args[0])
+	}
+	return s.before(func() { s.World.Now = t })
+}
+
+func (s *scenario) seed(args []string) error {
+	n, err := strconv.ParseInt(args[0], 10, 64)
+	if err != nil {
+		return fmt.Errorf("%q is no whole number", args[0])
+	}
+	return s.before(func() { s.World.Seed = n })
+}
+
+// before sets what a world starts from, while there is none.
+func (s *scenario) before(set func()) error {
+	if s.world != nil {
+		return errors.New("comes before load and policy")
+	}
+	set()
+	return nil
+}
+
+func (s *scenario) cycle(args []string) error {
+	n := 1
+	if len(args) > 0 {
+		var err error
+		if n, err = strconv.Atoi(args[0]); err != nil || n < 1 || n > 100 {
+			return fmt.Errorf("%q is no number from 1 to 100", args[0])
+		}
+	}
+	if s.inWorld().Policy == nil {
+		compiled, err := s.compile("default")
+		if err != nil {
+			return err
+		}
+		s.use(compiled)
+	}
+	for i := range n {
+		if i > 0 {
+			if err := s.world.Advance(cycleLength); err != nil {
+				return err
+			}
+		}
+		if err := s.oneCycle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scenario) oneCycle() error {
+	if s.BeforeCycle != nil {
+		if err := s.BeforeCycle(s.world); err != nil {
+			return err
+		}
+	}
+	report, err := s.world.Run(1)
+	if err != nil {
+		return err
+	}
+	s.cycles++
+	s.report = report
+	s.print(compact(folded(report.lines[0])) + complaints(report.Plans[0]))
+	if len(report.lines[0]) == 0 {
+		s.print("nothing to decide\n")
+	}
+	if s.AfterCycle != nil {
+		return s.AfterCycle(s.world)
+	}
+	return nil
+}
+
+func (s *scenario) advance(args []string) error {
+	d, err := time.ParseDuration(args[0])
+	if err != nil {
+		return fmt.Errorf("%q is no duration; write it as 90s or 1h30m", args[0])
+	}
+	return s.inWorld().Advance(d)
+}
+
+// each runs one of the world's verbs on every name.
+func (s *scenario) each(do func(*World, string) error) func([]string) error {
+	return func(args []string) error {
+		for _, arg := range args {
+			names, err := expand(arg)
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if err := do(s.inWorld(), name); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+func (s *scenario) explain(args []string) error {
+	if s.report == nil {
+		return errors.New("nothing was decided yet")
+	}
+	text, err := s.report.Explain(args[0])
+	s.print(text)
+	return err
+}
+
+// check compiles a policy. What is wrong is printed as the author of the section would see it.
+func (s *scenario) check(args []string) error {
+	f, err := s.section(args[0])
+	if err != nil {
+		return err
+	}
+	doc, issues := policyOf(Source{Name: f.Name, Data: f.Data})
+	if doc != nil {
+		_, more := policy.Load(doc)
+		issues = append(issues, more...)
+	}
+	issues.Sort()
+	for _, i := range issues {
+		s.print(i.Render())
+	}
+	if len(issues) == 0 {
+		s.print("ok\n")
+	}
+	return nil
+}
+
+func (s *scenario) cmp(args []string) error {
+	f, err := s.section(args[0])
+	if err != nil {
+		return err
+	}
+	got := tidy(s.out.String())
+	s.out.Reset()
+	if s.Update {
+		f.Data = []byte(got)
+		return nil
+	}
+	if want := tidy(string(f.Data)); got != want {
+		fmt.Fprintf(&s.diff, "%s:%d: cmp %s: - is expected, + was printed\n%s", s.name, s.line, f.Name, diffLines(want, got))
+	}
+	return nil
+}
+
+// tidy takes away white space at the ends of lines and empty lines at the end.
+func tidy(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.TrimRight(line, " \t\r\n"))
+	}
+	for len(lines) > 0 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return strings.Join(slices.Clip(lines), "\n") + "\n"
+}

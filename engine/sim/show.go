@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// show prints what the world holds.
+func (s *scenario) show(args []string) error {
+	rows := map[string]func(*World) [][]string{
+		"queues": (*World).showQueues, "nodes": (*World).showNodes, "jobs": (*World).showJobs, "pods": (*World).showPods,
+	}
+	show, ok := rows[args[0]]
+	if !ok {
+		return fmt.Errorf("%q cannot be shown; there are %s", args[0], strings.Join(sortedKeys(rows), ", "))
+	}
+	s.print(columns("", show(s.inWorld())))
+	return nil
+}
+
+func (w *World) showQueues() [][]string {
+	rows := [][]string{{"QUEUE", "STATE", "JOBS", "ALLOCATED"}}
+	for _, name := range sortedKeys(w.cluster.Queues) {
+		q := summariseQueue(w.cluster, w.cluster.Queues[name])
+		rows = append(rows, []string{q.Queue, q.State, phaseCounts(q.Jobs), q.text})
+	}
+	return rows
+}
+
+func (w *World) showNodes() [][]string {
+	c := w.cluster
+	rows := [][]string{{"NODE", "STATE", "PODS", "IDLE"}}
+	for _, name := range sortedKeys(c.Nodes.Index) {
+		row := c.Nodes.Index[name]
+		rows = append(rows, []string{name, nodeState(c.Nodes.Rows[row]), fmt.Sprint(c.Nodes.TaskCount[row]), c.Dims.Text(c.Nodes.IdleOf(row)) + gpusFree(c.Nodes.GPUs[row])})
+	}
+	return rows
+}
+
+func nodeState(n *model.Node) string {
+	switch {
+	case !n.Ready:
+		return "NotReady"
+	case n.Unschedulable:
+		return "Cordoned"
+	}
+	return "Ready"
+}
+
+// gpusFree is the free part of each device, in thousandths.
+func gpusFree(gpus []model.GPU) string {
+	if len(gpus) == 0 {
+		return ""
+	}
+	var free []string
+	for _, g := range gpus {
+		free = append(free, fmt.Sprint(g.Free))
+	}
+	return ", gpus " + strings.Join(free, " ")
+}
+
+func (w *World) showJobs() [][]string {
+	titles := w.titles()
+	rows := [][]string{{"JOB", "QUEUE", "PHASE", "MIN", "PODS"}}
+	for _, key := range sortedKeys(w.cluster.Jobs) {
+		if j := w.cluster.Jobs[key]; !j.Orphan {
+			rows = append(rows, []string{titles.of(key), j.QueueName, j.Phase, fmt.Sprint(j.MinMember), statusCounts(j)})
+		}
+	}
+	return rows
+}
+
+// statusCounts is "1 Pending, 2 Running", in the order of a pod's life.
+func statusCounts(j *model.Job) string {
+	var parts []string
+	for s := range model.NumStatus {
+		if j.Counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", j.Counts[s], s))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (w *World) showPods() [][]string {
+	rows := [][]string{{"POD", "STATUS", "NODE", "ASKS"}}
+	for _, key := range sortedKeys(w.cluster.Tasks) {
+		t := w.cluster.Tasks[key]
+		node := "-"
+		if t.Node != model.NoNode {
+			node = w.cluster.Nodes.Rows[t.Node].Name
+		}
+		if slices.Contains([]model.Status{model.Succeeded, model.Failed}, t.Status) {
+			node = "-"
+		}
+		rows = append(rows, []string{key, t.Status.String(), node, w.cluster.Dims.Text(shown(t.InitRequest))})
+	}
+	return rows
+}

@@ -1,0 +1,168 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Summary is how a world stands after its last cycle.
+type Summary struct {
+	Queues  []QueueSummary `json:"queues"`
+	Cluster ClusterSummary `json:"cluster"`
+}
+
+// QueueSummary is what a queue has and wants.
+type QueueSummary struct {
+	Queue string `json:"queue"`
+	State string `json:"state"`
+	// Allocated is what its pods hold, as Kubernetes quantities.
+	Allocated map[string]string `json:"allocated"`
+	// Jobs counts its jobs by phase of their PodGroups.
+	Jobs map[string]int64 `json:"jobs"`
+	// Placed and Pending count the pods that hold resources, and those that wait for them.
+	Placed  int64 `json:"placed"`
+	Pending int64 `json:"pending"`
+
+	text string // Allocated, for people
+}
+
+// ClusterSummary is how much of a cluster is in use.
+type ClusterSummary struct {
+	Nodes      int   `json:"nodes"`
+	ReadyNodes int   `json:"readyNodes"`
+	Use        []Use `json:"use"`
+	// Bound and Waiting count the pods that the last cycle bound, and those of ours that still wait.
+	Bound   int `json:"bound"`
+	Waiting int `json:"waiting"`
+	// WaitingJobs counts the jobs that still want pods placed.
+	WaitingJobs int `json:"waitingJobs"`
+}
+
+// Use is how much of a resource of the ready nodes is in use.
+type Use struct {
+	Resource string  `json:"resource"`
+	Used     string  `json:"used"`
+	Total    string  `json:"total"`
+	Percent  float64 `json:"percent"` // to one digit
+}
+
+// Summarise tells how the world stands. plan is that of the last cycle.
+func (w *World) Summarise(plan *model.Plan) Summary {
+	c := w.cluster
+	var s Summary
+	for _, name := range sortedKeys(c.Queues) {
+		s.Queues = append(s.Queues, summariseQueue(c, c.Queues[name]))
+	}
+	for _, row := range c.Nodes.Rows {
+		if row != nil {
+			s.Cluster.Nodes++
+		}
+	}
+	s.Cluster.ReadyNodes = c.ReadyNodes
+	s.Cluster.Use = w.use()
+	s.Cluster.Bound = len(plan.Binds)
+	for _, job := range c.Jobs {
+		pending := int64(0)
+		for _, t := range job.Tasks {
+			if !t.Foreign && (t.Status == model.Pending || t.Status == model.Pipelined || t.Status == model.Allocated) {
+				pending++
+			}
+		}
+		if pending > 0 {
+			s.Cluster.WaitingJobs++
+			s.Cluster.Waiting += int(pending)
+		}
+	}
+	return s
+}
+
+func summariseQueue(c *model.Cluster, q *model.Queue) QueueSummary {
+	s := QueueSummary{Queue: q.Name, State: q.State, Allocated: map[string]string{}, Jobs: map[string]int64{}, text: c.Dims.Text(shown(q.Allocated))}
+	for i := range q.Allocated {
+		if q.Allocated.Get(i) > 0 {
+			s.Allocated[c.Dims.Name(i)] = c.Dims.Quantity(i, q.Allocated[i]).String()
+		}
+	}
+	for _, job := range q.Jobs {
+		s.Jobs[job.Phase]++
+		s.Pending += job.Counts[model.Pending] + job.Counts[model.Pipelined] + job.Counts[model.Allocated]
+		s.Placed += job.Counts[model.Binding] + job.Counts[model.Bound] + job.Counts[model.Running]
+	}
+	return s
+}
+
+// shown leaves out amounts that are 0.
+func shown(r model.Resources) model.Resources { return r.Positive() }
+
+// use is cpu, memory and pods, then whatever else is in use, then devices.
+func (w *World) use() []Use {
+	c := w.cluster
+	var out []Use
+	for _, i := range c.Dims.Sorted() {
+		used, total := c.Used.Get(i), c.Total.Get(i)
+		if i > model.Pods && used == 0 || c.Dims.Name(i) == model.GPUResource {
+			continue
+		}
+		out = append(out, Use{c.Dims.Name(i), c.Dims.Quantity(i, used).String(), c.Dims.Quantity(i, total).String(), percent(used, total)})
+	}
+	free, total := 0.0, 0.0
+	for row, gpus := range c.Nodes.GPUs {
+		if n := c.Nodes.Rows[row]; n == nil || !n.Ready {
+			continue
+		}
+		for _, g := range gpus {
+			free, total = free+float64(g.Free), total+float64(g.Capacity)
+		}
+	}
+	if total > 0 {
+		out = append(out, Use{"gpus", fmt.Sprintf("%g", (total-free)/model.WholeGPU), fmt.Sprintf("%g", total/model.WholeGPU), percent(total-free, total)})
+	}
+	return out
+}
+
+// percent of a total, to one digit; of nothing, 0.
+func percent(used, total float64) float64 {
+	if total == 0 {
+		return 0
+	}
+	return math.Round(1000*used/total) / 10
+}
+
+// text is the summary for people.
+func (s Summary) text() string {
+	rows := [][]string{{"QUEUE", "STATE", "JOBS", "PLACED", "PENDING", "ALLOCATED"}}
+	for _, q := range s.Queues {
+		rows = append(rows, []string{q.Queue, q.State, phaseCounts(q.Jobs), fmt.Sprint(q.Placed), fmt.Sprint(q.Pending), q.text})
+	}
+	return columns("", rows) + "\n" + s.Cluster.text()
+}
+
+// phaseCounts is "2 Running, 1 Pending", in the order of a PodGroup's life.
+func phaseCounts(n map[string]int64) string {
+	var parts []string
+	for _, phase := range phases() {
+		if n[phase] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[phase], phase))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (s ClusterSummary) text() string {
+	rows := [][]string{{"CLUSTER", "USED", "OF", "PERCENT"}}
+	for _, u := range s.Use {
+		rows = append(rows, []string{u.Resource, u.Used, u.Total, fmt.Sprintf("%g%%", u.Percent)})
+	}
+	ready := ""
+	if s.ReadyNodes < s.Nodes {
+		ready = fmt.Sprintf(" (%d ready)", s.ReadyNodes)
+	}
+	return columns("", rows) + fmt.Sprintf("\n%s%s; %s bound, %s of %s waiting\n",
+		count(s.Nodes, "node"), ready, count(s.Bound, "pod"), count(s.Waiting, "pod"), count(s.WaitingJobs, "job"))
+}

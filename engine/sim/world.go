@@ -1,0 +1,428 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batch "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Options of a world. The zero value is of use.
+type Options struct {
+	// Now is where the clock starts; zero: 2026-01-05T12:00:00Z, a Monday.
+	Now time.Time
+	// Seed permutes the nodes that are equally good, and is hash01's; 0: by name.
+	Seed int64
+	// SchedulerNames are the names whose pods are ours; none: celsius, volcano.
+	SchedulerNames []string
+	// Shuffle, where it is not 0, seeds the order in which objects go into the
+	// cluster. No decision may depend on it.
+	Shuffle int64
+	// MaxObjects is LoadOptions.MaxObjects of what Load reads.
+	MaxObjects int
+}
+
+// World is a cluster made of objects, with a clock. It plays the part of all that
+// surrounds a scheduler. It is not safe for concurrent use.
+type World struct {
+	// Policy decides; it may be replaced between cycles.
+	Policy *policy.Policy
+
+	now        time.Time
+	schedulers []string
+	maxObjects int
+	shuffle    *rand.Rand // nil: objects go in by name
+	cluster    *model.Cluster
+	objects    map[objectID]metav1.Object
+	leaving    map[objectID]time.Time // pods that are being deleted, and when they are gone
+}
+
+// NewWorld is a world with nothing in it.
+func NewWorld(o Options) *World {
+	w := &World{
+		now:        o.Now,
+		schedulers: ours(o.SchedulerNames),
+		maxObjects: o.MaxObjects,
+		cluster:    model.NewCluster(model.Options{Seed: o.Seed, SchedulerNames: ours(o.SchedulerNames)}),
+		objects:    map[objectID]metav1.Object{},
+		leaving:    map[objectID]time.Time{},
+	}
+	if w.now.IsZero() {
+		w.now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
+	}
+	if o.Shuffle != 0 {
+		w.shuffle = rand.New(rand.NewPCG(uint64(o.Shuffle), 0))
+	}
+	return w
+}
+
+// Now is what the world's clock shows.
+func (w *World) Now() time.Time { return w.now }
+
+// Cluster is the state that decisions are made on. The world owns it.
+func (w *World) Cluster() *model.Cluster { return w.cluster }
+
+// Load reads sources and submits what they hold. With a mistake in any of them
+// nothing is taken in. The policies among them are given back, not used.
+func (w *World) Load(sources ...Source) ([]PolicySource, rules.Issues) {
+	objects, issues := Load(LoadOptions{Now: w.now, SchedulerNames: w.schedulers, MaxObjects: w.maxObjects}, sources...)
+	if issues.Err() != nil {
+		return nil, issues
+	}
+	issues = append(issues, w.Submit(objects)...)
+	issues.Sort()
+	return objects.Policies, issues
+}
+
+// Submit takes objects in, as `kubectl apply` would: an object that is there is
+// replaced, but keeps its status where the new one says none. With a mistake
+// among them none is taken in. The world keeps the objects, and may change them.
+func (w *World) Submit(o *Objects) rules.Issues {
+	items, issues := newCompletion(w, o.items).run()
+	if issues.Err() != nil {
+		return issues
+	}
+	return append(issues, w.take(items)...)
+}
+
+// take puts completed items into the cluster; where the model refuses one, all are taken out again.
+func (w *World) take(items []item) rules.Issues {
+	values := make(map[any]rules.Value, len(items))
+	before := map[objectID]metav1.Object{}
+	var in []metav1.Object
+	for _, i := range items {
+		old, there := w.objects[i.id()]
+		if there {
+			keepStatus(old, i.object)
+			before[i.id()] = old
+		}
+		values[i.object] = i.value
+		in = append(in, i.object)
+	}
+	issues := w.refused(w.put(in...), values)
+	if issues.Err() == nil {
+		w.noteLeaving(in)
+		return issues
+	}
+	for _, i := range items {
+		if old, there := before[i.id()]; there {
+			w.put(old)
+		} else {
+			w.remove(i.id())
+		}
+	}
+	return issues
+}
+
+// refused turns the model's errors into issues at the places of their objects.
+func (w *World) refused(err error, values map[any]rules.Value) rules.Issues {
+	var out rules.Issues
+	for _, e := range flatten(err) {
+		var wrong *model.ObjectError
+		if !errors.As(e, &wrong) {
+			out = append(out, rules.Issue{Message: e.Error()})
+			continue
+		}
+		place, whole := blame(values[wrong.Object], wrong.Field)
+		if whole && wrong.Field != "" {
+			out = append(out, place.Issuef("", "%s", wrong.Text))
+			continue
+		}
+		out = append(out, place.Issuef("", "%s", wrong.Error()))
+	}
+	return out
+}
+
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // put joins, nothing wraps it
+		return many.Unwrap()
+	}
+	return []error{err}
+}
+
+// noteLeaving remembers which pods were being deleted when they came. They go at
+// their time, or with the first moment that passes where that lies behind.
+func (w *World) noteLeaving(in []metav1.Object) {
+	for _, o := range in {
+		if p, ok := o.(*corev1.Pod); ok && p.DeletionTimestamp != nil {
+			due := p.DeletionTimestamp.Time
+			if !due.After(w.now) {
+				due = w.now.Add(1)
+			}
+			w.leaving[idOf(p)] = due
+		}
+	}
+}
+
+// keepStatus gives an object that replaces another the other's status, where it has none itself.
+func keepStatus(old, o metav1.Object) {
+	switch o := o.(type) {
+	case *scheduling.PodGroup:
+		if old, ok := old.(*scheduling.PodGroup); ok && o.Status.Phase == scheduling.PodGroupPending && len(o.Status.Conditions) == 0 {
+			o.Status = *old.Status.DeepCopy()
+		}
+	case *scheduling.Queue:
+		if old, ok := old.(*scheduling.Queue); ok {
+			state := o.Status.State
+			o.Status = *old.Status.DeepCopy()
+			o.Status.State = state
+		}
+	case *corev1.Pod:
+		if old, ok := old.(*corev1.Pod); ok && o.Spec.NodeName == "" {
+			o.Spec.NodeName, o.Status = old.Spec.NodeName, *old.Status.DeepCopy()
+		}
+	}
+	o.SetCreationTimestamp(old.GetCreationTimestamp())
+}
+
+// idOf names an object of a world.
+func idOf(o metav1.Object) objectID {
+	id := objectID{"", o.GetNamespace(), o.GetName()}
+	switch o.(type) {
+	case *corev1.Node:
+		id.kind = "Node"
+	case *corev1.Pod:
+		id.kind = "Pod"
+	case *corev1.Namespace:
+		id.kind = "Namespace"
+	case *scheduling.PodGroup:
+		id.kind = "PodGroup"
+	case *scheduling.Queue:
+		id.kind = "Queue"
+	case *batch.Job:
+		id.kind = "Job"
+	default:
+		id.kind = "PriorityClass"
+	}
+	return id
+}
+
+// put is the only way in: objects of the world, and the same as deltas. An object
+// that is in must not be changed; it is replaced by another.
+func (w *World) put(objects ...metav1.Object) error {
+	slices.SortStableFunc(objects, func(a, b metav1.Object) int { return compareIDs(idOf(a), idOf(b)) })
+	if w.shuffle != nil {
+		w.shuffle.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
+	}
+	deltas := make([]model.Delta, 0, len(objects))
+	for _, o := range objects {
+		w.objects[idOf(o)] = o
+		if _, isJob := o.(*batch.Job); !isJob { // the model knows its PodGroup and pods
+			deltas = append(deltas, model.Delta{Op: model.Upsert, Object: o})
+		}
+	}
+	return errors.Join(w.cluster.Apply(deltas...)...)
+}
+
+// remove is the only way out.
+func (w *World) remove(id objectID) {
+	o, ok := w.objects[id]
+	if !ok {
+		return
+	}
+	delete(w.objects, id)
+	delete(w.leaving, id)
+	if _, isJob := o.(*batch.Job); !isJob {
+		w.cluster.Apply(model.Delta{Op: model.Delete, Object: o})
+	}
+}
+
+// Cycle lets the pods that were bound start, decides, and does what the plan says.
+// An error is a broken promise: objects of the world's own making that the cluster refuses.
+func (w *World) Cycle() (*model.Plan, error) {
+	if w.Policy == nil {
+		return nil, errors.New("the world has no policy")
+	}
+	if err := w.kubelet(); err != nil {
+		return nil, err
+	}
+	plan := engine.Decide(w.cluster, w.Policy, w.now)
+	if err := w.obey(plan); err != nil {
+		return nil, fmt.Errorf("carry out the plan: %w", err)
+	}
+	return plan, nil
+}
+
+// kubelet starts bound pods, and takes away those whose time to go has come.
+func (w *World) kubelet() error {
+	var started []metav1.Object
+	for _, id := range w.sorted("Pod") {
+		p := w.objects[id].(*corev1.Pod)
+		due, leaves := w.leaving[id]
+		switch {
+		case leaves && !due.After(w.now):
+			w.remove(id)
+		case p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending && !leaves:
+			p = p.DeepCopy()
+			start(p, w.now)
+			started = append(started, p)
+		}
+	}
+	return w.put(started...)
+}
+
+// sorted lists the world's objects of a kind in order.
+func (w *World) sorted(kindName string) []objectID {
+	var out []objectID
+	for id := range w.objects {
+		if id.kind == kindName {
+			out = append(out, id)
+		}
+	}
+	slices.SortFunc(out, compareIDs)
+	return out
+}
+
+// obey makes objects of what a plan says.
+func (w *World) obey(plan *model.Plan) error {
+	var changed []metav1.Object
+	for _, b := range plan.Binds {
+		p, err := w.pod(b.Task)
+		if err != nil {
+			return err
+		}
+		p = p.DeepCopy()
+		p.Spec.NodeName = b.Node
+		if len(b.GPUs) > 0 {
+			annotate(&p.ObjectMeta, model.GPUsAnnotation, join(b.GPUs))
+		}
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.now),
+		})
+		changed = append(changed, p)
+	}
+	groups := w.groupStatuses(plan)
+	changed = append(changed, groups...)
+	if err := w.put(changed...); err != nil {
+		return err
+	}
+	return w.put(w.queueStatuses(plan)...)
+}
+
+func join(numbers []int) string {
+	var parts []string
+	for _, n := range numbers {
+		parts = append(parts, strconv.Itoa(n))
+	}
+	return strings.Join(parts, ",")
+}
+
+// groupStatuses are the PodGroups whose status a plan changes.
+func (w *World) groupStatuses(plan *model.Plan) []metav1.Object {
+	changed := map[string]*scheduling.PodGroup{}
+	group := func(job string) *scheduling.PodGroup {
+		if g := changed[job]; g != nil {
+			return g
+		}
+		namespace, name, _ := strings.Cut(job, "/")
+		g, ok := w.objects[objectID{"PodGroup", namespace, name}].(*scheduling.PodGroup)
+		if !ok {
+			return nil // an orphan
+		}
+		changed[job] = g.DeepCopy()
+		return changed[job]
+	}
+	for _, a := range plan.Admits {
+		if g := group(a.Job); g != nil {
+			g.Status.Phase = scheduling.PodGroupInqueue
+		}
+	}
+	for _, s := range plan.Jobs {
+		if g := group(s.Job); g != nil {
+			w.writeStatus(g, s)
+		}
+	}
+	var out []metav1.Object
+	for _, job := range sortedKeys(changed) {
+		if g := changed[job]; !equality.Semantic.DeepEqual(g, w.objects[idOf(g)]) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+func (w *World) writeStatus(g *scheduling.PodGroup, s model.JobStatus) {
+	g.Status.Phase = scheduling.PodGroupPhase(s.Phase)
+	g.Status.Running, g.Status.Succeeded, g.Status.Failed = int32(s.Running), int32(s.Succeeded), int32(s.Failed)
+	if s.Condition == nil {
+		return
+	}
+	c := scheduling.PodGroupCondition{
+		Type: scheduling.PodGroupConditionType(s.Condition.Type), Status: corev1.ConditionStatus(s.Condition.Status),
+		Reason: s.Condition.Reason, Message: s.Condition.Message, LastTransitionTime: metav1.NewTime(w.now),
+	}
+	i := slices.IndexFunc(g.Status.Conditions, func(old scheduling.PodGroupCondition) bool { return old.Type == c.Type })
+	if i < 0 {
+		g.Status.Conditions = append(g.Status.Conditions, c)
+		return
+	}
+	if old := g.Status.Conditions[i]; old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
+		return
+	}
+	g.Status.Conditions[i] = c
+}
+
+// queueStatuses are the queues whose status changed: what they hold is the plan's
+// word, how many PodGroups they have is counted, as the queue controller does.
+func (w *World) queueStatuses(plan *model.Plan) []metav1.Object {
+	allocated := map[string]corev1.ResourceList{}
+	for _, s := range plan.Queues {
+		amounts := corev1.ResourceList{}
+		for name, text := range s.Allocated {
+			if q, err := resource.ParseQuantity(text); err == nil {
+				amounts[corev1.ResourceName(name)] = q
+			}
+		}
+		allocated[s.Queue] = amounts
+	}
+	counts := w.countGroups()
+	var out []metav1.Object
+	for _, id := range w.sorted("Queue") {
+		old := w.objects[id].(*scheduling.Queue)
+		q := old.DeepCopy()
+		if amounts, ok := allocated[q.Name]; ok {
+			q.Status.Allocated = amounts
+		}
+		n := counts[q.Name]
+		q.Status.Pending, q.Status.Inqueue, q.Status.Running = n["Pending"], n["Inqueue"], n["Running"]
+		q.Status.Unknown, q.Status.Completed = n["Unknown"], n["Completed"]
+		if !equality.Semantic.DeepEqual(old, q) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// countGroups counts PodGroups by queue and phase.
+func (w *World) countGroups() map[string]map[string]int32 {
+	counts := map[string]map[string]int32{}
+	for _, o := range w.objects {
+		g, ok := o.(*scheduling.PodGroup)
+		if !ok {
+			continue
+		}
+		if counts[g.Spec.Queue] == nil {
+			counts[g.Spec.Queue] = map[string]int32{}
+		}
+		counts[g.Spec.Queue][string(g.Status.Phase)]++
+	}
+	return counts
+}

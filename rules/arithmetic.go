@@ -1,0 +1,72 @@
+package rules
+
+import (
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+type operation uint8
+
+const (
+	plus operation = iota
+	minus
+	times
+	by
+)
+
+// arithmetic widens an int beside a double, then lets CEL compute: overflow, division of an int by
+// zero and the like are CEL's own errors.
+func arithmetic(op operation) functions.BinaryOp {
+	return func(l, r ref.Val) ref.Val {
+		switch x := l.(type) {
+		case types.Double:
+			switch y := r.(type) {
+			case types.Double:
+				return floats(op, float64(x), float64(y))
+			case types.Int:
+				return floats(op, float64(x), float64(y))
+			}
+		case types.Int:
+			if y, ok := r.(types.Double); ok {
+				return floats(op, float64(x), float64(y))
+			}
+		}
+		return general(op, l, r)
+	}
+}
+
+func floats(op operation, x, y float64) ref.Val {
+	switch op {
+	case plus:
+		return types.Double(x + y)
+	case minus:
+		return types.Double(x - y)
+	case times:
+		return types.Double(x * y)
+	}
+	return types.Double(x / y)
+}
+
+func general(op operation, l, r ref.Val) ref.Val {
+	switch op {
+	case plus:
+		if a, ok := l.(traits.Adder); ok {
+			return a.Add(r)
+		}
+	case minus:
+		if a, ok := l.(traits.Subtractor); ok {
+			return a.Subtract(r)
+		}
+	case times:
+		if a, ok := l.(traits.Multiplier); ok {
+			return a.Multiply(r)
+		}
+	case by:
+		if a, ok := l.(traits.Divider); ok {
+			return a.Divide(r)
+		}
+	}
+	return types.MaybeNoSuchOverloadErr(l)
+}

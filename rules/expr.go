@@ -1,0 +1,374 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// CostLimit is the most that one evaluation of a row may cost, by the static estimate.
+const CostLimit = 1_000_000
+
+// Kind is what a site wants an expression to give.
+type Kind struct {
+	// Name as the author reads it: "true or false", "a number".
+	Name string
+	// Accepts says whether a type will do.
+	Accepts func(*cel.Type) bool
+}
+
+// The kinds of results.
+func anyOf(kinds ...types.Kind) func(*cel.Type) bool {
+	return func(t *cel.Type) bool { return slices.Contains(kinds, t.Kind()) }
+}
+
+// Bool wants true or false.
+func Bool() Kind { return Kind{"true or false", anyOf(types.BoolKind)} }
+
+// Number wants an int or a double.
+func Number() Kind { return Kind{"a number", anyOf(types.IntKind, types.DoubleKind)} }
+
+// Int wants an int.
+func Int() Kind { return Kind{"a whole number", anyOf(types.IntKind)} }
+
+// String wants a string.
+func String() Kind { return Kind{"a string", anyOf(types.StringKind)} }
+
+// Duration wants a duration.
+func Duration() Kind { return Kind{"a duration", anyOf(types.DurationKind)} }
+
+// Anything takes every type.
+func Anything() Kind { return Kind{"anything", func(*cel.Type) bool { return true }} }
+
+// Exactly wants one type.
+func Exactly(t *cel.Type, name string) Kind {
+	return Kind{name, func(got *cel.Type) bool { return got.IsExactType(t) }}
+}
+
+// SortKey wants what can be ordered: a number, string, bool, timestamp, duration, or a list of them.
+func SortKey() Kind {
+	return Kind{"a sort key (number, string, bool, timestamp, duration, or a list of them)", sortable}
+}
+
+func sortable(t *cel.Type) bool {
+	if t.Kind() == types.ListKind {
+		return sortable(t.Parameters()[0])
+	}
+	return anyOf(types.BoolKind, types.IntKind, types.DoubleKind, types.StringKind, types.TimestampKind, types.DurationKind)(t)
+}
+
+// Expr is a compiled expression: immutable, and its evaluation shares nothing.
+type Expr struct {
+	Text  Text
+	Type  *cel.Type
+	Reads *Reads
+	// Cost is CEL's static estimate of one evaluation.
+	Cost checker.CostEstimate
+	// NowParts are the largest parts that read only now; the value of the whole changes with time
+	// only when one of theirs does. NowMoves: it may change at any time.
+	NowParts []*Expr
+	NowMoves bool
+	// Part is the text of an expression that is part of another.
+	Part string
+
+	program cel.Program
+}
+
+// Eval computes the value under the roots that vars resolves. A failure is a *types.Err.
+func (e *Expr) Eval(vars cel.Activation) ref.Val {
+	v, _, err := e.program.Eval(vars)
+	if err != nil {
+		if v != nil && types.IsError(v) {
+			return v
+		}
+		return types.WrapErr(err)
+	}
+	return v
+}
+
+// Constant says whether nothing but literals and params is read.
+func (e *Expr) Constant() bool { return len(e.Reads.All) == 0 }
+
+// Compile parses, checks and plans text. On any issue of severity Error the Expr is nil.
+func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
+	if strings.TrimSpace(text.Value) == "" {
+		return nil, Issues{text.Issue(0, 1, "the expression is empty", "write a CEL expression that gives "+want.Name)}
+	}
+	checked, iss := s.env.Compile(text.Value)
+	if iss.Err() != nil {
+		return nil, s.issues(text, iss)
+	}
+	if t := checked.OutputType(); !want.Accepts(t) {
+		return nil, Issues{text.Issue(0, len([]rune(strings.TrimRight(text.Value, " \n"))), fmt.Sprintf("gives %s, but this place wants %s", typeName(t), want.Name), "")}
+	}
+	program, err := s.env.Program(checked, cel.EvalOptions(cel.OptOptimize))
+	if err != nil {
+		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
+	}
+	native := checked.NativeRep()
+	e := &Expr{Text: text, Type: checked.OutputType(), Reads: readsOf(s, native, native.Expr(), nil), program: program}
+	if e.Cost, err = s.env.EstimateCost(checked, &estimator{s}); err != nil {
+		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
+	}
+	if e.Cost.Max > CostLimit {
+		return nil, Issues{text.Issue(0, 1, fmt.Sprintf("may cost %s, over the limit of %d", costText(e.Cost.Max), CostLimit), "avoid loops inside loops, or use a function of the language")}
+	}
+	return e, s.planNow(e, native)
+}
+
+// costText writes a cost estimate; CEL's unknown is the largest number.
+func costText(c uint64) string {
+	if c == math.MaxUint64 {
+		return "any amount"
+	}
+	return fmt.Sprint(c)
+}
+
+func (s *Scope) planNow(e *Expr, a *ast.AST) Issues {
+	parts, moving := nowParts(s, a, a.Expr())
+	e.NowMoves = moving
+	for _, part := range parts {
+		sub := ast.NewCheckedAST(ast.NewAST(part, a.SourceInfo()), a.TypeMap(), a.ReferenceMap())
+		p, err := s.env.PlanProgram(sub)
+		if err != nil {
+			return Issues{e.Text.Issue(0, 1, err.Error(), "")}
+		}
+		text, err := cel.ExprToString(part, a.SourceInfo())
+		if err != nil {
+			text = e.Text.Value
+		}
+		e.NowParts = append(e.NowParts, &Expr{Text: e.Text, Part: text, Type: a.GetType(part.ID()), Reads: &Reads{}, program: p})
+	}
+	return nil
+}
+
+func typeName(t *cel.Type) string {
+	switch t.Kind() {
+	case types.BoolKind:
+		return "true or false"
+	case types.IntKind:
+		return "an int"
+	case types.DoubleKind:
+		return "a double"
+	case types.StringKind:
+		return "a string"
+	case types.NullTypeKind:
+		return "null"
+	default:
+		return t.String()
+	}
+}
+
+// issues turns CEL's errors into ours, at the author's place, with a hint.
+func (s *Scope) issues(text Text, iss *cel.Issues) Issues {
+	var out Issues
+	starts := lineStarts(text.Value)
+	for i, e := range iss.Errors() {
+		if i > 0 && strings.Contains(e.Message, "!error!") {
+			continue // follows from one before
+		}
+		offset := 0
+		if line := e.Location.Line(); line >= 1 && line <= len(starts) {
+			offset = starts[line-1] + max(e.Location.Column(), 0)
+		}
+		message, hint, offset, width := s.explain(e, []rune(text.Value), offset)
+		out = append(out, text.Issue(offset, width, message, hint))
+	}
+	return out
+}
+
+func lineStarts(text string) []int {
+	starts, n := []int{0}, 0
+	for _, c := range text {
+		n++
+		if c == '\n' {
+			starts = append(starts, n)
+		}
+	}
+	return starts
+}
+
+// messages matches those of CEL's errors that we can say more about.
+type messages struct{ undefined, undeclared, overload *regexp.Regexp }
+
+func celMessages() messages {
+	return messages{
+		undefined:  regexp.MustCompile(`^undefined field '(.*)'$`),
+		undeclared: regexp.MustCompile(`^undeclared reference to '(.*)' \(in container '.*'\)$`),
+		overload:   regexp.MustCompile(`^found no matching overload for '(.*)' applied to '(.*)'$`),
+	}
+}
+
+// explain rewords one of CEL's errors and finds the word that the caret should be under.
+func (s *Scope) explain(e *common.Error, text []rune, offset int) (message, hint string, at, width int) {
+	m := celMessages()
+	message, at, width = e.Message, offset, 1
+	switch {
+	case m.undefined.MatchString(message):
+		name := m.undefined.FindStringSubmatch(message)[1]
+		message = fmt.Sprintf("unknown field %q", name)
+		owner := s.ownerOf(text, offset)
+		at, width = wordAt(text, offset, name)
+		if owner != nil {
+			message = fmt.Sprintf("%s has no field %q", owner.Name, name)
+			hint = didYouMean(Nearest(name, owner.names()), owner.names())
+		}
+	case m.undeclared.MatchString(message):
+		name := m.undeclared.FindStringSubmatch(message)[1]
+		at, width = wordAt(text, offset, name)
+		message = fmt.Sprintf("%q is not known here", name)
+		known := slices.Sorted(keysOf(s.roots))
+		if near := Nearest(name, append(slices.Sorted(keysOf(s.env.Functions())), known...)); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		} else {
+			hint = "known here: " + strings.Join(known, ", ")
+		}
+	case m.overload.MatchString(message):
+		parts := m.overload.FindStringSubmatch(message)
+		message = fmt.Sprintf("%s does not take %s", operatorName(parts[1]), parts[2])
+		hint = s.signatures(parts[1])
+	default:
+		message = strings.TrimPrefix(message, "Syntax error: ")
+	}
+	return message, hint, at, width
+}
+
+func (o *Object) names() []string {
+	var out []string
+	for _, m := range o.Members {
+		if !m.Hidden {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+func didYouMean(near string, all []string) string {
+	if near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	slices.Sort(all)
+	if len(all) > 12 {
+		return "see the language's reference for its fields"
+	}
+	return "its fields: " + strings.Join(all, ", ")
+}
+
+// ownerOf finds the type of what stands before the dot at offset, by checking that part alone.
+func (s *Scope) ownerOf(text []rune, offset int) *Object {
+	end := min(offset, len(text))
+	start := end
+	for start > 0 && (isWord(text[start-1]) || text[start-1] == '.') {
+		start--
+	}
+	checked, iss := s.env.Compile(string(text[start:end]))
+	if iss.Err() != nil {
+		return nil
+	}
+	return s.objectOf(checked.OutputType())
+}
+
+func isWord(c rune) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// wordAt finds name at or shortly after offset: CEL points at the dot, or at an opening parenthesis.
+func wordAt(text []rune, offset int, name string) (at, width int) {
+	word := []rune(name)
+	for i := max(0, offset-len(word)); i+len(word) <= len(text); i++ {
+		if string(text[i:i+len(word)]) == name && i+len(word) >= offset {
+			return i, len(word)
+		}
+	}
+	return offset, 1
+}
+
+func operatorName(name string) string {
+	if strings.HasPrefix(name, "_") || strings.HasPrefix(name, "@") {
+		return "the operator " + strings.Trim(name, "_@")
+	}
+	return name + "()"
+}
+
+func (s *Scope) signatures(name string) string {
+	f := s.lang.functions[name]
+	if f == nil || len(f.Overloads) > 6 {
+		return ""
+	}
+	var out []string
+	for i := range f.Overloads {
+		out = append(out, f.Overloads[i].Signature(name))
+	}
+	return "it takes " + strings.Join(out, "; ")
+}
+
+// Signature writes an overload as an author calls it: Task.toleratesAll(Node) -> bool.
+func (o *Overload) Signature(name string) string {
+	var args []string
+	for _, a := range o.Args {
+		args = append(args, a.String())
+	}
+	if o.Member {
+		return fmt.Sprintf("%s.%s(%s) -> %s", args[0], name, strings.Join(args[1:], ", "), o.Result)
+	}
+	return fmt.Sprintf("%s(%s) -> %s", name, strings.Join(args, ", "), o.Result)
+}
+
+// estimator tells CEL how large things are and what our functions cost.
+type estimator struct{ scope *Scope }
+
+const defaultBound = 64
+
+// EstimateSize implements checker.CostEstimator.
+func (c *estimator) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
+	return &checker.SizeEstimate{Min: 0, Max: c.bound(node.Path())}
+}
+
+func (c *estimator) bound(path []string) uint64 {
+	if len(path) < 2 {
+		return defaultBound
+	}
+	t, size := c.scope.roots[path[0]], uint64(defaultBound)
+	for _, field := range path[1:] {
+		size = defaultBound
+		if strings.HasPrefix(field, "@") {
+			if p := t.Parameters(); len(p) > 0 {
+				t = p[len(p)-1]
+			}
+			continue
+		}
+		o := c.scope.objectOf(t)
+		if o == nil || o.Find(field) == nil {
+			return size
+		}
+		m := o.Find(field)
+		t = m.Type
+		if m.Bound > 0 {
+			size = m.Bound
+		}
+	}
+	return size
+}
+
+// EstimateCallCost implements checker.CostEstimator.
+func (c *estimator) EstimateCallCost(_, overload string, _ *checker.AstNode, _ []checker.AstNode) *checker.CallEstimate {
+	o := c.scope.lang.overloads[overload]
+	if o == nil {
+		return nil
+	}
+	cost := max(o.Cost, 1)
+	e := &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: cost, Max: cost}}
+	if k := o.Result.Kind(); k == types.ListKind || k == types.StringKind || k == types.MapKind {
+		e.ResultSize = &checker.SizeEstimate{Min: 0, Max: defaultBound}
+	}
+	return e
+}

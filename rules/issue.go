@@ -1,0 +1,220 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Severity says whether an issue stops what is being read.
+type Severity uint8
+
+const (
+	// Error refuses the file.
+	Error Severity = iota
+	// Warning does not.
+	Warning
+)
+
+// String gives "error" or "warning".
+func (s Severity) String() string {
+	if s == Warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// Issue is one mistake, at its place in the author's own file.
+type Issue struct {
+	File string
+	// Line and Column count from 1, columns in characters; both are 0 where there is no place.
+	Line, Column int
+	// Width is how many characters of the line are meant, at least 1 where there is a place.
+	Width int
+	// Path names the field: spec.tiers[0].tables[1].inline.scores[0].expression.
+	Path     string
+	Severity Severity
+	// Message says what is wrong.
+	Message string
+	// Hint says what would be right; it may be empty.
+	Hint string
+	// Source is the line at the place, without its end.
+	Source string
+}
+
+// Error gives the issue as one line, "file:line:column: path: message; hint".
+func (i Issue) Error() string {
+	var b strings.Builder
+	b.WriteString(i.File)
+	if i.Line > 0 {
+		if i.File == "" {
+			b.WriteString("line ")
+		} else {
+			b.WriteString(":")
+		}
+		fmt.Fprintf(&b, "%d:%d", i.Line, i.Column)
+	}
+	if b.Len() > 0 {
+		b.WriteString(": ")
+	}
+	if i.Severity == Warning {
+		b.WriteString("warning: ")
+	}
+	if i.Path != "" {
+		b.WriteString(i.Path + ": ")
+	}
+	b.WriteString(oneLine(i.Message))
+	if i.Hint != "" {
+		b.WriteString("; " + oneLine(i.Hint))
+	}
+	return b.String()
+}
+
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+}
+
+// Render gives the line of Error, and below it the author's line with carets under the place.
+// Every line ends with a line feed.
+func (i Issue) Render() string {
+	var b strings.Builder
+	b.WriteString(i.Error() + "\n")
+	if i.Line <= 0 {
+		return b.String()
+	}
+	number := strconv.Itoa(i.Line)
+	before, place, after := i.window()
+	b.WriteString(strings.TrimRight(" "+number+" | "+show(before+place+after), " \t") + "\n")
+	fmt.Fprintf(&b, " %s | %s^", strings.Repeat(" ", len(number)), blank(before))
+	// A place may lie behind the end of its line, where there is nothing to underline.
+	fmt.Fprintf(&b, "%s\n", strings.Repeat("~", max(cells(place), 1)-1))
+	return b.String()
+}
+
+// The most characters of a line that are shown before the place, and from it on.
+const (
+	windowBefore = 80
+	windowAfter  = 120
+)
+
+// window cuts the source line in three at the place, leaving out what is far from it.
+func (i Issue) window() (before, place, after string) {
+	line := []rune(i.Source)
+	start := min(max(i.Column-1, 0), len(line))
+	end := min(start+max(i.Width, 1), len(line))
+	from, to := 0, len(line)
+	var head, tail string
+	if start > windowBefore {
+		from, head = start-windowBefore, "…"
+	}
+	if to-start > windowAfter {
+		to, tail = start+windowAfter, "…"
+		end = min(end, to)
+	}
+	return head + string(line[from:start]), string(line[start:end]), string(line[end:to]) + tail
+}
+
+// show makes visible what a terminal would hide or obey.
+func show(line string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\t' || unicode.IsPrint(r) || unicode.Is(unicode.Zs, r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, line)
+}
+
+// blank gives white space as wide as line; tabs stay, whatever their width.
+func blank(line string) string {
+	var b strings.Builder
+	for _, r := range show(line) {
+		if r == '\t' {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Repeat(" ", runeCells(r)))
+		}
+	}
+	return b.String()
+}
+
+func cells(text string) int {
+	n := 0
+	for _, r := range show(text) {
+		n += runeCells(r)
+	}
+	return n
+}
+
+// runeCells is how many cells of a terminal a character takes: combining marks none, the wide and
+// fullwidth blocks of Unicode's East Asian Width two.
+func runeCells(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me) {
+		return 0
+	}
+	for _, wide := range [][2]rune{
+		{0x1100, 0x115F}, // Hangul jamo
+		{0x2E80, 0x303E}, // radicals, ideographic punctuation
+		{0x3041, 0xA4CF}, // kana, CJK, Yi
+		{0xA960, 0xA97F},
+		{0xAC00, 0xD7A3}, // Hangul syllables
+		{0xF900, 0xFAFF}, // compatibility ideographs
+		{0xFE30, 0xFE6F},
+		{0xFF00, 0xFF60}, // fullwidth forms
+		{0xFFE0, 0xFFE6},
+		{0x1F300, 0x1F64F}, // pictographs
+		{0x1F680, 0x1F6FF},
+		{0x1F900, 0x1FAFF},
+		{0x20000, 0x3FFFD},
+	} {
+		if r >= wide[0] && r <= wide[1] {
+			return 2
+		}
+	}
+	return 1
+}
+
+// Issues are the mistakes found, in the order found until Sort.
+type Issues []Issue
+
+// Error renders all of them.
+func (is Issues) Error() string {
+	var b strings.Builder
+	for _, i := range is {
+		b.WriteString(i.Render())
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Err gives the issues as an error, nil where none has severity Error.
+func (is Issues) Err() error {
+	if len(is.Errors()) == 0 {
+		return nil
+	}
+	return is
+}
+
+// Sort orders the issues by file, line and column; what stands at one place keeps its order.
+func (is Issues) Sort() {
+	slices.SortStableFunc(is, func(a, b Issue) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+}
+
+// Errors gives those of severity Error.
+func (is Issues) Errors() Issues { return is.of(Error) }
+
+// Warnings gives those of severity Warning.
+func (is Issues) Warnings() Issues { return is.of(Warning) }
+
+func (is Issues) of(s Severity) Issues {
+	var out Issues
+	for _, i := range is {
+		if i.Severity == s {
+			out = append(out, i)
+		}
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestIssueInOneLine(t *testing.T) {
+	for want, i := range map[string]Issue{
+		"a.yaml:3:7: spec.x: is wrong; be right": {File: "a.yaml", Line: 3, Column: 7, Path: "spec.x", Message: "is wrong", Hint: "be right"},
+		"a.yaml:3:7: is wrong":                   {File: "a.yaml", Line: 3, Column: 7, Message: "is wrong"},
+		"a.yaml: is wrong":                       {File: "a.yaml", Message: "is wrong"},
+		"line 3:7: is wrong":                     {Line: 3, Column: 7, Message: "is wrong"},
+		"x: is wrong":                            {Path: "x", Message: "is wrong"},
+		"a.yaml: warning: x: is odd":             {File: "a.yaml", Path: "x", Severity: Warning, Message: "is odd"},
+		"two lines; two hints":                   {Message: "two\nlines", Hint: "two\r\nhints"},
+	} {
+		if got := i.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestCaretsStandUnderThePlace(t *testing.T) {
+	for _, c := range []struct {
+		name, source  string
+		column, width int
+		want          []string
+	}{
+		{"ascii", "a: node.idel", 9, 4, []string{" 7 | a: node.idel", "   |         ^~~~"}},
+		{"one wide", "a: node", 4, 1, []string{" 7 | a: node", "   |    ^"}},
+		{"tab", "\ta:\tb", 5, 1, []string{" 7 | \ta:\tb", "   | \t  \t^"}},
+		{"wide characters", "日本: x本y", 6, 2, []string{" 7 | 日本: x本y", "   |       " + " ^~~"}},
+		{"combining", "e\u0301: x", 5, 1, []string{" 7 | e\u0301: x", "   |    ^"}},
+		{"invisible", "a\u200bb: x", 3, 1, []string{" 7 | a\ufffdb: x", "   |   ^"}},
+		{"behind the end", "a:", 3, 5, []string{" 7 | a:", "   |   ^"}},
+		{"past the end", "a: b", 4, 9, []string{" 7 | a: b", "   |    ^"}},
+		{"empty line", "", 1, 1, []string{" 7 |", "   | ^"}},
+	} {
+		lines := strings.Split(Issue{Line: 7, Column: c.column, Width: c.width, Source: c.source, Message: "m"}.Render(), "\n")
+		want := append([]string{"line 7:" + string(rune('0'+c.column)) + ": m"}, append(c.want, "")...)
+		for k := range lines {
+			lines[k] = strings.TrimRight(lines[k], " ")
+		}
+		if diff := cmp.Diff(want, lines); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestLongLinesAreCut(t *testing.T) {
+	source := strings.Repeat("a", 500) + "HERE" + strings.Repeat("b", 500)
+	got := Issue{Line: 1, Column: 501, Width: 4, Source: source, Message: "m"}.Render()
+	want := "line 1:501: m\n" +
+		" 1 | …" + strings.Repeat("a", 80) + "HERE" + strings.Repeat("b", 116) + "…\n" +
+		"   |  " + strings.Repeat(" ", 80) + "^~~~\n"
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestIssueWithoutPlaceIsOneLine(t *testing.T) {
+	if got := NewText("1 +").Issue(3, 1, "unexpected end", "").Render(); got != "unexpected end\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestIssuesSortAndSplit(t *testing.T) {
+	is := Issues{
+		{File: "b", Line: 1, Column: 1, Message: "1"},
+		{File: "a", Line: 2, Column: 1, Message: "2", Severity: Warning},
+		{File: "a", Line: 1, Column: 9, Message: "3"},
+		{File: "a", Line: 1, Column: 9, Message: "4"},
+		{File: "a", Line: 1, Column: 3, Message: "5"},
+	}
+	is.Sort()
+	order := func(is Issues) string {
+		var b strings.Builder
+		for _, i := range is {
+			b.WriteString(i.Message)
+		}
+		return b.String()
+	}
+	if got := order(is) + " " + order(is.Errors()) + " " + order(is.Warnings()); got != "53421 5341 2" {
+		t.Errorf("got %s", got)
+	}
+	if is.Err() == nil || is.Warnings().Err() != nil || Issues(nil).Err() != nil {
+		t.Error("only errors make an error")
+	}
+	if got, want := is.Errors()[:2].Error(), strings.TrimSuffix(is[0].Render()+is[1].Render(), "\n"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := Error.String() + " " + Warning.String(); got != "error warning" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,376 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/decls"
+	"github.com/google/cel-go/common/env"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+// Changes says when the value of a member can change; the later ones change more often.
+type Changes uint8
+
+// How often a value changes, from never to every evaluation.
+const (
+	Static   Changes = iota // never
+	ByObject                // when its object, or a related one, changes
+	ByCycle                 // once a cycle
+	ByAdmit                 // when a job is let in, and at the close of a cycle
+	ByStep                  // with any tentative step
+	ByFold                  // within one fold over victims, or one turn
+)
+
+// String is the word that documentation and `policy facts` use.
+func (c Changes) String() string {
+	return [...]string{"never", "with its object", "once a cycle", "when a job is let in", "with every step", "within a turn or fold"}[c]
+}
+
+// Member is one field of an Object type.
+type Member struct {
+	Name    string
+	Type    *cel.Type
+	Doc     string
+	Changes Changes
+	// Bound is the most elements, for the cost estimate, of a list, map or string; 0 means 64.
+	Bound uint64
+	// Get reads the member. The argument is what the object's Value() returns. An error is a *types.Err.
+	Get func(object any) ref.Val
+	// Reads is what a computed member reads, on the root that the owner is known by (Own). nil: only itself.
+	Reads *Reads
+	// Own is the root under which Reads names the owner.
+	Own string
+	// Hidden members cannot be written in a rule; functions name them in what they read.
+	Hidden bool
+}
+
+// Object is a type of the language with declared members, never a map.
+type Object struct {
+	Name    string
+	Doc     string
+	Type    *cel.Type
+	Members []*Member
+	// Leaf objects are values (amounts): reading a part of one is reading it.
+	Leaf bool
+}
+
+// Find gives the member of that name, or nil.
+func (o *Object) Find(name string) *Member {
+	for _, m := range o.Members {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// Function is one function of the language with all its overloads.
+type Function struct {
+	Name string
+	// Doc says what is computed from the arguments.
+	Doc       string
+	Overloads []Overload
+	// Singleton serves all overloads of an operator.
+	Singleton functions.BinaryOp
+}
+
+// Overload is one signature of a function.
+type Overload struct {
+	ID     string
+	Member bool
+	Args   []*cel.Type
+	Result *cel.Type
+	// Reads names what is read through each argument, as "{0}.labels"; "cluster.seed" for globals.
+	Reads []string
+	// Cost of one call, in CEL's units; 0 means 1.
+	Cost uint64
+	// Eval computes the result. nil for operators that the Singleton serves.
+	Eval functions.FunctionOp
+}
+
+// Vocabulary is what a client adds to the dialect.
+type Vocabulary struct {
+	Objects   []*Object
+	Functions []*Function
+}
+
+// Language is the dialect with a client's vocabulary: immutable, safe to share.
+type Language struct {
+	base      *cel.Env
+	objects   map[string]*Object
+	functions map[string]*Function
+	overloads map[string]*Overload
+	vocab     Vocabulary
+}
+
+// NewLanguage assembles the dialect of Kubernetes' ValidatingAdmissionPolicy, in which int and
+// double mix, plus the vocabulary. The errors it returns are mistakes of the vocabulary.
+func NewLanguage(v Vocabulary) (*Language, error) {
+	l := &Language{objects: map[string]*Object{}, functions: map[string]*Function{}, overloads: map[string]*Overload{}, vocab: v}
+	for _, o := range v.Objects {
+		l.objects[o.Name] = o
+	}
+	opts := []cel.EnvOption{
+		cel.StdLib(cel.StdLibSubset(stdlibSubset())),
+		cel.HomogeneousAggregateLiterals(),
+		cel.EagerlyValidateDeclarations(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.CrossTypeNumericComparisons(true),
+		cel.OptionalTypes(),
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(), cel.ValidateHomogeneousAggregateLiterals()),
+		ext.Strings(ext.StringsVersion(2)), ext.Sets(), ext.TwoVarComprehensions(), ext.Lists(ext.ListsVersion(3)), ext.Math(),
+		library.URLs(), library.Regex(), library.Lists(), library.Quantity(), library.IP(), library.CIDR(), library.Format(),
+		library.SemverLib(library.SemverVersion(1)),
+		cel.CustomTypeAdapter(types.DefaultTypeAdapter),
+	}
+	for _, f := range merged(operatorFunctions(v), v.Functions) {
+		l.functions[f.Name] = f
+		opts = append(opts, f.option(l))
+	}
+	base, err := cel.NewCustomEnv(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("rule language: %w", err)
+	}
+	l.base = base
+	return l, nil
+}
+
+// merged adds the signatures that a vocabulary has for an operator to the redeclared operator.
+func merged(operators, others []*Function) []*Function {
+	out := slices.Clone(operators)
+	for _, f := range others {
+		i := slices.IndexFunc(operators, func(o *Function) bool { return o.Name == f.Name })
+		if i < 0 {
+			out = append(out, f)
+			continue
+		}
+		operators[i].Overloads = append(operators[i].Overloads, f.Overloads...)
+	}
+	return out
+}
+
+// Objects and functions of the vocabulary, for the reference.
+func (l *Language) Objects() []*Object { return l.vocab.Objects }
+
+// Functions of the vocabulary, for the reference.
+func (l *Language) Functions() []*Function { return l.vocab.Functions }
+
+// The operators that are declared anew, because CEL keeps int and double apart.
+func redeclared() []string {
+	return []string{operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Equals, operators.NotEquals}
+}
+
+func stdlibSubset() *env.LibrarySubset {
+	s := env.NewLibrarySubset()
+	for _, name := range redeclared() {
+		s.AddExcludedFunctions(env.NewFunction(name))
+	}
+	return s
+}
+
+func (f *Function) option(l *Language) cel.EnvOption {
+	opts := []cel.FunctionOpt{decls.DisableTypeGuards(true), cel.FunctionDocs(f.Doc)}
+	for i := range f.Overloads {
+		o := &f.Overloads[i]
+		l.overloads[o.ID] = o
+		var bind []cel.OverloadOpt
+		if o.Eval != nil {
+			bind = append(bind, binding(o))
+		}
+		if o.Member {
+			opts = append(opts, cel.MemberOverload(o.ID, o.Args, o.Result, bind...))
+		} else {
+			opts = append(opts, cel.Overload(o.ID, o.Args, o.Result, bind...))
+		}
+	}
+	if f.Singleton != nil {
+		opts = append(opts, cel.SingletonBinaryBinding(f.Singleton))
+	}
+	return cel.Function(f.Name, opts...)
+}
+
+func binding(o *Overload) cel.OverloadOpt {
+	eval := o.Eval
+	switch len(o.Args) {
+	case 1:
+		return cel.UnaryBinding(func(a ref.Val) ref.Val { return eval(a) })
+	case 2:
+		return cel.BinaryBinding(func(a, b ref.Val) ref.Val { return eval(a, b) })
+	}
+	return cel.FunctionBinding(eval)
+}
+
+// Scope is a language in which some roots (variables) and some further objects are known.
+type Scope struct {
+	lang    *Language
+	env     *cel.Env
+	roots   map[string]*cel.Type
+	objects map[string]*Object // shadow the language's
+}
+
+// Scope declares roots by name. Extra objects shadow those of the vocabulary with the same name
+// (an object with attributes), or add some (params, variables).
+func (l *Language) Scope(roots map[string]*cel.Type, extra ...*Object) (*Scope, error) {
+	s := &Scope{lang: l, roots: roots, objects: map[string]*Object{}}
+	for _, o := range extra {
+		s.objects[o.Name] = o
+	}
+	registry, err := types.NewRegistry()
+	if err != nil {
+		return nil, fmt.Errorf("rule language: %w", err)
+	}
+	opts := []cel.EnvOption{cel.CustomTypeProvider(&provider{Registry: registry, scope: s})}
+	for _, name := range slices.Sorted(keysOf(roots)) {
+		opts = append(opts, cel.Variable(name, roots[name]))
+	}
+	s.env, err = l.base.Extend(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("rule language: %w", err)
+	}
+	return s, nil
+}
+
+func keysOf[V any](m map[string]V) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Scope) object(name string) *Object {
+	if o, ok := s.objects[name]; ok {
+		return o
+	}
+	return s.lang.objects[name]
+}
+
+// objectOf gives the declared object behind a CEL type, or nil.
+func (s *Scope) objectOf(t *cel.Type) *Object {
+	if t == nil || t.Kind() != types.StructKind && t.Kind() != types.OpaqueKind {
+		return nil
+	}
+	return s.object(t.TypeName())
+}
+
+// provider answers the type checker and the planner from the declared objects.
+type provider struct {
+	*types.Registry
+	scope *Scope
+}
+
+// FindStructType implements types.Provider.
+func (p *provider) FindStructType(name string) (*types.Type, bool) {
+	if o := p.scope.object(name); o != nil {
+		return types.NewTypeTypeWithParam(o.Type), true
+	}
+	return p.Registry.FindStructType(name)
+}
+
+// FindStructFieldNames implements types.Provider.
+func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
+	o := p.scope.object(name)
+	if o == nil {
+		return p.Registry.FindStructFieldNames(name)
+	}
+	var names []string
+	for _, m := range o.Members {
+		if !m.Hidden {
+			names = append(names, m.Name)
+		}
+	}
+	return names, true
+}
+
+// FindStructFieldType implements types.Provider.
+func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
+	o := p.scope.object(name)
+	if o == nil {
+		return p.Registry.FindStructFieldType(name, field)
+	}
+	m := o.Find(field)
+	if m == nil || m.Hidden {
+		return nil, false
+	}
+	return &types.FieldType{
+		Type:  m.Type,
+		IsSet: func(object any) bool { return m.Get(object) != types.NullValue },
+		GetFrom: func(object any) (any, error) {
+			v := m.Get(object)
+			if err, ok := v.(*types.Err); ok {
+				return nil, err
+			}
+			return v, nil
+		},
+	}, true
+}
+
+// operatorFunctions redeclares arithmetic so that int and double mix, and equality so that they compare;
+// the vocabulary adds signatures by a Function with the operator's name and no Singleton.
+func operatorFunctions(v Vocabulary) []*Function {
+	num := func(id string, f func(a, b *cel.Type) *cel.Type) []Overload {
+		var out []Overload
+		for _, a := range []*cel.Type{cel.IntType, cel.DoubleType} {
+			for _, b := range []*cel.Type{cel.IntType, cel.DoubleType} {
+				out = append(out, Overload{ID: fmt.Sprintf("%s_%s_%s", id, a, b), Args: []*cel.Type{a, b}, Result: f(a, b)})
+			}
+		}
+		return append(out, Overload{ID: id + "_uint", Args: []*cel.Type{cel.UintType, cel.UintType}, Result: f(cel.UintType, cel.UintType)})
+	}
+	widest := func(a, b *cel.Type) *cel.Type {
+		if a == cel.DoubleType || b == cel.DoubleType {
+			return cel.DoubleType
+		}
+		return a
+	}
+	over := func(id string, a, b, result *cel.Type) Overload {
+		return Overload{ID: id, Args: []*cel.Type{a, b}, Result: result}
+	}
+	listOfA := cel.ListType(cel.TypeParamType("A"))
+	str, ts, dur, bytes := cel.StringType, cel.TimestampType, cel.DurationType, cel.BytesType
+	add := append(num("add", widest), over("add_string", str, str, str), over("add_bytes", bytes, bytes, bytes), over("add_list", listOfA, listOfA, listOfA),
+		over("add_duration", dur, dur, dur), over("add_timestamp_duration", ts, dur, ts), over("add_duration_timestamp", dur, ts, ts))
+	sub := append(num("subtract", widest), over("subtract_duration", dur, dur, dur), over("subtract_timestamp_duration", ts, dur, ts), over("subtract_timestamp", ts, ts, dur))
+	out := []*Function{
+		{Name: operators.Add, Doc: "Adds numbers (int and double mix), joins strings and lists, moves a timestamp.", Overloads: add, Singleton: arithmetic(plus)},
+		{Name: operators.Subtract, Doc: "Subtracts numbers (int and double mix), timestamps and durations.", Overloads: sub, Singleton: arithmetic(minus)},
+		{Name: operators.Multiply, Doc: "Multiplies numbers (int and double mix).", Overloads: num("multiply", widest), Singleton: arithmetic(times)},
+		{Name: operators.Divide, Doc: "Divides numbers: whole division of ints, else double.", Overloads: num("divide", widest), Singleton: arithmetic(by)},
+		{Name: operators.Equals, Doc: "Says whether two values are equal; int and double compare as numbers.", Overloads: equality("equals", v)},
+		{Name: operators.NotEquals, Doc: "Says whether two values differ; int and double compare as numbers.", Overloads: equality("not_equals", v)},
+	}
+	return out
+}
+
+// equality lists one signature a type, because a signature over any two equal types would
+// hide the mixed ones from the checker. The evaluator compares values of itself.
+func equality(id string, v Vocabulary) []Overload {
+	a, b := cel.TypeParamType("A"), cel.TypeParamType("B")
+	same := []*cel.Type{cel.BoolType, cel.IntType, cel.DoubleType, cel.UintType, cel.StringType, cel.BytesType, cel.TimestampType, cel.DurationType, cel.NullType,
+		cel.ListType(a), cel.MapType(a, b), cel.OptionalType(a), types.NewTypeTypeWithParam(a)}
+	for _, name := range []string{"kubernetes.Quantity", "kubernetes.URL", "kubernetes.NamedFormat", "net.IP", "net.CIDR", "kubernetes.Semver"} {
+		same = append(same, cel.ObjectType(name))
+	}
+	for _, o := range v.Objects {
+		same = append(same, o.Type)
+	}
+	out := []Overload{}
+	for _, t := range same {
+		name := strings.NewReplacer("(", "_", ")", "", ", ", "_", ".", "_").Replace(t.String())
+		out = append(out, Overload{ID: id + "_" + name, Args: []*cel.Type{t, t}, Result: cel.BoolType})
+	}
+	for _, m := range [][2]*cel.Type{{cel.IntType, cel.DoubleType}, {cel.DoubleType, cel.IntType}, {cel.IntType, cel.UintType}, {cel.UintType, cel.IntType}} {
+		out = append(out, Overload{ID: fmt.Sprintf("%s_%s_%s", id, m[0], m[1]), Args: m[:], Result: cel.BoolType})
+	}
+	return out
+}

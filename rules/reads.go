@@ -1,0 +1,423 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+)
+
+// Step is one step of a path through declared members.
+type Step struct {
+	Member *Member
+	// Each says that the path goes on with every element of the list.
+	Each bool
+}
+
+// Read is one thing that an expression reads: a path from a root through declared members.
+type Read struct {
+	Root  string
+	Steps []Step
+	// Key is set where one constant key of a map, or one dimension, is read.
+	Key     string
+	Changes Changes
+	// Type of what is read.
+	Type *cel.Type
+	// Through says that it is read only on the way to a computed member, which is itself in the set.
+	Through bool
+}
+
+// String writes the path as an author would: node.labels["zone"], job.roles[].min.
+func (r Read) String() string {
+	var b strings.Builder
+	b.WriteString(r.Root)
+	for _, s := range r.Steps {
+		b.WriteString("." + s.Member.Name)
+		if s.Each {
+			b.WriteString("[]")
+		}
+	}
+	if r.Key != "" {
+		b.WriteString("[" + strconv.Quote(r.Key) + "]")
+	}
+	return b.String()
+}
+
+// Reads is a set of reads, sorted by their text.
+type Reads struct{ All []Read }
+
+func (r *Reads) add(read Read) {
+	text := read.String()
+	i, found := slices.BinarySearchFunc(r.All, text, func(a Read, t string) int { return cmp.Compare(a.String(), t) })
+	if !found {
+		r.All = slices.Insert(r.All, i, read)
+		return
+	}
+	r.All[i].Through = r.All[i].Through && read.Through
+	r.All[i].Changes = max(r.All[i].Changes, read.Changes)
+}
+
+// Add puts all of other into r.
+func (r *Reads) Add(other *Reads) {
+	if other == nil {
+		return
+	}
+	for _, read := range other.All {
+		r.add(read)
+	}
+}
+
+// Changes is how often anything that is read changes.
+func (r *Reads) Changes() Changes {
+	c := Static
+	for _, read := range r.All {
+		c = max(c, read.Changes)
+	}
+	return c
+}
+
+// Roots lists the roots that are read, sorted.
+func (r *Reads) Roots() []string {
+	var out []string
+	for _, read := range r.All {
+		if !slices.Contains(out, read.Root) {
+			out = append(out, read.Root)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Only says whether nothing but the named roots is read.
+func (r *Reads) Only(roots ...string) bool {
+	for _, read := range r.All {
+		if !slices.Contains(roots, read.Root) {
+			return false
+		}
+	}
+	return true
+}
+
+// Strings lists the reads as text.
+func (r *Reads) Strings() []string {
+	var out []string
+	for _, read := range r.All {
+		out = append(out, read.String())
+	}
+	return out
+}
+
+// reader walks a checked expression.
+type reader struct {
+	scope *Scope
+	ast   *ast.AST
+	reads Reads
+}
+
+// readsOf derives what e reads. bound holds the paths that comprehension variables stand for.
+func readsOf(s *Scope, a *ast.AST, e ast.Expr, bound map[string][]Read) *Reads {
+	r := &reader{scope: s, ast: a}
+	r.close(r.open(e, bound))
+	return &r.reads
+}
+
+func (r *reader) close(paths []Read) {
+	for _, p := range paths {
+		r.reads.add(p)
+	}
+}
+
+// open gives the paths that the value of e may be; what e reads on the way to other
+// values is recorded. The caller either goes on along the paths, or closes them.
+func (r *reader) open(e ast.Expr, bound map[string][]Read) []Read {
+	switch e.Kind() {
+	case ast.IdentKind:
+		name := e.AsIdent()
+		if paths, ok := bound[name]; ok {
+			return paths
+		}
+		if t, ok := r.scope.roots[name]; ok {
+			return []Read{{Root: name, Type: t}}
+		}
+	case ast.SelectKind:
+		s := e.AsSelect()
+		return r.extend(r.open(s.Operand(), bound), r.ast.GetType(s.Operand().ID()), s.FieldName())
+	case ast.CallKind:
+		return r.call(e, bound)
+	case ast.ComprehensionKind:
+		return r.comprehension(e, bound)
+	case ast.ListKind:
+		for _, x := range e.AsList().Elements() {
+			r.close(r.open(x, bound))
+		}
+	case ast.MapKind:
+		for _, x := range e.AsMap().Entries() {
+			r.close(r.open(x.AsMapEntry().Key(), bound))
+			r.close(r.open(x.AsMapEntry().Value(), bound))
+		}
+	case ast.StructKind:
+		for _, x := range e.AsStruct().Fields() {
+			r.close(r.open(x.AsStructField().Value(), bound))
+		}
+	case ast.LiteralKind, ast.UnspecifiedExprKind:
+	}
+	return nil
+}
+
+// extend goes one member on. A computed member is replaced by what it reads.
+func (r *reader) extend(paths []Read, t *cel.Type, field string) []Read {
+	object := r.scope.objectOf(t)
+	if object == nil || object.Leaf {
+		return keyed(paths, field)
+	}
+	m := object.Find(field)
+	if m == nil {
+		return paths
+	}
+	var out []Read
+	for _, p := range paths {
+		next := p
+		next.Steps = append(slices.Clone(p.Steps), Step{Member: m})
+		next.Changes, next.Type = max(p.Changes, m.Changes), m.Type
+		if m.Reads == nil {
+			out = append(out, next)
+			continue
+		}
+		r.expand(p, m, next)
+	}
+	if m.Reads != nil && len(paths) == 0 {
+		r.reads.Add(m.Reads)
+	}
+	return out
+}
+
+// expand records what a computed member reads, seen from where its owner stands.
+func (r *reader) expand(owner Read, m *Member, self Read) {
+	for _, read := range m.Reads.All {
+		if read.Root == m.Own {
+			read.Root = owner.Root
+			read.Steps = append(slices.Clone(owner.Steps), read.Steps...)
+			read.Changes = max(read.Changes, owner.Changes)
+		}
+		self.Changes = max(self.Changes, read.Changes)
+		read.Through = m.Own != ""
+		r.reads.add(read)
+	}
+	if m.Own != "" {
+		r.reads.add(self)
+	}
+}
+
+func keyed(paths []Read, key string) []Read {
+	out := slices.Clone(paths)
+	for i := range out {
+		if out[i].Key == "" {
+			out[i].Key = key
+		}
+	}
+	return out
+}
+
+func (r *reader) call(e ast.Expr, bound map[string][]Read) []Read {
+	c := e.AsCall()
+	args := c.Args()
+	if c.IsMemberFunction() {
+		args = append([]ast.Expr{c.Target()}, args...)
+	}
+	switch c.FunctionName() {
+	case operators.Conditional:
+		r.close(r.open(args[0], bound))
+		return append(r.open(args[1], bound), r.open(args[2], bound)...)
+	case operators.OptSelect:
+		return r.extend(r.open(args[0], bound), r.ast.GetType(args[0].ID()), constant(args[1]))
+	case operators.Index, operators.OptIndex:
+		return r.index(args, bound)
+	}
+	open := make([][]Read, len(args))
+	for i, a := range args {
+		open[i] = r.open(a, bound)
+	}
+	declared := r.declared(e.ID())
+	if declared == nil {
+		for _, paths := range open {
+			r.close(paths)
+		}
+		return nil
+	}
+	r.through(declared, args, open)
+	return nil
+}
+
+// declared gives what the overloads of a call say they read, nil if they say nothing.
+func (r *reader) declared(id int64) []string {
+	var out []string
+	for _, overload := range r.ast.GetOverloadIDs(id) {
+		if o := r.scope.lang.overloads[overload]; o != nil && o.Reads != nil {
+			out = append(out, o.Reads...)
+		}
+	}
+	return out
+}
+
+// through records what a function reads of its arguments; arguments that it does not name are read whole.
+func (r *reader) through(declared []string, args []ast.Expr, open [][]Read) {
+	named := make([]bool, len(args))
+	for _, text := range declared {
+		parts := strings.Split(text, ".")
+		at, err := strconv.Atoi(strings.Trim(parts[0], "{}"))
+		if err != nil {
+			r.global(parts)
+			continue
+		}
+		if at >= len(args) {
+			continue
+		}
+		named[at] = true
+		paths, t := open[at], r.ast.GetType(args[at].ID())
+		for _, field := range parts[1:] {
+			paths, t = r.along(paths, t, field)
+		}
+		r.close(paths)
+	}
+	for i := range args {
+		if !named[i] && r.scope.objectOf(r.ast.GetType(args[i].ID())) == nil {
+			r.close(open[i])
+		}
+	}
+}
+
+// along is extend, through the elements of a list if need be.
+func (r *reader) along(paths []Read, t *cel.Type, field string) ([]Read, *cel.Type) {
+	if t.Kind() == types.ListKind {
+		paths, t = each(paths, t), t.Parameters()[0]
+	}
+	next := r.extend(paths, t, field)
+	if o := r.scope.objectOf(t); o != nil {
+		if m := o.Find(field); m != nil {
+			t = m.Type
+		}
+	}
+	return next, t
+}
+
+func (r *reader) global(parts []string) {
+	t, ok := r.scope.roots[parts[0]]
+	if !ok {
+		return
+	}
+	paths := []Read{{Root: parts[0], Type: t}}
+	for _, field := range parts[1:] {
+		paths, t = r.along(paths, t, field)
+	}
+	r.close(paths)
+}
+
+func (r *reader) index(args []ast.Expr, bound map[string][]Read) []Read {
+	paths := r.open(args[0], bound)
+	r.close(r.open(args[1], bound))
+	t := r.ast.GetType(args[0].ID())
+	if t.Kind() == types.ListKind {
+		r.close(paths)
+		return each(paths, t)
+	}
+	return keyed(paths, constant(args[1]))
+}
+
+func constant(e ast.Expr) string {
+	if e.Kind() == ast.LiteralKind {
+		if s, ok := e.AsLiteral().(types.String); ok {
+			return string(s)
+		}
+	}
+	return ""
+}
+
+// each goes on with the elements of lists.
+func each(paths []Read, t *cel.Type) []Read {
+	out := slices.Clone(paths)
+	for i := range out {
+		if n := len(out[i].Steps); n > 0 {
+			out[i].Steps = slices.Clone(out[i].Steps)
+			out[i].Steps[n-1].Each = true
+		}
+		out[i].Type = t.Parameters()[0]
+	}
+	return out
+}
+
+func (r *reader) comprehension(e ast.Expr, bound map[string][]Read) []Read {
+	c := e.AsComprehension()
+	paths := r.open(c.IterRange(), bound)
+	t := r.ast.GetType(c.IterRange().ID())
+	r.close(paths)
+	inner := map[string][]Read{}
+	for k, v := range bound {
+		inner[k] = v
+	}
+	inner[c.AccuVar()], inner[c.IterVar()] = nil, nil
+	if t.Kind() == types.ListKind {
+		elements := c.IterVar()
+		if c.HasIterVar2() {
+			inner[c.IterVar2()] = nil
+			elements = c.IterVar2()
+		}
+		if r.scope.objectOf(t.Parameters()[0]) != nil {
+			inner[elements] = each(paths, t)
+		}
+	} else if c.HasIterVar2() {
+		inner[c.IterVar2()] = nil
+	}
+	for _, x := range []ast.Expr{c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()} {
+		open := r.open(x, inner)
+		if r.scope.objectOf(r.ast.GetType(x.ID())) == nil {
+			r.close(open)
+		}
+	}
+	if out := r.ast.GetType(e.ID()); out != nil && out.Kind() == types.ListKind && t.Kind() == types.ListKind && out.Parameters()[0].IsExactType(t.Parameters()[0]) {
+		return paths // filter: the elements are the range's
+	}
+	return nil
+}
+
+// nowParts finds the largest parts of an expression that read now, and nothing else. moving says
+// that now is also read where it mixes with the elements of a comprehension.
+func nowParts(s *Scope, a *ast.AST, e ast.Expr) (parts []ast.Expr, moving bool) {
+	reads := readsOf(s, a, e, nil)
+	if !slices.Contains(reads.Roots(), "now") {
+		return nil, false
+	}
+	if reads.Only("now") {
+		return []ast.Expr{e}, false
+	}
+	inside := children(e)
+	if inside == nil {
+		return nil, true
+	}
+	for _, child := range inside {
+		p, m := nowParts(s, a, child)
+		parts, moving = append(parts, p...), moving || m
+	}
+	return parts, moving
+}
+
+func children(e ast.Expr) []ast.Expr {
+	switch e.Kind() {
+	case ast.SelectKind:
+		return []ast.Expr{e.AsSelect().Operand()}
+	case ast.CallKind:
+		out := slices.Clone(e.AsCall().Args())
+		if e.AsCall().IsMemberFunction() {
+			out = append(out, e.AsCall().Target())
+		}
+		return out
+	case ast.ListKind:
+		return e.AsList().Elements()
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,357 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Section is the shape of one section of a table: which keys its rows may carry.
+type Section struct {
+	Name string
+	// Expression is the key of a row's main expression: "expression", or "by" for a sort key.
+	Expression string
+	// Keys are the further keys that make sense here, besides name, description, when, reason, message and onError.
+	Keys []string
+}
+
+// AttributeFunction is the shape of an accounting function: its arguments, each an expression or a word.
+type AttributeFunction struct {
+	Name     string
+	Required []string
+	Optional []string
+}
+
+// Shape is all that a table may hold. It comes from the client, who knows the sites.
+type Shape struct {
+	Sections   []Section
+	Functions  []AttributeFunction
+	Owners     []string // what an attribute or a variable may be on
+	ParamTypes []string
+}
+
+// Table is a named set of rows with their params, as the author wrote it.
+type Table struct {
+	Name        string
+	Description string
+	At          Value
+	Params      []*Param
+	Variables   []*Variable
+	Attributes  []*Attribute
+	Sections    map[string][]*Row
+}
+
+// Param is a typed setting of a table.
+type Param struct {
+	Name, Type, Description string
+	// Volcano is the argument of Volcano's plugin that sets it; * stands for the key of a map.
+	Volcano    string
+	Deprecated string
+	Default    Value // absent: there is none
+	Optional   bool
+	Min, Max   Value // absent: no bound
+	Enum       []string
+	At         Value
+}
+
+// Variable is a named expression that the rows of its table share.
+type Variable struct {
+	Name       string
+	On         string // what it is memoised on; "" is once a cycle
+	Expression Text
+	At         Value
+}
+
+// Attribute is a computed field of an object.
+type Attribute struct {
+	Name, On, Settle, Description string
+	Private                       bool
+	When                          Text
+	Expression                    Text
+	// Function is the accounting function, "" where Expression says it.
+	Function string
+	Args     map[string]Text
+	At       Value
+}
+
+// Row is one rule.
+type Row struct {
+	Name, Description, Reason string
+	Expression, When, Message Text
+	Weight, Veto, Every       Text
+	Normalize                 string
+	RoundMode                 string
+	RoundStep                 Text
+	Curable, Descending       bool
+	OnError                   string
+	At                        Value
+}
+
+// yamlOn is what a YAML 1.1 reader, as kubectl's, makes of an unquoted key on.
+const yamlOn = "true"
+
+// tableReader collects the issues of one table.
+type tableReader struct {
+	shape  Shape
+	issues *Issues
+}
+
+// ReadTable reads the body of a table: a mapping of params, variables, attributes and sections.
+// other names keys of v that are the caller's. All mistakes of form go to issues.
+func ReadTable(v Value, name string, shape Shape, other []string, issues *Issues) *Table {
+	r := &tableReader{shape, issues}
+	t := &Table{Name: name, At: v, Sections: map[string][]*Row{}}
+	known := append([]string{"params", "variables", "attributes", "description"}, other...)
+	for _, s := range shape.Sections {
+		known = append(known, s.Name)
+	}
+	for _, f := range v.Fields(known, issues) {
+		switch f.Name {
+		case "params":
+			t.Params = r.params(f.Value)
+		case "variables":
+			t.Variables = r.variables(f.Value)
+		case "attributes":
+			t.Attributes = r.attributes(f.Value)
+		case "description":
+			t.Description = f.Value.String(issues)
+		default:
+			if i := slices.IndexFunc(shape.Sections, func(s Section) bool { return s.Name == f.Name }); i >= 0 {
+				t.Sections[f.Name] = r.rows(f.Value, shape.Sections[i])
+			}
+		}
+	}
+	return t
+}
+
+// unique reports names that stand twice in one list, and bad ones.
+func (r *tableReader) unique(seen map[string]Value, name Value, text string) {
+	if text == "" {
+		return
+	}
+	if !isName(text) {
+		*r.issues = append(*r.issues, name.Issuef("use letters, digits, - and _, and begin with a letter", "%q is not a name", text))
+	}
+	if first, ok := seen[text]; ok {
+		line, _ := first.Pos()
+		*r.issues = append(*r.issues, name.Issuef("give it a name of its own", "duplicate name %q (first on line %d)", text, line))
+		return
+	}
+	seen[text] = name
+}
+
+func isName(s string) bool {
+	for i, c := range s {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || !(c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.')) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func (r *tableReader) need(v Value, key string) Value {
+	got := v.Get(key)
+	if !got.Exists() && v.Kind() == Map {
+		*r.issues = append(*r.issues, v.Issuef("add "+key, "%s is missing", key))
+	}
+	return got
+}
+
+func (r *tableReader) word(v Value, among []string) string {
+	if !v.Exists() {
+		return ""
+	}
+	s := v.String(r.issues)
+	if s != "" && !slices.Contains(among, s) {
+		hint := "one of " + strings.Join(among, ", ")
+		if near := Nearest(s, among); near != "" {
+			hint = fmt.Sprintf("did you mean %q? (%s)", near, hint)
+		}
+		*r.issues = append(*r.issues, v.Issuef(hint, "unknown value %q", s))
+	}
+	return s
+}
+
+func (r *tableReader) text(v Value) Text {
+	if !v.Exists() {
+		return Text{}
+	}
+	return v.Text(r.issues)
+}
+
+func (r *tableReader) params(v Value) []*Param {
+	var out []*Param
+	for _, f := range v.Fields(nil, r.issues) {
+		p := &Param{Name: f.Name, At: f.Value}
+		for _, k := range f.Value.Fields([]string{"type", "default", "optional", "min", "max", "enum", "description", "volcano", "deprecated"}, r.issues) {
+			switch k.Name {
+			case "type":
+				p.Type = r.word(k.Value, r.shape.ParamTypes)
+			case "default":
+				p.Default = k.Value
+			case "optional":
+				p.Optional = k.Value.Bool(r.issues)
+			case "min":
+				p.Min = k.Value
+			case "max":
+				p.Max = k.Value
+			case "enum":
+				p.Enum = k.Value.Strings(r.issues)
+			case "description":
+				p.Description = k.Value.String(r.issues)
+			case "volcano":
+				p.Volcano = k.Value.String(r.issues)
+			case "deprecated":
+				p.Deprecated = k.Value.String(r.issues)
+			}
+		}
+		r.need(f.Value, "type")
+		if !p.Optional && !p.Default.Exists() && f.Value.Kind() == Map {
+			*r.issues = append(*r.issues, f.Value.Issuef("add default, or optional: true", "param %q has no default", p.Name))
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func (r *tableReader) variables(v Value) []*Variable {
+	var out []*Variable
+	seen := map[string]Value{}
+	for _, item := range v.Items(r.issues) {
+		x := &Variable{At: item}
+		for _, f := range item.Fields([]string{"name", "on", yamlOn, "expression", "description"}, r.issues) {
+			switch f.Name {
+			case "name":
+				x.Name = f.Value.String(r.issues)
+				r.unique(seen, f.Value, x.Name)
+			case "on", yamlOn:
+				x.On = r.word(f.Value, r.shape.Owners)
+			case "expression":
+				x.Expression = f.Value.Text(r.issues)
+			}
+		}
+		r.need(item, "name")
+		r.need(item, "expression")
+		out = append(out, x)
+	}
+	return out
+}
+
+func (r *tableReader) attributes(v Value) []*Attribute {
+	var out []*Attribute
+	seen := map[string]Value{}
+	known := []string{"name", "on", yamlOn, "settle", "private", "when", "expression", "description"}
+	for _, f := range r.shape.Functions {
+		known = append(known, f.Name)
+	}
+	for _, item := range v.Items(r.issues) {
+		a := &Attribute{At: item}
+		for _, f := range item.Fields(known, r.issues) {
+			r.attributeField(a, f)
+		}
+		if !item.Get(yamlOn).Exists() {
+			r.need(item, "on")
+		}
+		a.Name = r.need(item, "name").String(r.issues)
+		r.unique(seen, item.Get("name"), strings.Trim(a.On+"."+a.Name, "."))
+		if a.Function == "" && a.Expression.Value == "" && item.Kind() == Map {
+			*r.issues = append(*r.issues, item.Issuef("add expression, or an accounting function", "attribute %q computes nothing", a.Name))
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func (r *tableReader) attributeField(a *Attribute, f Field) {
+	switch f.Name {
+	case "name":
+	case "on", yamlOn:
+		a.On = r.word(f.Value, r.shape.Owners)
+	case "settle":
+		a.Settle = r.word(f.Value, []string{"current", "cycle", "start"})
+	case "private":
+		a.Private = f.Value.Bool(r.issues)
+	case "when":
+		a.When = f.Value.Text(r.issues)
+	case "expression":
+		a.Expression = f.Value.Text(r.issues)
+	case "description":
+		a.Description = f.Value.String(r.issues)
+	default:
+		i := slices.IndexFunc(r.shape.Functions, func(x AttributeFunction) bool { return x.Name == f.Name })
+		if i < 0 {
+			return
+		}
+		if a.Function != "" || a.Expression.Value != "" {
+			*r.issues = append(*r.issues, f.Key.Issuef("keep one", "an attribute is one expression or one function, not both"))
+		}
+		a.Function, a.Args = f.Name, map[string]Text{}
+		shape := r.shape.Functions[i]
+		for _, arg := range f.Value.Fields(slices.Concat(shape.Required, shape.Optional), r.issues) {
+			a.Args[arg.Name] = arg.Value.Text(r.issues)
+		}
+		for _, name := range shape.Required {
+			r.need(f.Value, name)
+		}
+	}
+}
+
+func (r *tableReader) rows(v Value, section Section) []*Row {
+	var out []*Row
+	seen := map[string]Value{}
+	known := slices.Concat([]string{"name", "description", "when", "reason", "message", "onError", section.Expression}, section.Keys)
+	for _, item := range v.Items(r.issues) {
+		row := &Row{At: item}
+		for _, f := range item.Fields(known, r.issues) {
+			if f.Name == "name" {
+				row.Name = f.Value.String(r.issues)
+				r.unique(seen, f.Value, row.Name)
+				continue
+			}
+			r.rowField(row, f)
+		}
+		r.need(item, "name")
+		r.need(item, section.Expression)
+		out = append(out, row)
+	}
+	return out
+}
+
+func (r *tableReader) rowField(row *Row, f Field) {
+	switch f.Name {
+	case "description":
+		row.Description = f.Value.String(r.issues)
+	case "expression", "by":
+		row.Expression = f.Value.Text(r.issues)
+	case "when":
+		row.When = f.Value.Text(r.issues)
+	case "reason":
+		row.Reason = f.Value.String(r.issues)
+	case "message":
+		row.Message = f.Value.Text(r.issues)
+	case "weight":
+		row.Weight = f.Value.Text(r.issues)
+	case "veto":
+		row.Veto = f.Value.Text(r.issues)
+	case "every":
+		row.Every = f.Value.Text(r.issues)
+	case "normalize":
+		row.Normalize = r.word(f.Value, []string{"none", "max", "inverseMax", "minMax", "inverseSum"})
+	case "round":
+		for _, k := range f.Value.Fields([]string{"mode", "step"}, r.issues) {
+			if k.Name == "mode" {
+				row.RoundMode = r.word(k.Value, []string{"trunc", "floor", "nearest"})
+			} else {
+				row.RoundStep = k.Value.Text(r.issues)
+			}
+		}
+		r.need(f.Value, "mode")
+	case "curable":
+		row.Curable = f.Value.Bool(r.issues)
+	case "descending":
+		row.Descending = f.Value.Bool(r.issues)
+	case "onError":
+		row.OnError = r.word(f.Value, []string{"deny", "allow", "skip"})
+	}
+}

@@ -1,0 +1,414 @@
+package rules
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Text is a string of the author's, or a part of one, that knows where each of its characters was
+// written. The zero value is an empty text that stands nowhere.
+type Text struct {
+	// Value is the string as YAML reads it: without quotes, escapes and folding undone.
+	Value string
+
+	doc  *Document
+	node *yaml.Node
+	path string
+	// from is how many characters of the scalar stand before Value.
+	from int
+}
+
+// NewText gives text that came from no file; its issues have no place.
+func NewText(value string) Text { return Text{Value: value} }
+
+// Path gives the path of the field that holds the text.
+func (t Text) Path() string { return t.path }
+
+// Slice gives the part from one offset up to another, in characters, with its places; offsets
+// outside of the text are moved to its ends.
+func (t Text) Slice(from, to int) Text {
+	runes := []rune(t.Value)
+	to = min(max(to, 0), len(runes))
+	from = min(max(from, 0), to)
+	t.Value, t.from = string(runes[from:to]), t.from+from
+	return t
+}
+
+// Place gives the line and column, from 1, of the character at offset, which counts characters; 0
+// and 0 for text that came from no file. An offset past the end is the place after the last character.
+func (t Text) Place(offset int) (line, col int) {
+	i := t.Issue(offset, 1, "", "")
+	return i.Line, i.Column
+}
+
+// Issue makes an error at a part of the text, given in characters, placed where the author wrote it.
+func (t Text) Issue(offset, width int, message, hint string) Issue {
+	if t.doc == nil {
+		return Issue{Path: t.path, Message: message, Hint: hint, Width: max(width, 1)}
+	}
+	start, end := t.span(max(offset, 0), max(width, 1))
+	i := t.doc.source.issue(start, end-start, message, hint)
+	i.Path = t.path
+	return i
+}
+
+// span gives the source offsets of a part of the text.
+func (t Text) span(offset, width int) (start, end int) {
+	s := scan(t.doc, t.node)
+	if s.spans == nil {
+		return s.start, s.start + 1
+	}
+	offset = t.from + min(offset, utf8.RuneCountInString(t.Value))
+	if offset >= len(s.spans) {
+		return s.tail, s.tail + 1
+	}
+	last := min(offset+width, len(s.spans)) - 1
+	return s.spans[offset].start, s.spans[last].end
+}
+
+// span is the part of the source, [start, end), that one character of a scalar was read from.
+type span struct{ start, end int }
+
+// scalar is a scalar as found again in the source.
+type scalar struct {
+	// start is the offset of its first character, behind anchor and tag: a quote, an indicator, or text.
+	start int
+	// end is the offset behind its last one.
+	end int
+	// spans has an element for each character of the value; it is nil where the source does not say
+	// what the parser said, so that nothing but start and tail is known.
+	spans []span
+	// tail is the place behind the last character that is not a line break.
+	tail int
+}
+
+// scan reads a scalar again, since the YAML parser tells only where it starts.
+func scan(d *Document, n *yaml.Node) scalar {
+	c := &cursor{runes: d.source.runes, pos: d.offset(n), limit: utf8.RuneCountInString(n.Value)}
+	if c.limit > 0 || n.Style&^yaml.TaggedStyle != 0 {
+		c.properties()
+	}
+	start := c.pos
+	switch {
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		c.block(n.Value, n.Style&yaml.FoldedStyle != 0)
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		c.quoted('\'')
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		c.quoted('"')
+	default:
+		c.plain()
+	}
+	return c.scalar(start, n.Value)
+}
+
+// cursor walks over a scalar's source and collects the characters it stands for.
+type cursor struct {
+	runes []rune
+	pos   int
+	// limit is how many characters the parser found; no more are collected.
+	limit int
+	out   []rune
+	spans []span
+}
+
+func (c *cursor) scalar(start int, want string) scalar {
+	s := scalar{start: start, end: max(c.pos, start), tail: start}
+	if string(c.out) != want {
+		return s
+	}
+	s.spans = append([]span{}, c.spans...)
+	for _, p := range c.spans {
+		if !isBreak(c.runes[p.start]) {
+			s.tail = p.end
+		}
+	}
+	if len(c.out) == 0 && start < len(c.runes) && (c.runes[start] == '"' || c.runes[start] == '\'') {
+		s.tail = start + 1
+	}
+	return s
+}
+
+// peek gives the character k ahead, 0 behind the end (where no YAML text has one).
+func (c *cursor) peek(k int) rune {
+	if c.pos+k >= len(c.runes) {
+		return 0
+	}
+	return c.runes[c.pos+k]
+}
+
+func (c *cursor) full() bool { return len(c.out) >= c.limit }
+
+func (c *cursor) emit(r rune, s span) {
+	if !c.full() {
+		c.out, c.spans = append(c.out, r), append(c.spans, s)
+	}
+}
+
+// emitAll takes over pieces of white space that were held back.
+func (c *cursor) emitAll(pieces []piece) {
+	for _, p := range pieces {
+		c.emit(p.rune, p.span)
+	}
+}
+
+// piece is a character that is not yet known to count.
+type piece struct {
+	rune rune
+	span span
+}
+
+// take reads n characters of source as one character r.
+func (c *cursor) take(n int, r rune) piece {
+	c.pos += n
+	return piece{r, span{c.pos - n, c.pos}}
+}
+
+// lineBreak reads a line break. All but LS and PS count as a line feed.
+func (c *cursor) lineBreak() piece {
+	switch r := c.peek(0); {
+	case r == '\r' && c.peek(1) == '\n':
+		return c.take(2, '\n')
+	case r == 0x2028 || r == 0x2029:
+		return c.take(1, r)
+	default:
+		return c.take(1, '\n')
+	}
+}
+
+// properties skips anchor and tag, and what may stand between them and the scalar.
+func (c *cursor) properties() {
+	c.anchor()
+	if c.peek(0) == '!' {
+		for r := c.peek(0); r != 0 && !isBlank(r) && !isBreak(r); r = c.peek(0) {
+			c.pos++
+		}
+		c.white()
+	}
+	c.anchor()
+}
+
+// anchor skips an anchor, if there is one, and the white space after it.
+func (c *cursor) anchor() {
+	if c.peek(0) != '&' {
+		return
+	}
+	c.pos++
+	for r := c.peek(0); r == '-' || isWord(r); r = c.peek(0) {
+		c.pos++
+	}
+	c.white()
+}
+
+// white skips blanks, line breaks and comments.
+func (c *cursor) white() {
+	for {
+		switch r := c.peek(0); {
+		case isBlank(r) || isBreak(r):
+			c.pos++
+		case r == '#':
+			c.comment()
+		default:
+			return
+		}
+	}
+}
+
+func (c *cursor) comment() {
+	for r := c.peek(0); r != 0 && !isBreak(r); r = c.peek(0) {
+		c.pos++
+	}
+}
+
+// fold reads blanks and line breaks within a plain or quoted scalar. In a run with a line break the
+// blanks do not count; one break is a space, of more the first does not count. escaped: a break that
+// counts for nothing came before.
+func (c *cursor) fold(escaped bool) {
+	var blanks, breaks []piece
+	for isBlank(c.peek(0)) || isBreak(c.peek(0)) {
+		if isBreak(c.peek(0)) {
+			breaks = append(breaks, c.lineBreak())
+		} else {
+			blanks = append(blanks, c.take(1, c.peek(0)))
+		}
+	}
+	switch {
+	case escaped:
+		c.emitAll(breaks)
+	case len(breaks) == 0:
+		c.emitAll(blanks)
+	case breaks[0].rune != '\n':
+		c.emitAll(breaks)
+	case len(breaks) == 1:
+		c.emit(' ', breaks[0].span)
+	default:
+		c.emitAll(breaks[1:])
+	}
+}
+
+// plain reads a scalar without quotes. The parser's value says where it ends.
+func (c *cursor) plain() {
+	for !c.full() && c.pos < len(c.runes) {
+		if r := c.peek(0); isBlank(r) || isBreak(r) {
+			c.fold(false)
+			continue
+		}
+		p := c.take(1, c.peek(0))
+		c.emit(p.rune, p.span)
+	}
+}
+
+// quoted reads a scalar in single or double quotes.
+func (c *cursor) quoted(quote rune) {
+	if c.peek(0) != quote {
+		return
+	}
+	c.pos++
+	for c.pos < len(c.runes) {
+		switch r := c.peek(0); {
+		case r == quote && quote == '\'' && c.peek(1) == quote:
+			p := c.take(2, quote)
+			c.emit(p.rune, p.span)
+		case r == quote:
+			c.pos++
+			return
+		case r == '\\' && quote == '"' && isBreak(c.peek(1)):
+			c.pos++
+			c.lineBreak()
+			c.fold(true)
+		case r == '\\' && quote == '"':
+			p := c.escape()
+			c.emit(p.rune, p.span)
+		case isBlank(r) || isBreak(r):
+			c.fold(false)
+		default:
+			p := c.take(1, r)
+			c.emit(p.rune, p.span)
+		}
+	}
+}
+
+// escape reads a backslash and what belongs to it.
+func (c *cursor) escape() piece {
+	switch r := c.peek(1); r {
+	case 'x':
+		return c.hex(2)
+	case 'u':
+		return c.hex(4)
+	case 'U':
+		return c.hex(8)
+	default:
+		const letters, meanings = "0abtnvfreN_LP", "\x00\a\b\t\n\v\f\r\x1b\u0085\u00a0\u2028\u2029"
+		if i := strings.IndexRune(letters, r); i >= 0 {
+			r = []rune(meanings)[i]
+		}
+		return c.take(2, r)
+	}
+}
+
+func (c *cursor) hex(digits int) piece {
+	var r rune
+	for k := range digits {
+		d := c.peek(2 + k)
+		switch {
+		case d >= '0' && d <= '9':
+			d -= '0'
+		case d >= 'a' && d <= 'f':
+			d -= 'a' - 10
+		case d >= 'A' && d <= 'F':
+			d -= 'A' - 10
+		}
+		r = r<<4 + d
+	}
+	return c.take(2+digits, r)
+}
+
+// block reads a literal or folded scalar: its header, then its lines.
+func (c *cursor) block(want string, folded bool) {
+	for r := c.peek(0); r != 0 && !isBreak(r) && r != '#'; r = c.peek(0) {
+		c.pos++
+	}
+	c.comment()
+	if isBreak(c.peek(0)) {
+		c.lineBreak()
+	}
+	c.lines(c.indent(want), folded)
+}
+
+// indent finds how many spaces stand before each line of a block scalar. The parser's value tells:
+// its first line that is not empty has that many spaces fewer than the source.
+func (c *cursor) indent(want string) int {
+	content := strings.TrimLeft(want, "\n")
+	if content == "" {
+		return len(c.runes)
+	}
+	ahead := *c
+	for range len(want) - len(content) {
+		for ahead.peek(0) == ' ' {
+			ahead.pos++
+		}
+		ahead.lineBreak()
+	}
+	start := ahead.pos
+	for ahead.peek(0) == ' ' {
+		ahead.pos++
+	}
+	return ahead.pos - start - (len(content) - len(strings.TrimLeft(content, " ")))
+}
+
+// lines reads the lines of a block scalar. A folded break between two lines that start with no blank
+// is a space; or nothing, where empty lines follow, which then count.
+func (c *cursor) lines(indent int, folded bool) {
+	var last, empty []piece
+	blankBefore := false
+	for !c.full() {
+		empty = append(empty, c.emptyLines(indent)...)
+		if c.peek(0) == 0 || c.column() < indent {
+			break
+		}
+		blankNow := isBlank(c.peek(0))
+		if folded && !blankBefore && !blankNow && len(last) > 0 && last[0].rune == '\n' {
+			if len(empty) == 0 {
+				c.emit(' ', last[0].span)
+			}
+		} else {
+			c.emitAll(last)
+		}
+		c.emitAll(empty)
+		last, empty, blankBefore = nil, nil, blankNow
+		for r := c.peek(0); r != 0 && !isBreak(r); r = c.peek(0) {
+			p := c.take(1, r)
+			c.emit(p.rune, p.span)
+		}
+		if isBreak(c.peek(0)) {
+			last = []piece{c.lineBreak()}
+		}
+	}
+	c.emitAll(last)
+	c.emitAll(empty)
+}
+
+// emptyLines skips up to indent spaces, and collects the breaks of lines with nothing more on them.
+func (c *cursor) emptyLines(indent int) []piece {
+	var breaks []piece
+	for {
+		for k := 0; k < indent && c.peek(0) == ' '; k++ {
+			c.pos++
+		}
+		if !isBreak(c.peek(0)) {
+			return breaks
+		}
+		breaks = append(breaks, c.lineBreak())
+	}
+}
+
+// column gives how many characters stand before the cursor in its line.
+func (c *cursor) column() int {
+	n := 0
+	for n < c.pos && !isBreak(c.runes[c.pos-n-1]) {
+		n++
+	}
+	return n
+}

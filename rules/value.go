@@ -1,0 +1,446 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// NodeKind is the form of a Value.
+type NodeKind uint8
+
+const (
+	// Null is a value left empty or written null, and the kind of an absent one.
+	Null NodeKind = iota
+	// Scalar is a string, a number, true or false.
+	Scalar
+	// Map is a mapping.
+	Map
+	// List is a sequence.
+	List
+)
+
+// Value is a value of a document, with its place and path. The zero Value is absent; so is one that
+// Get did not find, which still knows its path and where its parent stands, for an issue.
+type Value struct {
+	doc *Document
+	// node is the value, nil if absent, with aliases followed; at is where it was used: the alias, or
+	// the value itself; the parent's, if absent.
+	node, at *yaml.Node
+	path     string
+}
+
+// Field is one entry of a mapping.
+type Field struct {
+	Name  string
+	Key   Value
+	Value Value
+}
+
+func (v Value) child(n *yaml.Node, path string) Value {
+	return Value{doc: v.doc, node: resolved(n), at: n, path: path}
+}
+
+// Exists says whether the value was written, null included.
+func (v Value) Exists() bool { return v.node != nil }
+
+// Kind gives the form of the value.
+func (v Value) Kind() NodeKind {
+	switch {
+	case v.node == nil || isNull(v.node):
+		return Null
+	case v.node.Kind == yaml.MappingNode:
+		return Map
+	case v.node.Kind == yaml.SequenceNode:
+		return List
+	default:
+		return Scalar
+	}
+}
+
+// Path gives the path of the value in its document, "" for the root.
+func (v Value) Path() string { return v.path }
+
+// Document gives the document that holds the value, nil for the zero Value.
+func (v Value) Document() *Document { return v.doc }
+
+// Pos gives the line and column, from 1, where the value is written; where an alias stands for it,
+// that of the alias; if absent, its parent's; 0 and 0 for the zero Value.
+func (v Value) Pos() (line, col int) {
+	if v.at == nil {
+		return 0, 0
+	}
+	start, _ := v.extent()
+	return v.doc.source.place(start)
+}
+
+// extent gives the offsets that an issue about the value underlines.
+func (v Value) extent() (start, end int) {
+	start = v.doc.offset(v.at)
+	switch {
+	case v.at.Kind == yaml.AliasNode:
+		return start, start + 1 + utf8.RuneCountInString(v.at.Value)
+	case v.at.Kind == yaml.ScalarNode:
+		s := scan(v.doc, v.at)
+		return s.start, s.end
+	case v.at.Kind == yaml.MappingNode && v.at.Style&yaml.FlowStyle == 0 && len(v.at.Content) > 0:
+		return v.child(v.at.Content[0], "").extent()
+	}
+	return start, start + 1
+}
+
+// Issuef makes an error at the value's place; hint says what would be right, "" if there is nothing to say.
+func (v Value) Issuef(hint, format string, args ...any) Issue {
+	message := fmt.Sprintf(format, args...)
+	if v.at == nil {
+		return Issue{Path: v.path, Width: 1, Message: message, Hint: hint}
+	}
+	start, end := v.extent()
+	i := v.doc.source.issue(start, end-start, message, hint)
+	i.Path = v.path
+	return i
+}
+
+func (v Value) wrong(issues *Issues, want, hint string) {
+	*issues = append(*issues, v.Issuef(hint, "must be %s, found %s", want, describe(v.node)))
+}
+
+// describe names a node for a message: the number 3, the string "abc", a list.
+func describe(n *yaml.Node) string {
+	if n.Kind == yaml.MappingNode {
+		return "a mapping"
+	}
+	if n.Kind == yaml.SequenceNode {
+		return "a list"
+	}
+	switch scalarOf(n).(type) {
+	case nil:
+		return "nothing (null)"
+	case bool:
+		return "the boolean " + n.Value
+	case int64, float64:
+		return "the number " + n.Value
+	}
+	const most = 40
+	if text := []rune(n.Value); len(text) > most {
+		return "the string " + strconv.Quote(string(text[:most])) + "…"
+	}
+	return "the string " + strconv.Quote(n.Value)
+}
+
+// scalarOf gives what a scalar stands for: string, int64, float64, bool or nil. A number too large
+// for int64 is a float64; a date is a string.
+func scalarOf(n *yaml.Node) any {
+	switch n.ShortTag() {
+	case "!!null":
+		return nil
+	case "!!int", "!!float", "!!bool":
+	default:
+		return n.Value
+	}
+	var x any
+	bare := yaml.Node{Kind: yaml.ScalarNode, Tag: n.ShortTag(), Value: n.Value}
+	if bare.Decode(&x) != nil {
+		return n.Value
+	}
+	switch x := x.(type) {
+	case int:
+		return int64(x)
+	case uint64:
+		return float64(x)
+	case int64, float64, bool:
+		return x
+	}
+	return n.Value
+}
+
+// Fields gives the fields of a mapping, in the order written. Issues: it is not a mapping; a key is
+// not a string, or not one of known (all are, where known is nil). Such keys are left out, and of
+// keys that stand twice the later ones, which Parse has reported. Null and absent have no fields.
+func (v Value) Fields(known []string, issues *Issues) []Field {
+	if v.Kind() == Null {
+		return nil
+	}
+	if v.Kind() != Map {
+		v.wrong(issues, "a mapping", "")
+		return nil
+	}
+	var out []Field
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(v.node.Content); i += 2 {
+		key := resolved(v.node.Content[i])
+		if key.Kind != yaml.ScalarNode || isMerge(key) {
+			continue // Parse has reported it.
+		}
+		path := v.join(key.Value)
+		f := Field{key.Value, v.child(v.node.Content[i], path), v.child(v.node.Content[i+1], path)}
+		if _, ok := scalarOf(key).(string); !ok && !slices.Contains(known, f.Name) {
+			f.Key.wrong(issues, "a string", "write "+strconv.Quote(key.Value)+" in quotes")
+			continue
+		}
+		if known != nil && !slices.Contains(known, f.Name) {
+			*issues = append(*issues, f.Key.Issuef(knownHint(f.Name, known), "unknown field %q", f.Name))
+			continue
+		}
+		if !seen[f.Name] {
+			seen[f.Name] = true
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func knownHint(name string, known []string) string {
+	if near := Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	if len(known) == 0 {
+		return "no field is known here"
+	}
+	sorted := slices.Clone(known)
+	slices.Sort(sorted)
+	return "known here: " + strings.Join(sorted, ", ")
+}
+
+func (v Value) join(key string) string { return strings.TrimPrefix(v.path+pathStep(key), ".") }
+
+// pathStep writes a key as a step of a path: .name, or ["any text"].
+func pathStep(key string) string {
+	for i, c := range key {
+		begins := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+		follows := i > 0 && (c >= '0' && c <= '9' || c == '-')
+		if !begins && !follows {
+			return "[" + strconv.Quote(key) + "]"
+		}
+	}
+	if key == "" {
+		return `[""]`
+	}
+	return "." + key
+}
+
+// Get gives a field of a mapping; it is absent if there is none, or v is not a mapping.
+func (v Value) Get(name string) Value {
+	path := v.join(name)
+	if v.Kind() == Map {
+		for i := 0; i+1 < len(v.node.Content); i += 2 {
+			key := resolved(v.node.Content[i])
+			if key.Kind == yaml.ScalarNode && key.Value == name && !isMerge(key) {
+				return v.child(v.node.Content[i+1], path)
+			}
+		}
+	}
+	return Value{doc: v.doc, at: v.at, path: path}
+}
+
+// Items gives the elements of a list; something else is an issue. Null and absent have none.
+func (v Value) Items(issues *Issues) []Value {
+	if v.Kind() == Null {
+		return nil
+	}
+	if v.Kind() != List {
+		v.wrong(issues, "a list", "")
+		return nil
+	}
+	out := make([]Value, len(v.node.Content))
+	for i, n := range v.node.Content {
+		out[i] = v.child(n, fmt.Sprintf("%s[%d]", v.path, i))
+	}
+	return out
+}
+
+// scalar gives what the value stands for; ok is false if it is absent.
+func (v Value) scalar() (x any, ok bool) {
+	if v.node == nil {
+		return nil, false
+	}
+	if v.node.Kind != yaml.ScalarNode {
+		return v, true // of no type that a caller wants
+	}
+	return scalarOf(v.node), true
+}
+
+// String gives a string. Something else is an issue; absent gives "" and none.
+func (v Value) String(issues *Issues) string {
+	x, ok := v.scalar()
+	s, isString := x.(string)
+	if ok && !isString {
+		hint := ""
+		if v.Kind() == Scalar {
+			hint = "write " + strconv.Quote(v.node.Value) + " in quotes"
+		}
+		v.wrong(issues, "a string", hint)
+	}
+	return s
+}
+
+// Bool gives true or false. Something else is an issue; absent gives false and none.
+func (v Value) Bool(issues *Issues) bool {
+	x, ok := v.scalar()
+	b, isBool := x.(bool)
+	if ok && !isBool {
+		v.wrong(issues, "true or false", "")
+	}
+	return b
+}
+
+// Int gives a whole number. Something else is an issue; absent gives 0 and none.
+func (v Value) Int(issues *Issues) int64 {
+	x, ok := v.scalar()
+	n, isInt := x.(int64)
+	if ok && !isInt {
+		v.wrong(issues, "a whole number", "")
+	}
+	return n
+}
+
+// Float gives a number, whole or not. Something else, infinity and NaN are issues; absent gives 0 and none.
+func (v Value) Float(issues *Issues) float64 {
+	x, ok := v.scalar()
+	if n, isInt := x.(int64); isInt {
+		return float64(n)
+	}
+	f, isFloat := x.(float64)
+	if ok && (!isFloat || math.IsNaN(f) || math.IsInf(f, 0)) {
+		v.wrong(issues, "a finite number", "")
+		return 0
+	}
+	return f
+}
+
+// Duration gives a duration, written as Go writes it: "90s", "1h30m". Something else is an issue;
+// absent gives 0 and none.
+func (v Value) Duration(issues *Issues) time.Duration {
+	x, ok := v.scalar()
+	if !ok {
+		return 0
+	}
+	s, isString := x.(string)
+	d, err := time.ParseDuration(s)
+	if !isString || err != nil {
+		v.wrong(issues, "a duration", `write it with its units, such as "90s" or "1h30m"`)
+		return 0
+	}
+	return d
+}
+
+// Strings gives a list of strings; each element that is none is an issue, and left out.
+func (v Value) Strings(issues *Issues) []string {
+	var out []string
+	for _, item := range v.Items(issues) {
+		before := len(*issues)
+		if s := item.String(issues); len(*issues) == before {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Text gives a string with the places of its characters. Numbers, true and false are taken as they
+// are written. Something else is an issue, and gives text with no characters; absent gives the zero
+// Text and no issue.
+func (v Value) Text(issues *Issues) Text {
+	switch {
+	case v.node == nil:
+		return Text{}
+	case v.Kind() != Scalar:
+		v.wrong(issues, "text", "")
+		return Text{path: v.path}
+	}
+	return Text{Value: v.node.Value, doc: v.doc, node: v.node, path: v.path}
+}
+
+// Any gives the value as map[string]any, []any, string, int64, float64, bool or nil. Keys that are
+// not strings appear as they are written; of keys that stand twice the first counts.
+func (v Value) Any() any {
+	if v.node == nil {
+		return nil
+	}
+	return plainValue(v.node)
+}
+
+func plainValue(n *yaml.Node) any {
+	n = resolved(n)
+	switch n.Kind {
+	case yaml.MappingNode:
+		out := make(map[string]any, len(n.Content)/2)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := resolved(n.Content[i])
+			if _, twice := out[key.Value]; !twice && key.Kind == yaml.ScalarNode && !isMerge(key) {
+				out[key.Value] = plainValue(n.Content[i+1])
+			}
+		}
+		return out
+	case yaml.SequenceNode:
+		out := make([]any, len(n.Content))
+		for i, item := range n.Content {
+			out[i] = plainValue(item)
+		}
+		return out
+	default:
+		return scalarOf(n)
+	}
+}
+
+// Find follows a path such as spec.containers[0].image or metadata.labels["a.b/c"]. It gives the
+// deepest value on it that exists, and whether that is the whole path.
+func (d *Document) Find(path string) (Value, bool) {
+	v := d.Root
+	for path != "" {
+		step, rest, ok := cutStep(path)
+		if !ok {
+			return v, false
+		}
+		var next Value
+		if step.isIndex {
+			next = v.item(step.index)
+		} else {
+			next = v.Get(step.key)
+		}
+		if !next.Exists() {
+			return v, false
+		}
+		v, path = next, rest
+	}
+	return v, true
+}
+
+func (v Value) item(index int) Value {
+	if v.Kind() != List || index >= len(v.node.Content) {
+		return Value{}
+	}
+	return v.child(v.node.Content[index], fmt.Sprintf("%s[%d]", v.path, index))
+}
+
+// pathPart is one step of a path: an index, or a key.
+type pathPart struct {
+	key     string
+	index   int
+	isIndex bool
+}
+
+// cutStep takes the first step off a path; ok is false where there is none.
+func cutStep(path string) (first pathPart, rest string, ok bool) {
+	if inside, found := strings.CutPrefix(path, "["); found {
+		if quoted, err := strconv.QuotedPrefix(inside); err == nil {
+			key, err := strconv.Unquote(quoted)
+			rest, closed := strings.CutPrefix(inside[len(quoted):], "]")
+			return pathPart{key: key}, rest, err == nil && closed
+		}
+		digits, rest, closed := strings.Cut(inside, "]")
+		index, err := strconv.ParseUint(digits, 10, 31)
+		return pathPart{index: int(index), isIndex: true}, rest, err == nil && closed
+	}
+	path = strings.TrimPrefix(path, ".")
+	end := strings.IndexAny(path, ".[")
+	if end < 0 {
+		end = len(path)
+	}
+	return pathPart{key: path[:end]}, path[end:], end > 0
+}

@@ -1,0 +1,78 @@
+package rules
+
+import (
+	"bytes"
+	"fmt"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Entry is one field of a mapping to be written: its value is a Value (kept in the author's words and
+// order), a string, a bool, a number, a list of strings, or []Entry for a mapping, or [][]Entry for a list of them.
+type Entry struct {
+	Name  string
+	Value any
+}
+
+// Write gives the YAML of a mapping.
+func Write(entries []Entry) ([]byte, error) {
+	node, err := toNode(entries)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(node); err != nil {
+		return nil, fmt.Errorf("write YAML: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func toNode(v any) (*yaml.Node, error) {
+	switch x := v.(type) {
+	case Value:
+		return inline(x.node), nil
+	case []Entry:
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for _, e := range x {
+			value, err := toNode(e.Value)
+			if err != nil {
+				return nil, err
+			}
+			key := &yaml.Node{}
+			key.SetString(e.Name)
+			n.Content = append(n.Content, key, value)
+		}
+		return n, nil
+	case [][]Entry:
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, item := range x {
+			value, err := toNode(item)
+			if err != nil {
+				return nil, err
+			}
+			n.Content = append(n.Content, value)
+		}
+		return n, nil
+	}
+	n := &yaml.Node{}
+	if err := n.Encode(v); err != nil {
+		return nil, fmt.Errorf("write YAML: %w", err)
+	}
+	return n, nil
+}
+
+// inline copies a node with its aliases written out, so that it can stand in another document.
+func inline(n *yaml.Node) *yaml.Node {
+	if n == nil {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}
+	}
+	n = resolved(n)
+	out := *n
+	out.Anchor, out.Content = "", nil
+	for _, c := range n.Content {
+		out.Content = append(out.Content, inline(c))
+	}
+	return &out
+}
