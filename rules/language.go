@@ -12,8 +12,6 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/ext"
-	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // Changes says when the value of a member can change; the later ones change more often.
@@ -119,17 +117,15 @@ func NewLanguage(v Vocabulary) (*Language, error) {
 		l.objects[o.Name] = o
 	}
 	opts := []cel.EnvOption{
-		cel.StdLib(cel.StdLibSubset(stdlibSubset())),
 		cel.HomogeneousAggregateLiterals(),
 		cel.EagerlyValidateDeclarations(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.CrossTypeNumericComparisons(true),
-		cel.OptionalTypes(),
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(), cel.ValidateHomogeneousAggregateLiterals()),
-		ext.Strings(ext.StringsVersion(2)), ext.Sets(), ext.TwoVarComprehensions(), ext.Lists(ext.ListsVersion(3)), ext.Math(),
-		library.URLs(), library.Regex(), library.Lists(), library.Quantity(), library.IP(), library.CIDR(), library.Format(),
-		library.SemverLib(library.SemverVersion(1)),
 		cel.CustomTypeAdapter(types.DefaultTypeAdapter),
+	}
+	for _, library := range Libraries() {
+		opts = append(opts, library.options()...)
 	}
 	for _, f := range merged(operatorFunctions(v), v.Functions) {
 		l.functions[f.Name] = f
@@ -162,6 +158,15 @@ func (l *Language) Objects() []*Object { return l.vocab.Objects }
 
 // Functions of the vocabulary, for the reference.
 func (l *Language) Functions() []*Function { return l.vocab.Functions }
+
+// Operators gives the operators that the dialect declares anew, with all their signatures, for the reference.
+func (l *Language) Operators() []*Function {
+	var out []*Function
+	for _, name := range redeclared() {
+		out = append(out, l.functions[name])
+	}
+	return out
+}
 
 // The operators that are declared anew, because CEL keeps int and double apart.
 func redeclared() []string {

@@ -402,7 +402,7 @@ func nowParts(s *Scope, a *ast.AST, e ast.Expr) (parts []ast.Expr, moving bool) 
 		p, m := nowParts(s, a, child)
 		parts, moving = append(parts, p...), moving || m
 	}
-	return parts, moving
+	return parts, moving || len(parts) == 0 // a computed member reads it
 }
 
 func children(e ast.Expr) []ast.Expr {

@@ -17,9 +17,25 @@ type Section struct {
 
 // AttributeFunction is the shape of an accounting function: its arguments, each an expression or a word.
 type AttributeFunction struct {
+	Name string
+	// Doc says what it computes.
+	Doc  string
+	Args []Argument
+}
+
+// Argument of an accounting function.
+type Argument struct {
 	Name     string
-	Required []string
-	Optional []string
+	Optional bool
+	Doc      string
+}
+
+func (f AttributeFunction) argNames() []string {
+	var out []string
+	for _, a := range f.Args {
+		out = append(out, a.Name)
+	}
+	return out
 }
 
 // Shape is all that a table may hold. It comes from the client, who knows the sites.
@@ -184,7 +200,7 @@ func (r *tableReader) params(v Value) []*Param {
 	var out []*Param
 	for _, f := range v.Fields(nil, r.issues) {
 		p := &Param{Name: f.Name, At: f.Value}
-		for _, k := range f.Value.Fields([]string{"type", "default", "optional", "min", "max", "enum", "description", "volcano", "deprecated"}, r.issues) {
+		for _, k := range f.Value.Fields(keyNames(ParamKeys()), r.issues) {
 			switch k.Name {
 			case "type":
 				p.Type = r.word(k.Value, r.shape.ParamTypes)
@@ -220,7 +236,7 @@ func (r *tableReader) variables(v Value) []*Variable {
 	seen := map[string]Value{}
 	for _, item := range v.Items(r.issues) {
 		x := &Variable{At: item}
-		for _, f := range item.Fields([]string{"name", "on", yamlOn, "expression", "description"}, r.issues) {
+		for _, f := range item.Fields(append(keyNames(VariableKeys()), yamlOn), r.issues) {
 			switch f.Name {
 			case "name":
 				x.Name = f.Value.String(r.issues)
@@ -241,7 +257,7 @@ func (r *tableReader) variables(v Value) []*Variable {
 func (r *tableReader) attributes(v Value) []*Attribute {
 	var out []*Attribute
 	seen := map[string]Value{}
-	known := []string{"name", "on", yamlOn, "settle", "private", "when", "expression", "description"}
+	known := append(keyNames(AttributeKeys()), yamlOn)
 	for _, f := range r.shape.Functions {
 		known = append(known, f.Name)
 	}
@@ -269,7 +285,7 @@ func (r *tableReader) attributeField(a *Attribute, f Field) {
 	case "on", yamlOn:
 		a.On = r.word(f.Value, r.shape.Owners)
 	case "settle":
-		a.Settle = r.word(f.Value, []string{"current", "cycle", "start"})
+		a.Settle = r.word(f.Value, settlements())
 	case "private":
 		a.Private = f.Value.Bool(r.issues)
 	case "when":
@@ -288,11 +304,13 @@ func (r *tableReader) attributeField(a *Attribute, f Field) {
 		}
 		a.Function, a.Args = f.Name, map[string]Text{}
 		shape := r.shape.Functions[i]
-		for _, arg := range f.Value.Fields(slices.Concat(shape.Required, shape.Optional), r.issues) {
+		for _, arg := range f.Value.Fields(shape.argNames(), r.issues) {
 			a.Args[arg.Name] = arg.Value.Text(r.issues)
 		}
-		for _, name := range shape.Required {
-			r.need(f.Value, name)
+		for _, arg := range shape.Args {
+			if !arg.Optional {
+				r.need(f.Value, arg.Name)
+			}
 		}
 	}
 }
@@ -300,7 +318,7 @@ func (r *tableReader) attributeField(a *Attribute, f Field) {
 func (r *tableReader) rows(v Value, section Section) []*Row {
 	var out []*Row
 	seen := map[string]Value{}
-	known := slices.Concat([]string{"name", "description", "when", "reason", "message", "onError", section.Expression}, section.Keys)
+	known := keyNames(RowKeys(section))
 	for _, item := range v.Items(r.issues) {
 		row := &Row{At: item}
 		for _, f := range item.Fields(known, r.issues) {
@@ -337,11 +355,11 @@ func (r *tableReader) rowField(row *Row, f Field) {
 	case "every":
 		row.Every = f.Value.Text(r.issues)
 	case "normalize":
-		row.Normalize = r.word(f.Value, []string{"none", "max", "inverseMax", "minMax", "inverseSum"})
+		row.Normalize = r.word(f.Value, keyNames(Normalizations()))
 	case "round":
 		for _, k := range f.Value.Fields([]string{"mode", "step"}, r.issues) {
 			if k.Name == "mode" {
-				row.RoundMode = r.word(k.Value, []string{"trunc", "floor", "nearest"})
+				row.RoundMode = r.word(k.Value, keyNames(Roundings()))
 			} else {
 				row.RoundStep = k.Value.Text(r.issues)
 			}
@@ -352,6 +370,6 @@ func (r *tableReader) rowField(row *Row, f Field) {
 	case "descending":
 		row.Descending = f.Value.Bool(r.issues)
 	case "onError":
-		row.OnError = r.word(f.Value, []string{"deny", "allow", "skip"})
+		row.OnError = r.word(f.Value, keyNames(ErrorAnswers()))
 	}
 }

@@ -64,12 +64,15 @@ func exitCode(err error, errs io.Writer) int {
 	switch {
 	case coded.err == nil:
 	case errors.As(coded.err, &issues):
-		fmt.Fprintln(errs, issues.Error())
+		say(errs, "%s\n", issues.Error())
 	default:
-		fmt.Fprintln(errs, "celsius:", strings.TrimSpace(coded.err.Error()))
+		say(errs, "celsius: %s\n", strings.TrimSpace(coded.err.Error()))
 	}
 	return coded.code
 }
+
+// say writes to a stream. If that fails there is nobody left to be told.
+func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
 
 func usageError(format string, args ...any) error {
 	return exitError{exitUsage, fmt.Errorf(format, args...)}

@@ -147,7 +147,7 @@ func (s *simulation) vet(errs io.Writer, issues rules.Issues) error {
 		return exitError{exitMistakes, issues}
 	}
 	if len(issues) > 0 {
-		fmt.Fprintln(errs, issues.Error())
+		say(errs, "%s\n", issues.Error())
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (s *simulation) print(out io.Writer, report *sim.Report, chosen choice) err
 		return err
 	}
 	if s.output == "table" || s.output == "wide" {
-		fmt.Fprintf(out, "policy %s (%s)\n\n", chosen.compiled.Name, chosen.from)
+		say(out, "policy %s (%s)\n\n", chosen.compiled.Name, chosen.from)
 	}
 	_, err = out.Write(text)
 	return err
@@ -243,19 +243,19 @@ func (s *simulation) scenarios(c *cobra.Command, files []string) error {
 		switch {
 		case err != nil:
 			failed++
-			fmt.Fprintf(c.OutOrStdout(), "FAIL  %s\n", file)
+			say(c.OutOrStdout(), "FAIL  %s\n", file)
 			exitCode(err, c.ErrOrStderr())
 			continue
 		case r.Diff != "":
 			differ++
-			fmt.Fprintf(c.OutOrStdout(), "DIFF  %s\n%s", file, r.Diff)
+			say(c.OutOrStdout(), "DIFF  %s\n%s", file, r.Diff)
 			continue
 		case s.update && string(r.Archive) != string(data):
 			if err := os.WriteFile(file, r.Archive, 0o644); err != nil {
 				return fmt.Errorf("update scenario: %w", err)
 			}
 		}
-		fmt.Fprintf(c.OutOrStdout(), "ok    %s  %s\n", file, r.Heading)
+		say(c.OutOrStdout(), "ok    %s  %s\n", file, r.Heading)
 	}
 	switch {
 	case failed > 0:

@@ -93,7 +93,7 @@ func TestSimulateExitCodes(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var args []string
-			for _, word := range strings.Fields(test.args) {
+			for word := range strings.FieldsSeq(test.args) {
 				if strings.Contains(word, ".") {
 					word = filepath.Join(dir, word)
 				}

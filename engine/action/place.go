@@ -192,7 +192,7 @@ func (x *Cycle) put(t *model.Task, ch policy.Choice) placed {
 	} else {
 		b.Reason = model.Reason{Site: policy.Predicates, Text: "the only node that fits"}
 	}
-	b.GPUs = x.s.Devices(t, ch.Row)
+	b.GPUs = x.s.Devices(t, ch.Row, ch.Later)
 	if ch.Later {
 		x.txn.Pipeline(t, ch.Row, b.GPUs)
 	} else {

@@ -148,11 +148,17 @@ func (s *Session) member(x *attribute, st *sumState, of any) {
 		st.totals[old.owner].add(old.value, -1)
 		delete(st.members, of)
 	}
-	if w := x.args["when"]; w != nil && w.Eval(f) != types.True {
-		return
+	if w := x.args["when"]; w != nil {
+		if held := w.Eval(f); held != types.True {
+			if types.IsError(held) {
+				s.faultOf(x, f, held)
+			}
+			return
+		}
 	}
 	v := x.args["of"].Eval(f)
 	if types.IsError(v) {
+		s.faultOf(x, f, v)
 		return
 	}
 	if a, ok := v.(*amounts); ok {
@@ -197,8 +203,10 @@ func (s *Session) waterFill(x *attribute) map[*model.Queue]ref.Val {
 	var claims []quota.Claim
 	f := s.frame()
 	defer s.done()
-	total, ok := x.args["total"].Eval(f).(*amounts)
+	whole := x.args["total"].Eval(f)
+	total, ok := whole.(*amounts)
 	if !ok {
+		s.faultOf(x, f, whole)
 		return values
 	}
 	all := make([]*model.Queue, 0, len(s.c.Queues))
@@ -213,6 +221,7 @@ func (s *Session) waterFill(x *attribute) map[*model.Queue]ref.Val {
 		}
 		claim, err := claimOf(x, f)
 		if err != nil {
+			s.faultOf(x, f, err)
 			values[q] = err
 			continue
 		}

@@ -8,21 +8,6 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// laterActions and laterVerbs are known by name, but not in this version.
-func laterActions() []string {
-	return []string{"preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"}
-}
-
-func laterVerbs() []string { return []string{"displace", "evict"} }
-
-// stepKeys are the parameters of each verb.
-func stepKeys() map[string][]string {
-	return map[string][]string{
-		"admit": {"when", "jobs", "vote"},
-		"place": {"when", "jobs", "tasks", "gates", "commit", "turn", "onNoNode"},
-	}
-}
-
 // pipeline compiles the actions that a policy names, its own first.
 func (c *compiler) pipeline(spec rules.Value) {
 	own := c.definitions(spec.Get("actions"))
@@ -45,7 +30,7 @@ func (c *compiler) pipeline(spec rules.Value) {
 		case ok:
 			a = c.action(name, definition)
 			compiled[name] = a
-		case slices.Contains(laterActions(), name):
+		case slices.Contains(LaterActions(), name):
 			c.report(item.Issuef("leave it out for now; this version has "+suggestList(known), "action %q is not in this version yet", name))
 		default:
 			c.report(item.Issuef(suggest(name, known)+"; or define it under spec.actions", "unknown action %q", name))
@@ -111,7 +96,7 @@ func (s *tableScope) step(v rules.Value) *Step {
 	name := verb.String(&s.issues)
 	keys, ok := stepKeys()[name]
 	if !ok {
-		if slices.Contains(laterVerbs(), name) {
+		if slices.Contains(LaterVerbs(), name) {
 			s.report(verb.Issuef("this version has admit and place", "verb %q is not in this version yet", name))
 		} else if name != "" {
 			s.report(verb.Issuef(suggest(name, sortedKeys(stepKeys())), "unknown verb %q", name))
@@ -127,10 +112,10 @@ func (s *tableScope) step(v rules.Value) *Step {
 	if x := v.Get("vote"); x.Exists() {
 		step.Vote = x.Bool(&s.issues)
 	}
-	step.Commit = s.word(v.Get("commit"), step.Commit, []string{"job", "task"})
-	step.Turn = s.word(v.Get("turn"), step.Turn, []string{"untilReady", "untilFed", "oneTask", "all"})
+	step.Commit = s.word(v.Get("commit"), step.Commit, commitWords())
+	step.Turn = s.word(v.Get("turn"), step.Turn, turnWords())
 	for _, g := range s.items(v.Get("gates")) {
-		step.Gates = append(step.Gates, s.word(g, "", []string{Overused, Allocatable, Preemptive}))
+		step.Gates = append(step.Gates, s.word(g, "", gateWords()))
 	}
 	return step
 }

@@ -43,6 +43,7 @@ type tableScope struct {
 	vars      []*variable
 	scopes    map[string]*rules.Scope
 	probe     *Frame // resolves params, for constants
+	cyclic    []string
 }
 
 // table compiles one entry.
@@ -61,7 +62,7 @@ func (c *compiler) table(e *entry) {
 	for _, v := range e.table.Variables {
 		s.variable(v)
 	}
-	for _, site := range sites() {
+	for _, site := range Sites() {
 		if e.off[site.Name] {
 			continue
 		}
@@ -160,13 +161,15 @@ func (s *tableScope) better(i rules.Issue, roots []string) rules.Issue {
 	if m == nil {
 		return i
 	}
-	if m[1] == "Variables" {
-		for _, v := range s.vars {
-			if v.name == m[2] {
-				i.Message = fmt.Sprintf("variable %q is on %s, which is not known here", v.name, v.on)
-				i.Hint = "known here: " + strings.Join(roots, ", ")
-			}
+	switch m[1] {
+	case "Variables":
+		return s.noVariable(i, m[2], roots)
+	case "Params":
+		var names []string
+		for _, p := range s.entry.table.Params {
+			names = append(names, p.Name)
 		}
+		i.Message, i.Hint = fmt.Sprintf("the table has no param %q", m[2]), suggest(m[2], names)
 		return i
 	}
 	var by []string
@@ -191,6 +194,27 @@ func (s *tableScope) better(i rules.Issue, roots []string) rules.Issue {
 	return i
 }
 
+// noVariable says why a variable is not known at a place.
+func (s *tableScope) noVariable(i rules.Issue, name string, roots []string) rules.Issue {
+	for _, v := range s.vars {
+		if v.name == name {
+			i.Message = fmt.Sprintf("variable %q is on %s, which is not known here", name, v.on)
+			i.Hint = "known here: " + strings.Join(roots, ", ")
+			return i
+		}
+	}
+	var names []string
+	for _, v := range s.entry.table.Variables {
+		if v.Name == name {
+			i.Message, i.Hint = fmt.Sprintf("variable %q is not known yet", name), "a variable may use only those before it; mend or move up "+name
+			return i
+		}
+		names = append(names, v.Name)
+	}
+	i.Message, i.Hint = fmt.Sprintf("the table has no variable %q", name), suggest(name, names)
+	return i
+}
+
 // checkCycles reports variables that need each other.
 func (s *tableScope) checkCycles() {
 	uses := map[string][]string{}
@@ -202,7 +226,8 @@ func (s *tableScope) checkCycles() {
 	}
 	for _, v := range s.entry.table.Variables {
 		if path := findCycle(v.Name, v.Name, uses, nil); path != nil {
-			s.report(v.Expression.Issue(0, 1, "a cycle among variables: "+strings.Join(path, " -> "), "a variable may use only those before it"))
+			s.report(v.Expression.Issue(0, len([]rune(v.Expression.Value)), "a cycle among variables: "+strings.Join(path, " -> "), "a variable may use only those before it"))
+			s.cyclic = path
 			return
 		}
 	}
@@ -225,6 +250,9 @@ func findCycle(start, at string, uses map[string][]string, path []string) []stri
 }
 
 func (s *tableScope) variable(v *rules.Variable) {
+	if slices.Contains(s.cyclic, v.Name) {
+		return
+	}
 	var roots []string
 	if v.On != "" && v.On != "cluster" {
 		roots = []string{v.On}

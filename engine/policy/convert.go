@@ -59,7 +59,7 @@ func Shipped() (map[string]*rules.Table, rules.Issues) {
 		doc, found := Embedded(name)
 		issues = append(issues, found...)
 		if doc != nil {
-			out[name] = rules.ReadTable(doc.Root, name, shape(), []string{"apiVersion", "kind", "metadata"}, &issues)
+			out[name] = rules.ReadTable(doc.Root, name, Shape(), []string{"apiVersion", "kind", "metadata"}, &issues)
 		}
 	}
 	return out, issues

@@ -211,7 +211,7 @@ jobOrder:
 
 func TestConvertArguments(t *testing.T) {
 	docs, issues := rules.Parse("kinds.yaml", []byte(kinds))
-	table := rules.ReadTable(docs[0].Root, "kinds", shape(), nil, &issues)
+	table := rules.ReadTable(docs[0].Root, "kinds", Shape(), nil, &issues)
 	if err := issues.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestConvertArguments(t *testing.T) {
 
 func TestConvertHierarchyIsAParam(t *testing.T) {
 	docs, issues := rules.Parse("kinds.yaml", []byte(kinds))
-	table := rules.ReadTable(docs[0].Root, "kinds", shape(), nil, &issues)
+	table := rules.ReadTable(docs[0].Root, "kinds", Shape(), nil, &issues)
 	for _, test := range []struct{ value, want string }{{"true", "params: {tree: true}"}, {"false", "- name: kinds"}} {
 		conf, read := readConf(t, "tiers: [{plugins: [{name: kinds, enableHierarchy: "+test.value+"}]}]\n")
 		if err := read.Err(); err != nil {

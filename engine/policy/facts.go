@@ -26,7 +26,7 @@ func (p *Policy) Facts() []Fact {
 	for _, x := range p.attributes {
 		out = append(out, x.fact())
 	}
-	for _, site := range sites() {
+	for _, site := range Sites() {
 		for _, r := range p.rules[site.Name] {
 			out = append(out, r.fact())
 		}

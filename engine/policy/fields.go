@@ -305,13 +305,14 @@ func (s *Session) gpuView(g *model.GPU) *gpuView {
 }
 
 func (s *Session) gpuTags(row int32) ref.Val {
-	tags := map[string]int64{}
+	tags := map[ref.Val]ref.Val{}
 	for _, t := range s.c.Nodes.Tasks[row] {
 		if t.GPUTag != "" && t.Status != model.Pipelined {
-			tags[t.GPUTag]++
+			n, _ := tags[types.String(t.GPUTag)].(types.Int)
+			tags[types.String(t.GPUTag)] = n + 1
 		}
 	}
-	return types.NewDynamicMap(types.DefaultTypeAdapter, tags)
+	return types.NewRefValMap(types.DefaultTypeAdapter, tags)
 }
 
 func taintFields() []*rules.Member {

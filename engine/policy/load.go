@@ -19,7 +19,7 @@ const (
 // Load compiles a SchedulingPolicy. All mistakes come back at once, each at its place; with one of
 // severity Error there is no Policy.
 func Load(doc *rules.Document) (*Policy, rules.Issues) {
-	l := &loader{shape: shape(), shipped: map[string]*rules.Table{}}
+	l := &loader{shape: Shape(), shipped: map[string]*rules.Table{}}
 	lang, err := rules.NewLanguage(Vocabulary())
 	if err != nil {
 		return nil, rules.Issues{doc.Root.Issuef("", "%v", err)}

@@ -65,11 +65,11 @@ func convertParam(p *rules.Param, v rules.Value, issues *rules.Issues) ref.Val {
 	case "list(string)":
 		return stringList(v.Strings(issues))
 	case "map(string,double)":
-		m := map[string]float64{}
+		m := map[ref.Val]ref.Val{}
 		for _, f := range v.Fields(nil, issues) {
-			m[f.Name] = f.Value.Float(issues)
+			m[types.String(f.Name)] = types.Double(f.Value.Float(issues))
 		}
-		return types.NewDynamicMap(types.DefaultTypeAdapter, m)
+		return types.NewRefValMap(types.DefaultTypeAdapter, m)
 	case "map(string,string)":
 		m := map[string]string{}
 		for _, f := range v.Fields(nil, issues) {

@@ -36,7 +36,7 @@ func (s *Session) Ask(site string, on Subject) ([]Said, error) {
 	where := siteNamed(site)
 	if where == nil {
 		var names []string
-		for _, x := range sites() {
+		for _, x := range Sites() {
 			names = append(names, x.Name)
 		}
 		return nil, fmt.Errorf("unknown site %q; %s", site, suggest(site, names))

@@ -32,8 +32,8 @@ type Session struct {
 	depth       int
 	sums        map[*attribute]*sumState
 	fills       map[*attribute]*fillState
-	faults      map[*Rule]*model.RuleError
-	faultOrder  []*Rule
+	faults      map[any]*model.RuleError
+	faultOrder  []*model.RuleError
 	columns     columns
 }
 
@@ -42,7 +42,7 @@ type stamp struct{ cycle, clock uint64 }
 
 // NewSession begins with nothing remembered.
 func NewSession(c *model.Cluster, p *Policy) *Session {
-	s := &Session{c: c, p: p, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, action: types.String("")}
+	s := &Session{c: c, p: p, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, faults: map[any]*model.RuleError{}, action: types.String("")}
 	s.cluster = &clusterView{view[model.Cluster]{of: c, s: s, typ: clusterType(), memo: make([]memo, p.slots["Cluster"])}}
 	s.variables = make([]memo, len(p.variables))
 	s.columns.init(s)
@@ -60,7 +60,7 @@ func (s *Session) Begin(now time.Time) {
 	s.cycle++
 	s.now = types.Timestamp{Time: now}
 	s.usedAtStart = s.c.Used.Clone()
-	s.faults, s.faultOrder = map[*Rule]*model.RuleError{}, nil
+	s.faults, s.faultOrder = map[any]*model.RuleError{}, nil
 	s.action = types.String("")
 	s.columns.begin()
 	for _, x := range s.p.attributes {
@@ -98,19 +98,29 @@ func (s *Session) SetAction(name string) { s.action = types.String(name) }
 // Faults are the errors of rows in this cycle, in the order in which they came first.
 func (s *Session) Faults() []model.RuleError {
 	var out []model.RuleError
-	for _, r := range s.faultOrder {
-		out = append(out, *s.faults[r])
+	for _, e := range s.faultOrder {
+		out = append(out, *e)
 	}
 	return out
 }
 
 // fault counts an error of a row.
 func (s *Session) fault(r *Rule, f *Frame, err ref.Val) {
-	e, ok := s.faults[r]
+	s.count(r, model.RuleError{Site: r.Site.Name, Table: r.Table, Rule: r.Name}, f, err)
+}
+
+// faultOf counts an error of an attribute.
+func (s *Session) faultOf(x *attribute, f *Frame, err ref.Val) {
+	s.count(x, model.RuleError{Site: "attributes", Table: x.table, Rule: x.name}, f, err)
+}
+
+func (s *Session) count(of any, first model.RuleError, f *Frame, err ref.Val) {
+	e, ok := s.faults[of]
 	if !ok {
-		e = &model.RuleError{Site: r.Site.Name, Table: r.Table, Rule: r.Name, Object: f.subject(), Text: fmt.Sprint(err)}
-		s.faults[r] = e
-		s.faultOrder = append(s.faultOrder, r)
+		first.Object, first.Text = f.subject(), fmt.Sprint(err)
+		e = &first
+		s.faults[of] = e
+		s.faultOrder = append(s.faultOrder, e)
 	}
 	e.Count++
 }

@@ -8,15 +8,17 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Site is one kind of decision that rows of a section make: the closed list of them is sites().
+// Site is one kind of decision that rows of a section make: the closed list of them is Sites.
 type Site struct {
 	rules.Section
 	// Roots are the variables that a row sees, besides cluster, now, params, variables, action and pipeline.
 	Roots []string
-	Want  rules.Kind
+	// Want is what a row's expression must give.
+	Want rules.Kind
 	// OnError is what a row that errs says, unless the row has an onError of its own.
 	OnError string
-	Doc     string
+	// Doc says what is asked, and how the rows' answers combine.
+	Doc string
 	// DenyIs is the answer that a denial stands for: true where a row names what is to be skipped.
 	DenyIs bool
 }
@@ -45,8 +47,8 @@ const (
 	VictimOrder    = "victimOrder"
 )
 
-// sites lists every site, in the order of DESIGN section 3.
-func sites() []Site {
+// Sites lists every site, in the order of DESIGN section 3.
+func Sites() []Site {
 	order := func(name, doc string, roots ...string) Site {
 		return Site{rules.Section{Name: name, Expression: "by", Keys: []string{"descending"}}, roots, rules.SortKey(), "skip", doc, false}
 	}
@@ -81,9 +83,15 @@ func sites() []Site {
 	}
 }
 
+// Asked says whether a verb of this version puts the site's question. Rows of the others are compiled and checked,
+// and wait for the verbs that evict.
+func (s Site) Asked() bool {
+	return !slices.Contains([]string{Preemptable, Reclaimable, Evictable, Victims, VictimOrder}, s.Name)
+}
+
 // siteNamed finds a site.
 func siteNamed(name string) *Site {
-	all := sites()
+	all := Sites()
 	i := slices.IndexFunc(all, func(s Site) bool { return s.Name == name })
 	if i < 0 {
 		return nil
@@ -91,30 +99,90 @@ func siteNamed(name string) *Site {
 	return &all[i]
 }
 
-// rootTypes gives the type of every root that some site has.
-func rootTypes() map[string]*cel.Type {
-	return map[string]*cel.Type{
-		"task": taskType(), "job": jobType(), "queue": queueType(), "node": nodeType(), "gpu": gpuType(),
-		"victim": taskType(), "preemptor": taskType(), "request": resourcesType(), "scope": cel.StringType,
-		"cluster": clusterType(), "now": cel.TimestampType, "action": cel.StringType, "pipeline": cel.ListType(cel.StringType),
+// Root is a variable that rows see.
+type Root struct {
+	Name string
+	Type *cel.Type
+	Doc  string
+	// Everywhere is true of those that every row sees; the others are Site.Roots.
+	Everywhere bool
+}
+
+// Roots lists every root, besides params and variables, whose fields are the table's own.
+func Roots() []Root {
+	str := cel.StringType
+	return []Root{
+		{"cluster", clusterType(), "The whole cluster.", true},
+		{"now", cel.TimestampType, "The time of the cycle.", true},
+		{"action", str, "The name of the action that asks.", true},
+		{"pipeline", cel.ListType(str), "The names of the policy's actions, in order.", true},
+		{"task", taskType(), "The task that is asked about.", false},
+		{"job", jobType(), "Its job, or the job that is asked about.", false},
+		{"queue", queueType(), "The job's queue, or the queue that is asked about.", false},
+		{"node", nodeType(), "The node that is tried.", false},
+		{"gpu", gpuType(), "The device that is tried.", false},
+		{"request", resourcesType(), "What is asked for: a task's request, or that of a whole gang.", false},
+		{"preemptor", taskType(), "The task for which somebody should go.", false},
+		{"victim", taskType(), "The task that would have to go.", false},
+		{"scope", str, "Whose tasks may go: queue, job or otherQueues.", false},
 	}
 }
 
-// everywhere are the roots that every row sees.
-func everywhere() []string { return []string{"cluster", "now", "action", "pipeline"} }
+// rootTypes gives the type of every root.
+func rootTypes() map[string]*cel.Type {
+	out := map[string]*cel.Type{}
+	for _, r := range Roots() {
+		out[r.Name] = r.Type
+	}
+	return out
+}
 
-// shape is what a table may hold.
-func shape() rules.Shape {
+// everywhere are the roots that every row sees.
+func everywhere() []string {
+	var out []string
+	for _, r := range Roots() {
+		if r.Everywhere {
+			out = append(out, r.Name)
+		}
+	}
+	return out
+}
+
+// Shape is what a table may hold.
+func Shape() rules.Shape {
 	s := rules.Shape{
 		Owners:     []string{"cluster", "queue", "job", "task", "node", "victim"},
 		ParamTypes: paramTypes(),
-		Functions: []rules.AttributeFunction{
-			{Name: "sum", Required: []string{"over", "of"}, Optional: []string{"when"}},
-			{Name: "waterFill", Required: []string{"total", "weight", "demand"}, Optional: []string{"among", "floor", "ceiling"}},
-		},
+		Functions:  accountingFunctions(),
 	}
-	for _, site := range sites() {
+	for _, site := range Sites() {
 		s.Sections = append(s.Sections, site.Section)
 	}
 	return s
+}
+
+// accountingFunctions are the iterative algorithms that do not fit in an expression.
+func accountingFunctions() []rules.AttributeFunction {
+	return []rules.AttributeFunction{
+		{
+			Name: "sum", Doc: "A sum over the members of the owner: a queue's jobs, or the cluster's jobs or queues. It is kept by delta: a member that changed is taken out with its old value and put in with the new.",
+			Args: []rules.Argument{
+				{Name: "over", Doc: "The word `job` or `queue`: what the members are."},
+				{Name: "of", Doc: "What is added for each member: Resources or a number."},
+				{Name: "when", Optional: true, Doc: "Which members count; all, if it is left out."},
+			},
+		},
+		{
+			Name: "waterFill", Doc: "On a queue: a fair part of a total. In rounds, each queue that is not met gets its weighted part of what remains, is cut to ceiling and demand and raised to floor; " +
+				"it is met when its demand is, or when nothing changed for it. It ends when every queue is met, or nothing remains or changes. Settles once a cycle unless `settle` says otherwise.",
+			Args: []rules.Argument{
+				{Name: "among", Optional: true, Doc: "Which queues take part; all, if it is left out. Reading the value of one that does not is an error."},
+				{Name: "total", Doc: "Resources that are shared out; sees no queue."},
+				{Name: "weight", Doc: "A number above 0. A queue with another one is left out, which is an error of that queue."},
+				{Name: "floor", Optional: true, Doc: "Resources that the queue gets in any case."},
+				{Name: "ceiling", Optional: true, Doc: "Most Resources for the queue; a missing dimension is no limit."},
+				{Name: "demand", Doc: "What the queue can use; a missing dimension is 0."},
+			},
+		},
+	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -11,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	batch "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
-	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -55,7 +56,7 @@ func (c *completion) find(kindName, namespace, name string) metav1.Object {
 func (c *completion) run() ([]item, rules.Issues) {
 	c.houseQueues()
 	for _, i := range c.items { // the range is fixed before expand adds to the list
-		if job, ok := i.object.(*batch.Job); ok {
+		if job, ok := i.object.(*batchv1alpha1.Job); ok {
 			c.born(job)
 			c.expand(i, job)
 		}
@@ -69,9 +70,9 @@ func (c *completion) run() ([]item, rules.Issues) {
 
 // houseQueues adds the queues that are always there.
 func (c *completion) houseQueues() {
-	for _, name := range []string{scheduling.RootQueue, scheduling.DefaultQueue} {
+	for _, name := range []string{schedulingv1beta1.RootQueue, schedulingv1beta1.DefaultQueue} {
 		if c.find("Queue", "", name) == nil {
-			q := &scheduling.Queue{}
+			q := &schedulingv1beta1.Queue{}
 			q.Name = name
 			c.add(item{kind: "Queue", object: q})
 		}
@@ -102,12 +103,12 @@ func (c *completion) complete(i item) {
 	switch o := i.object.(type) {
 	case *corev1.Node:
 		completeNode(o)
-	case *scheduling.Queue:
+	case *schedulingv1beta1.Queue:
 		o.Spec.Weight = cmp.Or(o.Spec.Weight, 1)
-		o.Status.State = cmp.Or(o.Status.State, scheduling.QueueStateOpen)
-	case *scheduling.PodGroup:
+		o.Status.State = cmp.Or(o.Status.State, schedulingv1beta1.QueueStateOpen)
+	case *schedulingv1beta1.PodGroup:
 		o.Spec.Queue = c.queueOf(o.Namespace, o.Spec.Queue)
-		o.Status.Phase = cmp.Or(o.Status.Phase, scheduling.PodGroupPending)
+		o.Status.Phase = cmp.Or(o.Status.Phase, schedulingv1beta1.PodGroupPending)
 	case *corev1.Pod:
 		defaults(o)
 		c.priority(o)
@@ -136,9 +137,9 @@ func (c *completion) queueOf(namespace, own string) string {
 		return own
 	}
 	if n, ok := c.find("Namespace", "", namespace).(*corev1.Namespace); ok {
-		return cmp.Or(n.Annotations[scheduling.QueueNameAnnotationKey], scheduling.DefaultQueue)
+		return cmp.Or(n.Annotations[schedulingv1beta1.QueueNameAnnotationKey], schedulingv1beta1.DefaultQueue)
 	}
-	return scheduling.DefaultQueue
+	return schedulingv1beta1.DefaultQueue
 }
 
 func (c *completion) ours(p *corev1.Pod) bool {
@@ -211,38 +212,38 @@ func (c *completion) group(i item, p *corev1.Pod) {
 	case suffix == objectKey(p): // made up by born; no name may hold a slash
 		suffix = p.Name
 	}
-	name := batch.PodgroupNamePrefix + suffix
+	name := batchv1alpha1.PodgroupNamePrefix + suffix
 	annotate(&p.ObjectMeta, model.GroupAnnotation, name)
 	if c.find("PodGroup", p.Namespace, name) != nil {
 		return
 	}
-	g := &scheduling.PodGroup{}
+	g := &schedulingv1beta1.PodGroup{}
 	g.Name, g.Namespace, g.CreationTimestamp = name, p.Namespace, p.CreationTimestamp
 	if owner == nil {
 		owner = metav1.NewControllerRef(p, corev1.SchemeGroupVersion.WithKind("Pod"))
 	}
 	g.OwnerReferences = []metav1.OwnerReference{*owner}
-	for _, key := range []string{model.PreemptableKey, model.RevocableZoneAnnotation, scheduling.CooldownTime, scheduling.JDBMinAvailable, scheduling.JDBMaxUnavailable} {
+	for _, key := range []string{model.PreemptableKey, model.RevocableZoneAnnotation, schedulingv1beta1.CooldownTime, schedulingv1beta1.JDBMinAvailable, schedulingv1beta1.JDBMaxUnavailable} {
 		if value, ok := p.Annotations[key]; ok {
 			annotate(&g.ObjectMeta, key, value)
 		}
 	}
 	g.Spec.MinMember = 1
-	if text, ok := p.Annotations[scheduling.VolcanoGroupMinMemberAnnotationKey]; ok {
+	if text, ok := p.Annotations[schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey]; ok {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 {
-			place := deepest(i.value, "metadata", "annotations", scheduling.VolcanoGroupMinMemberAnnotationKey)
+			place := deepest(i.value, "metadata", "annotations", schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey)
 			c.issues = append(c.issues, place.Issuef("", "must be a whole number, found %q", text))
 		}
 		g.Spec.MinMember = int32(max(n, 0))
 	}
-	g.Spec.Queue = c.queueOf(p.Namespace, p.Annotations[scheduling.QueueNameAnnotationKey])
+	g.Spec.Queue = c.queueOf(p.Namespace, p.Annotations[schedulingv1beta1.QueueNameAnnotationKey])
 	g.Spec.PriorityClassName = p.Spec.PriorityClassName
 	resources := sumRequests([]*corev1.Pod{p})
 	g.Spec.MinResources = &resources
-	g.Status.Phase = scheduling.PodGroupPending
+	g.Status.Phase = schedulingv1beta1.PodGroupPending
 	if p.Spec.NodeName != "" {
-		g.Status.Phase = scheduling.PodGroupRunning
+		g.Status.Phase = schedulingv1beta1.PodGroupRunning
 	}
 	c.born(g)
 	c.add(item{kind: "PodGroup", object: g, value: i.value})
@@ -250,9 +251,9 @@ func (c *completion) group(i item, p *corev1.Pod) {
 
 // expand makes the PodGroup and the pods that a Job stands for, but for those that
 // are there already, as in what kubectl prints of a live cluster (behaviour 3.7, 3.8).
-func (c *completion) expand(i item, j *batch.Job) {
+func (c *completion) expand(i item, j *batchv1alpha1.Job) {
 	switch j.Status.State.Phase {
-	case "", batch.Pending, batch.Running:
+	case "", batchv1alpha1.Pending, batchv1alpha1.Running:
 	default:
 		return // its controller makes no pods now
 	}
@@ -274,7 +275,7 @@ func (c *completion) expand(i item, j *batch.Job) {
 }
 
 // jobUID is a Job's uid, or its name where the file has none.
-func jobUID(j *batch.Job) string {
+func jobUID(j *batchv1alpha1.Job) string {
 	if string(j.UID) == objectKey(j) {
 		return j.Name
 	}
@@ -282,7 +283,7 @@ func jobUID(j *batch.Job) string {
 }
 
 // groupName is <job>-<uid>, or <job> where a PodGroup of that name is there: older versions named it so.
-func (c *completion) groupName(j *batch.Job) (name string, exists bool) {
+func (c *completion) groupName(j *batchv1alpha1.Job) (name string, exists bool) {
 	name = j.Name + "-" + jobUID(j)
 	switch {
 	case c.find("PodGroup", j.Namespace, name) != nil:
@@ -294,10 +295,10 @@ func (c *completion) groupName(j *batch.Job) (name string, exists bool) {
 }
 
 // jobPods are the pods of a Job, task by task.
-func (c *completion) jobPods(j *batch.Job) []*corev1.Pod {
+func (c *completion) jobPods(j *batchv1alpha1.Job) []*corev1.Pod {
 	var out []*corev1.Pod
-	queue := cmp.Or(j.Spec.Queue, scheduling.DefaultQueue)
-	owner := *metav1.NewControllerRef(j, batch.GroupVersion.WithKind("Job"))
+	queue := cmp.Or(j.Spec.Queue, schedulingv1beta1.DefaultQueue)
+	owner := *metav1.NewControllerRef(j, batchv1alpha1.GroupVersion.WithKind("Job"))
 	for t := range j.Spec.Tasks {
 		task := &j.Spec.Tasks[t]
 		for i := range int(task.Replicas) {
@@ -307,20 +308,18 @@ func (c *completion) jobPods(j *batch.Job) []*corev1.Pod {
 			p.OwnerReferences = []metav1.OwnerReference{owner}
 			p.Spec.SchedulerName = cmp.Or(p.Spec.SchedulerName, j.Spec.SchedulerName, c.world.schedulers[0])
 			for key, value := range map[string]string{
-				batch.TaskIndex: strconv.Itoa(i), batch.TaskSpecKey: task.Name, batch.JobNameKey: j.Name,
-				batch.QueueNameKey: queue, batch.PodTemplateKey: j.Name + "-" + task.Name,
+				batchv1alpha1.TaskIndex: strconv.Itoa(i), batchv1alpha1.TaskSpecKey: task.Name, batchv1alpha1.JobNameKey: j.Name,
+				batchv1alpha1.QueueNameKey: queue, batchv1alpha1.PodTemplateKey: j.Name + "-" + task.Name,
 			} {
 				annotate(&p.ObjectMeta, key, value)
 			}
 			if p.Labels == nil {
 				p.Labels = map[string]string{}
 			}
-			for key, value := range map[string]string{
-				batch.TaskIndex: strconv.Itoa(i), batch.TaskSpecKey: task.Name, batch.JobNameKey: j.Name,
-				batch.JobNamespaceKey: j.Namespace, batch.QueueNameKey: queue,
-			} {
-				p.Labels[key] = value
-			}
+			maps.Copy(p.Labels, map[string]string{
+				batchv1alpha1.TaskIndex: strconv.Itoa(i), batchv1alpha1.TaskSpecKey: task.Name, batchv1alpha1.JobNameKey: j.Name,
+				batchv1alpha1.JobNamespaceKey: j.Namespace, batchv1alpha1.QueueNameKey: queue,
+			})
 			copyKeys(j, p)
 			out = append(out, p)
 		}
@@ -329,17 +328,17 @@ func (c *completion) jobPods(j *batch.Job) []*corev1.Pod {
 }
 
 // copyKeys hands down what a Job says for its pods.
-func copyKeys(j *batch.Job, p *corev1.Pod) {
-	keys := []string{model.PreemptableKey, scheduling.CooldownTime, model.RevocableZoneAnnotation, scheduling.JDBMinAvailable}
-	if _, ok := j.Annotations[scheduling.JDBMinAvailable]; !ok {
-		keys = append(keys, scheduling.JDBMaxUnavailable)
+func copyKeys(j *batchv1alpha1.Job, p *corev1.Pod) {
+	keys := []string{model.PreemptableKey, schedulingv1beta1.CooldownTime, model.RevocableZoneAnnotation, schedulingv1beta1.JDBMinAvailable}
+	if _, ok := j.Annotations[schedulingv1beta1.JDBMinAvailable]; !ok {
+		keys = append(keys, schedulingv1beta1.JDBMaxUnavailable)
 	}
 	for _, key := range keys {
 		if value, ok := j.Annotations[key]; ok {
 			annotate(&p.ObjectMeta, key, value)
 		}
 	}
-	for _, key := range []string{model.PreemptableKey, scheduling.CooldownTime} {
+	for _, key := range []string{model.PreemptableKey, schedulingv1beta1.CooldownTime} {
 		if value, ok := j.Labels[key]; ok {
 			p.Labels[key] = value
 		}
@@ -347,14 +346,14 @@ func copyKeys(j *batch.Job, p *corev1.Pod) {
 }
 
 // jobGroup is the PodGroup of a Job.
-func (c *completion) jobGroup(j *batch.Job, name string, pods []*corev1.Pod) *scheduling.PodGroup {
-	g := &scheduling.PodGroup{}
+func (c *completion) jobGroup(j *batchv1alpha1.Job, name string, pods []*corev1.Pod) *schedulingv1beta1.PodGroup {
+	g := &schedulingv1beta1.PodGroup{}
 	g.Name, g.Namespace, g.CreationTimestamp = name, j.Namespace, j.CreationTimestamp
 	for key, value := range j.Annotations {
 		annotate(&g.ObjectMeta, key, value)
 	}
 	g.Labels = j.Labels
-	g.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(j, batch.GroupVersion.WithKind("Job"))}
+	g.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(j, batchv1alpha1.GroupVersion.WithKind("Job"))}
 	g.Spec.Queue, g.Spec.PriorityClassName = j.Spec.Queue, j.Spec.PriorityClassName
 	g.Spec.MinMember = j.Spec.MinAvailable
 	g.Spec.MinTaskMember = map[string]int32{}

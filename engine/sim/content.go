@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	batch "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
-	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -25,19 +25,19 @@ func (l *loader) content(v rules.Value, object metav1.Object) {
 		for i, taint := range o.Spec.Taints {
 			l.oneOf(at(v, "spec", "taints", i, "effect"), string(taint.Effect), taintEffects())
 		}
-	case *scheduling.PodGroup:
+	case *schedulingv1beta1.PodGroup:
 		l.oneOf(at(v, "status", "phase"), string(o.Status.Phase), phases())
 		l.notNegative(at(v, "spec", "minMember"), int64(o.Spec.MinMember))
 		for role, n := range o.Spec.MinTaskMember {
 			l.notNegative(at(v, "spec", "minTaskMember", role), int64(n))
 		}
-	case *scheduling.Queue:
+	case *schedulingv1beta1.Queue:
 		l.oneOf(at(v, "status", "state"), string(o.Status.State), queueStates())
 		l.notNegative(at(v, "spec", "weight"), int64(o.Spec.Weight))
 		if o.Spec.Parent == o.Name {
 			l.report(at(v, "spec", "parent").Issuef("", "a queue is not its own parent"))
 		}
-	case *batch.Job:
+	case *batchv1alpha1.Job:
 		l.jobContent(v, o)
 	}
 }
@@ -71,7 +71,7 @@ func (l *loader) podContent(v rules.Value, p *corev1.Pod) {
 	}
 }
 
-func (l *loader) jobContent(v rules.Value, j *batch.Job) {
+func (l *loader) jobContent(v rules.Value, j *batchv1alpha1.Job) {
 	if len(j.Spec.Tasks) == 0 {
 		l.report(deepest(v, "spec", "tasks").Issuef("", "a Job has at least one task"))
 		return
@@ -98,7 +98,7 @@ func (l *loader) jobContent(v rules.Value, j *batch.Job) {
 	}
 }
 
-func (l *loader) taskContent(v rules.Value, i int, t *batch.TaskSpec) {
+func (l *loader) taskContent(v rules.Value, i int, t *batchv1alpha1.TaskSpec) {
 	l.notNegative(at(v, "spec", "tasks", i, "replicas"), int64(t.Replicas))
 	if len(t.Template.Spec.Containers) == 0 {
 		l.report(deepest(v, "spec", "tasks", i, "template", "spec", "containers").Issuef("", "a task's template has at least one container"))

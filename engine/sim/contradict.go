@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -19,11 +19,11 @@ func (c *completion) contradictions() {
 		switch o := i.object.(type) {
 		case *corev1.Pod:
 			c.podNames(i, o, foreign)
-		case *scheduling.PodGroup:
+		case *schedulingv1beta1.PodGroup:
 			if i.value.Exists() {
 				c.className(i, o.Spec.PriorityClassName, "spec", "priorityClassName")
 			}
-		case *scheduling.Queue:
+		case *schedulingv1beta1.Queue:
 			c.parent(i, o)
 		}
 	}
@@ -77,7 +77,7 @@ func (c *completion) className(i item, name string, path ...any) {
 }
 
 // parent checks a queue's way up: it ends at a queue without a parent.
-func (c *completion) parent(i item, q *scheduling.Queue) {
+func (c *completion) parent(i item, q *schedulingv1beta1.Queue) {
 	place := i.value.Get("parent")
 	if !place.Exists() {
 		place = deepest(i.value, "spec", "parent")
@@ -89,7 +89,7 @@ func (c *completion) parent(i item, q *scheduling.Queue) {
 			return
 		}
 		seen[at.Spec.Parent] = true
-		next, ok := c.find("Queue", "", at.Spec.Parent).(*scheduling.Queue)
+		next, ok := c.find("Queue", "", at.Spec.Parent).(*schedulingv1beta1.Queue)
 		if !ok {
 			if at == q {
 				c.issues = append(c.issues, place.Issuef(c.near("Queue", q.Spec.Parent), "%s has the parent %q, which is not there", i.id(), q.Spec.Parent))

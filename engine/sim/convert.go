@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -173,7 +173,7 @@ func list(amounts map[string]resource.Quantity) corev1.ResourceList {
 }
 
 func (c *converter) queue(v rules.Value, name string, s *ShortQueue) {
-	q := &scheduling.Queue{}
+	q := &schedulingv1beta1.Queue{}
 	q.Name, q.Labels, q.Annotations = name, maps.Clone(s.Labels), maps.Clone(s.Annotations)
 	q.CreationTimestamp = metav1.NewTime(c.when(v, s.Created))
 	q.Spec.Weight = 1
@@ -184,7 +184,7 @@ func (c *converter) queue(v rules.Value, name string, s *ShortQueue) {
 	q.Spec.Priority, q.Spec.Parent, q.Spec.Reclaimable = s.Priority, s.Parent, s.Reclaimable
 	q.Spec.Capability, q.Spec.Deserved, q.Spec.Guarantee.Resource = list(s.Capability), list(s.Deserved), list(s.Guarantee)
 	c.oneOf(at(v, "state"), s.State, queueStates())
-	q.Status.State = scheduling.QueueState(s.State)
+	q.Status.State = schedulingv1beta1.QueueState(s.State)
 	if s.Parent == name {
 		c.report(at(v, "parent").Issuef("", "a queue is not its own parent"))
 	}
@@ -192,7 +192,7 @@ func (c *converter) queue(v rules.Value, name string, s *ShortQueue) {
 }
 
 func (c *converter) job(v rules.Value, name string, s *ShortJob) {
-	g := &scheduling.PodGroup{}
+	g := &schedulingv1beta1.PodGroup{}
 	g.Name, g.Namespace = name, s.Namespace
 	g.Labels, g.Annotations = maps.Clone(s.Labels), maps.Clone(s.Annotations)
 	g.CreationTimestamp = metav1.NewTime(c.when(v, s.Created))
@@ -202,7 +202,7 @@ func (c *converter) job(v rules.Value, name string, s *ShortJob) {
 		g.Spec.MinResources = &resources
 	}
 	c.oneOf(at(v, "phase"), s.Phase, phases())
-	g.Status.Phase = scheduling.PodGroupPhase(s.Phase)
+	g.Status.Phase = schedulingv1beta1.PodGroupPhase(s.Phase)
 	pods, members := c.members(v, name, s, g)
 	g.Spec.MinMember = int32(min(members, 1<<31-1))
 	if s.Min != nil {
@@ -218,7 +218,7 @@ func (c *converter) job(v rules.Value, name string, s *ShortJob) {
 		g.Spec.MinResources = &resources
 	}
 	if s.Phase == "" && slices.ContainsFunc(pods, func(p member) bool { return p.Spec.NodeName != "" }) {
-		g.Status.Phase = scheduling.PodGroupRunning
+		g.Status.Phase = schedulingv1beta1.PodGroupRunning
 	}
 	c.emit("PodGroup", v, g)
 	for _, p := range pods {
@@ -233,7 +233,7 @@ type member struct {
 }
 
 // members makes the pods of a job, and says how many of them must start together where the job does not.
-func (c *converter) members(v rules.Value, name string, s *ShortJob, g *scheduling.PodGroup) ([]member, int64) {
+func (c *converter) members(v rules.Value, name string, s *ShortJob, g *schedulingv1beta1.PodGroup) ([]member, int64) {
 	if len(s.Tasks) == 0 {
 		pods := c.replicas(v, s.Replicas, name, "", &s.ShortSpec, g)
 		return pods, int64(len(pods))
@@ -262,7 +262,7 @@ func (c *converter) members(v rules.Value, name string, s *ShortJob, g *scheduli
 	return all, members
 }
 
-func (c *converter) taskMin(v rules.Value, t *ShortTask, replicas int64, g *scheduling.PodGroup) int64 {
+func (c *converter) taskMin(v rules.Value, t *ShortTask, replicas int64, g *schedulingv1beta1.PodGroup) int64 {
 	if t.Min == nil {
 		return replicas
 	}
@@ -275,7 +275,7 @@ func (c *converter) taskMin(v rules.Value, t *ShortTask, replicas int64, g *sche
 }
 
 // replicas makes the pods of one task of a job.
-func (c *converter) replicas(v rules.Value, n *int32, prefix, role string, s *ShortSpec, g *scheduling.PodGroup) []member {
+func (c *converter) replicas(v rules.Value, n *int32, prefix, role string, s *ShortSpec, g *schedulingv1beta1.PodGroup) []member {
 	count := int32(1)
 	if n != nil {
 		c.notNegative(at(v, "replicas"), int64(*n))
@@ -298,7 +298,7 @@ func (c *converter) replicas(v rules.Value, n *int32, prefix, role string, s *Sh
 		if role != "" {
 			annotate(&p.ObjectMeta, model.RoleAnnotation, role)
 		}
-		settle(p, nodes, i, c.now)
+		settle(p, nodes, i)
 		out = append(out, member{p, v})
 	}
 	return out
@@ -320,8 +320,8 @@ func (c *converter) barePod(v rules.Value, name string, s *ShortPod) {
 		p.Spec.SchedulerName = s.Scheduler
 	}
 	if s.Queue != "" {
-		annotate(&p.ObjectMeta, scheduling.QueueNameAnnotationKey, s.Queue)
+		annotate(&p.ObjectMeta, schedulingv1beta1.QueueNameAnnotationKey, s.Queue)
 	}
-	settle(p, nodes, 0, c.now)
+	settle(p, nodes, 0)
 	c.emit("Pod", v, p)
 }

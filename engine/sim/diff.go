@@ -1,6 +1,9 @@
 package sim
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // diffLines shows how two texts differ, line by line, by their longest common
 // subsequence: "-" before what only a has, "+" before what only b has.
@@ -10,8 +13,8 @@ func diffLines(a, b string) string {
 	for i := range common {
 		common[i] = make([]int, len(y)+1)
 	}
-	for i := len(x) - 1; i >= 0; i-- {
-		for j := len(y) - 1; j >= 0; j-- {
+	for i := range slices.Backward(x) {
+		for j := range slices.Backward(y) {
 			common[i][j] = max(common[i+1][j], common[i][j+1])
 			if x[i] == y[j] {
 				common[i][j] = common[i+1][j+1] + 1

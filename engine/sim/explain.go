@@ -126,7 +126,8 @@ func (e *explainer) all() string {
 
 // job explains a job, and each pod of it that something was decided about.
 func (e *explainer) job(job *model.Job) string {
-	out := e.head(job)
+	var out strings.Builder
+	out.WriteString(e.head(job))
 	var names []decision // what is decided alike is told once
 	for _, t := range job.Tasks {
 		if text := e.task(t); text != "" {
@@ -134,9 +135,9 @@ func (e *explainer) job(job *model.Job) string {
 		}
 	}
 	for _, n := range folded(names) {
-		out += "  pod " + n.what + "\n" + indented(n.why)
+		out.WriteString("  pod " + n.what + "\n" + indented(n.why))
 	}
-	return out
+	return out.String()
 }
 
 // head is a job without its pods.

@@ -29,7 +29,7 @@ func FuzzLoad(f *testing.F) {
 			f.Fatal(err)
 		}
 		for _, file := range archive.Files {
-			for _, document := range bytes.Split(file.Data, []byte("---\n")) {
+			for document := range bytes.SplitSeq(file.Data, []byte("---\n")) {
 				f.Add(document)
 			}
 		}

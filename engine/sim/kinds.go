@@ -8,8 +8,8 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	batch "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
-	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
 // kind is one kind of object that a world is made of.
@@ -24,8 +24,6 @@ type kind struct {
 const (
 	worldKind    = "World"
 	worldVersion = "sim.celsius.dev/v1alpha1"
-	// defaultNow is a world's clock where nobody sets it: a Monday, noon.
-	defaultNow = "2026-01-05T12:00:00Z"
 
 	policyKind    = "SchedulingPolicy"
 	policyVersion = "scheduling.celsius.dev/v1alpha1"
@@ -40,9 +38,9 @@ func kinds() []kind {
 		{"v1", "Pod", true, func() metav1.Object { return &corev1.Pod{} }},
 		{"v1", "Namespace", false, func() metav1.Object { return &corev1.Namespace{} }},
 		{"scheduling.k8s.io/v1", "PriorityClass", false, func() metav1.Object { return &schedulingv1.PriorityClass{} }},
-		{groupVersion, "PodGroup", true, func() metav1.Object { return &scheduling.PodGroup{} }},
-		{groupVersion, "Queue", false, func() metav1.Object { return &scheduling.Queue{} }},
-		{"batch.volcano.sh/v1alpha1", "Job", true, func() metav1.Object { return &batch.Job{} }},
+		{groupVersion, "PodGroup", true, func() metav1.Object { return &schedulingv1beta1.PodGroup{} }},
+		{groupVersion, "Queue", false, func() metav1.Object { return &schedulingv1beta1.Queue{} }},
+		{"batch.volcano.sh/v1alpha1", "Job", true, func() metav1.Object { return &batchv1alpha1.Job{} }},
 	}
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
-	"github.com/celsius-scheduler/celsius/engine/model"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
 // TestIssues loads the files of each archive into one world, one after the other,
@@ -134,7 +134,7 @@ func quantities(list corev1.ResourceList) map[string]string {
 
 func TestJobStandsForItsPodGroupAndPods(t *testing.T) {
 	t.Parallel()
-	w := newTestWorld(t, Options{}, `
+	w := newTestWorld(t, `
 apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
 metadata: {name: urgent}
@@ -166,47 +166,35 @@ spec:
         priorityClassName: urgent
         containers: [{name: c, resources: {limits: {cpu: 500m}}}]
 `)
-	g, ok := w.objects[objectID{"PodGroup", "ml", "train-train"}].(*scheduling.PodGroup)
+	g, ok := w.objects[objectID{"PodGroup", "ml", "train-train"}].(*schedulingv1beta1.PodGroup)
 	if !ok {
 		t.Fatal("there is no PodGroup ml/train-train")
 	}
-	if g.Spec.MinMember != 2 || g.Spec.Queue != "research" || g.Status.Phase != scheduling.PodGroupPending {
-		t.Errorf("minMember %d, queue %s, phase %s", g.Spec.MinMember, g.Spec.Queue, g.Status.Phase)
+	worker, master := w.objects[objectID{"Pod", "ml", "train-worker-1"}].(*corev1.Pod), w.objects[objectID{"Pod", "ml", "train-master-0"}].(*corev1.Pod)
+	got := map[string]any{
+		"minMember": g.Spec.MinMember, "queue": g.Spec.Queue, "phase": g.Status.Phase, "minTaskMember": g.Spec.MinTaskMember,
+		"note": g.Annotations["note"], "team": g.Labels["team"],
+		"minResources":       quantities(*g.Spec.MinResources),
+		"worker annotations": worker.Annotations, "worker scheduler": worker.Spec.SchedulerName,
+		"master priority": *master.Spec.Priority, "master role": master.Labels["role"], "master job": master.Labels["volcano.sh/job-name"],
+		"title": w.titles().of("ml/train-train"),
 	}
-	if diff := cmp.Diff(map[string]int32{"worker": 1, "master": 1}, g.Spec.MinTaskMember); diff != "" {
-		t.Errorf("minTaskMember (-want +got)\n%s", diff)
+	want := map[string]any{
+		"minMember": int32(2), "queue": "research", "phase": schedulingv1beta1.PodGroupPending, "minTaskMember": map[string]int32{"worker": 1, "master": 1},
+		"note": "kept", "team": "vision",
+		// The master, whose class is higher, and one worker: limits stand for requests.
+		"minResources": map[string]string{"cpu": "2500m", "memory": "1Gi", "pods": "2"},
+		"worker annotations": map[string]string{
+			"scheduling.k8s.io/group-name": "train-train", "volcano.sh/task-spec": "worker", "volcano.sh/task-index": "1",
+			"volcano.sh/job-name": "train", "volcano.sh/queue-name": "research", "volcano.sh/template-uid": "train-worker",
+			"volcano.sh/preemptable": "true",
+		},
+		"worker scheduler": "volcano",
+		"master priority":  int32(1000), "master role": "head", "master job": "train",
+		"title": "ml/train",
 	}
-	// The master, whose class is higher, and one worker: limits stand for requests.
-	if diff := cmp.Diff(map[string]string{"cpu": "2500m", "memory": "1Gi", "pods": "2"}, quantities(*g.Spec.MinResources)); diff != "" {
-		t.Errorf("minResources (-want +got)\n%s", diff)
-	}
-	if g.Annotations["note"] != "kept" || g.Labels["team"] != "vision" {
-		t.Errorf("annotations %v, labels %v of the Job are not copied", g.Annotations, g.Labels)
-	}
-	p, err := w.pod("ml/train-worker-1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantAnnotations := map[string]string{
-		"scheduling.k8s.io/group-name": "train-train", "volcano.sh/task-spec": "worker", "volcano.sh/task-index": "1",
-		"volcano.sh/job-name": "train", "volcano.sh/queue-name": "research", "volcano.sh/template-uid": "train-worker",
-		"volcano.sh/preemptable": "true",
-	}
-	if diff := cmp.Diff(wantAnnotations, p.Annotations); diff != "" {
-		t.Errorf("annotations of the pod (-want +got)\n%s", diff)
-	}
-	if p.Spec.SchedulerName != "volcano" {
-		t.Errorf("scheduler %s", p.Spec.SchedulerName)
-	}
-	master, err := w.pod("ml/train-master-0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *master.Spec.Priority != 1000 || master.Labels["role"] != "head" || master.Labels["volcano.sh/job-name"] != "train" {
-		t.Errorf("priority %d, labels %v", *master.Spec.Priority, master.Labels)
-	}
-	if title := w.titles().of("ml/train-train"); title != "ml/train" {
-		t.Errorf("the job goes by %s", title)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what the Job stands for (-want +got)\n%s", diff)
 	}
 }
 
@@ -232,14 +220,14 @@ kind: Pod
 metadata: {name: j-w-0, annotations: {scheduling.k8s.io/group-name: j-u1}}
 spec: {schedulerName: volcano, containers: [{name: c}]}
 `
-	w := newTestWorld(t, Options{}, job+group)
+	w := newTestWorld(t, job+group)
 	if n := len(w.Cluster().Jobs["default/j-u1"].Tasks); n != 2 {
 		t.Errorf("the job has %d pods, want 2", n)
 	}
 	if least := w.Cluster().Jobs["default/j-u1"].MinMember; least != 1 {
 		t.Errorf("minMember is %d: the PodGroup that is there counts", least)
 	}
-	w = newTestWorld(t, Options{}, strings.Replace(job, "spec:", "status: {state: {phase: Completed}}\nspec:", 1))
+	w = newTestWorld(t, strings.Replace(job, "spec:", "status: {state: {phase: Completed}}\nspec:", 1))
 	if n := len(w.Cluster().Tasks); n != 0 {
 		t.Errorf("a Job that is over makes %d pods", n)
 	}
@@ -247,7 +235,7 @@ spec: {schedulerName: volcano, containers: [{name: c}]}
 
 func TestBarePodGetsAPodGroup(t *testing.T) {
 	t.Parallel()
-	w := newTestWorld(t, Options{}, `
+	w := newTestWorld(t, `
 apiVersion: v1
 kind: Namespace
 metadata: {name: ml, annotations: {scheduling.volcano.sh/queue-name: research}}
@@ -295,7 +283,7 @@ spec: {schedulerName: volcano, containers: [{name: c}]}
 
 func TestShortWorld(t *testing.T) {
 	t.Parallel()
-	w := newTestWorld(t, Options{}, `
+	w := newTestWorld(t, `
 apiVersion: sim.celsius.dev/v1alpha1
 kind: World
 nodes:
@@ -315,45 +303,44 @@ pods:
 - {name: going, node: n10, status: Releasing}
 `)
 	c := w.Cluster()
-	one, two := c.Jobs["default/one"], c.Jobs["default/two"]
-	if one.Priority != 7 || one.MinMember != 2 || w.Now().Sub(one.CreatedAt).Minutes() != 5 || one.Phase != model.PhasePending {
-		t.Errorf("job one: priority %d, min %d, created %s, phase %s", one.Priority, one.MinMember, one.CreatedAt, one.Phase)
+	job := func(name string) string {
+		j := c.Jobs["default/"+name]
+		return fmt.Sprintf("min %d, roles %v, priority %d, age %s, %s, reserves %s",
+			j.MinMember, j.RoleMin, j.Priority, w.Now().Sub(j.CreatedAt), j.Phase, c.Dims.Text(shown(j.MinResources)))
 	}
-	if got := c.Dims.Text(one.MinResources); got != "cpu 1, pods 2" {
-		t.Errorf("minResources %s", got)
+	pod := func(name string) string {
+		p := c.Tasks["default/"+name]
+		return fmt.Sprintf("%s, role %q %d, foreign %v, gated %v, priority %d, ports %d, gpus %dx%d %v",
+			p.Status, p.Role, p.Index, p.Foreign, p.Gated, p.Priority, len(p.HostPorts), p.GPUCount, p.GPUMilli, p.GPUModels)
 	}
-	if two.MinMember != 2 || two.RoleMin["task1"] != 1 || two.RoleMinTotal != 1 || two.Phase != model.PhaseRunning {
-		t.Errorf("job two: min %d, roles %v, phase %s", two.MinMember, two.RoleMin, two.Phase)
+	row := c.Nodes.Index["g"]
+	got := map[string]string{
+		"one":         job("one"),
+		"two":         job("two"),
+		"two-task1-1": pod("two-task1-1"),
+		"two-ps-0":    pod("two-ps-0"),
+		"web":         pod("web"),
+		"going":       pod("going"),
+		"nodes":       strings.Join(sortedKeys(c.Nodes.Index), " "),
+		"g": fmt.Sprintf("ready %v, %s, %d devices of %s with %d bytes", c.Nodes.Rows[row].Ready, c.Dims.Text(c.Nodes.AllocatableOf(row)),
+			len(c.Nodes.GPUs[row]), c.Nodes.Rows[row].GPUModel, c.Nodes.GPUs[row][0].Memory),
+		"queues": strings.Join(sortedKeys(c.Queues), " "),
+		"q":      fmt.Sprintf("weight %d, open %v, reclaimable %v", c.Queues["q"].Weight, c.Queues["q"].Open, c.Queues["q"].Reclaimable),
 	}
-	share := c.Tasks["default/two-task1-1"]
-	if share.GPUCount != 1 || share.GPUMilli != 250 || len(share.GPUModels) != 2 || !share.Gated || share.Priority != 7 || share.Role != "task1" || share.Index != 1 {
-		t.Errorf("share: %+v", share)
+	want := map[string]string{
+		"one":         "min 2, roles map[], priority 7, age 5m0s, Pending, reserves cpu 1, pods 2",
+		"two":         "min 2, roles map[task1:1], priority 0, age 0s, Running, reserves nothing",
+		"two-task1-1": `Pending, role "task1" 1, foreign false, gated true, priority 7, ports 0, gpus 1x250 [A100 T4]`,
+		"two-ps-0":    `Running, role "ps" 0, foreign false, gated false, priority 0, ports 1, gpus 0x0 []`,
+		"web":         `Running, role "" -1, foreign true, gated false, priority 0, ports 0, gpus 0x0 []`,
+		"going":       `Releasing, role "" -1, foreign false, gated false, priority 0, ports 0, gpus 0x0 []`,
+		"nodes":       "g n09 n10",
+		"g":           "ready false, cpu 8, memory 32Gi, pods 110, example.com/x 3, nvidia.com/gpu 4, 4 devices of A100 with 42949672960 bytes",
+		"queues":      "default q root",
+		"q":           "weight 3, open false, reclaimable false",
 	}
-	if ps := c.Tasks["default/two-ps-0"]; ps.Status != model.Running || len(ps.HostPorts) != 1 {
-		t.Errorf("ps: %s, ports %v", ps.Status, ps.HostPorts)
-	}
-	if web := c.Tasks["default/web"]; !web.Foreign || web.Status != model.Running {
-		t.Errorf("web: foreign %v, %s", web.Foreign, web.Status)
-	}
-	if going := c.Tasks["default/going"]; going.Foreign || going.Status != model.Releasing {
-		t.Errorf("going: foreign %v, %s", going.Foreign, going.Status)
-	}
-	if diff := cmp.Diff([]string{"g", "n09", "n10"}, sortedKeys(c.Nodes.Index)); diff != "" {
-		t.Errorf("nodes (-want +got)\n%s", diff)
-	}
-	g := w.objects[objectID{"Node", "", "g"}].(*corev1.Node)
-	want := map[string]string{"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "4", "example.com/x": "3"}
-	if diff := cmp.Diff(want, quantities(g.Status.Allocatable)); diff != "" {
-		t.Errorf("node g (-want +got)\n%s", diff)
-	}
-	if row := c.Nodes.Index["g"]; c.Nodes.Rows[row].Ready || len(c.Nodes.GPUs[row]) != 4 || c.Nodes.GPUs[row][0].Memory != 40<<30 {
-		t.Errorf("node g: %+v, devices %+v", c.Nodes.Rows[row], c.Nodes.GPUs[row])
-	}
-	if q := c.Queues["q"]; q.Weight != 3 || q.Open || q.Reclaimable {
-		t.Errorf("queue q: %+v", q)
-	}
-	if c.Queues["default"] == nil || c.Queues["root"] == nil || !c.Queues["default"].Open {
-		t.Error("the queues root and default are always there, Open")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the world (-want +got)\n%s", diff)
 	}
 }
 

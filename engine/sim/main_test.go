@@ -36,9 +36,9 @@ func golden(t *testing.T, name, got string) {
 }
 
 // newTestWorld is a world that holds what text says. It fails on mistakes, not on warnings.
-func newTestWorld(t *testing.T, o Options, text string) *World {
+func newTestWorld(t *testing.T, text string) *World {
 	t.Helper()
-	w := NewWorld(o)
+	w := NewWorld(Options{})
 	if _, issues := w.Load(Source{Name: "test.yaml", Data: []byte(text)}); issues.Err() != nil {
 		t.Fatal(issues)
 	}

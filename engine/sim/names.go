@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,10 +79,8 @@ func parseToleration(text string) (corev1.Toleration, error) {
 }
 
 func checkEffect(effect string) error {
-	for _, e := range taintEffects() {
-		if e == effect {
-			return nil
-		}
+	if slices.Contains(taintEffects(), effect) {
+		return nil
 	}
 	return fmt.Errorf("%q is no effect: it is one of %s", effect, strings.Join(taintEffects(), ", "))
 }

@@ -126,7 +126,7 @@ func (c *converter) standing(v rules.Value, p *corev1.Pod, s *ShortSpec) []strin
 }
 
 // settle puts the i-th pod of a task onto its node.
-func settle(p *corev1.Pod, nodes []string, i int, now time.Time) {
+func settle(p *corev1.Pod, nodes []string, i int) {
 	if len(nodes) == 0 {
 		return
 	}

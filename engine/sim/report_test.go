@@ -11,7 +11,7 @@ import (
 // reportOf is a report on a plan made by hand: every kind of line once.
 func reportOf(t *testing.T) *Report {
 	t.Helper()
-	w := newTestWorld(t, Options{}, `
+	w := newTestWorld(t, `
 apiVersion: sim.celsius.dev/v1alpha1
 kind: World
 nodes:

@@ -34,7 +34,7 @@ func scenarioFiles(t *testing.T) []string {
 	return out
 }
 
-// TestScenarios runs every scenario as it is, and again with its objects going in in
+// TestScenarios runs every scenario as it is, and again with its objects taken in
 // another order; it must print the same. After each cycle the cluster keeps its promises.
 func TestScenarios(t *testing.T) {
 	t.Parallel()

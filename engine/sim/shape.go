@@ -124,7 +124,7 @@ func (s *shape) special(v rules.Value, t reflect.Type) bool {
 // trial decodes a value whose type has a reader of its own.
 func (s *shape) trial(v rules.Value, t reflect.Type) bool {
 	target := reflect.New(t)
-	reader, ok := target.Interface().(json.Unmarshaler)
+	reader, ok := reflect.TypeAssert[json.Unmarshaler](target)
 	if !ok {
 		return false
 	}
@@ -182,8 +182,7 @@ func (s *shape) fields(t reflect.Type) structFields {
 // collect takes a struct's own fields first, so that they hide embedded ones, as encoding/json has it.
 func (f *structFields) collect(t reflect.Type) {
 	var embedded []reflect.Type
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case field.Anonymous && name == "":

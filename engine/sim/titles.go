@@ -5,7 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	batch "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -22,7 +22,7 @@ func (t titles) of(job string) string {
 
 // madeFor says whether a PodGroup's name is that of its owner and a uid.
 func madeFor(group string, owner *metav1.OwnerReference) bool {
-	return strings.HasPrefix(group, owner.Name+"-") || strings.HasPrefix(group, batch.PodgroupNamePrefix)
+	return strings.HasPrefix(group, owner.Name+"-") || strings.HasPrefix(group, batchv1alpha1.PodgroupNamePrefix)
 }
 
 // titles of the world's jobs. Two jobs that would go by one title keep their names.

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -14,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	batch "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
-	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -120,13 +121,12 @@ func (w *World) take(items []item) rules.Issues {
 		return issues
 	}
 	for _, i := range items {
-		if old, there := before[i.id()]; there {
-			w.put(old)
-		} else {
+		if _, there := before[i.id()]; !there {
 			w.remove(i.id())
 		}
 	}
-	return issues
+	back := slices.Collect(maps.Values(before)) // put orders them
+	return append(issues, w.refused(w.put(back...), nil)...)
 }
 
 // refused turns the model's errors into issues at the places of their objects.
@@ -152,7 +152,7 @@ func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // put joins, nothing wraps it
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		return many.Unwrap()
 	}
 	return []error{err}
@@ -175,12 +175,12 @@ func (w *World) noteLeaving(in []metav1.Object) {
 // keepStatus gives an object that replaces another the other's status, where it has none itself.
 func keepStatus(old, o metav1.Object) {
 	switch o := o.(type) {
-	case *scheduling.PodGroup:
-		if old, ok := old.(*scheduling.PodGroup); ok && o.Status.Phase == scheduling.PodGroupPending && len(o.Status.Conditions) == 0 {
+	case *schedulingv1beta1.PodGroup:
+		if old, ok := old.(*schedulingv1beta1.PodGroup); ok && o.Status.Phase == schedulingv1beta1.PodGroupPending && len(o.Status.Conditions) == 0 {
 			o.Status = *old.Status.DeepCopy()
 		}
-	case *scheduling.Queue:
-		if old, ok := old.(*scheduling.Queue); ok {
+	case *schedulingv1beta1.Queue:
+		if old, ok := old.(*schedulingv1beta1.Queue); ok {
 			state := o.Status.State
 			o.Status = *old.Status.DeepCopy()
 			o.Status.State = state
@@ -203,11 +203,11 @@ func idOf(o metav1.Object) objectID {
 		id.kind = "Pod"
 	case *corev1.Namespace:
 		id.kind = "Namespace"
-	case *scheduling.PodGroup:
+	case *schedulingv1beta1.PodGroup:
 		id.kind = "PodGroup"
-	case *scheduling.Queue:
+	case *schedulingv1beta1.Queue:
 		id.kind = "Queue"
-	case *batch.Job:
+	case *batchv1alpha1.Job:
 		id.kind = "Job"
 	default:
 		id.kind = "PriorityClass"
@@ -225,7 +225,7 @@ func (w *World) put(objects ...metav1.Object) error {
 	deltas := make([]model.Delta, 0, len(objects))
 	for _, o := range objects {
 		w.objects[idOf(o)] = o
-		if _, isJob := o.(*batch.Job); !isJob { // the model knows its PodGroup and pods
+		if _, isJob := o.(*batchv1alpha1.Job); !isJob { // the model knows its PodGroup and pods
 			deltas = append(deltas, model.Delta{Op: model.Upsert, Object: o})
 		}
 	}
@@ -240,7 +240,7 @@ func (w *World) remove(id objectID) {
 	}
 	delete(w.objects, id)
 	delete(w.leaving, id)
-	if _, isJob := o.(*batch.Job); !isJob {
+	if _, isJob := o.(*batchv1alpha1.Job); !isJob {
 		w.cluster.Apply(model.Delta{Op: model.Delete, Object: o})
 	}
 }
@@ -327,13 +327,13 @@ func join(numbers []int) string {
 
 // groupStatuses are the PodGroups whose status a plan changes.
 func (w *World) groupStatuses(plan *model.Plan) []metav1.Object {
-	changed := map[string]*scheduling.PodGroup{}
-	group := func(job string) *scheduling.PodGroup {
+	changed := map[string]*schedulingv1beta1.PodGroup{}
+	group := func(job string) *schedulingv1beta1.PodGroup {
 		if g := changed[job]; g != nil {
 			return g
 		}
 		namespace, name, _ := strings.Cut(job, "/")
-		g, ok := w.objects[objectID{"PodGroup", namespace, name}].(*scheduling.PodGroup)
+		g, ok := w.objects[objectID{"PodGroup", namespace, name}].(*schedulingv1beta1.PodGroup)
 		if !ok {
 			return nil // an orphan
 		}
@@ -342,7 +342,7 @@ func (w *World) groupStatuses(plan *model.Plan) []metav1.Object {
 	}
 	for _, a := range plan.Admits {
 		if g := group(a.Job); g != nil {
-			g.Status.Phase = scheduling.PodGroupInqueue
+			g.Status.Phase = schedulingv1beta1.PodGroupInqueue
 		}
 	}
 	for _, s := range plan.Jobs {
@@ -359,17 +359,17 @@ func (w *World) groupStatuses(plan *model.Plan) []metav1.Object {
 	return out
 }
 
-func (w *World) writeStatus(g *scheduling.PodGroup, s model.JobStatus) {
-	g.Status.Phase = scheduling.PodGroupPhase(s.Phase)
+func (w *World) writeStatus(g *schedulingv1beta1.PodGroup, s model.JobStatus) {
+	g.Status.Phase = schedulingv1beta1.PodGroupPhase(s.Phase)
 	g.Status.Running, g.Status.Succeeded, g.Status.Failed = int32(s.Running), int32(s.Succeeded), int32(s.Failed)
 	if s.Condition == nil {
 		return
 	}
-	c := scheduling.PodGroupCondition{
-		Type: scheduling.PodGroupConditionType(s.Condition.Type), Status: corev1.ConditionStatus(s.Condition.Status),
+	c := schedulingv1beta1.PodGroupCondition{
+		Type: schedulingv1beta1.PodGroupConditionType(s.Condition.Type), Status: corev1.ConditionStatus(s.Condition.Status),
 		Reason: s.Condition.Reason, Message: s.Condition.Message, LastTransitionTime: metav1.NewTime(w.now),
 	}
-	i := slices.IndexFunc(g.Status.Conditions, func(old scheduling.PodGroupCondition) bool { return old.Type == c.Type })
+	i := slices.IndexFunc(g.Status.Conditions, func(old schedulingv1beta1.PodGroupCondition) bool { return old.Type == c.Type })
 	if i < 0 {
 		g.Status.Conditions = append(g.Status.Conditions, c)
 		return
@@ -396,7 +396,7 @@ func (w *World) queueStatuses(plan *model.Plan) []metav1.Object {
 	counts := w.countGroups()
 	var out []metav1.Object
 	for _, id := range w.sorted("Queue") {
-		old := w.objects[id].(*scheduling.Queue)
+		old := w.objects[id].(*schedulingv1beta1.Queue)
 		q := old.DeepCopy()
 		if amounts, ok := allocated[q.Name]; ok {
 			q.Status.Allocated = amounts
@@ -415,7 +415,7 @@ func (w *World) queueStatuses(plan *model.Plan) []metav1.Object {
 func (w *World) countGroups() map[string]map[string]int32 {
 	counts := map[string]map[string]int32{}
 	for _, o := range w.objects {
-		g, ok := o.(*scheduling.PodGroup)
+		g, ok := o.(*schedulingv1beta1.PodGroup)
 		if !ok {
 			continue
 		}

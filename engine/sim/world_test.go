@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	scheduling "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -51,7 +51,7 @@ func smallPlan(now time.Time) *model.Plan {
 
 func TestWorldObeysThePlan(t *testing.T) {
 	t.Parallel()
-	w := newTestWorld(t, Options{}, smallWorld)
+	w := newTestWorld(t, smallWorld)
 	if err := w.obey(smallPlan(w.Now())); err != nil {
 		t.Fatal(err)
 	}
@@ -63,11 +63,11 @@ func TestWorldObeysThePlan(t *testing.T) {
 	if held := w.Cluster().Tasks["default/share-0"].GPUs; len(held) != 1 || held[0] != 1 {
 		t.Errorf("share-0 holds %v, want device 1", held)
 	}
-	g := w.objects[objectID{"PodGroup", "default", "j"}].(*scheduling.PodGroup)
+	g := w.objects[objectID{"PodGroup", "default", "j"}].(*schedulingv1beta1.PodGroup)
 	if g.Status.Phase != "Inqueue" || len(g.Status.Conditions) != 1 || g.Status.Conditions[0].Message != "1/2" {
 		t.Errorf("status of j: %+v", g.Status)
 	}
-	q := w.objects[objectID{"Queue", "", "default"}].(*scheduling.Queue)
+	q := w.objects[objectID{"Queue", "", "default"}].(*schedulingv1beta1.Queue)
 	if diff := cmp.Diff(map[string]string{"cpu": "1", "pods": "2"}, quantities(q.Status.Allocated)); diff != "" {
 		t.Errorf("allocated (-want +got)\n%s", diff)
 	}
@@ -81,7 +81,7 @@ func TestWorldObeysThePlan(t *testing.T) {
 
 func TestPodsRunAndGo(t *testing.T) {
 	t.Parallel()
-	w := newTestWorld(t, Options{}, smallWorld)
+	w := newTestWorld(t, smallWorld)
 	if err := w.obey(smallPlan(w.Now())); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestPodsRunAndGo(t *testing.T) {
 
 func TestHandErrors(t *testing.T) {
 	t.Parallel()
-	w := newTestWorld(t, Options{}, smallWorld)
+	w := newTestWorld(t, smallWorld)
 	tests := map[string]error{
 		"there is no pod default/j-10; did you mean default/j-0?": w.Finish("j-10"),
 		"pod default/j-0 does not run, so it cannot end":          w.Fail("j-0"),
@@ -135,7 +135,7 @@ func TestHandErrors(t *testing.T) {
 
 func TestFinishFailAndDrain(t *testing.T) {
 	t.Parallel()
-	w := newTestWorld(t, Options{}, `
+	w := newTestWorld(t, `
 apiVersion: sim.celsius.dev/v1alpha1
 kind: World
 nodes: [{name: "n[1-2]"}]
@@ -166,7 +166,7 @@ pods:
 
 func TestSubmitReplacesAndKeepsStatus(t *testing.T) {
 	t.Parallel()
-	w := newTestWorld(t, Options{}, smallWorld)
+	w := newTestWorld(t, smallWorld)
 	if err := w.obey(smallPlan(w.Now())); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ jobs: [{name: j, replicas: 3, cpu: 1}]
 
 func TestARefusedSubmitChangesNothing(t *testing.T) {
 	t.Parallel()
-	w := newTestWorld(t, Options{}, smallWorld)
+	w := newTestWorld(t, smallWorld)
 	before := statuses(w)
 	const bad = `
 apiVersion: sim.celsius.dev/v1alpha1
@@ -227,7 +227,7 @@ jobs:
 
 func TestTerminatingPodsOfASnapshotStayForTheFirstCycle(t *testing.T) {
 	t.Parallel()
-	w := newTestWorld(t, Options{}, `
+	w := newTestWorld(t, `
 apiVersion: v1
 kind: Node
 metadata: {name: n1}

@@ -1,0 +1,269 @@
+package policy
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// score evaluates a row of scores: NaN where it has no opinion, or erred.
+func (s *Session) score(r *Rule, f *Frame) float64 {
+	s.Evaluations++
+	has, err := s.guard(r, f)
+	if err == nil {
+		if !has {
+			return math.NaN()
+		}
+		v := r.Expression.Eval(f)
+		x, ok := number(v)
+		if ok && !math.IsNaN(x) && !math.IsInf(x, 0) {
+			return x
+		}
+		err = v
+		if ok {
+			err = types.NewErr("the score is %v", x)
+		}
+	}
+	s.fault(r, f, err)
+	return math.NaN()
+}
+
+// weighted rounds and weighs a value that is normalised already.
+func (r *Rule) weighted(v float64) float64 {
+	if v != v {
+		return 0
+	}
+	switch r.RoundMode {
+	case "trunc":
+		v = math.Trunc(v/r.RoundStep) * r.RoundStep
+	case "floor":
+		v = math.Floor(v/r.RoundStep) * r.RoundStep
+	case "nearest":
+		v = math.RoundToEven(v/r.RoundStep) * r.RoundStep
+	}
+	return v * r.Weight
+}
+
+// span is the range of a column over the group that is chosen from.
+type span struct{ min, max float64 }
+
+// normalised maps a raw value to 0..100 (policy-schema S11).
+func (r *Rule) normalised(v float64, g span) float64 {
+	if v != v {
+		return v
+	}
+	switch r.Normalize {
+	case "max":
+		if g.max == 0 {
+			return 0
+		}
+		return 100 * v / g.max
+	case "inverseMax":
+		if g.max == 0 {
+			return 100
+		}
+		return 100 - 100*v/g.max
+	case "minMax":
+		if g.max == g.min {
+			return 0
+		}
+		return 100 * (v - g.min) / (g.max - g.min)
+	case "inverseSum":
+		if g.max == 0 {
+			return 100
+		}
+		return 100 * (g.max + g.min - v) / g.max
+	}
+	return v
+}
+
+// Choice is the node chosen for a task.
+type Choice struct {
+	Row      int32
+	Later    bool // it fits only when what is releasing is gone
+	Score    float64
+	Feasible int // nodes in the group chosen from
+	RunnerUp int32
+	RunScore float64
+
+	class *Class
+	ranks []ranking
+}
+
+// ranking is a normalised score row with the range of its column over the group that is chosen from.
+type ranking struct {
+	column int
+	rule   *Rule
+	span   span
+	// same says that the whole column has one value; part is what it adds to every score.
+	same bool
+	part float64
+}
+
+// Choose takes the node with the largest score among those that fit now, or, where there are none,
+// among those that fit later; ties go to the lowest rank. false: no node.
+func (c *Class) Choose() (Choice, bool) {
+	want, count := fitsNow, c.now
+	if count == 0 {
+		want, count = fitsLater, c.later
+	}
+	if count == 0 {
+		return Choice{}, false
+	}
+	best := Choice{Row: model.NoNode, RunnerUp: model.NoNode, Later: want == fitsLater, Feasible: count, class: c, ranks: c.ranks(want)}
+	order := c.s.c.Nodes.Order
+	for i, v := range c.verdict {
+		if v != 0 || c.fits[i] != want {
+			continue
+		}
+		row, score := int32(i), c.total(i, best.ranks)
+		switch {
+		case best.Row == model.NoNode || score > best.Score || score == best.Score && order[row] < order[best.Row]:
+			best.RunnerUp, best.RunScore = best.Row, best.Score
+			best.Row, best.Score = row, score
+		case best.RunnerUp == model.NoNode || score > best.RunScore || score == best.RunScore && order[row] < order[best.RunnerUp]:
+			best.RunnerUp, best.RunScore = row, score
+		}
+	}
+	return best, true
+}
+
+// ranks computes the ranges of the normalised columns over a group.
+func (c *Class) ranks(want fit) []ranking {
+	out := c.rankings[:0]
+	for k, r := range c.s.columns.scores {
+		if !r.normalises() {
+			continue
+		}
+		rank := ranking{column: k, rule: r.Rule, same: c.uniform[k]}
+		if rank.same {
+			rank.span = span{c.first[k], c.first[k]}
+			rank.part = r.weighted(r.normalised(c.first[k], rank.span))
+		} else {
+			rank.span = c.span(k, want)
+		}
+		out = append(out, rank)
+	}
+	c.rankings = out
+	return out
+}
+
+func (c *Class) span(column int, want fit) span {
+	g := span{math.Inf(1), math.Inf(-1)}
+	for row, v := range c.raw[column] {
+		if c.verdict[row] == 0 && c.fits[row] == want && v == v {
+			g.min, g.max = min(g.min, v), max(g.max, v)
+		}
+	}
+	return g
+}
+
+// total is the score of a node: the rows without normalisation, then the others in their order.
+func (c *Class) total(row int, ranks []ranking) float64 {
+	sum := c.base[row]
+	for i := range ranks {
+		rank := &ranks[i]
+		if rank.same {
+			sum += rank.part
+			continue
+		}
+		sum += rank.rule.weighted(rank.rule.normalised(c.raw[rank.column][row], rank.span))
+	}
+	return sum
+}
+
+// normalises says whether the row's value depends on the group that is chosen from.
+func (r *Rule) normalises() bool { return r.Normalize != "" && r.Normalize != "none" }
+
+// Scores gives each row's part of a node's score, over the group that was chosen from.
+func (ch *Choice) Scores(node int32) []model.RowScore {
+	c := ch.class
+	var out []model.RowScore
+	for k, r := range c.s.columns.scores {
+		v := c.raw[k][node]
+		if v != v {
+			continue
+		}
+		for i := range ch.ranks {
+			if ch.ranks[i].column == k {
+				v = r.normalised(v, ch.ranks[i].span)
+			}
+		}
+		out = append(out, model.RowScore{Table: r.Table, Rule: r.Name, Score: r.weighted(v)})
+	}
+	return out
+}
+
+// Rejections counts, over all nodes, which row said no, most nodes first.
+func (c *Class) Rejections() []model.NodeCount {
+	if at := c.s.c.Nodes.Log.Next() + 1; c.rejectedAt != at || c.s.NoCache || c.s.columns.single {
+		c.rejected, c.rejectedAt = c.reject(), at
+	}
+	return c.rejected
+}
+
+func (c *Class) reject() []model.NodeCount {
+	type at struct {
+		row   int32
+		count int
+	}
+	n := &c.s.c.Nodes
+	counts := map[int]*at{}
+	for row := range c.verdict {
+		if n.Rows[row] == nil {
+			continue
+		}
+		code := int(c.verdict[row])
+		if code == 0 {
+			dim, misfit := n.Misfit(c.task.InitRequest, int32(row))
+			if !misfit {
+				continue
+			}
+			code = -100 - dim
+		}
+		switch a := counts[code]; {
+		case a == nil:
+			counts[code] = &at{int32(row), 1}
+		default:
+			a.count++
+			if n.Order[row] < n.Order[a.row] {
+				a.row = int32(row)
+			}
+		}
+	}
+	var out []model.NodeCount
+	for code, a := range counts {
+		out = append(out, c.rejection(code, a.row, a.count))
+	}
+	slices.SortFunc(out, func(a, b model.NodeCount) int {
+		if a.Count != b.Count {
+			return b.Count - a.Count
+		}
+		return strings.Compare(a.Table+"/"+a.Rule+a.Text, b.Table+"/"+b.Rule+b.Text)
+	})
+	return out
+}
+
+func (c *Class) rejection(code int, row int32, count int) model.NodeCount {
+	out := model.NodeCount{Table: "builtin", Count: count}
+	switch {
+	case code == notOffered:
+		out.Rule, out.Text = "ready-node", "node(s) were not ready"
+	case code == noDevices:
+		out.Rule, out.Text = "devices", "node(s) had too few free devices"
+	case code <= -100:
+		out.Rule, out.Text = "fit", "Insufficient "+c.s.c.Dims.Name(-100-code)
+	default:
+		r := c.s.p.all[code-1]
+		f := c.s.frame().ofTask(c.task)
+		defer c.s.done()
+		f.node = c.s.nodeView(row)
+		out.Table, out.Rule, out.Text = r.Table, r.Name, c.s.text(r, f)
+	}
+	return out
+}
+

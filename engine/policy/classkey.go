@@ -1,0 +1,148 @@
+package policy
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// epoch is a text of all that columns depend on besides classes and nodes: figures of the cluster, and time.
+func (s *Session) epoch() string {
+	cs := &s.columns
+	if len(cs.globals) == 0 && len(cs.nowParts) == 0 && !cs.nowMoves {
+		return ""
+	}
+	var b []byte
+	for _, r := range cs.globals {
+		b = encode(b, follow(s.cluster, r.Steps))
+	}
+	f := s.frame()
+	defer s.done()
+	for _, e := range cs.nowParts {
+		b = encode(b, e.Eval(f))
+	}
+	if cs.nowMoves {
+		b = encode(b, s.now)
+	}
+	return string(b)
+}
+
+// classKey is a text of what the active rows, and the built-in fit, read of a task.
+func (s *Session) classKey(t *model.Task) string {
+	v := s.taskView(t)
+	at := stamp{s.cycle, s.c.ObjectClock}
+	if s.columns.moving {
+		at.clock = s.c.Clock
+	}
+	if v.classKey != "" && v.classAt == at && !s.readsAction() {
+		return v.classKey
+	}
+	var b []byte
+	b = encodeAmounts(b, t.InitRequest)
+	for _, x := range []int64{t.GPUCount, t.GPUMilli, t.GPUMemory} {
+		b = binary.AppendVarint(b, x)
+	}
+	for _, r := range s.columns.class {
+		switch r.Root {
+		case "task":
+			b = encode(b, follow(v, r.Steps))
+		case "job":
+			b = encode(b, follow(s.jobView(t.Job), r.Steps))
+		case "queue":
+			b = encode(b, follow(s.queueView(t.Job.Queue), r.Steps))
+		case "action":
+			b = encode(b, s.action)
+		}
+	}
+	v.classKey, v.classAt = string(b), at
+	return v.classKey
+}
+
+func (s *Session) readsAction() bool {
+	for _, r := range s.columns.class {
+		if r.Root == "action" {
+			return true
+		}
+	}
+	return false
+}
+
+// follow reads a path from an object; through a list it gives the list of what each element has.
+func follow(v ref.Val, steps []rules.Step) ref.Val {
+	for i, step := range steps {
+		v = step.Member.Get(v.Value())
+		l, ok := v.(traits.Lister)
+		if !step.Each || !ok {
+			continue
+		}
+		var out []ref.Val
+		for it := l.Iterator(); it.HasNext() == types.True; {
+			out = append(out, follow(it.Next(), steps[i+1:]))
+		}
+		return list(out)
+	}
+	return v
+}
+
+// encode appends a value so that equal values, and only they, have equal bytes.
+func encode(b []byte, v ref.Val) []byte {
+	switch x := v.(type) {
+	case types.Int:
+		return binary.AppendVarint(append(b, 'i'), int64(x))
+	case types.Double:
+		return binary.LittleEndian.AppendUint64(append(b, 'd'), math.Float64bits(float64(x)))
+	case types.Bool:
+		if x {
+			return append(b, 't')
+		}
+		return append(b, 'f')
+	case types.String:
+		return append(binary.AppendVarint(append(b, 's'), int64(len(x))), x...)
+	case types.Timestamp:
+		return binary.AppendVarint(append(b, 'T'), x.UnixNano())
+	case types.Duration:
+		return binary.AppendVarint(append(b, 'D'), int64(x.Duration))
+	case *amounts:
+		return encodeAmounts(append(b, 'r'), x.r)
+	case traits.Mapper:
+		return encodeMap(b, x)
+	case traits.Lister:
+		b = append(b, '[')
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			b = encode(b, it.Next())
+		}
+		return append(b, ']')
+	case interface{ name() string }:
+		return encode(append(b, 'o'), types.String(x.name()))
+	}
+	return append(append(b, '?'), text(v)...)
+}
+
+func encodeMap(b []byte, m traits.Mapper) []byte {
+	var entries []string
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		k := it.Next()
+		entries = append(entries, string(encode(encode(nil, k), m.Get(k))))
+	}
+	slices.Sort(entries)
+	b = binary.AppendVarint(append(b, 'm'), int64(len(entries)))
+	for _, e := range entries {
+		b = append(b, e...)
+	}
+	return b
+}
+
+func encodeAmounts(b []byte, r model.Resources) []byte {
+	b = binary.AppendVarint(b, int64(len(r)))
+	for _, x := range r {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+	}
+	return b
+}

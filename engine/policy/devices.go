@@ -1,0 +1,115 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// room is what one device of a node has free: now, or when all that is releasing is gone and what is promised is taken.
+type room struct {
+	gpu           *model.GPU
+	milli, memory int64
+}
+
+// rooms lists the devices of a node.
+func (s *Session) rooms(row int32, later bool) []room {
+	gpus := s.c.Nodes.GPUs[row]
+	out := make([]room, len(gpus))
+	for i := range gpus {
+		out[i] = room{&gpus[i], gpus[i].Free, gpus[i].MemoryFree}
+	}
+	if !later {
+		return out
+	}
+	for _, t := range s.c.Nodes.Tasks[row] {
+		sign := int64(0)
+		switch t.Status {
+		case model.Releasing:
+			sign = 1
+		case model.Pipelined:
+			sign = -1
+		default:
+			continue
+		}
+		for _, i := range t.GPUs {
+			if i < len(out) {
+				out[i].milli += sign * t.GPUMilli
+				out[i].memory += sign * t.GPUMemory
+			}
+		}
+	}
+	return out
+}
+
+func (r room) takes(t *model.Task) bool { return r.milli >= t.GPUMilli && r.memory >= t.GPUMemory }
+
+func (s *Session) devicesFit(t *model.Task, row int32, later bool) bool {
+	count := int64(0)
+	if !later {
+		for i := range s.c.Nodes.GPUs[row] {
+			if g := &s.c.Nodes.GPUs[row][i]; g.Free >= t.GPUMilli && g.MemoryFree >= t.GPUMemory {
+				count++
+			}
+		}
+		return count >= t.GPUCount
+	}
+	for _, r := range s.rooms(row, later) {
+		if r.takes(t) {
+			count++
+		}
+	}
+	return count >= t.GPUCount
+}
+
+// Devices chooses the devices of a node for a task, by index in ascending order: those with the largest sums of
+// deviceScores among those that are free enough (later: when all that is releasing is gone), lowest index on ties.
+// Where no row has an opinion, a part of a device comes from the fullest that has it, and whole devices are the first.
+func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
+	if t.GPUCount == 0 {
+		return nil
+	}
+	type device struct {
+		index int
+		score float64
+	}
+	var fit []device
+	f := s.frame().ofTask(t)
+	defer s.done()
+	f.node = s.nodeView(row)
+	for _, r := range s.rooms(row, later) {
+		if r.takes(t) {
+			f.gpu = s.gpuView(r.gpu)
+			fit = append(fit, device{r.gpu.Index, s.deviceScore(t, r, f)})
+		}
+	}
+	slices.SortStableFunc(fit, func(a, b device) int {
+		switch {
+		case a.score > b.score:
+			return -1
+		case a.score < b.score:
+			return 1
+		}
+		return a.index - b.index
+	})
+	var out []int
+	for _, d := range fit[:min(len(fit), int(t.GPUCount))] {
+		out = append(out, d.index)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// deviceScore sums the rows' opinions on a device.
+func (s *Session) deviceScore(t *model.Task, r room, f *Frame) float64 {
+	sum, asked := 0.0, false
+	for _, rule := range s.p.rules[DeviceScores] {
+		if v := s.score(rule, f); v == v {
+			sum, asked = sum+v*rule.Weight, true
+		}
+	}
+	if !asked && t.GPUMilli < model.WholeGPU {
+		return -float64(r.milli)
+	}
+	return sum
+}

@@ -1,0 +1,125 @@
+package rules
+
+// Key is one key of what a table holds. Tables are read by these lists, and the reference is written from them.
+type Key struct {
+	Name string
+	// Value is what may stand there, for people.
+	Value string
+	Doc   string
+}
+
+// Normalizations are the words of normalize, each with its formula over the values s of the nodes that are chosen from.
+func Normalizations() []Key {
+	return []Key{
+		{"none", "s", "The value as it is."},
+		{"max", "100 s / max", "0 where max is 0."},
+		{"inverseMax", "100 - 100 s / max", "100 where max is 0."},
+		{"minMax", "100 (s - min) / (max - min)", "0 where all are equal."},
+		{"inverseSum", "100 (max + min - s) / max", "100 where max is 0."},
+	}
+}
+
+// Roundings are the words of round.mode.
+func Roundings() []Key {
+	return []Key{
+		{"trunc", "", "Toward 0."},
+		{"floor", "", "Down."},
+		{"nearest", "", "To the nearest, halves away from 0."},
+	}
+}
+
+// ErrorAnswers are the words of onError.
+func ErrorAnswers() []Key {
+	return []Key{
+		{"deny", "", "As if the row had denied: the node is not fit, the job is not let in, the victim stays; in `overused`, the queue is skipped."},
+		{"allow", "", "As if the row had agreed."},
+		{"skip", "", "As if the row were not there: a score of 0, an order of no opinion, which comes last."},
+	}
+}
+
+// settlements are the words of settle.
+func settlements() []string { return []string{"current", "cycle", "start"} }
+
+// ParamKeys are the keys of a param of a table.
+func ParamKeys() []Key {
+	return []Key{
+		{"type", "one of the types", "What values it takes."},
+		{"default", "a value", "What holds where the policy sets nothing."},
+		{"optional", "bool", "It may be left without a value; rows see it as an optional."},
+		{"min", "a value", "The least that it may be."},
+		{"max", "a value", "The most that it may be."},
+		{"enum", "list of words", "All that it may be."},
+		{"description", "text", "What it does."},
+		{"volcano", "text", "The argument of Volcano's plugin that sets it; `*` stands for the key of a map."},
+		{"deprecated", "text", "Why it should not be used any more."},
+	}
+}
+
+// VariableKeys are the keys of a variable of a table.
+func VariableKeys() []Key {
+	return []Key{
+		{"name", "name", "Rows and later variables read it as `variables.NAME`."},
+		{"on", "an owner", "For what it is computed once: each task, job, queue, node, victim; default cluster, once a cycle."},
+		{"expression", "CEL", "Its value, of any type."},
+		{"description", "text", "What it stands for."},
+	}
+}
+
+// AttributeKeys are the keys of an attribute of a table; beside them stands one accounting function, or expression.
+func AttributeKeys() []Key {
+	return []Key{
+		{"name", "name", "Rows read it as a field of its owner: `queue.deserved`."},
+		{"on", "an owner", "What it is a field of."},
+		{"settle", "current, cycle or start", "When it is computed: `current` moves with every tentative step, `cycle` is computed once as the cycle begins, `start` once a run."},
+		{"private", "bool", "Only its own table sees it."},
+		{"when", "CEL: bool", "Where it has a value."},
+		{"expression", "CEL", "Its value, where no accounting function gives it."},
+		{"description", "text", "What it means."},
+	}
+}
+
+// RowKeys are the keys of a row of a section: those of every row, and the section's own.
+func RowKeys(s Section) []Key {
+	out := []Key{
+		{"name", "name", "Names the row in every decision that it makes."},
+		{"description", "text", "For readers of the table."},
+		{"when", "CEL: bool", "A guard: where it is false the row has no opinion."},
+		{"reason", "CamelCase", "Goes into conditions."},
+		{"message", "text with `{{CEL}}`", "What people are told where the row says no."},
+		{"onError", "deny, allow or skip", "What the row is taken to say where it errs."},
+	}
+	for _, k := range sectionKeys() {
+		if k.Name == s.Expression {
+			out = append(out, k)
+		}
+		for _, name := range s.Keys {
+			if k.Name == name {
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
+
+// sectionKeys are the keys of rows that only some sections have.
+func sectionKeys() []Key {
+	return []Key{
+		{"expression", "CEL", "What the row says: true or false, or a number."},
+		{"by", "CEL", "The sort key: a number, string, bool, timestamp, duration, or a list of them."},
+		{"descending", "bool", "Largest first."},
+		{"curable", "bool", "Evicting somebody could make the node fit."},
+		{"weight", "number, or CEL over params", "What the value is multiplied by at last; default 1."},
+		{"normalize", "none, max, inverseMax, minMax or inverseSum", "How values of the nodes that are chosen from are brought to 0..100; default none."},
+		{"round", "mapping of mode (trunc, floor, nearest) and step", "Rounds to multiples of step, default 1, after normalising."},
+		{"veto", "bool, or CEL over params", "A no of this row holds whatever other tiers say."},
+		{"every", "duration, or CEL over params", "The row is asked at most that often."},
+	}
+}
+
+func keyNames(keys []Key) []string {
+	var out []string
+	for _, k := range keys {
+		out = append(out, k.Name)
+	}
+	return out
+}
