@@ -24,7 +24,7 @@ func Roundings() []Key {
 	return []Key{
 		{"trunc", "", "Toward 0."},
 		{"floor", "", "Down."},
-		{"nearest", "", "To the nearest, halves away from 0."},
+		{"nearest", "", "To the nearest, halves to the even one."},
 	}
 }
 

@@ -20,7 +20,9 @@ func (x *Cycle) admit(step *policy.Step) {
 		}
 		delete(x.jobWaits, j)
 		x.txn.Admit(j)
-		x.plan.Admits = append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: why.Reason()})
+		reason := why.Reason()
+		reason.Reason = "" // that of a refusal
+		x.plan.Admits = append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: reason})
 		return false
 	})
 }

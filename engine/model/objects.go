@@ -167,7 +167,7 @@ func readGroup(d *Dims, o *v1beta1.PodGroup, m *mistakes) *Job {
 	j.Preemptable = readPreemptable(o.Annotations, o.Labels, false)
 	j.PreemptableForGang = readPreemptable(o.Annotations, o.Labels, true)
 	if j.HasMinResources {
-		j.MinResources = d.Resources(*o.Spec.MinResources)
+		j.MinResources = d.Resources(usable(*o.Spec.MinResources))
 		m.notNegative(d, "spec.minResources", j.MinResources)
 	}
 	if j.MinMember < 0 {
@@ -211,4 +211,16 @@ func readPreemptable(annotations, labels map[string]string, unset bool) bool {
 	}
 	v, err := strconv.ParseBool(text)
 	return err == nil && v
+}
+
+// usable leaves out the quota keys that Volcano's Job controller writes beside the resources: no node has them.
+func usable(list corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, q := range list {
+		n := string(name)
+		if !strings.HasPrefix(n, "requests.") && !strings.HasPrefix(n, "limits.") && !strings.HasPrefix(n, "count/") {
+			out[name] = q
+		}
+	}
+	return out
 }

@@ -266,4 +266,3 @@ func (c *Class) rejection(code int, row int32, count int) model.NodeCount {
 	}
 	return out
 }
-

@@ -301,4 +301,3 @@ func (c *Class) score(f *Frame, row int32) {
 	c.any, c.scored[row] = true, true
 	c.base[row] = base
 }
-

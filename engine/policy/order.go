@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
 
@@ -158,120 +157,6 @@ func (s *Session) taskKeys(t *model.Task) []key {
 	defer s.done()
 	f.task = s.taskView(t)
 	return s.keys(TaskOrder, f)
-}
-
-// Heap gives its items in order, first the first at that moment: keys are read again when what they
-// read may have changed.
-type Heap[T any] struct {
-	s       *Session
-	site    string
-	keys    func(T) []key
-	tie     func(a, b T) int
-	version func(T) uint64
-	global  bool // keys read more than the item itself: all are read again when anything changed
-	clock   uint64
-	items   []*heapItem[T]
-}
-
-type heapItem[T any] struct {
-	of      T
-	keys    []key
-	version uint64
-}
-
-// Len, Less, Swap, Push and Pop are for container/heap.
-func (h *Heap[T]) Len() int { return len(h.items) }
-
-// Less implements sort.Interface.
-func (h *Heap[T]) Less(i, j int) bool {
-	if c := h.s.compareKeys(h.site, h.items[i].keys, h.items[j].keys); c != 0 {
-		return c < 0
-	}
-	return h.tie(h.items[i].of, h.items[j].of) < 0
-}
-
-// Swap implements sort.Interface.
-func (h *Heap[T]) Swap(i, j int) { h.items[i], h.items[j] = h.items[j], h.items[i] }
-
-// Push implements heap.Interface.
-func (h *Heap[T]) Push(x any) {
-	if item, ok := x.(*heapItem[T]); ok {
-		h.items = append(h.items, item)
-	}
-}
-
-// Pop implements heap.Interface.
-func (h *Heap[T]) Pop() any {
-	last := h.items[len(h.items)-1]
-	h.items = h.items[:len(h.items)-1]
-	return last
-}
-
-// Put adds an item.
-func (h *Heap[T]) Put(x T) {
-	heap.Push(h, &heapItem[T]{x, h.keys(x), h.version(x)})
-}
-
-// Take removes the first item; false: there is none.
-func (h *Heap[T]) Take() (T, bool) {
-	h.refresh()
-	if len(h.items) == 0 {
-		var none T
-		return none, false
-	}
-	item, ok := heap.Pop(h).(*heapItem[T])
-	return item.of, ok
-}
-
-// refresh reads keys again: all of them where they read more than their item, else none, because an
-// item that is in the heap is not being worked on, so it does not change.
-func (h *Heap[T]) refresh() {
-	if h.clock == h.s.c.Clock && !h.s.NoCache {
-		return
-	}
-	h.clock = h.s.c.Clock
-	changed := false
-	for _, item := range h.items {
-		if v := h.version(item.of); h.global || v != item.version || h.s.NoCache {
-			item.keys, item.version, changed = h.keys(item.of), v, true
-		}
-	}
-	if changed {
-		heap.Init(h)
-	}
-}
-
-// moves says whether the keys of a site read more, of what changes within a cycle, than the item itself.
-func (s *Session) moves(site, root string) bool {
-	for _, r := range s.p.rules[site] {
-		for _, read := range r.Reads.All {
-			if read.Changes > rules.ByCycle && !(read.Root == root && shallow(read)) && !read.Through {
-				return true
-			}
-			if read.Through && read.Changes > rules.ByCycle && read.Root != root {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// Queues is an empty heap of queues: rows of queueOrder, then creation time, then UID.
-func (s *Session) Queues() *Heap[*model.Queue] {
-	return &Heap[*model.Queue]{s: s, site: QueueOrder, keys: s.queueKeys, global: s.moves(QueueOrder, "queue"), clock: s.c.Clock,
-		version: func(q *model.Queue) uint64 { return q.Version },
-		tie: func(a, b *model.Queue) int {
-			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Name, b.Name))
-		}}
-}
-
-// Jobs is an empty heap of jobs: rows of jobOrder, then creation time, then UID (namespace/name).
-func (s *Session) Jobs() *Heap[*model.Job] {
-	return &Heap[*model.Job]{s: s, site: JobOrder, keys: s.jobKeys, global: s.moves(JobOrder, "job"), clock: s.c.Clock,
-		version: func(j *model.Job) uint64 { return j.Version },
-		tie: func(a, b *model.Job) int {
-			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Key, b.Key))
-		}}
 }
 
 // SortTasks orders tasks by the rows of taskOrder, then numeric suffix, creation time and UID.

@@ -167,7 +167,13 @@ func (a *amounts) ConvertToType(t ref.Type) ref.Val {
 		if a.dims == nil {
 			return types.String("nothing")
 		}
-		return types.String(a.dims.Text(a.r))
+		shown := a.r.Clone()
+		for i := range shown {
+			if shown[i] == 0 {
+				shown[i] = model.Absent()
+			}
+		}
+		return types.String(a.dims.Text(shown))
 	case types.TypeType:
 		return resourcesType()
 	}
