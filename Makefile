@@ -8,7 +8,7 @@ CORPUS ?= ../shared
 # How long each fuzz target runs.
 T ?= 30s
 # The targets by which generate makes everything that is generated.
-GENERATE := generate-deepcopy generate-crds
+GENERATE := generate-deepcopy generate-crds generate-docs
 
 .DEFAULT_GOAL := help
 
@@ -44,6 +44,10 @@ generate-deepcopy:
 generate-crds:
 	go run $(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true paths=./crds/... output:crd:dir=crds/manifests
 	go run ./crds/generate crds/manifests
+
+.PHONY: generate-docs
+generate-docs:
+	go run ./cmd/celsius docs docs
 
 .PHONY: format
 format: ## format the code

@@ -11,7 +11,7 @@ import (
 // functions lists those of the vocabulary, by what they are called on.
 func (r *reference) functions() {
 	r.heading(2, "Functions")
-	r.para("“Reads” is what the function takes from its arguments; the row is asked again only where that has changed.")
+	r.para("“Reads” is what the function takes from its arguments; the row is asked again only where that has changed. a, b and dims are what the function is called on and its arguments, in the order of writing.")
 	var owners []string
 	byOwner := map[string][]*rules.Function{}
 	for _, f := range r.lang.Functions() {
@@ -22,11 +22,11 @@ func (r *reference) functions() {
 		byOwner[owner] = append(byOwner[owner], f)
 	}
 	for _, owner := range owners {
-		title := "Of " + owner
 		if owner == "" {
-			title = "Of nothing"
+			r.heading(3, "Others")
+		} else {
+			r.heading(3, "Of "+owner)
 		}
-		r.heading(3, title)
 		var rows [][]string
 		for _, f := range byOwner[owner] {
 			for i := range f.Overloads {
@@ -81,7 +81,7 @@ func signature(f *rules.Function, o *rules.Overload) string {
 // whatIsRead words an overload's reads: "{0}.labels" of a Task is task.labels.
 func (r *reference) whatIsRead(o *rules.Overload) string {
 	if o.Reads == nil {
-		return "what it is given"
+		return "its arguments"
 	}
 	var out []string
 	for _, read := range o.Reads {

@@ -21,22 +21,52 @@ const languageIntro = `
 Every decision of Celsius is made by rows of tables. A row is a [CEL](https://cel.dev) expression in a SchedulingPolicy,
 or in one of the [tables that ship](tables.md). The dialect is that of Kubernetes' ValidatingAdmissionPolicy: what you
 know from there holds here. Three things are added: types for what a scheduler sees, functions over them, and numbers
-that mix (` + "`10 * node.used.cpu`" + ` needs no conversion). Nothing reads the clock, the network or chance: ` + "`now`" + ` is given.
+that mix (` + "`10 * node.used.cpu`" + ` needs no conversion). Nothing reads the clock, the network or chance: ` + "`now`" + ` is given.`
 
-Misspell a field and the compiler says so, at the line and column inside your expression:`
+// houseRules is an inline table that shows what a table is made of.
+const houseRules = `- name: house-rules
+  inline:
+    params:
+      night: {type: int, default: 20, min: 0, max: 23, description: when night begins}
+    variables:
+    - {name: isNight, expression: now.getHours('Europe/Paris') >= params.night}
+    jobOrder:
+    - {name: aging, by: "job.priority + (now - job.createdAt).getMinutes() / 10", descending: true}
+    predicates:
+    - name: batch-nodes-at-night
+      expression: variables.isNight || !("night-only" in node.labels)
+      message: "node {{node.name}} takes batch work at night only"`
 
-const languageExample = `
-$ celsius policy check policy.yaml
-policy.yaml:17:30: spec.tiers[0].tables[1].inline.scores[0].expression: Node has no field "idel"; did you mean "idle"?
-          expression: -node.idel.cpu
-                            ^~~~`
+// misspelt is a table with a mistake, to show how it is told.
+const misspelt = `- name: spread
+  inline:
+    scores:
+    - name: most-idle
+      expression: 10 * node.idel.cpu - node.taskCount`
+
+// inPolicy is a policy of one tier with these tables.
+func inPolicy(tables string) string {
+	indented := "    " + strings.ReplaceAll(tables, "\n", "\n    ")
+	return "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: house}\nspec:\n  pipeline: [allocate]\n  tiers:\n  - name: house\n    tables:\n" + indented + "\n"
+}
+
+// mistakes compiles a policy and gives what the command line says of it.
+func mistakes(tables string) rules.Issues {
+	docs, issues := rules.Parse("policy.yaml", []byte(inPolicy(tables)))
+	for _, d := range docs {
+		_, found := policy.Load(d)
+		issues = append(issues, found...)
+	}
+	return issues
+}
 
 func languageReference(lang *rules.Language, shipped map[string]*rules.Table) ([]byte, error) {
 	r := &reference{lang: lang, shipped: shipped}
 	r.b.WriteString(generated)
 	r.heading(1, "The rule language")
 	r.para("%s", languageIntro)
-	r.fence("", languageExample)
+	r.para("Misspell a field and the compiler says so, at the line and column inside your expression:")
+	r.fence("", "$ celsius policy check policy.yaml\n"+mistakes(misspelt).Error())
 	r.contents("A table", "Sections", "What rows see", "Types", "Operators", "Functions", "Libraries", "Scores", "Messages", "Errors", "What a row reads", "Actions")
 	r.tables()
 	r.sections()
@@ -77,19 +107,7 @@ func (r *reference) tables() {
 	r.heading(2, "A table")
 	r.para("A table is a named set of rows with their params. It stands in a policy under `spec.tiers[].tables[].inline`, or ships with Celsius. " +
 		"This one belongs to a policy:")
-	r.fence("yaml", `
-- name: house-rules
-  inline:
-    params:
-      night: {type: int, default: 20, min: 0, max: 23, description: when night begins}
-    variables:
-    - {name: isNight, expression: now.getHours('Europe/Paris') >= params.night}
-    jobOrder:
-    - {name: aging, by: "job.priority + (now - job.createdAt).getMinutes() / 10", descending: true}
-    predicates:
-    - name: batch-nodes-at-night
-      expression: variables.isNight || !("night-only" in node.labels)
-      message: "node {{node.name}} takes batch work at night only"`)
+	r.fence("yaml", houseRules)
 	r.heading(3, "Rows")
 	r.para("Every row may carry these keys; the [section](#sections) adds its own.")
 	r.table([]string{"key", "value", "meaning"}, keyTable(rules.RowKeys(rules.Section{})))
@@ -145,6 +163,10 @@ func (r *reference) sections() {
 				seen[k.Name] = i
 				rows = append(rows, []string{code(k.Name), k.Value, k.Doc, ""})
 			}
+			if k.Name == "expression" {
+				rows[i][3] = "all but orders"
+				continue
+			}
 			rows[i][3] = strings.TrimPrefix(rows[i][3]+", "+code(s.Name), ", ")
 		}
 	}
@@ -155,7 +177,8 @@ func (r *reference) siteTable(asked bool) {
 	var rows [][]string
 	for _, s := range policy.Sites() {
 		if s.Asked() == asked {
-			rows = append(rows, []string{code(s.Name), codes(s.Roots), s.Want.Name, s.Doc, s.OnError})
+			gives, _, _ := strings.Cut(s.Want.Name, " (")
+			rows = append(rows, []string{code(s.Name), codes(s.Roots), gives, s.Doc, s.OnError})
 		}
 	}
 	r.table([]string{"section", "a row sees", "and gives", "what is asked, and how rows combine", "if it errs"}, rows)

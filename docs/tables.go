@@ -63,8 +63,16 @@ func (p *page) shippedTable(name string, t *rules.Table) {
 		if len(rows) == 0 {
 			continue
 		}
-		p.heading(4, s.Name)
-		p.para("%s", s.Doc)
+		p.heading(3, s.Name)
+		question, _, _ := strings.Cut(s.Doc+" ", ". ")
+		question, answers, _ := strings.Cut(question, "? ")
+		if answers != "" || strings.Contains(s.Doc, "? ") {
+			question += "?"
+		}
+		if !s.Asked() {
+			question += " Asked by verbs of a later version."
+		}
+		p.para("_%s_", sentence(question))
 		for _, row := range rows {
 			p.ruleRow(row)
 		}
@@ -78,9 +86,16 @@ func (p *page) params(params []*rules.Param) {
 		if x.Default.Exists() {
 			value = code(plain(x.Default.Any()))
 		}
-		rows = append(rows, []string{code(x.Name), x.Type, value, boundsOf(x), sentence(strings.TrimSpace(x.Description + " " + x.Deprecated)), code(x.Volcano)})
+		rows = append(rows, []string{code(x.Name), x.Type, value, boundsOf(x), meaningOf(x), code(x.Volcano)})
 	}
 	p.table([]string{"param", "type", "default", "bounds", "meaning", "Volcano"}, rows)
+}
+
+func meaningOf(x *rules.Param) string {
+	if x.Deprecated == "" {
+		return sentence(x.Description)
+	}
+	return sentence(x.Description) + " Deprecated: " + sentence(x.Deprecated)
 }
 
 func boundsOf(x *rules.Param) string {
@@ -133,11 +148,7 @@ func (p *page) attributes(attributes []*rules.Attribute) {
 	for _, a := range attributes {
 		value := code(flat(a.Expression))
 		if a.Function != "" {
-			var args []string
-			for _, name := range slices.Sorted(maps.Keys(a.Args)) {
-				args = append(args, fmt.Sprintf("%s: %s", name, code(flat(a.Args[name]))))
-			}
-			value = fmt.Sprintf("[%s](rule-language.md#accounting-functions) of %s", a.Function, strings.Join(args, "; "))
+			value = fmt.Sprintf("[%s](rule-language.md#accounting-functions): %s", a.Function, argumentsOf(a))
 		}
 		if a.When.Value != "" {
 			value += ", where " + code(flat(a.When))
@@ -152,6 +163,22 @@ func (p *page) attributes(attributes []*rules.Attribute) {
 		rows = append(rows, []string{code(a.On + "." + a.Name), value, sentence(strings.Join(append(notes, a.Description), ". "))})
 	}
 	p.table([]string{"computed field", "value", ""}, rows)
+}
+
+// argumentsOf lists the arguments of an accounting function in the order in which it declares them.
+func argumentsOf(a *rules.Attribute) string {
+	var out []string
+	for _, f := range policy.Shape().Functions {
+		if f.Name != a.Function {
+			continue
+		}
+		for _, x := range f.Args {
+			if text, ok := a.Args[x.Name]; ok {
+				out = append(out, x.Name+" "+code(flat(text)))
+			}
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // flat is an expression in one line.

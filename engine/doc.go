@@ -1,2 +1,57 @@
-// Package engine decides.
+// Package engine decides: (cluster, policy, now) in, Plan out, with a reason for everything in it.
+//
+//	API objects --events--> live --deltas--> model.Cluster --+                                   +-- live: bind, evict, status, events
+//	files, trace ---------> sim  --deltas--> model.Cluster --+--> Decide(cluster, policy, now) --+
+//	policy + tables --policy.Load---------> policy.Policy ---+        = Plan, with reasons       +-- sim: report, scenario, next tick
+//
+// Between the inputs and the Plan there is no I/O, no clock, no log, no randomness, and no goroutine that outlives a
+// call: the same input gives the same bytes. One cycle goes
+//
+//	Decide --> policy.Session.Begin            what settles once a cycle is computed
+//	       --> action.Begin                    opens one model.Txn
+//	       --> Run(action) for each action of the pipeline
+//	              step by step: admit, place   ask the Session's sites, try in the Txn, keep, hold or undo
+//	       --> closing                         phases, conditions, counts, while promises still count
+//	       --> Close                           what is only promised is undone; waits get their reasons
+//
+// # Packages
+//
+//	rules             text -> typed expression -> value; issues with positions; what an expression reads. Knows nothing of scheduling
+//	rules/tables      Volcano's plugins, actions and default configuration as YAML, embedded
+//	engine/model      the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
+//	engine/quota      who may use how much: algorithms over amounts and weights
+//	engine/policy     where rules and model meet: sites, types and functions of the language, tables compiled, verdicts by column
+//	engine/action     the verbs of which every pipeline is made
+//	engine            this: one cycle from its parts
+//	engine/sim        a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
+//	crds              the API: Go types by group, and their manifests
+//	docs              the reference of the language, written from the declarations
+//	cmd/celsius       the command line
+//
+// Arrows go to plainer things; a test holds the table of who imports whom.
+//
+// # Glossary
+//
+// One word for one thing, throughout.
+//
+//	cycle     one run of Decide
+//	plan      all that a cycle decided: admits, binds, pipelines, holds, waits, statuses, errors
+//	reason    why: site, table, rule, and a text for people
+//	task      a pod, as a scheduler sees it
+//	role      the tasks of a job that share a task-spec name
+//	job       a PodGroup and its tasks
+//	queue     what jobs stand in; owner of a quota
+//	node      a machine, a row of the node table
+//	site      a kind of question that rows of one section answer: jobOrder, predicates, scores ...
+//	rule      a compiled row; "row" is the same as its author wrote it
+//	table     a named set of rows with params
+//	tier      a list of tables; tiers go by precedence
+//	policy    a compiled SchedulingPolicy: its tables, by site, and its actions
+//	action    a named list of steps; a step is a verb with parameters
+//	attribute a computed field of an object, declared by a table
+//	session   a policy at work on a cluster: it answers sites, and remembers what still holds
+//	class     the tasks that agree in all that the active rows read
+//	column    the verdicts, or the scores of one row, of one class: an entry a node
+//	txn       one undo log over the state, with savepoints
+//	kept, held, undone   the three endings of a job's turn
 package engine

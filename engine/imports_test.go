@@ -19,7 +19,7 @@ const (
 	podMath   = "k8s.io/component-helpers github.com/go-logr/logr"
 	clients   = apiObjects + " k8s.io/client-go sigs.k8s.io/controller-runtime"
 	simOurs   = "engine engine/model engine/policy rules " + allCRDs
-	simOthers = apiObjects + " k8s.io/component-helpers sigs.k8s.io/yaml gopkg.in/yaml.v3 golang.org/x/tools/txtar"
+	simOthers = apiObjects + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
 
 // mayImport says, for each package of this module, which others of it that package may
@@ -47,6 +47,7 @@ var mayImport = map[string]string{
 	"statemachines/controller": "statemachines rules " + allCRDs,
 	"statemachines/plugins":    "statemachines rules " + allCRDs,
 	"webhook":                  "rules rules/admission statemachines engine/policy " + allCRDs,
+	"docs":                     "rules engine/policy",
 	"cmd/celsius":              allOurs,
 	"cmd/playground":           allOurs,
 }
@@ -77,6 +78,7 @@ var mayImportOthers = map[string]string{
 	"statemachines/controller": clients,
 	"statemachines/plugins":    clients,
 	"webhook":                  clients + " k8s.io/kubernetes",
+	"docs":                     "",
 	"cmd/celsius":              apiObjects + " github.com/spf13/cobra github.com/spf13/pflag k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",
 	"cmd/playground":           clients + " github.com/spf13/cobra k8s.io/kubernetes go.etcd.io/etcd/server/v3/embed sigs.k8s.io/kwok",
 }

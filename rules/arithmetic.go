@@ -45,8 +45,9 @@ func floats(op operation, x, y float64) ref.Val {
 		return types.Double(x - y)
 	case times:
 		return types.Double(x * y)
+	default:
+		return types.Double(x / y)
 	}
-	return types.Double(x / y)
 }
 
 func general(op operation, l, r ref.Val) ref.Val {

@@ -110,6 +110,9 @@ func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
 	if t := checked.OutputType(); !want.Accepts(t) {
 		return nil, Issues{text.Issue(0, len([]rune(strings.TrimRight(text.Value, " \n"))), fmt.Sprintf("gives %s, but this place wants %s", typeName(t), want.Name), "")}
 	}
+	if issues := s.optionalFields(text, checked.NativeRep()); issues != nil {
+		return nil, issues
+	}
 	program, err := s.env.Program(checked, cel.EvalOptions(cel.OptOptimize))
 	if err != nil {
 		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
@@ -172,9 +175,14 @@ func typeName(t *cel.Type) string {
 func (s *Scope) issues(text Text, iss *cel.Issues) Issues {
 	var out Issues
 	starts := lineStarts(text.Value)
-	for i, e := range iss.Errors() {
-		if i > 0 && strings.Contains(e.Message, "!error!") {
-			continue // follows from one before
+	follows := func(e *common.Error) bool { return strings.Contains(e.Message, "!error!") } // from another error
+	errs := iss.Errors()
+	if !slices.ContainsFunc(errs, func(e *common.Error) bool { return !follows(e) }) {
+		follows = func(*common.Error) bool { return false }
+	}
+	for _, e := range errs {
+		if follows(e) {
+			continue
 		}
 		offset := 0
 		if line := e.Location.Line(); line >= 1 && line <= len(starts) {

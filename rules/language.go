@@ -12,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	kubernetes "k8s.io/apiserver/pkg/cel"
 )
 
 // Changes says when the value of a member can change; the later ones change more often.
@@ -358,14 +359,15 @@ func operatorFunctions(v Vocabulary) []*Function {
 }
 
 // equality lists one signature a type, because a signature over any two equal types would
-// hide the mixed ones from the checker. The evaluator compares values of itself.
+// hide the mixed ones from the checker. The evaluator compares values of itself. Null has no signature: as it can
+// stand for any object or time, each two of those would match it.
 func equality(id string, v Vocabulary) []Overload {
 	a, b := cel.TypeParamType("A"), cel.TypeParamType("B")
-	same := []*cel.Type{cel.BoolType, cel.IntType, cel.DoubleType, cel.UintType, cel.StringType, cel.BytesType, cel.TimestampType, cel.DurationType, cel.NullType,
-		cel.ListType(a), cel.MapType(a, b), cel.OptionalType(a), types.NewTypeTypeWithParam(a)}
-	for _, name := range []string{"kubernetes.Quantity", "kubernetes.URL", "kubernetes.NamedFormat", "net.IP", "net.CIDR", "kubernetes.Semver"} {
-		same = append(same, cel.ObjectType(name))
+	same := []*cel.Type{
+		cel.BoolType, cel.IntType, cel.DoubleType, cel.UintType, cel.StringType, cel.BytesType, cel.TimestampType, cel.DurationType,
+		cel.ListType(a), cel.MapType(a, b), cel.OptionalType(a), types.NewTypeTypeWithParam(a),
 	}
+	same = append(same, kubernetes.QuantityType, kubernetes.URLType, kubernetes.FormatType, kubernetes.IPType, kubernetes.CIDRType, kubernetes.SemverType)
 	for _, o := range v.Objects {
 		same = append(same, o.Type)
 	}

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -356,9 +357,7 @@ func (r *reader) comprehension(e ast.Expr, bound map[string][]Read) []Read {
 	t := r.ast.GetType(c.IterRange().ID())
 	r.close(paths)
 	inner := map[string][]Read{}
-	for k, v := range bound {
-		inner[k] = v
-	}
+	maps.Copy(inner, bound)
 	inner[c.AccuVar()], inner[c.IterVar()] = nil, nil
 	if t.Kind() == types.ListKind {
 		elements := c.IterVar()

@@ -159,7 +159,8 @@ func (r *tableReader) unique(seen map[string]Value, name Value, text string) {
 func isName(s string) bool {
 	for i, c := range s {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || !(c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.')) {
+		other := c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
+		if !letter && (i == 0 || !other) {
 			return false
 		}
 	}
@@ -187,13 +188,6 @@ func (r *tableReader) word(v Value, among []string) string {
 		*r.issues = append(*r.issues, v.Issuef(hint, "unknown value %q", s))
 	}
 	return s
-}
-
-func (r *tableReader) text(v Value) Text {
-	if !v.Exists() {
-		return Text{}
-	}
-	return v.Text(r.issues)
 }
 
 func (r *tableReader) params(v Value) []*Param {
@@ -357,14 +351,7 @@ func (r *tableReader) rowField(row *Row, f Field) {
 	case "normalize":
 		row.Normalize = r.word(f.Value, keyNames(Normalizations()))
 	case "round":
-		for _, k := range f.Value.Fields([]string{"mode", "step"}, r.issues) {
-			if k.Name == "mode" {
-				row.RoundMode = r.word(k.Value, keyNames(Roundings()))
-			} else {
-				row.RoundStep = k.Value.Text(r.issues)
-			}
-		}
-		r.need(f.Value, "mode")
+		r.rounding(row, f.Value)
 	case "curable":
 		row.Curable = f.Value.Bool(r.issues)
 	case "descending":
@@ -372,4 +359,15 @@ func (r *tableReader) rowField(row *Row, f Field) {
 	case "onError":
 		row.OnError = r.word(f.Value, keyNames(ErrorAnswers()))
 	}
+}
+
+func (r *tableReader) rounding(row *Row, v Value) {
+	for _, k := range v.Fields([]string{"mode", "step"}, r.issues) {
+		if k.Name == "mode" {
+			row.RoundMode = r.word(k.Value, keyNames(Roundings()))
+		} else {
+			row.RoundStep = k.Value.Text(r.issues)
+		}
+	}
+	r.need(v, "mode")
 }

@@ -23,6 +23,9 @@ type Text struct {
 // NewText gives text that came from no file; its issues have no place.
 func NewText(value string) Text { return Text{Value: value} }
 
+// Written says whether the author wrote the text; where not, it was left out, or something else stands in its place.
+func (t Text) Written() bool { return t.doc != nil }
+
 // Path gives the path of the field that holds the text.
 func (t Text) Path() string { return t.path }
 

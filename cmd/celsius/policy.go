@@ -61,13 +61,13 @@ func checkPolicies(out io.Writer, in io.Reader, files []string) error {
 		}
 	}
 	for _, i := range issues {
-		fmt.Fprintln(out, strings.TrimRight(i.Render(), "\n"))
+		say(out, "%s\n", strings.TrimRight(i.Render(), "\n"))
 	}
 	if n := len(issues.Errors()); n > 0 {
 		return exitError{exitMistakes, fmt.Errorf("%d mistake(s)", n)}
 	}
 	for _, l := range lines {
-		fmt.Fprintln(out, l)
+		say(out, "%s\n", l)
 	}
 	return nil
 }
@@ -127,8 +127,8 @@ func newPolicyShowCommand() *cobra.Command {
 			if issues.Err() != nil {
 				return exitError{exitMistakes, issues}
 			}
-			fmt.Fprint(c.OutOrStdout(), string(text))
-			return nil
+			_, err = c.OutOrStdout().Write(text)
+			return err
 		},
 	}
 	c.Flags().BoolVar(&resolved, "resolved", false, "write the shipped tables and actions out in place")
@@ -149,15 +149,14 @@ func newPolicyFactsCommand() *cobra.Command {
 			if issues.Err() != nil {
 				return exitError{exitMistakes, issues}
 			}
-			printFacts(c.OutOrStdout(), p)
-			return nil
+			return printFacts(c.OutOrStdout(), p)
 		},
 	}
 }
 
-func printFacts(out io.Writer, p *policy.Policy) {
+func printFacts(out io.Writer, p *policy.Policy) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SITE\tROW\tTYPE\tCOST\tREADS\tHOLDS")
+	say(w, "SITE\tROW\tTYPE\tCOST\tREADS\tHOLDS\n")
 	for _, f := range p.Facts() {
 		cost := fmt.Sprint(f.Cost)
 		if !f.Bounded {
@@ -167,7 +166,7 @@ func printFacts(out io.Writer, p *policy.Policy) {
 		if reads == "" {
 			reads = "-"
 		}
-		fmt.Fprintf(w, "%s\t%s/%s\t%s\t%s\t%s\t%s\n", f.Site, f.Table, f.Name, f.Type, cost, reads, f.Cache)
+		say(w, "%s\t%s/%s\t%s\t%s\t%s\t%s\n", f.Site, f.Table, f.Name, f.Type, cost, reads, f.Cache)
 	}
-	w.Flush()
+	return w.Flush()
 }

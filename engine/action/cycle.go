@@ -35,8 +35,10 @@ type placed struct {
 
 // Begin opens a cycle of work on a plan.
 func Begin(s *policy.Session, plan *model.Plan) *Cycle {
-	return &Cycle{s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, jobWaits: map[*model.Job]*model.Wait{}, taskWaits: map[*model.Task]*model.Wait{},
-		places: map[*model.Job]int{}, turns: map[*model.Queue]int{}, undone: map[*model.Job]int{}}
+	return &Cycle{
+		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, jobWaits: map[*model.Job]*model.Wait{}, taskWaits: map[*model.Task]*model.Wait{},
+		places: map[*model.Job]int{}, turns: map[*model.Queue]int{}, undone: map[*model.Job]int{},
+	}
 }
 
 // Run carries out one action.
@@ -54,9 +56,9 @@ func (x *Cycle) Run(a *policy.Action) {
 			}
 		}
 		switch step.Verb {
-		case "admit":
+		case policy.Admit:
 			x.admit(step)
-		case "place":
+		case policy.Place:
 			x.place(step)
 		}
 	}

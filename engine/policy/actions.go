@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 
@@ -44,15 +45,7 @@ func (c *compiler) pipeline(spec rules.Value) {
 
 func suggestList(words []string) string {
 	slices.Sort(words)
-	words = slices.Compact(words)
-	out := ""
-	for i, w := range words {
-		if i > 0 {
-			out += ", "
-		}
-		out += w
-	}
-	return out
+	return strings.Join(slices.Compact(words), ", ")
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -54,7 +54,7 @@ func (s *tableScope) attribute(a *rules.Attribute) {
 	if x.typ == nil {
 		return
 	}
-	if s.clashes(x, a) {
+	if s.clashes(a) {
 		return
 	}
 	x.slot = s.p.slots[typeName]
@@ -154,7 +154,7 @@ func (s *tableScope) waterFill(x *attribute, a *rules.Attribute, reads *rules.Re
 }
 
 // clashes reports a second visible attribute of one name.
-func (s *tableScope) clashes(x *attribute, a *rules.Attribute) bool {
+func (s *tableScope) clashes(a *rules.Attribute) bool {
 	key := a.On + "." + a.Name
 	if other, ok := s.owners[key]; ok {
 		s.report(a.At.Issuef("keep one of the two tables", "both tables %q and %q compute %s", other, s.entry.name, key))
@@ -178,7 +178,7 @@ func (s *tableScope) settleReads(x *attribute, reads *rules.Reads) {
 		if x.settle == "cycle" || x.settle == "start" {
 			r.Changes = min(r.Changes, rules.ByCycle)
 		}
-		if r.Changes > rules.ByCycle && !(r.Root == x.on && shallow(*r)) {
+		if r.Changes > rules.ByCycle && (r.Root != x.on || !shallow(*r)) {
 			x.own = false
 		}
 	}

@@ -225,14 +225,14 @@ func (c *Class) reject() []model.NodeCount {
 			}
 			code = -100 - dim
 		}
-		switch a := counts[code]; {
-		case a == nil:
+		a := counts[code]
+		if a == nil {
 			counts[code] = &at{int32(row), 1}
-		default:
-			a.count++
-			if n.Order[row] < n.Order[a.row] {
-				a.row = int32(row)
-			}
+			continue
+		}
+		a.count++
+		if n.Order[row] < n.Order[a.row] {
+			a.row = int32(row)
 		}
 	}
 	var out []model.NodeCount

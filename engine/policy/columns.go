@@ -93,11 +93,13 @@ func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
 	return p
 }
 
-// beyond says that a read goes through a node's tasks to their jobs, queues or nodes.
+// beyond says that a read goes through a node's tasks to what their jobs, queues or nodes have and may change:
+// the node itself does not tell of that.
 func beyond(r rules.Read) bool {
-	for _, step := range r.Steps {
+	for i, step := range r.Steps {
 		if n := step.Member.Name; n == "job" || n == "queue" || n == "node" {
-			return true
+			last := r.Steps[len(r.Steps)-1].Member
+			return i == len(r.Steps)-1 || last.Changes > rules.Static
 		}
 	}
 	return false

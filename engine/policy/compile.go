@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -36,22 +37,19 @@ func newCompiler(l *loader, p *Policy) *compiler {
 // tableScope is what the rows of one table see.
 type tableScope struct {
 	*compiler
-	entry     *entry
-	objects   map[string]*rules.Object // with the table's private attributes
-	params    *rules.Object
-	variables map[string]*rules.Object // by the roots they need, joined
-	vars      []*variable
-	scopes    map[string]*rules.Scope
-	probe     *Frame // resolves params, for constants
-	cyclic    []string
+	entry   *entry
+	objects map[string]*rules.Object // with the table's private attributes
+	params  *rules.Object
+	vars    []*variable
+	scopes  map[string]*rules.Scope
+	probe   *Frame // resolves params, for constants
+	cyclic  []string
 }
 
 // table compiles one entry.
 func (c *compiler) table(e *entry) {
 	s := &tableScope{compiler: c, entry: e, objects: map[string]*rules.Object{}, scopes: map[string]*rules.Scope{}, probe: &Frame{}}
-	for name, o := range c.objects {
-		s.objects[name] = o
-	}
+	maps.Copy(s.objects, c.objects)
 	s.params = s.paramObject()
 	s.checkCycles()
 	if !e.off["attributes"] {
@@ -144,6 +142,9 @@ func (s *tableScope) variableObject(roots []string) *rules.Object {
 }
 
 func (s *tableScope) compile(text rules.Text, roots []string, want rules.Kind) *rules.Expr {
+	if !text.Written() {
+		return nil // reported where it is missing
+	}
 	sc := s.scope(roots)
 	if sc == nil {
 		return nil
@@ -269,8 +270,10 @@ func (s *tableScope) variable(v *rules.Variable) {
 
 // row compiles one row. A row whose guard is false for good is dropped.
 func (s *tableScope) row(site *Site, row *rules.Row) {
-	r := &Rule{Site: site, Table: s.entry.name, Name: row.Name, Reason: row.Reason, Tier: s.entry.tier, Reads: &rules.Reads{}, Weight: 1,
-		Normalize: row.Normalize, RoundMode: row.RoundMode, Curable: row.Curable, Descending: row.Descending, OnError: row.OnError, RoundStep: 1}
+	r := &Rule{
+		Site: site, Table: s.entry.name, Name: row.Name, Reason: row.Reason, Tier: s.entry.tier, Reads: &rules.Reads{}, Weight: 1,
+		Normalize: row.Normalize, RoundMode: row.RoundMode, Curable: row.Curable, Descending: row.Descending, OnError: row.OnError, RoundStep: 1,
+	}
 	if r.OnError == "" {
 		r.OnError = site.OnError
 	}

@@ -39,8 +39,10 @@ func (r *Rule) fact() Fact {
 	if r.When != nil {
 		cost = saturate(cost, r.When.Cost.Max)
 	}
-	return Fact{Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64,
-		Reads: plainReads(r.Reads), Cache: cacheable(r)}
+	return Fact{
+		Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64,
+		Reads: plainReads(r.Reads), Cache: cacheable(r),
+	}
 }
 
 func (x *attribute) fact() Fact {
@@ -92,27 +94,14 @@ func plainReads(reads *rules.Reads) []string {
 
 // cacheable words for how long a row's value holds, by what it reads (DESIGN section 4).
 func cacheable(r *Rule) string {
-	var node, other rules.Changes
-	nodes, moving, beyondNode := false, rules.Static, false
-	for _, read := range r.Reads.All {
-		switch read.Root {
-		case "node", "gpu":
-			nodes, node = true, max(node, read.Changes)
-			beyondNode = beyondNode || beyond(read)
-		case "cluster":
-			moving = max(moving, read.Changes)
-		case "now":
-		default:
-			other = max(other, read.Changes)
-		}
-	}
+	m := movesOf(r.Reads)
 	parts := []string{}
 	switch {
-	case beyondNode || moving > rules.ByCycle:
+	case m.beyondNode || m.cluster > rules.ByCycle:
 		return "never: it reads what any step changes"
-	case nodes && node > rules.ByObject:
+	case m.nodes && m.node > rules.ByObject:
 		parts = append(parts, "per class and node, until the node changes in any way")
-	case nodes:
+	case m.nodes:
 		parts = append(parts, "per class and node, until the node's object changes")
 	case r.Site.Name == Predicates || r.Site.Name == Scores || r.Site.Name == TaskFeasible:
 		parts = append(parts, "per class")
@@ -121,13 +110,36 @@ func cacheable(r *Rule) string {
 	default:
 		parts = append(parts, "per "+strings.Join(owners(r.Reads), ", ")+", until what it reads changes")
 	}
-	if nodes && other > rules.ByCycle {
+	if m.nodes && m.other > rules.ByCycle {
 		parts = append(parts, "a class holds for a moment only, as it reads what moves within a cycle")
 	}
 	if time := timeUnit(r); time != "" {
 		parts = append(parts, time)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// readMoves is how often what a row reads changes, by where it lies.
+type readMoves struct {
+	nodes, beyondNode    bool
+	node, cluster, other rules.Changes
+}
+
+func movesOf(reads *rules.Reads) readMoves {
+	var m readMoves
+	for _, read := range reads.All {
+		switch read.Root {
+		case "node", "gpu":
+			m.nodes, m.node = true, max(m.node, read.Changes)
+			m.beyondNode = m.beyondNode || beyond(read)
+		case "cluster":
+			m.cluster = max(m.cluster, read.Changes)
+		case "now":
+		default:
+			m.other = max(m.other, read.Changes)
+		}
+	}
+	return m
 }
 
 func owners(reads *rules.Reads) []string {

@@ -108,7 +108,7 @@ func (h *Heap[T]) refresh() {
 func (s *Session) moves(site, root string) bool {
 	for _, r := range s.p.rules[site] {
 		for _, read := range r.Reads.All {
-			if read.Changes > rules.ByCycle && !(read.Root == root && shallow(read)) && !read.Through {
+			if read.Changes > rules.ByCycle && (read.Root != root || !shallow(read)) && !read.Through {
 				return true
 			}
 			if read.Through && read.Changes > rules.ByCycle && read.Root != root {
@@ -121,20 +121,24 @@ func (s *Session) moves(site, root string) bool {
 
 // Queues is an empty heap of queues: rows of queueOrder, then creation time, then UID.
 func (s *Session) Queues() *Heap[*model.Queue] {
-	return &Heap[*model.Queue]{s: s, site: QueueOrder, keys: s.queueKeys, global: s.moves(QueueOrder, "queue"), clock: s.c.Clock,
+	return &Heap[*model.Queue]{
+		s: s, site: QueueOrder, keys: s.queueKeys, global: s.moves(QueueOrder, "queue"), clock: s.c.Clock,
 		log: &s.c.QueueLog, cursor: s.c.QueueLog.Next(), at: map[*model.Queue]*heapItem[*model.Queue]{},
 		version: func(q *model.Queue) uint64 { return q.Version },
 		tie: func(a, b *model.Queue) int {
 			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Name, b.Name))
-		}}
+		},
+	}
 }
 
 // Jobs is an empty heap of jobs: rows of jobOrder, then creation time, then UID (namespace/name).
 func (s *Session) Jobs() *Heap[*model.Job] {
-	return &Heap[*model.Job]{s: s, site: JobOrder, keys: s.jobKeys, global: s.moves(JobOrder, "job"), clock: s.c.Clock,
+	return &Heap[*model.Job]{
+		s: s, site: JobOrder, keys: s.jobKeys, global: s.moves(JobOrder, "job"), clock: s.c.Clock,
 		log: &s.c.JobLog, cursor: s.c.JobLog.Next(), at: map[*model.Job]*heapItem[*model.Job]{},
 		version: func(j *model.Job) uint64 { return j.Version },
 		tie: func(a, b *model.Job) int {
 			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Key, b.Key))
-		}}
+		},
+	}
 }

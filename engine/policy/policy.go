@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -99,11 +101,4 @@ type Step struct {
 }
 
 // Gate says whether the step heeds a gate.
-func (s *Step) Gate(name string) bool {
-	for _, g := range s.Gates {
-		if g == name {
-			return true
-		}
-	}
-	return false
-}
+func (s *Step) Gate(name string) bool { return slices.Contains(s.Gates, name) }

@@ -27,7 +27,7 @@ type Said struct {
 	// Value is the answer as text: true, false, a number, a sort key; "no opinion" where the guard is
 	// false; "error: …".
 	Value string
-	// Text is the row's message, where it says no and has one.
+	// Text is the row's message, where it denies and has one.
 	Text string
 }
 
@@ -102,7 +102,7 @@ func (s *Session) said(r *Rule, f *Frame) Said {
 		return Said{Rule: r, Value: "error: " + fmt.Sprint(v)}
 	}
 	out := Said{Rule: r, Value: text(v)}
-	if v == types.False && r.Message != nil {
+	if v == types.Bool(r.Site.DenyIs) && r.Message != nil {
 		out.Text = r.Message.in(f)
 	}
 	return out

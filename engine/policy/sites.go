@@ -63,9 +63,9 @@ func Sites() []Site {
 		order(QueueOrder, "A sort key of a queue. First difference in tier order, then creation time, then UID.", "queue"),
 		order(JobOrder, "A sort key of a job. First difference in tier order, then creation time, then UID.", "job"),
 		order(TaskOrder, "A sort key of a task. First difference in tier order, then numeric suffix, creation time, UID.", "task"),
-		say(JobValid, "deny", "Must hold, or the job is left with this reason on its PodGroup. All.", nil, "job"),
+		say(JobValid, "deny", "Must hold, or the job is left, with this reason on its PodGroup. All.", nil, "job"),
 		say(JobReady, "deny", "May the job's placements be kept? All.", nil, "job"),
-		say(JobPipelined, "deny", "May they be held until what they wait for is released? A vote: tier by tier a refusal is final, else a permit is.", nil, "job"),
+		say(JobPipelined, "deny", "May they be held until what they wait for is released? A vote: tier by tier a refusal is final, else a permit is; nobody: permit.", nil, "job"),
 		say(JobStarving, "deny", "Does the job still want tasks placed? All rows of the first tier that has any.", nil, "job"),
 		say(JobEnqueueable, "deny", "May the job be let in? A vote: tier by tier a refusal is final, else a permit is; nobody: permit.", nil, "job", "queue"),
 		say(Overused, "deny", "Skip this queue now? Any.", nil, "queue"),
@@ -75,11 +75,11 @@ func Sites() []Site {
 		say(Predicates, "deny", "Is the node fit for the task? All; rejections are counted by row.", []string{"curable"}, "task", "node", "job", "queue"),
 		score(Scores, "How good the node is for the task: normalised, rounded, weighted, summed.", []string{"normalize", "round"}, "task", "node", "job", "queue"),
 		score(DeviceScores, "How good a device is for the task; those with the largest sums are taken.", nil, "task", "node", "gpu"),
-		say(Preemptable, "deny", "May this victim of the preemptor's own queue go?", veto, "preemptor", "victim", "scope"),
-		say(Reclaimable, "deny", "May this victim of another queue go?", veto, "preemptor", "victim", "scope"),
-		say(Evictable, "deny", "May this victim go for a whole gang?", veto, "job", "victim", "scope"),
-		say(Victims, "deny", "Should this task go now?", []string{"veto", "every"}, "victim"),
-		order(VictimOrder, "Who goes first.", "preemptor", "victim"),
+		say(Preemptable, "deny", "May this victim of the preemptor's own queue go? Inside a tier all tables that have an opinion; the first tier that names anybody decides.", veto, "preemptor", "victim", "scope"),
+		say(Reclaimable, "deny", "May this victim of another queue go? Inside a tier all tables that have an opinion; the first tier that names anybody decides.", veto, "preemptor", "victim", "scope"),
+		say(Evictable, "deny", "May this victim go for a whole gang? Inside a tier all tables that have an opinion; the first tier that names anybody decides.", veto, "job", "victim", "scope"),
+		say(Victims, "deny", "Should this task go now? Whom any row of the first tier names that names anybody, less vetoes.", []string{"veto", "every"}, "victim"),
+		order(VictimOrder, "Who goes first. Without rows: the reverse of queueOrder, jobOrder and taskOrder.", "preemptor", "victim"),
 	}
 }
 

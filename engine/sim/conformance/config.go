@@ -66,6 +66,11 @@ func (r *Runner) policy(c *Case) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Rewrite != nil {
+		if text, err = r.Rewrite(text); err != nil {
+			return nil, err
+		}
+	}
 	docs, issues := rules.Parse(c.ID+" (converted)", text)
 	if err := issues.Err(); err != nil {
 		return nil, err

@@ -28,6 +28,9 @@ func (r *Result) Failed() bool {
 
 // Runner replays cases.
 type Runner struct {
+	// Rewrite, where it is set, is given the YAML of every case's policy, and gives the YAML that is compiled.
+	Rewrite func(policy []byte) ([]byte, error)
+
 	tables     map[string]*rules.Table
 	actions    []string
 	deliberate *Deliberate
@@ -86,6 +89,18 @@ func (r *Runner) replay(c *Case) *Result {
 	}
 	result.Differences = append(result.Differences, c.differences(s.state.Dims, c.outcome(s.state, plan))...)
 	return result
+}
+
+// Decide replays a case and gives the plan: nil for a case that is skipped, or that only asks.
+func (r *Runner) Decide(c *Case) (*model.Plan, error) {
+	if c.Mode == "calls" || r.whyNot(c) != "" {
+		return nil, nil
+	}
+	s, err := r.open(c)
+	if err != nil {
+		return nil, err
+	}
+	return s.decide(), nil
 }
 
 // session is a case, opened.

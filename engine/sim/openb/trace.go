@@ -23,6 +23,9 @@ const (
 // wholeDevice is one GPU in thousandths; the trace has pods that ask for more of one device, and means no more than all of it.
 const wholeDevice = 1000
 
+// largest is the largest count that a file may have: sums of many such still fit in an int64.
+const largest = 1_000_000_000
+
 // Node is a machine of the cluster.
 type Node struct {
 	Name      string
@@ -78,8 +81,9 @@ func Load(dir, workload string) (*Trace, error) {
 	for _, n := range t.Nodes {
 		t.devices += int64(n.GPUs) * wholeDevice
 	}
-	if t.devices == 0 || len(t.Pods) == 0 {
-		return nil, fmt.Errorf("%s: a trace needs GPUs and pods, found %d nodes with no GPU or %d pods", dir, len(t.Nodes), len(t.Pods))
+	// A run is filled up with copies of the pods until they ask for all devices and more.
+	if t.devices == 0 || !slices.ContainsFunc(t.Pods, func(p Pod) bool { return p.GPUs > 0 }) {
+		return nil, fmt.Errorf("%s: a trace needs GPUs and pods that ask for some, found %d devices and %d pods", dir, t.devices/wholeDevice, len(t.Pods))
 	}
 	return t, nil
 }
@@ -152,6 +156,9 @@ func (r *record) count(column string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
 		r.fail(column, "must be a whole number from 0, found %q", s)
+	}
+	if n > largest {
+		r.fail(column, "must be at most %d, found %d", int64(largest), n)
 	}
 	return n
 }

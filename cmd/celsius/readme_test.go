@@ -1,0 +1,131 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/sim"
+)
+
+// consoleBlock is what documents show of a terminal: commands after "$ ", and what they print.
+var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
+
+// TestDocumentsShowWhatIsPrinted runs the commands that documents show and compares what they print. A line of three dots
+// stands for what is left out at the end.
+func TestDocumentsShowWhatIsPrinted(t *testing.T) {
+	t.Chdir("../..")
+	shown := 0
+	for _, file := range []string{"README.md", "docs/concepts.md", "docs/simulate.md", "docs/compatibility.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
+			for _, command := range strings.Split(block[1], "$ ")[1:] {
+				shown++
+				line, want, _ := strings.Cut(command, "\n")
+				compareShown(t, file, line, want)
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("no document shows a command: the block is no longer found")
+	}
+}
+
+func compareShown(t *testing.T, file, line, want string) {
+	t.Helper()
+	args, ok := strings.CutPrefix(line, "go run ./cmd/celsius ")
+	if !ok {
+		t.Errorf("%s shows %q, which cannot be checked", file, line)
+		return
+	}
+	var out, errs strings.Builder
+	run(strings.Fields(args), strings.NewReader(""), &out, &errs)
+	got := out.String() + errs.String()
+	if shown, rest := strings.CutSuffix(want, "...\n"); rest {
+		want, got = shown, got[:min(len(shown), len(got))]
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: %s (- is shown, + is printed)\n%s", file, line, diff)
+	}
+}
+
+// yamlBlock is a whole object in a document.
+var yamlBlock = regexp.MustCompile("(?s)```yaml\n(apiVersion: .*?)```")
+
+// TestObjectsInDocumentsAreRight loads the objects that documents show, and compiles the policies among them.
+func TestObjectsInDocumentsAreRight(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, file := range append(files, "../../README.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
+			shown++
+			objects, issues := sim.Load(sim.LoadOptions{}, sim.Source{Name: file, Data: []byte(block[1])})
+			for _, p := range objects.Policies {
+				_, found := policy.Load(p.Doc)
+				issues = append(issues, found...)
+			}
+			if len(issues) > 0 {
+				t.Errorf("an object in a document has mistakes:\n%s", issues.Error())
+			}
+		}
+	}
+	if shown < 2 {
+		t.Errorf("%d objects were found in the documents", shown)
+	}
+}
+
+// TestSimulateIsDocumented holds docs/simulate.md to the flags of the command and the fields of the short format.
+func TestSimulateIsDocumented(t *testing.T) {
+	data, err := os.ReadFile("../../docs/simulate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	for _, m := range regexp.MustCompile(`(?:-(\w), )?--([\w-]+)`).FindAllStringSubmatch(newSimulateCommand().Flags().FlagUsages(), -1) {
+		if !strings.Contains(text, "--"+m[2]) && (m[1] == "" || !strings.Contains(text, "`-"+m[1]+" ")) {
+			t.Errorf("docs/simulate.md does not tell of the flag --%s", m[2])
+		}
+	}
+	fields := map[string]reflect.Type{}
+	shortFields(reflect.TypeFor[sim.ShortWorld](), fields)
+	for name, in := range fields {
+		if name != "apiVersion" && name != "kind" && !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("docs/simulate.md does not tell of the field %s of %s", name, in.Name())
+		}
+	}
+	if len(fields) < 40 {
+		t.Errorf("only %d fields of the short format were found", len(fields))
+	}
+}
+
+// shortFields collects the fields of the short format, by their name in YAML, from a type and those within it.
+func shortFields(in reflect.Type, out map[string]reflect.Type) {
+	for in.Kind() == reflect.Slice || in.Kind() == reflect.Pointer {
+		in = in.Elem()
+	}
+	if in.Kind() != reflect.Struct || in.PkgPath() != reflect.TypeFor[sim.ShortWorld]().PkgPath() {
+		return
+	}
+	for f := range in.Fields() {
+		if name := f.Tag.Get("json"); name != "" {
+			out[name] = in
+		}
+		shortFields(f.Type, out)
+	}
+}

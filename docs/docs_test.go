@@ -1,0 +1,162 @@
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// TestFilesAreCurrent holds the checked-in documents to what the code says.
+func TestFilesAreCurrent(t *testing.T) {
+	files, err := Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		have, err := os.ReadFile(f.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(have), string(f.Data)); diff != "" {
+			t.Errorf("docs/%s is not current: run make generate (- is the file, + is what the code says)\n%s", f.Name, diff)
+		}
+	}
+}
+
+func TestExamples(t *testing.T) {
+	if issues := mistakes(houseRules); len(issues) > 0 {
+		t.Errorf("the example of a table has mistakes:\n%s", issues.Error())
+	}
+	if issues := mistakes(misspelt); len(issues) != 1 || !strings.Contains(issues[0].Hint, `"idle"`) {
+		t.Errorf("the example of a mistake should have one, with a hint at idle:\n%s", issues.Error())
+	}
+}
+
+// TestEverythingIsTold holds declarations to having words for people.
+func TestEverythingIsTold(t *testing.T) {
+	told := func(kind, name, doc string) {
+		t.Helper()
+		if strings.TrimSpace(doc) == "" {
+			t.Errorf("%s %s has no words for people", kind, name)
+		}
+	}
+	roots := map[string]bool{}
+	for _, r := range policy.Roots() {
+		told("root", r.Name, r.Doc)
+		roots[r.Name] = true
+	}
+	for _, l := range rules.Libraries() {
+		told("library", l.Name, l.Doc)
+		names, err := l.Names()
+		if err != nil || len(names) == 0 {
+			t.Errorf("library %s: names %v, error %v", l.Name, names, err)
+		}
+	}
+	for _, v := range policy.Verbs() {
+		told("verb", v.Name, v.Doc)
+		for _, k := range v.Keys {
+			told("key", v.Name+" "+k.Name, k.Doc)
+		}
+	}
+	for _, f := range policy.Shape().Functions {
+		told("accounting function", f.Name, f.Doc)
+		for _, a := range f.Args {
+			told("argument", f.Name+" "+a.Name, a.Doc)
+		}
+	}
+	for _, s := range policy.Sites() {
+		told("section", s.Name, s.Doc)
+		if got, want := len(rules.RowKeys(s.Section)), len(rules.RowKeys(rules.Section{}))+1+len(s.Keys); got != want {
+			t.Errorf("section %s declares keys %v that rules.RowKeys does not know: %d of %d", s.Name, s.Keys, got, want)
+		}
+		for _, root := range s.Roots {
+			if !roots[root] {
+				t.Errorf("section %s sees %s, which policy.Roots does not have", s.Name, root)
+			}
+		}
+	}
+}
+
+var (
+	link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	title  = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	fences = regexp.MustCompile("(?s)```.*?```")
+)
+
+// TestLinks follows every link between the documents of the repository, to its file and its heading.
+func TestLinks(t *testing.T) {
+	for _, file := range documents(t) {
+		text := read(t, file)
+		for _, m := range link.FindAllStringSubmatch(fences.ReplaceAllString(text, ""), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			place := file
+			if target != "" {
+				place = filepath.Join(filepath.Dir(file), target)
+			}
+			if _, err := os.Stat(place); err != nil {
+				t.Errorf("%s links to %s, which is not there", file, m[1])
+				continue
+			}
+			if anchor != "" && !strings.Contains(anchors(read(t, place)), " "+anchor+" ") {
+				t.Errorf("%s links to %s, which has no such heading", file, m[1])
+			}
+		}
+	}
+}
+
+// documents lists all Markdown files, from this folder.
+func documents(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != ".." && strings.HasPrefix(d.Name(), ".") {
+			return fs.SkipDir
+		}
+		if filepath.Ext(path) == ".md" {
+			out = append(out, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// anchors are the names of all headings as GitHub makes them, with a space around each.
+func anchors(text string) string {
+	out := " "
+	for _, m := range title.FindAllStringSubmatch(fences.ReplaceAllString(text, ""), -1) {
+		var b strings.Builder
+		for _, c := range strings.ToLower(m[1]) {
+			switch {
+			case c == ' ':
+				b.WriteByte('-')
+			case c == '-' || c == '_' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+				b.WriteRune(c)
+			}
+		}
+		out += b.String() + " "
+	}
+	return out
+}

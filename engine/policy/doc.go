@@ -1,0 +1,29 @@
+// Package policy is where rules and model meet: the closed list of decision sites, the types and functions of the
+// language, tables compiled into rules, and their answers about a cluster.
+//
+//	SchedulingPolicy, rules/tables/*.yaml                     model.Cluster
+//	     | rules.Parse                                              |
+//	     v                                                          v
+//	  loader: tiers, tables, switches, params              views: taskView, jobView, nodeView ...
+//	     |                                                    fields.go, functions.go declare what rules see of them
+//	     v                                                          |
+//	  compiler: scopes by site, attributes, variables,              |
+//	     | rows, actions; every mistake at its place                |
+//	     v                                                          v
+//	  Policy (immutable) ------------------------------------> Session, one per policy and cluster
+//	                                                                |  ask.go      all, any, vote, first tier
+//	  Facts, Show, Resolve, Convert                                 |  order.go    keys of queues, jobs, tasks; heaps
+//	  (what people ask about a policy)                              |  columns.go  verdicts and scores of a class, by node
+//	                                                                |  accounts.go sums by delta, water filling
+//	                                                                v
+//	                                                     Answer, Choice, model.Reason --> engine/action
+//
+// No type of CEL leaves the package but in the declarations (Vocabulary, Roots, Sites) that the reference is written
+// from. A Policy is safe to share; a Session is not, and belongs to its cluster's owner.
+//
+// What is remembered goes by what rules read (rules.Reads): an answer holds until something in its read-set has
+// changed, which the logs and versions of the model tell. A Session with NoCache gives the same answers, and computes each
+// of them anew.
+//
+// A rule that errs is counted (Session.Faults), and says what its onError says; it never stops a cycle.
+package policy

@@ -1,0 +1,299 @@
+package policy
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/cel-go/cel"
+	celtypes "github.com/google/cel-go/common/types"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/tables"
+)
+
+// policySeeds are the policies that ship, and each table that ships as one's own.
+func policySeeds(t testing.TB) []string {
+	t.Helper()
+	var out []string
+	files, err := fs.Glob(tables.FS, "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		data, err := fs.ReadFile(tables.FS, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch name {
+		case "default.yaml":
+			out = append(out, string(data))
+		case "actions.yaml":
+			_, actions, _ := strings.Cut(string(data), "actions:\n")
+			out = append(out, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  pipeline: [enqueue, backfill]\n  actions:\n"+indented(actions, "  "))
+		default:
+			_, body, _ := strings.Cut(string(data), "description:")
+			out = append(out, policyText("description:"+body))
+		}
+	}
+	return out
+}
+
+// FuzzLoad: whatever a file holds, nothing panics, every issue lies inside the file, and a policy
+// without mistakes says so and can be resolved.
+func FuzzLoad(f *testing.F) {
+	for _, seed := range policySeeds(f) {
+		f.Add([]byte(seed))
+	}
+	files, err := filepath.Glob("testdata/issues/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, part := range strings.Split(string(data), "-- ") {
+			if _, file, ok := strings.Cut(part, " --\n"); ok && strings.Contains(file, "kind: SchedulingPolicy") {
+				f.Add([]byte(file))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<13 {
+			t.Skip("takes only time")
+		}
+		docs, issues := rules.Parse("fuzz.yaml", data)
+		for _, doc := range docs {
+			p, found := Load(doc)
+			if (p == nil) != (found.Err() != nil) {
+				t.Fatalf("a policy: %t, and issues %v", p != nil, found)
+			}
+			issues = append(issues, found...)
+			if p == nil {
+				continue
+			}
+			p.Facts()
+			if out, found := Resolve(doc, nil); found.Err() != nil || len(out) == 0 {
+				t.Fatalf("it does not resolve: %v", found)
+			}
+		}
+		insideFile(t, issues, "fuzz.yaml", data)
+	})
+}
+
+// insideFile fails for an issue that lies outside of its file.
+func insideFile(t *testing.T, issues rules.Issues, file string, data []byte) {
+	t.Helper()
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(data), "\ufeff")), "\n")
+	for _, i := range issues {
+		if i.File != file || i.Line < 1 || i.Line > len(lines) || i.Column < 1 || i.Width < 1 {
+			t.Errorf("an issue lies outside of the file: %s", i.Render())
+			continue
+		}
+		if line := lines[i.Line-1]; utf8.ValidString(line) && i.Column+i.Width-2 > utf8.RuneCountInString(line) {
+			t.Errorf("an issue lies outside of its line %q: %s", line, i.Render())
+		}
+	}
+}
+
+// FuzzExpression: an expression over everything that a policy may read panics neither in the compiler nor
+// on a world, and gives what it was said to give.
+func FuzzExpression(f *testing.F) {
+	for _, seed := range policySeeds(f) {
+		docs, _ := rules.Parse("seed.yaml", []byte(seed))
+		for _, tier := range docs[0].Root.Get("spec").Get("tiers").Items(new(rules.Issues)) {
+			for _, entry := range tier.Get("tables").Items(new(rules.Issues)) {
+				for _, section := range entry.Get("inline").Fields(nil, new(rules.Issues)) {
+					if section.Value.Kind() != rules.List {
+						continue
+					}
+					for _, row := range section.Value.Items(new(rules.Issues)) {
+						for _, key := range []string{"expression", "by", "when"} {
+							if v := row.Get(key); v.Exists() {
+								f.Add(v.Text(new(rules.Issues)).Value)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, x := range allMembers() {
+		f.Add(x)
+	}
+	for _, fn := range functions() {
+		for i := range fn.Overloads {
+			f.Add(sampleCall(fn.Name, &fn.Overloads[i]))
+		}
+	}
+	scope, frame := everyRoot(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 1<<10 || !utf8.ValidString(text) {
+			t.Skip("takes only time")
+		}
+		e, issues := scope.Compile(rules.NewText(text), rules.Anything())
+		if e == nil {
+			if issues.Err() == nil {
+				t.Fatal("neither an expression nor an issue")
+			}
+			return
+		}
+		v := e.Eval(frame)
+		if celtypes.IsError(v) || v == celtypes.NullValue {
+			return
+		}
+		switch e.Type.Kind() {
+		case celtypes.BoolKind, celtypes.IntKind, celtypes.DoubleKind, celtypes.StringKind, celtypes.StructKind, celtypes.ListKind, celtypes.MapKind, celtypes.TimestampKind, celtypes.DurationKind:
+			if v.Type().TypeName() != e.Type.TypeName() {
+				t.Errorf("%s gives %v, a %s, not a %s", text, v, v.Type().TypeName(), e.Type)
+			}
+		}
+		_ = fmt.Sprint(text, e.Reads.Strings())
+	})
+}
+
+// everyRoot is a scope that sees all roots at once, and a frame in which they stand for something.
+func everyRoot(t testing.TB) (*rules.Scope, *Frame) {
+	t.Helper()
+	lang, err := rules.NewLanguage(Vocabulary())
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope, err := lang.Scope(rootTypes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := aCluster(t,
+		aNode("n1", "cpu=8 memory=16Gi pods=10 nvidia.com/gpu=2", func(n *corev1.Node) {
+			n.Labels["zone"], n.Annotations["celsius.dev/gpu-model"] = "east", "A100"
+			n.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectPreferNoSchedule}}
+		}),
+		aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=1 memory=1Gi"), aPod("p2", "cpu=2 memory=1Gi nvidia.com/gpu=1", runningOn("n1"), annotated("volcano.sh/task-spec", "worker")))
+	s := NewSession(c, loaded(t, policyText("jobOrder: []")))
+	s.Begin(noon())
+	f := s.frame().ofTask(c.Tasks["a/p1"])
+	f.node, f.gpu = s.nodeView(0), s.gpuView(&c.Nodes.GPUs[0][0])
+	f.victim, f.preemptor = s.taskView(c.Tasks["a/p2"]), s.taskView(c.Tasks["a/p1"])
+	f.request, f.scope = s.amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
+	return scope, f
+}
+
+// allMembers writes a read of every member of every object, from a root that reaches it.
+func allMembers() []string {
+	from := map[string]string{
+		"Task": "task", "Job": "job", "Role": "job.roles[0]", "Queue": "queue", "QueueSpec": "queue.spec", "Node": "node", "Taint": "node.taints[0]", "GPU": "gpu", "Cluster": "cluster", "Resources": "request",
+	}
+	var out []string
+	for _, o := range objects() {
+		for _, m := range o.Members {
+			if !m.Hidden {
+				out = append(out, from[o.Name]+"."+m.Name)
+			}
+		}
+	}
+	return out
+}
+
+// sampleCall writes a call of one overload with arguments of its types.
+func sampleCall(name string, o *rules.Overload) string {
+	sample := func(t *cel.Type) string {
+		switch t.String() {
+		case "Task":
+			return "task"
+		case "Node":
+			return "node"
+		case "Resources":
+			return "task.request"
+		case "int":
+			return "2"
+		case "double":
+			return "1.5"
+		case "string":
+			return "'cpu'"
+		case "list(string)":
+			return "['cpu', 'memory', 'nvidia.com/gpu']"
+		case "map(string, double)":
+			return "{'cpu': 2.0}"
+		}
+		return "no sample of " + t.String()
+	}
+	var args []string
+	for _, a := range o.Args {
+		args = append(args, sample(a))
+	}
+	switch {
+	case name == "_[_]":
+		return args[0] + "[" + args[1] + "]"
+	case name == "@in":
+		return args[0] + " in " + args[1]
+	case strings.HasPrefix(name, "_"):
+		return args[0] + " " + strings.Trim(name, "_") + " " + args[1]
+	case o.Member:
+		return args[0] + "." + name + "(" + strings.Join(args[1:], ", ") + ")"
+	}
+	return name + "(" + strings.Join(args, ", ") + ")"
+}
+
+// FuzzConvert: whatever a Volcano configuration holds, nothing panics, every issue lies inside the file,
+// and what comes out compiles or says what is wrong with the actions.
+func FuzzConvert(f *testing.F) {
+	for _, seed := range []string{
+		"actions: \"enqueue, allocate, backfill\"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n    enablePreemptable: false\n- plugins:\n  - name: overcommit\n    arguments: {overcommit-factor: 1.5}\n  - name: drf\n  - name: proportion\n",
+		"actions: [allocate]\ntiers:\n- plugins:\n  - name: binpack\n    arguments:\n      binpack.weight: \"10\"\n      binpack.resources: nvidia.com/gpu, example.com/foo\n      binpack.resources.nvidia.com/gpu: 7\nconfigurations:\n- name: allocate\n  arguments: {predicateErrorCacheEnable: true}\n",
+		"tiers:\n- plugins:\n  - {name: nodeorder, arguments: {leastrequested.weight: 2, nodeaffinity.weight: x}}\n  - {name: predicates, enablePredicate: no}\n  - {name: gang}\n  - {name: gang}\n",
+		"actions: preempt\ntiers: [{plugins: [{name: conformance, enableHierarchy: true}]}]\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	shipped, issues := Shipped()
+	if issues.Err() != nil {
+		f.Fatal(issues)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<12 {
+			t.Skip("takes only time")
+		}
+		docs, issues := rules.Parse("conf.yaml", data)
+		for _, doc := range docs {
+			var found rules.Issues
+			conf := ReadVolcanoConf(doc.Root, &found)
+			issues = append(issues, found...)
+			for _, flags := range []Flags{FlagsDefault, FlagsExplicit} {
+				out, _, err := Convert(conf, ConvertOptions{Flags: flags, Tables: shipped})
+				if refused, ok := err.(rules.Issues); ok { //nolint:errorlint // Convert gives its issues as they are
+					issues = append(issues, refused...)
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if found.Err() == nil {
+					converts(t, out)
+				}
+			}
+		}
+		insideFile(t, issues, "conf.yaml", data)
+	})
+}
+
+// converts fails where a converted policy does not compile for another reason than its actions.
+func converts(t *testing.T, out []byte) {
+	t.Helper()
+	docs, issues := rules.Parse("converted.yaml", out)
+	if len(docs) != 1 || issues.Err() != nil {
+		t.Fatalf("what Convert writes is not YAML: %v\n%s", issues, out)
+	}
+	_, issues = Load(docs[0])
+	for _, i := range issues.Errors() {
+		if !strings.HasPrefix(i.Path, "spec.pipeline") {
+			t.Errorf("what Convert writes does not compile: %s\n%s", i.Render(), out)
+		}
+	}
+}
