@@ -3,16 +3,15 @@ package rules
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
-	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // CostLimit is the most that one evaluation of a row may cost, by the static estimate.
@@ -154,183 +153,6 @@ func (s *Scope) planNow(e *Expr, a *ast.AST) Issues {
 	return nil
 }
 
-func typeName(t *cel.Type) string {
-	switch t.Kind() {
-	case types.BoolKind:
-		return "true or false"
-	case types.IntKind:
-		return "an int"
-	case types.DoubleKind:
-		return "a double"
-	case types.StringKind:
-		return "a string"
-	case types.NullTypeKind:
-		return "null"
-	default:
-		return t.String()
-	}
-}
-
-// issues turns CEL's errors into ours, at the author's place, with a hint.
-func (s *Scope) issues(text Text, iss *cel.Issues) Issues {
-	var out Issues
-	starts := lineStarts(text.Value)
-	follows := func(e *common.Error) bool { return strings.Contains(e.Message, "!error!") } // from another error
-	errs := iss.Errors()
-	if !slices.ContainsFunc(errs, func(e *common.Error) bool { return !follows(e) }) {
-		follows = func(*common.Error) bool { return false }
-	}
-	for _, e := range errs {
-		if follows(e) {
-			continue
-		}
-		offset := 0
-		if line := e.Location.Line(); line >= 1 && line <= len(starts) {
-			offset = starts[line-1] + max(e.Location.Column(), 0)
-		}
-		message, hint, offset, width := s.explain(e, []rune(text.Value), offset)
-		out = append(out, text.Issue(offset, width, message, hint))
-	}
-	return out
-}
-
-func lineStarts(text string) []int {
-	starts, n := []int{0}, 0
-	for _, c := range text {
-		n++
-		if c == '\n' {
-			starts = append(starts, n)
-		}
-	}
-	return starts
-}
-
-// messages matches those of CEL's errors that we can say more about.
-type messages struct{ undefined, undeclared, overload *regexp.Regexp }
-
-func celMessages() messages {
-	return messages{
-		undefined:  regexp.MustCompile(`^undefined field '(.*)'$`),
-		undeclared: regexp.MustCompile(`^undeclared reference to '(.*)' \(in container '.*'\)$`),
-		overload:   regexp.MustCompile(`^found no matching overload for '(.*)' applied to '(.*)'$`),
-	}
-}
-
-// explain rewords one of CEL's errors and finds the word that the caret should be under.
-func (s *Scope) explain(e *common.Error, text []rune, offset int) (message, hint string, at, width int) {
-	m := celMessages()
-	message, at, width = e.Message, offset, 1
-	switch {
-	case m.undefined.MatchString(message):
-		name := m.undefined.FindStringSubmatch(message)[1]
-		message = fmt.Sprintf("unknown field %q", name)
-		owner := s.ownerOf(text, offset)
-		at, width = wordAt(text, offset, name)
-		if owner != nil {
-			message = fmt.Sprintf("%s has no field %q", owner.Name, name)
-			hint = didYouMean(Nearest(name, owner.names()), owner.names())
-		}
-	case m.undeclared.MatchString(message):
-		name := m.undeclared.FindStringSubmatch(message)[1]
-		at, width = wordAt(text, offset, name)
-		message = fmt.Sprintf("%q is not known here", name)
-		known := slices.Sorted(keysOf(s.roots))
-		if near := Nearest(name, append(slices.Sorted(keysOf(s.env.Functions())), known...)); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		} else {
-			hint = "known here: " + strings.Join(known, ", ")
-		}
-	case m.overload.MatchString(message):
-		parts := m.overload.FindStringSubmatch(message)
-		message = fmt.Sprintf("%s does not take %s", operatorName(parts[1]), parts[2])
-		hint = s.signatures(parts[1])
-	default:
-		message = strings.TrimPrefix(message, "Syntax error: ")
-	}
-	return message, hint, at, width
-}
-
-func (o *Object) names() []string {
-	var out []string
-	for _, m := range o.Members {
-		if !m.Hidden {
-			out = append(out, m.Name)
-		}
-	}
-	return out
-}
-
-func didYouMean(near string, all []string) string {
-	if near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	slices.Sort(all)
-	if len(all) > 12 {
-		return "see the language's reference for its fields"
-	}
-	return "its fields: " + strings.Join(all, ", ")
-}
-
-// ownerOf finds the type of what stands before the dot at offset, by checking that part alone.
-func (s *Scope) ownerOf(text []rune, offset int) *Object {
-	end := min(offset, len(text))
-	start := end
-	for start > 0 && (isWord(text[start-1]) || text[start-1] == '.') {
-		start--
-	}
-	checked, iss := s.env.Compile(string(text[start:end]))
-	if iss.Err() != nil {
-		return nil
-	}
-	return s.objectOf(checked.OutputType())
-}
-
-func isWord(c rune) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
-
-// wordAt finds name at or shortly after offset: CEL points at the dot, or at an opening parenthesis.
-func wordAt(text []rune, offset int, name string) (at, width int) {
-	word := []rune(name)
-	for i := max(0, offset-len(word)); i+len(word) <= len(text); i++ {
-		if string(text[i:i+len(word)]) == name && i+len(word) >= offset {
-			return i, len(word)
-		}
-	}
-	return offset, 1
-}
-
-func operatorName(name string) string {
-	if strings.HasPrefix(name, "_") || strings.HasPrefix(name, "@") {
-		return "the operator " + strings.Trim(name, "_@")
-	}
-	return name + "()"
-}
-
-func (s *Scope) signatures(name string) string {
-	f := s.lang.functions[name]
-	if f == nil || len(f.Overloads) > 6 {
-		return ""
-	}
-	var out []string
-	for i := range f.Overloads {
-		out = append(out, f.Overloads[i].Signature(name))
-	}
-	return "it takes " + strings.Join(out, "; ")
-}
-
-// Signature writes an overload as an author calls it: Task.toleratesAll(Node) -> bool.
-func (o *Overload) Signature(name string) string {
-	var args []string
-	for _, a := range o.Args {
-		args = append(args, a.String())
-	}
-	if o.Member {
-		return fmt.Sprintf("%s.%s(%s) -> %s", args[0], name, strings.Join(args[1:], ", "), o.Result)
-	}
-	return fmt.Sprintf("%s(%s) -> %s", name, strings.Join(args, ", "), o.Result)
-}
-
 // estimator tells CEL how large things are and what our functions cost.
 type estimator struct{ scope *Scope }
 
@@ -368,10 +190,10 @@ func (c *estimator) bound(path []string) uint64 {
 }
 
 // EstimateCallCost implements checker.CostEstimator.
-func (c *estimator) EstimateCallCost(_, overload string, _ *checker.AstNode, _ []checker.AstNode) *checker.CallEstimate {
+func (c *estimator) EstimateCallCost(function, overload string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
 	o := c.scope.lang.overloads[overload]
 	if o == nil {
-		return nil
+		return (&library.CostEstimator{SizeEstimator: c}).EstimateCallCost(function, overload, target, args)
 	}
 	cost := max(o.Cost, 1)
 	e := &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: cost, Max: cost}}

@@ -50,12 +50,7 @@ func FuzzCompile(f *testing.F) {
 		written, lines := inFile(t, text)
 		e, issues := scope.Compile(written, Anything())
 		for _, i := range issues {
-			if i.Message == "" || strings.Contains(i.Message, "!error!") {
-				t.Errorf("a bad issue: %#v", i)
-			}
-			if i.Line < 1 || i.Line > len(lines) || i.Column < 1 || i.Width < 1 || i.Column+i.Width-2 > utf8.RuneCountInString(lines[i.Line-1]) {
-				t.Errorf("an issue lies outside of the file: %s", i.Render())
-			}
+			wellPlaced(t, i, lines)
 		}
 		if (e == nil) != (issues.Err() != nil) {
 			t.Fatalf("expression %v and issues %v", e, issues)
@@ -73,11 +68,23 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
+// wellPlaced fails for an issue that says nothing, or lies outside of the file.
+func wellPlaced(t *testing.T, i Issue, lines []string) {
+	t.Helper()
+	if i.Message == "" || strings.Contains(i.Message, "!error!") {
+		t.Errorf("a bad issue: %#v", i)
+	}
+	if i.Line < 1 || i.Line > len(lines) || i.Column < 1 || i.Width < 1 || i.Column+i.Width-2 > utf8.RuneCountInString(lines[i.Line-1]) {
+		t.Errorf("an issue lies outside of the file: %s", i.Render())
+	}
+}
+
 // plain says whether values of the type say themselves that they are of it.
 func plain(t *cel.Type) bool {
 	switch t.Kind() {
 	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.StringKind, types.BytesKind, types.DurationKind, types.TimestampKind, types.ListKind, types.MapKind:
 		return true
+	default:
+		return false
 	}
-	return false
 }

@@ -121,6 +121,7 @@ func NewLanguage(v Vocabulary) (*Language, error) {
 		cel.HomogeneousAggregateLiterals(),
 		cel.EagerlyValidateDeclarations(true),
 		cel.DefaultUTCTimeZone(true),
+		cel.EnableMacroCallTracking(), // so that parts can be written as the author wrote them
 		cel.CrossTypeNumericComparisons(true),
 		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(), cel.ValidateHomogeneousAggregateLiterals()),
 		cel.CustomTypeAdapter(types.DefaultTypeAdapter),
@@ -273,6 +274,8 @@ func (s *Scope) objectOf(t *cel.Type) *Object {
 type provider struct {
 	*types.Registry
 	scope *Scope
+	// missing, where it is set, is told of fields that an object does not have.
+	missing func(o *Object, field string)
 }
 
 // FindStructType implements types.Provider.
@@ -306,6 +309,9 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 	}
 	m := o.Find(field)
 	if m == nil || m.Hidden {
+		if p.missing != nil {
+			p.missing(o, field)
+		}
 		return nil, false
 	}
 	return &types.FieldType{

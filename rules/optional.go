@@ -49,7 +49,7 @@ func optionalRead(e ast.Expr) (operand ast.Expr, field string) {
 		if c := e.AsCall(); c.FunctionName() == operators.OptSelect {
 			return c.Args()[0], constant(c.Args()[1])
 		}
+	default: // reads nothing itself
 	}
 	return nil, ""
 }
-

@@ -142,8 +142,8 @@ func ReadTable(v Value, name string, shape Shape, other []string, issues *Issues
 
 // unique reports names that stand twice in one list, and bad ones.
 func (r *tableReader) unique(seen map[string]Value, name Value, text string) {
-	if text == "" {
-		return
+	if text == "" && name.Any() != "" {
+		return // missing, or no string
 	}
 	if !isName(text) {
 		*r.issues = append(*r.issues, name.Issuef("use letters, digits, - and _, and begin with a letter", "%q is not a name", text))
@@ -315,7 +315,8 @@ func (r *tableReader) rows(v Value, section Section) []*Row {
 	known := keyNames(RowKeys(section))
 	for _, item := range v.Items(r.issues) {
 		row := &Row{At: item}
-		for _, f := range item.Fields(known, r.issues) {
+		mistaken := r.mistaken(item, section)
+		for _, f := range item.Fields(append(mistaken, known...), r.issues) {
 			if f.Name == "name" {
 				row.Name = f.Value.String(r.issues)
 				r.unique(seen, f.Value, row.Name)
@@ -324,10 +325,24 @@ func (r *tableReader) rows(v Value, section Section) []*Row {
 			r.rowField(row, f)
 		}
 		r.need(item, "name")
-		r.need(item, section.Expression)
+		if mistaken == nil {
+			r.need(item, section.Expression)
+		}
 		out = append(out, row)
 	}
 	return out
+}
+
+// mistaken reports a row that has by for expression, or the other way round, and gives the key.
+func (r *tableReader) mistaken(item Value, section Section) []string {
+	other := map[string]string{"expression": "by", "by": "expression"}[section.Expression]
+	for _, f := range item.Fields(nil, &Issues{}) {
+		if f.Name == other && !item.Get(section.Expression).Exists() {
+			*r.issues = append(*r.issues, f.Key.Issuef("write "+section.Expression, "rows of %s have their expression under %s", section.Name, section.Expression))
+			return []string{other}
+		}
+	}
+	return nil
 }
 
 func (r *tableReader) rowField(row *Row, f Field) {

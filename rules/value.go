@@ -203,7 +203,7 @@ func knownHint(name string, known []string) string {
 	if len(known) == 0 {
 		return "no field is known here"
 	}
-	sorted := slices.Clone(known)
+	sorted := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == yamlOn })
 	slices.Sort(sorted)
 	return "known here: " + strings.Join(sorted, ", ")
 }

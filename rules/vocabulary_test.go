@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"testing"
 
@@ -168,9 +169,7 @@ func testRoots(t testing.TB, more map[string]any) cel.Activation {
 		"crate": crate, "depot": depot, "order": order, "other": depot, "company": company, "now": types.Timestamp{}, "params": company, "words": types.NewStringList(types.DefaultTypeAdapter, []string{"a", "b"}),
 		"i": int64(1), "j": int64(2), "u": uint64(3), "d": 1.5, "e": -2.0, "b": true, "s": "text", "anything": "whatever",
 	}
-	for k, v := range more {
-		roots[k] = v
-	}
+	maps.Copy(roots, more)
 	a, err := cel.NewActivation(roots)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package action
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -239,7 +240,11 @@ func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, d
 	pipelined := x.s.Pipelined(j)
 	if pipelined.Yes && len(done) > 0 {
 		x.hold(done)
-		x.jobWait(j, model.Reason{Site: policy.JobPipelined, Table: tableOf(pipelined), Rule: ruleOf(pipelined), Text: "its tasks wait for resources that are being released"})
+		why := model.Reason{Site: policy.JobPipelined, Table: tableOf(pipelined), Rule: ruleOf(pipelined), Text: fmt.Sprintf("%d places are held for it, though it is not ready", len(done))}
+		if slices.ContainsFunc(done, func(p placed) bool { return p.task.Status == model.Pipelined }) {
+			why.Text = "its tasks wait for resources that are being released"
+		}
+		x.jobWait(j, why)
 		return false
 	}
 	x.txn.Rollback(start)

@@ -106,7 +106,8 @@ type QueueStatus struct {
 	Allocated map[string]string `json:"allocated,omitempty"` // as Kubernetes quantities
 }
 
-// RuleError counts how often a row erred in the cycle, with the first error's text.
+// RuleError counts how many evaluations of a row erred in the cycle, with the first error's text. What is
+// remembered is not evaluated again, so the count says how much was computed, not how much is wrong.
 type RuleError struct {
 	Site   string `json:"site"`
 	Table  string `json:"table"`

@@ -27,7 +27,7 @@ func (c *compiler) pipeline(spec rules.Value) {
 		name := item.String(&c.issues)
 		a := compiled[name]
 		switch definition, ok := shipped[name]; {
-		case a != nil || name == "":
+		case a != nil || name == "" && item.Any() != "":
 		case ok:
 			a = c.action(name, definition)
 			compiled[name] = a
@@ -61,8 +61,8 @@ func (c *compiler) definitions(v rules.Value) map[string]rules.Value {
 	out := map[string]rules.Value{}
 	for _, item := range c.items(v) {
 		item.Fields([]string{"name", "description", "steps"}, &c.issues)
-		name := c.need(item, "name")
-		if s := name.String(&c.issues); s != "" {
+		name := item.Get("name")
+		if s := c.name(item); s != "" {
 			if out[s].Exists() {
 				c.report(name.Issuef("give it a name of its own", "duplicate name %q", s))
 			}
@@ -74,7 +74,7 @@ func (c *compiler) definitions(v rules.Value) map[string]rules.Value {
 
 func (c *compiler) action(name string, v rules.Value) *Action {
 	a := &Action{Name: name}
-	s := &tableScope{compiler: c, entry: &entry{name: name, at: v, table: &rules.Table{}}, objects: c.objects, scopes: map[string]*rules.Scope{}, probe: &Frame{}}
+	s := &tableScope{compiler: c, entry: &entry{name: name, at: v, table: &rules.Table{}}, objects: c.objects, scopes: map[string]*rules.Scope{}, probe: &Frame{}, filters: true}
 	s.params = &rules.Object{Name: "Params", Type: object("Params")}
 	for _, item := range c.items(c.need(v, "steps")) {
 		if step := s.step(item); step != nil {

@@ -123,8 +123,14 @@ func (s *Session) answer(yes bool, r *Rule, f *Frame) Answer {
 	return Answer{yes, r, s.text(r, f)}
 }
 
-// text is a row's message in this frame, or its own words.
+// text is what a row says against its subject: its message, its expression, or how it erred.
 func (s *Session) text(r *Rule, f *Frame) string {
+	if _, err := s.guard(r, f); err != nil {
+		return fmt.Sprintf("erred: %v", err)
+	}
+	if v := r.Expression.Eval(f); types.IsError(v) {
+		return fmt.Sprintf("erred: %v", v)
+	}
 	if r.Message == nil {
 		return r.Expression.Text.Value + " does not hold"
 	}

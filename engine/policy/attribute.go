@@ -37,7 +37,7 @@ func objectName(on string) string {
 func (s *tableScope) attribute(a *rules.Attribute) {
 	typeName := objectName(a.On)
 	if typeName == "" || typeName == "Task" {
-		if a.On != "" {
+		if slices.Contains(s.shape.Owners, a.On) {
 			s.report(a.At.Issuef("attributes can be on cluster, queue, job or node", "an attribute cannot be on %s", a.On))
 		}
 		return
@@ -52,6 +52,7 @@ func (s *tableScope) attribute(a *rules.Attribute) {
 	}
 	reads := s.compute(x, a, roots)
 	if x.typ == nil {
+		s.failed[typeName+"."+a.Name] = true
 		return
 	}
 	if s.clashes(a) {
@@ -86,10 +87,17 @@ func (s *tableScope) compute(x *attribute, a *rules.Attribute, roots []string) *
 
 func (s *tableScope) sum(x *attribute, a *rules.Attribute, reads *rules.Reads) {
 	over := a.Args["over"]
+	if !over.Written() {
+		return // reported where it is missing
+	}
 	x.over = over.Value
 	allowed := map[string][]string{"cluster": {"job", "queue"}, "queue": {"job"}}[a.On]
 	if !slices.Contains(allowed, x.over) {
-		s.report(over.Issue(0, len(x.over), fmt.Sprintf("a sum on %s cannot go over %q", a.On, x.over), suggest(x.over, []string{"job", "queue"})))
+		hint := "a sum is on the cluster or a queue"
+		if allowed != nil {
+			hint = suggest(x.over, allowed)
+		}
+		s.report(over.Issue(0, len(x.over), fmt.Sprintf("a sum on %s cannot go over %q", a.On, x.over), hint))
 		return
 	}
 	x.args = map[string]*rules.Expr{"of": s.compile(a.Args["of"], []string{x.over}, summable())}
@@ -156,7 +164,9 @@ func (s *tableScope) waterFill(x *attribute, a *rules.Attribute, reads *rules.Re
 // clashes reports a second visible attribute of one name.
 func (s *tableScope) clashes(a *rules.Attribute) bool {
 	key := a.On + "." + a.Name
-	if other, ok := s.owners[key]; ok {
+	if other, ok := s.owners[key]; ok && other == s.entry.name {
+		return true // a name that stands twice is reported as such
+	} else if ok {
 		s.report(a.At.Issuef("keep one of the two tables", "both tables %q and %q compute %s", other, s.entry.name, key))
 		return true
 	}

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -235,28 +237,47 @@ func (c *Class) reject() []model.NodeCount {
 			a.row = int32(row)
 		}
 	}
-	var out []model.NodeCount
-	for code, a := range counts {
-		out = append(out, c.rejection(code, a.row, a.count))
-	}
-	slices.SortFunc(out, func(a, b model.NodeCount) int {
-		if a.Count != b.Count {
-			return b.Count - a.Count
-		}
-		return strings.Compare(a.Table+"/"+a.Rule+a.Text, b.Table+"/"+b.Rule+b.Text)
+	codes := slices.Collect(maps.Keys(counts))
+	slices.SortFunc(codes, func(a, b int) int {
+		return cmp.Or(counts[b].count-counts[a].count, cmp.Compare(c.rank(a), c.rank(b)), strings.Compare(c.builtin(a), c.builtin(b)))
 	})
+	var out []model.NodeCount
+	for _, code := range codes {
+		out = append(out, c.rejection(code, counts[code].row, counts[code].count))
+	}
 	return out
 }
 
-func (c *Class) rejection(code int, row int32, count int) model.NodeCount {
-	out := model.NodeCount{Table: "builtin", Count: count}
+// rank orders what rejected equally many nodes: rows in their order, then what is built in.
+func (c *Class) rank(code int) int {
+	if code > 0 {
+		return code
+	}
+	return math.MaxInt
+}
+
+// builtin words a rejection that no row made.
+func (c *Class) builtin(code int) string {
 	switch {
 	case code == notOffered:
-		out.Rule, out.Text = "ready-node", "node(s) were not ready"
+		return "node(s) were not ready"
 	case code == noDevices:
-		out.Rule, out.Text = "devices", "node(s) had too few free devices"
+		return "node(s) had too few free devices"
 	case code <= -100:
-		out.Rule, out.Text = "fit", "Insufficient "+c.s.c.Dims.Name(-100-code)
+		return "Insufficient " + c.s.c.Dims.Name(-100-code)
+	}
+	return ""
+}
+
+func (c *Class) rejection(code int, row int32, count int) model.NodeCount {
+	out := model.NodeCount{Table: "builtin", Text: c.builtin(code), Count: count}
+	switch {
+	case code == notOffered:
+		out.Rule = "ready-node"
+	case code == noDevices:
+		out.Rule = "devices"
+	case code <= -100:
+		out.Rule = "fit"
 	default:
 		r := c.s.p.all[code-1]
 		f := c.s.frame().ofTask(c.task)

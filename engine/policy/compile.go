@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -44,11 +45,14 @@ type tableScope struct {
 	scopes  map[string]*rules.Scope
 	probe   *Frame // resolves params, for constants
 	cyclic  []string
+	filters bool // the expressions are conditions of an action's steps
+	// failed holds the variables and attributes with a mistake of their own: what reads them is not to blame.
+	failed map[string]bool
 }
 
 // table compiles one entry.
 func (c *compiler) table(e *entry) {
-	s := &tableScope{compiler: c, entry: e, objects: map[string]*rules.Object{}, scopes: map[string]*rules.Scope{}, probe: &Frame{}}
+	s := &tableScope{compiler: c, entry: e, objects: map[string]*rules.Object{}, scopes: map[string]*rules.Scope{}, probe: &Frame{}, failed: map[string]bool{}}
 	maps.Copy(s.objects, c.objects)
 	s.params = s.paramObject()
 	s.checkCycles()
@@ -74,14 +78,11 @@ func (c *compiler) table(e *entry) {
 func (s *tableScope) paramObject() *rules.Object {
 	o := &rules.Object{Name: "Params", Type: object("Params")}
 	given := map[string]rules.Value{}
-	var names []string
+	names := []string{}
 	for _, p := range s.entry.table.Params {
 		names = append(names, p.Name)
 	}
 	if s.entry.params.Exists() {
-		if names == nil {
-			names = []string{""}
-		}
 		for _, f := range s.entry.params.Fields(names, &s.issues) {
 			given[f.Name] = f.Value
 		}
@@ -151,27 +152,56 @@ func (s *tableScope) compile(text rules.Text, roots []string, want rules.Kind) *
 	}
 	e, issues := sc.Compile(text, want)
 	for _, i := range issues {
-		s.report(s.better(i, roots))
+		if i, ok := s.better(i, roots); ok {
+			s.report(i)
+		}
+	}
+	if e != nil && !s.filters && readsStarving(e.Reads) {
+		at := len([]rune(text.Value[:max(strings.Index(text.Value, starving), 0)]))
+		s.report(text.Issue(at, len(starving), "job.starving is what jobStarving says: only the conditions of an action's steps may read it", "read the job's counts instead"))
+		return nil
 	}
 	return e
 }
 
-// better adds what only this package knows: which table computes a field, and why a variable is not known here.
-func (s *tableScope) better(i rules.Issue, roots []string) rules.Issue {
+// starving is the field of a job that is a site's own answer.
+const starving = "starving"
+
+// readsStarving says whether a job's starving is read, which in a row could be read for its own answer without end.
+func readsStarving(reads *rules.Reads) bool {
+	return slices.ContainsFunc(reads.All, func(r rules.Read) bool {
+		return slices.ContainsFunc(r.Steps, func(step rules.Step) bool { return step.Member.Name == starving })
+	})
+}
+
+// report places an issue in the author's own file: one inside of a shipped table comes from what the entry sets.
+func (s *tableScope) report(i rules.Issue) {
+	if at := s.entry.at.Get("name"); i.File != "" && at.Exists() && i.File != at.Document().File {
+		i = at.Issuef(i.Hint, "%s (%s:%d)", i.Message, i.File, i.Line)
+	}
+	s.compiler.report(i)
+}
+
+// better adds what only this package knows: which table computes a field, and why a variable is not known here. false: the
+// issue only follows from another one.
+func (s *tableScope) better(i rules.Issue, roots []string) (rules.Issue, bool) {
 	m := regexp.MustCompile(`^(\w+) has no field "(\w+)"$`).FindStringSubmatch(i.Message)
 	if m == nil {
-		return i
+		return i, true
+	}
+	if s.failed[m[1]+"."+m[2]] {
+		return i, false
 	}
 	switch m[1] {
 	case "Variables":
-		return s.noVariable(i, m[2], roots)
+		return s.noVariable(i, m[2], roots), true
 	case "Params":
 		var names []string
 		for _, p := range s.entry.table.Params {
 			names = append(names, p.Name)
 		}
 		i.Message, i.Hint = fmt.Sprintf("the table has no param %q", m[2]), suggest(m[2], names)
-		return i
+		return i, true
 	}
 	var by []string
 	for _, name := range ShippedNames() {
@@ -186,13 +216,14 @@ func (s *tableScope) better(i rules.Issue, roots []string) rules.Issue {
 			}
 		}
 	}
+	own := func(a *rules.Attribute) bool { return a.Name == m[2] && strings.EqualFold(a.On, m[1]) }
 	switch {
-	case slices.Contains(by, s.entry.table.Name):
-		i.Hint = "this table computes it, but further down or with a mistake"
+	case slices.ContainsFunc(s.entry.table.Attributes, own):
+		i.Hint = "this table computes it, but further down"
 	case by != nil:
 		i.Hint = "it is computed by table " + strings.Join(by, " or ") + ", which must stand before this one"
 	}
-	return i
+	return i, true
 }
 
 // noVariable says why a variable is not known at a place.
@@ -207,7 +238,7 @@ func (s *tableScope) noVariable(i rules.Issue, name string, roots []string) rule
 	var names []string
 	for _, v := range s.entry.table.Variables {
 		if v.Name == name {
-			i.Message, i.Hint = fmt.Sprintf("variable %q is not known yet", name), "a variable may use only those before it; mend or move up "+name
+			i.Message, i.Hint = fmt.Sprintf("variable %q is not known yet", name), "a variable may use only those before it; move up "+name
 			return i
 		}
 		names = append(names, v.Name)
@@ -229,6 +260,9 @@ func (s *tableScope) checkCycles() {
 		if path := findCycle(v.Name, v.Name, uses, nil); path != nil {
 			s.report(v.Expression.Issue(0, len([]rune(v.Expression.Value)), "a cycle among variables: "+strings.Join(path, " -> "), "a variable may use only those before it"))
 			s.cyclic = path
+			for _, name := range path {
+				s.failed["Variables."+name] = true
+			}
 			return
 		}
 	}
@@ -260,6 +294,7 @@ func (s *tableScope) variable(v *rules.Variable) {
 	}
 	e := s.compile(v.Expression, roots, rules.Anything())
 	if e == nil {
+		s.failed["Variables."+v.Name] = true
 		return
 	}
 	x := &variable{name: v.Name, table: s.entry.name, on: v.On, slot: len(s.p.variables), expr: e}
@@ -322,7 +357,9 @@ func (s *tableScope) settings(r *Rule, row *rules.Row) {
 	if v, ok := s.constant(row.Veto, rules.Bool()); ok {
 		r.Veto = v == types.True
 	}
-	s.constant(row.Every, rules.Duration())
+	if _, err := time.ParseDuration(row.Every.Value); err != nil {
+		s.constant(row.Every, rules.Duration())
+	}
 }
 
 // constant evaluates an expression over params only.

@@ -59,7 +59,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		for _, part := range strings.Split(string(data), "-- ") {
+		for part := range strings.SplitSeq(string(data), "-- ") {
 			if _, file, ok := strings.Cut(part, " --\n"); ok && strings.Contains(file, "kind: SchedulingPolicy") {
 				f.Add([]byte(file))
 			}
@@ -110,17 +110,8 @@ func FuzzExpression(f *testing.F) {
 		docs, _ := rules.Parse("seed.yaml", []byte(seed))
 		for _, tier := range docs[0].Root.Get("spec").Get("tiers").Items(new(rules.Issues)) {
 			for _, entry := range tier.Get("tables").Items(new(rules.Issues)) {
-				for _, section := range entry.Get("inline").Fields(nil, new(rules.Issues)) {
-					if section.Value.Kind() != rules.List {
-						continue
-					}
-					for _, row := range section.Value.Items(new(rules.Issues)) {
-						for _, key := range []string{"expression", "by", "when"} {
-							if v := row.Get(key); v.Exists() {
-								f.Add(v.Text(new(rules.Issues)).Value)
-							}
-						}
-					}
+				for _, text := range inlineExpressions(entry.Get("inline")) {
+					f.Add(text)
 				}
 			}
 		}
@@ -154,9 +145,29 @@ func FuzzExpression(f *testing.F) {
 			if v.Type().TypeName() != e.Type.TypeName() {
 				t.Errorf("%s gives %v, a %s, not a %s", text, v, v.Type().TypeName(), e.Type)
 			}
+		default: // values of the other types do not say theirs
 		}
 		_ = fmt.Sprint(text, e.Reads.Strings())
 	})
+}
+
+// inlineExpressions lists what the rows of a table say.
+func inlineExpressions(table rules.Value) []string {
+	var out []string
+	var quiet rules.Issues
+	for _, section := range table.Fields(nil, &quiet) {
+		if section.Value.Kind() != rules.List {
+			continue
+		}
+		for _, row := range section.Value.Items(&quiet) {
+			for _, key := range []string{"expression", "by", "when"} {
+				if v := row.Get(key); v.Exists() {
+					out = append(out, v.Text(&quiet).Value)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // everyRoot is a scope that sees all roots at once, and a frame in which they stand for something.

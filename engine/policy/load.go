@@ -100,7 +100,7 @@ func (l *loader) policy(doc *rules.Document) *Policy {
 	fields := doc.Root.Fields([]string{"apiVersion", "kind", "metadata", "spec", "status"}, &l.issues)
 	l.header(doc.Root, policyVersion, policyKind)
 	meta := doc.Root.Get("metadata")
-	p.Name = l.need(meta, "name").String(&l.issues)
+	p.Name = l.name(meta)
 	if g := meta.Get("generation"); g.Exists() {
 		p.Generation = g.Int(&l.issues)
 	}
@@ -110,7 +110,7 @@ func (l *loader) policy(doc *rules.Document) *Policy {
 			spec = f.Value
 		}
 	}
-	if !spec.Exists() {
+	if spec.Kind() == rules.Null {
 		l.report(doc.Root.Issuef("add spec with pipeline and tiers", "spec is missing"))
 		return p
 	}
@@ -122,7 +122,18 @@ func (l *loader) policy(doc *rules.Document) *Policy {
 		c.table(e)
 	}
 	c.pipeline(spec)
+	c.lint(spec)
 	return p
+}
+
+// lint warns of what is legal and hardly meant.
+func (c *compiler) lint(spec rules.Value) {
+	if len(c.p.rules[JobReady]) > 0 && len(c.p.rules[JobPipelined]) == 0 {
+		i := spec.Get("tiers").Issuef("add a row of jobPipelined that says when a job may keep places it cannot use yet",
+			"there are rows of jobReady, but none of jobPipelined: a job that is not ready holds its places until the cycle ends")
+		i.Severity = rules.Warning
+		c.report(i)
+	}
 }
 
 func (l *loader) header(root rules.Value, version, kind string) {
@@ -142,6 +153,15 @@ func (l *loader) need(v rules.Value, key string) rules.Value {
 	return got
 }
 
+// name reads the name of a mapping, which must have one.
+func (l *loader) name(v rules.Value) string {
+	got := l.need(v, "name")
+	if got.Any() == "" {
+		l.report(got.Issuef("give it a name", "the name is empty"))
+	}
+	return got.String(&l.issues)
+}
+
 func (l *loader) word(v rules.Value, otherwise string, among []string) string {
 	if !v.Exists() {
 		return otherwise
@@ -155,6 +175,9 @@ func (l *loader) word(v rules.Value, otherwise string, among []string) string {
 
 // suggest is a hint: the nearest of the known words, and all of them.
 func suggest(word string, among []string) string {
+	if len(among) == 0 {
+		return "there are none"
+	}
 	all := "known: " + strings.Join(among, ", ")
 	if near := rules.Nearest(word, among); near != "" {
 		return fmt.Sprintf("did you mean %q? (%s)", near, all)
@@ -168,7 +191,7 @@ func (l *loader) tierNames(v rules.Value) []string {
 		return nil
 	}
 	for _, item := range v.Items(&l.issues) {
-		name := l.need(item, "name").String(&l.issues)
+		name := l.name(item)
 		if slices.Contains(out, name) {
 			l.report(item.Get("name").Issuef("give it a name of its own", "duplicate name %q", name))
 		}
@@ -205,7 +228,7 @@ func (l *loader) entries(tiers rules.Value) []*entry {
 func (l *loader) entry(v rules.Value, tier int) *entry {
 	v.Fields([]string{"name", "table", "params", "only", "without", "inline"}, &l.issues)
 	e := &entry{tier: tier, params: v.Get("params"), at: v, off: map[string]bool{}}
-	e.name = l.need(v, "name").String(&l.issues)
+	e.name = l.name(v)
 	switch inline, table := v.Get("inline"), v.Get("table"); {
 	case inline.Exists() && table.Exists():
 		l.report(table.Issuef("keep one of them", "an entry is a shipped table or an inline one, not both"))

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -330,6 +331,12 @@ func text(v ref.Val) string {
 		return strconv.FormatFloat(float64(x), 'g', 6, 64)
 	case *types.Err:
 		return "(" + x.Error() + ")"
+	case traits.Lister:
+		var parts []string
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			parts = append(parts, text(it.Next()))
+		}
+		return strings.Join(parts, ", ")
 	}
 	if s, ok := v.ConvertToType(types.StringType).(types.String); ok {
 		return string(s)

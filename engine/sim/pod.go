@@ -87,6 +87,9 @@ func (c *converter) gpus(v rules.Value, p *corev1.Pod, s *ShortSpec) {
 	if s.GPUMemory != nil {
 		annotate(&p.ObjectMeta, model.GPUMemoryAnnotation, s.GPUMemory.String())
 	}
+	if len(s.GPUModels) > 0 && s.GPUs == 0 && s.GPUMilli == 0 && s.GPUMemory == nil {
+		c.report(at(v, "gpuModels").Issuef("add gpus, gpuMilli or gpuMemory", "says which devices will do, but the pod asks for none"))
+	}
 	if len(s.GPUModels) > 0 {
 		annotate(&p.ObjectMeta, model.GPUModelsAnnotation, strings.Join(s.GPUModels, "|"))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -21,8 +22,8 @@ type ScenarioOptions struct {
 	Update bool
 	// World is what the world starts from; the verbs now and seed change it.
 	World Options
-	// Wrap, where it is set, is given each policy before it is used.
-	Wrap func(*policy.Policy) *policy.Policy
+	// Compile, where it is set, compiles the policies by which the scenario decides, in the place of policy.Load.
+	Compile func(*rules.Document) (*policy.Policy, rules.Issues)
 	// BeforeCycle and AfterCycle, where they are set, are called around each cycle;
 	// an error ends the scenario.
 	BeforeCycle, AfterCycle func(*World) error
@@ -36,8 +37,8 @@ type ScenarioResult struct {
 	Diff string
 	// Output is all that was printed.
 	Output string
-	// Cycles is how many cycles were run.
-	Cycles int
+	// Plans are what the cycles decided, in order.
+	Plans []*model.Plan
 	// Unused are the sections that no verb named.
 	Unused []string
 	// Heading is the rule that the scenario states: its first lines of comment.
@@ -58,6 +59,8 @@ type ScenarioResult struct {
 //	cordon NODE...      take nodes out of use; drain deletes their pods as well
 //	show WHAT           print queues, nodes, jobs or pods
 //	explain NAME        print why a pod or a job fared as it did in the last cycle; "all": every one
+//	ask SITE NAME...    print what each row of a site says: "ask predicates POD NODE", "ask jobOrder JOB OTHER",
+//	                    "ask preemptable POD by POD", "ask evictable POD for JOB", "ask preemptive JOB cpu=2"
 //	check SECTION       compile a policy, and print what is wrong with it
 //	cmp SECTION         what was printed since the last cmp must be this
 //
@@ -66,7 +69,7 @@ type ScenarioResult struct {
 func RunScenario(name string, data []byte, o ScenarioOptions) (ScenarioResult, error) {
 	s := newScenario(name, data, o)
 	err := s.run()
-	r := ScenarioResult{Archive: data, Diff: s.diff.String(), Output: s.all.String(), Cycles: s.cycles, Heading: heading(s.archive.Comment)}
+	r := ScenarioResult{Archive: data, Diff: s.diff.String(), Output: s.all.String(), Plans: s.plans, Heading: heading(s.archive.Comment)}
 	if o.Update && err == nil {
 		r.Archive = txtar.Format(s.archive)
 	}
@@ -103,7 +106,7 @@ type scenario struct {
 	out     strings.Builder
 	all     strings.Builder
 	diff    strings.Builder
-	cycles  int
+	plans   []*model.Plan
 	line    int
 }
 
@@ -189,6 +192,7 @@ func (s *scenario) verbs() map[string]scenarioVerb {
 		"drain":   {1, many, "drain NODE...", s.each((*World).Drain)},
 		"show":    {1, 1, "show queues, nodes, jobs or pods", s.show},
 		"explain": {1, 1, "explain POD, JOB or all", s.explain},
+		"ask":     {2, many, "ask SITE NAME...", s.ask},
 		"check":   {1, 1, "check SECTION", s.check},
 		"cmp":     {1, 1, "cmp SECTION", s.cmp},
 	}
@@ -255,32 +259,33 @@ func (s *scenario) policy(args []string) error {
 	if err != nil {
 		return err
 	}
-	s.use(compiled)
+	s.inWorld().Policy = compiled
 	return nil
 }
 
-func (s *scenario) use(p *policy.Policy) {
-	if s.Wrap != nil {
-		p = s.Wrap(p)
+func (s *scenario) compile(name string) (*policy.Policy, error) {
+	doc, issues := s.document(name)
+	if doc == nil {
+		return nil, issues.Err()
 	}
-	s.inWorld().Policy = p
+	load := policy.Load
+	if s.Compile != nil {
+		load = s.Compile
+	}
+	compiled, more := load(doc)
+	return compiled, append(issues, more...).Err()
 }
 
-func (s *scenario) compile(name string) (*policy.Policy, error) {
+// document is the policy of a section, or the default one.
+func (s *scenario) document(name string) (*rules.Document, rules.Issues) {
 	if name == "default" && s.starts[name] == 0 {
-		p, issues := policy.Default()
-		return p, issues.Err()
+		return policy.Embedded(name)
 	}
 	source, err := s.source(name)
 	if err != nil {
-		return nil, err
+		return nil, rules.Issues{{File: s.name, Line: s.line, Message: err.Error()}}
 	}
-	doc, issues := policyOf(source)
-	if doc != nil {
-		compiled, more := policy.Load(doc)
-		return compiled, append(issues, more...).Err()
-	}
-	return nil, issues.Err()
+	return policyOf(source)
 }
 
 // policyOf reads the one SchedulingPolicy that a source must be; nil with issues if it is not.
@@ -332,12 +337,8 @@ func (s *scenario) cycle(args []string) error {
 			return fmt.Errorf("%q is no number from 1 to 100", args[0])
 		}
 	}
-	if s.inWorld().Policy == nil {
-		compiled, err := s.compile("default")
-		if err != nil {
-			return err
-		}
-		s.use(compiled)
+	if err := s.inPolicy(); err != nil {
+		return err
 	}
 	for i := range n {
 		if i > 0 {
@@ -352,6 +353,14 @@ func (s *scenario) cycle(args []string) error {
 	return nil
 }
 
+// inPolicy sees to it that the world has a policy: the default one, where none was named.
+func (s *scenario) inPolicy() error {
+	if s.inWorld().Policy != nil {
+		return nil
+	}
+	return s.policy([]string{"default"})
+}
+
 func (s *scenario) oneCycle() error {
 	if s.BeforeCycle != nil {
 		if err := s.BeforeCycle(s.world); err != nil {
@@ -362,7 +371,7 @@ func (s *scenario) oneCycle() error {
 	if err != nil {
 		return err
 	}
-	s.cycles++
+	s.plans = append(s.plans, report.Plans...)
 	s.report = report
 	s.print(compact(folded(report.lines[0])) + complaints(report.Plans[0]))
 	if len(report.lines[0]) == 0 {

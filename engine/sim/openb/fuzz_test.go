@@ -49,7 +49,8 @@ func counted(t *testing.T, trace *Trace) {
 		}
 	}
 	for _, p := range trace.Pods {
-		if p.Name == "" || p.CPUMilli < 0 || p.MemoryMiB < 0 || p.Demand() < 0 || p.GPUMilli > model.WholeGPU || p.GPUs > 0 && p.GPUMilli == 0 {
+		badGPU := p.Demand() < 0 || p.GPUMilli > model.WholeGPU || p.GPUs > 0 && p.GPUMilli == 0
+		if p.Name == "" || p.CPUMilli < 0 || p.MemoryMiB < 0 || badGPU {
 			err = errors.Join(err, errors.New("a bad pod "+p.Name))
 		}
 	}

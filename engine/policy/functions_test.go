@@ -1,0 +1,146 @@
+package policy
+
+import (
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/tables"
+)
+
+// The kinds of reason for which a function may be there for one shipped table only.
+const (
+	accounting = "accounting"           // an amount or a sum that an expression cannot compute
+	kubernetes = "Kubernetes' own rule" // Kubernetes defines it, in Go
+	general    = "general"              // it is about its arguments alone; that one table uses it is chance
+)
+
+// oneTable lists the functions that only one shipped table uses, each with the kind of reason and the reason.
+func oneTable() map[string][2]string {
+	return map[string][2]string{
+		"waterFill":                   {accounting, "an iteration over all queues"},
+		"cap":                         {general, "the algebra of Resources: as min, but a missing dimension is no limit"},
+		"fits":                        {general, "the algebra of Resources: <= with slack"},
+		"only":                        {general, "the algebra of Resources: restriction to some dimensions"},
+		"positive":                    {general, "the algebra of Resources: restriction to what is above 0"},
+		"resources":                   {general, "the algebra of Resources: nothing"},
+		"scale":                       {general, "the algebra of Resources: a multiple"},
+		"binpack":                     {accounting, "a mean over the resources that a pod asks for, which an expression cannot list"},
+		"firstUntolerated":            {kubernetes, "the taint that the filter TaintToleration names"},
+		"intolerablePreferNoSchedule": {kubernetes, "the score of TaintToleration"},
+		"matchesNodeAffinity":         {kubernetes, "the filter NodeAffinity"},
+		"nodeAffinityScore":           {kubernetes, "the score of NodeAffinity"},
+		"portsFree":                   {kubernetes, "the filter NodePorts"},
+		"toleratesAll":                {kubernetes, "the filter TaintToleration"},
+		"toleratesUnschedulable":      {kubernetes, "the filter NodeUnschedulable"},
+		"balanced":                    {kubernetes, "the score NodeResourcesBalancedAllocation"},
+		"leastAllocated":              {kubernetes, "the strategy LeastAllocated of NodeResourcesFit"},
+		"mostAllocated":               {kubernetes, "the strategy MostAllocated of NodeResourcesFit"},
+	}
+}
+
+// vocabularyDocs documents the functions that are called by a name, and those of attributes, by name.
+func vocabularyDocs(t *testing.T) map[string]string {
+	t.Helper()
+	docs := map[string]string{}
+	for _, f := range Vocabulary().Functions {
+		if unicode.IsLetter(rune(f.Name[0])) {
+			docs[f.Name] = f.Doc
+		}
+	}
+	for _, f := range accountingFunctions() {
+		docs[f.Name] = f.Doc
+	}
+	if len(docs) < 20 {
+		t.Fatalf("only %d functions were found", len(docs))
+	}
+	return docs
+}
+
+// usersOf gives the shipped tables whose text calls each function. "actions" counts as one.
+func usersOf(t *testing.T) map[string][]string {
+	t.Helper()
+	users := map[string][]string{}
+	for _, name := range append(ShippedNames(), "actions") {
+		data, err := fs.ReadFile(tables.FS, name+".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := regexp.MustCompile(`(?m)(^|\s)#.*$`).ReplaceAllString(string(data), "")
+		for function := range vocabularyDocs(t) {
+			call := `\b` + function + `\(` // in an expression
+			if slices.ContainsFunc(accountingFunctions(), isCalled(function)) {
+				call = `\b` + function + `:` // a key of an attribute
+			}
+			if regexp.MustCompile(call).MatchString(text) {
+				users[function] = append(users[function], name)
+			}
+		}
+	}
+	return users
+}
+
+func isCalled(name string) func(f rules.AttributeFunction) bool {
+	return func(f rules.AttributeFunction) bool { return f.Name == name }
+}
+
+// TestFunctionsOfOneTable holds the list above together with the shipped tables: a function that is
+// there for one table's sake alone would be policy in Go.
+func TestFunctionsOfOneTable(t *testing.T) {
+	var found, listed []string
+	for function, users := range usersOf(t) {
+		if len(users) == 1 {
+			found = append(found, function)
+		}
+	}
+	for function, why := range oneTable() {
+		listed = append(listed, function)
+		if !slices.Contains([]string{accounting, kubernetes, general}, why[0]) || len(strings.Fields(why[1])) < 1 {
+			t.Errorf("%s: %q is no reason", function, why)
+		}
+	}
+	slices.Sort(found)
+	slices.Sort(listed)
+	if diff := cmp.Diff(listed, found); diff != "" {
+		t.Errorf("functions that only one shipped table uses (-listed +found)\n%s", diff)
+	}
+}
+
+// TestFunctionsAreDocumented holds every function to a sentence about its arguments.
+func TestFunctionsAreDocumented(t *testing.T) {
+	docs := vocabularyDocs(t)
+	for _, f := range Vocabulary().Functions {
+		docs[f.Name] = f.Doc // operators too
+	}
+	for name, doc := range docs {
+		if words := strings.Fields(doc); len(words) < 2 || !strings.HasSuffix(doc, ".") {
+			t.Errorf("%s: %q is no sentence", name, doc)
+		}
+		for _, table := range ShippedNames() {
+			if regexp.MustCompile(`\b` + table + `\b`).MatchString(doc) {
+				t.Errorf("%s: the documentation names the table %s: %q", name, table, doc)
+			}
+		}
+	}
+}
+
+// TestNoFunctionDecides fails for a function that takes a whole job or queue and gives a verdict:
+// that would be a plugin.
+func TestNoFunctionDecides(t *testing.T) {
+	for _, f := range Vocabulary().Functions {
+		for _, o := range f.Overloads {
+			for _, arg := range o.Args {
+				whole := arg.IsExactType(jobType()) || arg.IsExactType(queueType()) || arg.IsExactType(clusterType())
+				if whole && o.Result.String() == "bool" {
+					t.Errorf("%s(%v) gives a verdict on a whole %s", f.Name, o.Args, arg)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// change is one change of what ships: a row or an attribute of a table, or a step of an action.
+type change struct {
+	shippedRow // without table: of an action
+	action     string
+	step       int
+	how        string // removed, negated, emptied
+}
+
+func (c change) String() string {
+	if c.table == "" {
+		return fmt.Sprintf("action %s step %d %s", c.action, c.step, c.how)
+	}
+	return c.shippedRow.String() + " " + c.how
+}
+
+// changes lists, for everything that ships, the changes of it: one of them must make a difference.
+func changes(t *testing.T) [][]change {
+	t.Helper()
+	var out [][]change
+	for _, row := range shippedRows(t) {
+		out = append(out, []change{{shippedRow: row, how: "removed"}, {shippedRow: row, how: "negated"}})
+	}
+	tables, issues := policy.Shipped()
+	for _, name := range policy.ShippedNames() {
+		for _, a := range tables[name].Attributes {
+			out = append(out, []change{{shippedRow: shippedRow{name, "attributes", a.Name}, how: "emptied"}})
+		}
+	}
+	for name, a := range shippedActions(t) {
+		for i := range a.Get("steps").Items(&issues) {
+			out = append(out, []change{{action: name, step: i, how: "removed"}})
+		}
+	}
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	slices.SortFunc(out, func(a, b []change) int { return strings.Compare(a[0].String(), b[0].String()) })
+	return out
+}
+
+type object = map[string]any
+
+// objects are the elements of a list in a decoded file.
+func objects(list any) []object {
+	var out []object
+	items, _ := list.([]any)
+	for _, item := range items {
+		if o, ok := item.(object); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// named finds an element of a list by its name.
+func elementNamed(list any, name string) object {
+	for _, o := range objects(list) {
+		if o["name"] == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// shippedEntries are the names of a policy's entries that are the shipped table.
+func shippedEntries(doc *rules.Document, table string) []string {
+	var issues rules.Issues
+	var out []string
+	for _, tier := range itemsOf(doc.Root.Get("spec").Get("tiers"), &issues) {
+		for _, e := range itemsOf(tier.Get("tables"), &issues) {
+			name := e.Get("name").String(&issues)
+			of := name
+			if e.Get("table").Exists() {
+				of = e.Get("table").String(&issues)
+			}
+			if of == table && !e.Get("inline").Exists() {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+func itemsOf(v rules.Value, issues *rules.Issues) []rules.Value {
+	if !v.Exists() {
+		return nil
+	}
+	return v.Items(issues)
+}
+
+// rewrite writes a policy out and changes it; the same text where it has nothing of what is changed.
+func (c change) rewrite(doc *rules.Document) ([]byte, error) {
+	text, issues := policy.Resolve(doc, nil)
+	if issues.Err() != nil {
+		return nil, issues
+	}
+	whole := object{}
+	if err := yaml.Unmarshal(text, &whole); err != nil {
+		return nil, err
+	}
+	spec, _ := whole["spec"].(object)
+	if c.table == "" {
+		if a := elementNamed(spec["actions"], c.action); a != nil {
+			steps, _ := a["steps"].([]any)
+			a["steps"] = slices.Delete(slices.Clone(steps), c.step, c.step+1)
+		}
+		return yaml.Marshal(whole)
+	}
+	entries := shippedEntries(doc, c.table)
+	for _, tier := range objects(spec["tiers"]) {
+		for _, e := range objects(tier["tables"]) {
+			name, _ := e["name"].(string)
+			inline, _ := e["inline"].(object)
+			if rows, ok := inline[c.site].([]any); ok && slices.Contains(entries, name) {
+				inline[c.site] = c.change(rows)
+			}
+		}
+	}
+	return yaml.Marshal(whole)
+}
+
+// change is a section without the row, or with the row changed.
+func (c change) change(rows []any) []any {
+	var out []any
+	for _, row := range objects(rows) {
+		if row["name"] != c.row {
+			out = append(out, row)
+			continue
+		}
+		row = maps.Clone(row)
+		switch {
+		case c.how == "removed":
+			continue
+		case c.how == "emptied":
+			empty(row)
+		case row["by"] != nil:
+			descending, _ := row["descending"].(bool)
+			row["descending"] = !descending
+		case c.site == policy.Scores:
+			row["expression"] = fmt.Sprintf("-1.0 * (%s)", row["expression"])
+		default:
+			row["expression"] = fmt.Sprintf("!(%s)", row["expression"])
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// empty makes an attribute nothing: of a sum no member counts, the rest is times 0.
+func empty(attribute object) {
+	switch {
+	case attribute["sum"] != nil:
+		sum := maps.Clone(attribute["sum"].(object))
+		sum["when"] = "false"
+		attribute["sum"] = sum
+	case attribute["waterFill"] != nil:
+		fill := maps.Clone(attribute["waterFill"].(object))
+		fill["total"] = fmt.Sprintf("(%s).scale(0)", fill["total"])
+		attribute["waterFill"] = fill
+	case attribute["name"] == "share":
+		attribute["expression"] = "0.0"
+	default:
+		attribute["expression"] = fmt.Sprintf("(%s).scale(0)", attribute["expression"])
+	}
+}
+
+func (c change) compile(doc *rules.Document) (*policy.Policy, rules.Issues) {
+	text, err := c.rewrite(doc)
+	if err != nil {
+		return nil, rules.Issues{{Message: err.Error()}}
+	}
+	docs, issues := rules.Parse("changed.yaml", text)
+	if issues.Err() != nil {
+		return nil, issues
+	}
+	return policy.Load(docs[0])
+}
+
+// compiled is what compiling gave.
+type compiled struct {
+	policy *policy.Policy
+	issues rules.Issues
+}
+
+// run is a scenario with what it decides.
+type run struct {
+	name, path string
+	data       []byte
+	plain      ScenarioResult
+	tables     map[string]bool // shipped tables that its policies name
+	actions    map[string]bool
+}
+
+func runs(t *testing.T) []*run {
+	t.Helper()
+	var out []*run
+	for _, name := range scenarioFiles(t) {
+		path, data := scenarioFile(t, name)
+		r := &run{name: name, path: path, data: data, tables: map[string]bool{}, actions: map[string]bool{}}
+		compile := func(doc *rules.Document) (*policy.Policy, rules.Issues) {
+			for _, table := range policy.ShippedNames() {
+				if len(shippedEntries(doc, table)) > 0 {
+					r.tables[table] = true
+				}
+			}
+			p, issues := policy.Load(doc)
+			if p != nil {
+				for _, a := range p.Pipeline {
+					r.actions[a] = true
+				}
+			}
+			return p, issues
+		}
+		var err error
+		if r.plain, err = RunScenario(path, data, ScenarioOptions{Compile: compile}); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// differs says whether the scenario goes otherwise with a change. Rows of sites that no verb of this version asks show in
+// answers to questions only; of the others those do not count.
+func (r *run) differs(c change, known map[string]compiled) (bool, error) {
+	if c.table != "" && !r.tables[c.table] || c.table == "" && !r.actions[c.action] {
+		return false, nil
+	}
+	changed, err := RunScenario(r.path, r.data, ScenarioOptions{Compile: func(doc *rules.Document) (*policy.Policy, rules.Issues) {
+		line, _ := doc.Root.Pos()
+		at := fmt.Sprint(doc.File, ":", line)
+		if _, ok := known[at]; !ok {
+			p, issues := c.compile(doc)
+			known[at] = compiled{p, issues}
+		}
+		return known[at].policy, known[at].issues
+	}})
+	if err != nil {
+		return false, fmt.Errorf("%s: %s: %w", r.name, c, err)
+	}
+	if !asked(c.site) {
+		return !slices.Equal(answers(r.plain.Output), answers(changed.Output)), nil
+	}
+	return outcome(r.plain) != outcome(changed), nil
+}
+
+func asked(site string) bool {
+	i := slices.IndexFunc(policy.Sites(), func(s policy.Site) bool { return s.Name == site })
+	return i < 0 || policy.Sites()[i].Asked()
+}
+
+// TestEveryRowMatters removes each row of each shipped table, and each step of each shipped action, or
+// negates it, and makes each attribute nothing: some scenario must then decide otherwise.
+func TestEveryRowMatters(t *testing.T) {
+	t.Parallel()
+	scenarios := runs(t)
+	for _, variants := range changes(t) {
+		t.Run(variants[0].String(), func(t *testing.T) {
+			by := firstThatDiffers(t, scenarios, variants, true)
+			if by == "" {
+				by = firstThatDiffers(t, scenarios, variants, false)
+			}
+			if by == "" {
+				t.Error("no scenario decides otherwise without this, nor with its negation")
+			}
+			t.Log(by)
+		})
+	}
+}
+
+// firstThatDiffers tries either the scenarios whose output names the row, or the others.
+func firstThatDiffers(t *testing.T, scenarios []*run, variants []change, naming bool) string {
+	t.Helper()
+	for _, c := range variants {
+		defaults := map[string]compiled{} // most scenarios have the default policy
+		for _, r := range scenarios {
+			if naming != (c.row != "" && strings.Contains(r.plain.Output, rowName(c.table, c.row))) {
+				continue
+			}
+			differs, err := r.differs(c, defaults)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if differs {
+				return c.String() + ": scenario " + r.name
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+const samplesDir = "../../samples"
+
+// sampleFiles lists the files below samples with an ending, by path.
+func sampleFiles(t *testing.T, ending string) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(samplesDir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ending) {
+			out = append(out, path)
+		}
+		return err
+	})
+	if err != nil || len(out) == 0 {
+		t.Fatalf("no samples %s in %s: %v", ending, samplesDir, err)
+	}
+	return out
+}
+
+func samplePolicy(t *testing.T, path string) *policy.Policy {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, issues := policyOf(Source{Name: path, Data: data})
+	if doc == nil {
+		t.Fatal(issues)
+	}
+	p, more := policy.Load(doc)
+	if issues = append(issues, more...); len(issues) > 0 {
+		t.Fatal(issues)
+	}
+	return p
+}
+
+// sampleWorld is samples/cluster with the queues and jobs.
+func sampleWorld(t *testing.T, now time.Time) *World {
+	t.Helper()
+	w := NewWorld(Options{Now: now})
+	sources, err := Read(nil, samplesDir+"/cluster", samplesDir+"/queues", samplesDir+"/jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, issues := w.Load(sources...); len(issues) > 0 {
+		t.Fatal(issues)
+	}
+	check(t, w)
+	return w
+}
+
+// TestSamplesAreRead takes in every YAML file below samples, each by itself: none has a mistake.
+func TestSamplesAreRead(t *testing.T) {
+	t.Parallel()
+	for _, path := range sampleFiles(t, ".yaml") {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := NewWorld(Options{})
+		policies, issues := w.Load(Source{Name: path, Data: data})
+		if issues.Err() != nil {
+			t.Errorf("%s: %v", path, issues)
+		}
+		for _, p := range policies {
+			if _, issues := policy.Load(p.Doc); len(issues) > 0 {
+				t.Errorf("%s: %v", path, issues)
+			}
+		}
+	}
+}
+
+// TestSamplesDecide runs the sample jobs under the default policy and those of samples/policies.
+func TestSamplesDecide(t *testing.T) {
+	t.Parallel()
+	day := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	houseRules, launch := samplesDir+"/policies/house-rules.yaml", samplesDir+"/policies/launch.yaml"
+	tests := []struct {
+		name, policy string // "": the default one
+		now          time.Time
+	}{
+		{"default", "", day},
+		{"house-rules-by-day", houseRules, day},
+		{"house-rules-by-night", houseRules, day.Add(12 * time.Hour)},
+		{"launch", launch, day},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := sampleWorld(t, test.now)
+			p, issues := policy.Default()
+			if test.policy != "" {
+				p = samplePolicy(t, test.policy)
+			}
+			if issues.Err() != nil {
+				t.Fatal(issues)
+			}
+			w.Policy = p
+			r, err := w.Run(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, w)
+			text, err := r.Write("table")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "samples/"+test.name+".golden", string(text))
+		})
+	}
+}
+
+// TestLaunch plays what the sample launch decides again by hand: each pod went to a node that had the fewest
+// pods, of those where it fits.
+func TestLaunch(t *testing.T) {
+	t.Parallel()
+	w := newTestWorld(t, `
+apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: "n[1-5]", cpu: 8}]
+jobs:
+- {name: on, replicas: 3, cpu: 1, node: n2}
+- {name: also, replicas: 2, cpu: 1, node: n4}
+- {name: many, replicas: 9, cpu: 1}
+- {name: few, replicas: 4, cpu: 1}
+`)
+	w.Policy = samplePolicy(t, samplesDir+"/policies/launch.yaml")
+	pods := map[string]int{"n1": 0, "n2": 3, "n3": 0, "n4": 2, "n5": 0}
+	plan, err := w.Cycle()
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, w)
+	if len(plan.Binds) != 13 {
+		t.Errorf("%d pods are bound, want 13", len(plan.Binds))
+	}
+	for _, b := range plan.Binds {
+		for node, n := range pods {
+			if n < pods[b.Node] {
+				t.Errorf("%s went to %s with %d pods, %s had %d", b.Task, b.Node, pods[b.Node], node, n)
+			}
+		}
+		pods[b.Node]++
+	}
+	if got := w.Cluster().Nodes.TaskCount[w.Cluster().Nodes.Index["n2"]]; got > 4 {
+		t.Errorf("n2 has %d pods of 18 on five nodes", got)
+	}
+}
+
+// TestSampleScenarios runs the scenarios below samples.
+func TestSampleScenarios(t *testing.T) {
+	t.Parallel()
+	for _, path := range sampleFiles(t, ".txtar") {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := RunScenario(path, data, ScenarioOptions{Update: updating(), AfterCycle: checked})
+		if err != nil || r.Diff != "" || r.Heading == "" || len(r.Unused) > 0 {
+			t.Errorf("%s: %v, heading %q, unused %v, %s", path, err, r.Heading, r.Unused, r.Diff)
+		}
+		if updating() {
+			if err := os.WriteFile(path, r.Archive, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

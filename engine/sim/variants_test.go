@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// TestScenarioVariants runs every scenario in other ways that must make no difference:
+// to the last byte it prints the same.
+func TestScenarioVariants(t *testing.T) {
+	t.Parallel()
+	// How often a row that errs is evaluated is just what remembering is about.
+	times := regexp.MustCompile(`erred (once|\d+ times)`)
+	same := func(text string) string { return text }
+	variants := []struct {
+		name    string
+		options func() ScenarioOptions
+		compare func(string) string
+	}{
+		{"objects shuffled", shuffled(1), same},
+		{"objects shuffled otherwise", shuffled(2), same},
+		{"nothing remembered", uncached, func(text string) string { return times.ReplaceAllString(text, "erred") }},
+		{"the policy loaded again before each cycle", reloading, same},
+	}
+	for _, name := range scenarioFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, data := scenarioFile(t, name)
+			plain, err := RunScenario(path, data, ScenarioOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range variants {
+				o := v.options()
+				o.AfterCycle = checked
+				r, err := RunScenario(path, data, o)
+				if err != nil {
+					t.Fatalf("%s: %v", v.name, err)
+				}
+				if diff := cmp.Diff(v.compare(plain.Output), v.compare(r.Output)); diff != "" {
+					t.Errorf("%s: it prints something else (-as it is +so)\n%s", v.name, diff)
+				}
+			}
+		})
+	}
+}
+
+func shuffled(seed int64) func() ScenarioOptions {
+	return func() ScenarioOptions { return ScenarioOptions{World: Options{Shuffle: seed}} }
+}
+
+// uncached has every question answered afresh.
+func uncached() ScenarioOptions {
+	return ScenarioOptions{BeforeCycle: func(w *World) error {
+		s := policy.NewSession(w.Cluster(), w.Policy)
+		s.NoCache = true
+		w.Cluster().View = s
+		return nil
+	}}
+}
+
+// reloading compiles the policy again before each cycle: an update that changes nothing.
+func reloading() ScenarioOptions {
+	sources := map[*policy.Policy]*rules.Document{}
+	compile := func(doc *rules.Document) (*policy.Policy, rules.Issues) {
+		p, issues := policy.Load(doc)
+		sources[p] = doc
+		return p, issues
+	}
+	return ScenarioOptions{Compile: compile, BeforeCycle: func(w *World) error {
+		doc := sources[w.Policy]
+		if doc == nil {
+			return fmt.Errorf("policy %s was not compiled here", w.Policy.Name)
+		}
+		p, issues := compile(doc)
+		w.Policy = p
+		return issues.Err()
+	}}
+}
