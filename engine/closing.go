@@ -2,6 +2,9 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -83,7 +86,7 @@ func phaseOf(j *model.Job, condition *model.Condition) string {
 
 // warnings names what pods ask for that this version does not heed.
 func warnings(c *model.Cluster, plan *model.Plan) {
-	affinity, volumes := 0, 0
+	affinity, volumes, claims := 0, 0, 0
 	for _, t := range c.Tasks {
 		if t.Foreign || t.Status != model.Pending && t.Status != model.Binding {
 			continue
@@ -91,17 +94,19 @@ func warnings(c *model.Cluster, plan *model.Plan) {
 		if t.HasAffinity {
 			affinity++
 		}
-		for _, v := range t.Object.Spec.Volumes {
-			if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
-				volumes++
-				break
-			}
+		if len(t.Object.Spec.ResourceClaims) > 0 {
+			claims++
+		}
+		if slices.ContainsFunc(t.Object.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }) {
+			volumes++
 		}
 	}
-	if affinity > 0 {
-		plan.Warnings = append(plan.Warnings, fmt.Sprintf("%d pod(s) have inter-pod affinity or topology spread terms, which this version does not heed", affinity))
-	}
-	if volumes > 0 {
-		plan.Warnings = append(plan.Warnings, fmt.Sprintf("%d pod(s) claim volumes, which this version does not heed", volumes))
+	for _, w := range []struct {
+		pods int
+		what string
+	}{{affinity, "have inter-pod affinity or topology spread terms"}, {volumes, "claim volumes"}, {claims, "claim resources (DRA)"}} {
+		if w.pods > 0 {
+			plan.Warnings = append(plan.Warnings, fmt.Sprintf("%d pod(s) %s, which this version does not heed", w.pods, w.what))
+		}
 	}
 }

@@ -45,7 +45,7 @@ func (r *Rule) weighted(v float64) float64 {
 	case "floor":
 		v = math.Floor(v/r.RoundStep) * r.RoundStep
 	case "nearest":
-		v = math.RoundToEven(v/r.RoundStep) * r.RoundStep
+		v = math.Round(v/r.RoundStep) * r.RoundStep
 	}
 	return v * r.Weight
 }

@@ -99,7 +99,7 @@ func idleFlags() []string {
 
 // droppedArguments are what no table does, with the reason that the author is told.
 func droppedArguments() map[string]string {
-	const claims = "resource claims are not scheduled here: pods that have one wait"
+	const claims = "resource claims are not heeded here: pods that have one are placed by their other needs, and a warning counts them"
 	return map[string]string{
 		"predicate.DynamicResourceAllocationEnable": claims,
 		"capacity.DynamicResourceAllocationEnable":  claims,

@@ -108,12 +108,8 @@ func insideFile(t *testing.T, issues rules.Issues, file string, data []byte) {
 func FuzzExpression(f *testing.F) {
 	for _, seed := range policySeeds(f) {
 		docs, _ := rules.Parse("seed.yaml", []byte(seed))
-		for _, tier := range docs[0].Root.Get("spec").Get("tiers").Items(new(rules.Issues)) {
-			for _, entry := range tier.Get("tables").Items(new(rules.Issues)) {
-				for _, text := range inlineExpressions(entry.Get("inline")) {
-					f.Add(text)
-				}
-			}
+		for _, text := range inlineExpressions(docs[0].Root.Get("spec")) {
+			f.Add(text)
 		}
 	}
 	for _, x := range allMembers() {
@@ -151,8 +147,19 @@ func FuzzExpression(f *testing.F) {
 	})
 }
 
-// inlineExpressions lists what the rows of a table say.
-func inlineExpressions(table rules.Value) []string {
+// inlineExpressions lists what the rows of a policy's inline tables say.
+func inlineExpressions(spec rules.Value) []string {
+	var out []string
+	var quiet rules.Issues
+	for _, tier := range spec.Get("tiers").Items(&quiet) {
+		for _, entry := range tier.Get("tables").Items(&quiet) {
+			out = append(out, rowExpressions(entry.Get("inline"))...)
+		}
+	}
+	return out
+}
+
+func rowExpressions(table rules.Value) []string {
 	var out []string
 	var quiet rules.Issues
 	for _, section := range table.Fields(nil, &quiet) {

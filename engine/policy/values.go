@@ -337,11 +337,26 @@ func text(v ref.Val) string {
 			parts = append(parts, text(it.Next()))
 		}
 		return strings.Join(parts, ", ")
+	case traits.Mapper:
+		var parts []string
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			k := it.Next()
+			parts = append(parts, text(k)+": "+text(x.Get(k)))
+		}
+		slices.Sort(parts)
+		return strings.Join(parts, ", ")
+	case *types.Optional:
+		if !x.HasValue() {
+			return "none"
+		}
+		return text(x.GetValue())
+	case interface{ name() string }:
+		return x.name()
 	}
 	if s, ok := v.ConvertToType(types.StringType).(types.String); ok {
 		return string(s)
 	}
-	return fmt.Sprint(v.Value())
+	return "a " + v.Type().TypeName()
 }
 
 // The names of objects, where one is compared as a whole.

@@ -191,12 +191,6 @@ func (c change) compile(doc *rules.Document) (*policy.Policy, rules.Issues) {
 	return policy.Load(docs[0])
 }
 
-// compiled is what compiling gave.
-type compiled struct {
-	policy *policy.Policy
-	issues rules.Issues
-}
-
 // run is a scenario with what it decides.
 type run struct {
 	name, path string
@@ -218,7 +212,7 @@ func runs(t *testing.T) []*run {
 					r.tables[table] = true
 				}
 			}
-			p, issues := policy.Load(doc)
+			p, issues := loadOnce(doc)
 			if p != nil {
 				for _, a := range p.Pipeline {
 					r.actions[a] = true
@@ -242,8 +236,7 @@ func (r *run) differs(c change, known map[string]compiled) (bool, error) {
 		return false, nil
 	}
 	changed, err := RunScenario(r.path, r.data, ScenarioOptions{Compile: func(doc *rules.Document) (*policy.Policy, rules.Issues) {
-		line, _ := doc.Root.Pos()
-		at := fmt.Sprint(doc.File, ":", line)
+		at := policyPlace(doc)
 		if _, ok := known[at]; !ok {
 			p, issues := c.compile(doc)
 			known[at] = compiled{p, issues}

@@ -76,7 +76,7 @@ func TestRenameScenarios(t *testing.T) {
 	renamed := map[string]bool{}
 	for i, name := range scenarioFiles(t) {
 		path, data := scenarioFile(t, name)
-		plain, err := RunScenario(path, data, ScenarioOptions{})
+		plain, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce})
 		if err != nil {
 			t.Fatal(err)
 		}

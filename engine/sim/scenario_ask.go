@@ -35,9 +35,9 @@ type inquiry struct {
 // inquiries lists the forms of questions; each site is in one of them.
 func inquiries() []inquiry {
 	return []inquiry{
-		{[]string{policy.QueueOrder}, 2, "QUEUE QUEUE", orderOf((*asker).queue)},
-		{[]string{policy.JobOrder}, 2, "JOB JOB", orderOf((*asker).job)},
-		{[]string{policy.TaskOrder}, 2, "POD POD", orderOf((*asker).task)},
+		{[]string{policy.QueueOrder}, 2, "QUEUE OTHER", orderOf((*asker).queue)},
+		{[]string{policy.JobOrder}, 2, "JOB OTHER", orderOf((*asker).job)},
+		{[]string{policy.TaskOrder}, 2, "POD OTHER", orderOf((*asker).task)},
 		{[]string{policy.JobValid, policy.JobReady, policy.JobPipelined, policy.JobStarving, policy.JobEnqueueable}, 1, "JOB", subjectOf((*asker).job)},
 		{[]string{policy.Overused}, 1, "QUEUE", subjectOf((*asker).queue)},
 		{[]string{policy.Allocatable, policy.TaskFeasible}, 1, "POD", subjectOf((*asker).task)},
@@ -88,16 +88,7 @@ func (s *scenario) ask(args []string) error {
 // put asks, and gives the answers as lines.
 func (q *question) put(session *policy.Session) ([][]string, error) {
 	if q.other != nil {
-		first, by, err := session.Before(q.site, q.Subject, *q.other)
-		names := strings.Fields(q.about)
-		if !first {
-			slices.Reverse(names)
-		}
-		why := "nothing but the final order of ties"
-		if by != nil {
-			why = rowName(by.Table, by.Name)
-		}
-		return [][]string{{q.site, strings.Join(names, " before "), "by", why}}, err
+		return q.putOrder(session)
 	}
 	said, err := session.Ask(q.site, q.Subject)
 	var rows [][]string
@@ -118,6 +109,20 @@ func (q *question) put(session *policy.Session) ([][]string, error) {
 		rows = [][]string{{q.site, q.about, "-", "the policy has no row"}}
 	}
 	return rows, err
+}
+
+// putOrder asks which of two objects comes first.
+func (q *question) putOrder(session *policy.Session) ([][]string, error) {
+	first, by, err := session.Before(q.site, q.Subject, *q.other)
+	names := strings.Fields(q.about)
+	if !first {
+		slices.Reverse(names)
+	}
+	why := "nothing but the final order of ties"
+	if by != nil {
+		why = rowName(by.Table, by.Name)
+	}
+	return [][]string{{q.site, strings.Join(names, " before "), "by", why}}, err
 }
 
 // errUsage says that a question is not written as it should be.

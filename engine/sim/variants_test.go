@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"regexp"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,7 +33,7 @@ func TestScenarioVariants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path, data := scenarioFile(t, name)
-			plain, err := RunScenario(path, data, ScenarioOptions{})
+			plain, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,13 +52,37 @@ func TestScenarioVariants(t *testing.T) {
 	}
 }
 
+// loaded are the policies of scenarios, by their places: they never change, and compiling is most of a scenario's work.
+var loaded sync.Map
+
+type compiled struct {
+	policy *policy.Policy
+	issues rules.Issues
+}
+
+// policyPlace names the place of a policy.
+func policyPlace(doc *rules.Document) string {
+	line, _ := doc.Root.Pos()
+	return fmt.Sprint(doc.File, ":", line)
+}
+
+// loadOnce is policy.Load, which compiles each policy of a scenario file once.
+func loadOnce(doc *rules.Document) (*policy.Policy, rules.Issues) {
+	if known, ok := loaded.Load(policyPlace(doc)); ok {
+		return known.(compiled).policy, known.(compiled).issues
+	}
+	p, issues := policy.Load(doc)
+	loaded.Store(policyPlace(doc), compiled{p, issues})
+	return p, issues
+}
+
 func shuffled(seed int64) func() ScenarioOptions {
-	return func() ScenarioOptions { return ScenarioOptions{World: Options{Shuffle: seed}} }
+	return func() ScenarioOptions { return ScenarioOptions{Compile: loadOnce, World: Options{Shuffle: seed}} }
 }
 
 // uncached has every question answered afresh.
 func uncached() ScenarioOptions {
-	return ScenarioOptions{BeforeCycle: func(w *World) error {
+	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
 		s := policy.NewSession(w.Cluster(), w.Policy)
 		s.NoCache = true
 		w.Cluster().View = s

@@ -49,8 +49,7 @@ func counted(t *testing.T, trace *Trace) {
 		}
 	}
 	for _, p := range trace.Pods {
-		badGPU := p.Demand() < 0 || p.GPUMilli > model.WholeGPU || p.GPUs > 0 && p.GPUMilli == 0
-		if p.Name == "" || p.CPUMilli < 0 || p.MemoryMiB < 0 || badGPU {
+		if p.Name == "" || p.CPUMilli < 0 || p.MemoryMiB < 0 || badDemand(&p) {
 			err = errors.Join(err, errors.New("a bad pod "+p.Name))
 		}
 	}
@@ -60,4 +59,8 @@ func counted(t *testing.T, trace *Trace) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+func badDemand(p *Pod) bool {
+	return p.Demand() < 0 || p.GPUMilli > model.WholeGPU || p.GPUs > 0 && p.GPUMilli == 0
 }

@@ -1,0 +1,1 @@
+package quota_test
