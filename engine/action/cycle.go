@@ -99,11 +99,17 @@ func (x *Cycle) closeWaits() {
 			w.Place = x.places[j]
 			x.plan.Waits = append(x.plan.Waits, *w)
 		}
+		var left []*model.Task
 		for _, t := range j.Tasks {
-			if w := x.taskWaits[t]; w != nil && t.Status == model.Pending {
-				w.Place = x.places[j]
-				x.plan.Waits = append(x.plan.Waits, *w)
+			if x.taskWaits[t] != nil && t.Status == model.Pending {
+				left = append(left, t)
 			}
+		}
+		x.s.SortTasks(left)
+		for _, t := range left {
+			w := x.taskWaits[t]
+			w.Place = x.places[j]
+			x.plan.Waits = append(x.plan.Waits, *w)
 		}
 	}
 	slices.SortStableFunc(x.plan.Waits, func(a, b model.Wait) int {

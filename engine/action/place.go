@@ -87,7 +87,7 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 	for !todo.empty() && !ended {
 		t := todo.pop(x.s)
 		if t.Role != "" && failed[t.Role] {
-			x.taskWait(t, model.Reason{Text: "another pod of role " + t.Role + " found no node"}, nil)
+			x.taskWait(t, model.Reason{Table: "builtin", Rule: "role", Text: "another pod of role " + t.Role + " found no node"}, nil)
 			continue
 		}
 		p, found, skip := x.try(step, t)

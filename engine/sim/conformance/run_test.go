@@ -166,7 +166,10 @@ func TestSideBySide(t *testing.T) {
 func TestCorpus(t *testing.T) {
 	root := os.Getenv("CORPUS")
 	if root == "" {
-		root = filepath.Join("..", "..", "..", "..", "shared")
+		root = "../shared"
+	}
+	if !filepath.IsAbs(root) {
+		root = filepath.Join("../../..", root) // as from the repository's root
 	}
 	dir := filepath.Join(root, "conformance")
 	if _, err := os.Stat(dir); err != nil {

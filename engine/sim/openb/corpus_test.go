@@ -11,7 +11,10 @@ func corpus(t *testing.T) string {
 	t.Helper()
 	root := os.Getenv("CORPUS")
 	if root == "" {
-		root = filepath.Join("..", "..", "..", "..", "shared")
+		root = "../shared"
+	}
+	if !filepath.IsAbs(root) {
+		root = filepath.Join("../../..", root) // as from the repository's root
 	}
 	dir := filepath.Join(root, "traces", "openb")
 	if _, err := os.Stat(dir); err != nil {
