@@ -2,9 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -94,11 +91,11 @@ func warnings(c *model.Cluster, plan *model.Plan) {
 		if t.HasAffinity {
 			affinity++
 		}
-		if len(t.Object.Spec.ResourceClaims) > 0 {
-			claims++
-		}
-		if slices.ContainsFunc(t.Object.Spec.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }) {
+		if t.HasVolumes {
 			volumes++
+		}
+		if t.HasClaims {
+			claims++
 		}
 	}
 	for _, w := range []struct {

@@ -3,6 +3,7 @@ package rules
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -71,8 +72,20 @@ func inline(n *yaml.Node) *yaml.Node {
 	n = resolved(n)
 	out := *n
 	out.Anchor, out.Content = "", nil
+	if out.Style&(yaml.FoldedStyle|yaml.LiteralStyle) != 0 {
+		out.Style = blockStyle(out.Value)
+	}
 	for _, c := range n.Content {
 		out.Content = append(out.Content, inline(c))
 	}
 	return &out
+}
+
+// blockStyle is how a text of several lines is written so that it reads the same. The encoder adds a line to each
+// break that folding would keep, drops empty lines at the start of a literal text, and indents tabs as if they were spaces.
+func blockStyle(text string) yaml.Style {
+	if strings.HasPrefix(text, "\n") || strings.HasPrefix(text, " ") || strings.Contains(text, "\t") {
+		return yaml.DoubleQuotedStyle
+	}
+	return yaml.LiteralStyle
 }

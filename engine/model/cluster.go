@@ -185,6 +185,8 @@ type Task struct {
 	HostPorts       []HostPort
 	HostPortsKey    string
 	HasAffinity     bool // inter-pod affinity, anti-affinity or topology spread terms
+	HasVolumes      bool // claims volumes
+	HasClaims       bool // claims resources (DRA)
 	Images          []string
 	NominatedNode   string
 

@@ -33,6 +33,8 @@ func (c *Cluster) readPod(o *corev1.Pod, m *mistakes) *Task {
 		Gated:             len(o.Spec.SchedulingGates) > 0,
 		Tolerations:       o.Spec.Tolerations,
 		HasAffinity:       hasPodAffinity(o),
+		HasVolumes:        slices.ContainsFunc(o.Spec.Volumes, claimsVolume),
+		HasClaims:         len(o.Spec.ResourceClaims) > 0,
 		NominatedNode:     o.Status.NominatedNodeName,
 		Status:            podStatus(o),
 		Node:              NoNode,
@@ -326,3 +328,5 @@ func (t *Task) addHostPorts(ctr *corev1.Container) {
 func (p HostPort) String() string {
 	return p.Protocol + "/" + p.IP + "/" + strconv.Itoa(int(p.Port))
 }
+
+func claimsVolume(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/google/cel-go/common/types"
@@ -18,6 +19,9 @@ type sumState struct {
 	cursor  uint64
 	members map[any]member
 	totals  map[any]*total // by owner: a queue, or nil for the cluster
+	// broken says that some value had a fraction: what is taken out again then leaves its last bits behind, so
+	// that the sum is made anew instead.
+	broken bool
 }
 
 type member struct {
@@ -54,6 +58,15 @@ func (t *total) add(v ref.Val, sign int) {
 	}
 }
 
+// whole says that a value has no fraction.
+func whole(v ref.Val) bool {
+	if a, ok := v.(*amounts); ok {
+		return !slices.ContainsFunc(a.r, func(x float64) bool { return x == x && x != math.Trunc(x) })
+	}
+	x, _ := number(v)
+	return x == math.Trunc(x)
+}
+
 // sum is the value of a sum attribute for one owner.
 func (s *Session) sum(x *attribute, owner ref.Val) ref.Val {
 	st := s.sums[x]
@@ -81,12 +94,13 @@ func (s *Session) sum(x *attribute, owner ref.Val) ref.Val {
 }
 
 func (s *Session) catchUp(x *attribute, st *sumState) {
-	at := stamp{s.cycle, s.c.ObjectClock}
+	at := s.stampOf(x.byAction)
+	at.clock = s.c.ObjectClock
 	if st.members != nil && st.at == at && !s.NoCache {
 		if st.clock == s.c.Clock {
 			return
 		}
-		if x.memberOwn && s.replay(x, st) {
+		if x.memberOwn && !st.broken && s.replay(x, st) && !st.broken {
 			st.clock = s.c.Clock
 			return
 		}
@@ -170,6 +184,7 @@ func (s *Session) member(x *attribute, st *sumState, of any) {
 		st.totals[owner] = t
 	}
 	t.add(v, 1)
+	st.broken = st.broken || !whole(v)
 	st.members[of] = member{owner, v}
 }
 
@@ -182,9 +197,10 @@ type fillState struct {
 // fill is the value of a waterFill attribute for one queue.
 func (s *Session) fill(x *attribute, owner ref.Val) ref.Val {
 	st := s.fills[x]
-	at := stamp{s.cycle, s.c.Clock}
-	if x.settle != "current" {
-		at.clock = 0
+	at := stamp{cycle: s.cycle}
+	if x.settle == "current" {
+		at = s.stampOf(x.byAction)
+		at.clock = s.c.Clock
 	}
 	if st == nil || st.at != at {
 		st = &fillState{at, s.waterFill(x)}

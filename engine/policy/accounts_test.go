@@ -1,1 +1,80 @@
 package policy
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"pgregory.net/rapid"
+)
+
+// accounts are attributes that add up, of every type and settlement, over jobs and queues, and those that read them.
+const accounts = `
+attributes:
+- {on: queue, name: held, settle: current, sum: {over: job, of: job.allocated}}
+- {on: queue, name: beyond, sum: {over: job, of: job.allocated.over(job.minResources)}}
+- {on: queue, name: promised, sum: {over: job, when: "job.hasMinResources && job.phase == 'Inqueue'", of: "job.minResources.over(job.admittedNow ? resources() : job.allocated)"}}
+- {on: queue, name: waiting, sum: {over: job, of: job.pendingTasks}}
+- {on: queue, name: cores, sum: {over: job, when: job.allocatedTasks > 0, of: job.allocated.cpu}}
+- {on: queue, name: tenths, sum: {over: job, of: job.request.scale(0.1)}}
+- {on: queue, name: roles, sum: {over: job, of: "job.roles.map(r, r.ready).sum()"}}
+- {on: queue, name: full, sum: {over: job, when: "cluster.used.cpu > 3.0", of: job.request}}
+- {on: queue, name: ofItsQueue, sum: {over: job, of: "job.queue.allocated.cpu + 1.0"}}
+- {on: cluster, name: held, sum: {over: queue, of: queue.allocated}}
+- {on: cluster, name: asked, settle: cycle, sum: {over: job, of: job.request}}
+- {on: cluster, name: inBackfill, sum: {over: job, when: "action == 'backfill'", of: job.taskCount}}
+- {on: cluster, name: ofSums, sum: {over: queue, of: queue.cores}}
+- {on: queue, name: due, waterFill: {total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request}}
+- {on: queue, name: dueNow, settle: current, waterFill: {among: queue.jobCount > 1, total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request, ceiling: "cluster.allocatable.scale(0.7)"}}
+- {on: queue, name: share, expression: queue.held.share(queue.due)}
+- {on: job, name: part, expression: job.allocated.share(job.queue.held)}
+`
+
+// figures are the values of all attributes of the policy, for everything that has them.
+func figures(x *side) any {
+	out := map[string]string{}
+	s := x.s
+	for _, a := range s.p.attributes {
+		switch a.on {
+		case "cluster":
+			out["cluster."+a.name] = exactly(readAttribute(a, s.cluster))
+		case "queue":
+			for _, q := range x.c.QueuesByName() {
+				out[q.Name+"."+a.name] = exactly(readAttribute(a, s.queueView(q)))
+			}
+		case "job":
+			for _, j := range x.c.JobsByKey() {
+				if j.Queue != nil {
+					out[j.Key+"."+a.name] = exactly(readAttribute(a, s.jobView(j)))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// exactly writes a value with all its digits, and only what it has.
+func exactly(v ref.Val) string {
+	switch x := v.(type) {
+	case *amounts:
+		out := ""
+		for i := range x.r {
+			if x.r.Has(i) {
+				out += fmt.Sprintf("%s=%v ", x.dims.Name(i), x.r[i])
+			}
+		}
+		return out
+	case types.Double:
+		return strconv.FormatFloat(float64(x), 'g', -1, 64)
+	}
+	return text(v)
+}
+
+// A sum that is kept by delta, and all that is read of it, is to the last bit what adding up anew gives.
+func TestAccountsAreWhatTheyWouldBeAfresh(t *testing.T) {
+	t.Parallel()
+	p := loaded(t, policyText(accounts))
+	rapid.Check(t, func(t *rapid.T) { newTwins(p, figures).run(t) })
+}

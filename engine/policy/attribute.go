@@ -22,6 +22,8 @@ type attribute struct {
 	args            map[string]*rules.Expr
 	over            string // of sum: job or queue
 	changes         rules.Changes
+	// byAction says that the action is read, which changes within a cycle.
+	byAction bool
 	// own says that only the owner itself, of what moves with steps, is read.
 	own bool
 	// memberOwn says the same of a sum's members.
@@ -192,8 +194,10 @@ func (s *tableScope) settleReads(x *attribute, reads *rules.Reads) {
 			x.own = false
 		}
 	}
-	x.changes = reads.Changes()
+	x.changes, x.byAction = reads.Changes(), readsAction(reads)
 }
+
+func readsAction(reads *rules.Reads) bool { return slices.Contains(reads.Roots(), "action") }
 
 // shallow says that a read stays within its root's own figures, or its roles.
 func shallow(r rules.Read) bool {

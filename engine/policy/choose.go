@@ -202,7 +202,7 @@ func (ch *Choice) Scores(node int32) []model.RowScore {
 
 // Rejections counts, over all nodes, which row said no, most nodes first.
 func (c *Class) Rejections() []model.NodeCount {
-	if at := c.s.c.Nodes.Log.Next() + 1; c.rejectedAt != at || c.s.NoCache || c.s.columns.single {
+	if at := c.s.c.Nodes.Log.Next() + 1; c.rejectedAt != at || c.s.NoCache || c.s.columns.single || c.s.columns.telling {
 		c.rejected, c.rejectedAt = c.reject(), at
 	}
 	return c.rejected

@@ -37,7 +37,7 @@ func (s *Session) epoch() string {
 // classKey is a text of what the active rows, and the built-in fit, read of a task.
 func (s *Session) classKey(t *model.Task) string {
 	v := s.taskView(t)
-	at := stamp{s.cycle, s.c.ObjectClock}
+	at := stamp{cycle: s.cycle, clock: s.c.ObjectClock}
 	if s.columns.moving {
 		at.clock = s.c.Clock
 	}

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -34,6 +36,8 @@ type columns struct {
 	// single says that every task is a class of its own, so that nothing is stored.
 	single  bool
 	moving  bool // class fields move within a cycle
+	// telling says that some predicate's message tells of more than its row reads: what a class said is not said again.
+	telling bool
 	classes map[string]*Class
 	scratch *Class
 }
@@ -49,6 +53,7 @@ func (cs *columns) init(s *Session) {
 	all := &rules.Reads{}
 	for _, r := range s.p.rules[Predicates] {
 		cs.predicates = append(cs.predicates, cs.plan(r, all))
+		cs.telling = cs.telling || !r.Message.within(r.Reads)
 	}
 	for _, r := range s.p.rules[Scores] {
 		if r.Weight != 0 {
@@ -59,6 +64,9 @@ func (cs *columns) init(s *Session) {
 		cs.plan(r, all)
 	}
 	for _, read := range all.All {
+		if ofMembers(read) {
+			continue
+		}
 		switch read.Root {
 		case "task", "job", "queue":
 			if read.Through {
@@ -93,6 +101,12 @@ func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
 	return p
 }
 
+// ofMembers says that a read is what an accounting function reads of its members: no path of a row leads there, and
+// the attribute that the function computes is read as well.
+func ofMembers(r rules.Read) bool {
+	return slices.ContainsFunc(r.Steps, func(step rules.Step) bool { return step.Member.Get == nil })
+}
+
 // beyond says that a read goes through a node's tasks to what their jobs, queues or nodes have and may change:
 // the node itself does not tell of that.
 func beyond(r rules.Read) bool {
@@ -111,6 +125,26 @@ func (cs *columns) begin() {
 			delete(cs.classes, key)
 		}
 	}
+}
+
+// within says that a message reads no more than its row does, the node's own figures, and nothing that is new each moment.
+func (m *message) within(of *rules.Reads) bool {
+	if m == nil {
+		return true
+	}
+	known := of.Strings()
+	for _, p := range m.parts {
+		if p.expr == nil {
+			continue
+		}
+		for _, read := range p.expr.Reads.All {
+			ofNode := read.Root == "node" && !beyond(read)
+			if read.Root == "now" || !ofNode && !slices.Contains(known, read.String()) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Class is the tasks that agree on everything that the active rows read, with its verdict columns,
@@ -182,7 +216,7 @@ func (c *Class) catchUp() {
 
 func (c *Class) refreshAll() {
 	rows, scores := len(c.s.c.Nodes.Rows), len(c.s.columns.scores)
-	c.cursor = c.s.c.Nodes.Log.Next()
+	c.cursor, c.rejectedAt = c.s.c.Nodes.Log.Next(), 0
 	c.verdict, c.fits, c.statics = resized(c.verdict, rows), resized(c.fits, rows), resized(c.statics, rows)
 	c.object, c.version, c.scored, c.base = resized(c.object, rows), resized(c.version, rows), resized(c.scored, rows), resized(c.base, rows)
 	c.raw = resized(c.raw, scores)

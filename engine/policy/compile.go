@@ -176,8 +176,8 @@ func readsStarving(reads *rules.Reads) bool {
 
 // report places an issue in the author's own file: one inside of a shipped table comes from what the entry sets.
 func (s *tableScope) report(i rules.Issue) {
-	if at := s.entry.at.Get("name"); i.File != "" && at.Exists() && i.File != at.Document().File {
-		i = at.Issuef(i.Hint, "%s (%s:%d)", i.Message, i.File, i.Line)
+	if i.File != "" && i.File != s.entry.at.Document().File {
+		i = s.entry.at.Get("name").Issuef(i.Hint, "%s (%s:%d)", i.Message, i.File, i.Line)
 	}
 	s.compiler.report(i)
 }
@@ -297,7 +297,7 @@ func (s *tableScope) variable(v *rules.Variable) {
 		s.failed["Variables."+v.Name] = true
 		return
 	}
-	x := &variable{name: v.Name, table: s.entry.name, on: v.On, slot: len(s.p.variables), expr: e}
+	x := &variable{name: v.Name, table: s.entry.name, on: v.On, slot: len(s.p.variables), expr: e, byAction: readsAction(e.Reads)}
 	s.p.variables = append(s.p.variables, x)
 	s.vars = append(s.vars, x)
 	clear(s.scopes)

@@ -46,6 +46,7 @@ func isOf(t *cel.Type, v ref.Val) error {
 				return fmt.Errorf("a value that is %w", err)
 			}
 		}
+	default: // has no parts
 	}
 	return nil
 }

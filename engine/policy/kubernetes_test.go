@@ -218,7 +218,7 @@ func TestAllocationScores(t *testing.T) {
 		{"most: too much", node, "cpu=4 memory=6Gi", "cpu=1 memory=2Gi", "node.mostAllocated(task, ['cpu', 'memory'])", "50"},
 		{"balanced", node, "", "cpu=1 memory=2Gi", "node.balanced(task, ['cpu', 'memory'])", "100"},
 		{"balanced: two far apart", node, "", "cpu=4 memory=0", "node.balanced(task, ['cpu', 'memory'])", "50"},
-		{"balanced: half the difference of two", node, "", "cpu=2 memory=2Gi", "node.balanced(task, ['cpu', 'memory'])", "87"}, // 1 - 0.25/2
+		{"balanced: half the difference of two", node, "", "cpu=2 memory=2Gi", "node.balanced(task, ['cpu', 'memory'])", "87"},              // 1 - 0.25/2
 		{"balanced: three", node + " " + gpu + "=4", "", "cpu=4 memory=4Gi", "node.balanced(task, ['cpu', 'memory', '" + gpu + "'])", "59"}, // deviation of 1, 0.5, 0 is 0.408
 		{"balanced: one alone", node, "", "cpu=3", "node.balanced(task, ['cpu'])", "100"},
 		{"binpack", node, "", "cpu=1 memory=2Gi", "node.binpack(task, 1.0, 1.0, [], {})", "0.25"},

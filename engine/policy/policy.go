@@ -79,6 +79,8 @@ type variable struct {
 	on    string
 	slot  int
 	expr  *rules.Expr
+	// byAction says that the action is read, which changes within a cycle.
+	byAction bool
 }
 
 // Action is a compiled action: a list of steps.

@@ -40,7 +40,7 @@ func TestResourceFunctions(t *testing.T) {
 		{"cpu=1001m", "cpu=1", "", "a.fits(b)", "false"},
 		{"cpu=1", "cpu=999m memory=9Gi", "", "a.fits(b)", "false"},
 		{"cpu=0 memory=1Gi", "memory=1Gi", "", "a.fits(b)", "true"},
-		{gpu + "=1", "cpu=9", "", "a.fits(b)", "false"},           // missing in b is 0
+		{gpu + "=1", "cpu=9", "", "a.fits(b)", "false"},            // missing in b is 0
 		{"cpu=1", "cpu=1", "", "a.fits(b.scale(0.99995))", "true"}, // within the slack of a tenth of a milli-core
 		{"cpu=1", "cpu=1", "", "a.fits(b.scale(0.9998))", "false"},
 		{"cpu=0", "cpu=1", "cpu=2", "a.fits(b - c)", "false"}, // nothing does not fit less than nothing

@@ -25,6 +25,7 @@ type Session struct {
 	cycle       uint64
 	now         types.Timestamp
 	action      ref.Val
+	actions     uint64 // how many SetAction has told of
 	usedAtStart model.Resources
 	cluster     *clusterView
 	variables   []memo
@@ -37,8 +38,8 @@ type Session struct {
 	columns     columns
 }
 
-// stamp says since when a value holds: the cycle, and a clock within it.
-type stamp struct{ cycle, clock uint64 }
+// stamp says since when a value holds: the cycle, a clock within it, and for what reads the action, how many have run.
+type stamp struct{ cycle, clock, action uint64 }
 
 // NewSession begins with nothing remembered.
 func NewSession(c *model.Cluster, p *Policy) *Session {
@@ -93,7 +94,19 @@ func (s *Session) settle(x *attribute) {
 }
 
 // SetAction says which action runs, for rows that ask.
-func (s *Session) SetAction(name string) { s.action = types.String(name) }
+func (s *Session) SetAction(name string) {
+	s.action = types.String(name)
+	s.actions++
+}
+
+// stampOf is the present moment of the cycle for a value that reads the action, or does not.
+func (s *Session) stampOf(byAction bool) stamp {
+	at := stamp{cycle: s.cycle}
+	if byAction {
+		at.action = s.actions
+	}
+	return at
+}
 
 // Faults are the errors of rows in this cycle, in the order in which they came first.
 func (s *Session) Faults() []model.RuleError {
@@ -228,10 +241,10 @@ func (f *Frame) ofJob(j *model.Job) *Frame {
 // variable computes a variable once for what it is on, until something changes.
 func (f *Frame) variable(v *variable) ref.Val {
 	m := &f.s.variables[v.slot]
-	at := stamp{f.s.cycle, f.s.c.Clock}
+	at := f.s.stampOf(v.byAction)
 	on := f.owner(v.on)
-	if v.expr.Reads.Changes() <= rules.ByCycle && on == nil {
-		at.clock = 0
+	if v.expr.Reads.Changes() > rules.ByCycle || on != nil {
+		at.clock = f.s.c.Clock
 	}
 	if held, ok := m.value.(*heldValue); ok && !f.s.NoCache && m.stamp == at && held.on == on {
 		return held.Val
@@ -265,11 +278,13 @@ func (f *Frame) owner(on string) any {
 
 // attribute answers a computed field from its memo, or computes it.
 func (s *Session) attribute(x *attribute, owner ref.Val, m *memo, version uint64) ref.Val {
-	at := stamp{cycle: s.cycle}
+	at := s.stampOf(x.byAction)
 	switch {
 	case x.settle == "start":
 		at = stamp{cycle: 1}
-	case x.settle == "cycle" || x.changes <= rules.ByCycle:
+	case x.settle == "cycle":
+		at.action = 0
+	case x.changes <= rules.ByCycle:
 	case x.own:
 		at.clock = version + 1
 	default:

@@ -1,0 +1,166 @@
+package policy
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/tables"
+)
+
+// facts writes what is known of each row, as `celsius policy facts` does.
+func facts(p *Policy) string {
+	var b strings.Builder
+	for _, f := range p.Facts() {
+		cost := fmt.Sprint(f.Cost)
+		if !f.Bounded {
+			cost = "unbounded"
+		}
+		fmt.Fprintf(&b, "%s %s/%s: %s, cost %s\n  reads %s\n  holds %s\n", f.Site, f.Table, f.Name, f.Type, cost, strings.Join(f.Reads, ", "), f.Cache)
+	}
+	return b.String()
+}
+
+// The facts of the default policy are a file: a change of what a shipped row reads, costs, or may be cached for is seen in a
+// review. UPDATE=1 writes it anew.
+func TestFactsOfTheDefaultPolicy(t *testing.T) {
+	p, issues := Default()
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	golden(t, "testdata/facts-default.txt", facts(p))
+}
+
+// golden compares with a file, or writes it where UPDATE=1.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if os.Getenv("UPDATE") == "1" {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// For how long a row's value holds, by what it reads (DESIGN section 4).
+func TestCacheFacts(t *testing.T) {
+	for _, test := range []struct{ name, table, want string }{
+		{"constant", "taskFeasible: [{name: r, expression: \"true\"}]", "per class"},
+		{"the task alone", "predicates: [{name: r, expression: task.priority > 1}]", "per class"},
+		{"static fields of the node", "predicates: [{name: r, expression: \"'x' in node.labels && task.gated\"}]", "per class and node, until the node's object changes"},
+		{"dynamic fields of the node", "predicates: [{name: r, expression: node.taskCount > 1}]", "per class and node, until the node changes in any way"},
+		{"the jobs of a node's tasks", "predicates: [{name: r, expression: \"node.tasks.all(t, t.job.priority > 1)\"}]", "never: it reads what any step changes"},
+		{"the cluster's use", "predicates: [{name: r, expression: cluster.used.cpu > 1.0}]", "never: it reads what any step changes"},
+		{"the cluster's size", "predicates: [{name: r, expression: cluster.nodeCount > 1 && node.ready}]", "per class and node, until the node's object changes"},
+		{"counters of the job", "predicates: [{name: r, expression: job.readyTasks > node.taskCount}]", "per class and node, until the node changes in any way; a class holds for a moment only, as it reads what moves within a cycle"},
+		{"time of day", "predicates: [{name: r, expression: now.getHours() > 6 && node.ready}]", "per class and node, until the node's object changes; until now.getHours() > 6 changes"},
+		{"time and more", "predicates: [{name: r, expression: \"now - task.createdAt > duration('1h') && node.ready\"}]", "per class and node, until the node's object changes; once a cycle, as it mixes now with other things"},
+		{"an order", "jobOrder: [{name: r, by: job.priority}]", "per job, until what it reads changes"},
+		{"time alone", "jobOrder: [{name: r, by: now.getHours()}]", "per cycle, until what it reads changes; until now.getHours() changes"},
+		{"nothing", "jobOrder: [{name: r, by: \"1\"}]", "for ever"},
+		{"through a variable", "variables: [{name: v, on: node, expression: node.taskCount}]\npredicates: [{name: r, expression: variables.v > 1}]", "per class and node, until the node changes in any way"},
+		{"through an attribute", "attributes: [{on: node, name: a, expression: node.taskCount}]\npredicates: [{name: r, expression: node.a > 1}]", "per class and node, until the node changes in any way"},
+		{"through a settled attribute", "attributes: [{on: node, name: a, settle: cycle, expression: node.taskCount}]\npredicates: [{name: r, expression: node.a > 1}]", "per class and node, until the node changes in any way"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			all := loaded(t, policyText(test.table)).Facts()
+			if got := all[len(all)-1].Cache; got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// What is written out compiles, decides by the same rows, and has nothing left to write out.
+func TestResolve(t *testing.T) {
+	own := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  pipeline: [mine, backfill]\n  actions:\n  - {name: mine, steps: [{verb: place, turn: all}]}\n  tiers:\n" +
+		"  - name: t\n    tables:\n    - {name: tight, table: overcommit, params: {factor: 1.5}}\n    - {name: gang, without: [preemptable]}\n    - name: mine-too\n      params: {w: 3}\n      inline:\n        params: {w: {type: int, default: 1}}\n        scores: [{name: r, expression: node.taskCount, weight: params.w}]\n"
+	for name, text := range map[string]string{"default": shippedPolicy(t), "own": own} {
+		t.Run(name, func(t *testing.T) {
+			docs, issues := rules.Parse(name, []byte(text))
+			if issues.Err() != nil {
+				t.Fatal(issues)
+			}
+			p, issues := Load(docs[0])
+			if issues.Err() != nil {
+				t.Fatal(issues)
+			}
+			once, issues := Resolve(docs[0], nil)
+			if issues.Err() != nil {
+				t.Fatal(issues)
+			}
+			again, issues := rules.Parse(name, once)
+			if issues.Err() != nil {
+				t.Fatal(issues)
+			}
+			q, issues := Load(again[0])
+			if issues.Err() != nil {
+				t.Fatalf("%v\n%s", issues, once)
+			}
+			if diff := cmp.Diff(facts(p), facts(q)); diff != "" {
+				t.Errorf("the rows differ (-as written +resolved):\n%s", diff)
+			}
+			if diff := cmp.Diff(fmt.Sprint(p.Pipeline, p.Mode, p.Tiers), fmt.Sprint(q.Pipeline, q.Mode, q.Tiers)); diff != "" {
+				t.Error(diff)
+			}
+			twice, issues := Resolve(again[0], nil)
+			if issues.Err() != nil {
+				t.Fatal(issues)
+			}
+			if diff := cmp.Diff(string(once), string(twice)); diff != "" {
+				t.Errorf("resolved twice (-once +twice):\n%s", diff)
+			}
+			shown, issues := Show(again[0])
+			if issues.Err() != nil {
+				t.Fatal(issues)
+			}
+			if diff := cmp.Diff(string(once), string(shown)); diff != "" {
+				t.Errorf("what is resolved shows as itself (-resolved +shown):\n%s", diff)
+			}
+		})
+	}
+}
+
+func shippedPolicy(t *testing.T) string {
+	t.Helper()
+	data, err := tables.FS.ReadFile("default.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// A table under another name decides the same: rename is what the test of renaming relies on.
+func TestResolveRenames(t *testing.T) {
+	docs, _ := rules.Parse("default", []byte(shippedPolicy(t)))
+	out, issues := Resolve(docs[0], func(table string) string { return "renamed-" + table })
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	q := loaded(t, string(out))
+	p, _ := Default()
+	if diff := cmp.Diff(facts(p), strings.ReplaceAll(facts(q), " renamed-", " ")); diff != "" {
+		t.Errorf("(-shipped +renamed):\n%s", diff)
+	}
+}
+
+// A policy with mistakes is neither resolved nor shown.
+func TestResolveRefuses(t *testing.T) {
+	docs, _ := rules.Parse("bad.yaml", []byte(policyText("jobOrder: [{name: r, by: job.priorty}]")))
+	if out, issues := Resolve(docs[0], nil); out != nil || issues.Err() == nil {
+		t.Errorf("resolved to %q", out)
+	}
+	if out, issues := Show(docs[0]); out != nil || issues.Err() == nil {
+		t.Errorf("shown as %q", out)
+	}
+}
