@@ -1,1 +1,745 @@
 package engine_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// world is a random history: the objects that are there at first, and what changes before each later cycle.
+type world struct {
+	objects []metav1.Object
+	changes [][]model.Delta
+}
+
+func one[T any](t *rapid.T, label string, values ...T) T {
+	return rapid.SampledFrom(values).Draw(t, label)
+}
+
+// seldom is true once in a while. (Numbers at the ends of a range are drawn more often than others.)
+func seldom(t *rapid.T, label string) bool { return rapid.IntRange(0, 15).Draw(t, label) == 9 }
+
+func list(text string) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for part := range strings.FieldsSeq(text) {
+		name, amount, _ := strings.Cut(part, "=")
+		out[corev1.ResourceName(name)] = resource.MustParse(amount)
+	}
+	return out
+}
+
+func at(second int) metav1.Time { return metav1.Unix(1_700_000_000+int64(second), 0) }
+
+func drawQueue(t *rapid.T, name string) *v1beta1.Queue {
+	q := &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	q.Spec.Weight = int32(rapid.IntRange(1, 3).Draw(t, "weight"))
+	q.Spec.Capability = list(one(t, "capability", "", "", "cpu=3", "cpu=6 memory=4Gi", "nvidia.com/gpu=1"))
+	q.Spec.Guarantee.Resource = list(one(t, "guarantee", "", "", "cpu=1", "cpu=2 memory=1Gi"))
+	q.Status.State = v1beta1.QueueStateOpen
+	if seldom(t, "closed") {
+		q.Status.State = v1beta1.QueueStateClosed
+	}
+	return q
+}
+
+func drawNode(t *rapid.T, name string) *corev1.Node {
+	allocatable := list(one(t, "allocatable", "cpu=4 memory=8Gi pods=8", "cpu=2 memory=2Gi pods=3", "cpu=8 memory=6Gi pods=9 nvidia.com/gpu=2"))
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": one(t, "zone", "east", "west")}},
+		Status:     corev1.NodeStatus{Allocatable: allocatable, Capacity: allocatable},
+	}
+	if effect := one(t, "taint", "", "", "", "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule); effect != "" {
+		n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: effect}}
+	}
+	n.Spec.Unschedulable = seldom(t, "cordoned")
+	if seldom(t, "unready") {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+	}
+	return n
+}
+
+func drawGroup(t *rapid.T, name string, queues int) *v1beta1.PodGroup {
+	g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", CreationTimestamp: at(rapid.IntRange(0, 2).Draw(t, "created"))}}
+	g.Spec.Queue = fmt.Sprint("q", rapid.IntRange(1, queues).Draw(t, "queue"))
+	g.Spec.MinMember = one(t, "minMember", int32(1), 1, 2, 2, 3, 0)
+	g.Spec.MinTaskMember = one(t, "minTaskMember", nil, nil, nil, nil, map[string]int32{"worker": 2}, map[string]int32{"worker": 1, "ps": 1})
+	g.Spec.PriorityClassName = one(t, "class", "", "low", "high")
+	if asked := list(one(t, "minResources", "", "", "cpu=2", "cpu=4 memory=2Gi")); len(asked) > 0 {
+		g.Spec.MinResources = &asked
+	}
+	g.Status.Phase = one(t, "phase", v1beta1.PodGroupPending, v1beta1.PodGroupPending, v1beta1.PodGroupInqueue, v1beta1.PodGroupRunning)
+	return g
+}
+
+// drawPod draws a pod of a job: its name, and so its job, is the caller's.
+func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "a", UID: types.UID("uid-" + name), CreationTimestamp: at(rapid.IntRange(0, 2).Draw(t, "created")),
+			Annotations: map[string]string{model.GroupAnnotation: group, model.RoleAnnotation: one(t, "role", "worker", "worker", "ps")},
+		},
+		Spec: corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Name: "main"}}},
+	}
+	p.Spec.Containers[0].Resources.Requests = list(one(t, "requests", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi", "cpu=2", "cpu=700m memory=300Mi", "cpu=1 nvidia.com/gpu=1", ""))
+	p.Spec.PriorityClassName = one(t, "class", "", "", "low", "high")
+	switch rapid.IntRange(0, 20).Draw(t, "wish") {
+	case 6:
+		p.Spec.NodeSelector = map[string]string{"zone": "east"}
+	case 7:
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
+	case 8:
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 8080, ContainerPort: 80}}
+	case 9:
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}}
+	case 10:
+		p.Spec.InitContainers = []corev1.Container{{Name: "init", Resources: corev1.ResourceRequirements{Requests: list("cpu=2")}}}
+	case 11:
+		p.Annotations[model.GPUMilliAnnotation] = "400"
+	}
+	if len(p.Spec.SchedulingGates) == 0 {
+		drawLife(t, p, nodes)
+	}
+	return p
+}
+
+// drawLife makes some pods run, leave, end, or be another scheduler's.
+func drawLife(t *rapid.T, p *corev1.Pod, nodes int) {
+	life := rapid.IntRange(0, 20).Draw(t, "life")
+	if life < 7 || life > 11 {
+		return
+	}
+	p.Spec.NodeName, p.Status.Phase = fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "on")), corev1.PodRunning
+	switch life {
+	case 7, 10:
+		p.DeletionTimestamp = new(at(60))
+	case 8:
+		p.Status.Phase = one(t, "ended", corev1.PodSucceeded, corev1.PodFailed)
+	case 9:
+		p.Spec.SchedulerName = "default-scheduler"
+		delete(p.Annotations, model.GroupAnnotation)
+	}
+}
+
+func drawWorld(t *rapid.T) *world {
+	w := &world{}
+	add := func(o metav1.Object) { w.objects = append(w.objects, o) }
+	queues, nodes, groups := rapid.IntRange(1, 3).Draw(t, "queues"), rapid.IntRange(1, 4).Draw(t, "nodes"), rapid.IntRange(1, 5).Draw(t, "groups")
+	add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100})
+	add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Value: 1})
+	for i := range queues {
+		add(drawQueue(t, fmt.Sprint("q", i+1)))
+	}
+	for i := range nodes {
+		add(drawNode(t, fmt.Sprint("n", i+1)))
+	}
+	for i := range groups {
+		group := fmt.Sprint("g", i+1)
+		add(drawGroup(t, group, queues))
+		for k := range rapid.IntRange(1, 5).Draw(t, "pods") {
+			add(drawPod(t, fmt.Sprint(group, "-", k), group, nodes))
+		}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "rounds") {
+		var deltas []model.Delta
+		for range rapid.IntRange(0, 3).Draw(t, "changes") {
+			deltas = append(deltas, drawChange(t, nodes, groups, queues))
+		}
+		w.changes = append(w.changes, deltas)
+	}
+	return w
+}
+
+// drawChange draws what may happen between two cycles. Nodes keep their names, so that a pod's node is known.
+func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
+	group := fmt.Sprint("g", rapid.IntRange(1, groups).Draw(t, "of group"))
+	pod := fmt.Sprint(group, "-", rapid.IntRange(0, 6).Draw(t, "number"))
+	switch rapid.IntRange(0, 5).Draw(t, "change") {
+	case 0:
+		return model.Delta{Object: drawNode(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
+	case 1:
+		return model.Delta{Op: model.Delete, Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: "a"}}}
+	case 2:
+		return model.Delta{Object: drawGroup(t, group, queues)}
+	case 3:
+		return model.Delta{Object: drawQueue(t, fmt.Sprint("q", rapid.IntRange(1, queues).Draw(t, "which")))}
+	}
+	return model.Delta{Object: drawPod(t, pod, group, nodes)}
+}
+
+// Log writes the world as YAML, for a scenario.
+func (w *world) Log(t *rapid.T) {
+	var all []any
+	for _, o := range w.objects {
+		all = append(all, o)
+	}
+	for _, c := range w.changes {
+		for _, d := range c {
+			all = append(all, d)
+		}
+	}
+	for _, o := range all {
+		data, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("--- # %T\n%s", o, data)
+	}
+}
+
+// run is one way through a world's history.
+type run struct {
+	world *world
+	// order is that in which the first objects come; nil: as they stand.
+	order []int
+	// policies take turns. They are the same one, compiled several times.
+	policies []*policy.Policy
+	noCache  bool
+	// after sees the cluster after each cycle.
+	after func(c *model.Cluster, s *policy.Session, plan *model.Plan)
+}
+
+// plans goes through the history, a cycle after each step of it, and gives the plans as they are written. What is
+// bound runs in the next cycle.
+func (r run) plans(t *rapid.T) []string {
+	c := model.NewCluster(model.Options{})
+	var first []model.Delta
+	for i := range r.world.objects {
+		if r.order != nil {
+			i = r.order[i]
+		}
+		first = append(first, model.Delta{Object: r.world.objects[i]})
+	}
+	var out []string
+	var s *policy.Session
+	now := time.Unix(1_700_000_100, 0).UTC()
+	for n, deltas := range append([][]model.Delta{first}, r.world.changes...) {
+		c.Apply(deltas...) // mistakes in objects are as good as any other
+		if p := r.policies[n%len(r.policies)]; s == nil || s.Policy() != p {
+			s = policy.NewSession(c, p)
+			s.NoCache = r.noCache
+		}
+		plan := engine.Cycle(s, now.Add(time.Duration(n)*time.Minute))
+		if err := c.Check(); err != nil {
+			t.Fatalf("cycle %d: %v", n, err)
+		}
+		out = append(out, written(t, plan))
+		if r.after != nil {
+			r.after(c, s, plan)
+		}
+		c.Apply(started(c, plan)...)
+	}
+	return out
+}
+
+// started are the pods that a plan bound, as a kubelet leaves them.
+func started(c *model.Cluster, plan *model.Plan) []model.Delta {
+	var out []model.Delta
+	for _, b := range plan.Binds {
+		p := c.Tasks[b.Task].Object.DeepCopy()
+		p.Spec.NodeName, p.Status.Phase = b.Node, corev1.PodRunning
+		if len(b.GPUs) > 0 {
+			p.Annotations[model.GPUsAnnotation] = strings.ReplaceAll(strings.Trim(fmt.Sprint(b.GPUs), "[]"), " ", ",")
+		}
+		out = append(out, model.Delta{Object: p})
+	}
+	return out
+}
+
+func written(t *rapid.T, plan *model.Plan) string {
+	data, err := json.MarshalIndent(plan, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// compiled is a policy, twice, from the same text.
+type compiled struct {
+	name     string
+	policies []*policy.Policy
+}
+
+func compile(t *testing.T, name string, text []byte) compiled {
+	t.Helper()
+	out := compiled{name: name}
+	for range 2 {
+		docs, issues := rules.Parse(name+".yaml", text)
+		if len(docs) != 1 || issues.Err() != nil {
+			t.Fatalf("%s: %d documents: %v", name, len(docs), issues)
+		}
+		p, issues := policy.Load(docs[0])
+		if issues.Err() != nil {
+			t.Fatal(issues)
+		}
+		out.policies = append(out.policies, p)
+	}
+	return out
+}
+
+// policyOf writes a policy of the default pipeline with these tables in one tier.
+func policyOf(spec string, tables ...string) []byte {
+	text := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: tested}\nspec:\n  " + spec +
+		"\n  pipeline: [enqueue, allocate, backfill]\n  tiers:\n  - name: only\n    tables:\n"
+	for _, table := range tables {
+		text += "    - " + strings.ReplaceAll(table, "\n", "\n      ") + "\n"
+	}
+	return []byte(text)
+}
+
+// house is a table whose rows read what moves with every step, and the time.
+const house = `name: house
+inline:
+  attributes:
+  - {on: queue, name: held, settle: current, sum: {over: job, of: job.allocated}}
+  - {on: node, name: filled, expression: node.used.share(node.allocatable)}
+  variables:
+  - {name: even, expression: now.getMinutes() % 2 == 0}
+  queueOrder:
+  - {name: least-held, by: queue.held.cpu}
+  jobOrder:
+  - {name: least-placed, by: double(job.allocatedTasks) / double(job.taskCount + 1)}
+  taskOrder:
+  - {name: by-turns, by: "variables.even ? task.index : -task.index"}
+  predicates:
+  - {name: not-crowded, curable: true, expression: "cluster.used.cpu < 8.0 || node.taskCount < 3", message: "{{task.name}}: {{cluster.used}} used"}
+  scores:
+  - {name: fewest-of-the-queue, expression: "-double(node.tasks.filter(t, t.queue != null && t.queue.name == queue.name).size())", normalize: minMax}
+  - {name: filled, when: variables.even, expression: node.filled, weight: 3}
+  - {name: held, expression: "queue.held.cpu * node.filled", normalize: max}`
+
+// policies are those that the properties are tried with.
+func policies(t *testing.T) []compiled {
+	t.Helper()
+	shared := []string{"name: priority", "name: gang", "name: overcommit", "name: drf", "name: predicates", "name: proportion"}
+	base, err := os.ReadFile("../rules/tables/default.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	launch, err := os.ReadFile("../samples/policies/launch.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []compiled{
+		compile(t, "default", base),
+		compile(t, "binpack", policyOf("mode: Active", append(shared, "name: binpack")...)),
+		compile(t, "house", policyOf("mode: Active", append([]string{house}, shared...)...)),
+		compile(t, "launch", launch),
+		compile(t, "paused", policyOf("mode: Paused", append(shared, "name: nodeorder")...)),
+	}
+}
+
+// All ways through a history lead to the same plans, to the last byte: once more, with nothing remembered, with the
+// first objects in another order, with the policy compiled again before each cycle.
+func TestSameInputSameBytes(t *testing.T) {
+	t.Parallel()
+	for _, p := range policies(t) {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				w := drawWorld(t)
+				order := make([]int, len(w.objects))
+				for i := range order {
+					order[i] = i
+				}
+				order = rapid.Permutation(order).Draw(t, "order")
+				plain := run{world: w, policies: p.policies[:1]}.plans(t)
+				for _, v := range []struct {
+					name string
+					run  run
+				}{
+					{"once more", run{world: w, policies: p.policies[:1]}},
+					{"nothing remembered", run{world: w, policies: p.policies[:1], noCache: true}},
+					{"objects in another order", run{world: w, policies: p.policies[:1], order: order}},
+					{"the policy compiled again", run{world: w, policies: p.policies}},
+				} {
+					if diff := gocmp.Diff(plain, v.run.plans(t)); diff != "" {
+						w.Log(t)
+						t.Fatalf("%s (-as it is +so):\n%s", v.name, diff)
+					}
+				}
+			})
+		})
+	}
+}
+
+// judge holds a plan against what the objects say.
+type judge struct {
+	t    *rapid.T
+	w    *world
+	c    *model.Cluster
+	s    *policy.Session
+	plan *model.Plan
+
+	pods  []*corev1.Pod     // in key order
+	where map[string]string // pod -> node, of those that are on one, after the plan
+	bound map[string]model.Bind
+}
+
+func newJudge(t *rapid.T, w *world, c *model.Cluster, s *policy.Session, plan *model.Plan) *judge {
+	j := &judge{t: t, w: w, c: c, s: s, plan: plan, where: map[string]string{}, bound: map[string]model.Bind{}}
+	for _, task := range c.TasksByKey() {
+		p := task.Object
+		j.pods = append(j.pods, p)
+		if p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			j.where[task.Key] = p.Spec.NodeName
+		}
+	}
+	for _, b := range plan.Binds {
+		if on, twice := j.where[b.Task]; twice {
+			j.fatalf("%s is bound to %s, but was on %s", b.Task, b.Node, on)
+		}
+		j.where[b.Task], j.bound[b.Task] = b.Node, b
+	}
+	return j
+}
+
+func (j *judge) fatalf(format string, args ...any) {
+	j.w.Log(j.t)
+	j.t.Logf("%s", written(j.t, j.plan))
+	j.t.Fatalf(format, args...)
+}
+
+func key(o metav1.Object) string { return model.Key(o.GetNamespace(), o.GetName()) }
+
+// requests are what a pod asks for in milli-units, from its object.
+func requests(p *corev1.Pod) map[corev1.ResourceName]int64 {
+	out := map[corev1.ResourceName]int64{corev1.ResourcePods: 1000}
+	for name, q := range p.Spec.Containers[0].Resources.Requests {
+		out[name] = q.MilliValue()
+	}
+	return out
+}
+
+// room: of what is bound to a node, the node has enough, ports and devices included; it takes pods, and the pod
+// may start.
+func (j *judge) room() {
+	used := map[string]map[corev1.ResourceName]int64{}
+	ports := map[string]string{}
+	for _, p := range j.pods {
+		node, there := j.where[key(p)]
+		if !there {
+			continue
+		}
+		if used[node] == nil {
+			used[node] = map[corev1.ResourceName]int64{}
+		}
+		for name, v := range requests(p) {
+			used[node][name] += v
+		}
+		if len(p.Spec.Containers[0].Ports) > 0 {
+			_, now := j.bound[key(p)]
+			other := ports[node]
+			if _, then := j.bound[other]; other != "" && (now || then) {
+				j.fatalf("%s and %s want the same port of %s", other, key(p), node)
+			}
+			ports[node] = key(p)
+		}
+	}
+	for _, p := range j.pods {
+		b, ok := j.bound[key(p)]
+		if !ok {
+			continue
+		}
+		node := j.c.Nodes.Rows[j.c.Nodes.Index[b.Node]]
+		for name, v := range requests(p) {
+			allocatable := node.Object.Status.Allocatable[name]
+			if v > 0 && used[b.Node][name] > allocatable.MilliValue() {
+				j.fatalf("%s is bound to %s, where %d milli of %s are used of %s", b.Task, b.Node, used[b.Node][name], name, allocatable.String())
+			}
+		}
+		j.permitted(p, node)
+	}
+	for row, gpus := range j.c.Nodes.GPUs {
+		for _, g := range gpus {
+			if g.Free < 0 && slices.ContainsFunc(j.plan.Binds, func(b model.Bind) bool {
+				return b.Node == j.c.Nodes.Rows[row].Name && slices.Contains(b.GPUs, g.Index)
+			}) {
+				j.fatalf("device %d of %s has %d thousandths free", g.Index, j.c.Nodes.Rows[row].Name, g.Free)
+			}
+		}
+	}
+}
+
+func (j *judge) permitted(p *corev1.Pod, node *model.Node) {
+	zone, asks := p.Spec.NodeSelector["zone"]
+	tainted := slices.ContainsFunc(node.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoSchedule })
+	switch {
+	case len(node.Object.Status.Conditions) > 0, node.Object.Spec.Unschedulable:
+		j.fatalf("%s is bound to %s, which takes no pods", key(p), node.Name)
+	case asks && zone != node.Labels["zone"]:
+		j.fatalf("%s is bound to %s, which is not in zone %s", key(p), node.Name, zone)
+	case tainted && len(p.Spec.Tolerations) == 0:
+		j.fatalf("%s is bound to %s in spite of its taint", key(p), node.Name)
+	case len(p.Spec.SchedulingGates) > 0:
+		j.fatalf("%s is bound, but has scheduling gates", key(p))
+	}
+}
+
+// membersOf counts the pods of a group, by role: what runs or ended well, and what asks for nothing and waits, counts as started.
+func (j *judge) membersOf(group string) (started int32, roles map[string]int32) {
+	roles = map[string]int32{}
+	for _, p := range j.pods {
+		if p.Annotations[model.GroupAnnotation] != group || p.Spec.SchedulerName != "celsius" {
+			continue
+		}
+		_, on := j.where[key(p)]
+		waits := p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(requests(p)) == 1 && len(p.Spec.InitContainers) == 0 && p.Annotations[model.GPUMilliAnnotation] == ""
+		if on && p.DeletionTimestamp == nil || waits || p.Status.Phase == corev1.PodSucceeded {
+			started++
+			roles[p.Annotations[model.RoleAnnotation]]++
+		}
+	}
+	return started, roles
+}
+
+// gangs: where allocate bound a pod, its job has all that must start together. Backfill places pods one by one.
+func (j *judge) gangs() {
+	for _, b := range j.plan.Binds {
+		if b.Action != "allocate" {
+			continue
+		}
+		g, ok := j.c.Jobs[b.Job].Object.(*v1beta1.PodGroup)
+		if !ok {
+			j.fatalf("%s is bound for %s, which has no PodGroup", b.Task, b.Job)
+		}
+		started, roles := j.membersOf(g.Name)
+		if started < g.Spec.MinMember {
+			j.fatalf("%s is bound, but of the %d that must start together %d can", b.Task, g.Spec.MinMember, started)
+		}
+		total := int32(0)
+		for _, n := range g.Spec.MinTaskMember {
+			total += n
+		}
+		for role, n := range g.Spec.MinTaskMember {
+			if g.Spec.MinMember >= total && roles[role] < n {
+				j.fatalf("%s is bound, but of role %s only %d can start, of %d", b.Task, role, roles[role], n)
+			}
+		}
+	}
+}
+
+// quotas: what allocate bound leaves its queue within what it deserves, and within its capability, in all
+// that was asked for; a queue that is closed gets nothing.
+func (j *judge) quotas() {
+	asked := map[string]map[corev1.ResourceName]bool{}
+	for _, p := range j.pods {
+		b, ok := j.bound[key(p)]
+		if !ok || b.Action != "allocate" {
+			continue
+		}
+		if asked[b.Queue] == nil {
+			asked[b.Queue] = map[corev1.ResourceName]bool{}
+		}
+		for name, v := range requests(p) {
+			if v > 0 {
+				asked[b.Queue][name] = true
+			}
+		}
+	}
+	for _, q := range j.c.QueuesByName() {
+		spec := q.Object.(*v1beta1.Queue)
+		if len(asked[q.Name]) > 0 && spec.Status.State == v1beta1.QueueStateClosed {
+			j.fatalf("queue %s is closed, but pods of it are bound", q.Name)
+		}
+		deserved, ok := j.s.Attribute(q, "deserved")
+		held := map[corev1.ResourceName]int64{}
+		for _, p := range j.pods {
+			_, on := j.where[key(p)]
+			if group := j.c.Jobs[model.Key("a", p.Annotations[model.GroupAnnotation])]; !on || j.bound[key(p)].Action == "backfill" || group == nil || group.QueueName != q.Name || p.DeletionTimestamp != nil || p.Spec.SchedulerName != "celsius" {
+				continue
+			}
+			for name, v := range requests(p) {
+				held[name] += v
+			}
+		}
+		for name := range asked[q.Name] {
+			dim, _ := j.c.Dims.Find(string(name))
+			if due := deserved.Get(dim) * 1000 / j.c.Dims.Unit(dim); !ok || float64(held[name]) > due {
+				j.fatalf("queue %s holds %d milli of %s, deserves %g", q.Name, held[name], name, due)
+			}
+			capability, limited := spec.Spec.Capability[name]
+			guarantee := spec.Spec.Guarantee.Resource[name]
+			if most := max(capability.MilliValue(), guarantee.MilliValue()); limited && held[name] > most {
+				j.fatalf("queue %s holds %d milli of %s, may hold %d", q.Name, held[name], name, most)
+			}
+		}
+	}
+}
+
+// reasons: a pod of ours that waits for a node is placed, promised something, or told why not.
+func (j *judge) reasons() {
+	told := map[string]bool{}
+	for _, b := range slices.Concat(j.plan.Binds, j.plan.Pipelines, j.plan.Holds) {
+		told[b.Task] = true
+	}
+	for _, w := range j.plan.Waits {
+		if w.Reason.Text == "" {
+			j.fatalf("%s waits, but no text says why", cmp.Or(w.Task, w.Job))
+		}
+		told[cmp.Or(w.Task, w.Job)] = true
+	}
+	for _, task := range j.c.TasksByKey() {
+		if task.Status == model.Pending && !task.Foreign && !told[task.Key] && !told[task.Job.Key] {
+			j.fatalf("%s waits, and nothing says why", task.Key)
+		}
+	}
+}
+
+// Whatever the world: a plan overfills no node, starts gangs as a whole, keeps quotas, binds nothing twice, and tells
+// every pod that waits why.
+func TestPlansKeepPromises(t *testing.T) {
+	t.Parallel()
+	for _, p := range policies(t) {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				w := drawWorld(t)
+				r := run{world: w, policies: p.policies[:1]}
+				r.after = func(c *model.Cluster, s *policy.Session, plan *model.Plan) {
+					j := newJudge(t, w, c, s, plan)
+					j.room()
+					j.reasons()
+					if p.name != "launch" {
+						j.gangs()
+						j.quotas()
+					}
+					if p.name == "paused" && len(plan.Binds)+len(plan.Admits)+len(plan.Pipelines)+len(plan.Holds) > 0 {
+						j.fatalf("a paused policy decided something")
+					}
+					j.again()
+				}
+				r.plans(t)
+			})
+		})
+	}
+}
+
+// again decides once more, with nothing changed: what was bound stays so, and is not bound a second time.
+func (j *judge) again() {
+	plan := engine.Cycle(j.s, j.plan.Now)
+	for _, b := range plan.Binds {
+		if first, twice := j.bound[b.Task]; twice {
+			j.fatalf("%s was bound to %s, and again to %s", b.Task, first.Node, b.Node)
+		}
+	}
+	for task, b := range j.bound {
+		if t := j.c.Tasks[task]; t.Status != model.Binding || t.NodeName != b.Node {
+			j.fatalf("%s was bound to %s, then it is %s on %q", task, b.Node, t.Status, t.NodeName)
+		}
+	}
+	if err := j.c.Check(); err != nil {
+		j.fatalf("%v", err)
+	}
+	j.plan.Binds = append(j.plan.Binds, plan.Binds...) // they start with the others
+}
+
+// What is held for a gang that waits for room is not bound because backfill places a pod of it that asks for nothing.
+func TestHeldTasksWaitForTheirGang(t *testing.T) {
+	t.Parallel()
+	c := model.NewCluster(model.Options{})
+	pod := func(name, requests string, edit func(p *corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", Annotations: map[string]string{model.GroupAnnotation: "g"}}}
+		p.Spec = corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list(requests)}}}}
+		edit(p)
+		return p
+	}
+	waits := func(*corev1.Pod) {}
+	leaves := func(p *corev1.Pod) {
+		p.Spec.NodeName, p.Status.Phase, p.DeletionTimestamp = "n", corev1.PodRunning, new(at(60))
+	}
+	allocatable := list("cpu=4 memory=8Gi pods=8")
+	for _, o := range []any{
+		&v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1beta1.QueueSpec{Weight: 1}},
+		&v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "g", Namespace: "a"}, Spec: v1beta1.PodGroupSpec{Queue: "q", MinMember: 4}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Allocatable: allocatable, Capacity: allocatable}},
+		pod("empty", "", waits), pod("one", "cpu=1", waits), pod("two", "cpu=1", waits), pod("three", "cpu=1", waits), pod("old", "cpu=2", leaves),
+	} {
+		for _, err := range c.Apply(model.Delta{Object: o}) {
+			t.Fatal(err)
+		}
+	}
+	plan := engine.Decide(c, policies(t)[0].policies[0], at(100).Time)
+	tasks := func(binds []model.Bind) (out []string) {
+		for _, b := range binds {
+			out = append(out, b.Task)
+		}
+		return out
+	}
+	got := [][]string{tasks(plan.Binds), tasks(plan.Holds), tasks(plan.Pipelines)}
+	if diff := gocmp.Diff([][]string{{"a/empty"}, {"a/one", "a/three"}, {"a/two"}}, got); diff != "" {
+		t.Errorf("bound, held and promised (-want +got):\n%s", diff)
+	}
+}
+
+// Where there is room for all, and nothing is in the way, every pod is bound in the first cycle.
+func TestRoomIsUsed(t *testing.T) {
+	t.Parallel()
+	all := policies(t)
+	for _, p := range all[:2] {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				w, pods := drawSimpleWorld(t)
+				r := run{world: w, policies: p.policies[:1]}
+				r.after = func(_ *model.Cluster, _ *policy.Session, plan *model.Plan) {
+					if len(plan.Binds) != pods || len(plan.Waits) > 0 {
+						w.Log(t)
+						t.Fatalf("%d of %d pods are bound\n%s", len(plan.Binds), pods, written(t, plan))
+					}
+				}
+				r.plans(t)
+			})
+		})
+	}
+}
+
+// drawSimpleWorld has nodes that are all alike and room for all pods, which ask for one core each.
+func drawSimpleWorld(t *rapid.T) (w *world, pods int) {
+	w = &world{}
+	queues := rapid.IntRange(1, 4).Draw(t, "queues")
+	for i := range queues {
+		q := &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("q", i+1)}}
+		q.Spec.Weight = int32(rapid.IntRange(1, 50).Draw(t, "weight"))
+		w.objects = append(w.objects, q)
+	}
+	for i := range rapid.IntRange(1, 4).Draw(t, "groups") {
+		group := fmt.Sprint("g", i+1)
+		members := rapid.IntRange(1, 5).Draw(t, "members")
+		g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: group, Namespace: "a"}}
+		g.Spec.Queue, g.Status.Phase = fmt.Sprint("q", rapid.IntRange(1, queues).Draw(t, "queue")), v1beta1.PodGroupPending
+		g.Spec.MinMember = int32(rapid.IntRange(0, members).Draw(t, "minMember"))
+		w.objects = append(w.objects, g)
+		for k := range members {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(group, "-", k), Namespace: "a", UID: types.UID(group), Annotations: map[string]string{model.GroupAnnotation: group}}}
+			p.Spec = corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu=1 memory=1Gi")}}}}
+			w.objects = append(w.objects, p)
+			pods++
+		}
+	}
+	perNode := rapid.IntRange(1, 8).Draw(t, "cores of a node")
+	for i := range (pods+perNode-1)/perNode + rapid.IntRange(0, 2).Draw(t, "spare nodes") {
+		allocatable := list(fmt.Sprintf("cpu=%d memory=%dGi pods=%d", perNode, perNode, perNode))
+		w.objects = append(w.objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i+1)}, Status: corev1.NodeStatus{Allocatable: allocatable, Capacity: allocatable}})
+	}
+	return w, pods
+}

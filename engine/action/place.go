@@ -281,7 +281,7 @@ func (x *Cycle) keep(done []placed) {
 		}
 		x.pipelined = append(x.pipelined, p)
 	}
-	if len(done) > 0 && len(x.held) > 0 {
+	if len(done) > 0 && len(x.held) > 0 && x.s.Ready(done[0].task.Job).Yes {
 		x.release(done[0].task.Job)
 	}
 }

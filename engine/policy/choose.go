@@ -47,8 +47,11 @@ func (r *Rule) weighted(v float64) float64 {
 	case "nearest":
 		v = math.Round(v/r.RoundStep) * r.RoundStep
 	}
-	return v * r.Weight
+	return min(max(v*r.Weight, -mostScore), mostScore)
 }
+
+// mostScore bounds what one row adds to a score, so that their sum is a number that a Plan can be written with.
+const mostScore = 1e300
 
 // span is the range of a column over the group that is chosen from.
 type span struct{ min, max float64 }

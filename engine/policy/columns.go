@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -34,8 +35,8 @@ type columns struct {
 	// volatile says that some row reads other objects through a node's tasks: nothing can be kept.
 	volatile bool
 	// single says that every task is a class of its own, so that nothing is stored.
-	single  bool
-	moving  bool // class fields move within a cycle
+	single bool
+	moving bool // class fields move within a cycle
 	// telling says that some predicate's message tells of more than its row reads: what a class said is not said again.
 	telling bool
 	classes map[string]*Class
@@ -64,23 +65,31 @@ func (cs *columns) init(s *Session) {
 		cs.plan(r, all)
 	}
 	for _, read := range all.All {
-		if ofMembers(read) {
-			continue
-		}
-		switch read.Root {
-		case "task", "job", "queue":
-			if read.Through {
-				continue
-			}
-			cs.class = append(cs.class, read)
-			cs.moving = cs.moving || read.Changes > rules.ByCycle
-			cs.single = cs.single || read.Root == "task" && len(read.Steps) == 1 && (read.Steps[0].Member.Name == "name" || read.Steps[0].Member.Name == "uid")
-		case "action", "pipeline":
-			cs.class = append(cs.class, read)
-		case "cluster":
-			cs.globals = append(cs.globals, read)
+		if !ofMembers(read) {
+			cs.depend(read)
 		}
 	}
+}
+
+// depend notes what one read of the active rows makes columns depend on: the class, or figures of the cluster.
+func (cs *columns) depend(read rules.Read) {
+	switch read.Root {
+	case "task", "job", "queue":
+		if !read.Through {
+			cs.class = append(cs.class, read)
+			cs.moving = cs.moving || read.Changes > rules.ByCycle
+			cs.single = cs.single || identifies(read)
+		}
+	case "action", "pipeline":
+		cs.class = append(cs.class, read)
+	case "cluster":
+		cs.globals = append(cs.globals, read)
+	}
+}
+
+// identifies says that a read tells every task from every other.
+func identifies(read rules.Read) bool {
+	return read.Root == "task" && len(read.Steps) == 1 && (read.Steps[0].Member.Name == "name" || read.Steps[0].Member.Name == "uid")
 }
 
 func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
@@ -171,6 +180,7 @@ type Class struct {
 	later   int
 
 	rankings   []ranking // reused
+	touched    []int32   // reused
 	rejected   []model.NodeCount
 	rejectedAt uint64 // of the log, plus 1
 }
@@ -207,13 +217,21 @@ func (c *Class) catchUp() {
 		return
 	}
 	c.cursor = n.Log.Next()
+	c.touched = c.touched[:0]
 	for _, row := range entries {
 		if c.version[row] != n.Version[row] {
-			c.refresh(row)
+			c.version[row] = n.Version[row]
+			c.touched = append(c.touched, row)
 		}
+	}
+	slices.SortFunc(c.touched, func(a, b int32) int { return cmp.Compare(n.Order[a], n.Order[b]) })
+	for _, row := range c.touched {
+		c.refresh(row)
 	}
 }
 
+// refreshAll computes all entries, in the nodes' order: which node is named first where a row errs must not depend
+// on the order in which the nodes came.
 func (c *Class) refreshAll() {
 	rows, scores := len(c.s.c.Nodes.Rows), len(c.s.columns.scores)
 	c.cursor, c.rejectedAt = c.s.c.Nodes.Log.Next(), 0
@@ -226,7 +244,10 @@ func (c *Class) refreshAll() {
 		c.uniform[k] = true
 	}
 	for row := range rows {
-		c.refresh(int32(row))
+		c.verdict[row] = notOffered
+	}
+	for _, row := range c.s.c.Nodes.ByOrder() {
+		c.refresh(row)
 	}
 }
 

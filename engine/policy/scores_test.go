@@ -73,6 +73,8 @@ func TestScores(t *testing.T) {
 		{"a step", row(", round: {mode: floor, step: 5}"), []string{"4", "13", "-1"}, "0 10 -5", "n2"},
 		{"a step below 1", row(", round: {mode: nearest, step: 0.5}"), []string{"1.3", "1.8"}, "1.5 2", "n2"},
 		{"normalised, rounded, then weighed", row(", normalize: max, round: {mode: trunc}, weight: 0.5"), []string{"1", "3"}, "16.5 50", "n2"},
+		{"what weighs beyond all numbers is bounded", row(", weight: 1e300"), []string{"1e20", "-1e20", "2"}, "1e+300 -1e+300 1e+300", "n1"},
+		{"what is normalised beyond all numbers too", row(", normalize: max"), []string{"1e307", "1e306"}, "1e+300 10", "n1"},
 		{"a weight of 0 switches off", row(", weight: 0"), []string{"1", "3"}, "0 0", "n1"},
 		{"weight and step of params", "params: {w: {type: double, default: 2}, step: {type: int, default: 10}}\n" + row(", weight: params.w, round: {mode: floor, step: params.step * 2}"), []string{"25", "59"}, "40 80", "n2"},
 		{"an int is a number", "scores: [{name: r, expression: \"node.name == 'n2' ? 3 : 1\"}]", []string{"", ""}, "1 3", "n2"},

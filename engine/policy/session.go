@@ -33,6 +33,7 @@ type Session struct {
 	depth       int
 	sums        map[*attribute]*sumState
 	fills       map[*attribute]*fillState
+	starts      map[started]ref.Val
 	faults      map[any]*model.RuleError
 	faultOrder  []*model.RuleError
 	columns     columns
@@ -43,7 +44,7 @@ type stamp struct{ cycle, clock, action uint64 }
 
 // NewSession begins with nothing remembered.
 func NewSession(c *model.Cluster, p *Policy) *Session {
-	s := &Session{c: c, p: p, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, faults: map[any]*model.RuleError{}, action: types.String("")}
+	s := &Session{c: c, p: p, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, starts: map[started]ref.Val{}, faults: map[any]*model.RuleError{}, action: types.String("")}
 	s.cluster = &clusterView{view[model.Cluster]{of: c, s: s, typ: clusterType(), memo: make([]memo, p.slots["Cluster"])}}
 	s.variables = make([]memo, len(p.variables))
 	s.columns.init(s)
@@ -65,13 +66,13 @@ func (s *Session) Begin(now time.Time) {
 	s.action = types.String("")
 	s.columns.begin()
 	for _, x := range s.p.attributes {
-		if x.settle == "cycle" {
+		if x.settle == "cycle" || x.settle == "start" {
 			s.settle(x)
 		}
 	}
 }
 
-// settle computes an attribute of settle cycle for everything that has it.
+// settle computes an attribute that does not move within a cycle for everything that has it.
 func (s *Session) settle(x *attribute) {
 	switch x.on {
 	case "cluster":
@@ -278,10 +279,11 @@ func (f *Frame) owner(on string) any {
 
 // attribute answers a computed field from its memo, or computes it.
 func (s *Session) attribute(x *attribute, owner ref.Val, m *memo, version uint64) ref.Val {
+	if x.settle == "start" {
+		return s.atStart(x, owner)
+	}
 	at := s.stampOf(x.byAction)
 	switch {
-	case x.settle == "start":
-		at = stamp{cycle: 1}
 	case x.settle == "cycle":
 		at.action = 0
 	case x.changes <= rules.ByCycle:
@@ -290,13 +292,32 @@ func (s *Session) attribute(x *attribute, owner ref.Val, m *memo, version uint64
 	default:
 		at.clock = s.c.Clock + 1
 	}
-	settled := x.settle == "cycle" || x.settle == "start"
-	if m.value != nil && m.stamp == at && (settled || !s.NoCache) {
+	if m.value != nil && m.stamp == at && (x.settle == "cycle" || !s.NoCache) {
 		return m.value
 	}
 	m.value = s.compute(x, owner)
 	m.stamp = at
 	return m.value
+}
+
+// started is what an attribute of settle start was computed for.
+type started struct {
+	of    *attribute
+	owner string
+}
+
+// atStart is the value of the run's first cycle, or of the first in which its owner was there.
+func (s *Session) atStart(x *attribute, owner ref.Val) ref.Val {
+	key := started{of: x}
+	if o, ok := owner.(interface{ name() string }); ok {
+		key.owner = o.name()
+	}
+	v, ok := s.starts[key]
+	if !ok {
+		v = s.compute(x, owner)
+		s.starts[key] = v
+	}
+	return v
 }
 
 func (s *Session) compute(x *attribute, owner ref.Val) ref.Val {
@@ -324,5 +345,9 @@ func (s *Session) compute(x *attribute, owner ref.Val) ref.Val {
 	case "waterFill":
 		return s.fill(x, owner)
 	}
-	return x.expr.Eval(f)
+	v := x.expr.Eval(f)
+	if a, ok := v.(*amounts); ok {
+		return &amounts{a.r.Clone(), a.dims} // the cluster's own amounts move on
+	}
+	return v
 }

@@ -17,7 +17,8 @@ type Claim struct {
 
 // WaterFill shares total out by weight, in rounds: each unmet claim gets its weighted part of what
 // remains, is cut to ceiling and demand and raised to floor, and is met when its demand is, or
-// nothing changed for it. It ends when no claim is unmet, or nothing remains or changes. The
+// nothing changed for it. What lies within model.Slack of all that a claim can get is all of it: amounts are whole,
+// and a request that is compared exactly must not fail by a rounding error. It ends when no claim is unmet, or nothing remains or changes. The
 // result has one Resources a claim, in order; the order matters in the last bit only.
 // (Volcano's proportion; behaviour section 9.)
 func WaterFill(total model.Resources, claims []Claim) []model.Resources {
@@ -40,7 +41,9 @@ func WaterFill(total model.Resources, claims []Claim) []model.Resources {
 				continue
 			}
 			old := deserved[i]
-			next := old.Add(remaining.Scale(c.Weight / weights)).Cap(c.Ceiling).Min(c.Demand).Max(c.Floor)
+			most := c.Demand.Cap(c.Ceiling)
+			next := old.Add(remaining.Scale(c.Weight / weights)).Min(most).Max(c.Floor)
+			reach(next, most)
 			deserved[i] = next
 			met[i] = c.Demand.Fits(next) || same(old, next)
 			rise.AddIn(next.Over(old), 1)
@@ -50,6 +53,15 @@ func WaterFill(total model.Resources, claims []Claim) []model.Resources {
 		remaining = remaining.Add(fall).Over(rise)
 		if remaining.IsEmpty() || same(before, remaining) {
 			return deserved
+		}
+	}
+}
+
+// reach raises what is within Slack of most to it.
+func reach(r, most model.Resources) {
+	for i := range r {
+		if r.Has(i) && r[i] < most.Get(i) && r[i]+model.Slack >= most.Get(i) {
+			r[i] = most[i]
 		}
 	}
 }

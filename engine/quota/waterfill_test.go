@@ -77,6 +77,11 @@ func TestWaterFill(t *testing.T) {
 			[]quota.Claim{{Weight: 1, Demand: amounts(500, 500, 5, 2000)}},
 			[]model.Resources{amounts(500, 500, 5, 0)},
 		},
+		{
+			"pods are not shared out further when all else is", amounts(1000, 0, 9000),
+			[]quota.Claim{{Weight: 1, Demand: amounts(1000, 0, 2000)}, {Weight: 2, Demand: amounts(1000, 0, 9000)}},
+			[]model.Resources{amounts(1000.0/3, 0, 2000), amounts(2000.0/3, 0, 6000)},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -168,11 +173,34 @@ func TestWaterFillSharesAllThereIs(t *testing.T) {
 				sum += got[n].Get(dim)
 				wanted += atMost(f.claims[n], dim)
 			}
-			if sum > f.total.Get(dim)*(1+1e-12) {
+			if sum > f.total.Get(dim)+near(f, dim) {
 				t.Fatalf("%g of dimension %d are shared out, there are %g", sum, dim, f.total.Get(dim))
 			}
 			if want := min(wanted, f.total.Get(dim)); dim != model.Pods && sum < want-near(f, dim) {
 				t.Fatalf("%g of dimension %d are shared out, could be %g", sum, dim, want)
+			}
+		}
+	})
+}
+
+// Where there is enough of everything, everyone gets all that they can, to the last bit: a request is compared exactly,
+// and must not fail because eleven elevenths of a float are not the whole.
+func TestWaterFillReachesLimits(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFilling(t, 0)
+		for dim := range gpu + 1 {
+			sum := 0.0
+			for _, c := range f.claims {
+				sum += atMost(c, dim)
+			}
+			f.total.Set(dim, sum)
+		}
+		for n, got := range quota.WaterFill(f.total, f.claims) {
+			for _, dim := range []int{model.CPU, model.Memory, gpu} {
+				if want := atMost(f.claims[n], dim); got.Get(dim) != want {
+					t.Fatalf("claim %d gets %v of dimension %d, there is room for %v", n, got.Get(dim), dim, want)
+				}
 			}
 		}
 	})
