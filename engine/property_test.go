@@ -433,28 +433,7 @@ func requests(p *corev1.Pod) map[corev1.ResourceName]int64 {
 // room: of what is bound to a node, the node has enough, ports and devices included; it takes pods, and the pod
 // may start.
 func (j *judge) room() {
-	used := map[string]map[corev1.ResourceName]int64{}
-	ports := map[string]string{}
-	for _, p := range j.pods {
-		node, there := j.where[key(p)]
-		if !there {
-			continue
-		}
-		if used[node] == nil {
-			used[node] = map[corev1.ResourceName]int64{}
-		}
-		for name, v := range requests(p) {
-			used[node][name] += v
-		}
-		if len(p.Spec.Containers[0].Ports) > 0 {
-			_, now := j.bound[key(p)]
-			other := ports[node]
-			if _, then := j.bound[other]; other != "" && (now || then) {
-				j.fatalf("%s and %s want the same port of %s", other, key(p), node)
-			}
-			ports[node] = key(p)
-		}
-	}
+	used := j.used()
 	for _, p := range j.pods {
 		b, ok := j.bound[key(p)]
 		if !ok {
@@ -469,6 +448,47 @@ func (j *judge) room() {
 		}
 		j.permitted(p, node)
 	}
+	j.ports()
+	j.devices()
+}
+
+// used is what the pods on each node were counted as, in milli.
+func (j *judge) used() map[string]map[corev1.ResourceName]int64 {
+	used := map[string]map[corev1.ResourceName]int64{}
+	for _, p := range j.pods {
+		node, there := j.where[key(p)]
+		if !there {
+			continue
+		}
+		if used[node] == nil {
+			used[node] = map[corev1.ResourceName]int64{}
+		}
+		for name, v := range requests(p) {
+			used[node][name] += v
+		}
+	}
+	return used
+}
+
+// ports: no pod is bound to where another has its host port.
+func (j *judge) ports() {
+	ports := map[string]string{}
+	for _, p := range j.pods {
+		node, there := j.where[key(p)]
+		if !there || len(p.Spec.Containers[0].Ports) == 0 {
+			continue
+		}
+		_, now := j.bound[key(p)]
+		other := ports[node]
+		if _, then := j.bound[other]; other != "" && (now || then) {
+			j.fatalf("%s and %s want the same port of %s", other, key(p), node)
+		}
+		ports[node] = key(p)
+	}
+}
+
+// devices: none that was given out is overfull.
+func (j *judge) devices() {
 	for row, gpus := range j.c.Nodes.GPUs {
 		for _, g := range gpus {
 			if g.Free < 0 && slices.ContainsFunc(j.plan.Binds, func(b model.Bind) bool {
@@ -541,6 +561,30 @@ func (j *judge) gangs() {
 // quotas: what allocate bound leaves its queue within what it deserves, and within its capability, in all
 // that was asked for; a queue that is closed gets nothing.
 func (j *judge) quotas() {
+	asked := j.asked()
+	for _, q := range j.c.QueuesByName() {
+		spec := q.Object.(*v1beta1.Queue)
+		if len(asked[q.Name]) > 0 && spec.Status.State == v1beta1.QueueStateClosed {
+			j.fatalf("queue %s is closed, but pods of it are bound", q.Name)
+		}
+		deserved, ok := j.s.Attribute(q, "deserved")
+		held := j.held(q.Name)
+		for name := range asked[q.Name] {
+			dim, _ := j.c.Dims.Find(string(name))
+			if due := deserved.Get(dim) * 1000 / j.c.Dims.Unit(dim); !ok || float64(held[name]) > due {
+				j.fatalf("queue %s holds %d milli of %s, deserves %g", q.Name, held[name], name, due)
+			}
+			capability, limited := spec.Spec.Capability[name]
+			guarantee := spec.Spec.Guarantee.Resource[name]
+			if most := max(capability.MilliValue(), guarantee.MilliValue()); limited && held[name] > most {
+				j.fatalf("queue %s holds %d milli of %s, may hold %d", q.Name, held[name], name, most)
+			}
+		}
+	}
+}
+
+// asked is what the pods that allocate bound ask for, by queue.
+func (j *judge) asked() map[string]map[corev1.ResourceName]bool {
 	asked := map[string]map[corev1.ResourceName]bool{}
 	for _, p := range j.pods {
 		b, ok := j.bound[key(p)]
@@ -556,34 +600,26 @@ func (j *judge) quotas() {
 			}
 		}
 	}
-	for _, q := range j.c.QueuesByName() {
-		spec := q.Object.(*v1beta1.Queue)
-		if len(asked[q.Name]) > 0 && spec.Status.State == v1beta1.QueueStateClosed {
-			j.fatalf("queue %s is closed, but pods of it are bound", q.Name)
+	return asked
+}
+
+// held is what a queue's pods hold in milli: those on nodes, leaving ones and backfill's left out.
+func (j *judge) held(queue string) map[corev1.ResourceName]int64 {
+	held := map[corev1.ResourceName]int64{}
+	for _, p := range j.pods {
+		_, on := j.where[key(p)]
+		group := j.c.Jobs[model.Key("a", p.Annotations[model.GroupAnnotation])]
+		if !on || group == nil || group.QueueName != queue || p.DeletionTimestamp != nil || p.Spec.SchedulerName != "celsius" {
+			continue
 		}
-		deserved, ok := j.s.Attribute(q, "deserved")
-		held := map[corev1.ResourceName]int64{}
-		for _, p := range j.pods {
-			_, on := j.where[key(p)]
-			if group := j.c.Jobs[model.Key("a", p.Annotations[model.GroupAnnotation])]; !on || j.bound[key(p)].Action == "backfill" || group == nil || group.QueueName != q.Name || p.DeletionTimestamp != nil || p.Spec.SchedulerName != "celsius" {
-				continue
-			}
-			for name, v := range requests(p) {
-				held[name] += v
-			}
+		if j.bound[key(p)].Action == "backfill" {
+			continue
 		}
-		for name := range asked[q.Name] {
-			dim, _ := j.c.Dims.Find(string(name))
-			if due := deserved.Get(dim) * 1000 / j.c.Dims.Unit(dim); !ok || float64(held[name]) > due {
-				j.fatalf("queue %s holds %d milli of %s, deserves %g", q.Name, held[name], name, due)
-			}
-			capability, limited := spec.Spec.Capability[name]
-			guarantee := spec.Spec.Guarantee.Resource[name]
-			if most := max(capability.MilliValue(), guarantee.MilliValue()); limited && held[name] > most {
-				j.fatalf("queue %s holds %d milli of %s, may hold %d", q.Name, held[name], name, most)
-			}
+		for name, v := range requests(p) {
+			held[name] += v
 		}
 	}
+	return held
 }
 
 // reasons: a pod of ours that waits for a node is placed, promised something, or told why not.
