@@ -36,12 +36,6 @@ func Bool() Kind { return Kind{"true or false", anyOf(types.BoolKind)} }
 // Number wants an int or a double.
 func Number() Kind { return Kind{"a number", anyOf(types.IntKind, types.DoubleKind)} }
 
-// Int wants an int.
-func Int() Kind { return Kind{"a whole number", anyOf(types.IntKind)} }
-
-// String wants a string.
-func String() Kind { return Kind{"a string", anyOf(types.StringKind)} }
-
 // Duration wants a duration.
 func Duration() Kind { return Kind{"a duration", anyOf(types.DurationKind)} }
 

@@ -32,6 +32,27 @@ type side struct {
 	s     *Session
 	txn   *model.Txn
 	saves []model.Savepoint
+
+	queues *Heap[*model.Queue]
+	jobs   *Heap[*model.Job]
+}
+
+// begin opens a cycle, and the heaps that it walks.
+func (x *side) begin(now time.Time) {
+	x.s.Begin(now)
+	x.walk()
+}
+
+func (x *side) walk() {
+	x.queues, x.jobs = x.s.Queues(), x.s.Jobs()
+	for _, q := range x.c.QueuesByName() {
+		x.queues.Put(q)
+	}
+	for _, j := range x.c.JobsByKey() {
+		if !j.Orphan && j.Queue != nil {
+			x.jobs.Put(j)
+		}
+	}
 }
 
 func newTwins(p *Policy, look func(x *side) any) *twins {
@@ -63,7 +84,7 @@ func (w *twins) apply(t *rapid.T, deltas ...model.Delta) {
 		for _, err := range x.c.Apply(deltas...) {
 			t.Fatal(err)
 		}
-		x.s.Begin(w.now)
+		x.begin(w.now)
 	})
 }
 
@@ -167,13 +188,16 @@ func (w *twins) NextCycle(t *rapid.T) {
 		x.saves = nil
 		x.txn.Commit()
 		x.c.CloseCycle()
-		x.s.Begin(w.now)
+		x.begin(w.now)
 	})
 }
 
 func (w *twins) SetAction(t *rapid.T) {
 	name := drawOf(t, "action", "allocate", "backfill")
-	w.both(func(x *side) { x.s.SetAction(name) })
+	w.both(func(x *side) {
+		x.s.SetAction(name)
+		x.walk()
+	})
 }
 
 // task draws one of the tasks in a status, by key; "" if there is none.

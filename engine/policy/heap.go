@@ -104,14 +104,12 @@ func (h *Heap[T]) refresh() {
 	}
 }
 
-// moves says whether the keys of a site read more, of what changes within a cycle, than the item itself.
+// moves says whether the keys of a site read more, of what changes within a cycle, than the item itself. (A queue is
+// touched with each of its jobs, so that sums over these are its own.)
 func (s *Session) moves(site, root string) bool {
 	for _, r := range s.p.rules[site] {
 		for _, read := range r.Reads.All {
-			if read.Changes > rules.ByCycle && (read.Root != root || !shallow(read)) && !read.Through {
-				return true
-			}
-			if read.Through && read.Changes > rules.ByCycle && read.Root != root {
+			if read.Changes > rules.ByCycle && (read.Root != root || !shallow(read) && !ofMembers(read)) {
 				return true
 			}
 		}
