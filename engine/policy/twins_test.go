@@ -1,0 +1,288 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// twins are two clusters that go through the same: beside one is a session that remembers, beside the other
+// one that answers every question afresh. The session that remembers sees each change as it comes.
+type twins struct {
+	remembers, afresh side
+	now               time.Time
+	saves             int
+	created           int
+	look              func(x *side) any // what is compared after each step
+}
+
+// side is a cluster, its session, and the transaction of the cycle that runs.
+type side struct {
+	c     *model.Cluster
+	s     *Session
+	txn   *model.Txn
+	saves []model.Savepoint
+
+	queues *Heap[*model.Queue]
+	jobs   *Heap[*model.Job]
+}
+
+// begin opens a cycle, and the heaps that it walks.
+func (x *side) begin(now time.Time) {
+	x.s.Begin(now)
+	x.walk()
+}
+
+func (x *side) walk() {
+	x.queues, x.jobs = x.s.Queues(), x.s.Jobs()
+	for _, q := range x.c.QueuesByName() {
+		x.queues.Put(q)
+	}
+	for _, j := range x.c.JobsByKey() {
+		if !j.Orphan && j.Queue != nil {
+			x.jobs.Put(j)
+		}
+	}
+}
+
+func newTwins(p *Policy, look func(x *side) any) *twins {
+	w := &twins{now: noon(), look: look}
+	for _, x := range w.sides() {
+		x.c = model.NewCluster(model.Options{})
+		x.txn = x.c.Begin()
+		x.s = NewSession(x.c, p)
+	}
+	w.afresh.s.NoCache = true
+	return w
+}
+
+func (w *twins) sides() []*side { return []*side{&w.remembers, &w.afresh} }
+
+func (w *twins) both(do func(x *side)) {
+	for _, x := range w.sides() {
+		do(x)
+	}
+}
+
+// apply closes the cycle, as a delta never comes within one, and begins the next.
+func (w *twins) apply(t *rapid.T, deltas ...model.Delta) {
+	w.saves = 0
+	w.both(func(x *side) {
+		x.saves = nil
+		x.txn.Commit()
+		x.c.CloseCycle()
+		for _, err := range x.c.Apply(deltas...) {
+			t.Fatal(err)
+		}
+		x.begin(w.now)
+	})
+}
+
+func drawOf[T any](t *rapid.T, label string, values ...T) T {
+	return rapid.SampledFrom(values).Draw(t, label)
+}
+
+func twinNode(t *rapid.T) *corev1.Node {
+	return aNode(drawOf(t, "node", "n1", "n2", "n3", "n4"), drawOf(t, "allocatable", "cpu=4 memory=8Gi pods=5", "cpu=2 memory=4Gi pods=9", "cpu=8 memory=2Gi pods=3"), func(n *corev1.Node) {
+		if zone := drawOf(t, "zone", "", "east", "west"); zone != "" {
+			n.Labels["zone"] = zone
+		}
+		n.Labels["rank"] = drawOf(t, "rank", "1", "1", "3", "none")
+		n.Spec.Unschedulable = drawOf(t, "cordoned", false, false, false, true)
+		if drawOf(t, "gpus", false, true) {
+			n.Annotations[model.NodeGPUsAnnotation] = "2"
+		}
+		if drawOf(t, "unready", false, false, false, true) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+		}
+		if effect := drawOf(t, "taint", "", "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule); effect != "" {
+			n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: effect}}
+		}
+	})
+}
+
+func (w *twins) twinPod(t *rapid.T) *corev1.Pod {
+	w.created++
+	return aPod(drawOf(t, "pod", "p1", "p2", "p3", "p4", "p5", "p6"), drawOf(t, "requests", "cpu=1", "cpu=1", "cpu=700m memory=1Gi", "cpu=300m memory=1Gi", ""), func(p *corev1.Pod) {
+		p.UID = types.UID(fmt.Sprint("uid", w.created))
+		p.Annotations[model.GroupAnnotation] = drawOf(t, "group", "g1", "g2", "g3")
+		p.Labels["zone"] = drawOf(t, "wants", "east", "west", "any")
+		if milli := drawOf(t, "milli", "", "", "400", "1000"); milli != "" {
+			p.Annotations[model.GPUMilliAnnotation] = milli
+		}
+		if drawOf(t, "tolerates", false, true) {
+			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		}
+		if node := drawOf(t, "runs", "", "", "", "n1", "n2"); node != "" {
+			runningOn(node)(p)
+			if drawOf(t, "leaves", false, true) {
+				leaving(p)
+			}
+		}
+	})
+}
+
+func twinGroup(t *rapid.T) *v1beta1.PodGroup {
+	return aGroup(drawOf(t, "group", "g1", "g2", "g3"), drawOf(t, "queue", "q1", "q2"), func(g *v1beta1.PodGroup) {
+		g.Spec.MinMember = drawOf(t, "minMember", int32(1), 2)
+		g.Status.Phase = drawOf(t, "phase", v1beta1.PodGroupPending, v1beta1.PodGroupInqueue)
+		if drawOf(t, "minResources", false, true) {
+			list := amountList("cpu=1500m")
+			g.Spec.MinResources = &list
+		}
+	})
+}
+
+func twinQueue(t *rapid.T) *v1beta1.Queue {
+	return aQueue(drawOf(t, "queue", "q1", "q2"), func(q *v1beta1.Queue) { q.Spec.Weight = drawOf(t, "weight", int32(1), 2) })
+}
+
+// run fills the clusters, so that there is something to place, and takes random steps.
+func (w *twins) run(t *rapid.T) {
+	var deltas []model.Delta
+	for _, name := range []string{"q1", "q2"} {
+		deltas = append(deltas, model.Delta{Object: aQueue(name)})
+	}
+	for i, name := range []string{"g1", "g2", "g3"} {
+		deltas = append(deltas, model.Delta{Object: aGroup(name, fmt.Sprint("q", i%2+1))})
+	}
+	for range 5 {
+		deltas = append(deltas, model.Delta{Object: twinNode(t)}, model.Delta{Object: w.twinPod(t)})
+	}
+	w.apply(t, deltas...)
+	t.Repeat(rapid.StateMachineActions(w))
+}
+
+// ChangeNode, and those below, are the steps of the machine.
+func (w *twins) ChangeNode(t *rapid.T) {
+	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Upsert, model.Delete), Object: twinNode(t)})
+}
+
+func (w *twins) ChangePod(t *rapid.T) {
+	pod := w.twinPod(t)
+	op := drawOf(t, "op", model.Upsert, model.Upsert, model.Upsert, model.Delete)
+	if old := w.remembers.c.Tasks[model.Key("a", pod.Name)]; old != nil && op == model.Delete {
+		pod.UID = types.UID(old.UID)
+	}
+	w.apply(t, model.Delta{Op: op, Object: pod})
+}
+
+func (w *twins) ChangeGroup(t *rapid.T) { w.apply(t, model.Delta{Object: twinGroup(t)}) }
+
+func (w *twins) ChangeQueue(t *rapid.T) { w.apply(t, model.Delta{Object: twinQueue(t)}) }
+
+func (w *twins) NextCycle(t *rapid.T) {
+	w.now = w.now.Add(drawOf(t, "later", 0, time.Second, time.Minute, 10*time.Hour))
+	w.saves = 0
+	w.both(func(x *side) {
+		x.saves = nil
+		x.txn.Commit()
+		x.c.CloseCycle()
+		x.begin(w.now)
+	})
+}
+
+func (w *twins) SetAction(t *rapid.T) {
+	name := drawOf(t, "action", "allocate", "backfill")
+	w.both(func(x *side) {
+		x.s.SetAction(name)
+		x.walk()
+	})
+}
+
+// task draws one of the tasks in a status, by key; "" if there is none.
+func (w *twins) task(t *rapid.T, statuses ...model.Status) string {
+	var keys []string
+	for _, task := range w.remembers.c.TasksByKey() {
+		if slices.Contains(statuses, task.Status) {
+			keys = append(keys, task.Key)
+		}
+	}
+	if len(keys) == 0 {
+		return ""
+	}
+	return rapid.SampledFrom(keys).Draw(t, "task")
+}
+
+// Place puts a task where its class says.
+func (w *twins) Place(t *rapid.T) {
+	key := w.task(t, model.Pending)
+	if key == "" {
+		return
+	}
+	w.both(func(x *side) {
+		task := x.c.Tasks[key]
+		ch, ok := x.s.Class(task).Choose()
+		if !ok {
+			return
+		}
+		gpus := x.s.Devices(task, ch.Row, ch.Later)
+		if ch.Later {
+			x.txn.Pipeline(task, ch.Row, gpus)
+		} else {
+			x.txn.Allocate(task, ch.Row, gpus)
+		}
+	})
+}
+
+func (w *twins) Unplace(t *rapid.T) {
+	if key := w.task(t, model.Pipelined, model.Allocated); key != "" {
+		w.both(func(x *side) { x.txn.Unplace(x.c.Tasks[key]) })
+	}
+}
+
+func (w *twins) Evict(t *rapid.T) {
+	if key := w.task(t, model.Running, model.Binding); key != "" {
+		w.both(func(x *side) { x.txn.Evict(x.c.Tasks[key]) })
+	}
+}
+
+func (w *twins) Bind(t *rapid.T) {
+	if key := w.task(t, model.Allocated); key != "" {
+		w.both(func(x *side) { x.txn.Bind(x.c.Tasks[key]) })
+	}
+}
+
+func (w *twins) Admit(t *rapid.T) {
+	key := drawOf(t, "job", "a/g1", "a/g2", "a/g3")
+	if j := w.remembers.c.Jobs[key]; j != nil && j.Phase == model.PhasePending {
+		w.both(func(x *side) { x.txn.Admit(x.c.Jobs[key]) })
+	}
+}
+
+func (w *twins) Mark(*rapid.T) {
+	w.saves++
+	w.both(func(x *side) { x.saves = append(x.saves, x.txn.Mark()) })
+}
+
+func (w *twins) Rollback(t *rapid.T) {
+	if w.saves == 0 {
+		return
+	}
+	to := rapid.IntRange(0, w.saves-1).Draw(t, "savepoint")
+	w.saves = to
+	w.both(func(x *side) {
+		x.txn.Rollback(x.saves[to])
+		x.saves = x.saves[:to]
+	})
+}
+
+// Check compares what both sides answer, after each step.
+func (w *twins) Check(t *rapid.T) {
+	w.both(func(x *side) {
+		if err := x.c.Check(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if diff := cmp.Diff(w.look(&w.afresh), w.look(&w.remembers)); diff != "" {
+		t.Fatalf("what is remembered is wrong (-afresh +remembered):\n%s", diff)
+	}
+}

@@ -1,0 +1,228 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// world is a random history: the objects that are there at first, and what changes before each later cycle.
+type world struct {
+	objects []metav1.Object
+	changes [][]model.Delta
+}
+
+func one[T any](t *rapid.T, label string, values ...T) T {
+	return rapid.SampledFrom(values).Draw(t, label)
+}
+
+// seldom is true once in a while. (Numbers at the ends of a range are drawn more often than others.)
+func seldom(t *rapid.T, label string) bool { return rapid.IntRange(0, 15).Draw(t, label) == 9 }
+
+func list(text string) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for part := range strings.FieldsSeq(text) {
+		name, amount, _ := strings.Cut(part, "=")
+		out[corev1.ResourceName(name)] = resource.MustParse(amount)
+	}
+	return out
+}
+
+func at(second int) metav1.Time { return metav1.Unix(1_700_000_000+int64(second), 0) }
+
+func drawQueue(t *rapid.T, name string) *v1beta1.Queue {
+	q := &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	q.Spec.Weight = int32(rapid.IntRange(1, 3).Draw(t, "weight"))
+	q.Spec.Capability = list(one(t, "capability", "", "", "cpu=3", "cpu=6 memory=4Gi", "nvidia.com/gpu=1"))
+	q.Spec.Guarantee.Resource = list(one(t, "guarantee", "", "", "cpu=1", "cpu=2 memory=1Gi"))
+	q.Status.State = v1beta1.QueueStateOpen
+	if seldom(t, "closed") {
+		q.Status.State = v1beta1.QueueStateClosed
+	}
+	return q
+}
+
+func drawNode(t *rapid.T, name string) *corev1.Node {
+	allocatable := list(one(t, "allocatable", "cpu=4 memory=8Gi pods=8", "cpu=2 memory=2Gi pods=3", "cpu=8 memory=6Gi pods=9 nvidia.com/gpu=2"))
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": one(t, "zone", "east", "west")}},
+		Status:     corev1.NodeStatus{Allocatable: allocatable, Capacity: allocatable},
+	}
+	if effect := one(t, "taint", "", "", "", "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule); effect != "" {
+		n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: effect}}
+	}
+	n.Spec.Unschedulable = seldom(t, "cordoned")
+	if seldom(t, "unready") {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+	}
+	return n
+}
+
+func drawGroup(t *rapid.T, name string, queues int) *v1beta1.PodGroup {
+	g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", CreationTimestamp: at(rapid.IntRange(0, 2).Draw(t, "created"))}}
+	g.Spec.Queue = fmt.Sprint("q", rapid.IntRange(1, queues).Draw(t, "queue"))
+	g.Spec.MinMember = one(t, "minMember", int32(1), 1, 2, 2, 3, 0)
+	g.Spec.MinTaskMember = one(t, "minTaskMember", nil, nil, nil, nil, map[string]int32{"worker": 2}, map[string]int32{"worker": 1, "ps": 1})
+	g.Spec.PriorityClassName = one(t, "class", "", "low", "high")
+	if asked := list(one(t, "minResources", "", "", "cpu=2", "cpu=4 memory=2Gi")); len(asked) > 0 {
+		g.Spec.MinResources = &asked
+	}
+	g.Status.Phase = one(t, "phase", v1beta1.PodGroupPending, v1beta1.PodGroupPending, v1beta1.PodGroupInqueue, v1beta1.PodGroupRunning)
+	return g
+}
+
+// drawPod draws a pod of a job: its name, and so its job, is the caller's.
+func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "a", UID: types.UID("uid-" + name), CreationTimestamp: at(rapid.IntRange(0, 2).Draw(t, "created")),
+			Annotations: map[string]string{model.GroupAnnotation: group, model.RoleAnnotation: one(t, "role", "worker", "worker", "ps")},
+		},
+		Spec: corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Name: "main"}}},
+	}
+	p.Spec.Containers[0].Resources.Requests = list(one(t, "requests", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi", "cpu=2", "cpu=700m memory=300Mi", "cpu=1 nvidia.com/gpu=1", ""))
+	p.Spec.PriorityClassName = one(t, "class", "", "", "low", "high")
+	switch rapid.IntRange(0, 20).Draw(t, "wish") {
+	case 6:
+		p.Spec.NodeSelector = map[string]string{"zone": "east"}
+	case 7:
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
+	case 8:
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 8080, ContainerPort: 80}}
+	case 9:
+		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}}
+	case 10:
+		p.Spec.InitContainers = []corev1.Container{{Name: "init", Resources: corev1.ResourceRequirements{Requests: list("cpu=2")}}}
+	case 11:
+		p.Annotations[model.GPUMilliAnnotation] = "400"
+	}
+	if len(p.Spec.SchedulingGates) == 0 {
+		drawLife(t, p, nodes)
+	}
+	return p
+}
+
+// drawLife makes some pods run, leave, end, or be another scheduler's.
+func drawLife(t *rapid.T, p *corev1.Pod, nodes int) {
+	life := rapid.IntRange(0, 20).Draw(t, "life")
+	if life < 7 || life > 11 {
+		return
+	}
+	p.Spec.NodeName, p.Status.Phase = fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "on")), corev1.PodRunning
+	switch life {
+	case 7, 10:
+		p.DeletionTimestamp = new(at(60))
+	case 8:
+		p.Status.Phase = one(t, "ended", corev1.PodSucceeded, corev1.PodFailed)
+	case 9:
+		p.Spec.SchedulerName = "default-scheduler"
+		delete(p.Annotations, model.GroupAnnotation)
+	}
+}
+
+func drawWorld(t *rapid.T) *world {
+	w := &world{}
+	add := func(o metav1.Object) { w.objects = append(w.objects, o) }
+	queues, nodes, groups := rapid.IntRange(1, 3).Draw(t, "queues"), rapid.IntRange(1, 4).Draw(t, "nodes"), rapid.IntRange(1, 5).Draw(t, "groups")
+	add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100})
+	add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Value: 1})
+	for i := range queues {
+		add(drawQueue(t, fmt.Sprint("q", i+1)))
+	}
+	for i := range nodes {
+		add(drawNode(t, fmt.Sprint("n", i+1)))
+	}
+	for i := range groups {
+		group := fmt.Sprint("g", i+1)
+		add(drawGroup(t, group, queues))
+		for k := range rapid.IntRange(1, 5).Draw(t, "pods") {
+			add(drawPod(t, fmt.Sprint(group, "-", k), group, nodes))
+		}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "rounds") {
+		var deltas []model.Delta
+		for range rapid.IntRange(0, 3).Draw(t, "changes") {
+			deltas = append(deltas, drawChange(t, nodes, groups, queues))
+		}
+		w.changes = append(w.changes, deltas)
+	}
+	return w
+}
+
+// drawChange draws what may happen between two cycles. Nodes keep their names, so that a pod's node is known.
+func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
+	group := fmt.Sprint("g", rapid.IntRange(1, groups).Draw(t, "of group"))
+	pod := fmt.Sprint(group, "-", rapid.IntRange(0, 6).Draw(t, "number"))
+	switch rapid.IntRange(0, 5).Draw(t, "change") {
+	case 0:
+		return model.Delta{Object: drawNode(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
+	case 1:
+		return model.Delta{Op: model.Delete, Object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: "a"}}}
+	case 2:
+		return model.Delta{Object: drawGroup(t, group, queues)}
+	case 3:
+		return model.Delta{Object: drawQueue(t, fmt.Sprint("q", rapid.IntRange(1, queues).Draw(t, "which")))}
+	}
+	return model.Delta{Object: drawPod(t, pod, group, nodes)}
+}
+
+// Log writes the world as YAML, for a scenario.
+func (w *world) Log(t *rapid.T) {
+	var all []any
+	for _, o := range w.objects {
+		all = append(all, o)
+	}
+	for _, c := range w.changes {
+		for _, d := range c {
+			all = append(all, d)
+		}
+	}
+	for _, o := range all {
+		data, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("--- # %T\n%s", o, data)
+	}
+}
+
+// drawSimpleWorld has nodes that are all alike and room for all pods, which ask for one core each.
+func drawSimpleWorld(t *rapid.T) (w *world, pods int) {
+	w = &world{}
+	queues := rapid.IntRange(1, 4).Draw(t, "queues")
+	for i := range queues {
+		q := &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("q", i+1)}}
+		q.Spec.Weight = int32(rapid.IntRange(1, 50).Draw(t, "weight"))
+		w.objects = append(w.objects, q)
+	}
+	for i := range rapid.IntRange(1, 4).Draw(t, "groups") {
+		group := fmt.Sprint("g", i+1)
+		members := rapid.IntRange(1, 5).Draw(t, "members")
+		g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: group, Namespace: "a"}}
+		g.Spec.Queue, g.Status.Phase = fmt.Sprint("q", rapid.IntRange(1, queues).Draw(t, "queue")), v1beta1.PodGroupPending
+		g.Spec.MinMember = int32(rapid.IntRange(0, members).Draw(t, "minMember"))
+		w.objects = append(w.objects, g)
+		for k := range members {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(group, "-", k), Namespace: "a", UID: types.UID(group), Annotations: map[string]string{model.GroupAnnotation: group}}}
+			p.Spec = corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu=1 memory=1Gi")}}}}
+			w.objects = append(w.objects, p)
+			pods++
+		}
+	}
+	perNode := rapid.IntRange(1, 8).Draw(t, "cores of a node")
+	for i := range (pods+perNode-1)/perNode + rapid.IntRange(0, 2).Draw(t, "spare nodes") {
+		allocatable := list(fmt.Sprintf("cpu=%d memory=%dGi pods=%d", perNode, perNode, perNode))
+		w.objects = append(w.objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i+1)}, Status: corev1.NodeStatus{Allocatable: allocatable, Capacity: allocatable}})
+	}
+	return w, pods
+}
