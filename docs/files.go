@@ -32,5 +32,9 @@ func Files() ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []File{{"rule-language.md", language}, {"tables.md", tables}}, nil
+	machines, err := lifecycles()
+	if err != nil {
+		return nil, err
+	}
+	return []File{{"rule-language.md", language}, {"tables.md", tables}, {"lifecycles.md", machines}}, nil
 }

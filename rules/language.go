@@ -43,6 +43,8 @@ type Member struct {
 	Bound uint64
 	// Get reads the member. The argument is what the object's Value() returns. An error is a *types.Err.
 	Get func(object any) ref.Val
+	// Has answers has(); nil: the member is there where Get gives anything but null.
+	Has func(object any) bool
 	// Reads is what a computed member reads, on the root that the owner is known by (Own). nil: only itself.
 	Reads *Reads
 	// Own is the root under which Reads names the owner.
@@ -314,9 +316,13 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 		}
 		return nil, false
 	}
+	has := m.Has
+	if has == nil {
+		has = func(object any) bool { return m.Get(object) != types.NullValue }
+	}
 	return &types.FieldType{
 		Type:  m.Type,
-		IsSet: func(object any) bool { return m.Get(object) != types.NullValue },
+		IsSet: has,
 		GetFrom: func(object any) (any, error) {
 			v := m.Get(object)
 			if err, ok := v.(*types.Err); ok {

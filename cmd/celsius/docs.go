@@ -14,7 +14,7 @@ import (
 func newDocsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "docs FOLDER",
-		Short:  "Write the reference of the rule language and of the shipped tables",
+		Short:  "Write the reference of the rule language, of the shipped tables and of the lifecycles",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -116,8 +116,28 @@ func walk(schema map[string]any, path []string, visit func(schema map[string]any
 	}
 }
 
+// unbroken takes the line breaks of the Go source out of a description: kubectl explain breaks the
+// lines again, at a width of its own. Paragraphs and the items of lists stay apart.
+func unbroken(text string) string {
+	lines := strings.Split(text, "\n")
+	out := lines[0]
+	for i, line := range lines[1:] {
+		before := lines[i]
+		indented := strings.HasPrefix(line, " ") || strings.HasPrefix(before, " ")
+		if line == "" || before == "" || indented || strings.HasPrefix(line, "- ") {
+			out += "\n" + line
+		} else {
+			out += " " + line
+		}
+	}
+	return out
+}
+
 // describe puts right the description of one schema.
 func describe(kind string, schema map[string]any, path []string) {
+	if text, ok := schema["description"].(string); ok {
+		schema["description"] = unbroken(text)
+	}
 	if len(path) == 1 {
 		if text, ok := typeMeta[path[0]]; ok {
 			schema["description"] = text

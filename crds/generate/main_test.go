@@ -76,6 +76,20 @@ spec:
 	}
 }
 
+func TestUnbroken(t *testing.T) {
+	for in, want := range map[string]string{
+		"one line":               "one line",
+		"two\nlines":             "two lines",
+		"a paragraph\n\nanother": "a paragraph\n\nanother",
+		"a list:\n- of\n- two":   "a list:\n- of\n- two",
+		"code:\n  x = 1\nends":   "code:\n  x = 1\nends",
+	} {
+		if got := unbroken(in); got != want {
+			t.Errorf("unbroken(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestFinishErrors(t *testing.T) {
 	for raw, want := range map[string]string{
 		"a: [":                          "parse:",

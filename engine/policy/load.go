@@ -134,6 +134,25 @@ func (c *compiler) lint(spec rules.Value) {
 		i.Severity = rules.Warning
 		c.report(i)
 	}
+	var quiet rules.Issues
+	for _, tier := range spec.Get("tiers").Items(&quiet) {
+		for _, table := range tier.Get("tables").Items(&quiet) {
+			c.notAsked(table.Get("inline"))
+		}
+	}
+}
+
+// notAsked warns of rows of a policy's own that are accepted and not yet honoured.
+func (c *compiler) notAsked(table rules.Value) {
+	for _, s := range Sites() {
+		rows := table.Get(s.Name)
+		if s.Asked() || rows.Kind() != rules.List {
+			continue
+		}
+		i := rows.Issuef("", "rows of %s are compiled and checked, but no verb of this version asks them: they have no effect yet", s.Name)
+		i.Severity = rules.Warning
+		c.report(i)
+	}
 }
 
 func (l *loader) header(root rules.Value, version, kind string) {

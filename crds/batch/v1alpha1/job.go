@@ -211,6 +211,7 @@ type DependsOn struct {
 }
 
 // PartitionPolicySpec divides the pods of a task into groups of one size.
+// +kubebuilder:validation:XValidation:rule="!has(self.minPartitions) || self.minPartitions <= self.totalPartitions",message="minPartitions must not be greater than totalPartitions"
 type PartitionPolicySpec struct {
 	// How many groups; times partitionSize it is the task's replicas.
 	// +kubebuilder:validation:Minimum=1
@@ -245,6 +246,7 @@ const (
 
 // NetworkTopologySpec says how close to each other in the network pods must run. The
 // highest tier is given by number or by name.
+// +kubebuilder:validation:XValidation:rule="!(has(self.highestTierAllowed) && has(self.highestTierName) && self.highestTierName.size() > 0)",message="highestTierAllowed and highestTierName exclude each other"
 type NetworkTopologySpec struct {
 	// hard demands it, soft prefers it.
 	// +kubebuilder:default:=hard

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+func newStateMachineCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "statemachine",
+		Short: "Check and draw the lifecycles of Jobs and Queues",
+		Args:  unknownCommand,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newStateMachineCheckCommand(), newStateMachineRenderCommand())
+	return c
+}
+
+func newStateMachineCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE|FOLDER...",
+		Short: "Verify state machines and print every mistake at its place",
+		Long: `Check verifies state machines and prints all mistakes, each at its line and column.
+A folder is read as --state-machines of celsius controllers reads it. job and
+queue are the machines that ship; - is standard input. The exit code is 0 if
+there are no mistakes, else 1.`,
+		Example: "  celsius statemachine check job.yaml\n  celsius statemachine check /etc/celsius/machines",
+		Args:    atLeastOneFile,
+		RunE: func(c *cobra.Command, args []string) error {
+			return checkMachines(c.OutOrStdout(), c.InOrStdin(), args)
+		},
+	}
+}
+
+func checkMachines(out io.Writer, in io.Reader, args []string) error {
+	var issues rules.Issues
+	var lines []string
+	for _, arg := range args {
+		machines, found := readMachines(arg, in)
+		issues = append(issues, found...)
+		for _, m := range machines {
+			lines = append(lines, fmt.Sprintf("%s: state machine %q is right: %d phases, %d event rows", m.File, m.Name, len(m.Phases()), len(m.EventTexts())))
+		}
+	}
+	for _, i := range issues {
+		say(out, "%s\n", strings.TrimRight(i.Render(), "\n"))
+	}
+	if n := len(issues.Errors()); n > 0 {
+		return exitError{exitMistakes, fmt.Errorf("%d mistake(s)", n)}
+	}
+	for _, l := range lines {
+		say(out, "%s\n", l)
+	}
+	return nil
+}
+
+// readMachines gives the machines of a file or folder, those that ship by their name; of a folder only its own.
+func readMachines(arg string, in io.Reader) ([]*statemachines.Machine, rules.Issues) {
+	one := func(m *statemachines.Machine, issues rules.Issues) ([]*statemachines.Machine, rules.Issues) {
+		if m == nil {
+			return nil, issues
+		}
+		return []*statemachines.Machine{m}, issues
+	}
+	fail := func(err error) ([]*statemachines.Machine, rules.Issues) {
+		return nil, rules.Issues{{File: arg, Message: err.Error()}}
+	}
+	if arg == "-" {
+		data, err := io.ReadAll(in)
+		if err != nil {
+			return fail(err)
+		}
+		return one(statemachines.LoadFile("-", data))
+	}
+	info, err := os.Stat(arg)
+	switch {
+	case err != nil && slices.Contains(statemachines.Names(), arg):
+		return one(statemachines.Default(arg))
+	case err != nil:
+		return fail(err)
+	case info.IsDir():
+		all, issues := statemachines.LoadFS(os.DirFS(arg))
+		for i := range issues {
+			issues[i].File = filepath.Join(arg, issues[i].File)
+		}
+		var out []*statemachines.Machine
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if m := all[name]; !m.Shipped() {
+				m.File = filepath.Join(arg, m.File)
+				out = append(out, m)
+			}
+		}
+		return out, issues
+	}
+	data, err := os.ReadFile(arg)
+	if err != nil {
+		return fail(err)
+	}
+	return one(statemachines.LoadFile(arg, data))
+}
+
+func newStateMachineRenderCommand() *cobra.Command {
+	format := "mermaid"
+	c := &cobra.Command{
+		Use:   "render job|queue|FILE",
+		Short: "Draw a state machine, for Mermaid or Graphviz",
+		Example: `  celsius statemachine render job
+  celsius statemachine render job --format dot | dot -Tsvg > job.svg`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return renderMachine(c.OutOrStdout(), c.InOrStdin(), args[0], format)
+		},
+	}
+	c.Flags().StringVar(&format, "format", format, "mermaid or dot")
+	return c
+}
+
+func renderMachine(out io.Writer, in io.Reader, arg, format string) error {
+	draw := map[string]func(*statemachines.Machine) string{"mermaid": (*statemachines.Machine).Mermaid, "dot": (*statemachines.Machine).Dot}[format]
+	if draw == nil {
+		return usageError("there is no format %q; write mermaid or dot", format)
+	}
+	machines, issues := readMachines(arg, in)
+	if issues.Err() != nil {
+		return exitError{exitMistakes, issues}
+	}
+	if len(machines) != 1 {
+		return usageError("%s holds %d state machines; name the file of one, job or queue", arg, len(machines))
+	}
+	say(out, "%s", draw(machines[0]))
+	return nil
+}

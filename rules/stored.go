@@ -1,0 +1,112 @@
+package rules
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// ParseStored reads one object as an API server gives it, in JSON. The author's file is gone, so a
+// place in it is worth nothing: see Within.
+func ParseStored(data []byte) (*Document, Issues) {
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.UseNumber()
+	var object any
+	err := in.Decode(&object)
+	if err == nil && in.More() {
+		err = errors.New("something stands behind it")
+	}
+	if err != nil {
+		return nil, Issues{{Message: fmt.Sprintf("the object is not JSON: %v", err)}}
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetIndent("", " ") // A field a line keeps the source line short that every issue holds.
+	if err := enc.Encode(object); err != nil {
+		return nil, Issues{{Message: fmt.Sprintf("write the object again: %v", err)}}
+	}
+	docs, issues := Parse("", escaped(out.Bytes()))
+	if len(docs) != 1 {
+		return nil, append(issues, Issue{Message: "the object is empty", Hint: "an object with apiVersion and kind is wanted"})
+	}
+	return docs[0], issues
+}
+
+// escaped writes as escapes what stands for itself in a string of JSON and does not in one of YAML.
+func escaped(data []byte) []byte {
+	other := func(r rune) bool { return r == 0x85 || notAllowed(r, 0) != "" }
+	if !bytes.ContainsFunc(data, other) {
+		return data
+	}
+	var out bytes.Buffer
+	for _, r := range string(data) {
+		if other(r) {
+			fmt.Fprintf(&out, `\u%04X`, r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return out.Bytes()
+}
+
+// Within gives issues of the document with their places counted inside the text of the field that
+// Path names, where the line and the column of its first character are 1. An issue of a whole field, or
+// of its key, has no place then: its path says where it is.
+func (d *Document) Within(issues Issues) Issues {
+	out := make(Issues, 0, len(issues))
+	for _, i := range issues {
+		i.File = ""
+		offset, ok := d.textOffset(i)
+		if !ok {
+			i.Line, i.Column, i.Source = 0, 0, ""
+			out = append(out, i)
+			continue
+		}
+		v, _ := d.Find(i.Path)
+		text := []rune(v.node.Value)
+		before := string(text[:min(offset, len(text))])
+		start := strings.LastIndexByte(before, '\n') + 1
+		i.Line = strings.Count(before, "\n") + 1
+		i.Column = len([]rune(before[start:])) + 1
+		line, _, _ := strings.Cut(string(text)[start:], "\n")
+		i.Source = line
+		out = append(out, i)
+	}
+	return out
+}
+
+// textOffset finds the character of a string field at which an issue was placed.
+func (d *Document) textOffset(i Issue) (int, bool) {
+	v, found := d.Find(i.Path)
+	if !found || i.Line <= 0 || v.node != v.at || v.Kind() != Scalar || v.node.ShortTag() != "!!str" {
+		return 0, false
+	}
+	var quiet Issues
+	text := v.Text(&quiet)
+	if line, column := v.Pos(); i.Line < line || i.Line == line && i.Column <= column {
+		return 0, false // It is about the key, or about the value as a whole.
+	}
+	n := len([]rune(text.Value))
+	offset := sort.Search(n, func(k int) bool {
+		line, column := text.Place(k)
+		return line > i.Line || line == i.Line && column >= i.Column
+	})
+	return offset, true
+}
+
+// Placed gives the issue as one line without file and path, for where those stand beside it:
+// "line 1, column 5: message; hint".
+func (i Issue) Placed() string {
+	var b strings.Builder
+	if i.Line > 0 {
+		fmt.Fprintf(&b, "line %d, column %d: ", i.Line, i.Column)
+	}
+	b.WriteString(oneLine(i.Message))
+	if i.Hint != "" {
+		b.WriteString("; " + oneLine(i.Hint))
+	}
+	return b.String()
+}

@@ -1,0 +1,8 @@
+package statemachines
+
+import "embed"
+
+// shipped has the machines that Celsius comes with.
+//
+//go:embed job.yaml queue.yaml
+var shipped embed.FS

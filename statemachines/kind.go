@@ -1,0 +1,132 @@
+package statemachines
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// kind is what the controllers offer to the machines of one name: what guards read, where events come from, which
+// effects they can bring about, and what they can count.
+type kind struct {
+	roots   map[string]*cel.Type
+	sources map[string]map[string]*cel.Type
+	effects map[string]effectKind
+	// counters has what a row may count, each with facts in which nothing but it is set, as large as can be.
+	counters map[string]Facts
+	// phases are those that the API has.
+	phases []string
+	// scopes are what an action may aim at, besides the whole.
+	scopes []string
+	bind   func(f Facts) map[string]any
+}
+
+// effectKind is one thing that controllers can do.
+type effectKind struct {
+	doc string
+	// retains says that a row may say which pods stay.
+	retains bool
+	// kills and restarts end work: the first unless finished pods are retained, the second always.
+	kills, restarts bool
+}
+
+// The words of retain.
+const (
+	retainNone     = "none"
+	retainFinished = "finished"
+)
+
+func retainWords() []string { return []string{retainNone, retainFinished} }
+
+func kinds() map[string]kind {
+	job := map[string]*cel.Type{"job": jobType(), "spec": specType(), "status": statusType(), "now": cel.TimestampType}
+	with := func(more map[string]*cel.Type) map[string]*cel.Type {
+		out := maps.Clone(job)
+		maps.Copy(out, more)
+		out["change"] = changeType()
+		return out
+	}
+	queue := map[string]*cel.Type{"queue": queueType(), "now": cel.TimestampType}
+	queueChange := map[string]*cel.Type{"queue": queueType(), "now": cel.TimestampType, "change": changeType()}
+	return map[string]kind{
+		"job": {
+			roots: job,
+			sources: map[string]map[string]*cel.Type{
+				FromJob:      with(nil),
+				FromPod:      with(map[string]*cel.Type{"pod": podType(), "was": podType(), "task": taskType()}),
+				FromPodGroup: with(map[string]*cel.Type{"podGroup": podGroupType(), "was": podGroupType()}),
+				FromCommand:  with(nil),
+			},
+			effects: map[string]effectKind{
+				"sync":        {doc: "makes the pods and the PodGroup that the spec asks for, removes what is too many, counts"},
+				"kill":        {doc: "deletes the job's pods, but those to retain, and its PodGroup; counts a new version", retains: true, kills: true},
+				"restartPods": {doc: "deletes the pods that the action aims at, but those to retain, so that they are made anew", retains: true, restarts: true},
+			},
+			counters: map[string]Facts{"retryCount": {Job: &Job{Status: JobStatus{RetryCount: math.MaxInt32}}}},
+			phases:   []string{"Pending", "Running", "Restarting", "Aborting", "Aborted", "Completing", "Completed", "Terminating", "Terminated", "Failed"},
+			scopes:   []string{"pod", "task", "partition"},
+			bind:     bindJob,
+		},
+		"queue": {
+			roots:   queue,
+			sources: map[string]map[string]*cel.Type{FromQueue: queueChange, FromPodGroup: queueChange, FromCommand: queueChange},
+			effects: map[string]effectKind{
+				"sync":  {doc: "counts the queue's PodGroups"},
+				"open":  {doc: "lets the queue take new work, and counts"},
+				"close": {doc: "stops the queue from taking new work, and counts"},
+			},
+			phases: []string{"Open", "Closed", "Closing", "Unknown"},
+			bind:   bindQueue,
+		},
+	}
+}
+
+func (k kind) counterNames() []string { return slices.Sorted(maps.Keys(k.counters)) }
+
+// Names lists the machines that the controllers know how to obey.
+func Names() []string { return slices.Sorted(maps.Keys(kinds())) }
+
+func orNew[T any](of *T) *T {
+	if of == nil {
+		return new(T)
+	}
+	return of
+}
+
+func bindJob(f Facts) map[string]any {
+	j := orNew(f.Job)
+	return map[string]any{
+		"job": &view{jobType(), j}, "spec": &view{specType(), j}, "status": &view{statusType(), j},
+		"now": types.Timestamp{Time: f.Now},
+	}
+}
+
+func bindQueue(f Facts) map[string]any {
+	return map[string]any{"queue": &view{queueType(), orNew(f.Queue)}, "now": types.Timestamp{Time: f.Now}}
+}
+
+// bindChange adds what the rows of a source read to what all rows read.
+func bindChange(vars map[string]any, source string, c Change) {
+	vars["change"] = &view{changeType(), &c}
+	switch source {
+	case FromPod:
+		vars["pod"], vars["was"], vars["task"] = &view{podType(), orNew(c.Pod)}, &view{podType(), orNew(c.PodWas)}, &view{taskType(), orNew(c.Task)}
+	case FromPodGroup:
+		vars["podGroup"], vars["was"] = &view{podGroupType(), orNew(c.PodGroup)}, &view{podGroupType(), orNew(c.PodGroupWas)}
+	}
+}
+
+// roots is what one evaluation reads from.
+type roots map[string]any
+
+// ResolveName implements cel.Activation.
+func (r roots) ResolveName(name string) (any, bool) { v, ok := r[name]; return v, ok }
+
+// Parent implements cel.Activation.
+func (roots) Parent() cel.Activation { return nil }
+
+var _ ref.Val = (*view)(nil)

@@ -1,0 +1,306 @@
+package statemachines
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// edge is one way from a phase to another.
+type edge struct {
+	from, to string
+	row      *row
+	// next is nil where the row itself names the phase, or can only stay.
+	next *nextRow
+	at   rules.Value
+}
+
+// verify finds what is wrong with a machine whose every part reads well.
+func (l *loader) verify() {
+	known := true
+	for _, t := range l.targets {
+		if t.name == "" || l.m.phase(t.name) == nil {
+			l.report(t.value.Issuef(suggest(t.name, l.m.Phases()), "there is no phase %q", t.name))
+			known = false
+		}
+	}
+	l.names()
+	l.totality()
+	l.dead()
+	l.timers()
+	if !known || l.damaged || l.m.Initial == "" || len(l.m.phases) == 0 {
+		return
+	}
+	edges := l.edges()
+	l.finals(edges)
+	l.reachable(edges)
+	if l.misguarded == 0 {
+		l.cycles(edges)
+	}
+}
+
+// names holds the phases to those that the API has.
+func (l *loader) names() {
+	for _, p := range l.m.phases {
+		if !slices.Contains(l.m.kind.phases, p.name) {
+			l.report(p.at.Issuef(suggest(p.name, l.m.kind.phases), "the API has no phase %q of a %s", p.name, l.m.Name))
+		}
+	}
+	for _, r := range l.m.events {
+		if r.event == "" && r.at.Get("event").Exists() {
+			l.report(r.at.Get("event").Issuef("name the event", "the event has no name"))
+		}
+	}
+}
+
+// totality asks that every phase has an answer to every action.
+func (l *loader) totality() {
+	for _, p := range l.m.phases {
+		if len(p.rows) == 0 && p.at.Exists() {
+			l.report(p.at.Issuef(`add a row for "*"`, "phase %s has no actions", p.name))
+			continue
+		}
+		var missing []string
+		for _, a := range l.m.actions {
+			if p.answer(a.name) == nil {
+				missing = append(missing, a.name)
+			}
+		}
+		if len(missing) > 0 {
+			l.report(p.at.Issuef(`add them, or a row for "*" (every other action)`, "phase %s does not say what is done upon %s", p.name, strings.Join(missing, ", ")))
+		}
+	}
+}
+
+// dead warns of rows that cannot come to word, because one before them always holds.
+func (l *loader) dead() {
+	warn := func(at rules.Value, before string) {
+		i := at.Issuef("move it up, or give the row before it a guard", "the row is never reached: %s, before it, always holds", before)
+		i.Severity = rules.Warning
+		l.report(i)
+	}
+	for _, p := range l.m.phases {
+		for _, r := range p.rows {
+			if i := slices.IndexFunc(r.next, func(n *nextRow) bool { return !n.at.Get("when").Exists() && !n.at.Get("after").Exists() }); i >= 0 {
+				for _, n := range r.next[i+1:] {
+					warn(n.at, r.next[i].name)
+				}
+			}
+		}
+	}
+	always := map[string]string{}
+	for _, r := range l.m.events {
+		if r.at.Get("after").Exists() {
+			continue
+		}
+		if before, ok := always[r.from]; ok {
+			warn(r.at, before)
+		} else if !r.at.Get("when").Exists() {
+			always[r.from] = r.name
+		}
+	}
+}
+
+// timers asks that rows with `after` answer the action that happens when a timer is due.
+func (l *loader) timers() {
+	plain := l.m.policies.otherwise
+	for _, p := range l.m.phases {
+		for _, r := range p.rows {
+			for _, n := range r.next {
+				if n.after > 0 && plain != "" && p.answer(plain) != r {
+					l.report(n.at.Get("after").Issuef("move the row to the action "+plain,
+						"when the time is over %s happens, which this row does not answer in phase %s", plain, p.name))
+				}
+			}
+		}
+	}
+}
+
+// edges lists all ways. Staying is none, but for a row that can do nothing else.
+func (l *loader) edges() []edge {
+	var out []edge
+	for _, p := range l.m.phases {
+		for _, r := range p.rows {
+			switch {
+			case r.to != "":
+				out = append(out, edge{p.name, r.to, r, nil, r.toAt})
+			case len(r.next) == 0:
+				out = append(out, edge{p.name, p.name, r, nil, r.at})
+			}
+			for _, n := range r.next {
+				out = append(out, edge{p.name, n.to, r, n, n.toAt})
+			}
+		}
+	}
+	return out
+}
+
+// finals asks that nothing leads out of a final phase, and that one can be reached from every phase.
+func (l *loader) finals(edges []edge) {
+	var final []string
+	for _, p := range l.m.phases {
+		if p.final {
+			final = append(final, p.name)
+			if l.m.Perpetual {
+				l.report(p.at.Issuef("drop final, or perpetual", "phase %s is final, and the machine is perpetual", p.name))
+			}
+		}
+	}
+	for _, e := range edges {
+		if slices.Contains(final, e.from) && e.to != e.from {
+			l.report(e.at.Issuef("drop the way out, or final", "phase %s is final, and leads to %s", e.from, e.to))
+		}
+	}
+	if l.m.Perpetual {
+		return
+	}
+	if len(final) == 0 {
+		l.report(l.m.at.Issuef("mark the phases in which an object ends with final: true, or the machine with perpetual: true", "no phase is final"))
+		return
+	}
+	for _, p := range l.m.phases {
+		if !slices.ContainsFunc(final, func(f string) bool { return route(edges, p.name, f) != nil }) {
+			l.report(p.at.Issuef("add a way out, mark it final, or the machine perpetual", "from phase %s no final phase can be reached", p.name))
+		}
+	}
+}
+
+// reachable asks that every phase can be entered.
+func (l *loader) reachable(edges []edge) {
+	from := []string{l.m.Initial}
+	for _, p := range l.m.phases {
+		if p.entry {
+			from = append(from, p.name)
+		}
+	}
+	for _, p := range l.m.phases {
+		if !slices.ContainsFunc(from, func(f string) bool { return route(edges, f, p.name) != nil }) {
+			l.report(p.at.Issuef("add a row that leads to it, or entry: true if others write it", "phase %s cannot be reached from %s", p.name, strings.Join(from, " or ")))
+		}
+	}
+}
+
+// route gives the phases from one to another along edges, both included; nil if there is no way. From a phase to
+// itself it is that phase alone.
+func route(edges []edge, from, to string) []string {
+	came := map[string]string{from: ""}
+	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {
+		if queue[0] == to {
+			var out []string
+			for at := to; at != from; at = came[at] {
+				out = append(out, at)
+			}
+			out = append(out, from)
+			slices.Reverse(out)
+			return out
+		}
+		for _, e := range edges {
+			if _, seen := came[e.to]; e.from == queue[0] && !seen {
+				came[e.to] = e.from
+				queue = append(queue, e.to)
+			}
+		}
+	}
+	return nil
+}
+
+// cycles refuses work that can be ended and begun anew for ever: a cycle with a destructive transition that needs
+// no user's command, in which no transition counts into a counter that bounds a guard of the cycle. Cycles that
+// only follow what is observed are legal.
+func (l *loader) cycles(edges []edge) {
+	free := slices.DeleteFunc(slices.Clone(edges), func(e edge) bool {
+		return l.commanded(e.row) || l.m.Final(e.from) && e.to != e.from // which was told of already
+	})
+	told := map[*row]bool{}
+	for _, e := range free {
+		if !e.destructive() || told[e.row] {
+			continue
+		}
+		if way := l.unbounded(e, free); way != nil {
+			told[e.row] = true
+			l.report(e.row.at.Issuef(
+				fmt.Sprintf("count (%s), and leave by a guard that the counter alone makes true before any other, such as {when: status.retryCount >= spec.maxRetry, to: Failed}; or mark the action command: true",
+					strings.Join(l.m.kind.counterNames(), ", ")),
+				"the row ends work (%s) and can come round for ever: %s", e.row.do.name, strings.Join(append([]string{e.from}, way...), " -> ")))
+		}
+	}
+}
+
+// unbounded gives a way back along which nothing bounds the edge, nil if every way has a bound. A cycle is bounded by
+// a counter that it both counts and is guarded by; so one that is not lacks, for each counter, one of the two.
+func (l *loader) unbounded(e edge, edges []edge) []string {
+	counters := l.m.kind.counterNames()
+	for choice := range 1 << len(counters) {
+		lacks := func(x edge) bool {
+			for i, c := range counters {
+				if choice>>i&1 == 0 && x.counts(c) || choice>>i&1 == 1 && l.guarded(x, c, edges) {
+					return false
+				}
+			}
+			return true
+		}
+		if !lacks(e) {
+			continue
+		}
+		var left []edge
+		for _, x := range edges {
+			if lacks(x) {
+				left = append(left, x)
+			}
+		}
+		if way := route(left, e.to, e.from); way != nil {
+			return way
+		}
+	}
+	return nil
+}
+
+// commanded says whether only a user's command takes the row.
+func (l *loader) commanded(r *row) bool {
+	if r.action != anyAction {
+		a := l.m.action(r.action)
+		return a != nil && a.command
+	}
+	p := l.m.phase(r.phase)
+	return !slices.ContainsFunc(l.m.actions, func(a *action) bool { return !a.command && p.answer(a.name) == r })
+}
+
+func (e edge) destructive() bool {
+	return e.row.do != nil && (e.row.do.kind.restarts || e.row.do.kind.kills && e.row.retain == retainNone)
+}
+
+func (e edge) counts(counter string) bool {
+	return slices.Contains(e.row.count, counter) || e.next != nil && slices.Contains(e.next.count, counter)
+}
+
+// guarded says whether the counter, once it is large, closes the edge: its own guard reads the counter and no longer
+// holds, or one that is asked before it does hold, and leads to where the cycle does not come back from.
+func (l *loader) guarded(e edge, counter string, edges []edge) bool {
+	if e.next == nil {
+		return false
+	}
+	if holds, reads := l.atLarge(e.next, counter); reads && !holds {
+		return true
+	}
+	for _, n := range e.row.next {
+		if n == e.next {
+			return false
+		}
+		if holds, reads := l.atLarge(n, counter); reads && holds && n.after == 0 && route(edges, n.to, e.from) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// atLarge asks a guard about an object of which nothing is set but the counter, which is as large as can be.
+func (l *loader) atLarge(n *nextRow, counter string) (holds, reads bool) {
+	if n.when == nil || !slices.Contains(n.when.Reads.Strings(), "status."+counter) {
+		return false, false
+	}
+	return n.when.Eval(roots(l.m.kind.bind(l.m.kind.counters[counter]))) == types.True, true
+}
