@@ -1,0 +1,278 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// secretName names the Secret that holds what all replicas serve with.
+const secretName = "celsius-webhook-certs"
+
+// How long what is made is good for, and how long before that it is renewed. It is good from a while ago on, for
+// clocks that differ.
+const (
+	authorityFor     = 10 * 365 * 24 * time.Hour
+	authorityRenewed = 365 * 24 * time.Hour
+	servingFor       = 90 * 24 * time.Hour
+	servingRenewed   = 30 * 24 * time.Hour
+	clockSkew        = time.Hour
+)
+
+// certSource gives the certificate to serve with, and the bundle of authorities by which it is trusted.
+type certSource interface {
+	load(ctx context.Context, now time.Time, names []string) (*tls.Certificate, []byte, error)
+	// shared says that the certificates lie in the Secret.
+	shared() bool
+}
+
+func newCertSource(o Options, c client.Client) certSource {
+	if o.CertDir != "" {
+		return certFolder(o.CertDir)
+	}
+	return &certSecret{client: c, namespace: o.Namespace}
+}
+
+// certFolder is certificates that somebody else renews, as files.
+type certFolder string
+
+func (f certFolder) shared() bool { return false }
+
+func (f certFolder) load(context.Context, time.Time, []string) (*tls.Certificate, []byte, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(string(f), corev1.TLSCertKey), filepath.Join(string(f), corev1.TLSPrivateKeyKey))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the certificate in %s: %w", f, err)
+	}
+	bundle, err := os.ReadFile(filepath.Join(string(f), authorityCert))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, nil, fmt.Errorf("read the authority in %s: %w", f, err)
+	}
+	return &pair, bundle, nil
+}
+
+// certSecret is certificates that replicas make and share.
+type certSecret struct {
+	client    client.Client
+	namespace string
+}
+
+func (c *certSecret) shared() bool { return true }
+
+// load reads the Secret, and first makes or renews what it needs. Where another replica was faster, its work is taken.
+func (c *certSecret) load(ctx context.Context, now time.Time, names []string) (*tls.Certificate, []byte, error) {
+	const tries = 5
+	var err error
+	for range tries {
+		var made certificates
+		if made, err = c.once(ctx, now, names); err == nil {
+			pair, err := tls.X509KeyPair(made.cert, made.key)
+			if err != nil {
+				return nil, nil, fmt.Errorf("certificate of the Secret %s/%s: %w", c.namespace, secretName, err)
+			}
+			return &pair, made.bundle, nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			break
+		}
+	}
+	return nil, nil, fmt.Errorf("certificates in the Secret %s/%s: %w", c.namespace, secretName, err)
+}
+
+func (c *certSecret) once(ctx context.Context, now time.Time, names []string) (certificates, error) {
+	secret := &corev1.Secret{}
+	err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: secretName}, secret)
+	if client.IgnoreNotFound(err) != nil {
+		return certificates{}, err
+	}
+	missing := err != nil
+	held := certificates{bundle: secret.Data[authorityCert], authorityKey: secret.Data[authorityKey], cert: secret.Data[corev1.TLSCertKey], key: secret.Data[corev1.TLSPrivateKeyKey]}
+	renewed, err := held.renew(now, names)
+	if err != nil || !missing && renewed.equal(held) {
+		return renewed, err
+	}
+	secret.Data = map[string][]byte{authorityCert: renewed.bundle, authorityKey: renewed.authorityKey, corev1.TLSCertKey: renewed.cert, corev1.TLSPrivateKeyKey: renewed.key}
+	if !missing {
+		return renewed, c.client.Update(ctx, secret, client.FieldOwner(FieldManager))
+	}
+	secret.ObjectMeta = metav1.ObjectMeta{Namespace: c.namespace, Name: secretName}
+	secret.Type = corev1.SecretTypeTLS
+	err = c.client.Create(ctx, secret, client.FieldOwner(FieldManager))
+	if apierrors.IsNotFound(err) {
+		// Outside of a deployment nobody has made the namespace yet.
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
+		if err := client.IgnoreAlreadyExists(c.client.Create(ctx, namespace)); err != nil {
+			return certificates{}, fmt.Errorf("namespace %s is missing, and cannot be made: %w", c.namespace, err)
+		}
+		err = c.client.Create(ctx, secret, client.FieldOwner(FieldManager))
+	}
+	return renewed, err
+}
+
+// Keys of the Secret, and names of files, besides those of every TLS secret.
+const (
+	authorityCert = "ca.crt"
+	authorityKey  = "ca.key"
+)
+
+// certificates are an authority and what it signed, in PEM.
+type certificates struct {
+	// bundle has the authority, and behind it those before it that are still good.
+	bundle, authorityKey []byte
+	cert, key            []byte
+}
+
+func (c certificates) equal(d certificates) bool {
+	return bytes.Equal(c.bundle, d.bundle) && bytes.Equal(c.authorityKey, d.authorityKey) && bytes.Equal(c.cert, d.cert) && bytes.Equal(c.key, d.key)
+}
+
+// renew gives what is good at now for the names: what is there, with what is missing, broken or about to expire made
+// anew. A former authority stays trusted for as long as it is good, since replicas serve with what it signed until
+// they have read the new.
+func (c certificates) renew(now time.Time, names []string) (certificates, error) {
+	authority, signer := c.authority(now)
+	if authority == nil {
+		former := stillGood(c.bundle, now)
+		der, key, err := makeCertificate(now, authorityFor, nil, nil, nil)
+		if err != nil {
+			return certificates{}, err
+		}
+		if c.authorityKey, err = encodeKey(key); err != nil {
+			return certificates{}, err
+		}
+		c.bundle = append(encodeCert(der), former...)
+		if authority, err = x509.ParseCertificate(der); err != nil {
+			return certificates{}, fmt.Errorf("read the authority just made: %w", err)
+		}
+		c.cert, signer = nil, key
+	}
+	c.bundle = stillGood(c.bundle, now)
+	known := c.servingNames(now, authority)
+	if known != nil && !slices.ContainsFunc(names, func(n string) bool { return !slices.Contains(known, n) }) {
+		return c, nil
+	}
+	// What other replicas are reached by stays in it.
+	all := slices.Clone(names)
+	for _, n := range known {
+		if !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	slices.Sort(all)
+	der, key, err := makeCertificate(now, servingFor, slices.Compact(all), authority, signer)
+	if err != nil {
+		return certificates{}, err
+	}
+	if c.key, err = encodeKey(key); err != nil {
+		return certificates{}, err
+	}
+	c.cert = encodeCert(der)
+	return c, nil
+}
+
+// authority gives the authority and its key; nil where there is none that is good for long enough.
+func (c certificates) authority(now time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
+	pair, err := tls.X509KeyPair(c.bundle, c.authorityKey)
+	if err != nil || pair.Leaf == nil || !pair.Leaf.IsCA || now.After(pair.Leaf.NotAfter.Add(-authorityRenewed)) || now.Before(pair.Leaf.NotBefore) {
+		return nil, nil
+	}
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, nil
+	}
+	return pair.Leaf, key
+}
+
+// servingNames gives the names that the serving certificate is good for; nil where it must be made anew.
+func (c certificates) servingNames(now time.Time, authority *x509.Certificate) []string {
+	pair, err := tls.X509KeyPair(c.cert, c.key)
+	if err != nil || pair.Leaf == nil || pair.Leaf.CheckSignatureFrom(authority) != nil {
+		return nil
+	}
+	if now.After(pair.Leaf.NotAfter.Add(-servingRenewed)) || now.Before(pair.Leaf.NotBefore) {
+		return nil
+	}
+	names := slices.Clone(pair.Leaf.DNSNames)
+	for _, ip := range pair.Leaf.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return names
+}
+
+// stillGood leaves out of a bundle what is no certificate, and what has expired.
+func stillGood(bundle []byte, now time.Time) []byte {
+	var out []byte
+	for {
+		var block *pem.Block
+		if block, bundle = pem.Decode(bundle); block == nil {
+			return out
+		}
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && now.Before(cert.NotAfter) {
+			out = append(out, encodeCert(block.Bytes)...)
+		}
+	}
+}
+
+// makeCertificate makes a key and a certificate: an authority where there is no parent.
+func makeCertificate(now time.Time, lives time.Duration, names []string, parent *x509.Certificate, signer *ecdsa.PrivateKey) (der []byte, key *ecdsa.PrivateKey, err error) {
+	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, nil, fmt.Errorf("make a key: %w", err)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a serial number: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "celsius-webhook"},
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(lives),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+	}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
+	if parent == nil {
+		template.Subject.CommonName = "celsius-webhook-ca"
+		template.IsCA, template.KeyUsage, template.ExtKeyUsage = true, x509.KeyUsageCertSign|x509.KeyUsageDigitalSignature, nil
+		parent, signer = template, key
+	}
+	if der, err = x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer); err != nil {
+		return nil, nil, fmt.Errorf("sign a certificate: %w", err)
+	}
+	return der, key, nil
+}
+
+func encodeCert(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("write a key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
+}

@@ -1,0 +1,82 @@
+package webhook
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"testing"
+	"time"
+)
+
+// trusted says whether a client with the bundle takes a certificate for a name.
+func trusted(t *testing.T, bundle, cert, key []byte, name string, now time.Time) bool {
+	t.Helper()
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(bundle)
+	_, err = pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: pool, CurrentTime: now})
+	return err == nil
+}
+
+func TestRenew(t *testing.T) {
+	const day = 24 * time.Hour
+	begin := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	names := []string{"a.svc", "127.0.0.1"}
+	renew := func(c certificates, after time.Duration, names ...string) certificates {
+		t.Helper()
+		out, err := c.renew(begin.Add(after), names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !trusted(t, out.bundle, out.cert, out.key, names[0], begin.Add(after)) {
+			t.Errorf("after %s: what is served is not trusted", after)
+		}
+		return out
+	}
+	first := renew(certificates{}, 0, names...)
+	if !trusted(t, first.bundle, first.cert, first.key, "127.0.0.1", begin) || trusted(t, first.bundle, first.cert, first.key, "b.svc", begin) {
+		t.Error("it must be good for its names, and for no other")
+	}
+	if !renew(first, 59*day, names...).equal(first) {
+		t.Error("renewed too early")
+	}
+
+	// A month before its end, what is served is made anew by the same authority.
+	second := renew(first, 61*day, names...)
+	if second.equal(first) || string(second.bundle) != string(first.bundle) {
+		t.Error("after 61 days: want a new certificate of the same authority")
+	}
+
+	// A year before its end the authority is, and the former stays trusted until its own end.
+	old := renew(first, 3284*day, names...)
+	third := renew(old, 3286*day, names...)
+	if string(third.bundle) == string(old.bundle) {
+		t.Error("after nine years: want a new authority")
+	}
+	if at := begin.Add(3286 * day); !trusted(t, third.bundle, old.cert, old.key, "a.svc", at) {
+		t.Error("replicas that serve with the old certificate are not trusted any more")
+	}
+	if fourth := renew(third, 3800*day, names...); len(fourth.bundle) >= len(third.bundle) {
+		t.Error("an authority that has expired is still handed out")
+	}
+
+	// A replica reached by another name adds it, and keeps what others are reached by.
+	added := renew(first, day, "b.svc")
+	if !trusted(t, added.bundle, added.cert, added.key, "a.svc", begin.Add(day)) || string(added.bundle) != string(first.bundle) {
+		t.Error("a new name: the names before, or the authority, are lost")
+	}
+
+	// What is broken is made anew.
+	for what, c := range map[string]certificates{
+		"no key of the authority": {bundle: first.bundle, cert: first.cert, key: first.key},
+		"rubbish":                 {bundle: []byte("a"), authorityKey: []byte("b"), cert: []byte("c"), key: []byte("d")},
+		"another authority":       {bundle: third.bundle, authorityKey: third.authorityKey, cert: first.cert, key: first.key},
+		"not good yet":            renew(certificates{}, 5*day, names...),
+	} {
+		if renew(c, day, names...).equal(c) {
+			t.Errorf("%s: taken as it is", what)
+		}
+	}
+}

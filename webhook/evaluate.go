@@ -1,0 +1,323 @@
+package webhook
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Mistake is one thing that is wrong with an object.
+type Mistake struct {
+	// Rule is the row that found it, "" for what the schema says.
+	Rule string
+	// Field is the path of the field, as spec.tasks[0].name.
+	Field string
+	// Message says what is wrong, and what would be right.
+	Message string
+}
+
+// String gives "field: message".
+func (m Mistake) String() string {
+	if m.Field == "" {
+		return m.Message
+	}
+	return m.Field + ": " + m.Message
+}
+
+// Request is what a table is asked about. Objects are JSON: maps of strings, bools, int64, float64, lists and maps.
+type Request struct {
+	// Operation is CREATE or UPDATE.
+	Operation string
+	// Object is the new state, OldObject the one before an update.
+	Object, OldObject map[string]any
+	// Queues gives all queues; it is asked only where a row reads them.
+	Queues func() ([]map[string]any, error)
+	// SchedulerNames are those served, the one to write first.
+	SchedulerNames []string
+	// PolicyEvents and PolicyActions are those that a job's policies may name.
+	PolicyEvents, PolicyActions []string
+}
+
+// variableObject declares the variables so far.
+func (c *compiler) variableObject() *rules.Object {
+	o := &rules.Object{Name: variablesType().TypeName(), Type: variablesType()}
+	for i, v := range c.table.variables {
+		o.Members = append(o.Members, &rules.Member{
+			Name: v.name, Type: v.expr.Type, Changes: rules.ByObject,
+			Get: func(of any) ref.Val {
+				f, ok := of.(*frame)
+				if !ok {
+					return types.NewErr("no variables")
+				}
+				return f.variable(i)
+			},
+		})
+	}
+	return o
+}
+
+// frame is the evaluation of a table for one state of an object. It is the value of `variables`.
+type frame struct {
+	table   *Table
+	request Request
+	fixed   roots
+	memo    []ref.Val
+	queues  ref.Val
+}
+
+func (t *Table) frame(r Request) *frame {
+	f := &frame{table: t, request: r, memo: make([]ref.Val, len(t.variables))}
+	f.fixed = roots{
+		"object": newValue(t.object, r.Object), "oldObject": newValue(t.object, r.OldObject),
+		"operation": types.String(r.Operation), "schedulerNames": listOf(r.SchedulerNames),
+		"policyEvents": listOf(r.PolicyEvents), "policyActions": listOf(r.PolicyActions),
+		"variables": f.asValue(),
+	}
+	return f
+}
+
+// asValue is the frame as the language sees it.
+func (f *frame) asValue() ref.Val {
+	return variablesValue{newValue(&schema{typ: variablesType()}, nil), f}
+}
+
+// variablesValue is an object whose members are computed.
+type variablesValue struct {
+	*value
+	frame *frame
+}
+
+// Value implements ref.Val.
+func (v variablesValue) Value() any { return v.frame }
+
+func (f *frame) variable(i int) ref.Val {
+	if f.memo[i] == nil {
+		f.memo[i] = f.table.variables[i].expr.Eval(f)
+	}
+	return f.memo[i]
+}
+
+// allQueues lists the queues once.
+func (f *frame) allQueues() ref.Val {
+	if f.queues != nil {
+		return f.queues
+	}
+	if f.request.Queues == nil {
+		return types.NewErr("the queues are not known")
+	}
+	list, err := f.request.Queues()
+	if err != nil {
+		f.queues = types.WrapErr(err)
+		return f.queues
+	}
+	out := make([]ref.Val, len(list))
+	for i, q := range list {
+		out[i] = newValue(f.table.queue, q)
+	}
+	f.queues = types.NewRefValList(types.DefaultTypeAdapter, out)
+	return f.queues
+}
+
+// ResolveName implements cel.Activation: what all rows see.
+func (f *frame) ResolveName(name string) (any, bool) {
+	if name == "queues" {
+		return f.allQueues(), true
+	}
+	return f.fixed.ResolveName(name)
+}
+
+// Check gives what is wrong with the object, every mistake at once, and what it asks for that will not happen. An
+// error is a row that could not be evaluated: it says nothing of the object.
+func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err error) {
+	if t.object.check("", r.Object, func(m Mistake) { mistakes = append(mistakes, m) }); len(mistakes) > 0 {
+		return mistakes, nil, nil
+	}
+	f := t.frame(r)
+	if applies, err := f.matches(); err != nil || !applies {
+		return nil, nil, err
+	}
+	for _, row := range t.validations {
+		if err := f.each(row, func(v *visit) error { return v.mistake(&mistakes) }); err != nil {
+			return nil, nil, err
+		}
+	}
+	var told []Mistake
+	for _, row := range t.warnings {
+		if err := f.each(row, func(v *visit) error { return v.mistake(&told) }); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, w := range told {
+		warnings = append(warnings, w.String())
+	}
+	return mistakes, warnings, nil
+}
+
+// Default gives the object with what it leaves open filled in: row by row, each of which sees what those before it
+// wrote. The object given is not changed.
+func (t *Table) Default(r Request) (object map[string]any, mistakes []Mistake, err error) {
+	if t.object.check("", r.Object, func(m Mistake) { mistakes = append(mistakes, m) }); len(mistakes) > 0 {
+		return nil, mistakes, nil
+	}
+	f := t.frame(r)
+	if applies, err := f.matches(); err != nil || !applies {
+		return r.Object, nil, err
+	}
+	for _, row := range t.defaults {
+		next := r.Object
+		err := f.each(row, func(v *visit) error {
+			var err error
+			next, err = v.write(next)
+			return err
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		r.Object = next
+		f = t.frame(r)
+	}
+	return r.Object, nil, nil
+}
+
+// matches says whether the table has anything to say of the object.
+func (f *frame) matches() (bool, error) {
+	for _, row := range f.table.match {
+		v := &visit{frame: f, row: row}
+		if yes, err := v.ask(row.expression); err != nil || !yes {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// each visits the elements that a row is asked for: once, where it has no forEach.
+func (f *frame) each(r *row, do func(*visit) error) error {
+	if len(r.operations) > 0 && !slices.Contains(r.operations, f.request.Operation) {
+		return nil
+	}
+	return f.loop(&visit{frame: f, row: r, items: roots{}}, r.loops, do)
+}
+
+func (f *frame) loop(v *visit, loops []loop, do func(*visit) error) error {
+	if len(loops) == 0 {
+		if v.row.when != nil {
+			if yes, err := v.ask(v.row.when); err != nil || !yes {
+				return err
+			}
+		}
+		return do(v)
+	}
+	l := loops[0]
+	list, ok := l.in.Eval(v).(traits.Lister)
+	if !ok {
+		return v.failed(l.in.Eval(v))
+	}
+	index := types.Int(0)
+	for it := list.Iterator(); it.HasNext() == types.True; index++ {
+		v.items[l.item] = it.Next()
+		if l.index != "" {
+			v.items[l.index] = index
+		}
+		if err := f.loop(v, loops[1:], do); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visit is one row at one element of its lists.
+type visit struct {
+	*frame
+	row   *row
+	items roots
+}
+
+// ResolveName implements cel.Activation.
+func (v *visit) ResolveName(name string) (any, bool) {
+	if got, ok := v.items[name]; ok {
+		return got, true
+	}
+	return v.frame.ResolveName(name)
+}
+
+func (v *visit) failed(got ref.Val) error {
+	if err, ok := got.(*types.Err); ok {
+		return fmt.Errorf("rule %s: %w", v.row.name, err)
+	}
+	return fmt.Errorf("rule %s gave a %s", v.row.name, got.Type().TypeName())
+}
+
+func (v *visit) ask(e *rules.Expr) (bool, error) {
+	got := e.Eval(v)
+	yes, ok := got.(types.Bool)
+	if !ok {
+		return false, v.failed(got)
+	}
+	return bool(yes), nil
+}
+
+func (v *visit) render(t *text) (string, error) {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.expr == nil {
+			b.WriteString(p.text)
+			continue
+		}
+		got := p.expr.Eval(v)
+		if types.IsError(got) {
+			return "", v.failed(got)
+		}
+		b.WriteString(write(got))
+	}
+	return b.String(), nil
+}
+
+// mistake adds to out what the row says, where it does not hold.
+func (v *visit) mistake(out *[]Mistake) error {
+	if v.row.expression != nil {
+		if holds, err := v.ask(v.row.expression); err != nil || holds {
+			return err
+		}
+	}
+	path, err := v.render(v.row.fieldPath)
+	if err != nil {
+		return err
+	}
+	message, err := v.render(v.row.message)
+	if err != nil {
+		return err
+	}
+	*out = append(*out, Mistake{Rule: v.row.name, Field: path, Message: message})
+	return nil
+}
+
+// write gives the object with the row's value in it.
+func (v *visit) write(object map[string]any) (map[string]any, error) {
+	path, err := v.render(v.row.fieldPath)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := parsePath(path)
+	if err != nil {
+		return nil, fmt.Errorf("rule %s: %w", v.row.name, err)
+	}
+	given, err := plain(v.row.expression.Eval(v))
+	if err != nil {
+		return nil, fmt.Errorf("rule %s: %w", v.row.name, err)
+	}
+	next, err := put(object, steps, given)
+	if err != nil {
+		return nil, fmt.Errorf("rule %s: %s: %w", v.row.name, path, err)
+	}
+	return next.(map[string]any), nil
+}
+
+// Parent implements cel.Activation.
+func (f *frame) Parent() cel.Activation { return nil }

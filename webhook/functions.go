@@ -1,0 +1,225 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	podapi "k8s.io/kubernetes/pkg/api/pod"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corek8s "k8s.io/kubernetes/pkg/apis/core/v1"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// mistakeSchema is what podTemplateMistakes gives a list of.
+func mistakeSchema() *schema {
+	text := func(doc string) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "string", Description: doc}
+	}
+	return newSchema(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"field": text("The path in the template."), "message": text("What is wrong."),
+	}}, "Mistake", shapes{})
+}
+
+// functions are those of the language of admission, beyond the dialect's.
+func functions(mistake *schema) []*rules.Function {
+	texts := cel.ListType(cel.StringType)
+	one := func(name, doc string, o rules.Overload) *rules.Function {
+		o.ID = "admission_" + name
+		return &rules.Function{Name: name, Doc: doc, Overloads: []rules.Overload{o}}
+	}
+	a := cel.TypeParamType("A")
+	return []*rules.Function{
+		one("podTemplateMistakes", "What Kubernetes itself would refuse in a pod made from the template, after its defaults: a list of `field` (a path in the template) and `message`.", rules.Overload{
+			Args: []*cel.Type{cel.DynType}, Result: cel.ListType(mistake.typ), Cost: 1000,
+			Eval: func(args ...ref.Val) ref.Val { return podTemplateMistakes(mistake, args[0]) },
+		}),
+		one("differences", "The paths of the fields in which two values differ, sorted: whole lists where their lengths differ, otherwise element by element. Absent and null are the same.", rules.Overload{
+			Args: []*cel.Type{a, a}, Result: texts, Cost: 1000,
+			Eval: func(args ...ref.Val) ref.Val { return differences(args[0], args[1]) },
+		}),
+		one("cycle", "The first cycle of a graph in which the node `names[i]` points to the nodes called `edges[i]`: its names in order, the first again as the last; empty where there is none. Edges to names that no node has are left out.", rules.Overload{
+			Args: []*cel.Type{texts, cel.ListType(texts)}, Result: texts, Cost: 1000,
+			Eval: func(args ...ref.Val) ref.Val { return cycleOf(args[0], args[1]) },
+		}),
+		one("nearest", "The word of a list that was most likely meant by the first argument, empty where none is near: letters put in, left out, replaced or swapped, at most a third of them.", rules.Overload{
+			Args: []*cel.Type{cel.StringType, texts}, Result: cel.StringType, Cost: 1000,
+			Eval: func(args ...ref.Val) ref.Val {
+				word, _ := args[0].(types.String)
+				return types.String(rules.Nearest(string(word), stringsOf(args[1])))
+			},
+		}),
+		one("flag", "The value that command-line arguments give to a flag, as Go reads them: `-name=value`, `--name=value`, `-name value`; the last counts; else the third argument.", rules.Overload{
+			Args: []*cel.Type{texts, cel.StringType, cel.StringType}, Result: cel.StringType, Cost: 64,
+			Eval: func(args ...ref.Val) ref.Val { return flagOf(args[0], args[1], args[2]) },
+		}),
+	}
+}
+
+// strings of a list; what is no string is left out.
+func stringsOf(v ref.Val) []string {
+	var out []string
+	list, ok := v.(traits.Lister)
+	if !ok {
+		return nil
+	}
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		if s, ok := it.Next().(types.String); ok {
+			out = append(out, string(s))
+		}
+	}
+	return out
+}
+
+func flagOf(args, name, otherwise ref.Val) ref.Val {
+	want, ok := name.(types.String)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(name)
+	}
+	out := otherwise
+	list := stringsOf(args)
+	for i, arg := range list {
+		bare := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
+		if bare == arg {
+			continue
+		}
+		switch name, value, has := strings.Cut(bare, "="); {
+		case name != string(want):
+		case has:
+			out = types.String(value)
+		case i+1 < len(list):
+			out = types.String(list[i+1])
+		}
+	}
+	return out
+}
+
+func differences(a, b ref.Val) ref.Val {
+	x, err := plain(a)
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	y, err := plain(b)
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	var out []string
+	differing("", x, y, func(path string) { out = append(out, path) })
+	return listOf(out)
+}
+
+func differing(path string, a, b any, report func(string)) {
+	if same(a, b) {
+		return
+	}
+	x, isMap := a.(map[string]any)
+	y, alsoMap := b.(map[string]any)
+	if isMap && alsoMap {
+		keys := sortedKeys(x)
+		for key := range y {
+			if _, ok := x[key]; !ok {
+				keys = append(keys, key)
+			}
+		}
+		slices.Sort(keys)
+		for _, key := range keys {
+			differing(joinPath(path, key), x[key], y[key], report)
+		}
+		return
+	}
+	l, isList := a.([]any)
+	m, alsoList := b.([]any)
+	if isList && alsoList && len(l) == len(m) {
+		for i := range l {
+			differing(fmt.Sprintf("%s[%d]", path, i), l[i], m[i], report)
+		}
+		return
+	}
+	report(path)
+}
+
+// cycleOf walks the graph depth first, in the order of names.
+func cycleOf(names, edges ref.Val) ref.Val {
+	graph := map[string][]string{}
+	all := stringsOf(names)
+	lists, ok := edges.(traits.Lister)
+	if !ok {
+		return types.MaybeNoSuchOverloadErr(edges)
+	}
+	for i, name := range all {
+		if types.Int(i) < lists.Size().(types.Int) {
+			graph[name] = append(graph[name], stringsOf(lists.Get(types.Int(i)))...)
+		}
+	}
+	done := map[string]bool{}
+	var path []string
+	var found []string
+	var walk func(name string) bool
+	walk = func(name string) bool {
+		if i := slices.Index(path, name); i >= 0 {
+			found = append(slices.Clone(path[i:]), name)
+			return true
+		}
+		below, known := graph[name]
+		if !known || done[name] {
+			return false
+		}
+		path = append(path, name)
+		if slices.ContainsFunc(below, walk) {
+			return true
+		}
+		path = path[:len(path)-1]
+		done[name] = true
+		return false
+	}
+	_ = slices.ContainsFunc(all, walk)
+	return listOf(found)
+}
+
+// podTemplateMistakes asks Kubernetes, after its own defaults.
+func podTemplateMistakes(mistake *schema, template ref.Val) ref.Val {
+	fields, err := plain(template)
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	var out []ref.Val
+	report := func(field, message string) {
+		out = append(out, newValue(mistake, map[string]any{"field": field, "message": message}))
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	// Defaults are made for the kind PodTemplate, of which a template is a part.
+	var wrapped corev1.PodTemplate
+	var internal core.PodTemplateSpec
+	if err := json.Unmarshal(data, &wrapped.Template); err != nil {
+		report("spec", "cannot be read: "+err.Error())
+	} else {
+		corek8s.SetObjectDefaults_PodTemplate(&wrapped)
+		if err := corek8s.Convert_v1_PodTemplateSpec_To_core_PodTemplateSpec(&wrapped.Template, &internal, nil); err != nil {
+			report("spec", "cannot be read: "+err.Error())
+		} else {
+			options := podapi.GetValidationOptionsFromPodTemplate(&internal, nil)
+			root := field.NewPath("template")
+			for _, e := range corevalidation.ValidatePodTemplateSpec(&internal, root, options) {
+				path := strings.TrimPrefix(e.Field, "template.")
+				if strings.HasPrefix(path, "labels") || strings.HasPrefix(path, "annotations") {
+					path = "metadata." + path // Kubernetes leaves that out
+				}
+				report(path, e.ErrorBody())
+			}
+		}
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, out)
+}

@@ -1,0 +1,212 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+// jobMachine is the state machine that answers the policies of a Job.
+const jobMachine = "job"
+
+// newJobEndpoints are those of Jobs: defaults, and validation.
+func newJobEndpoints(o Options, queues, queuesNow queueLister, m *metrics) ([]*endpoint, error) {
+	table, issues := JobTable()
+	if table == nil {
+		return nil, fmt.Errorf("rules of admission: %w", issues.Err())
+	}
+	machine := o.StateMachines[jobMachine]
+	if machine == nil {
+		if machine, issues = statemachines.Default(jobMachine); machine == nil {
+			return nil, fmt.Errorf("state machines: %w", issues.Err())
+		}
+	}
+	h := &tableHandler{table: table, queues: queues, queuesNow: queuesNow, schedulerNames: o.SchedulerNames, machine: machine, metrics: m}
+	ours := condition{name: "our-scheduler", expression: oursExpression(o.SchedulerNames)}
+	e := endpoint{
+		group: batchv1alpha1.GroupName, version: batchv1alpha1.GroupVersion.Version, resource: "jobs",
+		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		conditions: []condition{ours, {name: "spec-changed", expression: "oldObject == null || object.spec != oldObject.spec"}},
+	}
+	mutate, validate := e, e
+	mutate.path, mutate.name, mutate.mutating = "/jobs/mutate", "mutate-jobs.celsius.dev", true
+	mutate.handler = admission.HandlerFunc(h.fillIn)
+	validate.path, validate.name = "/jobs/validate", "validate-jobs.celsius.dev"
+	validate.handler = admission.HandlerFunc(h.validate)
+	return []*endpoint{&mutate, &validate}, nil
+}
+
+// oursExpression says in the API server's dialect whether a job is of our schedulers, before or after.
+func oursExpression(names []string) string {
+	quoted := []string{"''"}
+	for _, n := range names {
+		quoted = append(quoted, "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(n)+"'")
+	}
+	of := func(object string) string {
+		return fmt.Sprintf("%[1]s.?spec.schedulerName.orValue('') in [%[2]s]", object, strings.Join(quoted, ", "))
+	}
+	return of("object") + " || oldObject != null && " + of("oldObject")
+}
+
+// tableHandler answers for the kind of a table.
+type tableHandler struct {
+	table  *Table
+	queues queueLister
+	// queuesNow asks the API server, where queues may be a moment behind. nil: queues is all there is.
+	queuesNow      queueLister
+	schedulerNames []string
+	// machine says which events and actions policies may name.
+	machine *statemachines.Machine
+	metrics *metrics
+}
+
+// fillIn answers with a patch.
+func (h *tableHandler) fillIn(ctx context.Context, req admission.Request) admission.Response {
+	r, refused := h.request(ctx, req)
+	if refused != nil {
+		return *refused
+	}
+	object, mistakes, err := h.table.Default(*r)
+	if err != nil {
+		return h.broken(ctx, req, err)
+	}
+	if len(mistakes) > 0 {
+		return h.refuse(req, mistakes)
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		return h.broken(ctx, req, err)
+	}
+	return admission.PatchResponseFromRaw(req.Object.Raw, data)
+}
+
+// validate answers with every mistake at once.
+func (h *tableHandler) validate(ctx context.Context, req admission.Request) admission.Response {
+	r, refused := h.request(ctx, req)
+	if refused != nil {
+		return *refused
+	}
+	mistakes, warnings, err := h.table.Check(*r)
+	aboutQueue := func(m Mistake) bool { return m.Field == "spec.queue" }
+	if err == nil && h.queuesNow != nil && slices.ContainsFunc(mistakes, aboutQueue) {
+		// The queue may have been made or opened just now: nobody is refused for what was true a moment ago.
+		r.Queues = func() ([]map[string]any, error) { return asJSON(ctx, h.queuesNow) }
+		mistakes, warnings, err = h.table.Check(*r)
+	}
+	if err != nil {
+		return h.broken(ctx, req, err)
+	}
+	if len(mistakes) > 0 {
+		return h.refuse(req, mistakes)
+	}
+	return admission.Allowed("").WithWarnings(warnings...)
+}
+
+// request reads what came. What cannot be read, or is no CREATE or UPDATE, is refused.
+func (h *tableHandler) request(ctx context.Context, req admission.Request) (*Request, *admission.Response) {
+	refuse := func(format string, args ...any) (*Request, *admission.Response) {
+		response := admission.Errored(http.StatusBadRequest, fmt.Errorf(format, args...))
+		return nil, &response
+	}
+	operation := string(req.Operation)
+	if operation != opCreate && operation != opUpdate {
+		return refuse("the operation is %q, and only CREATE and UPDATE are looked at here; the webhook configuration calls this path for too much", operation)
+	}
+	if req.Kind.Kind != h.table.Kind {
+		return refuse("the object is a %s, and only a %s is looked at here; the webhook configuration calls this path for too much", req.Kind.Kind, h.table.Kind)
+	}
+	object, err := decodeObject(req.Object)
+	if err != nil {
+		return refuse("the %s cannot be read: %w", h.table.Kind, err)
+	}
+	r := &Request{
+		Operation: operation, Object: object, SchedulerNames: h.schedulerNames,
+		PolicyEvents: h.machine.PolicyEvents(), PolicyActions: h.machine.PolicyActions(),
+		Queues: func() ([]map[string]any, error) { return asJSON(ctx, h.queues) },
+	}
+	if operation == opUpdate {
+		if r.OldObject, err = decodeObject(req.OldObject); err != nil {
+			return refuse("the %s before the update cannot be read: %w", h.table.Kind, err)
+		}
+	}
+	return r, nil
+}
+
+func decodeObject(raw runtime.RawExtension) (map[string]any, error) {
+	if len(raw.Raw) == 0 {
+		return nil, errors.New("there is none in the request")
+	}
+	var object map[string]any
+	if err := kubejson.Unmarshal(raw.Raw, &object); err != nil {
+		return nil, fmt.Errorf("it is not the JSON of an object: %w", err)
+	}
+	if object == nil {
+		return nil, errors.New("it is null")
+	}
+	return object, nil
+}
+
+// asJSON lists the queues as rules read them.
+func asJSON(ctx context.Context, lister queueLister) ([]map[string]any, error) {
+	list, err := lister(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]map[string]any, len(list))
+	for i := range list {
+		if out[i], err = queueFields(&list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func queueFields(q *schedulingv1beta1.Queue) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(q)
+	if err != nil {
+		return nil, fmt.Errorf("queue %s: %w", q.Name, err)
+	}
+	return fields, nil
+}
+
+// refuse tells of all mistakes: as text, and one by one for who can show them.
+func (h *tableHandler) refuse(req admission.Request, mistakes []Mistake) admission.Response {
+	status := &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Details: &metav1.StatusDetails{Group: req.Kind.Group, Kind: req.Kind.Kind, Name: req.Name},
+	}
+	lines := make([]string, len(mistakes))
+	for i, m := range mistakes {
+		lines[i] = m.String()
+		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: m.Field, Message: m.Message})
+		h.metrics.refused.WithLabelValues(req.Kind.Kind, m.Rule).Inc()
+	}
+	status.Message = lines[0]
+	if len(lines) > 1 {
+		status.Message = fmt.Sprintf("%d mistakes:\n* %s", len(lines), strings.Join(lines, "\n* "))
+	}
+	response := admission.Response{}
+	response.Result = status
+	return response
+}
+
+// broken is the answer where a rule itself failed: nothing is let in unseen, and the log says why.
+func (h *tableHandler) broken(ctx context.Context, req admission.Request, err error) admission.Response {
+	ctrl.LoggerFrom(ctx).Error(err, "a rule of admission failed", "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
+	return admission.Errored(http.StatusInternalServerError, fmt.Errorf("a rule of admission of Celsius failed, which says nothing of the object: %w", err))
+}

@@ -1,0 +1,223 @@
+package webhook
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+// recorded is one case of a table of admission that was recorded from Volcano.
+type recorded struct {
+	ID             string
+	Job, OldJob    json.RawMessage
+	Allowed        bool
+	Message        string
+	FullPatch      json.RawMessage
+	ExistingQueues []schedulingv1beta1.Queue
+}
+
+// readRecorded gives the cases of one table; it skips the test where there are none.
+func readRecorded(t *testing.T, table string) []recorded {
+	t.Helper()
+	folder := os.Getenv("CONFORMANCE")
+	if folder == "" {
+		t.Skip("CONFORMANCE does not name the folder of recorded cases")
+	}
+	data, err := os.ReadFile(filepath.Join(folder, "tables", table+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []recorded
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var r recorded
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatalf("%s: %v", table, err)
+		}
+		out = append(out, r)
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s: no cases", table)
+	}
+	return out
+}
+
+// deliberate lists the cases in which we mean to differ, with the reason.
+func deliberate(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile("testdata/deliberate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct{ Differences []struct{ ID, Reason string } }
+	if err := yaml.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, d := range list.Differences {
+		out[d.ID] = d.Reason
+	}
+	return out
+}
+
+// replay compares each case, and holds the list of deliberate differences to be exact.
+func replay(t *testing.T, table string, differs func(recorded) string) {
+	t.Helper()
+	cases, meant := readRecorded(t, table), deliberate(t)
+	passed, different := 0, 0
+	for _, r := range cases {
+		diff := differs(r)
+		switch reason := meant[r.ID]; {
+		case diff == "" && reason == "":
+			passed++
+		case diff == "":
+			t.Errorf("%s is listed in testdata/deliberate.yaml and does not differ", r.ID)
+		case reason == "":
+			t.Errorf("%s: %s", r.ID, diff)
+		default:
+			different++
+		}
+	}
+	t.Logf("%s: %d passed, %d differ on purpose, of %d", table, passed, different, len(cases))
+	if different*100 > 3*len(cases) {
+		t.Errorf("%s: %d of %d cases differ, at most 3 in 100 may", table, different, len(cases))
+	}
+}
+
+func handlerFor(t testing.TB, queues ...schedulingv1beta1.Queue) *tableHandler {
+	t.Helper()
+	machine, issues := statemachines.Default(jobMachine)
+	if machine == nil {
+		t.Fatal(issues.Error())
+	}
+	return &tableHandler{
+		table: jobTable(t), schedulerNames: []string{"volcano"}, machine: machine, metrics: newMetrics(),
+		queues: func(context.Context) ([]schedulingv1beta1.Queue, error) { return queues, nil },
+	}
+}
+
+func requestFor(operation admissionv1.Operation, object, old []byte) admission.Request {
+	r := admission.Request{}
+	r.Operation = operation
+	r.Kind = metav1.GroupVersionKind{Group: "batch.volcano.sh", Version: "v1alpha1", Kind: "Job"}
+	r.Object, r.OldObject = runtime.RawExtension{Raw: object}, runtime.RawExtension{Raw: old}
+	return r
+}
+
+// said gives for words of a recorded refusal a part of the field that ours must name.
+func said() map[string]string {
+	return map[string]string{
+		"duplicated task name":        "spec.tasks[1].name",
+		"unable to find job plugin":   "spec.plugins",
+		"invalid policy action":       "action",
+		"not a valid error code":      "exitCode",
+		"if there's * here":           "spec.policies",
+		"mountPath is required":       "mountPath",
+		"either VolumeClaim or":       "spec.volumes[0]",
+		"directed acyclic graph":      "dependsOn",
+		"'TotalPartitions' must":      "partitionPolicy.totalPartitions",
+		"'Replicas' are not equal":    "partitionPolicy",
+		"'MinAvailable' is not equal": "minAvailable",
+		"'highestTierAllowed' and":    "etworkTopology",
+		"resources.requests":          "template.spec.resources.requests",
+		"root queue":                  "spec.queue",
+		"leaf queue":                  "spec.queue",
+		"may not add or remove tasks": "spec.tasks",
+		"may not change fields":       "spec.",
+	}
+}
+
+func TestRecordedJobCreate(t *testing.T) {
+	replay(t, "admission-job-create", func(r recorded) string {
+		h := handlerFor(t, r.ExistingQueues...)
+		return differsInVerdict(r, h.validate(t.Context(), requestFor(admissionv1.Create, r.Job, nil)))
+	})
+}
+
+func TestRecordedJobUpdate(t *testing.T) {
+	replay(t, "admission-job-update", func(r recorded) string {
+		h := handlerFor(t, r.ExistingQueues...)
+		return differsInVerdict(r, h.validate(t.Context(), requestFor(admissionv1.Update, r.Job, r.OldJob)))
+	})
+}
+
+func differsInVerdict(r recorded, got admission.Response) string {
+	if got.Allowed != r.Allowed {
+		return fmt.Sprintf("allowed is %t, recorded %t (%s): %s", got.Allowed, r.Allowed, strings.TrimSpace(r.Message), message(got))
+	}
+	if got.Allowed {
+		return ""
+	}
+	for words, field := range said() {
+		if !strings.Contains(r.Message, words) {
+			continue
+		}
+		if got.Result.Details == nil || !slices.ContainsFunc(got.Result.Details.Causes, func(c metav1.StatusCause) bool { return strings.Contains(c.Field, field) }) {
+			return fmt.Sprintf("nothing is said of %s, recorded %s: %s", field, strings.TrimSpace(r.Message), message(got))
+		}
+		return ""
+	}
+	return "no kind is known for the recorded refusal: " + r.Message
+}
+
+func message(r admission.Response) string {
+	if r.Result == nil {
+		return ""
+	}
+	return r.Result.Message
+}
+
+func TestRecordedMutate(t *testing.T)        { replay(t, "mutate-job", differsInPatch(t)) }
+func TestRecordedMutateDerived(t *testing.T) { replay(t, "mutate-job-derived", differsInPatch(t)) }
+
+func differsInPatch(t *testing.T) func(recorded) string {
+	return func(r recorded) string {
+		h := handlerFor(t)
+		got := h.fillIn(t.Context(), requestFor(admissionv1.Create, r.Job, nil))
+		ours, err := json.Marshal(got.Patches)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(patched(t, r.Job, r.FullPatch), patched(t, r.Job, ours)); diff != "" || !got.Allowed {
+			return fmt.Sprintf("%s (-recorded +got):\n%s", message(got), diff)
+		}
+		return ""
+	}
+}
+
+// patched applies a JSON patch.
+func patched(t *testing.T, object, patch []byte) any {
+	t.Helper()
+	p, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := p.Apply(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out any
+	if err := json.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applyv1 "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// queueLister gives all queues of the cluster, which the caller must not change.
+type queueLister func(context.Context) ([]schedulingv1beta1.Queue, error)
+
+// endpoint is one path of the server, and when the API server is to call it.
+type endpoint struct {
+	path string
+	// name is that of the webhook within its configuration, as users read it in a refusal.
+	name     string
+	mutating bool
+	// What it is asked about.
+	group, version, resource string
+	operations               []admissionregistrationv1.OperationType
+	// conditions save calls: names and expressions in the API server's own dialect.
+	conditions []condition
+	handler    admission.Handler
+}
+
+type condition struct{ name, expression string }
+
+// newEndpoints lists all that is served.
+func newEndpoints(o Options, queues, queuesNow queueLister, m *metrics) ([]*endpoint, error) {
+	jobs, err := newJobEndpoints(o, queues, queuesNow, m)
+	if err != nil {
+		return nil, err
+	}
+	policies := &endpoint{
+		path: policyPath, name: "validate-policies.celsius.dev",
+		group: policyv1alpha1.GroupName, version: policyv1alpha1.GroupVersion.Version, resource: "schedulingpolicies",
+		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		handler:    newPolicyHandler(),
+	}
+	return append(jobs, policies), nil
+}
+
+// The API server waits that long for an answer, in seconds.
+const timeout = 10
+
+// Where and how the API server calls an endpoint.
+func (s *server) clientConfig(e *endpoint, bundle []byte) *applyv1.WebhookClientConfigApplyConfiguration {
+	c := applyv1.WebhookClientConfig()
+	if len(bundle) > 0 {
+		c.WithCABundle(bundle...)
+	}
+	if s.options.URLHost == "" {
+		return c.WithService(applyv1.ServiceReference().WithNamespace(s.options.Namespace).WithName(s.options.ServiceName).WithPath(e.path).WithPort(443))
+	}
+	host := s.options.URLHost
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		host = net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(s.port))
+	}
+	return c.WithURL("https://" + host + e.path)
+}
+
+func (e *endpoint) rule() *applyv1.RuleWithOperationsApplyConfiguration {
+	return applyv1.RuleWithOperations().WithOperations(e.operations...).WithAPIGroups(e.group).WithAPIVersions(e.version).
+		WithResources(e.resource).WithScope(admissionregistrationv1.AllScopes)
+}
+
+func (e *endpoint) matchConditions() []*applyv1.MatchConditionApplyConfiguration {
+	var out []*applyv1.MatchConditionApplyConfiguration
+	for _, c := range e.conditions {
+		out = append(out, applyv1.MatchCondition().WithName(c.name).WithExpression(c.expression))
+	}
+	return out
+}
+
+// others selects every namespace but our own and those of the system.
+func (s *server) others() *applymetav1.LabelSelectorApplyConfiguration {
+	return applymetav1.LabelSelector().WithMatchExpressions(applymetav1.LabelSelectorRequirement().
+		WithKey("kubernetes.io/metadata.name").WithOperator(metav1.LabelSelectorOpNotIn).
+		WithValues(s.options.Namespace, metav1.NamespaceSystem, metav1.NamespacePublic, "kube-node-lease"))
+}
+
+// register writes both configurations, with the CA by which the API server is to know this server.
+func (s *server) register(ctx context.Context, bundle []byte) error {
+	mutating := applyv1.MutatingWebhookConfiguration(s.options.ConfigurationName)
+	validating := applyv1.ValidatingWebhookConfiguration(s.options.ConfigurationName)
+	for _, e := range s.endpoints {
+		if e.mutating {
+			mutating.WithWebhooks(applyv1.MutatingWebhook().WithName(e.name).WithClientConfig(s.clientConfig(e, bundle)).WithRules(e.rule()).
+				WithFailurePolicy(admissionregistrationv1.Fail).WithSideEffects(admissionregistrationv1.SideEffectClassNone).
+				WithReinvocationPolicy(admissionregistrationv1.IfNeededReinvocationPolicy).WithTimeoutSeconds(timeout).
+				WithAdmissionReviewVersions("v1").WithNamespaceSelector(s.others()).WithMatchConditions(e.matchConditions()...))
+			continue
+		}
+		validating.WithWebhooks(applyv1.ValidatingWebhook().WithName(e.name).WithClientConfig(s.clientConfig(e, bundle)).WithRules(e.rule()).
+			WithFailurePolicy(admissionregistrationv1.Fail).WithSideEffects(admissionregistrationv1.SideEffectClassNone).
+			WithTimeoutSeconds(timeout).
+			WithAdmissionReviewVersions("v1").WithNamespaceSelector(s.others()).WithMatchConditions(e.matchConditions()...))
+	}
+	options := []client.ApplyOption{client.FieldOwner(FieldManager), client.ForceOwnership}
+	if err := s.client.Apply(ctx, mutating, options...); err != nil {
+		return fmt.Errorf("write the MutatingWebhookConfiguration %s: %w", s.options.ConfigurationName, err)
+	}
+	if err := s.client.Apply(ctx, validating, options...); err != nil {
+		return fmt.Errorf("write the ValidatingWebhookConfiguration %s: %w", s.options.ConfigurationName, err)
+	}
+	return nil
+}
+
+// unregister removes both configurations.
+func (s *server) unregister(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, endWithin)
+	defer cancel()
+	meta := metav1.ObjectMeta{Name: s.options.ConfigurationName}
+	return errors.Join(
+		client.IgnoreNotFound(s.client.Delete(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: meta})),
+		client.IgnoreNotFound(s.client.Delete(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: meta})),
+	)
+}

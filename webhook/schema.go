@@ -1,0 +1,238 @@
+package webhook
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/celsius-scheduler/celsius/crds"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// form is what a value in JSON may be.
+type form uint8
+
+const (
+	anyForm form = iota // int-or-string, and what has no type
+	stringForm
+	intForm
+	numberForm
+	boolForm
+	listForm
+	mapForm
+	objectForm
+)
+
+// want is what a person is told that a form is.
+func (f form) want() string {
+	return [...]string{"any value", "a string", "a whole number", "a number", "true or false", "a list", "a map", "a map of its fields"}[f]
+}
+
+// schema is a type as the rule language sees it, made from an OpenAPI schema.
+type schema struct {
+	form form
+	// small: an int of 32 bits.
+	small bool
+	typ   *cel.Type
+	// elem is of what a list or map consists.
+	elem *schema
+	// object and fields are set for objects.
+	object *rules.Object
+	fields map[string]*schema
+}
+
+// kindSchema reads the schema of a kind from its CustomResourceDefinition. Types are named by where they stand:
+// Job, Job.spec, Job.spec.tasks[].
+func kindSchema(manifest, kind string) (*schema, error) {
+	data, err := crds.Manifests.ReadFile("manifests/" + manifest)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", kind, err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal(data, crd); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", kind, err)
+	}
+	root := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.DeepCopy()
+	root.Properties["metadata"] = metadataSchema()
+	return newSchema(root, kind, shapes{}), nil
+}
+
+// shapes holds the objects known so far by their fields: what has the same fields is one type, so that a job's and a
+// task's policies can stand in one list.
+type shapes map[string]*schema
+
+// metadataSchema is what a CustomResourceDefinition leaves out of metadata, as far as rules need it.
+func metadataSchema() apiextensionsv1.JSONSchemaProps {
+	text := func(doc string) apiextensionsv1.JSONSchemaProps {
+		return apiextensionsv1.JSONSchemaProps{Type: "string", Description: doc}
+	}
+	texts := func(doc string) apiextensionsv1.JSONSchemaProps {
+		elem := text("")
+		return apiextensionsv1.JSONSchemaProps{Type: "object", Description: doc, AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &elem}}
+	}
+	elem := text("")
+	return apiextensionsv1.JSONSchemaProps{Type: "object", Description: "Name, labels and annotations.", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"name":              text("Unset where generateName is to make it."),
+		"generateName":      text("What a name is made from."),
+		"namespace":         text("The namespace."),
+		"uid":               text("Unique over time."),
+		"deletionTimestamp": text("When its deletion was asked for."),
+		"labels":            texts("The labels."),
+		"annotations":       texts("The annotations."),
+		"finalizers":        {Type: "array", Description: "What must happen before it is gone.", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &elem}},
+	}}
+}
+
+func newSchema(p *apiextensionsv1.JSONSchemaProps, name string, known shapes) *schema {
+	switch {
+	case p.XIntOrString, p.Type == "":
+		return &schema{form: anyForm, typ: cel.DynType}
+	case p.Type == "string":
+		return &schema{form: stringForm, typ: cel.StringType}
+	case p.Type == "integer":
+		return &schema{form: intForm, typ: cel.IntType, small: p.Format == "int32"}
+	case p.Type == "number":
+		return &schema{form: numberForm, typ: cel.DoubleType}
+	case p.Type == "boolean":
+		return &schema{form: boolForm, typ: cel.BoolType}
+	case p.Type == "array" && p.Items != nil && p.Items.Schema != nil:
+		elem := newSchema(p.Items.Schema, name+"[]", known)
+		return &schema{form: listForm, typ: cel.ListType(elem.typ), elem: elem}
+	case len(p.Properties) > 0:
+		return newObjectSchema(p, name, known)
+	case p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil:
+		elem := newSchema(p.AdditionalProperties.Schema, name+"{}", known)
+		return &schema{form: mapForm, typ: cel.MapType(cel.StringType, elem.typ), elem: elem}
+	}
+	return &schema{form: anyForm, typ: cel.DynType}
+}
+
+func newObjectSchema(p *apiextensionsv1.JSONSchemaProps, name string, known shapes) *schema {
+	s := &schema{form: objectForm, typ: cel.ObjectType(name), fields: map[string]*schema{}}
+	s.object = &rules.Object{Name: name, Type: s.typ, Doc: p.Description}
+	var shape strings.Builder
+	for _, field := range sortedKeys(p.Properties) {
+		below := p.Properties[field]
+		f := newSchema(&below, name+"."+field, known)
+		s.fields[field] = f
+		s.object.Members = append(s.object.Members, &rules.Member{
+			Name: field, Type: f.typ, Doc: below.Description, Changes: rules.ByObject,
+			Get: func(o any) ref.Val { return read(o, field) },
+			Has: func(o any) bool { return present(o, field) },
+		})
+		fmt.Fprintf(&shape, "%s %s %t\n", field, f.typ, f.small)
+	}
+	if first := known[shape.String()]; first != nil {
+		return first
+	}
+	known[shape.String()] = s
+	return s
+}
+
+// objects adds the object types in a schema to out, by name.
+func (s *schema) objects(out map[string]*rules.Object) {
+	if s.object != nil && out[s.object.Name] != nil {
+		return
+	}
+	if s.object != nil {
+		out[s.object.Name] = s.object
+	}
+	if s.elem != nil {
+		s.elem.objects(out)
+	}
+	for _, f := range s.fields {
+		f.objects(out)
+	}
+}
+
+// at follows a path; nil where the schema has no such field.
+func (s *schema) at(path []step) *schema {
+	for _, p := range path {
+		switch {
+		case s == nil:
+			return nil
+		case s.form == objectForm && !p.isIndex:
+			s = s.fields[p.key]
+		case s.form == mapForm && !p.isIndex, s.form == listForm && p.isIndex:
+			s = s.elem
+		default:
+			return nil
+		}
+	}
+	return s
+}
+
+// check reports values of a form that the schema does not have. Null is taken for absent, unknown fields are left alone.
+func (s *schema) check(path string, value any, report func(Mistake)) {
+	if value == nil || s.form == anyForm {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		if s.form != mapForm && s.form != objectForm {
+			break
+		}
+		for _, key := range sortedKeys(v) {
+			if below := s.at([]step{{key: key}}); below != nil {
+				below.check(joinPath(path, key), v[key], report)
+			}
+		}
+		return
+	case []any:
+		if s.form != listForm {
+			break
+		}
+		for i, item := range v {
+			s.elem.check(fmt.Sprintf("%s[%d]", path, i), item, report)
+		}
+		return
+	default:
+		if s.takes(v) {
+			return
+		}
+	}
+	want := s.form.want()
+	if _, isInt := value.(int64); isInt && s.small {
+		want = "a number of 32 bits"
+	}
+	report(Mistake{Field: path, Message: fmt.Sprintf("is %s, must be %s", describe(value), want)})
+}
+
+// takes says whether a value that is no list and no map has the form.
+func (s *schema) takes(value any) bool {
+	switch v := value.(type) {
+	case string:
+		return s.form == stringForm
+	case bool:
+		return s.form == boolForm
+	case int64:
+		return s.form == numberForm || s.form == intForm && (!s.small || v >= math.MinInt32 && v <= math.MaxInt32)
+	case float64:
+		return s.form == numberForm || s.form == intForm && v == math.Trunc(v) && math.Abs(v) <= math.MaxInt32
+	}
+	return false
+}
+
+// describe names a value for a message.
+func describe(value any) string {
+	switch v := value.(type) {
+	case string:
+		const most = 40
+		if r := []rune(v); len(r) > most {
+			return fmt.Sprintf("the string %q…", string(r[:most]))
+		}
+		return fmt.Sprintf("the string %q", v)
+	case map[string]any:
+		return "a map"
+	case []any:
+		return "a list"
+	case bool:
+		return fmt.Sprint(v)
+	}
+	return fmt.Sprintf("the number %v", value)
+}

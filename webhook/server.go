@@ -1,0 +1,399 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+// Options say how admission is served. The zero value serves as a part of a cluster does.
+type Options struct {
+	// SchedulerNames are those whose jobs are looked at; the first is written where a job names none. Default:
+	// celsius, volcano.
+	SchedulerNames []string
+	// Namespace holds the Service and the Secret of the certificates; nothing in it is looked at. Default: celsius-system.
+	Namespace string
+	// ServiceName is the Service by which the API server reaches this. Default: celsius-webhook.
+	ServiceName string
+	// StateMachines are the lifecycles, by the name of their machine; job's says which events and actions policies may
+	// name. What is missing is what ships.
+	StateMachines map[string]*statemachines.Machine
+	// Address is what is listened on; port 0 takes a free one. Default: ":8443".
+	Address string
+	// URLHost, where it is set, is the host (or host:port) by which the API server reaches this, in place of the
+	// Service. Without a port it is that of Address.
+	URLHost string
+	// CertDir holds tls.crt and tls.key, and ca.crt where the API server does not trust who signed them; they are
+	// read again when they change. Default: certificates are made, and kept in the Secret celsius-webhook-certs.
+	CertDir string
+	// ConfigurationName names the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration. Default: celsius.
+	ConfigurationName string
+	// UnregisterOnExit removes the configurations at the end: without it nothing is admitted while nobody serves.
+	UnregisterOnExit bool
+	// HealthAddress serves /healthz and /readyz; "" and "0" turn it off.
+	HealthAddress string
+	// MetricsAddress serves /metrics; "" and "0" turn it off.
+	MetricsAddress string
+}
+
+// FieldManager is who admission is to the API server.
+const FieldManager = "celsius-webhook"
+
+// How often certificates and configurations are looked at, besides when the Secret changes, and how long requests
+// may take to end once the server ends.
+const (
+	checkEvery = time.Minute
+	endWithin  = 5 * time.Second
+)
+
+func (o Options) withDefaults() Options {
+	if len(o.SchedulerNames) == 0 {
+		o.SchedulerNames = []string{"celsius", "volcano"}
+	}
+	o.Namespace = cmp.Or(o.Namespace, "celsius-system")
+	o.ServiceName = cmp.Or(o.ServiceName, "celsius-webhook")
+	o.Address = cmp.Or(o.Address, ":8443")
+	o.ConfigurationName = cmp.Or(o.ConfigurationName, "celsius")
+	return o
+}
+
+// Run serves admission until ctx ends: it listens, then writes its CA into the webhook configurations. It gives nil
+// on a clean end.
+func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	s, err := newServer(ctx, cfg, o.withDefaults())
+	if err != nil {
+		return fmt.Errorf("admission: %w", err)
+	}
+	if err := s.run(ctx); err != nil {
+		return fmt.Errorf("admission: %w", err)
+	}
+	return nil
+}
+
+// server is one running admission server.
+type server struct {
+	options   Options
+	log       logr.Logger
+	client    client.Client
+	cache     cache.Cache
+	certs     certSource
+	endpoints []*endpoint
+	metrics   *metrics
+	// port is what is listened on, known once that is.
+	port int
+	// serving is the certificate in use.
+	serving atomic.Pointer[tls.Certificate]
+	// ready says that the API server has been told of this.
+	ready atomic.Bool
+}
+
+func newServer(ctx context.Context, cfg *rest.Config, o Options) (*server, error) {
+	scheme, err := knownKinds()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{options: o, log: ctrl.LoggerFrom(ctx).WithName("webhook"), metrics: newMetrics()}
+	if s.client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
+		return nil, fmt.Errorf("reach the API server: %w", err)
+	}
+	s.cache, err = cache.New(cfg, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
+		&schedulingv1beta1.Queue{}: {},
+		&corev1.Secret{}: {
+			Namespaces: map[string]cache.Config{o.Namespace: {}},
+			Field:      fields.OneTermEqualSelector("metadata.name", secretName),
+		},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("watch the API server: %w", err)
+	}
+	s.certs = newCertSource(o, s.client)
+	s.endpoints, err = newEndpoints(o, s.queues, s.queuesNow, s.metrics)
+	return s, err
+}
+
+// knownKinds are those that the server reads and writes.
+func knownKinds() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, schedulingv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("know the kinds: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// queues lists the queues as the cache has them.
+func (s *server) queues(ctx context.Context) ([]schedulingv1beta1.Queue, error) {
+	var list schedulingv1beta1.QueueList
+	if err := s.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list queues: %w", err)
+	}
+	return list.Items, nil
+}
+
+// queuesNow lists the queues as the API server has them.
+func (s *server) queuesNow(ctx context.Context) ([]schedulingv1beta1.Queue, error) {
+	var list schedulingv1beta1.QueueList
+	if err := s.client.List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("list queues: %w", err)
+	}
+	return list.Items, nil
+}
+
+func (s *server) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	failed := make(chan error, 4)
+
+	// 1. Listen, with a certificate.
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.options.Address)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", s.options.Address, err)
+	}
+	defer func() { _ = listener.Close() }()
+	s.port = listener.Addr().(*net.TCPAddr).Port
+	bundle, err := s.loadCertificate(ctx)
+	if err != nil {
+		return err
+	}
+	secure := tls.NewListener(listener, &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.serving.Load(), nil },
+		NextProtos:     []string{"h2", "http/1.1"},
+	})
+	ended := s.serve(ctx, secure, s.handler(), failed)
+	for _, side := range []struct {
+		address string
+		handler http.Handler
+	}{{s.options.HealthAddress, s.healthHandler()}, {s.options.MetricsAddress, s.metricsHandler()}} {
+		if side.address == "" || side.address == "0" {
+			continue
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", side.address)
+		if err != nil {
+			return fmt.Errorf("listen on %s: %w", side.address, err)
+		}
+		s.serve(ctx, l, side.handler, failed)
+	}
+
+	// 2. Know the queues.
+	changed, err := s.watch(ctx, failed)
+	if err != nil {
+		return err
+	}
+
+	// 3. Have the API server trust this, and call it.
+	if err := s.register(ctx, bundle); err != nil {
+		return err
+	}
+	s.ready.Store(true)
+	s.log.Info("serving", "port", s.port, "configuration", s.options.ConfigurationName)
+
+	err = s.keep(ctx, changed, failed)
+	s.ready.Store(false)
+	if s.options.UnregisterOnExit {
+		err = errors.Join(err, s.unregister(context.WithoutCancel(ctx)))
+	}
+	stop()
+	<-ended
+	return err
+}
+
+// serve answers on a listener until ctx ends. The channel that it gives closes when all requests are answered.
+func (s *server) serve(ctx context.Context, l net.Listener, h http.Handler, failed chan<- error) <-chan struct{} {
+	web := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	ended := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(ended)
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+		defer cancel()
+		_ = web.Shutdown(within)
+	})
+	go func() {
+		if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			failed <- fmt.Errorf("serve on %s: %w", l.Addr(), err)
+		}
+	}()
+	return ended
+}
+
+// watch starts the cache and waits until it is filled. The channel that it gives tells of changes of the Secret.
+func (s *server) watch(ctx context.Context, failed chan<- error) (<-chan struct{}, error) {
+	changed := make(chan struct{}, 1)
+	tell := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	watched := []client.Object{&schedulingv1beta1.Queue{}}
+	if s.certs.shared() {
+		watched = append(watched, &corev1.Secret{})
+	}
+	go func() {
+		if err := s.cache.Start(ctx); err != nil {
+			failed <- fmt.Errorf("watch the API server: %w", err)
+		}
+	}()
+	for _, object := range watched {
+		informer, err := s.cache.GetInformer(ctx, object)
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", object, err)
+		}
+		if _, ok := object.(*corev1.Secret); !ok {
+			continue
+		}
+		handler := toolscache.ResourceEventHandlerFuncs{
+			UpdateFunc: func(any, any) { tell() },
+			DeleteFunc: func(any) { tell() },
+		}
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return nil, fmt.Errorf("watch %T: %w", object, err)
+		}
+	}
+	if !s.cache.WaitForCacheSync(ctx) {
+		return nil, fmt.Errorf("watch the API server: %w", context.Cause(ctx))
+	}
+	return changed, nil
+}
+
+// keep renews the certificate and the configurations until ctx ends.
+func (s *server) keep(ctx context.Context, changed <-chan struct{}, failed <-chan error) error {
+	ticker := time.NewTicker(checkEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return err
+		case <-changed:
+		case <-ticker.C:
+		}
+		if err := s.refresh(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error(err, "certificates or configurations could not be renewed; serving goes on as it was")
+		}
+	}
+}
+
+// refresh brings CA and configurations up to date, and only then shows a new certificate, so that the API server
+// trusts it when it sees it.
+func (s *server) refresh(ctx context.Context) error {
+	pair, bundle, err := s.certs.load(ctx, time.Now(), s.names())
+	if err != nil {
+		return err
+	}
+	if err := s.register(ctx, bundle); err != nil {
+		return err
+	}
+	s.serving.Store(pair)
+	return nil
+}
+
+func (s *server) loadCertificate(ctx context.Context) (bundle []byte, err error) {
+	pair, bundle, err := s.certs.load(ctx, time.Now(), s.names())
+	if err != nil {
+		return nil, err
+	}
+	s.serving.Store(pair)
+	return bundle, nil
+}
+
+// names are those under which the API server may reach this.
+func (s *server) names() []string {
+	o := s.options
+	service := o.ServiceName + "." + o.Namespace
+	names := []string{service + ".svc", service + ".svc.cluster.local", "localhost", "127.0.0.1"}
+	if o.URLHost != "" {
+		host := o.URLHost
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		host = strings.Trim(host, "[]")
+		if ip := net.ParseIP(host); ip != nil {
+			host = ip.String()
+		}
+		names = append(names, host)
+	}
+	return names
+}
+
+// handler routes requests of the API server.
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, e := range s.endpoints {
+		recover := true
+		mux.Handle(e.path, s.metrics.instrument(e.path, &admission.Webhook{Handler: e.handler, RecoverPanic: &recover}))
+	}
+	return mux
+}
+
+func (s *server) healthHandler() http.Handler {
+	mux := http.NewServeMux()
+	ok := func(w http.ResponseWriter) { _, _ = w.Write([]byte("ok\n")) }
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { ok(w) })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !s.ready.Load() {
+			http.Error(w, "the API server has not been told of this server yet, or no longer calls it", http.StatusServiceUnavailable)
+			return
+		}
+		ok(w)
+	})
+	return mux
+}
+
+func (s *server) metricsHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// metrics are what one server counts, in a registry of its own.
+type metrics struct {
+	registry *prometheus.Registry
+	seconds  *prometheus.HistogramVec
+	refused  *prometheus.CounterVec
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "celsius_admission_request_seconds", Help: "How long requests of the API server took to answer, by path.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+		}, []string{"path"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "celsius_admission_mistakes_total", Help: "Mistakes found in objects that were refused, by kind and by the row that found them.",
+		}, []string{"kind", "rule"}),
+	}
+	m.registry.MustRegister(m.seconds, m.refused)
+	return m
+}
+
+func (m *metrics) instrument(path string, h http.Handler) http.Handler {
+	return promhttp.InstrumentHandlerDuration(m.seconds.MustCurryWith(prometheus.Labels{"path": path}), h)
+}

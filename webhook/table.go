@@ -1,0 +1,372 @@
+package webhook
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/admission"
+)
+
+// Table is the compiled rows of admission of one kind: immutable, safe to share.
+type Table struct {
+	// Kind is whose objects it is about.
+	Kind string
+
+	object, queue *schema
+	variables     []*variable
+	match         []*row
+	defaults      []*row
+	validations   []*row
+	warnings      []*row
+}
+
+// variable is a named expression that rows share.
+type variable struct {
+	name string
+	expr *rules.Expr
+}
+
+// loop is one of the lists that a row is asked for each element of.
+type loop struct {
+	item, index string
+	in          *rules.Expr
+}
+
+// row is one rule.
+type row struct {
+	name       string
+	operations []string
+	loops      []loop
+	when       *rules.Expr
+	expression *rules.Expr // for a default, its value
+	fieldPath  *text
+	message    *text
+}
+
+// text has {{CEL}} parts.
+type text struct{ parts []part }
+
+type part struct {
+	text string
+	expr *rules.Expr
+}
+
+// What opens a file of rows.
+const (
+	tableVersion = "rules.celsius.dev/v1alpha1"
+	tableKind    = "AdmissionRules"
+)
+
+// The operations that a row may be for.
+const (
+	opCreate = "CREATE"
+	opUpdate = "UPDATE"
+)
+
+// JobTable compiles the table of Jobs that ships.
+func JobTable() (*Table, rules.Issues) {
+	const file = "job.yaml"
+	data, err := admission.FS.ReadFile(file)
+	if err != nil {
+		return nil, rules.Issues{{File: file, Message: err.Error()}}
+	}
+	docs, issues := rules.Parse("rules/admission/"+file, data)
+	if issues.Err() != nil || len(docs) != 1 {
+		return nil, append(issues, rules.Issue{File: file, Message: "one document is wanted"})
+	}
+	return Load(docs[0])
+}
+
+// Load compiles a table. All mistakes come back at once, each at its place; with one of severity Error there is no Table.
+func Load(doc *rules.Document) (*Table, rules.Issues) {
+	c := &compiler{table: &Table{}, names: map[string]rules.Value{}}
+	if err := c.open(doc.Root); err != nil {
+		return nil, append(c.issues, doc.Root.Issuef("", "%v", err))
+	}
+	if c.issues.Err() == nil {
+		c.read(doc.Root)
+	}
+	c.issues.Sort()
+	if c.issues.Err() != nil {
+		return nil, c.issues
+	}
+	return c.table, c.issues
+}
+
+// compiler is the work of one Load.
+type compiler struct {
+	table  *Table
+	lang   *rules.Language
+	roots  map[string]*cel.Type
+	names  map[string]rules.Value
+	issues rules.Issues
+}
+
+func (c *compiler) report(i rules.Issue) { c.issues = append(c.issues, i) }
+
+// kinds are those that a table may be about, with the manifests that describe them.
+func kinds() map[string]string { return map[string]string{"Job": "batch.volcano.sh_jobs.yaml"} }
+
+// open reads whose table it is, and makes the language for it.
+func (c *compiler) open(root rules.Value) error {
+	for _, want := range [][2]string{{"apiVersion", tableVersion}, {"kind", tableKind}} {
+		if got := root.Get(want[0]).String(&c.issues); got != want[1] {
+			c.report(root.Get(want[0]).Issuef("write "+want[1], "%s is %q", want[0], got))
+		}
+	}
+	of := root.Get("of")
+	c.table.Kind = of.String(&c.issues)
+	manifest, ok := kinds()[c.table.Kind]
+	if !ok {
+		c.report(of.Issuef("write one of "+strings.Join(sortedKeys(kinds()), ", "), "of: there are no rules of admission for %q", c.table.Kind))
+		return nil
+	}
+	var err error
+	if c.table.object, err = kindSchema(manifest, c.table.Kind); err != nil {
+		return err
+	}
+	if c.table.queue, err = kindSchema("scheduling.volcano.sh_queues.yaml", "Queue"); err != nil {
+		return err
+	}
+	mistake := mistakeSchema()
+	byName := map[string]*rules.Object{}
+	for _, s := range []*schema{c.table.object, c.table.queue, mistake} {
+		s.objects(byName)
+	}
+	var objects []*rules.Object
+	for _, name := range sortedKeys(byName) {
+		objects = append(objects, byName[name])
+	}
+	c.lang, err = rules.NewLanguage(rules.Vocabulary{Objects: objects, Functions: functions(mistake)})
+	if err != nil {
+		return fmt.Errorf("rules of admission: %w", err)
+	}
+	c.roots = map[string]*cel.Type{
+		"object": c.table.object.typ, "oldObject": c.table.object.typ, "operation": cel.StringType,
+		"queues": cel.ListType(c.table.queue.typ), "schedulerNames": cel.ListType(cel.StringType),
+		"policyEvents": cel.ListType(cel.StringType), "policyActions": cel.ListType(cel.StringType),
+		"variables": variablesType(),
+	}
+	return nil
+}
+
+func variablesType() *cel.Type { return cel.ObjectType("Variables") }
+
+func (c *compiler) read(root rules.Value) {
+	for _, f := range root.Fields([]string{"apiVersion", "kind", "metadata", "of", "description", "variables", "matchConditions", "defaults", "validations", "warnings"}, &c.issues) {
+		if f.Name == "variables" {
+			c.readVariables(f.Value)
+		}
+	}
+	c.table.match = c.rows(root.Get("matchConditions"), section{name: "matchConditions"})
+	c.table.defaults = c.rows(root.Get("defaults"), section{name: "defaults", value: "value", path: true})
+	c.table.validations = c.rows(root.Get("validations"), section{name: "validations", path: true, message: true})
+	c.table.warnings = c.rows(root.Get("warnings"), section{name: "warnings", path: true, message: true})
+}
+
+// section says what rows of a section have.
+type section struct {
+	name string
+	// value is the key of the main expression where it is not expression, which gives true or false.
+	value         string
+	path, message bool
+}
+
+// keys of a row, those that it must have first. A row with a message may go without an expression: what it is asked
+// for is what it tells of.
+func (s section) keys() (must, may []string) {
+	switch {
+	case s.message:
+		return []string{"name", "fieldPath", "message"}, []string{"expression", "operations", "forEach", "when", "description"}
+	case s.value != "":
+		return []string{"name", "fieldPath", s.value}, []string{"operations", "forEach", "when", "description"}
+	}
+	return []string{"name", "expression"}, []string{"description"}
+}
+
+// unique reads a name that no other row or variable has.
+func (c *compiler) unique(v rules.Value) string {
+	name := v.String(&c.issues)
+	if first, twice := c.names[name]; twice {
+		line, _ := first.Pos()
+		c.report(v.Issuef("give it a name of its own", "duplicate name %q (first on line %d)", name, line))
+	}
+	c.names[name] = v
+	return name
+}
+
+// need reports what is missing.
+func (c *compiler) need(v rules.Value, keys []string) {
+	for _, key := range keys {
+		if !v.Get(key).Exists() && v.Kind() == rules.Map {
+			c.report(v.Issuef("add "+key, "%s is missing", key))
+		}
+	}
+}
+
+func (c *compiler) readVariables(v rules.Value) {
+	for _, item := range v.Items(&c.issues) {
+		item.Fields([]string{"name", "description", "expression"}, &c.issues)
+		c.need(item, []string{"name", "expression"})
+		name := c.unique(item.Get("name"))
+		if e := c.compile(item.Get("expression").Text(&c.issues), nil, rules.Anything()); e != nil {
+			c.table.variables = append(c.table.variables, &variable{name: name, expr: e})
+		}
+	}
+}
+
+func (c *compiler) rows(v rules.Value, s section) []*row {
+	var out []*row
+	must, may := s.keys()
+	for _, item := range v.Items(&c.issues) {
+		item.Fields(append(may, must...), &c.issues)
+		c.need(item, must)
+		r := &row{name: c.unique(item.Get("name"))}
+		r.operations = item.Get("operations").Strings(&c.issues)
+		for _, op := range r.operations {
+			if op != opCreate && op != opUpdate {
+				c.report(item.Get("operations").Issuef("write CREATE or UPDATE", "there is no operation %q", op))
+			}
+		}
+		extra, ok := c.loops(r, item.Get("forEach"))
+		if !ok {
+			continue // the rest reads elements of unknown type
+		}
+		if when := item.Get("when"); when.Exists() {
+			r.when = c.compile(when.Text(&c.issues), extra, rules.Bool())
+		}
+		if s.path {
+			r.fieldPath = c.text(item.Get("fieldPath").Text(&c.issues), extra)
+		}
+		if s.message {
+			r.message = c.text(item.Get("message").Text(&c.issues), extra)
+		}
+		switch expression := item.Get("expression"); {
+		case s.value != "":
+			r.expression = c.compile(item.Get(s.value).Text(&c.issues), extra, rules.Anything())
+		case expression.Exists() || !s.message:
+			r.expression = c.compile(expression.Text(&c.issues), extra, rules.Bool())
+		}
+		if s.path {
+			c.target(r, item.Get("fieldPath"), s.value != "")
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// loops compiles forEach: each list may read the elements of those before it.
+func (c *compiler) loops(r *row, v rules.Value) (extra map[string]*cel.Type, ok bool) {
+	extra = map[string]*cel.Type{}
+	for _, item := range v.Items(&c.issues) {
+		item.Fields([]string{"item", "index", "in"}, &c.issues)
+		c.need(item, []string{"item", "in"})
+		l := loop{item: item.Get("item").String(&c.issues), index: item.Get("index").String(&c.issues)}
+		l.in = c.compile(item.Get("in").Text(&c.issues), extra, rules.Kind{
+			Name: "a list", Accepts: func(t *cel.Type) bool { return t.Kind() == types.ListKind },
+		})
+		if l.in == nil {
+			return nil, false
+		}
+		for name, t := range map[string]*cel.Type{l.item: l.in.Type.Parameters()[0], l.index: cel.IntType} {
+			if _, taken := c.roots[name]; taken {
+				c.report(item.Issuef("use another name", "%q is the name of something that all rows see", name))
+				continue
+			}
+			if name != "" {
+				extra[name] = t
+			}
+		}
+		r.loops = append(r.loops, l)
+	}
+	return extra, true
+}
+
+// compile checks an expression in which extra is known besides the roots of all rows and the variables so far.
+func (c *compiler) compile(t rules.Text, extra map[string]*cel.Type, want rules.Kind) *rules.Expr {
+	all := map[string]*cel.Type{}
+	maps.Copy(all, c.roots)
+	maps.Copy(all, extra)
+	scope, err := c.lang.Scope(all, c.variableObject())
+	if err != nil {
+		c.report(t.Issue(0, 1, err.Error(), ""))
+		return nil
+	}
+	e, issues := scope.Compile(t, want)
+	c.issues = append(c.issues, issues...)
+	return e
+}
+
+// text compiles the {{CEL}} parts of a text.
+func (c *compiler) text(t rules.Text, extra map[string]*cel.Type) *text {
+	out := &text{}
+	runes := []rune(t.Value)
+	for at := 0; at < len(runes); {
+		rest := string(runes[at:])
+		before, inside, found := strings.Cut(rest, "{{")
+		if before != "" {
+			out.parts = append(out.parts, part{text: before})
+		}
+		if !found {
+			break
+		}
+		from := at + len([]rune(before)) + 2
+		expression, _, closed := strings.Cut(inside, "}}")
+		if !closed {
+			c.report(t.Issue(from-2, 2, "{{ is never closed", "write }} after the expression"))
+			return nil
+		}
+		to := from + len([]rune(expression))
+		out.parts = append(out.parts, part{expr: c.compile(t.Slice(from, to), extra, rules.Anything())})
+		at = to + 2
+	}
+	return out
+}
+
+// sample is a text of the path's kind, with 0 for each index. false: the parts in CEL are more than indexes.
+func (t *text) sample() (string, bool) {
+	var path strings.Builder
+	for i, p := range t.parts {
+		if p.expr == nil && p.text != "" {
+			path.WriteString(p.text)
+			continue
+		}
+		if i == 0 || !strings.HasSuffix(t.parts[i-1].text, "[") {
+			return "", false
+		}
+		path.WriteString("0")
+	}
+	return path.String(), true
+}
+
+// target reports a fieldPath that is none of the kind's, and a default of another type than its field. Where parts in
+// CEL are more than indexes they decide which field it is, and nothing can be said. written: the row writes the field.
+func (c *compiler) target(r *row, at rules.Value, written bool) {
+	if r.fieldPath == nil {
+		return
+	}
+	path, ok := r.fieldPath.sample()
+	if !ok {
+		return
+	}
+	var field *schema
+	if steps, err := parsePath(path); err == nil {
+		field = c.table.object.at(steps)
+	}
+	if field == nil {
+		c.report(at.Issuef("write it as spec.tasks[{{i}}].name", "%s has no such field", c.table.Kind))
+		return
+	}
+	if !written || r.expression == nil || field.form == anyForm {
+		return
+	}
+	got := r.expression.Type
+	if got.Kind() != types.DynKind && (got.Kind() != field.typ.Kind() || got.Kind() != types.ListKind && !got.IsExactType(field.typ)) {
+		c.report(at.Issuef("", "the field is %s, the value of type %s", field.form.want(), got))
+	}
+}

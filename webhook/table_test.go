@@ -1,0 +1,328 @@
+package webhook
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+func updating() bool { return flag.Lookup("update").Value.String() == "true" }
+
+var _ = flag.Bool("update", false, "rewrite the want sections of testdata/*.txtar")
+
+// plainJob is the Job over which cases are merged: nothing is left open, nothing is wrong.
+const plainJob = `
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train, namespace: default}
+spec:
+  schedulerName: celsius
+  queue: default
+  minAvailable: 3
+  maxRetry: 3
+  tasks:
+  - name: work
+    replicas: 3
+    minAvailable: 3
+    maxRetry: 3
+    template: {spec: {containers: [{name: main, image: busybox}]}}
+`
+
+// theQueues are those of all cases.
+const theQueues = `
+- {metadata: {name: default}, status: {state: Open}}
+- {metadata: {name: closed}, status: {state: Closed}}
+- {metadata: {name: closing}, status: {state: Closing}}
+- {metadata: {name: new}}
+- {metadata: {name: root}, status: {state: Open}}
+- {metadata: {name: parent}, spec: {parent: root}, status: {state: Open}}
+- {metadata: {name: child}, spec: {parent: parent}, status: {state: Open}}
+`
+
+func decode(t testing.TB, text string, into any) {
+	t.Helper()
+	data, err := yaml.ToJSON([]byte(text))
+	if err == nil {
+		err = kubejson.Unmarshal(data, into)
+	}
+	if err != nil {
+		t.Fatalf("%s\n%v", text, err)
+	}
+}
+
+// merged gives the plain Job with a case's changes.
+func merged(t testing.TB, change string) map[string]any {
+	t.Helper()
+	base, err := yaml.ToJSON([]byte(plainJob))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := yaml.ToJSON([]byte(change))
+	if err != nil {
+		t.Fatalf("%s\n%v", change, err)
+	}
+	data, err := jsonpatch.MergePatch(base, patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := kubejson.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// jobCases reads testdata/job.txtar: requests by name.
+func jobCases(t testing.TB, archive *txtar.Archive) map[string]Request {
+	t.Helper()
+	machine, issues := statemachines.Default(jobMachine)
+	if machine == nil {
+		t.Fatal(issues.Error())
+	}
+	var queues []map[string]any
+	decode(t, theQueues, &queues)
+	out := map[string]Request{}
+	for _, f := range archive.Files {
+		name, isJob := strings.CutSuffix(f.Name, ".job")
+		if !isJob {
+			continue
+		}
+		r := Request{
+			Operation: opCreate, Object: merged(t, string(f.Data)), SchedulerNames: []string{"celsius", "volcano"},
+			Queues:       func() ([]map[string]any, error) { return queues, nil },
+			PolicyEvents: machine.PolicyEvents(), PolicyActions: machine.PolicyActions(),
+		}
+		if old := fileOf(archive, name+".old"); old != nil {
+			r.Operation, r.OldObject = opUpdate, merged(t, string(old.Data))
+		}
+		out[name] = r
+	}
+	return out
+}
+
+func fileOf(archive *txtar.Archive, name string) *txtar.File {
+	i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &archive.Files[i]
+}
+
+// outcome is all that a table makes of a request, a line each.
+func outcome(t testing.TB, table *Table, r Request) string {
+	t.Helper()
+	var b strings.Builder
+	tell := func(word string, mistakes []Mistake) {
+		for _, m := range mistakes {
+			rule := ""
+			if m.Rule != "" {
+				rule = "   [" + m.Rule + "]"
+			}
+			fmt.Fprintf(&b, "%s %s%s\n", word, m, rule)
+		}
+	}
+	filled, mistakes, err := table.Default(r)
+	if err != nil {
+		return "error " + err.Error() + "\n"
+	}
+	if tell("refuse", mistakes); len(mistakes) > 0 {
+		return b.String()
+	}
+	differing("", r.Object, filled, func(path string) {
+		fmt.Fprintf(&b, "set %s: %s\n", path, valueAt(t, filled, path))
+	})
+	r.Object = filled
+	mistakes, warnings, err := table.Check(r)
+	if err != nil {
+		return b.String() + "error " + err.Error() + "\n"
+	}
+	tell("refuse", mistakes)
+	for _, w := range warnings {
+		fmt.Fprintf(&b, "warn %s\n", w)
+	}
+	if b.Len() == 0 {
+		return "take\n"
+	}
+	return b.String()
+}
+
+func valueAt(t testing.TB, object any, path string) string {
+	t.Helper()
+	steps, err := parsePath(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range steps {
+		switch at := object.(type) {
+		case []any:
+			object = at[s.index]
+		case map[string]any:
+			object = at[s.key]
+		}
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// shippedTable is compiled once for all tests.
+var shippedTable = sync.OnceValues(JobTable)
+
+func jobTable(t testing.TB) *Table {
+	t.Helper()
+	table, issues := shippedTable()
+	if table == nil || len(issues) > 0 {
+		t.Fatal(issues.Error())
+	}
+	return table
+}
+
+func TestJobs(t *testing.T) {
+	const file = "testdata/job.txtar"
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, cases := jobTable(t), jobCases(t, archive)
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		t.Run(name, func(t *testing.T) {
+			got, want := outcome(t, table, cases[name]), fileOf(archive, name+".want")
+			if want == nil {
+				t.Fatalf("there is no %s.want", name)
+			}
+			if updating() {
+				want.Data = []byte(got)
+			} else if diff := cmp.Diff(string(want.Data), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if updating() {
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestEveryRowMatters takes each row out of the table: at least one case must come out otherwise.
+func TestEveryRowMatters(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/job.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, cases := jobTable(t), jobCases(t, archive)
+	before := map[string]string{}
+	for name, r := range cases {
+		before[name] = outcome(t, table, r)
+	}
+	for name, rows := range map[string]func(*Table) *[]*row{
+		"matchConditions": func(t *Table) *[]*row { return &t.match },
+		"defaults":        func(t *Table) *[]*row { return &t.defaults },
+		"validations":     func(t *Table) *[]*row { return &t.validations },
+		"warnings":        func(t *Table) *[]*row { return &t.warnings },
+	} {
+		all := *rows(table)
+		if len(all) == 0 {
+			t.Errorf("%s has no rows", name)
+		}
+		for i, row := range all {
+			without := *table
+			*rows(&without) = slices.Delete(slices.Clone(all), i, i+1)
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(cases)), func(c string) bool { return outcome(t, &without, cases[c]) != before[c] }) {
+				t.Errorf("%s: without the row %s every case comes out as before", name, row.name)
+			}
+		}
+	}
+}
+
+// TestNotHonoured holds three lists of what is accepted and not done to be one: the warnings here, the events of the
+// controllers, and the page for people.
+func TestNotHonoured(t *testing.T) {
+	page, err := os.ReadFile("../docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, row := range jobTable(t).warnings {
+		if !strings.Contains(string(page), "`"+row.name+"`") {
+			t.Errorf("docs/compatibility.md does not name the warning `%s`", row.name)
+		}
+		if len(row.operations) != 1 || row.operations[0] != opCreate {
+			t.Errorf("%s: who made the job is told once, on CREATE", row.name)
+		}
+		path := ""
+		for _, p := range row.fieldPath.parts {
+			if p.expr != nil {
+				p.text = "*"
+			}
+			path += p.text
+		}
+		paths = append(paths, path)
+	}
+	data, err := os.ReadFile("../statemachines/controller/notyet.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []struct{ Path string }
+	decodeInto(t, data, &told)
+	for _, f := range told {
+		if !slices.ContainsFunc(paths, func(p string) bool { return strings.HasPrefix(p, f.Path) }) {
+			t.Errorf("%s: the controllers tell of it, and no warning does", f.Path)
+		}
+	}
+}
+
+func decodeInto(t testing.TB, data []byte, into any) {
+	t.Helper()
+	if err := yaml.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMistakesInTables shows that what is wrong with a table is told at its place.
+func TestMistakesInTables(t *testing.T) {
+	for _, c := range []struct{ table, want string }{
+		{"of: Jbo", `job.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Job`},
+		{"of: Job\ndefalts: []", `job.yaml:4:1: defalts: unknown field "defalts"; did you mean "defaults"?`},
+		{"of: Job\nvalidations:\n- {name: a, expression: object.spec.taks.size() > 0, fieldPath: spec.tasks, message: a}", `job.yaml:5:37: validations[0].expression: Job.spec has no field "taks"; did you mean "tasks"?`},
+		{"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.taks, message: a}", "job.yaml:5:44: validations[0].fieldPath: Job has no such field; write it as spec.tasks[{{i}}].name"},
+		{"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.tasks}", "job.yaml:5:3: validations[0]: message is missing; add message"},
+		{"of: Job\nvalidations:\n- {name: a, expression: '1', fieldPath: spec.tasks, message: a}", "job.yaml:5:26: validations[0].expression: gives an int, but this place wants true or false"},
+		{"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.tasks, message: 'a {{object.spec'}", "job.yaml:5:68: validations[0].message: {{ is never closed; write }} after the expression"},
+		{"of: Job\nvalidations:\n- {name: a, operations: [DELETE], fieldPath: spec.tasks, message: a}", `job.yaml:5:25: validations[0].operations: there is no operation "DELETE"; write CREATE or UPDATE`},
+		{"of: Job\ndefaults:\n- {name: a, fieldPath: spec.maxRetry, value: \"'3'\"}", "job.yaml:5:24: defaults[0].fieldPath: the field is a whole number, the value of type string"},
+		{"of: Job\nvalidations:\n- {name: a, forEach: [{item: queues, in: object.spec.tasks}], fieldPath: spec.tasks, message: a}", `job.yaml:5:23: validations[0].forEach[0]: "queues" is the name of something that all rows see; use another name`},
+		{"of: Job\nvalidations:\n- {name: a, forEach: [{item: x, in: object.spec}], fieldPath: spec.tasks, message: a}", "job.yaml:5:37: validations[0].forEach[0].in: gives a Job.spec, but this place wants a list"},
+		{"of: Job\nvariables:\n- {name: a, expression: '1'}\nvalidations:\n- {name: a, fieldPath: spec.tasks, message: a}", `job.yaml:7:10: validations[0].name: duplicate name "a" (first on line 5); give it a name of its own`},
+	} {
+		docs, issues := rules.Parse("job.yaml", []byte("apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\n"+c.table+"\n"))
+		if len(docs) != 1 {
+			t.Fatal(issues.Error())
+		}
+		table, issues := Load(docs[0])
+		if len(issues) != 1 || table != nil {
+			t.Errorf("%s: %d issues:\n%s", c.table, len(issues), issues.Error())
+			continue
+		}
+		if diff := cmp.Diff(c.want, issues[0].Error()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.table, diff)
+		}
+	}
+}
