@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/celsius-scheduler/celsius/engine/action"
@@ -12,6 +13,8 @@ import (
 const (
 	unschedulable = "Unschedulable"
 	scheduled     = "Scheduled"
+	// notEnoughResources is the reason where the row that said no gives none.
+	notEnoughResources = "NotEnoughResources"
 )
 
 // closing computes what PodGroups' and queues' statuses should be at the end of a cycle, while what is only
@@ -42,7 +45,7 @@ func closing(x *action.Cycle, s *policy.Session, plan *model.Plan) {
 // conditionOf says whether a job's placements may be kept: that is what Scheduled means.
 func conditionOf(x *action.Cycle, s *policy.Session, j *model.Job) *model.Condition {
 	if j.TaskCount() == 0 {
-		return nil
+		return refusedCondition(x, j)
 	}
 	why := s.Valid(j)
 	if why.Yes {
@@ -51,16 +54,25 @@ func conditionOf(x *action.Cycle, s *policy.Session, j *model.Job) *model.Condit
 	if why.Yes {
 		return &model.Condition{Type: scheduled, Status: "True", Reason: "tasks in gang are ready to be scheduled"}
 	}
-	reason := why.Rule.Reason
-	if reason == "" {
-		reason = "NotEnoughResources"
-	}
+	reason := cmp.Or(why.Rule.Reason, notEnoughResources)
 	text := why.Text
 	if cause := x.Cause(j); cause != "" {
 		text = cause
 	}
 	missing := max(j.MinMember-j.Ready()-int64(x.Undone(j)), 0)
 	return &model.Condition{Type: unschedulable, Status: "True", Reason: reason, Message: fmt.Sprintf("%d/%d tasks in gang unschedulable: %s", missing, j.TaskCount(), text)}
+}
+
+// refusedCondition says why a job that has no tasks yet was not let in: until it is, it gets none that could say so.
+func refusedCondition(x *action.Cycle, j *model.Job) *model.Condition {
+	why := x.Refusal(j)
+	if why == nil || j.Phase != model.PhasePending {
+		return nil
+	}
+	return &model.Condition{
+		Type: unschedulable, Status: "True", Reason: cmp.Or(why.Reason, notEnoughResources),
+		Message: fmt.Sprintf("not let into queue %s: %s/%s: %s", j.QueueName, why.Table, why.Rule, why.Text),
+	}
 }
 
 // phaseOf is the phase after the cycle. A task that was bound just now is not scheduled yet.

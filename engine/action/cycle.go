@@ -165,6 +165,14 @@ func (x *Cycle) Cause(j *model.Job) string {
 	return ""
 }
 
+// Refusal is why a job as a whole was left; nil: it was not.
+func (x *Cycle) Refusal(j *model.Job) *model.Reason {
+	if w := x.jobWaits[j]; w != nil {
+		return &w.Reason
+	}
+	return nil
+}
+
 // Undone is how many tasks of a job were placed in its last turn, and undone again.
 func (x *Cycle) Undone(j *model.Job) int { return x.undone[j] }
 

@@ -1,0 +1,243 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// PolicyAnnotation is on a bound pod and says which policy put it where it is: NAME@GENERATION.
+const PolicyAnnotation = "celsius.dev/policy"
+
+const (
+	// writeTimeout bounds one request to the API server.
+	writeTimeout = 15 * time.Second
+	// Between two tries of a binding of which nobody knows what became: at first, and at most.
+	unknownFirst = 100 * time.Millisecond
+	unknownMost  = 5 * time.Second
+	// answeredTries is how often the API server may answer with an error of its own, while the
+	// pod stays unbound, before that counts as a refusal.
+	answeredTries = 4
+	// unknownTries is how often nobody may know, though the pod can be read and is unbound, before that counts as
+	// one too: by then every request has run into its time limit at the API server.
+	unknownTries = 12
+)
+
+// order is one binding that was decided.
+type order struct {
+	model.Bind
+	policy    string    // NAME@GENERATION
+	created   time.Time // of the pod; zero: not known
+	known     int       // the node's standing when it was decided, as nodeBook had it
+	tries     int       // of which the outcome is unknown
+	answered  int       // of them those that the API server answered
+	namespace string
+	name      string
+}
+
+// result is how a write ended, in words that metrics use too.
+type result string
+
+const (
+	bound   result = "bound"
+	refused result = "refused" // the pod is not bound, and will not be by this order
+	gone    result = "gone"    // the pod is not there any more, or is bound elsewhere: its events tell
+	unknown result = "unknown" // not an end: the order is tried again
+)
+
+// bindOutcome is what became of an order.
+type bindOutcome struct {
+	order  *order
+	result result
+	err    error
+}
+
+// nodeBook says which nodes take no new pods any more, for workers that are about to bind.
+type nodeBook struct{ changes sync.Map } // node name -> *nodeNews
+
+type nodeNews struct {
+	number int
+	why    string // "": it takes pods
+}
+
+// put notes a node's standing. It is called by the loop only.
+func (b *nodeBook) put(node, why string) {
+	old := b.get(node)
+	if old.why != why {
+		b.changes.Store(node, &nodeNews{old.number + 1, why})
+	}
+}
+
+func (b *nodeBook) get(node string) *nodeNews {
+	if v, ok := b.changes.Load(node); ok {
+		return v.(*nodeNews)
+	}
+	return &nodeNews{}
+}
+
+// binder carries out orders. Its methods are for any goroutine.
+type binder struct {
+	pods    pods
+	nodes   *nodeBook
+	outbox  *outbox
+	feed    *feed
+	metrics *metrics
+	log     logr.Logger
+	// scheduled is told of each pod that was bound.
+	scheduled func(*order)
+}
+
+func (o *order) key() string { return "bind/" + o.Task + "/" + o.UID }
+
+// send has an order carried out by a worker.
+func (b *binder) send(o *order) {
+	o.namespace, o.name, _ = strings.Cut(o.Task, "/")
+	o.known = b.nodes.get(o.Node).number
+	b.outbox.put(toBind, o.key(), func(ctx context.Context) { b.try(ctx, o) })
+}
+
+// try is one attempt at a binding. An order ends bound, refused or gone; until then it is tried again.
+func (b *binder) try(ctx context.Context, o *order) {
+	start := time.Now()
+	result, err := b.attempt(ctx, o)
+	b.metrics.bind(result, time.Since(start))
+	switch result {
+	case unknown:
+		if ctx.Err() != nil {
+			return // the end: who leads next reads back what became of it
+		}
+		wait := min(unknownFirst<<min(o.tries, 10), unknownMost)
+		o.tries++
+		b.log.V(1).Info("nobody knows what became of a binding; it is tried again", "pod", o.Task, "node", o.Node, "after", wait, "error", err.Error())
+		b.outbox.later(wait, toBind, o.key(), func(ctx context.Context) { b.try(ctx, o) })
+		return
+	case bound:
+		b.log.V(2).Info("bound", "pod", o.Task, "node", o.Node, "policy", o.policy)
+		b.scheduled(o)
+	case refused, gone:
+		b.log.V(1).Info("not bound", "pod", o.Task, "node", o.Node, "result", result, "error", errText(err))
+	}
+	// What was bound, or is gone, is told by the pod's own events; only metrics need to hear of it.
+	b.feed.add(change{object: &bindOutcome{o, result, err}}, false)
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// errNodeChanged is why an order is not even sent.
+type errNodeChanged struct{ node, why string }
+
+func (e errNodeChanged) Error() string {
+	return fmt.Sprintf("node %s %s since it was chosen", e.node, e.why)
+}
+
+func (b *binder) attempt(ctx context.Context, o *order) (result, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	// Once a request was sent that may still arrive, only the node that it names will do.
+	if news := b.nodes.get(o.Node); o.tries == 0 && news.number != o.known && news.why != "" {
+		return refused, errNodeChanged{o.Node, news.why}
+	}
+	err := b.pods.Bind(ctx, o.binding())
+	var status apierrors.APIStatus
+	answered := errors.As(err, &status)
+	switch {
+	case err == nil:
+		return bound, nil
+	case apierrors.IsNotFound(err):
+		return gone, err
+	case apierrors.IsConflict(err), apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err),
+		apierrors.IsUnauthorized(err), apierrors.IsMethodNotSupported(err), apierrors.IsGone(err):
+		return b.readBack(ctx, o, err, refused)
+	case answered && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsTooManyRequests(err):
+		o.answered++
+		if o.answered >= answeredTries {
+			return b.readBack(ctx, o, err, refused)
+		}
+	}
+	return b.readBack(ctx, o, err, unknown)
+}
+
+// readBack asks the API server what became of a pod; otherwise is the answer where it is not bound.
+func (b *binder) readBack(ctx context.Context, o *order, cause error, otherwise result) (result, error) {
+	if ctx.Err() != nil { // the time of the binding itself is up; reading has one of its own
+		fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		ctx = fresh
+	}
+	pod, err := b.pods.Get(ctx, o.namespace, o.name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return gone, cause
+	case err != nil:
+		return unknown, cause
+	case string(pod.UID) != o.UID || pod.DeletionTimestamp != nil:
+		return gone, cause
+	case pod.Spec.NodeName == o.Node:
+		return bound, nil
+	case pod.Spec.NodeName != "":
+		return gone, cause
+	case o.tries >= unknownTries:
+		return refused, cause
+	}
+	return otherwise, cause
+}
+
+// binding is the object that is sent. The API server copies its annotations to the pod.
+func (o *order) binding() *corev1.Binding {
+	annotations := map[string]string{PolicyAnnotation: o.policy}
+	if len(o.GPUs) > 0 {
+		annotations[model.GPUsAnnotation] = joinInts(o.GPUs)
+	}
+	return &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.name, UID: types.UID(o.UID), Annotations: annotations},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: o.Node},
+	}
+}
+
+func joinInts(numbers []int) string {
+	var text []byte
+	for i, n := range numbers {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, int64(n), 10)
+	}
+	return string(text)
+}
+
+// evict sends away a pod of a gang that is given up.
+func (b *binder) evict(t *model.Task) {
+	namespace, name, uid := t.Namespace, t.Name, types.UID(t.UID)
+	b.outbox.put(toBind, "evict/"+t.Key+"/"+t.UID, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		err := b.pods.Evict(ctx, namespace, name, uid)
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			err = nil // it is gone already
+		}
+		b.feed.add(change{object: &evictOutcome{key: model.Key(namespace, name), uid: string(uid), err: err}}, false)
+	})
+}
+
+// evictOutcome is what became of an eviction.
+type evictOutcome struct {
+	key, uid string
+	err      error
+}

@@ -1,0 +1,37 @@
+// Package live is the scheduler at work in a cluster: Kubernetes in, Kubernetes out.
+//
+//	API server --informers--> feed --drain--> intake --deltas--> model.Cluster --engine.Decide--> Plan
+//	     ^                     ^ |               (one goroutine owns all of this: loop)              |
+//	     |                     | wakes the loop, at once or lazily                                    v
+//	     +------ workers <---- outbox <---- bindings, then statuses others wait for, then the rest ---+
+//	               |           ^
+//	               +--results--+--> feed
+//
+// # The loop
+//
+// Informers append what changed to the feed. A cycle starts a window after the first change that can matter to a
+// decision, later after those that cannot (the echoes of our own writes), at the latest after the
+// period, and never two at once; it rests in proportion to how long the last one took. The loop's goroutine is the one
+// owner of the model: it takes the feed, turns it into deltas, decides, compares what should be written with what was last
+// written or seen, and puts the difference into the outbox.
+//
+// # The outbox
+//
+// Workers take from the outbox in classes: bindings first; then statuses that somebody waits for before
+// pods can be made; then other statuses; then events. What is written about one object is one entry, in which the newest
+// replaces what has not gone out yet, and never two writes of one object are under way at once.
+//
+// # What is assumed
+//
+// A binding is assumed to succeed as soon as it is decided: its task is Binding in the model. The outcome comes back through the feed. A
+// refused one is forgotten, and its pod waits (in the model: it has a scheduling gate) for a time that doubles
+// with each refusal. One whose outcome is unknown is read back, and sent again to the same node until the answer is known,
+// so a pod is never bound twice and its place is never given away while a request may still be on its way.
+//
+// A PodGroup's phase is assumed in the same way: until our own write is seen, an older version of the object does not undo it.
+//
+// # Who writes what
+//
+// PodGroup: phase from Inqueue on, conditions, counts. Queue: status.allocated. Pod: the Binding, the condition PodScheduled
+// while it is False, status.nominatedNodeName. All as field manager celsius-scheduler.
+package live

@@ -1,0 +1,368 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// fakeServer is as much of an API server as the loop sees, kept in memory. What changes goes into a
+// history, which deliver gives to the feed as far as a test wants: the loop lags behind by the rest.
+type fakeServer struct {
+	t interface {
+		Helper()
+		Fatalf(format string, args ...any)
+	}
+	feed     *feed
+	version  int
+	pods     map[string]*corev1.Pod
+	nodes    map[string]*corev1.Node
+	groups   map[string]*v1beta1.PodGroup
+	queues   map[string]*v1beta1.Queue
+	history  []change
+	events   []string // "Pod default/a Scheduled"
+	bindings []string // "default/a n1" of those that were accepted
+	writes   []string // "group default/g Running", "pod default/a", "queue default", "bind default/a n1", "evict default/a"
+	// onBind may answer a binding in the server's place: by an error, before it is done or after.
+	onBind func(b *corev1.Binding) (before, after error)
+	onGet  func(name string) error
+}
+
+func newFakeServer(t *testing.T) *fakeServer {
+	return &fakeServer{
+		t: t, feed: newFeed(), pods: map[string]*corev1.Pod{}, nodes: map[string]*corev1.Node{},
+		groups: map[string]*v1beta1.PodGroup{}, queues: map[string]*v1beta1.Queue{},
+	}
+}
+
+func (f *fakeServer) stamp(o metav1.Object) {
+	f.version++
+	o.SetResourceVersion(strconv.Itoa(f.version))
+	if o.GetUID() == "" {
+		o.SetUID(types.UID(fmt.Sprintf("uid-%d", f.version)))
+	}
+	if at := o.GetCreationTimestamp(); at.IsZero() {
+		o.SetCreationTimestamp(metav1.NewTime(time.Now()))
+	}
+}
+
+// put makes or replaces an object.
+func (f *fakeServer) put(objects ...metav1.Object) {
+	for _, o := range objects {
+		f.stamp(o)
+		key := model.Key(o.GetNamespace(), o.GetName())
+		switch o := o.(type) {
+		case *corev1.Pod:
+			f.pods[key] = o
+		case *corev1.Node:
+			f.nodes[o.Name] = o
+		case *v1beta1.PodGroup:
+			f.groups[key] = o
+		case *v1beta1.Queue:
+			f.queues[o.Name] = o
+		}
+		f.history = append(f.history, change{model.Upsert, o})
+	}
+}
+
+// drop deletes an object.
+func (f *fakeServer) drop(o metav1.Object) {
+	key := model.Key(o.GetNamespace(), o.GetName())
+	switch o := o.(type) {
+	case *corev1.Pod:
+		delete(f.pods, key)
+	case *corev1.Node:
+		delete(f.nodes, o.Name)
+	case *v1beta1.PodGroup:
+		delete(f.groups, key)
+	}
+	f.history = append(f.history, change{model.Delete, o})
+}
+
+// deliver gives the feed the next n changes; all if n is below 0.
+func (f *fakeServer) deliver(n int) {
+	if n < 0 || n > len(f.history) {
+		n = len(f.history)
+	}
+	for _, c := range f.history[:n] {
+		f.feed.add(c, true)
+	}
+	f.history = f.history[n:]
+}
+
+var (
+	podResource   = corev1.Resource("pods")
+	errNoAnswer   = errors.New("read tcp: connection reset by peer")
+	errUnderneath = errors.New("refused by the test")
+)
+
+// Bind does what the API server does.
+func (f *fakeServer) Bind(_ context.Context, b *corev1.Binding) error {
+	var after error
+	if f.onBind != nil {
+		var before error
+		if before, after = f.onBind(b); before != nil {
+			return before
+		}
+	}
+	if err := f.bind(b); err != nil {
+		return err
+	}
+	return after
+}
+
+func (f *fakeServer) bind(b *corev1.Binding) error {
+	key := model.Key(b.Namespace, b.Name)
+	f.writes = append(f.writes, "bind "+key+" "+b.Target.Name)
+	p := f.pods[key]
+	switch {
+	case p == nil:
+		return apierrors.NewNotFound(podResource, b.Name)
+	case p.UID != b.UID:
+		return apierrors.NewConflict(podResource, b.Name, errors.New("precondition failed: UID"))
+	case p.DeletionTimestamp != nil, p.Spec.NodeName != "", len(p.Spec.SchedulingGates) > 0:
+		return apierrors.NewConflict(podResource, b.Name, errors.New("it is bound, being deleted or gated"))
+	}
+	p = p.DeepCopy()
+	p.Spec.NodeName = b.Target.Name
+	for k, v := range b.Annotations {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, k, v)
+	}
+	f.put(p)
+	f.bindings = append(f.bindings, key+" "+b.Target.Name)
+	return nil
+}
+
+// Get implements pods.
+func (f *fakeServer) Get(_ context.Context, namespace, name string) (*corev1.Pod, error) {
+	if f.onGet != nil {
+		if err := f.onGet(name); err != nil {
+			return nil, err
+		}
+	}
+	if p := f.pods[model.Key(namespace, name)]; p != nil {
+		return p, nil
+	}
+	return nil, apierrors.NewNotFound(podResource, name)
+}
+
+// Evict implements pods.
+func (f *fakeServer) Evict(_ context.Context, namespace, name string, uid types.UID) error {
+	p := f.pods[model.Key(namespace, name)]
+	if p == nil || p.UID != uid {
+		return apierrors.NewNotFound(podResource, name)
+	}
+	f.writes = append(f.writes, "evict "+model.Key(namespace, name))
+	f.drop(p)
+	return nil
+}
+
+// PatchStatus implements pods.
+func (f *fakeServer) PatchStatus(_ context.Context, namespace, name string, patch []byte) error {
+	key := model.Key(namespace, name)
+	p := f.pods[key]
+	if p == nil {
+		return apierrors.NewNotFound(podResource, name)
+	}
+	var meta applyBody
+	if err := json.Unmarshal(patch, &meta); err != nil {
+		f.t.Fatalf("patch of %s: %v", key, err)
+	}
+	if meta.Metadata.UID != p.UID || meta.Metadata.ResourceVersion != p.ResourceVersion {
+		return apierrors.NewConflict(podResource, name, errors.New("it has changed"))
+	}
+	old, err := json.Marshal(p)
+	if err != nil {
+		f.t.Fatalf("%v", err)
+	}
+	merged, err := strategicpatch.StrategicMergePatch(old, patch, &corev1.Pod{})
+	if err != nil {
+		f.t.Fatalf("patch of %s: %v", key, err)
+	}
+	next := &corev1.Pod{}
+	if err := json.Unmarshal(merged, next); err != nil {
+		f.t.Fatalf("%v", err)
+	}
+	f.writes = append(f.writes, "pod "+key)
+	f.put(next)
+	return nil
+}
+
+// ApplyGroup implements statusWriter.
+func (f *fakeServer) ApplyGroup(_ context.Context, namespace, name string, apply []byte) (*v1beta1.PodGroup, error) {
+	key := model.Key(namespace, name)
+	next := &v1beta1.PodGroup{}
+	if err := json.Unmarshal(apply, next); err != nil {
+		f.t.Fatalf("apply of %s: %v", key, err)
+	}
+	g := f.groups[key]
+	if g == nil || g.UID != next.UID {
+		return nil, apierrors.NewConflict(v1beta1.Resource("podgroups"), name, errors.New("UID"))
+	}
+	g = g.DeepCopy()
+	g.Status = next.Status
+	f.put(g)
+	f.writes = append(f.writes, "group "+key+" "+string(g.Status.Phase))
+	return g, nil
+}
+
+// ApplyQueue implements statusWriter.
+func (f *fakeServer) ApplyQueue(_ context.Context, name string, apply []byte) error {
+	next := &v1beta1.Queue{}
+	if err := json.Unmarshal(apply, next); err != nil {
+		f.t.Fatalf("apply of %s: %v", name, err)
+	}
+	q := f.queues[name].DeepCopy()
+	q.Status.Allocated = next.Status.Allocated
+	f.writes = append(f.writes, "queue "+name)
+	f.put(q)
+	return nil
+}
+
+// CreateWithEventNamespaceWithContext implements eventServer.
+func (f *fakeServer) CreateWithEventNamespaceWithContext(_ context.Context, e *corev1.Event) (*corev1.Event, error) {
+	f.events = append(f.events, fmt.Sprintf("%s %s %s", e.InvolvedObject.Kind, model.Key(e.InvolvedObject.Namespace, e.InvolvedObject.Name), e.Reason))
+	return e, nil
+}
+
+// PatchWithEventNamespaceWithContext implements eventServer.
+func (f *fakeServer) PatchWithEventNamespaceWithContext(_ context.Context, e *corev1.Event, _ []byte) (*corev1.Event, error) {
+	return e, nil
+}
+
+// rig is a loop beside a fake server. A test makes the cycles and the writes itself, one by one.
+type rig struct {
+	*loop
+	server *fakeServer
+	ctx    context.Context
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	f := newFakeServer(t)
+	p, issues := policy.Default()
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	return newRigOf(f, p)
+}
+
+func newRigOf(f *fakeServer, p *policy.Policy) *rig {
+	log := logr.Discard()
+	out, m, nodes := newOutbox(8), newMetrics(), &nodeBook{}
+	said := newEvents(newScheme(), f, out, log)
+	names := []string{"celsius", "volcano"}
+	l := &loop{
+		period: time.Second, window: 20 * time.Millisecond, gangTimeout: time.Minute, policy: func() *policy.Policy { return p },
+		cluster: model.NewCluster(model.Options{SchedulerNames: names}), feed: f.feed, outbox: out, intake: newIntake(names, nodes),
+		statuses: &statuses{server: f, pods: f, outbox: out, feed: f.feed, events: said, log: log, waits: map[string]*waiting{}, queues: map[string]*queueState{}},
+		binder:   &binder{pods: f, nodes: nodes, outbox: out, feed: f.feed, metrics: m, log: log, scheduled: scheduledEvents(said, m)},
+		events:   said, metrics: m, log: log, broken: map[string]*group{}, faults: map[string]time.Time{},
+	}
+	return &rig{l, f, context.Background()}
+}
+
+// tick is one cycle on what was delivered.
+func (r *rig) tick() {
+	r.once(time.Now())
+	if err := r.cluster.Check(); err != nil {
+		r.server.t.Fatalf("%v", err)
+	}
+}
+
+// work does the next write; false: there is none.
+func (r *rig) work() bool {
+	if _, ok := r.peek(); !ok {
+		return false
+	}
+	e := r.outbox.take()
+	e.do(r.ctx)
+	r.outbox.finish(e)
+	return true
+}
+
+func (r *rig) peek() (class, bool) {
+	waiting, _ := r.outbox.depths()
+	for c, n := range waiting {
+		if n > 0 {
+			return class(c), true
+		}
+	}
+	return 0, false
+}
+
+// settle goes on until nothing was written for so many seconds.
+func (r *rig) settle(seconds int) {
+	r.server.t.Helper()
+	for quiet := time.Duration(0); quiet < time.Duration(seconds)*time.Second; {
+		r.server.deliver(-1)
+		writes := len(r.server.writes)
+		r.tick()
+		for r.work() {
+		}
+		step := 100 * time.Millisecond
+		if quiet >= 2*time.Second {
+			step = time.Second
+		}
+		if quiet += step; len(r.server.writes) > writes {
+			quiet = 0
+		}
+		time.Sleep(step) // by the bubble's clock
+	}
+}
+
+func testNode(name, cpu string) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
+	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	n.Status.Capacity = n.Status.Allocatable
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	return n
+}
+
+func testPod(name, group, cpu string) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{}}}
+	if group != "" {
+		p.Annotations[model.GroupAnnotation] = group
+	}
+	p.Spec.SchedulerName = "celsius"
+	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)},
+	}}}
+	p.Status.Phase = corev1.PodPending
+	return p
+}
+
+func testGroup(name string, minMember int32) *v1beta1.PodGroup {
+	g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	g.Spec.MinMember, g.Spec.Queue, g.Status.Phase = minMember, "default", v1beta1.PodGroupPending
+	return g
+}
+
+func testQueue(name string) *v1beta1.Queue {
+	q := &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	q.Spec.Weight, q.Status.State = 1, v1beta1.QueueStateOpen
+	return q
+}
+
+// as gives a pod another look, as a kubelet or a user would.
+func (f *fakeServer) as(key string, change func(*corev1.Pod)) {
+	p := f.pods[key].DeepCopy()
+	change(p)
+	f.put(p)
+}

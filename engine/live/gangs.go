@@ -1,0 +1,96 @@
+package live
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// reasonBindRefused is the reason of a PodGroup's condition while a refused binding keeps it from being whole.
+const reasonBindRefused = "BindRefused"
+
+// broken is a group of which a binding was refused, until it is whole again.
+type broken struct {
+	since    time.Time
+	text     string
+	released time.Time // when its bound members were last given up; zero: they were not
+}
+
+// refused notes that a member's binding was refused.
+func (g *group) refused(t *model.Task, h *hold, now time.Time) {
+	if g.broken == nil {
+		g.broken = &broken{since: now}
+	}
+	g.broken.text = fmt.Sprintf("binding pod %s to node %s was refused %d time(s): %s", t.Name, h.node, h.failures, h.why)
+}
+
+// explain adds the refused binding to the condition of a group that it keeps from being whole.
+func (g *group) explain(st *model.JobStatus) {
+	if c := st.Condition; c != nil && c.Type == string(v1beta1.PodGroupUnschedulableType) {
+		c.Reason = reasonBindRefused
+		c.Message += "; " + g.broken.text
+	}
+}
+
+// gangs looks after the groups of which a binding was refused. One that is whole again is forgotten. One that never was, and is not for
+// longer than the gang timeout, gives up the members that are bound, so that others can use their place: it is of use whole
+// only. One that was whole before keeps its members, for they have work to lose.
+func (l *loop) gangs(now time.Time) {
+	for key, g := range l.broken {
+		j := l.cluster.Jobs[key]
+		if j == nil || g.broken == nil || l.intake.groups[key] != g { // it is gone, or another of its name is there
+			delete(l.broken, key)
+			continue
+		}
+		placed := j.Counts[model.Bound] + j.Counts[model.Running] + j.Counts[model.Succeeded]
+		switch {
+		case placed >= j.MinMember && l.noneHeld(j):
+			g.broken = nil
+			delete(l.broken, key)
+		case placed >= j.MinMember || g.wasWhole || placed == 0 || j.Counts[model.Binding] > 0:
+		case now.Sub(g.broken.since) >= l.gangTimeout && now.Sub(g.broken.released) >= l.gangTimeout:
+			l.release(j, g, now)
+		}
+	}
+}
+
+// noneHeld says whether no member of a job is in back-off.
+func (l *loop) noneHeld(j *model.Job) bool {
+	for _, t := range j.Tasks {
+		if h := l.intake.holds[t.Key]; h != nil && h.uid == t.UID {
+			return false
+		}
+	}
+	return true
+}
+
+// release gives up the members of a group that are bound.
+func (l *loop) release(j *model.Job, g *group, now time.Time) {
+	g.broken.released = now
+	l.events.Eventf(g.object, corev1.EventTypeWarning, eventGangReleased,
+		"not whole for %s; the members that are bound are evicted, so that others can use their place: %s", l.gangTimeout, g.broken.text)
+	l.log.Info("a gang that cannot become whole is released", "podgroup", j.Key, "why", g.broken.text)
+	for _, t := range j.Tasks {
+		if t.Status == model.Bound || t.Status == model.Running {
+			l.events.Eventf(t.Object, corev1.EventTypeWarning, eventEvict, "evicted, because its group %s cannot become whole", j.Name)
+			l.binder.evict(t)
+			l.metrics.evictions.Inc()
+		}
+	}
+}
+
+// evictEnded takes in what became of an eviction. One that failed, say by a disruption budget, is tried
+// again with the next release.
+func (l *loop) evictEnded(o *evictOutcome) {
+	if o.err == nil {
+		return
+	}
+	l.log.Info("a pod could not be evicted", "pod", o.key, "error", o.err.Error())
+	if t := l.cluster.Tasks[o.key]; t != nil && t.UID == o.uid {
+		l.events.Eventf(t.Object, corev1.EventTypeWarning, eventEvict, "could not be evicted: %v", o.err)
+	}
+}

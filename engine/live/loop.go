@@ -1,0 +1,268 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+const (
+	// lazyWindows is how many windows a change waits that no decision depends on.
+	lazyWindows = 10
+	// restShare is how many times as long as the last cycle the loop rests, so that cycles over a large
+	// backlog leave the processor to the bindings; lazyShare is the same while nothing came that matters to a decision.
+	restShare = 3
+	lazyShare = 10
+)
+
+// loop runs the cycles. One goroutine, that of run, owns all of it but the feed and the outbox.
+type loop struct {
+	period, window, gangTimeout time.Duration
+
+	policy   func() *policy.Policy
+	cluster  *model.Cluster
+	feed     *feed
+	outbox   *outbox
+	intake   *intake
+	statuses *statuses
+	binder   *binder
+	events   *events
+	metrics  *metrics
+	log      logr.Logger
+
+	cycle    uint64
+	stamp    string // of the policy: NAME@GENERATION
+	broken   map[string]*group
+	deltas   []model.Delta
+	faults   map[string]time.Time // what was logged of rows that err, and when
+	warnings map[string]bool
+	gauged   time.Time
+	cycled   atomic.Bool // there was a cycle
+}
+
+// run makes cycles until ctx ends.
+func (l *loop) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var started, ended, backoff time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.feed.wake:
+		case <-timer.C:
+		}
+		now := time.Now()
+		if due := l.due(started, ended, backoff); now.Before(due) {
+			timer.Reset(due.Sub(now))
+			continue
+		}
+		started = now
+		backoff = l.once(now)
+		ended = time.Now()
+		timer.Reset(max(l.due(started, ended, backoff).Sub(ended), 0))
+	}
+}
+
+// due is when the next cycle starts, given when the last one started and ended and when the next back-off is over.
+func (l *loop) due(started, ended, backoff time.Time) time.Time {
+	due := started.Add(l.period)
+	urgent, lazy := l.feed.since()
+	earlier := func(t time.Time) {
+		if t.Before(due) {
+			due = t
+		}
+	}
+	if !urgent.IsZero() {
+		earlier(urgent.Add(l.window))
+	}
+	if !lazy.IsZero() {
+		earlier(lazy.Add(lazyWindows * l.window))
+	}
+	if !backoff.IsZero() {
+		earlier(backoff)
+	}
+	share := time.Duration(restShare)
+	if urgent.IsZero() {
+		share = lazyShare
+	}
+	if rested := ended.Add(min(share*ended.Sub(started), l.period)); due.Before(rested) {
+		due = rested
+	}
+	return due
+}
+
+// once is one cycle: take in what changed, decide, and send out what was decided. It says when the
+// next back-off is over; zero: there is none.
+func (l *loop) once(now time.Time) (backoff time.Time) {
+	l.cycle++
+	l.takeIn(now)
+	l.deltas, backoff = l.intake.due(l.deltas[:0], now)
+	l.apply()
+	p := l.policy()
+	start := time.Now()
+	plan := engine.Decide(l.cluster, p, now)
+	l.metrics.cycle(time.Since(start), plan)
+	l.stamp = fmt.Sprintf("%s@%d", plan.Policy, plan.Generation)
+	l.sendBinds(plan)
+	l.gangs(now)
+	l.writeStatuses(plan, now)
+	l.waitsOf(plan, now)
+	l.report(plan, now)
+	l.cycled.Store(true)
+	return backoff
+}
+
+// takeIn brings the model up to date with the feed, in the order of the changes.
+func (l *loop) takeIn(now time.Time) {
+	l.deltas = l.deltas[:0]
+	for _, c := range l.feed.drain() {
+		switch o := c.object.(type) {
+		case *bindOutcome:
+			l.apply() // so that the task is as the changes before this one left it
+			l.bindEnded(o, now)
+		case *evictOutcome:
+			l.evictEnded(o)
+		case *groupOutcome:
+			l.statuses.groupWritten(l.intake.groups[o.key], o, now)
+		case *queueOutcome:
+			l.statuses.queueNotWritten(o)
+		case *podOutcome:
+			l.statuses.podNotWritten(o)
+		default:
+			if q, ok := c.object.(*v1beta1.Queue); ok && c.op != model.Delete {
+				l.statuses.seeQueue(q)
+			} else if ok {
+				delete(l.statuses.queues, q.Name)
+			}
+			l.deltas = l.intake.object(l.deltas, c, now)
+		}
+	}
+	l.apply()
+}
+
+// apply hands the deltas to the model, and tells users of objects that it cannot read.
+func (l *loop) apply() {
+	if len(l.deltas) == 0 {
+		return
+	}
+	for _, err := range l.cluster.Apply(l.deltas...) {
+		l.log.Info("an object cannot be read", "error", err.Error())
+		l.metrics.unreadable.Inc()
+		var wrong *model.ObjectError
+		if !errors.As(err, &wrong) {
+			continue
+		}
+		if o, ok := wrong.Object.(runtime.Object); ok {
+			l.events.Event(o, corev1.EventTypeWarning, eventInvalid, err.Error())
+		}
+	}
+	l.deltas = l.deltas[:0]
+}
+
+// bindEnded takes in how an order ended. What was bound is left to the pod's own events.
+func (l *loop) bindEnded(o *bindOutcome, now time.Time) {
+	if o.result != refused {
+		return
+	}
+	t := l.cluster.Tasks[o.order.Task]
+	if t == nil || t.UID != o.order.UID || t.Status != model.Binding || t.NodeName != o.order.Node {
+		return // it is not what it was when this was decided
+	}
+	l.events.Eventf(t.Object, corev1.EventTypeWarning, eventBindRefused, "binding to node %s was refused: %v", o.order.Node, o.err)
+	delta, h := l.intake.refuse(t, o.order, o.err, now)
+	l.deltas = append(l.deltas, delta)
+	l.apply()
+	if g := l.intake.groups[t.Job.Key]; g != nil && g.object != nil {
+		g.refused(t, h, now)
+		l.broken[t.Job.Key] = g
+	}
+}
+
+// sendBinds puts the bindings into the outbox, in the order in which they were decided.
+func (l *loop) sendBinds(plan *model.Plan) {
+	for i := range plan.Binds {
+		b := &plan.Binds[i]
+		if l.statuses.waits[b.Task] != nil {
+			l.outbox.cancel(podKey(b.Task))
+			delete(l.statuses.waits, b.Task)
+		}
+		o := &order{Bind: *b, policy: l.stamp}
+		if t := l.cluster.Tasks[b.Task]; t != nil {
+			o.created = t.CreatedAt
+		}
+		l.binder.send(o)
+	}
+}
+
+// writeStatuses compares what the statuses of PodGroups and queues should be with what they are.
+func (l *loop) writeStatuses(plan *model.Plan, now time.Time) {
+	cycle := ""
+	for i := range plan.Jobs {
+		st := &plan.Jobs[i]
+		g, j := l.intake.groups[st.Job], l.cluster.Jobs[st.Job]
+		if g == nil || g.object == nil || j == nil {
+			continue
+		}
+		if g.broken != nil {
+			g.explain(st)
+		}
+		if st.Phase == model.PhaseRunning && !g.wasWhole {
+			g.wasWhole = true
+			l.metrics.gangWait.Observe(max(now.Sub(j.CreatedAt).Seconds(), 0))
+		}
+		if cycle == "" {
+			cycle = fmt.Sprintf("%s/%d", l.stamp, l.cycle)
+		}
+		l.statuses.group(g, j, st, cycle, now)
+	}
+	for i := range plan.Queues {
+		st := &plan.Queues[i]
+		if q := l.cluster.Queues[st.Queue]; q != nil {
+			l.statuses.queue(q, st, now)
+		}
+	}
+}
+
+// faultEvery is the least time between two lines of log about the same row.
+const faultEvery = time.Minute
+
+// report logs what an operator must see, and brings the gauges up to date.
+func (l *loop) report(plan *model.Plan, now time.Time) {
+	for i := range plan.Errors {
+		e := &plan.Errors[i]
+		key := e.Site + "/" + e.Table + "/" + e.Rule
+		if last, ok := l.faults[key]; !ok || now.Sub(last) >= faultEvery {
+			l.faults[key] = now
+			l.log.Info("a rule of the policy errs", "policy", l.stamp, "site", e.Site, "table", e.Table, "rule", e.Rule, "count", e.Count, "object", e.Object, "error", e.Text)
+		}
+	}
+	if len(plan.Warnings) > 0 {
+		warnings := make(map[string]bool, len(plan.Warnings))
+		for _, w := range plan.Warnings {
+			warnings[w] = true
+			if !l.warnings[w] {
+				l.log.V(1).Info("warning", "text", w)
+			}
+		}
+		l.warnings = warnings
+	}
+	if now.Sub(l.gauged) >= time.Second {
+		l.gauged = now
+		l.metrics.gauges(l)
+	}
+	if l.log.V(3).Enabled() {
+		l.log.V(3).Info("cycle", "number", l.cycle, "policy", l.stamp, "admits", len(plan.Admits), "binds", len(plan.Binds), "waits", len(plan.Waits))
+	}
+}

@@ -1,0 +1,458 @@
+package live
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// bubble runs a test under a clock of its own.
+func bubble(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, newRig(t))
+	})
+}
+
+func TestGangIsBoundAndWritten(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "2"), testNode("n2", "2"), testQueue("default"), testGroup("g", 3))
+		f.put(testPod("a", "g", "1"), testPod("b", "g", "1"))
+		r.settle(2)
+		if len(f.bindings) != 0 {
+			t.Fatalf("bound before the gang was whole: %v", f.bindings)
+		}
+		g := f.groups["default/g"]
+		if c := g.Status.Conditions; g.Status.Phase != "Inqueue" || len(c) != 1 || c[0].Type != "Unschedulable" || c[0].Status != "True" {
+			t.Errorf("status of a gang that lacks a pod: %+v", g.Status)
+		}
+		f.put(testPod("c", "g", "1"))
+		f.writes = nil
+		r.settle(2)
+		slices.Sort(f.bindings)
+		if diff := cmp.Diff(3, len(f.bindings)); diff != "" {
+			t.Fatalf("bindings %v: %s", f.bindings, diff)
+		}
+		g = f.groups["default/g"]
+		var conditions []string
+		for _, c := range g.Status.Conditions {
+			conditions = append(conditions, string(c.Type)+"="+string(c.Status))
+		}
+		if diff := cmp.Diff([]string{"Unschedulable=False", "Scheduled=True"}, conditions); diff != "" || g.Status.Phase != "Running" {
+			t.Errorf("conditions of phase %s (-want +got):\n%s", g.Status.Phase, diff)
+		}
+		if got := f.pods["default/a"].Annotations[PolicyAnnotation]; got != "default@0" {
+			t.Errorf("%s = %q", PolicyAnnotation, got)
+		}
+		if got := f.queues["default"].Status.Allocated.Cpu().String(); got != "3" {
+			t.Errorf("queue allocated %s", got)
+		}
+		f.writes = nil
+		r.settle(5)
+		if len(f.writes) != 0 {
+			t.Errorf("written though nothing changed: %v", f.writes)
+		}
+	})
+}
+
+// A PodGroup that goes through phases while its writes wait in line is written once.
+func TestStatusesCoalesce(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"))
+		f.deliver(-1)
+		r.tick()
+		if c, _ := r.peek(); c != toBind {
+			t.Fatalf("class %d is first in line, not the binding", c)
+		}
+		r.work() // the binding only
+		f.deliver(-1)
+		r.tick()
+		for r.work() {
+		}
+		if diff := cmp.Diff([]string{"bind default/a n1", "group default/g Running", "queue default"}, f.writes); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Somebody waits for Inqueue before making pods: it goes before other statuses.
+func TestInqueueGoesFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.server.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 1))
+		r.server.deliver(-1)
+		r.tick()
+		if c, ok := r.peek(); !ok || c != toWaiter {
+			t.Fatalf("class %d is first in line", c)
+		}
+		r.work()
+		if diff := cmp.Diff([]string{"group default/g Inqueue"}, r.server.writes); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// An event that is older than our own write does not undo it.
+func TestStaleGroup(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		g := testGroup("g", 1)
+		f.put(testNode("n1", "4"), testQueue("default"), g)
+		f.deliver(-1)
+		r.tick()
+		label := g.DeepCopy()
+		label.Labels = map[string]string{"by": "somebody"}
+		f.put(label)
+		f.deliver(-1) // still Pending, before our write
+		r.tick()
+		if got := r.cluster.Jobs["default/g"].Phase; got != "Inqueue" {
+			t.Fatalf("an older version made the phase %s", got)
+		}
+		old := f.groups["default/g"]
+		r.work() // our write
+		f.feed.add(change{model.Upsert, old}, true)
+		r.tick()
+		if got := r.cluster.Jobs["default/g"].Phase; got != "Inqueue" {
+			t.Fatalf("a version from before our write made the phase %s", got)
+		}
+		f.deliver(-1)
+		back := f.groups["default/g"].DeepCopy()
+		back.Status.Phase = v1beta1.PodGroupPending
+		f.put(back)
+		f.deliver(-1)
+		r.tick()
+		if diff := cmp.Diff(1, len(r.cluster.Queues["default"].Jobs)); diff != "" {
+			t.Error(diff)
+		}
+		r.settle(1)
+		if got := f.groups["default/g"].Status.Phase; got != "Inqueue" {
+			t.Errorf("a newer version by another leaves the phase %s", got)
+		}
+	})
+}
+
+func TestRefusedBindingBacksOff(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+	}{
+		{"conflict", apierrors.NewConflict(podResource, "a", errUnderneath)},
+		{"forbidden", apierrors.NewForbidden(podResource, "a", errUnderneath)},
+		{"answered with 500 each time", apierrors.NewInternalError(errUnderneath)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, r *rig) {
+				f := r.server
+				f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"))
+				var at []time.Duration
+				start := time.Now()
+				f.onBind = func(*corev1.Binding) (before, after error) {
+					at = append(at, time.Since(start).Round(100*time.Millisecond))
+					return c.err, nil
+				}
+				r.settle(4)
+				if len(at) < 4 {
+					t.Fatalf("%d tries", len(at))
+				}
+				if last, first := at[len(at)-1]-at[len(at)-2], at[1]-at[0]; last <= first {
+					t.Errorf("no back-off: tries at %v", at)
+				}
+				p := f.pods["default/a"]
+				if len(p.Status.Conditions) != 1 || p.Status.Conditions[0].Reason != reasonSchedulerError || !strings.Contains(p.Status.Conditions[0].Message, "n1 was refused") {
+					t.Errorf("conditions %+v", p.Status.Conditions)
+				}
+				f.onBind = nil
+				r.settle(20)
+				if diff := cmp.Diff([]string{"default/a n1"}, f.bindings); diff != "" {
+					t.Errorf("bindings (-want +got):\n%s", diff)
+				}
+				if len(r.intake.holds) != 0 || len(r.broken) != 0 {
+					t.Errorf("left behind: %v %v", r.intake.holds, r.broken)
+				}
+			})
+		})
+	}
+}
+
+// What nobody knows the outcome of is read back, and never sent to another node.
+func TestUnknownOutcome(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		before, after error
+		binds         int // requests that reached the server
+	}{
+		{"it was done", nil, errNoAnswer, 1},
+		{"it was not done", errNoAnswer, nil, 1},
+		{"it was done, and timed out", nil, context.DeadlineExceeded, 1},
+		{"it was done, and the server erred", nil, apierrors.NewInternalError(errUnderneath), 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, r *rig) {
+				f := r.server
+				f.put(testNode("n1", "4"), testNode("n2", "4"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"))
+				tries := 0
+				f.onBind = func(*corev1.Binding) (before, after error) {
+					if tries++; tries == 1 {
+						return c.before, c.after
+					}
+					return nil, nil
+				}
+				f.onGet = func(string) error { // nor can it be read at first
+					if tries == 1 && c.before != nil {
+						return errNoAnswer
+					}
+					return nil
+				}
+				r.settle(3)
+				if diff := cmp.Diff([]string{"default/a n1"}, f.bindings); diff != "" {
+					t.Errorf("bindings (-want +got):\n%s", diff)
+				}
+				reached := 0
+				for _, w := range f.writes {
+					if strings.HasPrefix(w, "bind") {
+						reached++
+					}
+				}
+				if reached != c.binds {
+					t.Errorf("%d requests reached the server: %v", reached, f.writes)
+				}
+				if len(r.intake.holds) != 0 {
+					t.Errorf("it counts as refused: %v", r.intake.holds)
+				}
+			})
+		})
+	}
+}
+
+// A node that is gone or cordoned between the decision and the binding gets no pod.
+func TestNodeChangesBeforeBinding(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(f *fakeServer)
+	}{
+		{"cordoned", func(f *fakeServer) {
+			n := f.nodes["n1"].DeepCopy()
+			n.Spec.Unschedulable = true
+			f.put(n)
+		}},
+		{"deleted", func(f *fakeServer) { f.drop(f.nodes["n1"]) }},
+		{"not ready", func(f *fakeServer) {
+			n := f.nodes["n1"].DeepCopy()
+			n.Status.Conditions[0].Status = corev1.ConditionUnknown
+			f.put(n)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, r *rig) {
+				f := r.server
+				f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"))
+				f.deliver(-1)
+				r.tick()
+				c.change(f)
+				f.put(testNode("n2", "4"))
+				f.deliver(-1)
+				r.takeIn(time.Now()) // before a worker came to the binding
+				r.settle(3)
+				if diff := cmp.Diff([]string{"default/a n2"}, f.bindings); diff != "" {
+					t.Errorf("bindings (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestPodGoesBeforeBinding(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "1"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"))
+		f.deliver(-1)
+		r.tick()
+		f.drop(f.pods["default/a"])
+		f.put(testPod("a", "g", "1")) // another of the same name
+		r.settle(3)
+		if diff := cmp.Diff([]string{"default/a n1"}, f.bindings); diff != "" {
+			t.Errorf("bindings (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// gangOfTwo has a gang of which one member can never be bound.
+func gangOfTwo(r *rig) {
+	f := r.server
+	f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 2), testPod("a", "g", "1"), testPod("b", "g", "1"))
+	f.onBind = func(b *corev1.Binding) (before, after error) {
+		if b.Name == "b" {
+			return apierrors.NewForbidden(podResource, "b", errUnderneath), nil
+		}
+		return nil, nil
+	}
+}
+
+func TestHalfBoundGangIsReleased(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		gangOfTwo(r)
+		start := time.Now()
+		for f.pods["default/a"] != nil {
+			if time.Since(start) > 5*time.Minute {
+				t.Fatalf("not released: %v", f.writes)
+			}
+			r.settle(1)
+		}
+		if took := time.Since(start); took < time.Minute {
+			t.Errorf("released after %s", took)
+		}
+		c := f.groups["default/g"].Status.Conditions
+		if len(c) == 0 || !slices.ContainsFunc(c, func(c v1beta1.PodGroupCondition) bool {
+			return c.Type == "Unschedulable" && c.Status == "True" && c.Reason == reasonBindRefused && strings.Contains(c.Message, "refused by the test")
+		}) {
+			t.Errorf("conditions %+v", c)
+		}
+		for _, want := range []string{"PodGroup default/g GangReleased", "Pod default/a Evict", "Pod default/b BindRefused"} {
+			if !slices.Contains(f.events, want) {
+				t.Errorf("no event %q in %v", want, f.events)
+			}
+		}
+		f.onBind = nil
+		f.put(testPod("a", "g", "1"))
+		r.settle(60)
+		if got := f.groups["default/g"].Status.Phase; got != "Running" || len(r.broken) != 0 {
+			t.Errorf("phase %s, still broken: %v", got, r.broken)
+		}
+	})
+}
+
+// A gang that was whole once has work to lose.
+func TestGangThatWasWholeIsKept(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		gangOfTwo(r)
+		refuse := f.onBind
+		f.onBind = nil
+		r.settle(1)
+		for _, key := range []string{"default/a", "default/b"} {
+			f.as(key, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
+		}
+		r.settle(2)
+		f.drop(f.pods["default/b"])
+		f.put(testPod("b", "g", "1"))
+		f.onBind = refuse
+		for range 5 * 60 {
+			r.settle(1)
+		}
+		if f.pods["default/a"] == nil {
+			t.Error("a member that had run was evicted")
+		}
+		if g := f.groups["default/g"]; g.Status.Phase != "Unknown" {
+			t.Errorf("phase %s", g.Status.Phase)
+		}
+	})
+}
+
+// Only what changed is written, also over a restart.
+func TestRestartWritesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "2"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"), testGroup("big", 1), testPod("b", "big", "9"))
+		r.settle(12) // words that change are written again after a while only
+		fresh := newRigOf(f, r.policy())
+		fresh.server.history = nil
+		for _, o := range f.nodes {
+			f.history = append(f.history, change{model.Upsert, o})
+		}
+		for _, o := range f.queues {
+			f.history = append(f.history, change{model.Upsert, o})
+		}
+		for _, o := range f.groups {
+			f.history = append(f.history, change{model.Upsert, o})
+		}
+		for _, o := range f.pods {
+			f.history = append(f.history, change{model.Upsert, o})
+		}
+		f.writes, f.events = nil, nil
+		fresh.settle(12)
+		if len(f.writes)+len(f.events) != 0 {
+			t.Errorf("written though nothing changed: %v %v", f.writes, f.events)
+		}
+	})
+}
+
+// PodGroups of other schedulers are left alone.
+func TestOthersGroups(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		foreign := testPod("a", "theirs", "1")
+		foreign.Spec.SchedulerName = "another"
+		f.put(testNode("n1", "2"), testQueue("default"), testGroup("theirs", 1), foreign, testGroup("ours", 1), testPod("b", "ours", "1"))
+		r.settle(2)
+		if got := f.groups["default/theirs"].Status; got.Phase != "Pending" || len(got.Conditions) != 0 {
+			t.Errorf("theirs: %+v", got)
+		}
+		if got := f.groups["default/ours"].Status.Phase; got != "Running" {
+			t.Errorf("ours: %s", got)
+		}
+	})
+}
+
+// The loop starts a cycle a window after what matters, later after the rest, and at the latest after the period.
+func TestTiming(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		var at []time.Duration
+		start := time.Now()
+		inner := r.policy
+		r.policy = func() *policy.Policy {
+			at = append(at, time.Since(start))
+			return inner()
+		}
+		go func() { defer close(done); r.run(ctx) }()
+		time.Sleep(100 * time.Millisecond)
+		r.feed.add(change{model.Upsert, testNode("n1", "1")}, true) // cycle at 120
+		time.Sleep(100 * time.Millisecond)
+		r.feed.add(change{model.Upsert, testNode("n2", "1")}, false) // cycle at 400
+		time.Sleep(50 * time.Millisecond)
+		r.feed.add(change{model.Upsert, testNode("n3", "1")}, false) // in the same one
+		time.Sleep(time.Second)                                      // nothing: cycle at 1400
+		time.Sleep(200 * time.Millisecond)
+		cancel()
+		<-done
+		want := []time.Duration{0, 120 * time.Millisecond, 400 * time.Millisecond, 1400 * time.Millisecond}
+		if diff := cmp.Diff(want, at); diff != "" {
+			t.Errorf("cycles (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestOptions(t *testing.T) {
+	o, err := Options{}.complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Options{
+		SchedulerNames: []string{"celsius", "volcano"}, Policy: "default", Namespace: "celsius-system", Period: time.Second,
+		Window: 20 * time.Millisecond, BindWorkers: 24, GangTimeout: time.Minute, LeaseName: "celsius-scheduler",
+	}
+	if diff := cmp.Diff(want, o); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, wrong := range []Options{
+		{SchedulerNames: []string{""}}, {NodeSelector: "a in ("}, {Period: -1}, {BindWorkers: -1},
+	} {
+		if _, err := wrong.complete(); err == nil {
+			t.Errorf("%+v is taken", wrong)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package live
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// metrics of one scheduler, in a registry of its own: several may be in one process.
+type metrics struct {
+	registry *prometheus.Registry
+
+	cycles        prometheus.Counter
+	cycleDuration prometheus.Histogram
+	decisions     *prometheus.CounterVec
+	evaluations   prometheus.Counter
+	ruleErrors    *prometheus.CounterVec
+	unreadable    prometheus.Counter
+	binds         *prometheus.CounterVec
+	bindDuration  *prometheus.HistogramVec
+	bindWait      prometheus.Histogram
+	gangWait      prometheus.Histogram
+	evictions     prometheus.Counter
+	pendingPods   prometheus.Gauge
+	podGroups     *prometheus.GaugeVec
+	writesWaiting *prometheus.GaugeVec
+	eventsDropped prometheus.Gauge
+	queues        map[string]*prometheus.GaugeVec // allocated, deserved, request, pending
+	queueShare    *prometheus.GaugeVec
+	known         map[string]bool // queues that have series
+
+	session   *policy.Session // whose evaluations were counted last
+	evaluated uint64
+}
+
+func newMetrics() *metrics {
+	m := &metrics{registry: prometheus.NewRegistry(), known: map[string]bool{}}
+	m.cycles = m.counter("celsius_cycles_total", "Scheduling cycles.")
+	m.cycleDuration = m.histogram("celsius_cycle_duration_seconds", "Time that deciding took in a cycle, in seconds.", prometheus.ExponentialBuckets(0.0005, 2, 16))
+	m.decisions = m.counters("celsius_decisions_total", "Decisions by kind (admit, bind, pipeline, hold) and the action that made them. Pipelines and holds are made anew each cycle.", "kind", "action")
+	m.evaluations = m.counter("celsius_evaluations_total", "Evaluations of predicate and score rows.")
+	m.ruleErrors = m.counters("celsius_rule_errors_total", "Evaluations that erred, by row of the policy.", "site", "table", "rule")
+	m.unreadable = m.counter("celsius_unreadable_objects_total", "Objects, or fields of them, that could not be read.")
+	m.binds = m.counters("celsius_binds_total", "Tries to bind a pod, by result: bound, refused, gone (the pod is not there, or bound elsewhere), unknown (tried again).", "result")
+	m.bindDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "celsius_bind_duration_seconds", Help: "Time that a try to bind a pod took at the API server, by result, in seconds.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
+	}, []string{"result"})
+	m.bindWait = m.histogram("celsius_pod_wait_seconds", "Time from a pod's creation to its binding, in seconds. Creations are known to the second.", prometheus.ExponentialBuckets(0.005, 2, 20))
+	m.gangWait = m.histogram("celsius_gang_wait_seconds", "Time from a PodGroup's creation until its minMember pods were bound, in seconds. Creations are known to the second.", prometheus.ExponentialBuckets(0.01, 2, 20))
+	m.evictions = m.counter("celsius_evictions_total", "Evictions that were asked for.")
+	m.pendingPods = m.gauge("celsius_pending_pods", "Pods of this scheduler that wait for a node.")
+	m.podGroups = m.gaugesBy("celsius_podgroups", "PodGroups of this scheduler, by queue and phase.", "queue", "phase")
+	m.writesWaiting = m.gaugesBy("celsius_writes_waiting", "Writes to the API server that wait for a worker, by class.", "class")
+	m.eventsDropped = m.gauge("celsius_events_dropped", "Events that were dropped since the start, because too many waited.")
+	m.queues = map[string]*prometheus.GaugeVec{}
+	for name, help := range map[string]string{
+		"allocated": "What a queue's pods hold", "deserved": "What a queue is due by the policy, where that says", "pending": "What a queue's pods that wait ask for",
+	} {
+		m.queues[name] = m.gaugesBy("celsius_queue_"+name, help+", by resource: cores, bytes, else numbers.", "queue", "resource")
+	}
+	m.queueShare = m.gaugesBy("celsius_queue_share", "Dominant share of what a queue is due that it holds, where the policy says what that is: over 1 it holds more.", "queue")
+	m.registry.MustRegister(m.bindDuration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) counter(name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	m.registry.MustRegister(c)
+	return c
+}
+
+func (m *metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(c)
+	return c
+}
+
+func (m *metrics) gauge(name, help string) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	m.registry.MustRegister(g)
+	return g
+}
+
+func (m *metrics) gaugesBy(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(g)
+	return g
+}
+
+func (m *metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	m.registry.MustRegister(h)
+	return h
+}
+
+// bind counts one try. It is for any goroutine.
+func (m *metrics) bind(r result, took time.Duration) {
+	m.binds.WithLabelValues(string(r)).Inc()
+	m.bindDuration.WithLabelValues(string(r)).Observe(took.Seconds())
+}
+
+// cycle counts what a cycle decided.
+func (m *metrics) cycle(took time.Duration, plan *model.Plan) {
+	m.cycles.Inc()
+	m.cycleDuration.Observe(took.Seconds())
+	if n := len(plan.Admits); n > 0 {
+		m.decisions.WithLabelValues("admit", "").Add(float64(n))
+	}
+	for kind, binds := range map[string][]model.Bind{"bind": plan.Binds, "pipeline": plan.Pipelines, "hold": plan.Holds} {
+		for i := range binds {
+			m.decisions.WithLabelValues(kind, binds[i].Action).Inc()
+		}
+	}
+	for i := range plan.Errors {
+		e := &plan.Errors[i]
+		m.ruleErrors.WithLabelValues(e.Site, e.Table, e.Rule).Add(float64(e.Count))
+	}
+}
+
+// gauges brings up to date what is read off the model. Only the loop may call it.
+func (m *metrics) gauges(l *loop) {
+	session, _ := l.cluster.View.(*policy.Session)
+	if session != nil {
+		if session != m.session {
+			m.session, m.evaluated = session, 0
+		}
+		m.evaluations.Add(float64(session.Evaluations - m.evaluated))
+		m.evaluated = session.Evaluations
+	}
+	m.pendingPods.Set(float64(len(l.statuses.waits)))
+	waiting, dropped := l.outbox.depths()
+	for c, name := range [numClasses]string{"bind", "waiter", "status", "event"} {
+		m.writesWaiting.WithLabelValues(name).Set(float64(waiting[c]))
+	}
+	m.eventsDropped.Set(float64(dropped))
+	m.forgetQueues(l.cluster)
+	for name, q := range l.cluster.Queues {
+		m.known[name] = true
+		for _, phase := range []string{model.PhasePending, model.PhaseInqueue, model.PhaseRunning, model.PhaseUnknown, model.PhaseCompleted} {
+			m.podGroups.WithLabelValues(name, phase).Set(float64(q.Phases[phase]))
+		}
+		m.amounts("allocated", l.cluster, name, q.Allocated)
+		m.amounts("pending", l.cluster, name, q.Request.Sub(q.Allocated))
+		if session == nil {
+			continue
+		}
+		if deserved, ok := session.Attribute(q, "deserved"); ok {
+			m.amounts("deserved", l.cluster, name, deserved)
+			m.queueShare.WithLabelValues(name).Set(q.Allocated.Share(deserved))
+		}
+	}
+}
+
+// forgetQueues drops the series of queues that are gone.
+func (m *metrics) forgetQueues(c *model.Cluster) {
+	for name := range m.known {
+		if c.Queues[name] != nil {
+			continue
+		}
+		delete(m.known, name)
+		gone := prometheus.Labels{"queue": name}
+		m.podGroups.DeletePartialMatch(gone)
+		m.queueShare.DeletePartialMatch(gone)
+		for _, g := range m.queues {
+			g.DeletePartialMatch(gone)
+		}
+	}
+}
+
+func (m *metrics) amounts(kind string, c *model.Cluster, queue string, r model.Resources) {
+	for i, v := range r {
+		if r.Has(i) {
+			m.queues[kind].WithLabelValues(queue, c.Dims.Name(i)).Set(v / c.Dims.Unit(i))
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package live
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// series reads everything that a registry serves: "name{labels}" -> value. All have a help.
+func series(t *testing.T, r *prometheus.Registry) map[string]string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	out, helped := map[string]string{}, map[string]bool{}
+	for line := range strings.Lines(w.Body.String()) {
+		line = strings.TrimSpace(line)
+		if help, ok := strings.CutPrefix(line, "# HELP "); ok {
+			name, text, _ := strings.Cut(help, " ")
+			helped[name] = text != ""
+			continue
+		}
+		if kind, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			if name, _, _ := strings.Cut(kind, " "); !helped[name] {
+				t.Errorf("%s has no help", name)
+			}
+			continue
+		}
+		cut := strings.LastIndex(line, " ")
+		out[line[:cut]] = line[cut+1:]
+	}
+	return out
+}
+
+func TestMetrics(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "2"), testQueue("default"), testQueue("q"), testGroup("g", 1), testPod("a", "g", "1"), testGroup("big", 1), testPod("b", "big", "9"))
+		r.settle(2)
+		got := series(t, r.metrics.registry)
+		for name, want := range map[string]string{
+			`celsius_binds_total{result="bound"}`:                     "1",
+			`celsius_decisions_total{action="allocate",kind="bind"}`:  "1",
+			`celsius_decisions_total{action="",kind="admit"}`:         "2",
+			`celsius_gang_wait_seconds_count`:                         "1",
+			`celsius_pending_pods`:                                    "1",
+			`celsius_podgroups{phase="Running",queue="default"}`:      "1",
+			`celsius_podgroups{phase="Running",queue="q"}`:            "0",
+			`celsius_queue_allocated{queue="default",resource="cpu"}`: "1",
+			`celsius_queue_pending{queue="default",resource="cpu"}`:   "9",
+			`celsius_queue_deserved{queue="default",resource="cpu"}`:  "2",
+			`celsius_queue_share{queue="default"}`:                    "0.5",
+		} {
+			if got[name] != want {
+				t.Errorf("%s is %q, want %s", name, got[name], want)
+			}
+		}
+		f.feed.add(change{model.Delete, f.queues["q"]}, true)
+		r.settle(2)
+		if v, ok := series(t, r.metrics.registry)[`celsius_podgroups{phase="Running",queue="q"}`]; ok {
+			t.Errorf("a queue that is gone has %s PodGroups", v)
+		}
+	})
+}

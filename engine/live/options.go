@@ -1,0 +1,90 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Names that a scheduler goes by in a cluster.
+const (
+	// FieldManager owns the fields of statuses that the scheduler writes.
+	FieldManager = "celsius-scheduler"
+	// DefaultNamespace is where leases and what must outlive the scheduler are kept.
+	DefaultNamespace = "celsius-system"
+	// DefaultLease is the lease that the leading scheduler holds.
+	DefaultLease = "celsius-scheduler"
+	// DefaultPolicy is the SchedulingPolicy that is obeyed.
+	DefaultPolicy = "default"
+)
+
+// Options of a scheduler. The zero value is of use: every field says what it then means.
+type Options struct {
+	// SchedulerNames are the names in spec.schedulerName whose pods are placed; all other pods count
+	// as usage only. None: celsius and volcano.
+	SchedulerNames []string
+	// Policy is the name of the SchedulingPolicy that is obeyed. "": default.
+	Policy string
+	// NodeSelector, a label selector in kubectl's syntax, says which nodes are seen. "": all.
+	NodeSelector string
+	// Namespace is where the lease and the policies that served are kept. "": celsius-system.
+	Namespace string
+
+	// Period is the longest time between the starts of two cycles. 0: 1 s.
+	Period time.Duration
+	// Window is for how long changes are gathered before a cycle starts. 0: 20 ms.
+	Window time.Duration
+	// BindWorkers is how many writes to the API server are under way at once. 0: 24.
+	BindWorkers int
+	// GangTimeout is after what time a gang that lost a member to a refused binding, and never was
+	// whole, gives up the members that are bound. 0: 1 minute.
+	GangTimeout time.Duration
+
+	// LeaderElect has several schedulers of the same lease take turns. Without it this one leads at once.
+	LeaderElect bool
+	// LeaseName is the lease that they take turns by. "": celsius-scheduler.
+	LeaseName string
+
+	// MetricsAddress is where metrics are served, at /metrics. "" or "0": nowhere.
+	MetricsAddress string
+	// HealthAddress is where /healthz and /readyz are served. "" or "0": nowhere.
+	HealthAddress string
+	// PprofAddress is where profiles of the process are served, below /debug/pprof/. "" or "0": nowhere.
+	PprofAddress string
+}
+
+// complete fills in what was left out, and refuses what cannot be meant.
+func (o Options) complete() (Options, error) {
+	if len(o.SchedulerNames) == 0 {
+		o.SchedulerNames = []string{"celsius", "volcano"}
+	}
+	if slices.Contains(o.SchedulerNames, "") {
+		return o, fmt.Errorf("scheduler name \"\" is empty: give the spec.schedulerName of the pods to place")
+	}
+	orElse(&o.Policy, DefaultPolicy)
+	orElse(&o.Namespace, DefaultNamespace)
+	orElse(&o.LeaseName, DefaultLease)
+	orElse(&o.Period, time.Second)
+	orElse(&o.Window, 20*time.Millisecond)
+	orElse(&o.BindWorkers, 24)
+	orElse(&o.GangTimeout, time.Minute)
+	if o.Period < 0 || o.Window < 0 || o.GangTimeout < 0 {
+		return o, fmt.Errorf("period %s, window %s and gang timeout %s must not be below 0", o.Period, o.Window, o.GangTimeout)
+	}
+	if o.BindWorkers < 0 {
+		return o, fmt.Errorf("%d bind workers: at least 1 is needed", o.BindWorkers)
+	}
+	if _, err := labels.Parse(o.NodeSelector); err != nil {
+		return o, fmt.Errorf("node selector %q: %w", o.NodeSelector, err)
+	}
+	return o, nil
+}
+
+func orElse[T comparable](field *T, otherwise T) {
+	var zero T
+	if *field == zero {
+		*field = otherwise
+	}
+}

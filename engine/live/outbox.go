@@ -1,0 +1,231 @@
+package live
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// class is how much a write matters. Lower ones go first.
+type class uint8
+
+const (
+	toBind   class = iota // bindings and evictions
+	toWaiter              // statuses that somebody waits for before pods can be made
+	toStatus              // other statuses
+	toEvent               // events
+	numClasses
+)
+
+// While bindings wait, one write of another class is let through after so many of them, so that nothing starves.
+const (
+	bindsPerWaiter = 4
+	bindsPerStatus = 10
+)
+
+// maxEvents is how many events may wait; beyond it new ones are dropped, and counted.
+const maxEvents = 20000
+
+// outbox holds the writes that are to go out, in the order of their classes. What is written under one
+// key is one entry: the newest replaces what has not gone out, and never two of a key are under way at once.
+type outbox struct {
+	mu      sync.Mutex
+	ready   *sync.Cond
+	queues  [numClasses][]*entry
+	entries map[string]*entry // queued or under way
+	waiting [numClasses]int
+	slow    int // writes of the classes from toStatus on that are under way
+	maxSlow int
+	served  [numClasses]int // bindings since the last of a class
+	dropped uint64
+	closed  bool
+}
+
+// entry is one write.
+type entry struct {
+	key    string
+	class  class
+	queued bool
+	do     func(context.Context)
+	// What came in while do was under way.
+	next      func(context.Context)
+	nextClass class
+}
+
+func newOutbox(workers int) *outbox {
+	o := &outbox{entries: map[string]*entry{}, maxSlow: max(1, workers/4)}
+	o.ready = sync.NewCond(&o.mu)
+	return o
+}
+
+// put has do run by a worker. It must return when its context ends.
+func (o *outbox) put(c class, key string, do func(context.Context)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return
+	}
+	if c == toEvent && o.waiting[toEvent] >= maxEvents {
+		o.dropped++
+		return
+	}
+	e := o.entries[key]
+	switch {
+	case e == nil:
+		e = &entry{key: key}
+		o.entries[key] = e
+		o.push(e, c, do)
+	case e.queued:
+		e.do = do
+		if c < e.class {
+			o.waiting[e.class]--
+			o.push(e, c, do) // its old place in the line is passed over
+		}
+	default:
+		e.next, e.nextClass = do, c
+	}
+}
+
+func (o *outbox) push(e *entry, c class, do func(context.Context)) {
+	e.class, e.do, e.queued = c, do, true
+	o.queues[c] = append(o.queues[c], e)
+	o.waiting[c]++
+	o.ready.Signal()
+}
+
+// later is put after a time.
+func (o *outbox) later(after time.Duration, c class, key string, do func(context.Context)) {
+	time.AfterFunc(after, func() { o.put(c, key, do) })
+}
+
+// cancel takes back what has not gone out. It says whether there was anything.
+func (o *outbox) cancel(key string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.entries[key]
+	switch {
+	case e == nil:
+		return false
+	case e.queued:
+		e.queued = false
+		o.waiting[e.class]--
+		delete(o.entries, key)
+		return true
+	case e.next != nil:
+		e.next = nil
+		return true
+	}
+	return false
+}
+
+// depths is how many writes of each class wait.
+func (o *outbox) depths() (waiting [numClasses]int, dropped uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.waiting, o.dropped
+}
+
+// run works with so many workers until ctx ends, and returns when all have stopped.
+func (o *outbox) run(ctx context.Context, workers int) {
+	stop := context.AfterFunc(ctx, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.closed = true
+		o.ready.Broadcast()
+	})
+	defer stop()
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for {
+				e := o.take()
+				if e == nil {
+					return
+				}
+				e.do(ctx)
+				o.finish(e)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// take waits for the next write; nil when the outbox is closed.
+func (o *outbox) take() *entry {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.closed {
+		c, ok := o.next()
+		if !ok {
+			o.ready.Wait()
+			continue
+		}
+		e := o.pop(c)
+		o.waiting[c]--
+		e.queued = false
+		if c >= toStatus {
+			o.slow++
+		}
+		return e
+	}
+	return nil
+}
+
+// next is the class whose turn it is.
+func (o *outbox) next() (class, bool) {
+	slow, calm := numClasses, o.slow < o.maxSlow
+	if calm {
+		for c := toStatus; c < numClasses; c++ {
+			if o.waiting[c] > 0 {
+				slow = c
+				break
+			}
+		}
+	}
+	switch {
+	case o.waiting[toBind] > 0:
+		o.served[toWaiter]++
+		o.served[toStatus]++
+		if o.waiting[toWaiter] > 0 && o.served[toWaiter] > bindsPerWaiter {
+			o.served[toWaiter] = 0
+			return toWaiter, true
+		}
+		if slow < numClasses && o.served[toStatus] > bindsPerStatus {
+			o.served[toStatus] = 0
+			return slow, true
+		}
+		return toBind, true
+	case o.waiting[toWaiter] > 0:
+		return toWaiter, true
+	}
+	return slow, slow < numClasses
+}
+
+// pop takes the first entry of a class that is still in line.
+func (o *outbox) pop(c class) *entry {
+	for {
+		e := o.queues[c][0]
+		o.queues[c][0] = nil
+		o.queues[c] = o.queues[c][1:]
+		if e.queued && e.class == c {
+			return e
+		}
+	}
+}
+
+// finish lets what came in meanwhile stand in line.
+func (o *outbox) finish(e *entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e.class >= toStatus {
+		o.slow--
+		o.ready.Signal()
+	}
+	if e.next == nil {
+		delete(o.entries, e.key)
+		return
+	}
+	do, c := e.next, e.nextClass
+	e.next = nil
+	o.push(e, c, do)
+}

@@ -1,0 +1,146 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sent does what waits in an outbox, one write after another, and says in which order.
+func sent(o *outbox) string {
+	var order []string
+	for {
+		waiting, _ := o.depths()
+		if waiting == [numClasses]int{} {
+			return strings.Join(order, " ")
+		}
+		e := o.take()
+		order = append(order, e.key)
+		e.do(context.Background())
+		o.finish(e)
+	}
+}
+
+func nothing(context.Context) {}
+
+func TestOutboxOrder(t *testing.T) {
+	o := newOutbox(8)
+	o.put(toEvent, "event", nothing)
+	o.put(toStatus, "status", nothing)
+	o.put(toWaiter, "waiter", nothing)
+	for i := range 12 {
+		o.put(toBind, fmt.Sprint("b", i), nothing)
+	}
+	// Bindings first, but nothing starves.
+	want := "b0 b1 b2 b3 waiter b4 b5 b6 b7 b8 status b9 b10 b11 event"
+	if diff := cmp.Diff(want, sent(o)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestOutboxReplaces(t *testing.T) {
+	o := newOutbox(1)
+	var did []string
+	say := func(what string) func(context.Context) {
+		return func(context.Context) { did = append(did, what) }
+	}
+	o.put(toStatus, "g", say("old"))
+	o.put(toStatus, "h", say("h"))
+	o.put(toStatus, "g", say("new"))
+	o.put(toStatus, "c", say("cancelled"))
+	if !o.cancel("c") || o.cancel("c") {
+		t.Error("cancel does not say whether there was anything")
+	}
+	o.put(toWaiter, "h", say("h, urgently"))
+	sent(o)
+	if diff := cmp.Diff([]string{"h, urgently", "new"}, did); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(o.entries) != 0 {
+		t.Errorf("left behind: %v", o.entries)
+	}
+}
+
+// Two writes of one object are never under way at once, and what comes in meanwhile goes out after.
+func TestOutboxOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := newOutbox(4)
+		var mu sync.Mutex
+		under, most, done := 0, 0, 0
+		slow := func(context.Context) {
+			mu.Lock()
+			under++
+			most = max(most, under)
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			under--
+			done++
+			mu.Unlock()
+		}
+		finished := make(chan struct{})
+		go func() { defer close(finished); o.run(ctx, 4) }()
+		o.put(toBind, "a", slow)
+		synctest.Wait()
+		o.put(toBind, "a", slow)
+		o.put(toBind, "a", slow) // instead of the one before
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if most != 1 || done != 2 {
+			t.Errorf("%d at once, %d in all", most, done)
+		}
+		o.later(time.Second, toBind, "b", slow)
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if done != 3 {
+			t.Errorf("what was put off was not done: %d", done)
+		}
+		cancel()
+		<-finished
+		o.put(toBind, "c", slow)
+		if w, _ := o.depths(); w[toBind] != 0 {
+			t.Error("taken after the end")
+		}
+	})
+}
+
+// Slow writes never take all workers, so that a binding finds one.
+func TestOutboxKeepsWorkersForBindings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		o := newOutbox(8)
+		block := func(ctx context.Context) { <-ctx.Done() }
+		for i := range 20 {
+			o.put(toStatus, fmt.Sprint("s", i), block)
+		}
+		go o.run(ctx, 8)
+		synctest.Wait()
+		bound := false
+		o.put(toBind, "b", func(context.Context) { bound = true })
+		synctest.Wait()
+		if !bound {
+			t.Error("a binding waits for statuses")
+		}
+		if w, _ := o.depths(); w[toStatus] != 18 {
+			t.Errorf("%d statuses wait", w[toStatus])
+		}
+	})
+}
+
+func TestEventsAreBounded(t *testing.T) {
+	o := newOutbox(1)
+	for i := range maxEvents + 5 {
+		o.put(toEvent, fmt.Sprint(i), nothing)
+	}
+	if w, dropped := o.depths(); w[toEvent] != maxEvents || dropped != 5 {
+		t.Errorf("%d wait, %d dropped", w[toEvent], dropped)
+	}
+}

@@ -1,0 +1,347 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// policiesOptions are what policies work with. Name, Scheduler and Namespace have defaults; Log, Wake
+// and Now may be left out; the others may not.
+type policiesOptions struct {
+	// Name of the SchedulingPolicy that is served; "default" where empty.
+	Name string
+	// Scheduler is the name under which a policy's status says who serves it, and under which what
+	// served is kept: the first of the scheduler's names; "celsius" where empty.
+	Scheduler string
+	// Namespace that holds what served before; "celsius-system" where empty. It is made where missing.
+	Namespace string
+	// Cache has the SchedulingPolicies, as unstructured objects.
+	Cache policyCache
+	// Reader reads from the API server itself, past any cache.
+	Reader client.Reader
+	// Client writes.
+	Client client.Client
+	// Events tells users what changed.
+	Events eventSink
+	// Wake is called when another policy is to serve; Current gives it already.
+	Wake func()
+	Log  logr.Logger
+	// Now is the clock; time.Now where nil.
+	Now func() time.Time
+}
+
+// policyCache is the part of controller-runtime's cache that policies read.
+type policyCache interface {
+	GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
+	List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error
+}
+
+// eventSink is the part of client-go's record.EventRecorder that policies use.
+type eventSink interface {
+	Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
+}
+
+// Reasons of the events about policies.
+const (
+	// eventActivated: a generation began to serve.
+	eventActivated = "PolicyActivated"
+	// eventRejected: a generation does not compile.
+	eventRejected = "PolicyRejected"
+	// eventFallback: what serves is neither the selected object nor what served until now.
+	eventFallback = "PolicyFallback"
+)
+
+// How long to wait before what failed is tried again: at first, and at most.
+const (
+	policyRetryFirst = time.Second
+	policyRetryMost  = 30 * time.Second
+)
+
+// policies follow the SchedulingPolicies of the cluster for one scheduler:
+//
+//	watch --> compile --> choose --> Current, Wake        (the cycle takes it up when it next begins)
+//	                         |
+//	                         +--> revisions, statuses, events
+//
+// All of it happens in the goroutine of Run; Current and Ready may be called from any.
+type policies struct {
+	o       policiesOptions
+	current atomic.Pointer[policy.Policy]
+	ready   chan struct{}
+	changed chan struct{}
+
+	// compiled has the newest generation seen of every policy, by UID.
+	compiled map[types.UID]*candidate
+	// serving is where Current came from; keep is what is yet to be kept of what served.
+	serving *candidate
+	keep    *candidate
+	// skipped is what was passed over when serving was found.
+	skipped []*candidate
+	shipped *candidate
+	kept    revisions
+	said    map[types.UID]*said
+}
+
+// newPolicies makes policies that have seen nothing yet.
+func newPolicies(o policiesOptions) *policies {
+	o.Name = cmp.Or(o.Name, "default")
+	o.Scheduler = cmp.Or(o.Scheduler, "celsius")
+	o.Namespace = cmp.Or(o.Namespace, "celsius-system")
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Wake == nil {
+		o.Wake = func() {}
+	}
+	return &policies{
+		o: o, ready: make(chan struct{}), changed: make(chan struct{}, 1),
+		compiled: map[types.UID]*candidate{}, said: map[types.UID]*said{},
+		kept: revisions{reader: o.Reader, client: o.Client, namespace: o.Namespace, scheduler: o.Scheduler},
+	}
+}
+
+// Current is the policy that serves. It is never nil once Ready is closed, and may be read from any
+// goroutine; a cycle reads it once, when it begins.
+func (p *policies) Current() *policy.Policy { return p.current.Load() }
+
+// Ready is closed when there is a policy to serve.
+func (p *policies) Ready() <-chan struct{} { return p.ready }
+
+// Run follows the policies until the context ends; then it returns nil. Only the leading scheduler
+// may run it, for it writes statuses. An error means that it could not start.
+func (p *policies) Run(ctx context.Context) error {
+	if err := p.start(); err != nil {
+		return err
+	}
+	informer, err := p.o.Cache.GetInformer(ctx, newPolicyObject())
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if meta.IsNoMatchError(err) {
+			err = fmt.Errorf("%w; is the CustomResourceDefinition schedulingpolicies.%s applied?", err, v1alpha1.GroupName)
+		}
+		return fmt.Errorf("watch SchedulingPolicies: %w", err)
+	}
+	handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { p.poke() },
+		UpdateFunc: func(any, any) { p.poke() },
+		DeleteFunc: func(any) { p.poke() },
+	})
+	if err != nil {
+		return fmt.Errorf("watch SchedulingPolicies: %w", err)
+	}
+	defer func() { _ = informer.RemoveEventHandler(handler) }()
+	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil
+	}
+	p.follow(ctx)
+	return nil
+}
+
+// start compiles what ships, and checks what names are made of.
+func (p *policies) start() error {
+	if wrong := validation.IsDNS1123Label(p.o.Scheduler); len(wrong) > 0 {
+		return fmt.Errorf("scheduler name %q: what served is kept under it, so it must be a DNS label: %s", p.o.Scheduler, wrong[0])
+	}
+	ships, issues := policy.Default()
+	if ships == nil {
+		return fmt.Errorf("the embedded default policy: %w", issues.Err())
+	}
+	doc, _ := policy.Embedded("default")
+	data, err := dataOf(ships.Name, doc.Root.Get("spec").Any())
+	if err != nil {
+		return fmt.Errorf("the embedded default policy: %w", err)
+	}
+	p.shipped = &candidate{name: ships.Name, data: data, policy: ships, mode: v1alpha1.ModeActive}
+	return nil
+}
+
+// poke says that the policies in the cache changed.
+func (p *policies) poke() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// follow does what a change asks for, and tries again what failed.
+func (p *policies) follow(ctx context.Context) {
+	wait := policyRetryFirst
+	for {
+		var retry <-chan time.Time
+		if err := p.step(ctx); err == nil {
+			wait = policyRetryFirst
+		} else if ctx.Err() == nil {
+			p.o.Log.Error(err, "Policies are not all as they should be; trying again", "in", wait)
+			retry = time.After(wait)
+			wait = min(2*wait, policyRetryMost)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.changed:
+		case <-retry:
+		}
+	}
+}
+
+// step brings everything up to date with the cache: first what serves, then what is kept, then the
+// statuses. What fails does not stop the rest.
+func (p *policies) step(ctx context.Context) error {
+	objects, err := p.list(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	if !p.kept.loaded {
+		errs = append(errs, p.kept.load(ctx))
+	}
+	i := slices.IndexFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetName() == p.o.Name })
+	var selected *candidate
+	if i >= 0 {
+		selected = p.compile(objects[i])
+	}
+	if selected != nil && selected.policy == nil && p.serving == nil && !p.kept.loaded {
+		return errors.Join(append(errs, fmt.Errorf("%s does not compile, and what served before it is not known yet: nothing is scheduled until it is", selected))...)
+	}
+	p.serve(choose(selected, p.before(), p.shipped), selected)
+	if p.kept.loaded && p.keep != nil {
+		err := p.kept.add(ctx, p.keep)
+		if err == nil {
+			p.keep = nil
+		}
+		errs = append(errs, err)
+	}
+	for _, u := range objects {
+		errs = append(errs, p.report(ctx, u, p.compile(u)))
+	}
+	p.forget(objects)
+	return errors.Join(errs...)
+}
+
+func (p *policies) list(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("SchedulingPolicyList"))
+	if err := p.o.Cache.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list SchedulingPolicies: %w", err)
+	}
+	var out []*unstructured.Unstructured
+	for i := range list.Items {
+		if list.Items[i].GetDeletionTimestamp() == nil {
+			out = append(out, &list.Items[i])
+		}
+	}
+	return out, nil
+}
+
+// before gives what served, newest first: what serves now, then what is kept.
+func (p *policies) before() iter.Seq[*candidate] {
+	return func(yield func(*candidate) bool) {
+		if p.serving != nil && !yield(p.serving) {
+			return
+		}
+		for _, r := range p.kept.newest {
+			if c := p.kept.candidate(r, p.shipped); !c.same(p.serving) && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// compile gives the newest generation of an object, compiled once.
+func (p *policies) compile(u *unstructured.Unstructured) *candidate {
+	if c := p.compiled[u.GetUID()]; c != nil && c.generation == u.GetGeneration() {
+		return c
+	}
+	c := fromObject(u)
+	p.compiled[u.GetUID()] = c
+	return c
+}
+
+// forget drops what is known of objects that are gone.
+func (p *policies) forget(objects []*unstructured.Unstructured) {
+	gone := func(uid types.UID) bool {
+		return !slices.ContainsFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetUID() == uid })
+	}
+	for uid := range p.compiled {
+		if gone(uid) {
+			delete(p.compiled, uid)
+			delete(p.said, uid)
+		}
+	}
+}
+
+// serve makes a choice the one that cycles obey, and tells where it is news.
+func (p *policies) serve(c choice, selected *candidate) {
+	old := p.current.Load()
+	if old != nil && p.serving == c.serving && old.Mode == c.policy.Mode {
+		return
+	}
+	last := p.serving
+	if last != c.serving {
+		p.skipped = c.skipped
+	}
+	if last == nil {
+		last = p.kept.last()
+	}
+	p.serving = c.serving
+	if c.serving == selected || selected == nil {
+		p.keep = c.serving // What serves by choice is kept; what serves for want of it is not.
+	}
+	p.current.Store(c.policy)
+	if old == nil {
+		close(p.ready)
+	}
+	p.o.Wake()
+	log := p.o.Log.WithValues("policy", c.serving.String(), "mode", c.policy.Mode, "rules", c.policy.RuleCount())
+	for _, s := range c.skipped {
+		log.Info("A policy that served before does not compile under this version; passed over", "passedOver", s.String(), "mistakes", s.issues.Error())
+	}
+	switch {
+	case c.serving == selected:
+		log.Info("Serving the stored policy")
+	case selected != nil:
+		log.Info("Serving a policy of before, because the stored one does not compile", "stored", selected.String())
+		if old == nil || last != c.serving {
+			p.o.Events.Eventf(policyRef(selected.name, selected.uid), corev1.EventTypeWarning, eventFallback, "%s", cut(fallbackMessage(c, selected), mostEvent))
+		}
+	default:
+		log.Info("Serving the embedded default, because no such policy is stored", "missing", p.o.Name)
+		p.missing(last)
+	}
+}
+
+// missing tells that the selected object is not there, unless nobody ever made one.
+func (p *policies) missing(last *candidate) {
+	if last == nil && p.o.Name == p.shipped.name || last.same(p.shipped) {
+		return
+	}
+	ref := policyRef(p.o.Name, "")
+	message := fmt.Sprintf("there is no SchedulingPolicy %q: scheduler %s serves the embedded default until one is created", p.o.Name, p.o.Scheduler)
+	if last != nil && last.name == p.o.Name {
+		ref = policyRef(p.o.Name, last.uid)
+		message = fmt.Sprintf("SchedulingPolicy %q is deleted: scheduler %s serves the embedded default in place of %s", p.o.Name, p.o.Scheduler, last)
+	}
+	p.o.Events.Eventf(ref, corev1.EventTypeWarning, eventFallback, "%s", message)
+}

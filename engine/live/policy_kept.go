@@ -1,0 +1,197 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// The labels of a kept policy. A policy without UID is the embedded default.
+const (
+	labelScheduler  = "celsius.dev/scheduler"
+	labelPolicy     = "celsius.dev/policy"
+	labelGeneration = "celsius.dev/policy-generation"
+	labelUID        = "celsius.dev/policy-uid"
+)
+
+// mostRevisions is how many policies that served are kept.
+const mostRevisions = 10
+
+// revisions are the policies that served one scheduler, kept as ControllerRevisions: what
+// `kubectl rollout` keeps of a DaemonSet, and for the same use.
+type revisions struct {
+	reader    client.Reader
+	client    client.Client
+	namespace string
+	scheduler string
+	// loaded: newest is what the API server has, newest first, but for what others wrote since.
+	loaded bool
+	newest []*appsv1.ControllerRevision
+	// compiled remembers candidates by the revision's name.
+	compiled map[string]*candidate
+}
+
+// load reads the revisions.
+func (r *revisions) load(ctx context.Context) error {
+	var list appsv1.ControllerRevisionList
+	if err := r.reader.List(ctx, &list, client.InNamespace(r.namespace), client.MatchingLabels{labelScheduler: r.scheduler}); err != nil {
+		return fmt.Errorf("list the ControllerRevisions of namespace %s, in which policies are kept that served: %w", r.namespace, err)
+	}
+	r.newest, r.compiled, r.loaded = nil, map[string]*candidate{}, true
+	for i := range list.Items {
+		r.newest = append(r.newest, &list.Items[i])
+	}
+	slices.SortFunc(r.newest, func(a, b *appsv1.ControllerRevision) int {
+		return cmp.Or(cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.Name, a.Name))
+	})
+	return nil
+}
+
+// last is the newest one, not compiled; nil where there is none.
+func (r *revisions) last() *candidate {
+	if len(r.newest) == 0 {
+		return nil
+	}
+	return fromRevision(r.newest[0])
+}
+
+// candidate compiles one. The embedded default is that of this version, whatever it was then.
+func (r *revisions) candidate(rev *appsv1.ControllerRevision, shipped *candidate) *candidate {
+	if c := r.compiled[rev.Name]; c != nil {
+		return c
+	}
+	c := fromRevision(rev)
+	if c.uid == "" {
+		c = shipped
+	} else if c.policy, c.issues = policy.LoadStored(c.data); c.policy != nil {
+		c.policy.Name, c.policy.Generation = c.name, c.generation
+	}
+	r.compiled[rev.Name] = c
+	return c
+}
+
+// add keeps what serves, unless it is the newest already, and drops the oldest of too many.
+func (r *revisions) add(ctx context.Context, c *candidate) error {
+	if r.last().same(c) {
+		return r.trim(ctx)
+	}
+	next := int64(1)
+	if len(r.newest) > 0 {
+		next = r.newest[0].Revision + 1
+	}
+	rev := r.revision(c, next)
+	err := r.client.Create(ctx, rev)
+	if apierrors.IsNotFound(err) {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace}}
+		if err := r.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("make namespace %s, to keep policy %s in: %w", r.namespace, c, err)
+		}
+		err = r.client.Create(ctx, rev)
+	}
+	if err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			r.loaded = false // Somebody else writes under this name: look again.
+		}
+		return fmt.Errorf("keep policy %s as ControllerRevision %s/%s: %w", c, rev.Namespace, rev.Name, err)
+	}
+	r.newest = slices.Insert(r.newest, 0, rev)
+	return r.trim(ctx)
+}
+
+func (r *revisions) trim(ctx context.Context) error {
+	var errs []error
+	for len(r.newest) > mostRevisions {
+		oldest := r.newest[len(r.newest)-1]
+		if err := r.client.Delete(ctx, oldest); err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("delete ControllerRevision %s/%s: %w", oldest.Namespace, oldest.Name, err))
+		}
+		r.newest = r.newest[:len(r.newest)-1]
+		delete(r.compiled, oldest.Name)
+	}
+	return errors.Join(errs...)
+}
+
+func (r *revisions) revision(c *candidate, number int64) *appsv1.ControllerRevision {
+	labels := map[string]string{labelScheduler: r.scheduler, labelPolicy: labelValue(c.name), labelGeneration: strconv.FormatInt(c.generation, 10)}
+	if c.uid != "" {
+		labels[labelUID] = string(c.uid)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: fmt.Sprintf("%s-policy-%d", r.scheduler, number), Labels: labels},
+		Data:       runtime.RawExtension{Raw: c.data},
+		Revision:   number,
+	}
+}
+
+// labelValue cuts a name to what a label can hold.
+func labelValue(name string) string {
+	const most = 63
+	if len(name) <= most {
+		return name
+	}
+	return strings.TrimRight(name[:most], "-.")
+}
+
+// fromRevision reads which policy a revision holds, and does not compile it.
+func fromRevision(rev *appsv1.ControllerRevision) *candidate {
+	c := &candidate{uid: types.UID(rev.Labels[labelUID]), data: rev.Data.Raw}
+	c.generation, _ = strconv.ParseInt(rev.Labels[labelGeneration], 10, 64)
+	var head metav1.PartialObjectMetadata
+	if json.Unmarshal(c.data, &head) == nil {
+		c.name = head.Name
+	}
+	return c
+}
+
+// fromObject compiles the object as it is stored.
+func fromObject(u *unstructured.Unstructured) *candidate {
+	c := &candidate{name: u.GetName(), uid: u.GetUID(), generation: u.GetGeneration(), mode: modeOf(u)}
+	var err error
+	if c.data, err = dataOf(u.GetName(), u.Object["spec"]); err != nil {
+		c.issues = append(c.issues, notJSON(err))
+		return c
+	}
+	if c.policy, c.issues = policy.LoadStored(c.data); c.policy != nil {
+		c.policy.Generation = c.generation
+	}
+	return c
+}
+
+// dataOf is what is kept of a policy: enough to apply it again.
+func dataOf(name string, spec any) ([]byte, error) {
+	object := map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "SchedulingPolicy",
+		"metadata": map[string]any{"name": name},
+	}
+	if spec != nil {
+		object["spec"] = spec
+	}
+	return json.Marshal(object)
+}
+
+// modeOf is the mode as written; "" where it is no mode.
+func modeOf(u *unstructured.Unstructured) v1alpha1.Mode {
+	written, _, _ := unstructured.NestedString(u.Object, "spec", "mode")
+	switch mode := v1alpha1.Mode(written); mode {
+	case v1alpha1.ModeActive, v1alpha1.ModePaused:
+		return mode
+	}
+	return ""
+}

@@ -1,0 +1,317 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// policyManager is the field manager of what schedulers say of a policy together; each one's own
+// entry of status.schedulers is by the same name, a slash, and the scheduler's.
+const policyManager = "celsius-scheduler"
+
+// Reasons of the conditions of a policy, beside v1alpha1.ReasonNotSelected.
+const (
+	reasonCompiled    = "Compiled"
+	reasonNotCompiled = "DoesNotCompile"
+	reasonServing     = "Serving"
+	reasonPaused      = "Paused"
+)
+
+// The most that a status and an event repeat of a broken policy; celsius policy check tells the rest.
+const (
+	mostMistakes = 10
+	mostWarnings = 50
+	mostMessage  = 8000 // characters; a condition's message may have 32,768
+	mostEvent    = 1000 // an event's note may have 1,024
+)
+
+// said is what this scheduler last found to say of a policy. The cache may show less than it wrote.
+type said struct {
+	status *v1alpha1.SchedulingPolicyStatus
+	// activated and rejected are the generations that events told of.
+	activated, rejected int64
+}
+
+// saidOf gives what was said of a policy, to be changed.
+func (p *policies) saidOf(uid types.UID) *said {
+	if p.said[uid] == nil {
+		p.said[uid] = &said{}
+	}
+	return p.said[uid]
+}
+
+// newPolicyObject is what the informer is asked for: a policy as it is stored, with every field.
+func newPolicyObject() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("SchedulingPolicy"))
+	return u
+}
+
+// policyRef is what an event about a policy regards.
+func policyRef(name string, uid types.UID) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "SchedulingPolicy", Name: name, UID: uid}
+}
+
+func notJSON(err error) rules.Issue {
+	return rules.Issue{Path: "spec", Message: fmt.Sprintf("cannot be written as JSON: %v", err)}
+}
+
+// report writes the status of one policy where it is not what it should be. Which scheduler writes
+// what, so that several of different names do not fight:
+//
+//   - its own entry of schedulers: each, of every policy
+//   - the rest of a policy that it is to serve: it. Where two serve one policy, each writes what it has
+//     to say once, and does not answer the other
+//   - the rest of a policy that none serves: whoever comes first, unless the policy has changed meanwhile
+func (p *policies) report(ctx context.Context, u *unstructured.Unstructured, c *candidate) error {
+	var have v1alpha1.SchedulingPolicyStatus
+	if status, ok := u.Object["status"].(map[string]any); ok {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &have); err != nil {
+			have = v1alpha1.SchedulingPolicyStatus{} // Somebody wrote nonsense there: write it anew.
+		}
+	}
+	return errors.Join(p.reportShared(ctx, u, c, &have), p.reportOwn(ctx, u, &have))
+}
+
+// reportOwn writes which generation of the policy this scheduler serves.
+func (p *policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, have *v1alpha1.SchedulingPolicyStatus) error {
+	var want []v1alpha1.SchedulerStatus
+	if p.serving.uid == u.GetUID() {
+		want = append(want, v1alpha1.SchedulerStatus{Name: p.o.Scheduler, Generation: p.serving.generation})
+	}
+	mine := func(s v1alpha1.SchedulerStatus) bool { return s.Name == p.o.Scheduler }
+	var now []v1alpha1.SchedulerStatus
+	if i := slices.IndexFunc(have.Schedulers, mine); i >= 0 {
+		now = have.Schedulers[i : i+1]
+	}
+	if slices.Equal(want, now) {
+		return nil
+	}
+	err := p.apply(ctx, u, &v1alpha1.SchedulingPolicyStatus{Schedulers: want}, policyManager+"/"+p.o.Scheduler, false)
+	if before := p.saidOf(u.GetUID()); err == nil && len(want) > 0 && p.serving.generation == u.GetGeneration() && before.activated != u.GetGeneration() {
+		before.activated = u.GetGeneration()
+		paused := ""
+		if modeOf(u) == v1alpha1.ModePaused {
+			paused = "; it is paused: nothing is bound or evicted"
+		}
+		p.o.Events.Eventf(u, corev1.EventTypeNormal, eventActivated, "scheduler %s serves %s (%d rules)%s", p.o.Scheduler, p.serving, p.serving.policy.RuleCount(), paused)
+	}
+	return err
+}
+
+// reportShared writes what is true of the policy whoever says it.
+func (p *policies) reportShared(ctx context.Context, u *unstructured.Unstructured, c *candidate, have *v1alpha1.SchedulingPolicyStatus) error {
+	selected := u.GetName() == p.o.Name
+	others := slices.ContainsFunc(have.Schedulers, func(s v1alpha1.SchedulerStatus) bool { return s.Name != p.o.Scheduler })
+	if !selected && others {
+		return nil // It is theirs.
+	}
+	want := p.statusOf(c, selected, have.Conditions)
+	before := p.saidOf(u.GetUID())
+	if sameStatus(&want, have) {
+		before.status = &want
+		return nil
+	}
+	if (others || !selected) && before.status != nil && sameStatus(&want, before.status) && answers(have, &want) {
+		return nil // It was said once; what stands there now another said.
+	}
+	if err := p.apply(ctx, u, &want, policyManager, !selected); err != nil {
+		return err
+	}
+	before.status = &want
+	if c.policy == nil && before.rejected != c.generation && (have.ObservedGeneration != c.generation || !meta.IsStatusConditionFalse(have.Conditions, v1alpha1.ConditionCompiled)) {
+		before.rejected = c.generation
+		p.o.Events.Eventf(u, corev1.EventTypeWarning, eventRejected, "%s", cut(meta.FindStatusCondition(want.Conditions, v1alpha1.ConditionActive).Message, mostEvent))
+	}
+	return nil
+}
+
+// statusOf is what there is to say of a policy. Conditions keep their time of transition from have.
+func (p *policies) statusOf(c *candidate, selected bool, have []metav1.Condition) v1alpha1.SchedulingPolicyStatus {
+	want := v1alpha1.SchedulingPolicyStatus{ObservedGeneration: c.generation}
+	for _, old := range have {
+		if old.Type == v1alpha1.ConditionCompiled || old.Type == v1alpha1.ConditionActive {
+			want.Conditions = append(want.Conditions, old)
+		}
+	}
+	set := func(condition metav1.Condition) {
+		condition.ObservedGeneration = c.generation
+		condition.LastTransitionTime = metav1.NewTime(p.o.Now())
+		condition.Message = cut(condition.Message, mostMessage)
+		meta.SetStatusCondition(&want.Conditions, condition)
+	}
+	set(compiledCondition(c))
+	set(p.activeCondition(c, selected))
+	warnings := c.issues.Warnings()
+	want.WarningCount = int32(min(len(warnings), 1<<30)) //nolint:gosec // bounded on the left
+	if c.policy != nil {
+		want.RuleCount = int32(min(c.policy.RuleCount(), 1<<30)) //nolint:gosec // bounded on the left
+	}
+	if len(warnings) > 0 {
+		want.TypeChecking = &v1alpha1.TypeChecking{}
+	}
+	for _, w := range warnings[:min(len(warnings), mostWarnings)] {
+		want.TypeChecking.ExpressionWarnings = append(want.TypeChecking.ExpressionWarnings, v1alpha1.ExpressionWarning{FieldRef: w.Path, Warning: w.Placed()})
+	}
+	return want
+}
+
+func compiledCondition(c *candidate) metav1.Condition {
+	if c.policy == nil {
+		return metav1.Condition{Type: v1alpha1.ConditionCompiled, Status: metav1.ConditionFalse, Reason: reasonNotCompiled, Message: mistakes(c.issues.Errors())}
+	}
+	message := count(c.policy.RuleCount(), "rule")
+	if n := len(c.issues.Warnings()); n > 0 {
+		message += ", " + count(n, "warning")
+	}
+	return metav1.Condition{Type: v1alpha1.ConditionCompiled, Status: metav1.ConditionTrue, Reason: reasonCompiled, Message: message}
+}
+
+func (p *policies) activeCondition(c *candidate, selected bool) metav1.Condition {
+	active := metav1.Condition{Type: v1alpha1.ConditionActive, Status: metav1.ConditionFalse}
+	switch {
+	case !selected:
+		active.Reason = v1alpha1.ReasonNotSelected
+		active.Message = fmt.Sprintf("scheduler %s serves policy %q, which its flag --policy names", p.o.Scheduler, p.o.Name)
+	case c.policy == nil:
+		active.Reason = reasonNotCompiled
+		active.Message = fallbackMessage(choice{p.serving, p.Current(), p.skipped}, c)
+	case c.mode == v1alpha1.ModePaused:
+		active.Reason = reasonPaused
+		active.Message = fmt.Sprintf("serving %s, paused: nothing is bound or evicted until spec.mode is Active", c)
+	default:
+		active.Status, active.Reason = metav1.ConditionTrue, reasonServing
+		active.Message = fmt.Sprintf("serving %s", c)
+	}
+	return active
+}
+
+// fallbackMessage says what serves in place of a policy that does not compile.
+func fallbackMessage(c choice, selected *candidate) string {
+	what := c.serving.String()
+	if c.policy.Mode == string(v1alpha1.ModePaused) {
+		what += ", paused"
+	}
+	message := fmt.Sprintf("serving %s, because generation %d does not compile: %s", what, selected.generation, mistakes(selected.issues.Errors()))
+	if len(c.skipped) > 0 {
+		message = fmt.Sprintf("serving %s, because generation %d does not compile, and nor does %s, which served before, under this version of celsius: %s",
+			what, selected.generation, c.skipped[0], mistakes(selected.issues.Errors()))
+	}
+	return message
+}
+
+// mistakes lists issues in one line.
+func mistakes(issues rules.Issues) string {
+	if len(issues) == 1 {
+		return mistake(issues[0])
+	}
+	var b strings.Builder
+	b.WriteString(count(len(issues), "mistake"))
+	for n, i := range issues[:min(len(issues), mostMistakes)] {
+		sep := ", "
+		if n == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&b, "%s(%d) %s", sep, n+1, mistake(i))
+	}
+	if more := len(issues) - mostMistakes; more > 0 {
+		fmt.Fprintf(&b, ", and %d more", more)
+	}
+	return b.String()
+}
+
+func mistake(i rules.Issue) string {
+	if i.Path == "" {
+		return i.Placed()
+	}
+	return i.Path + ": " + i.Placed()
+}
+
+// count says 1 rule, 2 rules.
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// cut shortens a text to a number of characters.
+func cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
+// sameStatus says whether two statuses agree but for times and schedulers.
+func sameStatus(a, b *v1alpha1.SchedulingPolicyStatus) bool {
+	warnings := func(s *v1alpha1.SchedulingPolicyStatus) []v1alpha1.ExpressionWarning {
+		if s.TypeChecking == nil {
+			return nil
+		}
+		return s.TypeChecking.ExpressionWarnings
+	}
+	condition := func(s *v1alpha1.SchedulingPolicyStatus, kind string) metav1.Condition {
+		var out metav1.Condition
+		if c := meta.FindStatusCondition(s.Conditions, kind); c != nil {
+			out = *c
+		}
+		out.LastTransitionTime = metav1.Time{}
+		return out
+	}
+	return a.ObservedGeneration == b.ObservedGeneration && a.RuleCount == b.RuleCount && a.WarningCount == b.WarningCount &&
+		slices.Equal(warnings(a), warnings(b)) &&
+		condition(a, v1alpha1.ConditionCompiled) == condition(b, v1alpha1.ConditionCompiled) &&
+		condition(a, v1alpha1.ConditionActive) == condition(b, v1alpha1.ConditionActive)
+}
+
+// answers says whether a status, whoever wrote it, is about the generation, and says of Active for
+// the same reason what want does.
+func answers(have, want *v1alpha1.SchedulingPolicyStatus) bool {
+	active := meta.FindStatusCondition(have.Conditions, v1alpha1.ConditionActive)
+	wanted := meta.FindStatusCondition(want.Conditions, v1alpha1.ConditionActive)
+	return have.ObservedGeneration == want.ObservedGeneration && active != nil && active.ObservedGeneration == want.ObservedGeneration &&
+		(active.Reason == wanted.Reason || wanted.Reason != v1alpha1.ReasonNotSelected)
+}
+
+// apply writes a part of the status by server-side apply. guarded: only if the object is still the
+// one that was read.
+func (p *policies) apply(ctx context.Context, u *unstructured.Unstructured, status *v1alpha1.SchedulingPolicyStatus, manager string, guarded bool) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
+	if err != nil {
+		return fmt.Errorf("status of SchedulingPolicy %s: %w", u.GetName(), err)
+	}
+	to := newPolicyObject()
+	to.SetName(u.GetName())
+	to.SetUID(u.GetUID())
+	if guarded {
+		to.SetResourceVersion(u.GetResourceVersion())
+	}
+	if len(status.Conditions) > 0 { // Zero is a count too.
+		content["ruleCount"], content["warningCount"] = int64(status.RuleCount), int64(status.WarningCount)
+	}
+	to.Object["status"] = content
+	err = p.o.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(to), client.FieldOwner(manager), client.ForceOwnership)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return nil // It changed meanwhile: its event comes, and this is done again for what it is then.
+	case err != nil:
+		return fmt.Errorf("write status of SchedulingPolicy %s: %w", u.GetName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,283 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// TestRandomHistories plays random histories of a small cluster against the loop: objects come, change and go,
+// their events are late, bindings are refused, time out before or after they were done, or are done long after nobody
+// waits for them. After each step no node holds more than it has; at the end every pod for which there is
+// room is bound, and was bound once.
+func TestRandomHistories(t *testing.T) {
+	p, issues := policy.Default()
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	synctest.Test(t, func(t *testing.T) {
+		// Without its type, since a bubble does not tell the deadline that is not of its clock.
+		rapid.Check(struct{ rapid.TB }{t}, func(t *rapid.T) {
+			f := newFakeServer(nil)
+			f.t = t
+			h := &randomHistory{rig: newRigOf(f, p), t: t, bound: map[string]string{}}
+			h.play()
+		})
+	})
+}
+
+type randomHistory struct {
+	*rig
+	t     *rapid.T
+	late  []*corev1.Binding // requests that are still on their way, though nobody waits for them
+	bound map[string]string // pod by UID -> node, as it was first bound
+	made  int
+}
+
+func (h *randomHistory) play() {
+	f := h.server
+	f.put(testQueue("default"), testQueue("other"), testNode("n1", "3"), testGroup("g1", 1), testPod("p1", "g1", "2"), testPod("p2", "g1", "2"))
+	f.onBind = h.onBind
+	f.onGet = func(string) error {
+		if rapid.IntRange(0, 9).Draw(h.t, "get") == 0 {
+			return errNoAnswer
+		}
+		return nil
+	}
+	for range rapid.IntRange(5, 60).Draw(h.t, "steps") {
+		h.step()
+		h.check()
+	}
+	// Calm: everything arrives, and nothing fails any more.
+	f.onBind, f.onGet = nil, nil
+	h.land(len(h.late))
+	h.settle(70) // longer than any back-off
+	h.check()
+	h.finish()
+}
+
+func (h *randomHistory) step() {
+	f := h.server
+	step := rapid.SampledFrom([]string{
+		"pod", "pod", "pod", "group", "node", "cordon", "uncordon", "drop node", "drop pod", "finish", "delete",
+		"deliver", "deliver", "cycle", "cycle", "work", "work", "round", "round", "round", "time", "time", "late",
+	}).Draw(h.t, "step")
+	switch step {
+	case "pod":
+		h.made++
+		p := testPod(fmt.Sprintf("p%d", rapid.IntRange(0, 7).Draw(h.t, "name")), rapid.SampledFrom([]string{"", "g1", "g2"}).Draw(h.t, "group"), rapid.SampledFrom([]string{"1", "2"}).Draw(h.t, "cpu"))
+		if f.pods["default/"+p.Name] == nil {
+			f.put(p)
+		}
+	case "group":
+		g := testGroup(rapid.SampledFrom([]string{"g1", "g2"}).Draw(h.t, "group"), int32(rapid.IntRange(0, 3).Draw(h.t, "min")))
+		g.Spec.Queue = rapid.SampledFrom([]string{"default", "other"}).Draw(h.t, "queue")
+		if old := f.groups["default/"+g.Name]; old == nil {
+			f.put(g)
+		} else if rapid.Bool().Draw(h.t, "drop") {
+			f.drop(old)
+		}
+	case "node":
+		name := rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(h.t, "node")
+		if f.nodes[name] == nil && !h.occupied(name) {
+			f.put(testNode(name, "3"))
+		}
+	default:
+		h.happen(step)
+	}
+}
+
+// happen has something happen to what is there, or time go on.
+func (h *randomHistory) happen(step string) {
+	f := h.server
+	switch step {
+	case "cordon", "uncordon":
+		if n := h.anyNode(); n != nil {
+			n = n.DeepCopy()
+			n.Spec.Unschedulable = !n.Spec.Unschedulable
+			f.put(n)
+		}
+	case "drop node":
+		if n := h.anyNode(); n != nil {
+			f.drop(n)
+		}
+	case "drop pod":
+		if p := h.anyPod(); p != nil {
+			f.drop(p)
+		}
+	case "finish":
+		if p := h.anyPod(); p != nil && p.Spec.NodeName != "" {
+			f.as("default/"+p.Name, func(p *corev1.Pod) {
+				p.Status.Phase = rapid.SampledFrom([]corev1.PodPhase{corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed}).Draw(h.t, "phase")
+			})
+		}
+	case "delete":
+		if p := h.anyPod(); p != nil {
+			f.as("default/"+p.Name, func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.Now()) })
+		}
+	default:
+		h.goOn(step)
+	}
+}
+
+// goOn lets the scheduler, the API server and the clock go on.
+func (h *randomHistory) goOn(step string) {
+	f := h.server
+	switch step {
+	case "deliver":
+		f.deliver(rapid.IntRange(1, 8).Draw(h.t, "changes"))
+	case "cycle":
+		h.tick()
+	case "work":
+		h.work()
+	case "round":
+		f.deliver(-1)
+		h.tick()
+		for range 2 {
+			h.work()
+		}
+	case "time":
+		time.Sleep(time.Duration(rapid.IntRange(1, 2000).Draw(h.t, "ms")) * time.Millisecond)
+		synctest.Wait()
+	case "late":
+		h.land(1)
+	}
+}
+
+func (h *randomHistory) anyNode() *corev1.Node {
+	return h.server.nodes[rapid.SampledFrom([]string{"n1", "n2", "n3"}).Draw(h.t, "node")]
+}
+
+func (h *randomHistory) anyPod() *corev1.Pod {
+	return h.server.pods[fmt.Sprintf("default/p%d", rapid.IntRange(0, 7).Draw(h.t, "pod"))]
+}
+
+// occupied says whether pods are on a node that is gone, or a binding to it is on its way.
+func (h *randomHistory) occupied(node string) bool {
+	for _, p := range h.server.pods {
+		if p.Spec.NodeName == node {
+			return true
+		}
+	}
+	for _, b := range h.late {
+		if b.Target.Name == node {
+			return true
+		}
+	}
+	return false
+}
+
+// onBind has a binding go wrong in one of the ways that there are.
+func (h *randomHistory) onBind(b *corev1.Binding) (before, after error) {
+	// A second request for a pod is done after the first has been.
+	for i, late := range h.late {
+		if late.UID == b.UID {
+			h.late = slices.Delete(h.late, i, i+1)
+			_ = h.server.bind(late)
+			break
+		}
+	}
+	switch rapid.SampledFrom([]string{"done", "done", "done", "refused", "lost", "late", "done, no answer", "500", "done, 500"}).Draw(h.t, "bind") {
+	case "refused":
+		return apierrors.NewForbidden(podResource, b.Name, errUnderneath), nil
+	case "lost":
+		return errNoAnswer, nil
+	case "late":
+		h.late = append(h.late, b)
+		return errNoAnswer, nil
+	case "done, no answer":
+		return nil, errNoAnswer
+	case "500":
+		return apierrors.NewInternalError(errUnderneath), nil
+	case "done, 500":
+		return nil, apierrors.NewInternalError(errUnderneath)
+	}
+	return nil, nil
+}
+
+// land does requests of which nobody knows any more.
+func (h *randomHistory) land(n int) {
+	for ; n > 0 && len(h.late) > 0; n-- {
+		b := h.late[0]
+		h.late = h.late[1:]
+		_ = h.server.bind(b) // its answer finds nobody
+	}
+}
+
+// check holds what must be so at any time.
+func (h *randomHistory) check() {
+	used := map[string]int64{}
+	for key, p := range h.server.pods {
+		node := p.Spec.NodeName
+		if node == "" {
+			continue
+		}
+		if was, ok := h.bound[string(p.UID)]; ok && was != node {
+			h.t.Fatalf("pod %s moved from %s to %s", key, was, node)
+		}
+		h.bound[string(p.UID)] = node
+		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			used[node] += p.Spec.Containers[0].Resources.Requests.Cpu().Value()
+		}
+	}
+	for name, n := range h.server.nodes {
+		if used[name] > n.Status.Allocatable.Cpu().Value() {
+			h.t.Fatalf("node %s has cpu %s, and pods that ask for %d", name, n.Status.Allocatable.Cpu(), used[name])
+		}
+	}
+}
+
+// finish says what must be so when all is calm.
+func (h *randomHistory) finish() {
+	for key, task := range h.cluster.Tasks {
+		p := h.server.pods[key]
+		if p == nil || string(p.UID) != task.UID || p.Spec.NodeName != task.NodeName {
+			h.t.Fatalf("pod %s is %s on %q in the model, and not so at the server", key, task.Status, task.NodeName)
+		}
+	}
+	if len(h.cluster.Tasks) != len(h.server.pods) {
+		h.t.Fatalf("%d pods, %d in the model", len(h.server.pods), len(h.cluster.Tasks))
+	}
+	if len(h.intake.groups) > 2 || len(h.intake.member) > 8 {
+		h.t.Fatalf("left behind: %d groups, %d members", len(h.intake.groups), len(h.intake.member))
+	}
+	for key, held := range h.intake.holds {
+		if p := h.server.pods[key]; p == nil || string(p.UID) != held.uid || p.Spec.NodeName != "" || held.held {
+			h.t.Fatalf("pod %s is in back-off still", key)
+		}
+	}
+	for key, g := range h.server.groups {
+		h.finishGroup(key, g)
+	}
+}
+
+// finishGroup: a group is bound whole or says why not, and its status is what its pods are.
+func (h *randomHistory) finishGroup(key string, g *v1beta1.PodGroup) {
+	j := h.cluster.Jobs[key]
+	if j == nil {
+		h.t.Fatalf("PodGroup %s is not in the model", key)
+	}
+	if int64(g.Status.Running) != j.Counts[model.Running] {
+		h.t.Fatalf("PodGroup %s says %d running pods of %d", key, g.Status.Running, j.Counts[model.Running])
+	}
+	if held := j.Holding(); held == 0 || held >= j.MinMember || j.Ready() >= j.MinMember {
+		return
+	}
+	for _, c := range g.Status.Conditions {
+		if c.Type == v1beta1.PodGroupUnschedulableType && c.Status == corev1.ConditionTrue {
+			return
+		}
+	}
+	h.t.Fatalf("PodGroup %s is bound in part, and does not say so: %+v", key, g.Status)
+}

@@ -1,0 +1,303 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// What a config that says nothing gets: the API server is meant to be the bottleneck, not the client.
+const (
+	defaultQPS   = 2000
+	defaultBurst = 4000
+)
+
+// Run schedules until ctx ends, which is its clean end (nil). With LeaderElect it waits for the lease first; losing
+// it is an error. When it returns, nothing of it is at work any more.
+func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	o, err := o.complete()
+	if err != nil {
+		return fmt.Errorf("options of the scheduler: %w", err)
+	}
+	s, err := newScheduler(ctrl.LoggerFrom(ctx).WithName("scheduler"), cfg, o)
+	if err != nil {
+		return err
+	}
+	if o.LeaderElect {
+		s.ensureNamespace(ctx)
+	}
+	err = s.manager.Start(ctx)
+	s.begun.Wait() // where the lease was lost, the manager does not wait for who held it
+	if err != nil {
+		return fmt.Errorf("scheduler: %w", err)
+	}
+	return nil
+}
+
+// scheduler is one instance: what there is before and beside leading.
+type scheduler struct {
+	o       Options
+	cfg     *rest.Config
+	scheme  *runtime.Scheme
+	manager manager.Manager
+	client  client.Client // reads from the API server itself
+	metrics *metrics
+	log     logr.Logger
+	begun   sync.WaitGroup
+
+	mu   sync.Mutex
+	loop *loop // nil: not leading
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		clientscheme.AddToScheme, batchv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, v1beta1.AddToScheme,
+	} {
+		utilruntime.Must(add(scheme))
+	}
+	return scheme
+}
+
+func newScheduler(log logr.Logger, cfg *rest.Config, o Options) (*scheduler, error) {
+	cfg = rest.CopyConfig(cfg)
+	if cfg.QPS == 0 && cfg.RateLimiter == nil {
+		cfg.QPS, cfg.Burst = defaultQPS, defaultBurst
+	}
+	s := &scheduler{o: o, cfg: cfg, scheme: newScheme(), metrics: newMetrics(), log: log}
+	var err error
+	s.manager, err = ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: s.scheme, Logger: log,
+		LeaderElection: o.LeaderElect, LeaderElectionID: o.LeaseName, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true,
+		HealthProbeBindAddress: orOff(o.HealthAddress), PprofBindAddress: orOff(o.PprofAddress),
+		Metrics: metricsserver.Options{BindAddress: "0"}, // it would serve a registry that the whole process shares
+	})
+	if err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
+	}
+	s.client, err = client.New(cfg, client.Options{Scheme: s.scheme, HTTPClient: s.manager.GetHTTPClient(), Mapper: s.manager.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("scheduler: make a client: %w", err)
+	}
+	checks := []error{
+		s.manager.AddHealthzCheck("ping", healthz.Ping),
+		s.manager.AddReadyzCheck("scheduler", s.ready),
+		s.manager.Add(leading{s}),
+	}
+	if o.MetricsAddress != "" && o.MetricsAddress != "0" {
+		checks = append(checks, s.manager.Add(metricsServer{o.MetricsAddress, s.metrics.registry}))
+	}
+	return s, errors.Join(checks...)
+}
+
+func orOff(address string) string {
+	if address == "" {
+		return "0"
+	}
+	return address
+}
+
+// ready says whether a first cycle was made, or the lease is another's.
+func (s *scheduler) ready(*http.Request) error {
+	select {
+	case <-s.manager.Elected():
+	default:
+		return nil // standing by
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loop == nil || !s.loop.cycled.Load() {
+		return errors.New("leading, but there was no cycle yet")
+	}
+	return nil
+}
+
+// ensureNamespace makes the namespace of the lease where it is missing. If it cannot, the election says why.
+func (s *scheduler) ensureNamespace(ctx context.Context) {
+	err := s.client.Get(ctx, client.ObjectKey{Name: s.o.Namespace}, &corev1.Namespace{})
+	if apierrors.IsNotFound(err) {
+		err = s.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.o.Namespace}}, client.FieldOwner(FieldManager))
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		s.log.Info("the namespace of the lease is not there, or cannot be read", "namespace", s.o.Namespace, "error", err.Error())
+	}
+}
+
+// leading is what the holder of the lease does, as the manager has it.
+type leading struct{ s *scheduler }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (leading) NeedLeaderElection() bool { return true }
+
+// Start leads until ctx ends.
+func (l leading) Start(ctx context.Context) error {
+	l.s.begun.Add(1)
+	defer l.s.begun.Done()
+	return l.s.lead(ctx)
+}
+
+// lead lists everything, loads the policy, then schedules until ctx ends. All that it starts has ended when it returns.
+func (s *scheduler) lead(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop(nil)
+	started := time.Now()
+
+	core, err := newCoreClient(s.cfg)
+	if err != nil {
+		return err
+	}
+	out, in := newOutbox(s.o.BindWorkers), newFeed()
+	said := newEvents(s.scheme, core.Events(""), out, s.log)
+	l := s.newLoop(core, out, in, said)
+	all.Go(func() { out.run(ctx, s.o.BindWorkers) })
+
+	informers, err := newInformers(s.cfg, s.scheme, s.manager, s.o.NodeSelector)
+	if err != nil {
+		return err
+	}
+	synced, err := watchAll(ctx, informers, s.o.SchedulerNames, in)
+	if err != nil {
+		return ended(ctx, err)
+	}
+	all.Go(func() {
+		if err := informers.Start(ctx); err != nil {
+			stop(fmt.Errorf("watch the cluster: %w", err))
+		}
+	})
+	p := newPolicies(policiesOptions{
+		Name: s.o.Policy, Scheduler: s.o.SchedulerNames[0], Namespace: s.o.Namespace,
+		Cache: informers, Reader: s.client, Client: s.client, Events: said, Wake: in.nudge, Log: s.log,
+	})
+	all.Go(func() {
+		if err := p.Run(ctx); err != nil {
+			stop(err)
+		}
+	})
+	all.Go(func() { s.ensureQueues(ctx) })
+	all.Go(func() { s.warnOfVolcano(ctx) })
+	if !synced(ctx) {
+		return ended(ctx, nil)
+	}
+	select {
+	case <-ctx.Done():
+		return ended(ctx, nil)
+	case <-p.Ready():
+	}
+	l.policy = p.Current
+	s.mu.Lock()
+	s.loop = l
+	s.mu.Unlock()
+	s.log.Info("scheduling", "names", s.o.SchedulerNames, "policy", s.o.Policy, "after", time.Since(started).Round(time.Millisecond).String())
+	l.run(ctx)
+	return ended(ctx, nil)
+}
+
+// ended is why work ended: nothing, where it was told to.
+func ended(ctx context.Context, err error) error {
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+		return err
+	case errors.Is(cause, context.Canceled):
+		return nil
+	default:
+		return cause
+	}
+}
+
+func (s *scheduler) newLoop(core *corev1client.CoreV1Client, out *outbox, in *feed, said *events) *loop {
+	nodes := &nodeBook{}
+	p := corePods{core}
+	b := &binder{pods: p, nodes: nodes, outbox: out, feed: in, metrics: s.metrics, log: s.log}
+	b.scheduled = scheduledEvents(said, s.metrics)
+	return &loop{
+		period: s.o.Period, window: s.o.Window, gangTimeout: s.o.GangTimeout,
+		cluster: model.NewCluster(model.Options{SchedulerNames: s.o.SchedulerNames}),
+		feed:    in, outbox: out, intake: newIntake(s.o.SchedulerNames, nodes),
+		statuses: &statuses{
+			server: applied{s.client}, pods: p, outbox: out, feed: in, events: said, log: s.log,
+			waits: map[string]*waiting{}, queues: map[string]*queueState{},
+		},
+		binder: b, events: said, metrics: s.metrics, log: s.log, broken: map[string]*group{}, faults: map[string]time.Time{},
+	}
+}
+
+// ensureQueues makes the queues that everything is under where they are missing.
+func (s *scheduler) ensureQueues(ctx context.Context) {
+	yes, no := true, false
+	for _, q := range []*v1beta1.Queue{
+		{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.RootQueue}, Spec: v1beta1.QueueSpec{Weight: 1, Reclaimable: &no}},
+		{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.DefaultQueue}, Spec: v1beta1.QueueSpec{Weight: 1, Reclaimable: &yes}},
+	} {
+		for wait := time.Second; ; wait = min(2*wait, 30*time.Second) {
+			err := s.client.Get(ctx, client.ObjectKeyFromObject(q), &v1beta1.Queue{})
+			if apierrors.IsNotFound(err) {
+				err = s.client.Create(ctx, q.DeepCopy(), client.FieldOwner(FieldManager))
+			}
+			if err == nil || apierrors.IsAlreadyExists(err) || ctx.Err() != nil {
+				break
+			}
+			s.log.Info("a queue that must be there could not be made; it is tried again", "queue", q.Name, "after", wait.String(), "error", err.Error())
+			select {
+			case <-ctx.Done():
+			case <-time.After(wait):
+			}
+		}
+	}
+}
+
+// warnOfVolcano warns where Volcano's own scheduler seems to be alive beside one that serves its name:
+// both would place the same pods.
+func (s *scheduler) warnOfVolcano(ctx context.Context) {
+	if !slices.Contains(s.o.SchedulerNames, volcanoName) {
+		return
+	}
+	for _, name := range []string{volcanoName, "vc-scheduler"} {
+		lease := &coordinationv1.Lease{}
+		if err := s.client.Get(ctx, client.ObjectKey{Namespace: "volcano-system", Name: name}, lease); err != nil {
+			continue // most have none, and not all let us look
+		}
+		if held(lease, time.Now()) {
+			s.log.Info("WARNING: Volcano's scheduler is alive, and this one serves the name volcano too; both would place the same pods. "+
+				"Stop it, or start this one with --scheduler-name celsius alone", "lease", "volcano-system/"+name, "holder", *lease.Spec.HolderIdentity)
+		}
+	}
+}
+
+// held says whether somebody holds a lease now.
+func held(lease *coordinationv1.Lease, now time.Time) bool {
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil {
+		return false
+	}
+	seconds := int32(15)
+	if lease.Spec.LeaseDurationSeconds != nil {
+		seconds = *lease.Spec.LeaseDurationSeconds
+	}
+	return now.Before(lease.Spec.RenewTime.Add(time.Duration(seconds) * time.Second))
+}

@@ -1,0 +1,111 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// pods is what the scheduler does to pods.
+type pods interface {
+	// Bind puts a pod on a node. The Binding carries the pod's UID.
+	Bind(ctx context.Context, b *corev1.Binding) error
+	// Get reads a pod as the API server has it now.
+	Get(ctx context.Context, namespace, name string) (*corev1.Pod, error)
+	// Evict asks for the end of a pod, as far as disruption budgets let it.
+	Evict(ctx context.Context, namespace, name string, uid types.UID) error
+	// PatchStatus is a strategic merge patch of a pod's status.
+	PatchStatus(ctx context.Context, namespace, name string, patch []byte) error
+}
+
+// statusWriter writes the statuses of our own kinds, each with the fields that are the scheduler's.
+type statusWriter interface {
+	// ApplyGroup gives the PodGroup back as it is then.
+	ApplyGroup(ctx context.Context, namespace, name string, apply []byte) (*v1beta1.PodGroup, error)
+	ApplyQueue(ctx context.Context, name string, apply []byte) error
+}
+
+// corePods is pods by the core client, in protobuf.
+type corePods struct{ client corev1client.CoreV1Interface }
+
+// newCoreClient speaks protobuf, whatever the config says: bindings are what there is most of.
+func newCoreClient(cfg *rest.Config) (*corev1client.CoreV1Client, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.ContentType = runtime.ContentTypeProtobuf
+	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	c, err := corev1client.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for core/v1: %w", err)
+	}
+	return c, nil
+}
+
+func (p corePods) Bind(ctx context.Context, b *corev1.Binding) error {
+	return p.client.Pods(b.Namespace).Bind(ctx, b, metav1.CreateOptions{FieldManager: FieldManager})
+}
+
+func (p corePods) Get(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	return p.client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+func (p corePods) Evict(ctx context.Context, namespace, name string, uid types.UID) error {
+	return p.client.Pods(namespace).EvictV1(ctx, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
+	})
+}
+
+func (p corePods) PatchStatus(ctx context.Context, namespace, name string, patch []byte) error {
+	_, err := p.client.Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
+	return err
+}
+
+// applied is statusWriter by server-side apply.
+type applied struct{ client client.Client }
+
+func (a applied) ApplyGroup(ctx context.Context, namespace, name string, apply []byte) (*v1beta1.PodGroup, error) {
+	g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	err := a.client.Patch(ctx, g, client.RawPatch(types.ApplyPatchType, apply), client.FieldOwner(FieldManager), client.ForceOwnership)
+	return g, err
+}
+
+func (a applied) ApplyQueue(ctx context.Context, name string, apply []byte) error {
+	q := &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	return a.client.Status().Patch(ctx, q, client.RawPatch(types.ApplyPatchType, apply), client.FieldOwner(FieldManager), client.ForceOwnership)
+}
+
+// applyMeta is the metadata of an apply. The UID keeps an apply from making an object anew that is gone.
+type applyMeta struct {
+	Namespace       string    `json:"namespace,omitempty"`
+	Name            string    `json:"name,omitempty"`
+	UID             types.UID `json:"uid,omitempty"`
+	ResourceVersion string    `json:"resourceVersion,omitempty"`
+}
+
+// applyBody is an object that has nothing but a status.
+type applyBody struct {
+	APIVersion string    `json:"apiVersion,omitempty"`
+	Kind       string    `json:"kind,omitempty"`
+	Metadata   applyMeta `json:"metadata"`
+	Status     any       `json:"status"`
+}
+
+// encode is JSON of what always has one.
+func encode(body applyBody) []byte {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return []byte("{}") // never: there are only strings, numbers and times in it
+	}
+	return data
+}

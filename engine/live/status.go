@@ -1,0 +1,388 @@
+package live
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+const (
+	// settleTime is for how long a difference that nobody waits for must last before it is written: pods come one
+	// after another, and what is said of the first is old when the last is there.
+	settleTime = 400 * time.Millisecond
+	// textEvery is the least time between two writes of one object that change words only.
+	textEvery = 10 * time.Second
+	// allocatedEvery is the least time between two writes of what a queue holds.
+	allocatedEvery = time.Second
+	// writeRetry is after what time a status that could not be written is tried again.
+	writeRetry = 2 * time.Second
+)
+
+// groupStatus is the part of a PodGroup's status that is ours.
+type groupStatus struct {
+	phase                      string
+	running, succeeded, failed int64
+	conditions                 []v1beta1.PodGroupCondition // never changed in place
+}
+
+func readGroupStatus(g *v1beta1.PodGroup) groupStatus {
+	return groupStatus{
+		phase: string(g.Status.Phase), running: int64(g.Status.Running), succeeded: int64(g.Status.Succeeded), failed: int64(g.Status.Failed),
+		conditions: g.Status.Conditions,
+	}
+}
+
+// group is what the loop knows of a PodGroup, apart from the model.
+type group struct {
+	uid    types.UID
+	object *v1beta1.PodGroup // the newest seen; nil where pods name it and it is not there
+	served bool              // it is in the model
+
+	own, foreign int // pods that name it, ours and other schedulers'
+
+	seen    groupStatus  // last seen, or last written where that is newer
+	version string       // the resource version that seen is of
+	want    *groupStatus // what is on its way; nil: nothing
+	differs time.Time    // since when something else than seen or want is wanted; zero: it is not
+	written time.Time    // when the last write was asked for
+	retry   time.Time    // not before
+
+	wasWhole bool // at least minMember pods were bound once
+	broken   *broken
+}
+
+// phase is where the group stands, whether others can see that yet or not.
+func (g *group) phase() string {
+	if g.want != nil {
+		return g.want.phase
+	}
+	return g.seen.phase
+}
+
+// see takes in a version of the object. It is given back as the model is to have it: an older version
+// than our own last word has our phase.
+func (g *group) see(o *v1beta1.PodGroup) *v1beta1.PodGroup {
+	if g.uid != o.UID {
+		*g = group{uid: o.UID, own: g.own, foreign: g.foreign, served: g.served}
+	}
+	g.object = o
+	stale := g.version != "" && olderThan(o.ResourceVersion, g.version)
+	if !stale {
+		g.seen, g.version = readGroupStatus(o), o.ResourceVersion
+	}
+	switch g.seen.phase {
+	case model.PhaseRunning, model.PhaseUnknown, model.PhaseCompleted:
+		g.wasWhole = true
+	}
+	if phase := g.phase(); phase != "" && phase != string(o.Status.Phase) {
+		with := *o
+		with.Status.Phase = v1beta1.PodGroupPhase(phase)
+		return &with
+	}
+	return o
+}
+
+// olderThan compares resource versions of one object. Where they are no numbers nothing is older.
+func olderThan(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}
+
+// difference is what a status that is wanted would change.
+type difference uint8
+
+const (
+	same difference = iota
+	words
+	counts
+	condition
+	phase
+)
+
+// compare says what st would change in a status.
+func (s *groupStatus) compare(st *model.JobStatus) difference {
+	if s.phase != st.Phase && (s.phase != "" || st.Phase != model.PhasePending) {
+		return phase
+	}
+	d := same
+	if s.running != st.Running || s.succeeded != st.Succeeded || s.failed != st.Failed {
+		d = counts
+	}
+	if st.Condition == nil {
+		return d
+	}
+	old := s.condition(st.Condition.Type)
+	switch {
+	case old == nil || string(old.Status) != st.Condition.Status || old.Reason != st.Condition.Reason:
+		return condition
+	case old.Message != st.Condition.Message:
+		return max(d, words)
+	}
+	return d
+}
+
+func (s *groupStatus) condition(kind string) *v1beta1.PodGroupCondition {
+	for i := range s.conditions {
+		if string(s.conditions[i].Type) == kind {
+			return &s.conditions[i]
+		}
+	}
+	return nil
+}
+
+// with is s after st was written into it. Of Scheduled and Unschedulable only one is True.
+func (s *groupStatus) with(st *model.JobStatus, cycle string, now time.Time) groupStatus {
+	next := groupStatus{phase: st.Phase, running: st.Running, succeeded: st.Succeeded, failed: st.Failed, conditions: slices.Clone(s.conditions)}
+	if st.Condition == nil {
+		return next
+	}
+	at := metav1.NewTime(now)
+	said := v1beta1.PodGroupCondition{
+		Type: v1beta1.PodGroupConditionType(st.Condition.Type), Status: corev1.ConditionStatus(st.Condition.Status),
+		Reason: st.Condition.Reason, Message: st.Condition.Message, TransitionID: cycle, LastTransitionTime: at,
+	}
+	found := false
+	for i, c := range next.conditions {
+		switch {
+		case c.Type == said.Type:
+			found = true
+			if c.Status == said.Status {
+				said.LastTransitionTime = c.LastTransitionTime
+			}
+			next.conditions[i] = said
+		case c.Status == corev1.ConditionTrue && said.Status == corev1.ConditionTrue:
+			c.Status, c.TransitionID, c.LastTransitionTime = corev1.ConditionFalse, cycle, at
+			next.conditions[i] = c
+		}
+	}
+	if !found {
+		next.conditions = append(next.conditions, said)
+	}
+	return next
+}
+
+// groupBody is the status of an apply. All of it is always there: what is left out could stay as another wrote it.
+type groupBody struct {
+	Phase      string                      `json:"phase"`
+	Conditions []v1beta1.PodGroupCondition `json:"conditions"`
+	Running    int64                       `json:"running"`
+	Succeeded  int64                       `json:"succeeded"`
+	Failed     int64                       `json:"failed"`
+}
+
+// groupOutcome is what became of a write of a PodGroup's status.
+type groupOutcome struct {
+	key    string
+	uid    types.UID
+	want   *groupStatus
+	object *v1beta1.PodGroup // as it is now; nil: not written
+	err    error
+}
+
+// statuses compares what should be written with what was, and puts the difference into the outbox.
+// The loop owns it.
+type statuses struct {
+	server statusWriter
+	pods   pods
+	outbox *outbox
+	feed   *feed
+	events *events
+	log    logr.Logger
+	waits  map[string]*waiting
+	queues map[string]*queueState
+}
+
+// group writes the status of a PodGroup, if it is time to.
+func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle string, now time.Time) {
+	base := &g.seen
+	if g.want != nil {
+		base = g.want
+	}
+	d := base.compare(st)
+	if d == same || now.Before(g.retry) {
+		if d == same {
+			g.differs = time.Time{}
+		}
+		return
+	}
+	if g.differs.IsZero() {
+		g.differs = now
+	}
+	switch {
+	case d == phase:
+	case now.Sub(g.differs) < settleTime:
+		return
+	case d == words && now.Sub(g.written) < textEvery:
+		return
+	}
+	next := base.with(st, cycle, now)
+	if d >= condition {
+		s.tellGroup(g, base, st)
+	}
+	g.want, g.differs, g.written = &next, time.Time{}, now
+	c := toStatus
+	if st.Phase == model.PhaseInqueue && j.TaskCount() < max(j.MinMember, 1) {
+		c = toWaiter
+	}
+	s.writeGroup(c, j.Key, g, &next)
+}
+
+// tellGroup records the events of a decision that changed.
+func (s *statuses) tellGroup(g *group, base *groupStatus, st *model.JobStatus) {
+	if st.Condition == nil {
+		return
+	}
+	old := base.condition(st.Condition.Type)
+	news := old == nil || old.Status != corev1.ConditionTrue || old.Reason != st.Condition.Reason
+	switch {
+	case st.Condition.Type == string(v1beta1.PodGroupUnschedulableType) && news:
+		s.events.Event(g.object, corev1.EventTypeWarning, eventUnschedulable, st.Condition.Message)
+	case st.Condition.Type == string(v1beta1.PodGroupScheduled) && (news || base.phase != st.Phase) && st.Phase == model.PhaseRunning:
+		s.events.Event(g.object, corev1.EventTypeNormal, eventScheduled, st.Condition.Reason)
+	}
+}
+
+func (s *statuses) writeGroup(c class, key string, g *group, want *groupStatus) {
+	namespace, name, uid := g.object.Namespace, g.object.Name, g.uid
+	s.outbox.put(c, "group/"+key, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		body := groupBody{want.phase, want.conditions, want.running, want.succeeded, want.failed}
+		if body.Conditions == nil {
+			body.Conditions = []v1beta1.PodGroupCondition{}
+		}
+		o, err := s.server.ApplyGroup(ctx, namespace, name, encode(applyBody{
+			v1beta1.GroupVersion.String(), "PodGroup", applyMeta{Namespace: namespace, Name: name, UID: uid}, body,
+		}))
+		out := &groupOutcome{key: key, uid: uid, want: want, err: err}
+		if err == nil {
+			out.object = o
+		}
+		s.feed.add(change{object: out}, false)
+	})
+}
+
+// groupWritten takes in what became of a write.
+func (s *statuses) groupWritten(g *group, out *groupOutcome, now time.Time) {
+	if g == nil || g.uid != out.uid {
+		return
+	}
+	if out.err == nil && (g.version == "" || !olderThan(out.object.ResourceVersion, g.version)) {
+		g.seen, g.version = *out.want, out.object.ResourceVersion
+	}
+	if g.want == out.want {
+		g.want = nil
+	}
+	if out.err != nil {
+		g.retry = now.Add(writeRetry)
+		if !apierrors.IsNotFound(out.err) && !apierrors.IsConflict(out.err) { // else it is gone
+			s.log.Info("a PodGroup's status could not be written; it is tried again", "podgroup", out.key, "error", out.err.Error())
+		}
+	}
+}
+
+// queueState is what was last said of a queue.
+type queueState struct {
+	object  *v1beta1.Queue
+	last    map[string]string // what is, or was last, on its way
+	written time.Time
+	ours    bool // the field manager owns status.allocated
+}
+
+// queue writes what a queue holds, if it changed.
+func (s *statuses) queue(q *model.Queue, st *model.QueueStatus, now time.Time) {
+	state := s.queues[q.Name]
+	if state == nil || state.object == nil || !state.ours && len(q.Jobs) == 0 {
+		return
+	}
+	if maps.Equal(st.Allocated, state.last) || now.Sub(state.written) < allocatedEvery {
+		return
+	}
+	state.written = now
+	amounts := maps.Clone(st.Allocated)
+	if equalAmounts(state.object.Status.Allocated, amounts) {
+		state.last = st.Allocated
+		return
+	}
+	for name := range state.object.Status.Allocated {
+		if _, ok := amounts[string(name)]; !ok {
+			amounts[string(name)] = "0" // else what another wrote would stay
+		}
+	}
+	state.last, state.ours = st.Allocated, true
+	name, uid := q.Name, state.object.UID
+	s.outbox.put(toStatus, "queue/"+name, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		err := s.server.ApplyQueue(ctx, name, encode(applyBody{
+			v1beta1.GroupVersion.String(), "Queue", applyMeta{Name: name, UID: uid}, map[string]any{"allocated": amounts},
+		}))
+		if err != nil {
+			s.feed.add(change{object: &queueOutcome{name, err}}, false)
+		}
+	})
+}
+
+// queueOutcome says that a queue's status could not be written.
+type queueOutcome struct {
+	name string
+	err  error
+}
+
+func (s *statuses) queueNotWritten(out *queueOutcome) {
+	if state := s.queues[out.name]; state != nil {
+		state.last = nil // so that it differs
+	}
+	if !apierrors.IsNotFound(out.err) && !apierrors.IsConflict(out.err) {
+		s.log.Info("a queue's status could not be written; it is tried again", "queue", out.name, "error", out.err.Error())
+	}
+}
+
+// seeQueue takes in a version of a queue.
+func (s *statuses) seeQueue(q *v1beta1.Queue) {
+	state := s.queues[q.Name]
+	if state == nil || state.object != nil && state.object.UID != q.UID {
+		state = &queueState{}
+		s.queues[q.Name] = state
+	}
+	state.object = q
+	state.ours = state.ours || ownsAllocated(q)
+}
+
+// ownsAllocated says whether this scheduler's field manager owns status.allocated, or did before a restart.
+func ownsAllocated(q *v1beta1.Queue) bool {
+	for _, m := range q.ManagedFields {
+		if m.Manager == FieldManager && m.Subresource == "status" {
+			return true
+		}
+	}
+	return false
+}
+
+// equalAmounts compares quantities by value; what is 0 may be left out.
+func equalAmounts(have corev1.ResourceList, want map[string]string) bool {
+	for name, text := range want {
+		q, err := resource.ParseQuantity(text)
+		if has, ok := have[corev1.ResourceName(name)]; err != nil || !ok && !q.IsZero() || has.Cmp(q) != 0 {
+			return false
+		}
+	}
+	for name, q := range have {
+		if _, ok := want[string(name)]; !ok && !q.IsZero() {
+			return false
+		}
+	}
+	return true
+}

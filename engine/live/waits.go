@@ -1,0 +1,193 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// reasonSchedulerError is the reason of PodScheduled=False where it is not for want of a node.
+const reasonSchedulerError = "SchedulerError"
+
+// waiting is what was last said of a pod that waits.
+type waiting struct {
+	uid     string
+	cycle   uint64 // the last in which it waited
+	said    saying
+	cause   model.Reason // of the last event; its text is not compared
+	told    bool         // there was an event, or what an earlier scheduler said still holds
+	differs time.Time    // since when something else is to be said; zero: it is not
+	written time.Time
+}
+
+// saying is why a pod waits, as its status has it.
+type saying struct {
+	reason, text, node string
+}
+
+// wait says on a pod why it waits, if it is time to. node is the one that it is promised, "" for none.
+func (s *statuses) wait(t *model.Task, cycle uint64, say saying, cause *model.Reason, now time.Time) {
+	w := s.waits[t.Key]
+	if w == nil || w.uid != t.UID {
+		w = &waiting{uid: t.UID, said: saidOf(t.Object)}
+		w.told = w.said == say
+		s.waits[t.Key] = w
+	}
+	w.cycle = cycle
+	if w.said == say {
+		w.differs = time.Time{}
+		return
+	}
+	if w.differs.IsZero() {
+		w.differs = now
+	}
+	news := !w.told || w.cause.Site != cause.Site || w.cause.Table != cause.Table || w.cause.Rule != cause.Rule || w.said.reason != say.reason
+	switch {
+	case now.Sub(w.differs) < settleTime:
+		return
+	case !news && w.said.node == say.node && now.Sub(w.written) < textEvery:
+		return
+	}
+	if news {
+		s.events.Event(t.Object, corev1.EventTypeWarning, eventFailedScheduling, say.text)
+	}
+	first := w.said.reason == ""
+	w.said, w.cause, w.told, w.differs, w.written = say, *cause, true, time.Time{}, now
+	s.writePod(t, say, first, now)
+}
+
+// saidOf reads what a pod's status says already, from before a restart.
+func saidOf(p *corev1.Pod) saying {
+	say := saying{node: p.Status.NominatedNodeName}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
+			say.reason, say.text = c.Reason, c.Message
+		}
+	}
+	return say
+}
+
+// podCondition is a condition as a strategic merge patch has it: what is left out stays.
+type podCondition struct {
+	Type               corev1.PodConditionType `json:"type"`
+	Status             corev1.ConditionStatus  `json:"status"`
+	Reason             string                  `json:"reason"`
+	Message            string                  `json:"message"`
+	LastTransitionTime *metav1.Time            `json:"lastTransitionTime,omitempty"`
+}
+
+type podBody struct {
+	Conditions        []podCondition `json:"conditions"`
+	NominatedNodeName *string        `json:"nominatedNodeName"` // null takes it away
+}
+
+// writePod puts the patch of a pod's status into the outbox. It holds for the version of the pod that was
+// decided on only, so that it never says that a pod waits which was bound meanwhile.
+func (s *statuses) writePod(t *model.Task, say saying, first bool, now time.Time) {
+	c := podCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: say.reason, Message: say.text}
+	if first {
+		at := metav1.NewTime(now)
+		c.LastTransitionTime = &at
+	}
+	body := podBody{Conditions: []podCondition{c}}
+	if say.node != "" {
+		body.NominatedNodeName = &say.node
+	}
+	namespace, name, uid, version := t.Namespace, t.Name, t.UID, t.Object.ResourceVersion
+	s.outbox.put(toStatus, podKey(t.Key), func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		err := s.pods.PatchStatus(ctx, namespace, name, encode(applyBody{
+			Metadata: applyMeta{UID: types.UID(uid), ResourceVersion: version}, Status: body,
+		}))
+		if err != nil && !apierrors.IsNotFound(err) {
+			s.feed.add(change{object: &podOutcome{model.Key(namespace, name), uid, err}}, false)
+		}
+	})
+}
+
+func podKey(task string) string { return "pod/" + task }
+
+// podOutcome says that a pod's status could not be written.
+type podOutcome struct {
+	key, uid string
+	err      error
+}
+
+func (s *statuses) podNotWritten(out *podOutcome) {
+	if w := s.waits[out.key]; w != nil && w.uid == out.uid {
+		w.said.text = "" // so that it differs, and is written again
+	}
+	if !apierrors.IsConflict(out.err) {
+		s.log.V(1).Info("a pod's status could not be written; it is tried again", "pod", out.key, "error", out.err.Error())
+	}
+}
+
+// forgetWaits drops the pods that do not wait any more.
+func (s *statuses) forgetWaits(cycle uint64) {
+	for key, w := range s.waits {
+		if w.cycle != cycle {
+			s.outbox.cancel(podKey(key))
+			delete(s.waits, key)
+		}
+	}
+}
+
+// waitsOf goes through all that a plan leaves waiting.
+func (l *loop) waitsOf(plan *model.Plan, now time.Time) {
+	const unschedulable = corev1.PodReasonUnschedulable
+	for i := range plan.Pipelines {
+		b := &plan.Pipelines[i]
+		l.waitOf(b.Task, saying{unschedulable, "waits for resources that are being released on node " + b.Node, b.Node}, &b.Reason, now)
+	}
+	for i := range plan.Holds {
+		b := &plan.Holds[i]
+		l.waitOf(b.Task, saying{unschedulable, "a place on node " + b.Node + " is kept while its group waits for the rest", ""}, &b.Reason, now)
+	}
+	for i := range plan.Waits {
+		if w := &plan.Waits[i]; w.Task != "" {
+			l.waitOf(w.Task, saying{unschedulable, w.Reason.Text, ""}, &w.Reason, now)
+		}
+	}
+	for i := range plan.Waits {
+		w := &plan.Waits[i]
+		j := l.cluster.Jobs[w.Job]
+		if w.Task != "" || j == nil {
+			continue
+		}
+		for _, t := range j.Tasks {
+			if s := l.statuses.waits[t.Key]; s == nil || s.cycle != l.cycle || s.uid != t.UID {
+				l.waitOf(t.Key, saying{unschedulable, w.Reason.Text, ""}, &w.Reason, now)
+			}
+		}
+	}
+	l.statuses.forgetWaits(l.cycle)
+}
+
+// waitOf says why one task waits. What is in back-off after a refused binding has a reason of its own; what
+// has gates of its user's has its reason from the API server.
+func (l *loop) waitOf(key string, say saying, cause *model.Reason, now time.Time) {
+	t := l.cluster.Tasks[key]
+	if t == nil || t.Foreign || t.Status != model.Pending {
+		return
+	}
+	if h := l.intake.holds[key]; h != nil && h.uid == t.UID && h.held {
+		say = saying{reasonSchedulerError, h.text(), ""}
+		cause = &model.Reason{Table: "builtin", Rule: "back-off"}
+	} else if t.Gated {
+		return
+	}
+	l.statuses.wait(t, l.cycle, say, cause, now)
+}
+
+// text says why a pod is in back-off.
+func (h *hold) text() string {
+	return fmt.Sprintf("its binding to node %s was refused: %s", h.node, h.why)
+}

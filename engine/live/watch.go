@@ -1,0 +1,205 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// newInformers is a cache of what the scheduler looks at, each object without what it does not look at.
+// It is the leader's own, so that what it holds was listed after the lease was taken.
+func newInformers(cfg *rest.Config, scheme *runtime.Scheme, m manager.Manager, nodes string) (cache.Cache, error) {
+	selector, err := labels.Parse(nodes)
+	if err != nil {
+		return nil, fmt.Errorf("node selector %q: %w", nodes, err)
+	}
+	c, err := cache.New(cfg, cache.Options{
+		Scheme: scheme, HTTPClient: m.GetHTTPClient(), Mapper: m.GetRESTMapper(),
+		DefaultTransform: strip,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}: {Label: selector},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of the cluster: %w", err)
+	}
+	return c, nil
+}
+
+// watched are the kinds that are looked at.
+func watched() []client.Object {
+	return []client.Object{
+		&corev1.Node{}, &corev1.Namespace{}, &schedulingv1.PriorityClass{}, &v1beta1.Queue{}, &batchv1alpha1.Job{}, &v1beta1.PodGroup{}, &corev1.Pod{},
+	}
+}
+
+// watchAll has the feed told of every change. synced waits until it has everything that there was at the start.
+func watchAll(ctx context.Context, c cache.Cache, names []string, f *feed) (synced func(context.Context) bool, err error) {
+	var all []toolscache.InformerSynced
+	for _, kind := range watched() {
+		informer, err := c.GetInformer(ctx, kind)
+		if err != nil {
+			if meta.IsNoMatchError(err) {
+				return nil, fmt.Errorf("watch %T: %w; are Celsius' CustomResourceDefinitions applied?", kind, err)
+			}
+			return nil, fmt.Errorf("watch %T: %w", kind, err)
+		}
+		handle, err := informer.AddEventHandler(handler(names, f))
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", kind, err)
+		}
+		all = append(all, handle.HasSynced)
+	}
+	return func(ctx context.Context) bool { return toolscache.WaitForCacheSync(ctx.Done(), all...) }, nil
+}
+
+// handler puts what an informer sees into the feed. The objects are the cache's, and never changed.
+func handler(names []string, f *feed) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { f.add(change{model.Upsert, o}, true) },
+		UpdateFunc: func(old, o any) {
+			switch matters(names, old, o) {
+			case notAtAll:
+			case lazily:
+				f.add(change{model.Upsert, o}, false)
+			case urgently:
+				f.add(change{model.Upsert, o}, true)
+			}
+		},
+		DeleteFunc: func(o any) {
+			if tomb, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = tomb.Obj
+			}
+			f.add(change{model.Delete, o}, true)
+		},
+	}
+}
+
+// urgency is how soon a decision can depend on a change.
+type urgency uint8
+
+const (
+	notAtAll urgency = iota
+	lazily
+	urgently
+)
+
+// matters compares two versions of an object.
+func matters(names []string, old, o any) urgency {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		return podMatters(names, old.(*corev1.Pod), o)
+	case *corev1.Node:
+		return nodeMatters(old.(*corev1.Node), o)
+	case *v1beta1.PodGroup:
+		was := old.(*v1beta1.PodGroup)
+		switch {
+		case was.ResourceVersion == o.ResourceVersion:
+			return notAtAll
+		case sameMeta(was, o) && equality.Semantic.DeepEqual(was.Spec, o.Spec):
+			return lazily // a status, most likely of our own writing
+		}
+	case *v1beta1.Queue:
+		return queueMatters(old.(*v1beta1.Queue), o)
+	case *batchv1alpha1.Job:
+		if old.(*batchv1alpha1.Job).Spec.SchedulerName == o.Spec.SchedulerName {
+			return notAtAll
+		}
+	case *corev1.Namespace:
+		if maps.Equal(old.(*corev1.Namespace).Labels, o.Labels) {
+			return notAtAll
+		}
+	}
+	return urgently
+}
+
+func queueMatters(old, o *v1beta1.Queue) urgency {
+	switch {
+	case old.ResourceVersion == o.ResourceVersion:
+		return notAtAll
+	case old.Generation == o.Generation && sameMeta(old, o) && old.Status.State == o.Status.State:
+		return lazily // counts, most likely
+	}
+	return urgently
+}
+
+func sameMeta(a, b metav1.Object) bool {
+	return a.GetUID() == b.GetUID() && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
+}
+
+// podMatters: a pod that frees its place, or one of ours that waits and was changed, can make another decision possible.
+func podMatters(names []string, old, o *corev1.Pod) urgency {
+	finished := func(p *corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	}
+	switch {
+	case old.ResourceVersion == o.ResourceVersion:
+		return notAtAll
+	case old.UID != o.UID, finished(old) != finished(o), (old.DeletionTimestamp == nil) != (o.DeletionTimestamp == nil):
+		return urgently
+	case o.Spec.NodeName != "":
+		return lazily
+	case !slices.Contains(names, o.Spec.SchedulerName), old.Generation == o.Generation && sameMeta(old, o) && len(old.Spec.SchedulingGates) == len(o.Spec.SchedulingGates):
+		return lazily
+	}
+	return urgently
+}
+
+// nodeMatters passes over what kubelets report again and again.
+func nodeMatters(old, o *corev1.Node) urgency {
+	if sameMeta(old, o) && standing(model.Upsert, old) == standing(model.Upsert, o) &&
+		equality.Semantic.DeepEqual(old.Spec, o.Spec) && equality.Semantic.DeepEqual(old.Status.Allocatable, o.Status.Allocatable) &&
+		equality.Semantic.DeepEqual(old.Status.Capacity, o.Status.Capacity) && equality.Semantic.DeepEqual(old.Status.Images, o.Status.Images) {
+		return notAtAll
+	}
+	return urgently
+}
+
+// strip takes away what no decision reads, before an object is kept.
+func strip(o any) (any, error) {
+	object, ok := o.(metav1.Object)
+	if !ok {
+		return o, nil
+	}
+	if _, isQueue := o.(*v1beta1.Queue); !isQueue { // whose field managers are looked at
+		object.SetManagedFields(nil)
+	}
+	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+	switch o := o.(type) {
+	case *corev1.Pod:
+		stripPod(o)
+	case *batchv1alpha1.Job:
+		o.Spec = batchv1alpha1.JobSpec{SchedulerName: o.Spec.SchedulerName}
+		o.Status = batchv1alpha1.JobStatus{}
+	}
+	return o, nil
+}
+
+// stripPod leaves of containers what is asked of a node: resources, ports and images.
+func stripPod(p *corev1.Pod) {
+	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range list {
+			c := &list[i]
+			list[i] = corev1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+		}
+	}
+	p.Status.ContainerStatuses, p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses = nil, nil, nil
+}

@@ -1,0 +1,140 @@
+package live
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// changed is an object in a later version.
+func changed[T client.Object](o T, change func(T)) T {
+	next := o.DeepCopyObject().(T)
+	next.SetResourceVersion("2")
+	change(next)
+	return next
+}
+
+func TestMatters(t *testing.T) {
+	pod, node, group, queue := testPod("a", "g", "1"), testNode("n", "1"), testGroup("g", 1), testQueue("q")
+	bound := changed(pod, func(p *corev1.Pod) { p.Spec.NodeName = "n" })
+	bound.ResourceVersion = "1"
+	job := &batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{SchedulerName: "celsius"}}
+	for _, c := range []struct {
+		name     string
+		old, new any
+		want     urgency
+	}{
+		{"a resync", pod, pod, notAtAll},
+		{"our own word on a pod's status", pod, changed(pod, func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}} }), lazily},
+		{"a gate is lifted", changed(pod, func(p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}}
+			p.ResourceVersion = "1"
+		}), changed(pod, func(*corev1.Pod) {}), urgently},
+		{"a pod gets its group", pod, changed(pod, func(p *corev1.Pod) { p.Annotations["scheduling.k8s.io/group-name"] = "h" }), urgently},
+		{"a pod is bound", pod, changed(pod, func(p *corev1.Pod) { p.Spec.NodeName = "n" }), lazily},
+		{"a pod runs", bound, changed(bound, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), lazily},
+		{"a pod ends", bound, changed(bound, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), urgently},
+		{"a pod is being deleted", bound, changed(bound, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), urgently},
+		{"a heartbeat", node, changed(node, func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() }), notAtAll},
+		{"a cordon", node, changed(node, func(n *corev1.Node) { n.Spec.Unschedulable = true }), urgently},
+		{"a node grows", node, changed(node, func(n *corev1.Node) {
+			n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+		}), urgently},
+		{"a PodGroup's status", group, changed(group, func(g *v1beta1.PodGroup) { g.Status.Running = 1; g.Generation++ }), lazily},
+		{"a PodGroup's spec", group, changed(group, func(g *v1beta1.PodGroup) { g.Spec.MinMember = 2 }), urgently},
+		{"a queue's counts", queue, changed(queue, func(q *v1beta1.Queue) { q.Status.Running = 1 }), lazily},
+		{"a queue is closed", queue, changed(queue, func(q *v1beta1.Queue) { q.Status.State = v1beta1.QueueStateClosed }), urgently},
+		{"a queue's spec", queue, changed(queue, func(q *v1beta1.Queue) { q.Generation++ }), urgently},
+		{"a Job's status", job, changed(job, func(j *batchv1alpha1.Job) { j.Status.Running = 1 }), notAtAll},
+	} {
+		if got := matters([]string{"celsius"}, c.old, c.new); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestStrip(t *testing.T) {
+	p := testPod("a", "g", "1")
+	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+	p.Annotations[corev1.LastAppliedConfigAnnotation] = "{}"
+	p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A"}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c"}}
+	if _, err := strip(p); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(testPod("a", "g", "1"), p); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	q := testQueue("q")
+	q.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: FieldManager, Subresource: "status"}}
+	if _, err := strip(q); err != nil || !ownsAllocated(q) {
+		t.Errorf("a queue's field managers are gone: %v", err)
+	}
+}
+
+// A PodGroup that has no pods yet is for the scheduler that its Job names.
+func TestServesByJob(t *testing.T) {
+	job := func(scheduler string) *batchv1alpha1.Job {
+		return &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "j"}, Spec: batchv1alpha1.JobSpec{SchedulerName: scheduler}}
+	}
+	owned := testGroup("g", 1)
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Name: "j", Controller: new(true)}}
+	for _, c := range []struct {
+		name    string
+		names   []string
+		objects []any
+		want    bool
+	}{
+		{"ours", []string{"celsius"}, []any{job("celsius"), owned}, true},
+		{"ours, the Job is seen later", []string{"celsius"}, []any{owned, job("celsius")}, true},
+		{"another's", []string{"celsius", "volcano"}, []any{owned, job("another")}, false},
+		{"of a Job that names none", []string{"volcano"}, []any{owned, job("")}, true},
+		{"of nobody, and we serve volcano", []string{"celsius", "volcano"}, []any{testGroup("g", 1)}, true},
+		{"of nobody, and we do not", []string{"celsius"}, []any{testGroup("g", 1)}, false},
+		{"its pod is ours", []string{"celsius"}, []any{testGroup("g", 1), testPod("a", "g", "1")}, true},
+	} {
+		in := newIntake(c.names, &nodeBook{})
+		for _, o := range c.objects {
+			if g, ok := o.(*v1beta1.PodGroup); ok {
+				o = g.DeepCopy()
+			}
+			in.object(nil, change{object: o}, time.Now())
+		}
+		if got := in.groups["default/g"].served; got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestHeld(t *testing.T) {
+	now := time.Now()
+	lease := func(holder string, renewed time.Duration) *coordinationv1.Lease {
+		l := &coordinationv1.Lease{}
+		l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = &holder, new(int32(15))
+		l.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-renewed)}
+		return l
+	}
+	for _, c := range []struct {
+		name  string
+		lease *coordinationv1.Lease
+		want  bool
+	}{
+		{"alive", lease("a", 5*time.Second), true},
+		{"dead", lease("a", time.Minute), false},
+		{"given back", lease("", time.Second), false},
+		{"never held", &coordinationv1.Lease{}, false},
+	} {
+		if got := held(c.lease, now); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
