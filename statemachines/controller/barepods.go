@@ -1,0 +1,226 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// barePods gives a PodGroup to pods of our schedulers that nobody gave one.
+type barePods struct{ *parts }
+
+func addBarePods(mgr manager.Manager, p *parts) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("podgroup").For(&corev1.Pod{}).
+		WithOptions(p.controllerOptions()).
+		Complete(&barePods{p})
+}
+
+// bare says whether a pod is one of ours without a PodGroup.
+func (b *barePods) bare(pod *corev1.Pod) bool {
+	return slices.Contains(b.options.SchedulerNames, pod.Spec.SchedulerName) && groupOf(pod) == "" && !deleting(pod) && !finished(pod)
+}
+
+// groupOf is the name of a pod's PodGroup, in either spelling of the key.
+func groupOf(pod *corev1.Pod) string {
+	return cmp.Or(pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey], pod.Annotations[schedulingv1beta1.VolcanoGroupNameAnnotationKey])
+}
+
+// Reconcile makes the PodGroup of a bare pod, and tells the pod its name; of a pod that is gone it
+// looks whether its PodGroup is still wanted.
+func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	pod := &corev1.Pod{}
+	if err := b.client.Get(ctx, req.NamespacedName, pod); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if deleting(pod) {
+		return reconcile.Result{}, b.collect(ctx, pod)
+	}
+	if !b.bare(pod) {
+		return reconcile.Result{}, nil
+	}
+	name := bareGroupName(pod)
+	if err := b.ensure(ctx, pod, name); err != nil {
+		return reconcile.Result{}, err
+	}
+	old := pod.DeepCopy()
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, schedulingv1beta1.KubeGroupNameAnnotationKey, name)
+	err := b.client.Patch(ctx, pod, client.MergeFrom(old), client.FieldOwner(fieldManager))
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("tell pod %s its PodGroup: %w", req, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// bareGroupName is one name for all pods of one controller, or for a pod alone.
+func bareGroupName(pod *corev1.Pod) string {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		return batchv1alpha1.PodgroupNamePrefix + string(owner.UID)
+	}
+	return batchv1alpha1.PodgroupNamePrefix + string(pod.UID)
+}
+
+// ensure makes the PodGroup where it is missing.
+func (b *barePods) ensure(ctx context.Context, pod *corev1.Pod, name string) error {
+	err := b.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, &schedulingv1beta1.PodGroup{})
+	if err == nil || !apierrors.IsNotFound(err) {
+		return err //nolint:wrapcheck // only the cache was asked
+	}
+	inherited, err := b.ownerAnnotations(ctx, pod)
+	if err != nil {
+		return err
+	}
+	group, err := bareGroup(pod, name, inherited)
+	if err != nil {
+		b.event(pod, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupError), "CreatePodGroup", "%s", err)
+	}
+	if group.Spec.Queue == "" {
+		group.Spec.Queue = queueName(b.namespaceQueue(ctx, pod.Namespace))
+	}
+	err = b.client.Create(ctx, group, client.FieldOwner(fieldManager))
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		b.event(pod, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupError), "CreatePodGroup", "PodGroup %s could not be made: %s", name, err)
+		return fmt.Errorf("make PodGroup %s/%s: %w", pod.Namespace, name, err)
+	}
+	return nil
+}
+
+// namespaceQueue is the queue that a namespace's annotation names.
+func (b *barePods) namespaceQueue(ctx context.Context, name string) string {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := b.client.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
+		return ""
+	}
+	return namespace.Annotations[schedulingv1beta1.QueueNameAnnotationKey]
+}
+
+// ownerAnnotations are those of a pod's controller that are meant for its PodGroup. A controller that
+// is gone, or that we may not read, gives none.
+func (b *barePods) ownerAnnotations(ctx context.Context, pod *corev1.Pod) (map[string]string, error) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || !slices.Contains([]string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, owner.Kind) {
+		return nil, nil
+	}
+	found := &metav1.PartialObjectMetadata{}
+	found.APIVersion, found.Kind = owner.APIVersion, owner.Kind
+	err := b.live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, found)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s/%s: %w", owner.Kind, pod.Namespace, owner.Name, err)
+	}
+	inherited := map[string]string{}
+	for key, value := range found.Annotations {
+		if strings.HasPrefix(key, schedulingv1beta1.AnnotationPrefix) || strings.HasPrefix(key, schedulingv1beta1.GroupName+"/") {
+			inherited[key] = value
+		}
+	}
+	return inherited, nil
+}
+
+// bareGroup is the PodGroup of a bare pod. What the pod says goes before what its owner says. An
+// annotation that cannot be read is an error beside the PodGroup, which is made without it.
+func bareGroup(pod *corev1.Pod, name string, inherited map[string]string) (*schedulingv1beta1.PodGroup, error) {
+	says := func(key string) string { return cmp.Or(pod.Annotations[key], inherited[key]) }
+	group := &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: pod.Namespace, OwnerReferences: bareOwners(pod),
+			Annotations: map[string]string{}, Labels: map[string]string{},
+		},
+		Spec: schedulingv1beta1.PodGroupSpec{
+			MinMember:         1,
+			PriorityClassName: pod.Spec.PriorityClassName,
+			Queue:             says(schedulingv1beta1.QueueNameAnnotationKey),
+		},
+		Status: schedulingv1beta1.PodGroupStatus{Phase: schedulingv1beta1.PodGroupPending},
+	}
+	for key, value := range inherited {
+		if strings.HasPrefix(key, schedulingv1beta1.AnnotationPrefix) {
+			group.Annotations[key] = value
+		}
+	}
+	copyKeys(pod.Annotations, group.Annotations, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime, schedulingv1beta1.RevocableZone)
+	copyFirst(pod.Annotations, group.Annotations, schedulingv1beta1.JDBMinAvailable, schedulingv1beta1.JDBMaxUnavailable)
+	copyKeys(pod.Labels, group.Labels, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime)
+
+	var wrong error
+	if text := says(schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey); text != "" {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 1 {
+			wrong = fmt.Errorf("annotation %s is %q; it must be a whole number from 1, and counts as 1 now", schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey, text)
+			n = 1
+		}
+		group.Spec.MinMember = int32(n)
+	}
+	resources := corev1.ResourceList{}
+	addTimes(resources, podUsage(pod.Spec), group.Spec.MinMember)
+	if text := says(schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey); text != "" {
+		given := corev1.ResourceList{}
+		if err := json.Unmarshal([]byte(text), &given); err != nil {
+			wrong = fmt.Errorf("annotation %s cannot be read: %w; it must be a JSON object of quantities, such as {\"cpu\":\"4\"}", schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey, err)
+		} else {
+			resources = given
+		}
+	}
+	group.Spec.MinResources = &resources
+	return group, wrong
+}
+
+// bareOwners are the owners of a bare pod's PodGroup: those of the pod if one controls it, else the pod.
+func bareOwners(pod *corev1.Pod) []metav1.OwnerReference {
+	if metav1.GetControllerOfNoCopy(pod) != nil {
+		return slices.Clone(pod.OwnerReferences)
+	}
+	return []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))}
+}
+
+// collect deletes the PodGroup of a ReplicaSet that was scaled to nothing, when its last pod goes. One
+// that is scaled up again gets a new one.
+func (b *barePods) collect(ctx context.Context, pod *corev1.Pod) error {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	name := groupOf(pod)
+	if owner == nil || owner.Kind != "ReplicaSet" || name != bareGroupName(pod) {
+		return nil
+	}
+	pods := &corev1.PodList{}
+	if err := b.client.List(ctx, pods, client.InNamespace(pod.Namespace), client.MatchingFields{byGroup: name}); err != nil {
+		return fmt.Errorf("list the pods of PodGroup %s: %w", name, err)
+	}
+	if slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return !deleting(&p) }) {
+		return nil
+	}
+	set := &appsv1.ReplicaSet{}
+	if err := b.live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, set); err != nil {
+		return client.IgnoreNotFound(err) // with its owner the PodGroup goes by itself
+	}
+	if set.UID != owner.UID || set.Spec.Replicas == nil || *set.Spec.Replicas > 0 {
+		return nil
+	}
+	group := &schedulingv1beta1.PodGroup{}
+	if err := b.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, group); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	err := b.client.Delete(ctx, group, client.Preconditions{UID: &group.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete PodGroup %s/%s: %w", pod.Namespace, name, err)
+	}
+	return nil
+}

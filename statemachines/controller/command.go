@@ -1,0 +1,119 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// The reasons of events about Commands.
+const commandIssued = string(batchv1alpha1.CommandIssued)
+
+// commands takes Commands, each at most once: it deletes the Command, and only who has deleted it acts.
+type commands struct {
+	*parts
+	wakeJob, wakeQueue wake
+}
+
+func addCommands(mgr manager.Manager, p *parts, wakeJob, wakeQueue wake) error {
+	return ctrl.NewControllerManagedBy(mgr).Named("command").For(&busv1alpha1.Command{}).
+		WithOptions(p.controllerOptions()).
+		Complete(&commands{p, wakeJob, wakeQueue})
+}
+
+// Reconcile takes one Command.
+func (c *commands) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	command := &busv1alpha1.Command{}
+	if err := c.client.Get(ctx, req.NamespacedName, command); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	target := command.TargetObject
+	if target == nil || command.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	gv, err := schema.ParseGroupVersion(target.APIVersion)
+	if err != nil {
+		gv = schema.GroupVersion{} // no group of ours, so the command is not either
+	}
+	var on client.Object
+	var to wake
+	switch {
+	case gv.Group == batchv1alpha1.GroupName && target.Kind == "Job":
+		job := &batchv1alpha1.Job{}
+		on, to = job, c.wakeJob
+		err = c.target(ctx, types.NamespacedName{Namespace: command.Namespace, Name: target.Name}, job)
+		if err == nil && !c.serves(job) {
+			return reconcile.Result{}, nil
+		}
+	case gv.Group == schedulingv1beta1.GroupName && target.Kind == "Queue":
+		on, to = &schedulingv1beta1.Queue{}, c.wakeQueue
+		err = c.target(ctx, types.NamespacedName{Name: target.Name}, on)
+	default:
+		return reconcile.Result{}, nil // not ours
+	}
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return reconcile.Result{}, fmt.Errorf("find the target of command %s: %w", req, err)
+	}
+	return reconcile.Result{}, c.take(ctx, command, on, to, missing)
+}
+
+// take deletes the Command, and hands what it asks for to its target. A Command whose target is not
+// there, or is another object of the same name, is deleted without effect.
+func (c *commands) take(ctx context.Context, command *busv1alpha1.Command, on client.Object, to wake, missing bool) error {
+	uid := command.UID
+	err := c.client.Delete(ctx, command, client.Preconditions{UID: &uid})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // somebody else has taken it
+	}
+	if err != nil {
+		return fmt.Errorf("take command %s/%s: %w", command.Namespace, command.Name, err)
+	}
+	target := command.TargetObject
+	if missing || target.UID != "" && target.UID != on.GetUID() {
+		logOf(ctx).Info("dropped a command: its target is not there", "action", command.Action, "kind", target.Kind, "target", target.Name, "uid", target.UID)
+		return nil
+	}
+	c.metrics.commands.WithLabelValues(target.Kind, command.Action).Inc()
+	c.event(on, corev1.EventTypeNormal, commandIssued, command.Action, "Start to execute command %s, and clean it up to make sure executed not more than once.", command.Action)
+	c.memory.of(client.ObjectKeyFromObject(on), on.GetUID()).ask(request{action: command.Action, reason: commandIssued, message: commandText(command)})
+	select {
+	case to <- event.GenericEvent{Object: on}:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// commandText is what a Command says of itself.
+func commandText(command *busv1alpha1.Command) string {
+	text := fmt.Sprintf("command %s asked for %s", command.Name, command.Action)
+	switch {
+	case command.Message != "":
+		text += ": " + command.Message
+	case command.Reason != "":
+		text += ": " + command.Reason
+	}
+	return text
+}
+
+// target finds the object that a Command is about: in the cache, or, where it may be too young for that, at the API server.
+func (c *commands) target(ctx context.Context, key types.NamespacedName, into client.Object) error {
+	err := c.client.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		err = c.live.Get(ctx, key, into)
+	}
+	return err //nolint:wrapcheck // the caller says what was done
+}

@@ -1,0 +1,348 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+// The defaults of Options.
+const (
+	DefaultNamespace  = "celsius-system"
+	DefaultLeaseName  = "celsius-controllers"
+	DefaultWorkers    = 10
+	DefaultMaxRequeue = 15
+)
+
+// fieldManager is under which name the controllers write.
+const fieldManager = "celsius-controllers"
+
+// The limits of the back-off of an object whose reconcile failed.
+const (
+	firstBackOff   = 5 * time.Millisecond
+	longestBackOff = 2 * time.Minute
+)
+
+// Options say what the controllers care for. Their zero value is a good one.
+type Options struct {
+	// SchedulerNames are the schedulers whose jobs and pods are cared for; others are left alone. A job
+	// that names no scheduler gets the first. Default: celsius, volcano.
+	SchedulerNames []string
+	// Namespace is where the lease is kept. Default: celsius-system.
+	Namespace string
+	// LeaseName is the lease that the leader holds. Default: celsius-controllers.
+	LeaseName string
+	// LeaderElect has this instance wait until it holds the lease. Default: it does not wait.
+	LeaderElect bool
+	// Workers is how many objects of each kind are worked on at the same time. Default: 10.
+	Workers int
+	// MaxRequeue is how often in a row the API server may refuse an object of a job (a pod over quota,
+	// say) before the job is terminated; -1: without limit. Default: 15.
+	MaxRequeue int
+	// StateMachines are the lifecycles, by the name of their machine: job and queue. What is missing is
+	// taken from those that are built in.
+	StateMachines map[string]*statemachines.Machine
+	// MetricsAddress and HealthAddress are where metrics (/metrics) and probes (/healthz, /readyz) are
+	// served, as host:port. Default, and "0": nowhere.
+	MetricsAddress, HealthAddress string
+}
+
+// withDefaults fills in what the caller left out.
+func (o Options) withDefaults() (Options, error) {
+	if len(o.SchedulerNames) == 0 {
+		o.SchedulerNames = []string{"celsius", "volcano"}
+	}
+	if o.Namespace == "" {
+		o.Namespace = DefaultNamespace
+	}
+	if o.LeaseName == "" {
+		o.LeaseName = DefaultLeaseName
+	}
+	if o.Workers <= 0 {
+		o.Workers = DefaultWorkers
+	}
+	if o.MaxRequeue == 0 {
+		o.MaxRequeue = DefaultMaxRequeue
+	}
+	if o.MetricsAddress == "" {
+		o.MetricsAddress = "0"
+	}
+	if o.HealthAddress == "" {
+		o.HealthAddress = "0"
+	}
+	machines := map[string]*statemachines.Machine{}
+	for _, name := range []string{jobMachine, queueMachine} {
+		machines[name] = o.StateMachines[name]
+		if machines[name] != nil {
+			continue
+		}
+		m, issues := statemachines.Default(name)
+		if m == nil {
+			return o, fmt.Errorf("the built-in state machine %s: %w", name, issues)
+		}
+		machines[name] = m
+	}
+	o.StateMachines = machines
+	return o, nil
+}
+
+// Run cares for Jobs, Queues, Commands and the PodGroups of bare pods until the context ends.
+func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(cfg, o)
+	if err != nil {
+		return fmt.Errorf("start the controllers: %w", err)
+	}
+	reg := prometheus.NewRegistry()
+	if err := addControllers(ctx, mgr, o, reg); err != nil {
+		return fmt.Errorf("start the controllers: %w", err)
+	}
+	if o.MetricsAddress != "0" {
+		server, err := newMetricsServer(o.MetricsAddress, prometheus.Gatherers{reg, ctrlmetrics.Registry})
+		if err != nil {
+			return err
+		}
+		if err := mgr.Add(server); err != nil {
+			return fmt.Errorf("serve metrics: %w", err)
+		}
+	}
+	if err := mgr.Start(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("run the controllers: %w", err)
+	}
+	return nil
+}
+
+// newScheme knows all kinds that the controllers read and write.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, schedulingv1.AddToScheme, batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := manager.New(cfg, manager.Options{
+		Scheme:                        scheme,
+		Logger:                        ctrl.Log.WithName("controllers"),
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              o.LeaseName,
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // served by ourselves: the manager's are the process's
+		HealthProbeBindAddress:        o.HealthAddress,
+		Controller:                    config.Controller{SkipNameValidation: new(true)},
+		Cache: cache.Options{
+			DefaultTransform: strip(o.SchedulerNames),
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	synced := func(req *http.Request) error {
+		if !mgr.GetCache().WaitForCacheSync(req.Context()) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced))
+}
+
+// strip keeps out of the caches what nobody here reads: who wrote which field, and all of the pods of
+// other schedulers but their names.
+func strip(schedulerNames []string) func(any) (any, error) {
+	return func(obj any) (any, error) {
+		if o, ok := obj.(metav1.Object); ok {
+			o.SetManagedFields(nil)
+		}
+		pod, ok := obj.(*corev1.Pod)
+		if ok && !slices.Contains(schedulerNames, pod.Spec.SchedulerName) && metav1.GetControllerOfNoCopy(pod) == nil {
+			pod.Spec = corev1.PodSpec{SchedulerName: pod.Spec.SchedulerName}
+			pod.Status = corev1.PodStatus{Phase: pod.Status.Phase}
+		}
+		return obj, nil
+	}
+}
+
+// parts is what all controllers share.
+type parts struct {
+	client   client.Client // reads from caches
+	live     client.Reader // reads from the API server
+	recorder events.EventRecorder
+	memory   *memory
+	metrics  *metrics
+	options  Options
+	now      func() time.Time
+}
+
+// serves says whether a job is ours.
+func (p *parts) serves(job *batchv1alpha1.Job) bool {
+	return job.Spec.SchedulerName == "" || slices.Contains(p.options.SchedulerNames, job.Spec.SchedulerName)
+}
+
+// wake has an object worked on again.
+type wake chan event.GenericEvent
+
+const wakeBuffer = 1024
+
+func addControllers(ctx context.Context, mgr manager.Manager, o Options, reg prometheus.Registerer) error {
+	p := &parts{
+		client:   mgr.GetClient(),
+		live:     mgr.GetAPIReader(),
+		recorder: mgr.GetEventRecorder(fieldManager),
+		memory:   newMemory(),
+		metrics:  newMetrics(reg),
+		options:  o,
+		now:      time.Now,
+	}
+	reg.MustRegister(newJobsByPhase(mgr.GetClient(), p.serves))
+	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	wakeJob, wakeQueue := make(wake, wakeBuffer), make(wake, wakeBuffer)
+	return errors.Join(
+		addJobs(mgr, p, wakeJob),
+		addQueues(mgr, p, wakeQueue),
+		addBarePods(mgr, p),
+		addCommands(mgr, p, wakeJob, wakeQueue),
+	)
+}
+
+// The names of our indexes.
+const (
+	byOwner = "celsius.owner" // pods, by the UID of their controller
+	byQueue = "celsius.queue" // PodGroups and Jobs, by the name of their queue
+	byGroup = "celsius.group" // pods, by the name of their PodGroup
+)
+
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, x := range indexes() {
+		if err := indexer.IndexField(ctx, x.kind, x.name, x.key); err != nil {
+			return fmt.Errorf("index %T by %s: %w", x.kind, x.name, err)
+		}
+	}
+	return nil
+}
+
+type index struct {
+	kind client.Object
+	name string
+	key  client.IndexerFunc
+}
+
+func indexes() []index {
+	return []index{
+		{&corev1.Pod{}, byOwner, func(o client.Object) []string {
+			if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+				return []string{string(owner.UID)}
+			}
+			return nil
+		}},
+		{&corev1.Pod{}, byGroup, func(o client.Object) []string {
+			if name := o.GetAnnotations()[schedulingv1beta1.KubeGroupNameAnnotationKey]; name != "" {
+				return []string{name}
+			}
+			return nil
+		}},
+		{&schedulingv1beta1.PodGroup{}, byQueue, func(o client.Object) []string {
+			return []string{queueName(o.(*schedulingv1beta1.PodGroup).Spec.Queue)}
+		}},
+		{&batchv1alpha1.Job{}, byQueue, func(o client.Object) []string {
+			return []string{queueName(o.(*batchv1alpha1.Job).Spec.Queue)}
+		}},
+	}
+}
+
+// options are those of one controller: workers in parallel, one object by one of them at a time, a back-off for what failed.
+func (p *parts) controllerOptions() controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: p.options.Workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackOff, longestBackOff),
+	}
+}
+
+// priorityOf gives the value of a PriorityClass; 0 for one that is not there.
+func (p *parts) priorityOf(ctx context.Context) func(string) int32 {
+	return func(class string) int32 {
+		if class == "" {
+			return 0
+		}
+		found := &schedulingv1.PriorityClass{}
+		if err := p.client.Get(ctx, types.NamespacedName{Name: class}, found); err != nil {
+			return 0
+		}
+		return found.Value
+	}
+}
+
+// event tells people about an object. What is too long for the API is cut.
+func (p *parts) event(on runtime.Object, kind, reason, action, format string, args ...any) {
+	const longest = 1000
+	note := fmt.Sprintf(format, args...)
+	if len(note) > longest {
+		note = note[:longest] + "…"
+	}
+	p.recorder.Eventf(on, nil, kind, reason, action, "%s", note)
+}
+
+// newMetricsServer serves what the gatherer finds. It serves on standby, too.
+func newMetricsServer(address string, from prometheus.Gatherer) (*manager.Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("serve metrics: %w", err)
+	}
+	const readHeaders = 10 * time.Second
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(from, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+	return &manager.Server{
+		Name:     "metrics",
+		Server:   &http.Server{Handler: mux, ReadHeaderTimeout: readHeaders},
+		Listener: listener,
+	}, nil
+}
+
+func logOf(ctx context.Context) logr.Logger { return ctrl.LoggerFrom(ctx) }

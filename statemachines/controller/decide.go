@@ -1,0 +1,160 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+// cause is why an action is taken.
+type cause struct {
+	action  string
+	event   string // one word: the state's reason where the machine's row has none
+	message string
+	pod     *corev1.Pod // to whom it happened; nil: to none in particular
+	asked   bool        // it was asked for from outside
+}
+
+// decide says what happens to a job now, and, where something will happen by itself, how long until then.
+//
+// Nothing is told from changes: an event that has been answered leaves a world in which it is not seen
+// any more. A pod that failed belongs to an earlier version once the job was restarted, one that was
+// deleted is not counted any more. So an event that came while no controller ran is seen by the next one.
+func (r *jobs) decide(w *world) (cause, time.Duration) {
+	if q, ok := w.rec.asked(); ok {
+		return cause{action: q.action, event: q.reason, message: q.message, asked: true}, 0
+	}
+	var first cause
+	var at time.Time
+	var wait time.Duration
+	policies := policiesOf(w.job)
+	for _, h := range r.happenings(w) {
+		d := r.machine.Action(h.Request, policies)
+		if d.Action == r.machine.Otherwise() {
+			continue
+		}
+		due := h.at.Add(d.After)
+		if h.Delayed && h.Due.After(due) {
+			due = h.Due
+		}
+		if left := due.Sub(w.now); left > 0 {
+			wait = sooner(wait, left)
+			continue
+		}
+		if first.action == "" || due.Before(at) {
+			first, at = cause{action: d.Action, event: h.Event.Event, message: h.text(d), pod: h.pod}, due
+		}
+	}
+	if first.action == "" {
+		first.action = r.machine.Otherwise()
+	}
+	return first, wait
+}
+
+// happening is an event, when it happened, and to which pod.
+type happening struct {
+	statemachines.Event
+	at  time.Time
+	pod *corev1.Pod
+}
+
+// text says an event in words.
+func (h happening) text(d statemachines.Decision) string {
+	var b strings.Builder
+	switch {
+	case h.pod == nil:
+		b.WriteString(h.Event.Event)
+	case h.pod.Name == "":
+		fmt.Fprintf(&b, "%s of a pod of task %s", h.Event.Event, h.Task)
+	default:
+		fmt.Fprintf(&b, "%s of pod %s", h.Event.Event, h.pod.Name)
+	}
+	if len(h.ExitCodes) > 0 {
+		fmt.Fprintf(&b, " (exit code %s)", strings.Trim(fmt.Sprint(h.ExitCodes), "[]"))
+	}
+	if d.Policy != "" {
+		fmt.Fprintf(&b, ": %s asks for %s", d.Policy, d.Action)
+	}
+	return b.String()
+}
+
+// happenings lists what can be seen to have happened to a job's PodGroup and pods. Guards that fail hurt
+// their own row only; they are told once.
+func (r *jobs) happenings(w *world) []happening {
+	facts := jobFacts(w.job, w.pods, w.goes)
+	var out []happening
+	see := func(source string, c statemachines.Change, pod *corev1.Pod, at time.Time) {
+		c.Now, c.Job = w.now, facts
+		events, err := r.machine.Events(source, c)
+		if err != nil {
+			_ = r.rowError(w, err) // told; the events of the other rows still count
+		}
+		for _, e := range events {
+			out = append(out, happening{e, at, pod})
+		}
+	}
+	if w.group != nil {
+		see(statemachines.FromPodGroup, statemachines.Change{PodGroup: groupFacts(w.group)}, nil, w.now)
+	}
+	see(statemachines.FromJob, statemachines.Change{}, nil, w.now)
+	tasks := map[string]*statemachines.Task{}
+	for i := range facts.Tasks {
+		tasks[facts.Tasks[i].Name] = &facts.Tasks[i]
+	}
+	for _, pod := range w.pods {
+		if w.owed(pod) || w.gone[pod.UID] || !wanted(w.job, pod) {
+			continue // our own doing
+		}
+		c := statemachines.Change{Pod: podFacts(pod), PodWas: &statemachines.Pod{}, Task: tasks[pod.Annotations[batchv1alpha1.TaskSpecKey]]}
+		see(statemachines.FromPod, c, pod, happened(pod))
+	}
+	for _, pod := range w.lost {
+		c := statemachines.Change{Kind: statemachines.Deleted, Pod: podFacts(pod), Task: tasks[pod.Annotations[batchv1alpha1.TaskSpecKey]]}
+		see(statemachines.FromPod, c, pod, w.now)
+	}
+	slices.SortStableFunc(out, func(a, b happening) int { return a.at.Compare(b.at) })
+	return out
+}
+
+// policiesOf is what a job says should follow upon what.
+func policiesOf(job *batchv1alpha1.Job) statemachines.Policies {
+	p := statemachines.Policies{UID: string(job.UID), Version: job.Status.Version, Job: policyList(job.Spec.Policies)}
+	for i := range job.Spec.Tasks {
+		p.Tasks = append(p.Tasks, statemachines.TaskPolicies{
+			Name: job.Spec.Tasks[i].Name, Policies: policyList(job.Spec.Tasks[i].Policies),
+		})
+	}
+	return p
+}
+
+func policyList(of []batchv1alpha1.LifecyclePolicy) []statemachines.Policy {
+	var out []statemachines.Policy
+	for i := range of {
+		p := statemachines.Policy{Action: string(of[i].Action), ExitCode: of[i].ExitCode}
+		if of[i].Event != "" {
+			p.Events = append(p.Events, string(of[i].Event))
+		}
+		for _, e := range of[i].Events {
+			p.Events = append(p.Events, string(e))
+		}
+		if of[i].Timeout != nil {
+			p.Timeout = &of[i].Timeout.Duration
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// sooner is the lesser of two waits; 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

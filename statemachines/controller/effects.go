@@ -1,0 +1,412 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+// atOnce bounds the requests about one job that are under way at the same time.
+const atOnce = 16
+
+// errForeign says that a name that a job needs is taken by an object that is not the job's.
+var errForeign = errors.New("belongs to another owner")
+
+// payDebts deletes the pods that the status owes. A kill that is over is struck out at once: it takes the
+// PodGroup with it, and must not take the next one.
+func (r *jobs) payDebts(ctx context.Context, w *world) error {
+	if len(w.debts) == 0 {
+		return nil
+	}
+	var victims []*corev1.Pod
+	for _, pod := range w.pods {
+		if w.owed(pod) {
+			victims = append(victims, pod)
+		}
+	}
+	if err := r.deletePods(ctx, w, victims); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(w.debts, debt.kills) {
+		return nil
+	}
+	if err := r.deleteGroup(ctx, w); err != nil {
+		return err
+	}
+	stays := statemachines.Outcome{Phase: string(w.job.Status.State.Phase)}
+	return r.write(ctx, w, transition{outcome: stays, cause: cause{action: r.machine.Otherwise()}})
+}
+
+// settled says whether a debt can be struck out: a kill when the last of its pods is being deleted, as
+// its version tells them apart from then on; a restart when the last of them is gone.
+func settled(w *world, d debt) bool {
+	return !slices.ContainsFunc(w.pods, func(pod *corev1.Pod) bool {
+		return d.owes(pod) && !(d.kills() && (deleting(pod) || w.gone[pod.UID]))
+	})
+}
+
+// kill deletes a job's pods, but those to retain, and its PodGroup. A row that leads somewhere for
+// certain is obeyed in writing first: then a controller that dies on the way goes on with the killing,
+// nothing is counted twice, and what the killing causes is not taken for an event.
+func (r *jobs) kill(ctx context.Context, w *world, step statemachines.Step, c cause) error {
+	if step.To != "" {
+		out, err := r.machine.Next(step, w.facts())
+		if err != nil {
+			return r.rowError(w, err)
+		}
+		owed := debt{key: killKey, number: w.job.Status.Version + 1, retain: step.Retain}
+		if err := r.write(ctx, w, transition{outcome: out, cause: c, killed: true, debts: []debt{owed}}); err != nil {
+			return err
+		}
+		w.rec.answered(c)
+		return r.payDebts(ctx, w)
+	}
+	var victims []*corev1.Pod
+	for _, pod := range w.pods {
+		if !(step.Retain == retainFinished && finished(pod)) {
+			victims = append(victims, pod)
+		}
+	}
+	if err := r.deletePods(ctx, w, victims); err != nil {
+		return err
+	}
+	if err := r.deleteGroup(ctx, w); err != nil {
+		return err
+	}
+	return r.conclude(ctx, w, step, transition{cause: c})
+}
+
+// restart deletes the pods that the step aims at: the one to which it happened, those of its task or of
+// its partition. They are made anew when they are gone. The rest of the job goes on.
+func (r *jobs) restart(ctx context.Context, w *world, step statemachines.Step, c cause) error {
+	if c.pod == nil {
+		r.event(w.job, corev1.EventTypeWarning, "NoTarget", c.action, "%s does nothing: it restarts the %s to which an event happened, and this (%s) happened to none", c.action, step.Of, c.message)
+		w.rec.answered(c)
+		return nil
+	}
+	out, err := r.machine.Next(step, w.facts())
+	if err != nil {
+		return r.rowError(w, err)
+	}
+	scope := scopeOf(step, c.pod)
+	retry := w.job.Status.RetryCount + int32(out.Counters[retryCounter])
+	owed := debt{key: restartKey + scope, scope: scope, number: retry, retain: step.Retain}
+	if step.To != "" {
+		if err := r.write(ctx, w, transition{outcome: out, cause: c, debts: []debt{owed}}); err != nil {
+			return err
+		}
+		w.rec.answered(c)
+		return r.payDebts(ctx, w)
+	}
+	var victims []*corev1.Pod
+	for _, pod := range w.pods {
+		if slices.Contains(scopesOf(pod), scope) && !(step.Retain == retainFinished && finished(pod)) {
+			victims = append(victims, pod)
+		}
+	}
+	if err := r.deletePods(ctx, w, victims); err != nil {
+		return err
+	}
+	return r.conclude(ctx, w, step, transition{cause: c, debts: []debt{owed}})
+}
+
+// sync brings pods and PodGroup in line with the spec. Where the machine leads on before anything was
+// done, it is followed first: a job that has failed needs no more pods.
+func (r *jobs) sync(ctx context.Context, w *world, step statemachines.Step, c cause) error {
+	if w.job.Status.State.Phase != "" {
+		out, err := r.machine.Next(step, w.facts())
+		if err != nil {
+			return r.rowError(w, err)
+		}
+		if out.Changed {
+			w.rec.answered(c)
+			return r.write(ctx, w, transition{outcome: out, cause: c})
+		}
+	}
+	wait, failed := r.bringAbout(ctx, w)
+	if failed != nil && !isRefusal(failed) {
+		return failed
+	}
+	if err := r.conclude(ctx, w, step, transition{cause: c, wait: wait}); err != nil {
+		return err
+	}
+	return failed
+}
+
+// conclude asks the machine where the job stands after the effect, and writes it down.
+func (r *jobs) conclude(ctx context.Context, w *world, step statemachines.Step, t transition) error {
+	out, err := r.machine.Next(step, w.facts())
+	if err != nil {
+		return r.rowError(w, err)
+	}
+	t.outcome = out
+	if err := r.write(ctx, w, t); err != nil {
+		return err
+	}
+	w.rec.answered(t.cause)
+	return nil
+}
+
+// bringAbout makes what the spec asks for, as far as the job's queue and PodGroup let it, and says why
+// the job waits, where it does.
+func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
+	if w.group == nil {
+		if wait, err := r.cannotBegin(ctx, w); wait != nil || err != nil {
+			return wait, err
+		}
+	}
+	if err := r.ensureGroup(ctx, w); err != nil {
+		return &waiting{reason: string(batchv1alpha1.PodGroupError), message: err.Error()}, err
+	}
+	if err := r.forward(ctx, w); err != nil {
+		return nil, err
+	}
+	if err := r.deletePods(ctx, w, superfluous(w)); err != nil {
+		return nil, err
+	}
+	if admitted(w.group) {
+		if err := r.createPods(ctx, w, r.missingPods(w)); err != nil {
+			return &waiting{reason: failedCreate, message: err.Error()}, err
+		}
+	}
+	if !r.waits(w.job) {
+		return nil, nil
+	}
+	return w.waitsFor(), nil
+}
+
+// superfluous lists the pods that the spec does not ask for: those with a number beyond the replicas, and
+// those that ended in an earlier version and hold the name of a pod to be made.
+func superfluous(w *world) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, pod := range w.pods {
+		if w.left(pod) || taskOf(w.job, pod) != nil && !wanted(w.job, pod) {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// ensureGroup makes the job's PodGroup, or brings it in line.
+func (r *jobs) ensureGroup(ctx context.Context, w *world) error {
+	if w.group != nil {
+		old := w.group.DeepCopy()
+		group := w.group.DeepCopy()
+		if !fillPodGroup(group, w.job, r.priorityOf(ctx)) {
+			return nil
+		}
+		if err := r.client.Patch(ctx, group, client.MergeFrom(old), client.FieldOwner(fieldManager)); err != nil {
+			return r.groupError(w, fmt.Errorf("update PodGroup %s: %w", group.Name, err))
+		}
+		w.group = group
+		return nil
+	}
+	group := newPodGroup(w.job, r.priorityOf(ctx))
+	err := r.client.Create(ctx, group, client.FieldOwner(fieldManager))
+	if err == nil {
+		w.group = group
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return r.groupError(w, fmt.Errorf("make PodGroup %s: %w", group.Name, err))
+	}
+	found := &schedulingv1beta1.PodGroup{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(group), found); err != nil {
+		return fmt.Errorf("read PodGroup %s/%s: %w", group.Namespace, group.Name, err)
+	}
+	if !metav1.IsControlledBy(found, w.job) {
+		return r.groupError(w, fmt.Errorf("PodGroup %s %w", group.Name, errForeign))
+	}
+	return errBehind
+}
+
+func (r *jobs) groupError(w *world, err error) error {
+	r.event(w.job, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupError), "SyncPodGroup", "%s", err)
+	return err
+}
+
+// deleteGroup deletes the job's PodGroup, if there is one.
+func (r *jobs) deleteGroup(ctx context.Context, w *world) error {
+	if w.group == nil || w.group.DeletionTimestamp != nil {
+		return nil
+	}
+	uid := w.group.UID
+	err := r.client.Delete(ctx, w.group, client.Preconditions{UID: &uid})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete PodGroup %s/%s: %w", w.group.Namespace, w.group.Name, err)
+	}
+	w.rec.group = uid
+	w.group = nil
+	return nil
+}
+
+// forward marks a job whose queue sends its jobs to other clusters.
+func (r *jobs) forward(ctx context.Context, w *world) error {
+	if !forwarded(w.queue) || w.job.Annotations[batchv1alpha1.JobForwardingKey] == forwardedValue {
+		return nil
+	}
+	job := w.job.DeepCopy()
+	metav1.SetMetaDataAnnotation(&job.ObjectMeta, batchv1alpha1.JobForwardingKey, forwardedValue)
+	if err := r.client.Patch(ctx, job, client.MergeFrom(w.job), client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("mark job %s/%s for other clusters: %w", job.Namespace, job.Name, err)
+	}
+	w.job = job
+	w.rec.version = job.ResourceVersion
+	return nil
+}
+
+func forwarded(queue *schedulingv1beta1.Queue) bool {
+	return queue != nil && len(queue.Spec.ExtendClusters) > 0
+}
+
+// missingPods makes the pods that the spec asks for and that are not there.
+func (r *jobs) missingPods(w *world) []*corev1.Pod {
+	there := make(map[string]bool, len(w.pods))
+	for _, pod := range w.pods {
+		there[pod.Name] = true
+	}
+	var out []*corev1.Pod
+	for i := range w.job.Spec.Tasks {
+		task := &w.job.Spec.Tasks[i]
+		for n := range int(task.Replicas) {
+			if there[podName(w.job.Name, task.Name, n)] {
+				continue
+			}
+			out = append(out, newPod(w.job, podPlan{
+				task: task, index: n, group: w.group.Name,
+				schedulerName: r.options.SchedulerNames[0], forwarded: forwarded(w.queue),
+			}))
+		}
+	}
+	return out
+}
+
+// createPods makes pods, first one, then ever more at a time: where the first is refused, the rest would be, too.
+func (r *jobs) createPods(ctx context.Context, w *world, pods []*corev1.Pod) error {
+	var made []*corev1.Pod
+	var failed error
+	for batchSize := 1; len(pods) > 0 && failed == nil; batchSize = min(2*batchSize, atOnce) {
+		now := pods[:min(batchSize, len(pods))]
+		pods = pods[len(now):]
+		errs := inParallel(now, func(pod *corev1.Pod) error { return r.createPod(ctx, w, pod) })
+		for i, err := range errs {
+			if err == nil {
+				made = append(made, now[i])
+			}
+		}
+		failed = errors.Join(errs...)
+	}
+	for _, pod := range made {
+		w.rec.created[pod.Name] = created{pod, w.now}
+		w.pods = append(w.pods, pod)
+	}
+	sortPods(w.job, w.pods)
+	r.metrics.pods.WithLabelValues("created").Add(float64(len(made)))
+	if len(made) > 0 {
+		r.event(w.job, corev1.EventTypeNormal, "SuccessfulCreate", "CreatePods", "made %s", podList(made))
+	}
+	if failed != nil {
+		r.metrics.pods.WithLabelValues("createFailed").Inc()
+		r.event(w.job, corev1.EventTypeWarning, failedCreate, "CreatePods", "%s", failed)
+	}
+	return failed
+}
+
+// createPod makes a pod. One of that name that is the job's own will do.
+func (r *jobs) createPod(ctx context.Context, w *world, pod *corev1.Pod) error {
+	name := pod.Name
+	err := r.client.Create(ctx, pod, client.FieldOwner(fieldManager))
+	if err == nil {
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make pod %s: %w", name, err)
+	}
+	found := &corev1.Pod{}
+	if err := r.live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, found); err != nil {
+		if apierrors.IsNotFound(err) {
+			return errBehind
+		}
+		return fmt.Errorf("read pod %s: %w", name, err)
+	}
+	if !metav1.IsControlledBy(found, w.job) {
+		return fmt.Errorf("make pod %s: a pod of that name %w", name, errForeign)
+	}
+	*pod = *found
+	return nil
+}
+
+// deletePods deletes pods that are there still. All are tried; the errors are joined.
+func (r *jobs) deletePods(ctx context.Context, w *world, pods []*corev1.Pod) error {
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return deleting(pod) || w.gone[pod.UID] })
+	if len(pods) == 0 {
+		return nil
+	}
+	errs := inParallel(pods, func(pod *corev1.Pod) error {
+		uid := pod.UID
+		err := r.client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, client.Preconditions{UID: &uid})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete pod %s: %w", pod.Name, err)
+		}
+		return nil
+	})
+	var deleted []*corev1.Pod
+	for i, err := range errs {
+		if err == nil {
+			deleted = append(deleted, pods[i])
+			w.gone[pods[i].UID] = true
+			delete(w.rec.counted, pods[i].UID)
+			delete(w.rec.created, pods[i].Name)
+		}
+	}
+	r.metrics.pods.WithLabelValues("deleted").Add(float64(len(deleted)))
+	if len(deleted) > 0 {
+		r.event(w.job, corev1.EventTypeNormal, "SuccessfulDelete", "DeletePods", "deleted %s", podList(deleted))
+	}
+	err := errors.Join(errs...)
+	if err != nil {
+		r.metrics.pods.WithLabelValues("deleteFailed").Add(float64(len(pods) - len(deleted)))
+		r.event(w.job, corev1.EventTypeWarning, "FailedDelete", "DeletePods", "%s", err)
+	}
+	return err
+}
+
+// inParallel does one thing to each pod, a bounded number at a time, and gives the errors in their order.
+func inParallel(pods []*corev1.Pod, do func(*corev1.Pod) error) []error {
+	errs := make([]error, len(pods))
+	room := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for i := range pods {
+		room <- struct{}{}
+		wg.Go(func() {
+			errs[i] = do(pods[i])
+			<-room
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+// podList names pods in one short line.
+func podList(pods []*corev1.Pod) string {
+	switch len(pods) {
+	case 1:
+		return "pod " + pods[0].Name
+	case 2:
+		return "pods " + pods[0].Name + " and " + pods[1].Name
+	default:
+		return fmt.Sprintf("%d pods: %s … %s", len(pods), pods[0].Name, pods[len(pods)-1].Name)
+	}
+}

@@ -1,0 +1,137 @@
+package controller
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+// jobPhase is where a job stands; one that nobody has looked at yet is pending.
+func jobPhase(job *batchv1alpha1.Job) batchv1alpha1.JobPhase {
+	if job.Status.State.Phase == "" {
+		return batchv1alpha1.Pending
+	}
+	return job.Status.State.Phase
+}
+
+// jobFacts is the job as guards read it: the spec as it is wanted, the pods as they are counted.
+func jobFacts(job *batchv1alpha1.Job, pods []*corev1.Pod, goes func(*corev1.Pod) bool) *statemachines.Job {
+	c := count(pods, goes)
+	facts := &statemachines.Job{
+		Name: job.Name, Namespace: job.Namespace, UID: string(job.UID), Queue: queueName(job.Spec.Queue),
+		Labels: job.Labels, Annotations: job.Annotations, CreatedAt: job.CreationTimestamp.Time,
+		Deleting:     job.DeletionTimestamp != nil,
+		MinAvailable: job.Spec.MinAvailable, MinSuccess: job.Spec.MinSuccess, MaxRetry: job.Spec.MaxRetry,
+		Status: statemachines.JobStatus{
+			Pending: c.pending, Running: c.running, Succeeded: c.succeeded, Failed: c.failed,
+			Terminating: c.terminating, Unknown: c.unknown,
+			MinAvailable: job.Status.MinAvailable, RetryCount: job.Status.RetryCount, Version: job.Status.Version,
+		},
+	}
+	for i := range job.Spec.Tasks {
+		facts.Tasks = append(facts.Tasks, taskFacts(&job.Spec.Tasks[i], pods, goes))
+	}
+	return facts
+}
+
+func taskFacts(task *batchv1alpha1.TaskSpec, pods []*corev1.Pod, goes func(*corev1.Pod) bool) statemachines.Task {
+	facts := statemachines.Task{
+		Name: task.Name, Replicas: task.Replicas, MinAvailable: task.MinAvailable, MaxRetry: task.MaxRetry,
+	}
+	var own []*corev1.Pod
+	for _, pod := range pods {
+		if pod.Annotations[batchv1alpha1.TaskSpecKey] != task.Name {
+			continue
+		}
+		own = append(own, pod)
+		if goes(pod) || finished(pod) {
+			continue
+		}
+		for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+			for i := range statuses {
+				facts.Restarts += statuses[i].RestartCount
+			}
+		}
+	}
+	c := count(own, goes)
+	facts.Pending, facts.Running, facts.Succeeded, facts.Failed = c.pending, c.running, c.succeeded, c.failed
+	facts.Terminating, facts.Unknown = c.terminating, c.unknown
+	return facts
+}
+
+// podFacts is a pod as event rows read it.
+func podFacts(pod *corev1.Pod) *statemachines.Pod {
+	facts := &statemachines.Pod{
+		Name: pod.Name, UID: string(pod.UID), Node: pod.Spec.NodeName,
+		Labels: pod.Labels, Annotations: pod.Annotations,
+		Phase: string(pod.Status.Phase), Reason: pod.Status.Reason, Message: pod.Status.Message,
+		Deleting: deleting(pod), CreatedAt: pod.CreationTimestamp.Time, Version: podVersion(pod),
+	}
+	if facts.Phase == "" {
+		facts.Phase = string(corev1.PodPending)
+	}
+	if pod.Status.StartTime != nil {
+		facts.StartedAt = pod.Status.StartTime.Time
+	}
+	facts.Containers = append(containerFacts(pod.Status.InitContainerStatuses, true), containerFacts(pod.Status.ContainerStatuses, false)...)
+	return facts
+}
+
+func containerFacts(statuses []corev1.ContainerStatus, init bool) []statemachines.Container {
+	facts := make([]statemachines.Container, 0, len(statuses))
+	for i := range statuses {
+		s := &statuses[i]
+		c := statemachines.Container{Name: s.Name, Init: init, Restarts: s.RestartCount, Ready: s.Ready}
+		if s.State.Waiting != nil {
+			c.Waiting = s.State.Waiting.Reason
+		}
+		if s.State.Terminated != nil {
+			c.ExitCode, c.Terminated = new(s.State.Terminated.ExitCode), s.State.Terminated.Reason
+		}
+		facts = append(facts, c)
+	}
+	return facts
+}
+
+func groupFacts(group *schedulingv1beta1.PodGroup) *statemachines.PodGroup {
+	if group == nil {
+		return nil
+	}
+	return &statemachines.PodGroup{Name: group.Name, Phase: string(group.Status.Phase)}
+}
+
+// happened is since when a pod is in the state that it is in: being deleted, ended, running or made.
+func happened(pod *corev1.Pod) time.Time {
+	at := pod.CreationTimestamp.Time
+	switch {
+	case deleting(pod):
+		return deletedAt(pod)
+	case pod.Status.Phase == corev1.PodPending || pod.Status.Phase == "":
+		return at
+	case pod.Status.StartTime != nil:
+		at = pod.Status.StartTime.Time
+	}
+	for i := range pod.Status.ContainerStatuses {
+		s := pod.Status.ContainerStatuses[i].State
+		if s.Running != nil && s.Running.StartedAt.After(at) {
+			at = s.Running.StartedAt.Time
+		}
+		if s.Terminated != nil && s.Terminated.FinishedAt.After(at) {
+			at = s.Terminated.FinishedAt.Time
+		}
+	}
+	return at
+}
+
+// deletedAt is when the deletion of a pod was asked for; its timestamp is when it must be over.
+func deletedAt(pod *corev1.Pod) time.Time {
+	grace := int64(0)
+	if pod.DeletionGracePeriodSeconds != nil {
+		grace = *pod.DeletionGracePeriodSeconds
+	}
+	return pod.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
+}

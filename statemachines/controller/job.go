@@ -1,0 +1,333 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+// The machine of Jobs, and the effects that it may ask for.
+const (
+	jobMachine    = "job"
+	effectSync    = "sync"
+	effectKill    = "kill"
+	effectRestart = "restartPods"
+)
+
+// retryCounter is the counter that a job's status keeps.
+const retryCounter = "retryCount"
+
+// catchUp is how long a cache that is behind is given.
+const catchUp = 20 * time.Millisecond
+
+// jobs obeys the job machine.
+type jobs struct {
+	*parts
+	machine *statemachines.Machine
+	notYet  []feature
+}
+
+func addJobs(mgr manager.Manager, p *parts, asked wake) error {
+	r, err := newJobs(p)
+	if err != nil {
+		return err
+	}
+	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &batchv1alpha1.Job{}, handler.OnlyControllerOwner())
+	return ctrl.NewControllerManagedBy(mgr).Named("job").
+		For(&batchv1alpha1.Job{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: jobChanged})).
+		Watches(&corev1.Pod{}, owner).
+		Watches(&schedulingv1beta1.PodGroup{}, owner, builder.WithPredicates(predicate.Funcs{UpdateFunc: groupChanged})).
+		Watches(&schedulingv1beta1.Queue{}, handler.EnqueueRequestsFromMapFunc(r.waitingIn), builder.WithPredicates(predicate.Funcs{UpdateFunc: stateChanged})).
+		WatchesRawSource(source.Channel(asked, &handler.EnqueueRequestForObject{})).
+		WithOptions(p.controllerOptions()).
+		Complete(r)
+}
+
+func newJobs(p *parts) (*jobs, error) {
+	notYet, err := features()
+	if err != nil {
+		return nil, err
+	}
+	return &jobs{parts: p, machine: p.options.StateMachines[jobMachine], notYet: notYet}, nil
+}
+
+// jobChanged keeps out the updates of a job that are nothing but new counts.
+func jobChanged(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*batchv1alpha1.Job)
+	is, ok2 := e.ObjectNew.(*batchv1alpha1.Job)
+	return !ok || !ok2 || was.Generation != is.Generation || was.Status.State.Phase != is.Status.State.Phase ||
+		was.Status.Version != is.Status.Version || was.Status.RetryCount != is.Status.RetryCount
+}
+
+// groupChanged keeps out the updates of a PodGroup that say nothing new to its job.
+func groupChanged(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*schedulingv1beta1.PodGroup)
+	is, ok2 := e.ObjectNew.(*schedulingv1beta1.PodGroup)
+	if !ok || !ok2 || was.Generation != is.Generation || was.Status.Phase != is.Status.Phase {
+		return true
+	}
+	a, b := unschedulable(was), unschedulable(is)
+	return (a == nil) != (b == nil) || a != nil && (a.Reason != b.Reason || a.Message != b.Message)
+}
+
+func stateChanged(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*schedulingv1beta1.Queue)
+	is, ok2 := e.ObjectNew.(*schedulingv1beta1.Queue)
+	return !ok || !ok2 || was.Status.State != is.Status.State || len(was.Spec.ExtendClusters) != len(is.Spec.ExtendClusters)
+}
+
+// waitingIn lists the jobs that wait in a queue: what the queue is says why they do.
+func (r *jobs) waitingIn(ctx context.Context, queue client.Object) []reconcile.Request {
+	list := &batchv1alpha1.JobList{}
+	if err := r.client.List(ctx, list, client.MatchingFields{byQueue: queue.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		logOf(ctx).Error(err, "list the jobs of a queue", "queue", queue.GetName())
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if r.waits(&list.Items[i]) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// waits says whether a job is in the phase in which all of them begin.
+func (r *jobs) waits(job *batchv1alpha1.Job) bool { return string(jobPhase(job)) == r.machine.Initial }
+
+// Reconcile does what the machine says about one job.
+func (r *jobs) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	job := &batchv1alpha1.Job{}
+	err := r.client.Get(ctx, req.NamespacedName, job)
+	if apierrors.IsNotFound(err) {
+		r.memory.forget(req.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("read job %s: %w", req, err)
+	}
+	if job.DeletionTimestamp != nil || !r.serves(job) {
+		return reconcile.Result{}, nil
+	}
+	rec := r.memory.of(req.NamespacedName, job.UID)
+	if rec.behind(job.ResourceVersion) {
+		return reconcile.Result{RequeueAfter: catchUp}, nil
+	}
+	wait, err := r.reconcile(ctx, job, rec)
+	switch {
+	case errors.Is(err, errBehind), apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: catchUp}, nil
+	case isRefusal(err):
+		r.refused(ctx, job, rec, err)
+		return reconcile.Result{}, err
+	case err == nil:
+		rec.refusals = 0
+	}
+	return reconcile.Result{RequeueAfter: sooner(wait, rec.more())}, err
+}
+
+// reconcile takes one step of a job's life, and says when it must be looked at again though nothing happens.
+func (r *jobs) reconcile(ctx context.Context, job *batchv1alpha1.Job, rec *recall) (time.Duration, error) {
+	w, err := r.observe(ctx, job, rec)
+	if err != nil {
+		return 0, err
+	}
+	plain, err := r.machine.Step(string(job.Status.State.Phase), r.machine.Otherwise(), w.facts())
+	if err != nil {
+		return 0, r.rowError(w, err)
+	}
+	w.syncing = plain.Effect == effectSync
+	if err := r.payDebts(ctx, w); err != nil {
+		return 0, err
+	}
+	c, wait := r.decide(w)
+	step, err := r.machine.Step(string(w.job.Status.State.Phase), c.action, w.facts())
+	if err != nil {
+		return 0, r.rowError(w, err)
+	}
+	switch step.Effect {
+	case effectKill:
+		err = r.kill(ctx, w, step, c)
+	case effectRestart:
+		err = r.restart(ctx, w, step, c)
+	default:
+		err = r.sync(ctx, w, step, c)
+	}
+	if err != nil {
+		return 0, err
+	}
+	timers, err := r.machine.Timers(string(w.job.Status.State.Phase), w.facts())
+	if err != nil {
+		return 0, r.rowError(w, err)
+	}
+	if len(timers) > 0 {
+		wait = sooner(wait, max(timers[0].At.Sub(w.now), time.Millisecond))
+	}
+	expires, err := r.expire(ctx, w)
+	return sooner(wait, expires), err
+}
+
+// rowError tells of a guard that failed on this job's data. Another try would fail as well, until the job changes.
+func (r *jobs) rowError(w *world, err error) error {
+	r.event(w.job, corev1.EventTypeWarning, "StateMachineError", "Evaluate", "%s", err)
+	return reconcile.TerminalError(err)
+}
+
+// transition is what a step makes of a status.
+type transition struct {
+	outcome statemachines.Outcome
+	cause   cause
+	wait    *waiting // why the job waits, where it does
+	killed  bool     // its pods were killed
+	debts   []debt   // what the status owes from now on
+}
+
+// write makes a job's new status, and stores it if it is new.
+func (r *jobs) write(ctx context.Context, w *world, t transition) error {
+	old := w.job
+	job := old.DeepCopy()
+	s := &job.Status
+	for _, d := range t.debts {
+		owe(s, d)
+	}
+	next := *w
+	next.job, next.debts = job, debts(s)
+	count(w.pods, next.goes).write(s)
+	s.MinAvailable = job.Spec.MinAvailable
+	s.RetryCount += int32(t.outcome.Counters[retryCounter])
+	for _, d := range w.debts {
+		if settled(w, d) {
+			paid(s, d.key)
+		}
+	}
+	if t.killed {
+		s.Version++
+	}
+	if t.killed || t.outcome.Changed && r.machine.Final(t.outcome.Phase) {
+		s.RunningDuration = &metav1.Duration{Duration: w.now.Sub(job.CreationTimestamp.Time).Truncate(time.Second)}
+	}
+	r.enter(job, w.now, t)
+	if apiequality.Semantic.DeepEqual(old.Status, *s) {
+		w.remember()
+		return nil
+	}
+	patch := client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, job, patch, client.FieldOwner(fieldManager)); err != nil {
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			r.event(old, corev1.EventTypeWarning, string(batchv1alpha1.JobStatusError), "UpdateStatus", "the status could not be written: %s", err)
+		}
+		return fmt.Errorf("write the status of job %s/%s: %w", job.Namespace, job.Name, err)
+	}
+	w.rec.version = job.ResourceVersion
+	w.job, w.debts = job, debts(&job.Status)
+	w.remember()
+	r.tell(old, job, t)
+	return nil
+}
+
+// enter writes the phase, its history, and why.
+func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
+	s := &job.Status
+	was, is := s.State.Phase, batchv1alpha1.JobPhase(t.outcome.Phase)
+	if is == "" {
+		is = batchv1alpha1.JobPhase(r.machine.Initial)
+	}
+	if is != was {
+		at := metav1.NewTime(now).Rfc3339Copy()
+		s.State = batchv1alpha1.JobState{Phase: is, Reason: t.outcome.Reason, Message: t.outcome.Message, LastTransitionTime: at}
+		if s.State.Reason == "" && t.cause.event != "" {
+			s.State.Reason, s.State.Message = t.cause.event, t.cause.message
+		}
+		s.Conditions = append(s.Conditions, batchv1alpha1.JobCondition{Status: is, LastTransitionTime: &at})
+	}
+	switch {
+	case t.wait != nil && !r.machine.Final(string(is)):
+		s.State.Reason, s.State.Message = t.wait.reason, t.wait.message
+	case isWaiting(s.State.Reason):
+		s.State.Reason, s.State.Message = "", ""
+	}
+}
+
+// tell counts what changed, and says it to people.
+func (r *jobs) tell(old, job *batchv1alpha1.Job, t transition) {
+	s := job.Status
+	r.metrics.retries.Add(float64(s.RetryCount - old.Status.RetryCount))
+	if old.Status.State.Phase == s.State.Phase {
+		if t.wait != nil && t.wait.warn && (old.Status.State.Reason != s.State.Reason || old.Status.State.Message != s.State.Message) {
+			r.event(job, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupPending), "Wait", "%s: %s", t.wait.reason, t.wait.message)
+		}
+		return
+	}
+	r.metrics.transitions.WithLabelValues(string(s.State.Phase)).Inc()
+	if t.cause.action != r.machine.Otherwise() && t.cause.action != "" {
+		r.metrics.actions.WithLabelValues(t.cause.action, t.cause.event).Inc()
+		r.event(job, corev1.EventTypeNormal, string(batchv1alpha1.ExecuteAction), t.cause.action, "Start to execute action %s: %s", t.cause.action, t.cause.message)
+	}
+	if r.machine.Final(string(s.State.Phase)) {
+		kind := corev1.EventTypeNormal
+		if s.State.Phase == batchv1alpha1.Failed {
+			kind = corev1.EventTypeWarning
+		}
+		why := ""
+		if s.State.Message != "" {
+			why = ": " + s.State.Message
+		}
+		r.event(job, kind, string(s.State.Phase), "Finish", "the job is %s%s", s.State.Phase, why)
+	}
+	if old.Status.State.Phase == "" {
+		r.warnNotYet(job)
+	}
+}
+
+// remember notes which pods the status counts now.
+func (w *world) remember() {
+	w.rec.counted = make(map[types.UID]*corev1.Pod, len(w.pods))
+	for _, pod := range w.pods {
+		if !w.goes(pod) {
+			w.rec.counted[pod.UID] = pod
+		}
+	}
+}
+
+// refusal is an answer of the API server about the object itself: to ask again is of little use.
+func isRefusal(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err) || errors.Is(err, errForeign)
+}
+
+// refused counts refusals, and has a job ended that was refused too often.
+func (r *jobs) refused(ctx context.Context, job *batchv1alpha1.Job, rec *recall, err error) {
+	rec.refusals++
+	r.metrics.refusals.Inc()
+	if r.options.MaxRequeue < 0 || rec.refusals <= r.options.MaxRequeue || r.machine.Final(string(job.Status.State.Phase)) {
+		return
+	}
+	rec.refusals = 0
+	logOf(ctx).Error(err, "refused too often; the job is terminated", "job", job.Name, "namespace", job.Namespace, "times", r.options.MaxRequeue)
+	text := fmt.Sprintf("refused %d times: %s", r.options.MaxRequeue+1, err)
+	r.event(job, corev1.EventTypeWarning, refusedTooOften, string(batchv1alpha1.TerminateJobAction), "%s", text)
+	rec.ask(request{action: string(batchv1alpha1.TerminateJobAction), reason: refusedTooOften, message: text})
+}
+
+// refusedTooOften is the reason of a job that was terminated because the API server refused its objects.
+const refusedTooOften = "RefusedTooOften"

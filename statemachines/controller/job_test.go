@@ -1,0 +1,303 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+func trainJob(t *testing.T, policies string) *batchv1alpha1.Job {
+	t.Helper()
+	return parseJob(t, fmt.Sprintf(train, policies))
+}
+
+// TestWaits shows what a waiting job says of itself.
+func TestWaits(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		prepare         func(s *stage, job *batchv1alpha1.Job)
+		after           func(s *stage)
+		reason, message string
+	}{
+		{
+			name:    "no queue",
+			prepare: func(_ *stage, job *batchv1alpha1.Job) { job.Spec.Queue = "gpu" },
+			reason:  "QueueNotFound", message: "there is no queue gpu; create it, or create the job anew in another",
+		},
+		{
+			name:   "not let in",
+			reason: "PodGroupPending", message: "PodGroup train-job-uid waits to be let into queue default",
+		},
+		{
+			name: "closed queue",
+			prepare: func(s *stage, _ *batchv1alpha1.Job) {
+				queue := s.queue("default")
+				queue.Status.State = schedulingv1beta1.QueueStateClosed
+				if err := s.api.Status().Update(context.Background(), queue); err != nil {
+					s.t.Fatal(err)
+				}
+			},
+			reason: "QueueClosed", message: "queue default is Closed; the job waits until it is opened",
+		},
+		{
+			name: "unschedulable",
+			after: func(s *stage) {
+				for _, g := range s.groups() {
+					g.Status.Phase = schedulingv1beta1.PodGroupInqueue
+					g.Status.Conditions = []schedulingv1beta1.PodGroupCondition{{
+						Type: schedulingv1beta1.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Reason: "NotEnoughResources", Message: "3/3 tasks in gang unschedulable",
+					}}
+					if err := s.api.Update(context.Background(), &g); err != nil {
+						s.t.Fatal(err)
+					}
+				}
+				s.settle()
+			},
+			reason: "Unschedulable", message: "3/3 tasks in gang unschedulable",
+		},
+		{
+			name: "starting",
+			after: func(s *stage) {
+				s.letIn(schedulingv1beta1.PodGroupInqueue)
+				s.settle()
+			},
+			reason: "PodsNotRunning", message: "waits until 3 of its pods run",
+		},
+		{
+			name: "no claim",
+			prepare: func(_ *stage, job *batchv1alpha1.Job) {
+				job.Spec.Volumes = []batchv1alpha1.VolumeSpec{{MountPath: "/data", VolumeClaimName: "data"}}
+			},
+			reason: "ClaimNotFound", message: "spec.volumes[0].volumeClaimName: there is no PersistentVolumeClaim data in namespace team",
+		},
+		{
+			name: "claim to be made",
+			prepare: func(_ *stage, job *batchv1alpha1.Job) {
+				job.Spec.Volumes = []batchv1alpha1.VolumeSpec{{MountPath: "/data", VolumeClaim: &corev1.PersistentVolumeClaimSpec{}}}
+			},
+			reason: "NotYetHonoured", message: "spec.volumes[0].volumeClaim: claims are not made yet; create a PersistentVolumeClaim and name it in volumeClaimName",
+		},
+		{
+			name: "a pod's name is taken",
+			prepare: func(s *stage, _ *batchv1alpha1.Job) {
+				s.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "train-ps-0"}})
+			},
+			after:  refusedOnce,
+			reason: "FailedCreate", message: "make pod train-ps-0: a pod of that name belongs to another owner",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, Options{}, openQueue())
+			job := trainJob(t, "")
+			if c.prepare != nil {
+				c.prepare(s, job)
+			}
+			s.add(job)
+			s.settle()
+			if c.after != nil {
+				c.after(s)
+			}
+			state := s.job().Status.State
+			got := []string{string(state.Phase), state.Reason, state.Message}
+			if diff := cmp.Diff([]string{"Pending", c.reason, c.message}, got); diff != "" {
+				t.Errorf("state of the job (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// refusedOnce has the pods of a job made once, of which one is refused.
+func refusedOnce(s *stage) {
+	s.letIn(schedulingv1beta1.PodGroupInqueue)
+	s.round()
+}
+
+// TestRefused shows that a job whose pod is refused again and again is terminated, and one that meets a
+// server that is ill is not.
+func TestRefused(t *testing.T) {
+	s := newStage(t, Options{MaxRequeue: 2}, openQueue(), trainJob(t, ""))
+	s.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "train-ps-0"}})
+	s.settle()
+	s.letIn(schedulingv1beta1.PodGroupInqueue)
+	for range 3 {
+		s.round()
+	}
+	s.settle()
+	if got := s.job().Status.State; got.Phase != batchv1alpha1.Terminated || got.Reason != refusedTooOften && got.Reason != "" {
+		t.Errorf("the job is %+v, want it Terminated", got)
+	}
+	if !s.told("RefusedTooOften: refused 3 times: make pod train-ps-0: a pod of that name belongs to another owner") {
+		t.Errorf("nobody was told why: %q", s.lines)
+	}
+	for _, err := range []error{apierrors.NewInternalError(errTrouble), apierrors.NewTooManyRequests("later", 1), errBehind, context.DeadlineExceeded} {
+		if isRefusal(err) {
+			t.Errorf("%v is taken for a refusal of the object", err)
+		}
+	}
+}
+
+// TestTTL collects what has ended, when its time is over, and not before; what was aborted stays.
+func TestTTL(t *testing.T) {
+	finish := func(s *stage) { s.play("train", corev1.PodSucceeded, 0) }
+	for _, c := range []struct {
+		name string
+		end  func(s *stage)
+		gone bool
+	}{
+		{"completed", finish, true},
+		{"aborted", func(s *stage) {
+			s.commandJob("AbortJob")
+			s.release()
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			job := trainJob(t, "")
+			job.Spec.TTLSecondsAfterFinished = new(int32(60))
+			s := newStage(t, Options{}, openQueue(), job)
+			runs(s)
+			c.end(s)
+			s.settle()
+			s.now = s.now.Add(59 * time.Second)
+			s.settle()
+			s.job() // it is there still
+			s.now = s.now.Add(2 * time.Second)
+			s.settle()
+			err := s.api.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: "train"}, &batchv1alpha1.Job{})
+			if gone := apierrors.IsNotFound(err); gone != c.gone {
+				t.Errorf("gone: %v, want %v", gone, c.gone)
+			}
+		})
+	}
+}
+
+// TestTimeout shows a policy that waits: it acts when its event has lasted that long, and not if the
+// event is over by then.
+func TestTimeout(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		runs  bool
+		want  batchv1alpha1.JobPhase
+	}{
+		{"too early", 4 * time.Minute, false, batchv1alpha1.Pending},
+		{"due", 6 * time.Minute, false, batchv1alpha1.Aborting},
+		{"over", 6 * time.Minute, true, batchv1alpha1.Running},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, Options{}, openQueue(), trainJob(t, "{event: PodPending, action: AbortJob, timeout: 5m}"))
+			s.settle()
+			s.letIn(schedulingv1beta1.PodGroupInqueue)
+			s.settle()
+			if c.runs {
+				s.play("train", corev1.PodRunning, 0)
+			}
+			s.now = s.now.Add(c.after)
+			s.newController()
+			s.settle()
+			if got := s.job().Status.State.Phase; got != c.want {
+				t.Errorf("the job is %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestTakenOver shows that what Volcano left running is left alone, whichever name its PodGroup has.
+func TestTakenOver(t *testing.T) {
+	for _, group := range []string{"train", "train-job-uid"} {
+		t.Run(group, func(t *testing.T) {
+			job := trainJob(t, "{event: PodEvicted, action: RestartJob}, {event: PodFailed, action: RestartJob}")
+			at := metav1.NewTime(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC))
+			job.Status = batchv1alpha1.JobStatus{
+				State: batchv1alpha1.JobState{Phase: batchv1alpha1.Running, LastTransitionTime: at}, MinAvailable: 3, Running: 3, Version: 1, RetryCount: 1,
+				TaskStatusCount:     map[string]batchv1alpha1.TaskState{"ps": {Phase: map[corev1.PodPhase]int32{"Running": 1}}, "worker": {Phase: map[corev1.PodPhase]int32{"Running": 2}}},
+				ControlledResources: map[string]string{"plugin-svc": "svc"},
+				Conditions:          []batchv1alpha1.JobCondition{{Status: batchv1alpha1.Pending, LastTransitionTime: &at}, {Status: batchv1alpha1.Running, LastTransitionTime: &at}},
+			}
+			s := newStage(t, Options{}, openQueue(), job)
+			pg := newPodGroup(job, func(string) int32 { return 0 })
+			pg.Name, pg.Status.Phase = group, schedulingv1beta1.PodGroupRunning
+			s.add(pg)
+			for i := range job.Spec.Tasks {
+				for n := range int(job.Spec.Tasks[i].Replicas) {
+					pod := newPod(job, podPlan{task: &job.Spec.Tasks[i], index: n, group: group})
+					pod.Status.Phase = corev1.PodRunning
+					s.add(pod)
+				}
+			}
+			s.settle() // the queue is counted
+			calls, before := s.calls, s.job().DeepCopy()
+			s.newController()
+			s.settle()
+			if diff := cmp.Diff(before, s.job()); diff != "" || s.calls != calls || len(s.made) != 0 {
+				t.Errorf("the job was changed, or something was written (%d calls, made %v):\n%s", s.calls-calls, s.made, diff)
+			}
+			if before.Status.Version != 1 || before.Status.RetryCount != 1 || len(before.Status.Conditions) != 2 {
+				t.Errorf("counted again: %+v", before.Status)
+			}
+			s.play("train", corev1.PodSucceeded, 0)
+			s.settle()
+			if got := s.job().Status.State.Phase; got != batchv1alpha1.Completed {
+				t.Errorf("the job ends %s, want Completed", got)
+			}
+		})
+	}
+}
+
+// TestForeign leaves the jobs of other schedulers alone.
+func TestForeign(t *testing.T) {
+	job := trainJob(t, "")
+	job.Spec.SchedulerName = "default-scheduler"
+	s := newStage(t, Options{}, openQueue(), job)
+	s.settle()
+	if got := s.job().Status.State.Phase; got != "" || len(s.groups()) != 0 {
+		t.Errorf("touched: phase %q, %d PodGroups", got, len(s.groups()))
+	}
+}
+
+// TestNotYet tells once of each field that is not honoured yet.
+func TestNotYet(t *testing.T) {
+	job := trainJob(t, "")
+	job.Spec.Plugins = map[string][]string{"svc": {}}
+	job.Spec.Tasks[1].DependsOn = &batchv1alpha1.DependsOn{Name: []string{"ps"}}
+	s := newStage(t, Options{}, openQueue(), job)
+	s.settle()
+	for _, want := range []string{
+		"train Warning NotYetHonoured: spec.plugins: ",
+		"train Warning NotYetHonoured: spec.tasks[*].dependsOn: ",
+	} {
+		if !s.told(want) {
+			t.Errorf("no event %q in %q", want, s.lines)
+		}
+	}
+	if s.told("partitionPolicy") {
+		t.Errorf("told of what the job does not say: %q", s.lines)
+	}
+}
+
+// TestBehind leaves a job alone whose cached copy is older than what was written.
+func TestBehind(t *testing.T) {
+	s := newStage(t, Options{}, openQueue(), trainJob(t, ""))
+	s.settle()
+	key := types.NamespacedName{Namespace: namespace, Name: "train"}
+	s.parts.memory.of(key, "job-uid").version = "999999"
+	s.letIn(schedulingv1beta1.PodGroupInqueue)
+	s.round()
+	if got := len(s.pods()); got != 0 {
+		t.Errorf("%d pods were made for a stale job", got)
+	}
+	s.newController()
+	s.settle()
+	if got := len(s.pods()); got != 3 {
+		t.Errorf("%d pods, want 3", got)
+	}
+}

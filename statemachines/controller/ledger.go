@@ -1,0 +1,116 @@
+package controller
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+// What a job's status owes: pods that its phase says are gone, and that must be deleted still. It is
+// written with the phase, before the first pod is deleted, so that a controller that dies in between
+// goes on where it stopped. The keys stand in status.controlledResources, beside those of Volcano.
+//
+//	celsius.dev/kill = 3/finished             pods made before version 3, but the finished, and the PodGroup
+//	celsius.dev/restart.pod.job-a-0 = 2/none  the pod of that name made before the second retry
+//	celsius.dev/restart.task.a = 2/none       those of the task
+//	celsius.dev/restart.partition.a.1 = 2/nonethose of the task's partition 1
+const (
+	killKey    = "celsius.dev/kill"
+	restartKey = "celsius.dev/restart."
+)
+
+// What an action of a machine aims at.
+const (
+	ofPod       = "pod"
+	ofTask      = "task"
+	ofPartition = "partition"
+)
+
+// retainFinished keeps pods that succeeded or failed, and their logs.
+const retainFinished = "finished"
+
+// debt is one entry of the ledger.
+type debt struct {
+	key string
+	// number is the first version, or, of a restart, the first retryCount, whose pods are to stay.
+	number int32
+	// retain is retainFinished where pods that ended stay, too.
+	retain string
+	// scope is what is restarted; "" for a kill.
+	scope string
+}
+
+func (d debt) kills() bool { return d.key == killKey }
+
+// owes says whether a debt is about a pod.
+func (d debt) owes(pod *corev1.Pod) bool {
+	if d.retain == retainFinished && finished(pod) {
+		return false
+	}
+	if d.kills() {
+		return podVersion(pod) < d.number
+	}
+	return podRetry(pod) < d.number && slices.Contains(scopesOf(pod), d.scope)
+}
+
+// scopesOf lists the scopes that a pod is in.
+func scopesOf(pod *corev1.Pod) []string {
+	task := pod.Annotations[batchv1alpha1.TaskSpecKey]
+	return []string{
+		ofPod + "." + pod.Name,
+		ofTask + "." + task,
+		ofPartition + "." + task + "." + pod.Labels[batchv1alpha1.TaskPartitionID],
+	}
+}
+
+// scopeOf is the scope that a step aims at, seen from the pod to which it happened.
+func scopeOf(step statemachines.Step, pod *corev1.Pod) string {
+	for _, scope := range scopesOf(pod) {
+		if strings.HasPrefix(scope, step.Of+".") {
+			return scope
+		}
+	}
+	return ""
+}
+
+// debts reads the ledger. An entry that cannot be read is not one of ours.
+func debts(s *batchv1alpha1.JobStatus) []debt {
+	var out []debt
+	for _, key := range slices.Sorted(maps.Keys(s.ControlledResources)) {
+		value := s.ControlledResources[key]
+		scope, restarts := strings.CutPrefix(key, restartKey)
+		number, retain, _ := strings.Cut(value, "/")
+		n, err := strconv.ParseInt(number, 10, 32)
+		switch {
+		case err != nil:
+		case key == killKey:
+			out = append(out, debt{key: key, number: int32(n), retain: retain})
+		case restarts:
+			out = append(out, debt{key: key, number: int32(n), retain: retain, scope: scope})
+		}
+	}
+	return out
+}
+
+// owe writes an entry.
+func owe(s *batchv1alpha1.JobStatus, d debt) {
+	if s.ControlledResources == nil {
+		s.ControlledResources = map[string]string{}
+	}
+	s.ControlledResources[d.key] = fmt.Sprintf("%d/%s", d.number, d.retain)
+}
+
+// paid strikes an entry out.
+func paid(s *batchv1alpha1.JobStatus, key string) {
+	delete(s.ControlledResources, key)
+	if len(s.ControlledResources) == 0 {
+		s.ControlledResources = nil
+	}
+}

@@ -1,0 +1,119 @@
+package controller
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// createdFor is how long a pod that was made is believed to be there, although the cache does not
+// show it. After that the API server is asked.
+const createdFor = 10 * time.Second
+
+// request is an action that was asked for from outside, not derived from what was observed.
+type request struct {
+	action  string
+	reason  string // one word
+	message string
+}
+
+// memory holds what this process knows and its caches may not show yet, by the object's name, and the
+// commands that were taken and wait to be acted upon. Nothing in it is needed after a restart.
+type memory struct {
+	mu     sync.Mutex
+	byName map[types.NamespacedName]*recall
+}
+
+func newMemory() *memory { return &memory{byName: map[types.NamespacedName]*recall{}} }
+
+// of gives what is remembered of an object; of another of that name nothing is.
+func (m *memory) of(name types.NamespacedName, id types.UID) *recall {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.byName[name]
+	if r == nil || r.id != id {
+		r = &recall{id: id, created: map[string]created{}}
+		m.byName[name] = r
+	}
+	return r
+}
+
+// forget drops what is remembered of an object that is gone.
+func (m *memory) forget(name types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byName, name)
+}
+
+type created struct {
+	pod *corev1.Pod
+	at  time.Time
+}
+
+// recall is what is remembered of one job or queue. One object's reconciles are serial, so only the
+// requests, which come from elsewhere, are guarded.
+type recall struct {
+	id types.UID
+
+	mu       sync.Mutex
+	requests []request
+
+	// version is the resourceVersion that our last write gave the object.
+	version string
+	// created holds the pods that were made and have not come to the cache yet, by name.
+	created map[string]created
+	// counted holds the pods that the last status counted; nil where this process has written none.
+	counted map[types.UID]*corev1.Pod
+	// group is the PodGroup that was deleted last.
+	group types.UID
+	// refusals counts reconciles in a row that ended because the API server refused an object.
+	refusals int
+}
+
+// behind says whether a cached object is older than our own last write of it.
+func (r *recall) behind(cached string) bool {
+	if r.version == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached, r.version)
+	return err == nil && order < 0
+}
+
+func (r *recall) ask(q request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests = append(r.requests, q)
+}
+
+// asked gives the oldest request; false where there is none.
+func (r *recall) asked() (request, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.requests) == 0 {
+		return request{}, false
+	}
+	return r.requests[0], true
+}
+
+// answered drops the request that a cause came from.
+func (r *recall) answered(c cause) {
+	if !c.asked {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.requests) > 0 {
+		r.requests = r.requests[1:]
+	}
+}
+
+// more is when to look again because of another request; 0 where there is none.
+func (r *recall) more() time.Duration {
+	if _, ok := r.asked(); ok {
+		return catchUp
+	}
+	return 0
+}

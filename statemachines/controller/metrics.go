@@ -1,0 +1,80 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+)
+
+// metrics are what the controllers count. Each instance has its own.
+type metrics struct {
+	transitions *prometheus.CounterVec
+	retries     prometheus.Counter
+	actions     *prometheus.CounterVec
+	pods        *prometheus.CounterVec
+	commands    *prometheus.CounterVec
+	collected   prometheus.Counter
+	refusals    prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "celsius_job_transitions_total", Help: "Changes of a job's phase, by the phase that was entered.",
+		}, []string{"to"}),
+		retries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "celsius_job_retries_total", Help: "Restarts of jobs, of single tasks and pods as well: what retryCount counts.",
+		}),
+		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "celsius_job_actions_total", Help: "Actions taken on jobs other than SyncJob, by action and by the event that called for it.",
+		}, []string{"action", "event"}),
+		pods: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "celsius_job_pods_total", Help: "Pods of jobs that the controllers made or deleted, by operation: created, deleted, createFailed, deleteFailed.",
+		}, []string{"operation"}),
+		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "celsius_commands_total", Help: "Commands taken, by the kind of their target and by action.",
+		}, []string{"kind", "action"}),
+		collected: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "celsius_jobs_collected_total", Help: "Finished jobs deleted because their ttlSecondsAfterFinished was over.",
+		}),
+		refusals: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "celsius_job_refusals_total", Help: "Reconciles of a job that ended because the API server refused an object of it.",
+		}),
+	}
+	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals)
+	return m
+}
+
+// jobsByPhase counts the jobs in the cache when it is asked.
+type jobsByPhase struct {
+	reader client.Reader
+	serves func(*batchv1alpha1.Job) bool
+	desc   *prometheus.Desc
+}
+
+func newJobsByPhase(reader client.Reader, serves func(*batchv1alpha1.Job) bool) jobsByPhase {
+	return jobsByPhase{reader, serves, prometheus.NewDesc("celsius_jobs", "Jobs of our scheduler names, by phase.", []string{"phase"}, nil)}
+}
+
+// Describe tells the one metric.
+func (c jobsByPhase) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
+
+// Collect counts. While the cache is not filled there is nothing to tell.
+func (c jobsByPhase) Collect(ch chan<- prometheus.Metric) {
+	jobs := &batchv1alpha1.JobList{}
+	if err := c.reader.List(context.Background(), jobs); err != nil {
+		return
+	}
+	byPhase := map[batchv1alpha1.JobPhase]int{}
+	for i := range jobs.Items {
+		if c.serves(&jobs.Items[i]) {
+			byPhase[jobPhase(&jobs.Items[i])]++
+		}
+	}
+	for phase, n := range byPhase {
+		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(n), string(phase))
+	}
+}

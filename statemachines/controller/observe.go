@@ -1,0 +1,234 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+// errBehind says that the caches show less than is known to be there; they will catch up.
+var errBehind = errors.New("the cache is behind the API server")
+
+// world is all that one reconcile of a job looks at.
+type world struct {
+	job   *batchv1alpha1.Job // as it was last read or written
+	pods  []*corev1.Pod
+	lost  []*corev1.Pod // pods that the status counts and that are gone, as far as they are known
+	group *schedulingv1beta1.PodGroup
+	queue *schedulingv1beta1.Queue // nil: there is none of that name
+	debts []debt
+	gone  map[types.UID]bool // pods that were deleted in this reconcile
+	// syncing: the job is in a phase that makes pods, so what is left of an earlier version is in the way.
+	syncing bool
+	rec     *recall
+	now     time.Time
+}
+
+// observe reads what there is of a job.
+func (r *jobs) observe(ctx context.Context, job *batchv1alpha1.Job, rec *recall) (*world, error) {
+	w := &world{job: job, rec: rec, now: r.now(), debts: debts(&job.Status), gone: map[types.UID]bool{}}
+	var err error
+	if w.pods, err = r.podsOf(ctx, job); err != nil {
+		return nil, err
+	}
+	w.addCreated()
+	if err := r.findLost(ctx, w); err != nil {
+		return nil, err
+	}
+	if w.group, err = r.groupOf(ctx, job); err != nil {
+		return nil, err
+	}
+	if w.group != nil && w.group.UID == rec.group && rec.group != "" {
+		w.group = nil // deleted; the cache shows it still
+	}
+	queue := &schedulingv1beta1.Queue{}
+	switch err := r.client.Get(ctx, types.NamespacedName{Name: queueName(job.Spec.Queue)}, queue); {
+	case err == nil:
+		w.queue = queue
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("read queue %s: %w", job.Spec.Queue, err)
+	}
+	return w, nil
+}
+
+// podsOf lists a job's pods from the cache, in the order of their tasks and numbers. They are not to be changed.
+func (r *jobs) podsOf(ctx context.Context, job *batchv1alpha1.Job) ([]*corev1.Pod, error) {
+	list := &corev1.PodList{}
+	err := r.client.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{byOwner: string(job.UID)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of job %s/%s: %w", job.Namespace, job.Name, err)
+	}
+	pods := make([]*corev1.Pod, 0, len(list.Items))
+	for i := range list.Items {
+		pods = append(pods, &list.Items[i])
+	}
+	sortPods(job, pods)
+	return pods, nil
+}
+
+func sortPods(job *batchv1alpha1.Job, pods []*corev1.Pod) {
+	order := map[string]int{}
+	for i := range job.Spec.Tasks {
+		order[job.Spec.Tasks[i].Name] = i
+	}
+	place := func(pod *corev1.Pod) (int, int) {
+		i, _ := podIndex(pod)
+		return order[pod.Annotations[batchv1alpha1.TaskSpecKey]], i
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		ta, ia := place(a)
+		tb, ib := place(b)
+		return cmp.Or(cmp.Compare(ta, tb), cmp.Compare(ia, ib), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// addCreated adds the pods that were made by this process and that the cache does not show yet.
+func (w *world) addCreated() {
+	if len(w.rec.created) == 0 {
+		return
+	}
+	for _, pod := range w.pods {
+		delete(w.rec.created, pod.Name)
+	}
+	for name, c := range w.rec.created {
+		if w.now.Sub(c.at) > createdFor {
+			delete(w.rec.created, name)
+			w.rec.counted = nil // ask the API server whether it is there
+			continue
+		}
+		w.pods = append(w.pods, c.pod)
+	}
+	sortPods(w.job, w.pods)
+}
+
+// findLost finds the pods that the status counts and that are no more. Where this process wrote the
+// status it knows them; else they are told from the numbers, and the API server is asked to be sure.
+func (r *jobs) findLost(ctx context.Context, w *world) error {
+	if w.rec.counted != nil {
+		there := make(map[types.UID]bool, len(w.pods))
+		for _, pod := range w.pods {
+			there[pod.UID] = true
+		}
+		for id, pod := range w.rec.counted {
+			if !there[id] && !w.owed(pod) && wanted(w.job, pod) {
+				w.lost = append(w.lost, pod)
+			}
+		}
+		sortPods(w.job, w.lost)
+		return nil
+	}
+	missing := w.missing(w.pods)
+	if len(missing) == 0 {
+		return nil
+	}
+	list := &corev1.PodList{}
+	err := r.live.List(ctx, list, client.InNamespace(w.job.Namespace), client.MatchingLabels{batchv1alpha1.JobNameKey: w.job.Name})
+	if err != nil {
+		return fmt.Errorf("list the pods of job %s/%s: %w", w.job.Namespace, w.job.Name, err)
+	}
+	var live []*corev1.Pod
+	for i := range list.Items {
+		if metav1.IsControlledBy(&list.Items[i], w.job) {
+			live = append(live, &list.Items[i])
+		}
+	}
+	if len(live) > len(w.pods) {
+		return errBehind
+	}
+	w.lost = w.missing(live)
+	return nil
+}
+
+// missing gives a stand-in for each pod that the status counts beyond those that are there.
+func (w *world) missing(there []*corev1.Pod) []*corev1.Pod {
+	var out []*corev1.Pod
+	for i := range w.job.Spec.Tasks {
+		task := &w.job.Spec.Tasks[i]
+		have := int32(0)
+		for _, pod := range there {
+			if pod.Annotations[batchv1alpha1.TaskSpecKey] == task.Name {
+				have++
+			}
+		}
+		for n := have; n < min(taskTotal(&w.job.Status, task.Name), task.Replicas); n++ {
+			out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Namespace: w.job.Namespace,
+				Annotations: map[string]string{
+					batchv1alpha1.TaskSpecKey: task.Name,
+					batchv1alpha1.JobVersion:  strconv.Itoa(int(w.job.Status.Version)),
+				},
+			}})
+		}
+	}
+	return out
+}
+
+// wanted says whether a pod is one of those that the job's spec asks for.
+func wanted(job *batchv1alpha1.Job, pod *corev1.Pod) bool {
+	i, ok := podIndex(pod)
+	if !ok {
+		return true
+	}
+	task := taskOf(job, pod)
+	return task != nil && i < int(task.Replicas)
+}
+
+func taskOf(job *batchv1alpha1.Job, pod *corev1.Pod) *batchv1alpha1.TaskSpec {
+	for i := range job.Spec.Tasks {
+		if job.Spec.Tasks[i].Name == pod.Annotations[batchv1alpha1.TaskSpecKey] {
+			return &job.Spec.Tasks[i]
+		}
+	}
+	return nil
+}
+
+// groupOf finds a job's PodGroup: one that is named like the job, as older versions of Volcano did, or ours.
+func (r *jobs) groupOf(ctx context.Context, job *batchv1alpha1.Job) (*schedulingv1beta1.PodGroup, error) {
+	for _, name := range []string{job.Name, groupName(job)} {
+		group := &schedulingv1beta1.PodGroup{}
+		err := r.client.Get(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name}, group)
+		if err == nil && metav1.IsControlledBy(group, job) {
+			return group, nil
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read PodGroup %s/%s: %w", job.Namespace, name, err)
+		}
+	}
+	return nil, nil
+}
+
+// owed says whether the ledger has a pod deleted.
+func (w *world) owed(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(w.debts, func(d debt) bool { return d.owes(pod) })
+}
+
+// left says whether a pod ended in an earlier version and holds the name of a pod to be made.
+func (w *world) left(pod *corev1.Pod) bool {
+	return w.syncing && finished(pod) && podVersion(pod) < w.job.Status.Version
+}
+
+// goes says whether a pod counts as terminating: it is being deleted, or is about to be.
+func (w *world) goes(pod *corev1.Pod) bool {
+	return deleting(pod) || w.gone[pod.UID] || w.owed(pod) || w.left(pod)
+}
+
+// facts is the world as the machine's guards read it.
+func (w *world) facts() statemachines.Facts {
+	return statemachines.Facts{
+		Job: jobFacts(w.job, w.pods, w.goes), Now: w.now, Since: w.job.Status.State.LastTransitionTime.Time,
+	}
+}

@@ -1,0 +1,155 @@
+package controller
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+func barePod(annotations map[string]string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a", UID: types.UID("uid-of-a"), Annotations: annotations},
+		Spec:       corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Name: "main"}}},
+	}
+}
+
+// TestBarePods shows which pods get a PodGroup, and which.
+func TestBarePods(t *testing.T) {
+	set := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "set-uid", Controller: new(true)}
+	for _, c := range []struct {
+		name      string
+		pod       *corev1.Pod
+		want      string // the PodGroup; "" for none
+		minMember int32
+		queue     string
+		told      string
+	}{
+		{name: "alone", pod: barePod(nil), want: "podgroup-uid-of-a", minMember: 1, queue: "default"},
+		{name: "of a ReplicaSet", pod: func() *corev1.Pod {
+			pod := barePod(map[string]string{schedulingv1beta1.QueueNameAnnotationKey: "gpu"})
+			pod.OwnerReferences = []metav1.OwnerReference{set}
+			return pod
+		}(), want: "podgroup-set-uid", minMember: 1, queue: "gpu"},
+		{
+			name: "of a gang", pod: barePod(map[string]string{schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey: "4"}),
+			want: "podgroup-uid-of-a", minMember: 4, queue: "default",
+		},
+		{
+			name: "with a wrong size", pod: barePod(map[string]string{schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey: "many"}),
+			want: "podgroup-uid-of-a", minMember: 1, queue: "default",
+			told: `annotation scheduling.volcano.sh/group-min-member is "many"; it must be a whole number from 1, and counts as 1 now`,
+		},
+		{name: "of another scheduler", pod: func() *corev1.Pod {
+			pod := barePod(nil)
+			pod.Spec.SchedulerName = "default-scheduler"
+			return pod
+		}()},
+		{name: "with a PodGroup", pod: barePod(map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: "mine"})},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			was := c.pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey]
+			s := newStage(t, Options{}, openQueue(), c.pod)
+			s.settle()
+			groups := s.groups()
+			if c.want == "" {
+				if len(groups) != 0 || groupOf(s.pods()[0]) != was {
+					t.Fatalf("the pod was touched: %d PodGroups, pod says %q", len(groups), groupOf(s.pods()[0]))
+				}
+				return
+			}
+			if len(groups) != 1 {
+				t.Fatalf("%d PodGroups, want one", len(groups))
+			}
+			g := groups[0]
+			got := []any{g.Name, g.Spec.MinMember, g.Spec.Queue, string(g.Status.Phase), groupOf(s.pods()[0])}
+			if diff := cmp.Diff([]any{c.want, c.minMember, c.queue, "Pending", c.want}, got); diff != "" {
+				t.Errorf("PodGroup (-want +got):\n%s", diff)
+			}
+			if c.told != "" && !s.told(c.told) {
+				t.Errorf("no event %q in %q", c.told, s.lines)
+			}
+		})
+	}
+}
+
+// TestQueue shows a queue counted, closed by Command while work is left, closed when it is gone, and opened.
+func TestQueue(t *testing.T) {
+	s := newStage(t, Options{}, openQueue(), trainJob(t, ""))
+	s.settle()
+	is := func(state schedulingv1beta1.QueueState, pending, running int32) {
+		t.Helper()
+		st := s.queue("default").Status
+		if diff := cmp.Diff([]any{state, pending, running}, []any{st.State, st.Pending, st.Running}); diff != "" {
+			t.Errorf("the queue's state, pending and running (-want +got):\n%s", diff)
+		}
+	}
+	command := func(action string) {
+		t.Helper()
+		s.command(action, "Queue", schedulingv1beta1.GroupVersion.String(), "default")
+		s.settle()
+	}
+	is(schedulingv1beta1.QueueStateOpen, 1, 0)
+	s.letIn(schedulingv1beta1.PodGroupRunning)
+	s.settle()
+	is(schedulingv1beta1.QueueStateOpen, 0, 1)
+	command("CloseQueue")
+	is(schedulingv1beta1.QueueStateClosing, 0, 1)
+	if !s.told("default Normal CloseQueue: CloseQueue succeeded: the queue is Closing") || !s.told("default Normal CommandIssued:") {
+		t.Errorf("nobody was told: %q", s.lines)
+	}
+	s.play("train", corev1.PodRunning, 0)
+	s.settle()
+	s.play("train", corev1.PodSucceeded, 0)
+	s.settle()
+	is(schedulingv1beta1.QueueStateClosed, 0, 0)
+	command("OpenQueue")
+	is(schedulingv1beta1.QueueStateOpen, 0, 0)
+}
+
+// TestQueueKeepsAllocated shows that a queue's status keeps what is not the controllers'.
+func TestQueueKeepsAllocated(t *testing.T) {
+	queue := openQueue()
+	queue.Status.Allocated = schedulingv1beta1.Queue{}.Status.Allocated
+	s := newStage(t, Options{}, queue)
+	q := s.queue("default")
+	q.Status.Reservation.Nodes = []string{"n1"}
+	if err := s.api.Status().Update(context.Background(), q); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	if got := s.queue("default").Status; got.State != schedulingv1beta1.QueueStateOpen || len(got.Reservation.Nodes) != 1 {
+		t.Errorf("status %+v", got)
+	}
+}
+
+// TestCommandDropped shows Commands that have no effect: their target is gone, is another object of that
+// name, or belongs to somebody else.
+func TestCommandDropped(t *testing.T) {
+	foreign := trainJob(t, "")
+	foreign.Spec.SchedulerName = "other"
+	s := newStage(t, Options{}, openQueue(), trainJob(t, ""))
+	s.command("AbortJob", "Job", "batch.volcano.sh/v1alpha1", "nobody")
+	s.settle()
+	if n := len(s.names("command")); n != 0 {
+		t.Errorf("%d Commands are left of a target that is not there", n)
+	}
+	s.command("AbortJob", "Job", "batch/v1", "train")
+	s.settle()
+	if n := len(s.names("command")); n != 1 {
+		t.Errorf("%d Commands are left; one for a kind that is not ours must be left alone", n)
+	}
+	if got := s.job().Status.State.Phase; got != "Pending" {
+		t.Errorf("the job is %s, want Pending", got)
+	}
+	s = newStage(t, Options{}, openQueue(), foreign)
+	s.commandJob("AbortJob")
+	if n := len(s.names("command")); n == 0 {
+		t.Error("the Command for another controller's job was taken")
+	}
+}

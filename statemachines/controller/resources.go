@@ -1,0 +1,106 @@
+package controller
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/kubernetes/pkg/quota/v1/evaluator/core"
+	"k8s.io/utils/clock"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+)
+
+// minResources is what the first minAvailable pods of a job need, counted as Kubernetes' quotas
+// count. Which pods are first: where the job's minAvailable holds all of the tasks' own, each task's
+// minAvailable, then the rest of the tasks; else the tasks as they are. Tasks of a greater priority
+// go before others, those of one priority in the job's order.
+func minResources(job *batchv1alpha1.Job, priorityOf func(class string) int32) corev1.ResourceList {
+	tasks := make([]*batchv1alpha1.TaskSpec, 0, len(job.Spec.Tasks))
+	minima := int32(0)
+	for i := range job.Spec.Tasks {
+		tasks = append(tasks, &job.Spec.Tasks[i])
+		minima += taskMinAvailable(&job.Spec.Tasks[i])
+	}
+	slices.SortStableFunc(tasks, func(a, b *batchv1alpha1.TaskSpec) int {
+		return cmp.Compare(priorityOf(b.Template.Spec.PriorityClassName), priorityOf(a.Template.Spec.PriorityClassName))
+	})
+	if job.Spec.MinAvailable < minima {
+		return firstPods(tasks, job.Spec.MinAvailable, func(*batchv1alpha1.TaskSpec) int32 { return 0 })
+	}
+	return firstPods(tasks, job.Spec.MinAvailable, func(t *batchv1alpha1.TaskSpec) int32 {
+		if t.MinAvailable == nil {
+			return 0
+		}
+		return *t.MinAvailable
+	})
+}
+
+// firstPods sums what count pods need: of each task first as many as minimum says, then the rest.
+func firstPods(tasks []*batchv1alpha1.TaskSpec, count int32, minimum func(*batchv1alpha1.TaskSpec) int32) corev1.ResourceList {
+	total := corev1.ResourceList{}
+	take := func(task *batchv1alpha1.TaskSpec, pods int32) {
+		pods = max(0, min(pods, count))
+		count -= pods
+		if pods > 0 {
+			addTimes(total, podUsage(task.Template.Spec), pods)
+		}
+	}
+	for _, t := range tasks {
+		take(t, minimum(t))
+	}
+	for _, t := range tasks {
+		take(t, t.Replicas-minimum(t))
+	}
+	return total
+}
+
+// addTimes adds a list to another, times over.
+func addTimes(to, add corev1.ResourceList, times int32) {
+	for name, amount := range add {
+		product := amount.DeepCopy()
+		product.Mul(int64(times))
+		product.Add(to[name])
+		to[name] = product
+	}
+}
+
+// podUsage is what one pod counts for in a ResourceQuota: cpu, memory, requests.*, limits.*, pods,
+// count/pods. Extended resources, which quotas know as requests.<name>, stand under their own name as
+// well, as the scheduler knows them.
+func podUsage(spec corev1.PodSpec) corev1.ResourceList {
+	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
+	for i := range pod.Spec.Containers {
+		defaultRequests(&pod.Spec.Containers[i])
+	}
+	for i := range pod.Spec.InitContainers {
+		defaultRequests(&pod.Spec.InitContainers[i])
+	}
+	usage, err := core.PodUsageFunc(pod, clock.RealClock{})
+	if err != nil { // only for what is not a pod
+		return corev1.ResourceList{}
+	}
+	for name, amount := range usage {
+		own, ok := strings.CutPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
+		if ok && strings.Contains(own, "/") {
+			usage[corev1.ResourceName(own)] = amount
+		}
+	}
+	return usage
+}
+
+// defaultRequests does what the API server will: a container that has a limit and no request asks for
+// its limit.
+func defaultRequests(c *corev1.Container) {
+	for name, limit := range c.Resources.Limits {
+		if _, ok := c.Resources.Requests[name]; ok {
+			continue
+		}
+		if c.Resources.Requests == nil {
+			c.Resources.Requests = map[corev1.ResourceName]resource.Quantity{}
+		}
+		c.Resources.Requests[name] = limit
+	}
+}

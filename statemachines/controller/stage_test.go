@@ -1,0 +1,481 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	clienttesting "k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+// kubelet is a finalizer that every pod of a stage has, so that a deleted pod terminates until it is let go.
+const kubelet = "test.celsius.dev/kubelet"
+
+const namespace = "team"
+
+var errTrouble = errors.New("the API server is not well")
+
+// trouble breaks one write of a run.
+type trouble struct {
+	call  int  // which write: the first is 1; 0 is none
+	after bool // it is done all the same; only the answer is lost
+	dies  bool // the controller dies with it; else it goes on with what it remembers
+}
+
+// stage is a cluster without a cluster: an API made of a fake client, controllers that are called by
+// hand, and the test as scheduler, kubelet and user.
+type stage struct {
+	t       *testing.T
+	client  client.WithWatch // what the controllers use
+	api     client.WithWatch // the same objects, without trouble
+	parts   *parts
+	now     time.Time
+	trouble trouble
+	amnesia bool // every reconcile is by a controller that knows nothing
+	dead    bool
+	// reconcilers are the controllers by the kinds of objects that wake them.
+	reconcilers map[string]reconcile.Reconciler
+
+	mu     sync.Mutex
+	calls  int
+	made   map[string]int // how often each object was made
+	lines  []string       // the events, each once
+	nextID int
+}
+
+// shared is what all stages have in common, and what is dear to make.
+type shared struct {
+	machines map[string]*statemachines.Machine
+	scheme   *runtime.Scheme
+}
+
+var builtIn = sync.OnceValue(func() shared {
+	job, _ := statemachines.Default(jobMachine)
+	queue, _ := statemachines.Default(queueMachine)
+	scheme, err := newScheme()
+	if err != nil {
+		panic(err)
+	}
+	return shared{map[string]*statemachines.Machine{jobMachine: job, queueMachine: queue}, scheme}
+})
+
+func newStage(t *testing.T, o Options, objects ...client.Object) *stage {
+	t.Helper()
+	scheme := builtIn().scheme
+	b := fake.NewClientBuilder().WithScheme(scheme).
+		WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).
+		WithStatusSubresource(&batchv1alpha1.Job{}, &schedulingv1beta1.Queue{})
+	for _, x := range indexes() {
+		b = b.WithIndex(x.kind, x.name, x.key)
+	}
+	s := &stage{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), made: map[string]int{}, api: b.Build()}
+	s.client = interceptor.NewClient(s.api, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return s.write(func() error { return s.create(ctx, c, obj, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			return s.write(func() error { return c.Delete(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return s.write(func() error { return c.Patch(ctx, obj, p, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return s.write(func() error { return c.SubResource(sub).Patch(ctx, obj, p, opts...) })
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			return s.write(func() error { return s.apply(ctx, c.SubResource(sub), obj) })
+		},
+	})
+	if o.StateMachines == nil {
+		o.StateMachines = builtIn().machines
+	}
+	o, err := o.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.parts = &parts{client: s.client, live: s.api, recorder: s, options: o, now: func() time.Time { return s.now }}
+	s.newController()
+	for _, obj := range objects {
+		s.add(obj)
+	}
+	return s
+}
+
+// newController forgets all that the controllers knew.
+func (s *stage) newController() {
+	s.dead = false
+	s.parts.memory = newMemory()
+	s.parts.metrics = newMetrics(prometheus.NewRegistry())
+	j, err := newJobs(s.parts)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.reconcilers = map[string]reconcile.Reconciler{
+		"job":     j,
+		"queue":   &queues{s.parts, s.parts.options.StateMachines[queueMachine]},
+		"pod":     &barePods{s.parts},
+		"command": &commands{s.parts, make(wake, wakeBuffer), make(wake, wakeBuffer)},
+	}
+}
+
+// write does a write of the controllers', or breaks it.
+func (s *stage) write(do func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		return errTrouble
+	}
+	s.calls++
+	if s.calls != s.trouble.call {
+		return do()
+	}
+	s.dead = s.trouble.dies
+	if s.trouble.after {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return errTrouble
+}
+
+func (s *stage) create(ctx context.Context, c client.Client, obj client.Object, opts ...client.CreateOption) error {
+	s.nextID++
+	obj.SetUID(types.UID(fmt.Sprintf("uid-%d", s.nextID)))
+	obj.SetCreationTimestamp(metav1.NewTime(s.now))
+	if pod, ok := obj.(*corev1.Pod); ok {
+		pod.Finalizers = append(pod.Finalizers, kubelet)
+		pod.Status.Phase = corev1.PodPending
+	}
+	if err := c.Create(ctx, obj, opts...); err != nil {
+		obj.SetUID("")
+		return err
+	}
+	s.made[fmt.Sprintf("%T %s", obj, obj.GetName())]++
+	return nil
+}
+
+// apply stands in for server-side apply, which the simple tracker of objects cannot do: of a status of
+// which one manager applies all that it applies, a merge gives the same. The other tracker is far slower.
+func (s *stage) apply(ctx context.Context, c client.SubResourceWriter, obj runtime.ApplyConfiguration) error {
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	queue := &schedulingv1beta1.Queue{}
+	if err := json.Unmarshal(text, queue); err != nil {
+		return err
+	}
+	return c.Patch(ctx, queue, client.RawPatch(types.MergePatchType, text))
+}
+
+// Eventf notes an event; it is the controllers' recorder.
+func (s *stage) Eventf(on runtime.Object, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := "?"
+	if o, ok := on.(client.Object); ok {
+		name = o.GetName()
+	}
+	line := fmt.Sprintf("%s %s %s: %s", name, kind, reason, fmt.Sprintf(note, args...))
+	if !slices.Contains(s.lines, line) {
+		s.lines = append(s.lines, line)
+	}
+}
+
+// told says whether an event was sent that has the text in it.
+func (s *stage) told(text string) bool {
+	return slices.ContainsFunc(s.lines, func(l string) bool { return strings.Contains(l, text) })
+}
+
+func (s *stage) add(obj client.Object) {
+	s.t.Helper()
+	s.nextID++
+	if obj.GetUID() == "" {
+		obj.SetUID(types.UID(fmt.Sprintf("uid-%d", s.nextID)))
+	}
+	if at := obj.GetCreationTimestamp(); at.IsZero() {
+		obj.SetCreationTimestamp(metav1.NewTime(s.now))
+	}
+	if err := s.api.Create(context.Background(), obj); err != nil {
+		s.t.Fatalf("add %T %s: %v", obj, obj.GetName(), err)
+	}
+}
+
+// settle calls the controllers for every object until none of them writes any more.
+func (s *stage) settle() {
+	s.t.Helper()
+	const rounds = 60
+	for range rounds {
+		before := s.calls
+		again := s.round()
+		if s.calls == before && !again {
+			return
+		}
+	}
+	s.t.Fatalf("the controllers do not come to rest; events:\n%s", strings.Join(s.lines, "\n"))
+}
+
+// round reconciles each object once, and says whether one is to be seen again at once.
+func (s *stage) round() bool {
+	again := false
+	for _, kind := range []string{"command", "queue", "pod", "job"} {
+		for _, name := range s.names(kind) {
+			if s.amnesia && kind != "command" && len(s.names("command")) == 0 && !s.asked() || s.dead {
+				s.newController()
+			}
+			result, err := s.reconcilers[kind].Reconcile(context.Background(), reconcile.Request{NamespacedName: name})
+			if err != nil && !errors.Is(err, errTrouble) {
+				s.t.Logf("%s %s: %v", kind, name, err)
+			}
+			again = again || err != nil && errors.Is(err, errTrouble) || s.dead || result.RequeueAfter > 0 && result.RequeueAfter <= catchUp
+		}
+	}
+	return again
+}
+
+// asked says whether a command was taken and not yet acted upon.
+func (s *stage) asked() bool {
+	for _, r := range s.parts.memory.byName {
+		if _, ok := r.asked(); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *stage) names(kind string) []types.NamespacedName {
+	var list client.ObjectList
+	switch kind {
+	case "job":
+		list = &batchv1alpha1.JobList{}
+	case "queue":
+		list = &schedulingv1beta1.QueueList{}
+	case "pod":
+		list = &corev1.PodList{}
+	case "command":
+		list = &busv1alpha1.CommandList{}
+	}
+	if err := s.api.List(context.Background(), list); err != nil {
+		s.t.Fatal(err)
+	}
+	var out []types.NamespacedName
+	for _, obj := range objectsOf(s.t, list) {
+		out = append(out, client.ObjectKeyFromObject(obj))
+	}
+	return out
+}
+
+func objectsOf(t *testing.T, list client.ObjectList) []client.Object {
+	t.Helper()
+	var out []client.Object
+	switch l := list.(type) {
+	case *batchv1alpha1.JobList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	case *schedulingv1beta1.QueueList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	case *schedulingv1beta1.PodGroupList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	case *corev1.PodList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	case *busv1alpha1.CommandList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	default:
+		t.Fatalf("no list of %T", list)
+	}
+	return out
+}
+
+func (s *stage) pods() []*corev1.Pod {
+	s.t.Helper()
+	list := &corev1.PodList{}
+	if err := s.api.List(context.Background(), list); err != nil {
+		s.t.Fatal(err)
+	}
+	var out []*corev1.Pod
+	for i := range list.Items {
+		out = append(out, &list.Items[i])
+	}
+	return out
+}
+
+func (s *stage) job() *batchv1alpha1.Job {
+	s.t.Helper()
+	job := &batchv1alpha1.Job{}
+	if err := s.api.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: "train"}, job); err != nil {
+		s.t.Fatal(err)
+	}
+	return job
+}
+
+func (s *stage) queue(name string) *schedulingv1beta1.Queue {
+	s.t.Helper()
+	queue := &schedulingv1beta1.Queue{}
+	if err := s.api.Get(context.Background(), types.NamespacedName{Name: name}, queue); err != nil {
+		s.t.Fatal(err)
+	}
+	return queue
+}
+
+func (s *stage) groups() []schedulingv1beta1.PodGroup {
+	s.t.Helper()
+	list := &schedulingv1beta1.PodGroupList{}
+	if err := s.api.List(context.Background(), list); err != nil {
+		s.t.Fatal(err)
+	}
+	return list.Items
+}
+
+// letIn plays the scheduler: all PodGroups go to a phase.
+func (s *stage) letIn(phase schedulingv1beta1.PodGroupPhase) {
+	s.t.Helper()
+	for _, g := range s.groups() {
+		g.Status.Phase = phase
+		if err := s.api.Update(context.Background(), &g); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// play sets the phase of the pods whose names match, and the exit code of their only container.
+func (s *stage) play(match string, phase corev1.PodPhase, exitCode int32) {
+	s.t.Helper()
+	for _, pod := range s.pods() {
+		if !strings.Contains(pod.Name, match) || deleting(pod) {
+			continue
+		}
+		pod.Status.Phase = phase
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main"}}
+		if finished(pod) {
+			pod.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: exitCode, FinishedAt: metav1.NewTime(s.now)}
+		}
+		if err := s.api.Status().Update(context.Background(), pod); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// release plays the kubelet: pods that are being deleted are gone.
+func (s *stage) release() {
+	s.t.Helper()
+	for _, pod := range s.pods() {
+		if !deleting(pod) {
+			continue
+		}
+		pod.Finalizers = nil
+		if err := s.api.Update(context.Background(), pod); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// evict plays somebody who deletes a pod.
+func (s *stage) evict(name string) {
+	s.t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := s.api.Delete(context.Background(), pod); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) command(action string, kind, group, name string) {
+	s.t.Helper()
+	c := &busv1alpha1.Command{Action: action, TargetObject: &metav1.OwnerReference{APIVersion: group, Kind: kind, Name: name}}
+	s.nextID++
+	c.Namespace, c.Name = namespace, fmt.Sprintf("%s-%d", strings.ToLower(action), s.nextID)
+	s.add(c)
+}
+
+// commandJob sends a Command and lets it take effect. A Command is taken at most once: where it was lost
+// with a controller, the user sends another.
+func (s *stage) commandJob(action string) {
+	s.t.Helper()
+	was := s.job().Status.State.Phase
+	for range 2 {
+		s.command(action, "Job", batchv1alpha1.GroupVersion.String(), "train")
+		s.settle()
+		if s.job().Status.State.Phase != was {
+			return
+		}
+	}
+}
+
+// state is all that the controllers wrote, in a form that runs can be compared by.
+func (s *stage) state() string {
+	s.t.Helper()
+	var b strings.Builder
+	jobs := &batchv1alpha1.JobList{}
+	if err := s.api.List(context.Background(), jobs); err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range jobs.Items {
+		st := jobs.Items[i].Status
+		fmt.Fprintf(&b, "job %s %s %q v%d r%d min%d pending%d running%d succeeded%d failed%d terminating%d tasks%v owes%v\n", jobs.Items[i].Name,
+			st.State.Phase, st.State.Reason, st.Version, st.RetryCount, st.MinAvailable, st.Pending, st.Running, st.Succeeded, st.Failed, st.Terminating,
+			st.TaskStatusCount, st.ControlledResources)
+		for _, c := range st.Conditions {
+			fmt.Fprintf(&b, "  was %s\n", c.Status)
+		}
+	}
+	for _, pod := range s.pods() {
+		fmt.Fprintf(&b, "pod %s %s deleting=%v version=%s retry=%s\n", pod.Name, pod.Status.Phase, deleting(pod), pod.Annotations[batchv1alpha1.JobVersion], pod.Annotations[batchv1alpha1.JobRetryCountKey])
+	}
+	for _, g := range s.groups() {
+		fmt.Fprintf(&b, "group %s %s min%d %v\n", g.Name, g.Status.Phase, g.Spec.MinMember, g.Spec.MinTaskMember)
+	}
+	for _, q := range s.names("queue") {
+		st := s.queue(q.Name).Status
+		fmt.Fprintf(&b, "queue %s %s pending%d inqueue%d running%d unknown%d completed%d\n", q.Name, st.State, st.Pending, st.Inqueue, st.Running, st.Unknown, st.Completed)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.made)) {
+		fmt.Fprintf(&b, "made %s %d times\n", name, s.made[name])
+	}
+	return b.String()
+}
+
+func parseJob(t *testing.T, text string) *batchv1alpha1.Job {
+	t.Helper()
+	job := &batchv1alpha1.Job{}
+	if err := yaml.UnmarshalStrict([]byte(text), job); err != nil {
+		t.Fatal(err)
+	}
+	job.Namespace, job.UID = namespace, "job-uid"
+	job.ResourceVersion = ""
+	return job
+}
+
+func openQueue() *schedulingv1beta1.Queue {
+	return &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+}

@@ -1,0 +1,215 @@
+package controller
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+const train = `
+metadata: {name: train}
+spec:
+  schedulerName: celsius
+  minAvailable: 3
+  maxRetry: 3
+  queue: default
+  policies: [%s]
+  tasks:
+  - {name: ps, replicas: 1, template: {spec: {containers: [{name: main, image: x}]}}}
+  - {name: worker, replicas: 2, template: {spec: {containers: [{name: main, image: x}]}}}
+`
+
+// story is what happens to one job, told in steps between which the controllers come to rest.
+type story struct {
+	name     string
+	policies string
+	tell     func(s *stage)
+	want     batchv1alpha1.JobPhase
+}
+
+// runs has a settled job whose pods run.
+func runs(s *stage) {
+	s.settle()
+	s.letIn(schedulingv1beta1.PodGroupInqueue)
+	s.settle()
+	s.play("train", corev1.PodRunning, 0)
+	s.settle()
+}
+
+// again has a restarted job run again.
+func again(s *stage) {
+	s.release()
+	runs(s)
+}
+
+func stories() []story {
+	return []story{
+		{"completes", "", func(s *stage) {
+			runs(s)
+			s.play("train", corev1.PodSucceeded, 0)
+			s.settle()
+		}, batchv1alpha1.Completed},
+		{"restarted once by a failed pod", "{event: PodFailed, action: RestartJob}", func(s *stage) {
+			runs(s)
+			s.play("worker-1", corev1.PodFailed, 137)
+			s.settle()
+			again(s)
+			s.play("train", corev1.PodSucceeded, 0)
+			s.settle()
+		}, batchv1alpha1.Completed},
+		{"restarted until it has failed", "{event: PodFailed, action: RestartJob}", func(s *stage) {
+			runs(s)
+			for range 3 {
+				s.play("worker-0", corev1.PodFailed, 1)
+				s.settle()
+				again(s)
+			}
+		}, batchv1alpha1.Failed},
+		{"one pod restarted", "{exitCode: 137, action: RestartPod}", func(s *stage) {
+			runs(s)
+			s.play("worker-1", corev1.PodFailed, 137)
+			s.settle()
+			again(s)
+			s.play("train", corev1.PodSucceeded, 0)
+			s.settle()
+		}, batchv1alpha1.Completed},
+		{"one task restarted", "{event: PodFailed, action: RestartTask}", func(s *stage) {
+			runs(s)
+			s.play("worker-1", corev1.PodFailed, 137)
+			s.settle()
+			again(s)
+		}, batchv1alpha1.Running},
+		{"evicted pod is made again", "", func(s *stage) {
+			runs(s)
+			s.evict("train-worker-0")
+			s.settle()
+			again(s)
+		}, batchv1alpha1.Running},
+		{"eviction aborts", "{event: PodEvicted, action: AbortJob}", func(s *stage) {
+			runs(s)
+			s.evict("train-worker-0")
+			s.release() // nobody saw it go
+			s.settle()
+			s.release()
+			s.settle()
+		}, batchv1alpha1.Aborted},
+		{"aborted and resumed", "", func(s *stage) {
+			runs(s)
+			s.play("worker-1", corev1.PodFailed, 1)
+			s.settle()
+			s.commandJob("AbortJob")
+			s.release()
+			s.settle()
+			s.commandJob("ResumeJob")
+			again(s)
+		}, batchv1alpha1.Running},
+		{"all failed, aborted and resumed", "{event: PodFailed, action: AbortJob}", func(s *stage) {
+			runs(s)
+			s.play("train", corev1.PodFailed, 1)
+			s.settle()
+			s.commandJob("ResumeJob")
+			s.release()
+			s.settle()
+			again(s)
+		}, batchv1alpha1.Running},
+		{"terminated", "", func(s *stage) {
+			runs(s)
+			s.commandJob("TerminateJob")
+			s.release()
+			s.settle()
+		}, batchv1alpha1.Terminated},
+		{"completed by command", "", func(s *stage) {
+			runs(s)
+			s.commandJob("CompleteJob")
+			s.release()
+			s.settle()
+		}, batchv1alpha1.Completed},
+		{"completes with its task", "{event: TaskCompleted, action: CompleteJob}", func(s *stage) {
+			runs(s)
+			s.play("ps", corev1.PodSucceeded, 0)
+			s.settle()
+			s.release()
+			s.settle()
+		}, batchv1alpha1.Completed},
+		{"gang unknown", "{event: Unknown, action: RestartJob}", func(s *stage) {
+			runs(s)
+			s.letIn(schedulingv1beta1.PodGroupUnknown)
+			s.settle()
+			again(s)
+		}, batchv1alpha1.Running},
+		{"scaled", "{event: PodEvicted, action: TerminateJob}", func(s *stage) {
+			runs(s)
+			scale(s, 1, 4)
+			s.settle()
+			s.play("train", corev1.PodRunning, 0)
+			s.settle()
+			scale(s, 1, 1)
+			s.settle()
+			s.release()
+			s.settle()
+		}, batchv1alpha1.Running},
+	}
+}
+
+// scale gives task i so many replicas.
+func scale(s *stage, i int, replicas int32) {
+	job := s.job()
+	job.Spec.Tasks[i].Replicas = replicas
+	job.Spec.MinAvailable = 1 + min(replicas, 2)
+	job.Generation++
+	if err := s.api.Update(s.t.Context(), job); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// tellStory runs a story on a new stage.
+func tellStory(t *testing.T, st story, amnesia bool, trouble trouble) *stage {
+	t.Helper()
+	s := newStage(t, Options{}, openQueue(), parseJob(t, fmt.Sprintf(train, st.policies)))
+	s.amnesia, s.trouble = amnesia, trouble
+	st.tell(s)
+	return s
+}
+
+// TestStories shows each story's end, and that the end is the same if every reconcile is done by a
+// controller that has just been started.
+func TestStories(t *testing.T) {
+	for _, st := range stories() {
+		t.Run(st.name, func(t *testing.T) {
+			s := tellStory(t, st, false, trouble{})
+			if got := s.job().Status.State.Phase; got != st.want {
+				t.Errorf("the job is %s, want %s\n%s", got, st.want, s.state())
+			}
+			if diff := cmp.Diff(s.state(), tellStory(t, st, true, trouble{}).state()); diff != "" {
+				t.Errorf("controllers without memory end elsewhere (-with memory +without):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTrouble breaks every single write of every story, and demands the undisturbed end: the same phases
+// passed through, the same counters, the same pods, and nothing made twice. The worst trouble, a controller
+// that dies when its write was done and before it knows, is tried at each write, the others in turn.
+func TestTrouble(t *testing.T) {
+	for _, st := range stories() {
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			calm := tellStory(t, st, false, trouble{})
+			want := calm.state()
+			for call := 1; call <= calm.calls; call++ {
+				others := []trouble{{call, false, true}, {call, false, false}, {call, true, false}}
+				for _, tr := range []trouble{{call, true, true}, others[call%len(others)]} {
+					s := tellStory(t, st, false, tr)
+					if diff := cmp.Diff(want, s.state()); diff != "" {
+						t.Fatalf("%+v of %d calls (-calm +trouble):\n%s", tr, calm.calls, diff)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,48 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+)
+
+// expire deletes a job that has ended and whose ttlSecondsAfterFinished is over, with all that belongs
+// to it; or says when that will be. A job has ended in a phase that the machine calls final.
+func (r *jobs) expire(ctx context.Context, w *world) (time.Duration, error) {
+	left, ends := r.expiry(w.job)
+	if !ends || left > 0 {
+		return left, nil
+	}
+	fresh := &batchv1alpha1.Job{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(w.job), fresh); err != nil {
+		return 0, client.IgnoreNotFound(err) //nolint:wrapcheck // nothing to add
+	}
+	if left, ends = r.expiry(fresh); !ends || left > 0 || fresh.UID != w.job.UID || fresh.DeletionTimestamp != nil {
+		return left, nil
+	}
+	err := r.client.Delete(ctx, fresh, client.Preconditions{UID: &fresh.UID}, client.PropagationPolicy(metav1.DeletePropagationForeground))
+	if err != nil && !errors.IsNotFound(err) && !errors.IsConflict(err) {
+		return 0, fmt.Errorf("delete the finished job %s/%s: %w", fresh.Namespace, fresh.Name, err)
+	}
+	r.metrics.collected.Inc()
+	return 0, nil
+}
+
+// expiry says how long a job stays after its end; false where it stays for good, or has not ended.
+func (r *jobs) expiry(job *batchv1alpha1.Job) (time.Duration, bool) {
+	if job.Spec.TTLSecondsAfterFinished == nil || !r.machine.Final(string(job.Status.State.Phase)) {
+		return 0, false
+	}
+	ended := job.Status.State.LastTransitionTime
+	if ended.IsZero() {
+		ended = job.CreationTimestamp
+	}
+	ttl := time.Duration(*job.Spec.TTLSecondsAfterFinished) * time.Second
+	return max(0, ended.Add(ttl).Sub(r.now())), true
+}

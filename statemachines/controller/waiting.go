@@ -1,0 +1,86 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// Why a job waits, as the reason of its state.
+const (
+	queueNotFound  = "QueueNotFound"
+	queueClosed    = "QueueClosed"
+	claimNotFound  = "ClaimNotFound"
+	notYetHonoured = "NotYetHonoured"
+	groupPending   = string(batchv1alpha1.PodGroupPending)
+	groupError     = string(batchv1alpha1.PodGroupError)
+	notSchedulable = "Unschedulable"
+	podsNotRunning = "PodsNotRunning"
+	failedCreate   = "FailedCreate"
+)
+
+// waiting is why a job waits.
+type waiting struct {
+	reason, message string
+	warn            bool // people are told by an event as well
+}
+
+// isWaiting says whether a reason is one of those above, which hold only as long as they are true.
+func isWaiting(reason string) bool {
+	switch reason {
+	case queueNotFound, queueClosed, claimNotFound, notYetHonoured, groupPending, groupError, notSchedulable, podsNotRunning, failedCreate:
+		return true
+	default:
+		return false
+	}
+}
+
+// cannotBegin says what keeps a job from getting a PodGroup.
+func (r *jobs) cannotBegin(ctx context.Context, w *world) (*waiting, error) {
+	if w.queue == nil {
+		return &waiting{queueNotFound, fmt.Sprintf("there is no queue %s; create it, or create the job anew in another", queueName(w.job.Spec.Queue)), true}, nil
+	}
+	for i, v := range w.job.Spec.Volumes {
+		if v.VolumeClaimName == "" {
+			return &waiting{notYetHonoured, fmt.Sprintf("spec.volumes[%d].volumeClaim: claims are not made yet; create a PersistentVolumeClaim and name it in volumeClaimName", i), true}, nil
+		}
+		claim := &corev1.PersistentVolumeClaim{}
+		err := r.live.Get(ctx, types.NamespacedName{Namespace: w.job.Namespace, Name: v.VolumeClaimName}, claim)
+		if apierrors.IsNotFound(err) {
+			return &waiting{claimNotFound, fmt.Sprintf("spec.volumes[%d].volumeClaimName: there is no PersistentVolumeClaim %s in namespace %s", i, v.VolumeClaimName, w.job.Namespace), true}, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read PersistentVolumeClaim %s/%s: %w", w.job.Namespace, v.VolumeClaimName, err)
+		}
+	}
+	return nil, nil
+}
+
+// waitsFor says what a job that has a PodGroup waits for.
+func (w *world) waitsFor() *waiting {
+	queue := queueName(w.job.Spec.Queue)
+	c := unschedulable(w.group)
+	switch {
+	case !admitted(w.group) && w.queue != nil && closed(w.queue):
+		return &waiting{queueClosed, fmt.Sprintf("queue %s is %s; the job waits until it is opened", queue, w.queue.Status.State), true}
+	case c != nil && c.Message != "":
+		return &waiting{notSchedulable, c.Message, true}
+	case c != nil:
+		return &waiting{notSchedulable, c.Reason, true}
+	case !admitted(w.group):
+		return &waiting{groupPending, fmt.Sprintf("PodGroup %s waits to be let into queue %s", w.group.Name, queue), false}
+	default:
+		return &waiting{podsNotRunning, fmt.Sprintf("waits until %d of its pods run", w.job.Spec.MinAvailable), false}
+	}
+}
+
+// closed says whether a queue takes no new work. One without a state is open.
+func closed(queue *schedulingv1beta1.Queue) bool {
+	return queue.Status.State == schedulingv1beta1.QueueStateClosed || queue.Status.State == schedulingv1beta1.QueueStateClosing
+}
