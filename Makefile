@@ -5,6 +5,8 @@ GOLANGCI_LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # Where the cases to replay and the traces lie; they are no part of the repository.
 CORPUS ?= ../shared
+# What make up gives to the playground: ARGS="--nodes 20".
+ARGS ?=
 # How long each fuzz target runs.
 T ?= 30s
 # The targets by which generate makes everything that is generated.
@@ -25,8 +27,18 @@ test: ## run all tests
 	go test ./...
 
 .PHONY: race
-race: ## run all tests with the race detector
-	go test -race ./...
+race: ## run all tests with the race detector, but for those in which Kubernetes would be compiled anew
+	go test -race $$(go list ./... | grep -v /cmd/playground)
+
+.PHONY: e2e
+e2e: ## run the end-to-end tests only: a control plane in the process, played nodes
+	go test -count=1 ./cmd/playground
+
+.PHONY: up
+up: ## start a whole cluster with the product in it, in one process; Ctrl-C ends it
+	@echo "building the playground; the first time this compiles Kubernetes, about 5 minutes on two cores"
+	go build -o bin/playground ./cmd/playground
+	bin/playground $(ARGS)
 
 .PHONY: verify
 verify: generate format tidy lint imports ## generate, format, tidy, lint; then nothing may have changed
@@ -74,6 +86,8 @@ conformance: ## replay the recorded cases in CORPUS
 	@test -d $(CORPUS)/conformance || { echo "SKIPPED: no corpus at $(CORPUS)/conformance"; exit 3; }
 	go build -o bin/celsius ./cmd/celsius
 	bin/celsius simulate conformance $(CORPUS)/conformance
+	@out=$$(CONFORMANCE=$(abspath $(CORPUS)/conformance) go test -count=1 -v -run '^TestRecorded' ./statemachines/... ./webhook) || { echo "$$out"; exit 1; }; \
+		echo "$$out" | grep -o '[a-z-]*: [0-9]* passed.*'
 
 .PHONY: openb
 openb: ## reproduce the published results on the GPU trace in CORPUS

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// clientFlags say which API server a part of the product talks to, and how fast.
+type clientFlags struct {
+	kubeconfig string
+	master     string
+	qps        float32
+	burst      int
+	verbosity  int
+}
+
+func (f *clientFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; without it $KUBECONFIG, ~/.kube/config or the pod's own service account")
+	flags.StringVar(&f.master, "master", "", "address of the API server, in place of the kubeconfig's")
+	flags.Float32Var(&f.qps, "kube-api-qps", 2000, "requests a second to the API server; it is meant to be the bottleneck, not the client")
+	flags.IntVar(&f.burst, "kube-api-burst", 4000, "requests at once before --kube-api-qps slows them")
+	flags.IntVarP(&f.verbosity, "v", "v", 0, "how much is logged: 0 what an operator must see, 2 each decision, 4 each change that came in")
+}
+
+// connect gives the way to the API server, and sets up the log. Nothing is asked of the server yet.
+func (f *clientFlags) connect(component string) (*rest.Config, error) {
+	log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(f.verbosity)))
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{}
+	overrides.ClusterInfo.Server = f.master
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server: %w; give --kubeconfig, set KUBECONFIG, or run in a pod", err)
+	}
+	cfg.QPS, cfg.Burst = f.qps, f.burst
+	cfg.UserAgent = "celsius-" + component + "/" + version()
+	return cfg, nil
+}
+
+// untilSignal is a context that ends with the first SIGINT or SIGTERM; the second ends the program.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/controller"
+)
+
+func newControllersCommand() *cobra.Command {
+	var client clientFlags
+	var o controller.Options
+	var machines string
+	c := &cobra.Command{
+		Use:   "controllers",
+		Short: "Run the controllers of Jobs, Queues, Commands and bare pods",
+		Long: `Run the controllers: they make the PodGroup and the pods of a Job, follow its
+life by the state machine, keep the states and counts of Queues, take Commands,
+and give a PodGroup to pods that have none.
+
+Only jobs and pods of the given scheduler names are touched.`,
+		Example: `  celsius controllers --kubeconfig ~/.kube/config
+  celsius controllers --scheduler-name volcano --leader-elect
+  celsius controllers --state-machines ./machines`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if machines != "" {
+				var err error
+				if o.StateMachines, err = loadMachines(machines); err != nil {
+					return err
+				}
+			}
+			cfg, err := client.connect("controllers")
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(c.Context())
+			defer stop()
+			return controller.Run(ctx, cfg, o)
+		},
+	}
+	flags := c.Flags()
+	client.register(flags)
+	flags.StringSliceVar(&o.SchedulerNames, "scheduler-name", []string{"celsius", "volcano"}, "a scheduler whose jobs and pods are cared for; repeatable; a job that names none gets the first")
+	flags.IntVar(&o.Workers, "workers", controller.DefaultWorkers, "how many objects of each kind are worked on at the same time")
+	flags.IntVar(&o.MaxRequeue, "max-requeue-num", controller.DefaultMaxRequeue, "how often in a row the API server may refuse an object of a job before the job is terminated; -1: without limit")
+	flags.StringVar(&machines, "state-machines", "", "folder of state machines (YAML) that replace those of the same name that are built in")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "wait for the lease, so that one of several instances is at work")
+	flags.StringVar(&o.LeaseName, "lease-name", controller.DefaultLeaseName, "the lease that the leader holds")
+	flags.StringVar(&o.Namespace, "namespace", controller.DefaultNamespace, "the namespace of the lease")
+	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where /metrics is served, as host:port; 0: nowhere")
+	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where /healthz and /readyz are served, as host:port; 0: nowhere")
+	return c
+}
+
+// loadMachines reads a folder of state machines, and refuses it with all its mistakes.
+func loadMachines(dir string) (map[string]*statemachines.Machine, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, usageError("--state-machines: %w", err)
+	}
+	if !info.IsDir() {
+		return nil, usageError("--state-machines: %s is not a folder", dir)
+	}
+	machines, issues := statemachines.LoadFS(os.DirFS(dir))
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("--state-machines %s: %w", dir, issues)
+	}
+	return machines, nil
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/celsius-scheduler/celsius/engine/live"
+)
+
+func newSchedulerCommand() *cobra.Command {
+	var clients clientFlags
+	var o live.Options
+	cmd := &cobra.Command{
+		Use:   "scheduler",
+		Short: "Schedule the pods of a cluster",
+		Long: `Schedule the pods of a cluster, by the SchedulingPolicy that --policy names; where
+there is none, by the policy that comes with Celsius.
+
+Several may run at once: one of them holds the lease and schedules, the others
+stand by. It runs until it is told to stop, or loses the lease.`,
+		Example: `  # place the pods of schedulerName celsius and volcano
+  celsius scheduler
+
+  # beside Volcano: leave its pods to it
+  celsius scheduler --scheduler-name celsius`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := clients.connect("scheduler")
+			if err != nil {
+				return err
+			}
+			ctx, stop := untilSignal(c.Context())
+			defer stop()
+			return live.Run(ctx, cfg, o)
+		},
+	}
+	flags := cmd.Flags()
+	clients.register(flags)
+	flags.StringArrayVar(&o.SchedulerNames, "scheduler-name", []string{"celsius", "volcano"}, "place the pods with this spec.schedulerName; repeatable, and replaces the default")
+	flags.StringVar(&o.Policy, "policy", live.DefaultPolicy, "name of the SchedulingPolicy to obey")
+	flags.StringVar(&o.NodeSelector, "node-selector", "", "see only the nodes with these labels: a selector as kubectl takes it")
+	flags.StringVar(&o.Namespace, "namespace", live.DefaultNamespace, "where the lease, and the policies that served, are kept")
+	flags.DurationVar(&o.Period, "schedule-period", time.Second, "longest time between two cycles")
+	flags.DurationVar(&o.Window, "schedule-window", 20*time.Millisecond, "for how long changes are gathered before a cycle")
+	flags.IntVar(&o.BindWorkers, "bind-workers", 24, "how many writes to the API server are under way at once")
+	flags.DurationVar(&o.GangTimeout, "gang-timeout", time.Minute, "after what time a gang that lost members to refused bindings, and never was whole, gives up those that are bound")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "take turns with others that hold the same lease; false: schedule at once")
+	flags.StringVar(&o.LeaseName, "lease-name", live.DefaultLease, "the lease to take turns by")
+	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where to serve /metrics; 0: nowhere")
+	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0: nowhere")
+	flags.StringVar(&o.PprofAddress, "pprof-address", "0", "where to serve profiles of the process, below /debug/pprof/; 0: nowhere")
+	return cmd
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/celsius-scheduler/celsius/webhook"
+)
+
+func newWebhookCommand() *cobra.Command {
+	var clients clientFlags
+	var o webhook.Options
+	var machines string
+	cmd := &cobra.Command{
+		Use:   "webhook",
+		Short: "Fill in and check Jobs and SchedulingPolicies before they are stored",
+		Long: `Fill in what Jobs leave open, and refuse Jobs and SchedulingPolicies that cannot
+work, before they are stored.
+
+It serves, then tells the API server to ask it: it writes a
+MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. While they are
+there and nobody serves, no Job is taken. Certificates are made and renewed, and
+kept in the Secret celsius-webhook-certs, unless --cert-dir gives some. Any number
+of replicas may serve at once.`,
+		Example: `  # in a cluster, behind the Service celsius-webhook
+  celsius webhook
+
+  # on this machine, for an API server on this machine
+  celsius webhook --url-host 127.0.0.1 --unregister-on-exit`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := clients.connect("webhook")
+			if err != nil {
+				return err
+			}
+			if machines != "" {
+				if o.StateMachines, err = loadMachines(machines); err != nil {
+					return err
+				}
+			}
+			ctx, stop := untilSignal(c.Context())
+			defer stop()
+			return webhook.Run(ctx, cfg, o)
+		},
+	}
+	flags := cmd.Flags()
+	clients.register(flags)
+	flags.StringArrayVar(&o.SchedulerNames, "scheduler-name", []string{"celsius", "volcano"}, "look at jobs of this spec.schedulerName; repeatable, and replaces the default; the first is written where a job names none")
+	flags.StringVar(&o.Namespace, "namespace", "celsius-system", "where the Service and the Secret of the certificates are; nothing in it is looked at")
+	flags.StringVar(&o.ServiceName, "service-name", "celsius-webhook", "the Service by which the API server reaches this")
+	flags.StringVar(&machines, "state-machines", "", "folder of state machines, as the controllers have it; the machine of jobs says which events and actions policies may name")
+	flags.StringVar(&o.Address, "address", ":8443", "where to listen; port 0 takes a free one")
+	flags.StringVar(&o.URLHost, "url-host", "", "host, or host:port, by which the API server reaches this in place of the Service; without a port, that of --address")
+	flags.StringVar(&o.CertDir, "cert-dir", "", "folder with tls.crt, tls.key and ca.crt, in place of certificates made here; read again when they change")
+	flags.StringVar(&o.ConfigurationName, "configuration-name", "celsius", "name of the two webhook configurations")
+	flags.BoolVar(&o.UnregisterOnExit, "unregister-on-exit", false, "remove the webhook configurations at the end, so that Jobs are taken unchecked while nobody serves")
+	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where to serve /metrics; 0: nowhere")
+	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0: nowhere")
+	return cmd
+}
