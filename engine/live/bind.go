@@ -99,13 +99,15 @@ type binder struct {
 	scheduled func(*order)
 }
 
-func (o *order) key() string { return "bind/" + o.Task + "/" + o.UID }
+// orderKey is the key under which an order stands in line for the first time; tried again it has another,
+// because the API server may have done what it asks for.
+func orderKey(task, uid string) string { return "bind/" + task + "/" + uid }
 
 // send has an order carried out by a worker.
 func (b *binder) send(o *order) {
 	o.namespace, o.name, _ = strings.Cut(o.Task, "/")
 	o.known = b.nodes.get(o.Node).number
-	b.outbox.put(toBind, o.key(), func(ctx context.Context) { b.try(ctx, o) })
+	b.outbox.put(toBind, orderKey(o.Task, o.UID), func(ctx context.Context) { b.try(ctx, o) })
 }
 
 // try is one attempt at a binding. An order ends bound, refused or gone; until then it is tried again.
@@ -121,7 +123,7 @@ func (b *binder) try(ctx context.Context, o *order) {
 		wait := min(unknownFirst<<min(o.tries, 10), unknownMost)
 		o.tries++
 		b.log.V(1).Info("nobody knows what became of a binding; it is tried again", "pod", o.Task, "node", o.Node, "after", wait, "error", err.Error())
-		b.outbox.later(wait, toBind, o.key(), func(ctx context.Context) { b.try(ctx, o) })
+		b.outbox.later(wait, toBind, "re"+orderKey(o.Task, o.UID), func(ctx context.Context) { b.try(ctx, o) })
 		return
 	case bound:
 		b.log.V(2).Info("bound", "pod", o.Task, "node", o.Node, "policy", o.policy)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -111,6 +112,9 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.deltas, backoff = l.intake.due(l.deltas[:0], now)
 	l.apply()
 	p := l.policy()
+	if p.Mode == string(policyv1alpha1.ModePaused) {
+		l.pause()
+	}
 	start := time.Now()
 	plan := engine.Decide(l.cluster, p, now)
 	l.metrics.cycle(time.Since(start), plan)
@@ -122,6 +126,17 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.report(plan, now)
 	l.cycled.Store(true)
 	return backoff
+}
+
+// pause takes back the bindings that were decided and have not gone out. What may be under way is left to end.
+func (l *loop) pause() {
+	l.deltas = l.deltas[:0]
+	for _, t := range l.cluster.Tasks {
+		if t.Status == model.Binding && !t.Foreign && l.outbox.cancel(orderKey(t.Key, t.UID)) {
+			l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
+		}
+	}
+	l.apply()
 }
 
 // takeIn brings the model up to date with the feed, in the order of the changes.

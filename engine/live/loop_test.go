@@ -273,6 +273,33 @@ func TestNodeChangesBeforeBinding(t *testing.T) {
 	}
 }
 
+// A policy that is paused stops what has not gone out; when it goes on, so do the pods.
+func TestPausedBeforeBinding(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"), testPod("b", "g", "1"))
+		f.deliver(-1)
+		r.tick()
+		active := r.policy()
+		paused := *active
+		paused.Mode = "Paused"
+		r.policy = func() *policy.Policy { return &paused }
+		r.settle(3)
+		if len(f.bindings) != 0 {
+			t.Errorf("bound while paused: %v", f.bindings)
+		}
+		if err := r.cluster.Check(); err != nil {
+			t.Error(err)
+		}
+		r.policy = func() *policy.Policy { return active }
+		r.settle(3)
+		slices.Sort(f.bindings)
+		if diff := cmp.Diff([]string{"default/a n1", "default/b n1"}, f.bindings); diff != "" {
+			t.Errorf("bindings (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestPodGoesBeforeBinding(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
