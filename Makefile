@@ -24,7 +24,7 @@ build: ## build bin/celsius
 
 .PHONY: test
 test: ## run all tests
-	go test ./...
+	go test -timeout 30m ./...
 
 .PHONY: race
 race: ## run all tests with the race detector, but for those in which Kubernetes would be compiled anew
@@ -32,7 +32,7 @@ race: ## run all tests with the race detector, but for those in which Kubernetes
 
 .PHONY: e2e
 e2e: ## run the end-to-end tests only: a control plane in the process, played nodes
-	go test -count=1 ./cmd/playground
+	go test -count=1 -timeout 30m ./cmd/playground
 
 .PHONY: up
 up: ## start a whole cluster with the product in it, in one process; Ctrl-C ends it
@@ -80,6 +80,11 @@ imports: ## check who imports whom
 .PHONY: bench
 bench: ## run the benchmarks on one processor, five times
 	GOMAXPROCS=1 go test -run '^$$' -bench . -benchmem -count 5 ./engine/...
+
+.PHONY: bench-live
+bench-live: ## measure the live scheduler against a bare loop of bindings: some 15 minutes on an idle machine
+	go build -o bin/playground ./cmd/playground
+	bin/playground bench-live $(ARGS)
 
 .PHONY: conformance
 conformance: ## replay the recorded cases in CORPUS

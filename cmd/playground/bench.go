@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines/controller"
+)
+
+// benchOptions are the flags of bench-live.
+type benchOptions struct {
+	nodes    int
+	pods     int           // of a run, at least
+	gang     int           // pods of one gang
+	rounds   int           // in each: gangs, bare, singles, bare
+	least    time.Duration // that a run of the bare loop is meant to take
+	rate     int           // pods a second, where latency is measured
+	steady   time.Duration // for how long
+	kubelets bool
+	profiles string
+}
+
+// bareWorkers are the numbers of workers of the bare loop; the best of them counts.
+func bareWorkers() []int { return []int{16, 32, 8} }
+
+func newBenchCommand() *cobra.Command {
+	var o benchOptions
+	c := &cobra.Command{
+		Use:    "bench-live",
+		Short:  "Measure how fast the live scheduler binds pods",
+		Hidden: true,
+		Long: `Measures the live scheduler against the API server's own speed.
+
+A backlog of pods is made while no scheduler runs, half of the times as gangs
+with PodGroups, half of the times as bare pods that get their PodGroups from the
+controllers. Then the scheduler starts, and the time from the start of its first
+cycle until a watch has seen the last pod bound is taken. In turn with that,
+equal pods are bound by a loop that does nothing but send Bindings to nodes that
+are chosen already, with the same client settings. All of it runs in this
+process, with one control plane, so that only the ratio of the two means
+anything on another machine. At last the time from just before a pod's creation
+is asked for until a watch has seen it bound is measured, at a steady rate of
+bare pods.
+
+No kubelet plays the pods, unless --kubelets is given: on a real cluster that is
+the work of other machines.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("bench-live takes no arguments, and %q is one", args[0])}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			context.AfterFunc(ctx, stop)
+			return o.measure(ctx, c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&o.nodes, "nodes", 1000, "how many nodes")
+	f.IntVar(&o.pods, "pods", 5000, "how many pods a run binds; more, where the bare loop binds them in less than --least")
+	f.IntVar(&o.gang, "gang", 10, "how many pods of a run of gangs wait for each other")
+	f.IntVar(&o.rounds, "rounds", 3, "how often gangs, the bare loop and singles take their turns")
+	f.DurationVar(&o.least, "least", 11*time.Second, "how long a run of the bare loop is to take at least")
+	f.IntVar(&o.rate, "rate", 50, "pods that are made in a second while latency is measured")
+	f.DurationVar(&o.steady, "steady", 25*time.Second, "for how long latency is measured; 0: not at all")
+	f.BoolVar(&o.kubelets, "kubelets", false, "have KWOK play the pods that are bound, in this process")
+	f.StringVar(&o.profiles, "profiles", "", "folder for a CPU profile of each run")
+	return c
+}
+
+// check refuses what cannot be measured.
+func (o *benchOptions) check() error {
+	for flag, n := range map[string]int{"nodes": o.nodes, "pods": o.pods, "gang": o.gang, "rounds": o.rounds, "rate": o.rate} {
+		if n < 1 {
+			return usageError{fmt.Errorf("--%s %d: give 1 or more", flag, n)}
+		}
+	}
+	return nil
+}
+
+// bench is a control plane that is being measured.
+type bench struct {
+	o      benchOptions
+	out    io.Writer
+	plane  *controlPlane
+	kube   kubernetes.Interface // with the settings that the scheduler's client has
+	groups client.Client
+	nodes  []string
+	runs   int // so far; each has a namespace of its own
+}
+
+// measure starts a control plane, measures and prints; the result is the last line.
+func (o *benchOptions) measure(ctx context.Context, out, errs io.Writer) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	listener, err := listen(0)
+	if err != nil {
+		return err
+	}
+	data, err := openData("", out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, data.close(err == nil)) }()
+	logTo(data.log)
+	if err := stderrTo(data.log, errs); err != nil {
+		return err
+	}
+	plane, err := startControlPlane(ctx, controlPlaneOptions{dir: data.dir, listener: listener, log: data.log})
+	if err != nil {
+		return data.pointToLog(err)
+	}
+	defer func() { err = errors.Join(err, plane.parts.stop()) }()
+	b := &bench{o: *o, out: out, plane: plane}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case err := <-plane.parts.failed:
+			cancel(err)
+		case <-ctx.Done():
+		}
+	}()
+	if err := b.furnish(ctx); err != nil {
+		return data.pointToLog(err)
+	}
+	if err := b.compare(ctx); err != nil {
+		return data.pointToLog(errors.Join(err, context.Cause(ctx)))
+	}
+	return nil
+}
+
+// furnish makes the nodes, and starts the controllers.
+func (b *bench) furnish(ctx context.Context) error {
+	cfg := b.plane.clientConfig("bench")
+	cfg.ContentType = runtime.ContentTypeProtobuf
+	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	var err error
+	if b.kube, err = kubernetes.NewForConfig(cfg); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	if err := schedulingv1beta1.AddToScheme(scheme); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	if b.groups, err = client.New(b.plane.clientConfig("bench"), client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	s, err := parseShape(fmt.Sprintf("%dx cpu=32,memory=256Gi", b.o.nodes))
+	if err != nil {
+		return err
+	}
+	if b.nodes, err = createNodes(ctx, b.kube, "node-", []shape{s}); err != nil {
+		return err
+	}
+	if err := awaitNodes(ctx, b.kube); err != nil {
+		return err
+	}
+	if !b.o.kubelets {
+		b.plane.parts.end("KWOK")
+	}
+	b.plane.parts.start(ctx, "controllers", func(ctx context.Context) error {
+		return controller.Run(ctx, b.plane.clientConfig("controllers"), controller.Options{})
+	})
+	return nil
+}
+
+// end stops one part before the others.
+func (p *parts) end(name string) {
+	p.mu.Lock()
+	i := slices.IndexFunc(p.running, func(x *part) bool { return x.name == name })
+	if i < 0 {
+		p.mu.Unlock()
+		return
+	}
+	x := p.running[i]
+	p.running = slices.Delete(p.running, i, i+1)
+	p.mu.Unlock()
+	x.cancel()
+	<-x.done
+}
+
+// compare runs all, and prints what came of it.
+func (b *bench) compare(ctx context.Context) error {
+	if b.o.profiles != "" {
+		if err := os.MkdirAll(b.o.profiles, 0o755); err != nil {
+			return fmt.Errorf("--profiles: %w", err)
+		}
+	}
+	say(b.out, "warming up: the bare loop, %d pods on %d nodes", b.o.pods, b.o.nodes)
+	warm, err := b.bare(ctx, bareWorkers()[0])
+	if err != nil {
+		return err
+	}
+	if enough := int(warm.perSecond()*b.o.least.Seconds()/1000+1) * 1000; enough > b.o.pods {
+		b.o.pods = enough
+	}
+	say(b.out, "each run binds %d pods", b.o.pods)
+	shapes := []loadShape{gangs, singles}
+	live, bare := map[loadShape][]float64{}, map[int][]float64{}
+	for i := range b.o.rounds {
+		for j, s := range shapes {
+			r, err := b.live(ctx, s)
+			if err != nil {
+				return err
+			}
+			live[s] = append(live[s], r.perSecond())
+			workers := bareWorkers()[(len(shapes)*i+j)%len(bareWorkers())]
+			if r, err = b.bare(ctx, workers); err != nil {
+				return err
+			}
+			bare[workers] = append(bare[workers], r.perSecond())
+		}
+	}
+	best, worst := 0.0, 0.0
+	for _, rates := range bare {
+		best = max(best, median(rates))
+	}
+	for _, s := range shapes {
+		rate := median(live[s])
+		say(b.out, "%-8s %6.0f pods/s: %.2f of the bare loop", s, rate, rate/best)
+		if worst == 0 || rate < worst {
+			worst = rate
+		}
+	}
+	var p50, p99 time.Duration
+	if b.o.steady > 0 {
+		if p50, p99, err = b.latency(ctx); err != nil {
+			return err
+		}
+	}
+	say(b.out, "live: %.0f pods/s, bare bind %.0f/s, ratio %.2f, p50 %d ms, p99 %d ms", worst, best, worst/best, p50.Milliseconds(), p99.Milliseconds())
+	return nil
+}
+
+// median of an odd number of values is one of them, else the mean of the middle two.
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	if len(v) == 0 {
+		return 0
+	}
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}

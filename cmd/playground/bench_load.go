@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// benchScheduler is the scheduler name of all pods that are measured.
+const benchScheduler = "celsius"
+
+// loadWorkers is how many requests make or remove a load at once.
+const loadWorkers = 16
+
+// loadShape is how pods belong together.
+type loadShape string
+
+const (
+	gangs   loadShape = "gangs"   // several pods to a PodGroup that is there before them
+	singles loadShape = "singles" // pods without one: the controllers give one to each
+)
+
+// load is the pods of one run, in a namespace of their own.
+type load struct {
+	namespace string
+	pods      []string
+	uids      map[string]types.UID
+}
+
+// newLoad makes a namespace without pods.
+func (b *bench) newLoad(ctx context.Context) (*load, error) {
+	b.runs++
+	l := &load{namespace: fmt.Sprintf("bench-%d", b.runs), uids: map[string]types.UID{}}
+	_, err := b.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("namespace %s: %w", l.namespace, err)
+	}
+	return l, poll(ctx, "service account of "+l.namespace, func() error {
+		_, err := b.kube.CoreV1().ServiceAccounts(l.namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}
+
+// backlog makes pods, and waits until each has its PodGroup.
+func (b *bench) backlog(ctx context.Context, s loadShape) (*load, error) {
+	l, err := b.newLoad(ctx)
+	if err != nil {
+		return nil, err
+	}
+	group := func(i int) string { return fmt.Sprintf("gang-%d", i/b.o.gang) }
+	if s == gangs {
+		err := each((b.o.pods+b.o.gang-1)/b.o.gang, func(i int) error {
+			gang := gangOf(l.namespace, group(i*b.o.gang), min(b.o.gang, b.o.pods-i*b.o.gang))
+			return insist(ctx, apierrors.IsAlreadyExists, func() error { return b.groups.Create(ctx, gang.DeepCopy()) })
+		})
+		if err != nil {
+			return nil, fmt.Errorf("PodGroups: %w", err)
+		}
+	}
+	err = each(b.o.pods, func(i int) error {
+		pod := benchPod(fmt.Sprintf("pod-%d", i))
+		if s == gangs {
+			pod.Annotations = map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: group(i)}
+		}
+		return insist(ctx, apierrors.IsAlreadyExists, func() error {
+			_, err := b.kube.CoreV1().Pods(l.namespace).Create(ctx, pod, metav1.CreateOptions{})
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pods: %w", err)
+	}
+	return l, b.awaitGroups(ctx, l)
+}
+
+// awaitGroups waits until every pod names its PodGroup.
+func (b *bench) awaitGroups(ctx context.Context, l *load) error {
+	return poll(ctx, "PodGroups of the pods", func() error {
+		list, err := b.kube.CoreV1().Pods(l.namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return err
+		}
+		l.pods = l.pods[:0]
+		for i := range list.Items {
+			if pod := &list.Items[i]; pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] != "" {
+				l.pods = append(l.pods, pod.Name)
+				l.uids[pod.Name] = pod.UID
+			}
+		}
+		if len(l.pods) < b.o.pods {
+			return fmt.Errorf("%d of %d pods have one", len(l.pods), b.o.pods)
+		}
+		return nil
+	})
+}
+
+// benchPod is what all pods that are measured are like.
+func benchPod(name string) *corev1.Pod {
+	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			SchedulerName: benchScheduler,
+			Containers:    []corev1.Container{{Name: "main", Image: "main", Resources: corev1.ResourceRequirements{Requests: requests}}},
+		},
+	}
+}
+
+// gangOf is the PodGroup of so many pods.
+func gangOf(namespace, name string, pods int) *schedulingv1beta1.PodGroup {
+	return &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: schedulingv1beta1.PodGroupSpec{
+			MinMember: int32(pods),
+			MinResources: &corev1.ResourceList{
+				corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(pods)*100, resource.DecimalSI),
+				corev1.ResourceMemory: *resource.NewQuantity(int64(pods)*128<<20, resource.BinarySI),
+			},
+		},
+		Status: schedulingv1beta1.PodGroupStatus{Phase: schedulingv1beta1.PodGroupPending},
+	}
+}
+
+// clear takes a load out of the cluster, with all that came of it, so that the next run starts as this one did.
+func (b *bench) clear(ctx context.Context, l *load) error {
+	at0 := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+	err := each(len(l.pods), func(i int) error {
+		return insist(ctx, apierrors.IsNotFound, func() error { return b.kube.CoreV1().Pods(l.namespace).Delete(ctx, l.pods[i], at0) })
+	})
+	if err != nil {
+		return fmt.Errorf("delete pods: %w", err)
+	}
+	err = insist(ctx, apierrors.IsNotFound, func() error { return b.kube.CoreV1().Namespaces().Delete(ctx, l.namespace, metav1.DeleteOptions{}) })
+	if err != nil {
+		return fmt.Errorf("delete namespace %s: %w", l.namespace, err)
+	}
+	return poll(ctx, "end of namespace "+l.namespace, func() error {
+		_, err := b.kube.CoreV1().Namespaces().Get(ctx, l.namespace, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return errors.New("it is still there")
+		case apierrors.IsNotFound(err):
+			return nil
+		}
+		return err
+	})
+}
+
+// each calls do for 0 to n-1, several at once, and gives the first error of each worker.
+func each(n int, do func(int) error) error {
+	return eachOf(loadWorkers, n, do)
+}
+
+func eachOf(workers, n int, do func(int) error) error {
+	next := make(chan int)
+	errs := make([]error, workers)
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			for i := range next {
+				if errs[w] == nil {
+					errs[w] = do(i)
+				}
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// insist makes a request up to five times: on a machine that others use as well, the API server answers late now and
+// then. An error that done takes says that there is nothing left to do.
+func insist(ctx context.Context, done func(error) bool, request func() error) error {
+	var err error
+	for range 5 {
+		if err = request(); err == nil || done(err) || ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return err
+}
+
+// pollAtMost is how long anything that a run waits for may take.
+const pollAtMost = 10 * time.Minute
+
+// poll asks until there is no error.
+func poll(ctx context.Context, what string, ask func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, pollAtMost)
+	defer cancel()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", what, err)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// partsOfCelsius are the verbs of the binary that run in a cluster, and the names of their folders in deploy.
+var partsOfCelsius = []string{"scheduler", "controllers", "webhook"}
+
+// rendered is what kubectl kustomize makes of deploy: each object as YAML, by kind.
+func rendered(t *testing.T) map[string][][]byte {
+	t.Helper()
+	r := runCommand(t, playgroundCommand(t.Context(), "kubectl", "--kubeconfig", os.DevNull, "kustomize", "../../deploy"))
+	if r.Code != 0 {
+		t.Fatalf("kubectl kustomize deploy: exit code %d\n%s", r.Code, r.Err)
+	}
+	objects := map[string][][]byte{}
+	for text := range bytes.SplitSeq([]byte(r.Out), []byte("\n---\n")) {
+		var head metav1.PartialObjectMetadata
+		if err := yaml.Unmarshal(text, &head); err != nil {
+			t.Fatal(err)
+		}
+		objects[head.Kind] = append(objects[head.Kind], text)
+	}
+	return objects
+}
+
+// decoded reads every rendered object of a kind, strictly.
+func decoded[T any](t *testing.T, objects map[string][][]byte, kind string) []T {
+	t.Helper()
+	var out []T
+	for _, text := range objects[kind] {
+		var object T
+		if err := yaml.UnmarshalStrict(text, &object); err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		out = append(out, object)
+	}
+	if len(out) == 0 {
+		t.Fatalf("deploy has no %s", kind)
+	}
+	return out
+}
+
+// TestDeployRoles holds the roles to what they name: no wildcard, and no secret or configuration but one's own.
+func TestDeployRoles(t *testing.T) {
+	objects := rendered(t)
+	type role struct {
+		name  string
+		rules []rbacv1.PolicyRule
+	}
+	var roles []role
+	for _, r := range decoded[rbacv1.ClusterRole](t, objects, "ClusterRole") {
+		roles = append(roles, role{"ClusterRole " + r.Name, r.Rules})
+	}
+	for _, r := range decoded[rbacv1.Role](t, objects, "Role") {
+		roles = append(roles, role{"Role " + r.Name, r.Rules})
+	}
+	if len(roles) != 2*len(partsOfCelsius) {
+		t.Errorf("%d roles, want one in the cluster and one in the namespace for each of %v", len(roles), partsOfCelsius)
+	}
+	for _, r := range roles {
+		for _, rule := range r.rules {
+			for _, word := range slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs) {
+				if strings.Contains(word, "*") {
+					t.Errorf("%s: %q in %v", r.name, word, rule)
+				}
+			}
+			if slices.Contains(rule.Resources, "secrets") && (strings.HasPrefix(r.name, "ClusterRole") || len(rule.ResourceNames) == 0 && !slices.Equal(rule.Verbs, []string{"create"})) {
+				t.Errorf("%s may read secrets that are not its own: %v", r.name, rule)
+			}
+			if slices.Contains(rule.Resources, "pods") && slices.Contains(rule.Verbs, "create") && !strings.HasSuffix(r.name, "celsius-controllers") {
+				t.Errorf("%s makes pods: %v", r.name, rule)
+			}
+		}
+	}
+}
+
+// TestDeployIsHardened holds the pods of the parts to what a restricted namespace asks for, and to being there twice.
+func TestDeployIsHardened(t *testing.T) {
+	objects := rendered(t)
+	deployments := decoded[appsv1.Deployment](t, objects, "Deployment")
+	if len(deployments) != len(partsOfCelsius) {
+		t.Errorf("%d Deployments, want %v", len(deployments), partsOfCelsius)
+	}
+	for _, d := range deployments {
+		pod := d.Spec.Template.Spec
+		c := pod.Containers[0]
+		asked := map[string]bool{
+			"two replicas":             *d.Spec.Replicas == 2,
+			"an account of its own":    pod.ServiceAccountName == d.Name,
+			"not as root":              *pod.SecurityContext.RunAsNonRoot && *pod.SecurityContext.RunAsUser == 65532,
+			"seccomp":                  pod.SecurityContext.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
+			"no escalation":            !*c.SecurityContext.AllowPrivilegeEscalation,
+			"read-only":                *c.SecurityContext.ReadOnlyRootFilesystem,
+			"no capabilities":          slices.Equal(c.SecurityContext.Capabilities.Drop, []corev1.Capability{"ALL"}),
+			"requests":                 !c.Resources.Requests.Cpu().IsZero() && !c.Resources.Requests.Memory().IsZero(),
+			"a limit of memory":        !c.Resources.Limits.Memory().IsZero(),
+			"a probe of liveness":      c.LivenessProbe != nil,
+			"a probe of readiness":     c.ReadinessProbe != nil,
+			"a class of priority":      pod.PriorityClassName != "",
+			"an image without a flaw":  regexp.MustCompile(`^celsius:[\w.-]+$`).MatchString(c.Image),
+			"the replicas spread":      len(pod.TopologySpreadConstraints) == 1,
+			"labels that are selected": d.Spec.Selector.MatchLabels["app.kubernetes.io/name"] == d.Name,
+		}
+		for what, ok := range asked {
+			if !ok {
+				t.Errorf("%s lacks: %s", d.Name, what)
+			}
+		}
+	}
+	manifests, err := filepath.Glob("../../crds/manifests/*.yaml")
+	if err != nil || len(manifests) != len(objects["CustomResourceDefinition"]) {
+		t.Errorf("deploy has %d CRDs of %d (%v): list them in crds/kustomization.yaml", len(objects["CustomResourceDefinition"]), len(manifests), err)
+	}
+}
+
+// TestE2EDeploy applies deploy to a control plane without the product, runs the parts as processes with the rights of
+// their service accounts and the flags of their Deployments, and takes a job its whole way.
+func TestE2EDeploy(t *testing.T) {
+	p := startPlayground(t, "--only", "control-plane", "--nodes", "3")
+	p.kubectl(t, "apply", "--server-side", "--force-conflicts", "-k", "../../deploy")
+	forbidden := p.forbidden(t)
+
+	for _, d := range decoded[appsv1.Deployment](t, rendered(t), "Deployment") {
+		p.startDeployed(t, d)
+	}
+
+	// A queue, a gang that ends and is collected, a bare pod, a policy, a command: every kind of request is made.
+	p.kubectl(t, "apply", "-f", "../../samples/queues/queues.yaml", "-f", "../../samples/policies/house-rules.yaml")
+	p.kubectl(t, "apply", "-f", "../../samples/lifecycles/ttl.yaml", "-f", "../../samples/workloads/deployment.yaml")
+	p.kubectl(t, "apply", "-f", "../../samples/lifecycles/retry.yaml", "-f", "../../samples/lifecycles/launcher.yaml")
+	p.kubectl(t, "wait", "--for=jsonpath={.status.state.phase}=Failed", "vcjob/retry", "--timeout=60s")
+	p.kubectl(t, "wait", "--for=jsonpath={.status.state.phase}=Completed", "vcjob/launcher", "--timeout=60s")
+	p.kubectl(t, "wait", "--for=delete", "vcjob/ttl", "--timeout=60s")
+	p.kubectl(t, "rollout", "status", "deployment/inference", "--timeout=60s")
+	p.kubectl(t, "create", "-f", "../../samples/commands/close-queue.yaml")
+	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closing", "queue/batch", "--timeout=60s")
+	p.kubectl(t, "delete", "deployment/inference", "vcjob/retry", "vcjob/launcher")
+	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closed", "queue/batch", "--timeout=60s")
+
+	if now := p.forbidden(t); now != forbidden {
+		t.Errorf("requests were forbidden; the API server counted before\n%s\nand after\n%s", forbidden, now)
+	}
+}
+
+// standalone is a playground that runs as a process of its own.
+type standalone struct {
+	kubeconfig string
+	output     *bytes.Buffer
+}
+
+// startPlayground starts a playground with these arguments, as a user does, and waits until it is ready. It ends with the test.
+func startPlayground(t *testing.T, args ...string) *standalone {
+	t.Helper()
+	p := &standalone{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), output: &bytes.Buffer{}}
+	command := playgroundCommand(t.Context(), append([]string{"--kubeconfig", p.kubeconfig}, args...)...)
+	command.Env = append(command.Env, "XDG_CACHE_HOME="+t.TempDir()) // another that runs is not hidden from playground kubectl
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 30 * time.Second
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command.Stderr = command.Stdout
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		lines := bufio.NewScanner(out)
+		for told := false; lines.Scan(); {
+			fmt.Fprintln(p.output, lines.Text())
+			if !told && strings.HasPrefix(lines.Text(), "Ctrl-C ends it") {
+				told = true
+				close(ready)
+			}
+		}
+		_ = command.Wait() // interrupted by the end of the test, which is no failure
+	}()
+	t.Cleanup(func() {
+		<-ended
+		if t.Failed() {
+			t.Logf("the playground said:\n%s", p.output)
+		}
+	})
+	select {
+	case <-ready:
+	case <-ended:
+		t.Fatalf("the playground ended:\n%s", p.output)
+	case <-time.After(2 * time.Minute):
+		t.Fatal("the playground is not ready after two minutes")
+	}
+	return p
+}
+
+// kubectl runs kubectl in it, and gives what it printed.
+func (p *standalone) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	r := runCommand(t, playgroundCommand(t.Context(), append([]string{"kubectl", "--kubeconfig", p.kubeconfig}, args...)...))
+	if r.Code != 0 {
+		t.Fatalf("kubectl %s: exit code %d\n%s%s", strings.Join(args, " "), r.Code, r.Out, r.Err)
+	}
+	return r.Out
+}
+
+// forbidden is what the API server counted of requests that were answered with 403.
+func (p *standalone) forbidden(t *testing.T) string {
+	t.Helper()
+	var out []string
+	for line := range strings.Lines(p.kubectl(t, "get", "--raw", "/metrics")) {
+		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `code="403"`) {
+			out = append(out, line)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "")
+}
+
+// startDeployed runs the container of a Deployment as a process, with a kubeconfig of its service account's, and waits until it
+// is ready. Addresses become free ones of this machine, and the API server reaches the webhook by URL: there is no network of
+// services here.
+func (p *standalone) startDeployed(t *testing.T, d appsv1.Deployment) {
+	t.Helper()
+	health := freeAddress(t)
+	args := []string{"--kubeconfig", p.accountKubeconfig(t, d.Namespace, d.Spec.Template.Spec.ServiceAccountName)}
+	for i, arg := range d.Spec.Template.Spec.Containers[0].Args {
+		arg = strings.ReplaceAll(arg, "$(NAMESPACE)", d.Namespace)
+		name, _, _ := strings.Cut(arg, "=")
+		switch {
+		case i == 0:
+			args = slices.Insert(args, 0, arg)
+			continue
+		case name == "--health-address":
+			arg = name + "=" + health
+		case name == "--metrics-address":
+			arg = name + "=" + freeAddress(t)
+		case name == "--address":
+			arg = name + "=127.0.0.1:0"
+			args = append(args, "--url-host=127.0.0.1")
+		}
+		args = append(args, arg)
+	}
+	log := &bytes.Buffer{}
+	command := exec.CommandContext(t.Context(), celsiusBinary(t), args...)
+	command.Stdout, command.Stderr = log, log
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = 10 * time.Second
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	t.Cleanup(func() {
+		if err := <-ended; t.Failed() {
+			t.Logf("%s %s ended: %v\n%s", d.Name, strings.Join(args, " "), err, log.String())
+		}
+	})
+	awaitReady(t, "http://"+health+"/readyz", ended)
+}
+
+// awaitReady asks until it is answered with 200.
+func awaitReady(t *testing.T, url string, ended chan error) {
+	t.Helper()
+	tick, late := time.NewTicker(50*time.Millisecond), time.After(60*time.Second)
+	defer tick.Stop()
+	for {
+		var said string
+		response, err := http.Get(url)
+		if err == nil {
+			body, _ := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return
+			}
+			said = string(body)
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("%s: the process ended: %v", url, err)
+		case <-late:
+			t.Fatalf("%s: not ready: %v %s", url, err, said)
+		case <-tick.C:
+		}
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// accountKubeconfig writes a kubeconfig that has the rights of a service account, and no others.
+func (p *standalone) accountKubeconfig(t *testing.T, namespace, account string) string {
+	t.Helper()
+	token := strings.TrimSpace(p.kubectl(t, "create", "token", account, "-n", namespace, "--duration=1h"))
+	server := p.kubectl(t, "config", "view", "--raw", "-o", "jsonpath={.clusters[0].cluster.server}")
+	ca := p.kubectl(t, "config", "view", "--raw", "-o", "jsonpath={.clusters[0].cluster.certificate-authority-data}")
+	path := filepath.Join(t.TempDir(), account)
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: it
+clusters: [{name: it, cluster: {server: %q, certificate-authority-data: %q}}]
+users: [{name: it, user: {token: %q}}]
+contexts: [{name: it, context: {cluster: it, user: it}}]
+`, server, ca, token)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,379 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applyv1 "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+
+	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live"
+)
+
+// zonePolicy places on nodes of one zone only. Its rest is the shape of the default policy.
+func zonePolicy(expression string) string {
+	return `
+apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: "${policy}"}
+spec:
+  mode: Active
+  pipeline: [enqueue, allocate, backfill]
+  tiers:
+  - name: first
+    tables:
+    - {name: gang}
+    - {name: predicates}
+    - name: house
+      inline:
+        predicates:
+        - name: zone
+          expression: ` + strconv.Quote(expression) + `
+          message: "node {{node.name}} is in another zone"
+`
+}
+
+// inZone is an expression for zonePolicy.
+func inZone(zone string) string { return fmt.Sprintf("node.labels['zone'] == '%s'", zone) }
+
+// gang makes a PodGroup of that name, and its pods, NAME-0 and so on: each asks for 100m CPU.
+func (w *world) gang(name string, members int, change ...func(*corev1.Pod)) error {
+	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+	group.Spec.MinMember = int32(members)
+	group.Spec.Queue = w.Queue("a")
+	if err := w.Client.Create(w.Context, group); err != nil {
+		return fmt.Errorf("PodGroup %s: %w", name, err)
+	}
+	for i := range members {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.Namespace, Name: fmt.Sprintf("%s-%d", name, i),
+			Annotations: map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: name},
+		}}
+		pod.Spec.SchedulerName = w.SchedulerName
+		pod.Spec.TerminationGracePeriodSeconds = new(int64)
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "main", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+		}}}
+		for _, f := range change {
+			f(pod)
+		}
+		if _, err := w.Kube.CoreV1().Pods(w.Namespace).Create(w.Context, pod, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("pod %s: %w", pod.Name, err)
+		}
+	}
+	return nil
+}
+
+// queueA is the queue that the gangs are in.
+const queueA = `
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: "${queue.a}"}
+spec: {weight: 1}
+`
+
+// arrivals has gangs of ten pods arrive, a number of pods a second, until stop is called,
+// which gives how many pods there are. Where the machine cannot keep up they come as fast as it can: no more
+// wait at a time than three seconds bring.
+func (w *world) arrivals(witness *witness, podsASecond int) (stop func() int) {
+	const members = 10
+	most := 3 * podsASecond
+	ctx, cancel := context.WithCancel(w.Context)
+	var gangs sync.WaitGroup
+	var mu sync.Mutex
+	var failed []error
+	started, ended := 0, make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second * members / time.Duration(podsASecond))
+		defer tick.Stop()
+		for ; ; started++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if started*members-witness.Bindings() >= most {
+				started--
+				continue
+			}
+			name := fmt.Sprintf("gang-%d", started)
+			gangs.Go(func() {
+				if err := w.gang(name, members); err != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					failed = append(failed, err)
+				}
+			})
+		}
+	}()
+	return func() int {
+		w.t.Helper()
+		cancel()
+		<-ended
+		gangs.Wait()
+		if err := errors.Join(failed...); err != nil {
+			w.t.Fatalf("pods could not be created: %v", err)
+		}
+		return started * members
+	}
+}
+
+// stampOf is the policy, and its generation, that placed a pod.
+func stampOf(p *corev1.Pod) (name string, generation int) {
+	name, text, _ := strings.Cut(p.Annotations[live.PolicyAnnotation], "@")
+	generation, _ = strconv.Atoi(text) // 0, which is no generation, where there is none
+	return name, generation
+}
+
+func TestAPolicyChangedUnderLoadChangesTheNextDecision(t *testing.T) {
+	w := newWorld(t)
+	witness := w.Witness()
+	zoneOf := map[string]string{}
+	for _, zone := range []string{"a", "b"} {
+		for _, node := range w.Nodes(3, "cpu=200,memory=1Ti,pods=2000,label:zone="+zone) {
+			zoneOf[node] = zone
+		}
+	}
+	w.Apply(queueA)
+	w.TryKubectlOK(zonePolicy(inZone("a")), "apply", "-f", "-")
+	w.StartScheduler()
+	started := time.Now()
+	stop := w.arrivals(witness, 200)
+
+	// Each generation serves while pods arrive, until it has placed some.
+	zones := []string{1: "a", 2: "b", 3: "a", 4: "b"}
+	for generation := 1; generation < len(zones); generation++ {
+		if generation > 1 {
+			w.TryKubectlOK(zonePolicy(inZone(zones[generation])), "apply", "-f", "-")
+		}
+		w.Wait(fmt.Sprintf("generation %d has placed 100 pods", generation), func() error {
+			n := witness.Count(func(p *corev1.Pod) bool {
+				_, by := stampOf(p)
+				return by == generation
+			})
+			if n < 100 {
+				return fmt.Errorf("it placed %d; %v", n, w.activeCondition())
+			}
+			return nil
+		})
+	}
+	total := stop()
+	rate := float64(total) / time.Since(started).Seconds()
+	witness.AllBound(total)
+
+	h := witness.Report()
+	h.Check(w)
+	if h.bound() != total {
+		t.Errorf("%d pods were created, and the witness saw %d bindings", total, h.bound())
+	}
+	by := map[int]int{}
+	for _, l := range h.pods {
+		name, generation := stampOf(l.pod)
+		if name != w.Policy || generation < 1 || generation >= len(zones) {
+			t.Errorf("pod %s was placed by %q", l.pod.Name, l.pod.Annotations[live.PolicyAnnotation])
+			continue
+		}
+		by[generation]++
+		if zone := zoneOf[l.node]; zone != zones[generation] {
+			t.Errorf("pod %s was placed by generation %d, which wants zone %s, on node %s of zone %s", l.pod.Name, generation, zones[generation], l.node, zone)
+		}
+	}
+	t.Logf("%d pods, %.0f a second; placed by generation: %v", total, rate, by)
+}
+
+// activeCondition is what the world's policy says of itself.
+func (w *world) activeCondition() string {
+	p := &policyv1alpha1.SchedulingPolicy{}
+	if err := w.Get(w.Policy, p); err != nil {
+		return err.Error()
+	}
+	if c := meta.FindStatusCondition(p.Status.Conditions, policyv1alpha1.ConditionActive); c != nil {
+		return fmt.Sprintf("generation %d: Active=%s, %s: %s", c.ObservedGeneration, c.Status, c.Reason, c.Message)
+	}
+	return "no condition Active"
+}
+
+// TryKubectlOK is TryKubectl that must succeed.
+func (w *world) TryKubectlOK(stdin string, args ...string) {
+	w.t.Helper()
+	if r := w.TryKubectl(stdin, args...); r.Code != 0 {
+		w.t.Fatalf("kubectl %s: exit code %d\n%s%s", strings.Join(args, " "), r.Code, r.Out, r.Err)
+	}
+}
+
+func TestABrokenPolicyIsRefusedWithAllItsMistakes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	broken := strings.Replace(zonePolicy("node.lables['zone'] == 'a' &&\n node.idle.cpu > task"), "{name: gang}", "{name: gagn}", 1)
+	for _, args := range [][]string{{"apply", "-f", "-"}, {"apply", "--dry-run=server", "-f", "-"}} {
+		r := w.TryKubectl(broken, args...)
+		if r.Code == 0 {
+			t.Fatalf("kubectl %v took a broken policy:\n%s", args, r.Out)
+		}
+		for _, want := range []string{
+			"spec.tiers[0].tables[0]", "gagn", "gang", // the misspelt table
+			"spec.tiers[0].tables[2].inline.predicates[0].expression", "lables", // the misspelt field
+			"line 2, column ", // the second mistake of the expression is in its second line
+		} {
+			if !strings.Contains(r.Err, want) {
+				t.Errorf("kubectl %v does not say %q:\n%s", args, want, r.Err)
+			}
+		}
+	}
+	if err := w.gone(w.Policy, &policyv1alpha1.SchedulingPolicy{}); err != nil {
+		t.Errorf("the refused policy is stored: %v", err)
+	}
+	if r := w.TryKubectl(zonePolicy(inZone("a")), "apply", "--dry-run=server", "-f", "-"); r.Code != 0 {
+		t.Errorf("the policy without mistakes is refused: %s", r.Err)
+	}
+}
+
+// exempt has admission leave the policy of this world alone, and no other, as an administrator
+// could: by one more match condition, of an owner of its own, on the webhook of policies.
+func (w *world) exempt() {
+	w.t.Helper()
+	validating := w.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	owner := metav1.ApplyOptions{FieldManager: "e2e-" + w.Name, Force: true}
+	config, err := validating.Get(w.Context, webhookConfiguration, metav1.GetOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	name := ""
+	for i := range config.Webhooks {
+		if asksAbout(&config.Webhooks[i], "schedulingpolicies") {
+			name = config.Webhooks[i].Name
+		}
+	}
+	if name == "" {
+		w.t.Fatalf("ValidatingWebhookConfiguration %s has no webhook for policies", webhookConfiguration)
+	}
+	exempt := applyv1.ValidatingWebhookConfiguration(webhookConfiguration).WithWebhooks(applyv1.ValidatingWebhook().WithName(name).
+		WithMatchConditions(applyv1.MatchCondition().WithName("not-" + w.Name).WithExpression(fmt.Sprintf("request.name != %q", w.Policy))))
+	if _, err := validating.Apply(w.Context, exempt, owner); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		nothing := applyv1.ValidatingWebhookConfiguration(webhookConfiguration)
+		if _, err := validating.Apply(context.Background(), nothing, owner); err != nil {
+			w.t.Errorf("put the webhook back: %v", err)
+		}
+	})
+}
+
+func asksAbout(webhook *admissionregistrationv1.ValidatingWebhook, resource string) bool {
+	for _, rule := range webhook.Rules {
+		if slices.Contains(rule.Resources, resource) {
+			return true
+		}
+	}
+	return false
+}
+
+// tellsOfTheFirst says whether the policy's status tells that its first generation serves, and why.
+func (w *world) tellsOfTheFirst() error {
+	p := &policyv1alpha1.SchedulingPolicy{}
+	if err := w.Get(w.Policy, p); err != nil {
+		return err
+	}
+	compiled := meta.FindStatusCondition(p.Status.Conditions, policyv1alpha1.ConditionCompiled)
+	active := meta.FindStatusCondition(p.Status.Conditions, policyv1alpha1.ConditionActive)
+	serving := fmt.Sprintf("serving %s@1, because generation 2 does not compile", w.Policy)
+	switch {
+	case p.Generation != 2 || p.Status.ObservedGeneration != 2:
+		return fmt.Errorf("generation %d, observed %d; want 2", p.Generation, p.Status.ObservedGeneration)
+	case compiled == nil || compiled.Status != metav1.ConditionFalse || !strings.Contains(compiled.Message, "lables"):
+		return fmt.Errorf("condition Compiled is %+v; want False, because of lables", compiled)
+	case active == nil || active.Status != metav1.ConditionFalse || !strings.Contains(active.Message, serving):
+		return fmt.Errorf("condition Active is %+v; want False, %q", active, serving)
+	case len(p.Status.Schedulers) != 1 || p.Status.Schedulers[0].Name != w.SchedulerName || p.Status.Schedulers[0].Generation != 1:
+		return fmt.Errorf("schedulers are %+v; want %s at generation 1", p.Status.Schedulers, w.SchedulerName)
+	}
+	return nil
+}
+
+func TestTheLastGoodPolicyServesOnWhenTheLeaderIsKilled(t *testing.T) {
+	w := newWorld(t)
+	witness := w.Witness()
+	nodes := map[string]string{}
+	for _, zone := range []string{"a", "b"} {
+		nodes[w.Nodes(1, "cpu=8,label:zone="+zone)[0]] = zone
+	}
+	w.Apply(queueA)
+	w.TryKubectlOK(zonePolicy(inZone("a")), "apply", "-f", "-")
+	replica := func() *process {
+		return w.Process("scheduler", "--scheduler-name", "${scheduler}", "--policy", "${policy}", "--node-selector", w.NodeSelector,
+			"--namespace", "${namespace}", "--lease-name", "${world}", "--metrics-address", "0", "--health-address", "0", "-v", "2")
+	}
+	// placed makes a pod, and says where it came and by which generation.
+	placed := func(name string) (zone string, generation int) {
+		t.Helper()
+		if err := w.gang(name, 1); err != nil {
+			t.Fatal(err)
+		}
+		pod := &corev1.Pod{}
+		w.Wait("pod "+name+" is bound", func() error {
+			if err := w.Get(name+"-0", pod); err != nil || pod.Spec.NodeName != "" {
+				return err
+			}
+			return fmt.Errorf("it waits: %s; the policy: %s", waitsFor(pod), w.activeCondition())
+		})
+		_, generation = stampOf(pod)
+		return nodes[pod.Spec.NodeName], generation
+	}
+	expect := func(name, zone string, generation int) {
+		t.Helper()
+		if z, g := placed(name); z != zone || g != generation {
+			t.Fatalf("pod %s was placed in zone %s by generation %d; want zone %s by generation %d", name, z, g, zone, generation)
+		}
+	}
+
+	leader := replica()
+	expect("first", "a", 1)
+	second := replica() // which must wait: the leader holds the lease
+
+	// A broken policy does not get past the webhook; by force, it does.
+	broken := zonePolicy("node.lables['zone'] == 'b'")
+	if r := w.TryKubectl(broken, "apply", "-f", "-"); r.Code == 0 {
+		t.Fatalf("the broken policy was taken: %s", r.Out)
+	}
+	w.exempt()
+	w.Wait("the API server no longer asks about this policy", func() error { return w.TryApply(broken) })
+	tells := w.tellsOfTheFirst
+	w.Wait("the status tells what serves", tells)
+	expect("second", "a", 1)
+
+	// The other replica has never seen the good policy: it was not leading.
+	select {
+	case <-second.Exited():
+		t.Fatalf("the second replica ended by itself:\n%s", second.Log())
+	default:
+	}
+	leader.Kill()
+	expect("third", "a", 1)
+	w.Wait("the status tells what serves after the change of leader, too", tells)
+
+	// The mend is taken up.
+	w.TryKubectlOK(zonePolicy(inZone("b")), "apply", "--server-side", "--force-conflicts", "-f", "-")
+	w.Wait("the mended policy serves", func() error {
+		if text := w.activeCondition(); !strings.Contains(text, "generation 3: Active=True") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	expect("fourth", "b", 3)
+	witness.Report().Check(w)
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// TestE2ESamples applies every sample that a cluster takes, in one cluster, and watches it to its end.
+func TestE2ESamples(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartScheduler()
+	w.StartControllers()
+	w.Nodes(2, "cpu=16,memory=64Gi")
+	w.Nodes(2, "cpu=32,memory=256Gi,nvidia.com/gpu=4")
+	w.Apply(sample(t, "queues/queues.yaml"))
+
+	ends := map[string]func(*world){
+		"jobs/train.yaml":               job("train", "Completed"),
+		"jobs/sweep.yaml":               job("sweep", "Completed"),
+		"jobs/notebook.yaml":            pods("Running", "notebook"),
+		"lifecycles/launcher.yaml":      job("launcher", "Completed"),
+		"lifecycles/min-success.yaml":   job("min-success", "Completed"),
+		"lifecycles/some-may-fail.yaml": job("some-may-fail", "Completed"),
+		"lifecycles/retry.yaml":         job("retry", "Failed"),
+		"lifecycles/exit-codes.yaml":    job("exit-codes", "Aborted"),
+		"lifecycles/ttl.yaml":           func(w *world) { w.Kubectl("wait", "vcjob/ttl", "--for=delete", "--timeout=60s") },
+		"workloads/deployment.yaml":     func(w *world) { w.Kubectl("rollout", "status", "deployment/inference", "--timeout=60s") },
+		"workloads/kubernetes-job.yaml": func(w *world) { w.Kubectl("wait", "job.batch/shuffle", "--for=condition=Complete", "--timeout=60s") },
+		"workloads/pod-group.yaml":      pods("Succeeded", "pair-client", "pair-server"),
+	}
+	for _, folder := range []string{"jobs", "lifecycles", "workloads"} {
+		files, err := filepath.Glob(filepath.Join("../../samples", folder, "*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if name := folder + "/" + filepath.Base(file); ends[name] == nil {
+				t.Errorf("samples/%s has no end that this test watches", name)
+			}
+		}
+	}
+	t.Run("ends", func(t *testing.T) {
+		for name, end := range ends {
+			w.Apply(sample(t, name))
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				end(w.at(t))
+			})
+		}
+	})
+
+	// Commands.
+	w.Kubectl("delete", "vcjob/train", "vcjob/sweep")
+	for _, step := range []struct{ apply, command, object, path, end string }{
+		{"jobs/train.yaml", "terminate", "vcjob/train", ".status.state.phase", "Terminated"},
+		{"jobs/sweep.yaml", "abort", "vcjob/sweep", ".status.state.phase", "Aborted"},
+		{"", "resume", "vcjob/exit-codes", ".status.retryCount", "1"},
+		{"", "close-queue", "queue/" + w.Queue("batch"), ".status.state", "Closing"},
+		{"", "open-queue", "queue/" + w.Queue("batch"), ".status.state", "Open"},
+	} {
+		if step.apply != "" {
+			w.Apply(sample(t, step.apply))
+		}
+		w.Apply(sample(t, "commands/"+step.command+".yaml"))
+		w.Kubectl("wait", step.object, "--for=jsonpath={"+step.path+"}="+step.end, "--timeout=60s")
+	}
+	w.phase("exit-codes", "Aborted") // it ran again, and failed again in the same way
+	w.Kubectl("delete", "vcjob/sweep")
+	w.Apply(sample(t, "jobs/sweep.yaml"))
+	w.Apply(sample(t, "commands/complete.yaml"))
+	w.phase("sweep", "Completed")
+}
+
+// TestE2ESamplePolicies has the API server take every policy below samples.
+func TestE2ESamplePolicies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	files, err := filepath.Glob("../../samples/policies/*.yaml")
+	more, moreErr := filepath.Glob("../../samples/policies/*/*.yaml")
+	if err != nil || moreErr != nil || len(files)+len(more) < 4 {
+		t.Fatalf("policies %v %v: %v %v", files, more, err, moreErr)
+	}
+	for _, file := range slices.Concat(files, more, []string{"../../samples/quickstart/policy.yaml"}) {
+		w.Kubectl("create", "--dry-run=server", "-f", file)
+	}
+}
+
+// job waits for the phase in which a job ends.
+func job(name, phase string) func(*world) {
+	return func(w *world) { w.phase(name, phase) }
+}
+
+// pods waits until all of the pods are in a phase.
+func pods(phase string, names ...string) func(*world) {
+	return func(w *world) {
+		for _, name := range names {
+			w.Kubectl("wait", "pod/"+name, "--for=jsonpath={.status.phase}="+phase, "--timeout=60s")
+		}
+	}
+}
+
+// ownNames are the words of samples in place of which each test has names of its own.
+var ownNames = []struct {
+	pattern *regexp.Regexp
+	as      string
+}{
+	{regexp.MustCompile(`schedulerName: celsius\b`), "schedulerName: $${scheduler}"},
+	{regexp.MustCompile(`(queue: |queue-name: |kind: Queue, name: |kind: Queue\nmetadata: \{name: )(research|batch)\b`), "$1$${queue.$2}"},
+}
+
+// sample reads a file below samples, with the scheduler and the queues of a world in it.
+func sample(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../samples", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, own := range ownNames {
+		text = own.pattern.ReplaceAll(text, []byte(own.as))
+	}
+	return string(text)
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// The user's story, told with kubectl alone: jobs from their creation to their end, commands, and queues.
+
+// storyJob is a job of one task that runs until it is told to end.
+const storyJob = `
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: work}
+spec:
+  schedulerName: ${scheduler}
+  queue: ${queue.a}
+  tasks:
+  - name: main
+    replicas: 2
+    template:
+      metadata: {annotations: {celsius.dev/sim: '{run: 1h}'}}
+      spec:
+        restartPolicy: Never
+        containers:
+        - {name: main, image: main, resources: {requests: {cpu: "1", memory: 1Gi}}}
+`
+
+// jobLike is storyJob under another name, with words replaced: old, new, old, new.
+func jobLike(name string, oldnew ...string) string {
+	return strings.NewReplacer(append(oldnew, "{name: work}", "{name: "+name+"}")...).Replace(storyJob)
+}
+
+// at is the world for a subtest.
+func (w *world) at(t *testing.T) *world {
+	sub := *w
+	sub.t, sub.Context = t, t.Context()
+	return &sub
+}
+
+// queue makes a queue, and gives its name in the cluster.
+func (w *world) queue(name string, weight int) string {
+	w.t.Helper()
+	w.Apply(fmt.Sprintf("{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: ${queue.%s}}, spec: {weight: %d}}", name, weight))
+	return w.Queue(name)
+}
+
+// refused has kubectl create objects, which must fail, and gives what it says.
+func (w *world) refused(yaml string) string {
+	w.t.Helper()
+	r := w.TryKubectl(yaml, "create", "-f", "-")
+	if r.Code == 0 {
+		w.t.Fatalf("this is taken, and should be refused:\n%s\n%s", yaml, r.Out)
+	}
+	return r.Err
+}
+
+// phase waits until the job is in a phase.
+func (w *world) phase(job, phase string) {
+	w.t.Helper()
+	w.Kubectl("wait", "vcjob/"+job, "--for=jsonpath={.status.state.phase}="+phase, "--timeout=60s")
+}
+
+// field reads one field of an object by JSONPath.
+func (w *world) field(object, path string) string {
+	w.t.Helper()
+	return w.Kubectl("get", object, "-o", "jsonpath={"+path+"}")
+}
+
+// command sends a Command to an object.
+func (w *world) command(action, kind, name string) {
+	w.t.Helper()
+	version := map[string]string{"Job": "batch.volcano.sh/v1alpha1", "Queue": "scheduling.volcano.sh/v1beta1"}[kind]
+	w.Apply(fmt.Sprintf(`
+apiVersion: bus.volcano.sh/v1alpha1
+kind: Command
+metadata: {name: %s}
+action: %s
+target: {apiVersion: %s, kind: %s, name: %s, uid: ""}
+`, strings.ToLower(action), action, version, kind, name))
+}
+
+// TestE2EJobFromDefaultsToCollection takes a job of three tasks its whole way.
+func TestE2EJobFromDefaultsToCollection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartScheduler()
+	w.StartControllers()
+	w.queue("a", 1)
+	w.Nodes(2, "cpu=1500m,memory=16Gi") // three cores let the job in, but each node has room for one pod
+	w.Apply(`
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: train}
+spec:
+  schedulerName: ${scheduler}
+  queue: ${queue.a}
+  ttlSecondsAfterFinished: 3
+  tasks:
+  - name: chief
+    replicas: 1
+    template: &pod
+      metadata: {annotations: {celsius.dev/sim: '{run: 3s}'}}
+      spec:
+        restartPolicy: Never
+        containers:
+        - {name: main, image: main, resources: {requests: {cpu: "1", memory: 1Gi}}}
+  - name: ps
+    replicas: 1
+    template: *pod
+  - replicas: 2
+    minAvailable: 1
+    template: *pod
+`)
+
+	// 1. Defaulted: as many pods as the tasks need together, the third task has a name.
+	for path, want := range map[string]string{
+		".spec.minAvailable":          "3",
+		".spec.maxRetry":              "3",
+		".spec.tasks[*].name":         "chief ps default2",
+		".spec.tasks[*].minAvailable": "1 1 1",
+		".spec.tasks[*].maxRetry":     "3 3 3",
+	} {
+		if got := w.field("vcjob/train", path); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+
+	// 2. It has its PodGroup, and waits: two pods find a node, and three must start together. Nothing is bound, and the job says why.
+	group := "train-" + w.field("vcjob/train", ".metadata.uid")
+	w.Kubectl("wait", "podgroup/"+group, "--for=create", "--timeout=30s")
+	if got, want := w.field("podgroup/"+group, ".spec.minMember"), "3"; got != want {
+		t.Errorf("minMember is %s, want %s", got, want)
+	}
+	w.Kubectl("wait", "vcjob/train", "--for=jsonpath={.status.state.reason}", "--timeout=30s")
+	w.Kubectl("wait", "pod/train-chief-0", "--for=create", "--timeout=30s")
+	w.Kubectl("wait", "pod/train-chief-0", "--for=condition=PodScheduled=False", "--timeout=30s")
+	if got := w.field("pods", ".items[*].spec.nodeName"); got != "" {
+		t.Errorf("part of a gang is bound: %s", got)
+	}
+	if got := w.field("vcjob/train", ".status.state.phase"); got != "Pending" {
+		t.Errorf("the job is %s, want Pending", got)
+	}
+
+	// 3. With another node all of it starts, and runs to its end.
+	w.Nodes(1, "cpu=8,memory=16Gi")
+	w.phase("train", "Running")
+	if got := strings.Fields(w.field("pods", ".items[*].spec.nodeName")); len(got) < 3 {
+		t.Errorf("the job runs with pods on %v, want three at least", got)
+	}
+	w.phase("train", "Completed")
+
+	// 4. Three seconds later it is gone, with all that was its own.
+	w.Kubectl("wait", "vcjob/train", "--for=delete", "--timeout=60s")
+	w.Kubectl("wait", "pod", "--all", "--for=delete", "--timeout=60s")
+	w.Kubectl("wait", "podgroup", "--all", "--for=delete", "--timeout=60s")
+}
+
+// TestE2ERetries has the pods of a job fail each time: it starts again until maxRetry, and is Failed then.
+func TestE2ERetries(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartScheduler()
+	w.StartControllers()
+	w.queue("a", 1)
+	w.Nodes(1, "cpu=8,memory=16Gi")
+	w.Apply(jobLike("work", "{run: 1h}", "{run: 1s, exitCodes: {main: 1}}",
+		"  tasks:", "  maxRetry: 2\n  policies:\n  - {event: PodFailed, action: RestartJob}\n  tasks:"))
+	w.phase("work", "Failed")
+	if got := w.field("vcjob/work", ".status.retryCount"); got != "2" {
+		t.Errorf("retryCount is %s, want 2", got)
+	}
+	if got, want := w.field("vcjob/work", ".status.conditions[*].status"), "Pending Running Restarting Pending Running Restarting Failed"; got != want {
+		t.Errorf("the job went through %s, want %s", got, want)
+	}
+}
+
+// TestE2ECommands stops a job, starts it again, and ends jobs for good.
+func TestE2ECommands(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartScheduler()
+	w.StartControllers()
+	w.queue("a", 1)
+	w.Nodes(1, "cpu=8,memory=16Gi")
+	for _, ends := range []struct{ name, action, phase string }{
+		{"terminated", "TerminateJob", "Terminated"},
+		{"completed", "CompleteJob", "Completed"},
+		{"aborted", "AbortJob", "Aborted"},
+	} {
+		w.Apply(jobLike(ends.name, "{run: 1h}", "{run: 1h, terminate: 1s}"))
+		w.phase(ends.name, "Running")
+		w.command(ends.action, "Job", ends.name)
+		w.phase(ends.name, ends.phase)
+		w.Kubectl("wait", "pod", "-l", "volcano.sh/job-name="+ends.name, "--for=delete", "--timeout=60s")
+	}
+	w.command("ResumeJob", "Job", "aborted")
+	w.phase("aborted", "Running")
+	if got := w.field("commands", ".items[*].metadata.name"); got != "" {
+		t.Errorf("commands are left: %s", got)
+	}
+}
+
+// TestE2EQueueClosesAndOpens closes a queue while a job of it runs: it takes no new job, is Closed when the job has ended, and takes
+// jobs again when it is opened.
+func TestE2EQueueClosesAndOpens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartScheduler()
+	w.StartControllers()
+	w.Nodes(1, "cpu=8,memory=16Gi")
+	queue := w.queue("a", 1)
+	w.Apply(jobLike("work"))
+	w.phase("work", "Running")
+	w.command("CloseQueue", "Queue", queue)
+	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Closing", "--timeout=30s")
+	if said := w.refused(jobLike("next")); !strings.Contains(said, queue) || !strings.Contains(said, "spec.queue") {
+		t.Errorf("the refusal does not name the queue %s: %s", queue, said)
+	}
+	w.Kubectl("delete", "vcjob/work")
+	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Closed", "--timeout=60s")
+	w.command("OpenQueue", "Queue", queue)
+	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Open", "--timeout=30s")
+	w.Apply(jobLike("next"))
+	w.phase("next", "Running")
+}
+
+// TestE2EQueuesShareByWeight has two queues of weights 3 and 1 ask for more than there is: they get 12 and 4 of 16 cores.
+func TestE2EQueuesShareByWeight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartScheduler()
+	w.StartControllers()
+	w.Nodes(1, "cpu=2,memory=64Gi") // room for both jobs to be let in, so that all pods are there when the queues share
+	for name, weight := range map[string]int{"three": 3, "one": 1} {
+		w.queue(name, weight)
+		w.Apply(jobLike(name, "${queue.a}", "${queue."+name+"}", "    replicas: 2", "    replicas: 20\n    minAvailable: 1"))
+	}
+	w.Wait("all pods are there", func() error {
+		if n := len(w.Pods("")); n != 40 {
+			return fmt.Errorf("there are %d of 40", n)
+		}
+		return nil
+	})
+	w.Nodes(1, "cpu=14,memory=64Gi")
+	bound := func(job string) (n int) {
+		for _, pod := range w.Pods("volcano.sh/job-name=" + job) {
+			if pod.Spec.NodeName != "" {
+				n++
+			}
+		}
+		return n
+	}
+	w.Wait("the nodes are full", func() error {
+		if n := bound("three") + bound("one"); n != 16 {
+			return fmt.Errorf("%d pods of 16 are bound", n)
+		}
+		return nil
+	})
+	if three, one := bound("three"), bound("one"); three != 12 || one != 4 {
+		t.Errorf("the queues of weight 3 and 1 have %d and %d cores of 16, want 12 and 4", three, one)
+	}
+}

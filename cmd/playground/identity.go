@@ -1,0 +1,168 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	certutil "k8s.io/client-go/util/cert"
+)
+
+// The files of an identity.
+const (
+	fileCert       = "apiserver.crt"
+	fileCertKey    = "apiserver.key"
+	fileAccountKey = "service-account.key"
+	fileTokens     = "tokens.csv"
+)
+
+// contextName is what the cluster, the user and the context are called in kubeconfigs of ours.
+const contextName = "celsius-playground"
+
+// identity is by what the API server is known and who may use it: its certificate, the key
+// that signs service account tokens, the administrator's token. It is kept with the data, or
+// nothing that was handed out would be good after a second start.
+type identity struct {
+	dir   string
+	cert  []byte
+	token string
+}
+
+// loadIdentity reads the identity from the folder, and makes what is missing there.
+func loadIdentity(dir string) (*identity, error) {
+	x := &identity{dir: dir}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	for _, make := range []func() error{x.makeCert, x.makeAccountKey, x.makeToken} {
+		if err := make(); err != nil {
+			return nil, fmt.Errorf("identity: %w", err)
+		}
+	}
+	return x, nil
+}
+
+func (x *identity) path(name string) string { return filepath.Join(x.dir, name) }
+
+// read gives the file's content; nil where there is no file.
+func (x *identity) read(name string) ([]byte, error) {
+	text, err := os.ReadFile(x.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+func (x *identity) makeCert() (err error) {
+	if x.cert, err = x.read(fileCert); x.cert != nil || err != nil {
+		return err
+	}
+	names := []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
+	cert, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(10, 96, 0, 1)}, names)
+	if err != nil {
+		return fmt.Errorf("certificate: %w", err)
+	}
+	// The key first: a certificate without one would never be made again.
+	if err := os.WriteFile(x.path(fileCertKey), key, 0o600); err != nil {
+		return err
+	}
+	x.cert = cert
+	return os.WriteFile(x.path(fileCert), cert, 0o600)
+}
+
+func (x *identity) makeAccountKey() error {
+	if text, err := x.read(fileAccountKey); text != nil || err != nil {
+		return err
+	}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return fmt.Errorf("service account key: %w", err)
+	}
+	block := &pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
+	return os.WriteFile(x.path(fileAccountKey), pem.EncodeToMemory(block), 0o600)
+}
+
+func (x *identity) makeToken() error {
+	text, err := x.read(fileTokens)
+	if err != nil {
+		return err
+	}
+	if token, _, ok := strings.Cut(string(text), ","); ok {
+		x.token = token
+		return nil
+	}
+	random := make([]byte, 16)
+	_, _ = rand.Read(random) // never fails
+	x.token = hex.EncodeToString(random)
+	return os.WriteFile(x.path(fileTokens), []byte(x.token+`,admin,admin,"system:masters"`+"\n"), 0o600)
+}
+
+// restConfig is the administrator's way to the API server. Its limits are so high that the
+// server is the bottleneck.
+func (x *identity) restConfig(address string) *rest.Config {
+	return &rest.Config{
+		Host:            address,
+		BearerToken:     x.token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: x.cert},
+		QPS:             2000,
+		Burst:           4000,
+	}
+}
+
+// mayWriteKubeconfig refuses a file that is there already and was not written by a playground.
+func mayWriteKubeconfig(path string) error {
+	old, err := clientcmd.LoadFromFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("kubeconfig %s is there and cannot be read: %w; give another --kubeconfig", path, err)
+	case !isOurs(old):
+		return fmt.Errorf("kubeconfig %s was not written by a playground and is not overwritten; give another --kubeconfig", path)
+	}
+	return nil
+}
+
+// writeKubeconfig writes the administrator's kubeconfig, if it may.
+func (x *identity) writeKubeconfig(path, address string) error {
+	if err := mayWriteKubeconfig(path); err != nil {
+		return err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters[contextName] = &clientcmdapi.Cluster{Server: address, CertificateAuthorityData: x.cert}
+	config.AuthInfos[contextName] = &clientcmdapi.AuthInfo{Token: x.token}
+	config.Contexts[contextName] = &clientcmdapi.Context{Cluster: contextName, AuthInfo: contextName}
+	config.CurrentContext = contextName
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return fmt.Errorf("kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// isOurs says whether a kubeconfig holds nothing but a playground. An empty one does.
+func isOurs(config *clientcmdapi.Config) bool {
+	foreign := func(names []string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return name != contextName })
+	}
+	return !foreign(keys(config.Clusters)) && !foreign(keys(config.Contexts)) && !foreign(keys(config.AuthInfos))
+}
+
+func keys[V any](m map[string]V) []string {
+	var out []string
+	for key := range m {
+		out = append(out, key)
+	}
+	return out
+}

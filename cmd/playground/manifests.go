@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/celsius-scheduler/celsius/crds"
+)
+
+// fieldManager is under what name the playground applies objects.
+const fieldManager = "celsius-playground"
+
+// systemNamespace is where the product keeps leases and what else it has to remember.
+const systemNamespace = "celsius-system"
+
+// applyManifests brings our CRDs and the product's namespace into the cluster, and waits
+// until the CRDs are served.
+func applyManifests(ctx context.Context, cfg *rest.Config) error {
+	client, err := apiextensions.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	files, err := fs.Glob(crds.Manifests, "manifests/*.yaml")
+	if err != nil {
+		return fmt.Errorf("CRDs: %w", err)
+	}
+	served := map[string]string{} // group and version by the CRD's name
+	for _, file := range files {
+		name, gv, err := applyCRD(ctx, client, file)
+		if err != nil {
+			return fmt.Errorf("CRD %s: %w", file, err)
+		}
+		served[name] = gv
+	}
+	for name, gv := range served {
+		if err := awaitServed(ctx, client, name, gv); err != nil {
+			return err
+		}
+	}
+	core, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: systemNamespace}}
+	_, err = core.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("namespace %s: %w", systemNamespace, err)
+	}
+	return nil
+}
+
+func applyCRD(ctx context.Context, client apiextensions.Interface, file string) (name, groupVersion string, err error) {
+	text, err := crds.Manifests.ReadFile(file)
+	if err != nil {
+		return "", "", err
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(text, crd); err != nil {
+		return "", "", err
+	}
+	body, err := json.Marshal(crd)
+	if err != nil {
+		return "", "", err
+	}
+	force := true
+	_, err = client.ApiextensionsV1().CustomResourceDefinitions().Patch(ctx, crd.Name, types.ApplyPatchType, body,
+		metav1.PatchOptions{FieldManager: fieldManager, Force: &force})
+	return crd.Name, crd.Spec.Group + "/" + crd.Spec.Versions[0].Name, err
+}
+
+// awaitServed waits until the kind can be used and found.
+func awaitServed(ctx context.Context, client apiextensions.Interface, name, groupVersion string) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := client.Discovery().ServerResourcesForGroupVersion(groupVersion)
+		if err == nil {
+			err = established(ctx, client, name)
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("CRD %s is not served: %w", name, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func established(ctx context.Context, client apiextensions.Interface, name string) error {
+	crd, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+			return nil
+		}
+	}
+	return errors.New("not established yet")
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// playground is the command, running as a process of its own with a home of its own.
+type playground struct {
+	t    *testing.T
+	home string
+}
+
+// up starts the playground with these flags, waits until it says that it is ready, and gives
+// how to end it: with a signal, after which it gives what was printed, and the exit code.
+func (p playground) up(args ...string) (end func(os.Signal) (string, int)) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
+	p.t.Cleanup(cancel)
+	cmd := playgroundCommand(ctx, args...)
+	cmd.Env = append(cmd.Env, "XDG_CACHE_HOME="+p.home, "TMPDIR="+p.home)
+	read, write := io.Pipe()
+	cmd.Stdout, cmd.Stderr = write, write
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // the exit code says it
+		_ = write.Close()
+		close(exited)
+	}()
+	var printed strings.Builder
+	ready, all := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(all)
+		lines := bufio.NewScanner(read)
+		for lines.Scan() {
+			printed.WriteString(lines.Text() + "\n")
+			if strings.HasPrefix(lines.Text(), "Ctrl-C ends it") {
+				close(ready)
+			}
+		}
+	}()
+	p.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended already, unless the test failed
+		<-exited
+	})
+	select {
+	case <-ready:
+	case <-all:
+		<-exited
+		p.t.Fatalf("playground %v: exit code %d\n%s", args, cmd.ProcessState.ExitCode(), printed.String())
+	}
+	return func(signal os.Signal) (string, int) {
+		p.t.Helper()
+		if err := cmd.Process.Signal(signal); err != nil {
+			p.t.Fatal(err)
+		}
+		<-exited
+		<-all
+		return printed.String(), cmd.ProcessState.ExitCode()
+	}
+}
+
+// run runs the playground to its end.
+func (p playground) run(args ...string) ran {
+	p.t.Helper()
+	cmd := playgroundCommand(p.t.Context(), args...)
+	cmd.Env = append(cmd.Env, "XDG_CACHE_HOME="+p.home, "TMPDIR="+p.home)
+	return runCommand(p.t, cmd)
+}
+
+// kubectl runs `playground kubectl`, which has to find the playground by itself.
+func (p playground) kubectl(args ...string) string {
+	p.t.Helper()
+	r := p.run(append([]string{"kubectl"}, args...)...)
+	if r.Code != 0 {
+		p.t.Fatalf("kubectl %v: exit code %d\n%s%s", args, r.Code, r.Out, r.Err)
+	}
+	return r.Out
+}
+
+// TestPlayground goes the way of a user: starts it, uses it, ends it, starts it again on the
+// same data, kills it, and starts it a third time.
+func TestPlayground(t *testing.T) {
+	p := playground{t, t.TempDir()}
+	dir, kubeconfig := filepath.Join(p.home, "data"), filepath.Join(p.home, "my kubeconfig")
+	flags := []string{"--data-dir", dir, "--kubeconfig", kubeconfig}
+
+	end := p.up(append(flags, "--node-shape", "2x cpu=4,label:zone=a", "--node-shape", "cpu=8,nvidia.com/gpu=2", "--nodes", "1")...)
+	if got := p.kubectl("get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.zone} {.status.allocatable.cpu} {.status.allocatable.nvidia\.com/gpu};{end}`); got != "node-0 a 4 ;node-1 a 4 ;node-2  8 2;" {
+		t.Errorf("nodes: %s", got)
+	}
+	p.kubectl("create", "configmap", "kept", "--from-literal=a=b")
+	p.kubectl("delete", "node", "node-1")
+	token := p.kubectl("create", "token", "default")
+	first := p.run("kubectl", "--kubeconfig", kubeconfig, "get", "configmap", "kept")
+	if first.Code != 0 {
+		t.Errorf("the kubeconfig of --kubeconfig does not work: %s", first.Err)
+	}
+
+	t.Run("in use", func(t *testing.T) {
+		r := playground{t, p.home}.run("--data-dir", dir)
+		want := "is in use by the playground with process id"
+		if r.Code != exitFailed || !strings.Contains(r.Err, want) {
+			t.Errorf("got exit code %d and %q, want %d and %q", r.Code, r.Err, exitFailed, want)
+		}
+	})
+
+	out, code := end(syscall.SIGINT)
+	if code != exitOK || !strings.HasSuffix(out, "stopping …\nstopped\n") {
+		t.Errorf("Ctrl-C: exit code %d\n%s", code, out)
+	}
+	if want := "export KUBECONFIG='" + kubeconfig + "'"; !strings.Contains(out, want) {
+		t.Errorf("no line %q in\n%s", want, out)
+	}
+	if r := p.run("kubectl", "get", "nodes"); r.Code == 0 || !strings.Contains(r.Err, "no playground is running") {
+		t.Errorf("kubectl without a playground: exit code %d, %q", r.Code, r.Err)
+	}
+
+	end = p.up(flags...)
+	p.kubectl("get", "configmap", "kept")
+	if nodes := p.kubectl("get", "nodes", "-o", "name"); nodes != "node/node-0\nnode/node-2\n" {
+		t.Errorf("nodes after a second start: %q", nodes)
+	}
+	if user := p.kubectl("--token", strings.TrimSpace(token), "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"); user != "system:serviceaccount:default:default" {
+		t.Errorf("the token of a service account is not good any more: %s", user)
+	}
+	out, _ = end(syscall.SIGKILL)
+	if strings.Contains(out, "taken over") {
+		t.Errorf("a clean end was taken for another:\n%s", out)
+	}
+
+	end = p.up(append(flags, "--only", "control-plane")...)
+	p.kubectl("get", "configmap", "kept")
+	out, code = end(syscall.SIGTERM)
+	if code != exitOK || !strings.Contains(out, "ended without giving "+dir+" back; it is taken over") {
+		t.Errorf("start after SIGKILL: exit code %d\n%s", code, out)
+	}
+}
+
+// TestPlaygroundRefuses shows what a user reads who asks for what cannot be.
+func TestPlaygroundRefuses(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
+	home := t.TempDir()
+	file := filepath.Join(home, "file")
+	if err := os.WriteFile(file, []byte("kind: Config\ncontexts: [{name: production, context: {}}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"busy port", []string{"--port", port}, exitFailed, "port " + port + " of 127.0.0.1 cannot be opened: address already in use; give another --port, or --port 0 for a free one"},
+		{"no port", []string{"--port", "99999"}, exitUsage, "--port 99999: give a port from 1 to 65535, or 0 for a free one"},
+		{"data folder", []string{"--data-dir", filepath.Join(file, "data")}, exitFailed, "cannot be made: not a directory; give another --data-dir"},
+		{"foreign kubeconfig", []string{"--kubeconfig", file}, exitFailed, "kubeconfig " + file + " was not written by a playground and is not overwritten; give another --kubeconfig"},
+		{"only", []string{"--only", "etcd"}, exitUsage, "--only etcd: the only value is control-plane"},
+		{"flag", []string{"--node", "3"}, exitUsage, "unknown flag: --node; see --help"},
+		{"command", []string{"up"}, exitUsage, `there is no command "up"; the only one is kubectl`},
+		{"nodes", []string{"--nodes", "-1"}, exitUsage, "--nodes -1: give 0 or more"},
+		{"policy file", []string{"--policy", "none.yaml"}, exitUsage, "--policy none.yaml: no such file or directory"},
+		{"policy name", []string{"--policy", "My Policy"}, exitUsage, "--policy My Policy is neither a file nor a name of a SchedulingPolicy"},
+		{"no policy", []string{"--policy", file}, exitUsage, "the file holds no SchedulingPolicy with a name; it opens with apiVersion: scheduling.celsius.dev/v1alpha1, kind: SchedulingPolicy"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := playground{t, home}.run(c.args...)
+			if r.Code != c.code || !strings.Contains(r.Err, c.want) {
+				t.Errorf("got exit code %d and\n%swant %d and\n%s", r.Code, r.Err, c.code, c.want)
+			}
+		})
+	}
+}

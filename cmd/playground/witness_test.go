@@ -1,0 +1,415 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+)
+
+// witness sees every version of every pod and node of a world, in the order in which the API
+// server stored them, from the moment it was made. What must hold at any time is checked
+// afterwards, by replaying what it saw.
+type witness struct {
+	w     *world
+	pods  *watchtools.RetryWatcher
+	nodes *watchtools.RetryWatcher
+
+	mu     sync.Mutex
+	seen   []sighting
+	newest map[string]*corev1.Pod // pods that are there, as last seen, by name
+	bound  map[types.UID]bool     // every pod that ever was: whether it has had a node
+	errors []error
+	ended  sync.WaitGroup
+}
+
+// sighting is one version of a pod or of a node.
+type sighting struct {
+	version uint64 // the revision of the store: comparable over kinds
+	at      time.Time
+	deleted bool
+	pod     *corev1.Pod
+	node    *corev1.Node
+}
+
+// Witness watches from now on. Make it before the first pod and the first node.
+func (w *world) Witness() *witness {
+	w.t.Helper()
+	s := &witness{w: w, newest: map[string]*corev1.Pod{}, bound: map[types.UID]bool{}}
+	pods, nodes := w.Kube.CoreV1().Pods(w.Namespace), w.Kube.CoreV1().Nodes()
+	podList, err := pods.List(w.Context, metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	nodeList, err := nodes.List(w.Context, metav1.ListOptions{LabelSelector: w.NodeSelector})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if n := len(podList.Items) + len(nodeList.Items); n > 0 {
+		w.t.Fatalf("the witness comes too late: %d pods and nodes are there already", n)
+	}
+	s.pods = s.follow(podList.ResourceVersion, func(o metav1.ListOptions) (watch.Interface, error) { return pods.Watch(w.Context, o) })
+	s.nodes = s.follow(nodeList.ResourceVersion, func(o metav1.ListOptions) (watch.Interface, error) {
+		o.LabelSelector = w.NodeSelector
+		return nodes.Watch(w.Context, o)
+	})
+	w.t.Cleanup(s.stop)
+	return s
+}
+
+func (s *witness) stop() {
+	s.pods.Stop()
+	s.nodes.Stop()
+	s.ended.Wait()
+}
+
+func (s *witness) follow(from string, start func(metav1.ListOptions) (watch.Interface, error)) *watchtools.RetryWatcher {
+	s.w.t.Helper()
+	watcher, err := watchtools.NewRetryWatcherWithContext(s.w.Context, from, &cache.ListWatch{
+		WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) { return start(o) },
+	})
+	if err != nil {
+		s.w.t.Fatal(err)
+	}
+	s.ended.Go(func() {
+		for e := range watcher.ResultChan() {
+			s.see(e)
+		}
+	})
+	return watcher
+}
+
+func (s *witness) see(e watch.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.Type == watch.Error {
+		s.errors = append(s.errors, apierrors.FromObject(e.Object))
+		return
+	}
+	if e.Type == watch.Bookmark {
+		return
+	}
+	object, ok := e.Object.(metav1.Object)
+	if !ok {
+		s.errors = append(s.errors, fmt.Errorf("watch of %T", e.Object))
+		return
+	}
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		s.errors = append(s.errors, fmt.Errorf("resource version of %s: %w", object.GetName(), err))
+		return
+	}
+	at := sighting{version: version, at: time.Now(), deleted: e.Type == watch.Deleted}
+	switch o := e.Object.(type) {
+	case *corev1.Pod:
+		at.pod = o
+		s.bound[o.UID] = s.bound[o.UID] || o.Spec.NodeName != ""
+		if s.newest[o.Name] = o; at.deleted {
+			delete(s.newest, o.Name)
+		}
+	case *corev1.Node:
+		at.node = o
+	}
+	s.seen = append(s.seen, at)
+}
+
+// Report waits until the witness has seen what is there now, and replays its history.
+func (s *witness) Report() *history {
+	s.w.t.Helper()
+	s.w.Wait("the witness has seen all pods", func() error {
+		pods, err := s.w.Kube.CoreV1().Pods(s.w.Namespace).List(s.w.Context, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		there := map[string]bool{}
+		for i := range pods.Items {
+			p := &pods.Items[i]
+			there[p.Name] = true
+			if seen := s.newest[p.Name]; seen == nil || seen.ResourceVersion != p.ResourceVersion {
+				return fmt.Errorf("the last version of pod %s was not seen", p.Name)
+			}
+		}
+		for name := range s.newest {
+			if !there[name] {
+				return fmt.Errorf("pod %s is gone, and was not seen to go", name)
+			}
+		}
+		return nil
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, err := range s.errors {
+		s.w.t.Errorf("the witness: %v", err)
+	}
+	h := &history{
+		pods: map[string]*podHistory{}, nodes: map[string]*nodeHistory{}, indexes: map[string]string{},
+	}
+	seen := slices.Clone(s.seen)
+	slices.SortStableFunc(seen, func(a, b sighting) int { return cmp.Compare(a.version, b.version) })
+	for _, at := range seen {
+		if at.pod != nil {
+			h.pod(at)
+		} else {
+			h.node(at)
+		}
+	}
+	return h
+}
+
+// history is what a witness saw, in order, and what of it must not have been.
+type history struct {
+	pods    map[string]*podHistory // by UID
+	nodes   map[string]*nodeHistory
+	indexes map[string]string // job/task/index -> UID of the pod that has it
+	wrong   []string
+}
+
+// podHistory is that of one pod.
+type podHistory struct {
+	pod     *corev1.Pod // as last seen
+	node    string
+	bound   int       // how often it got a node
+	boundAt time.Time // when that was seen
+	deleted bool
+}
+
+// nodeHistory is that of one node.
+type nodeHistory struct {
+	node    *corev1.Node
+	pods    map[string]*corev1.Pod
+	fullest map[corev1.ResourceName]float64 // the most that was asked of it at any time, as a part of what it has
+	closed  time.Time                       // when it was seen deleted or cordoned; zero: it is open
+	why     string
+}
+
+func (h *history) complain(format string, args ...any) {
+	h.wrong = append(h.wrong, fmt.Sprintf(format, args...))
+}
+
+func (h *history) pod(at sighting) {
+	p := at.pod
+	uid := string(p.UID)
+	l := h.pods[uid]
+	if l == nil {
+		l = &podHistory{}
+		h.pods[uid] = l
+	}
+	l.pod, l.deleted = p, at.deleted
+	h.index(at)
+	switch node := p.Spec.NodeName; {
+	case node == l.node:
+	case l.node == "":
+		l.node, l.boundAt = node, at.at
+		l.bound++
+	default:
+		h.complain("pod %s (%s) was on node %s, then on node %q", p.Name, uid, l.node, node)
+	}
+	if l.node == "" {
+		return
+	}
+	n := h.nodes[l.node]
+	if n == nil {
+		h.complain("pod %s was bound to node %s, which nobody has seen", p.Name, l.node)
+		return
+	}
+	if at.deleted || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		delete(n.pods, uid)
+		return
+	}
+	if n.pods[uid] == nil {
+		n.pods[uid] = p
+		h.fits(n, p)
+	}
+}
+
+// index notes which pod has a place in a job. Two at a time must not have the same.
+func (h *history) index(at sighting) {
+	p := at.pod
+	owner := metav1.GetControllerOf(p)
+	if owner == nil || owner.Kind != "Job" {
+		return
+	}
+	key := strings.Join([]string{string(owner.UID), p.Annotations[batchv1alpha1.TaskSpecKey], p.Annotations[batchv1alpha1.TaskIndex]}, "/")
+	switch had := h.indexes[key]; {
+	case at.deleted && had == string(p.UID):
+		delete(h.indexes, key)
+	case at.deleted:
+	case had == "":
+		h.indexes[key] = string(p.UID)
+	case had != string(p.UID):
+		h.complain("pods %s (%s) and %s have the same place %s in a job at the same time", h.pods[had].pod.Name, had, p.Name, key)
+	}
+}
+
+// fits checks a node at the moment at which a pod came to it.
+func (h *history) fits(n *nodeHistory, came *corev1.Pod) {
+	asked := map[corev1.ResourceName]int64{corev1.ResourcePods: int64(len(n.pods)) * 1000}
+	for _, p := range n.pods {
+		for i := range p.Spec.Containers {
+			for name, q := range p.Spec.Containers[i].Resources.Requests {
+				asked[name] += q.MilliValue()
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		has := n.node.Status.Allocatable[name]
+		if n.fullest[name] = max(n.fullest[name], float64(asked[name])/float64(max(has.MilliValue(), 1))); asked[name] > has.MilliValue() {
+			h.complain("node %s has %s %s, and its %d pods ask for %dm since pod %s came", n.node.Name, has.String(), name, len(n.pods), asked[name], came.Name)
+		}
+	}
+}
+
+func (h *history) node(at sighting) {
+	n := h.nodes[at.node.Name]
+	if n == nil {
+		n = &nodeHistory{pods: map[string]*corev1.Pod{}, fullest: map[corev1.ResourceName]float64{}}
+		h.nodes[at.node.Name] = n
+	}
+	n.node = at.node
+	switch {
+	case n.why != "":
+	case at.deleted:
+		n.closed, n.why = at.at, "deleted"
+	case at.node.Spec.Unschedulable:
+		n.closed, n.why = at.at, "cordoned"
+	}
+}
+
+// boundLate lists the pods that were bound to a node later than grace after it was seen
+// deleted or cordoned, and tells how many came within.
+func (h *history) boundLate(grace time.Duration) (late []string, within int) {
+	for _, l := range h.pods {
+		n := h.nodes[l.node]
+		if n == nil || n.why == "" || !l.boundAt.After(n.closed) {
+			continue
+		}
+		if after := l.boundAt.Sub(n.closed); after > grace {
+			late = append(late, fmt.Sprintf("pod %s was bound to node %s %s after that was %s", l.pod.Name, l.node, after, n.why))
+		} else {
+			within++
+		}
+	}
+	slices.Sort(late)
+	return late, within
+}
+
+// Check fails the test for each thing that must never have been: a pod bound twice or moved, a
+// node asked for more than it has, two pods in one place of a job. Of pods that are there,
+// alive, each must be bound; those that are gone may not have been.
+func (h *history) Check(w *world) {
+	w.t.Helper()
+	const most = 20
+	wrong := slices.Clone(h.wrong)
+	for uid, l := range h.pods {
+		switch {
+		case l.bound > 1:
+			wrong = append(wrong, fmt.Sprintf("pod %s (%s) was bound %d times", l.pod.Name, uid, l.bound))
+		case l.bound == 0 && !l.deleted:
+			wrong = append(wrong, fmt.Sprintf("pod %s (%s) is not bound: %s", l.pod.Name, uid, waitsFor(l.pod)))
+		}
+	}
+	for _, text := range wrong[:min(len(wrong), most)] {
+		w.t.Error(text)
+	}
+	if more := len(wrong) - most; more > 0 {
+		w.t.Errorf("and %d more", more)
+	}
+}
+
+// bound is how many pods were bound.
+func (h *history) bound() int {
+	n := 0
+	for _, l := range h.pods {
+		n += l.bound
+	}
+	return n
+}
+
+// fullest is the most that was asked of any node at any time, as a part of what it has.
+func (h *history) fullest(name corev1.ResourceName) float64 {
+	most := 0.0
+	for _, n := range h.nodes {
+		most = max(most, n.fullest[name])
+	}
+	return most
+}
+
+// waitsFor is what a pod says about why it is not bound.
+func waitsFor(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			return fmt.Sprintf("%s: %s", c.Reason, c.Message)
+		}
+	}
+	return "it has no condition PodScheduled"
+}
+
+// Count gives how many of the pods that are there, as last seen, fit.
+func (s *witness) Count(fits func(*corev1.Pod) bool) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, p := range s.newest {
+		if fits(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// Bindings is how many pods have been bound.
+func (s *witness) Bindings() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, bound := range s.bound {
+		if bound {
+			n++
+		}
+	}
+	return n
+}
+
+// Sightings is how often anything of a pod or node has changed.
+func (s *witness) Sightings() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.seen)
+}
+
+// AllBound waits until there have been n pods, and each has been bound.
+func (s *witness) AllBound(n int) {
+	s.w.t.Helper()
+	s.w.Wait(fmt.Sprintf("%d pods are bound", n), func() error {
+		bound := s.Bindings()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if bound == n && len(s.bound) == n {
+			return nil
+		}
+		why := ""
+		for _, p := range s.newest {
+			if p.Spec.NodeName == "" {
+				why = "; " + p.Name + ": " + waitsFor(p)
+			}
+		}
+		return fmt.Errorf("%d of %d are%s", bound, len(s.bound), why)
+	})
+}

@@ -1,0 +1,465 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// worldLabel is on every node of a world, with the world's name.
+const worldLabel = "celsius.dev/world"
+
+// maxWorlds is how many worlds a test binary can have: the webhook is told their scheduler
+// names when it starts.
+const maxWorlds = 500
+
+// waitAtMost is how long Wait waits. What is waited for takes moments; a machine on which many
+// tests run at once is slow.
+const waitAtMost = 2 * time.Minute
+
+// world is one test's own part of the one cluster of the test binary: nothing in it is seen
+// by another test, so tests run in parallel. A test opens with
+//
+//	w := newWorld(t)
+//	w.Nodes(3, "cpu=8,memory=32Gi")
+//	w.StartScheduler()
+//	w.StartControllers()
+//	w.Apply(`…`)
+//	w.Wait("job is Running", func() error { … })
+//
+// and has nothing to clean up. The cluster is a real API server with kube-controller-manager,
+// and KWOK nodes: pods run until they are deleted, or as their celsius.dev/sim says. The
+// webhook is one for all worlds.
+//
+// In the YAML given to Apply, and in the arguments of Kubectl and Process, these stand for the
+// world's own names; what is not in this list stays as it is:
+//
+//	${world}      name of the world, value of the label celsius.dev/world on its nodes
+//	${namespace}  the namespace
+//	${scheduler}  the scheduler name: a pod or a Job of another world is not scheduled here
+//	${policy}     the SchedulingPolicy that StartScheduler serves; without such an object the
+//	              embedded default
+//	${queue.X}    the queue that the test calls X; queues are cluster-scoped
+type world struct {
+	t testing.TB
+
+	// Name is unique in the test binary.
+	Name string
+	// Namespace is there, with its service account.
+	Namespace string
+	// SchedulerName is served by StartScheduler and StartControllers.
+	SchedulerName string
+	// Policy is the name of the SchedulingPolicy that StartScheduler serves.
+	Policy string
+	// NodeSelector selects the nodes of this world.
+	NodeSelector string
+	// Kubeconfig is a file; its context is in Namespace.
+	Kubeconfig string
+	// Config is the administrator's.
+	Config *rest.Config
+	// Client knows Kubernetes' kinds and ours. It does not cache.
+	Client client.WithWatch
+	// Kube is the client of Kubernetes' own kinds, for subresources and the like.
+	Kube kubernetes.Interface
+	// Context ends when the test ends.
+	Context context.Context
+}
+
+// newWorld makes a world. The first call of a test binary starts the cluster.
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	b := theBed.get(t)
+	b.mu.Lock()
+	b.worlds++
+	number := b.worlds
+	b.mu.Unlock()
+	if number > maxWorlds {
+		t.Fatalf("this is world %d, and the webhook knows %d: raise maxWorlds", number, maxWorlds)
+	}
+	name := worldName(number)
+	w := &world{
+		t:             t,
+		Name:          name,
+		Namespace:     name,
+		SchedulerName: name,
+		Policy:        name,
+		NodeSelector:  worldLabel + "=" + name,
+		Kubeconfig:    filepath.Join(t.TempDir(), "kubeconfig"),
+		Config:        rest.CopyConfig(b.plane.config),
+		Client:        b.client,
+		Kube:          b.kube,
+		Context:       t.Context(),
+	}
+	w.writeKubeconfig(b.plane)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
+	if err := w.Client.Create(w.Context, namespace); err != nil {
+		t.Fatalf("namespace: %v", err)
+	}
+	t.Cleanup(w.clear)
+	w.Wait("service account of the namespace", func() error {
+		return w.Client.Get(w.Context, client.ObjectKey{Namespace: w.Namespace, Name: "default"}, &corev1.ServiceAccount{})
+	})
+	return w
+}
+
+// In is the same world for a subtest, which then fails by itself. What is started through it
+// ends with the subtest.
+func (w *world) In(t testing.TB) *world {
+	in := *w
+	in.t, in.Context = t, t.Context()
+	return &in
+}
+
+func worldName(number int) string { return fmt.Sprintf("e2e-%d", number) }
+
+func (w *world) writeKubeconfig(plane *controlPlane) {
+	w.t.Helper()
+	config, err := clientcmd.LoadFromFile(plane.kubeconfig)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	config.Contexts[contextName].Namespace = w.Namespace
+	if err := clientcmd.WriteToFile(*config, w.Kubeconfig); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// clear takes the world out of the cluster. Pods go first and at once: on a node that is
+// gone nobody would end them.
+func (w *world) clear() {
+	ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)
+	defer cancel()
+	at0 := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+	err := errors.Join(
+		w.Kube.CoreV1().Namespaces().Delete(ctx, w.Namespace, metav1.DeleteOptions{}),
+		w.Kube.CoreV1().Pods(w.Namespace).DeleteCollection(ctx, at0, metav1.ListOptions{}),
+		w.Kube.CoreV1().Nodes().DeleteCollection(ctx, at0, metav1.ListOptions{LabelSelector: w.NodeSelector}),
+		client.IgnoreNotFound(w.Client.Delete(ctx, &policyv1alpha1.SchedulingPolicy{ObjectMeta: metav1.ObjectMeta{Name: w.Policy}})),
+	)
+	queues := &schedulingv1beta1.QueueList{}
+	err = errors.Join(err, w.Client.List(ctx, queues))
+	for i := range queues.Items {
+		if strings.HasPrefix(queues.Items[i].Name, w.Queue("")) {
+			err = errors.Join(err, client.IgnoreNotFound(w.Client.Delete(ctx, &queues.Items[i])))
+		}
+	}
+	if err != nil {
+		w.t.Errorf("clear the world: %v", err)
+	}
+}
+
+// Queue gives the name in the cluster of the queue that this test calls name. It makes no
+// queue: apply one.
+func (w *world) Queue(name string) string { return w.Name + "-" + name }
+
+var placeholder = regexp.MustCompile(`\$\{[^}]*\}`)
+
+// Expand puts in the world's own names; see world.
+func (w *world) Expand(text string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(found string) string {
+		key := found[2 : len(found)-1]
+		if queue, ok := strings.CutPrefix(key, "queue."); ok {
+			return w.Queue(queue)
+		}
+		names := map[string]string{"world": w.Name, "namespace": w.Namespace, "scheduler": w.SchedulerName, "policy": w.Policy}
+		if name, ok := names[key]; ok {
+			return name
+		}
+		return found
+	})
+}
+
+// Nodes makes n Ready nodes of the shape (as --node-shape, without a count), and gives their
+// names. A second call makes further ones.
+func (w *world) Nodes(n int, text string) []string {
+	w.t.Helper()
+	s, err := parseShape(text)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s.count = n
+	s.labels = maps.Clone(s.labels)
+	s.labels[worldLabel] = w.Name
+	there, err := w.Kube.CoreV1().Nodes().List(w.Context, metav1.ListOptions{LabelSelector: w.NodeSelector})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	prefix := w.Name + "-node-"
+	if len(there.Items) > 0 {
+		prefix = fmt.Sprintf("%s%d-", prefix, len(there.Items))
+	}
+	names, err := createNodes(w.Context, w.Kube, prefix, []shape{s})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.Wait("nodes are Ready", func() error {
+		nodes, err := w.Kube.CoreV1().Nodes().List(w.Context, metav1.ListOptions{LabelSelector: w.NodeSelector})
+		if err != nil {
+			return err
+		}
+		for i := range nodes.Items {
+			if !isReady(&nodes.Items[i]) {
+				return fmt.Errorf("%s is not", nodes.Items[i].Name)
+			}
+		}
+		return nil
+	})
+	return names
+}
+
+// Apply applies every document of the YAML, after Expand, as kubectl apply --server-side
+// does. Objects that name no namespace are put into the world's.
+func (w *world) Apply(yaml string) {
+	w.t.Helper()
+	if err := w.TryApply(yaml); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TryApply is Apply for what the API server may refuse. It stops at the first refusal.
+func (w *world) TryApply(yaml string) error {
+	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(w.Expand(yaml)), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); err != nil {
+			if err.Error() == "EOF" {
+				return nil
+			}
+			return fmt.Errorf("read YAML: %w", err)
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		gvk := object.GroupVersionKind()
+		mapping, err := w.Client.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil {
+			return fmt.Errorf("apply %s %s: %w", gvk.Kind, object.GetName(), err)
+		}
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace && object.GetNamespace() == "" {
+			object.SetNamespace(w.Namespace)
+		}
+		if err := w.Client.Apply(w.Context, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("e2e"), client.ForceOwnership); err != nil {
+			return fmt.Errorf("apply %s %s: %w", gvk.Kind, object.GetName(), err)
+		}
+	}
+}
+
+// Get reads the object of that name, from the world's namespace where its kind has one.
+func (w *world) Get(name string, into client.Object) error {
+	key := client.ObjectKey{Name: name}
+	if namespaced, err := w.Client.IsObjectNamespaced(into); err != nil {
+		return err
+	} else if namespaced {
+		key.Namespace = w.Namespace
+	}
+	return w.Client.Get(w.Context, key, into)
+}
+
+// Pods gives the pods of the world's namespace that match the label selector; "" is all.
+func (w *world) Pods(selector string) []corev1.Pod {
+	w.t.Helper()
+	pods, err := w.Kube.CoreV1().Pods(w.Namespace).List(w.Context, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return pods.Items
+}
+
+// Wait asks until there is no error, every 25 ms and for waitAtMost; then the test
+// fails with the last error. cond must not fail the test itself. For a condition that is the
+// API server's to tell, Kubectl("wait", …) does as well.
+func (w *world) Wait(what string, cond func() error) {
+	w.t.Helper()
+	tick := time.NewTicker(25 * time.Millisecond)
+	defer tick.Stop()
+	ctx, cancel := context.WithTimeout(w.Context, waitAtMost)
+	defer cancel()
+	for {
+		err := cond()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			w.t.Fatalf("waited %s for: %s: %v", waitAtMost, what, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// Kubectl runs kubectl in the world's namespace, with its arguments after Expand, and gives
+// what it printed on both streams. The test fails where kubectl fails.
+func (w *world) Kubectl(args ...string) string {
+	w.t.Helper()
+	r := w.TryKubectl("", args...)
+	if r.Code != 0 {
+		w.t.Fatalf("kubectl %s: exit code %d\n%s%s", strings.Join(args, " "), r.Code, r.Out, r.Err)
+	}
+	return r.Out + r.Err
+}
+
+// ran is what a command left.
+type ran struct {
+	Out, Err string
+	Code     int
+}
+
+// TryKubectl is Kubectl with a standard input (after Expand) for -f -, and with what came of it.
+func (w *world) TryKubectl(stdin string, args ...string) ran {
+	w.t.Helper()
+	full := []string{"kubectl", "--kubeconfig", w.Kubeconfig}
+	for _, arg := range args {
+		full = append(full, w.Expand(arg))
+	}
+	cmd := playgroundCommand(w.Context, full...)
+	cmd.Stdin = strings.NewReader(w.Expand(stdin))
+	return runCommand(w.t, cmd)
+}
+
+// playgroundCommand is the playground with these arguments, as a process.
+func playgroundCommand(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), runAsProgram+"=1")
+	return cmd
+}
+
+func runCommand(t testing.TB, cmd *exec.Cmd) ran {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v", cmd, err)
+	}
+	return ran{Out: out.String(), Err: errs.String(), Code: cmd.ProcessState.ExitCode()}
+}
+
+// gone is nil when the object is no longer there.
+func (w *world) gone(name string, object client.Object) error {
+	err := w.Get(name, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%T %s is still there", object, name)
+}
+
+// process is a part of the product that runs as a process of its own, so that it can be
+// killed.
+type process struct {
+	w    *world
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{}
+	err  error
+}
+
+// celsius is the built binary: once in a test binary, when the first test wants it.
+var celsius struct {
+	once sync.Once
+	path string
+	err  error
+}
+
+// celsiusBinary builds cmd/celsius and gives the path of the binary.
+func celsiusBinary(t testing.TB) string {
+	t.Helper()
+	b := theBed.get(t)
+	celsius.once.Do(func() {
+		celsius.path = filepath.Join(b.dir, "celsius")
+		out, err := exec.Command("go", "build", "-o", celsius.path, "../celsius").CombinedOutput()
+		if err != nil {
+			celsius.err = fmt.Errorf("build cmd/celsius: %w\n%s", err, out)
+		}
+	})
+	if celsius.err != nil {
+		t.Fatal(celsius.err)
+	}
+	return celsius.path
+}
+
+// Process starts `celsius VERB ARGS…` with --kubeconfig added and the arguments after Expand.
+// It is killed at the end of the test. Nothing waits until it is ready: wait for its deeds.
+func (w *world) Process(verb string, args ...string) *process {
+	w.t.Helper()
+	full := []string{verb, "--kubeconfig", w.Kubeconfig}
+	for _, arg := range args {
+		full = append(full, w.Expand(arg))
+	}
+	log, err := os.Create(filepath.Join(w.t.TempDir(), verb+".log"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p := &process{w: w, cmd: exec.Command(celsiusBinary(w.t), full...), log: log.Name(), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	if err := p.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	go func() {
+		p.err = errors.Join(p.cmd.Wait(), log.Close())
+		close(p.done)
+	}()
+	w.t.Cleanup(func() {
+		p.Kill()
+		if w.t.Failed() {
+			w.t.Logf("log of celsius %s:\n%s", verb, p.Log())
+		}
+	})
+	return p
+}
+
+// Kill ends the process with SIGKILL, and waits until it is gone.
+func (p *process) Kill() {
+	_ = p.cmd.Process.Kill() // it may have ended by itself
+	<-p.done
+}
+
+// Stop ends the process with SIGTERM, waits until it is gone, and gives its exit code.
+func (p *process) Stop() int {
+	p.w.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.w.t.Fatal(err)
+	}
+	<-p.done
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// Exited is closed when the process has ended, however it came.
+func (p *process) Exited() <-chan struct{} { return p.done }
+
+// Log is what the process has printed so far.
+func (p *process) Log() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
