@@ -141,7 +141,12 @@ func (o *options) up(ctx context.Context, out, errs io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }() // unless kube-apiserver has done so
+	served := false
+	defer func() {
+		if !served { // afterwards it is kube-apiserver's, which panics where somebody else closes it
+			_ = listener.Close()
+		}
+	}()
 	data, err := openData(o.dataDir, out)
 	if err != nil {
 		return err
@@ -152,6 +157,7 @@ func (o *options) up(ctx context.Context, out, errs io.Writer) (err error) {
 		return err
 	}
 	say(out, "starting etcd, kube-apiserver, kube-controller-manager and KWOK …")
+	served = true
 	cluster, err := startControlPlane(ctx, controlPlaneOptions{dir: data.dir, listener: listener, log: data.log})
 	if err != nil {
 		if ctx.Err() != nil {

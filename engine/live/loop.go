@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// lazyWindows is how many windows a change waits that no decision depends on.
+	// lazyWindows is how many windows a change waits that no decision depends on; while bindings wait for a worker it is
+	// a whole period, for what such a cycle would write is behind them anyway.
 	lazyWindows = 10
 	// restShare is how many times as long as the last cycle the loop rests, so that cycles over a large
 	// backlog leave the processor to the bindings; lazyShare is the same while nothing came that matters to a decision.
@@ -88,7 +89,7 @@ func (l *loop) due(started, ended, backoff time.Time) time.Time {
 	if !urgent.IsZero() {
 		earlier(urgent.Add(l.window))
 	}
-	if !lazy.IsZero() {
+	if waiting, _ := l.outbox.depths(); !lazy.IsZero() && waiting[toBind] == 0 {
 		earlier(lazy.Add(lazyWindows * l.window))
 	}
 	if !backoff.IsZero() {

@@ -18,9 +18,13 @@ const (
 )
 
 // While bindings wait, one write of another class is let through after so many of them, so that nothing starves.
+// A status costs the API server more than a binding does, and what is said of an object while its first word waits
+// becomes one write with it: statuses and events are let through rarely, but for those that have waited long.
 const (
 	bindsPerWaiter = 4
-	bindsPerStatus = 10
+	bindsPerStatus = 40
+	bindsPerLate   = 10
+	lateAfter      = 10 * time.Second
 )
 
 // maxEvents is how many events may wait; beyond it new ones are dropped, and counted.
@@ -46,6 +50,7 @@ type entry struct {
 	key    string
 	class  class
 	queued bool
+	since  time.Time // it stands in line
 	do     func(context.Context)
 	// What came in while do was under way.
 	next      func(context.Context)
@@ -87,7 +92,7 @@ func (o *outbox) put(c class, key string, do func(context.Context)) {
 }
 
 func (o *outbox) push(e *entry, c class, do func(context.Context)) {
-	e.class, e.do, e.queued = c, do, true
+	e.class, e.do, e.queued, e.since = c, do, true, time.Now()
 	o.queues[c] = append(o.queues[c], e)
 	o.waiting[c]++
 	o.ready.Signal()
@@ -190,7 +195,7 @@ func (o *outbox) next() (class, bool) {
 			o.served[toWaiter] = 0
 			return toWaiter, true
 		}
-		if slow < numClasses && o.served[toStatus] > bindsPerStatus {
+		if slow < numClasses && o.served[toStatus] > o.bindsPer(slow) {
 			o.served[toStatus] = 0
 			return slow, true
 		}
@@ -199,6 +204,14 @@ func (o *outbox) next() (class, bool) {
 		return toWaiter, true
 	}
 	return slow, slow < numClasses
+}
+
+// bindsPer is after how many bindings a write of a slow class, of which there is one, is let through.
+func (o *outbox) bindsPer(c class) int {
+	if time.Since(o.queues[c][0].since) >= lateAfter {
+		return bindsPerLate
+	}
+	return bindsPerStatus
 }
 
 // pop takes the first entry of a class that is still in line.

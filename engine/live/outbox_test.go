@@ -30,18 +30,39 @@ func sent(o *outbox) string {
 func nothing(context.Context) {}
 
 func TestOutboxOrder(t *testing.T) {
-	o := newOutbox(8)
-	o.put(toEvent, "event", nothing)
-	o.put(toStatus, "status", nothing)
-	o.put(toWaiter, "waiter", nothing)
-	for i := range 12 {
-		o.put(toBind, fmt.Sprint("b", i), nothing)
+	for _, c := range []struct {
+		name   string
+		waited time.Duration
+		want   string
+	}{
+		{"nothing starves", 0, "b0 b1 b2 b3 waiter " + bindings(4, 39) + " status " + bindings(39, 45) + " event"},
+		{"what waited for long", lateAfter, "b0 b1 b2 b3 waiter " + bindings(4, 9) + " status " + bindings(9, 19) + " event " + bindings(19, 45)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOutbox(8)
+				o.put(toEvent, "event", nothing)
+				o.put(toStatus, "status", nothing)
+				o.put(toWaiter, "waiter", nothing)
+				<-time.After(c.waited)
+				for i := range 45 {
+					o.put(toBind, fmt.Sprint("b", i), nothing)
+				}
+				if diff := cmp.Diff(c.want, sent(o)); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
 	}
-	// Bindings first, but nothing starves.
-	want := "b0 b1 b2 b3 waiter b4 b5 b6 b7 b8 status b9 b10 b11 event"
-	if diff := cmp.Diff(want, sent(o)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+}
+
+// bindings are those from one number up to another.
+func bindings(from, to int) string {
+	var names []string
+	for i := from; i < to; i++ {
+		names = append(names, fmt.Sprint("b", i))
 	}
+	return strings.Join(names, " ")
 }
 
 func TestOutboxReplaces(t *testing.T) {

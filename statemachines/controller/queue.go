@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,19 +36,33 @@ type queues struct {
 }
 
 func addQueues(mgr manager.Manager, p *parts, asked wake) error {
-	toQueue := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		group, ok := o.(*schedulingv1beta1.PodGroup)
-		if !ok {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: queueName(group.Spec.Queue)}}}
-	})
 	return ctrl.NewControllerManagedBy(mgr).Named("queue").
 		For(&schedulingv1beta1.Queue{}).
-		Watches(&schedulingv1beta1.PodGroup{}, toQueue, builder.WithPredicates(predicate.Funcs{UpdateFunc: countedElsewhere})).
+		Watches(&schedulingv1beta1.PodGroup{}, countLater(), builder.WithPredicates(predicate.Funcs{UpdateFunc: countedElsewhere})).
 		WatchesRawSource(source.Channel(asked, &handler.EnqueueRequestForObject{})).
 		WithOptions(p.controllerOptions()).
 		Complete(&queues{p, p.options.StateMachines[queueMachine]})
+}
+
+// countAfter is for how long changes of PodGroups are gathered before their queue counts them: a count reads all of them.
+const countAfter = 500 * time.Millisecond
+
+// countLater has the queues of a PodGroup that changed count, the one that it was in and the one that it is in.
+func countLater() handler.Funcs {
+	type line = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(l line, objects ...client.Object) {
+		for _, o := range objects {
+			if group, ok := o.(*schedulingv1beta1.PodGroup); ok {
+				l.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: queueName(group.Spec.Queue)}}, countAfter)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc:  func(_ context.Context, e event.CreateEvent, l line) { add(l, e.Object) },
+		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, l line) { add(l, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, l line) { add(l, e.Object) },
+		GenericFunc: func(_ context.Context, e event.GenericEvent, l line) { add(l, e.Object) },
+	}
 }
 
 // countedElsewhere keeps out the updates of a PodGroup that a queue does not count.
