@@ -123,7 +123,7 @@ func (c *compiler) open(root rules.Value) error {
 	c.table.Kind = of.String(&c.issues)
 	manifest, ok := kinds()[c.table.Kind]
 	if !ok {
-		c.report(of.Issuef("write one of "+strings.Join(sortedKeys(kinds()), ", "), "of: there are no rules of admission for %q", c.table.Kind))
+		c.report(of.Issuef("write one of "+strings.Join(sortedKeys(kinds()), ", "), "there are no rules of admission for %q", c.table.Kind))
 		return nil
 	}
 	var err error

@@ -220,8 +220,10 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle stri
 	if g.differs.IsZero() {
 		g.differs = now
 	}
+	// Whoever makes the pods of an admitted job waits for its phase. Other phases often follow each other within moments.
+	awaited := d == phase && st.Phase == model.PhaseInqueue && j.TaskCount() < max(j.MinMember, 1)
 	switch {
-	case d == phase:
+	case awaited:
 	case now.Sub(g.differs) < settleTime:
 		return
 	case d == words && now.Sub(g.written) < textEvery:
@@ -233,7 +235,7 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle stri
 	}
 	g.want, g.differs, g.written = &next, time.Time{}, now
 	c := toStatus
-	if st.Phase == model.PhaseInqueue && j.TaskCount() < max(j.MinMember, 1) {
+	if awaited {
 		c = toWaiter
 	}
 	s.writeGroup(c, j.Key, g, &next)
