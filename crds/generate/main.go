@@ -120,17 +120,19 @@ func walk(schema map[string]any, path []string, visit func(schema map[string]any
 // lines again, at a width of its own. Paragraphs and the items of lists stay apart.
 func unbroken(text string) string {
 	lines := strings.Split(text, "\n")
-	out := lines[0]
+	var out strings.Builder
+	out.WriteString(lines[0])
 	for i, line := range lines[1:] {
 		before := lines[i]
 		indented := strings.HasPrefix(line, " ") || strings.HasPrefix(before, " ")
 		if line == "" || before == "" || indented || strings.HasPrefix(line, "- ") {
-			out += "\n" + line
+			out.WriteString("\n")
 		} else {
-			out += " " + line
+			out.WriteString(" ")
 		}
+		out.WriteString(line)
 	}
-	return out
+	return out.String()
 }
 
 // describe puts right the description of one schema.

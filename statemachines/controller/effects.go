@@ -53,8 +53,14 @@ func (r *jobs) payDebts(ctx context.Context, w *world) error {
 // its version tells them apart from then on; a restart when the last of them is gone.
 func settled(w *world, d debt) bool {
 	return !slices.ContainsFunc(w.pods, func(pod *corev1.Pod) bool {
-		return d.owes(pod) && !(d.kills() && (deleting(pod) || w.gone[pod.UID]))
+		leaving := deleting(pod) || w.gone[pod.UID]
+		return d.owes(pod) && (!d.kills() || !leaving)
 	})
+}
+
+// retained says whether a step leaves a pod where it is.
+func retained(step statemachines.Step, pod *corev1.Pod) bool {
+	return step.Retain == retainFinished && finished(pod)
 }
 
 // kill deletes a job's pods, but those to retain, and its PodGroup. A row that leads somewhere for
@@ -75,7 +81,7 @@ func (r *jobs) kill(ctx context.Context, w *world, step statemachines.Step, c ca
 	}
 	var victims []*corev1.Pod
 	for _, pod := range w.pods {
-		if !(step.Retain == retainFinished && finished(pod)) {
+		if !retained(step, pod) {
 			victims = append(victims, pod)
 		}
 	}
@@ -112,7 +118,7 @@ func (r *jobs) restart(ctx context.Context, w *world, step statemachines.Step, c
 	}
 	var victims []*corev1.Pod
 	for _, pod := range w.pods {
-		if slices.Contains(scopesOf(pod), scope) && !(step.Retain == retainFinished && finished(pod)) {
+		if slices.Contains(scopesOf(pod), scope) && !retained(step, pod) {
 			victims = append(victims, pod)
 		}
 	}
