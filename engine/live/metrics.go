@@ -17,7 +17,7 @@ type metrics struct {
 	cycles        prometheus.Counter
 	cycleDuration prometheus.Histogram
 	decisions     *prometheus.CounterVec
-	evaluations   prometheus.Counter
+	evaluations   *prometheus.CounterVec
 	ruleErrors    *prometheus.CounterVec
 	unreadable    prometheus.Counter
 	binds         *prometheus.CounterVec
@@ -34,7 +34,7 @@ type metrics struct {
 	known         map[string]bool // queues that have series
 
 	session   *policy.Session // whose evaluations were counted last
-	evaluated uint64
+	evaluated map[*policy.Rule]uint64
 }
 
 func newMetrics() *metrics {
@@ -42,7 +42,7 @@ func newMetrics() *metrics {
 	m.cycles = m.counter("celsius_cycles_total", "Scheduling cycles.")
 	m.cycleDuration = m.histogram("celsius_cycle_duration_seconds", "Time that deciding took in a cycle, in seconds.", prometheus.ExponentialBuckets(0.0005, 2, 16))
 	m.decisions = m.counters("celsius_decisions_total", "Decisions by kind (admit, bind, pipeline, hold) and the action that made them. Pipelines and holds are made anew each cycle.", "kind", "action")
-	m.evaluations = m.counter("celsius_evaluations_total", "Evaluations of predicate and score rows.")
+	m.evaluations = m.counters("celsius_evaluations_total", "Evaluations by row of the policy; what is remembered is not evaluated. Keys of orders are not counted.", "site", "table", "rule")
 	m.ruleErrors = m.counters("celsius_rule_errors_total", "Evaluations that erred, by row of the policy.", "site", "table", "rule")
 	m.unreadable = m.counter("celsius_unreadable_objects_total", "Objects, or fields of them, that could not be read.")
 	m.binds = m.counters("celsius_binds_total", "Tries to bind a pod, by result: bound, refused, gone (the pod is not there, or bound elsewhere), unknown (tried again).", "result")
@@ -126,10 +126,15 @@ func (m *metrics) gauges(l *loop) {
 	session, _ := l.cluster.View.(*policy.Session)
 	if session != nil {
 		if session != m.session {
-			m.session, m.evaluated = session, 0
+			m.session, m.evaluated = session, map[*policy.Rule]uint64{}
 		}
-		m.evaluations.Add(float64(session.Evaluations - m.evaluated))
-		m.evaluated = session.Evaluations
+		for _, site := range policy.Sites() {
+			for _, r := range session.Policy().Rules(site.Name) {
+				n := session.Evaluated(r)
+				m.evaluations.WithLabelValues(site.Name, r.Table, r.Name).Add(float64(n - m.evaluated[r]))
+				m.evaluated[r] = n
+			}
+		}
 	}
 	m.pendingPods.Set(float64(len(l.statuses.waits)))
 	waiting, dropped := l.outbox.depths()

@@ -53,6 +53,7 @@ func (s *Session) guard(r *Rule, f *Frame) (has bool, err ref.Val) {
 
 // opinion asks a row of a yes-or-no site.
 func (s *Session) opinion(r *Rule, f *Frame) Opinion {
+	s.evaluated[r.Number]++
 	has, err := s.guard(r, f)
 	if err == nil {
 		if !has {

@@ -14,7 +14,7 @@ import (
 
 // score evaluates a row of scores: NaN where it has no opinion, or erred.
 func (s *Session) score(r *Rule, f *Frame) float64 {
-	s.Evaluations++
+	s.evaluated[r.Number]++
 	has, err := s.guard(r, f)
 	if err == nil {
 		if !has {

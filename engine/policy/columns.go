@@ -332,7 +332,6 @@ func (c *Class) rejects(f *Frame, static bool) int16 {
 		if r.static != static {
 			continue
 		}
-		c.s.Evaluations++
 		if c.s.opinion(r.Rule, f) == No {
 			return int16(r.Number)
 		}

@@ -19,8 +19,6 @@ type Session struct {
 	p *Policy
 	// NoCache makes every question be answered afresh. The answers are the same.
 	NoCache bool
-	// Evaluations counts evaluations of predicate and score rows, since the session began.
-	Evaluations uint64
 
 	cycle       uint64
 	now         types.Timestamp
@@ -37,6 +35,7 @@ type Session struct {
 	faults      map[any]*model.RuleError
 	faultOrder  []*model.RuleError
 	columns     columns
+	evaluated   []uint64 // by the rule's number
 }
 
 // stamp says since when a value holds: the cycle, a clock within it, and for what reads the action, how many have run.
@@ -47,9 +46,14 @@ func NewSession(c *model.Cluster, p *Policy) *Session {
 	s := &Session{c: c, p: p, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, starts: map[started]ref.Val{}, faults: map[any]*model.RuleError{}, action: types.String("")}
 	s.cluster = &clusterView{view[model.Cluster]{of: c, s: s, typ: clusterType(), memo: make([]memo, p.slots["Cluster"])}}
 	s.variables = make([]memo, len(p.variables))
+	s.evaluated = make([]uint64, len(p.all)+1)
 	s.columns.init(s)
 	return s
 }
+
+// Evaluated is how often a rule of the session's policy was evaluated since the session began. Keys of
+// orders are not counted.
+func (s *Session) Evaluated(r *Rule) uint64 { return s.evaluated[r.Number] }
 
 // Policy that the session is of.
 func (s *Session) Policy() *Policy { return s.p }
