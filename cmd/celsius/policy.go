@@ -60,6 +60,11 @@ func checkPolicies(out io.Writer, in io.Reader, files []string) error {
 			}
 		}
 	}
+	return tellChecked(out, issues, lines)
+}
+
+// tellChecked prints what a check found: every issue, and where none is a mistake the lines about what is right.
+func tellChecked(out io.Writer, issues rules.Issues, lines []string) error {
 	for _, i := range issues {
 		say(out, "%s\n", strings.TrimRight(i.Render(), "\n"))
 	}

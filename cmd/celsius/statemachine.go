@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -52,16 +51,7 @@ func checkMachines(out io.Writer, in io.Reader, args []string) error {
 			lines = append(lines, fmt.Sprintf("%s: state machine %q is right: %d phases, %d event rows", m.File, m.Name, len(m.Phases()), len(m.EventTexts())))
 		}
 	}
-	for _, i := range issues {
-		say(out, "%s\n", strings.TrimRight(i.Render(), "\n"))
-	}
-	if n := len(issues.Errors()); n > 0 {
-		return exitError{exitMistakes, fmt.Errorf("%d mistake(s)", n)}
-	}
-	for _, l := range lines {
-		say(out, "%s\n", l)
-	}
-	return nil
+	return tellChecked(out, issues, lines)
 }
 
 // readMachines gives the machines of a file or folder, those that ship by their name; of a folder only its own.
