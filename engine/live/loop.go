@@ -51,6 +51,7 @@ type loop struct {
 	warnings map[string]bool
 	gauged   time.Time
 	cycled   atomic.Bool // there was a cycle
+	paused   bool        // the policy of the last cycle was
 }
 
 // run makes cycles until ctx ends.
@@ -113,9 +114,11 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.deltas, backoff = l.intake.due(l.deltas[:0], now)
 	l.apply()
 	p := l.policy()
-	if p.Mode == string(policyv1alpha1.ModePaused) {
+	paused := p.Mode == string(policyv1alpha1.ModePaused)
+	if paused && !l.paused {
 		l.pause()
 	}
+	l.paused = paused
 	start := time.Now()
 	plan := engine.Decide(l.cluster, p, now)
 	l.metrics.cycle(time.Since(start), plan)
