@@ -8,8 +8,9 @@ import (
 // admit lets jobs in, in order. A job without minResources is never put to the vote; one that is
 // refused is not tried again in the cycle.
 func (x *Cycle) admit(step *policy.Step) {
+	in := func(j *model.Job) bool { return j.Phase != model.PhasePending }
 	never := func(*model.Queue) bool { return false }
-	x.walk(step, never, func(j *model.Job) bool {
+	x.walk(step, in, never, func(j *model.Job) bool {
 		why := policy.Answer{Yes: true}
 		if step.Vote && j.HasMinResources {
 			why = x.s.Enqueueable(j)

@@ -187,12 +187,12 @@ func (x *Cycle) taskWait(t *model.Task, why model.Reason, nodes []model.NodeCoun
 }
 
 // walk gives the jobs that pass, queue by queue, in the orders of the policy: work does one turn of a job,
-// and says whether the job comes back for another.
-func (x *Cycle) walk(step *policy.Step, drop func(*model.Queue) bool, work func(*model.Job) (again bool)) {
+// and says whether the job comes back for another. A job for which the verb has nothing to do is not ordered.
+func (x *Cycle) walk(step *policy.Step, idle func(*model.Job) bool, drop func(*model.Queue) bool, work func(*model.Job) (again bool)) {
 	queues := x.s.Queues()
 	waiting := map[*model.Queue]*policy.Heap[*model.Job]{}
 	for _, j := range x.c.JobsByKey() {
-		if j.Orphan || j.Queue == nil || !x.jobPasses(step, j) {
+		if j.Orphan || j.Queue == nil || idle(j) || !x.jobPasses(step, j) {
 			continue
 		}
 		if waiting[j.Queue] == nil {

@@ -13,7 +13,10 @@ import (
 func (x *Cycle) place(step *policy.Step) {
 	tasks := map[*model.Job]*taskQueue{}
 	overused := func(q *model.Queue) bool { return step.Gate(policy.Overused) && x.s.Overused(q).Yes }
-	x.walk(step, overused, func(j *model.Job) bool {
+	settled := func(j *model.Job) bool {
+		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending
+	}
+	x.walk(step, settled, overused, func(j *model.Job) bool {
 		todo := tasks[j]
 		if todo == nil {
 			if !x.valid(j) {

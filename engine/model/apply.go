@@ -60,6 +60,7 @@ type bookkeeping struct {
 
 	rank   map[string]int // of nodes, as SetNodeOrder had it; nil: none
 	marked []*Job         // jobs that CloseCycle has to look at
+	jobs   []*Job         // in key order; nil since a job came or went
 	broken error          // the first promise that a caller broke
 
 	// For the end of an Apply.
@@ -101,8 +102,13 @@ func byKey[T any](m map[string]T) []T {
 
 func sortedKeys[K cmp.Ordered, T any](m map[K]T) []K { return slices.Sorted(maps.Keys(m)) }
 
-// JobsByKey lists all jobs in key order.
-func (c *Cluster) JobsByKey() []*Job { return byKey(c.Jobs) }
+// JobsByKey lists all jobs in key order. The list is the cluster's own: it must not be changed.
+func (c *Cluster) JobsByKey() []*Job {
+	if c.books.jobs == nil {
+		c.books.jobs = byKey(c.Jobs)
+	}
+	return c.books.jobs
+}
 
 // QueuesByName lists all queues in name order.
 func (c *Cluster) QueuesByName() []*Queue { return byKey(c.Queues) }

@@ -296,7 +296,7 @@ func checkRoles(want, kept []*Role) error {
 }
 
 func (c *Cluster) checkQueues() error {
-	for _, j := range c.JobsByKey() {
+	for _, j := range byKey(c.Jobs) {
 		if j.Orphan && j.Queue != nil || !j.Orphan && j.Queue != c.Queues[j.QueueName] {
 			return fmt.Errorf("job %s: is not in queue %q", j.Key, j.QueueName)
 		}
@@ -370,7 +370,7 @@ func (c *Cluster) checkWaiting() error {
 			groupless.put(t.group, t.Key, t, true)
 		}
 	}
-	for _, j := range c.JobsByKey() {
+	for _, j := range byKey(c.Jobs) {
 		if !j.Orphan && j.Queue == nil {
 			queueless.put(j.QueueName, j.Key, j, true)
 		}

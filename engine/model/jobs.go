@@ -20,7 +20,7 @@ func (c *Cluster) joinJob(t *Task) {
 			Allocated: emptySum(), Request: emptySum(), GatedRequest: emptySum(),
 		}
 		c.readOrphan(j, t)
-		c.Jobs[j.Key] = j
+		c.Jobs[j.Key], c.books.jobs = j, nil
 		if t.group != "" {
 			c.books.groupless.put(t.group, t.Key, t, true)
 		}
@@ -46,6 +46,7 @@ func (c *Cluster) leaveJob(t *Task) {
 	j := t.Job
 	if j.Orphan {
 		delete(c.Jobs, j.Key)
+		c.books.jobs = nil
 		if t.group != "" {
 			c.books.groupless.put(t.group, t.Key, t, false)
 		}
@@ -117,7 +118,7 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 	if j == nil {
 		j = next
 		j.Allocated, j.Request, j.GatedRequest = emptySum(), emptySum(), emptySum()
-		c.Jobs[j.Key] = j
+		c.Jobs[j.Key], c.books.jobs = j, nil
 	} else {
 		c.leaveQueue(j)
 		j.takeOver(next)
@@ -155,6 +156,7 @@ func (c *Cluster) removeGroup(key string) {
 	}
 	j.tidy()
 	delete(c.Jobs, key)
+	c.books.jobs = nil
 	tasks := slices.Clone(j.Tasks)
 	for _, t := range tasks {
 		c.rejoin(t)

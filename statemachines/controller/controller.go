@@ -255,7 +255,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, reg pro
 // The names of our indexes.
 const (
 	byOwner = "celsius.owner" // pods, by the UID of their controller
-	byQueue = "celsius.queue" // PodGroups and Jobs, by the name of their queue
+	byQueue = "celsius.queue" // Jobs, by the name of their queue
 	byGroup = "celsius.group" // pods, by the name of their PodGroup
 )
 
@@ -287,9 +287,6 @@ func indexes() []index {
 				return []string{name}
 			}
 			return nil
-		}},
-		{&schedulingv1beta1.PodGroup{}, byQueue, func(o client.Object) []string {
-			return []string{queueName(o.(*schedulingv1beta1.PodGroup).Spec.Queue)}
 		}},
 		{&batchv1alpha1.Job{}, byQueue, func(o client.Object) []string {
 			return []string{queueName(o.(*batchv1alpha1.Job).Spec.Queue)}

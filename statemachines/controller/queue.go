@@ -1,9 +1,12 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,12 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -33,43 +34,107 @@ const queueMachine = "queue"
 type queues struct {
 	*parts
 	machine *statemachines.Machine
+	groups  *tally
 }
 
 func addQueues(mgr manager.Manager, p *parts, asked wake) error {
+	groups := newTally()
 	return ctrl.NewControllerManagedBy(mgr).Named("queue").
 		For(&schedulingv1beta1.Queue{}).
-		Watches(&schedulingv1beta1.PodGroup{}, countLater(), builder.WithPredicates(predicate.Funcs{UpdateFunc: countedElsewhere})).
+		Watches(&schedulingv1beta1.PodGroup{}, groups.handler()).
 		WatchesRawSource(source.Channel(asked, &handler.EnqueueRequestForObject{})).
 		WithOptions(p.controllerOptions()).
-		Complete(&queues{p, p.options.StateMachines[queueMachine]})
+		Complete(&queues{p, p.options.StateMachines[queueMachine], groups})
 }
 
-// countAfter is for how long changes of PodGroups are gathered before their queue counts them: a count reads all of them.
+// countAfter is for how long changes of PodGroups are gathered before their queue writes what it counts now.
 const countAfter = 500 * time.Millisecond
 
-// countLater has the queues of a PodGroup that changed count, the one that it was in and the one that it is in.
-func countLater() handler.Funcs {
+// tally counts the PodGroups of each queue by phase, change by change: a queue of many thousands is never listed.
+type tally struct {
+	mu     sync.Mutex
+	groups map[types.NamespacedName]counted
+	queues map[string]map[schedulingv1beta1.PodGroupPhase]int32
+}
+
+// counted is as what a PodGroup is counted: one that has no phase yet is pending.
+type counted struct {
+	queue string
+	phase schedulingv1beta1.PodGroupPhase
+}
+
+func newTally() *tally {
+	return &tally{groups: map[types.NamespacedName]counted{}, queues: map[string]map[schedulingv1beta1.PodGroupPhase]int32{}}
+}
+
+// see takes in a PodGroup as it is now, and gives the queues whose counts changed.
+func (t *tally) see(group *schedulingv1beta1.PodGroup) []string {
+	is := counted{queueName(group.Spec.Queue), cmp.Or(group.Status.Phase, schedulingv1beta1.PodGroupPending)}
+	return t.change(client.ObjectKeyFromObject(group), &is)
+}
+
+// forget takes a PodGroup out that is gone.
+func (t *tally) forget(group *schedulingv1beta1.PodGroup) []string {
+	return t.change(client.ObjectKeyFromObject(group), nil)
+}
+
+func (t *tally) change(key types.NamespacedName, is *counted) (changed []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was, known := t.groups[key]
+	if known && is != nil && was == *is {
+		return nil
+	}
+	if known {
+		counts := t.queues[was.queue]
+		if counts[was.phase]--; counts[was.phase] == 0 {
+			delete(counts, was.phase)
+		}
+		if len(counts) == 0 {
+			delete(t.queues, was.queue)
+		}
+		changed = append(changed, was.queue)
+		delete(t.groups, key)
+	}
+	if is == nil {
+		return changed
+	}
+	if t.queues[is.queue] == nil {
+		t.queues[is.queue] = map[schedulingv1beta1.PodGroupPhase]int32{}
+	}
+	t.groups[key] = *is
+	t.queues[is.queue][is.phase]++
+	if !known || was.queue != is.queue {
+		changed = append(changed, is.queue)
+	}
+	return changed
+}
+
+// of gives how many PodGroups of a queue have a phase.
+func (t *tally) of(queue string) func(schedulingv1beta1.PodGroupPhase) int32 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	counts := maps.Clone(t.queues[queue])
+	return func(phase schedulingv1beta1.PodGroupPhase) int32 { return counts[phase] }
+}
+
+// handler has the queues of a PodGroup that changed count, the one that it was in and the one that it is in.
+func (t *tally) handler() handler.Funcs {
 	type line = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	add := func(l line, objects ...client.Object) {
-		for _, o := range objects {
-			if group, ok := o.(*schedulingv1beta1.PodGroup); ok {
-				l.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: queueName(group.Spec.Queue)}}, countAfter)
-			}
+	later := func(l line, o client.Object, take func(*schedulingv1beta1.PodGroup) []string) {
+		group, ok := o.(*schedulingv1beta1.PodGroup)
+		if !ok {
+			return
+		}
+		for _, queue := range take(group) {
+			l.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: queue}}, countAfter)
 		}
 	}
 	return handler.Funcs{
-		CreateFunc:  func(_ context.Context, e event.CreateEvent, l line) { add(l, e.Object) },
-		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, l line) { add(l, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, l line) { add(l, e.Object) },
-		GenericFunc: func(_ context.Context, e event.GenericEvent, l line) { add(l, e.Object) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, l line) { later(l, e.Object, t.see) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, l line) { later(l, e.ObjectNew, t.see) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, l line) { later(l, e.Object, t.forget) },
 	}
-}
-
-// countedElsewhere keeps out the updates of a PodGroup that a queue does not count.
-func countedElsewhere(e event.UpdateEvent) bool {
-	was, ok := e.ObjectOld.(*schedulingv1beta1.PodGroup)
-	is, ok2 := e.ObjectNew.(*schedulingv1beta1.PodGroup)
-	return !ok || !ok2 || was.Status.Phase != is.Status.Phase || was.Spec.Queue != is.Spec.Queue
 }
 
 // Reconcile does what the machine says about one queue.
@@ -101,10 +166,7 @@ func (q *queues) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 func queueKey(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
 
 func (q *queues) reconcile(ctx context.Context, queue *schedulingv1beta1.Queue, rec *recall) error {
-	facts, err := q.facts(ctx, queue)
-	if err != nil {
-		return err
-	}
+	facts := q.facts(queue)
 	c := cause{action: q.machine.Otherwise()}
 	if asked, ok := rec.asked(); ok {
 		c = cause{action: asked.action, message: asked.message, asked: true}
@@ -137,28 +199,14 @@ func (q *queues) reconcile(ctx context.Context, queue *schedulingv1beta1.Queue, 
 	return nil
 }
 
-// facts counts a queue's PodGroups. One that has no phase yet is pending.
-func (q *queues) facts(ctx context.Context, queue *schedulingv1beta1.Queue) (statemachines.Facts, error) {
-	list := &schedulingv1beta1.PodGroupList{}
-	if err := q.client.List(ctx, list, client.MatchingFields{byQueue: queue.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return statemachines.Facts{}, fmt.Errorf("list the PodGroups of queue %s: %w", queue.Name, err)
-	}
-	f := &statemachines.Queue{Name: queue.Name, Parent: queue.Spec.Parent, Labels: queue.Labels, Annotations: queue.Annotations}
-	for i := range list.Items {
-		switch list.Items[i].Status.Phase {
-		case schedulingv1beta1.PodGroupInqueue:
-			f.Inqueue++
-		case schedulingv1beta1.PodGroupRunning:
-			f.Running++
-		case schedulingv1beta1.PodGroupUnknown:
-			f.Unknown++
-		case schedulingv1beta1.PodGroupCompleted:
-			f.Completed++
-		case schedulingv1beta1.PodGroupPending, "":
-			f.Pending++
-		}
-	}
-	return statemachines.Facts{Queue: f, Now: q.now()}, nil
+// facts are what the machine's guards may read of a queue.
+func (q *queues) facts(queue *schedulingv1beta1.Queue) statemachines.Facts {
+	count := q.groups.of(queue.Name)
+	return statemachines.Facts{Now: q.now(), Queue: &statemachines.Queue{
+		Name: queue.Name, Parent: queue.Spec.Parent, Labels: queue.Labels, Annotations: queue.Annotations,
+		Pending: count(schedulingv1beta1.PodGroupPending), Inqueue: count(schedulingv1beta1.PodGroupInqueue), Running: count(schedulingv1beta1.PodGroupRunning),
+		Unknown: count(schedulingv1beta1.PodGroupUnknown), Completed: count(schedulingv1beta1.PodGroupCompleted),
+	}}
 }
 
 // write stores a queue's state and counts, if they are new, and nothing else: the rest of the status is

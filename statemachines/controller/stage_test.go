@@ -135,7 +135,7 @@ func (s *stage) newController() {
 	}
 	s.reconcilers = map[string]reconcile.Reconciler{
 		"job":     j,
-		"queue":   &queues{s.parts, s.parts.options.StateMachines[queueMachine]},
+		"queue":   &queues{s.parts, s.parts.options.StateMachines[queueMachine], newTally()},
 		"pod":     &barePods{s.parts},
 		"command": &commands{s.parts, make(wake, wakeBuffer), make(wake, wakeBuffer)},
 	}
@@ -246,6 +246,7 @@ func (s *stage) round() bool {
 			if s.amnesia && kind != "command" && len(s.names("command")) == 0 && !s.asked() || s.dead {
 				s.newController()
 			}
+			s.watchGroups()
 			result, err := s.reconcilers[kind].Reconcile(context.Background(), reconcile.Request{NamespacedName: name})
 			if err != nil && !errors.Is(err, errTrouble) {
 				s.t.Logf("%s %s: %v", kind, name, err)
@@ -254,6 +255,22 @@ func (s *stage) round() bool {
 		}
 	}
 	return again
+}
+
+// watchGroups tells the queue controller of every PodGroup, as its watch does.
+func (s *stage) watchGroups() {
+	s.t.Helper()
+	list := &schedulingv1beta1.PodGroupList{}
+	if err := s.api.List(context.Background(), list); err != nil {
+		s.t.Fatal(err)
+	}
+	groups := newTally()
+	for i := range list.Items {
+		groups.see(&list.Items[i])
+	}
+	if q, ok := s.reconcilers["queue"].(*queues); ok {
+		q.groups = groups
+	}
 }
 
 // asked says whether a command was taken and not yet acted upon.
