@@ -12,16 +12,23 @@ import (
 // Binding in the cluster afterwards, and what it admits is in; everything else is as it was.
 // The cluster remembers verdicts for the next cycle under the same policy.
 func Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
+	return Observe(c, p, now, func(string) {})
+}
+
+// Observe is Decide for a caller with a clock, which nothing here has: ran is told of each action when it has run.
+func Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran func(action string)) *model.Plan {
 	s, ok := c.View.(*policy.Session)
 	if !ok || s.Policy() != p {
 		s = policy.NewSession(c, p)
 		c.View = s
 	}
-	return Cycle(s, now)
+	return cycle(s, now, ran)
 }
 
 // Cycle is Decide on a session of the caller's own.
-func Cycle(s *policy.Session, now time.Time) *model.Plan {
+func Cycle(s *policy.Session, now time.Time) *model.Plan { return cycle(s, now, func(string) {}) }
+
+func cycle(s *policy.Session, now time.Time, ran func(action string)) *model.Plan {
 	c, p := s.Cluster(), s.Policy()
 	plan := &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
 	s.Begin(now)
@@ -29,6 +36,7 @@ func Cycle(s *policy.Session, now time.Time) *model.Plan {
 	if p.Mode != "Paused" {
 		for _, a := range p.Actions {
 			x.Run(a)
+			ran(a.Name)
 		}
 	}
 	closing(x, s, plan)

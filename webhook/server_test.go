@@ -238,6 +238,37 @@ func TestQueuesThatCannotBeListed(t *testing.T) {
 	}
 }
 
+// TestQueueMadeJustNow shows that the API server is asked before a job is refused for its queue, and only then.
+func TestQueueMadeJustNow(t *testing.T) {
+	object, err := json.Marshal(merged(t, "spec: {schedulerName: volcano, queue: fresh}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "fresh"}, Status: schedulingv1beta1.QueueStatus{State: schedulingv1beta1.QueueStateOpen}}
+	for name, tt := range map[string]struct {
+		cached, stored []schedulingv1beta1.Queue
+		allowed        bool
+		asked          int
+	}{
+		"the cache knows it":       {cached: []schedulingv1beta1.Queue{fresh}, allowed: true},
+		"only the API server does": {stored: []schedulingv1beta1.Queue{fresh}, allowed: true, asked: 1},
+		"nobody does":              {asked: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			h := handlerFor(t, tt.cached...)
+			h.queuesNow = func(context.Context) ([]schedulingv1beta1.Queue, error) {
+				asked++
+				return tt.stored, nil
+			}
+			got := h.validate(t.Context(), requestFor(admissionv1.Create, object, nil))
+			if got.Allowed != tt.allowed || asked != tt.asked {
+				t.Errorf("allowed %t, the API server was asked %d times; want %t, %d: %+v", got.Allowed, asked, tt.allowed, tt.asked, got.Result)
+			}
+		})
+	}
+}
+
 func failingLister(context.Context) ([]schedulingv1beta1.Queue, error) {
 	return nil, errors.New("the cache is gone")
 }

@@ -120,7 +120,11 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	}
 	l.paused = paused
 	start := time.Now()
-	plan := engine.Decide(l.cluster, p, now)
+	last := start
+	plan := engine.Observe(l.cluster, p, now, func(action string) {
+		l.metrics.actionDuration.WithLabelValues(action).Observe(time.Since(last).Seconds())
+		last = time.Now()
+	})
 	l.metrics.cycle(time.Since(start), plan)
 	l.stamp = fmt.Sprintf("%s@%d", plan.Policy, plan.Generation)
 	l.sendBinds(plan)

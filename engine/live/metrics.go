@@ -14,24 +14,25 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 
-	cycles        prometheus.Counter
-	cycleDuration prometheus.Histogram
-	decisions     *prometheus.CounterVec
-	evaluations   *prometheus.CounterVec
-	ruleErrors    *prometheus.CounterVec
-	unreadable    prometheus.Counter
-	binds         *prometheus.CounterVec
-	bindDuration  *prometheus.HistogramVec
-	bindWait      prometheus.Histogram
-	gangWait      prometheus.Histogram
-	evictions     prometheus.Counter
-	pendingPods   prometheus.Gauge
-	podGroups     *prometheus.GaugeVec
-	writesWaiting *prometheus.GaugeVec
-	eventsDropped prometheus.Gauge
-	queues        map[string]*prometheus.GaugeVec // allocated, deserved, request, pending
-	queueShare    *prometheus.GaugeVec
-	known         map[string]bool // queues that have series
+	cycles         prometheus.Counter
+	cycleDuration  prometheus.Histogram
+	decisions      *prometheus.CounterVec
+	evaluations    *prometheus.CounterVec
+	ruleErrors     *prometheus.CounterVec
+	unreadable     prometheus.Counter
+	binds          *prometheus.CounterVec
+	actionDuration *prometheus.HistogramVec
+	bindDuration   *prometheus.HistogramVec
+	bindWait       prometheus.Histogram
+	gangWait       prometheus.Histogram
+	evictions      prometheus.Counter
+	pendingPods    prometheus.Gauge
+	podGroups      *prometheus.GaugeVec
+	writesWaiting  *prometheus.GaugeVec
+	eventsDropped  prometheus.Gauge
+	queues         map[string]*prometheus.GaugeVec // allocated, deserved, request, pending
+	queueShare     *prometheus.GaugeVec
+	known          map[string]bool // queues that have series
 
 	session   *policy.Session // whose evaluations were counted last
 	evaluated map[*policy.Rule]uint64
@@ -46,9 +47,8 @@ func newMetrics() *metrics {
 	m.ruleErrors = m.counters("celsius_rule_errors_total", "Evaluations that erred, by row of the policy.", "site", "table", "rule")
 	m.unreadable = m.counter("celsius_unreadable_objects_total", "Objects, or fields of them, that could not be read.")
 	m.binds = m.counters("celsius_binds_total", "Tries to bind a pod, by result: bound, refused, gone (the pod is not there, or bound elsewhere), unknown (tried again).", "result")
-	m.bindDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "celsius_bind_duration_seconds", Help: "Time that a try to bind a pod took at the API server, by result, in seconds.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
-	}, []string{"result"})
+	m.actionDuration = m.histograms("celsius_action_duration_seconds", "Time that an action of the pipeline took in a cycle, by action, in seconds.", prometheus.ExponentialBuckets(0.0001, 2, 18), "action")
+	m.bindDuration = m.histograms("celsius_bind_duration_seconds", "Time that a try to bind a pod took at the API server, by result, in seconds.", prometheus.ExponentialBuckets(0.0005, 2, 16), "result")
 	m.bindWait = m.histogram("celsius_pod_wait_seconds", "Time from a pod's creation to its binding, in seconds. Creations are known to the second.", prometheus.ExponentialBuckets(0.005, 2, 20))
 	m.gangWait = m.histogram("celsius_gang_wait_seconds", "Time from a PodGroup's creation until its minMember pods were bound, in seconds. Creations are known to the second.", prometheus.ExponentialBuckets(0.01, 2, 20))
 	m.evictions = m.counter("celsius_evictions_total", "Evictions that were asked for.")
@@ -63,7 +63,7 @@ func newMetrics() *metrics {
 		m.queues[name] = m.gaugesBy("celsius_queue_"+name, help+", by resource: cores, bytes, else numbers.", "queue", "resource")
 	}
 	m.queueShare = m.gaugesBy("celsius_queue_share", "Dominant share of what a queue is due that it holds, where the policy says what that is: over 1 it holds more.", "queue")
-	m.registry.MustRegister(m.bindDuration, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -93,6 +93,12 @@ func (m *metrics) gaugesBy(name, help string, labels ...string) *prometheus.Gaug
 
 func (m *metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
 	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	m.registry.MustRegister(h)
+	return h
+}
+
+func (m *metrics) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	m.registry.MustRegister(h)
 	return h
 }

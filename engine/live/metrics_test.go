@@ -61,6 +61,11 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("%s is %q, want %s", name, got[name], want)
 			}
 		}
+		for _, action := range []string{"enqueue", "allocate", "backfill"} {
+			if n := got[`celsius_action_duration_seconds_count{action="`+action+`"}`]; n != got["celsius_cycles_total"] || n == "0" {
+				t.Errorf("action %s was timed %s times, in %s cycles", action, n, got["celsius_cycles_total"])
+			}
+		}
 		f.feed.add(change{model.Delete, f.queues["q"]}, true)
 		r.settle(2)
 		if v, ok := series(t, r.metrics.registry)[`celsius_podgroups{phase="Running",queue="q"}`]; ok {
