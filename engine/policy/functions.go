@@ -190,7 +190,7 @@ func nodeFunctions() []*rules.Function {
 		taskNode("nodeAffinityScore", "Sum of the weights of the pod's preferred node affinity terms that the node matches.", cel.DoubleType, nodeAffinityScore, "{0}.preferredNodeTerms", "{1}.name", "{1}.labels"),
 		allocation("leastAllocated", "Mean over the named resources of what would be left, in whole percent of allocatable: Kubernetes' LeastAllocated, 0 to 100.", leastAllocated),
 		allocation("mostAllocated", "Mean over the named resources of what would be used, in whole percent of allocatable: Kubernetes' MostAllocated, 0 to 100.", mostAllocated),
-		allocation("balanced", "100 less the standard deviation of the named resources' use, in percent: Kubernetes' BalancedAllocation, 0 to 100.", balanced),
+		allocation("balanced", "How the task changes the balance of the named resources' use, which is 100 less its standard deviation in percent: Kubernetes' BalancedAllocation, 50 to 100, about 75 where nothing changes; 0 for a task that asks for none of them. A resource other than cpu and memory counts for tasks that ask for it.", balanced),
 		binpackFunction(),
 		method("gpusWith", "How many devices of the node have at least so many thousandths free.", []*cel.Type{nodeType(), num}, num, func(args ...ref.Val) ref.Val {
 			n, ok := args[0].(*nodeView)

@@ -216,11 +216,14 @@ func TestAllocationScores(t *testing.T) {
 		{"most", node, "", "cpu=1 memory=2Gi", "node.mostAllocated(task, ['cpu', 'memory'])", "25"},
 		{"most: full", node, "cpu=3 memory=6Gi", "cpu=1 memory=2Gi", "node.mostAllocated(task, ['cpu', 'memory'])", "100"},
 		{"most: too much", node, "cpu=4 memory=6Gi", "cpu=1 memory=2Gi", "node.mostAllocated(task, ['cpu', 'memory'])", "50"},
-		{"balanced", node, "", "cpu=1 memory=2Gi", "node.balanced(task, ['cpu', 'memory'])", "100"},
-		{"balanced: two far apart", node, "", "cpu=4 memory=0", "node.balanced(task, ['cpu', 'memory'])", "50"},
-		{"balanced: half the difference of two", node, "", "cpu=2 memory=2Gi", "node.balanced(task, ['cpu', 'memory'])", "87"},              // 1 - 0.25/2
-		{"balanced: three", node + " " + gpu + "=4", "", "cpu=4 memory=4Gi", "node.balanced(task, ['cpu', 'memory', '" + gpu + "'])", "59"}, // deviation of 1, 0.5, 0 is 0.408
-		{"balanced: one alone", node, "", "cpu=3", "node.balanced(task, ['cpu'])", "100"},
+		{"balanced: nothing changes", node, "", "cpu=1 memory=2Gi", "node.balanced(task, ['cpu', 'memory'])", "75"},
+		{"balanced: as bad as can be", node, "", "cpu=4", "node.balanced(task, ['cpu', 'memory'])", "50"},
+		{"balanced: as good as can be", node, "cpu=4", "memory=8Gi", "node.balanced(task, ['cpu', 'memory'])", "100"},
+		{"balanced: half the difference of two", node, "", "cpu=2 memory=2Gi", "node.balanced(task, ['cpu', 'memory'])", "68"},                            // 87 with, 100 without: 50 + 37/2
+		{"balanced: three", node + " " + gpu + "=4", "", "cpu=4 memory=4Gi " + gpu + "=1", "node.balanced(task, ['cpu', 'memory', '" + gpu + "'])", "59"}, // deviation of 1, 0.5, 0.25 is 0.312: 68 and 100
+		{"balanced: what the task does not ask for", node + " " + gpu + "=4", "", "cpu=2 memory=4Gi", "node.balanced(task, ['cpu', 'memory', '" + gpu + "'])", "75"},
+		{"balanced: one alone", node, "", "cpu=3", "node.balanced(task, ['cpu'])", "75"},
+		{"balanced: asks for nothing", node, "cpu=3", "", "node.balanced(task, ['cpu'])", "0"},
 		{"binpack", node, "", "cpu=1 memory=2Gi", "node.binpack(task, 1.0, 1.0, [], {})", "0.25"},
 		{"binpack beside others", node, "cpu=1 memory=2Gi", "cpu=1 memory=2Gi", "node.binpack(task, 1.0, 1.0, [], {})", "0.5"},
 		{"binpack by weight", node, "", "cpu=1 memory=8Gi", "node.binpack(task, 3.0, 1.0, [], {})", "0.4375"}, // (3 * 0.25 + 1 * 1) / 4
