@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -16,11 +15,11 @@ import (
 func newPolicyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
-		Short: "Check, show and explain SchedulingPolicies",
+		Short: "Check, show, explain and convert SchedulingPolicies",
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newPolicyCheckCommand(), newPolicyShowCommand(), newPolicyFactsCommand())
+	c.AddCommand(newPolicyCheckCommand(), newPolicyShowCommand(), newPolicyFactsCommand(), newPolicyConvertCommand())
 	return c
 }
 
@@ -83,13 +82,7 @@ func readPolicies(file string, in io.Reader) ([]*rules.Document, rules.Issues) {
 		doc, issues := policy.Embedded("default")
 		return []*rules.Document{doc}, issues
 	}
-	var data []byte
-	var err error
-	if file == "-" {
-		data, err = io.ReadAll(in)
-	} else {
-		data, err = os.ReadFile(file)
-	}
+	data, err := fileOrInput(file, in)
 	if err != nil {
 		return nil, rules.Issues{{File: file, Message: err.Error()}}
 	}

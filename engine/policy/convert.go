@@ -13,27 +13,6 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// VolcanoConf is a Volcano scheduler's configuration, as read by ReadVolcanoConf.
-type VolcanoConf struct {
-	Actions        []string
-	Tiers          [][]VolcanoPlugin
-	Configurations []VolcanoAction
-}
-
-// VolcanoPlugin is one plugin of a tier. Flags that the author did not write are not in Flags.
-type VolcanoPlugin struct {
-	Name      string
-	Flags     []rules.Field // enableJobOrder and its like
-	Arguments []rules.Field
-	At        rules.Value
-}
-
-// VolcanoAction is the arguments of one action.
-type VolcanoAction struct {
-	Name      string
-	Arguments []rules.Field
-}
-
 // Flags says what a flag means that the author did not write.
 type Flags uint8
 
@@ -44,11 +23,29 @@ const (
 	FlagsExplicit
 )
 
-// ConvertOptions are the caller's choices.
+// ConvertOptions are the caller's choices. The zero value is a scheduler's ConfigMap, read with what ships.
 type ConvertOptions struct {
-	Name   string // of the policy; "volcano" if empty
-	Flags  Flags
-	Tables map[string]*rules.Table // by plugin; Shipped() gives them
+	Name  string // of the policy; "volcano" if empty
+	Flags Flags
+	// Tables stand for plugins of their names; nil: those of Shipped.
+	Tables map[string]*rules.Table
+	// Actions that exist; nil: those that ship.
+	Actions []string
+}
+
+// Note tells the author of a configuration what became of a part of it.
+type Note struct {
+	rules.Issue // a warning, at its place
+	// Lost names what does something in Volcano and is not in the policy: "plugin tdm", "action preempt",
+	// "nodeorder: podaffinity.weight". It is "" where nothing is lost: the default is used, as Volcano does, or
+	// there was nothing to do.
+	Lost string
+}
+
+// Conversion is a SchedulingPolicy that does what a configuration does, as far as the notes do not say otherwise.
+type Conversion struct {
+	Policy []byte // YAML
+	Notes  []Note
 }
 
 // Shipped reads the tables that ship, by name.
@@ -65,150 +62,90 @@ func Shipped() (map[string]*rules.Table, rules.Issues) {
 	return out, issues
 }
 
-// flagSections is which sections of a table each of Volcano's flags switches.
-func flagSections() map[string][]string {
-	return map[string][]string{
-		"enableJobOrder":     {"jobOrder"},
-		"enableJobReady":     {"jobReady"},
-		"enableJobPipelined": {"jobPipelined"},
-		"enableJobStarving":  {"jobStarving"},
-		"enableJobEnqueued":  {"jobEnqueueable"},
-		"enableTaskOrder":    {"taskOrder"},
-		"enablePreemptable":  {"preemptable"},
-		"enableReclaimable":  {"reclaimable"},
-		"enablePreemptive":   {"preemptive"},
-		"enableQueueOrder":   {"queueOrder"},
-		"enablePredicate":    {"predicates", "taskFeasible"},
-		"enableNodeOrder":    {"scores", "deviceScores"},
-		"enabledVictim":      {"victims"},
-		"enabledOverused":    {"overused"},
-		"enabledAllocatable": {"allocatable"},
-	}
-}
-
-// hierarchyFlag sets a param, not a section, and is never on by itself.
-const hierarchyFlag = "enableHierarchy"
-
-// idleFlags are accepted and do nothing: no table has what they switch.
-func idleFlags() []string {
-	return []string{
-		"enableBestNode", "enableTargetJob", "enableReservedNodes", "enabledClusterOrder", "enableClusterOrder",
-		"enabledHyperNodeOrder", "enabledHyperNodeGradient", "enabledSubJobOrder", "enabledSubJobReady", "enabledSubJobPipelined",
-	}
-}
-
-// droppedArguments are what no table does, with the reason that the author is told.
-func droppedArguments() map[string]string {
-	const claims = "resource claims are not heeded here: pods that have one are placed by their other needs, and a warning counts them"
-	return map[string]string{
-		"predicate.DynamicResourceAllocationEnable": claims,
-		"capacity.DynamicResourceAllocationEnable":  claims,
-	}
-}
-
-// ReadVolcanoConf reads the mapping of actions, tiers and configurations; unknown keys are issues.
-func ReadVolcanoConf(v rules.Value, issues *rules.Issues) VolcanoConf {
-	var conf VolcanoConf
-	for _, f := range v.Fields([]string{"actions", "tiers", "configurations", "metrics"}, issues) {
-		switch f.Name {
-		case "actions":
-			conf.Actions = words(f.Value, issues)
-		case "tiers":
-			for _, tier := range f.Value.Items(issues) {
-				conf.Tiers = append(conf.Tiers, readTier(tier, issues))
-			}
-		case "configurations":
-			for _, item := range f.Value.Items(issues) {
-				a := VolcanoAction{}
-				for _, k := range item.Fields([]string{"name", "arguments"}, issues) {
-					if k.Name == "name" {
-						a.Name = k.Value.String(issues)
-					} else if k.Value.Kind() != rules.Null {
-						a.Arguments = k.Value.Fields(nil, issues)
-					}
-				}
-				conf.Configurations = append(conf.Configurations, a)
-			}
-		}
-	}
-	return conf
-}
-
-// words is a list of strings, or one string with commas.
-func words(v rules.Value, issues *rules.Issues) []string {
-	if v.Kind() == rules.List {
-		return v.Strings(issues)
+// ShippedActions names the actions that ship, in the order of their file.
+func ShippedActions() ([]string, rules.Issues) {
+	doc, issues := Embedded("actions")
+	if doc == nil {
+		return nil, issues
 	}
 	var out []string
-	for w := range strings.SplitSeq(v.String(issues), ",") {
-		if w = strings.TrimSpace(w); w != "" {
-			out = append(out, w)
-		}
+	for _, item := range doc.Root.Get("actions").Items(&issues) {
+		out = append(out, item.Get("name").String(&issues))
 	}
-	return out
-}
-
-func readTier(tier rules.Value, issues *rules.Issues) []VolcanoPlugin {
-	var out []VolcanoPlugin
-	known := slices.Concat([]string{"name", "arguments", hierarchyFlag}, slices.Sorted(maps.Keys(flagSections())), idleFlags())
-	for _, f := range tier.Fields([]string{"plugins"}, issues) {
-		for _, item := range f.Value.Items(issues) {
-			p := VolcanoPlugin{At: item}
-			for _, k := range item.Fields(known, issues) {
-				switch {
-				case k.Name == "name":
-					p.Name = k.Value.String(issues)
-				case k.Name != "arguments":
-					p.Flags = append(p.Flags, k)
-				case k.Value.Kind() != rules.Null:
-					p.Arguments = k.Value.Fields(nil, issues)
-				}
-			}
-			out = append(out, p)
-		}
-	}
-	return out
+	return out, issues
 }
 
 // converter is the state of one conversion.
 type converter struct {
-	options  ConvertOptions
-	issues   rules.Issues
-	warnings []string
-	used     map[string]int // how many entries have a table's name
+	options ConvertOptions
+	issues  rules.Issues
+	notes   []Note
+	used    map[string]int // how many entries have a table's name
 }
 
 // Convert writes the SchedulingPolicy that does what a Volcano configuration does: a table for
-// each plugin, sections switched by its flags, params set from its arguments. It knows no plugin by
-// name; the tables' params say which argument is theirs. The warnings tell what was dropped. The
-// error names every plugin that has no table and every argument that no param takes.
-func Convert(conf VolcanoConf, o ConvertOptions) (policy []byte, warnings []string, err error) {
+// each plugin, sections switched by its flags, params set from its arguments. It knows no table by
+// name; their params say which argument is theirs. The notes tell what was dropped, and what follows. The
+// error has every plugin, action and argument that Volcano does not have either, and those that are refused.
+func Convert(conf VolcanoConf, o ConvertOptions) (*Conversion, error) {
 	c := &converter{options: o, used: map[string]int{}}
-	var b strings.Builder
-	name := o.Name
-	if name == "" {
-		name = "volcano"
+	c.options.Name = cmp.Or(o.Name, "volcano")
+	if o.Tables == nil {
+		var issues rules.Issues
+		c.options.Tables, issues = Shipped()
+		c.issues = append(c.issues, issues...)
 	}
-	fmt.Fprintf(&b, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata:\n  name: %s\nspec:\n  mode: Active\n", yamlText(name))
-	fmt.Fprintf(&b, "  pipeline: %s\n", yamlText(conf.Actions))
+	if o.Actions == nil {
+		var issues rules.Issues
+		c.options.Actions, issues = ShippedActions()
+		c.issues = append(c.issues, issues...)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata:\n  name: %s\nspec:\n  mode: Active\n", yamlText(c.options.Name))
+	fmt.Fprintf(&b, "  pipeline: %s\n", yamlText(c.pipeline(conf)))
 	if len(conf.Tiers) > 0 {
 		b.WriteString("  tiers:\n")
 	}
 	for i, tier := range conf.Tiers {
-		fmt.Fprintf(&b, "  - name: tier-%d\n    tables:%s\n", i+1, emptyList(len(tier)))
+		var entries strings.Builder
 		for _, p := range tier {
-			c.entry(&b, p)
+			c.entry(&entries, p)
 		}
+		fmt.Fprintf(&b, "  - name: tier-%d\n    tables:%s\n%s", i+1, emptyList(entries.Len()), entries.String())
 	}
 	for _, a := range conf.Configurations {
 		for _, f := range a.Arguments {
-			c.warn(f.Value, "action %s: argument %s has no effect", a.Name, f.Name)
+			c.note(f.Key, "", "", "action %s: argument %s has no effect", a.Name, f.Name)
 		}
 	}
-	if err := c.issues.Err(); err != nil {
-		return nil, c.warnings, err
+	if conf.Metrics.Exists() {
+		c.note(conf.Metrics, "", "", "metrics is dropped: nothing here reads measured load")
 	}
-	return []byte(b.String()), c.warnings, nil
+	c.issues.Sort()
+	if err := c.issues.Err(); err != nil {
+		return &Conversion{Notes: c.notes}, err
+	}
+	return &Conversion{[]byte(b.String()), c.notes}, nil
+}
+
+// pipeline gives the actions that exist. Those that Volcano does not have either are issues.
+func (c *converter) pipeline(conf VolcanoConf) []string {
+	out := []string{}
+	for _, a := range conf.Actions {
+		switch known := slices.Concat(c.options.Actions, LaterActions()); {
+		case slices.Contains(c.options.Actions, a.Value):
+			out = append(out, a.Value)
+		case slices.Contains(known, a.Value):
+			i := a.Issue(0, len(a.Value), fmt.Sprintf("action %s is dropped: this version has %s", a.Value, strings.Join(c.options.Actions, ", ")), "")
+			c.notes = append(c.notes, noted(i, "action "+a.Value))
+		default:
+			c.issues = append(c.issues, a.Issue(0, len([]rune(a.Value)), fmt.Sprintf("unknown action %q", a.Value), suggest(a.Value, known)))
+		}
+	}
+	if len(conf.Actions) == 0 {
+		c.note(conf.At, "", "write actions, such as: enqueue, allocate, backfill", "there are no actions: the policy does nothing")
+	}
+	return out
 }
 
 func emptyList(n int) string {
@@ -218,36 +155,47 @@ func emptyList(n int) string {
 	return ""
 }
 
-// warn notes what the author should know, with its line where it has one.
-func (c *converter) warn(at rules.Value, format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if line, _ := at.Pos(); line > 0 {
-		text = fmt.Sprintf("line %d: %s", line, text)
-	}
-	c.warnings = append(c.warnings, text)
+func noted(i rules.Issue, lost string) Note {
+	i.Severity = rules.Warning
+	return Note{i, lost}
+}
+
+// note tells the author something, at its place.
+func (c *converter) note(at rules.Value, lost, hint, format string, args ...any) {
+	c.notes = append(c.notes, noted(at.Issuef(hint, format, args...), lost))
 }
 
 // entry writes one plugin as an entry of a tier.
 func (c *converter) entry(b *strings.Builder, p VolcanoPlugin) {
+	name := p.At.Get("name")
 	table, ok := c.options.Tables[p.Name]
 	if !ok {
-		known := slices.Sorted(maps.Keys(c.options.Tables))
-		hint := "the tables are " + strings.Join(known, ", ")
-		if near := rules.Nearest(p.Name, known); near != "" {
-			hint = "did you mean " + near + "? " + hint
+		follows, later := laterPlugins()[p.Name]
+		why, refused := refusedPlugins()[p.Name]
+		switch {
+		case later:
+			c.note(name, "plugin "+p.Name, "", "plugin %s is dropped: no table stands for it yet, so %s", p.Name, follows)
+		case refused:
+			c.issues = append(c.issues, name.Issuef("remove it", "plugin %s is not supported: %s", p.Name, why))
+		default:
+			c.issues = append(c.issues, name.Issuef(pluginHint(p.Name, c.options.Tables), "unknown plugin %q", p.Name))
 		}
-		c.issues = append(c.issues, p.At.Get("name").Issuef(hint, "no table stands for plugin %q", p.Name))
 		return
 	}
 	c.used[p.Name]++
-	if n := c.used[p.Name]; n == 1 {
+	n := c.used[p.Name]
+	if n > 1 && len(table.Attributes) > 0 {
+		c.note(name, "", "", "the second entry of plugin %s is dropped: what its table computes cannot be there twice", p.Name)
+		return
+	}
+	if n == 1 {
 		fmt.Fprintf(b, "    - name: %s\n", yamlText(p.Name))
 	} else {
 		fmt.Fprintf(b, "    - name: %s\n      table: %s\n", yamlText(fmt.Sprintf("%s-%d", p.Name, n)), yamlText(p.Name))
 	}
 	params := map[string]any{}
 	for _, f := range p.Arguments {
-		c.argument(table, f.Name, f.Value, params)
+		c.argument(table, f.Name, f, params)
 	}
 	switches := c.flags(table, p, params)
 	if len(params) > 0 {
@@ -261,13 +209,10 @@ func (c *converter) flags(table *rules.Table, p VolcanoPlugin, params map[string
 	on := map[string]bool{}
 	for _, f := range p.Flags {
 		value := f.Value.Bool(&c.issues)
-		switch param := paramOf(table, f.Name); {
-		case param != nil && value:
-			params[param.Name] = true
-		case param == nil && value && (f.Name == hierarchyFlag || slices.Contains(idleFlags(), f.Name)):
-			c.warn(f.Value, "%s: %s has no effect: no row of table %s reads it", p.Name, f.Name, table.Name)
-		}
 		on[f.Name] = value
+		if value {
+			c.flag(table, p, f, params)
+		}
 	}
 	var only, without []string
 	sections := flagSections()
@@ -295,11 +240,23 @@ func (c *converter) flags(table *rules.Table, p VolcanoPlugin, params map[string
 	return fmt.Sprintf("      without: %s\n", yamlText(without))
 }
 
+// flag sets the param that a flag that is on stands for, or says that it has no effect.
+func (c *converter) flag(table *rules.Table, p VolcanoPlugin, f rules.Field, params map[string]any) {
+	param := paramOf(table, f.Name)
+	switch {
+	case param != nil:
+		params[param.Name] = true
+	case f.Name == hierarchyFlag:
+		c.note(f.Key, p.Name+": "+f.Name, "", "%s: %s is dropped: table %s knows no hierarchy", p.Name, f.Name, table.Name)
+	case slices.Contains(idleFlags(), f.Name):
+		c.note(f.Key, "", "", "%s: %s has no effect: no row of table %s reads it", p.Name, f.Name, table.Name)
+	}
+}
+
 // Takes says whether some param of the table takes an argument of that name.
 func Takes(table *rules.Table, argument string) bool {
 	p, _ := mapParamOf(table, argument)
-	_, dropped := droppedArguments()[argument]
-	return p != nil || dropped || paramOf(table, argument) != nil
+	return p != nil || paramOf(table, argument) != nil
 }
 
 // paramOf is the param that an argument of that exact name sets.
@@ -328,10 +285,11 @@ func mapParamOf(table *rules.Table, argument string) (param *rules.Param, key st
 }
 
 // argument sets the param that takes an argument; a nested argument is one of a dotted name.
-func (c *converter) argument(table *rules.Table, name string, v rules.Value, params map[string]any) {
+func (c *converter) argument(table *rules.Table, name string, f rules.Field, params map[string]any) {
+	v := f.Value
 	if p := paramOf(table, name); p != nil {
 		if x, err := c.value(p, p.Type, v); err != nil {
-			c.warn(v, "%s: argument %s: %v; the default is used", table.Name, name, err)
+			c.note(v, "", "", "%s: argument %s: %v; the default is used", table.Name, name, err)
 		} else {
 			params[p.Name] = x
 		}
@@ -340,7 +298,7 @@ func (c *converter) argument(table *rules.Table, name string, v rules.Value, par
 	if p, key := mapParamOf(table, name); p != nil && v.Kind() != rules.Map {
 		x, err := c.value(p, elementType(p.Type), v)
 		if err != nil {
-			c.warn(v, "%s: argument %s: %v; it is left out", table.Name, name, err)
+			c.note(v, "", "", "%s: argument %s: %v; it is left out", table.Name, name, err)
 			return
 		}
 		entries, _ := params[p.Name].(map[string]any)
@@ -351,17 +309,26 @@ func (c *converter) argument(table *rules.Table, name string, v rules.Value, par
 		params[p.Name] = entries
 		return
 	}
-	if v.Kind() == rules.Map {
-		for _, f := range v.Fields(nil, &c.issues) {
-			c.argument(table, name+"."+f.Name, f.Value, params)
+	why, idle := idleArguments()[name]
+	switch {
+	case v.Kind() == rules.Map:
+		for _, inner := range v.Fields(nil, &c.issues) {
+			c.argument(table, name+"."+inner.Name, inner, params)
 		}
-		return
+	case idle:
+		c.note(f.Key, "", "", "%s: argument %s is dropped: %s", table.Name, name, why)
+	case isLaterArgument(name) && turnsOff(v):
+		c.note(f.Key, "", "", "%s: argument %s has no effect: there is nothing to turn off yet", table.Name, name)
+	case isLaterArgument(name):
+		c.note(f.Key, table.Name+": "+name, "", "%s: argument %s is dropped: table %s has nothing of the kind yet", table.Name, name, table.Name)
+	default:
+		c.issues = append(c.issues, f.Key.Issuef(argumentHint(table, name), "table %s has no param for argument %q", table.Name, name))
 	}
-	if why, ok := droppedArguments()[name]; ok {
-		c.warn(v, "%s: argument %s is dropped: %s", table.Name, name, why)
-		return
-	}
-	c.issues = append(c.issues, v.Issuef(argumentHint(table, name), "table %s has no param for argument %q", table.Name, name))
+}
+
+// turnsOff says whether an argument turns something off, which is no loss where there is no such thing.
+func turnsOff(v rules.Value) bool {
+	return slices.Contains([]string{"0", "false"}, fmt.Sprint(v.Any()))
 }
 
 // argumentHint is what the author may have meant.

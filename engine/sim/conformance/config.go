@@ -2,9 +2,7 @@ package conformance
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -54,29 +52,41 @@ func on(flag string) rules.Field {
 	return rules.Field{Name: flag, Value: docs[0].Root}
 }
 
-// policy makes the case's configuration a compiled policy. In cases, a flag that is not written is off; in
+// convert makes the case's configuration a SchedulingPolicy. In cases, a flag that is not written is off; in
 // derived cases all flags are written.
-func (r *Runner) policy(c *Case) (*policy.Policy, error) {
+func (r *Runner) convert(c *Case) (*policy.Conversion, error) {
 	conf, err := c.conf()
 	if err != nil {
 		return nil, err
 	}
-	r.withoutIdle(conf)
-	text, _, err := policy.Convert(conf, policy.ConvertOptions{Name: "recorded", Flags: policy.FlagsExplicit, Tables: r.tables})
+	return policy.Convert(conf, policy.ConvertOptions{Name: "recorded", Flags: policy.FlagsExplicit, Tables: r.tables, Actions: r.actions})
+}
+
+// policy compiles the case's configuration, of which many have the same.
+func (r *Runner) policy(c *Case) (*policy.Policy, error) {
+	converted, err := r.convert(c)
 	if err != nil {
 		return nil, err
 	}
+	text := converted.Policy
 	if r.Rewrite != nil {
 		if text, err = r.Rewrite(text); err != nil {
 			return nil, err
 		}
+	}
+	if p := r.compiled[string(text)]; p != nil {
+		return p, nil
 	}
 	docs, issues := rules.Parse(c.ID+" (converted)", text)
 	if err := issues.Err(); err != nil {
 		return nil, err
 	}
 	p, issues := policy.Load(docs[0])
-	return p, issues.Err()
+	if err := issues.Err(); err != nil {
+		return nil, err
+	}
+	r.compiled[string(text)] = p
+	return p, nil
 }
 
 // plugins names the plugins of the case's tiers, each once.
@@ -128,7 +138,10 @@ func (r *Runner) whyNot(c *Case) string {
 			return "custom plugin " + p
 		}
 	}
-	if why := r.missing(c); why != "" {
+	if why := r.lost(c); why != "" {
+		return why + " is not there yet"
+	}
+	if why := r.missingTerm(c); why != "" {
 		return why
 	}
 	for _, call := range c.Observed.TestCalls {
@@ -139,50 +152,46 @@ func (r *Runner) whyNot(c *Case) string {
 	return ""
 }
 
-// missing names the first plugin, param or action that does not exist here.
-func (r *Runner) missing(c *Case) string {
-	for _, p := range c.plugins() {
-		if _, ok := r.tables[p]; !ok {
-			return "plugin " + p + " is not there yet"
-		}
-	}
-	conf, err := c.conf()
+// lost names the first thing that the case's configuration loses when it is converted and that matters to the case.
+// A configuration that cannot be converted at all loses nothing: it fails.
+func (r *Runner) lost(c *Case) string {
+	converted, err := r.convert(c)
 	if err != nil {
 		return ""
 	}
-	for _, tier := range conf.Tiers {
-		for _, p := range tier {
-			if name := r.missingParam(p); name != "" {
-				return fmt.Sprintf("%s: %s is not there yet", p.Name, name)
-			}
+	for _, n := range converted.Notes {
+		if n.Lost == "" {
+			continue
 		}
-	}
-	if why := r.missingTerm(c); why != "" {
-		return why
-	}
-	for _, a := range c.Config.Actions {
-		if !slices.Contains(r.actions, strings.TrimSpace(a)) {
-			return "action " + a + " is not there yet"
+		matters, known := unless()[n.Lost]
+		if !known || matters(c) {
+			return n.Lost
 		}
 	}
 	return ""
 }
 
-// missingParam names the first argument, or the flag that stands for one, that is used and that no param takes.
-func (r *Runner) missingParam(p policy.VolcanoPlugin) string {
-	takes := func(name string) bool { return policy.Takes(r.tables[p.Name], name) }
-	var issues rules.Issues
-	for _, f := range p.Flags {
-		if f.Name == hierarchyFlag && f.Value.Bool(&issues) && !takes(f.Name) {
-			return f.Name
-		}
+// unless says of what may be lost when it matters to a case; all else always does.
+func unless() map[string]func(*Case) bool {
+	out := map[string]func(*Case) bool{
+		// Without HyperNodes, all nodes get the same score from it, and it says nothing else.
+		"plugin network-topology-aware": func(c *Case) bool { return len(c.Input.HyperNodes)+len(c.Input.HyperNodeInfo) > 0 },
 	}
-	for _, f := range p.Arguments {
-		if f.Value.Kind() != rules.Map && !idle(f.Value) && !takes(f.Name) {
-			return f.Name
-		}
+	for _, name := range policy.LaterActions() {
+		out["action "+name] = (*Case).displaced
 	}
-	return ""
+	return out
+}
+
+// displaced says whether an action that evicts took part in what was observed, or could have: something was evicted, or
+// was to be until it was undone; somebody was offered as a victim; or a pod was promised a place although nobody was leaving.
+func (c *Case) displaced() bool {
+	o := c.Observed
+	if len(o.Evicts) > 0 || slices.ContainsFunc(o.Trace, Decision.displaces) {
+		return true
+	}
+	leaving := func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }
+	return len(o.Pipelined) > 0 && !slices.ContainsFunc(c.Input.Pods, leaving)
 }
 
 // term is something that a pod can ask for, and the argument of a plugin that shows that the plugin's table heeds it.
@@ -216,18 +225,4 @@ func (r *Runner) missingTerm(c *Case) string {
 		}
 	}
 	return ""
-}
-
-// idle says whether an argument turns something off, which is no loss where there is no such thing.
-func idle(v rules.Value) bool { return slices.Contains([]string{"0", "false"}, fmt.Sprint(v.Any())) }
-
-// withoutIdle drops the arguments that turn off what is not there.
-func (r *Runner) withoutIdle(conf policy.VolcanoConf) {
-	for _, tier := range conf.Tiers {
-		for i, p := range tier {
-			tier[i].Arguments = slices.DeleteFunc(p.Arguments, func(f rules.Field) bool {
-				return idle(f.Value) && !policy.Takes(r.tables[p.Name], f.Name)
-			})
-		}
-	}
 }

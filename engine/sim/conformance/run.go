@@ -34,6 +34,7 @@ type Runner struct {
 	tables     map[string]*rules.Table
 	actions    []string
 	deliberate *Deliberate
+	compiled   map[string]*policy.Policy // by their text
 }
 
 // NewRunner asks the policy package which tables and actions there are.
@@ -42,17 +43,11 @@ func NewRunner() (*Runner, error) {
 	if err := issues.Err(); err != nil {
 		return nil, err
 	}
-	doc, issues := policy.Embedded("actions")
+	actions, issues := policy.ShippedActions()
 	if err := issues.Err(); err != nil {
 		return nil, err
 	}
-	r := &Runner{tables: tables}
-	for _, item := range doc.Root.Get("actions").Items(&issues) {
-		r.actions = append(r.actions, item.Get("name").String(&issues))
-	}
-	if err := issues.Err(); err != nil {
-		return nil, err
-	}
+	r := &Runner{tables: tables, actions: actions, compiled: map[string]*policy.Policy{}}
 	var err error
 	r.deliberate, err = shippedDeliberate()
 	return r, err

@@ -5,10 +5,15 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
 )
 
 func runner(t *testing.T) *Runner {
@@ -35,6 +40,7 @@ func changed(t *testing.T, old, replacement string) *Case {
 }
 
 func TestWhyNot(t *testing.T) {
+	r := runner(t)
 	for _, test := range []struct{ old, replacement, want string }{
 		{`"small.gang"`, `"small.other"`, ""},
 		{`"mode": "actions"`, `"mode": "session-dump"`, "session dump: objects that only the cache had are missing"},
@@ -46,19 +52,42 @@ func TestWhyNot(t *testing.T) {
 		{`"nodes": [`, `"sharding": {"mode": "hard"}, "nodes": [`, "shards are not there yet"},
 		{`"shardingMode": "none"`, `"shardingMode": "soft"`, "shards are not there yet"},
 		{`"name": "gang"`, `"name": "fake"`, "custom plugin fake"},
-		{`"name": "gang"`, `"name": "no-such-plugin"`, "plugin no-such-plugin is not there yet"},
-		{`"actions": ["allocate"]`, `"actions": ["no-such-action"]`, "action no-such-action is not there yet"},
-		{`"name": "gang"`, `"name": "gang", "arguments": {"depth": 3}`, "gang: depth is not there yet"},
-		{`"name": "gang"`, `"name": "gang", "arguments": {"depth": 0}`, ""}, // it turns off what is not there
+		{`"name": "gang"`, `"name": "usage"`, "plugin usage is not there yet"},
+		{`"name": "gang"`, `"name": "no-such-plugin"`, ""}, // likewise
+		{`"actions": ["allocate"]`, `"actions": ["no-such-action"]`, ""},
+		{`"name": "gang"`, `"name": "gang", "arguments": {"depth": 3}`, ""}, // it cannot be converted, and fails
+		{`"name": "gang"`, `"name": "network-topology-aware"`, ""},          // it says nothing where there are no HyperNodes
+		{`"actions": ["allocate"]`, `"actions": ["allocate", "gangpreempt"]`, ""},
 		{`"name": "gang"`, `"name": "gang", "enableHierarchy": true`, "gang: enableHierarchy is not there yet"},
 	} {
-		if got := runner(t).whyNot(changed(t, test.old, test.replacement)); got != test.want {
+		if got := r.whyNot(changed(t, test.old, test.replacement)); got != test.want {
 			t.Errorf("%s: %q, want %q", test.replacement, got, test.want)
+		}
+	}
+	for _, test := range []struct {
+		name string
+		with func(*Case)
+		want string
+	}{
+		{"an eviction", func(c *Case) { c.Observed.Evicts = []string{"ns/p1"} }, "action gangpreempt is not there yet"},
+		{"an eviction that was undone", func(c *Case) { c.Observed.Trace = []Decision{{Kind: "discard", Ops: []struct{ Op string }{{"evict"}}}} }, "action gangpreempt is not there yet"},
+		{"somebody could have been evicted", func(c *Case) { c.Observed.Trace = []Decision{{Kind: "preemptable", Victims: []string{"ns/p1"}}} }, "action gangpreempt is not there yet"},
+		{"nobody could", func(c *Case) { c.Observed.Trace = []Decision{{Kind: "preemptable"}} }, ""},
+		{"a promise where nobody leaves", func(c *Case) { c.Observed.Pipelined = map[string]string{"ns/p1": "n1"} }, "action gangpreempt is not there yet"},
+		{"a promise where somebody leaves", func(c *Case) {
+			c.Observed.Pipelined = map[string]string{"ns/p1": "n1"}
+			c.Input.Pods[1].DeletionTimestamp = &metav1.Time{Time: c.Origin.RecordedAt}
+		}, ""},
+	} {
+		c := changed(t, `"actions": ["allocate"]`, `"actions": ["allocate", "gangpreempt"]`)
+		test.with(c)
+		if got := r.whyNot(c); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
 	call := changed(t, `"mode": "actions"`, `"mode": "calls"`)
 	call.Observed.TestCalls = []Call{{Fn: "HyperNodeOrderMapFn"}}
-	if got := runner(t).whyNot(call); got != "call HyperNodeOrderMapFn is not there yet" {
+	if got := r.whyNot(call); got != "call HyperNodeOrderMapFn is not there yet" {
 		t.Errorf("a call that is not there: %q", got)
 	}
 }
@@ -90,6 +119,8 @@ func TestRunFails(t *testing.T) {
 func TestRunTellsBadCases(t *testing.T) {
 	for _, test := range []struct{ old, replacement, want string }{
 		{`"enableJobReady": true`, `"enableJobRedy": true`, "enableJobRedy"},
+		{`"name": "gang"`, `"name": "no-such-plugin"`, `unknown plugin "no-such-plugin"`},
+		{`"actions": ["allocate"]`, `"actions": ["no-such-action"]`, `unknown action "no-such-action"`},
 		{`{"requests": {"cpu": "1"}}`, `{"requests": {"cpu": "-1"}}`, "objects of the case: "},
 	} {
 		got := runner(t).replay(changed(t, test.old, test.replacement)).Differences
@@ -162,8 +193,9 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// All recorded cases that can be replayed here pass.
-func TestCorpus(t *testing.T) {
+// corpus is all recorded cases.
+func corpus(t *testing.T) []*Case {
+	t.Helper()
 	root := os.Getenv("CORPUS")
 	if root == "" {
 		root = "../shared"
@@ -179,6 +211,12 @@ func TestCorpus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return cases
+}
+
+// All recorded cases that can be replayed here pass.
+func TestCorpus(t *testing.T) {
+	cases := corpus(t)
 	report := runner(t).Run(cases)
 	var out bytes.Buffer
 	if err := report.Write(&out, false); err != nil {
@@ -186,5 +224,37 @@ func TestCorpus(t *testing.T) {
 	}
 	if !report.OK() {
 		t.Error(out.String())
+	}
+}
+
+// Every configuration of the recordings becomes a policy that compiles, read either way; but for those that Volcano's tests
+// register a plugin of their own for.
+func TestEveryConfigurationConverts(t *testing.T) {
+	r := runner(t)
+	seen := map[string]bool{}
+	for _, c := range corpus(t) {
+		if slices.ContainsFunc(c.plugins(), func(p string) bool { return slices.Contains(customPlugins(), p) }) {
+			continue
+		}
+		conf, err := c.conf()
+		if err != nil {
+			t.Errorf("%s: %v", c.ID, err)
+			continue
+		}
+		for _, flags := range []policy.Flags{policy.FlagsDefault, policy.FlagsExplicit} {
+			converted, err := policy.Convert(conf, policy.ConvertOptions{Flags: flags, Tables: r.tables, Actions: r.actions})
+			if err != nil {
+				t.Errorf("%s: %v", c.ID, err)
+				continue
+			}
+			if seen[string(converted.Policy)] {
+				continue
+			}
+			seen[string(converted.Policy)] = true
+			docs, issues := rules.Parse("converted.yaml", converted.Policy)
+			if _, found := policy.Load(docs[0]); issues.Err() != nil || found.Err() != nil {
+				t.Errorf("%s: %v %v\n%s", c.ID, issues, found, converted.Policy)
+			}
+		}
 	}
 }

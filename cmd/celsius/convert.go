@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+const convertHelp = `Convert reads a Volcano scheduler's configuration, or a ConfigMap that holds it under
+a key that ends in .conf, from a file or (-) standard input, and prints the
+SchedulingPolicy that does what it does: a table for each plugin, without the
+sections that its flags switch off, with params from its arguments.
+
+Standard error says what was dropped and what follows, each with its line. What
+Volcano ignores in silence is refused: unknown keys, actions, plugins and arguments.
+
+--flags says what a flag means that is not written: "default", on, as Volcano reads
+its ConfigMap; "explicit", off, as Volcano's own tests write it.
+
+Exit codes:
+  0  converted
+  1  the configuration has mistakes, or its plugins exclude each other
+  2  the command line is wrong`
+
+func newPolicyConvertCommand() *cobra.Command {
+	var name, flags string
+	c := &cobra.Command{
+		Use:     "convert FILE",
+		Short:   "Make a Volcano configuration a SchedulingPolicy",
+		Long:    convertHelp,
+		Example: "  celsius policy convert volcano-scheduler.conf > policy.yaml\n  kubectl get configmap -n volcano-system volcano-scheduler-configmap -o yaml | celsius policy convert --name default -",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			options := policy.ConvertOptions{Name: name}
+			switch flags {
+			case "default":
+			case "explicit":
+				options.Flags = policy.FlagsExplicit
+			default:
+				return usageError("--flags is default or explicit, found %q", flags)
+			}
+			return convertPolicy(c, args[0], options)
+		},
+	}
+	c.Flags().StringVar(&name, "name", "volcano", "name of the policy; a scheduler serves the one that its --policy names")
+	c.Flags().StringVar(&flags, "flags", "default", "what a flag means that is not written: default (on) or explicit (off)")
+	return c
+}
+
+func convertPolicy(c *cobra.Command, file string, options policy.ConvertOptions) error {
+	data, err := fileOrInput(file, c.InOrStdin())
+	if err != nil {
+		return err
+	}
+	conf, issues := policy.ParseVolcanoConf(file, data)
+	if len(issues.Errors()) > 0 {
+		return refuse(c.ErrOrStderr(), issues)
+	}
+	converted, err := policy.Convert(conf, options)
+	for _, n := range converted.Notes {
+		say(c.ErrOrStderr(), "%s\n", n.Error())
+	}
+	if errors.As(err, &issues) {
+		return refuse(c.ErrOrStderr(), issues)
+	}
+	if err != nil {
+		return err
+	}
+	docs, issues := rules.Parse("the policy", converted.Policy)
+	if len(issues) == 0 {
+		_, issues = policy.Load(docs[0])
+	}
+	if len(issues.Errors()) > 0 {
+		say(c.ErrOrStderr(), "the plugins of the configuration do not go together:\n")
+		return refuse(c.ErrOrStderr(), issues.Errors())
+	}
+	_, err = c.OutOrStdout().Write(converted.Policy)
+	return err
+}
+
+// refuse tells all mistakes, each with its line.
+func refuse(errs io.Writer, issues rules.Issues) error {
+	for _, i := range issues {
+		say(errs, "%s", i.Render())
+	}
+	return exitError{exitMistakes, fmt.Errorf("%d mistake(s)", len(issues.Errors()))}
+}
+
+// fileOrInput reads a file; - is standard input.
+func fileOrInput(file string, in io.Reader) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(in)
+	}
+	return os.ReadFile(file)
+}

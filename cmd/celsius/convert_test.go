@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const helmConf = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: volcano-scheduler-configmap}
+data:
+  volcano-scheduler.conf: |
+    actions: "enqueue, allocate, backfill"
+    tiers:
+    - plugins:
+      - name: priority
+      - name: gang
+        enablePreemptable: false
+      - name: conformance
+    - plugins:
+      - name: overcommit
+      - name: drf
+        enablePreemptable: false
+      - name: predicates
+      - name: proportion
+      - name: nodeorder
+      - name: binpack
+        arguments: {binpack.weight: "5"}
+`
+
+func TestPolicyConvert(t *testing.T) {
+	t.Parallel()
+	dir := files(t, map[string]string{
+		"helm.yaml":    helmConf,
+		"typo.conf":    "actions: allocate\ntiers:\n- plugins:\n  - name: proportion\n    enableOverused: true\n",
+		"extender.yml": "actions: allocate\ntiers:\n- plugins:\n  - {name: extender}\n",
+	})
+	for _, c := range []struct {
+		name     string
+		args     []string
+		code     int
+		out, err string // what the two streams must hold
+	}{
+		{"a ConfigMap", []string{filepath.Join(dir, "helm.yaml")}, exitOK, "    - name: gang\n      without: [preemptable]\n", ""},
+		{"arguments are params", []string{filepath.Join(dir, "helm.yaml"), "--name", "default"}, exitOK, "      params: {weight: 5}\n", ""},
+		{"standard input", []string{"-"}, exitOK, "pipeline: [allocate]", "-:1:21: warning: actions: action preempt is dropped"},
+		{"what is not written is off", []string{"-", "--flags", "explicit"}, exitOK, "    - name: gang\n      only: []\n", ""},
+		{"a key that Volcano ignores", []string{filepath.Join(dir, "typo.conf")}, exitMistakes, "", `typo.conf:5:5: tiers[0].plugins[0].enableOverused: unknown field "enableOverused"; did you mean "enabledOverused"?`},
+		{"a plugin that is refused", []string{filepath.Join(dir, "extender.yml")}, exitMistakes, "", "plugin extender is not supported: "},
+		{"a file that is not there", []string{filepath.Join(dir, "none")}, exitMistakes, "", "no such file"},
+		{"unknown flags", []string{"-", "--flags", "on"}, exitUsage, "", "--flags is default or explicit"},
+	} {
+		var out, errs bytes.Buffer
+		code := run(append([]string{"policy", "convert"}, c.args...), strings.NewReader("actions: \"allocate, preempt\"\ntiers: [{plugins: [{name: gang}]}]\n"), &out, &errs)
+		if code != c.code || !strings.Contains(out.String(), c.out) {
+			t.Errorf("%s: code %d, want %d\nstdout, want %q:\n%s\nstderr:\n%s", c.name, code, c.code, c.out, out.String(), errs.String())
+		}
+		if !strings.Contains(errs.String(), c.err) {
+			t.Errorf("%s: stderr, want %q:\n%s", c.name, c.err, errs.String())
+		}
+		if code != exitOK && out.Len() > 0 {
+			t.Errorf("%s: a policy although it was refused:\n%s", c.name, out.String())
+		}
+	}
+}
+
+// What convert prints, check takes.
+func TestPolicyConvertThenCheck(t *testing.T) {
+	t.Parallel()
+	dir := files(t, map[string]string{"helm.yaml": helmConf})
+	var out, errs bytes.Buffer
+	if code := run([]string{"policy", "convert", filepath.Join(dir, "helm.yaml")}, strings.NewReader(""), &out, &errs); code != exitOK || errs.Len() > 0 {
+		t.Fatalf("code %d: %s", code, errs.String())
+	}
+	policy := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(policy, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	if code := run([]string{"policy", "check", policy}, strings.NewReader(""), &out, &errs); code != exitOK || !strings.Contains(out.String(), `policy "volcano" is right`) {
+		t.Errorf("code %d: %s%s", code, out.String(), errs.String())
+	}
+}

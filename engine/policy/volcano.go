@@ -1,0 +1,215 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// VolcanoConf is a Volcano scheduler's configuration, as read by ReadVolcanoConf.
+type VolcanoConf struct {
+	// Actions are the names of the pipeline, each where it was written.
+	Actions        []rules.Text
+	Tiers          [][]VolcanoPlugin
+	Configurations []VolcanoAction
+	// Metrics is where Volcano reads measured load from; absent if the author did not write it.
+	Metrics rules.Value
+	// At is the whole of it.
+	At rules.Value
+}
+
+// VolcanoPlugin is one plugin of a tier. Flags that the author did not write are not in Flags.
+type VolcanoPlugin struct {
+	Name      string
+	Flags     []rules.Field // enableJobOrder and its like
+	Arguments []rules.Field
+	At        rules.Value
+}
+
+// VolcanoAction is the arguments of one action.
+type VolcanoAction struct {
+	Name      string
+	Arguments []rules.Field
+}
+
+// confSuffix is how the key ends under which a ConfigMap holds a configuration.
+const confSuffix = ".conf"
+
+// ParseVolcanoConf reads a configuration from a file: the configuration itself, or one ConfigMap among any manifests
+// that holds it under a key that ends in .conf. The issues have the places of the file, also for what a ConfigMap holds
+// as a literal block; for a quoted one, those inside the text.
+func ParseVolcanoConf(file string, data []byte) (VolcanoConf, rules.Issues) {
+	docs, issues := rules.Parse(file, data)
+	if issues.Err() != nil {
+		return VolcanoConf{}, issues
+	}
+	var found []rules.Value
+	for _, d := range docs {
+		found = append(found, confsIn(d.Root, &issues)...)
+	}
+	switch {
+	case issues.Err() != nil:
+	case len(found) == 0:
+		issues = append(issues, rules.Issue{File: file, Message: "there is no Volcano configuration in it", Hint: "give the configuration, or a ConfigMap that holds it under a key that ends in " + confSuffix})
+	case len(found) > 1:
+		issues = append(issues, found[1].Issuef("give one of them", "a second configuration; the first is at %s", placeOf(found[0])))
+	default:
+		return ReadVolcanoConf(found[0], &issues), issues
+	}
+	return VolcanoConf{}, issues
+}
+
+func placeOf(v rules.Value) string {
+	line, col := v.Pos()
+	return fmt.Sprintf("%s:%d:%d", v.Document().File, line, col)
+}
+
+// confsIn gives the configurations that a document holds: itself, unless it is an object of Kubernetes; then those in it.
+func confsIn(v rules.Value, issues *rules.Issues) []rules.Value {
+	kind := v.Get("kind")
+	switch {
+	case v.Kind() != rules.Map || !kind.Exists():
+		return []rules.Value{v}
+	case v.Get("items").Exists():
+		var out []rules.Value
+		for _, item := range v.Get("items").Items(issues) {
+			if item.Get("kind").Exists() {
+				out = append(out, confsIn(item, issues)...)
+			}
+		}
+		return out
+	case kind.Any() != "ConfigMap":
+		return nil
+	}
+	var out []rules.Value
+	for _, f := range v.Get("data").Fields(nil, issues) {
+		if !strings.HasSuffix(f.Name, confSuffix) {
+			continue
+		}
+		docs, inside := rules.Parse(embedded(f.Value, f.Name, issues))
+		*issues = append(*issues, inside...)
+		for _, d := range docs {
+			out = append(out, d.Root)
+		}
+	}
+	return out
+}
+
+// embedded is the text of a field as a file of its own. Where the lines of the text are lines of the file, as they are in a literal block, they
+// stay where they are in it, so that places inside are places of the file.
+func embedded(v rules.Value, key string, issues *rules.Issues) (file string, data []byte) {
+	text := v.Text(issues)
+	file = v.Document().File
+	first, column := text.Place(0)
+	var b strings.Builder
+	b.WriteString(strings.Repeat("\n", max(first-1, 0)))
+	offset, n := 0, 0
+	for line := range strings.Lines(text.Value) {
+		if at, col := text.Place(offset); strings.TrimSpace(line) != "" && (at != first+n || col != column) || strings.HasPrefix(line, "---") || strings.HasPrefix(line, "%") {
+			return fmt.Sprintf("%s (%s)", file, key), []byte(text.Value)
+		}
+		if strings.TrimSpace(line) != "" {
+			b.WriteString(strings.Repeat(" ", column-1))
+		}
+		b.WriteString(line)
+		offset += len([]rune(line))
+		n++
+	}
+	return file, []byte(b.String())
+}
+
+// ReadVolcanoConf reads the mapping of actions, tiers and configurations; unknown keys are issues.
+func ReadVolcanoConf(v rules.Value, issues *rules.Issues) VolcanoConf {
+	conf := VolcanoConf{At: v}
+	for _, f := range v.Fields([]string{"actions", "tiers", "configurations", "metrics"}, issues) {
+		switch f.Name {
+		case "actions":
+			conf.Actions = actionNames(f.Value, issues)
+		case "metrics":
+			conf.Metrics = f.Value
+		case "tiers":
+			for _, tier := range f.Value.Items(issues) {
+				conf.Tiers = append(conf.Tiers, readTier(tier, issues))
+			}
+		case "configurations":
+			for _, item := range f.Value.Items(issues) {
+				a := VolcanoAction{}
+				for _, k := range item.Fields([]string{"name", "arguments"}, issues) {
+					if k.Name == "name" {
+						a.Name = k.Value.String(issues)
+					} else if k.Value.Kind() != rules.Null {
+						a.Arguments = k.Value.Fields(nil, issues)
+					}
+				}
+				conf.Configurations = append(conf.Configurations, a)
+			}
+		}
+	}
+	return conf
+}
+
+// actionNames are the words of a list, or of one string with commas, each at its place.
+func actionNames(v rules.Value, issues *rules.Issues) []rules.Text {
+	var out []rules.Text
+	if v.Kind() == rules.List {
+		for _, item := range v.Items(issues) {
+			out = append(out, trimmed(item.Text(issues)))
+		}
+		return out
+	}
+	text := v.Text(issues)
+	offset := 0
+	for part := range strings.SplitSeq(text.Value, ",") {
+		end := offset + len([]rune(part))
+		if word := trimmed(text.Slice(offset, end)); word.Value != "" {
+			out = append(out, word)
+		}
+		offset = end + 1
+	}
+	return out
+}
+
+// trimmed is a text without the white space around it.
+func trimmed(t rules.Text) rules.Text {
+	start := len([]rune(t.Value)) - len([]rune(strings.TrimLeft(t.Value, " \t\r\n")))
+	return t.Slice(start, start+len([]rune(strings.TrimSpace(t.Value))))
+}
+
+// words is a list of strings, or one string with commas.
+func words(v rules.Value, issues *rules.Issues) []string {
+	if v.Kind() == rules.List {
+		return v.Strings(issues)
+	}
+	var out []string
+	for w := range strings.SplitSeq(v.String(issues), ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+func readTier(tier rules.Value, issues *rules.Issues) []VolcanoPlugin {
+	var out []VolcanoPlugin
+	known := slices.Concat([]string{"name", "arguments", hierarchyFlag}, slices.Sorted(maps.Keys(flagSections())), idleFlags())
+	for _, f := range tier.Fields([]string{"plugins"}, issues) {
+		for _, item := range f.Value.Items(issues) {
+			p := VolcanoPlugin{At: item}
+			for _, k := range item.Fields(known, issues) {
+				switch {
+				case k.Name == "name":
+					p.Name = k.Value.String(issues)
+				case k.Name != "arguments":
+					p.Flags = append(p.Flags, k)
+				case k.Value.Kind() != rules.Null:
+					p.Arguments = k.Value.Fields(nil, issues)
+				}
+			}
+			out = append(out, p)
+		}
+	}
+	return out
+}

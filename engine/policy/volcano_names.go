@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// flagSections is which sections of a table each of Volcano's flags switches.
+func flagSections() map[string][]string {
+	return map[string][]string{
+		"enableJobOrder":     {"jobOrder"},
+		"enableJobReady":     {"jobReady"},
+		"enableJobPipelined": {"jobPipelined"},
+		"enableJobStarving":  {"jobStarving"},
+		"enableJobEnqueued":  {"jobEnqueueable"},
+		"enableTaskOrder":    {"taskOrder"},
+		"enablePreemptable":  {"preemptable"},
+		"enableReclaimable":  {"reclaimable"},
+		"enablePreemptive":   {"preemptive"},
+		"enableQueueOrder":   {"queueOrder"},
+		"enablePredicate":    {"predicates", "taskFeasible"},
+		"enableNodeOrder":    {"scores", "deviceScores"},
+		"enabledVictim":      {"victims"},
+		"enabledOverused":    {"overused"},
+		"enabledAllocatable": {"allocatable"},
+	}
+}
+
+// hierarchyFlag sets a param, not a section, and is never on by itself.
+const hierarchyFlag = "enableHierarchy"
+
+// idleFlags are accepted and do nothing: no table has what they switch.
+func idleFlags() []string {
+	return []string{
+		"enableBestNode", "enableTargetJob", "enableReservedNodes", "EnabledClusterOrder", "enabledClusterOrder", "enableClusterOrder",
+		"enabledHyperNodeOrder", "enabledHyperNodeGradient", "enabledSubJobOrder", "enabledSubJobReady", "enabledSubJobPipelined",
+	}
+}
+
+// laterPlugins are Volcano's plugins, with what follows where no table stands for one.
+func laterPlugins() map[string]string {
+	return map[string]string{
+		"capacity":               "queues get what proportion or no table gives them, not what spec.deserved and their parents say",
+		"cdp":                    "a pod that was just placed is no safer from eviction than others",
+		"deviceshare":            "shared GPUs are placed by the annotations that celsius has for them, not by Volcano's resources",
+		"network-topology-aware": "pods are placed without regard to HyperNodes",
+		"nodegroup":              "the affinity of queues to groups of nodes is not heeded",
+		"numa-aware":             "the NUMA policies of pods are not heeded",
+		"numaaware":              "the NUMA policies of pods are not heeded",
+		"pdb":                    "PodDisruptionBudgets keep no pod from being evicted by the scheduler",
+		"rescheduling":           "no pod is moved off a node for the sake of balance",
+		"resource-strategy-fit":  "nodes are not scored by the strategy of each resource",
+		"resourcequota":          "a job may be let in whose pods the ResourceQuota of its namespace will refuse",
+		"sla":                    "no job is let in or goes first for having waited long",
+		"task-topology":          "the pods of a job are placed without regard to the affinity of its tasks",
+		"tdm":                    "revocable nodes are nodes like others at any time of the day",
+		"usage":                  "nodes are neither passed over nor scored by measured load",
+	}
+}
+
+// refusedPlugins are those for which nothing will stand in, with the reason.
+func refusedPlugins() map[string]string {
+	return map[string]string{
+		"extender": "it would wait for an HTTP server inside of every cycle, and no answer of it could be explained or repeated; write what it decides as rows of a table",
+	}
+}
+
+// idleArguments are what no table does and no plan lacks, with the reason that the author is told.
+func idleArguments() map[string]string {
+	const claims = "resource claims are not heeded here: pods that have one are placed by their other needs, and a warning counts them"
+	return map[string]string{
+		"predicate.DynamicResourceAllocationEnable": claims,
+		"capacity.DynamicResourceAllocationEnable":  claims,
+	}
+}
+
+// laterArguments are arguments of Volcano's plugins for which a table may not have a param yet; * stands for any text.
+func laterArguments() []string {
+	return []string{
+		"predicate.PodAffinityEnable", "predicate.NodeVolumeLimitsEnable", "predicate.VolumeZoneEnable", "predicate.VolumeBindingEnable",
+		"predicate.PodTopologySpreadEnable", "predicate.ProportionalEnable", "predicate.resources", "predicate.resources.*",
+		"podaffinity.weight", "imagelocality.weight", "podtopologyspread.weight", "volumebinding.weight",
+	}
+}
+
+func isLaterArgument(name string) bool {
+	return slices.ContainsFunc(laterArguments(), func(known string) bool {
+		before, _, star := strings.Cut(known, "*")
+		return name == known || star && strings.HasPrefix(name, before)
+	})
+}
+
+// pluginHint is what the author of an unknown plugin's name may have meant.
+func pluginHint(name string, tables map[string]*rules.Table) string {
+	all := slices.Concat(slices.Sorted(maps.Keys(tables)), slices.Sorted(maps.Keys(laterPlugins())))
+	if near := rules.Nearest(name, all); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "Volcano has none of that name; what a plugin of your own does can be rows of a table under inline"
+}
