@@ -52,11 +52,11 @@ func (s *Session) classKey(t *model.Task) string {
 	for _, r := range s.columns.class {
 		switch r.Root {
 		case "task":
-			b = encode(b, follow(v, r.Steps))
+			b = encodeKey(b, follow(v, r.Steps), r.Key)
 		case "job":
-			b = encode(b, follow(s.jobView(t.Job), r.Steps))
+			b = encodeKey(b, follow(s.jobView(t.Job), r.Steps), r.Key)
 		case "queue":
-			b = encode(b, follow(s.queueView(t.Job.Queue), r.Steps))
+			b = encodeKey(b, follow(s.queueView(t.Job.Queue), r.Steps), r.Key)
 		case "action":
 			b = encode(b, s.action)
 		}
@@ -89,6 +89,24 @@ func follow(v ref.Val, steps []rules.Step) ref.Val {
 		return list(out)
 	}
 	return v
+}
+
+// encodeKey is encode of the one key of a map, or the one dimension of Resources, that is read: two pods are not of
+// different classes for an annotation that no row looks at.
+func encodeKey(b []byte, v ref.Val, key string) []byte {
+	if key == "" {
+		return encode(b, v)
+	}
+	switch x := v.(type) {
+	case *amounts:
+		return encode(encode(b, x.Contains(types.String(key))), x.Get(types.String(key)))
+	case traits.Mapper:
+		if of, ok := x.Find(types.String(key)); ok {
+			return encode(append(b, 'k'), of)
+		}
+		return append(b, 'n')
+	}
+	return encode(b, v)
 }
 
 // encode appends a value so that equal values, and only they, have equal bytes.

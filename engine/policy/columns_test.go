@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -159,5 +160,28 @@ func TestColumnsAreWhatTheyWouldBeAfresh(t *testing.T) {
 			p := loaded(t, policyText(policies[name]))
 			rapid.Check(t, func(t *rapid.T) { newTwins(p, placements).run(t) })
 		})
+	}
+}
+
+// Tasks are of different classes for what rows look at in a map, or in amounts, and for nothing else that lies there.
+func TestClassesByKey(t *testing.T) {
+	rows := "predicates: [{name: r, expression: \"task.annotations[?'a'].orValue('') != 'x' && !('b' in job.labels) && job.minResources.cpu < 9.0\"}]"
+	for _, test := range []struct {
+		name        string
+		first, then func(*corev1.Pod)
+		classes     int
+	}{
+		{"alike", annotated(), annotated(), 1},
+		{"by another key", annotated("c", "1"), annotated("c", "2"), 1},
+		{"by the key", annotated("a", "1"), annotated("a", "2"), 2},
+		{"with the key and without", annotated("a", ""), annotated(), 2},
+	} {
+		c := aCluster(t, aNode("n1", "cpu=9 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=1", test.first), aPod("p2", "cpu=1", test.then))
+		s := begun(t, c, rows)
+		s.Class(c.Tasks["a/p1"])
+		s.Class(c.Tasks["a/p2"])
+		if got := len(s.columns.classes); got != test.classes {
+			t.Errorf("%s: %d classes, want %d", test.name, got, test.classes)
+		}
 	}
 }

@@ -132,7 +132,7 @@ func (s *tableScope) variableObject(roots []string) *rules.Object {
 		if v.on == "" || v.on == "cluster" || slices.Contains(roots, v.on) {
 			o.Members = append(o.Members, &rules.Member{Name: v.name, Type: v.expr.Type, Reads: v.expr.Reads, Get: func(o any) ref.Val {
 				f, ok := o.(*Frame)
-				if !ok || f.s == nil {
+				if !ok {
 					return types.NewErr("variable %q has no value here", v.name)
 				}
 				return f.variable(v)
@@ -330,12 +330,16 @@ func (s *tableScope) row(site *Site, row *rules.Row) {
 	s.p.rules[site.Name] = append(s.p.rules[site.Name], r)
 }
 
-// guard folds a constant guard and says whether it is false for good.
+// guard folds a constant guard and says whether it is false for good: by its params alone, whatever else it reads,
+// which is an error here, and an error makes nothing false.
 func (s *tableScope) guard(r *Rule) (never bool) {
 	if r.When == nil {
 		return false
 	}
 	if !r.When.Constant() {
+		if r.When.Eval(s.probe) == types.False {
+			return true
+		}
 		r.Reads.Add(r.When.Reads)
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -80,7 +81,26 @@ func convertParam(p *rules.Param, v rules.Value, issues *rules.Issues) ref.Val {
 	return nil
 }
 
+// checkBounds holds a value, and each value in a list or a map, to the param's bounds.
 func checkBounds(p *rules.Param, at rules.Value, v ref.Val, issues *rules.Issues) {
+	var ignored rules.Issues // what is wrong with the form has been reported
+	switch x := v.(type) {
+	case traits.Mapper:
+		for _, f := range at.Fields(nil, &ignored) {
+			if of, ok := x.Find(types.String(f.Name)); ok {
+				checkBound(p, f.Value, of, issues)
+			}
+		}
+	case traits.Lister:
+		for i, item := range at.Items(&ignored) {
+			checkBound(p, item, x.Get(types.Int(i)), issues)
+		}
+	default:
+		checkBound(p, at, v, issues)
+	}
+}
+
+func checkBound(p *rules.Param, at rules.Value, v ref.Val, issues *rules.Issues) {
 	report := func(format string, args ...any) {
 		*issues = append(*issues, at.Issuef(boundsText(p, issues), format, args...))
 	}

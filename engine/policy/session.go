@@ -245,6 +245,9 @@ func (f *Frame) ofJob(j *model.Job) *Frame {
 
 // variable computes a variable once for what it is on, until something changes.
 func (f *Frame) variable(v *variable) ref.Val {
+	if f.s == nil {
+		return v.expr.Eval(f) // at compile time, for constants
+	}
 	m := &f.s.variables[v.slot]
 	at := f.s.stampOf(v.byAction)
 	on := f.owner(v.on)

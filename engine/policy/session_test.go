@@ -233,8 +233,21 @@ func TestConstantGuards(t *testing.T) {
 		when  string
 		rules int
 		bare  bool
-	}{{"params.on", 1, true}, {"!params.on", 0, false}, {"params.on && cluster.nodeCount > 0", 1, false}, {"1 > 2", 0, false}} {
-		p := loaded(t, policyText("params: {on: {type: bool, default: true}}\njobOrder: [{name: r, when: \""+test.when+"\", by: job.name}]"))
+	}{
+		{"params.on", 1, true},
+		{"!params.on", 0, false},
+		{"params.on && cluster.nodeCount > 0", 1, false},
+		{"1 > 2", 0, false},
+		{"!params.on && cluster.nodeCount > 0", 0, false},
+		{"cluster.nodeCount > 0 && !params.on", 0, false},
+		{"!params.on && job.labels['none'] == ''", 0, false},
+		{"params.on ? cluster.nodeCount > 0 : false", 1, false},
+		{"variables.on", 1, true},
+		{"!variables.on", 0, false},
+		{"!variables.on && variables.some", 0, false},
+		{"variables.some", 1, false},
+	} {
+		p := loaded(t, policyText("params: {on: {type: bool, default: true}}\nvariables: [{name: on, expression: params.on}, {name: some, expression: cluster.nodeCount > 0}]\njobOrder: [{name: r, when: \""+test.when+"\", by: job.name}]"))
 		got := p.Rules(JobOrder)
 		if len(got) != test.rules || p.RuleCount() != test.rules || len(got) == 1 && (got[0].When == nil) != test.bare {
 			t.Errorf("when %s: %d rows, want %d", test.when, len(got), test.rules)
