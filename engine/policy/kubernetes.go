@@ -151,7 +151,8 @@ func countedUse(n *nodeView, dim int) float64 {
 	return use
 }
 
-// percentages means whole percents over the named resources, dropping those the node lacks.
+// percentages means whole percents over the named resources, dropping those the node lacks. More than there is, which
+// the default requests can come to, counts as all of it.
 func percentages(n *nodeView, t *taskView, names []int, percent func(allocatable, used float64) float64) float64 {
 	sum, count := 0.0, 0.0
 	for _, dim := range names {
@@ -160,9 +161,7 @@ func percentages(n *nodeView, t *taskView, names []int, percent func(allocatable
 			continue
 		}
 		count++
-		if used := countedUse(n, dim) + counted(t.of, dim); used <= allocatable {
-			sum += math.Trunc(percent(allocatable, used))
-		}
+		sum += math.Trunc(percent(allocatable, min(countedUse(n, dim)+counted(t.of, dim), allocatable)))
 	}
 	if count == 0 {
 		return 0
