@@ -12,6 +12,10 @@ const (
 	RoleAnnotation = "volcano.sh/task-spec"
 	// IndexAnnotation is a pod's number in its role.
 	IndexAnnotation = "volcano.sh/task-index"
+	// WaitingTimeAnnotation is how long a PodGroup may wait, in Go's syntax.
+	WaitingTimeAnnotation = v1beta1.JobWaitingTime
+	// OldWaitingTimeAnnotation is read where WaitingTimeAnnotation is missing.
+	OldWaitingTimeAnnotation = v1beta1.LegacyJobWaitingTime
 	// PriorityAnnotation overrides a pod's priority.
 	PriorityAnnotation = v1beta1.TaskPriority
 	// PreemptableKey, an annotation or else a label, says whether a pod or a job may be evicted for another.

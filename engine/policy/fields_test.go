@@ -177,7 +177,7 @@ func TestFunctionsOfNull(t *testing.T) {
 			for k := range args {
 				args[k] = celtypes.String("of another type")
 			}
-			if v := o.Eval(args...); !celtypes.IsError(v) {
+			if v := o.Eval(args...); !celtypes.IsError(v) && (len(args) > 1 || o.Args[0] != cel.StringType) {
 				t.Errorf("%s of strings gives %v", o.ID, v)
 			}
 		}

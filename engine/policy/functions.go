@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
@@ -12,7 +14,7 @@ import (
 
 // functions declares every function of the language that CEL and Kubernetes' libraries do not have.
 func functions() []*rules.Function {
-	return append(append(resourceFunctions(), nodeFunctions()...), generalFunctions()...)
+	return slices.Concat(resourceFunctions(), nodeFunctions(), strategyFunctions(), generalFunctions(), timeFunctions())
 }
 
 // method is a member function with one overload.
@@ -106,6 +108,7 @@ func resourceFunctions() []*rules.Function {
 		pair("only", "The dimensions of a that b has.", r, func(a, b *amounts) ref.Val { return give(a, a.r.Only(b.r)) }),
 		single("positive", "The dimensions that are above 0.", r, func(a *amounts) ref.Val { return give(a, a.r.Positive()) }),
 		single("isEmpty", "All amounts but pods are about 0.", boolean, func(a *amounts) ref.Val { return types.Bool(a.r.IsEmpty()) }),
+		single("names", "The names of its dimensions: cpu, memory, pods, then the others by name.", cel.ListType(cel.StringType), func(a *amounts) ref.Val { return stringList(a.names()) }),
 		scaleFunction(),
 		named("get", "The amount of that resource in cores, bytes or pieces; 0 if absent.", cel.DoubleType, func(a *amounts, name string) ref.Val { return types.Double(a.get(name)) }),
 		named("milli", "The amount of that resource in thousandths, as an int.", cel.IntType, func(a *amounts, name string) ref.Val { return types.Int(a.milli(name)) }),

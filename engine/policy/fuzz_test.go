@@ -223,30 +223,25 @@ func allMembers() []string {
 
 // sampleCall writes a call of one overload with arguments of its types.
 func sampleCall(name string, o *rules.Overload) string {
+	samples := map[string]string{
+		"Task": "task", "Node": "node", "Job": "job", "Resources": "task.request",
+		"int": "2", "double": "1.5", "string": "'cpu'", "google.protobuf.Timestamp": "now",
+		"list(string)":        "['cpu', 'memory', 'nvidia.com/gpu']",
+		"map(string, double)": "{'cpu': 2.0}", "map(string, string)": "{'cpu': 'MostAllocated'}",
+		"optional_type(google.protobuf.Duration)": "optional.of(duration('1h'))",
+	}
 	sample := func(t *cel.Type) string {
-		switch t.String() {
-		case "Task":
-			return "task"
-		case "Node":
-			return "node"
-		case "Resources":
-			return "task.request"
-		case "int":
-			return "2"
-		case "double":
-			return "1.5"
-		case "string":
-			return "'cpu'"
-		case "list(string)":
-			return "['cpu', 'memory', 'nvidia.com/gpu']"
-		case "map(string, double)":
-			return "{'cpu': 2.0}"
+		if s, ok := samples[t.String()]; ok {
+			return s
 		}
 		return "no sample of " + t.String()
 	}
 	var args []string
 	for _, a := range o.Args {
 		args = append(args, sample(a))
+	}
+	if name == "inWindow" {
+		args = []string{"now", "'22:00-06:00'", "'UTC'"}
 	}
 	switch {
 	case name == "_[_]":

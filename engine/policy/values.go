@@ -238,6 +238,20 @@ func (a *amounts) milli(name string) int64 {
 	return int64(a.r.Get(i) * (1000 / a.dims.Unit(i)))
 }
 
+// names of the dimensions that are there, in the order in which people are shown them.
+func (a *amounts) names() []string {
+	out := []string{}
+	if a.dims == nil {
+		return out
+	}
+	for _, i := range a.dims.Sorted() {
+		if a.r.Has(i) {
+			out = append(out, a.dims.Name(i))
+		}
+	}
+	return out
+}
+
 // Contains implements traits.Container: "x" in r.
 func (a *amounts) Contains(name ref.Val) ref.Val {
 	n, ok := name.(types.String)

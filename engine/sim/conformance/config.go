@@ -144,8 +144,19 @@ func (r *Runner) whyNot(c *Case) string {
 	if why := r.missingTerm(c); why != "" {
 		return why
 	}
+	return c.unanswerable()
+}
+
+// unanswerable says which of the case's calls cannot be put, "" if there is none.
+func (c *Case) unanswerable() string {
+	if c.Mode != "calls" {
+		return ""
+	}
 	for _, call := range c.Observed.TestCalls {
-		if c.Mode == "calls" && !answerable(call.Fn) {
+		switch {
+		case call.String() == call.Fn:
+			return "call of nothing: it names no object"
+		case !answerable(call.Fn):
 			return "call " + call.Fn + " is not there yet"
 		}
 	}

@@ -86,9 +86,13 @@ func TestWhyNot(t *testing.T) {
 		}
 	}
 	call := changed(t, `"mode": "actions"`, `"mode": "calls"`)
-	call.Observed.TestCalls = []Call{{Fn: "HyperNodeOrderMapFn"}}
+	call.Observed.TestCalls = []Call{{Fn: "HyperNodeOrderMapFn", Job: "ns/pg"}}
 	if got := r.whyNot(call); got != "call HyperNodeOrderMapFn is not there yet" {
 		t.Errorf("a call that is not there: %q", got)
+	}
+	call.Observed.TestCalls = []Call{{Fn: "JobOrderFn"}}
+	if got := r.whyNot(call); got != "call of nothing: it names no object" {
+		t.Errorf("a call of nothing: %q", got)
 	}
 }
 

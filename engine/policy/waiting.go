@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// timeFunctions are those about how long a job may wait, and what time it is.
+func timeFunctions() []*rules.Function {
+	optional := cel.OptionalType(cel.DurationType)
+	waitLimit := method("waitLimit", "How long the job may wait: what its annotation of the waiting time says, where that is a duration above 0 such as 1h30m; else the default.", []*cel.Type{jobType(), optional}, optional, func(args ...ref.Val) ref.Val {
+		j, ok := args[0].(*jobView)
+		if !ok {
+			return wrongArgument(args[0])
+		}
+		if limit, ok := waitLimit(j.of.Annotations); ok {
+			return types.OptionalOf(types.Duration{Duration: limit})
+		}
+		return args[1]
+	}, "{0}.annotations")
+	return []*rules.Function{waitLimit, inWindowFunction()}
+}
+
+// waitLimit reads what a PodGroup's annotations say of its waiting; what is no duration, or not above 0, says nothing.
+func waitLimit(annotations map[string]string) (time.Duration, bool) {
+	for _, key := range []string{model.WaitingTimeAnnotation, model.OldWaitingTimeAnnotation} {
+		if text, ok := annotations[key]; ok {
+			limit, err := time.ParseDuration(text)
+			return limit, err == nil && limit > 0
+		}
+	}
+	return 0, false
+}
+
+func inWindowFunction() *rules.Function {
+	var zones sync.Map // of the zones that exist, by name: reading one anew each time is dear
+	zone := func(name string) (*time.Location, error) {
+		if l, ok := zones.Load(name); ok {
+			return l.(*time.Location), nil
+		}
+		l, err := time.LoadLocation(name)
+		if err != nil || name == "Local" {
+			return nil, fmt.Errorf("%q is no time zone; write it as Europe/Paris or UTC", name)
+		}
+		zones.Store(name, l)
+		return l, nil
+	}
+	str := cel.StringType
+	fn := method("inWindow", "The time of day in that zone is in the window, written 22:00-06:00: from its first minute until before its last. One that ends before it begins goes over midnight; "+
+		"one that ends where it begins is the whole day.", []*cel.Type{cel.TimestampType, str, str}, cel.BoolType, func(args ...ref.Val) ref.Val {
+		at, okT := args[0].(types.Timestamp)
+		text, okW := args[1].(types.String)
+		name, okZ := args[2].(types.String)
+		if !okT || !okW || !okZ {
+			return wrongArgument(args[0])
+		}
+		from, until, err := window(string(text))
+		if err != nil {
+			return types.WrapErr(err)
+		}
+		l, err := zone(string(name))
+		if err != nil {
+			return types.WrapErr(err)
+		}
+		local := at.In(l)
+		minute := local.Hour()*60 + local.Minute()
+		if from < until {
+			return types.Bool(from <= minute && minute < until)
+		}
+		return types.Bool(minute >= from || minute < until)
+	})
+	fn.Overloads[0].Member, fn.Overloads[0].Reads = false, nil
+	return fn
+}
+
+// window reads "22:00-06:00" as minutes of the day.
+func window(text string) (from, until int, err error) {
+	first, second, ok := strings.Cut(text, "-")
+	if ok {
+		from, ok = minuteOfDay(first)
+	}
+	if ok {
+		until, ok = minuteOfDay(second)
+	}
+	if !ok {
+		return 0, 0, fmt.Errorf("%q is no window of the day; write it as 22:00-06:00", text)
+	}
+	return from, until, nil
+}
+
+func minuteOfDay(text string) (int, bool) {
+	t, err := time.Parse("15:04", strings.TrimSpace(text))
+	return t.Hour()*60 + t.Minute(), err == nil
+}
