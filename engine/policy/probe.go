@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/google/cel-go/common/types"
@@ -158,6 +159,30 @@ func (s *Session) Score(t *model.Task, row int32) []model.RowScore {
 	for _, r := range s.columns.scores {
 		if v := s.score(r.Rule, f); v == v {
 			out = append(out, model.RowScore{Table: r.Table, Rule: r.Name, Score: r.weighted(v)})
+		}
+	}
+	return out
+}
+
+// ScoreAmong gives what each row of scores says about a task on each of some nodes, normalised over these nodes,
+// rounded and weighted. The task may be anywhere, and need not fit.
+func (s *Session) ScoreAmong(t *model.Task, nodes []int32) [][]model.RowScore {
+	f := s.frame().ofTask(t)
+	defer s.done()
+	out := make([][]model.RowScore, len(nodes))
+	for _, r := range s.columns.scores {
+		raw := make([]float64, len(nodes))
+		g := span{math.Inf(1), math.Inf(-1)}
+		for i, row := range nodes {
+			f.node = s.nodeView(row)
+			if raw[i] = s.score(r.Rule, f); raw[i] == raw[i] {
+				g.min, g.max = min(g.min, raw[i]), max(g.max, raw[i])
+			}
+		}
+		for i, v := range raw {
+			if v == v {
+				out[i] = append(out[i], model.RowScore{Table: r.Table, Rule: r.Name, Score: r.weighted(r.normalised(v, g))})
+			}
 		}
 	}
 	return out

@@ -160,6 +160,9 @@ func actionNames(v rules.Value, issues *rules.Issues) []rules.Text {
 		}
 		return out
 	}
+	if v.Kind() == rules.Null {
+		return nil
+	}
 	text := v.Text(issues)
 	offset := 0
 	for part := range strings.SplitSeq(text.Value, ",") {

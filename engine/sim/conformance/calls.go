@@ -37,10 +37,15 @@ type asker struct {
 	s     *policy.Session
 }
 
-// calls asks all that was asked and lists the answers that differ.
-func (s *session) calls() []string {
+func (s *session) asker() *asker {
 	a := &asker{s.state, policy.NewSession(s.state, s.policy)}
 	a.s.Begin(s.c.Origin.RecordedAt)
+	return a
+}
+
+// calls asks all that was asked and lists the answers that differ.
+func (s *session) calls() []string {
+	a := s.asker()
 	var d differ
 	for _, call := range s.c.Observed.TestCalls {
 		ours, err := answers()[call.Fn](a, call)

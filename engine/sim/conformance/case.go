@@ -20,7 +20,7 @@ import (
 // Case is one recorded case: objects and a configuration in, what Volcano did out.
 type Case struct {
 	ID     string
-	Mode   string // actions, calls, session-dump or open-only
+	Mode   string // actions, calls, session-dump or open-only; scores, for a row of tables/scores.jsonl
 	Origin struct {
 		Package    string
 		RecordedAt time.Time // now, for what depends on time
@@ -35,6 +35,8 @@ type Case struct {
 	Observed Observed
 	// Profile is the configuration of a derived case, "" for the others.
 	Profile string
+	// Scored is what a case of mode scores is about, nil for the others.
+	Scored *Scored
 }
 
 // Input is the objects of a case, in the order in which they were made. Those that only decide whether a case can be
@@ -149,8 +151,8 @@ type profile struct {
 	Configurations json.RawMessage `json:"configurations"`
 }
 
-// Load reads the folder of cases: cases/*.json, and derived/*.jsonl with derived/profiles.json. The cases come
-// in the order of their ids. Errors name file, line and case.
+// Load reads the folder of cases: cases/*.json, derived/*.jsonl with derived/profiles.json, and tables/scores.jsonl, of which
+// each row is a case that asks for scores. The cases come in the order of their ids. Errors name file, line and case.
 func Load(dir string) ([]*Case, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err
@@ -172,7 +174,9 @@ func Load(dir string) ([]*Case, error) {
 	}
 	derived, err := loadDerived(filepath.Join(dir, "derived"), byID)
 	problems = append(problems, err)
-	out = append(out, derived...)
+	scores, err := loadScores(filepath.Join(dir, "tables", "scores.jsonl"), byID)
+	problems = append(problems, err)
+	out = append(append(out, derived...), scores...)
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
@@ -264,6 +268,9 @@ func readDerived(line []byte, profiles map[string]profile, byID map[string]*Case
 // Effective says whether anything was bound, evicted, refused or scored, so that passing means something.
 func (c *Case) Effective() bool {
 	o := c.Observed
+	if c.Scored != nil {
+		return true
+	}
 	if len(o.Binds)+len(o.Evicts)+len(o.Pipelined)+len(o.TestCalls)+len(o.Failures) > 0 {
 		return true
 	}

@@ -68,7 +68,7 @@ func (r *Runner) policy(c *Case) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := converted.Policy
+	text := r.withStubs(converted.Policy)
 	if r.Rewrite != nil {
 		if text, err = r.Rewrite(text); err != nil {
 			return nil, err
@@ -111,15 +111,17 @@ func (c *Case) plugins() []string {
 	return out
 }
 
-// customPlugins exist in the recorded tests only.
+// customPlugins exist in the recorded tests only, and have no stub: what they do is not there yet.
 func customPlugins() []string {
-	return []string{"fake", "test-rejecter", "device-fit-after-eviction", "test-empty-gradient"}
+	return []string{"fake", "device-fit-after-eviction", "test-empty-gradient"}
 }
 
 // whyNot says why a case cannot be replayed, "" where it can. The reason is short, for it is counted by its text.
 func (r *Runner) whyNot(c *Case) string {
 	in := c.Input
 	switch {
+	case c.Scored != nil:
+		return r.notConverted(c)
 	case c.Mode == "session-dump":
 		return "session dump: objects that only the cache had are missing"
 	case c.Mode == "open-only":
@@ -138,10 +140,7 @@ func (r *Runner) whyNot(c *Case) string {
 			return "custom plugin " + p
 		}
 	}
-	if why := r.lost(c); why != "" {
-		return why + " is not there yet"
-	}
-	if why := r.missingTerm(c); why != "" {
+	if why := r.notConverted(c); why != "" {
 		return why
 	}
 	return c.unanswerable()
@@ -161,6 +160,14 @@ func (c *Case) unanswerable() string {
 		}
 	}
 	return ""
+}
+
+// notConverted says what of the case's configuration is not there yet, "" if all that matters to the case is.
+func (r *Runner) notConverted(c *Case) string {
+	if why := r.lost(c); why != "" {
+		return why + " is not there yet"
+	}
+	return r.missingTerm(c)
 }
 
 // lost names the first thing that the case's configuration loses when it is converted and that matters to the case.
@@ -186,7 +193,7 @@ func (r *Runner) lost(c *Case) string {
 func unless() map[string]func(*Case) bool {
 	out := map[string]func(*Case) bool{
 		// Without HyperNodes, all nodes get the same score from it, and it says nothing else.
-		"plugin network-topology-aware": func(c *Case) bool { return len(c.Input.HyperNodes)+len(c.Input.HyperNodeInfo) > 0 },
+		"plugin network-topology-aware": func(c *Case) bool { return c.Scored != nil || len(c.Input.HyperNodes)+len(c.Input.HyperNodeInfo) > 0 },
 	}
 	for _, name := range policy.LaterActions() {
 		out["action "+name] = (*Case).displaced

@@ -98,6 +98,37 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+const smallScores = `{"case":"small.gang","kind":"nodeOrder","plugin":"binpack","arguments":{"binpack.weight":2},"task":"ns/p1","nodeScores":{"n1":0},"first":true}
+{"case":"small.gang","kind":"batchNodeOrder","plugin":"binpack","arguments":{"binpack.weight":2},"task":"ns/p1","nodeScores":{"n1":200},"first":true}
+{"case":"small.gang","kind":"nodeOrder","plugin":"binpack","arguments":null,"task":"ns/p2","nodeScores":{"n1":99},"first":true}
+{"case":"small.gang","kind":"hyperNodeOrder","plugin":"network-topology-aware","arguments":null,"subJob":"ns/pg","nodeScores":{"s0":1}}
+`
+
+// What a plugin says node by node and about all nodes is one question; rows about other plugins and other pods are others.
+func TestScores(t *testing.T) {
+	files := smallFiles()
+	files["tables/scores.jsonl"] = smallScores
+	cases, err := Load(folder(t, files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, got := runner(t), map[string]string{}
+	for _, c := range cases {
+		if c.Mode == scoresMode {
+			result := r.replay(c)
+			got[c.ID] = strings.Join(append(result.Differences, result.Skip), "; ")
+		}
+	}
+	want := map[string]string{
+		"scores.small.gang.binpack.ns/p1":             "",
+		"scores.small.gang.binpack.ns/p2":             "score of ns/p2 on n1: 100, Volcano 99; ",
+		"scores.small.gang.network-topology-aware..0": "plugin network-topology-aware is not there yet",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestLoadErrors(t *testing.T) {
 	for _, test := range []struct {
 		name, file, text, want string
@@ -109,6 +140,7 @@ func TestLoadErrors(t *testing.T) {
 			"no such base", "derived/default.jsonl", smallDerived + strings.Replace(smallDerived, "cases/small", "cases/other", 1),
 			"default.jsonl:2: case derived.default.small.gang: there is no cases/other.gang.json",
 		},
+		{"a score of no case", "tables/scores.jsonl", strings.Replace(smallScores, "small.gang", "small.gnag", 1), "scores.jsonl:1: there is no case small.gnag"},
 		{
 			"no such profile", "derived/default.jsonl", strings.Replace(smallDerived, `"profile": "default"`, `"profile": "x"`, 1),
 			`default.jsonl:1: case derived.default.small.gang: profiles.json has no profile "x"`,

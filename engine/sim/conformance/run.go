@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine"
@@ -35,6 +36,7 @@ type Runner struct {
 	actions    []string
 	deliberate *Deliberate
 	compiled   map[string]*policy.Policy // by their text
+	stubs      map[string]string         // tables that only the recorded tests have, by name
 }
 
 // NewRunner asks the policy package which tables and actions there are.
@@ -48,7 +50,12 @@ func NewRunner() (*Runner, error) {
 		return nil, err
 	}
 	r := &Runner{tables: tables, actions: actions, compiled: map[string]*policy.Policy{}}
-	var err error
+	own, texts, err := stubs()
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(r.tables, own)
+	r.stubs = texts
 	r.deliberate, err = shippedDeliberate()
 	return r, err
 }
@@ -73,8 +80,12 @@ func (r *Runner) replay(c *Case) *Result {
 		result.Differences = []string{err.Error()}
 		return result
 	}
-	if c.Mode == "calls" {
+	switch c.Mode {
+	case "calls":
 		result.Differences = s.calls()
+		return result
+	case scoresMode:
+		result.Differences = s.scores()
 		return result
 	}
 	plan := s.decide()
@@ -88,7 +99,7 @@ func (r *Runner) replay(c *Case) *Result {
 
 // Decide replays a case and gives the plan: nil for a case that is skipped, or that only asks.
 func (r *Runner) Decide(c *Case) (*model.Plan, error) {
-	if c.Mode == "calls" || r.whyNot(c) != "" {
+	if c.Mode != "actions" || r.whyNot(c) != "" {
 		return nil, nil
 	}
 	s, err := r.open(c)

@@ -110,6 +110,19 @@ func TestRunPasses(t *testing.T) {
 	}
 }
 
+// A plugin that only a recorded test has is a table of the policy's own.
+func TestStub(t *testing.T) {
+	for _, test := range []struct{ job, want string }{{"pg", "true"}, {"pgA", "false"}} {
+		c := changed(t, `"name": "gang", "enableJobReady": true, "enableJobPipelined": true`, `"name": "test-rejecter", "enableJobEnqueued": true`)
+		c.Mode = "calls"
+		c.Input.PodGroups[0].Name = test.job
+		c.Observed.TestCalls = []Call{{Fn: "JobEnqueueable", Job: "ns/" + test.job, Result: json.RawMessage(test.want)}}
+		if diff := runner(t).replay(c).Differences; diff != nil {
+			t.Errorf("%s: %q", test.job, diff)
+		}
+	}
+}
+
 // What was observed otherwise is told, not passed over.
 func TestRunFails(t *testing.T) {
 	c := changed(t, `"binds": {}`, `"binds": {"ns/p1": "n1", "ns/p2": "n1"}`)
@@ -251,13 +264,14 @@ func TestEveryConfigurationConverts(t *testing.T) {
 				t.Errorf("%s: %v", c.ID, err)
 				continue
 			}
-			if seen[string(converted.Policy)] {
+			text := r.withStubs(converted.Policy)
+			if seen[string(text)] {
 				continue
 			}
-			seen[string(converted.Policy)] = true
-			docs, issues := rules.Parse("converted.yaml", converted.Policy)
+			seen[string(text)] = true
+			docs, issues := rules.Parse("converted.yaml", text)
 			if _, found := policy.Load(docs[0]); issues.Err() != nil || found.Err() != nil {
-				t.Errorf("%s: %v %v\n%s", c.ID, issues, found, converted.Policy)
+				t.Errorf("%s: %v %v\n%s", c.ID, issues, found, text)
 			}
 		}
 	}

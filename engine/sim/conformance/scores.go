@@ -1,0 +1,111 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// scoresMode is the mode of the cases that are made of tables/scores.jsonl: what one plugin says about one pod on each of
+// some nodes, as the case began.
+const scoresMode = "scores"
+
+// Scored is what a plugin said about a pod on nodes among which one was to be chosen.
+type Scored struct {
+	Case, Kind, Plugin, Task string
+	Arguments                json.RawMessage
+	NodeScores               map[string]float64
+}
+
+// loadScores reads the table of scores. A plugin scores node by node and all nodes at once; both are one case here, for
+// a table has but one section for it.
+func loadScores(file string, byID map[string]*Case) ([]*Case, error) {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []*Case
+	made := map[string]*Case{}
+	seen := map[string]int{}
+	for i, line := range bytes.Split(bytes.TrimSpace(data), []byte("\n")) {
+		var row Scored
+		if err := json.Unmarshal(line, &row); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, i+1, err)
+		}
+		base := byID[row.Case]
+		if base == nil {
+			return nil, fmt.Errorf("%s:%d: there is no case %s", file, i+1, row.Case)
+		}
+		id := strings.Join([]string{"scores", row.Case, row.Plugin, row.Task}, ".")
+		nth := seen[id+row.Kind]
+		seen[id+row.Kind]++
+		if row.Task == "" || nth > 0 {
+			id += "." + strconv.Itoa(nth)
+		}
+		if c := made[id]; c != nil {
+			for node, score := range row.NodeScores {
+				c.Scored.NodeScores[node] += score
+			}
+			continue
+		}
+		c := &Case{ID: id, Mode: scoresMode, Input: base.Input, InputRef: row.Case, Scored: &row}
+		c.Origin.Package, c.Origin.RecordedAt = "tables/scores", base.Origin.RecordedAt
+		c.Config.ServerOptions.SchedulerNames = base.Config.ServerOptions.SchedulerNames
+		if c.Config.Tiers, err = row.tiers(); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, i+1, err)
+		}
+		made[id] = c
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// tiers is the configuration with the row's plugin alone.
+func (x *Scored) tiers() (json.RawMessage, error) {
+	plugin := map[string]any{"name": x.Plugin, "enableNodeOrder": true}
+	if len(x.Arguments) > 0 {
+		plugin["arguments"] = x.Arguments
+	}
+	return json.Marshal([]any{map[string]any{"plugins": []any{plugin}}})
+}
+
+// scores asks what the row's plugin said and lists the nodes for which the answer is another.
+func (s *session) scores() []string {
+	a := s.asker()
+	x := s.c.Scored
+	t, err := a.task(x.Task)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var rows []int32
+	names := slices.Sorted(maps.Keys(x.NodeScores))
+	for _, name := range names {
+		row, ok := s.state.Nodes.Index[name]
+		if !ok {
+			return []string{"the case has no node " + name}
+		}
+		rows = append(rows, row)
+	}
+	var d differ
+	for i, scores := range a.s.ScoreAmong(t, rows) {
+		sum := 0.0
+		for _, one := range scores {
+			sum += one.Score
+		}
+		ours, theirs := strconv.FormatFloat(sum, 'f', -1, 64), strconv.FormatFloat(x.NodeScores[names[i]], 'f', -1, 64)
+		if !sameAnswer(ours, theirs) {
+			d.add("score of "+x.Task+" on "+names[i], ours, theirs)
+		}
+	}
+	return d.lines
+}
