@@ -43,7 +43,7 @@ func (r *reference) functions() {
 
 // ownerOf is the type that a function is called on, "" where it is on none of ours.
 func (r *reference) ownerOf(f *rules.Function) string {
-	for _, a := range f.Overloads[0].Args {
+	for _, a := range f.Written(&f.Overloads[0]) {
 		if r.object(a.String()) != nil {
 			return a.String()
 		}
@@ -62,9 +62,9 @@ func (r *reference) object(name string) *rules.Object {
 
 // signature writes an overload as it is called.
 func signature(f *rules.Function, o *rules.Overload) string {
-	args := make([]string, len(o.Args))
-	for i, a := range o.Args {
-		args[i] = typeText(a.String())
+	var args []string
+	for _, a := range f.Written(o) {
+		args = append(args, typeText(a.String()))
 	}
 	result := typeText(o.Result.String())
 	switch op := symbol(f.Name); {
@@ -97,6 +97,9 @@ func (r *reference) whatIsRead(o *rules.Overload) string {
 // pathText writes a path of fields from a type; what rules cannot read themselves is told in words.
 func (r *reference) pathText(owner, path string) string {
 	t, of := owner, "the "+strings.ToLower(owner)
+	if path == "" {
+		return of + " as a whole"
+	}
 	for name := range strings.SplitSeq(path, ".") {
 		o := r.object(t)
 		if o == nil || o.Find(name) == nil {

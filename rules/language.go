@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/decls"
 	"github.com/google/cel-go/common/env"
 	"github.com/google/cel-go/common/functions"
@@ -81,6 +82,9 @@ type Function struct {
 	Overloads []Overload
 	// Singleton serves all overloads of an operator.
 	Singleton functions.BinaryOp
+	// Root, where it is not "", is a root that every overload takes first, and that the author does not write:
+	// what the function computes is still of its arguments alone.
+	Root string
 }
 
 // Overload is one signature of a function.
@@ -134,6 +138,9 @@ func NewLanguage(v Vocabulary) (*Language, error) {
 	for _, f := range merged(operatorFunctions(v), v.Functions) {
 		l.functions[f.Name] = f
 		opts = append(opts, f.option(l))
+		if f.Root != "" {
+			opts = append(opts, cel.Macros(f.macros()...))
+		}
 	}
 	base, err := cel.NewCustomEnv(opts...)
 	if err != nil {
@@ -204,6 +211,31 @@ func (f *Function) option(l *Language) cel.EnvOption {
 		opts = append(opts, cel.SingletonBinaryBinding(f.Singleton))
 	}
 	return cel.Function(f.Name, opts...)
+}
+
+// macros writes the root of a function in front of its arguments, once for each number of them.
+func (f *Function) macros() []cel.Macro {
+	var out []cel.Macro
+	seen := map[int]bool{}
+	for _, o := range f.Overloads {
+		written := len(o.Args) - 1
+		if seen[written] {
+			continue
+		}
+		seen[written] = true
+		out = append(out, cel.GlobalMacro(f.Name, written, func(h cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
+			return h.NewCall(f.Name, append([]ast.Expr{h.NewIdent(f.Root)}, args...)...), nil
+		}))
+	}
+	return out
+}
+
+// Written gives the arguments of one of the function's overloads that the author writes.
+func (f *Function) Written(o *Overload) []*cel.Type {
+	if f.Root != "" {
+		return o.Args[1:]
+	}
+	return o.Args
 }
 
 func binding(o *Overload) cel.OverloadOpt {

@@ -20,6 +20,8 @@ type Options struct {
 	// SchedulerNames are the names in spec.schedulerName whose pods are ours. Empty: celsius and volcano.
 	// A pod that names no scheduler is the default scheduler's, unless "" is among them.
 	SchedulerNames []string
+	// Workload is Cluster.Workload.
+	Workload []Shape
 }
 
 // NewCluster makes a cluster without any object.
@@ -32,6 +34,7 @@ func NewCluster(o Options) *Cluster {
 		Dims:            NewDims(),
 		Seed:            o.Seed,
 		SchedulerNames:  names,
+		Workload:        o.Workload,
 		Queues:          map[string]*Queue{},
 		Jobs:            map[string]*Job{},
 		Tasks:           map[string]*Task{},

@@ -21,6 +21,9 @@ type Cluster struct {
 	Seed int64
 	// SchedulerNames are the names whose pods are ours; all other pods are usage only.
 	SchedulerNames []string
+	// Workload is what the cluster is used for, as a record of the past or a forecast has it, in place of the tasks
+	// that happen to be known. nil: these.
+	Workload []Shape
 
 	Nodes  Nodes
 	Queues map[string]*Queue // by name

@@ -83,6 +83,8 @@ func (s *tableScope) compute(x *attribute, a *rules.Attribute, roots []string) *
 		s.sum(x, a, reads)
 	case "waterFill":
 		s.waterFill(x, a, reads)
+	case "typicalTasks":
+		s.typicalTasks(x, a, reads)
 	}
 	return reads
 }
@@ -161,6 +163,26 @@ func (s *tableScope) waterFill(x *attribute, a *rules.Attribute, reads *rules.Re
 		x.settle = "cycle"
 	}
 	x.typ = resourcesType()
+}
+
+// typicalTasks compiles the argument. What is counted is the cluster's workload, or its tasks.
+func (s *tableScope) typicalTasks(x *attribute, a *rules.Attribute, reads *rules.Reads) {
+	if a.On != "cluster" {
+		s.report(a.At.Issuef("write on: cluster", "typicalTasks is on the cluster, not on %s", a.On))
+		return
+	}
+	cover := s.compile(a.Args["cover"], nil, rules.Number())
+	if cover == nil {
+		return
+	}
+	x.args = map[string]*rules.Expr{"cover": cover}
+	reads.Add(cover.Reads)
+	tasks := rules.Read{Root: "cluster", Steps: []rules.Step{{Member: s.objects["Cluster"].Find("workload")}}, Changes: rules.ByObject}
+	reads.Add(&rules.Reads{All: []rules.Read{tasks}})
+	if x.settle == "" {
+		x.settle = "cycle"
+	}
+	x.typ = typicalType()
 }
 
 // clashes reports a second visible attribute of one name.

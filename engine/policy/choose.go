@@ -119,6 +119,9 @@ func (c *Class) Choose() (Choice, bool) {
 	if count == 0 {
 		return Choice{}, false
 	}
+	if c.s.columns.own {
+		c.scoreOwn(want)
+	}
 	best := Choice{Row: model.NoNode, RunnerUp: model.NoNode, Later: want == fitsLater, Feasible: count, class: c, ranks: c.ranks(want)}
 	order := c.s.c.Nodes.Order
 	for i, v := range c.verdict {
@@ -135,6 +138,24 @@ func (c *Class) Choose() (Choice, bool) {
 		}
 	}
 	return best, true
+}
+
+// scoreOwn asks the rows that tell every task from every other, on the nodes that are chosen from, in the nodes' order.
+func (c *Class) scoreOwn(want fit) {
+	f := c.s.frame().ofTask(c.task)
+	defer c.s.done()
+	for k, r := range c.s.columns.scores {
+		if !r.own {
+			continue
+		}
+		c.uniform[k] = false
+		for _, row := range c.s.c.Nodes.ByOrder() {
+			if c.verdict[row] == 0 && c.fits[row] == want {
+				f.node = c.s.nodeView(row)
+				c.raw[k][row] = c.s.score(r.Rule, f)
+			}
+		}
+	}
 }
 
 // ranks computes the ranges of the normalised columns over a group.
@@ -170,6 +191,14 @@ func (c *Class) span(column int, want fit) span {
 // total is the score of a node: the rows without normalisation, then the others in their order.
 func (c *Class) total(row int, ranks []ranking) float64 {
 	sum := c.base[row]
+	if c.s.columns.own {
+		sum = 0 // anew, as the order of adding is that of the rows
+		for k, r := range c.s.columns.scores {
+			if !r.normalises() {
+				sum += r.weighted(c.raw[k][row])
+			}
+		}
+	}
 	for i := range ranks {
 		rank := &ranks[i]
 		if rank.same {

@@ -34,8 +34,10 @@ type columns struct {
 	nowMoves bool
 	// volatile says that some row reads other objects through a node's tasks: nothing can be kept.
 	volatile bool
-	// single says that every task is a class of its own, so that nothing is stored.
+	// single says that every task is a class of its own, as a predicate tells it from all others, so that nothing is stored.
 	single bool
+	// own says that some score does so: it is asked for each task anew, on the nodes that it is chosen from.
+	own bool
 	moving bool // class fields move within a cycle
 	// telling says that some predicate's message tells of more than its row reads: what a class said is not said again.
 	telling bool
@@ -47,22 +49,22 @@ type columns struct {
 type rowPlan struct {
 	*Rule
 	static bool // of the node, only its object is read
+	own    bool // tells every task from every other
 }
 
 func (cs *columns) init(s *Session) {
 	cs.classes = map[string]*Class{}
 	all := &rules.Reads{}
 	for _, r := range s.p.rules[Predicates] {
-		cs.predicates = append(cs.predicates, cs.plan(r, all))
+		p := cs.plan(r, all)
+		cs.predicates, cs.single = append(cs.predicates, p), cs.single || p.own
 		cs.telling = cs.telling || !r.Message.within(r.Reads)
 	}
 	for _, r := range s.p.rules[Scores] {
 		if r.Weight != 0 {
-			cs.scores = append(cs.scores, cs.plan(r, all))
+			p := cs.plan(r, all)
+			cs.scores, cs.own = append(cs.scores, p), cs.own || p.own
 		}
-	}
-	for _, r := range s.p.rules[DeviceScores] {
-		cs.plan(r, all)
 	}
 	for _, read := range all.All {
 		if !ofMembers(read) {
@@ -78,12 +80,13 @@ func (cs *columns) depend(read rules.Read) {
 		if !read.Through {
 			cs.class = append(cs.class, read)
 			cs.moving = cs.moving || read.Changes > rules.ByCycle
-			cs.single = cs.single || identifies(read)
 		}
 	case "action", "pipeline":
 		cs.class = append(cs.class, read)
 	case "cluster":
-		cs.globals = append(cs.globals, read)
+		if !read.Through {
+			cs.globals = append(cs.globals, read)
+		}
 	}
 }
 
@@ -92,9 +95,13 @@ func identifies(read rules.Read) bool {
 	return read.Root == "task" && len(read.Steps) == 1 && (read.Steps[0].Member.Name == "name" || read.Steps[0].Member.Name == "uid")
 }
 
+// plan finds what a row depends on, and adds what columns depend on by it to all.
 func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
+	p := &rowPlan{Rule: r, static: true, own: slices.ContainsFunc(r.Reads.All, identifies)}
+	if p.own && r.Site.Name == Scores {
+		return p // in no column
+	}
 	all.Add(r.Reads)
-	p := &rowPlan{Rule: r, static: true}
 	for _, read := range r.Reads.All {
 		if read.Root == "node" || read.Root == "gpu" {
 			p.static = p.static && read.Changes <= rules.ByObject
@@ -342,6 +349,9 @@ func (c *Class) rejects(f *Frame, static bool) int16 {
 func (c *Class) score(f *Frame, row int32) {
 	base := 0.0
 	for k, r := range c.s.columns.scores {
+		if r.own {
+			continue
+		}
 		if !r.static || !c.scored[row] {
 			c.raw[k][row] = c.s.score(r.Rule, f)
 		}

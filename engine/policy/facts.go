@@ -97,6 +97,8 @@ func cacheable(r *Rule) string {
 	m := movesOf(r.Reads)
 	parts := []string{}
 	switch {
+	case r.Site.Name == Scores && slices.ContainsFunc(r.Reads.All, identifies):
+		return "never: it reads what tells every task from every other"
 	case m.beyondNode || m.cluster > rules.ByCycle:
 		return "never: it reads what any step changes"
 	case m.nodes && m.node > rules.ByObject:

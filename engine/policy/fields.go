@@ -58,6 +58,7 @@ func objects() []*rules.Object {
 		{Name: "Taint", Type: taintType(), Doc: "A taint of a node.", Members: taintFields()},
 		{Name: "GPU", Type: gpuType(), Doc: "One device of a node.", Members: gpuFields()},
 		{Name: "Cluster", Type: clusterType(), Doc: "The whole cluster.", Members: clusterFields()},
+		{Name: "Typical", Type: typicalType(), Doc: "The most frequent shapes of task: a value of the accounting function `typicalTasks`, for `fragGain`."},
 		{Name: "Resources", Type: resourcesType(), Leaf: true, Doc: "A partial map from resource name to an amount, exact inside; reading one gives a double.", Members: resourceFields()},
 	}
 }
@@ -347,5 +348,6 @@ func clusterFields() []*rules.Member {
 		field("nodeCount", cel.IntType, rules.ByObject, "ready nodes", func(c v) ref.Val { return types.Int(c.of.ReadyNodes) }),
 		field("taskCount", cel.IntType, rules.ByObject, "all tasks", func(c v) ref.Val { return types.Int(len(c.of.Tasks)) }),
 		field("seed", cel.IntType, rules.Static, "of the run", func(c v) ref.Val { return types.Int(c.of.Seed) }),
+		hidden("workload", "shapes of the tasks that the cluster is used for", func(c v) ref.Val { return types.Int(c.of.ObjectClock) }),
 	}
 }

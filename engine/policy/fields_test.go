@@ -109,7 +109,7 @@ func TestEveryFunction(t *testing.T) {
 				t.Errorf("overload %s is declared twice", o.ID)
 			}
 			ids[o.ID] = true
-			call := sampleCall(f.Name, o)
+			call := sampleCall(f, o)
 			e, issues := scope.Compile(rules.NewText(call), rules.Anything())
 			if issues.Err() != nil {
 				t.Errorf("%s does not compile: %v", call, issues)

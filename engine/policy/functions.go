@@ -14,7 +14,7 @@ import (
 
 // functions declares every function of the language that CEL and Kubernetes' libraries do not have.
 func functions() []*rules.Function {
-	return slices.Concat(resourceFunctions(), nodeFunctions(), strategyFunctions(), generalFunctions(), timeFunctions())
+	return slices.Concat(resourceFunctions(), nodeFunctions(), strategyFunctions(), fragmentFunctions(), generalFunctions(), timeFunctions())
 }
 
 // method is a member function with one overload.
@@ -257,6 +257,7 @@ func generalFunctions() []*rules.Function {
 		return types.OptionalNone
 	}
 	return []*rules.Function{
+		hashFunction(),
 		{Name: "resources", Doc: "Empty Resources.", Overloads: []rules.Overload{{
 			ID: "resources_empty", Args: []*cel.Type{}, Result: resourcesType(), Reads: []string{}, Eval: func(...ref.Val) ref.Val { return &amounts{} },
 		}}},

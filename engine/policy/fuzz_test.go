@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	celtypes "github.com/google/cel-go/common/types"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
@@ -119,7 +121,7 @@ func FuzzExpression(f *testing.F) {
 	}
 	for _, fn := range functions() {
 		for i := range fn.Overloads {
-			f.Add(sampleCall(fn.Name, &fn.Overloads[i]))
+			f.Add(sampleCall(fn, &fn.Overloads[i]))
 		}
 	}
 	scope, frame := everyRoot(f)
@@ -180,13 +182,15 @@ func rowExpressions(table rules.Value) []string {
 }
 
 // everyRoot is a scope that sees all roots at once, and a frame in which they stand for something.
-func everyRoot(t testing.TB) (*rules.Scope, *Frame) {
+func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 	t.Helper()
 	lang, err := rules.NewLanguage(Vocabulary())
 	if err != nil {
 		t.Fatal(err)
 	}
-	scope, err := lang.Scope(rootTypes())
+	roots := rootTypes()
+	roots["typical"] = typicalType() // what is no root, and an attribute's value only
+	scope, err := lang.Scope(roots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,13 +206,27 @@ func everyRoot(t testing.TB) (*rules.Scope, *Frame) {
 	f.node, f.gpu = s.nodeView(0), s.gpuView(&c.Nodes.GPUs[0][0])
 	f.victim, f.preemptor = s.taskView(c.Tasks["a/p2"]), s.taskView(c.Tasks["a/p1"])
 	f.request, f.scope = s.amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
-	return scope, f
+	return scope, &alsoTypical{f, &typical{quota.NewTypical(c.Shapes(), 1)}}
+}
+
+// alsoTypical is a Frame in which typical stands for typical tasks.
+type alsoTypical struct {
+	*Frame
+	typical *typical
+}
+
+// ResolveName implements cel.Activation.
+func (a *alsoTypical) ResolveName(name string) (any, bool) {
+	if name == "typical" {
+		return a.typical, true
+	}
+	return a.Frame.ResolveName(name)
 }
 
 // allMembers writes a read of every member of every object, from a root that reaches it.
 func allMembers() []string {
 	from := map[string]string{
-		"Task": "task", "Job": "job", "Role": "job.roles[0]", "Queue": "queue", "QueueSpec": "queue.spec", "Node": "node", "Taint": "node.taints[0]", "GPU": "gpu", "Cluster": "cluster", "Resources": "request",
+		"Task": "task", "Job": "job", "Role": "job.roles[0]", "Queue": "queue", "QueueSpec": "queue.spec", "Node": "node", "Taint": "node.taints[0]", "GPU": "gpu", "Typical": "typical", "Cluster": "cluster", "Resources": "request",
 	}
 	var out []string
 	for _, o := range objects() {
@@ -221,24 +239,21 @@ func allMembers() []string {
 	return out
 }
 
+// sampleValues has an expression for each type of argument.
+func sampleValues() map[string]string {
+	return map[string]string{
+		"Task": "task", "Node": "node", "Job": "job", "GPU": "gpu", "Typical": "typical", "Resources": "task.request", "int": "2", "double": "1.5", "string": "'cpu'",
+		"google.protobuf.Timestamp": "now", "optional_type(google.protobuf.Duration)": "optional.of(duration('1h'))",
+		"list(string)": "['cpu', 'memory', 'nvidia.com/gpu']", "map(string, double)": "{'cpu': 2.0}", "map(string, string)": "{'cpu': 'MostAllocated'}",
+	}
+}
+
 // sampleCall writes a call of one overload with arguments of its types.
-func sampleCall(name string, o *rules.Overload) string {
-	samples := map[string]string{
-		"Task": "task", "Node": "node", "Job": "job", "Resources": "task.request",
-		"int": "2", "double": "1.5", "string": "'cpu'", "google.protobuf.Timestamp": "now",
-		"list(string)":        "['cpu', 'memory', 'nvidia.com/gpu']",
-		"map(string, double)": "{'cpu': 2.0}", "map(string, string)": "{'cpu': 'MostAllocated'}",
-		"optional_type(google.protobuf.Duration)": "optional.of(duration('1h'))",
-	}
-	sample := func(t *cel.Type) string {
-		if s, ok := samples[t.String()]; ok {
-			return s
-		}
-		return "no sample of " + t.String()
-	}
+func sampleCall(f *rules.Function, o *rules.Overload) string {
+	name := f.Name
 	var args []string
-	for _, a := range o.Args {
-		args = append(args, sample(a))
+	for _, a := range f.Written(o) {
+		args = append(args, cmp.Or(sampleValues()[a.String()], "no sample of "+a.String()))
 	}
 	if name == "inWindow" {
 		args = []string{"now", "'22:00-06:00'", "'UTC'"}

@@ -351,6 +351,8 @@ func (s *Session) compute(x *attribute, owner ref.Val) ref.Val {
 		return s.sum(x, owner)
 	case "waterFill":
 		return s.fill(x, owner)
+	case "typicalTasks":
+		return s.typicalOf(x, f)
 	}
 	v := x.expr.Eval(f)
 	if a, ok := v.(*amounts); ok {

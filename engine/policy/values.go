@@ -69,6 +69,7 @@ type (
 		object                        uint64
 		labels, annotations, nodeName ref.Val
 		taints                        ref.Val
+		free                          freeDevices
 	}
 	roleView struct {
 		view[model.Role]

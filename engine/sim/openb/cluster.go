@@ -34,7 +34,7 @@ func taskName(key string) string { return strings.TrimPrefix(key, namespace+"/")
 
 // cluster is the state before the first arrival, with all arrivals waiting.
 func (t *Trace) cluster(run replay, seed int64) (*model.Cluster, error) {
-	c := model.NewCluster(model.Options{Seed: seed, SchedulerNames: []string{schedulerName}})
+	c := model.NewCluster(model.Options{Seed: seed, SchedulerNames: []string{schedulerName}, Workload: t.shapes()})
 	deltas := make([]model.Delta, 0, 1+len(t.Nodes)+2*len(run.pods))
 	add := func(object any) { deltas = append(deltas, model.Delta{Op: model.Upsert, Object: object}) }
 	add(&v1beta1.Queue{
@@ -57,6 +57,19 @@ func (t *Trace) cluster(run replay, seed int64) (*model.Cluster, error) {
 	}
 	c.SetNodeOrder(ranks)
 	return c, nil
+}
+
+// shapes is the pod list as recorded, for policies that ask what pods of the workload are like.
+func (t *Trace) shapes() []model.Shape {
+	out := make([]model.Shape, 0, len(t.Pods))
+	for _, p := range t.Pods {
+		s := model.Shape{CPU: float64(p.CPUMilli), GPUCount: p.GPUs, GPUMilli: p.GPUMilli, Tasks: 1}
+		if p.Models != "" {
+			s.GPUModels = strings.Split(p.Models, "|")
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 func (n Node) object() *corev1.Node {

@@ -13,6 +13,9 @@ const Percents = 131
 // Tolerance is by how many points a curve may differ from the published one in any column and be the same.
 const Tolerance = 0.02
 
+// MeanTolerance is the same for the mean over ten seeds of a policy that draws from chance: a run's standard deviation is 0.33 points.
+const MeanTolerance = 0.4
+
 // Curve is the allocated share of all GPUs, in percent, by percent of arrived load. Column b
 // is the mean over all arrivals after which the load that had arrived rounded to b; NaN where there was none.
 type Curve [Percents]float64
@@ -44,8 +47,8 @@ type Difference struct {
 	Points  float64 // ours less the other's; NaN where ours lacks the column
 }
 
-// Large says whether the difference is beyond Tolerance.
-func (d Difference) Large() bool { return !(math.Abs(d.Points) <= Tolerance) }
+// Beyond says whether the difference is larger than a tolerance; one that could not be measured is.
+func (d Difference) Beyond(tolerance float64) bool { return !(math.Abs(d.Points) <= tolerance) }
 
 // Compare finds the column in which c differs most from the other curve.
 func (c Curve) Compare(other Curve) Difference {

@@ -47,9 +47,9 @@ func TestCompare(t *testing.T) {
 		{"a column missing is never close", hole, Difference{Percent: 3, Points: math.NaN()}, true},
 	} {
 		got := a.Compare(test.other)
-		if got.Percent != test.want.Percent || got.Large() != test.large ||
+		if got.Percent != test.want.Percent || got.Beyond(Tolerance) != test.large ||
 			got.Points != test.want.Points && !math.IsNaN(test.want.Points) {
-			t.Errorf("%s: %+v, large %v; want %+v, %v", test.name, got, got.Large(), test.want, test.large)
+			t.Errorf("%s: %+v, large %v; want %+v, %v", test.name, got, got.Beyond(Tolerance), test.want, test.large)
 		}
 	}
 }
@@ -73,23 +73,30 @@ func somePublished(t *testing.T) *Published {
 }
 
 func TestVerdict(t *testing.T) {
-	known, own := &Heuristic{Name: "bestfit", Published: "05-BestFit"}, &Heuristic{Name: "own"}
+	known := &Heuristic{Name: "bestfit", Published: "05-BestFit", Compared: SameRuns}
+	chance := &Heuristic{Name: "chance", Published: "05-BestFit", Compared: SameMean}
+	better := &Heuristic{Name: "better", Published: "05-BestFit", Compared: Above}
+	own := &Heuristic{Name: "own", Compared: SameRuns}
 	for _, test := range []struct {
 		name    string
 		results []*Result
 		want    string
 		ok      bool
 	}{
-		{"same", []*Result{flat(known, 42, 50), flat(known, 43, 60.01)}, "openb: 2 runs, largest difference 0.010 points, ok", true},
-		{"off", []*Result{flat(known, 42, 50), flat(known, 43, 60.5)}, "openb: 2 runs, largest difference 0.500 points, FAILED", false},
-		{"nothing to compare with", []*Result{flat(own, 42, 50)}, "openb: 1 runs, largest difference 0.000 points, FAILED", false},
-		{"no run", nil, "openb: 0 runs, largest difference 0.000 points, FAILED", false},
+		{"same", []*Result{flat(known, 42, 50), flat(known, 43, 60.01)}, "2 runs, largest difference of one that must be the same 0.010 points, ok", true},
+		{"off", []*Result{flat(known, 42, 50), flat(known, 43, 60.5)}, "2 runs, largest difference of one that must be the same 0.500 points, FAILED: bestfit on default", false},
+		{"the mean is the same", []*Result{flat(chance, 42, 40), flat(chance, 43, 70.7)}, "2 runs, largest difference of one that must be the same 0.000 points, ok", true},
+		{"the mean is off", []*Result{flat(chance, 42, 51), flat(chance, 43, 60)}, "2 runs, largest difference of one that must be the same 0.000 points, FAILED: chance on default", false},
+		{"above", []*Result{flat(better, 42, 40), flat(better, 43, 70.1)}, "2 runs, largest difference of one that must be the same 0.000 points, ok", true},
+		{"not above", []*Result{flat(known, 42, 50.01), flat(better, 42, 50)}, "2 runs, largest difference of one that must be the same 0.010 points, FAILED: better on default", false},
+		{"nothing to compare with", []*Result{flat(own, 42, 50)}, "1 runs, largest difference of one that must be the same 0.000 points, FAILED: own on default", false},
+		{"no run", nil, "0 runs, largest difference of one that must be the same 0.000 points, FAILED", false},
 	} {
 		s, err := Summarise(test.results, somePublished(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if line, ok := Verdict(s); line != test.want || ok != test.ok {
+		if line, ok := Verdict(s); line != "openb: "+test.want || ok != test.ok {
 			t.Errorf("%s: %q, %v; want %q, %v", test.name, line, ok, test.want, test.ok)
 		}
 	}
@@ -104,25 +111,40 @@ func TestSummariseNamesARunThatWasNotPublished(t *testing.T) {
 }
 
 func TestWriteTable(t *testing.T) {
-	known, own := &Heuristic{Name: "bestfit", Published: "05-BestFit"}, &Heuristic{Name: "own"}
-	s, err := Summarise([]*Result{flat(known, 42, 50), flat(known, 43, 61), flat(own, 42, 40)}, somePublished(t))
+	known, own := &Heuristic{Name: "bestfit", Published: "05-BestFit", Compared: SameRuns}, &Heuristic{Name: "own"}
+	better, chance := &Heuristic{Name: "better", Published: "05-BestFit", Compared: Above}, &Heuristic{Name: "chance", Published: "05-BestFit", Compared: SameMean}
+	elsewhere := flat(own, 42, 30)
+	elsewhere.Workload = "other"
+	s, err := Summarise([]*Result{
+		flat(known, 42, 50), flat(known, 43, 61), flat(better, 42, 52.5), flat(chance, 43, 59.75), flat(own, 42, 40), elsewhere,
+	}, somePublished(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got bytes.Buffer
-	if err := WriteTable(&got, s, somePublished(t)); err != nil {
-		t.Fatal(err)
-	}
-	want := `POLICY      WORKLOAD  SEED  PLACED     GPUS AT 100 %  AT 130 %  LARGEST DIFFERENCE
-bestfit     default   42    9/10       50.00          50.00     0.000 points at 0 %
-bestfit     default   43    9/10       61.00          61.00     1.000 points at 0 %
-bestfit     default   mean             55.50          55.50     1.000 points in any run
-05-BestFit  default   mean  published  55.00          55.00     -
-own         default   42    9/10       40.00          40.00     -
-own         default   mean             40.00          40.00     -
+	means := `WORKLOAD  POLICY   RUNS  AT 100 %  PUBLISHED  AT 130 %  PUBLISHED  OF          DIFFERENCE
+default   bestfit  2     55.50     55.00      55.50     55.00      05-BestFit  any run: 1.000 points at 0 %
+default   better   1     52.50     50.00      52.50     50.00      05-BestFit  +2.50 points at 130 %
+default   chance   1     59.75     60.00      59.75     60.00      05-BestFit  mean: 0.250 points at 0 %
+default   own      1     40.00     -          40.00     -          -           -
+other     own      1     30.00     -          30.00     -          -           -
 `
-	if diff := cmp.Diff(want, got.String()); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+	runs := `WORKLOAD  POLICY   SEED  PLACED  AT 100 %  AT 130 %  LARGEST DIFFERENCE
+default   bestfit  42    9/10    50.00     50.00     0.000 points at 0 %
+default   bestfit  43    9/10    61.00     61.00     1.000 points at 0 %
+default   better   42    9/10    52.50     52.50     2.500 points at 0 %
+default   chance   43    9/10    59.75     59.75     0.250 points at 0 %
+default   own      42    9/10    40.00     40.00     -
+other     own      42    9/10    30.00     30.00     -
+
+`
+	for each, want := range map[bool]string{false: means, true: runs + means} {
+		var got bytes.Buffer
+		if err := WriteTable(&got, s, somePublished(t), each); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.String()); diff != "" {
+			t.Errorf("each run %v (-want +got)\n%s", each, diff)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,13 +15,35 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// PublishedAnnotation on a SchedulingPolicy says under which name the published results have it, such as 05-BestFit.
-const PublishedAnnotation = "celsius.dev/published"
+// The annotations on a SchedulingPolicy that say with what it is compared.
+const (
+	// PublishedAnnotation names the published policy, such as 05-BestFit.
+	PublishedAnnotation = "celsius.dev/published"
+	// ComparedAnnotation says what must hold, one of Comparisons; without it: SameRuns.
+	ComparedAnnotation = "celsius.dev/compared"
+)
+
+// Comparison is what must hold between a policy's runs and the published ones.
+type Comparison string
+
+const (
+	// SameRuns wants each run to be the published one of its seed, in every column to within Tolerance.
+	SameRuns Comparison = "runs"
+	// SameMean wants the mean over the seeds to be the published one, in every column to within MeanTolerance. It is for what
+	// draws from chance.
+	SameMean Comparison = "mean"
+	// Above wants more to be allocated than is published, on the average over the seeds and at the end of the run.
+	Above Comparison = "above"
+)
+
+// Comparisons lists all that ComparedAnnotation may say.
+func Comparisons() []Comparison { return []Comparison{SameRuns, SameMean, Above} }
 
 // Heuristic is a policy whose allocation is measured.
 type Heuristic struct {
 	Name      string // metadata.name
 	Published string // the value of PublishedAnnotation, "" if none
+	Compared  Comparison
 	Policy    *policy.Policy
 }
 
@@ -37,9 +60,16 @@ func NewHeuristic(file string, data []byte) (*Heuristic, error) {
 	if err := issues.Err(); err != nil {
 		return nil, err
 	}
-	h := &Heuristic{Name: p.Name, Policy: p}
-	if v := docs[0].Root.Get("metadata").Get("annotations").Get(PublishedAnnotation); v.Exists() {
+	h := &Heuristic{Name: p.Name, Policy: p, Compared: SameRuns}
+	annotations := docs[0].Root.Get("metadata").Get("annotations")
+	if v := annotations.Get(PublishedAnnotation); v.Exists() {
 		h.Published = v.String(&issues)
+	}
+	if v := annotations.Get(ComparedAnnotation); v.Exists() {
+		h.Compared = Comparison(v.String(&issues))
+		if !slices.Contains(Comparisons(), h.Compared) {
+			issues = append(issues, v.Issuef(fmt.Sprintf("one of %v", Comparisons()), "unknown comparison %q", h.Compared))
+		}
 	}
 	return h, issues.Err()
 }
@@ -106,18 +136,19 @@ func (t *Trace) audit(run replay, plan *model.Plan) (map[string]bool, error) {
 	return placed, nil
 }
 
-// RunAll runs each policy with each seed, as many at once as there are processors. The results are in the order of the
-// arguments, policy by policy; runs that failed are named in the error.
-func (t *Trace) RunAll(policies []*Heuristic, seeds []int64) ([]*Result, error) {
-	results := make([]*Result, len(policies)*len(seeds))
+// RunAll runs each policy with each seed on each trace, as many at once as there are processors. The results are in the order of the
+// arguments, trace by trace and policy by policy; runs that failed are named in the error.
+func RunAll(traces []*Trace, policies []*Heuristic, seeds []int64) ([]*Result, error) {
+	results := make([]*Result, len(traces)*len(policies)*len(seeds))
 	failures := make([]error, len(results))
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(results)) {
 		workers.Go(func() {
-			for i := next.Add(1) - 1; int(i) < len(results); i = next.Add(1) - 1 {
-				h, seed := policies[int(i)/len(seeds)], seeds[int(i)%len(seeds)]
-				results[i], failures[i] = t.runOne(h, seed)
+			for n := next.Add(1) - 1; int(n) < len(results); n = next.Add(1) - 1 {
+				i := int(n)
+				of := i / len(seeds)
+				results[i], failures[i] = traces[of/len(policies)].runOne(policies[of%len(policies)], seeds[i%len(seeds)])
 			}
 		})
 	}

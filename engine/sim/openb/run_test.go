@@ -14,7 +14,7 @@ import (
 func samples(t *testing.T) []*Heuristic {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "samples", "policies", "openb", "*.yaml"))
-	if err != nil || len(files) < 2 {
+	if err != nil || len(files) < 6 {
 		t.Fatalf("%v: found %v", err, files)
 	}
 	var out []*Heuristic
@@ -35,24 +35,41 @@ func samples(t *testing.T) []*Heuristic {
 	return out
 }
 
+// readSample is the text of one of them.
+func readSample(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "samples", "policies", "openb", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // Two runs of the shipped policies give the same results, in the order of the arguments, and fill a cluster that is asked for more than it has.
 func TestRunAll(t *testing.T) {
-	trace, err := Load(small(t, smallNodes, smallPods), "default")
-	if err != nil {
-		t.Fatal(err)
-	}
 	policies, seeds := samples(t), []int64{3, 1, 2}
-	first, err := trace.RunAll(policies, seeds)
+	var traces []*Trace
+	for _, nodes := range []string{smallNodes, smallNodes + "c,64000,1024,4,T4\n"} {
+		trace, err := Load(small(t, nodes, smallPods), "default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		traces = append(traces, trace)
+	}
+	first, err := RunAll(traces, policies, seeds)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := trace.RunAll(policies, seeds)
+	second, err := RunAll(traces, policies, seeds)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range first {
-		if r.Heuristic != policies[i/3] || r.Seed != seeds[i%3] {
+		if r.Heuristic != policies[i/3%len(policies)] || r.Seed != seeds[i%3] {
 			t.Errorf("result %d is of %s, seed %d", i, r.Heuristic.Name, r.Seed)
+		}
+		if larger := i >= len(first)/2; larger != (r.Arrived > first[i%3].Arrived) {
+			t.Errorf("result %d has %d arrivals, which are not of its trace", i, r.Arrived)
 		}
 		if r.Placed == 0 || r.Placed > r.Arrived {
 			t.Errorf("%s, seed %d: %d of %d placed", r.Heuristic.Name, r.Seed, r.Placed, r.Arrived)
@@ -68,15 +85,11 @@ func TestRunTellsARuleThatErrs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "samples", "policies", "openb", "bestfit.yaml"))
+	h, err := NewHeuristic("errs.yaml", []byte(strings.Replace(readSample(t, "bestfit"), "expression: -double(gpu.free)", "expression: double(1 / (gpu.free - gpu.free))", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := NewHeuristic("errs.yaml", []byte(strings.Replace(string(text), "expression: -double(gpu.free)", "expression: double(1 / (gpu.free - gpu.free))", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = trace.RunAll([]*Heuristic{h}, []int64{1})
+	_, err = RunAll([]*Trace{trace}, []*Heuristic{h}, []int64{1})
 	if err == nil || !strings.Contains(err.Error(), "policy openb-bestfit, workload default, seed 1: openb-bestfit/tightest erred") {
 		t.Errorf("got %v", err)
 	}
@@ -87,6 +100,7 @@ func TestNewHeuristicRefuses(t *testing.T) {
 		{"no document", "# nothing\n", "found 0 documents"},
 		{"another kind", "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", "SchedulingPolicy"},
 		{"no YAML", "a: [\n", "policy.yaml:"},
+		{"another comparison", strings.Replace(readSample(t, "random"), "compared: mean", "compared: median", 1), `unknown comparison "median"`},
 	} {
 		if _, err := NewHeuristic("policy.yaml", []byte(test.text)); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
@@ -127,7 +141,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// The shipped policies make the published runs: one seed here, all of them in make openb.
+// The shipped policies compare with the published runs as they say: one seed of one workload here, all of them in make openb.
 func TestSamplesMakeThePublishedRuns(t *testing.T) {
 	dir := corpus(t)
 	trace, err := Load(dir, "default")
@@ -138,7 +152,7 @@ func TestSamplesMakeThePublishedRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	results, err := trace.RunAll(samples(t), []int64{42})
+	results, err := RunAll([]*Trace{trace}, samples(t), []int64{42})
 	if err != nil {
 		t.Fatal(err)
 	}

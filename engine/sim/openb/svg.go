@@ -74,7 +74,7 @@ func writeLegend(b *strings.Builder, summaries []*Summary) {
 	}
 	published := false
 	for i, s := range summaries {
-		entry(`stroke="`+palette()[i%len(palette())]+`" stroke-width="2.5"`, s.Name)
+		entry(`stroke="`+palette()[i%len(palette())]+`" stroke-width="2.5"`, s.Heuristic.Name)
 		published = published || s.Published != nil
 	}
 	if published {

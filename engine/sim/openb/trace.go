@@ -20,6 +20,9 @@ const (
 	publishedFile = "expected-allocation.csv"
 )
 
+// defaultWorkload is the pod list as it was recorded; the others were made from it.
+const defaultWorkload = "default"
+
 // wholeDevice is one GPU in thousandths; the trace has pods that ask for more of one device, and means no more than all of it.
 const wholeDevice = 1000
 
@@ -54,6 +57,23 @@ type Trace struct {
 	Nodes    []Node
 	Pods     []Pod
 	devices  int64 // thousandths of a device, over all nodes
+}
+
+// Workloads lists the workloads that a directory has a pod list of: the default one first, then by name.
+func Workloads(dir string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, podListPrefix+"*.csv"))
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range files {
+		out = append(out, strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), podListPrefix), ".csv"))
+	}
+	slices.Sort(out)
+	if i := slices.Index(out, defaultWorkload); i > 0 {
+		out = slices.Insert(slices.Delete(out, i, i+1), 0, defaultWorkload)
+	}
+	return out, nil
 }
 
 // Load reads the cluster and the pod list of a workload ("default", "cpu100", ...) from a
@@ -108,12 +128,9 @@ func (t *Trace) otherWorkloads(dir string, err error) error {
 	if !errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	names, globErr := filepath.Glob(filepath.Join(dir, podListPrefix+"*.csv"))
+	names, globErr := Workloads(dir)
 	if len(names) == 0 {
 		return globErr
-	}
-	for i, n := range names {
-		names[i] = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(n), podListPrefix), ".csv")
 	}
 	return fmt.Errorf("workload %q is not there; there are: %s", t.Workload, strings.Join(names, ", "))
 }

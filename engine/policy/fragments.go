@@ -1,0 +1,206 @@
+package policy
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/quota"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+func typicalType() *cel.Type { return object("Typical") }
+
+// typical is a value of the accounting function typicalTasks.
+type typical struct{ of *quota.Typical }
+
+// ConvertToNative implements ref.Val.
+func (t *typical) ConvertToNative(reflect.Type) (any, error) {
+	return nil, fmt.Errorf("typical tasks have no other form")
+}
+
+// ConvertToType implements ref.Val: the text is for messages.
+func (t *typical) ConvertToType(to ref.Type) ref.Val {
+	switch to {
+	case types.StringType:
+		return types.String(t.name())
+	case types.TypeType:
+		return typicalType()
+	}
+	return types.NewErr("typical tasks cannot become a %s", to.TypeName())
+}
+
+// Equal implements ref.Val.
+func (t *typical) Equal(other ref.Val) ref.Val {
+	o, ok := other.(*typical)
+	return types.Bool(ok && o.name() == t.name())
+}
+
+// Type implements ref.Val.
+func (t *typical) Type() ref.Type { return typicalType() }
+
+// Value implements ref.Val.
+func (t *typical) Value() any { return t }
+
+// name is the same for equal ones: columns are kept while it is.
+func (t *typical) name() string { return t.of.String() }
+
+// typicalOf counts the shapes of the cluster's workload.
+func (s *Session) typicalOf(x *attribute, f *Frame) ref.Val {
+	v := x.args["cover"].Eval(f)
+	cover, ok := number(v)
+	if !ok || !(cover > 0 && cover <= 1) {
+		return types.NewErr("cover must be above 0 and at most 1, is %s", text(v))
+	}
+	return &typical{quota.NewTypical(s.c.Shapes(), cover)}
+}
+
+// fragmentFunctions are those of what is left of a node's devices.
+func fragmentFunctions() []*rules.Function {
+	reads := []string{"{0}.request", "{0}.gpuCount", "{0}.gpuMilli", "{1}.idle", "{1}.gpus.free", "{1}.gpuModel"}
+	return []*rules.Function{{
+		Name: "fragGain",
+		Doc: "How good the node, or that one device of it, is for the task by fragmentation: 100 times the logistic function of how many devices' worth of fragments placing it there removes, cut to a whole number; " +
+			"about 50 where it changes nothing. Fragments are what is free of a node's devices and of no use to a typical task, on the average over these: all, where a task needs none, lacks CPU or devices, or may not use the model; " +
+			"else what is free on devices that have less than it asks for. Without a device: for a part of one the best of all devices, else those with the least left that suffice. 0 where too little is free (FGD; Weng et al., USENIX ATC 2023).",
+		Overloads: []rules.Overload{
+			{
+				ID: "fragGain_node", Args: []*cel.Type{taskType(), nodeType(), typicalType()}, Result: cel.DoubleType, Cost: 200,
+				Eval: guarded(func(args ...ref.Val) ref.Val { return fragGain(args[0], args[1], nil, args[2]) }), Reads: append(reads, "{2}"),
+			},
+			{
+				ID: "fragGain_gpu", Args: []*cel.Type{taskType(), nodeType(), gpuType(), typicalType()}, Result: cel.DoubleType, Cost: 200,
+				Eval: guarded(func(args ...ref.Val) ref.Val { return fragGain(args[0], args[1], args[2], args[3]) }), Reads: append(reads, "{2}.free", "{2}.index", "{3}"),
+			},
+		},
+	}}
+}
+
+// fragGain is the gain on a device, or on the node where none is given.
+func fragGain(task, node, gpu, of ref.Val) ref.Val {
+	t, okT := task.(*taskView)
+	n, okN := node.(*nodeView)
+	shapes, okS := of.(*typical)
+	g, okG := gpu.(*gpuView)
+	if !okT || !okN || !okS || gpu != nil && !okG {
+		return wrongArgument(of)
+	}
+	d := n.devices(shapes.of)
+	after := quota.Room{CPU: d.room.CPU - t.of.Request.Get(model.CPU), Model: d.room.Model}
+	want, count := t.of.GPUMilli, t.of.GPUCount
+	switch {
+	case okG:
+		return types.Double(d.gainOn(after, g.of.Free, want))
+	case count == 1 && want < model.WholeGPU:
+		best := 0.0
+		for i, free := range d.room.GPUs {
+			if i == 0 || free != d.room.GPUs[i-1] {
+				best = max(best, d.gainOn(after, free, want))
+			}
+		}
+		return types.Double(best)
+	}
+	left, ok := quota.Take(d.left, d.room.GPUs, count, want)
+	d.left = left
+	if !ok {
+		return types.Double(0)
+	}
+	after.GPUs = left
+	return types.Double(quota.Gain(d.fragments, d.of.Fragments(after)))
+}
+
+// freeDevices is what a node has free, and how much of it is fragments.
+type freeDevices struct {
+	of        *quota.Typical
+	version   uint64
+	room      quota.Room
+	fragments float64
+	left      []int64 // reused
+}
+
+// gainOn is the gain of taking milli of a device that has so much free.
+func (d *freeDevices) gainOn(after quota.Room, free, milli int64) float64 {
+	at, found := slices.BinarySearch(d.room.GPUs, free)
+	if !found || free < milli {
+		return 0
+	}
+	d.left = append(d.left[:0], d.room.GPUs...)
+	d.left[at] -= milli
+	slices.Sort(d.left)
+	after.GPUs = d.left
+	return quota.Gain(d.fragments, d.of.Fragments(after))
+}
+
+// devices counts a node's fragments, anew only where the node has changed.
+func (n *nodeView) devices(of *quota.Typical) *freeDevices {
+	d, row, nodes := &n.free, n.of.Row, &n.s.c.Nodes
+	if d.of == of && d.version == nodes.Version[row] && !n.s.NoCache {
+		return d
+	}
+	d.of, d.version = of, nodes.Version[row]
+	d.room = quota.Room{CPU: nodes.Idle(model.CPU, row), GPUs: d.room.GPUs[:0], Model: n.of.GPUModel}
+	for i := range nodes.GPUs[row] {
+		d.room.GPUs = append(d.room.GPUs, nodes.GPUs[row][i].Free)
+	}
+	slices.Sort(d.room.GPUs)
+	d.fragments = of.Fragments(d.room)
+	return d
+}
+
+// hashFunction is chance that can be had again.
+func hashFunction() *rules.Function {
+	return &rules.Function{
+		Name: "hash01", Root: "cluster",
+		Doc: "A number from 0 to below 1 that depends on the strings, in their order, and on the seed of the run, and on nothing else; for other strings it is another one, evenly spread.",
+		Overloads: []rules.Overload{{
+			ID: "hash01_list", Args: []*cel.Type{clusterType(), cel.ListType(cel.StringType)}, Result: cel.DoubleType, Reads: []string{"{0}.seed"},
+			Eval: guarded(func(args ...ref.Val) ref.Val {
+				c, okC := args[0].(*clusterView)
+				l, okL := args[1].(traits.Lister)
+				if !okC || !okL {
+					return wrongArgument(args[1])
+				}
+				return hash01(c.of.Seed, l)
+			}),
+		}},
+	}
+}
+
+func hash01(seed int64, strings traits.Lister) ref.Val {
+	h := uint64(seed)*fnvPrime ^ fnvOffset
+	n, _ := strings.Size().(types.Int)
+	for i := range n {
+		v := strings.Get(i)
+		s, ok := v.(types.String)
+		if !ok {
+			return wrongArgument(v)
+		}
+		for k := range len(s) {
+			h = (h ^ uint64(s[k])) * fnvPrime
+		}
+		h = (h ^ endOfString) * fnvPrime
+	}
+	return types.Double(float64(mixed(h)>>11) / (1 << 53))
+}
+
+// FNV-1a, 64 bits, and a mark for the end of a string: no byte, so that ["ab"] is not ["a", "b"].
+const (
+	fnvOffset   = 14695981039346656037
+	fnvPrime    = 1099511628211
+	endOfString = 0x100
+)
+
+// mixed spreads a hash over all 64 bits: FNV's high ones move little with the last characters (Stafford's variant 13 of splitmix64's finisher).
+func mixed(h uint64) uint64 {
+	h ^= h >> 30
+	h *= 0xbf58476d1ce4e5b9
+	h ^= h >> 27
+	h *= 0x94d049bb133111eb
+	return h ^ h>>31
+}

@@ -1,0 +1,214 @@
+package quota
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Typical is the shapes of task that are most of a workload, each with its part of them. It never changes.
+type Typical struct {
+	shapes []typicalShape
+	models []string // that any shape names
+	needs  []int64  // thousandths of a device that any shape asks for, ascending
+	text   string
+}
+
+// typicalShape is one shape as Fragments wants it.
+type typicalShape struct {
+	cpu    float64
+	count  int
+	need   int     // index in needs; -1 without devices
+	weight float64 // of all shapes: 1
+	models []bool  // by index in Typical.models: allowed; nil: any
+}
+
+// NewTypical takes the most frequent shapes until they are cover of all tasks, 0.95 for 95 %, and weighs each by its
+// part of the tasks that are taken. Among equally frequent ones that with more CPU, then more of a device, then more
+// devices, then the models that come last in the alphabet goes first. (Weng et al., "Beware of Fragmentation", USENIX ATC
+// 2023, section 4.1.)
+func NewTypical(workload []model.Shape, cover float64) *Typical {
+	t := &Typical{}
+	shapes, total := frequent(workload)
+	taken := int64(0)
+	for i, s := range shapes {
+		if float64(taken) >= cover*float64(total) {
+			shapes = shapes[:i]
+			break
+		}
+		taken += s.Tasks
+	}
+	for _, s := range shapes {
+		if s.GPUCount > 0 && !slices.Contains(t.needs, s.GPUMilli) {
+			t.needs = append(t.needs, s.GPUMilli)
+		}
+		for _, m := range s.GPUModels {
+			if !slices.Contains(t.models, m) {
+				t.models = append(t.models, m)
+			}
+		}
+	}
+	slices.Sort(t.needs)
+	part := float64(taken) / float64(total)
+	var text strings.Builder
+	for _, s := range shapes {
+		t.shapes = append(t.shapes, t.shape(s, float64(s.Tasks)/float64(total)/part))
+		fmt.Fprintf(&text, "%dx(%g,%dx%d,%s) ", s.Tasks, s.CPU, s.GPUCount, s.GPUMilli, modelsOf(s))
+	}
+	t.text = text.String()
+	return t
+}
+
+func (t *Typical) shape(s model.Shape, weight float64) typicalShape {
+	out := typicalShape{cpu: s.CPU, count: int(s.GPUCount), need: -1, weight: weight}
+	if s.GPUCount == 0 {
+		return out
+	}
+	out.need = slices.Index(t.needs, s.GPUMilli)
+	if len(s.GPUModels) > 0 {
+		out.models = make([]bool, len(t.models))
+		for i, m := range t.models {
+			out.models[i] = slices.Contains(s.GPUModels, m)
+		}
+	}
+	return out
+}
+
+// frequent joins equal shapes, most tasks first, and counts all tasks.
+func frequent(workload []model.Shape) (shapes []model.Shape, total int64) {
+	type key struct {
+		cpu          float64
+		count, milli int64
+		models       string
+	}
+	at := map[key]int{}
+	for _, s := range workload {
+		k := key{s.CPU, s.GPUCount, s.GPUMilli, modelsOf(s)}
+		i, known := at[k]
+		if !known {
+			i = len(shapes)
+			at[k] = i
+			shapes = append(shapes, s)
+			shapes[i].Tasks = 0
+		}
+		shapes[i].Tasks += s.Tasks
+		total += s.Tasks
+	}
+	slices.SortFunc(shapes, func(a, b model.Shape) int {
+		return cmp.Or(cmp.Compare(b.Tasks, a.Tasks), cmp.Compare(b.CPU, a.CPU), cmp.Compare(b.GPUMilli, a.GPUMilli),
+			cmp.Compare(b.GPUCount, a.GPUCount), strings.Compare(modelsOf(b), modelsOf(a)))
+	})
+	return shapes, total
+}
+
+func modelsOf(s model.Shape) string { return strings.Join(s.GPUModels, "|") }
+
+// String lists the shapes. Equal texts mean equal shapes of equal weights.
+func (t *Typical) String() string { return t.text }
+
+// Room is what a node has free.
+type Room struct {
+	CPU   float64 // in inner units: thousandths of a core
+	GPUs  []int64 // thousandths of each device, ascending
+	Model string  // of the devices
+}
+
+// fewNeeds is how many amounts are counted without asking for memory.
+const fewNeeds = 64
+
+// The ways in which free devices can be of no use to a shape; each has a sum of its own, which are added in this
+// order at the end: the last bit of the result depends on it, and what is rounded later on that bit.
+const (
+	lacksBoth = iota
+	lacksGPU  // also what is left on devices that have too little, where the shape fits on others
+	lacksCPU
+	needsNone
+	needsNoneLacksCPU
+	wrongModel
+	wastes
+)
+
+// Fragments is the thousandths of devices that are free on a node and of no use to a typical task, on the average over these:
+// all, where it needs none, lacks CPU or devices, or may not use their model; else what is free on devices that have less than it
+// asks for. Memory is not looked at. (Weng et al., section 4.2.) It costs a step for each shape, device and amount asked for.
+func (t *Typical) Fragments(r Room) float64 {
+	var all int64
+	for _, free := range r.GPUs {
+		all += free
+	}
+	var few [2 * fewNeeds]int64
+	enough, below := few[:fewNeeds], few[fewNeeds:]
+	if len(t.needs) > fewNeeds {
+		enough, below = make([]int64, len(t.needs)), make([]int64, len(t.needs))
+	}
+	i, sum := 0, int64(0)
+	for n, need := range t.needs {
+		for i < len(r.GPUs) && r.GPUs[i] < need {
+			sum += r.GPUs[i]
+			i++
+		}
+		enough[n], below[n] = int64(len(r.GPUs)-i), sum
+	}
+	named := slices.Index(t.models, r.Model)
+	var sums [wastes]float64
+	for k := range t.shapes {
+		s := &t.shapes[k]
+		kind, waste := wasteOf(s, r.CPU, named, enough), all
+		if kind == wastes {
+			kind, waste = lacksGPU, below[s.need]
+		}
+		sums[kind] += s.weight * float64(waste)
+	}
+	out := 0.0
+	for _, sum := range sums {
+		out += sum
+	}
+	return out
+}
+
+// wasteOf says in which way all that is free is of no use to a shape, or wastes where it is of use.
+func wasteOf(s *typicalShape, cpu float64, model int, enough []int64) int {
+	lacks := s.cpu > cpu
+	switch {
+	case s.need < 0 && lacks:
+		return needsNoneLacksCPU
+	case s.need < 0:
+		return needsNone
+	case s.models != nil && (model < 0 || !s.models[model]):
+		return wrongModel
+	case enough[s.need] < int64(s.count) && lacks:
+		return lacksBoth
+	case enough[s.need] < int64(s.count):
+		return lacksGPU
+	case lacks:
+		return lacksCPU
+	}
+	return wastes
+}
+
+// Take is the devices that are left of free ones, ascending like these, when count of them lose milli each: of those that have as much, the
+// ones that have least. ok is false where there are too few. into is used for the result.
+func Take(into, free []int64, count, milli int64) (left []int64, ok bool) {
+	into = append(into[:0], free...)
+	for i := range into {
+		if count == 0 {
+			break
+		}
+		if into[i] >= milli {
+			into[i] -= milli
+			count--
+		}
+	}
+	slices.Sort(into)
+	return into, count == 0
+}
+
+// Gain is how good a change from before to after is, in fragments: 100 times the logistic function of how many devices' worth
+// of them it removes, cut to a whole number. 50, or 49 by the last bit, is no change. (Weng et al., section 4.3 and their simulator.)
+func Gain(before, after float64) float64 {
+	return math.Trunc(1 / (1 + math.Exp(-(before-after)/model.WholeGPU)) * 100)
+}
