@@ -34,6 +34,10 @@ Known kinds are Node, Pod, PodGroup, Queue, PriorityClass, Namespace,
 SchedulingPolicy, Job, World, and lists of them. Pods of other schedulers only
 take up room. The queues root and default are always there.
 
+Cycles are a second apart. With --until a clock runs instead: it goes from event to
+event, as pods end that say how long they run (run: 30s in the short format, or the
+annotation celsius.dev/sim: '{run: 30s}' on any pod) and jobs come (comes: 1h).
+
 A FILE.txtar is a scenario: a script with its files and what it must print. It is
 run, and what differs is shown.
 
@@ -45,6 +49,7 @@ Exit codes:
   4  a scenario printed something else than it expects`
 
 const simulateExamples = `  celsius simulate cluster.yaml jobs/
+  celsius simulate --until idle cluster.yaml
   celsius simulate --policy binpack.yaml --explain train-0 cluster.yaml
   kubectl get nodes,pods,podgroups,queues -A -o yaml | celsius simulate -
   celsius simulate samples/scenarios/*.txtar`
@@ -53,6 +58,8 @@ const simulateExamples = `  celsius simulate cluster.yaml jobs/
 type simulation struct {
 	policy     string
 	cycles     int
+	until      string
+	every      time.Duration
 	now        string
 	seed       int64
 	schedulers []string
@@ -73,7 +80,9 @@ func newSimulateCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&s.policy, "policy", "", "the SchedulingPolicy: a file, the name of one among FILES, or default; without it the one among FILES, else default")
-	f.IntVar(&s.cycles, "cycles", 1, "how many cycles to run, one second apart")
+	f.IntVar(&s.cycles, "cycles", 1, "how many cycles to run, one second apart; with --until, the most (default 10000)")
+	f.StringVar(&s.until, "until", "", "run by the clock, from event to event, for a duration (8h), to a time, or until nothing happens any more (idle)")
+	f.DurationVar(&s.every, "every", 0, "with --until, the most time between two cycles while something waits (default 1m where the policy reads the time, else only events matter)")
 	f.StringVar(&s.now, "now", "", "the time of the first cycle, as 2026-01-31T12:00:00Z (default the clock)")
 	f.Int64Var(&s.seed, "seed", 0, "permute nodes that are equally good by this seed; 0 takes them by name")
 	f.StringSliceVar(&s.schedulers, "scheduler-name", nil, "schedule pods of this scheduler name; may be repeated (default celsius,volcano)")
@@ -133,11 +142,41 @@ func (s *simulation) simulate(c *cobra.Command, args []string) error {
 		return err
 	}
 	w.Policy = chosen.compiled
-	report, err := w.Run(s.cycles)
+	o, err := s.span(c, now)
+	if err != nil {
+		return err
+	}
+	report, err := w.RunFor(o)
 	if err != nil {
 		return err
 	}
 	return s.print(c.OutOrStdout(), report, chosen)
+}
+
+// span is how long the run is that the flags ask for.
+func (s *simulation) span(c *cobra.Command, now time.Time) (sim.RunOptions, error) {
+	o := sim.RunOptions{Cycles: s.cycles, Every: s.every, Idle: s.until == "idle"}
+	if s.until != "" && !c.Flags().Changed("cycles") {
+		o.Cycles = 0
+	}
+	switch {
+	case s.every < 0:
+		return o, usageError("--every must not be negative")
+	case s.until == "" && s.every > 0:
+		return o, usageError("--every is for a run by the clock: add --until")
+	case s.until == "" || o.Idle:
+		return o, nil
+	}
+	if d, err := time.ParseDuration(s.until); err == nil && d > 0 {
+		o.Until = now.Add(d)
+		return o, nil
+	}
+	t, err := time.Parse(time.RFC3339, s.until)
+	if err != nil || !t.After(now) {
+		return o, usageError("--until %s is neither a duration, as 8h, nor a time after the first cycle, as 2026-01-31T12:00:00Z, nor idle", s.until)
+	}
+	o.Until = t
+	return o, nil
 }
 
 // vet passes warnings on, and ends with an error where there is a mistake, or with

@@ -44,6 +44,7 @@ func TestSimulateExitCodes(t *testing.T) {
 	scenario := "# R.\nload w\nshow nodes\ncmp want\n-- w --\n" + world + "-- want --\nNODE  STATE  PODS  IDLE\nn1    Ready  0     cpu 4, memory 32Gi, pods 110\n"
 	dir := files(t, map[string]string{
 		"world.yaml":  world,
+		"timed.yaml":  "apiVersion: sim.celsius.dev/v1alpha1\nkind: World\nnodes: [{name: n1}]\njobs: [{name: fits, cpu: 1, run: 30s}]\n",
 		"bad.yaml":    "apiVersion: v1\nkind: Node\nmetadata: {nam: n}\n",
 		"lone.yaml":   "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n",
 		"house.yaml":  policy("house"),
@@ -79,6 +80,13 @@ func TestSimulateExitCodes(t *testing.T) {
 		{"a format", "simulate -o html world.yaml", exitUsage, "", "--output must be one of table, wide, json, yaml"},
 		{"a time", "simulate --now noon world.yaml", exitUsage, "", "--now noon is no time"},
 		{"no cycles", "simulate --cycles 0 world.yaml", exitUsage, "", "--cycles must be at least 1"},
+		{"until", "simulate --until 1h timed.yaml", exitOK, "default/fits  default  1     0s         0s       30s       0s", ""},
+		{"until idle", "simulate --until idle timed.yaml", exitOK, "in 30s\n", ""},
+		{"until a time", "simulate --now 2026-01-05T12:00:00Z --until 2026-01-05T13:00:00Z timed.yaml", exitOK, "in 1h\n", ""},
+		{"the most cycles", "simulate --until idle --cycles 1 timed.yaml", exitOK, "1 cycle in 0s; 1 job had not finished; stopped there, with more to come", ""},
+		{"until what", "simulate --until noon timed.yaml", exitUsage, "", "--until noon is neither"},
+		{"until before", "simulate --until 2020-01-05T13:00:00Z timed.yaml", exitUsage, "", "nor a time after the first cycle"},
+		{"every without until", "simulate --every 1m timed.yaml", exitUsage, "", "add --until"},
 		{"two policies", "simulate world.yaml both.yaml", exitUsage, "", "choose one with --policy: one, two"},
 		{"a policy that is not there", "simulate --policy nope world.yaml house.yaml", exitUsage, "", "neither a policy among the files (house"},
 		{"a command", "simulte", exitUsage, "", "did you mean simulate?"},

@@ -65,3 +65,12 @@ func (p policyChoice) apply(ctx context.Context, cfg *rest.Config) error {
 	}
 	return nil
 }
+
+// yamlMessage leaves out the names of the functions that the error went through.
+func yamlMessage(err error) string {
+	text := err.Error()
+	if at := strings.LastIndex(text, "yaml: "); at >= 0 {
+		return text[at+len("yaml: "):]
+	}
+	return text
+}

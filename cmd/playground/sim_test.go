@@ -48,7 +48,7 @@ func TestReadSimulationMistakes(t *testing.T) {
 					t.Errorf("got %q, want %q in it", got.mistakes[i], want)
 				}
 			}
-			if got.Waits() != (len(c.want) > 0 || got.waiting != "") {
+			if got.Waits() != (len(c.want) > 0 || got.Waiting != "") {
 				t.Errorf("a wrong annotation holds the pod back, and only that or waiting does: got %v", got.Waits())
 			}
 		})

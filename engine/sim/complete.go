@@ -246,7 +246,7 @@ func (c *completion) group(i item, p *corev1.Pod) {
 		g.Status.Phase = schedulingv1beta1.PodGroupRunning
 	}
 	c.born(g)
-	c.add(item{kind: "PodGroup", object: g, value: i.value})
+	c.add(item{kind: "PodGroup", object: g, value: i.value, comes: i.comes})
 }
 
 // expand makes the PodGroup and the pods that a Job stands for, but for those that

@@ -62,6 +62,7 @@ func (l *loader) podContent(v rules.Value, p *corev1.Pod) {
 	if len(p.Spec.Containers) == 0 {
 		l.report(deepest(v, "spec", "containers").Issuef("", "a pod has at least one container"))
 	}
+	l.lifeContent(at(v, "metadata", "annotations", LifeAnnotation), p.Annotations, p.Spec.Containers)
 	names := map[string]bool{}
 	for i, c := range p.Spec.Containers {
 		if c.Name != "" && names[c.Name] {
@@ -103,6 +104,7 @@ func (l *loader) taskContent(v rules.Value, i int, t *batchv1alpha1.TaskSpec) {
 	if len(t.Template.Spec.Containers) == 0 {
 		l.report(deepest(v, "spec", "tasks", i, "template", "spec", "containers").Issuef("", "a task's template has at least one container"))
 	}
+	l.lifeContent(at(v, "spec", "tasks", i, "template", "metadata", "annotations", LifeAnnotation), t.Template.Annotations, t.Template.Spec.Containers)
 	if t.MinAvailable == nil {
 		return
 	}
@@ -110,6 +112,14 @@ func (l *loader) taskContent(v rules.Value, i int, t *batchv1alpha1.TaskSpec) {
 	l.notNegative(place, int64(*t.MinAvailable))
 	if *t.MinAvailable > t.Replicas {
 		l.report(place.Issuef("", "must not be above the task's replicas, %d, found %d", t.Replicas, *t.MinAvailable))
+	}
+}
+
+// lifeContent checks how a pod's life is to be played.
+func (l *loader) lifeContent(v rules.Value, annotations map[string]string, containers []corev1.Container) {
+	_, mistakes := ReadLife(annotations[LifeAnnotation], containerNames(containers))
+	for _, m := range mistakes {
+		l.report(v.Issuef("", "%v", m))
 	}
 }
 

@@ -51,8 +51,9 @@ func (l *loader) world(v rules.Value) {
 // converter makes objects of one document of the short format.
 type converter struct {
 	*loader
-	made int
-	full bool // said once that there are too many
+	made  int
+	full  bool      // said once that there are too many
+	comes time.Time // when the entry's objects come to be; zero: at once
 }
 
 // each calls f for every name that an entry stands for.
@@ -92,7 +93,7 @@ func (c *converter) emit(kindName string, v rules.Value, object metav1.Object) {
 	before := len(c.issues)
 	c.named(k, v, object)
 	if len(c.issues) == before {
-		c.out.items = append(c.out.items, item{kindName, object, v})
+		c.out.items = append(c.out.items, item{kind: kindName, object: object, value: v, comes: c.comes})
 	}
 }
 
@@ -103,6 +104,21 @@ func (c *converter) when(v rules.Value, text string) time.Time {
 		c.report(v.Get("created").Issuef("", "%v", err))
 	}
 	return t
+}
+
+// creation reads when the objects of an entry are made: when they come, or `created`.
+func (c *converter) creation(v rules.Value, created string, comes *metav1.Duration) metav1.Time {
+	c.comes = time.Time{}
+	switch {
+	case comes == nil:
+		return metav1.NewTime(c.when(v, created))
+	case comes.Duration < 0:
+		c.report(v.Get("comes").Issuef("what was there before says so in `created`", "must not be negative, found %s", comes.Duration))
+	case created != "":
+		c.report(v.Get("created").Issuef("leave one of them out", "says when it was made, and `comes` when it will be"))
+	}
+	c.comes = c.now.Add(comes.Duration)
+	return metav1.NewTime(c.comes)
 }
 
 func (c *converter) node(v rules.Value, name string, s *ShortNode) {
@@ -195,7 +211,7 @@ func (c *converter) job(v rules.Value, name string, s *ShortJob) {
 	g := &schedulingv1beta1.PodGroup{}
 	g.Name, g.Namespace = name, s.Namespace
 	g.Labels, g.Annotations = maps.Clone(s.Labels), maps.Clone(s.Annotations)
-	g.CreationTimestamp = metav1.NewTime(c.when(v, s.Created))
+	g.CreationTimestamp = c.creation(v, s.Created, s.Comes)
 	g.Spec.Queue, g.Spec.PriorityClassName = s.Queue, s.Priority
 	if s.MinResources != nil {
 		resources := list(s.MinResources)
@@ -249,6 +265,9 @@ func (c *converter) members(v rules.Value, name string, s *ShortJob, g *scheduli
 			t.Name = fmt.Sprintf("task%d", i)
 		}
 		pods := c.replicas(place, t.Replicas, name+"-"+t.Name, t.Name, &t.ShortSpec, g)
+		if len(pods) > 0 {
+			c.lifeContent(at(place, "annotations", LifeAnnotation), t.Annotations, pods[0].Spec.Containers)
+		}
 		for _, p := range pods {
 			p.Spec.PriorityClassName = t.Priority
 			p.Labels = maps.Clone(t.Labels)
@@ -310,12 +329,13 @@ func (c *converter) barePod(v rules.Value, name string, s *ShortPod) {
 		return
 	}
 	p.Name, p.Namespace = name, s.Namespace
-	p.CreationTimestamp = metav1.NewTime(c.when(v, s.Created))
+	p.CreationTimestamp = c.creation(v, s.Created, s.Comes)
 	p.Spec.PriorityClassName = s.Priority
 	p.Labels = maps.Clone(s.Labels)
 	for k, value := range s.Annotations {
 		annotate(&p.ObjectMeta, k, value)
 	}
+	c.lifeContent(at(v, "annotations", LifeAnnotation), s.Annotations, p.Spec.Containers)
 	if s.Scheduler != "" {
 		p.Spec.SchedulerName = s.Scheduler
 	}

@@ -18,6 +18,9 @@ func (w *World) Advance(d time.Duration) error {
 		return fmt.Errorf("time does not go back: %s", d)
 	}
 	w.now = w.now.Add(d)
+	if err := w.arrive(); err != nil {
+		return err
+	}
 	return w.kubelet()
 }
 
@@ -59,6 +62,9 @@ func (w *World) Delete(pod string) error {
 	wait := grace
 	if s := p.Spec.TerminationGracePeriodSeconds; s != nil {
 		wait = time.Duration(*s) * time.Second
+	}
+	if life := lifeOf(p); life.Terminate > 0 {
+		wait = min(wait, life.Terminate)
 	}
 	p = p.DeepCopy()
 	due := w.now.Add(wait)

@@ -16,6 +16,13 @@ type decision struct {
 	node  string
 	why   string
 	bind  *model.Bind // of a bind, pipeline or hold
+	wait  *model.Wait // of a wait
+}
+
+// plain is what a line tells people, to be compared.
+func (d decision) plain() decision {
+	d.bind, d.wait = nil, nil
+	return d
 }
 
 // decisions are the lines of a plan, in the order in which they were decided.
@@ -34,12 +41,13 @@ func (w *World) decisions(plan *model.Plan, fold bool) []decision {
 			out = append(out, decision{verb: group.verb, what: b.Task, queue: b.Queue, node: place(b), why: because(b.Reason), bind: b})
 		}
 	}
-	for _, wait := range plan.Waits {
+	for i := range plan.Waits {
+		wait := &plan.Waits[i]
 		what := wait.Task
 		if what == "" {
 			what = titles.of(wait.Job)
 		}
-		out = append(out, decision{verb: "wait", what: what, queue: wait.Queue, why: because(wait.Reason) + histogram(wait)})
+		out = append(out, decision{verb: "wait", what: what, queue: wait.Queue, why: because(wait.Reason) + histogram(*wait), wait: wait})
 	}
 	if fold {
 		return folded(out)

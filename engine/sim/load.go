@@ -33,6 +33,7 @@ type item struct {
 	kind   string
 	object metav1.Object
 	value  rules.Value
+	comes  time.Time // when it comes to be; zero: at once
 }
 
 func (i item) id() objectID {
@@ -217,7 +218,7 @@ func (l *loader) add(k kind, v rules.Value) {
 	l.named(k, v, object)
 	l.content(v, object)
 	if len(l.issues) == before {
-		l.out.items = append(l.out.items, item{k.name, object, v})
+		l.out.items = append(l.out.items, item{kind: k.name, object: object, value: v})
 	}
 }
 

@@ -432,3 +432,28 @@ func TestLimitsStandForRequests(t *testing.T) {
 		t.Errorf("port %+v", port)
 	}
 }
+
+func TestLivesAreChecked(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"jobs: [{name: j, run: -1s}]":                                              "must not be negative",
+		"jobs: [{name: j, exitCode: 1}]":                                           "has no effect without run",
+		"jobs: [{name: j, run: 1s, exitCode: 256}]":                                "must be between 0 and 255",
+		"jobs: [{name: j, comes: -1s}]":                                            "must not be negative",
+		"jobs: [{name: j, comes: 1s, created: 1s}]":                                "leave one of them out",
+		"pods: [{name: p, comes: soon}]":                                           "comes",
+		"pods: [{name: p, run: 5}]":                                                "run",
+		"pods: [{name: p, annotations: {celsius.dev/sim: '{rum: 1s}'}}]":           "did you mean run?",
+		"jobs: [{name: j, tasks: [{annotations: {celsius.dev/sim: '{run: 1}'}}]}]": "run: 1 is no duration",
+	} {
+		_, issues := Load(LoadOptions{}, Source{Name: "w", Data: []byte("apiVersion: sim.celsius.dev/v1alpha1\nkind: World\n" + text + "\n")})
+		if issues.Err() == nil || !strings.Contains(issues.Error(), want) {
+			t.Errorf("%s: issues %v, want %q", text, issues, want)
+		}
+	}
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {celsius.dev/sim: '{rum: 1s}'}}\nspec: {containers: [{name: c}]}\n"
+	_, issues := Load(LoadOptions{}, Source{Name: "p", Data: []byte(pod)})
+	if issues.Err() == nil || !strings.Contains(issues.Error(), "p:3:") || !strings.Contains(issues.Error(), "did you mean run?") {
+		t.Errorf("issues %v", issues)
+	}
+}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +49,7 @@ func (c *converter) podOf(v rules.Value, s *ShortSpec) (*corev1.Pod, []string) {
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "gate"}}
 	}
 	c.gpus(v, p, s)
+	c.life(v, p, s)
 	nodes := c.standing(v, p, s)
 	if len(c.issues) > before {
 		return nil, nil
@@ -92,6 +94,23 @@ func (c *converter) gpus(v rules.Value, p *corev1.Pod, s *ShortSpec) {
 	}
 	if len(s.GPUModels) > 0 {
 		annotate(&p.ObjectMeta, model.GPUModelsAnnotation, strings.Join(s.GPUModels, "|"))
+	}
+}
+
+// life writes how a pod's life is played.
+func (c *converter) life(v rules.Value, p *corev1.Pod, s *ShortSpec) {
+	switch {
+	case s.Run == nil && s.ExitCode != 0:
+		c.report(at(v, "exitCode").Issuef("add run: 30s, say", "has no effect without run: the pod does not end"))
+	case s.Run == nil:
+	case s.Run.Duration < 0:
+		c.report(at(v, "run").Issuef("", "must not be negative, found %s", s.Run.Duration))
+	case s.ExitCode < 0 || s.ExitCode > 255:
+		c.report(at(v, "exitCode").Issuef("", "must be between 0 and 255, found %d", s.ExitCode))
+	case s.ExitCode == 0:
+		annotate(&p.ObjectMeta, LifeAnnotation, fmt.Sprintf("{run: %s}", s.Run.Duration))
+	default:
+		annotate(&p.ObjectMeta, LifeAnnotation, fmt.Sprintf("{run: %s, exitCodes: {main: %d}}", s.Run.Duration, s.ExitCode))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -17,37 +18,45 @@ func Formats() []string { return []string{"table", "wide", "json", "yaml"} }
 
 // Report is what a run of a world decided, and how the world stands after it.
 type Report struct {
-	APIVersion string        `json:"apiVersion"`
-	Kind       string        `json:"kind"`
-	Plans      []*model.Plan `json:"plans"` // one a cycle
-	Summary    Summary       `json:"summary"`
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Plans are what the cycles decided, one a cycle; of a run by the clock only those that say something new.
+	Plans    []*model.Plan `json:"plans"`
+	Summary  Summary       `json:"summary"`
+	Timeline Timeline      `json:"timeline"`
 
-	world *World
-	lines [][]decision // of each plan, while its world was as it decided on it
+	world  *World
+	cycles []cycle // as Plans
+	timed  bool    // the run was by the clock
 }
 
-// Run runs cycles one second apart and reports on them.
-func (w *World) Run(cycles int) (*Report, error) {
-	r := &Report{APIVersion: worldVersion, Kind: "Report", world: w}
-	for i := range cycles {
-		if i > 0 {
-			if err := w.Advance(cycleLength); err != nil {
-				return nil, err
-			}
-		}
-		plan, err := w.Cycle()
-		if err != nil {
-			return nil, err
-		}
-		r.add(plan)
-	}
-	return r, nil
+// cycle is what is kept of one, while its world was as it decided on it.
+type cycle struct {
+	number int // from 1
+	after  time.Duration
+	lines  []decision
 }
 
+// add takes a plan in.
 func (r *Report) add(plan *model.Plan) {
+	if r.Timeline.Cycles == 0 {
+		r.Timeline.From = plan.Now
+	}
+	r.Timeline.Cycles++
+	c := cycle{number: r.Timeline.Cycles, after: plan.Now.Sub(r.Timeline.From), lines: r.world.decisions(plan, false)}
+	if last := len(r.cycles) - 1; r.timed && last >= 0 && !news(plan, c.lines, r.cycles[last].lines) {
+		return // who waits did so before, for the same reason
+	}
 	r.Plans = append(r.Plans, plan)
-	r.lines = append(r.lines, r.world.decisions(plan, false))
-	r.Summary = r.world.Summarise(plan)
+	r.cycles = append(r.cycles, c)
+}
+
+// finish closes a run.
+func (r *Report) finish(last *model.Plan) {
+	r.Summary = r.world.Summarise(last)
+	t := r.world.timeline()
+	t.From, t.To, t.Cycles, t.Stopped = r.Timeline.From, r.world.now, r.Timeline.Cycles, r.Timeline.Stopped
+	r.Timeline = t
 }
 
 // Write gives the report in one of Formats.
@@ -80,11 +89,19 @@ func (r *Report) Write(format string) ([]byte, error) {
 
 func (r *Report) text(wide bool) string {
 	var out strings.Builder
-	for i, lines := range r.lines {
-		if len(r.lines) > 1 {
-			fmt.Fprintf(&out, "cycle %d\n", i+1)
+	for _, c := range r.cycles {
+		switch {
+		case r.timed && len(c.lines) == 0:
+			continue
+		case r.timed:
+			fmt.Fprintf(&out, "cycle %d, after %s\n", c.number, lasted(c.after))
+		case r.Timeline.Cycles > 1:
+			fmt.Fprintf(&out, "cycle %d\n", c.number)
 		}
-		out.WriteString(table(lines, wide) + "\n")
+		out.WriteString(table(c.lines, wide) + "\n")
+	}
+	if r.timed {
+		out.WriteString(r.Timeline.text() + "\n")
 	}
 	out.WriteString(r.Summary.text())
 	if text := r.complaints(); text != "" {

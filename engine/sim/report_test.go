@@ -66,6 +66,7 @@ pods:
 	check(t, w)
 	r := &Report{APIVersion: worldVersion, Kind: "Report", world: w}
 	r.add(plan)
+	r.finish(plan)
 	return r
 }
 
@@ -79,7 +80,7 @@ func TestReport(t *testing.T) {
 		}
 		golden(t, "report/"+format+".golden", string(text))
 	}
-	golden(t, "report/compact.golden", compact(folded(r.lines[0]))+complaints(r.Plans[0]))
+	golden(t, "report/compact.golden", compact(folded(r.cycles[0].lines))+complaints(r.Plans[0]))
 	if _, err := r.Write("html"); err == nil {
 		t.Error("a format that is not there must be an error")
 	}

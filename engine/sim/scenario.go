@@ -54,10 +54,11 @@ type ScenarioResult struct {
 //	now TIME            set the clock, before anything else: 2026-01-31T12:00:00Z
 //	seed N              the seed of ties, before anything else
 //	cycle [N]           run cycles, one second apart, and print what they decided
+//	until DURATION      run cycles by the clock, from event to event, and print those that decided something new; "idle": until nothing happens
 //	advance DURATION    let time pass
 //	finish POD...       the pods end well; likewise fail, delete
 //	cordon NODE...      take nodes out of use; drain deletes their pods as well
-//	show WHAT           print queues, nodes, jobs or pods
+//	show WHAT           print queues, nodes, jobs, pods or timeline
 //	explain NAME        print why a pod or a job fared as it did in the last cycle; "all": every one
 //	ask SITE NAME...    print what each row of a site says: "ask predicates POD NODE", "ask jobOrder JOB OTHER",
 //	                    "ask preemptable POD by POD", "ask evictable POD for JOB", "ask preemptive JOB cpu=2"
@@ -184,13 +185,14 @@ func (s *scenario) verbs() map[string]scenarioVerb {
 		"now":     {1, 1, "now TIME, as 2026-01-31T12:00:00Z", s.now},
 		"seed":    {1, 1, "seed NUMBER", s.seed},
 		"cycle":   {0, 1, "cycle, or cycle NUMBER", s.cycle},
+		"until":   {1, 1, "until DURATION, as 90s, or until idle", s.until},
 		"advance": {1, 1, "advance DURATION, as 90s", s.advance},
 		"finish":  {1, many, "finish POD...", s.each((*World).Finish)},
 		"fail":    {1, many, "fail POD...", s.each((*World).Fail)},
 		"delete":  {1, many, "delete POD...", s.each((*World).Delete)},
 		"cordon":  {1, many, "cordon NODE...", s.each((*World).Cordon)},
 		"drain":   {1, many, "drain NODE...", s.each((*World).Drain)},
-		"show":    {1, 1, "show queues, nodes, jobs or pods", s.show},
+		"show":    {1, 1, "show queues, nodes, jobs, pods or timeline", s.show},
 		"explain": {1, 1, "explain POD, JOB or all", s.explain},
 		"ask":     {2, many, "ask SITE NAME...", s.ask},
 		"check":   {1, 1, "check SECTION", s.check},
@@ -362,25 +364,34 @@ func (s *scenario) inPolicy() error {
 }
 
 func (s *scenario) oneCycle() error {
+	report, err := s.decide()
+	if err != nil {
+		return err
+	}
+	s.print(compact(folded(report.cycles[0].lines)) + complaints(report.Plans[0]))
+	if len(report.cycles[0].lines) == 0 {
+		s.print("nothing to decide\n")
+	}
+	return nil
+}
+
+// decide runs one cycle.
+func (s *scenario) decide() (*Report, error) {
 	if s.BeforeCycle != nil {
 		if err := s.BeforeCycle(s.world); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	report, err := s.world.Run(1)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.plans = append(s.plans, report.Plans...)
 	s.report = report
-	s.print(compact(folded(report.lines[0])) + complaints(report.Plans[0]))
-	if len(report.lines[0]) == 0 {
-		s.print("nothing to decide\n")
-	}
 	if s.AfterCycle != nil {
-		return s.AfterCycle(s.world)
+		err = s.AfterCycle(s.world)
 	}
-	return nil
+	return report, err
 }
 
 func (s *scenario) advance(args []string) error {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ShortWorld is the short format: a whole world in a few lines, for scenarios and
@@ -112,6 +113,8 @@ type ShortJob struct {
 	Phase string `json:"phase"`
 	// Created is how long ago (5m), or when (2026-01-31T12:00:00Z); default now.
 	Created string `json:"created"`
+	// Comes is how long from now the job is submitted; default now.
+	Comes *metav1.Duration `json:"comes"`
 	// Labels of the PodGroup.
 	Labels map[string]string `json:"labels"`
 	// Annotations of the PodGroup.
@@ -153,6 +156,8 @@ type ShortPod struct {
 	Queue string `json:"queue"`
 	// Created is how long ago, or when; default now.
 	Created string `json:"created"`
+	// Comes is how long from now the pod is submitted; default now.
+	Comes *metav1.Duration `json:"comes"`
 	// Priority is the name of the pod's priority class.
 	Priority string `json:"priority"`
 	// Labels of the pod.
@@ -190,4 +195,8 @@ type ShortSpec struct {
 	Node string `json:"node"`
 	// Status: Pending, Bound, Running, Releasing, Succeeded, Failed; default Running with a node, else Pending.
 	Status string `json:"status"`
+	// Run is how long it runs before it ends; default until it is deleted.
+	Run *metav1.Duration `json:"run"`
+	// ExitCode it ends with after Run: 0, the default, is success.
+	ExitCode int32 `json:"exitCode"`
 }

@@ -12,6 +12,7 @@ import (
 func (s *scenario) show(args []string) error {
 	rows := map[string]func(*World) [][]string{
 		"queues": (*World).showQueues, "nodes": (*World).showNodes, "jobs": (*World).showJobs, "pods": (*World).showPods,
+		"timeline": (*World).showTimeline,
 	}
 	show, ok := rows[args[0]]
 	if !ok {

@@ -44,13 +44,16 @@ type World struct {
 	// Policy decides; it may be replaced between cycles.
 	Policy *policy.Policy
 
-	now        time.Time
+	began, now time.Time
 	schedulers []string
 	maxObjects int
 	shuffle    *rand.Rand // nil: objects go in by name
 	cluster    *model.Cluster
 	objects    map[objectID]metav1.Object
 	leaving    map[objectID]time.Time // pods that are being deleted, and when they are gone
+	due        map[objectID]time.Time // pods, and when something next happens to them by itself
+	later      []item                 // what comes later, in the order of its coming
+	history    history
 }
 
 // NewWorld is a world with nothing in it.
@@ -62,10 +65,13 @@ func NewWorld(o Options) *World {
 		cluster:    model.NewCluster(model.Options{Seed: o.Seed, SchedulerNames: ours(o.SchedulerNames)}),
 		objects:    map[objectID]metav1.Object{},
 		leaving:    map[objectID]time.Time{},
+		due:        map[objectID]time.Time{},
+		history:    history{of: map[objectID]*span{}},
 	}
 	if w.now.IsZero() {
 		w.now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
 	}
+	w.began = w.now
 	if o.Shuffle != 0 {
 		w.shuffle = rand.New(rand.NewPCG(uint64(o.Shuffle), 0))
 	}
@@ -98,7 +104,7 @@ func (w *World) Submit(o *Objects) rules.Issues {
 	if issues.Err() != nil {
 		return issues
 	}
-	return append(issues, w.take(items)...)
+	return append(issues, w.take(w.holdBack(items))...)
 }
 
 // take puts completed items into the cluster; where the model refuses one, all are taken out again.
@@ -168,6 +174,7 @@ func (w *World) noteLeaving(in []metav1.Object) {
 				due = w.now.Add(1)
 			}
 			w.leaving[idOf(p)] = due
+			w.schedule(p)
 		}
 	}
 }
@@ -229,6 +236,12 @@ func (w *World) put(objects ...metav1.Object) error {
 			deltas = append(deltas, model.Delta{Op: model.Upsert, Object: o})
 		}
 	}
+	for _, o := range objects {
+		if p, isPod := o.(*corev1.Pod); isPod {
+			w.schedule(p)
+			w.remember(p)
+		}
+	}
 	return errors.Join(w.cluster.Apply(deltas...)...)
 }
 
@@ -240,6 +253,8 @@ func (w *World) remove(id objectID) {
 	}
 	delete(w.objects, id)
 	delete(w.leaving, id)
+	delete(w.due, id)
+	w.forget(id)
 	if _, isJob := o.(*batchv1alpha1.Job); !isJob {
 		w.cluster.Apply(model.Delta{Op: model.Delete, Object: o})
 	}
@@ -259,24 +274,6 @@ func (w *World) Cycle() (*model.Plan, error) {
 		return nil, fmt.Errorf("carry out the plan: %w", err)
 	}
 	return plan, nil
-}
-
-// kubelet starts bound pods, and takes away those whose time to go has come.
-func (w *World) kubelet() error {
-	var started []metav1.Object
-	for _, id := range w.sorted("Pod") {
-		p := w.objects[id].(*corev1.Pod)
-		due, leaves := w.leaving[id]
-		switch {
-		case leaves && !due.After(w.now):
-			w.remove(id)
-		case p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending && !leaves:
-			p = p.DeepCopy()
-			start(p, w.now)
-			started = append(started, p)
-		}
-	}
-	return w.put(started...)
 }
 
 // sorted lists the world's objects of a kind in order.

@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// holdBack keeps items that come later, and gives those that come now.
+func (w *World) holdBack(items []item) []item {
+	var now []item
+	for _, i := range items {
+		if i.comes.After(w.now) {
+			w.later = append(w.later, i)
+			continue
+		}
+		now = append(now, i)
+	}
+	slices.SortStableFunc(w.later, func(a, b item) int { return cmp.Or(a.comes.Compare(b.comes), compareIDs(a.id(), b.id())) })
+	return now
+}
+
+// arrive takes in what has come by now. A mistake in it is one of the world's own making: it was checked when it was read.
+func (w *World) arrive() error {
+	n := 0
+	for n < len(w.later) && !w.later[n].comes.After(w.now) {
+		n++
+	}
+	items := w.later[:n]
+	w.later = slices.Clone(w.later[n:])
+	if n == 0 {
+		return nil
+	}
+	return w.take(items).Err()
+}
+
+// schedule notes when something next happens to a pod by itself: it starts as soon as
+// time passes after it was bound, ends when its life says, and is gone when its grace is over.
+func (w *World) schedule(p *corev1.Pod) {
+	id := idOf(p)
+	delete(w.due, id)
+	gone, leaves := w.leaving[id]
+	switch {
+	case leaves:
+		w.due[id] = gone
+	case p.Spec.NodeName == "":
+	case p.Status.Phase == corev1.PodPending:
+		if lifeOf(p).Waiting == "" {
+			w.due[id] = w.now
+		}
+	case p.Status.Phase == corev1.PodRunning && p.Status.StartTime != nil:
+		if life := lifeOf(p); life.Run != nil {
+			w.due[id] = p.Status.StartTime.Add(*life.Run)
+		}
+	}
+}
+
+// kubelet has happen to pods what is due by now: they start, end, and go. It costs in
+// proportion to the pods to which something is due, and to how many wait for it.
+func (w *World) kubelet() error {
+	for {
+		var ids []objectID
+		for id, due := range w.due {
+			if !due.After(w.now) {
+				ids = append(ids, id)
+			}
+		}
+		if len(ids) == 0 {
+			return nil
+		}
+		slices.SortFunc(ids, compareIDs)
+		var changed []metav1.Object
+		for _, id := range ids {
+			if _, leaves := w.leaving[id]; leaves {
+				w.remove(id)
+				continue
+			}
+			changed = append(changed, w.next(w.objects[id].(*corev1.Pod)))
+		}
+		if err := w.put(changed...); err != nil {
+			return err
+		}
+	}
+}
+
+// next is a pod to which something is due, after it has happened. A bound pod starts
+// when it was bound: no kubelet takes time here.
+func (w *World) next(p *corev1.Pod) *corev1.Pod {
+	p = p.DeepCopy()
+	if p.Status.Phase == corev1.PodPending {
+		at := w.now
+		if bound := scheduledAt(p); bound != nil && bound.Before(at) {
+			at = *bound
+		}
+		start(p, at)
+		return p
+	}
+	life := lifeOf(p)
+	p.Status.Phase = life.EndPhase()
+	p.Status.ContainerStatuses = nil
+	at := metav1.NewTime(w.due[idOf(p)])
+	for i := range p.Spec.Containers {
+		name := p.Spec.Containers[i].Name
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: name, RestartCount: int32(life.Restarts),
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(life.ExitCodes[name]), FinishedAt: at}},
+		})
+	}
+	return p
+}
+
+// scheduledAt is when a pod was bound, nil where nothing says it.
+func scheduledAt(p *corev1.Pod) *time.Time {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return &c.LastTransitionTime.Time
+		}
+	}
+	return nil
+}
+
+// nextEvent is when something next happens by itself: a pod starts, ends or goes, or
+// something comes. ok is false where nothing will.
+func (w *World) nextEvent() (at time.Time, ok bool) {
+	for _, due := range w.due {
+		if !ok || due.Before(at) {
+			at, ok = due, true
+		}
+	}
+	if len(w.later) > 0 && (!ok || w.later[0].comes.Before(at)) {
+		at, ok = w.later[0].comes, true
+	}
+	return at, ok
+}

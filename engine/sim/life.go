@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// LifeAnnotation on a pod says how its life is played where no kubelet runs it: by a
+// World, and by the playground. Its value is one YAML map; see Life for the keys.
+const LifeAnnotation = "celsius.dev/sim"
+
+// Life is what the LifeAnnotation of a pod asks for. The zero value runs until it is deleted.
+type Life struct {
+	// Run is how long the containers run before all of them end; nil: they do not end.
+	Run *time.Duration
+	// ExitCodes by container, at the end of Run; 0 where there is none.
+	ExitCodes map[string]int64
+	// Restarts is the restart count that the status shows for each container.
+	Restarts int64
+	// Waiting is the reason with which the pod stays Pending, though it has a node; "": it starts.
+	Waiting string
+	// ReadyAfter is how long after its start the pod becomes ready.
+	ReadyAfter time.Duration
+	// Terminate is how long the pod takes to go when it is deleted, if its grace period is not shorter; 0: the annotation does not say.
+	Terminate time.Duration
+}
+
+// lifeKeys reads each key of the annotation.
+func lifeKeys() map[string]func(l *Life, v any, containers []string) error {
+	duration := func(at func(*Life) *time.Duration) func(*Life, any, []string) error {
+		return func(l *Life, v any, _ []string) (err error) {
+			*at(l), err = lifeDuration(v)
+			return err
+		}
+	}
+	return map[string]func(l *Life, v any, containers []string) error{
+		"run": duration(func(l *Life) *time.Duration {
+			l.Run = new(time.Duration)
+			return l.Run
+		}),
+		"exitCodes": (*Life).readExitCodes,
+		"restarts": func(l *Life, v any, _ []string) (err error) {
+			l.Restarts, err = lifeNumber(v, 0, 1<<20)
+			return err
+		},
+		"waiting": func(l *Life, v any, _ []string) error {
+			text, ok := v.(string)
+			if !ok || text == "" {
+				return fmt.Errorf("%v is no reason; write one as a kubelet would, such as ImagePullBackOff", v)
+			}
+			l.Waiting = text
+			return nil
+		},
+		"readyAfter": duration(func(l *Life) *time.Duration { return &l.ReadyAfter }),
+		"terminate":  duration(func(l *Life) *time.Duration { return &l.Terminate }),
+	}
+}
+
+// ReadLife reads a LifeAnnotation strictly, for a pod of these containers. The mistakes
+// are all that are in it; with one, the life means nothing.
+func ReadLife(text string, containers []string) (l Life, mistakes []error) {
+	if text == "" {
+		return l, nil
+	}
+	mistake := func(format string, args ...any) {
+		mistakes = append(mistakes, fmt.Errorf(LifeAnnotation+": "+format, args...))
+	}
+	var given map[string]any
+	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
+		return l, []error{fmt.Errorf("%s is no YAML map: %s; write it as {run: 30s}", LifeAnnotation, yamlMessage(err))}
+	}
+	keys := lifeKeys()
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		read, ok := keys[key]
+		if !ok {
+			mistake("there is no key %s%s; the keys are %s", key, didYouMean(key, sortedKeys(keys)), strings.Join(sortedKeys(keys), ", "))
+			continue
+		}
+		if err := read(&l, given[key], containers); err != nil {
+			mistake("%s: %w", key, err)
+		}
+	}
+	for _, key := range []string{"run", "exitCodes", "readyAfter"} {
+		if _, ok := given[key]; ok && l.Waiting != "" {
+			mistake("%s has no effect beside waiting: the pod never starts; leave one of them out", key)
+		}
+	}
+	if l.ExitCodes != nil && l.Run == nil && l.Waiting == "" && len(mistakes) == 0 {
+		mistake("exitCodes has no effect without run: the containers never end; add run: 30s, say")
+	}
+	return l, mistakes
+}
+
+// lifeOf reads the life of a pod; a mistake in it was reported when the pod was
+// read, and has the pod wait.
+func lifeOf(p *corev1.Pod) Life {
+	l, mistakes := ReadLife(p.Annotations[LifeAnnotation], containerNames(p.Spec.Containers))
+	if len(mistakes) > 0 {
+		return Life{Waiting: errors.Join(mistakes...).Error()}
+	}
+	return l
+}
+
+func containerNames(containers []corev1.Container) []string {
+	var out []string
+	for _, c := range containers {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+func (l *Life) readExitCodes(v any, containers []string) error {
+	codes, ok := v.(map[string]any)
+	if !ok {
+		return fmt.Errorf("%v is no map; write it as {main: 137}", v)
+	}
+	l.ExitCodes = make(map[string]int64, len(codes))
+	for _, container := range slices.Sorted(maps.Keys(codes)) {
+		if !slices.Contains(containers, container) {
+			return fmt.Errorf("the pod has no container %s; it has %s", container, strings.Join(containers, ", "))
+		}
+		code, err := lifeNumber(codes[container], 0, 255)
+		if err != nil {
+			return fmt.Errorf("%s: %w", container, err)
+		}
+		l.ExitCodes[container] = code
+	}
+	return nil
+}
+
+// EndPhase is the pod's phase when its containers have ended.
+func (l *Life) EndPhase() corev1.PodPhase {
+	for _, code := range l.ExitCodes {
+		if code != 0 {
+			return corev1.PodFailed
+		}
+	}
+	return corev1.PodSucceeded
+}
+
+func lifeDuration(v any) (time.Duration, error) {
+	text, ok := v.(string)
+	d, err := time.ParseDuration(text)
+	if !ok || err != nil || d < 0 {
+		return 0, fmt.Errorf("%v is no duration; write it as 500ms, 30s or 1h30m", v)
+	}
+	return d, nil
+}
+
+func lifeNumber(v any, low, high int64) (int64, error) {
+	number, ok := v.(float64)
+	if n := int64(number); ok && float64(n) == number && n >= low && n <= high {
+		return n, nil
+	}
+	return 0, fmt.Errorf("%v is no whole number from %d to %d", v, low, high)
+}
+
+func didYouMean(word string, among []string) string {
+	if near := rules.Nearest(word, among); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
+}
+
+// yamlMessage leaves out the names of the functions that the error went through.
+func yamlMessage(err error) string {
+	text := err.Error()
+	if at := strings.LastIndex(text, "yaml: "); at >= 0 {
+		return text[at+len("yaml: "):]
+	}
+	return strings.TrimPrefix(text, "error unmarshaling JSON: while decoding JSON: json: ")
+}

@@ -1,0 +1,151 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// RunOptions say how long a run of a world is. The zero value is one cycle.
+type RunOptions struct {
+	// Cycles is how many cycles to run, one second apart; 0: one. With Until or Idle it
+	// is the most that run; 0: 10,000.
+	Cycles int
+	// Until has the clock go from event to event, and the run end at this time, which has a cycle too.
+	Until time.Time
+	// Idle has the clock go from event to event until nothing happens any more by itself, and nothing is decided.
+	Idle bool
+	// Every is the most time between two cycles while something waits and Until is not
+	// reached; 0: a minute where the policy reads the time, else only events matter.
+	Every time.Duration
+}
+
+// maxCycles is the default of the most cycles of a run by the clock.
+const maxCycles = 10_000
+
+// Run runs cycles one second apart and reports on them.
+func (w *World) Run(cycles int) (*Report, error) {
+	return w.RunFor(RunOptions{Cycles: cycles})
+}
+
+// RunFor runs cycles and reports on them.
+//
+// By the clock, the next cycle after one that decided something is a second later, as
+// in a cluster; after one that decided nothing it is at the next event: a pod that
+// ends or is gone, or one that comes.
+func (w *World) RunFor(o RunOptions) (*Report, error) {
+	r := &Report{APIVersion: worldVersion, Kind: "Report", world: w, timed: o.Idle || !o.Until.IsZero()}
+	most := cmp.Or(o.Cycles, 1)
+	if r.timed {
+		most = cmp.Or(o.Cycles, maxCycles)
+	}
+	if o.Every == 0 && w.Policy != nil && w.Policy.ReadsTime() {
+		o.Every = time.Minute
+	}
+	for {
+		plan, err := w.Cycle()
+		if err != nil {
+			return nil, err
+		}
+		r.add(plan)
+		step, more := cycleLength, true
+		if r.timed {
+			step, more = w.step(plan, o)
+		}
+		if r.Timeline.Stopped = r.timed && more && r.Timeline.Cycles >= most; !more || r.Timeline.Cycles >= most {
+			r.finish(plan)
+			return r, nil
+		}
+		if err := w.Advance(step); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// moves says whether a plan changes anything.
+func moves(plan *model.Plan) bool { return len(plan.Admits)+len(plan.Binds) > 0 }
+
+// news says whether a cycle's lines tell people anything that those of another did not.
+func news(plan *model.Plan, lines, before []decision) bool {
+	if moves(plan) {
+		return true
+	}
+	told := make(map[decision]bool, len(before))
+	for _, d := range before {
+		told[d.plain()] = true
+	}
+	return slices.ContainsFunc(lines, func(d decision) bool { return !told[d.plain()] })
+}
+
+// lasted is a duration for people: 1m, not 1m0s.
+func lasted(d time.Duration) string {
+	text := d.String()
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
+}
+
+// step is how much time passes until the next cycle of a run by the clock; more is
+// false where there is none.
+func (w *World) step(plan *model.Plan, o RunOptions) (d time.Duration, more bool) {
+	at, more := w.nextEvent()
+	sooner := func(t time.Time) {
+		if !more || t.Before(at) {
+			at, more = t, true
+		}
+	}
+	switch {
+	case moves(plan):
+		at, more = w.now.Add(cycleLength), true
+	case o.Every > 0 && len(plan.Waits) > 0 && !o.Until.IsZero():
+		sooner(w.began.Add((w.now.Sub(w.began)/o.Every + 1) * o.Every))
+	}
+	if !o.Until.IsZero() {
+		if !w.now.Before(o.Until) {
+			return 0, false
+		}
+		sooner(o.Until)
+	}
+	return at.Sub(w.now), more
+}
+
+// rows are the jobs, with what passed since the run began.
+func (t Timeline) rows() [][]string {
+	rows := [][]string{{"JOB", "QUEUE", "PODS", "SUBMITTED", "STARTED", "FINISHED", "WAITED"}}
+	since := func(at *time.Time) string {
+		if at == nil {
+			return "-"
+		}
+		return lasted(at.Sub(t.From))
+	}
+	for _, j := range t.Jobs {
+		waited := "-"
+		if j.Started != nil {
+			waited = lasted(j.Started.Sub(j.Submitted))
+		}
+		rows = append(rows, []string{j.Job, j.Queue, fmt.Sprint(j.Pods), since(&j.Submitted), since(j.Started), since(j.Finished), waited})
+	}
+	return rows
+}
+
+// text is the timeline for people.
+func (t Timeline) text() string {
+	var out strings.Builder
+	out.WriteString(columns("", t.rows()))
+	fmt.Fprintf(&out, "\n%s in %s", count(t.Cycles, "cycle"), lasted(t.To.Sub(t.From)))
+	if n := len(slices.DeleteFunc(slices.Clone(t.Jobs), func(j JobRun) bool { return j.Finished != nil })); n > 0 {
+		fmt.Fprintf(&out, "; %s had not finished", count(n, "job"))
+	}
+	if t.Stopped {
+		out.WriteString("; stopped there, with more to come")
+	}
+	return out.String() + "\n"
+}

@@ -1,0 +1,191 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Timeline is what happened while a run's clock went on.
+type Timeline struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	// Cycles is how many cycles ran. Those that decided nothing new are counted, and have no plan in the report.
+	Cycles int `json:"cycles"`
+	// Stopped says that the most cycles that may run had run, though there was more to come.
+	Stopped bool `json:"stopped,omitempty"`
+	// Pods, by when they were submitted, then by name; one that came again under its name is there twice.
+	Pods []PodRun `json:"pods"`
+	// Jobs, by when they were submitted, then by name.
+	Jobs []JobRun `json:"jobs"`
+}
+
+// The outcomes of a PodRun.
+const (
+	OutcomeWaiting   = "Waiting"
+	OutcomeRunning   = "Running"
+	OutcomeSucceeded = "Succeeded"
+	OutcomeFailed    = "Failed"
+	OutcomeDeleted   = "Deleted"
+)
+
+// PodRun is the life of one pod, as far as it went.
+type PodRun struct {
+	Pod string `json:"pod"`
+	// Job it belongs to, and its queue; "" for pods of other schedulers.
+	Job   string `json:"job,omitempty"`
+	Queue string `json:"queue,omitempty"`
+	// Node and GPUs that it has or had.
+	Node string `json:"node,omitempty"`
+	GPUs string `json:"gpus,omitempty"`
+
+	Submitted time.Time  `json:"submitted"`
+	Bound     *time.Time `json:"bound,omitempty"`
+	Ended     *time.Time `json:"ended,omitempty"`
+	// Outcome is Waiting, Running (or bound, and about to), Succeeded, Failed or Deleted.
+	Outcome string `json:"outcome"`
+}
+
+// JobRun is the life of one job: from when it was submitted, by way of its first pod
+// that was bound, to the end of its last.
+type JobRun struct {
+	Job       string     `json:"job"`
+	Queue     string     `json:"queue"`
+	Submitted time.Time  `json:"submitted"`
+	Started   *time.Time `json:"started,omitempty"`
+	Finished  *time.Time `json:"finished,omitempty"` // nil while a pod of it has not ended
+	Pods      int        `json:"pods"`
+	Ended     int        `json:"ended"`
+}
+
+// history is the lives of all pods that a world ever had.
+type history struct {
+	of  map[objectID]*span // of those that are there
+	all []*span
+}
+
+// span is a PodRun with the key of its job.
+type span struct {
+	PodRun
+	job string
+}
+
+// remember notes what has become of a pod.
+func (w *World) remember(p *corev1.Pod) {
+	id := idOf(p)
+	s := w.history.of[id]
+	if s == nil {
+		s = &span{PodRun: PodRun{Pod: objectKey(p), Submitted: p.CreationTimestamp.Time, Outcome: OutcomeWaiting}}
+		w.history.of[id] = s
+		w.history.all = append(w.history.all, s)
+	}
+	if slices.Contains(w.schedulers, p.Spec.SchedulerName) {
+		s.job = model.Key(p.Namespace, groupOf(p))
+		if g, ok := w.objects[objectID{"PodGroup", p.Namespace, groupOf(p)}].(*schedulingv1beta1.PodGroup); ok {
+			s.Queue = g.Spec.Queue
+		}
+	}
+	if p.Spec.NodeName != "" && s.Bound == nil {
+		s.Node, s.GPUs, s.Outcome = p.Spec.NodeName, p.Annotations[model.GPUsAnnotation], OutcomeRunning
+		s.Bound = &w.now
+		if at := scheduledAt(p); at != nil {
+			s.Bound = at
+		}
+		s.Bound = copied(s.Bound)
+	}
+	if phase := p.Status.Phase; s.Ended == nil && (phase == corev1.PodSucceeded || phase == corev1.PodFailed) {
+		s.Outcome, s.Ended = string(phase), copied(&w.now)
+		for i := range p.Status.ContainerStatuses {
+			if t := p.Status.ContainerStatuses[i].State.Terminated; t != nil && !t.FinishedAt.IsZero() {
+				s.Ended = copied(&t.FinishedAt.Time)
+			}
+		}
+	}
+}
+
+func copied(t *time.Time) *time.Time {
+	at := *t
+	return &at
+}
+
+// forget notes that a pod is gone.
+func (w *World) forget(id objectID) {
+	s := w.history.of[id]
+	if s == nil {
+		return
+	}
+	delete(w.history.of, id)
+	if s.Ended == nil {
+		s.Outcome, s.Ended = OutcomeDeleted, copied(&w.now)
+	}
+}
+
+// timeline tells the lives of all pods and jobs.
+func (w *World) timeline() Timeline {
+	titles := w.titles()
+	var t Timeline
+	jobs := map[string]*JobRun{}
+	for _, s := range w.history.all {
+		run := s.PodRun
+		if s.job != "" {
+			run.Job = titles.of(s.job)
+			j := jobs[s.job]
+			if j == nil {
+				j = &JobRun{Job: run.Job, Queue: run.Queue, Submitted: run.Submitted}
+				jobs[s.job] = j
+			}
+			j.add(run)
+		}
+		t.Pods = append(t.Pods, run)
+	}
+	for _, key := range sortedKeys(jobs) {
+		j := jobs[key]
+		if j.Ended < j.Pods {
+			j.Finished = nil
+		}
+		t.Jobs = append(t.Jobs, *j)
+	}
+	slices.SortStableFunc(t.Pods, func(a, b PodRun) int {
+		return cmp.Or(a.Submitted.Compare(b.Submitted), natural(a.Pod, b.Pod))
+	})
+	slices.SortStableFunc(t.Jobs, func(a, b JobRun) int {
+		return cmp.Or(a.Submitted.Compare(b.Submitted), natural(a.Job, b.Job))
+	})
+	return t
+}
+
+// add counts a pod of the job.
+func (j *JobRun) add(run PodRun) {
+	j.Pods++
+	if run.Submitted.Before(j.Submitted) {
+		j.Submitted = run.Submitted
+	}
+	if run.Bound != nil && (j.Started == nil || run.Bound.Before(*j.Started)) {
+		j.Started = run.Bound
+	}
+	if run.Ended != nil {
+		j.Ended++
+		if j.Finished == nil || run.Ended.After(*j.Finished) {
+			j.Finished = run.Ended
+		}
+	}
+}
+
+// natural orders names as people count: a-2 before a-10.
+func natural(a, b string) int {
+	p, n, isNumbered := numbered(a)
+	if !isNumbered {
+		p, n = a, -1
+	}
+	q, m, isNumbered := numbered(b)
+	if !isNumbered {
+		q, m = b, -1
+	}
+	return cmp.Or(strings.Compare(p, q), cmp.Compare(n, m))
+}
