@@ -331,15 +331,17 @@ func (j *judge) permitted(p *corev1.Pod, node *model.Node) {
 	}
 }
 
-// membersOf counts the pods of a group, by role: what runs or ended well, and what asks for nothing and waits, counts as started.
-func (j *judge) membersOf(group string) (started int32, roles map[string]int32) {
+// membersOf counts the pods of a group, by role: what runs or ended well counts as started, and what asks for nothing and waits,
+// unless it was tried already and only what has scheduling gates was not.
+func (j *judge) membersOf(group string, tried bool) (started int32, roles map[string]int32) {
 	roles = map[string]int32{}
 	for _, p := range j.pods {
 		if p.Annotations[model.GroupAnnotation] != group || p.Spec.SchedulerName != "celsius" {
 			continue
 		}
 		_, on := j.where[key(p)]
-		waits := p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(requests(p)) == 1 && len(p.Spec.InitContainers) == 0 && p.Annotations[model.GPUMilliAnnotation] == ""
+		waits := p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(requests(p)) == 1 && len(p.Spec.InitContainers) == 0 && p.Annotations[model.GPUMilliAnnotation] == "" &&
+			(!tried || len(p.Spec.SchedulingGates) > 0)
 		if on && p.DeletionTimestamp == nil || waits || p.Status.Phase == corev1.PodSucceeded {
 			started++
 			roles[p.Annotations[model.RoleAnnotation]]++
@@ -348,17 +350,15 @@ func (j *judge) membersOf(group string) (started int32, roles map[string]int32) 
 	return started, roles
 }
 
-// gangs: where allocate bound a pod, its job has all that must start together. Backfill places pods one by one.
+// gangs: where a pod is bound, its job has all that must start together. Allocate counts on pods that ask for nothing, which
+// backfill tries after it.
 func (j *judge) gangs() {
 	for _, b := range j.plan.Binds {
-		if b.Action != "allocate" {
-			continue
-		}
 		g, ok := j.c.Jobs[b.Job].Object.(*v1beta1.PodGroup)
 		if !ok {
 			j.fatalf("%s is bound for %s, which has no PodGroup", b.Task, b.Job)
 		}
-		started, roles := j.membersOf(g.Name)
+		started, roles := j.membersOf(g.Name, b.Action == "backfill")
 		if started < g.Spec.MinMember {
 			j.fatalf("%s is bound, but of the %d that must start together %d can", b.Task, g.Spec.MinMember, started)
 		}
@@ -374,7 +374,7 @@ func (j *judge) gangs() {
 	}
 }
 
-// quotas: what allocate bound leaves its queue within what it deserves, and within its capability, in all
+// quotas: what is bound leaves its queue within what it deserves, and within its capability, in all
 // that was asked for; a queue that is closed gets nothing.
 func (j *judge) quotas() {
 	asked := j.asked()
@@ -399,12 +399,12 @@ func (j *judge) quotas() {
 	}
 }
 
-// asked is what the pods that allocate bound ask for, by queue.
+// asked is what the pods that are bound ask for, by queue.
 func (j *judge) asked() map[string]map[corev1.ResourceName]bool {
 	asked := map[string]map[corev1.ResourceName]bool{}
 	for _, p := range j.pods {
 		b, ok := j.bound[key(p)]
-		if !ok || b.Action != "allocate" {
+		if !ok {
 			continue
 		}
 		if asked[b.Queue] == nil {
@@ -419,16 +419,13 @@ func (j *judge) asked() map[string]map[corev1.ResourceName]bool {
 	return asked
 }
 
-// held is what a queue's pods hold in milli: those on nodes, leaving ones and backfill's left out.
+// held is what a queue's pods hold in milli: those on nodes, leaving ones left out.
 func (j *judge) held(queue string) map[corev1.ResourceName]int64 {
 	held := map[corev1.ResourceName]int64{}
 	for _, p := range j.pods {
 		_, on := j.where[key(p)]
 		group := j.c.Jobs[model.Key("a", p.Annotations[model.GroupAnnotation])]
 		if !on || group == nil || group.QueueName != queue || p.DeletionTimestamp != nil || p.Spec.SchedulerName != "celsius" {
-			continue
-		}
-		if j.bound[key(p)].Action == "backfill" {
 			continue
 		}
 		for name, v := range requests(p) {
@@ -505,7 +502,8 @@ func (j *judge) again() {
 	j.plan.Binds = append(j.plan.Binds, plan.Binds...) // they start with the others
 }
 
-// What is held for a gang that waits for room is not bound because backfill places a pod of it that asks for nothing.
+// What is held for a gang that waits for room is not bound because backfill places a pod of it that asks for nothing: that
+// pod is held, too.
 func TestHeldTasksWaitForTheirGang(t *testing.T) {
 	t.Parallel()
 	c := model.NewCluster(model.Options{})
@@ -538,7 +536,7 @@ func TestHeldTasksWaitForTheirGang(t *testing.T) {
 		return out
 	}
 	got := [][]string{tasks(plan.Binds), tasks(plan.Holds), tasks(plan.Pipelines)}
-	if diff := gocmp.Diff([][]string{{"a/empty"}, {"a/one", "a/three"}, {"a/two"}}, got); diff != "" {
+	if diff := gocmp.Diff([][]string{nil, {"a/one", "a/three", "a/empty"}, {"a/two"}}, got); diff != "" {
 		t.Errorf("bound, held and promised (-want +got):\n%s", diff)
 	}
 }

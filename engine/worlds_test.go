@@ -43,7 +43,7 @@ func at(second int) metav1.Time { return metav1.Unix(1_700_000_000+int64(second)
 func drawQueue(t *rapid.T, name string) *v1beta1.Queue {
 	q := &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	q.Spec.Weight = int32(rapid.IntRange(1, 3).Draw(t, "weight"))
-	q.Spec.Capability = list(one(t, "capability", "", "", "cpu=3", "cpu=6 memory=4Gi", "nvidia.com/gpu=1"))
+	q.Spec.Capability = list(one(t, "capability", "", "", "cpu=3", "cpu=6 memory=4Gi", "nvidia.com/gpu=1", "cpu=6 pods=2"))
 	q.Spec.Guarantee.Resource = list(one(t, "guarantee", "", "", "cpu=1", "cpu=2 memory=1Gi"))
 	q.Status.State = v1beta1.QueueStateOpen
 	if seldom(t, "closed") {

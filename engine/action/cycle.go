@@ -25,6 +25,7 @@ type Cycle struct {
 	undone    map[*model.Job]int
 	held      []placed
 	pipelined []placed
+	vain      []*model.Task // of this turn
 }
 
 // placed is a placement that is not kept (yet).

@@ -2,7 +2,6 @@ package action
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -91,13 +90,16 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 		t := todo.pop(x.s)
 		if t.Role != "" && failed[t.Role] {
 			x.taskWait(t, model.Reason{Table: "builtin", Rule: "role", Text: "another pod of role " + t.Role + " found no node"}, nil)
+			x.inVain(t)
 			continue
 		}
 		p, found, skip := x.try(step, t)
 		switch {
 		case skip:
+			x.inVain(t)
 			continue
 		case !found:
+			x.inVain(t)
 			failed[t.Role] = true
 			x.c.SetRoleFailed(j, t.Role, true)
 			ended = !x.goOn(step, j)
@@ -115,7 +117,20 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 	for role := range failed {
 		x.c.SetRoleFailed(j, role, false)
 	}
-	return x.finish(step, j, start, done) && again
+	kept := x.finish(step, j, start, done)
+	for _, t := range x.vain {
+		x.c.SetVain(t, false)
+	}
+	x.vain = x.vain[:0]
+	return kept && again
+}
+
+// inVain notes that a task got no place in this turn. One that asks for nothing counts for its gang while it waits, until then.
+func (x *Cycle) inVain(t *model.Task) {
+	if t.BestEffort {
+		x.c.SetVain(t, true)
+		x.vain = append(x.vain, t)
+	}
 }
 
 // turnOver says whether a job yields the floor after a placement.
@@ -243,8 +258,8 @@ func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, d
 	pipelined := x.s.Pipelined(j)
 	if pipelined.Yes && len(done) > 0 {
 		x.hold(done)
-		why := model.Reason{Site: policy.JobPipelined, Table: tableOf(pipelined), Rule: ruleOf(pipelined), Text: fmt.Sprintf("%d places are held for it, though it is not ready", len(done))}
-		if slices.ContainsFunc(done, func(p placed) bool { return p.task.Status == model.Pipelined }) {
+		why := model.Reason{Site: policy.JobPipelined, Table: tableOf(pipelined), Rule: ruleOf(pipelined), Text: "its places are held, though it is not ready"}
+		if j.Counts[model.Pipelined] > 0 {
 			why.Text = "its tasks wait for resources that are being released"
 		}
 		x.jobWait(j, why)

@@ -41,7 +41,7 @@ func (c *Cluster) countInJob(t *Task, sign int64) {
 	j, r, f := t.Job, t.role, float64(sign)
 	j.Counts[t.Status] += sign
 	r.Counts[t.Status] += sign
-	if t.Status == Pending && t.BestEffort {
+	if t.Status == Pending && t.BestEffort && !t.Vain {
 		j.PendingBestEffort += sign
 		r.PendingBestEffort += sign
 	}
@@ -199,6 +199,18 @@ func (c *Cluster) SetRoleFailed(j *Job, role string, failed bool) {
 	j.Roles[i].Failed = failed
 	c.mark(j)
 	c.touchJob(j)
+}
+
+// SetVain notes that no place was found for a task in its job's turn, or takes that back. One that asks for nothing
+// counts as ready while it waits, but not where it was just tried in vain.
+func (c *Cluster) SetVain(t *Task, vain bool) {
+	if t.Vain == vain {
+		return
+	}
+	c.account(t, -1)
+	t.Vain = vain
+	c.account(t, 1)
+	c.touchTask(t, t.Node)
 }
 
 // mark has CloseCycle look at the job.

@@ -259,7 +259,7 @@ func (c *Cluster) checkJob(j *Job) error {
 			request.add(t.Request)
 		case t.Status == Pending:
 			request.add(t.Request)
-			if t.BestEffort {
+			if t.BestEffort && !t.Vain {
 				bestEffort++
 				r.PendingBestEffort++
 			}

@@ -169,6 +169,7 @@ type Task struct {
 	ScheduledAt       time.Time // zero: not scheduled
 	Gated             bool
 	BestEffort        bool
+	Vain              bool // it found no place in this turn; set by engine/action through Cluster.SetVain
 	Request           Resources
 	InitRequest       Resources
 

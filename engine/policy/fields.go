@@ -158,7 +158,7 @@ func jobFields() []*rules.Member {
 		count("roleMinTotal", "sum of minTaskMember", rules.ByObject, func(j *model.Job) int64 { return j.RoleMinTotal }),
 		count("taskCount", "all tasks", rules.ByObject, func(j *model.Job) int64 { return int64(len(j.Tasks)) }),
 		count("pendingTasks", "status Pending", rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Pending] }),
-		count("pendingBestEffort", "status Pending and bestEffort", rules.ByStep, func(j *model.Job) int64 { return j.PendingBestEffort }),
+		count("pendingBestEffort", "status Pending and bestEffort, but for those that found no place in this turn", rules.ByStep, func(j *model.Job) int64 { return j.PendingBestEffort }),
 		count("pipelinedTasks", "status Pipelined", rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Pipelined] }),
 		count("allocatedTasks", "Allocated, Binding, Bound, Running", rules.ByStep, allocatedTasks),
 		count("readyTasks", "allocatedTasks and Succeeded", rules.ByStep, (*model.Job).Ready),
@@ -198,7 +198,7 @@ func roleFields() []*rules.Member {
 	return []*rules.Member{
 		field("name", cel.StringType, rules.Static, "task-spec name", func(r v) ref.Val { return types.String(r.of.Name) }),
 		field("min", num, rules.ByObject, "minTaskMember of the role, 0 if none", func(r v) ref.Val { return types.Int(r.of.Min) }),
-		field("ready", num, rules.ByStep, "allocated, Succeeded and Pending bestEffort", func(r v) ref.Val { return types.Int(ready(r.of) + r.of.PendingBestEffort) }),
+		field("ready", num, rules.ByStep, "allocated, Succeeded, and Pending bestEffort but for those that found no place in this turn", func(r v) ref.Val { return types.Int(ready(r.of) + r.of.PendingBestEffort) }),
 		field("pipelined", num, rules.ByStep, "status Pipelined", func(r v) ref.Val { return types.Int(r.of.Counts[model.Pipelined]) }),
 		field("pending", num, rules.ByStep, "status Pending", func(r v) ref.Val { return types.Int(r.of.Counts[model.Pending]) }),
 		field("valid", num, rules.ByStep, "ready, pipelined and pending, each task once", func(r v) ref.Val {
