@@ -29,8 +29,12 @@ func (r *Runner) Explain(w io.Writer, cases []*Case, id string) (*Result, error)
 	}
 	b.WriteString("\n")
 	var left []string
-	if result.Skip == "" && c.Mode == "actions" {
+	switch {
+	case result.Skip != "":
+	case c.Mode == "actions":
 		left = r.planLines(c)
+	case c.Scored != nil:
+		left = r.scoreLines(c)
 	}
 	sideBySide(&b, left, c.observedLines())
 	b.WriteString("\n")
@@ -87,6 +91,26 @@ func (r *Runner) planLines(c *Case) []string {
 	return out
 }
 
+// scoreLines is what each row says about each node.
+func (r *Runner) scoreLines(c *Case) []string {
+	s, err := r.open(c)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	out := []string{"CELSIUS"}
+	scores, names, err := s.scoresOf(c.Scored)
+	if err != nil {
+		return append(out, err.Error())
+	}
+	for i, rows := range scores {
+		out = append(out, fmt.Sprintf("score %s on %s: %g", c.Scored.Task, names[i], sumOf(rows)))
+		for _, row := range rows {
+			out = append(out, fmt.Sprintf("    %s/%s %g", row.Table, row.Rule, row.Score))
+		}
+	}
+	return out
+}
+
 // observedLines is what Volcano did.
 func (c *Case) observedLines() []string {
 	o := c.Observed
@@ -103,6 +127,11 @@ func (c *Case) observedLines() []string {
 	}
 	for _, job := range slices.Sorted(maps.Keys(o.PodGroupPhases)) {
 		add("phase %s %s", job, o.PodGroupPhases[job])
+	}
+	if c.Scored != nil {
+		for _, node := range slices.Sorted(maps.Keys(c.Scored.NodeScores)) {
+			add("score %s on %s: %g", c.Scored.Task, node, c.Scored.NodeScores[node])
+		}
 	}
 	if c.Loose() {
 		add("(nodes vary, or best scores tie)")

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
 // scoresMode is the mode of the cases that are made of tables/scores.jsonl: what one plugin says about one pod on each of
@@ -81,31 +83,44 @@ func (x *Scored) tiers() (json.RawMessage, error) {
 
 // scores asks what the row's plugin said and lists the nodes for which the answer is another.
 func (s *session) scores() []string {
-	a := s.asker()
 	x := s.c.Scored
-	t, err := a.task(x.Task)
+	scores, names, err := s.scoresOf(x)
 	if err != nil {
 		return []string{err.Error()}
 	}
-	var rows []int32
-	names := slices.Sorted(maps.Keys(x.NodeScores))
-	for _, name := range names {
-		row, ok := s.state.Nodes.Index[name]
-		if !ok {
-			return []string{"the case has no node " + name}
-		}
-		rows = append(rows, row)
-	}
 	var d differ
-	for i, scores := range a.s.ScoreAmong(t, rows) {
-		sum := 0.0
-		for _, one := range scores {
-			sum += one.Score
-		}
-		ours, theirs := strconv.FormatFloat(sum, 'f', -1, 64), strconv.FormatFloat(x.NodeScores[names[i]], 'f', -1, 64)
+	for i, rows := range scores {
+		ours, theirs := strconv.FormatFloat(sumOf(rows), 'f', -1, 64), strconv.FormatFloat(x.NodeScores[names[i]], 'f', -1, 64)
 		if !sameAnswer(ours, theirs) {
 			d.add("score of "+x.Task+" on "+names[i], ours, theirs)
 		}
 	}
 	return d.lines
+}
+
+// scoresOf gives what each row says about the pod on each of the nodes, by the nodes' names.
+func (s *session) scoresOf(x *Scored) (scores [][]model.RowScore, names []string, err error) {
+	a := s.asker()
+	t, err := a.task(x.Task)
+	if err != nil {
+		return nil, nil, err
+	}
+	names = slices.Sorted(maps.Keys(x.NodeScores))
+	nodes := make([]int32, len(names))
+	for i, name := range names {
+		row, ok := s.state.Nodes.Index[name]
+		if !ok {
+			return nil, nil, fmt.Errorf("the case has no node %s", name)
+		}
+		nodes[i] = row
+	}
+	return a.s.ScoreAmong(t, nodes), names, nil
+}
+
+func sumOf(rows []model.RowScore) float64 {
+	sum := 0.0
+	for _, r := range rows {
+		sum += r.Score
+	}
+	return sum
 }
