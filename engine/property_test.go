@@ -143,6 +143,19 @@ inline:
   - {name: filled, when: variables.even, expression: node.filled, weight: 3}
   - {name: held, expression: "queue.held.cpu * node.filled", normalize: max}`
 
+// devices is a table whose rows read what is typical of the tasks, and draw from chance.
+const devices = `name: devices
+inline:
+  attributes:
+  - {on: cluster, name: typical, typicalTasks: {cover: 0.8}}
+  scores:
+  - {name: fragments, expression: "fragGain(task, node, cluster.typical)"}
+  - {name: fill, expression: "fillGain(task, node, cluster.typical, 10)", weight: 0.05}
+  - {name: chance, expression: "hash01([task.name, node.name])", normalize: max, weight: 0.01}
+  deviceScores:
+  - {name: fill, expression: "fillGain(task, node, gpu, cluster.typical, 10)"}
+  - {name: fragments, expression: "fragGain(task, node, gpu, cluster.typical)"}`
+
 // policies are those that the properties are tried with.
 func policies(t *testing.T) []compiled {
 	t.Helper()
@@ -159,6 +172,7 @@ func policies(t *testing.T) []compiled {
 		compile(t, "default", base),
 		compile(t, "binpack", policyOf("mode: Active", append(shared, "name: binpack")...)),
 		compile(t, "house", policyOf("mode: Active", append([]string{house}, shared...)...)),
+		compile(t, "devices", policyOf("mode: Active", append([]string{devices}, shared...)...)),
 		compile(t, "launch", launch),
 		compile(t, "paused", policyOf("mode: Paused", append(shared, "name: nodeorder")...)),
 	}

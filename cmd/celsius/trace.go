@@ -38,7 +38,7 @@ const traceExamples = `  celsius simulate trace openb --trace DIR --verify
 // verifiedPolicies are replayed where --policy names none, read from where the command runs.
 func verifiedPolicies() []string {
 	var out []string
-	for _, name := range []string{"random", "dotprod", "gpuclustering", "gpupacking", "bestfit", "fgd"} {
+	for _, name := range []string{"random", "dotprod", "gpuclustering", "gpupacking", "bestfit", "fgd", "celsius"} {
 		out = append(out, filepath.Join("samples", "policies", "openb", name+".yaml"))
 	}
 	return out

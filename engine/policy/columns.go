@@ -37,7 +37,7 @@ type columns struct {
 	// single says that every task is a class of its own, as a predicate tells it from all others, so that nothing is stored.
 	single bool
 	// own says that some score does so: it is asked for each task anew, on the nodes that it is chosen from.
-	own bool
+	own    bool
 	moving bool // class fields move within a cycle
 	// telling says that some predicate's message tells of more than its row reads: what a class said is not said again.
 	telling bool

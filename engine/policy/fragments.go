@@ -18,7 +18,10 @@ import (
 func typicalType() *cel.Type { return object("Typical") }
 
 // typical is a value of the accounting function typicalTasks.
-type typical struct{ of *quota.Typical }
+type typical struct {
+	of    *quota.Typical
+	fills map[float64]*quota.Fill // by horizon
+}
 
 // ConvertToNative implements ref.Val.
 func (t *typical) ConvertToNative(reflect.Type) (any, error) {
@@ -58,50 +61,114 @@ func (s *Session) typicalOf(x *attribute, f *Frame) ref.Val {
 	if !ok || !(cover > 0 && cover <= 1) {
 		return types.NewErr("cover must be above 0 and at most 1, is %s", text(v))
 	}
-	return &typical{quota.NewTypical(s.c.Shapes(), cover)}
+	return &typical{of: quota.NewTypical(s.c.Shapes(), cover)}
 }
 
 // fragmentFunctions are those of what is left of a node's devices.
 func fragmentFunctions() []*rules.Function {
 	reads := []string{"{0}.request", "{0}.gpuCount", "{0}.gpuMilli", "{1}.idle", "{1}.gpus.free", "{1}.gpuModel"}
-	return []*rules.Function{{
-		Name: "fragGain",
-		Doc: "How good the node, or that one device of it, is for the task by fragmentation: 100 times the logistic function of how many devices' worth of fragments placing it there removes, cut to a whole number; " +
-			"about 50 where it changes nothing. Fragments are what is free of a node's devices and of no use to a typical task, on the average over these: all, where a task needs none, lacks CPU or devices, or may not use the model; " +
-			"else what is free on devices that have less than it asks for. Without a device: for a part of one the best of all devices, else those with the least left that suffice. 0 where too little is free (FGD; Weng et al., USENIX ATC 2023).",
-		Overloads: []rules.Overload{
-			{
-				ID: "fragGain_node", Args: []*cel.Type{taskType(), nodeType(), typicalType()}, Result: cel.DoubleType, Cost: 200,
-				Eval: guarded(func(args ...ref.Val) ref.Val { return fragGain(args[0], args[1], nil, args[2]) }), Reads: append(reads, "{2}"),
-			},
-			{
-				ID: "fragGain_gpu", Args: []*cel.Type{taskType(), nodeType(), gpuType(), typicalType()}, Result: cel.DoubleType, Cost: 200,
-				Eval: guarded(func(args ...ref.Val) ref.Val { return fragGain(args[0], args[1], args[2], args[3]) }), Reads: append(reads, "{2}.free", "{2}.index", "{3}"),
+	onNode, onDevice := slices.Concat(reads, []string{"{2}"}), slices.Concat(reads, []string{"{2}.free", "{2}.index", "{3}"})
+	t, n, g, d := taskType(), nodeType(), gpuType(), cel.DoubleType
+	return []*rules.Function{
+		{
+			Name: "fragGain",
+			Doc: "How good the node, or that one device of it, is for the task by fragmentation: 100 times the logistic function of how many devices' worth of fragments placing it there removes, cut to a whole number; " +
+				"about 50 where it changes nothing. Fragments are what is free of a node's devices and of no use to a typical task, on the average over these: all, where a task needs none, lacks CPU or devices, or may not use the model; " +
+				"else what is free on devices that have less than it asks for. Without a device: for a part of one the best of all devices, else those with the least left that suffice. 0 where too little is free (FGD; Weng et al., USENIX ATC 2023).",
+			Overloads: []rules.Overload{
+				{ID: "fragGain_node", Args: []*cel.Type{t, n, typicalType()}, Result: d, Cost: 200, Eval: guarded(fragGain), Reads: onNode},
+				{ID: "fragGain_gpu", Args: []*cel.Type{t, n, g, typicalType()}, Result: d, Cost: 200, Eval: guarded(fragGain), Reads: onDevice},
 			},
 		},
-	}}
+		{
+			Name: "fillGain",
+			Doc: "By how many thousandths of a device placing the task on the node, or on that one device of it, changes what later tasks can be expected to fill there: below 0 as a rule, and the further the dearer the place is. Later tasks are a stream of the typical ones that goes on for " +
+				"`horizon` tasks on the average, the last argument. Each device takes what comes first and fits, again and again; what all of them would be filled with so counts by the part of it for which the node has CPU, and room for tasks that ask for several devices, " +
+				"on the average over the typical tasks. Without a device: as for `fragGain`. -1e9 where too little is free.",
+			Overloads: []rules.Overload{
+				{ID: "fillGain_node", Args: []*cel.Type{t, n, typicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onNode},
+				{ID: "fillGain_gpu", Args: []*cel.Type{t, n, g, typicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onDevice},
+			},
+		},
+	}
 }
 
-// fragGain is the gain on a device, or on the node where none is given.
-func fragGain(task, node, gpu, of ref.Val) ref.Val {
+// deviceOf gives the device among the arguments of a gain, nil where there are only so many as without one.
+func deviceOf(args []ref.Val, without int) ref.Val {
+	if len(args) == without {
+		return nil
+	}
+	return args[2]
+}
+
+func fragGain(args ...ref.Val) ref.Val {
+	of, ok := args[len(args)-1].(*typical)
+	if !ok {
+		return wrongArgument(args[len(args)-1])
+	}
+	return gain(args[0], args[1], deviceOf(args, 3), of.byFragments())
+}
+
+func fillGain(args ...ref.Val) ref.Val {
+	of, okT := args[len(args)-2].(*typical)
+	horizon, okH := args[len(args)-1].(types.Int)
+	if !okT || !okH {
+		return wrongArgument(args[len(args)-1])
+	}
+	if horizon < 1 {
+		return types.NewErr("a horizon must be at least 1 task, is %d", horizon)
+	}
+	return gain(args[0], args[1], deviceOf(args, 4), of.byFill(float64(horizon)))
+}
+
+// measure is a worth of what is free on a node.
+type measure struct {
+	// of gives the worth of a room; gain that of changing it from one worth to another. least is the gain where the task does not fit.
+	of    func(quota.Room) float64
+	gain  func(before, after float64) float64
+	least float64
+	// by tells measures from each other: equal ones measure alike.
+	by any
+}
+
+// byFragments measures by what is of no use.
+func (t *typical) byFragments() measure {
+	return measure{of: t.of.Fragments, gain: quota.Gain, by: t.of}
+}
+
+// byFill measures by what later tasks can be expected to fill.
+func (t *typical) byFill(horizon float64) measure {
+	f := t.fills[horizon]
+	if f == nil {
+		f = quota.NewFill(t.of, horizon)
+		if t.fills == nil {
+			t.fills = map[float64]*quota.Fill{}
+		}
+		t.fills[horizon] = f
+	}
+	return measure{of: f.Of, gain: func(before, after float64) float64 { return after - before }, least: -1e9, by: f}
+}
+
+// gain is what placing a task changes on a device, or on the node where none is given: for a part of one then the best of all devices.
+func gain(task, node, gpu ref.Val, by measure) ref.Val {
 	t, okT := task.(*taskView)
 	n, okN := node.(*nodeView)
-	shapes, okS := of.(*typical)
 	g, okG := gpu.(*gpuView)
-	if !okT || !okN || !okS || gpu != nil && !okG {
-		return wrongArgument(of)
+	if !okT || !okN || gpu != nil && !okG {
+		return wrongArgument(task)
 	}
-	d := n.devices(shapes.of)
+	d := n.devices()
+	d.measured(by)
 	after := quota.Room{CPU: d.room.CPU - t.of.Request.Get(model.CPU), Model: d.room.Model}
 	want, count := t.of.GPUMilli, t.of.GPUCount
 	switch {
 	case okG:
-		return types.Double(d.gainOn(after, g.of.Free, want))
+		return types.Double(d.gainOn(after, g.of.Free, want, by))
 	case count == 1 && want < model.WholeGPU:
-		best := 0.0
+		best := by.least
 		for i, free := range d.room.GPUs {
-			if i == 0 || free != d.room.GPUs[i-1] {
-				best = max(best, d.gainOn(after, free, want))
+			if free >= want && (i == 0 || free != d.room.GPUs[i-1]) {
+				best = max(best, d.gainOn(after, free, want, by))
 			}
 		}
 		return types.Double(best)
@@ -109,47 +176,52 @@ func fragGain(task, node, gpu, of ref.Val) ref.Val {
 	left, ok := quota.Take(d.left, d.room.GPUs, count, want)
 	d.left = left
 	if !ok {
-		return types.Double(0)
+		return types.Double(by.least)
 	}
 	after.GPUs = left
-	return types.Double(quota.Gain(d.fragments, d.of.Fragments(after)))
+	return types.Double(by.gain(d.worth, by.of(after)))
 }
 
-// freeDevices is what a node has free, and how much of it is fragments.
+// freeDevices is what a node has free, and what that is worth by the measure that was asked for last.
 type freeDevices struct {
-	of        *quota.Typical
-	version   uint64
-	room      quota.Room
-	fragments float64
-	left      []int64 // reused
+	version uint64 // plus 1
+	room    quota.Room
+	by      any
+	worth   float64
+	left    []int64 // reused
 }
 
 // gainOn is the gain of taking milli of a device that has so much free.
-func (d *freeDevices) gainOn(after quota.Room, free, milli int64) float64 {
+func (d *freeDevices) gainOn(after quota.Room, free, milli int64, by measure) float64 {
 	at, found := slices.BinarySearch(d.room.GPUs, free)
 	if !found || free < milli {
-		return 0
+		return by.least
 	}
 	d.left = append(d.left[:0], d.room.GPUs...)
 	d.left[at] -= milli
 	slices.Sort(d.left)
 	after.GPUs = d.left
-	return quota.Gain(d.fragments, d.of.Fragments(after))
+	return by.gain(d.worth, by.of(after))
 }
 
-// devices counts a node's fragments, anew only where the node has changed.
-func (n *nodeView) devices(of *quota.Typical) *freeDevices {
+// measured finds what is free worth, anew only for another measure.
+func (d *freeDevices) measured(by measure) {
+	if d.by != by.by {
+		d.by, d.worth = by.by, by.of(d.room)
+	}
+}
+
+// devices lists what the node has free, anew only where the node has changed.
+func (n *nodeView) devices() *freeDevices {
 	d, row, nodes := &n.free, n.of.Row, &n.s.c.Nodes
-	if d.of == of && d.version == nodes.Version[row] && !n.s.NoCache {
-		return d
+	if at := nodes.Version[row] + 1; d.version != at || n.s.NoCache {
+		d.version, d.by = at, nil
+		d.room = quota.Room{CPU: nodes.Idle(model.CPU, row), GPUs: d.room.GPUs[:0], Model: n.of.GPUModel}
+		for i := range nodes.GPUs[row] {
+			d.room.GPUs = append(d.room.GPUs, nodes.GPUs[row][i].Free)
+		}
+		slices.Sort(d.room.GPUs)
 	}
-	d.of, d.version = of, nodes.Version[row]
-	d.room = quota.Room{CPU: nodes.Idle(model.CPU, row), GPUs: d.room.GPUs[:0], Model: n.of.GPUModel}
-	for i := range nodes.GPUs[row] {
-		d.room.GPUs = append(d.room.GPUs, nodes.GPUs[row][i].Free)
-	}
-	slices.Sort(d.room.GPUs)
-	d.fragments = of.Fragments(d.room)
 	return d
 }
 

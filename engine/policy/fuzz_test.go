@@ -206,7 +206,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 	f.node, f.gpu = s.nodeView(0), s.gpuView(&c.Nodes.GPUs[0][0])
 	f.victim, f.preemptor = s.taskView(c.Tasks["a/p2"]), s.taskView(c.Tasks["a/p1"])
 	f.request, f.scope = s.amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
-	return scope, &alsoTypical{f, &typical{quota.NewTypical(c.Shapes(), 1)}}
+	return scope, &alsoTypical{f, &typical{of: quota.NewTypical(c.Shapes(), 1)}}
 }
 
 // alsoTypical is a Frame in which typical stands for typical tasks.
