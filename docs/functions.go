@@ -30,6 +30,9 @@ func (r *reference) functions() {
 		var rows [][]string
 		for _, f := range byOwner[owner] {
 			for i := range f.Overloads {
+				if f.Overloads[i].Spread {
+					continue // is written as the first
+				}
 				doc := f.Doc
 				if i > 0 {
 					doc = "The same."

@@ -99,6 +99,9 @@ type Overload struct {
 	Cost uint64
 	// Eval computes the result. nil for operators that the Singleton serves.
 	Eval functions.FunctionOp
+	// Spread says that the last arguments are the elements of the list that the function's first overload takes last: a list that is
+	// written out goes there, and is never made. Only for a function with a Root.
+	Spread bool
 }
 
 // Vocabulary is what a client adds to the dialect.
@@ -219,19 +222,37 @@ func (f *Function) macros() []cel.Macro {
 	seen := map[int]bool{}
 	for _, o := range f.Overloads {
 		written := len(o.Args) - 1
-		if seen[written] {
+		if seen[written] || o.Spread {
 			continue
 		}
 		seen[written] = true
 		out = append(out, cel.GlobalMacro(f.Name, written, func(h cel.MacroExprFactory, _ ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
-			return h.NewCall(f.Name, append([]ast.Expr{h.NewIdent(f.Root)}, args...)...), nil
+			return h.NewCall(f.Name, append([]ast.Expr{h.NewIdent(f.Root)}, f.spread(args)...)...), nil
 		}))
 	}
 	return out
 }
 
+// spread gives the elements in place of a last argument that is a list written out, where an overload takes as many.
+func (f *Function) spread(args []ast.Expr) []ast.Expr {
+	last := len(args) - 1
+	if args[last].Kind() != ast.ListKind || len(args[last].AsList().OptionalIndices()) > 0 {
+		return args
+	}
+	elements := args[last].AsList().Elements()
+	for _, o := range f.Overloads {
+		if o.Spread && len(o.Args) == 1+last+len(elements) {
+			return append(args[:last:last], elements...)
+		}
+	}
+	return args
+}
+
 // Written gives the arguments of one of the function's overloads that the author writes.
 func (f *Function) Written(o *Overload) []*cel.Type {
+	if o.Spread {
+		return f.Written(&f.Overloads[0])
+	}
 	if f.Root != "" {
 		return o.Args[1:]
 	}

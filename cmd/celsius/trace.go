@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -118,6 +119,8 @@ func (r *openbRun) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	// Runs leave much behind that is soon of no use; there is memory for it.
+	defer debug.SetGCPercent(debug.SetGCPercent(garbagePercent))
 	results, err := openb.RunAll(traces, policies, seeds)
 	if err != nil {
 		return err
@@ -219,6 +222,9 @@ func (r *openbRun) write(results []*openb.Result, summaries []*openb.Summary) er
 	}
 	return nil
 }
+
+// garbagePercent is how much of what is in use may be garbage before it is collected.
+const garbagePercent = 400
 
 // mostSeeds bounds a range that was mistyped.
 const mostSeeds = 1000

@@ -53,21 +53,32 @@ func (s *Session) guard(r *Rule, f *Frame) (has bool, err ref.Val) {
 
 // opinion asks a row of a yes-or-no site.
 func (s *Session) opinion(r *Rule, f *Frame) Opinion {
-	s.evaluated[r.Number]++
-	has, err := s.guard(r, f)
-	if err == nil {
-		if !has {
-			return Abstain
-		}
-		switch v := r.Expression.Eval(f); v {
-		case types.True:
-			return Yes
-		case types.False:
-			return No
-		default:
-			err = v
-		}
+	switch has, err := s.guard(r, f); {
+	case err != nil:
+		s.evaluated[r.Number]++
+		return s.erred(r, f, err)
+	case !has:
+		s.evaluated[r.Number]++
+		return Abstain
 	}
+	return s.says(r, f)
+}
+
+// says asks a row whose guard holds.
+func (s *Session) says(r *Rule, f *Frame) Opinion {
+	s.evaluated[r.Number]++
+	switch v := r.Expression.Eval(f); v {
+	case types.True:
+		return Yes
+	case types.False:
+		return No
+	default:
+		return s.erred(r, f, v)
+	}
+}
+
+// erred counts an error of a row, and gives what the row is taken to say then.
+func (s *Session) erred(r *Rule, f *Frame, err ref.Val) Opinion {
 	s.fault(r, f, err)
 	switch r.OnError {
 	case "deny":

@@ -14,23 +14,30 @@ import (
 
 // score evaluates a row of scores: NaN where it has no opinion, or erred.
 func (s *Session) score(r *Rule, f *Frame) float64 {
-	s.evaluated[r.Number]++
-	has, err := s.guard(r, f)
-	if err == nil {
-		if !has {
-			return math.NaN()
-		}
-		v := r.Expression.Eval(f)
-		x, ok := number(v)
-		if ok && !math.IsNaN(x) && !math.IsInf(x, 0) {
-			return x
-		}
-		err = v
-		if ok {
-			err = types.NewErr("the score is %v", x)
-		}
+	switch has, err := s.guard(r, f); {
+	case err != nil:
+		s.evaluated[r.Number]++
+		s.fault(r, f, err)
+		return math.NaN()
+	case !has:
+		s.evaluated[r.Number]++
+		return math.NaN()
 	}
-	s.fault(r, f, err)
+	return s.value(r, f)
+}
+
+// value evaluates a row of scores whose guard holds: NaN where it erred.
+func (s *Session) value(r *Rule, f *Frame) float64 {
+	s.evaluated[r.Number]++
+	v := r.Expression.Eval(f)
+	x, ok := number(v)
+	if ok && !math.IsNaN(x) && !math.IsInf(x, 0) {
+		return x
+	}
+	if ok {
+		v = types.NewErr("the score is %v", x)
+	}
+	s.fault(r, f, v)
 	return math.NaN()
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -50,6 +51,8 @@ type rowPlan struct {
 	*Rule
 	static bool // of the node, only its object is read
 	own    bool // tells every task from every other
+	// byClass says that the guard reads nothing but what a class is made of: it is asked once a class.
+	byClass bool
 }
 
 func (cs *columns) init(s *Session) {
@@ -102,6 +105,7 @@ func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
 		return p // in no column
 	}
 	all.Add(r.Reads)
+	p.byClass = r.When != nil && r.When.Reads.Only("task", "job", "queue", "action", "pipeline")
 	for _, read := range r.Reads.All {
 		if read.Root == "node" || read.Root == "gpu" {
 			p.static = p.static && read.Changes <= rules.ByObject
@@ -178,6 +182,7 @@ type Class struct {
 	object  []uint64
 	version []uint64
 	scored  []bool      // static scores are computed
+	guards  []guard     // of the predicates, then of the scores, where they are asked once a class
 	raw     [][]float64 // by score row: NaN where the row has no opinion
 	base    []float64   // sum of the rows without normalisation
 	uniform []bool      // by score row: every value so far is the same
@@ -253,6 +258,7 @@ func (c *Class) refreshAll() {
 	for row := range rows {
 		c.verdict[row] = notOffered
 	}
+	c.guards = resized(c.guards, len(c.s.columns.predicates)+scores)
 	for _, row := range c.s.c.Nodes.ByOrder() {
 		c.refresh(row)
 	}
@@ -335,15 +341,50 @@ func (c *Class) fit(row int32) fit {
 
 // rejects gives the first of the static or dynamic predicates that says no, 0 if none does.
 func (c *Class) rejects(f *Frame, static bool) int16 {
-	for _, r := range c.s.columns.predicates {
-		if r.static != static {
+	for k, r := range c.s.columns.predicates {
+		if r.static != static || c.guard(k, r, f) == stays {
 			continue
 		}
-		if c.s.opinion(r.Rule, f) == No {
+		if c.opinion(k, r, f) == No {
 			return int16(r.Number)
 		}
 	}
 	return 0
+}
+
+// guard is what is known of a row's guard for a class.
+type guard uint8
+
+const (
+	unknown guard = iota
+	holds
+	stays // the row has no opinion on any node
+	varies
+)
+
+// guard asks a row's guard once, where it says the same for all nodes. One that errs is asked for each, as the error names it.
+func (c *Class) guard(k int, r *rowPlan, f *Frame) guard {
+	if c.guards[k] != unknown {
+		return c.guards[k]
+	}
+	c.guards[k] = varies
+	if r.byClass {
+		switch has, err := c.s.guard(r.Rule, f); {
+		case err != nil:
+		case has:
+			c.guards[k] = holds
+		default:
+			c.guards[k] = stays
+		}
+	}
+	return c.guards[k]
+}
+
+func (c *Class) opinion(k int, r *rowPlan, f *Frame) Opinion {
+	if c.guards[k] == holds {
+		return c.s.says(r.Rule, f)
+	}
+	return c.s.opinion(r.Rule, f)
 }
 
 func (c *Class) score(f *Frame, row int32) {
@@ -353,7 +394,14 @@ func (c *Class) score(f *Frame, row int32) {
 			continue
 		}
 		if !r.static || !c.scored[row] {
-			c.raw[k][row] = c.s.score(r.Rule, f)
+			switch c.guard(len(c.s.columns.predicates)+k, r, f) {
+			case stays:
+				c.raw[k][row] = math.NaN()
+			case holds:
+				c.raw[k][row] = c.s.value(r.Rule, f)
+			default:
+				c.raw[k][row] = c.s.score(r.Rule, f)
+			}
 		}
 		raw := c.raw[k][row]
 		if !c.any {

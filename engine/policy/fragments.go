@@ -227,34 +227,47 @@ func (n *nodeView) devices() *freeDevices {
 
 // hashFunction is chance that can be had again.
 func hashFunction() *rules.Function {
-	return &rules.Function{
+	f := &rules.Function{
 		Name: "hash01", Root: "cluster",
 		Doc: "A number from 0 to below 1 that depends on the strings, in their order, and on the seed of the run, and on nothing else; for other strings it is another one, evenly spread.",
 		Overloads: []rules.Overload{{
-			ID: "hash01_list", Args: []*cel.Type{clusterType(), cel.ListType(cel.StringType)}, Result: cel.DoubleType, Reads: []string{"{0}.seed"},
-			Eval: guarded(func(args ...ref.Val) ref.Val {
-				c, okC := args[0].(*clusterView)
-				l, okL := args[1].(traits.Lister)
-				if !okC || !okL {
-					return wrongArgument(args[1])
-				}
-				return hash01(c.of.Seed, l)
-			}),
+			ID: "hash01_list", Args: []*cel.Type{clusterType(), cel.ListType(cel.StringType)}, Result: cel.DoubleType, Reads: []string{"{0}.seed"}, Eval: guarded(hashOfList),
 		}},
 	}
+	for n := 1; n <= 4; n++ {
+		args := append([]*cel.Type{clusterType()}, slices.Repeat([]*cel.Type{cel.StringType}, n)...)
+		f.Overloads = append(f.Overloads, rules.Overload{ID: fmt.Sprintf("hash01_%d", n), Args: args, Result: cel.DoubleType, Reads: []string{"{0}.seed"}, Eval: hashOf, Spread: true})
+	}
+	return f
 }
 
-func hash01(seed int64, strings traits.Lister) ref.Val {
-	h := uint64(seed)*fnvPrime ^ fnvOffset
-	n, _ := strings.Size().(types.Int)
+func hashOfList(args ...ref.Val) ref.Val {
+	l, ok := args[1].(traits.Lister)
+	if !ok {
+		return wrongArgument(args[1])
+	}
+	n, _ := l.Size().(types.Int)
+	all := []ref.Val{args[0]}
 	for i := range n {
-		v := strings.Get(i)
+		all = append(all, l.Get(i))
+	}
+	return hashOf(all...)
+}
+
+// hashOf hashes the seed of the cluster that is its first argument, and the strings that follow.
+func hashOf(args ...ref.Val) ref.Val {
+	c, ok := args[0].(*clusterView)
+	if !ok {
+		return wrongArgument(args[0])
+	}
+	h := uint64(c.of.Seed)*fnvPrime ^ fnvOffset
+	for _, v := range args[1:] {
 		s, ok := v.(types.String)
 		if !ok {
 			return wrongArgument(v)
 		}
-		for k := range len(s) {
-			h = (h ^ uint64(s[k])) * fnvPrime
+		for i := range len(s) {
+			h = (h ^ uint64(s[i])) * fnvPrime
 		}
 		h = (h ^ endOfString) * fnvPrime
 	}

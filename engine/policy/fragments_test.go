@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -48,13 +48,26 @@ func TestHash01(t *testing.T) {
 	}
 }
 
+// A list that is written out is hashed as one that is made.
+func TestHash01OfAnyList(t *testing.T) {
+	for _, names := range []string{"", "'a'", "'a', 'b'", "'a', 'b', 'c'", "'a', 'b', 'c', 'd'", "'a', 'b', 'c', 'd', 'e'"} {
+		c := aCluster(t, aQueue("q"))
+		s := begun(t, c, "attributes:\n- {name: same, on: cluster, expression: \"hash01(["+names+"]) == hash01(["+names+"].map(x, x))\"}")
+		if got := readAttribute(s.p.attributes[0], s.cluster); got != types.True {
+			t.Errorf("[%s]: %v", names, got)
+		}
+	}
+}
+
 // hash01 is evenly spread over names that differ in their last characters only: by the chi-square test of 20 bins over 20,000 pairs, at 0.1 %.
 func TestHash01IsEven(t *testing.T) {
+	c := aCluster(t)
+	c.Seed = 7
+	cluster := &clusterView{view[model.Cluster]{of: c}}
 	var bins [20]float64
 	for node := range 200 {
 		for task := range 100 {
-			names, _ := stringList([]string{fmt.Sprintf("pod-%d", task), fmt.Sprintf("node-%d", node)}).(traits.Lister)
-			x, _ := number(hash01(7, names))
+			x, _ := number(hashOf(cluster, types.String(fmt.Sprintf("pod-%d", task)), types.String(fmt.Sprintf("node-%d", node))))
 			bins[int(20*x)]++
 		}
 	}
