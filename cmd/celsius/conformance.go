@@ -11,8 +11,12 @@ import (
 )
 
 const conformanceHelp = `Conformance replays cases that were recorded from Volcano and compares what is
-decided here with what was observed there. DIR holds cases/*.json and
-derived/*.jsonl with derived/profiles.json.
+decided here with what was observed there. DIR holds cases/*.json, derived/*.jsonl
+with derived/profiles.json, and tables/scores.jsonl.
+
+Configurations are converted as celsius policy convert does. A case is skipped where
+that loses something which matters to it; an action that evicts matters only where one
+evicted, or could have, and is left out elsewhere.
 
 It prints how many cases of each package and plugin pass, why others are skipped,
 every case that fails with both outcomes, and the differences that are meant, each
