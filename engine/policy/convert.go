@@ -114,8 +114,9 @@ func Convert(conf VolcanoConf, o ConvertOptions) (*Conversion, error) {
 		fmt.Fprintf(&b, "  - name: tier-%d\n    tables:%s\n%s", i+1, emptyList(entries.Len()), entries.String())
 	}
 	for _, a := range conf.Configurations {
+		c.actionKnown(a.Name)
 		for _, f := range a.Arguments {
-			c.note(f.Key, "", "", "action %s: argument %s has no effect", a.Name, f.Name)
+			c.note(f.Key, "", "", "action %s: argument %s has no effect", a.Name.Value, f.Name)
 		}
 	}
 	if conf.Metrics.Exists() {
@@ -132,20 +133,29 @@ func Convert(conf VolcanoConf, o ConvertOptions) (*Conversion, error) {
 func (c *converter) pipeline(conf VolcanoConf) []string {
 	out := []string{}
 	for _, a := range conf.Actions {
-		switch known := slices.Concat(c.options.Actions, LaterActions()); {
+		switch {
+		case !c.actionKnown(a):
 		case slices.Contains(c.options.Actions, a.Value):
 			out = append(out, a.Value)
-		case slices.Contains(known, a.Value):
+		default:
 			i := a.Issue(0, len(a.Value), fmt.Sprintf("action %s is dropped: this version has %s", a.Value, strings.Join(c.options.Actions, ", ")), "")
 			c.notes = append(c.notes, noted(i, "action "+a.Value))
-		default:
-			c.issues = append(c.issues, a.Issue(0, len([]rune(a.Value)), fmt.Sprintf("unknown action %q", a.Value), suggest(a.Value, known)))
 		}
 	}
 	if len(conf.Actions) == 0 {
 		c.note(conf.At, "", "write actions, such as: enqueue, allocate, backfill", "there are no actions: the policy does nothing")
 	}
 	return out
+}
+
+// actionKnown says whether an action exists, here or in Volcano; else that is an issue.
+func (c *converter) actionKnown(a rules.Text) bool {
+	known := slices.Concat(c.options.Actions, LaterActions())
+	if slices.Contains(known, a.Value) {
+		return true
+	}
+	c.issues = append(c.issues, a.Issue(0, len([]rune(a.Value)), fmt.Sprintf("unknown action %q", a.Value), suggest(a.Value, known)))
+	return false
 }
 
 func emptyList(n int) string {

@@ -31,7 +31,7 @@ type VolcanoPlugin struct {
 
 // VolcanoAction is the arguments of one action.
 type VolcanoAction struct {
-	Name      string
+	Name      rules.Text
 	Arguments []rules.Field
 }
 
@@ -139,10 +139,13 @@ func ReadVolcanoConf(v rules.Value, issues *rules.Issues) VolcanoConf {
 				a := VolcanoAction{}
 				for _, k := range item.Fields([]string{"name", "arguments"}, issues) {
 					if k.Name == "name" {
-						a.Name = k.Value.String(issues)
+						a.Name = k.Value.Text(issues)
 					} else if k.Value.Kind() != rules.Null {
 						a.Arguments = k.Value.Fields(nil, issues)
 					}
+				}
+				if !a.Name.Written() {
+					*issues = append(*issues, item.Issuef("add name: the action that the arguments are for", "name is missing"))
 				}
 				conf.Configurations = append(conf.Configurations, a)
 			}
