@@ -36,6 +36,9 @@ func Bool() Kind { return Kind{"true or false", anyOf(types.BoolKind)} }
 // Number wants an int or a double.
 func Number() Kind { return Kind{"a number", anyOf(types.IntKind, types.DoubleKind)} }
 
+// String wants a text.
+func String() Kind { return Kind{"a string", anyOf(types.StringKind)} }
+
 // Duration wants a duration.
 func Duration() Kind { return Kind{"a duration", anyOf(types.DurationKind)} }
 

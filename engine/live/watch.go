@@ -47,7 +47,7 @@ func newInformers(cfg *rest.Config, scheme *runtime.Scheme, m manager.Manager, n
 // watched are the kinds that are looked at.
 func watched() []client.Object {
 	return []client.Object{
-		&corev1.Node{}, &corev1.Namespace{}, &schedulingv1.PriorityClass{}, &v1beta1.Queue{}, &batchv1alpha1.Job{}, &v1beta1.PodGroup{}, &corev1.Pod{},
+		&corev1.Node{}, &corev1.Namespace{}, &corev1.ResourceQuota{}, &schedulingv1.PriorityClass{}, &v1beta1.Queue{}, &batchv1alpha1.Job{}, &v1beta1.PodGroup{}, &corev1.Pod{},
 	}
 }
 
@@ -123,12 +123,30 @@ func matters(names []string, old, o any) urgency {
 		if old.(*batchv1alpha1.Job).Spec.SchedulerName == o.Spec.SchedulerName {
 			return notAtAll
 		}
+	case *corev1.ResourceQuota:
+		return quotaMatters(old.(*corev1.ResourceQuota), o)
 	case *corev1.Namespace:
 		if maps.Equal(old.(*corev1.Namespace).Labels, o.Labels) {
 			return notAtAll
 		}
 	}
 	return urgently
+}
+
+// quotaMatters: one that limits otherwise, or of which less is used, can let a job in.
+func quotaMatters(old, o *corev1.ResourceQuota) urgency {
+	switch {
+	case old.ResourceVersion == o.ResourceVersion:
+		return notAtAll
+	case !equality.Semantic.DeepEqual(old.Status.Hard, o.Status.Hard):
+		return urgently
+	}
+	for name, before := range old.Status.Used {
+		if now := o.Status.Used[name]; now.Cmp(before) < 0 {
+			return urgently
+		}
+	}
+	return lazily
 }
 
 func queueMatters(old, o *v1beta1.Queue) urgency {

@@ -127,6 +127,7 @@ func (c *Cluster) touchTask(t *Task, from int32) {
 	if t.Node != NoNode && t.Node != from {
 		c.touchNode(t.Node)
 	}
+	c.TaskLog.add(t)
 	c.touchJob(t.Job)
 }
 

@@ -40,6 +40,7 @@ func NewCluster(o Options) *Cluster {
 		Tasks:           map[string]*Task{},
 		PriorityClasses: map[string]*PriorityClass{},
 		Namespaces:      map[string]*Namespace{},
+		Quotas:          map[string][]*Quota{},
 		Total:           emptySum(),
 		Used:            emptySum(),
 		books: bookkeeping{
@@ -135,7 +136,7 @@ const (
 // Delta is one change of one object.
 type Delta struct {
 	Op Op
-	// Object is a *Node, *Pod or *Namespace of core/v1, a *PriorityClass of scheduling.k8s.io/v1,
+	// Object is a *Node, *Pod, *Namespace or *ResourceQuota of core/v1, a *PriorityClass of scheduling.k8s.io/v1,
 	// or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
 	Object any
 }
@@ -168,11 +169,11 @@ func (c *Cluster) apply(d Delta) []error {
 	if !ok {
 		return []error{&ObjectError{
 			Object: d.Object, Kind: "delta", Name: fmt.Sprintf("%T", d.Object),
-			Text: "is nil or of no kind known here: Node, Pod, Namespace, PriorityClass, PodGroup, Queue",
+			Text: "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Queue",
 		}}
 	}
 	m := &mistakes{object: d.Object, kind: kind, name: meta.Name}
-	if kind == "Pod" || kind == "PodGroup" {
+	if kind == "Pod" || kind == "PodGroup" || kind == "ResourceQuota" {
 		m.name = Key(meta.Namespace, meta.Name)
 		if meta.Namespace == "" {
 			m.add("metadata.namespace", "is missing")
@@ -203,6 +204,8 @@ func (c *Cluster) upsert(d Delta, m *mistakes) {
 		c.upsertPod(o, d.Op == Forget, m)
 	case *corev1.Namespace:
 		c.Namespaces[o.Name] = &Namespace{Name: o.Name, Labels: o.Labels}
+	case *corev1.ResourceQuota:
+		c.upsertQuota(o, m)
 	case *schedulingv1.PriorityClass:
 		c.PriorityClasses[o.Name] = readPriorityClass(o)
 		c.books.classesChanged = true
@@ -225,6 +228,8 @@ func (c *Cluster) remove(object any) {
 		}
 	case *corev1.Namespace:
 		delete(c.Namespaces, o.Name)
+	case *corev1.ResourceQuota:
+		c.removeQuota(o.Namespace, o.Name)
 	case *schedulingv1.PriorityClass:
 		delete(c.PriorityClasses, o.Name)
 		c.books.classesChanged = true

@@ -32,6 +32,7 @@ type Cluster struct {
 
 	PriorityClasses map[string]*PriorityClass
 	Namespaces      map[string]*Namespace
+	Quotas          map[string][]*Quota // by namespace, in name order
 
 	// Total is the sum of Allocatable over ready nodes.
 	Total Resources
@@ -40,8 +41,9 @@ type Cluster struct {
 	// ReadyNodes counts the nodes that are ready.
 	ReadyNodes int
 
-	// JobLog and QueueLog name what was touched, in order, for caches with a
-	// cursor of their own. A task's change touches its job and its queue.
+	// TaskLog, JobLog and QueueLog name what was touched, in order, for caches with a
+	// cursor of their own. A task's change touches its job and its queue; a job's change does not touch its tasks.
+	TaskLog  Log[*Task]
 	JobLog   Log[*Job]
 	QueueLog Log[*Queue]
 
@@ -284,6 +286,12 @@ type Queue struct {
 	Parent      string
 	Open        bool
 	State       string
+	// NodeGroups is nil where the queue says nothing of groups of nodes.
+	NodeGroups *NodeGroups
+	// NodeGroupLimits are limits of use by node group. Where what they are written in is wrong they are nil, and
+	// NodeGroupLimitsError says so.
+	NodeGroupLimits      map[string]Resources
+	NodeGroupLimitsError error
 
 	Jobs      map[string]*Job // by key, orphans left out
 	Phases    map[string]int64

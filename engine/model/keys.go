@@ -16,6 +16,8 @@ const (
 	WaitingTimeAnnotation = v1beta1.JobWaitingTime
 	// OldWaitingTimeAnnotation is read where WaitingTimeAnnotation is missing.
 	OldWaitingTimeAnnotation = v1beta1.LegacyJobWaitingTime
+	// NodeGroupLimitsAnnotation has a queue's limits by node group, as JSON.
+	NodeGroupLimitsAnnotation = v1beta1.NodeGroupResourceLimitsAnnotationKey
 	// PriorityAnnotation overrides a pod's priority.
 	PriorityAnnotation = v1beta1.TaskPriority
 	// PreemptableKey, an annotation or else a label, says whether a pod or a job may be evicted for another.

@@ -32,6 +32,11 @@ func objectMeta(object any) (kind string, meta *metav1.ObjectMeta, ok bool) {
 		if ok {
 			meta = &o.ObjectMeta
 		}
+	case *corev1.ResourceQuota:
+		kind, ok = "ResourceQuota", o != nil
+		if ok {
+			meta = &o.ObjectMeta
+		}
 	case *schedulingv1.PriorityClass:
 		kind, ok = "PriorityClass", o != nil
 		if ok {
@@ -118,12 +123,14 @@ func readQueue(d *Dims, o *v1beta1.Queue, m *mistakes) *Queue {
 		Reclaimable: o.Spec.Reclaimable == nil || *o.Spec.Reclaimable,
 		Parent:      o.Spec.Parent,
 		State:       string(o.Status.State),
+		NodeGroups:  readNodeGroups(o.Spec.Affinity),
 		Jobs:        map[string]*Job{},
 		Phases:      map[string]int64{},
 		Allocated:   emptySum(),
 		Request:     emptySum(),
 		Object:      o,
 	}
+	q.NodeGroupLimits, q.NodeGroupLimitsError = readNodeGroupLimits(d, o.Annotations)
 	if q.UID == "" {
 		q.UID = q.Name
 	}

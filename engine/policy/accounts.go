@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
@@ -18,7 +19,8 @@ type sumState struct {
 	clock   uint64
 	cursor  uint64
 	members map[any]member
-	totals  map[any]*total // by owner: a queue, or nil for the cluster
+	// totals are by owner (a queue, a job, the name of a namespace, nil for the cluster), then by what `by` gives, "" without it.
+	totals map[any]map[string]*total
 	// broken says that some value had a fraction: what is taken out again then leaves its last bits behind, so
 	// that the sum is made anew instead.
 	broken bool
@@ -26,17 +28,20 @@ type sumState struct {
 
 type member struct {
 	owner any
+	by    string
 	value ref.Val
 }
 
 // total is a sum of Resources, with how many members have each dimension, or of numbers.
 type total struct {
+	members int
 	amounts model.Resources
 	having  []int
 	number  float64
 }
 
 func (t *total) add(v ref.Val, sign int) {
+	t.members += sign
 	a, ok := v.(*amounts)
 	if !ok {
 		x, _ := number(v)
@@ -67,7 +72,8 @@ func whole(v ref.Val) bool {
 	return x == math.Trunc(x)
 }
 
-// sum is the value of a sum attribute for one owner.
+// sum is the value of a sum attribute for one owner. It costs what has changed since it was last asked for; the first
+// time in a cycle, a look at every member.
 func (s *Session) sum(x *attribute, owner ref.Val) ref.Val {
 	st := s.sums[x]
 	if st == nil {
@@ -76,14 +82,30 @@ func (s *Session) sum(x *attribute, owner ref.Val) ref.Val {
 	}
 	s.catchUp(x, st)
 	var key any
-	if q, ok := owner.(*queueView); ok {
-		key = q.of
+	switch v := owner.(type) {
+	case *queueView:
+		key = v.of
+	case *jobView:
+		key = v.of
+	case *namespaceView:
+		key = v.of.Name
 	}
-	t := st.totals[key]
+	if x.args["by"] == nil {
+		return s.totalOf(x.typ, st.totals[key][""])
+	}
+	out := make(map[ref.Val]ref.Val, len(st.totals[key]))
+	for by, t := range st.totals[key] {
+		out[types.String(by)] = s.totalOf(x.typ.Parameters()[1], t)
+	}
+	return types.NewRefValMap(types.DefaultTypeAdapter, out)
+}
+
+// totalOf is a total as a value; nil is nothing.
+func (s *Session) totalOf(typ *cel.Type, t *total) ref.Val {
 	if t == nil {
 		t = &total{}
 	}
-	switch x.typ.Kind() {
+	switch typ.Kind() {
 	case types.IntKind:
 		return types.Int(t.number)
 	case types.DoubleKind:
@@ -105,17 +127,23 @@ func (s *Session) catchUp(x *attribute, st *sumState) {
 			return
 		}
 	}
-	*st = sumState{at: at, clock: s.c.Clock, members: map[any]member{}, totals: map[any]*total{}}
-	if x.over == "queue" {
+	*st = sumState{at: at, clock: s.c.Clock, members: map[any]member{}, totals: map[any]map[string]*total{}}
+	switch x.over {
+	case "queue":
 		st.cursor = s.c.QueueLog.Next()
-		for _, name := range sortedKeys(s.c.Queues) {
-			s.member(x, st, s.c.Queues[name])
+		for _, q := range s.c.QueuesByName() {
+			s.member(x, st, q)
 		}
-		return
-	}
-	st.cursor = s.c.JobLog.Next()
-	for _, key := range sortedKeys(s.c.Jobs) {
-		if j := s.c.Jobs[key]; !j.Orphan {
+	case "task":
+		st.cursor = s.c.TaskLog.Next()
+		for _, j := range s.c.JobsByKey() { // by job, as there are fewer of them to be sorted
+			for _, t := range j.Tasks {
+				s.member(x, st, t)
+			}
+		}
+	default:
+		st.cursor = s.c.JobLog.Next()
+		for _, j := range s.c.JobsByKey() {
 			s.member(x, st, j)
 		}
 	}
@@ -123,21 +151,21 @@ func (s *Session) catchUp(x *attribute, st *sumState) {
 
 // replay updates the members that changed since; false: the log was cut.
 func (s *Session) replay(x *attribute, st *sumState) bool {
-	if x.over == "queue" {
-		entries, ok := s.c.QueueLog.Since(st.cursor)
-		for _, q := range entries {
-			s.member(x, st, q)
-		}
-		st.cursor = s.c.QueueLog.Next()
-		return ok
+	switch x.over {
+	case "queue":
+		return replayed(s, x, st, &s.c.QueueLog)
+	case "task":
+		return replayed(s, x, st, &s.c.TaskLog)
 	}
-	entries, ok := s.c.JobLog.Since(st.cursor)
-	for _, j := range entries {
-		if !j.Orphan {
-			s.member(x, st, j)
-		}
+	return replayed(s, x, st, &s.c.JobLog)
+}
+
+func replayed[T any](s *Session, x *attribute, st *sumState, log *model.Log[T]) bool {
+	entries, ok := log.Since(st.cursor)
+	for _, m := range entries {
+		s.member(x, st, m)
 	}
-	st.cursor = s.c.JobLog.Next()
+	st.cursor = log.Next()
 	return ok
 }
 
@@ -145,47 +173,92 @@ func (s *Session) replay(x *attribute, st *sumState) bool {
 func (s *Session) member(x *attribute, st *sumState, of any) {
 	f := s.frame()
 	defer s.done()
-	var owner any
-	switch m := of.(type) {
-	case *model.Job:
-		f.job = s.jobView(m)
-		if x.on == "queue" {
-			if m.Queue == nil {
-				return
-			}
-			owner = m.Queue
-		}
-	case *model.Queue:
-		f.queue = s.queueView(m)
+	owner, ok := f.member(x, of)
+	if !ok {
+		return
 	}
-	if old, ok := st.members[of]; ok {
-		st.totals[old.owner].add(old.value, -1)
+	if old, known := st.members[of]; known {
+		group := st.totals[old.owner]
+		group[old.by].add(old.value, -1)
+		if group[old.by].members == 0 {
+			delete(group, old.by)
+		}
 		delete(st.members, of)
 	}
+	is := member{owner: owner}
 	if w := x.args["when"]; w != nil {
 		if held := w.Eval(f); held != types.True {
-			if types.IsError(held) {
-				s.faultOf(x, f, held)
-			}
+			s.faultIn(x, f, held)
 			return
 		}
 	}
-	v := x.args["of"].Eval(f)
-	if types.IsError(v) {
-		s.faultOf(x, f, v)
+	if by := x.args["by"]; by != nil {
+		v := by.Eval(f)
+		text, isString := v.(types.String)
+		if !isString {
+			s.faultIn(x, f, v)
+			return
+		}
+		is.by = string(text)
+	}
+	is.value = x.args["of"].Eval(f)
+	if types.IsError(is.value) {
+		s.faultIn(x, f, is.value)
 		return
 	}
-	if a, ok := v.(*amounts); ok {
-		v = &amounts{a.r.Clone(), a.dims}
+	if a, ok := is.value.(*amounts); ok {
+		is.value = &amounts{a.r.Clone(), a.dims}
 	}
-	t := st.totals[owner]
+	st.put(is)
+	st.members[of] = is
+}
+
+// member makes a member of a sum what the frame is about, and gives its owner; false: it has none.
+func (f *Frame) member(x *attribute, of any) (owner any, ok bool) {
+	var job *model.Job
+	switch m := of.(type) {
+	case *model.Queue:
+		f.queue = f.s.queueView(m)
+		return nil, true
+	case *model.Job:
+		if m.Orphan {
+			return nil, false
+		}
+		f.job, job = f.s.jobView(m), m
+	case *model.Task:
+		f.task, job = f.s.taskView(m), m.Job
+	}
+	switch x.on {
+	case "queue":
+		return job.Queue, job.Queue != nil
+	case "job":
+		return job, true
+	case "namespace":
+		return job.Namespace, true
+	}
+	return nil, true
+}
+
+func (st *sumState) put(m member) {
+	group := st.totals[m.owner]
+	if group == nil {
+		group = map[string]*total{}
+		st.totals[m.owner] = group
+	}
+	t := group[m.by]
 	if t == nil {
 		t = &total{}
-		st.totals[owner] = t
+		group[m.by] = t
 	}
-	t.add(v, 1)
-	st.broken = st.broken || !whole(v)
-	st.members[of] = member{owner, v}
+	t.add(m.value, 1)
+	st.broken = st.broken || !whole(m.value)
+}
+
+// faultIn counts an error of an attribute, where v is one.
+func (s *Session) faultIn(x *attribute, f *Frame, v ref.Val) {
+	if types.IsError(v) {
+		s.faultOf(x, f, v)
+	}
 }
 
 // fillState is the outcome of one waterFill.

@@ -2,11 +2,14 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 	"pgregory.net/rapid"
 )
 
@@ -26,6 +29,18 @@ attributes:
 - {on: cluster, name: asked, settle: cycle, sum: {over: job, of: job.request}}
 - {on: cluster, name: inBackfill, sum: {over: job, when: "action == 'backfill'", of: job.taskCount}}
 - {on: cluster, name: ofSums, sum: {over: queue, of: queue.cores}}
+- {on: cluster, name: tasks, sum: {over: task, of: "1"}}
+- {on: queue, name: tasks, sum: {over: task, when: task.holdsResources, of: task.request}}
+- {on: namespace, name: asked, sum: {over: job, of: job.request}}
+- {on: namespace, name: admitted, sum: {over: job, when: job.admittedNow && job.hasMinResources, of: job.minResources}}
+- {on: namespace, name: waiting, settle: cycle, sum: {over: task, when: task.status == 'Pending', of: "1"}}
+- {on: job, name: tenths, sum: {over: task, of: task.request.cpu}}
+- {on: queue, name: byZone, sum: {over: task, when: "task.node != null && (task.holdsResources || task.status == 'Pipelined')", by: "task.node.labels[?'zone'].orValue('')", of: task.request}}
+- {on: cluster, name: byStatus, sum: {over: task, by: task.status, of: "1"}}
+- {on: cluster, name: byFullness, sum: {over: task, when: task.node != null, by: "string(task.node.taskCount)", of: task.request.cpu}}
+- {on: cluster, name: byPhase, sum: {over: task, by: task.job.phase, of: "1"}}
+- {on: namespace, name: byQueue, sum: {over: job, when: job.queue != null, by: job.queue.name, of: job.allocated}}
+- {on: job, name: ofNamespace, expression: "job.namespaceInfo.asked.cpu - job.namespaceInfo.admitted.cpu"}
 - {on: queue, name: due, waterFill: {total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request}}
 - {on: queue, name: dueNow, settle: current, waterFill: {among: queue.jobCount > 1, total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request, ceiling: "cluster.allocatable.scale(0.7)"}}
 - {on: queue, name: share, expression: queue.held.share(queue.due)}
@@ -43,6 +58,10 @@ func figures(x *side) any {
 		case "queue":
 			for _, q := range x.c.QueuesByName() {
 				out[q.Name+"."+a.name] = exactly(readAttribute(a, s.queueView(q)))
+			}
+		case "namespace":
+			for _, name := range s.namespaceNames() {
+				out["namespace "+name+"."+a.name] = exactly(readAttribute(a, s.namespaceView(name)))
 			}
 		case "job":
 			for _, j := range x.c.JobsByKey() {
@@ -66,6 +85,14 @@ func exactly(v ref.Val) string {
 			}
 		}
 		return out
+	case traits.Mapper:
+		var parts []string
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			key := it.Next()
+			parts = append(parts, fmt.Sprintf("%s: %s", key.Value(), exactly(x.Get(key))))
+		}
+		slices.Sort(parts)
+		return strings.Join(parts, "; ")
 	case types.Double:
 		return strconv.FormatFloat(float64(x), 'g', -1, 64)
 	}

@@ -20,7 +20,7 @@ type attribute struct {
 	when, expr      *rules.Expr
 	function        string
 	args            map[string]*rules.Expr
-	over            string // of sum: job or queue
+	over            string // of sum: task, job or queue
 	changes         rules.Changes
 	// byAction says that the action is read, which changes within a cycle.
 	byAction bool
@@ -32,7 +32,7 @@ type attribute struct {
 
 // objectName is the type behind an owner's word.
 func objectName(on string) string {
-	return map[string]string{"cluster": "Cluster", "queue": "Queue", "job": "Job", "task": "Task", "node": "Node"}[on]
+	return map[string]string{"cluster": "Cluster", "queue": "Queue", "job": "Job", "task": "Task", "node": "Node", "namespace": "Namespace"}[on]
 }
 
 // attribute compiles one, and makes it visible: to its own table if private, else to the later ones as well.
@@ -40,14 +40,14 @@ func (s *tableScope) attribute(a *rules.Attribute) {
 	typeName := objectName(a.On)
 	if typeName == "" || typeName == "Task" {
 		if slices.Contains(s.shape.Owners, a.On) {
-			s.report(a.At.Issuef("attributes can be on cluster, queue, job or node", "an attribute cannot be on %s", a.On))
+			s.report(a.At.Issuef("attributes can be on cluster, namespace, queue, job or node", "an attribute cannot be on %s", a.On))
 		}
 		return
 	}
 	x := &attribute{table: s.entry.name, name: a.Name, on: a.On, settle: a.Settle, function: a.Function}
 	roots := []string{a.On}
-	if a.On == "cluster" {
-		roots = nil
+	if a.On == "cluster" || a.On == "namespace" {
+		roots = nil // CEL keeps the word namespace for itself
 	}
 	if a.When.Value != "" {
 		x.when = s.compile(a.When, roots, rules.Bool())
@@ -95,9 +95,9 @@ func (s *tableScope) sum(x *attribute, a *rules.Attribute, reads *rules.Reads) {
 		return // reported where it is missing
 	}
 	x.over = over.Value
-	allowed := map[string][]string{"cluster": {"job", "queue"}, "queue": {"job"}}[a.On]
+	allowed := map[string][]string{"cluster": {"job", "queue", "task"}, "namespace": {"job", "task"}, "queue": {"job", "task"}, "job": {"task"}}[a.On]
 	if !slices.Contains(allowed, x.over) {
-		hint := "a sum is on the cluster or a queue"
+		hint := "a sum is on the cluster, a namespace, a queue or a job"
 		if allowed != nil {
 			hint = suggest(x.over, allowed)
 		}
@@ -105,8 +105,10 @@ func (s *tableScope) sum(x *attribute, a *rules.Attribute, reads *rules.Reads) {
 		return
 	}
 	x.args = map[string]*rules.Expr{"of": s.compile(a.Args["of"], []string{x.over}, summable())}
-	if w := a.Args["when"]; w.Value != "" {
-		x.args["when"] = s.compile(w, []string{x.over}, rules.Bool())
+	for name, want := range map[string]rules.Kind{"when": rules.Bool(), "by": rules.String()} {
+		if text := a.Args[name]; text.Value != "" {
+			x.args[name] = s.compile(text, []string{x.over}, want)
+		}
 	}
 	x.memberOwn = true
 	for _, name := range sortedKeys(x.args) {
@@ -115,11 +117,18 @@ func (s *tableScope) sum(x *attribute, a *rules.Attribute, reads *rules.Reads) {
 			return
 		}
 		for _, r := range e.Reads.All {
-			x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || r.Root == x.over && shallow(r))
+			x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || r.Root == x.over && (shallow(r) || ofItsNode(r)))
 		}
 		members(reads, e.Reads, x.over, a.On)
 	}
-	x.typ = x.args["of"].Type
+	if x.typ = x.args["of"].Type; x.args["by"] != nil {
+		x.typ = cel.MapType(cel.StringType, x.typ)
+	}
+}
+
+// ofItsNode says that a read is of what a task's node has from its object: where the task is moves with the task.
+func ofItsNode(r rules.Read) bool {
+	return r.Root == "task" && len(r.Steps) == 2 && r.Steps[0].Member.Name == "node" && r.Steps[1].Member.Changes <= rules.ByObject
 }
 
 func summable() rules.Kind {
@@ -256,6 +265,8 @@ func readAttribute(x *attribute, o any) ref.Val {
 	case *nodeView:
 		return v.s.attribute(x, v, &v.memo[x.slot], v.s.c.Nodes.Version[v.of.Row])
 	case *clusterView:
+		return v.s.attribute(x, v, &v.memo[x.slot], v.s.c.Clock)
+	case *namespaceView:
 		return v.s.attribute(x, v, &v.memo[x.slot], v.s.c.Clock)
 	}
 	return types.NewErr("no field %q: the object is null", x.name)

@@ -113,7 +113,7 @@ func (s *tableScope) scope(roots []string) *rules.Scope {
 		all[r] = known[r]
 	}
 	extra := []*rules.Object{s.params, s.variableObject(roots)}
-	for _, name := range []string{"Task", "Job", "Queue", "Node", "Cluster"} {
+	for _, name := range []string{"Task", "Job", "Queue", "Node", "Cluster", "Namespace"} {
 		extra = append(extra, s.objects[name])
 	}
 	sc, err := s.lang.Scope(all, extra...)
@@ -286,6 +286,11 @@ func findCycle(start, at string, uses map[string][]string, path []string) []stri
 
 func (s *tableScope) variable(v *rules.Variable) {
 	if slices.Contains(s.cyclic, v.Name) {
+		return
+	}
+	if v.On == "namespace" {
+		s.report(v.At.Issuef("leave on out, or write on: job", "a variable cannot be on a namespace"))
+		s.failed["Variables."+v.Name] = true
 		return
 	}
 	var roots []string

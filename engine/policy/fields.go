@@ -48,7 +48,7 @@ func stringMapType() *cel.Type { return cel.MapType(cel.StringType, cel.StringTy
 
 // objects declares every type of the language with its fields.
 func objects() []*rules.Object {
-	return []*rules.Object{
+	return append([]*rules.Object{
 		{Name: "Task", Type: taskType(), Doc: "A pod, as a scheduler sees it.", Members: taskFields()},
 		{Name: "Job", Type: jobType(), Doc: "A PodGroup and its tasks.", Members: jobFields()},
 		{Name: "Role", Type: roleType(), Doc: "The tasks of a job that share a task-spec name.", Members: roleFields()},
@@ -60,7 +60,7 @@ func objects() []*rules.Object {
 		{Name: "Cluster", Type: clusterType(), Doc: "The whole cluster.", Members: clusterFields()},
 		{Name: "Typical", Type: typicalType(), Doc: "The most frequent shapes of task: a value of the accounting function `typicalTasks`, for `fragGain`."},
 		{Name: "Resources", Type: resourcesType(), Leaf: true, Doc: "A partial map from resource name to an amount, exact inside; reading one gives a double.", Members: resourceFields()},
-	}
+	}, namespaceObjects()...)
 }
 
 func resourceFields() []*rules.Member {
@@ -136,7 +136,7 @@ func jobFields() []*rules.Member {
 	count := func(name, doc string, changes rules.Changes, get func(j *model.Job) int64) *rules.Member {
 		return field(name, num, changes, doc, func(j v) ref.Val { return types.Int(get(j.of)) })
 	}
-	return []*rules.Member{
+	return append([]*rules.Member{
 		field("name", str, rules.Static, "PodGroup name", func(j v) ref.Val { return types.String(j.of.Name) }),
 		field("namespace", str, rules.Static, "namespace", func(j v) ref.Val { return types.String(j.of.Namespace) }),
 		field("uid", str, rules.Static, "namespace/name", func(j v) ref.Val { return types.String(j.of.Key) }),
@@ -172,7 +172,7 @@ func jobFields() []*rules.Member {
 		field("request", resourcesType(), rules.ByStep, "allocated and Pending", func(j v) ref.Val { return j.s.amounts(j.of.Request) }),
 		field("gatedRequest", resourcesType(), rules.ByObject, "sum of request over gated tasks", func(j v) ref.Val { return j.s.amounts(j.of.GatedRequest) }),
 		field("starving", boolean, rules.ByStep, "outcome of jobStarving; only an action's filters may read it", func(j v) ref.Val { return types.Bool(j.s.Starving(j.of)) }),
-	}
+	}, namespaceJobFields()...)
 }
 
 func allocatedTasks(j *model.Job) int64 {
@@ -214,7 +214,7 @@ func queueFields() []*rules.Member {
 	phase := func(p string) func(q v) ref.Val {
 		return func(q v) ref.Val { return types.Int(q.of.Phases[p]) }
 	}
-	return []*rules.Member{
+	return append([]*rules.Member{
 		field("name", str, rules.Static, "name", func(q v) ref.Val { return types.String(q.of.Name) }),
 		field("uid", str, rules.Static, "UID", func(q v) ref.Val { return types.String(q.of.UID) }),
 		field("createdAt", cel.TimestampType, rules.Static, "creation", func(q v) ref.Val { return types.Timestamp{Time: q.of.CreatedAt} }),
@@ -230,7 +230,7 @@ func queueFields() []*rules.Member {
 		field("runningJobs", num, rules.ByObject, "jobs of phase Running", phase("Running")),
 		field("allocated", resourcesType(), rules.ByStep, "sum of request over the allocatedTasks of its jobs", func(q v) ref.Val { return q.s.amounts(q.of.Allocated) }),
 		field("request", resourcesType(), rules.ByStep, "allocated and Pending", func(q v) ref.Val { return q.s.amounts(q.of.Request) }),
-	}
+	}, nodeGroupFields()...)
 }
 
 func queueSpecFields() []*rules.Member {

@@ -107,7 +107,7 @@ func resourceFunctions() []*rules.Function {
 			func(a, b *amounts) ref.Val { return types.Double(a.r.Share(b.r)) }),
 		pair("only", "The dimensions of a that b has.", r, func(a, b *amounts) ref.Val { return give(a, a.r.Only(b.r)) }),
 		single("positive", "The dimensions that are above 0.", r, func(a *amounts) ref.Val { return give(a, a.r.Positive()) }),
-		single("isEmpty", "All amounts but pods are about 0.", boolean, func(a *amounts) ref.Val { return types.Bool(a.r.IsEmpty()) }),
+		emptyFunction(),
 		single("names", "The names of its dimensions: cpu, memory, pods, then the others by name.", cel.ListType(cel.StringType), func(a *amounts) ref.Val { return stringList(a.names()) }),
 		scaleFunction(),
 		named("get", "The amount of that resource in cores, bytes or pieces; 0 if absent.", cel.DoubleType, func(a *amounts, name string) ref.Val { return types.Double(a.get(name)) }),

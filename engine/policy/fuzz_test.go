@@ -199,7 +199,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 			n.Labels["zone"], n.Annotations["celsius.dev/gpu-model"] = "east", "A100"
 			n.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectPreferNoSchedule}}
 		}),
-		aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=1 memory=1Gi"), aPod("p2", "cpu=2 memory=1Gi nvidia.com/gpu=1", runningOn("n1"), annotated("volcano.sh/task-spec", "worker")))
+		aQueue("q"), aQuota("quota", "cpu=4", "cpu=1"), aGroup("g", "q"), aPod("p1", "cpu=1 memory=1Gi"), aPod("p2", "cpu=2 memory=1Gi nvidia.com/gpu=1", runningOn("n1"), annotated("volcano.sh/task-spec", "worker")))
 	s := NewSession(c, loaded(t, policyText("jobOrder: []")))
 	s.Begin(noon())
 	f := s.frame().ofTask(c.Tasks["a/p1"])
@@ -227,6 +227,7 @@ func (a *alsoTypical) ResolveName(name string) (any, bool) {
 func allMembers() []string {
 	from := map[string]string{
 		"Task": "task", "Job": "job", "Role": "job.roles[0]", "Queue": "queue", "QueueSpec": "queue.spec", "Node": "node", "Taint": "node.taints[0]", "GPU": "gpu", "Typical": "typical", "Cluster": "cluster", "Resources": "request",
+		"Namespace": "job.namespaceInfo", "Quota": "job.quotas[0]", "NodeGroups": "queue.nodeGroups",
 	}
 	var out []string
 	for _, o := range objects() {
@@ -242,7 +243,7 @@ func allMembers() []string {
 // sampleValues has an expression for each type of argument.
 func sampleValues() map[string]string {
 	return map[string]string{
-		"Task": "task", "Node": "node", "Job": "job", "GPU": "gpu", "Typical": "typical", "Resources": "task.request", "int": "2", "double": "1.5", "string": "'cpu'",
+		"Task": "task", "Node": "node", "Job": "job", "NodeGroups": "queue.nodeGroups", "GPU": "gpu", "Typical": "typical", "Resources": "task.request", "int": "2", "double": "1.5", "string": "'cpu'",
 		"google.protobuf.Timestamp": "now", "optional_type(google.protobuf.Duration)": "optional.of(duration('1h'))",
 		"list(string)": "['cpu', 'memory', 'nvidia.com/gpu']", "map(string, double)": "{'cpu': 2.0}", "map(string, string)": "{'cpu': 'MostAllocated'}",
 	}

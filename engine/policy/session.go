@@ -32,6 +32,7 @@ type Session struct {
 	sums        map[*attribute]*sumState
 	fills       map[*attribute]*fillState
 	starts      map[started]ref.Val
+	namespaces  map[string]*namespaceView
 	faults      map[any]*model.RuleError
 	faultOrder  []*model.RuleError
 	columns     columns
@@ -43,7 +44,7 @@ type stamp struct{ cycle, clock, action uint64 }
 
 // NewSession begins with nothing remembered.
 func NewSession(c *model.Cluster, p *Policy) *Session {
-	s := &Session{c: c, p: p, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, starts: map[started]ref.Val{}, faults: map[any]*model.RuleError{}, action: types.String("")}
+	s := &Session{c: c, p: p, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, starts: map[started]ref.Val{}, namespaces: map[string]*namespaceView{}, faults: map[any]*model.RuleError{}, action: types.String("")}
 	s.cluster = &clusterView{view[model.Cluster]{of: c, s: s, typ: clusterType(), memo: make([]memo, p.slots["Cluster"])}}
 	s.variables = make([]memo, len(p.variables))
 	s.evaluated = make([]uint64, len(p.all)+1)
@@ -88,6 +89,10 @@ func (s *Session) settle(x *attribute) {
 	case "job":
 		for _, key := range sortedKeys(s.c.Jobs) {
 			readAttribute(x, s.jobView(s.c.Jobs[key]))
+		}
+	case "namespace":
+		for _, name := range s.namespaceNames() {
+			readAttribute(x, s.namespaceView(name))
 		}
 	case "node":
 		for row, n := range s.c.Nodes.Rows {

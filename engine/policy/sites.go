@@ -151,7 +151,7 @@ func everywhere() []string {
 // Shape is what a table may hold.
 func Shape() rules.Shape {
 	s := rules.Shape{
-		Owners:     []string{"cluster", "queue", "job", "task", "node", "victim"},
+		Owners:     []string{"cluster", "queue", "job", "task", "node", "namespace", "victim"},
 		ParamTypes: paramTypes(),
 		Functions:  accountingFunctions(),
 	}
@@ -165,11 +165,12 @@ func Shape() rules.Shape {
 func accountingFunctions() []rules.AttributeFunction {
 	return []rules.AttributeFunction{
 		{
-			Name: "sum", Doc: "A sum over the members of the owner: a queue's jobs, or the cluster's jobs or queues. It is kept by delta: a member that changed is taken out with its old value and put in with the new.",
+			Name: "sum", Doc: "A sum over the members of the owner: a queue's jobs, a job's, queue's or namespace's tasks, all of the cluster. Jobs that stand for one pod without a group are left out, their tasks are not. It is kept by delta: a member that changed is taken out with its old value and put in with the new.",
 			Args: []rules.Argument{
-				{Name: "over", Doc: "The word `job` or `queue`: what the members are."},
+				{Name: "over", Doc: "The word `task`, `job` or `queue`: what the members are."},
 				{Name: "of", Doc: "What is added for each member: Resources or a number."},
 				{Name: "when", Optional: true, Doc: "Which members count; all, if it is left out."},
+				{Name: "by", Optional: true, Doc: "A string by which members are told apart: the result is a map from it to the sums, without those that have no member."},
 			},
 		},
 		{

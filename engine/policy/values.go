@@ -63,6 +63,7 @@ type (
 	queueView struct {
 		view[model.Queue]
 		labels, annotations ref.Val
+		limits              ref.Val // by node group, once they were read
 	}
 	nodeView struct {
 		view[model.Node]

@@ -39,6 +39,11 @@ func aNode(name, allocatable string, edits ...func(*corev1.Node)) *corev1.Node {
 	return n
 }
 
+// aQuota is a ResourceQuota of namespace a.
+func aQuota(name, hard, used string) *corev1.ResourceQuota {
+	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}, Status: corev1.ResourceQuotaStatus{Hard: amountList(hard), Used: amountList(used)}}
+}
+
 // aPod is one of ours, in namespace a and group g, Pending.
 func aPod(name, requests string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{

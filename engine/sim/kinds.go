@@ -37,6 +37,7 @@ func kinds() []kind {
 		{"v1", "Node", false, func() metav1.Object { return &corev1.Node{} }},
 		{"v1", "Pod", true, func() metav1.Object { return &corev1.Pod{} }},
 		{"v1", "Namespace", false, func() metav1.Object { return &corev1.Namespace{} }},
+		{"v1", "ResourceQuota", true, func() metav1.Object { return &corev1.ResourceQuota{} }},
 		{"scheduling.k8s.io/v1", "PriorityClass", false, func() metav1.Object { return &schedulingv1.PriorityClass{} }},
 		{groupVersion, "PodGroup", true, func() metav1.Object { return &schedulingv1beta1.PodGroup{} }},
 		{groupVersion, "Queue", false, func() metav1.Object { return &schedulingv1beta1.Queue{} }},

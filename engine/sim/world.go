@@ -210,6 +210,8 @@ func idOf(o metav1.Object) objectID {
 		id.kind = "Pod"
 	case *corev1.Namespace:
 		id.kind = "Namespace"
+	case *corev1.ResourceQuota:
+		id.kind = "ResourceQuota"
 	case *schedulingv1beta1.PodGroup:
 		id.kind = "PodGroup"
 	case *schedulingv1beta1.Queue:

@@ -47,6 +47,7 @@ type Input struct {
 	PodGroups       []*v1beta1.PodGroup
 	Queues          []*v1beta1.Queue
 	PriorityClasses []*schedulingv1.PriorityClass
+	ResourceQuotas  []*corev1.ResourceQuota
 
 	PersistentVolumes, PersistentVolumeClaims, StorageClasses []json.RawMessage
 	ResourceSlices, DeviceClasses, ResourceClaims             []json.RawMessage

@@ -30,6 +30,9 @@ func (c *Case) cluster() (*model.Cluster, error) {
 	for _, o := range c.Input.Nodes {
 		add(o)
 	}
+	for _, o := range c.Input.ResourceQuotas {
+		add(o)
+	}
 	for _, o := range c.Input.PodGroups {
 		add(o)
 	}

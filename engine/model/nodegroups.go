@@ -1,0 +1,74 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// NodeGroups is a queue's spec.affinity: groups of nodes, each list in the order in which it is written.
+type NodeGroups struct {
+	Required, Preferred, AntiRequired, AntiPreferred []string
+}
+
+// readNodeGroups is nil where a queue says nothing of groups.
+func readNodeGroups(a *v1beta1.Affinity) *NodeGroups {
+	if a == nil {
+		return nil
+	}
+	g := &NodeGroups{}
+	if to := a.NodeGroupAffinity; to != nil {
+		g.Required, g.Preferred = to.RequiredDuringSchedulingIgnoredDuringExecution, to.PreferredDuringSchedulingIgnoredDuringExecution
+	}
+	if from := a.NodeGroupAntiAffinity; from != nil {
+		g.AntiRequired, g.AntiPreferred = from.RequiredDuringSchedulingIgnoredDuringExecution, from.PreferredDuringSchedulingIgnoredDuringExecution
+	}
+	return g
+}
+
+// readNodeGroupLimits reads a queue's limits by node group, {"group": {"cpu": "3"}}, from its annotation. A mistake in it is
+// not one of the object, which would take the queue away, but is told by whoever reads the limits.
+func readNodeGroupLimits(d *Dims, annotations map[string]string) (map[string]Resources, error) {
+	text := annotations[NodeGroupLimitsAnnotation]
+	if text == "" {
+		return nil, nil
+	}
+	var lists map[string]corev1.ResourceList
+	if err := json.Unmarshal([]byte(text), &lists); err != nil {
+		return nil, fmt.Errorf("annotation %s must be JSON such as {\"group\": {\"cpu\": \"3\"}}: %w", NodeGroupLimitsAnnotation, err)
+	}
+	limits := make(map[string]Resources, len(lists))
+	for _, group := range sortedKeys(lists) {
+		limits[group] = d.Resources(lists[group])
+	}
+	return limits, nil
+}
+
+// parentOf gives the queue above q, which is root where q names none; nil for root itself and where there is no such queue.
+func (c *Cluster) parentOf(q *Queue) *Queue {
+	switch {
+	case q.Name == v1beta1.RootQueue:
+		return nil
+	case q.Parent == "":
+		return c.Queues[v1beta1.RootQueue]
+	}
+	return c.Queues[q.Parent]
+}
+
+// NodeGroupsInherited are those of the queue, else of its nearest ancestor that has some; nil if none has. Queues that are in a
+// circle have those of the first that is met.
+func (c *Cluster) NodeGroupsInherited(q *Queue) *NodeGroups {
+	for range len(c.Queues) + 1 {
+		if q == nil || q.NodeGroups != nil {
+			break
+		}
+		q = c.parentOf(q)
+	}
+	if q == nil {
+		return nil
+	}
+	return q.NodeGroups
+}
