@@ -67,6 +67,8 @@ type Expr struct {
 	Text  Text
 	Type  *cel.Type
 	Reads *Reads
+	// Ends are those paths among Reads that the value itself may be.
+	Ends []Read
 	// Cost is CEL's static estimate of one evaluation.
 	Cost checker.CostEstimate
 	// NowParts are the largest parts that read only now; the value of the whole changes with time
@@ -114,7 +116,8 @@ func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
 		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
 	}
 	native := checked.NativeRep()
-	e := &Expr{Text: text, Type: checked.OutputType(), Reads: readsOf(s, native, native.Expr(), nil), program: program}
+	e := &Expr{Text: text, Type: checked.OutputType(), program: program}
+	e.Reads, e.Ends = readsAndEnds(s, native, native.Expr(), nil)
 	if e.Cost, err = s.env.EstimateCost(checked, &estimator{s}); err != nil {
 		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
 	}

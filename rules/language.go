@@ -50,6 +50,9 @@ type Member struct {
 	Reads *Reads
 	// Own is the root under which Reads names the owner.
 	Own string
+	// Ends are the paths among Reads that lead to the value of a computed member that has no owner: reading a part of that
+	// value is reading on from there.
+	Ends []Read
 	// Hidden members cannot be written in a rule; functions name them in what they read.
 	Hidden bool
 }

@@ -122,9 +122,16 @@ type reader struct {
 
 // readsOf derives what e reads. bound holds the paths that comprehension variables stand for.
 func readsOf(s *Scope, a *ast.AST, e ast.Expr, bound map[string][]Read) *Reads {
+	reads, _ := readsAndEnds(s, a, e, bound)
+	return reads
+}
+
+// readsAndEnds also gives the paths that the value itself may be, for those who read on from it.
+func readsAndEnds(s *Scope, a *ast.AST, e ast.Expr, bound map[string][]Read) (*Reads, []Read) {
 	r := &reader{scope: s, ast: a}
-	r.close(r.open(e, bound))
-	return &r.reads
+	ends := r.open(e, bound)
+	r.close(ends)
+	return &r.reads, ends
 }
 
 func (r *reader) close(paths []Read) {
@@ -170,7 +177,7 @@ func (r *reader) open(e ast.Expr, bound map[string][]Read) []Read {
 	return nil
 }
 
-// extend goes one member on. A computed member is replaced by what it reads.
+// extend goes one member on. A computed member is replaced by what it reads; what is read of its value follows from there.
 func (r *reader) extend(paths []Read, t *cel.Type, field string) []Read {
 	object := r.scope.objectOf(t)
 	if object == nil || object.Leaf {
@@ -190,10 +197,14 @@ func (r *reader) extend(paths []Read, t *cel.Type, field string) []Read {
 			continue
 		}
 		r.expand(p, m, next)
+		if m.Own != "" {
+			out = append(out, next)
+		}
 	}
 	if m.Reads != nil && len(paths) == 0 {
 		r.reads.Add(m.Reads)
 	}
+	out = append(out, m.Ends...)
 	return out
 }
 

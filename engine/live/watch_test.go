@@ -27,6 +27,7 @@ func TestMatters(t *testing.T) {
 	pod, node, group, queue := testPod("a", "g", "1"), testNode("n", "1"), testGroup("g", 1), testQueue("q")
 	bound := changed(pod, func(p *corev1.Pod) { p.Spec.NodeName = "n" })
 	bound.ResourceVersion = "1"
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}, Status: corev1.ResourceQuotaStatus{Hard: corev1.ResourceList{"cpu": resource.MustParse("4")}, Used: corev1.ResourceList{"cpu": resource.MustParse("2")}}}
 	job := &batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{SchedulerName: "celsius"}}
 	for _, c := range []struct {
 		name     string
@@ -54,6 +55,10 @@ func TestMatters(t *testing.T) {
 		{"a queue's counts", queue, changed(queue, func(q *v1beta1.Queue) { q.Status.Running = 1 }), lazily},
 		{"a queue is closed", queue, changed(queue, func(q *v1beta1.Queue) { q.Status.State = v1beta1.QueueStateClosed }), urgently},
 		{"a queue's spec", queue, changed(queue, func(q *v1beta1.Queue) { q.Generation++ }), urgently},
+		{"a quota again", quota, quota, notAtAll},
+		{"less of a quota is used", quota, changed(quota, func(q *corev1.ResourceQuota) { q.Status.Used["cpu"] = resource.MustParse("1") }), urgently},
+		{"more of it is used", quota, changed(quota, func(q *corev1.ResourceQuota) { q.Status.Used["cpu"] = resource.MustParse("3") }), lazily},
+		{"a quota limits otherwise", quota, changed(quota, func(q *corev1.ResourceQuota) { q.Status.Hard["cpu"] = resource.MustParse("5") }), urgently},
 		{"a Job's status", job, changed(job, func(j *batchv1alpha1.Job) { j.Status.Running = 1 }), notAtAll},
 	} {
 		if got := matters([]string{"celsius"}, c.old, c.new); got != c.want {

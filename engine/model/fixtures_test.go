@@ -152,6 +152,7 @@ func dump(c *Cluster) string {
 			say("  has %s", t.Key)
 		}
 	}
+	say("quotas %s", quotasOf(c))
 	for _, q := range c.QueuesByName() {
 		say("queue %s weight=%d open=%t capability{%s} allocated{%s} request{%s} phases=%v jobs=%v",
 			q.Name, q.Weight, q.Open, words(d, q.Capability), words(d, q.Allocated), words(d, q.Request), q.Phases, sortedKeys(q.Jobs))

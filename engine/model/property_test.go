@@ -78,8 +78,12 @@ func anyClass(t *rapid.T) any {
 	return c
 }
 
+func anyQuota(t *rapid.T) any {
+	return quota(draw(t, "namespace", "a", "b"), draw(t, "quota", "x", "y", "z"), draw(t, "hard", "", "cpu=4 requests.cpu=2"), draw(t, "used", "", "cpu=1", "cpu=-1"))
+}
+
 func anyDelta(t *rapid.T) Delta {
-	kind := draw(t, "kind", anyNode, anyPod, anyPod, anyPod, anyGroup, anyQueue, anyClass)
+	kind := draw(t, "kind", anyNode, anyPod, anyPod, anyPod, anyGroup, anyQueue, anyClass, anyQuota)
 	return Delta{Op: draw(t, "op", Upsert, Upsert, Upsert, Delete), Object: kind(t)}
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -182,6 +183,34 @@ func TestClassesByKey(t *testing.T) {
 		s.Class(c.Tasks["a/p2"])
 		if got := len(s.columns.classes); got != test.classes {
 			t.Errorf("%s: %d classes, want %d", test.name, got, test.classes)
+		}
+	}
+}
+
+// What is read of an object that a variable or an attribute gives is read, wherever it was got from.
+func TestReadsThroughVariables(t *testing.T) {
+	p := loaded(t, policyText(`
+variables:
+- {name: own, on: task, expression: task.queue}
+- {name: either, on: job, expression: "job.minMember > 1 ? job.queue.nodeGroups : job.queue.nodeGroupsInherited"}
+attributes: [{on: node, name: owner, expression: node.tasks}]
+predicates:
+- {name: field, expression: "variables.own.spec.weight > 1"}
+- {name: elements, expression: "variables.either.required.exists(g, g == node.name)"}
+- {name: function, expression: "variables.either.isEmpty()"}
+- {name: attribute, expression: "node.owner.all(t, t.priority > 1)"}
+`))
+	want := map[string][]string{
+		"field":     {"task.queue.spec.weight"},
+		"elements":  {"job.queue.nodeGroups.required", "job.queue.nodeGroupsInherited.required"},
+		"function":  {"job.queue.nodeGroups.antiPreferred", "job.queue.nodeGroupsInherited.preferred"},
+		"attribute": {"node.owner[].priority"},
+	}
+	for _, r := range p.Rules(Predicates) {
+		for _, read := range want[r.Name] {
+			if !slices.Contains(r.Reads.Strings(), read) {
+				t.Errorf("%s reads %s, but %s is not among it", r.Name, r.Reads.Strings(), read)
+			}
 		}
 	}
 }

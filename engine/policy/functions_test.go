@@ -26,10 +26,8 @@ func oneTable() map[string][2]string {
 	return map[string][2]string{
 		"waterFill":                   {accounting, "an iteration over all queues"},
 		"cap":                         {general, "the algebra of Resources: as min, but a missing dimension is no limit"},
-		"fits":                        {general, "the algebra of Resources: <= with slack"},
-		"only":                        {general, "the algebra of Resources: restriction to some dimensions"},
+		"isEmpty":                     {general, "the algebra of Resources, and of NodeGroups: nothing is in it"},
 		"names":                       {general, "the algebra of Resources: its dimensions, which an expression cannot list"},
-		"resources":                   {general, "the algebra of Resources: nothing"},
 		"scale":                       {general, "the algebra of Resources: a multiple"},
 		"waitLimit":                   {general, "an annotation read as a duration: an expression cannot try whether a text is one"},
 		"jsonNumbers":                 {general, "JSON read as a map: an expression cannot try whether a text is that"},

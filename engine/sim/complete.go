@@ -109,6 +109,8 @@ func (c *completion) complete(i item) {
 	case *schedulingv1beta1.PodGroup:
 		o.Spec.Queue = c.queueOf(o.Namespace, o.Spec.Queue)
 		o.Status.Phase = cmp.Or(o.Status.Phase, schedulingv1beta1.PodGroupPending)
+	case *corev1.ResourceQuota:
+		c.completeQuota(i, o)
 	case *corev1.Pod:
 		defaults(o)
 		c.priority(o)

@@ -35,6 +35,9 @@ func (l *loader) world(v rules.Value) {
 	for i := range w.Queues {
 		c.each(at(v, "queues", i), w.Queues[i].Name, func(place rules.Value, name string) { c.queue(place, name, &w.Queues[i]) })
 	}
+	for i := range w.Quotas {
+		c.each(at(v, "quotas", i), w.Quotas[i].Name, func(place rules.Value, name string) { c.quota(place, name, &w.Quotas[i]) })
+	}
 	for _, name := range slices.Sorted(maps.Keys(w.PriorityClasses)) {
 		class := &schedulingv1.PriorityClass{Value: w.PriorityClasses[name]}
 		class.Name = name
@@ -199,12 +202,29 @@ func (c *converter) queue(v rules.Value, name string, s *ShortQueue) {
 	}
 	q.Spec.Priority, q.Spec.Parent, q.Spec.Reclaimable = s.Priority, s.Parent, s.Reclaimable
 	q.Spec.Capability, q.Spec.Deserved, q.Spec.Guarantee.Resource = list(s.Capability), list(s.Deserved), list(s.Guarantee)
+	if g := s.NodeGroups; g != nil {
+		q.Spec.Affinity = &schedulingv1beta1.Affinity{
+			NodeGroupAffinity: &schedulingv1beta1.NodeGroupAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: g.Required, PreferredDuringSchedulingIgnoredDuringExecution: g.Preferred,
+			},
+			NodeGroupAntiAffinity: &schedulingv1beta1.NodeGroupAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: g.AntiRequired, PreferredDuringSchedulingIgnoredDuringExecution: g.AntiPreferred,
+			},
+		}
+	}
 	c.oneOf(at(v, "state"), s.State, queueStates())
 	q.Status.State = schedulingv1beta1.QueueState(s.State)
 	if s.Parent == name {
 		c.report(at(v, "parent").Issuef("", "a queue is not its own parent"))
 	}
 	c.emit("Queue", v, q)
+}
+
+func (c *converter) quota(v rules.Value, name string, s *ShortQuota) {
+	q := &corev1.ResourceQuota{}
+	q.Name, q.Namespace = name, s.Namespace
+	q.Spec.Hard, q.Status.Used = list(s.Hard), list(s.Used)
+	c.emit("ResourceQuota", v, q)
 }
 
 func (c *converter) job(v rules.Value, name string, s *ShortJob) {

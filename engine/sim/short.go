@@ -26,6 +26,8 @@ type ShortWorld struct {
 	Nodes []ShortNode `json:"nodes"`
 	// Queues beside root and default, which are always there.
 	Queues []ShortQueue `json:"queues"`
+	// Quotas are ResourceQuotas.
+	Quotas []ShortQuota `json:"quotas"`
 	// PriorityClasses by name, each with its value.
 	PriorityClasses map[string]int32 `json:"priorityClasses"`
 	// Jobs are PodGroups with their pods.
@@ -82,6 +84,8 @@ type ShortQueue struct {
 	Guarantee map[string]resource.Quantity `json:"guarantee"`
 	// Reclaimable says whether others may reclaim from it; default true.
 	Reclaimable *bool `json:"reclaimable"`
+	// NodeGroups is spec.affinity: the groups of nodes that the queue is for or against.
+	NodeGroups *ShortNodeGroups `json:"nodeGroups"`
 	// State is Open, Closing or Closed; default Open.
 	State string `json:"state"`
 	// Created is how long ago, or when; default now.
@@ -90,6 +94,30 @@ type ShortQueue struct {
 	Labels map[string]string `json:"labels"`
 	// Annotations of the queue.
 	Annotations map[string]string `json:"annotations"`
+}
+
+// ShortNodeGroups names groups of nodes, by their label volcano.sh/nodegroup-name.
+type ShortNodeGroups struct {
+	// Required groups are those to run on.
+	Required []string `json:"required"`
+	// Preferred groups are those that are better.
+	Preferred []string `json:"preferred"`
+	// AntiRequired groups are those to keep away from.
+	AntiRequired []string `json:"antiRequired"`
+	// AntiPreferred groups are those to keep away from if possible.
+	AntiPreferred []string `json:"antiPreferred"`
+}
+
+// ShortQuota is a ResourceQuota.
+type ShortQuota struct {
+	// Name, or a range of names.
+	Name string `json:"name"`
+	// Namespace; default "default".
+	Namespace string `json:"namespace"`
+	// Hard limits by name: cpu, requests.cpu, pods.
+	Hard map[string]resource.Quantity `json:"hard"`
+	// Used of them; where it is left out, it is counted from the pods of the namespace whose jobs were let in.
+	Used map[string]resource.Quantity `json:"used"`
 }
 
 // ShortJob is a PodGroup and its pods. One that lists no tasks is itself its one

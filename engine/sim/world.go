@@ -54,6 +54,7 @@ type World struct {
 	due        map[objectID]time.Time // pods, and when something next happens to them by itself
 	later      []item                 // what comes later, in the order of its coming
 	history    history
+	counted    map[objectID]bool      // quotas of which the world counts what is used
 }
 
 // NewWorld is a world with nothing in it.
@@ -67,6 +68,7 @@ func NewWorld(o Options) *World {
 		leaving:    map[objectID]time.Time{},
 		due:        map[objectID]time.Time{},
 		history:    history{of: map[objectID]*span{}},
+		counted:    map[objectID]bool{},
 	}
 	if w.now.IsZero() {
 		w.now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
@@ -124,7 +126,8 @@ func (w *World) take(items []item) rules.Issues {
 	issues := w.refused(w.put(in...), values)
 	if issues.Err() == nil {
 		w.noteLeaving(in)
-		return issues
+		w.noteQuotas(in)
+		return append(issues, w.refused(w.countQuotas(), nil)...)
 	}
 	for _, i := range items {
 		if _, there := before[i.id()]; !there {
@@ -257,6 +260,7 @@ func (w *World) remove(id objectID) {
 	delete(w.leaving, id)
 	delete(w.due, id)
 	w.forget(id)
+	delete(w.counted, id)
 	if _, isJob := o.(*batchv1alpha1.Job); !isJob {
 		w.cluster.Apply(model.Delta{Op: model.Delete, Object: o})
 	}
@@ -269,6 +273,9 @@ func (w *World) Cycle() (*model.Plan, error) {
 		return nil, errors.New("the world has no policy")
 	}
 	if err := w.kubelet(); err != nil {
+		return nil, err
+	}
+	if err := w.countQuotas(); err != nil {
 		return nil, err
 	}
 	plan := engine.Decide(w.cluster, w.Policy, w.now)

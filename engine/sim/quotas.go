@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// completeQuota has a quota limit what it is to limit, as the quota controller says in its status.
+func (c *completion) completeQuota(i item, q *corev1.ResourceQuota) {
+	if q.Status.Hard == nil {
+		q.Status.Hard = q.Spec.Hard.DeepCopy()
+	}
+	if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
+		c.warn(deepest(i.value, "spec").Issuef("", "%s has scopes, which are not heeded: it limits every job of its namespace", i.id()))
+	}
+}
+
+// noteQuotas remembers which of the new quotas do not say what is used: the world counts for them.
+func (w *World) noteQuotas(in []metav1.Object) {
+	for _, o := range in {
+		if q, ok := o.(*corev1.ResourceQuota); ok {
+			w.counted[idOf(q)] = q.Status.Used == nil
+		}
+	}
+}
+
+// countQuotas plays the quota controller. A pod counts from when its job is let in, which is when a Job's controller would
+// make it, or from when it has a node, until it has finished.
+func (w *World) countQuotas() error {
+	var changed []metav1.Object
+	for _, id := range w.sorted("ResourceQuota") {
+		if !w.counted[id] {
+			continue
+		}
+		q := w.objects[id].(*corev1.ResourceQuota).DeepCopy()
+		q.Status.Used = corev1.ResourceList{}
+		for name := range q.Status.Hard {
+			q.Status.Used[name] = w.usedOf(q.Namespace, string(name))
+		}
+		if !equality.Semantic.DeepEqual(q, w.objects[id]) {
+			changed = append(changed, q)
+		}
+	}
+	return w.put(changed...)
+}
+
+func (w *World) usedOf(namespace, name string) resource.Quantity {
+	var sum resource.Quantity
+	for id, o := range w.objects {
+		if p, ok := o.(*corev1.Pod); ok && id.namespace == namespace && w.isThere(p) {
+			sum.Add(quotaAmount(p, name))
+		}
+	}
+	return sum
+}
+
+// isThere says whether a pod would be there in a cluster in which Jobs' pods are made once their job is let in.
+func (w *World) isThere(p *corev1.Pod) bool {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	g, ok := w.objects[objectID{"PodGroup", p.Namespace, groupOf(p)}].(*schedulingv1beta1.PodGroup)
+	return p.Spec.NodeName != "" || !ok || string(g.Status.Phase) != model.PhasePending
+}
+
+// quotaAmount is what a pod counts for under one name of a quota.
+func quotaAmount(p *corev1.Pod, name string) resource.Quantity {
+	if name == "pods" || name == "count/pods" {
+		return *resource.NewQuantity(1, resource.DecimalSI)
+	}
+	if limit, ok := strings.CutPrefix(name, "limits."); ok {
+		return resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{})[corev1.ResourceName(limit)]
+	}
+	request := strings.TrimPrefix(name, "requests.")
+	return resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})[corev1.ResourceName(request)]
+}
