@@ -53,6 +53,8 @@ type Member struct {
 	// Ends are the paths among Reads that lead to the value of a computed member that has no owner: reading a part of that
 	// value is reading on from there.
 	Ends []Read
+	// Related says that it also changes with other objects than its own, of which the object's own changes do not tell.
+	Related bool
 	// Hidden members cannot be written in a rule; functions name them in what they read.
 	Hidden bool
 }

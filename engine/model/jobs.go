@@ -115,6 +115,10 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 	}
 	next.Priority = c.classValue(next.PriorityClassName)
 	j := c.Jobs[next.Key]
+	var was *Queue
+	if j != nil {
+		was = j.Queue
+	}
 	if j == nil {
 		j = next
 		j.Allocated, j.Request, j.GatedRequest = emptySum(), emptySum(), emptySum()
@@ -131,6 +135,9 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 		j.dropRole(r)
 	}
 	c.enterQueue(j)
+	if j.Queue != was {
+		c.logTasks(j)
+	}
 	for _, t := range c.books.groupless.list(j.Key) {
 		c.rejoin(t)
 	}
@@ -212,7 +219,15 @@ func (c *Cluster) upsertQueue(o *v1beta1.Queue, m *mistakes) {
 	for _, j := range c.books.queueless.list(next.Name) {
 		c.books.queueless.put(next.Name, j.Key, j, false)
 		c.enterQueue(j)
+		c.logTasks(j)
 		c.touchJob(j)
+	}
+}
+
+// logTasks has the tasks of a job looked at whose queue has changed.
+func (c *Cluster) logTasks(j *Job) {
+	for _, t := range j.Tasks {
+		c.TaskLog.add(t)
 	}
 }
 
@@ -225,6 +240,7 @@ func (c *Cluster) removeQueue(name string) {
 	for _, j := range byKey(q.Jobs) {
 		c.leaveQueue(j)
 		c.enterQueue(j)
+		c.logTasks(j)
 		c.touchJob(j)
 	}
 	c.touchQueue(q)

@@ -21,6 +21,8 @@ type sumState struct {
 	members map[any]member
 	// totals are by owner (a queue, a job, the name of a namespace, nil for the cluster), then by what `by` gives, "" without it.
 	totals map[any]map[string]*total
+	// erred are the members that have no value, as an argument erred: each cycle is told of them.
+	erred map[any]bool
 	// broken says that some value had a fraction: what is taken out again then leaves its last bits behind, so
 	// that the sum is made anew instead.
 	broken bool
@@ -118,6 +120,9 @@ func (s *Session) totalOf(typ *cel.Type, t *total) ref.Val {
 func (s *Session) catchUp(x *attribute, st *sumState) {
 	at := s.stampOf(x.byAction)
 	at.clock = s.c.ObjectClock
+	if x.kept && st.members != nil && !st.broken && st.at != at && !s.NoCache {
+		s.nextCycle(x, st, at)
+	}
 	if st.members != nil && st.at == at && !s.NoCache {
 		if st.clock == s.c.Clock {
 			return
@@ -127,7 +132,7 @@ func (s *Session) catchUp(x *attribute, st *sumState) {
 			return
 		}
 	}
-	*st = sumState{at: at, clock: s.c.Clock, members: map[any]member{}, totals: map[any]map[string]*total{}}
+	*st = sumState{at: at, clock: s.c.Clock, members: map[any]member{}, totals: map[any]map[string]*total{}, erred: map[any]bool{}}
 	switch x.over {
 	case "queue":
 		st.cursor = s.c.QueueLog.Next()
@@ -147,6 +152,40 @@ func (s *Session) catchUp(x *attribute, st *sumState) {
 			s.member(x, st, j)
 		}
 	}
+}
+
+// nextCycle takes a sum over into a new cycle, or past an Apply: members that are gone are in the log. What erred is asked
+// again, as a fault is one of a cycle.
+func (s *Session) nextCycle(x *attribute, st *sumState, at stamp) {
+	if !s.replay(x, st) || st.broken {
+		return // it is made anew
+	}
+	if st.at.cycle != at.cycle {
+		for _, of := range membersInOrder(st.erred) {
+			s.member(x, st, of)
+		}
+	}
+	st.at, st.clock = at, s.c.Clock
+}
+
+// membersInOrder lists members by their keys, for the first fault of a cycle to be the same each time.
+func membersInOrder(members map[any]bool) []any {
+	byName := map[string]any{}
+	for of := range members {
+		switch m := of.(type) {
+		case *model.Task:
+			byName[m.Job.Key+" "+m.Key] = m
+		case *model.Job:
+			byName[m.Key] = m
+		case *model.Queue:
+			byName[m.Name] = m
+		}
+	}
+	out := make([]any, 0, len(members))
+	for _, name := range sortedKeys(byName) {
+		out = append(out, byName[name])
+	}
+	return out
 }
 
 // replay updates the members that changed since; false: the log was cut.
@@ -173,10 +212,6 @@ func replayed[T any](s *Session, x *attribute, st *sumState, log *model.Log[T]) 
 func (s *Session) member(x *attribute, st *sumState, of any) {
 	f := s.frame()
 	defer s.done()
-	owner, ok := f.member(x, of)
-	if !ok {
-		return
-	}
 	if old, known := st.members[of]; known {
 		group := st.totals[old.owner]
 		group[old.by].add(old.value, -1)
@@ -185,10 +220,15 @@ func (s *Session) member(x *attribute, st *sumState, of any) {
 		}
 		delete(st.members, of)
 	}
+	delete(st.erred, of)
+	owner, ok := f.member(x, of)
+	if !ok {
+		return
+	}
 	is := member{owner: owner}
 	if w := x.args["when"]; w != nil {
 		if held := w.Eval(f); held != types.True {
-			s.faultIn(x, f, held)
+			s.faultIn(x, st, of, f, held)
 			return
 		}
 	}
@@ -196,14 +236,14 @@ func (s *Session) member(x *attribute, st *sumState, of any) {
 		v := by.Eval(f)
 		text, isString := v.(types.String)
 		if !isString {
-			s.faultIn(x, f, v)
+			s.faultIn(x, st, of, f, v)
 			return
 		}
 		is.by = string(text)
 	}
 	is.value = x.args["of"].Eval(f)
 	if types.IsError(is.value) {
-		s.faultIn(x, f, is.value)
+		s.faultIn(x, st, of, f, is.value)
 		return
 	}
 	if a, ok := is.value.(*amounts); ok {
@@ -218,14 +258,20 @@ func (f *Frame) member(x *attribute, of any) (owner any, ok bool) {
 	var job *model.Job
 	switch m := of.(type) {
 	case *model.Queue:
+		if f.s.c.Queues[m.Name] != m {
+			return nil, false // it is gone
+		}
 		f.queue = f.s.queueView(m)
 		return nil, true
 	case *model.Job:
-		if m.Orphan {
+		if m.Orphan || f.s.c.Jobs[m.Key] != m {
 			return nil, false
 		}
 		f.job, job = f.s.jobView(m), m
 	case *model.Task:
+		if f.s.c.Tasks[m.Key] != m {
+			return nil, false
+		}
 		f.task, job = f.s.taskView(m), m.Job
 	}
 	switch x.on {
@@ -254,9 +300,10 @@ func (st *sumState) put(m member) {
 	st.broken = st.broken || !whole(m.value)
 }
 
-// faultIn counts an error of an attribute, where v is one.
-func (s *Session) faultIn(x *attribute, f *Frame, v ref.Val) {
+// faultIn counts an error of a member, where v is one.
+func (s *Session) faultIn(x *attribute, st *sumState, of any, f *Frame, v ref.Val) {
 	if types.IsError(v) {
+		st.erred[of] = true
 		s.faultOf(x, f, v)
 	}
 }

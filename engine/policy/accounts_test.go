@@ -29,6 +29,9 @@ attributes:
 - {on: cluster, name: asked, settle: cycle, sum: {over: job, of: job.request}}
 - {on: cluster, name: inBackfill, sum: {over: job, when: "action == 'backfill'", of: job.taskCount}}
 - {on: cluster, name: ofSums, sum: {over: queue, of: queue.cores}}
+- {on: queue, name: erring, sum: {over: job, of: "6 / (job.taskCount - 1)"}}
+- {on: queue, name: erringTasks, sum: {over: task, when: "6 / (task.index - 2) > 1", of: task.priority}}
+- {on: queue, name: quotas, sum: {over: job, of: "job.quotas.size() + job.quotaRequest.names().size()"}}
 - {on: cluster, name: tasks, sum: {over: task, of: "1"}}
 - {on: queue, name: tasks, sum: {over: task, when: task.holdsResources, of: task.request}}
 - {on: namespace, name: asked, sum: {over: job, of: job.request}}
@@ -40,6 +43,8 @@ attributes:
 - {on: cluster, name: byFullness, sum: {over: task, when: task.node != null, by: "string(task.node.taskCount)", of: task.request.cpu}}
 - {on: cluster, name: byPhase, sum: {over: task, by: task.job.phase, of: "1"}}
 - {on: namespace, name: byQueue, sum: {over: job, when: job.queue != null, by: job.queue.name, of: job.allocated}}
+- {on: task, name: leaves, expression: "task.queue.held.cpu - task.request.cpu"}
+- {on: task, name: crowd, settle: cycle, expression: task.job.taskCount}
 - {on: job, name: ofNamespace, expression: "job.namespaceInfo.asked.cpu - job.namespaceInfo.admitted.cpu"}
 - {on: queue, name: due, waterFill: {total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request}}
 - {on: queue, name: dueNow, settle: current, waterFill: {among: queue.jobCount > 1, total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request, ceiling: "cluster.allocatable.scale(0.7)"}}
@@ -62,6 +67,12 @@ func figures(x *side) any {
 		case "namespace":
 			for _, name := range s.namespaceNames() {
 				out["namespace "+name+"."+a.name] = exactly(readAttribute(a, s.namespaceView(name)))
+			}
+		case "task":
+			for _, t := range x.c.TasksByKey() {
+				if t.Job.Queue != nil {
+					out["task "+t.Key+"."+a.name] = exactly(readAttribute(a, s.taskView(t)))
+				}
 			}
 		case "job":
 			for _, j := range x.c.JobsByKey() {

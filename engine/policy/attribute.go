@@ -28,6 +28,8 @@ type attribute struct {
 	own bool
 	// memberOwn says the same of a sum's members.
 	memberOwn bool
+	// kept says that a sum's members read nothing but what is theirs, so that its value is kept from cycle to cycle.
+	kept bool
 }
 
 // objectName is the type behind an owner's word.
@@ -38,9 +40,9 @@ func objectName(on string) string {
 // attribute compiles one, and makes it visible: to its own table if private, else to the later ones as well.
 func (s *tableScope) attribute(a *rules.Attribute) {
 	typeName := objectName(a.On)
-	if typeName == "" || typeName == "Task" {
+	if typeName == "" {
 		if slices.Contains(s.shape.Owners, a.On) {
-			s.report(a.At.Issuef("attributes can be on cluster, namespace, queue, job or node", "an attribute cannot be on %s", a.On))
+			s.report(a.At.Issuef("attributes can be on cluster, namespace, queue, job, task or node", "an attribute cannot be on %s", a.On))
 		}
 		return
 	}
@@ -110,13 +112,14 @@ func (s *tableScope) sum(x *attribute, a *rules.Attribute, reads *rules.Reads) {
 			x.args[name] = s.compile(text, []string{x.over}, want)
 		}
 	}
-	x.memberOwn = true
+	x.memberOwn, x.kept = true, true
 	for _, name := range sortedKeys(x.args) {
 		e := x.args[name]
 		if e == nil {
 			return
 		}
 		for _, r := range e.Reads.All {
+			x.kept = x.kept && r.Root == x.over && shallow(r) && !r.Steps[len(r.Steps)-1].Member.Related
 			x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || r.Root == x.over && (shallow(r) || ofItsNode(r)))
 		}
 		members(reads, e.Reads, x.over, a.On)
@@ -262,6 +265,8 @@ func readAttribute(x *attribute, o any) ref.Val {
 		return v.s.attribute(x, v, &v.memo[x.slot], v.of.Version)
 	case *jobView:
 		return v.s.attribute(x, v, &v.memo[x.slot], v.of.Version)
+	case *taskView:
+		return v.s.attribute(x, v, &v.memo[x.slot], v.of.Job.Version)
 	case *nodeView:
 		return v.s.attribute(x, v, &v.memo[x.slot], v.s.c.Nodes.Version[v.of.Row])
 	case *clusterView:

@@ -29,6 +29,12 @@ func hidden[T any](name string, doc string, get func(T) ref.Val) *rules.Member {
 	return m
 }
 
+// related marks a field that other objects change, too.
+func related(m *rules.Member) *rules.Member {
+	m.Related = true
+	return m
+}
+
 // bounded sets the most elements, for the cost estimate.
 func bounded(m *rules.Member, most uint64) *rules.Member {
 	m.Bound = most
@@ -87,7 +93,7 @@ func taskFields() []*rules.Member {
 		field("queue", queueType(), rules.ByObject, "job.queue, for short", func(t v) ref.Val { return t.s.queueView(t.of.Job.Queue) }),
 		field("priority", num, rules.ByObject, "pod.spec.priority, else 1; annotation volcano.sh/task-priority overrides", func(t v) ref.Val { return types.Int(t.of.Priority) }),
 		field("priorityClassName", str, rules.Static, "pod.spec.priorityClassName", func(t v) ref.Val { return types.String(t.of.PriorityClassName) }),
-		field("preemptionPolicy", str, rules.Static, "PreemptLowerPriority or Never", func(t v) ref.Val { return types.String(t.of.PreemptionPolicy) }),
+		related(field("preemptionPolicy", str, rules.Static, "PreemptLowerPriority or Never", func(t v) ref.Val { return types.String(t.of.PreemptionPolicy) })),
 		field("status", str, rules.ByStep, "Pending, Allocated, Pipelined, Binding, Bound, Running, Releasing, Succeeded, Failed, Unknown", func(t v) ref.Val { return types.String(t.of.Status.String()) }),
 		field("request", resourcesType(), rules.ByObject, "what it is accounted for: containers, sidecars and overhead; pods is 1", func(t v) ref.Val { return t.s.amounts(t.of.Request) }),
 		field("initRequest", resourcesType(), rules.ByObject, "what it needs to start: request, or its init containers where they need more", func(t v) ref.Val { return t.s.amounts(t.of.InitRequest) }),
@@ -171,7 +177,7 @@ func jobFields() []*rules.Member {
 		field("allocated", resourcesType(), rules.ByStep, "sum of request over allocatedTasks", func(j v) ref.Val { return j.s.amounts(j.of.Allocated) }),
 		field("request", resourcesType(), rules.ByStep, "allocated and Pending", func(j v) ref.Val { return j.s.amounts(j.of.Request) }),
 		field("gatedRequest", resourcesType(), rules.ByObject, "sum of request over gated tasks", func(j v) ref.Val { return j.s.amounts(j.of.GatedRequest) }),
-		field("starving", boolean, rules.ByStep, "outcome of jobStarving; only an action's filters may read it", func(j v) ref.Val { return types.Bool(j.s.Starving(j.of)) }),
+		related(field("starving", boolean, rules.ByStep, "outcome of jobStarving; only an action's filters may read it", func(j v) ref.Val { return types.Bool(j.s.Starving(j.of)) })),
 	}, namespaceJobFields()...)
 }
 

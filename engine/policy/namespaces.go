@@ -114,15 +114,15 @@ func nodeGroupsFields() []*rules.Member {
 func namespaceJobFields() []*rules.Member {
 	type v = *jobView
 	return []*rules.Member{
-		bounded(field("quotas", cel.ListType(quotaType()), rules.ByObject, "ResourceQuotas of its namespace, by name", func(j v) ref.Val {
+		related(bounded(field("quotas", cel.ListType(quotaType()), rules.ByObject, "ResourceQuotas of its namespace, by name", func(j v) ref.Val {
 			return listOf(j.s.c.Quotas[j.of.Namespace], func(q *model.Quota) ref.Val {
 				return &quotaView{view[model.Quota]{of: q, s: j.s, typ: quotaType()}}
 			})
-		}), 16),
-		field("quotaRequest", resourcesType(), rules.ByObject, "spec.minResources by the names of ResourceQuotas: with requests.cpu and its like, as they are written; a name that no quota and no node has is left out", func(j v) ref.Val {
+		}), 16)),
+		related(field("quotaRequest", resourcesType(), rules.ByObject, "spec.minResources by the names of ResourceQuotas: with requests.cpu and its like, as they are written; a name that no quota and no node has is left out", func(j v) ref.Val {
 			return j.s.amounts(j.s.c.QuotaRequest(j.of))
-		}),
-		field("namespaceInfo", namespaceType(), rules.ByObject, "its namespace: labels, and attributes on namespaces", func(j v) ref.Val { return j.s.namespaceView(j.of.Namespace) }),
+		})),
+		related(field("namespaceInfo", namespaceType(), rules.ByObject, "its namespace: labels, and attributes on namespaces", func(j v) ref.Val { return j.s.namespaceView(j.of.Namespace) })),
 	}
 }
 
@@ -131,9 +131,9 @@ func nodeGroupFields() []*rules.Member {
 	type v = *queueView
 	return []*rules.Member{
 		field("nodeGroups", nodeGroupsType(), rules.ByObject, "spec.affinity; empty where there is none", func(q v) ref.Val { return q.s.nodeGroupsView(q.of.NodeGroups) }),
-		field("nodeGroupsInherited", nodeGroupsType(), rules.ByObject, "its own, else those of its nearest ancestor with any", func(q v) ref.Val {
+		related(field("nodeGroupsInherited", nodeGroupsType(), rules.ByObject, "its own, else those of its nearest ancestor with any", func(q v) ref.Val {
 			return q.s.nodeGroupsView(q.s.c.NodeGroupsInherited(q.of))
-		}),
+		})),
 		field("nodeGroupLimits", cel.MapType(cel.StringType, resourcesType()), rules.ByObject, "annotation volcano.sh/nodegroup-resource-limits, JSON, by group; reading a malformed one is an error", v.nodeGroupLimits),
 	}
 }

@@ -90,6 +90,10 @@ func (s *Session) settle(x *attribute) {
 		for _, key := range sortedKeys(s.c.Jobs) {
 			readAttribute(x, s.jobView(s.c.Jobs[key]))
 		}
+	case "task":
+		for _, key := range sortedKeys(s.c.Tasks) {
+			readAttribute(x, s.taskView(s.c.Tasks[key]))
+		}
 	case "namespace":
 		for _, name := range s.namespaceNames() {
 			readAttribute(x, s.namespaceView(name))
@@ -340,6 +344,8 @@ func (s *Session) compute(x *attribute, owner ref.Val) ref.Val {
 		f.queue = v
 	case *jobView:
 		f.job = v
+	case *taskView:
+		f.task = v
 	case *nodeView:
 		f.node = v
 	}

@@ -135,7 +135,7 @@ func twinGroup(t *rapid.T) *v1beta1.PodGroup {
 		g.Spec.MinMember = drawOf(t, "minMember", int32(1), 2)
 		g.Status.Phase = drawOf(t, "phase", v1beta1.PodGroupPending, v1beta1.PodGroupInqueue)
 		if drawOf(t, "minResources", false, true) {
-			list := amountList("cpu=1500m")
+			list := amountList("cpu=1500m requests.cpu=1")
 			g.Spec.MinResources = &list
 		}
 	})
@@ -175,9 +175,17 @@ func (w *twins) ChangePod(t *rapid.T) {
 	w.apply(t, model.Delta{Op: op, Object: pod})
 }
 
-func (w *twins) ChangeGroup(t *rapid.T) { w.apply(t, model.Delta{Object: twinGroup(t)}) }
+func (w *twins) ChangeGroup(t *rapid.T) {
+	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Upsert, model.Delete), Object: twinGroup(t)})
+}
 
-func (w *twins) ChangeQueue(t *rapid.T) { w.apply(t, model.Delta{Object: twinQueue(t)}) }
+func (w *twins) ChangeQueue(t *rapid.T) {
+	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Upsert, model.Delete), Object: twinQueue(t)})
+}
+
+func (w *twins) ChangeQuota(t *rapid.T) {
+	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete), Object: aQuota(drawOf(t, "quota", "x", "y"), drawOf(t, "hard", "cpu=4", "requests.cpu=4"), "")})
+}
 
 func (w *twins) NextCycle(t *rapid.T) {
 	w.now = w.now.Add(drawOf(t, "later", 0, time.Second, time.Minute, 10*time.Hour))

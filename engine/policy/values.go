@@ -268,7 +268,7 @@ func (s *Session) taskView(t *model.Task) *taskView {
 	if v, ok := t.View.(*taskView); ok && v.s == s && v.of == t {
 		return v
 	}
-	v := &taskView{view: view[model.Task]{of: t, s: s, typ: taskType()}, podName: types.String(t.Name), labels: stringMap(t.Labels), annotations: stringMap(t.Annotations)}
+	v := &taskView{view: view[model.Task]{of: t, s: s, typ: taskType(), memo: make([]memo, s.p.slots["Task"])}, podName: types.String(t.Name), labels: stringMap(t.Labels), annotations: stringMap(t.Annotations)}
 	t.View = v
 	return v
 }

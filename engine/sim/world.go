@@ -54,7 +54,7 @@ type World struct {
 	due        map[objectID]time.Time // pods, and when something next happens to them by itself
 	later      []item                 // what comes later, in the order of its coming
 	history    history
-	counted    map[objectID]bool      // quotas of which the world counts what is used
+	counted    map[objectID]bool // quotas of which the world counts what is used
 }
 
 // NewWorld is a world with nothing in it.

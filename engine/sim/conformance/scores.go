@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
 )
 
 // scoresMode is the mode of the cases that are made of tables/scores.jsonl: what one plugin says about one pod on each of
@@ -63,7 +64,7 @@ func loadScores(file string, byID map[string]*Case) ([]*Case, error) {
 		c := &Case{ID: id, Mode: scoresMode, Input: base.Input, InputRef: row.Case, Scored: &row}
 		c.Origin.Package, c.Origin.RecordedAt = "tables/scores", base.Origin.RecordedAt
 		c.Config.ServerOptions.SchedulerNames = base.Config.ServerOptions.SchedulerNames
-		if c.Config.Tiers, err = row.tiers(); err != nil {
+		if c.Config.Tiers, err = row.tiers(base); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, i+1, err)
 		}
 		made[id] = c
@@ -72,9 +73,22 @@ func loadScores(file string, byID map[string]*Case) ([]*Case, error) {
 	return out, nil
 }
 
-// tiers is the configuration with the row's plugin alone.
-func (x *Scored) tiers() (json.RawMessage, error) {
+// tiers is the configuration with the row's plugin alone. The row has its arguments; that it heeds the tree of queues
+// is a flag, which its case has.
+func (x *Scored) tiers(base *Case) (json.RawMessage, error) {
 	plugin := map[string]any{"name": x.Plugin, "enableNodeOrder": true}
+	conf, err := base.conf()
+	if err != nil {
+		return nil, err
+	}
+	var issues rules.Issues
+	for _, p := range slices.Concat(conf.Tiers...) {
+		for _, f := range p.Flags {
+			if p.Name == x.Plugin && f.Name == hierarchyFlag {
+				plugin[hierarchyFlag] = f.Value.Bool(&issues)
+			}
+		}
+	}
 	if len(x.Arguments) > 0 {
 		plugin["arguments"] = x.Arguments
 	}
