@@ -75,7 +75,7 @@ the work of other machines.`,
 	f.IntVar(&o.pods, "pods", 5000, "how many pods a run binds; more, where the bare loop binds them in less than --least")
 	f.IntVar(&o.gang, "gang", 10, "how many pods of a run of gangs wait for each other")
 	f.IntVar(&o.rounds, "rounds", 3, "how often gangs, the bare loop and singles take their turns")
-	f.DurationVar(&o.least, "least", 11*time.Second, "how long a run of the bare loop is to take at least")
+	f.DurationVar(&o.least, "least", 13*time.Second, "how long a run of the bare loop is to take at least")
 	f.IntVar(&o.rate, "rate", 50, "pods that are made in a second while latency is measured")
 	f.DurationVar(&o.steady, "steady", 25*time.Second, "for how long latency is measured; 0: not at all")
 	f.BoolVar(&o.kubelets, "kubelets", false, "have KWOK play the pods that are bound, in this process")
