@@ -78,11 +78,82 @@ type Expr struct {
 	// Part is the text of an expression that is part of another.
 	Part string
 
+	// Interpreted says what in the expression leaves it to cel-go; "": it is compiled.
+	Interpreted string
+
 	program cel.Program
+	kernel  kernel
+	names   []string // of roots, by number
 }
 
-// Eval computes the value under the roots that vars resolves. A failure is a *types.Err.
-func (e *Expr) Eval(vars cel.Activation) ref.Val {
+// Eval computes the value under the roots that vars resolves. A failure is a *types.Err. It is fastest where vars
+// is a Roots.
+func (e *Expr) Eval(vars cel.Activation) (v ref.Val) {
+	if e.kernel.value == nil {
+		return e.interpret(vars)
+	}
+	defer func() {
+		if failure := recover(); failure != nil {
+			v = internal(failure)
+		}
+	}()
+	return e.kernel.value(e.rooted(vars))
+}
+
+// Holds computes a bool; the second result is an error, nil for none.
+func (e *Expr) Holds(vars cel.Activation) (x bool, err ref.Val) {
+	if e.kernel.boolean == nil {
+		v := e.Eval(vars)
+		b, ok := v.(types.Bool)
+		if !ok {
+			return false, types.MaybeNoSuchOverloadErr(v)
+		}
+		return bool(b), nil
+	}
+	defer func() {
+		if failure := recover(); failure != nil {
+			x, err = false, internal(failure)
+		}
+	}()
+	return e.kernel.boolean(e.rooted(vars))
+}
+
+// Number computes an int or a double, as a double; the second result is an error, nil for none.
+func (e *Expr) Number(vars cel.Activation) (x float64, err ref.Val) {
+	if e.kernel.double == nil && e.kernel.integer == nil {
+		switch v := e.Eval(vars).(type) {
+		case types.Double:
+			return float64(v), nil
+		case types.Int:
+			return float64(v), nil
+		default:
+			return 0, types.MaybeNoSuchOverloadErr(v)
+		}
+	}
+	defer func() {
+		if failure := recover(); failure != nil {
+			x, err = 0, internal(failure)
+		}
+	}()
+	if e.kernel.double != nil {
+		return e.kernel.double(e.rooted(vars))
+	}
+	i, err := e.kernel.integer(e.rooted(vars))
+	return float64(i), err
+}
+
+// internal is the error that a panic in a function of ours becomes, as cel-go has it.
+func internal(failure any) ref.Val { return types.NewErr("internal error: %v", failure) }
+
+func (e *Expr) rooted(vars cel.Activation) Roots {
+	if r, ok := vars.(Roots); ok {
+		return r
+	}
+	return named{vars, e.names}
+}
+
+// interpret has cel-go evaluate the expression.
+func (e *Expr) interpret(vars cel.Activation) ref.Val {
 	v, _, err := e.program.Eval(vars)
 	if err != nil {
 		if v != nil && types.IsError(v) {
@@ -118,6 +189,7 @@ func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
 	native := checked.NativeRep()
 	e := &Expr{Text: text, Type: checked.OutputType(), program: program}
 	e.Reads, e.Ends = readsAndEnds(s, native, native.Expr(), nil)
+	e.compileKernel(s, native)
 	if e.Cost, err = s.env.EstimateCost(checked, &estimator{s}); err != nil {
 		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
 	}
@@ -125,6 +197,16 @@ func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
 		return nil, Issues{text.Issue(0, 1, fmt.Sprintf("may cost %s, over the limit of %d", costText(e.Cost.Max), CostLimit), "avoid loops inside loops, or use a function of the language")}
 	}
 	return e, s.planNow(e, native)
+}
+
+// compileKernel compiles an expression as far as that is possible.
+func (e *Expr) compileKernel(s *Scope, a *ast.AST) {
+	k, err := s.kernelOf(a)
+	if err != nil {
+		e.Interpreted = err.Error()
+		return
+	}
+	e.kernel, e.names = k, s.names
 }
 
 // costText writes a cost estimate; CEL's unknown is the largest number.
@@ -148,7 +230,9 @@ func (s *Scope) planNow(e *Expr, a *ast.AST) Issues {
 		if err != nil {
 			text = e.Text.Value
 		}
-		e.NowParts = append(e.NowParts, &Expr{Text: e.Text, Part: text, Type: a.GetType(part.ID()), Reads: &Reads{}, program: p})
+		x := &Expr{Text: e.Text, Part: text, Type: a.GetType(part.ID()), Reads: &Reads{}, program: p}
+		x.compileKernel(s, sub)
+		e.NowParts = append(e.NowParts, x)
 	}
 	return nil
 }

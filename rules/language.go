@@ -44,6 +44,12 @@ type Member struct {
 	Bound uint64
 	// Get reads the member. The argument is what the object's Value() returns. An error is a *types.Err.
 	Get func(object any) ref.Val
+	// Bool, Int, Double or String read a member of that type without a ref.Val around it, where the client has that; the
+	// second result is an error, nil for none. They give what Get gives.
+	Bool   func(object any) (bool, ref.Val)
+	Int    func(object any) (int64, ref.Val)
+	Double func(object any) (float64, ref.Val)
+	String func(object any) (string, ref.Val)
 	// Has answers has(); nil: the member is there where Get gives anything but null.
 	Has func(object any) bool
 	// Reads is what a computed member reads, on the root that the owner is known by (Own). nil: only itself.
@@ -113,6 +119,8 @@ type Overload struct {
 type Vocabulary struct {
 	Objects   []*Object
 	Functions []*Function
+	// Roots are the names of all roots that scopes declare, if an Activation of the client's knows them by number (Roots).
+	Roots []string
 }
 
 // Language is the dialect with a client's vocabulary: immutable, safe to share.
@@ -281,12 +289,22 @@ type Scope struct {
 	env     *cel.Env
 	roots   map[string]*cel.Type
 	objects map[string]*Object // shadow the language's
+	names   []string           // of roots, by their number
+	numbers map[string]int
 }
 
 // Scope declares roots by name. Extra objects shadow those of the vocabulary with the same name
 // (an object with attributes), or add some (params, variables).
 func (l *Language) Scope(roots map[string]*cel.Type, extra ...*Object) (*Scope, error) {
-	s := &Scope{lang: l, roots: roots, objects: map[string]*Object{}}
+	s := &Scope{lang: l, roots: roots, objects: map[string]*Object{}, names: slices.Clone(l.vocab.Roots), numbers: map[string]int{}}
+	for _, name := range slices.Sorted(keysOf(roots)) {
+		if !slices.Contains(s.names, name) {
+			s.names = append(s.names, name)
+		}
+	}
+	for i, name := range s.names {
+		s.numbers[name] = i
+	}
 	for _, o := range extra {
 		s.objects[o.Name] = o
 	}

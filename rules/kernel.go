@@ -1,0 +1,596 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// Roots is an Activation that knows the roots of its language by number, which is faster than by name: the number is the
+// root's place in Vocabulary.Roots. Root gives nil where the root is not known now.
+type Roots interface {
+	cel.Activation
+	Root(number int) any
+}
+
+// named makes an Activation one that knows numbers.
+type named struct {
+	cel.Activation
+	names []string
+}
+
+// Root implements Roots.
+func (n named) Root(number int) any {
+	v, ok := n.ResolveName(n.names[number])
+	if !ok {
+		return nil
+	}
+	return v
+}
+
+// kernel is a part of an expression as Go closures. value is always there, and gives errors as *types.Err. Of the typed
+// ones that of the static type is there where that is faster: their second result is an error, nil for none.
+type kernel struct {
+	value   func(Roots) ref.Val
+	boolean func(Roots) (bool, ref.Val)
+	integer func(Roots) (int64, ref.Val)
+	double  func(Roots) (float64, ref.Val)
+	str     func(Roots) (string, ref.Val)
+	// constant is the value of a part that reads nothing; nil: it reads something.
+	constant ref.Val
+}
+
+// The kernels of one natural type.
+
+func boolKernel(f func(Roots) (bool, ref.Val)) kernel {
+	return kernel{boolean: f, value: func(r Roots) ref.Val {
+		x, err := f(r)
+		if err != nil {
+			return err
+		}
+		return types.Bool(x)
+	}}
+}
+
+func intKernel(f func(Roots) (int64, ref.Val)) kernel {
+	return kernel{integer: f, value: func(r Roots) ref.Val {
+		x, err := f(r)
+		if err != nil {
+			return err
+		}
+		return types.Int(x)
+	}}
+}
+
+func doubleKernel(f func(Roots) (float64, ref.Val)) kernel {
+	return kernel{double: f, value: func(r Roots) ref.Val {
+		x, err := f(r)
+		if err != nil {
+			return err
+		}
+		return types.Double(x)
+	}}
+}
+
+func stringKernel(f func(Roots) (string, ref.Val)) kernel {
+	return kernel{str: f, value: func(r Roots) ref.Val {
+		x, err := f(r)
+		if err != nil {
+			return err
+		}
+		return types.String(x)
+	}}
+}
+
+// valueKernel adds the typed functions that the static type allows.
+func valueKernel(t *cel.Type, f func(Roots) ref.Val) kernel {
+	k := kernel{value: f}
+	switch t.Kind() {
+	case types.BoolKind:
+		k.boolean = unboxed(f, func(v ref.Val) (bool, bool) { x, ok := v.(types.Bool); return bool(x), ok })
+	case types.IntKind:
+		k.integer = unboxed(f, func(v ref.Val) (int64, bool) { x, ok := v.(types.Int); return int64(x), ok })
+	case types.DoubleKind:
+		k.double = unboxed(f, func(v ref.Val) (float64, bool) { x, ok := v.(types.Double); return float64(x), ok })
+	case types.StringKind:
+		k.str = unboxed(f, func(v ref.Val) (string, bool) { x, ok := v.(types.String); return string(x), ok })
+	default: // has no typed form
+	}
+	return k
+}
+
+func unboxed[T any](f func(Roots) ref.Val, as func(ref.Val) (T, bool)) func(Roots) (T, ref.Val) {
+	return func(r Roots) (T, ref.Val) {
+		v := f(r)
+		x, ok := as(v)
+		if !ok {
+			return x, types.MaybeNoSuchOverloadErr(v)
+		}
+		return x, nil
+	}
+}
+
+func constantKernel(t *cel.Type, v ref.Val) kernel {
+	k := valueKernel(t, func(Roots) ref.Val { return v })
+	k.constant = v
+	switch x := v.(type) {
+	case types.Bool:
+		k.boolean = func(Roots) (bool, ref.Val) { return bool(x), nil }
+	case types.Int:
+		k.integer = func(Roots) (int64, ref.Val) { return int64(x), nil }
+	case types.Double:
+		k.double = func(Roots) (float64, ref.Val) { return float64(x), nil }
+	case types.String:
+		k.str = func(Roots) (string, ref.Val) { return string(x), nil }
+	}
+	return k
+}
+
+// truth is the kernel as a bool, whatever its static type.
+func (k kernel) truth() func(Roots) (bool, ref.Val) {
+	if k.boolean != nil {
+		return k.boolean
+	}
+	return unboxed(k.value, func(v ref.Val) (bool, bool) { x, ok := v.(types.Bool); return bool(x), ok })
+}
+
+// number is the kernel as a double, where it is an int or a double.
+func (k kernel) number() func(Roots) (float64, ref.Val) {
+	if k.double != nil || k.integer == nil {
+		return k.double
+	}
+	f := k.integer
+	return func(r Roots) (float64, ref.Val) {
+		x, err := f(r)
+		return float64(x), err
+	}
+}
+
+// uncompiled says why a part cannot be made a kernel. The whole expression is then left to cel-go.
+type uncompiled struct{ why string }
+
+func (u uncompiled) Error() string { return u.why }
+
+// kerneler compiles the checked AST of one expression.
+type kerneler struct {
+	scope *Scope
+	ast   *ast.AST
+	// locals are the variables of the loops around, the innermost last.
+	locals []loopNames
+}
+
+type loopNames struct{ accu, iter, iter2 string }
+
+// kernelOf compiles an expression; the error says what in it is left to cel-go.
+func (s *Scope) kernelOf(a *ast.AST) (kernel, error) {
+	k := &kerneler{scope: s, ast: a}
+	return k.compile(a.Expr())
+}
+
+func (k *kerneler) typeOf(e ast.Expr) *cel.Type { return k.ast.GetType(e.ID()) }
+
+func (k *kerneler) compile(e ast.Expr) (kernel, error) {
+	switch e.Kind() {
+	case ast.LiteralKind:
+		return constantKernel(k.typeOf(e), e.AsLiteral()), nil
+	case ast.IdentKind:
+		return k.ident(e)
+	case ast.SelectKind:
+		return k.selection(e)
+	case ast.CallKind:
+		return k.call(e)
+	case ast.ListKind:
+		return k.list(e)
+	case ast.ComprehensionKind:
+		return k.comprehension(e)
+	case ast.MapKind:
+		return kernel{}, uncompiled{"a map literal"}
+	case ast.StructKind:
+		return kernel{}, uncompiled{"an object literal"}
+	default:
+		return kernel{}, uncompiled{"an unknown form"}
+	}
+}
+
+// ident reads a root or a variable of a loop.
+func (k *kerneler) ident(e ast.Expr) (kernel, error) {
+	if r := k.ast.ReferenceMap()[e.ID()]; r != nil && r.Value != nil {
+		return constantKernel(k.typeOf(e), r.Value), nil
+	}
+	name := e.AsIdent()
+	if f := k.local(name); f != nil {
+		return valueKernel(k.typeOf(e), f), nil
+	}
+	raw, err := k.root(name)
+	if err != nil {
+		return kernel{}, err
+	}
+	return valueKernel(k.typeOf(e), func(r Roots) ref.Val {
+		switch v := raw(r).(type) {
+		case ref.Val:
+			return v
+		case nil:
+			return types.NewErr("no such attribute(s): %s", name)
+		default:
+			return types.DefaultTypeAdapter.NativeToValue(v)
+		}
+	}), nil
+}
+
+// root reads a root as its Activation has it.
+func (k *kerneler) root(name string) (func(Roots) any, error) {
+	number, ok := k.scope.numbers[name]
+	if !ok {
+		return nil, uncompiled{"the root " + name + " has no number"}
+	}
+	switch len(k.locals) {
+	case 0:
+		return func(r Roots) any { return r.Root(number) }, nil
+	default:
+		depth := len(k.locals)
+		return func(r Roots) any { return outside(r, depth).Root(number) }, nil
+	}
+}
+
+// selection reads a field of an object or a map, or says whether it is there.
+func (k *kerneler) selection(e ast.Expr) (kernel, error) {
+	sel := e.AsSelect()
+	if r := k.ast.ReferenceMap()[e.ID()]; r != nil {
+		return kernel{}, uncompiled{"the qualified name " + r.Name}
+	}
+	operand := sel.Operand()
+	t := k.typeOf(operand)
+	if o := k.scope.objectOf(t); o != nil {
+		m := o.Find(sel.FieldName())
+		if m == nil {
+			return kernel{}, uncompiled{"the field " + sel.FieldName()}
+		}
+		object, err := k.object(operand)
+		if err != nil {
+			return kernel{}, err
+		}
+		if sel.IsTestOnly() {
+			return testKernel(m, object), nil
+		}
+		return memberKernel(m, object), nil
+	}
+	if t.Kind() != types.MapKind {
+		return kernel{}, uncompiled{"a field of " + typeName(t)}
+	}
+	of, err := k.compile(operand)
+	if err != nil {
+		return kernel{}, err
+	}
+	return lookup(k.typeOf(e), of.value, constantKernel(cel.StringType, types.String(sel.FieldName())), sel.IsTestOnly()), nil
+}
+
+// object gives what members are read from: the Value of a ref.Val, or what a root is as such. An error is a *types.Err.
+func (k *kerneler) object(e ast.Expr) (func(Roots) any, error) {
+	if e.Kind() == ast.IdentKind && k.local(e.AsIdent()) == nil {
+		raw, err := k.root(e.AsIdent())
+		if err != nil {
+			return nil, err
+		}
+		name := e.AsIdent()
+		return func(r Roots) any {
+			switch v := raw(r).(type) {
+			case ref.Val:
+				return held(v)
+			case nil:
+				return types.NewErr("no such attribute(s): %s", name)
+			default:
+				return v
+			}
+		}, nil
+	}
+	of, err := k.compile(e)
+	if err != nil {
+		return nil, err
+	}
+	return func(r Roots) any { return held(of.value(r)) }, nil
+}
+
+// held is what members are read from; an error stays one.
+func held(v ref.Val) any {
+	if err, ok := v.(*types.Err); ok {
+		return err
+	}
+	return v.Value()
+}
+
+func memberKernel(m *Member, object func(Roots) any) kernel {
+	k := valueKernel(m.Type, func(r Roots) ref.Val {
+		o := object(r)
+		if err, ok := o.(*types.Err); ok {
+			return err
+		}
+		return m.Get(o)
+	})
+	if m.Int != nil {
+		k.integer = typedMember(object, m.Int)
+	}
+	if m.Double != nil {
+		k.double = typedMember(object, m.Double)
+	}
+	if m.Bool != nil {
+		k.boolean = typedMember(object, m.Bool)
+	}
+	if m.String != nil {
+		k.str = typedMember(object, m.String)
+	}
+	return k
+}
+
+func typedMember[T any](object func(Roots) any, get func(any) (T, ref.Val)) func(Roots) (T, ref.Val) {
+	return func(r Roots) (T, ref.Val) {
+		o := object(r)
+		if err, ok := o.(*types.Err); ok {
+			var none T
+			return none, err
+		}
+		return get(o)
+	}
+}
+
+func testKernel(m *Member, object func(Roots) any) kernel {
+	return boolKernel(func(r Roots) (bool, ref.Val) {
+		o := object(r)
+		if err, ok := o.(*types.Err); ok {
+			return false, err
+		}
+		if m.Has != nil {
+			return m.Has(o), nil
+		}
+		return m.Get(o) != types.NullValue, nil
+	})
+}
+
+// lookup finds an element of a map, a list or an object with an index; test says whether only its being there is asked.
+func lookup(t *cel.Type, of func(Roots) ref.Val, key kernel, test bool) kernel {
+	if test {
+		return boolKernel(func(r Roots) (bool, ref.Val) {
+			_, found, err := find(of(r), key.value(r))
+			return found, err
+		})
+	}
+	return valueKernel(t, func(r Roots) ref.Val {
+		v, key := of(r), key.value(r)
+		x, found, err := find(v, key)
+		switch {
+		case err != nil:
+			return err
+		case found:
+			return x
+		}
+		if _, isList := v.(traits.Lister); isList {
+			return types.NewErr("index out of bounds: %v", key.Value())
+		}
+		return types.NewErr("no such key: %v", key)
+	})
+}
+
+// find is CEL's own qualification of a value by an index.
+func find(v, key ref.Val) (x ref.Val, found bool, err ref.Val) {
+	switch of := v.(type) {
+	case *types.Err:
+		return nil, false, of
+	case traits.Mapper:
+		if types.IsError(key) {
+			return nil, false, key
+		}
+		x, found = of.Find(key)
+		if found && types.IsError(x) || x != nil && types.IsError(x) {
+			return nil, false, x
+		}
+		return x, found, nil
+	case traits.Lister:
+		if types.IsError(key) {
+			return nil, false, key
+		}
+		i, wrong := types.IndexOrError(key)
+		if wrong != nil {
+			return nil, false, types.WrapErr(wrong)
+		}
+		if size, ok := of.Size().(types.Int); !ok || i < 0 || types.Int(i) >= size {
+			return nil, false, nil
+		}
+		return of.Get(key), true, nil
+	case traits.Indexer:
+		if types.IsError(key) {
+			return nil, false, key
+		}
+		if x = of.Get(key); types.IsError(x) {
+			return nil, false, x
+		}
+		return x, true, nil
+	}
+	return nil, false, types.MaybeNoSuchOverloadErr(v)
+}
+
+// list makes a list; one of constants is made once.
+func (k *kerneler) list(e ast.Expr) (kernel, error) {
+	l := e.AsList()
+	if len(l.OptionalIndices()) > 0 {
+		return kernel{}, uncompiled{"a list with optional elements"}
+	}
+	parts, constant, err := k.all(l.Elements())
+	if err != nil {
+		return kernel{}, err
+	}
+	build := func(r Roots) ref.Val {
+		values := make([]ref.Val, len(parts))
+		for i, p := range parts {
+			if values[i] = p.value(r); types.IsError(values[i]) {
+				return values[i]
+			}
+		}
+		return types.NewRefValList(types.DefaultTypeAdapter, values)
+	}
+	if constant {
+		return constantKernel(k.typeOf(e), build(nil)), nil
+	}
+	return kernel{value: build}, nil
+}
+
+func (k *kerneler) all(list []ast.Expr) (parts []kernel, constant bool, err error) {
+	parts, constant = make([]kernel, len(list)), true
+	for i, e := range list {
+		if parts[i], err = k.compile(e); err != nil {
+			return nil, false, err
+		}
+		constant = constant && parts[i].constant != nil
+	}
+	return parts, constant, nil
+}
+
+// call compiles operators, then what is left is a call of the function that the checker found.
+func (k *kerneler) call(e ast.Expr) (kernel, error) {
+	c := e.AsCall()
+	args := c.Args()
+	if c.IsMemberFunction() {
+		args = append([]ast.Expr{c.Target()}, args...)
+	}
+	parts, constant, err := k.all(args)
+	if err != nil {
+		return kernel{}, err
+	}
+	out, err := k.applied(e, c.FunctionName(), parts)
+	if err == nil && constant && len(parts) > 0 {
+		if v := out.value(nil); !types.IsError(v) {
+			return constantKernel(k.typeOf(e), v), nil
+		}
+	}
+	return out, err
+}
+
+func (k *kerneler) applied(e ast.Expr, name string, parts []kernel) (kernel, error) {
+	switch name {
+	case operators.LogicalAnd:
+		return boolKernel(and(parts[0].truth(), parts[1].truth())), nil
+	case operators.LogicalOr:
+		return boolKernel(or(parts[0].truth(), parts[1].truth())), nil
+	case operators.LogicalNot:
+		f := parts[0].truth()
+		return boolKernel(func(r Roots) (bool, ref.Val) {
+			x, err := f(r)
+			return !x, err
+		}), nil
+	case operators.NotStrictlyFalse, operators.OldNotStrictlyFalse:
+		f := parts[0].truth()
+		return boolKernel(func(r Roots) (bool, ref.Val) {
+			x, err := f(r)
+			return x || err != nil, nil
+		}), nil
+	case operators.Conditional:
+		return conditional(k.typeOf(e), parts), nil
+	case operators.Index:
+		return lookup(k.typeOf(e), parts[0].value, parts[1], false), nil
+	case operators.OptIndex:
+		return k.optional(e, parts)
+	case "orValue":
+		return orValue(k.typeOf(e), parts), nil
+	case operators.OptSelect, "or", "matches": // cel-go makes a constant regular expression once
+		return kernel{}, uncompiled{"the function " + name}
+	case operators.Equals:
+		return equals(parts[0], parts[1], false), nil
+	case operators.NotEquals:
+		return equals(parts[0], parts[1], true), nil
+	}
+	if out, ok := unboxedOperator(name, parts); ok {
+		return out, nil
+	}
+	return k.function(e, name, parts)
+}
+
+// function calls the implementation of an overload, as the checker chose it.
+func (k *kerneler) function(e ast.Expr, name string, parts []kernel) (kernel, error) {
+	f, err := k.scope.implementation(name, k.ast.ReferenceMap()[e.ID()])
+	if err != nil {
+		return kernel{}, err
+	}
+	t := k.typeOf(e)
+	trait := f.OperandTrait
+	wrong := func(v ref.Val) bool { return trait != 0 && !v.Type().HasTrait(trait) }
+	switch {
+	case len(parts) == 1 && f.Unary != nil:
+		a := parts[0].value
+		return valueKernel(t, func(r Roots) ref.Val {
+			x := a(r)
+			if types.IsError(x) {
+				return x
+			}
+			if wrong(x) {
+				return types.NewErr("no such overload: %s", name)
+			}
+			return f.Unary(x)
+		}), nil
+	case len(parts) == 2 && f.Binary != nil:
+		a, b := parts[0].value, parts[1].value
+		return valueKernel(t, func(r Roots) ref.Val {
+			x := a(r)
+			if types.IsError(x) {
+				return x
+			}
+			y := b(r)
+			if types.IsError(y) {
+				return y
+			}
+			if wrong(x) {
+				return types.NewErr("no such overload: %s", name)
+			}
+			return f.Binary(x, y)
+		}), nil
+	case f.Function != nil:
+		return valueKernel(t, func(r Roots) ref.Val {
+			values := make([]ref.Val, len(parts))
+			for i, p := range parts {
+				if values[i] = p.value(r); types.IsError(values[i]) {
+					return values[i]
+				}
+			}
+			if len(values) > 0 && wrong(values[0]) {
+				return types.NewErr("no such overload: %s", name)
+			}
+			return f.Function(values...)
+		}), nil
+	}
+	return kernel{}, uncompiled{"the function " + name}
+}
+
+// implementation is the Go function behind a call: that of the overload, where the checker found one alone, or the one
+// that looks at its arguments.
+func (s *Scope) implementation(name string, r *ast.ReferenceInfo) (*functions.Overload, error) {
+	if r == nil {
+		return nil, uncompiled{"the function " + name}
+	}
+	decl := s.env.Functions()[name]
+	if decl == nil {
+		return nil, uncompiled{"the function " + name}
+	}
+	bindings, err := decl.Bindings()
+	if err != nil {
+		return nil, fmt.Errorf("function %s: %w", name, err)
+	}
+	var general *functions.Overload
+	for _, b := range bindings {
+		if b.NonStrict {
+			return nil, uncompiled{"the function " + name + ", which takes errors"}
+		}
+		if len(r.OverloadIDs) == 1 && b.Operator == r.OverloadIDs[0] {
+			return b, nil
+		}
+		if b.Operator == name {
+			general = b
+		}
+	}
+	if general == nil {
+		return nil, uncompiled{"the function " + name}
+	}
+	return general, nil
+}

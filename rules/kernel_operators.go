@@ -1,0 +1,368 @@
+package rules
+
+import (
+	"math"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// and is CEL's: false decides, whichever side it is on and whatever the other one is.
+func and(a, b func(Roots) (bool, ref.Val)) func(Roots) (bool, ref.Val) {
+	return func(r Roots) (bool, ref.Val) {
+		x, err := a(r)
+		if err == nil && !x {
+			return false, nil
+		}
+		y, second := b(r)
+		switch {
+		case second == nil && !y:
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+		return y, second
+	}
+}
+
+// or is CEL's: true decides.
+func or(a, b func(Roots) (bool, ref.Val)) func(Roots) (bool, ref.Val) {
+	return func(r Roots) (bool, ref.Val) {
+		x, err := a(r)
+		if err == nil && x {
+			return true, nil
+		}
+		y, second := b(r)
+		switch {
+		case second == nil && y:
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+		return y, second
+	}
+}
+
+func conditional(t *cel.Type, parts []kernel) kernel {
+	when, yes, no := parts[0].truth(), parts[1], parts[2]
+	k := kernel{value: func(r Roots) ref.Val {
+		x, err := when(r)
+		switch {
+		case err != nil:
+			return err
+		case x:
+			return yes.value(r)
+		}
+		return no.value(r)
+	}}
+	switch t.Kind() {
+	case types.BoolKind:
+		k.boolean = either(when, yes.boolean, no.boolean)
+	case types.IntKind:
+		k.integer = either(when, yes.integer, no.integer)
+	case types.DoubleKind:
+		k.double = either(when, yes.double, no.double)
+	case types.StringKind:
+		k.str = either(when, yes.str, no.str)
+	default: // has no typed form
+	}
+	return k
+}
+
+func either[T any](when func(Roots) (bool, ref.Val), yes, no func(Roots) (T, ref.Val)) func(Roots) (T, ref.Val) {
+	if yes == nil || no == nil {
+		return nil
+	}
+	return func(r Roots) (T, ref.Val) {
+		x, err := when(r)
+		switch {
+		case err != nil:
+			var none T
+			return none, err
+		case x:
+			return yes(r)
+		}
+		return no(r)
+	}
+}
+
+// optional finds an element that may be missing.
+func (k *kerneler) optional(e ast.Expr, parts []kernel) (kernel, error) {
+	of := k.typeOf(e.AsCall().Args()[0])
+	if of.Kind() != types.MapKind && of.Kind() != types.ListKind {
+		return kernel{}, uncompiled{"[?…] on " + typeName(of)}
+	}
+	v, key := parts[0].value, parts[1].value
+	return kernel{value: func(r Roots) ref.Val {
+		x, found, err := find(v(r), key(r))
+		switch {
+		case err != nil:
+			return err
+		case found:
+			return types.OptionalOf(x)
+		}
+		return types.OptionalNone
+	}}, nil
+}
+
+func orValue(t *cel.Type, parts []kernel) kernel {
+	of, otherwise := parts[0].value, parts[1]
+	return valueKernel(t, func(r Roots) ref.Val {
+		switch v := of(r).(type) {
+		case *types.Err:
+			return v
+		case *types.Optional:
+			if v.HasValue() {
+				return v.GetValue()
+			}
+			return otherwise.value(r)
+		}
+		return types.NoSuchOverloadErr()
+	})
+}
+
+// equals compares numbers and strings unboxed, everything else as CEL does.
+func equals(a, b kernel, differ bool) kernel {
+	switch {
+	case a.str != nil && b.str != nil:
+		return boolKernel(compared(a.str, b.str, func(x, y string) bool { return x == y != differ }))
+	case a.integer != nil && b.integer != nil:
+		return boolKernel(compared(a.integer, b.integer, func(x, y int64) bool { return x == y != differ }))
+	case a.number() != nil && b.number() != nil:
+		return boolKernel(compared(a.number(), b.number(), func(x, y float64) bool { return x == y != differ }))
+	case a.boolean != nil && b.boolean != nil:
+		return boolKernel(compared(a.boolean, b.boolean, func(x, y bool) bool { return x == y != differ }))
+	}
+	return boolKernel(compared(boxed(a), boxed(b), func(x, y ref.Val) bool { return types.Equal(x, y) == types.True != differ }))
+}
+
+// boxed is a kernel's value with errors apart.
+func boxed(k kernel) func(Roots) (ref.Val, ref.Val) {
+	return func(r Roots) (ref.Val, ref.Val) {
+		v := k.value(r)
+		if types.IsError(v) {
+			return nil, v
+		}
+		return v, nil
+	}
+}
+
+func compared[T any](a, b func(Roots) (T, ref.Val), holds func(x, y T) bool) func(Roots) (bool, ref.Val) {
+	return func(r Roots) (bool, ref.Val) {
+		x, err := a(r)
+		if err != nil {
+			return false, err
+		}
+		y, err := b(r)
+		if err != nil {
+			return false, err
+		}
+		return holds(x, y), nil
+	}
+}
+
+// unboxedOperator compiles arithmetic and order of numbers, and order of strings; false: it is something else.
+func unboxedOperator(name string, parts []kernel) (kernel, bool) {
+	switch len(parts) {
+	case 1:
+		return unary(name, parts[0])
+	case 2:
+	default:
+		return kernel{}, false
+	}
+	a, b := parts[0], parts[1]
+	if name == operators.In {
+		return inConstants(a, b)
+	}
+	if order, ok := orders()[name]; ok {
+		switch {
+		case a.integer != nil && b.integer != nil:
+			return boolKernel(compared(a.integer, b.integer, order.integers)), true
+		case a.number() != nil && b.number() != nil:
+			return boolKernel(compared(a.number(), b.number(), order.doubles)), true
+		case a.str != nil && b.str != nil:
+			return boolKernel(compared(a.str, b.str, order.strings)), true
+		}
+		return kernel{}, false
+	}
+	switch {
+	case a.integer != nil && b.integer != nil:
+		if f := integers(name); f != nil {
+			return intKernel(combined(a.integer, b.integer, f)), true
+		}
+	case a.number() != nil && b.number() != nil:
+		if f := doubles(name); f != nil {
+			return doubleKernel(combined(a.number(), b.number(), f)), true
+		}
+	}
+	return kernel{}, false
+}
+
+type order struct {
+	integers func(x, y int64) bool
+	doubles  func(x, y float64) bool
+	strings  func(x, y string) bool
+}
+
+func orders() map[string]order {
+	return map[string]order{
+		operators.Less: {
+			func(x, y int64) bool { return x < y }, func(x, y float64) bool { return x < y }, func(x, y string) bool { return x < y },
+		},
+		operators.LessEquals: {
+			func(x, y int64) bool { return x <= y }, func(x, y float64) bool { return x <= y }, func(x, y string) bool { return x <= y },
+		},
+		operators.Greater: {
+			func(x, y int64) bool { return x > y }, func(x, y float64) bool { return x > y }, func(x, y string) bool { return x > y },
+		},
+		operators.GreaterEquals: {
+			func(x, y int64) bool { return x >= y }, func(x, y float64) bool { return x >= y }, func(x, y string) bool { return x >= y },
+		},
+	}
+}
+
+func combined[T any](a, b func(Roots) (T, ref.Val), f func(x, y T) (T, ref.Val)) func(Roots) (T, ref.Val) {
+	return func(r Roots) (T, ref.Val) {
+		x, err := a(r)
+		if err != nil {
+			return x, err
+		}
+		y, err := b(r)
+		if err != nil {
+			return x, err
+		}
+		return f(x, y)
+	}
+}
+
+func doubles(name string) func(x, y float64) (float64, ref.Val) {
+	switch name {
+	case operators.Add:
+		return func(x, y float64) (float64, ref.Val) { return x + y, nil }
+	case operators.Subtract:
+		return func(x, y float64) (float64, ref.Val) { return x - y, nil }
+	case operators.Multiply:
+		return func(x, y float64) (float64, ref.Val) { return x * y, nil }
+	case operators.Divide:
+		return func(x, y float64) (float64, ref.Val) { return x / y, nil }
+	}
+	return nil
+}
+
+// integers computes what cannot overflow; the rest is CEL's, whose errors are wanted.
+func integers(name string) func(x, y int64) (int64, ref.Val) {
+	switch name {
+	case operators.Add:
+		return func(x, y int64) (int64, ref.Val) {
+			if sum := x + y; (sum > x) == (y > 0) {
+				return sum, nil
+			}
+			return boxedInt(types.Int(x).Add(types.Int(y)))
+		}
+	case operators.Subtract:
+		return func(x, y int64) (int64, ref.Val) {
+			if d := x - y; (d < x) == (y > 0) {
+				return d, nil
+			}
+			return boxedInt(types.Int(x).Subtract(types.Int(y)))
+		}
+	case operators.Multiply:
+		return func(x, y int64) (int64, ref.Val) {
+			const small = math.MaxInt32
+			if -small <= x && x <= small && -small <= y && y <= small {
+				return x * y, nil
+			}
+			return boxedInt(types.Int(x).Multiply(types.Int(y)))
+		}
+	case operators.Divide:
+		return func(x, y int64) (int64, ref.Val) {
+			if y > 0 {
+				return x / y, nil
+			}
+			return boxedInt(types.Int(x).Divide(types.Int(y)))
+		}
+	case operators.Modulo:
+		return func(x, y int64) (int64, ref.Val) {
+			if y > 0 {
+				return x % y, nil
+			}
+			return boxedInt(types.Int(x).Modulo(types.Int(y)))
+		}
+	}
+	return nil
+}
+
+func boxedInt(v ref.Val) (int64, ref.Val) {
+	if x, ok := v.(types.Int); ok {
+		return int64(x), nil
+	}
+	return 0, types.MaybeNoSuchOverloadErr(v)
+}
+
+// unary is negation, and the conversions between int and double.
+func unary(name string, a kernel) (kernel, bool) {
+	switch {
+	case name == operators.Negate && a.double != nil:
+		f := a.double
+		return doubleKernel(func(r Roots) (float64, ref.Val) {
+			x, err := f(r)
+			return -x, err
+		}), true
+	case name == operators.Negate && a.integer != nil:
+		f := a.integer
+		return intKernel(func(r Roots) (int64, ref.Val) {
+			x, err := f(r)
+			if err != nil {
+				return 0, err
+			}
+			if x == math.MinInt64 {
+				return boxedInt(types.Int(x).Negate())
+			}
+			return -x, nil
+		}), true
+	case name == "double" && a.integer != nil:
+		return doubleKernel(a.number()), true
+	case name == "double" && a.double != nil, name == "int" && a.integer != nil:
+		return a, true
+	case name == "int" && a.double != nil:
+		f := a.double
+		return intKernel(func(r Roots) (int64, ref.Val) {
+			x, err := f(r)
+			const safe = 1 << 62
+			switch {
+			case err != nil:
+				return 0, err
+			case -safe < x && x < safe:
+				return int64(x), nil
+			}
+			return boxedInt(types.Double(x).ConvertToType(types.IntType))
+		}), true
+	}
+	return kernel{}, false
+}
+
+// inConstants looks a string up in a list of constants.
+func inConstants(a, b kernel) (kernel, bool) {
+	l, ok := b.constant.(traits.Lister)
+	if !ok || a.str == nil {
+		return kernel{}, false
+	}
+	var words []string
+	for it := l.Iterator(); it.HasNext() == types.True; {
+		s, ok := it.Next().(types.String)
+		if !ok {
+			return kernel{}, false
+		}
+		words = append(words, string(s))
+	}
+	f := a.str
+	return boolKernel(func(r Roots) (bool, ref.Val) {
+		x, err := f(r)
+		return err == nil && slices.Contains(words, x), err
+	}), true
+}
