@@ -90,7 +90,7 @@ type Expr struct {
 // is a Roots.
 func (e *Expr) Eval(vars cel.Activation) (v ref.Val) {
 	if e.kernel.value == nil {
-		return e.interpret(vars)
+		return e.Interpret(vars)
 	}
 	defer func() {
 		if failure := recover(); failure != nil {
@@ -152,8 +152,8 @@ func (e *Expr) rooted(vars cel.Activation) Roots {
 	return named{vars, e.names}
 }
 
-// interpret has cel-go evaluate the expression.
-func (e *Expr) interpret(vars cel.Activation) ref.Val {
+// Interpret is Eval by cel-go alone: what compiled expressions must agree with, and what evaluates the others.
+func (e *Expr) Interpret(vars cel.Activation) ref.Val {
 	v, _, err := e.program.Eval(vars)
 	if err != nil {
 		if v != nil && types.IsError(v) {

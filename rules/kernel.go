@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -13,7 +14,7 @@ import (
 )
 
 // Roots is an Activation that knows the roots of its language by number, which is faster than by name: the number is the
-// root's place in Vocabulary.Roots. Root gives nil where the root is not known now.
+// root's place in Vocabulary.Roots. Root gives nil where the root is not known by number, or not now.
 type Roots interface {
 	cel.Activation
 	Root(number int) any
@@ -75,16 +76,6 @@ func doubleKernel(f func(Roots) (float64, ref.Val)) kernel {
 			return err
 		}
 		return types.Double(x)
-	}}
-}
-
-func stringKernel(f func(Roots) (string, ref.Val)) kernel {
-	return kernel{str: f, value: func(r Roots) ref.Val {
-		x, err := f(r)
-		if err != nil {
-			return err
-		}
-		return types.String(x)
 	}}
 }
 
@@ -190,7 +181,7 @@ func (k *kerneler) compile(e ast.Expr) (kernel, error) {
 	case ast.ComprehensionKind:
 		return k.comprehension(e)
 	case ast.MapKind:
-		return kernel{}, uncompiled{"a map literal"}
+		return k.mapping(e)
 	case ast.StructKind:
 		return kernel{}, uncompiled{"an object literal"}
 	default:
@@ -229,13 +220,17 @@ func (k *kerneler) root(name string) (func(Roots) any, error) {
 	if !ok {
 		return nil, uncompiled{"the root " + name + " has no number"}
 	}
-	switch len(k.locals) {
-	case 0:
-		return func(r Roots) any { return r.Root(number) }, nil
-	default:
-		depth := len(k.locals)
-		return func(r Roots) any { return outside(r, depth).Root(number) }, nil
+	read := func(r Roots) any {
+		if v := r.Root(number); v != nil {
+			return v
+		}
+		v, _ := r.ResolveName(name)
+		return v
 	}
+	if depth := len(k.locals); depth > 0 {
+		return func(r Roots) any { return read(outside(r, depth)) }, nil
+	}
+	return read, nil
 }
 
 // selection reads a field of an object or a map, or says whether it is there.
@@ -377,40 +372,36 @@ func lookup(t *cel.Type, of func(Roots) ref.Val, key kernel, test bool) kernel {
 
 // find is CEL's own qualification of a value by an index.
 func find(v, key ref.Val) (x ref.Val, found bool, err ref.Val) {
-	switch of := v.(type) {
-	case *types.Err:
-		return nil, false, of
-	case traits.Mapper:
-		if types.IsError(key) {
-			return nil, false, key
+	for _, operand := range []ref.Val{v, key} {
+		if types.IsError(operand) {
+			return nil, false, operand
 		}
-		x, found = of.Find(key)
-		if found && types.IsError(x) || x != nil && types.IsError(x) {
-			return nil, false, x
-		}
-		return x, found, nil
-	case traits.Lister:
-		if types.IsError(key) {
-			return nil, false, key
-		}
-		i, wrong := types.IndexOrError(key)
-		if wrong != nil {
-			return nil, false, types.WrapErr(wrong)
-		}
-		if size, ok := of.Size().(types.Int); !ok || i < 0 || types.Int(i) >= size {
-			return nil, false, nil
-		}
-		return of.Get(key), true, nil
-	case traits.Indexer:
-		if types.IsError(key) {
-			return nil, false, key
-		}
-		if x = of.Get(key); types.IsError(x) {
-			return nil, false, x
-		}
-		return x, true, nil
 	}
-	return nil, false, types.MaybeNoSuchOverloadErr(v)
+	switch of := v.(type) {
+	case traits.Mapper:
+		x, found = of.Find(key)
+	case traits.Lister:
+		return findElement(of, key)
+	case traits.Indexer:
+		x, found = of.Get(key), true
+	default:
+		return nil, false, types.MaybeNoSuchOverloadErr(v)
+	}
+	if x != nil && types.IsError(x) {
+		return nil, false, x
+	}
+	return x, found, nil
+}
+
+func findElement(of traits.Lister, key ref.Val) (x ref.Val, found bool, err ref.Val) {
+	i, wrong := types.IndexOrError(key)
+	if wrong != nil {
+		return nil, false, types.WrapErr(wrong)
+	}
+	if size, ok := of.Size().(types.Int); !ok || i < 0 || types.Int(i) >= size {
+		return nil, false, nil
+	}
+	return of.Get(key), true, nil
 }
 
 // list makes a list; one of constants is made once.
@@ -423,14 +414,45 @@ func (k *kerneler) list(e ast.Expr) (kernel, error) {
 	if err != nil {
 		return kernel{}, err
 	}
+	values := strict(parts)
 	build := func(r Roots) ref.Val {
-		values := make([]ref.Val, len(parts))
-		for i, p := range parts {
-			if values[i] = p.value(r); types.IsError(values[i]) {
-				return values[i]
-			}
+		list, err := values(r)
+		if err != nil {
+			return err
 		}
-		return types.NewRefValList(types.DefaultTypeAdapter, values)
+		return types.NewRefValList(types.DefaultTypeAdapter, list)
+	}
+	if constant {
+		return constantKernel(k.typeOf(e), build(nil)), nil
+	}
+	return kernel{value: build}, nil
+}
+
+// mapping makes a map; one of constants is made once.
+func (k *kerneler) mapping(e ast.Expr) (kernel, error) {
+	var exprs []ast.Expr
+	for _, entry := range e.AsMap().Entries() {
+		m := entry.AsMapEntry()
+		if m.IsOptional() {
+			return kernel{}, uncompiled{"a map with optional entries"}
+		}
+		exprs = append(exprs, m.Key(), m.Value())
+	}
+	parts, constant, err := k.all(exprs)
+	if err != nil {
+		return kernel{}, err
+	}
+	values := strict(parts)
+	build := func(r Roots) ref.Val {
+		list, err := values(r)
+		if err != nil {
+			return err
+		}
+		entries := make(map[ref.Val]ref.Val, len(list)/2)
+		for pair := range slices.Chunk(list, 2) {
+			entries[pair[0]] = pair[1]
+		}
+		return types.NewRefValMap(types.DefaultTypeAdapter, entries)
 	}
 	if constant {
 		return constantKernel(k.typeOf(e), build(nil)), nil
@@ -481,7 +503,7 @@ func (k *kerneler) applied(e ast.Expr, name string, parts []kernel) (kernel, err
 			x, err := f(r)
 			return !x, err
 		}), nil
-	case operators.NotStrictlyFalse, operators.OldNotStrictlyFalse:
+	case operators.NotStrictlyFalse:
 		f := parts[0].truth()
 		return boolKernel(func(r Roots) (bool, ref.Val) {
 			x, err := f(r)
@@ -508,59 +530,91 @@ func (k *kerneler) applied(e ast.Expr, name string, parts []kernel) (kernel, err
 	return k.function(e, name, parts)
 }
 
-// function calls the implementation of an overload, as the checker chose it.
+// function calls the implementation of an overload, as the checker chose it. An argument that errs is the result.
 func (k *kerneler) function(e ast.Expr, name string, parts []kernel) (kernel, error) {
 	f, err := k.scope.implementation(name, k.ast.ReferenceMap()[e.ID()])
 	if err != nil {
 		return kernel{}, err
 	}
-	t := k.typeOf(e)
-	trait := f.OperandTrait
-	wrong := func(v ref.Val) bool { return trait != 0 && !v.Type().HasTrait(trait) }
-	switch {
+	c := &invocation{name: name, f: f}
+	switch t := k.typeOf(e); {
 	case len(parts) == 1 && f.Unary != nil:
-		a := parts[0].value
-		return valueKernel(t, func(r Roots) ref.Val {
-			x := a(r)
-			if types.IsError(x) {
-				return x
-			}
-			if wrong(x) {
-				return types.NewErr("no such overload: %s", name)
-			}
-			return f.Unary(x)
-		}), nil
+		return valueKernel(t, c.unary(boxed(parts[0]))), nil
 	case len(parts) == 2 && f.Binary != nil:
-		a, b := parts[0].value, parts[1].value
-		return valueKernel(t, func(r Roots) ref.Val {
-			x := a(r)
-			if types.IsError(x) {
-				return x
-			}
-			y := b(r)
-			if types.IsError(y) {
-				return y
-			}
-			if wrong(x) {
-				return types.NewErr("no such overload: %s", name)
-			}
-			return f.Binary(x, y)
-		}), nil
+		return valueKernel(t, c.binary(boxed(parts[0]), boxed(parts[1]))), nil
 	case f.Function != nil:
-		return valueKernel(t, func(r Roots) ref.Val {
-			values := make([]ref.Val, len(parts))
-			for i, p := range parts {
-				if values[i] = p.value(r); types.IsError(values[i]) {
-					return values[i]
-				}
-			}
-			if len(values) > 0 && wrong(values[0]) {
-				return types.NewErr("no such overload: %s", name)
-			}
-			return f.Function(values...)
-		}), nil
+		return valueKernel(t, c.general(strict(parts))), nil
 	}
 	return kernel{}, uncompiled{"the function " + name}
+}
+
+// invocation is a call of a function of CEL's or of the vocabulary.
+type invocation struct {
+	name string
+	f    *functions.Overload
+}
+
+// wrong says that the first argument has not the trait that the function wants.
+func (c *invocation) wrong(first ref.Val) bool {
+	return c.f.OperandTrait != 0 && !first.Type().HasTrait(c.f.OperandTrait)
+}
+
+func (c *invocation) noOverload() ref.Val { return types.NewErr("no such overload: %s", c.name) }
+
+func (c *invocation) unary(a func(Roots) (ref.Val, ref.Val)) func(Roots) ref.Val {
+	return func(r Roots) ref.Val {
+		x, err := a(r)
+		switch {
+		case err != nil:
+			return err
+		case c.wrong(x):
+			return c.noOverload()
+		}
+		return c.f.Unary(x)
+	}
+}
+
+func (c *invocation) binary(a, b func(Roots) (ref.Val, ref.Val)) func(Roots) ref.Val {
+	return func(r Roots) ref.Val {
+		x, err := a(r)
+		if err != nil {
+			return err
+		}
+		y, err := b(r)
+		switch {
+		case err != nil:
+			return err
+		case c.wrong(x):
+			return c.noOverload()
+		}
+		return c.f.Binary(x, y)
+	}
+}
+
+func (c *invocation) general(args func(Roots) ([]ref.Val, ref.Val)) func(Roots) ref.Val {
+	return func(r Roots) ref.Val {
+		values, err := args(r)
+		switch {
+		case err != nil:
+			return err
+		case len(values) > 0 && c.wrong(values[0]):
+			return c.noOverload()
+		}
+		return c.f.Function(values...)
+	}
+}
+
+// strict computes several values; the first that errs is the second result.
+func strict(parts []kernel) func(Roots) ([]ref.Val, ref.Val) {
+	return func(r Roots) ([]ref.Val, ref.Val) {
+		values := make([]ref.Val, len(parts))
+		for i, p := range parts {
+			if values[i] = p.value(r); types.IsError(values[i]) {
+				return nil, values[i]
+			}
+		}
+		return values, nil
+	}
 }
 
 // implementation is the Go function behind a call: that of the overload, where the checker found one alone, or the one

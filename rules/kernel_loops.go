@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"slices"
+
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -27,10 +29,10 @@ func outside(r Roots, depth int) Roots {
 
 // local reads a variable of a loop; nil: there is none of that name.
 func (k *kerneler) local(name string) func(Roots) ref.Val {
-	for i := len(k.locals) - 1; i >= 0; i-- {
+	for i, n := range slices.Backward(k.locals) {
 		out := len(k.locals) - 1 - i
 		var get func(*loop) ref.Val
-		switch n := k.locals[i]; name {
+		switch name {
 		case n.accu:
 			get = func(l *loop) ref.Val { return l.accu }
 		case n.iter:

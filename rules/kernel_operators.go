@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -175,32 +176,42 @@ func unboxedOperator(name string, parts []kernel) (kernel, bool) {
 	default:
 		return kernel{}, false
 	}
-	a, b := parts[0], parts[1]
 	if name == operators.In {
-		return inConstants(a, b)
+		return inConstants(parts[0], parts[1])
 	}
-	if order, ok := orders()[name]; ok {
-		switch {
-		case a.integer != nil && b.integer != nil:
-			return boolKernel(compared(a.integer, b.integer, order.integers)), true
-		case a.number() != nil && b.number() != nil:
-			return boolKernel(compared(a.number(), b.number(), order.doubles)), true
-		case a.str != nil && b.str != nil:
-			return boolKernel(compared(a.str, b.str, order.strings)), true
+	if o, ok := orders()[name]; ok {
+		return o.compile(parts[0], parts[1])
+	}
+	return arithmeticKernel(name, parts[0], parts[1])
+}
+
+func arithmeticKernel(name string, a, b kernel) (kernel, bool) {
+	if a.integer != nil && b.integer != nil {
+		f := integers(name)
+		if f == nil {
+			return kernel{}, false
 		}
+		return intKernel(combined(a.integer, b.integer, f)), true
+	}
+	x, y, f := a.number(), b.number(), doubles(name)
+	if x == nil || y == nil || f == nil {
 		return kernel{}, false
 	}
-	switch {
-	case a.integer != nil && b.integer != nil:
-		if f := integers(name); f != nil {
-			return intKernel(combined(a.integer, b.integer, f)), true
-		}
-	case a.number() != nil && b.number() != nil:
-		if f := doubles(name); f != nil {
-			return doubleKernel(combined(a.number(), b.number(), f)), true
-		}
+	return doubleKernel(combined(x, y, f)), true
+}
+
+func (o order) compile(a, b kernel) (kernel, bool) {
+	if a.integer != nil && b.integer != nil {
+		return boolKernel(compared(a.integer, b.integer, o.integers)), true
 	}
-	return kernel{}, false
+	if a.str != nil && b.str != nil {
+		return boolKernel(compared(a.str, b.str, o.strings)), true
+	}
+	x, y := a.number(), b.number()
+	if x == nil || y == nil {
+		return kernel{}, false
+	}
+	return boolKernel(compared(x, y, o.doubles)), true // Go has it as CEL: NaN is neither below nor above
 }
 
 type order struct {
@@ -308,47 +319,51 @@ func boxedInt(v ref.Val) (int64, ref.Val) {
 func unary(name string, a kernel) (kernel, bool) {
 	switch {
 	case name == operators.Negate && a.double != nil:
-		f := a.double
-		return doubleKernel(func(r Roots) (float64, ref.Val) {
-			x, err := f(r)
-			return -x, err
-		}), true
+		return doubleKernel(mapped(a.double, func(x float64) (float64, ref.Val) { return -x, nil })), true
 	case name == operators.Negate && a.integer != nil:
-		f := a.integer
-		return intKernel(func(r Roots) (int64, ref.Val) {
-			x, err := f(r)
-			if err != nil {
-				return 0, err
-			}
-			if x == math.MinInt64 {
-				return boxedInt(types.Int(x).Negate())
-			}
-			return -x, nil
-		}), true
-	case name == "double" && a.integer != nil:
+		return intKernel(mapped(a.integer, negated)), true
+	case name == overloads.TypeConvertDouble && a.number() != nil:
 		return doubleKernel(a.number()), true
-	case name == "double" && a.double != nil, name == "int" && a.integer != nil:
+	case name == overloads.TypeConvertInt && a.integer != nil:
 		return a, true
-	case name == "int" && a.double != nil:
-		f := a.double
-		return intKernel(func(r Roots) (int64, ref.Val) {
-			x, err := f(r)
-			const safe = 1 << 62
-			switch {
-			case err != nil:
-				return 0, err
-			case -safe < x && x < safe:
-				return int64(x), nil
-			}
-			return boxedInt(types.Double(x).ConvertToType(types.IntType))
-		}), true
+	case name == overloads.TypeConvertInt && a.double != nil:
+		return intKernel(mapped(a.double, truncated)), true
 	}
 	return kernel{}, false
 }
 
-// inConstants looks a string up in a list of constants.
+func mapped[T, U any](a func(Roots) (T, ref.Val), f func(T) (U, ref.Val)) func(Roots) (U, ref.Val) {
+	return func(r Roots) (U, ref.Val) {
+		x, err := a(r)
+		if err != nil {
+			var none U
+			return none, err
+		}
+		return f(x)
+	}
+}
+
+func negated(x int64) (int64, ref.Val) {
+	if x == math.MinInt64 {
+		return boxedInt(types.Int(x).Negate())
+	}
+	return -x, nil
+}
+
+func truncated(x float64) (int64, ref.Val) {
+	const safe = 1 << 62
+	if -safe < x && x < safe {
+		return int64(x), nil
+	}
+	return boxedInt(types.Double(x).ConvertToType(types.IntType))
+}
+
+// inConstants looks a string up in a list of constants. As cel-go has it, nothing is in an empty list, not even an error.
 func inConstants(a, b kernel) (kernel, bool) {
 	l, ok := b.constant.(traits.Lister)
+	if ok && l.Size() == types.IntZero {
+		return constantKernel(cel.BoolType, types.False), true
+	}
 	if !ok || a.str == nil {
 		return kernel{}, false
 	}

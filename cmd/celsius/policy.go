@@ -154,7 +154,7 @@ func newPolicyFactsCommand() *cobra.Command {
 
 func printFacts(out io.Writer, p *policy.Policy) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	say(w, "SITE\tROW\tTYPE\tCOST\tREADS\tHOLDS\n")
+	say(w, "SITE\tROW\tTYPE\tCOST\tCOMPILED\tREADS\tHOLDS\n")
 	for _, f := range p.Facts() {
 		cost := fmt.Sprint(f.Cost)
 		if !f.Bounded {
@@ -164,7 +164,11 @@ func printFacts(out io.Writer, p *policy.Policy) error {
 		if reads == "" {
 			reads = "-"
 		}
-		say(w, "%s\t%s/%s\t%s\t%s\t%s\t%s\n", f.Site, f.Table, f.Name, f.Type, cost, reads, f.Cache)
+		compiled := "yes"
+		if f.Interpreted != "" {
+			compiled = "no: " + f.Interpreted
+		}
+		say(w, "%s\t%s/%s\t%s\t%s\t%s\t%s\t%s\n", f.Site, f.Table, f.Name, f.Type, cost, compiled, reads, f.Cache)
 	}
 	return w.Flush()
 }

@@ -41,14 +41,7 @@ func (s *Session) guard(r *Rule, f *Frame) (has bool, err ref.Val) {
 	if r.When == nil {
 		return true, nil
 	}
-	switch v := r.When.Eval(f); v {
-	case types.True:
-		return true, nil
-	case types.False:
-		return false, nil
-	default:
-		return false, v
-	}
+	return r.When.Holds(f)
 }
 
 // opinion asks a row of a yes-or-no site.
@@ -67,14 +60,13 @@ func (s *Session) opinion(r *Rule, f *Frame) Opinion {
 // says asks a row whose guard holds.
 func (s *Session) says(r *Rule, f *Frame) Opinion {
 	s.evaluated[r.Number]++
-	switch v := r.Expression.Eval(f); v {
-	case types.True:
+	switch holds, err := r.Expression.Holds(f); {
+	case err != nil:
+		return s.erred(r, f, err)
+	case holds:
 		return Yes
-	case types.False:
-		return No
-	default:
-		return s.erred(r, f, v)
 	}
+	return No
 }
 
 // erred counts an error of a row, and gives what the row is taken to say then.
@@ -278,12 +270,9 @@ func (s *Session) Attribute(q *model.Queue, name string) (model.Resources, bool)
 }
 
 func (s *Session) filter(e *rules.Expr, f *Frame) (bool, error) {
-	switch v := e.Eval(f); v {
-	case types.True:
-		return true, nil
-	case types.False:
-		return false, nil
-	default:
-		return false, fmt.Errorf("%s: %v", strings.TrimSpace(e.Text.Value), v)
+	holds, err := e.Holds(f)
+	if err != nil {
+		return false, fmt.Errorf("%s: %v", strings.TrimSpace(e.Text.Value), err)
 	}
+	return holds, nil
 }

@@ -29,15 +29,14 @@ func (s *Session) score(r *Rule, f *Frame) float64 {
 // value evaluates a row of scores whose guard holds: NaN where it erred.
 func (s *Session) value(r *Rule, f *Frame) float64 {
 	s.evaluated[r.Number]++
-	v := r.Expression.Eval(f)
-	x, ok := number(v)
-	if ok && !math.IsNaN(x) && !math.IsInf(x, 0) {
+	x, err := r.Expression.Number(f)
+	if err == nil && (math.IsNaN(x) || math.IsInf(x, 0)) {
+		err = types.NewErr("the score is %v", x)
+	}
+	if err == nil {
 		return x
 	}
-	if ok {
-		v = types.NewErr("the score is %v", x)
-	}
-	s.fault(r, f, v)
+	s.fault(r, f, err)
 	return math.NaN()
 }
 

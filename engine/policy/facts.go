@@ -18,6 +18,8 @@ type Fact struct {
 	Reads   []string
 	// Cache says for how long a value holds.
 	Cache string
+	// Interpreted says what leaves the row, or a part of it, to cel-go; "": it is compiled.
+	Interpreted string
 }
 
 // Facts lists what is known of every row and attribute, in the order of the sites.
@@ -41,14 +43,26 @@ func (r *Rule) fact() Fact {
 	}
 	return Fact{
 		Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64,
-		Reads: plainReads(r.Reads), Cache: cacheable(r),
+		Reads: plainReads(r.Reads), Cache: cacheable(r), Interpreted: interpreted(r.When, r.Expression),
 	}
+}
+
+// interpreted says what in the first of several expressions leaves it to cel-go.
+func interpreted(list ...*rules.Expr) string {
+	for _, e := range list {
+		if e != nil && e.Interpreted != "" {
+			return e.Interpreted
+		}
+	}
+	return ""
 }
 
 func (x *attribute) fact() Fact {
 	f := Fact{Site: "attributes", Table: x.table, Name: x.on + "." + x.name, Type: x.typ.String(), Bounded: true, Cache: "until what it reads changes"}
 	reads := &rules.Reads{}
-	for _, e := range append([]*rules.Expr{x.when, x.expr}, values(x.args)...) {
+	all := append([]*rules.Expr{x.when, x.expr}, values(x.args)...)
+	f.Interpreted = interpreted(all...)
+	for _, e := range all {
 		if e != nil {
 			f.Cost = saturate(f.Cost, e.Cost.Max)
 			reads.Add(e.Reads)

@@ -158,6 +158,61 @@ type Frame struct {
 	task, job, queue, node, gpu, victim, preemptor, request, scope ref.Val
 }
 
+// rootNames are the roots by their number, as Frame.Root knows them.
+func rootNames() []string {
+	return []string{"task", "job", "queue", "node", "gpu", "victim", "preemptor", "request", "scope", "params", "variables", "cluster", "now", "action", "pipeline"}
+}
+
+// Root implements rules.Roots.
+func (f *Frame) Root(number int) any {
+	var v ref.Val
+	switch number {
+	case 0:
+		v = f.task
+	case 1:
+		v = f.job
+	case 2:
+		v = f.queue
+	case 3:
+		v = f.node
+	case 4:
+		v = f.gpu
+	case 5:
+		v = f.victim
+	case 6:
+		v = f.preemptor
+	case 7:
+		v = f.request
+	case 8:
+		v = f.scope
+	case 9, 10:
+		return f
+	default:
+		return f.globalRoot(number)
+	}
+	if v == nil {
+		return nil
+	}
+	return v
+}
+
+func (f *Frame) globalRoot(number int) any {
+	if f.s == nil {
+		return nil
+	}
+	switch number {
+	case 11:
+		return f.s.cluster
+	case 12:
+		return f.s.now
+	case 13:
+		return f.s.action
+	case 14:
+		return f.s.p.pipeline
+	}
+	return nil
+}
+
 // ResolveName implements cel.Activation.
 func (f *Frame) ResolveName(name string) (any, bool) {
 	var v ref.Val

@@ -1,0 +1,321 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	celtypes "github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"pgregory.net/rapid"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// grammar writes random expressions that type-check, from all that the language has.
+type grammar struct {
+	byType map[string][]string    // reads of members, by the type that they give
+	calls  map[string][]signature // functions of the vocabulary, by the type that they give
+	lists  map[string]string      // types of lists -> type of their elements
+	inside map[string][]string    // variables of loops around, by type
+	loops  int
+}
+
+type signature struct {
+	f *rules.Function
+	o *rules.Overload
+}
+
+// newGrammar reads the vocabulary: members are followed three deep from every root.
+func newGrammar() *grammar {
+	g := &grammar{byType: map[string][]string{}, calls: map[string][]signature{}, lists: map[string]string{}, inside: map[string][]string{}}
+	known := map[string]*rules.Object{}
+	for _, o := range objects() {
+		known[o.Name] = o
+	}
+	var follow func(path string, t *cel.Type, depth int)
+	follow = func(path string, t *cel.Type, depth int) {
+		g.byType[t.String()] = append(g.byType[t.String()], path)
+		if t.Kind() == celtypes.ListKind {
+			g.lists[t.String()] = t.Parameters()[0].String()
+		}
+		o := known[t.TypeName()]
+		if o == nil || depth == 0 {
+			return
+		}
+		for _, m := range o.Members {
+			if !m.Hidden {
+				follow(path+"."+m.Name, m.Type, depth-1)
+			}
+		}
+	}
+	for _, r := range Roots() {
+		if r.Name != "params" && r.Name != "variables" {
+			follow(r.Name, r.Type, 2)
+		}
+	}
+	for _, f := range functions() {
+		for i := range f.Overloads {
+			if o := &f.Overloads[i]; o.Eval != nil {
+				g.calls[o.Result.String()] = append(g.calls[o.Result.String()], signature{f, o})
+			}
+		}
+	}
+	return g
+}
+
+// literals are constants of the plain types.
+func literals(t string) []string {
+	return map[string][]string{
+		"bool": {"true", "false"}, "int": {"0", "1", "2", "-3", "9223372036854775807"}, "double": {"0.0", "1.5", "-0.25", "1e300"},
+		"string": {"''", "'cpu'", "'east'", "'Pending'", "'zone'"}, "google.protobuf.Duration": {"duration('10m')", "duration('0s')"},
+		"list(string)": {"['cpu', 'east']", "[]"}, "map(string, double)": {"{'cpu': 2.0}"}, "map(string, string)": {"{'cpu': 'MostAllocated'}"},
+		"optional_type(google.protobuf.Duration)": {"optional.none()"},
+	}[t]
+}
+
+// write gives an expression of a type; "" where there is none.
+func (g *grammar) write(t *rapid.T, kind string, depth int) string {
+	var forms []func() string
+	if all := slices.Concat(literals(kind), g.byType[kind], g.inside[kind]); len(all) > 0 {
+		forms = append(forms, func() string { return drawOf(t, kind, all...) })
+	}
+	if depth > 0 {
+		forms = append(forms, g.operators(t, kind, depth-1)...)
+		if calls := g.calls[kind]; len(calls) > 0 {
+			forms = append(forms, func() string { return g.call(t, drawOf(t, "call", calls...), depth-1) })
+		}
+		forms = append(forms, func() string {
+			return "(" + g.write(t, "bool", depth-1) + " ? " + g.write(t, kind, depth-1) + " : " + g.write(t, kind, depth-1) + ")"
+		})
+	}
+	if len(forms) == 0 {
+		t.Skip("nothing gives " + kind)
+	}
+	return forms[rapid.IntRange(0, len(forms)-1).Draw(t, "form")]()
+}
+
+func (g *grammar) call(t *rapid.T, s signature, depth int) string {
+	var args []string
+	for _, a := range s.f.Written(s.o) {
+		args = append(args, g.write(t, a.String(), depth))
+	}
+	switch {
+	case s.f.Name == "inWindow":
+		return "inWindow(now, '22:00-06:00', 'UTC')"
+	case s.o.Member:
+		return args[0] + "." + s.f.Name + "(" + strings.Join(args[1:], ", ") + ")"
+	}
+	return s.f.Name + "(" + strings.Join(args, ", ") + ")"
+}
+
+// operators are the forms of a type that CEL itself has.
+func (g *grammar) operators(t *rapid.T, kind string, depth int) []func() string {
+	w := func(kind string) string { return g.write(t, kind, depth) }
+	numbers := func() string { return w(drawOf(t, "number", "int", "double")) }
+	infix := func(operand func() string, list ...string) func() string {
+		return func() string { return "(" + operand() + " " + drawOf(t, "operator", list...) + " " + operand() + ")" }
+	}
+	of := func(kind string) func() string { return func() string { return w(kind) } }
+	switch kind {
+	case "bool":
+		return []func() string{
+			infix(of("bool"), "&&", "||", "==", "!="), func() string { return "!" + w("bool") },
+			infix(numbers, "<", "<=", ">", ">=", "==", "!="), infix(of("string"), "<", "<=", ">", ">=", "==", "!="),
+			infix(of("google.protobuf.Timestamp"), "<", ">", "=="), infix(of("google.protobuf.Duration"), "<", ">", "=="), infix(of("Resources"), "==", "!="),
+			func() string { return "(" + w("string") + " in " + w("list(string)") + ")" },
+			func() string { return "(" + w("string") + " in " + w("map(string, string)") + ")" },
+			func() string { return "(" + w("string") + " in " + w("Resources") + ")" },
+			func() string { return "(" + w(drawOf(t, "object", "Node", "Task", "Job", "Queue")) + " == null)" },
+			func() string { return "has(node.labels.zone)" }, func() string { return "has(task.startedAt)" },
+			func() string { return w("string") + ".startsWith(" + w("string") + ")" },
+			g.loop(t, depth, "bool", "all", "exists", "exists_one"),
+		}
+	case "int":
+		return []func() string{
+			infix(of("int"), "+", "-", "*", "/", "%"), func() string { return "-" + w("int") }, func() string { return "int(" + numbers() + ")" },
+			func() string {
+				return "size(" + w(drawOf(t, "sized", "string", "list(string)", "map(string, string)")) + ")"
+			},
+			func() string { return "math.greatest(" + w("int") + ", " + w("int") + ")" }, func() string { return w("google.protobuf.Timestamp") + ".getHours('UTC')" },
+		}
+	case "double":
+		return []func() string{
+			infix(numbers, "+", "-", "*", "/"), func() string { return "double(" + numbers() + ")" }, func() string { return "-" + w("double") },
+			func() string { return w("Resources") + "[" + w("string") + "]" },
+		}
+	case "string":
+		return []func() string{
+			infix(of("string"), "+"), func() string { return w("map(string, string)") + "[" + w("string") + "]" },
+			func() string { return w("map(string, string)") + "[?" + w("string") + "].orValue(" + w("string") + ")" },
+			func() string { return "string(" + w("int") + ")" }, func() string { return w("list(string)") + "[" + w("int") + "]" },
+		}
+	case "Resources":
+		return []func() string{infix(of("Resources"), "+", "-")}
+	case "google.protobuf.Timestamp":
+		return []func() string{func() string { return "(" + w(kind) + " + " + w("google.protobuf.Duration") + ")" }}
+	case "google.protobuf.Duration":
+		return []func() string{func() string {
+			return "(" + w("google.protobuf.Timestamp") + " - " + w("google.protobuf.Timestamp") + ")"
+		}}
+	case "list(string)":
+		return []func() string{g.loop(t, depth, "string", "map")}
+	}
+	return nil
+}
+
+// loop writes a comprehension over some list, whose body is of a type.
+func (g *grammar) loop(t *rapid.T, depth int, body string, macros ...string) func() string {
+	return func() string {
+		list := drawOf(t, "list", slices.Sorted(keysIn(g.lists))...)
+		over := g.write(t, list, 0)
+		g.loops++
+		name, element := fmt.Sprint("x", g.loops), g.lists[list]
+		before := g.inside[element]
+		g.inside[element] = append(slices.Clone(before), name)
+		inner := g.write(t, body, depth)
+		g.inside[element] = before
+		return over + "." + drawOf(t, "macro", macros...) + "(" + name + ", " + inner + ")"
+	}
+}
+
+func keysIn[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// sameValue says whether two results are one: the same error, or the same value of the same type.
+func sameValue(a, b ref.Val) bool {
+	if celtypes.IsError(a) || celtypes.IsError(b) {
+		return celtypes.IsError(a) && celtypes.IsError(b) && fmt.Sprint(a) == fmt.Sprint(b)
+	}
+	x, ok := a.(celtypes.Double)
+	y, ok2 := b.(celtypes.Double)
+	if ok && ok2 {
+		return math.Float64bits(float64(x)) == math.Float64bits(float64(y)) || math.IsNaN(float64(x)) && math.IsNaN(float64(y))
+	}
+	return a.Type().TypeName() == b.Type().TypeName() && (a.Equal(b) == celtypes.True || text(a) == text(b))
+}
+
+// compiledAgrees holds compiled expressions to cel-go, over random worlds: the same values, the same errors.
+func compiledAgrees(t *rapid.T, scope *rules.Scope, p *Policy) {
+	g := newGrammar()
+	kind := drawOf(t, "gives", "bool", "bool", "int", "double", "string", "Resources", "list(string)")
+	expression := g.write(t, kind, 4)
+	e, issues := scope.Compile(rules.NewText(expression), rules.Anything())
+	if issues.Err() != nil {
+		t.Skip(issues.Error()) // too dear, say
+	}
+	if e.Interpreted != "" {
+		t.Fatalf("%s is left to cel-go: %s", expression, e.Interpreted)
+	}
+	w := newTwins(p, nil)
+	var deltas []model.Delta
+	for range 3 {
+		deltas = append(deltas, model.Delta{Object: twinNode(t)}, model.Delta{Object: twinGroup(t)}, model.Delta{Object: w.twinPod(t)}, model.Delta{Object: w.twinPod(t)})
+	}
+	w.apply(t, append(deltas, model.Delta{Object: aQueue("q1")}, model.Delta{Object: aQueue("q2")})...)
+	s := w.remembers.s
+	for _, task := range w.remembers.c.TasksByKey() {
+		f := s.frame().ofTask(task)
+		f.request, f.scope = s.amounts(task.Request), celtypes.String("queue")
+		f.victim, f.preemptor = s.taskView(task), s.taskView(task)
+		for row, n := range w.remembers.c.Nodes.Rows {
+			if n == nil {
+				continue
+			}
+			f.node, f.gpu = s.nodeView(int32(row)), nil
+			if gpus := w.remembers.c.Nodes.GPUs[row]; len(gpus) > 0 {
+				f.gpu = s.gpuView(&gpus[0])
+			}
+			want, got := e.Interpret(f), e.Eval(f)
+			if !sameValue(want, got) {
+				t.Fatalf("%s\nfor task %s and node %s:\n  cel-go:   %s\n  compiled: %s", expression, task.Key, n.Name, text(want), text(got))
+			}
+			typedAgrees(t, e, f, want)
+		}
+		s.done()
+	}
+}
+
+// typedAgrees holds what gives a value without a box to the value.
+func typedAgrees(t *rapid.T, e *rules.Expr, f *Frame, want ref.Val) {
+	switch e.Type.Kind() {
+	case celtypes.BoolKind:
+		x, err := e.Holds(f)
+		if (err != nil) != celtypes.IsError(want) || err == nil && want != celtypes.Bool(x) {
+			t.Fatalf("%s: Holds gives %t, %v; cel-go %s", e.Text.Value, x, err, text(want))
+		}
+	case celtypes.IntKind, celtypes.DoubleKind:
+		x, err := e.Number(f)
+		if n, ok := number(want); (err != nil) != celtypes.IsError(want) || err == nil && (!ok || n != x && !(math.IsNaN(n) && math.IsNaN(x))) {
+			t.Fatalf("%s: Number gives %v, %v; cel-go %s", e.Text.Value, x, err, text(want))
+		}
+	default: // has no typed form
+	}
+}
+
+func kernelFixture(t testing.TB) (*rules.Scope, *Policy) {
+	t.Helper()
+	lang, err := rules.NewLanguage(Vocabulary())
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope, err := lang.Scope(rootTypes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scope, loaded(t, policyText("jobOrder: []"))
+}
+
+// TestCompiledIsCEL: whatever an expression says, compiled it gives what cel-go gives.
+func TestCompiledIsCEL(t *testing.T) {
+	t.Parallel()
+	scope, p := kernelFixture(t)
+	rapid.Check(t, func(t *rapid.T) { compiledAgrees(t, scope, p) })
+}
+
+// FuzzCompiledIsCEL is TestCompiledIsCEL for as long as one likes.
+func FuzzCompiledIsCEL(f *testing.F) {
+	scope, p := kernelFixture(f)
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) { compiledAgrees(t, scope, p) }))
+}
+
+// Frame knows its roots by number as it does by name.
+func TestRootsByNumber(t *testing.T) {
+	_, activation := everyRoot(t)
+	f := activation.(*alsoTypical).Frame
+	names := rootNames()
+	for _, r := range Roots() {
+		if !slices.Contains(names, r.Name) {
+			t.Errorf("root %s has no number", r.Name)
+		}
+	}
+	for number, name := range names {
+		byName, ok := f.ResolveName(name)
+		if got := f.Root(number); !ok || got != byName {
+			t.Errorf("root %d, %s: %v by number, %v by name", number, name, got, byName)
+		}
+	}
+}
+
+// TestTablesAreCompiled: every row and attribute of the tables that ship is compiled.
+func TestTablesAreCompiled(t *testing.T) {
+	for _, name := range ShippedNames() {
+		p := loaded(t, fmt.Sprintf("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  pipeline: [allocate]\n  tiers: [{name: a, tables: [{name: %s}]}]\n", name))
+		for _, fact := range p.Facts() {
+			if fact.Interpreted != "" {
+				t.Errorf("%s %s/%s is left to cel-go: %s", fact.Site, fact.Table, fact.Name, fact.Interpreted)
+			}
+		}
+	}
+}
