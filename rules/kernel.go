@@ -45,6 +45,8 @@ type kernel struct {
 	str     func(Roots) (string, ref.Val)
 	// constant is the value of a part that reads nothing; nil: it reads something.
 	constant ref.Val
+	// literal says that the constant is written as such.
+	literal bool
 }
 
 // The kernels of one natural type.
@@ -423,7 +425,9 @@ func (k *kerneler) list(e ast.Expr) (kernel, error) {
 		return types.NewRefValList(types.DefaultTypeAdapter, list)
 	}
 	if constant {
-		return constantKernel(k.typeOf(e), build(nil)), nil
+		out := constantKernel(k.typeOf(e), build(nil))
+		out.literal = true
+		return out, nil
 	}
 	return kernel{value: build}, nil
 }

@@ -358,10 +358,11 @@ func truncated(x float64) (int64, ref.Val) {
 	return boxedInt(types.Double(x).ConvertToType(types.IntType))
 }
 
-// inConstants looks a string up in a list of constants. As cel-go has it, nothing is in an empty list, not even an error.
+// inConstants looks a string up in a list of constants. As cel-go has it, nothing is in an empty list that is written as such, not
+// even an error.
 func inConstants(a, b kernel) (kernel, bool) {
 	l, ok := b.constant.(traits.Lister)
-	if ok && l.Size() == types.IntZero {
+	if ok && b.literal && l.Size() == types.IntZero {
 		return constantKernel(cel.BoolType, types.False), true
 	}
 	if !ok || a.str == nil {
