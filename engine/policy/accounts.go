@@ -117,21 +117,30 @@ func (s *Session) totalOf(typ *cel.Type, t *total) ref.Val {
 	}
 }
 
+// catchUp brings a sum up to date, by what has changed where that will do, else anew.
 func (s *Session) catchUp(x *attribute, st *sumState) {
 	at := s.stampOf(x.byAction)
 	at.clock = s.c.ObjectClock
-	if x.kept && st.members != nil && !st.broken && st.at != at && !s.NoCache {
+	if st.members == nil || s.NoCache {
+		s.sumUp(x, st, at)
+		return
+	}
+	if x.kept && !st.broken && st.at != at {
 		s.nextCycle(x, st, at)
 	}
-	if st.members != nil && st.at == at && !s.NoCache {
-		if st.clock == s.c.Clock {
-			return
-		}
-		if x.memberOwn && !st.broken && s.replay(x, st) && !st.broken {
-			st.clock = s.c.Clock
-			return
-		}
+	switch {
+	case st.at != at:
+		s.sumUp(x, st, at)
+	case st.clock == s.c.Clock:
+	case x.memberOwn && !st.broken && s.replay(x, st) && !st.broken:
+		st.clock = s.c.Clock
+	default:
+		s.sumUp(x, st, at)
 	}
+}
+
+// sumUp makes a sum anew, with a look at every member.
+func (s *Session) sumUp(x *attribute, st *sumState, at stamp) {
 	*st = sumState{at: at, clock: s.c.Clock, members: map[any]member{}, totals: map[any]map[string]*total{}, erred: map[any]bool{}}
 	switch x.over {
 	case "queue":

@@ -106,12 +106,7 @@ func (s *tableScope) sum(x *attribute, a *rules.Attribute, reads *rules.Reads) {
 		s.report(over.Issue(0, len(x.over), fmt.Sprintf("a sum on %s cannot go over %q", a.On, x.over), hint))
 		return
 	}
-	x.args = map[string]*rules.Expr{"of": s.compile(a.Args["of"], []string{x.over}, summable())}
-	for name, want := range map[string]rules.Kind{"when": rules.Bool(), "by": rules.String()} {
-		if text := a.Args[name]; text.Value != "" {
-			x.args[name] = s.compile(text, []string{x.over}, want)
-		}
-	}
+	s.sumArgs(x, a)
 	x.memberOwn, x.kept = true, true
 	for _, name := range sortedKeys(x.args) {
 		e := x.args[name]
@@ -126,6 +121,16 @@ func (s *tableScope) sum(x *attribute, a *rules.Attribute, reads *rules.Reads) {
 	}
 	if x.typ = x.args["of"].Type; x.args["by"] != nil {
 		x.typ = cel.MapType(cel.StringType, x.typ)
+	}
+}
+
+// sumArgs compiles what is asked of each member; an expression with a mistake is nil.
+func (s *tableScope) sumArgs(x *attribute, a *rules.Attribute) {
+	x.args = map[string]*rules.Expr{"of": s.compile(a.Args["of"], []string{x.over}, summable())}
+	for name, want := range map[string]rules.Kind{"when": rules.Bool(), "by": rules.String()} {
+		if text := a.Args[name]; text.Value != "" {
+			x.args[name] = s.compile(text, []string{x.over}, want)
+		}
 	}
 }
 
