@@ -34,6 +34,10 @@ race: ## run all tests with the race detector, but for those in which Kubernetes
 e2e: ## run the end-to-end tests only: a control plane in the process, played nodes
 	go test -count=1 -timeout 30m ./cmd/playground
 
+.PHONY: browser
+browser: ## install Chromium, in which a test looks at the pages that simulate writes; Debian and Ubuntu, as root
+	@command -v chromium >/dev/null || { apt-get update && apt-get install -y --no-install-recommends chromium; }
+
 .PHONY: up
 up: ## start a whole cluster with the product in it, in one process; Ctrl-C ends it
 	@echo "building the playground; the first time this compiles Kubernetes, about 5 minutes on two cores"

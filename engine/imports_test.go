@@ -82,7 +82,7 @@ var mayImportOthers = map[string]string{
 	"statemachines/plugins":    clients,
 	"webhook":                  clients + " " + metricsLog + " github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiextensions-apiserver k8s.io/kubernetes",
 	"docs":                     "",
-	"cmd/celsius":              clients + " " + metricsLog + " github.com/spf13/cobra github.com/spf13/pflag k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",
+	"cmd/celsius":              clients + " " + metricsLog + " github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",
 	"cmd/playground":           allOthers,
 }
 

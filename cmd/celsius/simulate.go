@@ -49,7 +49,8 @@ Exit codes:
   4  a scenario printed something else than it expects`
 
 const simulateExamples = `  celsius simulate cluster.yaml jobs/
-  celsius simulate --until idle cluster.yaml
+  celsius simulate --until idle -o html --to page.html cluster.yaml
+  celsius simulate --watch cluster.yaml policy.yaml
   celsius simulate --policy binpack.yaml --explain train-0 cluster.yaml
   kubectl get nodes,pods,podgroups,queues -A -o yaml | celsius simulate -
   celsius simulate samples/scenarios/*.txtar`
@@ -65,6 +66,8 @@ type simulation struct {
 	schedulers []string
 	output     string
 	explain    string
+	to         string
+	watching   bool
 	strict     bool
 	update     bool
 }
@@ -88,6 +91,8 @@ func newSimulateCommand() *cobra.Command {
 	f.StringSliceVar(&s.schedulers, "scheduler-name", nil, "schedule pods of this scheduler name; may be repeated (default celsius,volcano)")
 	f.StringVarP(&s.output, "output", "o", "table", "one of "+strings.Join(sim.Formats(), ", "))
 	f.StringVar(&s.explain, "explain", "", "explain what was decided about this pod or job, or about all")
+	f.StringVar(&s.to, "to", "", "write the report to this file instead of standard output")
+	f.BoolVar(&s.watching, "watch", false, "simulate again whenever a file changes, and print what is decided otherwise")
 	f.BoolVar(&s.strict, "strict", false, "take warnings about the input for mistakes")
 	f.BoolVar(&s.update, "update", false, "rewrite what scenarios expect to what they printed")
 	c.AddCommand(newTraceCommand(), newConformanceCommand())
@@ -104,6 +109,9 @@ func (s *simulation) run(c *cobra.Command, args []string) error {
 		return usageError("--output must be one of %s", strings.Join(sim.Formats(), ", "))
 	}
 	scenarios := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return filepath.Ext(a) != ".txtar" })
+	if len(scenarios) > 0 && (s.watching || s.to != "" || s.until != "") {
+		return usageError("--watch, --to and --until are not for scenarios: a scenario says itself what it does")
+	}
 	if len(scenarios) == len(args) {
 		return s.scenarios(c, scenarios)
 	}
@@ -125,32 +133,47 @@ func (s *simulation) simulate(c *cobra.Command, args []string) error {
 			return usageError("--now %s is no time; write it as 2026-01-31T12:00:00Z", s.now)
 		}
 	}
-	sources, err := sim.Read(c.InOrStdin(), args...)
-	if err != nil {
-		return err
+	if s.watching {
+		switch {
+		case slices.Contains(args, "-"):
+			return usageError("--watch is for files and folders, and standard input is neither")
+		case s.output != "table" && s.output != "wide" && s.to == "":
+			return usageError("--watch prints what changes; have the report as %s written to a file: add --to", s.output)
+		}
+		return s.watch(c, args, now)
 	}
-	w := sim.NewWorld(sim.Options{Now: now, Seed: s.seed, SchedulerNames: s.schedulers})
-	policies, issues := w.Load(sources...)
-	if err := s.vet(c.ErrOrStderr(), issues); err != nil {
-		return err
-	}
-	chosen, issues, err := s.choose(policies)
-	if err != nil {
-		return err
-	}
-	if err := s.vet(c.ErrOrStderr(), issues); err != nil {
-		return err
-	}
-	w.Policy = chosen.compiled
-	o, err := s.span(c, now)
-	if err != nil {
-		return err
-	}
-	report, err := w.RunFor(o)
+	report, chosen, err := s.once(c, args, now)
 	if err != nil {
 		return err
 	}
 	return s.print(c.OutOrStdout(), report, chosen)
+}
+
+// once reads the files and runs the cycles.
+func (s *simulation) once(c *cobra.Command, args []string, now time.Time) (*sim.Report, choice, error) {
+	sources, err := sim.Read(c.InOrStdin(), args...)
+	if err != nil {
+		return nil, choice{}, err
+	}
+	w := sim.NewWorld(sim.Options{Now: now, Seed: s.seed, SchedulerNames: s.schedulers})
+	policies, issues := w.Load(sources...)
+	if err := s.vet(c.ErrOrStderr(), issues); err != nil {
+		return nil, choice{}, err
+	}
+	chosen, issues, err := s.choose(policies)
+	if err != nil {
+		return nil, choice{}, err
+	}
+	if err := s.vet(c.ErrOrStderr(), issues); err != nil {
+		return nil, choice{}, err
+	}
+	w.Policy = chosen.compiled
+	o, err := s.span(c, now)
+	if err != nil {
+		return nil, choice{}, err
+	}
+	report, err := w.RunFor(o)
+	return report, chosen, err
 }
 
 // span is how long the run is that the flags ask for.
@@ -191,24 +214,32 @@ func (s *simulation) vet(errs io.Writer, issues rules.Issues) error {
 	return nil
 }
 
+// print writes the report, or an explanation, to where it is wanted.
 func (s *simulation) print(out io.Writer, report *sim.Report, chosen choice) error {
-	if s.explain != "" {
-		text, err := report.Explain(s.explain)
-		if err != nil {
-			return err
-		}
-		_, err = io.WriteString(out, text)
-		return err
-	}
-	text, err := report.Write(s.output)
+	text, err := s.text(report, chosen)
 	if err != nil {
 		return err
 	}
-	if s.output == "table" || s.output == "wide" {
-		say(out, "policy %s (%s)\n\n", chosen.compiled.Name, chosen.from)
+	if s.to == "" {
+		_, err = out.Write(text)
+		return err
 	}
-	_, err = out.Write(text)
-	return err
+	if err := os.WriteFile(s.to, text, 0o644); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+func (s *simulation) text(report *sim.Report, chosen choice) ([]byte, error) {
+	if s.explain != "" {
+		text, err := report.Explain(s.explain)
+		return []byte(text), err
+	}
+	text, err := report.Write(s.output)
+	if err != nil || s.output != "table" && s.output != "wide" {
+		return text, err
+	}
+	return append([]byte(fmt.Sprintf("policy %s (%s)\n\n", chosen.compiled.Name, chosen.from)), text...), nil
 }
 
 // choice is the policy that a simulation runs by, and where it came from.

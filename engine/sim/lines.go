@@ -116,20 +116,35 @@ func count(n int, what string) string {
 // name, where the numbers go up by one: worker-0, worker-1, worker-2 is worker-[0-2].
 func folded(lines []decision) []decision {
 	var out []decision
+	for _, group := range foldedGroups(lines) {
+		out = append(out, joined(group))
+	}
+	return out
+}
+
+// foldedGroups are the neighbours that folded joins.
+func foldedGroups(lines []decision) [][]decision {
+	var out [][]decision
 	for i := 0; i < len(lines); {
 		prefix, first, ok := numbered(lines[i].what)
 		j := i + 1
 		for ok && j < len(lines) && follows(lines[j], lines[i], prefix, first+(j-i)) {
 			j++
 		}
-		d := lines[i]
-		if j > i+1 {
-			d.what, d.bind = fmt.Sprintf("%s[%d-%d]", prefix, first, first+(j-i)-1), nil
-		}
-		out = append(out, d)
+		out = append(out, lines[i:j])
 		i = j
 	}
 	return out
+}
+
+// joined is a group as one line.
+func joined(group []decision) decision {
+	d := group[0]
+	if len(group) > 1 {
+		prefix, first, _ := numbered(d.what)
+		d.what, d.bind = fmt.Sprintf("%s[%d-%d]", prefix, first, first+len(group)-1), nil
+	}
+	return d
 }
 
 // follows says whether a line is the same as another, but for the number wanted.

@@ -14,7 +14,7 @@ import (
 )
 
 // Formats lists the formats of a report.
-func Formats() []string { return []string{"table", "wide", "json", "yaml"} }
+func Formats() []string { return []string{"table", "wide", "json", "yaml", "html"} }
 
 // Report is what a run of a world decided, and how the world stands after it.
 type Report struct {
@@ -63,7 +63,8 @@ func (r *Report) finish(last *model.Plan) {
 //
 // table and wide are for people, a line a decision, with names that hold no uids;
 // wide adds scores and does not fold pods that fared alike into one line. json and
-// yaml are the plans as they are, and the summary.
+// yaml are the plans as they are, the timeline and the summary. html is a page for a
+// browser, which loads nothing.
 func (r *Report) Write(format string) ([]byte, error) {
 	switch format {
 	case "table", "wide":
@@ -83,6 +84,8 @@ func (r *Report) Write(format string) ([]byte, error) {
 			return nil, fmt.Errorf("write the report as YAML: %w", err)
 		}
 		return out, nil
+	case "html":
+		return r.html()
 	}
 	return nil, fmt.Errorf("%q is no format; there are %s", format, strings.Join(Formats(), ", "))
 }

@@ -74,6 +74,9 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	r := reportOf(t)
 	for _, format := range Formats() {
+		if format == "html" {
+			continue // its test looks at it in a browser
+		}
 		text, err := r.Write(format)
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +84,7 @@ func TestReport(t *testing.T) {
 		golden(t, "report/"+format+".golden", string(text))
 	}
 	golden(t, "report/compact.golden", compact(folded(r.cycles[0].lines))+complaints(r.Plans[0]))
-	if _, err := r.Write("html"); err == nil {
+	if _, err := r.Write("svg"); err == nil {
 		t.Error("a format that is not there must be an error")
 	}
 }

@@ -3,14 +3,17 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
 // Summary is how a world stands after its last cycle.
 type Summary struct {
 	Queues  []QueueSummary `json:"queues"`
+	Nodes   []NodeSummary  `json:"nodes"`
 	Cluster ClusterSummary `json:"cluster"`
 }
 
@@ -25,8 +28,27 @@ type QueueSummary struct {
 	// Placed and Pending count the pods that hold resources, and those that wait for them.
 	Placed  int64 `json:"placed"`
 	Pending int64 `json:"pending"`
+	// Computed are the fields that the policy's tables compute for the queue, such as deserved and share, for people.
+	Computed map[string]string `json:"computed,omitempty"`
 
 	text string // Allocated, for people
+}
+
+// NodeSummary is how much of a node is in use.
+type NodeSummary struct {
+	Node  string `json:"node"`
+	State string `json:"state"`
+	Pods  int    `json:"pods"`
+	// Use of its resources, pods left out.
+	Use []Use `json:"use"`
+	// GPUs are its devices by index.
+	GPUs []DeviceUse `json:"gpus,omitempty"`
+}
+
+// DeviceUse is how much of a GPU is in use.
+type DeviceUse struct {
+	Index   int     `json:"index"`
+	Percent float64 `json:"percent"`
 }
 
 // ClusterSummary is how much of a cluster is in use.
@@ -53,8 +75,18 @@ type Use struct {
 func (w *World) Summarise(plan *model.Plan) Summary {
 	c := w.cluster
 	var s Summary
+	session, _ := c.View.(*policy.Session) // of the last cycle
 	for _, name := range sortedKeys(c.Queues) {
-		s.Queues = append(s.Queues, summariseQueue(c, c.Queues[name]))
+		q := summariseQueue(c, c.Queues[name])
+		if session != nil {
+			q.Computed = session.Computed(c.Queues[name])
+		}
+		s.Queues = append(s.Queues, q)
+	}
+	names := sortedKeys(c.Nodes.Index)
+	slices.SortStableFunc(names, naturalNode)
+	for _, name := range names {
+		s.Nodes = append(s.Nodes, summariseNode(c, c.Nodes.Index[name]))
 	}
 	for _, row := range c.Nodes.Rows {
 		if row != nil {
@@ -75,6 +107,26 @@ func (w *World) Summarise(plan *model.Plan) Summary {
 			s.Cluster.WaitingJobs++
 			s.Cluster.Waiting += int(pending)
 		}
+	}
+	return s
+}
+
+func summariseNode(c *model.Cluster, row int32) NodeSummary {
+	n := c.Nodes.Rows[row]
+	s := NodeSummary{Node: n.Name, State: nodeState(n), Pods: int(c.Nodes.TaskCount[row])}
+	gpus := c.Nodes.GPUs[row]
+	for _, i := range c.Dims.Sorted() {
+		if i == model.Pods || i >= len(c.Nodes.Allocatable) || c.Dims.Name(i) == model.GPUResource && len(gpus) > 0 {
+			continue
+		}
+		total, used := c.Nodes.Allocatable[i][row], c.Nodes.Used[i][row]
+		if !(total > 0) { // NaN where the node has none
+			continue
+		}
+		s.Use = append(s.Use, Use{c.Dims.Name(i), c.Dims.Quantity(i, used).String(), c.Dims.Quantity(i, total).String(), percent(used, total)})
+	}
+	for i, g := range gpus {
+		s.GPUs = append(s.GPUs, DeviceUse{i, percent(float64(g.Capacity-g.Free), float64(g.Capacity))})
 	}
 	return s
 }

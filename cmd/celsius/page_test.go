@@ -1,0 +1,346 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/celsius-scheduler/celsius/engine/sim"
+)
+
+// pageWorld has what could break a page: many pods on a node, GPUs, a failure, a pod of another scheduler, one that waits for
+// ever, names without a place to break a line, and texts that are HTML.
+const pageWorld = `apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes:
+- {name: "cpu-[1-2]", cpu: 16, memory: 64Gi}
+- {name: gpu-1, cpu: 32, memory: 256Gi, gpus: 4}
+- {name: a-node-with-quite-a-long-name-in-eu-central-1b.compute.internal, ready: false}
+queues:
+- {name: batch, weight: 1}
+- {name: research, weight: 3}
+jobs:
+- {name: etl, queue: batch, replicas: 4, min: 1, cpu: 6, run: 10m}
+- {name: train, queue: research, replicas: 2, cpu: 12, gpus: 2, run: 20m}
+- {name: sweep, queue: research, replicas: 14, min: 1, cpu: 1, run: 4m, comes: 2m}
+- {name: fails, queue: batch, cpu: 1, run: 3m, exitCode: 1, comes: 12m}
+- {name: too-big, queue: research, cpu: 64}
+pods:
+- {name: web, scheduler: other, node: cpu-1, cpu: 2}
+`
+
+// hostilePolicy gives messages, and a queue a condition, that would be HTML and script if they were not escaped.
+const hostilePolicy = `apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: hostile}
+spec:
+  pipeline: [enqueue, allocate]
+  tiers:
+  - name: first
+    tables:
+    - {name: gang}
+    - name: house
+      inline:
+        predicates:
+        - name: never
+          when: job.name == 'too-big'
+          expression: "false"
+          message: "</script><script>window.harmed = 1</script><img src=x onerror='window.harmed = 1'> {{job.annotations['x']}}"
+    - {name: predicates}
+    - {name: proportion}
+    - {name: nodeorder}
+`
+
+// browser is a headless browser; the test is skipped where there is none.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	var path string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		t.Skip("SKIPPED: there is no chromium in PATH; make browser installs one")
+	}
+	o := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU)
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), o...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// look is a page in a browser.
+type look struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+func (l look) do(steps ...chromedp.Action[chromedp.Void]) {
+	l.t.Helper()
+	if err := chromedp.Do(l.ctx, steps...); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// evaluated is the value of an expression of JavaScript.
+func evaluated[T any](l look, js string) T {
+	l.t.Helper()
+	value, err := chromedp.Run(l.ctx, chromedp.Evaluate[T](js))
+	if err != nil {
+		l.t.Fatalf("%s: %v", js, err)
+	}
+	return value
+}
+
+func script(js string) chromedp.Action[chromedp.Void] { return chromedp.Evaluate[chromedp.Void](js) }
+
+func (l look) number(js string) float64 {
+	l.t.Helper()
+	return evaluated[float64](l, js)
+}
+
+func (l look) text(js string) string {
+	l.t.Helper()
+	return evaluated[string](l, js)
+}
+
+// openPage simulates the world of the page and opens the page; the report is that of the same run.
+func openPage(t *testing.T) (look, sim.Report) {
+	t.Helper()
+	world := strings.Replace(pageWorld, "name: too-big,", `name: too-big, annotations: {x: "<b>&\"'</b>"},`, 1)
+	dir := files(t, map[string]string{"world.yaml": world, "policy.yaml": hostilePolicy})
+	page := filepath.Join(dir, "page.html")
+	common := []string{"simulate", "--now", "2026-03-02T10:00:00Z", "--until", "30m", filepath.Join(dir, "world.yaml"), filepath.Join(dir, "policy.yaml")}
+	var out, errs bytes.Buffer
+	if code := run(append(common, "-o", "html", "--to", page), nil, &out, &errs); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &errs)
+	}
+	if code := run(append(common, "-o", "json"), nil, &out, &errs); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &errs)
+	}
+	var report sim.Report
+	if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+		t.Fatal(err)
+	}
+	l := look{t, browser(t)}
+	l.do(chromedp.EmulateViewport(1280, 900), chromedp.Navigate("file://"+page))
+	if n := l.number(`performance.getEntriesByType("resource").length`); n != 0 {
+		t.Errorf("the page loads %v other things", n)
+	}
+	return l, report
+}
+
+// visible counts what is shown of a selector.
+func visible(selector string) string {
+	return `[...document.querySelectorAll(` + "`" + selector + "`" + `)].filter(e => e.offsetParent !== null).length`
+}
+
+// TestPage loads the page in a browser, searches, filters, walks it by keyboard, and measures the chart.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	l, report := openPage(t)
+	t.Run("user data is text", func(t *testing.T) {
+		l := look{t, l.ctx}
+		if l.number(`window.harmed ? 1 : 0`) != 0 {
+			t.Error("a message of a policy ran as a script")
+		}
+		if n := l.number(`document.querySelectorAll("main img, main b, main script").length`); n != 0 {
+			t.Errorf("%v elements were made of user data", n)
+		}
+		if got := l.text(`document.querySelector("#decisions").textContent`); !strings.Contains(got, `<img src=x onerror='window.harmed = 1'> <b>&"'</b>`) {
+			t.Error("the message is not shown as it is")
+		}
+	})
+	t.Run("bars stand where the plan says", func(t *testing.T) { barsStand(look{t, l.ctx}, report) })
+	t.Run("search and filters", func(t *testing.T) { searchAndFilter(look{t, l.ctx}, report) })
+	t.Run("keyboard", func(t *testing.T) { byKeyboard(look{t, l.ctx}) })
+	t.Run("width and themes", func(t *testing.T) { fits(look{t, l.ctx}) })
+}
+
+// barsStand compares the boxes of the bars with the times of the report.
+func barsStand(l look, report sim.Report) {
+	const measure = `Object.fromEntries([...document.querySelectorAll(".lanes:not([hidden]) button.bar")].map(b => {
+		const t = b.parentElement.getBoundingClientRect(), r = b.getBoundingClientRect();
+		return [b.dataset.pod, [(r.left - t.left) / t.width, (r.right - t.left) / t.width, (r.top - t.top) / t.height]];
+	}))`
+	for _, view := range []string{"nodes", "jobs"} {
+		l.do(chromedp.Click(chromedp.CSS(`[data-view=` + view + `]`)))
+		bars := evaluated[map[string][3]float64](l, measure) // by pod: left, right, top as parts of the track
+		want, span := 0, report.Timeline.To.Sub(report.Timeline.From).Seconds()
+		for _, p := range report.Timeline.Pods {
+			if p.Bound == nil || view == "jobs" && p.Job == "" {
+				continue
+			}
+			want++
+			end := report.Timeline.To
+			if p.Ended != nil {
+				end = *p.Ended
+			}
+			left, right := p.Bound.Sub(report.Timeline.From).Seconds()/span, end.Sub(report.Timeline.From).Seconds()/span
+			got, ok := bars[p.Pod]
+			if !ok || math.Abs(got[0]-left) > .005 || math.Abs(got[1]-right) > .005 || got[2] < 0 || got[2] > 1 {
+				l.t.Errorf("by %s: the bar of %s is from %.3f to %.3f, want %.3f to %.3f", view, p.Pod, got[0], got[1], left, right)
+			}
+		}
+		if len(bars) != want || want < 20 {
+			l.t.Errorf("by %s: %d bars, want %d", view, len(bars), want)
+		}
+		noneCovered(l, view)
+	}
+	l.do(chromedp.Click(chromedp.CSS(`[data-view=nodes]`)))
+	if got := l.text(`document.querySelector("[data-pod='default/fails-0']").className`); !strings.Contains(got, "Failed") {
+		l.t.Errorf("the pod that failed looks like any other: %s", got)
+	}
+}
+
+// noneCovered finds bars that lie over others.
+func noneCovered(l look, view string) {
+	l.t.Helper()
+	const overlaps = `[...document.querySelectorAll(".lanes:not([hidden]) .track")].reduce((n, t) => {
+		const r = [...t.querySelectorAll("button.bar")].map(b => b.getBoundingClientRect());
+		return n + r.filter((a, i) => r.some((b, j) => j > i && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom && b.top < a.bottom)).length;
+	}, 0)`
+	if n := l.number(overlaps); n != 0 {
+		l.t.Errorf("by %s: %v bars cover others", view, n)
+	}
+}
+
+// searchAndFilter asks for one pod, for a row, and for one kind of decision.
+func searchAndFilter(l look, report sim.Report) {
+	lines := visible(".decisions > li")
+	all := l.number(lines)
+	if all < 20 {
+		l.t.Errorf("only %v lines are shown", all)
+	}
+	l.do(chromedp.SendKeys(chromedp.CSS("#search"), "etl-3"))
+	if n := l.number(lines); n < 1 || n >= all {
+		l.t.Errorf("%v of %v lines are about etl-3", n, all)
+	}
+	if n := l.number(visible(".lanes:not([hidden]) .lane")); n != 1 {
+		l.t.Errorf("%v lanes hold etl-3, want 1", n)
+	}
+	if n := l.number(visible("#nodes article")); n != 0 {
+		l.t.Errorf("%v nodes are called etl-3", n)
+	}
+	l.do(chromedp.SendKeys(chromedp.CSS("#search"), "-none"))
+	if l.number(lines) != 0 || l.number(visible("#nothing")) != 1 {
+		l.t.Error("that nothing is found is not told")
+	}
+	l.do(chromedp.SendKeys(chromedp.CSS("#search"), kb.Escape))
+	if n := l.number(lines); n != all {
+		l.t.Errorf("%v of %v lines are back after Esc", n, all)
+	}
+	l.do(chromedp.SendKeys(chromedp.CSS("#search"), "house/never"))
+	if n := l.number(lines); n < 1 || n != l.number(visible(".decisions > li[data-verb=wait]")) {
+		l.t.Errorf("%v lines are of the row house/never, all of them waits", n)
+	}
+	l.do(chromedp.SendKeys(chromedp.CSS("#search"), kb.Escape))
+	filters(l, lines)
+	for _, q := range report.Summary.Queues {
+		if q.Queue == "research" && q.Computed["deserved"] == "" {
+			l.t.Error("what research deserves is not in the report")
+		}
+	}
+}
+
+// filters asks for one kind of decision, one queue, and what is below a line.
+func filters(l look, lines string) {
+	l.do(chromedp.Click(chromedp.CSS(".chip[data-verb=bind]")))
+	if n := l.number(lines); n < 1 || n != l.number(visible(".decisions > li[data-verb=bind]")) {
+		l.t.Errorf("%v lines, want binds alone", n)
+	}
+	l.do(chromedp.SetValue(chromedp.CSS("#queue"), "batch"), script(`document.querySelector("#queue").dispatchEvent(new Event("change"))`))
+	if n := l.number(lines); n < 1 || n != l.number(visible(".decisions > li[data-verb=bind][data-queue=batch]")) {
+		l.t.Errorf("%v lines, want binds of batch alone", n)
+	}
+	l.do(chromedp.SetValue(chromedp.CSS("#queue"), ""), chromedp.Click(chromedp.CSS(".chip[data-verb=bind]")))
+	l.do(script(`document.querySelector("#queue").dispatchEvent(new Event("change"))`))
+	l.do(chromedp.Focus(chromedp.CSS(".decisions > li[data-verb=wait][data-search*='never'] summary")), chromedp.KeyEvent(kb.Enter))
+	if got := l.text(`document.querySelector(".decisions details[open] .more").innerText`); !strings.Contains(got, "house/never") || !strings.Contains(got, "3") {
+		l.t.Errorf("below a wait are the rows, and on how many nodes: %q", got)
+	}
+}
+
+// byKeyboard reaches the search by /, and goes through the chart with the arrows.
+func byKeyboard(l look) {
+	l.do(script(`document.activeElement.blur()`), chromedp.KeyEvent("/"))
+	if got := l.text(`document.activeElement.id`); got != "search" {
+		l.t.Errorf("/ goes to %q", got)
+	}
+	l.do(chromedp.KeyEvent(kb.Escape), chromedp.Focus(chromedp.CSS(`.lanes:not([hidden]) .bar[tabindex="0"]`)))
+	seen := map[string]bool{}
+	for _, key := range []string{kb.ArrowRight, kb.ArrowRight, kb.ArrowDown, kb.ArrowUp} {
+		l.do(chromedp.KeyEvent(key))
+		seen[l.text(`document.activeElement.dataset.pod`)] = true
+		if told, title := l.text(`document.querySelector("#detail").textContent`), l.text(`document.activeElement.title`); told != title || told == "" {
+			l.t.Errorf("told is %q of %q", told, title)
+		}
+	}
+	if len(seen) < 3 {
+		l.t.Errorf("the arrows went to %v", seen)
+	}
+}
+
+// fits measures the page on a phone and on a desk, light and dark. With PAGE_SHOTS it leaves pictures in that folder.
+func fits(l look) {
+	l.do(script(`document.querySelectorAll("details").forEach(d => d.open = true)`))
+	for _, width := range []int64{400, 1280} {
+		for _, theme := range []string{"light", "dark"} {
+			feature := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}
+			l.do(chromedp.EmulateViewport(width, 900), func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
+				_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: feature})
+				return chromedp.Void{}, err
+			})
+			for _, view := range []string{"nodes", "jobs"} {
+				l.do(chromedp.Click(chromedp.CSS(`[data-view=` + view + `]`)))
+				if n := l.number(`document.documentElement.scrollWidth`); n > float64(width) {
+					l.t.Errorf("%s at %d: the page is %v wide", view, width, n)
+				}
+				out := l.text(`[...document.querySelectorAll("body *")].filter(e => e.offsetParent && !e.closest(".skip, nav, .axis, .bar") && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 90)).slice(0, 3).join("\n")`)
+				if out != "" {
+					l.t.Errorf("%s at %d: beyond the edge:\n%s", view, width, out)
+				}
+			}
+			if contrast := l.number(contrastOfText); contrast < 4.5 {
+				l.t.Errorf("%s: the contrast of the text is %.1f, want 4.5", theme, contrast)
+			}
+			if dir := os.Getenv("PAGE_SHOTS"); dir != "" {
+				picture, err := chromedp.Run(l.ctx, chromedp.FullScreenshot(100))
+				if err != nil {
+					l.t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, theme+"-"+map[int64]string{400: "phone", 1280: "desk"}[width]+".png"), picture, 0o644); err != nil {
+					l.t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// contrastOfText is the least contrast (WCAG 2.2, 1.4.3) of some texts with the ground of the cards.
+const contrastOfText = `(() => {
+	const channel = v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+	const light = c => { const [r, g, b] = c.match(/[\d.]+/g).map(Number); return .2126 * channel(r) + .7152 * channel(g) + .0722 * channel(b); };
+	const ground = light(getComputedStyle(document.querySelector(".decisions")).backgroundColor);
+	return Math.min(...["main", ".soft", ".verb.bind", ".verb.wait", "nav a"].map(s => {
+		const text = light(getComputedStyle(document.querySelector(s)).color);
+		return (Math.max(text, ground) + .05) / (Math.min(text, ground) + .05);
+	}));
+})()`

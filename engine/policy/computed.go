@@ -1,0 +1,23 @@
+package policy
+
+import (
+	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Computed gives the fields of a queue that the policy's tables compute, by name, as
+// messages would show them. Those that have no value for the queue are left out. What
+// settles once a cycle is as of the last Begin.
+func (s *Session) Computed(q *model.Queue) map[string]string {
+	out := map[string]string{}
+	for _, x := range s.p.attributes {
+		if x.on != "queue" {
+			continue
+		}
+		if v := readAttribute(x, s.queueView(q)); !types.IsError(v) && v != types.NullValue {
+			out[x.name] = text(v)
+		}
+	}
+	return out
+}

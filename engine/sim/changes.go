@@ -1,0 +1,64 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Changes tells what a report says otherwise than the one before it: where pods went,
+// and when, and who waits for what. "" where they say the same.
+func (r *Report) Changes(before *Report) string {
+	old, now := before.outcomes(), r.outcomes()
+	all := map[string]bool{}
+	for what := range old {
+		all[what] = true
+	}
+	for what := range now {
+		all[what] = true
+	}
+	rows := [][]string{{"POD OR JOB", "BEFORE", "NOW"}}
+	for _, what := range sortedKeys(all) {
+		if old[what] != now[what] {
+			rows = append(rows, []string{what, dash(old[what]), dash(now[what])})
+		}
+	}
+	if len(rows) == 1 {
+		return ""
+	}
+	a, b := before.Summary.Cluster, r.Summary.Cluster
+	return columns("", rows) + fmt.Sprintf("\n%s of %s waiting, before %d of %d\n", count(b.Waiting, "pod"), count(b.WaitingJobs, "job"), a.Waiting, a.WaitingJobs)
+}
+
+// outcomes is what has become of every pod, and why jobs wait, by title.
+func (r *Report) outcomes() map[string]string {
+	out := map[string]string{}
+	if last := len(r.cycles) - 1; last >= 0 {
+		for _, d := range r.cycles[last].lines {
+			if d.verb == "wait" || d.verb == "pipeline" || d.verb == "hold" {
+				out[d.what] = strings.TrimSpace(d.verb + " " + d.node + " " + d.why)
+			}
+		}
+	}
+	for _, run := range r.Timeline.Pods {
+		switch {
+		case run.Bound == nil:
+			if out[run.Pod] == "" {
+				out[run.Pod] = "wait"
+			}
+		case !r.timed:
+			out[run.Pod] = run.Node
+		default:
+			out[run.Pod] = run.Node + " " + r.since(run.Bound) + " to " + r.since(run.Ended)
+		}
+	}
+	return out
+}
+
+// since is how long after the start of the run a time was.
+func (r *Report) since(t *time.Time) string {
+	if t == nil {
+		return "the end"
+	}
+	return lasted(t.Sub(r.Timeline.From))
+}
