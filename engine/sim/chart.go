@@ -87,7 +87,7 @@ func (r *Report) chart(classes map[string]string) *chart {
 		c.ByNode = append(c.ByNode, a.lane(name, nodes[name], classes, false))
 	}
 	for _, name := range jobOrder {
-		c.ByJob = append(c.ByJob, a.lane(name, jobs[name], classes, true))
+		c.ByJob = append(c.ByJob, a.lane(strings.TrimPrefix(name, "default/"), jobs[name], classes, true))
 	}
 	return c
 }
