@@ -18,11 +18,11 @@ import (
 var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
 
 // TestDocumentsShowWhatIsPrinted runs the commands that documents show and compares what they print. A line of three dots
-// stands for what is left out at the end.
+// stands for any lines that are left out.
 func TestDocumentsShowWhatIsPrinted(t *testing.T) {
 	t.Chdir("../..")
 	shown := 0
-	for _, file := range []string{"README.md", "docs/concepts.md", "docs/simulate.md", "docs/compatibility.md"} {
+	for _, file := range []string{"README.md", "docs/concepts.md", "docs/simulate.md", "docs/compatibility.md", "docs/literature.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -50,11 +50,38 @@ func compareShown(t *testing.T, file, line, want string) {
 	var out, errs strings.Builder
 	run(strings.Fields(args), strings.NewReader(""), &out, &errs)
 	got := out.String() + errs.String()
-	if shown, rest := strings.CutSuffix(want, "...\n"); rest {
-		want, got = shown, got[:min(len(shown), len(got))]
+	if !prints(strings.SplitAfter(want, "\n"), strings.SplitAfter(got, "\n")) {
+		t.Errorf("%s: %s (- is shown, + is printed)\n%s", file, line, cmp.Diff(want, got))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: %s (- is shown, + is printed)\n%s", file, line, diff)
+}
+
+// prints says whether the printed lines are those that are shown.
+func prints(want, got []string) bool {
+	if len(want) == 0 {
+		return len(got) == 0
+	}
+	if want[0] == "...\n" {
+		return prints(want[1:], got) || len(got) > 0 && prints(want, got[1:])
+	}
+	return len(got) > 0 && want[0] == got[0] && prints(want[1:], got[1:])
+}
+
+func TestPrints(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		want, got string
+		same      bool
+	}{
+		{"a\nb\n", "a\nb\n", true},
+		{"a\n", "a\nb\n", false},
+		{"a\n...\n", "a\nb\nc\n", true},
+		{"...\nb\n...\n", "a\nb\nc\n", true},
+		{"...\nb\n...\n", "a\nc\n", false},
+		{"", "", true},
+	} {
+		if same := prints(strings.SplitAfter(c.want, "\n"), strings.SplitAfter(c.got, "\n")); same != c.same {
+			t.Errorf("prints(%q, %q) = %v", c.want, c.got, same)
+		}
 	}
 }
 

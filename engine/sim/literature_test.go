@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// studied runs a world of samples/literature under a policy of samples/policies/literature. edit may change the policy's text.
+func studied(t *testing.T, world, policyName string, o RunOptions, now time.Time, edit func(string) string) *Report {
+	t.Helper()
+	w := NewWorld(Options{Now: now})
+	sources, err := Read(nil, samplesDir+"/literature/"+world+".yaml", samplesDir+"/policies/literature/"+policyName+".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if edit != nil {
+		sources[1].Data = []byte(edit(string(sources[1].Data)))
+	}
+	policies, issues := w.Load(sources...)
+	if len(issues) > 0 || len(policies) != 1 {
+		t.Fatalf("%d policies, issues %v", len(policies), issues)
+	}
+	p, issues := policy.Load(policies[0].Doc)
+	if len(issues) > 0 {
+		t.Fatal(issues)
+	}
+	w.Policy = p
+	r, err := w.RunFor(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, w)
+	return r
+}
+
+// placements are the pods that were bound, in the order in which they were, each with its node.
+func placements(r *Report) string {
+	var out []string
+	for _, p := range r.Plans {
+		for _, b := range p.Binds {
+			out = append(out, strings.TrimPrefix(b.Task, "default/")+" "+b.Node)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// finishes are the jobs and when they ended, after the start.
+func finishes(r *Report) map[string]string {
+	out := map[string]string{}
+	for _, j := range r.Timeline.Jobs {
+		out[strings.TrimPrefix(j.Job, "default/")] = r.since(j.Finished)
+	}
+	return out
+}
+
+func starts(r *Report) map[string]string {
+	out := map[string]string{}
+	for _, j := range r.Timeline.Jobs {
+		out[strings.TrimPrefix(j.Job, "default/")] = r.since(j.Started)
+	}
+	return out
+}
+
+// TestLiteratureDRF is the example of NSDI 2011, in which three tasks of A and two of B start in an order that the paper gives.
+func TestLiteratureDRF(t *testing.T) {
+	t.Parallel()
+	r := studied(t, "drf", "drf", RunOptions{}, time.Time{}, nil)
+	if got, want := placements(r), "b-0 n1, a-0 n1, a-1 n1, b-1 n1, a-2 n1"; got != want {
+		t.Errorf("bound %s, want %s", got, want)
+	}
+}
+
+// TestLiteratureTetris is the example of SIGCOMM 2014: all jobs end at 6t under DRF, at 2t, 3t and 4t where tasks are packed.
+func TestLiteratureTetris(t *testing.T) {
+	t.Parallel()
+	idle := RunOptions{Idle: true}
+	if diff := cmp.Diff(map[string]string{"a": "6m", "b": "6m", "c": "6m"}, finishes(studied(t, "tetris", "tetris-drf", idle, time.Time{}, nil))); diff != "" {
+		t.Errorf("DRF (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"b": "2m", "c": "3m", "a": "4m"}, finishes(studied(t, "tetris", "tetris", idle, time.Time{}, nil))); diff != "" {
+		t.Errorf("packing (-want +got)\n%s", diff)
+	}
+}
+
+// TestLiteratureAging has a job without priority wait until its age outweighs the priority of those that come; without aging it is last.
+func TestLiteratureAging(t *testing.T) {
+	t.Parallel()
+	r := studied(t, "aging", "aging", RunOptions{Idle: true}, time.Time{}, nil)
+	if got := starts(r)["patient"]; got != "40m" {
+		t.Errorf("the patient job starts at %s, want 40m", got)
+	}
+	never := func(text string) string { return strings.Replace(text, "default: 10m", "default: 10000h", 1) }
+	r = studied(t, "aging", "aging", RunOptions{Idle: true}, time.Time{}, never)
+	if got := starts(r)["patient"]; got != "1h" {
+		t.Errorf("without aging the patient job starts at %s, want 1h, after all others", got)
+	}
+}
+
+// TestLiteratureDecayedFairShare turns with the half-life: what was used long ago counts little, or nearly in full.
+func TestLiteratureDecayedFairShare(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	for halfLife, want := range map[string]string{"24h": "of-alpha-0 n1", "240h": "of-beta-0 n1"} {
+		r := studied(t, "decayed-fair-share", "decayed-fair-share", RunOptions{}, now, func(text string) string {
+			return strings.Replace(text, "default: 24h", "default: "+halfLife, 1)
+		})
+		if got := placements(r); got != want {
+			t.Errorf("half-life %s: bound %s, want %s", halfLife, got, want)
+		}
+	}
+}
+
+// TestLiteratureSpreadAndPack is about where pods go by the time of day, and by how full the cluster is.
+func TestLiteratureSpreadAndPack(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	r := studied(t, "spread-by-day", "spread-by-day", RunOptions{Until: noon.Add(12 * time.Hour)}, noon, nil)
+	want := "by-day-0 n1, by-day-1 n2, by-day-2 n3, by-day-3 n4, by-night-0 n1, by-night-1 n1, by-night-2 n1, by-night-3 n1"
+	if got := placements(r); got != want {
+		t.Errorf("bound %s, want %s", got, want)
+	}
+	r = studied(t, "spread-then-pack", "spread-then-pack", RunOptions{}, noon, nil)
+	want = "j-0 n1, j-1 n2, j-2 n3, j-3 n4, j-4 n1, j-5 n2, j-6 n3, j-7 n4, j-8 n1, j-9 n1, j-10 n1, j-11 n2"
+	if got := placements(r); got != want {
+		t.Errorf("bound %s, want %s", got, want)
+	}
+}
