@@ -115,6 +115,23 @@ func columnTables() map[string]map[string]string {
 - {name: together, expression: "double(node.tasks.filter(t, t.queue.name == queue.name).size())"}
 `,
 		},
+		"of sums by zone, and of what follows for a pod": {
+			"attributes": `
+- {on: queue, name: usedByZone, private: true, when: queue.spec.weight > 1, sum: {over: task, when: "task.node != null && (task.holdsResources || task.status == 'Pipelined')", by: "task.node.labels[?'zone'].orValue('')", of: task.request}}
+- {on: task, name: fullZones, when: task.queue.spec.weight > 1, expression: "['east', 'west'].filter(z, (task.queue.usedByZone[?z].orValue(resources()) + task.request).cpu > 1.5)"}
+- {on: namespace, name: waiting, sum: {over: task, when: task.status == 'Pending', of: "1"}}
+`,
+			"variables": `
+- {name: spec, on: queue, expression: queue.spec}
+`,
+			"predicates": `
+- {name: room, when: variables.spec.weight > 1, expression: "!(node.labels[?'zone'].orValue('') in task.fullZones)"}
+- {name: crowd, expression: job.namespaceInfo.waiting > 1 || node.taskCount < 2}
+`,
+			"scores": `
+- {name: quota, expression: "double(job.quotas.size()) * node.idle.cpu"}
+`,
+		},
 		"of each pod": {"scores": `
 - {name: own, expression: "task.name == 'p1' ? double(node.taskCount) : 1.0", normalize: max}
 `},
