@@ -9,12 +9,13 @@ type spot struct {
 	nodeName string
 	gpus     []int
 	known    bool // gpus was said or decided, and not guessed
+	volumes  []VolumeBind
 }
 
-func (t *Task) spot() spot { return spot{t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs} }
+func (t *Task) spot() spot { return spot{t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.Volumes} }
 
 func (t *Task) setSpot(s spot) {
-	t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs = s.status, s.node, s.nodeName, s.gpus, s.known
+	t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.Volumes = s.status, s.node, s.nodeName, s.gpus, s.known, s.volumes
 }
 
 // move is the one door through which a known task goes from one spot to another, an undo included.
@@ -29,6 +30,7 @@ func (c *Cluster) move(t *Task, to spot) {
 // account adds (sign 1) or takes away (sign -1) everything that the task as it stands now counts for.
 func (c *Cluster) account(t *Task, sign int64) {
 	c.countInJob(t, sign)
+	c.Storage.count(t, int(sign))
 	switch {
 	case t.Node != NoNode:
 		c.countOnNode(t, sign)

@@ -41,6 +41,7 @@ func NewCluster(o Options) *Cluster {
 		PriorityClasses: map[string]*PriorityClass{},
 		Namespaces:      map[string]*Namespace{},
 		Quotas:          map[string][]*Quota{},
+		Storage:         newStorage(),
 		Total:           emptySum(),
 		Used:            emptySum(),
 		books: bookkeeping{
@@ -136,8 +137,9 @@ const (
 // Delta is one change of one object.
 type Delta struct {
 	Op Op
-	// Object is a *Node, *Pod, *Namespace or *ResourceQuota of core/v1, a *PriorityClass of scheduling.k8s.io/v1,
-	// or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
+	// Object is a *Node, *Pod, *Namespace, *ResourceQuota, *PersistentVolume or *PersistentVolumeClaim of core/v1, a *PriorityClass of
+	// scheduling.k8s.io/v1, a *StorageClass, *CSINode, *CSIDriver, *CSIStorageCapacity or *VolumeAttachment of
+	// storage.k8s.io/v1, or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
 	Object any
 }
 
@@ -169,11 +171,11 @@ func (c *Cluster) apply(d Delta) []error {
 	if !ok {
 		return []error{&ObjectError{
 			Object: d.Object, Kind: "delta", Name: fmt.Sprintf("%T", d.Object),
-			Text: "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Queue",
+			Text: "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Queue, and those of storage",
 		}}
 	}
 	m := &mistakes{object: d.Object, kind: kind, name: meta.Name}
-	if kind == "Pod" || kind == "PodGroup" || kind == "ResourceQuota" {
+	if id, _, ok := storageID(d.Object); kind == "Pod" || kind == "PodGroup" || kind == "ResourceQuota" || ok && id.namespaced() {
 		m.name = Key(meta.Namespace, meta.Name)
 		if meta.Namespace == "" {
 			m.add("metadata.namespace", "is missing")
@@ -213,6 +215,8 @@ func (c *Cluster) upsert(d Delta, m *mistakes) {
 		c.upsertGroup(o, m)
 	case *v1beta1.Queue:
 		c.upsertQueue(o, m)
+	default:
+		c.upsertStorage(o)
 	}
 }
 
@@ -237,6 +241,8 @@ func (c *Cluster) remove(object any) {
 		c.removeGroup(Key(o.Namespace, o.Name))
 	case *v1beta1.Queue:
 		c.removeQueue(o.Name)
+	default:
+		c.removeStorage(o)
 	}
 }
 
@@ -374,6 +380,14 @@ func (t *Task) assume(old *Task) {
 	same := t.Status.onNode() && t.NodeName == old.NodeName && t.GPUCount == old.GPUCount && t.GPUMilli == old.GPUMilli
 	if same && old.knownGPUs && !t.knownGPUs {
 		t.GPUs, t.knownGPUs = old.GPUs, true
+	}
+	t.keepVolumes(old)
+}
+
+// keepVolumes keeps what was promised to a task that is where it was: its claims may show it later than its pod.
+func (t *Task) keepVolumes(old *Task) {
+	if t.Status.onNode() && t.NodeName == old.NodeName {
+		t.Volumes = old.Volumes
 	}
 }
 

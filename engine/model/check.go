@@ -16,7 +16,7 @@ func (c *Cluster) Check() error {
 		return c.books.broken
 	}
 	for _, check := range []func() error{
-		c.checkTasks, c.checkColumns, c.checkRows, c.checkNodes, c.checkJobs, c.checkQueues, c.checkTotals, c.checkWaiting, c.checkOrder, c.checkQuotas,
+		c.checkTasks, c.checkColumns, c.checkRows, c.checkNodes, c.checkJobs, c.checkQueues, c.checkTotals, c.checkWaiting, c.checkOrder, c.checkQuotas, c.checkStorage,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -402,7 +402,7 @@ func (c *Cluster) checkOrder() error {
 			return fmt.Errorf("node %s: has rank %d, should have %d", n.nameOf(row), n.Order[row], rank)
 		}
 	}
-	for _, length := range []int{len(n.Log.Entries), len(c.TaskLog.Entries), len(c.JobLog.Entries), len(c.QueueLog.Entries)} {
+	for _, length := range []int{len(n.Log.Entries), len(c.TaskLog.Entries), len(c.JobLog.Entries), len(c.QueueLog.Entries), len(c.Storage.Log.Entries)} {
 		if length > logLimit {
 			return fmt.Errorf("a log has %d entries, more than %d", length, logLimit)
 		}

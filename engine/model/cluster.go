@@ -33,6 +33,7 @@ type Cluster struct {
 	PriorityClasses map[string]*PriorityClass
 	Namespaces      map[string]*Namespace
 	Quotas          map[string][]*Quota // by namespace, in name order
+	Storage         Storage
 
 	// Total is the sum of Allocatable over ready nodes.
 	Total Resources
@@ -190,9 +191,10 @@ type Task struct {
 	TolerationsKey  string
 	HostPorts       []HostPort
 	HostPortsKey    string
-	HasAffinity     bool // inter-pod affinity, anti-affinity or topology spread terms
-	HasVolumes      bool // claims volumes
-	HasClaims       bool // claims resources (DRA)
+	HasAffinity     bool     // inter-pod affinity, anti-affinity or topology spread terms
+	HasVolumes      bool     // claims volumes, or names disks itself
+	Claims          []string // namespace/name of the claims of its volumes, each once
+	HasClaims       bool     // claims resources (DRA)
 	Images          []string
 	NominatedNode   string
 
@@ -202,6 +204,8 @@ type Task struct {
 	// no such node, and for finished tasks, which have Node NoNode.
 	NodeName string
 	GPUs     []int // devices held or promised, by index; never changed in place
+	// Volumes is what was promised with its placement and has to be done for its claims first; never changed in place.
+	Volumes []VolumeBind
 
 	Object *corev1.Pod
 	View   any // owned by engine/policy; nil again after every change of the object or of the job it belongs to

@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -142,6 +144,7 @@ func dump(c *Cluster) string {
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	d := c.Dims
 	say("cluster total{%s} used{%s} ready=%d", words(d, c.Total), words(d, c.Used), c.ReadyNodes)
+	dumpStorage(say, c)
 	for _, row := range c.Nodes.ByOrder() {
 		n, o := &c.Nodes, c.Nodes.Rows[row]
 		say("node %s ready=%t cordoned=%t labels=%v allocatable{%s} capacity{%s} used{%s} releasing{%s} pipelined{%s}",
@@ -178,4 +181,15 @@ func dumpTask(say func(string, ...any), c *Cluster, t *Task) {
 		t.Key, t.UID, t.Role, t.Index, t.Foreign, t.Priority, t.PreemptionPolicy, t.Preemptable, t.Gated, t.BestEffort)
 	say("    %s node=%q found=%t request{%s} init{%s} gpu=%dx%d/%d %v %q holds %v known=%t", t.Status, t.NodeName, t.Node != NoNode,
 		words(c.Dims, t.Request), words(c.Dims, t.InitRequest), t.GPUCount, t.GPUMilli, t.GPUMemory, t.GPUModels, t.GPUTag, t.GPUs, t.knownGPUs)
+	if t.HasVolumes {
+		say("    claims %v, promised %v", t.Claims, t.Volumes)
+	}
+}
+
+func dumpStorage(say func(string, ...any), c *Cluster) {
+	ids := slices.SortedFunc(maps.Keys(c.Storage.Objects), func(a, b StorageID) int { return strings.Compare(a.Kind+a.Key, b.Kind+b.Key) })
+	for _, id := range ids {
+		say("%s %s", id.Kind, id.Key)
+	}
+	say("promised %v, used %v", c.Storage.promised, c.Storage.users)
 }

@@ -52,6 +52,10 @@ func objectMeta(object any) (kind string, meta *metav1.ObjectMeta, ok bool) {
 		if ok {
 			meta = &o.ObjectMeta
 		}
+	default:
+		var id StorageID
+		id, meta, ok = storageID(object)
+		kind = id.Kind
 	}
 	return kind, meta, ok
 }

@@ -39,19 +39,21 @@ type Admit struct {
 
 // Bind puts a task on a node.
 type Bind struct {
-	Task          string     `json:"task"`
-	UID           string     `json:"uid,omitempty"`
-	Job           string     `json:"job"`
-	Queue         string     `json:"queue"`
-	Node          string     `json:"node"`
-	GPUs          []int      `json:"gpus,omitempty"`
-	Action        string     `json:"action"`
-	Score         float64    `json:"score"`
-	Scores        []RowScore `json:"scores,omitempty"` // by row, weighted; only where there was a choice
-	RunnerUp      string     `json:"runnerUp,omitempty"`
-	RunnerUpScore float64    `json:"runnerUpScore,omitempty"`
-	Feasible      int        `json:"feasible"` // nodes chosen from
-	Reason        Reason     `json:"reason"`
+	Task  string `json:"task"`
+	UID   string `json:"uid,omitempty"`
+	Job   string `json:"job"`
+	Queue string `json:"queue"`
+	Node  string `json:"node"`
+	GPUs  []int  `json:"gpus,omitempty"`
+	// Volumes is what has to be done for its claims before the pod is bound.
+	Volumes       []VolumeBind `json:"volumes,omitempty"`
+	Action        string       `json:"action"`
+	Score         float64      `json:"score"`
+	Scores        []RowScore   `json:"scores,omitempty"` // by row, weighted; only where there was a choice
+	RunnerUp      string       `json:"runnerUp,omitempty"`
+	RunnerUpScore float64      `json:"runnerUpScore,omitempty"`
+	Feasible      int          `json:"feasible"` // nodes chosen from
+	Reason        Reason       `json:"reason"`
 }
 
 // RowScore is one row's part of a score, after normalisation, rounding and weight.

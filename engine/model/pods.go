@@ -33,7 +33,6 @@ func (c *Cluster) readPod(o *corev1.Pod, m *mistakes) *Task {
 		Gated:             len(o.Spec.SchedulingGates) > 0,
 		Tolerations:       o.Spec.Tolerations,
 		HasAffinity:       hasPodAffinity(o),
-		HasVolumes:        slices.ContainsFunc(o.Spec.Volumes, claimsVolume),
 		HasClaims:         len(o.Spec.ResourceClaims) > 0,
 		NominatedNode:     o.Status.NominatedNodeName,
 		Status:            podStatus(o),
@@ -55,6 +54,7 @@ func (c *Cluster) readPod(o *corev1.Pod, m *mistakes) *Task {
 	// A share of a device is no resource, but who wants one wants something.
 	t.BestEffort = t.InitRequest.IsEmpty() && t.GPUCount == 0
 	readPlacementTerms(t, o, m)
+	readVolumes(t, o)
 	return t
 }
 
@@ -328,5 +328,3 @@ func (t *Task) addHostPorts(ctr *corev1.Container) {
 func (p HostPort) String() string {
 	return p.Protocol + "/" + p.IP + "/" + strconv.Itoa(int(p.Port))
 }
-
-func claimsVolume(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }

@@ -53,6 +53,9 @@ func anyPod(t *rapid.T) any {
 	if draw(t, "gated", false, false, true) {
 		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}}
 	}
+	if claim := draw(t, "claim", "", "", "c1", "c2"); claim != "" {
+		p.Spec.Volumes = []corev1.Volume{claimed(claim)}
+	}
 	return p
 }
 
@@ -78,12 +81,16 @@ func anyClass(t *rapid.T) any {
 	return c
 }
 
+func anyStorage(t *rapid.T) any {
+	return draw[any](t, "storage", volumeNamed("v1"), claimNamed("c1"), claimNamed("c2"))
+}
+
 func anyQuota(t *rapid.T) any {
 	return quota(draw(t, "namespace", "a", "b"), draw(t, "quota", "x", "y", "z"), draw(t, "hard", "", "cpu=4 requests.cpu=2"), draw(t, "used", "", "cpu=1", "cpu=-1"))
 }
 
 func anyDelta(t *rapid.T) Delta {
-	kind := draw(t, "kind", anyNode, anyPod, anyPod, anyPod, anyGroup, anyQueue, anyClass, anyQuota)
+	kind := draw(t, "kind", anyNode, anyPod, anyPod, anyPod, anyGroup, anyQueue, anyClass, anyQuota, anyStorage)
 	return Delta{Op: draw(t, "op", Upsert, Upsert, Upsert, Delete), Object: kind(t)}
 }
 
@@ -187,12 +194,24 @@ func (m *machine) Place(t *rapid.T) {
 	for i := range rapid.IntRange(0, int(min(task.GPUCount, 3))).Draw(t, "gpus") {
 		gpus = append(gpus, i)
 	}
+	defer m.reserve(t, task)
 	fits := m.c.Nodes.FitsIdle(task.Request, row) && devicesFree(m.c.Nodes.GPUs[row], task, gpus)
 	if fits && draw(t, "now", true, true, false) {
 		m.x.Allocate(task, row, gpus)
 		return
 	}
 	m.x.Pipeline(task, row, gpus)
+}
+
+// reserve promises a volume, or that one is provisioned, where that is not promised otherwise.
+func (m *machine) reserve(t *rapid.T, task *Task) {
+	for _, claim := range task.Claims {
+		v := VolumeBind{Claim: claim, Volume: draw(t, "volume", "", "v1", "v2")}
+		id, to := task.promiseOf(v)
+		if was := m.c.Storage.Promised(id); was == "" || was == to {
+			m.x.Reserve(task, []VolumeBind{v})
+		}
+	}
 }
 
 func (m *machine) Bind(t *rapid.T) {

@@ -1,0 +1,224 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/storage/ephemeral"
+)
+
+// The kinds of objects that storage is made of.
+const (
+	PersistentVolume = "PersistentVolume"
+	VolumeClaim      = "PersistentVolumeClaim"
+	StorageClass     = "StorageClass"
+	CSINode          = "CSINode"
+	CSIDriver        = "CSIDriver"
+	StorageCapacity  = "CSIStorageCapacity"
+	VolumeAttachment = "VolumeAttachment"
+)
+
+// StorageID names an object of storage: its kind, and namespace/name, or name where the kind has no namespaces.
+type StorageID struct{ Kind, Key string }
+
+// Storage is what the cluster knows of volumes: the objects as they are, and what was promised of them and
+// does not show in them yet. It is kept for the sake of library code that wants the Kubernetes objects.
+type Storage struct {
+	// Objects by ID. They are never changed.
+	Objects map[StorageID]metav1.Object
+	// Version is bumped by every change of an object, of a promise, and of who uses a claim; Log names what changed.
+	Version uint64
+	Log     Log[StorageID]
+
+	promised map[StorageID]map[string]int // to what, and by how many tasks
+	users    map[string]int               // claim -> tasks that have a node, or are promised one
+}
+
+// VolumeBind is what must be done for one claim before a task that was placed can be bound to its node.
+type VolumeBind struct {
+	// Claim is namespace/name.
+	Claim string `json:"claim"`
+	// Volume is the PersistentVolume that gets bound to the claim. "": one has to be provisioned for the task's node.
+	Volume string `json:"volume,omitempty"`
+}
+
+func newStorage() Storage {
+	return Storage{Objects: map[StorageID]metav1.Object{}, promised: map[StorageID]map[string]int{}, users: map[string]int{}}
+}
+
+// Promised is what an object was promised to: a volume to a claim (namespace/name), a claim that waits for provisioning
+// to a node. "": to nothing.
+func (s *Storage) Promised(id StorageID) string {
+	to := s.promised[id]
+	if len(to) == 0 {
+		return ""
+	}
+	return slices.Min(slices.Collect(maps.Keys(to))) // there is one, or somebody broke a promise
+}
+
+// Users is how many tasks that have a node, or are promised one, use a claim.
+func (s *Storage) Users(claim string) int { return s.users[claim] }
+
+func (s *Storage) touch(id StorageID) {
+	s.Version++
+	s.Log.add(id)
+}
+
+func (s *Storage) promise(id StorageID, to string, by int) {
+	if s.promised[id] == nil {
+		s.promised[id] = map[string]int{}
+	}
+	s.promised[id][to] += by
+	if s.promised[id][to] == 0 {
+		delete(s.promised[id], to)
+	}
+	if len(s.promised[id]) == 0 {
+		delete(s.promised, id)
+	}
+	s.touch(id)
+}
+
+// promiseOf is what a task's placement promises of storage for one claim.
+func (t *Task) promiseOf(v VolumeBind) (id StorageID, to string) {
+	if v.Volume != "" {
+		return StorageID{PersistentVolume, v.Volume}, v.Claim
+	}
+	return StorageID{VolumeClaim, v.Claim}, t.NodeName
+}
+
+// count adds (by 1) or takes away (by -1) what a task as it stands means to storage. A task without claims costs nothing.
+func (s *Storage) count(t *Task, by int) {
+	for _, v := range t.Volumes {
+		id, to := t.promiseOf(v)
+		s.promise(id, to, by)
+	}
+	if !t.Status.onNode() {
+		return
+	}
+	for _, claim := range t.Claims {
+		s.users[claim] += by
+		if s.users[claim] == 0 {
+			delete(s.users, claim)
+		}
+		s.touch(StorageID{VolumeClaim, claim})
+	}
+}
+
+// Reserve promises to a task that was just allocated or pipelined the volumes that it needs on its node. The
+// promise is a part of the placement: it ends with it, by Unplace, by Rollback, or by news of the pod that undo it.
+func (x *Txn) Reserve(t *Task, volumes []VolumeBind) {
+	if len(volumes) == 0 ||
+		!x.c.promise(t.Status == Allocated || t.Status == Pipelined, "reserve volumes for", t, "is Allocated or Pipelined") {
+		return
+	}
+	for _, v := range volumes {
+		id, to := t.promiseOf(v)
+		was := x.c.Storage.Promised(id)
+		x.c.promise(was == "" || was == to, "reserve volumes for", t, "gets none that was promised elsewhere")
+		x.c.promise(slices.Contains(t.Claims, v.Claim), "reserve volumes for", t, "has the claim")
+	}
+	to := t.spot()
+	to.volumes = slices.Clone(volumes)
+	x.step(t, to, 0)
+}
+
+// storageID names an object of storage; false for all other kinds, and for nil.
+func storageID(object any) (id StorageID, meta *metav1.ObjectMeta, ok bool) {
+	switch o := object.(type) {
+	case *corev1.PersistentVolume:
+		return identify(PersistentVolume, o, o != nil)
+	case *corev1.PersistentVolumeClaim:
+		return identify(VolumeClaim, o, o != nil)
+	case *storagev1.StorageClass:
+		return identify(StorageClass, o, o != nil)
+	case *storagev1.CSINode:
+		return identify(CSINode, o, o != nil)
+	case *storagev1.CSIDriver:
+		return identify(CSIDriver, o, o != nil)
+	case *storagev1.CSIStorageCapacity:
+		return identify(StorageCapacity, o, o != nil)
+	case *storagev1.VolumeAttachment:
+		return identify(VolumeAttachment, o, o != nil)
+	}
+	return StorageID{}, nil, false
+}
+
+func identify(kind string, o metav1.ObjectMetaAccessor, there bool) (id StorageID, meta *metav1.ObjectMeta, ok bool) {
+	id.Kind = kind
+	if !there {
+		return id, nil, false
+	}
+	meta, ok = o.GetObjectMeta().(*metav1.ObjectMeta)
+	id.Key = meta.Name
+	if id.namespaced() {
+		id.Key = Key(meta.Namespace, meta.Name)
+	}
+	return id, meta, ok
+}
+
+func (id StorageID) namespaced() bool { return id.Kind == VolumeClaim || id.Kind == StorageCapacity }
+
+// upsertStorage keeps the newest version of an object of storage.
+func (c *Cluster) upsertStorage(o any) {
+	if id, _, ok := storageID(o); ok {
+		c.Storage.Objects[id], _ = o.(metav1.Object)
+		c.Storage.touch(id)
+	}
+}
+
+func (c *Cluster) removeStorage(o any) {
+	if id, _, ok := storageID(o); ok {
+		delete(c.Storage.Objects, id)
+		c.Storage.touch(id)
+	}
+}
+
+// readVolumes fills in whether a pod has volumes that a node may not be fit for, and its claims.
+func readVolumes(t *Task, o *corev1.Pod) {
+	for i := range o.Spec.Volumes {
+		v := &o.Spec.Volumes[i]
+		claim := ""
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			claim = v.PersistentVolumeClaim.ClaimName
+		case v.Ephemeral != nil:
+			claim = ephemeral.VolumeClaimName(o, v)
+		default:
+			t.HasVolumes = t.HasVolumes || isDisk(v)
+			continue
+		}
+		t.HasVolumes = true
+		if key := Key(o.Namespace, claim); !slices.Contains(t.Claims, key) {
+			t.Claims = append(t.Claims, key)
+		}
+	}
+}
+
+// isDisk says whether a volume that a pod names itself is one that pods may exclude each other from, or that
+// counts against a node's limits.
+func isDisk(v *corev1.Volume) bool {
+	return v.GCEPersistentDisk != nil || v.AWSElasticBlockStore != nil || v.AzureDisk != nil || v.Cinder != nil ||
+		v.PortworxVolume != nil || v.ISCSI != nil || v.RBD != nil
+}
+
+// checkStorage: promises and users are those of the tasks.
+func (c *Cluster) checkStorage() error {
+	want := newStorage()
+	for _, t := range c.TasksByKey() {
+		want.count(t, 1)
+		if len(t.Volumes) > 0 && !t.Status.onNode() {
+			return fmt.Errorf("task %s, which is %s: has volumes %v promised", t.Key, t.Status, t.Volumes)
+		}
+	}
+	if !maps.Equal(want.users, c.Storage.users) {
+		return fmt.Errorf("storage: claims are used by %v, by the tasks they are by %v", c.Storage.users, want.users)
+	}
+	if !maps.EqualFunc(want.promised, c.Storage.promised, maps.Equal[map[string]int, map[string]int]) {
+		return fmt.Errorf("storage: promised is %v, by the tasks %v", c.Storage.promised, want.promised)
+	}
+	return nil
+}
