@@ -19,6 +19,7 @@
 //	rules             text -> typed expression -> value; issues with positions; what an expression reads. Knows nothing of scheduling
 //	rules/tables      Volcano's plugins, actions and default configuration as YAML, embedded
 //	engine/model      the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
+//	engine/volume     which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
 //	engine/quota      who may use how much: algorithms over amounts and weights
 //	engine/policy     where rules and model meet: sites, types and functions of the language, tables compiled, verdicts by column
 //	engine/action     the verbs of which every pipeline is made

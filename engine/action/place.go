@@ -177,10 +177,15 @@ func (x *Cycle) try(step *policy.Step, t *model.Task) (p placed, found, skip boo
 		x.taskWait(t, x.noNode(nodes), nodes)
 		return placed{}, false, false
 	}
+	volumes, err := x.s.Bindings(t, choice.Row)
+	if err != nil {
+		x.taskWait(t, model.Reason{Table: "builtin", Rule: "volumes", Text: err.Error()}, nil)
+		return placed{}, false, false
+	}
 	if t.Status == model.Pipelined {
 		x.txn.Unplace(t)
 	}
-	return x.put(t, choice), true, false
+	return x.put(t, choice, volumes), true, false
 }
 
 // noNode words a histogram as kube-scheduler does, under the row that rejected most.
@@ -201,8 +206,8 @@ func (x *Cycle) noNode(nodes []model.NodeCount) model.Reason {
 	return why
 }
 
-// put moves a task to the chosen node: allocated if it fits now, else pipelined.
-func (x *Cycle) put(t *model.Task, ch policy.Choice) placed {
+// put moves a task to the chosen node, where volumes are to be done for it first: allocated if it fits now, else pipelined.
+func (x *Cycle) put(t *model.Task, ch policy.Choice, volumes []model.VolumeBind) placed {
 	node := x.c.Nodes.Rows[ch.Row]
 	b := model.Bind{Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: node.Name, Action: x.action, Score: ch.Score, Feasible: ch.Feasible}
 	if ch.RunnerUp != model.NoNode {
@@ -217,6 +222,8 @@ func (x *Cycle) put(t *model.Task, ch policy.Choice) placed {
 	} else {
 		x.txn.Allocate(t, ch.Row, b.GPUs)
 	}
+	b.Volumes = volumes
+	x.txn.Reserve(t, volumes)
 	delete(x.taskWaits, t)
 	return placed{t, b}
 }

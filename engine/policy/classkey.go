@@ -49,6 +49,9 @@ func (s *Session) classKey(t *model.Task) string {
 	for _, x := range []int64{t.GPUCount, t.GPUMilli, t.GPUMemory} {
 		b = binary.AppendVarint(b, x)
 	}
+	if s.columns.ofVolumes && t.HasVolumes {
+		b = append(b, 'v') // other rows are asked of it
+	}
 	for _, r := range s.columns.class {
 		switch r.Root {
 		case "task":

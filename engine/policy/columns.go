@@ -44,6 +44,9 @@ type columns struct {
 	telling bool
 	classes map[string]*Class
 	scratch *Class
+	// ofVolumes says that some predicate reads volumes; ofTask is a class as the last task with volumes saw it.
+	ofVolumes bool
+	ofTask    Class
 }
 
 // rowPlan is one row with what its value depends on.
@@ -53,6 +56,7 @@ type rowPlan struct {
 	own    bool // tells every task from every other
 	// byClass says that the guard reads nothing but what a class is made of: it is asked once a class.
 	byClass bool
+	volumes bool // reads the task's volumes: asked of tasks that have any each for itself
 }
 
 func (cs *columns) init(s *Session) {
@@ -62,6 +66,7 @@ func (cs *columns) init(s *Session) {
 		p := cs.plan(r, all)
 		cs.predicates, cs.single = append(cs.predicates, p), cs.single || p.own
 		cs.telling = cs.telling || !r.Message.within(r.Reads)
+		cs.ofVolumes = cs.ofVolumes || readsVolumes(r.Reads)
 	}
 	for _, r := range s.p.rules[Scores] {
 		if r.Weight != 0 {
@@ -80,7 +85,7 @@ func (cs *columns) init(s *Session) {
 func (cs *columns) depend(read rules.Read) {
 	switch read.Root {
 	case "task", "job", "queue":
-		if !read.Through {
+		if !read.Through && !ofVolumes(read) {
 			cs.class = append(cs.class, read)
 			cs.moving = cs.moving || read.Changes > rules.ByCycle
 		}
@@ -100,7 +105,8 @@ func identifies(read rules.Read) bool {
 
 // plan finds what a row depends on, and adds what columns depend on by it to all.
 func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
-	p := &rowPlan{Rule: r, static: true, own: slices.ContainsFunc(r.Reads.All, identifies)}
+	p := &rowPlan{Rule: r, static: true, own: slices.ContainsFunc(r.Reads.All, identifies), volumes: readsVolumes(r.Reads)}
+	p.own = p.own || p.volumes && r.Site.Name == Scores
 	if p.own && r.Site.Name == Scores {
 		return p // in no column
 	}
@@ -197,8 +203,16 @@ type Class struct {
 	rejectedAt uint64 // of the log, plus 1
 }
 
-// Class gives the class of a task, its columns brought up to date.
+// Class gives the class of a task, its columns brought up to date, as the task sees it. It is valid until the next call.
 func (s *Session) Class(t *model.Task) *Class {
+	c := s.class(t)
+	if t.HasVolumes && s.columns.ofVolumes {
+		return s.withVolumes(c, t)
+	}
+	return c
+}
+
+func (s *Session) class(t *model.Task) *Class {
 	cs := &s.columns
 	if cs.single || s.NoCache {
 		if cs.scratch == nil || s.NoCache {
@@ -342,7 +356,7 @@ func (c *Class) fit(row int32) fit {
 // rejects gives the first of the static or dynamic predicates that says no, 0 if none does.
 func (c *Class) rejects(f *Frame, static bool) int16 {
 	for k, r := range c.s.columns.predicates {
-		if r.static != static || c.guard(k, r, f) == stays {
+		if r.static != static || r.volumes && c.task.HasVolumes || c.guard(k, r, f) == stays {
 			continue
 		}
 		if c.opinion(k, r, f) == No {

@@ -115,6 +115,8 @@ func cacheable(r *Rule) string {
 		return "never: it reads what tells every task from every other"
 	case m.beyondNode || m.cluster > rules.ByCycle:
 		return "never: it reads what any step changes"
+	case r.Site.Name == Predicates && readsVolumes(r.Reads):
+		return "never for a task with volumes; else per class and node, until the node changes"
 	case m.nodes && m.node > rules.ByObject:
 		parts = append(parts, "per class and node, until the node changes in any way")
 	case m.nodes:

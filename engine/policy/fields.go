@@ -83,7 +83,7 @@ func resourceFields() []*rules.Member {
 func taskFields() []*rules.Member {
 	type v = *taskView
 	str, num, boolean := cel.StringType, cel.IntType, cel.BoolType
-	return []*rules.Member{
+	return append([]*rules.Member{
 		field("name", str, rules.Static, "pod name", func(t v) ref.Val { return t.podName }),
 		field("namespace", str, rules.Static, "pod namespace", func(t v) ref.Val { return types.String(t.of.Namespace) }),
 		field("uid", str, rules.Static, "pod UID", func(t v) ref.Val { return types.String(t.of.UID) }),
@@ -119,7 +119,7 @@ func taskFields() []*rules.Member {
 		hidden("preferredNodeTerms", "preferred node affinity", func(t v) ref.Val { return types.String(t.of.PreferredKey) }),
 		hidden("tolerations", "tolerations", func(t v) ref.Val { return types.String(t.of.TolerationsKey) }),
 		hidden("hostPorts", "host ports", func(t v) ref.Val { return types.String(t.of.HostPortsKey) }),
-	}
+	}, volumeFields()...)
 }
 
 func (t *taskView) nodeName() string {

@@ -42,6 +42,12 @@ func oneTable() map[string][2]string {
 		"toleratesUnschedulable":      {kubernetes, "the filter NodeUnschedulable"},
 		"balanced":                    {kubernetes, "the score NodeResourcesBalancedAllocation"},
 		"leastAllocated":              {kubernetes, "the strategy LeastAllocated of NodeResourcesFit"},
+		"claimsExist":                 {kubernetes, "a part of what VolumeBinding asks beforehand"},
+		"volumeTrouble":               {kubernetes, "what VolumeBinding says beforehand"},
+		"volumesFit":                  {kubernetes, "the filter VolumeBinding"},
+		"volumeZonesFit":              {kubernetes, "the filter VolumeZone"},
+		"volumeLimitsFit":             {kubernetes, "the filter NodeVolumeLimits"},
+		"volumesFree":                 {kubernetes, "the filter VolumeRestrictions"},
 		"mostAllocated":               {kubernetes, "the strategy MostAllocated of NodeResourcesFit"},
 	}
 }

@@ -35,7 +35,7 @@ func Load(doc *rules.Document) (*Policy, rules.Issues) {
 
 // Vocabulary is what the language has beyond Kubernetes' dialect.
 func Vocabulary() rules.Vocabulary {
-	return rules.Vocabulary{Objects: objects(), Functions: functions(), Roots: rootNames()}
+	return rules.Vocabulary{Objects: objects(), Functions: append(functions(), volumeFunctions()...), Roots: rootNames()}
 }
 
 // Default is the embedded default policy.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -37,6 +38,7 @@ type Session struct {
 	faultOrder  []*model.RuleError
 	columns     columns
 	evaluated   []uint64 // by the rule's number
+	volumes     *volume.Volumes
 }
 
 // stamp says since when a value holds: the cycle, a clock within it, and for what reads the action, how many have run.

@@ -115,6 +115,9 @@ func (w *twins) twinPod(t *rapid.T) *corev1.Pod {
 		p.UID = types.UID(fmt.Sprint("uid", w.created))
 		p.Annotations[model.GroupAnnotation] = drawOf(t, "group", "g1", "g2", "g3")
 		p.Labels["zone"] = drawOf(t, "wants", "east", "west", "any")
+		if claim := drawOf(t, "claim", "", "", "c1", "c2", "c3"); claim != "" {
+			p.Spec.Volumes = []corev1.Volume{aVolume(claim)}
+		}
 		if milli := drawOf(t, "milli", "", "", "400", "1000"); milli != "" {
 			p.Annotations[model.GPUMilliAnnotation] = milli
 		}
@@ -154,6 +157,9 @@ func (w *twins) run(t *rapid.T) {
 	for i, name := range []string{"g1", "g2", "g3"} {
 		deltas = append(deltas, model.Delta{Object: aGroup(name, fmt.Sprint("q", i%2+1))})
 	}
+	for _, o := range someStorage() {
+		deltas = append(deltas, model.Delta{Object: o})
+	}
 	for range 5 {
 		deltas = append(deltas, model.Delta{Object: twinNode(t)}, model.Delta{Object: w.twinPod(t)})
 	}
@@ -185,6 +191,10 @@ func (w *twins) ChangeQueue(t *rapid.T) {
 
 func (w *twins) ChangeQuota(t *rapid.T) {
 	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete), Object: aQuota(drawOf(t, "quota", "x", "y"), drawOf(t, "hard", "cpu=4", "requests.cpu=4"), "")})
+}
+
+func (w *twins) ChangeStorage(t *rapid.T) {
+	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete), Object: twinStorage(t)})
 }
 
 func (w *twins) NextCycle(t *rapid.T) {
@@ -233,6 +243,11 @@ func (w *twins) Place(t *rapid.T) {
 			return
 		}
 		gpus := x.s.Devices(task, ch.Row, ch.Later)
+		volumes, err := x.s.Bindings(task, ch.Row)
+		if err != nil {
+			return
+		}
+		defer x.txn.Reserve(task, volumes)
 		if ch.Later {
 			x.txn.Pipeline(task, ch.Row, gpus)
 		} else {

@@ -100,6 +100,7 @@ func objectKey(o metav1.Object) string {
 
 func (c *completion) complete(i item) {
 	c.born(i.object)
+	c.completeStorage(i.object)
 	switch o := i.object.(type) {
 	case *corev1.Node:
 		completeNode(o)

@@ -38,6 +38,15 @@ func (l *loader) world(v rules.Value) {
 	for i := range w.Quotas {
 		c.each(at(v, "quotas", i), w.Quotas[i].Name, func(place rules.Value, name string) { c.quota(place, name, &w.Quotas[i]) })
 	}
+	for i := range w.StorageClasses {
+		c.each(at(v, "storageClasses", i), w.StorageClasses[i].Name, func(place rules.Value, name string) { c.storageClass(place, name, &w.StorageClasses[i]) })
+	}
+	for i := range w.Volumes {
+		c.each(at(v, "volumes", i), w.Volumes[i].Name, func(place rules.Value, name string) { c.volume(place, name, &w.Volumes[i]) })
+	}
+	for i := range w.Claims {
+		c.each(at(v, "claims", i), w.Claims[i].Name, func(place rules.Value, name string) { c.claim(place, name, &w.Claims[i]) })
+	}
 	for _, name := range slices.Sorted(maps.Keys(w.PriorityClasses)) {
 		class := &schedulingv1.PriorityClass{Value: w.PriorityClasses[name]}
 		class.Name = name
@@ -163,6 +172,7 @@ func (c *converter) node(v rules.Value, name string, s *ShortNode) {
 	}
 	n.Status.Conditions = []corev1.NodeCondition{ready}
 	c.emit("Node", v, n)
+	c.attachLimits(v, name, s.AttachLimits)
 }
 
 func either(q *resource.Quantity, otherwise string) resource.Quantity {

@@ -33,7 +33,7 @@ const (
 
 // kinds lists what the loader decodes, in the order in which messages name them.
 func kinds() []kind {
-	return []kind{
+	return append([]kind{
 		{"v1", "Node", false, func() metav1.Object { return &corev1.Node{} }},
 		{"v1", "Pod", true, func() metav1.Object { return &corev1.Pod{} }},
 		{"v1", "Namespace", false, func() metav1.Object { return &corev1.Namespace{} }},
@@ -42,7 +42,7 @@ func kinds() []kind {
 		{groupVersion, "PodGroup", true, func() metav1.Object { return &schedulingv1beta1.PodGroup{} }},
 		{groupVersion, "Queue", false, func() metav1.Object { return &schedulingv1beta1.Queue{} }},
 		{"batch.volcano.sh/v1alpha1", "Job", true, func() metav1.Object { return &batchv1alpha1.Job{} }},
-	}
+	}, storageKinds()...)
 }
 
 // findKind gives the kind of that name; right says whether the version is right, too.

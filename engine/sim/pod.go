@@ -38,6 +38,7 @@ func (c *converter) podOf(v rules.Value, s *ShortSpec) (*corev1.Pod, []string) {
 		p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{HostPort: port, ContainerPort: port, Protocol: corev1.ProtocolTCP})
 	}
 	p.Spec.NodeSelector = s.NodeSelector
+	mount(p, s.Claims)
 	for i, text := range s.Tolerations {
 		toleration, err := parseToleration(text)
 		if err != nil {

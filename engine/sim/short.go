@@ -28,6 +28,12 @@ type ShortWorld struct {
 	Queues []ShortQueue `json:"queues"`
 	// Quotas are ResourceQuotas.
 	Quotas []ShortQuota `json:"quotas"`
+	// StorageClasses that claims and volumes name.
+	StorageClasses []ShortStorageClass `json:"storageClasses"`
+	// Volumes are PersistentVolumes.
+	Volumes []ShortVolume `json:"volumes"`
+	// Claims are PersistentVolumeClaims, which pods name under claims.
+	Claims []ShortClaim `json:"claims"`
 	// PriorityClasses by name, each with its value.
 	PriorityClasses map[string]int32 `json:"priorityClasses"`
 	// Jobs are PodGroups with their pods.
@@ -62,6 +68,8 @@ type ShortNode struct {
 	Taints []string `json:"taints"`
 	// Unschedulable is a cordoned node.
 	Unschedulable bool `json:"unschedulable"`
+	// AttachLimits is how many volumes of each driver the node can attach; default no limit.
+	AttachLimits map[string]int32 `json:"attachLimits"`
 	// Ready is the node's condition; default true.
 	Ready *bool `json:"ready"`
 }
@@ -217,6 +225,8 @@ type ShortSpec struct {
 	Tolerations []string `json:"tolerations"`
 	// Ports of the host that it claims.
 	Ports []int32 `json:"ports"`
+	// Claims that it mounts, by name. Replicas share them.
+	Claims []string `json:"claims"`
 	// Gated pods have a scheduling gate.
 	Gated bool `json:"gated"`
 	// Node where it already is. A range gives the pods of a task a node each, in turn.

@@ -1,9 +1,13 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -12,7 +16,7 @@ import (
 func (s *scenario) show(args []string) error {
 	rows := map[string]func(*World) [][]string{
 		"queues": (*World).showQueues, "nodes": (*World).showNodes, "jobs": (*World).showJobs, "pods": (*World).showPods,
-		"timeline": (*World).showTimeline,
+		"timeline": (*World).showTimeline, "volumes": (*World).showVolumes,
 	}
 	show, ok := rows[args[0]]
 	if !ok {
@@ -100,6 +104,25 @@ func (w *World) showPods() [][]string {
 			node = "-"
 		}
 		rows = append(rows, []string{key, t.Status.String(), node, w.cluster.Dims.Text(shown(t.InitRequest))})
+	}
+	return rows
+}
+
+// showVolumes lists volumes with their claims, then the claims that have no volume.
+func (w *World) showVolumes() [][]string {
+	rows := [][]string{{"VOLUME", "CLASS", "CLAIM"}}
+	for _, id := range w.sorted(model.PersistentVolume) {
+		pv, claim := w.objects[id].(*corev1.PersistentVolume), "-"
+		if ref := pv.Spec.ClaimRef; ref != nil {
+			claim = model.Key(ref.Namespace, ref.Name)
+		}
+		rows = append(rows, []string{pv.Name, cmp.Or(pv.Spec.StorageClassName, "-"), claim})
+	}
+	for _, id := range w.sorted(model.VolumeClaim) {
+		claim := w.objects[id].(*corev1.PersistentVolumeClaim)
+		if claim.Spec.VolumeName == "" {
+			rows = append(rows, []string{"-", cmp.Or(storagehelpers.GetPersistentVolumeClaimClass(claim), "-"), objectKey(claim)})
+		}
 	}
 	return rows
 }

@@ -205,7 +205,10 @@ func keepStatus(old, o metav1.Object) {
 
 // idOf names an object of a world.
 func idOf(o metav1.Object) objectID {
-	id := objectID{"", o.GetNamespace(), o.GetName()}
+	id := objectID{storageKind(o), o.GetNamespace(), o.GetName()}
+	if id.kind != "" {
+		return id
+	}
 	switch o.(type) {
 	case *corev1.Node:
 		id.kind = "Node"
@@ -309,6 +312,13 @@ func (w *World) obey(plan *model.Plan) error {
 		p.Spec.NodeName = b.Node
 		if len(b.GPUs) > 0 {
 			annotate(&p.ObjectMeta, model.GPUsAnnotation, join(b.GPUs))
+		}
+		volumes, err := w.bindVolumes(&b)
+		if err != nil {
+			return err
+		}
+		if err := w.put(volumes...); err != nil { // at once, as others of this plan may have the same claims
+			return err
 		}
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
 			Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.now),

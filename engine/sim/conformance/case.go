@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
@@ -49,11 +50,14 @@ type Input struct {
 	PriorityClasses []*schedulingv1.PriorityClass
 	ResourceQuotas  []*corev1.ResourceQuota
 
-	PersistentVolumes, PersistentVolumeClaims, StorageClasses []json.RawMessage
-	ResourceSlices, DeviceClasses, ResourceClaims             []json.RawMessage
-	HyperNodes                                                []json.RawMessage
-	HyperNodeInfo                                             map[string]json.RawMessage
-	Sharding                                                  json.RawMessage
+	PersistentVolumes      []*corev1.PersistentVolume
+	PersistentVolumeClaims []*corev1.PersistentVolumeClaim
+	StorageClasses         []*storagev1.StorageClass
+
+	ResourceSlices, DeviceClasses, ResourceClaims []json.RawMessage
+	HyperNodes                                    []json.RawMessage
+	HyperNodeInfo                                 map[string]json.RawMessage
+	Sharding                                      json.RawMessage
 }
 
 // Config is what a case was run with. In a derived case, Profile names the rest.

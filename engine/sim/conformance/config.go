@@ -130,8 +130,6 @@ func (r *Runner) whyNot(c *Case) string {
 		return "HyperNodes are not there yet"
 	case len(in.ResourceSlices)+len(in.DeviceClasses)+len(in.ResourceClaims) > 0:
 		return "resource claims (DRA) are not scheduled"
-	case len(in.PersistentVolumes)+len(in.PersistentVolumeClaims)+len(in.StorageClasses) > 0:
-		return "volumes are not there yet"
 	case in.Sharding != nil || !slices.Contains([]string{"", "none"}, c.Config.ServerOptions.ShardingMode):
 		return "shards are not there yet"
 	}

@@ -24,6 +24,7 @@ func (c *Case) cluster() (*model.Cluster, error) {
 	for _, o := range c.Input.PriorityClasses {
 		add(o)
 	}
+	c.addStorage(add)
 	for _, o := range c.Input.Queues {
 		add(o)
 	}
@@ -48,6 +49,20 @@ func (c *Case) cluster() (*model.Cluster, error) {
 		return nil, fmt.Errorf("objects of the case: %w", err)
 	}
 	return state, nil
+}
+
+// addStorage adds what the case has of volumes. Volcano's list of provisioners whose claims it passes over is not heeded: no
+// recorded outcome depends on it.
+func (c *Case) addStorage(add func(object any)) {
+	for _, o := range c.Input.StorageClasses {
+		add(o)
+	}
+	for _, o := range c.Input.PersistentVolumes {
+		add(o)
+	}
+	for _, o := range c.Input.PersistentVolumeClaims {
+		add(o)
+	}
 }
 
 // Outcome is what was decided, in the terms of the recordings.

@@ -48,7 +48,6 @@ func TestWhyNot(t *testing.T) {
 		{`"nodes": [`, `"hyperNodes": [{}], "nodes": [`, "HyperNodes are not there yet"},
 		{`"nodes": [`, `"hyperNodeInfo": {"s0": {}}, "nodes": [`, "HyperNodes are not there yet"},
 		{`"nodes": [`, `"resourceClaims": [{}], "nodes": [`, "resource claims (DRA) are not scheduled"},
-		{`"nodes": [`, `"persistentVolumes": [{}], "nodes": [`, "volumes are not there yet"},
 		{`"nodes": [`, `"sharding": {"mode": "hard"}, "nodes": [`, "shards are not there yet"},
 		{`"shardingMode": "none"`, `"shardingMode": "soft"`, "shards are not there yet"},
 		{`"name": "gang"`, `"name": "fake"`, "custom plugin fake"},
