@@ -45,6 +45,7 @@ stand by. It runs until it is told to stop, or loses the lease.`,
 	flags.DurationVar(&o.Window, "schedule-window", 20*time.Millisecond, "for how long changes are gathered before a cycle")
 	flags.IntVar(&o.BindWorkers, "bind-workers", 24, "how many writes to the API server are under way at once")
 	flags.DurationVar(&o.GangTimeout, "gang-timeout", time.Minute, "after what time a gang that lost members to refused bindings, and never was whole, gives up those that are bound")
+	flags.DurationVar(&o.VolumeTimeout, "volume-timeout", 10*time.Minute, "how long the binding or the making of a pod's volumes may take, before the pod is decided on anew")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "take turns with others that hold the same lease; false: schedule at once")
 	flags.StringVar(&o.LeaseName, "lease-name", live.DefaultLease, "the lease to take turns by")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where to serve /metrics; 0: nowhere")

@@ -45,6 +45,7 @@ type order struct {
 	answered  int       // of them those that the API server answered
 	namespace string
 	name      string
+	volumes   volumeWork
 }
 
 // result is how a write ended, in words that metrics use too.
@@ -95,6 +96,9 @@ type binder struct {
 	feed    *feed
 	metrics *metrics
 	log     logr.Logger
+	// storage is where volumes are bound before pods are, and volumeTimeout how long that may take.
+	storage       storage
+	volumeTimeout time.Duration
 	// scheduled is told of each pod that was bound.
 	scheduled func(*order)
 }
@@ -112,6 +116,9 @@ func (b *binder) send(o *order) {
 
 // try is one attempt at a binding. An order ends bound, refused or gone; until then it is tried again.
 func (b *binder) try(ctx context.Context, o *order) {
+	if !b.prepare(ctx, o) {
+		return
+	}
 	start := time.Now()
 	result, err := b.attempt(ctx, o)
 	b.metrics.bind(result, time.Since(start))

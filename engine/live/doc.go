@@ -30,6 +30,13 @@
 //
 // A PodGroup's phase is assumed in the same way: until our own write is seen, an older version of the object does not undo it.
 //
+// # Volumes
+//
+// An order whose pod has claims that wait for it does their part first: a PersistentVolume is made to refer to the claim that it
+// was promised to, or a claim is told the node for which a volume is to be made. Then it looks, now and then and without
+// a worker that waits, whether the volume controller has bound them, and only then binds the pod. What takes too long, or was bound
+// otherwise, is a refused binding: the promise is forgotten with it.
+//
 // # Who writes what
 //
 // PodGroup: phase from Inqueue on, conditions, counts. Queue: status.allocated. Pod: the Binding, the condition PodScheduled

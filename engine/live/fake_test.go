@@ -35,6 +35,8 @@ type fakeServer struct {
 	nodes    map[string]*corev1.Node
 	groups   map[string]*v1beta1.PodGroup
 	queues   map[string]*v1beta1.Queue
+	volumes  map[string]*corev1.PersistentVolume
+	claims   map[string]*corev1.PersistentVolumeClaim
 	history  []change
 	events   []string // "Pod default/a Scheduled"
 	bindings []string // "default/a n1" of those that were accepted
@@ -48,6 +50,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 	return &fakeServer{
 		t: t, feed: newFeed(), pods: map[string]*corev1.Pod{}, nodes: map[string]*corev1.Node{},
 		groups: map[string]*v1beta1.PodGroup{}, queues: map[string]*v1beta1.Queue{},
+		volumes: map[string]*corev1.PersistentVolume{}, claims: map[string]*corev1.PersistentVolumeClaim{},
 	}
 }
 
@@ -76,6 +79,10 @@ func (f *fakeServer) put(objects ...metav1.Object) {
 			f.groups[key] = o
 		case *v1beta1.Queue:
 			f.queues[o.Name] = o
+		case *corev1.PersistentVolume:
+			f.volumes[o.Name] = o
+		case *corev1.PersistentVolumeClaim:
+			f.claims[key] = o
 		}
 		f.history = append(f.history, change{model.Upsert, o})
 	}
@@ -91,6 +98,10 @@ func (f *fakeServer) drop(o metav1.Object) {
 		delete(f.nodes, o.Name)
 	case *v1beta1.PodGroup:
 		delete(f.groups, key)
+	case *corev1.PersistentVolume:
+		delete(f.volumes, o.Name)
+	case *corev1.PersistentVolumeClaim:
+		delete(f.claims, key)
 	}
 	f.history = append(f.history, change{model.Delete, o})
 }
@@ -272,7 +283,7 @@ func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 		period: time.Second, window: 20 * time.Millisecond, gangTimeout: time.Minute, policy: func() *policy.Policy { return p },
 		cluster: model.NewCluster(model.Options{SchedulerNames: names}), feed: f.feed, outbox: out, intake: newIntake(names, nodes),
 		statuses: &statuses{server: f, pods: f, outbox: out, feed: f.feed, events: said, log: log, waits: map[string]*waiting{}, queues: map[string]*queueState{}},
-		binder:   &binder{pods: f, nodes: nodes, outbox: out, feed: f.feed, metrics: m, log: log, scheduled: scheduledEvents(said, m)},
+		binder:   &binder{pods: f, storage: f, volumeTimeout: time.Minute, nodes: nodes, outbox: out, feed: f.feed, metrics: m, log: log, scheduled: scheduledEvents(said, m)},
 		events:   said, metrics: m, log: log, broken: map[string]*group{}, faults: map[string]time.Time{},
 	}
 	return &rig{l, f, context.Background()}

@@ -41,6 +41,9 @@ type Options struct {
 	// GangTimeout is after what time a gang that lost a member to a refused binding, and never was
 	// whole, gives up the members that are bound. 0: 1 minute.
 	GangTimeout time.Duration
+	// VolumeTimeout is how long the binding or the making of a pod's volumes may take, before the pod is decided on
+	// anew. 0: 10 minutes, as Kubernetes' scheduler has it.
+	VolumeTimeout time.Duration
 
 	// LeaderElect has several schedulers of the same lease take turns. Without it this one leads at once.
 	LeaderElect bool
@@ -70,8 +73,9 @@ func (o Options) complete() (Options, error) {
 	orElse(&o.Window, 20*time.Millisecond)
 	orElse(&o.BindWorkers, 24)
 	orElse(&o.GangTimeout, time.Minute)
-	if o.Period < 0 || o.Window < 0 || o.GangTimeout < 0 {
-		return o, fmt.Errorf("period %s, window %s and gang timeout %s must not be below 0", o.Period, o.Window, o.GangTimeout)
+	orElse(&o.VolumeTimeout, 10*time.Minute)
+	if o.Period < 0 || o.Window < 0 || o.GangTimeout < 0 || o.VolumeTimeout < 0 {
+		return o, fmt.Errorf("period %s, window %s, gang timeout %s and volume timeout %s must not be below 0", o.Period, o.Window, o.GangTimeout, o.VolumeTimeout)
 	}
 	if o.BindWorkers < 0 {
 		return o, fmt.Errorf("%d bind workers: at least 1 is needed", o.BindWorkers)

@@ -234,7 +234,7 @@ func ended(ctx context.Context, err error) error {
 func (s *scheduler) newLoop(core *corev1client.CoreV1Client, out *outbox, in *feed, said *events) *loop {
 	nodes := &nodeBook{}
 	p := corePods{core}
-	b := &binder{pods: p, nodes: nodes, outbox: out, feed: in, metrics: s.metrics, log: s.log}
+	b := &binder{pods: p, storage: coreStorage{core}, volumeTimeout: s.o.VolumeTimeout, nodes: nodes, outbox: out, feed: in, metrics: s.metrics, log: s.log}
 	b.scheduled = scheduledEvents(said, s.metrics)
 	return &loop{
 		period: s.o.Period, window: s.o.Window, gangTimeout: s.o.GangTimeout,

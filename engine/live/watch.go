@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +49,18 @@ func newInformers(cfg *rest.Config, scheme *runtime.Scheme, m manager.Manager, n
 func watched() []client.Object {
 	return []client.Object{
 		&corev1.Node{}, &corev1.Namespace{}, &corev1.ResourceQuota{}, &schedulingv1.PriorityClass{}, &v1beta1.Queue{}, &batchv1alpha1.Job{}, &v1beta1.PodGroup{}, &corev1.Pod{},
+		&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{},
+		&storagev1.StorageClass{}, &storagev1.CSINode{}, &storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{},
 	}
+}
+
+// optional says whether a cluster may do without a kind: then nothing of it is there.
+func optional(kind client.Object) bool {
+	switch kind.(type) {
+	case *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.CSIStorageCapacity, *storagev1.VolumeAttachment:
+		return true
+	}
+	return false
 }
 
 // watchAll has the feed told of every change. synced waits until it has everything that there was at the start.
@@ -56,6 +68,9 @@ func watchAll(ctx context.Context, c cache.Cache, names []string, f *feed) (sync
 	var all []toolscache.InformerSynced
 	for _, kind := range watched() {
 		informer, err := c.GetInformer(ctx, kind)
+		if meta.IsNoMatchError(err) && optional(kind) {
+			continue
+		}
 		if err != nil {
 			if meta.IsNoMatchError(err) {
 				return nil, fmt.Errorf("watch %T: %w; are Celsius' CustomResourceDefinitions applied?", kind, err)
@@ -129,6 +144,30 @@ func matters(names []string, old, o any) urgency {
 		if maps.Equal(old.(*corev1.Namespace).Labels, o.Labels) {
 			return notAtAll
 		}
+	case *storagev1.VolumeAttachment, *storagev1.CSIStorageCapacity, *storagev1.CSINode, *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:
+		return storageMatters(old, o)
+	}
+	return urgently
+}
+
+// storageMatters passes over what drivers and controllers report of volumes again and again.
+func storageMatters(old, o any) urgency {
+	same := false
+	switch o := o.(type) {
+	case *storagev1.VolumeAttachment:
+		same = equality.Semantic.DeepEqual(old.(*storagev1.VolumeAttachment).Spec, o.Spec)
+	case *storagev1.CSINode:
+		same = equality.Semantic.DeepEqual(old.(*storagev1.CSINode).Spec, o.Spec) && sameMeta(old.(*storagev1.CSINode), o)
+	case *storagev1.CSIStorageCapacity:
+		was := old.(*storagev1.CSIStorageCapacity)
+		same = equality.Semantic.DeepEqual(was.Capacity, o.Capacity) && equality.Semantic.DeepEqual(was.MaximumVolumeSize, o.MaximumVolumeSize)
+	case *corev1.PersistentVolume:
+		same = old.(*corev1.PersistentVolume).ResourceVersion == o.ResourceVersion
+	case *corev1.PersistentVolumeClaim:
+		same = old.(*corev1.PersistentVolumeClaim).ResourceVersion == o.ResourceVersion
+	}
+	if same {
+		return notAtAll
 	}
 	return urgently
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +29,7 @@ func TestMatters(t *testing.T) {
 	bound := changed(pod, func(p *corev1.Pod) { p.Spec.NodeName = "n" })
 	bound.ResourceVersion = "1"
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}, Status: corev1.ResourceQuotaStatus{Hard: corev1.ResourceList{"cpu": resource.MustParse("4")}, Used: corev1.ResourceList{"cpu": resource.MustParse("2")}}}
+	claim, attachment, limits, pool := testClaim("c", "local"), &storagev1.VolumeAttachment{}, &storagev1.CSINode{}, &storagev1.CSIStorageCapacity{}
 	job := &batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{SchedulerName: "celsius"}}
 	for _, c := range []struct {
 		name     string
@@ -59,6 +61,12 @@ func TestMatters(t *testing.T) {
 		{"less of a quota is used", quota, changed(quota, func(q *corev1.ResourceQuota) { q.Status.Used["cpu"] = resource.MustParse("1") }), urgently},
 		{"more of it is used", quota, changed(quota, func(q *corev1.ResourceQuota) { q.Status.Used["cpu"] = resource.MustParse("3") }), lazily},
 		{"a quota limits otherwise", quota, changed(quota, func(q *corev1.ResourceQuota) { q.Status.Hard["cpu"] = resource.MustParse("5") }), urgently},
+		{"a claim's event, again", claim, claim, notAtAll},
+		{"a claim is bound", claim, changed(claim, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }), urgently},
+		{"a volume is attached", attachment, changed(attachment, func(a *storagev1.VolumeAttachment) { a.Status.Attached = true }), notAtAll},
+		{"a node can attach more", limits, changed(limits, func(n *storagev1.CSINode) { n.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "d"}} }), urgently},
+		{"a pool was counted again", pool, changed(pool, func(*storagev1.CSIStorageCapacity) {}), notAtAll},
+		{"a pool has less", pool, changed(pool, func(c *storagev1.CSIStorageCapacity) { c.Capacity = resource.NewQuantity(1, resource.BinarySI) }), urgently},
 		{"a Job's status", job, changed(job, func(j *batchv1alpha1.Job) { j.Status.Running = 1 }), notAtAll},
 	} {
 		if got := matters([]string{"celsius"}, c.old, c.new); got != c.want {
