@@ -31,8 +31,9 @@ const startWithin = 3 * time.Minute
 // kubeControllers are the controllers of kube-controller-manager that run. The one of node
 // lifecycles is not among them: nodes are Ready because KWOK says so once.
 var kubeControllers = []string{
-	"deployment-controller", "disruption-controller", "garbage-collector-controller", "job-controller",
-	"namespace-controller", "pod-garbage-collector-controller", "replicaset-controller", "resourcequota-controller",
+	"deployment-controller", "disruption-controller", "ephemeral-volume-controller", "garbage-collector-controller", "job-controller",
+	"namespace-controller", "persistentvolume-binder-controller", "persistentvolume-protection-controller",
+	"persistentvolumeclaim-protection-controller", "pod-garbage-collector-controller", "replicaset-controller", "resourcequota-controller",
 	"root-ca-certificate-publisher-controller", "serviceaccount-controller", "serviceaccount-token-controller",
 	"statefulset-controller",
 }
