@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -48,6 +49,79 @@ func (o ordered) ByIndex(index, value string) ([]any, error) {
 	return byName(items), err
 }
 
+// The indexes of volumes that this package has beside the plugins' own.
+const (
+	byClass = "storageclass" // the binder's: it asks for the volumes of a class by it
+	byReach = "reach"        // the free ones, by class and the one node that reaches them
+	byClaim = "claim"        // the others, by the claim that they are for
+)
+
+// volumes is an indexer of volumes. Asked for those of a class, it leaves out what the binder would look at in vain: those of
+// another claim, and those that only another node reaches. So its search costs what could be taken there, and not all that there is.
+type volumes struct {
+	ordered
+	of *Volumes
+}
+
+// ByIndex implements cache.Indexer.
+func (v volumes) ByIndex(index, value string) ([]any, error) {
+	if index != byClass {
+		return v.ordered.ByIndex(index, value)
+	}
+	var out []any
+	for _, host := range []string{"", v.of.asked.host} {
+		if host == "" && len(out) > 0 {
+			break // the node has no name of a host
+		}
+		free, err := v.Indexer.ByIndex(byReach, value+"/"+host)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, free...)
+	}
+	for _, claim := range v.of.asked.task.Claims {
+		own, err := v.Indexer.ByIndex(byClaim, claim)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range own {
+			if pv, ok := o.(*corev1.PersistentVolume); ok && storagehelpers.GetPersistentVolumeClass(pv) == value {
+				out = append(out, o)
+			}
+		}
+	}
+	return byName(out), nil
+}
+
+func indexReach(o any) ([]string, error) {
+	pv, ok := o.(*corev1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef != nil {
+		return nil, nil
+	}
+	return []string{storagehelpers.GetPersistentVolumeClass(pv) + "/" + hostOf(pv)}, nil
+}
+
+func indexClaim(o any) ([]string, error) {
+	pv, ok := o.(*corev1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef == nil {
+		return nil, nil
+	}
+	return []string{model.Key(pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)}, nil
+}
+
+// hostOf is the one host that reaches a volume, as local ones say it; "" where that cannot be told at a glance.
+func hostOf(pv *corev1.PersistentVolume) string {
+	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil || len(pv.Spec.NodeAffinity.Required.NodeSelectorTerms) != 1 {
+		return ""
+	}
+	for _, e := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions {
+		if e.Key == corev1.LabelHostname && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
+			return e.Values[0]
+		}
+	}
+	return ""
+}
+
 func byName(items []any) []any {
 	key := func(o any) string {
 		m, err := meta.Accessor(o)
@@ -60,8 +134,8 @@ func byName(items []any) []any {
 	return items
 }
 
-// newInformers makes a factory that knows informers of all that the plugins look at, and their indexers by kind.
-func newInformers() (informers.SharedInformerFactory, map[string]cache.Indexer) {
+// newInformers makes for v a factory that knows informers of all that the plugins look at, and their indexers by kind.
+func newInformers(v *Volumes) (informers.SharedInformerFactory, map[string]cache.Indexer) {
 	factory, indexers := informers.NewSharedInformerFactory(nil, 0), map[string]cache.Indexer{}
 	for kind, empty := range map[string]runtime.Object{
 		model.PersistentVolume: &corev1.PersistentVolume{},
@@ -75,7 +149,10 @@ func newInformers() (informers.SharedInformerFactory, map[string]cache.Indexer) 
 		"Pod":  &corev1.Pod{},
 		"Node": &corev1.Node{},
 	} {
-		indexer := ordered{cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+		var indexer cache.Indexer = ordered{cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+		if kind == model.PersistentVolume {
+			indexer = volumes{ordered{cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byReach: indexReach, byClaim: indexClaim})}, v}
+		}
 		indexers[kind] = indexer
 		factory.InformerFor(empty, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return still{indexer: indexer} })
 	}

@@ -55,6 +55,8 @@ type question struct {
 	version uint64 // of the storage
 	status  model.Status
 	state   fwk.CycleState
+	host    string // of the node that is asked about; its volumes, and those of no one host, are in state
+	open    bool   // some claim has no volume yet
 	trouble string
 	err     error // of the trouble: a mistake in an object, rather than a fact
 	// What the other plugins said beforehand. nil: look at each node; Skip: all nodes will do; else none will.
@@ -63,8 +65,9 @@ type question struct {
 
 // New makes the plugins for a cluster.
 func New(c *model.Cluster) (*Volumes, error) {
-	factory, indexers := newInformers()
-	v := &Volumes{c: c, ctx: klog.NewContext(context.Background(), logr.Discard()), indexers: indexers, book: &notebook{}}
+	v := &Volumes{c: c, ctx: klog.NewContext(context.Background(), logr.Discard()), book: &notebook{}}
+	factory, indexers := newInformers(v)
+	v.indexers = indexers
 	h := handle{factory: factory, client: v.book, csi: nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister()), users: users{of: v}}
 	features := feature.Features{EnableVolumeAttributesClass: true} // general since Kubernetes 1.34
 	binding, err1 := volumebinding.New(v.ctx, &config.VolumeBindingArgs{BindTimeoutSeconds: 1}, h, features)
@@ -103,13 +106,14 @@ func (v *Volumes) Trouble(t *model.Task) (string, error) {
 }
 
 // Fits says whether all claims of a task can be used on a node: the bound ones reach it, and for each of the
-// others there is a volume that does and that nobody else was promised, or one can be provisioned. It costs what Kubernetes' filter costs: a
-// look at each volume of the classes of the unbound claims.
+// others there is a volume that does and that nobody else was promised, or one can be provisioned. It costs a
+// look at each free volume of the classes of the unbound claims, but for those that only another node reaches.
 func (v *Volumes) Fits(t *model.Task, row int32) (bool, error) {
 	q := v.ask(t)
 	if q.trouble != "" || len(t.Claims) == 0 {
 		return q.trouble == "", q.err
 	}
+	v.turn(q, row)
 	return verdict(v.binding.Filter(v.ctx, q.state, t.Object, v.node(t, row, false)))
 }
 
@@ -180,6 +184,16 @@ func (v *Volumes) Bindings(t *model.Task, row int32) ([]model.VolumeBind, error)
 	return v.book.take(), nil
 }
 
+// turn has the state of a question hold the volumes that a node may reach, where that matters.
+func (v *Volumes) turn(q *question, row int32) {
+	host := v.c.Nodes.Rows[row].Labels[corev1.LabelHostname]
+	if !q.open || q.host == host {
+		return
+	}
+	q.host = host
+	v.binding.PreFilter(v.ctx, q.state, q.pod, nil) // as before, it finds no trouble
+}
+
 // ask finds out about a task what holds for all nodes. It is remembered for the last task until something of storage changes.
 func (v *Volumes) ask(t *model.Task) *question {
 	v.catchUp()
@@ -188,6 +202,10 @@ func (v *Volumes) ask(t *model.Task) *question {
 		return q
 	}
 	*q = question{task: t, pod: t.Object, version: v.c.Storage.Version, status: t.Status, state: framework.NewCycleState()}
+	for _, claim := range t.Claims {
+		pvc, ok := v.c.Storage.Objects[model.StorageID{Kind: model.VolumeClaim, Key: claim}].(*corev1.PersistentVolumeClaim)
+		q.open = q.open || ok && pvc.Spec.VolumeName == ""
+	}
 	_, s := v.binding.PreFilter(v.ctx, q.state, t.Object, nil)
 	if !s.IsSuccess() && !s.IsSkip() {
 		q.trouble = strings.Join(s.Reasons(), ", ")
