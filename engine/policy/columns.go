@@ -46,7 +46,9 @@ type columns struct {
 	scratch *Class
 	// ofVolumes says that some predicate reads volumes; ofTask is a class as the last task with volumes saw it.
 	ofVolumes bool
-	ofTask    Class
+	// holdVolumes says that what they say to a task holds for a while.
+	holdVolumes bool
+	ofTask      Class
 }
 
 // rowPlan is one row with what its value depends on.
@@ -68,6 +70,7 @@ func (cs *columns) init(s *Session) {
 		cs.telling = cs.telling || !r.Message.within(r.Reads)
 		cs.ofVolumes = cs.ofVolumes || readsVolumes(r.Reads)
 	}
+	cs.holdVolumes = heldByTask(cs.predicates)
 	for _, r := range s.p.rules[Scores] {
 		if r.Weight != 0 {
 			p := cs.plan(r, all)

@@ -53,6 +53,7 @@ type (
 		labels, annotations, podName ref.Val
 		classKey                     string
 		classAt                      stamp
+		volumes                      *volumeMemo
 	}
 	jobView struct {
 		view[model.Job]

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/volume"
@@ -126,8 +127,41 @@ func ofVolumes(read rules.Read) bool {
 	return read.Root == "task" && len(read.Steps) > 0 && read.Steps[len(read.Steps)-1].Member.Name == volumesMember
 }
 
+// volumeMemo is what the rows that read volumes said to a task, by node.
+type volumeMemo struct {
+	pod     *corev1.Pod
+	status  model.Status
+	storage uint64 // version
+	verdict []int16
+	version []uint64 // of the node, plus 1; 0: not asked
+}
+
+// heldByTask says that what the predicates on volumes say to a task holds while neither it, nor the node, nor anything of storage changes.
+func heldByTask(rows []*rowPlan) bool {
+	return !slices.ContainsFunc(rows, func(r *rowPlan) bool {
+		return r.volumes && (!r.Reads.Only("task", "node") || slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool {
+			return beyond(read) || read.Root == "task" && read.Changes > rules.ByObject && !ofVolumes(read)
+		}))
+	})
+}
+
+// volumeMemo is the memo of a task, empty where it does not hold any more; nil where nothing can be remembered.
+func (s *Session) volumeMemo(t *model.Task, rows int) *volumeMemo {
+	if s.NoCache || !s.columns.holdVolumes {
+		return nil
+	}
+	v := s.taskView(t)
+	m, now := v.volumes, s.c.Storage.Version
+	if m == nil || m.pod != t.Object || m.status != t.Status || m.storage != now || len(m.verdict) != rows {
+		m = &volumeMemo{t.Object, t.Status, now, make([]int16, rows), make([]uint64, rows)}
+		v.volumes = m
+	}
+	return m
+}
+
 // withVolumes is a class as one task with volumes sees it: what the class's columns let through is asked of
-// the rows that read volumes. It costs as many evaluations of them as there are such nodes, each time.
+// the rows that read volumes. It costs as many evaluations of them as there are such nodes, when something of storage
+// has changed since the task was asked about; else as many as nodes that have changed.
 func (s *Session) withVolumes(of *Class, t *model.Task) *Class {
 	c := &s.columns.ofTask
 	verdict, rankings := c.verdict, c.rankings
@@ -135,20 +169,37 @@ func (s *Session) withVolumes(of *Class, t *model.Task) *Class {
 	c.verdict = resized(verdict, len(of.verdict))
 	copy(c.verdict, of.verdict)
 	c.rankings, c.rejected, c.rejectedAt, c.now, c.later = rankings, nil, 0, 0, 0
+	memo := s.volumeMemo(t, len(c.verdict))
 	f := s.frame().ofTask(t)
 	defer s.done()
 	for _, row := range s.c.Nodes.ByOrder() {
 		if c.verdict[row] != 0 {
 			continue
 		}
-		f.node = s.nodeView(row)
-		for _, r := range s.columns.predicates {
-			if r.volumes && s.opinion(r.Rule, f) == No {
-				c.verdict[row] = int16(r.Number)
-				break
-			}
+		if memo == nil || memo.version[row] != s.c.Nodes.Version[row]+1 {
+			f.node = s.nodeView(row)
+			c.verdict[row] = s.rejectsVolumes(f)
+			memo.keep(row, s.c.Nodes.Version[row], c.verdict[row])
+		} else {
+			c.verdict[row] = memo.verdict[row]
 		}
 		c.count(row, 1)
 	}
 	return c
+}
+
+func (m *volumeMemo) keep(row int32, version uint64, verdict int16) {
+	if m != nil {
+		m.version[row], m.verdict[row] = version+1, verdict
+	}
+}
+
+// rejectsVolumes gives the first of the predicates on volumes that says no, 0 if none does.
+func (s *Session) rejectsVolumes(f *Frame) int16 {
+	for _, r := range s.columns.predicates {
+		if r.volumes && s.opinion(r.Rule, f) == No {
+			return int16(r.Number)
+		}
+	}
+	return 0
 }
