@@ -176,6 +176,11 @@ func argumentsOf(a *rules.Attribute) string {
 			if text, ok := a.Args[x.Name]; ok {
 				out = append(out, x.Name+" "+code(flat(text)))
 			}
+			for _, name := range slices.Sorted(maps.Keys(a.Args)) {
+				if field, ok := strings.CutPrefix(name, x.Name+"."); ok && x.Map {
+					out = append(out, x.Name+" "+code(field+": "+flat(a.Args[name])))
+				}
+			}
 		}
 	}
 	return strings.Join(out, ", ")

@@ -27,7 +27,9 @@ type AttributeFunction struct {
 type Argument struct {
 	Name     string
 	Optional bool
-	Doc      string
+	// Map says that the value is a mapping from names to expressions; Args has each as "argument.name".
+	Map bool
+	Doc string
 }
 
 func (f AttributeFunction) argNames() []string {
@@ -296,17 +298,29 @@ func (r *tableReader) attributeField(a *Attribute, f Field) {
 		if a.Function != "" || a.Expression.Value != "" {
 			*r.issues = append(*r.issues, f.Key.Issuef("keep one", "an attribute is one expression or one function, not both"))
 		}
-		a.Function, a.Args = f.Name, map[string]Text{}
-		shape := r.shape.Functions[i]
-		for _, arg := range f.Value.Fields(shape.argNames(), r.issues) {
-			a.Args[arg.Name] = arg.Value.Text(r.issues)
+		a.Function = f.Name
+		a.Args = r.arguments(f.Value, r.shape.Functions[i])
+	}
+}
+
+// arguments reads those of an accounting function.
+func (r *tableReader) arguments(v Value, shape AttributeFunction) map[string]Text {
+	out := map[string]Text{}
+	for _, arg := range v.Fields(shape.argNames(), r.issues) {
+		if k := slices.IndexFunc(shape.Args, func(x Argument) bool { return x.Name == arg.Name }); !shape.Args[k].Map {
+			out[arg.Name] = arg.Value.Text(r.issues)
+			continue
 		}
-		for _, arg := range shape.Args {
-			if !arg.Optional {
-				r.need(f.Value, arg.Name)
-			}
+		for _, entry := range arg.Value.Fields(nil, r.issues) {
+			out[arg.Name+"."+entry.Name] = entry.Value.Text(r.issues)
 		}
 	}
+	for _, arg := range shape.Args {
+		if !arg.Optional {
+			r.need(v, arg.Name)
+		}
+	}
+	return out
 }
 
 func (r *tableReader) rows(v Value, section Section) []*Row {

@@ -50,6 +50,26 @@ attributes:
 - {on: queue, name: dueNow, settle: current, waterFill: {among: queue.jobCount > 1, total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request, ceiling: "cluster.allocatable.scale(0.7)"}}
 - {on: queue, name: share, expression: queue.held.share(queue.due)}
 - {on: job, name: part, expression: job.allocated.share(job.queue.held)}
+- on: queue
+  name: limits
+  quotaTree:
+    parent: queue.spec.parent
+    root: "'top'"
+    total: cluster.allocatable
+    guarantee: queue.spec.guarantee
+    capability: queue.spec.capability
+    deserved: queue.spec.deserved
+    rollUp: {used: queue.allocated, wanted: queue.promised, tenth: queue.tenths}
+- {on: queue, name: usedShare, expression: queue.used.share(queue.deserved)}
+- {on: queue, name: shares, expression: "queue.path.map(q, [q.usedShare, q.wanted.cpu, double(q.waiting)])"}
+- {on: queue, name: room, expression: "queue.path.all(q, q.used.within(q.realCapability, q.used))"}
+- {on: job, name: above, expression: "job.queue.path.reverse().map(q, q.tenth.cpu).sum() + job.queue.root.used.cpu"}
+- {on: cluster, name: usedByLeaves, sum: {over: queue, when: queue.leaf, of: queue.used}}
+- on: cluster
+  name: tree
+  hdrf: {path: "'r/' + queue.spec.parent + '/' + queue.name", weights: "'1/1/' + string(queue.spec.weight)", total: cluster.allocatable, allocated: job.allocated, request: job.request}
+- {on: queue, name: place, expression: cluster.tree.key(queue)}
+- {on: job, name: placeWith, expression: "cluster.tree.with(job, job.minResources).without(job, job.allocated).key(job.queue)"}
 `
 
 // figures are the values of all attributes of the policy, for everything that has them.
@@ -104,10 +124,45 @@ func exactly(v ref.Val) string {
 		}
 		slices.Sort(parts)
 		return strings.Join(parts, "; ")
+	case *shareTree:
+		return "" // a moment's; its keys are compared
 	case types.Double:
 		return strconv.FormatFloat(float64(x), 'g', -1, 64)
 	}
 	return text(v)
+}
+
+// A tree whose sums read more than queues, or whose limits move with steps, is made anew with each.
+func TestMovingTreesAreWhatTheyWouldBeAfresh(t *testing.T) {
+	t.Parallel()
+	for name, table := range map[string]string{
+		"sums that read the cluster": `
+attributes:
+- {on: queue, name: limits, quotaTree: {parent: queue.spec.parent, root: "'top'", total: cluster.allocatable, rollUp: {used: "cluster.used.cpu > 3.0 ? queue.request : queue.allocated"}}}
+- {on: queue, name: sums, expression: "queue.path.map(q, q.used.cpu)"}
+`,
+		"limits that move": `
+attributes:
+- {on: queue, name: limits, quotaTree: {parent: queue.spec.parent, root: "'top'", total: cluster.used, guarantee: queue.allocated, rollUp: {used: queue.allocated}}}
+- {on: queue, name: most, expression: "queue.path.map(q, q.realCapability.cpu < 100.0 ? q.realCapability.cpu : -1.0)"}
+`,
+		"a tree by the action": `
+attributes:
+- {on: queue, name: limits, quotaTree: {parent: "action == 'backfill' ? '' : queue.spec.parent", root: "'top'", flat: "action == 'allocate'", total: cluster.allocatable, rollUp: {used: "action == '' ? queue.request : queue.allocated"}}}
+- {on: queue, name: sums, expression: "queue.path.map(q, q.used.cpu)"}
+`,
+		"shares of what moves": `
+attributes:
+- {on: cluster, name: tree, hdrf: {path: "queue.allocated.cpu > 1.0 ? 'r/much/' + queue.name : 'r/little/' + queue.name", weights: "'1'", total: cluster.used, allocated: "action == 'backfill' ? job.request : job.allocated", request: job.queue.request}}
+- {on: queue, name: place, expression: cluster.tree.key(queue)}
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := loaded(t, policyText(table))
+			rapid.Check(t, func(t *rapid.T) { newTwins(p, figures).run(t) })
+		})
+	}
 }
 
 // A sum that is kept by delta, and all that is read of it, is to the last bit what adding up anew gives.

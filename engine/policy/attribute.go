@@ -3,11 +3,13 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -24,8 +26,11 @@ type attribute struct {
 	changes         rules.Changes
 	// byAction says that the action is read, which changes within a cycle.
 	byAction bool
-	// own says that only the owner itself, of what moves with steps, is read.
-	own bool
+	// reach is how far from the owner lies what is read, of what moves with steps; trees are those along which it does.
+	reach reach
+	trees []*quotaTree
+	// inTree gives the value for a queue, where a quotaTree computes it.
+	inTree func(s *Session, q *model.Queue) ref.Val
 	// memberOwn says the same of a sum's members.
 	memberOwn bool
 	// kept says that a sum's members read nothing but what is theirs, so that its value is kept from cycle to cycle.
@@ -46,6 +51,10 @@ func (s *tableScope) attribute(a *rules.Attribute) {
 		}
 		return
 	}
+	if a.Function == quotaTreeFunction {
+		s.quotaTree(a)
+		return
+	}
 	x := &attribute{table: s.entry.name, name: a.Name, on: a.On, settle: a.Settle, function: a.Function}
 	roots := []string{a.On}
 	if a.On == "cluster" || a.On == "namespace" {
@@ -59,14 +68,20 @@ func (s *tableScope) attribute(a *rules.Attribute) {
 		s.failed[typeName+"."+a.Name] = true
 		return
 	}
-	if s.clashes(a) {
-		return
+	s.publish(x, a, a.Description, reads)
+}
+
+// publish gives an attribute its place, and lets rows read it; nil: its name is taken.
+func (s *tableScope) publish(x *attribute, a *rules.Attribute, doc string, reads *rules.Reads) *rules.Member {
+	if s.clashes(x, a) {
+		return nil
 	}
+	typeName := objectName(x.on)
 	x.slot = s.p.slots[typeName]
 	s.p.slots[typeName]++
 	s.settleReads(x, reads)
 	s.p.attributes = append(s.p.attributes, x)
-	s.declare(x, a, typeName, reads)
+	return s.declare(x, a.Private, doc, typeName, reads)
 }
 
 // compute compiles the expression, or the function's arguments, and gives what is read.
@@ -85,6 +100,8 @@ func (s *tableScope) compute(x *attribute, a *rules.Attribute, roots []string) *
 		s.sum(x, a, reads)
 	case "waterFill":
 		s.waterFill(x, a, reads)
+	case hdrfFunction:
+		s.hdrf(x, a, reads)
 	case "typicalTasks":
 		s.typicalTasks(x, a, reads)
 	}
@@ -114,8 +131,8 @@ func (s *tableScope) sum(x *attribute, a *rules.Attribute, reads *rules.Reads) {
 			return
 		}
 		for _, r := range e.Reads.All {
-			x.kept = x.kept && r.Root == x.over && shallow(r) && !r.Steps[len(r.Steps)-1].Member.Related
-			x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || r.Root == x.over && (shallow(r) || ofItsNode(r)))
+			x.kept = x.kept && s.p.reach(r, x.over) == within && !r.Steps[len(r.Steps)-1].Member.Related
+			x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || s.p.reach(r, x.over) == within || r.Root == x.over && ofItsNode(r))
 		}
 		members(reads, e.Reads, x.over, a.On)
 	}
@@ -202,17 +219,17 @@ func (s *tableScope) typicalTasks(x *attribute, a *rules.Attribute, reads *rules
 	x.typ = typicalType()
 }
 
-// clashes reports a second visible attribute of one name.
-func (s *tableScope) clashes(a *rules.Attribute) bool {
-	key := a.On + "." + a.Name
-	if other, ok := s.owners[key]; ok && other == s.entry.name {
-		return true // a name that stands twice is reported as such
-	} else if ok {
-		s.report(a.At.Issuef("keep one of the two tables", "both tables %q and %q compute %s", other, s.entry.name, key))
+// clashes says whether another attribute, or a field, has the name already.
+func (s *tableScope) clashes(x *attribute, a *rules.Attribute) bool {
+	key := x.on + "." + x.name
+	if other, ok := s.owners[key]; ok {
+		if other != s.entry.name { // a name that stands twice in one table is reported as such
+			s.clashing(other, a, key)
+		}
 		return true
 	}
-	if m := s.objects[objectName(a.On)].Find(a.Name); m != nil {
-		s.report(a.At.Issuef("choose another name", "%s.%s is a field already", a.On, a.Name))
+	if m := s.objects[objectName(x.on)].Find(x.name); m != nil {
+		s.report(a.At.Issuef("choose another name", "%s.%s is a field already", x.on, x.name))
 		return true
 	}
 	if !a.Private {
@@ -221,16 +238,42 @@ func (s *tableScope) clashes(a *rules.Attribute) bool {
 	return false
 }
 
+// TwoOwners is the hint of the issue that two tables of one policy compute the same field.
+const TwoOwners = "keep one of the two tables"
+
+// sameFields is the fields that a table computes although another one does so already.
+type sameFields struct {
+	with string
+	at   rules.Value // of the first
+	keys []string
+}
+
+func (s *tableScope) clashing(other string, a *rules.Attribute, key string) {
+	i := slices.IndexFunc(s.clashed, func(c *sameFields) bool { return c.with == other })
+	if i < 0 {
+		i = len(s.clashed)
+		s.clashed = append(s.clashed, &sameFields{with: other, at: a.At})
+	}
+	s.clashed[i].keys = append(s.clashed[i].keys, key)
+}
+
+// reportClashes reports, once for each other table, what both compute.
+func (s *tableScope) reportClashes() {
+	for _, c := range s.clashed {
+		s.report(c.at.Issuef(TwoOwners, "both tables %q and %q compute %s", c.with, s.entry.name, strings.Join(c.keys, ", ")))
+	}
+}
+
 // settleReads says how often the attribute changes: one that settles once a cycle does not move with steps.
 func (s *tableScope) settleReads(x *attribute, reads *rules.Reads) {
-	x.own = true
 	for i := range reads.All {
 		r := &reads.All[i]
 		if x.settle == "cycle" || x.settle == "start" {
 			r.Changes = min(r.Changes, rules.ByCycle)
 		}
-		if r.Changes > rules.ByCycle && (r.Root != x.on || !shallow(*r)) {
-			x.own = false
+		if r.Changes > rules.ByCycle {
+			x.reach = max(x.reach, s.p.reach(*r, x.on))
+			x.trees = s.p.treesOf(x.trees, *r)
 		}
 	}
 	x.changes, x.byAction = reads.Changes(), readsAction(reads)
@@ -238,29 +281,63 @@ func (s *tableScope) settleReads(x *attribute, reads *rules.Reads) {
 
 func readsAction(reads *rules.Reads) bool { return slices.Contains(reads.Roots(), "action") }
 
-// shallow says that a read stays within its root's own figures, or its roles.
-func shallow(r rules.Read) bool {
-	for _, step := range r.Steps[:max(0, len(r.Steps)-1)] {
-		if step.Member.Name != "roles" && step.Member.Name != "spec" {
-			return false
-		}
-	}
-	return true
+// reach is how far from an object something lies.
+type reach uint8
+
+const (
+	within    reach = iota // the object itself, and what it is touched with
+	alongTree              // the queues above a queue, and what they sum up
+	beyondIt
+)
+
+// touchedWith says that an object is touched with each of these members of it, so that what they have is its own.
+func touchedWith(owner string, m *rules.Member) bool {
+	return m.Get == nil && (owner == "queue" && m.Name == "jobs" || (owner == "queue" || owner == "job") && m.Name == "tasks")
 }
 
-func (s *tableScope) declare(x *attribute, a *rules.Attribute, typeName string, reads *rules.Reads) {
+// reach of a read, seen from an object of its kind.
+func (p *Policy) reach(r rules.Read, owner string) reach {
+	if r.Root != owner {
+		return beyondIt
+	}
+	far := within
+	for _, step := range r.Steps[:max(0, len(r.Steps)-1)] {
+		m := step.Member
+		switch t := p.trees[m]; {
+		case t != nil && t.flat, m.Name == "roles", m.Name == "spec", touchedWith(owner, m):
+		case t != nil:
+			far = alongTree
+		default:
+			return beyondIt
+		}
+	}
+	return far
+}
+
+// treesOf adds the trees that a read goes along.
+func (p *Policy) treesOf(trees []*quotaTree, r rules.Read) []*quotaTree {
+	for _, step := range r.Steps {
+		if t := p.trees[step.Member]; t != nil && !t.flat && !slices.Contains(trees, t) {
+			trees = append(trees, t)
+		}
+	}
+	return trees
+}
+
+func (s *tableScope) declare(x *attribute, private bool, doc, typeName string, reads *rules.Reads) *rules.Member {
 	own := x.on
-	m := &rules.Member{Name: a.Name, Type: x.typ, Doc: a.Description, Changes: x.changes, Reads: reads, Own: own, Get: func(o any) ref.Val { return readAttribute(x, o) }}
+	m := &rules.Member{Name: x.name, Type: x.typ, Doc: doc, Changes: x.changes, Reads: reads, Own: own, Get: func(o any) ref.Val { return readAttribute(x, o) }}
 	extend := func(objects map[string]*rules.Object) {
 		dup := *objects[typeName]
 		dup.Members = append(slices.Clone(dup.Members), m)
 		objects[typeName] = &dup
 	}
 	extend(s.objects)
-	if !a.Private {
+	if !private {
 		extend(s.compiler.objects)
 	}
 	clear(s.scopes)
+	return m
 }
 
 // readAttribute answers a read of a computed field.

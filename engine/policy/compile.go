@@ -48,6 +48,8 @@ type tableScope struct {
 	filters bool // the expressions are conditions of an action's steps
 	// failed holds the variables and attributes with a mistake of their own: what reads them is not to blame.
 	failed map[string]bool
+	// clashed is what other tables compute as well.
+	clashed []*sameFields
 }
 
 // table compiles one entry.
@@ -60,6 +62,7 @@ func (c *compiler) table(e *entry) {
 		for _, a := range e.table.Attributes {
 			s.attribute(a)
 		}
+		s.reportClashes()
 	}
 	for _, v := range e.table.Variables {
 		s.variable(v)

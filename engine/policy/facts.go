@@ -74,7 +74,7 @@ func (x *attribute) fact() Fact {
 		f.Cache = "computed once a cycle"
 	case x.settle == "start":
 		f.Cache = "computed once a run"
-	case x.function == "sum":
+	case x.function == "sum", x.function == quotaTreeFunction, x.function == hdrfFunction:
 		f.Cache = "kept by delta"
 	}
 	return f

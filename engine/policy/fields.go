@@ -65,6 +65,7 @@ func objects() []*rules.Object {
 		{Name: "GPU", Type: gpuType(), Doc: "One device of a node.", Members: gpuFields()},
 		{Name: "Cluster", Type: clusterType(), Doc: "The whole cluster.", Members: clusterFields()},
 		{Name: "Typical", Type: typicalType(), Doc: "The most frequent shapes of task: a value of the accounting function `typicalTasks`, for `fragGain`."},
+		{Name: "ShareTree", Type: shareTreeType(), Leaf: true, Doc: "Shares of jobs and queues along a tree, as the accounting function hdrf keeps them."},
 		{Name: "Resources", Type: resourcesType(), Leaf: true, Doc: "A partial map from resource name to an amount, exact inside; reading one gives a double.", Members: resourceFields()},
 	}, namespaceObjects()...)
 }

@@ -14,7 +14,7 @@ import (
 
 // functions declares every function of the language that CEL and Kubernetes' libraries do not have.
 func functions() []*rules.Function {
-	return slices.Concat(resourceFunctions(), nodeFunctions(), strategyFunctions(), fragmentFunctions(), generalFunctions(), timeFunctions(), decayFunctions())
+	return slices.Concat(resourceFunctions(), nodeFunctions(), strategyFunctions(), fragmentFunctions(), shareTreeFunctions(), generalFunctions(), timeFunctions(), decayFunctions())
 }
 
 // method is a member function with one overload.

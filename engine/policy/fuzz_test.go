@@ -16,6 +16,7 @@ import (
 	celtypes "github.com/google/cel-go/common/types"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/tables"
@@ -189,7 +190,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 		t.Fatal(err)
 	}
 	roots := rootTypes()
-	roots["typical"] = typicalType() // what is no root, and an attribute's value only
+	roots["typical"], roots["tree"] = typicalType(), shareTreeType() // what is no root, and an attribute's value only
 	scope, err := lang.Scope(roots)
 	if err != nil {
 		t.Fatal(err)
@@ -206,19 +207,20 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 	f.node, f.gpu = s.nodeView(0), s.gpuView(&c.Nodes.GPUs[0][0])
 	f.victim, f.preemptor = s.taskView(c.Tasks["a/p2"]), s.taskView(c.Tasks["a/p1"])
 	f.request, f.scope = s.amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
-	return scope, &alsoTypical{f, &typical{of: quota.NewTypical(c.Shapes(), 1)}}
+	tree := &shareState{tree: quota.NewShares(c.Total), paths: map[*model.Queue][]string{}}
+	return scope, &alsoValues{f, map[string]any{"typical": &typical{of: quota.NewTypical(c.Shapes(), 1)}, "tree": &shareTree{s: s, st: tree}}}
 }
 
-// alsoTypical is a Frame in which typical stands for typical tasks.
-type alsoTypical struct {
+// alsoValues is a Frame in which further names stand for what only attributes give.
+type alsoValues struct {
 	*Frame
-	typical *typical
+	values map[string]any
 }
 
 // ResolveName implements cel.Activation.
-func (a *alsoTypical) ResolveName(name string) (any, bool) {
-	if name == "typical" {
-		return a.typical, true
+func (a *alsoValues) ResolveName(name string) (any, bool) {
+	if v, ok := a.values[name]; ok {
+		return v, true
 	}
 	return a.Frame.ResolveName(name)
 }
@@ -243,7 +245,7 @@ func allMembers() []string {
 // sampleValues has an expression for each type of argument.
 func sampleValues() map[string]string {
 	return map[string]string{
-		"Task": "task", "Node": "node", "Job": "job", "NodeGroups": "queue.nodeGroups", "GPU": "gpu", "Typical": "typical", "Resources": "task.request", "int": "2", "double": "1.5", "string": "'cpu'",
+		"Task": "task", "Node": "node", "Job": "job", "NodeGroups": "queue.nodeGroups", "GPU": "gpu", "Queue": "queue", "ShareTree": "tree", "Typical": "typical", "Resources": "task.request", "int": "2", "double": "1.5", "string": "'cpu'",
 		"google.protobuf.Timestamp": "now", "google.protobuf.Duration": "duration('90m')", "optional_type(google.protobuf.Duration)": "optional.of(duration('1h'))",
 		"list(string)": "['cpu', 'memory', 'nvidia.com/gpu']", "map(string, double)": "{'cpu': 2.0}", "map(string, string)": "{'cpu': 'MostAllocated'}",
 	}

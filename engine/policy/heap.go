@@ -19,7 +19,7 @@ type Heap[T comparable] struct {
 	log     *model.Log[T]
 	cursor  uint64 // into log
 	clock   uint64
-	global  bool // keys read more than the item itself: all are read again when anything changed
+	far     reach // of what the keys read: how much is read again when anything changed
 	items   []*heapItem[T]
 	at      map[T]*heapItem[T]
 }
@@ -81,7 +81,8 @@ func (h *Heap[T]) Take() (T, bool) {
 	return item.of, ok
 }
 
-// refresh reads keys again: those of items that were touched, or all where keys read more than their item.
+// refresh reads keys again: those of items that were touched; where keys go along a tree, those of items with something
+// new on their path; where keys read more than that, all.
 func (h *Heap[T]) refresh() {
 	if h.clock == h.s.c.Clock && !h.s.NoCache {
 		return
@@ -89,12 +90,18 @@ func (h *Heap[T]) refresh() {
 	h.clock = h.s.c.Clock
 	touched, ok := h.log.Since(h.cursor)
 	h.cursor = h.log.Next()
-	if !ok || h.global || h.s.NoCache {
+	if !ok || h.far == beyondIt || h.s.NoCache {
 		for _, item := range h.items {
 			item.keys, item.version = h.keys(item.of), h.version(item.of)
 		}
 		heap.Init(h)
 		return
+	}
+	if h.far == alongTree {
+		touched = make([]T, 0, len(h.items))
+		for _, item := range h.items {
+			touched = append(touched, item.of)
+		}
 	}
 	for _, x := range touched {
 		if item := h.at[x]; item != nil && item.version != h.version(x) {
@@ -104,25 +111,31 @@ func (h *Heap[T]) refresh() {
 	}
 }
 
-// moves says whether the keys of a site read more, of what changes within a cycle, than the item itself. (A queue is
-// touched with each of its jobs, so that sums over these are its own.)
-func (s *Session) moves(site, root string) bool {
+// moves says how far from an item lies what the keys of a site read, of what changes within a cycle, and along which trees.
+func (s *Session) moves(site, root string) (far reach, trees []*quotaTree) {
 	for _, r := range s.p.rules[site] {
 		for _, read := range r.Reads.All {
-			if read.Changes > rules.ByCycle && (read.Root != root || !shallow(read) && !ofMembers(read)) {
-				return true
+			if read.Changes > rules.ByCycle {
+				far, trees = max(far, s.p.reach(read, root)), s.p.treesOf(trees, read)
 			}
 		}
 	}
-	return false
+	return far, trees
 }
 
 // Queues is an empty heap of queues: rows of queueOrder, then creation time, then UID.
 func (s *Session) Queues() *Heap[*model.Queue] {
+	far, trees := s.moves(QueueOrder, "queue")
 	return &Heap[*model.Queue]{
-		s: s, site: QueueOrder, keys: s.queueKeys, global: s.moves(QueueOrder, "queue"), clock: s.c.Clock,
+		s: s, site: QueueOrder, keys: s.queueKeys, far: far, clock: s.c.Clock,
 		log: &s.c.QueueLog, cursor: s.c.QueueLog.Next(), at: map[*model.Queue]*heapItem[*model.Queue]{},
-		version: func(q *model.Queue) uint64 { return q.Version },
+		version: func(q *model.Queue) uint64 {
+			version := q.Version
+			for _, t := range trees {
+				version += s.pathVersion(t, q)
+			}
+			return version
+		},
 		tie: func(a, b *model.Queue) int {
 			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Name, b.Name))
 		},
@@ -131,8 +144,9 @@ func (s *Session) Queues() *Heap[*model.Queue] {
 
 // Jobs is an empty heap of jobs: rows of jobOrder, then creation time, then UID (namespace/name).
 func (s *Session) Jobs() *Heap[*model.Job] {
+	far, _ := s.moves(JobOrder, "job")
 	return &Heap[*model.Job]{
-		s: s, site: JobOrder, keys: s.jobKeys, global: s.moves(JobOrder, "job"), clock: s.c.Clock,
+		s: s, site: JobOrder, keys: s.jobKeys, far: far, clock: s.c.Clock,
 		log: &s.c.JobLog, cursor: s.c.JobLog.Next(), at: map[*model.Job]*heapItem[*model.Job]{},
 		version: func(j *model.Job) uint64 { return j.Version },
 		tie: func(a, b *model.Job) int {

@@ -38,6 +38,27 @@ attributes:
 - {on: job, name: rank, expression: "job.queue.allocated.cpu > 1.5 ? job.name : ''"}
 jobOrder: [{name: rank, by: job.rank, descending: true}]
 `,
+		"along a tree": `
+attributes:
+- {on: queue, name: limits, quotaTree: {parent: queue.spec.parent, root: "'top'", total: cluster.allocatable, rollUp: {used: queue.allocated}}}
+- {on: queue, name: share, expression: "queue.used.share(cluster.allocatable)"}
+queueOrder: [{name: leaf, by: "!queue.leaf"}, {name: share, by: "queue.path.map(q, q.share)"}]
+jobOrder: [{name: above, by: job.queue.root.used.cpu}]
+`,
+		"where there is no tree": `
+params: {tree: {type: bool, default: false}}
+attributes:
+- {on: queue, name: limits, quotaTree: {parent: queue.spec.parent, root: "'top'", flat: "!params.tree", total: cluster.allocatable, rollUp: {used: queue.allocated}}}
+- {on: queue, name: share, expression: "queue.used.share(cluster.allocatable)"}
+queueOrder: [{name: share, by: "queue.path.map(q, q.share)"}]
+`,
+		"of a tree of shares": `
+attributes:
+- on: cluster
+  name: tree
+  hdrf: {path: "'r/' + queue.spec.parent + '/' + queue.name", weights: "'1/1/' + string(queue.spec.weight)", total: cluster.allocatable, allocated: job.allocated, request: job.request}
+queueOrder: [{name: place, by: cluster.tree.key(queue)}]
+`,
 		"of variables": `
 attributes:
 - {on: cluster, name: placed, sum: {over: job, of: job.allocatedTasks}}

@@ -23,7 +23,8 @@ type Policy struct {
 	all        []*Rule
 	attributes []*attribute
 	variables  []*variable
-	slots      map[string]int // computed members by object type
+	trees      map[*rules.Member]*quotaTree // by the members that lead along them
+	slots      map[string]int               // computed members by object type
 	tierCount  int
 	pipeline   ref.Val
 }

@@ -32,6 +32,9 @@ type Session struct {
 	depth       int
 	sums        map[*attribute]*sumState
 	fills       map[*attribute]*fillState
+	trees       map[*quotaTree]*treeState
+	shares      map[*attribute]*shareState
+	planted     uint64 // trees of shares
 	starts      map[started]ref.Val
 	namespaces  map[string]*namespaceView
 	faults      map[any]*model.RuleError
@@ -46,7 +49,7 @@ type stamp struct{ cycle, clock, action uint64 }
 
 // NewSession begins with nothing remembered.
 func NewSession(c *model.Cluster, p *Policy) *Session {
-	s := &Session{c: c, p: p, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, starts: map[started]ref.Val{}, namespaces: map[string]*namespaceView{}, faults: map[any]*model.RuleError{}, action: types.String("")}
+	s := &Session{c: c, p: p, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, trees: map[*quotaTree]*treeState{}, shares: map[*attribute]*shareState{}, starts: map[started]ref.Val{}, namespaces: map[string]*namespaceView{}, faults: map[any]*model.RuleError{}, action: types.String("")}
 	s.cluster = &clusterView{view[model.Cluster]{of: c, s: s, typ: clusterType(), memo: make([]memo, p.slots["Cluster"])}}
 	s.variables = make([]memo, len(p.variables))
 	s.evaluated = make([]uint64, len(p.all)+1)
@@ -360,8 +363,10 @@ func (s *Session) attribute(x *attribute, owner ref.Val, m *memo, version uint64
 	case x.settle == "cycle":
 		at.action = 0
 	case x.changes <= rules.ByCycle:
-	case x.own:
+	case x.reach == within:
 		at.clock = version + 1
+	case x.reach == alongTree:
+		at.clock = version + s.treeVersion(x.trees, owner) + 1
 	default:
 		at.clock = s.c.Clock + 1
 	}
@@ -415,6 +420,12 @@ func (s *Session) compute(x *attribute, owner ref.Val) ref.Val {
 		}
 	}
 	switch x.function {
+	case quotaTreeFunction:
+		if q, ok := owner.(*queueView); ok {
+			return x.inTree(s, q.of)
+		}
+	case hdrfFunction:
+		return s.shareTree(x)
 	case "sum":
 		return s.sum(x, owner)
 	case "waterFill":

@@ -262,7 +262,7 @@ func TestOnlyAndWithout(t *testing.T) {
 		{"{name: gang, without: [jobReady, jobOrder]}", "evictable jobPipelined jobStarving jobValid preemptable reclaimable"},
 		{"{name: gang, only: [jobReady]}", "evictable jobReady jobValid"}, // what Volcano has no flag for stays
 		{"{name: gang, only: []}", "evictable jobValid"},
-		{"{name: drf, without: [jobOrder, attributes, preemptable]}", ""},
+		{"{name: drf, without: [jobOrder, queueOrder, attributes, preemptable, reclaimable]}", ""},
 	} {
 		p := loaded(t, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec: {pipeline: [allocate], tiers: [{name: t, tables: ["+test.entry+"]}]}\n")
 		sites := map[string]bool{}

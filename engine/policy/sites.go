@@ -190,5 +190,7 @@ func accountingFunctions() []rules.AttributeFunction {
 				"given, as by the replay of a trace, else over the tasks that are known. Settles once a cycle unless `settle` says otherwise.",
 			Args: []rules.Argument{{Name: "cover", Doc: "A number above 0, at most 1: the part of the tasks that is typical."}},
 		},
+		quotaTreeShape(),
+		hdrfShape(),
 	}
 }

@@ -134,7 +134,7 @@ func (w *twins) twinPod(t *rapid.T) *corev1.Pod {
 }
 
 func twinGroup(t *rapid.T) *v1beta1.PodGroup {
-	return aGroup(drawOf(t, "group", "g1", "g2", "g3"), drawOf(t, "queue", "q1", "q2"), func(g *v1beta1.PodGroup) {
+	return aGroup(drawOf(t, "group", "g1", "g2", "g3"), drawOf(t, "queue", "q1", "q2", "q3"), func(g *v1beta1.PodGroup) {
 		g.Spec.MinMember = drawOf(t, "minMember", int32(1), 2)
 		g.Status.Phase = drawOf(t, "phase", v1beta1.PodGroupPending, v1beta1.PodGroupInqueue)
 		if drawOf(t, "minResources", false, true) {
@@ -145,13 +145,25 @@ func twinGroup(t *rapid.T) *v1beta1.PodGroup {
 }
 
 func twinQueue(t *rapid.T) *v1beta1.Queue {
-	return aQueue(drawOf(t, "queue", "q1", "q2"), func(q *v1beta1.Queue) { q.Spec.Weight = drawOf(t, "weight", int32(1), 2) })
+	return aQueue(drawOf(t, "queue", "q1", "q2", "q3", "top"), func(q *v1beta1.Queue) {
+		q.Spec.Weight = drawOf(t, "weight", int32(1), 2)
+		q.Spec.Parent = drawOf(t, "parent", "", "", "top", "q1", "q2", "q3", "nowhere")
+		if q.Spec.Parent == q.Name {
+			q.Spec.Parent = ""
+		}
+		list := amountList(drawOf(t, "capability", "", "", "cpu=2", "cpu=3 memory=4Gi"))
+		q.Spec.Capability = list
+		q.Spec.Deserved = amountList(drawOf(t, "deserved", "", "cpu=1", "cpu=2 memory=1Gi"))
+		if drawOf(t, "guaranteed", false, false, true) {
+			q.Spec.Guarantee.Resource = amountList("cpu=1")
+		}
+	})
 }
 
 // run fills the clusters, so that there is something to place, and takes random steps.
 func (w *twins) run(t *rapid.T) {
 	var deltas []model.Delta
-	for _, name := range []string{"q1", "q2"} {
+	for _, name := range []string{"q1", "q2", "q3", "top"} {
 		deltas = append(deltas, model.Delta{Object: aQueue(name)})
 	}
 	for i, name := range []string{"g1", "g2", "g3"} {

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -171,17 +172,26 @@ func (a *amounts) ConvertToType(t ref.Type) ref.Val {
 		if a.dims == nil {
 			return types.String("nothing")
 		}
-		shown := a.r.Clone()
-		for i := range shown {
-			if shown[i] == 0 {
-				shown[i] = model.Absent()
-			}
-		}
-		return types.String(a.dims.Text(shown))
+		return types.String(a.text())
 	case types.TypeType:
 		return resourcesType()
 	}
 	return types.NewErr("resources cannot become a %s", t.TypeName())
+}
+
+// text leaves out what is 0, and what has no limit.
+func (a *amounts) text() string {
+	shown, endless := a.r.Clone(), false
+	for i := range shown {
+		endless = endless || math.IsInf(shown[i], 1)
+		if shown[i] == 0 || math.IsInf(shown[i], 0) {
+			shown[i] = model.Absent()
+		}
+	}
+	if endless && !slices.ContainsFunc(shown, func(x float64) bool { return x == x }) {
+		return "no limit"
+	}
+	return a.dims.Text(shown)
 }
 
 // Equal implements ref.Val.

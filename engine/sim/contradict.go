@@ -76,7 +76,8 @@ func (c *completion) className(i item, name string, path ...any) {
 	c.warn(place.Issuef(c.near("PriorityClass", name), "%s is of PriorityClass %q, which is not there: it counts as none", i.id(), name))
 }
 
-// parent checks a queue's way up: it ends at a queue without a parent.
+// parent checks a queue's way up: it ends at a queue without a parent. A cluster may hold others, of which
+// nothing comes but that they take no part in a tree of quotas.
 func (c *completion) parent(i item, q *schedulingv1beta1.Queue) {
 	place := i.value.Get("parent")
 	if !place.Exists() {
@@ -85,14 +86,14 @@ func (c *completion) parent(i item, q *schedulingv1beta1.Queue) {
 	seen := map[string]bool{q.Name: true}
 	for at := q; at.Spec.Parent != ""; {
 		if seen[at.Spec.Parent] {
-			c.issues = append(c.issues, place.Issuef("", "%s is, over its parents, its own parent", i.id()))
+			c.warn(place.Issuef("", "%s is, over its parents, its own parent", i.id()))
 			return
 		}
 		seen[at.Spec.Parent] = true
 		next, ok := c.find("Queue", "", at.Spec.Parent).(*schedulingv1beta1.Queue)
 		if !ok {
 			if at == q {
-				c.issues = append(c.issues, place.Issuef(c.near("Queue", q.Spec.Parent), "%s has the parent %q, which is not there", i.id(), q.Spec.Parent))
+				c.warn(place.Issuef(c.near("Queue", q.Spec.Parent), "%s has the parent %q, which is not there", i.id(), q.Spec.Parent))
 			}
 			return
 		}

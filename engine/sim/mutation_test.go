@@ -168,10 +168,14 @@ func empty(attribute object) {
 		sum := maps.Clone(attribute["sum"].(object))
 		sum["when"] = "false"
 		attribute["sum"] = sum
-	case attribute["waterFill"] != nil:
-		fill := maps.Clone(attribute["waterFill"].(object))
-		fill["total"] = fmt.Sprintf("(%s).scale(0)", fill["total"])
-		attribute["waterFill"] = fill
+	case attribute["waterFill"] != nil, attribute["quotaTree"] != nil, attribute["hdrf"] != nil:
+		for _, function := range []string{"waterFill", "quotaTree", "hdrf"} {
+			if args, ok := attribute[function].(object); ok {
+				args = maps.Clone(args)
+				args["total"] = fmt.Sprintf("(%s).scale(0)", args["total"])
+				attribute[function] = args
+			}
+		}
 	case attribute["name"] == "share":
 		attribute["expression"] = "0.0"
 	default:

@@ -254,7 +254,7 @@ type Attribute struct {
 	// +optional
 	QuotaTree *QuotaTree `json:"quotaTree,omitempty"`
 
-	// A queue's key of order in a tree of weights.
+	// A tree of shares by weight, of which queues' keys of order are read.
 	// +optional
 	HDRF *HDRF `json:"hdrf,omitempty"`
 

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -141,7 +142,23 @@ func (r *Runner) whyNot(c *Case) string {
 	if why := r.notConverted(c); why != "" {
 		return why
 	}
+	if r.twoOwners(c) {
+		return "two plugins own one quota, which is refused"
+	}
 	return c.unanswerable()
+}
+
+// twoOwners says that the case's configuration compiles but for two tables of which each computes what the other does. Volcano takes
+// such a one, and lets both count.
+func (r *Runner) twoOwners(c *Case) bool {
+	_, err := r.policy(c)
+	issues := rules.Issues(nil)
+	return errors.As(err, &issues) && ownedTwice(issues)
+}
+
+// ownedTwice says that this is all that is wrong.
+func ownedTwice(issues rules.Issues) bool {
+	return !slices.ContainsFunc(issues, func(i rules.Issue) bool { return i.Severity == rules.Error && i.Hint != policy.TwoOwners })
 }
 
 // unanswerable says which of the case's calls cannot be put, "" if there is none.

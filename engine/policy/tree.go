@@ -1,0 +1,479 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/quota"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// quotaTreeFunction is the accounting function that gives several computed fields at once.
+const quotaTreeFunction = "quotaTree"
+
+// rollUpArgument names what is added up along the tree.
+const rollUpArgument = "rollUp"
+
+// quotaTree is a compiled quotaTree: what its computed fields, which are parts of it, share.
+type quotaTree struct {
+	attribute *attribute // for reports of its errors
+	args      map[string]*rules.Expr
+	rollUps   []rollUp
+	// flat is true where there is no tree for good: a queue's path is the queue itself.
+	flat bool
+	// moving says that who stands where, or what a queue may hold, moves with steps.
+	moving   bool
+	byAction bool
+}
+
+// rollUp is one figure that is added up.
+type rollUp struct {
+	name string
+	expr *rules.Expr
+	// own says that a queue's term reads only what the queue is touched with, of all that moves with steps.
+	own bool
+}
+
+// treePart is a computed field that a quotaTree gives.
+type treePart struct {
+	name, doc string
+	typ       *cel.Type
+	args      []string // what it depends on
+	get       func(st *treeState, i int) ref.Val
+}
+
+// treeParts lists the fields that every quotaTree gives.
+func treeParts() []treePart {
+	structure := structureArguments()
+	limits := append([]string{"total", "guarantee", "capability"}, structure...)
+	amount := func(of func(p *quota.Place) model.Resources) func(*treeState, int) ref.Val {
+		return func(st *treeState, i int) ref.Val { return st.s.amounts(of(&st.places[i])) }
+	}
+	return []treePart{
+		{"path", "queues from below the root down to this one, itself last; of the root, the root", cel.ListType(queueType()), structure, func(st *treeState, i int) ref.Val { return st.paths[i] }},
+		{"root", "the root of its tree; itself where there is no tree", queueType(), structure, func(st *treeState, i int) ref.Val { return st.s.queueView(st.queues[st.places[i].Root]) }},
+		{"leaf", "no queue names it as its parent", cel.BoolType, structure, func(st *treeState, i int) ref.Val { return types.Bool(st.places[i].Leaf) }},
+		{"treeValid", "its parents lead to the root", cel.BoolType, structure, func(st *treeState, i int) ref.Val { return types.Bool(st.places[i].Problem == "") }},
+		{"treeProblem", "why its parents do not lead to the root, \"\" if they do", cel.StringType, structure, func(st *treeState, i int) ref.Val { return types.String(st.places[i].Problem) }},
+		{"capability", "its own capability, with what it lacks from above; a missing dimension is no limit", resourcesType(), append([]string{"capability"}, structure...), amount(func(p *quota.Place) model.Resources { return p.Capability })},
+		{"realCapability", "the most that it may hold: what there is above, less what its siblings are guaranteed, and no more than its capability", resourcesType(), limits, amount(func(p *quota.Place) model.Resources { return p.Real })},
+		{"deserved", "what it deserves, at least its guarantee", resourcesType(), append([]string{"deserved"}, limits...), amount(func(p *quota.Place) model.Resources { return p.Deserved })},
+	}
+}
+
+// quotaTree compiles one, and makes its fields visible.
+func (s *tableScope) quotaTree(a *rules.Attribute) {
+	t := s.treeArguments(a)
+	if t == nil {
+		for _, part := range treeParts() {
+			s.failed["Queue."+part.name] = true
+		}
+		for _, name := range rollUpNames(a) {
+			s.failed["Queue."+name] = true
+		}
+		return
+	}
+	for _, part := range treeParts() {
+		reads := &rules.Reads{}
+		args := map[string]*rules.Expr{}
+		for _, name := range part.args {
+			if e := t.args[name]; e != nil {
+				args[name] = e
+				members(reads, e.Reads, "queue", "cluster")
+			}
+		}
+		m := s.treeField(t, a, args, reads, part)
+		if part.name == "path" && m != nil {
+			m.Bound = mostLevels
+			s.p.trees[m] = t
+		}
+	}
+	for k, r := range t.rollUps {
+		below := &rules.Member{Name: "below", Changes: rules.ByObject}
+		s.p.trees[below] = t
+		reads := &rules.Reads{}
+		for _, name := range structureArguments() {
+			if e := t.args[name]; e != nil {
+				members(reads, e.Reads, "queue", "cluster")
+			}
+		}
+		for _, read := range r.expr.Reads.All {
+			if read.Root == "queue" {
+				read.Steps = append([]rules.Step{{Member: below, Each: true}}, read.Steps...)
+			}
+			reads.Add(&rules.Reads{All: []rules.Read{read}})
+		}
+		s.treeField(t, a, map[string]*rules.Expr{rollUpArgument: r.expr}, reads, treePart{
+			name: r.name, typ: resourcesType(), doc: "the sum of " + strings.TrimSpace(r.expr.Text.Value) + " over it and all queues below it",
+			get: func(st *treeState, i int) ref.Val { return st.s.amounts(st.sums[k].Of(i).Clone()) },
+		})
+	}
+}
+
+// mostLevels bounds the depth of a tree, for the cost estimate.
+const mostLevels = 16
+
+// treeField makes one computed field of a tree.
+func (s *tableScope) treeField(t *quotaTree, a *rules.Attribute, args map[string]*rules.Expr, reads *rules.Reads, part treePart) *rules.Member {
+	x := &attribute{
+		table: s.entry.name, name: part.name, on: a.On, settle: a.Settle, function: a.Function, typ: part.typ, args: args,
+		inTree: func(s *Session, q *model.Queue) ref.Val { return s.treeOf(t).value(q, part.get) },
+	}
+	if a.When.Value != "" {
+		if x.when = s.compile(a.When, []string{"queue"}, rules.Bool()); x.when == nil {
+			s.failed["Queue."+part.name] = true
+			return nil
+		}
+		reads.Add(x.when.Reads)
+	}
+	doc := part.doc
+	if a.Description != "" {
+		doc = a.Description + ": " + doc
+	}
+	return s.publish(x, a, doc, reads)
+}
+
+// structureArguments decide who is above whom.
+func structureArguments() []string { return []string{"parent", "root", "flat"} }
+
+// treeArguments compiles the arguments; nil: there was a mistake.
+func (s *tableScope) treeArguments(a *rules.Attribute) *quotaTree {
+	if a.On != "queue" {
+		s.report(a.At.Issuef("write on: queue", "quotaTree is on queues, not on %s", a.On))
+		return nil
+	}
+	t := &quotaTree{attribute: &attribute{table: s.entry.name, name: a.Name}, args: map[string]*rules.Expr{}}
+	if settings, sums := s.treeSettings(t, a), s.treeSums(t, a); !settings || !sums {
+		return nil
+	}
+	if e := t.args["flat"]; e != nil && e.Constant() {
+		t.flat = e.Eval(s.probe) == types.True
+	}
+	return t
+}
+
+// treeSettings compiles what decides who stands where, and what a queue may hold; false: there was a mistake.
+func (s *tableScope) treeSettings(t *quotaTree, a *rules.Attribute) bool {
+	str, amount := rules.Exactly(cel.StringType, "a string"), rules.Exactly(resourcesType(), "Resources")
+	wants := map[string]rules.Kind{"parent": str, "root": str, "flat": rules.Bool(), "total": amount, "guarantee": amount, "capability": amount, "deserved": amount}
+	needed := []string{"parent", "root", "total"}
+	for _, name := range sortedKeys(wants) {
+		text, ok := a.Args[name]
+		if !ok {
+			continue
+		}
+		roots := []string{"queue"}
+		if slices.Contains([]string{"root", "flat", "total"}, name) {
+			roots = nil
+		}
+		e := s.compile(text, roots, wants[name])
+		if e == nil {
+			needed = append(needed, name)
+			continue
+		}
+		t.args[name] = e
+		t.moving = t.moving || e.Reads.Changes() > rules.ByCycle
+		t.byAction = t.byAction || readsAction(e.Reads)
+	}
+	return !slices.ContainsFunc(needed, func(name string) bool { return t.args[name] == nil }) // reported where it is missing
+}
+
+// treeSums compiles what is added up; false: there was a mistake.
+func (s *tableScope) treeSums(t *quotaTree, a *rules.Attribute) bool {
+	whole := true
+	for _, name := range rollUpNames(a) {
+		r := s.rollUp(a, name)
+		if r == nil {
+			whole = false
+			continue
+		}
+		t.rollUps = append(t.rollUps, *r)
+		t.byAction = t.byAction || readsAction(r.expr.Reads)
+	}
+	return whole
+}
+
+func rollUpNames(a *rules.Attribute) []string {
+	var out []string
+	for _, key := range sortedKeys(a.Args) {
+		if name, ok := strings.CutPrefix(key, rollUpArgument+"."); ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// rollUp compiles one figure that is added up.
+func (s *tableScope) rollUp(a *rules.Attribute, name string) *rollUp {
+	text := a.Args[rollUpArgument+"."+name]
+	bad := func(message, hint string) *rollUp {
+		s.report(text.Issue(0, len([]rune(text.Value)), message, hint))
+		return nil
+	}
+	if !regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`).MatchString(name) {
+		return bad(fmt.Sprintf("%q is no name of a field", name), "use letters, digits and _, and begin with a letter")
+	}
+	if slices.ContainsFunc(treeParts(), func(p treePart) bool { return p.name == name }) {
+		return bad(fmt.Sprintf("quotaTree itself computes queue.%s", name), "choose another name")
+	}
+	e := s.compile(text, []string{"queue"}, rules.Exactly(resourcesType(), "Resources"))
+	if e == nil {
+		return nil
+	}
+	r := &rollUp{name: name, expr: e, own: true}
+	for _, read := range e.Reads.All {
+		r.own = r.own && (read.Changes <= rules.ByCycle || s.p.reach(read, "queue") == within)
+	}
+	return r
+}
+
+// treeState is a quotaTree as the cluster is now: who stands where, and the sums, kept by delta.
+type treeState struct {
+	s      *Session
+	at     stamp
+	dims   int    // how many resources were known
+	clock  uint64 // of the cluster, at the last look
+	cursor uint64 // into the log of queues
+	queues []*model.Queue
+	index  map[*model.Queue]int
+	places []quota.Place
+	paths  []ref.Val
+	sums   []*quota.Sums // by roll-up
+	// changed is when a queue's sums were last found to differ.
+	changed []uint64
+}
+
+// value is one field of a queue.
+func (st *treeState) value(q *model.Queue, get func(*treeState, int) ref.Val) ref.Val {
+	i, ok := st.index[q]
+	if !ok {
+		return types.NewErr("there is no queue %q any more", q.Name)
+	}
+	return get(st, i)
+}
+
+// treeOf brings a tree up to date. It costs one look at the log where nothing changed, one evaluation and one addition for each level, for
+// each queue that did, and everything anew for each cycle in which objects changed.
+func (s *Session) treeOf(t *quotaTree) *treeState {
+	st := s.trees[t]
+	at := s.stampOf(t.byAction)
+	at.clock = s.c.ObjectClock
+	if st != nil && st.at == at && st.dims == s.c.Dims.Len() && !s.NoCache {
+		if st.clock == s.c.Clock {
+			return st
+		}
+		if !t.moving && s.replayTree(t, st) {
+			st.clock = s.c.Clock
+			return st
+		}
+	}
+	st = s.plantTree(t)
+	st.at = at
+	s.trees[t] = st
+	return st
+}
+
+// replayTree takes in the queues that changed; false: the tree must be made anew.
+func (s *Session) replayTree(t *quotaTree, st *treeState) bool {
+	for _, r := range t.rollUps {
+		if !r.own {
+			return false
+		}
+	}
+	entries, ok := s.c.QueueLog.Since(st.cursor)
+	if !ok {
+		return false
+	}
+	seen := map[*model.Queue]bool{}
+	for _, q := range entries {
+		if i, ok := st.index[q]; ok && !seen[q] {
+			seen[q] = true
+			s.enterTree(t, st, i)
+		}
+	}
+	st.cursor = s.c.QueueLog.Next()
+	return true
+}
+
+// enterTree adds up what one queue has now.
+func (s *Session) enterTree(t *quotaTree, st *treeState, i int) {
+	f := s.frame()
+	defer s.done()
+	f.queue = s.queueView(st.queues[i])
+	differs := false
+	for k, r := range t.rollUps {
+		v := r.expr.Eval(f)
+		a, ok := v.(*amounts)
+		if !ok {
+			s.faultOf(t.attribute, f, v)
+			a = &amounts{}
+		}
+		differs = st.sums[k].Set(i, a.r) || differs
+	}
+	for at := i; differs && at >= 0; at = st.places[at].Above {
+		st.changed[at] = s.c.Clock
+	}
+}
+
+// plantTree makes a tree anew.
+func (s *Session) plantTree(t *quotaTree) *treeState {
+	st := &treeState{
+		s: s, dims: s.c.Dims.Len(), clock: s.c.Clock, cursor: s.c.QueueLog.Next(), queues: s.c.QueuesByName(),
+		index: make(map[*model.Queue]int, len(s.c.Queues)),
+	}
+	parties := make([]quota.Party, len(st.queues))
+	wrong := map[int]string{}
+	for i, q := range st.queues {
+		st.index[q] = i
+		var err ref.Val
+		if parties[i], err = s.party(t, q); err != nil {
+			wrong[i] = fmt.Sprint(err)
+		}
+	}
+	s.place(t, st, parties)
+	for i := range st.places {
+		p := &st.places[i]
+		if text, ok := wrong[i]; ok {
+			p.Problem = text
+		}
+		if p.Problem != "" {
+			p.Real = nil
+		}
+		path := make([]ref.Val, len(p.Path))
+		for k, on := range p.Path {
+			path[k] = s.queueView(st.queues[on])
+		}
+		st.paths = append(st.paths, list(path))
+	}
+	for range t.rollUps {
+		st.sums = append(st.sums, quota.NewSums(st.places))
+	}
+	st.changed = make([]uint64, len(st.queues))
+	for i := range st.queues {
+		st.changed[i] = s.c.Clock
+		s.enterTree(t, st, i)
+	}
+	return st
+}
+
+// party evaluates what one queue brings. An error is of that queue alone.
+func (s *Session) party(t *quotaTree, q *model.Queue) (quota.Party, ref.Val) {
+	f := s.frame()
+	defer s.done()
+	f.queue = s.queueView(q)
+	p := quota.Party{Name: q.Name}
+	parent := t.args["parent"].Eval(f)
+	name, ok := parent.(types.String)
+	if !ok {
+		s.faultOf(t.attribute, f, parent)
+		return p, parent
+	}
+	p.Parent = string(name)
+	for arg, into := range map[string]*model.Resources{"guarantee": &p.Guarantee, "capability": &p.Capability, "deserved": &p.Deserved} {
+		e := t.args[arg]
+		if e == nil {
+			continue
+		}
+		v := e.Eval(f)
+		a, ok := v.(*amounts)
+		if !ok {
+			s.faultOf(t.attribute, f, v)
+			return quota.Party{Name: q.Name, Parent: p.Parent}, v
+		}
+		*into = a.r.Clone()
+	}
+	return p, nil
+}
+
+// place has quota say where the queues stand. In a tree a limit that is not there is written out as infinite, since a
+// missing amount reads 0.
+func (s *Session) place(t *quotaTree, st *treeState, parties []quota.Party) {
+	f := s.frame()
+	defer s.done()
+	whole := t.args["total"].Eval(f)
+	total, ok := whole.(*amounts)
+	if !ok {
+		s.faultOf(t.attribute, f, whole)
+		total = &amounts{}
+	}
+	flat := false
+	if e := t.args["flat"]; e != nil {
+		flat = e.Eval(f) == types.True
+	}
+	if flat {
+		st.places = quota.Flat(total.r, parties)
+		return
+	}
+	root := t.args["root"].Eval(f)
+	name, ok := root.(types.String)
+	if !ok {
+		s.faultOf(t.attribute, f, root)
+	}
+	st.places = quota.Tree(string(name), total.r, parties)
+	for i := range st.places {
+		p := &st.places[i]
+		for dim := range st.dims {
+			if !p.Real.Has(dim) {
+				p.Real.Set(dim, math.Inf(1))
+			}
+		}
+	}
+}
+
+// pathVersion is when anything that the queues on a queue's path sum up was last found to differ. The root, where
+// every sum moves with every step, is on no path but its own.
+func (s *Session) pathVersion(t *quotaTree, q *model.Queue) uint64 {
+	st := s.treeOf(t)
+	at, ok := st.index[q]
+	if !ok {
+		return s.c.Clock
+	}
+	last := uint64(0)
+	for _, on := range st.places[at].Path {
+		last = max(last, st.changed[on])
+	}
+	return last
+}
+
+// treeVersion sums up the versions of the trees that a queue's value goes along.
+func (s *Session) treeVersion(trees []*quotaTree, owner ref.Val) uint64 {
+	q, ok := owner.(*queueView)
+	if !ok {
+		return s.c.Clock
+	}
+	version := uint64(0)
+	for _, t := range trees {
+		version += s.pathVersion(t, q.of)
+	}
+	return version
+}
+
+// quotaTreeShape declares the function for tables and for the reference.
+func quotaTreeShape() rules.AttributeFunction {
+	var parts []string
+	for _, part := range treeParts() {
+		parts = append(parts, fmt.Sprintf("`queue.%s`, %s", part.name, part.doc))
+	}
+	doc := "On a queue: what queues may hold along the tree that their parents make, as several computed fields: " + strings.Join(parts, "; ") + "; and each name of rollUp. In a tree the root may hold what its capability says; where that has no limit and a queue directly below " +
+		"is guaranteed something, the total stands for it. Going down, a queue may hold what its parent may, less what its siblings are guaranteed, and no more than its capability, which " +
+		"takes from above what it lacks. Where there is no tree (flat), a queue may hold the total, less what others are guaranteed, and no more than its capability, and deserves no more than it may hold. " +
+		"A queue whose parents are not there, or go in a circle, may hold nothing, nor may those below it; the others do not notice. Who stands where is found once for each change of objects; a sum costs one addition for each level."
+	return rules.AttributeFunction{Name: quotaTreeFunction, Doc: doc, Args: []rules.Argument{
+		{Name: "parent", Doc: "Name of the queue above; \"\" is the root."},
+		{Name: "root", Doc: "Name of the queue at the top; sees no queue."},
+		{Name: "flat", Optional: true, Doc: "Whether there is no tree: each queue is a leaf and its own root; sees no queue. False, if it is left out."},
+		{Name: "total", Doc: "Resources that there are in all; sees no queue."},
+		{Name: "guarantee", Optional: true, Doc: "Resources kept for the queue."},
+		{Name: "capability", Optional: true, Doc: "Most Resources for the queue. A dimension that is missing, or cpu or memory that is not above 0, is no limit."},
+		{Name: "deserved", Optional: true, Doc: "Resources that the queue is due."},
+		{Name: rollUpArgument, Optional: true, Map: true, Doc: "Names of further computed fields, each with Resources of a queue: the field is their sum over the queue and all below it."},
+	}}
+}

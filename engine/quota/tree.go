@@ -1,0 +1,231 @@
+package quota
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Party is one member of a tree of quotas. In its capability a dimension that is missing, or cpu or memory that is not
+// above 0, is no limit.
+type Party struct {
+	Name string
+	// Parent's name; "" is the root.
+	Parent     string
+	Guarantee  model.Resources
+	Capability model.Resources
+	Deserved   model.Resources
+}
+
+// Place is where a party stands, and what it may hold there. Parties are told by their index.
+type Place struct {
+	// Above is the parent; -1 for the root, and for whoever stands alone.
+	Above int
+	// Root of the tree that the party is in: itself, if it stands alone.
+	Root int
+	// Path goes from below the root down to the party itself; that of the root is the root.
+	Path []int
+	// Leaf says that nobody names the party as its parent.
+	Leaf bool
+	// Problem says why the party hangs on no root; "" if it does. Such a party stands alone, and may hold nothing.
+	Problem string
+	// Capability is the party's own, with what it lacks taken over from above.
+	Capability model.Resources
+	// Real is the most that the party may hold. In a tree a missing dimension is no limit; in Flat it is 0.
+	Real model.Resources
+	// Deserved is at least the guarantee.
+	Deserved model.Resources
+}
+
+// Flat places parties that stand side by side under a total: what others are guaranteed nobody may hold, and nobody
+// deserves more than it may hold, save its guarantee. It costs one step a party.
+func Flat(total model.Resources, parties []Party) []Place {
+	var guaranteed model.Resources
+	for _, p := range parties {
+		guaranteed.AddIn(p.Guarantee, 1)
+	}
+	places := make([]Place, len(parties))
+	for i, p := range parties {
+		limit := limits(p.Capability)
+		hold := total.Over(guaranteed).Add(p.Guarantee).Cap(limit)
+		places[i] = Place{Above: -1, Root: i, Path: []int{i}, Leaf: true, Capability: limit, Real: hold, Deserved: p.Deserved.Cap(hold).Max(p.Guarantee)}
+	}
+	return places
+}
+
+// Tree places parties below the one called root. Going down, each may hold what its parent may, less what its siblings are
+// guaranteed, and no more than its capability, which takes from above what it lacks. The root may hold what its
+// capability says; where it has none, the total stands for it in the dimensions in which somebody directly below is guaranteed something, so
+// that there is something to keep free. The root deserves what those below it deserve together.
+//
+// A party whose way up ends at no root, or goes in a circle, stands alone with a Problem, and so do all
+// below it; the others do not notice. It costs one step for each party on each path.
+func Tree(root string, total model.Resources, parties []Party) []Place {
+	t := &treeBuilder{root: root, parties: parties, index: make(map[string]int, len(parties)), places: make([]Place, len(parties)), seen: make([]visit, len(parties))}
+	for i, p := range parties {
+		t.index[p.Name] = i
+		t.places[i] = Place{Above: -1, Root: i, Path: []int{i}, Leaf: true, Capability: limits(p.Capability), Deserved: p.Deserved.Max(p.Guarantee)}
+	}
+	top, ok := t.index[root]
+	for i := range parties {
+		t.climb(i)
+	}
+	if ok {
+		t.places[top].Real = t.places[top].Capability
+		t.down(top, total)
+	}
+	return t.places
+}
+
+// limits of a capability: cpu and memory that are not above 0 do not limit.
+func limits(capability model.Resources) model.Resources {
+	out := capability.Clone()
+	for _, i := range []int{model.CPU, model.Memory} {
+		if out.Has(i) && out[i] <= 0 {
+			out[i] = model.Absent()
+		}
+	}
+	return out
+}
+
+type visit uint8
+
+const (
+	unseen visit = iota
+	climbing
+	placed
+)
+
+type treeBuilder struct {
+	root    string
+	parties []Party
+	index   map[string]int
+	places  []Place
+	seen    []visit
+	below   [][]int
+}
+
+// parent of a party: "" is the root, which has none.
+func (t *treeBuilder) parent(i int) string {
+	if p := t.parties[i].Parent; p != "" {
+		return p
+	}
+	return t.root
+}
+
+// climb finds out whether a party hangs on the root.
+func (t *treeBuilder) climb(from int) {
+	var way []int
+	problem := ""
+	for i := from; ; {
+		if t.seen[i] == placed {
+			problem = t.places[i].Problem
+			break
+		}
+		if t.seen[i] == climbing {
+			problem = t.circle(way[slices.Index(way, i):])
+			break
+		}
+		t.seen[i] = climbing
+		way = append(way, i)
+		if t.parties[i].Name == t.root {
+			break
+		}
+		above, ok := t.index[t.parent(i)]
+		if !ok {
+			problem = fmt.Sprintf("%q is below %q, which is not there", t.parties[i].Name, t.parent(i))
+			break
+		}
+		t.places[above].Leaf = false
+		i = above
+	}
+	for _, i := range way {
+		t.seen[i], t.places[i].Problem = placed, problem
+		if problem == "" && t.parties[i].Name != t.root {
+			t.places[i].Above = t.index[t.parent(i)]
+		}
+	}
+}
+
+// circle words a circle of parents, from its first name on.
+func (t *treeBuilder) circle(of []int) string {
+	first := 0
+	for k, i := range of {
+		if t.parties[i].Name < t.parties[of[first]].Name {
+			first = k
+		}
+	}
+	var names []string
+	for k := range len(of) + 1 {
+		names = append(names, fmt.Sprintf("%q", t.parties[of[(first+k)%len(of)]].Name))
+	}
+	return "parents go in a circle: " + strings.Join(names, " below ")
+}
+
+// down places all that hang on a root.
+func (t *treeBuilder) down(top int, total model.Resources) {
+	t.below = make([][]int, len(t.parties))
+	for i := range t.places {
+		if above := t.places[i].Above; above >= 0 {
+			t.below[above] = append(t.below[above], i)
+		}
+	}
+	var deserved model.Resources
+	for queue := []int{top}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		var guaranteed model.Resources
+		for _, i := range t.below[at] {
+			guaranteed.AddIn(t.parties[i].Guarantee, 1)
+		}
+		whole := t.places[at].Real
+		if at == top {
+			whole = reserve(whole, total, guaranteed)
+		}
+		free := whole.Over(guaranteed)
+		for _, i := range t.below[at] {
+			t.place(i, at, top, whole, free)
+			if at == top {
+				deserved.AddIn(t.places[i].Deserved, 1)
+			}
+		}
+		queue = append(queue, t.below[at]...)
+	}
+	if len(t.below[top]) > 0 {
+		t.places[top].Deserved = deserved
+	}
+}
+
+// place says what one party may hold, whose parent may hold whole, of which so much is guaranteed to nobody.
+func (t *treeBuilder) place(i, above, top int, whole, free model.Resources) {
+	p, own := &t.places[i], t.parties[i].Guarantee
+	p.Root = top
+	if above != top {
+		p.Path = append(slices.Clone(t.places[above].Path), i)
+	}
+	p.Capability = orElse(p.Capability, t.places[above].Capability)
+	p.Real = orElse(free.Add(own).Only(whole).Cap(whole).Cap(p.Capability), p.Capability)
+}
+
+// reserve limits a whole to the total where it has no limit and somebody is guaranteed a part.
+func reserve(whole, total, guaranteed model.Resources) model.Resources {
+	out := whole.Clone()
+	for i := range guaranteed {
+		if !out.Has(i) && guaranteed.Get(i) > 0 {
+			out.Set(i, total.Get(i))
+		}
+	}
+	return out
+}
+
+// orElse is a, with what it lacks taken from b.
+func orElse(a, b model.Resources) model.Resources {
+	out := a.Clone()
+	for i := range b {
+		if b.Has(i) && !out.Has(i) {
+			out.Set(i, b[i])
+		}
+	}
+	return out
+}
