@@ -348,6 +348,18 @@ func (s *Scope) objectOf(t *cel.Type) *Object {
 	return s.object(t.TypeName())
 }
 
+// elementOf gives the declared object that a value is, or that a list or an optional of it holds; nil where it is a value
+// without members of its own.
+func (s *Scope) elementOf(t *cel.Type) *Object {
+	for t != nil && (t.Kind() == types.ListKind || t.TypeName() == "optional_type") && len(t.Parameters()) > 0 {
+		t = t.Parameters()[0]
+	}
+	if o := s.objectOf(t); o != nil && !o.Leaf {
+		return o
+	}
+	return nil
+}
+
 // provider answers the type checker and the planner from the declared objects.
 type provider struct {
 	*types.Registry

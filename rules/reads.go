@@ -160,8 +160,13 @@ func (r *reader) open(e ast.Expr, bound map[string][]Read) []Read {
 	case ast.ComprehensionKind:
 		return r.comprehension(e, bound)
 	case ast.ListKind:
+		var elements []Read
 		for _, x := range e.AsList().Elements() {
-			r.close(r.open(x, bound))
+			elements = append(elements, r.open(x, bound)...)
+		}
+		r.close(elements)
+		if r.scope.elementOf(r.ast.GetType(e.ID())) != nil {
+			return elements
 		}
 	case ast.MapKind:
 		for _, x := range e.AsMap().Entries() {
@@ -259,10 +264,32 @@ func (r *reader) call(e ast.Expr, bound map[string][]Read) []Read {
 		for _, paths := range open {
 			r.close(paths)
 		}
-		return nil
+		return r.passed(r.ast.GetType(e.ID()), args, open)
 	}
 	r.through(declared, args, open)
 	return nil
+}
+
+// passed gives the paths of the objects that a general function hands on, as reverse and slice hand on the elements of
+// their list.
+func (r *reader) passed(result *cel.Type, args []ast.Expr, open [][]Read) []Read {
+	of := r.scope.elementOf(result)
+	if of == nil {
+		return nil
+	}
+	var out []Read
+	for i, a := range args {
+		t := r.ast.GetType(a.ID())
+		if r.scope.elementOf(t) != of {
+			continue
+		}
+		if t.Kind() == types.ListKind && result.Kind() != types.ListKind {
+			out = append(out, each(open[i], t)...)
+			continue
+		}
+		out = append(out, open[i]...)
+	}
+	return out
 }
 
 // declared gives what the overloads of a call say they read, nil if they say nothing.
@@ -370,6 +397,9 @@ func (r *reader) comprehension(e ast.Expr, bound map[string][]Read) []Read {
 	inner := map[string][]Read{}
 	maps.Copy(inner, bound)
 	inner[c.AccuVar()], inner[c.IterVar()] = nil, nil
+	if r.scope.elementOf(r.ast.GetType(c.AccuInit().ID())) != nil {
+		inner[c.AccuVar()] = r.open(c.AccuInit(), bound) // a value that is given a name, as optMap does
+	}
 	if t.Kind() == types.ListKind {
 		elements := c.IterVar()
 		if c.HasIterVar2() {

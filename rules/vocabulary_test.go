@@ -134,7 +134,10 @@ func testScope(t testing.TB) *Scope {
 	share.Reads = &Reads{}
 	share.Reads.add(Read{Root: "order", Steps: []Step{{Member: order.Find("done")}}, Changes: ByStep, Type: cel.IntType})
 	share.Reads.add(Read{Root: "company", Steps: []Step{{Member: company.Find("size")}}, Changes: ByCycle, Type: cel.IntType})
-	order.Members = append(append([]*Member{}, order.Members...), share)
+	heap := &Member{Name: "heap", Type: cel.ListType(crateType()), Changes: ByObject, Own: "order", Get: func(any) ref.Val { return types.NewRefValList(types.DefaultTypeAdapter, nil) }}
+	heap.Reads = &Reads{}
+	heap.Reads.add(Read{Root: "order", Steps: []Step{{Member: order.Find("rank")}}, Changes: ByObject, Type: cel.IntType})
+	order.Members = append(append([]*Member{}, order.Members...), share, heap)
 	s, err := l.Scope(map[string]*cel.Type{
 		"crate": crateType(), "depot": depotType(), "order": orderType(), "other": depotType(), "company": companyType(), "now": cel.TimestampType, "params": params.Type, "words": cel.ListType(cel.StringType),
 		"i": cel.IntType, "j": cel.IntType, "u": cel.UintType, "d": cel.DoubleType, "e": cel.DoubleType, "b": cel.BoolType, "s": cel.StringType, "anything": cel.DynType,
