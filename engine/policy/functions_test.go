@@ -26,7 +26,6 @@ func oneTable() map[string][2]string {
 	return map[string][2]string{
 		"waterFill":                   {accounting, "an iteration over all queues"},
 		"cap":                         {general, "the algebra of Resources: as min, but a missing dimension is no limit"},
-		"isEmpty":                     {general, "the algebra of Resources, and of NodeGroups: nothing is in it"},
 		"exceedsAny":                  {general, "the algebra of Resources: > in some dimension"},
 		"overlaps":                    {general, "the algebra of Resources: something in common"},
 		"withinAny":                   {general, "the algebra of Resources: <= in some dimension"},
@@ -36,7 +35,6 @@ func oneTable() map[string][2]string {
 		"with":                        {accounting, "that tree after a change"},
 		"without":                     {accounting, "that tree after a change"},
 		"quotaTree":                   {accounting, "amounts along a tree of queues, whose depth an expression does not know"},
-		"only":                        {general, "the algebra of Resources: restriction to some dimensions"},
 		"names":                       {general, "the algebra of Resources: its dimensions, which an expression cannot list"},
 		"scale":                       {general, "the algebra of Resources: a multiple"},
 		"waitLimit":                   {general, "an annotation read as a duration: an expression cannot try whether a text is one"},
