@@ -293,7 +293,7 @@ func FuzzCompiledIsCEL(f *testing.F) {
 // Frame knows its roots by number as it does by name.
 func TestRootsByNumber(t *testing.T) {
 	_, activation := everyRoot(t)
-	f := activation.(*alsoTypical).Frame
+	f := activation.(*alsoValues).Frame
 	names := rootNames()
 	for _, r := range Roots() {
 		if !slices.Contains(names, r.Name) {
