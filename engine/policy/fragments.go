@@ -19,8 +19,9 @@ func typicalType() *cel.Type { return object("Typical") }
 
 // typical is a value of the accounting function typicalTasks.
 type typical struct {
-	of    *quota.Typical
-	fills map[float64]*quota.Fill // by horizon
+	of        *quota.Typical
+	fragments *measure
+	fills     map[types.Int]*measure // by horizon
 }
 
 // ConvertToNative implements ref.Val.
@@ -118,7 +119,7 @@ func fillGain(args ...ref.Val) ref.Val {
 	if horizon < 1 {
 		return types.NewErr("a horizon must be at least 1 task, is %d", horizon)
 	}
-	return gain(args[0], args[1], deviceOf(args, 4), of.byFill(float64(horizon)))
+	return gain(args[0], args[1], deviceOf(args, 4), of.byFill(horizon))
 }
 
 // measure is a worth of what is free on a node.
@@ -127,30 +128,31 @@ type measure struct {
 	of    func(quota.Room) float64
 	gain  func(before, after float64) float64
 	least float64
-	// by tells measures from each other: equal ones measure alike.
-	by any
 }
 
 // byFragments measures by what is of no use.
-func (t *typical) byFragments() measure {
-	return measure{of: t.of.Fragments, gain: quota.Gain, by: t.of}
+func (t *typical) byFragments() *measure {
+	if t.fragments == nil {
+		t.fragments = &measure{of: t.of.Fragments, gain: quota.Gain}
+	}
+	return t.fragments
 }
 
 // byFill measures by what later tasks can be expected to fill.
-func (t *typical) byFill(horizon float64) measure {
-	f := t.fills[horizon]
-	if f == nil {
-		f = quota.NewFill(t.of, horizon)
+func (t *typical) byFill(horizon types.Int) *measure {
+	m := t.fills[horizon]
+	if m == nil {
+		m = &measure{of: quota.NewFill(t.of, float64(horizon)).Of, gain: func(before, after float64) float64 { return after - before }, least: -1e9}
 		if t.fills == nil {
-			t.fills = map[float64]*quota.Fill{}
+			t.fills = map[types.Int]*measure{}
 		}
-		t.fills[horizon] = f
+		t.fills[horizon] = m
 	}
-	return measure{of: f.Of, gain: func(before, after float64) float64 { return after - before }, least: -1e9, by: f}
+	return m
 }
 
 // gain is what placing a task changes on a device, or on the node where none is given: for a part of one then the best of all devices.
-func gain(task, node, gpu ref.Val, by measure) ref.Val {
+func gain(task, node, gpu ref.Val, by *measure) ref.Val {
 	t, okT := task.(*taskView)
 	n, okN := node.(*nodeView)
 	g, okG := gpu.(*gpuView)
@@ -186,13 +188,13 @@ func gain(task, node, gpu ref.Val, by measure) ref.Val {
 type freeDevices struct {
 	version uint64 // plus 1
 	room    quota.Room
-	by      any
+	by      *measure
 	worth   float64
 	left    []int64 // reused
 }
 
 // gainOn is the gain of taking milli of a device that has so much free.
-func (d *freeDevices) gainOn(after quota.Room, free, milli int64, by measure) float64 {
+func (d *freeDevices) gainOn(after quota.Room, free, milli int64, by *measure) float64 {
 	at, found := slices.BinarySearch(d.room.GPUs, free)
 	if !found || free < milli {
 		return by.least
@@ -205,9 +207,9 @@ func (d *freeDevices) gainOn(after quota.Room, free, milli int64, by measure) fl
 }
 
 // measured finds what is free worth, anew only for another measure.
-func (d *freeDevices) measured(by measure) {
-	if d.by != by.by {
-		d.by, d.worth = by.by, by.of(d.room)
+func (d *freeDevices) measured(by *measure) {
+	if d.by != by {
+		d.by, d.worth = by, by.of(d.room)
 	}
 }
 

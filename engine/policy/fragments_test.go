@@ -110,3 +110,61 @@ func TestTypicalTasks(t *testing.T) {
 		t.Errorf("settled in the cycle: %s", got)
 	}
 }
+
+// askedOften is how often the rows of a table are evaluated, and which nodes are chosen, when two pods of one class are placed, the second after the first.
+func askedOften(t *testing.T, noCache bool, table string) (counts map[string]uint64, nodes string) {
+	t.Helper()
+	c := aCluster(t, aNode("n1", "cpu=4 pods=9"), aNode("n2", "cpu=4 pods=9"), aNode("n3", "cpu=1 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=2"), aPod("p2", "cpu=2"))
+	s := begun(t, c, table)
+	s.NoCache = noCache
+	x := c.Begin()
+	for _, key := range []string{"a/p1", "a/p2"} {
+		choice, ok := s.Class(c.Tasks[key]).Choose()
+		if !ok {
+			t.Fatal("no node")
+		}
+		nodes += c.Nodes.Rows[choice.Row].Name + fmt.Sprintf(" %g ", choice.Score)
+		x.Allocate(c.Tasks[key], choice.Row, nil)
+	}
+	counts = map[string]uint64{}
+	for _, r := range s.p.all {
+		counts[r.Name] = s.Evaluated(r)
+	}
+	return counts, nodes
+}
+
+// A score that tells tasks apart is asked for each of them, on the nodes that are left, and no other row is asked again for it. A guard that reads
+// only the task is asked once a class, and a row whose guard says no is not asked at all. What is chosen is the same as without any memory.
+func TestRowsAreAskedNoMoreThanNeeded(t *testing.T) {
+	const table = `
+predicates:
+- {name: plain, expression: node.taskCount < 5}
+- {name: never, when: task.priority > 100, expression: node.taskCount < 0}
+- {name: always, when: task.priority < 100, expression: node.taskCount < 5}
+scores:
+- {name: shared, expression: node.idle.cpu}
+- {name: own, expression: "hash01([task.name, node.name])", normalize: max, weight: 0.02}
+- {name: unasked, when: task.gpuCount > 0, expression: node.idle.cpu}
+`
+	counts, nodes := askedOften(t, false, table)
+	// Three nodes at first, then the one that changed; n3 has too little CPU to be scored.
+	want := map[string]uint64{"plain": 4, "never": 0, "always": 4, "shared": 3, "own": 4, "unasked": 0}
+	if diff := cmp.Diff(want, counts); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if _, afresh := askedOften(t, true, table); nodes != afresh {
+		t.Errorf("chosen are %s, afresh %s", nodes, afresh)
+	}
+}
+
+// A guard that errs is an error on each node, as one that is asked for each.
+func TestAGuardThatErrsIsCountedByNode(t *testing.T) {
+	c := aCluster(t, aNode("n1", "cpu=4 pods=9"), aNode("n2", "cpu=4 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("p", "cpu=2"))
+	s := begun(t, c, "predicates: [{name: r, when: \"task.labels['none'] == ''\", expression: node.taskCount < 5, onError: allow}]")
+	if _, ok := s.Class(c.Tasks["a/p"]).Choose(); !ok {
+		t.Error("an error that allows stops nothing")
+	}
+	if f := s.Faults(); len(f) != 1 || f[0].Count != 2 || f[0].Object != "a/p on n1" {
+		t.Errorf("faults: %+v", f)
+	}
+}
