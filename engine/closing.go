@@ -95,24 +95,13 @@ func phaseOf(j *model.Job, condition *model.Condition) string {
 
 // warnings names what pods ask for that this version does not heed.
 func warnings(c *model.Cluster, plan *model.Plan) {
-	affinity, claims := 0, 0
+	claims := 0
 	for _, t := range c.Tasks {
-		if t.Foreign || t.Status != model.Pending && t.Status != model.Binding {
-			continue
-		}
-		if t.HasAffinity {
-			affinity++
-		}
-		if t.HasClaims {
+		if !t.Foreign && (t.Status == model.Pending || t.Status == model.Binding) && t.HasClaims {
 			claims++
 		}
 	}
-	for _, w := range []struct {
-		pods int
-		what string
-	}{{affinity, "have inter-pod affinity or topology spread terms"}, {claims, "claim resources (DRA)"}} {
-		if w.pods > 0 {
-			plan.Warnings = append(plan.Warnings, fmt.Sprintf("%d pod(s) %s, which this version does not heed", w.pods, w.what))
-		}
+	if claims > 0 {
+		plan.Warnings = append(plan.Warnings, fmt.Sprintf("%d pod(s) claim resources (DRA), which this version does not heed", claims))
 	}
 }

@@ -24,6 +24,7 @@ func Roundings() []Key {
 	return []Key{
 		{"trunc", "", "Toward 0."},
 		{"floor", "", "Down."},
+		{"ceil", "", "Up."},
 		{"nearest", "", "To the nearest, halves to the even one."},
 	}
 }
@@ -110,7 +111,7 @@ func sectionKeys() []Key {
 		{"curable", "bool", "Evicting somebody could make the node fit."},
 		{"weight", "number, or CEL over params", "What the value is multiplied by at last; default 1."},
 		{"normalize", "none, max, inverseMax, minMax or inverseSum", "How values of the nodes that are chosen from are brought to 0..100; default none."},
-		{"round", "mapping of mode (trunc, floor, nearest) and step", "Rounds to multiples of step, default 1, after normalising."},
+		{"round", "mapping of mode (trunc, floor, ceil, nearest) and step", "Rounds to multiples of step, default 1, after normalising."},
 		{"veto", "bool, or CEL over params", "A no of this row holds whatever other tiers say."},
 		{"every", "duration, or CEL over params", "The row is asked at most that often."},
 	}

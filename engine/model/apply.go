@@ -206,6 +206,7 @@ func (c *Cluster) upsert(d Delta, m *mistakes) {
 		c.upsertPod(o, d.Op == Forget, m)
 	case *corev1.Namespace:
 		c.Namespaces[o.Name] = &Namespace{Name: o.Name, Labels: o.Labels}
+		c.NamespaceClock++
 	case *corev1.ResourceQuota:
 		c.upsertQuota(o, m)
 	case *schedulingv1.PriorityClass:
@@ -232,6 +233,7 @@ func (c *Cluster) remove(object any) {
 		}
 	case *corev1.Namespace:
 		delete(c.Namespaces, o.Name)
+		c.NamespaceClock++
 	case *corev1.ResourceQuota:
 		c.removeQuota(o.Namespace, o.Name)
 	case *schedulingv1.PriorityClass:

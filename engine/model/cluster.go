@@ -52,6 +52,8 @@ type Cluster struct {
 	Clock uint64
 	// ObjectClock is bumped by every Apply, not by tentative steps.
 	ObjectClock uint64
+	// NamespaceClock is bumped by every change of a namespace.
+	NamespaceClock uint64
 	// View is a slot for what engine remembers between cycles.
 	View any
 
@@ -191,11 +193,13 @@ type Task struct {
 	TolerationsKey  string
 	HostPorts       []HostPort
 	HostPortsKey    string
-	HasAffinity     bool     // inter-pod affinity, anti-affinity or topology spread terms
-	HasVolumes      bool     // claims volumes, or names disks itself
-	Claims          []string // namespace/name of the claims of its volumes, each once
-	HasClaims       bool     // claims resources (DRA)
-	Images          []string
+	PodTerms        *PodTerms // nil if none
+	HasAffinity     bool      // inter-pod affinity, anti-affinity or topology spread terms
+	HasVolumes      bool      // claims volumes, or names disks itself
+	Claims          []string  // namespace/name of the claims of its volumes, each once
+	HasClaims       bool      // claims resources (DRA)
+	Images          []string  // of containers, init containers and volumes, normalised
+	Containers      int       // init containers included
 	NominatedNode   string
 
 	Status Status

@@ -32,7 +32,6 @@ func (c *Cluster) readPod(o *corev1.Pod, m *mistakes) *Task {
 		CreatedAt:         o.CreationTimestamp.Time,
 		Gated:             len(o.Spec.SchedulingGates) > 0,
 		Tolerations:       o.Spec.Tolerations,
-		HasAffinity:       hasPodAffinity(o),
 		HasClaims:         len(o.Spec.ResourceClaims) > 0,
 		NominatedNode:     o.Status.NominatedNodeName,
 		Status:            podStatus(o),
@@ -217,19 +216,6 @@ func defaultRequests(r *corev1.ResourceRequirements, known corev1.ResourceList) 
 	}
 }
 
-func hasPodAffinity(o *corev1.Pod) bool {
-	if len(o.Spec.TopologySpreadConstraints) > 0 {
-		return true
-	}
-	a := o.Spec.Affinity
-	if a == nil {
-		return false
-	}
-	near, apart := a.PodAffinity, a.PodAntiAffinity
-	return near != nil && len(near.RequiredDuringSchedulingIgnoredDuringExecution)+len(near.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
-		apart != nil && len(apart.RequiredDuringSchedulingIgnoredDuringExecution)+len(apart.PreferredDuringSchedulingIgnoredDuringExecution) > 0
-}
-
 // readPlacementTerms parses what Kubernetes' own rules read.
 func readPlacementTerms(t *Task, o *corev1.Pod, m *mistakes) {
 	var required *corev1.NodeSelector
@@ -265,6 +251,8 @@ func readPlacementTerms(t *Task, o *corev1.Pod, m *mistakes) {
 	if len(t.Tolerations) > 0 {
 		t.TolerationsKey = text(t.Tolerations)
 	}
+	t.PodTerms = readPodTerms(o, m)
+	t.HasAffinity = t.PodTerms != nil
 	readContainers(t, o)
 }
 
@@ -290,6 +278,11 @@ func readContainers(t *Task, o *corev1.Pod) {
 		t.addHostPorts(&o.Spec.Containers[i])
 		t.addImage(&o.Spec.Containers[i])
 	}
+	for i := range o.Spec.Volumes {
+		if image := o.Spec.Volumes[i].Image; image != nil && image.Reference != "" {
+			t.Images = append(t.Images, normalImage(image.Reference))
+		}
+	}
 	if len(t.HostPorts) == 0 {
 		return
 	}
@@ -303,6 +296,7 @@ func readContainers(t *Task, o *corev1.Pod) {
 }
 
 func (t *Task) addImage(ctr *corev1.Container) {
+	t.Containers++
 	if ctr.Image != "" {
 		t.Images = append(t.Images, normalImage(ctr.Image))
 	}

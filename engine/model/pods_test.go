@@ -333,27 +333,6 @@ func TestPlacementTerms(t *testing.T) {
 	}
 }
 
-func TestInterPodTerms(t *testing.T) {
-	terms := []corev1.PodAffinityTerm{{TopologyKey: "zone"}}
-	tests := map[string]struct {
-		spec corev1.PodSpec
-		want bool
-	}{
-		"none":     {corev1.PodSpec{Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{}}}, false},
-		"affinity": {corev1.PodSpec{Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}}, true},
-		"anti": {corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1}},
-		}}}, true},
-		"spread": {corev1.PodSpec{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{TopologyKey: "zone"}}}, true},
-	}
-	for name, tt := range tests {
-		c := cluster(t, pod("p", "", func(p *corev1.Pod) { p.Spec = tt.spec }))
-		if got := c.Tasks["a/p"].HasAffinity; got != tt.want {
-			t.Errorf("%s: %t, want %t", name, got, tt.want)
-		}
-	}
-}
-
 func TestNegativeAmounts(t *testing.T) {
 	p := pod("p", "")
 	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("-1")}

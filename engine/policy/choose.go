@@ -50,6 +50,8 @@ func (r *Rule) weighted(v float64) float64 {
 		v = math.Trunc(v/r.RoundStep) * r.RoundStep
 	case "floor":
 		v = math.Floor(v/r.RoundStep) * r.RoundStep
+	case "ceil":
+		v = math.Ceil(v/r.RoundStep) * r.RoundStep
 	case "nearest":
 		v = math.Round(v/r.RoundStep) * r.RoundStep
 	}
@@ -82,7 +84,7 @@ func (r *Rule) normalised(v float64, g span) float64 {
 		if g.max == g.min {
 			return 0
 		}
-		return 100 * (v - g.min) / (g.max - g.min)
+		return 100 * ((v - g.min) / (g.max - g.min)) // in the order of kube-scheduler, for what is truncated afterwards
 	case "inverseSum":
 		if g.max == 0 {
 			return 100

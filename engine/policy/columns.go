@@ -40,6 +40,10 @@ type columns struct {
 	// own says that some score does so: it is asked for each task anew, on the nodes that it is chosen from.
 	own    bool
 	moving bool // class fields move within a cycle
+	// peers says that some row reads who is in a node's topology domains, matched that what the row says depends on the
+	// terms of other pods, images that it depends on which nodes have an image, late that a score reads which nodes are
+	// chosen from.
+	peers, matched, images, late bool
 	// telling says that some predicate's message tells of more than its row reads: what a class said is not said again.
 	telling bool
 	classes map[string]*Class
@@ -59,6 +63,8 @@ type rowPlan struct {
 	// byClass says that the guard reads nothing but what a class is made of: it is asked once a class.
 	byClass bool
 	volumes bool // reads the task's volumes: asked of tasks that have any each for itself
+	peers   bool // who is in the node's topology domains is read
+	late    bool // so is which nodes are chosen from
 }
 
 func (cs *columns) init(s *Session) {
@@ -67,6 +73,7 @@ func (cs *columns) init(s *Session) {
 	for _, r := range s.p.rules[Predicates] {
 		p := cs.plan(r, all)
 		cs.predicates, cs.single = append(cs.predicates, p), cs.single || p.own
+		cs.volatile = cs.volatile || p.late // which nodes are chosen from depends on it
 		cs.telling = cs.telling || !r.Message.within(r.Reads)
 		cs.ofVolumes = cs.ofVolumes || readsVolumes(r.Reads)
 	}
@@ -74,7 +81,7 @@ func (cs *columns) init(s *Session) {
 	for _, r := range s.p.rules[Scores] {
 		if r.Weight != 0 {
 			p := cs.plan(r, all)
-			cs.scores, cs.own = append(cs.scores, p), cs.own || p.own
+			cs.scores, cs.own, cs.late = append(cs.scores, p), cs.own || p.own, cs.late || p.late
 		}
 	}
 	for _, read := range all.All {
@@ -90,6 +97,8 @@ func (cs *columns) depend(read rules.Read) {
 	case "task", "job", "queue":
 		if !read.Through && !ofVolumes(read) {
 			cs.class = append(cs.class, read)
+			cs.matched = cs.matched || reaches(read, "matchedBy") || reaches(read, "hasPeerTerms")
+			cs.images = cs.images || reaches(read, "images") || reaches(read, "hasImages")
 			cs.moving = cs.moving || read.Changes > rules.ByCycle
 		}
 	case "action", "pipeline":
@@ -111,16 +120,21 @@ func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
 	p := &rowPlan{Rule: r, static: true, own: slices.ContainsFunc(r.Reads.All, identifies), volumes: readsVolumes(r.Reads)}
 	p.own = p.own || p.volumes && r.Site.Name == Scores
 	if p.own && r.Site.Name == Scores {
-		return p // in no column
+		if !slices.ContainsFunc(r.Reads.All, reachesAround) {
+			return p // in no column
+		}
+		p.own, cs.single = false, true
 	}
 	all.Add(r.Reads)
 	p.byClass = r.When != nil && r.When.Reads.Only("task", "job", "queue", "action", "pipeline")
 	for _, read := range r.Reads.All {
-		if read.Root == "node" || read.Root == "gpu" {
+		if ofNodes(read) {
 			p.static = p.static && read.Changes <= rules.ByObject
+			p.peers, p.late = p.peers || reachesAround(read), p.late || reaches(read, "group")
 			cs.volatile = cs.volatile || beyond(read)
 		}
 	}
+	cs.peers = cs.peers || p.peers
 	for _, e := range []*rules.Expr{r.When, r.Expression} {
 		if e != nil {
 			cs.nowParts = append(cs.nowParts, e.NowParts...)
@@ -128,6 +142,19 @@ func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
 		}
 	}
 	return p
+}
+
+// ofNodes says that a read is of the node.
+func ofNodes(read rules.Read) bool { return read.Root == "node" || read.Root == "gpu" }
+
+// reaches says that a read ends at a member of that name.
+func reaches(r rules.Read, member string) bool {
+	return len(r.Steps) > 0 && r.Steps[len(r.Steps)-1].Member.Name == member
+}
+
+// reachesAround says that a read goes to what lies around a node.
+func reachesAround(r rules.Read) bool {
+	return reaches(r, "peers") || reaches(r, "imageNodes") || reaches(r, "group")
 }
 
 // ofMembers says that a read is what an accounting function reads of its members: no path of a row leads there, and
@@ -185,9 +212,11 @@ type Class struct {
 
 	cursor  uint64
 	epoch   string
+	near    nearby
 	verdict []int16 // 0 is fit, else the rule that rejected, or notOffered, noDevices
 	fits    []fit
 	statics []int16 // verdict of the static rows
+	plain   []int16 // of all rows that do not read who is in the node's topology domains
 	object  []uint64
 	version []uint64
 	scored  []bool      // static scores are computed
@@ -196,8 +225,8 @@ type Class struct {
 	base    []float64   // sum of the rows without normalisation
 	uniform []bool      // by score row: every value so far is the same
 	first   []float64   // that value
-	any     bool
-	now     int // rows that fit now
+	valued  []bool      // by score row: there was a value
+	now     int         // rows that fit now
 	later   int
 
 	rankings   []ranking // reused
@@ -240,7 +269,7 @@ func (c *Class) catchUp() {
 	n := &c.s.c.Nodes
 	epoch := c.s.epoch()
 	entries, ok := n.Log.Since(c.cursor)
-	if !ok || epoch != c.epoch || len(c.verdict) != len(n.Rows) || c.s.columns.volatile {
+	if !ok || epoch != c.epoch || len(c.verdict) != len(n.Rows) || c.s.columns.volatile || c.strangers() {
 		c.epoch = epoch
 		c.refreshAll()
 		return
@@ -257,6 +286,8 @@ func (c *Class) catchUp() {
 	for _, row := range c.touched {
 		c.refresh(row)
 	}
+	c.catchUpPeers()
+	c.scoreLate(c.touched)
 }
 
 // refreshAll computes all entries, in the nodes' order: which node is named first where a row errs must not depend
@@ -264,10 +295,10 @@ func (c *Class) catchUp() {
 func (c *Class) refreshAll() {
 	rows, scores := len(c.s.c.Nodes.Rows), len(c.s.columns.scores)
 	c.cursor, c.rejectedAt = c.s.c.Nodes.Log.Next(), 0
-	c.verdict, c.fits, c.statics = resized(c.verdict, rows), resized(c.fits, rows), resized(c.statics, rows)
+	c.verdict, c.fits, c.statics, c.plain = resized(c.verdict, rows), resized(c.fits, rows), resized(c.statics, rows), resized(c.plain, rows)
 	c.object, c.version, c.scored, c.base = resized(c.object, rows), resized(c.version, rows), resized(c.scored, rows), resized(c.base, rows)
 	c.raw = resized(c.raw, scores)
-	c.uniform, c.first, c.any, c.now, c.later = resized(c.uniform, scores), resized(c.first, scores), false, 0, 0
+	c.uniform, c.first, c.valued, c.now, c.later = resized(c.uniform, scores), resized(c.first, scores), resized(c.valued, scores), 0, 0
 	for k := range c.raw {
 		c.raw[k] = resized(c.raw[k], rows)
 		c.uniform[k] = true
@@ -276,9 +307,12 @@ func (c *Class) refreshAll() {
 		c.verdict[row] = notOffered
 	}
 	c.guards = resized(c.guards, len(c.s.columns.predicates)+scores)
+	c.meet()
 	for _, row := range c.s.c.Nodes.ByOrder() {
 		c.refresh(row)
 	}
+	c.near.sizes = c.near.sizes[:0]
+	c.scoreLate(nil)
 }
 
 // resized is a zeroed slice of that length, the old one where it is large enough.
@@ -309,13 +343,23 @@ func (c *Class) refresh(row int32) {
 	defer c.s.done()
 	f.node = c.s.nodeView(row)
 	if fresh {
-		c.statics[row] = c.rejects(f, true)
+		c.statics[row] = c.rejects(f, ofObject)
 	}
-	v := c.statics[row]
-	if v == 0 {
-		v = c.rejects(f, false)
+	c.plain[row] = c.statics[row]
+	if c.plain[row] == 0 {
+		c.plain[row] = c.rejects(f, ofNode)
 	}
 	c.fits[row] = c.fit(row)
+	c.judge(f, row, false)
+}
+
+// judge ends what refresh has begun: the rows that read a node's domains, devices, and scores; again says that
+// nothing but the domains changed.
+func (c *Class) judge(f *Frame, row int32, again bool) {
+	v := c.plain[row]
+	if v == 0 && c.near.company != nil {
+		v = c.rejects(f, ofDomains)
+	}
 	if v == 0 && c.task.GPUCount > 0 && c.fits[row] != noFit {
 		switch later := c.fits[row] == fitsLater; {
 		case c.s.devicesFit(c.task, row, later):
@@ -328,7 +372,7 @@ func (c *Class) refresh(row int32) {
 	c.verdict[row] = v
 	c.count(row, 1)
 	if v == 0 && c.fits[row] != noFit {
-		c.score(f, row)
+		c.score(f, row, again)
 	}
 }
 
@@ -342,6 +386,10 @@ func (c *Class) count(row int32, by int) {
 	case fitsLater:
 		c.later += by
 	case noFit:
+		return
+	}
+	if c.near.group != nil {
+		c.near.group.add(row, c.fits[row], int32(by))
 	}
 }
 
@@ -356,10 +404,33 @@ func (c *Class) fit(row int32) fit {
 	return noFit
 }
 
-// rejects gives the first of the static or dynamic predicates that says no, 0 if none does.
-func (c *Class) rejects(f *Frame, static bool) int16 {
+// layer is what of a node a row depends on, and so what it is computed anew for.
+type layer uint8
+
+const (
+	ofObject  layer = iota // the node's object
+	ofNode                 // the node
+	ofDomains              // who is in the node's topology domains
+	ofGroup                // and which nodes are chosen from
+)
+
+// layer of a row for this class: where nobody has terms that concern it, what is in a node's domains is nothing to it.
+func (c *Class) layer(r *rowPlan) layer {
+	switch {
+	case r.static:
+		return ofObject
+	case c.near.company == nil || !r.peers:
+		return ofNode
+	case r.late && c.near.group != nil:
+		return ofGroup
+	}
+	return ofDomains
+}
+
+// rejects gives the first of the predicates of a layer that says no, 0 if none does.
+func (c *Class) rejects(f *Frame, of layer) int16 {
 	for k, r := range c.s.columns.predicates {
-		if r.static != static || r.volumes && c.task.HasVolumes || c.guard(k, r, f) == stays {
+		if min(c.layer(r), ofDomains) != of || r.volumes && c.task.HasVolumes || c.guard(k, r, f) == stays {
 			continue
 		}
 		if c.opinion(k, r, f) == No {
@@ -404,31 +475,48 @@ func (c *Class) opinion(k int, r *rowPlan, f *Frame) Opinion {
 	return c.s.opinion(r.Rule, f)
 }
 
-func (c *Class) score(f *Frame, row int32) {
-	base := 0.0
+func (c *Class) score(f *Frame, row int32, again bool) {
 	for k, r := range c.s.columns.scores {
-		if r.own {
-			continue
-		}
-		if !r.static || !c.scored[row] {
-			switch c.guard(len(c.s.columns.predicates)+k, r, f) {
-			case stays:
-				c.raw[k][row] = math.NaN()
-			case holds:
-				c.raw[k][row] = c.s.value(r.Rule, f)
-			default:
-				c.raw[k][row] = c.s.score(r.Rule, f)
-			}
-		}
-		raw := c.raw[k][row]
-		if !c.any {
-			c.first[k] = raw
-		}
-		c.uniform[k] = c.uniform[k] && (raw == c.first[k] || raw != raw && c.first[k] != c.first[k])
-		if !r.normalises() {
-			base += r.weighted(raw)
+		switch of := c.layer(r); {
+		case r.own:
+		case of == ofGroup:
+			c.raw[k][row] = math.NaN() // until it is known which nodes are chosen from
+		case of == ofObject && c.scored[row], of == ofNode && again && c.near.scored[row] == c.version[row]+1:
+		default:
+			c.value(f, k, row)
 		}
 	}
-	c.any, c.scored[row] = true, true
+	if c.near.company != nil {
+		c.near.scored[row] = c.version[row] + 1
+	}
+	c.scored[row] = true
+	c.sum(row)
+}
+
+// value evaluates one score row on one node.
+func (c *Class) value(f *Frame, k int, row int32) {
+	raw, r := math.NaN(), c.s.columns.scores[k]
+	switch c.guard(len(c.s.columns.predicates)+k, r, f) {
+	case stays:
+	case holds:
+		raw = c.s.value(r.Rule, f)
+	default:
+		raw = c.s.score(r.Rule, f)
+	}
+	c.raw[k][row] = raw
+	if !c.valued[k] {
+		c.first[k], c.valued[k] = raw, true
+	}
+	c.uniform[k] = c.uniform[k] && (raw == c.first[k] || raw != raw && c.first[k] != c.first[k])
+}
+
+// sum adds up the rows without normalisation.
+func (c *Class) sum(row int32) {
+	base := 0.0
+	for k, r := range c.s.columns.scores {
+		if !r.normalises() && !r.own {
+			base += r.weighted(c.raw[k][row])
+		}
+	}
 	c.base[row] = base
 }

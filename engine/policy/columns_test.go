@@ -132,6 +132,28 @@ func columnTables() map[string]map[string]string {
 - {name: quota, expression: "double(job.quotas.size()) * node.idle.cpu"}
 `,
 		},
+		"of the pods around": {
+			"predicates": `
+- {name: near-and-apart, when: task.hasPeerTerms, expression: task.affinityFits(node)}
+- {name: spread, expression: task.spreadFits(node)}
+`,
+			"scores": `
+- {name: near, expression: task.affinityScore(node), normalize: minMax}
+- {name: few-around, when: task.spreadApplies(node), expression: task.spreadScore(node), normalize: inverseSum, round: {mode: trunc}}
+- {name: both, expression: "task.spreadScore(node) + double(node.taskCount)"}
+`,
+		},
+		"of spread alone": {
+			"predicates": `
+- {name: spread, when: task.hasSpread, expression: task.spreadFits(node) && node.taskCount < 4}
+`,
+			"scores": `
+- {name: around, expression: task.spreadScore(node)}
+`,
+		},
+		"of the group in a predicate": {"predicates": `
+- {name: few-around, expression: task.spreadScore(node) < 3.0}
+`},
 		"of each pod": {"scores": `
 - {name: own, expression: "task.name == 'p1' ? double(node.taskCount) : 1.0", normalize: max}
 `},
@@ -168,7 +190,7 @@ func together(tables ...map[string]string) string {
 func TestColumnsAreWhatTheyWouldBeAfresh(t *testing.T) {
 	t.Parallel()
 	tables := columnTables()
-	policies := map[string]string{"together": together(tables["of objects"], tables["of use"], tables["normalised"], tables["of time and cluster"])}
+	policies := map[string]string{"together": together(tables["of objects"], tables["of use"], tables["normalised"], tables["of time and cluster"], tables["of the pods around"])}
 	for name, table := range tables {
 		policies[name] = together(table)
 	}

@@ -117,10 +117,8 @@ func cacheable(r *Rule) string {
 		return "never: it reads what any step changes"
 	case r.Site.Name == Predicates && readsVolumes(r.Reads):
 		return "never for a task with volumes; else per class and node, until the node changes"
-	case m.nodes && m.node > rules.ByObject:
-		parts = append(parts, "per class and node, until the node changes in any way")
 	case m.nodes:
-		parts = append(parts, "per class and node, until the node's object changes")
+		parts = append(parts, "per class and node, until "+m.ofNode())
 	case r.Site.Name == Predicates || r.Site.Name == Scores || r.Site.Name == TaskFeasible:
 		parts = append(parts, "per class")
 	case len(r.Reads.All) == 0:
@@ -141,6 +139,7 @@ func cacheable(r *Rule) string {
 type readMoves struct {
 	nodes, beyondNode    bool
 	node, cluster, other rules.Changes
+	around               string // what is read besides the node itself, which classes follow
 }
 
 func movesOf(reads *rules.Reads) readMoves {
@@ -148,7 +147,10 @@ func movesOf(reads *rules.Reads) readMoves {
 	for _, read := range reads.All {
 		switch read.Root {
 		case "node", "gpu":
-			m.nodes, m.node = true, max(m.node, read.Changes)
+			m.nodes = true
+			if m.around = around(m.around, read); around("", read) == "" {
+				m.node = max(m.node, read.Changes)
+			}
 			m.beyondNode = m.beyondNode || beyond(read)
 		case "cluster":
 			m.cluster = max(m.cluster, read.Changes)
@@ -158,6 +160,33 @@ func movesOf(reads *rules.Reads) readMoves {
 		}
 	}
 	return m
+}
+
+// ofNode words until when a value holds on a node.
+func (m *readMoves) ofNode() string {
+	switch dynamic := m.node > rules.ByObject; {
+	case dynamic && m.around != "":
+		return "the node, or " + m.around + ", changes"
+	case dynamic:
+		return "the node changes in any way"
+	case m.around != "":
+		return "the node's object, or " + m.around + ", changes"
+	}
+	return "the node's object changes"
+}
+
+// around words the widest of what a row reads besides a node itself.
+func around(known string, read rules.Read) string {
+	const images, peers, group = "how many nodes have an image", "who is in its topology domains", "who is in its topology domains and which nodes are chosen from"
+	switch {
+	case reaches(read, "group") || known == group:
+		return group
+	case reaches(read, "peers") || known == peers:
+		return peers
+	case reaches(read, "imageNodes"):
+		return images
+	}
+	return known
 }
 
 func owners(reads *rules.Reads) []string {

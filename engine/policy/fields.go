@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"github.com/google/cel-go/cel"
@@ -55,12 +56,12 @@ func stringMapType() *cel.Type { return cel.MapType(cel.StringType, cel.StringTy
 // objects declares every type of the language with its fields.
 func objects() []*rules.Object {
 	return append([]*rules.Object{
-		{Name: "Task", Type: taskType(), Doc: "A pod, as a scheduler sees it.", Members: taskFields()},
+		{Name: "Task", Type: taskType(), Doc: "A pod, as a scheduler sees it.", Members: slices.Concat(taskFields(), nearFields(), imageFields())},
 		{Name: "Job", Type: jobType(), Doc: "A PodGroup and its tasks.", Members: jobFields()},
 		{Name: "Role", Type: roleType(), Doc: "The tasks of a job that share a task-spec name.", Members: roleFields()},
 		{Name: "Queue", Type: queueType(), Doc: "A queue; raw figures of the object lie under spec.", Members: queueFields()},
 		{Name: "QueueSpec", Type: queueSpecType(), Doc: "The figures of a queue as its object has them.", Members: queueSpecFields()},
-		{Name: "Node", Type: nodeType(), Doc: "A node that is ready.", Members: nodeFields()},
+		{Name: "Node", Type: nodeType(), Doc: "A node that is ready.", Members: append(nodeFields(), domainFields()...)},
 		{Name: "Taint", Type: taintType(), Doc: "A taint of a node.", Members: taintFields()},
 		{Name: "GPU", Type: gpuType(), Doc: "One device of a node.", Members: gpuFields()},
 		{Name: "Cluster", Type: clusterType(), Doc: "The whole cluster.", Members: clusterFields()},

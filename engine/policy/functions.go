@@ -164,7 +164,13 @@ func taskNode(name, doc string, result *cel.Type, f func(t *taskView, n *nodeVie
 	}, reads...)
 }
 
+// nodeFunctions are those of a pod and a node.
 func nodeFunctions() []*rules.Function {
+	return slices.Concat(ownNodeFunctions(), nearFunctions(), imageFunctions())
+}
+
+// ownNodeFunctions ask nothing but the pod and the node itself.
+func ownNodeFunctions() []*rules.Function {
 	boolean, num := cel.BoolType, cel.IntType
 	terms := []string{"{0}.nodeTerms", "{1}.name", "{1}.labels"}
 	tolerated := []string{"{0}.tolerations", "{1}.taints"}

@@ -66,6 +66,7 @@ func TestScores(t *testing.T) {
 		{"inverseSum of nothing but 0", row(", normalize: inverseSum"), []string{"0", "0"}, "100 100", "n1"},
 		{"none", row(", normalize: none"), []string{"1", "4"}, "1 4", "n2"},
 		{"who has no opinion takes no part in the range", row(", normalize: minMax"), []string{"2", "", "4"}, "0 0 100", "n3"},
+		{"ceil", row(", round: {mode: ceil}"), []string{"1.9", "-1.9", "2"}, "2 -1 2", "n1"},
 		{"trunc", row(", round: {mode: trunc}"), []string{"1.9", "-1.9", "2"}, "1 -1 2", "n3"},
 		{"floor", row(", round: {mode: floor}"), []string{"1.9", "-1.9", "2"}, "1 -2 2", "n3"},
 		{"nearest", row(", round: {mode: nearest}"), []string{"1.6", "1.4", "-1.6"}, "2 1 -2", "n1"},

@@ -42,6 +42,9 @@ type Session struct {
 	columns     columns
 	evaluated   []uint64 // by the rule's number
 	volumes     *volume.Volumes
+	peers       peers
+	// sizes are the domains that a class chooses from, while its scores that read them are computed.
+	sizes []int32
 }
 
 // stamp says since when a value holds: the cycle, a clock within it, and for what reads the action, how many have run.
@@ -53,6 +56,7 @@ func NewSession(c *model.Cluster, p *Policy) *Session {
 	s.cluster = &clusterView{view[model.Cluster]{of: c, s: s, typ: clusterType(), memo: make([]memo, p.slots["Cluster"])}}
 	s.variables = make([]memo, len(p.variables))
 	s.evaluated = make([]uint64, len(p.all)+1)
+	s.peers.s = s
 	s.columns.init(s)
 	return s
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -95,6 +96,7 @@ func twinNode(t *rapid.T) *corev1.Node {
 		if zone := drawOf(t, "zone", "", "east", "west"); zone != "" {
 			n.Labels["zone"] = zone
 		}
+		n.Labels["host"], n.Labels[corev1.LabelHostname] = n.Name, n.Name
 		n.Labels["rank"] = drawOf(t, "rank", "1", "1", "3", "none")
 		n.Spec.Unschedulable = drawOf(t, "cordoned", false, false, false, true)
 		if drawOf(t, "gpus", false, true) {
@@ -121,6 +123,10 @@ func (w *twins) twinPod(t *rapid.T) *corev1.Pod {
 		if milli := drawOf(t, "milli", "", "", "400", "1000"); milli != "" {
 			p.Annotations[model.GPUMilliAnnotation] = milli
 		}
+		p.Labels["app"] = drawOf(t, "app", "a", "a", "b")
+		if drawOf(t, "terms", false, true) {
+			twinTerms(t, p)
+		}
 		if drawOf(t, "tolerates", false, true) {
 			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		}
@@ -131,6 +137,42 @@ func (w *twins) twinPod(t *rapid.T) *corev1.Pod {
 			}
 		}
 	})
+}
+
+// twinTerms writes what a pod asks of the pods around it.
+func twinTerms(t *rapid.T, p *corev1.Pod) {
+	term := func(name string) corev1.PodAffinityTerm {
+		out := corev1.PodAffinityTerm{TopologyKey: drawOf(t, name+" topology", "zone", "zone", "host"), LabelSelector: twinSelector(t, name)}
+		out.MatchLabelKeys = drawOf(t, name+" keys", nil, nil, []string{"zone"})
+		out.NamespaceSelector = drawOf(t, name+" namespaces", nil, nil, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}})
+		return out
+	}
+	p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{}}
+	for range drawOf(t, "terms of affinity", 0, 0, 1, 2) {
+		p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = append(p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, term("near"))
+	}
+	if drawOf(t, "anti-affinity", false, true) {
+		p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{term("apart")}
+	}
+	if drawOf(t, "preferred", false, true) {
+		p.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: drawOf(t, "weight", int32(1), 10), PodAffinityTerm: term("drawn")}}
+		p.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: 3, PodAffinityTerm: term("repelled")}}
+	}
+	for range drawOf(t, "constraints", 0, 0, 1, 2) {
+		p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+			MaxSkew: drawOf(t, "skew", int32(1), 2), TopologyKey: drawOf(t, "over", "zone", "host", corev1.LabelHostname),
+			WhenUnsatisfiable:  drawOf(t, "mode", corev1.DoNotSchedule, corev1.ScheduleAnyway),
+			LabelSelector:      twinSelector(t, "counted"),
+			MinDomains:         drawOf(t, "least domains", nil, nil, new(int32(3))),
+			NodeAffinityPolicy: drawOf(t, "affinity policy", nil, new(corev1.NodeInclusionPolicyIgnore)),
+			NodeTaintsPolicy:   drawOf(t, "taints policy", nil, new(corev1.NodeInclusionPolicyHonor)),
+		})
+	}
+}
+
+func twinSelector(t *rapid.T, name string) *metav1.LabelSelector {
+	return drawOf(t, name+" selector", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "b"}},
+		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}}, &metav1.LabelSelector{}, nil)
 }
 
 func twinGroup(t *rapid.T) *v1beta1.PodGroup {
@@ -207,6 +249,12 @@ func (w *twins) ChangeQuota(t *rapid.T) {
 
 func (w *twins) ChangeStorage(t *rapid.T) {
 	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete), Object: twinStorage(t)})
+}
+
+func (w *twins) ChangeNamespace(t *rapid.T) {
+	n := &corev1.Namespace{}
+	n.Name, n.Labels = "a", map[string]string{"team": drawOf(t, "team", "x", "y")}
+	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Delete), Object: n})
 }
 
 func (w *twins) NextCycle(t *rapid.T) {
@@ -317,7 +365,28 @@ func (w *twins) Check(t *rapid.T) {
 			t.Fatal(err)
 		}
 	})
-	if diff := cmp.Diff(w.look(&w.afresh), w.look(&w.remembers)); diff != "" {
+	afresh, remembered := w.look(&w.afresh), w.look(&w.remembers)
+	if diff := cmp.Diff(tallied(&w.afresh, &w.remembers), tallied(&w.remembers, &w.afresh)); diff != "" {
+		t.Fatalf("the counts of peers are wrong (-afresh +remembered):\n%s", diff)
+	}
+	if diff := cmp.Diff(afresh, remembered); diff != "" {
 		t.Fatalf("what is remembered is wrong (-afresh +remembered):\n%s", diff)
 	}
+}
+
+// tallied are the counts of a side's tallies that the other has too: what is remembered may have more.
+func tallied(x, other *side) map[string]map[string]int64 {
+	out := map[string]map[string]int64{}
+	for key, ta := range x.s.peers.tallies {
+		if other.s.peers.tallies[key] == nil {
+			continue
+		}
+		out[key] = map[string]int64{"total": ta.total}
+		for value, d := range ta.where.index {
+			if int(d) < len(ta.counts) && ta.counts[d] != 0 {
+				out[key][value] = ta.counts[d]
+			}
+		}
+	}
+	return out
 }

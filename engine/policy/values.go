@@ -55,6 +55,10 @@ type (
 		classKey                     string
 		classAt                      stamp
 		volumes                      *volumeMemo
+		company                      *company
+		companyAt                    uint64
+		matched                      []*selector
+		matchedAt                    int
 	}
 	jobView struct {
 		view[model.Job]

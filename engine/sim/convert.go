@@ -147,6 +147,10 @@ func (c *converter) node(v rules.Value, name string, s *ShortNode) {
 		}
 		n.Spec.Taints = append(n.Spec.Taints, taint)
 	}
+	for _, image := range slices.Sorted(maps.Keys(s.Images)) {
+		size := s.Images[image]
+		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{image}, SizeBytes: size.Value()})
+	}
 	list := corev1.ResourceList{
 		corev1.ResourceCPU:    either(s.CPU, "8"),
 		corev1.ResourceMemory: either(s.Memory, "32Gi"),

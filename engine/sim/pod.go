@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -30,14 +31,14 @@ func (c *converter) podOf(v rules.Value, s *ShortSpec) (*corev1.Pod, []string) {
 	before := len(c.issues)
 	p := &corev1.Pod{}
 	p.Spec.SchedulerName = c.scheduler
-	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "main", Resources: corev1.ResourceRequirements{Requests: s.requests()}}}
+	p.Spec.Containers = []corev1.Container{{Name: "main", Image: cmp.Or(s.Image, "main"), Resources: corev1.ResourceRequirements{Requests: s.requests()}}}
 	for i, port := range s.Ports {
 		if port < 1 || port > 65535 {
 			c.report(at(v, "ports", i).Issuef("", "must be between 1 and 65535, found %d", port))
 		}
 		p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{HostPort: port, ContainerPort: port, Protocol: corev1.ProtocolTCP})
 	}
-	p.Spec.NodeSelector = s.NodeSelector
+	p.Spec.NodeSelector, p.Spec.Affinity, p.Spec.TopologySpreadConstraints = s.NodeSelector, s.Affinity, s.Spread
 	mount(p, s.Claims)
 	for i, text := range s.Tolerations {
 		toleration, err := parseToleration(text)

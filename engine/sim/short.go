@@ -1,6 +1,7 @@
 package sim
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -66,6 +67,8 @@ type ShortNode struct {
 	Annotations map[string]string `json:"annotations"`
 	// Taints, each written key=value:Effect or key:Effect.
 	Taints []string `json:"taints"`
+	// Images that the node has, by name, each with its size in bytes.
+	Images map[string]resource.Quantity `json:"images"`
 	// Unschedulable is a cordoned node.
 	Unschedulable bool `json:"unschedulable"`
 	// AttachLimits is how many volumes of each driver the node can attach; default no limit.
@@ -223,6 +226,12 @@ type ShortSpec struct {
 	NodeSelector map[string]string `json:"nodeSelector"`
 	// Tolerations, each written key=value:Effect, key:Effect, key=value or key; "*" tolerates all.
 	Tolerations []string `json:"tolerations"`
+	// Affinity to nodes and other pods, as in spec.affinity of a pod.
+	Affinity *corev1.Affinity `json:"affinity"`
+	// Spread is spec.topologySpreadConstraints of a pod.
+	Spread []corev1.TopologySpreadConstraint `json:"spread"`
+	// Image of its one container; default main.
+	Image string `json:"image"`
 	// Ports of the host that it claims.
 	Ports []int32 `json:"ports"`
 	// Claims that it mounts, by name. Replicas share them.

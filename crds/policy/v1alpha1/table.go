@@ -476,7 +476,7 @@ type Row struct {
 // Round says how a score is rounded.
 // +kubebuilder:pruning:PreserveUnknownFields
 type Round struct {
-	// trunc, floor or nearest.
+	// trunc, floor, ceil or nearest.
 	// +optional
 	Mode string `json:"mode,omitempty"`
 

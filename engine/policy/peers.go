@@ -1,0 +1,450 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// peers counts, by topology domain, the placed tasks that terms of pods speak of, and the placed tasks whose own
+// terms speak of others. It follows the cluster by its log of tasks: a step costs the tallies that the one task counts
+// in, and nothing where nobody has terms. What a term needs for the first time is counted in one walk over the
+// placed tasks, however many terms are new.
+//
+// A task counts where it is or is promised. One that is being released counts for affinity until it is gone, and
+// not for spread, as kube-scheduler has it.
+type peers struct {
+	s *Session
+
+	begun      bool
+	clock      uint64 // of the cluster, when all this was so
+	cursor     uint64 // in TaskLog
+	objects    uint64 // ObjectClock
+	namespaces uint64 // NamespaceClock
+
+	version   uint64 // of which terms there are: a company holds as long
+	ids       int    // given to selectors and tallies; never given again
+	freshFrom int    // selectors from this id on are not matched against placed tasks yet
+	fresh     []*tally
+	moves     uint64 // how often nodes changed their domains
+	dead      int    // templates that no task has
+	byLabels  bool   // some selector reads labels of namespaces
+
+	topologies map[string]*topology
+	rows       []seenNode
+	selectors  map[string]*selector
+	byLabel    map[label][]*selector
+	rest       []*selector // that name no label
+	tallies    map[string]*tally
+	inclusive  []*tally // that leave out nodes
+	templates  map[string]*template
+	companies  map[string]*company
+	records    map[*model.Task]*record
+	images     map[string]*tally // that some task asked for
+	total      int               // nodes
+}
+
+type label struct{ key, value string }
+
+// seenNode is what of a node's object the counts rest on.
+type seenNode struct {
+	object uint64 // version
+	name   string
+	labels map[string]string
+	taints []corev1.Taint
+	images map[string]int64
+}
+
+// selector is one way to speak of pods.
+type selector struct {
+	model.PodSelector
+	id         int
+	counted    []*tally        // of tasks that match it
+	asking     []*tally        // of tasks whose terms say it
+	namespaces map[string]bool // what HasNamespace said
+}
+
+func (x *selector) matches(c *model.Cluster, t *model.Task) bool {
+	in, known := x.namespaces[t.Namespace]
+	if !known {
+		in = x.HasNamespace(t.Namespace, c.NamespaceLabels(t.Namespace))
+		x.namespaces[t.Namespace] = in
+	}
+	return in && x.HasLabels(t.Labels)
+}
+
+// record is one task that counts somewhere, or has terms.
+type record struct {
+	object    *corev1.Pod
+	template  *template
+	matched   []*selector
+	matchedAt int // freshFrom, when it was matched
+
+	row     int32
+	leaving bool
+}
+
+// reset forgets everything but the ids that were given.
+func (p *peers) reset() {
+	p.ids++ // so that no view of a task takes what was matched before for what is matched now
+	p.begun, p.fresh, p.dead, p.byLabels, p.freshFrom = true, nil, 0, false, p.ids+1
+	p.topologies, p.selectors, p.tallies = map[string]*topology{}, map[string]*selector{}, map[string]*tally{}
+	p.byLabel, p.rest, p.inclusive = map[label][]*selector{}, nil, nil
+	p.templates, p.companies, p.records = map[string]*template{}, map[string]*company{}, map[*model.Task]*record{}
+	p.images, p.total = map[string]*tally{}, 0
+	p.rows = p.rows[:0]
+	p.version++
+	p.moves++
+}
+
+// sync brings the counts up to date. Where nothing changed it costs a comparison.
+func (p *peers) sync() {
+	c := p.s.c
+	if p.begun && p.clock == c.Clock {
+		return
+	}
+	entries, ok := c.TaskLog.Since(p.cursor)
+	const many = 64
+	switch {
+	case !p.begun, !ok, p.s.NoCache, p.byLabels && p.namespaces != c.NamespaceClock, p.dead > many && 2*p.dead > len(p.templates):
+		p.reset()
+		p.remap()
+		for _, t := range c.Tasks {
+			if t.PodTerms != nil {
+				p.seat(t)
+			}
+		}
+	default:
+		p.growRows()
+		for _, t := range entries {
+			p.seat(t)
+		}
+		if p.objects != c.ObjectClock {
+			p.remap()
+		}
+	}
+	p.fill()
+	p.clock, p.cursor, p.objects, p.namespaces = c.Clock, c.TaskLog.Next(), c.ObjectClock, c.NamespaceClock
+}
+
+// seat brings one task's counts up to date.
+func (p *peers) seat(t *model.Task) {
+	rec := p.records[t]
+	if rec == nil && t.PodTerms == nil && len(p.selectors) == 0 {
+		return
+	}
+	if rec != nil && rec.row != model.NoNode {
+		p.count(rec, -1, true)
+		rec.row = model.NoNode
+	}
+	if p.s.c.Tasks[t.Key] != t {
+		if rec != nil {
+			p.give(rec, nil)
+			delete(p.records, t)
+		}
+		return
+	}
+	if rec == nil {
+		if t.PodTerms == nil && (t.Node == model.NoNode || len(p.matched(t)) == 0) {
+			return
+		}
+		rec = &record{row: model.NoNode, matchedAt: -1}
+		p.records[t] = rec
+	}
+	if rec.object != t.Object {
+		rec.object, rec.matchedAt = t.Object, -1
+		p.give(rec, p.template(t))
+	}
+	if t.Node == model.NoNode {
+		return
+	}
+	if rec.matchedAt != p.freshFrom {
+		rec.matched, rec.matchedAt = slices.Clone(p.matched(t)), p.freshFrom
+	}
+	rec.row, rec.leaving = t.Node, t.Status == model.Releasing
+	p.count(rec, 1, true)
+}
+
+// give says which template a task has.
+func (p *peers) give(rec *record, to *template) {
+	if rec.template != nil {
+		if rec.template.owners--; rec.template.owners == 0 {
+			p.dead++
+		}
+	}
+	if rec.template = to; to == nil {
+		return
+	}
+	if to.owners++; to.owners == 1 && to.counted {
+		p.dead--
+	}
+	to.counted = true
+}
+
+// count adds a task to the tallies that it counts in, or takes it away. filled says whether those that are complete,
+// or those that are about to be.
+func (p *peers) count(rec *record, sign int64, filled bool) {
+	for _, x := range rec.matched {
+		for _, ta := range x.counted {
+			if ta.filled == filled && (!ta.staying || !rec.leaving) && ta.alsoIn(rec.matched) {
+				ta.bump(rec.row, sign)
+			}
+		}
+	}
+	if rec.template == nil {
+		return
+	}
+	for _, ta := range rec.template.asks {
+		if ta.filled == filled {
+			ta.bump(rec.row, sign)
+		}
+	}
+}
+
+// fill counts the placed tasks into the tallies that are new.
+func (p *peers) fill() {
+	if len(p.fresh) == 0 && p.freshFrom > p.ids {
+		return
+	}
+	n, spoken := &p.s.c.Nodes, p.freshNamespaces()
+	for row := range n.Rows {
+		for _, t := range n.Tasks[row] {
+			rec := p.records[t]
+			if rec == nil && spoken != nil && !spoken[t.Namespace] {
+				continue
+			}
+			found := p.candidates(nil, t, p.freshFrom)
+			if rec == nil {
+				if len(found) == 0 {
+					continue
+				}
+				rec = &record{object: t.Object, row: int32(row), leaving: t.Status == model.Releasing}
+				p.records[t] = rec
+			}
+			rec.matched = append(rec.matched, found...)
+			p.count(rec, 1, false)
+		}
+	}
+	for _, rec := range p.records {
+		if rec.row != model.NoNode {
+			rec.matchedAt = p.ids + 1
+		}
+	}
+	for _, ta := range p.fresh {
+		ta.filled = true
+		if ta.limit != nil {
+			ta.limit.settle(ta)
+		}
+	}
+	p.fresh, p.freshFrom = nil, p.ids+1
+	p.version++
+}
+
+// freshNamespaces are those that the selectors which are new speak of; nil: any.
+func (p *peers) freshNamespaces() map[string]bool {
+	out := map[string]bool{}
+	for _, x := range p.selectors {
+		switch {
+		case x.id < p.freshFrom:
+		case x.ByLabels != nil:
+			return nil
+		default:
+			for _, name := range x.Namespaces {
+				out[name] = true
+			}
+		}
+	}
+	return out
+}
+
+// matched lists the selectors, of those that placed tasks were matched against, that speak of a task.
+func (p *peers) matched(t *model.Task) []*selector {
+	v := p.s.taskView(t)
+	if v.matchedAt != p.freshFrom {
+		v.matched, v.matchedAt = slices.DeleteFunc(p.candidates(nil, t, 0), func(x *selector) bool { return x.id >= p.freshFrom }), p.freshFrom
+	}
+	return v.matched
+}
+
+// candidates appends the selectors from an id on that speak of a task, found by the task's labels.
+func (p *peers) candidates(out []*selector, t *model.Task, from int) []*selector {
+	for key, value := range t.Labels {
+		out = p.match(out, p.byLabel[label{key, value}], t, from)
+	}
+	return p.match(out, p.rest, t, from)
+}
+
+func (p *peers) match(out, among []*selector, t *model.Task, from int) []*selector {
+	for i := len(among) - 1; i >= 0 && among[i].id >= from; i-- {
+		if among[i].matches(p.s.c, t) {
+			out = append(out, among[i])
+		}
+	}
+	return out
+}
+
+func (p *peers) growRows() {
+	for row := len(p.rows); row < len(p.s.c.Nodes.Rows); row++ {
+		p.rows = append(p.rows, seenNode{})
+		for _, topo := range p.topologies {
+			topo.of = append(topo.of, nowhere)
+		}
+		for _, ta := range p.images {
+			ta.where.of = append(ta.where.of, nowhere)
+		}
+		for _, ta := range p.inclusive {
+			ta.included = append(ta.included, false)
+		}
+	}
+}
+
+// remap brings the nodes' domains up to date, and with them the counts of the tasks there.
+func (p *peers) remap() {
+	p.growRows()
+	n := &p.s.c.Nodes
+	moved := false
+	for row, node := range n.Rows {
+		seen := &p.rows[row]
+		if seen.object == n.Object[row]+1 {
+			continue
+		}
+		next := seenNode{object: n.Object[row] + 1}
+		if node != nil {
+			next.name, next.labels, next.taints, next.images = node.Name, node.Labels, node.Taints, node.Images
+		}
+		p.imagesOf(int32(row), seen.images, next.images)
+		if next.name != seen.name || !maps.Equal(next.labels, seen.labels) || !slices.EqualFunc(next.taints, seen.taints, sameTaint) {
+			moved = true
+			p.moveRow(int32(row), next.labels)
+		}
+		*seen = next
+	}
+	if !moved {
+		return
+	}
+	p.moves++
+	for _, ta := range p.inclusive {
+		if ta.filled && ta.limit != nil {
+			ta.limit.settle(ta)
+		}
+	}
+	if total := len(n.Index); total != p.total {
+		p.total = total
+		for _, ta := range p.images {
+			ta.note(0)
+		}
+	}
+}
+
+// moveRow gives a row the domains of a node's labels, and takes the tasks on it along.
+func (p *peers) moveRow(row int32, labels map[string]string) {
+	p.countRow(row, -1)
+	for _, topo := range p.topologies {
+		topo.place(row, labels)
+	}
+	node := p.s.c.Nodes.Rows[row]
+	for _, ta := range p.inclusive {
+		ta.included[row] = node != nil && ta.includes.node(node)
+	}
+	p.countRow(row, 1)
+}
+
+func sameTaint(a, b corev1.Taint) bool {
+	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
+}
+
+func (p *peers) countRow(row int32, sign int64) {
+	for _, t := range p.s.c.Nodes.Tasks[row] {
+		if rec := p.records[t]; rec != nil && rec.row != model.NoNode {
+			p.count(rec, sign, true)
+		}
+	}
+}
+
+// company is what the verdicts and scores of a task rest on besides the task and the node: the tallies of its own
+// terms, and those of the terms that speak of it. Tasks with the same company get the same answers.
+type company struct {
+	template *template // nil without terms
+	against  []*tally  // of required anti-affinity of others
+	drawn    []*tally  // of what else of others' terms moves scores, weighted
+	images   []*tally  // of its images that some node has
+	watched  []*tally  // all of these
+	// For the key of a class: the others' tallies, and the images.
+	matched, imagesKey string
+}
+
+// idle says that nothing here moves.
+func (co *company) idle() bool { return len(co.watched) == 0 }
+
+func (co *company) hasAffinity() bool {
+	return len(co.against)+len(co.drawn) > 0 || co.template != nil && co.template.terms.HasAffinity()
+}
+
+// company of a task as the cluster is now.
+func (s *Session) company(v *taskView) *company {
+	p := &s.peers
+	p.sync()
+	if v.company == nil || v.companyAt != p.version {
+		v.company = p.companyOf(v.of)
+		v.companyAt = p.version
+	}
+	return v.company
+}
+
+func (p *peers) companyOf(t *model.Task) *company {
+	tmpl := p.template(t)
+	p.fill() // a task that the cluster does not know may have terms that are new
+	var ids []int
+	seen := map[*tally]bool{}
+	co := &company{template: tmpl}
+	for _, x := range p.matched(t) {
+		for _, ta := range x.asking {
+			if seen[ta] {
+				continue
+			}
+			seen[ta] = true
+			ids = append(ids, ta.id)
+			if ta.use == presence {
+				co.against = append(co.against, ta)
+			} else {
+				co.drawn = append(co.drawn, ta)
+			}
+		}
+	}
+	slices.Sort(ids)
+	var b strings.Builder
+	for _, id := range ids {
+		b.WriteString(strconv.Itoa(id))
+		b.WriteByte(' ')
+	}
+	co.matched = b.String()
+	co.images, co.imagesKey = p.imagesFor(t)
+	key := co.matched + "\n" + co.imagesKey + "\n"
+	if tmpl != nil {
+		key += tmpl.name
+		co.watched = append(co.watched, tmpl.tallies...)
+	}
+	if known := p.companies[key]; known != nil {
+		return known
+	}
+	co.watched = slices.Concat(co.watched, co.against, co.drawn, co.images)
+	p.companies[key] = co
+	return co
+}
+
+// without answers a question about a task as if it were not placed where it is: it is no peer of its own.
+func (p *peers) without(t *model.Task, ask func()) {
+	rec := p.records[t]
+	if t.Node == model.NoNode || rec == nil || rec.row == model.NoNode {
+		ask()
+		return
+	}
+	p.count(rec, -1, true)
+	ask()
+	p.count(rec, 1, true)
+}
