@@ -75,6 +75,26 @@ func TestLiteratureDRF(t *testing.T) {
 	}
 }
 
+// TestLiteratureHDRF is about groups of a tree: one whose parts want different resources is rescaled, and one part that can get no
+// more does not hold back the other.
+func TestLiteratureHDRF(t *testing.T) {
+	t.Parallel()
+	for world, want := range map[string]map[string]int64{
+		"hdrf":         {"science": 5, "development": 5, "production": 5},
+		"hdrf-blocked": {"q1": 10, "q2": 10, "q31": 10, "q32": 15, "q4": 15},
+	} {
+		got := map[string]int64{}
+		for _, q := range studied(t, world, "hdrf", RunOptions{}, time.Time{}, nil).Summary.Queues {
+			if q.Placed > 0 {
+				got[q.Queue] = q.Placed
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", world, diff)
+		}
+	}
+}
+
 // TestLiteratureTetris is the example of SIGCOMM 2014: all jobs end at 6t under DRF, at 2t, 3t and 4t where tasks are packed.
 func TestLiteratureTetris(t *testing.T) {
 	t.Parallel()
