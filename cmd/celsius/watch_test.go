@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // readUntil gives the lines up to one that holds a text.
@@ -30,14 +31,19 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"world.yaml": world})
 	page := filepath.Join(t.TempDir(), "page.html")
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	read, write := io.Pipe()
 	root := newRootCommand()
 	root.SetArgs([]string{"simulate", "--watch", "-o", "html", "--to", page, dir})
 	root.SetOut(write)
 	root.SetErr(write)
 	done := make(chan error, 1)
-	go func() { done <- root.ExecuteContext(ctx) }()
+	go func() {
+		err := root.ExecuteContext(ctx)
+		_ = write.Close() // so that nobody waits for a line that does not come
+		done <- err
+	}()
 	lines := bufio.NewScanner(read)
 	put := func(name, text string) {
 		t.Helper()
