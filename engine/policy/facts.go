@@ -43,7 +43,7 @@ func (r *Rule) fact() Fact {
 	}
 	return Fact{
 		Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64,
-		Reads: plainReads(r.Reads), Cache: cacheable(r), Interpreted: interpreted(r.When, r.Expression),
+		Reads: plainReads(r.Reads), Cache: heldFor(r), Interpreted: interpreted(r.When, r.Expression),
 	}
 }
 
@@ -106,6 +106,14 @@ func plainReads(reads *rules.Reads) []string {
 	return out
 }
 
+// heldFor is cacheable, but for rows that are asked of each task with volumes by itself.
+func heldFor(r *Rule) string {
+	if r.Site.Name == Predicates && readsVolumes(r.Reads) {
+		return "never for a task with volumes; else per class and node, until the node changes"
+	}
+	return cacheable(r)
+}
+
 // cacheable words for how long a row's value holds, by what it reads (DESIGN section 4).
 func cacheable(r *Rule) string {
 	m := movesOf(r.Reads)
@@ -115,8 +123,6 @@ func cacheable(r *Rule) string {
 		return "never: it reads what tells every task from every other"
 	case m.beyondNode || m.cluster > rules.ByCycle:
 		return "never: it reads what any step changes"
-	case r.Site.Name == Predicates && readsVolumes(r.Reads):
-		return "never for a task with volumes; else per class and node, until the node changes"
 	case m.nodes:
 		parts = append(parts, "per class and node, until "+m.ofNode())
 	case r.Site.Name == Predicates || r.Site.Name == Scores || r.Site.Name == TaskFeasible:

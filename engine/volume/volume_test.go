@@ -39,8 +39,8 @@ func pod(name string, volumes ...corev1.Volume) *corev1.Pod {
 	return p
 }
 
-func runs(p *corev1.Pod, node string) *corev1.Pod {
-	p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
+func runs(p *corev1.Pod) *corev1.Pod {
+	p.Spec.NodeName, p.Status.Phase = "n1", corev1.PodRunning
 	return p
 }
 
@@ -48,8 +48,8 @@ func claimed(claim string) corev1.Volume {
 	return corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}
 }
 
-func iscsi(iqn string, readOnly bool) corev1.Volume {
-	return corev1.Volume{Name: "disk", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{IQN: iqn, ReadOnly: readOnly}}}
+func iscsi(readOnly bool) corev1.Volume {
+	return corev1.Volume{Name: "disk", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{IQN: "x", ReadOnly: readOnly}}}
 }
 
 func classNamed(name, provisioner string, edits ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
@@ -83,10 +83,8 @@ func inZone(zone string) func(*corev1.PersistentVolume) {
 	return func(v *corev1.PersistentVolume) { v.Labels = map[string]string{zoneLabel: zone} }
 }
 
-func attachedBy(driver string) func(*corev1.PersistentVolume) {
-	return func(v *corev1.PersistentVolume) {
-		v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: v.Name}
-	}
+func attachable(v *corev1.PersistentVolume) {
+	v.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: v.Name}
 }
 
 func claim(name, class string, edits ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
@@ -110,9 +108,9 @@ func exclusive(c *corev1.PersistentVolumeClaim) {
 	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
 }
 
-func limits(node string, count int32) *storagev1.CSINode {
-	return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: storagev1.CSINodeSpec{
-		Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: node, Allocatable: &storagev1.VolumeNodeResources{Count: &count}}},
+func limits(count int32) *storagev1.CSINode {
+	return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: storagev1.CSINodeSpec{
+		Drivers: []storagev1.CSINodeDriver{{Name: driver, NodeID: "n1", Allocatable: &storagev1.VolumeNodeResources{Count: &count}}},
 	}}
 }
 
@@ -224,21 +222,21 @@ func TestAnswers(t *testing.T) {
 		{"where the class allows", pod("p", claimed("c")), []any{classNamed("made", driver, west), claim("c", "made")}, "n1 !fits, n2"},
 		{"where there is capacity", pod("p", claimed("c")), []any{tracked, capacity("9Gi"), claim("c", "made")}, "n1, n2 !fits"},
 		{"where capacity is too small", pod("p", claimed("c")), []any{tracked, capacity("1Gi"), claim("c", "made")}, "n1 !fits, n2 !fits"},
-		{"limits", pod("p", claimed("c")), []any{limits("n1", 0), volume("v", "9Gi", attachedBy(driver)), claim("c", "local", boundTo("v"))}, "n1 !limits, n2"},
+		{"limits", pod("p", claimed("c")), []any{limits(0), volume("v", "9Gi", attachable), claim("c", "local", boundTo("v"))}, "n1 !limits, n2"},
 		{"limits, of what others have", pod("p", claimed("c")), []any{
-			limits("n1", 1), volume("v", "9Gi", attachedBy(driver)), volume("w", "9Gi", attachedBy(driver)),
-			claim("c", "local", boundTo("v")), claim("d", "local", boundTo("w")), runs(pod("old", claimed("d")), "n1"),
+			limits(1), volume("v", "9Gi", attachable), volume("w", "9Gi", attachable),
+			claim("c", "local", boundTo("v")), claim("d", "local", boundTo("w")), runs(pod("old", claimed("d"))),
 		}, "n1 !limits, n2"},
 		{"limits, of the same volume", pod("p", claimed("c")), []any{
-			limits("n1", 1), volume("v", "9Gi", attachedBy(driver)), claim("c", "local", boundTo("v")), runs(pod("old", claimed("c")), "n1"),
+			limits(1), volume("v", "9Gi", attachable), claim("c", "local", boundTo("v")), runs(pod("old", claimed("c"))),
 		}, "n1, n2"},
 		{"limits, of what is still attached", pod("p", claimed("c")), []any{
-			limits("n1", 1), volume("v", "9Gi", attachedBy(driver)), volume("other", "9Gi", attachedBy(driver)), attachment, claim("c", "local", boundTo("v")),
+			limits(1), volume("v", "9Gi", attachable), volume("other", "9Gi", attachable), attachment, claim("c", "local", boundTo("v")),
 		}, "n1 !limits, n2"},
-		{"limits, of what will be made", pod("p", claimed("c")), []any{limits("n1", 0), claim("c", "made")}, "n1 !limits, n2"},
-		{"a claim for one pod", pod("p", claimed("c")), []any{volume("v", "9Gi"), claim("c", "local", boundTo("v"), exclusive), runs(pod("old", claimed("c")), "n1")}, "n1 !free, n2 !free"},
-		{"a disk that another writes to", pod("p", iscsi("x", true)), []any{runs(pod("old", iscsi("x", false)), "n1")}, "n1 !free, n2"},
-		{"a disk that both read", pod("p", iscsi("x", true)), []any{runs(pod("old", iscsi("x", true)), "n1")}, "n1, n2"},
+		{"limits, of what will be made", pod("p", claimed("c")), []any{limits(0), claim("c", "made")}, "n1 !limits, n2"},
+		{"a claim for one pod", pod("p", claimed("c")), []any{volume("v", "9Gi"), claim("c", "local", boundTo("v"), exclusive), runs(pod("old", claimed("c")))}, "n1 !free, n2 !free"},
+		{"a disk that another writes to", pod("p", iscsi(true)), []any{runs(pod("old", iscsi(false)))}, "n1 !free, n2"},
+		{"a disk that both read", pod("p", iscsi(true)), []any{runs(pod("old", iscsi(true)))}, "n1, n2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cl := cluster(t, node("n1", "east"), node("n2", "west"), classNamed("local", "kubernetes.io/no-provisioner"), classNamed("made", driver))
