@@ -135,13 +135,17 @@ func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
 		}
 	}
 	cs.peers = cs.peers || p.peers
-	for _, e := range []*rules.Expr{r.When, r.Expression} {
-		if e != nil {
-			cs.nowParts = append(cs.nowParts, e.NowParts...)
-			cs.nowMoves = cs.nowMoves || e.NowMoves
-		}
-	}
+	cs.follow(r.When)
+	cs.follow(r.Expression)
 	return p
+}
+
+// follow notes how an expression moves with time; nil does not.
+func (cs *columns) follow(e *rules.Expr) {
+	if e != nil {
+		cs.nowParts = append(cs.nowParts, e.NowParts...)
+		cs.nowMoves = cs.nowMoves || e.NowMoves
+	}
 }
 
 // ofNodes says that a read is of the node.
