@@ -43,18 +43,13 @@ func idleFlags() []string {
 // laterPlugins are Volcano's plugins, with what follows where no table stands for one.
 func laterPlugins() map[string]string {
 	return map[string]string{
-		"capacity":               "queues get what proportion or no table gives them, not what spec.deserved and their parents say",
 		"cdp":                    "a pod that was just placed is no safer from eviction than others",
 		"deviceshare":            "shared GPUs are placed by the annotations that celsius has for them, not by Volcano's resources",
 		"network-topology-aware": "pods are placed without regard to HyperNodes",
-		"nodegroup":              "the affinity of queues to groups of nodes is not heeded",
 		"numa-aware":             "the NUMA policies of pods are not heeded",
 		"numaaware":              "the NUMA policies of pods are not heeded",
 		"pdb":                    "PodDisruptionBudgets keep no pod from being evicted by the scheduler",
 		"rescheduling":           "no pod is moved off a node for the sake of balance",
-		"resource-strategy-fit":  "nodes are not scored by the strategy of each resource",
-		"resourcequota":          "a job may be let in whose pods the ResourceQuota of its namespace will refuse",
-		"sla":                    "no job is let in or goes first for having waited long",
 		"task-topology":          "the pods of a job are placed without regard to the affinity of its tasks",
 		"tdm":                    "revocable nodes are nodes like others at any time of the day",
 		"usage":                  "nodes are neither passed over nor scored by measured load",
