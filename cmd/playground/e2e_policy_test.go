@@ -171,8 +171,9 @@ func TestAPolicyChangedUnderLoadChangesTheNextDecision(t *testing.T) {
 			return nil
 		})
 	}
+	arriving := time.Since(started)
 	total := stop()
-	rate := float64(total) / time.Since(started).Seconds()
+	rate := float64(total) / arriving.Seconds()
 	witness.AllBound(total)
 
 	h := witness.Report()
