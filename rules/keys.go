@@ -25,7 +25,7 @@ func Roundings() []Key {
 		{"trunc", "", "Toward 0."},
 		{"floor", "", "Down."},
 		{"ceil", "", "Up."},
-		{"nearest", "", "To the nearest, halves to the even one."},
+		{"nearest", "", "To the nearest, halves away from 0."},
 	}
 }
 
