@@ -3,7 +3,6 @@ package policy
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -72,20 +71,9 @@ func idleArguments() map[string]string {
 	}
 }
 
-// laterArguments are arguments of Volcano's plugins for which a table may not have a param yet; * stands for any text.
-func laterArguments() []string {
-	return []string{
-		"predicate.PodAffinityEnable", "predicate.NodeVolumeLimitsEnable", "predicate.VolumeZoneEnable", "predicate.VolumeBindingEnable",
-		"predicate.PodTopologySpreadEnable", "predicate.ProportionalEnable", "predicate.resources", "predicate.resources.*",
-		"podaffinity.weight", "imagelocality.weight", "podtopologyspread.weight", "volumebinding.weight",
-	}
-}
-
+// isLaterArgument says of an argument of Volcano's plugins that it is known, though no table has a param for it yet.
 func isLaterArgument(name string) bool {
-	return slices.ContainsFunc(laterArguments(), func(known string) bool {
-		before, _, star := strings.Cut(known, "*")
-		return name == known || star && strings.HasPrefix(name, before)
-	})
+	return slices.Contains([]string{"predicate.VolumeBindingEnable", "volumebinding.weight"}, name)
 }
 
 // pluginHint is what the author of an unknown plugin's name may have meant.
