@@ -13,6 +13,12 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
+// How an attribute is changed.
+const (
+	emptied     = "emptied"
+	emptiedList = "emptied as a list"
+)
+
 // change is one change of what ships: a row or an attribute of a table, or a step of an action.
 type change struct {
 	shippedRow // without table: of an action
@@ -38,7 +44,7 @@ func changes(t *testing.T) [][]change {
 	tables, issues := policy.Shipped()
 	for _, name := range policy.ShippedNames() {
 		for _, a := range tables[name].Attributes {
-			out = append(out, []change{{shippedRow: shippedRow{name, "attributes", a.Name}, how: "emptied"}})
+			out = append(out, []change{{shippedRow: shippedRow{name, "attributes", a.Name}, how: emptied}})
 		}
 	}
 	for name, a := range shippedActions(t) {
@@ -146,8 +152,10 @@ func (c change) change(rows []any) []any {
 		switch {
 		case c.how == "removed":
 			continue
-		case c.how == "emptied":
-			empty(row)
+		case c.how == emptied:
+			empty(row, "(%s).scale(0)")
+		case c.how == emptiedList:
+			empty(row, "(%s).filter(none, false)")
 		case row["by"] != nil:
 			descending, _ := row["descending"].(bool)
 			row["descending"] = !descending
@@ -161,8 +169,8 @@ func (c change) change(rows []any) []any {
 	return out
 }
 
-// empty makes an attribute nothing: of a sum no member counts, the rest is times 0.
-func empty(attribute object) {
+// empty makes an attribute nothing: of a sum no member counts, the rest is what nothing makes of it.
+func empty(attribute object, nothing string) {
 	switch {
 	case attribute["sum"] != nil:
 		sum := maps.Clone(attribute["sum"].(object))
@@ -179,11 +187,21 @@ func empty(attribute object) {
 	case attribute["name"] == "share":
 		attribute["expression"] = "0.0"
 	default:
-		attribute["expression"] = fmt.Sprintf("(%s).scale(0)", attribute["expression"])
+		attribute["expression"] = fmt.Sprintf(nothing, attribute["expression"])
 	}
 }
 
+// compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list.
 func (c change) compile(doc *rules.Document) (*policy.Policy, rules.Issues) {
+	p, issues := c.compileAsIs(doc)
+	if issues.Err() != nil && c.how == emptied {
+		c.how = emptiedList
+		return c.compileAsIs(doc)
+	}
+	return p, issues
+}
+
+func (c change) compileAsIs(doc *rules.Document) (*policy.Policy, rules.Issues) {
 	text, err := c.rewrite(doc)
 	if err != nil {
 		return nil, rules.Issues{{Message: err.Error()}}
