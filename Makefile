@@ -83,7 +83,7 @@ imports: ## check who imports whom
 
 .PHONY: bench
 bench: ## run the benchmarks on one processor, five times
-	GOMAXPROCS=1 go test -run '^$$' -bench . -benchmem -count 5 ./engine/...
+	GOMAXPROCS=1 go test -run '^$$' -bench . -benchmem -count 5 -timeout 30m ./engine/...
 
 .PHONY: bench-live
 bench-live: ## measure the live scheduler against a bare loop of bindings: some 20 minutes on an idle machine

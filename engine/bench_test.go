@@ -2,171 +2,261 @@ package engine_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"hash/fnv"
+	"os"
 	"syscall"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// workload is one scenario: nodes of 32 CPU, 256Gi, 110 pods; jobs x pods, all pending, of a variant:
-// same (1 CPU, 2Gi), shapes (50 of them), constrained (as same, each third bound to zones z0-z2 and
-// tolerating a taint), nofit (pods of 2 CPU on nodes of 1).
-type workload struct {
-	nodes, jobs, pods int
-	variant           string
+// scene is a cluster and a policy at work on it, whose time moves on by a second a cycle.
+type scene struct {
+	s    *policy.Session
+	now  time.Time
+	plan *model.Plan // of the last cycle
 }
 
-func (w workload) String() string {
-	return fmt.Sprintf("nodes=%d/jobs=%dx%d/pods=%s", w.nodes, w.jobs, w.pods, w.variant)
+func newScene(tb testing.TB, p *policy.Policy, deltas []model.Delta) *scene {
+	tb.Helper()
+	c := model.NewCluster(model.Options{})
+	if errs := c.Apply(deltas...); len(errs) > 0 {
+		tb.Fatal(errs[0])
+	}
+	return &scene{s: policy.NewSession(c, p), now: benchStart()}
 }
 
-func workloads() []workload {
-	var out []workload
-	for _, nodes := range []int{1000, 5000, 10000} {
-		for _, shape := range [][2]int{{10000, 1}, {500, 20}, {20, 500}, {1, 10000}} {
-			out = append(out, workload{nodes, shape[0], shape[1], "constrained"})
+func (x *scene) cycle() {
+	x.plan = engine.Cycle(x.s, x.now)
+	x.now = x.now.Add(time.Second)
+}
+
+func (x *scene) apply(tb testing.TB, deltas []model.Delta) {
+	tb.Helper()
+	if errs := x.s.Cluster().Apply(deltas...); len(errs) > 0 {
+		tb.Fatal(errs[0])
+	}
+}
+
+// evaluations is how often predicate and score rows, and others but the keys of orders, were evaluated so far.
+func (x *scene) evaluations() uint64 {
+	n := uint64(0)
+	for _, site := range policy.Sites() {
+		for _, r := range x.s.Policy().Rules(site.Name) {
+			n += x.s.Evaluated(r)
 		}
-	}
-	for _, variant := range []string{"same", "shapes", "nofit"} {
-		out = append(out, workload{5000, 500, 20, variant})
-	}
-	return out
-}
-
-func (w workload) objects() []model.Delta {
-	var out []model.Delta
-	add := func(object any) { out = append(out, model.Delta{Op: model.Upsert, Object: object}) }
-	add(&v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1beta1.QueueSpec{Weight: 1}, Status: v1beta1.QueueStatus{State: "Open"}})
-	for i := range w.nodes {
-		add(w.node(i))
-	}
-	for j := range w.jobs {
-		name := fmt.Sprintf("job-%05d", j)
-		add(&v1beta1.PodGroup{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", CreationTimestamp: metav1.Unix(int64(j), 0)},
-			Spec:       v1beta1.PodGroupSpec{MinMember: int32(w.pods), Queue: "default"}, Status: v1beta1.PodGroupStatus{Phase: "Pending"},
-		})
-		for p := range w.pods {
-			add(w.pod(name, j*w.pods+p))
-		}
-	}
-	return out
-}
-
-func (w workload) node(i int) *corev1.Node {
-	cpu := "32"
-	if w.variant == "nofit" {
-		cpu = "1"
-	}
-	list := corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("256Gi"), "pods": resource.MustParse("110")}
-	name := fmt.Sprintf("node-%05d", i)
-	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-			"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": fmt.Sprintf("z%d", i%10), "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
-		}},
-		Status: corev1.NodeStatus{Allocatable: list, Capacity: list, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
-	}
-	if w.variant == "constrained" && i%10 == 2 {
-		n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "batch", Effect: corev1.TaintEffectNoSchedule}}
 	}
 	return n
 }
 
-func (w workload) pod(job string, i int) *corev1.Pod {
-	cpu, memory := resource.MustParse("1"), resource.MustParse("2Gi")
-	switch k := i % 50; w.variant {
-	case "shapes":
-		cpu, memory = *resource.NewMilliQuantity(int64(k%10+1)*100, resource.DecimalSI), *resource.NewQuantity(int64(k/10+1)*512<<20, resource.BinarySI)
-	case "nofit":
-		cpu = resource.MustParse("2")
-	}
-	name := fmt.Sprintf("pod-%05d", i)
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: "uid-" + "0", CreationTimestamp: metav1.Unix(int64(i), 0), Annotations: map[string]string{"scheduling.k8s.io/group-name": job}},
-		Spec: corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{
-			Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": cpu, "memory": memory}},
-		}}},
-		Status: corev1.PodStatus{Phase: corev1.PodPending},
-	}
-	if w.variant == "constrained" && i%3 == 0 {
-		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-				{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"z0", "z1", "z2"}},
-			}}},
-		}}}
-		p.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "batch", Effect: corev1.TaintEffectNoSchedule}}
+func defaultPolicy(tb testing.TB) *policy.Policy {
+	tb.Helper()
+	p, issues := policy.Default()
+	if issues.Err() != nil {
+		tb.Fatal(issues)
 	}
 	return p
 }
 
+// housePolicy is the sample policy whose rows read the time.
+func housePolicy(tb testing.TB) *policy.Policy {
+	tb.Helper()
+	const file = "../samples/policies/house-rules.yaml"
+	data, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	docs, issues := rules.Parse(file, data)
+	if issues.Err() != nil {
+		tb.Fatal(issues)
+	}
+	p, issues := policy.Load(docs[0])
+	if issues.Err() != nil {
+		tb.Fatal(issues)
+	}
+	return p
+}
+
+// steadyPolicies are those under which a cluster at work is measured, by name.
+func steadyPolicies(tb testing.TB) []*policy.Policy {
+	tb.Helper()
+	return []*policy.Policy{defaultPolicy(tb), housePolicy(tb)}
+}
+
+// meter sums up what the measured parts of a benchmark use.
+type meter struct {
+	used        time.Duration
+	evaluations uint64
+	hash        uint32 // of the first plan
+	binds       int    // of the last
+}
+
 // cpu is the CPU time that this process has used.
-func cpu(b *testing.B) time.Duration {
-	b.Helper()
+func cpu(tb testing.TB) time.Duration {
+	tb.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkDecide is one cycle from a cold state under the default policy. Beside the usual figures it reports
-// process CPU, pods bound, evaluations of predicate and score rows, and a hash of the plan, so that
-// two runs can be seen to have done the same work.
+// report writes the metrics, whose names stay as they are, so that runs can be compared: process CPU, evaluations of
+// rows but the keys of orders, binds, and a hash of the plan, by which two runs can be seen to have done the same work.
+func (m *meter) report(b *testing.B) {
+	b.Helper()
+	n := float64(b.N)
+	b.ReportMetric(m.used.Seconds()*1e3/n, "cpu-ms/op")
+	b.ReportMetric(float64(m.evaluations)/n, "evaluations")
+	b.ReportMetric(float64(m.binds), "binds")
+	b.ReportMetric(float64(m.hash), "plan-hash")
+	b.ReportAllocs()
+}
+
+// decide measures one cycle of a workload from a cold state under the default policy.
+func (w workload) decide(b *testing.B) {
+	p, deltas := defaultPolicy(b), w.objects()
+	m := &meter{}
+	for b.Loop() {
+		b.StopTimer()
+		x := newScene(b, p, deltas)
+		b.StartTimer()
+		start := cpu(b)
+		x.s = policy.NewSession(x.s.Cluster(), p)
+		x.cycle()
+		m.used += cpu(b) - start
+		b.StopTimer()
+		m.evaluations += x.evaluations()
+		m.binds, m.hash = len(x.plan.Binds), planHash(b, x.plan)
+		b.StartTimer()
+	}
+	m.report(b)
+	b.ReportMetric(float64(b.N*w.jobs*w.pods)/m.used.Seconds(), "pods/cpu-s")
+}
+
+// BenchmarkDecide is one cycle from a cold state.
 func BenchmarkDecide(b *testing.B) {
 	for _, w := range workloads() {
-		b.Run(w.String(), func(b *testing.B) {
-			p, issues := policy.Default()
-			if issues.Err() != nil {
-				b.Fatal(issues)
-			}
-			deltas := w.objects()
-			var used time.Duration
-			var plan *model.Plan
-			var s *policy.Session
-			for b.Loop() {
-				b.StopTimer()
-				c := model.NewCluster(model.Options{})
-				if errs := c.Apply(deltas...); len(errs) > 0 {
-					b.Fatal(errs[0])
-				}
-				b.StartTimer()
-				start := cpu(b)
-				s = policy.NewSession(c, p)
-				plan = engine.Cycle(s, time.Unix(1_800_000_000, 0))
-				used += cpu(b) - start
-			}
-			perRun := used / time.Duration(b.N)
-			b.ReportMetric(float64(perRun.Milliseconds()), "cpu-ms/op")
-			b.ReportMetric(float64(len(plan.Binds)), "binds")
-			b.ReportMetric(float64(w.jobs*w.pods)/perRun.Seconds(), "pods/cpu-s")
-			evaluations := uint64(0)
-			for _, site := range policy.Sites() {
-				for _, r := range s.Policy().Rules(site.Name) {
-					evaluations += s.Evaluated(r)
-				}
-			}
-			b.ReportMetric(float64(evaluations), "evaluations")
-			b.ReportMetric(float64(planHash(b, plan)), "plan-hash")
-			b.ReportAllocs()
-		})
+		b.Run(w.String(), w.decide)
 	}
 }
 
-func planHash(b *testing.B, plan *model.Plan) uint32 {
-	b.Helper()
+// BenchmarkDecideScale is BenchmarkDecide of a hundred thousand pods: of 50 shapes, and of 500 in jobs whose queues take
+// turns after each pod.
+func BenchmarkDecideScale(b *testing.B) {
+	for _, w := range []workload{{10000, 5000, 20, "shapes"}, {10000, 5000, 20, "interleaved"}} {
+		b.Run(w.String(), w.decide)
+	}
+}
+
+// BenchmarkDecideIdle is a cycle of a cluster at work in which nothing has changed but the time.
+func BenchmarkDecideIdle(b *testing.B) {
+	for _, w := range steadies() {
+		for _, p := range steadyPolicies(b) {
+			b.Run(w.String()+"/policy="+p.Name, func(b *testing.B) {
+				x := newScene(b, p, w.objects())
+				x.settle()
+				m := &meter{hash: planHash(b, x.plan)}
+				before := x.evaluations()
+				b.ResetTimer()
+				start := cpu(b)
+				for b.Loop() {
+					x.cycle()
+				}
+				m.used = cpu(b) - start
+				m.evaluations, m.binds = x.evaluations()-before, len(x.plan.Binds)
+				m.report(b)
+			})
+		}
+	}
+}
+
+// settle runs cycles until nothing changes any more: jobs are let in by the first, and a second sees that.
+func (x *scene) settle() {
+	for range 3 {
+		x.cycle()
+	}
+}
+
+// BenchmarkDecideArrival is what it costs to take in a gang of ten and place it in a cluster at work: the deltas and one cycle. Its pods
+// are like those that were placed before, or of a shape never seen.
+func BenchmarkDecideArrival(b *testing.B) {
+	for _, w := range steadies() {
+		for _, p := range steadyPolicies(b) {
+			b.Run(w.String()+"/policy="+p.Name, func(b *testing.B) {
+				x := newScene(b, p, w.objects())
+				x.settle()
+				for _, shape := range []string{"known", "new"} {
+					visit := &visit{x: x, milli: 1000, step: 0}
+					if shape == "new" {
+						visit.step = 1
+					}
+					b.Run("shape="+shape, visit.measure)
+				}
+			})
+		}
+	}
+}
+
+// visit lets one gang after the other come and go.
+type visit struct {
+	x     *scene
+	milli int64 // what the next gang's pods ask for
+	step  int64 // by how much the next one's ask for more
+	here  []model.Delta
+}
+
+// prepare lets the gang go that is there, and makes the next one.
+func (v *visit) prepare(tb testing.TB) (next []model.Delta) {
+	if len(v.here) > 0 {
+		v.x.apply(tb, gone(v.here))
+		v.x.cycle()
+	}
+	v.milli += v.step
+	v.here = gang("arrival", 10, v.milli, benchStart())
+	return v.here
+}
+
+// arrive takes in a gang and places it.
+func (v *visit) arrive(tb testing.TB, next []model.Delta) {
+	v.x.apply(tb, next)
+	v.x.cycle()
+}
+
+func (v *visit) measure(b *testing.B) {
+	m := &meter{}
+	v.arrive(b, v.prepare(b))
+	m.hash = planHash(b, v.x.plan)
+	b.ResetTimer()
+	for b.Loop() {
+		b.StopTimer()
+		next := v.prepare(b)
+		before := v.x.evaluations()
+		b.StartTimer()
+		start := cpu(b)
+		v.arrive(b, next)
+		m.used += cpu(b) - start
+		m.evaluations += v.x.evaluations() - before
+		if len(v.x.plan.Binds) != 10 {
+			b.Fatalf("%d pods of the gang of 10 are bound", len(v.x.plan.Binds))
+		}
+	}
+	m.binds = len(v.x.plan.Binds)
+	m.report(b)
+	b.StopTimer()
+	v.prepare(b)
+	v.here = nil
+}
+
+func planHash(tb testing.TB, plan *model.Plan) uint32 {
+	tb.Helper()
 	data, err := json.Marshal(plan)
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	h := fnv.New32a()
 	_, _ = h.Write(data)
