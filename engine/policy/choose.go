@@ -127,25 +127,54 @@ func (c *Class) Choose() (Choice, bool) {
 	if count == 0 {
 		return Choice{}, false
 	}
+	best := Choice{RunnerUp: model.NoNode, Later: want == fitsLater, Feasible: count, class: c}
+	if c.onceOnly() {
+		best.Row, best.RunnerUp = c.scan(want)
+	} else {
+		best.Row, best.RunnerUp = c.play(want)
+	}
+	best.ranks = c.rankings
+	best.Score = c.total(int(best.Row), best.ranks)
+	if best.RunnerUp != model.NoNode {
+		best.RunScore = c.total(int(best.RunnerUp), best.ranks)
+	}
+	return best, true
+}
+
+// onceOnly says that what the class knows now is not what it knows at its next choice.
+func (c *Class) onceOnly() bool {
+	cs := &c.s.columns
+	return cs.own || cs.single || cs.volatile || c.s.NoCache || c == &cs.ofTask
+}
+
+// scan finds the best two of a group by looking at all rows.
+func (c *Class) scan(want fit) (best, next int32) {
 	if c.s.columns.own {
 		c.scoreOwn(want)
 	}
-	best := Choice{Row: model.NoNode, RunnerUp: model.NoNode, Later: want == fitsLater, Feasible: count, class: c, ranks: c.ranks(want)}
+	c.ranks()
+	for i := range c.rankings {
+		if rank := &c.rankings[i]; !rank.same {
+			rank.span = c.span(rank.column, want)
+		}
+	}
 	order := c.s.c.Nodes.Order
+	best, next = model.NoNode, model.NoNode
+	bestScore, nextScore := math.Inf(-1), math.Inf(-1)
 	for i, v := range c.verdict {
 		if v != 0 || c.fits[i] != want {
 			continue
 		}
-		row, score := int32(i), c.total(i, best.ranks)
+		row, score := int32(i), c.total(i, c.rankings)
 		switch {
-		case best.Row == model.NoNode || score > best.Score || score == best.Score && order[row] < order[best.Row]:
-			best.RunnerUp, best.RunScore = best.Row, best.Score
-			best.Row, best.Score = row, score
-		case best.RunnerUp == model.NoNode || score > best.RunScore || score == best.RunScore && order[row] < order[best.RunnerUp]:
-			best.RunnerUp, best.RunScore = row, score
+		case best == model.NoNode || score > bestScore || score == bestScore && order[row] < order[best]:
+			next, nextScore = best, bestScore
+			best, bestScore = row, score
+		case next == model.NoNode || score > nextScore || score == nextScore && order[row] < order[next]:
+			next, nextScore = row, score
 		}
 	}
-	return best, true
+	return best, next
 }
 
 // scoreOwn asks the rows that tell every task from every other, on the nodes that are chosen from, in the nodes' order.
@@ -166,8 +195,8 @@ func (c *Class) scoreOwn(want fit) {
 	}
 }
 
-// ranks computes the ranges of the normalised columns over a group.
-func (c *Class) ranks(want fit) []ranking {
+// ranks lists the normalised columns; the ranges of those that have several values are still to be found.
+func (c *Class) ranks() {
 	out := c.rankings[:0]
 	for k, r := range c.s.columns.scores {
 		if !r.normalises() {
@@ -177,20 +206,17 @@ func (c *Class) ranks(want fit) []ranking {
 		if rank.same {
 			rank.span = span{c.first[k], c.first[k]}
 			rank.part = r.weighted(r.normalised(c.first[k], rank.span))
-		} else {
-			rank.span = c.span(k, want)
 		}
 		out = append(out, rank)
 	}
 	c.rankings = out
-	return out
 }
 
 func (c *Class) span(column int, want fit) span {
-	g := span{math.Inf(1), math.Inf(-1)}
+	g := noSpan()
 	for row, v := range c.raw[column] {
 		if c.verdict[row] == 0 && c.fits[row] == want && v == v {
-			g.min, g.max = min(g.min, v), max(g.max, v)
+			g.min, g.max = min(g.min, v+0), max(g.max, v+0)
 		}
 	}
 	return g

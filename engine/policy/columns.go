@@ -217,6 +217,7 @@ type Class struct {
 	cursor  uint64
 	epoch   string
 	near    nearby
+	contest contest
 	verdict []int16 // 0 is fit, else the rule that rejected, or notOffered, noDevices
 	fits    []fit
 	statics []int16 // verdict of the static rows
@@ -298,7 +299,7 @@ func (c *Class) catchUp() {
 // on the order in which the nodes came.
 func (c *Class) refreshAll() {
 	rows, scores := len(c.s.c.Nodes.Rows), len(c.s.columns.scores)
-	c.cursor, c.rejectedAt = c.s.c.Nodes.Log.Next(), 0
+	c.cursor, c.rejectedAt, c.contest.made = c.s.c.Nodes.Log.Next(), 0, false
 	c.verdict, c.fits, c.statics, c.plain = resized(c.verdict, rows), resized(c.fits, rows), resized(c.statics, rows), resized(c.plain, rows)
 	c.object, c.version, c.scored, c.base = resized(c.object, rows), resized(c.version, rows), resized(c.scored, rows), resized(c.base, rows)
 	c.raw = resized(c.raw, scores)
@@ -332,6 +333,7 @@ func resized[T any](old []T, n int) []T {
 // refresh brings one node's entry up to date: static rows first, and only where the object changed.
 func (c *Class) refresh(row int32) {
 	n := &c.s.c.Nodes
+	c.contest.move(row)
 	c.count(row, -1)
 	c.version[row] = n.Version[row]
 	fresh := c.object[row] != n.Object[row]+1

@@ -94,6 +94,7 @@ func (c *Class) catchUpPeers() {
 			continue
 		}
 		f.node = c.s.nodeView(row)
+		c.contest.move(row)
 		c.count(row, -1)
 		c.fits[row] = c.fit(row)
 		c.judge(f, row, true)
@@ -133,6 +134,7 @@ func (c *Class) scoreLate(touched []int32) {
 			continue
 		}
 		f.node = c.s.nodeView(row)
+		c.contest.move(row)
 		for k, r := range c.s.columns.scores {
 			if c.layer(r) == ofGroup {
 				c.value(f, k, row)

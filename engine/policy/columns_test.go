@@ -151,6 +151,14 @@ func columnTables() map[string]map[string]string {
 - {name: around, expression: task.spreadScore(node)}
 `,
 		},
+		"of spread and volumes": {
+			"predicates": `
+- {name: volumes, when: task.hasVolumes, expression: task.volumesFit(node)}
+`,
+			"scores": `
+- {name: around, when: task.spreadApplies(node), expression: task.spreadScore(node), normalize: inverseSum}
+`,
+		},
 		"of the group in a predicate": {"predicates": `
 - {name: few-around, expression: task.spreadScore(node) < 3.0}
 `},

@@ -33,9 +33,8 @@ func scoresOf(t *testing.T, s *Session) (totals []string, best string) {
 	if !ok {
 		t.Fatal("no node")
 	}
-	ranks := class.ranks(fitsNow)
 	for _, row := range s.c.Nodes.ByOrder() {
-		totals = append(totals, fmt.Sprintf("%.6g", class.total(int(row), ranks)))
+		totals = append(totals, fmt.Sprintf("%.6g", class.total(int(row), choice.ranks)))
 	}
 	return totals, s.c.Nodes.Rows[choice.Row].Name
 }

@@ -168,6 +168,7 @@ func (s *Session) withVolumes(of *Class, t *model.Task) *Class {
 	*c = *of
 	c.verdict = resized(verdict, len(of.verdict))
 	copy(c.verdict, of.verdict)
+	c.near.group = nil // its counts are the class's
 	c.rankings, c.rejected, c.rejectedAt, c.now, c.later = rankings, nil, 0, 0, 0
 	memo := s.volumeMemo(t, len(c.verdict))
 	f := s.frame().ofTask(t)
