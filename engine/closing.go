@@ -95,13 +95,7 @@ func phaseOf(j *model.Job, condition *model.Condition) string {
 
 // warnings names what pods ask for that this version does not heed.
 func warnings(c *model.Cluster, plan *model.Plan) {
-	claims := 0
-	for _, t := range c.Tasks {
-		if !t.Foreign && (t.Status == model.Pending || t.Status == model.Binding) && t.HasClaims {
-			claims++
-		}
-	}
-	if claims > 0 {
-		plan.Warnings = append(plan.Warnings, fmt.Sprintf("%d pod(s) claim resources (DRA), which this version does not heed", claims))
+	if c.Claiming > 0 {
+		plan.Warnings = append(plan.Warnings, fmt.Sprintf("%d pod(s) claim resources (DRA), which this version does not heed", c.Claiming))
 	}
 }

@@ -75,6 +75,9 @@ type Expr struct {
 	// only when one of theirs does. NowMoves: it may change at any time.
 	NowParts []*Expr
 	NowMoves bool
+	// ticks are the parts whose values go in steps as time passes; restless: they do not tell of all that does.
+	ticks    []tick
+	restless bool
 	// Part is the text of an expression that is part of another.
 	Part string
 
@@ -221,20 +224,33 @@ func (s *Scope) planNow(e *Expr, a *ast.AST) Issues {
 	parts, moving := nowParts(s, a, a.Expr())
 	e.NowMoves = moving
 	for _, part := range parts {
-		sub := ast.NewCheckedAST(ast.NewAST(part, a.SourceInfo()), a.TypeMap(), a.ReferenceMap())
-		p, err := s.env.PlanProgram(sub)
+		x, err := e.part(s, a, part)
 		if err != nil {
 			return Issues{e.Text.Issue(0, 1, err.Error(), "")}
 		}
-		text, err := cel.ExprToString(part, a.SourceInfo())
-		if err != nil {
-			text = e.Text.Value
-		}
-		x := &Expr{Text: e.Text, Part: text, Type: a.GetType(part.ID()), Reads: &Reads{}, program: p}
-		x.compileKernel(s, sub)
 		e.NowParts = append(e.NowParts, x)
 	}
+	if e.Timely() {
+		t := &ticker{scope: s, ast: a, of: e}
+		t.walk(a.Expr())
+	}
 	return nil
+}
+
+// part is a part of an expression as one of its own.
+func (e *Expr) part(s *Scope, a *ast.AST, part ast.Expr) (*Expr, error) {
+	sub := ast.NewCheckedAST(ast.NewAST(part, a.SourceInfo()), a.TypeMap(), a.ReferenceMap())
+	p, err := s.env.PlanProgram(sub)
+	if err != nil {
+		return nil, fmt.Errorf("plan a part: %w", err)
+	}
+	text, err := cel.ExprToString(part, a.SourceInfo())
+	if err != nil {
+		text = e.Text.Value
+	}
+	x := &Expr{Text: e.Text, Part: text, Type: a.GetType(part.ID()), Reads: &Reads{}, program: p}
+	x.compileKernel(s, sub)
+	return x, nil
 }
 
 // estimator tells CEL how large things are and what our functions cost.

@@ -66,6 +66,7 @@ func (x *Cycle) Run(a *policy.Action) {
 }
 
 // Close writes what waits and what is only promised into the plan, and undoes the latter: it is decided anew next cycle.
+// Where nothing else was decided, the cluster's content is what it was before the cycle.
 func (x *Cycle) Close() {
 	for _, p := range x.held {
 		if p.task.Status == model.Allocated {
@@ -78,6 +79,9 @@ func (x *Cycle) Close() {
 		}
 	}
 	x.closeWaits()
+	if len(x.plan.Binds)+len(x.plan.Admits) == 0 {
+		x.txn.Rollback(0)
+	}
 	for _, p := range slices.Concat(x.held, x.pipelined) {
 		if p.task.Status == model.Allocated || p.task.Status == model.Pipelined {
 			x.txn.Unplace(p.task)

@@ -41,6 +41,9 @@ func (c *Cluster) account(t *Task, sign int64) {
 
 func (c *Cluster) countInJob(t *Task, sign int64) {
 	j, r, f := t.Job, t.role, float64(sign)
+	if t.HasClaims && !t.Foreign && (t.Status == Pending || t.Status == Binding) {
+		c.Claiming += int(sign)
+	}
 	j.Counts[t.Status] += sign
 	r.Counts[t.Status] += sign
 	if t.Status == Pending && t.BestEffort && !t.Vain {
@@ -133,14 +136,24 @@ func (c *Cluster) touchTask(t *Task, from int32) {
 	c.touchJob(t.Job)
 }
 
-func (c *Cluster) touchNode(row int32) {
+// changed says that the content is another now.
+func (c *Cluster) changed() {
 	c.Clock++
+	c.content = c.Clock
+}
+
+// Content names what the cluster contains: while it is the same number, everything that a policy can read is as it was.
+// Clock goes on where steps are undone; Content then is again what it was before them.
+func (c *Cluster) Content() uint64 { return c.content }
+
+func (c *Cluster) touchNode(row int32) {
+	c.changed()
 	c.Nodes.Version[row]++
 	c.Nodes.Log.add(row)
 }
 
 func (c *Cluster) touchJob(j *Job) {
-	c.Clock++
+	c.changed()
 	j.Version++
 	c.JobLog.add(j)
 	if j.Queue != nil {
@@ -149,7 +162,7 @@ func (c *Cluster) touchJob(j *Job) {
 }
 
 func (c *Cluster) touchQueue(q *Queue) {
-	c.Clock++
+	c.changed()
 	q.Version++
 	c.QueueLog.add(q)
 }
@@ -199,9 +212,11 @@ func (c *Cluster) SetRoleFailed(j *Job, role string, failed bool) {
 	if !ok || j.Roles[i].Failed == failed {
 		return
 	}
+	content := c.content
 	j.Roles[i].Failed = failed
 	c.mark(j)
 	c.touchJob(j)
+	c.content = content // a note of one turn, which its end takes back
 }
 
 // SetVain notes that no place was found for a task in its job's turn, or takes that back. One that asks for nothing
@@ -210,10 +225,12 @@ func (c *Cluster) SetVain(t *Task, vain bool) {
 	if t.Vain == vain {
 		return
 	}
+	content := c.content
 	c.account(t, -1)
 	t.Vain = vain
 	c.account(t, 1)
 	c.touchTask(t, t.Node)
+	c.content = content
 }
 
 // mark has CloseCycle look at the job.

@@ -161,7 +161,7 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 	}
 	c.books.applying = false
 	c.settle()
-	c.Clock++
+	c.changed()
 	c.ObjectClock++
 	return errs
 }
@@ -286,7 +286,7 @@ func (c *Cluster) SetNodeOrder(rank map[string]int) {
 	for _, row := range c.Nodes.byOrder {
 		c.touchNode(row)
 	}
-	c.Clock++
+	c.changed()
 }
 
 func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {

@@ -41,6 +41,8 @@ type Cluster struct {
 	Used Resources
 	// ReadyNodes counts the nodes that are ready.
 	ReadyNodes int
+	// Claiming counts the tasks of ours that claim resources (DRA) and are Pending or Binding.
+	Claiming int
 
 	// TaskLog, JobLog and QueueLog name what was touched, in order, for caches with a
 	// cursor of their own. A task's change touches its job and its queue; a job's change does not touch its tasks.
@@ -57,7 +59,8 @@ type Cluster struct {
 	// View is a slot for what engine remembers between cycles.
 	View any
 
-	books bookkeeping
+	content uint64 // see Content
+	books   bookkeeping
 }
 
 // Nodes is a struct of arrays, one row a node. Rows of deleted nodes are reused.

@@ -17,6 +17,7 @@ type Txn struct {
 
 // step is what to go back to: a task's spot, or where task is nil, a job's phase.
 type step struct {
+	content  uint64
 	task     *Task
 	was      spot
 	job      *Job
@@ -43,10 +44,11 @@ func (x *Txn) Rollback(to Savepoint) {
 		x.log = x.log[:last]
 		if s.task == nil {
 			x.c.setPhase(s.job, s.phase, s.admitted)
-			continue
+		} else {
+			s.job.PlacedNow = s.placed
+			x.c.move(s.task, s.was)
 		}
-		s.job.PlacedNow = s.placed
-		x.c.move(s.task, s.was)
+		x.c.content = s.content
 	}
 }
 
@@ -124,7 +126,7 @@ func (x *Txn) Evict(t *Task) {
 
 func (x *Txn) step(t *Task, to spot, placed int64) {
 	j := t.Job
-	x.log = append(x.log, step{task: t, was: t.spot(), job: j, placed: j.PlacedNow})
+	x.log = append(x.log, step{content: x.c.content, task: t, was: t.spot(), job: j, placed: j.PlacedNow})
 	if placed != 0 {
 		j.PlacedNow = max(j.PlacedNow+placed, 0)
 		x.c.mark(j)
@@ -138,7 +140,7 @@ func (x *Txn) Admit(j *Job) {
 		x.c.broken(fmt.Errorf("admit job %s: its phase is %s, not Pending", j.Key, j.Phase))
 		return
 	}
-	x.log = append(x.log, step{job: j, phase: j.Phase, admitted: j.AdmittedNow})
+	x.log = append(x.log, step{content: x.c.content, job: j, phase: j.Phase, admitted: j.AdmittedNow})
 	x.c.setPhase(j, PhaseInqueue, true)
 }
 
