@@ -29,7 +29,11 @@ func Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran func(action 
 func Cycle(s *policy.Session, now time.Time) *model.Plan { return cycle(s, now, func(string) {}) }
 
 func cycle(s *policy.Session, now time.Time, ran func(action string)) *model.Plan {
+	if plan := s.Still(now); plan != nil {
+		return plan
+	}
 	c, p := s.Cluster(), s.Policy()
+	content := c.Content()
 	plan := &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
 	s.Begin(now)
 	x := action.Begin(s, plan)
@@ -43,5 +47,6 @@ func cycle(s *policy.Session, now time.Time, ran func(action string)) *model.Pla
 	x.Close()
 	plan.Errors = s.Faults()
 	c.CloseCycle()
+	s.End(plan, content)
 	return plan
 }

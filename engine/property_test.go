@@ -34,7 +34,12 @@ type run struct {
 	after func(c *model.Cluster, s *policy.Session, plan *model.Plan)
 }
 
-// plans goes through the history, a cycle after each step of it, and gives the plans as they are written. What is
+// pauses are the cycles after each step of a history, by how long after it: most find nothing new.
+func pauses() []time.Duration {
+	return []time.Duration{0, time.Second, 21 * time.Second, 55 * time.Second}
+}
+
+// plans goes through the history, some cycles after each step of it, and gives the plans as they are written. What is
 // bound runs in the next cycle.
 func (r run) plans(t *rapid.T) []string {
 	c := model.NewCluster(model.Options{})
@@ -54,15 +59,17 @@ func (r run) plans(t *rapid.T) []string {
 			s = policy.NewSession(c, p)
 			s.NoCache = r.noCache
 		}
-		plan := engine.Cycle(s, now.Add(time.Duration(n)*time.Minute))
-		if err := c.Check(); err != nil {
-			t.Fatalf("cycle %d: %v", n, err)
+		for _, pause := range pauses() {
+			plan := engine.Cycle(s, now.Add(time.Duration(n)*time.Minute+pause))
+			if err := c.Check(); err != nil {
+				t.Fatalf("cycle %d, %v later: %v", n, pause, err)
+			}
+			out = append(out, written(t, plan))
+			if r.after != nil {
+				r.after(c, s, plan)
+			}
+			c.Apply(started(c, plan)...)
 		}
-		out = append(out, written(t, plan))
-		if r.after != nil {
-			r.after(c, s, plan)
-		}
-		c.Apply(started(c, plan)...)
 	}
 	return out
 }
@@ -156,6 +163,24 @@ inline:
   - {name: fill, expression: "fillGain(task, node, gpu, cluster.typical, 10)"}
   - {name: fragments, expression: "fragGain(task, node, gpu, cluster.typical)"}`
 
+// hours is a table whose rows move with time.
+const hours = `name: hours
+inline:
+  attributes:
+  - {on: job, name: waited, expression: (now - job.createdAt).getSeconds() / 30}
+  variables:
+  - {name: odd, expression: now.getMinutes() % 2 == 1}
+  - {name: old, on: job, expression: now - job.createdAt > duration('150s')}
+  jobOrder:
+  - {name: aging, by: "job.priority + job.waited % 3", descending: true}
+  - {name: minutes, by: (now - job.createdAt).getMinutes() % 2}
+  jobEnqueueable:
+  - {name: some-wait, when: "job.createdAt.getSeconds() % 3 == 0", expression: variables.old, message: "{{job.name}} has waited for {{job.waited}} half minutes"}
+  allocatable:
+  - {name: not-at-once, when: task.index % 4 == 3, expression: "now >= task.createdAt + duration('200s')", message: too soon}
+  predicates:
+  - {name: by-turns, when: variables.odd, expression: "node.taskCount < 3", message: "node(s) rest in odd minutes"}`
+
 // policies are those that the properties are tried with.
 func policies(t *testing.T) []compiled {
 	t.Helper()
@@ -174,6 +199,7 @@ func policies(t *testing.T) []compiled {
 		compile(t, "house", policyOf("mode: Active", append([]string{house}, shared...)...)),
 		compile(t, "devices", policyOf("mode: Active", append([]string{devices}, shared...)...)),
 		compile(t, "launch", launch),
+		compile(t, "hours", policyOf("mode: Active", append([]string{hours}, append(shared, "name: nodeorder")...)...)),
 		compile(t, "paused", policyOf("mode: Paused", append(shared, "name: nodeorder")...)),
 	}
 }
@@ -565,8 +591,11 @@ func TestRoomIsUsed(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				w, pods := drawSimpleWorld(t)
 				r := run{world: w, policies: p.policies[:1]}
+				wanted := pods
 				r.after = func(_ *model.Cluster, _ *policy.Session, plan *model.Plan) {
-					if len(plan.Binds) != pods || len(plan.Waits) > 0 {
+					now := wanted
+					wanted = 0 // in later cycles
+					if len(plan.Binds) != now || len(plan.Waits) > 0 {
 						w.Log(t)
 						t.Fatalf("%d of %d pods are bound\n%s", len(plan.Binds), pods, written(t, plan))
 					}

@@ -28,6 +28,9 @@ type Plan struct {
 	Queues    []QueueStatus `json:"queues,omitempty"`
 	Errors    []RuleError   `json:"errors,omitempty"`
 	Warnings  []string      `json:"warnings,omitempty"`
+
+	// Same says that, but for Now, this is the plan of the cycle before, which was at the same state.
+	Same bool `json:"-"`
 }
 
 // Admit lets a job into its queue: PodGroup Pending -> Inqueue.

@@ -41,7 +41,9 @@ func (s *Session) guard(r *Rule, f *Frame) (has bool, err ref.Val) {
 	if r.When == nil {
 		return true, nil
 	}
-	return r.When.Holds(f)
+	has, err = r.When.Holds(f)
+	s.watch(r.When, f)
+	return has, err
 }
 
 // opinion asks a row of a yes-or-no site.
@@ -60,7 +62,9 @@ func (s *Session) opinion(r *Rule, f *Frame) Opinion {
 // says asks a row whose guard holds.
 func (s *Session) says(r *Rule, f *Frame) Opinion {
 	s.evaluated[r.Number]++
-	switch holds, err := r.Expression.Holds(f); {
+	holds, err := r.Expression.Holds(f)
+	s.watch(r.Expression, f)
+	switch {
 	case err != nil:
 		return s.erred(r, f, err)
 	case holds:
@@ -149,6 +153,9 @@ func (m *message) in(f *Frame) string {
 			continue
 		}
 		b.WriteString(text(p.expr.Eval(f)))
+		if f.s != nil {
+			f.s.watch(p.expr, f)
+		}
 	}
 	return b.String()
 }
@@ -271,6 +278,7 @@ func (s *Session) Attribute(q *model.Queue, name string) (model.Resources, bool)
 
 func (s *Session) filter(e *rules.Expr, f *Frame) (bool, error) {
 	holds, err := e.Holds(f)
+	s.watch(e, f)
 	if err != nil {
 		return false, fmt.Errorf("%s: %v", strings.TrimSpace(e.Text.Value), err)
 	}

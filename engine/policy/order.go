@@ -98,6 +98,7 @@ func (s *Session) keys(site string, f *Frame) []key {
 		has, err := s.guard(r, f)
 		if err == nil && has {
 			v := r.Expression.Eval(f)
+			s.watch(r.Expression, f)
 			if k, ok := keyOf(v); ok {
 				out[i] = k
 				continue

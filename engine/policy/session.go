@@ -43,6 +43,7 @@ type Session struct {
 	evaluated   []uint64 // by the rule's number
 	volumes     *volume.Volumes
 	peers       peers
+	rest        rest
 	// sizes are the domains that a class chooses from, while its scores that read them are computed.
 	sizes []int32
 }
@@ -58,6 +59,7 @@ func NewSession(c *model.Cluster, p *Policy) *Session {
 	s.evaluated = make([]uint64, len(p.all)+1)
 	s.peers.s = s
 	s.columns.init(s)
+	s.initRest()
 	return s
 }
 
@@ -75,6 +77,7 @@ func (s *Session) Cluster() *model.Cluster { return s.c }
 func (s *Session) Begin(now time.Time) {
 	s.cycle++
 	s.now = types.Timestamp{Time: now}
+	s.rest.until = time.Time{}
 	s.usedAtStart = s.c.Used.Clone()
 	s.faults, s.faultOrder = map[any]*model.RuleError{}, nil
 	s.action = types.String("")
@@ -331,6 +334,7 @@ func (f *Frame) variable(v *variable) ref.Val {
 		return held.Val
 	}
 	value := v.expr.Eval(f)
+	f.s.watch(v.expr, f)
 	*m = memo{at, &heldValue{value, on}}
 	return value
 }
@@ -416,7 +420,9 @@ func (s *Session) compute(x *attribute, owner ref.Val) ref.Val {
 		f.node = v
 	}
 	if x.when != nil {
-		if held := x.when.Eval(f); held != types.True {
+		held := x.when.Eval(f)
+		s.watch(x.when, f)
+		if held != types.True {
 			if types.IsError(held) {
 				return held
 			}
@@ -438,6 +444,7 @@ func (s *Session) compute(x *attribute, owner ref.Val) ref.Val {
 		return s.typicalOf(x, f)
 	}
 	v := x.expr.Eval(f)
+	s.watch(x.expr, f)
 	if a, ok := v.(*amounts); ok {
 		return &amounts{a.r.Clone(), a.dims} // the cluster's own amounts move on
 	}

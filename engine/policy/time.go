@@ -1,9 +1,148 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+	"time"
 
-// ReadsTime says whether some row of the policy, or what it computes, reads the time:
-// then another decision may come of nothing but waiting. What an action's filters read is left out.
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// ReadsTime says whether anything in the policy reads the time, be it a row, what it computes, or an action's filter:
+// then another decision may come of nothing but waiting.
 func (p *Policy) ReadsTime() bool {
-	return slices.ContainsFunc(p.Facts(), func(f Fact) bool { return slices.Contains(f.Reads, "now") })
+	return slices.ContainsFunc(p.expressions(), (*rules.Expr).Timely)
+}
+
+// expressions are all of the policy's.
+func (p *Policy) expressions() []*rules.Expr {
+	var out []*rules.Expr
+	add := func(list ...*rules.Expr) {
+		out = append(out, slices.DeleteFunc(list, func(e *rules.Expr) bool { return e == nil })...)
+	}
+	for _, r := range p.all {
+		add(r.When, r.Expression)
+		if r.Message != nil {
+			for _, part := range r.Message.parts {
+				add(part.expr)
+			}
+		}
+	}
+	for _, x := range p.attributes {
+		add(x.when, x.expr)
+	}
+	for _, v := range p.variables {
+		add(v.expr)
+	}
+	for _, a := range p.Actions {
+		for _, step := range a.Steps {
+			add(step.When, step.Jobs, step.Tasks, step.OnNoNode)
+		}
+	}
+	return append(out, p.arguments()...)
+}
+
+// arguments are the expressions that functions of attributes ask of their members.
+func (p *Policy) arguments() []*rules.Expr {
+	var out []*rules.Expr
+	add := func(args map[string]*rules.Expr) {
+		for _, name := range sortedKeys(args) {
+			if args[name] != nil {
+				out = append(out, args[name])
+			}
+		}
+	}
+	for _, x := range p.attributes {
+		add(x.args)
+	}
+	seen := map[*quotaTree]bool{}
+	for _, t := range p.trees {
+		if !seen[t] {
+			seen[t] = true
+			add(t.args)
+		}
+	}
+	return out
+}
+
+// rest is what tells whether a cycle can find anything other than the last one did.
+type rest struct {
+	parts    []*rules.Expr // of all expressions: those that read the time only
+	restless bool          // some expression may change with each moment, in a way that is not followed
+
+	plan    *model.Plan // of the last cycle, nil where it changed the cluster's content
+	content uint64
+	now     time.Time
+	values  string // of parts
+	// until is the first moment at which something that was evaluated may say something else; zero: none.
+	until time.Time
+}
+
+func (s *Session) initRest() {
+	for _, e := range s.p.expressions() {
+		for _, part := range e.NowParts {
+			if part.Part != "now" {
+				s.rest.parts = append(s.rest.parts, part)
+			}
+		}
+	}
+	moves := func(e *rules.Expr) bool { return e != nil && e.Moves() }
+	// These are not followed: columns are as wide as the cluster, and sums ask each member.
+	s.rest.restless = slices.ContainsFunc(s.p.arguments(), moves)
+	for _, site := range []string{Predicates, Scores, DeviceScores} {
+		for _, r := range s.p.rules[site] {
+			s.rest.restless = s.rest.restless || moves(r.When) || moves(r.Expression)
+		}
+	}
+}
+
+// watch notes when an expression that was just evaluated may say something else though nothing but time moves.
+func (s *Session) watch(e *rules.Expr, f *Frame) {
+	if !e.Timely() {
+		return
+	}
+	if next, ok := e.Next(f, s.now.Time); ok && (s.rest.until.IsZero() || next.Before(s.rest.until)) {
+		s.rest.until = next
+	}
+}
+
+// timeParts is a text of what the parts that read the time only say now.
+func (s *Session) timeParts() string {
+	if len(s.rest.parts) == 0 {
+		return ""
+	}
+	var b []byte
+	f := s.frame()
+	defer s.done()
+	for _, e := range s.rest.parts {
+		b = encode(b, e.Eval(f))
+	}
+	return string(b)
+}
+
+// Still gives the plan of a cycle that would find everything as the last one left it, and nil where that is not known.
+// It is the last plan: what there was to do, that cycle did.
+func (s *Session) Still(now time.Time) *model.Plan {
+	r := &s.rest
+	if r.plan == nil || s.NoCache || r.restless || s.c.Content() != r.content || now.Before(r.now) || !r.until.IsZero() && !now.Before(r.until) {
+		return nil
+	}
+	was := s.now
+	s.now.Time = now
+	if s.timeParts() != r.values {
+		s.now = was
+		return nil
+	}
+	plan := *r.plan
+	plan.Now, plan.Errors, plan.Same = now, nil, true
+	return &plan
+}
+
+// End closes a cycle that began at the content, and keeps its plan for as long as it holds.
+func (s *Session) End(plan *model.Plan, content uint64) {
+	r := &s.rest
+	r.plan, r.content, r.now = nil, content, s.now.Time
+	if s.c.Content() == content {
+		r.plan, r.values = plan, s.timeParts()
+	}
 }
