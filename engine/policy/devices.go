@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 
+	"github.com/google/cel-go/common/types/ref"
+
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -42,6 +44,27 @@ func (s *Session) rooms(row int32, later bool) []room {
 	return out
 }
 
+// gpuViews is a node's devices as values. They read the devices' figures anew each time, so they hold until the node has others.
+type gpuViews struct {
+	of    []model.GPU
+	views []ref.Val
+	list  ref.Val
+}
+
+func (n *nodeView) devicesNow() *gpuViews {
+	gpus, v := n.s.c.Nodes.GPUs[n.of.Row], &n.gpus
+	if v.list != nil && len(v.of) == len(gpus) && (len(gpus) == 0 || &v.of[0] == &gpus[0]) {
+		return v
+	}
+	v.of, v.views = gpus, make([]ref.Val, len(gpus))
+	typ := gpuType()
+	for i := range gpus {
+		v.views[i] = &gpuView{view[model.GPU]{of: &gpus[i], s: n.s, typ: typ}}
+	}
+	v.list = list(v.views)
+	return v
+}
+
 func (r room) takes(t *model.Task) bool { return r.milli >= t.GPUMilli && r.memory >= t.GPUMemory }
 
 func (s *Session) devicesFit(t *model.Task, row int32, later bool) bool {
@@ -76,10 +99,11 @@ func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
 	var fit []device
 	f := s.frame().ofTask(t)
 	defer s.done()
-	f.node = s.nodeView(row)
-	for _, r := range s.rooms(row, later) {
+	node := s.nodeView(row)
+	f.node = node
+	for i, r := range s.rooms(row, later) {
 		if r.takes(t) {
-			f.gpu = s.gpuView(r.gpu)
+			f.gpu = node.devicesNow().views[i]
 			fit = append(fit, device{r.gpu.Index, s.deviceScore(t, r, f)})
 		}
 	}

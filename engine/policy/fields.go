@@ -282,7 +282,7 @@ func nodeFields() []*rules.Member {
 			return listOf(n.s.tasksOn(n.of.Row), func(t *model.Task) ref.Val { return n.s.taskView(t) })
 		}), 512),
 		field("revocableZone", str, rules.ByObject, "label volcano.sh/revocable-zone, \"\" if none", func(n v) ref.Val { return types.String(n.of.Labels["volcano.sh/revocable-zone"]) }),
-		bounded(field("gpus", cel.ListType(gpuType()), rules.ByStep, "devices by index", func(n v) ref.Val { return n.s.gpuList(n.of.Row) }), 16),
+		bounded(field("gpus", cel.ListType(gpuType()), rules.ByStep, "devices by index", func(n v) ref.Val { return n.devicesNow().list }), 16),
 		field("gpuModel", str, rules.ByObject, "model of its devices, \"\" if unknown", func(n v) ref.Val { return types.String(n.of.GPUModel) }),
 		field("gpuFree", num, rules.ByStep, "sum of free over gpus, in thousandths of a device", func(n v) ref.Val { return types.Int(n.s.gpuSum(n.of.Row, func(g *model.GPU) int64 { return g.Free })) }),
 		field("gpuCapacity", num, rules.ByObject, "sum of capacity over gpus, in thousandths of a device", func(n v) ref.Val {
@@ -298,19 +298,6 @@ func (s *Session) gpuSum(row int32, get func(*model.GPU) int64) int64 {
 		sum += get(&gpus[i])
 	}
 	return sum
-}
-
-func (s *Session) gpuList(row int32) ref.Val {
-	gpus := s.c.Nodes.GPUs[row]
-	out := make([]ref.Val, len(gpus))
-	for i := range gpus {
-		out[i] = s.gpuView(&gpus[i])
-	}
-	return list(out)
-}
-
-func (s *Session) gpuView(g *model.GPU) *gpuView {
-	return &gpuView{view[model.GPU]{of: g, s: s, typ: gpuType()}}
 }
 
 func (s *Session) gpuTags(row int32) ref.Val {

@@ -204,7 +204,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 	s := NewSession(c, loaded(t, policyText("jobOrder: []")))
 	s.Begin(noon())
 	f := s.frame().ofTask(c.Tasks["a/p1"])
-	f.node, f.gpu = s.nodeView(0), s.gpuView(&c.Nodes.GPUs[0][0])
+	f.node, f.gpu = s.nodeView(0), s.nodeView(0).devicesNow().views[0]
 	f.victim, f.preemptor = s.taskView(c.Tasks["a/p2"]), s.taskView(c.Tasks["a/p1"])
 	f.request, f.scope = s.amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
 	tree := &shareState{tree: quota.NewShares(c.Total), paths: map[*model.Queue][]string{}}

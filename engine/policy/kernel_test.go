@@ -234,8 +234,8 @@ func compiledAgrees(t *rapid.T, scope *rules.Scope, p *Policy) {
 				continue
 			}
 			f.node, f.gpu = s.nodeView(int32(row)), nil
-			if gpus := w.remembers.c.Nodes.GPUs[row]; len(gpus) > 0 {
-				f.gpu = s.gpuView(&gpus[0])
+			if gpus := s.nodeView(int32(row)).devicesNow().views; len(gpus) > 0 {
+				f.gpu = gpus[0]
 			}
 			want, got := e.Interpret(f), e.Eval(f)
 			if !sameValue(want, got) {

@@ -66,9 +66,10 @@ func (f *Frame) about(on Subject) error {
 		if !ok {
 			return fmt.Errorf("there is no node %q", on.Node)
 		}
-		f.node = f.s.nodeView(row)
-		if gpus := f.s.c.Nodes.GPUs[row]; len(gpus) > 0 {
-			f.gpu = f.s.gpuView(&gpus[0])
+		node := f.s.nodeView(row)
+		f.node = node
+		if gpus := node.devicesNow().views; len(gpus) > 0 {
+			f.gpu = gpus[0]
 		}
 	}
 	switch {

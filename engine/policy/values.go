@@ -77,6 +77,7 @@ type (
 		labels, annotations, nodeName ref.Val
 		taints                        ref.Val
 		free                          freeDevices
+		gpus                          gpuViews
 	}
 	roleView struct {
 		view[model.Role]

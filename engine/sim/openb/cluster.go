@@ -32,30 +32,51 @@ func copyName(name string, n int) string { return name + "-copy-" + strconv.Itoa
 // taskName is the pod's name in the trace of a task's key.
 func taskName(key string) string { return strings.TrimPrefix(key, namespace+"/") }
 
-// cluster is the state before the first arrival, with all arrivals waiting.
-func (t *Trace) cluster(run replay, seed int64) (*model.Cluster, error) {
-	c := model.NewCluster(model.Options{Seed: seed, SchedulerNames: []string{schedulerName}, Workload: t.shapes()})
-	deltas := make([]model.Delta, 0, 1+len(t.Nodes)+2*len(run.pods))
-	add := func(object any) { deltas = append(deltas, model.Delta{Op: model.Upsert, Object: object}) }
+// opening is the state before the first arrival of a run, with all arrivals waiting, as objects. Policies are compared on the same
+// one: it is made once, and the clusters that are made of it share its objects.
+type opening struct {
+	trace    *Trace
+	seed     int64
+	replay   replay
+	workload []model.Shape
+	deltas   []model.Delta
+	ranks    map[string]int // of the nodes
+}
+
+// opening draws the run of a seed.
+func (t *Trace) opening(seed int64) *opening {
+	o := &opening{trace: t, seed: seed, replay: t.replay(seed), workload: t.shapes(), ranks: make(map[string]int, len(t.Nodes))}
+	o.deltas = make([]model.Delta, 0, 1+len(t.Nodes)+2*len(o.replay.pods))
+	add := func(object any) { o.deltas = append(o.deltas, model.Delta{Op: model.Upsert, Object: object}) }
 	add(&v1beta1.Queue{
 		ObjectMeta: metav1.ObjectMeta{Name: queueName, CreationTimestamp: metav1.Time{Time: start()}},
 		Spec:       v1beta1.QueueSpec{Weight: 1},
 		Status:     v1beta1.QueueStatus{State: v1beta1.QueueStateOpen},
 	})
-	ranks := make(map[string]int, len(t.Nodes))
 	for i, n := range t.Nodes {
 		add(n.object())
-		ranks[n.Name] = run.rank[i]
+		o.ranks[n.Name] = o.replay.rank[i]
 	}
-	for i, p := range run.pods {
+	for i, p := range o.replay.pods {
 		arrival := metav1.Time{Time: start().Add(time.Duration(i) * time.Second)}
 		add(p.group(arrival))
 		add(p.object(arrival))
 	}
-	if err := errors.Join(c.Apply(deltas...)...); err != nil {
+	return o
+}
+
+// end is when all have arrived.
+func (o *opening) end() time.Time {
+	return start().Add(time.Duration(len(o.replay.pods)) * time.Second)
+}
+
+// cluster is a new one in this state.
+func (o *opening) cluster() (*model.Cluster, error) {
+	c := model.NewCluster(model.Options{Seed: o.seed, SchedulerNames: []string{schedulerName}, Workload: o.workload})
+	if err := errors.Join(c.Apply(o.deltas...)...); err != nil {
 		return nil, err
 	}
-	c.SetNodeOrder(ranks)
+	c.SetNodeOrder(o.ranks)
 	return c, nil
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // corpus is the trace's directory; tests that need it skip, saying so, where it is absent.
-func corpus(t *testing.T) string {
+func corpus(t testing.TB) string {
 	t.Helper()
 	root := os.Getenv("CORPUS")
 	if root == "" {

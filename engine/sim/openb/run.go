@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -87,22 +86,25 @@ type Result struct {
 // Run replays a trace under a policy. A plan that puts more on a node or a device than it has is an
 // error, as is a rule that erred.
 func (t *Trace) Run(p *policy.Policy, seed int64) (*Result, error) {
-	run := t.replay(seed)
-	c, err := t.cluster(run, seed)
+	return t.opening(seed).run(p)
+}
+
+func (o *opening) run(p *policy.Policy) (*Result, error) {
+	c, err := o.cluster()
 	if err != nil {
 		return nil, err
 	}
-	plan := engine.Decide(c, p, start().Add(time.Duration(len(run.pods))*time.Second))
+	plan := engine.Decide(c, p, o.end())
 	if len(plan.Errors) > 0 {
 		e := plan.Errors[0]
 		return nil, fmt.Errorf("%s/%s erred %d times, first for %s: %s", e.Table, e.Rule, e.Count, e.Object, e.Text)
 	}
-	placed, err := t.audit(run, plan)
+	placed, err := o.trace.audit(o.replay, plan)
 	if err != nil {
 		return nil, err
 	}
-	curve := t.curve(run.pods, func(p Pod) bool { return placed[p.Name] })
-	return &Result{Workload: t.Workload, Seed: seed, Arrived: len(run.pods), Placed: len(placed), Curve: curve}, nil
+	curve := o.trace.curve(o.replay.pods, func(p Pod) bool { return placed[p.Name] })
+	return &Result{Workload: o.trace.Workload, Seed: o.seed, Arrived: len(o.replay.pods), Placed: len(placed), Curve: curve}, nil
 }
 
 // audit checks the plan against the cluster's size and names what it places.
@@ -141,14 +143,19 @@ func (t *Trace) audit(run replay, plan *model.Plan) (map[string]bool, error) {
 func RunAll(traces []*Trace, policies []*Heuristic, seeds []int64) ([]*Result, error) {
 	results := make([]*Result, len(traces)*len(policies)*len(seeds))
 	failures := make([]error, len(results))
+	begun := make([]shared, len(traces)*len(seeds))
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(results)) {
 		workers.Go(func() {
+			// The policies of a trace and a seed come one after the other, so that few openings are held at once.
 			for n := next.Add(1) - 1; int(n) < len(results); n = next.Add(1) - 1 {
-				i := int(n)
-				of := i / len(seeds)
-				results[i], failures[i] = traces[of/len(policies)].runOne(policies[of%len(policies)], seeds[i%len(seeds)])
+				of, p := int(n)/len(policies), int(n)%len(policies)
+				t, s := of/len(seeds), of%len(seeds)
+				i := (t*len(policies)+p)*len(seeds) + s
+				o := begun[of].take(func() *opening { return traces[t].opening(seeds[s]) })
+				results[i], failures[i] = o.runOne(policies[p])
+				begun[of].done(len(policies))
 			}
 		})
 	}
@@ -156,10 +163,28 @@ func RunAll(traces []*Trace, policies []*Heuristic, seeds []int64) ([]*Result, e
 	return results, errors.Join(failures...)
 }
 
-func (t *Trace) runOne(h *Heuristic, seed int64) (*Result, error) {
-	r, err := t.Run(h.Policy, seed)
+// shared is an opening that several runs begin with: the first makes it, the last lets it go.
+type shared struct {
+	once sync.Once
+	of   *opening
+	runs atomic.Int64 // that are over
+}
+
+func (s *shared) take(made func() *opening) *opening {
+	s.once.Do(func() { s.of = made() })
+	return s.of
+}
+
+func (s *shared) done(of int) {
+	if s.runs.Add(1) == int64(of) {
+		s.of = nil
+	}
+}
+
+func (o *opening) runOne(h *Heuristic) (*Result, error) {
+	r, err := o.run(h.Policy)
 	if err != nil {
-		return nil, fmt.Errorf("policy %s, workload %s, seed %d: %w", h.Name, t.Workload, seed, err)
+		return nil, fmt.Errorf("policy %s, workload %s, seed %d: %w", h.Name, o.trace.Workload, o.seed, err)
 	}
 	r.Heuristic = h
 	return r, nil

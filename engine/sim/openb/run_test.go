@@ -11,7 +11,7 @@ import (
 )
 
 // samples reads the policies that ship.
-func samples(t *testing.T) []*Heuristic {
+func samples(t testing.TB) []*Heuristic {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "samples", "policies", "openb", "*.yaml"))
 	if err != nil || len(files) < 6 {
