@@ -84,9 +84,14 @@ type Expr struct {
 	// Interpreted says what in the expression leaves it to cel-go; "": it is compiled.
 	Interpreted string
 
+	// ByRow says which part of a compiled expression has no form by column; "": it has one, or does not read the table's rows.
+	ByRow string
+
 	program cel.Program
 	kernel  kernel
-	names   []string // of roots, by number
+	column  column
+	numbers columnOf[float64] // the column as doubles
+	names   []string          // of roots, by number
 }
 
 // Eval computes the value under the roots that vars resolves. A failure is a *types.Err. It is fastest where vars
@@ -210,6 +215,12 @@ func (e *Expr) compileKernel(s *Scope, a *ast.AST) {
 		return
 	}
 	e.kernel, e.names = k, s.names
+	columns, err := s.columnsOf(a)
+	if err != nil {
+		e.ByRow = err.Error()
+		return
+	}
+	e.column, e.numbers, e.ByRow = columns, columns.number(), columns.byRow
 }
 
 // costText writes a cost estimate; CEL's unknown is the largest number.

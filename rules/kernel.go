@@ -248,6 +248,12 @@ func (k *kerneler) selection(e ast.Expr) (kernel, error) {
 		if m == nil {
 			return kernel{}, uncompiled{"the field " + sel.FieldName()}
 		}
+		if m.Constant != nil && !sel.IsTestOnly() {
+			return constantKernel(m.Type, m.Constant), nil
+		}
+		if out, found, err := k.part(e); found || err != nil {
+			return out, err
+		}
 		object, err := k.object(operand)
 		if err != nil {
 			return kernel{}, err
@@ -265,6 +271,31 @@ func (k *kerneler) selection(e ast.Expr) (kernel, error) {
 		return kernel{}, err
 	}
 	return lookup(k.typeOf(e), of.value, constantKernel(cel.StringType, types.String(sel.FieldName())), sel.IsTestOnly()), nil
+}
+
+// part reads a part of a member that can be read without making the member.
+func (k *kerneler) part(e ast.Expr) (out kernel, found bool, err error) {
+	of, name := partRead(e)
+	if of == nil || of.Kind() != ast.SelectKind || of.AsSelect().IsTestOnly() {
+		return kernel{}, false, nil
+	}
+	o := k.scope.objectOf(k.typeOf(of.AsSelect().Operand()))
+	if o == nil {
+		return kernel{}, false, nil
+	}
+	m := o.Find(of.AsSelect().FieldName())
+	if m == nil || m.Part == nil {
+		return kernel{}, false, nil
+	}
+	part := m.Part(name)
+	if part == nil {
+		return kernel{}, false, nil
+	}
+	object, err := k.object(of.AsSelect().Operand())
+	if err != nil {
+		return kernel{}, false, err
+	}
+	return memberKernel(part, object), true, nil
 }
 
 // object gives what members are read from: the Value of a ref.Val, or what a root is as such. An error is a *types.Err.
@@ -477,12 +508,11 @@ func (k *kerneler) all(list []ast.Expr) (parts []kernel, constant bool, err erro
 
 // call compiles operators, then what is left is a call of the function that the checker found.
 func (k *kerneler) call(e ast.Expr) (kernel, error) {
-	c := e.AsCall()
-	args := c.Args()
-	if c.IsMemberFunction() {
-		args = append([]ast.Expr{c.Target()}, args...)
+	if out, found, err := k.part(e); found || err != nil {
+		return out, err
 	}
-	parts, constant, err := k.all(args)
+	c := e.AsCall()
+	parts, constant, err := k.all(argumentsOf(c))
 	if err != nil {
 		return kernel{}, err
 	}
@@ -497,10 +527,8 @@ func (k *kerneler) call(e ast.Expr) (kernel, error) {
 
 func (k *kerneler) applied(e ast.Expr, name string, parts []kernel) (kernel, error) {
 	switch name {
-	case operators.LogicalAnd:
-		return boolKernel(and(parts[0].truth(), parts[1].truth())), nil
-	case operators.LogicalOr:
-		return boolKernel(or(parts[0].truth(), parts[1].truth())), nil
+	case operators.LogicalAnd, operators.LogicalOr:
+		return junctionKernel(parts[0], parts[1], name == operators.LogicalAnd), nil
 	case operators.LogicalNot:
 		f := parts[0].truth()
 		return boolKernel(func(r Roots) (bool, ref.Val) {
@@ -541,15 +569,53 @@ func (k *kerneler) function(e ast.Expr, name string, parts []kernel) (kernel, er
 		return kernel{}, err
 	}
 	c := &invocation{name: name, f: f}
-	switch t := k.typeOf(e); {
+	t := k.typeOf(e)
+	var out kernel
+	switch {
 	case len(parts) == 1 && f.Unary != nil:
-		return valueKernel(t, c.unary(boxed(parts[0]))), nil
+		out = valueKernel(t, c.unary(boxed(parts[0])))
 	case len(parts) == 2 && f.Binary != nil:
-		return valueKernel(t, c.binary(boxed(parts[0]), boxed(parts[1]))), nil
+		out = valueKernel(t, c.binary(boxed(parts[0]), boxed(parts[1])))
 	case f.Function != nil:
-		return valueKernel(t, c.general(strict(parts))), nil
+		out = valueKernel(t, c.general(strict(parts)))
+	default:
+		return kernel{}, uncompiled{"the function " + name}
 	}
-	return kernel{}, uncompiled{"the function " + name}
+	if n := k.nativeOf(e, parts); n != nil {
+		return nativeKernel(n, parts, out), nil
+	}
+	return out, nil
+}
+
+// nativeKernel calls the native form of a function, and its general one where that has no answer.
+func nativeKernel(n *Native, parts []kernel, general kernel) kernel {
+	out := general
+	switch {
+	case n.Bool != nil && general.boolean != nil:
+		out = boolKernel(natively(n.Bool, parts, general.boolean))
+	case n.Int != nil && general.integer != nil:
+		out = intKernel(natively(n.Int, parts, general.integer))
+	case n.Double != nil && general.double != nil:
+		out = doubleKernel(natively(n.Double, parts, general.double))
+	}
+	return out
+}
+
+func natively[T any](f func(a, b, c ref.Val) (T, bool), parts []kernel, general func(Roots) (T, ref.Val)) func(Roots) (T, ref.Val) {
+	var of [3]func(Roots) ref.Val
+	for i := range of {
+		of[i] = func(Roots) ref.Val { return nil }
+		if i < len(parts) {
+			of[i] = parts[i].value
+		}
+	}
+	a, b, c := of[0], of[1], of[2]
+	return func(r Roots) (T, ref.Val) {
+		if x, ok := f(a(r), b(r), c(r)); ok {
+			return x, nil
+		}
+		return general(r)
+	}
 }
 
 // invocation is a call of a function of CEL's or of the vocabulary.

@@ -13,6 +13,22 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
+// junctionKernel is && or ||, of which a constant side leaves the other one or decides.
+func junctionKernel(a, b kernel, both bool) kernel {
+	for _, side := range [][2]kernel{{a, b}, {b, a}} {
+		if x, ok := side[0].constant.(types.Bool); ok {
+			if bool(x) != both {
+				return constantKernel(cel.BoolType, x)
+			}
+			return boolKernel(side[1].truth())
+		}
+	}
+	if both {
+		return boolKernel(and(a.truth(), b.truth()))
+	}
+	return boolKernel(or(a.truth(), b.truth()))
+}
+
 // and is CEL's: false decides, whichever side it is on and whatever the other one is.
 func and(a, b func(Roots) (bool, ref.Val)) func(Roots) (bool, ref.Val) {
 	return func(r Roots) (bool, ref.Val) {
@@ -51,6 +67,14 @@ func or(a, b func(Roots) (bool, ref.Val)) func(Roots) (bool, ref.Val) {
 
 func conditional(t *cel.Type, parts []kernel) kernel {
 	when, yes, no := parts[0].truth(), parts[1], parts[2]
+	if x, ok := parts[0].constant.(types.Bool); ok {
+		out := no
+		if x {
+			out = yes
+		}
+		out.literal = false
+		return out
+	}
 	k := kernel{value: func(r Roots) ref.Val {
 		x, err := when(r)
 		switch {

@@ -50,6 +50,20 @@ type Member struct {
 	Int    func(object any) (int64, ref.Val)
 	Double func(object any) (float64, ref.Val)
 	String func(object any) (string, ref.Val)
+	// Constant is the member's value where it has the same for every object.
+	Constant ref.Val
+	// Bools, Ints, Doubles or Strings read a member of that type of the table's object, of many rows at once: out[i] is of
+	// rows[i]. They are there only where that cannot err, and give what Get gives.
+	Bools   func(t Rows, rows []int32, out []bool)
+	Ints    func(t Rows, rows []int32, out []int64)
+	Doubles func(t Rows, rows []int32, out []float64)
+	Strings func(t Rows, rows []int32, out []string)
+	// Codes numbers, from 0, the values that rows have of a member of the table's object, or of the element of that key of one
+	// that is a map: rows with one number have one value. It gives how many numbers there may be; 0: so many that it is of no use.
+	Codes func(t Rows, key string, rows, out []int32) int
+	// Part, where the member is a Leaf object, reads a field of that, or its element by a constant index, without making the whole;
+	// nil: it cannot. What it gives is a member of the owner.
+	Part func(name string) *Member
 	// Has answers has(); nil: the member is there where Get gives anything but null.
 	Has func(object any) bool
 	// Reads is what a computed member reads, on the root that the owner is known by (Own). nil: only itself.
@@ -110,6 +124,9 @@ type Overload struct {
 	Cost uint64
 	// Eval computes the result. nil for operators that the Singleton serves.
 	Eval functions.FunctionOp
+	// Native, where it is not nil, gives forms of the overload that need no boxes, for a call whose arguments are these
+	// constants, nil for one that is none; nil: there are none for it.
+	Native func(constants []ref.Val) *Native
 	// Spread says that the last arguments are the elements of the list that the function's first overload takes last: a list that is
 	// written out goes there, and is never made. Only for a function with a Root.
 	Spread bool
@@ -121,6 +138,8 @@ type Vocabulary struct {
 	Functions []*Function
 	// Roots are the names of all roots that scopes declare, if an Activation of the client's knows them by number (Roots).
 	Roots []string
+	// Row is the root that stands for the rows of a table in turn, where expressions are evaluated by column (Rows).
+	Row string
 }
 
 // Language is the dialect with a client's vocabulary: immutable, safe to share.

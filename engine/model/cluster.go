@@ -189,21 +189,25 @@ type Task struct {
 
 	// What Kubernetes' own rules read, parsed once. Equal keys mean equal terms.
 	NodeAffinity    nodeaffinity.RequiredNodeAffinity
-	NodeAffinityKey string                                 // canonical text of nodeSelector, required affinity and spec.nodeName wish
-	PreferredNodes  *nodeaffinity.PreferredSchedulingTerms // nil if none
-	PreferredKey    string
-	Tolerations     []corev1.Toleration
-	TolerationsKey  string
-	HostPorts       []HostPort
-	HostPortsKey    string
-	PodTerms        *PodTerms // nil if none
-	HasAffinity     bool      // inter-pod affinity, anti-affinity or topology spread terms
-	HasVolumes      bool      // claims volumes, or names disks itself
-	Claims          []string  // namespace/name of the claims of its volumes, each once
-	HasClaims       bool      // claims resources (DRA)
-	Images          []string  // of containers, init containers and volumes, normalised
-	Containers      int       // init containers included
-	NominatedNode   string
+	NodeAffinityKey string // canonical text of nodeSelector, required affinity and spec.nodeName wish
+	// NodeAffinityLabels are the labels of a node that nodeSelector and required affinity read, NodeAffinityFields says that
+	// they read its fields as well.
+	NodeAffinityLabels []string
+	NodeAffinityFields bool
+	PreferredNodes     *nodeaffinity.PreferredSchedulingTerms // nil if none
+	PreferredKey       string
+	Tolerations        []corev1.Toleration
+	TolerationsKey     string
+	HostPorts          []HostPort
+	HostPortsKey       string
+	PodTerms           *PodTerms // nil if none
+	HasAffinity        bool      // inter-pod affinity, anti-affinity or topology spread terms
+	HasVolumes         bool      // claims volumes, or names disks itself
+	Claims             []string  // namespace/name of the claims of its volumes, each once
+	HasClaims          bool      // claims resources (DRA)
+	Images             []string  // of containers, init containers and volumes, normalised
+	Containers         int       // init containers included
+	NominatedNode      string
 
 	Status Status
 	Node   int32 // row, or NoNode

@@ -74,6 +74,9 @@ func (n *Nodes) AllocatableOf(row int32) Resources {
 // CapacityOf is what the node has, with the dimensions that its object lists.
 func (n *Nodes) CapacityOf(row int32) Resources { return n.Rows[row].capacity.Clone() }
 
+// Capacity is what the node has in a dimension, in inner units; 0 if absent.
+func (n *Nodes) Capacity(dim int, row int32) float64 { return n.Rows[row].capacity.Get(dim) }
+
 // UsedOf is what the tasks on the node use, releasing ones included. Like the other sums it
 // has the dimensions of allocatable, and those others in which it is not 0.
 func (n *Nodes) UsedOf(row int32) Resources {

@@ -240,6 +240,7 @@ func readPlacementTerms(t *Task, o *corev1.Pod, m *mistakes) {
 			Node     string               `json:",omitempty"`
 		}{o.Spec.NodeSelector, required, o.Spec.NodeName})
 	}
+	t.NodeAffinityLabels, t.NodeAffinityFields = labelsOfTerms(o.Spec.NodeSelector, required)
 	if len(preferred) > 0 {
 		terms, err := nodeaffinity.NewPreferredSchedulingTerms(preferred)
 		if err != nil {
@@ -254,6 +255,24 @@ func readPlacementTerms(t *Task, o *corev1.Pod, m *mistakes) {
 	t.PodTerms = readPodTerms(o, m)
 	t.HasAffinity = t.PodTerms != nil
 	readContainers(t, o)
+}
+
+// labelsOfTerms lists the labels of nodes that a selector and required terms read, by name, and says whether they read fields.
+func labelsOfTerms(selector map[string]string, required *corev1.NodeSelector) (labels []string, fields bool) {
+	for key := range selector {
+		labels = append(labels, key)
+	}
+	if required != nil {
+		for i := range required.NodeSelectorTerms {
+			term := &required.NodeSelectorTerms[i]
+			fields = fields || len(term.MatchFields) > 0
+			for j := range term.MatchExpressions {
+				labels = append(labels, term.MatchExpressions[j].Key)
+			}
+		}
+	}
+	slices.Sort(labels)
+	return slices.Compact(labels), fields
 }
 
 // text is a canonical text of API types: JSON, with the keys of its maps in order.

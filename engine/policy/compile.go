@@ -96,10 +96,11 @@ func (s *tableScope) paramObject() *rules.Object {
 			continue
 		}
 		v := paramValue(p, given[p.Name], &s.issues)
+		constant := v
 		if v == nil {
 			v = types.NewErr("param %q has no value", p.Name)
 		}
-		o.Members = append(o.Members, &rules.Member{Name: p.Name, Type: t, Doc: p.Description, Reads: &rules.Reads{}, Get: func(any) ref.Val { return v }})
+		o.Members = append(o.Members, &rules.Member{Name: p.Name, Type: t, Doc: p.Description, Reads: &rules.Reads{}, Constant: constant, Get: func(any) ref.Val { return v }})
 	}
 	return o
 }

@@ -59,8 +59,14 @@ func pair(name, doc string, result *cel.Type, f func(a, b *amounts) ref.Val) *ru
 	return fn
 }
 
+// test is a question about two Resources; column is its form for many rows, nil if it has none.
+func test(name, doc string, f func(a, b model.Resources) bool, column func(rules.Rows, []rules.Source, []int32, []bool) bool) *rules.Function {
+	fn := pair(name, doc, cel.BoolType, func(a, b *amounts) ref.Val { return types.Bool(f(a.r, b.r)) })
+	return natively(fn, always(&rules.Native{Bool: ofTwo(func(a, b *amounts) bool { return f(a.r, b.r) }), Bools: column}))
+}
+
 // triple is a function of three Resources, the last of which says which dimensions count.
-func triple(name, doc string, f func(a, b, dims model.Resources) bool) *rules.Function {
+func triple(name, doc string, f func(a, b, dims model.Resources) bool, column func(rules.Rows, []rules.Source, []int32, []bool) bool) *rules.Function {
 	r := resourcesType()
 	fn := method(name, doc, []*cel.Type{r, r, r}, cel.BoolType, func(args ...ref.Val) ref.Val {
 		a, okA := args[0].(*amounts)
@@ -72,7 +78,12 @@ func triple(name, doc string, f func(a, b, dims model.Resources) bool) *rules.Fu
 		return types.Bool(f(a.r, b.r, dims.r))
 	})
 	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, nil
-	return fn
+	return natively(fn, always(&rules.Native{Bools: column, Bool: func(a, b, c ref.Val) (bool, bool) {
+		x, okX := a.(*amounts)
+		y, okY := b.(*amounts)
+		dims, okD := c.(*amounts)
+		return okX && okY && okD && f(x.r, y.r, dims.r), okX && okY && okD
+	}}))
 }
 
 // single is a function of one Resources.
@@ -93,18 +104,17 @@ func resourceFunctions() []*rules.Function {
 	give := func(a *amounts, out model.Resources) ref.Val { return &amounts{out, a.dims} }
 	both := func(a, b *amounts, out model.Resources) ref.Val { return &amounts{out, a.with(b)} }
 	return []*rules.Function{
-		pair("fits", "a <= b in every dimension of a, with a slack of 0.1 of its inner unit; missing in b is 0; a requested 0 still fails against a negative b.", boolean,
-			func(a, b *amounts) ref.Val { return types.Bool(a.r.Fits(b.r)) }),
-		triple("within", "a <= b, strictly, in each dimension in which dims is above 0; missing in b is 0.", model.Resources.Within),
-		triple("withinAny", "a <= b in some dimension in which dims is above 0 and a and b are not both about 0.", model.Resources.WithinAny),
-		triple("exceedsAny", "a > b in some dimension in which dims is above 0 and that b limits.", model.Resources.ExceedsAny),
-		pair("overlaps", "Some dimension other than pods is above 0 in both.", boolean, func(a, b *amounts) ref.Val { return types.Bool(a.r.Overlaps(b.r)) }),
+		test("fits", "a <= b in every dimension of a, with a slack of 0.1 of its inner unit; missing in b is 0; a requested 0 still fails against a negative b.", model.Resources.Fits, fitsColumn),
+		triple("within", "a <= b, strictly, in each dimension in which dims is above 0; missing in b is 0.", model.Resources.Within, withinColumn),
+		triple("withinAny", "a <= b in some dimension in which dims is above 0 and a and b are not both about 0.", model.Resources.WithinAny, nil),
+		triple("exceedsAny", "a > b in some dimension in which dims is above 0 and that b limits.", model.Resources.ExceedsAny, nil),
+		test("overlaps", "Some dimension other than pods is above 0 in both.", model.Resources.Overlaps, nil),
 		pair("over", "max(a-b, 0) in each dimension of a.", r, func(a, b *amounts) ref.Val { return give(a, a.r.Over(b.r)) }),
 		pair("min", "The smaller amount in each dimension; missing counts as 0.", r, func(a, b *amounts) ref.Val { return both(a, b, a.r.Min(b.r)) }),
 		pair("cap", "The smaller amount in each dimension of a; missing in b is no limit.", r, func(a, b *amounts) ref.Val { return give(a, a.r.Cap(b.r)) }),
 		pair("max", "The larger amount in each dimension; missing counts as 0.", r, func(a, b *amounts) ref.Val { return both(a, b, a.r.Max(b.r)) }),
-		pair("share", "The dominant share: the largest a/b over b's dimensions; where b is 0: 0 if a is 0, else 1 (DRF, NSDI 2011).", cel.DoubleType,
-			func(a, b *amounts) ref.Val { return types.Double(a.r.Share(b.r)) }),
+		natively(pair("share", "The dominant share: the largest a/b over b's dimensions; where b is 0: 0 if a is 0, else 1 (DRF, NSDI 2011).", cel.DoubleType,
+			func(a, b *amounts) ref.Val { return types.Double(a.r.Share(b.r)) }), always(&rules.Native{Double: ofTwo(func(a, b *amounts) float64 { return a.r.Share(b.r) })})),
 		pair("only", "The dimensions of a that b has.", r, func(a, b *amounts) ref.Val { return give(a, a.r.Only(b.r)) }),
 		single("positive", "The dimensions that are above 0.", r, func(a *amounts) ref.Val { return give(a, a.r.Positive()) }),
 		emptyFunction(),
@@ -164,6 +174,12 @@ func taskNode(name, doc string, result *cel.Type, f func(t *taskView, n *nodeVie
 	}, reads...)
 }
 
+// taskNodeTest is a question about a task and a node; column is its form for many rows, nil if it has none.
+func taskNodeTest(name, doc string, f func(t *taskView, n *nodeView) bool, column func(rules.Rows, []rules.Source, []int32, []bool) bool, reads ...string) *rules.Function {
+	fn := taskNode(name, doc, cel.BoolType, func(t *taskView, n *nodeView) ref.Val { return types.Bool(f(t, n)) }, reads...)
+	return natively(fn, always(&rules.Native{Bools: column, Bool: ofTwo(f)}))
+}
+
 // nodeFunctions are those of a pod and a node.
 func nodeFunctions() []*rules.Function {
 	return slices.Concat(ownNodeFunctions(), nearFunctions(), imageFunctions())
@@ -175,11 +191,12 @@ func ownNodeFunctions() []*rules.Function {
 	terms := []string{"{0}.nodeTerms", "{1}.name", "{1}.labels"}
 	tolerated := []string{"{0}.tolerations", "{1}.taints"}
 	return []*rules.Function{
-		taskNode("matchesNodeAffinity", "The node matches the pod's nodeSelector and its required node affinity.", boolean, matchesNodeAffinity, terms...),
-		taskNode("toleratesAll", "The pod tolerates every taint of the node of effect NoSchedule or NoExecute.", boolean, func(t *taskView, n *nodeView) ref.Val {
+		natively(taskNode("matchesNodeAffinity", "The node matches the pod's nodeSelector and its required node affinity.", boolean, matchesNodeAffinity, terms...),
+			always(&rules.Native{Bools: matchesColumn})),
+		taskNodeTest("toleratesAll", "The pod tolerates every taint of the node of effect NoSchedule or NoExecute.", func(t *taskView, n *nodeView) bool {
 			_, found := firstUntolerated(t.of, n.of)
-			return types.Bool(!found)
-		}, tolerated...),
+			return !found
+		}, nil, tolerated...),
 		taskNode("firstUntolerated", "The first taint that the pod does not tolerate, as {key: value}; \"\" if there is none.", cel.StringType, func(t *taskView, n *nodeView) ref.Val {
 			taint, found := firstUntolerated(t.of, n.of)
 			if !found {
@@ -187,7 +204,9 @@ func ownNodeFunctions() []*rules.Function {
 			}
 			return types.String("{" + taint.Key + ": " + taint.Value + "}")
 		}, tolerated...),
-		taskNode("intolerablePreferNoSchedule", "How many taints of effect PreferNoSchedule the pod does not tolerate.", num, intolerablePreferNoSchedule, tolerated...),
+		taskNode("intolerablePreferNoSchedule", "How many taints of effect PreferNoSchedule the pod does not tolerate.", num, func(t *taskView, n *nodeView) ref.Val {
+			return types.Int(intolerablePreferNoSchedule(t, n))
+		}, tolerated...),
 		method("toleratesUnschedulable", "The pod tolerates the taint of a cordoned node.", []*cel.Type{taskType()}, boolean, func(args ...ref.Val) ref.Val {
 			t, ok := args[0].(*taskView)
 			if !ok {
@@ -195,11 +214,13 @@ func ownNodeFunctions() []*rules.Function {
 			}
 			return types.Bool(toleratesUnschedulable(t.of))
 		}, "{0}.tolerations"),
-		taskNode("portsFree", "None of the pod's host ports is taken on the node.", boolean, portsFree, "{0}.hostPorts", "{1}.tasks.hostPorts"),
-		taskNode("nodeAffinityScore", "Sum of the weights of the pod's preferred node affinity terms that the node matches.", cel.DoubleType, nodeAffinityScore, "{0}.preferredNodeTerms", "{1}.name", "{1}.labels"),
-		allocation("leastAllocated", "Mean over the named resources of what would be left, in whole percent of allocatable: Kubernetes' LeastAllocated, 0 to 100.", leastAllocated),
-		allocation("mostAllocated", "Mean over the named resources of what would be used, in whole percent of allocatable: Kubernetes' MostAllocated, 0 to 100.", mostAllocated),
-		allocation("balanced", "How the task changes the balance of the named resources' use, which is 100 less its standard deviation in percent: Kubernetes' BalancedAllocation, 50 to 100, about 75 where nothing changes; 0 for a task that asks for none of them. A resource other than cpu and memory counts for tasks that ask for it.", balanced),
+		taskNodeTest("portsFree", "None of the pod's host ports is taken on the node.", portsFree, portsColumn, "{0}.hostPorts", "{1}.tasks.hostPorts"),
+		natively(taskNode("nodeAffinityScore", "Sum of the weights of the pod's preferred node affinity terms that the node matches.", cel.DoubleType, func(t *taskView, n *nodeView) ref.Val {
+			return types.Double(nodeAffinityScore(t.of, n.of))
+		}, "{0}.preferredNodeTerms", "{1}.name", "{1}.labels"), always(&rules.Native{Doubles: preferenceColumn})),
+		allocationFunction("leastAllocated", "Mean over the named resources of what would be left, in whole percent of allocatable: Kubernetes' LeastAllocated, 0 to 100.", leastAllocated()),
+		allocationFunction("mostAllocated", "Mean over the named resources of what would be used, in whole percent of allocatable: Kubernetes' MostAllocated, 0 to 100.", mostAllocated()),
+		allocationFunction("balanced", "How the task changes the balance of the named resources' use, which is 100 less its standard deviation in percent: Kubernetes' BalancedAllocation, 50 to 100, about 75 where nothing changes; 0 for a task that asks for none of them. A resource other than cpu and memory counts for tasks that ask for it.", balanced),
 		binpackFunction(),
 		method("gpusWith", "How many devices of the node have at least so many thousandths free.", []*cel.Type{nodeType(), num}, num, func(args ...ref.Val) ref.Val {
 			n, ok := args[0].(*nodeView)
@@ -222,29 +243,49 @@ func gpusWith(gpus []model.GPU, milli int64) int {
 	return count
 }
 
-// allocation is a score of a node from a task's request and a list of resource names.
-func allocation(name, doc string, f func(n *nodeView, t *taskView, names []int) float64) *rules.Function {
-	return method(name, doc, []*cel.Type{nodeType(), taskType(), cel.ListType(cel.StringType)}, cel.DoubleType, func(args ...ref.Val) ref.Val {
+// allocationFunction gives an allocation from a list of resource names.
+func allocationFunction(name, doc string, f allocation) *rules.Function {
+	fn := method(name, doc, []*cel.Type{nodeType(), taskType(), cel.ListType(cel.StringType)}, cel.DoubleType, func(args ...ref.Val) ref.Val {
 		n, okN := args[0].(*nodeView)
 		t, okT := args[1].(*taskView)
-		if !okN || !okT {
+		names, okL := resourceNames(args[2])
+		if !okN || !okT || !okL {
 			return wrongArgument(args[0])
 		}
-		return types.Double(f(n, t, n.s.dimsOf(args[2])))
+		return types.Double(f(&n.s.c.Nodes, n.of.Row, t.of, names, n.s.c.Dims))
 	}, "{0}.allocatable", "{0}.used", "{1}.request")
+	return natively(fn, func(constants []ref.Val) *rules.Native {
+		names, ok := resourceNames(constants[2])
+		if !ok {
+			return nil
+		}
+		return scoreForms(func(n *model.Nodes, row int32, t *model.Task, dims *model.Dims) float64 {
+			return f(n, row, t, names, dims)
+		})
+	})
 }
 
 func binpackFunction() *rules.Function {
 	args := []*cel.Type{nodeType(), taskType(), cel.DoubleType, cel.DoubleType, cel.ListType(cel.StringType), cel.MapType(cel.StringType, cel.DoubleType)}
-	return method("binpack", "Weighted mean over the requested resources of (used + request) / allocatable, 0 to 1: cpu and memory with their weights, the named ones with theirs (1 if the map has none). "+
+	fn := method("binpack", "Weighted mean over the requested resources of (used + request) / allocatable, 0 to 1: cpu and memory with their weights, the named ones with theirs (1 if the map has none). "+
 		"A resource that the node lacks counts as 0; one that would not fit makes the whole 0.", args, cel.DoubleType, func(args ...ref.Val) ref.Val {
 		n, okN := args[0].(*nodeView)
 		t, okT := args[1].(*taskView)
-		if !okN || !okT {
+		weights, okW := binpackWeights(args[2:])
+		if !okN || !okT || !okW {
 			return wrongArgument(args[0])
 		}
-		return binpack(n, t, args[2:])
+		return types.Double(binpack(&n.s.c.Nodes, n.of.Row, t.of, weights, n.s.c.Dims))
 	}, "{0}.allocatable", "{0}.used", "{1}.request")
+	return natively(fn, func(constants []ref.Val) *rules.Native {
+		weights, ok := binpackWeights(constants[2:])
+		if !ok {
+			return nil
+		}
+		return scoreForms(func(n *model.Nodes, row int32, t *model.Task, dims *model.Dims) float64 {
+			return binpack(n, row, t, weights, dims)
+		})
+	})
 }
 
 func generalFunctions() []*rules.Function {

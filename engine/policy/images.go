@@ -81,8 +81,8 @@ func (p *peers) imagesFor(t *model.Task) (out []*tally, key string) {
 func imageFields() []*rules.Member {
 	type v = *taskView
 	return []*rules.Member{
-		field("hasImages", cel.BoolType, rules.ByObject, "some node has an image of one of its containers", func(t v) ref.Val {
-			return types.Bool(len(t.s.company(t).images) > 0)
+		boolField("hasImages", rules.ByObject, "some node has an image of one of its containers", func(t v) bool {
+			return len(t.s.company(t).images) > 0
 		}),
 		hidden("images", "known images", func(t v) ref.Val { return types.String(t.s.company(t).imagesKey) }),
 	}

@@ -35,7 +35,7 @@ func Load(doc *rules.Document) (*Policy, rules.Issues) {
 
 // Vocabulary is what the language has beyond Kubernetes' dialect.
 func Vocabulary() rules.Vocabulary {
-	return rules.Vocabulary{Objects: objects(), Functions: append(functions(), volumeFunctions()...), Roots: rootNames()}
+	return rules.Vocabulary{Objects: objects(), Functions: append(functions(), volumeFunctions()...), Roots: rootNames(), Row: "node"}
 }
 
 // Default is the embedded default policy.

@@ -86,13 +86,13 @@ func (q *queueView) nodeGroupLimits() ref.Val {
 func namespaceObjects() []*rules.Object {
 	return []*rules.Object{
 		{Name: "Namespace", Type: namespaceType(), Doc: "A namespace; attributes that sum up over its jobs or tasks are on it.", Members: []*rules.Member{
-			field("name", cel.StringType, rules.Static, "name", func(n *namespaceView) ref.Val { return types.String(n.of.Name) }),
+			stringField("name", rules.Static, "name", func(n *namespaceView) string { return n.of.Name }),
 			field("labels", stringMapType(), rules.ByObject, "labels", func(n *namespaceView) ref.Val { return n.labels }),
 		}},
 		{Name: "Quota", Type: quotaType(), Doc: "A ResourceQuota, as its status has it.", Members: []*rules.Member{
-			field("name", cel.StringType, rules.Static, "name", func(q *quotaView) ref.Val { return types.String(q.of.Name) }),
-			field("hard", resourcesType(), rules.ByObject, "status.hard, by names as they are written there: requests.cpu, pods", func(q *quotaView) ref.Val { return q.s.amounts(q.of.Hard) }),
-			field("used", resourcesType(), rules.ByObject, "status.used, by the same names", func(q *quotaView) ref.Val { return q.s.amounts(q.of.Used) }),
+			stringField("name", rules.Static, "name", func(q *quotaView) string { return q.of.Name }),
+			amountField("hard", rules.ByObject, "status.hard, by names as they are written there: requests.cpu, pods", func(q *quotaView) (model.Resources, *Session) { return q.of.Hard, q.s }),
+			amountField("used", rules.ByObject, "status.used, by the same names", func(q *quotaView) (model.Resources, *Session) { return q.of.Used, q.s }),
 		}},
 		{Name: "NodeGroups", Type: nodeGroupsType(), Doc: "The groups of nodes, by their label volcano.sh/nodegroup-name, that a queue is for or against.", Members: nodeGroupsFields()},
 	}

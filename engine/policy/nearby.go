@@ -23,10 +23,10 @@ const (
 func nearFields() []*rules.Member {
 	type v = *taskView
 	return []*rules.Member{
-		field("hasPeerTerms", cel.BoolType, rules.ByObject, "has terms of inter-pod affinity or anti-affinity, or is a pod that the terms of another speak of",
-			func(t v) ref.Val { return types.Bool(t.s.company(t).hasAffinity()) }),
-		field("hasSpread", cel.BoolType, rules.ByObject, "has topology spread constraints", func(t v) ref.Val {
-			return types.Bool(t.of.PodTerms != nil && len(t.of.PodTerms.Spread) > 0)
+		boolField("hasPeerTerms", rules.ByObject, "has terms of inter-pod affinity or anti-affinity, or is a pod that the terms of another speak of",
+			func(t v) bool { return t.s.company(t).hasAffinity() }),
+		boolField("hasSpread", rules.ByObject, "has topology spread constraints", func(t v) bool {
+			return t.of.PodTerms != nil && len(t.of.PodTerms.Spread) > 0
 		}),
 		hidden("podTerms", "inter-pod affinity and topology spread", func(t v) ref.Val {
 			if co := t.s.company(t); co.template != nil {

@@ -51,14 +51,14 @@ type memo struct {
 type (
 	taskView struct {
 		view[model.Task]
-		labels, annotations, podName ref.Val
-		classKey                     string
-		classAt                      stamp
-		volumes                      *volumeMemo
-		company                      *company
-		companyAt                    uint64
-		matched                      []*selector
-		matchedAt                    int
+		labels, annotations ref.Val
+		classKey            string
+		classAt             stamp
+		volumes             *volumeMemo
+		company             *company
+		companyAt           uint64
+		matched             []*selector
+		matchedAt           int
 	}
 	jobView struct {
 		view[model.Job]
@@ -73,11 +73,11 @@ type (
 	}
 	nodeView struct {
 		view[model.Node]
-		object                        uint64
-		labels, annotations, nodeName ref.Val
-		taints                        ref.Val
-		free                          freeDevices
-		gpus                          gpuViews
+		object              uint64
+		labels, annotations ref.Val
+		taints              ref.Val
+		free                freeDevices
+		gpus                gpuViews
 	}
 	roleView struct {
 		view[model.Role]
@@ -284,7 +284,7 @@ func (s *Session) taskView(t *model.Task) *taskView {
 	if v, ok := t.View.(*taskView); ok && v.s == s && v.of == t {
 		return v
 	}
-	v := &taskView{view: view[model.Task]{of: t, s: s, typ: taskType(), memo: make([]memo, s.p.slots["Task"])}, podName: types.String(t.Name), labels: stringMap(t.Labels), annotations: stringMap(t.Annotations)}
+	v := &taskView{view: view[model.Task]{of: t, s: s, typ: taskType(), memo: make([]memo, s.p.slots["Task"])}, labels: stringMap(t.Labels), annotations: stringMap(t.Annotations)}
 	t.View = v
 	return v
 }
@@ -321,7 +321,7 @@ func (s *Session) nodeView(row int32) *nodeView {
 	}
 	v := &nodeView{
 		view: view[model.Node]{of: n, s: s, typ: nodeType(), memo: make([]memo, s.p.slots["Node"])}, object: s.c.Nodes.Object[row],
-		labels: stringMap(n.Labels), annotations: stringMap(n.Annotations), nodeName: types.String(n.Name), taints: list(taints),
+		labels: stringMap(n.Labels), annotations: stringMap(n.Annotations), taints: list(taints),
 	}
 	n.View = v
 	return v

@@ -31,7 +31,7 @@ func volumeFields() []*rules.Member {
 	})
 	volumes.Changes = rules.ByStep
 	return []*rules.Member{
-		field("hasVolumes", cel.BoolType, rules.ByObject, "claims volumes, or names disks itself", func(t v) ref.Val { return types.Bool(t.of.HasVolumes) }),
+		boolField("hasVolumes", rules.ByObject, "claims volumes, or names disks itself", func(t v) bool { return t.of.HasVolumes }),
 		volumes,
 	}
 }

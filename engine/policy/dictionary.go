@@ -1,0 +1,188 @@
+package policy
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Limits of the dictionaries: how many there may be, since the terms of pods name what they are of, and in how many values a node
+// may come beyond one for each eight nodes.
+const (
+	mostDictionaries = 256
+	fewValues        = 64
+)
+
+// dictionary numbers the values that nodes have of something which only their objects tell. Between two changes of the cluster the
+// numbers stay what they are.
+type dictionary struct {
+	of     func(n *model.Node) string
+	codes  []int32  // by row
+	object []uint64 // by row: the version that the code is of, plus 1
+	cursor uint64   // of the nodes' log
+	known  bool
+	index  map[string]int32
+	many   bool // the values are not few
+	retry  uint64
+}
+
+// aspect is what of a node a dictionary is of: a member, and where that is the labels, which.
+type aspect struct{ member, labels string }
+
+// dictionaryOf keeps one for an aspect; nil: there are too many. They are forgotten between two cycles only, since numbers must
+// not change while a row is evaluated.
+func (s *Session) dictionaryOf(a aspect, of func(n *model.Node) string) *dictionary {
+	d := s.dictionaries[a]
+	if d == nil && len(s.dictionaries) < mostDictionaries {
+		d = &dictionary{of: of, index: map[string]int32{}}
+		s.dictionaries[a] = d
+	}
+	return d
+}
+
+// numbers writes the codes of rows, and gives how many there may be; 0: the values are not few.
+func (d *dictionary) numbers(s *Session, rows, out []int32) int {
+	if d == nil {
+		return 0
+	}
+	d.catchUp(s)
+	if d.many {
+		return 0
+	}
+	for i, row := range rows {
+		out[i] = d.codes[row]
+	}
+	return len(d.index)
+}
+
+// catchUp numbers what changed. Values of the past are forgotten where they have become many.
+func (d *dictionary) catchUp(s *Session) {
+	n := &s.c.Nodes
+	if d.many && s.cycle < d.retry {
+		return
+	}
+	if d.known && d.cursor == n.Log.Next() && len(d.codes) == len(n.Rows) {
+		return
+	}
+	entries, ok := n.Log.Since(d.cursor)
+	if !d.known || !ok || d.many || len(d.codes) != len(n.Rows) {
+		d.all(s)
+		return
+	}
+	d.cursor = n.Log.Next()
+	for _, row := range entries {
+		d.number(n, row)
+	}
+	if len(d.index) > fewValues+len(n.Rows)/8 {
+		d.all(s)
+	}
+}
+
+// all numbers every row anew.
+func (d *dictionary) all(s *Session) {
+	n := &s.c.Nodes
+	clear(d.index)
+	d.codes, d.object = resized(d.codes, len(n.Rows)), resized(d.object, len(n.Rows))
+	d.cursor, d.known, d.many = n.Log.Next(), true, false
+	for row := range n.Rows {
+		d.number(n, int32(row))
+		if len(d.index) > fewValues+len(n.Rows)/8 {
+			d.many, d.retry = true, s.cycle+fewValues
+			return
+		}
+	}
+}
+
+func (d *dictionary) number(n *model.Nodes, row int32) {
+	if d.object[row] == n.Object[row]+1 || n.Rows[row] == nil {
+		return
+	}
+	d.object[row] = n.Object[row] + 1
+	value := d.of(n.Rows[row])
+	code, ok := d.index[value]
+	if !ok {
+		code = int32(len(d.index))
+		d.index[value] = code
+	}
+	d.codes[row] = code
+}
+
+// coded gives a member of Node numbers for its values.
+func coded(m *rules.Member, of func(n *model.Node) string) *rules.Member {
+	m.Codes = func(t rules.Rows, _ string, rows, out []int32) int {
+		s := sessionOf(t)
+		return s.dictionaryOf(aspect{member: m.Name}, of).numbers(s, rows, out)
+	}
+	return m
+}
+
+// codedLabels gives the labels of Node numbers for the values of one.
+func codedLabels(m *rules.Member) *rules.Member {
+	m.Codes = func(t rules.Rows, key string, rows, out []int32) int {
+		s := sessionOf(t)
+		return s.byLabel(key).numbers(s, rows, out)
+	}
+	return m
+}
+
+// byLabel is the dictionary of one label.
+func (s *Session) byLabel(key string) *dictionary {
+	a := aspect{labelsMember, key}
+	if d := s.dictionaries[a]; d != nil {
+		return d
+	}
+	return s.dictionaryOf(a, func(n *model.Node) string { return labelText(n, key) })
+}
+
+// byLabels is the dictionary of some labels at once.
+func (s *Session) byLabels(keys []string) *dictionary {
+	if len(keys) == 1 {
+		return s.byLabel(keys[0])
+	}
+	var name strings.Builder
+	for _, key := range keys {
+		writeCounted(&name, key)
+	}
+	return s.dictionaryOf(aspect{"several labels", name.String()}, func(n *model.Node) string {
+		var b strings.Builder
+		for _, key := range keys {
+			writeCounted(&b, labelText(n, key))
+		}
+		return b.String()
+	})
+}
+
+const labelsMember = "labels"
+
+// writeCounted writes a part of a text so that texts of different parts are different.
+func writeCounted(b *strings.Builder, part string) {
+	b.WriteString(strconv.Itoa(len(part)))
+	b.WriteByte(' ')
+	b.WriteString(part)
+}
+
+// labelText tells a label that is empty from one that is not there.
+func labelText(n *model.Node, key string) string {
+	v, ok := n.Labels[key]
+	if !ok {
+		return ""
+	}
+	return "=" + v
+}
+
+func taintText(n *model.Node) string {
+	var b strings.Builder
+	for _, t := range n.Taints {
+		writeCounted(&b, t.Key)
+		writeCounted(&b, t.Value)
+		writeCounted(&b, string(t.Effect))
+	}
+	return b.String()
+}
+
+func sessionOf(t rules.Rows) *Session { return t.(*Frame).s }
+
+// Point implements rules.Rows: the frame's node is that of a row.
+func (f *Frame) Point(row int32) { f.node = f.s.nodeView(row) }

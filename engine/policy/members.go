@@ -1,0 +1,125 @@
+package policy
+
+import (
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// field declares one member of an object type.
+func field[T any](name string, t *cel.Type, changes rules.Changes, doc string, get func(T) ref.Val) *rules.Member {
+	return &rules.Member{Name: name, Type: t, Doc: doc, Changes: changes, Get: func(o any) ref.Val {
+		v, ok := o.(T)
+		if !ok {
+			return nullObject(name)
+		}
+		return get(v)
+	}}
+}
+
+func nullObject(name string) ref.Val { return types.NewErr("no field %q: the object is null", name) }
+
+// unboxed reads a member without a box.
+func unboxed[T, X any](name string, get func(T) X) func(o any) (X, ref.Val) {
+	return func(o any) (X, ref.Val) {
+		v, ok := o.(T)
+		if !ok {
+			var none X
+			return none, nullObject(name)
+		}
+		return get(v), nil
+	}
+}
+
+// The members of plain types, which are read with a box and without.
+
+func stringField[T any](name string, changes rules.Changes, doc string, get func(T) string) *rules.Member {
+	m := field(name, cel.StringType, changes, doc, func(v T) ref.Val { return types.String(get(v)) })
+	m.String = unboxed(name, get)
+	return m
+}
+
+func intField[T any](name string, changes rules.Changes, doc string, get func(T) int64) *rules.Member {
+	m := field(name, cel.IntType, changes, doc, func(v T) ref.Val { return types.Int(get(v)) })
+	m.Int = unboxed(name, get)
+	return m
+}
+
+func boolField[T any](name string, changes rules.Changes, doc string, get func(T) bool) *rules.Member {
+	m := field(name, cel.BoolType, changes, doc, func(v T) ref.Val { return types.Bool(get(v)) })
+	m.Bool = unboxed(name, get)
+	return m
+}
+
+func doubleField[T any](name string, changes rules.Changes, doc string, get func(T) float64) *rules.Member {
+	m := field(name, cel.DoubleType, changes, doc, func(v T) ref.Val { return types.Double(get(v)) })
+	m.Double = unboxed(name, get)
+	return m
+}
+
+// amountField declares Resources, of which one amount is read without the others.
+func amountField[T any](name string, changes rules.Changes, doc string, get func(T) (model.Resources, *Session)) *rules.Member {
+	m := field(name, resourcesType(), changes, doc, func(v T) ref.Val {
+		r, s := get(v)
+		return s.amounts(r)
+	})
+	m.Part = func(part string) *rules.Member {
+		of := dimension(part)
+		return doubleField(name, changes, doc, func(v T) float64 {
+			r, s := get(v)
+			dim, ok := of.in(s.c.Dims)
+			if !ok {
+				return 0
+			}
+			return r.Get(dim) / s.c.Dims.Unit(dim)
+		})
+	}
+	return m
+}
+
+// resourceName is a name that is looked up often: those that every cluster has need no look.
+type resourceName struct {
+	name string
+	dim  int // -1: it is to be looked up
+}
+
+func dimension(name string) resourceName {
+	switch name {
+	case "cpu":
+		return resourceName{name, model.CPU}
+	case "memory":
+		return resourceName{name, model.Memory}
+	case "pods":
+		return resourceName{name, model.Pods}
+	}
+	return resourceName{name, -1}
+}
+
+func (n resourceName) in(dims *model.Dims) (dim int, ok bool) {
+	if n.dim >= 0 {
+		return n.dim, true
+	}
+	return dims.Find(n.name)
+}
+
+// hidden declares what only functions read.
+func hidden[T any](name string, doc string, get func(T) ref.Val) *rules.Member {
+	m := field(name, cel.StringType, rules.ByObject, doc, get)
+	m.Hidden = true
+	return m
+}
+
+// related marks a field that other objects change, too.
+func related(m *rules.Member) *rules.Member {
+	m.Related = true
+	return m
+}
+
+// bounded sets the most elements, for the cost estimate.
+func bounded(m *rules.Member, most uint64) *rules.Member {
+	m.Bound = most
+	return m
+}

@@ -1,0 +1,153 @@
+package policy
+
+import (
+	"strconv"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+func nodeFields() []*rules.Member {
+	type v = *nodeView
+	str, num := cel.StringType, cel.IntType
+	members := []*rules.Member{
+		nodeString("name", rules.Static, "name", func(n *model.Nodes, row int32) string { return n.Rows[row].Name }),
+		codedLabels(field("labels", stringMapType(), rules.ByObject, "labels", func(n v) ref.Val { return n.labels })),
+		field("annotations", stringMapType(), rules.ByObject, "annotations", func(n v) ref.Val { return n.annotations }),
+		coded(bounded(field("taints", cel.ListType(taintType()), rules.ByObject, "taints", func(n v) ref.Val { return n.taints }), 32), taintText),
+		coded(nodeBool("unschedulable", rules.ByObject, "cordoned", func(n *model.Nodes, row int32) bool { return n.Rows[row].Unschedulable }),
+			func(n *model.Node) string { return strconv.FormatBool(n.Unschedulable) }),
+		nodeBool("ready", rules.ByObject, "condition Ready (a node that is not is never offered)", func(n *model.Nodes, row int32) bool { return n.Rows[row].Ready }),
+	}
+	for _, a := range nodeAmounts() {
+		members = append(members, a.member())
+	}
+	return append(members, []*rules.Member{
+		nodeInt("taskCount", rules.ByStep, "tasks on it, releasing included, pipelined not", func(n *model.Nodes, row int32) int64 { return int64(n.TaskCount[row]) }),
+		nodeInt("maxTasks", rules.ByObject, "allocatable pods", func(n *model.Nodes, row int32) int64 { return int64(allocatable(n, model.Pods, row) / 1000) }),
+		bounded(field("tasks", cel.ListType(taskType()), rules.ByStep, "tasks on it, by name; dear", func(n v) ref.Val {
+			return listOf(n.s.tasksOn(n.of.Row), func(t *model.Task) ref.Val { return n.s.taskView(t) })
+		}), 512),
+		coded(nodeString("revocableZone", rules.ByObject, "label volcano.sh/revocable-zone, \"\" if none", func(n *model.Nodes, row int32) string { return revocableZone(n.Rows[row]) }), revocableZone),
+		bounded(field("gpus", cel.ListType(gpuType()), rules.ByStep, "devices by index", func(n v) ref.Val { return n.devicesNow().list }), 16),
+		coded(nodeString("gpuModel", rules.ByObject, "model of its devices, \"\" if unknown", func(n *model.Nodes, row int32) string { return n.Rows[row].GPUModel }),
+			func(n *model.Node) string { return n.GPUModel }),
+		nodeInt("gpuFree", rules.ByStep, "sum of free over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
+			return gpuSum(n.GPUs[row], func(g *model.GPU) int64 { return g.Free })
+		}),
+		nodeInt("gpuCapacity", rules.ByObject, "sum of capacity over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
+			return gpuSum(n.GPUs[row], func(g *model.GPU) int64 { return g.Capacity })
+		}),
+		field("gpuTags", cel.MapType(str, num), rules.ByStep, "gpuTag to tasks on the node", func(n v) ref.Val { return n.s.gpuTags(n.of.Row) }),
+	}...)
+}
+
+func revocableZone(n *model.Node) string { return n.Labels["volcano.sh/revocable-zone"] }
+
+func gpuSum(gpus []model.GPU, get func(*model.GPU) int64) int64 {
+	sum := int64(0)
+	for i := range gpus {
+		sum += get(&gpus[i])
+	}
+	return sum
+}
+
+// allocatable is what a node offers in a dimension, 0 if it does not.
+func allocatable(n *model.Nodes, dim int, row int32) float64 {
+	return amountIn(n.Allocatable, dim, row)
+}
+
+func amountIn(columns [][]float64, dim int, row int32) float64 {
+	if dim >= len(columns) || columns[dim][row] != columns[dim][row] {
+		return 0
+	}
+	return columns[dim][row]
+}
+
+// The members of Node of plain types, which are read of many rows at once as well.
+
+func nodeString(name string, changes rules.Changes, doc string, get func(n *model.Nodes, row int32) string) *rules.Member {
+	m := stringField(name, changes, doc, ofRow(get))
+	m.Strings = ofRows(get)
+	return m
+}
+
+func nodeInt(name string, changes rules.Changes, doc string, get func(n *model.Nodes, row int32) int64) *rules.Member {
+	m := intField(name, changes, doc, ofRow(get))
+	m.Ints = ofRows(get)
+	return m
+}
+
+func nodeBool(name string, changes rules.Changes, doc string, get func(n *model.Nodes, row int32) bool) *rules.Member {
+	m := boolField(name, changes, doc, ofRow(get))
+	m.Bools = ofRows(get)
+	return m
+}
+
+func ofRow[X any](get func(n *model.Nodes, row int32) X) func(n *nodeView) X {
+	return func(n *nodeView) X { return get(&n.s.c.Nodes, n.of.Row) }
+}
+
+func ofRows[X any](get func(n *model.Nodes, row int32) X) func(t rules.Rows, rows []int32, out []X) {
+	return func(t rules.Rows, rows []int32, out []X) {
+		n := &sessionOf(t).c.Nodes
+		for i, row := range rows {
+			out[i] = get(n, row)
+		}
+	}
+}
+
+// nodeAmount is a member of Node that is Resources: as a whole, and one dimension alone, in inner units and 0 where it is absent.
+type nodeAmount struct {
+	name    string
+	changes rules.Changes
+	doc     string
+	whole   func(n *model.Nodes, row int32) model.Resources
+	at      func(n *model.Nodes, dim int, row int32) float64
+}
+
+func nodeAmounts() []nodeAmount {
+	sum := func(of func(n *model.Nodes) [][]float64) func(n *model.Nodes, dim int, row int32) float64 {
+		return func(n *model.Nodes, dim int, row int32) float64 { return amountIn(of(n), dim, row) }
+	}
+	return []nodeAmount{
+		{"allocatable", rules.ByObject, "what pods may use", (*model.Nodes).AllocatableOf, allocatable},
+		{"capacity", rules.ByObject, "what the machine has", (*model.Nodes).CapacityOf, (*model.Nodes).Capacity},
+		{"idle", rules.ByStep, "allocatable less used", (*model.Nodes).IdleOf, (*model.Nodes).Idle},
+		{"used", rules.ByStep, "accounted, releasing included", (*model.Nodes).UsedOf, sum(func(n *model.Nodes) [][]float64 { return n.Used })},
+		{"releasing", rules.ByStep, "of tasks on their way out", (*model.Nodes).ReleasingOf, sum(func(n *model.Nodes) [][]float64 { return n.Releasing })},
+		{"pipelined", rules.ByStep, "promised to tasks that wait for what is being released", (*model.Nodes).PipelinedOf, sum(func(n *model.Nodes) [][]float64 { return n.Pipelined })},
+		{"futureIdle", rules.ByStep, "idle and releasing, less pipelined", (*model.Nodes).FutureIdleOf, (*model.Nodes).FutureIdle},
+	}
+}
+
+func (a nodeAmount) member() *rules.Member {
+	m := field(a.name, resourcesType(), a.changes, a.doc, func(n *nodeView) ref.Val { return n.s.amounts(a.whole(&n.s.c.Nodes, n.of.Row)) })
+	m.Part = func(part string) *rules.Member {
+		of := dimension(part)
+		p := doubleField(a.name, a.changes, a.doc, func(n *nodeView) float64 {
+			dim, ok := of.in(n.s.c.Dims)
+			if !ok {
+				return 0
+			}
+			return a.at(&n.s.c.Nodes, dim, n.of.Row) / n.s.c.Dims.Unit(dim)
+		})
+		p.Doubles = func(t rules.Rows, rows []int32, out []float64) {
+			c := sessionOf(t).c
+			dim, ok := of.in(c.Dims)
+			if !ok {
+				clear(out)
+				return
+			}
+			unit := c.Dims.Unit(dim)
+			for i, row := range rows {
+				out[i] = a.at(&c.Nodes, dim, row) / unit
+			}
+		}
+		return p
+	}
+	return m
+}
