@@ -72,7 +72,8 @@ type bookkeeping struct {
 	applying       bool
 	untidy         []*Job  // whose lists of tasks have lost their order
 	guess          []int32 // rows on which a task with devices came, went or changed
-	nodesChanged   bool
+	nodesChanged   bool    // one came or went: their order is another
+	totalsChanged  bool    // what ready nodes offer is another
 	classesChanged bool
 }
 
@@ -267,10 +268,12 @@ func (c *Cluster) settle() {
 	}
 	c.books.guess = c.books.guess[:0]
 	if c.books.nodesChanged {
-		c.books.nodesChanged = false
 		c.Nodes.order(c.books.rank, c.Seed)
+	}
+	if c.books.nodesChanged || c.books.totalsChanged {
 		c.total()
 	}
+	c.books.nodesChanged, c.books.totalsChanged = false, false
 }
 
 // SetNodeOrder says how ties of nodes are broken: the lowest rank wins, and nodes that rank does not name
@@ -294,9 +297,11 @@ func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 	node, allocatable := readNode(c.Dims, o, m)
 	row, known := n.Index[o.Name]
 	if known {
+		c.books.totalsChanged = c.books.totalsChanged || node.Ready != n.Rows[row].Ready || !n.offers(row, allocatable)
 		node.Row = row
 		*n.Rows[row] = *node
 	} else {
+		c.books.nodesChanged = true
 		row = n.take(node)
 	}
 	n.setAllocatable(row, allocatable)
@@ -312,7 +317,6 @@ func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 		c.move(t, to)
 	}
 	c.books.guess = append(c.books.guess, row)
-	c.books.nodesChanged = true
 	n.Object[row]++
 	c.touchNode(row)
 }
@@ -339,8 +343,10 @@ func (c *Cluster) removeNode(name string) {
 }
 
 func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
-	t := c.readPod(o, m)
-	old := c.Tasks[t.Key]
+	var buffer [128]byte
+	key := appendKey(buffer[:0], o.Namespace, o.Name)
+	old := c.Tasks[string(key)]
+	t := c.readPod(taskKeyOf(key, old), o, old, m)
 	if old != nil && (old.UID != t.UID || len(m.errs) > 0 && !t.Status.onNode()) {
 		c.removeTask(old)
 		old = nil
@@ -360,6 +366,14 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 		}
 		c.replaceTask(old, t)
 	}
+}
+
+// taskKeyOf is a key as text: that of the task that is known, if there is one.
+func taskKeyOf(key []byte, old *Task) string {
+	if old != nil {
+		return old.Key
+	}
+	return string(key)
 }
 
 // seat finds the row of the node that the task's object names.
@@ -405,7 +419,7 @@ func (c *Cluster) replaceTask(t, next *Task) {
 	*t = *next
 	if stays {
 		t.Job = job
-		t.role = job.role(t.Role)
+		t.share(job.role(t.Role))
 	}
 	c.seat(t)
 	if !stays {

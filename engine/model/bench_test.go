@@ -7,6 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// usual adds what pods of a cluster have beside their request: an image, labels, and the tolerations that admission gives to each.
+func usual(p *corev1.Pod) {
+	p.Labels = map[string]string{"app.kubernetes.io/name": "trainer", "volcano.sh/job-name": "trainer", "volcano.sh/queue-name": "q"}
+	p.Annotations[RoleAnnotation] = "worker"
+	p.Spec.Containers[0].Image = "registry.example.com/training/trainer:v1.17.3"
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))})
+	}
+}
+
 // bigWorld is 5000 nodes, 500 jobs of 20 pods each, and every second pod runs.
 func bigWorld() []Delta {
 	objects := []any{queue("q")}
@@ -14,9 +24,7 @@ func bigWorld() []Delta {
 		objects = append(objects, group(fmt.Sprintf("g%03d", i), "q"))
 	}
 	for i := range 10000 {
-		p := pod(fmt.Sprintf("p%05d-%d", i, i%20), "cpu=1 memory=2Gi", annotated(GroupAnnotation, fmt.Sprintf("g%03d", i/20)), func(p *corev1.Pod) {
-			p.Spec.Tolerations = []corev1.Toleration{{Key: "node.kubernetes.io/not-ready", Operator: "Exists", Effect: "NoExecute"}}
-		})
+		p := pod(fmt.Sprintf("p%05d-%d", i, i%20), "cpu=1 memory=2Gi", annotated(GroupAnnotation, fmt.Sprintf("g%03d", i/20)), usual)
 		if i%2 == 0 {
 			on(fmt.Sprintf("n%04d", i/2))(p)
 		}
@@ -37,16 +45,35 @@ func BenchmarkApply(b *testing.B) {
 			b.Fatal(errs)
 		}
 	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(deltas)), "ns/object")
 }
 
-// BenchmarkUpdate applies one pod's change to that cluster.
+// BenchmarkUpdate applies one event to that cluster: a running pod's, which says nothing new; a pod that is bound, and is pending again; one that
+// is deleted and comes again; and a node's.
 func BenchmarkUpdate(b *testing.B) {
 	c := NewCluster(Options{})
 	c.Apply(bigWorld()...)
-	change := upserts(pod("p00000-0", "cpu=1 memory=2Gi", annotated(GroupAnnotation, "g000"), on("n0000")))
-	b.ReportAllocs()
-	for b.Loop() {
-		c.Apply(change...)
+	p := func(name, group string, edits ...func(*corev1.Pod)) any {
+		return pod(name, "cpu=1 memory=2Gi", append(edits, annotated(GroupAnnotation, group), usual)...)
+	}
+	gone := p("p00003-3", "g000")
+	for _, event := range []struct {
+		name   string
+		deltas []Delta
+	}{
+		{"pod=unchanged", upserts(p("p00000-0", "g000", on("n0000")))},
+		{"pod=bound-and-back", upserts(p("p00001-1", "g000", on("n0017")), p("p00001-1", "g000"))},
+		{"pod=deleted-and-back", []Delta{{Op: Delete, Object: gone}, {Object: gone}}},
+		{"node=unchanged", upserts(node("n0000", "cpu=64 memory=256Gi pods=110"))},
+	} {
+		b.Run(event.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for i := range event.deltas {
+					c.Apply(event.deltas[i])
+				}
+			}
+		})
 	}
 }
 

@@ -287,7 +287,7 @@ func checkRoles(want, kept []*Role) error {
 	}
 	for i, r := range kept {
 		w := *want[i]
-		w.Failed = r.Failed
+		w.Failed, w.template = r.Failed, r.template
 		if *r != w {
 			return fmt.Errorf("role %d is %v, by its tasks it should be %v", i, *r, w)
 		}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
 // NoNode is the row of a task that is nowhere.
@@ -165,21 +164,20 @@ type Task struct {
 	Job       *Job   // never nil: orphans and other schedulers' pods have a job of their own with Orphan
 	Foreign   bool   // another scheduler's: usage only
 
-	Priority          int64
-	PriorityClassName string
-	PreemptionPolicy  string
-	Preemptable       bool
-	RevocableZone     string
-	Labels            map[string]string
-	Annotations       map[string]string
-	CreatedAt         time.Time
-	StartedAt         time.Time // zero: not started
-	ScheduledAt       time.Time // zero: not scheduled
-	Gated             bool
-	BestEffort        bool
-	Vain              bool // it found no place in this turn; set by engine/action through Cluster.SetVain
-	Request           Resources
-	InitRequest       Resources
+	Priority         int64
+	PreemptionPolicy string
+	Preemptable      bool
+	RevocableZone    string
+	Labels           map[string]string
+	Annotations      map[string]string
+	CreatedAt        time.Time
+	StartedAt        time.Time // zero: not started
+	ScheduledAt      time.Time // zero: not scheduled
+	Gated            bool
+	BestEffort       bool
+	Vain             bool // it found no place in this turn; set by engine/action through Cluster.SetVain
+	Request          Resources
+	InitRequest      Resources
 
 	GPUCount  int64
 	GPUMilli  int64 // thousandths of each device
@@ -187,27 +185,12 @@ type Task struct {
 	GPUModels []string
 	GPUTag    string
 
-	// What Kubernetes' own rules read, parsed once. Equal keys mean equal terms.
-	NodeAffinity    nodeaffinity.RequiredNodeAffinity
-	NodeAffinityKey string // canonical text of nodeSelector, required affinity and spec.nodeName wish
-	// NodeAffinityLabels are the labels of a node that nodeSelector and required affinity read, NodeAffinityFields says that
-	// they read its fields as well.
-	NodeAffinityLabels []string
-	NodeAffinityFields bool
-	PreferredNodes     *nodeaffinity.PreferredSchedulingTerms // nil if none
-	PreferredKey       string
-	Tolerations        []corev1.Toleration
-	TolerationsKey     string
-	HostPorts          []HostPort
-	HostPortsKey       string
-	PodTerms           *PodTerms // nil if none
-	HasAffinity        bool      // inter-pod affinity, anti-affinity or topology spread terms
-	HasVolumes         bool      // claims volumes, or names disks itself
-	Claims             []string  // namespace/name of the claims of its volumes, each once
-	HasClaims          bool      // claims resources (DRA)
-	Images             []string  // of containers, init containers and volumes, normalised
-	Containers         int       // init containers included
-	NominatedNode      string
+	*Template // what its pod has in common with others; never nil
+
+	HasVolumes    bool     // claims volumes, or names disks itself
+	Claims        []string // namespace/name of the claims of its volumes, each once
+	HasClaims     bool     // claims resources (DRA)
+	NominatedNode string
 
 	Status Status
 	Node   int32 // row, or NoNode
@@ -283,6 +266,8 @@ type Role struct {
 	Counts            [NumStatus]int64
 	PendingBestEffort int64
 	Failed            bool // a task of it found no node in this turn; set by engine/action through Cluster.SetRoleFailed
+
+	template *Template // of the task that was read last and had no other to share; nil: none
 }
 
 // Queue is a Volcano queue.

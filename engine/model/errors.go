@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // ObjectError is one mistake in one object. What cannot be read is left out: a pod
 // without a node, a PodGroup, a Queue, a PriorityClass as a whole; of a node, and of a pod on a node,
@@ -43,6 +46,9 @@ func annotation(key string) string { return "metadata.annotations[" + key + "]" 
 
 // notNegative refuses amounts below 0.
 func (m *mistakes) notNegative(d *Dims, field string, r Resources) {
+	if !slices.ContainsFunc(r, func(v float64) bool { return v < 0 }) {
+		return
+	}
 	for _, i := range d.Sorted() {
 		if r.Get(i) < 0 {
 			m.add(field+"["+d.Name(i)+"]", "%s is below 0", d.Quantity(i, r[i]))

@@ -167,7 +167,9 @@ func dump(c *Cluster) string {
 		say("  counts=%v bestEffort=%d allocated{%s} request{%s} gated{%s}", j.Counts, j.PendingBestEffort,
 			words(d, j.Allocated), words(d, j.Request), words(d, j.GatedRequest))
 		for _, r := range j.Roles {
-			say("  role %+v", *r)
+			shown := *r
+			shown.template = nil // of which of its tasks it is says nothing
+			say("  role %+v", shown)
 		}
 		for _, t := range j.Tasks {
 			dumpTask(say, c, t)

@@ -25,7 +25,8 @@ func (c *Cluster) joinJob(t *Task) {
 			c.books.groupless.put(t.group, t.Key, t, true)
 		}
 	}
-	t.Job, t.role, t.View = j, j.role(t.Role), nil
+	t.Job, t.View = j, nil
+	t.share(j.role(t.Role))
 	j.Tasks = append(j.Tasks, t)
 	c.untidy(j)
 }

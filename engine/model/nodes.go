@@ -198,6 +198,17 @@ func (n *Nodes) setAllocatable(row int32, r Resources) {
 	}
 }
 
+// offers says whether what the node offers to pods is r.
+func (n *Nodes) offers(row int32, r Resources) bool {
+	n.grow()
+	for i := range n.Allocatable {
+		if v := n.Allocatable[i][row]; r.Has(i) != (v == v) || r.Has(i) && r[i] != v {
+			return false
+		}
+	}
+	return true
+}
+
 // attach adds a task to the list of its row, which is in key order.
 func (n *Nodes) attach(t *Task) {
 	i, _ := slices.BinarySearchFunc(n.Tasks[t.Node], t.Key, taskKey)

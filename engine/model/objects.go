@@ -14,6 +14,11 @@ import (
 // Key is how objects with a namespace are named here: namespace/name.
 func Key(namespace, name string) string { return namespace + "/" + name }
 
+// appendKey appends what Key gives, for a look-up that keeps no text.
+func appendKey(b []byte, namespace, name string) []byte {
+	return append(append(append(b, namespace...), '/'), name...)
+}
+
 // objectMeta is the metadata of an object, or false for a kind that we know nothing of, and for nil.
 func objectMeta(object any) (kind string, meta *metav1.ObjectMeta, ok bool) {
 	switch o := object.(type) {

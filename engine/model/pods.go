@@ -13,46 +13,53 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// readPod is what a Pod object says, with the status and the node that the object gives it.
-// What is wrong in it is left out.
-func (c *Cluster) readPod(o *corev1.Pod, m *mistakes) *Task {
+// readPod is what a Pod object says, with the status and the node that the object gives it; old is the task as it was
+// known, or nil. What is wrong in it is left out.
+func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Task {
 	t := &Task{
-		Key:               Key(o.Namespace, o.Name),
-		Name:              o.Name,
-		Namespace:         o.Namespace,
-		UID:               string(o.UID),
-		Role:              cmp.Or(o.Annotations[RoleAnnotation], o.Labels[RoleAnnotation]),
-		Index:             podIndex(o),
-		Foreign:           !slices.Contains(c.SchedulerNames, o.Spec.SchedulerName),
-		PriorityClassName: o.Spec.PriorityClassName,
-		Preemptable:       readPreemptable(o.Annotations, o.Labels, true),
-		RevocableZone:     o.Annotations[RevocableZoneAnnotation],
-		Labels:            o.Labels,
-		Annotations:       o.Annotations,
-		CreatedAt:         o.CreationTimestamp.Time,
-		Gated:             len(o.Spec.SchedulingGates) > 0,
-		Tolerations:       o.Spec.Tolerations,
-		HasClaims:         len(o.Spec.ResourceClaims) > 0,
-		NominatedNode:     o.Status.NominatedNodeName,
-		Status:            podStatus(o),
-		Node:              NoNode,
-		NodeName:          o.Spec.NodeName,
-		Object:            o,
+		Key:           key,
+		Name:          o.Name,
+		Namespace:     o.Namespace,
+		UID:           string(o.UID),
+		Role:          cmp.Or(o.Annotations[RoleAnnotation], o.Labels[RoleAnnotation]),
+		Index:         podIndex(o),
+		Foreign:       !slices.Contains(c.SchedulerNames, o.Spec.SchedulerName),
+		Preemptable:   readPreemptable(o.Annotations, o.Labels, true),
+		RevocableZone: o.Annotations[RevocableZoneAnnotation],
+		Labels:        o.Labels,
+		Annotations:   o.Annotations,
+		CreatedAt:     o.CreationTimestamp.Time,
+		Gated:         len(o.Spec.SchedulingGates) > 0,
+		HasClaims:     len(o.Spec.ResourceClaims) > 0,
+		NominatedNode: o.Status.NominatedNodeName,
+		Status:        podStatus(o),
+		Node:          NoNode,
+		NodeName:      o.Spec.NodeName,
+		Object:        o,
 	}
 	if t.UID == "" {
 		t.UID = t.Key
 	}
 	if !t.Foreign {
-		t.group = groupOf(o)
+		t.group = c.groupOf(o)
 	}
 	t.Priority = podPriority(o, m)
 	t.PreemptionPolicy = c.preemptionPolicy(o)
 	readTimes(t, o)
-	readRequests(c.Dims, t, o, m)
+	template := c.templateOf(o, t, old)
+	if template != nil && template.sameRequests(o) {
+		t.Request, t.InitRequest = template.request, template.initRequest
+	} else {
+		readRequests(c.Dims, t, o, m)
+	}
 	readTaskGPUs(c.Dims, t, m)
 	// A share of a device is no resource, but who wants one wants something.
 	t.BestEffort = t.InitRequest.IsEmpty() && t.GPUCount == 0
-	readPlacementTerms(t, o, m)
+	if template == nil {
+		template = readTemplate(o, m)
+		template.request, template.initRequest, template.faulty = t.Request, t.InitRequest, len(m.errs) > 0
+	}
+	t.take(template)
 	readVolumes(t, o)
 	return t
 }
@@ -80,7 +87,7 @@ func podStatus(o *corev1.Pod) Status {
 }
 
 // groupOf is the key of the PodGroup that a pod names, "" if it names none.
-func groupOf(o *corev1.Pod) string {
+func (c *Cluster) groupOf(o *corev1.Pod) string {
 	name := o.Annotations[GroupAnnotation]
 	if name == "" {
 		name = o.Annotations[VolcanoGroupAnnotation]
@@ -88,7 +95,12 @@ func groupOf(o *corev1.Pod) string {
 	if name == "" {
 		return ""
 	}
-	return Key(o.Namespace, name)
+	var buffer [128]byte
+	key := appendKey(buffer[:0], o.Namespace, name)
+	if j := c.Jobs[string(key)]; j != nil {
+		return j.Key // one copy in memory for all its tasks
+	}
+	return string(key)
 }
 
 // podIndex is the pod's number: as annotated, else what follows the last hyphen of its name; -1 for none.
@@ -216,8 +228,9 @@ func defaultRequests(r *corev1.ResourceRequirements, known corev1.ResourceList) 
 	}
 }
 
-// readPlacementTerms parses what Kubernetes' own rules read.
-func readPlacementTerms(t *Task, o *corev1.Pod, m *mistakes) {
+// readTemplate is what a pod has in common with others.
+func readTemplate(o *corev1.Pod, m *mistakes) *Template {
+	t := &Template{pod: o, PriorityClassName: o.Spec.PriorityClassName, Tolerations: o.Spec.Tolerations}
 	var required *corev1.NodeSelector
 	var preferred []corev1.PreferredSchedulingTerm
 	if a := o.Spec.Affinity; a != nil && a.NodeAffinity != nil {
@@ -232,13 +245,10 @@ func readPlacementTerms(t *Task, o *corev1.Pod, m *mistakes) {
 	}
 	if required != nil || len(o.Spec.NodeSelector) > 0 {
 		t.NodeAffinity = nodeaffinity.GetRequiredNodeAffinity(o)
-	}
-	if required != nil || len(o.Spec.NodeSelector) > 0 || o.Spec.NodeName != "" {
 		t.NodeAffinityKey = text(struct {
 			Selector map[string]string    `json:",omitempty"`
 			Required *corev1.NodeSelector `json:",omitempty"`
-			Node     string               `json:",omitempty"`
-		}{o.Spec.NodeSelector, required, o.Spec.NodeName})
+		}{o.Spec.NodeSelector, required})
 	}
 	t.NodeAffinityLabels, t.NodeAffinityFields = labelsOfTerms(o.Spec.NodeSelector, required)
 	if len(preferred) > 0 {
@@ -254,7 +264,8 @@ func readPlacementTerms(t *Task, o *corev1.Pod, m *mistakes) {
 	}
 	t.PodTerms = readPodTerms(o, m)
 	t.HasAffinity = t.PodTerms != nil
-	readContainers(t, o)
+	t.readContainers(o)
+	return t
 }
 
 // labelsOfTerms lists the labels of nodes that a selector and required terms read, by name, and says whether they read fields.
@@ -285,7 +296,7 @@ func text(v any) string {
 }
 
 // readContainers fills in host ports and images.
-func readContainers(t *Task, o *corev1.Pod) {
+func (t *Template) readContainers(o *corev1.Pod) {
 	for i := range o.Spec.InitContainers {
 		ctr := &o.Spec.InitContainers[i]
 		if isSidecar(ctr) {
@@ -297,10 +308,8 @@ func readContainers(t *Task, o *corev1.Pod) {
 		t.addHostPorts(&o.Spec.Containers[i])
 		t.addImage(&o.Spec.Containers[i])
 	}
-	for i := range o.Spec.Volumes {
-		if image := o.Spec.Volumes[i].Image; image != nil && image.Reference != "" {
-			t.Images = append(t.Images, normalImage(image.Reference))
-		}
+	for _, image := range imageVolumes(&o.Spec) {
+		t.Images = append(t.Images, normalImage(image))
 	}
 	if len(t.HostPorts) == 0 {
 		return
@@ -314,14 +323,14 @@ func readContainers(t *Task, o *corev1.Pod) {
 	t.HostPortsKey = strings.Join(keys, ",")
 }
 
-func (t *Task) addImage(ctr *corev1.Container) {
+func (t *Template) addImage(ctr *corev1.Container) {
 	t.Containers++
 	if ctr.Image != "" {
 		t.Images = append(t.Images, normalImage(ctr.Image))
 	}
 }
 
-func (t *Task) addHostPorts(ctr *corev1.Container) {
+func (t *Template) addHostPorts(ctr *corev1.Container) {
 	for _, p := range ctr.Ports {
 		if p.HostPort <= 0 {
 			continue

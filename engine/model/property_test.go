@@ -56,7 +56,82 @@ func anyPod(t *rapid.T) any {
 	if claim := draw(t, "claim", "", "", "c1", "c2"); claim != "" {
 		p.Spec.Volumes = []corev1.Volume{claimed(claim)}
 	}
+	for _, edit := range draw(t, "terms", nil, nil, podEdits()) {
+		if draw(t, "term", false, false, false, true) {
+			edit(p)
+		}
+	}
 	return p
+}
+
+// podEdits are ways in which the template of a pod, or what it requests, may differ from another's.
+func podEdits() []func(*corev1.Pod) {
+	term := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, MatchLabelKeys: []string{"app"}}
+	selector := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpExists}}}}}
+	return []func(*corev1.Pod){
+		func(p *corev1.Pod) { p.Labels["app"] = "x" },
+		func(p *corev1.Pod) { p.Spec.PriorityClassName = "c1" },
+		func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "east"} },
+		func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}}
+		},
+		func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(3))}}
+		},
+		func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web" },
+		func(p *corev1.Pod) { p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}} },
+		func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, container("cpu=1")) },
+		func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = list("cpu=3 memory=4") },
+		func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{container("cpu=5")} },
+		func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{sidecar("cpu=5")} },
+		func(p *corev1.Pod) { p.Spec.Overhead = list("memory=7") },
+		func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu=7")} },
+		func(p *corev1.Pod) {
+			p.Spec.Containers[0].Name = "main"
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: list("cpu=9"), Resources: &corev1.ResourceRequirements{Requests: list("cpu=9")}}}
+		},
+		func(p *corev1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "i", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "data"}}})
+		},
+		func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: selector}}
+		},
+		func(p *corev1.Pod) {
+			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+		},
+		func(p *corev1.Pod) {
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: term.LabelSelector}}
+		},
+	}
+}
+
+// fataler is a test, a random one or a plain one.
+type fataler interface {
+	Fatalf(format string, args ...any)
+}
+
+// checkTemplates compares what tasks share with what their own pods say.
+func checkTemplates(t fataler, c *Cluster) {
+	for _, task := range c.TasksByKey() {
+		alone := &Task{Template: readTemplate(task.Object, &mistakes{})}
+		readRequests(c.Dims, alone, task.Object, &mistakes{})
+		if diff := cmp.Diff(templateText(alone), templateText(task)); diff != "" {
+			t.Fatalf("task %s shares a template that differs (-its pod's +shared):\n%s", task.Key, diff)
+		}
+		if !task.Request.Equal(alone.Request) || !task.InitRequest.Equal(alone.InitRequest) {
+			t.Fatalf("task %s shares requests %v, %v; its pod's are %v, %v", task.Key, task.Request, task.InitRequest, alone.Request, alone.InitRequest)
+		}
+	}
+}
+
+// templateText is all that is read of a template: of parsed terms the texts that stand for them.
+func templateText(t *Task) string {
+	terms := ""
+	if t.PodTerms != nil {
+		terms = t.PodTerms.Key
+	}
+	return fmt.Sprintf("%s %s %s %v %s %v %s %s %t %v %d", t.PriorityClassName, t.NodeAffinityKey, t.PreferredKey, text(t.Tolerations), t.TolerationsKey,
+		t.HostPorts, t.HostPortsKey, terms, t.HasAffinity, t.Images, t.Containers)
 }
 
 func anyGroup(t *rapid.T) any {
@@ -118,6 +193,7 @@ func TestStateIsAFunctionOfTheObjects(t *testing.T) {
 			if err := c.Check(); err != nil {
 				t.Fatal(err)
 			}
+			checkTemplates(t, c)
 		}
 		var left []Delta
 		for _, key := range sortedKeys(newest) {

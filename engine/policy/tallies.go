@@ -407,7 +407,7 @@ func (p *peers) spreadOf(x *template, t *model.Task, selves []bool) {
 		term := &x.terms.Spread[i]
 		keys[term.Required] = append(keys[term.Required], term.TopologyKey)
 	}
-	like := &model.Task{NodeAffinity: t.NodeAffinity, NodeAffinityKey: t.NodeAffinityKey, Tolerations: t.Tolerations}
+	like := &model.Task{Template: t.Template}
 	for i := range x.terms.Spread {
 		term := &x.terms.Spread[i]
 		name := "spread\n" + strings.Join(keys[term.Required], ",") + "\n"

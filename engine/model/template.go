@@ -1,0 +1,167 @@
+package model
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// Template is what the pods of one template have in common, parsed once. The tasks of a role share it as long as
+// their pods say the same, so that a pod of a large job costs neither the memory nor the work again. It is never changed.
+type Template struct {
+	PriorityClassName string
+
+	// What Kubernetes' own rules read. Equal keys mean equal terms.
+	NodeAffinity    nodeaffinity.RequiredNodeAffinity
+	NodeAffinityKey string // canonical text of nodeSelector and required affinity
+	// NodeAffinityLabels are the labels of a node that nodeSelector and required affinity read, NodeAffinityFields says that
+	// they read its fields as well.
+	NodeAffinityLabels []string
+	NodeAffinityFields bool
+	PreferredNodes     *nodeaffinity.PreferredSchedulingTerms // nil if none
+	PreferredKey       string
+	Tolerations        []corev1.Toleration
+	TolerationsKey     string
+	HostPorts          []HostPort
+	HostPortsKey       string
+	PodTerms           *PodTerms // nil if none
+	HasAffinity        bool      // inter-pod affinity, anti-affinity or topology spread terms
+	Images             []string  // of containers, init containers and volumes, normalised
+	Containers         int       // init containers included
+
+	pod                  *corev1.Pod // of which it was read
+	faulty               bool        // there was a mistake in that pod: it is told again of each other
+	request, initRequest Resources
+}
+
+// share gives a task the template of its role where its pod says the same; else the role gets the task's.
+func (t *Task) share(r *Role) {
+	t.role = r
+	if x := r.template; x != t.Template && x.suits(t.Object) {
+		t.take(x)
+		return
+	}
+	r.template = t.Template
+}
+
+// take gives a task a template, and the template's copy of what it requests, where that is equal.
+func (t *Task) take(x *Template) {
+	t.Template = x
+	if t.Request.Equal(x.request) && t.InitRequest.Equal(x.initRequest) {
+		t.Request, t.InitRequest = x.request, x.initRequest
+	}
+}
+
+// templateOf is a template that is known and suits the pod: that of its role, or of an older version of its task. nil: none.
+func (c *Cluster) templateOf(o *corev1.Pod, t, old *Task) *Template {
+	if j := c.Jobs[t.group]; j != nil && t.group != "" {
+		if i, ok := j.findRole(t.Role); ok && j.Roles[i].template.suits(o) {
+			return j.Roles[i].template
+		}
+	}
+	if old == nil {
+		return nil
+	}
+	if x := old.Template; x.suits(o) {
+		return x
+	}
+	return nil
+}
+
+// suits says whether reading the pod would give the same template. A nil one suits no pod.
+func (x *Template) suits(o *corev1.Pod) bool {
+	if x == nil || x.faulty {
+		return false
+	}
+	if x.pod == o {
+		return true
+	}
+	a, b := &x.pod.Spec, &o.Spec
+	return a.PriorityClassName == b.PriorityClassName &&
+		maps.Equal(a.NodeSelector, b.NodeSelector) &&
+		slices.EqualFunc(a.Tolerations, b.Tolerations, sameToleration) &&
+		slices.EqualFunc(a.Containers, b.Containers, sameContainer) &&
+		slices.EqualFunc(a.InitContainers, b.InitContainers, sameContainer) &&
+		slices.Equal(imageVolumes(a), imageVolumes(b)) &&
+		x.samePlacement(o)
+}
+
+// samePlacement compares what pods ask of nodes and of each other. Such terms may read the pod's own labels, and
+// its namespace.
+func (x *Template) samePlacement(o *corev1.Pod) bool {
+	a, b := &x.pod.Spec, &o.Spec
+	if (a.Affinity != nil || b.Affinity != nil) && !equality.Semantic.DeepEqual(a.Affinity, b.Affinity) {
+		return false
+	}
+	if len(a.TopologySpreadConstraints)+len(b.TopologySpreadConstraints) > 0 &&
+		!equality.Semantic.DeepEqual(a.TopologySpreadConstraints, b.TopologySpreadConstraints) {
+		return false
+	}
+	return x.PodTerms == nil || x.pod.Namespace == o.Namespace && maps.Equal(x.pod.Labels, o.Labels)
+}
+
+func sameToleration(a, b corev1.Toleration) bool {
+	return a.Key == b.Key && a.Operator == b.Operator && a.Value == b.Value && a.Effect == b.Effect &&
+		samePointee(a.TolerationSeconds, b.TolerationSeconds)
+}
+
+func samePointee[T comparable](a, b *T) bool {
+	return a == b || a != nil && b != nil && *a == *b
+}
+
+// sameContainer compares what a template has of a container.
+func sameContainer(a, b corev1.Container) bool {
+	return a.Image == b.Image && samePointee(a.RestartPolicy, b.RestartPolicy) && slices.Equal(a.Ports, b.Ports)
+}
+
+// imageVolumes are the images that a pod mounts.
+func imageVolumes(spec *corev1.PodSpec) []string {
+	var out []string
+	for i := range spec.Volumes {
+		if image := spec.Volumes[i].Image; image != nil && image.Reference != "" {
+			out = append(out, image.Reference)
+		}
+	}
+	return out
+}
+
+// sameRequests says whether a pod that the template suits requests what the template's pod does. Of pods whose kubelet tells
+// what it granted it is not said.
+func (x *Template) sameRequests(o *corev1.Pod) bool {
+	a, b := &x.pod.Spec, &o.Spec
+	return a.Resources == nil && b.Resources == nil && !tellsResources(&x.pod.Status) && !tellsResources(&o.Status) &&
+		sameAmounts(a.Overhead, b.Overhead) &&
+		slices.EqualFunc(a.Containers, b.Containers, sameResources) &&
+		slices.EqualFunc(a.InitContainers, b.InitContainers, sameResources)
+}
+
+func sameResources(a, b corev1.Container) bool {
+	return sameAmounts(a.Resources.Requests, b.Resources.Requests) && sameAmounts(a.Resources.Limits, b.Resources.Limits)
+}
+
+func sameAmounts(a, b corev1.ResourceList) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for name, v := range a {
+		if w, ok := b[name]; !ok || v.Cmp(w) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func tellsResources(s *corev1.PodStatus) bool {
+	tells := func(list []corev1.ContainerStatus) bool {
+		for i := range list {
+			if list[i].Resources != nil || list[i].AllocatedResources != nil {
+				return true
+			}
+		}
+		return false
+	}
+	return s.Resources != nil || s.AllocatedResources != nil || tells(s.ContainerStatuses) || tells(s.InitContainerStatuses)
+}
