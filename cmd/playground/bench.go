@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -25,12 +27,14 @@ type benchOptions struct {
 	nodes    int
 	pods     int           // of a run, at least
 	gang     int           // pods of one gang
-	rounds   int           // in each: gangs, bare, singles, bare
+	rounds   int           // in each: gangs, and singles, by the scheduler and by the bare loop
 	least    time.Duration // that a run of the bare loop is meant to take
 	rate     int           // pods a second, where latency is measured
 	steady   time.Duration // for how long
 	kubelets bool
 	profiles string
+	celsius  string // the binary whose scheduler is measured
+	through  int    // if not 0, how many pods are put through, instead of all else
 }
 
 // bareWorkers are the numbers of workers of the bare loop; the best of them counts.
@@ -49,11 +53,15 @@ with PodGroups, half of the times as bare pods that get their PodGroups from the
 controllers. Then the scheduler starts, and the time from the start of its first
 cycle until a watch has seen the last pod bound is taken. In turn with that,
 equal pods are bound by a loop that does nothing but send Bindings to nodes that
-are chosen already, with the same client settings. All of it runs in this
-process, with one control plane, so that only the ratio of the two means
-anything on another machine. At last the time from just before a pod's creation
+are chosen already, with the same client settings. The scheduler is a process of
+its own, as it is in a cluster, so that its processor time is known; all else
+runs in this one, with one control plane, so that only the ratio of the two
+means anything on another machine. At last the time from just before a pod's creation
 is asked for until a watch has seen it bound is measured, at a steady rate of
 bare pods.
+
+With --through so many pods are put through instead, as gangs that are made
+while the scheduler is at work, and what it used and held at most is told.
 
 No kubelet plays the pods, unless --kubelets is given: on a real cluster that is
 the work of other machines.`,
@@ -74,12 +82,14 @@ the work of other machines.`,
 	f.IntVar(&o.nodes, "nodes", 1000, "how many nodes")
 	f.IntVar(&o.pods, "pods", 5000, "how many pods a run binds; more, where the bare loop binds them in less than --least")
 	f.IntVar(&o.gang, "gang", 10, "how many pods of a run of gangs wait for each other")
-	f.IntVar(&o.rounds, "rounds", 3, "how often gangs, the bare loop and singles take their turns")
+	f.IntVar(&o.rounds, "rounds", 3, "how often gangs and singles, each by the scheduler and by the bare loop, take their turns")
 	f.DurationVar(&o.least, "least", 13*time.Second, "how long a run of the bare loop is to take at least")
 	f.IntVar(&o.rate, "rate", 50, "pods that are made in a second while latency is measured")
 	f.DurationVar(&o.steady, "steady", 25*time.Second, "for how long latency is measured; 0: not at all")
 	f.BoolVar(&o.kubelets, "kubelets", false, "have KWOK play the pods that are bound, in this process")
-	f.StringVar(&o.profiles, "profiles", "", "folder for a CPU profile of each run")
+	f.StringVar(&o.profiles, "profiles", "", "folder for CPU profiles of each run, of this process and of the scheduler's")
+	f.IntVar(&o.through, "through", 0, "put so many pods through, instead of comparing; 0: compare")
+	f.StringVar(&o.celsius, "celsius", "", "program whose scheduler is measured (default celsius, in the folder of this one)")
 	return c
 }
 
@@ -90,6 +100,16 @@ func (o *benchOptions) check() error {
 			return usageError{fmt.Errorf("--%s %d: give 1 or more", flag, n)}
 		}
 	}
+	if o.celsius == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("find the folder of this program: %w; give --celsius", err)
+		}
+		o.celsius = filepath.Join(filepath.Dir(self), "celsius")
+	}
+	if _, err := exec.LookPath(o.celsius); err != nil {
+		return usageError{fmt.Errorf("--celsius: %w; build it with make build", err)}
+	}
 	return nil
 }
 
@@ -98,6 +118,7 @@ type bench struct {
 	o      benchOptions
 	out    io.Writer
 	plane  *controlPlane
+	log    io.Writer
 	kube   kubernetes.Interface // with the settings that the scheduler's client has
 	groups client.Client
 	nodes  []string
@@ -127,7 +148,7 @@ func (o *benchOptions) measure(ctx context.Context, out, errs io.Writer) (err er
 		return data.pointToLog(err)
 	}
 	defer func() { err = errors.Join(err, plane.parts.stop()) }()
-	b := &bench{o: *o, out: out, plane: plane}
+	b := &bench{o: *o, out: out, plane: plane, log: data.log}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -140,7 +161,11 @@ func (o *benchOptions) measure(ctx context.Context, out, errs io.Writer) (err er
 	if err := b.furnish(ctx); err != nil {
 		return data.pointToLog(err)
 	}
-	if err := b.compare(ctx); err != nil {
+	run := b.compare
+	if b.o.through > 0 {
+		run = b.putThrough
+	}
+	if err := run(ctx); err != nil {
 		return data.pointToLog(errors.Join(err, context.Cause(ctx)))
 	}
 	return nil
@@ -204,7 +229,7 @@ func (b *bench) compare(ctx context.Context) error {
 		}
 	}
 	say(b.out, "warming up: the bare loop, %d pods on %d nodes", b.o.pods, b.o.nodes)
-	warm, err := b.bare(ctx, bareWorkers()[0])
+	warm, err := b.bare(ctx, gangs, bareWorkers()[0])
 	if err != nil {
 		return err
 	}
@@ -213,30 +238,24 @@ func (b *bench) compare(ctx context.Context) error {
 	}
 	say(b.out, "each run binds %d pods", b.o.pods)
 	shapes := []loadShape{gangs, singles}
-	live, bare := map[loadShape][]float64{}, map[int][]float64{}
+	results := map[loadShape]*shapeResult{}
+	for _, s := range shapes {
+		results[s] = &shapeResult{bare: map[int][]float64{}}
+	}
 	for i := range b.o.rounds {
-		for j, s := range shapes {
-			r, err := b.live(ctx, s)
-			if err != nil {
+		for _, s := range shapes {
+			if err := b.turn(ctx, s, results[s], bareWorkers()[i%len(bareWorkers())]); err != nil {
 				return err
 			}
-			live[s] = append(live[s], r.perSecond())
-			workers := bareWorkers()[(len(shapes)*i+j)%len(bareWorkers())]
-			if r, err = b.bare(ctx, workers); err != nil {
-				return err
-			}
-			bare[workers] = append(bare[workers], r.perSecond())
 		}
 	}
-	best, worst := 0.0, 0.0
-	for _, rates := range bare {
-		best = max(best, median(rates))
-	}
+	worst := results[gangs]
 	for _, s := range shapes {
-		rate := median(live[s])
-		say(b.out, "%-8s %6.0f pods/s: %.2f of the bare loop", s, rate, rate/best)
-		if worst == 0 || rate < worst {
-			worst = rate
+		r := results[s]
+		say(b.out, "%-8s %6.0f pods/s: %.2f of the bare loop's %.0f; %.2f ms of processor a pod, of which the scheduler's %.2f, against %.2f",
+			s, median(r.live), r.ratio(), r.bestBare(), median(r.cpu), median(r.own), median(r.base))
+		if r.ratio() < worst.ratio() {
+			worst = r
 		}
 	}
 	var p50, p99 time.Duration
@@ -245,7 +264,42 @@ func (b *bench) compare(ctx context.Context) error {
 			return err
 		}
 	}
-	say(b.out, "live: %.0f pods/s, bare bind %.0f/s, ratio %.2f, p50 %d ms, p99 %d ms", worst, best, worst/best, p50.Milliseconds(), p99.Milliseconds())
+	say(b.out, "live: %.0f pods/s, bare bind %.0f/s, ratio %.2f, scheduler %.2f ms of processor a pod, p50 %d ms, p99 %d ms",
+		median(worst.live), worst.bestBare(), worst.ratio(), median(worst.own), p50.Milliseconds(), p99.Milliseconds())
+	return nil
+}
+
+// shapeResult is what the runs of one shape gave.
+type shapeResult struct {
+	live []float64         // pods a second, by run
+	own  []float64         // milliseconds of the scheduler's processor time a pod, by run
+	cpu  []float64         // the same of all processor time
+	bare map[int][]float64 // pods a second, by workers and run
+	base []float64         // milliseconds of processor time a pod in the bare loop's runs
+}
+
+// bestBare is the bare loop's pods a second with the number of workers that suits it best.
+func (r *shapeResult) bestBare() float64 {
+	best := 0.0
+	for _, rates := range r.bare {
+		best = max(best, median(rates))
+	}
+	return best
+}
+
+func (r *shapeResult) ratio() float64 { return median(r.live) / r.bestBare() }
+
+// turn is one run of the scheduler, and one of the bare loop.
+func (b *bench) turn(ctx context.Context, s loadShape, into *shapeResult, workers int) error {
+	r, err := b.live(ctx, s)
+	if err != nil {
+		return err
+	}
+	into.live, into.own, into.cpu = append(into.live, r.perSecond()), append(into.own, r.ownEach()), append(into.cpu, r.cpuEach())
+	if r, err = b.bare(ctx, s, workers); err != nil {
+		return err
+	}
+	into.bare[workers], into.base = append(into.bare[workers], r.perSecond()), append(into.base, r.cpuEach())
 	return nil
 }
 

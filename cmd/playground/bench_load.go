@@ -57,17 +57,25 @@ func (b *bench) backlog(ctx context.Context, s loadShape) (*load, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := b.fill(ctx, l, s, b.o.pods); err != nil {
+		return nil, err
+	}
+	return l, b.awaitGroups(ctx, l)
+}
+
+// fill makes so many pods of a shape.
+func (b *bench) fill(ctx context.Context, l *load, s loadShape, pods int) error {
 	group := func(i int) string { return fmt.Sprintf("gang-%d", i/b.o.gang) }
 	if s == gangs {
-		err := each((b.o.pods+b.o.gang-1)/b.o.gang, func(i int) error {
-			gang := gangOf(l.namespace, group(i*b.o.gang), min(b.o.gang, b.o.pods-i*b.o.gang))
+		err := each((pods+b.o.gang-1)/b.o.gang, func(i int) error {
+			gang := gangOf(l.namespace, group(i*b.o.gang), min(b.o.gang, pods-i*b.o.gang))
 			return insist(ctx, apierrors.IsAlreadyExists, func() error { return b.groups.Create(ctx, gang.DeepCopy()) })
 		})
 		if err != nil {
-			return nil, fmt.Errorf("PodGroups: %w", err)
+			return fmt.Errorf("PodGroups: %w", err)
 		}
 	}
-	err = each(b.o.pods, func(i int) error {
+	err := each(pods, func(i int) error {
 		pod := benchPod(fmt.Sprintf("pod-%d", i))
 		if s == gangs {
 			pod.Annotations = map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: group(i)}
@@ -78,9 +86,9 @@ func (b *bench) backlog(ctx context.Context, s loadShape) (*load, error) {
 		})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("pods: %w", err)
+		return fmt.Errorf("pods: %w", err)
 	}
-	return l, b.awaitGroups(ctx, l)
+	return nil
 }
 
 // awaitGroups waits until every pod names its PodGroup.

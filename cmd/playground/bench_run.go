@@ -4,23 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/celsius-scheduler/celsius/engine/live"
 )
@@ -29,15 +24,26 @@ import (
 type benchRun struct {
 	pods int
 	took time.Duration
-	cpu  time.Duration // of the whole process
+	cpu  time.Duration // of all: this process, and the scheduler's
+	own  time.Duration // of it the scheduler's; 0: there was none
 }
 
 func (r benchRun) perSecond() float64 { return float64(r.pods) / r.took.Seconds() }
 
 func (r benchRun) String() string {
-	return fmt.Sprintf("%6d pods %6.1f s %6.0f pods/s, %4.2f ms of processor a pod, %3.1f processors", r.pods, r.took.Seconds(), r.perSecond(),
-		1000*r.cpu.Seconds()/float64(r.pods), r.cpu.Seconds()/r.took.Seconds())
+	own := ""
+	if r.own > 0 {
+		own = fmt.Sprintf(" (scheduler %4.2f)", r.ownEach())
+	}
+	return fmt.Sprintf("%6d pods %6.1f s %6.0f pods/s, %4.2f ms of processor a pod%s, %3.1f processors", r.pods, r.took.Seconds(), r.perSecond(),
+		r.cpuEach(), own, r.cpu.Seconds()/r.took.Seconds())
 }
+
+// cpuEach is all processor time for a pod, in milliseconds.
+func (r benchRun) cpuEach() float64 { return 1000 * r.cpu.Seconds() / float64(r.pods) }
+
+// ownEach is the scheduler's processor time for a pod, in milliseconds.
+func (r benchRun) ownEach() float64 { return 1000 * r.own.Seconds() / float64(r.pods) }
 
 // live has the scheduler bind a backlog.
 func (b *bench) live(ctx context.Context, s loadShape) (r benchRun, err error) {
@@ -50,29 +56,38 @@ func (b *bench) live(ctx context.Context, s loadShape) (r benchRun, err error) {
 		return r, err
 	}
 	defer w.stop()
+	runtime.GC() // every run starts with garbage collected
+	scheduler, err := b.startScheduler(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer scheduler.stop()
+	if err := scheduler.await(ctx); err != nil {
+		return r, err
+	}
+	b.profileScheduler(ctx, scheduler, string(s))
 	stop, err := b.profile(fmt.Sprintf("%s-%d", s, b.runs))
 	if err != nil {
 		return r, err
 	}
-	scheduler := b.startScheduler(ctx)
-	err = w.await(ctx, len(l.pods))
-	used := processorTime()
-	stop()
-	scheduler.stop()
+	defer stop()
+	if err := w.await(ctx, len(l.pods)); err != nil {
+		return r, err
+	}
+	used := scheduler.since()
+	requests, err := scheduler.requests(ctx)
 	if err != nil {
 		return r, err
 	}
-	if scheduler.begun.IsZero() {
-		return r, errors.New("the scheduler did not say when it began")
-	}
-	r = benchRun{pods: len(l.pods), took: w.last.Sub(scheduler.begun), cpu: used - scheduler.used}
-	say(b.out, "%-8s %s; requests: %s", s, r, &scheduler.requests)
+	scheduler.stop()
+	r = benchRun{pods: len(l.pods), took: w.last.Sub(scheduler.begun), cpu: used.all, own: used.own}
+	say(b.out, "%-24s %s; requests a pod: %s", s, r, perPod(requests, len(l.pods)))
 	return r, b.clear(ctx, l)
 }
 
 // bare binds a backlog without any scheduler.
-func (b *bench) bare(ctx context.Context, workers int) (r benchRun, err error) {
-	l, err := b.backlog(ctx, gangs)
+func (b *bench) bare(ctx context.Context, s loadShape, workers int) (r benchRun, err error) {
+	l, err := b.backlog(ctx, s)
 	if err != nil {
 		return r, err
 	}
@@ -81,10 +96,12 @@ func (b *bench) bare(ctx context.Context, workers int) (r benchRun, err error) {
 		return r, err
 	}
 	defer w.stop()
-	stop, err := b.profile(fmt.Sprintf("bare-%d-%d", workers, b.runs))
+	runtime.GC()
+	stop, err := b.profile(fmt.Sprintf("bare-%s-%d", s, b.runs))
 	if err != nil {
 		return r, err
 	}
+	defer stop()
 	start, used := time.Now(), processorTime()
 	err = eachOf(workers, len(l.pods), func(i int) error {
 		return b.kube.CoreV1().Pods(l.namespace).Bind(ctx, &corev1.Binding{
@@ -99,12 +116,11 @@ func (b *bench) bare(ctx context.Context, workers int) (r benchRun, err error) {
 		err = w.await(ctx, len(l.pods))
 	}
 	used = processorTime() - used
-	stop()
 	if err != nil {
 		return r, fmt.Errorf("bare loop: %w", err)
 	}
 	r = benchRun{pods: len(l.pods), took: w.last.Sub(start), cpu: used}
-	say(b.out, "%-8s %s", fmt.Sprintf("bare %d", workers), r)
+	say(b.out, "%-24s %s", fmt.Sprintf("bare, %s, %d workers", s, workers), r)
 	return r, b.clear(ctx, l)
 }
 
@@ -120,11 +136,15 @@ func (b *bench) latency(ctx context.Context) (p50, p99 time.Duration, err error)
 		return 0, 0, err
 	}
 	defer w.stop()
-	scheduler := b.startScheduler(ctx)
-	defer scheduler.stop()
-	if err := poll(ctx, "scheduler", scheduler.hasBegun); err != nil {
+	scheduler, err := b.startScheduler(ctx)
+	if err != nil {
 		return 0, 0, err
 	}
+	defer scheduler.stop()
+	if err := scheduler.await(ctx); err != nil {
+		return 0, 0, err
+	}
+	b.profileScheduler(ctx, scheduler, "steady")
 	stop, err := b.profile("steady")
 	if err != nil {
 		return 0, 0, err
@@ -145,8 +165,8 @@ func (b *bench) latency(ctx context.Context) (p50, p99 time.Duration, err error)
 	w.mu.Unlock()
 	slices.Sort(took)
 	at := func(share float64) time.Duration { return took[int(share*float64(len(took)-1))] }
-	say(b.out, "%d pods at %d/s: bound after p10 %s, p50 %s, p90 %s, p99 %s, at most %s", len(took), b.o.rate,
-		rounded(at(0.1)), rounded(at(0.5)), rounded(at(0.9)), rounded(at(0.99)), rounded(at(1)))
+	say(b.out, "%d pods at %d/s: bound after p10 %s, p50 %s, p90 %s, p99 %s, at most %s; scheduler %.2f ms of processor a pod", len(took), b.o.rate,
+		rounded(at(0.1)), rounded(at(0.5)), rounded(at(0.9)), rounded(at(0.99)), rounded(at(1)), 1000*scheduler.since().own.Seconds()/float64(len(took)))
 	return at(0.5), at(0.99), b.clear(ctx, l)
 }
 
@@ -177,120 +197,6 @@ func (b *bench) arrive(ctx context.Context, l *load) (map[string]time.Time, erro
 		err = errors.Join(err, <-errs)
 	}
 	return asked, err
-}
-
-// runningScheduler is the live scheduler in a run.
-type runningScheduler struct {
-	stop     func()
-	requests requestCounter
-
-	mu    sync.Mutex
-	begun time.Time     // of the first cycle
-	used  time.Duration // by the process until then
-}
-
-// startScheduler starts the product's scheduler. It ends, at the latest, with ctx.
-func (b *bench) startScheduler(ctx context.Context) *runningScheduler {
-	s := &runningScheduler{}
-	ctx, cancel := context.WithCancel(ctrl.LoggerInto(ctx, logr.New(beginSink{ctrl.Log.GetSink(), s})))
-	cfg := b.plane.clientConfig("scheduler")
-	cfg.Wrap(s.requests.count)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := live.Run(ctx, cfg, live.Options{SchedulerNames: []string{benchScheduler}}); err != nil {
-			b.plane.parts.fail(fmt.Errorf("scheduler: %w", err))
-		}
-	}()
-	s.stop = func() {
-		cancel()
-		<-done
-	}
-	return s
-}
-
-func (s *runningScheduler) hasBegun() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.begun.IsZero() {
-		return errors.New("it has not begun")
-	}
-	return nil
-}
-
-// beginSink hears from the log when the scheduler makes its first cycle: it says so just before.
-type beginSink struct {
-	logr.LogSink
-	s *runningScheduler
-}
-
-// Info implements logr.LogSink.
-func (b beginSink) Info(level int, message string, values ...any) {
-	if message == "scheduling" {
-		b.s.mu.Lock()
-		b.s.begun, b.s.used = time.Now(), processorTime()
-		b.s.mu.Unlock()
-	}
-	b.LogSink.Info(level, message, values...)
-}
-
-// WithValues implements logr.LogSink.
-func (b beginSink) WithValues(values ...any) logr.LogSink {
-	return beginSink{b.LogSink.WithValues(values...), b.s}
-}
-
-// WithName implements logr.LogSink.
-func (b beginSink) WithName(name string) logr.LogSink {
-	return beginSink{b.LogSink.WithName(name), b.s}
-}
-
-// requestCounter counts what a client writes.
-type requestCounter struct {
-	mu    sync.Mutex
-	kinds map[string]int
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
-
-func (c *requestCounter) count(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet {
-			c.add(r.Method, r.URL.Path)
-		}
-		return next.RoundTrip(r)
-	})
-}
-
-// add counts a request by its verb, and by its path without names.
-func (c *requestCounter) add(method, path string) {
-	segments := strings.Split(strings.Trim(path, "/"), "/")
-	kind := segments[len(segments)-1]
-	if i := slices.Index(segments, "namespaces"); i >= 0 && i+2 < len(segments) {
-		segments = segments[i+2:] // RESOURCE[/NAME[/SUBRESOURCE]]
-		kind = segments[0]
-		if len(segments) > 2 {
-			kind += "/" + segments[2]
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kinds == nil {
-		c.kinds = map[string]int{}
-	}
-	c.kinds[strings.ToLower(method)+" "+kind]++
-}
-
-func (c *requestCounter) String() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var out []string
-	for _, kind := range slices.Sorted(maps.Keys(c.kinds)) {
-		out = append(out, fmt.Sprintf("%s %d", kind, c.kinds[kind]))
-	}
-	return strings.Join(out, ", ")
 }
 
 // bindWatch sees pods being bound.
@@ -357,9 +263,8 @@ func (w *bindWatch) await(ctx context.Context, pods int) error {
 	})
 }
 
-// profile starts a CPU profile of the process, where they are wanted. Every run starts with garbage collected.
+// profile starts a CPU profile of the process, where they are wanted.
 func (b *bench) profile(name string) (stop func(), err error) {
-	runtime.GC()
 	if b.o.profiles == "" {
 		return func() {}, nil
 	}
@@ -370,10 +275,10 @@ func (b *bench) profile(name string) (stop func(), err error) {
 	if err := pprof.StartCPUProfile(file); err != nil {
 		return nil, errors.Join(fmt.Errorf("--profiles: %w", err), file.Close())
 	}
-	return func() {
+	return sync.OnceFunc(func() {
 		pprof.StopCPUProfile()
 		_ = file.Close()
-	}, nil
+	}), nil
 }
 
 // processorTime is what the process has used so far.

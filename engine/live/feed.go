@@ -22,6 +22,7 @@ type feed struct {
 	changes []change
 	spare   []change
 	urgent  time.Time // of the first change that can matter to a decision; zero: none
+	newest  time.Time // of the newest of them
 	lazy    time.Time // of the first change at all; zero: none
 }
 
@@ -48,12 +49,15 @@ func (f *feed) nudge() {
 
 // stamp notes that something came. It says whether the loop has to look at its clock again.
 func (f *feed) stamp(urgent bool) bool {
-	first := false
+	first, now := false, time.Now()
 	if f.lazy.IsZero() {
-		f.lazy, first = time.Now(), true
+		f.lazy, first = now, true
 	}
 	if urgent && f.urgent.IsZero() {
-		f.urgent, first = time.Now(), true
+		f.urgent, first = now, true
+	}
+	if urgent {
+		f.newest = now
 	}
 	return first
 }
@@ -65,11 +69,11 @@ func (f *feed) ring() {
 	}
 }
 
-// since is when the first urgent, and the first change of any kind, came; zero: none did.
-func (f *feed) since() (urgent, lazy time.Time) {
+// since is when the first and the newest urgent change, and the first change of any kind, came; zero: none did.
+func (f *feed) since() (urgent, newest, lazy time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.urgent, f.lazy
+	return f.urgent, f.newest, f.lazy
 }
 
 // drain takes everything. The list is valid until the next call.
@@ -79,6 +83,6 @@ func (f *feed) drain() []change {
 	out := f.changes
 	clear(f.spare[:cap(f.spare)])
 	f.changes, f.spare = f.spare[:0], out
-	f.urgent, f.lazy = time.Time{}, time.Time{}
+	f.urgent, f.newest, f.lazy = time.Time{}, time.Time{}, time.Time{}
 	return out
 }

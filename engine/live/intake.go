@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -153,11 +154,13 @@ func (in *intake) refuse(t *model.Task, o *order, why error, now time.Time) (mod
 	return model.Delta{Op: model.Forget, Object: h.gated(now)}, h
 }
 
+// groupOf is the PodGroup that a pod names, "" for none.
+func groupOf(o *corev1.Pod) string {
+	return cmp.Or(o.Annotations[model.GroupAnnotation], o.Annotations[model.VolcanoGroupAnnotation])
+}
+
 func (in *intake) memberOf(o *corev1.Pod) member {
-	name := o.Annotations[model.GroupAnnotation]
-	if name == "" {
-		name = o.Annotations[model.VolcanoGroupAnnotation]
-	}
+	name := groupOf(o)
 	if name == "" {
 		return member{}
 	}

@@ -19,6 +19,9 @@ import (
 )
 
 const (
+	// quietShare is the part of a window after which nothing more seems to come: what belongs together, as the pods of a gang
+	// do, comes in quick succession, and a change that comes alone need not wait for the whole window.
+	quietShare = 4
 	// lazyWindows is how many windows a change waits that no decision depends on; while bindings wait for a worker it is
 	// a whole period, for what such a cycle would write is behind them anyway.
 	lazyWindows = 10
@@ -81,7 +84,7 @@ func (l *loop) run(ctx context.Context) {
 // due is when the next cycle starts, given when the last one started and ended and when the next back-off is over.
 func (l *loop) due(started, ended, backoff time.Time) time.Time {
 	due := started.Add(l.period)
-	urgent, lazy := l.feed.since()
+	urgent, newest, lazy := l.feed.since()
 	earlier := func(t time.Time) {
 		if t.Before(due) {
 			due = t
@@ -89,6 +92,7 @@ func (l *loop) due(started, ended, backoff time.Time) time.Time {
 	}
 	if !urgent.IsZero() {
 		earlier(urgent.Add(l.window))
+		earlier(newest.Add(l.window / quietShare))
 	}
 	if waiting, _ := l.outbox.depths(); !lazy.IsZero() && waiting[toBind] == 0 {
 		earlier(lazy.Add(lazyWindows * l.window))

@@ -435,7 +435,8 @@ func TestOthersGroups(t *testing.T) {
 	})
 }
 
-// The loop starts a cycle a window after what matters, later after the rest, and at the latest after the period.
+// The loop starts a cycle a quarter of a window after what matters, a window after it while more comes, later after the rest, and at
+// the latest after the period.
 func TestTiming(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -449,16 +450,21 @@ func TestTiming(t *testing.T) {
 		}
 		go func() { defer close(done); r.run(ctx) }()
 		time.Sleep(100 * time.Millisecond)
-		r.feed.add(change{model.Upsert, testNode("n1", "1")}, true) // cycle at 120
+		r.feed.add(change{model.Upsert, testNode("n1", "1")}, true) // cycle at 105
 		time.Sleep(100 * time.Millisecond)
 		r.feed.add(change{model.Upsert, testNode("n2", "1")}, false) // cycle at 400
 		time.Sleep(50 * time.Millisecond)
 		r.feed.add(change{model.Upsert, testNode("n3", "1")}, false) // in the same one
 		time.Sleep(time.Second)                                      // nothing: cycle at 1400
 		time.Sleep(200 * time.Millisecond)
+		for range 8 { // from 1450 to 1471: cycles at 1470, and 5 after the last
+			r.feed.add(change{model.Upsert, testNode("n4", "1")}, true)
+			time.Sleep(3 * time.Millisecond)
+		}
+		time.Sleep(100 * time.Millisecond)
 		cancel()
 		<-done
-		want := []time.Duration{0, 120 * time.Millisecond, 400 * time.Millisecond, 1400 * time.Millisecond}
+		want := []time.Duration{0, 105 * time.Millisecond, 400 * time.Millisecond, 1400 * time.Millisecond, 1470 * time.Millisecond, 1476 * time.Millisecond}
 		if diff := cmp.Diff(want, at); diff != "" {
 			t.Errorf("cycles (-want +got):\n%s", diff)
 		}

@@ -30,6 +30,7 @@ type metrics struct {
 	podGroups      *prometheus.GaugeVec
 	writesWaiting  *prometheus.GaugeVec
 	eventsDropped  prometheus.Gauge
+	requests       *prometheus.CounterVec
 	queues         map[string]*prometheus.GaugeVec // allocated, deserved, request, pending
 	queueShare     *prometheus.GaugeVec
 	known          map[string]bool // queues that have series
@@ -56,6 +57,7 @@ func newMetrics() *metrics {
 	m.podGroups = m.gaugesBy("celsius_podgroups", "PodGroups of this scheduler, by queue and phase.", "queue", "phase")
 	m.writesWaiting = m.gaugesBy("celsius_writes_waiting", "Writes to the API server that wait for a worker, by class.", "class")
 	m.eventsDropped = m.gauge("celsius_events_dropped", "Events that were dropped since the start, because too many waited.")
+	m.requests = m.counters("celsius_api_requests_total", "Requests to the API server, by verb and resource.", "verb", "resource")
 	m.queues = map[string]*prometheus.GaugeVec{}
 	for name, help := range map[string]string{
 		"allocated": "What a queue's pods hold", "deserved": "What a queue is due by the policy, where that says", "pending": "What a queue's pods that wait ask for",

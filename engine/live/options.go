@@ -34,7 +34,7 @@ type Options struct {
 
 	// Period is the longest time between the starts of two cycles. 0: 1 s.
 	Period time.Duration
-	// Window is for how long changes are gathered before a cycle starts. 0: 20 ms.
+	// Window is for how long changes are gathered before a cycle starts, at most; a quarter of it after the newest. 0: 20 ms.
 	Window time.Duration
 	// BindWorkers is how many writes to the API server are under way at once. 0: 24.
 	BindWorkers int

@@ -18,13 +18,14 @@ const (
 )
 
 // While bindings wait, one write of another class is let through after so many of them, so that nothing starves.
-// A status costs the API server more than a binding does, and what is said of an object while its first word waits
-// becomes one write with it: statuses and events are let through rarely, but for those that have waited long.
+// A PodGroup's status costs the API server twice what a binding does, for it is of a custom resource, and what is said of an object
+// while its first word waits becomes one write with it: statuses and events are let through rarely, but for those that have
+// waited long.
 const (
 	bindsPerWaiter = 4
-	bindsPerStatus = 40
-	bindsPerLate   = 10
-	lateAfter      = 10 * time.Second
+	bindsPerStatus = 100
+	bindsPerLate   = 20
+	lateAfter      = 30 * time.Second
 )
 
 // maxEvents is how many events may wait; beyond it new ones are dropped, and counted.

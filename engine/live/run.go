@@ -90,6 +90,7 @@ func newScheduler(log logr.Logger, cfg *rest.Config, o Options) (*scheduler, err
 		cfg.QPS, cfg.Burst = defaultQPS, defaultBurst
 	}
 	s := &scheduler{o: o, cfg: cfg, scheme: newScheme(), metrics: newMetrics(), log: log}
+	s.metrics.counting(cfg)
 	var err error
 	s.manager, err = ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: s.scheme, Logger: log,

@@ -89,7 +89,10 @@ func watchAll(ctx context.Context, c cache.Cache, names []string, f *feed) (sync
 // handler puts what an informer sees into the feed. The objects are the cache's, and never changed.
 func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { f.add(change{model.Upsert, o}, true) },
+		AddFunc: func(o any) {
+			pod, ok := o.(*corev1.Pod)
+			f.add(change{model.Upsert, o}, !ok || canBePlaced(names, pod))
+		},
 		UpdateFunc: func(old, o any) {
 			switch matters(names, old, o) {
 			case notAtAll:
@@ -106,6 +109,11 @@ func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 			f.add(change{model.Delete, o}, true)
 		},
 	}
+}
+
+// canBePlaced says whether a pod that is new can be decided on: not another scheduler's, or bound, or before it names its group.
+func canBePlaced(names []string, o *corev1.Pod) bool {
+	return o.Spec.NodeName == "" && slices.Contains(names, o.Spec.SchedulerName) && groupOf(o) != ""
 }
 
 // urgency is how soon a decision can depend on a change.
@@ -243,6 +251,8 @@ func strip(o any) (any, error) {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		stripPod(o)
+	case *corev1.Node:
+		stripNode(o)
 	case *batchv1alpha1.Job:
 		o.Spec = batchv1alpha1.JobSpec{SchedulerName: o.Spec.SchedulerName}
 		o.Status = batchv1alpha1.JobStatus{}
@@ -250,7 +260,8 @@ func strip(o any) (any, error) {
 	return o, nil
 }
 
-// stripPod leaves of containers what is asked of a node: resources, ports and images.
+// stripPod leaves of containers what is asked of a node: resources, ports and images; of volumes those that are not
+// the kubelet's alone.
 func stripPod(p *corev1.Pod) {
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
@@ -258,5 +269,22 @@ func stripPod(p *corev1.Pod) {
 			list[i] = corev1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
 		}
 	}
-	p.Status.ContainerStatuses, p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses = nil, nil, nil
+	p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Projected != nil || v.Secret != nil || v.ConfigMap != nil || v.DownwardAPI != nil || v.EmptyDir != nil || v.HostPath != nil
+	})
+	if len(p.Spec.Volumes) == 0 {
+		p.Spec.Volumes = nil // and what it was is free
+	}
+	p.Spec.EphemeralContainers, p.Spec.SecurityContext, p.Spec.ImagePullSecrets, p.Spec.DNSConfig, p.Spec.HostAliases = nil, nil, nil, nil, nil
+	p.Status = corev1.PodStatus{
+		Phase: p.Status.Phase, Conditions: p.Status.Conditions, NominatedNodeName: p.Status.NominatedNodeName, StartTime: p.Status.StartTime,
+	}
+}
+
+// stripNode leaves of a node's status what it offers and whether it is ready.
+func stripNode(n *corev1.Node) {
+	n.Status = corev1.NodeStatus{
+		Capacity: n.Status.Capacity, Allocatable: n.Status.Allocatable, Images: n.Status.Images,
+		Conditions: slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type != corev1.NodeReady }),
+	}
 }

@@ -1,0 +1,57 @@
+package live
+
+import (
+	"net/http"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// roundTripper is an http.RoundTripper that is a function.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+
+// counting has every request of a config's clients counted.
+func (m *metrics) counting(cfg *rest.Config) {
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			verb, resource := requestKind(r)
+			m.requests.WithLabelValues(verb, resource).Inc()
+			return next.RoundTrip(r)
+		})
+	})
+}
+
+// requestKind is the verb of a request as Kubernetes has it, and its resource with its subresource.
+func requestKind(r *http.Request) (verb, resource string) {
+	parts := 3 // apis/GROUP/VERSION/
+	rest := strings.TrimPrefix(r.URL.Path, "/")
+	if strings.HasPrefix(rest, "api/") {
+		parts = 2
+	}
+	for range parts {
+		_, rest, _ = strings.Cut(rest, "/")
+	}
+	if in, ok := strings.CutPrefix(rest, "namespaces/"); ok {
+		if _, of, found := strings.Cut(in, "/"); found {
+			rest = of
+		}
+	}
+	resource, rest, named := strings.Cut(rest, "/")
+	if _, sub, ok := strings.Cut(rest, "/"); ok {
+		resource += "/" + sub
+	}
+	switch {
+	case resource == "":
+		return "get", "discovery"
+	case r.Method != http.MethodGet:
+		return strings.ToLower(r.Method), resource
+	case r.URL.Query().Has("watch"):
+		return "watch", resource
+	case named:
+		return "get", resource
+	}
+	return "list", resource
+}
