@@ -28,12 +28,16 @@ func (g *group) refused(t *model.Task, h *hold, now time.Time) {
 	g.broken.text = fmt.Sprintf("binding pod %s to node %s was refused %d time(s): %s", t.Name, h.node, h.failures, h.why)
 }
 
-// explain adds the refused binding to the condition of a group that it keeps from being whole.
-func (g *group) explain(st *model.JobStatus) {
-	if c := st.Condition; c != nil && c.Type == string(v1beta1.PodGroupUnschedulableType) {
-		c.Reason = reasonBindRefused
-		c.Message += "; " + g.broken.text
+// explained is a status with the refused binding in the condition of a group that it keeps from being whole.
+func (g *group) explained(st *model.JobStatus) *model.JobStatus {
+	if st.Condition == nil || st.Condition.Type != string(v1beta1.PodGroupUnschedulableType) {
+		return st
 	}
+	with, condition := *st, *st.Condition // the plan may be asked again
+	condition.Reason = reasonBindRefused
+	condition.Message += "; " + g.broken.text
+	with.Condition = &condition
+	return &with
 }
 
 // gangs looks after the groups of which a binding was refused. One that is whole again is forgotten. One that never was, and is not for
@@ -50,6 +54,7 @@ func (l *loop) gangs(now time.Time) {
 		switch {
 		case placed >= j.MinMember && l.noneHeld(j):
 			g.broken = nil
+			l.statuses.stale = true
 			delete(l.broken, key)
 		case placed >= j.MinMember || g.wasWhole || placed == 0 || j.Counts[model.Binding] > 0:
 		case now.Sub(g.broken.since) >= l.gangTimeout && now.Sub(g.broken.released) >= l.gangTimeout:

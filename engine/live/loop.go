@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -94,8 +96,13 @@ func (l *loop) due(started, ended, backoff time.Time) time.Time {
 		earlier(urgent.Add(l.window))
 		earlier(newest.Add(l.window / quietShare))
 	}
-	if waiting, _ := l.outbox.depths(); !lazy.IsZero() && waiting[toBind] == 0 {
-		earlier(lazy.Add(lazyWindows * l.window))
+	if waiting, _ := l.outbox.depths(); waiting[toBind] == 0 {
+		if !lazy.IsZero() {
+			earlier(lazy.Add(lazyWindows * l.window))
+		}
+		if at := l.statuses.due(started); !at.IsZero() {
+			earlier(at)
+		}
 	}
 	if !backoff.IsZero() {
 		earlier(backoff)
@@ -133,8 +140,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.stamp = fmt.Sprintf("%s@%d", plan.Policy, plan.Generation)
 	l.sendBinds(plan)
 	l.gangs(now)
-	l.writeStatuses(plan, now)
-	l.waitsOf(plan, now)
+	l.tell(plan, now)
 	l.report(plan, now)
 	l.cycled.Store(true)
 	return backoff
@@ -168,10 +174,11 @@ func (l *loop) takeIn(now time.Time) {
 		case *podOutcome:
 			l.statuses.podNotWritten(o)
 		default:
-			if q, ok := c.object.(*v1beta1.Queue); ok && c.op != model.Delete {
-				l.statuses.seeQueue(q)
-			} else if ok {
-				delete(l.statuses.queues, q.Name)
+			switch o := c.object.(type) {
+			case *v1beta1.PodGroup:
+				l.statuses.stale = true // another may have written it
+			case *v1beta1.Queue:
+				l.statuses.seeQueue(c.op, o)
 			}
 			l.deltas = l.intake.object(l.deltas, c, now)
 		}
@@ -233,33 +240,49 @@ func (l *loop) sendBinds(plan *model.Plan) {
 	}
 }
 
-// writeStatuses compares what the statuses of PodGroups and queues should be with what they are.
-func (l *loop) writeStatuses(plan *model.Plan, now time.Time) {
-	cycle := ""
+// tell has written what of a plan others are to see. What somebody waits for goes out at once; the rest is compared with what was
+// said as a whole, and therefore now and then, and only where something changed or the time for it has come.
+func (l *loop) tell(plan *model.Plan, now time.Time) {
+	s := l.statuses
+	s.stale = s.stale || !plan.Same
+	if at := s.due(now); at.IsZero() || now.Before(at) {
+		for i := range plan.Admits {
+			if at, ok := slices.BinarySearchFunc(plan.Jobs, plan.Admits[i].Job, byJob); ok {
+				l.tellGroup(&plan.Jobs[at], now)
+			}
+		}
+		return
+	}
+	s.stale, s.again, s.compared = false, time.Time{}, now
 	for i := range plan.Jobs {
-		st := &plan.Jobs[i]
-		g, j := l.intake.groups[st.Job], l.cluster.Jobs[st.Job]
-		if g == nil || g.object == nil || j == nil {
-			continue
-		}
-		if g.broken != nil {
-			g.explain(st)
-		}
-		if st.Phase == model.PhaseRunning && !g.wasWhole {
-			g.wasWhole = true
-			l.metrics.gangWait.Observe(max(now.Sub(j.CreatedAt).Seconds(), 0))
-		}
-		if cycle == "" {
-			cycle = fmt.Sprintf("%s/%d", l.stamp, l.cycle)
-		}
-		l.statuses.group(g, j, st, cycle, now)
+		l.tellGroup(&plan.Jobs[i], now)
 	}
 	for i := range plan.Queues {
 		st := &plan.Queues[i]
 		if q := l.cluster.Queues[st.Queue]; q != nil {
-			l.statuses.queue(q, st, now)
+			s.queue(q, st, now)
 		}
 	}
+	l.waitsOf(plan, now)
+}
+
+// byJob compares for the order that a plan's jobs have.
+func byJob(st model.JobStatus, job string) int { return strings.Compare(st.Job, job) }
+
+// tellGroup compares what the status of a PodGroup should be with what it is.
+func (l *loop) tellGroup(st *model.JobStatus, now time.Time) {
+	g, j := l.intake.groups[st.Job], l.cluster.Jobs[st.Job]
+	if g == nil || g.object == nil || j == nil {
+		return
+	}
+	if g.broken != nil {
+		st = g.explained(st)
+	}
+	if st.Phase == model.PhaseRunning && !g.wasWhole {
+		g.wasWhole = true
+		l.metrics.gangWait.Observe(max(now.Sub(j.CreatedAt).Seconds(), 0))
+	}
+	l.statuses.group(g, j, st, cycleName{l.stamp, l.cycle}, now)
 }
 
 // faultEvery is the least time between two lines of log about the same row.

@@ -457,14 +457,14 @@ func TestTiming(t *testing.T) {
 		r.feed.add(change{model.Upsert, testNode("n3", "1")}, false) // in the same one
 		time.Sleep(time.Second)                                      // nothing: cycle at 1400
 		time.Sleep(200 * time.Millisecond)
-		for range 8 { // from 1450 to 1471: cycles at 1470, and 5 after the last
+		for range 8 { // from 1450 to 1471: cycles at 1470, and 5 after the last; one at 1570 that tells of it
 			r.feed.add(change{model.Upsert, testNode("n4", "1")}, true)
 			time.Sleep(3 * time.Millisecond)
 		}
 		time.Sleep(100 * time.Millisecond)
 		cancel()
 		<-done
-		want := []time.Duration{0, 105 * time.Millisecond, 400 * time.Millisecond, 1400 * time.Millisecond, 1470 * time.Millisecond, 1476 * time.Millisecond}
+		want := []time.Duration{0, 105 * time.Millisecond, 400 * time.Millisecond, 1400 * time.Millisecond, 1470 * time.Millisecond, 1476 * time.Millisecond, 1570 * time.Millisecond}
 		if diff := cmp.Diff(want, at); diff != "" {
 			t.Errorf("cycles (-want +got):\n%s", diff)
 		}
@@ -490,4 +490,32 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%+v is taken", wrong)
 		}
 	}
+}
+
+// What somebody waits for is told in the cycle that decides it, though all was compared just before; and while nothing
+// changes nothing is compared.
+func TestToldInTime(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		r.server.put(testNode("n1", "2"), testQueue("default"))
+		r.settle(5)
+		idle := r.statuses.compared
+		time.Sleep(20 * time.Second)
+		r.tick()
+		if !r.statuses.compared.Equal(idle) {
+			t.Error("compared though nothing changed")
+		}
+		r.server.put(testNode("n2", "2"))
+		r.server.deliver(-1)
+		r.tick()
+		if r.statuses.compared.Equal(idle) {
+			t.Error("not compared though something changed")
+		}
+		time.Sleep(compareEvery / 2)
+		r.server.put(testGroup("g", 1))
+		r.server.deliver(-1)
+		r.tick()
+		if c, ok := r.peek(); !ok || c != toWaiter {
+			t.Errorf("class %d stands in line (%v), want the phase of a job that is let in", c, ok)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -28,7 +29,17 @@ const (
 	allocatedEvery = time.Second
 	// writeRetry is after what time a status that could not be written is tried again.
 	writeRetry = 2 * time.Second
+	// compareEvery is the least time between two comparisons of all that is said with all that should be.
+	compareEvery = 100 * time.Millisecond
 )
+
+// cycleName names a cycle, and the policy that it obeyed.
+type cycleName struct {
+	policy string // NAME@GENERATION
+	number uint64
+}
+
+func (c cycleName) String() string { return fmt.Sprintf("%s/%d", c.policy, c.number) }
 
 // groupStatus is the part of a PodGroup's status that is ours.
 type groupStatus struct {
@@ -202,19 +213,44 @@ type statuses struct {
 	log    logr.Logger
 	waits  map[string]*waiting
 	queues map[string]*queueState
+
+	stale    bool      // something changed since all was compared
+	again    time.Time // when something that differs can be written, apart from that; zero: there is nothing
+	compared time.Time // when all was compared last
+}
+
+// due is when all is to be compared again, now or later; zero: not before something changes.
+func (s *statuses) due(now time.Time) time.Time {
+	at := s.again
+	if s.stale {
+		at = now
+	}
+	if earliest := s.compared.Add(compareEvery); !at.IsZero() && at.Before(earliest) {
+		return earliest
+	}
+	return at
+}
+
+// notBefore notes when something that differs can be written.
+func (s *statuses) notBefore(at time.Time) {
+	if s.again.IsZero() || at.Before(s.again) {
+		s.again = at
+	}
 }
 
 // group writes the status of a PodGroup, if it is time to.
-func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle string, now time.Time) {
+func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycleName, now time.Time) {
 	base := &g.seen
 	if g.want != nil {
 		base = g.want
 	}
 	d := base.compare(st)
-	if d == same || now.Before(g.retry) {
-		if d == same {
-			g.differs = time.Time{}
-		}
+	switch {
+	case d == same:
+		g.differs = time.Time{}
+		return
+	case now.Before(g.retry):
+		s.notBefore(g.retry)
 		return
 	}
 	if g.differs.IsZero() {
@@ -225,11 +261,13 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle stri
 	switch {
 	case awaited:
 	case now.Sub(g.differs) < settleTime:
+		s.notBefore(g.differs.Add(settleTime))
 		return
 	case d == words && now.Sub(g.written) < textEvery:
+		s.notBefore(g.written.Add(textEvery))
 		return
 	}
-	next := base.with(st, cycle, now)
+	next := base.with(st, cycle.String(), now)
 	if d >= condition {
 		s.tellGroup(g, base, st)
 	}
@@ -281,6 +319,7 @@ func (s *statuses) groupWritten(g *group, out *groupOutcome, now time.Time) {
 	if g == nil || g.uid != out.uid {
 		return
 	}
+	s.stale = true
 	if out.err == nil && (g.version == "" || !olderThan(out.object.ResourceVersion, g.version)) {
 		g.seen, g.version = *out.want, out.object.ResourceVersion
 	}
@@ -309,7 +348,11 @@ func (s *statuses) queue(q *model.Queue, st *model.QueueStatus, now time.Time) {
 	if state == nil || state.object == nil || !state.ours && len(q.Jobs) == 0 {
 		return
 	}
-	if maps.Equal(st.Allocated, state.last) || now.Sub(state.written) < allocatedEvery {
+	if maps.Equal(st.Allocated, state.last) {
+		return
+	}
+	if now.Sub(state.written) < allocatedEvery {
+		s.notBefore(state.written.Add(allocatedEvery))
 		return
 	}
 	state.written = now
@@ -345,15 +388,20 @@ type queueOutcome struct {
 
 func (s *statuses) queueNotWritten(out *queueOutcome) {
 	if state := s.queues[out.name]; state != nil {
-		state.last = nil // so that it differs
+		state.last, s.stale = nil, true // so that it differs
 	}
 	if !apierrors.IsNotFound(out.err) && !apierrors.IsConflict(out.err) {
 		s.log.Info("a queue's status could not be written; it is tried again", "queue", out.name, "error", out.err.Error())
 	}
 }
 
-// seeQueue takes in a version of a queue.
-func (s *statuses) seeQueue(q *v1beta1.Queue) {
+// seeQueue takes in a version of a queue, or that it is gone.
+func (s *statuses) seeQueue(op model.Op, q *v1beta1.Queue) {
+	s.stale = true
+	if op == model.Delete {
+		delete(s.queues, q.Name)
+		return
+	}
 	state := s.queues[q.Name]
 	if state == nil || state.object != nil && state.object.UID != q.UID {
 		state = &queueState{}

@@ -51,8 +51,10 @@ func (s *statuses) wait(t *model.Task, cycle uint64, say saying, cause *model.Re
 	news := !w.told || w.cause.Site != cause.Site || w.cause.Table != cause.Table || w.cause.Rule != cause.Rule || w.said.reason != say.reason
 	switch {
 	case now.Sub(w.differs) < settleTime:
+		s.notBefore(w.differs.Add(settleTime))
 		return
 	case !news && w.said.node == say.node && now.Sub(w.written) < textEvery:
+		s.notBefore(w.written.Add(textEvery))
 		return
 	}
 	if news {
@@ -123,7 +125,7 @@ type podOutcome struct {
 
 func (s *statuses) podNotWritten(out *podOutcome) {
 	if w := s.waits[out.key]; w != nil && w.uid == out.uid {
-		w.said.text = "" // so that it differs, and is written again
+		w.said.text, s.stale = "", true // so that it differs, and is written again
 	}
 	if !apierrors.IsConflict(out.err) {
 		s.log.V(1).Info("a pod's status could not be written; it is tried again", "pod", out.key, "error", out.err.Error())
