@@ -16,7 +16,7 @@ import (
 // epoch is a text of all that columns depend on besides classes and nodes: figures of the cluster, and time.
 func (s *Session) epoch() string {
 	cs := &s.columns
-	if len(cs.globals) == 0 && len(cs.nowParts) == 0 && !cs.nowMoves {
+	if len(cs.globals) == 0 && len(cs.nowParts) == 0 && !cs.nowMoves && !cs.byCycle {
 		return ""
 	}
 	var b []byte
@@ -30,6 +30,9 @@ func (s *Session) epoch() string {
 	}
 	if cs.nowMoves {
 		b = encode(b, s.now)
+	}
+	if cs.byCycle {
+		b = binary.AppendUvarint(b, s.cycle)
 	}
 	return string(b)
 }
@@ -52,10 +55,17 @@ func (s *Session) classKey(t *model.Task) string {
 	if s.columns.ofVolumes && t.HasVolumes {
 		b = append(b, 'v') // other rows are asked of it
 	}
-	for _, r := range s.columns.class {
+	b = s.encodeReads(b, t, s.columns.class)
+	v.classKey, v.classAt = string(b), at
+	return v.classKey
+}
+
+// encodeReads appends what some reads give for a task.
+func (s *Session) encodeReads(b []byte, t *model.Task, reads []rules.Read) []byte {
+	for _, r := range reads {
 		switch r.Root {
 		case "task":
-			b = encodeKey(b, follow(v, r.Steps), r.Key)
+			b = encodeKey(b, follow(s.taskView(t), r.Steps), r.Key)
 		case "job":
 			b = encodeKey(b, follow(s.jobView(t.Job), r.Steps), r.Key)
 		case "queue":
@@ -64,8 +74,7 @@ func (s *Session) classKey(t *model.Task) string {
 			b = encode(b, s.action)
 		}
 	}
-	v.classKey, v.classAt = string(b), at
-	return v.classKey
+	return b
 }
 
 func (s *Session) readsAction() bool {

@@ -135,8 +135,8 @@ func (c *Class) scoreLate(touched []int32) {
 		}
 		f.node = c.s.nodeView(row)
 		c.contest.move(row)
-		for k, r := range c.s.columns.scores {
-			if c.layer(r) == ofGroup {
+		for k := range c.s.columns.scores {
+			if c.layers[len(c.s.columns.predicates)+k] == ofGroup {
 				c.value(f, k, row)
 			}
 		}

@@ -107,6 +107,22 @@ func columnTables() map[string]map[string]string {
 - {name: turns, expression: "now.getMinutes() % 2 == 0 ? double(node.taskCount) : -double(node.taskCount)"}
 `,
 		},
+		"of what is computed of nodes": {
+			"attributes": `
+- {on: node, name: part, expression: node.used.cpu / (cluster.used.cpu + 1.0)}
+`,
+			"scores": `
+- {name: part, expression: node.part}
+`,
+		},
+		"of what is settled of nodes": {
+			"attributes": `
+- {on: node, name: before, settle: cycle, expression: node.used.cpu}
+`,
+			"scores": `
+- {name: before, expression: node.before}
+`,
+		},
 		"of the pods there": {
 			"predicates": `
 - {name: apart, expression: "!node.tasks.exists(t, t.job.uid == job.uid && t.job.allocatedTasks > 1)"}

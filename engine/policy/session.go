@@ -39,6 +39,7 @@ type Session struct {
 	namespaces  map[string]*namespaceView
 	faults      map[any]*model.RuleError
 	faultOrder  []*model.RuleError
+	erring      uint64 // errors so far
 	columns     columns
 	evaluated   []uint64 // by the rule's number
 	volumes     *volume.Volumes
@@ -161,6 +162,7 @@ func (s *Session) faultOf(x *attribute, f *Frame, err ref.Val) {
 }
 
 func (s *Session) count(of any, first model.RuleError, f *Frame, err ref.Val) {
+	s.erring++
 	e, ok := s.faults[of]
 	if !ok {
 		first.Object, first.Text = f.subject(), fmt.Sprint(err)

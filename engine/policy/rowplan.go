@@ -1,0 +1,262 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// columns is the plan of what the active predicate and score rows read, and the classes in use.
+type columns struct {
+	predicates, scores []*rowPlan
+	// class lists what a class is: the task, job and queue fields that active rows read.
+	class []rules.Read
+	// globals are reads of the cluster; nowParts are the parts that move with time.
+	globals  []rules.Read
+	nowParts []*rules.Expr
+	nowMoves bool
+	// byCycle says that some row reads of a node what is settled once a cycle.
+	byCycle bool
+	// volatile says that some row reads other objects through a node's tasks: nothing can be kept.
+	volatile bool
+	// single says that every task is a class of its own, as a predicate tells it from all others, so that nothing is stored.
+	single bool
+	// own says that some score does so: it is asked for each task anew, on the nodes that it is chosen from.
+	own    bool
+	moving bool // class fields move within a cycle
+	// peers says that some row reads who is in a node's topology domains, matched that what the row says depends on the
+	// terms of other pods, images that it depends on which nodes have an image, late that a score reads which nodes are
+	// chosen from.
+	peers, matched, images, late bool
+	// telling says that some predicate's message tells of more than its row reads: what a class said is not said again.
+	telling bool
+	classes map[string]*Class
+	entries int    // the most that all of them have
+	turn    uint64 // of the last class that was used
+	scratch *Class
+	// opinions and values are what the rows of predicates and of scores said; left says that classes may have left some.
+	opinions saidStore[Opinion]
+	values   saidStore[float64]
+	left     bool
+	sorted   []uint64 // reused
+	// ofVolumes says that some predicate reads volumes; ofTask is a class as the last task with volumes saw it.
+	ofVolumes bool
+	// holdVolumes says that what they say to a task holds for a while.
+	holdVolumes bool
+	ofTask      Class
+}
+
+// rowPlan is one row with what its value depends on.
+type rowPlan struct {
+	*Rule
+	static bool // of the node, only its object is read
+	own    bool // tells every task from every other
+	// byClass says that the guard reads nothing but what a class is made of: it is asked once a class.
+	byClass bool
+	volumes bool // reads the task's volumes: asked of tasks that have any each for itself
+	peers   bool // who is in the node's topology domains is read
+	late    bool // so is which nodes are chosen from
+	beyond  bool // so is what a node does not tell of
+	byEpoch bool // so is the cluster, or time, or what of nodes is settled once a cycle
+	// class is what the row reads of a class, as columns.class is of all rows.
+	class []rules.Read
+}
+
+func (cs *columns) init(s *Session) {
+	cs.classes, cs.opinions, cs.values = map[string]*Class{}, saidStore[Opinion]{}, saidStore[float64]{}
+	cs.entries = mostEntries
+	all := &rules.Reads{}
+	for _, r := range s.p.rules[Predicates] {
+		p := cs.plan(r, all)
+		cs.predicates, cs.single = append(cs.predicates, p), cs.single || p.own
+		cs.volatile = cs.volatile || p.late // which nodes are chosen from depends on it
+		cs.telling = cs.telling || !r.Message.within(r.Reads)
+		cs.ofVolumes = cs.ofVolumes || readsVolumes(r.Reads)
+	}
+	cs.holdVolumes = heldByTask(cs.predicates)
+	for _, r := range s.p.rules[Scores] {
+		if r.Weight != 0 {
+			p := cs.plan(r, all)
+			cs.scores, cs.own, cs.late = append(cs.scores, p), cs.own || p.own, cs.late || p.late
+		}
+	}
+	for _, read := range all.All {
+		if !ofMembers(read) {
+			cs.depend(read)
+		}
+	}
+}
+
+// depend notes what one read of the active rows makes columns depend on: the class, or figures of the cluster.
+func (cs *columns) depend(read rules.Read) {
+	if ofClass(read) {
+		cs.class = append(cs.class, read)
+	}
+	switch read.Root {
+	case "task", "job", "queue":
+		if ofClass(read) {
+			cs.matched = cs.matched || reaches(read, "matchedBy") || reaches(read, "hasPeerTerms")
+			cs.images = cs.images || reaches(read, "images") || reaches(read, "hasImages")
+			cs.moving = cs.moving || read.Changes > rules.ByCycle
+		}
+	case "cluster":
+		if !read.Through {
+			cs.globals = append(cs.globals, read)
+		}
+	}
+}
+
+// ofClass says that a read is part of what a class is.
+func ofClass(read rules.Read) bool {
+	switch read.Root {
+	case "task", "job", "queue":
+		return !read.Through && !ofVolumes(read) && !ofMembers(read)
+	case "action", "pipeline":
+		return true
+	}
+	return false
+}
+
+// identifies says that a read tells every task from every other.
+func identifies(read rules.Read) bool {
+	return read.Root == "task" && len(read.Steps) == 1 && (read.Steps[0].Member.Name == "name" || read.Steps[0].Member.Name == "uid")
+}
+
+// plan finds what a row depends on, and adds what columns depend on by it to all.
+func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
+	p := &rowPlan{Rule: r, static: true, own: slices.ContainsFunc(r.Reads.All, identifies), volumes: readsVolumes(r.Reads)}
+	p.own = p.own || p.volumes && r.Site.Name == Scores
+	if p.own && r.Site.Name == Scores {
+		if !slices.ContainsFunc(r.Reads.All, reachesAround) {
+			return p // in no column
+		}
+		p.own, cs.single = false, true
+	}
+	all.Add(r.Reads)
+	p.byClass = r.When != nil && r.When.Reads.Only("task", "job", "queue", "action", "pipeline")
+	for _, read := range r.Reads.All {
+		cs.rest(p, read, all)
+	}
+	cs.volatile = cs.volatile || p.beyond
+	cs.peers = cs.peers || p.peers
+	cs.follow(r.When)
+	cs.follow(r.Expression)
+	return p
+}
+
+// rest notes what a row's answers rest on by one of its reads.
+func (cs *columns) rest(p *rowPlan, read rules.Read, all *rules.Reads) {
+	if ofClass(read) {
+		p.class = append(p.class, read)
+	}
+	p.byEpoch = p.byEpoch || read.Root == "cluster" || read.Root == "now"
+	if ofNodes(read) {
+		p.static = p.static && read.Changes <= rules.ByObject
+		p.peers, p.late, p.beyond = p.peers || reachesAround(read), p.late || reaches(read, "group"), p.beyond || beyond(read)
+		cs.computed(p, read, all)
+	}
+}
+
+// computed notes what an attribute of a node reads besides the node, of which the node's version does not tell.
+func (cs *columns) computed(p *rowPlan, read rules.Read, all *rules.Reads) {
+	for _, step := range read.Steps {
+		m := step.Member
+		if m.Reads == nil {
+			continue
+		}
+		if m.Changes == rules.ByCycle {
+			cs.byCycle, p.byEpoch = true, true
+			continue
+		}
+		for _, x := range m.Reads.All {
+			if x.Root == "cluster" {
+				x.Through = false
+				all.Add(&rules.Reads{All: []rules.Read{x}})
+			}
+		}
+	}
+}
+
+// follow notes how an expression moves with time; nil does not.
+func (cs *columns) follow(e *rules.Expr) {
+	if e != nil {
+		cs.nowParts = append(cs.nowParts, e.NowParts...)
+		cs.nowMoves = cs.nowMoves || e.NowMoves
+	}
+}
+
+// ofNodes says that a read is of the node.
+func ofNodes(read rules.Read) bool { return read.Root == "node" || read.Root == "gpu" }
+
+// reaches says that a read ends at a member of that name.
+func reaches(r rules.Read, member string) bool {
+	return len(r.Steps) > 0 && r.Steps[len(r.Steps)-1].Member.Name == member
+}
+
+// reachesAround says that a read goes to what lies around a node.
+func reachesAround(r rules.Read) bool {
+	return reaches(r, "peers") || reaches(r, "imageNodes") || reaches(r, "group")
+}
+
+// ofMembers says that a read is what an accounting function reads of its members: no path of a row leads there, and
+// the attribute that the function computes is read as well.
+func ofMembers(r rules.Read) bool {
+	return slices.ContainsFunc(r.Steps, func(step rules.Step) bool { return step.Member.Get == nil })
+}
+
+// beyond says that a read goes through a node's tasks to what their jobs, queues or nodes have and may change:
+// the node itself does not tell of that, nor of another queue that a job is moved to.
+func beyond(r rules.Read) bool {
+	for i, step := range r.Steps {
+		if n := step.Member.Name; n == "job" || n == "queue" || n == "node" {
+			last := r.Steps[len(r.Steps)-1].Member
+			return n == "queue" || i == len(r.Steps)-1 || last.Changes > rules.Static
+		}
+	}
+	return false
+}
+
+func (cs *columns) begin() {
+	for key, c := range cs.classes {
+		if c.used+2 < c.s.cycle {
+			delete(cs.classes, key)
+			cs.left = true
+		}
+	}
+	if cs.left {
+		cs.left = false
+		cs.forget()
+	}
+}
+
+// forget drops what rows said to classes that are no more, or that read another epoch since.
+func (cs *columns) forget() {
+	for _, c := range cs.classes {
+		c.hold()
+	}
+	if cs.scratch != nil {
+		cs.scratch.hold()
+	}
+	cs.opinions.forget()
+	cs.values.forget()
+}
+
+// within says that a message reads no more than its row does, the node's own figures, and nothing that is new each moment.
+func (m *message) within(of *rules.Reads) bool {
+	if m == nil {
+		return true
+	}
+	known := of.Strings()
+	for _, p := range m.parts {
+		if p.expr == nil {
+			continue
+		}
+		for _, read := range p.expr.Reads.All {
+			ofNode := read.Root == "node" && !beyond(read)
+			if read.Root == "now" || !ofNode && !slices.Contains(known, read.String()) {
+				return false
+			}
+		}
+	}
+	return true
+}
