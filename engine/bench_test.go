@@ -191,7 +191,7 @@ func BenchmarkDecideArrival(b *testing.B) {
 				x := newScene(b, p, w.objects())
 				x.settle()
 				for _, shape := range []string{"known", "new"} {
-					visit := &visit{x: x, milli: 1000, step: 0}
+					visit := &visit{x: x, pods: 10, milli: 1000}
 					if shape == "new" {
 						visit.step = 1
 					}
@@ -205,6 +205,7 @@ func BenchmarkDecideArrival(b *testing.B) {
 // visit lets one gang after the other come and go.
 type visit struct {
 	x     *scene
+	pods  int
 	milli int64 // what the next gang's pods ask for
 	step  int64 // by how much the next one's ask for more
 	here  []model.Delta
@@ -217,7 +218,7 @@ func (v *visit) prepare(tb testing.TB) (next []model.Delta) {
 		v.x.cycle()
 	}
 	v.milli += v.step
-	v.here = gang("arrival", 10, v.milli, benchStart())
+	v.here = gang("arrival", v.pods, v.milli, benchStart())
 	return v.here
 }
 
@@ -241,8 +242,8 @@ func (v *visit) measure(b *testing.B) {
 		v.arrive(b, next)
 		m.used += cpu(b) - start
 		m.evaluations += v.x.evaluations() - before
-		if len(v.x.plan.Binds) != 10 {
-			b.Fatalf("%d pods of the gang of 10 are bound", len(v.x.plan.Binds))
+		if got := len(v.x.plan.Binds); got != v.pods {
+			b.Fatalf("%d pods of the gang are bound", got)
 		}
 	}
 	m.binds = len(v.x.plan.Binds)

@@ -68,7 +68,7 @@ func costed(t *testing.T) map[string]func() (x *scene, run func()) {
 				out["arrival/"+name+"/shape="+shape] = func() (*scene, func()) {
 					x := newScene(t, p, w.objects())
 					x.settle()
-					v := &visit{x: x, milli: 1000, step: step}
+					v := &visit{x: x, pods: 10, milli: 1000, step: step}
 					v.arrive(t, v.prepare(t))
 					next := v.prepare(t)
 					return x, func() { v.arrive(t, next) }
