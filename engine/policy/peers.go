@@ -47,6 +47,8 @@ type peers struct {
 	records    map[*model.Task]*record
 	images     map[string]*tally // that some task asked for
 	total      int               // nodes
+	swept      swept             // companies and images
+	fresher    bool              // all was counted anew, and how much of it is in use is not known yet
 }
 
 type label struct{ key, value string }

@@ -51,6 +51,9 @@ type Session struct {
 	dictionaries map[aspect]*dictionary
 	codes        []int32   // scratch of one column
 	answers      []Opinion // the same
+
+	kept                         int // mostKept
+	startsSwept, namespacesSwept swept
 }
 
 // stamp says since when a value holds: the cycle, a clock within it, and for what reads the action, how many have run.
@@ -58,7 +61,7 @@ type stamp struct{ cycle, clock, action uint64 }
 
 // NewSession begins with nothing remembered.
 func NewSession(c *model.Cluster, p *Policy) *Session {
-	s := &Session{c: c, p: p, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, trees: map[*quotaTree]*treeState{}, shares: map[*attribute]*shareState{}, starts: map[started]ref.Val{}, namespaces: map[string]*namespaceView{}, faults: map[any]*model.RuleError{}, action: types.String(""), dictionaries: map[aspect]*dictionary{}}
+	s := &Session{c: c, p: p, kept: mostKept, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, trees: map[*quotaTree]*treeState{}, shares: map[*attribute]*shareState{}, starts: map[started]ref.Val{}, namespaces: map[string]*namespaceView{}, faults: map[any]*model.RuleError{}, action: types.String(""), dictionaries: map[aspect]*dictionary{}}
 	s.cluster = &clusterView{view[model.Cluster]{of: c, s: s, typ: clusterType(), memo: make([]memo, p.slots["Cluster"])}}
 	s.variables = make([]memo, len(p.variables))
 	s.evaluated = make([]uint64, len(p.all)+1)
@@ -87,6 +90,7 @@ func (s *Session) Begin(now time.Time) {
 	s.faults, s.faultOrder = map[any]*model.RuleError{}, nil
 	s.action = types.String("")
 	s.columns.begin()
+	s.forget()
 	if len(s.dictionaries) >= mostDictionaries {
 		clear(s.dictionaries)
 	}

@@ -204,6 +204,9 @@ func twinQueue(t *rapid.T) *v1beta1.Queue {
 
 // run fills the clusters, so that there is something to place, and takes random steps.
 func (w *twins) run(t *rapid.T) {
+	if drawOf(t, "forgetful", false, true) {
+		w.both(func(x *side) { x.s.kept = 0 })
+	}
 	var deltas []model.Delta
 	for _, name := range []string{"q1", "q2", "q3", "top"} {
 		deltas = append(deltas, model.Delta{Object: aQueue(name)})
