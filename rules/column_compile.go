@@ -39,7 +39,7 @@ type facets struct {
 }
 
 func (f *facets) add(part facet) {
-	if part.member.Codes == nil || part.member.Type.Kind() == types.MapKind && part.key == "" {
+	if part.member.Codes == nil || (part.member.Type.Kind() == types.MapKind) != (part.key != "") {
 		f.beyond = true
 		return
 	}
@@ -100,7 +100,13 @@ func (c *columner) gatherMember(sel ast.SelectExpr, f *facets) {
 	}
 	if m := o.Find(sel.FieldName()); m != nil && m.Reads != nil {
 		for _, read := range m.Reads.All {
-			f.beyond = f.beyond || read.Root == c.table
+			switch {
+			case read.Root != c.table:
+			case len(read.Steps) == 1 && !read.Steps[0].Each:
+				f.add(facet{read.Steps[0].Member, read.Key})
+			default:
+				f.beyond = true
+			}
 		}
 	}
 }

@@ -164,11 +164,7 @@ func printFacts(out io.Writer, p *policy.Policy) error {
 		if reads == "" {
 			reads = "-"
 		}
-		compiled := "yes"
-		if f.Interpreted != "" {
-			compiled = "no: " + f.Interpreted
-		}
-		say(w, "%s\t%s/%s\t%s\t%s\t%s\t%s\t%s\n", f.Site, f.Table, f.Name, f.Type, cost, compiled, reads, f.Cache)
+		say(w, "%s\t%s/%s\t%s\t%s\t%s\t%s\t%s\n", f.Site, f.Table, f.Name, f.Type, cost, f.Compiled(), reads, f.Cache)
 	}
 	return w.Flush()
 }

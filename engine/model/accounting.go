@@ -86,6 +86,11 @@ func (c *Cluster) countOnNode(t *Task, sign int64) {
 		addColumn(n.Releasing, row, t.Request, f)
 	}
 	n.TaskCount[row] += int32(sign)
+	for dim := range n.Unasked {
+		if t.Request.Get(dim) == 0 {
+			n.Unasked[dim][row] += int32(sign)
+		}
+	}
 	if n.Rows[row].Ready {
 		c.Used.addSum(t.Request, f)
 	}

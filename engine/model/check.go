@@ -109,7 +109,7 @@ func (c *Cluster) checkColumns() error {
 			}
 		}
 	}
-	for _, rows := range []int{len(n.TaskCount), len(n.Tasks), len(n.GPUs), len(n.Order), len(n.Object), len(n.Version)} {
+	for _, rows := range []int{len(n.TaskCount), len(n.Unasked[CPU]), len(n.Unasked[Memory]), len(n.Tasks), len(n.GPUs), len(n.Order), len(n.Object), len(n.Version)} {
 		if rows != len(n.Rows) {
 			return fmt.Errorf("nodes: a column has %d rows of %d", rows, len(n.Rows))
 		}
@@ -143,6 +143,7 @@ func (c *Cluster) checkRows() error {
 type onRow struct {
 	used, releasing, pipelined sums
 	count                      int32
+	unasked                    [Memory + 1]int32
 	tasks                      []*Task
 }
 
@@ -167,6 +168,11 @@ func (c *Cluster) checkNodes() error {
 		}
 		w.used.add(t.Request)
 		w.count++
+		for dim := range w.unasked {
+			if t.Request.Get(dim) == 0 {
+				w.unasked[dim]++
+			}
+		}
 	}
 	for row := range want {
 		if err := c.checkNode(int32(row), &want[row]); err != nil {
@@ -194,6 +200,9 @@ func (c *Cluster) checkNode(row int32, want *onRow) error {
 	}
 	if n.TaskCount[row] != want.count {
 		return fmt.Errorf("counts %d tasks, has %d", n.TaskCount[row], want.count)
+	}
+	if unasked := [Memory + 1]int32{n.Unasked[CPU][row], n.Unasked[Memory][row]}; unasked != want.unasked {
+		return fmt.Errorf("counts %d tasks without a request of cpu and of memory, has %d", unasked, want.unasked)
 	}
 	if !slices.Equal(n.Tasks[row], want.tasks) {
 		return fmt.Errorf("lists %d tasks, not the %d that are on it in key order", len(n.Tasks[row]), len(want.tasks))

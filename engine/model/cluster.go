@@ -74,9 +74,11 @@ type Nodes struct {
 	Releasing   [][]float64
 	Pipelined   [][]float64
 
-	TaskCount []int32   // tasks on the node, releasing included, pipelined not
-	Tasks     [][]*Task // in key order, pipelined ones too
-	GPUs      [][]GPU
+	TaskCount []int32 // tasks on the node, releasing included, pipelined not
+	// Unasked are those of TaskCount that request no CPU, or no Memory, by that dimension.
+	Unasked [Memory + 1][]int32
+	Tasks   [][]*Task // in key order, pipelined ones too
+	GPUs    [][]GPU
 
 	// Order is the rank of a row for ties: by name, or the permutation that
 	// Cluster.SetNodeOrder installed. The lowest rank wins.

@@ -171,6 +171,9 @@ func (n *Nodes) addRow() {
 	}
 	n.Rows = append(n.Rows, nil)
 	n.TaskCount = append(n.TaskCount, 0)
+	for dim := range n.Unasked {
+		n.Unasked[dim] = append(n.Unasked[dim], 0)
+	}
 	n.Tasks = append(n.Tasks, nil)
 	n.GPUs = append(n.GPUs, nil)
 	n.Order = append(n.Order, noRank)

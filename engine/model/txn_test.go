@@ -119,6 +119,7 @@ func TestCheckSees(t *testing.T) {
 		"releasing":       func(c *Cluster) { c.Nodes.Releasing[CPU][0]++ },
 		"pipelined":       func(c *Cluster) { c.Nodes.Pipelined[CPU][0]++ },
 		"task count":      func(c *Cluster) { c.Nodes.TaskCount[0]++ },
+		"unasked":         func(c *Cluster) { c.Nodes.Unasked[Memory][0]++ },
 		"tasks of a node": func(c *Cluster) { c.Nodes.Tasks[0] = nil },
 		"devices":         func(c *Cluster) { c.Nodes.GPUs[0][3].Free-- },
 		"order":           func(c *Cluster) { c.Nodes.Order[0] = 1 },

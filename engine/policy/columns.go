@@ -192,19 +192,6 @@ func resized[T any](old []T, n int) []T {
 	return make([]T, n)
 }
 
-// refreshRows brings the entries of some nodes up to date, which are in the nodes' order.
-func (c *Class) refreshRows(rows []int32) {
-	if len(rows) == 0 {
-		return
-	}
-	f := c.s.frame().ofTask(c.task)
-	defer c.s.done()
-	for _, row := range rows {
-		f.node = nil
-		c.refresh(f, row)
-	}
-}
-
 // refresh brings one node's entry up to date: static rows first, and only where the object changed.
 func (c *Class) refresh(f *Frame, row int32) {
 	n := &c.s.c.Nodes
@@ -238,15 +225,7 @@ func (c *Class) judge(f *Frame, row int32, again bool) {
 	if v == 0 && c.near.company != nil {
 		v = c.rejects(f, row, ofDomains)
 	}
-	if v == 0 && c.task.GPUCount > 0 && c.fits[row] != noFit {
-		switch later := c.fits[row] == fitsLater; {
-		case c.s.devicesFit(c.task, row, later):
-		case !later && c.s.devicesFit(c.task, row, true):
-			c.fits[row] = fitsLater
-		default:
-			v = noDevices
-		}
-	}
+	v = c.withDevices(row, v)
 	c.verdict[row] = v
 	c.count(row, 1)
 	if v == 0 && c.fits[row] != noFit {

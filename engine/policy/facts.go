@@ -20,6 +20,23 @@ type Fact struct {
 	Cache string
 	// Interpreted says what leaves the row, or a part of it, to cel-go; "": it is compiled.
 	Interpreted string
+	// Columns says that the row is computed for many nodes at once; ByRow is the first part of it that is then computed
+	// node by node all the same, "" if there is none.
+	Columns bool
+	ByRow   string
+}
+
+// Compiled words how the row is evaluated: by column for many nodes at once, compiled, or interpreted, and why.
+func (f Fact) Compiled() string {
+	switch {
+	case f.Interpreted != "":
+		return "interpreted: " + f.Interpreted
+	case f.Columns && f.ByRow == "":
+		return "columns"
+	case f.Columns:
+		return "compiled, node by node: " + f.ByRow
+	}
+	return "compiled"
 }
 
 // Facts lists what is known of every row and attribute, in the order of the sites.
@@ -44,7 +61,18 @@ func (r *Rule) fact() Fact {
 	return Fact{
 		Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64,
 		Reads: plainReads(r.Reads), Cache: heldFor(r), Interpreted: interpreted(r.When, r.Expression),
+		Columns: r.Site.Name == Predicates || r.Site.Name == Scores, ByRow: byRow(r.When, r.Expression),
 	}
+}
+
+// byRow is the first part of several expressions that has no form by column.
+func byRow(list ...*rules.Expr) string {
+	for _, e := range list {
+		if e != nil && e.ByRow != "" {
+			return e.ByRow
+		}
+	}
+	return ""
 }
 
 // interpreted says what in the first of several expressions leaves it to cel-go.

@@ -104,8 +104,8 @@ func resourceFunctions() []*rules.Function {
 	give := func(a *amounts, out model.Resources) ref.Val { return &amounts{out, a.dims} }
 	both := func(a, b *amounts, out model.Resources) ref.Val { return &amounts{out, a.with(b)} }
 	return []*rules.Function{
-		test("fits", "a <= b in every dimension of a, with a slack of 0.1 of its inner unit; missing in b is 0; a requested 0 still fails against a negative b.", model.Resources.Fits, fitsColumn),
-		triple("within", "a <= b, strictly, in each dimension in which dims is above 0; missing in b is 0.", model.Resources.Within, withinColumn),
+		test("fits", "a <= b in every dimension of a, with a slack of 0.1 of its inner unit; missing in b is 0; a requested 0 still fails against a negative b.", model.Resources.Fits, fitsColumn(nodeAmounts())),
+		triple("within", "a <= b, strictly, in each dimension in which dims is above 0; missing in b is 0.", model.Resources.Within, withinColumn(nodeAmounts())),
 		triple("withinAny", "a <= b in some dimension in which dims is above 0 and a and b are not both about 0.", model.Resources.WithinAny, nil),
 		triple("exceedsAny", "a > b in some dimension in which dims is above 0 and that b limits.", model.Resources.ExceedsAny, nil),
 		test("overlaps", "Some dimension other than pods is above 0 in both.", model.Resources.Overlaps, nil),

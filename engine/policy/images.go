@@ -90,7 +90,7 @@ func imageFields() []*rules.Member {
 
 func imageFunctions() []*rules.Function {
 	return []*rules.Function{
-		method("imageLocality", "How much of the pod's images the node has, 0 to 100: the sizes of those that it has, each scaled by the part of all nodes that have it, "+
+		natively(method("imageLocality", "How much of the pod's images the node has, 0 to 100: the sizes of those that it has, each scaled by the part of all nodes that have it, "+
 			"between 23 MiB (0) and 1000 MiB a container (100): kube-scheduler's score ImageLocality.",
 			[]*cel.Type{nodeType(), taskType()}, cel.DoubleType, func(args ...ref.Val) ref.Val {
 				n, okN := args[0].(*nodeView)
@@ -98,8 +98,8 @@ func imageFunctions() []*rules.Function {
 				if !okN || !okT {
 					return wrongArgument(args[0])
 				}
-				return imageLocality(n, t)
-			}, "{1}.images", "{0}.imageNodes"),
+				return types.Double(imageLocality(n.of, t))
+			}, "{1}.images", "{0}.imageNodes"), always(&rules.Native{Doubles: imageColumn})),
 	}
 }
 
@@ -109,11 +109,11 @@ const (
 	imagesTo   = 1000 << 20 // a container
 )
 
-func imageLocality(n *nodeView, t *taskView) ref.Val {
+func imageLocality(n *model.Node, t *taskView) float64 {
 	t.s.company(t) // brings the nodes' images up to date
 	p, sum := &t.s.peers, int64(0)
 	for _, name := range t.of.Images {
-		size, has := n.of.Images[name]
+		size, has := n.Images[name]
 		if !has {
 			continue
 		}
@@ -122,5 +122,17 @@ func imageLocality(n *nodeView, t *taskView) ref.Val {
 	}
 	most := int64(imagesTo) * int64(max(t.of.Containers, 1))
 	sum = min(max(sum, imagesFrom), most)
-	return types.Double(100 * (sum - imagesFrom) / (most - imagesFrom))
+	return float64(100 * (sum - imagesFrom) / (most - imagesFrom))
+}
+
+func imageColumn(r rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
+	t, ok := args[1].Value.(*taskView)
+	if !ok || !args[0].Row {
+		return false
+	}
+	n := &sessionOf(r).c.Nodes
+	for i, row := range rows {
+		out[i] = imageLocality(n.Rows[row], t)
+	}
+	return true
 }

@@ -192,13 +192,11 @@ func counted(t *model.Task, dim int) float64 {
 // countedUse is what the tasks of a node are counted as.
 func countedUse(nodes *model.Nodes, row int32, dim int) float64 {
 	use := nodes.Used[dim][row]
-	if dim > model.Memory {
-		return use
-	}
-	for _, t := range nodes.Tasks[row] {
-		if t.Status != model.Pipelined && t.Request.Get(dim) == 0 {
-			use += counted(t, dim)
-		}
+	switch dim {
+	case model.CPU:
+		use += defaultMilliCPU * float64(nodes.Unasked[dim][row])
+	case model.Memory:
+		use += defaultMemoryBytes * float64(nodes.Unasked[dim][row])
 	}
 	return use
 }

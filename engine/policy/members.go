@@ -80,6 +80,23 @@ func amountField[T any](name string, changes rules.Changes, doc string, get func
 	return m
 }
 
+// keptAmounts declares Resources of a task that stay the same until its object changes, so that one box serves all who read them.
+func keptAmounts(name, doc string, get func(t *taskView) (model.Resources, **amounts)) *rules.Member {
+	m := amountField(name, rules.ByObject, doc, func(t *taskView) (model.Resources, *Session) {
+		r, _ := get(t)
+		return r, t.s
+	})
+	whole := field(name, resourcesType(), rules.ByObject, doc, func(t *taskView) ref.Val {
+		r, kept := get(t)
+		if a := *kept; a == nil || len(a.r) != len(r) || len(r) > 0 && &a.r[0] != &r[0] {
+			*kept = &amounts{r, t.s.c.Dims}
+		}
+		return *kept
+	})
+	m.Get = whole.Get
+	return m
+}
+
 // resourceName is a name that is looked up often: those that every cluster has need no look.
 type resourceName struct {
 	name string

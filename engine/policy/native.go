@@ -50,79 +50,94 @@ func scoreForms(f func(n *model.Nodes, row int32, t *model.Task, dims *model.Dim
 	}
 }
 
-// amountReader reads one dimension of Resources, which are those of a row or the same for all.
-type amountReader struct {
+// amountSource is Resources: those of each row, or the same for all.
+type amountSource struct {
 	fixed model.Resources
-	at    func(n *model.Nodes, dim int, row int32) float64
+	ofRow nodeAmount // of the rows where at is not nil
 }
 
-func (a *amountReader) get(n *model.Nodes, dim int, row int32) float64 {
-	if a.at != nil {
-		return a.at(n, dim, row)
-	}
-	return a.fixed.Get(dim)
-}
-
-// reader is how an argument that is Resources is read; false: it is another kind of value.
-func reader(from rules.Source) (r amountReader, ok bool) {
+// amountsOf is how an argument that is Resources is read; false: it is another kind of value.
+func amountsOf(from rules.Source, known []nodeAmount) (src amountSource, ok bool) {
 	if from.Member != nil {
-		for _, a := range nodeAmounts() {
+		for _, a := range known {
 			if a.name == from.Member.Name {
-				return amountReader{at: a.at}, true
+				return amountSource{ofRow: a}, true
 			}
 		}
-		return amountReader{}, false
+		return amountSource{}, false
 	}
 	a, ok := from.Value.(*amounts)
 	if !ok {
-		return amountReader{}, false
+		return amountSource{}, false
 	}
-	return amountReader{fixed: a.r}, true
+	return amountSource{fixed: a.r}, true
+}
+
+// fill writes one dimension, in inner units and 0 where it is absent.
+func (src *amountSource) fill(n *model.Nodes, dim int, rows []int32, out []float64) {
+	if src.ofRow.at != nil {
+		src.ofRow.fill(n, dim, rows, out)
+		return
+	}
+	fill(out, src.fixed.Get(dim))
 }
 
 // fitsColumn is Resources.Fits of what is the same for all rows into what is the row's.
-func fitsColumn(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
-	a, okA := args[0].Value.(*amounts)
-	b, okB := reader(args[1])
-	if !okA || !okB || b.at == nil {
-		return false
-	}
-	n := &sessionOf(t).c.Nodes
-	for i := range out {
-		out[i] = true
-	}
-	for dim, want := range a.r {
-		if want != want {
-			continue
+func fitsColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
+	return func(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
+		a, okA := args[0].Value.(*amounts)
+		b, okB := amountsOf(args[1], known)
+		if !okA || !okB {
+			return false
 		}
-		for i, row := range rows {
-			out[i] = out[i] && want <= b.at(n, dim, row)+model.Slack
+		s := sessionOf(t)
+		fill(out, true)
+		s.left = roomFor(s.left, len(rows))
+		for dim, want := range a.r {
+			if want != want {
+				continue
+			}
+			b.fill(&s.c.Nodes, dim, rows, s.left)
+			for i, has := range s.left {
+				out[i] = out[i] && want <= has+model.Slack
+			}
 		}
+		return true
 	}
-	return true
 }
 
 // withinColumn is Resources.Within where the dimensions are the same for all rows.
-func withinColumn(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
-	a, okA := reader(args[0])
-	b, okB := reader(args[1])
-	dims, okD := args[2].Value.(*amounts)
-	if !okA || !okB || !okD {
-		return false
-	}
-	n := &sessionOf(t).c.Nodes
-	for i := range out {
-		out[i] = true
-	}
-	for dim, counts := range dims.r {
-		if !(counts > 0) {
-			continue
+func withinColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
+	return func(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
+		a, okA := amountsOf(args[0], known)
+		b, okB := amountsOf(args[1], known)
+		dims, okD := args[2].Value.(*amounts)
+		if !okA || !okB || !okD {
+			return false
 		}
-		for i, row := range rows {
-			out[i] = out[i] && !(a.get(n, dim, row) > b.get(n, dim, row))
+		s := sessionOf(t)
+		fill(out, true)
+		s.left, s.right = roomFor(s.left, len(rows)), roomFor(s.right, len(rows))
+		for dim, counts := range dims.r {
+			if !(counts > 0) {
+				continue
+			}
+			a.fill(&s.c.Nodes, dim, rows, s.left)
+			b.fill(&s.c.Nodes, dim, rows, s.right)
+			for i := range out {
+				out[i] = out[i] && !(s.left[i] > s.right[i])
+			}
 		}
+		return true
 	}
-	return true
+}
+
+// roomFor is a slice of that length, with whatever is in it.
+func roomFor[T any](old []T, n int) []T {
+	if cap(old) >= n {
+		return old[:n]
+	}
+	return make([]T, n)
 }
 
 // resourceNames are the names of a constant list of strings; false: it is no such list.

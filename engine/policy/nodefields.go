@@ -60,11 +60,22 @@ func allocatable(n *model.Nodes, dim int, row int32) float64 {
 	return amountIn(n.Allocatable, dim, row)
 }
 
+// used is what tasks on a node use in a dimension, releasing ones included.
+func used(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Used, dim, row) }
+
 func amountIn(columns [][]float64, dim int, row int32) float64 {
-	if dim >= len(columns) || columns[dim][row] != columns[dim][row] {
+	if dim >= len(columns) {
 		return 0
 	}
-	return columns[dim][row]
+	return present(columns[dim][row])
+}
+
+// present is an amount of a column, 0 where it is absent.
+func present(v float64) float64 {
+	if v != v {
+		return 0
+	}
+	return v
 }
 
 // The members of Node of plain types, which are read of many rows at once as well.
@@ -110,16 +121,13 @@ type nodeAmount struct {
 }
 
 func nodeAmounts() []nodeAmount {
-	sum := func(of func(n *model.Nodes) [][]float64) func(n *model.Nodes, dim int, row int32) float64 {
-		return func(n *model.Nodes, dim int, row int32) float64 { return amountIn(of(n), dim, row) }
-	}
 	return []nodeAmount{
 		{"allocatable", rules.ByObject, "what pods may use", (*model.Nodes).AllocatableOf, allocatable},
 		{"capacity", rules.ByObject, "what the machine has", (*model.Nodes).CapacityOf, (*model.Nodes).Capacity},
 		{"idle", rules.ByStep, "allocatable less used", (*model.Nodes).IdleOf, (*model.Nodes).Idle},
-		{"used", rules.ByStep, "accounted, releasing included", (*model.Nodes).UsedOf, sum(func(n *model.Nodes) [][]float64 { return n.Used })},
-		{"releasing", rules.ByStep, "of tasks on their way out", (*model.Nodes).ReleasingOf, sum(func(n *model.Nodes) [][]float64 { return n.Releasing })},
-		{"pipelined", rules.ByStep, "promised to tasks that wait for what is being released", (*model.Nodes).PipelinedOf, sum(func(n *model.Nodes) [][]float64 { return n.Pipelined })},
+		{"used", rules.ByStep, "accounted, releasing included", (*model.Nodes).UsedOf, used},
+		{"releasing", rules.ByStep, "of tasks on their way out", (*model.Nodes).ReleasingOf, func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Releasing, dim, row) }},
+		{"pipelined", rules.ByStep, "promised to tasks that wait for what is being released", (*model.Nodes).PipelinedOf, func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Pipelined, dim, row) }},
 		{"futureIdle", rules.ByStep, "idle and releasing, less pipelined", (*model.Nodes).FutureIdleOf, (*model.Nodes).FutureIdle},
 	}
 }
@@ -142,12 +150,41 @@ func (a nodeAmount) member() *rules.Member {
 				clear(out)
 				return
 			}
-			unit := c.Dims.Unit(dim)
-			for i, row := range rows {
-				out[i] = a.at(&c.Nodes, dim, row) / unit
+			a.fill(&c.Nodes, dim, rows, out)
+			if unit := c.Dims.Unit(dim); unit != 1 {
+				for i := range out {
+					out[i] /= unit
+				}
 			}
 		}
 		return p
 	}
 	return m
+}
+
+// fill reads one dimension of many rows: straight from the arrays what is read most.
+func (a nodeAmount) fill(n *model.Nodes, dim int, rows []int32, out []float64) {
+	if dim >= len(n.Allocatable) {
+		clear(out)
+		return
+	}
+	all, taken := n.Allocatable[dim], n.Used[dim]
+	switch a.name {
+	case "allocatable":
+		for i, row := range rows {
+			out[i] = present(all[row])
+		}
+	case "used":
+		for i, row := range rows {
+			out[i] = taken[row]
+		}
+	case "idle":
+		for i, row := range rows {
+			out[i] = present(all[row]) - taken[row]
+		}
+	default:
+		for i, row := range rows {
+			out[i] = a.at(n, dim, row)
+		}
+	}
 }

@@ -149,7 +149,11 @@ func (c *Class) value(f *Frame, k int, row int32) {
 			shared.at[row] = at
 		}
 	}
-	raw := c.raw[k][row]
+	c.note(k, c.raw[k][row])
+}
+
+// note keeps whether all values of a score row are one.
+func (c *Class) note(k int, raw float64) {
 	if !c.valued[k] {
 		c.first[k], c.valued[k] = raw, true
 	}

@@ -49,8 +49,11 @@ type Session struct {
 	sizes []int32
 	// dictionaries number what only the objects of nodes tell.
 	dictionaries map[aspect]*dictionary
-	codes        []int32   // scratch of one column
-	answers      []Opinion // the same
+	sweep        sweep
+	// The scratch of one column.
+	codes       []int32
+	answers     []Opinion
+	left, right []float64
 
 	kept                         int // mostKept
 	startsSwept, namespacesSwept swept

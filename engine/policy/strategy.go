@@ -31,8 +31,9 @@ func strategyFunctions() []*rules.Function {
 			if !okN || !okT || !okK || !okW {
 				return wrongArgument(args[0])
 			}
-			return types.Double(strategyFit(n, t.of.Request, kinds, weights, args[4]))
+			return types.Double(strategyFit(&n.s.c.Nodes, n.of.Row, strategiesOf(t.of.Request, kinds, weights, args[4], n.s.c.Dims)))
 		}, "{0}.allocatable", "{0}.used", "{1}.request")
+	fit = natively(fit, always(&rules.Native{Doubles: strategyColumn}))
 	parse := method("jsonNumbers", "The JSON object of numbers that the text is; none where it is anything else.", []*cel.Type{str}, cel.OptionalType(numbers), func(args ...ref.Val) ref.Val {
 		s, ok := args[0].(types.String)
 		if !ok {
@@ -52,42 +53,73 @@ func strategyFunctions() []*rules.Function {
 	return []*rules.Function{fit, parse}
 }
 
-// strategyFit costs a look at both maps for each resource that is requested.
-func strategyFit(n *nodeView, request model.Resources, kinds, weights traits.Mapper, otherwise ref.Val) float64 {
-	score, total := 0.0, 0.0
-	nodes := &n.s.c.Nodes
+// strategy is how one requested resource is scored.
+type strategy struct {
+	dim           int
+	asked, weight float64
+	most          bool
+}
+
+// strategiesOf costs a look at both maps for each resource that is requested.
+func strategiesOf(request model.Resources, kinds, weights traits.Mapper, otherwise ref.Val, dims *model.Dims) []strategy {
+	var out []strategy
 	for dim, asked := range request {
 		if !(asked > 0) {
 			continue
 		}
-		name := n.s.c.Dims.Name(dim)
+		name := dims.Name(dim)
 		weight, _ := number(byPattern(weights, name))
 		if !(weight > 0) {
 			continue
-		}
-		total += weight
-		allocatable := nodes.Allocatable[dim][n.of.Row]
-		if !(allocatable > 0) {
-			continue
-		}
-		used := nodes.Used[dim][n.of.Row] + asked
-		if used > allocatable {
-			return 0
 		}
 		kind := byPattern(kinds, name)
 		if kind == nil {
 			kind = otherwise
 		}
-		if kind == types.String(mostAllocatedName) {
-			score += weight * used / allocatable
+		out = append(out, strategy{dim, asked, weight, kind == types.String(mostAllocatedName)})
+	}
+	return out
+}
+
+func strategyFit(nodes *model.Nodes, row int32, strategies []strategy) float64 {
+	score, total := 0.0, 0.0
+	for i := range strategies {
+		x := &strategies[i]
+		total += x.weight
+		allocatable := nodes.Allocatable[x.dim][row]
+		if !(allocatable > 0) {
+			continue
+		}
+		used := nodes.Used[x.dim][row] + x.asked
+		if used > allocatable {
+			return 0
+		}
+		if x.most {
+			score += x.weight * used / allocatable
 		} else {
-			score += weight * (allocatable - used) / allocatable
+			score += x.weight * (allocatable - used) / allocatable
 		}
 	}
 	if total == 0 {
 		return 0
 	}
 	return score / total
+}
+
+// strategyColumn looks at the maps once for all nodes.
+func strategyColumn(r rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
+	t, okT := args[1].Value.(*taskView)
+	kinds, okK := args[2].Value.(traits.Mapper)
+	weights, okW := args[3].Value.(traits.Mapper)
+	if !args[0].Row || !okT || !okK || !okW || args[4].Value == nil {
+		return false
+	}
+	c := sessionOf(r).c
+	strategies := strategiesOf(t.of.Request, kinds, weights, args[4].Value, c.Dims)
+	for i, row := range rows {
+		out[i] = strategyFit(&c.Nodes, row, strategies)
+	}
+	return true
 }
 
 // byPattern finds a name in a map of names and patterns: as it is written, else the longest pattern; nil if there is none.

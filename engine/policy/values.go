@@ -51,14 +51,15 @@ type memo struct {
 type (
 	taskView struct {
 		view[model.Task]
-		labels, annotations ref.Val
-		classKey            string
-		classAt             stamp
-		volumes             *volumeMemo
-		company             *company
-		companyAt           uint64
-		matched             []*selector
-		matchedAt           int
+		labels, annotations  ref.Val
+		request, initRequest *amounts
+		classKey             string
+		classAt              stamp
+		volumes              *volumeMemo
+		company              *company
+		companyAt            uint64
+		matched              []*selector
+		matchedAt            int
 	}
 	jobView struct {
 		view[model.Job]

@@ -1,0 +1,308 @@
+package policy
+
+import (
+	"math"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// fewRows are so few that to compute their rows' columns is not worth while.
+const fewRows = 4
+
+// sweep is the memory in which a class computes many nodes at once, row of the policy by row: each predicate on those nodes that
+// the ones before it left, then each score on those that are left. A node on which anything errs is given up, and computed
+// alone when the others are done: so what a fault names, and the order of faults, are those of nodes computed one after the other.
+type sweep struct {
+	batch   rules.Batch
+	bools   []bool
+	numbers []float64
+	arena   []int32
+	stages  []stage
+	given   []int32  // rows that were given up
+	round   uint64   // of marks
+	marks   []uint64 // by row of the node table: the round in which it was given up
+}
+
+// stage is one row of the policy, asked on some nodes, and where what it said is kept.
+type stage struct {
+	number   int
+	rows     []int32
+	opinions *said[Opinion]
+	values   *said[float64]
+}
+
+func (w *sweep) begin(rows int) {
+	w.round++
+	w.given, w.stages, w.arena = w.given[:0], w.stages[:0], w.arena[:0]
+	for len(w.marks) < rows {
+		w.marks = append(w.marks, 0)
+	}
+}
+
+func (w *sweep) giveUp(rows []int32) {
+	for _, row := range rows {
+		if w.marks[row] != w.round {
+			w.marks[row] = w.round
+			w.given = append(w.given, row)
+		}
+	}
+}
+
+// only keeps the rows that keep holds of, and that are not given up, beside the others.
+func (w *sweep) only(rows []int32, keep func(i int, row int32) bool) []int32 {
+	from := len(w.arena)
+	for i, row := range rows {
+		if w.marks[row] != w.round && keep(i, row) {
+			w.arena = append(w.arena, row)
+		}
+	}
+	return w.arena[from:len(w.arena):len(w.arena)]
+}
+
+// refreshRows is refresh of several rows, which are in the nodes' order. Without caches each is computed alone, so that one way is
+// held to the other.
+func (c *Class) refreshRows(rows []int32) {
+	if len(rows) == 0 {
+		return
+	}
+	f := c.s.frame().ofTask(c.task)
+	defer c.s.done()
+	if len(rows) < fewRows || c.near.company != nil || c.s.NoCache {
+		c.refreshEach(f, rows)
+		return
+	}
+	n, w := &c.s.c.Nodes, &c.s.sweep
+	w.begin(len(n.Rows))
+	live := w.only(rows, func(_ int, row int32) bool {
+		c.contest.move(row)
+		c.count(row, -1)
+		c.version[row] = n.Version[row]
+		node := n.Rows[row]
+		if node != nil && node.Ready {
+			return true
+		}
+		if c.object[row] != n.Object[row]+1 {
+			c.object[row], c.scored[row] = n.Object[row]+1, false
+		}
+		c.verdict[row], c.fits[row] = notOffered, noFit
+		return false
+	})
+	c.sweepPredicates(f, live)
+	left := w.only(live, func(_ int, row int32) bool {
+		c.fits[row] = c.fit(row)
+		c.verdict[row] = c.withDevices(row, c.plain[row])
+		return c.verdict[row] == 0 && c.fits[row] != noFit
+	})
+	c.sweepScores(f, left)
+	for _, row := range live {
+		if w.marks[row] != w.round {
+			c.object[row] = n.Object[row] + 1
+			c.count(row, 1)
+		}
+	}
+	c.takeBack(f)
+}
+
+// refreshEach brings the entries of some nodes up to date one by one.
+func (c *Class) refreshEach(f *Frame, rows []int32) {
+	for _, row := range rows {
+		f.node = nil
+		c.refresh(f, row)
+	}
+}
+
+// takeBack counts the evaluations, but forgets those on nodes that were given up, and computes these one by one.
+func (c *Class) takeBack(f *Frame) {
+	w := &c.s.sweep
+	for i := range w.stages {
+		st := &w.stages[i]
+		c.s.evaluated[st.number] += uint64(len(st.rows))
+		if len(w.given) == 0 {
+			continue
+		}
+		for _, row := range st.rows {
+			if w.marks[row] == w.round {
+				c.s.evaluated[st.number]--
+				st.forget(row)
+			}
+		}
+	}
+	if len(w.given) == 0 {
+		return
+	}
+	c.s.columns.inOrder(&c.s.c.Nodes, w.given)
+	for _, row := range w.given {
+		c.verdict[row] = notOffered // its old verdict is not counted any more
+	}
+	c.refreshEach(f, w.given)
+}
+
+func (st *stage) forget(row int32) {
+	if st.opinions != nil {
+		st.opinions.at[row] = 0
+	}
+	if st.values != nil {
+		st.values.at[row] = 0
+	}
+}
+
+func (c *Class) fresh(row int32) bool { return c.object[row] != c.s.c.Nodes.Object[row]+1 }
+
+// sweepPredicates asks the rows of the object where that changed, then the others of the nodes that passed.
+func (c *Class) sweepPredicates(f *Frame, live []int32) {
+	w := &c.s.sweep
+	fresh := w.only(live, func(_ int, row int32) bool { return c.fresh(row) })
+	for _, row := range fresh {
+		c.statics[row], c.scored[row] = 0, false
+	}
+	c.sift(f, ofObject, fresh, c.statics)
+	passed := w.only(live, func(_ int, row int32) bool {
+		c.plain[row] = c.statics[row]
+		return c.plain[row] == 0
+	})
+	c.sift(f, ofNode, passed, c.plain)
+}
+
+// sift writes the first predicate of a layer that says no of each node.
+func (c *Class) sift(f *Frame, of layer, rows []int32, verdicts []int16) {
+	w := &c.s.sweep
+	for k, r := range c.s.columns.predicates {
+		if len(rows) == 0 {
+			return
+		}
+		if c.layers[k] != of || r.volumes && c.task.HasVolumes || c.guard(k, r, f) == stays {
+			continue
+		}
+		rejects := false
+		no := func(row int32) { verdicts[row], rejects = int16(r.Number), true }
+		unknown, kept := rows, c.opinions[k]
+		if kept != nil {
+			unknown = w.only(rows, func(_ int, row int32) bool {
+				if kept.at[row] != c.s.versionFor(r, row) {
+					return true
+				}
+				if kept.what[row] == No {
+					no(row)
+				}
+				return false
+			})
+		}
+		asked := c.askedOf(r, f, stage{number: r.Number, rows: unknown, opinions: kept}, c.guards[k])
+		w.bools = resized(w.bools, len(asked))
+		w.giveUp(r.Expression.HoldsEach(&w.batch, f, asked, w.bools))
+		for i, row := range asked {
+			x := Yes
+			if !w.bools[i] {
+				x = No
+			}
+			switch {
+			case w.marks[row] == w.round:
+				continue
+			case x == No:
+				no(row)
+			}
+			if kept != nil {
+				kept.what[row], kept.at[row] = x, c.s.versionFor(r, row)
+			}
+		}
+		if rejects || len(w.given) > 0 {
+			rows = w.only(rows, func(_ int, row int32) bool { return verdicts[row] == 0 })
+		}
+	}
+}
+
+// askedOf gives the nodes of a stage on which a row's guard holds. All of them count as asked.
+func (c *Class) askedOf(r *rowPlan, f *Frame, st stage, known guard) []int32 {
+	w := &c.s.sweep
+	if len(st.rows) == 0 {
+		return nil
+	}
+	w.stages = append(w.stages, st)
+	if known == holds || r.When == nil {
+		return st.rows
+	}
+	w.bools = resized(w.bools, len(st.rows))
+	w.giveUp(r.When.HoldsEach(&w.batch, f, st.rows, w.bools))
+	return w.only(st.rows, func(i int, row int32) bool {
+		if !w.bools[i] && st.opinions != nil {
+			st.opinions.what[row], st.opinions.at[row] = Abstain, c.s.versionFor(r, row)
+		}
+		return w.bools[i]
+	})
+}
+
+// sweepScores computes the rows of scores on the nodes that a task can be chosen from.
+func (c *Class) sweepScores(f *Frame, rows []int32) {
+	w, predicates := &c.s.sweep, len(c.s.columns.predicates)
+	for k, r := range c.s.columns.scores {
+		if r.own {
+			continue
+		}
+		wanted := rows
+		if c.layers[predicates+k] == ofObject {
+			wanted = w.only(rows, func(_ int, row int32) bool { return !c.scored[row] })
+		}
+		unknown, kept := wanted, c.values[k]
+		if kept != nil {
+			unknown = w.only(wanted, func(_ int, row int32) bool { return kept.at[row] != c.s.versionFor(r, row) })
+		}
+		c.sweepScore(f, k, unknown)
+		for _, row := range wanted {
+			if w.marks[row] != w.round {
+				c.note(k, c.raw[k][row])
+			}
+		}
+	}
+	for _, row := range rows {
+		if w.marks[row] != w.round {
+			c.scored[row] = true
+			c.sum(row)
+		}
+	}
+}
+
+// sweepScore evaluates one row of scores.
+func (c *Class) sweepScore(f *Frame, k int, rows []int32) {
+	if len(rows) == 0 {
+		return
+	}
+	w, r, kept := &c.s.sweep, c.s.columns.scores[k], c.values[k]
+	known := c.guard(len(c.s.columns.predicates)+k, r, f)
+	for _, row := range rows {
+		c.raw[k][row] = math.NaN()
+	}
+	if known != stays {
+		asked := c.askedOf(r, f, stage{number: r.Number, rows: rows, values: kept}, known)
+		w.numbers = resized(w.numbers, len(asked))
+		w.giveUp(r.Expression.NumberEach(&w.batch, f, asked, w.numbers))
+		for i, row := range asked {
+			x := w.numbers[i]
+			if x-x != 0 { // neither NaN nor infinite is a score
+				w.giveUp(asked[i : i+1])
+			}
+			c.raw[k][row] = x
+		}
+	}
+	if kept == nil {
+		return
+	}
+	for _, row := range rows {
+		if w.marks[row] != w.round {
+			kept.at[row] = c.s.versionFor(r, row)
+		}
+	}
+}
+
+// withDevices is the verdict on a node that the predicates gave v, by its devices.
+func (c *Class) withDevices(row int32, v int16) int16 {
+	if v == 0 && c.task.GPUCount > 0 && c.fits[row] != noFit {
+		switch later := c.fits[row] == fitsLater; {
+		case c.s.devicesFit(c.task, row, later):
+		case !later && c.s.devicesFit(c.task, row, true):
+			c.fits[row] = fitsLater
+		default:
+			return noDevices
+		}
+	}
+	return v
+}
