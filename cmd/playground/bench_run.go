@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/celsius-scheduler/celsius/engine/live"
 )
@@ -197,70 +196,6 @@ func (b *bench) arrive(ctx context.Context, l *load) (map[string]time.Time, erro
 		err = errors.Join(err, <-errs)
 	}
 	return asked, err
-}
-
-// bindWatch sees pods being bound.
-type bindWatch struct {
-	watch watch.Interface
-
-	mu    sync.Mutex
-	bound map[string]time.Time
-	last  time.Time     // when the newest of them was seen
-	ended chan struct{} // closed when nothing more is seen
-}
-
-// watch begins to watch. A pod comes into sight when it is bound.
-func (b *bench) watch(ctx context.Context, namespace string) (*bindWatch, error) {
-	bound := metav1.ListOptions{FieldSelector: "spec.nodeName!="}
-	list, err := b.kube.CoreV1().Pods(namespace).List(ctx, bound)
-	if err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
-	}
-	bound.ResourceVersion = list.ResourceVersion
-	watching, err := b.kube.CoreV1().Pods(namespace).Watch(ctx, bound)
-	if err != nil {
-		return nil, fmt.Errorf("watch pods: %w", err)
-	}
-	w := &bindWatch{watch: watching, bound: map[string]time.Time{}, ended: make(chan struct{})}
-	go w.see()
-	return w, nil
-}
-
-func (w *bindWatch) see() {
-	defer close(w.ended)
-	for event := range w.watch.ResultChan() {
-		pod, ok := event.Object.(*corev1.Pod)
-		if !ok || event.Type != watch.Added {
-			continue
-		}
-		w.mu.Lock()
-		w.last = time.Now()
-		w.bound[pod.Name] = w.last
-		w.mu.Unlock()
-	}
-}
-
-func (w *bindWatch) stop() { w.watch.Stop() }
-
-// await waits until so many pods are bound.
-func (w *bindWatch) await(ctx context.Context, pods int) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-w.ended:
-			cancel() // there is nothing to wait for
-		case <-ctx.Done():
-		}
-	}()
-	return poll(ctx, "bindings", func() error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if len(w.bound) >= pods {
-			return nil
-		}
-		return fmt.Errorf("%d of %d pods are bound", len(w.bound), pods)
-	})
 }
 
 // profile starts a CPU profile of the process, where they are wanted.
