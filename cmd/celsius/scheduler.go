@@ -56,7 +56,7 @@ Go program.`,
 	flags.StringVar(&o.Namespace, "namespace", live.DefaultNamespace, "where the lease, and the policies that served, are kept")
 	flags.DurationVar(&o.Period, "schedule-period", time.Second, "longest time between two cycles")
 	flags.DurationVar(&o.Window, "schedule-window", 20*time.Millisecond, "for how long changes are gathered before a cycle, at most; a quarter of it after the newest")
-	flags.IntVar(&o.BindWorkers, "bind-workers", 24, "how many writes to the API server are under way at once")
+	flags.IntVar(&o.BindWorkers, "bind-workers", 64, "how many writes to the API server are under way at once, at most: fewer while it answers slowly")
 	flags.DurationVar(&o.GangTimeout, "gang-timeout", time.Minute, "after what time a gang that lost members to refused bindings, and never was whole, gives up those that are bound")
 	flags.DurationVar(&o.VolumeTimeout, "volume-timeout", 10*time.Minute, "how long the binding or the making of a pod's volumes may take, before the pod is decided on anew")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "take turns with others that hold the same lease; false: schedule at once")

@@ -122,6 +122,7 @@ func (b *binder) try(ctx context.Context, o *order) {
 	start := time.Now()
 	result, err := b.attempt(ctx, o)
 	b.metrics.bind(result, time.Since(start))
+	b.outbox.bound(result, start)
 	switch result {
 	case unknown:
 		if ctx.Err() != nil {

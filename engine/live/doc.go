@@ -19,7 +19,8 @@
 //
 // Workers take from the outbox in classes: bindings first; then statuses that somebody waits for before
 // pods can be made; then other statuses; then events. What is written about one object is one entry, in which the newest
-// replaces what has not gone out yet, and never two writes of one object are under way at once.
+// replaces what has not gone out yet, and never two writes of one object are under way at once. How many writes are under way follows
+// what the API server takes: see pace.
 //
 // # What is assumed
 //

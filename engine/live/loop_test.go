@@ -478,7 +478,7 @@ func TestOptions(t *testing.T) {
 	}
 	want := Options{
 		SchedulerNames: []string{"celsius", "volcano"}, Policy: "default", Namespace: "celsius-system", Period: time.Second,
-		Window: 20 * time.Millisecond, BindWorkers: 24, GangTimeout: time.Minute, VolumeTimeout: 10 * time.Minute, LeaseName: "celsius-scheduler",
+		Window: 20 * time.Millisecond, BindWorkers: 64, GangTimeout: time.Minute, VolumeTimeout: 10 * time.Minute, LeaseName: "celsius-scheduler",
 	}
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -30,6 +30,7 @@ type metrics struct {
 	podGroups      *prometheus.GaugeVec
 	writesWaiting  *prometheus.GaugeVec
 	eventsDropped  prometheus.Gauge
+	writesAtOnce   prometheus.Gauge
 	requests       *prometheus.CounterVec
 	queues         map[string]*prometheus.GaugeVec // allocated, deserved, request, pending
 	queueShare     *prometheus.GaugeVec
@@ -56,6 +57,7 @@ func newMetrics() *metrics {
 	m.pendingPods = m.gauge("celsius_pending_pods", "Pods of this scheduler that wait for a node.")
 	m.podGroups = m.gaugesBy("celsius_podgroups", "PodGroups of this scheduler, by queue and phase.", "queue", "phase")
 	m.writesWaiting = m.gaugesBy("celsius_writes_waiting", "Writes to the API server that wait for a worker, by class.", "class")
+	m.writesAtOnce = m.gauge("celsius_writes_at_once", "How many writes to the API server may be under way at once now: fewer while it answers slowly.")
 	m.eventsDropped = m.gauge("celsius_events_dropped", "Events that were dropped since the start, because too many waited.")
 	m.requests = m.counters("celsius_api_requests_total", "Requests to the API server, by verb and resource.", "verb", "resource")
 	m.queues = map[string]*prometheus.GaugeVec{}
@@ -150,6 +152,7 @@ func (m *metrics) gauges(l *loop) {
 		m.writesWaiting.WithLabelValues(name).Set(float64(waiting[c]))
 	}
 	m.eventsDropped.Set(float64(dropped))
+	m.writesAtOnce.Set(float64(l.outbox.atOnce()))
 	m.forgetQueues(l.cluster)
 	for name, q := range l.cluster.Queues {
 		m.known[name] = true

@@ -36,7 +36,7 @@ type Options struct {
 	Period time.Duration
 	// Window is for how long changes are gathered before a cycle starts, at most; a quarter of it after the newest. 0: 20 ms.
 	Window time.Duration
-	// BindWorkers is how many writes to the API server are under way at once. 0: 24.
+	// BindWorkers is how many writes to the API server are under way at once, at most: fewer while it answers slowly. 0: 64.
 	BindWorkers int
 	// GangTimeout is after what time a gang that lost a member to a refused binding, and never was
 	// whole, gives up the members that are bound. 0: 1 minute.
@@ -71,7 +71,7 @@ func (o Options) complete() (Options, error) {
 	orElse(&o.LeaseName, DefaultLease)
 	orElse(&o.Period, time.Second)
 	orElse(&o.Window, 20*time.Millisecond)
-	orElse(&o.BindWorkers, 24)
+	orElse(&o.BindWorkers, 64)
 	orElse(&o.GangTimeout, time.Minute)
 	orElse(&o.VolumeTimeout, 10*time.Minute)
 	if o.Period < 0 || o.Window < 0 || o.GangTimeout < 0 || o.VolumeTimeout < 0 {

@@ -39,8 +39,9 @@ type outbox struct {
 	queues  [numClasses][]*entry
 	entries map[string]*entry // queued or under way
 	waiting [numClasses]int
-	slow    int // writes of the classes from toStatus on that are under way
-	maxSlow int
+	under   int // writes that are under way
+	slow    int // of them those of the classes from toStatus on
+	pace    pace
 	served  [numClasses]int // bindings since the last of a class
 	dropped uint64
 	closed  bool
@@ -58,8 +59,9 @@ type entry struct {
 	nextClass class
 }
 
+// newOutbox has so many writes under way at once at most.
 func newOutbox(workers int) *outbox {
-	o := &outbox{entries: map[string]*entry{}, maxSlow: max(1, workers/4)}
+	o := &outbox{entries: map[string]*entry{}, pace: newPace(workers)}
 	o.ready = sync.NewCond(&o.mu)
 	return o
 }
@@ -124,6 +126,29 @@ func (o *outbox) cancel(key string) bool {
 	return false
 }
 
+// bound takes in how a try at a binding ended that was sent then.
+func (o *outbox) bound(r result, sent time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	was, at := o.pace.limit, time.Now()
+	switch r {
+	case bound:
+		o.pace.answered(sent, at, o.waiting[toBind] > 0)
+	case unknown:
+		o.pace.unanswered(sent, at)
+	}
+	if o.pace.limit > was {
+		o.ready.Broadcast()
+	}
+}
+
+// atOnce is how many writes may be under way now.
+func (o *outbox) atOnce() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.pace.limit
+}
+
 // depths is how many writes of each class wait.
 func (o *outbox) depths() (waiting [numClasses]int, dropped uint64) {
 	o.mu.Lock()
@@ -131,8 +156,8 @@ func (o *outbox) depths() (waiting [numClasses]int, dropped uint64) {
 	return o.waiting, o.dropped
 }
 
-// run works with so many workers until ctx ends, and returns when all have stopped.
-func (o *outbox) run(ctx context.Context, workers int) {
+// run works until ctx ends, and returns when all workers have stopped.
+func (o *outbox) run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -141,7 +166,7 @@ func (o *outbox) run(ctx context.Context, workers int) {
 	})
 	defer stop()
 	var all sync.WaitGroup
-	for range workers {
+	for range o.pace.most {
 		all.Go(func() {
 			for {
 				e := o.take()
@@ -162,13 +187,14 @@ func (o *outbox) take() *entry {
 	defer o.mu.Unlock()
 	for !o.closed {
 		c, ok := o.next()
-		if !ok {
+		if !ok || o.under >= o.pace.limit {
 			o.ready.Wait()
 			continue
 		}
 		e := o.pop(c)
 		o.waiting[c]--
 		e.queued = false
+		o.under++
 		if c >= toStatus {
 			o.slow++
 		}
@@ -179,7 +205,7 @@ func (o *outbox) take() *entry {
 
 // next is the class whose turn it is.
 func (o *outbox) next() (class, bool) {
-	slow, calm := numClasses, o.slow < o.maxSlow
+	slow, calm := numClasses, o.slow < max(o.pace.limit/4, 1) // so that a binding finds a worker
 	if calm {
 		for c := toStatus; c < numClasses; c++ {
 			if o.waiting[c] > 0 {
@@ -231,10 +257,11 @@ func (o *outbox) pop(c class) *entry {
 func (o *outbox) finish(e *entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.under--
 	if e.class >= toStatus {
 		o.slow--
-		o.ready.Signal()
 	}
+	o.ready.Signal()
 	if e.next == nil {
 		delete(o.entries, e.key)
 		return

@@ -107,7 +107,7 @@ func TestOutboxOneAtATime(t *testing.T) {
 			mu.Unlock()
 		}
 		finished := make(chan struct{})
-		go func() { defer close(finished); o.run(ctx, 4) }()
+		go func() { defer close(finished); o.run(ctx) }()
 		o.put(toBind, "a", slow)
 		synctest.Wait()
 		o.put(toBind, "a", slow)
@@ -142,7 +142,7 @@ func TestOutboxKeepsWorkersForBindings(t *testing.T) {
 		for i := range 20 {
 			o.put(toStatus, fmt.Sprint("s", i), block)
 		}
-		go o.run(ctx, 8)
+		go o.run(ctx)
 		synctest.Wait()
 		bound := false
 		o.put(toBind, "b", func(context.Context) { bound = true })

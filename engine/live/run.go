@@ -177,7 +177,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 	out, in := newOutbox(s.o.BindWorkers), newFeed()
 	said := newEvents(s.scheme, core.Events(""), out, s.log)
 	l := s.newLoop(core, out, in, said)
-	all.Go(func() { out.run(ctx, s.o.BindWorkers) })
+	all.Go(func() { out.run(ctx) })
 
 	informers, err := newInformers(s.cfg, s.scheme, s.manager, s.o.NodeSelector)
 	if err != nil {

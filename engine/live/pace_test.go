@@ -1,0 +1,97 @@
+package live
+
+import (
+	"testing"
+	"time"
+)
+
+// apiServer answers so many requests at once in the time that one takes, and has the others wait.
+type apiServer struct {
+	width int
+	takes time.Duration
+}
+
+// serve has a pace bind without end for a time, and gives how many bindings were made and the highest and lowest limit in the second half.
+func (s apiServer) serve(p *pace, now *time.Time, duration time.Duration) (bound, low, high int) {
+	type request struct{ sent, answer time.Time }
+	var under []request
+	free := make([]time.Time, s.width) // when each of its processors is
+	begin, end := *now, now.Add(duration)
+	for now.Before(end) {
+		for len(under) < p.limit {
+			first := 0
+			for i := range free {
+				if free[i].Before(free[first]) {
+					first = i
+				}
+			}
+			if free[first].Before(*now) {
+				free[first] = *now
+			}
+			free[first] = free[first].Add(s.takes)
+			under = append(under, request{*now, free[first]})
+		}
+		r := under[0]
+		under, *now = under[1:], r.answer
+		p.answered(r.sent, r.answer, true)
+		bound++
+		if p.resume == 0 && now.Sub(begin) > duration/2 {
+			high = max(high, p.limit)
+			if low == 0 || p.limit < low {
+				low = p.limit
+			}
+		}
+	}
+	return bound, low, high
+}
+
+func TestPace(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		server    apiServer
+		low, high int
+	}{
+		{"two processors: a few in line for each", apiServer{2, time.Millisecond}, 8, 26},
+		{"eight", apiServer{8, time.Millisecond}, 32, 50},
+		{"as many as there may be: its answers take long, and wait for nothing", apiServer{200, 20 * time.Millisecond}, 64, 64},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, now := newPace(64), time.Unix(0, 0)
+			bound, low, high := c.server.serve(&p, &now, time.Minute)
+			if low < c.low || high > c.high {
+				t.Errorf("between %d and %d under way, want %d to %d", low, high, c.low, c.high)
+			}
+			most := int(time.Minute/c.server.takes) * min(c.server.width, 64)
+			if bound < most*9/10 {
+				t.Errorf("%d bound of %d that could be", bound, most)
+			}
+		})
+	}
+}
+
+// A server that loses half of its processors gets fewer; one that answers nothing gets the fewest, and as many as before
+// when it is back.
+func TestPaceGivesWay(t *testing.T) {
+	p, now := newPace(64), time.Unix(0, 0)
+	_, before, _ := apiServer{8, time.Millisecond}.serve(&p, &now, time.Minute)
+	if _, _, less := (apiServer{2, time.Millisecond}).serve(&p, &now, time.Minute); less >= before {
+		t.Errorf("%d under way at a quarter of the server, %d before", less, before)
+	}
+	for range 30 {
+		sent := now.Add(time.Millisecond)
+		now = now.Add(time.Second)
+		p.unanswered(sent, now)
+	}
+	if p.limit != fewest {
+		t.Errorf("%d under way though nothing is answered", p.limit)
+	}
+	if _, again, _ := (apiServer{8, time.Millisecond}).serve(&p, &now, time.Minute); again < before*9/10 {
+		t.Errorf("%d under way when it is back, %d before", again, before)
+	}
+	small := newPace(2)
+	apiServer{8, time.Millisecond}.serve(&small, &now, time.Minute)
+	small.unanswered(now.Add(time.Millisecond), now.Add(time.Second))
+	if small.limit > 2 || small.limit < 1 {
+		t.Errorf("%d under way of 2 that there may be", small.limit)
+	}
+}
