@@ -1,18 +1,12 @@
 package main
 
 import (
-	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/celsius-scheduler/celsius/engine/live"
 )
-
-// schedulerGarbage is the scheduler's GOGC where the environment has none. What it allocates is mostly gone at once: objects that
-// were decoded, of which a part is kept, and requests. At Go's 100 a quarter of its processor time goes to collecting that.
-const schedulerGarbage = 200
 
 func newSchedulerCommand() *cobra.Command {
 	var clients clientFlags
@@ -26,9 +20,10 @@ there is none, by the policy that comes with Celsius.
 Several may run at once: one of them holds the lease and schedules, the others
 stand by. It runs until it is told to stop, or loses the lease.
 
-It collects garbage when its memory has tripled (GOGC=200), to spare the
-processor; the environment variables GOGC and GOMEMLIMIT change that, as in any
-Go program.`,
+It collects garbage when there is some 96 MiB of it: more rarely than other Go
+programs while it is small, to spare the processor, and more often when it is
+large, to spare memory. The environment variables GOGC and GOMEMLIMIT change
+that.`,
 		Example: `  # place the pods of schedulerName celsius and volcano
   celsius scheduler
 
@@ -42,9 +37,7 @@ Go program.`,
 			}
 			ctx, stop := untilSignal(c.Context())
 			defer stop()
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(schedulerGarbage)
-			}
+			go paceGarbage(ctx)
 			return live.Run(ctx, cfg, o)
 		},
 	}

@@ -136,6 +136,7 @@ func (o *outbox) bound(r result, sent time.Time) {
 		o.pace.answered(sent, at, o.waiting[toBind] > 0)
 	case unknown:
 		o.pace.unanswered(sent, at)
+	case refused, gone: // with a question about the pod in between
 	}
 	if o.pace.limit > was {
 		o.ready.Broadcast()

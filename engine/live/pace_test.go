@@ -11,12 +11,12 @@ type apiServer struct {
 	takes time.Duration
 }
 
-// serve has a pace bind without end for a time, and gives how many bindings were made and the highest and lowest limit in the second half.
-func (s apiServer) serve(p *pace, now *time.Time, duration time.Duration) (bound, low, high int) {
+// serve has a pace bind without end for a minute, and gives how many bindings were made and the highest and lowest limit in the second half.
+func (s apiServer) serve(p *pace, now *time.Time) (bound, low, high int) {
 	type request struct{ sent, answer time.Time }
 	var under []request
 	free := make([]time.Time, s.width) // when each of its processors is
-	begin, end := *now, now.Add(duration)
+	begin, end := *now, now.Add(time.Minute)
 	for now.Before(end) {
 		for len(under) < p.limit {
 			first := 0
@@ -35,7 +35,7 @@ func (s apiServer) serve(p *pace, now *time.Time, duration time.Duration) (bound
 		under, *now = under[1:], r.answer
 		p.answered(r.sent, r.answer, true)
 		bound++
-		if p.resume == 0 && now.Sub(begin) > duration/2 {
+		if p.resume == 0 && now.Sub(begin) > time.Minute/2 {
 			high = max(high, p.limit)
 			if low == 0 || p.limit < low {
 				low = p.limit
@@ -57,7 +57,7 @@ func TestPace(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, now := newPace(64), time.Unix(0, 0)
-			bound, low, high := c.server.serve(&p, &now, time.Minute)
+			bound, low, high := c.server.serve(&p, &now)
 			if low < c.low || high > c.high {
 				t.Errorf("between %d and %d under way, want %d to %d", low, high, c.low, c.high)
 			}
@@ -73,8 +73,8 @@ func TestPace(t *testing.T) {
 // when it is back.
 func TestPaceGivesWay(t *testing.T) {
 	p, now := newPace(64), time.Unix(0, 0)
-	_, before, _ := apiServer{8, time.Millisecond}.serve(&p, &now, time.Minute)
-	if _, _, less := (apiServer{2, time.Millisecond}).serve(&p, &now, time.Minute); less >= before {
+	_, before, _ := apiServer{8, time.Millisecond}.serve(&p, &now)
+	if _, _, less := (apiServer{2, time.Millisecond}).serve(&p, &now); less >= before {
 		t.Errorf("%d under way at a quarter of the server, %d before", less, before)
 	}
 	for range 30 {
@@ -85,11 +85,11 @@ func TestPaceGivesWay(t *testing.T) {
 	if p.limit != fewest {
 		t.Errorf("%d under way though nothing is answered", p.limit)
 	}
-	if _, again, _ := (apiServer{8, time.Millisecond}).serve(&p, &now, time.Minute); again < before*9/10 {
+	if _, again, _ := (apiServer{8, time.Millisecond}).serve(&p, &now); again < before*9/10 {
 		t.Errorf("%d under way when it is back, %d before", again, before)
 	}
 	small := newPace(2)
-	apiServer{8, time.Millisecond}.serve(&small, &now, time.Minute)
+	apiServer{8, time.Millisecond}.serve(&small, &now)
 	small.unanswered(now.Add(time.Millisecond), now.Add(time.Second))
 	if small.limit > 2 || small.limit < 1 {
 		t.Errorf("%d under way of 2 that there may be", small.limit)

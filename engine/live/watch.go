@@ -34,7 +34,7 @@ func newInformers(cfg *rest.Config, scheme *runtime.Scheme, m manager.Manager, n
 	}
 	c, err := cache.New(cfg, cache.Options{
 		Scheme: scheme, HTTPClient: m.GetHTTPClient(), Mapper: m.GetRESTMapper(),
-		DefaultTransform: strip,
+		DefaultTransform: newStripper().strip,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {Label: selector},
 		},
@@ -236,55 +236,4 @@ func nodeMatters(old, o *corev1.Node) urgency {
 		return notAtAll
 	}
 	return urgently
-}
-
-// strip takes away what no decision reads, before an object is kept.
-func strip(o any) (any, error) {
-	object, ok := o.(metav1.Object)
-	if !ok {
-		return o, nil
-	}
-	if _, isQueue := o.(*v1beta1.Queue); !isQueue { // whose field managers are looked at
-		object.SetManagedFields(nil)
-	}
-	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
-	switch o := o.(type) {
-	case *corev1.Pod:
-		stripPod(o)
-	case *corev1.Node:
-		stripNode(o)
-	case *batchv1alpha1.Job:
-		o.Spec = batchv1alpha1.JobSpec{SchedulerName: o.Spec.SchedulerName}
-		o.Status = batchv1alpha1.JobStatus{}
-	}
-	return o, nil
-}
-
-// stripPod leaves of containers what is asked of a node: resources, ports and images; of volumes those that are not
-// the kubelet's alone.
-func stripPod(p *corev1.Pod) {
-	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range list {
-			c := &list[i]
-			list[i] = corev1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
-		}
-	}
-	p.Spec.Volumes = slices.DeleteFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.Projected != nil || v.Secret != nil || v.ConfigMap != nil || v.DownwardAPI != nil || v.EmptyDir != nil || v.HostPath != nil
-	})
-	if len(p.Spec.Volumes) == 0 {
-		p.Spec.Volumes = nil // and what it was is free
-	}
-	p.Spec.EphemeralContainers, p.Spec.SecurityContext, p.Spec.ImagePullSecrets, p.Spec.DNSConfig, p.Spec.HostAliases = nil, nil, nil, nil, nil
-	p.Status = corev1.PodStatus{
-		Phase: p.Status.Phase, Conditions: p.Status.Conditions, NominatedNodeName: p.Status.NominatedNodeName, StartTime: p.Status.StartTime,
-	}
-}
-
-// stripNode leaves of a node's status what it offers and whether it is ready.
-func stripNode(n *corev1.Node) {
-	n.Status = corev1.NodeStatus{
-		Capacity: n.Status.Capacity, Allocatable: n.Status.Allocatable, Images: n.Status.Images,
-		Conditions: slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type != corev1.NodeReady }),
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -93,50 +92,6 @@ func TestCanBePlaced(t *testing.T) {
 		if urgent, _, _ := f.since(); urgent.IsZero() == c.want {
 			t.Errorf("%s: asks for a cycle: %v", c.name, !urgent.IsZero())
 		}
-	}
-}
-
-func TestStrip(t *testing.T) {
-	p := testPod("a", "g", "1")
-	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
-	p.Annotations[corev1.LastAppliedConfigAnnotation] = "{}"
-	p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A"}}
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c"}}
-	p.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.1"}}
-	p.Spec.SecurityContext = &corev1.PodSecurityContext{}
-	p.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}}}
-	if _, err := strip(p); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(testPod("a", "g", "1"), p); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	volumes := []corev1.Volume{
-		{Name: "claim", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}},
-		{Name: "made", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
-		{Name: "disk", VolumeSource: corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{}}},
-		{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "i"}}},
-	}
-	p.Spec.Volumes = append([]corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}, volumes...)
-	if _, err := strip(p); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(volumes, p.Spec.Volumes); diff != "" {
-		t.Errorf("volumes that nodes are chosen by (-want +got):\n%s", diff)
-	}
-	n := testNode("n", "1")
-	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMemoryPressure})
-	n.Status.NodeInfo.KernelVersion = "6"
-	if _, err := strip(n); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(testNode("n", "1"), n); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	q := testQueue("q")
-	q.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: FieldManager, Subresource: "status"}}
-	if _, err := strip(q); err != nil || !ownsAllocated(q) {
-		t.Errorf("a queue's field managers are gone: %v", err)
 	}
 }
 

@@ -1,0 +1,21 @@
+package main
+
+import "testing"
+
+func TestGarbagePercent(t *testing.T) {
+	for _, c := range []struct {
+		live uint64
+		want int
+	}{
+		{0, mostGarbage},
+		{10 << 20, mostGarbage},
+		{48 << 20, 200},
+		{96 << 20, 100},
+		{192 << 20, 50},
+		{4 << 30, leastGarbage},
+	} {
+		if got := garbagePercentOf(c.live); got != c.want {
+			t.Errorf("%d MiB in use: %d, want %d", c.live>>20, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package live
+
+import (
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// maxTemplates is how many different pod specs are remembered.
+const maxTemplates = 10000
+
+// stripper takes away what no decision reads, before an object is kept. Pods that are alike, as those of a job are, share
+// one spec: that is most of what there is of a pod, and memory without it is the scheduler's own work only. It is for any goroutine.
+type stripper struct {
+	mu        sync.Mutex
+	templates map[string]*corev1.PodSpec // by their encoding, without the node
+	encoded   []byte
+}
+
+func newStripper() *stripper { return &stripper{templates: map[string]*corev1.PodSpec{}} }
+
+// strip is a transformation of an informer.
+func (s *stripper) strip(o any) (any, error) {
+	object, ok := o.(metav1.Object)
+	if !ok {
+		return o, nil
+	}
+	if _, isQueue := o.(*v1beta1.Queue); !isQueue { // whose field managers are looked at
+		object.SetManagedFields(nil)
+	}
+	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+	switch o := o.(type) {
+	case *corev1.Pod:
+		stripPod(o)
+		s.share(o)
+	case *corev1.Node:
+		stripNode(o)
+	case *batchv1alpha1.Job:
+		o.Spec = batchv1alpha1.JobSpec{SchedulerName: o.Spec.SchedulerName}
+		o.Status = batchv1alpha1.JobStatus{}
+	}
+	return o, nil
+}
+
+// share gives a pod the spec that another one like it has.
+func (s *stripper) share(p *corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	node := p.Spec.NodeName
+	p.Spec.NodeName = ""
+	size := p.Spec.Size()
+	s.encoded = slices.Grow(s.encoded[:0], size)[:size]
+	if _, err := p.Spec.MarshalToSizedBuffer(s.encoded); err != nil {
+		p.Spec.NodeName = node
+		return // it cannot fail; if it did, the pod would keep a spec of its own
+	}
+	template := s.templates[string(s.encoded)]
+	if template == nil {
+		if len(s.templates) >= maxTemplates {
+			clear(s.templates)
+		}
+		spec := p.Spec
+		template = &spec
+		s.templates[string(s.encoded)] = template
+	}
+	p.Spec = *template
+	p.Spec.NodeName = node
+}
+
+// stripPod leaves of containers what is asked of a node: resources, ports and images; of volumes those that are not
+// the kubelet's alone; of conditions when the pod was scheduled.
+func stripPod(p *corev1.Pod) {
+	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range list {
+			c := &list[i]
+			list[i] = corev1.Container{Name: c.Name, Image: c.Image, Ports: c.Ports, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+		}
+	}
+	p.Spec.Volumes = filter(p.Spec.Volumes, func(v *corev1.Volume) bool {
+		return v.Projected == nil && v.Secret == nil && v.ConfigMap == nil && v.DownwardAPI == nil && v.EmptyDir == nil && v.HostPath == nil
+	})
+	p.Spec.EphemeralContainers, p.Spec.SecurityContext, p.Spec.ImagePullSecrets, p.Spec.DNSConfig, p.Spec.HostAliases = nil, nil, nil, nil, nil
+	p.Spec.Hostname = ""
+	p.Status = corev1.PodStatus{
+		Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName, StartTime: p.Status.StartTime,
+		Conditions: filter(p.Status.Conditions, func(c *corev1.PodCondition) bool { return c.Type == corev1.PodScheduled }),
+	}
+}
+
+// stripNode leaves of a node's status what it offers and whether it is ready.
+func stripNode(n *corev1.Node) {
+	n.Status = corev1.NodeStatus{
+		Capacity: n.Status.Capacity, Allocatable: n.Status.Allocatable, Images: n.Status.Images,
+		Conditions: filter(n.Status.Conditions, func(c *corev1.NodeCondition) bool { return c.Type == corev1.NodeReady }),
+	}
+}
+
+// filter is a list of those that are kept, and no longer than that; nil for none.
+func filter[T any](list []T, keep func(*T) bool) []T {
+	var out []T
+	for i := range list {
+		if keep(&list[i]) {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}

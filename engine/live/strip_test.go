@@ -1,0 +1,83 @@
+package live
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestStrip(t *testing.T) {
+	s := newStripper()
+	p := testPod("a", "g", "1")
+	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+	p.Annotations[corev1.LastAppliedConfigAnnotation] = "{}"
+	p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A"}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c"}}
+	p.Status.PodIPs = []corev1.PodIP{{IP: "10.0.0.1"}}
+	p.Spec.SecurityContext = &corev1.PodSecurityContext{}
+	p.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}}}
+	if _, err := s.strip(p); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(testPod("a", "g", "1"), p); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	volumes := []corev1.Volume{
+		{Name: "claim", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}},
+		{Name: "made", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+		{Name: "disk", VolumeSource: corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{}}},
+		{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "i"}}},
+	}
+	p.Spec.Volumes = append([]corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}, volumes...)
+	if _, err := s.strip(p); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(volumes, p.Spec.Volumes); diff != "" {
+		t.Errorf("volumes that nodes are chosen by (-want +got):\n%s", diff)
+	}
+	n := testNode("n", "1")
+	n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMemoryPressure})
+	n.Status.NodeInfo.KernelVersion = "6"
+	if _, err := s.strip(n); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(testNode("n", "1"), n); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	q := testQueue("q")
+	q.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: FieldManager, Subresource: "status"}}
+	if _, err := s.strip(q); err != nil || !ownsAllocated(q) {
+		t.Errorf("a queue's field managers are gone: %v", err)
+	}
+}
+
+// Pods that are alike share a spec, whatever their nodes, and only they; what is shared is what each had.
+func TestPodsShareSpecs(t *testing.T) {
+	s := newStripper()
+	kept := func(name, cpu, node string) *corev1.Pod {
+		p := testPod(name, "g", cpu)
+		p.Spec.NodeName = node
+		if _, err := s.strip(p); err != nil {
+			t.Fatal(err)
+		}
+		want := testPod(name, "g", cpu)
+		want.Spec.NodeName = node
+		if diff := cmp.Diff(want.Spec, p.Spec); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		return p
+	}
+	a, b, other := kept("a", "1", ""), kept("b", "1", "n1"), kept("c", "2", "")
+	if &a.Spec.Containers[0] != &b.Spec.Containers[0] || &a.Spec.Containers[0] == &other.Spec.Containers[0] {
+		t.Error("specs are not shared by pods that are alike, and only by them")
+	}
+	for i := range maxTemplates + 5 {
+		kept("many", fmt.Sprint(i+10), "")
+	}
+	if len(s.templates) > maxTemplates {
+		t.Errorf("%d specs are remembered", len(s.templates))
+	}
+}
