@@ -33,7 +33,6 @@ func cycle(s *policy.Session, now time.Time, ran func(action string)) *model.Pla
 		return plan
 	}
 	c, p := s.Cluster(), s.Policy()
-	content := c.Content()
 	plan := &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
 	s.Begin(now)
 	x := action.Begin(s, plan)
@@ -47,6 +46,6 @@ func cycle(s *policy.Session, now time.Time, ran func(action string)) *model.Pla
 	x.Close()
 	plan.Errors = s.Faults()
 	c.CloseCycle()
-	s.End(plan, content)
+	s.End(plan)
 	return plan
 }

@@ -88,7 +88,8 @@ func (s *Session) Cluster() *model.Cluster { return s.c }
 func (s *Session) Begin(now time.Time) {
 	s.cycle++
 	s.now = types.Timestamp{Time: now}
-	s.rest.until = time.Time{}
+	s.rest.begun, s.rest.now, s.rest.until = s.c.Content(), now, time.Time{}
+	s.rest.values = s.timeParts()
 	s.usedAtStart = s.c.Used.Clone()
 	s.faults, s.faultOrder = map[any]*model.RuleError{}, nil
 	s.action = types.String("")

@@ -21,12 +21,7 @@ func (p *Policy) expressions() []*rules.Expr {
 		out = append(out, slices.DeleteFunc(list, func(e *rules.Expr) bool { return e == nil })...)
 	}
 	for _, r := range p.all {
-		add(r.When, r.Expression)
-		if r.Message != nil {
-			for _, part := range r.Message.parts {
-				add(part.expr)
-			}
-		}
+		add(r.asked()...)
 	}
 	for _, x := range p.attributes {
 		add(x.when, x.expr)
@@ -70,10 +65,10 @@ type rest struct {
 	parts    []*rules.Expr // of all expressions: those that read the time only
 	restless bool          // some expression may change with each moment, in a way that is not followed
 
-	plan    *model.Plan // of the last cycle, nil where it changed the cluster's content
-	content uint64
-	now     time.Time
-	values  string // of parts
+	begun  uint64 // the content when the last cycle began
+	now    time.Time
+	values string      // of parts
+	plan   *model.Plan // of the last cycle, nil where it changed the cluster's content
 	// until is the first moment at which something that was evaluated may say something else; zero: none.
 	until time.Time
 }
@@ -124,7 +119,7 @@ func (s *Session) timeParts() string {
 // It is the last plan: what there was to do, that cycle did.
 func (s *Session) Still(now time.Time) *model.Plan {
 	r := &s.rest
-	if r.plan == nil || s.NoCache || r.restless || s.c.Content() != r.content || now.Before(r.now) || !r.until.IsZero() && !now.Before(r.until) {
+	if r.plan == nil || s.NoCache || r.restless || s.c.Content() != r.begun || now.Before(r.now) || !r.until.IsZero() && !now.Before(r.until) {
 		return nil
 	}
 	was := s.now
@@ -138,11 +133,10 @@ func (s *Session) Still(now time.Time) *model.Plan {
 	return &plan
 }
 
-// End closes a cycle that began at the content, and keeps its plan for as long as it holds.
-func (s *Session) End(plan *model.Plan, content uint64) {
-	r := &s.rest
-	r.plan, r.content, r.now = nil, content, s.now.Time
-	if s.c.Content() == content {
-		r.plan, r.values = plan, s.timeParts()
+// End closes a cycle, and keeps its plan for as long as it holds.
+func (s *Session) End(plan *model.Plan) {
+	s.rest.plan = nil
+	if s.c.Content() == s.rest.begun {
+		s.rest.plan = plan
 	}
 }

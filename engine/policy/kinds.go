@@ -1,0 +1,203 @@
+package policy
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Kinds tells jobs apart by what a step of an action can read of them. Of jobs of one kind and one queue, tried by the
+// step at the same content of the cluster, the one fares as the other: so that after one was tried in vain, the
+// others need not be.
+type Kinds struct {
+	s         *Session
+	job, task []rules.Read
+	namespace bool // what is read lies in the job's namespace
+	related   bool // other objects than the job's own change what is read
+}
+
+// Kinds of a step; nil where one job's fate says nothing of another's, be it that rows tell every task from every other, or
+// that they move with each moment.
+func (s *Session) Kinds(step *Step) *Kinds {
+	cs := &s.columns
+	exprs := step.asks(s.p)
+	if s.NoCache || s.rest.restless || slices.ContainsFunc(exprs, func(e *rules.Expr) bool { return e.Moves() }) {
+		return nil
+	}
+	if step.Verb == Place && (cs.single || cs.own || cs.volatile || cs.moving || cs.telling || s.TasksMove()) {
+		return nil
+	}
+	k := &Kinds{s: s}
+	for _, e := range exprs {
+		for _, read := range e.Reads.All {
+			if !k.add(read) {
+				return nil
+			}
+		}
+	}
+	return k
+}
+
+// asks lists all expressions that a step asks about jobs and their tasks, but for the orders of queues and jobs.
+func (step *Step) asks(p *Policy) []*rules.Expr {
+	sites := []string{JobEnqueueable}
+	if step.Verb == Place {
+		sites = []string{Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible, TaskOrder, Predicates, Scores, DeviceScores}
+	}
+	out := []*rules.Expr{step.Jobs, step.Tasks, step.OnNoNode}
+	for _, site := range sites {
+		for _, r := range p.rules[site] {
+			out = append(out, r.asked()...)
+		}
+	}
+	return slices.DeleteFunc(out, func(e *rules.Expr) bool { return e == nil })
+}
+
+// add notes one read; false: what is read cannot be told from a job alone.
+func (k *Kinds) add(read rules.Read) bool {
+	if read.Root != "job" && read.Root != "task" || ofVolumes(read) {
+		return true // the same for all jobs of a queue, or of the state; tasks with volumes have no kind
+	}
+	for i, step := range read.Steps {
+		m := step.Member
+		switch {
+		case m.Type == nil || m.Get == nil:
+			return false
+		case m.Type.IsExactType(queueType()), m.Type.IsExactType(nodeType()): // of the queue; a task that waits is on no node
+			return true
+		case m.Type.IsExactType(namespaceType()), m.Name == "quotas":
+			k.namespace = true
+			return true
+		case m.Name == starving:
+			return true // JobStarving is among what is asked
+		case m.Related:
+			k.related, k.namespace = true, true
+		}
+		if own := m.Reads != nil && m.Own != ""; own && i == len(read.Steps)-1 && !k.s.ownWholly(m) {
+			return !slices.ContainsFunc(m.Reads.All, ofMembers) // what it reads of the job is in the set as well
+		}
+	}
+	if read.Root == "job" {
+		k.job = append(k.job, read)
+	} else {
+		k.task = append(k.task, read)
+	}
+	return true
+}
+
+// ownWholly says that a computed member reads nothing but its own object.
+func (s *Session) ownWholly(m *rules.Member) bool {
+	return !slices.ContainsFunc(m.Reads.All, func(r rules.Read) bool { return s.p.reach(r, m.Own) != within })
+}
+
+// Epoch is a text of what kinds rest on besides the jobs themselves: where it changes, kinds are to be asked for anew.
+func (k *Kinds) Epoch() string {
+	s := k.s
+	b := binary.AppendUvarint(nil, s.c.NamespaceClock)
+	if s.columns.peers || s.columns.matched || s.columns.images {
+		s.peers.sync()
+		b = binary.AppendUvarint(b, s.peers.version)
+		if s.columns.images {
+			b = binary.AppendUvarint(b, s.c.ObjectClock)
+		}
+	}
+	if k.related {
+		b = binary.AppendUvarint(b, s.c.ObjectClock)
+	}
+	return string(b)
+}
+
+// Of is a text that jobs of one kind share; false: the job is of no kind, as it has volumes.
+func (k *Kinds) Of(j *model.Job) (string, bool) {
+	s := k.s
+	b := append([]byte(j.QueueName), 0)
+	if k.namespace {
+		b = append(append(b, j.Namespace...), 0)
+	}
+	for _, x := range j.Counts {
+		b = binary.AppendVarint(b, x)
+	}
+	b = binary.AppendVarint(binary.AppendVarint(b, j.MinMember), int64(len(j.Phase)))
+	for _, read := range k.job {
+		b = encodeKey(b, follow(s.jobView(j), read.Steps), read.Key)
+	}
+	waiting := make([]*model.Task, 0, len(j.Tasks))
+	for _, t := range j.Tasks {
+		if t.HasVolumes {
+			return "", false
+		}
+		if t.Status == model.Pending || t.Status == model.Pipelined {
+			waiting = append(waiting, t)
+		}
+	}
+	sorted := slices.Clone(waiting)
+	s.SortTasks(sorted)
+	place := make(map[*model.Task]int, len(sorted))
+	for i, t := range sorted {
+		place[t] = i
+	}
+	for _, t := range waiting {
+		b = k.ofTask(binary.AppendVarint(b, int64(place[t])), t)
+	}
+	return string(b), true
+}
+
+func (k *Kinds) ofTask(b []byte, t *model.Task) []byte {
+	b = append(append(b, t.Role...), 0, byte(t.Status))
+	for _, yes := range []bool{t.Gated, t.BestEffort} {
+		b = encode(b, types.Bool(yes))
+	}
+	b = encodeAmounts(b, t.Request)
+	class := k.s.classKey(t)
+	b = append(binary.AppendVarint(b, int64(len(class))), class...)
+	var v ref.Val = k.s.taskView(t)
+	for _, read := range k.task {
+		b = encodeKey(b, follow(v, read.Steps), read.Key)
+	}
+	return b
+}
+
+// Local says that what sites ask about a job is told by the job itself: it changes only where the job does.
+func (s *Session) Local(sites ...string) bool {
+	for _, site := range sites {
+		for _, r := range s.p.rules[site] {
+			local := func(read rules.Read) bool {
+				last := len(read.Steps) - 1
+				return s.p.reach(read, "job") == within && (last < 0 || !read.Steps[last].Member.Related)
+			}
+			for _, e := range r.asked() {
+				if !slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool { return !local(read) }) {
+					continue
+				}
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// asked are the expressions of a row.
+func (r *Rule) asked() []*rules.Expr {
+	out := []*rules.Expr{r.When, r.Expression}
+	if r.Message != nil {
+		for _, part := range r.Message.parts {
+			out = append(out, part.expr)
+		}
+	}
+	return slices.DeleteFunc(out, func(e *rules.Expr) bool { return e == nil })
+}
+
+// Token names what a step's answers rest on besides a job: the content of the cluster, that at the cycle's beginning, at which
+// some attributes settle, and what the time says.
+type Token struct {
+	content, begun uint64
+	time           string
+}
+
+// Token of this moment.
+func (s *Session) Token() Token { return Token{s.c.Content(), s.rest.begun, s.rest.values} }
