@@ -21,15 +21,12 @@ const (
 // promised still counts (behaviour 7.4, corpus 3.10).
 func closing(x *action.Cycle, s *policy.Session, plan *model.Plan) {
 	c := s.Cluster()
-	for _, j := range c.JobsByKey() {
-		if j.Orphan || j.Queue == nil {
-			continue
-		}
+	plan.Jobs = x.Jobs(func(j *model.Job) model.JobStatus {
 		condition := conditionOf(x, s, j)
-		plan.Jobs = append(plan.Jobs, model.JobStatus{
+		return model.JobStatus{
 			Job: j.Key, Phase: phaseOf(j, condition), Running: j.Counts[model.Running], Succeeded: j.Counts[model.Succeeded], Failed: j.Counts[model.Failed], Condition: condition,
-		})
-	}
+		}
+	})
 	warnings(c, plan)
 	for _, q := range c.QueuesByName() {
 		st := model.QueueStatus{Queue: q.Name, Allocated: map[string]string{}}

@@ -17,7 +17,7 @@ import (
 func (e *Expr) Timely() bool { return e.NowMoves || len(e.NowParts) > 0 }
 
 // Moves says whether it may do so in other ways than by its NowParts' values, which can be compared.
-func (e *Expr) Moves() bool { return e.restless || len(e.ticks) > 0 }
+func (e *Expr) Moves() bool { return e.NowMoves || e.restless || len(e.ticks) > 0 }
 
 // Next is the first moment after now at which the value may be another by nothing but the passing of time; false: there is none.
 // It does not tell of NowParts that are no moments and no spans of time, whose values are to be compared, nor of computed members,

@@ -19,7 +19,7 @@ func (x *Cycle) admit(step *policy.Step) {
 			x.jobWait(j, why.Reason())
 			return false
 		}
-		delete(x.jobWaits, j)
+		x.note(j, nil, nil)
 		x.txn.Admit(j)
 		reason := why.Reason()
 		reason.Reason = "" // that of a refusal

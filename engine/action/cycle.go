@@ -1,7 +1,6 @@
 package action
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
@@ -20,12 +19,16 @@ type Cycle struct {
 	// waits holds the last reason of each job and of each task, so that a later action's success clears it.
 	jobWaits  map[*model.Job]*model.Wait
 	taskWaits map[*model.Task]*model.Wait
-	places    map[*model.Job]int
-	turns     map[*model.Queue]int
+	jottings  []jotted // what the present turn noted of them
 	undone    map[*model.Job]int
-	held      []placed
-	pipelined []placed
-	vain      []*model.Task // of this turn
+	// turnUndone is how many tasks the present turn placed and undid; -1: it did neither.
+	turnUndone int
+	turns      map[*model.Queue]int
+	backlog    *backlog
+	looked     []*record // whose waits and statuses are to be told anew
+	held       []placed
+	pipelined  []placed
+	vain       []*model.Task // of this turn
 }
 
 // placed is a placement that is not kept (yet).
@@ -36,10 +39,12 @@ type placed struct {
 
 // Begin opens a cycle of work on a plan.
 func Begin(s *policy.Session, plan *model.Plan) *Cycle {
-	return &Cycle{
+	x := &Cycle{
 		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, jobWaits: map[*model.Job]*model.Wait{}, taskWaits: map[*model.Task]*model.Wait{},
-		places: map[*model.Job]int{}, turns: map[*model.Queue]int{}, undone: map[*model.Job]int{},
+		turns: map[*model.Queue]int{}, undone: map[*model.Job]int{}, backlog: backlogOf(s),
 	}
+	x.backlog.begin()
+	return x
 }
 
 // Run carries out one action.
@@ -88,38 +93,13 @@ func (x *Cycle) Close() {
 		}
 	}
 	x.txn.Commit()
+	x.backlog.end()
 }
 
 func (x *Cycle) warn(text string) {
 	if !slices.Contains(x.plan.Warnings, text) {
 		x.plan.Warnings = append(x.plan.Warnings, text)
 	}
-}
-
-// closeWaits gives every pending task of ours a reason, of its own or its job's, and lists them by queue and job.
-func (x *Cycle) closeWaits() {
-	for _, j := range x.c.JobsByKey() {
-		x.untried(j)
-		if w := x.jobWaits[j]; w != nil && unfinished(j) {
-			w.Place = x.places[j]
-			x.plan.Waits = append(x.plan.Waits, *w)
-		}
-		var left []*model.Task
-		for _, t := range j.Tasks {
-			if x.taskWaits[t] != nil && t.Status == model.Pending {
-				left = append(left, t)
-			}
-		}
-		x.s.SortTasks(left)
-		for _, t := range left {
-			w := x.taskWaits[t]
-			w.Place = x.places[j]
-			x.plan.Waits = append(x.plan.Waits, *w)
-		}
-	}
-	slices.SortStableFunc(x.plan.Waits, func(a, b model.Wait) int {
-		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Job, b.Job))
-	})
 }
 
 // unfinished says whether a job still waits for something: to be let in, for nodes, or for what is being released.
@@ -183,71 +163,12 @@ func (x *Cycle) Undone(j *model.Job) int { return x.undone[j] }
 
 // jobWait notes why a job as a whole was left.
 func (x *Cycle) jobWait(j *model.Job, why model.Reason) {
-	x.jobWaits[j] = &model.Wait{Job: j.Key, Queue: j.QueueName, Action: x.action, Reason: why}
+	x.note(j, nil, &model.Wait{Job: j.Key, Queue: j.QueueName, Action: x.action, Reason: why})
 }
 
 // taskWait notes why one task was left.
 func (x *Cycle) taskWait(t *model.Task, why model.Reason, nodes []model.NodeCount) {
-	x.taskWaits[t] = &model.Wait{Job: t.Job.Key, Task: t.Key, Queue: t.Job.QueueName, Action: x.action, Reason: why, Nodes: nodes}
-}
-
-// walk gives the jobs that pass, queue by queue, in the orders of the policy: work does one turn of a job,
-// and says whether the job comes back for another. A job for which the verb has nothing to do is not ordered.
-func (x *Cycle) walk(step *policy.Step, idle func(*model.Job) bool, drop func(*model.Queue) bool, work func(*model.Job) (again bool)) {
-	queues := x.s.Queues()
-	waiting := map[*model.Queue]*policy.Heap[*model.Job]{}
-	for _, j := range x.c.JobsByKey() {
-		if j.Orphan || j.Queue == nil || idle(j) || !x.jobPasses(step, j) {
-			continue
-		}
-		if waiting[j.Queue] == nil {
-			waiting[j.Queue] = x.s.Jobs()
-			queues.Put(j.Queue)
-		}
-		waiting[j.Queue].Put(j)
-	}
-	for {
-		q, ok := queues.Take()
-		if !ok {
-			return
-		}
-		if drop(q) {
-			x.dropped(q, waiting[q])
-			continue
-		}
-		j, ok := waiting[q].Take()
-		if !ok {
-			continue
-		}
-		x.ranked(j)
-		if work(j) {
-			waiting[q].Put(j)
-		}
-		queues.Put(q)
-	}
-}
-
-// ranked notes a job's place in its queue's order, the first time it is taken.
-func (x *Cycle) ranked(j *model.Job) {
-	if x.places[j] == 0 {
-		x.turns[j.Queue]++
-		x.places[j] = x.turns[j.Queue]
-	}
-}
-
-// dropped notes for every job of a queue that is skipped why.
-func (x *Cycle) dropped(q *model.Queue, jobs *policy.Heap[*model.Job]) {
-	why := x.s.Overused(q).Reason()
-	for {
-		j, ok := jobs.Take()
-		if !ok {
-			return
-		}
-		x.ranked(j)
-		if j.Counts[model.Pending] > 0 {
-			x.jobWait(j, why)
-		}
-	}
+	x.note(t.Job, t, &model.Wait{Job: t.Job.Key, Task: t.Key, Queue: t.Job.QueueName, Action: x.action, Reason: why, Nodes: nodes})
 }
 
 func (x *Cycle) jobPasses(step *policy.Step, j *model.Job) bool {

@@ -224,7 +224,7 @@ func (x *Cycle) put(t *model.Task, ch policy.Choice, volumes []model.VolumeBind)
 	}
 	b.Volumes = volumes
 	x.txn.Reserve(t, volumes)
-	delete(x.taskWaits, t)
+	x.note(t.Job, t, nil)
 	return placed{t, b}
 }
 
@@ -259,7 +259,7 @@ func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, d
 	ready := x.s.Ready(j)
 	if ready.Yes {
 		x.keep(done)
-		delete(x.jobWaits, j)
+		x.note(j, nil, nil)
 		return true
 	}
 	pipelined := x.s.Pipelined(j)
@@ -273,7 +273,7 @@ func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, d
 		return false
 	}
 	x.txn.Rollback(start)
-	x.undone[j] = len(done)
+	x.undone[j], x.turnUndone = len(done), len(done)
 	why := ready.Reason()
 	if n := len(done); n > 0 {
 		why.Text = fmt.Sprintf("%s; %d found a node, and gave it back", why.Text, n)

@@ -75,7 +75,8 @@ type Wait struct {
 	Reason Reason `json:"reason"`
 	// Nodes is a histogram: how many nodes each row rejected.
 	Nodes []NodeCount `json:"nodes,omitempty"`
-	// Place is the job's place in its queue's order, 1 the first; 0 where it was not asked.
+	// Place is the job's place in its queue's order, 1 the first, among those that the same step comes to: who wait to be let in, or
+	// for nodes. 0 where it was not asked.
 	Place int `json:"place,omitempty"`
 }
 

@@ -26,6 +26,8 @@ type attribute struct {
 	changes         rules.Changes
 	// byAction says that the action is read, which changes within a cycle.
 	byAction bool
+	// byTime says that the time is read.
+	byTime bool
 	// reach is how far from the owner lies what is read, of what moves with steps; trees are those along which it does.
 	reach reach
 	trees []*quotaTree
@@ -276,7 +278,7 @@ func (s *tableScope) settleReads(x *attribute, reads *rules.Reads) {
 			x.trees = s.p.treesOf(x.trees, *r)
 		}
 	}
-	x.changes, x.byAction = reads.Changes(), readsAction(reads)
+	x.changes, x.byAction, x.byTime = reads.Changes(), readsAction(reads), readsNow(reads)
 }
 
 func readsAction(reads *rules.Reads) bool { return slices.Contains(reads.Roots(), "action") }

@@ -306,7 +306,7 @@ func (s *tableScope) variable(v *rules.Variable) {
 		s.failed["Variables."+v.Name] = true
 		return
 	}
-	x := &variable{name: v.Name, table: s.entry.name, on: v.On, slot: len(s.p.variables), expr: e, byAction: readsAction(e.Reads)}
+	x := &variable{name: v.Name, table: s.entry.name, on: v.On, slot: len(s.p.variables), expr: e, byAction: readsAction(e.Reads), byTime: readsNow(e.Reads)}
 	s.p.variables = append(s.p.variables, x)
 	s.vars = append(s.vars, x)
 	clear(s.scopes)

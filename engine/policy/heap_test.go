@@ -104,7 +104,7 @@ func inOrder[T comparable](h *Heap[T]) []T {
 		if i == 0 && item != h.items[0] {
 			panic("the first of a heap is not its least") // a test's failure: rapid reports it with its steps
 		}
-		out = append(out, item.of)
+		out = append(out, item.Of)
 	}
 	return out
 }

@@ -26,7 +26,7 @@ type Kinds struct {
 func (s *Session) Kinds(step *Step) *Kinds {
 	cs := &s.columns
 	exprs := step.asks(s.p)
-	if s.NoCache || s.rest.restless || slices.ContainsFunc(exprs, func(e *rules.Expr) bool { return e.Moves() }) {
+	if s.NoCache || s.rest.restless || slices.ContainsFunc(exprs, (*rules.Expr).Moves) {
 		return nil
 	}
 	if step.Verb == Place && (cs.single || cs.own || cs.volatile || cs.moving || cs.telling || s.TasksMove()) {
@@ -102,9 +102,6 @@ func (k *Kinds) Epoch() string {
 	if s.columns.peers || s.columns.matched || s.columns.images {
 		s.peers.sync()
 		b = binary.AppendUvarint(b, s.peers.version)
-		if s.columns.images {
-			b = binary.AppendUvarint(b, s.c.ObjectClock)
-		}
 	}
 	if k.related {
 		b = binary.AppendUvarint(b, s.c.ObjectClock)
@@ -166,19 +163,27 @@ func (k *Kinds) ofTask(b []byte, t *model.Task) []byte {
 func (s *Session) Local(sites ...string) bool {
 	for _, site := range sites {
 		for _, r := range s.p.rules[site] {
-			local := func(read rules.Read) bool {
-				last := len(read.Steps) - 1
-				return s.p.reach(read, "job") == within && (last < 0 || !read.Steps[last].Member.Related)
-			}
 			for _, e := range r.asked() {
-				if !slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool { return !local(read) }) {
-					continue
+				if slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool { return !s.local(read) }) {
+					return false
 				}
-				return false
 			}
 		}
 	}
 	return true
+}
+
+// LocalFilter says that whether a step takes a job is told by the job alone.
+func (s *Session) LocalFilter(e *rules.Expr) bool {
+	return !e.Timely() && !slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool {
+		return read.Root != "action" && read.Root != "pipeline" && !s.local(read)
+	})
+}
+
+// local says that what is read of a job changes only where the job does.
+func (s *Session) local(read rules.Read) bool {
+	last := len(read.Steps) - 1
+	return s.p.reach(read, "job") == within && (last < 0 || !read.Steps[last].Member.Related)
 }
 
 // asked are the expressions of a row.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -146,11 +147,12 @@ func (s *Session) queueKeys(q *model.Queue) []key {
 	return s.keys(QueueOrder, f)
 }
 
-func (s *Session) jobKeys(j *model.Job) []key {
+// jobKeys also gives the moment until which they hold; zero: while the job does.
+func (s *Session) jobKeys(j *model.Job) (keys []key, until time.Time) {
 	f := s.frame()
 	defer s.done()
 	f.job = s.jobView(j)
-	return s.keys(JobOrder, f)
+	return s.until(func() []key { return s.keys(JobOrder, f) })
 }
 
 func (s *Session) taskKeys(t *model.Task) []key {

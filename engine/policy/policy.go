@@ -82,6 +82,8 @@ type variable struct {
 	expr  *rules.Expr
 	// byAction says that the action is read, which changes within a cycle.
 	byAction bool
+	// byTime says that the time is read.
+	byTime bool
 }
 
 // Action is a compiled action: a list of steps.

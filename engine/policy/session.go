@@ -20,6 +20,8 @@ type Session struct {
 	p *Policy
 	// NoCache makes every question be answered afresh. The answers are the same.
 	NoCache bool
+	// Kept is a slot for what engine/action remembers between cycles.
+	Kept any
 
 	cycle       uint64
 	now         types.Timestamp
@@ -347,7 +349,7 @@ func (f *Frame) variable(v *variable) ref.Val {
 	if v.expr.Reads.Changes() > rules.ByCycle || on != nil {
 		at.clock = f.s.c.Clock
 	}
-	if held, ok := m.value.(*heldValue); ok && !f.s.NoCache && m.stamp == at && held.on == on {
+	if held, ok := m.value.(*heldValue); ok && !f.s.NoCache && (!v.byTime || !f.s.rest.asking) && m.stamp == at && held.on == on {
 		return held.Val
 	}
 	value := v.expr.Eval(f)
@@ -395,7 +397,7 @@ func (s *Session) attribute(x *attribute, owner ref.Val, m *memo, version uint64
 	default:
 		at.clock = s.c.Clock + 1
 	}
-	if m.value != nil && m.stamp == at && (x.settle == "cycle" || !s.NoCache) {
+	if m.value != nil && m.stamp == at && (!x.byTime || !s.rest.asking) && (x.settle == "cycle" || !s.NoCache) {
 		return m.value
 	}
 	m.value = s.compute(x, owner)

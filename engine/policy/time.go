@@ -60,6 +60,8 @@ func (p *Policy) arguments() []*rules.Expr {
 	return out
 }
 
+func readsNow(reads *rules.Reads) bool { return slices.Contains(reads.Roots(), "now") }
+
 // rest is what tells whether a cycle can find anything other than the last one did.
 type rest struct {
 	parts    []*rules.Expr // of all expressions: those that read the time only
@@ -69,6 +71,8 @@ type rest struct {
 	now    time.Time
 	values string      // of parts
 	plan   *model.Plan // of the last cycle, nil where it changed the cluster's content
+	// ordered says that the order of jobs reads the time, asking that a moment is being asked for.
+	ordered, asking bool
 	// until is the first moment at which something that was evaluated may say something else; zero: none.
 	until time.Time
 }
@@ -82,6 +86,7 @@ func (s *Session) initRest() {
 		}
 	}
 	moves := func(e *rules.Expr) bool { return e != nil && e.Moves() }
+	s.rest.ordered = slices.ContainsFunc(s.p.rules[JobOrder], func(r *Rule) bool { return readsNow(r.Reads) })
 	// These are not followed: columns are as wide as the cluster, and sums ask each member.
 	s.rest.restless = slices.ContainsFunc(s.p.arguments(), moves)
 	for _, site := range []string{Predicates, Scores, DeviceScores} {
@@ -96,8 +101,28 @@ func (s *Session) watch(e *rules.Expr, f *Frame) {
 	if !e.Timely() {
 		return
 	}
-	if next, ok := e.Next(f, s.now.Time); ok && (s.rest.until.IsZero() || next.Before(s.rest.until)) {
-		s.rest.until = next
+	if next, ok := e.Next(f, s.now.Time); ok {
+		s.Until(next)
+	}
+}
+
+// until computes keys, and the moment until which they hold.
+func (s *Session) until(keys func() []key) ([]key, time.Time) {
+	r := &s.rest
+	if !r.ordered {
+		return keys(), time.Time{}
+	}
+	others, asking := r.until, r.asking
+	r.until, r.asking = time.Time{}, true
+	out, until := keys(), r.until
+	r.until, r.asking = others, asking
+	return out, until
+}
+
+// Until notes that something that the plan rests on may be another from that moment on; the zero time is none.
+func (s *Session) Until(moment time.Time) {
+	if r := &s.rest; !moment.IsZero() && (r.until.IsZero() || moment.Before(r.until)) {
+		r.until = moment
 	}
 }
 

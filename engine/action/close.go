@@ -1,0 +1,106 @@
+package action
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Jobs lists the statuses of all jobs with a queue, in key order, as tell gives them. It is asked about those for which anything
+// changed.
+func (x *Cycle) Jobs(tell func(*model.Job) model.JobStatus) []model.JobStatus {
+	b := x.backlog
+	for _, r := range b.fresh {
+		x.look(r)
+	}
+	for i := 0; i < len(x.looked); i++ {
+		x.enliven(x.looked[i])
+	}
+	slices.SortFunc(x.looked, byKey)
+	if !b.local {
+		b.touched = append(b.touched[:0], b.listed...)
+	}
+	own := false
+	for _, r := range slices.Concat(b.touched, x.looked) {
+		if !r.listed || r.told == b.cycle {
+			continue
+		}
+		r.told = b.cycle
+		st := tell(r.job)
+		i, _ := slices.BinarySearchFunc(b.listed, r, byKey)
+		if same(&b.statuses[i], &st) {
+			continue
+		}
+		if !own {
+			b.statuses, own = slices.Clone(b.statuses), true
+		}
+		b.statuses[i] = st
+	}
+	b.touched = b.touched[:0]
+	if len(b.statuses) == 0 {
+		return nil
+	}
+	return b.statuses
+}
+
+func same(a, b *model.JobStatus) bool {
+	x, y := *a, *b
+	if x.Condition != nil && y.Condition != nil && *x.Condition == *y.Condition {
+		x.Condition = y.Condition
+	}
+	return x == y
+}
+
+// closeWaits gives every pending task of ours a reason, of its own or its job's, and lists them by queue and job.
+func (x *Cycle) closeWaits() {
+	b := x.backlog
+	for _, r := range x.looked {
+		if !r.open {
+			continue
+		}
+		waits := x.waitsOf(r)
+		if !slices.EqualFunc(r.waits, waits, equalWaits) {
+			r.waits, b.changed = waits, true
+		}
+	}
+	if b.changed {
+		b.changed, b.waits = false, nil
+		for _, r := range b.open {
+			b.waits = append(b.waits, r.waits...)
+		}
+	}
+	x.plan.Waits = b.waits
+}
+
+func equalWaits(a, b model.Wait) bool {
+	return a.Job == b.Job && a.Task == b.Task && a.Queue == b.Queue && a.Action == b.Action && a.Reason == b.Reason && a.Place == b.Place && slices.Equal(a.Nodes, b.Nodes)
+}
+
+// waitsOf lists a job's waits, then those of its tasks in their order.
+func (x *Cycle) waitsOf(r *record) []model.Wait {
+	j, place := r.job, 0
+	if r.placed == x.backlog.cycle {
+		place = r.place
+	}
+	r.untold = j.Counts[model.Pending] > 0 && x.jobWaits[j] == nil
+	x.untried(j)
+	var out []model.Wait
+	if w := x.jobWaits[j]; w != nil && unfinished(j) {
+		own := *w
+		own.Place = place
+		out = append(out, own)
+	}
+	var left []*model.Task
+	for _, t := range j.Tasks {
+		if x.taskWaits[t] != nil && t.Status == model.Pending {
+			left = append(left, t)
+		}
+	}
+	x.s.SortTasks(left)
+	for _, t := range left {
+		own := *x.taskWaits[t]
+		own.Place = place
+		out = append(out, own)
+	}
+	return out
+}

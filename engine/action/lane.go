@@ -1,0 +1,211 @@
+package action
+
+import (
+	"slices"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// lane is what one step of an action remembers of jobs that it took in vain: they are parked, in the order of their queue.
+// Those of one kind fare alike at the same state, so that of a kind one job is tried, and the others pass unlooked at.
+// What comes out is what trying each would give.
+type lane struct {
+	s     *policy.Session
+	step  *policy.Step
+	index int // of the step
+	// kinds is nil where nothing can be remembered: each job is tried in each cycle.
+	kinds *policy.Kinds
+	never bool   // the step is never taken
+	epoch string // of kinds
+	order string // epoch of the order of jobs
+	known map[string]*kind
+	lines map[*model.Queue]*line
+	tried policy.Token // at which some kind was tried in vain last
+	drops map[*model.Queue]*outcome
+}
+
+// kind is jobs that the step cannot tell apart.
+type kind struct {
+	out *outcome
+	at  policy.Token // of the state at which out came
+}
+
+// parked is a job in a lane.
+type parked struct {
+	rank policy.Ranked[*model.Job]
+	rec  *record
+	kind *kind    // nil: the step does not take the job
+	out  *outcome // that the job's waits rest on
+	seen uint64   // the cycle in which the walk passed it
+}
+
+// line is the parked jobs of one queue, in order: those from read on are to come in this walk, next those that have been.
+type line struct {
+	jobs, next []*parked
+	read       int
+	until      time.Time // the first moment at which some key may be another; zero: none
+}
+
+func newLane(s *policy.Session, step *policy.Step, index int) *lane {
+	l := &lane{s: s, step: step, index: index, kinds: s.Kinds(step)}
+	if _, ok := s.OrderEpoch(); !ok {
+		l.kinds = nil
+	}
+	if step.Jobs != nil && !s.LocalFilter(step.Jobs) {
+		l.kinds = nil // who is left out may be taken although nothing of the job changes
+	}
+	if step.When != nil {
+		if !step.When.Reads.Only("pipeline") {
+			l.kinds = nil
+		} else if runs, err := s.Condition(step.When); err == nil {
+			l.never = !runs
+		}
+	}
+	l.reset()
+	return l
+}
+
+func (l *lane) reset() {
+	l.known, l.lines, l.drops = map[string]*kind{}, map[*model.Queue]*line{}, map[*model.Queue]*outcome{}
+}
+
+// begin forgets what is not so any more.
+func (l *lane) begin(b *backlog) {
+	if l.kinds == nil {
+		return
+	}
+	if epoch := l.kinds.Epoch(); epoch != l.epoch {
+		l.epoch = epoch
+		for _, q := range l.lines {
+			for _, p := range q.jobs {
+				if p.rec.at[l.index] == p {
+					p.rec.at[l.index] = nil
+					b.refresh(p.rec)
+				}
+			}
+		}
+		l.reset()
+	}
+	count := 0
+	for q, line := range l.lines {
+		if count += len(line.jobs); b.c.Queues[q.Name] != q {
+			delete(l.lines, q)
+			delete(l.drops, q)
+		}
+	}
+	if many := 64; len(l.known) > many+2*count {
+		l.forget()
+	}
+}
+
+// forget drops the kinds that no job is of.
+func (l *lane) forget() {
+	used := map[*kind]bool{}
+	for _, line := range l.lines {
+		for _, p := range line.jobs {
+			used[p.kind] = true
+		}
+	}
+	for key, k := range l.known {
+		if !used[k] {
+			delete(l.known, key)
+		}
+	}
+}
+
+// open makes a queue's line ready for a walk, its jobs in the order of this moment.
+func (l *lane) open(q *model.Queue, now time.Time, anew bool) *line {
+	x := l.lines[q]
+	if x == nil {
+		x = &line{}
+		l.lines[q] = x
+	}
+	x.read, x.next = 0, x.next[:0]
+	if anew || !x.until.IsZero() && !now.Before(x.until) {
+		x.rerank(l, now, anew)
+	}
+	x.until = time.Time{}
+	return x
+}
+
+// rerank reads the keys again that may be others now, and says whether the order is another.
+func (x *line) rerank(l *lane, now time.Time, anew bool) (moved bool) {
+	x.until = time.Time{}
+	for _, p := range x.jobs {
+		if anew || !p.rank.Until.IsZero() && !now.Before(p.rank.Until) {
+			p.rank = l.s.Rank(p.rec.job)
+		}
+		x.hold(p)
+	}
+	before := func(a, b *parked) int { return l.s.Compare(&a.rank, &b.rank) }
+	if slices.IsSortedFunc(x.jobs, before) {
+		return false
+	}
+	slices.SortFunc(x.jobs, before)
+	return true
+}
+
+func (x *line) hold(p *parked) {
+	if u := p.rank.Until; !u.IsZero() && (x.until.IsZero() || u.Before(x.until)) {
+		x.until = u
+	}
+}
+
+// head is the first parked job that is still to come; nil: there is none.
+func (x *line) head(index int) *parked {
+	for ; x.read < len(x.jobs); x.read++ {
+		if p := x.jobs[x.read]; p.rec.at[index] == p {
+			return p
+		}
+	}
+	return nil
+}
+
+// pass leaves a job parked that was to come, or parks one.
+func (x *line) pass(p *parked) {
+	if x.read < len(x.jobs) && x.jobs[x.read] == p {
+		x.read++
+	}
+	x.next = append(x.next, p)
+	x.hold(p)
+}
+
+// close ends a walk: what has been is what is parked.
+func (x *line) close(index int) {
+	for p := x.head(index); p != nil; p = x.head(index) {
+		x.pass(p)
+	}
+	x.jobs, x.next = x.next, x.jobs[:0]
+	x.read = 0
+}
+
+// kindOf is the kind of a job; nil: it has none.
+func (l *lane) kindOf(j *model.Job) *kind {
+	if l.kinds == nil {
+		return nil
+	}
+	key, ok := l.kinds.Of(j)
+	if !ok {
+		return nil
+	}
+	k := l.known[key]
+	if k == nil {
+		k = &kind{}
+		l.known[key] = k
+	}
+	return k
+}
+
+// settle notes what came of a kind at this state. Where it is what came before, it stays the same outcome.
+func (l *lane) settle(k *kind, out *outcome) {
+	l.tried = l.s.Token()
+	k.at = l.tried
+	if k.out == nil || !k.out.equal(out) {
+		k.out = out
+	}
+}
+
+// holds says that it is known what comes of a kind at this state.
+func (k *kind) holds(now policy.Token) bool { return k != nil && k.out != nil && k.at == now }

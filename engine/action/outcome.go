@@ -1,0 +1,114 @@
+package action
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// outcome is what a step said of a job that it took in vain, in a form that holds for every job of its kind: the tasks are
+// told by their place among those that wait, in key order.
+type outcome struct {
+	notes  []note
+	undone int // tasks that were placed, and undone again; none: -1
+}
+
+// note is a wait of a job or a task, or that what an earlier step had said is no more.
+type note struct {
+	task int         // ofJob: the job as a whole
+	wait *model.Wait // nil: no more
+}
+
+const ofJob = -1
+
+// jotted is a note as a turn makes it.
+type jotted struct {
+	task *model.Task // nil: the job
+	wait *model.Wait
+}
+
+func (o *outcome) equal(p *outcome) bool {
+	return o.undone == p.undone && slices.EqualFunc(o.notes, p.notes, func(a, b note) bool {
+		if a.task != b.task || (a.wait == nil) != (b.wait == nil) {
+			return false
+		}
+		return a.wait == nil || a.wait.Action == b.wait.Action && a.wait.Reason == b.wait.Reason && slices.Equal(a.wait.Nodes, b.wait.Nodes)
+	})
+}
+
+// gather makes an outcome of a turn's notes: of several on one thing the last.
+func gather(j *model.Job, jottings []jotted, undone int) *outcome {
+	out := &outcome{undone: undone}
+	last := make(map[*model.Task]*model.Wait, len(jottings))
+	for _, x := range jottings {
+		last[x.task] = x.wait
+	}
+	if w, ok := last[nil]; ok {
+		out.notes = append(out.notes, note{ofJob, w})
+	}
+	if len(last) == len(out.notes) {
+		return out
+	}
+	for i, t := range waitingTasks(j) {
+		if w, ok := last[t]; ok {
+			out.notes = append(out.notes, note{i, w})
+		}
+	}
+	return out
+}
+
+// waitingTasks are those that notes are told of, in key order.
+func waitingTasks(j *model.Job) []*model.Task {
+	out := make([]*model.Task, 0, len(j.Tasks))
+	for _, t := range j.Tasks {
+		if t.Status == model.Pending || t.Status == model.Pipelined {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// tell writes an outcome down for a job, as if it had been tried.
+func (x *Cycle) tell(j *model.Job, out *outcome) {
+	if out == nil {
+		return
+	}
+	var tasks []*model.Task
+	for _, n := range out.notes {
+		var t *model.Task
+		if n.task != ofJob {
+			if tasks == nil {
+				tasks = waitingTasks(j)
+			}
+			t = tasks[n.task]
+		}
+		if n.wait == nil {
+			x.note(j, t, nil)
+			continue
+		}
+		own := *n.wait
+		own.Job, own.Queue = j.Key, j.QueueName
+		if t != nil {
+			own.Task = t.Key
+		}
+		x.note(j, t, &own)
+	}
+	if out.undone >= 0 {
+		x.undone[j] = out.undone
+	}
+}
+
+// note sets the wait of a job or of one of its tasks, or takes it away, and jots that down for the turn's outcome.
+func (x *Cycle) note(j *model.Job, t *model.Task, w *model.Wait) {
+	x.jottings = append(x.jottings, jotted{t, w})
+	switch {
+	case w == nil && t == nil:
+		delete(x.jobWaits, j)
+	case w == nil:
+		delete(x.taskWaits, t)
+	case t == nil:
+		x.jobWaits[j] = w
+	default:
+		x.taskWaits[t] = w
+	}
+}
