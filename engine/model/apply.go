@@ -48,6 +48,7 @@ func NewCluster(o Options) *Cluster {
 			lost:      waiting[*Task]{},
 			groupless: waiting[*Task]{},
 			queueless: waiting[*Job]{},
+			templates: map[string]*Template{},
 		},
 	}
 	c.Nodes.Index = map[string]int32{}
@@ -66,7 +67,9 @@ type bookkeeping struct {
 	rank   map[string]int // of nodes, as SetNodeOrder had it; nil: none
 	marked []*Job         // jobs that CloseCycle has to look at
 	jobs   []*Job         // in key order; nil since a job came or went
-	broken error          // the first promise that a caller broke
+	// templates by image, mostTemplates at most.
+	templates map[string]*Template
+	broken    error // the first promise that a caller broke
 
 	// For the end of an Apply.
 	applying       bool

@@ -58,6 +58,7 @@ func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Ta
 	if template == nil {
 		template = readTemplate(o, m)
 		template.request, template.initRequest, template.faulty = t.Request, t.InitRequest, len(m.errs) > 0
+		c.know(template)
 	}
 	t.take(template)
 	readVolumes(t, o)

@@ -55,20 +55,42 @@ func (t *Task) take(x *Template) {
 	}
 }
 
-// templateOf is a template that is known and suits the pod: that of its role, or of an older version of its task. nil: none.
+// mostTemplates is how many templates are known by their image.
+const mostTemplates = 1024
+
+// templateOf is a template that is known and suits the pod: that of its role, of an older version of its task, or of the pod of
+// another job that came last with the same image. nil: none.
 func (c *Cluster) templateOf(o *corev1.Pod, t, old *Task) *Template {
 	if j := c.Jobs[t.group]; j != nil && t.group != "" {
 		if i, ok := j.findRole(t.Role); ok && j.Roles[i].template.suits(o) {
 			return j.Roles[i].template
 		}
 	}
-	if old == nil {
-		return nil
+	if old != nil {
+		if x := old.Template; x.suits(o) {
+			return x
+		}
 	}
-	if x := old.Template; x.suits(o) {
+	if x := c.books.templates[firstImage(o)]; x.suits(o) {
 		return x
 	}
 	return nil
+}
+
+// know keeps a template for pods of other jobs.
+func (c *Cluster) know(x *Template) {
+	if len(c.books.templates) >= mostTemplates {
+		clear(c.books.templates)
+	}
+	c.books.templates[firstImage(x.pod)] = x
+}
+
+// firstImage is that of a pod's first container.
+func firstImage(o *corev1.Pod) string {
+	if len(o.Spec.Containers) == 0 {
+		return ""
+	}
+	return o.Spec.Containers[0].Image
 }
 
 // suits says whether reading the pod would give the same template. A nil one suits no pod.

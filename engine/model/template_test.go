@@ -77,3 +77,26 @@ func TestTemplatesDiffer(t *testing.T) {
 		}
 	}
 }
+
+// Jobs of one pod each share the template of their image, which is known for so many images only.
+func TestTemplatesOfImages(t *testing.T) {
+	of := func(name, image string) *corev1.Pod {
+		return pod(name, "cpu=1", annotated(GroupAnnotation, name), func(p *corev1.Pod) { p.Spec.Containers[0].Image = image })
+	}
+	c := cluster(t, group("g1", "q"), group("g2", "q"), of("g1", "a"), of("g2", "a"))
+	first := c.Tasks["a/g1"].Template
+	if c.Tasks["a/g2"].Template != first {
+		t.Error("two jobs have a template each")
+	}
+	for i := range 3 * mostTemplates {
+		name := fmt.Sprint("other-", i)
+		c.Apply(upserts(of(name, name))...)
+		if n := len(c.books.templates); n > mostTemplates {
+			t.Fatalf("%d templates are known", n)
+		}
+	}
+	if apply(t, c, upserts(of("g3", "a"))...); c.Tasks["a/g3"].Template == first {
+		t.Error("a template is known of which nothing was seen for long")
+	}
+	checkTemplates(t, c)
+}
