@@ -519,3 +519,27 @@ func TestToldInTime(t *testing.T) {
 		}
 	})
 }
+
+// Pods that wait for the same as others of their group are not each told of by an event; each has the condition.
+func TestOneEventForAGroup(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "2"), testQueue("default"), testGroup("g", 3), testPod("a", "g", "9"), testPod("b", "g", "9"), testPod("c", "g", "9"),
+			testGroup("h", 1), testPod("d", "h", "9"))
+		r.settle(2)
+		of := map[string]int{}
+		for _, e := range f.events {
+			if name, ok := strings.CutSuffix(e, " "+eventFailedScheduling); ok {
+				of[map[bool]string{true: "h", false: "g"}[name == "Pod default/d"]]++
+			}
+		}
+		if diff := cmp.Diff(map[string]int{"g": 1, "h": 1}, of); diff != "" {
+			t.Errorf("events of pods that wait, by group (-want +got):\n%s", diff)
+		}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			if saidOf(f.pods["default/"+name]).text == "" {
+				t.Errorf("pod %s does not say why it waits", name)
+			}
+		}
+	})
+}

@@ -70,7 +70,8 @@ type group struct {
 	written time.Time    // when the last write was asked for
 	retry   time.Time    // not before
 
-	wasWhole bool // at least minMember pods were bound once
+	wasWhole bool   // at least minMember pods were bound once
+	told     saying // the last event of why pods wait; "": none since the group's condition changed
 	broken   *broken
 }
 
@@ -269,6 +270,7 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 	}
 	next := base.with(st, cycle.String(), now)
 	if d >= condition {
+		g.told = saying{}
 		s.tellGroup(g, base, st)
 	}
 	g.want, g.differs, g.written = &next, time.Time{}, now

@@ -32,8 +32,9 @@ type saying struct {
 	reason, text, node string
 }
 
-// wait says on a pod why it waits, if it is time to. node is the one that it is promised, "" for none.
-func (s *statuses) wait(t *model.Task, cycle uint64, say saying, cause *model.Reason, now time.Time) {
+// wait says on a pod why it waits, if it is time to. g is its group, nil for none. An event says it of one pod for all of
+// a group that wait for the same; each has it in its status.
+func (s *statuses) wait(t *model.Task, g *group, cycle uint64, say saying, cause *model.Reason, now time.Time) {
 	w := s.waits[t.Key]
 	if w == nil || w.uid != t.UID {
 		w = &waiting{uid: t.UID, said: saidOf(t.Object)}
@@ -57,7 +58,10 @@ func (s *statuses) wait(t *model.Task, cycle uint64, say saying, cause *model.Re
 		s.notBefore(w.written.Add(textEvery))
 		return
 	}
-	if news {
+	if news && (g == nil || g.told != say) {
+		if g != nil {
+			g.told = say
+		}
 		s.events.Event(t.Object, corev1.EventTypeWarning, eventFailedScheduling, say.text)
 	}
 	first := w.said.reason == ""
@@ -186,7 +190,7 @@ func (l *loop) waitOf(key string, say saying, cause *model.Reason, now time.Time
 	} else if t.Gated {
 		return
 	}
-	l.statuses.wait(t, l.cycle, say, cause, now)
+	l.statuses.wait(t, l.intake.groups[t.Job.Key], l.cycle, say, cause, now)
 }
 
 // text says why a pod is in back-off.
