@@ -1,0 +1,144 @@
+package engine_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// forest is a workload of one pod a job, which take turns along a tree of queues: each leaf at the same depth, with jobs of its own.
+// There are few nodes, so that what is measured are the queues.
+type forest struct {
+	leaves, depth, pods int
+	table               string // what orders the queues, as in a policy
+}
+
+func (f forest) String() string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(f.table, "name: "), ",")
+	return fmt.Sprintf("table=%s/queues=%d/depth=%d", name, f.leaves, f.depth)
+}
+
+// forests are those that are measured: capacity and drf along trees, and proportion, which knows none.
+func forests() []forest {
+	out := []forest{}
+	for _, leaves := range []int{50, 500} {
+		out = append(out, forest{leaves, 1, 5000, "name: proportion"})
+		for depth := 2; depth <= 4; depth += 2 {
+			out = append(out, forest{leaves, depth, 5000, "name: capacity, params: {hierarchy: true}"}, forest{leaves, depth, 5000, "name: drf, params: {hierarchy: true}"})
+		}
+	}
+	return out
+}
+
+// path of a leaf: the names of the queues from the top down.
+func (f forest) path(leaf int) []string {
+	fan := int(math.Ceil(math.Pow(float64(f.leaves), 1/float64(f.depth))))
+	var out []string
+	for below := f.leaves; len(out) < f.depth-1; {
+		below = (below + fan - 1) / fan
+		out = append(out, fmt.Sprintf("%d-%04d", len(out), leaf/below))
+	}
+	return append(out, fmt.Sprintf("leaf-%04d", leaf))
+}
+
+func (f forest) queues() []model.Delta {
+	out := []model.Delta{upsert(benchQueue("root"))}
+	seen := map[string]bool{}
+	for i := range f.leaves {
+		path := f.path(i)
+		for k, name := range path {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			q := benchQueue(name)
+			if f.depth > 1 && k > 0 {
+				q.Spec.Parent = path[k-1]
+			}
+			if k == len(path)-1 {
+				q.Annotations = map[string]string{"volcano.sh/hierarchy": "root/" + strings.Join(path, "/"), "volcano.sh/hierarchy-weights": strings.Repeat("1/", len(path)) + "1"}
+			}
+			if f.depth > 1 {
+				q.Spec.Deserved = corev1.ResourceList{"cpu": resource.MustParse("100"), "memory": resource.MustParse("400Gi")}
+			}
+			out = append(out, upsert(q))
+		}
+	}
+	return out
+}
+
+func (f forest) objects() []model.Delta {
+	out := f.queues()
+	for i := range 100 {
+		out = append(out, upsert(benchNode(i, "128")))
+	}
+	for i := range f.pods {
+		path := f.path(i * 7 % f.leaves)
+		g := benchGroup(fmt.Sprintf("job-%05d", i), 1, time.Unix(int64(i), 0))
+		g.Spec.Queue, g.Status.Phase = path[len(path)-1], v1beta1.PodGroupInqueue
+		cpu, mebibytes := int64(2000), int64(1024)
+		if i%3 == 0 {
+			cpu, mebibytes = 500, 8192
+		}
+		out = append(out, upsert(g), upsert(benchPod(g.Name+"-0", g.Name, cpu, mebibytes)))
+	}
+	return out
+}
+
+// policy orders queues by the table alone.
+func (f forest) policy(tb testing.TB) *policy.Policy {
+	tb.Helper()
+	text := fmt.Sprintf(`apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: queues}
+spec:
+  pipeline: [allocate]
+  tiers:
+  - name: only
+    tables: [{%s}]
+`, f.table)
+	docs, issues := rules.Parse("queues.yaml", []byte(text))
+	if issues.Err() != nil {
+		tb.Fatal(issues)
+	}
+	p, issues := policy.Load(docs[0])
+	if issues.Err() != nil {
+		tb.Fatal(issues)
+	}
+	return p
+}
+
+// BenchmarkQueues is one cycle in which each placement moves the order of the queues.
+func BenchmarkQueues(b *testing.B) {
+	for _, f := range forests() {
+		b.Run(f.String(), func(b *testing.B) {
+			p, deltas := f.policy(b), f.objects()
+			m := &meter{}
+			for b.Loop() {
+				b.StopTimer()
+				x := newScene(b, p, deltas)
+				b.StartTimer()
+				start := cpu(b)
+				x.s = policy.NewSession(x.s.Cluster(), p)
+				x.cycle()
+				m.used += cpu(b) - start
+				b.StopTimer()
+				m.evaluations += x.evaluations()
+				m.binds, m.hash = len(x.plan.Binds), planHash(b, x.plan)
+				b.StartTimer()
+			}
+			m.report(b)
+			b.ReportMetric(m.used.Seconds()*1e6/float64(b.N)/float64(m.binds), "us/bind")
+		})
+	}
+}
