@@ -181,17 +181,47 @@ func (c *Class) scan(want fit) (best, next int32) {
 func (c *Class) scoreOwn(want fit) {
 	f := c.s.frame().ofTask(c.task)
 	defer c.s.done()
+	rows := c.touched[:0]
+	for _, row := range c.s.c.Nodes.ByOrder() {
+		if c.verdict[row] == 0 && c.fits[row] == want {
+			rows = append(rows, row)
+		}
+	}
+	c.touched = rows
 	for k, r := range c.s.columns.scores {
 		if !r.own {
 			continue
 		}
 		c.uniform[k] = false
-		for _, row := range c.s.c.Nodes.ByOrder() {
-			if c.verdict[row] == 0 && c.fits[row] == want {
-				f.node = c.s.nodeView(row)
-				c.raw[k][row] = c.s.score(r.Rule, f)
-			}
+		if r.When == nil && !c.s.NoCache {
+			c.scoreOwnColumn(k, r.Rule, f, rows)
+			continue
 		}
+		for _, row := range rows {
+			f.Point(row)
+			c.raw[k][row] = c.s.score(r.Rule, f)
+		}
+	}
+}
+
+// scoreOwnColumn asks one row of all nodes at once. Where that gives no score it is asked again, node by node, for what went wrong.
+func (c *Class) scoreOwnColumn(k int, r *Rule, f *Frame, rows []int32) {
+	w := &c.s.sweep
+	w.numbers = resized(w.numbers, len(rows))
+	failed := r.Expression.NumberEach(&w.batch, f, rows, w.numbers)
+	for i, row := range rows {
+		c.raw[k][row] = w.numbers[i]
+	}
+	for _, row := range failed {
+		c.raw[k][row] = math.NaN()
+	}
+	for _, row := range rows {
+		if x := c.raw[k][row]; x-x == 0 { // neither NaN nor infinite
+			c.s.evaluated[r.Number]++
+			continue
+		}
+		f.Point(row)
+		c.raw[k][row] = c.s.score(r, f)
 	}
 }
 

@@ -240,7 +240,19 @@ func hashFunction() *rules.Function {
 		args := append([]*cel.Type{clusterType()}, slices.Repeat([]*cel.Type{cel.StringType}, n)...)
 		f.Overloads = append(f.Overloads, rules.Overload{ID: fmt.Sprintf("hash01_%d", n), Args: args, Result: cel.DoubleType, Reads: []string{"{0}.seed"}, Eval: hashOf, Spread: true})
 	}
+	f.Overloads[2].Native = always(&rules.Native{Double: hashOfTwo, Doubles: hashColumn}) // of two strings
 	return f
+}
+
+// hashOfTwo is hashOf of two strings.
+func hashOfTwo(cluster, a, b ref.Val) (float64, bool) {
+	c, okC := cluster.(*clusterView)
+	x, okX := a.(types.String)
+	y, okY := b.(types.String)
+	if !okC || !okX || !okY {
+		return 0, false
+	}
+	return portion(hashed(hashed(seeded(c), string(x)), string(y))), true
 }
 
 func hashOfList(args ...ref.Val) ref.Val {
@@ -262,19 +274,47 @@ func hashOf(args ...ref.Val) ref.Val {
 	if !ok {
 		return wrongArgument(args[0])
 	}
-	h := uint64(c.of.Seed)*fnvPrime ^ fnvOffset
+	h := seeded(c)
 	for _, v := range args[1:] {
 		s, ok := v.(types.String)
 		if !ok {
 			return wrongArgument(v)
 		}
-		for i := range len(s) {
-			h = (h ^ uint64(s[i])) * fnvPrime
-		}
-		h = (h ^ endOfString) * fnvPrime
+		h = hashed(h, string(s))
 	}
-	return types.Double(float64(mixed(h)>>11) / (1 << 53))
+	return types.Double(portion(h))
 }
+
+// hashColumn is hashOf of a string that is the same for all rows and one of each row; the first is hashed once.
+func hashColumn(t rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
+	c, okC := args[0].Value.(*clusterView)
+	first, okF := args[1].Value.(types.String)
+	if !okC || !okF || args[2].Member == nil || args[2].Member.Strings == nil {
+		return false
+	}
+	s := sessionOf(t)
+	s.names = resized(s.names, len(rows))
+	args[2].Member.Strings(t, rows, s.names)
+	from := hashed(seeded(c), string(first))
+	for i, second := range s.names {
+		out[i] = portion(hashed(from, second))
+	}
+	return true
+}
+
+// seeded is a hash of nothing but the run's seed.
+func seeded(c *clusterView) uint64 { return uint64(c.of.Seed)*fnvPrime ^ fnvOffset }
+
+// hashed is a hash with one more string.
+func hashed(h uint64, s string) uint64 {
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * fnvPrime
+	}
+	return (h ^ endOfString) * fnvPrime
+}
+
+// portion is a hash as a number from 0 to below 1.
+func portion(h uint64) float64 { return float64(mixed(h)>>11) / (1 << 53) }
 
 // FNV-1a, 64 bits, and a mark for the end of a string: no byte, so that ["ab"] is not ["a", "b"].
 const (

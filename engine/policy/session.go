@@ -56,6 +56,7 @@ type Session struct {
 	codes       []int32
 	answers     []Opinion
 	left, right []float64
+	names       []string
 
 	kept                         int // mostKept
 	startsSwept, namespacesSwept swept
