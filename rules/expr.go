@@ -92,6 +92,8 @@ type Expr struct {
 	column  column
 	numbers columnOf[float64] // the column as doubles
 	names   []string          // of roots, by number
+	scope   *Scope            // with checked: what the expression was made of; nil for a part
+	checked *ast.AST
 }
 
 // Eval computes the value under the roots that vars resolves. A failure is a *types.Err. It is fastest where vars
@@ -195,7 +197,7 @@ func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
 		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
 	}
 	native := checked.NativeRep()
-	e := &Expr{Text: text, Type: checked.OutputType(), program: program}
+	e := &Expr{Text: text, Type: checked.OutputType(), program: program, scope: s, checked: native}
 	e.Reads, e.Ends = readsAndEnds(s, native, native.Expr(), nil)
 	e.compileKernel(s, native)
 	if e.Cost, err = s.env.EstimateCost(checked, &estimator{s}); err != nil {

@@ -12,7 +12,7 @@ import (
 type walk struct {
 	x      *Cycle
 	lane   *lane
-	queues *policy.Heap[*model.Queue]
+	queues *policy.Queues
 	heaps  map[*model.Queue]*policy.Heap[*model.Job] // jobs that are not parked
 	work   func(*model.Job) (again bool)
 }

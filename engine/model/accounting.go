@@ -137,7 +137,7 @@ func (c *Cluster) touchTask(t *Task, from int32) {
 	if t.Node != NoNode && t.Node != from {
 		c.touchNode(t.Node)
 	}
-	c.TaskLog.add(t)
+	c.TaskLog.Add(t)
 	c.touchJob(t.Job)
 }
 
@@ -154,13 +154,13 @@ func (c *Cluster) Content() uint64 { return c.content }
 func (c *Cluster) touchNode(row int32) {
 	c.changed()
 	c.Nodes.Version[row]++
-	c.Nodes.Log.add(row)
+	c.Nodes.Log.Add(row)
 }
 
 func (c *Cluster) touchJob(j *Job) {
 	c.changed()
 	j.Version++
-	c.JobLog.add(j)
+	c.JobLog.Add(j)
 	if j.Queue != nil {
 		c.touchQueue(j.Queue)
 	}
@@ -169,7 +169,7 @@ func (c *Cluster) touchJob(j *Job) {
 func (c *Cluster) touchQueue(q *Queue) {
 	c.changed()
 	q.Version++
-	c.QueueLog.add(q)
+	c.QueueLog.Add(q)
 }
 
 // total sums up what the ready nodes have and use. It goes by Order, so that the last bit of a sum too large to

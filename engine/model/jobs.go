@@ -228,7 +228,7 @@ func (c *Cluster) upsertQueue(o *v1beta1.Queue, m *mistakes) {
 // logTasks has the tasks of a job looked at whose queue has changed.
 func (c *Cluster) logTasks(j *Job) {
 	for _, t := range j.Tasks {
-		c.TaskLog.add(t)
+		c.TaskLog.Add(t)
 	}
 }
 

@@ -3,8 +3,8 @@ package model
 // logLimit is how many entries a Log holds before its older half is cut.
 const logLimit = 1 << 16
 
-// add appends an entry, in constant time on the average.
-func (l *Log[T]) add(entry T) {
+// Add appends an entry, in constant time on the average.
+func (l *Log[T]) Add(entry T) {
 	if len(l.Entries) >= logLimit {
 		cut := len(l.Entries) / 2
 		n := copy(l.Entries, l.Entries[cut:])

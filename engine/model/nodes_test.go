@@ -71,7 +71,7 @@ func TestLog(t *testing.T) {
 	var l Log[int]
 	fill := func(n int) {
 		for range n {
-			l.add(int(l.Next())) // so that an entry is its own cursor
+			l.Add(int(l.Next())) // so that an entry is its own cursor
 		}
 	}
 	since := func(cursor uint64, ok bool, length uint64) {

@@ -65,7 +65,7 @@ func (s *Storage) Users(claim string) int { return s.users[claim] }
 
 func (s *Storage) touch(id StorageID) {
 	s.Version++
-	s.Log.add(id)
+	s.Log.Add(id)
 }
 
 func (s *Storage) promise(id StorageID, to string, by int) {

@@ -151,8 +151,8 @@ func (s *Session) moves(site, root string) (far reach, trees []*quotaTree) {
 	return far, trees
 }
 
-// Queues is an empty heap of queues: rows of queueOrder, then creation time, then UID.
-func (s *Session) Queues() *Heap[*model.Queue] {
+// flatQueues is a heap of queues that reads keys again one by one.
+func (s *Session) flatQueues() *Heap[*model.Queue] {
 	far, trees := s.moves(QueueOrder, "queue")
 	return &Heap[*model.Queue]{
 		s: s, site: QueueOrder, keys: func(q *model.Queue) ([]key, time.Time) { return s.queueKeys(q), time.Time{} }, far: far, clock: s.c.Clock,

@@ -45,6 +45,12 @@ attributes:
 queueOrder: [{name: leaf, by: "!queue.leaf"}, {name: share, by: "queue.path.map(q, q.share)"}]
 jobOrder: [{name: above, by: job.queue.root.used.cpu}]
 `,
+		"along a tree of one level": `
+attributes:
+- {on: queue, name: limits, quotaTree: {parent: "''", root: "'top'", total: cluster.allocatable, rollUp: {used: queue.allocated}}}
+- {on: queue, name: share, expression: "queue.used.share(cluster.allocatable)"}
+queueOrder: [{name: open, by: queue.open}, {name: share, by: "queue.path.map(q, [q.share, -q.used.cpu])", descending: true}]
+`,
 		"where there is no tree": `
 params: {tree: {type: bool, default: false}}
 attributes:
@@ -74,7 +80,7 @@ jobOrder: [{name: age, when: variables.odd, by: variables.age}, {name: name, by:
 // orders are the objects of both heaps in the order that the heaps hold them in, and the pending tasks in theirs.
 func orders(x *side) any {
 	out := map[string][]string{}
-	for _, q := range inOrder(x.queues) {
+	for _, q := range taken(x.queues) {
 		out["queues"] = append(out["queues"], q.Name)
 	}
 	for _, j := range inOrder(x.jobs) {
@@ -85,6 +91,18 @@ func orders(x *side) any {
 	x.s.SortTasks(tasks)
 	for _, t := range tasks {
 		out["tasks"] = append(out["tasks"], t.Key)
+	}
+	return out
+}
+
+// taken lists queues as they are taken, and puts them back.
+func taken(h *Queues) []*model.Queue {
+	var out []*model.Queue
+	for q, ok := h.Take(); ok; q, ok = h.Take() {
+		out = append(out, q)
+	}
+	for _, q := range out {
+		h.Put(q)
 	}
 	return out
 }

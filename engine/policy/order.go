@@ -92,14 +92,19 @@ func (k key) number() float64 {
 }
 
 // keys computes the keys of all rows of an order site.
-func (s *Session) keys(site string, f *Frame) []key {
+func (s *Session) keys(site string, f *Frame) []key { return s.keysBut(site, -1, f) }
+
+// keysBut leaves one row out.
+func (s *Session) keysBut(site string, but int, f *Frame) []key {
 	list := s.p.rules[site]
 	out := make([]key, len(list))
 	for i, r := range list {
+		if i == but {
+			continue
+		}
 		has, err := s.guard(r, f)
 		if err == nil && has {
 			v := r.Expression.Eval(f)
-			s.watch(r.Expression, f)
 			if k, ok := keyOf(v); ok {
 				out[i] = k
 				continue

@@ -143,7 +143,7 @@ func (s *Session) Before(site string, a, b Subject) (first bool, by *Rule, err e
 func (s *Session) tie(site string, a, b Subject) bool {
 	switch site {
 	case QueueOrder:
-		return s.Queues().tie(a.Queue, b.Queue) < 0
+		return s.flatQueues().tie(a.Queue, b.Queue) < 0
 	case JobOrder:
 		return s.Jobs().tie(a.Job, b.Job) < 0
 	}

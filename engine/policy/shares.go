@@ -19,6 +19,9 @@ import (
 // hdrfFunction is the accounting function that gives a tree of shares.
 const hdrfFunction = "hdrf"
 
+// shareKeyFunction gives a queue's place in a tree of shares.
+const shareKeyFunction = "key"
+
 func shareTreeType() *cel.Type { return object("ShareTree") }
 
 // shareTree is a tree of shares as a value of the language: the tree as it is, and what jobs are to hold beside.
@@ -283,7 +286,7 @@ func shareTreeFunctions() []*rules.Function {
 	}
 	queue, tree := queueType(), shareTreeType()
 	return []*rules.Function{
-		method("key", "The queue's place as a sort key: for each level from the root down 1 if nothing below can take more, else 0, and its share by its weight.", []*cel.Type{tree, queue}, cel.ListType(cel.DoubleType), key, "{0}", "{1}.name"),
+		method(shareKeyFunction, "The queue's place as a sort key: for each level from the root down 1 if nothing below can take more, else 0, and its share by its weight.", []*cel.Type{tree, queue}, cel.ListType(cel.DoubleType), key, "{0}", "{1}.name"),
 		method("compare", "Which of two queues takes the next turn: below 0 the first, above 0 the second, 0 where they do not differ on their common levels.", []*cel.Type{tree, queue, queue}, cel.IntType, compare, "{0}", "{1}.name", "{2}.name"),
 		change("with", "The tree as it would be if the job had so much more. It is counted anew, at the cost of a look at the siblings on the way up, each time that something is asked of it.", 1),
 		change("without", "The tree as it would be if the job had so much less.", -1),

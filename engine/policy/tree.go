@@ -22,6 +22,9 @@ const quotaTreeFunction = "quotaTree"
 // rollUpArgument names what is added up along the tree.
 const rollUpArgument = "rollUp"
 
+// belowMember names, in what is read, the way from a queue to all that its sums are made of.
+const belowMember = "below"
+
 // quotaTree is a compiled quotaTree: what its computed fields, which are parts of it, share.
 type quotaTree struct {
 	attribute *attribute // for reports of its errors
@@ -97,7 +100,7 @@ func (s *tableScope) quotaTree(a *rules.Attribute) {
 		}
 	}
 	for k, r := range t.rollUps {
-		below := &rules.Member{Name: "below", Changes: rules.ByObject}
+		below := &rules.Member{Name: belowMember, Changes: rules.ByObject}
 		s.p.trees[below] = t
 		reads := &rules.Reads{}
 		for _, name := range structureArguments() {
@@ -247,8 +250,9 @@ type treeState struct {
 	places []quota.Place
 	paths  []ref.Val
 	sums   []*quota.Sums // by roll-up
-	// changed is when a queue's sums were last found to differ.
+	// changed is when a queue's sums were last found to differ; moved lists whose did.
 	changed []uint64
+	moved   model.Log[*model.Queue]
 }
 
 // value is one field of a queue.
@@ -320,6 +324,7 @@ func (s *Session) enterTree(t *quotaTree, st *treeState, i int) {
 	}
 	for at := i; differs && at >= 0; at = st.places[at].Above {
 		st.changed[at] = s.c.Clock
+		st.moved.Add(st.queues[at])
 	}
 }
 

@@ -32,7 +32,7 @@ type side struct {
 	txn   *model.Txn
 	saves []model.Savepoint
 
-	queues *Heap[*model.Queue]
+	queues *Queues
 	jobs   *Heap[*model.Job]
 }
 

@@ -14,32 +14,37 @@ import (
 // in a group those that can still take something count as if all had no more than the least of them, so that no
 // group is blamed for what its members hold beyond that, and those that can take no more count as they are.
 //
-// A change costs, at the next question, one addition for each sibling on the way up; where a resource runs out or
-// is free again, all members are looked at anew.
+// A change costs, at the next question, one addition for each sibling on the way up that has anything, since the least among them
+// scales all others; where a resource runs out or is free again, all members are looked at anew.
 type Shares struct {
 	total    model.Resources
 	used     amount
 	broken   bool   // some member has a fraction: used is made anew instead of kept by delta
 	demanded []bool // by dimension: less than the total is used
-	root     *group
+	before   []bool // the same memory, of the last time
+	root     *Group
 	members  map[string]*leaf
+	moved    model.Log[*Group] // whose ranks have changed
 }
 
-// group is an inner node. Its children are in the order of their names, so that sums do not depend on history.
-type group struct {
+// Group is an inner node of Shares. Its children are in the order of their names, so that sums do not depend on history.
+type Group struct {
 	name     string
-	above    *group
+	above    *Group
 	weight   float64
-	groups   []*group
-	leaves   []*leaf
+	groups   []*Group
+	holding  []*leaf // members directly below that have a share of anything
+	open     int     // members directly below that can take more
 	stale    bool
 	standing standing
+	rank     Rank
 }
 
 // leaf is one member.
 type leaf struct {
 	key        string
-	above      *group
+	path       []string // as it was set
+	above      *Group
 	has, wants model.Resources
 	standing   standing
 }
@@ -53,7 +58,7 @@ type standing struct {
 
 // NewShares is an empty tree over what there is in all.
 func NewShares(total model.Resources) *Shares {
-	s := &Shares{total: total.Clone(), root: &group{weight: 1}, members: map[string]*leaf{}}
+	s := &Shares{total: total.Clone(), root: &Group{weight: 1}, members: map[string]*leaf{}}
 	s.root.stale = true
 	s.demand()
 	return s
@@ -70,30 +75,37 @@ func (s *Shares) Group(path []string, weights []float64) {
 			if i < len(weights) && weights[i] > 1 {
 				weight = weights[i]
 			}
-			at.groups = slices.Insert(at.groups, k, &group{name: path[i], above: at, weight: weight})
+			at.groups = slices.Insert(at.groups, k, &Group{name: path[i], above: at, weight: weight})
 			at.groups[k].touch()
 		}
 		at = at.groups[k]
 	}
 }
 
-func (g *group) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(g.groups, name, func(g *group, name string) int { return strings.Compare(g.name, name) })
+func (g *Group) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(g.groups, name, func(g *Group, name string) int { return strings.Compare(g.name, name) })
 }
 
-func (g *group) findLeaf(key string) (int, bool) {
-	return slices.BinarySearchFunc(g.leaves, key, func(l *leaf, key string) int { return strings.Compare(l.key, key) })
+// hold notes that a member directly below has a share of something, or has none any more.
+func (g *Group) hold(l *leaf, share bool) {
+	k, held := slices.BinarySearchFunc(g.holding, l.key, func(l *leaf, key string) int { return strings.Compare(l.key, key) })
+	switch {
+	case share && !held:
+		g.holding = slices.Insert(g.holding, k, l)
+	case !share && held:
+		g.holding = slices.Delete(g.holding, k, k+1)
+	}
 }
 
 // touch has a group, and those above, counted again.
-func (g *group) touch() {
+func (g *Group) touch() {
 	for ; g != nil && !g.stale; g = g.above {
 		g.stale = true
 	}
 }
 
 // at is the group of a path, or the last one on the way that is there.
-func (s *Shares) at(path []string) *group {
+func (s *Shares) at(path []string) *Group {
 	at := s.root
 	for _, name := range path[min(1, len(path)):] {
 		k, ok := at.find(name)
@@ -107,14 +119,11 @@ func (s *Shares) at(path []string) *group {
 
 // Set says what a member of the group at a path has, and has and wants together. Keys are unique in the tree.
 func (s *Shares) Set(key string, path []string, has, wants model.Resources) {
-	s.Group(path, nil)
-	above := s.at(path)
 	l := s.members[key]
-	if l == nil || l.above != above {
+	if l == nil || !slices.Equal(l.path, path) {
 		s.Drop(key)
-		l = &leaf{key: key, above: above}
-		k, _ := above.findLeaf(key)
-		above.leaves = slices.Insert(above.leaves, k, l)
+		s.Group(path, nil)
+		l = &leaf{key: key, path: slices.Clone(path), above: s.at(path), standing: standing{saturated: true}}
 		s.members[key] = l
 	}
 	l.wants = wants.Clone()
@@ -129,8 +138,9 @@ func (s *Shares) Drop(key string) {
 		return
 	}
 	delete(s.members, key)
-	if k, ok := l.above.findLeaf(key); ok {
-		l.above.leaves = slices.Delete(l.above.leaves, k, k+1)
+	l.above.hold(l, false)
+	if !l.standing.saturated {
+		l.above.open--
 	}
 	l.above.touch()
 	s.used.add(l.has, -1)
@@ -182,14 +192,14 @@ func (s *Shares) demand() {
 			s.used.add(s.members[key].has, 1)
 		}
 	}
-	now := make([]bool, max(len(s.total), len(s.used.of)))
-	for i := range now {
-		now[i] = s.used.of.Get(i) < s.total.Get(i)
+	now := s.before[:0]
+	for i := range max(len(s.total), len(s.used.of)) {
+		now = append(now, s.used.of.Get(i) < s.total.Get(i))
 	}
-	if slices.Equal(now, s.demanded) {
+	s.before, s.demanded = s.demanded, now
+	if slices.Equal(s.before, s.demanded) {
 		return
 	}
-	s.demanded = now
 	for _, l := range s.members {
 		s.settle(l)
 	}
@@ -197,7 +207,14 @@ func (s *Shares) demand() {
 
 // settle counts one member.
 func (s *Shares) settle(l *leaf) {
+	if !l.standing.saturated {
+		l.above.open--
+	}
 	l.standing = standing{has: l.has, share: l.has.Share(s.total), saturated: s.saturated(l)}
+	if !l.standing.saturated {
+		l.above.open++
+	}
+	l.above.hold(l, l.standing.share != 0)
 	l.above.touch()
 }
 
@@ -216,38 +233,79 @@ func (s *Shares) saturated(l *leaf) bool {
 }
 
 // count brings a group's standing up to date.
-func (s *Shares) count(g *group) {
+func (s *Shares) count(g *Group) {
 	if !g.stale {
 		return
 	}
-	all := make([]*standing, 0, len(g.groups)+len(g.leaves))
-	for _, child := range g.groups {
-		s.count(child)
-		all = append(all, &child.standing)
-	}
-	for _, l := range g.leaves {
-		all = append(all, &l.standing)
-	}
 	g.stale = false
 	least := 1.0
-	for _, c := range all {
-		if c.share != 0 && !c.saturated {
-			least = min(least, c.share)
-		}
+	for _, child := range g.groups {
+		s.count(child)
+		least = child.standing.least(least)
 	}
-	g.standing = standing{saturated: true}
-	for _, c := range all {
-		g.standing.saturated = g.standing.saturated && c.saturated
-		switch {
-		case c.share == 0:
-		case c.saturated:
-			g.standing.has.AddIn(c.has, 1)
-		default:
-			g.standing.has.AddIn(c.has, least/c.share)
-		}
+	for _, l := range g.holding {
+		least = l.standing.least(least)
 	}
-	g.standing.share = g.standing.has.Share(s.total)
+	sum := standing{has: g.standing.has[:0], saturated: g.open == 0}
+	for _, child := range g.groups {
+		sum.saturated = sum.saturated && child.standing.saturated
+		sum.add(&child.standing, least)
+	}
+	for _, l := range g.holding {
+		sum.add(&l.standing, least)
+	}
+	sum.share = sum.has.Share(s.total)
+	g.standing = sum
+	if rank := (Rank{sum.saturated, sum.share / g.weight}); rank != g.rank {
+		g.rank = rank
+		s.moved.Add(g)
+	}
 }
+
+// least is the smaller of a share and that of one who can take more.
+func (c *standing) least(share float64) float64 {
+	if c.share == 0 || c.saturated {
+		return share
+	}
+	return min(share, c.share)
+}
+
+// add counts one who has something: as it is, or, if it can take more, scaled to the least.
+func (c *standing) add(o *standing, least float64) {
+	switch {
+	case o.share == 0:
+	case o.saturated:
+		c.has.AddIn(o.has, 1)
+	default:
+		c.has.AddIn(o.has, least/o.share)
+	}
+}
+
+// Moved lists the groups whose ranks have changed since a cursor, and gives the cursor for the next time. They may repeat, and the list is
+// valid until the next question. Where ok is false, it is not known any more which have.
+func (s *Shares) Moved(since uint64) (groups []*Group, next uint64, ok bool) {
+	s.count(s.root)
+	groups, ok = s.moved.Since(since)
+	return groups, s.moved.Next(), ok
+}
+
+// Groups are those on a path, from below the root down, as far as they are there.
+func (s *Shares) Groups(path []string) []*Group {
+	var out []*Group
+	at := s.root
+	for _, name := range path[min(1, len(path)):] {
+		k, ok := at.find(name)
+		if !ok {
+			break
+		}
+		at = at.groups[k]
+		out = append(out, at)
+	}
+	return out
+}
+
+// Rank of a group among its siblings, as it was when the tree was last asked anything.
+func (g *Group) Rank() Rank { return g.rank }
 
 // Rank is one level of a Key: those that can take no more come last, then the smaller share of its weight comes first.
 type Rank struct {
@@ -269,20 +327,12 @@ func (r Rank) compare(o Rank) int {
 // comes first at the first difference takes the next turn.
 func (s *Shares) Key(path []string) []Rank {
 	s.count(s.root)
-	at := s.root
-	out := []Rank{s.root.rank()}
-	for _, name := range path[min(1, len(path)):] {
-		k, ok := at.find(name)
-		if !ok {
-			break
-		}
-		at = at.groups[k]
-		out = append(out, at.rank())
+	out := []Rank{s.root.rank}
+	for _, g := range s.Groups(path) {
+		out = append(out, g.rank)
 	}
 	return out
 }
-
-func (g *group) rank() Rank { return Rank{g.standing.saturated, g.standing.share / g.weight} }
 
 // CompareKeys says whose turn is first: below 0 the first one's, above 0 the other's, 0 where one key is the
 // beginning of the other.

@@ -1,0 +1,167 @@
+package policy
+
+import (
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// branching is a row of queueOrder whose key is a list along a path, and each of its parts what one node of a tree of queues
+// has: the queues below a node share the node's part, so that a change of it moves them all at once, and none of them against another.
+type branching struct {
+	row int // among the rows of the site
+	// Either the row is queue.path.map(q, each), along a tree of queues, ...
+	tree *quotaTree
+	each *rules.Each
+	// ... or it is the key of a queue in a tree of shares.
+	shares *attribute
+}
+
+// branchingOf finds the row of queueOrder that is one, if it is the only one that reads more than the queue, of what moves with steps;
+// nil: there is none.
+func (s *Session) branchingOf() *branching {
+	var found *branching
+	for i, r := range s.p.rules[QueueOrder] {
+		far := within
+		for _, read := range r.Reads.All {
+			if read.Changes > rules.ByCycle {
+				far = max(far, s.p.reach(read, "queue"))
+			}
+		}
+		if far == within {
+			continue
+		}
+		b := s.p.branchingRow(r)
+		if b == nil || found != nil || !s.always(r) {
+			return nil
+		}
+		b.row, found = i, b
+	}
+	return found
+}
+
+// always says that a row has an opinion on everything.
+func (s *Session) always(r *Rule) bool {
+	if r.When == nil {
+		return true
+	}
+	f := s.frame()
+	defer s.done()
+	has, err := s.guard(r, f)
+	return r.When.Constant() && has && err == nil
+}
+
+// branchingRow is what such a row is; nil: it is none.
+func (p *Policy) branchingRow(r *Rule) *branching {
+	if function, paths, ok := r.Expression.Call(); ok {
+		if function != shareKeyFunction || len(paths) != 2 || paths[1] != "queue" {
+			return nil
+		}
+		if x := p.sharesAt(paths[0]); x != nil {
+			return &branching{shares: x}
+		}
+		return nil
+	}
+	each, ok := r.Expression.Each()
+	if !ok {
+		return nil
+	}
+	b := &branching{each: each}
+	for _, read := range r.Reads.All {
+		if read.Changes <= rules.ByCycle {
+			continue
+		}
+		t := p.treeOfElements(each, read)
+		if t == nil || b.tree != nil && b.tree != t {
+			return nil
+		}
+		b.tree = t
+	}
+	if b.tree == nil {
+		return nil
+	}
+	return b
+}
+
+// sharesAt is the tree of shares that a path leads to; nil: there is none, or several tables have one of that name.
+func (p *Policy) sharesAt(path string) (found *attribute) {
+	for _, x := range p.attributes {
+		if x.function != hdrfFunction || path != "cluster."+x.name {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = x
+	}
+	return found
+}
+
+// treeOfElements is the tree of queues along whose paths a list is made, where what is read of each queue there moves with
+// that queue alone, or is summed up by the tree for it; nil: there is none.
+func (p *Policy) treeOfElements(each *rules.Each, read rules.Read) *quotaTree {
+	if len(read.Steps) < 2 || each.Over != "queue."+read.Steps[0].Member.Name {
+		return nil
+	}
+	t := p.trees[read.Steps[0].Member]
+	if t == nil || t.flat || t.moving {
+		return nil
+	}
+	read.Steps = read.Steps[1:]
+	for _, step := range read.Steps {
+		if on := p.trees[step.Member]; on != nil && (on != t || step.Member.Name != belowMember) {
+			return nil
+		}
+	}
+	if p.reach(read, "queue") == beyondIt {
+		return nil
+	}
+	return t
+}
+
+// Queues is a heap of queues: rows of queueOrder, then creation time, then UID. Where a row branches, it is kept as a tree of heaps,
+// in which a change costs a few comparisons for each level; where queues lie at different depths, one key may be the beginning of another and
+// equal to it, which is no order to build a tree on.
+type Queues struct {
+	flat *Heap[*model.Queue]
+	tree *branches
+}
+
+// Queues is an empty heap of queues.
+func (s *Session) Queues() *Queues {
+	q := &Queues{flat: s.flatQueues()}
+	if b := s.branchingOf(); b != nil && !s.NoCache {
+		q.tree = newBranches(s, b, q.flat)
+	}
+	return q
+}
+
+// Put adds a queue.
+func (q *Queues) Put(x *model.Queue) {
+	if q.tree != nil {
+		if q.tree.put(x) {
+			return
+		}
+		q.fell(x)
+		return
+	}
+	q.flat.Put(x)
+}
+
+// fell moves all to the flat heap, for good.
+func (q *Queues) fell(more ...*model.Queue) {
+	for _, x := range append(q.tree.all(), more...) {
+		q.flat.Put(x)
+	}
+	q.tree = nil
+}
+
+// Take removes the first queue; false: there is none.
+func (q *Queues) Take() (*model.Queue, bool) {
+	if q.tree != nil {
+		if q.tree.refresh() {
+			return q.tree.take()
+		}
+		q.fell()
+	}
+	return q.flat.Take()
+}
