@@ -225,6 +225,11 @@ func compiledAgrees(t *rapid.T, scope *rules.Scope, p *Policy) {
 	if e.Interpreted != "" {
 		t.Fatalf("%s is left to cel-go: %s", expression, e.Interpreted)
 	}
+	agreesInWorlds(t, p, e)
+}
+
+// agreesInWorlds holds expressions to cel-go in two random worlds, one after the other, for each pod on each node.
+func agreesInWorlds(t *rapid.T, p *Policy, list ...*rules.Expr) {
 	w := newTwins(p, nil)
 	w.apply(t, model.Delta{Object: aQueue("q1")}, model.Delta{Object: aQueue("q2")})
 	var batch rules.Batch
@@ -239,7 +244,9 @@ func compiledAgrees(t *rapid.T, scope *rules.Scope, p *Policy) {
 			f := s.frame().ofTask(task)
 			f.request, f.scope = s.amounts(task.Request), celtypes.String("queue")
 			f.victim, f.preemptor = s.taskView(task), s.taskView(task)
-			agreesOnNodes(t, e, f, &batch)
+			for _, e := range list {
+				agreesOnNodes(t, e, f, &batch)
+			}
 			s.done()
 		}
 	}

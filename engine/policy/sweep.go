@@ -173,42 +173,43 @@ func (c *Class) sift(f *Frame, of layer, rows []int32, verdicts []int16) {
 		if c.layers[k] != of || r.volumes && c.task.HasVolumes || c.guard(k, r, f) == stays {
 			continue
 		}
-		rejects := false
-		no := func(row int32) { verdicts[row], rejects = int16(r.Number), true }
-		unknown, kept := rows, c.opinions[k]
-		if kept != nil {
-			unknown = w.only(rows, func(_ int, row int32) bool {
-				if kept.at[row] != c.s.versionFor(r, row) {
-					return true
-				}
-				if kept.what[row] == No {
-					no(row)
-				}
-				return false
-			})
-		}
-		asked := c.askedOf(r, f, stage{number: r.Number, rows: unknown, opinions: kept}, c.guards[k])
-		w.bools = resized(w.bools, len(asked))
-		w.giveUp(r.Expression.HoldsEach(&w.batch, f, asked, w.bools))
-		for i, row := range asked {
-			x := Yes
-			if !w.bools[i] {
-				x = No
-			}
-			switch {
-			case w.marks[row] == w.round:
-				continue
-			case x == No:
-				no(row)
-			}
-			if kept != nil {
-				kept.what[row], kept.at[row] = x, c.s.versionFor(r, row)
-			}
-		}
-		if rejects || len(w.given) > 0 {
+		if c.siftBy(f, k, rows, verdicts) || len(w.given) > 0 {
 			rows = w.only(rows, func(_ int, row int32) bool { return verdicts[row] == 0 })
 		}
 	}
+}
+
+// siftBy asks one predicate, and says whether it says no of any node.
+func (c *Class) siftBy(f *Frame, k int, rows []int32, verdicts []int16) (rejects bool) {
+	w, r, kept := &c.s.sweep, c.s.columns.predicates[k], c.opinions[k]
+	no := func(row int32) { verdicts[row], rejects = int16(r.Number), true }
+	unknown := rows
+	if kept != nil {
+		unknown = w.only(rows, func(_ int, row int32) bool {
+			known := kept.at[row] == c.s.versionFor(r, row)
+			if known && kept.what[row] == No {
+				no(row)
+			}
+			return !known
+		})
+	}
+	asked := c.askedOf(r, f, stage{number: r.Number, rows: unknown, opinions: kept}, c.guards[k])
+	w.bools = resized(w.bools, len(asked))
+	w.giveUp(r.Expression.HoldsEach(&w.batch, f, asked, w.bools))
+	for i, row := range asked {
+		if w.marks[row] == w.round {
+			continue
+		}
+		x := Yes
+		if !w.bools[i] {
+			x = No
+			no(row)
+		}
+		if kept != nil {
+			kept.what[row], kept.at[row] = x, c.s.versionFor(r, row)
+		}
+	}
+	return rejects
 }
 
 // askedOf gives the nodes of a stage on which a row's guard holds. All of them count as asked.

@@ -127,6 +127,12 @@ func (w *twins) twinPod(t *rapid.T) *corev1.Pod {
 		if drawOf(t, "terms", false, true) {
 			twinTerms(t, p)
 		}
+		if drawOf(t, "nodes wanted", false, false, true) {
+			twinNodeTerms(t, p)
+		}
+		if port := drawOf(t, "host port", int32(0), 0, 0, 80); port != 0 {
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: port, ContainerPort: port, Protocol: corev1.ProtocolTCP}}
+		}
 		if drawOf(t, "tolerates", false, true) {
 			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		}
@@ -137,6 +143,30 @@ func (w *twins) twinPod(t *rapid.T) *corev1.Pod {
 			}
 		}
 	})
+}
+
+// twinNodeTerms writes which nodes a pod asks for, by one label, by two, or by name.
+func twinNodeTerms(t *rapid.T, p *corev1.Pod) {
+	if p.Spec.Affinity == nil {
+		p.Spec.Affinity = &corev1.Affinity{}
+	}
+	p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	if zone := drawOf(t, "selected zone", "", "east"); zone != "" {
+		p.Spec.NodeSelector = map[string]string{"zone": zone}
+	}
+	if want := drawOf(t, "required", "", "not west", "rank", "name"); want != "" {
+		term := map[string]corev1.NodeSelectorTerm{
+			"not west": {MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"west"}}}},
+			"rank":     {MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "rank", Operator: corev1.NodeSelectorOpGt, Values: []string{"1"}}, {Key: "zone", Operator: corev1.NodeSelectorOpExists}}},
+			"name":     {MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"}}}},
+		}[want]
+		p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}
+	}
+	if drawOf(t, "preferred nodes", false, true) {
+		p.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{{Weight: 7, Preference: corev1.NodeSelectorTerm{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"east"}}},
+		}}}
+	}
 }
 
 // twinTerms writes what a pod asks of the pods around it.
