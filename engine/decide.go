@@ -29,7 +29,7 @@ func Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran func(action 
 func Cycle(s *policy.Session, now time.Time) *model.Plan { return cycle(s, now, func(string) {}) }
 
 func cycle(s *policy.Session, now time.Time, ran func(action string)) *model.Plan {
-	if plan := s.Still(now); plan != nil {
+	if plan := s.Still(now); plan != nil && action.Reorder(s, plan) {
 		return plan
 	}
 	c, p := s.Cluster(), s.Policy()

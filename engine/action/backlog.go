@@ -67,7 +67,7 @@ func backlogOf(s *policy.Session) *backlog {
 				l.kinds = nil // it is taken twice a cycle
 				continue
 			}
-			b.lanes[step] = newLane(s, step, len(b.steps))
+			b.lanes[step] = newLane(s, a.Name, step, len(b.steps))
 			b.steps = append(b.steps, step)
 		}
 	}

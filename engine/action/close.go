@@ -2,8 +2,10 @@ package action
 
 import (
 	"slices"
+	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
 // Jobs lists the statuses of all jobs with a queue, in key order, as tell gives them. It is asked about those for which anything
@@ -63,13 +65,19 @@ func (x *Cycle) closeWaits() {
 			r.waits, b.changed = waits, true
 		}
 	}
-	if b.changed {
-		b.changed, b.waits = false, nil
-		for _, r := range b.open {
-			b.waits = append(b.waits, r.waits...)
-		}
-	}
+	b.listWaits()
 	x.plan.Waits = b.waits
+}
+
+// listWaits lists them anew where any is another.
+func (b *backlog) listWaits() {
+	if !b.changed {
+		return
+	}
+	b.changed, b.waits = false, nil
+	for _, r := range b.open {
+		b.waits = append(b.waits, r.waits...)
+	}
 }
 
 func equalWaits(a, b model.Wait) bool {
@@ -103,4 +111,82 @@ func (x *Cycle) waitsOf(r *record) []model.Wait {
 		out = append(out, own)
 	}
 	return out
+}
+
+// Reorder brings the places in a plan that is still that of the last cycle up to date, as jobs may go before others by nothing but
+// the passing of time; false: it takes a cycle to tell. Who comes first makes no other difference to a cycle in which everyone was
+// tried in vain.
+func Reorder(s *policy.Session, plan *model.Plan) bool {
+	b, ok := s.Kept.(*backlog)
+	if !ok {
+		return true
+	}
+	due, moved := b.due(plan.Now), false
+	if len(due) == 0 {
+		return true
+	}
+	s.Tick()
+	for _, d := range due {
+		s.SetAction(d.lane.action)
+		moved = d.line.rerank(d.lane, plan.Now, false) || moved
+	}
+	plan.Errors = s.Faults()
+	switch {
+	case !moved:
+		return true
+	case len(b.fresh) > 0: // their places are not known here
+		return false
+	}
+	b.renumber()
+	b.listWaits()
+	plan.Waits, plan.Same = b.waits, false
+	s.End(plan)
+	return true
+}
+
+// dueLine is a line in which some key may be another than it was.
+type dueLine struct {
+	lane *lane
+	line *line
+}
+
+func (b *backlog) due(now time.Time) (due []dueLine) {
+	for _, step := range b.steps {
+		l := b.lanes[step]
+		for _, x := range l.lines {
+			if !x.until.IsZero() && !now.Before(x.until) {
+				due = append(due, dueLine{l, x})
+			}
+		}
+	}
+	return due
+}
+
+// renumber gives jobs their places by the order of the lines.
+func (b *backlog) renumber() {
+	b.cycle++
+	for _, step := range b.steps {
+		l := b.lanes[step]
+		for _, x := range l.lines {
+			place := 0
+			for _, p := range x.jobs {
+				if p.rec.at[l.index] != p || p.rec.placed == b.cycle {
+					continue
+				}
+				p.rec.placed = b.cycle
+				if place++; p.rec.place != place {
+					p.rec.move(place)
+					b.changed = true
+				}
+			}
+		}
+	}
+}
+
+func (r *record) move(place int) {
+	r.place = place
+	r.waits = slices.Clone(r.waits)
+	for i := range r.waits {
+		r.waits[i].Place = place
+	}
 }

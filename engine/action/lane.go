@@ -12,9 +12,10 @@ import (
 // Those of one kind fare alike at the same state, so that of a kind one job is tried, and the others pass unlooked at.
 // What comes out is what trying each would give.
 type lane struct {
-	s     *policy.Session
-	step  *policy.Step
-	index int // of the step
+	s      *policy.Session
+	step   *policy.Step
+	action string
+	index  int // of the step
 	// kinds is nil where nothing can be remembered: each job is tried in each cycle.
 	kinds *policy.Kinds
 	never bool   // the step is never taken
@@ -48,8 +49,8 @@ type line struct {
 	until      time.Time // the first moment at which some key may be another; zero: none
 }
 
-func newLane(s *policy.Session, step *policy.Step, index int) *lane {
-	l := &lane{s: s, step: step, index: index, kinds: s.Kinds(step)}
+func newLane(s *policy.Session, action string, step *policy.Step, index int) *lane {
+	l := &lane{s: s, action: action, step: step, index: index, kinds: s.Kinds(step)}
 	if _, ok := s.OrderEpoch(); !ok {
 		l.kinds = nil
 	}

@@ -158,6 +158,12 @@ func (s *Session) Still(now time.Time) *model.Plan {
 	return &plan
 }
 
+// Tick moves to the moment that Still was asked about: what is evaluated from here on is of then.
+func (s *Session) Tick() {
+	s.cycle++
+	s.faults, s.faultOrder = map[any]*model.RuleError{}, nil
+}
+
 // End closes a cycle, and keeps its plan for as long as it holds.
 func (s *Session) End(plan *model.Plan) {
 	s.rest.plan = nil

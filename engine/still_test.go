@@ -1,0 +1,103 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// stillWorld has one queue and three jobs too large for its node, of which the youngest is urgent.
+func stillWorld(t *testing.T) *model.Cluster {
+	t.Helper()
+	c := model.NewCluster(model.Options{})
+	apply := func(o any) {
+		for _, err := range c.Apply(model.Delta{Object: o}) {
+			t.Fatal(err)
+		}
+	}
+	apply(&v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1beta1.QueueSpec{Weight: 1}})
+	apply(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{
+		Allocatable: list("cpu=4 memory=8Gi pods=8"), Capacity: list("cpu=4 memory=8Gi pods=8"),
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}})
+	for i, created := range []int{40, 0, 10} {
+		name := fmt.Sprintf("j%d", i)
+		g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", CreationTimestamp: at(created)}, Spec: v1beta1.PodGroupSpec{Queue: "q", MinMember: 1}}
+		if i == 0 {
+			g.Labels = map[string]string{"urgent": "yes"}
+		}
+		apply(g)
+		apply(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name + "-0", Namespace: "a", CreationTimestamp: at(created), Annotations: map[string]string{"scheduling.k8s.io/group-name": name}},
+			Spec:       corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: list("cpu=9")}}}},
+			Status:     corev1.PodStatus{Phase: corev1.PodPending},
+		})
+	}
+	return c
+}
+
+// places are those of the jobs in a plan.
+func places(plan *model.Plan) map[string]int {
+	out := map[string]int{}
+	for _, w := range plan.Waits {
+		out[w.Job] = w.Place
+	}
+	return out
+}
+
+// Jobs overtake each other with time alone, and no row of predicates is asked again for that.
+func TestOrderMovesWithTimeAlone(t *testing.T) {
+	t.Parallel()
+	p := compile(t, "aging", policyOf("mode: Active", `name: aging
+inline:
+  jobOrder:
+  - {name: aging, by: "('urgent' in job.labels ? 3 : (now - job.createdAt).getMinutes())", descending: true}`, "name: predicates", "name: gang")).policies[0]
+	s := policy.NewSession(stillWorld(t), p)
+	var first *model.Plan
+	evaluated := func() (n uint64) {
+		for _, r := range p.Rules(policy.Predicates) {
+			n += s.Evaluated(r)
+		}
+		return n
+	}
+	before := uint64(0)
+	for _, step := range []struct {
+		second int
+		want   map[string]int
+		same   bool
+	}{
+		{50, map[string]int{"a/j0": 1, "a/j1": 2, "a/j2": 3}, false},
+		{54, map[string]int{"a/j0": 1, "a/j1": 2, "a/j2": 3}, false}, // the first has let them in
+		{55, map[string]int{"a/j0": 1, "a/j1": 2, "a/j2": 3}, true},
+		{185, map[string]int{"a/j0": 2, "a/j1": 1, "a/j2": 3}, false}, // 3, 3, 2: as old as it is urgent, and the older one
+		{186, map[string]int{"a/j0": 2, "a/j1": 1, "a/j2": 3}, true},
+		{191, map[string]int{"a/j0": 3, "a/j1": 1, "a/j2": 2}, false}, // 3, 3, 3
+		{235, map[string]int{"a/j0": 3, "a/j1": 1, "a/j2": 2}, true},
+	} {
+		plan := engine.Cycle(s, at(step.second).Time)
+		if diff := gocmp.Diff(step.want, places(plan)); diff != "" {
+			t.Errorf("after %d s (-want +got):\n%s", step.second, diff)
+		}
+		if plan.Same != step.same {
+			t.Errorf("after %d s: the plan is the same: %v, want %v", step.second, plan.Same, step.same)
+		}
+		if step.second < 55 {
+			first, before = plan, evaluated()
+		}
+	}
+	if n := evaluated(); n != before || n == 0 {
+		t.Errorf("predicates were evaluated %d times in the first cycles, and %d times after the last", before, n)
+	}
+	if plan := engine.Cycle(s, at(235).Add(time.Hour)); plan.Now != at(235).Add(time.Hour) || first.Now != at(54).Time {
+		t.Errorf("the plans are of %v and %v", plan.Now, first.Now)
+	}
+}
