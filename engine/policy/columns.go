@@ -320,16 +320,27 @@ func (c *Class) guard(k int, r *rowPlan, f *Frame) guard {
 			c.guards[k] = holds
 		default:
 			c.guards[k] = stays
+			if score := k - len(c.s.columns.predicates); score >= 0 {
+				c.silence(score)
+			}
 		}
 	}
 	return c.guards[k]
+}
+
+// silence notes that a row of scores has no opinion on any node.
+func (c *Class) silence(k int) {
+	for row := range c.raw[k] {
+		c.raw[k][row] = math.NaN()
+	}
+	c.first[k], c.valued[k] = math.NaN(), true
 }
 
 func (c *Class) score(f *Frame, row int32, again bool) {
 	first := len(c.s.columns.predicates)
 	for k, r := range c.s.columns.scores {
 		switch of := c.layers[first+k]; {
-		case r.own:
+		case r.own, c.guards[first+k] == stays:
 		case of == ofGroup:
 			c.raw[k][row] = math.NaN() // until it is known which nodes are chosen from
 		case of == ofObject && c.scored[row], of == ofNode && again && c.near.scored[row] == c.version[row]+1:

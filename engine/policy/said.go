@@ -46,8 +46,11 @@ func (x saidStore[T]) forget() {
 	}
 }
 
-// shareable says that what a row says of a node depends on nothing but the node, what it reads of a class, and the epoch.
-func (r *rowPlan) shareable() bool { return !r.own && !r.volumes && !r.peers && !r.late && !r.beyond }
+// shares says that what a row says of a node to a class depends on nothing but the node, what the row reads of the class,
+// and the epoch. Where nobody has terms that concern a class, what is in a node's domains is nothing to it.
+func (c *Class) shares(r *rowPlan) bool {
+	return !c.s.NoCache && !r.own && !r.volumes && !r.beyond && (c.near.company == nil || !r.peers)
+}
 
 // join gives a class the columns of its rows: those that it shares with others, and those that are its own.
 func (c *Class) join() {
@@ -57,13 +60,13 @@ func (c *Class) join() {
 	var key []byte
 	for k, r := range cs.predicates {
 		c.opinions[k] = nil
-		if r.shareable() && !c.s.NoCache {
+		if c.shares(r) {
 			key = c.rowKey(key[:0], r)
 			c.opinions[k] = cs.opinions.of(key, rows)
 		}
 	}
 	for k, r := range cs.scores {
-		if r.shareable() && !c.s.NoCache {
+		if c.shares(r) {
 			key = c.rowKey(key[:0], r)
 			c.values[k] = cs.values.of(key, rows)
 			c.raw[k] = c.values[k].what

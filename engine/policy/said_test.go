@@ -23,6 +23,7 @@ scores:
 - {name: of-request, expression: "node.idle.cpu - task.request.cpu"}
 - {name: count, expression: double(node.taskCount), normalize: max}
 - {name: size, expression: "double(node.labels.size())"}
+- {name: around, expression: task.spreadScore(node)}
 `)
 	asked := func(when string, want map[string]uint64) {
 		t.Helper()
@@ -40,12 +41,12 @@ scores:
 		}
 	}
 	choose("a")
-	asked("by one class", map[string]uint64{"of-object": 2, "of-node": 2, "of-zone": 2, "errs": 2, "of-request": 2, "count": 2, "size": 2})
+	asked("by one class", map[string]uint64{"of-object": 2, "of-node": 2, "of-zone": 2, "errs": 2, "of-request": 2, "count": 2, "size": 2, "around": 2})
 	choose("b", "c", "d", "a")
-	asked("by four", map[string]uint64{"of-object": 2, "of-node": 2, "of-zone": 4, "errs": 8, "of-request": 6, "count": 2, "size": 2})
+	asked("by four", map[string]uint64{"of-object": 2, "of-node": 2, "of-zone": 4, "errs": 8, "of-request": 6, "count": 2, "size": 2, "around": 2})
 	c.Begin().Allocate(c.Tasks["a/a"], 0, nil)
 	choose("b", "c", "d")
-	asked("after a placement", map[string]uint64{"of-object": 2, "of-node": 3, "of-zone": 4, "errs": 8, "of-request": 9, "count": 3, "size": 2})
+	asked("after a placement", map[string]uint64{"of-object": 2, "of-node": 3, "of-zone": 4, "errs": 8, "of-request": 9, "count": 3, "size": 2, "around": 3})
 	if f := s.Faults(); len(f) != 1 || f[0].Count != 8 || f[0].Object != "a/a on n1" {
 		t.Errorf("errors are counted for each class: %+v", f)
 	}

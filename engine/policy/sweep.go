@@ -236,7 +236,7 @@ func (c *Class) askedOf(r *rowPlan, f *Frame, st stage, known guard) []int32 {
 func (c *Class) sweepScores(f *Frame, rows []int32) {
 	w, predicates := &c.s.sweep, len(c.s.columns.predicates)
 	for k, r := range c.s.columns.scores {
-		if r.own {
+		if r.own || c.guards[predicates+k] == stays {
 			continue
 		}
 		wanted := rows
