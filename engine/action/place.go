@@ -84,7 +84,7 @@ func (x *Cycle) taskPasses(step *policy.Step, t *model.Task) bool {
 func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bool) {
 	start := x.txn.Mark()
 	var done []placed
-	failed := map[string]bool{}
+	var failed map[string]bool
 	ended := false
 	for !todo.empty() && !ended {
 		t := todo.pop(x.s)
@@ -100,6 +100,9 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 			continue
 		case !found:
 			x.inVain(t)
+			if failed == nil {
+				failed = map[string]bool{}
+			}
 			failed[t.Role] = true
 			x.c.SetRoleFailed(j, t.Role, true)
 			ended = !x.goOn(step, j)

@@ -67,11 +67,11 @@ func keyOf(v ref.Val) (key, bool) {
 
 // compare orders two keys; an int and a double compare as numbers. Where one list is the beginning
 // of the other they are equal.
-func (k key) compare(o key) int {
+func (k *key) compare(o *key) int {
 	switch {
 	case k.kind == listKey && o.kind == listKey:
 		for i := range min(len(k.list), len(o.list)) {
-			if c := k.list[i].compare(o.list[i]); c != 0 {
+			if c := k.list[i].compare(&o.list[i]); c != 0 {
 				return c
 			}
 		}
@@ -84,7 +84,7 @@ func (k key) compare(o key) int {
 	return cmp.Compare(k.number(), o.number())
 }
 
-func (k key) number() float64 {
+func (k *key) number() float64 {
 	if k.kind == intKey {
 		return float64(k.i)
 	}
@@ -121,7 +121,7 @@ func (s *Session) keysBut(site string, but int, f *Frame) []key {
 // compareKeys is the first difference in tier order.
 func (s *Session) compareKeys(site string, a, b []key) int {
 	for i, r := range s.p.rules[site] {
-		if c := compareOne(r, a[i], b[i]); c != 0 {
+		if c := compareOne(r, &a[i], &b[i]); c != 0 {
 			return c
 		}
 	}
@@ -129,7 +129,7 @@ func (s *Session) compareKeys(site string, a, b []key) int {
 }
 
 // compareOne compares two keys of one row: who has none comes last, whichever way the row sorts.
-func compareOne(r *Rule, x, y key) int {
+func compareOne(r *Rule, x, y *key) int {
 	switch {
 	case x.kind == noKey && y.kind == noKey:
 		return 0
@@ -169,20 +169,26 @@ func (s *Session) taskKeys(t *model.Task) []key {
 
 // SortTasks orders tasks by the rows of taskOrder, then numeric suffix, creation time and UID.
 func (s *Session) SortTasks(tasks []*model.Task) {
-	keys := make(map[*model.Task][]key, len(tasks))
-	if len(s.p.rules[TaskOrder]) > 0 {
-		for _, t := range tasks {
-			keys[t] = s.taskKeys(t)
-		}
+	switch {
+	case len(tasks) < 2:
+		return
+	case len(s.p.rules[TaskOrder]) == 0:
+		slices.SortFunc(tasks, taskTie)
+		return
 	}
-	slices.SortFunc(tasks, func(a, b *model.Task) int {
-		if len(keys) > 0 {
-			if c := s.compareKeys(TaskOrder, keys[a], keys[b]); c != 0 {
-				return c
-			}
+	ranked := make([]Ranked[*model.Task], len(tasks))
+	for i, t := range tasks {
+		ranked[i] = Ranked[*model.Task]{Of: t, keys: s.taskKeys(t)}
+	}
+	slices.SortFunc(ranked, func(a, b Ranked[*model.Task]) int {
+		if c := s.compareKeys(TaskOrder, a.keys, b.keys); c != 0 {
+			return c
 		}
-		return taskTie(a, b)
+		return taskTie(a.Of, b.Of)
 	})
+	for i := range ranked {
+		tasks[i] = ranked[i].Of
+	}
 }
 
 // taskTie is the final order of tasks.

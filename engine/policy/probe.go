@@ -133,7 +133,7 @@ func (s *Session) Before(site string, a, b Subject) (first bool, by *Rule, err e
 		return false, nil, err
 	}
 	for i, r := range s.p.rules[site] {
-		if c := compareOne(r, x[i], y[i]); c != 0 {
+		if c := compareOne(r, &x[i], &y[i]); c != 0 {
 			return c < 0, r, nil
 		}
 	}
