@@ -188,6 +188,9 @@ func (w *walk) try(r *record) (again, vain bool) {
 	case !vain: // the job is another now, for all steps
 		clear(r.at)
 		x.backlog.refresh(r)
+		if len(x.plan.Binds)+len(x.plan.Admits) > 0 {
+			x.txn.Commit() // the cycle will not be undone as a whole
+		}
 	case r.version == version:
 		r.version = j.Version // touched, and as it was
 	}

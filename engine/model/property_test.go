@@ -216,8 +216,9 @@ func TestStateIsAFunctionOfTheObjects(t *testing.T) {
 
 // saved is a savepoint, and what the cluster looked like.
 type saved struct {
-	at   Savepoint
-	look string
+	content uint64
+	at      Savepoint
+	look    string
 }
 
 // machine runs random steps on one cluster.
@@ -317,7 +318,7 @@ func (m *machine) Admit(t *rapid.T) {
 }
 
 func (m *machine) Mark(*rapid.T) {
-	m.saves = append(m.saves, saved{m.x.Mark(), dump(m.c)})
+	m.saves = append(m.saves, saved{m.c.Content(), m.x.Mark(), dump(m.c)})
 }
 
 func (m *machine) Rollback(t *rapid.T) {
@@ -330,6 +331,9 @@ func (m *machine) Rollback(t *rapid.T) {
 	m.x.Rollback(s.at)
 	if diff := cmp.Diff(s.look, dump(m.c)); diff != "" {
 		t.Fatalf("rolled back (-then +now):\n%s", diff)
+	}
+	if got := m.c.Content(); got != s.content {
+		t.Fatalf("rolled back: the content is %d, and was %d", got, s.content)
 	}
 }
 

@@ -181,3 +181,28 @@ func TestAStepIsLogged(t *testing.T) {
 		t.Errorf("clocks %d -> %d and %d -> %d; want the first one only to move", clock, c.Clock, objects, c.ObjectClock)
 	}
 }
+
+// The content has its old name where steps are undone, and a new one after everything else.
+func TestContent(t *testing.T) {
+	c := cluster(t, queue("q"), group("g", "q"), node("n", "cpu=4 pods=9"), pod("p", "cpu=1"), pod("r", "cpu=1"))
+	x, row, first := c.Begin(), c.Nodes.Index["n"], c.Content()
+	x.Allocate(c.Tasks["a/p"], row, nil)
+	second := c.Content()
+	mark := x.Mark()
+	x.Allocate(c.Tasks["a/r"], row, nil)
+	c.SetRoleFailed(c.Jobs["a/g"], "", true)
+	c.SetRoleFailed(c.Jobs["a/g"], "", false)
+	third := c.Content()
+	x.Rollback(mark)
+	if first == second || second == third || c.Content() != second {
+		t.Errorf("content %d, with a step %d, with another %d, without that %d", first, second, third, c.Content())
+	}
+	x.Rollback(0)
+	if c.Content() != first {
+		t.Errorf("content %d, all undone %d", first, c.Content())
+	}
+	c.Apply(Delta{Object: pod("p", "cpu=2")})
+	if c.Content() == first {
+		t.Error("a pod asks for more, and the content is the same")
+	}
+}
