@@ -184,7 +184,7 @@ func (x *branches) before(a, b *branch) bool {
 				c = -c
 			}
 		} else {
-			c = compareOne(r, a.keys[i], b.keys[i])
+			c = compareOne(r, &a.keys[i], &b.keys[i])
 		}
 		if c != 0 {
 			return c < 0
@@ -198,7 +198,7 @@ func comparePaths(a, b []*keyPart) int {
 		if a[i] == b[i] {
 			continue
 		}
-		if c := a[i].key.compare(b[i].key); c != 0 {
+		if c := a[i].key.compare(&b[i].key); c != 0 {
 			return c
 		}
 	}

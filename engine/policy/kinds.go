@@ -82,12 +82,22 @@ func (k *Kinds) add(read rules.Read) bool {
 			return !slices.ContainsFunc(m.Reads.All, ofMembers) // what it reads of the job is in the set as well
 		}
 	}
-	if read.Root == "job" {
+	switch {
+	case read.Root == "job":
 		k.job = append(k.job, read)
-	} else {
+	case !k.told(read):
 		k.task = append(k.task, read)
 	}
 	return true
+}
+
+// told says that a read of a task is in every key anyway.
+func (k *Kinds) told(read rules.Read) bool {
+	if len(read.Steps) == 1 && slices.Contains([]string{"status", "gated", "bestEffort", "role", "request", "initRequest"}, read.Steps[0].Member.Name) {
+		return true
+	}
+	same := func(r rules.Read) bool { return r.String() == read.String() }
+	return slices.ContainsFunc(k.task, same) || slices.ContainsFunc(k.s.columns.class, same)
 }
 
 // ownWholly says that a computed member reads nothing but its own object.
