@@ -105,6 +105,7 @@ func (s *Session) keysBut(site string, but int, f *Frame) []key {
 		has, err := s.guard(r, f)
 		if err == nil && has {
 			v := r.Expression.Eval(f)
+			s.watch(r.Expression, f)
 			if k, ok := keyOf(v); ok {
 				out[i] = k
 				continue

@@ -87,9 +87,9 @@ func (s *Session) initRest() {
 	}
 	moves := func(e *rules.Expr) bool { return e != nil && e.Moves() }
 	s.rest.ordered = slices.ContainsFunc(s.p.rules[JobOrder], func(r *Rule) bool { return readsNow(r.Reads) })
-	// These are not followed: columns are as wide as the cluster, and sums ask each member.
+	// These are not followed: columns are as wide as the cluster, sums ask each member, and queues along a tree are asked in parts.
 	s.rest.restless = slices.ContainsFunc(s.p.arguments(), moves)
-	for _, site := range []string{Predicates, Scores, DeviceScores} {
+	for _, site := range []string{Predicates, Scores, DeviceScores, QueueOrder} {
 		for _, r := range s.p.rules[site] {
 			s.rest.restless = s.rest.restless || moves(r.When) || moves(r.Expression)
 		}
