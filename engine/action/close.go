@@ -15,7 +15,7 @@ func (x *Cycle) Jobs(tell func(*model.Job) model.JobStatus) []model.JobStatus {
 	for _, r := range b.fresh {
 		x.look(r)
 	}
-	for i := 0; i < len(x.looked); i++ {
+	for i := range x.looked {
 		x.enliven(x.looked[i])
 	}
 	slices.SortFunc(x.looked, byKey)

@@ -58,15 +58,22 @@ func (s *statuses) wait(t *model.Task, g *group, cycle uint64, say saying, cause
 		s.notBefore(w.written.Add(textEvery))
 		return
 	}
-	if news && (g == nil || g.told != say) {
-		if g != nil {
-			g.told = say
-		}
+	if news && g.news(say) {
 		s.events.Event(t.Object, corev1.EventTypeWarning, eventFailedScheduling, say.text)
 	}
 	first := w.said.reason == ""
 	w.said, w.cause, w.told, w.differs, w.written = say, *cause, true, time.Time{}, now
 	s.writePod(t, say, first, now)
+}
+
+// news says whether a group, nil for none, has had no event that says the same; from then on it has.
+func (g *group) news(say saying) bool {
+	if g == nil {
+		return true
+	}
+	was := g.told
+	g.told = say
+	return was != say
 }
 
 // saidOf reads what a pod's status says already, from before a restart.

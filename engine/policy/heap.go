@@ -207,11 +207,10 @@ func (s *Session) OrderEpoch() (string, bool) {
 	var b []byte
 	for _, r := range s.p.rules[JobOrder] {
 		for _, read := range r.Reads.All {
-			last := len(read.Steps) - 1
 			switch {
 			case read.Root == "cluster" && !ofMembers(read):
 				b = encodeKey(b, follow(s.cluster, read.Steps), read.Key)
-			case read.Root == "job" && (s.p.reach(read, "job") != within || last >= 0 && read.Steps[last].Member.Related):
+			case read.Root == "job" && !s.local(read):
 				return "", false
 			case read.Root == "action":
 				b = encode(b, s.action)

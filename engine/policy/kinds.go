@@ -63,7 +63,7 @@ func (k *Kinds) add(read rules.Read) bool {
 	if read.Root != "job" && read.Root != "task" || ofVolumes(read) {
 		return true // the same for all jobs of a queue, or of the state; tasks with volumes have no kind
 	}
-	for i, step := range read.Steps {
+	for _, step := range read.Steps {
 		m := step.Member
 		switch {
 		case m.Type == nil || m.Get == nil:
@@ -78,9 +78,9 @@ func (k *Kinds) add(read rules.Read) bool {
 		case m.Related:
 			k.related, k.namespace = true, true
 		}
-		if own := m.Reads != nil && m.Own != ""; own && i == len(read.Steps)-1 && !k.s.ownWholly(m) {
-			return !slices.ContainsFunc(m.Reads.All, ofMembers) // what it reads of the job is in the set as well
-		}
+	}
+	if m := lastOf(read); m != nil && m.Reads != nil && m.Own != "" && !k.s.ownWholly(m) {
+		return !slices.ContainsFunc(m.Reads.All, ofMembers) // what it reads of the job is in the set as well
 	}
 	switch {
 	case read.Root == "job":
@@ -89,6 +89,14 @@ func (k *Kinds) add(read rules.Read) bool {
 		k.task = append(k.task, read)
 	}
 	return true
+}
+
+// lastOf is the member that a read ends at; nil: it is of the root itself.
+func lastOf(read rules.Read) *rules.Member {
+	if len(read.Steps) == 0 {
+		return nil
+	}
+	return read.Steps[len(read.Steps)-1].Member
 }
 
 // told says that a read of a task is in every key anyway.
@@ -192,8 +200,8 @@ func (s *Session) LocalFilter(e *rules.Expr) bool {
 
 // local says that what is read of a job changes only where the job does.
 func (s *Session) local(read rules.Read) bool {
-	last := len(read.Steps) - 1
-	return s.p.reach(read, "job") == within && (last < 0 || !read.Steps[last].Member.Related)
+	m := lastOf(read)
+	return s.p.reach(read, "job") == within && (m == nil || !m.Related)
 }
 
 // asked are the expressions of a row.
