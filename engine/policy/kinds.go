@@ -64,17 +64,11 @@ func (k *Kinds) add(read rules.Read) bool {
 		return true // the same for all jobs of a queue, or of the state; tasks with volumes have no kind
 	}
 	for _, step := range read.Steps {
-		m := step.Member
-		switch {
+		switch m := step.Member; {
 		case m.Type == nil || m.Get == nil:
 			return false
-		case m.Type.IsExactType(queueType()), m.Type.IsExactType(nodeType()): // of the queue; a task that waits is on no node
+		case k.leaves(m):
 			return true
-		case m.Type.IsExactType(namespaceType()), m.Name == "quotas":
-			k.namespace = true
-			return true
-		case m.Name == starving:
-			return true // JobStarving is among what is asked
 		case m.Related:
 			k.related, k.namespace = true, true
 		}
@@ -89,6 +83,18 @@ func (k *Kinds) add(read rules.Read) bool {
 		k.task = append(k.task, read)
 	}
 	return true
+}
+
+// leaves says that a member leads from the job and its tasks to what is the same for all of a queue, or of a namespace.
+func (k *Kinds) leaves(m *rules.Member) bool {
+	switch {
+	case m.Type.IsExactType(queueType()), m.Type.IsExactType(nodeType()): // a task that waits is on no node
+		return true
+	case m.Type.IsExactType(namespaceType()), m.Name == "quotas":
+		k.namespace = true
+		return true
+	}
+	return m.Name == starving // JobStarving is among what is asked
 }
 
 // lastOf is the member that a read ends at; nil: it is of the root itself.
