@@ -144,6 +144,36 @@ func (c *Class) scoreLate(touched []int32) {
 	}
 }
 
+// scoreAmong is scoreLate for one task with volumes, which leave it fewer nodes to choose from than its class has. What it computes
+// is not the class's.
+func (c *Class) scoreAmong(x *template, f *Frame) {
+	want, group := c.want(), newGroup(x)
+	var rows []int32
+	for _, row := range c.s.c.Nodes.ByOrder() {
+		if c.verdict[row] == 0 && c.fits[row] == want {
+			group.add(row, want, 1)
+			rows = append(rows, row)
+		}
+	}
+	c.s.sizes = group.sizes(want)
+	defer func() { c.s.sizes = nil }()
+	c.raw, c.values, c.base = slices.Clone(c.raw), slices.Clone(c.values), slices.Clone(c.base)
+	c.uniform, c.first, c.valued = slices.Clone(c.uniform), slices.Clone(c.first), slices.Clone(c.valued)
+	for k := range c.s.columns.scores {
+		if c.layers[len(c.s.columns.predicates)+k] != ofGroup {
+			continue
+		}
+		c.raw[k], c.values[k], c.uniform[k], c.valued[k] = make([]float64, len(c.verdict)), nil, true, false
+		for _, row := range rows {
+			f.Point(row)
+			c.value(f, k, row)
+		}
+	}
+	for _, row := range rows {
+		c.sum(row)
+	}
+}
+
 // want is the group that a node is chosen from: those that fit now, or, where there are none, later.
 func (c *Class) want() fit {
 	if c.now > 0 {

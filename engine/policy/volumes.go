@@ -186,6 +186,9 @@ func (s *Session) withVolumes(of *Class, t *model.Task) *Class {
 		}
 		c.count(row, 1)
 	}
+	if of.near.group != nil {
+		c.scoreAmong(of.near.group.of, f)
+	}
 	return c
 }
 
