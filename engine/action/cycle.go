@@ -25,7 +25,8 @@ type Cycle struct {
 	turnUndone int
 	turns      map[*model.Queue]int
 	backlog    *backlog
-	looked     []*record // whose waits and statuses are to be told anew
+	others     []model.RowScore // of a runner-up; reused
+	looked     []*record        // whose waits and statuses are to be told anew
 	held       []placed
 	pipelined  []placed
 	vain       []*model.Task // of this turn

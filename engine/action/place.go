@@ -214,8 +214,9 @@ func (x *Cycle) put(t *model.Task, ch policy.Choice, volumes []model.VolumeBind)
 	node := x.c.Nodes.Rows[ch.Row]
 	b := model.Bind{Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: node.Name, Action: x.action, Score: ch.Score, Feasible: ch.Feasible}
 	if ch.RunnerUp != model.NoNode {
-		b.RunnerUp, b.RunnerUpScore, b.Scores = x.c.Nodes.Rows[ch.RunnerUp].Name, ch.RunScore, ch.Scores(ch.Row)
-		b.Reason = chosen(b, ch.Scores(ch.RunnerUp))
+		b.RunnerUp, b.RunnerUpScore, b.Scores = x.c.Nodes.Rows[ch.RunnerUp].Name, ch.RunScore, ch.Scores(nil, ch.Row)
+		x.others = ch.Scores(x.others[:0], ch.RunnerUp)
+		b.Reason = chosen(&b, x.others)
 	} else {
 		b.Reason = model.Reason{Site: policy.Predicates, Text: "the only node that fits"}
 	}
@@ -232,7 +233,7 @@ func (x *Cycle) put(t *model.Task, ch policy.Choice, volumes []model.VolumeBind)
 }
 
 // chosen names the row that put the node ahead of the runner-up most; none, where the two are equal.
-func chosen(b model.Bind, other []model.RowScore) model.Reason {
+func chosen(b *model.Bind, other []model.RowScore) model.Reason {
 	why := model.Reason{Site: policy.Scores}
 	if b.Score == b.RunnerUpScore {
 		why.Text = fmt.Sprintf("score %.6g, as %s has; first in the order of nodes", b.Score, b.RunnerUp)

@@ -277,10 +277,10 @@ func (c *Class) total(row int, ranks []ranking) float64 {
 // normalises says whether the row's value depends on the group that is chosen from.
 func (r *Rule) normalises() bool { return r.Normalize != "" && r.Normalize != "none" }
 
-// Scores gives each row's part of a node's score, over the group that was chosen from.
-func (ch *Choice) Scores(node int32) []model.RowScore {
+// Scores appends each row's part of a node's score, over the group that was chosen from.
+func (ch *Choice) Scores(out []model.RowScore, node int32) []model.RowScore {
 	c := ch.class
-	var out []model.RowScore
+	out = slices.Grow(out, len(c.s.columns.scores))
 	for k, r := range c.s.columns.scores {
 		v := c.raw[k][node]
 		if v != v {

@@ -44,7 +44,7 @@ func (x *side) placement(task *model.Task) placement {
 	p := placement{Rejections: class.Rejections()}
 	if ch, ok := class.Choose(); ok {
 		p.Node, p.RunnerUp, p.Score, p.RunScore = name(ch.Row), name(ch.RunnerUp), ch.Score, ch.RunScore
-		p.Later, p.Feasible, p.Scores = ch.Later, ch.Feasible, ch.Scores(ch.Row)
+		p.Later, p.Feasible, p.Scores = ch.Later, ch.Feasible, ch.Scores(nil, ch.Row)
 		p.GPUs = x.s.Devices(task, ch.Row, ch.Later)
 	}
 	return p

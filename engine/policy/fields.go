@@ -157,8 +157,8 @@ func allocatedTasks(j *model.Job) int64 {
 }
 
 func (j *jobView) roleList() ref.Val {
-	if j.roles == nil || j.version != j.of.Version {
-		j.version = j.of.Version
+	if j.roles == nil || !slices.Equal(j.rolesOf, j.of.Roles) {
+		j.rolesOf = slices.Clone(j.of.Roles)
 		j.roles = listOf(j.of.Roles, func(r *model.Role) ref.Val {
 			return &roleView{view[model.Role]{of: r, s: j.s, typ: roleType()}, j.of}
 		})

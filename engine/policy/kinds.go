@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
@@ -77,9 +78,10 @@ func (k *Kinds) add(read rules.Read) bool {
 		return !slices.ContainsFunc(m.Reads.All, ofMembers) // what it reads of the job is in the set as well
 	}
 	switch {
+	case k.told(read):
 	case read.Root == "job":
 		k.job = append(k.job, read)
-	case !k.told(read):
+	default:
 		k.task = append(k.task, read)
 	}
 	return true
@@ -105,13 +107,16 @@ func lastOf(read rules.Read) *rules.Member {
 	return read.Steps[len(read.Steps)-1].Member
 }
 
-// told says that a read of a task is in every key anyway.
+// told says that a read is in every key anyway.
 func (k *Kinds) told(read rules.Read) bool {
-	if len(read.Steps) == 1 && slices.Contains([]string{"status", "gated", "bestEffort", "role", "request", "initRequest"}, read.Steps[0].Member.Name) {
+	if read.Type.IsExactType(roleType()) || read.Type.IsExactType(cel.ListType(roleType())) {
+		return true // on the way to what is read of each role; how many there are is in the key
+	}
+	if read.Root == "task" && len(read.Steps) == 1 && slices.Contains([]string{"status", "gated", "bestEffort", "role", "request", "initRequest"}, read.Steps[0].Member.Name) {
 		return true
 	}
 	same := func(r rules.Read) bool { return r.String() == read.String() }
-	return slices.ContainsFunc(k.task, same) || slices.ContainsFunc(k.s.columns.class, same)
+	return slices.ContainsFunc(k.job, same) || slices.ContainsFunc(k.task, same) || slices.ContainsFunc(k.s.columns.class, same)
 }
 
 // ownWholly says that a computed member reads nothing but its own object.
@@ -143,7 +148,8 @@ func (k *Kinds) Of(j *model.Job) (string, bool) {
 	for _, x := range j.Counts {
 		b = binary.AppendVarint(b, x)
 	}
-	b = binary.AppendVarint(binary.AppendVarint(b, j.MinMember), int64(len(j.Phase)))
+	b = binary.AppendVarint(binary.AppendVarint(b, j.MinMember), int64(len(j.Roles)))
+	b = append(append(b, j.Phase...), 0)
 	for _, read := range k.job {
 		b = encodeKey(b, follow(s.jobView(j), read.Steps), read.Key)
 	}
@@ -156,14 +162,19 @@ func (k *Kinds) Of(j *model.Job) (string, bool) {
 			waiting = append(waiting, t)
 		}
 	}
+	for _, t := range waiting {
+		b = k.ofTask(b, t)
+	}
 	sorted := slices.Clone(waiting)
-	s.SortTasks(sorted)
+	if s.SortTasks(sorted); slices.Equal(sorted, waiting) {
+		return string(b), true
+	}
 	place := make(map[*model.Task]int, len(sorted))
 	for i, t := range sorted {
 		place[t] = i
 	}
 	for _, t := range waiting {
-		b = k.ofTask(binary.AppendVarint(b, int64(place[t])), t)
+		b = binary.AppendVarint(b, int64(place[t]))
 	}
 	return string(b), true
 }

@@ -45,7 +45,7 @@ func (s *Session) namespaceView(name string) *namespaceView {
 	if !known {
 		of = &model.Namespace{Name: name}
 	}
-	v := &namespaceView{view: view[model.Namespace]{of: of, s: s, typ: namespaceType(), memo: make([]memo, s.p.slots["Namespace"])}, labels: stringMap(of.Labels)}
+	v := &namespaceView{view: view[model.Namespace]{of: of, s: s, typ: namespaceType(), memo: make([]memo, s.p.slots["Namespace"])}, labels: s.stringMap(of.Labels)}
 	s.namespaces[name] = v
 	return v
 }

@@ -147,11 +147,11 @@ func TestScoresByRow(t *testing.T) {
 	s := begun(t, fourNodes(t, "1", "2"), table)
 	choice, _ := s.Class(s.c.Tasks["a/p"]).Choose()
 	want := []model.RowScore{{Table: "mine", Rule: "a", Score: 200}, {Table: "mine", Rule: "b", Score: 7}}
-	if diff := cmp.Diff(want, choice.Scores(choice.Row)); diff != "" || choice.Score != 207 {
+	if diff := cmp.Diff(want, choice.Scores(nil, choice.Row)); diff != "" || choice.Score != 207 {
 		t.Errorf("score %g, parts (-want +got)\n%s", choice.Score, diff)
 	}
 	want = []model.RowScore{{Table: "mine", Rule: "a", Score: 100}, {Table: "mine", Rule: "b", Score: 7}, {Table: "mine", Rule: "c", Score: 1}}
-	if diff := cmp.Diff(want, choice.Scores(choice.RunnerUp)); diff != "" || choice.RunScore != 108 {
+	if diff := cmp.Diff(want, choice.Scores(nil, choice.RunnerUp)); diff != "" || choice.RunScore != 108 {
 		t.Errorf("runner-up %g, parts (-want +got)\n%s", choice.RunScore, diff)
 	}
 	raw := []model.RowScore{{Table: "mine", Rule: "a", Score: 2}, {Table: "mine", Rule: "b", Score: 7}, {Table: "mine", Rule: "c", Score: 1}}

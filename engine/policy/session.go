@@ -47,6 +47,7 @@ type Session struct {
 	volumes     *volume.Volumes
 	peers       peers
 	rest        rest
+	noStrings   ref.Val // a map without entries
 	// sizes are the domains that a class chooses from, while its scores that read them are computed.
 	sizes []int32
 	// dictionaries number what only the objects of nodes tell.

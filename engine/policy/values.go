@@ -64,8 +64,8 @@ type (
 	jobView struct {
 		view[model.Job]
 		labels, annotations ref.Val
-		version             uint64
 		roles               ref.Val
+		rolesOf             []*model.Role // that roles shows
 	}
 	queueView struct {
 		view[model.Queue]
@@ -285,7 +285,7 @@ func (s *Session) taskView(t *model.Task) *taskView {
 	if v, ok := t.View.(*taskView); ok && v.s == s && v.of == t {
 		return v
 	}
-	v := &taskView{view: view[model.Task]{of: t, s: s, typ: taskType(), memo: make([]memo, s.p.slots["Task"])}, labels: stringMap(t.Labels), annotations: stringMap(t.Annotations)}
+	v := &taskView{view: view[model.Task]{of: t, s: s, typ: taskType(), memo: make([]memo, s.p.slots["Task"])}, labels: s.stringMap(t.Labels), annotations: s.stringMap(t.Annotations)}
 	t.View = v
 	return v
 }
@@ -294,7 +294,7 @@ func (s *Session) jobView(j *model.Job) *jobView {
 	if v, ok := j.View.(*jobView); ok && v.s == s && v.of == j {
 		return v
 	}
-	v := &jobView{view: view[model.Job]{of: j, s: s, typ: jobType(), memo: make([]memo, s.p.slots["Job"])}, labels: stringMap(j.Labels), annotations: stringMap(j.Annotations)}
+	v := &jobView{view: view[model.Job]{of: j, s: s, typ: jobType(), memo: make([]memo, s.p.slots["Job"])}, labels: s.stringMap(j.Labels), annotations: s.stringMap(j.Annotations)}
 	j.View = v
 	return v
 }
@@ -306,7 +306,7 @@ func (s *Session) queueView(q *model.Queue) ref.Val {
 	if v, ok := q.View.(*queueView); ok && v.s == s && v.of == q {
 		return v
 	}
-	v := &queueView{view: view[model.Queue]{of: q, s: s, typ: queueType(), memo: make([]memo, s.p.slots["Queue"])}, labels: stringMap(q.Labels), annotations: stringMap(q.Annotations)}
+	v := &queueView{view: view[model.Queue]{of: q, s: s, typ: queueType(), memo: make([]memo, s.p.slots["Queue"])}, labels: s.stringMap(q.Labels), annotations: s.stringMap(q.Annotations)}
 	q.View = v
 	return v
 }
@@ -322,10 +322,21 @@ func (s *Session) nodeView(row int32) *nodeView {
 	}
 	v := &nodeView{
 		view: view[model.Node]{of: n, s: s, typ: nodeType(), memo: make([]memo, s.p.slots["Node"])}, object: s.c.Nodes.Object[row],
-		labels: stringMap(n.Labels), annotations: stringMap(n.Annotations), taints: list(taints),
+		labels: s.stringMap(n.Labels), annotations: s.stringMap(n.Annotations), taints: list(taints),
 	}
 	n.View = v
 	return v
+}
+
+// stringMap is a map as rows see it; there is but one without entries.
+func (s *Session) stringMap(m map[string]string) ref.Val {
+	switch {
+	case len(m) > 0:
+		return stringMap(m)
+	case s.noStrings == nil:
+		s.noStrings = stringMap(nil)
+	}
+	return s.noStrings
 }
 
 func stringMap(m map[string]string) ref.Val {

@@ -337,7 +337,7 @@ func (r *run) scores(t *model.Task, feasible []string, choice *policy.Choice) {
 		got[row] = map[string]int64{}
 	}
 	for _, node := range feasible {
-		for _, s := range choice.Scores(r.c.Nodes.Index[node]) {
+		for _, s := range choice.Scores(nil, r.c.Nodes.Index[node]) {
 			if got[s.Rule] != nil && s.Score != 0 {
 				got[s.Rule][node] = int64(s.Score)
 			}
