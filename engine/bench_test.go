@@ -117,9 +117,9 @@ func (m *meter) report(b *testing.B) {
 	b.ReportAllocs()
 }
 
-// decide measures one cycle of a workload from a cold state under the default policy.
-func (w workload) decide(b *testing.B) {
-	p, deltas := defaultPolicy(b), w.objects()
+// cold measures one cycle from a cold state.
+func cold(b *testing.B, p *policy.Policy, deltas []model.Delta) *meter {
+	b.Helper()
 	m := &meter{}
 	for b.Loop() {
 		b.StopTimer()
@@ -135,6 +135,12 @@ func (w workload) decide(b *testing.B) {
 		b.StartTimer()
 	}
 	m.report(b)
+	return m
+}
+
+// decide measures one cycle of a workload from a cold state under the default policy.
+func (w workload) decide(b *testing.B) {
+	m := cold(b, defaultPolicy(b), w.objects())
 	b.ReportMetric(float64(b.N*w.jobs*w.pods)/m.used.Seconds(), "pods/cpu-s")
 }
 

@@ -122,22 +122,7 @@ spec:
 func BenchmarkQueues(b *testing.B) {
 	for _, f := range forests() {
 		b.Run(f.String(), func(b *testing.B) {
-			p, deltas := f.policy(b), f.objects()
-			m := &meter{}
-			for b.Loop() {
-				b.StopTimer()
-				x := newScene(b, p, deltas)
-				b.StartTimer()
-				start := cpu(b)
-				x.s = policy.NewSession(x.s.Cluster(), p)
-				x.cycle()
-				m.used += cpu(b) - start
-				b.StopTimer()
-				m.evaluations += x.evaluations()
-				m.binds, m.hash = len(x.plan.Binds), planHash(b, x.plan)
-				b.StartTimer()
-			}
-			m.report(b)
+			m := cold(b, f.policy(b), f.objects())
 			b.ReportMetric(m.used.Seconds()*1e6/float64(b.N)/float64(m.binds), "us/bind")
 		})
 	}
