@@ -51,9 +51,10 @@ spec:
 	w.forgetLater(func(ctx context.Context) error {
 		return w.Kube.CoreV1().PersistentVolumes().Delete(ctx, w.Name+"-"+name, metav1.DeleteOptions{})
 	})
-	w.Wait("volume is Available", func() error {
+	// A gang that waits for it may bind it before it is looked at here.
+	w.Wait("volume is Available or Bound", func() error {
 		v, err := w.Kube.CoreV1().PersistentVolumes().Get(w.Context, w.Name+"-"+name, metav1.GetOptions{})
-		if err == nil && v.Status.Phase != corev1.VolumeAvailable {
+		if err == nil && v.Status.Phase != corev1.VolumeAvailable && v.Status.Phase != corev1.VolumeBound {
 			err = fmt.Errorf("it is %q", v.Status.Phase)
 		}
 		return err
