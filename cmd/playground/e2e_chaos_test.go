@@ -422,7 +422,7 @@ func TestKilledAtRandom(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range all {
-		kind.checkPods(t, h, jobs.Items)
+		kind.checkPods(t, h, jobs.Items, witness)
 	}
 	w.checkOwned(jobs.Items)
 	t.Logf("%d pods bound; the fullest node was asked for %v of its CPU", h.bound(), h.fullest(corev1.ResourceCPU))
@@ -455,7 +455,7 @@ func (j chaosJobs) check(jobs []batchv1alpha1.Job) error {
 }
 
 // checkPods looks at the pods that each job of the kind ever had.
-func (j chaosJobs) checkPods(t *testing.T, h *history, jobs []batchv1alpha1.Job) {
+func (j chaosJobs) checkPods(t *testing.T, h *history, jobs []batchv1alpha1.Job, witness *witness) {
 	t.Helper()
 	had, alive := map[types.UID]int{}, map[types.UID]int{}
 	for _, l := range h.pods {
@@ -475,7 +475,7 @@ func (j chaosJobs) checkPods(t *testing.T, h *history, jobs []batchv1alpha1.Job)
 			continue
 		}
 		if had[job.UID] != j.pods {
-			t.Errorf("job %s has had %d pods; want %d: none made twice, none lost", job.Name, had[job.UID], j.pods)
+			t.Errorf("job %s has had %d pods; want %d: none made twice, none lost%s", job.Name, had[job.UID], j.pods, witness.Of(job.UID))
 		}
 		if alive[job.UID] != j.alive {
 			t.Errorf("job %s, %s, has %d pods that run; want %d", job.Name, job.Status.State.Phase, alive[job.UID], j.alive)

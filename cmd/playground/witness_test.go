@@ -333,6 +333,34 @@ func (h *history) Check(w *world) {
 	}
 }
 
+// Of tells what was seen of a job's pods, a line a version, in the order in which they were stored.
+func (s *witness) Of(job types.UID) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := slices.Clone(s.seen)
+	slices.SortStableFunc(seen, func(a, b sighting) int { return cmp.Compare(a.version, b.version) })
+	var b strings.Builder
+	for _, at := range seen {
+		if at.pod == nil {
+			continue
+		}
+		owner := metav1.GetControllerOf(at.pod)
+		if owner == nil || owner.UID != job {
+			continue
+		}
+		state := string(at.pod.Status.Phase)
+		switch {
+		case at.deleted:
+			state += ", gone"
+		case at.pod.DeletionTimestamp != nil:
+			state += ", deleted"
+		}
+		fmt.Fprintf(&b, "\n%s %s (%.8s) of version %s on %q: %s", at.at.Format("15:04:05.000"), at.pod.Name, at.pod.UID,
+			at.pod.Annotations[batchv1alpha1.JobVersion], at.pod.Spec.NodeName, state)
+	}
+	return b.String()
+}
+
 // bound is how many pods were bound.
 func (h *history) bound() int {
 	n := 0
