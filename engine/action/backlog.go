@@ -27,9 +27,19 @@ type backlog struct {
 	touched []*record // jobs with a queue that changed
 	fresh   []*record // those of open that not every step has its answer for, in key order
 
-	statuses []model.JobStatus // of listed; never changed in place
-	waits    []model.Wait      // of open; never changed in place
-	changed  bool              // waits are to be listed anew
+	statuses []*model.JobStatus // of listed; what plans have of it is never changed in place
+	owned    bool               // no plan has statuses yet
+	waits    []model.Wait       // of open; never changed in place
+	changed  bool               // waits are to be listed anew
+	slabs    slabs
+}
+
+// slabs are where what is kept of jobs is made.
+type slabs struct {
+	records  model.Slab[record]
+	at       model.Slab[*parked]
+	parked   model.Slab[parked]
+	statuses model.Slab[model.JobStatus]
 }
 
 // record is one job.
@@ -43,11 +53,12 @@ type record struct {
 	// at is, by step, where the job is parked; nil: the step is yet to come to it, or must come to it in each cycle.
 	at []*parked
 
-	place  int          // in its queue's order
-	placed uint64       // the cycle that gave it
-	live   uint64       // the cycle whose notes have it
-	looked uint64       // the cycle that tells its waits anew
-	told   uint64       // the cycle that told its status
+	place  int    // in its queue's order
+	placed uint64 // the cycle that gave it
+	live   uint64 // the cycle whose notes have it
+	looked uint64 // the cycle that tells its waits anew
+	told   uint64 // the cycle that told its status
+	status *model.JobStatus
 	untold bool         // no step had a word for some waiting task
 	waits  []model.Wait // as of the last cycle
 }
@@ -105,13 +116,13 @@ func byQueue(a, b *record) int {
 // reset begins anew, with a look at every job.
 func (b *backlog) reset() {
 	clear(b.records)
-	b.listed, b.open, b.fresh, b.statuses, b.waits, b.changed = nil, nil, nil, nil, nil, true
+	b.listed, b.open, b.fresh, b.waits, b.changed = nil, nil, nil, nil, true
 	for _, l := range b.lanes {
 		l.reset()
 	}
 	for _, j := range b.c.JobsByKey() {
-		r := &record{job: j, queue: j.QueueName, at: make([]*parked, len(b.steps)), listed: !j.Orphan && j.Queue != nil, version: j.Version}
-		b.records[j] = r
+		r := b.record(j)
+		r.queue, r.listed, r.version = j.QueueName, !j.Orphan && j.Queue != nil, j.Version
 		if r.listed {
 			b.listed = append(b.listed, r)
 		}
@@ -121,7 +132,15 @@ func (b *backlog) reset() {
 		}
 	}
 	slices.SortFunc(b.open, byQueue)
-	b.statuses, b.touched = make([]model.JobStatus, len(b.listed)), slices.Clone(b.listed)
+	b.statuses, b.owned, b.touched = make([]*model.JobStatus, len(b.listed)), true, slices.Clone(b.listed)
+}
+
+// record makes a job's record.
+func (b *backlog) record(j *model.Job) *record {
+	r := b.slabs.records.New()
+	r.job, r.at = j, b.slabs.at.Slice(len(b.steps))
+	b.records[j] = r
+	return r
 }
 
 // sync brings one job's record up to date.
@@ -131,8 +150,8 @@ func (b *backlog) sync(j *model.Job) {
 		if !there {
 			return
 		}
-		r = &record{job: j, at: make([]*parked, len(b.steps)), version: j.Version + 1}
-		b.records[j] = r
+		r = b.record(j)
+		r.version = j.Version + 1
 	}
 	if there && r.version == j.Version {
 		return
@@ -155,18 +174,19 @@ func (b *backlog) list(r *record, listed bool) {
 	}
 	r.listed = listed
 	i, _ := slices.BinarySearchFunc(b.listed, r, byKey)
-	if listed {
+	b.own()
+	if r.status = nil; listed {
 		b.listed = slices.Insert(b.listed, i, r)
-		b.statuses = slices.Insert(slices.Clone(b.statuses), i, model.JobStatus{})
+		b.statuses = slices.Insert(b.statuses, i, nil)
 		return
 	}
 	b.listed = slices.Delete(b.listed, i, i+1)
-	b.statuses = slices.Delete(slices.Clone(b.statuses), i, i+1)
+	b.statuses = slices.Delete(b.statuses, i, i+1)
 }
 
 // toOpen puts a job that changed among those that may wait, for each step to look at it, or takes it from there.
 func (b *backlog) toOpen(r *record, open bool) {
-	clear(r.at)
+	r.leave()
 	if moved := r.queue != r.job.QueueName; r.open && (moved || !open) {
 		i, _ := slices.BinarySearchFunc(b.open, r, byQueue)
 		b.open = slices.Delete(b.open, i, i+1)
@@ -183,6 +203,15 @@ func (b *backlog) toOpen(r *record, open bool) {
 		b.open = slices.Insert(b.open, i, r)
 	}
 	b.refresh(r)
+}
+
+// leave takes a job out of all lanes: each step is to look at it.
+func (r *record) leave() {
+	for i, p := range r.at {
+		if p != nil {
+			p.gone, r.at[i] = true, nil
+		}
+	}
 }
 
 func (b *backlog) refresh(r *record) {

@@ -10,7 +10,7 @@ import (
 
 // Jobs lists the statuses of all jobs with a queue, in key order, as tell gives them. It is asked about those for which anything
 // changed.
-func (x *Cycle) Jobs(tell func(*model.Job) model.JobStatus) []model.JobStatus {
+func (x *Cycle) Jobs(tell func(*model.Job) model.JobStatus) []*model.JobStatus {
 	b := x.backlog
 	for _, r := range b.fresh {
 		x.look(r)
@@ -22,27 +22,38 @@ func (x *Cycle) Jobs(tell func(*model.Job) model.JobStatus) []model.JobStatus {
 	if !b.local {
 		b.touched = append(b.touched[:0], b.listed...)
 	}
-	own := false
-	for _, r := range slices.Concat(b.touched, x.looked) {
-		if !r.listed || r.told == b.cycle {
-			continue
+	for _, list := range [][]*record{b.touched, x.looked} {
+		for _, r := range list {
+			if r.listed && r.told != b.cycle {
+				r.told = b.cycle
+				b.tell(r, tell(r.job))
+			}
 		}
-		r.told = b.cycle
-		st := tell(r.job)
-		i, _ := slices.BinarySearchFunc(b.listed, r, byKey)
-		if same(&b.statuses[i], &st) {
-			continue
-		}
-		if !own {
-			b.statuses, own = slices.Clone(b.statuses), true
-		}
-		b.statuses[i] = st
 	}
-	b.touched = b.touched[:0]
+	b.touched, b.owned = b.touched[:0], false
 	if len(b.statuses) == 0 {
 		return nil
 	}
 	return b.statuses
+}
+
+// tell notes a job's status, if it is another.
+func (b *backlog) tell(r *record, st model.JobStatus) {
+	if r.status != nil && same(r.status, &st) {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(b.listed, r, byKey)
+	r.status = b.slabs.statuses.New()
+	*r.status = st
+	b.own()
+	b.statuses[i] = r.status
+}
+
+// own makes the list of statuses this cycle's own, as plans have it.
+func (b *backlog) own() {
+	if !b.owned {
+		b.statuses, b.owned = slices.Clone(b.statuses), true
+	}
 }
 
 func same(a, b *model.JobStatus) bool {
@@ -170,7 +181,7 @@ func (b *backlog) renumber() {
 		for _, x := range l.lines {
 			place := 0
 			for _, p := range x.jobs {
-				if p.rec.at[l.index] != p || p.rec.placed == b.cycle {
+				if p.gone || p.rec.placed == b.cycle {
 					continue
 				}
 				p.rec.placed = b.cycle

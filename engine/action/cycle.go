@@ -23,7 +23,6 @@ type Cycle struct {
 	undone    map[*model.Job]int
 	// turnUndone is how many tasks the present turn placed and undid; -1: it did neither.
 	turnUndone int
-	turns      map[*model.Queue]int
 	backlog    *backlog
 	others     []model.RowScore // of a runner-up; reused
 	looked     []*record        // whose waits and statuses are to be told anew
@@ -42,7 +41,7 @@ type placed struct {
 func Begin(s *policy.Session, plan *model.Plan) *Cycle {
 	x := &Cycle{
 		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, jobWaits: map[*model.Job]*model.Wait{}, taskWaits: map[*model.Task]*model.Wait{},
-		turns: map[*model.Queue]int{}, undone: map[*model.Job]int{}, backlog: backlogOf(s),
+		undone: map[*model.Job]int{}, backlog: backlogOf(s),
 	}
 	x.backlog.begin()
 	return x

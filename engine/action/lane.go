@@ -40,12 +40,15 @@ type parked struct {
 	kind *kind    // nil: the step does not take the job
 	out  *outcome // that the job's waits rest on
 	seen uint64   // the cycle in which the walk passed it
+	gone bool     // from the lane
 }
 
-// line is the parked jobs of one queue, in order: those from read on are to come in this walk, next those that have been.
+// line is the parked jobs of one queue, in order: those from read on are to come in this walk, been those that have had their turn. Jobs that
+// left the lane since are still in it.
 type line struct {
-	jobs, next []*parked
+	jobs, been []*parked
 	read       int
+	moved      bool      // been is not in order
 	until      time.Time // the first moment at which some key may be another; zero: none
 }
 
@@ -81,8 +84,8 @@ func (l *lane) begin(b *backlog) {
 		l.epoch = epoch
 		for _, q := range l.lines {
 			for _, p := range q.jobs {
-				if p.rec.at[l.index] == p {
-					p.rec.at[l.index] = nil
+				if !p.gone {
+					p.gone, p.rec.at[l.index] = true, nil
 					b.refresh(p.rec)
 				}
 			}
@@ -123,7 +126,7 @@ func (l *lane) open(q *model.Queue, now time.Time, anew bool) *line {
 		x = &line{}
 		l.lines[q] = x
 	}
-	x.read, x.next = 0, x.next[:0]
+	x.read, x.been = 0, x.been[:0]
 	if anew || !x.until.IsZero() && !now.Before(x.until) {
 		x.rerank(l, now, anew)
 	}
@@ -140,7 +143,12 @@ func (x *line) rerank(l *lane, now time.Time, anew bool) (moved bool) {
 		}
 		x.hold(p)
 	}
-	before := func(a, b *parked) int { return l.s.Compare(&a.rank, &b.rank) }
+	return x.sort(l.s)
+}
+
+// sort puts the jobs in order, and says whether they were not.
+func (x *line) sort(s *policy.Session) (moved bool) {
+	before := func(a, b *parked) int { return s.Compare(&a.rank, &b.rank) }
 	if slices.IsSortedFunc(x.jobs, before) {
 		return false
 	}
@@ -155,31 +163,49 @@ func (x *line) hold(p *parked) {
 }
 
 // head is the first parked job that is still to come; nil: there is none.
-func (x *line) head(index int) *parked {
-	for ; x.read < len(x.jobs); x.read++ {
-		if p := x.jobs[x.read]; p.rec.at[index] == p {
+func (x *line) head() *parked { return x.next(len(x.jobs)) }
+
+// next is the first that is still to come of those before a place in the line; nil: there is none.
+func (x *line) next(before int) *parked {
+	if x == nil {
+		return nil
+	}
+	for ; x.read < before; x.read++ {
+		if p := x.jobs[x.read]; !p.gone {
 			return p
 		}
 	}
 	return nil
 }
 
+// before is how many of the line come before a job that is not in it.
+func (x *line) before(s *policy.Session, r *policy.Ranked[*model.Job]) int {
+	n, _ := slices.BinarySearchFunc(x.jobs[x.read:], r, func(p *parked, r *policy.Ranked[*model.Job]) int { return s.Compare(&p.rank, r) })
+	return x.read + n
+}
+
 // pass leaves a job parked that was to come, or parks one.
-func (x *line) pass(p *parked) {
+func (x *line) pass(p *parked, s *policy.Session) {
 	if x.read < len(x.jobs) && x.jobs[x.read] == p {
 		x.read++
+	} else if n := len(x.been); n > 0 && s.Compare(&x.been[n-1].rank, &p.rank) > 0 {
+		x.moved = true // it had a turn, and its keys are others now
 	}
-	x.next = append(x.next, p)
+	x.been = append(x.been, p)
 	x.hold(p)
 }
 
 // close ends a walk: what has been is what is parked.
-func (x *line) close(index int) {
-	for p := x.head(index); p != nil; p = x.head(index) {
-		x.pass(p)
+func (x *line) close(s *policy.Session) {
+	for p := x.head(); p != nil; p = x.head() {
+		x.pass(p, s)
 	}
-	x.jobs, x.next = x.next, x.jobs[:0]
+	x.jobs, x.been = x.been, x.jobs[:0]
 	x.read = 0
+	if x.moved {
+		x.moved = false
+		x.sort(s)
+	}
 }
 
 // kindOf is the kind of a job; nil: it has none.

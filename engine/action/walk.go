@@ -13,15 +13,21 @@ type walk struct {
 	x      *Cycle
 	lane   *lane
 	queues *policy.Queues
-	heaps  map[*model.Queue]*policy.Heap[*model.Job] // jobs that are not parked
+	stands map[*model.Queue]*stand
 	work   func(*model.Job) (again bool)
+}
+
+// stand is the jobs of one queue in a walk.
+type stand struct {
+	line   *line                    // those that are parked; nil: the lane parks none
+	heap   *policy.Heap[*model.Job] // those that are not; nil: none
+	placed int                      // how many were given their places
 }
 
 // walk gives the jobs that pass to work, which does one turn of a job and says whether the job comes back for another.
 // A job for which the verb has nothing to do is not ordered. drop says whether to leave out the rest of a queue.
 func (x *Cycle) walk(step *policy.Step, idle func(*model.Job) bool, drop func(*model.Queue) bool, work func(*model.Job) (again bool)) {
-	clear(x.turns)
-	w := &walk{x: x, lane: x.backlog.lanes[step], queues: x.s.Queues(), heaps: map[*model.Queue]*policy.Heap[*model.Job]{}, work: work}
+	w := &walk{x: x, lane: x.backlog.lanes[step], queues: x.s.Queues(), stands: map[*model.Queue]*stand{}, work: work}
 	w.gather(step, idle)
 	for {
 		q, ok := w.queues.Take()
@@ -37,7 +43,7 @@ func (x *Cycle) walk(step *policy.Step, idle func(*model.Job) bool, drop func(*m
 		}
 	}
 	for _, line := range w.lane.lines {
-		line.close(w.lane.index)
+		line.close(x.s)
 	}
 }
 
@@ -52,23 +58,29 @@ func (w *walk) gather(step *policy.Step, idle func(*model.Job) bool) {
 		}
 		if idle(j) || !x.jobPasses(step, j) {
 			if l.kinds != nil {
-				r.at[l.index] = &parked{rec: r}
+				w.parking(r, nil)
 			}
 			continue
 		}
-		if w.heaps[j.Queue] == nil {
-			w.heaps[j.Queue] = x.s.Jobs()
+		st := w.stands[j.Queue]
+		if st == nil {
+			st = &stand{heap: x.s.Jobs()}
+			w.stands[j.Queue] = st
 			queues = append(queues, j.Queue)
 		}
-		w.heaps[j.Queue].Put(j)
+		st.heap.Put(j)
 	}
 	if l.kinds != nil {
 		order, _ := x.s.OrderEpoch()
 		for _, q := range queues {
-			l.open(q, x.plan.Now, order != l.order)
+			w.stands[q].line = l.open(q, x.plan.Now, order != l.order)
 		}
 		for q := range l.lines {
-			if w.heaps[q] == nil && l.open(q, x.plan.Now, order != l.order).head(l.index) != nil {
+			if w.stands[q] != nil {
+				continue
+			}
+			if line := l.open(q, x.plan.Now, order != l.order); line.head() != nil {
+				w.stands[q] = &stand{line: line}
 				queues = append(queues, q)
 			}
 		}
@@ -80,113 +92,120 @@ func (w *walk) gather(step *policy.Step, idle func(*model.Job) bool) {
 	}
 }
 
-// next is who comes next in a queue: a job that is parked, or else the first of the heap; both are nil where nobody is left.
-func (w *walk) next(q *model.Queue) (line *line, p *parked, heap *policy.Heap[*model.Job]) {
-	if line = w.lane.lines[q]; line != nil {
-		p = line.head(w.lane.index)
+// first is the first job that is not parked, with how many of the line come before it; nil: there is none, and the whole line is to come.
+func (w *walk) first(st *stand) (first *policy.Ranked[*model.Job], before int) {
+	if st.line != nil {
+		before = len(st.line.jobs)
 	}
-	if heap = w.heaps[q]; heap == nil {
-		return line, p, nil
+	if st.heap == nil {
+		return nil, before
 	}
-	first, ok := heap.First()
-	switch {
-	case !ok:
-		return line, p, nil
-	case p != nil && w.x.s.Compare(&p.rank, first) < 0:
-		return line, p, nil
+	first, ok := st.heap.First()
+	if !ok {
+		return nil, before
 	}
-	return line, nil, heap
+	if st.line != nil {
+		before = st.line.before(w.x.s, first)
+	}
+	return first, before
 }
 
 // one gives turns to the jobs of a queue until something comes of one, and says whether that was so. Turns in vain leave
 // the orders what they were.
 func (w *walk) one(q *model.Queue) bool {
-	now := w.x.s.Token()
+	now, st := w.x.s.Token(), w.stands[q]
 	for {
-		line, p, heap := w.next(q)
-		vain := true
-		switch {
-		case p == nil && heap == nil:
-			return false
-		case p == nil:
-			rank, _ := heap.TakeRanked()
-			vain = w.fresh(rank, line, heap, now)
-		case p.kind.holds(now):
-			w.pass(line, p, p.kind.out)
-		default:
-			vain = w.parked(line, p)
+		first, before := w.first(st)
+		for p := st.line.next(before); p != nil; p = st.line.next(before) {
+			if p.kind.holds(now) {
+				w.pass(st, p, p.kind.out)
+			} else if !w.parked(st, p) {
+				return true
+			}
 		}
-		if !vain {
+		if first == nil {
+			return false
+		}
+		rank, _ := st.heap.TakeRanked()
+		if vain := w.fresh(st, rank, now); !vain {
 			return true
 		}
 	}
 }
 
 // parked tries a job that was tried in vain at another state.
-func (w *walk) parked(line *line, p *parked) (vain bool) {
+func (w *walk) parked(st *stand, p *parked) (vain bool) {
 	r := p.rec
-	again, vain := w.try(r)
+	again, vain := w.try(st, r)
 	if !vain {
 		w.x.s.Until(p.rank.Until)
 		if again {
-			w.again(r.job)
+			w.again(st, r.job)
 		}
 		return false
 	}
 	w.lane.settle(p.kind, gather(r.job, w.x.jottings, w.x.turnUndone))
-	w.park(line, p, p.kind.out)
+	w.park(st, p, p.kind.out)
 	return true
 }
 
 // fresh tries a job that is not parked. In vain it is, if it is of a kind.
-func (w *walk) fresh(rank policy.Ranked[*model.Job], line *line, heap *policy.Heap[*model.Job], now policy.Token) (vain bool) {
+func (w *walk) fresh(st *stand, rank policy.Ranked[*model.Job], now policy.Token) (vain bool) {
 	j, l := rank.Of, w.lane
 	r := w.x.backlog.records[j]
 	if l.kinds != nil && l.tried == now {
 		if k := l.kindOf(j); k.holds(now) {
-			p := &parked{rank: rank, rec: r, kind: k}
-			r.at[l.index] = p
-			w.pass(line, p, k.out)
+			p := w.parking(r, k)
+			p.rank = rank
+			w.pass(st, p, k.out)
 			return true
 		}
 	}
-	again, vain := w.try(r)
+	again, vain := w.try(st, r)
 	if vain {
 		if k := l.kindOf(j); k != nil {
 			l.settle(k, gather(j, w.x.jottings, w.x.turnUndone))
-			p := &parked{rank: rank, rec: r, kind: k}
-			r.at[l.index] = p
-			w.park(line, p, k.out)
+			p := w.parking(r, k)
+			p.rank = rank
+			w.park(st, p, k.out)
 			return true
 		}
 	}
 	w.x.s.Until(rank.Until)
 	if again {
-		heap.Put(j)
+		st.heap.Put(j)
 	}
 	return vain
 }
 
+// parking is a new place in the lane for a job of a kind.
+func (w *walk) parking(r *record, k *kind) *parked {
+	p := w.x.backlog.slabs.parked.New()
+	p.rec, p.kind = r, k
+	r.at[w.lane.index] = p
+	return p
+}
+
 // again lets a job that was parked come back for another turn.
-func (w *walk) again(j *model.Job) {
-	if w.heaps[j.Queue] == nil {
-		w.heaps[j.Queue] = w.x.s.Jobs()
+func (w *walk) again(st *stand, j *model.Job) {
+	if st.heap == nil {
+		st.heap = w.x.s.Jobs()
 	}
-	w.heaps[j.Queue].Put(j)
+	st.heap.Put(j)
 }
 
 // try gives a job a turn. It was in vain where nothing of it is left.
-func (w *walk) try(r *record) (again, vain bool) {
+func (w *walk) try(st *stand, r *record) (again, vain bool) {
 	x, j := w.x, r.job
 	x.enliven(r)
-	x.ranked(r)
+	x.ranked(st, r)
 	x.jottings, x.turnUndone = x.jottings[:0], -1
 	version, content := j.Version, x.c.Content()
 	again = w.work(j)
 	vain = !again && x.c.Content() == content
 	switch {
 	case !vain: // the job is another now, for all steps
-		clear(r.at)
+		r.leave()
 		x.backlog.refresh(r)
 		if len(x.plan.Binds)+len(x.plan.Admits) > 0 {
 			x.txn.Commit() // the cycle will not be undone as a whole
@@ -198,22 +217,22 @@ func (w *walk) try(r *record) (again, vain bool) {
 }
 
 // pass leaves a job parked unlooked at, as what comes of it is known.
-func (w *walk) pass(line *line, p *parked, out *outcome) {
-	w.x.ranked(p.rec)
+func (w *walk) pass(st *stand, p *parked, out *outcome) {
+	w.x.ranked(st, p.rec)
 	if p.rec.live == w.x.backlog.cycle {
 		w.x.tell(p.rec.job, out)
 	}
-	w.park(line, p, out)
+	w.park(st, p, out)
 }
 
 // park notes what came of a parked job.
-func (w *walk) park(line *line, p *parked, out *outcome) {
+func (w *walk) park(st *stand, p *parked, out *outcome) {
 	if p.out != out {
 		p.out = out
 		w.x.look(p.rec)
 	}
 	p.seen = w.x.backlog.cycle
-	line.pass(p)
+	st.line.pass(p, w.x.s)
 }
 
 // drop notes for every job of a queue that is left out why.
@@ -232,25 +251,25 @@ func (w *walk) drop(q *model.Queue) {
 		}
 		return nothing
 	}
+	st := w.stands[q]
 	for {
-		line, p, heap := w.next(q)
-		switch {
-		case p == nil && heap == nil:
-			return
-		case p != nil:
-			w.pass(line, p, of(p.rec.job))
-			continue
+		first, before := w.first(st)
+		for p := st.line.next(before); p != nil; p = st.line.next(before) {
+			w.pass(st, p, of(p.rec.job))
 		}
-		rank, _ := heap.TakeRanked()
+		if first == nil {
+			return
+		}
+		rank, _ := st.heap.TakeRanked()
 		r := x.backlog.records[rank.Of]
 		if k := l.kindOf(rank.Of); k != nil {
-			p := &parked{rank: rank, rec: r, kind: k}
-			r.at[l.index] = p
-			w.pass(line, p, of(rank.Of))
+			p := w.parking(r, k)
+			p.rank = rank
+			w.pass(st, p, of(rank.Of))
 			continue
 		}
 		x.enliven(r)
-		x.ranked(r)
+		x.ranked(st, r)
 		x.tell(rank.Of, of(rank.Of))
 		x.s.Until(rank.Until)
 	}
@@ -258,13 +277,13 @@ func (w *walk) drop(q *model.Queue) {
 
 // ranked notes a job's place in its queue's order, as the first step has it that comes to it: among those that wait to be let in, or
 // for nodes.
-func (x *Cycle) ranked(r *record) {
+func (x *Cycle) ranked(st *stand, r *record) {
 	if r.placed == x.backlog.cycle {
 		return
 	}
 	r.placed = x.backlog.cycle
-	x.turns[r.job.Queue]++
-	if place := x.turns[r.job.Queue]; place != r.place {
+	st.placed++
+	if place := st.placed; place != r.place {
 		r.place = place
 		x.look(r)
 	}

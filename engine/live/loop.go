@@ -248,14 +248,14 @@ func (l *loop) tell(plan *model.Plan, now time.Time) {
 	if at := s.due(now); at.IsZero() || now.Before(at) {
 		for i := range plan.Admits {
 			if at, ok := slices.BinarySearchFunc(plan.Jobs, plan.Admits[i].Job, byJob); ok {
-				l.tellGroup(&plan.Jobs[at], now)
+				l.tellGroup(plan.Jobs[at], now)
 			}
 		}
 		return
 	}
 	s.stale, s.again, s.compared = false, time.Time{}, now
-	for i := range plan.Jobs {
-		l.tellGroup(&plan.Jobs[i], now)
+	for _, st := range plan.Jobs {
+		l.tellGroup(st, now)
 	}
 	for i := range plan.Queues {
 		st := &plan.Queues[i]
@@ -267,7 +267,7 @@ func (l *loop) tell(plan *model.Plan, now time.Time) {
 }
 
 // byJob compares for the order that a plan's jobs have.
-func byJob(st model.JobStatus, job string) int { return strings.Compare(st.Job, job) }
+func byJob(st *model.JobStatus, job string) int { return strings.Compare(st.Job, job) }
 
 // tellGroup compares what the status of a PodGroup should be with what it is.
 func (l *loop) tellGroup(st *model.JobStatus, now time.Time) {

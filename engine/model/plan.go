@@ -24,7 +24,7 @@ type Plan struct {
 	Pipelines []Bind        `json:"pipelines,omitempty"` // promised on what is being released; decided anew next cycle
 	Holds     []Bind        `json:"holds,omitempty"`     // allocated for a job that waits for its pipelined rest; no bind
 	Waits     []Wait        `json:"waits,omitempty"`
-	Jobs      []JobStatus   `json:"jobs,omitempty"`
+	Jobs      []*JobStatus  `json:"jobs,omitempty"` // in key order; plans share those that stay the same
 	Queues    []QueueStatus `json:"queues,omitempty"`
 	Errors    []RuleError   `json:"errors,omitempty"`
 	Warnings  []string      `json:"warnings,omitempty"`

@@ -56,7 +56,7 @@ pods:
 			{Job: "default/big", Task: "default/big-0", Queue: "default", Action: "allocate", Reason: fit, Nodes: []model.NodeCount{{Table: "builtin", Rule: "fit", Text: "Insufficient cpu", Count: 3}}},
 			{Job: "default/big", Task: "default/big-1", Queue: "default", Action: "allocate", Reason: fit, Nodes: []model.NodeCount{{Table: "builtin", Rule: "fit", Text: "Insufficient cpu", Count: 3}}},
 		},
-		Jobs:     []model.JobStatus{{Job: "default/train", Phase: "Running"}},
+		Jobs:     []*model.JobStatus{{Job: "default/train", Phase: "Running"}},
 		Errors:   []model.RuleError{{Site: "scores", Table: "house", Rule: "odd", Count: 2, Object: "default/big-0", Text: "division by zero"}},
 		Warnings: []string{"the policy is paused"},
 	}

@@ -375,7 +375,7 @@ func (w *World) groupStatuses(plan *model.Plan) []metav1.Object {
 	return out
 }
 
-func (w *World) writeStatus(g *schedulingv1beta1.PodGroup, s model.JobStatus) {
+func (w *World) writeStatus(g *schedulingv1beta1.PodGroup, s *model.JobStatus) {
 	g.Status.Phase = schedulingv1beta1.PodGroupPhase(s.Phase)
 	g.Status.Running, g.Status.Succeeded, g.Status.Failed = int32(s.Running), int32(s.Succeeded), int32(s.Failed)
 	if s.Condition == nil {

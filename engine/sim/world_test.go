@@ -40,7 +40,7 @@ func smallPlan(now time.Time) *model.Plan {
 			{Task: "default/j-0", Job: "default/j", Queue: "default", Node: "n1", Action: "allocate"},
 			{Task: "default/share-0", Job: "default/share", Queue: "default", Node: "n1", GPUs: []int{1}, Action: "allocate"},
 		},
-		Jobs: []model.JobStatus{
+		Jobs: []*model.JobStatus{
 			{Job: "default/j", Phase: "Inqueue", Condition: &model.Condition{Type: "Unschedulable", Status: "True", Reason: "NotEnoughResources", Message: "1/2"}},
 			{Job: "default/share", Phase: "Running", Running: 1},
 			{Job: "~default/x", Phase: "Pending"},
