@@ -276,28 +276,37 @@ func given[T any](f func(t Rows, rows []int32, out []T)) columnOf[T] {
 
 // partOf is a part of one of the row's members that can be read alone.
 func (c *columner) partOf(e ast.Expr) *Member {
-	of, name := partRead(e)
+	of, by, name := partRead(e)
 	if of == nil {
 		return nil
 	}
 	if m := c.rowMember(of); m != nil && m.Part != nil {
-		return m.Part(name)
+		return m.Part(by, name)
 	}
 	return nil
 }
 
-// partRead takes an expression apart that reads a field, or an element by a constant key.
-func partRead(e ast.Expr) (of ast.Expr, name string) {
-	switch {
-	case e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly():
-		return e.AsSelect().Operand(), e.AsSelect().FieldName()
-	case e.Kind() == ast.CallKind && e.AsCall().FunctionName() == operators.Index:
-		args := e.AsCall().Args()
-		if name := stringLiteral(args[1]); name != "" {
-			return args[0], name
-		}
+// partRead takes an expression apart that reads a field, or an element by a constant key, or by a member function that takes
+// a constant key.
+func partRead(e ast.Expr) (of ast.Expr, by, name string) {
+	if e.Kind() == ast.SelectKind && !e.AsSelect().IsTestOnly() {
+		return e.AsSelect().Operand(), "", e.AsSelect().FieldName()
 	}
-	return nil, ""
+	if e.Kind() != ast.CallKind {
+		return nil, "", ""
+	}
+	call := e.AsCall()
+	switch args := argumentsOf(call); {
+	case len(args) != 2:
+	case call.FunctionName() == operators.Index:
+		of, name = args[0], stringLiteral(args[1])
+	case call.IsMemberFunction():
+		of, by, name = args[0], call.FunctionName(), stringLiteral(args[1])
+	}
+	if name == "" {
+		return nil, "", ""
+	}
+	return of, by, name
 }
 
 // parts compiles an operator or a call from the columns of its arguments; none: it has no such form.

@@ -275,7 +275,7 @@ func (k *kerneler) selection(e ast.Expr) (kernel, error) {
 
 // part reads a part of a member that can be read without making the member.
 func (k *kerneler) part(e ast.Expr) (out kernel, found bool, err error) {
-	of, name := partRead(e)
+	of, by, name := partRead(e)
 	if of == nil || of.Kind() != ast.SelectKind || of.AsSelect().IsTestOnly() {
 		return kernel{}, false, nil
 	}
@@ -287,7 +287,7 @@ func (k *kerneler) part(e ast.Expr) (out kernel, found bool, err error) {
 	if m == nil || m.Part == nil {
 		return kernel{}, false, nil
 	}
-	part := m.Part(name)
+	part := m.Part(by, name)
 	if part == nil {
 		return kernel{}, false, nil
 	}

@@ -62,8 +62,9 @@ type Member struct {
 	// that is a map: rows with one number have one value. It gives how many numbers there may be; 0: so many that it is of no use.
 	Codes func(t Rows, key string, rows, out []int32) int
 	// Part, where the member is a Leaf object, reads a field of that, or its element by a constant index, without making the whole;
-	// nil: it cannot. What it gives is a member of the owner.
-	Part func(name string) *Member
+	// by is "" for these, and else the member function that is called with that name alone. nil: it cannot. What it gives is a member of
+	// the owner.
+	Part func(by, name string) *Member
 	// Has answers has(); nil: the member is there where Get gives anything but null.
 	Has func(object any) bool
 	// Reads is what a computed member reads, on the root that the owner is known by (Own). nil: only itself.

@@ -223,15 +223,28 @@ func queueSpecFields() []*rules.Member {
 	}
 }
 
-func (s *Session) gpuTags(row int32) ref.Val {
-	tags := map[ref.Val]ref.Val{}
-	for _, t := range s.c.Nodes.Tasks[row] {
+// tags is the tags of the tasks with devices on a node, each with how many have it, as of a version of the node plus 1.
+type tags struct {
+	version uint64
+	counts  ref.Val
+}
+
+// gpuTags counts anew only where the node has changed.
+func (n *nodeView) gpuTags() ref.Val {
+	nodes, row := &n.s.c.Nodes, n.of.Row
+	at := nodes.Version[row] + 1
+	if n.tags.version == at && !n.s.NoCache {
+		return n.tags.counts
+	}
+	counts := map[ref.Val]ref.Val{}
+	for _, t := range nodes.Tasks[row] {
 		if t.GPUTag != "" && t.Status != model.Pipelined {
-			n, _ := tags[types.String(t.GPUTag)].(types.Int)
-			tags[types.String(t.GPUTag)] = n + 1
+			n, _ := counts[types.String(t.GPUTag)].(types.Int)
+			counts[types.String(t.GPUTag)] = n + 1
 		}
 	}
-	return types.NewRefValMap(types.DefaultTypeAdapter, tags)
+	n.tags = tags{at, types.NewRefValMap(types.DefaultTypeAdapter, counts)}
+	return n.tags.counts
 }
 
 func taintFields() []*rules.Member {

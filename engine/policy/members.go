@@ -66,19 +66,37 @@ func amountField[T any](name string, changes rules.Changes, doc string, get func
 		r, s := get(v)
 		return s.amounts(r)
 	})
-	m.Part = func(part string) *rules.Member {
-		of := dimension(part)
-		return doubleField(name, changes, doc, func(v T) float64 {
+	m.Part = func(by, part string) *rules.Member {
+		return amountPart(m, by, part, func(of resourceName, v T) (float64, float64) {
 			r, s := get(v)
 			dim, ok := of.in(s.c.Dims)
 			if !ok {
-				return 0
+				return 0, 1
 			}
-			return r.Get(dim) / s.c.Dims.Unit(dim)
+			return r.Get(dim), s.c.Dims.Unit(dim)
 		})
 	}
 	return m
 }
+
+// amountPart is one amount of a member that is Resources, as get, an index or milli gives it; nil for other functions. at gives it
+// in inner units, and how many of these are one of what people write.
+func amountPart[T any](m *rules.Member, by, part string, at func(of resourceName, v T) (x, unit float64)) *rules.Member {
+	of := dimension(part)
+	switch by {
+	case "", "get":
+		return doubleField(m.Name, m.Changes, m.Doc, func(v T) float64 {
+			x, unit := at(of, v)
+			return x / unit
+		})
+	case "milli":
+		return intField(m.Name, m.Changes, m.Doc, func(v T) int64 { return inMilli(at(of, v)) })
+	}
+	return nil
+}
+
+// inMilli is an amount in thousandths of what people write.
+func inMilli(x, unit float64) int64 { return int64(x * (1000 / unit)) }
 
 // keptAmounts declares Resources of a task that stay the same until its object changes, so that one box serves all who read them.
 func keptAmounts(name, doc string, get func(t *taskView) (model.Resources, **amounts)) *rules.Member {

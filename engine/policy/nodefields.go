@@ -41,7 +41,7 @@ func nodeFields() []*rules.Member {
 		nodeInt("gpuCapacity", rules.ByObject, "sum of capacity over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
 			return gpuSum(n.GPUs[row], func(g *model.GPU) int64 { return g.Capacity })
 		}),
-		field("gpuTags", cel.MapType(str, num), rules.ByStep, "gpuTag to tasks on the node", func(n v) ref.Val { return n.s.gpuTags(n.of.Row) }),
+		field("gpuTags", cel.MapType(str, num), rules.ByStep, "gpuTag to tasks on the node", (*nodeView).gpuTags),
 	}...)
 }
 
@@ -134,32 +134,49 @@ func nodeAmounts() []nodeAmount {
 
 func (a nodeAmount) member() *rules.Member {
 	m := field(a.name, resourcesType(), a.changes, a.doc, func(n *nodeView) ref.Val { return n.s.amounts(a.whole(&n.s.c.Nodes, n.of.Row)) })
-	m.Part = func(part string) *rules.Member {
-		of := dimension(part)
-		p := doubleField(a.name, a.changes, a.doc, func(n *nodeView) float64 {
+	m.Part = func(by, part string) *rules.Member {
+		p := amountPart(m, by, part, func(of resourceName, n *nodeView) (float64, float64) {
 			dim, ok := of.in(n.s.c.Dims)
 			if !ok {
-				return 0
+				return 0, 1
 			}
-			return a.at(&n.s.c.Nodes, dim, n.of.Row) / n.s.c.Dims.Unit(dim)
+			return a.at(&n.s.c.Nodes, dim, n.of.Row), n.s.c.Dims.Unit(dim)
 		})
-		p.Doubles = func(t rules.Rows, rows []int32, out []float64) {
-			c := sessionOf(t).c
-			dim, ok := of.in(c.Dims)
-			if !ok {
-				clear(out)
-				return
+		of := dimension(part)
+		switch {
+		case p == nil:
+		case p.Double != nil:
+			p.Doubles = func(t rules.Rows, rows []int32, out []float64) {
+				if unit := a.inner(sessionOf(t).c, of, rows, out); unit != 1 {
+					for i := range out {
+						out[i] /= unit
+					}
+				}
 			}
-			a.fill(&c.Nodes, dim, rows, out)
-			if unit := c.Dims.Unit(dim); unit != 1 {
-				for i := range out {
-					out[i] /= unit
+		default:
+			p.Ints = func(t rules.Rows, rows []int32, out []int64) {
+				s := sessionOf(t)
+				s.left = roomFor(s.left, len(rows))
+				unit := a.inner(s.c, of, rows, s.left)
+				for i, x := range s.left {
+					out[i] = inMilli(x, unit)
 				}
 			}
 		}
 		return p
 	}
 	return m
+}
+
+// inner reads one resource of many rows in inner units, and gives how many of these are one of what people write.
+func (a nodeAmount) inner(c *model.Cluster, of resourceName, rows []int32, out []float64) (unit float64) {
+	dim, ok := of.in(c.Dims)
+	if !ok {
+		clear(out)
+		return 1
+	}
+	a.fill(&c.Nodes, dim, rows, out)
+	return c.Dims.Unit(dim)
 }
 
 // fill reads one dimension of many rows: straight from the arrays what is read most.

@@ -79,6 +79,7 @@ type (
 		taints              ref.Val
 		free                freeDevices
 		gpus                gpuViews
+		tags                tags
 	}
 	roleView struct {
 		view[model.Role]
@@ -254,7 +255,7 @@ func (a *amounts) milli(name string) int64 {
 	if !ok {
 		return 0
 	}
-	return int64(a.r.Get(i) * (1000 / a.dims.Unit(i)))
+	return inMilli(a.r.Get(i), a.dims.Unit(i))
 }
 
 // names of the dimensions that are there, in the order in which people are shown them.
