@@ -41,6 +41,12 @@ func (n *Nodes) FitsIdle(r Resources, row int32) bool {
 	return true
 }
 
+// Moves says whether a task on the node is on its way out, or one is promised what is being released there. Where neither is
+// so, what will be idle is what is idle now.
+func (n *Nodes) Moves(row int32) bool {
+	return n.Releasing[Pods][row] != 0 || n.Pipelined[Pods][row] != 0 // every task is a pod at least
+}
+
 // FitsFuture says whether r fits what the node will have idle when what is being released is gone.
 func (n *Nodes) FitsFuture(r Resources, row int32) bool {
 	for i, want := range r {

@@ -14,14 +14,27 @@ type room struct {
 	milli, memory int64
 }
 
-// rooms lists the devices of a node.
+// deviceScratch is memory for the devices of one node, used again and again.
+type deviceScratch struct {
+	rooms []room
+	fit   []device
+}
+
+// device is one that a task fits on, by its index on the node.
+type device struct {
+	index int
+	score float64
+}
+
+// rooms lists the devices of a node. The list holds until the next call.
 func (s *Session) rooms(row int32, later bool) []room {
 	gpus := s.c.Nodes.GPUs[row]
-	out := make([]room, len(gpus))
+	out := roomFor(s.devices.rooms, len(gpus))
+	s.devices.rooms = out
 	for i := range gpus {
 		out[i] = room{&gpus[i], gpus[i].Free, gpus[i].MemoryFree}
 	}
-	if !later {
+	if !later || !s.c.Nodes.Moves(row) {
 		return out
 	}
 	for _, t := range s.c.Nodes.Tasks[row] {
@@ -69,16 +82,17 @@ func (r room) takes(t *model.Task) bool { return r.milli >= t.GPUMilli && r.memo
 
 func (s *Session) devicesFit(t *model.Task, row int32, later bool) bool {
 	count := int64(0)
-	if !later {
-		for i := range s.c.Nodes.GPUs[row] {
-			if g := &s.c.Nodes.GPUs[row][i]; g.Free >= t.GPUMilli && g.MemoryFree >= t.GPUMemory {
+	if later {
+		for _, r := range s.rooms(row, later) {
+			if r.takes(t) {
 				count++
 			}
 		}
 		return count >= t.GPUCount
 	}
-	for _, r := range s.rooms(row, later) {
-		if r.takes(t) {
+	gpus := s.c.Nodes.GPUs[row]
+	for i := range gpus {
+		if g := &gpus[i]; g.Free >= t.GPUMilli && g.MemoryFree >= t.GPUMemory {
 			count++
 		}
 	}
@@ -92,11 +106,7 @@ func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
 	if t.GPUCount == 0 {
 		return nil
 	}
-	type device struct {
-		index int
-		score float64
-	}
-	var fit []device
+	fit := s.devices.fit[:0]
 	f := s.frame().ofTask(t)
 	defer s.done()
 	node := s.nodeView(row)
@@ -107,6 +117,7 @@ func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
 			fit = append(fit, device{r.gpu.Index, s.deviceScore(t, r, f)})
 		}
 	}
+	s.devices.fit = fit
 	slices.SortStableFunc(fit, func(a, b device) int {
 		switch {
 		case a.score > b.score:
@@ -116,7 +127,7 @@ func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
 		}
 		return a.index - b.index
 	})
-	var out []int
+	out := slices.Grow([]int(nil), min(len(fit), int(t.GPUCount)))
 	for _, d := range fit[:min(len(fit), int(t.GPUCount))] {
 		out = append(out, d.index)
 	}

@@ -53,6 +53,7 @@ type Session struct {
 	// dictionaries number what only the objects of nodes tell.
 	dictionaries map[aspect]*dictionary
 	sweep        sweep
+	devices      deviceScratch
 	// The scratch of one column.
 	codes       []int32
 	answers     []Opinion

@@ -299,7 +299,7 @@ func (c *Class) withDevices(row int32, v int16) int16 {
 	if v == 0 && c.task.GPUCount > 0 && c.fits[row] != noFit {
 		switch later := c.fits[row] == fitsLater; {
 		case c.s.devicesFit(c.task, row, later):
-		case !later && c.s.devicesFit(c.task, row, true):
+		case !later && c.s.c.Nodes.Moves(row) && c.s.devicesFit(c.task, row, true):
 			c.fits[row] = fitsLater
 		default:
 			return noDevices
