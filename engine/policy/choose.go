@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -304,42 +303,48 @@ func (c *Class) Rejections() []model.NodeCount {
 	return c.rejected
 }
 
+// refusals is how many nodes were refused for one reason, and the first of them in the nodes' order.
+type refusals struct {
+	code  int // a rule's number, notOffered, noDevices, or what misfitCode gives
+	row   int32
+	count int
+}
+
+// misfitCode stands for a dimension in which a request does not fit.
+func misfitCode(dim int) int { return -100 - dim }
+
 func (c *Class) reject() []model.NodeCount {
-	type at struct {
-		row   int32
-		count int
-	}
 	n := &c.s.c.Nodes
-	counts := map[int]*at{}
-	for row := range c.verdict {
+	var few [8]refusals
+	all, last := few[:0], 0
+	for row, v := range c.verdict {
 		if n.Rows[row] == nil {
 			continue
 		}
-		code := int(c.verdict[row])
+		code := int(v)
 		if code == 0 {
 			dim, misfit := n.Misfit(c.task.InitRequest, int32(row))
 			if !misfit {
 				continue
 			}
-			code = -100 - dim
+			code = misfitCode(dim)
 		}
-		a := counts[code]
-		if a == nil {
-			counts[code] = &at{int32(row), 1}
-			continue
+		if last >= len(all) || all[last].code != code {
+			if last = slices.IndexFunc(all, func(r refusals) bool { return r.code == code }); last < 0 {
+				last, all = len(all), append(all, refusals{code: code, row: int32(row)})
+			}
 		}
-		a.count++
-		if n.Order[row] < n.Order[a.row] {
-			a.row = int32(row)
+		r := &all[last]
+		if r.count++; n.Order[row] < n.Order[r.row] {
+			r.row = int32(row)
 		}
 	}
-	codes := slices.Collect(maps.Keys(counts))
-	slices.SortFunc(codes, func(a, b int) int {
-		return cmp.Or(counts[b].count-counts[a].count, cmp.Compare(c.rank(a), c.rank(b)), strings.Compare(c.builtin(a), c.builtin(b)))
+	slices.SortFunc(all, func(a, b refusals) int {
+		return cmp.Or(b.count-a.count, cmp.Compare(c.rank(a.code), c.rank(b.code)), strings.Compare(c.builtin(a.code), c.builtin(b.code)))
 	})
-	var out []model.NodeCount
-	for _, code := range codes {
-		out = append(out, c.rejection(code, counts[code].row, counts[code].count))
+	out := slices.Grow([]model.NodeCount(nil), len(all))
+	for _, r := range all {
+		out = append(out, c.rejection(r.code, r.row, r.count))
 	}
 	return out
 }
