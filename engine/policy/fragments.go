@@ -77,7 +77,7 @@ func fragmentFunctions() []*rules.Function {
 				"about 50 where it changes nothing. Fragments are what is free of a node's devices and of no use to a typical task, on the average over these: all, where a task needs none, lacks CPU or devices, or may not use the model; " +
 				"else what is free on devices that have less than it asks for. Without a device: for a part of one the best of all devices, else those with the least left that suffice. 0 where too little is free (FGD; Weng et al., USENIX ATC 2023).",
 			Overloads: []rules.Overload{
-				{ID: "fragGain_node", Args: []*cel.Type{t, n, typicalType()}, Result: d, Cost: 200, Eval: guarded(fragGain), Reads: onNode},
+				{ID: "fragGain_node", Args: []*cel.Type{t, n, typicalType()}, Result: d, Cost: 200, Eval: guarded(fragGain), Reads: onNode, Native: always(gainForms((*typical).byFragments))},
 				{ID: "fragGain_gpu", Args: []*cel.Type{t, n, g, typicalType()}, Result: d, Cost: 200, Eval: guarded(fragGain), Reads: onDevice},
 			},
 		},
@@ -87,7 +87,7 @@ func fragmentFunctions() []*rules.Function {
 				"`horizon` tasks on the average, the last argument. Each device takes what comes first and fits, again and again; what all of them would be filled with so counts by the part of it for which the node has CPU, and room for tasks that ask for several devices, " +
 				"on the average over the typical tasks. Without a device: as for `fragGain`. -1e9 where too little is free.",
 			Overloads: []rules.Overload{
-				{ID: "fillGain_node", Args: []*cel.Type{t, n, typicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onNode},
+				{ID: "fillGain_node", Args: []*cel.Type{t, n, typicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onNode, Native: fillForms},
 				{ID: "fillGain_gpu", Args: []*cel.Type{t, n, g, typicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onDevice},
 			},
 		},
@@ -151,7 +151,43 @@ func (t *typical) byFill(horizon types.Int) *measure {
 	return m
 }
 
-// gain is what placing a task changes on a device, or on the node where none is given: for a part of one then the best of all devices.
+// gainForms are those of a gain on a node, without a box around it.
+func gainForms(measured func(*typical) *measure) *rules.Native {
+	return &rules.Native{
+		Double: func(task, node, of ref.Val) (float64, bool) {
+			t, okT := task.(*taskView)
+			n, okN := node.(*nodeView)
+			by, okB := of.(*typical)
+			if !okT || !okN || !okB {
+				return 0, false
+			}
+			return n.gain(t.of, measured(by)), true
+		},
+		Doubles: func(r rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
+			t, okT := args[0].Value.(*taskView)
+			of, okB := args[2].Value.(*typical)
+			if !okT || !args[1].Row || !okB {
+				return false
+			}
+			s, by := sessionOf(r), measured(of)
+			for i, row := range rows {
+				out[i] = s.nodeView(row).gain(t.of, by)
+			}
+			return true
+		},
+	}
+}
+
+// fillForms are those of fillGain for a horizon that is written as a number.
+func fillForms(constants []ref.Val) *rules.Native {
+	horizon, ok := constants[3].(types.Int)
+	if !ok || horizon < 1 {
+		return nil
+	}
+	return gainForms(func(t *typical) *measure { return t.byFill(horizon) })
+}
+
+// gain is what placing a task changes on a device, or on the node where none is given.
 func gain(task, node, gpu ref.Val, by *measure) ref.Val {
 	t, okT := task.(*taskView)
 	n, okN := node.(*nodeView)
@@ -159,29 +195,36 @@ func gain(task, node, gpu ref.Val, by *measure) ref.Val {
 	if !okT || !okN || gpu != nil && !okG {
 		return wrongArgument(task)
 	}
+	if !okG {
+		return types.Double(n.gain(t.of, by))
+	}
 	d := n.devices()
 	d.measured(by)
-	after := quota.Room{CPU: d.room.CPU - t.of.Request.Get(model.CPU), Model: d.room.Model}
-	want, count := t.of.GPUMilli, t.of.GPUCount
-	switch {
-	case okG:
-		return types.Double(d.gainOn(after, g.of.Free, want, by))
-	case count == 1 && want < model.WholeGPU:
+	return types.Double(d.gainOn(d.after(t.of), g.of.Free, t.of.GPUMilli, by))
+}
+
+// gain is what placing a task on the node changes: for a part of a device on the best of all, else on those with the least left that suffice.
+func (n *nodeView) gain(t *model.Task, by *measure) float64 {
+	d := n.devices()
+	d.measured(by)
+	after := d.after(t)
+	want, count := t.GPUMilli, t.GPUCount
+	if count == 1 && want < model.WholeGPU {
 		best := by.least
 		for i, free := range d.room.GPUs {
 			if free >= want && (i == 0 || free != d.room.GPUs[i-1]) {
 				best = max(best, d.gainOn(after, free, want, by))
 			}
 		}
-		return types.Double(best)
+		return best
 	}
 	left, ok := quota.Take(d.left, d.room.GPUs, count, want)
 	d.left = left
 	if !ok {
-		return types.Double(by.least)
+		return by.least
 	}
 	after.GPUs = left
-	return types.Double(by.gain(d.worth, by.of(after)))
+	return by.gain(d.worth, by.of(after))
 }
 
 // freeDevices is what a node has free, and what that is worth by the measure that was asked for last.
@@ -191,6 +234,11 @@ type freeDevices struct {
 	by      *measure
 	worth   float64
 	left    []int64 // reused
+}
+
+// after is the room without what a task takes of it besides devices.
+func (d *freeDevices) after(t *model.Task) quota.Room {
+	return quota.Room{CPU: d.room.CPU - t.Request.Get(model.CPU), Model: d.room.Model}
 }
 
 // gainOn is the gain of taking milli of a device that has so much free.

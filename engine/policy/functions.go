@@ -222,19 +222,35 @@ func ownNodeFunctions() []*rules.Function {
 		allocationFunction("mostAllocated", "Mean over the named resources of what would be used, in whole percent of allocatable: Kubernetes' MostAllocated, 0 to 100.", mostAllocated()),
 		allocationFunction("balanced", "How the task changes the balance of the named resources' use, which is 100 less its standard deviation in percent: Kubernetes' BalancedAllocation, 50 to 100, about 75 where nothing changes; 0 for a task that asks for none of them. A resource other than cpu and memory counts for tasks that ask for it.", balanced),
 		binpackFunction(),
-		method("gpusWith", "How many devices of the node have at least so many thousandths free.", []*cel.Type{nodeType(), num}, num, func(args ...ref.Val) ref.Val {
-			n, ok := args[0].(*nodeView)
-			milli, isInt := args[1].(types.Int)
-			if !ok || !isInt {
-				return wrongArgument(args[1])
-			}
-			return types.Int(gpusWith(n.s.c.Nodes.GPUs[n.of.Row], int64(milli)))
-		}, "{0}.gpus.free"),
+		gpusWithFunction(),
 	}
 }
 
-func gpusWith(gpus []model.GPU, milli int64) int {
-	count := 0
+func gpusWithFunction() *rules.Function {
+	of := func(n *nodeView, milli types.Int) int64 { return gpusWith(n.s.c.Nodes.GPUs[n.of.Row], int64(milli)) }
+	fn := method("gpusWith", "How many devices of the node have at least so many thousandths free.", []*cel.Type{nodeType(), cel.IntType}, cel.IntType, func(args ...ref.Val) ref.Val {
+		n, ok := args[0].(*nodeView)
+		milli, isInt := args[1].(types.Int)
+		if !ok || !isInt {
+			return wrongArgument(args[1])
+		}
+		return types.Int(of(n, milli))
+	}, "{0}.gpus.free")
+	return natively(fn, always(&rules.Native{Int: ofTwo(of), Ints: func(t rules.Rows, args []rules.Source, rows []int32, out []int64) bool {
+		milli, ok := args[1].Value.(types.Int)
+		if !ok || !args[0].Row {
+			return false
+		}
+		n := &sessionOf(t).c.Nodes
+		for i, row := range rows {
+			out[i] = gpusWith(n.GPUs[row], int64(milli))
+		}
+		return true
+	}}))
+}
+
+func gpusWith(gpus []model.GPU, milli int64) int64 {
+	count := int64(0)
 	for i := range gpus {
 		if gpus[i].Free >= milli {
 			count++
