@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/kwok/pkg/apis/internalversion"
 	"sigs.k8s.io/kwok/pkg/config"
@@ -41,6 +45,37 @@ func readStages() (map[internalversion.StageResourceRef][]*internalversion.Stage
 	return out, nil
 }
 
+// carefulClient deletes a pod only if it is being deleted: KWOK names the pod only, which may have been followed by another of
+// that name. The patches of the stages have the pod's UID in them for the same reason, as a kubelet's do.
+type carefulClient struct{ kubernetes.Interface }
+
+type carefulCore struct{ corev1client.CoreV1Interface }
+
+type carefulPods struct{ corev1client.PodInterface }
+
+// CoreV1 implements kubernetes.Interface.
+func (c carefulClient) CoreV1() corev1client.CoreV1Interface {
+	return carefulCore{c.Interface.CoreV1()}
+}
+
+// Pods implements corev1client.PodsGetter.
+func (c carefulCore) Pods(namespace string) corev1client.PodInterface {
+	return carefulPods{c.CoreV1Interface.Pods(namespace)}
+}
+
+// Delete implements corev1client.PodInterface.
+func (p carefulPods) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	pod, err := p.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if pod.DeletionTimestamp == nil {
+		return apierrors.NewNotFound(corev1.Resource("pods"), name)
+	}
+	o.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
+	return p.PodInterface.Delete(ctx, name, o)
+}
+
 // startKWOK starts the kubelet of all nodes, which runs no container.
 func (c *controlPlane) startKWOK(ctx context.Context, o controlPlaneOptions) error {
 	lives, err := readStages()
@@ -58,7 +93,7 @@ func (c *controlPlane) startKWOK(ctx context.Context, o controlPlaneOptions) err
 		return fmt.Errorf("client: %w", err)
 	}
 	kubelet, err := controllers.NewController(controllers.Config{
-		TypedClient:               typed,
+		TypedClient:               carefulClient{typed},
 		DynamicClient:             untyped,
 		RESTClient:                typed.RESTClient(),
 		ManageAllNodes:            true,

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -184,6 +185,34 @@ func TestWrongSimulation(t *testing.T) {
 	}
 	w.Kubectl("annotate", "pod", "wrong", "--overwrite", simAnnotation+"={run: 0s, exitCodes: {main: 1}}")
 	w.waitLife("wrong", podLife{Phase: corev1.PodFailed, Ready: corev1.ConditionFalse, Restarts: []int32{0, 0}, Codes: []int32{1, 0}})
+}
+
+// TestAPodThatFollowsAnother shows that what the kubelet had in mind for a pod does not come to one of the same name that followed it.
+func TestAPodThatFollowsAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	node := w.Nodes(1, "cpu=4")[0]
+	w.simulated("pod", node, "{waiting: ImagePullBackOff}")
+	waits := podLife{
+		Phase: corev1.PodPending, Ready: corev1.ConditionFalse,
+		Restarts: []int32{0, 0}, Waiting: []string{"ImagePullBackOff", "ImagePullBackOff"},
+	}
+	pod := w.waitLife("pod", waits)
+	pods := carefulClient{w.Kube}.CoreV1().Pods(w.Namespace)
+	if err := pods.Delete(w.Context, "pod", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a pod that is not being deleted: %v; want that it is not found", err)
+	}
+	patch := func(uid types.UID) error {
+		text := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"message":"by %s"}}`, uid, uid)
+		_, err := pods.Patch(w.Context, "pod", types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{}, "status")
+		return err
+	}
+	if err := patch("another"); err == nil {
+		t.Error("the status of a pod of another UID could be written")
+	}
+	if err := patch(pod.UID); err != nil {
+		t.Errorf("the status of a pod of the same UID could not be written: %v", err)
+	}
 }
 
 // TestTermination shows that a pod that is deleted or evicted goes when its time has come:
