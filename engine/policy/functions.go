@@ -182,7 +182,7 @@ func taskNodeTest(name, doc string, f func(t *taskView, n *nodeView) bool, colum
 
 // nodeFunctions are those of a pod and a node.
 func nodeFunctions() []*rules.Function {
-	return slices.Concat(ownNodeFunctions(), nearFunctions(), imageFunctions())
+	return slices.Concat(ownNodeFunctions(), allocationFunctions(), nearFunctions(), imageFunctions())
 }
 
 // ownNodeFunctions ask nothing but the pod and the node itself.
@@ -218,10 +218,6 @@ func ownNodeFunctions() []*rules.Function {
 		natively(taskNode("nodeAffinityScore", "Sum of the weights of the pod's preferred node affinity terms that the node matches.", cel.DoubleType, func(t *taskView, n *nodeView) ref.Val {
 			return types.Double(nodeAffinityScore(t.of, n.of))
 		}, "{0}.preferredNodeTerms", "{1}.name", "{1}.labels"), always(&rules.Native{Doubles: preferenceColumn})),
-		allocationFunction("leastAllocated", "Mean over the named resources of what would be left, in whole percent of allocatable: Kubernetes' LeastAllocated, 0 to 100.", leastAllocated()),
-		allocationFunction("mostAllocated", "Mean over the named resources of what would be used, in whole percent of allocatable: Kubernetes' MostAllocated, 0 to 100.", mostAllocated()),
-		allocationFunction("balanced", "How the task changes the balance of the named resources' use, which is 100 less its standard deviation in percent: Kubernetes' BalancedAllocation, 50 to 100, about 75 where nothing changes; 0 for a task that asks for none of them. A resource other than cpu and memory counts for tasks that ask for it.", balanced),
-		binpackFunction(),
 		gpusWithFunction(),
 	}
 }
@@ -257,51 +253,6 @@ func gpusWith(gpus []model.GPU, milli int64) int64 {
 		}
 	}
 	return count
-}
-
-// allocationFunction gives an allocation from a list of resource names.
-func allocationFunction(name, doc string, f allocation) *rules.Function {
-	fn := method(name, doc, []*cel.Type{nodeType(), taskType(), cel.ListType(cel.StringType)}, cel.DoubleType, func(args ...ref.Val) ref.Val {
-		n, okN := args[0].(*nodeView)
-		t, okT := args[1].(*taskView)
-		names, okL := resourceNames(args[2])
-		if !okN || !okT || !okL {
-			return wrongArgument(args[0])
-		}
-		return types.Double(f(&n.s.c.Nodes, n.of.Row, t.of, names, n.s.c.Dims))
-	}, "{0}.allocatable", "{0}.used", "{1}.request")
-	return natively(fn, func(constants []ref.Val) *rules.Native {
-		names, ok := resourceNames(constants[2])
-		if !ok {
-			return nil
-		}
-		return scoreForms(func(n *model.Nodes, row int32, t *model.Task, dims *model.Dims) float64 {
-			return f(n, row, t, names, dims)
-		})
-	})
-}
-
-func binpackFunction() *rules.Function {
-	args := []*cel.Type{nodeType(), taskType(), cel.DoubleType, cel.DoubleType, cel.ListType(cel.StringType), cel.MapType(cel.StringType, cel.DoubleType)}
-	fn := method("binpack", "Weighted mean over the requested resources of (used + request) / allocatable, 0 to 1: cpu and memory with their weights, the named ones with theirs (1 if the map has none). "+
-		"A resource that the node lacks counts as 0; one that would not fit makes the whole 0.", args, cel.DoubleType, func(args ...ref.Val) ref.Val {
-		n, okN := args[0].(*nodeView)
-		t, okT := args[1].(*taskView)
-		weights, okW := binpackWeights(args[2:])
-		if !okN || !okT || !okW {
-			return wrongArgument(args[0])
-		}
-		return types.Double(binpack(&n.s.c.Nodes, n.of.Row, t.of, weights, n.s.c.Dims))
-	}, "{0}.allocatable", "{0}.used", "{1}.request")
-	return natively(fn, func(constants []ref.Val) *rules.Native {
-		weights, ok := binpackWeights(constants[2:])
-		if !ok {
-			return nil
-		}
-		return scoreForms(func(n *model.Nodes, row int32, t *model.Task, dims *model.Dims) float64 {
-			return binpack(n, row, t, weights, dims)
-		})
-	})
 }
 
 func generalFunctions() []*rules.Function {

@@ -32,24 +32,6 @@ func ofTwo[A, B, X any](f func(a A, b B) X) func(a, b, c ref.Val) (X, bool) {
 	}
 }
 
-// scoreForms are those of a score of a node, its first argument, for a task, its second.
-func scoreForms(f func(n *model.Nodes, row int32, t *model.Task, dims *model.Dims) float64) *rules.Native {
-	return &rules.Native{
-		Double: ofTwo(func(n *nodeView, t *taskView) float64 { return f(&n.s.c.Nodes, n.of.Row, t.of, n.s.c.Dims) }),
-		Doubles: func(r rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
-			t, ok := args[1].Value.(*taskView)
-			if !ok || !args[0].Row {
-				return false
-			}
-			c := sessionOf(r).c
-			for i, row := range rows {
-				out[i] = f(&c.Nodes, row, t.of, c.Dims)
-			}
-			return true
-		},
-	}
-}
-
 // amountSource is Resources: those of each row, or the same for all.
 type amountSource struct {
 	fixed model.Resources

@@ -59,6 +59,7 @@ type Session struct {
 	answers     []Opinion
 	left, right []float64
 	names       []string
+	offers      []offer
 
 	kept                         int // mostKept
 	startsSwept, namespacesSwept swept

@@ -1,0 +1,307 @@
+package policy
+
+import (
+	"math"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// What a pod that asks for no cpu or memory is counted as in least- and most-allocated, as Kubernetes does.
+const (
+	defaultMilliCPU    = 100
+	defaultMemoryBytes = 200 * 1024 * 1024
+)
+
+// offer is what a score of nodes for a task reads of one resource: its columns, and what the task asks for.
+type offer struct {
+	allocatable, used []float64
+	unasked           []int32 // of those tasks each counts as byDefault beside used; nil: nobody does
+	byDefault         float64
+	request, weight   float64
+}
+
+// offerOf is a resource's offer for a task, weighed by 1.
+func offerOf(n *model.Nodes, t *model.Task, dim int) offer {
+	return offer{allocatable: n.Allocatable[dim], used: n.Used[dim], request: t.Request.Get(dim), weight: 1}
+}
+
+// counted is the offer as Kubernetes' allocation scorers count what asks for no cpu or memory.
+func (p offer) counted(n *model.Nodes, dim int) offer {
+	switch dim {
+	case model.CPU:
+		p.byDefault = defaultMilliCPU
+	case model.Memory:
+		p.byDefault = defaultMemoryBytes
+	default:
+		return p
+	}
+	p.unasked = n.Unasked[dim]
+	if p.request == 0 {
+		p.request = p.byDefault
+	}
+	return p
+}
+
+// scorer is a score of a node for a task from the offers of its resources: offers appends those that count, by the resources and
+// weights that the row of the policy names, and score computes a node's.
+type scorer struct {
+	offers func(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, names []weighedName) []offer
+	score  func(offers []offer, row int32) float64
+}
+
+// of is the score of a row of the node table.
+func (x *scorer) of(s *Session, row int32, t *model.Task, names []weighedName) float64 {
+	s.offers = x.offers(s.offers[:0], &s.c.Nodes, s.c.Dims, t, names)
+	return x.score(s.offers, row)
+}
+
+// forms are the scorer's for rows of the policy that name their resources as constants.
+func (x *scorer) forms(names []weighedName) *rules.Native {
+	return &rules.Native{
+		Double: ofTwo(func(n *nodeView, t *taskView) float64 { return x.of(n.s, n.of.Row, t.of, names) }),
+		Doubles: func(r rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
+			t, ok := args[1].Value.(*taskView)
+			if !ok || !args[0].Row {
+				return false
+			}
+			s := sessionOf(r)
+			s.offers = x.offers(s.offers[:0], &s.c.Nodes, s.c.Dims, t.of, names)
+			for i, row := range rows {
+				out[i] = x.score(s.offers, row)
+			}
+			return true
+		},
+	}
+}
+
+// function is the scorer as a method of a node, with a task and what else tells of the resources and weights: args are all arguments.
+func (x *scorer) function(name, doc string, more []*cel.Type, named func(args []ref.Val) ([]weighedName, bool)) *rules.Function {
+	fn := method(name, doc, append([]*cel.Type{nodeType(), taskType()}, more...), cel.DoubleType, func(args ...ref.Val) ref.Val {
+		n, okN := args[0].(*nodeView)
+		t, okT := args[1].(*taskView)
+		names, okL := named(args)
+		if !okN || !okT || !okL {
+			return wrongArgument(args[0])
+		}
+		return types.Double(x.of(n.s, n.of.Row, t.of, names))
+	}, "{0}.allocatable", "{0}.used", "{1}.request")
+	return natively(fn, func(constants []ref.Val) *rules.Native {
+		names, ok := named(constants)
+		if !ok {
+			return nil
+		}
+		return x.forms(names)
+	})
+}
+
+// allocationFunctions are the scores of nodes by what of them is allocated.
+func allocationFunctions() []*rules.Function {
+	listed := []*cel.Type{cel.ListType(cel.StringType)}
+	least, most := percentages(false), percentages(true)
+	balanced, binpack := &scorer{askedFor, balanced}, &scorer{weighed, binpack}
+	return []*rules.Function{
+		least.function("leastAllocated", "Mean over the named resources of what would be left, in whole percent of allocatable: Kubernetes' LeastAllocated, 0 to 100.", listed, listedNames),
+		most.function("mostAllocated", "Mean over the named resources of what would be used, in whole percent of allocatable: Kubernetes' MostAllocated, 0 to 100.", listed, listedNames),
+		balanced.function("balanced", "How the task changes the balance of the named resources' use, which is 100 less its standard deviation in percent: Kubernetes' BalancedAllocation, 50 to 100, about 75 where nothing changes; 0 for a task that asks for none of them. A resource other than cpu and memory counts for tasks that ask for it.", listed, listedNames),
+		binpack.function("binpack", "Weighted mean over the requested resources of (used + request) / allocatable, 0 to 1: cpu and memory with their weights, the named ones with theirs (1 if the map has none). "+
+			"A resource that the node lacks counts as 0; one that would not fit makes the whole 0.", []*cel.Type{cel.DoubleType, cel.DoubleType, cel.ListType(cel.StringType), cel.MapType(cel.StringType, cel.DoubleType)}, binpackWeights),
+	}
+}
+
+// weighedName is a resource with its weight.
+type weighedName struct {
+	resourceName
+	weight float64
+}
+
+// listedNames are the resources of the third argument, weighed alike; false: it is not a list of names.
+func listedNames(args []ref.Val) (names []weighedName, ok bool) {
+	listed, ok := resourceNames(args[2])
+	for _, name := range listed {
+		names = append(names, weighedName{name, 1})
+	}
+	return names, ok
+}
+
+// percentages means whole percents over the named resources, of what would be used or else of what would be left, dropping those
+// that the node lacks. More than there is, which the default requests can come to, counts as all of it.
+func percentages(most bool) *scorer {
+	return &scorer{
+		offers: func(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, names []weighedName) []offer {
+			for _, name := range names {
+				if dim, ok := name.in(dims); ok {
+					out = append(out, offerOf(n, t, dim).counted(n, dim))
+				}
+			}
+			return out
+		},
+		score: func(offers []offer, row int32) float64 {
+			sum, count := 0.0, 0.0
+			for i := range offers {
+				p := &offers[i]
+				allocatable := p.allocatable[row]
+				if !(allocatable > 0) {
+					continue
+				}
+				used := p.used[row]
+				if p.unasked != nil {
+					used += p.byDefault * float64(p.unasked[row])
+				}
+				used = min(used+p.request, allocatable)
+				if !most {
+					used = allocatable - used
+				}
+				count++
+				sum += math.Trunc(used * 100 / allocatable)
+			}
+			if count == 0 {
+				return 0
+			}
+			return math.Trunc(sum / count)
+		},
+	}
+}
+
+// askedFor are the offers of the named resources for the balance: of those that the task does not ask for only cpu and memory count. There are
+// none for a task that asks for none of them.
+func askedFor(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, names []weighedName) []offer {
+	asks := false
+	for _, name := range names {
+		dim, ok := name.in(dims)
+		if !ok {
+			continue
+		}
+		p := offerOf(n, t, dim)
+		asks = asks || p.request > 0
+		if p.request != 0 || dim <= model.Memory {
+			out = append(out, p)
+		}
+	}
+	if !asks {
+		return out[:0]
+	}
+	return out
+}
+
+// balanced is what Kubernetes 1.36 makes of the balance with the task and without it: about 75 where it does
+// not change, more where the task improves it; 0 for a task that asks for none of the resources.
+func balanced(offers []offer, row int32) float64 {
+	if len(offers) == 0 {
+		return 0
+	}
+	if len(offers) == 2 {
+		p, q := &offers[0], &offers[1]
+		if a, b := p.allocatable[row], q.allocatable[row]; a > 0 && b > 0 { // what most tasks and nodes have, without a list
+			without := math.Abs((min(p.used[row]/a, 1) - min(q.used[row]/b, 1)) / 2)
+			with := math.Abs((min((p.used[row]+p.request)/a, 1) - min((q.used[row]+q.request)/b, 1)) / 2)
+			return better(with, without)
+		}
+	}
+	var with, without fractions
+	for i := range offers {
+		p := &offers[i]
+		if allocatable := p.allocatable[row]; allocatable > 0 {
+			without.add(p.used[row] / allocatable)
+			with.add((p.used[row] + p.request) / allocatable)
+		}
+	}
+	return better(with.deviation(), without.deviation())
+}
+
+// better is the score of two deviations, each of which counts as 100 less it in whole percent.
+func better(with, without float64) float64 {
+	balance := math.Trunc((1-with)*100) - math.Trunc((1-without)*100)
+	return 50 + math.Trunc((50+balance)/2)
+}
+
+// fractions are how much of some resources is used; of more than eight the rest is left out.
+type fractions struct {
+	parts [8]float64
+	count int
+}
+
+func (f *fractions) add(part float64) {
+	if f.count < len(f.parts) {
+		f.parts[f.count] = min(part, 1)
+		f.count++
+	}
+}
+
+// deviation is their standard deviation.
+func (f *fractions) deviation() float64 {
+	parts := f.parts[:f.count]
+	switch {
+	case len(parts) < 2:
+		return 0
+	case len(parts) == 2:
+		return math.Abs((parts[0] - parts[1]) / 2)
+	}
+	mean, sum := 0.0, 0.0
+	for _, p := range parts {
+		mean += p / float64(len(parts))
+	}
+	for _, p := range parts {
+		sum += (p - mean) * (p - mean)
+	}
+	return math.Sqrt(sum / float64(len(parts)))
+}
+
+// binpackWeights are those of binpack's last four arguments; false: they are of other types.
+func binpackWeights(args []ref.Val) (weights []weighedName, ok bool) {
+	cpu, okC := number(args[2])
+	memory, okM := number(args[3])
+	listed, okL := resourceNames(args[4])
+	own, okO := args[5].(traits.Mapper)
+	if !okC || !okM || !okL || !okO {
+		return nil, false
+	}
+	weights = []weighedName{{dimension("cpu"), cpu}, {dimension("memory"), memory}}
+	for _, name := range listed {
+		weight := 1.0
+		if v, found := own.Find(types.String(name.name)); found {
+			weight, _ = number(v)
+		}
+		weights = append(weights, weighedName{name, weight})
+	}
+	return weights, true
+}
+
+// weighed are the offers of what the task asks for, with the weights of their resources.
+func weighed(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, names []weighedName) []offer {
+	for _, name := range names {
+		if dim, ok := name.in(dims); ok && t.Request.Get(dim) != 0 {
+			p := offerOf(n, t, dim)
+			p.weight = name.weight
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// binpack is behaviour section 9's formula without its factor of 100 and the plugin's weight. As in the recorded
+// cases, a resource that the node lacks counts as 0, and one that would not fit makes the whole 0.
+func binpack(offers []offer, row int32) float64 {
+	score, total := 0.0, 0.0
+	for i := range offers {
+		p := &offers[i]
+		total += p.weight
+		allocatable, used := p.allocatable[row], p.used[row]+p.request
+		if !(allocatable > 0) {
+			continue
+		}
+		if used > allocatable {
+			return 0
+		}
+		score += p.weight * used / allocatable
+	}
+	if total == 0 {
+		return 0
+	}
+	return score / total
+}
