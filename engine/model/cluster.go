@@ -81,8 +81,9 @@ type Nodes struct {
 	GPUs    [][]GPU
 
 	// Order is the rank of a row for ties: by name, or the permutation that
-	// Cluster.SetNodeOrder installed. The lowest rank wins.
-	Order []int32
+	// Cluster.SetNodeOrder installed. The lowest rank wins. Ranked is bumped when ranks are given anew.
+	Order  []int32
+	Ranked uint64
 
 	// Object and Version are bumped when the node's object, or anything of the
 	// node, changes. Log names the touched rows in order.

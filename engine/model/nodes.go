@@ -259,6 +259,7 @@ func (n *Nodes) order(rank map[string]int, seed int64) {
 	slices.SortFunc(places, func(a, b place) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.name, b.name))
 	})
+	n.Ranked++
 	n.byOrder = n.byOrder[:0]
 	for i, p := range places {
 		n.Order[p.row] = int32(i)

@@ -7,18 +7,21 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// contest is a tournament of the nodes that a class chooses from: each inner place of the tree holds the better one of
-// the two below it. Where a node changed only the places above it are played again, and the runner-up is the best of
-// those whom the winner met. It is made when the class chooses for the first time.
+// contest is a tournament of the nodes that a class chooses from, in groups of eight: level 0 has the nodes' scores by their places in
+// the order of ties, each further level the best of every group of the one below it. So the first of equals is the one that wins, and
+// where a node changed only the groups above it are looked at again, as far up as their best is another. It is made when the class
+// chooses for the first time.
 type contest struct {
 	made   bool
 	want   fit
-	moved  []int32   // rows that may have changed since the last choice
-	scores []float64 // by row; -Inf: not chosen from
-	tree   []int32   // the winner of 2i and 2i+1 in place i; place n+row stands for the row itself
-	order  []int32
+	ranked uint64        // Nodes.Ranked that the places are of
+	moved  []int32       // rows that may have changed since the last choice
+	levels [][]float64   // -Inf: not chosen from; all but the last are filled up to whole groups
 	ranges []columnRange // of the rankings, one each
 }
+
+// groupBits is the logarithm of how many places a group has: eight scores are a line of a processor's cache.
+const groupBits = 3
 
 // columnRange is the range of a normalised column, with what it was made of.
 type columnRange struct {
@@ -34,7 +37,7 @@ const manyMoved = 8
 func (x *contest) move(row int32) {
 	switch {
 	case !x.made:
-	case len(x.moved) > len(x.scores)/manyMoved:
+	case len(x.moved) > len(x.levels[0])/manyMoved:
 		x.made = false
 	default:
 		x.moved = append(x.moved, row)
@@ -44,11 +47,10 @@ func (x *contest) move(row int32) {
 // play brings the tournament up to date and gives the best two nodes; the second is NoNode where there is but one.
 // Some node is to be chosen from.
 func (c *Class) play(want fit) (best, next int32) {
-	x := &c.contest
-	x.order = c.s.c.Nodes.Order
+	x, n := &c.contest, &c.s.c.Nodes
 	switch {
-	case !x.made || x.want != want || c.otherwiseRanked():
-		x.want = want
+	case !x.made || x.want != want || x.ranked != n.Ranked || c.otherwiseRanked():
+		x.want, x.ranked = want, n.Ranked
 		c.ranks()
 		c.measure()
 		c.replay()
@@ -56,12 +58,18 @@ func (c *Class) play(want fit) (best, next int32) {
 		c.replay()
 	default:
 		for _, row := range x.moved {
-			x.scores[row] = c.scoreIn(want, row)
-			x.rise(row)
+			if n.Rows[row] != nil {
+				x.set(n.Order[row], c.scoreIn(want, row))
+			}
 		}
 	}
 	x.made, x.moved = true, x.moved[:0]
-	return x.best()
+	first, second := x.best()
+	order := n.ByOrder()
+	if second < 0 {
+		return order[first], model.NoNode
+	}
+	return order[first], order[second]
 }
 
 // scoreIn is the score of a row where it is in the group that is chosen from, else less than any score.
@@ -165,16 +173,40 @@ func (r *columnRange) enter(v float64) {
 	}
 }
 
-// replay computes all scores and plays all games.
+// replay computes all scores, and the best of all groups.
 func (c *Class) replay() {
-	x, n := &c.contest, len(c.verdict)
-	x.scores, x.tree = sized(x.scores, n), sized(x.tree, n)
-	for row := range x.scores {
-		x.scores[row] = c.scoreIn(x.want, int32(row))
+	x, order := &c.contest, c.s.c.Nodes.ByOrder()
+	scores := x.level(0, len(order))
+	for place, row := range order {
+		scores[place] = c.scoreIn(x.want, row)
 	}
-	for i := n - 1; i > 0; i-- {
-		x.tree[i] = x.game(i)
+	depth := 1
+	for ; len(scores) > 1; depth++ {
+		n := len(scores) >> groupBits
+		groups := x.level(depth, n)
+		for i := range n {
+			groups[i] = bestOf(scores, i)
+		}
+		scores = groups
 	}
+	x.levels = x.levels[:depth]
+}
+
+// level is room for so many places of a level, filled up to whole groups with such as nobody chooses, unless there is but one.
+func (x *contest) level(depth, places int) []float64 {
+	if depth == len(x.levels) {
+		x.levels = append(x.levels, nil)
+	}
+	room := places
+	if places > 1 || depth == 0 {
+		room = (places + 1<<groupBits - 1) >> groupBits << groupBits
+	}
+	out := sized(x.levels[depth], room)
+	for i := places; i < room; i++ {
+		out[i] = math.Inf(-1)
+	}
+	x.levels[depth] = out
+	return out
 }
 
 // sized is a slice of that length, the old one where it is large enough, whatever is in it.
@@ -185,49 +217,61 @@ func sized[T any](old []T, n int) []T {
 	return make([]T, n)
 }
 
-// at is the row that won the place i of the tree.
-func (x *contest) at(i int) int32 {
-	if n := len(x.tree); i >= n {
-		return int32(i - n)
+// bestOf is the best score of a group.
+func bestOf(scores []float64, group int) float64 {
+	places := (*[1 << groupBits]float64)(scores[group<<groupBits:])
+	best := places[0]
+	for _, score := range places[1:] {
+		if score > best {
+			best = score
+		}
 	}
-	return x.tree[i]
+	return best
 }
 
-// game plays the place i.
-func (x *contest) game(i int) int32 {
-	a, b := x.at(2*i), x.at(2*i+1)
-	if x.beats(a, b) {
-		return a
-	}
-	return b
-}
-
-// beats says that a row has more than another, or as much and the lower rank.
-func (x *contest) beats(a, b int32) bool {
-	return x.scores[a] > x.scores[b] || x.scores[a] == x.scores[b] && x.order[a] < x.order[b]
-}
-
-// rise plays the games above a row, as far up as they tell anything new.
-func (x *contest) rise(row int32) {
-	for i := (len(x.tree) + int(row)) / 2; i > 0; i /= 2 {
-		won := x.game(i)
-		if won == x.tree[i] && won != row {
+// set gives a place another score.
+func (x *contest) set(place int32, score float64) {
+	i := int(place)
+	for depth, scores := range x.levels {
+		if scores[i] == score {
 			return
 		}
-		x.tree[i] = won
+		scores[i] = score
+		if depth+1 < len(x.levels) {
+			i >>= groupBits
+			score = bestOf(scores, i)
+		}
 	}
 }
 
-// best gives the winner, and the best of those that it met; NoNode where none of them is chosen from.
-func (x *contest) best() (best, next int32) {
-	best, next = x.at(1), model.NoNode
-	for i := len(x.tree) + int(best); i > 1; i /= 2 {
-		if other := x.at(i ^ 1); next == model.NoNode || x.beats(other, next) {
-			next = other
+// best gives the places of the best score and of the second best, -1 where nobody else is chosen from.
+func (x *contest) best() (first, second int) {
+	bestScore, next, nextAt, nextDepth := x.levels[len(x.levels)-1][0], math.Inf(-1), -1, 0
+	for depth := len(x.levels) - 2; depth >= 0; depth-- {
+		from := first << groupBits
+		first = x.winner(depth, from, bestScore)
+		for i, score := range x.levels[depth][from : from+1<<groupBits] {
+			// What stands beside the winner, at any depth, are groups that have no place in common: of equals the one that begins first.
+			if at := from + i; at != first && score > math.Inf(-1) && (score > next || score == next && at<<(groupBits*depth) < nextAt<<(groupBits*nextDepth)) {
+				next, nextAt, nextDepth = score, at, depth
+			}
 		}
 	}
-	if next != model.NoNode && math.IsInf(x.scores[next], -1) {
-		next = model.NoNode
+	if nextAt < 0 {
+		return first, -1
 	}
-	return best, next
+	for nextDepth > 0 {
+		nextDepth--
+		nextAt = x.winner(nextDepth, nextAt<<groupBits, next)
+	}
+	return first, nextAt
+}
+
+// winner is the first place of a group that has the group's best score.
+func (x *contest) winner(depth, from int, score float64) int {
+	last := from | (1<<groupBits - 1)
+	for from < last && x.levels[depth][from] != score {
+		from++
+	}
+	return from
 }
