@@ -47,7 +47,8 @@ type Class struct {
 	// opinions and values are what the rows said to the classes that are alike in what a row reads; nil: it is not shared.
 	opinions []*said[Opinion]
 	values   []*said[float64]
-	layers   []layer   // of the predicates, then of the scores
+	layers   []layer // of the predicates, then of the scores
+	asks     asks
 	base     []float64 // sum of the rows without normalisation
 	uniform  []bool    // by score row: every value so far is the same
 	first    []float64 // that value
@@ -123,11 +124,17 @@ func (c *Class) catchUp() {
 	}
 	c.cursor = n.Log.Next()
 	c.touched = c.touched[:0]
+	plainly := c.near.company == nil
 	for _, row := range entries {
 		if c.version[row] != n.Version[row] {
 			c.version[row] = n.Version[row]
 			c.touched = append(c.touched, row)
+			plainly = plainly && !c.fresh(row)
 		}
+	}
+	if plainly && len(c.touched) >= fewRows {
+		c.touch(c.touched)
+		return
 	}
 	c.s.columns.inOrder(n, c.touched)
 	c.refreshRows(c.touched)
@@ -173,7 +180,7 @@ func (c *Class) refreshAll() {
 
 // arrange finds the layers of all rows.
 func (c *Class) arrange() {
-	c.layers = c.layers[:0]
+	c.layers, c.asks.made = c.layers[:0], false
 	for _, r := range c.s.columns.predicates {
 		c.layers = append(c.layers, min(c.layer(r), ofDomains))
 	}
@@ -204,7 +211,7 @@ func (c *Class) refresh(f *Frame, row int32) {
 	}
 	node := n.Rows[row]
 	if node == nil || !node.Ready {
-		c.verdict[row], c.fits[row] = notOffered, noFit
+		c.verdict[row], c.statics[row], c.fits[row] = notOffered, notOffered, noFit
 		return
 	}
 	if fresh {

@@ -84,7 +84,7 @@ func (c *Class) refreshRows(rows []int32) {
 		if c.object[row] != n.Object[row]+1 {
 			c.object[row], c.scored[row] = n.Object[row]+1, false
 		}
-		c.verdict[row], c.fits[row] = notOffered, noFit
+		c.verdict[row], c.statics[row], c.fits[row] = notOffered, notOffered, noFit
 		return false
 	})
 	c.sweepPredicates(f, live)

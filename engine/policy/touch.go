@@ -1,0 +1,109 @@
+package policy
+
+// asks lists what of the policy a class asks of a node whose object is what it was: numbers of scores. It is made when the class
+// catches up for the first time since it computed all.
+type asks struct {
+	made   bool
+	moving []int // scores that a node is asked for again when it changed
+	fixed  []int // those that it is asked for until its object changes
+	added  []int // of both, those that are not normalised
+}
+
+// toAsk lists them.
+func (c *Class) toAsk(f *Frame) *asks {
+	x := &c.asks
+	if x.made {
+		return x
+	}
+	*x = asks{made: true, moving: x.moving[:0], fixed: x.fixed[:0], added: x.added[:0]}
+	first := len(c.s.columns.predicates)
+	for k, r := range c.s.columns.scores {
+		if r.own || c.guard(first+k, r, f) == stays {
+			continue
+		}
+		if c.layers[first+k] == ofObject {
+			x.fixed = append(x.fixed, k)
+		} else {
+			x.moving = append(x.moving, k)
+		}
+		if !r.normalises() {
+			x.added = append(x.added, k)
+		}
+	}
+	return x
+}
+
+// touch brings the entries of nodes up to date that changed in another way than by their objects, and that nobody's terms but their own
+// concern: a node that the rows of its object reject stays rejected. The rows may be in any order, as what errs is computed again in the nodes'.
+func (c *Class) touch(rows []int32) {
+	f := c.s.frame().ofTask(c.task)
+	defer c.s.done()
+	w := &c.s.sweep
+	w.begin(len(c.verdict))
+	live := w.only(rows, func(_ int, row int32) bool {
+		if c.statics[row] != 0 {
+			return false
+		}
+		c.contest.move(row)
+		c.count(row, -1)
+		c.plain[row] = 0
+		return true
+	})
+	c.sift(f, ofNode, live, c.plain)
+	scored := true
+	left := w.only(live, func(_ int, row int32) bool {
+		c.fits[row] = c.fit(row)
+		c.verdict[row] = c.withDevices(row, c.plain[row])
+		fits := c.verdict[row] == 0 && c.fits[row] != noFit
+		scored = scored && (c.scored[row] || !fits)
+		return fits
+	})
+	asks := c.toAsk(f)
+	if !scored {
+		unscored := w.only(left, func(_ int, row int32) bool { return !c.scored[row] })
+		c.sweepColumns(f, asks.fixed, unscored)
+	}
+	c.sweepColumns(f, asks.moving, left)
+	for _, row := range left {
+		if w.marks[row] != w.round {
+			c.scored[row] = true
+			c.addUp(row, asks.added)
+		}
+	}
+	for _, row := range live {
+		if w.marks[row] != w.round {
+			c.count(row, 1)
+		}
+	}
+	c.takeBack(f)
+}
+
+// sweepColumns computes some rows of scores on some nodes.
+func (c *Class) sweepColumns(f *Frame, scores []int, rows []int32) {
+	w := &c.s.sweep
+	for _, k := range scores {
+		r, kept := c.s.columns.scores[k], c.values[k]
+		unknown := rows
+		if kept != nil {
+			unknown = w.only(rows, func(_ int, row int32) bool { return kept.at[row] != c.s.versionFor(r, row) })
+		}
+		c.sweepScore(f, k, unknown)
+		if !r.normalises() {
+			continue
+		}
+		for _, row := range rows {
+			if w.marks[row] != w.round {
+				c.note(k, c.raw[k][row])
+			}
+		}
+	}
+}
+
+// addUp sums the rows without normalisation.
+func (c *Class) addUp(row int32, scores []int) {
+	base := 0.0
+	for _, k := range scores {
+		base += c.s.columns.scores[k].weighted(c.raw[k][row])
+	}
+	c.base[row] = base
+}
