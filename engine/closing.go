@@ -21,8 +21,9 @@ const (
 // promised still counts (behaviour 7.4, corpus 3.10).
 func closing(x *action.Cycle, s *policy.Session, plan *model.Plan) {
 	c := s.Cluster()
+	whole := &model.Condition{Type: scheduled, Status: "True", Reason: "tasks in gang are ready to be scheduled"}
 	plan.Jobs = x.Jobs(func(j *model.Job) model.JobStatus {
-		condition := conditionOf(x, s, j)
+		condition := conditionOf(x, s, j, whole)
 		return model.JobStatus{
 			Job: j.Key, Phase: phaseOf(j, condition), Running: j.Counts[model.Running], Succeeded: j.Counts[model.Succeeded], Failed: j.Counts[model.Failed], Condition: condition,
 		}
@@ -39,8 +40,8 @@ func closing(x *action.Cycle, s *policy.Session, plan *model.Plan) {
 	}
 }
 
-// conditionOf says whether a job's placements may be kept: that is what Scheduled means.
-func conditionOf(x *action.Cycle, s *policy.Session, j *model.Job) *model.Condition {
+// conditionOf says whether a job's placements may be kept: that is what Scheduled means, and whole says.
+func conditionOf(x *action.Cycle, s *policy.Session, j *model.Job, whole *model.Condition) *model.Condition {
 	if j.TaskCount() == 0 {
 		return refusedCondition(x, j)
 	}
@@ -49,7 +50,7 @@ func conditionOf(x *action.Cycle, s *policy.Session, j *model.Job) *model.Condit
 		why = s.Ready(j)
 	}
 	if why.Yes {
-		return &model.Condition{Type: scheduled, Status: "True", Reason: "tasks in gang are ready to be scheduled"}
+		return whole
 	}
 	reason := cmp.Or(why.Rule.Reason, notEnoughResources)
 	text := why.Text

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
@@ -58,6 +59,7 @@ type fold struct {
 	over, start, step, result kernel
 	while                     func(Roots) (bool, ref.Val)
 	two                       bool
+	loops                     sync.Pool // of *loop that are over
 }
 
 func (k *kerneler) comprehension(e ast.Expr) (kernel, error) {
@@ -94,7 +96,15 @@ func (f *fold) run(r Roots) ref.Val {
 	if types.IsError(over) {
 		return over
 	}
-	l := &loop{Roots: r, accu: f.start.value(r)}
+	l, ok := f.loops.Get().(*loop)
+	if !ok {
+		l = &loop{}
+	}
+	*l = loop{Roots: r, accu: f.start.value(r)}
+	defer func() {
+		*l = loop{}
+		f.loops.Put(l)
+	}()
 	growing := false
 	if start, ok := l.accu.(traits.Lister); ok && start.Size() == types.IntZero {
 		l.accu, growing = types.NewMutableList(types.DefaultTypeAdapter), true

@@ -40,6 +40,7 @@ type slabs struct {
 	at       model.Slab[*parked]
 	parked   model.Slab[parked]
 	statuses model.Slab[model.JobStatus]
+	scores   model.Slab[model.RowScore]
 }
 
 // record is one job.
@@ -161,6 +162,14 @@ func (b *backlog) sync(j *model.Job) {
 	b.toOpen(r, there && mayWait(j))
 	if !there {
 		delete(b.records, j)
+		r.forget()
+	}
+}
+
+// forget lets go of a job that is gone, so that what is made together with its record does not keep it.
+func (r *record) forget() {
+	if !r.isFresh && !r.listed && !r.open {
+		*r = record{}
 	}
 }
 
@@ -225,6 +234,9 @@ func (b *backlog) refresh(r *record) {
 func (b *backlog) end() {
 	b.fresh = slices.DeleteFunc(b.fresh, func(r *record) bool {
 		r.isFresh = r.open && (r.version != r.job.Version || r.untold || b.unasked(r))
+		if b.records[r.job] != r {
+			r.forget()
+		}
 		return !r.isFresh
 	})
 }

@@ -25,6 +25,8 @@ type Cycle struct {
 	turnUndone int
 	backlog    *backlog
 	others     []model.RowScore // of a runner-up; reused
+	done       []placed         // in this turn; reused
+	text       []byte           // reused
 	looked     []*record        // whose waits and statuses are to be told anew
 	held       []placed
 	pipelined  []placed

@@ -171,9 +171,11 @@ func (x *line) next(before int) *parked {
 		return nil
 	}
 	for ; x.read < before; x.read++ {
-		if p := x.jobs[x.read]; !p.gone {
+		p := x.jobs[x.read]
+		if !p.gone {
 			return p
 		}
+		*p = parked{gone: true} // nobody looks at it any more, and it is to keep no job
 	}
 	return nil
 }

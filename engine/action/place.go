@@ -2,6 +2,8 @@ package action
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -10,24 +12,29 @@ import (
 
 // place walks queues, jobs and tasks in order and puts tasks on nodes.
 func (x *Cycle) place(step *policy.Step) {
-	tasks := map[*model.Job]*taskQueue{}
+	left := map[*model.Job]*taskQueue{} // of jobs that come back for another turn
+	var room taskQueue
 	overused := func(q *model.Queue) bool { return step.Gate(policy.Overused) && x.s.Overused(q).Yes }
 	settled := func(j *model.Job) bool {
 		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending
 	}
 	x.walk(step, settled, overused, func(j *model.Job) bool {
-		todo := tasks[j]
+		todo := left[j]
 		if todo == nil {
 			if !x.valid(j) {
 				return false
 			}
-			todo = x.tasksOf(step, j)
-			tasks[j] = todo
+			todo = &room
+			x.tasksOf(step, j, todo)
 		}
 		if todo.empty() || step.Gate(policy.Preemptive) && !x.preemptive(j, todo) {
 			return false
 		}
-		return x.turn(step, j, todo)
+		again := x.turn(step, j, todo)
+		if again && todo == &room {
+			left[j] = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves}
+		}
+		return again
 	})
 }
 
@@ -43,6 +50,7 @@ func (x *Cycle) preemptive(j *model.Job, todo *taskQueue) bool {
 // taskQueue is what of a job is still to be tried, in order.
 type taskQueue struct {
 	tasks []*model.Task
+	all   []*model.Task // of which tasks are the rest
 	moves bool
 }
 
@@ -57,15 +65,16 @@ func (q *taskQueue) pop(s *policy.Session) *model.Task {
 	return t
 }
 
-func (x *Cycle) tasksOf(step *policy.Step, j *model.Job) *taskQueue {
-	q := &taskQueue{moves: x.s.TasksMove()}
+// tasksOf fills a queue with what of a job a step takes.
+func (x *Cycle) tasksOf(step *policy.Step, j *model.Job, q *taskQueue) {
+	q.moves, q.all = x.s.TasksMove(), q.all[:0]
 	for _, t := range j.Tasks {
 		if x.taskPasses(step, t) {
-			q.tasks = append(q.tasks, t)
+			q.all = append(q.all, t)
 		}
 	}
-	x.s.SortTasks(q.tasks)
-	return q
+	x.s.SortTasks(q.all)
+	q.tasks = q.all
 }
 
 func (x *Cycle) taskPasses(step *policy.Step, t *model.Task) bool {
@@ -83,7 +92,7 @@ func (x *Cycle) taskPasses(step *policy.Step, t *model.Task) bool {
 // or, where the step commits per task, each kept at once.
 func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bool) {
 	start := x.txn.Mark()
-	var done []placed
+	done := x.done[:0]
 	var failed map[string]bool
 	ended := false
 	for !todo.empty() && !ended {
@@ -111,7 +120,7 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 		done = append(done, p)
 		if step.Commit == "task" {
 			x.keep(done)
-			done = nil
+			done = done[:0]
 		}
 		if ended = x.turnOver(step, j); ended && !todo.empty() {
 			again = true
@@ -125,6 +134,8 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 		x.c.SetVain(t, false)
 	}
 	x.vain = x.vain[:0]
+	clear(done)
+	x.done = done[:0]
 	return kept && again
 }
 
@@ -214,9 +225,9 @@ func (x *Cycle) put(t *model.Task, ch policy.Choice, volumes []model.VolumeBind)
 	node := x.c.Nodes.Rows[ch.Row]
 	b := model.Bind{Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: node.Name, Action: x.action, Score: ch.Score, Feasible: ch.Feasible}
 	if ch.RunnerUp != model.NoNode {
-		b.RunnerUp, b.RunnerUpScore, b.Scores = x.c.Nodes.Rows[ch.RunnerUp].Name, ch.RunScore, ch.Scores(nil, ch.Row)
+		b.RunnerUp, b.RunnerUpScore, b.Scores = x.c.Nodes.Rows[ch.RunnerUp].Name, ch.RunScore, x.scores(&ch)
 		x.others = ch.Scores(x.others[:0], ch.RunnerUp)
-		b.Reason = chosen(&b, x.others)
+		b.Reason = x.chosen(&b, x.others)
 	} else {
 		b.Reason = model.Reason{Site: policy.Predicates, Text: "the only node that fits"}
 	}
@@ -232,11 +243,19 @@ func (x *Cycle) put(t *model.Task, ch policy.Choice, volumes []model.VolumeBind)
 	return placed{t, b}
 }
 
+// scores are those of the chosen node, for the plan to keep.
+func (x *Cycle) scores(ch *policy.Choice) []model.RowScore {
+	x.others = ch.Scores(x.others[:0], ch.Row)
+	out := x.backlog.slabs.scores.Slice(len(x.others))
+	copy(out, x.others)
+	return out
+}
+
 // chosen names the row that put the node ahead of the runner-up most; none, where the two are equal.
-func chosen(b *model.Bind, other []model.RowScore) model.Reason {
+func (x *Cycle) chosen(b *model.Bind, other []model.RowScore) model.Reason {
 	why := model.Reason{Site: policy.Scores}
 	if b.Score == b.RunnerUpScore {
-		why.Text = fmt.Sprintf("score %.6g, as %s has; first in the order of nodes", b.Score, b.RunnerUp)
+		why.Text = x.said("score ", b.Score, ", as ", b.RunnerUp, " has; first in the order of nodes")
 		return why
 	}
 	most := 0.0
@@ -251,8 +270,22 @@ func chosen(b *model.Bind, other []model.RowScore) model.Reason {
 			most, why.Table, why.Rule = lead, s.Table, s.Rule
 		}
 	}
-	why.Text = fmt.Sprintf("score %.6g, next %s with %.6g", b.Score, b.RunnerUp, b.RunnerUpScore)
+	why.Text = x.said("score ", b.Score, ", next ", b.RunnerUp, " with ", b.RunnerUpScore)
 	return why
+}
+
+// said joins texts and numbers, the latter with six digits.
+func (x *Cycle) said(parts ...any) string {
+	x.text = x.text[:0]
+	for _, part := range parts {
+		switch p := part.(type) {
+		case string:
+			x.text = append(x.text, p...)
+		case float64:
+			x.text = strconv.AppendFloat(x.text, p, 'g', 6, 64)
+		}
+	}
+	return string(x.text)
 }
 
 // finish ends a turn: kept when jobReady, held when jobPipelined, else undone.
@@ -305,7 +338,7 @@ func (x *Cycle) keep(done []placed) {
 	for _, p := range done {
 		if p.task.Status == model.Allocated {
 			x.txn.Bind(p.task)
-			x.plan.Binds = append(x.plan.Binds, p.bind)
+			x.bind(p.bind)
 			continue
 		}
 		x.pipelined = append(x.pipelined, p)
@@ -335,7 +368,15 @@ func (x *Cycle) release(j *model.Job) {
 			continue
 		}
 		x.txn.Bind(p.task)
-		x.plan.Binds = append(x.plan.Binds, p.bind)
+		x.bind(p.bind)
 	}
 	x.held = rest
+}
+
+// bind adds to the plan, whose room is doubled where append would copy large lists more often.
+func (x *Cycle) bind(b model.Bind) {
+	if n := len(x.plan.Binds); n == cap(x.plan.Binds) {
+		x.plan.Binds = slices.Grow(x.plan.Binds, n+1)
+	}
+	x.plan.Binds = append(x.plan.Binds, b)
 }

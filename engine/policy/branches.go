@@ -107,7 +107,7 @@ func (x *branches) read(b *branch) {
 	f := x.s.frame()
 	defer x.s.done()
 	f.queue = x.s.queueView(b.queue)
-	b.version, b.keys = b.queue.Version, x.s.keysBut(QueueOrder, x.row, f)
+	b.version, b.keys = b.queue.Version, x.s.keysBut(QueueOrder, x.row, f, b.keys)
 }
 
 // take removes the first queue.
@@ -349,5 +349,7 @@ func rankKey(r quota.Rank) (key, bool) {
 	if r.Saturated {
 		saturated = 1
 	}
-	return key{kind: listKey, list: []key{{kind: floatKey, f: saturated}, {kind: floatKey, f: r.Share}}}, r.Share == r.Share
+	first, _ := floatKeyOf(saturated)
+	second, ok := floatKeyOf(r.Share)
+	return listOfKeys([]key{first, second}), ok
 }

@@ -47,8 +47,7 @@ func (s *Session) classKey(t *model.Task) string {
 	if v.classKey != "" && v.classAt == at && !s.readsAction() {
 		return v.classKey
 	}
-	var b []byte
-	b = encodeAmounts(b, t.InitRequest)
+	b := encodeAmounts(s.scratch(), t.InitRequest)
 	for _, x := range []int64{t.GPUCount, t.GPUMilli, t.GPUMemory} {
 		b = binary.AppendVarint(b, x)
 	}
@@ -56,8 +55,21 @@ func (s *Session) classKey(t *model.Task) string {
 		b = append(b, 'v') // other rows are asked of it
 	}
 	b = s.encodeReads(b, t, s.columns.class)
-	v.classKey, v.classAt = string(b), at
+	v.classAt = at
+	if c := s.columns.classes[string(b)]; c != nil {
+		v.classKey = c.key
+	} else {
+		v.classKey = string(b)
+	}
+	s.keyText = b
 	return v.classKey
+}
+
+// scratch lends the room for a text; put it into keyText when it is read. Who asks meanwhile gets none.
+func (s *Session) scratch() []byte {
+	b := s.keyText[:0]
+	s.keyText = nil
+	return b
 }
 
 // encodeReads appends what some reads give for a task.
@@ -95,8 +107,8 @@ func follow(v ref.Val, steps []rules.Step) ref.Val {
 			continue
 		}
 		var out []ref.Val
-		for it := l.Iterator(); it.HasNext() == types.True; {
-			out = append(out, follow(it.Next(), steps[i+1:]))
+		for k := range sizeOf(l) {
+			out = append(out, follow(l.Get(k), steps[i+1:]))
 		}
 		return list(out)
 	}
@@ -145,8 +157,8 @@ func encode(b []byte, v ref.Val) []byte {
 		return encodeMap(b, x)
 	case traits.Lister:
 		b = append(b, '[')
-		for it := x.Iterator(); it.HasNext() == types.True; {
-			b = encode(b, it.Next())
+		for i := range sizeOf(x) {
+			b = encode(b, x.Get(i))
 		}
 		return append(b, ']')
 	case interface{ name() string }:

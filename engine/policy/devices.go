@@ -70,9 +70,8 @@ func (n *nodeView) devicesNow() *gpuViews {
 		return v
 	}
 	v.of, v.views = gpus, make([]ref.Val, len(gpus))
-	typ := gpuType()
 	for i := range gpus {
-		v.views[i] = &gpuView{view[model.GPU]{of: &gpus[i], s: n.s, typ: typ}}
+		v.views[i] = &gpuView{view[model.GPU]{of: &gpus[i], s: n.s, typ: n.s.typ.gpu}}
 	}
 	v.list = list(v.views)
 	return v

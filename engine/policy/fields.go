@@ -67,14 +67,14 @@ func taskFields() []*rules.Member {
 		stringField("priorityClassName", rules.Static, "pod.spec.priorityClassName", func(t v) string { return t.of.PriorityClassName }),
 		related(stringField("preemptionPolicy", rules.Static, "PreemptLowerPriority or Never", func(t v) string { return t.of.PreemptionPolicy })),
 		stringField("status", rules.ByStep, "Pending, Allocated, Pipelined, Binding, Bound, Running, Releasing, Succeeded, Failed, Unknown", func(t v) string { return t.of.Status.String() }),
-		keptAmounts("request", "what it is accounted for: containers, sidecars and overhead; pods is 1", func(t v) (model.Resources, **amounts) { return t.of.Request, &t.request }),
-		keptAmounts("initRequest", "what it needs to start: request, or its init containers where they need more", func(t v) (model.Resources, **amounts) { return t.of.InitRequest, &t.initRequest }),
+		amountField("request", rules.ByObject, "what it is accounted for: containers, sidecars and overhead; pods is 1", func(t v) (model.Resources, *amounts, *Session) { return t.of.Request, &t.request, t.s }),
+		amountField("initRequest", rules.ByObject, "what it needs to start: request, or its init containers where they need more", func(t v) (model.Resources, *amounts, *Session) { return t.of.InitRequest, &t.initRequest, t.s }),
 		boolField("bestEffort", rules.ByObject, "initRequest is empty but for pods", func(t v) bool { return t.of.BestEffort }),
 		boolField("gated", rules.ByObject, "has scheduling gates", func(t v) bool { return t.of.Gated }),
 		boolField("preemptable", rules.ByObject, "annotation, else label, volcano.sh/preemptable; unset true, malformed false", func(t v) bool { return t.of.Preemptable }),
 		stringField("revocableZone", rules.ByObject, "annotation volcano.sh/revocable-zone, \"\" if none", func(t v) string { return t.of.RevocableZone }),
-		field("labels", stringMapType(), rules.ByObject, "pod labels", func(t v) ref.Val { return t.labels }),
-		field("annotations", stringMapType(), rules.ByObject, "pod annotations", func(t v) ref.Val { return t.annotations }),
+		field("labels", stringMapType(), rules.ByObject, "pod labels", func(t v) ref.Val { return t.s.strings(&t.labels, t.of.Labels) }),
+		field("annotations", stringMapType(), rules.ByObject, "pod annotations", func(t v) ref.Val { return t.s.strings(&t.annotations, t.of.Annotations) }),
 		stringField("nodeName", rules.ByStep, "where it is or is promised, \"\" if nowhere", func(t v) string { return t.nodeName() }),
 		field("node", nodeType(), rules.ByStep, "the same as an object; null if nowhere", func(t v) ref.Val { return t.node() }),
 		field("createdAt", cel.TimestampType, rules.Static, "pod creation", func(t v) ref.Val { return types.Timestamp{Time: t.of.CreatedAt} }),
@@ -123,15 +123,15 @@ func jobFields() []*rules.Member {
 		field("createdAt", cel.TimestampType, rules.Static, "creation of the PodGroup", func(j v) ref.Val { return types.Timestamp{Time: j.of.CreatedAt} }),
 		stringField("phase", rules.ByAdmit, "Pending, Inqueue, Running, Unknown, Completed", func(j v) string { return j.of.Phase }),
 		boolField("admittedNow", rules.ByAdmit, "let in by admit in this cycle", func(j v) bool { return j.of.AdmittedNow }),
-		field("labels", stringMapType(), rules.ByObject, "labels of the PodGroup", func(j v) ref.Val { return j.labels }),
-		field("annotations", stringMapType(), rules.ByObject, "annotations of the PodGroup", func(j v) ref.Val { return j.annotations }),
+		field("labels", stringMapType(), rules.ByObject, "labels of the PodGroup", func(j v) ref.Val { return j.s.strings(&j.labels, j.of.Labels) }),
+		field("annotations", stringMapType(), rules.ByObject, "annotations of the PodGroup", func(j v) ref.Val { return j.s.strings(&j.annotations, j.of.Annotations) }),
 		boolField("preemptable", rules.ByObject, "annotation of the PodGroup; unset false", func(j v) bool { return j.of.Preemptable }),
 		boolField("preemptableForGang", rules.ByObject, "as preemptable, but unset true", func(j v) bool { return j.of.PreemptableForGang }),
 		boolField("hasTopology", rules.ByObject, "networkTopology or sub-groups are set", func(j v) bool { return j.of.HasTopology }),
 		count("minMember", "spec.minMember", rules.ByObject, func(j *model.Job) int64 { return j.MinMember }),
-		amountField("minResources", rules.ByObject, "spec.minResources, empty if absent", func(j v) (model.Resources, *Session) { return j.of.MinResources, j.s }),
+		amountField("minResources", rules.ByObject, "spec.minResources, empty if absent", func(j v) (model.Resources, *amounts, *Session) { return j.of.MinResources, &j.minResources, j.s }),
 		boolField("hasMinResources", rules.ByObject, "spec.minResources is there", func(j v) bool { return j.of.HasMinResources }),
-		bounded(field("roles", cel.ListType(roleType()), rules.ByStep, "tasks by role, in name order", func(j v) ref.Val { return j.roleList() }), 64),
+		bounded(field("roles", cel.ListType(roleType()), rules.ByStep, "tasks by role, in name order", func(j v) ref.Val { return j.rolesNow() }), 64),
 		count("roleMinTotal", "sum of minTaskMember", rules.ByObject, func(j *model.Job) int64 { return j.RoleMinTotal }),
 		count("taskCount", "all tasks", rules.ByObject, func(j *model.Job) int64 { return int64(len(j.Tasks)) }),
 		count("pendingTasks", "status Pending", rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Pending] }),
@@ -145,25 +145,15 @@ func jobFields() []*rules.Member {
 		count("succeededTasks", "status Succeeded", rules.ByObject, func(j *model.Job) int64 { return j.Counts[model.Succeeded] }),
 		count("failedTasks", "status Failed", rules.ByObject, func(j *model.Job) int64 { return j.Counts[model.Failed] }),
 		count("placedNow", "allocated or pipelined in this cycle", rules.ByStep, func(j *model.Job) int64 { return j.PlacedNow }),
-		amountField("allocated", rules.ByStep, "sum of request over allocatedTasks", func(j v) (model.Resources, *Session) { return j.of.Allocated, j.s }),
-		amountField("request", rules.ByStep, "allocated and Pending", func(j v) (model.Resources, *Session) { return j.of.Request, j.s }),
-		amountField("gatedRequest", rules.ByObject, "sum of request over gated tasks", func(j v) (model.Resources, *Session) { return j.of.GatedRequest, j.s }),
+		amountField("allocated", rules.ByStep, "sum of request over allocatedTasks", func(j v) (model.Resources, *amounts, *Session) { return j.of.Allocated, &j.allocated, j.s }),
+		amountField("request", rules.ByStep, "allocated and Pending", func(j v) (model.Resources, *amounts, *Session) { return j.of.Request, &j.request, j.s }),
+		amountField("gatedRequest", rules.ByObject, "sum of request over gated tasks", func(j v) (model.Resources, *amounts, *Session) { return j.of.GatedRequest, &j.gatedRequest, j.s }),
 		related(boolField("starving", rules.ByStep, "outcome of jobStarving; only an action's filters may read it", func(j v) bool { return j.s.Starving(j.of) })),
 	}, namespaceJobFields()...)
 }
 
 func allocatedTasks(j *model.Job) int64 {
 	return j.Counts[model.Allocated] + j.Counts[model.Binding] + j.Counts[model.Bound] + j.Counts[model.Running]
-}
-
-func (j *jobView) roleList() ref.Val {
-	if j.roles == nil || !slices.Equal(j.rolesOf, j.of.Roles) {
-		j.rolesOf = slices.Clone(j.of.Roles)
-		j.roles = listOf(j.of.Roles, func(r *model.Role) ref.Val {
-			return &roleView{view[model.Role]{of: r, s: j.s, typ: roleType()}, j.of}
-		})
-	}
-	return j.roles
 }
 
 func roleFields() []*rules.Member {
@@ -194,7 +184,7 @@ func queueFields() []*rules.Member {
 		stringField("uid", rules.Static, "UID", func(q v) string { return q.of.UID }),
 		field("createdAt", cel.TimestampType, rules.Static, "creation", func(q v) ref.Val { return types.Timestamp{Time: q.of.CreatedAt} }),
 		field("spec", queueSpecType(), rules.ByObject, "raw figures of the object", func(q v) ref.Val {
-			return &specView{view[model.Queue]{of: q.of, s: q.s, typ: queueSpecType()}}
+			return &q.spec
 		}),
 		intField("priority", rules.ByObject, "spec.priority, 0 if unset", func(q v) int64 { return q.of.Priority }),
 		boolField("open", rules.ByObject, "state is Open (unset: Open)", func(q v) bool { return q.of.Open }),
@@ -203,21 +193,24 @@ func queueFields() []*rules.Member {
 		intField("jobCount", rules.ByObject, "jobs known", func(q v) int64 { return int64(len(q.of.Jobs)) }),
 		intField("pendingJobs", rules.ByAdmit, "jobs of phase Pending", phase("Pending")),
 		intField("runningJobs", rules.ByObject, "jobs of phase Running", phase("Running")),
-		amountField("allocated", rules.ByStep, "sum of request over the allocatedTasks of its jobs", func(q v) (model.Resources, *Session) { return q.of.Allocated, q.s }),
-		amountField("request", rules.ByStep, "allocated and Pending", func(q v) (model.Resources, *Session) { return q.of.Request, q.s }),
+		amountField("allocated", rules.ByStep, "sum of request over the allocatedTasks of its jobs", func(q v) (model.Resources, *amounts, *Session) { return q.of.Allocated, &q.allocated, q.s }),
+		amountField("request", rules.ByStep, "allocated and Pending", func(q v) (model.Resources, *amounts, *Session) { return q.of.Request, &q.request, q.s }),
 	}, nodeGroupFields()...)
 }
 
 func queueSpecFields() []*rules.Member {
 	type v = *specView
-	amount := func(name, doc string, get func(q *model.Queue) model.Resources) *rules.Member {
-		return amountField(name, rules.ByObject, doc, func(q v) (model.Resources, *Session) { return get(q.of), q.s })
+	amount := func(name, doc string, get func(q v) (model.Resources, *amounts)) *rules.Member {
+		return amountField(name, rules.ByObject, doc, func(q v) (model.Resources, *amounts, *Session) {
+			r, box := get(q)
+			return r, box, q.s
+		})
 	}
 	return []*rules.Member{
 		intField("weight", rules.ByObject, "weight, 1 if unset", func(q v) int64 { return q.of.Weight }),
-		amount("capability", "most the queue may hold; may lack dimensions", func(q *model.Queue) model.Resources { return q.Capability }),
-		amount("guarantee", "guarantee.resource", func(q *model.Queue) model.Resources { return q.Guarantee }),
-		amount("deserved", "deserved", func(q *model.Queue) model.Resources { return q.Deserved }),
+		amount("capability", "most the queue may hold; may lack dimensions", func(q v) (model.Resources, *amounts) { return q.of.Capability, &q.capability }),
+		amount("guarantee", "guarantee.resource", func(q v) (model.Resources, *amounts) { return q.of.Guarantee, &q.guarantee }),
+		amount("deserved", "deserved", func(q v) (model.Resources, *amounts) { return q.of.Deserved, &q.deserved }),
 		boolField("reclaimable", rules.ByObject, "may others take back from it; unset true", func(q v) bool { return q.of.Reclaimable }),
 		stringField("parent", rules.ByObject, "parent queue, \"\" if none", func(q v) string { return q.of.Parent }),
 	}
@@ -272,9 +265,9 @@ func gpuFields() []*rules.Member {
 func clusterFields() []*rules.Member {
 	type v = *clusterView
 	return []*rules.Member{
-		amountField("allocatable", rules.ByObject, "sum over ready nodes", func(c v) (model.Resources, *Session) { return c.of.Total, c.s }),
-		amountField("used", rules.ByStep, "sum of node.used over ready nodes, now", func(c v) (model.Resources, *Session) { return c.of.Used, c.s }),
-		amountField("usedAtStart", rules.ByCycle, "the same as the cycle began", func(c v) (model.Resources, *Session) { return c.s.usedAtStart, c.s }),
+		amountField("allocatable", rules.ByObject, "sum over ready nodes", func(c v) (model.Resources, *amounts, *Session) { return c.of.Total, &c.allocatable, c.s }),
+		amountField("used", rules.ByStep, "sum of node.used over ready nodes, now", func(c v) (model.Resources, *amounts, *Session) { return c.of.Used, &c.used, c.s }),
+		amountField("usedAtStart", rules.ByCycle, "the same as the cycle began", func(c v) (model.Resources, *amounts, *Session) { return c.s.usedAtStart, &c.usedAtStart, c.s }),
 		intField("nodeCount", rules.ByObject, "ready nodes", func(c v) int64 { return int64(c.of.ReadyNodes) }),
 		intField("taskCount", rules.ByObject, "all tasks", func(c v) int64 { return int64(len(c.of.Tasks)) }),
 		intField("seed", rules.Static, "of the run", func(c v) int64 { return c.of.Seed }),

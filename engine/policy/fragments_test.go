@@ -63,7 +63,7 @@ func TestHash01OfAnyList(t *testing.T) {
 func TestHash01IsEven(t *testing.T) {
 	c := aCluster(t)
 	c.Seed = 7
-	cluster := &clusterView{view[model.Cluster]{of: c}}
+	cluster := &clusterView{view: view[model.Cluster]{of: c}}
 	var bins [20]float64
 	for node := range 200 {
 		for task := range 100 {

@@ -2,7 +2,7 @@ package policy
 
 import (
 	"cmp"
-	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -10,25 +10,37 @@ import (
 )
 
 // Heap gives its items in order, first the first at that moment: keys are read again when what they
-// read may have changed.
+// read may have changed. What is put before the first is asked for is sorted once; what comes later, or
+// has other keys since, is in a heap beside.
 type Heap[T comparable] struct {
 	s       *Session
-	site    string
-	keys    func(T) ([]key, time.Time)
+	rows    []*Rule // of the order
+	keys    func(x T, room []key) ([]key, time.Time)
 	tie     func(a, b T) int
 	version func(T) uint64
+	slot    func(T) **heapItem[T] // where an object's item is found
 	log     *model.Log[T]
 	cursor  uint64 // into log
 	clock   uint64
-	far     reach // of what the keys read: how much is read again when anything changed
-	items   []*heapItem[T]
-	at      map[T]*heapItem[T]
+	objects uint64 // the cluster's ObjectClock: an object that changed has another slot
+	far     reach  // of what the keys read: how much is read again when anything changed
+
+	count    int            // of all that is there
+	run      []*heapItem[T] // in order from next on, with gaps
+	next     int
+	gathered bool // run is sorted
+	heap     []*heapItem[T]
+
+	slab  model.Slab[heapItem[T]]
+	spare []*heapItem[T] // that were taken, to be used again
 }
 
 type heapItem[T comparable] struct {
 	Ranked[T]
+	in      *Heap[T]
 	version uint64
-	index   int
+	index   int // in the heap, or where inRun in the run
+	inRun   bool
 }
 
 // Ranked is something with its place in an order: its keys.
@@ -39,104 +51,230 @@ type Ranked[T any] struct {
 	Until time.Time
 }
 
-// Len implements sort.Interface.
-func (h *Heap[T]) Len() int { return len(h.items) }
-
-// Less implements sort.Interface.
-func (h *Heap[T]) Less(i, j int) bool {
-	if c := h.s.compareKeys(h.site, h.items[i].keys, h.items[j].keys); c != 0 {
-		return c < 0
+func (h *Heap[T]) compare(a, b *heapItem[T]) int {
+	for i, r := range h.rows {
+		if c := compareOne(r, &a.keys[i], &b.keys[i]); c != 0 {
+			return c
+		}
 	}
-	return h.tie(h.items[i].Of, h.items[j].Of) < 0
+	return h.tie(a.Of, b.Of)
 }
 
-// Swap implements sort.Interface.
-func (h *Heap[T]) Swap(i, j int) {
-	h.items[i], h.items[j] = h.items[j], h.items[i]
-	h.items[i].index, h.items[j].index = i, j
-}
+func (h *Heap[T]) less(a, b *heapItem[T]) bool { return h.compare(a, b) < 0 }
 
-// Push implements heap.Interface.
-func (h *Heap[T]) Push(x any) {
-	if item, ok := x.(*heapItem[T]); ok {
-		item.index = len(h.items)
-		h.items = append(h.items, item)
-		h.at[item.Of] = item
+// set puts an item at an index of the heap.
+func (h *Heap[T]) set(item *heapItem[T], i int) { h.heap[i], item.index = item, i }
+
+// up moves the item at an index towards the first, as far as it goes before those on its way.
+func (h *Heap[T]) up(i int) {
+	item := h.heap[i]
+	for i > 0 {
+		above := (i - 1) / 2
+		if !h.less(item, h.heap[above]) {
+			break
+		}
+		h.set(h.heap[above], i)
+		i = above
 	}
+	h.set(item, i)
 }
 
-// Pop implements heap.Interface.
-func (h *Heap[T]) Pop() any {
-	last := h.items[len(h.items)-1]
-	h.items = h.items[:len(h.items)-1]
-	delete(h.at, last.Of)
-	return last
+// down moves it away from the first, and says whether it moved.
+func (h *Heap[T]) down(i int) (moved bool) {
+	item, start := h.heap[i], i
+	for {
+		kid := 2*i + 1
+		if kid >= len(h.heap) {
+			break
+		}
+		if next := kid + 1; next < len(h.heap) && h.less(h.heap[next], h.heap[kid]) {
+			kid = next
+		}
+		if !h.less(h.heap[kid], item) {
+			break
+		}
+		h.set(h.heap[kid], i)
+		i = kid
+	}
+	h.set(item, i)
+	return i > start
+}
+
+func (h *Heap[T]) push(item *heapItem[T]) {
+	item.inRun = false
+	h.heap = append(h.heap, item)
+	h.up(len(h.heap) - 1)
 }
 
 // Put adds an item.
 func (h *Heap[T]) Put(x T) {
-	item := &heapItem[T]{Ranked: Ranked[T]{Of: x}, version: h.version(x)}
-	item.keys, item.Until = h.keys(x)
-	heap.Push(h, item)
+	var item *heapItem[T]
+	if n := len(h.spare); n > 0 {
+		item, h.spare = h.spare[n-1], h.spare[:n-1]
+	} else {
+		item = h.slab.New()
+	}
+	item.Of, item.in = x, h
+	h.read(item)
+	*h.slot(x) = item
+	if h.count++; h.gathered {
+		h.push(item)
+		return
+	}
+	item.index, item.inRun = len(h.run), true
+	h.run = append(h.run, item)
 }
 
 // Take removes the first item; false: there is none.
-func (h *Heap[T]) Take() (T, bool) {
-	r, ok := h.TakeRanked()
-	return r.Of, ok
+func (h *Heap[T]) Take() (x T, ok bool) {
+	item := h.take()
+	if item == nil {
+		return x, false
+	}
+	x = item.Of
+	h.spare = append(h.spare, item)
+	return x, true
 }
 
 // TakeRanked is Take, with the item's place in the order.
 func (h *Heap[T]) TakeRanked() (r Ranked[T], ok bool) {
-	if !h.refresh() {
+	item := h.take()
+	if item == nil {
 		return r, false
 	}
-	item, ok := heap.Pop(h).(*heapItem[T])
-	return item.Ranked, ok
+	r = item.Ranked
+	item.keys = nil // they are the caller's now
+	h.spare = append(h.spare, item)
+	return r, true
+}
+
+func (h *Heap[T]) take() *heapItem[T] {
+	item := h.first()
+	if item == nil {
+		return nil
+	}
+	h.count--
+	if item.in = nil; item.inRun {
+		h.run[h.next] = nil
+		h.next++
+	} else {
+		last := len(h.heap) - 1
+		h.set(h.heap[last], 0)
+		h.heap[last] = nil
+		if h.heap = h.heap[:last]; last > 0 {
+			h.down(0)
+		}
+	}
+	*h.slot(item.Of) = nil
+	return item
 }
 
 // First is the item that Take would remove; false: there is none. It holds until the next call.
 func (h *Heap[T]) First() (*Ranked[T], bool) {
-	if !h.refresh() {
+	item := h.first()
+	if item == nil {
 		return nil, false
 	}
-	return &h.items[0].Ranked, true
+	return &item.Ranked, true
+}
+
+func (h *Heap[T]) first() *heapItem[T] {
+	if h.count == 0 {
+		return nil
+	}
+	h.gather()
+	h.refresh()
+	for h.next < len(h.run) && h.run[h.next] == nil {
+		h.next++
+	}
+	switch {
+	case h.next == len(h.run):
+		return h.heap[0]
+	case len(h.heap) > 0 && h.less(h.heap[0], h.run[h.next]):
+		return h.heap[0]
+	}
+	return h.run[h.next]
+}
+
+// gather sorts what was put so far.
+func (h *Heap[T]) gather() {
+	if h.gathered {
+		return
+	}
+	h.gathered = true
+	slices.SortFunc(h.run, h.compare)
+	for i, item := range h.run {
+		item.index = i
+	}
 }
 
 // refresh reads keys again: those of items that were touched; where keys go along a tree, those of items with something
-// new on their path; where keys read more than that, all.
-func (h *Heap[T]) refresh() (some bool) {
-	if len(h.items) == 0 || h.clock == h.s.c.Clock && !h.s.NoCache {
-		return len(h.items) > 0
+// new on their path; where keys read more than that, or objects changed, all.
+func (h *Heap[T]) refresh() {
+	if h.clock == h.s.c.Clock && !h.s.NoCache {
+		return
 	}
 	h.clock = h.s.c.Clock
 	touched, ok := h.log.Since(h.cursor)
 	h.cursor = h.log.Next()
-	if !ok || h.far == beyondIt || h.s.NoCache {
-		for _, item := range h.items {
-			h.read(item)
+	switch {
+	case !ok || h.far == beyondIt || h.s.NoCache || h.objects != h.s.c.ObjectClock:
+		h.readAll()
+	case h.far == alongTree:
+		for _, item := range h.all() {
+			h.look(item)
 		}
-		heap.Init(h)
-		return true
-	}
-	if h.far == alongTree {
-		touched = make([]T, 0, len(h.items))
-		for _, item := range h.items {
-			touched = append(touched, item.Of)
-		}
-	}
-	for _, x := range touched {
-		if item := h.at[x]; item != nil && item.version != h.version(x) {
-			h.read(item)
-			heap.Fix(h, item.index)
+	default:
+		for _, x := range touched {
+			if item := *h.slot(x); item != nil && item.in == h {
+				h.look(item)
+			}
 		}
 	}
-	return true
+}
+
+// look reads the keys of an item again, if it is another than when they were read.
+func (h *Heap[T]) look(item *heapItem[T]) {
+	if item.version == h.version(item.Of) {
+		return
+	}
+	h.read(item)
+	switch {
+	case item.inRun:
+		h.run[item.index] = nil
+		h.push(item)
+	case !h.down(item.index):
+		h.up(item.index)
+	}
+}
+
+// all lists what is there.
+func (h *Heap[T]) all() []*heapItem[T] {
+	out := make([]*heapItem[T], 0, h.count)
+	for _, item := range h.run[h.next:] {
+		if item != nil {
+			out = append(out, item)
+		}
+	}
+	return append(out, h.heap...)
+}
+
+// readAll reads all keys again, and makes the heap anew.
+func (h *Heap[T]) readAll() {
+	h.heap, h.run, h.next, h.objects = h.all(), nil, 0, h.s.c.ObjectClock
+	for i, item := range h.heap {
+		h.read(item)
+		item.index, item.inRun = i, false
+		*h.slot(item.Of) = item
+	}
+	for i := len(h.heap)/2 - 1; i >= 0; i-- {
+		h.down(i)
+	}
 }
 
 func (h *Heap[T]) read(item *heapItem[T]) {
 	item.version = h.version(item.Of)
-	item.keys, item.Until = h.keys(item.Of)
+	item.keys, item.Until = h.keys(item.Of, item.keys)
 }
 
 // moves says how far from an item lies what the keys of a site read, of what changes within a cycle, and along which trees.
@@ -155,8 +293,8 @@ func (s *Session) moves(site, root string) (far reach, trees []*quotaTree) {
 func (s *Session) flatQueues() *Heap[*model.Queue] {
 	far, trees := s.moves(QueueOrder, "queue")
 	return &Heap[*model.Queue]{
-		s: s, site: QueueOrder, keys: func(q *model.Queue) ([]key, time.Time) { return s.queueKeys(q), time.Time{} }, far: far, clock: s.c.Clock,
-		log: &s.c.QueueLog, cursor: s.c.QueueLog.Next(), at: map[*model.Queue]*heapItem[*model.Queue]{},
+		s: s, rows: s.p.rules[QueueOrder], keys: func(q *model.Queue, room []key) ([]key, time.Time) { return s.queueKeys(q, room), time.Time{} }, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
+		log: &s.c.QueueLog, cursor: s.c.QueueLog.Next(), slot: s.queueSlot,
 		version: func(q *model.Queue) uint64 {
 			version := q.Version
 			for _, t := range trees {
@@ -170,12 +308,20 @@ func (s *Session) flatQueues() *Heap[*model.Queue] {
 	}
 }
 
+func (s *Session) queueSlot(q *model.Queue) **heapItem[*model.Queue] {
+	v, ok := s.queueView(q).(*queueView)
+	if !ok {
+		return new(*heapItem[*model.Queue])
+	}
+	return &v.item
+}
+
 // Jobs is an empty heap of jobs: rows of jobOrder, then creation time, then UID (namespace/name).
 func (s *Session) Jobs() *Heap[*model.Job] {
 	far, _ := s.moves(JobOrder, "job")
 	return &Heap[*model.Job]{
-		s: s, site: JobOrder, keys: s.jobKeys, far: far, clock: s.c.Clock,
-		log: &s.c.JobLog, cursor: s.c.JobLog.Next(), at: map[*model.Job]*heapItem[*model.Job]{},
+		s: s, rows: s.p.rules[JobOrder], keys: s.jobKeys, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
+		log: &s.c.JobLog, cursor: s.c.JobLog.Next(), slot: func(j *model.Job) **heapItem[*model.Job] { return &s.jobView(j).item },
 		version: func(j *model.Job) uint64 { return j.Version },
 		tie:     jobTie,
 	}
@@ -189,7 +335,7 @@ func jobTie(a, b *model.Job) int {
 // Rank gives a job its place in the order of jobs, as it is now.
 func (s *Session) Rank(j *model.Job) Ranked[*model.Job] {
 	r := Ranked[*model.Job]{Of: j}
-	r.keys, r.Until = s.jobKeys(j)
+	r.keys, r.Until = s.jobKeys(j, nil)
 	return r
 }
 

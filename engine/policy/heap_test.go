@@ -109,17 +109,12 @@ func taken(h *Queues) []*model.Queue {
 
 // inOrder lists what is in a heap by the keys that it has read.
 func inOrder[T comparable](h *Heap[T]) []T {
-	h.refresh()
-	items := slices.Clone(h.items)
-	slices.SortFunc(items, func(a, b *heapItem[T]) int {
-		if h.Less(a.index, b.index) {
-			return -1
-		}
-		return 1
-	})
+	first := h.first()
+	items := h.all()
+	slices.SortFunc(items, h.compare)
 	var out []T
 	for i, item := range items {
-		if i == 0 && item != h.items[0] {
+		if i == 0 && item != first {
 			panic("the first of a heap is not its least") // a test's failure: rapid reports it with its steps
 		}
 		out = append(out, item.Of)

@@ -20,6 +20,8 @@ type Kinds struct {
 	job, task []rules.Read
 	namespace bool // what is read lies in the job's namespace
 	related   bool // other objects than the job's own change what is read
+	text      []byte
+	waiting   []*model.Task
 }
 
 // Kinds of a step; nil where one job's fate says nothing of another's, be it that rows tell every task from every other, or
@@ -141,7 +143,9 @@ func (k *Kinds) Epoch() string {
 // Of is a text that jobs of one kind share; false: the job is of no kind, as it has volumes.
 func (k *Kinds) Of(j *model.Job) (string, bool) {
 	s := k.s
-	b := append([]byte(j.QueueName), 0)
+	b := append(append(k.text[:0], j.QueueName...), 0)
+	k.text = nil
+	defer func() { k.text = b }()
 	if k.namespace {
 		b = append(append(b, j.Namespace...), 0)
 	}
@@ -153,7 +157,7 @@ func (k *Kinds) Of(j *model.Job) (string, bool) {
 	for _, read := range k.job {
 		b = encodeKey(b, follow(s.jobView(j), read.Steps), read.Key)
 	}
-	waiting := make([]*model.Task, 0, len(j.Tasks))
+	waiting := k.waiting[:0]
 	for _, t := range j.Tasks {
 		if t.HasVolumes {
 			return "", false
@@ -162,8 +166,12 @@ func (k *Kinds) Of(j *model.Job) (string, bool) {
 			waiting = append(waiting, t)
 		}
 	}
+	k.waiting = waiting
 	for _, t := range waiting {
 		b = k.ofTask(b, t)
+	}
+	if len(waiting) < 2 {
+		return string(b), true
 	}
 	sorted := slices.Clone(waiting)
 	if s.SortTasks(sorted); slices.Equal(sorted, waiting) {

@@ -61,14 +61,14 @@ func doubleField[T any](name string, changes rules.Changes, doc string, get func
 }
 
 // amountField declares Resources, of which one amount is read without the others.
-func amountField[T any](name string, changes rules.Changes, doc string, get func(T) (model.Resources, *Session)) *rules.Member {
+func amountField[T any](name string, changes rules.Changes, doc string, get func(T) (r model.Resources, box *amounts, s *Session)) *rules.Member {
 	m := field(name, resourcesType(), changes, doc, func(v T) ref.Val {
-		r, s := get(v)
-		return s.amounts(r)
+		r, box, s := get(v)
+		return s.boxed(r, box)
 	})
 	m.Part = func(by, part string) *rules.Member {
 		return amountPart(m, by, part, func(of resourceName, v T) (float64, float64) {
-			r, s := get(v)
+			r, _, s := get(v)
 			dim, ok := of.in(s.c.Dims)
 			if !ok {
 				return 0, 1
@@ -97,23 +97,6 @@ func amountPart[T any](m *rules.Member, by, part string, at func(of resourceName
 
 // inMilli is an amount in thousandths of what people write.
 func inMilli(x, unit float64) int64 { return int64(x * (1000 / unit)) }
-
-// keptAmounts declares Resources of a task that stay the same until its object changes, so that one box serves all who read them.
-func keptAmounts(name, doc string, get func(t *taskView) (model.Resources, **amounts)) *rules.Member {
-	m := amountField(name, rules.ByObject, doc, func(t *taskView) (model.Resources, *Session) {
-		r, _ := get(t)
-		return r, t.s
-	})
-	whole := field(name, resourcesType(), rules.ByObject, doc, func(t *taskView) ref.Val {
-		r, kept := get(t)
-		if a := *kept; a == nil || len(a.r) != len(r) || len(r) > 0 && &a.r[0] != &r[0] {
-			*kept = &amounts{r, t.s.c.Dims}
-		}
-		return *kept
-	})
-	m.Get = whole.Get
-	return m
-}
 
 // resourceName is a name that is looked up often: those that every cluster has need no look.
 type resourceName struct {

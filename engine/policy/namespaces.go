@@ -91,8 +91,8 @@ func namespaceObjects() []*rules.Object {
 		}},
 		{Name: "Quota", Type: quotaType(), Doc: "A ResourceQuota, as its status has it.", Members: []*rules.Member{
 			stringField("name", rules.Static, "name", func(q *quotaView) string { return q.of.Name }),
-			amountField("hard", rules.ByObject, "status.hard, by names as they are written there: requests.cpu, pods", func(q *quotaView) (model.Resources, *Session) { return q.of.Hard, q.s }),
-			amountField("used", rules.ByObject, "status.used, by the same names", func(q *quotaView) (model.Resources, *Session) { return q.of.Used, q.s }),
+			amountField("hard", rules.ByObject, "status.hard, by names as they are written there: requests.cpu, pods", func(q *quotaView) (model.Resources, *amounts, *Session) { return q.of.Hard, nil, q.s }),
+			amountField("used", rules.ByObject, "status.used, by the same names", func(q *quotaView) (model.Resources, *amounts, *Session) { return q.of.Used, nil, q.s }),
 		}},
 		{Name: "NodeGroups", Type: nodeGroupsType(), Doc: "The groups of nodes, by their label volcano.sh/nodegroup-name, that a queue is for or against.", Members: nodeGroupsFields()},
 	}

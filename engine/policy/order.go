@@ -17,10 +17,9 @@ import (
 // key is one sort key: absent comes last, whichever way the row sorts.
 type key struct {
 	kind keyKind
-	i    int64
-	f    float64
+	bits int64 // of an int, or of a double
 	s    string
-	list []key
+	list *[]key
 }
 
 type keyKind uint8
@@ -38,40 +37,47 @@ func keyOf(v ref.Val) (key, bool) {
 	switch x := v.(type) {
 	case types.Bool:
 		if x {
-			return key{kind: intKey, i: 1}, true
+			return key{kind: intKey, bits: 1}, true
 		}
 		return key{kind: intKey}, true
 	case types.Int:
-		return key{kind: intKey, i: int64(x)}, true
+		return key{kind: intKey, bits: int64(x)}, true
 	case types.Double:
-		return key{kind: floatKey, f: float64(x)}, !math.IsNaN(float64(x))
+		return floatKeyOf(float64(x))
 	case types.String:
 		return key{kind: stringKey, s: string(x)}, true
 	case types.Timestamp:
-		return key{kind: intKey, i: x.UnixNano()}, true
+		return key{kind: intKey, bits: x.UnixNano()}, true
 	case types.Duration:
-		return key{kind: intKey, i: int64(x.Duration)}, true
+		return key{kind: intKey, bits: int64(x.Duration)}, true
 	case traits.Lister:
-		out := key{kind: listKey}
-		for it := x.Iterator(); it.HasNext() == types.True; {
-			k, ok := keyOf(it.Next())
+		var list []key
+		for i := range sizeOf(x) {
+			k, ok := keyOf(x.Get(i))
 			if !ok {
 				return key{}, false
 			}
-			out.list = append(out.list, k)
+			list = append(list, k)
 		}
-		return out, true
+		return listOfKeys(list), true
 	}
 	return key{}, false
 }
+
+func floatKeyOf(x float64) (key, bool) {
+	return key{kind: floatKey, bits: int64(math.Float64bits(x))}, !math.IsNaN(x)
+}
+
+func listOfKeys(list []key) key { return key{kind: listKey, list: &list} }
 
 // compare orders two keys; an int and a double compare as numbers. Where one list is the beginning
 // of the other they are equal.
 func (k *key) compare(o *key) int {
 	switch {
 	case k.kind == listKey && o.kind == listKey:
-		for i := range min(len(k.list), len(o.list)) {
-			if c := k.list[i].compare(&o.list[i]); c != 0 {
+		a, b := *k.list, *o.list
+		for i := range min(len(a), len(b)) {
+			if c := a[i].compare(&b[i]); c != 0 {
 				return c
 			}
 		}
@@ -79,44 +85,70 @@ func (k *key) compare(o *key) int {
 	case k.kind == stringKey:
 		return cmp.Compare(k.s, o.s)
 	case k.kind == intKey && o.kind == intKey:
-		return cmp.Compare(k.i, o.i)
+		return cmp.Compare(k.bits, o.bits)
 	}
 	return cmp.Compare(k.number(), o.number())
 }
 
 func (k *key) number() float64 {
 	if k.kind == intKey {
-		return float64(k.i)
+		return float64(k.bits)
 	}
-	return k.f
+	return math.Float64frombits(uint64(k.bits))
 }
 
-// keys computes the keys of all rows of an order site.
-func (s *Session) keys(site string, f *Frame) []key { return s.keysBut(site, -1, f) }
+// keys computes the keys of all rows of an order site. Room is where they are put, if there is any.
+func (s *Session) keys(site string, f *Frame, room []key) []key { return s.keysBut(site, -1, f, room) }
 
 // keysBut leaves one row out.
-func (s *Session) keysBut(site string, but int, f *Frame) []key {
+func (s *Session) keysBut(site string, but int, f *Frame, room []key) []key {
 	list := s.p.rules[site]
-	out := make([]key, len(list))
+	out := room
+	if len(out) != len(list) {
+		out = s.keyRoom.Slice(len(list))
+	}
 	for i, r := range list {
+		out[i] = key{}
 		if i == but {
 			continue
 		}
 		has, err := s.guard(r, f)
 		if err == nil && has {
-			v := r.Expression.Eval(f)
-			s.watch(r.Expression, f)
-			if k, ok := keyOf(v); ok {
-				out[i] = k
-				continue
-			}
-			err = v
+			out[i], err = s.key(r, f)
 		}
 		if err != nil {
+			out[i] = key{}
 			s.fault(r, f, err)
 		}
 	}
 	return out
+}
+
+// key computes the key of one row; an error is the value that is none.
+func (s *Session) key(r *Rule, f *Frame) (k key, err ref.Val) {
+	e := r.Expression
+	defer s.watch(e, f)
+	switch e.Type.Kind() {
+	case types.BoolKind:
+		x, err := e.Holds(f)
+		if x {
+			k.bits = 1
+		}
+		k.kind = intKey
+		return k, err
+	case types.DoubleKind:
+		x, err := e.Number(f)
+		if k, ok := floatKeyOf(x); ok || err != nil {
+			return k, err
+		}
+		return key{}, types.Double(x)
+	default:
+		v := e.Eval(f)
+		if k, ok := keyOf(v); ok {
+			return k, nil
+		}
+		return key{}, v
+	}
 }
 
 // compareKeys is the first difference in tier order.
@@ -146,26 +178,26 @@ func compareOne(r *Rule, x, y *key) int {
 }
 
 // queueKeys and the like are an object's keys now.
-func (s *Session) queueKeys(q *model.Queue) []key {
+func (s *Session) queueKeys(q *model.Queue, room []key) []key {
 	f := s.frame()
 	defer s.done()
 	f.queue = s.queueView(q)
-	return s.keys(QueueOrder, f)
+	return s.keys(QueueOrder, f, room)
 }
 
 // jobKeys also gives the moment until which they hold; zero: while the job does.
-func (s *Session) jobKeys(j *model.Job) (keys []key, until time.Time) {
+func (s *Session) jobKeys(j *model.Job, room []key) (keys []key, until time.Time) {
 	f := s.frame()
 	defer s.done()
 	f.job = s.jobView(j)
-	return s.until(func() []key { return s.keys(JobOrder, f) })
+	return s.until(func() []key { return s.keys(JobOrder, f, room) })
 }
 
 func (s *Session) taskKeys(t *model.Task) []key {
 	f := s.frame()
 	defer s.done()
 	f.task = s.taskView(t)
-	return s.keys(TaskOrder, f)
+	return s.keys(TaskOrder, f, nil)
 }
 
 // SortTasks orders tasks by the rows of taskOrder, then numeric suffix, creation time and UID.

@@ -122,7 +122,7 @@ func (s *Session) Before(site string, a, b Subject) (first bool, by *Rule, err e
 		if err := f.about(on); err != nil {
 			return nil, err
 		}
-		return s.keys(site, f), nil
+		return s.keys(site, f, nil), nil
 	}
 	x, err := keys(a)
 	if err != nil {

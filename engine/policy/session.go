@@ -29,7 +29,8 @@ type Session struct {
 	actions     uint64 // how many SetAction has told of
 	usedAtStart model.Resources
 	cluster     *clusterView
-	variables   []memo
+	typ         viewTypes
+	variables   []heldValue
 	frames      []*Frame
 	depth       int
 	sums        map[*attribute]*sumState
@@ -48,6 +49,8 @@ type Session struct {
 	peers       peers
 	rest        rest
 	noStrings   ref.Val // a map without entries
+	keyText     []byte  // scratch
+	keyRoom     model.Slab[key]
 	// sizes are the domains that a class chooses from, while its scores that read them are computed.
 	sizes []int32
 	// dictionaries number what only the objects of nodes tell.
@@ -71,8 +74,9 @@ type stamp struct{ cycle, clock, action uint64 }
 // NewSession begins with nothing remembered.
 func NewSession(c *model.Cluster, p *Policy) *Session {
 	s := &Session{c: c, p: p, kept: mostKept, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, trees: map[*quotaTree]*treeState{}, shares: map[*attribute]*shareState{}, starts: map[started]ref.Val{}, namespaces: map[string]*namespaceView{}, faults: map[any]*model.RuleError{}, action: types.String(""), dictionaries: map[aspect]*dictionary{}}
-	s.cluster = &clusterView{view[model.Cluster]{of: c, s: s, typ: clusterType(), memo: make([]memo, p.slots["Cluster"])}}
-	s.variables = make([]memo, len(p.variables))
+	s.typ = viewTypes{task: taskType(), job: jobType(), role: roleType(), queue: queueType(), spec: queueSpecType(), node: nodeType(), taint: taintType(), gpu: gpuType(), cluster: clusterType()}
+	s.cluster = &clusterView{view: view[model.Cluster]{of: c, s: s, typ: s.typ.cluster, memo: make([]memo, p.slots["Cluster"])}}
+	s.variables = make([]heldValue, len(p.variables))
 	s.evaluated = make([]uint64, len(p.all)+1)
 	s.peers.s = s
 	s.columns.init(s)
@@ -347,24 +351,24 @@ func (f *Frame) variable(v *variable) ref.Val {
 	if f.s == nil {
 		return v.expr.Eval(f) // at compile time, for constants
 	}
-	m := &f.s.variables[v.slot]
+	held := &f.s.variables[v.slot]
 	at := f.s.stampOf(v.byAction)
 	on := f.owner(v.on)
 	if v.expr.Reads.Changes() > rules.ByCycle || on != nil {
 		at.clock = f.s.c.Clock
 	}
-	if held, ok := m.value.(*heldValue); ok && !f.s.NoCache && (!v.byTime || !f.s.rest.asking) && m.stamp == at && held.on == on {
-		return held.Val
+	if held.value != nil && !f.s.NoCache && (!v.byTime || !f.s.rest.asking) && held.stamp == at && held.on == on {
+		return held.value
 	}
 	value := v.expr.Eval(f)
 	f.s.watch(v.expr, f)
-	*m = memo{at, &heldValue{value, on}}
+	*held = heldValue{memo{at, value}, on}
 	return value
 }
 
 // heldValue is a variable's value with what it was computed for.
 type heldValue struct {
-	ref.Val
+	memo
 	on any
 }
 

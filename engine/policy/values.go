@@ -42,6 +42,11 @@ type view[T any] struct {
 	memo []memo // computed members, by Attribute.slot
 }
 
+// viewTypes are the types of views, made once a session.
+type viewTypes struct {
+	task, job, role, queue, spec, node, taint, gpu, cluster *cel.Type
+}
+
 // memo is a value that holds while its stamp does.
 type memo struct {
 	stamp stamp
@@ -51,8 +56,8 @@ type memo struct {
 type (
 	taskView struct {
 		view[model.Task]
-		labels, annotations  ref.Val
-		request, initRequest *amounts
+		labels, annotations  ref.Val // once they were read
+		request, initRequest amounts // boxes
 		classKey             string
 		classAt              stamp
 		volumes              *volumeMemo
@@ -63,14 +68,18 @@ type (
 	}
 	jobView struct {
 		view[model.Job]
-		labels, annotations ref.Val
-		roles               ref.Val
-		rolesOf             []*model.Role // that roles shows
+		labels, annotations                            ref.Val // once they were read
+		allocated, request, gatedRequest, minResources amounts // boxes
+		roles                                          *roleList
+		item                                           *heapItem[*model.Job] // in a heap of jobs
 	}
 	queueView struct {
 		view[model.Queue]
 		labels, annotations ref.Val
 		limits              ref.Val // by node group, once they were read
+		allocated, request  amounts // boxes
+		spec                specView
+		item                *heapItem[*model.Queue] // in a heap of queues
 	}
 	nodeView struct {
 		view[model.Node]
@@ -87,9 +96,15 @@ type (
 	}
 	taintView   struct{ view[taint] }
 	gpuView     struct{ view[model.GPU] }
-	clusterView struct{ view[model.Cluster] }
-	specView    struct{ view[model.Queue] }
-	taint       struct{ key, value, effect string }
+	clusterView struct {
+		view[model.Cluster]
+		allocatable, used, usedAtStart amounts // boxes
+	}
+	specView struct {
+		view[model.Queue]
+		capability, guarantee, deserved amounts // boxes
+	}
+	taint struct{ key, value, effect string }
 )
 
 // ConvertToNative implements ref.Val: wrappers have no other form.
@@ -166,6 +181,16 @@ func (a *amounts) find(name string) (int, bool) {
 }
 
 func (s *Session) amounts(r model.Resources) ref.Val { return &amounts{r, s.c.Dims} }
+
+// boxed shows Resources in a box that is used again: what an object has moves on in place, and whoever keeps it copies it. Without
+// a box it is a new one.
+func (s *Session) boxed(r model.Resources, box *amounts) ref.Val {
+	if box == nil {
+		return s.amounts(r)
+	}
+	box.r, box.dims = r, s.c.Dims
+	return box
+}
 
 // ConvertToNative implements ref.Val.
 func (a *amounts) ConvertToNative(reflect.Type) (any, error) {
@@ -286,7 +311,7 @@ func (s *Session) taskView(t *model.Task) *taskView {
 	if v, ok := t.View.(*taskView); ok && v.s == s && v.of == t {
 		return v
 	}
-	v := &taskView{view: view[model.Task]{of: t, s: s, typ: taskType(), memo: make([]memo, s.p.slots["Task"])}, labels: s.stringMap(t.Labels), annotations: s.stringMap(t.Annotations)}
+	v := &taskView{view: view[model.Task]{of: t, s: s, typ: s.typ.task, memo: make([]memo, s.p.slots["Task"])}}
 	t.View = v
 	return v
 }
@@ -295,7 +320,7 @@ func (s *Session) jobView(j *model.Job) *jobView {
 	if v, ok := j.View.(*jobView); ok && v.s == s && v.of == j {
 		return v
 	}
-	v := &jobView{view: view[model.Job]{of: j, s: s, typ: jobType(), memo: make([]memo, s.p.slots["Job"])}, labels: s.stringMap(j.Labels), annotations: s.stringMap(j.Annotations)}
+	v := &jobView{view: view[model.Job]{of: j, s: s, typ: s.typ.job, memo: make([]memo, s.p.slots["Job"])}}
 	j.View = v
 	return v
 }
@@ -307,7 +332,8 @@ func (s *Session) queueView(q *model.Queue) ref.Val {
 	if v, ok := q.View.(*queueView); ok && v.s == s && v.of == q {
 		return v
 	}
-	v := &queueView{view: view[model.Queue]{of: q, s: s, typ: queueType(), memo: make([]memo, s.p.slots["Queue"])}, labels: s.stringMap(q.Labels), annotations: s.stringMap(q.Annotations)}
+	v := &queueView{view: view[model.Queue]{of: q, s: s, typ: s.typ.queue, memo: make([]memo, s.p.slots["Queue"])}, labels: s.stringMap(q.Labels), annotations: s.stringMap(q.Annotations)}
+	v.spec = specView{view: view[model.Queue]{of: q, s: s, typ: s.typ.spec}}
 	q.View = v
 	return v
 }
@@ -319,14 +345,22 @@ func (s *Session) nodeView(row int32) *nodeView {
 	}
 	taints := make([]ref.Val, len(n.Taints))
 	for i, t := range n.Taints {
-		taints[i] = &taintView{view[taint]{of: &taint{t.Key, t.Value, string(t.Effect)}, s: s, typ: taintType()}}
+		taints[i] = &taintView{view[taint]{of: &taint{t.Key, t.Value, string(t.Effect)}, s: s, typ: s.typ.taint}}
 	}
 	v := &nodeView{
-		view: view[model.Node]{of: n, s: s, typ: nodeType(), memo: make([]memo, s.p.slots["Node"])}, object: s.c.Nodes.Object[row],
+		view: view[model.Node]{of: n, s: s, typ: s.typ.node, memo: make([]memo, s.p.slots["Node"])}, object: s.c.Nodes.Object[row],
 		labels: s.stringMap(n.Labels), annotations: s.stringMap(n.Annotations), taints: list(taints),
 	}
 	n.View = v
 	return v
+}
+
+// strings is stringMap, made when it is read for the first time.
+func (s *Session) strings(kept *ref.Val, m map[string]string) ref.Val {
+	if *kept == nil {
+		*kept = s.stringMap(m)
+	}
+	return *kept
 }
 
 // stringMap is a map as rows see it; there is but one without entries.
