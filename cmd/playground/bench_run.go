@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/pprof"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/celsius-scheduler/celsius/engine/live"
 )
@@ -64,6 +64,10 @@ func (b *bench) live(ctx context.Context, s loadShape) (r benchRun, err error) {
 	if err := scheduler.await(ctx); err != nil {
 		return r, err
 	}
+	before, err := servedRequests()
+	if err != nil {
+		return r, err
+	}
 	b.profileScheduler(ctx, scheduler, string(s))
 	stop, err := b.profile(fmt.Sprintf("%s-%d", s, b.runs))
 	if err != nil {
@@ -74,13 +78,19 @@ func (b *bench) live(ctx context.Context, s loadShape) (r benchRun, err error) {
 		return r, err
 	}
 	used := scheduler.since()
+	stop()
 	requests, err := scheduler.requests(ctx)
+	if err != nil {
+		return r, err
+	}
+	served, err := servedSince(before)
 	if err != nil {
 		return r, err
 	}
 	scheduler.stop()
 	r = benchRun{pods: len(l.pods), took: w.last.Sub(scheduler.begun), cpu: used.all, own: used.own}
-	say(b.out, "%-24s %s; requests a pod: %s", s, r, perPod(requests, len(l.pods)))
+	say(b.out, "%-24s %s; the scheduler's requests a pod: %s", s, r, requests.each(len(l.pods)))
+	say(b.out, "%-24s all requests a pod: %s", "", served.each(len(l.pods)))
 	return r, b.clear(ctx, l)
 }
 
@@ -101,101 +111,40 @@ func (b *bench) bare(ctx context.Context, s loadShape, workers int) (r benchRun,
 		return r, err
 	}
 	defer stop()
+	before, err := servedRequests()
+	if err != nil {
+		return r, err
+	}
 	start, used := time.Now(), processorTime()
 	err = eachOf(workers, len(l.pods), func(i int) error {
-		return b.kube.CoreV1().Pods(l.namespace).Bind(ctx, &corev1.Binding{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: l.namespace, Name: l.pods[i], UID: l.uids[l.pods[i]],
-				Annotations: map[string]string{live.PolicyAnnotation: "default@0"},
-			},
-			Target: corev1.ObjectReference{Kind: "Node", Name: b.nodes[i%len(b.nodes)]},
-		}, metav1.CreateOptions{FieldManager: live.FieldManager})
+		return b.bind(ctx, l.namespace, l.pods[i], l.uids[l.pods[i]], i)
 	})
 	if err == nil {
 		err = w.await(ctx, len(l.pods))
 	}
 	used = processorTime() - used
+	stop()
 	if err != nil {
 		return r, fmt.Errorf("bare loop: %w", err)
 	}
+	served, err := servedSince(before)
+	if err != nil {
+		return r, err
+	}
 	r = benchRun{pods: len(l.pods), took: w.last.Sub(start), cpu: used}
-	say(b.out, "%-24s %s", fmt.Sprintf("bare, %s, %d workers", s, workers), r)
+	say(b.out, "%-24s %s; all requests a pod: %s", fmt.Sprintf("bare, %s, %d workers", s, workers), r, served.each(len(l.pods)))
 	return r, b.clear(ctx, l)
 }
 
-// latency makes pods at a steady rate, and gives the median and the 99th percentile of the time from just before
-// the request that makes a pod to when the watch has it bound.
-func (b *bench) latency(ctx context.Context) (p50, p99 time.Duration, err error) {
-	l, err := b.newLoad(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	w, err := b.watch(ctx, l.namespace)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer w.stop()
-	scheduler, err := b.startScheduler(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer scheduler.stop()
-	if err := scheduler.await(ctx); err != nil {
-		return 0, 0, err
-	}
-	b.profileScheduler(ctx, scheduler, "steady")
-	stop, err := b.profile("steady")
-	if err != nil {
-		return 0, 0, err
-	}
-	asked, err := b.arrive(ctx, l)
-	if err == nil {
-		err = w.await(ctx, len(l.pods))
-	}
-	stop()
-	if err != nil {
-		return 0, 0, err
-	}
-	var took []time.Duration
-	w.mu.Lock()
-	for name, at := range asked {
-		took = append(took, w.bound[name].Sub(at))
-	}
-	w.mu.Unlock()
-	slices.Sort(took)
-	at := func(share float64) time.Duration { return took[int(share*float64(len(took)-1))] }
-	say(b.out, "%d pods at %d/s: bound after p10 %s, p50 %s, p90 %s, p99 %s, at most %s; scheduler %.2f ms of processor a pod", len(took), b.o.rate,
-		rounded(at(0.1)), rounded(at(0.5)), rounded(at(0.9)), rounded(at(0.99)), rounded(at(1)), 1000*scheduler.since().own.Seconds()/float64(len(took)))
-	return at(0.5), at(0.99), b.clear(ctx, l)
-}
-
-func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-
-// arrive makes pods at the rate. It gives when each was asked for.
-func (b *bench) arrive(ctx context.Context, l *load) (map[string]time.Time, error) {
-	tick := time.NewTicker(time.Second / time.Duration(b.o.rate))
-	defer tick.Stop()
-	asked := map[string]time.Time{}
-	n := int(b.o.steady.Seconds() * float64(b.o.rate))
-	errs := make(chan error, n)
-	for i := range n {
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("pods at a steady rate: %w", ctx.Err())
-		case <-tick.C:
-		}
-		name := fmt.Sprintf("pod-%d", i)
-		l.pods, asked[name] = append(l.pods, name), time.Now()
-		go func() {
-			_, err := b.kube.CoreV1().Pods(l.namespace).Create(ctx, benchPod(name), metav1.CreateOptions{})
-			errs <- err
-		}()
-	}
-	var err error
-	for range n {
-		err = errors.Join(err, <-errs)
-	}
-	return asked, err
+// bind puts a pod on the i-th node, counted round and round, as the scheduler would ask for it.
+func (b *bench) bind(ctx context.Context, namespace, pod string, uid types.UID, i int) error {
+	return b.kube.CoreV1().Pods(namespace).Bind(ctx, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: pod, UID: uid,
+			Annotations: map[string]string{live.PolicyAnnotation: "default@0"},
+		},
+		Target: corev1.ObjectReference{Kind: "Node", Name: b.nodes[i%len(b.nodes)]},
+	}, metav1.CreateOptions{FieldManager: live.FieldManager})
 }
 
 // profile starts a CPU profile of the process, where they are wanted.

@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -118,8 +116,11 @@ func (s *runningScheduler) now() processors {
 
 // since is what was used since the first cycle.
 func (s *runningScheduler) since() processors {
-	now := s.now()
-	return processors{now.all - s.used.all, now.own - s.used.own}
+	return s.now().since(s.used)
+}
+
+func (p processors) since(before processors) processors {
+	return processors{p.all - before.all, p.own - before.own}
 }
 
 // processorTimeOf is what another process has used so far, to the hundredth of a second that Linux counts by.
@@ -176,34 +177,20 @@ func get(ctx context.Context, url string) ([]byte, error) {
 var requestSeries = regexp.MustCompile(`(?m)^celsius_api_requests_total\{resource="([^"]*)",verb="([^"]*)"\} (\d+)`)
 
 // requests is how many requests the scheduler has made, by verb and resource.
-func (s *runningScheduler) requests(ctx context.Context) (map[string]int, error) {
+func (s *runningScheduler) requests(ctx context.Context) (requests, error) {
 	page, err := get(ctx, "http://"+s.metrics+"/metrics")
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]int{}
+	out := requests{}
 	for _, m := range requestSeries.FindAllSubmatch(page, -1) {
-		n, err := strconv.Atoi(string(m[3]))
+		n, err := strconv.ParseFloat(string(m[3]), 64)
 		if err != nil {
 			return nil, fmt.Errorf("metrics of the scheduler: %w", err)
 		}
 		out[string(m[2])+" "+string(m[1])] = n
 	}
 	return out, nil
-}
-
-// perPod is requests by pod, without those that there are few of: what a scheduler asks for once.
-func perPod(requests map[string]int, pods int) string {
-	var out []string
-	rest := 0
-	for _, kind := range slices.Sorted(maps.Keys(requests)) {
-		if n := requests[kind]; n*1000 >= pods {
-			out = append(out, fmt.Sprintf("%s %.3f", kind, float64(n)/float64(pods)))
-		} else {
-			rest += n
-		}
-	}
-	return strings.Join(append(out, fmt.Sprintf("others %d in all", rest)), ", ")
 }
 
 // profileScheduler has the scheduler write a CPU profile, where they are wanted: of as long as a run of the bare loop is to take

@@ -42,7 +42,7 @@ func (b *bench) putThrough(ctx context.Context) error {
 		return err
 	}
 	r := benchRun{pods: b.o.through, took: w.last.Sub(scheduler.begun), cpu: used.all, own: used.own}
-	say(b.out, "made and bound %s; requests a pod: %s", r, perPod(requests, r.pods))
+	say(b.out, "made and bound %s; requests a pod: %s", r, requests.each(r.pods))
 	say(b.out, "through: %d pods on %d nodes, no restart, the scheduler held %s at most", r.pods, b.o.nodes, mebibytes(peak))
 	return nil
 }

@@ -40,6 +40,8 @@ type order struct {
 	model.Bind
 	policy    string    // NAME@GENERATION
 	created   time.Time // of the pod; zero: not known
+	decided   time.Time
+	sent      time.Time // for the first time
 	known     int       // the node's standing when it was decided, as nodeBook had it
 	tries     int       // of which the outcome is unknown
 	answered  int       // of them those that the API server answered
@@ -120,6 +122,10 @@ func (b *binder) try(ctx context.Context, o *order) {
 		return
 	}
 	start := time.Now()
+	if o.sent.IsZero() {
+		o.sent = start
+		b.metrics.stages.queued.Observe(start.Sub(o.decided).Seconds())
+	}
 	result, err := b.attempt(ctx, o)
 	b.metrics.bind(result, time.Since(start))
 	b.outbox.bound(result, start)
@@ -134,6 +140,7 @@ func (b *binder) try(ctx context.Context, o *order) {
 		b.outbox.later(wait, toBind, "re"+orderKey(o.Task, o.UID), func(ctx context.Context) { b.try(ctx, o) })
 		return
 	case bound:
+		b.metrics.stages.bound.Observe(time.Since(o.sent).Seconds())
 		b.log.V(2).Info("bound", "pod", o.Task, "node", o.Node, "policy", o.policy)
 		b.scheduled(o)
 	case refused, gone:

@@ -84,7 +84,7 @@ func (f *fakeServer) put(objects ...metav1.Object) {
 		case *corev1.PersistentVolumeClaim:
 			f.claims[key] = o
 		}
-		f.history = append(f.history, change{model.Upsert, o})
+		f.history = append(f.history, change{op: model.Upsert, object: o})
 	}
 }
 
@@ -103,7 +103,7 @@ func (f *fakeServer) drop(o metav1.Object) {
 	case *corev1.PersistentVolumeClaim:
 		delete(f.claims, key)
 	}
-	f.history = append(f.history, change{model.Delete, o})
+	f.history = append(f.history, change{op: model.Delete, object: o})
 }
 
 // deliver gives the feed the next n changes; all if n is below 0.

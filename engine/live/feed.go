@@ -11,6 +11,8 @@ import (
 type change struct {
 	op     model.Op
 	object any
+	seen   time.Time // set by the feed
+	urgent bool      // set by the feed: it can make another decision possible
 }
 
 // feed is where informers and workers leave what changed, and where the loop takes it from.
@@ -31,8 +33,9 @@ func newFeed() *feed { return &feed{wake: make(chan struct{}, 1)} }
 // add leaves a change. Urgent ones can make another decision possible.
 func (f *feed) add(c change, urgent bool) {
 	f.mu.Lock()
+	c.seen, c.urgent = time.Now(), urgent
 	f.changes = append(f.changes, c)
-	wake := f.stamp(urgent)
+	wake := f.stamp(urgent, c.seen)
 	f.mu.Unlock()
 	if wake {
 		f.ring()
@@ -42,14 +45,14 @@ func (f *feed) add(c change, urgent bool) {
 // nudge asks for a cycle though no object changed.
 func (f *feed) nudge() {
 	f.mu.Lock()
-	f.stamp(true)
+	f.stamp(true, time.Now())
 	f.mu.Unlock()
 	f.ring()
 }
 
 // stamp notes that something came. It says whether the loop has to look at its clock again.
-func (f *feed) stamp(urgent bool) bool {
-	first, now := false, time.Now()
+func (f *feed) stamp(urgent bool, now time.Time) bool {
+	first := false
 	if f.lazy.IsZero() {
 		f.lazy, first = now, true
 	}

@@ -138,7 +138,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	})
 	l.metrics.cycle(time.Since(start), plan)
 	l.stamp = fmt.Sprintf("%s@%d", plan.Policy, plan.Generation)
-	l.sendBinds(plan)
+	l.sendBinds(plan, now)
 	l.gangs(now)
 	l.tell(plan, now)
 	l.report(plan, now)
@@ -180,10 +180,18 @@ func (l *loop) takeIn(now time.Time) {
 			case *v1beta1.Queue:
 				l.statuses.seeQueue(c.op, o)
 			}
+			l.gathered(&c, now)
 			l.deltas = l.intake.object(l.deltas, c, now)
 		}
 	}
 	l.apply()
+}
+
+// gathered notes for how long a pod that can be placed waited for this cycle to begin.
+func (l *loop) gathered(c *change, now time.Time) {
+	if pod, ok := c.object.(*corev1.Pod); ok && c.urgent && c.op == model.Upsert && canBePlaced(l.intake.names, pod) {
+		l.metrics.stages.gathered.Observe(max(now.Sub(c.seen).Seconds(), 0))
+	}
 }
 
 // apply hands the deltas to the model, and tells users of objects that it cannot read.
@@ -225,14 +233,17 @@ func (l *loop) bindEnded(o *bindOutcome, now time.Time) {
 }
 
 // sendBinds puts the bindings into the outbox, in the order in which they were decided.
-func (l *loop) sendBinds(plan *model.Plan) {
+func (l *loop) sendBinds(plan *model.Plan, began time.Time) {
+	decided := time.Now()
+	took := decided.Sub(began).Seconds()
 	for i := range plan.Binds {
 		b := &plan.Binds[i]
 		if l.statuses.waits[b.Task] != nil {
 			l.outbox.cancel(podKey(b.Task))
 			delete(l.statuses.waits, b.Task)
 		}
-		o := &order{Bind: *b, policy: l.stamp}
+		l.metrics.stages.decided.Observe(took)
+		o := &order{Bind: *b, policy: l.stamp, decided: decided}
 		if t := l.cluster.Tasks[b.Task]; t != nil {
 			o.created = t.CreatedAt
 		}

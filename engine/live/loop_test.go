@@ -124,7 +124,7 @@ func TestStaleGroup(t *testing.T) {
 		}
 		old := f.groups["default/g"]
 		r.work() // our write
-		f.feed.add(change{model.Upsert, old}, true)
+		f.feed.add(change{op: model.Upsert, object: old}, true)
 		r.tick()
 		if got := r.cluster.Jobs["default/g"].Phase; got != "Inqueue" {
 			t.Fatalf("a version from before our write made the phase %s", got)
@@ -399,16 +399,16 @@ func TestRestartWritesNothing(t *testing.T) {
 		fresh := newRigOf(f, r.policy())
 		fresh.server.history = nil
 		for _, o := range f.nodes {
-			f.history = append(f.history, change{model.Upsert, o})
+			f.history = append(f.history, change{op: model.Upsert, object: o})
 		}
 		for _, o := range f.queues {
-			f.history = append(f.history, change{model.Upsert, o})
+			f.history = append(f.history, change{op: model.Upsert, object: o})
 		}
 		for _, o := range f.groups {
-			f.history = append(f.history, change{model.Upsert, o})
+			f.history = append(f.history, change{op: model.Upsert, object: o})
 		}
 		for _, o := range f.pods {
-			f.history = append(f.history, change{model.Upsert, o})
+			f.history = append(f.history, change{op: model.Upsert, object: o})
 		}
 		f.writes, f.events = nil, nil
 		fresh.settle(12)
@@ -450,15 +450,15 @@ func TestTiming(t *testing.T) {
 		}
 		go func() { defer close(done); r.run(ctx) }()
 		time.Sleep(100 * time.Millisecond)
-		r.feed.add(change{model.Upsert, testNode("n1", "1")}, true) // cycle at 105
+		r.feed.add(change{op: model.Upsert, object: testNode("n1", "1")}, true) // cycle at 105
 		time.Sleep(100 * time.Millisecond)
-		r.feed.add(change{model.Upsert, testNode("n2", "1")}, false) // cycle at 400
+		r.feed.add(change{op: model.Upsert, object: testNode("n2", "1")}, false) // cycle at 400
 		time.Sleep(50 * time.Millisecond)
-		r.feed.add(change{model.Upsert, testNode("n3", "1")}, false) // in the same one
-		time.Sleep(time.Second)                                      // nothing: cycle at 1400
+		r.feed.add(change{op: model.Upsert, object: testNode("n3", "1")}, false) // in the same one
+		time.Sleep(time.Second)                                                  // nothing: cycle at 1400
 		time.Sleep(200 * time.Millisecond)
 		for range 8 { // from 1450 to 1471: cycles at 1470, and 5 after the last; one at 1570 that tells of it
-			r.feed.add(change{model.Upsert, testNode("n4", "1")}, true)
+			r.feed.add(change{op: model.Upsert, object: testNode("n4", "1")}, true)
 			time.Sleep(3 * time.Millisecond)
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -540,6 +540,27 @@ func TestOneEventForAGroup(t *testing.T) {
 			if saidOf(f.pods["default/"+name]).text == "" {
 				t.Errorf("pod %s does not say why it waits", name)
 			}
+		}
+	})
+}
+
+// What runs is told by one event for a pod by itself, and by one more for the group of several.
+func TestEventsOfWhatRuns(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "9"), testQueue("default"), testGroup("alone", 1), testPod("a", "alone", "1"),
+			testGroup("two", 2), testPod("b", "two", "1"), testPod("c", "two", "1"), testGroup("elastic", 1), testPod("d", "elastic", "1"), testPod("e", "elastic", "1"))
+		r.settle(2)
+		slices.Sort(f.events)
+		want := []string{
+			"Pod default/a Scheduled", "Pod default/b Scheduled", "Pod default/c Scheduled", "Pod default/d Scheduled", "Pod default/e Scheduled",
+			"PodGroup default/elastic Scheduled", "PodGroup default/two Scheduled",
+		}
+		if diff := cmp.Diff(want, f.events); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if got := f.groups["default/alone"].Status.Phase; got != "Running" {
+			t.Errorf("the group of one pod is %s", got)
 		}
 	})
 }

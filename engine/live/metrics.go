@@ -23,6 +23,7 @@ type metrics struct {
 	binds          *prometheus.CounterVec
 	actionDuration *prometheus.HistogramVec
 	bindDuration   *prometheus.HistogramVec
+	stages         stages
 	bindWait       prometheus.Histogram
 	gangWait       prometheus.Histogram
 	evictions      prometheus.Counter
@@ -40,6 +41,13 @@ type metrics struct {
 	evaluated map[*policy.Rule]uint64
 }
 
+// stages are where the time goes between seeing a pod and having it bound.
+type stages struct{ gathered, decided, queued, bound prometheus.Observer }
+
+func newStages(by *prometheus.HistogramVec) stages {
+	return stages{by.WithLabelValues("gathered"), by.WithLabelValues("decided"), by.WithLabelValues("queued"), by.WithLabelValues("bound")}
+}
+
 func newMetrics() *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), known: map[string]bool{}}
 	m.cycles = m.counter("celsius_cycles_total", "Scheduling cycles.")
@@ -51,6 +59,9 @@ func newMetrics() *metrics {
 	m.binds = m.counters("celsius_binds_total", "Tries to bind a pod, by result: bound, refused, gone (the pod is not there, or bound elsewhere), unknown (tried again).", "result")
 	m.actionDuration = m.histograms("celsius_action_duration_seconds", "Time that an action of the pipeline took in a cycle, by action, in seconds.", prometheus.ExponentialBuckets(0.0001, 2, 18), "action")
 	m.bindDuration = m.histograms("celsius_bind_duration_seconds", "Time that a try to bind a pod took at the API server, by result, in seconds.", prometheus.ExponentialBuckets(0.0005, 2, 16), "result")
+	m.stages = newStages(m.histograms("celsius_pod_stage_seconds", "Time that pods spend in each stage of their way to a node, in seconds: gathered (from when the scheduler sees a pod that can be decided on to the start of the cycle that takes it in), "+
+		"decided (from the start of the cycle that places it until its binding stands in line), queued (until a worker sends it, after its volumes where it has some), bound (until it is known to be bound).",
+		prometheus.ExponentialBuckets(0.0005, 2, 18), "stage"))
 	m.bindWait = m.histogram("celsius_pod_wait_seconds", "Time from a pod's creation to its binding, in seconds. Creations are known to the second.", prometheus.ExponentialBuckets(0.005, 2, 20))
 	m.gangWait = m.histogram("celsius_gang_wait_seconds", "Time from a PodGroup's creation until its minMember pods were bound, in seconds. Creations are known to the second.", prometheus.ExponentialBuckets(0.01, 2, 20))
 	m.evictions = m.counter("celsius_evictions_total", "Evictions that were asked for.")

@@ -4,9 +4,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -67,10 +70,47 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("action %s was timed %s times, in %s cycles", action, n, got["celsius_cycles_total"])
 			}
 		}
-		f.feed.add(change{model.Delete, f.queues["q"]}, true)
+		f.feed.add(change{op: model.Delete, object: f.queues["q"]}, true)
 		r.settle(2)
 		if v, ok := series(t, r.metrics.registry)[`celsius_podgroups{phase="Running",queue="q"}`]; ok {
 			t.Errorf("a queue that is gone has %s PodGroups", v)
+		}
+	})
+}
+
+func TestPodStages(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		tries := 0
+		f.onBind = func(*corev1.Binding) (before, after error) {
+			time.Sleep(10 * time.Millisecond) // by the bubble's clock
+			if tries++; tries == 1 {
+				return errNoAnswer, nil
+			}
+			return nil, nil
+		}
+		f.put(testNode("n1", "2"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"), testPod("ungrouped", "", "1"))
+		f.deliver(-1)
+		time.Sleep(30 * time.Millisecond)
+		r.tick()
+		time.Sleep(5 * time.Millisecond)
+		r.work()
+		time.Sleep(unknownFirst) // then it is tried again
+		synctest.Wait()
+		r.work()
+		for range 3 {
+			f.deliver(-1)
+			time.Sleep(time.Second)
+			r.tick() // what is bound has no more stages
+		}
+		got := series(t, r.metrics.registry)
+		for stage, want := range map[string]string{"gathered": "0.03", "decided": "0", "queued": "0.005", "bound": "0.12"} {
+			if sum := got[`celsius_pod_stage_seconds_sum{stage="`+stage+`"}`]; sum != want {
+				t.Errorf("%s for %s s, want %s", stage, sum, want)
+			}
+			if n := got[`celsius_pod_stage_seconds_count{stage="`+stage+`"}`]; n != "1" {
+				t.Errorf("%s pods were %s", n, stage)
+			}
 		}
 	})
 }

@@ -28,6 +28,10 @@ const (
 	lateAfter      = 30 * time.Second
 )
 
+// slowEach is for how many waiting writes of the classes from toStatus on there is one more of them under way at once. Few go out one
+// after another: a binding that is decided meanwhile shares the API server with one of them, not with a quarter of all workers.
+const slowEach = 16
+
 // maxEvents is how many events may wait; beyond it new ones are dropped, and counted.
 const maxEvents = 20000
 
@@ -206,8 +210,8 @@ func (o *outbox) take() *entry {
 
 // next is the class whose turn it is.
 func (o *outbox) next() (class, bool) {
-	slow, calm := numClasses, o.slow < max(o.pace.limit/4, 1) // so that a binding finds a worker
-	if calm {
+	slow := numClasses
+	if o.slow < o.slowAtOnce() {
 		for c := toStatus; c < numClasses; c++ {
 			if o.waiting[c] > 0 {
 				slow = c
@@ -232,6 +236,12 @@ func (o *outbox) next() (class, bool) {
 		return toWaiter, true
 	}
 	return slow, slow < numClasses
+}
+
+// slowAtOnce is how many writes of the classes from toStatus on may be under way: the more, the more of them wait, and never so many that a
+// binding finds no worker.
+func (o *outbox) slowAtOnce() int {
+	return max(min(1+(o.waiting[toStatus]+o.waiting[toEvent])/slowEach, o.pace.limit/4), 1)
 }
 
 // bindsPer is after how many bindings a write of a slow class, of which there is one, is let through.

@@ -132,28 +132,32 @@ func TestOutboxOneAtATime(t *testing.T) {
 	})
 }
 
-// Slow writes never take all workers, so that a binding finds one.
+// Slow writes go out one after another while there are few, and never take all workers, so that a binding finds one.
 func TestOutboxKeepsWorkersForBindings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		o := newOutbox(8)
-		block := func(ctx context.Context) { <-ctx.Done() }
-		for i := range 20 {
-			o.put(toStatus, fmt.Sprint("s", i), block)
-		}
-		go o.run(ctx)
-		synctest.Wait()
-		bound := false
-		o.put(toBind, "b", func(context.Context) { bound = true })
-		synctest.Wait()
-		if !bound {
-			t.Error("a binding waits for statuses")
-		}
-		if w, _ := o.depths(); w[toStatus] != 18 {
-			t.Errorf("%d statuses wait", w[toStatus])
-		}
-	})
+	for _, c := range []struct{ waiting, under int }{{1, 1}, {slowEach, 1}, {slowEach + 2, 2}, {20 * slowEach, 2}} {
+		t.Run(fmt.Sprint(c.waiting), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				o := newOutbox(8)
+				block := func(ctx context.Context) { <-ctx.Done() }
+				for i := range c.waiting {
+					o.put(class(int(toStatus)+i%2), fmt.Sprint("s", i), block)
+				}
+				go o.run(ctx)
+				synctest.Wait()
+				bound := false
+				o.put(toBind, "b", func(context.Context) { bound = true })
+				synctest.Wait()
+				if !bound {
+					t.Error("a binding waits for statuses")
+				}
+				if w, _ := o.depths(); w[toStatus]+w[toEvent] != c.waiting-c.under {
+					t.Errorf("of %d statuses and events %d wait, want %d under way", c.waiting, w[toStatus]+w[toEvent], c.under)
+				}
+			})
+		})
+	}
 }
 
 func TestEventsAreBounded(t *testing.T) {

@@ -271,7 +271,7 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 	next := base.with(st, cycle.String(), now)
 	if d >= condition {
 		g.told = saying{}
-		s.tellGroup(g, base, st)
+		s.tellGroup(g, j, base, st)
 	}
 	g.want, g.differs, g.written = &next, time.Time{}, now
 	c := toStatus
@@ -281,8 +281,8 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 	s.writeGroup(c, j.Key, g, &next)
 }
 
-// tellGroup records the events of a decision that changed.
-func (s *statuses) tellGroup(g *group, base *groupStatus, st *model.JobStatus) {
+// tellGroup records the events of a decision that changed. That a group of one pod runs is told by the event of the pod.
+func (s *statuses) tellGroup(g *group, j *model.Job, base *groupStatus, st *model.JobStatus) {
 	if st.Condition == nil {
 		return
 	}
@@ -291,6 +291,7 @@ func (s *statuses) tellGroup(g *group, base *groupStatus, st *model.JobStatus) {
 	switch {
 	case st.Condition.Type == string(v1beta1.PodGroupUnschedulableType) && news:
 		s.events.Event(g.object, corev1.EventTypeWarning, eventUnschedulable, st.Condition.Message)
+	case j.MinMember <= 1 && j.TaskCount() <= 1:
 	case st.Condition.Type == string(v1beta1.PodGroupScheduled) && (news || base.phase != st.Phase) && st.Phase == model.PhaseRunning:
 		s.events.Event(g.object, corev1.EventTypeNormal, eventScheduled, st.Condition.Reason)
 	}

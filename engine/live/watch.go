@@ -91,22 +91,22 @@ func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
 			pod, ok := o.(*corev1.Pod)
-			f.add(change{model.Upsert, o}, !ok || canBePlaced(names, pod))
+			f.add(change{op: model.Upsert, object: o}, !ok || canBePlaced(names, pod))
 		},
 		UpdateFunc: func(old, o any) {
 			switch matters(names, old, o) {
 			case notAtAll:
 			case lazily:
-				f.add(change{model.Upsert, o}, false)
+				f.add(change{op: model.Upsert, object: o}, false)
 			case urgently:
-				f.add(change{model.Upsert, o}, true)
+				f.add(change{op: model.Upsert, object: o}, true)
 			}
 		},
 		DeleteFunc: func(o any) {
 			if tomb, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 				o = tomb.Obj
 			}
-			f.add(change{model.Delete, o}, true)
+			f.add(change{op: model.Delete, object: o}, true)
 		},
 	}
 }
