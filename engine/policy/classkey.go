@@ -77,11 +77,11 @@ func (s *Session) encodeReads(b []byte, t *model.Task, reads []rules.Read) []byt
 	for _, r := range reads {
 		switch r.Root {
 		case "task":
-			b = encodeKey(b, follow(s.taskView(t), r.Steps), r.Key)
+			b = encodeRead(b, s.taskView(t), r)
 		case "job":
-			b = encodeKey(b, follow(s.jobView(t.Job), r.Steps), r.Key)
+			b = encodeRead(b, s.jobView(t.Job), r)
 		case "queue":
-			b = encodeKey(b, follow(s.queueView(t.Job.Queue), r.Steps), r.Key)
+			b = encodeRead(b, s.queueView(t.Job.Queue), r)
 		case "action":
 			b = encode(b, s.action)
 		}
@@ -115,6 +115,29 @@ func follow(v ref.Val, steps []rules.Step) ref.Val {
 	return v
 }
 
+// encodeRead is encode of what a read gives for an object, without a box around what is read as it is.
+func encodeRead(b []byte, of ref.Val, r rules.Read) []byte {
+	if len(r.Steps) != 1 || r.Key != "" {
+		return encodeKey(b, follow(of, r.Steps), r.Key)
+	}
+	m, v := r.Steps[0].Member, of.Value()
+	switch {
+	case m.Bool != nil:
+		if x, err := m.Bool(v); err == nil {
+			return encodeBool(b, x)
+		}
+	case m.Int != nil:
+		if x, err := m.Int(v); err == nil {
+			return encodeInt(b, x)
+		}
+	case m.String != nil:
+		if x, err := m.String(v); err == nil {
+			return encodeString(b, x)
+		}
+	}
+	return encode(b, m.Get(v))
+}
+
 // encodeKey is encode of the one key of a map, or the one dimension of Resources, that is read: two pods are not of
 // different classes for an annotation that no row looks at.
 func encodeKey(b []byte, v ref.Val, key string) []byte {
@@ -137,16 +160,13 @@ func encodeKey(b []byte, v ref.Val, key string) []byte {
 func encode(b []byte, v ref.Val) []byte {
 	switch x := v.(type) {
 	case types.Int:
-		return binary.AppendVarint(append(b, 'i'), int64(x))
+		return encodeInt(b, int64(x))
 	case types.Double:
 		return binary.LittleEndian.AppendUint64(append(b, 'd'), math.Float64bits(float64(x)))
 	case types.Bool:
-		if x {
-			return append(b, 't')
-		}
-		return append(b, 'f')
+		return encodeBool(b, bool(x))
 	case types.String:
-		return append(binary.AppendVarint(append(b, 's'), int64(len(x))), x...)
+		return encodeString(b, string(x))
 	case types.Timestamp:
 		return binary.AppendVarint(append(b, 'T'), x.UnixNano())
 	case types.Duration:
@@ -165,6 +185,19 @@ func encode(b []byte, v ref.Val) []byte {
 		return encode(append(b, 'o'), types.String(x.name()))
 	}
 	return append(append(b, '?'), text(v)...)
+}
+
+func encodeBool(b []byte, x bool) []byte {
+	if x {
+		return append(b, 't')
+	}
+	return append(b, 'f')
+}
+
+func encodeInt(b []byte, x int64) []byte { return binary.AppendVarint(append(b, 'i'), x) }
+
+func encodeString(b []byte, x string) []byte {
+	return append(binary.AppendVarint(append(b, 's'), int64(len(x))), x...)
 }
 
 func encodeMap(b []byte, m traits.Mapper) []byte {
