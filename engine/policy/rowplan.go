@@ -58,6 +58,8 @@ type rowPlan struct {
 	late    bool // so is which nodes are chosen from
 	beyond  bool // so is what a node does not tell of
 	byEpoch bool // so is the cluster, or time, or what of nodes is settled once a cycle
+	// amounts says that of the node nothing is read but amounts, and some that move: nodes of one number are the same to it.
+	amounts bool
 	// class is what the row reads of a class, as columns.class is of all rows.
 	class []rules.Read
 }
@@ -124,7 +126,7 @@ func identifies(read rules.Read) bool {
 
 // plan finds what a row depends on, and adds what columns depend on by it to all.
 func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
-	p := &rowPlan{Rule: r, static: true, own: slices.ContainsFunc(r.Reads.All, identifies), volumes: readsVolumes(r.Reads)}
+	p := &rowPlan{Rule: r, static: true, own: slices.ContainsFunc(r.Reads.All, identifies), volumes: readsVolumes(r.Reads), amounts: true}
 	p.own = p.own || p.volumes && r.Site.Name == Scores
 	if p.own && r.Site.Name == Scores {
 		if !slices.ContainsFunc(r.Reads.All, reachesAround) {
@@ -137,6 +139,7 @@ func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
 	for _, read := range r.Reads.All {
 		cs.rest(p, read, all)
 	}
+	p.amounts = p.amounts && !p.static
 	cs.volatile = cs.volatile || p.beyond
 	cs.peers = cs.peers || p.peers
 	cs.follow(r.When)
@@ -151,6 +154,7 @@ func (cs *columns) rest(p *rowPlan, read rules.Read, all *rules.Reads) {
 	}
 	p.byEpoch = p.byEpoch || read.Root == "cluster" || read.Root == "now"
 	if ofNodes(read) {
+		p.amounts = p.amounts && inAmounts(read)
 		p.static = p.static && read.Changes <= rules.ByObject
 		p.peers, p.late, p.beyond = p.peers || reachesAround(read), p.late || reaches(read, "group"), p.beyond || beyond(read)
 		cs.computed(p, read, all)

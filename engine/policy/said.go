@@ -12,6 +12,11 @@ type said[T Opinion | float64] struct {
 	// at is by node: the version of its object where the row reads no more of it, else of the node, plus 1; 0: it is not
 	// known what the row says, or it erred, which is counted for each class.
 	at []uint64
+	// alike is what it says of nodes of a number, in its epoch, where nodes of one number are the same to it.
+	alike struct {
+		what  []T
+		epoch []uint64
+	}
 	// held says that some class has it.
 	held bool
 }
@@ -120,10 +125,44 @@ func (s *Session) look(f *Frame, row int32) {
 	}
 }
 
+// recall takes what a row said of a node from what it said of one like it; false: it has not been asked.
+func (s *said[T]) recall(a *alike, r *rowPlan, row int32, at uint64) bool {
+	if !r.amounts {
+		return false
+	}
+	code := int(a.of(row))
+	if code >= len(s.alike.epoch) || s.alike.epoch[code] != a.epoch {
+		return false
+	}
+	s.what[row], s.at[row] = s.alike.what[code], at
+	return true
+}
+
+// learn keeps what a row said of a node.
+func (s *said[T]) learn(a *alike, r *rowPlan, row int32, x T, at uint64) {
+	s.what[row], s.at[row] = x, at
+	if !r.amounts {
+		return
+	}
+	code := int(a.of(row))
+	if more := code + 1 - len(s.alike.what); more > 0 {
+		s.alike.what, s.alike.epoch = append(s.alike.what, make([]T, more)...), append(s.alike.epoch, make([]uint64, more)...)
+	}
+	s.alike.what[code], s.alike.epoch[code] = x, a.epoch
+}
+
+// unlearn drops what a row said of a node, and of those like it that have not been told.
+func (s *said[T]) unlearn(a *alike, r *rowPlan, row int32) {
+	s.at[row] = 0
+	if code := int(a.of(row)); r.amounts && code < len(s.alike.epoch) {
+		s.alike.epoch[code] = 0
+	}
+}
+
 // opinion is what a predicate says of a row's node.
 func (c *Class) opinion(k int, r *rowPlan, f *Frame, row int32) Opinion {
 	shared, at := c.opinions[k], c.s.versionFor(r, row)
-	if shared != nil && shared.at[row] == at {
+	if shared != nil && (shared.at[row] == at || shared.recall(&c.s.alike, r, row, at)) {
 		return shared.what[row]
 	}
 	faults := c.s.erring
@@ -135,7 +174,7 @@ func (c *Class) opinion(k int, r *rowPlan, f *Frame, row int32) Opinion {
 		x = c.s.opinion(r.Rule, f)
 	}
 	if shared != nil && c.s.erring == faults {
-		shared.what[row], shared.at[row] = x, at
+		shared.learn(&c.s.alike, r, row, x, at)
 	}
 	return x
 }
@@ -144,12 +183,12 @@ func (c *Class) opinion(k int, r *rowPlan, f *Frame, row int32) Opinion {
 func (c *Class) value(f *Frame, k int, row int32) {
 	r, shared := c.s.columns.scores[k], c.values[k]
 	at := c.s.versionFor(r, row)
-	if shared == nil || shared.at[row] != at {
+	if shared == nil || shared.at[row] != at && !shared.recall(&c.s.alike, r, row, at) {
 		faults := c.s.erring
 		c.s.look(f, row)
 		c.raw[k][row] = c.valueAfresh(f, k, r)
 		if shared != nil && c.s.erring == faults {
-			shared.at[row] = at
+			shared.learn(&c.s.alike, r, row, c.raw[k][row], at)
 		}
 	}
 	c.note(k, c.raw[k][row])

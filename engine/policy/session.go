@@ -57,6 +57,7 @@ type Session struct {
 	dictionaries map[aspect]*dictionary
 	sweep        sweep
 	devices      deviceScratch
+	alike        alike
 	// The scratch of one column.
 	codes       []int32
 	answers     []Opinion
@@ -78,7 +79,7 @@ func NewSession(c *model.Cluster, p *Policy) *Session {
 	s.cluster = &clusterView{view: view[model.Cluster]{of: c, s: s, typ: s.typ.cluster, memo: make([]memo, p.slots["Cluster"])}}
 	s.variables = make([]heldValue, len(p.variables))
 	s.evaluated = make([]uint64, len(p.all)+1)
-	s.peers.s = s
+	s.peers.s, s.alike.nodes = s, &c.Nodes
 	s.columns.init(s)
 	s.initRest()
 	return s

@@ -25,7 +25,7 @@ type sweep struct {
 
 // stage is one row of the policy, asked on some nodes, and where what it said is kept.
 type stage struct {
-	number   int
+	row      *rowPlan
 	rows     []int32
 	opinions *said[Opinion]
 	values   *said[float64]
@@ -116,14 +116,14 @@ func (c *Class) takeBack(f *Frame) {
 	w := &c.s.sweep
 	for i := range w.stages {
 		st := &w.stages[i]
-		c.s.evaluated[st.number] += uint64(len(st.rows))
+		c.s.evaluated[st.row.Number] += uint64(len(st.rows))
 		if len(w.given) == 0 {
 			continue
 		}
 		for _, row := range st.rows {
 			if w.marks[row] == w.round {
-				c.s.evaluated[st.number]--
-				st.forget(row)
+				c.s.evaluated[st.row.Number]--
+				st.forget(&c.s.alike, row)
 			}
 		}
 	}
@@ -137,13 +137,28 @@ func (c *Class) takeBack(f *Frame) {
 	c.refreshEach(f, w.given)
 }
 
-func (st *stage) forget(row int32) {
+func (st *stage) forget(a *alike, row int32) {
 	if st.opinions != nil {
-		st.opinions.at[row] = 0
+		st.opinions.unlearn(a, st.row, row)
 	}
 	if st.values != nil {
-		st.values.at[row] = 0
+		st.values.unlearn(a, st.row, row)
 	}
+}
+
+// pioneers parts the rows to ask a row of the policy of: those to be asked, and those whose nodes are like one of them.
+func (c *Class) pioneers(r *rowPlan, rows []int32) (first, others []int32) {
+	if !r.amounts {
+		return rows, nil
+	}
+	w, a := &c.s.sweep, &c.s.alike
+	a.begin()
+	first = w.only(rows, func(_ int, row int32) bool { return a.pioneer(row) })
+	if len(first) == len(rows) {
+		return rows, nil
+	}
+	a.begin()
+	return first, w.only(rows, func(_ int, row int32) bool { return !a.pioneer(row) })
 }
 
 func (c *Class) fresh(row int32) bool { return c.object[row] != c.s.c.Nodes.Object[row]+1 }
@@ -186,14 +201,19 @@ func (c *Class) siftBy(f *Frame, k int, rows []int32, verdicts []int16) (rejects
 	unknown := rows
 	if kept != nil {
 		unknown = w.only(rows, func(_ int, row int32) bool {
-			known := kept.at[row] == c.s.versionFor(r, row)
+			at := c.s.versionFor(r, row)
+			known := kept.at[row] == at || kept.recall(&c.s.alike, r, row, at)
 			if known && kept.what[row] == No {
 				no(row)
 			}
 			return !known
 		})
 	}
-	asked := c.askedOf(r, f, stage{number: r.Number, rows: unknown, opinions: kept}, c.guards[k])
+	var others []int32
+	if kept != nil {
+		unknown, others = c.pioneers(r, unknown)
+	}
+	asked := c.askedOf(f, stage{row: r, rows: unknown, opinions: kept}, c.guards[k])
 	w.bools = resized(w.bools, len(asked))
 	w.giveUp(r.Expression.HoldsEach(&w.batch, f, asked, w.bools))
 	for i, row := range asked {
@@ -206,15 +226,23 @@ func (c *Class) siftBy(f *Frame, k int, rows []int32, verdicts []int16) (rejects
 			no(row)
 		}
 		if kept != nil {
-			kept.what[row], kept.at[row] = x, c.s.versionFor(r, row)
+			kept.learn(&c.s.alike, r, row, x, c.s.versionFor(r, row))
+		}
+	}
+	for i, row := range others {
+		switch {
+		case !kept.recall(&c.s.alike, r, row, c.s.versionFor(r, row)):
+			w.giveUp(others[i : i+1])
+		case kept.what[row] == No:
+			no(row)
 		}
 	}
 	return rejects
 }
 
 // askedOf gives the nodes of a stage on which a row's guard holds. All of them count as asked.
-func (c *Class) askedOf(r *rowPlan, f *Frame, st stage, known guard) []int32 {
-	w := &c.s.sweep
+func (c *Class) askedOf(f *Frame, st stage, known guard) []int32 {
+	w, r := &c.s.sweep, st.row
 	if len(st.rows) == 0 {
 		return nil
 	}
@@ -226,7 +254,7 @@ func (c *Class) askedOf(r *rowPlan, f *Frame, st stage, known guard) []int32 {
 	w.giveUp(r.When.HoldsEach(&w.batch, f, st.rows, w.bools))
 	return w.only(st.rows, func(i int, row int32) bool {
 		if !w.bools[i] && st.opinions != nil {
-			st.opinions.what[row], st.opinions.at[row] = Abstain, c.s.versionFor(r, row)
+			st.opinions.learn(&c.s.alike, r, row, Abstain, c.s.versionFor(r, row))
 		}
 		return w.bools[i]
 	})
@@ -245,7 +273,10 @@ func (c *Class) sweepScores(f *Frame, rows []int32) {
 		}
 		unknown, kept := wanted, c.values[k]
 		if kept != nil {
-			unknown = w.only(wanted, func(_ int, row int32) bool { return kept.at[row] != c.s.versionFor(r, row) })
+			unknown = w.only(wanted, func(_ int, row int32) bool {
+				at := c.s.versionFor(r, row)
+				return kept.at[row] != at && !kept.recall(&c.s.alike, r, row, at)
+			})
 		}
 		c.sweepScore(f, k, unknown)
 		for _, row := range wanted {
@@ -269,11 +300,15 @@ func (c *Class) sweepScore(f *Frame, k int, rows []int32) {
 	}
 	w, r, kept := &c.s.sweep, c.s.columns.scores[k], c.values[k]
 	known := c.guard(len(c.s.columns.predicates)+k, r, f)
+	var others []int32
+	if kept != nil && known != stays {
+		rows, others = c.pioneers(r, rows)
+	}
 	for _, row := range rows {
 		c.raw[k][row] = math.NaN()
 	}
 	if known != stays {
-		asked := c.askedOf(r, f, stage{number: r.Number, rows: rows, values: kept}, known)
+		asked := c.askedOf(f, stage{row: r, rows: rows, values: kept}, known)
 		w.numbers = resized(w.numbers, len(asked))
 		w.giveUp(r.Expression.NumberEach(&w.batch, f, asked, w.numbers))
 		for i, row := range asked {
@@ -289,7 +324,12 @@ func (c *Class) sweepScore(f *Frame, k int, rows []int32) {
 	}
 	for _, row := range rows {
 		if w.marks[row] != w.round {
-			kept.at[row] = c.s.versionFor(r, row)
+			kept.learn(&c.s.alike, r, row, c.raw[k][row], c.s.versionFor(r, row))
+		}
+	}
+	for i, row := range others {
+		if !kept.recall(&c.s.alike, r, row, c.s.versionFor(r, row)) {
+			w.giveUp(others[i : i+1])
 		}
 	}
 }

@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"math"
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// alike numbers the nodes by all that they tell in amounts: what they have, what of it is taken, by how many tasks, and their
+// devices. Nodes of one number are the same to a row that reads nothing else of them, so that it is asked of one of them only. There
+// are few numbers where machines come in few sizes and tasks in few shapes; where there are many, they begin anew.
+type alike struct {
+	nodes *model.Nodes
+	// epoch goes on when the numbers begin anew.
+	epoch    uint64
+	codes    []int32  // by row
+	at       []uint64 // by row: the node's version that the code is of, plus 1
+	words    []uint64 // what the numbers stand for, one after the other
+	ends     []int    // by number, in words
+	hashes   []uint64 // by number
+	table    []int32  // number plus 1, by hash; 0: free
+	models   map[string]uint64
+	scratch  []uint64
+	pioneers []uint64 // by number: the last stage of a sweep that a node of it was asked in
+	stage    uint64
+}
+
+// mostAlike is how many numbers there may be for so many rows.
+func mostAlike(rows int) int { return rows + 1024 }
+
+// of is the number of a row's node.
+func (a *alike) of(row int32) int32 {
+	version := a.nodes.Version[row] + 1
+	if int(row) < len(a.at) && a.at[row] == version {
+		return a.codes[row]
+	}
+	if rows := len(a.nodes.Rows); len(a.at) != rows || len(a.ends) >= mostAlike(rows) {
+		a.anew(rows)
+	}
+	a.describe(row)
+	code := a.number()
+	a.codes[row], a.at[row] = code, version
+	return code
+}
+
+func (a *alike) anew(rows int) {
+	a.epoch++
+	a.begin()
+	a.codes, a.at = resized(a.codes, rows), resized(a.at, rows)
+	a.words, a.ends, a.hashes = a.words[:0], a.ends[:0], a.hashes[:0]
+	size := 64
+	for size < 2*mostAlike(rows) {
+		size *= 2
+	}
+	a.table = resized(a.table, size)
+	if a.models == nil || len(a.models) > mostDictionaries {
+		a.models = map[string]uint64{}
+	}
+}
+
+// describe writes down what a node tells in amounts.
+func (a *alike) describe(row int32) {
+	n, out := a.nodes, a.scratch[:0]
+	out = append(out, uint64(uint32(n.TaskCount[row])))
+	for dim := range n.Unasked {
+		out = append(out, uint64(uint32(n.Unasked[dim][row])))
+	}
+	for dim := range n.Allocatable {
+		out = append(out, math.Float64bits(n.Allocatable[dim][row]), math.Float64bits(n.Used[dim][row]))
+		if n.Releasing[dim][row] != 0 || n.Pipelined[dim][row] != 0 {
+			out = append(out, uint64(dim), math.Float64bits(n.Releasing[dim][row]), math.Float64bits(n.Pipelined[dim][row]))
+		}
+	}
+	for i := range n.GPUs[row] {
+		g := &n.GPUs[row][i]
+		out = append(out, uint64(g.Index), a.model(g.Model), uint64(g.Capacity), uint64(g.Free), uint64(g.Memory), uint64(g.MemoryFree), uint64(g.TaskCount))
+	}
+	a.scratch = append(out, a.model(n.Rows[row].GPUModel), uint64(len(n.GPUs[row])), uint64(len(out)))
+}
+
+// model is a number for a model of devices.
+func (a *alike) model(name string) uint64 {
+	if name == "" {
+		return 0
+	}
+	x, ok := a.models[name]
+	if !ok {
+		x = uint64(len(a.models) + 1)
+		a.models[name] = x
+	}
+	return x
+}
+
+// number finds the number of what describe wrote, or gives the next.
+func (a *alike) number() int32 {
+	hash := uint64(len(a.scratch))
+	for _, w := range a.scratch {
+		hash = (hash ^ w) * 0x9e3779b97f4a7c15
+		hash ^= hash >> 29
+	}
+	mask := uint64(len(a.table) - 1)
+	at := hash & mask
+	for ; a.table[at] != 0; at = (at + 1) & mask {
+		if code := a.table[at] - 1; a.hashes[code] == hash && slices.Equal(a.described(code), a.scratch) {
+			return code
+		}
+	}
+	code := int32(len(a.ends))
+	a.words = append(a.words, a.scratch...)
+	a.ends, a.hashes = append(a.ends, len(a.words)), append(a.hashes, hash)
+	a.table[at] = code + 1
+	return code
+}
+
+func (a *alike) described(code int32) []uint64 {
+	from := 0
+	if code > 0 {
+		from = a.ends[code-1]
+	}
+	return a.words[from:a.ends[code]]
+}
+
+// begin starts a stage of a sweep.
+func (a *alike) begin() { a.stage++ }
+
+// pioneer says that a row's node is the first of its number in a stage.
+func (a *alike) pioneer(row int32) bool {
+	code := int(a.of(row))
+	for len(a.pioneers) <= code {
+		a.pioneers = append(a.pioneers, 0)
+	}
+	first := a.pioneers[code] != a.stage
+	a.pioneers[code] = a.stage
+	return first
+}
+
+// inAmounts says that what is read of a node is told by its number.
+func inAmounts(read rules.Read) bool {
+	if read.Root != "node" || len(read.Steps) == 0 || read.Steps[0].Member.Reads != nil {
+		return false
+	}
+	switch read.Steps[0].Member.Name {
+	case "allocatable", "idle", "used", "releasing", "pipelined", "futureIdle", "taskCount", "maxTasks", "gpus", "gpuModel", "gpuFree", "gpuCapacity":
+		return true
+	}
+	return false
+}
