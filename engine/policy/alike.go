@@ -77,7 +77,9 @@ func (a *alike) describe(row int32) {
 		g := &n.GPUs[row][i]
 		out = append(out, uint64(g.Index), a.model(g.Model), uint64(g.Capacity), uint64(g.Free), uint64(g.Memory), uint64(g.MemoryFree), uint64(g.TaskCount))
 	}
-	a.scratch = append(out, a.model(n.Rows[row].GPUModel), uint64(len(n.GPUs[row])), uint64(len(out)))
+	out = append(out, a.model(n.Rows[row].GPUModel), uint64(len(n.GPUs[row])))
+	out = append(out, uint64(len(out)))
+	a.scratch = out
 }
 
 // model is a number for a model of devices.

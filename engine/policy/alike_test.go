@@ -63,19 +63,23 @@ func TestNodesAlikeHaveOneNumber(t *testing.T) {
 			case task.Status == model.Running:
 				x.Evict(task)
 			}
-			numbers, texts := map[string]int32{}, map[int32]string{}
-			for row := range int32(nodes) {
-				text, number := told(c, row), a.of(row)
-				if was, ok := numbers[text]; ok && was != number {
-					t.Fatalf("nodes that tell %s have the numbers %d and %d", text, was, number)
-				}
-				if was, ok := texts[number]; ok && was != text {
-					t.Fatalf("number %d is of %s and of %s", number, was, text)
-				}
-				numbers[text], texts[number] = number, text
-			}
+			oneNumberEach(t, c, a)
 		}
 	})
+}
+
+func oneNumberEach(t *rapid.T, c *model.Cluster, a *alike) {
+	numbers, texts := map[string]int32{}, map[int32]string{}
+	for row := range int32(len(c.Nodes.Rows)) {
+		text, number := told(c, row), a.of(row)
+		if was, ok := numbers[text]; ok && was != number {
+			t.Fatalf("nodes that tell %s have the numbers %d and %d", text, was, number)
+		}
+		if was, ok := texts[number]; ok && was != text {
+			t.Fatalf("number %d is of %s and of %s", number, was, text)
+		}
+		numbers[text], texts[number] = number, text
+	}
 }
 
 // TestNumbersBeginAnew: there are no more numbers than may be, and what was said of old ones is not taken for new ones.

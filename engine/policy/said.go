@@ -112,10 +112,15 @@ func (c *Class) rowKey(b []byte, r *rowPlan) []byte {
 
 // versionFor is what a row's answer for a node holds as long as, plus 1.
 func (s *Session) versionFor(r *rowPlan, row int32) uint64 {
+	return s.versionsOf(r)[row] + 1
+}
+
+// versionsOf are by row: a row's answer for a node holds as long as its version does.
+func (s *Session) versionsOf(r *rowPlan) []uint64 {
 	if r.static {
-		return s.c.Nodes.Object[row] + 1
+		return s.c.Nodes.Object
 	}
-	return s.c.Nodes.Version[row] + 1
+	return s.c.Nodes.Version
 }
 
 // look makes a frame of a class look at a node, if it does not yet.

@@ -18,6 +18,7 @@ type sweep struct {
 	numbers []float64
 	arena   []int32
 	stages  []stage
+	others  []int32  // of missing
 	given   []int32  // rows that were given up
 	round   uint64   // of marks
 	marks   []uint64 // by row of the node table: the round in which it was given up
@@ -146,19 +147,35 @@ func (st *stage) forget(a *alike, row int32) {
 	}
 }
 
-// pioneers parts the rows to ask a row of the policy of: those to be asked, and those whose nodes are like one of them.
-func (c *Class) pioneers(r *rowPlan, rows []int32) (first, others []int32) {
-	if !r.amounts {
-		return rows, nil
+// missing gives the nodes, of some, of which it is not known what a row says: those to ask it of, and those that are like one of
+// them, which hold until the next question.
+func missing[T Opinion | float64](c *Class, r *rowPlan, kept *said[T], rows []int32) (first, others []int32) {
+	w, a, versions := &c.s.sweep, &c.s.alike, c.s.versionsOf(r)
+	w.others = w.others[:0]
+	if r.amounts {
+		a.begin()
 	}
-	w, a := &c.s.sweep, &c.s.alike
-	a.begin()
-	first = w.only(rows, func(_ int, row int32) bool { return a.pioneer(row) })
-	if len(first) == len(rows) {
-		return rows, nil
+	from := len(w.arena)
+	for _, row := range rows {
+		switch at := versions[row] + 1; {
+		case w.marks[row] == w.round || kept.at[row] == at || kept.recall(a, r, row, at):
+		case r.amounts && !a.pioneer(row):
+			w.others = append(w.others, row)
+		default:
+			w.arena = append(w.arena, row)
+		}
 	}
-	a.begin()
-	return first, w.only(rows, func(_ int, row int32) bool { return !a.pioneer(row) })
+	return w.arena[from:len(w.arena):len(w.arena)], w.others
+}
+
+// inherit takes what a row said of nodes for those that are like them. Where it erred, it is asked of each.
+func inherit[T Opinion | float64](c *Class, r *rowPlan, kept *said[T], others []int32) {
+	versions := c.s.versionsOf(r)
+	for i, row := range others {
+		if !kept.recall(&c.s.alike, r, row, versions[row]+1) {
+			c.s.sweep.giveUp(others[i : i+1])
+		}
+	}
 }
 
 func (c *Class) fresh(row int32) bool { return c.object[row] != c.s.c.Nodes.Object[row]+1 }
@@ -198,24 +215,14 @@ func (c *Class) sift(f *Frame, of layer, rows []int32, verdicts []int16) {
 func (c *Class) siftBy(f *Frame, k int, rows []int32, verdicts []int16) (rejects bool) {
 	w, r, kept := &c.s.sweep, c.s.columns.predicates[k], c.opinions[k]
 	no := func(row int32) { verdicts[row], rejects = int16(r.Number), true }
-	unknown := rows
+	unknown, others := rows, []int32(nil)
 	if kept != nil {
-		unknown = w.only(rows, func(_ int, row int32) bool {
-			at := c.s.versionFor(r, row)
-			known := kept.at[row] == at || kept.recall(&c.s.alike, r, row, at)
-			if known && kept.what[row] == No {
-				no(row)
-			}
-			return !known
-		})
-	}
-	var others []int32
-	if kept != nil {
-		unknown, others = c.pioneers(r, unknown)
+		unknown, others = missing(c, r, kept, rows)
 	}
 	asked := c.askedOf(f, stage{row: r, rows: unknown, opinions: kept}, c.guards[k])
 	w.bools = resized(w.bools, len(asked))
 	w.giveUp(r.Expression.HoldsEach(&w.batch, f, asked, w.bools))
+	versions := c.s.versionsOf(r)
 	for i, row := range asked {
 		if w.marks[row] == w.round {
 			continue
@@ -226,14 +233,15 @@ func (c *Class) siftBy(f *Frame, k int, rows []int32, verdicts []int16) (rejects
 			no(row)
 		}
 		if kept != nil {
-			kept.learn(&c.s.alike, r, row, x, c.s.versionFor(r, row))
+			kept.learn(&c.s.alike, r, row, x, versions[row]+1)
 		}
 	}
-	for i, row := range others {
-		switch {
-		case !kept.recall(&c.s.alike, r, row, c.s.versionFor(r, row)):
-			w.giveUp(others[i : i+1])
-		case kept.what[row] == No:
+	if kept == nil {
+		return rejects
+	}
+	inherit(c, r, kept, others)
+	for _, row := range rows {
+		if w.marks[row] != w.round && kept.what[row] == No {
 			no(row)
 		}
 	}
@@ -271,14 +279,7 @@ func (c *Class) sweepScores(f *Frame, rows []int32) {
 		if c.layers[predicates+k] == ofObject {
 			wanted = w.only(rows, func(_ int, row int32) bool { return !c.scored[row] })
 		}
-		unknown, kept := wanted, c.values[k]
-		if kept != nil {
-			unknown = w.only(wanted, func(_ int, row int32) bool {
-				at := c.s.versionFor(r, row)
-				return kept.at[row] != at && !kept.recall(&c.s.alike, r, row, at)
-			})
-		}
-		c.sweepScore(f, k, unknown)
+		c.sweepScore(f, k, wanted)
 		for _, row := range wanted {
 			if w.marks[row] != w.round {
 				c.note(k, c.raw[k][row])
@@ -293,17 +294,17 @@ func (c *Class) sweepScores(f *Frame, rows []int32) {
 	}
 }
 
-// sweepScore evaluates one row of scores.
+// sweepScore evaluates one row of scores where it is not known.
 func (c *Class) sweepScore(f *Frame, k int, rows []int32) {
+	w, r, kept := &c.s.sweep, c.s.columns.scores[k], c.values[k]
+	others := []int32(nil)
+	if kept != nil {
+		rows, others = missing(c, r, kept, rows)
+	}
 	if len(rows) == 0 {
 		return
 	}
-	w, r, kept := &c.s.sweep, c.s.columns.scores[k], c.values[k]
 	known := c.guard(len(c.s.columns.predicates)+k, r, f)
-	var others []int32
-	if kept != nil && known != stays {
-		rows, others = c.pioneers(r, rows)
-	}
 	for _, row := range rows {
 		c.raw[k][row] = math.NaN()
 	}
@@ -322,16 +323,13 @@ func (c *Class) sweepScore(f *Frame, k int, rows []int32) {
 	if kept == nil {
 		return
 	}
+	versions := c.s.versionsOf(r)
 	for _, row := range rows {
 		if w.marks[row] != w.round {
-			kept.learn(&c.s.alike, r, row, c.raw[k][row], c.s.versionFor(r, row))
+			kept.learn(&c.s.alike, r, row, c.raw[k][row], versions[row]+1)
 		}
 	}
-	for i, row := range others {
-		if !kept.recall(&c.s.alike, r, row, c.s.versionFor(r, row)) {
-			w.giveUp(others[i : i+1])
-		}
-	}
+	inherit(c, r, kept, others)
 }
 
 // withDevices is the verdict on a node that the predicates gave v, by its devices.

@@ -82,13 +82,8 @@ func (c *Class) touch(rows []int32) {
 func (c *Class) sweepColumns(f *Frame, scores []int, rows []int32) {
 	w := &c.s.sweep
 	for _, k := range scores {
-		r, kept := c.s.columns.scores[k], c.values[k]
-		unknown := rows
-		if kept != nil {
-			unknown = w.only(rows, func(_ int, row int32) bool { return kept.at[row] != c.s.versionFor(r, row) })
-		}
-		c.sweepScore(f, k, unknown)
-		if !r.normalises() {
+		c.sweepScore(f, k, rows)
+		if !c.s.columns.scores[k].normalises() {
 			continue
 		}
 		for _, row := range rows {
