@@ -112,7 +112,7 @@ func addColumn(column [][]float64, row int32, r Resources, sign float64) {
 
 // emptySum is a sum of nothing. Sums always have cpu and memory, and another dimension while it is not 0,
 // so that they depend on what is in them and not on what once was.
-func emptySum() Resources { return Resources{CPU: 0, Memory: 0} }
+func emptySum() Resources { return make(Resources, Memory+1, Pods+1) } // whatever joins it is a pod at least
 
 func (r *Resources) addSum(b Resources, sign float64) {
 	for i, v := range b {

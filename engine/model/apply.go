@@ -102,6 +102,9 @@ func (w waiting[T]) list(what string) []T { return byKey(w[what]) }
 
 // byKey lists the values of a map in the order of its keys.
 func byKey[T any](m map[string]T) []T {
+	if len(m) == 0 {
+		return nil
+	}
 	out := make([]T, 0, len(m))
 	for _, k := range sortedKeys(m) {
 		out = append(out, m[k])
@@ -109,7 +112,12 @@ func byKey[T any](m map[string]T) []T {
 	return out
 }
 
-func sortedKeys[K cmp.Ordered, T any](m map[K]T) []K { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[K cmp.Ordered, T any](m map[K]T) []K {
+	if len(m) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(m))
+}
 
 // JobsByKey lists all jobs in key order. The list is the cluster's own: it must not be changed.
 func (c *Cluster) JobsByKey() []*Job {
@@ -160,8 +168,11 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 	}
 	var errs []error
 	c.books.applying = true
+	var m mistakes
 	for _, d := range deltas {
-		errs = append(errs, c.apply(d)...)
+		m = mistakes{}
+		c.apply(d, &m)
+		errs = append(errs, m.errs...)
 	}
 	c.books.applying = false
 	c.settle()
@@ -170,36 +181,35 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 	return errs
 }
 
-func (c *Cluster) apply(d Delta) []error {
+func (c *Cluster) apply(d Delta, m *mistakes) {
 	kind, meta, ok := objectMeta(d.Object)
 	if !ok {
-		return []error{&ObjectError{
-			Object: d.Object, Kind: "delta", Name: fmt.Sprintf("%T", d.Object),
-			Text: "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Queue, and those of storage",
-		}}
+		m.object, m.kind, m.name = d.Object, "delta", fmt.Sprintf("%T", d.Object)
+		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Queue, and those of storage")
+		return
 	}
-	m := &mistakes{object: d.Object, kind: kind, name: meta.Name}
-	if id, _, ok := storageID(d.Object); kind == "Pod" || kind == "PodGroup" || kind == "ResourceQuota" || ok && id.namespaced() {
-		m.name = Key(meta.Namespace, meta.Name)
-		if meta.Namespace == "" {
-			m.add("metadata.namespace", "is missing")
-		}
+	m.object, m.kind, m.namespace, m.name = d.Object, kind, meta.Namespace, meta.Name
+	m.namespaced = kind == "Pod" || kind == "PodGroup" || kind == "ResourceQuota"
+	if !m.namespaced {
+		id, _, ok := storageID(d.Object)
+		m.namespaced = ok && id.namespaced()
+	}
+	if m.namespaced && meta.Namespace == "" {
+		m.add("metadata.namespace", "is missing")
 	}
 	if meta.Name == "" {
 		m.add("metadata.name", "is missing")
 	}
-	if strings.ContainsAny(m.name, orphanPrefix) || strings.ContainsRune(meta.Name, '/') || strings.ContainsRune(meta.Namespace, '/') {
-		m.add("metadata.name", "%q has a character that no name has", m.name)
+	if strings.ContainsAny(meta.Name, orphanPrefix+"/") || strings.ContainsRune(meta.Namespace, '/') || m.namespaced && strings.ContainsAny(meta.Namespace, orphanPrefix) {
+		m.add("metadata.name", "%q has a character that no name has", m.called())
 	}
-	if len(m.errs) > 0 {
-		return m.errs
-	}
-	if d.Op == Delete {
+	switch {
+	case len(m.errs) > 0:
+	case d.Op == Delete:
 		c.remove(d.Object)
-		return nil
+	default:
+		c.upsert(d, m)
 	}
-	c.upsert(d, m)
-	return m.errs
 }
 
 func (c *Cluster) upsert(d Delta, m *mistakes) {

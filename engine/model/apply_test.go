@@ -2,6 +2,7 @@ package model
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -152,8 +153,10 @@ func TestFits(t *testing.T) {
 			r.Set(c.Dims.Intern(name), tt.r[name])
 		}
 		misfit := ""
-		if i, ok := c.Nodes.Misfit(r, row); ok {
-			misfit = c.Dims.Name(i)
+		for _, dim := range slices.Backward(c.Nodes.Dims()) {
+			if r.Has(dim) && r[dim] > c.Nodes.FutureIdle(dim, row)+Slack {
+				misfit = c.Dims.Name(dim) // the first of them
+			}
 		}
 		if idle, future := c.Nodes.FitsIdle(r, row), c.Nodes.FitsFuture(r, row); idle != tt.idle || future != tt.future || misfit != tt.misfit {
 			t.Errorf("%v: idle %t, future %t, misfit %q; want %t, %t, %q", tt.r, idle, future, misfit, tt.idle, tt.future, tt.misfit)

@@ -30,14 +30,24 @@ func (e *ObjectError) Error() string {
 
 // mistakes collects the errors of one object.
 type mistakes struct {
-	object     any
-	kind, name string
-	errs       []error
+	object          any
+	kind            string
+	namespace, name string
+	namespaced      bool
+	errs            []error
+}
+
+// called is how the object is called in errors.
+func (m *mistakes) called() string {
+	if m.namespaced {
+		return Key(m.namespace, m.name)
+	}
+	return m.name
 }
 
 func (m *mistakes) add(field, format string, args ...any) {
 	m.errs = append(m.errs, &ObjectError{
-		Object: m.object, Kind: m.kind, Name: m.name, Field: field, Text: fmt.Sprintf(format, args...),
+		Object: m.object, Kind: m.kind, Name: m.called(), Field: field, Text: fmt.Sprintf(format, args...),
 	})
 }
 

@@ -33,10 +33,11 @@ func readTaskGPUs(d *Dims, t *Task, m *mistakes) {
 	}
 	t.GPUCount, t.GPUMilli, t.GPUMemory, t.GPUModels = count, milli, memory, readModels(t.Annotations)
 	t.GPUs, t.knownGPUs = held, held != nil
-	t.GPUTag = strconv.FormatInt(count, 10) + "-gpu"
 	if count == 1 && milli < WholeGPU {
 		t.GPUTag = "share"
+		return
 	}
+	t.GPUTag = strconv.FormatInt(count, 10) + "-gpu"
 }
 
 // gpuWish is how many devices the task wants, and of each how many thousandths and how many bytes.

@@ -57,19 +57,12 @@ func (n *Nodes) FitsFuture(r Resources, row int32) bool {
 	return true
 }
 
-// Misfit is the first dimension, in the order of Dims.Sorted, in which r does not fit the
-// node's future idle. ok is false where all of r fits.
-func (n *Nodes) Misfit(r Resources, row int32) (dim int, ok bool) {
-	order := n.sorted
-	if len(order) != n.dims.Len() {
-		order = n.dims.Sorted()
+// Dims is every dimension in the order in which people are shown them. It is shared: read only.
+func (n *Nodes) Dims() []int {
+	if len(n.sorted) != n.dims.Len() {
+		n.sorted = n.dims.Sorted()
 	}
-	for _, i := range order {
-		if r.Has(i) && r[i] > n.FutureIdle(i, row)+Slack {
-			return i, true
-		}
-	}
-	return 0, false
+	return n.sorted
 }
 
 // AllocatableOf is what the node offers to pods, with the dimensions that its object lists.
@@ -151,7 +144,7 @@ func (n *Nodes) grow() {
 		n.Releasing = append(n.Releasing, make([]float64, len(n.Rows)))
 		n.Pipelined = append(n.Pipelined, make([]float64, len(n.Rows)))
 	}
-	n.sorted = n.dims.Sorted()
+	n.sorted = nil
 }
 
 // take gives a row to a new node: one that is free, or one more. Its columns hold nothing.

@@ -173,7 +173,6 @@ func readGroup(d *Dims, o *v1beta1.PodGroup, m *mistakes) *Job {
 		HasTopology:       o.Spec.NetworkTopology != nil || len(o.Spec.SubGroupPolicy) > 0,
 		MinMember:         int64(o.Spec.MinMember),
 		HasMinResources:   o.Spec.MinResources != nil,
-		RoleMin:           make(map[string]int64, len(o.Spec.MinTaskMember)),
 		Phase:             string(o.Status.Phase),
 		Object:            o,
 	}
@@ -193,6 +192,9 @@ func readGroup(d *Dims, o *v1beta1.PodGroup, m *mistakes) *Job {
 		least := int64(o.Spec.MinTaskMember[role])
 		if least < 0 {
 			m.add("spec.minTaskMember["+role+"]", "%d is below 0", least)
+		}
+		if j.RoleMin == nil {
+			j.RoleMin = make(map[string]int64, len(o.Spec.MinTaskMember))
 		}
 		j.RoleMin[role] = least
 		j.RoleMinTotal += least

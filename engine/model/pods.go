@@ -106,8 +106,10 @@ func (c *Cluster) groupOf(o *corev1.Pod) string {
 
 // podIndex is the pod's number: as annotated, else what follows the last hyphen of its name; -1 for none.
 func podIndex(o *corev1.Pod) int64 {
-	if i, err := strconv.ParseUint(o.Annotations[IndexAnnotation], 10, 62); err == nil {
-		return int64(i)
+	if text, ok := o.Annotations[IndexAnnotation]; ok {
+		if i, err := strconv.ParseUint(text, 10, 62); err == nil {
+			return int64(i)
+		}
 	}
 	if cut := strings.LastIndexByte(o.Name, '-'); cut >= 0 {
 		if i, err := strconv.ParseUint(o.Name[cut+1:], 10, 62); err == nil {
@@ -160,6 +162,12 @@ func readTimes(t *Task, o *corev1.Pod) {
 // have cpu, memory and pods, so that a pod without a cpu request does not fit where cpu is over-used.
 func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
 	o = withDefaultRequests(o)
+	if len(o.Spec.Containers) == 1 && len(o.Spec.InitContainers)+len(o.Spec.Overhead) == 0 && o.Spec.Resources == nil && !tellsResources(&o.Status) {
+		t.InitRequest = podAmounts(d, o.Spec.Containers[0].Resources.Requests) // there is nothing to add up
+		t.Request = t.InitRequest
+		m.notNegative(d, "spec.containers[].resources.requests", t.InitRequest)
+		return
+	}
 	// What a kubelet granted counts once there is one.
 	options := podresource.PodResourcesOptions{UseStatusResources: o.Spec.NodeName != ""}
 	t.InitRequest = podAmounts(d, podresource.PodRequests(o, options))
