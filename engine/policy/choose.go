@@ -148,8 +148,9 @@ func (c *Class) onceOnly() bool {
 
 // scan finds the best two of a group by looking at all rows.
 func (c *Class) scan(want fit) (best, next int32) {
+	rows := c.group(want)
 	if c.s.columns.own {
-		c.scoreOwn(want)
+		c.scoreOwn(rows)
 	}
 	c.ranks()
 	for i := range c.rankings {
@@ -157,29 +158,22 @@ func (c *Class) scan(want fit) (best, next int32) {
 			rank.span = c.span(rank.column, want)
 		}
 	}
-	order := c.s.c.Nodes.Order
 	best, next = model.NoNode, model.NoNode
 	bestScore, nextScore := math.Inf(-1), math.Inf(-1)
-	for i, v := range c.verdict {
-		if v != 0 || c.fits[i] != want {
-			continue
-		}
-		row, score := int32(i), c.total(i, c.rankings)
-		switch {
-		case best == model.NoNode || score > bestScore || score == bestScore && order[row] < order[best]:
+	for i, score := range c.totals(rows) {
+		switch { // the first of the nodes' order wins a tie
+		case best == model.NoNode || score > bestScore:
 			next, nextScore = best, bestScore
-			best, bestScore = row, score
-		case next == model.NoNode || score > nextScore || score == nextScore && order[row] < order[next]:
-			next, nextScore = row, score
+			best, bestScore = rows[i], score
+		case next == model.NoNode || score > nextScore:
+			next, nextScore = rows[i], score
 		}
 	}
 	return best, next
 }
 
-// scoreOwn asks the rows that tell every task from every other, on the nodes that are chosen from, in the nodes' order.
-func (c *Class) scoreOwn(want fit) {
-	f := c.s.frame().ofTask(c.task)
-	defer c.s.done()
+// group lists the nodes that are chosen from, in the nodes' order.
+func (c *Class) group(want fit) []int32 {
 	rows := c.touched[:0]
 	for _, row := range c.s.c.Nodes.ByOrder() {
 		if c.verdict[row] == 0 && c.fits[row] == want {
@@ -187,6 +181,13 @@ func (c *Class) scoreOwn(want fit) {
 		}
 	}
 	c.touched = rows
+	return rows
+}
+
+// scoreOwn asks the rows that tell every task from every other, on the nodes that are chosen from.
+func (c *Class) scoreOwn(rows []int32) {
+	f := c.s.frame().ofTask(c.task)
+	defer c.s.done()
 	for k, r := range c.s.columns.scores {
 		if !r.own {
 			continue
@@ -205,23 +206,25 @@ func (c *Class) scoreOwn(want fit) {
 
 // scoreOwnColumn asks one row of all nodes at once. Where that gives no score it is asked again, node by node, for what went wrong.
 func (c *Class) scoreOwnColumn(k int, r *Rule, f *Frame, rows []int32) {
-	w := &c.s.sweep
+	w, column := &c.s.sweep, c.raw[k]
 	w.numbers = resized(w.numbers, len(rows))
 	failed := r.Expression.NumberEach(&w.batch, f, rows, w.numbers)
 	for i, row := range rows {
-		c.raw[k][row] = w.numbers[i]
+		column[row] = w.numbers[i]
 	}
 	for _, row := range failed {
-		c.raw[k][row] = math.NaN()
+		column[row] = math.NaN()
 	}
+	told := uint64(0)
 	for _, row := range rows {
-		if x := c.raw[k][row]; x-x == 0 { // neither NaN nor infinite
-			c.s.evaluated[r.Number]++
+		if x := column[row]; x-x == 0 { // neither NaN nor infinite
+			told++
 			continue
 		}
 		f.Point(row)
-		c.raw[k][row] = c.s.score(r, f)
+		column[row] = c.s.score(r, f)
 	}
+	c.s.evaluated[r.Number] += told
 }
 
 // ranks lists the normalised columns; the ranges of those that have several values are still to be found.
@@ -263,14 +266,42 @@ func (c *Class) total(row int, ranks []ranking) float64 {
 		}
 	}
 	for i := range ranks {
-		rank := &ranks[i]
-		if rank.same {
-			sum += rank.part
-			continue
-		}
-		sum += rank.rule.weighted(rank.rule.normalised(c.raw[rank.column][row], rank.span))
+		sum += ranks[i].adds(c.raw[ranks[i].column][row])
 	}
 	return sum
+}
+
+// totals is total of many rows, row of the policy by row, as the order of adding is the same. It holds until the next call.
+func (c *Class) totals(rows []int32) []float64 {
+	out := resized(c.s.sweep.totals, len(rows))
+	c.s.sweep.totals = out
+	if !c.s.columns.own {
+		for i, row := range rows {
+			out[i] = c.base[row]
+		}
+	}
+	for k, r := range c.s.columns.scores {
+		if c.s.columns.own && !r.normalises() {
+			for i, row := range rows {
+				out[i] += r.weighted(c.raw[k][row])
+			}
+		}
+	}
+	for j := range c.rankings {
+		rank := &c.rankings[j]
+		for i, row := range rows {
+			out[i] += rank.adds(c.raw[rank.column][row])
+		}
+	}
+	return out
+}
+
+// adds is what the column adds to a score, by the raw value of a node.
+func (rank *ranking) adds(raw float64) float64 {
+	if rank.same {
+		return rank.part
+	}
+	return rank.rule.weighted(rank.rule.normalised(raw, rank.span))
 }
 
 // normalises says whether the row's value depends on the group that is chosen from.
@@ -303,10 +334,10 @@ func (c *Class) Rejections() []model.NodeCount {
 	return c.rejected
 }
 
-// refusals is how many nodes were refused for one reason, and the first of them in the nodes' order.
+// refusals is how many nodes were refused for one reason.
 type refusals struct {
-	code  int // a rule's number, notOffered, noDevices, or what misfitCode gives
-	row   int32
+	code  int   // a rule's number, notOffered, noDevices, or what misfitCode gives
+	row   int32 // of the first of them in the nodes' order, where a rule refused them
 	count int
 }
 
@@ -314,31 +345,8 @@ type refusals struct {
 func misfitCode(dim int) int { return -100 - dim }
 
 func (c *Class) reject() []model.NodeCount {
-	n := &c.s.c.Nodes
 	var few [8]refusals
-	all, last := few[:0], 0
-	for row, v := range c.verdict {
-		if n.Rows[row] == nil {
-			continue
-		}
-		code := int(v)
-		if code == 0 {
-			dim, misfit := n.Misfit(c.task.InitRequest, int32(row))
-			if !misfit {
-				continue
-			}
-			code = misfitCode(dim)
-		}
-		if last >= len(all) || all[last].code != code {
-			if last = slices.IndexFunc(all, func(r refusals) bool { return r.code == code }); last < 0 {
-				last, all = len(all), append(all, refusals{code: code, row: int32(row)})
-			}
-		}
-		r := &all[last]
-		if r.count++; n.Order[row] < n.Order[r.row] {
-			r.row = int32(row)
-		}
-	}
+	all := c.misfits(c.refused(few[:0]))
 	slices.SortFunc(all, func(a, b refusals) int {
 		return cmp.Or(b.count-a.count, cmp.Compare(c.rank(a.code), c.rank(b.code)), strings.Compare(c.builtin(a.code), c.builtin(b.code)))
 	})
@@ -347,6 +355,48 @@ func (c *Class) reject() []model.NodeCount {
 		out = append(out, c.rejection(r.code, r.row, r.count))
 	}
 	return out
+}
+
+// refused counts the nodes by their verdicts, and lists those that no row refuses.
+func (c *Class) refused(all []refusals) (counted []refusals, passed []int32) {
+	passed = c.touched[:0]
+	last := -1
+	for _, row := range c.s.c.Nodes.ByOrder() {
+		code := int(c.verdict[row])
+		if code == 0 {
+			passed = append(passed, row)
+			continue
+		}
+		if last < 0 || all[last].code != code {
+			if last = slices.IndexFunc(all, func(r refusals) bool { return r.code == code }); last < 0 {
+				last, all = len(all), append(all, refusals{code: code, row: row})
+			}
+		}
+		all[last].count++
+	}
+	c.touched = passed
+	return all, passed
+}
+
+// misfits counts nodes by the first dimension in which the request does not fit, in the order in which people are shown them.
+func (c *Class) misfits(all []refusals, rows []int32) []refusals {
+	n := &c.s.c.Nodes
+	for _, dim := range n.Dims() {
+		if !c.task.InitRequest.Has(dim) {
+			continue
+		}
+		want, fit := c.task.InitRequest[dim], rows[:0]
+		for _, row := range rows {
+			if !(want > n.FutureIdle(dim, row)+model.Slack) {
+				fit = append(fit, row)
+			}
+		}
+		if count := len(rows) - len(fit); count > 0 {
+			all = append(all, refusals{code: misfitCode(dim), count: count})
+		}
+		rows = fit
+	}
+	return all
 }
 
 // rank orders what rejected equally many nodes: rows in their order, then what is built in.

@@ -16,6 +16,7 @@ type sweep struct {
 	batch   rules.Batch
 	bools   []bool
 	numbers []float64
+	totals  []float64
 	arena   []int32
 	stages  []stage
 	others  []int32  // of missing
