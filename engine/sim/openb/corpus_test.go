@@ -47,8 +47,7 @@ func TestReplayByHandIsThePublishedRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		pods, placed := trace.byHand(test.seed, test.score)
-		i := -1
-		got := trace.curve(pods, func(Pod) bool { i++; return placed[i] })
+		got := trace.curve(pods, placed)
 		if d := got.Compare(want); d.Beyond(Tolerance) {
 			t.Errorf("%s %s seed %d: %.3f points off at %d%%: %.2f, published %.2f",
 				test.workload, test.name, test.seed, d.Points, d.Percent, got[d.Percent], want[d.Percent])

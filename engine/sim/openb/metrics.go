@@ -21,12 +21,12 @@ const MeanTolerance = 0.4
 type Curve [Percents]float64
 
 // curve follows the arrivals and what became of each.
-func (t *Trace) curve(pods []Pod, placed func(Pod) bool) Curve {
+func (t *Trace) curve(pods []Pod, placed []bool) Curve {
 	var sum, count Curve
 	arrived, allocated := int64(0), int64(0)
-	for _, p := range pods {
+	for i, p := range pods {
 		arrived += p.Demand()
-		if placed(p) {
+		if placed[i] {
 			allocated += p.Demand()
 		}
 		b := int(math.RoundToEven(100 * float64(arrived) / float64(t.devices)))

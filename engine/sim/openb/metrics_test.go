@@ -19,9 +19,7 @@ func TestCurve(t *testing.T) {
 	trace := &Trace{devices: 200_000}
 	pod := func(milli int64) Pod { return Pod{GPUs: 1, GPUMilli: milli} }
 	pods := []Pod{{}, pod(1000), pod(1000), pod(10), pod(990)} // arrived 0, 0.5, 1, 1.005, 1.5 percent
-	i := -1
-	placed := []bool{true, true, false, true, false}
-	got := trace.curve(pods, func(Pod) bool { i++; return placed[i] })
+	got := trace.curve(pods, []bool{true, true, false, true, false})
 	want := map[int]float64{0: (0 + 0.5) / 2, 1: (0.5 + 0.5) / 2, 2: 0.5}
 	for b, w := range want {
 		if math.Abs(got[b]-w) > 1e-9 {

@@ -103,37 +103,38 @@ func (o *opening) run(p *policy.Policy) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	curve := o.trace.curve(o.replay.pods, func(p Pod) bool { return placed[p.Name] })
-	return &Result{Workload: o.trace.Workload, Seed: o.seed, Arrived: len(o.replay.pods), Placed: len(placed), Curve: curve}, nil
+	curve := o.trace.curve(o.replay.pods, placed)
+	return &Result{Workload: o.trace.Workload, Seed: o.seed, Arrived: len(o.replay.pods), Placed: len(plan.Binds), Curve: curve}, nil
 }
 
-// audit checks the plan against the cluster's size and names what it places.
-func (t *Trace) audit(run replay, plan *model.Plan) (map[string]bool, error) {
-	pods := make(map[string]Pod, len(run.pods))
-	for _, p := range run.pods {
-		pods[p.Name] = p
+// audit checks the plan against the cluster's size and says of each pod, in order of arrival, whether it is placed.
+func (t *Trace) audit(run replay, plan *model.Plan) ([]bool, error) {
+	pods := make(map[string]int, len(run.pods))
+	for i := range run.pods {
+		pods[run.pods[i].Name] = i
 	}
 	nodes := make(map[string]int, len(t.Nodes))
 	for i, n := range t.Nodes {
 		nodes[n.Name] = i
 	}
 	free := newLedger(t.Nodes)
-	placed := make(map[string]bool, len(plan.Binds))
-	for _, b := range plan.Binds {
-		name := taskName(b.Task)
-		p, known := pods[name]
+	placed := make([]bool, len(run.pods))
+	for i := range plan.Binds {
+		b := &plan.Binds[i]
+		at, known := pods[taskName(b.Task)]
 		n, there := nodes[b.Node]
-		if !known || !there || placed[name] {
+		if !known || !there || placed[at] {
 			return nil, fmt.Errorf("the plan binds %s to %s: no such pod, no such node, or bound before", b.Task, b.Node)
 		}
+		p := &run.pods[at]
 		if int64(len(b.GPUs)) != p.GPUs {
 			return nil, fmt.Errorf("the plan binds %s to %s with devices %v, it asks for %d", b.Task, b.Node, b.GPUs, p.GPUs)
 		}
-		if why := free.misfit(n, p, append([]int{}, b.GPUs...)); why != "" {
+		if why := free.misfit(n, *p, append([]int{}, b.GPUs...)); why != "" {
 			return nil, fmt.Errorf("the plan binds %s to %s, where it does not fit: %s", b.Task, b.Node, why)
 		}
-		free.take(n, p, b.GPUs)
-		placed[name] = true
+		free.take(n, *p, b.GPUs)
+		placed[at] = true
 	}
 	return placed, nil
 }

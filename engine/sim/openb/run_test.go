@@ -132,7 +132,7 @@ func TestAudit(t *testing.T) {
 		placed, err := trace.audit(run, &model.Plan{Binds: test.binds})
 		switch {
 		case test.want == "":
-			if err != nil || !placed["a"] {
+			if err != nil || !placed[0] {
 				t.Errorf("%s: %v %v", test.name, placed, err)
 			}
 		case err == nil || !strings.Contains(err.Error(), test.want):
