@@ -329,7 +329,10 @@ func (s *Session) Jobs() *Heap[*model.Job] {
 
 // jobTie is the final order of jobs.
 func jobTie(a, b *model.Job) int {
-	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Key, b.Key))
+	if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
+		return c // most jobs differ in it, and their keys need not be looked at
+	}
+	return cmp.Compare(a.Key, b.Key)
 }
 
 // Rank gives a job its place in the order of jobs, as it is now.

@@ -63,13 +63,24 @@ func (f *Fill) Of(r Room) float64 {
 		places = make([]int64, len(f.of.needs))
 	}
 	for i, need := range f.of.needs {
-		from, _ := slices.BinarySearch(free, need)
-		places[i] = 0
-		for _, h := range free[from:] {
-			places[i] += h / need
-		}
+		places[i] = placesOn(free, need)
 	}
 	return holes * f.usable(r, places)
+}
+
+// placesOn is how many tasks that ask for so much of one device find room on devices, ascending by what is free.
+func placesOn(free []int64, need int64) (count int64) {
+	last, each := int64(-1), int64(0)
+	for _, h := range slices.Backward(free) {
+		if h < need {
+			break
+		}
+		if h != last { // most devices have all free, or as much as others
+			last, each = h, h/need
+		}
+		count += each
+	}
+	return count
 }
 
 // usable is the part for which there is CPU and room for several at once; places counts, by need, those on the devices.
@@ -90,7 +101,11 @@ func (f *Fill) usable(r Room, places []int64) float64 {
 		case s.cpu <= 0:
 			sum += s.weight
 		default:
-			sum += s.weight * min(1, float64(int64(max(r.CPU, 0)/s.cpu)*count)/float64(n))
+			if has := int64(max(r.CPU, 0)/s.cpu) * count; has < n {
+				sum += s.weight * (float64(has) / float64(n))
+			} else {
+				sum += s.weight
+			}
 		}
 		weights += s.weight
 	}
