@@ -19,7 +19,7 @@ func (s *Session) epoch() string {
 	if len(cs.globals) == 0 && len(cs.nowParts) == 0 && !cs.nowMoves && !cs.byCycle {
 		return ""
 	}
-	var b []byte
+	b := cs.epochRoom[:0]
 	for _, r := range cs.globals {
 		b = encode(b, follow(s.cluster, r.Steps))
 	}
@@ -34,7 +34,10 @@ func (s *Session) epoch() string {
 	if cs.byCycle {
 		b = binary.AppendUvarint(b, s.cycle)
 	}
-	return string(b)
+	if cs.epochRoom = b; string(b) != cs.epochNow {
+		cs.epochNow = string(b)
+	}
+	return cs.epochNow
 }
 
 // classKey is a text of what the active rows, and the built-in fit, read of a task.

@@ -20,6 +20,7 @@ func typicalType() *cel.Type { return object("Typical") }
 // typical is a value of the accounting function typicalTasks.
 type typical struct {
 	of        *quota.Typical
+	typ       *cel.Type
 	fragments *measure
 	fills     map[types.Int]*measure // by horizon
 }
@@ -47,7 +48,7 @@ func (t *typical) Equal(other ref.Val) ref.Val {
 }
 
 // Type implements ref.Val.
-func (t *typical) Type() ref.Type { return typicalType() }
+func (t *typical) Type() ref.Type { return t.typ }
 
 // Value implements ref.Val.
 func (t *typical) Value() any { return t }
@@ -62,7 +63,7 @@ func (s *Session) typicalOf(x *attribute, f *Frame) ref.Val {
 	if !ok || !(cover > 0 && cover <= 1) {
 		return types.NewErr("cover must be above 0 and at most 1, is %s", text(v))
 	}
-	return &typical{of: quota.NewTypical(s.c.Shapes(), cover)}
+	return &typical{of: quota.NewTypical(s.c.Shapes(), cover), typ: typicalType()}
 }
 
 // fragmentFunctions are those of what is left of a node's devices.

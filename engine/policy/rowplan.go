@@ -15,6 +15,9 @@ type columns struct {
 	globals  []rules.Read
 	nowParts []*rules.Expr
 	nowMoves bool
+	// epochNow is the text of these at the last look, epochRoom the bytes that it is written into.
+	epochNow  string
+	epochRoom []byte
 	// byCycle says that some row reads of a node what is settled once a cycle.
 	byCycle bool
 	// volatile says that some row reads other objects through a node's tasks: nothing can be kept.
