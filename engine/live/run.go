@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -170,13 +169,13 @@ func (s *scheduler) lead(ctx context.Context) error {
 	defer stop(nil)
 	started := time.Now()
 
-	core, err := newCoreClient(s.cfg)
+	pods, err := newCorePods(s.cfg)
 	if err != nil {
 		return err
 	}
 	out, in := newOutbox(s.o.BindWorkers), newFeed()
-	said := newEvents(s.scheme, core.Events(""), out, s.log)
-	l := s.newLoop(core, out, in, said)
+	said := newEvents(s.scheme, pods.client.Events(""), out, s.log)
+	l := s.newLoop(pods, out, in, said)
 	all.Go(func() { out.run(ctx) })
 
 	informers, err := newInformers(s.cfg, s.scheme, s.manager, s.o.NodeSelector)
@@ -232,10 +231,9 @@ func ended(ctx context.Context, err error) error {
 	}
 }
 
-func (s *scheduler) newLoop(core *corev1client.CoreV1Client, out *outbox, in *feed, said *events) *loop {
+func (s *scheduler) newLoop(p corePods, out *outbox, in *feed, said *events) *loop {
 	nodes := &nodeBook{}
-	p := corePods{core}
-	b := &binder{pods: p, storage: coreStorage{core}, volumeTimeout: s.o.VolumeTimeout, nodes: nodes, outbox: out, feed: in, metrics: s.metrics, log: s.log}
+	b := &binder{pods: p, storage: coreStorage{p.client}, volumeTimeout: s.o.VolumeTimeout, nodes: nodes, outbox: out, feed: in, metrics: s.metrics, log: s.log}
 	b.scheduled = scheduledEvents(said, s.metrics)
 	return &loop{
 		period: s.o.Period, window: s.o.Window, gangTimeout: s.o.GangTimeout,

@@ -37,7 +37,19 @@ type statusWriter interface {
 }
 
 // corePods is pods by the core client, in protobuf.
-type corePods struct{ client corev1client.CoreV1Interface }
+type corePods struct {
+	client   *corev1client.CoreV1Client
+	bindings *poster
+}
+
+func newCorePods(cfg *rest.Config) (corePods, error) {
+	client, err := newCoreClient(cfg)
+	if err != nil {
+		return corePods{}, err
+	}
+	bindings, err := newPoster(client)
+	return corePods{client, bindings}, err
+}
 
 // newCoreClient speaks protobuf, whatever the config says: bindings are what there is most of.
 func newCoreClient(cfg *rest.Config) (*corev1client.CoreV1Client, error) {
@@ -52,7 +64,7 @@ func newCoreClient(cfg *rest.Config) (*corev1client.CoreV1Client, error) {
 }
 
 func (p corePods) Bind(ctx context.Context, b *corev1.Binding) error {
-	return p.client.Pods(b.Namespace).Bind(ctx, b, metav1.CreateOptions{FieldManager: FieldManager})
+	return p.bindings.bind(ctx, b)
 }
 
 func (p corePods) Get(ctx context.Context, namespace, name string) (*corev1.Pod, error) {

@@ -1,0 +1,123 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+const (
+	// waitsTold is how often a request is made again because the API server said when to.
+	waitsTold = 10
+	// mostAnswer is how much of an answer is read, in bytes.
+	mostAnswer = 1 << 20
+)
+
+// poster sends Bindings, by the connection and within the rate of a client. They are what there is most of, and all alike: the general
+// way of client-go to build a request and to read an answer takes half of what a Binding costs the scheduler.
+type poster struct {
+	client  *http.Client
+	limiter flowcontrol.RateLimiter // nil: none
+	encoder runtime.Encoder
+	base    *url.URL // of core/v1
+}
+
+func newPoster(client *corev1client.CoreV1Client) (*poster, error) {
+	r, ok := client.RESTClient().(*rest.RESTClient)
+	if !ok {
+		return nil, fmt.Errorf("a client of %T cannot post", client.RESTClient())
+	}
+	p := &poster{client: r.Client, limiter: r.GetRateLimiter(), base: r.Get().URL()}
+	if p.client == nil {
+		p.client = http.DefaultClient
+	}
+	p.encoder = protobuf.NewSerializer(clientscheme.Scheme, clientscheme.Scheme)
+	return p, nil
+}
+
+// bind asks for a binding. Its errors are those of client-go: an apierrors.APIStatus where the API server answered.
+func (p *poster) bind(ctx context.Context, b *corev1.Binding) error {
+	var body bytes.Buffer
+	b.APIVersion, b.Kind = "v1", "Binding"
+	if err := p.encoder.Encode(b, &body); err != nil {
+		return fmt.Errorf("encode a binding: %w", err)
+	}
+	to := p.base.JoinPath("namespaces", b.Namespace, "pods", b.Name, "binding")
+	to.RawQuery = "fieldManager=" + FieldManager
+	address := to.String()
+	for try := 0; ; try++ {
+		if p.limiter != nil {
+			if err := p.limiter.Wait(ctx); err != nil {
+				return fmt.Errorf("bind: %w", err)
+			}
+		}
+		wait, err := p.post(ctx, address, body.Bytes(), b)
+		if wait < 0 || try >= waitsTold {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+// post is one request. It says after what time another may be made where the API server refused to look at this one; else less than 0.
+func (p *poster) post(ctx context.Context, address string, body []byte, b *corev1.Binding) (time.Duration, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return -1, fmt.Errorf("bind: %w", err)
+	}
+	request.Header["Content-Type"] = []string{runtime.ContentTypeProtobuf}
+	request.Header["Accept"] = []string{runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON}
+	response, err := p.client.Do(request)
+	if err != nil {
+		return -1, fmt.Errorf("bind: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode >= 200 && response.StatusCode < 300 {
+		// To its end, or the connection could not be used again.
+		if _, err := io.Copy(io.Discard, io.LimitReader(response.Body, mostAnswer)); err != nil {
+			return -1, fmt.Errorf("bind: read the answer: %w", err)
+		}
+		return -1, nil
+	}
+	answer, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
+	if err != nil {
+		return -1, fmt.Errorf("bind: read the answer: %w", err)
+	}
+	seconds, told := strconv.Atoi(response.Header.Get("Retry-After"))
+	wait := time.Duration(-1)
+	if response.StatusCode == http.StatusTooManyRequests && told == nil && seconds >= 0 {
+		wait = time.Duration(seconds) * time.Second
+	}
+	return wait, answered(response.StatusCode, answer, b, max(seconds, 0))
+}
+
+// answered is the error that an answer stands for.
+func answered(code int, answer []byte, b *corev1.Binding, retryAfter int) error {
+	if o, _, err := clientscheme.Codecs.UniversalDeserializer().Decode(answer, nil, nil); err == nil {
+		if status, ok := o.(*metav1.Status); ok && status.Status != metav1.StatusSuccess {
+			return &apierrors.StatusError{ErrStatus: *status}
+		}
+	}
+	return apierrors.NewGenericServerResponse(code, "post", corev1.Resource("pods"), b.Name, string(answer[:min(len(answer), 2048)]), retryAfter, true)
+}
