@@ -101,3 +101,33 @@ inline:
 		t.Errorf("the plans are of %v and %v", plan.Now, first.Now)
 	}
 }
+
+// A job that goes while time moves the order of those that wait is in nobody's way.
+func TestJobsGoWhileTheOrderMoves(t *testing.T) {
+	t.Parallel()
+	p := compile(t, "aging", policyOf("mode: Active", `name: aging
+inline:
+  jobOrder:
+  - {name: aging, by: "('urgent' in job.labels ? 3 : (now - job.createdAt).getMinutes())", descending: true}`, "name: predicates", "name: gang")).policies[0]
+	c := stillWorld(t)
+	s := policy.NewSession(c, p)
+	for _, second := range []int{50, 54, 55} {
+		engine.Cycle(s, at(second).Time)
+	}
+	var gone []model.Delta
+	for _, task := range c.Jobs["a/j1"].Tasks {
+		gone = append(gone, model.Delta{Op: model.Delete, Object: task.Object})
+	}
+	gone = append(gone, model.Delta{Op: model.Delete, Object: &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "j1", Namespace: "a"}}})
+	if errs := c.Apply(gone...); len(errs) > 0 {
+		t.Fatal(errs[0])
+	}
+	for _, step := range []struct {
+		second int
+		want   map[string]int
+	}{{185, map[string]int{"a/j0": 1, "a/j2": 2}}, {251, map[string]int{"a/j0": 2, "a/j2": 1}}} {
+		if diff := gocmp.Diff(step.want, places(engine.Cycle(s, at(step.second).Time))); diff != "" {
+			t.Errorf("after %d s (-want +got):\n%s", step.second, diff)
+		}
+	}
+}

@@ -48,6 +48,7 @@ type parked struct {
 type line struct {
 	jobs, been []*parked
 	read       int
+	same       bool      // been is what was read of jobs so far, and not written down
 	moved      bool      // been is not in order
 	until      time.Time // the first moment at which some key may be another; zero: none
 }
@@ -126,7 +127,7 @@ func (l *lane) open(q *model.Queue, now time.Time, anew bool) *line {
 		x = &line{}
 		l.lines[q] = x
 	}
-	x.read, x.been = 0, x.been[:0]
+	x.read, x.been, x.same = 0, x.been[:0], true
 	if anew || !x.until.IsZero() && !now.Before(x.until) {
 		x.rerank(l, now, anew)
 	}
@@ -138,6 +139,9 @@ func (l *lane) open(q *model.Queue, now time.Time, anew bool) *line {
 func (x *line) rerank(l *lane, now time.Time, anew bool) (moved bool) {
 	x.until = time.Time{}
 	for _, p := range x.jobs {
+		if p.gone {
+			continue
+		}
 		if anew || !p.rank.Until.IsZero() && !now.Before(p.rank.Until) {
 			p.rank = l.s.Rank(p.rec.job)
 		}
@@ -175,6 +179,7 @@ func (x *line) next(before int) *parked {
 		if !p.gone {
 			return p
 		}
+		x.write()
 		*p = parked{gone: true} // nobody looks at it any more, and it is to keep no job
 	}
 	return nil
@@ -188,13 +193,22 @@ func (x *line) before(s *policy.Session, r *policy.Ranked[*model.Job]) int {
 
 // pass leaves a job parked that was to come, or parks one.
 func (x *line) pass(p *parked, s *policy.Session) {
+	x.hold(p)
 	if x.read < len(x.jobs) && x.jobs[x.read] == p {
-		x.read++
-	} else if n := len(x.been); n > 0 && s.Compare(&x.been[n-1].rank, &p.rank) > 0 {
+		if x.read++; x.same {
+			return
+		}
+	} else if x.write(); len(x.been) > 0 && s.Compare(&x.been[len(x.been)-1].rank, &p.rank) > 0 {
 		x.moved = true // it had a turn, and its keys are others now
 	}
 	x.been = append(x.been, p)
-	x.hold(p)
+}
+
+// write writes down who has been.
+func (x *line) write() {
+	if x.same {
+		x.been, x.same = append(x.been, x.jobs[:x.read]...), false
+	}
 }
 
 // close ends a walk: what has been is what is parked.
@@ -202,7 +216,9 @@ func (x *line) close(s *policy.Session) {
 	for p := x.head(); p != nil; p = x.head() {
 		x.pass(p, s)
 	}
-	x.jobs, x.been = x.been, x.jobs[:0]
+	if !x.same {
+		x.jobs, x.been = x.been, x.jobs[:0]
+	}
 	x.read = 0
 	if x.moved {
 		x.moved = false

@@ -153,7 +153,7 @@ func (x *Cycle) turnOver(step *policy.Step, j *model.Job) bool {
 	case "oneTask":
 		return true
 	case "untilReady":
-		return x.s.Ready(j).Yes
+		return x.s.IsReady(j)
 	case "untilFed":
 		return !x.s.Starving(j)
 	}
@@ -343,7 +343,7 @@ func (x *Cycle) keep(done []placed) {
 		}
 		x.pipelined = append(x.pipelined, p)
 	}
-	if len(done) > 0 && len(x.held) > 0 && x.s.Ready(done[0].task.Job).Yes {
+	if len(done) > 0 && len(x.held) > 0 && x.s.IsReady(done[0].task.Job) {
 		x.release(done[0].task.Job)
 	}
 }

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // logLimit is how many entries a Log holds before its older half is cut.
 const logLimit = 1 << 16
 
@@ -11,6 +13,9 @@ func (l *Log[T]) Add(entry T) {
 		clear(l.Entries[n:]) // so that what is cut can be collected
 		l.Entries = l.Entries[:n]
 		l.Start += uint64(cut)
+	}
+	if n := len(l.Entries); n == cap(l.Entries) && n > 0 {
+		l.Entries = slices.Grow(l.Entries, min(n, logLimit-n)) // append would copy a long log more often
 	}
 	l.Entries = append(l.Entries, entry)
 }

@@ -105,6 +105,16 @@ func (s *Session) all(site string, f *Frame) Answer {
 	return Answer{Yes: true}
 }
 
+// agreed is all without words.
+func (s *Session) agreed(site string, f *Frame) bool {
+	for _, r := range s.p.rules[site] {
+		if s.opinion(r, f) == No {
+			return false
+		}
+	}
+	return true
+}
+
 // vote goes tier by tier: a refusal is final, else a permit is; nobody: permit.
 func (s *Session) vote(site string, f *Frame) Answer {
 	var permit *Rule
@@ -175,6 +185,13 @@ func (s *Session) Valid(j *model.Job) Answer {
 // Ready asks jobReady: may the job's placements be kept?
 func (s *Session) Ready(j *model.Job) Answer {
 	return s.askJob(j, func(f *Frame) Answer { return s.all(JobReady, f) })
+}
+
+// IsReady is Ready where nobody wants to know why not.
+func (s *Session) IsReady(j *model.Job) bool {
+	f := s.frame().ofJob(j)
+	defer s.done()
+	return s.agreed(JobReady, f)
 }
 
 // Pipelined asks jobPipelined: may they be held?

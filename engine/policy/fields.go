@@ -21,6 +21,17 @@ func stamped(t time.Time) ref.Val {
 
 func stringList(items []string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, items) }
 
+// words is a list of strings; there is but one that is empty.
+func (s *Session) words(items []string) ref.Val {
+	switch {
+	case len(items) > 0:
+		return stringList(items)
+	case s.noWords == nil:
+		s.noWords = stringList(nil)
+	}
+	return s.noWords
+}
+
 func stringMapType() *cel.Type { return cel.MapType(cel.StringType, cel.StringType) }
 
 // objects declares every type of the language with its fields.
@@ -83,7 +94,7 @@ func taskFields() []*rules.Member {
 		intField("gpuCount", rules.ByObject, "devices asked", func(t v) int64 { return t.of.GPUCount }),
 		intField("gpuMilli", rules.ByObject, "thousandths of a device asked of each", func(t v) int64 { return t.of.GPUMilli }),
 		intField("gpuMemory", rules.ByObject, "bytes of device memory asked of each", func(t v) int64 { return t.of.GPUMemory }),
-		field("gpuModels", cel.ListType(str), rules.ByObject, "allowed models, empty: any", func(t v) ref.Val { return stringList(t.of.GPUModels) }),
+		field("gpuModels", cel.ListType(str), rules.ByObject, "allowed models, empty: any", func(t v) ref.Val { return t.s.words(t.of.GPUModels) }),
 		stringField("gpuTag", rules.ByObject, "\"share\", \"<k>-gpu\", \"\" without GPU", func(t v) string { return t.of.GPUTag }),
 		boolField("hasAffinity", rules.ByObject, "has inter-pod (anti-)affinity or spread terms", func(t v) bool { return t.of.HasAffinity }),
 		boolField("holdsResources", rules.ByStep, "status Allocated, Binding, Bound or Running", func(t v) bool { return t.of.HoldsResources() }),

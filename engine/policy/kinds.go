@@ -117,7 +117,8 @@ func (k *Kinds) told(read rules.Read) bool {
 	if read.Root == "task" && len(read.Steps) == 1 && slices.Contains([]string{"status", "gated", "bestEffort", "role", "request", "initRequest"}, read.Steps[0].Member.Name) {
 		return true
 	}
-	same := func(r rules.Read) bool { return r.String() == read.String() }
+	text := read.String()
+	same := func(r rules.Read) bool { return r.Root == read.Root && r.String() == text }
 	return slices.ContainsFunc(k.job, same) || slices.ContainsFunc(k.task, same) || slices.ContainsFunc(k.s.columns.class, same)
 }
 

@@ -20,12 +20,16 @@ func sizeOf(l traits.Lister) types.Int {
 // roleList is a job's roles as a list, made with all its elements at once.
 type roleList struct {
 	views []roleView
+	one   [1]roleView // of the job that has but one role
 }
 
 // rolesNow is the list of the roles that the job has now.
 func (j *jobView) rolesNow() ref.Val {
 	if j.roles == nil || !j.roles.shows(j.of.Roles) {
-		l := &roleList{views: make([]roleView, len(j.of.Roles))}
+		l := &roleList{}
+		if l.views = l.one[:]; len(j.of.Roles) != 1 {
+			l.views = make([]roleView, len(j.of.Roles))
+		}
 		for i, r := range j.of.Roles {
 			l.views[i] = roleView{view[model.Role]{of: r, s: j.s, typ: j.s.typ.role}, j.of}
 		}

@@ -15,9 +15,9 @@ func nodeFields() []*rules.Member {
 	str, num := cel.StringType, cel.IntType
 	members := []*rules.Member{
 		nodeString("name", rules.Static, "name", func(n *model.Nodes, row int32) string { return n.Rows[row].Name }),
-		codedLabels(field("labels", stringMapType(), rules.ByObject, "labels", func(n v) ref.Val { return n.labels })),
-		field("annotations", stringMapType(), rules.ByObject, "annotations", func(n v) ref.Val { return n.annotations }),
-		coded(bounded(field("taints", cel.ListType(taintType()), rules.ByObject, "taints", func(n v) ref.Val { return n.taints }), 32), taintText),
+		codedLabels(field("labels", stringMapType(), rules.ByObject, "labels", func(n v) ref.Val { return n.s.strings(&n.labels, n.of.Labels) })),
+		field("annotations", stringMapType(), rules.ByObject, "annotations", func(n v) ref.Val { return n.s.strings(&n.annotations, n.of.Annotations) }),
+		coded(bounded(field("taints", cel.ListType(taintType()), rules.ByObject, "taints", func(n v) ref.Val { return n.taintList() }), 32), taintText),
 		coded(nodeBool("unschedulable", rules.ByObject, "cordoned", func(n *model.Nodes, row int32) bool { return n.Rows[row].Unschedulable }),
 			func(n *model.Node) string { return strconv.FormatBool(n.Unschedulable) }),
 		nodeBool("ready", rules.ByObject, "condition Ready (a node that is not is never offered)", func(n *model.Nodes, row int32) bool { return n.Rows[row].Ready }),

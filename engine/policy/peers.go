@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -44,6 +43,7 @@ type peers struct {
 	inclusive  []*tally // that leave out nodes
 	templates  map[string]*template
 	companies  map[string]*company
+	text       []byte // scratch
 	records    map[*model.Task]*record
 	images     map[string]*tally // that some task asked for
 	total      int               // nodes
@@ -402,12 +402,15 @@ func (p *peers) companyOf(t *model.Task) *company {
 	tmpl := p.template(t)
 	p.fill() // a task that the cluster does not know may have terms that are new
 	var ids []int
-	seen := map[*tally]bool{}
-	co := &company{template: tmpl}
+	var seen map[*tally]bool
+	co := company{template: tmpl}
 	for _, x := range p.matched(t) {
 		for _, ta := range x.asking {
 			if seen[ta] {
 				continue
+			}
+			if seen == nil {
+				seen = map[*tally]bool{}
 			}
 			seen[ta] = true
 			ids = append(ids, ta.id)
@@ -419,24 +422,28 @@ func (p *peers) companyOf(t *model.Task) *company {
 		}
 	}
 	slices.Sort(ids)
-	var b strings.Builder
+	key := p.text[:0]
 	for _, id := range ids {
-		b.WriteString(strconv.Itoa(id))
-		b.WriteByte(' ')
+		key = append(strconv.AppendInt(key, int64(id), 10), ' ')
 	}
-	co.matched = b.String()
+	matched := len(key)
 	co.images, co.imagesKey = p.imagesFor(t)
-	key := co.matched + "\n" + co.imagesKey + "\n"
+	key = append(append(append(key, '\n'), co.imagesKey...), '\n')
 	if tmpl != nil {
-		key += tmpl.name
-		co.watched = append(co.watched, tmpl.tallies...)
+		key = append(key, tmpl.name...)
 	}
-	if known := p.companies[key]; known != nil {
+	p.text = key
+	if known := p.companies[string(key)]; known != nil {
 		return known
 	}
+	co.matched = string(key[:matched])
+	if tmpl != nil {
+		co.watched = append(co.watched, tmpl.tallies...)
+	}
 	co.watched = slices.Concat(co.watched, co.against, co.drawn, co.images)
-	p.companies[key] = co
-	return co
+	kept := co
+	p.companies[string(key)] = &kept
+	return &kept
 }
 
 // without answers a question about a task as if it were not placed where it is: it is no peer of its own.

@@ -49,8 +49,10 @@ type Session struct {
 	peers       peers
 	rest        rest
 	noStrings   ref.Val // a map without entries
+	noWords     ref.Val // a list without strings
 	keyText     []byte  // scratch
 	keyRoom     model.Slab[key]
+	memoRoom    model.Slab[memo]
 	// sizes are the domains that a class chooses from, while its scores that read them are computed.
 	sizes []int32
 	// dictionaries number what only the objects of nodes tell.

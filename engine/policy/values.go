@@ -84,8 +84,8 @@ type (
 	nodeView struct {
 		view[model.Node]
 		object              uint64
-		labels, annotations ref.Val
-		taints              ref.Val
+		labels, annotations ref.Val // once they were read
+		taints              ref.Val // likewise
 		free                freeDevices
 		gpus                gpuViews
 		tags                tags
@@ -311,7 +311,7 @@ func (s *Session) taskView(t *model.Task) *taskView {
 	if v, ok := t.View.(*taskView); ok && v.s == s && v.of == t {
 		return v
 	}
-	v := &taskView{view: view[model.Task]{of: t, s: s, typ: s.typ.task, memo: make([]memo, s.p.slots["Task"])}}
+	v := &taskView{view: view[model.Task]{of: t, s: s, typ: s.typ.task, memo: s.memoRoom.Slice(s.p.slots["Task"])}}
 	t.View = v
 	return v
 }
@@ -320,7 +320,7 @@ func (s *Session) jobView(j *model.Job) *jobView {
 	if v, ok := j.View.(*jobView); ok && v.s == s && v.of == j {
 		return v
 	}
-	v := &jobView{view: view[model.Job]{of: j, s: s, typ: s.typ.job, memo: make([]memo, s.p.slots["Job"])}}
+	v := &jobView{view: view[model.Job]{of: j, s: s, typ: s.typ.job, memo: s.memoRoom.Slice(s.p.slots["Job"])}}
 	j.View = v
 	return v
 }
@@ -343,16 +343,22 @@ func (s *Session) nodeView(row int32) *nodeView {
 	if v, ok := n.View.(*nodeView); ok && v.s == s && v.of == n && v.object == s.c.Nodes.Object[row] {
 		return v
 	}
-	taints := make([]ref.Val, len(n.Taints))
-	for i, t := range n.Taints {
-		taints[i] = &taintView{view[taint]{of: &taint{t.Key, t.Value, string(t.Effect)}, s: s, typ: s.typ.taint}}
-	}
 	v := &nodeView{
 		view: view[model.Node]{of: n, s: s, typ: s.typ.node, memo: make([]memo, s.p.slots["Node"])}, object: s.c.Nodes.Object[row],
-		labels: s.stringMap(n.Labels), annotations: s.stringMap(n.Annotations), taints: list(taints),
 	}
 	n.View = v
 	return v
+}
+
+func (v *nodeView) taintList() ref.Val {
+	if v.taints == nil {
+		taints := make([]ref.Val, len(v.of.Taints))
+		for i, t := range v.of.Taints {
+			taints[i] = &taintView{view[taint]{of: &taint{t.Key, t.Value, string(t.Effect)}, s: v.s, typ: v.s.typ.taint}}
+		}
+		v.taints = list(taints)
+	}
+	return v.taints
 }
 
 // strings is stringMap, made when it is read for the first time.
