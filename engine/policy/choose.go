@@ -176,7 +176,7 @@ func (c *Class) scan(want fit) (best, next int32) {
 func (c *Class) group(want fit) []int32 {
 	rows := c.touched[:0]
 	for _, row := range c.s.c.Nodes.ByOrder() {
-		if c.verdict[row] == 0 && c.fits[row] == want {
+		if c.at[row].verdict == 0 && c.at[row].fits == want {
 			rows = append(rows, row)
 		}
 	}
@@ -247,7 +247,7 @@ func (c *Class) ranks() {
 func (c *Class) span(column int, want fit) span {
 	g := noSpan()
 	for row, v := range c.raw[column] {
-		if c.verdict[row] == 0 && c.fits[row] == want && v == v {
+		if c.at[row].verdict == 0 && c.at[row].fits == want && v == v {
 			g.min, g.max = min(g.min, v+0), max(g.max, v+0)
 		}
 	}
@@ -256,7 +256,7 @@ func (c *Class) span(column int, want fit) span {
 
 // total is the score of a node: the rows without normalisation, then the others in their order.
 func (c *Class) total(row int, ranks []ranking) float64 {
-	sum := c.base[row]
+	sum := c.at[row].base
 	if c.s.columns.own {
 		sum = 0 // anew, as the order of adding is that of the rows
 		for k, r := range c.s.columns.scores {
@@ -277,7 +277,7 @@ func (c *Class) totals(rows []int32) []float64 {
 	c.s.sweep.totals = out
 	if !c.s.columns.own {
 		for i, row := range rows {
-			out[i] = c.base[row]
+			out[i] = c.at[row].base
 		}
 	}
 	for k, r := range c.s.columns.scores {
@@ -362,7 +362,7 @@ func (c *Class) refused(all []refusals) (counted []refusals, passed []int32) {
 	passed = c.touched[:0]
 	last := -1
 	for _, row := range c.s.c.Nodes.ByOrder() {
-		code := int(c.verdict[row])
+		code := int(c.at[row].verdict)
 		if code == 0 {
 			passed = append(passed, row)
 			continue

@@ -35,13 +35,7 @@ type Class struct {
 	epoch   string
 	near    nearby
 	contest contest
-	verdict []int16 // 0 is fit, else the rule that rejected, or notOffered, noDevices
-	fits    []fit
-	statics []int16 // verdict of the static rows
-	plain   []int16 // of all rows that do not read who is in the node's topology domains
-	object  []uint64
-	version []uint64
-	scored  []bool      // static scores are computed
+	at      []cell      // by row
 	guards  []guard     // of the predicates, then of the scores, where they are asked once a class
 	raw     [][]float64 // by score row: NaN where the row has no opinion; shared where values has it
 	// opinions and values are what the rows said to the classes that are alike in what a row reads; nil: it is not shared.
@@ -49,7 +43,6 @@ type Class struct {
 	values   []*said[float64]
 	layers   []layer // of the predicates, then of the scores
 	asks     asks
-	base     []float64 // sum of the rows without normalisation
 	uniform  []bool    // by score row: every value so far is the same
 	first    []float64 // that value
 	valued   []bool    // by score row: there was a value
@@ -60,6 +53,18 @@ type Class struct {
 	touched    []int32   // reused
 	rejected   []model.NodeCount
 	rejectedAt uint64 // of the log, plus 1
+}
+
+// cell is what a class knows of a node: what is read and written together when the node changed.
+type cell struct {
+	version uint64  // of the node when it was looked at last
+	object  uint64  // of its object, plus 1
+	base    float64 // sum of the scores without normalisation
+	verdict int16   // 0 is fit, else the rule that rejected, or notOffered, noDevices
+	statics int16   // verdict of the static rows
+	plain   int16   // of all rows that do not read who is in the node's topology domains
+	fits    fit
+	scored  bool // static scores are computed
 }
 
 // Class gives the class of a task, its columns brought up to date, as the task sees it. It is valid until the next call.
@@ -109,7 +114,7 @@ func (cs *columns) vacant(s *Session) *Class {
 		}
 	}
 	delete(cs.classes, oldest.key)
-	oldest.verdict = oldest.verdict[:0] // so that all is computed anew
+	oldest.at = oldest.at[:0] // so that all is computed anew
 	return oldest
 }
 
@@ -117,7 +122,7 @@ func (c *Class) catchUp() {
 	n := &c.s.c.Nodes
 	epoch := c.s.epoch()
 	entries, ok := n.Log.Since(c.cursor)
-	if !ok || epoch != c.epoch || len(c.verdict) != len(n.Rows) || len(n.Rows) == 0 || c.s.columns.volatile || c.strangers() {
+	if !ok || epoch != c.epoch || len(c.at) != len(n.Rows) || len(n.Rows) == 0 || c.s.columns.volatile || c.strangers() {
 		c.epoch = epoch
 		c.refreshAll()
 		return
@@ -126,8 +131,8 @@ func (c *Class) catchUp() {
 	c.touched = c.touched[:0]
 	plainly := c.near.company == nil
 	for _, row := range entries {
-		if c.version[row] != n.Version[row] {
-			c.version[row] = n.Version[row]
+		if c.at[row].version != n.Version[row] {
+			c.at[row].version = n.Version[row]
 			c.touched = append(c.touched, row)
 			plainly = plainly && !c.fresh(row)
 		}
@@ -160,14 +165,13 @@ func (cs *columns) inOrder(n *model.Nodes, rows []int32) {
 func (c *Class) refreshAll() {
 	rows, scores := len(c.s.c.Nodes.Rows), len(c.s.columns.scores)
 	c.cursor, c.rejectedAt, c.contest.made = c.s.c.Nodes.Log.Next(), 0, false
-	c.verdict, c.fits, c.statics, c.plain = resized(c.verdict, rows), resized(c.fits, rows), resized(c.statics, rows), resized(c.plain, rows)
-	c.object, c.version, c.scored, c.base = resized(c.object, rows), resized(c.version, rows), resized(c.scored, rows), resized(c.base, rows)
+	c.at = resized(c.at, rows)
 	c.uniform, c.first, c.valued, c.now, c.later = resized(c.uniform, scores), resized(c.first, scores), resized(c.valued, scores), 0, 0
 	for k := range c.uniform {
 		c.uniform[k] = true
 	}
 	for row := range rows {
-		c.verdict[row] = notOffered
+		c.at[row].verdict = notOffered
 	}
 	c.guards = resized(c.guards, len(c.s.columns.predicates)+scores)
 	c.meet()
@@ -204,47 +208,47 @@ func (c *Class) refresh(f *Frame, row int32) {
 	n := &c.s.c.Nodes
 	c.contest.move(row)
 	c.count(row, -1)
-	c.version[row] = n.Version[row]
-	fresh := c.object[row] != n.Object[row]+1
+	c.at[row].version = n.Version[row]
+	fresh := c.at[row].object != n.Object[row]+1
 	if fresh {
-		c.object[row], c.scored[row] = n.Object[row]+1, false
+		c.at[row].object, c.at[row].scored = n.Object[row]+1, false
 	}
 	node := n.Rows[row]
 	if node == nil || !node.Ready {
-		c.verdict[row], c.statics[row], c.fits[row] = notOffered, notOffered, noFit
+		c.at[row].verdict, c.at[row].statics, c.at[row].fits = notOffered, notOffered, noFit
 		return
 	}
 	if fresh {
-		c.statics[row] = c.rejects(f, row, ofObject)
+		c.at[row].statics = c.rejects(f, row, ofObject)
 	}
-	c.plain[row] = c.statics[row]
-	if c.plain[row] == 0 {
-		c.plain[row] = c.rejects(f, row, ofNode)
+	c.at[row].plain = c.at[row].statics
+	if c.at[row].plain == 0 {
+		c.at[row].plain = c.rejects(f, row, ofNode)
 	}
-	c.fits[row] = c.fit(row)
+	c.at[row].fits = c.fit(row)
 	c.judge(f, row, false)
 }
 
 // judge ends what refresh has begun: the rows that read a node's domains, devices, and scores; again says that
 // nothing but the domains changed.
 func (c *Class) judge(f *Frame, row int32, again bool) {
-	v := c.plain[row]
+	v := c.at[row].plain
 	if v == 0 && c.near.company != nil {
 		v = c.rejects(f, row, ofDomains)
 	}
 	v = c.withDevices(row, v)
-	c.verdict[row] = v
+	c.at[row].verdict = v
 	c.count(row, 1)
-	if v == 0 && c.fits[row] != noFit {
+	if v == 0 && c.at[row].fits != noFit {
 		c.score(f, row, again)
 	}
 }
 
 func (c *Class) count(row int32, by int) {
-	if c.verdict[row] != 0 {
+	if c.at[row].verdict != 0 {
 		return
 	}
-	switch c.fits[row] {
+	switch c.at[row].fits {
 	case fitsNow:
 		c.now += by
 	case fitsLater:
@@ -253,7 +257,7 @@ func (c *Class) count(row int32, by int) {
 		return
 	}
 	if c.near.group != nil {
-		c.near.group.add(row, c.fits[row], int32(by))
+		c.near.group.add(row, c.at[row].fits, int32(by))
 	}
 }
 
@@ -289,6 +293,14 @@ func (c *Class) layer(r *rowPlan) layer {
 		return ofGroup
 	}
 	return ofDomains
+}
+
+// of is the verdict of a layer's rows, of those of the object or of all.
+func (x *cell) of(l layer) *int16 {
+	if l == ofObject {
+		return &x.statics
+	}
+	return &x.plain
 }
 
 // rejects gives the first of the predicates of a layer that says no, 0 if none does.
@@ -350,15 +362,15 @@ func (c *Class) score(f *Frame, row int32, again bool) {
 		case r.own, c.guards[first+k] == stays:
 		case of == ofGroup:
 			c.raw[k][row] = math.NaN() // until it is known which nodes are chosen from
-		case of == ofObject && c.scored[row], of == ofNode && again && c.near.scored[row] == c.version[row]+1:
+		case of == ofObject && c.at[row].scored, of == ofNode && again && c.near.scored[row] == c.at[row].version+1:
 		default:
 			c.value(f, k, row)
 		}
 	}
 	if c.near.company != nil {
-		c.near.scored[row] = c.version[row] + 1
+		c.near.scored[row] = c.at[row].version + 1
 	}
-	c.scored[row] = true
+	c.at[row].scored = true
 	c.sum(row)
 }
 
@@ -370,5 +382,5 @@ func (c *Class) sum(row int32) {
 			base += r.weighted(c.raw[k][row])
 		}
 	}
-	c.base[row] = base
+	c.at[row].base = base
 }

@@ -34,7 +34,7 @@ func (c *Class) meet() {
 	if co.idle() {
 		return
 	}
-	rows := len(c.verdict)
+	rows := len(c.at)
 	near.company = co
 	near.scored, near.marked = resized(near.scored, rows), resized(near.marked, rows)
 	near.cursors = resized(near.cursors, len(co.watched))
@@ -90,13 +90,13 @@ func (c *Class) catchUpPeers() {
 	f := c.s.frame().ofTask(c.task)
 	defer c.s.done()
 	for _, row := range near.again {
-		if c.verdict[row] == notOffered || c.plain[row] != 0 {
+		if c.at[row].verdict == notOffered || c.at[row].plain != 0 {
 			continue
 		}
 		f.node = c.s.nodeView(row)
 		c.contest.move(row)
 		c.count(row, -1)
-		c.fits[row] = c.fit(row)
+		c.at[row].fits = c.fit(row)
 		c.judge(f, row, true)
 	}
 }
@@ -130,7 +130,7 @@ func (c *Class) scoreLate(touched []int32) {
 	c.s.sizes = near.sizes
 	defer func() { c.s.sizes = nil }()
 	for _, row := range rows {
-		if c.verdict[row] != 0 || c.fits[row] != want {
+		if c.at[row].verdict != 0 || c.at[row].fits != want {
 			continue
 		}
 		f.node = c.s.nodeView(row)
@@ -150,20 +150,20 @@ func (c *Class) scoreAmong(x *template, f *Frame) {
 	want, group := c.want(), newGroup(x)
 	var rows []int32
 	for _, row := range c.s.c.Nodes.ByOrder() {
-		if c.verdict[row] == 0 && c.fits[row] == want {
+		if c.at[row].verdict == 0 && c.at[row].fits == want {
 			group.add(row, want, 1)
 			rows = append(rows, row)
 		}
 	}
 	c.s.sizes = group.sizes(want)
 	defer func() { c.s.sizes = nil }()
-	c.raw, c.values, c.base = slices.Clone(c.raw), slices.Clone(c.values), slices.Clone(c.base)
+	c.raw, c.values = slices.Clone(c.raw), slices.Clone(c.values)
 	c.uniform, c.first, c.valued = slices.Clone(c.uniform), slices.Clone(c.first), slices.Clone(c.valued)
 	for k := range c.s.columns.scores {
 		if c.layers[len(c.s.columns.predicates)+k] != ofGroup {
 			continue
 		}
-		c.raw[k], c.values[k], c.uniform[k], c.valued[k] = make([]float64, len(c.verdict)), nil, true, false
+		c.raw[k], c.values[k], c.uniform[k], c.valued[k] = make([]float64, len(c.at)), nil, true, false
 		for _, row := range rows {
 			f.Point(row)
 			c.value(f, k, row)

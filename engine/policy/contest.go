@@ -74,7 +74,7 @@ func (c *Class) play(want fit) (best, next int32) {
 
 // scoreIn is the score of a row where it is in the group that is chosen from, else less than any score.
 func (c *Class) scoreIn(want fit, row int32) float64 {
-	if c.verdict[row] != 0 || c.fits[row] != want {
+	if c.at[row].verdict != 0 || c.at[row].fits != want {
 		return math.Inf(-1)
 	}
 	return c.total(int(row), c.rankings)
@@ -97,7 +97,7 @@ func (c *Class) measure() {
 			r.held = r.held[:0]
 			continue
 		}
-		r.held = resized(r.held, len(c.verdict))
+		r.held = resized(r.held, len(c.at))
 		for row := range r.held {
 			r.held[row] = c.ranked(rank.column, int32(row))
 		}
@@ -128,7 +128,7 @@ func (c *Class) remeasure() bool {
 
 // ranked is a row's value in a column, NaN where the row is not chosen from.
 func (c *Class) ranked(column int, row int32) float64 {
-	if c.verdict[row] != 0 || c.fits[row] != c.contest.want {
+	if c.at[row].verdict != 0 || c.at[row].fits != c.contest.want {
 		return math.NaN()
 	}
 	return c.raw[column][row] + 0 // there is one zero in a range

@@ -59,7 +59,7 @@ func (c *Class) shares(r *rowPlan) bool {
 
 // join gives a class the columns of its rows: those that it shares with others, and those that are its own.
 func (c *Class) join() {
-	cs, rows := &c.s.columns, len(c.verdict)
+	cs, rows := &c.s.columns, len(c.at)
 	c.opinions, c.values = sized(c.opinions, len(cs.predicates)), sized(c.values, len(cs.scores))
 	c.raw = sized(c.raw, len(cs.scores))
 	var key []byte

@@ -78,27 +78,27 @@ func (c *Class) refreshRows(rows []int32) {
 	live := w.only(rows, func(_ int, row int32) bool {
 		c.contest.move(row)
 		c.count(row, -1)
-		c.version[row] = n.Version[row]
+		c.at[row].version = n.Version[row]
 		node := n.Rows[row]
 		if node != nil && node.Ready {
 			return true
 		}
-		if c.object[row] != n.Object[row]+1 {
-			c.object[row], c.scored[row] = n.Object[row]+1, false
+		if c.at[row].object != n.Object[row]+1 {
+			c.at[row].object, c.at[row].scored = n.Object[row]+1, false
 		}
-		c.verdict[row], c.statics[row], c.fits[row] = notOffered, notOffered, noFit
+		c.at[row].verdict, c.at[row].statics, c.at[row].fits = notOffered, notOffered, noFit
 		return false
 	})
 	c.sweepPredicates(f, live)
 	left := w.only(live, func(_ int, row int32) bool {
-		c.fits[row] = c.fit(row)
-		c.verdict[row] = c.withDevices(row, c.plain[row])
-		return c.verdict[row] == 0 && c.fits[row] != noFit
+		c.at[row].fits = c.fit(row)
+		c.at[row].verdict = c.withDevices(row, c.at[row].plain)
+		return c.at[row].verdict == 0 && c.at[row].fits != noFit
 	})
 	c.sweepScores(f, left)
 	for _, row := range live {
 		if w.marks[row] != w.round {
-			c.object[row] = n.Object[row] + 1
+			c.at[row].object = n.Object[row] + 1
 			c.count(row, 1)
 		}
 	}
@@ -134,7 +134,7 @@ func (c *Class) takeBack(f *Frame) {
 	}
 	c.s.columns.inOrder(&c.s.c.Nodes, w.given)
 	for _, row := range w.given {
-		c.verdict[row] = notOffered // its old verdict is not counted any more
+		c.at[row].verdict = notOffered // its old verdict is not counted any more
 	}
 	c.refreshEach(f, w.given)
 }
@@ -179,25 +179,25 @@ func inherit[T Opinion | float64](c *Class, r *rowPlan, kept *said[T], others []
 	}
 }
 
-func (c *Class) fresh(row int32) bool { return c.object[row] != c.s.c.Nodes.Object[row]+1 }
+func (c *Class) fresh(row int32) bool { return c.at[row].object != c.s.c.Nodes.Object[row]+1 }
 
 // sweepPredicates asks the rows of the object where that changed, then the others of the nodes that passed.
 func (c *Class) sweepPredicates(f *Frame, live []int32) {
 	w := &c.s.sweep
 	fresh := w.only(live, func(_ int, row int32) bool { return c.fresh(row) })
 	for _, row := range fresh {
-		c.statics[row], c.scored[row] = 0, false
+		c.at[row].statics, c.at[row].scored = 0, false
 	}
-	c.sift(f, ofObject, fresh, c.statics)
+	c.sift(f, ofObject, fresh)
 	passed := w.only(live, func(_ int, row int32) bool {
-		c.plain[row] = c.statics[row]
-		return c.plain[row] == 0
+		c.at[row].plain = c.at[row].statics
+		return c.at[row].plain == 0
 	})
-	c.sift(f, ofNode, passed, c.plain)
+	c.sift(f, ofNode, passed)
 }
 
 // sift writes the first predicate of a layer that says no of each node.
-func (c *Class) sift(f *Frame, of layer, rows []int32, verdicts []int16) {
+func (c *Class) sift(f *Frame, of layer, rows []int32) {
 	w := &c.s.sweep
 	for k, r := range c.s.columns.predicates {
 		if len(rows) == 0 {
@@ -206,16 +206,16 @@ func (c *Class) sift(f *Frame, of layer, rows []int32, verdicts []int16) {
 		if c.layers[k] != of || r.volumes && c.task.HasVolumes || c.guard(k, r, f) == stays {
 			continue
 		}
-		if c.siftBy(f, k, rows, verdicts) || len(w.given) > 0 {
-			rows = w.only(rows, func(_ int, row int32) bool { return verdicts[row] == 0 })
+		if c.siftBy(f, k, rows) || len(w.given) > 0 {
+			rows = w.only(rows, func(_ int, row int32) bool { return *c.at[row].of(of) == 0 })
 		}
 	}
 }
 
 // siftBy asks one predicate, and says whether it says no of any node.
-func (c *Class) siftBy(f *Frame, k int, rows []int32, verdicts []int16) (rejects bool) {
+func (c *Class) siftBy(f *Frame, k int, rows []int32) (rejects bool) {
 	w, r, kept := &c.s.sweep, c.s.columns.predicates[k], c.opinions[k]
-	no := func(row int32) { verdicts[row], rejects = int16(r.Number), true }
+	no := func(row int32) { *c.at[row].of(c.layers[k]), rejects = int16(r.Number), true }
 	unknown, others := rows, []int32(nil)
 	if kept != nil {
 		unknown, others = missing(c, r, kept, rows)
@@ -278,7 +278,7 @@ func (c *Class) sweepScores(f *Frame, rows []int32) {
 		}
 		wanted := rows
 		if c.layers[predicates+k] == ofObject {
-			wanted = w.only(rows, func(_ int, row int32) bool { return !c.scored[row] })
+			wanted = w.only(rows, func(_ int, row int32) bool { return !c.at[row].scored })
 		}
 		c.sweepScore(f, k, wanted)
 		for _, row := range wanted {
@@ -289,7 +289,7 @@ func (c *Class) sweepScores(f *Frame, rows []int32) {
 	}
 	for _, row := range rows {
 		if w.marks[row] != w.round {
-			c.scored[row] = true
+			c.at[row].scored = true
 			c.sum(row)
 		}
 	}
@@ -335,11 +335,11 @@ func (c *Class) sweepScore(f *Frame, k int, rows []int32) {
 
 // withDevices is the verdict on a node that the predicates gave v, by its devices.
 func (c *Class) withDevices(row int32, v int16) int16 {
-	if v == 0 && c.task.GPUCount > 0 && c.fits[row] != noFit {
-		switch later := c.fits[row] == fitsLater; {
+	if v == 0 && c.task.GPUCount > 0 && c.at[row].fits != noFit {
+		switch later := c.at[row].fits == fitsLater; {
 		case c.s.devicesFit(c.task, row, later):
 		case !later && c.s.c.Nodes.Moves(row) && c.s.devicesFit(c.task, row, true):
-			c.fits[row] = fitsLater
+			c.at[row].fits = fitsLater
 		default:
 			return noDevices
 		}

@@ -39,34 +39,34 @@ func (c *Class) touch(rows []int32) {
 	f := c.s.frame().ofTask(c.task)
 	defer c.s.done()
 	w := &c.s.sweep
-	w.begin(len(c.verdict))
+	w.begin(len(c.at))
 	live := w.only(rows, func(_ int, row int32) bool {
-		if c.statics[row] != 0 {
+		if c.at[row].statics != 0 {
 			return false
 		}
 		c.contest.move(row)
 		c.count(row, -1)
-		c.plain[row] = 0
+		c.at[row].plain = 0
 		return true
 	})
-	c.sift(f, ofNode, live, c.plain)
+	c.sift(f, ofNode, live)
 	scored := true
 	left := w.only(live, func(_ int, row int32) bool {
-		c.fits[row] = c.fit(row)
-		c.verdict[row] = c.withDevices(row, c.plain[row])
-		fits := c.verdict[row] == 0 && c.fits[row] != noFit
-		scored = scored && (c.scored[row] || !fits)
+		c.at[row].fits = c.fit(row)
+		c.at[row].verdict = c.withDevices(row, c.at[row].plain)
+		fits := c.at[row].verdict == 0 && c.at[row].fits != noFit
+		scored = scored && (c.at[row].scored || !fits)
 		return fits
 	})
 	asks := c.toAsk(f)
 	if !scored {
-		unscored := w.only(left, func(_ int, row int32) bool { return !c.scored[row] })
+		unscored := w.only(left, func(_ int, row int32) bool { return !c.at[row].scored })
 		c.sweepColumns(f, asks.fixed, unscored)
 	}
 	c.sweepColumns(f, asks.moving, left)
 	for _, row := range left {
 		if w.marks[row] != w.round {
-			c.scored[row] = true
+			c.at[row].scored = true
 			c.addUp(row, asks.added)
 		}
 	}
@@ -100,5 +100,5 @@ func (c *Class) addUp(row int32, scores []int) {
 	for _, k := range scores {
 		base += c.s.columns.scores[k].weighted(c.raw[k][row])
 	}
-	c.base[row] = base
+	c.at[row].base = base
 }

@@ -15,8 +15,8 @@ func catchUpEach(s *Session, t *model.Task) {
 	var touched []int32
 	entries, _ := n.Log.Since(c.cursor)
 	for _, row := range entries {
-		if c.version[row] != n.Version[row] {
-			c.version[row] = n.Version[row]
+		if c.at[row].version != n.Version[row] {
+			c.at[row].version = n.Version[row]
 			touched = append(touched, row)
 		}
 	}

@@ -164,25 +164,25 @@ func (s *Session) volumeMemo(t *model.Task, rows int) *volumeMemo {
 // has changed since the task was asked about; else as many as nodes that have changed.
 func (s *Session) withVolumes(of *Class, t *model.Task) *Class {
 	c := &s.columns.ofTask
-	verdict, rankings := c.verdict, c.rankings
+	at, rankings := c.at, c.rankings
 	*c = *of
-	c.verdict = resized(verdict, len(of.verdict))
-	copy(c.verdict, of.verdict)
+	c.at = sized(at, len(of.at))
+	copy(c.at, of.at)
 	c.near.group = nil // its counts are the class's
 	c.rankings, c.rejected, c.rejectedAt, c.now, c.later = rankings, nil, 0, 0, 0
-	memo := s.volumeMemo(t, len(c.verdict))
+	memo := s.volumeMemo(t, len(c.at))
 	f := s.frame().ofTask(t)
 	defer s.done()
 	for _, row := range s.c.Nodes.ByOrder() {
-		if c.verdict[row] != 0 {
+		if c.at[row].verdict != 0 {
 			continue
 		}
 		if memo == nil || memo.version[row] != s.c.Nodes.Version[row]+1 {
 			f.node = s.nodeView(row)
-			c.verdict[row] = s.rejectsVolumes(f)
-			memo.keep(row, s.c.Nodes.Version[row], c.verdict[row])
+			c.at[row].verdict = s.rejectsVolumes(f)
+			memo.keep(row, s.c.Nodes.Version[row], c.at[row].verdict)
 		} else {
-			c.verdict[row] = memo.verdict[row]
+			c.at[row].verdict = memo.verdict[row]
 		}
 		c.count(row, 1)
 	}
