@@ -1,8 +1,6 @@
 package action
 
 import (
-	"slices"
-
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
@@ -25,10 +23,7 @@ func (x *Cycle) admit(step *policy.Step) {
 		x.txn.Admit(j)
 		reason := why.Reason()
 		reason.Reason = "" // that of a refusal
-		if n := len(x.plan.Admits); n == cap(x.plan.Admits) {
-			x.plan.Admits = slices.Grow(x.plan.Admits, n+1)
-		}
-		x.plan.Admits = append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: reason})
+		x.plan.Admits = model.Append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: reason})
 		return false
 	})
 }

@@ -117,7 +117,7 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 			ended = !x.goOn(step, j)
 			continue
 		}
-		done = append(done, p)
+		done = model.Append(done, p)
 		if step.Commit == "task" {
 			x.keep(done)
 			done = done[:0]
@@ -338,7 +338,7 @@ func (x *Cycle) keep(done []placed) {
 	for _, p := range done {
 		if p.task.Status == model.Allocated {
 			x.txn.Bind(p.task)
-			x.bind(p.bind)
+			x.plan.Binds = model.Append(x.plan.Binds, p.bind)
 			continue
 		}
 		x.pipelined = append(x.pipelined, p)
@@ -368,15 +368,7 @@ func (x *Cycle) release(j *model.Job) {
 			continue
 		}
 		x.txn.Bind(p.task)
-		x.bind(p.bind)
+		x.plan.Binds = model.Append(x.plan.Binds, p.bind)
 	}
 	x.held = rest
-}
-
-// bind adds to the plan, whose room is doubled where append would copy large lists more often.
-func (x *Cycle) bind(b model.Bind) {
-	if n := len(x.plan.Binds); n == cap(x.plan.Binds) {
-		x.plan.Binds = slices.Grow(x.plan.Binds, n+1)
-	}
-	x.plan.Binds = append(x.plan.Binds, b)
 }

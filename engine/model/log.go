@@ -1,7 +1,5 @@
 package model
 
-import "slices"
-
 // logLimit is how many entries a Log holds before its older half is cut.
 const logLimit = 1 << 16
 
@@ -14,10 +12,7 @@ func (l *Log[T]) Add(entry T) {
 		l.Entries = l.Entries[:n]
 		l.Start += uint64(cut)
 	}
-	if n := len(l.Entries); n == cap(l.Entries) && n > 0 {
-		l.Entries = slices.Grow(l.Entries, min(n, logLimit-n)) // append would copy a long log more often
-	}
-	l.Entries = append(l.Entries, entry)
+	l.Entries = Append(l.Entries, entry)
 }
 
 // Next is the cursor past the end: what a reader that has read everything keeps.

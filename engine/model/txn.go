@@ -126,7 +126,7 @@ func (x *Txn) Evict(t *Task) {
 
 func (x *Txn) step(t *Task, to spot, placed int64) {
 	j := t.Job
-	x.log = append(x.log, step{content: x.c.content, task: t, was: t.spot(), job: j, placed: j.PlacedNow})
+	x.log = Append(x.log, step{content: x.c.content, task: t, was: t.spot(), job: j, placed: j.PlacedNow})
 	if placed != 0 {
 		j.PlacedNow = max(j.PlacedNow+placed, 0)
 		x.c.mark(j)
