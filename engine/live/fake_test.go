@@ -282,7 +282,7 @@ func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 	l := &loop{
 		period: time.Second, window: 20 * time.Millisecond, gangTimeout: time.Minute, policy: func() *policy.Policy { return p },
 		cluster: model.NewCluster(model.Options{SchedulerNames: names}), feed: f.feed, outbox: out, intake: newIntake(names, nodes),
-		statuses: &statuses{server: f, pods: f, outbox: out, feed: f.feed, events: said, log: log, waits: map[string]*waiting{}, queues: map[string]*queueState{}},
+		statuses: &statuses{server: f, pods: f, outbox: out, feed: f.feed, events: said, log: log, waits: map[string]*waiting{}, queues: map[string]*queueState{}, open: map[string]bool{}},
 		binder:   &binder{pods: f, storage: f, volumeTimeout: time.Minute, nodes: nodes, outbox: out, feed: f.feed, metrics: m, log: log, scheduled: scheduledEvents(said, m)},
 		events:   said, metrics: m, log: log, broken: map[string]*group{}, faults: map[string]time.Time{},
 	}
@@ -294,6 +294,24 @@ func (r *rig) tick() {
 	r.once(time.Now())
 	if err := r.cluster.Check(); err != nil {
 		r.server.t.Fatalf("%v", err)
+	}
+	r.checkTold()
+}
+
+// checkTold holds what is passed over to what a comparison of all groups would find.
+func (r *rig) checkTold() {
+	for _, st := range r.statuses.told {
+		g := r.intake.groups[st.Job]
+		if r.statuses.open[st.Job] || g == nil || g.object == nil || r.cluster.Jobs[st.Job] == nil {
+			continue
+		}
+		base := &g.seen
+		if g.want != nil {
+			base = g.want
+		}
+		if g.broken != nil || base.compare(st) != same {
+			r.server.t.Fatalf("group %s is not looked at again, and has %+v, not %+v", st.Job, *base, *st)
+		}
 	}
 }
 

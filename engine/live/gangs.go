@@ -54,7 +54,7 @@ func (l *loop) gangs(now time.Time) {
 		switch {
 		case placed >= j.MinMember && l.noneHeld(j):
 			g.broken = nil
-			l.statuses.stale = true
+			l.statuses.look(key)
 			delete(l.broken, key)
 		case placed >= j.MinMember || g.wasWhole || placed == 0 || j.Counts[model.Binding] > 0:
 		case now.Sub(g.broken.since) >= l.gangTimeout && now.Sub(g.broken.released) >= l.gangTimeout:

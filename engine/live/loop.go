@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -176,7 +177,7 @@ func (l *loop) takeIn(now time.Time) {
 		default:
 			switch o := c.object.(type) {
 			case *v1beta1.PodGroup:
-				l.statuses.stale = true // another may have written it
+				l.statuses.look(model.Key(o.Namespace, o.Name)) // another may have written it
 			case *v1beta1.Queue:
 				l.statuses.seeQueue(c.op, o)
 			}
@@ -229,6 +230,7 @@ func (l *loop) bindEnded(o *bindOutcome, now time.Time) {
 	if g := l.intake.groups[t.Job.Key]; g != nil && g.object != nil {
 		g.refused(t, h, now)
 		l.broken[t.Job.Key] = g
+		l.statuses.look(t.Job.Key)
 	}
 }
 
@@ -265,9 +267,7 @@ func (l *loop) tell(plan *model.Plan, now time.Time) {
 		return
 	}
 	s.stale, s.again, s.compared = false, time.Time{}, now
-	for _, st := range plan.Jobs {
-		l.tellGroup(st, now)
-	}
+	l.tellGroups(plan, now)
 	for i := range plan.Queues {
 		st := &plan.Queues[i]
 		if q := l.cluster.Queues[st.Queue]; q != nil {
@@ -275,6 +275,40 @@ func (l *loop) tell(plan *model.Plan, now time.Time) {
 		}
 	}
 	l.waitsOf(plan, now)
+}
+
+// tellGroups compares the statuses of the groups of which something changed since it did so last: the plan has another status for them, or
+// they are open.
+func (l *loop) tellGroups(plan *model.Plan, now time.Time) {
+	s := l.statuses
+	before, open := s.told, slices.Sorted(maps.Keys(s.open))
+	s.told = plan.Jobs
+	clear(s.open)
+	for _, st := range plan.Jobs {
+		if len(before) > 0 && before[0] != st {
+			before = before[countBefore(before, st.Job):]
+		}
+		for len(open) > 0 && open[0] < st.Job {
+			open = open[1:]
+		}
+		told := len(before) > 0 && before[0] == st
+		if told {
+			before = before[1:]
+		}
+		if !told || len(open) > 0 && open[0] == st.Job {
+			l.tellGroup(st, now)
+		}
+	}
+}
+
+// countBefore is how many of a plan's statuses, from the first on, come before a job.
+func countBefore(statuses []*model.JobStatus, job string) int {
+	for i, st := range statuses {
+		if st.Job >= job {
+			return i
+		}
+	}
+	return len(statuses)
 }
 
 // byJob compares for the order that a plan's jobs have.
@@ -288,6 +322,7 @@ func (l *loop) tellGroup(st *model.JobStatus, now time.Time) {
 	}
 	if g.broken != nil {
 		st = g.explained(st)
+		l.statuses.open[st.Job] = true // the refusals are no part of the plan
 	}
 	if st.Phase == model.PhaseRunning && !g.wasWhole {
 		g.wasWhole = true

@@ -241,7 +241,7 @@ func (s *scheduler) newLoop(p corePods, out *outbox, in *feed, said *events) *lo
 		feed:    in, outbox: out, intake: newIntake(s.o.SchedulerNames, nodes),
 		statuses: &statuses{
 			server: applied{s.client}, pods: p, outbox: out, feed: in, events: said, log: s.log,
-			waits: map[string]*waiting{}, queues: map[string]*queueState{},
+			waits: map[string]*waiting{}, queues: map[string]*queueState{}, open: map[string]bool{},
 		},
 		binder: b, events: said, metrics: s.metrics, log: s.log, broken: map[string]*group{}, faults: map[string]time.Time{},
 	}

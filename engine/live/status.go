@@ -215,9 +215,11 @@ type statuses struct {
 	waits  map[string]*waiting
 	queues map[string]*queueState
 
-	stale    bool      // something changed since all was compared
-	again    time.Time // when something that differs can be written, apart from that; zero: there is nothing
-	compared time.Time // when all was compared last
+	told     []*model.JobStatus // what was compared last
+	open     map[string]bool    // groups that are to be compared again though their status in the plan may be the same
+	stale    bool               // something changed since all was compared
+	again    time.Time          // when something that differs can be written, apart from that; zero: there is nothing
+	compared time.Time          // when all was compared last
 }
 
 // due is when all is to be compared again, now or later; zero: not before something changes.
@@ -230,6 +232,12 @@ func (s *statuses) due(now time.Time) time.Time {
 		return earliest
 	}
 	return at
+}
+
+// look has a group compared again.
+func (s *statuses) look(group string) {
+	s.stale = true
+	s.open[group] = true
 }
 
 // notBefore notes when something that differs can be written.
@@ -246,11 +254,12 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		base = g.want
 	}
 	d := base.compare(st)
-	switch {
-	case d == same:
+	if d == same {
 		g.differs = time.Time{}
 		return
-	case now.Before(g.retry):
+	}
+	s.open[j.Key] = true // until it is the same
+	if now.Before(g.retry) {
 		s.notBefore(g.retry)
 		return
 	}
@@ -322,7 +331,7 @@ func (s *statuses) groupWritten(g *group, out *groupOutcome, now time.Time) {
 	if g == nil || g.uid != out.uid {
 		return
 	}
-	s.stale = true
+	s.look(out.key)
 	if out.err == nil && (g.version == "" || !olderThan(out.object.ResourceVersion, g.version)) {
 		g.seen, g.version = *out.want, out.object.ResourceVersion
 	}
