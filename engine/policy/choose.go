@@ -266,7 +266,7 @@ func (c *Class) total(row int, ranks []ranking) float64 {
 		}
 	}
 	for i := range ranks {
-		sum += ranks[i].adds(c.raw[ranks[i].column][row])
+		sum += ranks[i].adds(c.raw[ranks[i].column], row)
 	}
 	return sum
 }
@@ -290,18 +290,18 @@ func (c *Class) totals(rows []int32) []float64 {
 	for j := range c.rankings {
 		rank := &c.rankings[j]
 		for i, row := range rows {
-			out[i] += rank.adds(c.raw[rank.column][row])
+			out[i] += rank.adds(c.raw[rank.column], int(row))
 		}
 	}
 	return out
 }
 
-// adds is what the column adds to a score, by the raw value of a node.
-func (rank *ranking) adds(raw float64) float64 {
+// adds is what the column adds to a node's score. One that is the same for all nodes is not looked at.
+func (rank *ranking) adds(raw []float64, row int) float64 {
 	if rank.same {
 		return rank.part
 	}
-	return rank.rule.weighted(rank.rule.normalised(raw, rank.span))
+	return rank.rule.weighted(rank.rule.normalised(raw[row], rank.span))
 }
 
 // normalises says whether the row's value depends on the group that is chosen from.

@@ -131,8 +131,8 @@ func (c *Class) catchUp() {
 	c.touched = c.touched[:0]
 	plainly := c.near.company == nil
 	for _, row := range entries {
-		if c.at[row].version != n.Version[row] {
-			c.at[row].version = n.Version[row]
+		if x := &c.at[row]; x.version != n.Version[row] {
+			x.version = n.Version[row]
 			c.touched = append(c.touched, row)
 			plainly = plainly && !c.fresh(row)
 		}
