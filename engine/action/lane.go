@@ -138,16 +138,20 @@ func (l *lane) open(q *model.Queue, now time.Time, anew bool) *line {
 // rerank reads the keys again that may be others now, and says whether the order is another.
 func (x *line) rerank(l *lane, now time.Time, anew bool) (moved bool) {
 	x.until = time.Time{}
-	for _, p := range x.jobs {
+	inOrder := true // who has other keys, between those beside it
+	for i, p := range x.jobs {
 		if p.gone {
 			continue
 		}
 		if anew || !p.rank.Until.IsZero() && !now.Before(p.rank.Until) {
 			p.rank = l.s.Rank(p.rec.job)
+			for k := max(i, 1); k <= min(i+1, len(x.jobs)-1); k++ {
+				inOrder = inOrder && l.s.Compare(&x.jobs[k-1].rank, &x.jobs[k].rank) <= 0
+			}
 		}
 		x.hold(p)
 	}
-	return x.sort(l.s)
+	return !inOrder && x.sort(l.s)
 }
 
 // sort puts the jobs in order, and says whether they were not.
