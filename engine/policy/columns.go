@@ -101,11 +101,18 @@ func (s *Session) class(t *model.Task) *Class {
 // mostEntries is how many entries, one a node each, all classes have together: some 100 bytes each.
 const mostEntries = 1 << 23
 
-// vacant is a class for a new kind of tasks: a new one, or where there are as many as may be, the one that was not used
-// for the longest time.
+// vacant is a class for a new kind of tasks: a new one, or one of the past, or where there are as many as may be, the one that was
+// not used for the longest time.
 func (cs *columns) vacant(s *Session) *Class {
 	if len(cs.classes) < 1+cs.entries/(len(s.c.Nodes.Rows)+1) {
-		return &Class{s: s}
+		last := len(cs.spare) - 1
+		if last < 0 {
+			return &Class{s: s}
+		}
+		c := cs.spare[last]
+		cs.spare = cs.spare[:last]
+		c.at = c.at[:0] // so that all is computed anew
+		return c
 	}
 	var oldest *Class
 	for _, c := range cs.classes {
@@ -114,7 +121,7 @@ func (cs *columns) vacant(s *Session) *Class {
 		}
 	}
 	delete(cs.classes, oldest.key)
-	oldest.at = oldest.at[:0] // so that all is computed anew
+	oldest.at = oldest.at[:0]
 	return oldest
 }
 

@@ -34,8 +34,9 @@ type columns struct {
 	// telling says that some predicate's message tells of more than its row reads: what a class said is not said again.
 	telling bool
 	classes map[string]*Class
-	entries int    // the most that all of them have
-	turn    uint64 // of the last class that was used
+	spare   []*Class // of the past; their memory is used again
+	entries int      // the most that all of them have
+	turn    uint64   // of the last class that was used
 	scratch *Class
 	// opinions and values are what the rows of predicates and of scores said; left says that classes may have left some.
 	opinions saidStore[Opinion]
@@ -68,7 +69,7 @@ type rowPlan struct {
 }
 
 func (cs *columns) init(s *Session) {
-	cs.classes, cs.opinions, cs.values = map[string]*Class{}, saidStore[Opinion]{}, saidStore[float64]{}
+	cs.classes, cs.opinions, cs.values = map[string]*Class{}, saidStore[Opinion]{by: map[string]*said[Opinion]{}}, saidStore[float64]{by: map[string]*said[float64]{}}
 	cs.entries = mostEntries
 	all := &rules.Reads{}
 	for _, r := range s.p.rules[Predicates] {
@@ -228,6 +229,9 @@ func (cs *columns) begin() {
 		if c.used+2 < c.s.cycle {
 			delete(cs.classes, key)
 			cs.left = true
+			if len(cs.spare) < mostSpare {
+				cs.spare = append(cs.spare, c)
+			}
 		}
 	}
 	if cs.left {

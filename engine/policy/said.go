@@ -22,16 +22,34 @@ type said[T Opinion | float64] struct {
 }
 
 // saidStore is what the rows of one site said, by row and by what they read of a class.
-type saidStore[T Opinion | float64] map[string]*said[T]
+type saidStore[T Opinion | float64] struct {
+	by    map[string]*said[T]
+	spare []*said[T] // forgotten; their memory is used again
+}
+
+// mostSpare is how many columns, or classes, of the past are kept for their memory.
+const mostSpare = 8
 
 // of gives what is kept under a key, or begins it, for that many nodes.
-func (x saidStore[T]) of(key []byte, rows int) *said[T] {
-	s := x[string(key)]
+func (x *saidStore[T]) of(key []byte, rows int) *said[T] {
+	s := x.by[string(key)]
 	if s == nil {
-		s = &said[T]{}
-		x[string(key)] = s
+		s = x.vacant()
+		x.by[string(key)] = s
 	}
 	s.grow(rows)
+	return s
+}
+
+func (x *saidStore[T]) vacant() *said[T] {
+	last := len(x.spare) - 1
+	if last < 0 {
+		return &said[T]{}
+	}
+	s := x.spare[last]
+	x.spare = x.spare[:last]
+	clear(s.at)
+	clear(s.alike.epoch)
 	return s
 }
 
@@ -42,10 +60,13 @@ func (s *said[T]) grow(rows int) {
 }
 
 // forget drops what no class has.
-func (x saidStore[T]) forget() {
-	for key, s := range x {
+func (x *saidStore[T]) forget() {
+	for key, s := range x.by {
 		if !s.held {
-			delete(x, key)
+			delete(x.by, key)
+			if len(x.spare) < mostSpare {
+				x.spare = append(x.spare, s)
+			}
 		}
 		s.held = false
 	}
@@ -82,7 +103,7 @@ func (c *Class) join() {
 		}
 		c.raw[k] = resized(c.raw[k], rows)
 	}
-	if cs.left = true; len(cs.opinions)+len(cs.values) > 2*(len(cs.classes)+1)*(len(cs.predicates)+len(cs.scores)) {
+	if cs.left = true; len(cs.opinions.by)+len(cs.values.by) > 2*(len(cs.classes)+1)*(len(cs.predicates)+len(cs.scores)) {
 		cs.forget()
 	}
 }

@@ -281,16 +281,20 @@ func (c *Class) sweepScores(f *Frame, rows []int32) {
 			wanted = w.only(rows, func(_ int, row int32) bool { return !c.at[row].scored })
 		}
 		c.sweepScore(f, k, wanted)
+		if !r.normalises() {
+			continue
+		}
 		for _, row := range wanted {
 			if w.marks[row] != w.round {
 				c.note(k, c.raw[k][row])
 			}
 		}
 	}
+	added := c.toAsk(f).added
 	for _, row := range rows {
 		if w.marks[row] != w.round {
 			c.at[row].scored = true
-			c.sum(row)
+			c.addUp(row, added)
 		}
 	}
 }

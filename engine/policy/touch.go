@@ -1,7 +1,7 @@
 package policy
 
 // asks lists what of the policy a class asks of a node whose object is what it was: numbers of scores. It is made when the class
-// catches up for the first time since it computed all.
+// has computed all.
 type asks struct {
 	made   bool
 	moving []int // scores that a node is asked for again when it changed
