@@ -581,7 +581,11 @@ func (k *kerneler) function(e ast.Expr, name string, parts []kernel) (kernel, er
 	default:
 		return kernel{}, uncompiled{"the function " + name}
 	}
-	if n := k.nativeOf(e, parts); n != nil {
+	n := k.nativeOf(e, parts)
+	if n == nil {
+		n = zoned(name, parts)
+	}
+	if n != nil {
 		return nativeKernel(n, parts, out), nil
 	}
 	return out, nil
