@@ -1,6 +1,7 @@
 package action
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -51,6 +52,7 @@ type line struct {
 	same       bool      // been is what was read of jobs so far, and not written down
 	moved      bool      // been is not in order
 	until      time.Time // the first moment at which some key may be another; zero: none
+	dues       []int64   // such moments of each of jobs; of none after a walk
 }
 
 func newLane(s *policy.Session, action string, step *policy.Step, index int) *lane {
@@ -131,27 +133,60 @@ func (l *lane) open(q *model.Queue, now time.Time, anew bool) *line {
 	if anew || !x.until.IsZero() && !now.Before(x.until) {
 		x.rerank(l, now, anew)
 	}
-	x.until = time.Time{}
+	x.until, x.dues = time.Time{}, x.dues[:0]
 	return x
 }
 
 // rerank reads the keys again that may be others now, and says whether the order is another.
 func (x *line) rerank(l *lane, now time.Time, anew bool) (moved bool) {
-	x.until = time.Time{}
-	inOrder := true // who has other keys, between those beside it
-	for i, p := range x.jobs {
-		if p.gone {
-			continue
-		}
-		if anew || !p.rank.Until.IsZero() && !now.Before(p.rank.Until) {
-			p.rank = l.s.Rank(p.rec.job)
-			for k := max(i, 1); k <= min(i+1, len(x.jobs)-1); k++ {
-				inOrder = inOrder && l.s.Compare(&x.jobs[k-1].rank, &x.jobs[k].rank) <= 0
-			}
-		}
-		x.hold(p)
+	all := anew || len(x.dues) != len(x.jobs)
+	if all {
+		x.dues = slices.Grow(x.dues[:0], len(x.jobs))[:len(x.jobs)]
 	}
-	return !inOrder && x.sort(l.s)
+	inOrder, first, at := true, int64(never), instant(now) // who has other keys, between those beside it
+	for i, due := range x.dues {
+		if all || due <= at {
+			if due = int64(never); !x.jobs[i].gone {
+				inOrder = x.rerankAt(i, l, now, anew) && inOrder
+				due = instant(x.jobs[i].rank.Until)
+			}
+			x.dues[i] = due
+		}
+		first = min(first, due)
+	}
+	x.until = time.Time{}
+	if first != never {
+		x.until = time.Unix(0, first)
+	}
+	if inOrder {
+		return false
+	}
+	x.dues = x.dues[:0]
+	return x.sort(l.s)
+}
+
+// rerankAt reads the keys of one job again if they may be others, and says whether it still is between those beside it.
+func (x *line) rerankAt(i int, l *lane, now time.Time, anew bool) (inOrder bool) {
+	p := x.jobs[i]
+	if !anew && (p.rank.Until.IsZero() || now.Before(p.rank.Until)) {
+		return true
+	}
+	p.rank, inOrder = l.s.Rank(p.rec.job), true
+	for k := max(i, 1); k <= min(i+1, len(x.jobs)-1); k++ {
+		inOrder = inOrder && l.s.Compare(&x.jobs[k-1].rank, &x.jobs[k].rank) <= 0
+	}
+	return inOrder
+}
+
+// never is an instant that does not come.
+const never = math.MaxInt64
+
+// instant is a time in nanoseconds since 1970, never for the zero time, and where there are not so many.
+func instant(t time.Time) int64 {
+	if t.IsZero() || t.Unix() >= never/int64(time.Second) {
+		return never
+	}
+	return t.UnixNano()
 }
 
 // sort puts the jobs in order, and says whether they were not.
