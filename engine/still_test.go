@@ -15,8 +15,15 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// stillWorld has one queue and three jobs too large for its node, of which the youngest is urgent.
-func stillWorld(t *testing.T) *model.Cluster {
+func stillNode(allocatable string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{
+		Allocatable: list(allocatable), Capacity: list(allocatable),
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}}
+}
+
+// stillWorld has three jobs too large for its node, of which the youngest is urgent, and the queues that they take in turns.
+func stillWorld(t *testing.T, queues ...string) *model.Cluster {
 	t.Helper()
 	c := model.NewCluster(model.Options{})
 	apply := func(o any) {
@@ -24,14 +31,13 @@ func stillWorld(t *testing.T) *model.Cluster {
 			t.Fatal(err)
 		}
 	}
-	apply(&v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1beta1.QueueSpec{Weight: 1}})
-	apply(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{
-		Allocatable: list("cpu=4 memory=8Gi pods=8"), Capacity: list("cpu=4 memory=8Gi pods=8"),
-		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-	}})
+	for _, queue := range queues {
+		apply(&v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: queue}, Spec: v1beta1.QueueSpec{Weight: 1}})
+	}
+	apply(stillNode("cpu=4 memory=8Gi pods=8"))
 	for i, created := range []int{40, 0, 10} {
 		name := fmt.Sprintf("j%d", i)
-		g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", CreationTimestamp: at(created)}, Spec: v1beta1.PodGroupSpec{Queue: "q", MinMember: 1}}
+		g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", CreationTimestamp: at(created)}, Spec: v1beta1.PodGroupSpec{Queue: queues[i%len(queues)], MinMember: 1}}
 		if i == 0 {
 			g.Labels = map[string]string{"urgent": "yes"}
 		}
@@ -54,14 +60,42 @@ func places(plan *model.Plan) map[string]int {
 	return out
 }
 
+// aging is a policy whose first order of jobs is by an expression, the largest first.
+func aging(t *testing.T, by string) *policy.Policy {
+	t.Helper()
+	return compile(t, "aging", policyOf("mode: Active", fmt.Sprintf(`name: aging
+inline:
+  jobOrder:
+  - {name: aging, by: %q, descending: true}`, by), "name: predicates", "name: gang")).policies[0]
+}
+
+// Where jobs of several queues err by nothing but time, the first queue's is named, whichever the map of queues begins with: in a cycle
+// for which nothing else has changed, and in one that tries the jobs again.
+func TestWhoErrsWithTimeIsNamedInOrder(t *testing.T) {
+	t.Parallel()
+	p := aging(t, "1 / (2 - (now - job.createdAt).getMinutes())")
+	for i := range 40 {
+		c := stillWorld(t, "c", "a", "b")
+		s := policy.NewSession(c, p)
+		for _, second := range []int{50, 54, 55} {
+			engine.Cycle(s, at(second).Time)
+		}
+		if i%2 == 0 {
+			for _, err := range c.Apply(model.Delta{Object: stillNode("cpu=5 memory=8Gi pods=8")}) {
+				t.Fatal(err)
+			}
+		}
+		if errs := engine.Cycle(s, at(165).Time).Errors; len(errs) != 1 || errs[0].Object != "a/j1" || errs[0].Count != 6 {
+			t.Fatalf("want one error, of each job in two steps, first of a/j1: %+v", errs)
+		}
+	}
+}
+
 // Jobs overtake each other with time alone, and no row of predicates is asked again for that.
 func TestOrderMovesWithTimeAlone(t *testing.T) {
 	t.Parallel()
-	p := compile(t, "aging", policyOf("mode: Active", `name: aging
-inline:
-  jobOrder:
-  - {name: aging, by: "('urgent' in job.labels ? 3 : (now - job.createdAt).getMinutes())", descending: true}`, "name: predicates", "name: gang")).policies[0]
-	s := policy.NewSession(stillWorld(t), p)
+	p := aging(t, "('urgent' in job.labels ? 3 : (now - job.createdAt).getMinutes())")
+	s := policy.NewSession(stillWorld(t, "q"), p)
 	var first *model.Plan
 	evaluated := func() (n uint64) {
 		for _, r := range p.Rules(policy.Predicates) {
@@ -105,11 +139,8 @@ inline:
 // A job that goes while time moves the order of those that wait is in nobody's way.
 func TestJobsGoWhileTheOrderMoves(t *testing.T) {
 	t.Parallel()
-	p := compile(t, "aging", policyOf("mode: Active", `name: aging
-inline:
-  jobOrder:
-  - {name: aging, by: "('urgent' in job.labels ? 3 : (now - job.createdAt).getMinutes())", descending: true}`, "name: predicates", "name: gang")).policies[0]
-	c := stillWorld(t)
+	p := aging(t, "('urgent' in job.labels ? 3 : (now - job.createdAt).getMinutes())")
+	c := stillWorld(t, "q")
 	s := policy.NewSession(c, p)
 	for _, second := range []int{50, 54, 55} {
 		engine.Cycle(s, at(second).Time)

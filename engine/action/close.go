@@ -1,7 +1,9 @@
 package action
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -161,11 +163,12 @@ type dueLine struct {
 	line *line
 }
 
+// due lists them in the order of steps and queues, as the first to err is named.
 func (b *backlog) due(now time.Time) (due []dueLine) {
 	for _, step := range b.steps {
 		l := b.lanes[step]
-		for _, x := range l.lines {
-			if !x.until.IsZero() && !now.Before(x.until) {
+		for _, q := range slices.SortedFunc(maps.Keys(l.lines), func(a, b *model.Queue) int { return strings.Compare(a.Name, b.Name) }) {
+			if x := l.lines[q]; !x.until.IsZero() && !now.Before(x.until) {
 				due = append(due, dueLine{l, x})
 			}
 		}

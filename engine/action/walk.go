@@ -70,26 +70,38 @@ func (w *walk) gather(step *policy.Step, idle func(*model.Job) bool) {
 		}
 		st.heap.Put(j)
 	}
-	if l.kinds != nil {
-		order, _ := x.s.OrderEpoch()
-		for _, q := range queues {
-			w.stands[q].line = l.open(q, x.plan.Now, order != l.order)
+	for q := range l.lines {
+		if w.stands[q] == nil {
+			queues = append(queues, q)
 		}
-		for q := range l.lines {
-			if w.stands[q] != nil {
-				continue
-			}
-			if line := l.open(q, x.plan.Now, order != l.order); line.head() != nil {
-				w.stands[q] = &stand{line: line}
-				queues = append(queues, q)
-			}
-		}
-		l.order = order
 	}
 	slices.SortFunc(queues, func(a, b *model.Queue) int { return cmp.Compare(a.Name, b.Name) })
-	for _, q := range queues {
+	for _, q := range w.open(queues) {
 		w.queues.Put(q)
 	}
+}
+
+// open makes the lines of queues ready, in their order, as the first job whose keys err is named. It drops the queues without jobs.
+func (w *walk) open(queues []*model.Queue) []*model.Queue {
+	l, s := w.lane, w.x.s
+	if l.kinds == nil {
+		return queues
+	}
+	order, _ := s.OrderEpoch()
+	anew := order != l.order
+	l.order = order
+	return slices.DeleteFunc(queues, func(q *model.Queue) bool {
+		line := l.open(q, w.x.plan.Now, anew)
+		if st := w.stands[q]; st != nil {
+			st.line = line
+			return false
+		}
+		if line.head() == nil {
+			return true
+		}
+		w.stands[q] = &stand{line: line}
+		return false
+	})
 }
 
 // first is the first job that is not parked, with how many of the line come before it; nil: there is none, and the whole line is to come.
