@@ -11,7 +11,7 @@ import (
 const (
 	// garbageRoom is how much garbage a scheduler may hold before it collects, in bytes, where leastGarbage and mostGarbage let it: most
 	// of what it allocates is gone at once, as objects that were decoded and are kept in part.
-	garbageRoom = 96 << 20
+	garbageRoom = 128 << 20
 	// leastGarbage and mostGarbage are percentages of what is in use, as GOGC.
 	leastGarbage, mostGarbage = 40, 400
 	// garbageEvery is how often it is looked at what is in use.

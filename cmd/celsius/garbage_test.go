@@ -9,9 +9,9 @@ func TestGarbagePercent(t *testing.T) {
 	}{
 		{0, mostGarbage},
 		{10 << 20, mostGarbage},
-		{48 << 20, 200},
-		{96 << 20, 100},
-		{192 << 20, 50},
+		{64 << 20, 200},
+		{128 << 20, 100},
+		{256 << 20, 50},
 		{4 << 30, leastGarbage},
 	} {
 		if got := garbagePercentOf(c.live); got != c.want {
