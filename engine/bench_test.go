@@ -214,8 +214,9 @@ func BenchmarkDecideArrival(b *testing.B) {
 type visit struct {
 	x     *scene
 	pods  int
-	milli int64 // what the next gang's pods ask for
-	step  int64 // by how much the next one's ask for more
+	milli int64                    // what the next gang's pods ask for
+	step  int64                    // by how much the next one's ask for more
+	into  func(gang []model.Delta) // puts it into a queue; nil: it is in the default one
 	here  []model.Delta
 }
 
@@ -227,6 +228,9 @@ func (v *visit) prepare(tb testing.TB) (next []model.Delta) {
 	}
 	v.milli += v.step
 	v.here = gang("arrival", v.pods, v.milli, benchStart())
+	if v.into != nil {
+		v.into(v.here)
+	}
 	return v.here
 }
 

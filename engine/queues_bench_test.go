@@ -95,6 +95,30 @@ func (f forest) objects() []model.Delta {
 	return out
 }
 
+// waiting is the queues with two jobs each that fit nowhere, and are larger than what any queue is due.
+func (f forest) waiting() []model.Delta {
+	out := f.queues()
+	for i := range 100 {
+		out = append(out, upsert(benchNode(i, "128")))
+	}
+	for i := range 2 * f.leaves {
+		deltas := gang(fmt.Sprintf("waiting-%05d", i), 1, 200_000+int64(i)*10, time.Unix(int64(i), 0))
+		out = append(out, f.into(i%f.leaves, deltas)...)
+	}
+	return out
+}
+
+// into puts the groups among deltas into a leaf.
+func (f forest) into(leaf int, deltas []model.Delta) []model.Delta {
+	path := f.path(leaf)
+	for _, d := range deltas {
+		if g, ok := d.Object.(*v1beta1.PodGroup); ok {
+			g.Spec.Queue, g.Status.Phase = path[len(path)-1], v1beta1.PodGroupInqueue
+		}
+	}
+	return deltas
+}
+
 // policy orders queues by the table alone.
 func (f forest) policy(tb testing.TB) *policy.Policy {
 	tb.Helper()
@@ -125,5 +149,19 @@ func BenchmarkQueues(b *testing.B) {
 			m := cold(b, f.policy(b), f.objects())
 			b.ReportMetric(m.used.Seconds()*1e6/float64(b.N)/float64(m.binds), "us/bind")
 		})
+	}
+}
+
+// BenchmarkQueuesArrival is the arrival of a gang in one of many queues, in all of which jobs wait.
+func BenchmarkQueuesArrival(b *testing.B) {
+	for _, leaves := range []int{500, 5000} {
+		for _, f := range []forest{{leaves, 1, 0, "name: proportion"}, {leaves, 2, 0, "name: capacity, params: {hierarchy: true}"}, {leaves, 2, 0, "name: drf, params: {hierarchy: true}"}} {
+			b.Run(f.String(), func(b *testing.B) {
+				x := newScene(b, f.policy(b), f.waiting())
+				x.settle()
+				v := &visit{x: x, pods: 10, milli: 100, into: func(gang []model.Delta) { f.into(leaves/2, gang) }}
+				v.measure(b)
+			})
+		}
 	}
 }

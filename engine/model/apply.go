@@ -67,6 +67,7 @@ type bookkeeping struct {
 	rank   map[string]int // of nodes, as SetNodeOrder had it; nil: none
 	marked []*Job         // jobs that CloseCycle has to look at
 	jobs   []*Job         // in key order; nil since a job came or went
+	queues []*Queue       // in name order; nil since a queue came or went
 	// templates by image, mostTemplates at most.
 	templates map[string]*Template
 	broken    error // the first promise that a caller broke
@@ -127,8 +128,14 @@ func (c *Cluster) JobsByKey() []*Job {
 	return c.books.jobs
 }
 
-// QueuesByName lists all queues in name order.
-func (c *Cluster) QueuesByName() []*Queue { return byKey(c.Queues) }
+// QueuesByName lists all queues in name order. The list is the cluster's own: it must not be changed. When a queue comes or
+// goes, the next call gives another.
+func (c *Cluster) QueuesByName() []*Queue {
+	if c.books.queues == nil {
+		c.books.queues = byKey(c.Queues)
+	}
+	return c.books.queues
+}
 
 // TasksByKey lists all tasks in key order.
 func (c *Cluster) TasksByKey() []*Task { return byKey(c.Tasks) }

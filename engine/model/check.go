@@ -313,6 +313,9 @@ func (c *Cluster) checkQueues() error {
 			return fmt.Errorf("queue %s: lacks job %s", j.QueueName, j.Key)
 		}
 	}
+	if !slices.Equal(c.QueuesByName(), byKey(c.Queues)) {
+		return errors.New("the list of queues is not that of the queues that there are")
+	}
 	for _, q := range c.QueuesByName() {
 		if err := c.checkQueue(q); err != nil {
 			return fmt.Errorf("queue %s: %w", q.Name, err)

@@ -215,7 +215,7 @@ func (c *Cluster) upsertQueue(o *v1beta1.Queue, m *mistakes) {
 		c.touchQueue(q)
 		return
 	}
-	c.Queues[next.Name] = next
+	c.Queues[next.Name], c.books.queues = next, nil
 	c.touchQueue(next)
 	for _, j := range c.books.queueless.list(next.Name) {
 		c.books.queueless.put(next.Name, j.Key, j, false)
@@ -238,6 +238,7 @@ func (c *Cluster) removeQueue(name string) {
 		return
 	}
 	delete(c.Queues, name)
+	c.books.queues = nil
 	for _, j := range byKey(q.Jobs) {
 		c.leaveQueue(j)
 		c.enterQueue(j)

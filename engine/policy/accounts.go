@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/engine/quota"
 )
 
 // sumState keeps a sum by delta: a member that changed is taken out with its old value and put in with the new.
@@ -77,12 +75,7 @@ func whole(v ref.Val) bool {
 // sum is the value of a sum attribute for one owner. It costs what has changed since it was last asked for; the first
 // time in a cycle, a look at every member.
 func (s *Session) sum(x *attribute, owner ref.Val) ref.Val {
-	st := s.sums[x]
-	if st == nil {
-		st = &sumState{}
-		s.sums[x] = st
-	}
-	s.catchUp(x, st)
+	st := s.sumState(x)
 	var key any
 	switch v := owner.(type) {
 	case *queueView:
@@ -100,6 +93,17 @@ func (s *Session) sum(x *attribute, owner ref.Val) ref.Val {
 		out[types.String(by)] = s.totalOf(x.typ.Parameters()[1], t)
 	}
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
+}
+
+// sumState is a sum as the cluster is now.
+func (s *Session) sumState(x *attribute) *sumState {
+	st := s.sums[x]
+	if st == nil {
+		st = &sumState{}
+		s.sums[x] = st
+	}
+	s.catchUp(x, st)
+	return st
 }
 
 // totalOf is a total as a value; nil is nothing.
@@ -315,92 +319,4 @@ func (s *Session) faultIn(x *attribute, st *sumState, of any, f *Frame, v ref.Va
 		st.erred[of] = true
 		s.faultOf(x, f, v)
 	}
-}
-
-// fillState is the outcome of one waterFill.
-type fillState struct {
-	at     stamp
-	values map[*model.Queue]ref.Val
-}
-
-// fill is the value of a waterFill attribute for one queue.
-func (s *Session) fill(x *attribute, owner ref.Val) ref.Val {
-	st := s.fills[x]
-	at := stamp{cycle: s.cycle}
-	if x.settle == "current" {
-		at = s.stampOf(x.byAction)
-		at.clock = s.c.Clock
-	}
-	if st == nil || st.at != at {
-		st = &fillState{at, s.waterFill(x)}
-		s.fills[x] = st
-	}
-	q, ok := owner.(*queueView)
-	if v := st.values[q.of]; ok && v != nil {
-		return v
-	}
-	return types.NewErr("%s has no value for queue %s: it takes no part", x.name, q.of.Name)
-}
-
-func (s *Session) waterFill(x *attribute) map[*model.Queue]ref.Val {
-	values := map[*model.Queue]ref.Val{}
-	var queues []*model.Queue
-	var claims []quota.Claim
-	f := s.frame()
-	defer s.done()
-	whole := x.args["total"].Eval(f)
-	total, ok := whole.(*amounts)
-	if !ok {
-		s.faultOf(x, f, whole)
-		return values
-	}
-	all := make([]*model.Queue, 0, len(s.c.Queues))
-	for _, q := range s.c.Queues {
-		all = append(all, q)
-	}
-	slices.SortFunc(all, func(a, b *model.Queue) int { return cmp.Compare(a.Name, b.Name) })
-	for _, q := range all {
-		f.queue = s.queueView(q)
-		if w := x.args["among"]; w != nil && w.Eval(f) != types.True {
-			continue
-		}
-		claim, err := claimOf(x, f)
-		if err != nil {
-			s.faultOf(x, f, err)
-			values[q] = err
-			continue
-		}
-		queues, claims = append(queues, q), append(claims, claim)
-	}
-	for i, r := range quota.WaterFill(total.r, claims) {
-		values[queues[i]] = s.amounts(r)
-	}
-	return values
-}
-
-// claimOf evaluates one queue's arguments; an error is a *types.Err.
-func claimOf(x *attribute, f *Frame) (quota.Claim, ref.Val) {
-	c := quota.Claim{}
-	weight := x.args["weight"].Eval(f)
-	w, ok := number(weight)
-	if !ok || !(w > 0) {
-		return c, types.NewErr("weight of queue %s must be above 0, is %s", f.subject(), text(weight))
-	}
-	c.Weight = w
-	for _, arg := range []struct {
-		name string
-		into *model.Resources
-	}{{"floor", &c.Floor}, {"ceiling", &c.Ceiling}, {"demand", &c.Demand}} {
-		e := x.args[arg.name]
-		if e == nil {
-			continue
-		}
-		v := e.Eval(f)
-		a, ok := v.(*amounts)
-		if !ok {
-			return c, v
-		}
-		*arg.into = a.r.Clone()
-	}
-	return c, nil
 }

@@ -48,6 +48,19 @@ attributes:
 - {on: job, name: ofNamespace, expression: "job.namespaceInfo.asked.cpu - job.namespaceInfo.admitted.cpu"}
 - {on: queue, name: due, waterFill: {total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request}}
 - {on: queue, name: dueNow, settle: current, waterFill: {among: queue.jobCount > 1, total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request, ceiling: "cluster.allocatable.scale(0.7)"}}
+- {on: cluster, name: limits, private: true, sum: {over: queue, of: queue.spec.capability}}
+- {on: queue, name: most, private: true, expression: "cluster.limits.over(cluster.allocatable).cap(queue.spec.capability.positive())"}
+- {on: queue, name: atFirst, settle: cycle, expression: queue.allocated}
+- {on: job, name: atFirst, settle: cycle, expression: job.allocated}
+- {on: queue, name: ofFirsts, sum: {over: job, of: job.atFirst}}
+- {on: queue, name: dueOfItsOwn, settle: current, waterFill: {among: queue.open, total: cluster.allocatable, weight: double(queue.spec.weight), floor: queue.spec.guarantee, ceiling: queue.most, demand: queue.held}}
+- {on: queue, name: dueOfSums, waterFill: {total: cluster.allocatable, weight: "1 + queue.waiting", demand: queue.tenths}}
+- {on: queue, name: dueOfUse, settle: current, waterFill: {total: cluster.used, weight: "1.0", demand: queue.held, ceiling: cluster.used}}
+- {on: queue, name: dueAtFirst, settle: current, waterFill: {total: cluster.allocatable, weight: "2.0", demand: queue.atFirst + queue.ofFirsts}}
+- {on: queue, name: dueByTime, settle: current, waterFill: {total: cluster.allocatable, weight: "double(1 + now.getMinutes() % 3)", demand: queue.request}}
+- {on: queue, name: dueByAction, settle: current, waterFill: {total: cluster.allocatable, weight: "action == 'backfill' ? 3.0 : 1.0", among: "action != 'allocate' || queue.jobCount > 0", demand: queue.request}}
+- {on: queue, name: dueOfDues, waterFill: {total: cluster.allocatable, weight: "1", ceiling: queue.due, demand: queue.request}}
+- {on: queue, name: dueErring, settle: current, waterFill: {total: cluster.allocatable, weight: "6 / (queue.jobCount - 1)", demand: queue.request}}
 - {on: queue, name: share, expression: queue.held.share(queue.due)}
 - {on: job, name: part, expression: job.allocated.share(job.queue.held)}
 - on: queue

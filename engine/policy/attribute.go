@@ -37,6 +37,8 @@ type attribute struct {
 	memberOwn bool
 	// kept says that a sum's members read nothing but what is theirs, so that its value is kept from cycle to cycle.
 	kept bool
+	// claims says what the claims of a waterFill rest on.
+	claims *claimReads
 }
 
 // objectName is the type behind an owner's word.
@@ -100,7 +102,7 @@ func (s *tableScope) compute(x *attribute, a *rules.Attribute, roots []string) *
 		}
 	case "sum":
 		s.sum(x, a, reads)
-	case "waterFill":
+	case waterFillFunction:
 		s.waterFill(x, a, reads)
 	case hdrfFunction:
 		s.hdrf(x, a, reads)
@@ -173,32 +175,6 @@ func members(reads, of *rules.Reads, member, owner string) {
 		}
 		reads.Add(&rules.Reads{All: []rules.Read{r}})
 	}
-}
-
-func (s *tableScope) waterFill(x *attribute, a *rules.Attribute, reads *rules.Reads) {
-	if a.On != "queue" {
-		s.report(a.At.Issuef("write on: queue", "waterFill is on queues, not on %s", a.On))
-		return
-	}
-	resources := rules.Exactly(resourcesType(), "Resources")
-	wants := map[string]rules.Kind{"among": rules.Bool(), "total": resources, "weight": rules.Number(), "floor": resources, "ceiling": resources, "demand": resources}
-	x.args = map[string]*rules.Expr{}
-	for _, name := range sortedKeys(a.Args) {
-		roots := []string{"queue"}
-		if name == "total" {
-			roots = nil
-		}
-		e := s.compile(a.Args[name], roots, wants[name])
-		if e == nil {
-			return
-		}
-		x.args[name] = e
-		members(reads, e.Reads, "queue", "cluster")
-	}
-	if x.settle == "" {
-		x.settle = "cycle"
-	}
-	x.typ = resourcesType()
 }
 
 // typicalTasks compiles the argument. What is counted is the cluster's workload, or its tasks.
@@ -329,6 +305,7 @@ func (p *Policy) treesOf(trees []*quotaTree, r rules.Read) []*quotaTree {
 func (s *tableScope) declare(x *attribute, private bool, doc, typeName string, reads *rules.Reads) *rules.Member {
 	own := x.on
 	m := &rules.Member{Name: x.name, Type: x.typ, Doc: doc, Changes: x.changes, Reads: reads, Own: own, Get: func(o any) ref.Val { return readAttribute(x, o) }}
+	s.p.computed[m] = x
 	extend := func(objects map[string]*rules.Object) {
 		dup := *objects[typeName]
 		dup.Members = append(slices.Clone(dup.Members), m)

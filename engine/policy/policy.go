@@ -24,6 +24,7 @@ type Policy struct {
 	attributes []*attribute
 	variables  []*variable
 	trees      map[*rules.Member]*quotaTree // by the members that lead along them
+	computed   map[*rules.Member]*attribute // by the members that read them
 	slots      map[string]int               // computed members by object type
 	tierCount  int
 	pipeline   ref.Val

@@ -124,12 +124,16 @@ func (s *Session) settle(x *attribute) {
 	case "cluster":
 		readAttribute(x, s.cluster)
 	case "queue":
-		for _, name := range sortedKeys(s.c.Queues) {
-			readAttribute(x, s.queueView(s.c.Queues[name]))
+		if x.function == waterFillFunction && x.when == nil {
+			s.fillUp(x) // for all of them at once
+			return
+		}
+		for _, q := range s.c.QueuesByName() {
+			readAttribute(x, s.queueView(q))
 		}
 	case "job":
-		for _, key := range sortedKeys(s.c.Jobs) {
-			readAttribute(x, s.jobView(s.c.Jobs[key]))
+		for _, j := range s.c.JobsByKey() {
+			readAttribute(x, s.jobView(j))
 		}
 	case "task":
 		for _, key := range sortedKeys(s.c.Tasks) {
@@ -468,7 +472,7 @@ func (s *Session) compute(x *attribute, owner ref.Val) ref.Val {
 		return s.shareTree(x)
 	case "sum":
 		return s.sum(x, owner)
-	case "waterFill":
+	case waterFillFunction:
 		return s.fill(x, owner)
 	case "typicalTasks":
 		return s.typicalOf(x, f)

@@ -22,56 +22,171 @@ type Claim struct {
 // result has one Resources a claim, in order; the order matters in the last bit only.
 // (Volcano's proportion; behaviour section 9.)
 func WaterFill(total model.Resources, claims []Claim) []model.Resources {
+	var w Water
+	w.Fill(total, claims)
 	deserved := make([]model.Resources, len(claims))
-	met := make([]bool, len(claims))
-	remaining := total.Clone()
-	for {
+	for i := range claims {
+		deserved[i] = w.Of(i).Clone()
+	}
+	return deserved
+}
+
+// Water is a WaterFill whose memory is used again for the next one. The zero value is ready.
+//
+// A round costs a step for each claim that is unmet and each dimension. There are as many rounds as it takes until what remains
+// is gone: each meets a claim, or leaves less than there was. All of them run for each change of any claim: every part depends on the sum of all weights and on what all others
+// leave, and adding that up in another order would give other last bits.
+type Water struct {
+	dims int
+	// In rows of dims, one a claim; NaN is absent.
+	floor, most, demand, deserved []float64
+	weight                        []float64
+	unmet                         []int // in order
+	// Of one round.
+	remaining, rise, fall []float64
+}
+
+// Of is what the last Fill gave a claim, by its index. It is valid until the next Fill, and not to be changed.
+func (w *Water) Of(claim int) model.Resources {
+	row := w.row(w.deserved, claim)
+	for len(row) > 0 && absent(row[len(row)-1]) {
+		row = row[:len(row)-1]
+	}
+	return row
+}
+
+func (w *Water) row(of []float64, claim int) []float64 {
+	end := (claim + 1) * w.dims
+	return of[claim*w.dims : end : end]
+}
+
+// Fill shares a total out among claims. It keeps nothing of its arguments.
+func (w *Water) Fill(total model.Resources, claims []Claim) {
+	w.take(total, claims)
+	for len(w.unmet) > 0 {
 		weights := 0.0
-		for i, c := range claims {
-			if !met[i] {
-				weights += c.Weight
-			}
+		for _, i := range w.unmet {
+			weights += w.weight[i]
 		}
 		if weights <= 0 {
-			return deserved
+			return
 		}
-		var rise, fall model.Resources
-		for i, c := range claims {
-			if met[i] {
-				continue
+		w.round(weights)
+		if w.drain() {
+			return
+		}
+	}
+}
+
+// take copies the arguments into rows.
+func (w *Water) take(total model.Resources, claims []Claim) {
+	w.dims = len(total)
+	for i := range claims {
+		w.dims = max(w.dims, len(claims[i].Floor), len(claims[i].Demand))
+	}
+	size := len(claims) * w.dims
+	for _, rows := range []*[]float64{&w.floor, &w.most, &w.demand, &w.deserved} {
+		*rows = sized(*rows, size)
+	}
+	for _, row := range []*[]float64{&w.remaining, &w.rise, &w.fall} {
+		*row = sized(*row, w.dims)
+	}
+	copy(w.remaining, total)
+	w.weight, w.unmet = w.weight[:0], w.unmet[:0]
+	for i := range claims {
+		c := &claims[i]
+		w.weight, w.unmet = append(w.weight, c.Weight), append(w.unmet, i)
+		copy(w.row(w.floor, i), c.Floor)
+		copy(w.row(w.demand, i), c.Demand)
+		most := w.row(w.most, i)
+		for k, v := range c.Demand {
+			if most[k] = v; !absent(v) && c.Ceiling.Has(k) {
+				most[k] = min(v, c.Ceiling[k])
 			}
-			old := deserved[i]
-			most := c.Demand.Cap(c.Ceiling)
-			next := old.Add(remaining.Scale(c.Weight / weights)).Min(most).Max(c.Floor)
-			reach(next, most)
-			deserved[i] = next
-			met[i] = c.Demand.Fits(next) || same(old, next)
-			rise.AddIn(next.Over(old), 1)
-			fall.AddIn(old.Over(next), 1)
-		}
-		before := remaining
-		remaining = remaining.Add(fall).Over(rise)
-		if remaining.IsEmpty() || same(before, remaining) {
-			return deserved
 		}
 	}
 }
 
-// reach raises what is within Slack of most to it.
-func reach(r, most model.Resources) {
-	for i := range r {
-		if r.Has(i) && r[i] < most.Get(i) && r[i]+model.Slack >= most.Get(i) {
-			r[i] = most[i]
-		}
+// sized is a slice of n absent amounts, in the memory of another where that suffices.
+func sized(of []float64, n int) []float64 {
+	if cap(of) < n {
+		of = make([]float64, n)
 	}
+	of = of[:n]
+	for i := range of {
+		of[i] = model.Absent()
+	}
+	return of
 }
 
-// same compares amounts; a missing dimension is 0.
-func same(a, b model.Resources) bool {
-	for i := range max(len(a), len(b)) {
-		if a.Get(i) != b.Get(i) {
-			return false
+func absent(v float64) bool { return v != v }
+
+// get is an amount; 0 if absent.
+func get(v float64) float64 {
+	if absent(v) {
+		return 0
+	}
+	return v
+}
+
+// either says that one of two amounts is there.
+func either(a, b float64) bool { return !absent(a) || !absent(b) }
+
+// round raises each unmet claim once, and adds up by how much.
+func (w *Water) round(weights float64) {
+	w.rise, w.fall = sized(w.rise, w.dims), sized(w.fall, w.dims)
+	unmet := w.unmet[:0]
+	for _, i := range w.unmet {
+		if !w.raise(i, w.weight[i]/weights) {
+			unmet = append(unmet, i)
 		}
 	}
-	return true
+	w.unmet = unmet
+}
+
+// raise gives a claim its part of what remains, and says whether it is met.
+func (w *Water) raise(claim int, part float64) (met bool) {
+	deserved, floor, most, demand := w.row(w.deserved, claim), w.row(w.floor, claim), w.row(w.most, claim), w.row(w.demand, claim)
+	fits, same := true, true
+	for k, old := range deserved {
+		next := old
+		if more := float64(w.remaining[k] * part); either(old, more) { // float64 keeps it from being fused with what follows
+			next = get(old) + get(more)
+		}
+		if either(next, most[k]) {
+			next = min(get(next), get(most[k]))
+		}
+		if either(next, floor[k]) {
+			next = max(get(next), get(floor[k]))
+		}
+		if next < get(most[k]) && next+model.Slack >= get(most[k]) {
+			next = most[k]
+		}
+		deserved[k] = next
+		fits = fits && (absent(demand[k]) || demand[k] <= get(next)+model.Slack)
+		same = same && get(old) == get(next)
+		if over := max(next-get(old), 0); !absent(over) {
+			w.rise[k] = get(w.rise[k]) + over
+		}
+		if over := max(old-get(next), 0); !absent(over) {
+			w.fall[k] = get(w.fall[k]) + over
+		}
+	}
+	return fits || same
+}
+
+// drain takes what a round gave out from what remains, and says whether that is the end: nothing remains, but for pods, or as much
+// as before.
+func (w *Water) drain() (done bool) {
+	empty, same := true, true
+	for k, before := range w.remaining {
+		after := before
+		if either(before, w.fall[k]) {
+			after = max(get(before)+get(w.fall[k])-get(w.rise[k]), 0)
+		}
+		w.remaining[k] = after
+		empty = empty && (k == model.Pods || get(after) < model.Slack)
+		same = same && get(before) == get(after)
+	}
+	return empty || same
 }

@@ -1,0 +1,322 @@
+package policy
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/quota"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// waterFillFunction is the accounting function that shares a total out among queues.
+const waterFillFunction = "waterFill"
+
+func (s *tableScope) waterFill(x *attribute, a *rules.Attribute, reads *rules.Reads) {
+	if a.On != "queue" {
+		s.report(a.At.Issuef("write on: queue", "waterFill is on queues, not on %s", a.On))
+		return
+	}
+	resources := rules.Exactly(resourcesType(), "Resources")
+	wants := map[string]rules.Kind{"among": rules.Bool(), "total": resources, "weight": rules.Number(), "floor": resources, "ceiling": resources, "demand": resources}
+	x.args, x.claims = map[string]*rules.Expr{}, &claimReads{}
+	for _, name := range sortedKeys(a.Args) {
+		roots := []string{"queue"}
+		if name == "total" {
+			roots = nil
+		}
+		e := s.compile(a.Args[name], roots, wants[name])
+		if e == nil {
+			return
+		}
+		x.args[name] = e
+		members(reads, e.Reads, "queue", "cluster")
+		if name != "total" {
+			s.p.claimReads(x.claims, e.Reads)
+		}
+	}
+	if x.settle == "" {
+		x.settle = "cycle"
+	}
+	x.typ = resourcesType()
+}
+
+// claimReads is what the claims of a waterFill read, beside what their own queue is touched with.
+type claimReads struct {
+	// shared are fields of the cluster: where one has another value, any claim may be another.
+	shared []rules.Read
+	// sums are added up for the queues. One that has an error tells of it in each cycle.
+	sums []*attribute
+	// byCycle says that something is another in another cycle though its queue was not touched.
+	byCycle bool
+	// beyond says that something is read of which nothing here tells.
+	beyond bool
+}
+
+// claimReads adds what one argument reads.
+func (p *Policy) claimReads(c *claimReads, reads *rules.Reads) {
+	for _, r := range reads.All {
+		switch {
+		case r.Root == "now", r.Root == "action": // a cycle begins with no action
+			c.byCycle = true
+		case r.Root == "cluster" && ofMembers(r): // on the way to a computed field of the cluster, or to one that is beyond
+		case r.Root == "cluster" && len(r.Steps) == 1 && encodable(r.Steps[0].Member.Type):
+			c.shared = append(c.shared, r)
+		case r.Root == "queue":
+			p.claimReadsOwn(c, r)
+		default:
+			c.beyond = c.beyond || r.Changes > rules.Static
+		}
+	}
+}
+
+// claimReadsOwn adds a read that begins at the claim's queue.
+func (p *Policy) claimReadsOwn(c *claimReads, r rules.Read) {
+	if len(r.Steps) == 0 || p.reach(r, "queue") != within || r.Steps[len(r.Steps)-1].Member.Related {
+		c.beyond = true
+		return
+	}
+	for _, step := range r.Steps {
+		x := p.computed[step.Member]
+		if x == nil {
+			continue
+		}
+		c.byCycle = c.byCycle || x.settle == "cycle" || x.settle == "start"
+		switch x.function {
+		case waterFillFunction, quotaTreeFunction:
+			c.beyond = true
+		case "sum":
+			if !slices.Contains(c.sums, x) {
+				c.sums = append(c.sums, x)
+			}
+		}
+	}
+}
+
+// encodable says that values of a type are equal where their encodings are.
+func encodable(t *cel.Type) bool {
+	switch t.Kind() {
+	case types.BoolKind, types.IntKind, types.DoubleKind, types.StringKind:
+		return true
+	default:
+		return t.IsExactType(resourcesType())
+	}
+}
+
+// fillState is the outcome of one waterFill, with the claims that it is of.
+type fillState struct {
+	at     stamp
+	cursor uint64         // into the log of queues
+	shared []byte         // what the claims read of the cluster
+	queues []*model.Queue // in name order
+	index  map[*model.Queue]int
+	claims []claim // of queues
+	total  model.Resources
+	water  quota.Water
+	// Scratch.
+	todo   []int // claims to be made anew
+	next   quota.Claim
+	taking []quota.Claim
+}
+
+// claim is what one queue brings, and gets.
+type claim struct {
+	quota.Claim
+	takes bool    // it takes part
+	err   ref.Val // of an argument, a *types.Err; nil: none
+	value ref.Val // what it gets, or err; nil: it takes no part
+}
+
+// fill is the value of a waterFill attribute for one queue.
+func (s *Session) fill(x *attribute, owner ref.Val) ref.Val {
+	st := s.fillUp(x)
+	q, ok := owner.(*queueView)
+	if i, known := st.index[q.of]; ok && known && st.claims[i].value != nil {
+		return st.claims[i].value
+	}
+	return types.NewErr("%s has no value for queue %s: it takes no part", x.name, q.of.Name)
+}
+
+// fillUp brings a waterFill up to date. It costs one evaluation of the arguments for each queue that changed, and where one of them, or the total, gave something
+// else, the rounds of quota.Water.
+func (s *Session) fillUp(x *attribute) *fillState {
+	st := s.fills[x]
+	at := stamp{cycle: s.cycle}
+	if x.settle == "current" {
+		at = s.stampOf(x.byAction)
+		at.clock = s.c.Clock
+	}
+	if st != nil && st.at == at {
+		return st
+	}
+	if st == nil || s.NoCache {
+		st = &fillState{}
+	}
+	s.fills[x] = st
+	f := s.frame()
+	defer s.done()
+	whole := x.args["total"].Eval(f)
+	total, ok := whole.(*amounts)
+	if !ok {
+		s.faultOf(x, f, whole)
+		*st = fillState{at: at}
+		return st
+	}
+	changed := s.findClaims(x, st, at)
+	for _, i := range st.todo {
+		f.queue = s.queueView(st.queues[i])
+		changed = s.claim(x, f, st, i) || changed
+	}
+	if changed || !identical(st.total, total.r) {
+		st.total = append(st.total[:0], total.r...)
+		s.share(st)
+	}
+	st.at = at
+	return st
+}
+
+// findClaims lists the claims that may be others now, and says whether queues came or went.
+func (s *Session) findClaims(x *attribute, st *fillState, at stamp) (regrouped bool) {
+	shared := s.sharedOf(x)
+	touched, known := s.c.QueueLog.Since(st.cursor)
+	another := st.at.cycle != at.cycle
+	all := st.index == nil || !known || x.claims.beyond || another && x.claims.byCycle || st.at.action != at.action || !bytes.Equal(shared, st.shared)
+	regrouped = !known || st.others(s.c, touched)
+	st.shared, st.cursor = shared, s.c.QueueLog.Next()
+	if regrouped {
+		st.regroup(s.c.QueuesByName())
+	}
+	st.todo = st.todo[:0]
+	for _, q := range touched {
+		if i, ok := st.index[q]; ok && !all {
+			st.todo = append(st.todo, i)
+		}
+	}
+	for i := range st.claims {
+		if all || another && st.claims[i].err != nil { // a fault is one of a cycle
+			st.todo = append(st.todo, i)
+		}
+	}
+	slices.Sort(st.todo) // for the first fault to be the same each time
+	st.todo = slices.Compact(st.todo)
+	return regrouped
+}
+
+// sharedOf is a text of what the claims have in common, in whose making sums tell of their errors.
+func (s *Session) sharedOf(x *attribute) []byte {
+	if len(s.c.Queues) == 0 {
+		return nil
+	}
+	var out []byte
+	for _, r := range x.claims.shared {
+		out = encode(out, follow(s.cluster, r.Steps))
+	}
+	for _, sum := range x.claims.sums {
+		s.sumState(sum)
+	}
+	return out
+}
+
+// others says that a queue came or went; touched are those that changed.
+func (st *fillState) others(c *model.Cluster, touched []*model.Queue) bool {
+	return len(st.queues) != len(c.Queues) || slices.ContainsFunc(touched, func(q *model.Queue) bool {
+		_, was := st.index[q]
+		return was != (c.Queues[q.Name] == q)
+	})
+}
+
+// regroup takes over the claims of the queues that are still there. New ones have claims that are not made yet.
+func (st *fillState) regroup(queues []*model.Queue) {
+	claims, index := make([]claim, len(queues)), make(map[*model.Queue]int, len(queues))
+	for i, q := range queues {
+		index[q] = i
+		if was, ok := st.index[q]; ok {
+			claims[i] = st.claims[was]
+		}
+	}
+	st.queues, st.claims, st.index = queues, claims, index
+}
+
+// claim evaluates the arguments for the queue that a frame is about, and says whether it brings something else now.
+func (s *Session) claim(x *attribute, f *Frame, st *fillState, i int) (changed bool) {
+	c := &st.claims[i]
+	took := c.takes
+	if w := x.args["among"]; w != nil && w.Eval(f) != types.True {
+		c.takes, c.err, c.value = false, nil, nil
+		return took
+	}
+	if c.err = claimInto(x, f, &st.next); c.err != nil {
+		s.faultOf(x, f, c.err)
+		c.takes, c.value = false, c.err
+		return took
+	}
+	if took && c.Weight == st.next.Weight && identical(c.Floor, st.next.Floor) && identical(c.Ceiling, st.next.Ceiling) && identical(c.Demand, st.next.Demand) {
+		return false
+	}
+	if !took {
+		c.value = nil
+	}
+	c.takes = true
+	c.Claim, st.next = st.next, c.Claim
+	return true
+}
+
+// claimInto evaluates one queue's arguments, in the memory of another claim; an error is a *types.Err.
+func claimInto(x *attribute, f *Frame, c *quota.Claim) ref.Val {
+	weight := x.args["weight"].Eval(f)
+	w, ok := number(weight)
+	if !ok || !(w > 0) {
+		return types.NewErr("weight of queue %s must be above 0, is %s", f.subject(), text(weight))
+	}
+	c.Weight = w
+	for _, arg := range []struct {
+		name string
+		into *model.Resources
+	}{{"floor", &c.Floor}, {"ceiling", &c.Ceiling}, {"demand", &c.Demand}} {
+		*arg.into = (*arg.into)[:0]
+		e := x.args[arg.name]
+		if e == nil {
+			continue
+		}
+		v := e.Eval(f)
+		a, ok := v.(*amounts)
+		if !ok {
+			return v
+		}
+		*arg.into = append(*arg.into, a.r...)
+	}
+	return nil
+}
+
+// identical says that amounts are the same to the last bit.
+func identical(a, b model.Resources) bool {
+	return slices.EqualFunc(a, b, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) })
+}
+
+// share has the total shared out. Who gets what it had keeps the very value.
+func (s *Session) share(st *fillState) {
+	st.taking = st.taking[:0]
+	for i := range st.claims {
+		if st.claims[i].takes {
+			st.taking = append(st.taking, st.claims[i].Claim)
+		}
+	}
+	st.water.Fill(st.total, st.taking)
+	n := 0
+	for i := range st.claims {
+		c := &st.claims[i]
+		if !c.takes {
+			continue
+		}
+		r := st.water.Of(n)
+		n++
+		if was, ok := c.value.(*amounts); !ok || !identical(was.r, r) {
+			c.value = s.amounts(r.Clone())
+		}
+	}
+}

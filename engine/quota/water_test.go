@@ -1,0 +1,108 @@
+package quota_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/quota"
+)
+
+// byTheRounds is WaterFill as it is described, one operation of Resources after the other: what the last bits are held to.
+func byTheRounds(total model.Resources, claims []quota.Claim) []model.Resources {
+	deserved := make([]model.Resources, len(claims))
+	met := make([]bool, len(claims))
+	remaining := total.Clone()
+	for {
+		weights := 0.0
+		for i, c := range claims {
+			if !met[i] {
+				weights += c.Weight
+			}
+		}
+		if weights <= 0 {
+			return deserved
+		}
+		var rise, fall model.Resources
+		for i, c := range claims {
+			if met[i] {
+				continue
+			}
+			old := deserved[i]
+			most := c.Demand.Cap(c.Ceiling)
+			next := old.Add(remaining.Scale(c.Weight / weights)).Min(most).Max(c.Floor)
+			reach(next, most)
+			deserved[i] = next
+			met[i] = c.Demand.Fits(next) || same(old, next)
+			rise.AddIn(next.Over(old), 1)
+			fall.AddIn(old.Over(next), 1)
+		}
+		before := remaining
+		remaining = remaining.Add(fall).Over(rise)
+		if remaining.IsEmpty() || same(before, remaining) {
+			return deserved
+		}
+	}
+}
+
+// reach raises what is within Slack of most to it.
+func reach(r, most model.Resources) {
+	for i := range r {
+		if r.Has(i) && r[i] < most.Get(i) && r[i]+model.Slack >= most.Get(i) {
+			r[i] = most[i]
+		}
+	}
+}
+
+// same compares amounts; a missing dimension is 0.
+func same(a, b model.Resources) bool {
+	for i := range max(len(a), len(b)) {
+		if a.Get(i) != b.Get(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// bits are the dimensions that are there, each with its amount to the last bit.
+func bits(r model.Resources) []uint64 {
+	out := []uint64{}
+	for i, v := range r {
+		if r.Has(i) {
+			out = append(out, uint64(i), math.Float64bits(v))
+		}
+	}
+	return out
+}
+
+// However often the same memory was used, for more claims or fewer, what is shared out is to the last bit what the rounds give.
+func TestWaterIsTheRounds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var w quota.Water
+		f := drawFilling(t, 50)
+		for range rapid.IntRange(1, 5).Draw(t, "times") {
+			w.Fill(f.total, f.claims)
+			for i, want := range byTheRounds(f.total, f.claims) {
+				if got := w.Of(i); !slices.Equal(bits(got), bits(want)) {
+					t.Fatalf("claim %d: got %v, want %v", i, got, want)
+				}
+			}
+			switch next := drawFilling(t, 50); rapid.IntRange(0, 3).Draw(t, "change") {
+			case 0:
+				f = next
+			case 1:
+				f.total = next.total
+			default:
+				f.claims[rapid.IntRange(0, len(f.claims)-1).Draw(t, "which")] = next.claims[0]
+			}
+			if rapid.IntRange(0, 5).Draw(t, "limitless") == 0 {
+				f.claims[0].Ceiling = model.Resources{math.Inf(1), math.Inf(1)}
+				f.claims[0].Demand = model.Resources{math.Inf(1), 7}
+			}
+		}
+	})
+}
