@@ -57,8 +57,11 @@ type scorer struct {
 
 // of is the score of a row of the node table.
 func (x *scorer) of(s *Session, row int32, t *model.Task, names []weighedName) float64 {
-	s.offers = x.offers(s.offers[:0], &s.c.Nodes, s.c.Dims, t, names)
-	return x.score(s.offers, row)
+	if s.crew.atWork {
+		return x.score(x.offers(nil, &s.c.Nodes, s.c.Dims, t, names), row)
+	}
+	s.desk.offers = x.offers(s.desk.offers[:0], &s.c.Nodes, s.c.Dims, t, names)
+	return x.score(s.desk.offers, row)
 }
 
 // forms are the scorer's for rows of the policy that name their resources as constants.
@@ -70,10 +73,10 @@ func (x *scorer) forms(names []weighedName) *rules.Native {
 			if !ok || !args[0].Row {
 				return false
 			}
-			s := sessionOf(r)
-			s.offers = x.offers(s.offers[:0], &s.c.Nodes, s.c.Dims, t.of, names)
+			s, d := sessionOf(r), deskOf(r)
+			d.offers = x.offers(d.offers[:0], &s.c.Nodes, s.c.Dims, t.of, names)
 			for i, row := range rows {
-				out[i] = x.score(s.offers, row)
+				out[i] = x.score(d.offers, row)
 			}
 			return true
 		},

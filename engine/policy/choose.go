@@ -194,7 +194,7 @@ func (c *Class) scoreOwn(rows []int32) {
 		}
 		c.uniform[k] = false
 		if r.When == nil && !c.s.NoCache {
-			c.scoreOwnColumn(k, r.Rule, f, rows)
+			c.scoreOwnColumn(k, r, f, rows)
 			continue
 		}
 		for _, row := range rows {
@@ -205,10 +205,10 @@ func (c *Class) scoreOwn(rows []int32) {
 }
 
 // scoreOwnColumn asks one row of all nodes at once. Where that gives no score it is asked again, node by node, for what went wrong.
-func (c *Class) scoreOwnColumn(k int, r *Rule, f *Frame, rows []int32) {
+func (c *Class) scoreOwnColumn(k int, r *rowPlan, f *Frame, rows []int32) {
 	w, column := &c.s.sweep, c.raw[k]
 	w.numbers = resized(w.numbers, len(rows))
-	failed := r.Expression.NumberEach(&w.batch, f, rows, w.numbers)
+	failed := c.s.numberEach(&r.expression, f, rows, w.numbers)
 	for i, row := range rows {
 		column[row] = w.numbers[i]
 	}
@@ -222,7 +222,7 @@ func (c *Class) scoreOwnColumn(k int, r *Rule, f *Frame, rows []int32) {
 			continue
 		}
 		f.Point(row)
-		column[row] = c.s.score(r, f)
+		column[row] = c.s.score(r.Rule, f)
 	}
 	c.s.evaluated[r.Number] += told
 }

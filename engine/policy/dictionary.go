@@ -35,7 +35,7 @@ type aspect struct{ member, labels string }
 // not change while a row is evaluated.
 func (s *Session) dictionaryOf(a aspect, of func(n *model.Node) string) *dictionary {
 	d := s.dictionaries[a]
-	if d == nil && len(s.dictionaries) < mostDictionaries {
+	if d == nil && len(s.dictionaries) < mostDictionaries && !s.crew.atWork {
 		d = &dictionary{of: of, index: map[string]int32{}}
 		s.dictionaries[a] = d
 	}
@@ -47,7 +47,12 @@ func (d *dictionary) numbers(s *Session, rows, out []int32) int {
 	if d == nil {
 		return 0
 	}
-	d.catchUp(s)
+	if !d.current(s) {
+		if s.crew.atWork {
+			return 0 // several read it
+		}
+		d.catchUp(s)
+	}
 	if d.many {
 		return 0
 	}
@@ -57,15 +62,15 @@ func (d *dictionary) numbers(s *Session, rows, out []int32) int {
 	return len(d.index)
 }
 
+// current says that there is nothing to catch up with.
+func (d *dictionary) current(s *Session) bool {
+	n := &s.c.Nodes
+	return d.many && s.cycle < d.retry || d.known && d.cursor == n.Log.Next() && len(d.codes) == len(n.Rows)
+}
+
 // catchUp numbers what changed. Values of the past are forgotten where they have become many.
 func (d *dictionary) catchUp(s *Session) {
 	n := &s.c.Nodes
-	if d.many && s.cycle < d.retry {
-		return
-	}
-	if d.known && d.cursor == n.Log.Next() && len(d.codes) == len(n.Rows) {
-		return
-	}
 	entries, ok := n.Log.Since(d.cursor)
 	if !d.known || !ok || d.many || len(d.codes) != len(n.Rows) {
 		d.all(s)
@@ -183,6 +188,8 @@ func taintText(n *model.Node) string {
 }
 
 func sessionOf(t rules.Rows) *Session { return t.(*Frame).s }
+
+func deskOf(t rules.Rows) *desk { return t.(*Frame).desk }
 
 // Point implements rules.Rows: the frame's node is that of a row.
 func (f *Frame) Point(row int32) { f.node = f.s.nodeView(row) }

@@ -23,11 +23,8 @@ func stringList(items []string) ref.Val { return types.NewStringList(types.Defau
 
 // words is a list of strings; there is but one that is empty.
 func (s *Session) words(items []string) ref.Val {
-	switch {
-	case len(items) > 0:
+	if len(items) > 0 {
 		return stringList(items)
-	case s.noWords == nil:
-		s.noWords = stringList(nil)
 	}
 	return s.noWords
 }

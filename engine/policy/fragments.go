@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -22,7 +23,7 @@ type typical struct {
 	of        *quota.Typical
 	typ       *cel.Type
 	fragments *measure
-	fills     map[types.Int]*measure // by horizon
+	fills     sync.Map // horizon to *measure; several may ask at once
 }
 
 // ConvertToNative implements ref.Val.
@@ -63,7 +64,11 @@ func (s *Session) typicalOf(x *attribute, f *Frame) ref.Val {
 	if !ok || !(cover > 0 && cover <= 1) {
 		return types.NewErr("cover must be above 0 and at most 1, is %s", text(v))
 	}
-	return &typical{of: quota.NewTypical(s.c.Shapes(), cover), typ: typicalType()}
+	return newTypical(quota.NewTypical(s.c.Shapes(), cover))
+}
+
+func newTypical(of *quota.Typical) *typical {
+	return &typical{of: of, typ: typicalType(), fragments: &measure{of: of.Fragments, gain: quota.Gain}}
 }
 
 // fragmentFunctions are those of what is left of a node's devices.
@@ -132,24 +137,15 @@ type measure struct {
 }
 
 // byFragments measures by what is of no use.
-func (t *typical) byFragments() *measure {
-	if t.fragments == nil {
-		t.fragments = &measure{of: t.of.Fragments, gain: quota.Gain}
-	}
-	return t.fragments
-}
+func (t *typical) byFragments() *measure { return t.fragments }
 
 // byFill measures by what later tasks can be expected to fill.
 func (t *typical) byFill(horizon types.Int) *measure {
-	m := t.fills[horizon]
-	if m == nil {
-		m = &measure{of: quota.NewFill(t.of, float64(horizon)).Of, gain: func(before, after float64) float64 { return after - before }, least: -1e9}
-		if t.fills == nil {
-			t.fills = map[types.Int]*measure{}
-		}
-		t.fills[horizon] = m
+	m, known := t.fills.Load(horizon)
+	if !known {
+		m, _ = t.fills.LoadOrStore(horizon, &measure{of: quota.NewFill(t.of, float64(horizon)).Of, gain: func(before, after float64) float64 { return after - before }, least: -1e9})
 	}
-	return m
+	return m.(*measure)
 }
 
 // gainForms are those of a gain on a node, without a box around it.
@@ -341,11 +337,11 @@ func hashColumn(t rules.Rows, args []rules.Source, rows []int32, out []float64) 
 	if !okC || !okF || args[2].Member == nil || args[2].Member.Strings == nil {
 		return false
 	}
-	s := sessionOf(t)
-	s.names = resized(s.names, len(rows))
-	args[2].Member.Strings(t, rows, s.names)
+	d := deskOf(t)
+	d.names = resized(d.names, len(rows))
+	args[2].Member.Strings(t, rows, d.names)
 	from := hashed(seeded(c), string(first))
-	for i, second := range s.names {
+	for i, second := range d.names {
 		out[i] = portion(hashed(from, second))
 	}
 	return true

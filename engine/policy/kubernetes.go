@@ -38,24 +38,24 @@ func matchesColumn(r rules.Rows, args []rules.Source, rows []int32, out []bool) 
 	if v.of.NodeAffinityFields {
 		return false
 	}
-	s := v.s
-	s.codes = resized(s.codes, len(rows))
-	distinct := s.byLabels(v.of.NodeAffinityLabels).numbers(s, rows, s.codes)
+	s, d := v.s, deskOf(r)
+	d.codes = resized(d.codes, len(rows))
+	distinct := s.byLabels(v.of.NodeAffinityLabels).numbers(s, rows, d.codes)
 	if distinct == 0 {
 		return false
 	}
-	s.answers = resized(s.answers, distinct)
-	for i, code := range s.codes {
-		if s.answers[code] == Abstain {
-			s.answers[code] = No
+	d.answers = resized(d.answers, distinct)
+	for i, code := range d.codes {
+		if d.answers[code] == Abstain {
+			d.answers[code] = No
 			switch matches, err := matchesRequired(v.of, s.c.Nodes.Rows[rows[i]]); {
 			case err != nil:
 				return false
 			case matches:
-				s.answers[code] = Yes
+				d.answers[code] = Yes
 			}
 		}
-		out[i] = s.answers[code] == Yes
+		out[i] = d.answers[code] == Yes
 	}
 	return true
 }

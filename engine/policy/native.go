@@ -72,15 +72,15 @@ func fitsColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, rows
 		if !okA || !okB {
 			return false
 		}
-		s := sessionOf(t)
+		s, d := sessionOf(t), deskOf(t)
 		fill(out, true)
-		s.left = roomFor(s.left, len(rows))
+		d.left = roomFor(d.left, len(rows))
 		for dim, want := range a.r {
 			if want != want {
 				continue
 			}
-			b.fill(&s.c.Nodes, dim, rows, s.left)
-			for i, has := range s.left {
+			b.fill(&s.c.Nodes, dim, rows, d.left)
+			for i, has := range d.left {
 				out[i] = out[i] && want <= has+model.Slack
 			}
 		}
@@ -97,17 +97,17 @@ func withinColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, ro
 		if !okA || !okB || !okD {
 			return false
 		}
-		s := sessionOf(t)
+		s, d := sessionOf(t), deskOf(t)
 		fill(out, true)
-		s.left, s.right = roomFor(s.left, len(rows)), roomFor(s.right, len(rows))
+		d.left, d.right = roomFor(d.left, len(rows)), roomFor(d.right, len(rows))
 		for dim, counts := range dims.r {
 			if !(counts > 0) {
 				continue
 			}
-			a.fill(&s.c.Nodes, dim, rows, s.left)
-			b.fill(&s.c.Nodes, dim, rows, s.right)
+			a.fill(&s.c.Nodes, dim, rows, d.left)
+			b.fill(&s.c.Nodes, dim, rows, d.right)
 			for i := range out {
-				out[i] = out[i] && !(s.left[i] > s.right[i])
+				out[i] = out[i] && !(d.left[i] > d.right[i])
 			}
 		}
 		return true

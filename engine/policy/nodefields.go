@@ -155,10 +155,10 @@ func (a nodeAmount) member() *rules.Member {
 			}
 		default:
 			p.Ints = func(t rules.Rows, rows []int32, out []int64) {
-				s := sessionOf(t)
-				s.left = roomFor(s.left, len(rows))
-				unit := a.inner(s.c, of, rows, s.left)
-				for i, x := range s.left {
+				d := deskOf(t)
+				d.left = roomFor(d.left, len(rows))
+				unit := a.inner(sessionOf(t).c, of, rows, d.left)
+				for i, x := range d.left {
 					out[i] = inMilli(x, unit)
 				}
 			}

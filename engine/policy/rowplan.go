@@ -64,6 +64,8 @@ type rowPlan struct {
 	byEpoch bool // so is the cluster, or time, or what of nodes is settled once a cycle
 	// amounts says that of the node nothing is read but amounts, and some that move: nodes of one number are the same to it.
 	amounts bool
+	// when and expression are the row's, as they are asked of many nodes.
+	when, expression query
 	// class is what the row reads of a class, as columns.class is of all rows.
 	class []rules.Read
 }
@@ -130,7 +132,7 @@ func identifies(read rules.Read) bool {
 
 // plan finds what a row depends on, and adds what columns depend on by it to all.
 func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
-	p := &rowPlan{Rule: r, static: true, own: slices.ContainsFunc(r.Reads.All, identifies), volumes: readsVolumes(r.Reads), amounts: true}
+	p := &rowPlan{Rule: r, static: true, own: slices.ContainsFunc(r.Reads.All, identifies), volumes: readsVolumes(r.Reads), amounts: true, when: queryOf(r.When), expression: queryOf(r.Expression)}
 	p.own = p.own || p.volumes && r.Site.Name == Scores
 	if p.own && r.Site.Name == Scores {
 		if !slices.ContainsFunc(r.Reads.All, reachesAround) {

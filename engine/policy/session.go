@@ -20,6 +20,8 @@ type Session struct {
 	p *Policy
 	// NoCache makes every question be answered afresh. The answers are the same.
 	NoCache bool
+	// Split says when several processors evaluate one row. The answers are the same.
+	Split Split
 	// Kept is a slot for what engine/action remembers between cycles.
 	Kept any
 
@@ -30,7 +32,6 @@ type Session struct {
 	usedAtStart model.Resources
 	cluster     *clusterView
 	typ         viewTypes
-	variables   []heldValue
 	frames      []*Frame
 	depth       int
 	sums        map[*attribute]*sumState
@@ -48,8 +49,8 @@ type Session struct {
 	volumes     *volume.Volumes
 	peers       peers
 	rest        rest
-	noStrings   ref.Val // a map without entries
-	noWords     ref.Val // a list without strings
+	noStrings   ref.Val // the map without entries
+	noWords     ref.Val // the list without strings
 	keyText     []byte  // scratch
 	keyRoom     model.Slab[key]
 	memoRoom    model.Slab[memo]
@@ -60,12 +61,8 @@ type Session struct {
 	sweep        sweep
 	devices      deviceScratch
 	alike        alike
-	// The scratch of one column.
-	codes       []int32
-	answers     []Opinion
-	left, right []float64
-	names       []string
-	offers      []offer
+	desk         desk
+	crew         crew
 
 	kept                         int // mostKept
 	startsSwept, namespacesSwept swept
@@ -79,7 +76,8 @@ func NewSession(c *model.Cluster, p *Policy) *Session {
 	s := &Session{c: c, p: p, kept: mostKept, sums: map[*attribute]*sumState{}, fills: map[*attribute]*fillState{}, trees: map[*quotaTree]*treeState{}, shares: map[*attribute]*shareState{}, starts: map[started]ref.Val{}, namespaces: map[string]*namespaceView{}, faults: map[any]*model.RuleError{}, action: types.String(""), dictionaries: map[aspect]*dictionary{}}
 	s.typ = viewTypes{task: taskType(), job: jobType(), role: roleType(), queue: queueType(), spec: queueSpecType(), node: nodeType(), taint: taintType(), gpu: gpuType(), cluster: clusterType()}
 	s.cluster = &clusterView{view: view[model.Cluster]{of: c, s: s, typ: s.typ.cluster, memo: make([]memo, p.slots["Cluster"])}}
-	s.variables = make([]heldValue, len(p.variables))
+	s.desk.variables = make([]heldValue, len(p.variables))
+	s.noStrings, s.noWords = stringMap(nil), stringList(nil)
 	s.evaluated = make([]uint64, len(p.all)+1)
 	s.peers.s, s.alike.nodes = s, &c.Nodes
 	s.columns.init(s)
@@ -201,6 +199,7 @@ func (s *Session) count(of any, first model.RuleError, f *Frame, err ref.Val) {
 // Frame is what the roots stand for in one evaluation.
 type Frame struct {
 	s                                                              *Session
+	desk                                                           *desk
 	task, job, queue, node, gpu, victim, preemptor, request, scope ref.Val
 }
 
@@ -334,7 +333,7 @@ func (s *Session) frame() *Frame {
 		s.frames = append(s.frames, &Frame{})
 	}
 	f := s.frames[s.depth]
-	*f = Frame{s: s}
+	*f = Frame{s: s, desk: &s.desk}
 	s.depth++
 	return f
 }
@@ -358,7 +357,7 @@ func (f *Frame) variable(v *variable) ref.Val {
 	if f.s == nil {
 		return v.expr.Eval(f) // at compile time, for constants
 	}
-	held := &f.s.variables[v.slot]
+	held := &f.desk.variables[v.slot]
 	at := f.s.stampOf(v.byAction)
 	on := f.owner(v.on)
 	if v.expr.Reads.Changes() > rules.ByCycle || on != nil {

@@ -222,7 +222,7 @@ func (c *Class) siftBy(f *Frame, k int, rows []int32) (rejects bool) {
 	}
 	asked := c.askedOf(f, stage{row: r, rows: unknown, opinions: kept}, c.guards[k])
 	w.bools = resized(w.bools, len(asked))
-	w.giveUp(r.Expression.HoldsEach(&w.batch, f, asked, w.bools))
+	w.giveUp(c.s.holdsEach(&r.expression, f, asked, w.bools))
 	versions := c.s.versionsOf(r)
 	for i, row := range asked {
 		if w.marks[row] == w.round {
@@ -260,7 +260,7 @@ func (c *Class) askedOf(f *Frame, st stage, known guard) []int32 {
 		return st.rows
 	}
 	w.bools = resized(w.bools, len(st.rows))
-	w.giveUp(r.When.HoldsEach(&w.batch, f, st.rows, w.bools))
+	w.giveUp(c.s.holdsEach(&r.when, f, st.rows, w.bools))
 	return w.only(st.rows, func(i int, row int32) bool {
 		if !w.bools[i] && st.opinions != nil {
 			st.opinions.learn(&c.s.alike, r, row, Abstain, c.s.versionFor(r, row))
@@ -316,7 +316,7 @@ func (c *Class) sweepScore(f *Frame, k int, rows []int32) {
 	if known != stays {
 		asked := c.askedOf(f, stage{row: r, rows: rows, values: kept}, known)
 		w.numbers = resized(w.numbers, len(asked))
-		w.giveUp(r.Expression.NumberEach(&w.batch, f, asked, w.numbers))
+		w.giveUp(c.s.numberEach(&r.expression, f, asked, w.numbers))
 		for i, row := range asked {
 			x := w.numbers[i]
 			if x-x != 0 { // neither NaN nor infinite is a score

@@ -15,11 +15,14 @@ import (
 // erringTable has rows that err on some nodes: in guards and expressions, of what is static and of what moves, with every
 // word of onError, and by values that are no scores.
 const erringTable = `
+variables:
+- {name: marked, on: node, expression: "node.labels[?'host'].orValue('') == 'none'"}
 predicates:
 - {name: zone, expression: "node.labels['zone'] != 'west'"}
 - {name: guarded, when: "node.labels['rank'] != '3'", expression: "node.taskCount < 3", onError: allow}
 - {name: divided, expression: "10 / (node.taskCount - 1) > -100", onError: skip}
 - {name: own, when: "task.labels['zone'] == 'east'", expression: "task.toleratesAll(node) && !node.unschedulable"}
+- {name: interpreted, expression: "node.labels['rank'].matches('[0-9]') && !variables.marked"}
 - {name: either, expression: "node.labels['host'] == 'n3' || int(node.labels['rank']) / (node.taskCount - 2) < 9"}
 scores:
 - {name: rank, expression: "double(node.labels['rank'])"}
@@ -46,12 +49,13 @@ func whatIsSeen(x *side) seen {
 
 // TestManyNodesAreAsEach: what is computed for many nodes at once, row by row of the policy, is what is computed node by node: the same
 // verdicts and scores, the same faults in the same order, and as many evaluations, or fewer than where nothing is kept, by the nodes that
-// are alike.
+// are alike. So is what several goroutines compute.
 func TestManyNodesAreAsEach(t *testing.T) {
 	t.Parallel()
 	p := loaded(t, policyText(erringTable))
 	rapid.Check(t, func(t *rapid.T) {
 		many, each := erringWorlds(t, p)
+		many.s.Split = Split{Cores: rapid.IntRange(1, 3).Draw(t, "cores"), From: 1}
 		each.s.NoCache = true
 		compareSeen(t, "at first", many, each)
 		each.s.NoCache = false

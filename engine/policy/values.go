@@ -188,7 +188,9 @@ func (s *Session) boxed(r model.Resources, box *amounts) ref.Val {
 	if box == nil {
 		return s.amounts(r)
 	}
-	box.r, box.dims = r, s.c.Dims
+	if box.dims != s.c.Dims || len(box.r) != len(r) || len(r) > 0 && &box.r[0] != &r[0] { // what shows it already may be read by several at once
+		box.r, box.dims = r, s.c.Dims
+	}
 	return box
 }
 
@@ -311,7 +313,12 @@ func (s *Session) taskView(t *model.Task) *taskView {
 	if v, ok := t.View.(*taskView); ok && v.s == s && v.of == t {
 		return v
 	}
-	v := &taskView{view: view[model.Task]{of: t, s: s, typ: s.typ.task, memo: s.memoRoom.Slice(s.p.slots["Task"])}}
+	v := &taskView{view: view[model.Task]{of: t, s: s, typ: s.typ.task}}
+	if slots := s.p.slots["Task"]; s.crew.atWork {
+		v.memo = make([]memo, slots)
+	} else {
+		v.memo = s.memoRoom.Slice(slots)
+	}
 	t.View = v
 	return v
 }
@@ -371,11 +378,8 @@ func (s *Session) strings(kept *ref.Val, m map[string]string) ref.Val {
 
 // stringMap is a map as rows see it; there is but one without entries.
 func (s *Session) stringMap(m map[string]string) ref.Val {
-	switch {
-	case len(m) > 0:
+	if len(m) > 0 {
 		return stringMap(m)
-	case s.noStrings == nil:
-		s.noStrings = stringMap(nil)
 	}
 	return s.noStrings
 }

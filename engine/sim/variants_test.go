@@ -28,6 +28,7 @@ func TestScenarioVariants(t *testing.T) {
 		{"objects shuffled otherwise", shuffled(2), same},
 		{"nothing remembered", uncached, func(text string) string { return times.ReplaceAllString(text, "erred") }},
 		{"the policy loaded again before each cycle", reloading, same},
+		{"each row spread over three goroutines", spread, same},
 	}
 	for _, name := range scenarioFiles(t) {
 		t.Run(name, func(t *testing.T) {
@@ -86,6 +87,19 @@ func uncached() ScenarioOptions {
 		s := policy.NewSession(w.Cluster(), w.Policy)
 		s.NoCache = true
 		w.Cluster().View = s
+		return nil
+	}}
+}
+
+// spread has every row that can be asked by several goroutines be asked so, in one session.
+func spread() ScenarioOptions {
+	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
+		s, ok := w.Cluster().View.(*policy.Session)
+		if !ok || s.Policy() != w.Policy {
+			s = policy.NewSession(w.Cluster(), w.Policy)
+			s.Split = policy.Split{Cores: 3, From: 1}
+			w.Cluster().View = s
+		}
 		return nil
 	}}
 }

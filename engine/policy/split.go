@@ -1,0 +1,226 @@
+package policy
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Split says over how many processors one question may be spread: a row of the policy that is dear, asked of many nodes. The zero
+// value spreads what pays over all that the process may use. What is answered is the same.
+type Split struct {
+	// Cores is the most goroutines that one question has, the one that asks included; 0: as many as runtime.GOMAXPROCS says.
+	Cores int
+	// From is how many nodes a row is asked of at least to be spread, whatever it costs; 0: so many that it pays.
+	From int
+}
+
+// A row is spread where asking it of all nodes takes worthSplitting or more, as far as that can be told beforehand, over goroutines that
+// have leastShare of it each: to wake one takes some 10 us, and it may have to wait for a processor. All in nanoseconds.
+const (
+	worthSplitting = 200_000
+	leastShare     = 100_000
+)
+
+// What a row of a policy costs a node, in nanoseconds.
+const (
+	interpretedCost = 300
+	byRowCost       = 60
+	loopCost        = 300 // of one whose lists are short
+	unitCost        = 2   // by column, for each of CEL's units
+	manyUnits       = 100 // what costs less by column is as fast as memory
+)
+
+// desk is what evaluations use one after the other. Goroutines that evaluate at once have one each.
+type desk struct {
+	variables []heldValue
+	// The scratch of one column.
+	codes       []int32
+	answers     []Opinion
+	left, right []float64
+	names       []string
+	offers      []offer
+}
+
+// crew is the goroutines that one question is spread over, beside the one that asks it. None of them outlives the question.
+type crew struct {
+	hands []*hand
+	// atWork says that they evaluate now: what is the session's, and not of one node, is only read.
+	atWork bool
+}
+
+// hand is what one of them works with.
+type hand struct {
+	frame  Frame
+	desk   desk
+	batch  rules.Batch
+	failed []int32
+}
+
+// query is an expression about nodes, and how it can be spread.
+type query struct {
+	*rules.Expr
+	apart bool // what it reads of two nodes is theirs alone, and the rest is but read
+	cost  int  // a node, in nanoseconds; 0: it is not worth it
+}
+
+// queryOf gives the query of an expression; that of nil has none.
+func queryOf(e *rules.Expr) query {
+	if e == nil {
+		return query{}
+	}
+	return query{e, !slices.ContainsFunc(e.Reads.All, isShared), costOf(e)}
+}
+
+// costOf is a rough estimate: of how long lists are nothing is known.
+func costOf(e *rules.Expr) int {
+	const loops = 10 // CEL's bounds are that far apart where there is a loop
+	switch units := int(min(e.Cost.Min, rules.CostLimit)); {
+	case e.Interpreted != "":
+		return interpretedCost
+	case e.ByRow != "" && e.Cost.Max > loops*(e.Cost.Min+1):
+		return loopCost
+	case e.ByRow != "":
+		return byRowCost + units
+	case units >= manyUnits:
+		return unitCost * units
+	}
+	return 0
+}
+
+// isShared says that to read something may change what is not of one node alone, though it was read before.
+func isShared(read rules.Read) bool {
+	if read.Through {
+		return false // on the way to what is read from its memo
+	}
+	switch read.Root {
+	case "node":
+		return slices.ContainsFunc(read.Steps, func(step rules.Step) bool { return step.Member.Reads != nil || fetches(step.Member) })
+	case "task", "job", "queue", "cluster":
+		return slices.ContainsFunc(read.Steps, func(step rules.Step) bool {
+			moves := step.Member.Reads != nil && step.Member.Changes > rules.ByCycle
+			return moves || fetches(step.Member) && step.Member.Name != "job" && step.Member.Name != "queue"
+		})
+	case "params", "action", "pipeline":
+		return false
+	}
+	return true
+}
+
+// fetches says that a member leads to another object, or is found where pods' terms, images or volumes are kept.
+func fetches(m *rules.Member) bool {
+	switch m.Name {
+	case "job", "queue", "node", "peers", "imageNodes", "group", "podTerms", "matchedBy", "hasPeerTerms", "hasSpread", "images", "hasImages", volumesMember, starving:
+		return true
+	}
+	return false
+}
+
+// holdsEach is HoldsEach of a query, over several cores where that pays. It is the session's memory that the result lies in.
+func (s *Session) holdsEach(q *query, f *Frame, rows []int32, out []bool) (failed []int32) {
+	if n := s.cores(q, len(rows)); n > 1 {
+		return split(s, n, q, f, rows, out, (*rules.Expr).HoldsEach)
+	}
+	return q.HoldsEach(&s.sweep.batch, f, rows, out)
+}
+
+// numberEach is NumberEach likewise.
+func (s *Session) numberEach(q *query, f *Frame, rows []int32, out []float64) (failed []int32) {
+	if n := s.cores(q, len(rows)); n > 1 {
+		return split(s, n, q, f, rows, out, (*rules.Expr).NumberEach)
+	}
+	return q.NumberEach(&s.sweep.batch, f, rows, out)
+}
+
+// cores is how many goroutines a query of so many nodes is spread over.
+func (s *Session) cores(q *query, rows int) int {
+	if !q.apart || s.Split.Cores == 1 {
+		return 1
+	}
+	most := rows * q.cost / leastShare
+	switch {
+	case s.Split.From > 0 && rows >= s.Split.From:
+		most = rows
+	case s.Split.From > 0 || rows*q.cost < worthSplitting:
+		return 1
+	}
+	if s.Split.Cores > 0 {
+		return min(most, s.Split.Cores)
+	}
+	return min(most, runtime.GOMAXPROCS(0))
+}
+
+// split evaluates a query by n goroutines, this one included: each takes the next part of the rows until there is none, and fills its
+// places of out. It comes back when all are done.
+func split[T bool | float64](s *Session, n int, q *query, f *Frame, rows []int32, out []T, each func(*rules.Expr, *rules.Batch, rules.Rows, []int32, []T) []int32) []int32 {
+	const partsEach = 4 // so that they end at about the same time
+	s.prepare(q, f)
+	part := max(len(rows)/(partsEach*n), 1)
+	var taken atomic.Int64
+	work := func(h *hand) {
+		for {
+			to := int(taken.Add(int64(part)))
+			from := to - part
+			if from >= len(rows) {
+				return
+			}
+			to = min(to, len(rows))
+			h.failed = append(h.failed, given(each, q.Expr, h, rows[from:to], out[from:to])...)
+		}
+	}
+	for len(s.crew.hands) < n {
+		s.crew.hands = append(s.crew.hands, &hand{desk: desk{variables: make([]heldValue, len(s.p.variables))}})
+	}
+	hands := s.crew.hands[:n]
+	for _, h := range hands {
+		h.frame, h.failed = *f, h.failed[:0]
+		h.frame.desk = &h.desk
+	}
+	// What is made by the first who reads it, dictionaries and their like, is there when the others begin.
+	first := hands[0]
+	first.failed = append(first.failed, given(each, q.Expr, first, rows[:1], out[:1])...)
+	rows, out = rows[1:], out[1:]
+	s.crew.atWork = true
+	var others sync.WaitGroup
+	for _, h := range hands[1:] {
+		others.Go(func() { work(h) })
+	}
+	work(first)
+	others.Wait()
+	s.crew.atWork = false
+	for _, h := range hands[1:] {
+		first.failed = append(first.failed, h.failed...)
+	}
+	slices.Sort(first.failed)
+	return first.failed
+}
+
+// given evaluates some rows, and gives those up that the evaluation panics at: asked alone they say why.
+func given[T any](each func(*rules.Expr, *rules.Batch, rules.Rows, []int32, []T) []int32, e *rules.Expr, h *hand, rows []int32, out []T) (failed []int32) {
+	defer func() {
+		if recover() != nil {
+			failed = rows
+		}
+	}()
+	return each(e, &h.batch, &h.frame, rows, out)
+}
+
+// prepare has all be made that a query reads beside the nodes, so that it is but read from then on.
+func (s *Session) prepare(q *query, f *Frame) {
+	for _, read := range q.Reads.All {
+		if read.Root == "node" || read.Through {
+			continue
+		}
+		root, _ := f.ResolveName(read.Root)
+		v, ok := root.(ref.Val)
+		for i := 0; ok && i < len(read.Steps) && read.Steps[i].Member.Get != nil; i++ {
+			v = read.Steps[i].Member.Get(v.Value())
+			ok = !read.Steps[i].Each
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	celtypes "github.com/google/cel-go/common/types"
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// answered is what an expression says of many nodes: "given up" where it says nothing, else the value.
+func answered[T any](rows, failed []int32, out []T) []string {
+	var list []string
+	for i, row := range rows {
+		if slices.Contains(failed, row) {
+			list = append(list, "given up")
+		} else {
+			list = append(list, fmt.Sprintf("%v", out[i]))
+		}
+	}
+	return list
+}
+
+// toldBy asks an expression in a session that nothing has been asked of yet.
+func toldBy(c *model.Cluster, p *Policy, by Split, e *rules.Expr, task *model.Task) []string {
+	s := NewSession(c, p)
+	s.Split = by
+	s.Begin(noon())
+	f := s.frame().ofTask(task)
+	defer s.done()
+	q, rows := queryOf(e), c.Nodes.ByOrder()
+	if e.Type.Kind() == celtypes.BoolKind {
+		out := make([]bool, len(rows))
+		return answered(rows, s.holdsEach(&q, f, rows, out), out)
+	}
+	out := make([]float64, len(rows))
+	return answered(rows, s.numberEach(&q, f, rows, out), out)
+}
+
+// spreadAgrees holds what several goroutines say of an expression to what one says, in a random world. Run it with the race detector.
+func spreadAgrees(t *rapid.T, p *Policy, list ...*rules.Expr) {
+	w := newTwins(p, nil)
+	deltas := []model.Delta{{Object: aQueue("q1")}, {Object: aQueue("q2")}}
+	for i := range 12 {
+		deltas = append(deltas, model.Delta{Object: aNode(fmt.Sprintf("m%02d", i), "cpu=8 memory=8Gi pods=5", func(n *corev1.Node) {
+			n.Labels["zone"], n.Labels["rank"] = drawOf(t, "zone", "east", "west"), fmt.Sprint(i)
+			n.Annotations[model.NodeGPUsAnnotation] = "2"
+			n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: drawOf(t, "taint", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule)}}
+		})})
+	}
+	for range 3 {
+		deltas = append(deltas, model.Delta{Object: twinNode(t)}, model.Delta{Object: twinGroup(t)}, model.Delta{Object: w.twinPod(t)}, model.Delta{Object: w.twinPod(t)})
+	}
+	w.apply(t, deltas...)
+	c := w.remembers.c
+	for _, task := range c.TasksByKey() {
+		for _, e := range list {
+			alone := toldBy(c, p, Split{Cores: 1}, e, task)
+			for _, cores := range []int{2, 3, 8} {
+				if diff := gocmp.Diff(alone, toldBy(c, p, Split{Cores: cores, From: 1}, e, task)); diff != "" {
+					t.Fatalf("%s for %s (-by one +by %d)\n%s", e.Text.Value, task.Key, cores, diff)
+				}
+			}
+		}
+	}
+}
+
+// TestSpreadIsAsOne: whatever an expression says, several goroutines find what one does, and change nothing that another reads.
+func TestSpreadIsAsOne(t *testing.T) {
+	t.Parallel()
+	scope, p := kernelFixture(t)
+	rapid.Check(t, func(t *rapid.T) {
+		expression := newGrammar().write(t, drawOf(t, "gives", "bool", "int", "double"), 4)
+		if drawOf(t, "interpreted", false, true) {
+			expression = "'a'.matches(task.name) ? " + expression + " : " + expression
+		}
+		e, issues := scope.Compile(rules.NewText(expression), rules.Anything())
+		if issues.Err() != nil {
+			t.Skip(issues.Error()) // too dear, say
+		}
+		spreadAgrees(t, p, e)
+	})
+}
+
+// TestFormsSpreadAreAsOne is that of what has a form by column of its own.
+func TestFormsSpreadAreAsOne(t *testing.T) {
+	t.Parallel()
+	scope, p := kernelFixture(t)
+	var list []*rules.Expr
+	for _, text := range columnExpressions() {
+		e, issues := scope.Compile(rules.NewText(text), rules.Anything())
+		if issues.Err() != nil {
+			t.Fatal(issues)
+		}
+		list = append(list, e)
+	}
+	rapid.Check(t, func(t *rapid.T) { spreadAgrees(t, p, drawOf(t, "expression", list...)) })
+}
