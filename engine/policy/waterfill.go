@@ -98,6 +98,11 @@ func (p *Policy) claimReadsOwn(c *claimReads, r rules.Read) {
 	}
 }
 
+// stale says that claims of one moment may be others at another though neither their queues were touched nor what they share moved.
+func (c *claimReads) stale(then, now stamp) bool {
+	return c.beyond || c.byCycle && then.cycle != now.cycle || then.action != now.action
+}
+
 // encodable says that values of a type are equal where their encodings are.
 func encodable(t *cel.Type) bool {
 	switch t.Kind() {
@@ -185,7 +190,7 @@ func (s *Session) findClaims(x *attribute, st *fillState, at stamp) (regrouped b
 	shared := s.sharedOf(x)
 	touched, known := s.c.QueueLog.Since(st.cursor)
 	another := st.at.cycle != at.cycle
-	all := st.index == nil || !known || x.claims.beyond || another && x.claims.byCycle || st.at.action != at.action || !bytes.Equal(shared, st.shared)
+	all := st.index == nil || !known || x.claims.stale(st.at, at) || !bytes.Equal(shared, st.shared)
 	regrouped = !known || st.others(s.c, touched)
 	st.shared, st.cursor = shared, s.c.QueueLog.Next()
 	if regrouped {
