@@ -32,6 +32,7 @@ type backlog struct {
 	waits    []model.Wait       // of open; never changed in place
 	changed  bool               // waits are to be listed anew
 	slabs    slabs
+	dueNow   []dueLine // reused
 }
 
 // slabs are where what is kept of jobs is made.
@@ -41,6 +42,7 @@ type slabs struct {
 	parked   model.Slab[parked]
 	statuses model.Slab[model.JobStatus]
 	scores   model.Slab[model.RowScore]
+	texts    model.Texts
 }
 
 // record is one job.

@@ -1,7 +1,6 @@
 package action
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -159,20 +158,24 @@ func Reorder(s *policy.Session, plan *model.Plan) bool {
 
 // dueLine is a line in which some key may be another than it was.
 type dueLine struct {
-	lane *lane
-	line *line
+	lane  *lane
+	queue *model.Queue
+	line  *line
 }
 
-// due lists them in the order of steps and queues, as the first to err is named.
-func (b *backlog) due(now time.Time) (due []dueLine) {
+// due lists them in the order of steps and queues, as the first to err is named. The list is good until it is asked for again.
+func (b *backlog) due(now time.Time) []dueLine {
+	due := b.dueNow[:0]
 	for _, step := range b.steps {
-		l := b.lanes[step]
-		for _, q := range slices.SortedFunc(maps.Keys(l.lines), func(a, b *model.Queue) int { return strings.Compare(a.Name, b.Name) }) {
-			if x := l.lines[q]; !x.until.IsZero() && !now.Before(x.until) {
-				due = append(due, dueLine{l, x})
+		l, first := b.lanes[step], len(due)
+		for q, x := range l.lines {
+			if !x.until.IsZero() && !now.Before(x.until) {
+				due = append(due, dueLine{l, q, x})
 			}
 		}
+		slices.SortFunc(due[first:], func(a, b dueLine) int { return strings.Compare(a.queue.Name, b.queue.Name) })
 	}
+	b.dueNow = due
 	return due
 }
 

@@ -285,7 +285,7 @@ func (x *Cycle) said(parts ...any) string {
 			x.text = strconv.AppendFloat(x.text, p, 'g', 6, 64)
 		}
 	}
-	return string(x.text)
+	return x.backlog.slabs.texts.New(x.text)
 }
 
 // finish ends a turn: kept when jobReady, held when jobPipelined, else undone.

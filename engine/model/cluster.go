@@ -95,6 +95,7 @@ type Nodes struct {
 	sorted  []int   // dims.Sorted(), of as many dimensions as there are columns
 	free    []int32 // rows to use again
 	byOrder []int32 // rows in use, by Order
+	few     Slab[*Task]
 }
 
 // Log is an append-only list with a reader's cursor outside. When it grows past

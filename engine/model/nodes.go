@@ -213,8 +213,26 @@ func (n *Nodes) offers(row int32, r Resources) bool {
 
 // attach adds a task to the list of its row, which is in key order.
 func (n *Nodes) attach(t *Task) {
-	i, _ := slices.BinarySearchFunc(n.Tasks[t.Node], t.Key, taskKey)
-	n.Tasks[t.Node] = slices.Insert(n.Tasks[t.Node], i, t)
+	list := n.Tasks[t.Node]
+	if len(list) == cap(list) {
+		list = n.moreRoom(list)
+	}
+	i, _ := slices.BinarySearchFunc(list, t.Key, taskKey)
+	n.Tasks[t.Node] = slices.Insert(list, i, t)
+}
+
+// fewTasks is for how many tasks a node has room at first.
+const fewTasks = 4
+
+// moreRoom is a node's list with room for more. Room for a few lies beside that of other nodes, so it is left empty.
+func (n *Nodes) moreRoom(list []*Task) []*Task {
+	if cap(list) == 0 {
+		return n.few.Slice(fewTasks)[:0]
+	}
+	more := make([]*Task, len(list), 2*cap(list))
+	copy(more, list)
+	clear(list)
+	return more
 }
 
 func (n *Nodes) detach(t *Task) {

@@ -125,6 +125,11 @@ func (r Resources) Equal(b Resources) bool {
 // combine has a dimension where both have one, or one has and the other counts as 0.
 func combine(a, b Resources, f func(x, y float64) float64) Resources {
 	out := make(Resources, max(len(a), len(b)))
+	combineTo(a, b, out, f)
+	return out
+}
+
+func combineTo(a, b, out Resources, f func(x, y float64) float64) {
 	for i := range out {
 		if a.Has(i) || b.Has(i) {
 			out[i] = f(a.Get(i), b.Get(i))
@@ -132,12 +137,21 @@ func combine(a, b Resources, f func(x, y float64) float64) Resources {
 			out[i] = Absent()
 		}
 	}
-	return out
 }
 
 // Add is a + b over the union of their dimensions.
 func (r Resources) Add(b Resources) Resources {
 	return combine(r, b, func(x, y float64) float64 { return x + y })
+}
+
+// AddTo is Add into out, which is as long as the longer of the two.
+func (r Resources) AddTo(b, out Resources) {
+	combineTo(r, b, out, func(x, y float64) float64 { return x + y })
+}
+
+// SubTo is Sub into out, which is as long as the longer of the two.
+func (r Resources) SubTo(b, out Resources) {
+	combineTo(r, b, out, func(x, y float64) float64 { return x - y })
 }
 
 // Sub is a - b over the union of their dimensions; it may go negative.

@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // slabSize is how many values a Slab makes at once. While one of them is used the others are kept with it, so it is small.
 const slabSize = 32
@@ -23,6 +26,26 @@ func (s *Slab[T]) Slice(n int) []T {
 	out := s.free[:n:n]
 	s.free = s.free[n:]
 	return out
+}
+
+// textRoom is how many bytes of texts lie together at most. Who keeps one of them keeps the others.
+const textRoom = 1 << 10
+
+// Texts makes strings that lie together, as a Slab does with values. The zero value is ready; it is not to be copied.
+type Texts struct{ b strings.Builder }
+
+// New is text as a string.
+func (t *Texts) New(text []byte) string {
+	if len(text) > t.b.Cap()-t.b.Len() {
+		if len(text) > textRoom/4 {
+			return string(text)
+		}
+		t.b.Reset()
+		t.b.Grow(textRoom)
+	}
+	start := t.b.Len()
+	t.b.Write(text) // there is room, so what was made before stays where it is
+	return t.b.String()[start:]
 }
 
 // Append appends one, with twice the room where there is none: the built-in one gives a long list but a quarter more, and so

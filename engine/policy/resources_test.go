@@ -105,8 +105,8 @@ func TestResourceFunctions(t *testing.T) {
 		{"cpu=1", "", "", "a.scale(0)", "nothing"},
 	} {
 		t.Run(test.expression+" of "+test.a, func(t *testing.T) {
-			dims := model.NewDims()
-			give := func(text string) ref.Val { return &amounts{dims.Resources(amountList(text)), dims} }
+			names := &dims{Dims: model.NewDims(), crew: &crew{}}
+			give := func(text string) ref.Val { return &amounts{names.Resources(amountList(text)), names} }
 			roots, err := cel.NewActivation(map[string]any{"a": give(test.a), "b": give(test.b), "c": give(test.c)})
 			if err != nil {
 				t.Fatal(err)
@@ -124,13 +124,13 @@ func TestResourceFunctions(t *testing.T) {
 
 // Amounts are exact: what cannot be said in doubles can in milli-cores.
 func TestAmountsAreExact(t *testing.T) {
-	dims := model.NewDims()
-	tenth := &amounts{dims.Resources(amountList("cpu=100m")), dims}
-	sum := &amounts{nil, dims}
+	names := &dims{Dims: model.NewDims(), crew: &crew{}}
+	tenth := &amounts{names.Resources(amountList("cpu=100m")), names}
+	sum := &amounts{nil, names}
 	for range 3 {
 		sum = sum.Add(tenth).(*amounts)
 	}
-	if three := dims.Resources(amountList("cpu=300m")); !sum.r.Within(three, three) || !three.Within(sum.r, three) {
+	if three := names.Resources(amountList("cpu=300m")); !sum.r.Within(three, three) || !three.Within(sum.r, three) {
 		t.Errorf("0.1 + 0.1 + 0.1 is %s", fmt.Sprint(sum.r))
 	}
 }

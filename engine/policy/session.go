@@ -27,6 +27,7 @@ type Session struct {
 
 	cycle       uint64
 	now         types.Timestamp
+	nowRoot     any // see nowValue
 	action      ref.Val
 	actions     uint64 // how many SetAction has told of
 	usedAtStart model.Resources
@@ -54,6 +55,10 @@ type Session struct {
 	keyText     []byte  // scratch
 	keyRoom     model.Slab[key]
 	memoRoom    model.Slab[memo]
+	slots       struct{ task, job int } // memos of each
+	lot         []taskView              // views that are still to be used, for tasks of lotOf
+	lotOf       *model.Job
+	dims        *dims
 	// sizes are the domains that a class chooses from, while its scores that read them are computed.
 	sizes []int32
 	// dictionaries number what only the objects of nodes tell.
@@ -78,6 +83,8 @@ func NewSession(c *model.Cluster, p *Policy) *Session {
 	s.cluster = &clusterView{view: view[model.Cluster]{of: c, s: s, typ: s.typ.cluster, memo: make([]memo, p.slots["Cluster"])}}
 	s.desk.variables = make([]heldValue, len(p.variables))
 	s.noStrings, s.noWords = stringMap(nil), stringList(nil)
+	s.slots.task, s.slots.job = p.slots["Task"], p.slots["Job"]
+	s.dims = &dims{Dims: c.Dims, crew: &s.crew}
 	s.evaluated = make([]uint64, len(p.all)+1)
 	s.peers.s, s.alike.nodes = s, &c.Nodes
 	s.columns.init(s)
@@ -98,11 +105,11 @@ func (s *Session) Cluster() *model.Cluster { return s.c }
 // Begin starts a cycle: what settles once a cycle is computed from the state as it is now.
 func (s *Session) Begin(now time.Time) {
 	s.cycle++
-	s.now = types.Timestamp{Time: now}
+	s.setNow(now)
 	s.rest.begun, s.rest.now, s.rest.until = s.c.Content(), now, time.Time{}
-	s.rest.values = s.timeParts()
+	s.rest.values = string(s.timeParts())
 	s.usedAtStart = s.c.Used.Clone()
-	s.faults, s.faultOrder = map[any]*model.RuleError{}, nil
+	s.noFaults()
 	s.action = types.String("")
 	s.columns.begin()
 	s.forget()
@@ -152,7 +159,9 @@ func (s *Session) settle(x *attribute) {
 
 // SetAction says which action runs, for rows that ask.
 func (s *Session) SetAction(name string) {
-	s.action = types.String(name)
+	if s.action != types.String(name) {
+		s.action = types.String(name)
+	}
 	s.actions++
 }
 
@@ -172,6 +181,11 @@ func (s *Session) Faults() []model.RuleError {
 		out = append(out, *e)
 	}
 	return out
+}
+
+func (s *Session) noFaults() {
+	clear(s.faults)
+	s.faultOrder = nil
 }
 
 // fault counts an error of a row.
@@ -249,7 +263,7 @@ func (f *Frame) globalRoot(number int) any {
 	case 11:
 		return f.s.cluster
 	case 12:
-		return f.s.now
+		return f.s.nowValue()
 	case 13:
 		return f.s.action
 	case 14:
@@ -299,7 +313,7 @@ func (f *Frame) global(name string) (any, bool) {
 	case "cluster":
 		return f.s.cluster, true
 	case "now":
-		return f.s.now, true
+		return f.s.nowValue(), true
 	case "action":
 		return f.s.action, true
 	case "pipeline":

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/cel-go/common/types"
+
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -70,6 +72,7 @@ type rest struct {
 	begun  uint64 // the content when the last cycle began
 	now    time.Time
 	values string      // of parts
+	text   []byte      // scratch for such
 	plan   *model.Plan // of the last cycle, nil where it changed the cluster's content
 	// ordered says that the order of jobs reads the time, asking that a moment is being asked for.
 	ordered, asking bool
@@ -127,17 +130,16 @@ func (s *Session) Until(moment time.Time) {
 }
 
 // timeParts is a text of what the parts that read the time only say now.
-func (s *Session) timeParts() string {
-	if len(s.rest.parts) == 0 {
-		return ""
-	}
-	var b []byte
+// It is good until it is asked for again.
+func (s *Session) timeParts() []byte {
+	b := s.rest.text[:0]
 	f := s.frame()
 	defer s.done()
 	for _, e := range s.rest.parts {
 		b = encode(b, e.Eval(f))
 	}
-	return string(b)
+	s.rest.text = b
+	return b
 }
 
 // Still gives the plan of a cycle that would find everything as the last one left it, and nil where that is not known.
@@ -147,10 +149,10 @@ func (s *Session) Still(now time.Time) *model.Plan {
 	if r.plan == nil || s.NoCache || r.restless || s.c.Content() != r.begun || now.Before(r.now) || !r.until.IsZero() && !now.Before(r.until) {
 		return nil
 	}
-	was := s.now
-	s.now.Time = now
-	if s.timeParts() != r.values {
-		s.now = was
+	was := s.now.Time
+	s.setNow(now)
+	if string(s.timeParts()) != r.values {
+		s.setNow(was)
 		return nil
 	}
 	plan := *r.plan
@@ -158,10 +160,24 @@ func (s *Session) Still(now time.Time) *model.Plan {
 	return &plan
 }
 
+func (s *Session) setNow(now time.Time) { s.now, s.nowRoot = types.Timestamp{Time: now}, nil }
+
+// nowValue is now as expressions read it, in one box for all of them.
+func (s *Session) nowValue() any {
+	switch {
+	case s.nowRoot != nil:
+		return s.nowRoot
+	case s.crew.atWork:
+		return s.now
+	}
+	s.nowRoot = s.now
+	return s.nowRoot
+}
+
 // Tick moves to the moment that Still was asked about: what is evaluated from here on is of then.
 func (s *Session) Tick() {
 	s.cycle++
-	s.faults, s.faultOrder = map[any]*model.RuleError{}, nil
+	s.noFaults()
 }
 
 // End closes a cycle, and keeps its plan for as long as it holds.

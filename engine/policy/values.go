@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -158,168 +157,32 @@ func (v *clusterView) Value() any { return v }
 // Value implements ref.Val.
 func (v *specView) Value() any { return v }
 
-// amounts is a Resources value.
-type amounts struct {
-	r    model.Resources
-	dims *model.Dims
-}
-
-// with is the dimensions of a result: empty resources have none of their own.
-func (a *amounts) with(b *amounts) *model.Dims {
-	if a.dims == nil {
-		return b.dims
-	}
-	return a.dims
-}
-
-// find gives the dimension of a name.
-func (a *amounts) find(name string) (int, bool) {
-	if a.dims == nil {
-		return 0, false
-	}
-	return a.dims.Find(name)
-}
-
-func (s *Session) amounts(r model.Resources) ref.Val { return &amounts{r, s.c.Dims} }
-
-// boxed shows Resources in a box that is used again: what an object has moves on in place, and whoever keeps it copies it. Without
-// a box it is a new one.
-func (s *Session) boxed(r model.Resources, box *amounts) ref.Val {
-	if box == nil {
-		return s.amounts(r)
-	}
-	if box.dims != s.c.Dims || len(box.r) != len(r) || len(r) > 0 && &box.r[0] != &r[0] { // what shows it already may be read by several at once
-		box.r, box.dims = r, s.c.Dims
-	}
-	return box
-}
-
-// ConvertToNative implements ref.Val.
-func (a *amounts) ConvertToNative(reflect.Type) (any, error) {
-	return nil, fmt.Errorf("resources have no other form")
-}
-
-// ConvertToType implements ref.Val: the text is for messages.
-func (a *amounts) ConvertToType(t ref.Type) ref.Val {
-	switch t {
-	case types.StringType:
-		if a.dims == nil {
-			return types.String("nothing")
-		}
-		return types.String(a.text())
-	case types.TypeType:
-		return resourcesType()
-	}
-	return types.NewErr("resources cannot become a %s", t.TypeName())
-}
-
-// text leaves out what is 0, and what has no limit.
-func (a *amounts) text() string {
-	shown, endless := a.r.Clone(), false
-	for i := range shown {
-		endless = endless || math.IsInf(shown[i], 1)
-		if shown[i] == 0 || math.IsInf(shown[i], 0) {
-			shown[i] = model.Absent()
-		}
-	}
-	if endless && !slices.ContainsFunc(shown, func(x float64) bool { return x == x }) {
-		return "no limit"
-	}
-	return a.dims.Text(shown)
-}
-
-// Equal implements ref.Val.
-func (a *amounts) Equal(other ref.Val) ref.Val {
-	b, ok := other.(*amounts)
-	return types.Bool(ok && a.r.Equal(b.r))
-}
-
-// Type implements ref.Val.
-func (a *amounts) Type() ref.Type { return resourcesType() }
-
-// Value implements ref.Val.
-func (a *amounts) Value() any { return a }
-
-// Add implements traits.Adder.
-func (a *amounts) Add(other ref.Val) ref.Val {
-	b, ok := other.(*amounts)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(other)
-	}
-	return &amounts{a.r.Add(b.r), a.with(b)}
-}
-
-// Subtract implements traits.Subtractor.
-func (a *amounts) Subtract(other ref.Val) ref.Val {
-	b, ok := other.(*amounts)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(other)
-	}
-	return &amounts{a.r.Sub(b.r), a.with(b)}
-}
-
-// Get implements traits.Indexer: r["nvidia.com/gpu"], 0 if absent.
-func (a *amounts) Get(name ref.Val) ref.Val {
-	n, ok := name.(types.String)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(name)
-	}
-	return types.Double(a.get(string(n)))
-}
-
-// get is an amount as people write it: cores, bytes, pieces.
-func (a *amounts) get(name string) float64 {
-	i, ok := a.find(name)
-	if !ok {
-		return 0
-	}
-	return a.r.Get(i) / a.dims.Unit(i)
-}
-
-// milli is an amount in thousandths of what people write.
-func (a *amounts) milli(name string) int64 {
-	i, ok := a.find(name)
-	if !ok {
-		return 0
-	}
-	return inMilli(a.r.Get(i), a.dims.Unit(i))
-}
-
-// names of the dimensions that are there, in the order in which people are shown them.
-func (a *amounts) names() []string {
-	out := []string{}
-	if a.dims == nil {
-		return out
-	}
-	for _, i := range a.dims.Sorted() {
-		if a.r.Has(i) {
-			out = append(out, a.dims.Name(i))
-		}
-	}
-	return out
-}
-
-// Contains implements traits.Container: "x" in r.
-func (a *amounts) Contains(name ref.Val) ref.Val {
-	n, ok := name.(types.String)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(name)
-	}
-	i, ok := a.find(string(n))
-	return types.Bool(ok && a.r.Has(i))
-}
-
 func (s *Session) taskView(t *model.Task) *taskView {
 	if v, ok := t.View.(*taskView); ok && v.s == s && v.of == t {
 		return v
 	}
-	v := &taskView{view: view[model.Task]{of: t, s: s, typ: s.typ.task}}
-	if slots := s.p.slots["Task"]; s.crew.atWork {
-		v.memo = make([]memo, slots)
+	var v *taskView
+	if s.crew.atWork {
+		v = &taskView{view: view[model.Task]{memo: make([]memo, s.slots.task)}}
 	} else {
-		v.memo = s.memoRoom.Slice(slots)
+		v = s.taskRoom(t.Job)
+		v.memo = s.memoRoom.Slice(s.slots.task)
 	}
+	v.of, v.s, v.typ = t, s, s.typ.task
 	t.View = v
+	return v
+}
+
+// taskLot is how many views of tasks are made at once. They keep each other, and the tasks they are of, so they are of one job,
+// whose tasks come and go together.
+const taskLot = 8
+
+func (s *Session) taskRoom(j *model.Job) *taskView {
+	if len(s.lot) == 0 || s.lotOf != j {
+		s.lot, s.lotOf = make([]taskView, min(max(j.Counts[model.Pending], 1), taskLot)), j
+	}
+	v := &s.lot[0]
+	s.lot = s.lot[1:]
 	return v
 }
 
@@ -327,7 +190,7 @@ func (s *Session) jobView(j *model.Job) *jobView {
 	if v, ok := j.View.(*jobView); ok && v.s == s && v.of == j {
 		return v
 	}
-	v := &jobView{view: view[model.Job]{of: j, s: s, typ: s.typ.job, memo: s.memoRoom.Slice(s.p.slots["Job"])}}
+	v := &jobView{view: view[model.Job]{of: j, s: s, typ: s.typ.job, memo: s.memoRoom.Slice(s.slots.job)}}
 	j.View = v
 	return v
 }

@@ -1,0 +1,76 @@
+package engine_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// A cycle that finds nothing changed makes its plan, a value of the moment for rows that read the time, and keys for the jobs whose
+// keys are due. Here none is.
+func TestIdleCycleAllocatesAPlan(t *testing.T) {
+	for _, p := range steadyPolicies(t) {
+		for _, w := range []steady{{nodes: 100}, {100, 50, 1}, {100, 5, 20}} {
+			most := 1.0
+			if p.ReadsTime() {
+				most++
+			}
+			t.Run(w.String()+"/policy="+p.Name, func(t *testing.T) {
+				x := newScene(t, p, w.objects())
+				x.settle()
+				x.cycle()
+				now := x.now
+				if n := testing.AllocsPerRun(100, func() {
+					now = now.Add(time.Nanosecond)
+					x.now = now
+					x.cycle()
+				}); n > most {
+					t.Errorf("%v allocations, want %v at most", n, most)
+				}
+				if !x.plan.Same {
+					t.Error("the cycle was not idle")
+				}
+			})
+		}
+	}
+}
+
+// Placing a known gang and undoing it allocates nothing, wherever it is put.
+func TestPlacingAndUndoingAllocatesNothing(t *testing.T) {
+	w := workload{100, 4, 20, "shapes"}
+	x := newScene(t, defaultPolicy(t), w.objects())
+	x.s.Begin(x.now)
+	c := x.s.Cluster()
+	var tasks []*model.Task
+	for _, j := range c.Jobs {
+		tasks = append(tasks, j.Tasks...)
+	}
+	slices.SortFunc(tasks, func(a, b *model.Task) int { return int(a.Index - b.Index) })
+	txn := c.Begin()
+	placed := 0
+	n := testing.AllocsPerRun(300, func() {
+		start := txn.Mark()
+		placed = 0
+		for _, task := range tasks {
+			choice, ok := x.s.Class(task).Choose()
+			if !ok || !x.s.Allocatable(task).Yes || !x.s.Feasible(task).Yes {
+				t.Fatal("there is room")
+			}
+			txn.Allocate(task, choice.Row, nil)
+			if x.s.IsReady(task.Job) {
+				txn.Bind(task)
+			}
+			placed++
+		}
+		txn.Rollback(start)
+	})
+	if placed != len(tasks) || len(tasks) != 80 {
+		t.Errorf("%d of %d tasks were placed", placed, len(tasks))
+	}
+	// The sums of amounts that rows make come in lots, and logs are cut now and then.
+	if each := n / float64(len(tasks)); each > 0.1 {
+		t.Errorf("%.2f allocations a task", each)
+	}
+}
