@@ -1,7 +1,6 @@
 package action
 
 import (
-
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )

@@ -135,7 +135,7 @@ func (s *tableScope) sum(x *attribute, a *rules.Attribute, reads *rules.Reads) {
 			return
 		}
 		for _, r := range e.Reads.All {
-			x.kept = x.kept && s.p.reach(r, x.over) == within && !r.Steps[len(r.Steps)-1].Member.Related
+			x.kept = x.kept && s.p.lasting(r, x.over)
 			x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || s.p.reach(r, x.over) == within || r.Root == x.over && ofItsNode(r))
 		}
 		members(reads, e.Reads, x.over, a.On)
@@ -290,6 +290,26 @@ func (p *Policy) reach(r rules.Read, owner string) reach {
 		}
 	}
 	return far
+}
+
+// lasting says that a read, seen from an object of its kind, is of what that object is touched with, in whatever cycle: not of what settles
+// once a cycle, nor of what moves with other objects.
+func (p *Policy) lasting(r rules.Read, owner string) bool {
+	if p.reach(r, owner) != within || len(r.Steps) == 0 || r.Steps[len(r.Steps)-1].Member.Related {
+		return false
+	}
+	return !slices.ContainsFunc(r.Steps, func(step rules.Step) bool {
+		x := p.computed[step.Member]
+		return x != nil && (x.settle == "cycle" || x.settle == "start")
+	})
+}
+
+// quiet says that a read is not of what an accounting function computes, which may tell of an error without being one.
+func (p *Policy) quiet(r rules.Read) bool {
+	return !slices.ContainsFunc(r.Steps, func(step rules.Step) bool {
+		x := p.computed[step.Member]
+		return x != nil && x.function != ""
+	})
 }
 
 // treesOf adds the trees that a read goes along.

@@ -97,13 +97,21 @@ func (t *shareTree) key(q *queueView) ref.Val {
 
 // shareState is the outcome of one hdrf, kept by delta.
 type shareState struct {
-	at     stamp
-	clock  uint64
-	cursor uint64 // into the log of jobs
-	number uint64 // tells the trees of a session apart
-	tree   *quota.Shares
-	paths  map[*model.Queue][]string
+	at      stamp
+	clock   uint64
+	cursor  uint64 // into the log of jobs
+	queues  uint64 // into the log of queues
+	number  uint64 // tells the trees of a session apart
+	tree    *quota.Shares
+	total   model.Resources
+	paths   map[*model.Queue][]string
+	written map[*model.Queue]written
+	// erred says that some argument erred: each cycle is told of it.
+	erred bool
 }
+
+// written is what a queue says of its place.
+type written struct{ path, weights string }
 
 // hdrf compiles the arguments.
 func (s *tableScope) hdrf(x *attribute, a *rules.Attribute, reads *rules.Reads) {
@@ -113,7 +121,7 @@ func (s *tableScope) hdrf(x *attribute, a *rules.Attribute, reads *rules.Reads) 
 	}
 	str, amount := rules.Exactly(cel.StringType, "a string"), rules.Exactly(resourcesType(), "Resources")
 	whole := true
-	x.args, x.memberOwn = map[string]*rules.Expr{}, true
+	x.args, x.memberOwn, x.kept = map[string]*rules.Expr{}, true, true
 	for _, arg := range []struct {
 		name, root string
 		want       rules.Kind
@@ -127,9 +135,7 @@ func (s *tableScope) hdrf(x *attribute, a *rules.Attribute, reads *rules.Reads) 
 			continue
 		}
 		x.args[arg.name] = e
-		for _, r := range e.Reads.All {
-			x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || arg.root == "job" && s.p.reach(r, "job") == within)
-		}
+		s.p.shareReads(x, e.Reads, arg.root)
 		members(reads, e.Reads, arg.root, "cluster")
 	}
 	if whole {
@@ -137,27 +143,65 @@ func (s *tableScope) hdrf(x *attribute, a *rules.Attribute, reads *rules.Reads) 
 	}
 }
 
+// shareReads finds out how an hdrf with such an argument is kept.
+func (p *Policy) shareReads(x *attribute, reads *rules.Reads, root string) {
+	for _, r := range reads.All {
+		x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || root == "job" && p.reach(r, "job") == within)
+		x.kept = x.kept && (root == "" || p.lasting(r, root) && p.quiet(r) && (root == "job" || r.Changes <= rules.ByObject))
+	}
+}
+
 // shareTree brings a tree of shares up to date. It costs one evaluation and one look at the siblings on the way up for each
-// job that changed, and everything anew for each cycle in which objects changed.
+// job that changed, and everything anew where a queue has another place, or the total is another; for each cycle, where an argument errs, or reads more than
+// its own queue or job.
 func (s *Session) shareTree(x *attribute) ref.Val {
 	st := s.shares[x]
 	at := s.stampOf(x.byAction)
 	at.clock = s.c.ObjectClock
-	holds := st != nil && st.at == at && !s.NoCache
+	holds := st != nil && !s.NoCache && (st.at == at || x.kept && s.keepShares(x, st))
 	if holds && st.clock != s.c.Clock {
 		holds = x.memberOwn && s.replayShares(x, st)
 	}
 	if !holds {
 		var err ref.Val
+		erring := s.erring
 		if st, err = s.plantShares(x); err != nil {
+			delete(s.shares, x)
 			return err
 		}
 		s.planted++
-		st.at, st.number = at, s.planted
+		st.number, st.erred = s.planted, s.erring != erring
 		s.shares[x] = st
 	}
-	st.clock = s.c.Clock
+	st.at, st.clock = at, s.c.Clock
 	return &shareTree{s: s, st: st}
+}
+
+// keepShares says whether a tree is, but for its jobs, what it would be if it were made anew in another cycle, or after an Apply.
+func (s *Session) keepShares(x *attribute, st *shareState) bool {
+	touched, known := s.c.QueueLog.Since(st.queues)
+	if !known || st.erred {
+		return false
+	}
+	f := s.frame()
+	defer s.done()
+	if total, ok := x.args["total"].Eval(f).(*amounts); !ok || !identical(total.r, st.total) {
+		return false
+	}
+	for _, q := range touched {
+		was, there := st.written[q]
+		if !there || s.c.Queues[q.Name] != q {
+			return false
+		}
+		f.queue = s.queueView(q)
+		path, okPath := x.args["path"].Eval(f).(types.String)
+		weights, okWeights := x.args["weights"].Eval(f).(types.String)
+		if !okPath || !okWeights || (written{string(path), string(weights)}) != was {
+			return false
+		}
+	}
+	st.queues = s.c.QueueLog.Next()
+	return true
 }
 
 // replayShares takes in the jobs that changed; false: the log was cut.
@@ -166,14 +210,14 @@ func (s *Session) replayShares(x *attribute, st *shareState) bool {
 	if !ok {
 		return false
 	}
-	seen := map[*model.Job]bool{}
+	seen, erring := map[*model.Job]bool{}, s.erring
 	for _, j := range entries {
 		if !seen[j] {
 			seen[j] = true
 			s.enterShares(x, st, j)
 		}
 	}
-	st.cursor = s.c.JobLog.Next()
+	st.cursor, st.erred = s.c.JobLog.Next(), st.erred || s.erring != erring
 	return true
 }
 
@@ -187,7 +231,9 @@ func (s *Session) plantShares(x *attribute) (*shareState, ref.Val) {
 		s.faultOf(x, f, v)
 		return nil, v
 	}
-	st := &shareState{cursor: s.c.JobLog.Next(), tree: quota.NewShares(total.r), paths: map[*model.Queue][]string{}}
+	st := &shareState{
+		cursor: s.c.JobLog.Next(), queues: s.c.QueueLog.Next(), tree: quota.NewShares(total.r), total: total.r.Clone(), paths: map[*model.Queue][]string{}, written: map[*model.Queue]written{},
+	}
 	for _, q := range s.c.QueuesByName() {
 		f.queue = s.queueView(q)
 		path, ok := s.parts(x, f, "path")
@@ -196,6 +242,7 @@ func (s *Session) plantShares(x *attribute) (*shareState, ref.Val) {
 		}
 		weights, _ := s.parts(x, f, "weights")
 		st.paths[q] = path
+		st.written[q] = written{strings.Join(path, "/"), strings.Join(weights, "/")}
 		st.tree.Group(path, s.weights(x, f, weights))
 	}
 	for _, j := range s.c.JobsByKey() {
@@ -231,6 +278,12 @@ func (s *Session) weights(x *attribute, f *Frame, parts []string) []float64 {
 
 // enterShares says what one job has and wants. One in no queue, or in one without a path, takes no part.
 func (s *Session) enterShares(x *attribute, st *shareState, j *model.Job) {
+	if is := s.c.Jobs[j.Key]; is != j {
+		if is == nil {
+			st.tree.Drop(j.Key)
+		}
+		return // another of the same name is in the log as well
+	}
 	path, ok := st.paths[j.Queue]
 	if j.Orphan || j.Queue == nil || !ok {
 		st.tree.Drop(j.Key)

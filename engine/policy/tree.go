@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"regexp"
@@ -35,6 +36,10 @@ type quotaTree struct {
 	// moving says that who stands where, or what a queue may hold, moves with steps.
 	moving   bool
 	byAction bool
+	// kept says that queues say where they stand, and what is added up, by nothing but what they are touched with, so that a tree holds from
+	// cycle to cycle; sums are what they add up for that.
+	kept bool
+	sums []*attribute
 }
 
 // rollUp is one figure that is added up.
@@ -153,7 +158,7 @@ func (s *tableScope) treeArguments(a *rules.Attribute) *quotaTree {
 		s.report(a.At.Issuef("write on: queue", "quotaTree is on queues, not on %s", a.On))
 		return nil
 	}
-	t := &quotaTree{attribute: &attribute{table: s.entry.name, name: a.Name}, args: map[string]*rules.Expr{}}
+	t := &quotaTree{attribute: &attribute{table: s.entry.name, name: a.Name}, args: map[string]*rules.Expr{}, kept: true}
 	if settings, sums := s.treeSettings(t, a), s.treeSums(t, a); !settings || !sums {
 		return nil
 	}
@@ -184,6 +189,9 @@ func (s *tableScope) treeSettings(t *quotaTree, a *rules.Attribute) bool {
 		}
 		t.args[name] = e
 		t.moving = t.moving || e.Reads.Changes() > rules.ByCycle
+		if len(roots) > 0 {
+			s.p.keepReads(t, e.Reads)
+		}
 		t.byAction = t.byAction || readsAction(e.Reads)
 	}
 	return !slices.ContainsFunc(needed, func(name string) bool { return t.args[name] == nil }) // reported where it is missing
@@ -199,9 +207,26 @@ func (s *tableScope) treeSums(t *quotaTree, a *rules.Attribute) bool {
 			continue
 		}
 		t.rollUps = append(t.rollUps, *r)
+		s.p.keepReads(t, r.expr.Reads)
 		t.byAction = t.byAction || readsAction(r.expr.Reads)
 	}
 	return whole
+}
+
+// keepReads finds out whether a tree that asks this of its queues can be kept.
+func (p *Policy) keepReads(t *quotaTree, reads *rules.Reads) {
+	for _, r := range reads.All {
+		t.kept = t.kept && p.lasting(r, "queue")
+		for _, step := range r.Steps {
+			switch x := p.computed[step.Member]; {
+			case x == nil || x.function == "":
+			case x.function == "sum":
+				t.sums = append(t.sums, x)
+			default:
+				t.kept = false
+			}
+		}
+	}
 }
 
 func rollUpNames(a *rules.Attribute) []string {
@@ -247,6 +272,12 @@ type treeState struct {
 	cursor uint64 // into the log of queues
 	queues []*model.Queue
 	index  map[*model.Queue]int
+	// What the tree is made of: what queues say of themselves, their views, and what is said of all.
+	parties []quota.Party
+	views   []ref.Val
+	shared  []byte
+	// erred says that something of it erred: each cycle is told of it.
+	erred  bool
 	places []quota.Place
 	paths  []ref.Val
 	sums   []*quota.Sums // by roll-up
@@ -265,12 +296,14 @@ func (st *treeState) value(q *model.Queue, get func(*treeState, int) ref.Val) re
 }
 
 // treeOf brings a tree up to date. It costs one look at the log where nothing changed, one evaluation and one addition for each level, for
-// each queue that did, and everything anew for each cycle in which objects changed.
+// each queue that did, and everything anew where a queue stands elsewhere or may hold something else; for each cycle, where something errs, or reads more
+// than its own queue.
 func (s *Session) treeOf(t *quotaTree) *treeState {
 	st := s.trees[t]
 	at := s.stampOf(t.byAction)
 	at.clock = s.c.ObjectClock
-	if st != nil && st.at == at && st.dims == s.c.Dims.Len() && !s.NoCache {
+	if st != nil && st.dims == s.c.Dims.Len() && !s.NoCache && (st.at == at || t.kept && s.keepTree(t, st)) {
+		st.at = at
 		if st.clock == s.c.Clock {
 			return st
 		}
@@ -279,10 +312,55 @@ func (s *Session) treeOf(t *quotaTree) *treeState {
 			return st
 		}
 	}
+	erring := s.erring
 	st = s.plantTree(t)
-	st.at = at
+	st.at, st.erred = at, s.erring != erring
 	s.trees[t] = st
 	return st
+}
+
+// keepTree says whether a tree is, but for its sums, what it would be if it were made anew in another cycle, or after an Apply.
+func (s *Session) keepTree(t *quotaTree, st *treeState) bool {
+	touched, known := s.c.QueueLog.Since(st.cursor)
+	if !known || st.erred || len(st.queues) != len(s.c.Queues) {
+		return false
+	}
+	for _, x := range t.sums {
+		if len(s.sumState(x).erred) > 0 {
+			return false
+		}
+	}
+	if !bytes.Equal(s.sharedByTree(t), st.shared) {
+		return false
+	}
+	for _, q := range touched {
+		i, ok := st.index[q]
+		if !ok || s.c.Queues[q.Name] != q || s.queueView(q) != st.views[i] {
+			return false
+		}
+		if p, err := s.party(t, q); err != nil || !sameParty(&p, &st.parties[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameParty says that a queue brings what it brought.
+func sameParty(a, b *quota.Party) bool {
+	return a.Parent == b.Parent && identical(a.Guarantee, b.Guarantee) && identical(a.Capability, b.Capability) && identical(a.Deserved, b.Deserved)
+}
+
+// sharedByTree is a text of what is said of all queues.
+func (s *Session) sharedByTree(t *quotaTree) []byte {
+	f := s.frame()
+	defer s.done()
+	var out []byte
+	for _, name := range []string{"total", "root", "flat"} {
+		if e := t.args[name]; e != nil {
+			out = encode(out, e.Eval(f))
+		}
+	}
+	return out
 }
 
 // replayTree takes in the queues that changed; false: the tree must be made anew.
@@ -296,14 +374,14 @@ func (s *Session) replayTree(t *quotaTree, st *treeState) bool {
 	if !ok {
 		return false
 	}
-	seen := map[*model.Queue]bool{}
+	seen, erring := map[*model.Queue]bool{}, s.erring
 	for _, q := range entries {
 		if i, ok := st.index[q]; ok && !seen[q] {
 			seen[q] = true
 			s.enterTree(t, st, i)
 		}
 	}
-	st.cursor = s.c.QueueLog.Next()
+	st.cursor, st.erred = s.c.QueueLog.Next(), st.erred || s.erring != erring
 	return true
 }
 
@@ -332,18 +410,18 @@ func (s *Session) enterTree(t *quotaTree, st *treeState, i int) {
 func (s *Session) plantTree(t *quotaTree) *treeState {
 	st := &treeState{
 		s: s, dims: s.c.Dims.Len(), clock: s.c.Clock, cursor: s.c.QueueLog.Next(), queues: s.c.QueuesByName(),
-		index: make(map[*model.Queue]int, len(s.c.Queues)),
+		index: make(map[*model.Queue]int, len(s.c.Queues)), shared: s.sharedByTree(t),
 	}
-	parties := make([]quota.Party, len(st.queues))
+	st.parties, st.views = make([]quota.Party, len(st.queues)), make([]ref.Val, len(st.queues))
 	wrong := map[int]string{}
 	for i, q := range st.queues {
-		st.index[q] = i
+		st.index[q], st.views[i] = i, s.queueView(q)
 		var err ref.Val
-		if parties[i], err = s.party(t, q); err != nil {
+		if st.parties[i], err = s.party(t, q); err != nil {
 			wrong[i] = fmt.Sprint(err)
 		}
 	}
-	s.place(t, st, parties)
+	s.place(t, st, st.parties)
 	for i := range st.places {
 		p := &st.places[i]
 		if text, ok := wrong[i]; ok {

@@ -2,6 +2,7 @@ package quota_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -231,4 +232,14 @@ func TestSharesOfGroups(t *testing.T) {
 			t.Fatalf("the root is saturated: %v, its groups all are: %v", root.Saturated, all)
 		}
 	})
+}
+
+// Where keys have different lengths, equal on their common levels is not the same everywhere: what breaks such ties makes no order.
+func TestKeysOfDifferentLengthsAreNoOrder(t *testing.T) {
+	t.Parallel()
+	a, b, c := []quota.Rank{{Share: 5}}, []quota.Rank{{Share: 5}, {Share: 1}}, []quota.Rank{{Share: 5}, {Share: 3}}
+	got := []int{quota.CompareKeys(a, b), quota.CompareKeys(a, c), quota.CompareKeys(b, c)}
+	if want := []int{0, 0, -1}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
 }
