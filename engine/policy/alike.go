@@ -97,11 +97,7 @@ func (a *alike) model(name string) uint64 {
 
 // number finds the number of what describe wrote, or gives the next.
 func (a *alike) number() int32 {
-	hash := uint64(len(a.scratch))
-	for _, w := range a.scratch {
-		hash = (hash ^ w) * 0x9e3779b97f4a7c15
-		hash ^= hash >> 29
-	}
+	hash := hashOfWords(a.scratch)
 	mask := uint64(len(a.table) - 1)
 	at := hash & mask
 	for ; a.table[at] != 0; at = (at + 1) & mask {
@@ -114,6 +110,21 @@ func (a *alike) number() int32 {
 	a.ends, a.hashes = append(a.ends, len(a.words)), append(a.hashes, hash)
 	a.table[at] = code + 1
 	return code
+}
+
+// hashOfWords goes along two halves at once, as each step of one waits for the step before.
+func hashOfWords(words []uint64) uint64 {
+	const factor = 0x9e3779b97f4a7c15
+	half := len(words) / 2
+	front, back := uint64(len(words)), words[len(words)-1]
+	second := words[half : 2*half]
+	for i, w := range words[:half] {
+		front = (front ^ w) * factor
+		back = (back ^ second[i]) * factor
+		front ^= front >> 29
+		back ^= back >> 29
+	}
+	return (front ^ back>>7 ^ back<<9) * factor
 }
 
 func (a *alike) described(code int32) []uint64 {
