@@ -23,7 +23,7 @@ scores:
 `
 
 // dearWorld is nodes with devices, two pods on each, and a task that waits.
-func dearWorld(b *testing.B, nodes int) (*Session, *model.Task) {
+func dearWorld(b testing.TB, nodes int) (*Session, *model.Task) {
 	b.Helper()
 	objects := []any{aQueue("q"), aGroup("g", "q"), aPod("waits", "cpu=2 memory=4Gi", annotated(model.GPUMilliAnnotation, "300"))}
 	for i := range nodes {
