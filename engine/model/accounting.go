@@ -72,6 +72,7 @@ func (c *Cluster) countInJob(t *Task, sign int64) {
 func (c *Cluster) countOnNode(t *Task, sign int64) {
 	n, row, f := &c.Nodes, t.Node, float64(sign)
 	n.grow()
+	n.holdRequest(t.Request, int32(sign))
 	if sign > 0 {
 		n.attach(t)
 	} else {
@@ -181,7 +182,7 @@ func (c *Cluster) total() {
 			continue
 		}
 		c.ReadyNodes++
-		for i := range c.Nodes.Allocatable {
+		for _, i := range c.Nodes.Columns() {
 			if v := c.Nodes.Allocatable[i][row]; v == v {
 				c.Total.Set(i, c.Total.Get(i)+v)
 			}

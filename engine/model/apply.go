@@ -294,6 +294,7 @@ func (c *Cluster) settle() {
 		c.total()
 	}
 	c.books.nodesChanged, c.books.totalsChanged = false, false
+	c.Nodes.letGo()
 }
 
 // SetNodeOrder says how ties of nodes are broken: the lowest rank wins, and nodes that rank does not name

@@ -109,9 +109,42 @@ func (c *Cluster) checkColumns() error {
 			}
 		}
 	}
+	if err := c.checkOwn(); err != nil {
+		return err
+	}
 	for _, rows := range []int{len(n.TaskCount), len(n.Unasked[CPU]), len(n.Unasked[Memory]), len(n.Tasks), len(n.GPUs), len(n.Order), len(n.Object), len(n.Version)} {
 		if rows != len(n.Rows) {
 			return fmt.Errorf("nodes: a column has %d rows of %d", rows, len(n.Rows))
+		}
+	}
+	return nil
+}
+
+// checkOwn: what nodes offer or tasks on them ask for has columns of its own, is counted, and shared columns hold nothing.
+func (c *Cluster) checkOwn() error {
+	n := &c.Nodes
+	held := make([]int32, len(n.Allocatable))
+	for row := range n.Rows {
+		for dim, column := range n.Allocatable {
+			if column[row] == column[row] {
+				held[dim]++
+			}
+		}
+		for _, t := range n.Tasks[row] {
+			for dim := Pods + 1; dim < len(t.Request); dim++ {
+				if t.Request.Has(dim) {
+					held[dim]++
+				}
+			}
+		}
+		if b := &n.columns; b.absent[row] == b.absent[row] || b.zero[row] != 0 {
+			return fmt.Errorf("nodes: a column of nothing has %g, %g in row %d", b.absent[row], b.zero[row], row)
+		}
+	}
+	for dim, count := range held {
+		own := n.columns.owns[dim]
+		if n.columns.held[dim] != count || count > 0 && !own || own != slices.Contains(n.columns.own, dim) {
+			return fmt.Errorf("nodes: %s has columns of its own: %t, for %d of %d", c.Dims.Name(dim), own, n.columns.held[dim], count)
 		}
 	}
 	return nil

@@ -68,7 +68,8 @@ type Nodes struct {
 	Index map[string]int32 // name -> row
 
 	// One column a dimension, indexed [dim][row], in the units of Dims; absent is NaN
-	// in Allocatable and 0 in the others. Capacity has no column: see CapacityOf.
+	// in Allocatable and 0 in the others. Capacity has no column: see CapacityOf. Dimensions that
+	// nobody on the table has share columns of nothing: they are written through Cluster only.
 	Allocatable [][]float64
 	Used        [][]float64
 	Releasing   [][]float64
@@ -96,6 +97,7 @@ type Nodes struct {
 	free    []int32 // rows to use again
 	byOrder []int32 // rows in use, by Order
 	few     Slab[*Task]
+	columns columnBook
 }
 
 // Log is an append-only list with a reader's cursor outside. When it grows past

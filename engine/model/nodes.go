@@ -129,24 +129,6 @@ func present(v float64) float64 {
 	return v
 }
 
-// grow gives the columns that dimensions interned meanwhile need.
-func (n *Nodes) grow() {
-	if len(n.Allocatable) == n.dims.Len() {
-		return
-	}
-	for len(n.Allocatable) < n.dims.Len() {
-		allocatable := make([]float64, len(n.Rows))
-		for row := range allocatable {
-			allocatable[row] = Absent()
-		}
-		n.Allocatable = append(n.Allocatable, allocatable)
-		n.Used = append(n.Used, make([]float64, len(n.Rows)))
-		n.Releasing = append(n.Releasing, make([]float64, len(n.Rows)))
-		n.Pipelined = append(n.Pipelined, make([]float64, len(n.Rows)))
-	}
-	n.sorted = nil
-}
-
 // take gives a row to a new node: one that is free, or one more. Its columns hold nothing.
 func (n *Nodes) take(node *Node) int32 {
 	row := int32(len(n.Rows))
@@ -162,12 +144,7 @@ func (n *Nodes) take(node *Node) int32 {
 
 func (n *Nodes) addRow() {
 	n.grow()
-	for i := range n.Allocatable {
-		n.Allocatable[i] = append(n.Allocatable[i], Absent())
-		n.Used[i] = append(n.Used[i], 0)
-		n.Releasing[i] = append(n.Releasing[i], 0)
-		n.Pipelined[i] = append(n.Pipelined[i], 0)
-	}
+	n.addToColumns()
 	n.Rows = append(n.Rows, nil)
 	n.TaskCount = append(n.TaskCount, 0)
 	for dim := range n.Unasked {
@@ -187,28 +164,6 @@ func (n *Nodes) release(row int32) {
 	delete(n.Index, n.Rows[row].Name)
 	n.Rows[row], n.GPUs[row], n.Tasks[row], n.Order[row] = nil, nil, nil, noRank
 	n.free = append(n.free, row)
-}
-
-func (n *Nodes) setAllocatable(row int32, r Resources) {
-	n.grow()
-	for i := range n.Allocatable {
-		v := Absent()
-		if r.Has(i) {
-			v = r[i]
-		}
-		n.Allocatable[i][row] = v
-	}
-}
-
-// offers says whether what the node offers to pods is r.
-func (n *Nodes) offers(row int32, r Resources) bool {
-	n.grow()
-	for i := range n.Allocatable {
-		if v := n.Allocatable[i][row]; r.Has(i) != (v == v) || r.Has(i) && r[i] != v {
-			return false
-		}
-	}
-	return true
 }
 
 // attach adds a task to the list of its row, which is in key order.

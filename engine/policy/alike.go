@@ -67,10 +67,14 @@ func (a *alike) describe(row int32) {
 	for dim := range n.Unasked {
 		out = append(out, uint64(uint32(n.Unasked[dim][row])))
 	}
-	for dim := range n.Allocatable {
-		out = append(out, math.Float64bits(n.Allocatable[dim][row]), math.Float64bits(n.Used[dim][row]))
-		if n.Releasing[dim][row] != 0 || n.Pipelined[dim][row] != 0 {
-			out = append(out, uint64(dim), math.Float64bits(n.Releasing[dim][row]), math.Float64bits(n.Pipelined[dim][row]))
+	for _, dim := range n.Columns() {
+		has, uses, ends, waits := n.Allocatable[dim][row], n.Used[dim][row], n.Releasing[dim][row], n.Pipelined[dim][row]
+		moves := ends != 0 || waits != 0
+		if has == has || uses != 0 || moves { // it says the same with and without a column of nothing
+			out = append(out, uint64(dim), math.Float64bits(has), math.Float64bits(uses))
+		}
+		if moves {
+			out = append(out, uint64(dim), math.Float64bits(ends), math.Float64bits(waits))
 		}
 	}
 	for i := range n.GPUs[row] {

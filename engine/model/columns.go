@@ -1,0 +1,142 @@
+package model
+
+import "slices"
+
+// columnBook says which dimensions have columns of their own in the table of nodes: cpu, memory and pods, and what a node offers
+// or a task on a node asks for. Anyone can name a resource in a pod; until a node is concerned, a name costs the table nothing
+// that grows with the nodes.
+type columnBook struct {
+	own  []int   // dimensions with columns of their own, ascending
+	owns []bool  // by dimension
+	held []int32 // by dimension: the nodes that offer it, and the tasks on nodes that ask for it
+	// The columns of all others: nothing, in each row.
+	absent, zero []float64
+	loose        bool // something that was held is so no more
+}
+
+// Columns are the dimensions in which some node may have, use or promise anything, ascending. It is shared: read only.
+func (n *Nodes) Columns() []int { return n.columns.own }
+
+// grow makes room for dimensions interned meanwhile.
+func (n *Nodes) grow() {
+	if len(n.Allocatable) == n.dims.Len() {
+		return
+	}
+	b := &n.columns
+	for dim := len(n.Allocatable); dim < n.dims.Len(); dim++ {
+		n.Allocatable, n.Used = append(n.Allocatable, b.absent), append(n.Used, b.zero)
+		n.Releasing, n.Pipelined = append(n.Releasing, b.zero), append(n.Pipelined, b.zero)
+		b.owns, b.held = append(b.owns, false), append(b.held, 0)
+		if dim <= Pods {
+			n.open(dim)
+		}
+	}
+	n.sorted = nil
+}
+
+// open gives a dimension columns of its own.
+func (n *Nodes) open(dim int) {
+	rows := len(n.columns.absent)
+	n.Allocatable[dim], n.Used[dim] = slices.Clone(n.columns.absent), make([]float64, rows)
+	n.Releasing[dim], n.Pipelined[dim] = make([]float64, rows), make([]float64, rows)
+	n.columns.owns[dim] = true
+	at, _ := slices.BinarySearch(n.columns.own, dim)
+	n.columns.own = slices.Insert(n.columns.own, at, dim)
+}
+
+// share has a dimension read as nothing.
+func (n *Nodes) share(dim int) {
+	b := &n.columns
+	n.Allocatable[dim], n.Used[dim], n.Releasing[dim], n.Pipelined[dim] = b.absent, b.zero, b.zero, b.zero
+}
+
+// hold counts what is held of a dimension.
+func (n *Nodes) hold(dim int, by int32) {
+	b := &n.columns
+	b.held[dim] += by
+	switch {
+	case b.held[dim] == 0:
+		b.loose = true
+	case !b.owns[dim]:
+		n.open(dim)
+	}
+}
+
+// holdRequest counts a task that is on a node, or is not any more.
+func (n *Nodes) holdRequest(r Resources, by int32) {
+	for dim := Pods + 1; dim < len(r); dim++ {
+		if r.Has(dim) {
+			n.hold(dim, by)
+		}
+	}
+}
+
+// letGo takes the columns from the dimensions that nothing holds. Not while steps can be undone: they may come back.
+func (n *Nodes) letGo() {
+	b := &n.columns
+	if !b.loose {
+		return
+	}
+	b.loose = false
+	b.own = slices.DeleteFunc(b.own, func(dim int) bool {
+		if dim <= Pods || b.held[dim] > 0 {
+			return false
+		}
+		b.owns[dim] = false
+		n.share(dim)
+		return true
+	})
+}
+
+func (n *Nodes) addToColumns() {
+	b := &n.columns
+	b.absent, b.zero = append(b.absent, Absent()), append(b.zero, 0)
+	for dim := range n.Allocatable {
+		if !b.owns[dim] {
+			n.share(dim)
+			continue
+		}
+		n.Allocatable[dim] = append(n.Allocatable[dim], Absent())
+		n.Used[dim] = append(n.Used[dim], 0)
+		n.Releasing[dim] = append(n.Releasing[dim], 0)
+		n.Pipelined[dim] = append(n.Pipelined[dim], 0)
+	}
+}
+
+func (n *Nodes) setAllocatable(row int32, r Resources) {
+	n.grow()
+	for dim := range r {
+		if r.Has(dim) && !n.columns.owns[dim] {
+			n.open(dim)
+		}
+	}
+	for _, dim := range n.columns.own {
+		was, now := n.Allocatable[dim][row], Absent()
+		if r.Has(dim) {
+			now = r[dim]
+		}
+		n.Allocatable[dim][row] = now
+		switch {
+		case now == now && was != was:
+			n.hold(dim, 1)
+		case now != now && was == was:
+			n.hold(dim, -1)
+		}
+	}
+}
+
+// offers says whether what the node offers to pods is r.
+func (n *Nodes) offers(row int32, r Resources) bool {
+	n.grow()
+	for dim := range r {
+		if r.Has(dim) && !n.columns.owns[dim] {
+			return false
+		}
+	}
+	for _, dim := range n.columns.own {
+		if v := n.Allocatable[dim][row]; r.Has(dim) != (v == v) || r.Has(dim) && r[dim] != v {
+			return false
+		}
+	}
+	return true
+}
