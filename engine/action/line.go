@@ -71,7 +71,8 @@ func (x *line) rerankAt(i int, l *lane, now time.Time, anew bool) (inOrder bool)
 	if !anew && (p.rank.Until.IsZero() || now.Before(p.rank.Until)) {
 		return true
 	}
-	p.rank, inOrder = l.s.Rank(p.rec.job), true
+	l.s.Rank(&p.rank)
+	inOrder = true
 	for k := max(i, 1); k <= min(i+1, len(x.jobs)-1); k++ {
 		inOrder = inOrder && l.s.Compare(&x.jobs[k-1].rank, &x.jobs[k].rank) <= 0
 	}

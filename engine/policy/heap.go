@@ -335,12 +335,8 @@ func jobTie(a, b *model.Job) int {
 	return cmp.Compare(a.Key, b.Key)
 }
 
-// Rank gives a job its place in the order of jobs, as it is now.
-func (s *Session) Rank(j *model.Job) Ranked[*model.Job] {
-	r := Ranked[*model.Job]{Of: j}
-	r.keys, r.Until = s.jobKeys(j, nil)
-	return r
-}
+// Rank brings a job's place in the order of jobs up to date.
+func (s *Session) Rank(r *Ranked[*model.Job]) { r.keys, r.Until = s.jobKeys(r.Of, r.keys) }
 
 // Compare is negative where a comes before b in the order of jobs.
 func (s *Session) Compare(a, b *Ranked[*model.Job]) int {
