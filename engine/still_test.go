@@ -162,3 +162,25 @@ func TestJobsGoWhileTheOrderMoves(t *testing.T) {
 		}
 	}
 }
+
+// A job whose PodGroup was made anew while it waited goes behind who is older than it now, though what is known of the line has it before.
+func TestAJobMadeAnewGoesBehind(t *testing.T) {
+	t.Parallel()
+	c := stillWorld(t, "q")
+	s := policy.NewSession(c, compile(t, "ages", policyOf("mode: Active", "name: predicates", "name: gang")).policies[0])
+	step := func(second int, want map[string]int) {
+		t.Helper()
+		if diff := gocmp.Diff(want, places(engine.Cycle(s, at(second).Time))); diff != "" {
+			t.Errorf("after %d s (-want +got):\n%s", second, diff)
+		}
+	}
+	before := map[string]int{"a/j1": 1, "a/j2": 2, "a/j0": 3}
+	step(50, before)
+	step(51, before)
+	anew := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "j2", Namespace: "a", CreationTimestamp: at(40)}, Spec: v1beta1.PodGroupSpec{Queue: "q", MinMember: 1}}
+	anew.Status.Phase = v1beta1.PodGroupInqueue
+	for _, err := range c.Apply(model.Delta{Object: anew}) {
+		t.Fatal(err)
+	}
+	step(52, map[string]int{"a/j1": 1, "a/j0": 2, "a/j2": 3})
+}

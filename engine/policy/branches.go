@@ -190,7 +190,7 @@ func (x *branches) before(a, b *branch) bool {
 			return c < 0
 		}
 	}
-	return x.flat.tie(a.queue, b.queue) < 0
+	return x.flat.byAge(a.queue, b.queue) < 0
 }
 
 func comparePaths(a, b []*keyPart) int {

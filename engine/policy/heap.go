@@ -16,7 +16,8 @@ type Heap[T comparable] struct {
 	s       *Session
 	rows    []*Rule // of the order
 	keys    func(x T, room []key) ([]key, time.Time)
-	tie     func(a, b T) int
+	created func(T) time.Time
+	tie     func(a, b T) int // of those created at the same moment
 	version func(T) uint64
 	slot    func(T) **heapItem[T] // where an object's item is found
 	log     *model.Log[T]
@@ -47,6 +48,8 @@ type heapItem[T comparable] struct {
 type Ranked[T any] struct {
 	Of   T
 	keys []key
+	// created is when Of was, as of the moment when the keys were read: it may be another object of its name since.
+	created time.Time
 	// Until is the first moment at which the keys may be others though nothing but time moved; zero: there is none.
 	Until time.Time
 }
@@ -57,8 +60,11 @@ func (h *Heap[T]) compare(a, b *heapItem[T]) int {
 			return c
 		}
 	}
-	return h.tie(a.Of, b.Of)
+	return cmp.Or(a.created.Compare(b.created), h.tie(a.Of, b.Of))
 }
+
+// byAge is the order of those whose keys are the same: who was created first comes first.
+func (h *Heap[T]) byAge(a, b T) int { return cmp.Or(h.created(a).Compare(h.created(b)), h.tie(a, b)) }
 
 func (h *Heap[T]) less(a, b *heapItem[T]) bool { return h.compare(a, b) < 0 }
 
@@ -273,7 +279,7 @@ func (h *Heap[T]) readAll() {
 }
 
 func (h *Heap[T]) read(item *heapItem[T]) {
-	item.version = h.version(item.Of)
+	item.version, item.created = h.version(item.Of), h.created(item.Of)
 	item.keys, item.Until = h.keys(item.Of, item.keys)
 }
 
@@ -302,9 +308,8 @@ func (s *Session) flatQueues() *Heap[*model.Queue] {
 			}
 			return version
 		},
-		tie: func(a, b *model.Queue) int {
-			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Name, b.Name))
-		},
+		created: func(q *model.Queue) time.Time { return q.CreatedAt },
+		tie:     func(a, b *model.Queue) int { return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Name, b.Name)) },
 	}
 }
 
@@ -323,24 +328,23 @@ func (s *Session) Jobs() *Heap[*model.Job] {
 		s: s, rows: s.p.rules[JobOrder], keys: s.jobKeys, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
 		log: &s.c.JobLog, cursor: s.c.JobLog.Next(), slot: func(j *model.Job) **heapItem[*model.Job] { return &s.jobView(j).item },
 		version: func(j *model.Job) uint64 { return j.Version },
-		tie:     jobTie,
+		created: func(j *model.Job) time.Time { return j.CreatedAt },
+		tie:     func(a, b *model.Job) int { return cmp.Compare(a.Key, b.Key) },
 	}
-}
-
-// jobTie is the final order of jobs.
-func jobTie(a, b *model.Job) int {
-	if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
-		return c // most jobs differ in it, and their keys need not be looked at
-	}
-	return cmp.Compare(a.Key, b.Key)
 }
 
 // Rank brings a job's place in the order of jobs up to date.
-func (s *Session) Rank(r *Ranked[*model.Job]) { r.keys, r.Until = s.jobKeys(r.Of, r.keys) }
+func (s *Session) Rank(r *Ranked[*model.Job]) {
+	r.created = r.Of.CreatedAt
+	r.keys, r.Until = s.jobKeys(r.Of, r.keys)
+}
 
 // Compare is negative where a comes before b in the order of jobs.
 func (s *Session) Compare(a, b *Ranked[*model.Job]) int {
-	return cmp.Or(s.compareKeys(JobOrder, a.keys, b.keys), jobTie(a.Of, b.Of))
+	if c := cmp.Or(s.compareKeys(JobOrder, a.keys, b.keys), a.created.Compare(b.created)); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Of.Key, b.Of.Key)
 }
 
 // OrderEpoch is a text of what the order of jobs rests on besides the jobs themselves and the passing of time; false where that

@@ -143,9 +143,9 @@ func (s *Session) Before(site string, a, b Subject) (first bool, by *Rule, err e
 func (s *Session) tie(site string, a, b Subject) bool {
 	switch site {
 	case QueueOrder:
-		return s.flatQueues().tie(a.Queue, b.Queue) < 0
+		return s.flatQueues().byAge(a.Queue, b.Queue) < 0
 	case JobOrder:
-		return s.Jobs().tie(a.Job, b.Job) < 0
+		return s.Jobs().byAge(a.Job, b.Job) < 0
 	}
 	return taskTie(a.Task, b.Task) < 0
 }
