@@ -152,34 +152,6 @@ func TestPostEnds(t *testing.T) {
 	}
 }
 
-// Bindings go by HTTP/1.1 though the server speaks HTTP/2, by the connection that is there already.
-func TestBindingsHaveTheirOwnConnections(t *testing.T) {
-	var protocols, from []string
-	status := answerOf(http.StatusCreated, runtime.ContentTypeProtobuf, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
-	h := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		protocols, from = append(protocols, r.Proto), append(from, r.RemoteAddr)
-		status(w, r)
-	}))
-	h.EnableHTTP2 = true
-	h.StartTLS()
-	defer h.Close()
-	p, err := newCorePods(&rest.Config{Host: h.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := p.Bind(t.Context(), testOrder().binding()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff([]string{"HTTP/1.1", "HTTP/1.1"}, protocols); diff != "" {
-		t.Errorf("protocols (-want +got):\n%s", diff)
-	}
-	if from[0] != from[1] {
-		t.Errorf("two connections, %v, for one binding after another", from)
-	}
-}
-
 // BenchmarkBind is a Binding from its order to the end of its answer, the work of a server that does nothing included.
 func BenchmarkBind(b *testing.B) {
 	status := answerOf(http.StatusCreated, runtime.ContentTypeProtobuf, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})

@@ -51,14 +51,11 @@ func newCorePods(cfg *rest.Config) (corePods, error) {
 	return corePods{client, bindings}, err
 }
 
-// newCoreClient speaks protobuf, whatever the config says, for bindings are what there is most of; and HTTP/1.1, so that each worker has a
-// connection of its own: the frames and streams of HTTP/2 cost either side more than a small request itself, and its one connection ends at
-// one API server, however many there are.
+// newCoreClient speaks protobuf, whatever the config says: bindings are what there is most of.
 func newCoreClient(cfg *rest.Config) (*corev1client.CoreV1Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.ContentType = runtime.ContentTypeProtobuf
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	cfg.NextProtos = []string{"http/1.1"}
 	c, err := corev1client.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for core/v1: %w", err)
