@@ -133,24 +133,18 @@ func (a *amounts) Type() ref.Type { return resourcesType() }
 func (a *amounts) Value() any { return a }
 
 // Add implements traits.Adder.
-func (a *amounts) Add(other ref.Val) ref.Val {
-	b, ok := other.(*amounts)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(other)
-	}
-	out := a.with(b).room(max(len(a.r), len(b.r)))
-	a.r.AddTo(b.r, out.r)
-	return out
-}
+func (a *amounts) Add(other ref.Val) ref.Val { return a.combined(other, model.Resources.AddTo) }
 
 // Subtract implements traits.Subtractor.
-func (a *amounts) Subtract(other ref.Val) ref.Val {
+func (a *amounts) Subtract(other ref.Val) ref.Val { return a.combined(other, model.Resources.SubTo) }
+
+func (a *amounts) combined(other ref.Val, to func(a, b, out model.Resources)) ref.Val {
 	b, ok := other.(*amounts)
 	if !ok {
 		return types.MaybeNoSuchOverloadErr(other)
 	}
 	out := a.with(b).room(max(len(a.r), len(b.r)))
-	a.r.SubTo(b.r, out.r)
+	to(a.r, b.r, out.r)
 	return out
 }
 

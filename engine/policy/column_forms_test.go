@@ -31,10 +31,9 @@ func columnExpressions() []string {
 	return list
 }
 
-// TestFormsByColumn: what has a form by column of its own gives by it what cel-go gives.
-func TestFormsByColumn(t *testing.T) {
-	t.Parallel()
-	scope, p := kernelFixture(t)
+// columnForms are those, compiled.
+func columnForms(t *testing.T, scope *rules.Scope) []*rules.Expr {
+	t.Helper()
 	var list []*rules.Expr
 	for _, text := range columnExpressions() {
 		e, issues := scope.Compile(rules.NewText(text), rules.Anything())
@@ -43,6 +42,14 @@ func TestFormsByColumn(t *testing.T) {
 		}
 		list = append(list, e)
 	}
+	return list
+}
+
+// TestFormsByColumn: what has a form by column of its own gives by it what cel-go gives.
+func TestFormsByColumn(t *testing.T) {
+	t.Parallel()
+	scope, p := kernelFixture(t)
+	list := columnForms(t, scope)
 	rapid.Check(t, func(t *rapid.T) { agreesInWorlds(t, p, list...) })
 }
 

@@ -76,14 +76,8 @@ func TestSpreadIsAsOne(t *testing.T) {
 	t.Parallel()
 	scope, p := kernelFixture(t)
 	rapid.Check(t, func(t *rapid.T) {
-		expression := newGrammar().write(t, drawOf(t, "gives", "bool", "int", "double"), 4)
-		if drawOf(t, "interpreted", false, true) {
-			expression = "'a'.matches(task.name) ? " + expression + " : " + expression
-		}
-		e, issues := scope.Compile(rules.NewText(expression), rules.Anything())
-		if issues.Err() != nil {
-			t.Skip(issues.Error()) // too dear, say
-		}
+		format := drawOf(t, "format", "%s", "'a'.matches(task.name) ? %s : %s") // the second is left to cel-go
+		e := newGrammar().compiled(t, scope, drawOf(t, "gives", "bool", "int", "double"), format)
 		spreadAgrees(t, p, e)
 	})
 }
@@ -92,14 +86,7 @@ func TestSpreadIsAsOne(t *testing.T) {
 func TestFormsSpreadAreAsOne(t *testing.T) {
 	t.Parallel()
 	scope, p := kernelFixture(t)
-	var list []*rules.Expr
-	for _, text := range columnExpressions() {
-		e, issues := scope.Compile(rules.NewText(text), rules.Anything())
-		if issues.Err() != nil {
-			t.Fatal(issues)
-		}
-		list = append(list, e)
-	}
+	list := columnForms(t, scope)
 	rapid.Check(t, func(t *rapid.T) { spreadAgrees(t, p, drawOf(t, "expression", list...)) })
 }
 
