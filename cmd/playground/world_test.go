@@ -430,11 +430,15 @@ func (w *world) Process(verb string, args ...string) *process {
 	w.t.Cleanup(func() {
 		p.Kill()
 		if w.t.Failed() {
-			w.t.Logf("log of celsius %s:\n%s", verb, p.Log())
+			w.t.Logf("log of celsius %s, but for its start:\n%s", verb, startLine.ReplaceAllString(p.Log(), ""))
 		}
 	})
 	return p
 }
+
+// startLine is a line that controllers print when they start: twenty of them, for each process that a test killed, would
+// leave no room for what failed.
+var startLine = regexp.MustCompile(`(?m)^.*\] "Starting (EventSource|Controller|workers)".*\n`)
 
 // Kill ends the process with SIGKILL, and waits until it is gone.
 func (p *process) Kill() {
