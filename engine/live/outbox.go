@@ -23,7 +23,7 @@ const (
 // waited long.
 const (
 	bindsPerWaiter = 4
-	bindsPerStatus = 100
+	bindsPerStatus = 200
 	bindsPerLate   = 20
 	lateAfter      = 30 * time.Second
 )

@@ -35,8 +35,8 @@ func TestOutboxOrder(t *testing.T) {
 		waited time.Duration
 		want   string
 	}{
-		{"nothing starves", 0, "b0 b1 b2 b3 waiter " + bindings(4, 99) + " status " + bindings(99, 105) + " event"},
-		{"what waited for long", lateAfter, "b0 b1 b2 b3 waiter " + bindings(4, 19) + " status " + bindings(19, 39) + " event " + bindings(39, 105)},
+		{"nothing starves", 0, "b0 b1 b2 b3 waiter " + bindings(4, 199) + " status " + bindings(199, 205) + " event"},
+		{"what waited for long", lateAfter, "b0 b1 b2 b3 waiter " + bindings(4, 19) + " status " + bindings(19, 39) + " event " + bindings(39, 205)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestOutboxOrder(t *testing.T) {
 				o.put(toStatus, "status", nothing)
 				o.put(toWaiter, "waiter", nothing)
 				<-time.After(c.waited)
-				for i := range 105 {
+				for i := range 205 {
 					o.put(toBind, fmt.Sprint("b", i), nothing)
 				}
 				if diff := cmp.Diff(c.want, sent(o)); diff != "" {

@@ -7,9 +7,9 @@ const (
 	fewest = 4
 	// firstPace is how many may be before anything is known of the API server.
 	firstPace = 16
-	// patience is how many times as long as by itself an answer may take. Beyond that, more writes at once only stand in
-	// line at the API server, where others stand behind them.
-	patience = 6
+	// patience is how many times as long as by itself an answer may take. Until then more writes at once are cheaper for the API
+	// server, which commits together what comes together; beyond that they only stand in line there, and others behind them.
+	patience = 12
 	// probeEvery is the least time between two looks at what an answer takes by itself.
 	probeEvery = 10 * time.Second
 )

@@ -51,8 +51,8 @@ func TestPace(t *testing.T) {
 		server    apiServer
 		low, high int
 	}{
-		{"two processors: a few in line for each", apiServer{2, time.Millisecond}, 8, 26},
-		{"eight", apiServer{8, time.Millisecond}, 32, 50},
+		{"two processors: a dozen rounds of them in line", apiServer{2, time.Millisecond}, 16, 50},
+		{"eight: no more than there may be", apiServer{8, time.Millisecond}, 32, 64},
 		{"as many as there may be: its answers take long, and wait for nothing", apiServer{200, 20 * time.Millisecond}, 64, 64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
