@@ -86,7 +86,7 @@ bench: ## run the benchmarks on one processor, five times, some twelve minutes
 	GOMAXPROCS=1 go test -run '^$$' -bench . -benchmem -benchtime 0.3s -count 5 -timeout 30m ./engine/...
 
 .PHONY: bench-live
-bench-live: build ## measure the live scheduler against a bare loop of bindings: some 20 minutes on an idle machine
+bench-live: build ## measure the live scheduler against a bare loop of bindings: some 25 minutes on an idle machine
 	go build -o bin/playground ./cmd/playground
 	bin/playground bench-live $(ARGS)
 

@@ -95,7 +95,7 @@ func (b *bench) live(ctx context.Context, s loadShape) (r benchRun, err error) {
 }
 
 // bare binds a backlog without any scheduler.
-func (b *bench) bare(ctx context.Context, s loadShape, workers int) (r benchRun, err error) {
+func (b *bench) bare(ctx context.Context, s loadShape) (r benchRun, err error) {
 	l, err := b.backlog(ctx, s)
 	if err != nil {
 		return r, err
@@ -116,7 +116,7 @@ func (b *bench) bare(ctx context.Context, s loadShape, workers int) (r benchRun,
 		return r, err
 	}
 	start, used := time.Now(), processorTime()
-	err = eachOf(workers, len(l.pods), func(i int) error {
+	err = eachOf(bareWorkers, len(l.pods), func(i int) error {
 		return b.bind(ctx, l.namespace, l.pods[i], l.uids[l.pods[i]], i)
 	})
 	if err == nil {
@@ -132,7 +132,7 @@ func (b *bench) bare(ctx context.Context, s loadShape, workers int) (r benchRun,
 		return r, err
 	}
 	r = benchRun{pods: len(l.pods), took: w.last.Sub(start), cpu: used}
-	say(b.out, "%-24s %s; all requests a pod: %s", fmt.Sprintf("bare, %s, %d workers", s, workers), r, served.each(len(l.pods)))
+	say(b.out, "%-24s %s; all requests a pod: %s", fmt.Sprintf("bare, %s", s), r, served.each(len(l.pods)))
 	return r, b.clear(ctx, l)
 }
 
