@@ -56,10 +56,9 @@ cycle until a watch has seen the last pod bound is taken. In turn with that,
 equal pods are bound by a loop that does nothing but send Bindings to nodes that
 are chosen already, 32 at once, with the same client settings. The ratio is that
 of two runs that follow each other, in every second round the loop's first; the
-median of all rounds counts. The scheduler is a process of
-its own, as it is in a cluster, so that its processor time is known; all else
-runs in this one, with one control plane, so that only the ratio of the two
-means anything on another machine.
+median of all rounds counts. The scheduler is a process of its own, as it is in
+a cluster, so that its processor time is known; all else runs in this one, with
+one control plane, so that only the ratio means anything on another machine.
 
 Before that the time from just before a pod's creation is asked for until a watch
 has seen it bound is measured, at a steady rate of bare pods: by a loop that binds
@@ -302,7 +301,8 @@ func (r *shapeResult) ratio() float64 {
 	return median(turns)
 }
 
-// turn is one run of the scheduler, and one of the bare loop: one after the other, first which is told.
+// turn is one run of the scheduler and one of the bare loop, right after each other. Each goes first in half of the turns, as runs
+// get slower over the minutes.
 func (b *bench) turn(ctx context.Context, s loadShape, into *shapeResult, bareFirst bool) error {
 	live := func() error {
 		r, err := b.live(ctx, s)

@@ -132,7 +132,7 @@ func (b *bench) bare(ctx context.Context, s loadShape) (r benchRun, err error) {
 		return r, err
 	}
 	r = benchRun{pods: len(l.pods), took: w.last.Sub(start), cpu: used}
-	say(b.out, "%-24s %s; all requests a pod: %s", fmt.Sprintf("bare, %s", s), r, served.each(len(l.pods)))
+	say(b.out, "%-24s %s; all requests a pod: %s", "bare, "+string(s), r, served.each(len(l.pods)))
 	return r, b.clear(ctx, l)
 }
 
