@@ -52,6 +52,9 @@ func conditionOf(x *action.Cycle, s *policy.Session, j *model.Job, whole *model.
 	if why.Yes {
 		return whole
 	}
+	if leavingOnly(j) {
+		return nil
+	}
 	reason := cmp.Or(why.Rule.Reason, notEnoughResources)
 	text := why.Text
 	if cause := x.Cause(j); cause != "" {
@@ -59,6 +62,26 @@ func conditionOf(x *action.Cycle, s *policy.Session, j *model.Job, whole *model.
 	}
 	missing := max(j.MinMember-j.Ready()-int64(x.Undone(j)), 0)
 	return &model.Condition{Type: unschedulable, Status: "True", Reason: reason, Message: fmt.Sprintf("%d/%d tasks in gang unschedulable: %s", missing, j.TaskCount(), text)}
+}
+
+// leavingOnly says whether a gang that is not whole lacks nothing but members that are on their way out: none is there that
+// could be placed in their stead, so nothing of it is unschedulable, and what was said of it last stands until they are gone.
+func leavingOnly(j *model.Job) bool {
+	return j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Counts[model.Releasing] > 0 && j.Ready()+releasing(j) >= j.MinMember
+}
+
+// releasing is how many tasks hold a node on their way out.
+func releasing(j *model.Job) int64 {
+	if j.Counts[model.Releasing] == 0 {
+		return 0
+	}
+	var n int64
+	for _, t := range j.Tasks {
+		if t.Status == model.Releasing && t.NodeName != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // refusedCondition says why a job that has no tasks yet was not let in: until it is, it gets none that could say so.
@@ -79,7 +102,7 @@ func phaseOf(j *model.Job, condition *model.Condition) string {
 		return "Unknown"
 	}
 	finished := j.Counts[model.Succeeded] + j.Counts[model.Failed]
-	begun := finished + j.Counts[model.Running] + j.Counts[model.Bound] + j.Counts[model.Releasing]
+	begun := finished + j.Counts[model.Running] + j.Counts[model.Bound] + releasing(j)
 	switch {
 	case begun >= j.MinMember && begun == finished && j.TaskCount() > 0:
 		return "Completed"

@@ -183,7 +183,7 @@ func TestActions(t *testing.T) {
 	p := Policies{
 		UID: "uid", Version: 2,
 		Tasks: []TaskPolicies{
-			{"a", []Policy{{Action: "RestartTask", Events: []string{"PodFailed", "PodEvicted"}}, {Action: "TerminateJob", ExitCode: new(int32(9))}}},
+			{"a", []Policy{{Action: "RestartTask", Events: []string{"PodFailed", "PodEvicted", "PodFailed"}}, {Action: "TerminateJob", ExitCode: new(int32(9))}}},
 			{"b", []Policy{{Action: "OpenSesame", Events: []string{"*"}}}},
 		},
 		Job: []Policy{

@@ -79,6 +79,28 @@ func TestWorldObeysThePlan(t *testing.T) {
 	}
 }
 
+// TestLeavingMember: what a PodGroup was said to be stands while a gang lacks nothing but a member that is leaving; with one
+// that waits in its stead, it is told of.
+func TestLeavingMember(t *testing.T) {
+	t.Parallel()
+	path, data := scenarioFile(t, "lifecycle/a_gang_whose_member_is_leaving")
+	r, err := RunScenario(path, data, ScenarioOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, plan := range r.Plans {
+		said := "nothing new"
+		if c := plan.Jobs[0].Condition; c != nil {
+			said = c.Type
+		}
+		got = append(got, plan.Jobs[0].Phase+", "+said)
+	}
+	if diff := cmp.Diff([]string{"Running, nothing new", "Unknown, Unschedulable", "Unknown, Unschedulable"}, got); diff != "" {
+		t.Errorf("phase and condition by cycle (-want +got):\n%s", diff)
+	}
+}
+
 func TestPodsRunAndGo(t *testing.T) {
 	t.Parallel()
 	w := newTestWorld(t, smallWorld)
