@@ -25,6 +25,7 @@
 //	engine/action     the verbs of which every pipeline is made
 //	engine            this: one cycle from its parts
 //	engine/sim        a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
+//	events            Events, so that clients of both of Kubernetes' APIs of events find all they look for
 //	crds              the API: Go types by group, and their manifests
 //	docs              the reference of the language, written from the declarations
 //	cmd/celsius       the command line

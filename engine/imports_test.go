@@ -47,12 +47,13 @@ var mayImport = map[string]string{
 	"engine/sim":               simOurs,
 	"engine/sim/conformance":   simOurs + " engine/sim",
 	"engine/sim/openb":         simOurs + " engine/sim",
-	"engine/live":              "engine engine/model engine/policy rules " + allCRDs,
+	"engine/live":              "events engine engine/model engine/policy rules " + allCRDs,
 	"statemachines":            "rules",
-	"statemachines/controller": "statemachines rules " + allCRDs,
+	"statemachines/controller": "events statemachines rules " + allCRDs,
 	"statemachines/plugins":    "statemachines rules " + allCRDs,
 	"webhook":                  "rules rules/admission statemachines engine/policy crds " + allCRDs,
 	"docs":                     "rules engine/policy statemachines",
+	"events":                   "",
 	"cmd/celsius":              allOurs,
 	"cmd/playground":           allOurs,
 }
@@ -86,6 +87,7 @@ var mayImportOthers = map[string]string{
 	"statemachines/plugins":    clients,
 	"webhook":                  clients + " " + metricsLog + " github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiextensions-apiserver k8s.io/kubernetes",
 	"docs":                     "",
+	"events":                   apiObjects + " k8s.io/client-go",
 	"cmd/celsius":              clients + " " + metricsLog + " github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",
 	"cmd/playground":           allOthers,
 }

@@ -221,6 +221,19 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// TestDefaultScheduler: a Job that names no scheduler gets the first of the names served, so that a cluster may choose volcano.
+func TestDefaultScheduler(t *testing.T) {
+	for _, names := range [][]string{{"celsius", "volcano"}, {"volcano", "celsius"}} {
+		filled, mistakes, err := jobTable(t).Default(Request{Operation: opCreate, Object: merged(t, "spec: {schedulerName: null}"), SchedulerNames: names})
+		if err != nil || len(mistakes) > 0 {
+			t.Fatal(err, mistakes)
+		}
+		if got := valueAt(t, filled, "spec.schedulerName"); got != `"`+names[0]+`"` {
+			t.Errorf("served are %v, and the Job gets %s", names, got)
+		}
+	}
+}
+
 // TestEveryRowMatters takes each row out of the table: at least one case must come out otherwise.
 func TestEveryRowMatters(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/job.txtar")

@@ -277,7 +277,7 @@ func newRig(t *testing.T) *rig {
 func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 	log := logr.Discard()
 	out, m, nodes := newOutbox(8), newMetrics(), &nodeBook{}
-	said := newEvents(newScheme(), f, out, log)
+	said := newRecorder(newScheme(), f, out, log)
 	names := []string{"celsius", "volcano"}
 	l := &loop{
 		period: time.Second, window: 20 * time.Millisecond, gangTimeout: time.Minute, policy: func() *policy.Policy { return p },

@@ -45,7 +45,7 @@ type loop struct {
 	intake   *intake
 	statuses *statuses
 	binder   *binder
-	events   *events
+	events   *recorder
 	metrics  *metrics
 	log      logr.Logger
 

@@ -174,7 +174,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 		return err
 	}
 	out, in := newOutbox(s.o.BindWorkers), newFeed()
-	said := newEvents(s.scheme, pods.client.Events(""), out, s.log)
+	said := newRecorder(s.scheme, pods.client.Events(""), out, s.log)
 	l := s.newLoop(pods, out, in, said)
 	all.Go(func() { out.run(ctx) })
 
@@ -231,7 +231,7 @@ func ended(ctx context.Context, err error) error {
 	}
 }
 
-func (s *scheduler) newLoop(p corePods, out *outbox, in *feed, said *events) *loop {
+func (s *scheduler) newLoop(p corePods, out *outbox, in *feed, said *recorder) *loop {
 	nodes := &nodeBook{}
 	b := &binder{pods: p, storage: coreStorage{p.client}, volumeTimeout: s.o.VolumeTimeout, nodes: nodes, outbox: out, feed: in, metrics: s.metrics, log: s.log}
 	b.scheduled = scheduledEvents(said, s.metrics)

@@ -41,7 +41,7 @@ func (m metricsServer) Start(ctx context.Context) error {
 }
 
 // scheduledEvents tells users of each pod that was bound, and metrics how long it waited.
-func scheduledEvents(said *events, m *metrics) func(*order) {
+func scheduledEvents(said *recorder, m *metrics) func(*order) {
 	return func(o *order) {
 		if !o.created.IsZero() {
 			m.bindWait.Observe(time.Since(o.created).Seconds())

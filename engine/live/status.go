@@ -210,7 +210,7 @@ type statuses struct {
 	pods   pods
 	outbox *outbox
 	feed   *feed
-	events *events
+	events *recorder
 	log    logr.Logger
 	waits  map[string]*waiting
 	queues map[string]*queueState

@@ -230,10 +230,14 @@ type wake chan event.GenericEvent
 const wakeBuffer = 1024
 
 func addControllers(ctx context.Context, mgr manager.Manager, o Options, reg prometheus.Registerer) error {
+	told, err := newRecorder(mgr)
+	if err != nil {
+		return err
+	}
 	p := &parts{
 		client:   mgr.GetClient(),
 		live:     mgr.GetAPIReader(),
-		recorder: mgr.GetEventRecorder(fieldManager),
+		recorder: told,
 		memory:   newMemory(),
 		metrics:  newMetrics(reg),
 		options:  o,

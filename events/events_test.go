@@ -1,0 +1,148 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/kubernetes/pkg/apis/core"
+	corev1conversion "k8s.io/kubernetes/pkg/apis/core/v1"
+	"k8s.io/kubernetes/pkg/apis/core/validation"
+	eventsv1conversion "k8s.io/kubernetes/pkg/apis/events/v1"
+)
+
+// server takes what the API server would take, and holds it as that would.
+type server struct {
+	t    *testing.T
+	held map[string]*corev1.Event
+}
+
+func (s *server) take(event *corev1.Event) (*corev1.Event, error) {
+	internal := &core.Event{}
+	if err := corev1conversion.Convert_v1_Event_To_core_Event(event, internal, nil); err != nil {
+		s.t.Fatal(err)
+	}
+	if wrong := validation.ValidateEventCreate(internal, corev1.SchemeGroupVersion); len(wrong) > 0 {
+		s.t.Fatalf("the API server refuses %s: %v", event.Name, wrong)
+	}
+	s.held[event.Name] = event
+	return event, nil
+}
+
+func (s *server) CreateWithEventNamespaceWithContext(_ context.Context, event *corev1.Event) (*corev1.Event, error) {
+	return s.take(event.DeepCopy())
+}
+
+func (s *server) PatchWithEventNamespaceWithContext(_ context.Context, event *corev1.Event, data []byte) (*corev1.Event, error) {
+	was := s.held[event.Name]
+	if was == nil {
+		return nil, apierrors.NewNotFound(corev1.Resource("events"), event.Name)
+	}
+	before, err := json.Marshal(was)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	after, err := strategicpatch.StrategicMergePatch(before, data, &corev1.Event{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	next := &corev1.Event{}
+	if err := json.Unmarshal(after, next); err != nil {
+		s.t.Fatal(err)
+	}
+	return s.take(next)
+}
+
+// only gives the one event that the server holds, as both APIs show it.
+func (s *server) only() (*corev1.Event, *eventsv1.Event) {
+	s.t.Helper()
+	if len(s.held) != 1 {
+		s.t.Fatalf("%d events, want 1", len(s.held))
+	}
+	newer := &eventsv1.Event{}
+	for _, e := range s.held {
+		internal := &core.Event{}
+		if err := corev1conversion.Convert_v1_Event_To_core_Event(e, internal, nil); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := eventsv1conversion.Convert_core_Event_To_v1_Event(internal, newer, nil); err != nil {
+			s.t.Fatal(err)
+		}
+		return e, newer
+	}
+	return nil, nil
+}
+
+func jobEvent(name string, at time.Time) Event {
+	return Event{
+		On:   corev1.ObjectReference{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Namespace: "team", Name: name, UID: "1"},
+		Type: corev1.EventTypeWarning, Reason: "FailedCreate", Action: "CreatePods", Message: "no", At: at,
+	}
+}
+
+// TestBothAPIs: an event that was repeated has what clients of the older and of the newer API look for, whether it could be
+// counted into the first or that was gone.
+func TestBothAPIs(t *testing.T) {
+	first := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	for _, gone := range []bool{false, true} {
+		s := &server{t: t, held: map[string]*corev1.Event{}}
+		w := NewWriter(s, "celsius-controllers")
+		for i := range 3 {
+			if gone {
+				clear(s.held)
+			}
+			if err := w.Write(t.Context(), jobEvent("train", first.Add(time.Duration(i)*time.Minute))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		older, newer := s.only()
+		got := []any{
+			older.LastTimestamp.UTC(), older.Count, older.Source.Component, newer.Action, newer.ReportingController, newer.Note,
+			newer.EventTime.UTC(), newer.DeprecatedLastTimestamp.UTC(), newer.DeprecatedCount, newer.DeprecatedSource.Component, newer.ReportingInstance != "",
+		}
+		last := first.Add(2 * time.Minute)
+		want := []any{last, int32(3), "celsius-controllers", "CreatePods", "celsius-controllers", "no", first, last, int32(3), "celsius-controllers", true}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the first is gone: %v (-want +got):\n%s", gone, diff)
+		}
+	}
+}
+
+// TestAnyName: an object whose name is as long as can be, or that has no namespace, has its events too; without an action the
+// reason is it.
+func TestAnyName(t *testing.T) {
+	s := &server{t: t, held: map[string]*corev1.Event{}}
+	e := jobEvent(strings.Repeat("a", 253), time.Now())
+	e.On.Namespace, e.Action = "", ""
+	if err := NewWriter(s, "celsius-scheduler").Write(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	older, newer := s.only()
+	if len(older.Name) != 253 || older.Namespace != "default" || newer.Action != "FailedCreate" {
+		t.Errorf("name of %d characters, namespace %q, action %q", len(older.Name), older.Namespace, newer.Action)
+	}
+}
+
+// TestMany: of one object, many events in a row are few on the server; those that say nearly the same are one.
+func TestMany(t *testing.T) {
+	s := &server{t: t, held: map[string]*corev1.Event{}}
+	w := NewWriter(s, "celsius-controllers")
+	for i := range 1000 {
+		e := jobEvent("train", time.Now())
+		e.Message = fmt.Sprint("pod ", i)
+		if err := w.Write(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.held) > 25 {
+		t.Errorf("%d events of one object", len(s.held))
+	}
+}
