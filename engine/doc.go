@@ -26,6 +26,7 @@
 //	engine            this: one cycle from its parts
 //	engine/sim        a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
 //	events            Events, so that clients of both of Kubernetes' APIs of events find all they look for
+//	lease             taking turns: until when a process may write
 //	crds              the API: Go types by group, and their manifests
 //	docs              the reference of the language, written from the declarations
 //	cmd/celsius       the command line

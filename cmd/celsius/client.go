@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/celsius-scheduler/celsius/lease"
 )
 
 // clientFlags say which API server a part of the product talks to, and how fast.
@@ -29,6 +32,13 @@ func (f *clientFlags) register(flags *pflag.FlagSet) {
 	flags.Float32Var(&f.qps, "kube-api-qps", 2000, "requests a second to the API server; it is meant to be the bottleneck, not the client")
 	flags.IntVar(&f.burst, "kube-api-burst", 4000, "requests at once before --kube-api-qps slows them")
 	flags.IntVarP(&f.verbosity, "v", "v", 0, "how much is logged: 0 what an operator must see, 2 each decision, 4 each change that came in")
+}
+
+// leaseFlags say how long the lease of a part of the product holds.
+func leaseFlags(flags *pflag.FlagSet, t *lease.Times) {
+	flags.DurationVar(&t.Duration, "leader-elect-lease-duration", 15*time.Second, "for how long others respect a lease that is not renewed, in whole seconds; they wait a third longer, for what its holder has sent")
+	flags.DurationVar(&t.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "for how long the leader tries to renew its lease before it ends")
+	flags.DurationVar(&t.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "time between two tries to take the lease, or to renew it")
 }
 
 // connect gives the way to the API server, and sets up the log. Nothing is asked of the server yet.

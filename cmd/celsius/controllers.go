@@ -50,6 +50,7 @@ Only jobs and pods of the given scheduler names are touched.`,
 	flags.StringVar(&machines, "state-machines", "", "folder of state machines (YAML) that replace those of the same name that are built in")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "wait for the lease, so that one of several instances is at work")
 	flags.StringVar(&o.LeaseName, "lease-name", controller.DefaultLeaseName, "the lease that the leader holds")
+	leaseFlags(flags, &o.LeaseTimes)
 	flags.StringVar(&o.Namespace, "namespace", controller.DefaultNamespace, "the namespace of the lease")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where /metrics is served, as host:port; 0: nowhere")
 	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where /healthz and /readyz are served, as host:port; 0: nowhere")

@@ -18,7 +18,10 @@ func newSchedulerCommand() *cobra.Command {
 there is none, by the policy that comes with Celsius.
 
 Several may run at once: one of them holds the lease and schedules, the others
-stand by. It runs until it is told to stop, or loses the lease.
+stand by. It runs until it is told to stop, or loses the lease. One that was
+stopped, or that the network cut off, sends nothing any more once its lease has
+not been renewed for five sixths of its duration; another takes over after four
+thirds of it (20 s of 15), and at once where the lease was given back.
 
 It collects garbage when there is some 96 MiB of it: more rarely than other Go
 programs while it is small, to spare the processor, and more often when it is
@@ -54,6 +57,7 @@ that.`,
 	flags.DurationVar(&o.VolumeTimeout, "volume-timeout", 10*time.Minute, "how long the binding or the making of a pod's volumes may take, before the pod is decided on anew")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "take turns with others that hold the same lease; false: schedule at once")
 	flags.StringVar(&o.LeaseName, "lease-name", live.DefaultLease, "the lease to take turns by")
+	leaseFlags(flags, &o.LeaseTimes)
 	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where to serve /metrics; 0: nowhere")
 	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0: nowhere")
 	flags.StringVar(&o.PprofAddress, "pprof-address", "0", "where to serve profiles of the process, below /debug/pprof/; 0: nowhere")

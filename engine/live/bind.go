@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/lease"
 )
 
 // PolicyAnnotation is on a bound pod and says which policy put it where it is: NAME@GENERATION.
@@ -58,6 +59,7 @@ const (
 	refused result = "refused" // the pod is not bound, and will not be by this order
 	gone    result = "gone"    // the pod is not there any more, or is bound elsewhere: its events tell
 	unknown result = "unknown" // not an end: the order is tried again
+	unsent  result = "unsent"  // nor is this: the lease has lapsed, and may be renewed yet
 )
 
 // bindOutcome is what became of an order.
@@ -130,13 +132,15 @@ func (b *binder) try(ctx context.Context, o *order) {
 	b.metrics.bind(result, time.Since(start))
 	b.outbox.bound(result, start)
 	switch result {
-	case unknown:
+	case unknown, unsent:
 		if ctx.Err() != nil {
 			return // the end: who leads next reads back what became of it
 		}
 		wait := min(unknownFirst<<min(o.tries, 10), unknownMost)
-		o.tries++
-		b.log.V(1).Info("nobody knows what became of a binding; it is tried again", "pod", o.Task, "node", o.Node, "after", wait, "error", err.Error())
+		if result == unknown {
+			o.tries++
+		}
+		b.log.V(1).Info("it is not known that a pod is bound; it is tried again", "pod", o.Task, "node", o.Node, "result", result, "after", wait, "error", err.Error())
 		b.outbox.later(wait, toBind, "re"+orderKey(o.Task, o.UID), func(ctx context.Context) { b.try(ctx, o) })
 		return
 	case bound:
@@ -165,8 +169,6 @@ func (e errNodeChanged) Error() string {
 }
 
 func (b *binder) attempt(ctx context.Context, o *order) (result, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
 	// Once a request was sent that may still arrive, only the node that it names will do.
 	if news := b.nodes.get(o.Node); o.tries == 0 && news.number != o.known && news.why != "" {
 		return refused, errNodeChanged{o.Node, news.why}
@@ -177,6 +179,8 @@ func (b *binder) attempt(ctx context.Context, o *order) (result, error) {
 	switch {
 	case err == nil:
 		return bound, nil
+	case errors.Is(err, lease.ErrLapsed):
+		return unsent, err
 	case apierrors.IsNotFound(err):
 		return gone, err
 	case apierrors.IsConflict(err), apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err),
@@ -193,11 +197,8 @@ func (b *binder) attempt(ctx context.Context, o *order) (result, error) {
 
 // readBack asks the API server what became of a pod; otherwise is the answer where it is not bound.
 func (b *binder) readBack(ctx context.Context, o *order, cause error, otherwise result) (result, error) {
-	if ctx.Err() != nil { // the time of the binding itself is up; reading has one of its own
-		fresh, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		ctx = fresh
-	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	pod, err := b.pods.Get(ctx, o.namespace, o.name)
 	switch {
 	case apierrors.IsNotFound(err):

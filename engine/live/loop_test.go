@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/lease"
 )
 
 // bubble runs a test under a clock of its own.
@@ -102,6 +104,30 @@ func TestInqueueGoesFirst(t *testing.T) {
 		r.work()
 		if diff := cmp.Diff([]string{"group default/g Inqueue"}, r.server.writes); diff != "" {
 			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What was not sent because the lease has lapsed goes out when it is renewed: it is neither refused nor asked about.
+func TestALapsedLeaseHoldsBindingsUp(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		lapsed := time.Now().Add(20 * time.Second)
+		f.onBind = func(*corev1.Binding) (before, after error) {
+			if time.Now().Before(lapsed) {
+				return fmt.Errorf("bind: %w", lease.ErrLapsed), nil
+			}
+			return nil, nil
+		}
+		f.onGet = func(name string) error { t.Errorf("pod %s was asked about", name); return nil }
+		f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 2), testPod("a", "g", "1"), testPod("b", "g", "1"))
+		r.settle(25)
+		slices.Sort(f.bindings)
+		if diff := cmp.Diff([]string{"default/a n1", "default/b n1"}, f.bindings); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if slices.ContainsFunc(f.events, func(e string) bool { return strings.Contains(e, eventBindRefused) }) {
+			t.Errorf("events: %v", f.events)
 		}
 	})
 }
@@ -479,12 +505,14 @@ func TestOptions(t *testing.T) {
 	want := Options{
 		SchedulerNames: []string{"celsius", "volcano"}, Policy: "default", Namespace: "celsius-system", Period: time.Second,
 		Window: 20 * time.Millisecond, BindWorkers: 64, GangTimeout: time.Minute, VolumeTimeout: 10 * time.Minute, LeaseName: "celsius-scheduler",
+		LeaseTimes: lease.Times{Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 	}
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, wrong := range []Options{
 		{SchedulerNames: []string{""}}, {NodeSelector: "a in ("}, {Period: -1}, {BindWorkers: -1},
+		{LeaseTimes: lease.Times{RenewDeadline: time.Minute}},
 	} {
 		if _, err := wrong.complete(); err == nil {
 			t.Errorf("%+v is taken", wrong)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/celsius-scheduler/celsius/lease"
 )
 
 // Names that a scheduler goes by in a cluster.
@@ -49,6 +51,8 @@ type Options struct {
 	LeaderElect bool
 	// LeaseName is the lease that they take turns by. "": celsius-scheduler.
 	LeaseName string
+	// LeaseTimes say how long it holds.
+	LeaseTimes lease.Times
 
 	// MetricsAddress is where metrics are served, at /metrics. "" or "0": nowhere.
 	MetricsAddress string
@@ -83,7 +87,9 @@ func (o Options) complete() (Options, error) {
 	if _, err := labels.Parse(o.NodeSelector); err != nil {
 		return o, fmt.Errorf("node selector %q: %w", o.NodeSelector, err)
 	}
-	return o, nil
+	var err error
+	o.LeaseTimes, err = o.LeaseTimes.Complete()
+	return o, err
 }
 
 func orElse[T comparable](field *T, otherwise T) {

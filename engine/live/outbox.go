@@ -35,6 +35,9 @@ const slowEach = 16
 // maxEvents is how many events may wait; beyond it new ones are dropped, and counted.
 const maxEvents = 20000
 
+// lastAnswers is how long what is under way at the end may take.
+const lastAnswers = 2 * time.Second
+
 // outbox holds the writes that are to go out, in the order of their classes. What is written under one
 // key is one entry: the newest replaces what has not gone out, and never two of a key are under way at once.
 type outbox struct {
@@ -140,6 +143,7 @@ func (o *outbox) bound(r result, sent time.Time) {
 		o.pace.answered(sent, at, o.waiting[toBind] > 0)
 	case unknown:
 		o.pace.unanswered(sent, at)
+	case unsent:
 	case refused, gone: // with a question about the pod in between
 	}
 	if o.pace.limit > was {
@@ -161,9 +165,13 @@ func (o *outbox) depths() (waiting [numClasses]int, dropped uint64) {
 	return o.waiting, o.dropped
 }
 
-// run works until ctx ends, and returns when all workers have stopped.
+// run works until ctx ends, and returns when all workers have stopped. What is under way then has a moment for its answer: who leads next
+// begins the sooner, the less is under way of which nobody knows.
 func (o *outbox) run(ctx context.Context) {
+	work, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
 	stop := context.AfterFunc(ctx, func() {
+		time.AfterFunc(lastAnswers, cut)
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.closed = true
@@ -178,7 +186,7 @@ func (o *outbox) run(ctx context.Context) {
 				if e == nil {
 					return
 				}
-				e.do(ctx)
+				e.do(work)
 				o.finish(e)
 			}
 		})

@@ -138,13 +138,21 @@ func TestOutboxKeepsWorkersForBindings(t *testing.T) {
 		t.Run(fmt.Sprint(c.waiting), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
 				o := newOutbox(8)
 				block := func(ctx context.Context) { <-ctx.Done() }
 				for i := range c.waiting {
 					o.put(class(int(toStatus)+i%2), fmt.Sprint("s", i), block)
 				}
-				go o.run(ctx)
+				finished := make(chan struct{})
+				go func() { defer close(finished); o.run(ctx) }()
+				defer func() {
+					ended := time.Now()
+					cancel()
+					<-finished
+					if took := time.Since(ended); took != lastAnswers {
+						t.Errorf("what was under way was cut off %s after the end, want %s", took, lastAnswers)
+					}
+				}()
 				synctest.Wait()
 				bound := false
 				o.put(toBind, "b", func(context.Context) { bound = true })

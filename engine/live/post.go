@@ -31,10 +31,12 @@ const (
 // poster sends Bindings, by the connection and within the rate of a client. They are what there is most of, and all alike: the general
 // way of client-go to build a request and to read an answer takes half of what a Binding costs the scheduler.
 type poster struct {
-	client  *http.Client
+	client  http.Client
 	limiter flowcontrol.RateLimiter // nil: none
 	encoder runtime.Encoder
 	base    *url.URL // of core/v1
+	query   string
+	timeout time.Duration // of one request, from when it is sent
 }
 
 func newPoster(client *corev1client.CoreV1Client) (*poster, error) {
@@ -42,15 +44,24 @@ func newPoster(client *corev1client.CoreV1Client) (*poster, error) {
 	if !ok {
 		return nil, fmt.Errorf("a client of %T cannot post", client.RESTClient())
 	}
-	p := &poster{client: r.Client, limiter: r.GetRateLimiter(), base: r.Get().URL()}
-	if p.client == nil {
-		p.client = http.DefaultClient
+	p := &poster{limiter: r.GetRateLimiter(), timeout: writeTimeout}
+	base := r.Get().URL()
+	query := base.Query() // the time that the API server gives a request, where the client has one
+	query.Set("fieldManager", FieldManager)
+	base.RawQuery, p.query = "", query.Encode()
+	p.base = base
+	if r.Client != nil {
+		p.client = *r.Client
+	}
+	if p.client.Timeout > 0 {
+		p.timeout, p.client.Timeout = min(p.client.Timeout, writeTimeout), 0
 	}
 	p.encoder = protobuf.NewSerializer(clientscheme.Scheme, clientscheme.Scheme)
 	return p, nil
 }
 
-// bind asks for a binding. Its errors are those of client-go: an apierrors.APIStatus where the API server answered.
+// bind asks for a binding; ctx is not for what a request may take, but for how long to wait until it may be sent. Its errors are those of
+// client-go: an apierrors.APIStatus where the API server answered.
 func (p *poster) bind(ctx context.Context, b *corev1.Binding) error {
 	var body bytes.Buffer
 	b.APIVersion, b.Kind = "v1", "Binding"
@@ -58,7 +69,7 @@ func (p *poster) bind(ctx context.Context, b *corev1.Binding) error {
 		return fmt.Errorf("encode a binding: %w", err)
 	}
 	to := p.base.JoinPath("namespaces", b.Namespace, "pods", b.Name, "binding")
-	to.RawQuery = "fieldManager=" + FieldManager
+	to.RawQuery = p.query
 	address := to.String()
 	for try := 0; ; try++ {
 		if p.limiter != nil {
@@ -82,6 +93,8 @@ func (p *poster) bind(ctx context.Context, b *corev1.Binding) error {
 
 // post is one request. It says after what time another may be made where the API server refused to look at this one; else less than 0.
 func (p *poster) post(ctx context.Context, address string, body []byte, b *corev1.Binding) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return -1, fmt.Errorf("bind: %w", err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/lease"
 )
 
 // asked is a request as an API server saw it.
@@ -74,6 +76,30 @@ func testOrder() *order {
 	return o
 }
 
+// testPods is the way to pods of a config, with a lease of 15 s or without one.
+func testPods(t testing.TB, cfg *rest.Config, led bool) corePods {
+	t.Helper()
+	var l *lease.Lease
+	if led {
+		times, err := lease.Times{}.Complete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, err = lease.New(cfg, "system", "scheduler", times); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := newWrites(cfg, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newCorePods(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // What is posted, and what is made of the answers, is what client-go posts, and makes of them.
 func TestPostsAsClientGo(t *testing.T) {
 	conflict := apierrors.NewConflict(corev1.Resource("pods/binding"), "a", errUnderneath).Status()
@@ -103,15 +129,12 @@ func TestPostsAsClientGo(t *testing.T) {
 				Code   int32
 				OK     bool
 			}
-			try := func(bind func(corePods) error) outcome {
+			try := func(led bool, bind func(corePods) error) outcome {
 				server := &bindServer{t: t, answers: c.answers}
 				http := httptest.NewServer(server)
 				defer http.Close()
-				p, err := newCorePods(&rest.Config{Host: http.URL, BearerToken: "secret", UserAgent: "celsius/test"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				err = bind(p)
+				cfg := &rest.Config{Host: http.URL, BearerToken: "secret", UserAgent: "celsius/test"}
+				err := bind(testPods(t, cfg, led))
 				out := outcome{Asked: server.asked, Reason: apierrors.ReasonForError(err), OK: err == nil}
 				var status apierrors.APIStatus
 				if errors.As(err, &status) {
@@ -119,15 +142,20 @@ func TestPostsAsClientGo(t *testing.T) {
 				}
 				return out
 			}
-			want := try(func(p corePods) error {
-				return p.client.Pods("team").Bind(t.Context(), testOrder().binding(), metav1.CreateOptions{FieldManager: FieldManager})
-			})
-			got := try(func(p corePods) error { return p.Bind(t.Context(), testOrder().binding()) })
-			if len(want.Asked) == 0 || want.Asked[0].Binding == nil || want.Asked[0].Authorization == "" {
-				t.Fatalf("the server saw nothing: %+v", want)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-client-go +ours):\n%s", diff)
+			for _, led := range []bool{false, true} {
+				want := try(led, func(p corePods) error {
+					return p.client.Pods("team").Bind(t.Context(), testOrder().binding(), metav1.CreateOptions{FieldManager: FieldManager})
+				})
+				got := try(led, func(p corePods) error { return p.Bind(t.Context(), testOrder().binding()) })
+				if len(want.Asked) == 0 || want.Asked[0].Binding == nil || want.Asked[0].Authorization == "" {
+					t.Fatalf("the server saw nothing: %+v", want)
+				}
+				if led != strings.Contains(want.Asked[0].Query, "timeout=5s") {
+					t.Errorf("with a lease of 15 s: %t; the query is %s", led, want.Asked[0].Query)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("with a lease: %t (-client-go +ours):\n%s", led, diff)
+				}
 			}
 		})
 	}
@@ -136,10 +164,7 @@ func TestPostsAsClientGo(t *testing.T) {
 func TestPostEnds(t *testing.T) {
 	server := &bindServer{t: t, answers: []http.HandlerFunc{text(429, fmt.Sprint(int(time.Hour.Seconds())), "in an hour")}}
 	h := httptest.NewServer(server)
-	p, err := newCorePods(&rest.Config{Host: h.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := testPods(t, &rest.Config{Host: h.URL}, false)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := p.Bind(ctx, testOrder().binding()); !apierrors.IsTooManyRequests(err) {
@@ -162,14 +187,13 @@ func BenchmarkBind(b *testing.B) {
 	h.EnableHTTP2 = true
 	h.StartTLS()
 	defer h.Close()
-	p, err := newCorePods(&rest.Config{Host: h.URL, BearerToken: "secret", QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	cfg := &rest.Config{Host: h.URL, BearerToken: "secret", QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	p, led := testPods(b, cfg, false), testPods(b, cfg, true)
 	for _, by := range []struct {
 		name string
 		bind func() error
 	}{
+		{"post, with a lease", func() error { return led.Bind(b.Context(), testOrder().binding()) }},
 		{"client-go", func() error {
 			return p.client.Pods("team").Bind(b.Context(), testOrder().binding(), metav1.CreateOptions{FieldManager: FieldManager})
 		}},

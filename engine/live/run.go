@@ -28,6 +28,7 @@ import (
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/lease"
 )
 
 // What a config that says nothing gets: the API server is meant to be the bottleneck, not the client.
@@ -61,10 +62,12 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 // scheduler is one instance: what there is before and beside leading.
 type scheduler struct {
 	o       Options
-	cfg     *rest.Config
+	cfg     *rest.Config // of who only reads
 	scheme  *runtime.Scheme
 	manager manager.Manager
-	client  client.Client // reads from the API server itself
+	lease   *lease.Lease  // nil: it takes no turns
+	writes  writes        // what only the leader may do
+	client  client.Client // reads from the API server itself, and writes as writes does
 	metrics *metrics
 	log     logr.Logger
 	begun   sync.WaitGroup
@@ -90,21 +93,30 @@ func newScheduler(log logr.Logger, cfg *rest.Config, o Options) (*scheduler, err
 	}
 	s := &scheduler{o: o, cfg: cfg, scheme: newScheme(), metrics: newMetrics(), log: log}
 	s.metrics.counting(cfg)
-	var err error
-	s.manager, err = ctrl.NewManager(cfg, ctrl.Options{
+	options := ctrl.Options{
 		Scheme: s.scheme, Logger: log,
-		LeaderElection: o.LeaderElect, LeaderElectionID: o.LeaseName, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true,
 		HealthProbeBindAddress: orOff(o.HealthAddress), PprofBindAddress: orOff(o.PprofAddress),
 		Metrics: metricsserver.Options{BindAddress: "0"}, // it would serve a registry that the whole process shares
-	})
-	if err != nil {
+	}
+	var err error
+	if o.LeaderElect {
+		if s.lease, err = lease.New(cfg, o.Namespace, o.LeaseName, o.LeaseTimes); err != nil {
+			return nil, fmt.Errorf("scheduler: %w", err)
+		}
+		s.lease.Elect(&options)
+	}
+	if s.manager, err = ctrl.NewManager(cfg, options); err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	s.client, err = client.New(cfg, client.Options{Scheme: s.scheme, HTTPClient: s.manager.GetHTTPClient(), Mapper: s.manager.GetRESTMapper()})
+	if s.writes, err = newWrites(cfg, s.lease); err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
+	}
+	s.client, err = client.New(s.writes.cfg, client.Options{Scheme: s.scheme, HTTPClient: s.writes.client, Mapper: s.manager.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: make a client: %w", err)
 	}
 	checks := []error{
+		s.lease.Join(s.manager),
 		s.manager.AddHealthzCheck("ping", healthz.Ping),
 		s.manager.AddReadyzCheck("scheduler", s.ready),
 		s.manager.Add(leading{s}),
@@ -169,7 +181,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 	defer stop(nil)
 	started := time.Now()
 
-	pods, err := newCorePods(s.cfg)
+	pods, err := newCorePods(s.writes)
 	if err != nil {
 		return err
 	}
@@ -278,25 +290,25 @@ func (s *scheduler) warnOfVolcano(ctx context.Context) {
 		return
 	}
 	for _, name := range []string{volcanoName, "vc-scheduler"} {
-		lease := &coordinationv1.Lease{}
-		if err := s.client.Get(ctx, client.ObjectKey{Namespace: "volcano-system", Name: name}, lease); err != nil {
+		found := &coordinationv1.Lease{}
+		if err := s.client.Get(ctx, client.ObjectKey{Namespace: "volcano-system", Name: name}, found); err != nil {
 			continue // most have none, and not all let us look
 		}
-		if held(lease, time.Now()) {
+		if held(found, time.Now()) {
 			s.log.Info("WARNING: Volcano's scheduler is alive, and this one serves the name volcano too; both would place the same pods. "+
-				"Stop it, or start this one with --scheduler-name celsius alone", "lease", "volcano-system/"+name, "holder", *lease.Spec.HolderIdentity)
+				"Stop it, or start this one with --scheduler-name celsius alone", "lease", "volcano-system/"+name, "holder", *found.Spec.HolderIdentity)
 		}
 	}
 }
 
 // held says whether somebody holds a lease now.
-func held(lease *coordinationv1.Lease, now time.Time) bool {
-	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil {
+func held(l *coordinationv1.Lease, now time.Time) bool {
+	if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || l.Spec.RenewTime == nil {
 		return false
 	}
 	seconds := int32(15)
-	if lease.Spec.LeaseDurationSeconds != nil {
-		seconds = *lease.Spec.LeaseDurationSeconds
+	if l.Spec.LeaseDurationSeconds != nil {
+		seconds = *l.Spec.LeaseDurationSeconds
 	}
-	return now.Before(lease.Spec.RenewTime.Add(time.Duration(seconds) * time.Second))
+	return now.Before(l.Spec.RenewTime.Add(time.Duration(seconds) * time.Second))
 }

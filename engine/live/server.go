@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/lease"
 )
 
 // pods is what the scheduler does to pods.
@@ -42,8 +44,20 @@ type corePods struct {
 	bindings *poster
 }
 
-func newCorePods(cfg *rest.Config) (corePods, error) {
-	client, err := newCoreClient(cfg)
+// writes is the way to the API server for what only the leader may do.
+type writes struct {
+	cfg    *rest.Config
+	client *http.Client
+}
+
+// newWrites ends at the fence of a lease; without one it is as the config says.
+func newWrites(cfg *rest.Config, l *lease.Lease) (writes, error) {
+	cfg, c, err := l.Fence().Client(cfg, l.Tail())
+	return writes{cfg, c}, err
+}
+
+func newCorePods(w writes) (corePods, error) {
+	client, err := newCoreClient(w)
 	if err != nil {
 		return corePods{}, err
 	}
@@ -52,11 +66,11 @@ func newCorePods(cfg *rest.Config) (corePods, error) {
 }
 
 // newCoreClient speaks protobuf, whatever the config says: bindings are what there is most of.
-func newCoreClient(cfg *rest.Config) (*corev1client.CoreV1Client, error) {
-	cfg = rest.CopyConfig(cfg)
+func newCoreClient(w writes) (*corev1client.CoreV1Client, error) {
+	cfg := rest.CopyConfig(w.cfg)
 	cfg.ContentType = runtime.ContentTypeProtobuf
 	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	c, err := corev1client.NewForConfig(cfg)
+	c, err := corev1client.NewForConfigAndClient(cfg, w.client)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for core/v1: %w", err)
 	}

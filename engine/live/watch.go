@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,8 +33,14 @@ func newInformers(cfg *rest.Config, scheme *runtime.Scheme, m manager.Manager, n
 	if err != nil {
 		return nil, fmt.Errorf("node selector %q: %w", nodes, err)
 	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(upToDate)
+	lists, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of the cluster: %w", err)
+	}
 	c, err := cache.New(cfg, cache.Options{
-		Scheme: scheme, HTTPClient: m.GetHTTPClient(), Mapper: m.GetRESTMapper(),
+		Scheme: scheme, HTTPClient: lists, Mapper: m.GetRESTMapper(),
 		DefaultTransform: newStripper().strip,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {Label: selector},
@@ -43,6 +50,20 @@ func newInformers(cfg *rest.Config, scheme *runtime.Scheme, m manager.Manager, n
 		return nil, fmt.Errorf("make a cache of the cluster: %w", err)
 	}
 	return c, nil
+}
+
+// upToDate has lists hold all that was written before they were asked for. Informers begin with what the API server happens to have at hand, which
+// may be older than the last binding of who led before; where the server can stream its lists, they are up to date in any case.
+func upToDate(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if q := r.URL.Query(); q.Get("resourceVersion") == "0" && !q.Has("watch") {
+			q.Del("resourceVersion")
+			q.Del("resourceVersionMatch")
+			r = r.Clone(r.Context())
+			r.URL.RawQuery = q.Encode()
+		}
+		return next.RoundTrip(r)
+	})
 }
 
 // watched are the kinds that are looked at.

@@ -36,6 +36,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/lease"
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
@@ -65,6 +66,8 @@ type Options struct {
 	Namespace string
 	// LeaseName is the lease that the leader holds. Default: celsius-controllers.
 	LeaseName string
+	// LeaseTimes say how long it holds. Default: as package lease has it.
+	LeaseTimes lease.Times
 	// LeaderElect has this instance wait until it holds the lease. Default: it does not wait.
 	LeaderElect bool
 	// Workers is how many objects of each kind are worked on at the same time. Default: 10.
@@ -102,6 +105,10 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.HealthAddress == "" {
 		o.HealthAddress = "0"
+	}
+	var err error
+	if o.LeaseTimes, err = o.LeaseTimes.Complete(); err != nil {
+		return o, fmt.Errorf("options of the controllers: %w", err)
 	}
 	machines := map[string]*statemachines.Machine{}
 	for _, name := range []string{jobMachine, queueMachine} {
@@ -166,20 +173,25 @@ func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := manager.New(cfg, manager.Options{
-		Scheme:                        scheme,
-		Logger:                        ctrl.Log.WithName("controllers"),
-		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              o.LeaseName,
-		LeaderElectionNamespace:       o.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		Metrics:                       metricsserver.Options{BindAddress: "0"}, // served by ourselves: the manager's are the process's
-		HealthProbeBindAddress:        o.HealthAddress,
-		Controller:                    config.Controller{SkipNameValidation: new(true)},
+	options := manager.Options{
+		Scheme:                 scheme,
+		Logger:                 ctrl.Log.WithName("controllers"),
+		Metrics:                metricsserver.Options{BindAddress: "0"}, // served by ourselves: the manager's are the process's
+		HealthProbeBindAddress: o.HealthAddress,
+		Controller:             config.Controller{SkipNameValidation: new(true)},
 		Cache: cache.Options{
 			DefaultTransform: strip(o.SchedulerNames),
 		},
-	})
+	}
+	var turns *lease.Lease
+	if o.LeaderElect {
+		if turns, err = lease.New(cfg, o.Namespace, o.LeaseName, o.LeaseTimes); err != nil {
+			return nil, err
+		}
+		turns.Elect(&options)
+		options.NewClient = fenced(turns.Fence())
+	}
+	mgr, err := manager.New(cfg, options)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +201,20 @@ func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
 		}
 		return nil
 	}
-	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced))
+	return mgr, errors.Join(turns.Join(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced))
+}
+
+// fenced makes a client of which no write leaves when the lease has lapsed. What it has sent may take as long as others' admission of it does: to
+// do anything that the controllers do twice, or late, is harmless.
+func fenced(f *lease.Fence) client.NewClientFunc {
+	return func(cfg *rest.Config, o client.Options) (client.Client, error) {
+		cfg, http, err := f.Client(cfg, 0)
+		if err != nil {
+			return nil, err
+		}
+		o.HTTPClient = http
+		return client.New(cfg, o)
+	}
 }
 
 // strip keeps out of the caches what nobody here reads: who wrote which field, and all of the pods of

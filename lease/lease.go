@@ -1,0 +1,211 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Times are how long a lease holds, and how hard its holder tries to keep it.
+type Times struct {
+	// Duration is for how long others respect a lease that is not renewed, in whole seconds; they wait a third longer, for what its holder
+	// has sent. 0: 15 s.
+	Duration time.Duration
+	// RenewDeadline is for how long the holder tries to renew before it gives up. 0: 10 s.
+	RenewDeadline time.Duration
+	// RetryPeriod is the time between two tries. 0: 2 s.
+	RetryPeriod time.Duration
+}
+
+// Complete fills in what was left out, and refuses what does not go together.
+func (t Times) Complete() (Times, error) {
+	for _, field := range []struct {
+		of        *time.Duration
+		otherwise time.Duration
+	}{{&t.Duration, 15 * time.Second}, {&t.RenewDeadline, 10 * time.Second}, {&t.RetryPeriod, 2 * time.Second}} {
+		if *field.of == 0 {
+			*field.of = field.otherwise
+		}
+	}
+	switch retries := time.Duration(leaderelection.JitterFactor * float64(t.RetryPeriod)); {
+	case t.Duration < time.Second || t.Duration%time.Second != 0:
+		return t, fmt.Errorf("lease duration %s: a lease holds for whole seconds, one at least", t.Duration)
+	case t.RenewDeadline >= t.Duration:
+		return t, fmt.Errorf("renew deadline %s: it must be below the lease duration, %s", t.RenewDeadline, t.Duration)
+	case t.RetryPeriod <= 0 || t.RenewDeadline <= retries:
+		return t, fmt.Errorf("retry period %s: it must be above 0, and %g times it below the renew deadline, %s", t.RetryPeriod, leaderelection.JitterFactor, t.RenewDeadline)
+	}
+	return t, nil
+}
+
+// Lease is one instance's part in taking turns. Nil takes none.
+type Lease struct {
+	times  Times
+	leases *resourcelock.LeaseLock
+	lock   *lock
+}
+
+// New has an instance take turns by the Lease of that namespace and name. The times are complete.
+func New(cfg *rest.Config, namespace, name string, times Times) (*Lease, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name an instance: %w", err)
+	}
+	cfg = rest.AddUserAgent(cfg, "leader-election")
+	// One answer that does not come must not cost the lease.
+	cfg.Timeout = max(times.RenewDeadline/2, time.Second)
+	client, err := coordinationv1client.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for leases: %w", err)
+	}
+	leases := &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Client: client,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+	}
+	return &Lease{times, leases, &lock{Interface: leases, fence: newFence(), tail: Tail(times.Duration)}}, nil
+}
+
+// Fence is closed when the instance may not write.
+func (l *Lease) Fence() *Fence {
+	if l == nil {
+		return nil
+	}
+	return l.lock.fence
+}
+
+// Tail is how long the API server may take for a request of the holder's.
+func (l *Lease) Tail() time.Duration {
+	if l == nil {
+		return 0
+	}
+	return Tail(l.times.Duration)
+}
+
+// Elect has a manager to be made wait for its turn.
+func (l *Lease) Elect(o *manager.Options) {
+	if l == nil {
+		return
+	}
+	o.LeaderElection, o.LeaderElectionResourceLockInterface, o.LeaderElectionReleaseOnCancel = true, l.lock, true
+	o.LeaderElectionID, o.LeaderElectionNamespace = l.leases.LeaseMeta.Name, l.leases.LeaseMeta.Namespace
+	o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &l.times.Duration, &l.times.RenewDeadline, &l.times.RetryPeriod
+}
+
+// Join has the manager that was made by Elect end with its turn.
+func (l *Lease) Join(m manager.Manager) error {
+	if l == nil {
+		return nil
+	}
+	l.leases.LockConfig.EventRecorder = m.GetEventRecorderFor(l.lock.Identity()) //nolint:staticcheck // client-go's elections take events of this API
+	return m.Add(l)                                                              //nolint:wrapcheck // of the manager's own words
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (l *Lease) NeedLeaderElection() bool { return true }
+
+// Start returns when ctx ends, or the turn: then with the reason.
+func (l *Lease) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-l.lock.fence.ended:
+		if ctx.Err() != nil {
+			return nil
+		}
+		return l.lock.fence.why()
+	}
+}
+
+// lock is the Lease as an elector sees it. It is used by one goroutine.
+type lock struct {
+	resourcelock.Interface
+	fence *Fence
+	tail  time.Duration
+	ours  bool // the record that was read or written last
+}
+
+var (
+	errReleased = errors.New("the lease is given back")
+	errNotOurs  = errors.New("the lease is another's, and not ours to give back")
+)
+
+// Get reads the record. Another's holds a while longer than it says.
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	switch {
+	case apierrors.IsNotFound(err):
+		l.saw("")
+		return record, raw, err //nolint:wrapcheck // the elector looks at it
+	case err != nil:
+		return record, raw, err //nolint:wrapcheck // the elector looks at it
+	}
+	l.saw(record.HolderIdentity)
+	if !l.ours && record.HolderIdentity != "" {
+		longer := *record
+		longer.LeaseDurationSeconds += (record.LeaseDurationSeconds + tailShare - 1) / tailShare
+		record = &longer
+	}
+	return record, raw, nil
+}
+
+// saw notes whose the lease is. A turn of ours ends where it is another's.
+func (l *lock) saw(holder string) {
+	l.ours = holder == l.Identity()
+	if l.ours || !l.fence.held() {
+		return
+	}
+	if holder == "" {
+		holder = "nobody"
+	}
+	l.fence.end(fmt.Errorf("the lease %s was lost: it is held by %s", l.Describe(), holder))
+}
+
+// Create makes the record.
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Create)
+}
+
+// Update writes the record that was read or written last, in its next version.
+func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity != l.Identity() {
+		return l.release(ctx, record)
+	}
+	return l.write(ctx, record, l.Interface.Update)
+}
+
+// write takes or renews the lease, unless a turn of ours is over: there is one in the life of a process.
+func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, by func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	if err := l.fence.why(); err != nil {
+		return err
+	}
+	sent := time.Now()
+	if err := by(ctx, record); err != nil {
+		return err
+	}
+	l.ours = true
+	l.fence.renewed(sent, time.Duration(record.LeaseDurationSeconds)*time.Second)
+	return nil
+}
+
+// release gives the lease back, if it is ours, when nothing that was written under it is under way any more.
+func (l *lock) release(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if !l.ours {
+		return errNotOurs // client-go asks for it all the same where it has not noticed yet
+	}
+	l.fence.end(errReleased)
+	if err := l.fence.settle(ctx, l.tail); err != nil {
+		return err
+	}
+	return l.Interface.Update(ctx, record) //nolint:wrapcheck // the elector looks at it
+}
