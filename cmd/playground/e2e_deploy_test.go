@@ -153,7 +153,7 @@ func TestE2EDeploy(t *testing.T) {
 	p.kubectl(t, "wait", "--for=jsonpath={.status.state.phase}=Completed", "vcjob/launcher", "--timeout=60s")
 	p.kubectl(t, "wait", "--for=delete", "vcjob/ttl", "--timeout=60s")
 	p.kubectl(t, "rollout", "status", "deployment/inference", "--timeout=60s")
-	p.kubectl(t, "create", "-f", "../../samples/commands/close-queue.yaml")
+	p.kubectl(t, "create", "-f", p.commandOf(t, "close-queue", "queue/batch"))
 	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closing", "queue/batch", "--timeout=60s")
 	p.kubectl(t, "delete", "deployment/inference", "vcjob/retry", "vcjob/launcher")
 	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closed", "queue/batch", "--timeout=60s")
@@ -222,6 +222,17 @@ func (p *standalone) kubectl(t *testing.T, args ...string) string {
 		t.Fatalf("kubectl %s: exit code %d\n%s%s", strings.Join(args, " "), r.Code, r.Out, r.Err)
 	}
 	return r.Out
+}
+
+// commandOf writes a sample of a Command with the UID of its target, and gives the file's name.
+func (p *standalone) commandOf(t *testing.T, name, target string) string {
+	t.Helper()
+	text := strings.Replace(sample(t, "commands/"+name+".yaml"), `uid: ""`, "uid: "+p.kubectl(t, "get", target, "-o", "jsonpath={.metadata.uid}"), 1)
+	path := filepath.Join(t.TempDir(), name+".yaml")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "${queue.batch}", "batch")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // forbidden is what the API server counted of requests that were answered with 403.

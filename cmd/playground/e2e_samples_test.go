@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -65,7 +66,7 @@ func TestE2ESamples(t *testing.T) {
 		if step.apply != "" {
 			w.Apply(sample(t, step.apply))
 		}
-		w.Apply(sample(t, "commands/"+step.command+".yaml"))
+		w.Apply(strings.Replace(sample(t, "commands/"+step.command+".yaml"), `uid: ""`, "uid: "+w.field(step.object, ".metadata.uid"), 1))
 		w.Kubectl("wait", step.object, "--for=jsonpath={"+step.path+"}="+step.end, "--timeout=60s")
 	}
 	w.phase("exit-codes", "Aborted") // it ran again, and failed again in the same way

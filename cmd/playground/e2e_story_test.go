@@ -71,14 +71,21 @@ func (w *world) field(object, path string) string {
 // command sends a Command to an object.
 func (w *world) command(action, kind, name string) {
 	w.t.Helper()
-	version := map[string]string{"Job": "batch.volcano.sh/v1alpha1", "Queue": "scheduling.volcano.sh/v1beta1"}[kind]
-	w.Apply(fmt.Sprintf(`
+	w.Apply(w.commandText(action, kind, name))
+}
+
+func (w *world) commandText(action, kind, name string) string {
+	w.t.Helper()
+	of := map[string]struct{ version, resource string }{
+		"Job": {"batch.volcano.sh/v1alpha1", "vcjob"}, "Queue": {"scheduling.volcano.sh/v1beta1", "queue"},
+	}[kind]
+	return fmt.Sprintf(`
 apiVersion: bus.volcano.sh/v1alpha1
 kind: Command
 metadata: {name: %s}
 action: %s
-target: {apiVersion: %s, kind: %s, name: %s, uid: ""}
-`, strings.ToLower(action), action, version, kind, name))
+target: {apiVersion: %s, kind: %s, name: %s, uid: %s}
+`, strings.ToLower(action), action, of.version, kind, name, w.field(of.resource+"/"+name, ".metadata.uid"))
 }
 
 // TestE2EJobFromDefaultsToCollection takes a job of three tasks its whole way.

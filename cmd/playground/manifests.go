@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"time"
 
@@ -13,12 +15,16 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/celsius-scheduler/celsius/crds"
+	"github.com/celsius-scheduler/celsius/deploy"
 )
 
 // fieldManager is under what name the playground applies objects.
@@ -27,8 +33,8 @@ const fieldManager = "celsius-playground"
 // systemNamespace is where the product keeps leases and what else it has to remember.
 const systemNamespace = "celsius-system"
 
-// applyManifests brings our CRDs and the product's namespace into the cluster, and waits
-// until the CRDs are served.
+// applyManifests brings our CRDs, what guards them and the product's namespace into the
+// cluster, and waits until the CRDs are served.
 func applyManifests(ctx context.Context, cfg *rest.Config) error {
 	client, err := apiextensions.NewForConfig(cfg)
 	if err != nil {
@@ -59,6 +65,40 @@ func applyManifests(ctx context.Context, cfg *rest.Config) error {
 	_, err = core.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("namespace %s: %w", systemNamespace, err)
+	}
+	return applyGuard(ctx, cfg)
+}
+
+// applyGuard applies the admission policies that are the API server's own.
+func applyGuard(ctx context.Context, cfg *rest.Config) error {
+	c, err := client.New(cfg, client.Options{})
+	if err != nil {
+		return fmt.Errorf("client: %w", err)
+	}
+	files, err := fs.Glob(deploy.Guard, "guard/*.yaml")
+	if err != nil {
+		return fmt.Errorf("guard: %w", err)
+	}
+	for _, file := range files {
+		text, err := deploy.Guard.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("guard: %w", err)
+		}
+		decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text))
+		for {
+			object := &unstructured.Unstructured{}
+			if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return fmt.Errorf("guard: %s: %w", file, err)
+			}
+			if object.GetKind() == "Kustomization" {
+				continue
+			}
+			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+				return fmt.Errorf("guard: %s %s: %w", object.GetKind(), object.GetName(), err)
+			}
+		}
 	}
 	return nil
 }

@@ -20,7 +20,10 @@ import (
 )
 
 // The reasons of events about Commands.
-const commandIssued = string(batchv1alpha1.CommandIssued)
+const (
+	commandIssued  = string(batchv1alpha1.CommandIssued)
+	commandRefused = "CommandRefused"
+)
 
 // commands takes Commands, each at most once: it deletes the Command, and only who has deleted it acts.
 type commands struct {
@@ -50,6 +53,7 @@ func (c *commands) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	var on client.Object
 	var to wake
+	var refusal string
 	switch {
 	case gv.Group == batchv1alpha1.GroupName && target.Kind == "Job":
 		job := &batchv1alpha1.Job{}
@@ -61,6 +65,9 @@ func (c *commands) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	case gv.Group == schedulingv1beta1.GroupName && target.Kind == "Queue":
 		on, to = &schedulingv1beta1.Queue{}, c.wakeQueue
 		err = c.target(ctx, types.NamespacedName{Name: target.Name}, on)
+		if err == nil {
+			refusal, err = c.refusal(ctx, command)
+		}
 	default:
 		return reconcile.Result{}, nil // not ours
 	}
@@ -68,33 +75,56 @@ func (c *commands) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if err != nil && !missing {
 		return reconcile.Result{}, fmt.Errorf("find the target of command %s: %w", req, err)
 	}
-	return reconcile.Result{}, c.take(ctx, command, on, to, missing)
+	if taken, err := c.take(ctx, command); err != nil || !taken {
+		return reconcile.Result{}, err
+	}
+	switch {
+	case missing || target.UID != "" && target.UID != on.GetUID():
+		logOf(ctx).Info("dropped a command: its target is not there", "action", command.Action, "kind", target.Kind, "target", target.Name, "uid", target.UID)
+	case refusal != "":
+		logOf(ctx).Info("dropped a command", "why", refusal, "action", command.Action, "kind", target.Kind, "target", target.Name)
+		c.event(on, corev1.EventTypeWarning, commandRefused, command.Action, "command %s dropped: %s", req, refusal)
+	default:
+		c.obey(ctx, command, on, to)
+	}
+	return reconcile.Result{}, nil
 }
 
-// take deletes the Command, and hands what it asks for to its target. A Command whose target is not
-// there, or is another object of the same name, is deleted without effect.
-func (c *commands) take(ctx context.Context, command *busv1alpha1.Command, on client.Object, to wake, missing bool) error {
+// refusal says why a Command on a Queue is not obeyed: a queue is everybody's, and a Command in a namespace of one's own
+// must not do to it what its maker could not.
+func (c *commands) refusal(ctx context.Context, command *busv1alpha1.Command) (string, error) {
+	if command.TargetObject.UID == "" {
+		return "target.uid is empty; write the UID of the queue", nil
+	}
+	why, err := c.unguarded(ctx, command)
+	if why != "" {
+		why = "nobody can tell whether its maker may change the queue: " + why + "; install deploy/guard (kubectl apply -k deploy/guard), then make the command anew"
+	}
+	return why, err
+}
+
+// take deletes the Command, and says whether nobody else has.
+func (c *commands) take(ctx context.Context, command *busv1alpha1.Command) (bool, error) {
 	uid := command.UID
 	err := c.client.Delete(ctx, command, client.Preconditions{UID: &uid})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // somebody else has taken it
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("take command %s/%s: %w", command.Namespace, command.Name, err)
+		return false, fmt.Errorf("take command %s/%s: %w", command.Namespace, command.Name, err)
 	}
-	target := command.TargetObject
-	if missing || target.UID != "" && target.UID != on.GetUID() {
-		logOf(ctx).Info("dropped a command: its target is not there", "action", command.Action, "kind", target.Kind, "target", target.Name, "uid", target.UID)
-		return nil
-	}
-	c.metrics.commands.WithLabelValues(target.Kind, command.Action).Inc()
+	return true, nil
+}
+
+// obey hands what a Command asks for to its target.
+func (c *commands) obey(ctx context.Context, command *busv1alpha1.Command, on client.Object, to wake) {
+	c.metrics.commands.WithLabelValues(command.TargetObject.Kind, command.Action).Inc()
 	c.event(on, corev1.EventTypeNormal, commandIssued, command.Action, "Start to execute command %s, and clean it up to make sure executed not more than once.", command.Action)
 	c.memory.of(client.ObjectKeyFromObject(on), on.GetUID()).ask(request{action: command.Action, reason: commandIssued, message: commandText(command)})
 	select {
 	case to <- event.GenericEvent{Object: on}:
 	case <-ctx.Done():
 	}
-	return nil
 }
 
 // commandText is what a Command says of itself.

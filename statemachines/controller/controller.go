@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -159,7 +160,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, schedulingv1.AddToScheme, batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, schedulingv1.AddToScheme, admissionv1.AddToScheme, batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)

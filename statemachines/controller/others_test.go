@@ -81,6 +81,7 @@ func TestBarePods(t *testing.T) {
 // TestQueue shows a queue counted, closed by Command while work is left, closed when it is gone, and opened.
 func TestQueue(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), trainJob(t, ""))
+	s.guarded()
 	s.settle()
 	is := func(state schedulingv1beta1.QueueState, pending, running int32) {
 		t.Helper()
@@ -89,16 +90,11 @@ func TestQueue(t *testing.T) {
 			t.Errorf("the queue's state, pending and running (-want +got):\n%s", diff)
 		}
 	}
-	command := func(action string) {
-		t.Helper()
-		s.command(action, "Queue", schedulingv1beta1.GroupVersion.String(), "default")
-		s.settle()
-	}
 	is(schedulingv1beta1.QueueStateOpen, 1, 0)
 	s.letIn(schedulingv1beta1.PodGroupRunning)
 	s.settle()
 	is(schedulingv1beta1.QueueStateOpen, 0, 1)
-	command("CloseQueue")
+	s.commandQueue("CloseQueue")
 	is(schedulingv1beta1.QueueStateClosing, 0, 1)
 	if !s.told("default Normal CloseQueue: CloseQueue succeeded: the queue is Closing") || !s.told("default Normal CommandIssued:") {
 		t.Errorf("nobody was told: %q", s.lines)
@@ -108,7 +104,7 @@ func TestQueue(t *testing.T) {
 	s.play("train", corev1.PodSucceeded, 0)
 	s.settle()
 	is(schedulingv1beta1.QueueStateClosed, 0, 0)
-	command("OpenQueue")
+	s.commandQueue("OpenQueue")
 	is(schedulingv1beta1.QueueStateOpen, 0, 0)
 }
 

@@ -429,10 +429,24 @@ func (s *stage) evict(name string) {
 
 func (s *stage) command(action string, kind, group, name string) {
 	s.t.Helper()
-	c := &busv1alpha1.Command{Action: action, TargetObject: &metav1.OwnerReference{APIVersion: group, Kind: kind, Name: name}}
+	s.commandWith(action, metav1.OwnerReference{APIVersion: group, Kind: kind, Name: name})
+}
+
+func (s *stage) commandWith(action string, target metav1.OwnerReference) {
+	s.t.Helper()
+	c := &busv1alpha1.Command{Action: action, TargetObject: &target}
 	s.nextID++
-	c.Namespace, c.Name = namespace, fmt.Sprintf("%s-%d", strings.ToLower(action), s.nextID)
+	c.Namespace, c.Name, c.CreationTimestamp = namespace, fmt.Sprintf("%s-%d", strings.ToLower(action), s.nextID), metav1.NewTime(s.now)
 	s.add(c)
+}
+
+// commandQueue sends a Command to the queue default.
+func (s *stage) commandQueue(action string) {
+	s.t.Helper()
+	s.commandWith(action, metav1.OwnerReference{
+		APIVersion: schedulingv1beta1.GroupVersion.String(), Kind: "Queue", Name: "default", UID: s.queue("default").UID,
+	})
+	s.settle()
 }
 
 // commandJob sends a Command and lets it take effect. A Command is taken at most once: where it was lost
@@ -494,5 +508,5 @@ func parseJob(t *testing.T, text string) *batchv1alpha1.Job {
 }
 
 func openQueue() *schedulingv1beta1.Queue {
-	return &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	return &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "default", UID: "queue-uid"}}
 }
