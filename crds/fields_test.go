@@ -23,10 +23,10 @@ spec.policies[].event string *|CommandIssued|JobUpdated|OutOfSync|PodEvicted|Pod
 spec.policies[].events array
 spec.policies[].events[] string *|CommandIssued|JobUpdated|OutOfSync|PodEvicted|PodFailed|PodPending|PodRunning|TaskCompleted|TaskFailed|Unknown
 spec.policies[].exitCode integer
-spec.policies[].timeout string
+spec.policies[].timeout string len<=64
 spec.priorityClassName string
 spec.queue string =default
-spec.runningEstimate string
+spec.runningEstimate string len<=64
 spec.schedulerName string
 spec.tasks array items>=1
 spec.tasks[] object
@@ -52,7 +52,7 @@ spec.tasks[].policies[].event string *|CommandIssued|JobUpdated|OutOfSync|PodEvi
 spec.tasks[].policies[].events array
 spec.tasks[].policies[].events[] string *|CommandIssued|JobUpdated|OutOfSync|PodEvicted|PodFailed|PodPending|PodRunning|TaskCompleted|TaskFailed|Unknown
 spec.tasks[].policies[].exitCode integer
-spec.tasks[].policies[].timeout string
+spec.tasks[].policies[].timeout string len<=64
 spec.tasks[].replicas integer >=0
 spec.tasks[].template object
 spec.tasks[].topologyPolicy string best-effort|none|restricted|single-numa-node
@@ -74,7 +74,7 @@ status.minAvailable integer >=0
 status.pending integer >=0
 status.retryCount integer >=0
 status.running integer >=0
-status.runningDuration string
+status.runningDuration string len<=64
 status.state object
 status.state.lastTransitionTime time
 status.state.message string

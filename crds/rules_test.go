@@ -3,6 +3,7 @@ package crds_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
@@ -25,7 +26,13 @@ func (s schemaNode) broken(t *testing.T, env *cel.Env, path string, value any) [
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		verdict, _, err := program.Eval(map[string]any{"self": value})
+		self := value
+		if text, ok := value.(string); ok && s["format"] == "date-time" {
+			if self, err = time.Parse(time.RFC3339, text); err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+		}
+		verdict, _, err := program.Eval(map[string]any{"self": self})
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}

@@ -61,7 +61,7 @@ func (s schemaNode) summary() string {
 		{"maxLength", "len<=%v"},
 		{"pattern", "~%v"},
 	} {
-		if v, ok := s[w.key]; ok && s["x-kubernetes-int-or-string"] == nil {
+		if v, ok := s[w.key]; ok && s["x-kubernetes-int-or-string"] == nil && s.typeName() != "time" {
 			words = append(words, fmt.Sprintf(w.form, v))
 		}
 	}

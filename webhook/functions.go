@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	corek8s "k8s.io/kubernetes/pkg/apis/core/v1"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 
+	"github.com/celsius-scheduler/celsius/crds/decode"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -203,7 +205,10 @@ func podTemplateMistakes(mistake *schema, template ref.Val) ref.Val {
 	// Defaults are made for the kind PodTemplate, of which a template is a part.
 	var wrapped corev1.PodTemplate
 	var internal core.PodTemplateSpec
-	if err := json.Unmarshal(data, &wrapped.Template); err != nil {
+	var wrong *field.Error
+	if err := decode.JSON(data, &wrapped.Template); errors.As(err, &wrong) {
+		report(wrong.Field, wrong.ErrorBody())
+	} else if err != nil {
 		report("spec", "cannot be read: "+err.Error())
 	} else {
 		corek8s.SetObjectDefaults_PodTemplate(&wrapped)

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/celsius-scheduler/celsius/crds/informers"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
@@ -96,10 +97,12 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 
 // server is one running admission server.
 type server struct {
-	options   Options
-	log       logr.Logger
-	client    client.Client
-	cache     cache.Cache
+	options Options
+	log     logr.Logger
+	client  client.Client
+	cache   cache.Cache
+	// listNow reads from the API server all that can be decoded.
+	listNow   func(context.Context, client.ObjectList) error
 	certs     certSource
 	endpoints []*endpoint
 	metrics   *metrics
@@ -120,14 +123,19 @@ func newServer(ctx context.Context, cfg *rest.Config, o Options) (*server, error
 	if s.client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)
 	}
-	s.cache, err = cache.New(cfg, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
+	watched := cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
 		&schedulingv1beta1.Queue{}: {},
 		&corev1.Secret{}: {
 			Namespaces: map[string]cache.Config{o.Namespace: {}},
 			Field:      fields.OneTermEqualSelector("metadata.name", secretName),
 		},
-	}})
+	}}
+	watches, err := informers.New(cfg, watched, s.log, s.metrics.registry)
 	if err != nil {
+		return nil, fmt.Errorf("watch the API server: %w", err)
+	}
+	s.listNow = watches.List
+	if s.cache, err = watches.Cache(watched); err != nil {
 		return nil, fmt.Errorf("watch the API server: %w", err)
 	}
 	s.certs = newCertSource(o, s.client)
@@ -158,7 +166,7 @@ func (s *server) queues(ctx context.Context) ([]schedulingv1beta1.Queue, error) 
 // queuesNow lists the queues as the API server has them.
 func (s *server) queuesNow(ctx context.Context) ([]schedulingv1beta1.Queue, error) {
 	var list schedulingv1beta1.QueueList
-	if err := s.client.List(ctx, &list); err != nil {
+	if err := s.listNow(ctx, &list); err != nil {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
 	return list.Items, nil

@@ -39,6 +39,7 @@ func testServer(t *testing.T, o Options, c client.Client) *server {
 	t.Helper()
 	o.Address = "127.0.0.1:0"
 	s := &server{options: o.withDefaults(), log: ctrl.Log, client: c, cache: &informertest.FakeInformers{Scheme: newScheme(t)}, metrics: newMetrics()}
+	s.listNow = func(ctx context.Context, into client.ObjectList) error { return c.List(ctx, into) }
 	s.certs = newCertSource(s.options, c)
 	var err error
 	if s.endpoints, err = newEndpoints(s.options, s.queues, s.queuesNow, s.metrics); err != nil {

@@ -54,7 +54,7 @@ const theQueues = `
 - {metadata: {name: child}, spec: {parent: parent}, status: {state: Open}}
 `
 
-func decode(t testing.TB, text string, into any) {
+func decodeText(t testing.TB, text string, into any) {
 	t.Helper()
 	data, err := yaml.ToJSON([]byte(text))
 	if err == nil {
@@ -95,7 +95,7 @@ func jobCases(t testing.TB, archive *txtar.Archive) map[string]Request {
 		t.Fatal(issues.Error())
 	}
 	var queues []map[string]any
-	decode(t, theQueues, &queues)
+	decodeText(t, theQueues, &queues)
 	out := map[string]Request{}
 	for _, f := range archive.Files {
 		name, isJob := strings.CutSuffix(f.Name, ".job")

@@ -1,7 +1,7 @@
 // Command generate finishes the manifests that controller-gen wrote: it takes out the
 // descriptions of types that are not ours (with them the Job's manifest is larger than
-// client-side apply can hold), writes ours where they are missing, and keeps what
-// controller-gen would have pruned.
+// client-side apply can hold), writes ours where they are missing, keeps what
+// controller-gen would have pruned, and refuses what the Go types cannot decode.
 //
 //	Go types --controller-gen--> manifests --generate--> the same files, finished
 //
@@ -64,10 +64,17 @@ func finish(raw []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	t, err := goType(kind)
+	if err != nil {
+		return nil, err
+	}
 	for _, schema := range schemas {
 		walk(schema, nil, func(node map[string]any, path []string) {
 			describe(kind, node, path)
 		})
+		if err := strict(schema, t, kind); err != nil {
+			return nil, err
+		}
 	}
 	text, err := yaml.Marshal(crd)
 	if err != nil {
@@ -158,7 +165,7 @@ func describe(kind string, schema map[string]any, path []string) {
 		if f.keepMetadata && below == "metadata" {
 			// What a template's metadata may hold is more than the schema lists, and
 			// manifests written by programs carry creationTimestamp: null.
-			schema["x-kubernetes-preserve-unknown-fields"] = true
+			schema[preserveUnknown] = true
 		}
 	}
 }

@@ -71,8 +71,11 @@ spec:
 	if n := strings.Count(string(got), "description: ours"); n != 4 {
 		t.Errorf("%d of our descriptions were left, want 4:\n%s", n, got)
 	}
-	if n := strings.Count(string(got), "x-kubernetes-preserve-unknown-fields: true"); n != 1 {
-		t.Errorf("%d places keep unknown fields, want the template's metadata alone:\n%s", n, got)
+	if n := strings.Count(string(got), "x-kubernetes-preserve-unknown-fields: true"); n != 2 {
+		t.Errorf("%d places keep unknown fields, want the template's metadata, and in it what field managers own:\n%s", n, got)
+	}
+	if !strings.Contains(string(got), "creationTimestamp:\n") {
+		t.Errorf("the template's metadata is kept, and not described:\n%s", got)
 	}
 }
 
@@ -92,8 +95,11 @@ func TestUnbroken(t *testing.T) {
 
 func TestFinishErrors(t *testing.T) {
 	for raw, want := range map[string]string{
-		"a: [":                          "parse:",
-		"kind: ConfigMap":               "not a CustomResourceDefinition",
+		"a: [":            "parse:",
+		"kind: ConfigMap": "not a CustomResourceDefinition",
+		"spec: {names: {kind: Pod}, versions: [{schema: {openAPIV3Schema: {}}}]}":                                    "kind Pod has no Go type here",
+		"spec: {names: {kind: Job}, versions: [{schema: {openAPIV3Schema: {properties: {speck: {}}}}}]}":             "Job.speck: v1alpha1.Job has no such field",
+		"spec: {names: {kind: Job}, versions: [{schema: {openAPIV3Schema: {properties: {kind: {type: integer}}}}}]}": "Job.kind: it is not known what of integer a string cannot decode",
 		"spec: {versions: [{name: a}]}": "spec.versions[0].schema.openAPIV3Schema is missing",
 	} {
 		if _, err := finish([]byte(raw)); err == nil || !strings.Contains(err.Error(), want) {

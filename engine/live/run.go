@@ -190,22 +190,22 @@ func (s *scheduler) lead(ctx context.Context) error {
 	l := s.newLoop(pods, out, in, said)
 	all.Go(func() { out.run(ctx) })
 
-	informers, err := newInformers(s.cfg, s.scheme, s.manager, s.o.NodeSelector)
+	objects, err := s.newCache(said)
 	if err != nil {
 		return err
 	}
-	synced, err := watchAll(ctx, informers, s.o.SchedulerNames, in)
+	synced, err := watchAll(ctx, objects, s.o.SchedulerNames, in)
 	if err != nil {
 		return ended(ctx, err)
 	}
 	all.Go(func() {
-		if err := informers.Start(ctx); err != nil {
+		if err := objects.Start(ctx); err != nil {
 			stop(fmt.Errorf("watch the cluster: %w", err))
 		}
 	})
 	p := newPolicies(policiesOptions{
 		Name: s.o.Policy, Scheduler: s.o.SchedulerNames[0], Namespace: s.o.Namespace,
-		Cache: informers, Reader: s.client, Client: s.client, Events: said, Wake: in.nudge, Log: s.log,
+		Cache: objects, Reader: s.client, Client: s.client, Events: said, Wake: in.nudge, Log: s.log,
 	})
 	all.Go(func() {
 		if err := p.Run(ctx); err != nil {
@@ -267,7 +267,9 @@ func (s *scheduler) ensureQueues(ctx context.Context) {
 		{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.DefaultQueue}, Spec: v1beta1.QueueSpec{Weight: 1, Reclaimable: &yes}},
 	} {
 		for wait := time.Second; ; wait = min(2*wait, 30*time.Second) {
-			err := s.client.Get(ctx, client.ObjectKeyFromObject(q), &v1beta1.Queue{})
+			there := &metav1.PartialObjectMetadata{} // it need not be one that can be decoded
+			there.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("Queue"))
+			err := s.client.Get(ctx, client.ObjectKeyFromObject(q), there)
 			if apierrors.IsNotFound(err) {
 				err = s.client.Create(ctx, q.DeepCopy(), client.FieldOwner(FieldManager))
 			}

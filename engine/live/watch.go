@@ -14,38 +14,43 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/informers"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// newInformers is a cache of what the scheduler looks at, each object without what it does not look at.
+// newCache is a cache of what the scheduler looks at, each object without what it does not look at.
 // It is the leader's own, so that what it holds was listed after the lease was taken.
-func newInformers(cfg *rest.Config, scheme *runtime.Scheme, m manager.Manager, nodes string) (cache.Cache, error) {
-	selector, err := labels.Parse(nodes)
+func (s *scheduler) newCache(said *recorder) (cache.Cache, error) {
+	selector, err := labels.Parse(s.o.NodeSelector)
 	if err != nil {
-		return nil, fmt.Errorf("node selector %q: %w", nodes, err)
+		return nil, fmt.Errorf("node selector %q: %w", s.o.NodeSelector, err)
 	}
-	cfg = rest.CopyConfig(cfg)
+	cfg := rest.CopyConfig(s.cfg)
 	cfg.Wrap(upToDate)
 	lists, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of the cluster: %w", err)
 	}
-	c, err := cache.New(cfg, cache.Options{
-		Scheme: scheme, HTTPClient: lists, Mapper: m.GetRESTMapper(),
+	o := cache.Options{
+		Scheme: s.scheme, HTTPClient: lists, Mapper: s.manager.GetRESTMapper(),
 		DefaultTransform: newStripper().strip,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {Label: selector},
 		},
-	})
+	}
+	watches, err := informers.New(cfg, o, s.log, s.metrics.registry)
+	if err != nil {
+		return nil, fmt.Errorf("watch the cluster: %w", err)
+	}
+	watches.Tell(func(o client.Object, why string) { said.Event(o, corev1.EventTypeWarning, eventInvalid, why) })
+	c, err := watches.Cache(o)
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of the cluster: %w", err)
 	}

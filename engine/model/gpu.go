@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/celsius-scheduler/celsius/crds/decode"
 )
 
 // maxNodeGPUs bounds what an annotation may claim, so that a typing error does not fill the memory.
@@ -119,7 +120,7 @@ func readQuantity(annotations map[string]string, key string, m *mistakes) int64 
 	if !ok {
 		return 0
 	}
-	q, err := resource.ParseQuantity(strings.TrimSpace(text))
+	q, err := decode.Quantity(strings.TrimSpace(text))
 	if err != nil || q.Sign() < 0 {
 		m.add(annotation(key), "%q is no quantity such as 16Gi", text)
 		return 0

@@ -3,16 +3,17 @@ package controller
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/decode"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
@@ -86,17 +88,18 @@ func (b *barePods) ensure(ctx context.Context, pod *corev1.Pod, name string) err
 	if err != nil {
 		return err
 	}
-	group, err := bareGroup(pod, name, inherited)
-	if err != nil {
-		b.event(pod, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupError), "CreatePodGroup", "%s", err)
-	}
+	group, wrong := bareGroup(pod, name, inherited)
 	if group.Spec.Queue == "" {
 		group.Spec.Queue = queueName(b.namespaceQueue(ctx, pod.Namespace))
 	}
 	err = b.client.Create(ctx, group, client.FieldOwner(fieldManager))
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	switch {
+	case apierrors.IsAlreadyExists(err):
+	case err != nil:
 		b.event(pod, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupError), "CreatePodGroup", "PodGroup %s could not be made: %s", name, err)
 		return fmt.Errorf("make PodGroup %s/%s: %w", pod.Namespace, name, err)
+	case wrong != nil:
+		b.event(pod, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupError), "CreatePodGroup", "%s", wrong)
 	}
 	return nil
 }
@@ -111,17 +114,39 @@ func (b *barePods) namespaceQueue(ctx context.Context, name string) string {
 	return namespace.Annotations[schedulingv1beta1.QueueNameAnnotationKey]
 }
 
+// ownerKind is the kind that an owner reference names, if it is one whose annotations are meant for a PodGroup. Only these
+// are ever looked up: what a reference says is its author's, and asked for by our rights.
+func ownerKind(owner *metav1.OwnerReference) (schema.GroupVersionKind, bool) {
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	if err != nil {
+		return schema.GroupVersionKind{}, false
+	}
+	for _, known := range []schema.GroupVersionKind{
+		appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"), appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
+		batchv1.SchemeGroupVersion.WithKind("Job"),
+	} {
+		if known.Group == gv.Group && known.Kind == owner.Kind {
+			return known, true
+		}
+	}
+	return schema.GroupVersionKind{}, false
+}
+
 // ownerAnnotations are those of a pod's controller that are meant for its PodGroup. A controller that
-// is gone, or that we may not read, gives none.
+// is gone, is another object of that name, or that we may not read, gives none.
 func (b *barePods) ownerAnnotations(ctx context.Context, pod *corev1.Pod) (map[string]string, error) {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || !slices.Contains([]string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, owner.Kind) {
+	if owner == nil {
+		return nil, nil
+	}
+	kind, ok := ownerKind(owner)
+	if !ok {
 		return nil, nil
 	}
 	found := &metav1.PartialObjectMetadata{}
-	found.APIVersion, found.Kind = owner.APIVersion, owner.Kind
+	found.SetGroupVersionKind(kind)
 	err := b.live.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, found)
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || err == nil && found.UID != owner.UID {
 		return nil, nil
 	}
 	if err != nil {
@@ -174,7 +199,7 @@ func bareGroup(pod *corev1.Pod, name string, inherited map[string]string) (*sche
 	addTimes(resources, podUsage(pod.Spec), group.Spec.MinMember)
 	if text := says(schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey); text != "" {
 		given := corev1.ResourceList{}
-		if err := json.Unmarshal([]byte(text), &given); err != nil {
+		if err := decode.JSON([]byte(text), &given); err != nil {
 			wrong = fmt.Errorf("annotation %s cannot be read: %w; it must be a JSON object of quantities, such as {\"cpu\":\"4\"}", schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey, err)
 		} else {
 			resources = given
@@ -184,12 +209,19 @@ func bareGroup(pod *corev1.Pod, name string, inherited map[string]string) (*sche
 	return group, wrong
 }
 
-// bareOwners are the owners of a bare pod's PodGroup: those of the pod if one controls it, else the pod.
+// bareOwners are the owners of a bare pod's PodGroup: those of the pod if one controls it, else the pod. The PodGroup holds
+// up the deletion of none: to say so takes rights on the owner, whatever that is, and its kind has to be known.
 func bareOwners(pod *corev1.Pod) []metav1.OwnerReference {
 	if metav1.GetControllerOfNoCopy(pod) != nil {
-		return slices.Clone(pod.OwnerReferences)
+		owners := slices.Clone(pod.OwnerReferences)
+		for i := range owners {
+			owners[i].BlockOwnerDeletion = nil
+		}
+		return owners
 	}
-	return []metav1.OwnerReference{*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))}
+	owner := metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
+	owner.BlockOwnerDeletion = nil
+	return []metav1.OwnerReference{*owner}
 }
 
 // collect deletes the PodGroup of a ReplicaSet that was scaled to nothing, when its last pod goes. One
@@ -197,7 +229,10 @@ func bareOwners(pod *corev1.Pod) []metav1.OwnerReference {
 func (b *barePods) collect(ctx context.Context, pod *corev1.Pod) error {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	name := groupOf(pod)
-	if owner == nil || owner.Kind != "ReplicaSet" || name != bareGroupName(pod) {
+	if owner == nil || name != bareGroupName(pod) {
+		return nil
+	}
+	if kind, ok := ownerKind(owner); !ok || kind.Kind != "ReplicaSet" {
 		return nil
 	}
 	pods := &corev1.PodList{}

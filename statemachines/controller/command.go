@@ -2,7 +2,9 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +26,12 @@ const (
 	commandIssued  = string(batchv1alpha1.CommandIssued)
 	commandRefused = "CommandRefused"
 )
+
+// errLeftOut says that an object is there, but cannot be decoded.
+var errLeftOut = errors.New("cannot be decoded")
+
+// untilMended is after how long a Command on such an object is looked at again.
+const untilMended = time.Minute
 
 // commands takes Commands, each at most once: it deletes the Command, and only who has deleted it acts.
 type commands struct {
@@ -70,6 +78,9 @@ func (c *commands) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		}
 	default:
 		return reconcile.Result{}, nil // not ours
+	}
+	if errors.Is(err, errLeftOut) {
+		return reconcile.Result{RequeueAfter: untilMended}, nil
 	}
 	missing := apierrors.IsNotFound(err)
 	if err != nil && !missing {
@@ -143,6 +154,11 @@ func commandText(command *busv1alpha1.Command) string {
 func (c *commands) target(ctx context.Context, key types.NamespacedName, into client.Object) error {
 	err := c.client.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
+		into.SetNamespace(key.Namespace)
+		into.SetName(key.Name)
+		if c.leftOut(into) != nil {
+			return errLeftOut
+		}
 		err = c.live.Get(ctx, key, into)
 	}
 	return err //nolint:wrapcheck // the caller says what was done

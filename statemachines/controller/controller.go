@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -36,6 +40,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/informers"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/lease"
 	"github.com/celsius-scheduler/celsius/statemachines"
@@ -133,12 +138,12 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(cfg, o)
+	reg := prometheus.NewRegistry()
+	mgr, watches, err := newManager(cfg, o, reg)
 	if err != nil {
 		return fmt.Errorf("start the controllers: %w", err)
 	}
-	reg := prometheus.NewRegistry()
-	if err := addControllers(ctx, mgr, o, reg); err != nil {
+	if err := addControllers(ctx, mgr, watches, o, reg); err != nil {
 		return fmt.Errorf("start the controllers: %w", err)
 	}
 	if o.MetricsAddress != "0" {
@@ -169,32 +174,39 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
+func newManager(cfg *rest.Config, o Options, reg prometheus.Registerer) (mgr manager.Manager, watches *informers.Informers, err error) {
 	scheme, err := newScheme()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	log := ctrl.Log.WithName("controllers")
 	options := manager.Options{
 		Scheme:                 scheme,
-		Logger:                 ctrl.Log.WithName("controllers"),
+		Logger:                 log,
 		Metrics:                metricsserver.Options{BindAddress: "0"}, // served by ourselves: the manager's are the process's
 		HealthProbeBindAddress: o.HealthAddress,
 		Controller:             config.Controller{SkipNameValidation: new(true)},
 		Cache: cache.Options{
 			DefaultTransform: strip(o.SchedulerNames),
 		},
+		NewCache: func(cfg *rest.Config, co cache.Options) (cache.Cache, error) {
+			if watches, err = informers.New(cfg, co, log, reg); err != nil {
+				return nil, err
+			}
+			return watches.Cache(co)
+		},
 	}
 	var turns *lease.Lease
 	if o.LeaderElect {
 		if turns, err = lease.New(cfg, o.Namespace, o.LeaseName, o.LeaseTimes); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		turns.Elect(&options)
 		options.NewClient = fenced(turns.Fence())
 	}
-	mgr, err := manager.New(cfg, options)
+	mgr, err = manager.New(cfg, options)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	synced := func(req *http.Request) error {
 		if !mgr.GetCache().WaitForCacheSync(req.Context()) {
@@ -202,7 +214,7 @@ func newManager(cfg *rest.Config, o Options) (manager.Manager, error) {
 		}
 		return nil
 	}
-	return mgr, errors.Join(turns.Join(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced))
+	return mgr, watches, errors.Join(turns.Join(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced))
 }
 
 // fenced makes a client of which no write leaves when the lease has lapsed. What it has sent may take as long as others' admission of it does: to
@@ -236,13 +248,28 @@ func strip(schedulerNames []string) func(any) (any, error) {
 
 // parts is what all controllers share.
 type parts struct {
-	client   client.Client // reads from caches
-	live     client.Reader // reads from the API server
+	client   client.Client             // reads from caches
+	live     client.Reader             // reads from the API server
+	leftOut  func(client.Object) error // why the cache does not have an object that is there, nil: no reason
 	recorder events.EventRecorder
 	memory   *memory
 	metrics  *metrics
 	options  Options
 	now      func() time.Time
+}
+
+// realNames reads what can have been stored: of a name that none can have there is nothing, instead of an error of the
+// client's for each try.
+type realNames struct{ client.Reader }
+
+// Get implements client.Reader.
+func (r realNames) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	for _, name := range []string{key.Name, cmp.Or(key.Namespace, metav1.NamespaceDefault)} {
+		if name == "" || len(path.IsValidPathSegmentName(name)) > 0 {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.Name)
+		}
+	}
+	return r.Reader.Get(ctx, key, into, opts...)
 }
 
 // serves says whether a job is ours.
@@ -255,14 +282,15 @@ type wake chan event.GenericEvent
 
 const wakeBuffer = 1024
 
-func addControllers(ctx context.Context, mgr manager.Manager, o Options, reg prometheus.Registerer) error {
+func addControllers(ctx context.Context, mgr manager.Manager, watches *informers.Informers, o Options, reg prometheus.Registerer) error {
 	told, err := newRecorder(mgr)
 	if err != nil {
 		return err
 	}
 	p := &parts{
 		client:   mgr.GetClient(),
-		live:     mgr.GetAPIReader(),
+		live:     realNames{mgr.GetAPIReader()},
+		leftOut:  watches.LeftOut,
 		recorder: told,
 		memory:   newMemory(),
 		metrics:  newMetrics(reg),
@@ -273,8 +301,15 @@ func addControllers(ctx context.Context, mgr manager.Manager, o Options, reg pro
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	tell := manager.RunnableFunc(func(context.Context) error { // by the leader alone
+		watches.Tell(func(on client.Object, why string) {
+			p.event(on, corev1.EventTypeWarning, "Invalid", "Decode", "%s", why)
+		})
+		return nil
+	})
 	wakeJob, wakeQueue := make(wake, wakeBuffer), make(wake, wakeBuffer)
 	return errors.Join(
+		mgr.Add(tell),
 		addJobs(mgr, p, wakeJob),
 		addQueues(mgr, p, wakeQueue),
 		addBarePods(mgr, p),

@@ -173,6 +173,10 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 			return wait, err
 		}
 	}
+	if why := r.leftOut(newPodGroup(w.job, r.priorityOf(ctx))); w.group == nil && why != nil {
+		// Its mending wakes the job.
+		return &waiting{string(batchv1alpha1.PodGroupError), fmt.Sprintf("its PodGroup cannot be decoded: %s", why), true}, nil
+	}
 	if err := r.ensureGroup(ctx, w); err != nil {
 		return &waiting{reason: string(batchv1alpha1.PodGroupError), message: err.Error()}, err
 	}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,13 @@ func barePod(annotations map[string]string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a", UID: types.UID("uid-of-a"), Annotations: annotations},
 		Spec:       corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Name: "main"}}},
 	}
+}
+
+// owned is a bare pod whose controller is what its author says.
+func owned(apiVersion, kind, name string) *corev1.Pod {
+	pod := barePod(nil)
+	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-of-" + name), Controller: new(true), BlockOwnerDeletion: new(true)}}
+	return pod
 }
 
 // TestBarePods shows which pods get a PodGroup, and which.
@@ -45,6 +53,15 @@ func TestBarePods(t *testing.T) {
 			want: "podgroup-uid-of-a", minMember: 1, queue: "default",
 			told: `annotation scheduling.volcano.sh/group-min-member is "many"; it must be a whole number from 1, and counts as 1 now`,
 		},
+		{
+			name: "with an amount that takes for ever to parse", pod: barePod(map[string]string{schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey: `{"cpu": "1e-99999999"}`}),
+			want: "podgroup-uid-of-a", minMember: 1, queue: "default",
+			told: `annotation scheduling.volcano.sh/group-min-resources cannot be read: [cpu]: Invalid value: "1e-99999999": must be a quantity`,
+		},
+		{name: "of a kind that nobody knows", pod: owned("nowhere.example/v7", "Job", "train"), want: "podgroup-uid-of-train", minMember: 1, queue: "default"},
+		{name: "of no API version", pod: owned("a/b/c", "ReplicaSet", "train"), want: "podgroup-uid-of-train", minMember: 1, queue: "default"},
+		{name: "of an older version", pod: owned("apps/v1beta1", "StatefulSet", "train"), want: "podgroup-uid-of-train", minMember: 1, queue: "default"},
+		{name: "of a name that none can have", pod: owned("batch/v1", "Job", "../pods"), want: "podgroup-uid-of-../pods", minMember: 1, queue: "default"},
 		{name: "of another scheduler", pod: func() *corev1.Pod {
 			pod := barePod(nil)
 			pod.Spec.SchedulerName = "default-scheduler"
@@ -73,6 +90,16 @@ func TestBarePods(t *testing.T) {
 			}
 			if c.told != "" && !s.told(c.told) {
 				t.Errorf("no event %q in %q", c.told, s.lines)
+			}
+			for _, line := range s.lines {
+				if strings.Contains(line, "Warning") && (c.told == "" || !strings.Contains(line, c.told)) {
+					t.Errorf("a warning: %s", line)
+				}
+			}
+			for _, owner := range g.OwnerReferences {
+				if owner.BlockOwnerDeletion != nil {
+					t.Errorf("the PodGroup holds up the deletion of %s %s", owner.Kind, owner.Name)
+				}
 			}
 		})
 	}

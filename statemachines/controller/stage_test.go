@@ -116,7 +116,7 @@ func newStage(t *testing.T, o Options, objects ...client.Object) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.parts = &parts{client: s.client, live: s.api, recorder: s, options: o, now: func() time.Time { return s.now }}
+	s.parts = &parts{client: s.client, live: realNames{s.api}, leftOut: func(client.Object) error { return nil }, recorder: s, options: o, now: func() time.Time { return s.now }}
 	s.newController()
 	for _, obj := range objects {
 		s.add(obj)
