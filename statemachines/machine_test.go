@@ -3,6 +3,7 @@ package statemachines
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -345,4 +346,18 @@ func TestWalks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSumOfReplicas: tasks that ask for more pods together than one of them can say still ask for pods.
+func TestSumOfReplicas(t *testing.T) {
+	m := machine(t, "job")
+	f := Facts{Job: &Job{MinAvailable: 1, Status: JobStatus{Running: 1}, Tasks: []Task{{Replicas: math.MaxInt32}, {Replicas: math.MaxInt32}, {Replicas: 2}}}}
+	step, err := m.Step("Running", "SyncJob", f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := m.Next(step, f)
+	if err != nil || out.Row != "Running/*" {
+		t.Errorf("%s decides, %v", out.Row, err)
+	}
 }

@@ -161,12 +161,12 @@ func jobMembers() []*rules.Member {
 		words("annotations", "Its annotations.", func(j *Job) map[string]string { return j.Annotations }),
 		moment("createdAt", "When it was created.", func(j *Job) time.Time { return j.CreatedAt }),
 		truth("deleting", "Whether it is being deleted.", func(j *Job) bool { return j.Deleting }),
-		count("replicas", "How many pods it wants, over all tasks.", func(j *Job) int32 {
-			var sum int32
+		member("replicas", "How many pods it wants, over all tasks.", cel.IntType, func(j *Job) ref.Val {
+			var sum int64
 			for i := range j.Tasks {
-				sum += j.Tasks[i].Replicas
+				sum += int64(j.Tasks[i].Replicas)
 			}
-			return sum
+			return types.Int(sum)
 		}),
 		each("tasks", "Its tasks.", taskType(), func(j *Job) []Task { return j.Tasks }),
 	}

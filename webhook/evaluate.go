@@ -76,7 +76,7 @@ func (t *Table) frame(r Request) *frame {
 	f := &frame{table: t, request: r, memo: make([]ref.Val, len(t.variables))}
 	f.fixed = roots{
 		"object": newValue(t.object, r.Object), "oldObject": newValue(t.object, r.OldObject),
-		"operation": types.String(r.Operation), "schedulerNames": listOf(r.SchedulerNames),
+		"operation": types.String(r.Operation), "limits": newValue(t.limits, t.limitValues), "schedulerNames": listOf(r.SchedulerNames),
 		"policyEvents": listOf(r.PolicyEvents), "policyActions": listOf(r.PolicyActions),
 		"variables": f.asValue(),
 	}
@@ -143,21 +143,31 @@ func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err err
 	if applies, err := f.matches(); err != nil || !applies {
 		return nil, nil, err
 	}
-	for _, row := range t.validations {
-		if err := f.each(row, func(v *visit) error { return v.mistake(&mistakes) }); err != nil {
-			return nil, nil, err
-		}
+	if mistakes, err := f.mistakes(t.bounds); err != nil || len(mistakes) > 0 {
+		return mistakes, nil, err
 	}
-	var told []Mistake
-	for _, row := range t.warnings {
-		if err := f.each(row, func(v *visit) error { return v.mistake(&told) }); err != nil {
-			return nil, nil, err
-		}
+	if mistakes, err = f.mistakes(t.validations); err != nil {
+		return nil, nil, err
+	}
+	told, err := f.mistakes(t.warnings)
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, w := range told {
 		warnings = append(warnings, w.String())
 	}
 	return mistakes, warnings, nil
+}
+
+// mistakes lists what rows find wrong.
+func (f *frame) mistakes(rows []*row) ([]Mistake, error) {
+	var out []Mistake
+	for _, row := range rows {
+		if err := f.each(row, func(v *visit) error { return v.mistake(&out) }); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // Default gives the object with what it leaves open filled in: row by row, each of which sees what those before it
@@ -169,6 +179,9 @@ func (t *Table) Default(r Request) (object map[string]any, mistakes []Mistake, e
 	f := t.frame(r)
 	if applies, err := f.matches(); err != nil || !applies {
 		return r.Object, nil, err
+	}
+	if mistakes, err := f.mistakes(t.bounds); err != nil || len(mistakes) > 0 {
+		return nil, mistakes, err
 	}
 	for _, row := range t.defaults {
 		next := r.Object

@@ -30,6 +30,10 @@ func newJobEndpoints(o Options, queues, queuesNow queueLister, m *metrics) ([]*e
 	if table == nil {
 		return nil, fmt.Errorf("rules of admission: %w", issues.Err())
 	}
+	table, err := table.WithLimits(o.Limits)
+	if err != nil {
+		return nil, err
+	}
 	machine := o.StateMachines[jobMachine]
 	if machine == nil {
 		if machine, issues = statemachines.Default(jobMachine); machine == nil {

@@ -43,6 +43,8 @@ type Options struct {
 	// StateMachines are the lifecycles, by the name of their machine; job's says which events and actions policies may
 	// name. What is missing is what ships.
 	StateMachines map[string]*statemachines.Machine
+	// Limits are those that a cluster has in the place of the shipped ones: limits of rules/admission/job.yaml, by name.
+	Limits map[string]int64
 	// Address is what is listened on; port 0 takes a free one. Default: ":8443".
 	Address string
 	// URLHost, where it is set, is the host (or host:port) by which the API server reaches this, in place of the

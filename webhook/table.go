@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/admission"
@@ -18,8 +19,11 @@ type Table struct {
 	Kind string
 
 	object, queue *schema
+	limits        *schema
+	limitValues   map[string]any // int64, by name
 	variables     []*variable
 	match         []*row
+	bounds        []*row
 	defaults      []*row
 	validations   []*row
 	warnings      []*row
@@ -133,9 +137,10 @@ func (c *compiler) open(root rules.Value) error {
 	if c.table.queue, err = kindSchema("scheduling.volcano.sh_queues.yaml", "Queue"); err != nil {
 		return err
 	}
+	c.readLimits(root.Get("limits"))
 	mistake := mistakeSchema()
 	byName := map[string]*rules.Object{}
-	for _, s := range []*schema{c.table.object, c.table.queue, mistake} {
+	for _, s := range []*schema{c.table.object, c.table.queue, c.table.limits, mistake} {
 		s.objects(byName)
 	}
 	var objects []*rules.Object
@@ -147,7 +152,7 @@ func (c *compiler) open(root rules.Value) error {
 		return fmt.Errorf("rules of admission: %w", err)
 	}
 	c.roots = map[string]*cel.Type{
-		"object": c.table.object.typ, "oldObject": c.table.object.typ, "operation": cel.StringType,
+		"object": c.table.object.typ, "oldObject": c.table.object.typ, "operation": cel.StringType, "limits": c.table.limits.typ,
 		"queues": cel.ListType(c.table.queue.typ), "schedulerNames": cel.ListType(cel.StringType),
 		"policyEvents": cel.ListType(cel.StringType), "policyActions": cel.ListType(cel.StringType),
 		"variables": variablesType(),
@@ -158,12 +163,13 @@ func (c *compiler) open(root rules.Value) error {
 func variablesType() *cel.Type { return cel.ObjectType("Variables") }
 
 func (c *compiler) read(root rules.Value) {
-	for _, f := range root.Fields([]string{"apiVersion", "kind", "metadata", "of", "description", "variables", "matchConditions", "defaults", "validations", "warnings"}, &c.issues) {
+	for _, f := range root.Fields([]string{"apiVersion", "kind", "metadata", "of", "description", "limits", "variables", "matchConditions", "bounds", "defaults", "validations", "warnings"}, &c.issues) {
 		if f.Name == "variables" {
 			c.readVariables(f.Value)
 		}
 	}
 	c.table.match = c.rows(root.Get("matchConditions"), section{name: "matchConditions"})
+	c.table.bounds = c.rows(root.Get("bounds"), section{name: "bounds", path: true, message: true})
 	c.table.defaults = c.rows(root.Get("defaults"), section{name: "defaults", value: "value", path: true})
 	c.table.validations = c.rows(root.Get("validations"), section{name: "validations", path: true, message: true})
 	c.table.warnings = c.rows(root.Get("warnings"), section{name: "warnings", path: true, message: true})
@@ -207,6 +213,56 @@ func (c *compiler) need(v rules.Value, keys []string) {
 			c.report(v.Issuef("add "+key, "%s is missing", key))
 		}
 	}
+}
+
+// readLimits makes of the numbers that an owner may set what rows see as limits.
+func (c *compiler) readLimits(v rules.Value) {
+	fields := map[string]apiextensionsv1.JSONSchemaProps{}
+	c.table.limitValues = map[string]any{}
+	for _, item := range v.Items(&c.issues) {
+		item.Fields([]string{"name", "description", "value"}, &c.issues)
+		c.need(item, []string{"name", "value"})
+		name, value := c.unique(item.Get("name")), item.Get("value").Int(&c.issues)
+		if value < 1 && item.Get("value").Exists() {
+			c.report(item.Get("value").Issuef("write 1 or more", "the limit is %d", value))
+		}
+		fields[name] = apiextensionsv1.JSONSchemaProps{Type: "integer", Description: item.Get("description").String(&c.issues)}
+		c.table.limitValues[name] = value
+	}
+	c.table.limits = newSchema(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: fields}, "Limits", shapes{})
+}
+
+// Limits gives the limits that the table's rows read, by name.
+func (t *Table) Limits() map[string]int64 {
+	out := map[string]int64{}
+	for name, value := range t.limitValues {
+		if n, ok := value.(int64); ok {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+// WithLimits gives the table with other limits in the place of its own. Errors: there is no limit of a name, or it is less
+// than 1.
+func (t *Table) WithLimits(limits map[string]int64) (*Table, error) {
+	known := sortedKeys(t.limitValues)
+	next := *t
+	next.limitValues = maps.Clone(t.limitValues)
+	for _, name := range sortedKeys(limits) {
+		if _, ok := t.limitValues[name]; !ok {
+			hint := "the limits are " + strings.Join(known, ", ")
+			if near := rules.Nearest(name, known); near != "" {
+				hint = fmt.Sprintf("did you mean %s? %s", near, hint)
+			}
+			return nil, fmt.Errorf("there is no limit %q of a %s; %s", name, t.Kind, hint)
+		}
+		if limits[name] < 1 {
+			return nil, fmt.Errorf("limit %s of a %s is %d; write 1 or more", name, t.Kind, limits[name])
+		}
+		next.limitValues[name] = limits[name]
+	}
+	return &next, nil
 }
 
 func (c *compiler) readVariables(v rules.Value) {

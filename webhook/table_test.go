@@ -194,13 +194,23 @@ func jobTable(t testing.TB) *Table {
 	return table
 }
 
+// caseTable is what ships, with limits that cases which people can read exceed.
+func caseTable(t testing.TB) *Table {
+	t.Helper()
+	table, err := jobTable(t).WithLimits(map[string]int64{"tasks": 5, "policies": 5, "events": 5, "dependencies": 5, "volumes": 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
 func TestJobs(t *testing.T) {
 	const file = "testdata/job.txtar"
 	archive, err := txtar.ParseFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, cases := jobTable(t), jobCases(t, archive)
+	table, cases := caseTable(t), jobCases(t, archive)
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
 		t.Run(name, func(t *testing.T) {
 			got, want := outcome(t, table, cases[name]), fileOf(archive, name+".want")
@@ -234,19 +244,58 @@ func TestDefaultScheduler(t *testing.T) {
 	}
 }
 
+// TestLimits: a cluster's own limits hold in the place of those that ship, the page for people tells of each that ships, and
+// what is wrong with those given is said.
+func TestLimits(t *testing.T) {
+	page, err := os.ReadFile("../docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shipped := jobTable(t)
+	for name, value := range shipped.Limits() {
+		if !strings.Contains(string(page), fmt.Sprintf("| `%s` | %d |", name, value)) {
+			t.Errorf("docs/compatibility.md does not tell of the limit %s, %d", name, value)
+		}
+	}
+	own, err := shipped.WithLimits(map[string]int64{"pods": 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Request{Operation: opCreate, Object: merged(t, "spec: {queue: nowhere}"), SchedulerNames: []string{"celsius"}}
+	want := "refuse spec.tasks: ask for 3 pods together, and a job may have 2 here; ask for fewer   [too-many-pods]\n"
+	if got := outcome(t, own, r); got != want {
+		t.Errorf("with a limit of two pods: %s", got)
+	}
+	if mistakes, _, err := own.Check(r); err != nil || len(mistakes) != 1 {
+		t.Errorf("checked without defaults: %v %v", mistakes, err)
+	}
+	for _, c := range []struct {
+		limits map[string]int64
+		want   string
+	}{
+		{map[string]int64{"pod": 1}, `there is no limit "pod" of a Job; did you mean pods? the limits are dependencies, events, pods, policies, tasks, volumes`},
+		{map[string]int64{"pods": 0}, "limit pods of a Job is 0; write 1 or more"},
+	} {
+		if _, err := shipped.WithLimits(c.limits); err == nil || err.Error() != c.want {
+			t.Errorf("%v: %v, want %s", c.limits, err, c.want)
+		}
+	}
+}
+
 // TestEveryRowMatters takes each row out of the table: at least one case must come out otherwise.
 func TestEveryRowMatters(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/job.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, cases := jobTable(t), jobCases(t, archive)
+	table, cases := caseTable(t), jobCases(t, archive)
 	before := map[string]string{}
 	for name, r := range cases {
 		before[name] = outcome(t, table, r)
 	}
 	for name, rows := range map[string]func(*Table) *[]*row{
 		"matchConditions": func(t *Table) *[]*row { return &t.match },
+		"bounds":          func(t *Table) *[]*row { return &t.bounds },
 		"defaults":        func(t *Table) *[]*row { return &t.defaults },
 		"validations":     func(t *Table) *[]*row { return &t.validations },
 		"warnings":        func(t *Table) *[]*row { return &t.warnings },
@@ -319,6 +368,8 @@ func TestMistakesInTables(t *testing.T) {
 		{"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.tasks}", "job.yaml:5:3: validations[0]: message is missing; add message"},
 		{"of: Job\nvalidations:\n- {name: a, expression: '1', fieldPath: spec.tasks, message: a}", "job.yaml:5:26: validations[0].expression: gives an int, but this place wants true or false"},
 		{"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.tasks, message: 'a {{object.spec'}", "job.yaml:5:68: validations[0].message: {{ is never closed; write }} after the expression"},
+		{"of: Job\nlimits:\n- {name: pods, value: 0}", "job.yaml:5:23: limits[0].value: the limit is 0; write 1 or more"},
+		{"of: Job\nlimits:\n- {name: pods, value: 1}\nbounds:\n- {name: a, expression: limits.pod > 0, fieldPath: spec.tasks, message: a}", `job.yaml:7:32: bounds[0].expression: Limits has no field "pod"; did you mean "pods"?`},
 		{"of: Job\nvalidations:\n- {name: a, operations: [DELETE], fieldPath: spec.tasks, message: a}", `job.yaml:5:25: validations[0].operations: there is no operation "DELETE"; write CREATE or UPDATE`},
 		{"of: Job\ndefaults:\n- {name: a, fieldPath: spec.maxRetry, value: \"'3'\"}", "job.yaml:5:24: defaults[0].fieldPath: the field is a whole number, the value of type string"},
 		{"of: Job\nvalidations:\n- {name: a, forEach: [{item: queues, in: object.spec.tasks}], fieldPath: spec.tasks, message: a}", `job.yaml:5:23: validations[0].forEach[0]: "queues" is the name of something that all rows see; use another name`},

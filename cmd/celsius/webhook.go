@@ -48,6 +48,7 @@ of replicas may serve at once.`,
 	flags.StringVar(&o.Namespace, "namespace", "celsius-system", "where the Service and the Secret of the certificates are; nothing in it is looked at")
 	flags.StringVar(&o.ServiceName, "service-name", "celsius-webhook", "the Service by which the API server reaches this")
 	flags.StringVar(&machines, "state-machines", "", "folder of state machines, as the controllers have it; the machine of jobs says which events and actions policies may name")
+	flags.StringToInt64Var(&o.Limits, "limit", nil, "how much one Job may ask for, as NAME=VALUE; repeatable; of dependencies, events, pods, policies, tasks, volumes")
 	flags.StringVar(&o.Address, "address", ":8443", "where to listen; port 0 takes a free one")
 	flags.StringVar(&o.URLHost, "url-host", "", "host, or host:port, by which the API server reaches this in place of the Service; without a port, that of --address")
 	flags.StringVar(&o.CertDir, "cert-dir", "", "folder with tls.crt, tls.key and ca.crt, in place of certificates made here; read again when they change")

@@ -196,7 +196,7 @@ func bareGroup(pod *corev1.Pod, name string, inherited map[string]string) (*sche
 		group.Spec.MinMember = int32(n)
 	}
 	resources := corev1.ResourceList{}
-	addTimes(resources, podUsage(pod.Spec), group.Spec.MinMember)
+	addTimes(resources, podUsage(pod.Spec), int64(group.Spec.MinMember))
 	if text := says(schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey); text != "" {
 		given := corev1.ResourceList{}
 		if err := decode.JSON([]byte(text), &given); err != nil {
@@ -236,7 +236,7 @@ func (b *barePods) collect(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	pods := &corev1.PodList{}
-	if err := b.client.List(ctx, pods, client.InNamespace(pod.Namespace), client.MatchingFields{byGroup: name}); err != nil {
+	if err := b.client.List(ctx, pods, client.InNamespace(pod.Namespace), client.MatchingFields{byGroup: name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the pods of PodGroup %s: %w", name, err)
 	}
 	if slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return !deleting(&p) }) {

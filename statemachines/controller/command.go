@@ -131,7 +131,10 @@ func (c *commands) take(ctx context.Context, command *busv1alpha1.Command) (bool
 func (c *commands) obey(ctx context.Context, command *busv1alpha1.Command, on client.Object, to wake) {
 	c.metrics.commands.WithLabelValues(command.TargetObject.Kind, command.Action).Inc()
 	c.event(on, corev1.EventTypeNormal, commandIssued, command.Action, "Start to execute command %s, and clean it up to make sure executed not more than once.", command.Action)
-	c.memory.of(client.ObjectKeyFromObject(on), on.GetUID()).ask(request{action: command.Action, reason: commandIssued, message: commandText(command)})
+	if !c.memory.of(client.ObjectKeyFromObject(on), on.GetUID()).ask(request{action: command.Action, reason: commandIssued, message: commandText(command)}) {
+		logOf(ctx).Info("dropped a command: too many wait for its target", "action", command.Action, "kind", command.TargetObject.Kind, "target", on.GetName())
+		return
+	}
 	select {
 	case to <- event.GenericEvent{Object: on}:
 	case <-ctx.Done():

@@ -52,6 +52,7 @@ const (
 	DefaultLeaseName  = "celsius-controllers"
 	DefaultWorkers    = 10
 	DefaultMaxRequeue = 15
+	DefaultMaxPods    = 100_000
 )
 
 // fieldManager is under which name the controllers write.
@@ -81,6 +82,9 @@ type Options struct {
 	// MaxRequeue is how often in a row the API server may refuse an object of a job (a pod over quota,
 	// say) before the job is terminated; -1: without limit. Default: 15.
 	MaxRequeue int
+	// MaxPods is how many pods one job may ask for: of one that asks for more none is made; -1: without limit.
+	// Default: 100000.
+	MaxPods int
 	// StateMachines are the lifecycles, by the name of their machine: job and queue. What is missing is
 	// taken from those that are built in.
 	StateMachines map[string]*statemachines.Machine
@@ -105,6 +109,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.MaxRequeue == 0 {
 		o.MaxRequeue = DefaultMaxRequeue
+	}
+	if o.MaxPods == 0 {
+		o.MaxPods = DefaultMaxPods
 	}
 	if o.MetricsAddress == "" {
 		o.MetricsAddress = "0"

@@ -11,15 +11,18 @@ type counts struct {
 	pending, running, succeeded, failed, terminating, unknown int32
 
 	tasks map[string]batchv1alpha1.TaskState
+	going map[string]int32 // those of terminating, by task
 }
 
 // count adds up a job's pods. A pod that goes, because it is being deleted or is about to be, counts as
 // that alone, whatever its phase.
 func count(pods []*corev1.Pod, goes func(*corev1.Pod) bool) counts {
-	c := counts{tasks: map[string]batchv1alpha1.TaskState{}}
+	c := counts{tasks: map[string]batchv1alpha1.TaskState{}, going: map[string]int32{}}
 	for _, pod := range pods {
+		task := pod.Annotations[batchv1alpha1.TaskSpecKey]
 		if goes(pod) {
 			c.terminating++
+			c.going[task]++
 			continue
 		}
 		phase := pod.Status.Phase
@@ -37,7 +40,6 @@ func count(pods []*corev1.Pod, goes func(*corev1.Pod) bool) counts {
 			phase = corev1.PodUnknown
 			c.unknown++
 		}
-		task := pod.Annotations[batchv1alpha1.TaskSpecKey]
 		if c.tasks[task].Phase == nil {
 			c.tasks[task] = batchv1alpha1.TaskState{Phase: map[corev1.PodPhase]int32{}}
 		}

@@ -108,7 +108,7 @@ func (r *jobs) happenings(w *world) []happening {
 		tasks[facts.Tasks[i].Name] = &facts.Tasks[i]
 	}
 	for _, pod := range w.pods {
-		if w.owed(pod) || w.gone[pod.UID] || !wanted(w.job, pod) {
+		if w.owed(pod) || w.gone[pod.UID] || !w.wanted(pod) {
 			continue // our own doing
 		}
 		c := statemachines.Change{Pod: podFacts(pod), PodWas: &statemachines.Pod{}, Task: tasks[pod.Annotations[batchv1alpha1.TaskSpecKey]]}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 
@@ -18,8 +19,12 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
-// atOnce bounds the requests about one job that are under way at the same time.
-const atOnce = 16
+// atOnce bounds the requests about one job that are under way at the same time; inTurn how many of its pods are made, and how
+// many deleted, before others have their turn and the status is written.
+const (
+	atOnce = 16
+	inTurn = 500
+)
 
 // errForeign says that a name that a job needs is taken by an object that is not the job's.
 var errForeign = errors.New("belongs to another owner")
@@ -168,6 +173,9 @@ func (r *jobs) conclude(ctx context.Context, w *world, step statemachines.Step, 
 // bringAbout makes what the spec asks for, as far as the job's queue and PodGroup let it, and says why
 // the job waits, where it does.
 func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
+	if wait := r.outOfBounds(w.job); wait != nil {
+		return wait, nil
+	}
 	if w.group == nil {
 		if wait, err := r.cannotBegin(ctx, w); wait != nil || err != nil {
 			return wait, err
@@ -202,7 +210,7 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 func superfluous(w *world) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, pod := range w.pods {
-		if w.left(pod) || taskOf(w.job, pod) != nil && !wanted(w.job, pod) {
+		if w.left(pod) || w.taskOf(pod) != nil && !w.wanted(pod) {
 			out = append(out, pod)
 		}
 	}
@@ -281,42 +289,52 @@ func forwarded(queue *schedulingv1beta1.Queue) bool {
 	return queue != nil && len(queue.Spec.ExtendClusters) > 0
 }
 
-// missingPods makes the pods that the spec asks for and that are not there.
-func (r *jobs) missingPods(w *world) []*corev1.Pod {
+// missingPods makes the pods that the spec asks for and that are not there, each when it is asked for.
+func (r *jobs) missingPods(w *world) iter.Seq[*corev1.Pod] {
 	there := make(map[string]bool, len(w.pods))
 	for _, pod := range w.pods {
 		there[pod.Name] = true
 	}
-	var out []*corev1.Pod
-	for i := range w.job.Spec.Tasks {
-		task := &w.job.Spec.Tasks[i]
-		for n := range int(task.Replicas) {
-			if there[podName(w.job.Name, task.Name, n)] {
-				continue
+	return func(yield func(*corev1.Pod) bool) {
+		for i := range w.job.Spec.Tasks {
+			task := &w.job.Spec.Tasks[i]
+			for n := range int(task.Replicas) {
+				if there[podName(w.job.Name, task.Name, n)] {
+					continue
+				}
+				if !yield(newPod(w.job, podPlan{
+					task: task, index: n, group: w.group.Name,
+					schedulerName: r.options.SchedulerNames[0], forwarded: forwarded(w.queue),
+				})) {
+					return
+				}
 			}
-			out = append(out, newPod(w.job, podPlan{
-				task: task, index: n, group: w.group.Name,
-				schedulerName: r.options.SchedulerNames[0], forwarded: forwarded(w.queue),
-			}))
 		}
 	}
-	return out
 }
 
 // createPods makes pods, first one, then ever more at a time: where the first is refused, the rest would be, too.
-func (r *jobs) createPods(ctx context.Context, w *world, pods []*corev1.Pod) error {
+func (r *jobs) createPods(ctx context.Context, w *world, pods iter.Seq[*corev1.Pod]) error {
+	next, stop := iter.Pull(pods)
+	defer stop()
 	var made []*corev1.Pod
 	var failed error
-	for batchSize := 1; len(pods) > 0 && failed == nil; batchSize = min(2*batchSize, atOnce) {
-		now := pods[:min(batchSize, len(pods))]
-		pods = pods[len(now):]
-		errs := inParallel(now, func(pod *corev1.Pod) error { return r.createPod(ctx, w, pod) })
+	for batchSize := 1; failed == nil; batchSize = min(2*batchSize, atOnce) {
+		batch := take(next, batchSize)
+		if len(batch) == 0 {
+			break
+		}
+		errs := inParallel(batch, func(pod *corev1.Pod) error { return r.createPod(ctx, w, pod) })
 		for i, err := range errs {
 			if err == nil {
-				made = append(made, now[i])
+				made = append(made, batch[i])
 			}
 		}
-		failed = errors.Join(errs...)
+		failed = joined(errs)
+		if len(made) >= inTurn {
+			w.more = true
+			break
+		}
 	}
 	for _, pod := range made {
 		w.rec.created[pod.Name] = created{pod, w.now}
@@ -332,6 +350,19 @@ func (r *jobs) createPods(ctx context.Context, w *world, pods []*corev1.Pod) err
 		r.event(w.job, corev1.EventTypeWarning, failedCreate, "CreatePods", "%s", failed)
 	}
 	return failed
+}
+
+// take gives the next few of a sequence.
+func take[T any](next func() (T, bool), most int) []T {
+	var out []T
+	for len(out) < most {
+		item, ok := next()
+		if !ok {
+			break
+		}
+		out = append(out, item)
+	}
+	return out
 }
 
 // createPod makes a pod. One of that name that is the job's own will do.
@@ -358,11 +389,14 @@ func (r *jobs) createPod(ctx context.Context, w *world, pod *corev1.Pod) error {
 	return nil
 }
 
-// deletePods deletes pods that are there still. All are tried; the errors are joined.
+// deletePods deletes pods that are there still, as many as one turn does. All of these are tried; the errors are joined.
 func (r *jobs) deletePods(ctx context.Context, w *world, pods []*corev1.Pod) error {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return deleting(pod) || w.gone[pod.UID] })
 	if len(pods) == 0 {
 		return nil
+	}
+	if len(pods) > inTurn {
+		pods, w.more = pods[:inTurn], true
 	}
 	errs := inParallel(pods, func(pod *corev1.Pod) error {
 		uid := pod.UID
@@ -385,7 +419,7 @@ func (r *jobs) deletePods(ctx context.Context, w *world, pods []*corev1.Pod) err
 	if len(deleted) > 0 {
 		r.event(w.job, corev1.EventTypeNormal, "SuccessfulDelete", "DeletePods", "deleted %s", podList(deleted))
 	}
-	err := errors.Join(errs...)
+	err := joined(errs)
 	if err != nil {
 		r.metrics.pods.WithLabelValues("deleteFailed").Add(float64(len(pods) - len(deleted)))
 		r.event(w.job, corev1.EventTypeWarning, "FailedDelete", "DeletePods", "%s", err)
@@ -407,6 +441,16 @@ func inParallel(pods []*corev1.Pod, do func(*corev1.Pod) error) []error {
 	}
 	wg.Wait()
 	return errs
+}
+
+// joined joins errors; of many, the first few.
+func joined(errs []error) error {
+	const most = 3
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if n := len(errs) - most; n > 0 {
+		errs = append(errs[:most:most], fmt.Errorf("and %d more", n))
+	}
+	return errors.Join(errs...)
 }
 
 // podList names pods in one short line.

@@ -32,35 +32,34 @@ func jobFacts(job *batchv1alpha1.Job, pods []*corev1.Pod, goes func(*corev1.Pod)
 			MinAvailable: job.Status.MinAvailable, RetryCount: job.Status.RetryCount, Version: job.Status.Version,
 		},
 	}
+	restarts := restartsByTask(pods, goes)
 	for i := range job.Spec.Tasks {
-		facts.Tasks = append(facts.Tasks, taskFacts(&job.Spec.Tasks[i], pods, goes))
+		task := &job.Spec.Tasks[i]
+		phases := c.tasks[task.Name].Phase
+		facts.Tasks = append(facts.Tasks, statemachines.Task{
+			Name: task.Name, Replicas: task.Replicas, MinAvailable: task.MinAvailable, MaxRetry: task.MaxRetry, Restarts: restarts[task.Name],
+			Pending: phases[corev1.PodPending], Running: phases[corev1.PodRunning], Succeeded: phases[corev1.PodSucceeded], Failed: phases[corev1.PodFailed],
+			Terminating: c.going[task.Name], Unknown: phases[corev1.PodUnknown],
+		})
 	}
 	return facts
 }
 
-func taskFacts(task *batchv1alpha1.TaskSpec, pods []*corev1.Pod, goes func(*corev1.Pod) bool) statemachines.Task {
-	facts := statemachines.Task{
-		Name: task.Name, Replicas: task.Replicas, MinAvailable: task.MinAvailable, MaxRetry: task.MaxRetry,
-	}
-	var own []*corev1.Pod
+// restartsByTask adds up the restarts of the containers of pods that have not ended, and do not go.
+func restartsByTask(pods []*corev1.Pod, goes func(*corev1.Pod) bool) map[string]int32 {
+	out := map[string]int32{}
 	for _, pod := range pods {
-		if pod.Annotations[batchv1alpha1.TaskSpecKey] != task.Name {
-			continue
-		}
-		own = append(own, pod)
 		if goes(pod) || finished(pod) {
 			continue
 		}
+		task := pod.Annotations[batchv1alpha1.TaskSpecKey]
 		for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 			for i := range statuses {
-				facts.Restarts += statuses[i].RestartCount
+				out[task] += statuses[i].RestartCount
 			}
 		}
 	}
-	c := count(own, goes)
-	facts.Pending, facts.Running, facts.Succeeded, facts.Failed = c.pending, c.running, c.succeeded, c.failed
-	facts.Terminating, facts.Unknown = c.terminating, c.unknown
-	return facts
+	return out
 }
 
 // podFacts is a pod as event rows read it.

@@ -183,6 +183,9 @@ func (r *jobs) reconcile(ctx context.Context, job *batchv1alpha1.Job, rec *recal
 	if len(timers) > 0 {
 		wait = sooner(wait, max(timers[0].At.Sub(w.now), time.Millisecond))
 	}
+	if w.more {
+		wait = sooner(wait, catchUp)
+	}
 	expires, err := r.expire(ctx, w)
 	return sooner(wait, expires), err
 }
@@ -245,6 +248,10 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 	return nil
 }
 
+// longestHistory is how many of the phases that a job was in its conditions tell, the last ones: a job may be restarted as
+// often as its author likes.
+const longestHistory = 100
+
 // enter writes the phase, its history, and why.
 func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 	s := &job.Status
@@ -259,6 +266,7 @@ func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 			s.State.Reason, s.State.Message = t.cause.event, t.cause.message
 		}
 		s.Conditions = append(s.Conditions, batchv1alpha1.JobCondition{Status: is, LastTransitionTime: &at})
+		s.Conditions = s.Conditions[max(0, len(s.Conditions)-longestHistory):]
 	}
 	switch {
 	case t.wait != nil && !r.machine.Final(string(is)):
@@ -272,10 +280,10 @@ func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 func (r *jobs) tell(old, job *batchv1alpha1.Job, t transition) {
 	s := job.Status
 	r.metrics.retries.Add(float64(s.RetryCount - old.Status.RetryCount))
+	if t.wait != nil && t.wait.warn && (old.Status.State.Reason != s.State.Reason || old.Status.State.Message != s.State.Message) {
+		r.event(job, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupPending), "Wait", "%s: %s", t.wait.reason, t.wait.message)
+	}
 	if old.Status.State.Phase == s.State.Phase {
-		if t.wait != nil && t.wait.warn && (old.Status.State.Reason != s.State.Reason || old.Status.State.Message != s.State.Message) {
-			r.event(job, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupPending), "Wait", "%s: %s", t.wait.reason, t.wait.message)
-		}
 		return
 	}
 	r.metrics.transitions.WithLabelValues(string(s.State.Phase)).Inc()

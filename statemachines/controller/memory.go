@@ -82,10 +82,16 @@ func (r *recall) behind(cached string) bool {
 	return err == nil && order < 0
 }
 
-func (r *recall) ask(q request) {
+// ask notes what was asked for; false where too many requests wait already.
+func (r *recall) ask(q request) bool {
+	const most = 100
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.requests) >= most {
+		return false
+	}
 	r.requests = append(r.requests, q)
+	return true
 }
 
 // asked gives the oldest request; false where there is none.

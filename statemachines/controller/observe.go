@@ -26,21 +26,28 @@ var errBehind = errors.New("the cache is behind the API server")
 // world is all that one reconcile of a job looks at.
 type world struct {
 	job   *batchv1alpha1.Job // as it was last read or written
+	tasks map[string]*batchv1alpha1.TaskSpec
 	pods  []*corev1.Pod
-	lost  []*corev1.Pod // pods that the status counts and that are gone, as far as they are known
+	lost  []*corev1.Pod // pods that the status counts and that are gone, as far as they are known; of some, one for a whole task
 	group *schedulingv1beta1.PodGroup
 	queue *schedulingv1beta1.Queue // nil: there is none of that name
 	debts []debt
 	gone  map[types.UID]bool // pods that were deleted in this reconcile
 	// syncing: the job is in a phase that makes pods, so what is left of an earlier version is in the way.
 	syncing bool
-	rec     *recall
-	now     time.Time
+	// more: there are more pods to be made or deleted than one reconcile does.
+	more bool
+	rec  *recall
+	now  time.Time
 }
 
 // observe reads what there is of a job.
 func (r *jobs) observe(ctx context.Context, job *batchv1alpha1.Job, rec *recall) (*world, error) {
 	w := &world{job: job, rec: rec, now: r.now(), debts: debts(&job.Status), gone: map[types.UID]bool{}}
+	w.tasks = make(map[string]*batchv1alpha1.TaskSpec, len(job.Spec.Tasks))
+	for i := range job.Spec.Tasks {
+		w.tasks[job.Spec.Tasks[i].Name] = &job.Spec.Tasks[i]
+	}
 	var err error
 	if w.pods, err = r.podsOf(ctx, job); err != nil {
 		return nil, err
@@ -124,76 +131,86 @@ func (r *jobs) findLost(ctx context.Context, w *world) error {
 			there[pod.UID] = true
 		}
 		for id, pod := range w.rec.counted {
-			if !there[id] && !w.owed(pod) && wanted(w.job, pod) {
+			if !there[id] && !w.owed(pod) && w.wanted(pod) {
 				w.lost = append(w.lost, pod)
 			}
 		}
 		sortPods(w.job, w.lost)
 		return nil
 	}
-	missing := w.missing(w.pods)
-	if len(missing) == 0 {
+	have := map[string]int32{}
+	for _, pod := range w.pods {
+		have[pod.Annotations[batchv1alpha1.TaskSpecKey]]++
+	}
+	if len(w.missing(have)) == 0 {
 		return nil
 	}
-	list := &corev1.PodList{}
-	err := r.live.List(ctx, list, client.InNamespace(w.job.Namespace), client.MatchingLabels{batchv1alpha1.JobNameKey: w.job.Name})
+	live, total, err := r.countLive(ctx, w.job)
 	if err != nil {
-		return fmt.Errorf("list the pods of job %s/%s: %w", w.job.Namespace, w.job.Name, err)
+		return err
 	}
-	var live []*corev1.Pod
-	for i := range list.Items {
-		if metav1.IsControlledBy(&list.Items[i], w.job) {
-			live = append(live, &list.Items[i])
-		}
-	}
-	if len(live) > len(w.pods) {
+	if total > len(w.pods) {
 		return errBehind
 	}
 	w.lost = w.missing(live)
 	return nil
 }
 
-// missing gives a stand-in for each pod that the status counts beyond those that are there.
-func (w *world) missing(there []*corev1.Pod) []*corev1.Pod {
+// countLive counts a job's pods at the API server by task, a page at a time.
+func (r *jobs) countLive(ctx context.Context, job *batchv1alpha1.Job) (byTask map[string]int32, total int, err error) {
+	const page = 500
+	byTask = map[string]int32{}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	for {
+		err := r.live.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1alpha1.JobNameKey: job.Name}, client.Limit(page), client.Continue(list.Continue))
+		if err != nil {
+			return nil, 0, fmt.Errorf("list the pods of job %s/%s: %w", job.Namespace, job.Name, err)
+		}
+		for i := range list.Items {
+			if metav1.IsControlledBy(&list.Items[i], job) {
+				byTask[list.Items[i].Annotations[batchv1alpha1.TaskSpecKey]]++
+				total++
+			}
+		}
+		if list.Continue == "" {
+			return byTask, total, nil
+		}
+	}
+}
+
+// missing gives a stand-in for the pods of each task that the status counts beyond those that are there: one, however many
+// they are, because the same follows from each.
+func (w *world) missing(have map[string]int32) []*corev1.Pod {
 	var out []*corev1.Pod
 	for i := range w.job.Spec.Tasks {
 		task := &w.job.Spec.Tasks[i]
-		have := int32(0)
-		for _, pod := range there {
-			if pod.Annotations[batchv1alpha1.TaskSpecKey] == task.Name {
-				have++
-			}
+		if have[task.Name] >= min(taskTotal(&w.job.Status, task.Name), task.Replicas) {
+			continue
 		}
-		for n := have; n < min(taskTotal(&w.job.Status, task.Name), task.Replicas); n++ {
-			out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-				Namespace: w.job.Namespace,
-				Annotations: map[string]string{
-					batchv1alpha1.TaskSpecKey: task.Name,
-					batchv1alpha1.JobVersion:  strconv.Itoa(int(w.job.Status.Version)),
-				},
-			}})
-		}
+		out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.job.Namespace,
+			Annotations: map[string]string{
+				batchv1alpha1.TaskSpecKey: task.Name,
+				batchv1alpha1.JobVersion:  strconv.Itoa(int(w.job.Status.Version)),
+			},
+		}})
 	}
 	return out
 }
 
 // wanted says whether a pod is one of those that the job's spec asks for.
-func wanted(job *batchv1alpha1.Job, pod *corev1.Pod) bool {
+func (w *world) wanted(pod *corev1.Pod) bool {
 	i, ok := podIndex(pod)
 	if !ok {
 		return true
 	}
-	task := taskOf(job, pod)
+	task := w.taskOf(pod)
 	return task != nil && i < int(task.Replicas)
 }
 
-func taskOf(job *batchv1alpha1.Job, pod *corev1.Pod) *batchv1alpha1.TaskSpec {
-	for i := range job.Spec.Tasks {
-		if job.Spec.Tasks[i].Name == pod.Annotations[batchv1alpha1.TaskSpecKey] {
-			return &job.Spec.Tasks[i]
-		}
-	}
-	return nil
+func (w *world) taskOf(pod *corev1.Pod) *batchv1alpha1.TaskSpec {
+	return w.tasks[pod.Annotations[batchv1alpha1.TaskSpecKey]]
 }
 
 // groupOf finds a job's PodGroup: one that is named like the job, as older versions of Volcano did, or ours.

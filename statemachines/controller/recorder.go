@@ -71,4 +71,3 @@ func (r *recorder) write(ctx context.Context, e events.Event) {
 		r.log.V(1).Info("an event is lost", "error", err.Error())
 	}
 }
-

@@ -19,29 +19,30 @@ import (
 // go before others, those of one priority in the job's order.
 func minResources(job *batchv1alpha1.Job, priorityOf func(class string) int32) corev1.ResourceList {
 	tasks := make([]*batchv1alpha1.TaskSpec, 0, len(job.Spec.Tasks))
-	minima := int32(0)
+	minima := int64(0)
 	for i := range job.Spec.Tasks {
 		tasks = append(tasks, &job.Spec.Tasks[i])
-		minima += taskMinAvailable(&job.Spec.Tasks[i])
+		minima += int64(taskMinAvailable(&job.Spec.Tasks[i]))
 	}
 	slices.SortStableFunc(tasks, func(a, b *batchv1alpha1.TaskSpec) int {
 		return cmp.Compare(priorityOf(b.Template.Spec.PriorityClassName), priorityOf(a.Template.Spec.PriorityClassName))
 	})
-	if job.Spec.MinAvailable < minima {
-		return firstPods(tasks, job.Spec.MinAvailable, func(*batchv1alpha1.TaskSpec) int32 { return 0 })
+	count := int64(job.Spec.MinAvailable)
+	if count < minima {
+		return firstPods(tasks, count, func(*batchv1alpha1.TaskSpec) int64 { return 0 })
 	}
-	return firstPods(tasks, job.Spec.MinAvailable, func(t *batchv1alpha1.TaskSpec) int32 {
+	return firstPods(tasks, count, func(t *batchv1alpha1.TaskSpec) int64 {
 		if t.MinAvailable == nil {
 			return 0
 		}
-		return *t.MinAvailable
+		return int64(*t.MinAvailable)
 	})
 }
 
 // firstPods sums what count pods need: of each task first as many as minimum says, then the rest.
-func firstPods(tasks []*batchv1alpha1.TaskSpec, count int32, minimum func(*batchv1alpha1.TaskSpec) int32) corev1.ResourceList {
+func firstPods(tasks []*batchv1alpha1.TaskSpec, count int64, minimum func(*batchv1alpha1.TaskSpec) int64) corev1.ResourceList {
 	total := corev1.ResourceList{}
-	take := func(task *batchv1alpha1.TaskSpec, pods int32) {
+	take := func(task *batchv1alpha1.TaskSpec, pods int64) {
 		pods = max(0, min(pods, count))
 		count -= pods
 		if pods > 0 {
@@ -52,16 +53,16 @@ func firstPods(tasks []*batchv1alpha1.TaskSpec, count int32, minimum func(*batch
 		take(t, minimum(t))
 	}
 	for _, t := range tasks {
-		take(t, t.Replicas-minimum(t))
+		take(t, int64(t.Replicas)-minimum(t))
 	}
 	return total
 }
 
 // addTimes adds a list to another, times over.
-func addTimes(to, add corev1.ResourceList, times int32) {
+func addTimes(to, add corev1.ResourceList, times int64) {
 	for name, amount := range add {
 		product := amount.DeepCopy()
-		product.Mul(int64(times))
+		product.Mul(times)
 		product.Add(to[name])
 		to[name] = product
 	}

@@ -23,6 +23,7 @@ const (
 	notSchedulable = "Unschedulable"
 	podsNotRunning = "PodsNotRunning"
 	failedCreate   = "FailedCreate"
+	outOfBounds    = "OutOfBounds"
 )
 
 // waiting is why a job waits.
@@ -34,11 +35,29 @@ type waiting struct {
 // isWaiting says whether a reason is one of those above, which hold only as long as they are true.
 func isWaiting(reason string) bool {
 	switch reason {
-	case queueNotFound, queueClosed, claimNotFound, notYetHonoured, groupPending, groupError, notSchedulable, podsNotRunning, failedCreate:
+	case queueNotFound, queueClosed, claimNotFound, notYetHonoured, groupPending, groupError, notSchedulable, podsNotRunning, failedCreate, outOfBounds:
 		return true
 	default:
 		return false
 	}
+}
+
+// outOfBounds says what of a job is more than the controllers make: where a job came by admission, that has said so before.
+func (r *jobs) outOfBounds(job *batchv1alpha1.Job) *waiting {
+	const mostMounts = 10_000 // of one pod: more than fit into an object
+	pods := int64(0)
+	for i := range job.Spec.Tasks {
+		task := &job.Spec.Tasks[i]
+		pods += int64(max(0, task.Replicas))
+		if mounts := len(job.Spec.Volumes) * len(task.Template.Spec.Containers); mounts > mostMounts {
+			return &waiting{outOfBounds, fmt.Sprintf("spec.volumes: %d volumes in %d containers of a pod of task %s are %d mounts, and a pod may have %d; mount fewer",
+				len(job.Spec.Volumes), len(task.Template.Spec.Containers), task.Name, mounts, mostMounts), true}
+		}
+	}
+	if most := r.options.MaxPods; most > 0 && pods > int64(most) {
+		return &waiting{outOfBounds, fmt.Sprintf("spec.tasks: they ask for %d pods, and a job may have %d here; ask for fewer, or have the owner of the cluster raise --max-pods-per-job of the controllers", pods, most), true}
+	}
+	return nil
 }
 
 // cannotBegin says what keeps a job from getting a PodGroup.

@@ -1,0 +1,206 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines"
+)
+
+// huge is as many replicas as somebody was seen to ask for.
+const huge = 2_000_000_000
+
+// allocated is how many bytes are allocated while something is done.
+func allocated(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func hugeJob(t *testing.T) *batchv1alpha1.Job {
+	job := trainJob(t, "")
+	job.Spec.MinAvailable = 1
+	for i := range job.Spec.Tasks {
+		job.Spec.Tasks[i].Replicas, job.Spec.Tasks[i].MinAvailable = huge, nil
+	}
+	return job
+}
+
+// TestHugeJob: of a job that asks for billions of pods some are made in each turn, in memory for these alone, and another job
+// has its own beside it.
+func TestHugeJob(t *testing.T) {
+	other := trainJob(t, "")
+	other.Name, other.UID = "other", "other-uid"
+	s := newStage(t, Options{MaxPods: -1}, openQueue(), hugeJob(t), other)
+	s.round()
+	s.letIn(schedulingv1beta1.PodGroupInqueue)
+	const most = 300 << 20 // the fake API server's part is more than half of it
+	for turn := 1; turn <= 2; turn++ {
+		if got := allocated(func() { s.round() }); got > most {
+			t.Errorf("%d MB were allocated in one turn", got>>20)
+		}
+		of := map[string]int{}
+		for _, pod := range s.pods() {
+			of[pod.Annotations[batchv1alpha1.JobNameKey]]++
+		}
+		if of["train"] < turn*inTurn || of["train"] > turn*(inTurn+atOnce) || of["other"] != 3 {
+			t.Fatalf("after %d turns there are pods %v, want some %d of train and 3 of other", turn, of, turn*inTurn)
+		}
+	}
+	if got := s.groups()[1].Spec; got.MinTaskMember["worker"] != huge || got.MinResources.Cpu().Sign() < 0 {
+		t.Errorf("the PodGroup says %+v", got)
+	}
+}
+
+// TestOutOfBounds: of a job that asks for more than there may be none is made, and it says why; brought back into bounds, it runs.
+func TestOutOfBounds(t *testing.T) {
+	t.Run("pods", func(t *testing.T) {
+		s := newStage(t, Options{MaxPods: 3}, openQueue(), hugeJob(t))
+		s.settle()
+		state := s.job().Status.State
+		if len(s.groups()) != 0 || state.Reason != outOfBounds || !strings.Contains(state.Message, "they ask for 4000000000 pods, and a job may have 3 here") {
+			t.Errorf("%d PodGroups, state %+v", len(s.groups()), state)
+		}
+		if !s.told("train Warning PodGroupPending: OutOfBounds: spec.tasks") {
+			t.Errorf("nobody was told: %q", s.lines)
+		}
+		job := s.job()
+		for i := range job.Spec.Tasks {
+			job.Spec.Tasks[i].Replicas = 1
+		}
+		if err := s.api.Update(context.Background(), job); err != nil {
+			t.Fatal(err)
+		}
+		runs(s)
+		if got := s.job().Status.State; got.Phase != batchv1alpha1.Running || got.Reason == outOfBounds || len(s.pods()) != 2 {
+			t.Errorf("state %+v, %d pods", got, len(s.pods()))
+		}
+	})
+	t.Run("mounts", func(t *testing.T) {
+		job := trainJob(t, "")
+		for i := range 200 {
+			job.Spec.Volumes = append(job.Spec.Volumes, batchv1alpha1.VolumeSpec{MountPath: fmt.Sprint("/", i), VolumeClaimName: "data"})
+			job.Spec.Tasks[0].Template.Spec.Containers = append(job.Spec.Tasks[0].Template.Spec.Containers, corev1.Container{Name: fmt.Sprint("c", i)})
+		}
+		s := newStage(t, Options{}, openQueue(), job)
+		s.settle()
+		if got := s.job().Status.State; got.Reason != outOfBounds || !strings.Contains(got.Message, "mounts, and a pod may have 10000") {
+			t.Errorf("state %+v", got)
+		}
+	})
+}
+
+// TestHugeStatus: a controller that comes to a job whose status counts billions of pods that are not there sees that they are
+// gone, in memory for a few.
+func TestHugeStatus(t *testing.T) {
+	job := hugeJob(t)
+	job.Spec.Policies = []batchv1alpha1.LifecyclePolicy{{Event: "PodEvicted", Action: "AbortJob"}}
+	job.Status = batchv1alpha1.JobStatus{
+		State: batchv1alpha1.JobState{Phase: batchv1alpha1.Running}, MinAvailable: 1, Running: huge,
+		TaskStatusCount: map[string]batchv1alpha1.TaskState{"worker": {Phase: map[corev1.PodPhase]int32{"Running": huge}}},
+	}
+	s := newStage(t, Options{}, openQueue(), job)
+	const most = 50 << 20
+	if got := allocated(s.settle); got > most {
+		t.Errorf("%d MB were allocated", got>>20)
+	}
+	if got := s.job().Status.State; got.Phase != batchv1alpha1.Aborted || !s.told("ExecuteAction: Start to execute action AbortJob: PodEvicted of a pod of task worker") {
+		t.Errorf("state %+v, told %q", got, s.lines)
+	}
+}
+
+// TestManyPodsGo: the pods of a large job are deleted turn by turn, to the last.
+func TestManyPodsGo(t *testing.T) {
+	job := trainJob(t, "")
+	job.Spec.MinAvailable, job.Spec.Tasks[1].Replicas = 1, inTurn+100
+	s := newStage(t, Options{}, openQueue(), job)
+	runs(s)
+	if got := len(s.pods()); got != inTurn+101 {
+		t.Fatalf("%d pods", got)
+	}
+	s.commandJob("AbortJob")
+	s.release()
+	s.settle()
+	if got := s.job().Status; got.State.Phase != batchv1alpha1.Aborted || len(s.pods()) != 0 {
+		t.Errorf("%s, %d pods are left", got.State.Phase, len(s.pods()))
+	}
+}
+
+// TestHistory: a job that is restarted for ever has conditions without end no more.
+func TestHistory(t *testing.T) {
+	s := newStage(t, Options{}, openQueue())
+	j, ok := s.reconcilers["job"].(*jobs)
+	if !ok {
+		t.Fatal("no controller of jobs")
+	}
+	job := trainJob(t, "")
+	for i := range 3 * longestHistory {
+		phase := batchv1alpha1.Pending
+		if i%2 == 1 {
+			phase = batchv1alpha1.Restarting
+		}
+		j.enter(job, s.now, transition{outcome: statemachines.Outcome{Phase: string(phase)}})
+	}
+	if got := job.Status.Conditions; len(got) != longestHistory || got[len(got)-1].Status != batchv1alpha1.Restarting {
+		t.Errorf("%d conditions", len(got))
+	}
+}
+
+// TestSumsOfHugeTasks: what a gang of billions needs is as much as it is, though the tasks have more pods together than a
+// task can say.
+func TestSumsOfHugeTasks(t *testing.T) {
+	job := &batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{MinAvailable: math.MaxInt32}}
+	for _, name := range []string{"a", "b", "c"} {
+		job.Spec.Tasks = append(job.Spec.Tasks, batchv1alpha1.TaskSpec{Name: name, Replicas: huge, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1T")}}}},
+		}}})
+	}
+	got := minResources(job, func(string) int32 { return 0 })["cpu"]
+	want := resource.MustParse("1T")
+	want.Mul(math.MaxInt32)
+	if got.Cmp(want) != 0 {
+		t.Errorf("the gang needs cpu %s, want %s", got.String(), want.String())
+	}
+}
+
+// TestManyRequests: commands that nobody acts upon yet wait in bounded number.
+func TestManyRequests(t *testing.T) {
+	r := newMemory().of(types.NamespacedName{Name: "train"}, "uid")
+	taken := 0
+	for range 100_000 {
+		if r.ask(request{action: "AbortJob"}) {
+			taken++
+		}
+	}
+	if taken < 10 || taken > 1000 || len(r.requests) != taken {
+		t.Errorf("%d requests were taken", taken)
+	}
+}
+
+// TestManyErrors: of many errors the first few are told, and a refusal among these is known as one.
+func TestManyErrors(t *testing.T) {
+	errs := make([]error, 100_000)
+	for i := range errs {
+		errs[i] = fmt.Errorf("pod %d: %w", i, errForeign)
+	}
+	got := joined(errs)
+	if !errors.Is(got, errForeign) || got.Error() != "pod 0: belongs to another owner\npod 1: belongs to another owner\npod 2: belongs to another owner\nand 99997 more" {
+		t.Error(got)
+	}
+	if joined(make([]error, 3)) != nil {
+		t.Error("no errors are an error")
+	}
+}
