@@ -45,23 +45,23 @@ func conditionOf(x *action.Cycle, s *policy.Session, j *model.Job, whole *model.
 	if j.TaskCount() == 0 {
 		return refusedCondition(x, j)
 	}
-	why := s.Valid(j)
-	if why.Yes {
-		why = s.Ready(j)
+	answer := s.Valid(j)
+	if answer.Yes {
+		answer = s.Ready(j)
 	}
-	if why.Yes {
+	if answer.Yes {
 		return whole
 	}
 	if leavingOnly(j) {
 		return nil
 	}
-	reason := cmp.Or(why.Rule.Reason, notEnoughResources)
-	text := why.Text
-	if cause := x.Cause(j); cause != "" {
-		text = cause
+	why := cmp.Or(x.Cause(j), x.Refusal(j))
+	if why == nil {
+		why = &model.Wait{Reason: answer.Reason()}
 	}
 	missing := max(j.MinMember-j.Ready()-int64(x.Undone(j)), 0)
-	return &model.Condition{Type: unschedulable, Status: "True", Reason: reason, Message: fmt.Sprintf("%d/%d tasks in gang unschedulable: %s", missing, j.TaskCount(), text)}
+	return waitsFor(cmp.Or(answer.Rule.Reason, notEnoughResources), why,
+		fmt.Sprintf("%d/%d tasks in gang unschedulable: ", missing, max(j.TaskCount(), j.MinMember)))
 }
 
 // leavingOnly says whether a gang that is not whole lacks nothing but members that are on their way out: none is there that
@@ -90,9 +90,12 @@ func refusedCondition(x *action.Cycle, j *model.Job) *model.Condition {
 	if why == nil || j.Phase != model.PhasePending {
 		return nil
 	}
+	return waitsFor(cmp.Or(why.Reason.Reason, notEnoughResources), why, "not let into queue "+j.QueueName+": ")
+}
+
+func waitsFor(reason string, why *model.Wait, what string) *model.Condition {
 	return &model.Condition{
-		Type: unschedulable, Status: "True", Reason: cmp.Or(why.Reason, notEnoughResources),
-		Message: fmt.Sprintf("not let into queue %s: %s/%s: %s", j.QueueName, why.Table, why.Rule, why.Text),
+		Type: unschedulable, Status: "True", Reason: reason, Message: what + why.String(), Cause: model.RowName(why.Reason.Table, why.Reason.Rule),
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// Jobs lists the statuses of all jobs with a queue, in key order, as tell gives them. It is asked about those for which anything
-// changed.
+// Jobs gives every pending task of ours a reason, of its own or its job's, and lists the statuses of all jobs with a queue, in key
+// order, as tell gives them. It is asked about those for which anything changed.
 func (x *Cycle) Jobs(tell func(*model.Job) model.JobStatus) []*model.JobStatus {
 	b := x.backlog
 	for _, r := range b.fresh {
@@ -18,6 +18,12 @@ func (x *Cycle) Jobs(tell func(*model.Job) model.JobStatus) []*model.JobStatus {
 	}
 	for i := range x.looked {
 		x.enliven(x.looked[i])
+	}
+	for _, r := range x.looked {
+		if r.open {
+			r.untold = r.job.Counts[model.Pending] > 0 && x.jobWaits[r.job] == nil
+			x.untried(r.job)
+		}
 	}
 	slices.SortFunc(x.looked, byKey)
 	if !b.local {
@@ -65,7 +71,7 @@ func same(a, b *model.JobStatus) bool {
 	return x == y
 }
 
-// closeWaits gives every pending task of ours a reason, of its own or its job's, and lists them by queue and job.
+// closeWaits lists why all that waits does so, by queue and job.
 func (x *Cycle) closeWaits() {
 	b := x.backlog
 	for _, r := range x.looked {
@@ -102,8 +108,6 @@ func (x *Cycle) waitsOf(r *record) []model.Wait {
 	if r.placed == x.backlog.cycle {
 		place = r.place
 	}
-	r.untold = j.Counts[model.Pending] > 0 && x.jobWaits[j] == nil
-	x.untried(j)
 	var out []model.Wait
 	if w := x.jobWaits[j]; w != nil && unfinished(j) {
 		own := *w

@@ -109,12 +109,12 @@ func unfinished(j *model.Job) bool {
 	return j.Phase == "Pending" || j.Counts[model.Pending]+j.Counts[model.Pipelined]+j.Counts[model.Allocated] > 0
 }
 
-// untried gives the pending tasks that no verb came to their reason.
+// untried gives the pending tasks that no verb came to their reason, and so a job that waits to be let in and has no tasks yet.
 func (x *Cycle) untried(j *model.Job) {
-	if j.Counts[model.Pending] == 0 || x.jobWaits[j] != nil {
+	if x.jobWaits[j] != nil || j.Counts[model.Pending] == 0 && (j.Phase != model.PhasePending || j.TaskCount() > 0) {
 		return
 	}
-	builtin := func(rule, text string) model.Reason { return model.Reason{Table: "builtin", Rule: rule, Text: text} }
+	p := x.s.Policy()
 	switch {
 	case j.Orphan:
 		for _, t := range j.Tasks {
@@ -126,8 +126,14 @@ func (x *Cycle) untried(j *model.Job) {
 	case j.Queue == nil:
 		x.jobWait(j, builtin("queue", "there is no queue "+strconv.Quote(j.QueueName)))
 		return
-	case x.s.Policy().Mode == "Paused":
-		x.jobWait(j, builtin("paused", "the policy is paused"))
+	case p.Mode == "Paused":
+		x.jobWait(j, builtin("paused", "policy "+p.Name+" is paused: nothing is decided until its mode is Active"))
+		return
+	case len(p.Actions) == 0:
+		x.jobWait(j, builtin("pipeline", "the pipeline of policy "+p.Name+" is empty: it names no action that could let jobs in or place pods"))
+		return
+	case j.TaskCount() == 0:
+		x.jobWait(j, builtin("pipeline", "no action of the pipeline of policy "+p.Name+" lets the job in"))
 		return
 	}
 	for _, t := range j.Tasks {
@@ -142,23 +148,23 @@ func (x *Cycle) untried(j *model.Job) {
 	}
 }
 
-// Cause is why a job's tasks are not placed: the first reason among its pending tasks, "" if there is none.
-func (x *Cycle) Cause(j *model.Job) string {
-	for _, t := range j.Tasks {
-		if w := x.taskWaits[t]; w != nil && t.Status == model.Pending {
-			return w.Reason.Text
-		}
-	}
-	return ""
+// builtin is a reason that no row of a table gives.
+func builtin(rule, text string) model.Reason {
+	return model.Reason{Table: "builtin", Rule: rule, Text: text}
 }
 
-// Refusal is why a job as a whole was left; nil: it was not.
-func (x *Cycle) Refusal(j *model.Job) *model.Reason {
-	if w := x.jobWaits[j]; w != nil {
-		return &w.Reason
+// Cause is why a job's tasks are not placed: the first wait of its pending tasks; nil: there is none.
+func (x *Cycle) Cause(j *model.Job) *model.Wait {
+	for _, t := range j.Tasks {
+		if w := x.taskWaits[t]; w != nil && t.Status == model.Pending {
+			return w
+		}
 	}
 	return nil
 }
+
+// Refusal is why a job as a whole was left; nil: it was not.
+func (x *Cycle) Refusal(j *model.Job) *model.Wait { return x.jobWaits[j] }
 
 // Undone is how many tasks of a job were placed in its last turn, and undone again.
 func (x *Cycle) Undone(j *model.Job) int { return x.undone[j] }

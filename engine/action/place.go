@@ -98,7 +98,7 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 	for !todo.empty() && !ended {
 		t := todo.pop(x.s)
 		if t.Role != "" && failed[t.Role] {
-			x.taskWait(t, model.Reason{Table: "builtin", Rule: "role", Text: "another pod of role " + t.Role + " found no node"}, nil)
+			x.taskWait(t, builtin("role", "another pod of role "+t.Role+" found no node"), nil)
 			x.inVain(t)
 			continue
 		}
@@ -176,7 +176,11 @@ func (x *Cycle) goOn(step *policy.Step, j *model.Job) bool {
 func (x *Cycle) try(step *policy.Step, t *model.Task) (p placed, found, skip bool) {
 	if step.Gate(policy.Allocatable) {
 		if a := x.s.Allocatable(t); !a.Yes {
-			x.taskWait(t, a.Reason(), nil)
+			why := a.Reason()
+			if never := x.s.NeverFits(t); never != "" {
+				why.Text += "; " + never
+			}
+			x.taskWait(t, why, nil)
 			return placed{}, false, true
 		}
 	}
@@ -193,7 +197,7 @@ func (x *Cycle) try(step *policy.Step, t *model.Task) (p placed, found, skip boo
 	}
 	volumes, err := x.s.Bindings(t, choice.Row)
 	if err != nil {
-		x.taskWait(t, model.Reason{Table: "builtin", Rule: "volumes", Text: err.Error()}, nil)
+		x.taskWait(t, builtin("volumes", err.Error()), nil)
 		return placed{}, false, false
 	}
 	if t.Status == model.Pipelined {
@@ -209,7 +213,7 @@ func (x *Cycle) noNode(nodes []model.NodeCount) model.Reason {
 	var parts []string
 	for _, n := range nodes {
 		total += n.Count
-		parts = append(parts, fmt.Sprintf("%d %s", n.Count, n.Text))
+		parts = append(parts, n.String())
 	}
 	if total == 0 {
 		why.Table, why.Rule, why.Text = "builtin", "ready-node", "there are no nodes"

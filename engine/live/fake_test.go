@@ -39,6 +39,7 @@ type fakeServer struct {
 	claims   map[string]*corev1.PersistentVolumeClaim
 	history  []change
 	events   []string // "Pod default/a Scheduled"
+	messages []string // of events
 	bindings []string // "default/a n1" of those that were accepted
 	writes   []string // "group default/g Running", "pod default/a", "queue default", "bind default/a n1", "evict default/a"
 	// onBind may answer a binding in the server's place: by an error, before it is done or after.
@@ -249,6 +250,7 @@ func (f *fakeServer) ApplyQueue(_ context.Context, name string, apply []byte) er
 // CreateWithEventNamespaceWithContext implements eventServer.
 func (f *fakeServer) CreateWithEventNamespaceWithContext(_ context.Context, e *corev1.Event) (*corev1.Event, error) {
 	f.events = append(f.events, fmt.Sprintf("%s %s %s", e.InvolvedObject.Kind, model.Key(e.InvolvedObject.Namespace, e.InvolvedObject.Name), e.Reason))
+	f.messages = append(f.messages, e.Message)
 	return e, nil
 }
 

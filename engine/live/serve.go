@@ -48,11 +48,7 @@ func scheduledEvents(said *recorder, m *metrics) func(*order) {
 		}
 		ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: o.namespace, Name: o.name, UID: types.UID(o.UID)}
 		said.record(ref, nil, corev1.EventTypeNormal, eventScheduled, func() string {
-			text := fmt.Sprintf("Successfully assigned %s to %s by policy %s", o.Task, o.Node, o.policy)
-			if o.RunnerUp != "" {
-				text += ": " + o.Reason.Text
-			}
-			return text
+			return fmt.Sprintf("Successfully assigned %s to %s by policy %s: %s", o.Task, o.Node, o.policy, o.Why())
 		})
 	}
 }

@@ -70,6 +70,7 @@ type group struct {
 	written time.Time    // when the last write was asked for
 	retry   time.Time    // not before
 
+	cause    string // the row that the condition last written is of
 	wasWhole bool   // at least minMember pods were bound once
 	told     saying // the last event of why pods wait; "": none since the group's condition changed
 	broken   *broken
@@ -133,6 +134,9 @@ func (s *groupStatus) compare(st *model.JobStatus) difference {
 		d = counts
 	}
 	if st.Condition == nil {
+		if old := s.condition(string(v1beta1.PodGroupUnschedulableType)); old != nil && old.Status == corev1.ConditionTrue {
+			return condition
+		}
 		return d
 	}
 	old := s.condition(st.Condition.Type)
@@ -154,13 +158,17 @@ func (s *groupStatus) condition(kind string) *v1beta1.PodGroupCondition {
 	return nil
 }
 
-// with is s after st was written into it. Of Scheduled and Unschedulable only one is True.
+// with is s after st was written into it. Of Scheduled and Unschedulable only one is True; without a condition, as of a job that was let
+// in and has no pods yet, Unschedulable is not.
 func (s *groupStatus) with(st *model.JobStatus, cycle string, now time.Time) groupStatus {
 	next := groupStatus{phase: st.Phase, running: st.Running, succeeded: st.Succeeded, failed: st.Failed, conditions: slices.Clone(s.conditions)}
+	at := metav1.NewTime(now)
 	if st.Condition == nil {
+		if c := next.condition(string(v1beta1.PodGroupUnschedulableType)); c != nil && c.Status == corev1.ConditionTrue {
+			c.Status, c.TransitionID, c.LastTransitionTime = corev1.ConditionFalse, cycle, at
+		}
 		return next
 	}
-	at := metav1.NewTime(now)
 	said := v1beta1.PodGroupCondition{
 		Type: v1beta1.PodGroupConditionType(st.Condition.Type), Status: corev1.ConditionStatus(st.Condition.Status),
 		Reason: st.Condition.Reason, Message: st.Condition.Message, TransitionID: cycle, LastTransitionTime: at,
@@ -273,11 +281,14 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 	case now.Sub(g.differs) < settleTime:
 		s.notBefore(g.differs.Add(settleTime))
 		return
-	case d == words && now.Sub(g.written) < textEvery:
+	case d == words && st.Condition.Cause == g.cause && now.Sub(g.written) < textEvery:
 		s.notBefore(g.written.Add(textEvery))
 		return
 	}
 	next := base.with(st, cycle.String(), now)
+	if g.cause = ""; st.Condition != nil {
+		g.cause = st.Condition.Cause
+	}
 	if d >= condition {
 		g.told = saying{}
 		s.tellGroup(g, j, base, st)

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,9 +22,9 @@ type waiting struct {
 	uid     string
 	cycle   uint64 // the last in which it waited
 	said    saying
-	cause   model.Reason // of the last event; its text is not compared
-	told    bool         // there was an event, or what an earlier scheduler said still holds
-	differs time.Time    // since when something else is to be said; zero: it is not
+	cause   cause     // that said is the words of, if it has a text
+	told    bool      // there was an event, or what an earlier scheduler said still holds
+	differs time.Time // since when something else is to be said; zero: it is not
 	written time.Time
 }
 
@@ -32,24 +33,45 @@ type saying struct {
 	reason, text, node string
 }
 
+// cause is why a pod waits, as a plan has it. It is put into words only where it is another than before.
+type cause struct {
+	reason string // of the condition
+	node   string // that the pod is promised; "": none
+	before string // words that go before those of the plan
+	why    model.Reason
+	nodes  []model.NodeCount
+}
+
+func (c *cause) same(o *cause) bool {
+	return c.reason == o.reason && c.node == o.node && c.before == o.before && c.why == o.why && slices.Equal(c.nodes, o.nodes)
+}
+
+func (c *cause) saying() saying {
+	return saying{c.reason, c.before + (&model.Wait{Reason: c.why, Nodes: c.nodes}).String(), c.node}
+}
+
 // wait says on a pod why it waits, if it is time to. g is its group, nil for none. An event says it of one pod for all of
 // a group that wait for the same; each has it in its status.
-func (s *statuses) wait(t *model.Task, g *group, cycle uint64, say saying, cause *model.Reason, now time.Time) {
+func (s *statuses) wait(t *model.Task, g *group, cycle uint64, c *cause, now time.Time) {
 	w := s.waits[t.Key]
 	if w == nil || w.uid != t.UID {
 		w = &waiting{uid: t.UID, said: saidOf(t.Object)}
-		w.told = w.said == say
 		s.waits[t.Key] = w
 	}
 	w.cycle = cycle
-	if w.said == say {
+	if w.said.text != "" && w.cause.same(c) {
 		w.differs = time.Time{}
+		return
+	}
+	say := c.saying()
+	if w.said == say {
+		w.cause, w.told, w.differs = *c, true, time.Time{}
 		return
 	}
 	if w.differs.IsZero() {
 		w.differs = now
 	}
-	news := !w.told || w.cause.Site != cause.Site || w.cause.Table != cause.Table || w.cause.Rule != cause.Rule || w.said.reason != say.reason
+	news := !w.told || w.cause.why.Site != c.why.Site || w.cause.why.Table != c.why.Table || w.cause.why.Rule != c.why.Rule || w.said.reason != say.reason
 	switch {
 	case now.Sub(w.differs) < settleTime:
 		s.notBefore(w.differs.Add(settleTime))
@@ -62,7 +84,7 @@ func (s *statuses) wait(t *model.Task, g *group, cycle uint64, say saying, cause
 		s.events.Event(t.Object, corev1.EventTypeWarning, eventFailedScheduling, say.text)
 	}
 	first := w.said.reason == ""
-	w.said, w.cause, w.told, w.differs, w.written = say, *cause, true, time.Time{}, now
+	w.said, w.cause, w.told, w.differs, w.written = say, *c, true, time.Time{}, now
 	s.writePod(t, say, first, now)
 }
 
@@ -158,15 +180,17 @@ func (l *loop) waitsOf(plan *model.Plan, now time.Time) {
 	const unschedulable = corev1.PodReasonUnschedulable
 	for i := range plan.Pipelines {
 		b := &plan.Pipelines[i]
-		l.waitOf(b.Task, saying{unschedulable, "waits for resources that are being released on node " + b.Node, b.Node}, &b.Reason, now)
+		before := "waits for resources that are being released on node " + b.Node + ": "
+		l.waitOf(b.Task, cause{reason: unschedulable, node: b.Node, before: before, why: b.Reason}, now)
 	}
 	for i := range plan.Holds {
 		b := &plan.Holds[i]
-		l.waitOf(b.Task, saying{unschedulable, "a place on node " + b.Node + " is kept while its group waits for the rest", ""}, &b.Reason, now)
+		before := "a place on node " + b.Node + " is kept while its group waits for the rest: "
+		l.waitOf(b.Task, cause{reason: unschedulable, before: before, why: b.Reason}, now)
 	}
 	for i := range plan.Waits {
 		if w := &plan.Waits[i]; w.Task != "" {
-			l.waitOf(w.Task, saying{unschedulable, w.Reason.Text, ""}, &w.Reason, now)
+			l.waitOf(w.Task, cause{reason: unschedulable, why: w.Reason, nodes: w.Nodes}, now)
 		}
 	}
 	for i := range plan.Waits {
@@ -177,7 +201,7 @@ func (l *loop) waitsOf(plan *model.Plan, now time.Time) {
 		}
 		for _, t := range j.Tasks {
 			if s := l.statuses.waits[t.Key]; s == nil || s.cycle != l.cycle || s.uid != t.UID {
-				l.waitOf(t.Key, saying{unschedulable, w.Reason.Text, ""}, &w.Reason, now)
+				l.waitOf(t.Key, cause{reason: unschedulable, why: w.Reason, nodes: w.Nodes}, now)
 			}
 		}
 	}
@@ -186,18 +210,17 @@ func (l *loop) waitsOf(plan *model.Plan, now time.Time) {
 
 // waitOf says why one task waits. What is in back-off after a refused binding has a reason of its own; what
 // has gates of its user's has its reason from the API server.
-func (l *loop) waitOf(key string, say saying, cause *model.Reason, now time.Time) {
+func (l *loop) waitOf(key string, c cause, now time.Time) {
 	t := l.cluster.Tasks[key]
 	if t == nil || t.Foreign || t.Status != model.Pending {
 		return
 	}
 	if h := l.intake.holds[key]; h != nil && h.uid == t.UID && h.held {
-		say = saying{reasonSchedulerError, h.text(), ""}
-		cause = &model.Reason{Table: "builtin", Rule: "back-off"}
+		c = cause{reason: reasonSchedulerError, why: model.Reason{Table: "builtin", Rule: "back-off", Text: h.text()}}
 	} else if t.Gated {
 		return
 	}
-	l.statuses.wait(t, l.intake.groups[t.Job.Key], l.cycle, say, cause, now)
+	l.statuses.wait(t, l.intake.groups[t.Job.Key], l.cycle, &c, now)
 }
 
 // text says why a pod is in back-off.

@@ -80,12 +80,14 @@ type Wait struct {
 	Place int `json:"place,omitempty"`
 }
 
-// NodeCount is how many nodes one row rejected.
+// NodeCount is how many nodes one row rejected. A row whose message tells of the node has one for each text, if these are few.
 type NodeCount struct {
 	Table string `json:"table"`
 	Rule  string `json:"rule"`
 	Text  string `json:"text"`
 	Count int    `json:"count"`
+	// Example says that the text is that of the first of these nodes, and that others have others.
+	Example bool `json:"example,omitempty"`
 }
 
 // JobStatus is what a PodGroup's status should be after the cycle (behaviour 7.4, corpus 3.10).
@@ -104,6 +106,8 @@ type Condition struct {
 	Status  string `json:"status"`
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
+	// Cause is the row that the message is of, as table/rule.
+	Cause string `json:"-"`
 }
 
 // QueueStatus is what a queue holds after the cycle.

@@ -360,21 +360,3 @@ func (d *Dims) Quantity(i int, v float64) *resource.Quantity {
 	}
 	return resource.NewMilliQuantity(int64(math.Round(v)), resource.DecimalSI)
 }
-
-// Text writes r for people: "cpu 2, memory 4Gi, pods 1".
-func (d *Dims) Text(r Resources) string {
-	var b strings.Builder
-	for _, i := range d.Sorted() {
-		if !r.Has(i) {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(d.names[i] + " " + d.Quantity(i, r[i]).String())
-	}
-	if b.Len() == 0 {
-		return "nothing"
-	}
-	return b.String()
-}

@@ -92,7 +92,7 @@ func TestShare(t *testing.T) {
 func TestDimsText(t *testing.T) {
 	d := world()
 	r := d.Resources(list("cpu=1500m memory=4Gi pods=3 example.com/x=2 example.com/y=1 hugepages-2Mi=2Mi"))
-	if got, want := d.Text(r), "cpu 1500m, memory 4Gi, pods 3, example.com/x 2, example.com/y 1, hugepages-2Mi 2Mi"; got != want {
+	if got, want := d.Text(r), "cpu 1.5, memory 4Gi, pods 3, example.com/x 2, example.com/y 1, hugepages-2Mi 2Mi"; got != want {
 		t.Errorf("text %q, want %q", got, want)
 	}
 	if got := d.Text(nil); got != "nothing" {

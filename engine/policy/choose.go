@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/google/cel-go/common/types"
 
@@ -332,109 +330,4 @@ func (c *Class) Rejections() []model.NodeCount {
 		c.rejected, c.rejectedAt = c.reject(), at
 	}
 	return c.rejected
-}
-
-// refusals is how many nodes were refused for one reason.
-type refusals struct {
-	code  int   // a rule's number, notOffered, noDevices, or what misfitCode gives
-	row   int32 // of the first of them in the nodes' order, where a rule refused them
-	count int
-}
-
-// misfitCode stands for a dimension in which a request does not fit.
-func misfitCode(dim int) int { return -100 - dim }
-
-func (c *Class) reject() []model.NodeCount {
-	var few [8]refusals
-	all := c.misfits(c.refused(few[:0]))
-	slices.SortFunc(all, func(a, b refusals) int {
-		return cmp.Or(b.count-a.count, cmp.Compare(c.rank(a.code), c.rank(b.code)), strings.Compare(c.builtin(a.code), c.builtin(b.code)))
-	})
-	out := slices.Grow([]model.NodeCount(nil), len(all))
-	for _, r := range all {
-		out = append(out, c.rejection(r.code, r.row, r.count))
-	}
-	return out
-}
-
-// refused counts the nodes by their verdicts, and lists those that no row refuses.
-func (c *Class) refused(all []refusals) (counted []refusals, passed []int32) {
-	passed = c.touched[:0]
-	last := -1
-	for _, row := range c.s.c.Nodes.ByOrder() {
-		code := int(c.at[row].verdict)
-		if code == 0 {
-			passed = append(passed, row)
-			continue
-		}
-		if last < 0 || all[last].code != code {
-			if last = slices.IndexFunc(all, func(r refusals) bool { return r.code == code }); last < 0 {
-				last, all = len(all), append(all, refusals{code: code, row: row})
-			}
-		}
-		all[last].count++
-	}
-	c.touched = passed
-	return all, passed
-}
-
-// misfits counts nodes by the first dimension in which the request does not fit, in the order in which people are shown them.
-func (c *Class) misfits(all []refusals, rows []int32) []refusals {
-	n := &c.s.c.Nodes
-	for _, dim := range n.Dims() {
-		if !c.task.InitRequest.Has(dim) {
-			continue
-		}
-		want, fit := c.task.InitRequest[dim], rows[:0]
-		for _, row := range rows {
-			if !(want > n.FutureIdle(dim, row)+model.Slack) {
-				fit = append(fit, row)
-			}
-		}
-		if count := len(rows) - len(fit); count > 0 {
-			all = append(all, refusals{code: misfitCode(dim), count: count})
-		}
-		rows = fit
-	}
-	return all
-}
-
-// rank orders what rejected equally many nodes: rows in their order, then what is built in.
-func (c *Class) rank(code int) int {
-	if code > 0 {
-		return code
-	}
-	return math.MaxInt
-}
-
-// builtin words a rejection that no row made.
-func (c *Class) builtin(code int) string {
-	switch {
-	case code == notOffered:
-		return "node(s) were not ready"
-	case code == noDevices:
-		return "node(s) had too few free devices"
-	case code <= -100:
-		return "Insufficient " + c.s.c.Dims.Name(-100-code)
-	}
-	return ""
-}
-
-func (c *Class) rejection(code int, row int32, count int) model.NodeCount {
-	out := model.NodeCount{Table: "builtin", Text: c.builtin(code), Count: count}
-	switch {
-	case code == notOffered:
-		out.Rule = "ready-node"
-	case code == noDevices:
-		out.Rule = "devices"
-	case code <= -100:
-		out.Rule = "fit"
-	default:
-		r := c.s.p.all[code-1]
-		f := c.s.frame().ofTask(c.task)
-		defer c.s.done()
-		f.node = c.s.nodeView(row)
-		out.Table, out.Rule, out.Text = r.Table, r.Name, c.s.text(r, f)
-	}
-	return out
 }

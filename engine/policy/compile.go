@@ -420,7 +420,9 @@ func (s *tableScope) message(t rules.Text, roots []string) *message {
 		if open > 0 {
 			m.parts = append(m.parts, part{text: rest[:open]})
 		}
-		m.parts = append(m.parts, part{expr: s.compile(t.Slice(from+2, to), roots, rules.Anything())})
+		expr := s.compile(t.Slice(from+2, to), roots, rules.Anything())
+		m.parts = append(m.parts, part{expr: expr})
+		m.ofNode = m.ofNode || expr != nil && slices.Contains(expr.Reads.Roots(), "node")
 		at = to + 2
 	}
 	return m

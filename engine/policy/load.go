@@ -134,6 +134,12 @@ func (c *compiler) lint(spec rules.Value) {
 		i.Severity = rules.Warning
 		c.report(i)
 	}
+	if at := spec.Get("pipeline"); at.Kind() == rules.List && len(c.p.Actions) == 0 && c.issues.Err() == nil {
+		i := at.Issuef("name actions, as [enqueue, allocate, backfill]; to stop deciding for a while write mode: Paused",
+			"the pipeline is empty: no job is let in, and no pod is placed")
+		i.Severity = rules.Warning
+		c.report(i)
+	}
 	var quiet rules.Issues
 	for _, tier := range spec.Get("tiers").Items(&quiet) {
 		for _, table := range tier.Get("tables").Items(&quiet) {

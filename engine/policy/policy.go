@@ -67,7 +67,11 @@ func (r *Rule) reason(text string) model.Reason {
 }
 
 // message is a text with {{CEL}} parts.
-type message struct{ parts []part }
+type message struct {
+	parts []part
+	// ofNode says that the text tells of the node, so that a row's words about one node are not those about another.
+	ofNode bool
+}
 
 type part struct {
 	text string

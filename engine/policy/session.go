@@ -66,6 +66,7 @@ type Session struct {
 	sweep        sweep
 	devices      deviceScratch
 	alike        alike
+	ofNodes      sizes
 	desk         desk
 	crew         crew
 

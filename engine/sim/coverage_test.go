@@ -85,7 +85,7 @@ func TestScenarioCoverage(t *testing.T) {
 func reasons(r ScenarioResult) map[shippedRow]bool {
 	out := map[shippedRow]bool{}
 	add := func(site, table, row string) {
-		if strings.Contains(r.Output, rowName(table, row)) {
+		if strings.Contains(r.Output, model.RowName(table, row)) {
 			out[shippedRow{table, site, row}] = true
 		}
 	}

@@ -147,7 +147,7 @@ func (e *explainer) head(job *model.Job) string {
 	out.WriteString(columns("  ", e.facts(job)))
 	for _, a := range e.plan.Admits {
 		if a.Job == job.Key {
-			why := cmp.Or(because(a.Reason), "it reserves nothing, so nobody was asked")
+			why := cmp.Or(a.Reason.String(), "it reserves nothing, so nobody was asked")
 			fmt.Fprintf(&out, "  admitted: %s\n", why)
 		}
 	}
@@ -195,13 +195,13 @@ func waiting(indent string, w model.Wait) string {
 	if w.Action != "" {
 		step = " in " + w.Action
 	}
-	text := fmt.Sprintf("%swaits%s: %s\n", indent, step, dash(because(w.Reason)))
+	text := fmt.Sprintf("%swaits%s: %s\n", indent, step, dash(w.Reason.String()))
 	if len(w.Nodes) == 0 {
 		return text
 	}
 	rows := [][]string{{"NODES", "ROW", "WHY"}}
 	for _, n := range w.Nodes {
-		rows = append(rows, []string{fmt.Sprint(n.Count), rowName(n.Table, n.Rule), n.Text})
+		rows = append(rows, []string{fmt.Sprint(n.Count), model.RowName(n.Table, n.Rule), n.Why()})
 	}
 	return text + columns(indent+"  ", rows)
 }
@@ -246,12 +246,12 @@ func binding(verb string, b *model.Bind) string {
 	if b.Action != "" {
 		text += " in " + b.Action
 	}
-	if why := because(b.Reason); why != "" {
+	if why := b.Reason.String(); why != "" {
 		text += ": " + why
 	}
 	text += "\n  of " + count(b.Feasible, "node")
 	if b.RunnerUp != "" {
-		text += fmt.Sprintf(", before %s with %s", b.RunnerUp, score(b.RunnerUpScore))
+		text += fmt.Sprintf(", before %s with %s", b.RunnerUp, model.Score(b.RunnerUpScore))
 	}
 	text += "\n"
 	if len(b.Scores) == 0 {
@@ -259,9 +259,9 @@ func binding(verb string, b *model.Bind) string {
 	}
 	rows := [][]string{{"SCORE", "ROW"}}
 	for _, s := range b.Scores {
-		rows = append(rows, []string{score(s.Score), rowName(s.Table, s.Rule)})
+		rows = append(rows, []string{model.Score(s.Score), model.RowName(s.Table, s.Rule)})
 	}
-	return text + columns("    ", append(rows, []string{score(b.Score), "in all"}))
+	return text + columns("    ", append(rows, []string{model.Score(b.Score), "in all"}))
 }
 
 func indented(text string) string {

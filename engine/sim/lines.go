@@ -30,7 +30,7 @@ func (w *World) decisions(plan *model.Plan, fold bool) []decision {
 	titles := w.titles()
 	var out []decision
 	for _, a := range plan.Admits {
-		out = append(out, decision{verb: "admit", what: titles.of(a.Job), queue: a.Queue, why: because(a.Reason)})
+		out = append(out, decision{verb: "admit", what: titles.of(a.Job), queue: a.Queue, why: a.Reason.String()})
 	}
 	for _, group := range []struct {
 		verb  string
@@ -38,7 +38,7 @@ func (w *World) decisions(plan *model.Plan, fold bool) []decision {
 	}{{"bind", plan.Binds}, {"pipeline", plan.Pipelines}, {"hold", plan.Holds}} {
 		for i := range group.binds {
 			b := &group.binds[i]
-			out = append(out, decision{verb: group.verb, what: b.Task, queue: b.Queue, node: place(b), why: because(b.Reason), bind: b})
+			out = append(out, decision{verb: group.verb, what: b.Task, queue: b.Queue, node: place(b), why: b.Reason.String(), bind: b})
 		}
 	}
 	for i := range plan.Waits {
@@ -47,7 +47,7 @@ func (w *World) decisions(plan *model.Plan, fold bool) []decision {
 		if what == "" {
 			what = titles.of(wait.Job)
 		}
-		out = append(out, decision{verb: "wait", what: what, queue: wait.Queue, why: because(wait.Reason) + histogram(*wait), wait: wait})
+		out = append(out, decision{verb: "wait", what: what, queue: wait.Queue, why: wait.String(), wait: wait})
 	}
 	if fold {
 		return folded(out)
@@ -61,48 +61,6 @@ func place(b *model.Bind) string {
 		return b.Node
 	}
 	return b.Node + " gpu " + join(b.GPUs)
-}
-
-// rowName names a row of a table.
-func rowName(table, rule string) string {
-	if table == "" || rule == "" {
-		return table + rule
-	}
-	return table + "/" + rule
-}
-
-// because is a reason for people: the row that gave it, and what it says.
-func because(r model.Reason) string {
-	row, text := rowName(r.Table, r.Rule), r.Text
-	switch {
-	case row == "":
-		return text
-	case text == "":
-		return row
-	}
-	return row + ": " + text
-}
-
-// histogram says how many nodes each row rejected. What the reason has said already
-// is left out: then only the rows are named, or nothing where it is the reason's own.
-func histogram(w model.Wait) string {
-	told := true
-	for _, n := range w.Nodes {
-		told = told && strings.Contains(w.Reason.Text, n.Text)
-	}
-	own := rowName(w.Reason.Table, w.Reason.Rule)
-	if len(w.Nodes) == 0 || told && len(w.Nodes) == 1 && rowName(w.Nodes[0].Table, w.Nodes[0].Rule) == own {
-		return ""
-	}
-	var parts []string
-	for _, n := range w.Nodes {
-		part := fmt.Sprintf("%d %s", n.Count, rowName(n.Table, n.Rule))
-		if !told {
-			part += " " + n.Text
-		}
-		parts = append(parts, part)
-	}
-	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 func count(n int, what string) string {

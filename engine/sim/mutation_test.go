@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -304,7 +305,7 @@ func firstThatDiffers(t *testing.T, scenarios []*run, variants []change, naming 
 	for _, c := range variants {
 		defaults := map[string]compiled{} // most scenarios have the default policy
 		for _, r := range scenarios {
-			if naming != (c.row != "" && strings.Contains(r.plain.Output, rowName(c.table, c.row))) {
+			if naming != (c.row != "" && strings.Contains(r.plain.Output, model.RowName(c.table, c.row))) {
 				continue
 			}
 			differs, err := r.differs(c, defaults)

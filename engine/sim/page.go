@@ -228,21 +228,21 @@ func pageLine(group []decision) pageDecision {
 	if b := first.bind; b != nil {
 		d.Facts = "chosen from " + count(b.Feasible, "node")
 		if b.RunnerUp != "" {
-			d.Facts += fmt.Sprintf(", with %s before %s with %s", score(b.Score), b.RunnerUp, score(b.RunnerUpScore))
+			d.Facts += fmt.Sprintf(", with %s before %s with %s", model.Score(b.Score), b.RunnerUp, model.Score(b.RunnerUpScore))
 		}
 		if b.Action != "" {
 			d.Facts += ", by the action " + b.Action
 		}
 		for _, s := range b.Scores {
-			d.Scores = append(d.Scores, pageScore{score(s.Score), rowName(s.Table, s.Rule)})
+			d.Scores = append(d.Scores, pageScore{model.Score(s.Score), model.RowName(s.Table, s.Rule)})
 		}
 	}
 	if w := first.wait; w != nil {
-		d.Why = because(w.Reason)
+		d.Why = w.Reason.String()
 		d.Facts = waitFacts(w)
 		for _, n := range w.Nodes {
-			d.Nodes = append(d.Nodes, pageCount{n.Count, rowName(n.Table, n.Rule), n.Text})
-			words = append(words, rowName(n.Table, n.Rule), n.Text)
+			d.Nodes = append(d.Nodes, pageCount{n.Count, model.RowName(n.Table, n.Rule), n.Why()})
+			words = append(words, model.RowName(n.Table, n.Rule), n.Why())
 		}
 	}
 	d.Search = strings.Join(words, " ")

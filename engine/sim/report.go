@@ -143,18 +143,9 @@ func scoring(b *model.Bind) []string {
 	}
 	runnerUp := "-"
 	if b.RunnerUp != "" {
-		runnerUp = b.RunnerUp + " " + score(b.RunnerUpScore)
+		runnerUp = b.RunnerUp + " " + model.Score(b.RunnerUpScore)
 	}
-	return []string{dash(b.Action), strconv.Itoa(b.Feasible), score(b.Score), runnerUp}
-}
-
-// score is a score for people: at most three digits after the point.
-func score(x float64) string {
-	text := strings.TrimRight(strconv.FormatFloat(x, 'f', 3, 64), "0")
-	if text = strings.TrimSuffix(text, "."); text == "-0" {
-		return "0"
-	}
-	return text
+	return []string{dash(b.Action), strconv.Itoa(b.Feasible), model.Score(b.Score), runnerUp}
 }
 
 func dash(text string) string {
@@ -179,7 +170,7 @@ func (r *Report) complaints() string {
 func complaints(p *model.Plan) string {
 	var out strings.Builder
 	for _, e := range p.Errors {
-		fmt.Fprintf(&out, "error    %s (%s) erred %s, first for %s: %s\n", rowName(e.Table, e.Rule), e.Site, times(e.Count), e.Object, e.Text)
+		fmt.Fprintf(&out, "error    %s (%s) erred %s, first for %s: %s\n", model.RowName(e.Table, e.Rule), e.Site, times(e.Count), e.Object, e.Text)
 	}
 	for _, text := range p.Warnings {
 		fmt.Fprintf(&out, "warning  %s\n", text)

@@ -146,8 +146,8 @@ func TestFolded(t *testing.T) {
 func TestScoreForPeople(t *testing.T) {
 	t.Parallel()
 	for x, want := range map[float64]string{0: "0", 12.3456: "12.346", 100: "100", -0.00001: "0", 0.5: "0.5", -3: "-3"} {
-		if got := score(x); got != want {
-			t.Errorf("score(%v) = %s, want %s", x, got, want)
+		if got := model.Score(x); got != want {
+			t.Errorf("model.Score(%v) = %s, want %s", x, got, want)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (q *question) put(session *policy.Session) ([][]string, error) {
 	said, err := session.Ask(q.site, q.Subject)
 	var rows [][]string
 	for _, x := range said {
-		answer, why := x.Value, rowName(x.Rule.Table, x.Rule.Name)
+		answer, why := x.Value, model.RowName(x.Rule.Table, x.Rule.Name)
 		if failure, ok := strings.CutPrefix(answer, "error: "); ok {
 			answer, x.Text = "error", failure
 		}
@@ -120,7 +120,7 @@ func (q *question) putOrder(session *policy.Session) ([][]string, error) {
 	}
 	why := "nothing but the final order of ties"
 	if by != nil {
-		why = rowName(by.Table, by.Name)
+		why = model.RowName(by.Table, by.Name)
 	}
 	return [][]string{{q.site, strings.Join(names, " before "), "by", why}}, err
 }

@@ -58,6 +58,7 @@ func addJobs(mgr manager.Manager, p *parts, asked wake) error {
 		Watches(&corev1.Pod{}, owner).
 		Watches(&schedulingv1beta1.PodGroup{}, owner, builder.WithPredicates(predicate.Funcs{UpdateFunc: groupChanged})).
 		Watches(&schedulingv1beta1.Queue{}, handler.EnqueueRequestsFromMapFunc(r.waitingIn), builder.WithPredicates(predicate.Funcs{UpdateFunc: stateChanged})).
+		Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(r.refusedIn), builder.WithPredicates(predicate.Funcs{CreateFunc: never, UpdateFunc: quotaFrees})).
 		WatchesRawSource(source.Channel(asked, &handler.EnqueueRequestForObject{})).
 		WithOptions(p.controllerOptions()).
 		Complete(r)
@@ -107,6 +108,41 @@ func (r *jobs) waitingIn(ctx context.Context, queue client.Object) []reconcile.R
 	for i := range list.Items {
 		if r.waits(&list.Items[i]) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+func never(event.CreateEvent) bool { return false }
+
+// quotaFrees keeps out the updates of a ResourceQuota that let nobody make a pod who could not before.
+func quotaFrees(e event.UpdateEvent) bool {
+	was, ok := e.ObjectOld.(*corev1.ResourceQuota)
+	is, ok2 := e.ObjectNew.(*corev1.ResourceQuota)
+	if !ok || !ok2 || !apiequality.Semantic.DeepEqual(was.Status.Hard, is.Status.Hard) {
+		return true
+	}
+	for name, before := range was.Status.Used {
+		if now := is.Status.Used[name]; now.Cmp(before) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// refusedIn lists the jobs in a quota's namespace whose pods were refused: they need not wait for their next try.
+func (r *jobs) refusedIn(ctx context.Context, quota client.Object) []reconcile.Request {
+	list := &batchv1alpha1.JobList{}
+	if err := r.client.List(ctx, list, client.InNamespace(quota.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		logOf(ctx).Error(err, "list the jobs of a namespace", "namespace", quota.GetNamespace())
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if job := &list.Items[i]; job.Status.State.Reason == failedCreate {
+			name := client.ObjectKeyFromObject(job)
+			r.memory.of(name, job.UID).free()
+			out = append(out, reconcile.Request{NamespacedName: name})
 		}
 	}
 	return out
@@ -325,9 +361,9 @@ func isRefusal(err error) bool {
 
 // refused counts refusals, and has a job ended that was refused too often.
 func (r *jobs) refused(ctx context.Context, job *batchv1alpha1.Job, rec *recall, err error) {
-	rec.refusals++
+	refusals := rec.refused()
 	r.metrics.refusals.Inc()
-	if r.options.MaxRequeue < 0 || rec.refusals <= r.options.MaxRequeue || r.machine.Final(string(job.Status.State.Phase)) {
+	if r.options.MaxRequeue < 0 || refusals <= r.options.MaxRequeue || r.machine.Final(string(job.Status.State.Phase)) {
 		return
 	}
 	rec.refusals = 0

@@ -9,8 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -299,5 +302,52 @@ func TestBehind(t *testing.T) {
 	s.settle()
 	if got := len(s.pods()); got != 3 {
 		t.Errorf("%d pods, want 3", got)
+	}
+}
+
+// TestQuotaFrees has a job whose pods were refused tried again when a quota of its namespace lets more in, without waiting for its
+// back-off and without counting that try against it.
+func TestQuotaFrees(t *testing.T) {
+	t.Parallel()
+	quota := func(hard, used string) *corev1.ResourceQuota {
+		return &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "few"},
+			Status: corev1.ResourceQuotaStatus{
+				Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(hard)}, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(used)},
+			},
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		was, is  *corev1.ResourceQuota
+		expected bool
+	}{
+		{"it was raised", quota("1", "1"), quota("3", "1"), true},
+		{"less of it is used", quota("3", "3"), quota("3", "2"), true},
+		{"more of it is used", quota("3", "2"), quota("3", "3"), false},
+		{"nothing is new", quota("3", "2"), quota("3", "2"), false},
+	} {
+		if got := quotaFrees(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.expected {
+			t.Errorf("%s: %v, want %v", c.name, got, c.expected)
+		}
+	}
+	s := newStage(t, Options{MaxRequeue: 2}, openQueue(), trainJob(t, ""))
+	s.add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "train-ps-0"}}) // a pod of its name is another's
+	s.settle()
+	jobs := s.reconcilers["job"].(*jobs)
+	if got := jobs.refusedIn(t.Context(), quota("3", "1")); len(got) != 0 {
+		t.Errorf("a job that was refused nothing is tried: %v", got)
+	}
+	s.letIn(schedulingv1beta1.PodGroupInqueue)
+	s.round()
+	for range 5 {
+		want := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: "train"}}}
+		if diff := cmp.Diff(want, jobs.refusedIn(t.Context(), quota("3", "1"))); diff != "" {
+			t.Fatalf("who is tried again (-want +got):\n%s", diff)
+		}
+		s.round()
+	}
+	if got := s.job().Status.State; got.Reason != failedCreate {
+		t.Errorf("tries that a quota gave rise to count as refusals: the job is %+v", got)
 	}
 }

@@ -53,13 +53,15 @@ type created struct {
 	at  time.Time
 }
 
-// recall is what is remembered of one job or queue. One object's reconciles are serial, so only the
-// requests, which come from elsewhere, are guarded.
+// recall is what is remembered of one job or queue. One object's reconciles are serial, so only what
+// comes from elsewhere is guarded.
 type recall struct {
 	id types.UID
 
 	mu       sync.Mutex
 	requests []request
+	// freed says that a quota lets more in since the last refusal.
+	freed bool
 
 	// version is the resourceVersion that our last write gave the object.
 	version string
@@ -114,6 +116,24 @@ func (r *recall) answered(c cause) {
 	if len(r.requests) > 0 {
 		r.requests = r.requests[1:]
 	}
+}
+
+// free notes that a quota lets more in, so that the try that follows is one more.
+func (r *recall) free() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.freed = true
+}
+
+// refused counts a refusal in a row, and says how many there were. One of a try that a quota's change gave rise to does not count.
+func (r *recall) refused() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.freed {
+		r.refusals++
+	}
+	r.freed = false
+	return r.refusals
 }
 
 // more is when to look again because of another request; 0 where there is none.

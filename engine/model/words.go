@@ -1,0 +1,157 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Text writes r for people: "cpu 2, memory 4Gi, pods 1".
+func (d *Dims) Text(r Resources) string {
+	var b strings.Builder
+	for _, i := range d.Sorted() {
+		if !r.Has(i) {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(d.names[i] + " " + d.AmountText(i, r[i]))
+	}
+	if b.Len() == 0 {
+		return "nothing"
+	}
+	return b.String()
+}
+
+// AmountText writes an amount of dimension i, in inner units, for people: cores and pieces as 2 or 57.143, bytes in the largest
+// unit of which there is one, as 43.75Ti. There are at most three digits after the point, or three that count where the whole is below 1.
+func (d *Dims) AmountText(i int, v float64) string {
+	v /= d.units[i]
+	unit := ""
+	if d.units[i] == 1 {
+		for _, larger := range []string{"Ki", "Mi", "Gi", "Ti", "Pi", "Ei"} {
+			if math.Abs(v) < 1024 {
+				break
+			}
+			v, unit = v/1024, larger
+		}
+	}
+	switch {
+	case math.IsInf(v, 1):
+		return "without limit"
+	case math.Abs(v) >= 1:
+		v = math.Round(1000*v) / 1000
+	default:
+		v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
+	}
+	return strconv.FormatFloat(v+0, 'f', -1, 64) + unit
+}
+
+// RowName names a row of a table.
+func RowName(table, rule string) string {
+	if table == "" || rule == "" {
+		return table + rule
+	}
+	return table + "/" + rule
+}
+
+// String is a reason for people: the row that gave it, and what it says.
+func (r Reason) String() string {
+	row := RowName(r.Table, r.Rule)
+	switch {
+	case row == "":
+		return r.Text
+	case r.Text == "":
+		return row
+	}
+	return row + ": " + r.Text
+}
+
+// String is a count of nodes for people, without the row.
+func (n NodeCount) String() string {
+	if n.Example {
+		return n.Why()
+	}
+	return strconv.Itoa(n.Count) + " " + n.Text
+}
+
+// Why is what the row says of the nodes, without how many they are.
+func (n NodeCount) Why() string {
+	if n.Example && n.Count > 1 {
+		return fmt.Sprintf("%s, and %d like it", n.Text, n.Count-1)
+	}
+	return n.Text
+}
+
+// String is why something waits, for people: its reason, and what rejected how many nodes as far as the reason has not said it.
+func (w *Wait) String() string {
+	told := true
+	for _, n := range w.Nodes {
+		told = told && strings.Contains(w.Reason.Text, n.Text)
+	}
+	own := RowName(w.Reason.Table, w.Reason.Rule)
+	of := func(n NodeCount) bool { return RowName(n.Table, n.Rule) == own }
+	if told && !slices.ContainsFunc(w.Nodes, func(n NodeCount) bool { return !of(n) }) {
+		return w.Reason.String()
+	}
+	var parts []string
+	for _, n := range byRow(w.Nodes, told) {
+		part := strconv.Itoa(n.Count) + " " + RowName(n.Table, n.Rule)
+		if !told {
+			part += " " + n.Why()
+		}
+		parts = append(parts, part)
+	}
+	return w.Reason.String() + " (" + strings.Join(parts, ", ") + ")"
+}
+
+// byRow sums the counts of each row, where what they say is told already.
+func byRow(nodes []NodeCount, told bool) []NodeCount {
+	if !told {
+		return nodes
+	}
+	var out []NodeCount
+	for _, n := range nodes {
+		same := func(o NodeCount) bool { return o.Table == n.Table && o.Rule == n.Rule }
+		if i := slices.IndexFunc(out, same); i >= 0 {
+			out[i].Count += n.Count
+			continue
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// mostParts is how many parts of a score are told in a line.
+const mostParts = 5
+
+// Why is why a task went where it goes, for people in a line: the reason, and the parts of the score that are not 0, the largest first.
+func (b *Bind) Why() string {
+	parts := slices.DeleteFunc(slices.Clone(b.Scores), func(s RowScore) bool { return s.Score == 0 })
+	slices.SortStableFunc(parts, func(a, b RowScore) int { return cmp.Compare(math.Abs(b.Score), math.Abs(a.Score)) })
+	var words []string
+	for i, s := range parts {
+		if i == mostParts {
+			words = append(words, fmt.Sprintf("and %d more", len(parts)-i))
+			break
+		}
+		words = append(words, Score(s.Score)+" "+RowName(s.Table, s.Rule))
+	}
+	if len(words) == 0 {
+		return b.Reason.String()
+	}
+	return b.Reason.String() + " (" + strings.Join(words, ", ") + ")"
+}
+
+// Score is a score for people: at most three digits after the point.
+func Score(x float64) string {
+	text := strings.TrimRight(strconv.FormatFloat(x, 'f', 3, 64), "0")
+	if text = strings.TrimSuffix(text, "."); text == "-0" {
+		return "0"
+	}
+	return text
+}
