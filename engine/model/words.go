@@ -29,26 +29,42 @@ func (d *Dims) Text(r Resources) string {
 
 // AmountText writes an amount of dimension i, in inner units, for people: cores and pieces as 2 or 57.143, bytes in the largest
 // unit of which there is one, as 43.75Ti. There are at most three digits after the point, or three that count where the whole is below 1.
+// Bytes that are exact so by powers of ten only, as 1.5G, are written by these.
 func (d *Dims) AmountText(i int, v float64) string {
-	v /= d.units[i]
-	unit := ""
-	if d.units[i] == 1 {
-		for _, larger := range []string{"Ki", "Mi", "Gi", "Ti", "Pi", "Ei"} {
-			if math.Abs(v) < 1024 {
-				break
-			}
-			v, unit = v/1024, larger
-		}
-	}
-	switch {
-	case math.IsInf(v, 1):
+	if math.IsInf(v, 1) {
 		return "without limit"
-	case math.Abs(v) >= 1:
+	}
+	if d.units[i] != 1 {
+		return shortened(v / d.units[i])
+	}
+	whole, unit := scaled(v, 1024, "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+	if tens, ofTens := scaled(v, 1000, "k", "M", "G", "T", "P", "E"); !short(whole) && short(tens) {
+		whole, unit = tens, ofTens
+	}
+	return shortened(whole) + unit
+}
+
+// scaled brings an amount into the largest unit of which there is one.
+func scaled(v, step float64, units ...string) (whole float64, unit string) {
+	for _, larger := range units {
+		if math.Abs(v) < step {
+			break
+		}
+		v, unit = v/step, larger
+	}
+	return v, unit
+}
+
+// short says that three digits after the point tell all.
+func short(v float64) bool { return math.Abs(1000*v-math.Round(1000*v)) < 1e-9 }
+
+func shortened(v float64) string {
+	if math.Abs(v) >= 1 {
 		v = math.Round(1000*v) / 1000
-	default:
+	} else {
 		v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
 	}
-	return strconv.FormatFloat(v+0, 'f', -1, 64) + unit
+	return strconv.FormatFloat(v+0, 'f', -1, 64)
 }
 
 // RowName names a row of a table.

@@ -63,7 +63,7 @@ type ClusterSummary struct {
 	WaitingJobs int `json:"waitingJobs"`
 }
 
-// Use is how much of a resource of the ready nodes is in use.
+// Use is how much of a resource of the ready nodes is in use, in amounts for people.
 type Use struct {
 	Resource string  `json:"resource"`
 	Used     string  `json:"used"`
@@ -123,7 +123,7 @@ func summariseNode(c *model.Cluster, row int32) NodeSummary {
 		if !(total > 0) { // NaN where the node has none
 			continue
 		}
-		s.Use = append(s.Use, Use{c.Dims.Name(i), c.Dims.Quantity(i, used).String(), c.Dims.Quantity(i, total).String(), percent(used, total)})
+		s.Use = append(s.Use, Use{c.Dims.Name(i), c.Dims.AmountText(i, used), c.Dims.AmountText(i, total), percent(used, total)})
 	}
 	for i, g := range gpus {
 		s.GPUs = append(s.GPUs, DeviceUse{i, percent(float64(g.Capacity-g.Free), float64(g.Capacity))})
@@ -158,7 +158,7 @@ func (w *World) use() []Use {
 		if i > model.Pods && used == 0 || c.Dims.Name(i) == model.GPUResource {
 			continue
 		}
-		out = append(out, Use{c.Dims.Name(i), c.Dims.Quantity(i, used).String(), c.Dims.Quantity(i, total).String(), percent(used, total)})
+		out = append(out, Use{c.Dims.Name(i), c.Dims.AmountText(i, used), c.Dims.AmountText(i, total), percent(used, total)})
 	}
 	free, total := 0.0, 0.0
 	for row, gpus := range c.Nodes.GPUs {
