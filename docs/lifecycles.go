@@ -132,6 +132,9 @@ func ways(list []statemachines.WayText) string {
 		for _, c := range w.Counts {
 			text += ", " + code(c) + " + 1"
 		}
+		for _, s := range w.Sets {
+			text += ", sets " + code(s)
+		}
 		if w.Message != "" {
 			text += " (" + w.Message + ")"
 		}

@@ -7,6 +7,8 @@ import "time"
 type Facts struct {
 	Job   *Job
 	Queue *Queue
+	// Parent is the queue above the Queue; nil where there is none.
+	Parent *Queue
 	// Now is the time of asking; Since is when the present phase was entered, zero where that is not known (then no
 	// row with `after` holds yet).
 	Now, Since time.Time
@@ -48,9 +50,11 @@ type Task struct {
 	Restarts int32
 }
 
-// Queue is a Queue as guards read it: by the root queue.
+// Queue is a Queue as guards read it: by the roots queue and parent.
 type Queue struct {
-	Name, Parent        string
+	Name, Parent, State string
+	// ClosedByParent says that it was closed because the queue above it was.
+	ClosedByParent      bool
 	Labels, Annotations map[string]string
 	// PodGroups of the queue by phase.
 	Pending, Inqueue, Running, Unknown, Completed int32

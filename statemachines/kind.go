@@ -18,6 +18,8 @@ type kind struct {
 	effects map[string]effectKind
 	// counters has what a row may count, each with facts in which nothing but it is set, as large as can be.
 	counters map[string]Facts
+	// sets are the fields of the object that a row may write, and whether they are true or false; the others are texts.
+	sets map[string]bool
 	// phases are those that the API has.
 	phases []string
 	// scopes are what an action may aim at, besides the whole.
@@ -33,6 +35,12 @@ type effectKind struct {
 	// kills and restarts end work: the first unless finished pods are retained, the second always.
 	kills, restarts bool
 }
+
+// What rows of the machine of queues may set: the queue above, and whether it was closed because that was.
+const (
+	SetParent         = "parent"
+	SetClosedByParent = "closedByParent"
+)
 
 // The words of retain.
 const (
@@ -50,7 +58,7 @@ func kinds() map[string]kind {
 		out["change"] = changeType()
 		return out
 	}
-	queue := map[string]*cel.Type{"queue": queueType(), "now": cel.TimestampType}
+	queue := map[string]*cel.Type{"queue": queueType(), "parent": queueType(), "now": cel.TimestampType}
 	queueChange := map[string]*cel.Type{"queue": queueType(), "now": cel.TimestampType, "change": changeType()}
 	return map[string]kind{
 		"job": {
@@ -79,6 +87,7 @@ func kinds() map[string]kind {
 				"open":  {doc: "lets the queue take new work, and counts"},
 				"close": {doc: "stops the queue from taking new work, and counts"},
 			},
+			sets:   map[string]bool{SetParent: false, SetClosedByParent: true},
 			phases: []string{"Open", "Closed", "Closing", "Unknown"},
 			bind:   bindQueue,
 		},
@@ -106,7 +115,7 @@ func bindJob(f Facts) map[string]any {
 }
 
 func bindQueue(f Facts) map[string]any {
-	return map[string]any{"queue": &view{queueType(), orNew(f.Queue)}, "now": types.Timestamp{Time: f.Now}}
+	return map[string]any{"queue": &view{queueType(), orNew(f.Queue)}, "parent": &view{queueType(), orNew(f.Parent)}, "now": types.Timestamp{Time: f.Now}}
 }
 
 // bindChange adds what the rows of a source read to what all rows read.

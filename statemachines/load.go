@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -358,6 +359,7 @@ func (l *loader) row(p *phase, f rules.Field) *row {
 	}
 	r.to, r.toAt = l.to(v.Get("to")), v.Get("to")
 	r.count = l.wordList(v.Get("count"), "counter", l.m.kind.counterNames())
+	r.set = l.set(v.Get("set"))
 	next := v.Get("next")
 	if r.to != "" && next.Exists() {
 		l.report(next.Issuef("keep one of them", "the row has both to and next"))
@@ -387,6 +389,22 @@ func (l *loader) retain(r *row, v rules.Value) {
 	}
 }
 
+// set reads what a row writes into the object.
+func (l *loader) set(v rules.Value) map[string]string {
+	var out map[string]string
+	for _, f := range v.Fields(slices.Sorted(maps.Keys(l.m.kind.sets)), &l.issues) {
+		if out == nil {
+			out = map[string]string{}
+		}
+		if l.m.kind.sets[f.Name] {
+			out[f.Name] = strconv.FormatBool(f.Value.Bool(&l.issues))
+		} else {
+			out[f.Name] = f.Value.String(&l.issues)
+		}
+	}
+	return out
+}
+
 // to reads the name of a phase, which is looked up when all phases are known.
 func (l *loader) to(v rules.Value) string {
 	s := v.String(&l.issues)
@@ -409,6 +427,7 @@ func (l *loader) next(r *row, v rules.Value, i int) *nextRow {
 		to:      l.to(l.need(v, "to")),
 		toAt:    v.Get("to"),
 		count:   l.wordList(v.Get("count"), "counter", l.m.kind.counterNames()),
+		set:     l.set(v.Get("set")),
 		reason:  v.Get("reason").String(&l.issues),
 		message: v.Get("message").String(&l.issues),
 		at:      v,

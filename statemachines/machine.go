@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -75,6 +76,7 @@ type row struct {
 	retain        string
 	to            string
 	count         []string
+	set           map[string]string
 	next          []*nextRow
 	at, toAt      rules.Value
 }
@@ -85,6 +87,7 @@ type nextRow struct {
 	when                      *rules.Expr
 	after                     time.Duration
 	count                     []string
+	set                       map[string]string
 	at, toAt                  rules.Value
 }
 
@@ -117,6 +120,8 @@ type Outcome struct {
 	Changed bool
 	// Counters are to be increased, each by its number; nil where there are none.
 	Counters map[string]int
+	// Set is what is to be written into the object, a text by the name of the field; true and false are texts as well.
+	Set map[string]string
 	// Row names what decided: Running/SyncJob/gang-broken. Reason and Message are its words for the object's state.
 	Row, Reason, Message string
 }
@@ -223,7 +228,7 @@ func (m *Machine) Next(s Step, f Facts) (Outcome, error) {
 	if r == nil {
 		return Outcome{}, fmt.Errorf("state machine %s: the step was not made by Step", m.Name)
 	}
-	out := Outcome{Phase: s.Phase, Row: s.Row}
+	out := Outcome{Phase: s.Phase, Row: s.Row, Set: r.set}
 	out.count(r.count)
 	if r.to != "" {
 		return m.move(out, r, r.action, r.to)
@@ -240,10 +245,21 @@ func (m *Machine) Next(s Step, f Facts) (Outcome, error) {
 		if holds {
 			out.Row, out.Reason, out.Message = s.Row+"/"+n.name, n.reason, n.message
 			out.count(n.count)
+			out.Set = r.sets(n)
 			return m.move(out, r, eventOf(r, n), n.to)
 		}
 	}
 	return out, nil
+}
+
+// sets is what a row writes, and one of its ways on.
+func (r *row) sets(n *nextRow) map[string]string {
+	if len(r.set) == 0 {
+		return n.set
+	}
+	out := maps.Clone(r.set)
+	maps.Copy(out, n.set)
+	return out
 }
 
 func (o *Outcome) count(counters []string) {

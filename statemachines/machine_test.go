@@ -51,6 +51,9 @@ func step(t testing.TB, m *Machine, phase, action string, f Facts) string {
 	for c, n := range o.Counters {
 		out += fmt.Sprintf(" %s+%d", c, n)
 	}
+	for name, value := range o.Set {
+		out += fmt.Sprintf(" set %s=%s", name, value)
+	}
 	if o.Changed != (o.Phase != phase) {
 		out += " CHANGED IS WRONG"
 	}
@@ -137,23 +140,50 @@ func jobCases() []stepCase {
 }
 
 func queueCases() []stepCase {
-	empty, busy := Facts{Queue: &Queue{}}, Facts{Queue: &Queue{Completed: 1}}
+	queue := func(parent string, change func(*Queue)) Facts {
+		f := Facts{Queue: &Queue{Name: "q", Parent: "p"}, Parent: &Queue{Name: "p", State: parent}}
+		if change != nil {
+			change(f.Queue)
+		}
+		return f
+	}
+	busy := func(q *Queue) { q.Completed = 1 }
+	marked := func(q *Queue) { q.ClosedByParent = true }
+	orphan := func(q *Queue) { q.Parent = "" }
+	root := func(q *Queue) { q.Name, q.Parent = "root", "" }
 	return []stepCase{
-		{"", "SyncQueue", busy, `sync -> "" by Open/*`},
-		{"", "CloseQueue", busy, `close -> "Closing" by Open/CloseQueue/work-left`},
-		{"Open", "OpenQueue", busy, `sync -> "Open" by Open/OpenQueue`},
-		{"Open", "CloseQueue", empty, `close -> "Closed" by Open/CloseQueue/empty`},
-		{"Open", "CloseQueue", Facts{Queue: &Queue{Pending: 1}}, `close -> "Closing" by Open/CloseQueue/work-left`},
-		{"Open", "SyncQueue", empty, `sync -> "Open" by Open/*`},
-		{"Closing", "SyncQueue", empty, `sync -> "Closed" by Closing/*/empty`},
-		{"Closing", "CloseQueue", busy, `sync -> "Closing" by Closing/*/work-left`},
-		{"Closing", "OpenQueue", busy, `open -> "Open" by Closing/OpenQueue`},
-		{"Closed", "OpenQueue", empty, `open -> "Open" by Closed/OpenQueue`},
-		{"Closed", "SyncQueue", busy, `sync -> "Closed" by Closed/*`},
-		{"Unknown", "OpenQueue", empty, `open -> "Open" by Unknown/OpenQueue`},
-		{"Unknown", "CloseQueue", empty, `close -> "Closed" by Unknown/CloseQueue/empty`},
-		{"Unknown", "CloseQueue", busy, `close -> "Closing" by Unknown/CloseQueue/work-left`},
-		{"Unknown", "SyncQueue", busy, `sync -> "Unknown" by Unknown/*`},
+		{"", "SyncQueue", queue("", busy), `sync -> "" by Open/*`},
+		{"", "CloseQueue", queue("", busy), `close -> "Closing" set closedByParent=false by Open/CloseQueue/work-left`},
+		{"Open", "OpenQueue", queue("Open", busy), `sync -> "Open" by Open/OpenQueue`},
+		{"Open", "CloseQueue", queue("Open", nil), `close -> "Closed" set closedByParent=false by Open/CloseQueue/empty`},
+		{"Open", "CloseQueue", queue("Open", func(q *Queue) { q.Pending = 1 }), `close -> "Closing" set closedByParent=false by Open/CloseQueue/work-left`},
+		{"Open", "CloseQueue", queue("", root), `close -> "Open" by Open/CloseQueue/root`},
+		{"Open", "SyncQueue", queue("Open", nil), `sync -> "Open" by Open/*`},
+		{"Open", "SyncQueue", queue("", orphan), `sync -> "Open" set parent=root by Open/*/no-parent`},
+		{"Open", "SyncQueue", queue("", root), `sync -> "Open" by Open/*`},
+		{"Open", "SyncQueue", queue("Closed", nil), `sync -> "Closed" set closedByParent=true by Open/*/parent-closed`},
+		{"Open", "SyncQueue", queue("Closing", busy), `sync -> "Closing" set closedByParent=true by Open/*/parent-closed-work-left`},
+		{"Open", "SyncQueue", queue("Open", marked), `sync -> "Open" set closedByParent=false by Open/*/opened-with-parent`},
+		{"Closing", "SyncQueue", queue("", orphan), `sync -> "Closing" set parent=root by Closing/*/no-parent`},
+		{"Closing", "SyncQueue", queue("Open", nil), `sync -> "Closed" by Closing/*/empty`},
+		{"Closing", "SyncQueue", queue("Open", busy), `sync -> "Closing" by Closing/*`},
+		{"Closing", "SyncQueue", queue("Closed", marked), `sync -> "Closed" by Closing/*/empty`},
+		{"Closing", "SyncQueue", queue("Open", marked), `sync -> "Open" by Closing/*/parent-open`},
+		{"Closing", "CloseQueue", queue("Open", busy), `sync -> "Closing" set closedByParent=false by Closing/CloseQueue/work-left`},
+		{"Closing", "CloseQueue", queue("Open", nil), `sync -> "Closed" set closedByParent=false by Closing/CloseQueue/empty`},
+		{"Closing", "OpenQueue", queue("Open", busy), `open -> "Open" by Closing/OpenQueue/opened`},
+		{"Closing", "OpenQueue", queue("Closing", busy), `open -> "Closing" by Closing/OpenQueue/parent-closed`},
+		{"Closed", "OpenQueue", queue("Open", nil), `open -> "Open" by Closed/OpenQueue/opened`},
+		{"Closed", "OpenQueue", queue("Closed", nil), `open -> "Closed" by Closed/OpenQueue/parent-closed`},
+		{"Closed", "CloseQueue", queue("Closed", marked), `sync -> "Closed" set closedByParent=false by Closed/CloseQueue`},
+		{"Closed", "SyncQueue", queue("Open", nil), `sync -> "Closed" by Closed/*`},
+		{"Closed", "SyncQueue", queue("Open", marked), `sync -> "Open" by Closed/*/parent-open`},
+		{"Closed", "SyncQueue", queue("Closed", marked), `sync -> "Closed" by Closed/*`},
+		{"Closed", "SyncQueue", queue("", orphan), `sync -> "Closed" set parent=root by Closed/*/no-parent`},
+		{"Unknown", "OpenQueue", queue("Open", nil), `open -> "Open" by Unknown/OpenQueue`},
+		{"Unknown", "CloseQueue", queue("Open", nil), `close -> "Closed" set closedByParent=false by Unknown/CloseQueue/empty`},
+		{"Unknown", "CloseQueue", queue("Open", busy), `close -> "Closing" set closedByParent=false by Unknown/CloseQueue/work-left`},
+		{"Unknown", "SyncQueue", queue("Open", busy), `sync -> "Unknown" by Unknown/*`},
 	}
 }
 

@@ -2,6 +2,7 @@ package statemachines
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -155,6 +156,8 @@ type WayText struct {
 	Name, Guard, To, Message string
 	After                    time.Duration
 	Counts                   []string
+	// Sets are what is written into the object, as "parent: root".
+	Sets []string
 }
 
 // Text gives all phases in words, for the reference.
@@ -176,12 +179,23 @@ func (r *row) text() RowText {
 		t.Does += ", retain " + r.retain
 	}
 	if r.to != "" {
-		t.Ways = []WayText{{To: r.to, Counts: r.count}}
+		t.Ways = []WayText{{To: r.to, Counts: r.count, Sets: setTexts(r.set)}}
 	}
 	for _, n := range r.next {
-		t.Ways = append(t.Ways, WayText{Name: n.label(), Guard: written(n.when), To: n.to, Message: n.message, After: n.after, Counts: append(slices.Clone(r.count), n.count...)})
+		t.Ways = append(t.Ways, WayText{
+			Name: n.label(), Guard: written(n.when), To: n.to, Message: n.message, After: n.after,
+			Counts: append(slices.Clone(r.count), n.count...), Sets: setTexts(r.sets(n)),
+		})
 	}
 	return t
+}
+
+func setTexts(set map[string]string) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		out = append(out, name+": "+set[name])
+	}
+	return out
 }
 
 // WordText is an action or an effect in words.

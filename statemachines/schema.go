@@ -16,6 +16,7 @@ func Schema() []Part {
 	timed := func(doc string) rules.Key { after.Doc = doc; return after }
 	retain := rules.Key{Name: "retain", Value: "none, finished", Doc: "Which pods stay: none, or those that succeeded or failed. Where an effect ends pods, it must be said."}
 	count := rules.Key{Name: "count", Value: "list", Doc: "Counters to increase by one: retryCount."}
+	set := rules.Key{Name: "set", Value: "keys", Doc: "What is written into the object: of a queue, parent and closedByParent."}
 	return []Part{
 		{"machine", "The file itself.", []rules.Key{
 			{Name: "apiVersion", Value: fileVersion, Doc: "The version of this format."},
@@ -54,7 +55,7 @@ func Schema() []Part {
 			{Name: "do", Value: "effect", Doc: "What is done at once."},
 			retain,
 			{Name: "to", Value: "phase", Doc: "Where it leads, always. Left out together with `next`, the phase stays."},
-			count,
+			count, set,
 			{Name: "next", Value: "list", Doc: "Where it leads, once the effect is done: the first whose guard holds. If none does, the phase stays."},
 		}},
 		{"next", "An entry of `next`.", []rules.Key{
@@ -62,7 +63,7 @@ func Schema() []Part {
 			{Name: "when", Value: "CEL, true or false", Doc: "The guard; left out, it holds."},
 			timed("It holds only once the phase has lasted that long. At that time the plain action (`otherwise`) happens, so the row must belong to it."),
 			{Name: "to", Value: "phase", Doc: "Where it leads."},
-			count,
+			count, set,
 			{Name: "reason", Value: "one word", Doc: "The reason in the object's state."},
 			{Name: "message", Value: "text", Doc: "The message in the object's state."},
 		}},

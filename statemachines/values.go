@@ -223,6 +223,8 @@ func queueMembers() []*rules.Member {
 	return []*rules.Member{
 		text("name", "Its name.", func(q *Queue) string { return q.Name }),
 		text("parent", "The queue above it.", func(q *Queue) string { return q.Parent }),
+		text("state", "Open, Closing, Closed or Unknown; empty of a new one, and of one that is not there.", func(q *Queue) string { return q.State }),
+		truth("closedByParent", "Whether it was closed because the queue above it was.", func(q *Queue) bool { return q.ClosedByParent }),
 		words("labels", "Its labels.", func(q *Queue) map[string]string { return q.Labels }),
 		words("annotations", "Its annotations.", func(q *Queue) map[string]string { return q.Annotations }),
 		count("podGroups", "Its PodGroups, in all phases.", func(q *Queue) int32 { return q.Pending + q.Inqueue + q.Running + q.Unknown + q.Completed }),

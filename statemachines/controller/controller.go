@@ -326,9 +326,10 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 
 // The names of our indexes.
 const (
-	byOwner = "celsius.owner" // pods, by the UID of their controller
-	byQueue = "celsius.queue" // Jobs, by the name of their queue
-	byGroup = "celsius.group" // pods, by the name of their PodGroup
+	byOwner  = "celsius.owner"  // pods, by the UID of their controller
+	byQueue  = "celsius.queue"  // Jobs, by the name of their queue
+	byGroup  = "celsius.group"  // pods, by the name of their PodGroup
+	byParent = "celsius.parent" // Queues, by the name of the queue above
 )
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -362,6 +363,9 @@ func indexes() []index {
 		}},
 		{&batchv1alpha1.Job{}, byQueue, func(o client.Object) []string {
 			return []string{queueName(o.(*batchv1alpha1.Job).Spec.Queue)}
+		}},
+		{&schedulingv1beta1.Queue{}, byParent, func(o client.Object) []string {
+			return []string{o.(*schedulingv1beta1.Queue).Spec.Parent}
 		}},
 	}
 }

@@ -11,14 +11,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -39,12 +42,28 @@ type queues struct {
 
 func addQueues(mgr manager.Manager, p *parts, asked wake) error {
 	groups := newTally()
+	q := &queues{p, p.options.StateMachines[queueMachine], groups}
 	return ctrl.NewControllerManagedBy(mgr).Named("queue").
 		For(&schedulingv1beta1.Queue{}).
 		Watches(&schedulingv1beta1.PodGroup{}, groups.handler()).
+		Watches(&schedulingv1beta1.Queue{}, handler.EnqueueRequestsFromMapFunc(q.children), builder.WithPredicates(predicate.Funcs{UpdateFunc: stateChanged})).
 		WatchesRawSource(source.Channel(asked, &handler.EnqueueRequestForObject{})).
 		WithOptions(p.controllerOptions()).
-		Complete(&queues{p, p.options.StateMachines[queueMachine], groups})
+		Complete(q)
+}
+
+// children lists the queues right below one: they follow its state.
+func (q *queues) children(ctx context.Context, queue client.Object) []reconcile.Request {
+	list := &schedulingv1beta1.QueueList{}
+	if err := q.client.List(ctx, list, client.MatchingFields{byParent: queue.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		logOf(ctx).Error(err, "list the queues below a queue", "queue", queue.GetName())
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		out = append(out, reconcile.Request{NamespacedName: queueKey(list.Items[i].Name)})
+	}
+	return out
 }
 
 // countAfter is for how long changes of PodGroups are gathered before their queue writes what it counts now.
@@ -166,47 +185,104 @@ func (q *queues) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 func queueKey(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
 
 func (q *queues) reconcile(ctx context.Context, queue *schedulingv1beta1.Queue, rec *recall) error {
-	facts := q.facts(queue)
+	facts, err := q.facts(ctx, queue)
+	if err != nil {
+		return err
+	}
 	c := cause{action: q.machine.Otherwise()}
 	if asked, ok := rec.asked(); ok {
 		c = cause{action: asked.action, message: asked.message, asked: true}
 	}
-	step, err := q.machine.Step(string(queue.Status.State), c.action, facts)
+	out, err := q.follow(queue, c, facts)
 	if err != nil {
 		rec.answered(c)
 		q.event(queue, corev1.EventTypeWarning, "StateMachineError", c.action, "%s", err)
 		return reconcile.TerminalError(err)
 	}
-	out, err := q.machine.Next(step, facts)
+	err = q.set(ctx, queue, out.Set, rec)
+	if err == nil {
+		err = q.write(ctx, queue, facts.Queue, out.Phase, rec)
+	}
 	if err != nil {
-		rec.answered(c)
-		q.event(queue, corev1.EventTypeWarning, "StateMachineError", c.action, "%s", err)
-		return reconcile.TerminalError(err)
-	}
-	if out.Phase == "" {
-		out.Phase = q.machine.Initial
-	}
-	if err := q.write(ctx, queue, facts.Queue, out.Phase, rec); err != nil {
 		if c.asked && !apierrors.IsConflict(err) {
 			q.event(queue, corev1.EventTypeWarning, c.action, c.action, "%s failed, and is tried again: %s", c.action, err)
 		}
 		return err
 	}
 	rec.answered(c)
-	if c.asked {
+	switch {
+	case c.asked && out.Message != "":
+		q.event(queue, corev1.EventTypeWarning, c.action, c.action, "%s has no effect, the queue stays %s: %s (%s)", c.action, out.Phase, out.Message, c.message)
+	case c.asked:
 		q.event(queue, corev1.EventTypeNormal, c.action, c.action, "%s succeeded: the queue is %s (%s)", c.action, out.Phase, c.message)
 	}
 	return nil
 }
 
+// follow asks the machine what an action makes of a queue.
+func (q *queues) follow(queue *schedulingv1beta1.Queue, c cause, facts statemachines.Facts) (statemachines.Outcome, error) {
+	step, err := q.machine.Step(string(queue.Status.State), c.action, facts)
+	if err != nil {
+		return statemachines.Outcome{}, err
+	}
+	out, err := q.machine.Next(step, facts)
+	out.Phase = cmp.Or(out.Phase, q.machine.Initial)
+	return out, err
+}
+
+// markTrue is the value of the annotation of a queue that was closed by its parent.
+const markTrue = "true"
+
+// set writes into a queue what a row sets, where it is new. It comes before the state: a queue of which nobody got to write
+// that still follows its parent.
+func (q *queues) set(ctx context.Context, queue *schedulingv1beta1.Queue, fields map[string]string, rec *recall) error {
+	old := queue.DeepCopy()
+	if parent, ok := fields[statemachines.SetParent]; ok {
+		queue.Spec.Parent = parent
+	}
+	if mark, ok := fields[statemachines.SetClosedByParent]; ok && (mark == markTrue) != closedByParent(queue) {
+		metav1.SetMetaDataAnnotation(&queue.ObjectMeta, schedulingv1beta1.ClosedByParentAnnotationKey, mark)
+	}
+	if queue.Spec.Parent == old.Spec.Parent && closedByParent(queue) == closedByParent(old) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{})
+	if err := q.client.Patch(ctx, queue, patch, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("write queue %s: %w", queue.Name, err)
+	}
+	rec.version = queue.ResourceVersion
+	return nil
+}
+
+func closedByParent(queue *schedulingv1beta1.Queue) bool {
+	return queue.Annotations[schedulingv1beta1.ClosedByParentAnnotationKey] == markTrue
+}
+
 // facts are what the machine's guards may read of a queue.
-func (q *queues) facts(queue *schedulingv1beta1.Queue) statemachines.Facts {
+func (q *queues) facts(ctx context.Context, queue *schedulingv1beta1.Queue) (statemachines.Facts, error) {
+	f := statemachines.Facts{Now: q.now(), Queue: q.factsOf(queue)}
+	name := queue.Spec.Parent
+	if name == "" || name == queue.Name {
+		return f, nil
+	}
+	parent := &schedulingv1beta1.Queue{}
+	switch err := q.client.Get(ctx, queueKey(name), parent); {
+	case err == nil:
+		f.Parent = q.factsOf(parent)
+	case !apierrors.IsNotFound(err):
+		return f, fmt.Errorf("read queue %s: %w", name, err)
+	}
+	return f, nil
+}
+
+func (q *queues) factsOf(queue *schedulingv1beta1.Queue) *statemachines.Queue {
 	count := q.groups.of(queue.Name)
-	return statemachines.Facts{Now: q.now(), Queue: &statemachines.Queue{
-		Name: queue.Name, Parent: queue.Spec.Parent, Labels: queue.Labels, Annotations: queue.Annotations,
+	return &statemachines.Queue{
+		Name: queue.Name, Parent: queue.Spec.Parent, State: string(queue.Status.State), ClosedByParent: closedByParent(queue),
+		Labels: queue.Labels, Annotations: queue.Annotations,
 		Pending: count(schedulingv1beta1.PodGroupPending), Inqueue: count(schedulingv1beta1.PodGroupInqueue), Running: count(schedulingv1beta1.PodGroupRunning),
 		Unknown: count(schedulingv1beta1.PodGroupUnknown), Completed: count(schedulingv1beta1.PodGroupCompleted),
-	}}
+	}
 }
 
 // write stores a queue's state and counts, if they are new, and nothing else: the rest of the status is

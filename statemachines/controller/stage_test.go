@@ -443,8 +443,14 @@ func (s *stage) commandWith(action string, target metav1.OwnerReference) {
 // commandQueue sends a Command to the queue default.
 func (s *stage) commandQueue(action string) {
 	s.t.Helper()
+	s.commandTo(action, "default")
+}
+
+// commandTo sends a Command to a queue.
+func (s *stage) commandTo(action, queue string) {
+	s.t.Helper()
 	s.commandWith(action, metav1.OwnerReference{
-		APIVersion: schedulingv1beta1.GroupVersion.String(), Kind: "Queue", Name: "default", UID: s.queue("default").UID,
+		APIVersion: schedulingv1beta1.GroupVersion.String(), Kind: "Queue", Name: queue, UID: s.queue(queue).UID,
 	})
 	s.settle()
 }

@@ -92,5 +92,8 @@ const (
 // DefaultQueue is the queue of work that names none.
 const DefaultQueue = "default"
 
+// ClosedByParentAnnotationKey marks a queue that was closed because the queue above it was: "true" or "false".
+const ClosedByParentAnnotationKey = "volcano.sh/closed-by-parent"
+
 // RootQueue is the queue that all others are under.
 const RootQueue = "root"

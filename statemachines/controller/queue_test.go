@@ -1,0 +1,139 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// treeOfQueues is root over a and b, a over a1, a2 and a3, a1 over a11; c names no parent.
+func treeOfQueues() []client.Object {
+	var out []client.Object
+	for _, q := range [][2]string{{"root", ""}, {"a", "root"}, {"b", "root"}, {"a1", "a"}, {"a2", "a"}, {"a3", "a"}, {"a11", "a1"}, {"c", ""}} {
+		queue := &schedulingv1beta1.Queue{}
+		queue.Name, queue.Spec.Parent = q[0], q[1]
+		out = append(out, queue)
+	}
+	return out
+}
+
+// tree writes the queues in a line: name/parent and state.
+func (s *stage) tree() string {
+	s.t.Helper()
+	var out []string
+	for _, q := range s.names("queue") {
+		queue := s.queue(q.Name)
+		out = append(out, fmt.Sprintf("%s/%s:%s", queue.Name, queue.Spec.Parent, stateOf(queue)))
+	}
+	return strings.Join(out, " ")
+}
+
+// stateOf is a queue's state, with a star where it was closed by its parent.
+func stateOf(queue *schedulingv1beta1.Queue) string {
+	if queue.Annotations["volcano.sh/closed-by-parent"] == "true" {
+		return string(queue.Status.State) + "*"
+	}
+	return string(queue.Status.State)
+}
+
+// closeAndOpen has a branch of the tree closed and opened, and gives what the queues were after each Command. A Command is taken
+// at most once: where it was lost with a controller, the user sends another.
+func closeAndOpen(s *stage) []string {
+	s.t.Helper()
+	s.guarded()
+	s.settle()
+	out := []string{s.tree()}
+	for _, c := range []struct {
+		action, queue string
+		done          []string
+	}{
+		{"CloseQueue", "a2", []string{"Closed"}},
+		{"CloseQueue", "a", []string{"Closed", "Closing"}},
+		{"OpenQueue", "a1", []string{"Closed*"}},
+		{"CloseQueue", "a3", []string{"Closed"}},
+		{"OpenQueue", "a", []string{"Open"}},
+		{"CloseQueue", "root", []string{"Open"}},
+	} {
+		for range 2 {
+			s.commandTo(c.action, c.queue)
+			if slices.Contains(c.done, stateOf(s.queue(c.queue))) {
+				break
+			}
+		}
+		out = append(out, c.action+" "+c.queue+": "+s.tree())
+	}
+	return out
+}
+
+// TestQueueTree: queues are closed with the one above them, however deep, and opened with it, but for those that a command of
+// their own closed; none is opened before it. A queue that names no parent gets root.
+func TestQueueTree(t *testing.T) {
+	objects := append(treeOfQueues(), &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "work"}, Spec: schedulingv1beta1.PodGroupSpec{Queue: "a"},
+	}, &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "deep"}, Spec: schedulingv1beta1.PodGroupSpec{Queue: "a11"},
+	})
+	s := newStage(t, Options{}, objects...)
+	const closed = "a/root:Closing a1/a:Closed* a11/a1:Closing* a2/a:Closed a3/a:Closed* b/root:Open c/root:Open root/:Open"
+	want := []string{
+		"a/root:Open a1/a:Open a11/a1:Open a2/a:Open a3/a:Open b/root:Open c/root:Open root/:Open",
+		"CloseQueue a2: a/root:Open a1/a:Open a11/a1:Open a2/a:Closed a3/a:Open b/root:Open c/root:Open root/:Open",
+		"CloseQueue a: " + closed,
+		"OpenQueue a1: " + closed,
+		"CloseQueue a3: " + strings.Replace(closed, "a3/a:Closed*", "a3/a:Closed", 1),
+		"OpenQueue a: a/root:Open a1/a:Open a11/a1:Open a2/a:Closed a3/a:Closed b/root:Open c/root:Open root/:Open",
+		"CloseQueue root: a/root:Open a1/a:Open a11/a1:Open a2/a:Closed a3/a:Closed b/root:Open c/root:Open root/:Open",
+	}
+	if diff := cmp.Diff(want, closeAndOpen(s)); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+	for _, text := range []string{
+		"a1 Warning OpenQueue: OpenQueue has no effect, the queue stays Closed: the queue above it is closed, or closing; open that first",
+		"root Warning CloseQueue: CloseQueue has no effect, the queue stays Open: the queue root is above all others, and cannot be closed",
+	} {
+		if !s.told(text) {
+			t.Errorf("no event %q in %q", text, s.lines)
+		}
+	}
+}
+
+// TestQueueTreeInTrouble breaks every write by which queues follow the one above, and demands the undisturbed end.
+func TestQueueTreeInTrouble(t *testing.T) {
+	calm := newStage(t, Options{}, treeOfQueues()...)
+	closeAndOpen(calm)
+	want := calm.tree()
+	for call := 1; call <= calm.calls; call++ {
+		for _, tr := range []trouble{{call, true, true}, {call, false, true}, {call, call%2 == 0, false}} {
+			s := newStage(t, Options{}, treeOfQueues()...)
+			s.trouble = tr
+			closeAndOpen(s)
+			if diff := cmp.Diff(want, s.tree()); diff != "" {
+				t.Fatalf("%+v of %d calls (-calm +trouble):\n%s", tr, calm.calls, diff)
+			}
+		}
+	}
+}
+
+// TestQueuesBelow: a queue that changes wakes those right below it.
+func TestQueuesBelow(t *testing.T) {
+	s := newStage(t, Options{}, treeOfQueues()...)
+	q, ok := s.reconcilers["queue"].(*queues)
+	if !ok {
+		t.Fatal("no controller of queues")
+	}
+	var got []types.NamespacedName
+	for _, r := range q.children(t.Context(), s.queue("a")) {
+		got = append(got, r.NamespacedName)
+	}
+	if diff := cmp.Diff([]types.NamespacedName{{Name: "a1"}, {Name: "a2"}, {Name: "a3"}}, got); diff != "" {
+		t.Errorf("queues below a (-want +got):\n%s", diff)
+	}
+}
