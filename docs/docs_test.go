@@ -115,6 +115,36 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestNamedTestsAreThere holds the page about security to tests that there are.
+func TestNamedTestsAreThere(t *testing.T) {
+	there := map[string]bool{}
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_test.go") {
+			for _, m := range testFunction.FindAllStringSubmatch(read(t, path), -1) {
+				there[m[1]] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := testName.FindAllString(read(t, "security.md"), -1)
+	if len(named) == 0 {
+		t.Error("the page about security names no test")
+	}
+	for _, name := range named {
+		if !there[name] {
+			t.Errorf("security.md names %s, which is not there", name)
+		}
+	}
+}
+
+var (
+	testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	testName     = regexp.MustCompile(`\bTest[A-Z]\w+`)
+)
+
 // documents lists all Markdown files, from this folder.
 func documents(t *testing.T) []string {
 	t.Helper()

@@ -26,8 +26,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// secretName names the Secret that holds what all replicas serve with.
-const secretName = "celsius-webhook-certs"
+// secretName names the Secret that holds what all replicas serve with, authorityName that of the authority that signs it: who
+// reads the first cannot sign another.
+const (
+	secretName    = "celsius-webhook-certs"
+	authorityName = "celsius-webhook-ca"
+)
 
 // How long what is made is good for, and how long before that it is renewed. It is good from a while ago on, for
 // clocks that differ.
@@ -70,7 +74,7 @@ func (f certFolder) load(context.Context, time.Time, []string) (*tls.Certificate
 	return &pair, bundle, nil
 }
 
-// certSecret is certificates that replicas make and share.
+// certSecret is certificates that replicas make and share, in two Secrets.
 type certSecret struct {
 	client    client.Client
 	namespace string
@@ -99,36 +103,52 @@ func (c *certSecret) load(ctx context.Context, now time.Time, names []string) (*
 }
 
 func (c *certSecret) once(ctx context.Context, now time.Time, names []string) (certificates, error) {
-	secret := &corev1.Secret{}
-	err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: secretName}, secret)
-	if client.IgnoreNotFound(err) != nil {
+	authority, serving := &corev1.Secret{}, &corev1.Secret{}
+	for name, secret := range map[string]*corev1.Secret{authorityName: authority, secretName: serving} {
+		if err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: name}, secret); client.IgnoreNotFound(err) != nil {
+			return certificates{}, err
+		}
+	}
+	held := certificates{bundle: authority.Data[authorityCert], authorityKey: authority.Data[authorityKey], cert: serving.Data[corev1.TLSCertKey], key: serving.Data[corev1.TLSPrivateKeyKey]}
+	renewed, err := held.renew(now, names)
+	if err != nil {
 		return certificates{}, err
 	}
-	missing := err != nil
-	held := certificates{bundle: secret.Data[authorityCert], authorityKey: secret.Data[authorityKey], cert: secret.Data[corev1.TLSCertKey], key: secret.Data[corev1.TLSPrivateKeyKey]}
-	renewed, err := held.renew(now, names)
-	if err != nil || !missing && renewed.equal(held) {
-		return renewed, err
+	// The authority first: whoever is faster with it, its certificate is the one that is signed.
+	if !renewed.equalAuthority(held) {
+		authority.Name, authority.Type = authorityName, corev1.SecretTypeOpaque
+		authority.Data = map[string][]byte{authorityCert: renewed.bundle, authorityKey: renewed.authorityKey}
+		if err := c.write(ctx, authority); err != nil {
+			return certificates{}, err
+		}
 	}
-	secret.Data = map[string][]byte{authorityCert: renewed.bundle, authorityKey: renewed.authorityKey, corev1.TLSCertKey: renewed.cert, corev1.TLSPrivateKeyKey: renewed.key}
-	if !missing {
-		return renewed, c.client.Update(ctx, secret, client.FieldOwner(FieldManager))
+	if !renewed.equalServing(held) {
+		serving.Name, serving.Type = secretName, corev1.SecretTypeTLS
+		serving.Data = map[string][]byte{corev1.TLSCertKey: renewed.cert, corev1.TLSPrivateKeyKey: renewed.key}
+		return renewed, c.write(ctx, serving)
 	}
-	secret.ObjectMeta = metav1.ObjectMeta{Namespace: c.namespace, Name: secretName}
-	secret.Type = corev1.SecretTypeTLS
-	err = c.client.Create(ctx, secret, client.FieldOwner(FieldManager))
+	return renewed, nil
+}
+
+// write creates a Secret, or updates the one that was read.
+func (c *certSecret) write(ctx context.Context, secret *corev1.Secret) error {
+	if secret.ResourceVersion != "" {
+		return c.client.Update(ctx, secret, client.FieldOwner(FieldManager))
+	}
+	secret.Namespace = c.namespace
+	err := c.client.Create(ctx, secret, client.FieldOwner(FieldManager))
 	if apierrors.IsNotFound(err) {
 		// Outside of a deployment nobody has made the namespace yet.
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
 		if err := client.IgnoreAlreadyExists(c.client.Create(ctx, namespace)); err != nil {
-			return certificates{}, fmt.Errorf("namespace %s is missing, and cannot be made: %w", c.namespace, err)
+			return fmt.Errorf("namespace %s is missing, and cannot be made: %w", c.namespace, err)
 		}
 		err = c.client.Create(ctx, secret, client.FieldOwner(FieldManager))
 	}
-	return renewed, err
+	return err
 }
 
-// Keys of the Secret, and names of files, besides those of every TLS secret.
+// Keys of the authority's Secret, and names of files.
 const (
 	authorityCert = "ca.crt"
 	authorityKey  = "ca.key"
@@ -141,8 +161,12 @@ type certificates struct {
 	cert, key            []byte
 }
 
-func (c certificates) equal(d certificates) bool {
-	return bytes.Equal(c.bundle, d.bundle) && bytes.Equal(c.authorityKey, d.authorityKey) && bytes.Equal(c.cert, d.cert) && bytes.Equal(c.key, d.key)
+func (c certificates) equalAuthority(d certificates) bool {
+	return bytes.Equal(c.bundle, d.bundle) && bytes.Equal(c.authorityKey, d.authorityKey)
+}
+
+func (c certificates) equalServing(d certificates) bool {
+	return bytes.Equal(c.cert, d.cert) && bytes.Equal(c.key, d.key)
 }
 
 // renew gives what is good at now for the names: what is there, with what is missing, broken or about to expire made

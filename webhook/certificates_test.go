@@ -20,6 +20,8 @@ func trusted(t *testing.T, bundle, cert, key []byte, name string, now time.Time)
 	return err == nil
 }
 
+func (c certificates) equal(d certificates) bool { return c.equalAuthority(d) && c.equalServing(d) }
+
 func TestRenew(t *testing.T) {
 	const day = 24 * time.Hour
 	begin := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)

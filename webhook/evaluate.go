@@ -39,6 +39,8 @@ type Request struct {
 	Object, OldObject map[string]any
 	// Queues gives all queues; it is asked only where a row reads them.
 	Queues func() ([]map[string]any, error)
+	// NamespaceAnnotations gives those of the object's namespace; it is asked only where a row reads them.
+	NamespaceAnnotations func() (map[string]string, error)
 	// SchedulerNames are those served, the one to write first.
 	SchedulerNames []string
 	// PolicyEvents and PolicyActions are those that a job's policies may name.
@@ -125,10 +127,25 @@ func (f *frame) allQueues() ref.Val {
 	return f.queues
 }
 
+// ofNamespace gives the annotations of the object's namespace.
+func (f *frame) ofNamespace() ref.Val {
+	if f.request.NamespaceAnnotations == nil {
+		return types.NewErr("the namespace is not known")
+	}
+	found, err := f.request.NamespaceAnnotations()
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	return types.NewStringStringMap(types.DefaultTypeAdapter, found)
+}
+
 // ResolveName implements cel.Activation: what all rows see.
 func (f *frame) ResolveName(name string) (any, bool) {
-	if name == "queues" {
+	switch name {
+	case "queues":
 		return f.allQueues(), true
+	case "namespaceAnnotations":
+		return f.ofNamespace(), true
 	}
 	return f.fixed.ResolveName(name)
 }

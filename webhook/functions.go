@@ -18,6 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 	corek8s "k8s.io/kubernetes/pkg/apis/core/v1"
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
+	"k8s.io/kubernetes/pkg/capabilities"
 
 	"github.com/celsius-scheduler/celsius/crds/decode"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -188,6 +189,24 @@ func cycleOf(names, edges ref.Val) ref.Val {
 	return listOf(found)
 }
 
+// validationOptions let pass what some API server takes: which features the cluster's has on, and whether it lets
+// containers be privileged, is not known here, and is asked anew for each pod. Who may be privileged is a matter of Pod
+// Security.
+func validationOptions(template *core.PodTemplateSpec) corevalidation.PodValidationOptions {
+	const noLimitOfBandwidth = 0
+	capabilities.Setup(true, noLimitOfBandwidth) // for the process; only the first call counts
+	o := podapi.GetValidationOptionsFromPodTemplate(template, nil)
+	for _, feature := range []*bool{
+		&o.AllowContainerRestartPolicyRules, &o.AllowEnvFilesValidation, &o.AllowPodLifecycleSleepActionZeroValue, &o.AllowRelaxedDNSSearchValidation,
+		&o.AllowRelaxedEnvironmentVariableValidation, &o.AllowRestartAllContainers, &o.AllowSidecarResizePolicy,
+		&o.AllowTaintTolerationComparisonOperators, &o.AllowUserNamespacesHostNetworkSupport,
+	} {
+		*feature = true
+	}
+	o.AllowOnlyRecursiveSELinuxChangePolicy = false // an API server that mounts by label takes another policy, too
+	return o
+}
+
 // podTemplateMistakes asks Kubernetes, after its own defaults.
 func podTemplateMistakes(mistake *schema, template ref.Val) ref.Val {
 	fields, err := plain(template)
@@ -215,9 +234,8 @@ func podTemplateMistakes(mistake *schema, template ref.Val) ref.Val {
 		if err := corek8s.Convert_v1_PodTemplateSpec_To_core_PodTemplateSpec(&wrapped.Template, &internal, nil); err != nil {
 			report("spec", "cannot be read: "+err.Error())
 		} else {
-			options := podapi.GetValidationOptionsFromPodTemplate(&internal, nil)
 			root := field.NewPath("template")
-			for _, e := range corevalidation.ValidatePodTemplateSpec(&internal, root, options) {
+			for _, e := range corevalidation.ValidatePodTemplateSpec(&internal, root, validationOptions(&internal)) {
 				path := strings.TrimPrefix(e.Field, "template.")
 				if strings.HasPrefix(path, "labels") || strings.HasPrefix(path, "annotations") {
 					path = "metadata." + path // Kubernetes leaves that out

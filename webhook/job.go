@@ -25,7 +25,7 @@ import (
 const jobMachine = "job"
 
 // newJobEndpoints are those of Jobs: defaults, and validation.
-func newJobEndpoints(o Options, queues, queuesNow queueLister, m *metrics) ([]*endpoint, error) {
+func newJobEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
 	table, issues := JobTable()
 	if table == nil {
 		return nil, fmt.Errorf("rules of admission: %w", issues.Err())
@@ -40,7 +40,7 @@ func newJobEndpoints(o Options, queues, queuesNow queueLister, m *metrics) ([]*e
 			return nil, fmt.Errorf("state machines: %w", issues.Err())
 		}
 	}
-	h := &tableHandler{table: table, queues: queues, queuesNow: queuesNow, schedulerNames: o.SchedulerNames, machine: machine, metrics: m}
+	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, machine: machine, metrics: m}
 	ours := condition{name: "our-scheduler", expression: oursExpression(o.SchedulerNames)}
 	e := endpoint{
 		group: batchv1alpha1.GroupName, version: batchv1alpha1.GroupVersion.Version, resource: "jobs",
@@ -69,12 +69,10 @@ func oursExpression(names []string) string {
 
 // tableHandler answers for the kind of a table.
 type tableHandler struct {
-	table  *Table
-	queues queueLister
-	// queuesNow asks the API server, where queues may be a moment behind. nil: queues is all there is.
-	queuesNow      queueLister
+	table *Table
+	cluster
 	schedulerNames []string
-	// machine says which events and actions policies may name.
+	// machine says which events and actions policies may name. nil: the kind has no policies.
 	machine *statemachines.Machine
 	metrics *metrics
 }
@@ -140,8 +138,11 @@ func (h *tableHandler) request(ctx context.Context, req admission.Request) (*Req
 	}
 	r := &Request{
 		Operation: operation, Object: object, SchedulerNames: h.schedulerNames,
-		PolicyEvents: h.machine.PolicyEvents(), PolicyActions: h.machine.PolicyActions(),
-		Queues: func() ([]map[string]any, error) { return asJSON(ctx, h.queues) },
+		Queues:               func() ([]map[string]any, error) { return asJSON(ctx, h.queues) },
+		NamespaceAnnotations: func() (map[string]string, error) { return h.annotations(ctx, req.Namespace) },
+	}
+	if h.machine != nil {
+		r.PolicyEvents, r.PolicyActions = h.machine.PolicyEvents(), h.machine.PolicyActions()
 	}
 	if operation == opUpdate {
 		if r.OldObject, err = decodeObject(req.OldObject); err != nil {

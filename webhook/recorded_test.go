@@ -112,7 +112,7 @@ func handlerFor(t testing.TB, queues ...schedulingv1beta1.Queue) *tableHandler {
 	}
 	return &tableHandler{
 		table: jobTable(t), schedulerNames: []string{"volcano"}, machine: machine, metrics: newMetrics(),
-		queues: func(context.Context) ([]schedulingv1beta1.Queue, error) { return queues, nil },
+		cluster: cluster{queues: func(context.Context) ([]schedulingv1beta1.Queue, error) { return queues, nil }},
 	}
 }
 

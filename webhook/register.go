@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,15 @@ import (
 
 // queueLister gives all queues of the cluster, which the caller must not change.
 type queueLister func(context.Context) ([]schedulingv1beta1.Queue, error)
+
+// cluster is what rows may ask of it.
+type cluster struct {
+	queues queueLister
+	// queuesNow asks the API server, where queues may be a moment behind. nil: queues is all there is.
+	queuesNow queueLister
+	// annotations gives those of a namespace.
+	annotations func(ctx context.Context, namespace string) (map[string]string, error)
+}
 
 // endpoint is one path of the server, and when the API server is to call it.
 type endpoint struct {
@@ -39,8 +49,12 @@ type endpoint struct {
 type condition struct{ name, expression string }
 
 // newEndpoints lists all that is served.
-func newEndpoints(o Options, queues, queuesNow queueLister, m *metrics) ([]*endpoint, error) {
-	jobs, err := newJobEndpoints(o, queues, queuesNow, m)
+func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
+	jobs, err := newJobEndpoints(o, in, m)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := newPodGroupEndpoints(in, m)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +64,7 @@ func newEndpoints(o Options, queues, queuesNow queueLister, m *metrics) ([]*endp
 		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 		handler:    newPolicyHandler(),
 	}
-	return append(jobs, policies), nil
+	return append(slices.Concat(jobs, groups), policies), nil
 }
 
 // The API server waits that long for an answer, in seconds.

@@ -28,6 +28,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/informers"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/scrape"
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
@@ -51,7 +52,7 @@ type Options struct {
 	// Service. Without a port it is that of Address.
 	URLHost string
 	// CertDir holds tls.crt and tls.key, and ca.crt where the API server does not trust who signed them; they are
-	// read again when they change. Default: certificates are made, and kept in the Secret celsius-webhook-certs.
+	// read again when they change. Default: certificates are made, and kept in the Secrets celsius-webhook-certs and celsius-webhook-ca.
 	CertDir string
 	// ConfigurationName names the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration. Default: celsius.
 	ConfigurationName string
@@ -61,6 +62,8 @@ type Options struct {
 	HealthAddress string
 	// MetricsAddress serves /metrics; "" and "0" turn it off.
 	MetricsAddress string
+	// MetricsSecure serves metrics by TLS, and only to whom the API server lets get /metrics.
+	MetricsSecure bool
 }
 
 // FieldManager is who admission is to the API server.
@@ -100,6 +103,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 // server is one running admission server.
 type server struct {
 	options Options
+	config  *rest.Config
 	log     logr.Logger
 	client  client.Client
 	cache   cache.Cache
@@ -121,7 +125,7 @@ func newServer(ctx context.Context, cfg *rest.Config, o Options) (*server, error
 	if err != nil {
 		return nil, err
 	}
-	s := &server{options: o, log: ctrl.LoggerFrom(ctx).WithName("webhook"), metrics: newMetrics()}
+	s := &server{options: o, config: cfg, log: ctrl.LoggerFrom(ctx).WithName("webhook"), metrics: newMetrics()}
 	if s.client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)
 	}
@@ -141,7 +145,7 @@ func newServer(ctx context.Context, cfg *rest.Config, o Options) (*server, error
 		return nil, fmt.Errorf("watch the API server: %w", err)
 	}
 	s.certs = newCertSource(o, s.client)
-	s.endpoints, err = newEndpoints(o, s.queues, s.queuesNow, s.metrics)
+	s.endpoints, err = newEndpoints(o, s.cluster(), s.metrics)
 	return s, err
 }
 
@@ -154,6 +158,19 @@ func knownKinds() (*runtime.Scheme, error) {
 		}
 	}
 	return scheme, nil
+}
+
+func (s *server) cluster() cluster {
+	return cluster{queues: s.queues, queuesNow: s.queuesNow, annotations: s.annotations}
+}
+
+// annotations are those of a namespace; none where it is just going.
+func (s *server) annotations(ctx context.Context, namespace string) (map[string]string, error) {
+	found := &corev1.Namespace{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: namespace}, found); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("find namespace %s: %w", namespace, err)
+	}
+	return found.Annotations, nil
 }
 
 // queues lists the queues as the cache has them.
@@ -196,18 +213,23 @@ func (s *server) run(ctx context.Context) error {
 		NextProtos:     []string{"h2", "http/1.1"},
 	})
 	ended := s.serve(ctx, secure, s.handler(), failed)
-	for _, side := range []struct {
-		address string
-		handler http.Handler
-	}{{s.options.HealthAddress, s.healthHandler()}, {s.options.MetricsAddress, s.metricsHandler()}} {
-		if side.address == "" || side.address == "0" {
-			continue
-		}
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", side.address)
+	if address := s.options.HealthAddress; scrape.On(address) {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
-			return fmt.Errorf("listen on %s: %w", side.address, err)
+			return fmt.Errorf("listen on %s: %w", address, err)
 		}
-		s.serve(ctx, l, side.handler, failed)
+		s.serve(ctx, l, s.healthHandler(), failed)
+	}
+	if address := s.options.MetricsAddress; scrape.On(address) {
+		served := &scrape.Server{Address: address, From: s.metrics.registry, Log: s.log}
+		if s.options.MetricsSecure {
+			served.Config = s.config
+		}
+		go func() {
+			if err := served.Start(ctx); err != nil {
+				failed <- err
+			}
+		}()
 	}
 
 	// 2. Know the queues.
@@ -373,12 +395,6 @@ func (s *server) healthHandler() http.Handler {
 		}
 		ok(w)
 	})
-	return mux
-}
-
-func (s *server) metricsHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
 	return mux
 }
 

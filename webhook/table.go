@@ -73,8 +73,12 @@ const (
 )
 
 // JobTable compiles the table of Jobs that ships.
-func JobTable() (*Table, rules.Issues) {
-	const file = "job.yaml"
+func JobTable() (*Table, rules.Issues) { return shipped("job.yaml") }
+
+// PodGroupTable compiles the table of PodGroups that ships.
+func PodGroupTable() (*Table, rules.Issues) { return shipped("podgroup.yaml") }
+
+func shipped(file string) (*Table, rules.Issues) {
 	data, err := admission.FS.ReadFile(file)
 	if err != nil {
 		return nil, rules.Issues{{File: file, Message: err.Error()}}
@@ -114,7 +118,9 @@ type compiler struct {
 func (c *compiler) report(i rules.Issue) { c.issues = append(c.issues, i) }
 
 // kinds are those that a table may be about, with the manifests that describe them.
-func kinds() map[string]string { return map[string]string{"Job": "batch.volcano.sh_jobs.yaml"} }
+func kinds() map[string]string {
+	return map[string]string{"Job": "batch.volcano.sh_jobs.yaml", "PodGroup": "scheduling.volcano.sh_podgroups.yaml"}
+}
 
 // open reads whose table it is, and makes the language for it.
 func (c *compiler) open(root rules.Value) error {
@@ -155,7 +161,8 @@ func (c *compiler) open(root rules.Value) error {
 		"object": c.table.object.typ, "oldObject": c.table.object.typ, "operation": cel.StringType, "limits": c.table.limits.typ,
 		"queues": cel.ListType(c.table.queue.typ), "schedulerNames": cel.ListType(cel.StringType),
 		"policyEvents": cel.ListType(cel.StringType), "policyActions": cel.ListType(cel.StringType),
-		"variables": variablesType(),
+		"namespaceAnnotations": cel.MapType(cel.StringType, cel.StringType),
+		"variables":            variablesType(),
 	}
 	return nil
 }

@@ -65,10 +65,33 @@ func decodeText(t testing.TB, text string, into any) {
 	}
 }
 
+// plainGroup is the same for PodGroups.
+const plainGroup = `
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: pair, namespace: default}
+spec: {queue: child, minMember: 2}
+`
+
+// suite is a kind that has a table, and the cases in testdata.
+type suite struct {
+	name, plain string
+	table       func() (*Table, rules.Issues)
+}
+
+func suites() []suite {
+	return []suite{{"job", plainJob, limitedTable}, {"podgroup", plainGroup, sync.OnceValues(PodGroupTable)}}
+}
+
 // merged gives the plain Job with a case's changes.
 func merged(t testing.TB, change string) map[string]any {
 	t.Helper()
-	base, err := yaml.ToJSON([]byte(plainJob))
+	return mergedOver(t, plainJob, change)
+}
+
+func mergedOver(t testing.TB, plain, change string) map[string]any {
+	t.Helper()
+	base, err := yaml.ToJSON([]byte(plain))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +113,12 @@ func merged(t testing.TB, change string) map[string]any {
 // jobCases reads testdata/job.txtar: requests by name.
 func jobCases(t testing.TB, archive *txtar.Archive) map[string]Request {
 	t.Helper()
+	return suites()[0].cases(t, archive)
+}
+
+// cases are requests by name. NAME.namespace has the annotations of the namespace.
+func (s suite) cases(t testing.TB, archive *txtar.Archive) map[string]Request {
+	t.Helper()
 	machine, issues := statemachines.Default(jobMachine)
 	if machine == nil {
 		t.Fatal(issues.Error())
@@ -98,18 +127,23 @@ func jobCases(t testing.TB, archive *txtar.Archive) map[string]Request {
 	decodeText(t, theQueues, &queues)
 	out := map[string]Request{}
 	for _, f := range archive.Files {
-		name, isJob := strings.CutSuffix(f.Name, ".job")
+		name, isJob := strings.CutSuffix(f.Name, "."+s.name)
 		if !isJob {
 			continue
 		}
 		r := Request{
-			Operation: opCreate, Object: merged(t, string(f.Data)), SchedulerNames: []string{"celsius", "volcano"},
+			Operation: opCreate, Object: mergedOver(t, s.plain, string(f.Data)), SchedulerNames: []string{"celsius", "volcano"},
 			Queues:       func() ([]map[string]any, error) { return queues, nil },
 			PolicyEvents: machine.PolicyEvents(), PolicyActions: machine.PolicyActions(),
 		}
 		if old := fileOf(archive, name+".old"); old != nil {
-			r.Operation, r.OldObject = opUpdate, merged(t, string(old.Data))
+			r.Operation, r.OldObject = opUpdate, mergedOver(t, s.plain, string(old.Data))
 		}
+		annotations := map[string]string{}
+		if namespace := fileOf(archive, name+".namespace"); namespace != nil {
+			decodeInto(t, namespace.Data, &annotations)
+		}
+		r.NamespaceAnnotations = func() (map[string]string, error) { return annotations, nil }
 		out[name] = r
 	}
 	return out
@@ -194,23 +228,43 @@ func jobTable(t testing.TB) *Table {
 	return table
 }
 
-// caseTable is what ships, with limits that cases which people can read exceed.
-func caseTable(t testing.TB) *Table {
-	t.Helper()
-	table, err := jobTable(t).WithLimits(map[string]int64{"tasks": 5, "policies": 5, "events": 5, "dependencies": 5, "volumes": 5})
-	if err != nil {
-		t.Fatal(err)
+// limitedTable is what ships, with limits that cases which people can read exceed.
+func limitedTable() (*Table, rules.Issues) {
+	table, issues := shippedTable()
+	if table == nil {
+		return nil, issues
 	}
-	return table
+	table, err := table.WithLimits(map[string]int64{"tasks": 5, "policies": 5, "events": 5, "dependencies": 5, "volumes": 5})
+	if err != nil {
+		return nil, rules.Issues{{Message: err.Error()}}
+	}
+	return table, issues
 }
 
-func TestJobs(t *testing.T) {
-	const file = "testdata/job.txtar"
-	archive, err := txtar.ParseFile(file)
+// read gives the table and the cases.
+func (s suite) read(t testing.TB) (*Table, *txtar.Archive, map[string]Request) {
+	t.Helper()
+	archive, err := txtar.ParseFile(s.file())
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, cases := caseTable(t), jobCases(t, archive)
+	table, issues := s.table()
+	if table == nil || len(issues) > 0 {
+		t.Fatal(issues.Error())
+	}
+	return table, archive, s.cases(t, archive)
+}
+
+func (s suite) file() string { return "testdata/" + s.name + ".txtar" }
+
+func TestTables(t *testing.T) {
+	for _, s := range suites() {
+		t.Run(s.name, s.run)
+	}
+}
+
+func (s suite) run(t *testing.T) {
+	table, archive, cases := s.read(t)
 	for _, name := range slices.Sorted(maps.Keys(cases)) {
 		t.Run(name, func(t *testing.T) {
 			got, want := outcome(t, table, cases[name]), fileOf(archive, name+".want")
@@ -225,7 +279,7 @@ func TestJobs(t *testing.T) {
 		})
 	}
 	if updating() {
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+		if err := os.WriteFile(s.file(), txtar.Format(archive), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -284,11 +338,13 @@ func TestLimits(t *testing.T) {
 
 // TestEveryRowMatters takes each row out of the table: at least one case must come out otherwise.
 func TestEveryRowMatters(t *testing.T) {
-	archive, err := txtar.ParseFile("testdata/job.txtar")
-	if err != nil {
-		t.Fatal(err)
+	for _, s := range suites() {
+		t.Run(s.name, s.everyRowMatters)
 	}
-	table, cases := caseTable(t), jobCases(t, archive)
+}
+
+func (s suite) everyRowMatters(t *testing.T) {
+	table, _, cases := s.read(t)
 	before := map[string]string{}
 	for name, r := range cases {
 		before[name] = outcome(t, table, r)
@@ -301,7 +357,7 @@ func TestEveryRowMatters(t *testing.T) {
 		"warnings":        func(t *Table) *[]*row { return &t.warnings },
 	} {
 		all := *rows(table)
-		if len(all) == 0 {
+		if len(all) == 0 && s.name == "job" {
 			t.Errorf("%s has no rows", name)
 		}
 		for i, row := range all {
@@ -322,7 +378,11 @@ func TestNotHonoured(t *testing.T) {
 		t.Fatal(err)
 	}
 	var paths []string
-	for _, row := range jobTable(t).warnings {
+	groups, issues := PodGroupTable()
+	if groups == nil {
+		t.Fatal(issues.Error())
+	}
+	for _, row := range slices.Concat(jobTable(t).warnings, groups.warnings) {
 		if !strings.Contains(string(page), "`"+row.name+"`") {
 			t.Errorf("docs/compatibility.md does not name the warning `%s`", row.name)
 		}
@@ -361,7 +421,7 @@ func decodeInto(t testing.TB, data []byte, into any) {
 // TestMistakesInTables shows that what is wrong with a table is told at its place.
 func TestMistakesInTables(t *testing.T) {
 	for _, c := range []struct{ table, want string }{
-		{"of: Jbo", `job.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Job`},
+		{"of: Jbo", `job.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Job, PodGroup`},
 		{"of: Job\ndefalts: []", `job.yaml:4:1: defalts: unknown field "defalts"; did you mean "defaults"?`},
 		{"of: Job\nvalidations:\n- {name: a, expression: object.spec.taks.size() > 0, fieldPath: spec.tasks, message: a}", `job.yaml:5:37: validations[0].expression: Job.spec has no field "taks"; did you mean "tasks"?`},
 		{"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.taks, message: a}", "job.yaml:5:44: validations[0].fieldPath: Job has no such field; write it as spec.tasks[{{i}}].name"},

@@ -12,15 +12,16 @@ func newWebhookCommand() *cobra.Command {
 	var machines string
 	cmd := &cobra.Command{
 		Use:   "webhook",
-		Short: "Fill in and check Jobs and SchedulingPolicies before they are stored",
-		Long: `Fill in what Jobs leave open, and refuse Jobs and SchedulingPolicies that cannot
-work, before they are stored.
+		Short: "Fill in and check Jobs, PodGroups and SchedulingPolicies before they are stored",
+		Long: `Fill in what Jobs and PodGroups leave open, and refuse Jobs, PodGroups and
+SchedulingPolicies that cannot work, before they are stored.
 
 It serves, then tells the API server to ask it: it writes a
 MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. While they are
-there and nobody serves, no Job is taken. Certificates are made and renewed, and
-kept in the Secret celsius-webhook-certs, unless --cert-dir gives some. Any number
-of replicas may serve at once.`,
+there and nobody serves, no Job is taken. In a cluster they ship with it, and it
+may only patch them. Certificates are made and renewed, and kept in the Secret
+celsius-webhook-certs, what signs them in celsius-webhook-ca, unless --cert-dir
+gives some. Any number of replicas may serve at once.`,
 		Example: `  # in a cluster, behind the Service celsius-webhook
   celsius webhook
 
@@ -55,6 +56,7 @@ of replicas may serve at once.`,
 	flags.StringVar(&o.ConfigurationName, "configuration-name", "celsius", "name of the two webhook configurations")
 	flags.BoolVar(&o.UnregisterOnExit, "unregister-on-exit", false, "remove the webhook configurations at the end, so that Jobs are taken unchecked while nobody serves")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where to serve /metrics; 0: nowhere")
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom the API server lets get /metrics; false: to everybody, in plain HTTP")
 	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0: nowhere")
 	return cmd
 }

@@ -55,7 +55,7 @@ func (b *bench) startScheduler(ctx context.Context) (*runningScheduler, error) {
 	var running context.Context
 	running, s.cancel = context.WithCancel(ctx)
 	s.process = exec.CommandContext(running, b.o.celsius, "scheduler", "--kubeconfig", b.plane.kubeconfig, "--scheduler-name", benchScheduler,
-		"--leader-elect=false", "--health-address", "0", "--metrics-address", s.metrics, "--pprof-address", s.profiles)
+		"--leader-elect=false", "--health-address", "0", "--metrics-address", s.metrics, "--metrics-secure=false", "--pprof-address", s.profiles)
 	s.process.Cancel = func() error { return s.process.Process.Signal(syscall.SIGTERM) }
 	s.process.WaitDelay = stopWithin
 	stderr, err := s.process.StderrPipe()

@@ -43,6 +43,7 @@ type controlPlaneOptions struct {
 	dir      string       // holds everything that a second start needs
 	listener net.Listener // of the API server
 	log      io.Writer
+	audit    string // file to which each request is written; "": none
 }
 
 // controlPlane is Kubernetes in this process: etcd, kube-apiserver, kube-controller-manager
@@ -133,12 +134,20 @@ func (c *controlPlane) startEtcd(ctx context.Context, o controlPlaneOptions) (st
 	}
 }
 
+// auditPolicy has every request written, once, when it was answered: who asked for what, and how it was answered. Of a watch
+// it is when it begins.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+`
+
 func (c *controlPlane) startAPIServer(ctx context.Context, o controlPlaneOptions, etcd string) error {
 	s := apiserveroptions.NewServerRunOptions()
 	s.SecureServing.Listener = o.listener
 	s.SecureServing.ServerCert.CertKey.CertFile = c.identity.path(fileCert)
 	s.SecureServing.ServerCert.CertKey.KeyFile = c.identity.path(fileCertKey)
-	err := parseFlags(s.Flags(), map[string]string{
+	flags := map[string]string{
 		"etcd-servers":                     etcd,
 		"bind-address":                     "127.0.0.1",
 		"advertise-address":                "127.0.0.1",
@@ -154,8 +163,14 @@ func (c *controlPlane) startAPIServer(ctx context.Context, o controlPlaneOptions
 		"disable-admission-plugins": "TaintNodesByCondition",
 		// Who still watches when the playground ends is not waited for.
 		"shutdown-send-retry-after": "true",
-	})
-	if err != nil {
+	}
+	if o.audit != "" {
+		flags["audit-log-path"], flags["audit-policy-file"] = o.audit, filepath.Join(o.dir, "audit-policy.yaml")
+		if err := os.WriteFile(flags["audit-policy-file"], []byte(auditPolicy), 0o600); err != nil {
+			return fmt.Errorf("audit: %w", err)
+		}
+	}
+	if err := parseFlags(s.Flags(), flags); err != nil {
 		return err
 	}
 	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -75,8 +77,8 @@ func TestDeployRoles(t *testing.T) {
 	for _, r := range decoded[rbacv1.Role](t, objects, "Role") {
 		roles = append(roles, role{"Role " + r.Name, r.Rules})
 	}
-	if len(roles) != 2*len(partsOfCelsius) {
-		t.Errorf("%d roles, want one in the cluster and one in the namespace for each of %v", len(roles), partsOfCelsius)
+	if len(roles) != 2*len(partsOfCelsius)+1 {
+		t.Errorf("%d roles, want one in the cluster and one in the namespace for each of %v, and celsius-metrics-reader", len(roles), partsOfCelsius)
 	}
 	for _, r := range roles {
 		for _, rule := range r.rules {
@@ -87,6 +89,9 @@ func TestDeployRoles(t *testing.T) {
 			}
 			if slices.Contains(rule.Resources, "secrets") && (strings.HasPrefix(r.name, "ClusterRole") || len(rule.ResourceNames) == 0 && !slices.Equal(rule.Verbs, []string{"create"})) {
 				t.Errorf("%s may read secrets that are not its own: %v", r.name, rule)
+			}
+			if slices.Contains(rule.APIGroups, "admissionregistration.k8s.io") && (len(rule.ResourceNames) == 0 || slices.ContainsFunc(rule.Verbs, func(v string) bool { return v == "create" || v == "delete" })) {
+				t.Errorf("%s registers more than what ships: %v", r.name, rule)
 			}
 			if slices.Contains(rule.Resources, "pods") && slices.Contains(rule.Verbs, "create") && !strings.HasSuffix(r.name, "celsius-controllers") {
 				t.Errorf("%s makes pods: %v", r.name, rule)
@@ -128,6 +133,15 @@ func TestDeployIsHardened(t *testing.T) {
 			}
 		}
 	}
+	reached := map[string]bool{}
+	for _, n := range decoded[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy") {
+		reached[n.Spec.PodSelector.MatchLabels["app.kubernetes.io/name"]] = slices.Equal(n.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) && len(n.Spec.Ingress) > 0
+	}
+	for _, d := range deployments {
+		if !reached[d.Name] {
+			t.Errorf("%s has no network policy", d.Name)
+		}
+	}
 	manifests, err := filepath.Glob("../../crds/manifests/*.yaml")
 	if err != nil || len(manifests) != len(objects["CustomResourceDefinition"]) {
 		t.Errorf("deploy has %d CRDs of %d (%v): list them in crds/kustomization.yaml", len(objects["CustomResourceDefinition"]), len(manifests), err)
@@ -137,17 +151,29 @@ func TestDeployIsHardened(t *testing.T) {
 // TestE2EDeploy applies deploy to a control plane without the product, runs the parts as processes with the rights of
 // their service accounts and the flags of their Deployments, and takes a job its whole way.
 func TestE2EDeploy(t *testing.T) {
-	p := startPlayground(t, "--only", "control-plane", "--nodes", "3")
+	var scraped []string
+	requests, objects := filepath.Join(t.TempDir(), "audit"), rendered(t)
+	p := startPlayground(t, "--only", "control-plane", "--nodes", "3", "--audit-log", requests)
 	p.kubectl(t, "apply", "--server-side", "--force-conflicts", "-k", "../../deploy")
-	forbidden := p.forbidden(t)
+	// What ships names a Service, and there is no network of services here.
+	for _, kind := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
+		p.kubectl(t, "patch", kind, "celsius", "--type=merge", "-p", `{"webhooks":[]}`)
+	}
 
-	for _, d := range decoded[appsv1.Deployment](t, rendered(t), "Deployment") {
-		p.startDeployed(t, d)
+	for _, d := range decoded[appsv1.Deployment](t, objects, "Deployment") {
+		metrics := p.startDeployed(t, d)
+		scraped = append(scraped, metrics)
+	}
+	p.kubectl(t, "create", "serviceaccount", "prometheus")
+	p.kubectl(t, "create", "clusterrolebinding", "prometheus", "--clusterrole=celsius-metrics-reader", "--serviceaccount=default:prometheus")
+	for _, address := range scraped {
+		p.checkScraped(t, address)
 	}
 
 	// A queue, a gang that ends and is collected, a bare pod, a policy, a command: every kind of request is made.
 	p.kubectl(t, "apply", "-f", "../../samples/queues/queues.yaml", "-f", "../../samples/policies/house-rules.yaml")
 	p.kubectl(t, "apply", "-f", "../../samples/lifecycles/ttl.yaml", "-f", "../../samples/workloads/deployment.yaml")
+	p.kubectl(t, "apply", "-f", "../../samples/workloads/kubernetes-job.yaml", "-f", "../../samples/workloads/pod-group.yaml")
 	p.kubectl(t, "apply", "-f", "../../samples/lifecycles/retry.yaml", "-f", "../../samples/lifecycles/launcher.yaml")
 	p.kubectl(t, "wait", "--for=jsonpath={.status.state.phase}=Failed", "vcjob/retry", "--timeout=60s")
 	p.kubectl(t, "wait", "--for=jsonpath={.status.state.phase}=Completed", "vcjob/launcher", "--timeout=60s")
@@ -156,11 +182,10 @@ func TestE2EDeploy(t *testing.T) {
 	p.kubectl(t, "create", "-f", p.commandOf(t, "close-queue", "queue/batch"))
 	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closing", "queue/batch", "--timeout=60s")
 	p.kubectl(t, "delete", "deployment/inference", "vcjob/retry", "vcjob/launcher")
+	p.kubectl(t, "delete", "-f", "../../samples/workloads/kubernetes-job.yaml", "-f", "../../samples/workloads/pod-group.yaml")
 	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closed", "queue/batch", "--timeout=60s")
 
-	if now := p.forbidden(t); now != forbidden {
-		t.Errorf("requests were forbidden; the API server counted before\n%s\nand after\n%s", forbidden, now)
-	}
+	checkRights(t, objects, requests)
 }
 
 // standalone is a playground that runs as a process of its own.
@@ -235,25 +260,38 @@ func (p *standalone) commandOf(t *testing.T, name, target string) string {
 	return path
 }
 
-// forbidden is what the API server counted of requests that were answered with 403.
-func (p *standalone) forbidden(t *testing.T) string {
+// checkScraped has a part asked for its metrics: by nobody, by somebody who may not read them, and by who may.
+func (p *standalone) checkScraped(t *testing.T, address string) {
 	t.Helper()
-	var out []string
-	for line := range strings.Lines(p.kubectl(t, "get", "--raw", "/metrics")) {
-		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `code="403"`) {
-			out = append(out, line)
+	web := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // it is self-signed
+	defer web.CloseIdleConnections()
+	for account, want := range map[string]int{"": http.StatusUnauthorized, "default": http.StatusForbidden, "prometheus": http.StatusOK} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if account != "" {
+			request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(p.kubectl(t, "create", "token", account)))
+		}
+		response, err := web.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode != want || want != http.StatusOK && strings.Contains(string(body), "celsius_") {
+			t.Errorf("metrics for %q: %d %.100s (%v), want %d", account, response.StatusCode, body, err, want)
 		}
 	}
-	slices.Sort(out)
-	return strings.Join(out, "")
 }
 
-// startDeployed runs the container of a Deployment as a process, with a kubeconfig of its service account's, and waits until it
-// is ready. Addresses become free ones of this machine, and the API server reaches the webhook by URL: there is no network of
+// startDeployed runs the container of a Deployment as a process, with a kubeconfig of its service account's, waits until it
+// is ready, and gives where its metrics are. Addresses become free ones of this machine, and the API server reaches the webhook by URL: there is no network of
 // services here.
-func (p *standalone) startDeployed(t *testing.T, d appsv1.Deployment) {
+func (p *standalone) startDeployed(t *testing.T, d appsv1.Deployment) (metrics string) {
 	t.Helper()
 	health := freeAddress(t)
+	metrics = freeAddress(t)
 	args := []string{"--kubeconfig", p.accountKubeconfig(t, d.Namespace, d.Spec.Template.Spec.ServiceAccountName)}
 	for i, arg := range d.Spec.Template.Spec.Containers[0].Args {
 		arg = strings.ReplaceAll(arg, "$(NAMESPACE)", d.Namespace)
@@ -265,7 +303,7 @@ func (p *standalone) startDeployed(t *testing.T, d appsv1.Deployment) {
 		case name == "--health-address":
 			arg = name + "=" + health
 		case name == "--metrics-address":
-			arg = name + "=" + freeAddress(t)
+			arg = name + "=" + metrics
 		case name == "--address":
 			arg = name + "=127.0.0.1:0"
 			args = append(args, "--url-host=127.0.0.1")
@@ -288,6 +326,7 @@ func (p *standalone) startDeployed(t *testing.T, d appsv1.Deployment) {
 		}
 	})
 	awaitReady(t, "http://"+health+"/readyz", ended)
+	return metrics
 }
 
 // awaitReady asks until it is answered with 200.

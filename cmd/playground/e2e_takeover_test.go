@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -65,7 +66,7 @@ func (w *world) leave(yaml string, nodes []string) {
 		} else if owner := metav1.GetControllerOf(object); owner.Kind == "Pod" {
 			w.Kubectl("annotate", "pod", owner.Name, schedulingv1beta1.KubeGroupNameAnnotationKey+"="+object.GetName())
 		}
-		if kind := object.GetKind(); status != nil && kind != "PodGroup" { // which has no subresource: it is written
+		if status != nil {
 			object.Object["status"] = status
 			statuses = append(statuses, object)
 		}
@@ -77,6 +78,9 @@ func (w *world) leave(yaml string, nodes []string) {
 				return err
 			}
 			object.Object["status"] = wanted
+			if object.GetKind() == "PodGroup" { // it has no subresource
+				return w.Client.Update(w.Context, object, client.FieldOwner("vc-scheduler"))
+			}
 			return w.Client.Status().Update(w.Context, object)
 		})
 	}

@@ -75,6 +75,7 @@ type options struct {
 	port       int
 	policy     string
 	only       string
+	auditLog   string
 }
 
 func newRootCommand() *cobra.Command {
@@ -120,6 +121,7 @@ otherwise: see docs/playground.md.`,
 	f.IntVar(&o.port, "port", 0, "port of the API server on 127.0.0.1; 0 takes a free one")
 	f.StringVar(&o.policy, "policy", "", "SchedulingPolicy to serve: a name, or a file that is applied first (default the policy named default)")
 	f.StringVar(&o.only, "only", "", "control-plane: start no part of Celsius, only what is around it")
+	f.StringVar(&o.auditLog, "audit-log", "", "file to which the API server writes who asked for what, a line of JSON each")
 	return c
 }
 
@@ -158,7 +160,7 @@ func (o *options) up(ctx context.Context, out, errs io.Writer) (err error) {
 	}
 	say(out, "starting etcd, kube-apiserver, kube-controller-manager and KWOK …")
 	served = true
-	cluster, err := startControlPlane(ctx, controlPlaneOptions{dir: data.dir, listener: listener, log: data.log})
+	cluster, err := startControlPlane(ctx, controlPlaneOptions{dir: data.dir, listener: listener, log: data.log, audit: o.auditLog})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil

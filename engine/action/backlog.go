@@ -125,7 +125,7 @@ func (b *backlog) reset() {
 	}
 	for _, j := range b.c.JobsByKey() {
 		r := b.record(j)
-		r.queue, r.listed, r.version = j.QueueName, !j.Orphan && j.Queue != nil, j.Version
+		r.queue, r.listed, r.version = j.QueueName, j.Seated(), j.Version
 		if r.listed {
 			b.listed = append(b.listed, r)
 		}
@@ -160,7 +160,7 @@ func (b *backlog) sync(j *model.Job) {
 		return
 	}
 	r.version = j.Version
-	b.list(r, there && !j.Orphan && j.Queue != nil)
+	b.list(r, there && j.Seated())
 	b.toOpen(r, there && mayWait(j))
 	if !there {
 		delete(b.records, j)
@@ -246,7 +246,7 @@ func (b *backlog) end() {
 // unasked says that some step must come to a job in each cycle.
 func (b *backlog) unasked(r *record) bool {
 	for i, p := range r.at {
-		if p == nil && !b.lanes[b.steps[i]].never && !r.job.Orphan && r.job.Queue != nil {
+		if p == nil && !b.lanes[b.steps[i]].never && r.job.Seated() {
 			return true
 		}
 	}

@@ -126,6 +126,9 @@ func (x *Cycle) untried(j *model.Job) {
 	case j.Queue == nil:
 		x.jobWait(j, builtin("queue", "there is no queue "+strconv.Quote(j.QueueName)))
 		return
+	case !j.Seated():
+		x.jobWait(j, builtin("queue", "the queue "+j.QueueName+" only holds other queues; name one below it"))
+		return
 	case p.Mode == "Paused":
 		x.jobWait(j, builtin("paused", "policy "+p.Name+" is paused: nothing is decided until its mode is Active"))
 		return

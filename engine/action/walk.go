@@ -53,7 +53,7 @@ func (w *walk) gather(step *policy.Step, idle func(*model.Job) bool) {
 	var queues []*model.Queue
 	for _, r := range x.backlog.fresh {
 		j := r.job
-		if r.at[l.index] != nil || j.Orphan || j.Queue == nil {
+		if r.at[l.index] != nil || !j.Seated() {
 			continue
 		}
 		if idle(j) || !x.jobPasses(step, j) {

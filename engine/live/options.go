@@ -56,6 +56,8 @@ type Options struct {
 
 	// MetricsAddress is where metrics are served, at /metrics. "" or "0": nowhere.
 	MetricsAddress string
+	// MetricsSecure serves metrics by TLS, and only to whom the API server lets get /metrics.
+	MetricsSecure bool
 	// HealthAddress is where /healthz and /readyz are served. "" or "0": nowhere.
 	HealthAddress string
 	// PprofAddress is where profiles of the process are served, below /debug/pprof/. "" or "0": nowhere.

@@ -29,6 +29,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/lease"
+	"github.com/celsius-scheduler/celsius/scrape"
 )
 
 // What a config that says nothing gets: the API server is meant to be the bottleneck, not the client.
@@ -121,8 +122,12 @@ func newScheduler(log logr.Logger, cfg *rest.Config, o Options) (*scheduler, err
 		s.manager.AddReadyzCheck("scheduler", s.ready),
 		s.manager.Add(leading{s}),
 	}
-	if o.MetricsAddress != "" && o.MetricsAddress != "0" {
-		checks = append(checks, s.manager.Add(metricsServer{o.MetricsAddress, s.metrics.registry}))
+	if scrape.On(o.MetricsAddress) {
+		served := &scrape.Server{Address: o.MetricsAddress, From: s.metrics.registry, Log: log}
+		if o.MetricsSecure {
+			served.Config = cfg
+		}
+		checks = append(checks, s.manager.Add(served))
 	}
 	return s, errors.Join(checks...)
 }

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 
@@ -30,7 +31,11 @@ func (s *stripper) strip(o any) (any, error) {
 	if !ok {
 		return o, nil
 	}
-	if _, isQueue := o.(*v1beta1.Queue); !isQueue { // whose field managers are looked at
+	switch o := o.(type) {
+	case *v1beta1.Queue: // whose field managers are looked at
+	case *v1beta1.PodGroup:
+		stripGroup(o)
+	default:
 		object.SetManagedFields(nil)
 	}
 	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
@@ -45,6 +50,37 @@ func (s *stripper) strip(o any) (any, error) {
 		o.Status = batchv1alpha1.JobStatus{}
 	}
 	return o, nil
+}
+
+// volcanoManager is under what name Volcano's scheduler writes, whose jobs are taken over as they stand.
+const volcanoManager = "vc-scheduler"
+
+// vouched is what is kept of the field managers of a group whose phase is a scheduler's word: an informer may have an object
+// stripped more than once.
+var vouched = []metav1.ManagedFieldsEntry{{Manager: FieldManager, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:phase":{}}}`)}}}
+
+// stripGroup takes a phase beyond Pending away that no scheduler wrote.
+func stripGroup(g *v1beta1.PodGroup) {
+	switch {
+	case g.Status.Phase == "" || g.Status.Phase == v1beta1.PodGroupPending:
+		g.ManagedFields = nil
+	case letIn(g):
+		g.ManagedFields = vouched
+	default:
+		g.ManagedFields, g.Status.Phase = nil, ""
+	}
+}
+
+// letIn says whether a phase beyond Pending is a scheduler's word. The PodGroup has no status subresource, so whoever may
+// write the group may write a phase; of whom it is, the field managers say, and that nobody gives himself out for a scheduler
+// is seen to by deploy/guard. A group without that word is let in like any other.
+func letIn(g *v1beta1.PodGroup) bool {
+	for _, by := range g.ManagedFields {
+		if (by.Manager == FieldManager || by.Manager == volcanoManager) && by.FieldsV1 != nil && bytes.Contains(by.FieldsV1.Raw, []byte(`"f:phase"`)) {
+			return true
+		}
+	}
+	return false
 }
 
 // share gives a pod the spec that another one like it has.

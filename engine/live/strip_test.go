@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
 func TestStrip(t *testing.T) {
@@ -51,6 +53,37 @@ func TestStrip(t *testing.T) {
 	q.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: FieldManager, Subresource: "status"}}
 	if _, err := s.strip(q); err != nil || !ownsAllocated(q) {
 		t.Errorf("a queue's field managers are gone: %v", err)
+	}
+}
+
+// TestPhaseIsASchedulersWord shows whose word a PodGroup's phase is taken for: ours and that of Volcano's scheduler, not
+// that of who made the group. What nobody can vouch for is to be let in.
+func TestPhaseIsASchedulersWord(t *testing.T) {
+	owns := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	}
+	const phase, counts = `{"f:status":{"f:phase":{}}}`, `{"f:status":{"f:running":{}}}`
+	for _, c := range []struct {
+		name    string
+		phase   v1beta1.PodGroupPhase
+		written []metav1.ManagedFieldsEntry
+		want    v1beta1.PodGroupPhase
+	}{
+		{"ours", v1beta1.PodGroupRunning, []metav1.ManagedFieldsEntry{owns("kubectl", `{"f:spec":{}}`), owns(FieldManager, phase)}, v1beta1.PodGroupRunning},
+		{"Volcano's", v1beta1.PodGroupInqueue, []metav1.ManagedFieldsEntry{owns("vc-scheduler", phase)}, v1beta1.PodGroupInqueue},
+		{"a tenant's", v1beta1.PodGroupRunning, []metav1.ManagedFieldsEntry{owns("kubectl", phase)}, ""},
+		{"a tenant's, over ours", v1beta1.PodGroupRunning, []metav1.ManagedFieldsEntry{owns("kubectl", phase), owns(FieldManager, counts)}, ""},
+		{"the controllers' beyond Pending", v1beta1.PodGroupCompleted, []metav1.ManagedFieldsEntry{owns("celsius-controllers", phase)}, ""},
+		{"nobody's", v1beta1.PodGroupUnknown, nil, ""},
+		{"Pending", v1beta1.PodGroupPending, nil, v1beta1.PodGroupPending},
+	} {
+		g := &v1beta1.PodGroup{}
+		g.Status.Phase, g.ManagedFields = c.phase, c.written
+		for range 2 { // informers strip an object more than once
+			if _, err := newStripper().strip(g); err != nil || g.Status.Phase != c.want || len(g.ManagedFields) > 1 {
+				t.Errorf("%s: phase %q and managers %v, want %q (%v)", c.name, g.Status.Phase, g.ManagedFields, c.want, err)
+			}
+		}
 	}
 }
 

@@ -189,6 +189,12 @@ func (c *Cluster) enterQueue(j *Job) {
 	c.touchQueue(q)
 }
 
+// Seated says whether the job stands in a queue that jobs may stand in: one that is there, and is not the root, which only
+// holds other queues.
+func (j *Job) Seated() bool {
+	return !j.Orphan && j.Queue != nil && j.QueueName != v1beta1.RootQueue
+}
+
 func (c *Cluster) leaveQueue(j *Job) {
 	q := j.Queue
 	if q == nil {

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +41,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/informers"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/lease"
+	"github.com/celsius-scheduler/celsius/scrape"
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
@@ -91,6 +90,8 @@ type Options struct {
 	// MetricsAddress and HealthAddress are where metrics (/metrics) and probes (/healthz, /readyz) are
 	// served, as host:port. Default, and "0": nowhere.
 	MetricsAddress, HealthAddress string
+	// MetricsSecure serves metrics by TLS, and only to whom the API server lets get /metrics.
+	MetricsSecure bool
 }
 
 // withDefaults fills in what the caller left out.
@@ -153,10 +154,10 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := addControllers(ctx, mgr, watches, o, reg); err != nil {
 		return fmt.Errorf("start the controllers: %w", err)
 	}
-	if o.MetricsAddress != "0" {
-		server, err := newMetricsServer(o.MetricsAddress, prometheus.Gatherers{reg, ctrlmetrics.Registry})
-		if err != nil {
-			return err
+	if scrape.On(o.MetricsAddress) {
+		server := &scrape.Server{Address: o.MetricsAddress, From: prometheus.Gatherers{reg, ctrlmetrics.Registry}, Log: mgr.GetLogger()}
+		if o.MetricsSecure {
+			server.Config = cfg
 		}
 		if err := mgr.Add(server); err != nil {
 			return fmt.Errorf("serve metrics: %w", err)
@@ -400,22 +401,6 @@ func (p *parts) event(on runtime.Object, kind, reason, action, format string, ar
 		note = note[:longest] + "…"
 	}
 	p.recorder.Eventf(on, nil, kind, reason, action, "%s", note)
-}
-
-// newMetricsServer serves what the gatherer finds. It serves on standby, too.
-func newMetricsServer(address string, from prometheus.Gatherer) (*manager.Server, error) {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("serve metrics: %w", err)
-	}
-	const readHeaders = 10 * time.Second
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(from, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
-	return &manager.Server{
-		Name:     "metrics",
-		Server:   &http.Server{Handler: mux, ReadHeaderTimeout: readHeaders},
-		Listener: listener,
-	}, nil
 }
 
 func logOf(ctx context.Context) logr.Logger { return ctrl.LoggerFrom(ctx) }
