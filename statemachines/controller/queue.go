@@ -233,8 +233,8 @@ func (q *queues) follow(queue *schedulingv1beta1.Queue, c cause, facts statemach
 // markTrue is the value of the annotation of a queue that was closed by its parent.
 const markTrue = "true"
 
-// set writes into a queue what a row sets, where it is new. It comes before the state: a queue of which nobody got to write
-// that still follows its parent.
+// set writes into a queue what a row sets, where it is new. It comes before the state, so that whoever is broken off in between
+// leaves a queue that still follows its parent.
 func (q *queues) set(ctx context.Context, queue *schedulingv1beta1.Queue, fields map[string]string, rec *recall) error {
 	old := queue.DeepCopy()
 	if parent, ok := fields[statemachines.SetParent]; ok {
