@@ -12,15 +12,16 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// maxTemplates is how many different pod specs are remembered.
-const maxTemplates = 10000
+// maxTemplates is how many different pod specs are remembered: pods that are alike come together, or one soon after the other.
+const maxTemplates = 2000
 
 // stripper takes away what no decision reads, before an object is kept. Pods that are alike, as those of a job are, share
 // one spec: that is most of what there is of a pod, and memory without it is the scheduler's own work only. It is for any goroutine.
 type stripper struct {
-	mu        sync.Mutex
-	templates map[string]*corev1.PodSpec // by their encoding, without the node
-	encoded   []byte
+	mu sync.Mutex
+	// templates are by their encoding, without the node; older ones are those that were not met since there were half of the most.
+	templates, older map[string]*corev1.PodSpec
+	encoded          []byte
 }
 
 func newStripper() *stripper { return &stripper{templates: map[string]*corev1.PodSpec{}} }
@@ -97,11 +98,13 @@ func (s *stripper) share(p *corev1.Pod) {
 	}
 	template := s.templates[string(s.encoded)]
 	if template == nil {
-		if len(s.templates) >= maxTemplates {
-			clear(s.templates)
+		if template = s.older[string(s.encoded)]; template == nil {
+			spec := p.Spec
+			template = &spec
 		}
-		spec := p.Spec
-		template = &spec
+		if len(s.templates) >= maxTemplates/2 {
+			s.templates, s.older = map[string]*corev1.PodSpec{}, s.templates
+		}
 		s.templates[string(s.encoded)] = template
 	}
 	p.Spec = *template

@@ -138,7 +138,7 @@ func (c *Cluster) touchTask(t *Task, from int32) {
 	if t.Node != NoNode && t.Node != from {
 		c.touchNode(t.Node)
 	}
-	c.TaskLog.Add(t)
+	c.TaskLog.AddOf(t, len(c.Tasks))
 	c.touchJob(t.Job)
 }
 
@@ -161,7 +161,7 @@ func (c *Cluster) touchNode(row int32) {
 func (c *Cluster) touchJob(j *Job) {
 	c.changed()
 	j.Version++
-	c.JobLog.Add(j)
+	c.JobLog.AddOf(j, len(c.Tasks))
 	if j.Queue != nil {
 		c.touchQueue(j.Queue)
 	}

@@ -234,7 +234,7 @@ func (c *Cluster) upsertQueue(o *v1beta1.Queue, m *mistakes) {
 // logTasks has the tasks of a job looked at whose queue has changed.
 func (c *Cluster) logTasks(j *Job) {
 	for _, t := range j.Tasks {
-		c.TaskLog.Add(t)
+		c.TaskLog.AddOf(t, len(c.Tasks))
 	}
 }
 

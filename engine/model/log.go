@@ -1,11 +1,20 @@
 package model
 
-// logLimit is how many entries a Log holds before its older half is cut.
-const logLimit = 1 << 16
+// A Log holds so many entries before its older half is cut: at most logLimit, at least logLeast.
+const (
+	logLimit = 1 << 16
+	logLeast = 1 << 12
+	// logShare is how many times as long as what it is about a log may be: to read that anew costs a reader no more than a log of
+	// that length, and the entries keep what is long gone.
+	logShare = 4
+)
 
 // Add appends an entry, in constant time on the average.
-func (l *Log[T]) Add(entry T) {
-	if len(l.Entries) >= logLimit {
+func (l *Log[T]) Add(entry T) { l.AddOf(entry, logLimit) }
+
+// AddOf is Add to a log about so many things.
+func (l *Log[T]) AddOf(entry T, things int) {
+	if len(l.Entries) >= min(max(logShare*things, logLeast), logLimit) {
 		cut := len(l.Entries) / 2
 		n := copy(l.Entries, l.Entries[cut:])
 		clear(l.Entries[n:]) // so that what is cut can be collected
