@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ func (r *reference) functions() {
 		var rows [][]string
 		for _, f := range byOwner[owner] {
 			for i := range f.Overloads {
-				if f.Overloads[i].Spread {
+				if f.Overloads[i].Spread || f.Overloads[i].Ints {
 					continue // is written as the first
 				}
 				doc := f.Doc
@@ -66,8 +67,19 @@ func (r *reference) object(name string) *rules.Object {
 // signature writes an overload as it is called.
 func signature(f *rules.Function, o *rules.Overload) string {
 	var args []string
-	for _, a := range f.Written(o) {
-		args = append(args, typeText(a.String()))
+	ints := slices.ContainsFunc(f.Overloads, func(o rules.Overload) bool { return o.Ints })
+	for i, a := range f.Written(o) {
+		arg := typeText(a.String())
+		if ints {
+			arg = strings.ReplaceAll(arg, "double", "number")
+		}
+		if o.Member {
+			i--
+		}
+		if i >= 0 && i < len(f.Names) {
+			arg = f.Names[i] + " " + arg
+		}
+		args = append(args, arg)
 	}
 	result := typeText(o.Result.String())
 	switch op := symbol(f.Name); {

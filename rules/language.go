@@ -50,6 +50,8 @@ type Member struct {
 	Int    func(object any) (int64, ref.Val)
 	Double func(object any) (float64, ref.Val)
 	String func(object any) (string, ref.Val)
+	// Words are the only values that a string has; nil: any.
+	Words []string
 	// Constant is the member's value where it has the same for every object.
 	Constant ref.Val
 	// Bools, Ints, Doubles or Strings read a member of that type of the table's object, of many rows at once: out[i] is of
@@ -106,6 +108,9 @@ type Function struct {
 	// Doc says what is computed from the arguments.
 	Doc       string
 	Overloads []Overload
+	// Names are those of the arguments that the author writes, in their order and without what a method is called on: for people.
+	// nil where their types say enough.
+	Names []string
 	// Singleton serves all overloads of an operator.
 	Singleton functions.BinaryOp
 	// Root, where it is not "", is a root that every overload takes first, and that the author does not write:
@@ -125,6 +130,8 @@ type Overload struct {
 	Cost uint64
 	// Eval computes the result. nil for operators that the Singleton serves.
 	Eval functions.FunctionOp
+	// Ints says that it is another of the function's overloads with ints where that one has doubles.
+	Ints bool
 	// Native, where it is not nil, gives forms of the overload that need no boxes, for a call whose arguments are these
 	// constants, nil for one that is none; nil: there are none for it.
 	Native func(constants []ref.Val) *Native

@@ -10,15 +10,16 @@ import (
 // A word that differs in case only wins; otherwise the one with the fewest edits (a letter put in,
 // left out, replaced, or two neighbours swapped), of which at most a third of word's length, and
 // always one, is allowed. Of equally near words one with the same letters goes first, then one of
-// the same length, then the first in the alphabet.
+// the same length, then the first in the alphabet. A word that means the opposite is never given: who
+// writes disableJobOrder does not mean enableJobOrder.
 func Nearest(word string, among []string) string {
 	w := []rune(strings.ToLower(word))
 	best, most := nearness{}, max(1, len(w)/3)
 	for _, candidate := range among {
 		c := []rune(strings.ToLower(candidate))
 		d := edits(w, c)
-		// A word of which no letter is left was not meant.
-		if d > most || d >= max(len(w), len(c)) && d > 0 {
+		// A word of which no letter is left was not meant, nor was the opposite.
+		if d > most || d >= max(len(w), len(c)) && d > 0 || opposite(string(w), string(c), d) {
 			continue
 		}
 		n := nearness{candidate, d, !sameLetters(w, c), max(len(c)-len(w), len(w)-len(c))}
@@ -76,4 +77,31 @@ func edits(a, b []rune) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// opposites are parts of words of which one means what the other denies.
+func opposites() [][2]string {
+	return [][2]string{
+		{"enable", "disable"}, {"allow", "deny"}, {"include", "exclude"}, {"with", "without"}, {"only", "without"}, {"min", "max"}, {"least", "most"},
+		{"before", "after"}, {"open", "close"}, {"start", "end"}, {"first", "last"}, {"always", "never"}, {"prefer", "avoid"}, {"required", "preferred"},
+	}
+}
+
+// negations are what, put before a word, turns it into its opposite.
+func negations() []string { return []string{"un", "in", "non", "not", "no", "anti", "dis", "de"} }
+
+// opposite says whether a word comes nearer to a candidate, which is so many edits away, by turning it into its opposite.
+func opposite(word, candidate string, away int) bool {
+	nearer := func(turned string) bool { return turned != word && edits([]rune(turned), []rune(candidate)) < away }
+	for _, o := range opposites() {
+		if nearer(strings.Replace(word, o[0], o[1], 1)) || nearer(strings.Replace(word, o[1], o[0], 1)) {
+			return true
+		}
+	}
+	for _, no := range negations() {
+		if nearer(no+word) || nearer(strings.TrimPrefix(word, no)) {
+			return true
+		}
+	}
+	return false
 }

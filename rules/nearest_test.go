@@ -23,6 +23,16 @@ func TestNearest(t *testing.T) {
 		{"größe", []string{"grösse", "größen"}, "größen"},
 		{"", []string{"a", ""}, ""},
 		{"x", nil, ""},
+		// What means the opposite is not meant.
+		{"disableJobOrder", []string{"enableJobOrder"}, ""},
+		{"disableJobOrdr", []string{"enableJobOrder", "disableJobOrder"}, "disableJobOrder"},
+		{"enabledJobOrder", []string{"enableJobOrder"}, "enableJobOrder"},
+		{"schedulable", []string{"unschedulable"}, ""},
+		{"unschedulble", []string{"unschedulable"}, "unschedulable"},
+		{"maxMember", []string{"minMember"}, ""},
+		{"minMembr", []string{"minMember", "maxMember"}, "minMember"},
+		{"antirequired", []string{"required", "antiRequired"}, "antiRequired"},
+		{"antirequird", []string{"required"}, ""},
 	} {
 		if got := Nearest(c.word, c.among); got != c.want {
 			t.Errorf("Nearest(%q, %q) = %q, want %q", c.word, c.among, got, c.want)

@@ -19,7 +19,7 @@ import (
 const simulateHelp = `Simulate shows what the scheduler would decide, and why, without a cluster.
 
 FILES are YAML or JSON files, folders of them, or - for standard input. They hold
-what kubectl prints (kubectl get nodes,pods,podgroups,queues -o yaml), manifests
+what kubectl prints (kubectl get nodes,pods,vcjob,podgroups,queues,priorityclasses,spol -o yaml), manifests
 as you would apply them (a Job of batch.volcano.sh stands for its PodGroup and
 its pods), or the short format:
 
@@ -52,7 +52,7 @@ const simulateExamples = `  celsius simulate cluster.yaml jobs/
   celsius simulate --until idle -o html --to page.html cluster.yaml
   celsius simulate --watch cluster.yaml policy.yaml
   celsius simulate --policy binpack.yaml --explain train-0 cluster.yaml
-  kubectl get nodes,pods,podgroups,queues -A -o yaml | celsius simulate -
+  kubectl get nodes,pods,vcjob,podgroups,queues,priorityclasses,spol -A -o yaml | celsius simulate -
   celsius simulate samples/scenarios/*.txtar`
 
 // simulation is what the flags of simulate say.

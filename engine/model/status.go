@@ -75,3 +75,12 @@ func (r *Role) Ready() int64 { return r.Holding() + r.Counts[Succeeded] + r.Pend
 func (r *Role) Valid() int64 {
 	return r.Holding() + r.Counts[Succeeded] + r.Counts[Pipelined] + r.Counts[Pending]
 }
+
+// Statuses are the words for all of them.
+func Statuses() []string {
+	var out []string
+	for s := range NumStatus {
+		out = append(out, s.String())
+	}
+	return out
+}

@@ -96,7 +96,7 @@ func (s *tableScope) compute(x *attribute, a *rules.Attribute, roots []string) *
 	}
 	switch a.Function {
 	case "":
-		if x.expr = s.compile(a.Expression, roots, rules.Anything()); x.expr != nil {
+		if x.expr = s.compile(a.Expression, roots, rules.Anything(), x.when); x.expr != nil {
 			x.typ = x.expr.Type
 			reads.Add(x.expr.Reads)
 		}

@@ -146,7 +146,8 @@ func (s *tableScope) variableObject(roots []string) *rules.Object {
 	return o
 }
 
-func (s *tableScope) compile(text rules.Text, roots []string, want rules.Kind) *rules.Expr {
+// compile compiles an expression that is asked only where the guards hold.
+func (s *tableScope) compile(text rules.Text, roots []string, want rules.Kind, guards ...*rules.Expr) *rules.Expr {
 	if !text.Written() {
 		return nil // reported where it is missing
 	}
@@ -155,6 +156,11 @@ func (s *tableScope) compile(text rules.Text, roots []string, want rules.Kind) *
 		return nil
 	}
 	e, issues := sc.Compile(text, want)
+	doubts := e.Doubts(guards...)
+	if doubts.Err() != nil {
+		e = nil
+	}
+	issues = append(issues, doubts...)
 	for _, i := range issues {
 		if i, ok := s.better(i, roots); ok {
 			s.report(i)
@@ -321,10 +327,10 @@ func (s *tableScope) row(site *Site, row *rules.Row) {
 	if r.OnError == "" {
 		r.OnError = site.OnError
 	}
-	r.Expression = s.compile(row.Expression, site.Roots, site.Want)
 	if row.When.Value != "" {
 		r.When = s.compile(row.When, site.Roots, rules.Bool())
 	}
+	r.Expression = s.compile(row.Expression, site.Roots, site.Want, r.When)
 	r.Message = s.message(row.Message, site.Roots)
 	s.settings(r, row)
 	if r.Expression == nil || row.When.Value != "" && r.When == nil {

@@ -73,8 +73,8 @@ func taskFields() []*rules.Member {
 		field("queue", queueType(), rules.ByObject, "job.queue, for short", func(t v) ref.Val { return t.s.queueView(t.of.Job.Queue) }),
 		intField("priority", rules.ByObject, "pod.spec.priority, else 1; annotation volcano.sh/task-priority overrides", func(t v) int64 { return t.of.Priority }),
 		stringField("priorityClassName", rules.Static, "pod.spec.priorityClassName", func(t v) string { return t.of.PriorityClassName }),
-		related(stringField("preemptionPolicy", rules.Static, "PreemptLowerPriority or Never", func(t v) string { return t.of.PreemptionPolicy })),
-		stringField("status", rules.ByStep, "Pending, Allocated, Pipelined, Binding, Bound, Running, Releasing, Succeeded, Failed, Unknown", func(t v) string { return t.of.Status.String() }),
+		oneOf(related(stringField("preemptionPolicy", rules.Static, "whether it may take the place of others", func(t v) string { return t.of.PreemptionPolicy })), "PreemptLowerPriority", "Never"),
+		oneOf(stringField("status", rules.ByStep, "where it stands in its life", func(t v) string { return t.of.Status.String() }), model.Statuses()...),
 		amountField("request", rules.ByObject, "what it is accounted for: containers, sidecars and overhead; pods is 1", func(t v) (model.Resources, *amounts, *Session) { return t.of.Request, &t.request, t.s }),
 		amountField("initRequest", rules.ByObject, "what it needs to start: request, or its init containers where they need more", func(t v) (model.Resources, *amounts, *Session) { return t.of.InitRequest, &t.initRequest, t.s }),
 		boolField("bestEffort", rules.ByObject, "initRequest is empty but for pods", func(t v) bool { return t.of.BestEffort }),
@@ -129,7 +129,7 @@ func jobFields() []*rules.Member {
 		field("queue", queueType(), rules.ByObject, "its queue", func(j v) ref.Val { return j.s.queueView(j.of.Queue) }),
 		count("priority", "value of the PodGroup's PriorityClass, else of the default class, else 0", rules.ByObject, func(j *model.Job) int64 { return j.Priority }),
 		field("createdAt", cel.TimestampType, rules.Static, "creation of the PodGroup", func(j v) ref.Val { return types.Timestamp{Time: j.of.CreatedAt} }),
-		stringField("phase", rules.ByAdmit, "Pending, Inqueue, Running, Unknown, Completed", func(j v) string { return j.of.Phase }),
+		oneOf(stringField("phase", rules.ByAdmit, "of the PodGroup", func(j v) string { return j.of.Phase }), "Pending", "Inqueue", "Running", "Unknown", "Completed"),
 		boolField("admittedNow", rules.ByAdmit, "let in by admit in this cycle", func(j v) bool { return j.of.AdmittedNow }),
 		field("labels", stringMapType(), rules.ByObject, "labels of the PodGroup", func(j v) ref.Val { return j.s.strings(&j.labels, j.of.Labels) }),
 		field("annotations", stringMapType(), rules.ByObject, "annotations of the PodGroup", func(j v) ref.Val { return j.s.strings(&j.annotations, j.of.Annotations) }),
@@ -253,7 +253,7 @@ func taintFields() []*rules.Member {
 	return []*rules.Member{
 		stringField("key", rules.ByObject, "key", func(t v) string { return t.of.key }),
 		stringField("value", rules.ByObject, "value", func(t v) string { return t.of.value }),
-		stringField("effect", rules.ByObject, "NoSchedule, PreferNoSchedule or NoExecute", func(t v) string { return t.of.effect }),
+		oneOf(stringField("effect", rules.ByObject, "what it does to pods that do not tolerate it", func(t v) string { return t.of.effect }), "NoSchedule", "PreferNoSchedule", "NoExecute"),
 	}
 }
 

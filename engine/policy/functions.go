@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/google/cel-go/cel"
@@ -14,7 +15,52 @@ import (
 
 // functions declares every function of the language that CEL and Kubernetes' libraries do not have.
 func functions() []*rules.Function {
-	return slices.Concat(resourceFunctions(), nodeFunctions(), strategyFunctions(), fragmentFunctions(), shareTreeFunctions(), generalFunctions(), timeFunctions(), decayFunctions())
+	all := slices.Concat(resourceFunctions(), nodeFunctions(), strategyFunctions(), fragmentFunctions(), shareTreeFunctions(), generalFunctions(), timeFunctions(), decayFunctions())
+	for _, f := range all {
+		f.Overloads = takingInts(f.Overloads)
+	}
+	return all
+}
+
+// takingInts adds an overload for each choice of doubles, and of maps of them, that may be ints as well: what computes them takes every number.
+func takingInts(overloads []rules.Overload) []rules.Overload {
+	out := overloads
+	for _, o := range overloads {
+		for _, args := range intForms(o.Args)[1:] {
+			o := o
+			o.ID, o.Args, o.Ints = fmt.Sprintf("%s_int%d", overloads[0].ID, len(out)), args, true
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// intForms are the arguments with doubles, or ints in the place of some, or of all; the first is as given.
+func intForms(args []*cel.Type) [][]*cel.Type {
+	out := [][]*cel.Type{{}}
+	for _, arg := range args {
+		forms := []*cel.Type{arg}
+		switch numbers := cel.MapType(cel.StringType, cel.DoubleType); {
+		case arg.IsExactType(cel.DoubleType):
+			forms = append(forms, cel.IntType)
+		case arg.IsExactType(numbers):
+			forms = append(forms, cel.MapType(cel.StringType, cel.IntType))
+		}
+		var longer [][]*cel.Type
+		for _, form := range forms {
+			for _, before := range out {
+				longer = append(longer, append(slices.Clone(before), form))
+			}
+		}
+		out = longer
+	}
+	return out
+}
+
+// called names a function's arguments, for people.
+func called(f *rules.Function, names ...string) *rules.Function {
+	f.Names = names
+	return f
 }
 
 // method is a member function with one overload.
@@ -78,6 +124,7 @@ func triple(name, doc string, f func(a, b, dims model.Resources) bool, column fu
 		return types.Bool(f(a.r, b.r, dims.r))
 	})
 	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, nil
+	fn.Names = []string{"b", "dims"}
 	return natively(fn, always(&rules.Native{Bools: column, Bool: func(a, b, c ref.Val) (bool, bool) {
 		x, okX := a.(*amounts)
 		y, okY := b.(*amounts)
@@ -144,8 +191,7 @@ func scaleFunction() *rules.Function {
 	}
 	r := resourcesType()
 	return &rules.Function{Name: "scale", Doc: "Every amount times x; amounts may become fractional.", Overloads: []rules.Overload{
-		{ID: "resources_scale_double", Member: true, Args: []*cel.Type{r, cel.DoubleType}, Result: r, Eval: guarded(scale)},
-		{ID: "resources_scale_int", Member: true, Args: []*cel.Type{r, cel.IntType}, Result: r, Eval: guarded(scale)},
+		{ID: "resources_scale", Member: true, Args: []*cel.Type{r, cel.DoubleType}, Result: r, Eval: guarded(scale)},
 	}}
 }
 

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"strings"
+
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -39,6 +41,12 @@ func unboxed[T, X any](name string, get func(T) X) func(o any) (X, ref.Val) {
 func stringField[T any](name string, changes rules.Changes, doc string, get func(T) string) *rules.Member {
 	m := field(name, cel.StringType, changes, doc, func(v T) ref.Val { return types.String(get(v)) })
 	m.String = unboxed(name, get)
+	return m
+}
+
+// oneOf says which values a member has; its documentation lists them.
+func oneOf(m *rules.Member, all ...string) *rules.Member {
+	m.Words, m.Doc = all, m.Doc+": "+strings.Join(all, ", ")
 	return m
 }
 

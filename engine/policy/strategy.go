@@ -33,7 +33,7 @@ func strategyFunctions() []*rules.Function {
 			}
 			return types.Double(strategyFit(&n.s.c.Nodes, n.of.Row, strategiesOf(t.of.Request, kinds, weights, args[4], n.s.c.Dims)))
 		}, "{0}.allocatable", "{0}.used", "{1}.request")
-	fit = natively(fit, always(&rules.Native{Doubles: strategyColumn}))
+	fit = called(natively(fit, always(&rules.Native{Doubles: strategyColumn})), "task", "types", "weights", "otherwise")
 	parse := method("jsonNumbers", "The JSON object of numbers that the text is; none where it is anything else.", []*cel.Type{str}, cel.OptionalType(numbers), func(args ...ref.Val) ref.Val {
 		s, ok := args[0].(types.String)
 		if !ok {

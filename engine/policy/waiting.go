@@ -79,7 +79,7 @@ func inWindowFunction() *rules.Function {
 		return types.Bool(minute >= from || minute < until)
 	})
 	fn.Overloads[0].Member, fn.Overloads[0].Reads = false, nil
-	return fn
+	return called(fn, "time", "window", "zone")
 }
 
 // window reads "22:00-06:00" as minutes of the day.

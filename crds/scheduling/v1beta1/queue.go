@@ -10,6 +10,7 @@ import (
 // +kubebuilder:resource:path=queues,scope=Cluster,shortName=q;queue-v1beta1
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="PARENT",type=string,JSONPath=`.spec.parent`
+// +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`
 
 // Queue is a share of the cluster, and the work that waits for it.
 type Queue struct {
