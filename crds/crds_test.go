@@ -142,7 +142,7 @@ func TestNames(t *testing.T) {
 		"Queue": {
 			Group: "scheduling.volcano.sh", Version: "v1beta1", Scope: "Cluster", Plural: "queues",
 			Short: []string{"q", "queue-v1beta1"}, Status: true,
-			Columns: []column{{Name: "PARENT", Type: "string", JSONPath: ".spec.parent"}},
+			Columns: []column{{Name: "PARENT", Type: "string", JSONPath: ".spec.parent"}, {Name: "STATE", Type: "string", JSONPath: ".status.state"}}, // the second is ours
 		},
 		"SchedulingPolicy": {
 			Group: "scheduling.celsius.dev", Version: "v1alpha1", Scope: "Cluster", Plural: "schedulingpolicies",
