@@ -14,7 +14,7 @@ import (
 )
 
 // Doubts are what is wrong with an expression though its types are right, or may be. Errors: a literal that a field never is, and a
-// call that fails whatever is there. Warnings: what fails where a map lacks a key, or a field is 0, and neither the expression
+// call that fails whatever is there. Warnings: what fails where a map lacks a key that is written out, or a field is 0, and neither the expression
 // nor one of the guards, without which it is not asked, looks first.
 func (e *Expr) Doubts(guards ...*Expr) Issues {
 	if e == nil || e.checked == nil {
@@ -81,7 +81,7 @@ func (d *doubts) visit(part ast.Expr) {
 				}
 			}
 		case operators.Index:
-			if d.isLabels(args[0]) {
+			if _, written := textLiteral(args[1]); written && d.isLabels(args[0]) {
 				d.missing(part, args[0], textOf(d.of, args[1]))
 			}
 		case operators.Divide, operators.Modulo:
@@ -174,7 +174,7 @@ func unconverted(e ast.Expr) ast.Expr {
 	return e
 }
 
-// measured says whether a part is a number as an object has it: a field, or a part of one, that is no constant.
+// measured says whether a part is a number as an object has it: a field, or a part of one, that is neither constant nor computed.
 func (d *doubts) measured(part ast.Expr) bool {
 	if part.Kind() == ast.CallKind {
 		c := part.AsCall()
@@ -187,7 +187,7 @@ func (d *doubts) measured(part ast.Expr) bool {
 	}
 	for part.Kind() == ast.SelectKind {
 		m := d.member(part)
-		if m == nil || m.Constant != nil {
+		if m == nil || m.Constant != nil || m.Reads != nil {
 			return false
 		}
 		part = part.AsSelect().Operand()
