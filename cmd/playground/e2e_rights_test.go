@@ -68,12 +68,15 @@ func (g granted) String() string {
 	return text
 }
 
+// usedBy says whether a request needed it. A watch stands for a list, too: an informer has its list streamed by its watch where
+// the API server can do that, and lists where it cannot.
 func (g granted) usedBy(a *audited) bool {
 	resource := a.ObjectRef.Resource
 	if a.ObjectRef.Subresource != "" {
 		resource += "/" + a.ObjectRef.Subresource
 	}
-	return a.account() == g.account && a.Verb == g.verb && a.ObjectRef.APIGroup == g.group && resource == g.resource &&
+	verb := a.Verb == g.verb || a.Verb == "watch" && g.verb == "list"
+	return a.account() == g.account && verb && a.ObjectRef.APIGroup == g.group && resource == g.resource &&
 		(g.name == "" || a.ObjectRef.Name == g.name) && (!g.inNamespace || a.ObjectRef.Namespace == systemNamespace)
 }
 
