@@ -150,7 +150,7 @@ type sender struct {
 // RoundTrip implements http.RoundTripper.
 func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
-		return s.next.RoundTrip(r) //nolint:wrapcheck // a RoundTripper hands on
+		return s.next.RoundTrip(r)
 	}
 	if err := s.fence.Check(); err != nil {
 		if r.Body != nil {
@@ -162,7 +162,7 @@ func (s *sender) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		s.fence.lost()
 	}
-	return answer, err //nolint:wrapcheck // a RoundTripper hands on
+	return answer, err
 }
 
 // WrappedRoundTripper lets those see the transport who look for it.
@@ -204,5 +204,5 @@ func (c *conn) Write(data []byte) (int, error) {
 		_ = c.Close()
 		return 0, err
 	}
-	return c.Conn.Write(data) //nolint:wrapcheck // it is the connection
+	return c.Conn.Write(data)
 }

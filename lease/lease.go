@@ -108,7 +108,7 @@ func (l *Lease) Join(m manager.Manager) error {
 		return nil
 	}
 	l.leases.LockConfig.EventRecorder = m.GetEventRecorderFor(l.lock.Identity()) //nolint:staticcheck // client-go's elections take events of this API
-	return m.Add(l)                                                              //nolint:wrapcheck // of the manager's own words
+	return m.Add(l)
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
@@ -146,9 +146,9 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	switch {
 	case apierrors.IsNotFound(err):
 		l.saw("")
-		return record, raw, err //nolint:wrapcheck // the elector looks at it
+		return record, raw, err
 	case err != nil:
-		return record, raw, err //nolint:wrapcheck // the elector looks at it
+		return record, raw, err
 	}
 	l.saw(record.HolderIdentity)
 	if !l.ours && record.HolderIdentity != "" {
@@ -207,5 +207,5 @@ func (l *lock) release(ctx context.Context, record resourcelock.LeaderElectionRe
 	if err := l.fence.settle(ctx, l.tail); err != nil {
 		return err
 	}
-	return l.Interface.Update(ctx, record) //nolint:wrapcheck // the elector looks at it
+	return l.Interface.Update(ctx, record)
 }

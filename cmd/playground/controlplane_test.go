@@ -35,7 +35,7 @@ spec:
 	for _, pod := range w.Pods("app=web") {
 		bind(w, pod.Name, node)
 	}
-	w.Kubectl("wait", "deployment/web", "--for=condition=Available", "--timeout=60s")
+	w.Kubectl("wait", "deployment/web", "--for=condition=Available")
 	if out := w.Kubectl("get", "pods"); strings.Count(out, "Running") != 3 {
 		t.Errorf("not all pods are Running:\n%s", out)
 	}

@@ -175,15 +175,15 @@ func TestE2EDeploy(t *testing.T) {
 	p.kubectl(t, "apply", "-f", "../../samples/lifecycles/ttl.yaml", "-f", "../../samples/workloads/deployment.yaml")
 	p.kubectl(t, "apply", "-f", "../../samples/workloads/kubernetes-job.yaml", "-f", "../../samples/workloads/pod-group.yaml")
 	p.kubectl(t, "apply", "-f", "../../samples/lifecycles/retry.yaml", "-f", "../../samples/lifecycles/launcher.yaml")
-	p.kubectl(t, "wait", "--for=jsonpath={.status.state.phase}=Failed", "vcjob/retry", "--timeout=60s")
-	p.kubectl(t, "wait", "--for=jsonpath={.status.state.phase}=Completed", "vcjob/launcher", "--timeout=60s")
-	p.kubectl(t, "wait", "--for=delete", "vcjob/ttl", "--timeout=60s")
-	p.kubectl(t, "rollout", "status", "deployment/inference", "--timeout=60s")
+	p.kubectl(t, "wait", "--for=jsonpath={.status.state.phase}=Failed", "vcjob/retry")
+	p.kubectl(t, "wait", "--for=jsonpath={.status.state.phase}=Completed", "vcjob/launcher")
+	p.kubectl(t, "wait", "--for=delete", "vcjob/ttl")
+	p.kubectl(t, "rollout", "status", "deployment/inference")
 	p.kubectl(t, "create", "-f", p.commandOf(t, "close-queue", "queue/batch"))
-	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closing", "queue/batch", "--timeout=60s")
+	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closing", "queue/batch")
 	p.kubectl(t, "delete", "deployment/inference", "vcjob/retry", "vcjob/launcher")
 	p.kubectl(t, "delete", "-f", "../../samples/workloads/kubernetes-job.yaml", "-f", "../../samples/workloads/pod-group.yaml")
-	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closed", "queue/batch", "--timeout=60s")
+	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closed", "queue/batch")
 
 	checkRights(t, objects, requests)
 }
@@ -233,8 +233,8 @@ func startPlayground(t *testing.T, args ...string) *standalone {
 	case <-ready:
 	case <-ended:
 		t.Fatalf("the playground ended:\n%s", p.output)
-	case <-time.After(2 * time.Minute):
-		t.Fatal("the playground is not ready after two minutes")
+	case <-time.After(waitAtMost):
+		t.Fatalf("the playground is not ready after %s", waitAtMost)
 	}
 	return p
 }
@@ -242,6 +242,9 @@ func startPlayground(t *testing.T, args ...string) *standalone {
 // kubectl runs kubectl in it, and gives what it printed.
 func (p *standalone) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
+	if args[0] == "wait" || args[0] == "rollout" {
+		args = append(args, "--timeout="+waitAtMost.String())
+	}
 	r := runCommand(t, playgroundCommand(t.Context(), append([]string{"kubectl", "--kubeconfig", p.kubeconfig}, args...)...))
 	if r.Code != 0 {
 		t.Fatalf("kubectl %s: exit code %d\n%s%s", strings.Join(args, " "), r.Code, r.Out, r.Err)
@@ -332,7 +335,7 @@ func (p *standalone) startDeployed(t *testing.T, d appsv1.Deployment) (metrics s
 // awaitReady asks until it is answered with 200.
 func awaitReady(t *testing.T, url string, ended chan error) {
 	t.Helper()
-	tick, late := time.NewTicker(50*time.Millisecond), time.After(60*time.Second)
+	tick, late := time.NewTicker(50*time.Millisecond), time.After(waitAtMost)
 	defer tick.Stop()
 	for {
 		var said string

@@ -45,7 +45,7 @@ func TestE2ETenant(t *testing.T) {
 	w.StartControllers()
 	w.Nodes(1, "cpu=4,memory=8Gi")
 	queue := w.queue("a", 1)
-	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Open", "--timeout=60s")
+	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Open")
 	w.Apply(tenantRights)
 	t.Cleanup(func() { // the world clears what is in its namespace
 		runCommand(t, playgroundCommand(context.Background(), "kubectl", "--kubeconfig", w.Kubeconfig, "delete", "clusterrole/"+w.Name+"-owner", "clusterrolebinding/"+w.Name+"-owner"))
@@ -76,7 +76,7 @@ func TestE2ETenant(t *testing.T) {
 		t.Errorf("the queue is %s", state)
 	}
 	let("owner", command, "create", "-f", "-")
-	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Closed", "--timeout=60s")
+	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Closed")
 
 	// Groups. What says that it runs is to wait; who says it later is refused, and so is what is in no queue of jobs.
 	group := `
@@ -110,8 +110,8 @@ spec:
   containers: [{name: main, image: main, resources: {requests: {cpu: "1"}}}]
 `)
 	}
-	w.Kubectl("wait", "pod/rooted", "--for=condition=PodScheduled=False", "--timeout=60s")
-	w.Kubectl("wait", "podgroup/forged", "--for=jsonpath={.status.conditions[0].type}=Unschedulable", "--timeout=60s")
+	w.Kubectl("wait", "pod/rooted", "--for=condition=PodScheduled=False")
+	w.Kubectl("wait", "podgroup/forged", "--for=jsonpath={.status.conditions[0].type}=Unschedulable")
 	time.Sleep(time.Second) // no pod may be bound from now on either
 	for _, p := range w.Pods("") {
 		if p.Spec.NodeName != "" {

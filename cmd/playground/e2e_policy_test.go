@@ -54,9 +54,7 @@ func (w *world) gang(name string, members int, change ...func(*corev1.Pod)) erro
 	group := &schedulingv1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
 	group.Spec.MinMember = int32(members)
 	group.Spec.Queue = w.Queue("a")
-	if err := w.Client.Create(w.Context, group); err != nil {
-		return fmt.Errorf("PodGroup %s: %w", name, err)
-	}
+	var pods []*corev1.Pod
 	for i := range members {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: w.Namespace, Name: fmt.Sprintf("%s-%d", name, i),
@@ -70,6 +68,13 @@ func (w *world) gang(name string, members int, change ...func(*corev1.Pod)) erro
 		for _, f := range change {
 			f(pod)
 		}
+		pods = append(pods, pod)
+		group.Spec.PriorityClassName = pod.Spec.PriorityClassName
+	}
+	if err := w.Client.Create(w.Context, group); err != nil {
+		return fmt.Errorf("PodGroup %s: %w", name, err)
+	}
+	for _, pod := range pods {
 		if _, err := w.Kube.CoreV1().Pods(w.Namespace).Create(w.Context, pod, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("pod %s: %w", pod.Name, err)
 		}

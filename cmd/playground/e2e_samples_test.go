@@ -28,9 +28,9 @@ func TestE2ESamples(t *testing.T) {
 		"lifecycles/some-may-fail.yaml": job("some-may-fail", "Completed"),
 		"lifecycles/retry.yaml":         job("retry", "Failed"),
 		"lifecycles/exit-codes.yaml":    job("exit-codes", "Aborted"),
-		"lifecycles/ttl.yaml":           func(w *world) { w.Kubectl("wait", "vcjob/ttl", "--for=delete", "--timeout=60s") },
-		"workloads/deployment.yaml":     func(w *world) { w.Kubectl("rollout", "status", "deployment/inference", "--timeout=60s") },
-		"workloads/kubernetes-job.yaml": func(w *world) { w.Kubectl("wait", "job.batch/shuffle", "--for=condition=Complete", "--timeout=60s") },
+		"lifecycles/ttl.yaml":           func(w *world) { w.Kubectl("wait", "vcjob/ttl", "--for=delete") },
+		"workloads/deployment.yaml":     func(w *world) { w.Kubectl("rollout", "status", "deployment/inference") },
+		"workloads/kubernetes-job.yaml": func(w *world) { w.Kubectl("wait", "job.batch/shuffle", "--for=condition=Complete") },
 		"workloads/pod-group.yaml":      pods("Succeeded", "pair-client", "pair-server"),
 	}
 	for _, folder := range []string{"jobs", "lifecycles", "workloads"} {
@@ -67,7 +67,7 @@ func TestE2ESamples(t *testing.T) {
 			w.Apply(sample(t, step.apply))
 		}
 		w.Apply(strings.Replace(sample(t, "commands/"+step.command+".yaml"), `uid: ""`, "uid: "+w.field(step.object, ".metadata.uid"), 1))
-		w.Kubectl("wait", step.object, "--for=jsonpath={"+step.path+"}="+step.end, "--timeout=60s")
+		w.Kubectl("wait", step.object, "--for=jsonpath={"+step.path+"}="+step.end)
 	}
 	w.phase("exit-codes", "Aborted") // it ran again, and failed again in the same way
 	w.Kubectl("delete", "vcjob/sweep")
@@ -99,7 +99,7 @@ func job(name, phase string) func(*world) {
 func pods(phase string, names ...string) func(*world) {
 	return func(w *world) {
 		for _, name := range names {
-			w.Kubectl("wait", "pod/"+name, "--for=jsonpath={.status.phase}="+phase, "--timeout=60s")
+			w.Kubectl("wait", "pod/"+name, "--for=jsonpath={.status.phase}="+phase)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (w *world) refused(yaml string) string {
 // phase waits until the job is in a phase.
 func (w *world) phase(job, phase string) {
 	w.t.Helper()
-	w.Kubectl("wait", "vcjob/"+job, "--for=jsonpath={.status.state.phase}="+phase, "--timeout=60s")
+	w.Kubectl("wait", "vcjob/"+job, "--for=jsonpath={.status.state.phase}="+phase)
 }
 
 // field reads one field of an object by JSONPath.
@@ -136,13 +136,13 @@ spec:
 
 	// 2. It has its PodGroup, and waits: two pods find a node, and three must start together. Nothing is bound, and the job says why.
 	group := "train-" + w.field("vcjob/train", ".metadata.uid")
-	w.Kubectl("wait", "podgroup/"+group, "--for=create", "--timeout=30s")
+	w.Kubectl("wait", "podgroup/"+group, "--for=create")
 	if got, want := w.field("podgroup/"+group, ".spec.minMember"), "3"; got != want {
 		t.Errorf("minMember is %s, want %s", got, want)
 	}
-	w.Kubectl("wait", "vcjob/train", "--for=jsonpath={.status.state.reason}", "--timeout=30s")
-	w.Kubectl("wait", "pod/train-chief-0", "--for=create", "--timeout=30s")
-	w.Kubectl("wait", "pod/train-chief-0", "--for=condition=PodScheduled=False", "--timeout=30s")
+	w.Kubectl("wait", "vcjob/train", "--for=jsonpath={.status.state.reason}")
+	w.Kubectl("wait", "pod/train-chief-0", "--for=create")
+	w.Kubectl("wait", "pod/train-chief-0", "--for=condition=PodScheduled=False")
 	if got := w.field("pods", ".items[*].spec.nodeName"); got != "" {
 		t.Errorf("part of a gang is bound: %s", got)
 	}
@@ -159,9 +159,9 @@ spec:
 	w.phase("train", "Completed")
 
 	// 4. Three seconds later it is gone, with all that was its own.
-	w.Kubectl("wait", "vcjob/train", "--for=delete", "--timeout=60s")
-	w.Kubectl("wait", "pod", "--all", "--for=delete", "--timeout=60s")
-	w.Kubectl("wait", "podgroup", "--all", "--for=delete", "--timeout=60s")
+	w.Kubectl("wait", "vcjob/train", "--for=delete")
+	w.Kubectl("wait", "pod", "--all", "--for=delete")
+	w.Kubectl("wait", "podgroup", "--all", "--for=delete")
 }
 
 // TestE2ERetries has the pods of a job fail each time: it starts again until maxRetry, and is Failed then.
@@ -200,7 +200,7 @@ func TestE2ECommands(t *testing.T) {
 		w.phase(ends.name, "Running")
 		w.command(ends.action, "Job", ends.name)
 		w.phase(ends.name, ends.phase)
-		w.Kubectl("wait", "pod", "-l", "volcano.sh/job-name="+ends.name, "--for=delete", "--timeout=60s")
+		w.Kubectl("wait", "pod", "-l", "volcano.sh/job-name="+ends.name, "--for=delete")
 	}
 	w.command("ResumeJob", "Job", "aborted")
 	w.phase("aborted", "Running")
@@ -221,14 +221,14 @@ func TestE2EQueueClosesAndOpens(t *testing.T) {
 	w.Apply(jobLike("work"))
 	w.phase("work", "Running")
 	w.command("CloseQueue", "Queue", queue)
-	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Closing", "--timeout=30s")
+	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Closing")
 	if said := w.refused(jobLike("next")); !strings.Contains(said, queue) || !strings.Contains(said, "spec.queue") {
 		t.Errorf("the refusal does not name the queue %s: %s", queue, said)
 	}
 	w.Kubectl("delete", "vcjob/work")
-	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Closed", "--timeout=60s")
+	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Closed")
 	w.command("OpenQueue", "Queue", queue)
-	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Open", "--timeout=30s")
+	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Open")
 	w.Apply(jobLike("next"))
 	w.phase("next", "Running")
 }
@@ -239,7 +239,9 @@ func TestE2EQueuesShareByWeight(t *testing.T) {
 	w := newWorld(t)
 	w.StartScheduler()
 	w.StartControllers()
-	w.Nodes(1, "cpu=2,memory=64Gi") // room for both jobs to be let in, so that all pods are there when the queues share
+	// Room for both jobs to be let in, and none for a pod until all of them are there.
+	node := w.Nodes(1, "cpu=16,memory=64Gi")[0]
+	w.Kubectl("taint", "node", node, "not=yet:NoSchedule")
 	for name, weight := range map[string]int{"three": 3, "one": 1} {
 		w.queue(name, weight)
 		w.Apply(jobLike(name, "${queue.a}", "${queue."+name+"}", "    replicas: 2", "    replicas: 20\n    minAvailable: 1"))
@@ -250,7 +252,7 @@ func TestE2EQueuesShareByWeight(t *testing.T) {
 		}
 		return nil
 	})
-	w.Nodes(1, "cpu=14,memory=64Gi")
+	w.Kubectl("taint", "node", node, "not=yet:NoSchedule-")
 	bound := func(job string) (n int) {
 		for _, pod := range w.Pods("volcano.sh/job-name=" + job) {
 			if pod.Spec.NodeName != "" {
@@ -259,7 +261,7 @@ func TestE2EQueuesShareByWeight(t *testing.T) {
 		}
 		return n
 	}
-	w.Wait("the nodes are full", func() error {
+	w.Wait("the node is full", func() error {
 		if n := bound("three") + bound("one"); n != 16 {
 			return fmt.Errorf("%d pods of 16 are bound", n)
 		}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,7 +62,7 @@ spec:
 
 func (w *world) forgetLater(forget func(context.Context) error) {
 	w.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)
 		defer cancel()
 		if err := forget(ctx); err != nil {
 			w.t.Error(err)
@@ -194,7 +193,7 @@ func TestE2EVolumesOfAGangThatWaits(t *testing.T) {
 		t.Fatalf("while the gang waits its volume is %s, for %v (%v)", v.Status.Phase, v.Spec.ClaimRef, err)
 	}
 	w.volume("v2", nodes[1])
-	w.Kubectl("wait", "pod/c1", "pod/c2", "--for=jsonpath={.status.phase}=Running", "--timeout=60s")
+	w.Kubectl("wait", "pod/c1", "pod/c2", "--for=jsonpath={.status.phase}=Running")
 }
 
 // A volume is made for the node that was chosen: the test is the one who makes it.

@@ -228,7 +228,10 @@ func (o *options) furnish(ctx context.Context, cluster *controlPlane, data *data
 	if err := start(ctx, cluster, policy); err != nil {
 		return err
 	}
-	return awaitNodes(ctx, client)
+	if err := awaitNodes(ctx, client); err != nil || o.only != "" {
+		return err
+	}
+	return cluster.awaitProduct(ctx, policy)
 }
 
 // tell says that all is ready, and what to try.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // playground is the command, running as a process of its own with a home of its own.
@@ -24,7 +23,7 @@ type playground struct {
 // how to end it: with a signal, after which it gives what was printed, and the exit code.
 func (p playground) up(args ...string) (end func(os.Signal) (string, int)) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(p.t.Context(), waitAtMost)
 	p.t.Cleanup(cancel)
 	cmd := playgroundCommand(ctx, args...)
 	cmd.Env = append(cmd.Env, "XDG_CACHE_HOME="+p.home, "TMPDIR="+p.home)
@@ -100,6 +99,13 @@ func TestPlayground(t *testing.T) {
 	end := p.up(append(flags, "--node-shape", "2x cpu=4,label:zone=a", "--node-shape", "cpu=8,nvidia.com/gpu=2", "--nodes", "1")...)
 	if got := p.kubectl("get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.zone} {.status.allocatable.cpu} {.status.allocatable.nvidia\.com/gpu};{end}`); got != "node-0 a 4 ;node-1 a 4 ;node-2  8 2;" {
 		t.Errorf("nodes: %s", got)
+	}
+	// Ready means that a user finds all at work, and nothing of how that was found out.
+	if got := p.kubectl("get", "queue", "root", "default", "-o", "jsonpath={.items[*].status.state}"); got != "Open Open" {
+		t.Errorf("it says that it is ready, and the queues root and default are %q", got)
+	}
+	if got := p.kubectl("get", "pods,podgroups", "-A", "-o", "name"); got != "" {
+		t.Errorf("there are pods already: %s", got)
 	}
 	p.kubectl("create", "configmap", "kept", "--from-literal=a=b")
 	p.kubectl("delete", "node", "node-1")

@@ -187,6 +187,7 @@ type podHistory struct {
 	node    string
 	bound   int       // how often it got a node
 	boundAt time.Time // when that was seen
+	boundIn uint64    // in which version of the store
 	deleted bool
 }
 
@@ -216,7 +217,7 @@ func (h *history) pod(at sighting) {
 	switch node := p.Spec.NodeName; {
 	case node == l.node:
 	case l.node == "":
-		l.node, l.boundAt = node, at.at
+		l.node, l.boundAt, l.boundIn = node, at.at, at.version
 		l.bound++
 	default:
 		h.complain("pod %s (%s) was on node %s, then on node %q", p.Name, uid, l.node, node)

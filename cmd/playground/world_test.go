@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,10 +36,6 @@ const worldLabel = "celsius.dev/world"
 // maxWorlds is how many worlds a test binary can have: the webhook is told their scheduler
 // names when it starts.
 const maxWorlds = 500
-
-// waitAtMost is how long Wait waits. What is waited for takes moments; a machine on which many
-// tests run at once is slow.
-const waitAtMost = 2 * time.Minute
 
 // world is one test's own part of the one cluster of the test binary: nothing in it is seen
 // by another test, so tests run in parallel. A test opens with
@@ -290,32 +285,14 @@ func (w *world) Pods(selector string) []corev1.Pod {
 	return pods.Items
 }
 
-// Wait asks until there is no error, every 25 ms and for waitAtMost; then the test
-// fails with the last error. cond must not fail the test itself. For a condition that is the
-// API server's to tell, Kubectl("wait", …) does as well.
-func (w *world) Wait(what string, cond func() error) {
-	w.t.Helper()
-	tick := time.NewTicker(25 * time.Millisecond)
-	defer tick.Stop()
-	ctx, cancel := context.WithTimeout(w.Context, waitAtMost)
-	defer cancel()
-	for {
-		err := cond()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			w.t.Fatalf("waited %s for: %s: %v", waitAtMost, what, err)
-		case <-tick.C:
-		}
-	}
-}
-
 // Kubectl runs kubectl in the world's namespace, with its arguments after Expand, and gives
-// what it printed on both streams. The test fails where kubectl fails.
+// what it printed on both streams. The test fails where kubectl fails. What waits does so as Wait does, and prints nothing.
 func (w *world) Kubectl(args ...string) string {
 	w.t.Helper()
+	if args[0] == "wait" || args[0] == "rollout" {
+		w.kubectlWait(args...)
+		return ""
+	}
 	r := w.TryKubectl("", args...)
 	if r.Code != 0 {
 		w.t.Fatalf("kubectl %s: exit code %d\n%s%s", strings.Join(args, " "), r.Code, r.Out, r.Err)
@@ -446,12 +423,18 @@ func (p *process) Kill() {
 	<-p.done
 }
 
+// Signal sends the process a signal, if it is there still.
+func (p *process) Signal(s os.Signal) {
+	p.w.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.w.t.Fatal(err)
+	}
+}
+
 // Stop ends the process with SIGTERM, waits until it is gone, and gives its exit code.
 func (p *process) Stop() int {
 	p.w.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		p.w.t.Fatal(err)
-	}
+	p.Signal(syscall.SIGTERM)
 	<-p.done
 	return p.cmd.ProcessState.ExitCode()
 }

@@ -7,20 +7,28 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// roundTripper is an http.RoundTripper that is a function.
-type roundTripper func(*http.Request) (*http.Response, error)
+// roundTripper looks at requests, or changes them, before the next has them.
+type roundTripper struct {
+	next http.RoundTripper
+	look func(*http.Request) *http.Request
+}
 
 // RoundTrip implements http.RoundTripper.
-func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
+	return r.next.RoundTrip(r.look(request))
+}
+
+// WrappedRoundTripper lets those see the transport who look for it, to break a request off.
+func (r roundTripper) WrappedRoundTripper() http.RoundTripper { return r.next }
 
 // counting has every request of a config's clients counted.
 func (m *metrics) counting(cfg *rest.Config) {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return roundTripper{next, func(r *http.Request) *http.Request {
 			verb, resource := requestKind(r)
 			m.requests.WithLabelValues(verb, resource).Inc()
-			return next.RoundTrip(r)
-		})
+			return r
+		}}
 	})
 }
 

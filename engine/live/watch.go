@@ -60,15 +60,15 @@ func (s *scheduler) newCache(said *recorder) (cache.Cache, error) {
 // upToDate has lists hold all that was written before they were asked for. Informers begin with what the API server happens to have at hand, which
 // may be older than the last binding of who led before; where the server can stream its lists, they are up to date in any case.
 func upToDate(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
+	return roundTripper{next, func(r *http.Request) *http.Request {
 		if q := r.URL.Query(); q.Get("resourceVersion") == "0" && !q.Has("watch") {
 			q.Del("resourceVersion")
 			q.Del("resourceVersionMatch")
 			r = r.Clone(r.Context())
 			r.URL.RawQuery = q.Encode()
 		}
-		return next.RoundTrip(r)
-	})
+		return r
+	}}
 }
 
 // watched are the kinds that are looked at.
