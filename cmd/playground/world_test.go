@@ -145,14 +145,18 @@ func (w *world) writeKubeconfig(plane *controlPlane) {
 }
 
 // clear takes the world out of the cluster. Pods go first and at once: on a node that is
-// gone nobody would end them.
+// gone nobody would end them. Hundreds of them take longer than the API server gives one request, on a slow machine.
 func (w *world) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)
 	defer cancel()
+	over := *w
+	over.Context = ctx
 	at0 := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+	over.Wait("the pods of the world are deleted", func() error {
+		return w.Kube.CoreV1().Pods(w.Namespace).DeleteCollection(ctx, at0, metav1.ListOptions{})
+	})
 	err := errors.Join(
 		w.Kube.CoreV1().Namespaces().Delete(ctx, w.Namespace, metav1.DeleteOptions{}),
-		w.Kube.CoreV1().Pods(w.Namespace).DeleteCollection(ctx, at0, metav1.ListOptions{}),
 		w.Kube.CoreV1().Nodes().DeleteCollection(ctx, at0, metav1.ListOptions{LabelSelector: w.NodeSelector}),
 		client.IgnoreNotFound(w.Client.Delete(ctx, &policyv1alpha1.SchedulingPolicy{ObjectMeta: metav1.ObjectMeta{Name: w.Policy}})),
 	)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,8 +51,8 @@ type policyWorld struct {
 	informer *controllertest.FakeInformer
 	uids     int
 
+	mu     sync.Mutex // of what follows: several schedulers are at work, and what sleeps wakes up by itself
 	events []string
-	wakes  int
 	// statuses counts the writes of statuses.
 	statuses int
 	// refuse, where it is set, answers a write or list first.
@@ -65,6 +66,8 @@ func newPolicyWorld(t *testing.T) *policyWorld {
 		t.Fatal(err)
 	}
 	asked := func(what string) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		if w.refuse == nil {
 			return nil
 		}
@@ -88,7 +91,9 @@ func newPolicyWorld(t *testing.T) *policyWorld {
 				if err := asked("apply " + sub); err != nil {
 					return err
 				}
+				w.mu.Lock()
 				w.statuses++
+				w.mu.Unlock()
 				err := c.SubResource(sub).Apply(ctx, a, opts...)
 				w.informer.Update(nil, nil)
 				return err
@@ -146,6 +151,8 @@ func (w *policyWorld) Eventf(o runtime.Object, kind, reason, format string, args
 	case *unstructured.Unstructured:
 		name = o.GetName()
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.events = append(w.events, fmt.Sprintf("%s %s %s: %s", kind, reason, name, fmt.Sprintf(format, args...)))
 }
 
@@ -153,7 +160,7 @@ func (w *policyWorld) Eventf(o runtime.Object, kind, reason, format string, args
 func (w *policyWorld) start(name, scheduler string) (p *policies, stop func()) {
 	p = newPolicies(policiesOptions{
 		Name: name, Scheduler: scheduler, Cache: w, Reader: w.api, Client: w.api, Events: w,
-		Wake: func() { w.wakes++ }, Log: testr.New(w.t),
+		Wake: func() {}, Log: testr.New(w.t),
 	})
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error)
@@ -256,8 +263,24 @@ func (w *policyWorld) revisions() []string {
 	return out
 }
 
+// refusing has writes and lists answered by a function first; nil: by none.
+func (w *policyWorld) refusing(by func(what string) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refuse = by
+}
+
+// written is how many statuses were written.
+func (w *policyWorld) written() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.statuses
+}
+
 // take gives the events since it was last called.
 func (w *policyWorld) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	out := w.events
 	w.events = nil
 	return out
@@ -368,7 +391,7 @@ func TestPolicyKeptNoLonger(t *testing.T) {
 		p, stop := w.start("default", "celsius")
 		w.check("serving", serving(p), "default@1 Active")
 		says := "serving default@1, because generation 3 does not compile, and nor does default@2, which served before, under this version of celsius: "
-		w.check("events", strings.Contains(strings.Join(w.events, "\n"), "Warning PolicyFallback default: "+says), true)
+		w.check("events", strings.Contains(strings.Join(w.take(), "\n"), "Warning PolicyFallback default: "+says), true)
 		w.settle()
 		w.check("active", strings.Contains(w.status("default"), "Active=False DoesNotCompile: "+says), true)
 		w.check("schedulers", strings.Contains(w.status("default"), "celsius serves 1\n"), true)
@@ -398,13 +421,13 @@ func TestPolicyRetries(t *testing.T) {
 		w := newPolicyWorld(t)
 		began := time.Now()
 		var at []time.Duration
-		w.refuse = func(what string) error {
+		w.refusing(func(what string) error {
 			if what == "create *v1.ControllerRevision" && len(at) < 4 {
 				at = append(at, time.Since(began))
 				return errors.New("no space left")
 			}
 			return nil
-		}
+		})
 		p, stop := w.start("default", "celsius")
 		w.put("default", rightSpec)
 		w.check("serving", serving(p), "default@1 Active")
@@ -423,13 +446,13 @@ func TestPolicyNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
 		made := false
-		w.refuse = func(what string) error {
+		w.refusing(func(what string) error {
 			made = made || what == "create *v1.Namespace"
 			if what == "create *v1.ControllerRevision" && !made {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "celsius-system")
 			}
 			return nil
-		}
+		})
 		_, stop := w.start("default", "celsius")
 		w.check("kept", w.revisions(), []string{"celsius-policy-1 the embedded default"})
 		stop()
@@ -445,12 +468,12 @@ func TestPolicyWaitsForKept(t *testing.T) {
 		w.put("default", rightSpec)
 		w.put("default", brokenSpec)
 		stop()
-		w.refuse = func(what string) error {
+		w.refusing(func(what string) error {
 			if what == "list *v1.ControllerRevisionList" {
 				return errors.New("the server is overloaded")
 			}
 			return nil
-		}
+		})
 		p, stop := w.start("default", "celsius")
 		select {
 		case <-p.Ready():
@@ -458,7 +481,7 @@ func TestPolicyWaitsForKept(t *testing.T) {
 		default:
 		}
 		w.check("serving", serving(p), "nothing")
-		w.refuse = nil
+		w.refusing(nil)
 		time.Sleep(policyRetryFirst)
 		synctest.Wait()
 		<-p.Ready()
@@ -482,22 +505,22 @@ func TestPolicyNotSelected(t *testing.T) {
 		w.check("b", w.status("b"), strings.NewReplacer("a@1", "b@1", "celsius", "volcano").Replace(a))
 		w.check("c", strings.Contains(w.status("c"), `Active=False NotSelected: scheduler`), true)
 
-		writes := w.statuses
+		writes := w.written()
 		for range 20 {
 			w.settle()
 		}
-		w.check("writes at rest", w.statuses, writes)
+		w.check("writes at rest", w.written(), writes)
 
 		stopA()
 		_, stopA = w.start("b", "celsius")
 		w.check("given up", strings.Contains(w.status("a"), "NotSelected"), true)
 		w.check("given up", strings.Contains(w.status("a"), "celsius serves 1"), false)
 		w.check("both", strings.Contains(w.status("b"), "celsius serves 1\nvolcano serves 1\n") || strings.Contains(w.status("b"), "volcano serves 1\ncelsius serves 1\n"), true)
-		writes = w.statuses
+		writes = w.written()
 		for range 20 {
 			w.settle()
 		}
-		w.check("writes at rest", w.statuses, writes)
+		w.check("writes at rest", w.written(), writes)
 		stopA()
 		stopB()
 	})
@@ -511,7 +534,7 @@ func TestPolicyDisagree(t *testing.T) {
 		a, stopA := w.start("default", "celsius")
 		_, stopB := w.start("default", "volcano")
 		w.put("default", rightSpec)
-		writes := w.statuses
+		writes := w.written()
 		// What one of them finds changes, as if it were a newer version.
 		for _, c := range a.compiled {
 			c.policy = nil
@@ -519,7 +542,7 @@ func TestPolicyDisagree(t *testing.T) {
 		for range 20 {
 			w.settle()
 		}
-		if n := w.statuses - writes; n == 0 || n > 3 {
+		if n := w.written() - writes; n == 0 || n > 3 {
 			t.Errorf("%d writes", n)
 		}
 		stopA()
