@@ -21,7 +21,7 @@ const (
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
-	simOurs    = "engine engine/model engine/policy rules " + allCRDs
+	simOurs    = "engine engine/model engine/policy rules statemachines/objects " + allCRDs
 	simOthers  = apiObjects + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
 
@@ -52,7 +52,8 @@ var mayImport = map[string]string{
 	"engine/live":              "events lease engine engine/model engine/policy rules scrape crds/informers " + allCRDs,
 	"lease":                    "",
 	"statemachines":            "rules",
-	"statemachines/controller": "events lease statemachines rules scrape crds/decode crds/informers " + allCRDs,
+	"statemachines/controller": "events lease statemachines statemachines/objects rules scrape crds/decode crds/informers " + allCRDs,
+	"statemachines/objects":    "crds/decode " + allCRDs,
 	"statemachines/plugins":    "statemachines rules " + allCRDs,
 	"webhook":                  "rules rules/admission scrape statemachines engine/policy crds crds/decode crds/informers " + allCRDs,
 	"deploy":                   "",
@@ -91,7 +92,8 @@ var mayImportOthers = map[string]string{
 	"engine/live":              clients + " k8s.io/component-helpers " + metricsLog,
 	"lease":                    clients,
 	"statemachines":            "github.com/looplab/fsm github.com/google/cel-go gopkg.in/yaml.v3",
-	"statemachines/controller": clients + " " + metricsLog + " k8s.io/kubernetes/pkg/quota k8s.io/utils/clock",
+	"statemachines/controller": clients + " " + metricsLog,
+	"statemachines/objects":    apiObjects + " k8s.io/kubernetes/pkg/quota k8s.io/utils/clock",
 	"statemachines/plugins":    clients,
 	"webhook":                  clients + " " + metricsLog + " github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiextensions-apiserver k8s.io/kubernetes",
 	"deploy":                   "",

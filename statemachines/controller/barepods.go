@@ -1,11 +1,9 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
-	"github.com/celsius-scheduler/celsius/crds/decode"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // barePods gives a PodGroup to pods of our schedulers that nobody gave one.
@@ -36,12 +34,7 @@ func addBarePods(mgr manager.Manager, p *parts) error {
 
 // bare says whether a pod is one of ours without a PodGroup.
 func (b *barePods) bare(pod *corev1.Pod) bool {
-	return slices.Contains(b.options.SchedulerNames, pod.Spec.SchedulerName) && groupOf(pod) == "" && !deleting(pod) && !finished(pod)
-}
-
-// groupOf is the name of a pod's PodGroup, in either spelling of the key.
-func groupOf(pod *corev1.Pod) string {
-	return cmp.Or(pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey], pod.Annotations[schedulingv1beta1.VolcanoGroupNameAnnotationKey])
+	return slices.Contains(b.options.SchedulerNames, pod.Spec.SchedulerName) && objects.GroupOf(pod) == "" && !deleting(pod) && !finished(pod)
 }
 
 // Reconcile makes the PodGroup of a bare pod, and tells the pod its name; of a pod that is gone it
@@ -57,7 +50,7 @@ func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if !b.bare(pod) {
 		return reconcile.Result{}, nil
 	}
-	name := bareGroupName(pod)
+	name := objects.BareGroupName(pod)
 	if err := b.ensure(ctx, pod, name); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -70,14 +63,6 @@ func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{}, nil
 }
 
-// bareGroupName is one name for all pods of one controller, or for a pod alone.
-func bareGroupName(pod *corev1.Pod) string {
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		return batchv1alpha1.PodgroupNamePrefix + string(owner.UID)
-	}
-	return batchv1alpha1.PodgroupNamePrefix + string(pod.UID)
-}
-
 // ensure makes the PodGroup where it is missing.
 func (b *barePods) ensure(ctx context.Context, pod *corev1.Pod, name string) error {
 	err := b.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, &schedulingv1beta1.PodGroup{})
@@ -88,9 +73,9 @@ func (b *barePods) ensure(ctx context.Context, pod *corev1.Pod, name string) err
 	if err != nil {
 		return err
 	}
-	group, wrong := bareGroup(pod, name, inherited)
+	group, wrong := objects.BareGroup(pod, name, inherited)
 	if group.Spec.Queue == "" {
-		group.Spec.Queue = queueName(b.namespaceQueue(ctx, pod.Namespace))
+		group.Spec.Queue = objects.QueueName(b.namespaceQueue(ctx, pod.Namespace))
 	}
 	err = b.client.Create(ctx, group, client.FieldOwner(fieldManager))
 	switch {
@@ -161,75 +146,12 @@ func (b *barePods) ownerAnnotations(ctx context.Context, pod *corev1.Pod) (map[s
 	return inherited, nil
 }
 
-// bareGroup is the PodGroup of a bare pod. What the pod says goes before what its owner says. An
-// annotation that cannot be read is an error beside the PodGroup, which is made without it.
-func bareGroup(pod *corev1.Pod, name string, inherited map[string]string) (*schedulingv1beta1.PodGroup, error) {
-	says := func(key string) string { return cmp.Or(pod.Annotations[key], inherited[key]) }
-	group := &schedulingv1beta1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: pod.Namespace, OwnerReferences: bareOwners(pod),
-			Annotations: map[string]string{}, Labels: map[string]string{},
-		},
-		Spec: schedulingv1beta1.PodGroupSpec{
-			MinMember:         1,
-			PriorityClassName: pod.Spec.PriorityClassName,
-			Queue:             says(schedulingv1beta1.QueueNameAnnotationKey),
-		},
-		Status: schedulingv1beta1.PodGroupStatus{Phase: schedulingv1beta1.PodGroupPending},
-	}
-	for key, value := range inherited {
-		if strings.HasPrefix(key, schedulingv1beta1.AnnotationPrefix) {
-			group.Annotations[key] = value
-		}
-	}
-	copyKeys(pod.Annotations, group.Annotations, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime, schedulingv1beta1.RevocableZone)
-	copyFirst(pod.Annotations, group.Annotations, schedulingv1beta1.JDBMinAvailable, schedulingv1beta1.JDBMaxUnavailable)
-	copyKeys(pod.Labels, group.Labels, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime)
-
-	var wrong error
-	if text := says(schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey); text != "" {
-		n, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || n < 1 {
-			wrong = fmt.Errorf("annotation %s is %q; it must be a whole number from 1, and counts as 1 now", schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey, text)
-			n = 1
-		}
-		group.Spec.MinMember = int32(n)
-	}
-	resources := corev1.ResourceList{}
-	addTimes(resources, podUsage(pod.Spec), int64(group.Spec.MinMember))
-	if text := says(schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey); text != "" {
-		given := corev1.ResourceList{}
-		if err := decode.JSON([]byte(text), &given); err != nil {
-			wrong = fmt.Errorf("annotation %s cannot be read: %w; it must be a JSON object of quantities, such as {\"cpu\":\"4\"}", schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey, err)
-		} else {
-			resources = given
-		}
-	}
-	group.Spec.MinResources = &resources
-	return group, wrong
-}
-
-// bareOwners are the owners of a bare pod's PodGroup: those of the pod if one controls it, else the pod. The PodGroup holds
-// up the deletion of none: to say so takes rights on the owner, whatever that is, and its kind has to be known.
-func bareOwners(pod *corev1.Pod) []metav1.OwnerReference {
-	if metav1.GetControllerOfNoCopy(pod) != nil {
-		owners := slices.Clone(pod.OwnerReferences)
-		for i := range owners {
-			owners[i].BlockOwnerDeletion = nil
-		}
-		return owners
-	}
-	owner := metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
-	owner.BlockOwnerDeletion = nil
-	return []metav1.OwnerReference{*owner}
-}
-
 // collect deletes the PodGroup of a ReplicaSet that was scaled to nothing, when its last pod goes. One
 // that is scaled up again gets a new one.
 func (b *barePods) collect(ctx context.Context, pod *corev1.Pod) error {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	name := groupOf(pod)
-	if owner == nil || name != bareGroupName(pod) {
+	name := objects.GroupOf(pod)
+	if owner == nil || name != objects.BareGroupName(pod) {
 		return nil
 	}
 	if kind, ok := ownerKind(owner); !ok || kind.Kind != "ReplicaSet" {

@@ -16,6 +16,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // huge is as many replicas as somebody was seen to ask for.
@@ -168,7 +169,7 @@ func TestSumsOfHugeTasks(t *testing.T) {
 			Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1T")}}}},
 		}}})
 	}
-	got := minResources(job, func(string) int32 { return 0 })["cpu"]
+	got := objects.MinResources(job, func(string) int32 { return 0 })["cpu"]
 	want := resource.MustParse("1T")
 	want.Mul(math.MaxInt32)
 	if got.Cmp(want) != 0 {

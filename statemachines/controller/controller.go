@@ -43,6 +43,7 @@ import (
 	"github.com/celsius-scheduler/celsius/lease"
 	"github.com/celsius-scheduler/celsius/scrape"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // The defaults of Options.
@@ -363,7 +364,7 @@ func indexes() []index {
 			return nil
 		}},
 		{&batchv1alpha1.Job{}, byQueue, func(o client.Object) []string {
-			return []string{queueName(o.(*batchv1alpha1.Job).Spec.Queue)}
+			return []string{objects.QueueName(o.(*batchv1alpha1.Job).Spec.Queue)}
 		}},
 		{&schedulingv1beta1.Queue{}, byParent, func(o client.Object) []string {
 			return []string{o.(*schedulingv1beta1.Queue).Spec.Parent}

@@ -17,6 +17,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // atOnce bounds the requests about one job that are under way at the same time; inTurn how many of its pods are made, and how
@@ -190,7 +191,7 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 			return wait, err
 		}
 	}
-	if why := r.leftOut(newPodGroup(w.job, r.priorityOf(ctx))); w.group == nil && why != nil {
+	if why := r.leftOut(objects.PodGroup(w.job, r.priorityOf(ctx))); w.group == nil && why != nil {
 		// Its mending wakes the job.
 		return &waiting{string(batchv1alpha1.PodGroupError), fmt.Sprintf("its PodGroup cannot be decoded: %s", why), true}, nil
 	}
@@ -203,7 +204,7 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 	if err := r.deletePods(ctx, w, w.inTurn(superfluous(w))); err != nil {
 		return nil, err
 	}
-	if admitted(w.group) {
+	if objects.Admitted(w.group) {
 		if err := r.createPods(ctx, w, r.missingPods(w)); err != nil {
 			return &waiting{reason: failedCreate, message: err.Error()}, err
 		}
@@ -231,7 +232,7 @@ func (r *jobs) ensureGroup(ctx context.Context, w *world) error {
 	if w.group != nil {
 		old := w.group.DeepCopy()
 		group := w.group.DeepCopy()
-		if !fillPodGroup(group, w.job, r.priorityOf(ctx)) {
+		if !objects.FillPodGroup(group, w.job, r.priorityOf(ctx)) {
 			return nil
 		}
 		if err := r.client.Patch(ctx, group, client.MergeFrom(old), client.FieldOwner(fieldManager)); err != nil {
@@ -240,7 +241,7 @@ func (r *jobs) ensureGroup(ctx context.Context, w *world) error {
 		w.group = group
 		return nil
 	}
-	group := newPodGroup(w.job, r.priorityOf(ctx))
+	group := objects.PodGroup(w.job, r.priorityOf(ctx))
 	err := r.client.Create(ctx, group, client.FieldOwner(fieldManager))
 	if err == nil {
 		w.group = group
@@ -281,11 +282,11 @@ func (r *jobs) deleteGroup(ctx context.Context, w *world) error {
 
 // forward marks a job whose queue sends its jobs to other clusters.
 func (r *jobs) forward(ctx context.Context, w *world) error {
-	if !forwarded(w.queue) || w.job.Annotations[batchv1alpha1.JobForwardingKey] == forwardedValue {
+	if !forwarded(w.queue) || w.job.Annotations[batchv1alpha1.JobForwardingKey] == objects.ForwardedValue {
 		return nil
 	}
 	job := w.job.DeepCopy()
-	metav1.SetMetaDataAnnotation(&job.ObjectMeta, batchv1alpha1.JobForwardingKey, forwardedValue)
+	metav1.SetMetaDataAnnotation(&job.ObjectMeta, batchv1alpha1.JobForwardingKey, objects.ForwardedValue)
 	if err := r.client.Patch(ctx, job, client.MergeFrom(w.job), client.FieldOwner(fieldManager)); err != nil {
 		return fmt.Errorf("mark job %s/%s for other clusters: %w", job.Namespace, job.Name, err)
 	}
@@ -308,12 +309,12 @@ func (r *jobs) missingPods(w *world) iter.Seq[*corev1.Pod] {
 		for i := range w.job.Spec.Tasks {
 			task := &w.job.Spec.Tasks[i]
 			for n := range int(task.Replicas) {
-				if there[podName(w.job.Name, task.Name, n)] {
+				if there[objects.PodName(w.job.Name, task.Name, n)] {
 					continue
 				}
-				if !yield(newPod(w.job, podPlan{
-					task: task, index: n, group: w.group.Name,
-					schedulerName: r.options.SchedulerNames[0], forwarded: forwarded(w.queue),
+				if !yield(objects.Pod(w.job, objects.PodPlan{
+					Task: task, Index: n, Group: w.group.Name,
+					SchedulerName: r.options.SchedulerNames[0], Forwarded: forwarded(w.queue),
 				})) {
 					return
 				}

@@ -8,6 +8,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // jobPhase is where a job stands; one that nobody has looked at yet is pending.
@@ -22,7 +23,7 @@ func jobPhase(job *batchv1alpha1.Job) batchv1alpha1.JobPhase {
 func jobFacts(job *batchv1alpha1.Job, pods []*corev1.Pod, goes func(*corev1.Pod) bool) *statemachines.Job {
 	c := count(pods, goes)
 	facts := &statemachines.Job{
-		Name: job.Name, Namespace: job.Namespace, UID: string(job.UID), Queue: queueName(job.Spec.Queue),
+		Name: job.Name, Namespace: job.Namespace, UID: string(job.UID), Queue: objects.QueueName(job.Spec.Queue),
 		Labels: job.Labels, Annotations: job.Annotations, CreatedAt: job.CreationTimestamp.Time,
 		Deleting:     job.DeletionTimestamp != nil,
 		MinAvailable: job.Spec.MinAvailable, MinSuccess: job.Spec.MinSuccess, MaxRetry: job.Spec.MaxRetry,

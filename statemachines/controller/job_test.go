@@ -17,6 +17,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 func trainJob(t *testing.T, policies string) *batchv1alpha1.Job {
@@ -227,12 +228,12 @@ func TestTakenOver(t *testing.T) {
 				Conditions:          []batchv1alpha1.JobCondition{{Status: batchv1alpha1.Pending, LastTransitionTime: &at}, {Status: batchv1alpha1.Running, LastTransitionTime: &at}},
 			}
 			s := newStage(t, Options{}, openQueue(), job)
-			pg := newPodGroup(job, func(string) int32 { return 0 })
+			pg := objects.PodGroup(job, func(string) int32 { return 0 })
 			pg.Name, pg.Status.Phase = group, schedulingv1beta1.PodGroupRunning
 			s.add(pg)
 			for i := range job.Spec.Tasks {
 				for n := range int(job.Spec.Tasks[i].Replicas) {
-					pod := newPod(job, podPlan{task: &job.Spec.Tasks[i], index: n, group: group})
+					pod := objects.Pod(job, objects.PodPlan{Task: &job.Spec.Tasks[i], Index: n, Group: group})
 					pod.Status.Phase = corev1.PodRunning
 					s.add(pod)
 				}

@@ -18,6 +18,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // errBehind says that the caches show less than is known to be there; they will catch up.
@@ -63,7 +64,7 @@ func (r *jobs) observe(ctx context.Context, job *batchv1alpha1.Job, rec *recall)
 		w.group = nil // deleted; the cache shows it still
 	}
 	queue := &schedulingv1beta1.Queue{}
-	switch err := r.client.Get(ctx, types.NamespacedName{Name: queueName(job.Spec.Queue)}, queue); {
+	switch err := r.client.Get(ctx, types.NamespacedName{Name: objects.QueueName(job.Spec.Queue)}, queue); {
 	case err == nil:
 		w.queue = queue
 	case !apierrors.IsNotFound(err):
@@ -215,7 +216,7 @@ func (w *world) taskOf(pod *corev1.Pod) *batchv1alpha1.TaskSpec {
 
 // groupOf finds a job's PodGroup: one that is named like the job, as older versions of Volcano did, or ours.
 func (r *jobs) groupOf(ctx context.Context, job *batchv1alpha1.Job) (*schedulingv1beta1.PodGroup, error) {
-	for _, name := range []string{job.Name, groupName(job)} {
+	for _, name := range []string{job.Name, objects.GroupName(job)} {
 		group := &schedulingv1beta1.PodGroup{}
 		err := r.client.Get(ctx, types.NamespacedName{Namespace: job.Namespace, Name: name}, group)
 		if err == nil && metav1.IsControlledBy(group, job) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 func barePod(annotations map[string]string) *corev1.Pod {
@@ -75,8 +76,8 @@ func TestBarePods(t *testing.T) {
 			s.settle()
 			groups := s.groups()
 			if c.want == "" {
-				if len(groups) != 0 || groupOf(s.pods()[0]) != was {
-					t.Fatalf("the pod was touched: %d PodGroups, pod says %q", len(groups), groupOf(s.pods()[0]))
+				if len(groups) != 0 || objects.GroupOf(s.pods()[0]) != was {
+					t.Fatalf("the pod was touched: %d PodGroups, pod says %q", len(groups), objects.GroupOf(s.pods()[0]))
 				}
 				return
 			}
@@ -84,7 +85,7 @@ func TestBarePods(t *testing.T) {
 				t.Fatalf("%d PodGroups, want one", len(groups))
 			}
 			g := groups[0]
-			got := []any{g.Name, g.Spec.MinMember, g.Spec.Queue, string(g.Status.Phase), groupOf(s.pods()[0])}
+			got := []any{g.Name, g.Spec.MinMember, g.Spec.Queue, string(g.Status.Phase), objects.GroupOf(s.pods()[0])}
 			if diff := cmp.Diff([]any{c.want, c.minMember, c.queue, "Pending", c.want}, got); diff != "" {
 				t.Errorf("PodGroup (-want +got):\n%s", diff)
 			}

@@ -1,105 +1,10 @@
 package controller
 
 import (
-	"maps"
-
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
-
-// groupName is the name of a job's PodGroup. Older jobs of Volcano's have one named like the job.
-func groupName(job *batchv1alpha1.Job) string { return job.Name + "-" + string(job.UID) }
-
-// newPodGroup makes a job's PodGroup. It waits to be let into its queue.
-func newPodGroup(job *batchv1alpha1.Job, priorityOf func(class string) int32) *schedulingv1beta1.PodGroup {
-	annotations := maps.Clone(job.Annotations)
-	delete(annotations, corev1.LastAppliedConfigAnnotation)
-	group := &schedulingv1beta1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            groupName(job),
-			Namespace:       job.Namespace,
-			Annotations:     annotations,
-			Labels:          maps.Clone(job.Labels),
-			OwnerReferences: []metav1.OwnerReference{jobOwner(job)},
-		},
-		Status: schedulingv1beta1.PodGroupStatus{Phase: schedulingv1beta1.PodGroupPending},
-	}
-	fillPodGroup(group, job, priorityOf)
-	return group
-}
-
-// fillPodGroup brings a PodGroup's spec in line with its job, and says whether it differed.
-func fillPodGroup(group *schedulingv1beta1.PodGroup, job *batchv1alpha1.Job, priorityOf func(class string) int32) bool {
-	resources := minResources(job, priorityOf)
-	want := group.Spec
-	want.MinMember = job.Spec.MinAvailable
-	want.PriorityClassName = job.Spec.PriorityClassName
-	want.MinResources = &resources
-	want.MinTaskMember = make(map[string]int32, len(job.Spec.Tasks))
-	want.SubGroupPolicy = nil
-	for i := range job.Spec.Tasks {
-		task := &job.Spec.Tasks[i]
-		want.MinTaskMember[task.Name] = taskMinAvailable(task)
-		if task.PartitionPolicy != nil {
-			want.SubGroupPolicy = append(want.SubGroupPolicy, subGroup(task))
-		}
-	}
-	if group.Spec.Queue == "" {
-		want.Queue = queueName(job.Spec.Queue)
-	}
-	want.NetworkTopology = topology(job.Spec.NetworkTopology)
-	if apiequality.Semantic.DeepEqual(group.Spec, want) {
-		return false
-	}
-	group.Spec = want
-	return true
-}
-
-// subGroup is how a task's partitions read on a PodGroup.
-func subGroup(task *batchv1alpha1.TaskSpec) schedulingv1beta1.SubGroupPolicySpec {
-	return schedulingv1beta1.SubGroupPolicySpec{
-		Name:            task.Name,
-		NetworkTopology: topology(task.PartitionPolicy.NetworkTopology),
-		SubGroupSize:    new(task.PartitionPolicy.PartitionSize),
-		MinSubGroups:    new(task.PartitionPolicy.MinPartitions),
-		LabelSelector:   &metav1.LabelSelector{MatchLabels: map[string]string{batchv1alpha1.TaskSpecKey: task.Name}},
-		MatchLabelKeys:  []string{batchv1alpha1.TaskPartitionID},
-	}
-}
-
-func topology(of *batchv1alpha1.NetworkTopologySpec) *schedulingv1beta1.NetworkTopologySpec {
-	if of == nil {
-		return nil
-	}
-	return &schedulingv1beta1.NetworkTopologySpec{
-		Mode:               schedulingv1beta1.NetworkTopologyMode(of.Mode),
-		HighestTierAllowed: of.HighestTierAllowed,
-		HighestTierName:    of.HighestTierName,
-	}
-}
-
-func taskMinAvailable(task *batchv1alpha1.TaskSpec) int32 {
-	if task.MinAvailable != nil {
-		return *task.MinAvailable
-	}
-	return task.Replicas
-}
-
-func queueName(name string) string {
-	if name == "" {
-		return schedulingv1beta1.DefaultQueue
-	}
-	return name
-}
-
-// admitted says whether a PodGroup was let into its queue, so that its pods may be made.
-func admitted(group *schedulingv1beta1.PodGroup) bool {
-	return group != nil && group.Status.Phase != "" && group.Status.Phase != schedulingv1beta1.PodGroupPending
-}
 
 // unschedulable is the condition that says why a PodGroup waits; nil where none does.
 func unschedulable(group *schedulingv1beta1.PodGroup) *schedulingv1beta1.PodGroupCondition {

@@ -27,6 +27,7 @@ import (
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // queueMachine is the machine of Queues. Its effects are to count and to write the state that follows:
@@ -88,7 +89,7 @@ func newTally() *tally {
 
 // see takes in a PodGroup as it is now, and gives the queues whose counts changed.
 func (t *tally) see(group *schedulingv1beta1.PodGroup) []string {
-	is := counted{queueName(group.Spec.Queue), cmp.Or(group.Status.Phase, schedulingv1beta1.PodGroupPending)}
+	is := counted{objects.QueueName(group.Spec.Queue), cmp.Or(group.Status.Phase, schedulingv1beta1.PodGroupPending)}
 	return t.change(client.ObjectKeyFromObject(group), &is)
 }
 

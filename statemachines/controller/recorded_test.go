@@ -17,6 +17,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // replay runs a check over the rows of a recorded table, and prints how many passed. A row whose id
@@ -91,11 +92,11 @@ func TestRecordedPods(t *testing.T) {
 		task := r.TaskSpec
 		task.Template = r.Template
 		task.Name = r.Pod.Annotations[batchv1alpha1.TaskSpecKey]
-		group := groupName(&r.Job)
+		group := objects.GroupName(&r.Job)
 		if r.PodGroup != nil {
 			group = r.PodGroup.Name
 		}
-		got := newPod(&r.Job, podPlan{task: &task, index: r.Index, group: group, forwarded: r.JobForwarding})
+		got := objects.Pod(&r.Job, objects.PodPlan{Task: &task, Index: r.Index, Group: group, Forwarded: r.JobForwarding})
 		want := r.Pod.DeepCopy()
 		for _, pod := range []*corev1.Pod{got, want} { // the end of a volume's name is free
 			for i := range pod.Spec.Volumes {
@@ -127,7 +128,7 @@ func TestRecordedMinResources(t *testing.T) {
 			for i := range job.Spec.Tasks {
 				job.Spec.Tasks[i].Template.Spec.PriorityClassName = job.Spec.Tasks[i].Name
 			}
-			got := minResources(job, func(class string) int32 { return int32(strings.Count(class, first)) })
+			got := objects.MinResources(job, func(class string) int32 { return int32(strings.Count(class, first)) })
 			if apiequality.Semantic.DeepEqual(got, r.MinResources) || len(got)+len(r.MinResources) == 0 {
 				return ""
 			}
@@ -153,6 +154,6 @@ func TestRecordedSubGroups(t *testing.T) {
 		TaskSpec       batchv1alpha1.TaskSpec
 	}
 	replay(t, "job-subgroup-policy", func(_ *testing.T, r row) string {
-		return cmp.Diff(r.SubGroupPolicy, subGroup(&r.TaskSpec), cmpopts.EquateEmpty())
+		return cmp.Diff(r.SubGroupPolicy, objects.SubGroup(&r.TaskSpec), cmpopts.EquateEmpty())
 	})
 }

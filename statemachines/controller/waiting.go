@@ -10,6 +10,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // Why a job waits, as the reason of its state.
@@ -63,7 +64,7 @@ func (r *jobs) outOfBounds(job *batchv1alpha1.Job) *waiting {
 // cannotBegin says what keeps a job from getting a PodGroup.
 func (r *jobs) cannotBegin(ctx context.Context, w *world) (*waiting, error) {
 	if w.queue == nil {
-		return &waiting{queueNotFound, fmt.Sprintf("there is no queue %s; create it, or create the job anew in another", queueName(w.job.Spec.Queue)), true}, nil
+		return &waiting{queueNotFound, fmt.Sprintf("there is no queue %s; create it, or create the job anew in another", objects.QueueName(w.job.Spec.Queue)), true}, nil
 	}
 	for i, v := range w.job.Spec.Volumes {
 		if v.VolumeClaimName == "" {
@@ -83,16 +84,16 @@ func (r *jobs) cannotBegin(ctx context.Context, w *world) (*waiting, error) {
 
 // waitsFor says what a job that has a PodGroup waits for.
 func (w *world) waitsFor() *waiting {
-	queue := queueName(w.job.Spec.Queue)
+	queue := objects.QueueName(w.job.Spec.Queue)
 	c := unschedulable(w.group)
 	switch {
-	case !admitted(w.group) && w.queue != nil && closed(w.queue):
+	case !objects.Admitted(w.group) && w.queue != nil && closed(w.queue):
 		return &waiting{queueClosed, fmt.Sprintf("queue %s is %s; the job waits until it is opened", queue, w.queue.Status.State), true}
 	case c != nil && c.Message != "":
 		return &waiting{notSchedulable, c.Message, true}
 	case c != nil:
 		return &waiting{notSchedulable, c.Reason, true}
-	case !admitted(w.group):
+	case !objects.Admitted(w.group):
 		return &waiting{groupPending, fmt.Sprintf("PodGroup %s waits to be let into queue %s", w.group.Name, queue), false}
 	default:
 		return &waiting{podsNotRunning, fmt.Sprintf("waits until %d of its pods run", w.job.Spec.MinAvailable), false}

@@ -1,4 +1,4 @@
-package controller
+package objects
 
 import (
 	"cmp"
@@ -13,16 +13,16 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// minResources is what the first minAvailable pods of a job need, counted as Kubernetes' quotas
+// MinResources is what the first minAvailable pods of a job need, counted as Kubernetes' quotas
 // count. Which pods are first: where the job's minAvailable holds all of the tasks' own, each task's
 // minAvailable, then the rest of the tasks; else the tasks as they are. Tasks of a greater priority
 // go before others, those of one priority in the job's order.
-func minResources(job *batchv1alpha1.Job, priorityOf func(class string) int32) corev1.ResourceList {
+func MinResources(job *batchv1alpha1.Job, priorityOf func(class string) int32) corev1.ResourceList {
 	tasks := make([]*batchv1alpha1.TaskSpec, 0, len(job.Spec.Tasks))
 	minima := int64(0)
 	for i := range job.Spec.Tasks {
 		tasks = append(tasks, &job.Spec.Tasks[i])
-		minima += int64(taskMinAvailable(&job.Spec.Tasks[i]))
+		minima += int64(TaskMinAvailable(&job.Spec.Tasks[i]))
 	}
 	slices.SortStableFunc(tasks, func(a, b *batchv1alpha1.TaskSpec) int {
 		return cmp.Compare(priorityOf(b.Template.Spec.PriorityClassName), priorityOf(a.Template.Spec.PriorityClassName))

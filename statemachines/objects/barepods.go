@@ -1,0 +1,92 @@
+package objects
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/decode"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// GroupOf is the name of a pod's PodGroup, in either spelling of the key.
+func GroupOf(pod *corev1.Pod) string {
+	return cmp.Or(pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey], pod.Annotations[schedulingv1beta1.VolcanoGroupNameAnnotationKey])
+}
+
+// BareGroupName is one name for all pods of one controller, or for a pod alone.
+func BareGroupName(pod *corev1.Pod) string {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		return batchv1alpha1.PodgroupNamePrefix + string(owner.UID)
+	}
+	return batchv1alpha1.PodgroupNamePrefix + string(pod.UID)
+}
+
+// BareGroup is the PodGroup of a bare pod. What the pod says goes before what its owner says. An
+// annotation that cannot be read is an error beside the PodGroup, which is made without it.
+func BareGroup(pod *corev1.Pod, name string, inherited map[string]string) (*schedulingv1beta1.PodGroup, error) {
+	says := func(key string) string { return cmp.Or(pod.Annotations[key], inherited[key]) }
+	group := &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: pod.Namespace, OwnerReferences: bareOwners(pod),
+			Annotations: map[string]string{}, Labels: map[string]string{},
+		},
+		Spec: schedulingv1beta1.PodGroupSpec{
+			MinMember:         1,
+			PriorityClassName: pod.Spec.PriorityClassName,
+			Queue:             says(schedulingv1beta1.QueueNameAnnotationKey),
+		},
+		Status: schedulingv1beta1.PodGroupStatus{Phase: schedulingv1beta1.PodGroupPending},
+	}
+	for key, value := range inherited {
+		if strings.HasPrefix(key, schedulingv1beta1.AnnotationPrefix) {
+			group.Annotations[key] = value
+		}
+	}
+	copyKeys(pod.Annotations, group.Annotations, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime, schedulingv1beta1.RevocableZone)
+	copyFirst(pod.Annotations, group.Annotations, schedulingv1beta1.JDBMinAvailable, schedulingv1beta1.JDBMaxUnavailable)
+	copyKeys(pod.Labels, group.Labels, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime)
+
+	var wrong error
+	if text := says(schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey); text != "" {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 1 {
+			wrong = fmt.Errorf("annotation %s is %q; it must be a whole number from 1, and counts as 1 now", schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey, text)
+			n = 1
+		}
+		group.Spec.MinMember = int32(n)
+	}
+	resources := corev1.ResourceList{}
+	addTimes(resources, podUsage(pod.Spec), int64(group.Spec.MinMember))
+	if text := says(schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey); text != "" {
+		given := corev1.ResourceList{}
+		if err := decode.JSON([]byte(text), &given); err != nil {
+			wrong = fmt.Errorf("annotation %s cannot be read: %w; it must be a JSON object of quantities, such as {\"cpu\":\"4\"}", schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey, err)
+		} else {
+			resources = given
+		}
+	}
+	group.Spec.MinResources = &resources
+	return group, wrong
+}
+
+// bareOwners are the owners of a bare pod's PodGroup: those of the pod if one controls it, else the pod. The PodGroup holds
+// up the deletion of none: to say so takes rights on the owner, whatever that is, and its kind has to be known.
+func bareOwners(pod *corev1.Pod) []metav1.OwnerReference {
+	if metav1.GetControllerOfNoCopy(pod) != nil {
+		owners := slices.Clone(pod.OwnerReferences)
+		for i := range owners {
+			owners[i].BlockOwnerDeletion = nil
+		}
+		return owners
+	}
+	owner := metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
+	owner.BlockOwnerDeletion = nil
+	return []metav1.OwnerReference{*owner}
+}

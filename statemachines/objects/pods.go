@@ -1,0 +1,165 @@
+package objects
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// ForwardedValue is the value of JobForwardingKey where the queue sends jobs to other clusters.
+const ForwardedValue = "true"
+
+// jobOwner is the owner reference of what a controller makes for the job.
+func jobOwner(job *batchv1alpha1.Job) metav1.OwnerReference {
+	return *metav1.NewControllerRef(job, batchv1alpha1.GroupVersion.WithKind("Job"))
+}
+
+// PodName is the name of a pod of a job.
+func PodName(job, task string, index int) string { return fmt.Sprintf("%s-%s-%d", job, task, index) }
+
+// PodPlan is what a pod is made from, beside its job.
+type PodPlan struct {
+	Task          *batchv1alpha1.TaskSpec
+	Index         int
+	Group         string // the name of the PodGroup
+	SchedulerName string // for a pod whose template and job name none
+	Forwarded     bool   // the queue sends its jobs to other clusters
+}
+
+// Pod makes the pod of one index of a task.
+func Pod(job *batchv1alpha1.Job, p PodPlan) *corev1.Pod {
+	template := p.Task.Template.DeepCopy()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            PodName(job.Name, p.Task.Name, p.Index),
+			Namespace:       job.Namespace,
+			OwnerReferences: []metav1.OwnerReference{jobOwner(job)},
+			Labels:          template.Labels,
+			Annotations:     template.Annotations,
+			Finalizers:      template.Finalizers,
+		},
+		Spec: template.Spec,
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	if pod.Spec.SchedulerName == "" {
+		pod.Spec.SchedulerName = job.Spec.SchedulerName
+	}
+	if pod.Spec.SchedulerName == "" {
+		pod.Spec.SchedulerName = p.SchedulerName
+	}
+	if pod.Spec.PriorityClassName == "" {
+		pod.Spec.PriorityClassName = job.Spec.PriorityClassName
+	}
+	mountVolumes(job, &pod.Spec)
+	markPod(job, p, pod)
+	return pod
+}
+
+// markPod writes the labels and annotations by which pods and jobs find each other.
+func markPod(job *batchv1alpha1.Job, p PodPlan, pod *corev1.Pod) {
+	index := strconv.Itoa(p.Index)
+	maps.Copy(pod.Annotations, map[string]string{
+		batchv1alpha1.TaskIndex:                      index,
+		batchv1alpha1.TaskSpecKey:                    p.Task.Name,
+		schedulingv1beta1.KubeGroupNameAnnotationKey: p.Group,
+		batchv1alpha1.JobNameKey:                     job.Name,
+		batchv1alpha1.QueueNameKey:                   job.Spec.Queue,
+		batchv1alpha1.JobVersion:                     strconv.Itoa(int(job.Status.Version)),
+		batchv1alpha1.JobRetryCountKey:               strconv.Itoa(int(job.Status.RetryCount)),
+		batchv1alpha1.PodTemplateKey:                 job.Name + "-" + p.Task.Name,
+	})
+	maps.Copy(pod.Labels, map[string]string{
+		batchv1alpha1.TaskIndex:       index,
+		batchv1alpha1.JobNameKey:      job.Name,
+		batchv1alpha1.TaskSpecKey:     p.Task.Name,
+		batchv1alpha1.JobNamespaceKey: job.Namespace,
+		batchv1alpha1.QueueNameKey:    job.Spec.Queue,
+	})
+	if p.Task.TopologyPolicy != "" {
+		pod.Annotations[schedulingv1beta1.NumaPolicyKey] = string(p.Task.TopologyPolicy)
+	}
+	if part := p.Task.PartitionPolicy; part != nil {
+		pod.Labels[batchv1alpha1.TaskPartitionID] = strconv.Itoa(partition(p.Index, int(part.PartitionSize)))
+	}
+	copyKeys(job.Annotations, pod.Annotations, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime, schedulingv1beta1.RevocableZone)
+	copyFirst(job.Annotations, pod.Annotations, schedulingv1beta1.JDBMinAvailable, schedulingv1beta1.JDBMaxUnavailable)
+	copyKeys(job.Labels, pod.Labels, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime)
+	if p.Forwarded {
+		pod.Annotations[batchv1alpha1.JobForwardingKey] = ForwardedValue
+		pod.Labels[batchv1alpha1.JobForwardingKey] = ForwardedValue
+	}
+}
+
+// partition is the number of the partition that an index falls in; 0 where the size is not a size.
+func partition(index, size int) int {
+	if size <= 0 {
+		return 0
+	}
+	return index / size
+}
+
+// copyKeys copies those of the keys that are there.
+func copyKeys(from, to map[string]string, keys ...string) {
+	for _, k := range keys {
+		if v, ok := from[k]; ok {
+			to[k] = v
+		}
+	}
+}
+
+// copyFirst copies the first of the keys that is there: where they exclude each other.
+func copyFirst(from, to map[string]string, keys ...string) {
+	for _, k := range keys {
+		if v, ok := from[k]; ok {
+			to[k] = v
+			return
+		}
+	}
+}
+
+// mountVolumes mounts the job's claims into every container of a pod, but not into its init
+// containers. A path that stands twice is mounted once.
+func mountVolumes(job *batchv1alpha1.Job, spec *corev1.PodSpec) {
+	seen := map[string]bool{}
+	for _, v := range job.Spec.Volumes {
+		if v.VolumeClaimName == "" || seen[v.MountPath] {
+			continue
+		}
+		seen[v.MountPath] = true
+		name := volumeName(job, v.MountPath)
+		spec.Volumes = append(spec.Volumes, corev1.Volume{
+			Name: name,
+			VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: v.VolumeClaimName},
+			},
+		})
+		for i := range spec.Containers {
+			spec.Containers[i].VolumeMounts = append(spec.Containers[i].VolumeMounts, corev1.VolumeMount{Name: name, MountPath: v.MountPath})
+		}
+	}
+}
+
+// volumeName names a pod's volume: the job's name and twelve characters, as Volcano does. They are
+// drawn from the path, not at random, so that a pod that is made again is the same pod. A volume's
+// name is a DNS label, so a long name of a job is cut.
+func volumeName(job *batchv1alpha1.Job, path string) string {
+	const suffix, longest = 12, 63
+	sum := sha256.Sum256([]byte(string(job.UID) + path))
+	name := strings.ReplaceAll(job.Name, ".", "-")
+	name = name[:min(len(name), longest-suffix-1)]
+	return name + "-" + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:suffix])
+}
