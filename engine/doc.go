@@ -28,6 +28,7 @@
 //	events            Events, so that clients of both of Kubernetes' APIs of events find all they look for
 //	lease             taking turns: until when a process may write
 //	crds              the API: Go types by group, and their manifests
+//	statemachines/objects  what controllers make of a Job: its PodGroup and its pods, for the controllers and for sim
 //	docs              the reference of the language, written from the declarations
 //	cmd/celsius       the command line
 //

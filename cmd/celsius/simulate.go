@@ -20,8 +20,8 @@ const simulateHelp = `Simulate shows what the scheduler would decide, and why, w
 
 FILES are YAML or JSON files, folders of them, or - for standard input. They hold
 what kubectl prints (kubectl get nodes,pods,vcjob,podgroups,queues,priorityclasses,spol -o yaml), manifests
-as you would apply them (a Job of batch.volcano.sh stands for its PodGroup and
-its pods), or the short format:
+as you would apply them (a Job of batch.volcano.sh stands for its PodGroup, and
+for its pods once it was let in), or the short format:
 
   apiVersion: sim.celsius.dev/v1alpha1
   kind: World

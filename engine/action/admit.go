@@ -20,7 +20,7 @@ func (x *Cycle) admit(step *policy.Step) {
 			return false
 		}
 		x.note(j, nil, nil)
-		x.txn.Admit(j)
+		x.txn.Admit(j, x.plan.Now)
 		reason := why.Reason()
 		reason.Reason = "" // that of a refusal
 		x.plan.Admits = model.Append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: reason})

@@ -31,6 +31,8 @@ type Cycle struct {
 	held       []placed
 	pipelined  []placed
 	vain       []*model.Task // of this turn
+	kept       *kept         // by the present step; nil: nothing
+	unsettled  bool          // the present turn rests on what is kept, which no kind of jobs tells
 }
 
 // placed is a placement that is not kept (yet).

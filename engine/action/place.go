@@ -15,10 +15,16 @@ func (x *Cycle) place(step *policy.Step) {
 	left := map[*model.Job]*taskQueue{} // of jobs that come back for another turn
 	var room taskQueue
 	overused := func(q *model.Queue) bool { return step.Gate(policy.Overused) && x.s.Overused(q).Yes }
+	x.kept = nil
 	settled := func(j *model.Job) bool {
 		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending
 	}
-	x.walk(step, settled, overused, func(j *model.Job) bool {
+	x.walk(step, settled, overused, func(j *model.Job) (again bool) {
+		defer func() {
+			if !again {
+				x.await(step, j)
+			}
+		}()
 		todo := left[j]
 		if todo == nil {
 			if !x.valid(j) {
@@ -30,7 +36,7 @@ func (x *Cycle) place(step *policy.Step) {
 		if todo.empty() || step.Gate(policy.Preemptive) && !x.preemptive(j, todo) {
 			return false
 		}
-		again := x.turn(step, j, todo)
+		again = x.turn(step, j, todo)
 		if again && todo == &room {
 			left[j] = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves}
 		}
@@ -92,6 +98,7 @@ func (x *Cycle) taskPasses(step *policy.Step, t *model.Task) bool {
 // or, where the step commits per task, each kept at once.
 func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bool) {
 	start := x.txn.Mark()
+	x.kept.begin()
 	done := x.done[:0]
 	var failed map[string]bool
 	ended := false
@@ -198,6 +205,11 @@ func (x *Cycle) try(step *policy.Step, t *model.Task) (p placed, found, skip boo
 	volumes, err := x.s.Bindings(t, choice.Row)
 	if err != nil {
 		x.taskWait(t, builtin("volumes", err.Error()), nil)
+		return placed{}, false, false
+	}
+	if first := x.takeKept(t, choice.Row); first != nil {
+		x.unsettled = true
+		x.taskWait(t, keptFor(first), nil)
 		return placed{}, false, false
 	}
 	if t.Status == model.Pipelined {
@@ -314,6 +326,7 @@ func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, d
 		return false
 	}
 	x.txn.Rollback(start)
+	x.kept.undo()
 	x.undone[j], x.turnUndone = len(done), len(done)
 	why := ready.Reason()
 	if n := len(done); n > 0 {

@@ -165,7 +165,7 @@ func (w *walk) parked(st *stand, p *parked) (vain bool) {
 func (w *walk) fresh(st *stand, rank policy.Ranked[*model.Job], now policy.Token) (vain bool) {
 	j, l := rank.Of, w.lane
 	r := w.x.backlog.records[j]
-	if l.kinds != nil && l.tried == now {
+	if l.kinds != nil && l.tried == now && awaited(l.step, j, w.x.plan.Now).IsZero() {
 		if k := l.kindOf(j); k.holds(now) {
 			p := w.parking(r, k)
 			p.rank = rank
@@ -211,10 +211,10 @@ func (w *walk) try(st *stand, r *record) (again, vain bool) {
 	x, j := w.x, r.job
 	x.enliven(r)
 	x.ranked(st, r)
-	x.jottings, x.turnUndone = x.jottings[:0], -1
+	x.jottings, x.turnUndone, x.unsettled = x.jottings[:0], -1, false
 	version, content := j.Version, x.c.Content()
 	again = w.work(j)
-	vain = !again && x.c.Content() == content
+	vain = !again && x.c.Content() == content && !x.unsettled
 	switch {
 	case !vain: // the job is another now, for all steps
 		r.leave()

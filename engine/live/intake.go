@@ -290,14 +290,21 @@ func ownerJob(o *v1beta1.PodGroup) string {
 	return model.Key(o.Namespace, owner.Name)
 }
 
-// job notes which scheduler a Job is for.
+// job notes which scheduler a Job is for. The model knows those that are ours: what they will ask for.
 func (in *intake) job(out []model.Delta, op model.Op, o *batchv1alpha1.Job) []model.Delta {
 	key := model.Key(o.Namespace, o.Name)
 	scheduler := o.Spec.SchedulerName
 	if scheduler == "" {
 		scheduler = volcanoName
 	}
-	if old, known := in.jobs[key]; op != model.Delete && known && old == scheduler {
+	old, known := in.jobs[key]
+	switch {
+	case op != model.Delete && slices.Contains(in.names, scheduler):
+		out = append(out, model.Delta{Op: model.Upsert, Object: o})
+	case known && slices.Contains(in.names, old):
+		out = append(out, model.Delta{Op: model.Delete, Object: o})
+	}
+	if op != model.Delete && known && old == scheduler {
 		return out
 	}
 	if op == model.Delete {

@@ -119,7 +119,7 @@ func (l *loop) due(started, ended, backoff time.Time) time.Time {
 }
 
 // once is one cycle: take in what changed, decide, and send out what was decided. It says when the
-// next back-off is over; zero: there is none.
+// next back-off is over, or places are kept no more; zero: there is nothing of the kind.
 func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.cycle++
 	l.takeIn(now)
@@ -144,6 +144,9 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.tell(plan, now)
 	l.report(plan, now)
 	l.cycled.Store(true)
+	if until := plan.KeptUntil; !until.IsZero() && (backoff.IsZero() || until.Before(backoff)) {
+		return until
+	}
 	return backoff
 }
 

@@ -10,6 +10,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
 // maxTemplates is how many different pod specs are remembered: pods that are alike come together, or one soon after the other.
@@ -43,12 +44,11 @@ func (s *stripper) strip(o any) (any, error) {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		stripPod(o)
-		s.share(o)
+		s.share(&o.Spec)
 	case *corev1.Node:
 		stripNode(o)
 	case *batchv1alpha1.Job:
-		o.Spec = batchv1alpha1.JobSpec{SchedulerName: o.Spec.SchedulerName}
-		o.Status = batchv1alpha1.JobStatus{}
+		s.stripJob(o)
 	}
 	return o, nil
 }
@@ -85,21 +85,21 @@ func letIn(g *v1beta1.PodGroup) bool {
 }
 
 // share gives a pod the spec that another one like it has.
-func (s *stripper) share(p *corev1.Pod) {
+func (s *stripper) share(p *corev1.PodSpec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	node := p.Spec.NodeName
-	p.Spec.NodeName = ""
-	size := p.Spec.Size()
+	node := p.NodeName
+	p.NodeName = ""
+	size := p.Size()
 	s.encoded = slices.Grow(s.encoded[:0], size)[:size]
-	if _, err := p.Spec.MarshalToSizedBuffer(s.encoded); err != nil {
-		p.Spec.NodeName = node
+	if _, err := p.MarshalToSizedBuffer(s.encoded); err != nil {
+		p.NodeName = node
 		return // it cannot fail; if it did, the pod would keep a spec of its own
 	}
 	template := s.templates[string(s.encoded)]
 	if template == nil {
 		if template = s.older[string(s.encoded)]; template == nil {
-			spec := p.Spec
+			spec := *p
 			template = &spec
 		}
 		if len(s.templates) >= maxTemplates/2 {
@@ -107,8 +107,36 @@ func (s *stripper) share(p *corev1.Pod) {
 		}
 		s.templates[string(s.encoded)] = template
 	}
-	p.Spec = *template
-	p.Spec.NodeName = node
+	*p = *template
+	p.NodeName = node
+}
+
+// stripJob leaves of a Job which scheduler it is for, and of each task how many pods it is to have and what they request: before they
+// are made that is what is known of them. Jobs that are alike share it.
+func (s *stripper) stripJob(o *batchv1alpha1.Job) {
+	o.Labels, o.Annotations = nil, nil
+	tasks := o.Spec.Tasks
+	o.Spec = batchv1alpha1.JobSpec{SchedulerName: o.Spec.SchedulerName}
+	o.Status = batchv1alpha1.JobStatus{State: batchv1alpha1.JobState{Phase: o.Status.State.Phase}}
+	if !model.MakesPods(o.Status.State.Phase) {
+		return
+	}
+	requests := func(list []corev1.Container) []corev1.Container {
+		var out []corev1.Container
+		for i := range list {
+			out = append(out, corev1.Container{Resources: list[i].Resources, RestartPolicy: list[i].RestartPolicy})
+		}
+		return out
+	}
+	for i := range tasks {
+		from := &tasks[i].Template.Spec
+		task := batchv1alpha1.TaskSpec{Name: tasks[i].Name, Replicas: tasks[i].Replicas}
+		task.Template.Spec = corev1.PodSpec{
+			Containers: requests(from.Containers), InitContainers: requests(from.InitContainers), Overhead: from.Overhead, Resources: from.Resources,
+		}
+		s.share(&task.Template.Spec)
+		o.Spec.Tasks = append(o.Spec.Tasks, task)
+	}
 }
 
 // stripPod leaves of containers what is asked of a node: resources, ports and images; of volumes those that are not

@@ -6,9 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
 func TestStrip(t *testing.T) {
@@ -112,5 +115,46 @@ func TestPodsShareSpecs(t *testing.T) {
 	}
 	if len(s.templates) > maxTemplates {
 		t.Errorf("%d specs are remembered", len(s.templates))
+	}
+}
+
+// TestStripJob: a Job that was stripped asks for what the whole one asks for, and says which scheduler it is for.
+func TestStripJob(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	cpu := func(n string) corev1.ResourceRequirements {
+		return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(n)}}
+	}
+	whole := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "a", UID: "u", Annotations: map[string]string{"x": "y"}}}
+	whole.Spec = batchv1alpha1.JobSpec{SchedulerName: "celsius", Queue: "q", Tasks: []batchv1alpha1.TaskSpec{{Name: "w", Replicas: 3}, {Name: "v", Replicas: 1}}}
+	for i := range whole.Spec.Tasks {
+		spec := &whole.Spec.Tasks[i].Template.Spec
+		spec.Containers = []corev1.Container{{Name: "c", Image: "i", Env: []corev1.EnvVar{{Name: "A"}}, Resources: cpu("2")}}
+		spec.InitContainers = []corev1.Container{{Name: "s", RestartPolicy: &always, Resources: cpu("1")}, {Name: "i", Resources: cpu("9")}}
+		spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m")}
+		spec.NodeSelector = map[string]string{"a": "b"}
+	}
+	request := func(j *batchv1alpha1.Job) string {
+		g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "j-u", Namespace: "a", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(j, batchv1alpha1.GroupVersion.WithKind("Job"))}}}
+		c := model.NewCluster(model.Options{})
+		for _, err := range c.Apply(model.Delta{Object: j}, model.Delta{Object: g}) {
+			t.Error(err)
+		}
+		return c.Dims.Text(c.Jobs["a/j-u"].Request)
+	}
+	s, stripped := newStripper(), whole.DeepCopy()
+	if _, err := s.strip(stripped); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := request(stripped), request(whole); got != want || want != "cpu 13, memory 0, pods 4" {
+		t.Errorf("stripped it asks for %s, whole for %s", got, want)
+	}
+	a, b := &stripped.Spec.Tasks[0].Template.Spec, &stripped.Spec.Tasks[1].Template.Spec
+	if stripped.Spec.SchedulerName != "celsius" || a.NodeSelector != nil || &a.Containers[0] != &b.Containers[0] {
+		t.Errorf("too much or too little is left: %+v", stripped.Spec)
+	}
+	ended := whole.DeepCopy()
+	ended.Status.State.Phase = batchv1alpha1.Completed
+	if _, err := s.strip(ended); err != nil || len(ended.Spec.Tasks) != 0 {
+		t.Errorf("a Job that makes no more pods keeps %d tasks, %v", len(ended.Spec.Tasks), err)
 	}
 }

@@ -169,7 +169,7 @@ func matters(names []string, old, o any) urgency {
 	case *v1beta1.Queue:
 		return queueMatters(old.(*v1beta1.Queue), o)
 	case *batchv1alpha1.Job:
-		if old.(*batchv1alpha1.Job).Spec.SchedulerName == o.Spec.SchedulerName {
+		if equality.Semantic.DeepEqual(old.(*batchv1alpha1.Job).Spec, o.Spec) { // of which the stripper left what matters
 			return notAtAll
 		}
 	case *corev1.ResourceQuota:

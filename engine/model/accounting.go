@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // spot is what a task's accounting depends on and a step may change: where it is, and as what.
 type spot struct {
@@ -194,12 +197,20 @@ func (c *Cluster) total() {
 }
 
 // setPhase is the door of a job's phase.
-func (c *Cluster) setPhase(j *Job, phase string, admittedNow bool) {
+func (c *Cluster) setPhase(j *Job, phase string, admittedNow bool, at time.Time) {
+	was := j.letIn()
 	if j.Queue != nil {
 		j.Queue.countPhase(j.Phase, -1)
 		j.Queue.countPhase(phase, 1)
 	}
-	j.Phase, j.AdmittedNow = phase, admittedNow
+	j.Phase, j.AdmittedNow, j.AdmittedAt = phase, admittedNow, at
+	switch is := j.letIn(); {
+	case j.Queue == nil || was == is:
+	case is:
+		j.Queue.Request.addSum(j.Expected, 1)
+	default:
+		j.Queue.Request.addSum(j.Expected, -1)
+	}
 	c.mark(j)
 	c.touchJob(j)
 }

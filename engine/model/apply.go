@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
@@ -48,6 +49,8 @@ func NewCluster(o Options) *Cluster {
 			lost:      waiting[*Task]{},
 			groupless: waiting[*Task]{},
 			queueless: waiting[*Job]{},
+			owned:     waiting[*Job]{},
+			specs:     map[string]*jobSpec{},
 			templates: map[string]*Template{},
 		},
 	}
@@ -64,6 +67,9 @@ type bookkeeping struct {
 	groupless waiting[*Task] // PodGroup key -> tasks that name it
 	queueless waiting[*Job]  // queue name -> jobs of it
 
+	specs map[string]*jobSpec // of batch Jobs, by key
+	owned waiting[*Job]       // batch Job key -> jobs whose PodGroup it controls, whether it is there or not
+
 	rank   map[string]int // of nodes, as SetNodeOrder had it; nil: none
 	marked []*Job         // jobs that CloseCycle has to look at
 	jobs   []*Job         // in key order; nil since a job came or went
@@ -74,7 +80,7 @@ type bookkeeping struct {
 
 	// For the end of an Apply.
 	applying       bool
-	untidy         []*Job  // whose lists of tasks have lost their order
+	untidy         []*Job  // whose lists of tasks have lost their order, or of which something else may be expected
 	guess          []int32 // rows on which a task with devices came, went or changed
 	nodesChanged   bool    // one came or went: their order is another
 	totalsChanged  bool    // what ready nodes offer is another
@@ -192,11 +198,11 @@ func (c *Cluster) apply(d Delta, m *mistakes) {
 	kind, meta, ok := objectMeta(d.Object)
 	if !ok {
 		m.object, m.kind, m.name = d.Object, "delta", fmt.Sprintf("%T", d.Object)
-		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Queue, and those of storage")
+		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Job, Queue, and those of storage")
 		return
 	}
 	m.object, m.kind, m.namespace, m.name = d.Object, kind, meta.Namespace, meta.Name
-	m.namespaced = kind == "Pod" || kind == "PodGroup" || kind == "ResourceQuota"
+	m.namespaced = kind == "Pod" || kind == "PodGroup" || kind == "Job" || kind == "ResourceQuota"
 	if !m.namespaced {
 		id, _, ok := storageID(d.Object)
 		m.namespaced = ok && id.namespaced()
@@ -235,6 +241,8 @@ func (c *Cluster) upsert(d Delta, m *mistakes) {
 		c.books.classesChanged = true
 	case *v1beta1.PodGroup:
 		c.upsertGroup(o, m)
+	case *batchv1alpha1.Job:
+		c.upsertJobSpec(o, m)
 	case *v1beta1.Queue:
 		c.upsertQueue(o, m)
 	default:
@@ -262,6 +270,8 @@ func (c *Cluster) remove(object any) {
 		c.books.classesChanged = true
 	case *v1beta1.PodGroup:
 		c.removeGroup(Key(o.Namespace, o.Name))
+	case *batchv1alpha1.Job:
+		c.removeJobSpec(o)
 	case *v1beta1.Queue:
 		c.removeQueue(o.Name)
 	default:
@@ -278,6 +288,7 @@ func (c *Cluster) settle() {
 	}
 	for _, j := range c.books.untidy {
 		j.tidy()
+		c.reckon(j)
 	}
 	c.books.untidy = slices.Delete(c.books.untidy, 0, len(c.books.untidy))
 	slices.Sort(c.books.guess)

@@ -319,6 +319,10 @@ func (c *Cluster) checkJob(j *Job) error {
 	if j.PlacedNow < 0 {
 		return fmt.Errorf("placed %d tasks", j.PlacedNow)
 	}
+	if want := c.expectedOf(j); !want.Equal(j.Expected) {
+		return fmt.Errorf("expects %s, should expect %s", c.Dims.Text(j.Expected), c.Dims.Text(want))
+	}
+	request.add(j.Expected)
 	return errors.Join(allocated.check(c.Dims, "allocated", j.Allocated),
 		request.check(c.Dims, "request", j.Request), gated.check(c.Dims, "gated request", j.GatedRequest))
 }
@@ -366,7 +370,7 @@ func (c *Cluster) checkQueue(q *Queue) error {
 		}
 		phases[j.Phase]++
 		allocated.add(j.Allocated)
-		request.add(j.Request)
+		request.add(j.queued())
 	}
 	if !maps.Equal(phases, q.Phases) {
 		return fmt.Errorf("phases are %v, by its jobs %v", q.Phases, phases)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // NoNode is the row of a task that is nowhere.
@@ -225,8 +226,9 @@ type HostPort struct {
 
 // Job is a PodGroup and its tasks.
 type Job struct {
-	Key                string // namespace/name; also its uid in orders
-	Name               string
+	Key                string // namespace/name of the PodGroup
+	Name               string // of the Job or the pod for which the PodGroup was made; else the PodGroup's
+	Title              string // namespace/name by which people know it; the last tie of orders, before Key
 	Namespace          string
 	Orphan             bool // no PodGroup: its task is gone from its group, or is another scheduler's
 	QueueName          string
@@ -247,6 +249,7 @@ type Job struct {
 
 	Phase       string // Pending, Inqueue, Running, Unknown, Completed
 	AdmittedNow bool
+	AdmittedAt  time.Time // when a cycle of ours let it in; zero: none did
 
 	Tasks             []*Task // in key order
 	Roles             []*Role // in name order
@@ -254,15 +257,18 @@ type Job struct {
 	PendingBestEffort int64
 	PlacedNow         int64
 	Allocated         Resources // of Allocated, Binding, Bound, Running
-	Request           Resources // Allocated and Pending
+	Request           Resources // Allocated, Pending and Expected
+	Expected          Resources // of pods that it is to have and that are not there yet; nil: none
 	GatedRequest      Resources
 
 	Object  any // *v1beta1.PodGroup, nil for orphans
 	Version uint64
 	View    any // owned by engine/policy; nil again after every change of the object
 
-	marked bool // in books.marked
-	untidy bool // in books.untidy
+	owner    string // key of the batch Job that controls the PodGroup; "" for none
+	ownerUID types.UID
+	marked   bool // in books.marked
+	untidy   bool // in books.untidy
 }
 
 // Role is the tasks of a job that share a task-spec name.
@@ -302,7 +308,7 @@ type Queue struct {
 	Jobs      map[string]*Job // by key, orphans left out
 	Phases    map[string]int64
 	Allocated Resources
-	Request   Resources
+	Request   Resources // of its jobs, of what is Expected that of those that were let in
 
 	Object  any // *v1beta1.Queue
 	Version uint64

@@ -33,7 +33,7 @@ func (c *Cluster) joinJob(t *Task) {
 
 // readOrphan fills in a job that stands for one pod.
 func (c *Cluster) readOrphan(j *Job, t *Task) {
-	j.Name, j.Namespace, j.CreatedAt = t.Name, t.Namespace, t.CreatedAt
+	j.Name, j.Title, j.Namespace, j.CreatedAt = t.Name, j.Key, t.Namespace, t.CreatedAt
 	j.Labels, j.Annotations, j.View = t.Labels, t.Annotations, nil
 	j.Preemptable = readPreemptable(t.Annotations, t.Labels, false)
 	j.PreemptableForGang = readPreemptable(t.Annotations, t.Labels, true)
@@ -126,7 +126,11 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 		c.Jobs[j.Key], c.books.jobs = j, nil
 	} else {
 		c.leaveQueue(j)
+		c.books.owned.put(j.owner, j.Key, j, false)
 		j.takeOver(next)
+	}
+	if j.owner != "" {
+		c.books.owned.put(j.owner, j.Key, j, true)
 	}
 	for _, name := range sortedKeys(j.RoleMin) {
 		j.role(name)
@@ -136,6 +140,7 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 		j.dropRole(r)
 	}
 	c.enterQueue(j)
+	c.untidy(j)
 	if j.Queue != was {
 		c.logTasks(j)
 	}
@@ -153,6 +158,7 @@ func (j *Job) takeOver(next *Job) {
 	j.HasTopology, j.MinMember = next.HasTopology, next.MinMember
 	j.MinResources, j.HasMinResources = next.MinResources, next.HasMinResources
 	j.RoleMin, j.RoleMinTotal = next.RoleMin, next.RoleMinTotal
+	j.Name, j.Title, j.owner, j.ownerUID = next.Name, next.Title, next.owner, next.ownerUID
 	j.Phase, j.Object, j.View = next.Phase, next.Object, nil
 }
 
@@ -170,6 +176,7 @@ func (c *Cluster) removeGroup(key string) {
 		c.rejoin(t)
 	}
 	c.leaveQueue(j)
+	c.books.owned.put(j.owner, j.Key, j, false)
 	j.Queue = nil
 	c.touchJob(j)
 }
@@ -185,7 +192,7 @@ func (c *Cluster) enterQueue(j *Job) {
 	q.Jobs[j.Key] = j
 	q.countPhase(j.Phase, 1)
 	q.Allocated.addSum(j.Allocated, 1)
-	q.Request.addSum(j.Request, 1)
+	q.Request.addSum(j.queued(), 1)
 	c.touchQueue(q)
 }
 
@@ -204,7 +211,7 @@ func (c *Cluster) leaveQueue(j *Job) {
 	delete(q.Jobs, j.Key)
 	q.countPhase(j.Phase, -1)
 	q.Allocated.addSum(j.Allocated, -1)
-	q.Request.addSum(j.Request, -1)
+	q.Request.addSum(j.queued(), -1)
 	c.touchQueue(q)
 }
 

@@ -8,6 +8,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
@@ -49,6 +50,11 @@ func objectMeta(object any) (kind string, meta *metav1.ObjectMeta, ok bool) {
 		}
 	case *v1beta1.PodGroup:
 		kind, ok = "PodGroup", o != nil
+		if ok {
+			meta = &o.ObjectMeta
+		}
+	case *batchv1alpha1.Job:
+		kind, ok = "Job", o != nil
 		if ok {
 			meta = &o.ObjectMeta
 		}
@@ -163,7 +169,7 @@ func readQueue(d *Dims, o *v1beta1.Queue, m *mistakes) *Queue {
 func readGroup(d *Dims, o *v1beta1.PodGroup, m *mistakes) *Job {
 	j := &Job{
 		Key:               Key(o.Namespace, o.Name),
-		Name:              o.Name,
+		Name:              nameOf(o),
 		Namespace:         o.Namespace,
 		QueueName:         o.Spec.Queue,
 		PriorityClassName: o.Spec.PriorityClassName,
@@ -176,6 +182,10 @@ func readGroup(d *Dims, o *v1beta1.PodGroup, m *mistakes) *Job {
 		Phase:             string(o.Status.Phase),
 		Object:            o,
 	}
+	if j.Title = j.Key; j.Name != o.Name {
+		j.Title = Key(j.Namespace, j.Name)
+	}
+	j.owner, j.ownerUID = ownerJob(o)
 	if j.QueueName == "" {
 		j.QueueName = "default" // as the API defaults it
 	}

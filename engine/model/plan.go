@@ -29,6 +29,8 @@ type Plan struct {
 	Errors    []RuleError   `json:"errors,omitempty"`
 	Warnings  []string      `json:"warnings,omitempty"`
 
+	// KeptUntil is when the first of the places is free again that were kept for a job whose pods are on their way; zero: none were.
+	KeptUntil time.Time `json:"-"`
 	// Same says that, but for Now, this is the plan of the cycle before, which was at the same state.
 	Same bool `json:"-"`
 }

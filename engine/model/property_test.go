@@ -313,7 +313,7 @@ func (m *machine) Evict(t *rapid.T) {
 
 func (m *machine) Admit(t *rapid.T) {
 	if j := pick(t, m.c.JobsByKey(), func(j *Job) bool { return j.Phase == PhasePending }); j != nil {
-		m.x.Admit(j)
+		m.x.Admit(j, time.Time{})
 	}
 }
 

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Txn is a run of tentative steps on the cluster, each done at once, with a log by which they
@@ -24,6 +25,7 @@ type step struct {
 	placed   int64
 	phase    string
 	admitted bool
+	at       time.Time // when the job was let in
 }
 
 // Savepoint is a moment of a Txn, to roll back to.
@@ -43,7 +45,7 @@ func (x *Txn) Rollback(to Savepoint) {
 		s := x.log[last]
 		x.log = x.log[:last]
 		if s.task == nil {
-			x.c.setPhase(s.job, s.phase, s.admitted)
+			x.c.setPhase(s.job, s.phase, s.admitted, s.at)
 		} else {
 			s.job.PlacedNow = s.placed
 			x.c.move(s.task, s.was)
@@ -135,13 +137,13 @@ func (x *Txn) step(t *Task, to spot, placed int64) {
 }
 
 // Admit lets a Pending job into its queue: its phase is Inqueue.
-func (x *Txn) Admit(j *Job) {
+func (x *Txn) Admit(j *Job, now time.Time) {
 	if j.Phase != PhasePending {
 		x.c.broken(fmt.Errorf("admit job %s: its phase is %s, not Pending", j.Key, j.Phase))
 		return
 	}
-	x.log = append(x.log, step{content: x.c.content, job: j, phase: j.Phase, admitted: j.AdmittedNow})
-	x.c.setPhase(j, PhaseInqueue, true)
+	x.log = append(x.log, step{content: x.c.content, job: j, phase: j.Phase, admitted: j.AdmittedNow, at: j.AdmittedAt})
+	x.c.setPhase(j, PhaseInqueue, true, now)
 }
 
 // promise notes that a caller broke a promise, for Check to report, and says whether it was kept.

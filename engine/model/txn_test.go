@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -15,7 +16,7 @@ func TestRollbackRestoresWhatWas(t *testing.T) {
 	a, b, run := c.Tasks["a/a"], c.Tasks["a/b"], c.Tasks["a/run"]
 	x := c.Begin()
 	start := dump(c)
-	x.Admit(g)
+	x.Admit(g, time.Time{})
 	x.Allocate(a, row, []int{1})
 	middle, saved := dump(c), x.Mark()
 	x.Bind(a)
@@ -57,7 +58,7 @@ func TestCommitForgets(t *testing.T) {
 func TestCloseCycle(t *testing.T) {
 	c := cluster(t, queue("q"), group("g", "q"), group("idle", "q"), node("n", "cpu=4 pods=9"), pod("p", "cpu=1"))
 	x, g := c.Begin(), c.Jobs["a/g"]
-	x.Admit(g)
+	x.Admit(g, time.Time{})
 	x.Allocate(c.Tasks["a/p"], c.Nodes.Index["n"], nil)
 	x.Commit()
 	c.SetRoleFailed(g, "", true)
@@ -98,7 +99,7 @@ func TestBrokenPromisesAreReported(t *testing.T) {
 		{"a device that is held", func(c *Cluster, x *Txn) { x.Allocate(c.Tasks["a/share"], 0, []int{0}) }, "gets devices that it wants"},
 		{"two devices for one", func(c *Cluster, x *Txn) { x.Allocate(c.Tasks["a/share"], 0, []int{1, 2}) }, "gets devices that it wants"},
 		{"a device that is not there", func(c *Cluster, x *Txn) { x.Allocate(c.Tasks["a/share"], 0, []int{4}) }, "gets devices that it wants"},
-		{"admit twice", func(c *Cluster, x *Txn) { x.Admit(c.Jobs["a/g"]); x.Admit(c.Jobs["a/g"]) }, "admit job a/g: its phase is Inqueue"},
+		{"admit twice", func(c *Cluster, x *Txn) { x.Admit(c.Jobs["a/g"], time.Time{}); x.Admit(c.Jobs["a/g"], time.Time{}) }, "admit job a/g: its phase is Inqueue"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/cel-go/cel"
 
@@ -84,6 +85,9 @@ func (c *compiler) action(name string, v rules.Value) *Action {
 	return a
 }
 
+// mostAwaited bounds for how long a job's missing pods can hold back others.
+const mostAwaited = time.Minute
+
 func (s *tableScope) step(v rules.Value) *Step {
 	verb := s.need(v, "verb")
 	name := verb.String(&s.issues)
@@ -104,6 +108,11 @@ func (s *tableScope) step(v rules.Value) *Step {
 	step.OnNoNode = s.filter(v.Get("onNoNode"), "job")
 	if x := v.Get("vote"); x.Exists() {
 		step.Vote = x.Bool(&s.issues)
+	}
+	if x := v.Get("awaitPods"); x.Exists() {
+		if step.AwaitPods = x.Duration(&s.issues); step.AwaitPods < 0 || step.AwaitPods > mostAwaited {
+			s.report(x.Issuef("0s switches it off", "must be from 0s to %s", mostAwaited))
+		}
 	}
 	step.Commit = s.word(v.Get("commit"), step.Commit, commitWords())
 	step.Turn = s.word(v.Get("turn"), step.Turn, turnWords())

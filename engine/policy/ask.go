@@ -245,6 +245,13 @@ func (s *Session) Allocatable(t *model.Task) Answer {
 	return s.all(Allocatable, f)
 }
 
+// MayAllocate is Allocatable without words.
+func (s *Session) MayAllocate(t *model.Task) bool {
+	f := s.frame().ofTask(t)
+	defer s.done()
+	return s.agreed(Allocatable, f)
+}
+
 // Preemptive asks whether a job's queue may take request by force.
 func (s *Session) Preemptive(j *model.Job, request model.Resources) Answer {
 	f := s.frame().ofJob(j)

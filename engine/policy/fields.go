@@ -122,9 +122,9 @@ func jobFields() []*rules.Member {
 		return intField(name, changes, doc, func(j v) int64 { return get(j.of) })
 	}
 	return append([]*rules.Member{
-		stringField("name", rules.Static, "PodGroup name", func(j v) string { return j.of.Name }),
+		stringField("name", rules.Static, "name of the Job that it is, or of the pod or its controller where the PodGroup was made for that; else of the PodGroup", func(j v) string { return j.of.Name }),
 		stringField("namespace", rules.Static, "namespace", func(j v) string { return j.of.Namespace }),
-		stringField("uid", rules.Static, "namespace/name", func(j v) string { return j.of.Key }),
+		stringField("uid", rules.Static, "namespace/name of the PodGroup", func(j v) string { return j.of.Key }),
 		boolField("orphan", rules.ByObject, "its PodGroup is gone", func(j v) bool { return j.of.Orphan }),
 		field("queue", queueType(), rules.ByObject, "its queue", func(j v) ref.Val { return j.s.queueView(j.of.Queue) }),
 		count("priority", "value of the PodGroup's PriorityClass, else of the default class, else 0", rules.ByObject, func(j *model.Job) int64 { return j.Priority }),
@@ -154,7 +154,9 @@ func jobFields() []*rules.Member {
 		count("failedTasks", "status Failed", rules.ByObject, func(j *model.Job) int64 { return j.Counts[model.Failed] }),
 		count("placedNow", "allocated or pipelined in this cycle", rules.ByStep, func(j *model.Job) int64 { return j.PlacedNow }),
 		amountField("allocated", rules.ByStep, "sum of request over allocatedTasks", func(j v) (model.Resources, *amounts, *Session) { return j.of.Allocated, &j.allocated, j.s }),
-		amountField("request", rules.ByStep, "allocated and Pending", func(j v) (model.Resources, *amounts, *Session) { return j.of.Request, &j.request, j.s }),
+		amountField("request", rules.ByStep, "what it asks for, whether its pods are there or not: allocated, Pending, and expected", func(j v) (model.Resources, *amounts, *Session) { return j.of.Request, &j.request, j.s }),
+		amountField("expected", rules.ByObject, "the part of request for which there are no pods yet: of a Job the replicas of its tasks that were not made, until it ends; of another PodGroup the part of minResources "+
+			"that belongs to the pods that minMember lacks, until it has run", func(j v) (model.Resources, *amounts, *Session) { return j.of.Expected, &j.expected, j.s }),
 		amountField("gatedRequest", rules.ByObject, "sum of request over gated tasks", func(j v) (model.Resources, *amounts, *Session) { return j.of.GatedRequest, &j.gatedRequest, j.s }),
 		related(boolField("starving", rules.ByStep, "outcome of jobStarving; only an action's filters may read it", func(j v) bool { return j.s.Starving(j.of) })),
 	}, namespaceJobFields()...)
@@ -202,7 +204,7 @@ func queueFields() []*rules.Member {
 		intField("pendingJobs", rules.ByAdmit, "jobs of phase Pending", phase("Pending")),
 		intField("runningJobs", rules.ByObject, "jobs of phase Running", phase("Running")),
 		amountField("allocated", rules.ByStep, "sum of request over the allocatedTasks of its jobs", func(q v) (model.Resources, *amounts, *Session) { return q.of.Allocated, &q.allocated, q.s }),
-		amountField("request", rules.ByStep, "allocated and Pending", func(q v) (model.Resources, *amounts, *Session) { return q.of.Request, &q.request, q.s }),
+		amountField("request", rules.ByStep, "allocated and Pending, and what is expected of its jobs that were let in", func(q v) (model.Resources, *amounts, *Session) { return q.of.Request, &q.request, q.s }),
 	}, nodeGroupFields()...)
 }
 

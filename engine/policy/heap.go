@@ -321,7 +321,12 @@ func (s *Session) queueSlot(q *model.Queue) **heapItem[*model.Queue] {
 	return &v.item
 }
 
-// Jobs is an empty heap of jobs: rows of jobOrder, then creation time, then UID (namespace/name).
+// byTitle is the last tie between jobs: the names that people know them by, as those of PodGroups may hold a UID.
+func byTitle(a, b *model.Job) int {
+	return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.Key, b.Key))
+}
+
+// Jobs is an empty heap of jobs: rows of jobOrder, then creation time, then namespace/name.
 func (s *Session) Jobs() *Heap[*model.Job] {
 	far, _ := s.moves(JobOrder, "job")
 	return &Heap[*model.Job]{
@@ -329,7 +334,7 @@ func (s *Session) Jobs() *Heap[*model.Job] {
 		log: &s.c.JobLog, cursor: s.c.JobLog.Next(), slot: func(j *model.Job) **heapItem[*model.Job] { return &s.jobView(j).item },
 		version: func(j *model.Job) uint64 { return j.Version },
 		created: func(j *model.Job) time.Time { return j.CreatedAt },
-		tie:     func(a, b *model.Job) int { return cmp.Compare(a.Key, b.Key) },
+		tie:     byTitle,
 	}
 }
 
@@ -344,7 +349,7 @@ func (s *Session) Compare(a, b *Ranked[*model.Job]) int {
 	if c := cmp.Or(s.compareKeys(JobOrder, a.keys, b.keys), a.created.Compare(b.created)); c != 0 {
 		return c
 	}
-	return cmp.Compare(a.Of.Key, b.Of.Key)
+	return byTitle(a.Of, b.Of)
 }
 
 // OrderEpoch is a text of what the order of jobs rests on besides the jobs themselves and the passing of time; false where that

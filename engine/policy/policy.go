@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"time"
 
 	"github.com/google/cel-go/common/types/ref"
 
@@ -108,6 +109,8 @@ type Step struct {
 	Gates    []string
 	Commit   string // job, task
 	Turn     string // untilReady, untilFed, oneTask, all
+	// AwaitPods is for how long places are kept for a job that was let in and whose pods are not there yet; 0: not at all.
+	AwaitPods time.Duration
 }
 
 // Gate says whether the step heeds a gate.

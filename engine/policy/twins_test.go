@@ -373,7 +373,7 @@ func (w *twins) Bind(t *rapid.T) {
 func (w *twins) Admit(t *rapid.T) {
 	key := drawOf(t, "job", "a/g1", "a/g2", "a/g3")
 	if j := w.remembers.c.Jobs[key]; j != nil && j.Phase == model.PhasePending {
-		w.both(func(x *side) { x.txn.Admit(x.c.Jobs[key]) })
+		w.both(func(x *side) { x.txn.Admit(x.c.Jobs[key], time.Time{}) })
 	}
 }
 

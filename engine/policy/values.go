@@ -67,10 +67,10 @@ type (
 	}
 	jobView struct {
 		view[model.Job]
-		labels, annotations                            ref.Val // once they were read
-		allocated, request, gatedRequest, minResources amounts // boxes
-		roles                                          *roleList
-		item                                           *heapItem[*model.Job] // in a heap of jobs
+		labels, annotations                                      ref.Val // once they were read
+		allocated, request, expected, gatedRequest, minResources amounts // boxes
+		roles                                                    *roleList
+		item                                                     *heapItem[*model.Job] // in a heap of jobs
 	}
 	queueView struct {
 		view[model.Queue]

@@ -2,10 +2,7 @@ package sim
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -16,18 +13,20 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // completion makes of the objects that people wrote those that a cluster would
 // hold: with the defaults of the API server, and with what controllers make of
-// them (the PodGroup and pods of a Job, the PodGroup of a bare pod). It works on
-// new items over what the world has already.
+// them at once (the PodGroup of a Job or of a bare pod). It works on new items over
+// what the world has already.
 type completion struct {
 	world  *World
 	items  []item
 	byID   map[objectID]item
 	issues rules.Issues
 
+	samples      []item // a pod of each task of the new Jobs, to see whether it can be read
 	defaultValue *int32 // what pods without a class are worth, once it was asked
 }
 
@@ -55,10 +54,9 @@ func (c *completion) find(kindName, namespace, name string) metav1.Object {
 
 func (c *completion) run() ([]item, rules.Issues) {
 	c.houseQueues()
-	for _, i := range c.items { // the range is fixed before expand adds to the list
+	for _, i := range c.items { // the range is fixed before submitted adds to the list
 		if job, ok := i.object.(*batchv1alpha1.Job); ok {
-			c.born(job)
-			c.expand(i, job)
+			c.submitted(i, job)
 		}
 	}
 	for _, i := range c.items {
@@ -115,7 +113,7 @@ func (c *completion) complete(i item) {
 	case *corev1.Pod:
 		defaults(o)
 		c.priority(o)
-		if c.ours(o) && groupOf(o) == "" {
+		if c.ours(o) && objects.GroupOf(o) == "" {
 			c.group(i, o)
 		}
 	}
@@ -147,11 +145,6 @@ func (c *completion) queueOf(namespace, own string) string {
 
 func (c *completion) ours(p *corev1.Pod) bool {
 	return slices.Contains(c.world.schedulers, p.Spec.SchedulerName)
-}
-
-// groupOf is the name of a pod's PodGroup, or "".
-func groupOf(p *corev1.Pod) string {
-	return cmp.Or(p.Annotations[model.GroupAnnotation], p.Annotations[model.VolcanoGroupAnnotation])
 }
 
 // priority is resolved at admission: from the class that the pod names, else from the default one.
@@ -205,189 +198,30 @@ func (c *completion) defaultClass() int32 {
 	return value
 }
 
-// group gives a bare pod of ours the PodGroup that Volcano's controller would (behaviour 5.2).
+// group gives a bare pod of ours the PodGroup that the controllers would.
 func (c *completion) group(i item, p *corev1.Pod) {
-	owner := metav1.GetControllerOf(p)
-	suffix := string(p.UID)
-	switch {
-	case owner != nil && owner.UID != "":
-		suffix = string(owner.UID)
-	case suffix == objectKey(p): // made up by born; no name may hold a slash
-		suffix = p.Name
+	name := objects.BareGroupName(p)
+	madeUp := string(p.UID) == objectKey(p) // by born; no name may hold a slash
+	if madeUp && metav1.GetControllerOfNoCopy(p) == nil {
+		name = batchv1alpha1.PodgroupNamePrefix + p.Name
 	}
-	name := batchv1alpha1.PodgroupNamePrefix + suffix
 	annotate(&p.ObjectMeta, model.GroupAnnotation, name)
 	if c.find("PodGroup", p.Namespace, name) != nil {
 		return
 	}
-	g := &schedulingv1beta1.PodGroup{}
-	g.Name, g.Namespace, g.CreationTimestamp = name, p.Namespace, p.CreationTimestamp
-	if owner == nil {
-		owner = metav1.NewControllerRef(p, corev1.SchemeGroupVersion.WithKind("Pod"))
+	g, err := objects.BareGroup(p, name, nil)
+	if err != nil {
+		place := deepest(i.value, "metadata", "annotations")
+		c.issues = append(c.issues, place.Issuef("", "%v", err))
 	}
-	g.OwnerReferences = []metav1.OwnerReference{*owner}
-	for _, key := range []string{model.PreemptableKey, model.RevocableZoneAnnotation, schedulingv1beta1.CooldownTime, schedulingv1beta1.JDBMinAvailable, schedulingv1beta1.JDBMaxUnavailable} {
-		if value, ok := p.Annotations[key]; ok {
-			annotate(&g.ObjectMeta, key, value)
-		}
+	if owner := metav1.GetControllerOf(g); madeUp && owner.Name == p.Name {
+		g.OwnerReferences[0].UID = types.UID(p.Name)
 	}
-	g.Spec.MinMember = 1
-	if text, ok := p.Annotations[schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey]; ok {
-		n, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || n < 0 {
-			place := deepest(i.value, "metadata", "annotations", schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey)
-			c.issues = append(c.issues, place.Issuef("", "must be a whole number, found %q", text))
-		}
-		g.Spec.MinMember = int32(max(n, 0))
-	}
-	g.Spec.Queue = c.queueOf(p.Namespace, p.Annotations[schedulingv1beta1.QueueNameAnnotationKey])
-	g.Spec.PriorityClassName = p.Spec.PriorityClassName
-	resources := sumRequests([]*corev1.Pod{p})
-	g.Spec.MinResources = &resources
-	g.Status.Phase = schedulingv1beta1.PodGroupPending
+	g.CreationTimestamp = p.CreationTimestamp
+	g.Spec.Queue = c.queueOf(p.Namespace, g.Spec.Queue)
 	if p.Spec.NodeName != "" {
 		g.Status.Phase = schedulingv1beta1.PodGroupRunning
 	}
 	c.born(g)
 	c.add(item{kind: "PodGroup", object: g, value: i.value, comes: i.comes})
-}
-
-// expand makes the PodGroup and the pods that a Job stands for, but for those that
-// are there already, as in what kubectl prints of a live cluster (behaviour 3.7, 3.8).
-func (c *completion) expand(i item, j *batchv1alpha1.Job) {
-	switch j.Status.State.Phase {
-	case "", batchv1alpha1.Pending, batchv1alpha1.Running:
-	default:
-		return // its controller makes no pods now
-	}
-	pods := c.jobPods(j)
-	name, exists := c.groupName(j)
-	fresh := make([]*corev1.Pod, 0, len(pods))
-	for _, p := range pods {
-		annotate(&p.ObjectMeta, model.GroupAnnotation, name)
-		if c.find("Pod", p.Namespace, p.Name) == nil {
-			fresh = append(fresh, p)
-		}
-	}
-	if !exists {
-		c.add(item{kind: "PodGroup", object: c.jobGroup(j, name, pods), value: i.value})
-	}
-	for _, p := range fresh {
-		c.add(item{kind: "Pod", object: p, value: i.value})
-	}
-}
-
-// jobUID is a Job's uid, or its name where the file has none.
-func jobUID(j *batchv1alpha1.Job) string {
-	if string(j.UID) == objectKey(j) {
-		return j.Name
-	}
-	return string(j.UID)
-}
-
-// groupName is <job>-<uid>, or <job> where a PodGroup of that name is there: older versions named it so.
-func (c *completion) groupName(j *batchv1alpha1.Job) (name string, exists bool) {
-	name = j.Name + "-" + jobUID(j)
-	switch {
-	case c.find("PodGroup", j.Namespace, name) != nil:
-		return name, true
-	case c.find("PodGroup", j.Namespace, j.Name) != nil:
-		return j.Name, true
-	}
-	return name, false
-}
-
-// jobPods are the pods of a Job, task by task.
-func (c *completion) jobPods(j *batchv1alpha1.Job) []*corev1.Pod {
-	var out []*corev1.Pod
-	queue := cmp.Or(j.Spec.Queue, schedulingv1beta1.DefaultQueue)
-	owner := *metav1.NewControllerRef(j, batchv1alpha1.GroupVersion.WithKind("Job"))
-	for t := range j.Spec.Tasks {
-		task := &j.Spec.Tasks[t]
-		for i := range int(task.Replicas) {
-			p := &corev1.Pod{ObjectMeta: *task.Template.ObjectMeta.DeepCopy(), Spec: *task.Template.Spec.DeepCopy()}
-			p.Name, p.Namespace = fmt.Sprintf("%s-%s-%d", j.Name, task.Name, i), j.Namespace
-			p.CreationTimestamp = j.CreationTimestamp
-			p.OwnerReferences = []metav1.OwnerReference{owner}
-			p.Spec.SchedulerName = cmp.Or(p.Spec.SchedulerName, j.Spec.SchedulerName, c.world.schedulers[0])
-			for key, value := range map[string]string{
-				batchv1alpha1.TaskIndex: strconv.Itoa(i), batchv1alpha1.TaskSpecKey: task.Name, batchv1alpha1.JobNameKey: j.Name,
-				batchv1alpha1.QueueNameKey: queue, batchv1alpha1.PodTemplateKey: j.Name + "-" + task.Name,
-			} {
-				annotate(&p.ObjectMeta, key, value)
-			}
-			if p.Labels == nil {
-				p.Labels = map[string]string{}
-			}
-			maps.Copy(p.Labels, map[string]string{
-				batchv1alpha1.TaskIndex: strconv.Itoa(i), batchv1alpha1.TaskSpecKey: task.Name, batchv1alpha1.JobNameKey: j.Name,
-				batchv1alpha1.JobNamespaceKey: j.Namespace, batchv1alpha1.QueueNameKey: queue,
-			})
-			copyKeys(j, p)
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// copyKeys hands down what a Job says for its pods.
-func copyKeys(j *batchv1alpha1.Job, p *corev1.Pod) {
-	keys := []string{model.PreemptableKey, schedulingv1beta1.CooldownTime, model.RevocableZoneAnnotation, schedulingv1beta1.JDBMinAvailable}
-	if _, ok := j.Annotations[schedulingv1beta1.JDBMinAvailable]; !ok {
-		keys = append(keys, schedulingv1beta1.JDBMaxUnavailable)
-	}
-	for _, key := range keys {
-		if value, ok := j.Annotations[key]; ok {
-			annotate(&p.ObjectMeta, key, value)
-		}
-	}
-	for _, key := range []string{model.PreemptableKey, schedulingv1beta1.CooldownTime} {
-		if value, ok := j.Labels[key]; ok {
-			p.Labels[key] = value
-		}
-	}
-}
-
-// jobGroup is the PodGroup of a Job.
-func (c *completion) jobGroup(j *batchv1alpha1.Job, name string, pods []*corev1.Pod) *schedulingv1beta1.PodGroup {
-	g := &schedulingv1beta1.PodGroup{}
-	g.Name, g.Namespace, g.CreationTimestamp = name, j.Namespace, j.CreationTimestamp
-	for key, value := range j.Annotations {
-		annotate(&g.ObjectMeta, key, value)
-	}
-	g.Labels = j.Labels
-	g.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(j, batchv1alpha1.GroupVersion.WithKind("Job"))}
-	g.Spec.Queue, g.Spec.PriorityClassName = j.Spec.Queue, j.Spec.PriorityClassName
-	g.Spec.MinMember = j.Spec.MinAvailable
-	g.Spec.MinTaskMember = map[string]int32{}
-	sum := int32(0)
-	for i := range j.Spec.Tasks {
-		t := &j.Spec.Tasks[i]
-		least := t.Replicas
-		if t.MinAvailable != nil {
-			least = *t.MinAvailable
-		}
-		g.Spec.MinTaskMember[t.Name] = least
-		sum += least
-	}
-	if g.Spec.MinMember == 0 {
-		g.Spec.MinMember = sum
-	}
-	resources := sumRequests(c.first(pods, int(g.Spec.MinMember)))
-	g.Spec.MinResources = &resources
-	return g
-}
-
-// first is the n pods of the highest priority, in their order.
-func (c *completion) first(pods []*corev1.Pod, n int) []*corev1.Pod {
-	sorted := slices.Clone(pods)
-	slices.SortStableFunc(sorted, func(a, b *corev1.Pod) int {
-		x, _ := c.classValue(a.Spec.PriorityClassName)
-		y, _ := c.classValue(b.Spec.PriorityClassName)
-		return cmp.Compare(y, x)
-	})
-	for _, p := range sorted {
-		defaults(p) // limits stand for requests in the sum
-	}
-	return sorted[:min(n, len(sorted))]
 }

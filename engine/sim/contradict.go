@@ -8,6 +8,7 @@ import (
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // contradictions reports what no single object shows: names that lead nowhere.
@@ -52,7 +53,7 @@ func (c *completion) podNames(i item, p *corev1.Pod, foreign map[string]int) {
 		return
 	}
 	c.className(i, p.Spec.PriorityClassName, "spec", "priorityClassName")
-	if group := groupOf(p); c.find("PodGroup", p.Namespace, group) == nil {
+	if group := objects.GroupOf(p); c.find("PodGroup", p.Namespace, group) == nil {
 		c.warn(deepest(i.value, "metadata", "annotations").Issuef("", "%s is of PodGroup %q, which is not there: it is not placed", i.id(), group))
 	}
 }

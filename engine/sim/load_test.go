@@ -170,6 +170,21 @@ spec:
 	if !ok {
 		t.Fatal("there is no PodGroup ml/train-train")
 	}
+	job := w.Cluster().Jobs["ml/train-train"]
+	if n, asks := len(job.Tasks), w.Cluster().Dims.Text(job.Request); n != 0 || asks != "cpu 4.5, memory 2Gi, pods 3" {
+		t.Errorf("before it is let in the job has %d pods and asks for %s", n, asks)
+	}
+	letIn := g.DeepCopy()
+	letIn.Status.Phase = schedulingv1beta1.PodGroupInqueue
+	if err := w.put(letIn); err != nil {
+		t.Fatal(err)
+	}
+	if made, err := w.controllers(); !made || err != nil {
+		t.Fatalf("pods were made: %v, %v", made, err)
+	}
+	if got := w.Cluster().Dims.Text(job.Expected); got != "nothing" {
+		t.Errorf("%s is expected though all pods are there", got)
+	}
 	worker, master := w.objects[objectID{"Pod", "ml", "train-worker-1"}].(*corev1.Pod), w.objects[objectID{"Pod", "ml", "train-master-0"}].(*corev1.Pod)
 	got := map[string]any{
 		"minMember": g.Spec.MinMember, "queue": g.Spec.Queue, "phase": g.Status.Phase, "minTaskMember": g.Spec.MinTaskMember,
@@ -183,11 +198,14 @@ spec:
 		"minMember": int32(2), "queue": "research", "phase": schedulingv1beta1.PodGroupPending, "minTaskMember": map[string]int32{"worker": 1, "master": 1},
 		"note": "kept", "team": "vision",
 		// The master, whose class is higher, and one worker: limits stand for requests.
-		"minResources": map[string]string{"cpu": "2500m", "memory": "1Gi", "pods": "2"},
+		"minResources": map[string]string{
+			"cpu": "2500m", "memory": "1Gi", "pods": "2",
+			"requests.cpu": "2500m", "requests.memory": "1Gi", "limits.cpu": "500m", "count/pods": "2", // as quotas know them
+		},
 		"worker annotations": map[string]string{
 			"scheduling.k8s.io/group-name": "train-train", "volcano.sh/task-spec": "worker", "volcano.sh/task-index": "1",
 			"volcano.sh/job-name": "train", "volcano.sh/queue-name": "research", "volcano.sh/template-uid": "train-worker",
-			"volcano.sh/preemptable": "true",
+			"volcano.sh/preemptable": "true", "volcano.sh/job-version": "0", "volcano.sh/job-retry-count": "0",
 		},
 		"worker scheduler": "volcano",
 		"master priority":  int32(1000), "master role": "head", "master job": "train",
@@ -214,6 +232,7 @@ apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
 metadata: {name: j-u1}
 spec: {minMember: 1}
+status: {phase: Running}
 ---
 apiVersion: v1
 kind: Pod
@@ -221,6 +240,9 @@ metadata: {name: j-w-0, annotations: {scheduling.k8s.io/group-name: j-u1}}
 spec: {schedulerName: volcano, containers: [{name: c}]}
 `
 	w := newTestWorld(t, job+group)
+	if _, err := w.controllers(); err != nil {
+		t.Fatal(err)
+	}
 	if n := len(w.Cluster().Jobs["default/j-u1"].Tasks); n != 2 {
 		t.Errorf("the job has %d pods, want 2", n)
 	}

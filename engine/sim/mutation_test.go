@@ -62,8 +62,8 @@ func changes(t *testing.T) [][]change {
 
 type object = map[string]any
 
-// objects are the elements of a list in a decoded file.
-func objects(list any) []object {
+// objectsIn are the elements of a list in a decoded file.
+func objectsIn(list any) []object {
 	var out []object
 	items, _ := list.([]any)
 	for _, item := range items {
@@ -76,7 +76,7 @@ func objects(list any) []object {
 
 // named finds an element of a list by its name.
 func elementNamed(list any, name string) object {
-	for _, o := range objects(list) {
+	for _, o := range objectsIn(list) {
 		if o["name"] == name {
 			return o
 		}
@@ -129,8 +129,8 @@ func (c change) rewrite(doc *rules.Document) ([]byte, error) {
 		return yaml.Marshal(whole)
 	}
 	entries := shippedEntries(doc, c.table)
-	for _, tier := range objects(spec["tiers"]) {
-		for _, e := range objects(tier["tables"]) {
+	for _, tier := range objectsIn(spec["tiers"]) {
+		for _, e := range objectsIn(tier["tables"]) {
 			name, _ := e["name"].(string)
 			inline, _ := e["inline"].(object)
 			if rows, ok := inline[c.site].([]any); ok && slices.Contains(entries, name) {
@@ -144,7 +144,7 @@ func (c change) rewrite(doc *rules.Document) ([]byte, error) {
 // change is a section without the row, or with the row changed.
 func (c change) change(rows []any) []any {
 	var out []any
-	for _, row := range objects(rows) {
+	for _, row := range objectsIn(rows) {
 		if row["name"] != c.row {
 			out = append(out, row)
 			continue

@@ -11,6 +11,7 @@ import (
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // completeQuota has a quota limit what it is to limit, as the quota controller says in its status.
@@ -67,7 +68,7 @@ func (w *World) isThere(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false
 	}
-	g, ok := w.objects[objectID{"PodGroup", p.Namespace, groupOf(p)}].(*schedulingv1beta1.PodGroup)
+	g, ok := w.objects[objectID{"PodGroup", p.Namespace, objects.GroupOf(p)}].(*schedulingv1beta1.PodGroup)
 	return p.Spec.NodeName != "" || !ok || string(g.Status.Phase) != model.PhasePending
 }
 

@@ -102,6 +102,9 @@ func (w *World) step(plan *model.Plan, o RunOptions) (d time.Duration, more bool
 			at, more = t, true
 		}
 	}
+	if !plan.KeptUntil.IsZero() {
+		sooner(plan.KeptUntil)
+	}
 	switch {
 	case moves(plan):
 		at, more = w.now.Add(cycleLength), true

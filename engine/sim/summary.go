@@ -103,7 +103,7 @@ func (w *World) Summarise(plan *model.Plan) Summary {
 				pending++
 			}
 		}
-		if pending > 0 {
+		if pending > 0 || len(job.Expected) > 0 {
 			s.Cluster.WaitingJobs++
 			s.Cluster.Waiting += int(pending)
 		}

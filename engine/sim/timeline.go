@@ -10,6 +10,7 @@ import (
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // Timeline is what happened while a run's clock went on.
@@ -86,8 +87,8 @@ func (w *World) remember(p *corev1.Pod) {
 		w.history.all = append(w.history.all, s)
 	}
 	if slices.Contains(w.schedulers, p.Spec.SchedulerName) {
-		s.job = model.Key(p.Namespace, groupOf(p))
-		if g, ok := w.objects[objectID{"PodGroup", p.Namespace, groupOf(p)}].(*schedulingv1beta1.PodGroup); ok {
+		s.job = model.Key(p.Namespace, objects.GroupOf(p))
+		if g, ok := w.objects[objectID{"PodGroup", p.Namespace, objects.GroupOf(p)}].(*schedulingv1beta1.PodGroup); ok {
 			s.Queue = g.Spec.Queue
 		}
 	}
@@ -143,6 +144,15 @@ func (w *World) timeline() Timeline {
 			j.add(run)
 		}
 		t.Pods = append(t.Pods, run)
+	}
+	for key, job := range w.cluster.Jobs {
+		switch j := jobs[key]; {
+		case job.Orphan:
+		case j == nil && len(job.Expected) > 0: // its pods are made when it is let in
+			jobs[key] = &JobRun{Job: titles.of(key), Queue: job.QueueName, Submitted: job.CreatedAt}
+		case j != nil && job.CreatedAt.Before(j.Submitted):
+			j.Submitted = job.CreatedAt
+		}
 	}
 	for _, key := range sortedKeys(jobs) {
 		j := jobs[key]

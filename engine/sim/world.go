@@ -55,6 +55,7 @@ type World struct {
 	later      []item                 // what comes later, in the order of its coming
 	history    history
 	counted    map[objectID]bool // quotas of which the world counts what is used
+	unmade     map[objectID]bool // Jobs whose pods are still to be made
 }
 
 // NewWorld is a world with nothing in it.
@@ -69,6 +70,7 @@ func NewWorld(o Options) *World {
 		due:        map[objectID]time.Time{},
 		history:    history{of: map[objectID]*span{}},
 		counted:    map[objectID]bool{},
+		unmade:     map[objectID]bool{},
 	}
 	if w.now.IsZero() {
 		w.now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
@@ -102,11 +104,27 @@ func (w *World) Load(sources ...Source) ([]PolicySource, rules.Issues) {
 // replaced, but keeps its status where the new one says none. With a mistake
 // among them none is taken in. The world keeps the objects, and may change them.
 func (w *World) Submit(o *Objects) rules.Issues {
-	items, issues := newCompletion(w, o.items).run()
-	if issues.Err() != nil {
+	c := newCompletion(w, o.items)
+	items, issues := c.run()
+	if issues = append(issues, w.unreadable(c.samples)...); issues.Err() != nil {
 		return issues
 	}
 	return append(issues, w.take(w.holdBack(items))...)
+}
+
+// unreadable says what the model would have against objects that are made only later.
+func (w *World) unreadable(samples []item) rules.Issues {
+	if len(samples) == 0 {
+		return nil
+	}
+	values := map[any]rules.Value{}
+	var deltas []model.Delta
+	for _, i := range samples {
+		values[i.object] = i.value
+		deltas = append(deltas, model.Delta{Op: model.Upsert, Object: i.object})
+	}
+	c := model.NewCluster(model.Options{SchedulerNames: w.schedulers})
+	return w.refused(errors.Join(c.Apply(deltas...)...), values)
 }
 
 // take puts completed items into the cluster; where the model refuses one, all are taken out again.
@@ -127,6 +145,7 @@ func (w *World) take(items []item) rules.Issues {
 	if issues.Err() == nil {
 		w.noteLeaving(in)
 		w.noteQuotas(in)
+		w.noteJobs(in)
 		return append(issues, w.refused(w.countQuotas(), nil)...)
 	}
 	for _, i := range items {
@@ -240,9 +259,7 @@ func (w *World) put(objects ...metav1.Object) error {
 	deltas := make([]model.Delta, 0, len(objects))
 	for _, o := range objects {
 		w.objects[idOf(o)] = o
-		if _, isJob := o.(*batchv1alpha1.Job); !isJob { // the model knows its PodGroup and pods
-			deltas = append(deltas, model.Delta{Op: model.Upsert, Object: o})
-		}
+		deltas = append(deltas, model.Delta{Op: model.Upsert, Object: o})
 	}
 	for _, o := range objects {
 		if p, isPod := o.(*corev1.Pod); isPod {
@@ -264,12 +281,12 @@ func (w *World) remove(id objectID) {
 	delete(w.due, id)
 	w.forget(id)
 	delete(w.counted, id)
-	if _, isJob := o.(*batchv1alpha1.Job); !isJob {
-		w.cluster.Apply(model.Delta{Op: model.Delete, Object: o})
-	}
+	delete(w.unmade, id)
+	w.cluster.Apply(model.Delta{Op: model.Delete, Object: o})
 }
 
-// Cycle lets the pods that were bound start, decides, and does what the plan says.
+// Cycle lets the pods that were bound start, decides, and does what the plan says. Where it lets Jobs in, their controllers make
+// their pods at once, and the scheduler decides on these at the same moment; the plan is of all that.
 // An error is a broken promise: objects of the world's own making that the cluster refuses.
 func (w *World) Cycle() (*model.Plan, error) {
 	if w.Policy == nil {
@@ -281,11 +298,40 @@ func (w *World) Cycle() (*model.Plan, error) {
 	if err := w.countQuotas(); err != nil {
 		return nil, err
 	}
-	plan := engine.Decide(w.cluster, w.Policy, w.now)
-	if err := w.obey(plan); err != nil {
-		return nil, fmt.Errorf("carry out the plan: %w", err)
+	if _, err := w.controllers(); err != nil {
+		return nil, err
 	}
-	return plan, nil
+	var all *model.Plan
+	for {
+		plan := engine.Decide(w.cluster, w.Policy, w.now)
+		if err := w.obey(plan); err != nil {
+			return nil, fmt.Errorf("carry out the plan: %w", err)
+		}
+		all = after(all, plan)
+		if made, err := w.controllers(); err != nil || !made {
+			return all, err
+		}
+	}
+}
+
+// after is the plan of a moment in which one was made after another: what both did, and how things stand after the last.
+func after(first, last *model.Plan) *model.Plan {
+	if first == nil {
+		return last
+	}
+	both := *last
+	both.Admits = slices.Concat(first.Admits, last.Admits)
+	both.Binds = slices.Concat(first.Binds, last.Binds)
+	both.Errors = slices.Clone(first.Errors)
+	for _, e := range last.Errors {
+		i := slices.IndexFunc(both.Errors, func(x model.RuleError) bool { return x.Site == e.Site && x.Table == e.Table && x.Rule == e.Rule })
+		if i < 0 {
+			both.Errors = append(both.Errors, e)
+			continue
+		}
+		both.Errors[i].Count += e.Count
+	}
+	return &both
 }
 
 // sorted lists the world's objects of a kind in order.

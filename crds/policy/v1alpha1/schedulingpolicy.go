@@ -141,6 +141,11 @@ type Step struct {
 	// +optional
 	OnNoNode string `json:"onNoNode,omitempty"`
 
+	// place: for how long after a job was let in its places are kept while its pods are
+	// being made, at most 1m (0s: not at all).
+	// +optional
+	AwaitPods string `json:"awaitPods,omitempty"`
+
 	// displace: from whom room is taken: queue (other jobs of the same), job (itself) or
 	// otherQueues.
 	// +optional

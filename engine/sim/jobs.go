@@ -1,0 +1,110 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
+)
+
+// submitted gives a Job what admission gives it, and the PodGroup that its controller makes first. Its pods come once that was let in.
+func (c *completion) submitted(i item, j *batchv1alpha1.Job) {
+	defaultJob(j)
+	if j.UID == "" {
+		j.UID = types.UID(j.Name) // as a part of a name it may hold no slash
+	}
+	c.born(j)
+	if !model.MakesPods(j.Status.State.Phase) {
+		return
+	}
+	if c.groupOf(j) == nil {
+		g := objects.PodGroup(j, c.priorityOf)
+		g.CreationTimestamp = j.CreationTimestamp
+		c.add(item{kind: "PodGroup", object: g, value: i.value})
+	}
+	for t := range j.Spec.Tasks {
+		if task := &j.Spec.Tasks[t]; task.Replicas > 0 {
+			c.samples = append(c.samples, item{kind: "Pod", object: c.world.jobPod(j, objects.PodPlan{Task: task}), value: i.value})
+		}
+	}
+}
+
+// defaultJob does what of admission's defaults matters here.
+func defaultJob(j *batchv1alpha1.Job) {
+	j.Spec.Queue = objects.QueueName(j.Spec.Queue)
+	sum := int32(0)
+	for i := range j.Spec.Tasks {
+		t := &j.Spec.Tasks[i]
+		least := objects.TaskMinAvailable(t)
+		t.MinAvailable = &least
+		sum += least
+	}
+	if j.Spec.MinAvailable == 0 {
+		j.Spec.MinAvailable = sum
+	}
+}
+
+func (c *completion) priorityOf(class string) int32 {
+	value, _ := c.classValue(class)
+	return value
+}
+
+// groupOf is the PodGroup of a Job, nil where there is none. Older versions named it like the Job.
+func (c *completion) groupOf(j *batchv1alpha1.Job) *schedulingv1beta1.PodGroup {
+	for _, name := range []string{objects.GroupName(j), j.Name} {
+		if g, ok := c.find("PodGroup", j.Namespace, name).(*schedulingv1beta1.PodGroup); ok {
+			return g
+		}
+	}
+	return nil
+}
+
+// jobPod makes one pod of a Job.
+func (w *World) jobPod(j *batchv1alpha1.Job, plan objects.PodPlan) *corev1.Pod {
+	plan.SchedulerName = w.schedulers[0]
+	p := objects.Pod(j, plan)
+	p.CreationTimestamp = metav1.NewTime(w.now)
+	return p
+}
+
+// controllers plays the controllers of Jobs: the pods of those that were let in are made, at once. It says whether there were any.
+func (w *World) controllers() (made bool, err error) {
+	c := newCompletion(w, nil)
+	for _, id := range slices.SortedFunc(maps.Keys(w.unmade), compareIDs) {
+		j := w.objects[id].(*batchv1alpha1.Job)
+		g := c.groupOf(j)
+		if !objects.Admitted(g) {
+			continue
+		}
+		delete(w.unmade, id)
+		for t := range j.Spec.Tasks {
+			task := &j.Spec.Tasks[t]
+			for n := range int(task.Replicas) {
+				if c.find("Pod", j.Namespace, objects.PodName(j.Name, task.Name, n)) == nil {
+					c.add(item{kind: "Pod", object: w.jobPod(j, objects.PodPlan{Task: task, Index: n, Group: g.Name})})
+				}
+			}
+		}
+	}
+	if len(c.items) == 0 {
+		return false, nil
+	}
+	items, issues := c.run()
+	return true, append(issues, w.take(items)...).Err()
+}
+
+// noteJobs remembers which of the new objects are Jobs whose pods are to be made.
+func (w *World) noteJobs(in []metav1.Object) {
+	for _, o := range in {
+		if j, ok := o.(*batchv1alpha1.Job); ok && model.MakesPods(j.Status.State.Phase) {
+			w.unmade[idOf(j)] = true
+		}
+	}
+}
