@@ -116,29 +116,16 @@ func (x *Cycle) untried(j *model.Job) {
 	if x.jobWaits[j] != nil || j.Counts[model.Pending] == 0 && (j.Phase != model.PhasePending || j.TaskCount() > 0) {
 		return
 	}
-	p := x.s.Policy()
-	switch {
-	case j.Orphan:
+	if j.Orphan {
 		for _, t := range j.Tasks {
 			if !t.Foreign && t.Status == model.Pending {
 				x.taskWait(t, builtin("podgroup", "its PodGroup is not there"), nil)
 			}
 		}
 		return
-	case j.Queue == nil:
-		x.jobWait(j, builtin("queue", "there is no queue "+strconv.Quote(j.QueueName)))
-		return
-	case !j.Seated():
-		x.jobWait(j, builtin("queue", "the queue "+j.QueueName+" only holds other queues; name one below it"))
-		return
-	case p.Mode == "Paused":
-		x.jobWait(j, builtin("paused", "policy "+p.Name+" is paused: nothing is decided until its mode is Active"))
-		return
-	case len(p.Actions) == 0:
-		x.jobWait(j, builtin("pipeline", "the pipeline of policy "+p.Name+" is empty: it names no action that could let jobs in or place pods"))
-		return
-	case j.TaskCount() == 0:
-		x.jobWait(j, builtin("pipeline", "no action of the pipeline of policy "+p.Name+" lets the job in"))
+	}
+	if why := x.unasked(j); why.Rule != "" {
+		x.jobWait(j, why)
 		return
 	}
 	for _, t := range j.Tasks {
@@ -151,6 +138,24 @@ func (x *Cycle) untried(j *model.Job) {
 		}
 		x.taskWait(t, builtin("turn", "not tried: its job's turn ended, or no action of the pipeline takes it"), nil)
 	}
+}
+
+// unasked is why no action comes to a job as a whole; without a rule: some may.
+func (x *Cycle) unasked(j *model.Job) model.Reason {
+	p := x.s.Policy()
+	switch {
+	case j.Queue == nil:
+		return builtin("queue", "there is no queue "+strconv.Quote(j.QueueName))
+	case !j.Seated():
+		return builtin("queue", "the queue "+j.QueueName+" only holds other queues; name one below it")
+	case p.Mode == "Paused":
+		return builtin("paused", "policy "+p.Name+" is paused: nothing is decided until its mode is Active")
+	case len(p.Actions) == 0:
+		return builtin("pipeline", "the pipeline of policy "+p.Name+" is empty: it names no action that could let jobs in or place pods")
+	case j.TaskCount() == 0:
+		return builtin("pipeline", "no action of the pipeline of policy "+p.Name+" lets the job in")
+	}
+	return model.Reason{}
 }
 
 // builtin is a reason that no row of a table gives.

@@ -46,6 +46,11 @@ func (c *cause) same(o *cause) bool {
 	return c.reason == o.reason && c.node == o.node && c.before == o.before && c.why == o.why && slices.Equal(c.nodes, o.nodes)
 }
 
+// of says whether both are of one row.
+func (c *cause) of(o *cause) bool {
+	return c.reason == o.reason && c.why.Site == o.why.Site && c.why.Table == o.why.Table && c.why.Rule == o.why.Rule
+}
+
 func (c *cause) saying() saying {
 	return saying{c.reason, c.before + (&model.Wait{Reason: c.why, Nodes: c.nodes}).String(), c.node}
 }
@@ -71,7 +76,7 @@ func (s *statuses) wait(t *model.Task, g *group, cycle uint64, c *cause, now tim
 	if w.differs.IsZero() {
 		w.differs = now
 	}
-	news := !w.told || w.cause.why.Site != c.why.Site || w.cause.why.Table != c.why.Table || w.cause.why.Rule != c.why.Rule || w.said.reason != say.reason
+	news := !w.told || !w.cause.of(c)
 	switch {
 	case now.Sub(w.differs) < settleTime:
 		s.notBefore(w.differs.Add(settleTime))

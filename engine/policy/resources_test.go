@@ -74,7 +74,7 @@ func TestResourceFunctions(t *testing.T) {
 		{"cpu=3 memory=1Gi", "cpu=1 pods=3", "", "a.min(b)", "cpu 1"}, // missing counts as 0
 		{"cpu=3 memory=1Gi", "cpu=1 pods=3", "", "a.cap(b)", "cpu 1, memory 1Gi"},
 		{"cpu=3 memory=1Gi", "cpu=5 pods=3", "", "a.max(b)", "cpu 5, memory 1Gi, pods 3"},
-		{"cpu=3 memory=1Gi", "", "", "a.scale(0.5)", "cpu 1500m, memory 512Mi"},
+		{"cpu=3 memory=1Gi", "", "", "a.scale(0.5)", "cpu 1.5, memory 512Mi"},
 		{"cpu=3 memory=1Gi", "", "", "a.scale(2)", "cpu 6, memory 2Gi"},
 		{"cpu=1 memory=1Gi pods=1", "cpu=9 " + gpu + "=1", "", "a.only(b)", "cpu 1"},
 		{"cpu=1 memory=0", "cpu=2", "", "(a - b).positive()", "nothing"},
