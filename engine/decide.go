@@ -18,8 +18,12 @@ func Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
 // Observe is Decide for a caller with a clock, which nothing here has: ran is told of each action when it has run.
 func Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran func(action string)) *model.Plan {
 	s, ok := c.View.(*policy.Session)
-	if !ok || s.Policy() != p {
+	switch {
+	case !ok || s.Policy() != p:
 		s = policy.NewSession(c, p)
+		c.View = s
+	case s.Spent():
+		s = s.Renewed()
 		c.View = s
 	}
 	return cycle(s, now, ran)

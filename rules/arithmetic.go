@@ -54,6 +54,9 @@ func general(op operation, l, r ref.Val) ref.Val {
 	switch op {
 	case plus:
 		if a, ok := l.(traits.Adder); ok {
+			if err := tooLarge("+", lengthOf(l)+lengthOf(r)); err != nil {
+				return err
+			}
 			return a.Add(r)
 		}
 	case minus:
@@ -70,4 +73,17 @@ func general(op operation, l, r ref.Val) ref.Val {
 		}
 	}
 	return types.MaybeNoSuchOverloadErr(l)
+}
+
+// lengthOf is the size of a string or a list, in what its memory goes by.
+func lengthOf(v ref.Val) int64 {
+	switch v := v.(type) {
+	case types.String:
+		return int64(len(v))
+	case types.Bytes:
+		return int64(len(v))
+	case traits.Lister:
+		return sizeOf(v)
+	}
+	return 0
 }

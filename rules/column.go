@@ -39,6 +39,9 @@ const chunk = 1024
 // Batch is the memory that evaluation by column needs, to be used again and again by one owner. The zero Batch is ready.
 type Batch struct {
 	table   Rows
+	asked   Roots  // the table as closures are asked about it: with the meter beside it, where there is one
+	meter   *Meter // of what is counted, else nil
+	steps   int64
 	epoch   uint64
 	failed  []int32
 	marks   []uint64 // by row: the epoch in which it failed
@@ -66,8 +69,12 @@ func (v *vectors[T]) take(n int) []T {
 
 func (v *vectors[T]) give(vector []T) { v.free = append(v.free, vector) }
 
-func (b *Batch) begin(t Rows) {
-	b.table, b.failed = t, b.failed[:0]
+func (b *Batch) begin(e *Expr, t Rows) {
+	b.table, b.asked, b.meter, b.failed = t, t, nil, b.failed[:0]
+	if e.Metered && !e.column.empty() {
+		m := e.within(t, t)
+		b.asked, b.meter, b.steps = m, m.meter, e.steps
+	}
 	b.epoch++
 	if b.memos == nil {
 		b.memos = map[any]any{}
@@ -123,7 +130,7 @@ func (c column) number() columnOf[float64] {
 // HoldsEach computes a bool for each row of the table, out[i] for rows[i]. It gives the rows of which out says nothing,
 // each once, because the expression errs there, or a part of it: Holds tells. The result is the batch's own.
 func (e *Expr) HoldsEach(b *Batch, t Rows, rows []int32, out []bool) (failed []int32) {
-	b.begin(t)
+	b.begin(e, t)
 	if e.column.bools == nil {
 		eachRow(b, rows, out, func(r Roots) (bool, ref.Val) { return e.Holds(r) })
 		return b.failed
@@ -134,7 +141,7 @@ func (e *Expr) HoldsEach(b *Batch, t Rows, rows []int32, out []bool) (failed []i
 
 // NumberEach computes an int or a double for each row, as HoldsEach does a bool.
 func (e *Expr) NumberEach(b *Batch, t Rows, rows []int32, out []float64) (failed []int32) {
-	b.begin(t)
+	b.begin(e, t)
 	f := e.numbers
 	if f == nil {
 		eachRow(b, rows, out, func(r Roots) (float64, ref.Val) { return e.Number(r) })
@@ -160,12 +167,26 @@ func byChunks[T any](b *Batch, f columnOf[T], rows []int32, out []T) {
 func eachRow[T any](b *Batch, rows []int32, out []T, f func(Roots) (T, ref.Val)) {
 	for i, row := range rows {
 		b.table.Point(row)
-		x, err := f(b.table)
+		x, err := once(b, f)
 		if err != nil {
 			b.fail(row)
 		}
 		out[i] = x
 	}
+}
+
+// once asks a closure about the row that the table stands for. What is counted begins anew with each.
+func once[T any](b *Batch, f func(Roots) (T, ref.Val)) (x T, err ref.Val) {
+	if b.meter == nil {
+		return f(b.table)
+	}
+	defer func() {
+		if failure := recover(); failure != nil {
+			err = internal(failure)
+		}
+	}()
+	b.meter.evaluate(b.steps)
+	return f(b.asked)
 }
 
 // byRows is the column of what has no form of its own.
@@ -185,7 +206,7 @@ func filled[T any](f func(Roots) (T, ref.Val)) columnOf[T] {
 		if len(rows) == 0 {
 			return
 		}
-		x, err := f(b.table)
+		x, err := once(b, f)
 		if err != nil {
 			b.failAll(rows)
 		}
@@ -238,7 +259,7 @@ func (l *lifted[T]) column(b *Batch, rows []int32, out []T) {
 	for i, code := range codes {
 		if k.epoch[code] != b.epoch {
 			b.table.Point(rows[i])
-			x, err := l.of(b.table)
+			x, err := once(b, l.of)
 			k.epoch[code], k.values[code], k.errs[code] = b.epoch, x, err != nil
 		}
 		if k.errs[code] {
@@ -326,7 +347,7 @@ func negation(x columnOf[bool]) columnOf[bool] {
 
 // absorbed is an argument's value for every row of a column: the first error of its fails them all.
 func absorbed(b *Batch, f func(Roots) ref.Val, rows []int32) (ref.Val, bool) {
-	v := f(b.table)
+	v := f(b.asked)
 	if types.IsError(v) {
 		b.failAll(rows)
 		return nil, false

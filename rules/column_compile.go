@@ -21,8 +21,8 @@ type columner struct {
 }
 
 // columnsOf compiles an expression whose closures are there.
-func (s *Scope) columnsOf(a *ast.AST) (column, error) {
-	c := &columner{&kerneler{scope: s, ast: a}, s.lang.vocab.Row}
+func (s *Scope) columnsOf(a *ast.AST, counted bool) (column, error) {
+	c := &columner{&kerneler{scope: s, ast: a, metered: counted}, s.lang.vocab.Row}
 	return c.column(a.Expr())
 }
 

@@ -11,11 +11,7 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"k8s.io/apiserver/pkg/cel/library"
 )
-
-// CostLimit is the most that one evaluation of a row may cost, by the static estimate.
-const CostLimit = 1_000_000
 
 // Kind is what a site wants an expression to give.
 type Kind struct {
@@ -69,8 +65,13 @@ type Expr struct {
 	Reads *Reads
 	// Ends are those paths among Reads that the value itself may be.
 	Ends []Read
-	// Cost is CEL's static estimate of one evaluation.
+	// Cost is the static estimate of one evaluation, in CEL's units.
 	Cost checker.CostEstimate
+	// Size is how large the value may become.
+	Size *Size
+	// Metered says that the estimate is not small: evaluations run within a budget (Purse).
+	Metered bool
+	steps   int64 // that one evaluation takes without its loops' turns; only of what is metered
 	// NowParts are the largest parts that read only now; the value of the whole changes with time
 	// only when one of theirs does. NowMoves: it may change at any time.
 	NowParts []*Expr
@@ -152,14 +153,26 @@ func (e *Expr) Number(vars cel.Activation) (x float64, err ref.Val) {
 	return float64(i), err
 }
 
-// internal is the error that a panic in a function of ours becomes, as cel-go has it.
-func internal(failure any) ref.Val { return types.NewErr("internal error: %v", failure) }
+// internal is the error that a panic becomes: of one in a function of ours, as cel-go has it.
+func internal(failure any) ref.Val {
+	if over, ok := failure.(*exceeded); ok {
+		return over.err
+	}
+	return types.NewErr("internal error: %v", failure)
+}
 
+// rooted begins an evaluation.
 func (e *Expr) rooted(vars cel.Activation) Roots {
-	if r, ok := vars.(Roots); ok {
+	r, ok := vars.(Roots)
+	if !ok {
+		r = named{vars, e.names}
+	}
+	if !e.Metered {
 		return r
 	}
-	return named{vars, e.names}
+	m := e.within(vars, r)
+	m.meter.evaluate(e.steps)
+	return m
 }
 
 // Interpret is Eval by cel-go alone: what compiled expressions must agree with, and what evaluates the others.
@@ -192,32 +205,45 @@ func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
 	if issues := s.optionalFields(text, checked.NativeRep()); issues != nil {
 		return nil, issues
 	}
-	program, err := s.env.Program(checked, cel.EvalOptions(cel.OptOptimize))
-	if err != nil {
+	native := checked.NativeRep()
+	e := &Expr{Text: text, Type: checked.OutputType(), scope: s, checked: native}
+	// What is too dear is refused before anything of it is computed, constants included.
+	sizes := s.sizesOf(native)
+	var err error
+	if e.Cost, err = s.cost(checked, sizes); err != nil {
 		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
 	}
-	native := checked.NativeRep()
-	e := &Expr{Text: text, Type: checked.OutputType(), program: program, scope: s, checked: native}
+	e.Size, e.Metered = sizes[native.Expr().ID()], e.Cost.Max > SmallCost
+	if e.Cost.Max > CostLimit {
+		return nil, Issues{tooDear(text, e.Cost.Max, CostLimit, "", "avoid loops inside loops, and values that grow in a loop, or use a function of the language")}
+	}
+	if e.program, err = s.env.Program(checked, cel.EvalOptions(cel.OptOptimize)); err != nil {
+		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
+	}
 	e.Reads, e.Ends = readsAndEnds(s, native, native.Expr(), nil)
 	e.compileKernel(s, native)
-	if e.Cost, err = s.env.EstimateCost(checked, &estimator{s}); err != nil {
-		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
-	}
-	if e.Cost.Max > CostLimit {
-		return nil, Issues{text.Issue(0, 1, fmt.Sprintf("may cost %s, over the limit of %d", costText(e.Cost.Max), CostLimit), "avoid loops inside loops, or use a function of the language")}
+	if e.Interpreted != "" && e.Cost.Max > InterpretedLimit {
+		return nil, Issues{tooDear(text, e.Cost.Max, InterpretedLimit, " for what is interpreted ("+e.Interpreted+")", "write it without that, or with fewer loops; it then runs within a budget")}
 	}
 	return e, s.planNow(e, native)
 }
 
+func tooDear(text Text, cost, limit uint64, why, hint string) Issue {
+	return text.Issue(0, 1, fmt.Sprintf("may cost %s, over the limit of %d%s", costText(cost), limit, why), hint)
+}
+
 // compileKernel compiles an expression as far as that is possible.
 func (e *Expr) compileKernel(s *Scope, a *ast.AST) {
-	k, err := s.kernelOf(a)
+	k, err := s.kernelOf(a, e.Metered)
 	if err != nil {
-		e.Interpreted = err.Error()
+		e.Interpreted, e.Metered = err.Error(), false // within InterpretedLimit
 		return
 	}
 	e.kernel, e.names = k, s.names
-	columns, err := s.columnsOf(a)
+	if e.Metered {
+		e.steps = (&kerneler{scope: s, ast: a}).stepsOf(a.Expr())
+	}
+	columns, err := s.columnsOf(a, e.Metered)
 	if err != nil {
 		e.ByRow = err.Error()
 		return
@@ -261,57 +287,7 @@ func (e *Expr) part(s *Scope, a *ast.AST, part ast.Expr) (*Expr, error) {
 	if err != nil {
 		text = e.Text.Value
 	}
-	x := &Expr{Text: e.Text, Part: text, Type: a.GetType(part.ID()), Reads: &Reads{}, program: p}
+	x := &Expr{Text: e.Text, Part: text, Type: a.GetType(part.ID()), Reads: &Reads{}, program: p, Metered: e.Metered}
 	x.compileKernel(s, sub)
 	return x, nil
-}
-
-// estimator tells CEL how large things are and what our functions cost.
-type estimator struct{ scope *Scope }
-
-const defaultBound = 64
-
-// EstimateSize implements checker.CostEstimator.
-func (c *estimator) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
-	return &checker.SizeEstimate{Min: 0, Max: c.bound(node.Path())}
-}
-
-func (c *estimator) bound(path []string) uint64 {
-	if len(path) < 2 {
-		return defaultBound
-	}
-	t, size := c.scope.roots[path[0]], uint64(defaultBound)
-	for _, field := range path[1:] {
-		size = defaultBound
-		if strings.HasPrefix(field, "@") {
-			if p := t.Parameters(); len(p) > 0 {
-				t = p[len(p)-1]
-			}
-			continue
-		}
-		o := c.scope.objectOf(t)
-		if o == nil || o.Find(field) == nil {
-			return size
-		}
-		m := o.Find(field)
-		t = m.Type
-		if m.Bound > 0 {
-			size = m.Bound
-		}
-	}
-	return size
-}
-
-// EstimateCallCost implements checker.CostEstimator.
-func (c *estimator) EstimateCallCost(function, overload string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
-	o := c.scope.lang.overloads[overload]
-	if o == nil {
-		return (&library.CostEstimator{SizeEstimator: c}).EstimateCallCost(function, overload, target, args)
-	}
-	cost := max(o.Cost, 1)
-	e := &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: cost, Max: cost}}
-	if k := o.Result.Kind(); k == types.ListKind || k == types.StringKind || k == types.MapKind {
-		e.ResultSize = &checker.SizeEstimate{Min: 0, Max: defaultBound}
-	}
-	return e
 }

@@ -154,6 +154,8 @@ func (u uncompiled) Error() string { return u.why }
 type kerneler struct {
 	scope *Scope
 	ast   *ast.AST
+	// metered says that what is used is counted.
+	metered bool
 	// locals are the variables of the loops around, the innermost last.
 	locals []loopNames
 }
@@ -161,8 +163,8 @@ type kerneler struct {
 type loopNames struct{ accu, iter, iter2 string }
 
 // kernelOf compiles an expression; the error says what in it is left to cel-go.
-func (s *Scope) kernelOf(a *ast.AST) (kernel, error) {
-	k := &kerneler{scope: s, ast: a}
+func (s *Scope) kernelOf(a *ast.AST, counted bool) (kernel, error) {
+	k := &kerneler{scope: s, ast: a, metered: counted}
 	return k.compile(a.Expr())
 }
 
@@ -460,7 +462,19 @@ func (k *kerneler) list(e ast.Expr) (kernel, error) {
 		out.literal = true
 		return out, nil
 	}
-	return kernel{value: build}, nil
+	return k.building(build), nil
+}
+
+// building is the kernel of a literal, of which the bytes are counted.
+func (k *kerneler) building(build func(Roots) ref.Val) kernel {
+	if !k.metered {
+		return kernel{value: build}
+	}
+	return kernel{value: func(r Roots) ref.Val {
+		v := build(r)
+		meterOf(r).bytes(bytesOf(v))
+		return v
+	}}
 }
 
 // mapping makes a map; one of constants is made once.
@@ -492,7 +506,7 @@ func (k *kerneler) mapping(e ast.Expr) (kernel, error) {
 	if constant {
 		return constantKernel(k.typeOf(e), build(nil)), nil
 	}
-	return kernel{value: build}, nil
+	return k.building(build), nil
 }
 
 func (k *kerneler) all(list []ast.Expr) (parts []kernel, constant bool, err error) {
@@ -517,7 +531,7 @@ func (k *kerneler) call(e ast.Expr) (kernel, error) {
 		return kernel{}, err
 	}
 	out, err := k.applied(e, c.FunctionName(), parts)
-	if err == nil && constant && len(parts) > 0 {
+	if err == nil && constant && len(parts) > 0 && !k.metered {
 		if v := out.value(nil); !types.IsError(v) {
 			return constantKernel(k.typeOf(e), v), nil
 		}
@@ -551,13 +565,13 @@ func (k *kerneler) applied(e ast.Expr, name string, parts []kernel) (kernel, err
 		return orValue(k.typeOf(e), parts), nil
 	case operators.OptSelect, "or", "matches": // cel-go makes a constant regular expression once
 		return kernel{}, uncompiled{"the function " + name}
-	case operators.Equals:
-		return equals(parts[0], parts[1], false), nil
-	case operators.NotEquals:
-		return equals(parts[0], parts[1], true), nil
+	case operators.Equals, operators.NotEquals:
+		return k.equality(parts[0], parts[1], name == operators.NotEquals), nil
 	}
-	if out, ok := unboxedOperator(name, parts); ok {
-		return out, nil
+	if ordersTexts := isOrder(name) && parts[0].str != nil; !k.metered || !ordersTexts {
+		if out, ok := unboxedOperator(name, parts); ok {
+			return out, nil
+		}
 	}
 	return k.function(e, name, parts)
 }
@@ -572,6 +586,8 @@ func (k *kerneler) function(e ast.Expr, name string, parts []kernel) (kernel, er
 	t := k.typeOf(e)
 	var out kernel
 	switch {
+	case k.metered:
+		out = valueKernel(t, c.counted(strict(parts), k.growthOf(e, name)))
 	case len(parts) == 1 && f.Unary != nil:
 		out = valueKernel(t, c.unary(boxed(parts[0])))
 	case len(parts) == 2 && f.Binary != nil:
@@ -694,10 +710,14 @@ func strict(parts []kernel) func(Roots) ([]ref.Val, ref.Val) {
 // implementation is the Go function behind a call: that of the overload, where the checker found one alone, or the one
 // that looks at its arguments.
 func (s *Scope) implementation(name string, r *ast.ReferenceInfo) (*functions.Overload, error) {
+	return implementation(s.env, name, r)
+}
+
+func implementation(env *cel.Env, name string, r *ast.ReferenceInfo) (*functions.Overload, error) {
 	if r == nil {
 		return nil, uncompiled{"the function " + name}
 	}
-	decl := s.env.Functions()[name]
+	decl := env.Functions()[name]
 	if decl == nil {
 		return nil, uncompiled{"the function " + name}
 	}
@@ -705,12 +725,23 @@ func (s *Scope) implementation(name string, r *ast.ReferenceInfo) (*functions.Ov
 	if err != nil {
 		return nil, fmt.Errorf("function %s: %w", name, err)
 	}
+	found, err := bindingOf(name, r.OverloadIDs, bindings)
+	if err != nil {
+		return nil, err
+	}
+	if size := makers()[name]; size != nil {
+		return bounded(name, found, size), nil
+	}
+	return found, nil
+}
+
+func bindingOf(name string, overloads []string, bindings []*functions.Overload) (*functions.Overload, error) {
 	var general *functions.Overload
 	for _, b := range bindings {
 		if b.NonStrict {
 			return nil, uncompiled{"the function " + name + ", which takes errors"}
 		}
-		if len(r.OverloadIDs) == 1 && b.Operator == r.OverloadIDs[0] {
+		if len(overloads) == 1 && b.Operator == overloads[0] {
 			return b, nil
 		}
 		if b.Operator == name {

@@ -14,6 +14,7 @@ import (
 type loop struct {
 	Roots
 	accu, iter, iter2 ref.Val
+	meter             *Meter // nil: nothing is counted
 }
 
 // outside leaves so many loops.
@@ -59,6 +60,7 @@ type fold struct {
 	over, start, step, result kernel
 	while                     func(Roots) (bool, ref.Val)
 	two                       bool
+	turn                      int64     // the steps that one takes; 0: they are not counted
 	loops                     sync.Pool // of *loop that are over
 }
 
@@ -82,6 +84,9 @@ func (k *kerneler) comprehension(e ast.Expr) (kernel, error) {
 	if f.step, err = k.compile(c.LoopStep()); err != nil {
 		return kernel{}, err
 	}
+	if k.metered {
+		f.turn = 1 + k.stepsOf(c.LoopCondition(), c.LoopStep())
+	}
 	// The result sees the accumulator only.
 	k.locals[len(k.locals)-1] = loopNames{accu: c.AccuVar(), iter: " ", iter2: " "}
 	if f.result, err = k.compile(c.Result()); err != nil {
@@ -101,6 +106,9 @@ func (f *fold) run(r Roots) ref.Val {
 		l = &loop{}
 	}
 	*l = loop{Roots: r, accu: f.start.value(r)}
+	if f.turn > 0 {
+		l.meter = meterOf(r)
+	}
 	defer func() {
 		*l = loop{}
 		f.loops.Put(l)
@@ -121,6 +129,9 @@ func (f *fold) run(r Roots) ref.Val {
 
 func (f *fold) each(l *loop, over ref.Val) ref.Val {
 	turn := func() bool {
+		if l.meter != nil {
+			l.meter.steps(f.turn)
+		}
 		if more, err := f.while(l); err == nil && !more {
 			return false
 		}

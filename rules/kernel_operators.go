@@ -151,6 +151,27 @@ func orValue(t *cel.Type, parts []kernel) kernel {
 	})
 }
 
+// equality compares two values; where it is counted, texts and lists are gone through.
+func (k *kerneler) equality(a, b kernel, differ bool) kernel {
+	if !k.metered || a.number() != nil || b.number() != nil || a.boolean != nil {
+		return equals(a, b, differ)
+	}
+	x, y := boxed(a), boxed(b)
+	return boolKernel(func(r Roots) (bool, ref.Val) {
+		v, err := x(r)
+		if err != nil {
+			return false, err
+		}
+		w, err := y(r)
+		if err != nil {
+			return false, err
+		}
+		m := meterOf(r)
+		m.steps(min(walked(v, m.left.Steps), walked(w, m.left.Steps)))
+		return types.Equal(v, w) == types.True != differ, nil
+	})
+}
+
 // equals compares numbers and strings unboxed, everything else as CEL does.
 func equals(a, b kernel, differ bool) kernel {
 	switch {

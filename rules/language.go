@@ -42,6 +42,10 @@ type Member struct {
 	Changes Changes
 	// Bound is the most elements, for the cost estimate, of a list, map or string; 0 means 64.
 	Bound uint64
+	// Size, where it is known better than by Bound, is how large the value may become: that of a member that an expression computes.
+	Size *Size
+	// Cost, for the cost estimate, is what it costs to read the member where that computes it each time anew.
+	Cost uint64
 	// Get reads the member. The argument is what the object's Value() returns. An error is a *types.Err.
 	Get func(object any) ref.Val
 	// Bool, Int, Double or String read a member of that type without a ref.Val around it, where the client has that; the
@@ -178,6 +182,7 @@ func NewLanguage(v Vocabulary) (*Language, error) {
 	for _, library := range Libraries() {
 		opts = append(opts, library.options()...)
 	}
+	opts = append(opts, cel.Lib(boundedCalls{l}))
 	for _, f := range merged(operatorFunctions(v), v.Functions) {
 		l.functions[f.Name] = f
 		opts = append(opts, f.option(l))

@@ -33,7 +33,9 @@ func Libraries() []Library {
 		{"optionals", "Values that may be missing: `labels[?\"zone\"].orValue(\"\")`.", false, func() []cel.EnvOption {
 			return []cel.EnvOption{cel.OptionalTypes()}
 		}},
-		{"strings", "Taking strings apart and putting them together.", false, one(func() cel.EnvOption { return ext.Strings(ext.StringsVersion(2)) })},
+		{"strings", "Taking strings apart and putting them together.", false, one(func() cel.EnvOption {
+			return ext.Strings(ext.StringsVersion(2), ext.StringsMaxPrecision(mostPrecision))
+		})},
 		{"sets", "Lists seen as sets.", false, one(func() cel.EnvOption { return ext.Sets() })},
 		{"lists", "Sorting, cutting and joining lists.", false, one(func() cel.EnvOption { return ext.Lists(ext.ListsVersion(3)) })},
 		{"math", "Rounding, roots, bits, the least and the greatest.", false, one(func() cel.EnvOption { return ext.Math() })},

@@ -59,7 +59,7 @@ func (e *Expr) Each() (*Each, bool) {
 	if !isPath || !isMap || !only(of, []string{c.IterVar(), "params"}) {
 		return nil, false
 	}
-	k := &kerneler{scope: e.scope, ast: e.checked, locals: []loopNames{{accu: " ", iter: c.IterVar(), iter2: " "}}}
+	k := &kerneler{scope: e.scope, ast: e.checked, metered: e.Metered, locals: []loopNames{{accu: " ", iter: c.IterVar(), iter2: " "}}}
 	out, err := k.compile(of)
 	if err != nil {
 		return nil, false

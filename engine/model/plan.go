@@ -127,4 +127,6 @@ type RuleError struct {
 	Count  int    `json:"count"`
 	Object string `json:"object"` // what it was first evaluated for
 	Text   string `json:"text"`
+	// OverBudget says how many of them are evaluations that exceeded the row's budget, or that there was none left for.
+	OverBudget int `json:"overBudget,omitempty"`
 }

@@ -324,7 +324,10 @@ func (p *Policy) treesOf(trees []*quotaTree, r rules.Read) []*quotaTree {
 
 func (s *tableScope) declare(x *attribute, private bool, doc, typeName string, reads *rules.Reads) *rules.Member {
 	own := x.on
-	m := &rules.Member{Name: x.name, Type: x.typ, Doc: doc, Changes: x.changes, Reads: reads, Own: own, Get: func(o any) ref.Val { return readAttribute(x, o) }}
+	m := &rules.Member{Name: x.name, Type: x.typ, Doc: doc, Changes: x.changes, Cost: costAnew(x.byTime, x.expr), Reads: reads, Own: own, Get: func(o any) ref.Val { return readAttribute(x, o) }}
+	if x.expr != nil && x.function == "" {
+		m.Size = x.expr.Size
+	}
 	s.p.computed[m] = x
 	extend := func(objects map[string]*rules.Object) {
 		dup := *objects[typeName]

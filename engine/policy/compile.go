@@ -134,7 +134,7 @@ func (s *tableScope) variableObject(roots []string) *rules.Object {
 	o := &rules.Object{Name: "Variables", Type: object("Variables")}
 	for _, v := range s.vars {
 		if v.on == "" || v.on == "cluster" || slices.Contains(roots, v.on) {
-			o.Members = append(o.Members, &rules.Member{Name: v.name, Type: v.expr.Type, Reads: v.expr.Reads, Ends: v.expr.Ends, Get: func(o any) ref.Val {
+			o.Members = append(o.Members, &rules.Member{Name: v.name, Type: v.expr.Type, Size: v.expr.Size, Cost: costAnew(v.byTime, v.expr), Reads: v.expr.Reads, Ends: v.expr.Ends, Get: func(o any) ref.Val {
 				f, ok := o.(*Frame)
 				if !ok {
 					return types.NewErr("variable %q has no value here", v.name)

@@ -69,6 +69,7 @@ type Session struct {
 	ofNodes      sizes
 	desk         desk
 	crew         crew
+	meters       meters
 
 	kept                         int // mostKept
 	startsSwept, namespacesSwept swept
@@ -87,6 +88,7 @@ func NewSession(c *model.Cluster, p *Policy) *Session {
 	s.slots.task, s.slots.job = p.slots["Task"], p.slots["Job"]
 	s.dims = &dims{Dims: c.Dims, crew: &s.crew}
 	s.evaluated = make([]uint64, len(p.all)+1)
+	s.meters = metersOf(p)
 	s.peers.s, s.alike.nodes = s, &c.Nodes
 	s.columns.init(s)
 	s.initRest()
@@ -111,6 +113,7 @@ func (s *Session) Begin(now time.Time) {
 	s.rest.values = string(s.timeParts())
 	s.usedAtStart = s.c.Used.Clone()
 	s.noFaults()
+	s.meters.begin()
 	s.action = types.String("")
 	s.columns.begin()
 	s.forget()
@@ -209,6 +212,9 @@ func (s *Session) count(of any, first model.RuleError, f *Frame, err ref.Val) {
 		s.faultOrder = append(s.faultOrder, e)
 	}
 	e.Count++
+	if rules.Exceeded(err) {
+		e.OverBudget++
+	}
 }
 
 // Frame is what the roots stand for in one evaluation.
@@ -448,8 +454,9 @@ func (s *Session) atStart(x *attribute, owner ref.Val) ref.Val {
 	}
 	v, ok := s.starts[key]
 	if !ok {
-		v = s.compute(x, owner)
-		s.starts[key] = v
+		if v = s.compute(x, owner); !rules.Exceeded(v) {
+			s.starts[key] = v
+		}
 	}
 	return v
 }

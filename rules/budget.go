@@ -1,0 +1,276 @@
+package rules
+
+import (
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// Budget is what evaluations of an expression may use at run time. It counts, and asks no clock: the same evaluation uses the same
+// each time.
+type Budget struct {
+	// Steps are of the size of CEL's units of cost: a simple operation, an element or ten characters gone through.
+	Steps int64
+	// Bytes are those of the strings, lists and maps that are made, whether they are still in use or not.
+	Bytes int64
+}
+
+// EvaluationBudget is what one evaluation may use.
+func EvaluationBudget() Budget { return Budget{Steps: CostLimit, Bytes: 4 << 20} }
+
+// RoundSteps is how many steps the evaluations of one row may take together between two calls of Meter.Begin.
+const RoundSteps = 20_000_000
+
+// Meter counts what the evaluations of a row's expressions use. It has one owner; goroutines that evaluate at once have one each.
+type Meter struct {
+	each  Budget
+	round int64
+	left  Budget // of the evaluation under way
+	rest  int64  // steps of the round
+	dry   bool
+}
+
+// NewMeter gives a meter at the beginning of a round.
+func NewMeter(each Budget, round int64) *Meter { return &Meter{each: each, round: round, rest: round} }
+
+// Begin starts a round, such as a cycle.
+func (m *Meter) Begin() { m.rest, m.dry = m.round, false }
+
+// Dry says that an evaluation of this round ended, or was refused, because the round's steps are used up.
+func (m *Meter) Dry() bool { return m.dry }
+
+// Used is how many steps the round has taken.
+func (m *Meter) Used() int64 { return m.round - max(m.rest, 0) }
+
+// exceeded is what an evaluation panics with that is over its budget, so that no loop goes on.
+type exceeded struct{ err ref.Val }
+
+// exceeds is how the text of every such error begins.
+const exceeds = "exceeded its budget of "
+
+// Exceeded says whether an error is that of an exceeded budget.
+func Exceeded(err ref.Val) bool {
+	e, ok := err.(*types.Err)
+	return ok && len(e.String()) > len(exceeds) && e.String()[:len(exceeds)] == exceeds
+}
+
+func (m *Meter) evaluate(steps int64) {
+	m.left = m.each
+	m.steps(steps)
+}
+
+func (m *Meter) steps(n int64) {
+	m.left.Steps -= n
+	m.rest -= n
+	switch {
+	case m.rest < 0:
+		m.rest, m.dry = -1, true
+		panic(&exceeded{types.NewErr(exceeds+"%d steps a cycle, with all objects that it was asked about", m.round)})
+	case m.left.Steps < 0:
+		panic(&exceeded{types.NewErr(exceeds+"%d steps", m.each.Steps)})
+	}
+}
+
+func (m *Meter) bytes(n int64) {
+	if m.left.Bytes -= n; m.left.Bytes < 0 {
+		panic(&exceeded{types.NewErr(exceeds+"%d bytes", m.each.Bytes)})
+	}
+}
+
+// Purse is an Activation that has meters for the expressions that need one. nil: the expression gets one for this evaluation.
+type Purse interface {
+	Meter(e *Expr) *Meter
+}
+
+// metered is Roots beside the meter of the evaluation.
+type metered struct {
+	Roots
+	meter *Meter
+}
+
+// within gives the roots for an evaluation that is counted.
+func (e *Expr) within(vars cel.Activation, r Roots) *metered {
+	m := &metered{Roots: r}
+	if p, ok := vars.(Purse); ok {
+		m.meter = p.Meter(e)
+	}
+	if m.meter == nil {
+		m.meter = NewMeter(EvaluationBudget(), RoundSteps)
+	}
+	return m
+}
+
+// meterOf is the meter of an evaluation that is counted.
+func meterOf(r Roots) *Meter {
+	switch r := r.(type) {
+	case *loop:
+		return r.meter
+	case *metered:
+		return r.meter
+	}
+	return NewMeter(EvaluationBudget(), RoundSteps)
+}
+
+// stepsOf is how many steps a part takes without the turns of its loops, which count for themselves.
+func (k *kerneler) stepsOf(parts ...ast.Expr) int64 {
+	sum := int64(0)
+	for _, e := range parts {
+		sum += k.stepsIn(e)
+	}
+	return sum
+}
+
+func (k *kerneler) stepsIn(e ast.Expr) int64 {
+	switch e.Kind() {
+	case ast.SelectKind:
+		return 1 + k.stepsIn(e.AsSelect().Operand())
+	case ast.CallKind:
+		own := int64(1)
+		if o := k.scope.overloadOf(k.ast.ReferenceMap()[e.ID()]); o != nil {
+			own = int64(min(max(o.Cost, 1), CostLimit)) //nolint:gosec // bounded
+		}
+		return own + k.stepsOf(argumentsOf(e.AsCall())...)
+	case ast.ListKind:
+		return 2 + k.stepsOf(e.AsList().Elements()...)
+	case ast.MapKind:
+		sum := int64(2)
+		for _, entry := range e.AsMap().Entries() {
+			sum += k.stepsOf(entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
+		}
+		return sum
+	case ast.ComprehensionKind:
+		c := e.AsComprehension()
+		return 1 + k.stepsOf(c.IterRange(), c.AccuInit(), c.Result())
+	default:
+		return 1
+	}
+}
+
+// Sizes of what lies in memory, about.
+const (
+	boxBytes   = 16
+	valueBytes = 32
+)
+
+// growthOf says how what a call goes through grows with its arguments, 0: it takes as long whatever they are, or does with what its
+// declaration says that it costs.
+func (k *kerneler) growthOf(e ast.Expr, name string) growth {
+	if g := walkers()[name]; g != 0 {
+		return g
+	}
+	o := k.scope.overloadOf(k.ast.ReferenceMap()[e.ID()])
+	switch {
+	case name == "size", name == operators.Add && k.typeOf(e).Kind() == types.ListKind, o != nil && k.scope.lang.functions[name].Singleton == nil:
+		return 0
+	}
+	return linear
+}
+
+// counted is a call of a library's function or of an operator that is counted: what it goes through before, what it made after it.
+func (c *invocation) counted(args func(Roots) ([]ref.Val, ref.Val), goesThrough growth) func(Roots) ref.Val {
+	return func(r Roots) ref.Val {
+		values, err := args(r)
+		switch {
+		case err != nil:
+			return err
+		case len(values) > 0 && c.wrong(values[0]):
+			return c.noOverload()
+		}
+		m := meterOf(r)
+		m.goThrough(goesThrough, values)
+		var out ref.Val
+		switch {
+		case len(values) == 1 && c.f.Unary != nil:
+			out = c.f.Unary(values[0])
+		case len(values) == 2 && c.f.Binary != nil:
+			out = c.f.Binary(values[0], values[1])
+		default:
+			out = c.f.Function(values...)
+		}
+		m.made(c.name, values, out)
+		return out
+	}
+}
+
+// goThrough counts what a function goes through.
+func (m *Meter) goThrough(g growth, values []ref.Val) {
+	if g == 0 {
+		return
+	}
+	sum, product := int64(0), int64(1)
+	for _, v := range values {
+		n := walked(v, m.left.Steps)
+		sum += n
+		product *= min(n, CostLimit) + 1
+		product = min(product, 2*CostLimit)
+		m.steps(0)
+		if sum > m.left.Steps {
+			break
+		}
+	}
+	if g == quadratic {
+		if len(values) == 1 {
+			product *= product
+		}
+		sum = max(sum, product)
+	}
+	m.steps(sum)
+}
+
+// made counts what a function made.
+func (m *Meter) made(function string, args []ref.Val, out ref.Val) {
+	if function == operators.Add { // of lists the first is taken as it is
+		if l, ok := args[1].(traits.Lister); ok {
+			m.bytes(valueBytes + boxBytes*sizeOf(l))
+			return
+		}
+	}
+	m.bytes(bytesOf(out))
+}
+
+// bytesOf is how large a value is, without what lies in it.
+func bytesOf(v ref.Val) int64 {
+	switch v := v.(type) {
+	case types.String:
+		return valueBytes + int64(len(v))
+	case types.Bytes:
+		return valueBytes + int64(len(v))
+	case traits.Lister:
+		return valueBytes + boxBytes*sizeOf(v)
+	case traits.Mapper:
+		return valueBytes + 4*boxBytes*sizeOf(v)
+	}
+	return 0
+}
+
+func sizeOf(v traits.Sizer) int64 {
+	n, _ := v.Size().(types.Int)
+	return int64(n)
+}
+
+// walked is how many steps it takes to go through all of a value; more than enough is not counted.
+func walked(v ref.Val, enough int64) int64 {
+	n := int64(1)
+	switch v := v.(type) {
+	case types.String:
+		n += int64(len(v)) / charsPerStep
+	case types.Bytes:
+		n += int64(len(v)) / charsPerStep
+	case traits.Mapper:
+		for it := v.Iterator(); n <= enough && it.HasNext() == types.True; {
+			key := it.Next()
+			n += walked(key, enough-n)
+			if x, ok := v.Find(key); ok && n <= enough {
+				n += walked(x, enough-n)
+			}
+		}
+	case traits.Lister:
+		for it := v.Iterator(); n <= enough && it.HasNext() == types.True; {
+			n += walked(it.Next(), enough-n)
+		}
+	}
+	return n
+}

@@ -1,0 +1,157 @@
+package rules
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+)
+
+// nested puts an expression around itself.
+func nested(start, around string, times int) string {
+	for range times {
+		start = strings.ReplaceAll(around, "%s", start)
+	}
+	return start
+}
+
+// What doubles again and again is refused before anything of it is computed, however it is written.
+func TestGrowthIsRefused(t *testing.T) {
+	s := testScope(t)
+	for _, expression := range []string{
+		nested("s", "[%s].map(v, v + v)[0]", 30) + " == s",
+		nested("'x'", "[%s].map(v, v + v)[0]", 40) + " == s",
+		nested("words", "[%s].map(v, v + v)[0]", 30) + ".all(w, w == s)",
+		"b || " + nested("[1]", "[%s].map(v, [v, v])[0]", 30) + ".distinct().size() > 3",
+		nested("s", "[%s].map(v, v.replace('a', v))[0]", 6) + " == s",
+		nested("s", "%s.replace('', 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa')", 8) + " == s",
+		nested("s", "[%s].map(v, [v, v].join(v))[0]", 30) + " == s",
+		strings.ReplaceAll(nested("s", "[%s].map(v, '@@'.format([v, v]))[0]", 30), "@", "%s") + " == s",
+		nested("words", "[%s].map(v, [v, v].flatten())[0]", 30) + ".size() > 3",
+		nested("s", "[%s].map(v, (v + v).lowerAscii().trim().substring(1))[0]", 30) + " == s",
+		nested("s", "optional.of(%s).optMap(v, v + v).orValue('')", 30) + " == s",
+		nested("s", "{'a': %s}.map(k, {'a': %s}[k])[0]", 1) + " == " + nested("s", "{'a': %s}.transformList(k, v, v + v)[0]", 30),
+		nested("s", "{'a': %s}.transformMap(k, v, v + v)['a']", 30) + " == s",
+		nested("s", "(%s).split('').map(c, c + s + s + s + s).join('')", 6) + " == s",
+		"lists.range(1000000000).all(i, i >= 0)",
+		"words.all(a, words.all(b, words.all(c, words.all(d, a + b != c + d))))",
+	} {
+		start := time.Now()
+		e, issues := s.Compile(NewText(expression), Anything())
+		if e != nil || len(issues) != 1 || !strings.Contains(issues.Error(), "over the limit of") {
+			cost := "nothing"
+			if e != nil {
+				cost = costText(e.Cost.Max)
+			}
+			t.Errorf("%s: costs %s, %v", expression[:min(len(expression), 80)], cost, issues)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%s: refused after %v", expression[:min(len(expression), 80)], took)
+		}
+	}
+}
+
+// purse is an Activation with one meter.
+type purse struct {
+	cel.Activation
+	meter *Meter
+}
+
+func (p purse) Meter(*Expr) *Meter { return p.meter }
+
+func longList(n int, of func(i int) ref.Val) ref.Val {
+	list := make([]ref.Val, n)
+	for i := range list {
+		list[i] = of(i)
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, list)
+}
+
+// What is larger than was to be expected when the expression was compiled ends at the budget, as an error of that evaluation, in
+// little time and memory.
+func TestBudgetAtRunTime(t *testing.T) {
+	s := testScope(t)
+	text := types.String(strings.Repeat("annotation ", 20_000))
+	words := longList(4000, func(i int) ref.Val { return types.String(fmt.Sprint("word ", i)) })
+	long := longList(64, func(int) ref.Val { return text })
+	const steps, bytes, one = "exceeded its budget of 1000000 steps", "exceeded its budget of 4194304 bytes", "in one value: "
+	for _, test := range []struct {
+		expression string
+		words      ref.Val
+		want       string
+	}{
+		{"words.all(a, words.all(b, a != b + 'x'))", words, steps},
+		{"words.map(a, words.exists(b, a == b && b == a)).size() > 0", words, steps},
+		{"words.map(w, w + 'x' + w + w).size() > 1", long, bytes},
+		{"words.distinct().size() == 3", words, steps},
+		{"words.map(w, words.map(v, v + w)).size() == 3", words, bytes},
+		{"words.exists(w, words.exists(v, v < w))", long, steps},
+		{"words.map(w, words.map(v, [w, w, w, w, w, w])).size() == 3", longList(300, func(int) ref.Val { return text }), bytes},
+		{"words.map(w, words.filter(v, v < w)).size() == 3 && words.sort() == words", words, steps},
+		{"s.replace('', s) == s", words, one + "replace"},
+		{"words.map(w, s).join(s) == s", long, steps},
+		{"s.split('').join(s) == s", words, one + "join"},
+		{"'%s%s%s%s%s%s%s%s'.format([s, s, s, s, s, s, s, s]) == s", words, one + "format"},
+		{"lists.range(int(d * 1e9)).size() > 3", words, one + "lists.range"},
+		{"s.matches('x') && s.replace('', s) == s || s.replace(' ', s) == s", words, one + "replace"},
+	} {
+		e, issues := s.Compile(NewText(test.expression), Bool())
+		if issues.Err() != nil {
+			t.Error(issues)
+			continue
+		}
+		vars := testRoots(t, map[string]any{"words": test.words, "s": text, "d": 1.5})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := time.Now()
+		v := e.Eval(vars)
+		took := time.Since(start)
+		runtime.ReadMemStats(&after)
+		if got := fmt.Sprint(v); test.want != "" && !(types.IsError(v) && strings.Contains(got, test.want)) || test.want == "" && types.IsError(v) {
+			t.Errorf("%s (cost %d): got %s, want %q", test.expression, e.Cost.Max, got, test.want)
+		}
+		if made := after.TotalAlloc - before.TotalAlloc; made > 256<<20 || took > 5*time.Second {
+			t.Errorf("%s: %d MiB in %v", test.expression, made>>20, took)
+		}
+	}
+}
+
+// All that a row is asked in a round shares the round's steps; what comes when they are used up errs at once, until the next round.
+func TestRoundOfSteps(t *testing.T) {
+	s := testScope(t)
+	e, issues := s.Compile(NewText("words.all(a, words.all(b, a != b + 'x'))"), Bool())
+	if issues.Err() != nil || !e.Metered {
+		t.Fatal(issues, "or not metered")
+	}
+	words := longList(100, func(i int) ref.Val { return types.String(fmt.Sprint("word ", i)) })
+	p := purse{testRoots(t, map[string]any{"words": words}), NewMeter(EvaluationBudget(), 1_000_000)}
+	for round := range 2 {
+		p.meter.Begin()
+		fine := 0
+		for range 30 {
+			if x, err := e.Holds(p); err == nil && x {
+				fine++
+			} else if !Exceeded(err) || !strings.Contains(fmt.Sprint(err), "1000000 steps a cycle") {
+				t.Fatal(err)
+			}
+		}
+		if fine < 5 || fine > 20 || !p.meter.Dry() || p.meter.Used() != 1_000_000 {
+			t.Errorf("round %d: %d evaluations, %d steps", round, fine, p.meter.Used())
+		}
+	}
+}
+
+// What is small, and what ships is, is not counted.
+func TestSmallIsNotMetered(t *testing.T) {
+	s := testScope(t)
+	for _, expression := range []string{"i + d * 2 >= e", "crate.labels.exists(k, k == s)", "words.exists(w, w == s)"} {
+		if e, issues := s.Compile(NewText(expression), Anything()); issues.Err() != nil || e.Metered {
+			t.Errorf("%s: %v, costs %v", expression, issues, e)
+		}
+	}
+}

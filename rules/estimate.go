@@ -1,0 +1,138 @@
+package rules
+
+import (
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/checker"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"k8s.io/apiserver/pkg/cel/library"
+)
+
+// The most that one evaluation may cost, by the static estimate, in CEL's units: one is a simple operation, or ten characters or an
+// element gone through.
+const (
+	// CostLimit is the most that any row may cost.
+	CostLimit = 1_000_000
+	// InterpretedLimit is the most where the row is left to cel-go, which keeps no budget.
+	InterpretedLimit = 20_000
+	// SmallCost is what a row may cost and run without a budget.
+	SmallCost = 1_000
+)
+
+// growth says how what a function does grows with its arguments.
+type growth uint8
+
+const (
+	linear growth = iota + 1
+	quadratic
+)
+
+// walkers are the functions of libraries that go through lists and strings, and make such, of which CEL's own estimate knows
+// nothing, or not how large what lies in a list may have become.
+func walkers() map[string]growth {
+	return map[string]growth{
+		"distinct": quadratic, "sets.contains": quadratic, "sets.equivalent": quadratic, "sets.intersects": quadratic,
+		"indexOf": quadratic, "lastIndexOf": quadratic, // in strings; in lists the other is an element
+		"slice": linear, "flatten": linear, "sort": linear, "@sortByAssociatedKeys": linear, "reverse": linear, "lists.range": linear,
+		"isSorted": linear, "sum": linear, "max": linear, "min": linear, operators.In: linear,
+		"format": linear, "join": linear, "replace": linear, "split": linear, "strings.quote": linear, "charAt": linear, mapInsert: linear,
+	}
+}
+
+// estimator tells CEL how large things are and what our functions cost.
+type estimator struct {
+	scope   *Scope
+	sizes   map[int64]*Size
+	walkers map[string]growth
+}
+
+// cost estimates what one evaluation costs.
+func (s *Scope) cost(checked *cel.Ast, sizes map[int64]*Size) (checker.CostEstimate, error) {
+	// Not by the environment, in which libraries have estimates of their own, that go by the lengths of outermost lists.
+	cost, err := checker.Cost(checked.NativeRep(), &estimator{s, sizes, walkers()})
+	if err != nil {
+		return cost, err //nolint:wrapcheck // it is told of as it is
+	}
+	cost.Max = plusOf(cost.Max, s.computedCost(checked.NativeRep()))
+	return cost, nil
+}
+
+// computedCost is what the computed members cost that a part reads each time anew.
+func (s *Scope) computedCost(a *ast.AST) (sum uint64) {
+	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.SelectKind {
+			return
+		}
+		if o := s.objectOf(a.GetType(e.AsSelect().Operand().ID())); o != nil {
+			if m := o.Find(e.AsSelect().FieldName()); m != nil {
+				sum = plusOf(sum, m.Cost)
+			}
+		}
+	}))
+	return sum
+}
+
+// EstimateSize implements checker.CostEstimator.
+func (c *estimator) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
+	if e := node.Expr(); e != nil && c.sizes[e.ID()] != nil {
+		return &checker.SizeEstimate{Min: 0, Max: c.sizes[e.ID()].most}
+	}
+	return &checker.SizeEstimate{Min: 0, Max: defaultBound}
+}
+
+// EstimateCallCost implements checker.CostEstimator.
+func (c *estimator) EstimateCallCost(function, overload string, target *checker.AstNode, args []checker.AstNode) *checker.CallEstimate {
+	if target != nil {
+		args = append([]checker.AstNode{*target}, args...)
+	}
+	sizes := make([]*Size, len(args))
+	for i, a := range args {
+		sizes[i] = c.sizes[a.Expr().ID()]
+	}
+	cost := uint64(0)
+	if o := c.scope.lang.overloads[overload]; o != nil {
+		cost = max(o.Cost, 1) + operatorCost(function, o, sizes)
+		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: max(o.Cost, 1), Max: cost}}
+	}
+	if g := c.walkers[function]; g != 0 {
+		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: plusOf(1, g.of(sizes))}}
+	}
+	rest := args
+	if target != nil {
+		rest = args[1:]
+	}
+	e := (&library.CostEstimator{SizeEstimator: c}).EstimateCallCost(function, overload, target, rest)
+	if e != nil {
+		e.ResultSize = nil // what the sizes say holds
+	}
+	return e
+}
+
+// of is how many steps a function takes that goes through its arguments.
+func (g growth) of(args []*Size) uint64 {
+	sum, product := uint64(0), uint64(1)
+	for _, a := range args {
+		sum, product = plusOf(sum, a.walk()), timesOf(product, a.walk())
+	}
+	if g == quadratic && len(args) == 1 {
+		product = timesOf(args[0].length(), product)
+	}
+	if g == quadratic {
+		return product
+	}
+	return sum
+}
+
+// operatorCost is what an operator costs beside one unit: strings that it joins are copied, what it compares is gone through.
+func operatorCost(function string, o *Overload, args []*Size) uint64 {
+	switch function {
+	case operators.Add:
+		if k := o.Result.Kind(); k == types.StringKind || k == types.BytesKind {
+			return plusOf(args[0].length(), args[1].length()) / charsPerStep
+		}
+	case operators.Equals, operators.NotEquals:
+		return min(args[0].walk(), args[1].walk()) - 1
+	}
+	return 0
+}

@@ -1,0 +1,140 @@
+package rules
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/functions"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	"github.com/google/cel-go/interpreter"
+)
+
+// mostPrecision is how many digits a format may ask for.
+const mostPrecision = 100
+
+// mostMade is how long a string, and how many elements a list may become that a function makes, whatever its arguments are:
+// expressions read texts of any length.
+const mostMade = 1 << 20
+
+// makers say of functions whose results are larger than all of their arguments together how large one will be.
+func makers() map[string]func(args []ref.Val) int64 {
+	return map[string]func(args []ref.Val) int64{
+		"join": joinedLength, "replace": replacedLength,
+		"format": func(args []ref.Val) int64 {
+			format, _ := args[0].(types.String)
+			return int64(len(format)) + mostPrecision*int64(strings.Count(string(format), "%.")) + charsPerStep*walked(args[1], mostMade)
+		},
+		"flatten": func(args []ref.Val) int64 { return walked(args[0], mostMade) },
+		"lists.range": func(args []ref.Val) int64 {
+			n, _ := args[0].(types.Int)
+			return int64(n)
+		},
+	}
+}
+
+// tooLarge is the error of a result that would be, nil where it would not.
+func tooLarge(function string, size int64) ref.Val {
+	if size <= mostMade {
+		return nil
+	}
+	return types.NewErr("%s%d characters or elements in one value: %s would make more", exceeds, mostMade, function)
+}
+
+func joinedLength(args []ref.Val) int64 {
+	list, ok := args[0].(traits.Lister)
+	if !ok {
+		return 0
+	}
+	sum := int64(0)
+	for it := list.Iterator(); sum <= mostMade && it.HasNext() == types.True; {
+		s, _ := it.Next().(types.String)
+		sum += int64(len(s))
+	}
+	if len(args) > 1 {
+		separator, _ := args[1].(types.String)
+		sum += sizeOf(list) * int64(len(separator))
+	}
+	return sum
+}
+
+func replacedLength(args []ref.Val) int64 {
+	var texts [3]string
+	for i := range texts {
+		s, _ := args[i].(types.String)
+		texts[i] = string(s)
+	}
+	times := int64(strings.Count(texts[0], texts[1]))
+	if len(args) > 3 {
+		if n, _ := args[3].(types.Int); n >= 0 {
+			times = min(times, int64(n))
+		}
+	}
+	return int64(len(texts[0])) + times*int64(len(texts[2])-len(texts[1]))
+}
+
+// bounded is a function whose result is looked at before it is made.
+func bounded(function string, f *functions.Overload, size func(args []ref.Val) int64) *functions.Overload {
+	call := func(args ...ref.Val) ref.Val {
+		if err := tooLarge(function, size(args)); err != nil {
+			return err
+		}
+		switch {
+		case len(args) == 1 && f.Unary != nil:
+			return f.Unary(args[0])
+		case len(args) == 2 && f.Binary != nil:
+			return f.Binary(args[0], args[1])
+		}
+		return f.Function(args...)
+	}
+	return &functions.Overload{Operator: f.Operator, OperandTrait: f.OperandTrait, Function: call}
+}
+
+// boundedCalls has cel-go look likewise.
+type boundedCalls struct{ lang *Language }
+
+// CompileOptions implements cel.Library.
+func (boundedCalls) CompileOptions() []cel.EnvOption { return nil }
+
+// ProgramOptions implements cel.Library.
+func (b boundedCalls) ProgramOptions() []cel.ProgramOption {
+	all := makers()
+	return []cel.ProgramOption{cel.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+		call, ok := i.(interpreter.InterpretableCall)
+		if !ok || all[call.Function()] == nil {
+			return i, nil
+		}
+		f, err := implementation(b.lang.base, call.Function(), &ast.ReferenceInfo{OverloadIDs: []string{call.OverloadID()}})
+		if err != nil {
+			return nil, err
+		}
+		return &boundedCall{call, &invocation{name: call.Function(), f: f}}, nil
+	})}
+}
+
+// boundedCall is such a call as cel-go has it.
+type boundedCall struct {
+	interpreter.InterpretableCall
+	c *invocation
+}
+
+// Eval implements interpreter.Interpretable.
+func (b *boundedCall) Eval(vars interpreter.Activation) ref.Val {
+	return b.Exec(interpreter.AsFrame(vars))
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (b *boundedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	values := make([]ref.Val, len(b.Args()))
+	for i, arg := range b.Args() {
+		if values[i] = arg.Exec(frame); types.IsUnknownOrError(values[i]) {
+			return values[i]
+		}
+	}
+	if b.c.wrong(values[0]) {
+		return b.c.noOverload()
+	}
+	return b.c.f.Function(values...)
+}

@@ -1,0 +1,359 @@
+package rules
+
+import (
+	"math"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+)
+
+// Size is how large a value may become: of a string or bytes how long, of a list or a map how many elements, and how large
+// these. nil: a number, an object or the like.
+type Size struct {
+	most     uint64
+	of, keys *Size // of a list's elements, of a map's values and its keys
+}
+
+// defaultBound is how large things are taken to be of which nothing is known before there is a cluster.
+const defaultBound = 64
+
+// guess is the size of a value of which only the type is known.
+func guess(t *cel.Type) *Size {
+	if t == nil {
+		return nil
+	}
+	switch p := t.Parameters(); t.Kind() {
+	case types.StringKind, types.BytesKind, types.DynKind:
+		return &Size{most: defaultBound}
+	case types.ListKind:
+		return &Size{most: defaultBound, of: guess(p[0])}
+	case types.MapKind:
+		return &Size{most: defaultBound, keys: guess(p[0]), of: guess(p[1])}
+	default:
+		if t.TypeName() == "optional_type" && len(p) == 1 {
+			return guess(p[0])
+		}
+	}
+	return nil
+}
+
+// length is how many elements or characters there may be, 0 of what has none.
+func (z *Size) length() uint64 {
+	if z == nil {
+		return 0
+	}
+	return z.most
+}
+
+func (z *Size) element() *Size {
+	if z == nil {
+		return nil
+	}
+	return z.of
+}
+
+// charsPerStep is how many characters are gone through in the time that one operation takes, as CEL counts.
+const charsPerStep = 10
+
+// walk is how many steps it takes to go through all of a value.
+func (z *Size) walk() uint64 {
+	switch {
+	case z == nil:
+		return 1
+	case z.of == nil && z.keys == nil:
+		return plusOf(1, z.most/charsPerStep)
+	}
+	each := z.of.walk()
+	if z.keys != nil {
+		each = plusOf(each, z.keys.walk())
+	}
+	return plusOf(1, timesOf(z.most, each))
+}
+
+// plusOf and timesOf stay at the largest number.
+func plusOf(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
+}
+
+func timesOf(a, b uint64) uint64 {
+	if b != 0 && a > math.MaxUint64/b {
+		return math.MaxUint64
+	}
+	return a * b
+}
+
+// larger is a size that holds either.
+func larger(a, b *Size) *Size {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return &Size{most: max(a.most, b.most), of: larger(a.of, b.of), keys: larger(a.keys, b.keys)}
+}
+
+// joined is the size of two strings or lists one after the other.
+func joined(a, b *Size) *Size {
+	out := larger(a, b)
+	if out == nil {
+		return nil
+	}
+	return &Size{most: plusOf(a.length(), b.length()), of: out.of, keys: out.keys}
+}
+
+// sizer finds how large the value of every part of an expression may become.
+type sizer struct {
+	scope  *Scope
+	ast    *ast.AST
+	locals []map[string]*Size
+	sizes  map[int64]*Size
+}
+
+func (s *Scope) sizesOf(a *ast.AST) map[int64]*Size {
+	z := &sizer{scope: s, ast: a, sizes: map[int64]*Size{}}
+	z.size(a.Expr())
+	return z.sizes
+}
+
+func (z *sizer) size(e ast.Expr) *Size {
+	out := z.computed(e)
+	z.sizes[e.ID()] = out
+	return out
+}
+
+func (z *sizer) computed(e ast.Expr) *Size {
+	t := z.ast.GetType(e.ID())
+	switch e.Kind() {
+	case ast.LiteralKind:
+		switch v := e.AsLiteral().(type) {
+		case types.String:
+			return &Size{most: uint64(len(v))}
+		case types.Bytes:
+			return &Size{most: uint64(len(v))}
+		}
+	case ast.IdentKind:
+		for i := len(z.locals) - 1; i >= 0; i-- {
+			if local, ok := z.locals[i][e.AsIdent()]; ok {
+				return local
+			}
+		}
+		return guess(t)
+	case ast.SelectKind:
+		return z.member(e.AsSelect(), t)
+	case ast.ListKind:
+		out := &Size{most: uint64(len(e.AsList().Elements()))}
+		for _, x := range e.AsList().Elements() {
+			out.of = larger(out.of, z.size(x))
+		}
+		return out
+	case ast.MapKind:
+		out := &Size{most: uint64(len(e.AsMap().Entries()))}
+		for _, x := range e.AsMap().Entries() {
+			out.keys = larger(out.keys, z.size(x.AsMapEntry().Key()))
+			out.of = larger(out.of, z.size(x.AsMapEntry().Value()))
+		}
+		return out
+	case ast.CallKind:
+		var args []*Size
+		for _, a := range argumentsOf(e.AsCall()) {
+			args = append(args, z.size(a))
+		}
+		return z.call(e.AsCall(), args, t)
+	case ast.ComprehensionKind:
+		return z.loop(e.AsComprehension())
+	case ast.StructKind:
+		for _, f := range e.AsStruct().Fields() {
+			z.size(f.AsStructField().Value())
+		}
+		return guess(t)
+	default:
+	}
+	return nil
+}
+
+func (z *sizer) member(sel ast.SelectExpr, t *cel.Type) *Size {
+	of := z.size(sel.Operand())
+	if sel.IsTestOnly() {
+		return nil
+	}
+	o := z.scope.objectOf(z.ast.GetType(sel.Operand().ID()))
+	if o == nil {
+		return of.element()
+	}
+	out := guess(t)
+	switch m := o.Find(sel.FieldName()); {
+	case m == nil:
+	case m.Constant != nil:
+		return sizeIn(m.Constant)
+	case m.Size != nil:
+		return m.Size
+	case m.Bound > 0 && out != nil:
+		out.most = m.Bound
+	}
+	return out
+}
+
+// sizeIn is the size of a value that is known.
+func sizeIn(v ref.Val) *Size {
+	switch v := v.(type) {
+	case types.String:
+		return &Size{most: uint64(len(v))}
+	case types.Bytes:
+		return &Size{most: uint64(len(v))}
+	case traits.Mapper:
+		out := &Size{most: uint64(sizeOf(v))} //nolint:gosec // not below 0
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			key := it.Next()
+			out.keys, out.of = larger(out.keys, sizeIn(key)), larger(out.of, sizeIn(v.Get(key)))
+		}
+		return out
+	case traits.Lister:
+		out := &Size{most: uint64(sizeOf(v))} //nolint:gosec // not below 0
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			out.of = larger(out.of, sizeIn(it.Next()))
+		}
+		return out
+	}
+	return nil
+}
+
+// loop is the size of what a loop gives. What it builds grows by as much in each turn: macros make no others.
+func (z *sizer) loop(c ast.ComprehensionExpr) *Size {
+	over, start := z.size(c.IterRange()), z.size(c.AccuInit())
+	locals := map[string]*Size{c.AccuVar(): start, c.IterVar(): over.element()}
+	if over != nil && over.keys != nil {
+		locals[c.IterVar()] = over.keys
+	}
+	if c.HasIterVar2() {
+		locals[c.IterVar2()] = over.element()
+		if over == nil || over.keys == nil {
+			locals[c.IterVar()] = nil
+		}
+	}
+	z.locals = append(z.locals, locals)
+	z.size(c.LoopCondition())
+	built := z.size(c.LoopStep())
+	if more := built.length() - min(start.length(), built.length()); built != nil && more > 0 {
+		whole := larger(start, built)
+		built = &Size{most: plusOf(start.length(), timesOf(over.length(), more)), of: whole.of, keys: whole.keys}
+	}
+	clear(locals)
+	locals[c.AccuVar()] = larger(start, built)
+	out := z.size(c.Result())
+	z.locals = z.locals[:len(z.locals)-1]
+	return out
+}
+
+// call is the size of what a function gives; args has all of its arguments, the target of a method first.
+func (z *sizer) call(c ast.CallExpr, args []*Size, t *cel.Type) *Size {
+	arg := func(i int) *Size {
+		if i < len(args) {
+			return args[i]
+		}
+		return nil
+	}
+	first := arg(0)
+	switch c.FunctionName() {
+	case operators.Index, operators.OptIndex, operators.OptSelect:
+		return first.element()
+	case operators.Conditional:
+		return larger(arg(1), arg(2))
+	case "or", "orValue":
+		return larger(first, arg(1))
+	case operators.Add:
+		return joined(first, arg(1))
+	case "dyn", "value", "optional.of", "optional.ofNonZeroValue", "lowerAscii", "upperAscii", "trim", "substring", "charAt", "slice", "sort",
+		"@sortByAssociatedKeys", "distinct", "reverse", "find", "min", "max":
+		if guess(t) != nil {
+			return first
+		}
+		return nil
+	case "string", "bytes":
+		if first != nil {
+			return &Size{most: timesOf(first.most, 4)}
+		}
+	case "strings.quote":
+		return &Size{most: plusOf(2, timesOf(first.length(), 2))}
+	case "split", "findAll":
+		return &Size{most: plusOf(1, first.length()), of: &Size{most: first.length()}}
+	case "join":
+		return &Size{most: timesOf(first.length(), plusOf(first.element().length(), arg(1).length()))}
+	case "replace":
+		return &Size{most: plusOf(first.length(), timesOf(replacements(c, first), arg(2).length()))}
+	case "format":
+		return &Size{most: plusOf(timesOf(first.length(), mostPrecision/2), timesOf(charsPerStep, arg(1).walk()))}
+	case "flatten":
+		return flattened(first, c)
+	case "lists.range":
+		if n, ok := integerLiteral(c.Args()[0]); ok {
+			return &Size{most: n}
+		}
+	case mapInsert:
+		return &Size{most: plusOf(first.length(), max(1, insertedOf(args))), of: larger(first.element(), arg(len(args)-1)), keys: larger(keysIn(first), arg(1))}
+	}
+	return guess(t)
+}
+
+const mapInsert = "cel.@mapInsert"
+
+func keysIn(z *Size) *Size {
+	if z == nil {
+		return nil
+	}
+	return z.keys
+}
+
+// insertedOf is how many entries are put into a map: one, or those of another map.
+func insertedOf(args []*Size) uint64 {
+	if len(args) == 2 {
+		return args[1].length()
+	}
+	return 1
+}
+
+// replacements is how often something may be replaced in a string.
+func replacements(c ast.CallExpr, in *Size) uint64 {
+	times := plusOf(1, in.length())
+	if old := stringLiteral(c.Args()[0]); old != "" {
+		times = in.length() / uint64(len(old))
+	}
+	if len(c.Args()) == 3 {
+		if n, ok := integerLiteral(c.Args()[2]); ok {
+			times = min(times, n)
+		}
+	}
+	return times
+}
+
+func flattened(of *Size, c ast.CallExpr) *Size {
+	depth := uint64(1)
+	if len(c.Args()) == 1 {
+		depth = math.MaxUint64
+		if n, ok := integerLiteral(c.Args()[0]); ok {
+			depth = n
+		}
+	}
+	for ; depth > 0 && of.element() != nil && of.of.of != nil; depth-- {
+		of = &Size{most: timesOf(of.most, of.of.most), of: of.of.of}
+	}
+	if depth > 0 && of.element() != nil {
+		return &Size{most: timesOf(of.most, max(of.of.most, 1)), of: of.of.of}
+	}
+	return of
+}
+
+func integerLiteral(e ast.Expr) (uint64, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return 0, false
+	}
+	n, ok := e.AsLiteral().(types.Int)
+	return uint64(max(n, 0)), ok
+}
