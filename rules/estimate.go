@@ -17,7 +17,7 @@ const (
 	// InterpretedLimit is the most where the row is left to cel-go, which keeps no budget.
 	InterpretedLimit = 20_000
 	// SmallCost is what a row may cost and run without a budget.
-	SmallCost = 1_000
+	SmallCost = 10_000
 )
 
 // growth says how what a function does grows with its arguments.
@@ -35,7 +35,7 @@ func walkers() map[string]growth {
 		"distinct": quadratic, "sets.contains": quadratic, "sets.equivalent": quadratic, "sets.intersects": quadratic,
 		"indexOf": quadratic, "lastIndexOf": quadratic, // in strings; in lists the other is an element
 		"slice": linear, "flatten": linear, "sort": linear, "@sortByAssociatedKeys": linear, "reverse": linear, "lists.range": linear,
-		"isSorted": linear, "sum": linear, "max": linear, "min": linear, operators.In: linear,
+		"isSorted": linear, "sum": linear, "max": linear, "min": linear,
 		"format": linear, "join": linear, "replace": linear, "split": linear, "strings.quote": linear, "charAt": linear, mapInsert: linear,
 	}
 }
@@ -56,6 +56,23 @@ func (s *Scope) cost(checked *cel.Ast, sizes map[int64]*Size) (checker.CostEstim
 	}
 	cost.Max = plusOf(cost.Max, s.computedCost(checked.NativeRep()))
 	return cost, nil
+}
+
+// growsInLoops says that there are loops, and texts are put together: how long these become goes by how long the texts are that are
+// read, of which the estimate knows little.
+func (s *Scope) growsInLoops(a *ast.AST) bool {
+	loops, grows, all := false, false, makers()
+	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		switch e.Kind() {
+		case ast.ComprehensionKind:
+			loops = true
+		case ast.CallKind:
+			k := a.GetType(e.ID()).Kind()
+			grows = grows || all[e.AsCall().FunctionName()] != nil || e.AsCall().FunctionName() == operators.Add && (k == types.StringKind || k == types.BytesKind)
+		default:
+		}
+	}))
+	return loops && grows
 }
 
 // computedCost is what the computed members cost that a part reads each time anew.
@@ -94,6 +111,9 @@ func (c *estimator) EstimateCallCost(function, overload string, target *checker.
 	if o := c.scope.lang.overloads[overload]; o != nil {
 		cost = max(o.Cost, 1) + operatorCost(function, o, sizes)
 		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: max(o.Cost, 1), Max: cost}}
+	}
+	if function == operators.In && sizes[1].element() != nil && sizes[1].of.of != nil { // else as CEL has it
+		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: sizes[1].walk()}}
 	}
 	if g := c.walkers[function]; g != 0 {
 		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: plusOf(1, g.of(sizes))}}

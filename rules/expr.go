@@ -213,7 +213,7 @@ func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
 	if e.Cost, err = s.cost(checked, sizes); err != nil {
 		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
 	}
-	e.Size, e.Metered = sizes[native.Expr().ID()], e.Cost.Max > SmallCost
+	e.Size, e.Metered = sizes[native.Expr().ID()], e.Cost.Max > SmallCost || s.growsInLoops(native)
 	if e.Cost.Max > CostLimit {
 		return nil, Issues{tooDear(text, e.Cost.Max, CostLimit, "", "avoid loops inside loops, and values that grow in a loop, or use a function of the language")}
 	}
