@@ -124,6 +124,7 @@ var spareRights = map[string]string{
 	"celsius-scheduler: get leases.coordination.k8s.io/vc-scheduler": "the first lease of Volcano that is found is enough",
 	"celsius-scheduler: create controllerrevisions.apps":             "a policy is kept where the one that is served is stored",
 	"celsius-scheduler: delete controllerrevisions.apps":             "only so many policies are kept",
+	"celsius-scheduler: update controllerrevisions.apps":             "who tries a policy that is stored stands where it is kept",
 	"celsius-controllers: get jobs.batch.volcano.sh":                 "a cache that may be behind is not believed",
 	"celsius-controllers: patch jobs.batch.volcano.sh":               "jobs that queues send to other clusters are marked",
 	"celsius-controllers: get pods":                                  "a cache that may be behind is not believed",

@@ -39,6 +39,7 @@ type loop struct {
 	period, window, gangTimeout time.Duration
 
 	policy   func() *policy.Policy
+	ended    func(at time.Time) // is told of each cycle that ends; may be nil
 	cluster  *model.Cluster
 	feed     *feed
 	outbox   *outbox
@@ -144,6 +145,9 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.tell(plan, now)
 	l.report(plan, now)
 	l.cycled.Store(true)
+	if l.ended != nil {
+		l.ended(time.Now())
+	}
 	if until := plan.KeptUntil; !until.IsZero() && (backoff.IsZero() || until.Before(backoff)) {
 		return until
 	}

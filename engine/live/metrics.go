@@ -19,6 +19,8 @@ type metrics struct {
 	decisions      *prometheus.CounterVec
 	evaluations    *prometheus.CounterVec
 	ruleErrors     *prometheus.CounterVec
+	overBudget     *prometheus.CounterVec
+	instead        *prometheus.GaugeVec
 	unreadable     prometheus.Counter
 	binds          *prometheus.CounterVec
 	actionDuration *prometheus.HistogramVec
@@ -55,6 +57,8 @@ func newMetrics() *metrics {
 	m.decisions = m.counters("celsius_decisions_total", "Decisions by kind (admit, bind, pipeline, hold) and the action that made them. Pipelines and holds are made anew each cycle.", "kind", "action")
 	m.evaluations = m.counters("celsius_evaluations_total", "Evaluations by row of the policy; what is remembered is not evaluated. Keys of orders are not counted.", "site", "table", "rule")
 	m.ruleErrors = m.counters("celsius_rule_errors_total", "Evaluations that erred, by row of the policy.", "site", "table", "rule")
+	m.overBudget = m.counters("celsius_rule_over_budget_total", "Evaluations that erred because they exceeded the row's budget, or because its steps of the cycle were used up, by row of the policy.", "site", "table", "rule")
+	m.instead = m.gaugesBy("celsius_policy_served_instead", "1 where another policy than the stored one is served, by the reason of the stored one's condition Active.", "reason")
 	m.unreadable = m.counter("celsius_unreadable_objects_total", "Objects, or fields of them, that could not be read.")
 	m.binds = m.counters("celsius_binds_total", "Tries to bind a pod, by result: bound, refused, gone (the pod is not there, or bound elsewhere), unknown (tried again).", "result")
 	m.actionDuration = m.histograms("celsius_action_duration_seconds", "Time that an action of the pipeline took in a cycle, by action, in seconds.", prometheus.ExponentialBuckets(0.0001, 2, 18), "action")
@@ -139,6 +143,17 @@ func (m *metrics) cycle(took time.Duration, plan *model.Plan) {
 	for i := range plan.Errors {
 		e := &plan.Errors[i]
 		m.ruleErrors.WithLabelValues(e.Site, e.Table, e.Rule).Add(float64(e.Count))
+		if e.OverBudget > 0 {
+			m.overBudget.WithLabelValues(e.Site, e.Table, e.Rule).Add(float64(e.OverBudget))
+		}
+	}
+}
+
+// servedInstead notes why another policy is served than the stored one; "": none is.
+func (m *metrics) servedInstead(reason string) {
+	m.instead.Reset()
+	if reason != "" {
+		m.instead.WithLabelValues(reason).Set(1)
 	}
 }
 

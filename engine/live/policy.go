@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -43,6 +44,8 @@ type policiesOptions struct {
 	Client client.Client
 	// Events tells users what changed.
 	Events eventSink
+	// Instead is told, where it is set, for which reason of condition Active another policy than the stored one serves; "": none does.
+	Instead func(reason string)
 	// Wake is called when another policy is to serve; Current gives it already.
 	Wake func()
 	Log  logr.Logger
@@ -88,7 +91,12 @@ type policies struct {
 	o       policiesOptions
 	current atomic.Pointer[policy.Policy]
 	ready   chan struct{}
-	changed chan struct{}
+	// instance tells this scheduler from others of its name.
+	instance  string
+	trial     trial
+	tried     *candidate   // what served when trials were looked at last
+	lastCycle atomic.Int64 // when one ended, in nanoseconds
+	changed   chan struct{}
 
 	// compiled has the newest generation seen of every policy, by UID.
 	compiled map[types.UID]*candidate
@@ -113,8 +121,11 @@ func newPolicies(o policiesOptions) *policies {
 	if o.Wake == nil {
 		o.Wake = func() {}
 	}
+	if o.Instead == nil {
+		o.Instead = func(string) {}
+	}
 	return &policies{
-		o: o, ready: make(chan struct{}), changed: make(chan struct{}, 1),
+		o: o, instance: string(uuid.NewUUID()), ready: make(chan struct{}), changed: make(chan struct{}, 1),
 		compiled: map[types.UID]*candidate{}, said: map[types.UID]*said{},
 		kept: revisions{reader: o.Reader, client: o.Client, namespace: o.Namespace, scheduler: o.Scheduler},
 	}
@@ -202,6 +213,7 @@ func (p *policies) follow(ctx context.Context) {
 			return
 		case <-p.changed:
 		case <-retry:
+		case <-p.nextLook():
 		}
 	}
 }
@@ -225,8 +237,15 @@ func (p *policies) step(ctx context.Context) error {
 	if selected != nil && selected.policy == nil && p.serving == nil && !p.kept.loaded {
 		return errors.Join(append(errs, fmt.Errorf("%s does not compile, and what served before it is not known yet: nothing is scheduled until it is", selected))...)
 	}
-	p.serve(choose(selected, p.before(), p.shipped), selected)
-	if p.kept.loaded && p.keep != nil {
+	if selected != nil && selected != p.serving && p.kept.loaded {
+		selected.deaths = p.kept.deaths(selected, p.instance)
+	}
+	next := choose(selected, p.before(), p.shipped)
+	trialErr := p.onTrial(ctx, next.serving, selected)
+	errs = append(errs, trialErr)
+	p.serve(next, selected)
+	p.o.Instead(notServed(selected))
+	if p.kept.loaded && p.keep != nil && trialErr == nil {
 		err := p.kept.add(ctx, p.keep)
 		if err == nil {
 			p.keep = nil
@@ -322,7 +341,7 @@ func (p *policies) serve(c choice, selected *candidate) {
 	case c.serving == selected:
 		log.Info("Serving the stored policy")
 	case selected != nil:
-		log.Info("Serving a policy of before, because the stored one does not compile", "stored", selected.String())
+		log.Info("Serving a policy in place of the stored one", "stored", selected.String(), "because", notServed(selected))
 		if old == nil || last != c.serving {
 			p.o.Events.Eventf(policyRef(selected.name, selected.uid), corev1.EventTypeWarning, eventFallback, "%s", cut(fallbackMessage(c, selected), mostEvent))
 		}

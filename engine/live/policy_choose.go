@@ -23,6 +23,8 @@ type candidate struct {
 	// policy is nil where it does not compile; issues say why, or hold warnings.
 	policy *policy.Policy
 	issues rules.Issues
+	// deaths is how many schedulers died while it was on trial.
+	deaths int
 }
 
 // same says whether two candidates are one generation of one object.
@@ -51,6 +53,7 @@ type choice struct {
 //
 //	the selected object compiles           it
 //	is there and does not compile       the newest of before that does, else the embedded default
+//	is there, and schedulers died of it    likewise
 //	it is not there                        the embedded default
 //
 // The mode is always that of the object, where it has one: the switch for an incident works in a
@@ -59,16 +62,18 @@ func choose(object *candidate, before iter.Seq[*candidate], shipped *candidate) 
 	if object == nil {
 		return choice{serving: shipped, policy: shipped.policy}
 	}
-	if object.policy != nil {
+	if object.fit() {
 		return choice{serving: object, policy: object.policy}
 	}
 	var out choice
 	for c := range before {
-		if c.policy != nil {
+		if c.fit() {
 			out.serving = c
 			break
 		}
-		out.skipped = append(out.skipped, c)
+		if c.policy == nil {
+			out.skipped = append(out.skipped, c)
+		}
 	}
 	if out.serving == nil {
 		out.serving = shipped

@@ -82,6 +82,7 @@ func (r *revisions) candidate(rev *appsv1.ControllerRevision, shipped *candidate
 		c = shipped
 	} else if c.policy, c.issues = policy.LoadStored(c.data); c.policy != nil {
 		c.policy.Name, c.policy.Generation = c.name, c.generation
+		c.deaths = len(triers(rev))
 	}
 	r.compiled[rev.Name] = c
 	return c

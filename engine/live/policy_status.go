@@ -30,6 +30,7 @@ const (
 	reasonNotCompiled = "DoesNotCompile"
 	reasonServing     = "Serving"
 	reasonPaused      = "Paused"
+	reasonDied        = "SchedulerDied"
 )
 
 // The most that a status and an event repeat of a broken policy; celsius policy check tells the rest.
@@ -188,8 +189,8 @@ func (p *policies) activeCondition(c *candidate, selected bool) metav1.Condition
 	case !selected:
 		active.Reason = v1alpha1.ReasonNotSelected
 		active.Message = fmt.Sprintf("scheduler %s serves policy %q, which its flag --policy names", p.o.Scheduler, p.o.Name)
-	case c.policy == nil:
-		active.Reason = reasonNotCompiled
+	case !c.fit():
+		active.Reason = notServed(c)
 		active.Message = fallbackMessage(choice{p.serving, p.Current(), p.skipped}, c)
 	case c.mode == v1alpha1.ModePaused:
 		active.Reason = reasonPaused
@@ -201,11 +202,26 @@ func (p *policies) activeCondition(c *candidate, selected bool) metav1.Condition
 	return active
 }
 
-// fallbackMessage says what serves in place of a policy that does not compile.
+// notServed is the reason for which a selected policy does not serve, "" where it does, or is not there.
+func notServed(c *candidate) string {
+	switch {
+	case c == nil || c.fit():
+		return ""
+	case c.policy == nil:
+		return reasonNotCompiled
+	}
+	return reasonDied
+}
+
+// fallbackMessage says what serves in place of a policy that does not compile, or that schedulers died of.
 func fallbackMessage(c choice, selected *candidate) string {
 	what := c.serving.String()
 	if c.policy.Mode == string(v1alpha1.ModePaused) {
 		what += ", paused"
+	}
+	if selected.policy != nil {
+		return fmt.Sprintf("serving %s, because the scheduler died %d times, each within %s of beginning to serve generation %d; change the policy to have it tried again",
+			what, selected.deaths, trialTime, selected.generation)
 	}
 	message := fmt.Sprintf("serving %s, because generation %d does not compile: %s", what, selected.generation, mistakes(selected.issues.Errors()))
 	if len(c.skipped) > 0 {

@@ -81,6 +81,12 @@ func newPolicyWorld(t *testing.T) *policyWorld {
 				}
 				return c.Create(ctx, o, opts...)
 			},
+			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+				if err := asked(fmt.Sprintf("update %T", o)); err != nil {
+					return err
+				}
+				return c.Update(ctx, o, opts...)
+			},
 			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 				if err := asked(fmt.Sprintf("list %T", l)); err != nil {
 					return err

@@ -182,6 +182,13 @@ func (l leading) Start(ctx context.Context) error {
 func (s *scheduler) lead(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var all sync.WaitGroup
+	var p *policies
+	cycling := false
+	defer func() {
+		if p != nil && !cycling { // after all of it has ended, and not where a cycle panics
+			p.End()
+		}
+	}()
 	defer all.Wait()
 	defer stop(nil)
 	started := time.Now()
@@ -208,8 +215,9 @@ func (s *scheduler) lead(ctx context.Context) error {
 			stop(fmt.Errorf("watch the cluster: %w", err))
 		}
 	})
-	p := newPolicies(policiesOptions{
-		Name: s.o.Policy, Scheduler: s.o.SchedulerNames[0], Namespace: s.o.Namespace,
+	p = newPolicies(policiesOptions{
+		Instead: s.metrics.servedInstead,
+		Name:    s.o.Policy, Scheduler: s.o.SchedulerNames[0], Namespace: s.o.Namespace,
 		Cache: objects, Reader: s.client, Client: s.client, Events: said, Wake: in.nudge, Log: s.log,
 	})
 	all.Go(func() {
@@ -227,12 +235,14 @@ func (s *scheduler) lead(ctx context.Context) error {
 		return ended(ctx, nil)
 	case <-p.Ready():
 	}
-	l.policy = p.Current
+	l.policy, l.ended = p.Current, p.Cycled
 	s.mu.Lock()
 	s.loop = l
 	s.mu.Unlock()
 	s.log.Info("scheduling", "names", s.o.SchedulerNames, "policy", s.o.Policy, "after", time.Since(started).Round(time.Millisecond).String())
+	cycling = true
 	l.run(ctx)
+	cycling = false
 	return ended(ctx, nil)
 }
 

@@ -1,0 +1,175 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// A generation of a policy is on trial when a scheduler begins to serve it, be it new or after a start. That stands at its revision,
+// under the scheduler's number, before the first cycle obeys it. A scheduler that ends cleanly takes its number away; one that has
+// served for trialTime, and still makes cycles, takes all of them away. So the numbers of others that stand there are those of
+// schedulers that died on trial, one after the other.
+const (
+	annotationTrial = "celsius.dev/policy-trial"
+	trialTime       = 2 * time.Minute
+	trialLook       = 10 * time.Second
+	// mostDeaths is after how many deaths a generation is not served any more.
+	mostDeaths = 2
+	// endTime is how long a scheduler that ends tries to say so.
+	endTime = 5 * time.Second
+)
+
+// trial is that of the candidate that serves.
+type trial struct {
+	of     *candidate // nil: none
+	since  time.Time
+	stored bool
+}
+
+// fit says whether a candidate may serve.
+func (c *candidate) fit() bool { return c.policy != nil && c.deaths < mostDeaths }
+
+// onTrial begins the trial of what is about to serve, ends that of what served, and looks how one goes on.
+func (p *policies) onTrial(ctx context.Context, next, selected *candidate) error {
+	if !p.kept.loaded {
+		return nil
+	}
+	var errs []error
+	if p.trial.of != nil && p.trial.of != next {
+		errs = append(errs, p.kept.untried(ctx, p.trial.of, p.instance))
+		p.trial = trial{}
+	}
+	if next == selected && selected != nil && next != p.tried {
+		p.trial = trial{of: next, since: p.o.Now()}
+	}
+	p.tried = next
+	if p.trial.of != nil && !p.trial.stored {
+		err := p.kept.try(ctx, p.trial.of, p.instance)
+		p.trial.stored = err == nil
+		errs = append(errs, err)
+	}
+	if over := p.trial.since.Add(trialTime); p.trial.of != nil && !p.o.Now().Before(over) && p.cycled(over) {
+		err := p.kept.proved(ctx, p.trial.of)
+		if err == nil {
+			p.trial = trial{}
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Cycled notes that a cycle has ended. It is for the goroutine of cycles.
+func (p *policies) Cycled(at time.Time) { p.lastCycle.Store(at.UnixNano()) }
+
+func (p *policies) cycled(since time.Time) bool { return p.lastCycle.Load() >= since.UnixNano() }
+
+// nextLook is when a trial is looked at again; nil: there is none.
+func (p *policies) nextLook() <-chan time.Time {
+	if p.trial.of == nil {
+		return nil
+	}
+	return time.After(max(p.trial.since.Add(trialTime).Sub(p.o.Now()), trialLook))
+}
+
+// End says that this scheduler ends, and did not die. All else of it must have ended.
+func (p *policies) End() {
+	if p.trial.of == nil || !p.trial.stored {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.Background(), endTime)
+	defer stop()
+	for ctx.Err() == nil {
+		err := p.kept.untried(ctx, p.trial.of, p.instance)
+		if err == nil {
+			return
+		}
+		p.o.Log.Info("That the scheduler ended cleanly could not be stored", "policy", p.trial.of.String(), "error", err.Error())
+		if p.kept.loaded {
+			return
+		}
+		_ = p.kept.load(ctx) // another wrote meanwhile
+	}
+}
+
+// deaths counts the schedulers that died while a candidate was on trial.
+func (r *revisions) deaths(c *candidate, instance string) int {
+	rev := r.of(c)
+	if rev == nil {
+		return 0
+	}
+	return len(slices.DeleteFunc(triers(rev), func(id string) bool { return id == instance }))
+}
+
+// triers are the schedulers that stand at a revision.
+func triers(rev *appsv1.ControllerRevision) []string {
+	return strings.FieldsFunc(rev.Annotations[annotationTrial], func(r rune) bool { return r == ',' })
+}
+
+// of is the newest revision that holds a candidate, nil if there is none.
+func (r *revisions) of(c *candidate) *appsv1.ControllerRevision {
+	for _, rev := range r.newest {
+		if fromRevision(rev).same(c) {
+			return rev
+		}
+	}
+	return nil
+}
+
+// try stores that a scheduler begins to serve a candidate.
+func (r *revisions) try(ctx context.Context, c *candidate, instance string) error {
+	if err := r.add(ctx, c); err != nil {
+		return err
+	}
+	return r.edit(ctx, c, func(triers []string) []string {
+		if slices.Contains(triers, instance) {
+			return triers
+		}
+		return append(triers, instance)
+	})
+}
+
+// untried stores that a scheduler serves it no more, and did not die.
+func (r *revisions) untried(ctx context.Context, c *candidate, instance string) error {
+	return r.edit(ctx, c, func(triers []string) []string {
+		return slices.DeleteFunc(triers, func(id string) bool { return id == instance })
+	})
+}
+
+// proved stores that it is not what schedulers died of.
+func (r *revisions) proved(ctx context.Context, c *candidate) error {
+	return r.edit(ctx, c, func([]string) []string { return nil })
+}
+
+func (r *revisions) edit(ctx context.Context, c *candidate, change func(triers []string) []string) error {
+	rev := r.of(c)
+	if rev == nil {
+		return nil // it is gone, and with it who stood there
+	}
+	was := rev.Annotations[annotationTrial]
+	now := strings.Join(change(triers(rev)), ",")
+	if now == was {
+		return nil
+	}
+	next := rev.DeepCopy()
+	if next.Annotations == nil {
+		next.Annotations = map[string]string{}
+	}
+	if next.Annotations[annotationTrial] = now; now == "" {
+		delete(next.Annotations, annotationTrial)
+	}
+	if err := r.client.Update(ctx, next); err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			r.loaded = false // another wrote meanwhile: look again
+		}
+		return fmt.Errorf("note at ControllerRevision %s/%s who tries policy %s: %w", rev.Namespace, rev.Name, c, err)
+	}
+	r.newest[slices.Index(r.newest, rev)] = next
+	return nil
+}

@@ -1,0 +1,131 @@
+package live
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A generation under which the scheduler died twice is not what the third start serves: the last good one is, and the status and an
+// event say so. Another generation is tried anew.
+func TestPolicyDiedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		_, die := w.start("default", "celsius")
+		w.put("default", rightSpec)
+		die()
+		_, die = w.start("default", "celsius") // died once
+		w.put("default", warnedSpec)
+		die()
+		p, die := w.start("default", "celsius") // died once of the second generation
+		w.check("after one death", serving(p), "default@2 Active")
+		die()
+		w.take()
+
+		p, die = w.start("default", "celsius")
+		says := "serving default@1, because the scheduler died 2 times, each within 2m0s of beginning to serve generation 2; change the policy to have it tried again"
+		w.check("after two deaths", serving(p), "default@1 Active")
+		w.check("event", w.take(), []string{"Warning PolicyFallback default: " + says})
+		w.check("status", strings.Contains(w.status("default"), "Compiled=True Compiled: 1 rule, 1 warning\nActive=False SchedulerDied: "+says+"\n"), true)
+		w.check("status", strings.Contains(w.status("default"), "celsius serves 1\n"), true)
+		die()
+		p, die = w.start("default", "celsius")
+		w.check("and a fourth start", serving(p), "default@1 Active")
+
+		w.put("default", rightSpec)
+		w.check("changed", serving(p), "default@3 Active")
+		w.check("changed", strings.Contains(w.status("default"), "Active=True Serving: serving default@3\n"), true)
+		die()
+	})
+}
+
+// What ended cleanly, and what had proved itself before it was killed, did not die of the policy.
+func TestPolicyOutlivesOtherDeaths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		_, stop := w.start("default", "celsius")
+		w.put("default", rightSpec)
+		stop()
+		for range 5 { // rolling restarts
+			p, stop := w.start("default", "celsius")
+			w.check("after clean ends", serving(p), "default@1 Active")
+			stop()
+			p.End()
+		}
+		for range 5 { // killed after it had served for a while
+			p, kill := w.start("default", "celsius")
+			w.check("after deaths that come late", serving(p), "default@1 Active")
+			for range 10 {
+				time.Sleep(trialTime / 8)
+				p.Cycled(time.Now())
+			}
+			time.Sleep(trialTime)
+			synctest.Wait()
+			kill()
+		}
+	})
+}
+
+// Who hangs in a cycle has not proved anything, however long that takes.
+func TestPolicyHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		_, stop := w.start("default", "celsius")
+		w.put("default", rightSpec)
+		stop()
+		for want := range 3 {
+			p, kill := w.start("default", "celsius")
+			w.check("serving", serving(p), []string{"default@1 Active", "default@0 Active", "default@0 Active"}[want])
+			p.Cycled(time.Now())
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			kill()
+		}
+	})
+}
+
+// Two that lead in turn while one is on trial do not count each other as dead, if the first says that it ends.
+func TestPolicyTrialOfTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		a, stopA := w.start("default", "celsius")
+		w.put("default", rightSpec)
+		stopA()
+		b, stopB := w.start("default", "celsius") // before the first has said that it ends
+		w.check("b", serving(b), "default@1 Active")
+		a.End()
+		stopB()
+		b.End()
+		c, stopC := w.start("default", "celsius")
+		w.check("c", serving(c), "default@1 Active")
+		if got := c.kept.deaths(c.serving, c.instance); got != 0 {
+			t.Errorf("%d deaths, but none died", got)
+		}
+		stopC()
+	})
+}
+
+// What cannot be stored of a trial does not keep a policy from serving; it is tried again.
+func TestPolicyTrialIsStoredLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		w.refuse = func(what string) error {
+			if what == "create *v1.ControllerRevision" || what == "update *v1.ControllerRevision" {
+				return errors.New("no space left")
+			}
+			return nil
+		}
+		p, stop := w.start("default", "celsius")
+		w.put("default", rightSpec)
+		w.check("serving", serving(p), "default@1 Active")
+		w.refuse = nil
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !p.trial.stored || len(triers(p.kept.of(p.serving))) != 1 {
+			t.Error("who tries it does not stand at the revision")
+		}
+		stop()
+	})
+}
