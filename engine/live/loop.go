@@ -39,7 +39,7 @@ type loop struct {
 	period, window, gangTimeout time.Duration
 
 	policy   func() *policy.Policy
-	ended    func(at time.Time) // is told of each cycle that ends; may be nil
+	observe  func(plan *model.Plan, at time.Time) // is told of each cycle that ended; may be nil
 	cluster  *model.Cluster
 	feed     *feed
 	outbox   *outbox
@@ -145,8 +145,8 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.tell(plan, now)
 	l.report(plan, now)
 	l.cycled.Store(true)
-	if l.ended != nil {
-		l.ended(time.Now())
+	if l.observe != nil {
+		l.observe(plan, time.Now())
 	}
 	if until := plan.KeptUntil; !until.IsZero() && (backoff.IsZero() || until.Before(backoff)) {
 		return until

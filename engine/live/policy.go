@@ -96,6 +96,7 @@ type policies struct {
 	trial     trial
 	tried     *candidate   // what served when trials were looked at last
 	lastCycle atomic.Int64 // when one ended, in nanoseconds
+	erring    rowErrors
 	changed   chan struct{}
 
 	// compiled has the newest generation seen of every policy, by UID.

@@ -46,6 +46,7 @@ type said struct {
 	status *v1alpha1.SchedulingPolicyStatus
 	// activated and rejected are the generations that events told of.
 	activated, rejected int64
+	budgets             toldRows
 }
 
 // saidOf gives what was said of a policy, to be changed.
@@ -123,6 +124,7 @@ func (p *policies) reportShared(ctx context.Context, u *unstructured.Unstructure
 		return nil // It is theirs.
 	}
 	want := p.statusOf(c, selected, have.Conditions)
+	p.tellOverBudget(u, c, p.erring.overBudget(c))
 	before := p.saidOf(u.GetUID())
 	if sameStatus(&want, have) {
 		before.status = &want
@@ -145,8 +147,9 @@ func (p *policies) reportShared(ctx context.Context, u *unstructured.Unstructure
 // statusOf is what there is to say of a policy. Conditions keep their time of transition from have.
 func (p *policies) statusOf(c *candidate, selected bool, have []metav1.Condition) v1alpha1.SchedulingPolicyStatus {
 	want := v1alpha1.SchedulingPolicyStatus{ObservedGeneration: c.generation}
+	over := budgetCondition(p.erring.overBudget(c))
 	for _, old := range have {
-		if old.Type == v1alpha1.ConditionCompiled || old.Type == v1alpha1.ConditionActive {
+		if old.Type == v1alpha1.ConditionCompiled || old.Type == v1alpha1.ConditionActive || old.Type == v1alpha1.ConditionWithinBudget && over != nil {
 			want.Conditions = append(want.Conditions, old)
 		}
 	}
@@ -158,6 +161,9 @@ func (p *policies) statusOf(c *candidate, selected bool, have []metav1.Condition
 	}
 	set(compiledCondition(c))
 	set(p.activeCondition(c, selected))
+	if over != nil {
+		set(*over)
+	}
 	warnings := c.issues.Warnings()
 	want.WarningCount = int32(min(len(warnings), 1<<30)) //nolint:gosec // bounded on the left
 	if c.policy != nil {
@@ -293,7 +299,8 @@ func sameStatus(a, b *v1alpha1.SchedulingPolicyStatus) bool {
 	return a.ObservedGeneration == b.ObservedGeneration && a.RuleCount == b.RuleCount && a.WarningCount == b.WarningCount &&
 		slices.Equal(warnings(a), warnings(b)) &&
 		condition(a, v1alpha1.ConditionCompiled) == condition(b, v1alpha1.ConditionCompiled) &&
-		condition(a, v1alpha1.ConditionActive) == condition(b, v1alpha1.ConditionActive)
+		condition(a, v1alpha1.ConditionActive) == condition(b, v1alpha1.ConditionActive) &&
+		condition(a, v1alpha1.ConditionWithinBudget) == condition(b, v1alpha1.ConditionWithinBudget)
 }
 
 // answers says whether a status, whoever wrote it, is about the generation, and says of Active for

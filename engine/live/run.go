@@ -235,7 +235,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 		return ended(ctx, nil)
 	case <-p.Ready():
 	}
-	l.policy, l.ended = p.Current, p.Cycled
+	l.policy, l.observe = p.Current, p.Observe
 	s.mu.Lock()
 	s.loop = l
 	s.mu.Unlock()

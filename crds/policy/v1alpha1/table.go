@@ -525,6 +525,9 @@ const (
 	ConditionCompiled = "Compiled"
 	// ConditionActive: a scheduler serves it.
 	ConditionActive = "Active"
+	// ConditionWithinBudget is there, and False, where rows exceeded their budgets: the message
+	// names them.
+	ConditionWithinBudget = "WithinBudget"
 )
 
 // ReasonNotSelected is the reason of condition Active=False where no scheduler's flag
