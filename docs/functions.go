@@ -186,7 +186,7 @@ func (r *reference) errors() {
 
 func (r *reference) reads() {
 	r.heading(2, "What a row reads")
-	r.para("The compiler derives from each row which fields it reads, and from that for how long an answer holds: `celsius policy facts FILE` prints both, with the type and the estimated cost.")
+	r.para("The compiler derives from each row which fields it reads, and from that for how long an answer holds: `celsius policy facts FILE` prints both, with the type and the estimated cost. What may cost much runs [within a budget](writing-policies.md#what-a-row-may-use).")
 	r.table([]string{"a row reads", "its answer holds"}, [][]string{
 		{"only the task (its job, its queue)", "per class of tasks: tasks that agree in all that the active rows read are one class"},
 		{"also labels, taints, capacity of the node", "per class and node, until the node's object changes"},

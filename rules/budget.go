@@ -22,7 +22,7 @@ type Budget struct {
 func EvaluationBudget() Budget { return Budget{Steps: CostLimit, Bytes: 4 << 20} }
 
 // RoundSteps is how many steps the evaluations of one row may take together between two calls of Meter.Begin.
-const RoundSteps = 20_000_000
+const RoundSteps = 10_000_000
 
 // Meter counts what the evaluations of a row's expressions use. It has one owner; goroutines that evaluate at once have one each.
 type Meter struct {

@@ -160,6 +160,9 @@ func printFacts(out io.Writer, p *policy.Policy) error {
 		if !f.Bounded {
 			cost = "unbounded"
 		}
+		if f.Metered {
+			cost += ", in a budget"
+		}
 		reads := strings.Join(f.Reads, ", ")
 		if reads == "" {
 			reads = "-"

@@ -15,6 +15,8 @@ type Fact struct {
 	// Cost is CEL's static estimate of the most that one evaluation costs; Bounded is false where it has none.
 	Cost    uint64
 	Bounded bool
+	// Metered says that an evaluation runs within a budget, as the estimate is not small.
+	Metered bool
 	Reads   []string
 	// Cache says for how long a value holds.
 	Cache string
@@ -59,7 +61,7 @@ func (r *Rule) fact() Fact {
 		cost = saturate(cost, r.When.Cost.Max)
 	}
 	return Fact{
-		Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64,
+		Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64, Metered: metered(r.expressions()...),
 		Reads: plainReads(r.Reads), Cache: heldFor(r), Interpreted: interpreted(r.When, r.Expression),
 		Columns: r.Site.Name == Predicates || r.Site.Name == Scores, ByRow: byRow(r.When, r.Expression),
 	}
@@ -85,11 +87,16 @@ func interpreted(list ...*rules.Expr) string {
 	return ""
 }
 
+// metered says that one of several expressions runs within a budget.
+func metered(list ...*rules.Expr) bool {
+	return slices.ContainsFunc(list, func(e *rules.Expr) bool { return e != nil && e.Metered })
+}
+
 func (x *attribute) fact() Fact {
 	f := Fact{Site: "attributes", Table: x.table, Name: x.on + "." + x.name, Type: x.typ.String(), Bounded: true, Cache: "until what it reads changes"}
 	reads := &rules.Reads{}
 	all := append([]*rules.Expr{x.when, x.expr}, values(x.args)...)
-	f.Interpreted = interpreted(all...)
+	f.Interpreted, f.Metered = interpreted(all...), metered(all...)
 	for _, e := range all {
 		if e != nil {
 			f.Cost = saturate(f.Cost, e.Cost.Max)

@@ -1,0 +1,77 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// dear is a policy with one row beside those that ship.
+func dear(t *testing.T, row string) *policy.Policy {
+	t.Helper()
+	return compile(t, "dear", policyOf("mode: Active", "name: dear\ninline:\n  predicates:\n  - "+row, "name: predicates", "name: gang")).policies[0]
+}
+
+// crowd is nodes, and jobs of one pod each, of which none is like another.
+func crowd(t *testing.T, nodes, pods int) *model.Cluster {
+	t.Helper()
+	c := model.NewCluster(model.Options{})
+	deltas := []model.Delta{upsert(benchQueue("default"))}
+	for i := range nodes {
+		deltas = append(deltas, upsert(benchNode(i, "64")))
+	}
+	for i := range pods {
+		deltas = append(deltas, gang(fmt.Sprintf("job-%02d", i), 1, int64(100+i), benchStart())...)
+	}
+	for _, err := range c.Apply(deltas...) {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const fourLoops = `{name: loops, onError: %s, expression: "lists.range(10).all(a, lists.range(10).all(b, lists.range(10).all(c, lists.range(10).all(d, node.name + task.name != string(a + b + c + d)))))"}`
+
+// A row of four loops over ten takes its share of a cycle and no more. What its onError says holds for the objects that are left: with
+// allow they are all placed in the first cycle, with deny so many in each that the row had steps for. It is counted, and two
+// schedulers decide the same.
+func TestARowHasItsShareOfACycle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second a cycle")
+	}
+	for _, test := range []struct {
+		onError string
+		least   int
+		most    int
+	}{{"allow", 40, 40}, {"deny", 1, 39}} {
+		var plans []string
+		for range 2 {
+			c, p := crowd(t, 50, 40), dear(t, fmt.Sprintf(fourLoops, test.onError))
+			plan := engine.Decide(c, p, benchStart())
+			if n := len(plan.Binds); n < test.least || n > test.most {
+				t.Errorf("onError %s: %d pods are bound", test.onError, n)
+			}
+			if len(plan.Errors) != 1 || plan.Errors[0].OverBudget == 0 || plan.Errors[0].OverBudget != plan.Errors[0].Count || !strings.Contains(plan.Errors[0].Text, "10000000 steps a cycle") {
+				t.Errorf("onError %s: %v", test.onError, plan.Errors)
+			}
+			text, err := json.Marshal(plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plans = append(plans, string(text))
+			if test.onError == "deny" { // the next cycle asks the others
+				if next := engine.Decide(c, p, benchStart().Add(time.Second)); len(next.Binds) == 0 {
+					t.Error("no pod is bound in the second cycle")
+				}
+			}
+		}
+		if plans[0] != plans[1] {
+			t.Errorf("onError %s: two plans differ", test.onError)
+		}
+	}
+}
