@@ -65,12 +65,14 @@ func (m *Meter) evaluate(steps int64) {
 func (m *Meter) steps(n int64) {
 	m.left.Steps -= n
 	m.rest -= n
-	switch {
-	case m.rest < 0:
+	if m.rest < 0 {
 		m.rest, m.dry = -1, true
-		panic(&exceeded{types.NewErr(exceeds+"%d steps a cycle, with all objects that it was asked about", m.round)})
+	}
+	switch {
 	case m.left.Steps < 0:
 		panic(&exceeded{types.NewErr(exceeds+"%d steps", m.each.Steps)})
+	case m.dry:
+		panic(&exceeded{types.NewErr(exceeds+"%d steps a cycle, with all objects that it was asked about", m.round)})
 	}
 }
 
