@@ -25,8 +25,8 @@
 //	engine/action     the verbs of which every pipeline is made
 //	engine            this: one cycle from its parts
 //	engine/sim        a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
-//	events            Events, so that clients of both of Kubernetes' APIs of events find all they look for
-//	lease             taking turns: until when a process may write
+//	engine/live/events Events, so that clients of both of Kubernetes' APIs of events find all they look for
+//	engine/live/lease taking turns: until when a process may write
 //	crds              the API: Go types by group, and their manifests
 //	statemachines/objects  what controllers make of a Job: its PodGroup and its pods, for the controllers and for sim
 //	docs              the reference of the language, written from the declarations

@@ -28,7 +28,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/informers"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
-	"github.com/celsius-scheduler/celsius/scrape"
+	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 

@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/celsius-scheduler/celsius/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/lease"
 )
 
 // clientFlags say which API server a part of the product talks to, and how fast.

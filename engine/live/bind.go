@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/lease"
 )
 
 // PolicyAnnotation is on a bound pod and says which policy put it where it is: NAME@GENERATION.

@@ -52,7 +52,7 @@ func TestChurn(t *testing.T) {
 			}
 			r.feed.add(c, true)
 		}
-		server.history, server.events, server.bindings, server.writes = nil, nil, nil, nil
+		server.history, server.events, server.messages, server.bindings, server.writes = nil, nil, nil, nil, nil
 	}
 	now := time.Now()
 	cycle := func() {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/reference"
 
-	"github.com/celsius-scheduler/celsius/events"
+	"github.com/celsius-scheduler/celsius/engine/live/events"
 )
 
 // Reasons of events.

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/celsius-scheduler/celsius/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/lease"
 )
 
 // Names that a scheduler goes by in a cluster.

@@ -27,9 +27,9 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/lease"
-	"github.com/celsius-scheduler/celsius/scrape"
 )
 
 // What a config that says nothing gets: the API server is meant to be the bottleneck, not the client.

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
-	"github.com/celsius-scheduler/celsius/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/lease"
 )
 
 // pods is what the scheduler does to pods.

@@ -40,8 +40,8 @@ import (
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/informers"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
-	"github.com/celsius-scheduler/celsius/lease"
-	"github.com/celsius-scheduler/celsius/scrape"
+	"github.com/celsius-scheduler/celsius/engine/live/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/statemachines"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/reference"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/celsius-scheduler/celsius/events"
+	"github.com/celsius-scheduler/celsius/engine/live/events"
 )
 
 // mostEvents is how many events may wait to be written: what is told while that many do is lost, as it is of use, not of need.
