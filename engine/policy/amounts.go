@@ -175,6 +175,18 @@ func (a *amounts) milli(name string) int64 {
 	return inMilli(a.r.Get(i), a.dims.Unit(i))
 }
 
+// omit is a without one of its dimensions.
+func (a *amounts) omit(name string) ref.Val {
+	i, ok := a.find(name)
+	if !ok || !a.r.Has(i) {
+		return a
+	}
+	out := a.dims.room(len(a.r))
+	copy(out.r, a.r)
+	out.r[i] = model.Absent()
+	return out
+}
+
 // names of the dimensions that are there, in the order in which people are shown them.
 func (a *amounts) names() []string {
 	out := []string{}

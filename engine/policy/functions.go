@@ -164,6 +164,7 @@ func resourceFunctions() []*rules.Function {
 			func(a, b *amounts) ref.Val { return types.Double(a.r.Share(b.r)) }), always(&rules.Native{Double: ofTwo(func(a, b *amounts) float64 { return a.r.Share(b.r) })})),
 		pair("only", "The dimensions of a that b has.", r, func(a, b *amounts) ref.Val { return give(a, a.r.Only(b.r)) }),
 		single("positive", "The dimensions that are above 0.", r, func(a *amounts) ref.Val { return give(a, a.r.Positive()) }),
+		named("omit", "All dimensions but that resource.", r, (*amounts).omit),
 		emptyFunction(),
 		single("names", "The names of its dimensions: cpu, memory, pods, then the others by name.", cel.ListType(cel.StringType), func(a *amounts) ref.Val { return stringList(a.names()) }),
 		scaleFunction(),

@@ -78,6 +78,9 @@ func TestResourceFunctions(t *testing.T) {
 		{"cpu=3 memory=1Gi", "", "", "a.scale(2)", "cpu 6, memory 2Gi"},
 		{"cpu=1 memory=1Gi pods=1", "cpu=9 " + gpu + "=1", "", "a.only(b)", "cpu 1"},
 		{"cpu=1 memory=0", "cpu=2", "", "(a - b).positive()", "nothing"},
+		{"cpu=1 pods=1", "", "", "a.omit('pods')", "cpu 1"},
+		{"cpu=1", "", "", "a.omit('pods')", "cpu 1"},
+		{"cpu=2 pods=5", "cpu=2 pods=4", "cpu=1 pods=1", "a.within(b, c.omit('pods'))", "true"},
 		{"cpu=1", "memory=1", "", "(a - b).positive()", "cpu 1"},
 
 		{"cpu=1 memory=4Gi", "cpu=4 memory=8Gi", "", "a.share(b)", "0.5"},
