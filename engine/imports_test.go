@@ -53,7 +53,7 @@ var mayImport = map[string]string{
 	"engine/live/lease":        "",
 	"statemachines":            "rules",
 	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape statemachines statemachines/objects rules crds/decode crds/informers " + allCRDs,
-	"statemachines/objects":    "crds/decode " + allCRDs,
+	"statemachines/objects":    "engine/model crds/decode " + allCRDs,
 	"statemachines/plugins":    "statemachines rules " + allCRDs,
 	"webhook":                  "engine/live/scrape rules rules/admission statemachines engine/policy crds crds/decode crds/informers " + allCRDs,
 	"deploy":                   "",

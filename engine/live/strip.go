@@ -16,7 +16,7 @@ import (
 // maxTemplates is how many different pod specs are remembered: pods that are alike come together, or one soon after the other.
 const maxTemplates = 2000
 
-// stripper takes away what no decision reads, before an object is kept. Pods that are alike, as those of a job are, share
+// stripper takes away what no decision reads, before an object is kept, and has amounts that nobody can add up saturate. Pods that are alike, as those of a job are, share
 // one spec: that is most of what there is of a pod, and memory without it is the scheduler's own work only. It is for any goroutine.
 type stripper struct {
 	mu sync.Mutex
@@ -43,10 +43,19 @@ func (s *stripper) strip(o any) (any, error) {
 	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 	switch o := o.(type) {
 	case *corev1.Pod:
+		model.TamePod(&o.Spec)
 		stripPod(o)
 		s.share(&o.Spec)
 	case *corev1.Node:
 		stripNode(o)
+	case *corev1.PersistentVolumeClaim:
+		model.Tame(o.Spec.Resources.Requests, o.Spec.Resources.Limits)
+	case *v1beta1.PodGroup:
+		if o.Spec.MinResources != nil {
+			model.Tame(*o.Spec.MinResources)
+		}
+	case *v1beta1.Queue:
+		model.Tame(o.Spec.Capability, o.Spec.Deserved, o.Spec.Guarantee.Resource)
 	case *batchv1alpha1.Job:
 		s.stripJob(o)
 	}

@@ -54,20 +54,20 @@ func (c *Cluster) countInJob(t *Task, sign int64) {
 		r.PendingBestEffort += sign
 	}
 	if t.Status == Pending && t.Gated {
-		j.GatedRequest.addSum(t.Request, f)
+		j.GatedRequest.addSum(&j.rests.gated, t.Request, f)
 	}
 	holds := t.HoldsResources()
 	if !holds && t.Status != Pending {
 		return
 	}
-	j.Request.addSum(t.Request, f)
+	j.Request.addSum(&j.rests.request, t.Request, f)
 	if holds {
-		j.Allocated.addSum(t.Request, f)
+		j.Allocated.addSum(&j.rests.allocated, t.Request, f)
 	}
 	if q := j.Queue; q != nil {
-		q.Request.addSum(t.Request, f)
+		q.Request.addSum(&q.rests.request, t.Request, f)
 		if holds {
-			q.Allocated.addSum(t.Request, f)
+			q.Allocated.addSum(&q.rests.allocated, t.Request, f)
 		}
 	}
 }
@@ -82,12 +82,12 @@ func (c *Cluster) countOnNode(t *Task, sign int64) {
 		n.detach(t)
 	}
 	if t.Status == Pipelined {
-		addColumn(n.Pipelined, row, t.Request, f)
+		n.addColumn(pipelined, row, t.Request, f)
 		return
 	}
-	addColumn(n.Used, row, t.Request, f)
+	n.addColumn(used, row, t.Request, f)
 	if t.Status == Releasing {
-		addColumn(n.Releasing, row, t.Request, f)
+		n.addColumn(releasing, row, t.Request, f)
 	}
 	n.TaskCount[row] += int32(sign)
 	for dim := range n.Unasked {
@@ -96,7 +96,7 @@ func (c *Cluster) countOnNode(t *Task, sign int64) {
 		}
 	}
 	if n.Rows[row].Ready {
-		c.Used.addSum(t.Request, f)
+		c.Used.addSum(&c.books.usedRest, t.Request, f)
 	}
 	if t.GPUCount > 0 {
 		holdGPUs(n.GPUs[row], t, sign)
@@ -106,29 +106,22 @@ func (c *Cluster) countOnNode(t *Task, sign int64) {
 	}
 }
 
-func addColumn(column [][]float64, row int32, r Resources, sign float64) {
-	for i, v := range r {
-		if v == v {
-			column[i][row] += sign * v
-		}
-	}
-}
-
 // emptySum is a sum of nothing. Sums always have cpu and memory, and another dimension while it is not 0,
 // so that they depend on what is in them and not on what once was.
 func emptySum() Resources { return make(Resources, Memory+1, Pods+1) } // whatever joins it is a pod at least
 
-func (r *Resources) addSum(b Resources, sign float64) {
+// rests is what the sums of a job or a queue lack of the exact ones.
+type rests struct{ allocated, request, gated Resources }
+
+// addSum adds sign times b to a sum, exactly.
+func (r *Resources) addSum(rest *Resources, b Resources, sign float64) {
 	for i, v := range b {
 		if v != v {
 			continue
 		}
-		sum := r.Get(i) + sign*v
-		if sum == 0 && i > Memory {
-			sum = Absent()
-		}
-		if i < len(*r) || sum == sum {
-			r.Set(i, sum)
+		r.AddExactly(rest, i, sign*v)
+		if (*r)[i] == 0 && i > Memory {
+			(*r)[i] = Absent()
 		}
 	}
 }
@@ -176,10 +169,11 @@ func (c *Cluster) touchQueue(q *Queue) {
 	c.QueueLog.Add(q)
 }
 
-// total sums up what the ready nodes have and use. It goes by Order, so that the last bit of a sum too large to
-// be exact does not depend on which row a node got.
+// total sums up what the ready nodes have and use.
 func (c *Cluster) total() {
 	c.Total, c.Used, c.ReadyNodes = emptySum(), emptySum(), 0
+	var totalRest Resources
+	c.books.usedRest = nil
 	for _, row := range c.Nodes.byOrder {
 		if !c.Nodes.Rows[row].Ready {
 			continue
@@ -187,10 +181,11 @@ func (c *Cluster) total() {
 		c.ReadyNodes++
 		for _, i := range c.Nodes.Columns() {
 			if v := c.Nodes.Allocatable[i][row]; v == v {
-				c.Total.Set(i, c.Total.Get(i)+v)
+				c.Total.AddExactly(&totalRest, i, v)
 			}
 			if v := c.Nodes.Used[i][row]; v != 0 {
-				c.Used.Set(i, c.Used.Get(i)+v)
+				c.Used.AddExactly(&c.books.usedRest, i, v)
+				c.Used.AddExactly(&c.books.usedRest, i, c.Nodes.rest(used, i, row))
 			}
 		}
 	}
@@ -207,9 +202,9 @@ func (c *Cluster) setPhase(j *Job, phase string, admittedNow bool, at time.Time)
 	switch is := j.letIn(); {
 	case j.Queue == nil || was == is:
 	case is:
-		j.Queue.Request.addSum(j.Expected, 1)
+		j.Queue.Request.addSum(&j.Queue.rests.request, j.Expected, 1)
 	default:
-		j.Queue.Request.addSum(j.Expected, -1)
+		j.Queue.Request.addSum(&j.Queue.rests.request, j.Expected, -1)
 	}
 	c.mark(j)
 	c.touchJob(j)

@@ -76,7 +76,8 @@ type bookkeeping struct {
 	queues []*Queue       // in name order; nil since a queue came or went
 	// templates by image, mostTemplates at most.
 	templates map[string]*Template
-	broken    error // the first promise that a caller broke
+	broken    error     // the first promise that a caller broke
+	usedRest  Resources // what Used lacks of the exact sum
 
 	// For the end of an Apply.
 	applying       bool

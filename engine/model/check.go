@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 )
 
@@ -25,33 +24,27 @@ func (c *Cluster) Check() error {
 	return nil
 }
 
-// same compares amounts. Whole numbers are exact in a float64 up to 2^53; sums beyond may differ in the last bits.
-func same(a, b float64) bool {
-	if a == b {
-		return true
-	}
-	return max(math.Abs(a), math.Abs(b)) > 1<<53 && math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b))
-}
+// sums are amounts by dimension, added up one by one: exact is what was added, and what that lacks.
+type sums struct{ amounts, rest Resources }
 
-// sums are amounts by dimension, added up one by one.
-type sums map[int]float64
-
-func (s sums) add(r Resources) {
-	for i := range r {
-		if r.Has(i) {
-			s[i] += r[i]
+func (s *sums) add(lists ...Resources) {
+	for _, r := range lists {
+		for i := range r {
+			if r.Has(i) {
+				s.amounts.AddExactly(&s.rest, i, r[i])
+			}
 		}
 	}
 }
 
 // check compares with a kept sum: cpu and memory are there, another dimension while it is not 0.
-func (s sums) check(d *Dims, what string, kept Resources) error {
+func (s *sums) check(d *Dims, what string, kept, rest Resources) error {
 	for i := range max(d.Len(), len(kept)) {
-		if !same(s[i], kept.Get(i)) {
-			return fmt.Errorf("%s: %s is %g, its tasks sum up to %g", what, d.Name(i), kept.Get(i), s[i])
+		if s.amounts.Get(i) != kept.Get(i) || s.rest.Get(i) != rest.Get(i) {
+			return fmt.Errorf("%s: %s is %g and %g, its tasks sum up to %g and %g", what, d.Name(i), kept.Get(i), rest.Get(i), s.amounts.Get(i), s.rest.Get(i))
 		}
-		if kept.Has(i) != (i <= Memory || s[i] != 0) {
-			return fmt.Errorf("%s: %s is %g, but present: %t", what, d.Name(i), s[i], kept.Has(i))
+		if kept.Has(i) != (i <= Memory || s.amounts.Get(i) != 0) {
+			return fmt.Errorf("%s: %s is %g, but present: %t", what, d.Name(i), s.amounts.Get(i), kept.Has(i))
 		}
 	}
 	return nil
@@ -182,9 +175,6 @@ type onRow struct {
 
 func (c *Cluster) checkNodes() error {
 	want := make([]onRow, len(c.Nodes.Rows))
-	for row := range want {
-		want[row] = onRow{used: sums{}, releasing: sums{}, pipelined: sums{}}
-	}
 	for _, t := range c.TasksByKey() {
 		if t.Node == NoNode {
 			continue
@@ -225,10 +215,12 @@ func (n *Nodes) nameOf(row int32) string {
 func (c *Cluster) checkNode(row int32, want *onRow) error {
 	n := &c.Nodes
 	for i := range n.Used {
-		if !same(n.Used[i][row], want.used[i]) || !same(n.Releasing[i][row], want.releasing[i]) ||
-			!same(n.Pipelined[i][row], want.pipelined[i]) {
-			return fmt.Errorf("%s: used, releasing, pipelined are %g, %g, %g, its tasks sum up to %g, %g, %g", c.Dims.Name(i),
-				n.Used[i][row], n.Releasing[i][row], n.Pipelined[i][row], want.used[i], want.releasing[i], want.pipelined[i])
+		for kind, of := range []*sums{used: &want.used, releasing: &want.releasing, pipelined: &want.pipelined} {
+			has, rest := n.columnsOf(columnKind(kind))[i][row], n.rest(columnKind(kind), i, row)
+			if has != of.amounts.Get(i) || rest != of.rest.Get(i) {
+				return fmt.Errorf("%s: of used, releasing, pipelined number %d is %g and %g, its tasks sum up to %g and %g", c.Dims.Name(i), kind,
+					has, rest, of.amounts.Get(i), of.rest.Get(i))
+			}
 		}
 	}
 	if n.TaskCount[row] != want.count {
@@ -286,7 +278,7 @@ func (c *Cluster) checkJob(j *Job) error {
 	for name, least := range j.RoleMin {
 		roles[name] = &Role{Name: name, Min: least}
 	}
-	allocated, request, gated := sums{}, sums{}, sums{}
+	var allocated, request, gated sums
 	for _, t := range j.Tasks {
 		r := roles[t.Role]
 		if r == nil {
@@ -323,8 +315,8 @@ func (c *Cluster) checkJob(j *Job) error {
 		return fmt.Errorf("expects %s, should expect %s", c.Dims.Text(j.Expected), c.Dims.Text(want))
 	}
 	request.add(j.Expected)
-	return errors.Join(allocated.check(c.Dims, "allocated", j.Allocated),
-		request.check(c.Dims, "request", j.Request), gated.check(c.Dims, "gated request", j.GatedRequest))
+	return errors.Join(allocated.check(c.Dims, "allocated", j.Allocated, j.rests.allocated),
+		request.check(c.Dims, "request", j.Request, j.rests.request), gated.check(c.Dims, "gated request", j.GatedRequest, j.rests.gated))
 }
 
 func checkRoles(want, kept []*Role) error {
@@ -363,23 +355,27 @@ func (c *Cluster) checkQueues() error {
 
 func (c *Cluster) checkQueue(q *Queue) error {
 	phases := map[string]int64{}
-	allocated, request := sums{}, sums{}
+	var allocated, request sums
 	for _, j := range byKey(q.Jobs) {
 		if j.Queue != q || c.Jobs[j.Key] != j {
 			return fmt.Errorf("has job %s, which is not its own", j.Key)
 		}
 		phases[j.Phase]++
-		allocated.add(j.Allocated)
-		request.add(j.queued())
+		allocated.add(j.Allocated, j.rests.allocated)
+		request.add(j.Request, j.rests.request)
+		if !j.letIn() {
+			request.add(Resources(nil).Sub(j.Expected))
+		}
 	}
 	if !maps.Equal(phases, q.Phases) {
 		return fmt.Errorf("phases are %v, by its jobs %v", q.Phases, phases)
 	}
-	return errors.Join(allocated.check(c.Dims, "allocated", q.Allocated), request.check(c.Dims, "request", q.Request))
+	return errors.Join(allocated.check(c.Dims, "allocated", q.Allocated, q.rests.allocated), request.check(c.Dims, "request", q.Request, q.rests.request))
 }
 
 func (c *Cluster) checkTotals() error {
-	total, used, ready := sums{}, sums{}, 0
+	var total, used sums
+	ready := 0
 	listed := map[int]bool{CPU: true, Memory: true}
 	for row, node := range c.Nodes.Rows {
 		if node == nil || !node.Ready {
@@ -401,11 +397,11 @@ func (c *Cluster) checkTotals() error {
 		return fmt.Errorf("cluster: counts %d ready nodes, has %d", c.ReadyNodes, ready)
 	}
 	for i := range c.Dims.Len() {
-		if !same(c.Total.Get(i), total[i]) || c.Total.Has(i) != listed[i] {
-			return fmt.Errorf("cluster: total %s is %g, by its nodes %g", c.Dims.Name(i), c.Total.Get(i), total[i])
+		if c.Total.Get(i) != total.amounts.Get(i) || c.Total.Has(i) != listed[i] {
+			return fmt.Errorf("cluster: total %s is %g, by its nodes %g", c.Dims.Name(i), c.Total.Get(i), total.amounts.Get(i))
 		}
 	}
-	return used.check(c.Dims, "cluster: used", c.Used)
+	return used.check(c.Dims, "cluster: used", c.Used, c.books.usedRest)
 }
 
 // checkWaiting: who waits for an object that is not there is listed, and nobody else.

@@ -99,6 +99,7 @@ type Nodes struct {
 	byOrder []int32 // rows in use, by Order
 	few     Slab[*Task]
 	columns columnBook
+	rests   map[spotOf]float64 // see rest
 }
 
 // Log is an append-only list with a reader's cursor outside. When it grows past
@@ -267,6 +268,7 @@ type Job struct {
 
 	owner    string // key of the batch Job that controls the PodGroup; "" for none
 	ownerUID types.UID
+	rests    rests
 	marked   bool // in books.marked
 	untidy   bool // in books.untidy
 }
@@ -313,6 +315,8 @@ type Queue struct {
 	Object  any // *v1beta1.Queue
 	Version uint64
 	View    any // owned by engine/policy; nil again after every change of the object
+
+	rests rests
 }
 
 // PriorityClass is what a PriorityClass object says.

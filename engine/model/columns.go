@@ -88,6 +88,65 @@ func (n *Nodes) letGo() {
 	})
 }
 
+// columnKind is which of the sums of a node's tasks a column has.
+type columnKind uint8
+
+const (
+	used columnKind = iota
+	releasing
+	pipelined
+)
+
+// spotOf is one amount of one node.
+type spotOf struct {
+	kind columnKind
+	dim  int
+	row  int32
+}
+
+func (n *Nodes) columnsOf(k columnKind) [][]float64 {
+	switch k {
+	case releasing:
+		return n.Releasing
+	case pipelined:
+		return n.Pipelined
+	case used:
+	}
+	return n.Used
+}
+
+// rest is what a sum of a node's tasks lacks of the exact one: 0 but where it is too large for any node.
+func (n *Nodes) rest(k columnKind, dim int, row int32) float64 { return n.rests[spotOf{k, dim, row}] }
+
+// addColumn adds sign times r to the sums of a row.
+func (n *Nodes) addColumn(k columnKind, row int32, r Resources, sign float64) {
+	columns := n.columnsOf(k)
+	for i, v := range r {
+		if v != v {
+			continue
+		}
+		at := &columns[i][row]
+		if sum := *at + sign*v; len(n.rests) == 0 && sum < Most && sum > -Most {
+			*at = sum
+			continue
+		}
+		n.addExactly(spotOf{k, i, row}, at, sign*v)
+	}
+}
+
+func (n *Nodes) addExactly(spot spotOf, at *float64, v float64) {
+	sum, rest := AddExactly(*at, n.rests[spot], v)
+	*at = sum
+	if rest == 0 {
+		delete(n.rests, spot)
+		return
+	}
+	if n.rests == nil {
+		n.rests = map[spotOf]float64{}
+	}
+	n.rests[spot] = rest
+}
+
 func (n *Nodes) addToColumns() {
 	b := &n.columns
 	b.absent, b.zero = append(b.absent, Absent()), append(b.zero, 0)

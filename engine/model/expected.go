@@ -109,25 +109,17 @@ func (c *Cluster) reckon(j *Job) {
 		return
 	}
 	j.Expected = is
-	j.Request.addSum(was, -1)
-	j.Request.addSum(is, 1)
+	j.Request.addSum(&j.rests.request, was, -1)
+	j.Request.addSum(&j.rests.request, is, 1)
 	if j.Queue != nil && j.letIn() {
-		j.Queue.Request.addSum(was, -1)
-		j.Queue.Request.addSum(is, 1)
+		j.Queue.Request.addSum(&j.Queue.rests.request, was, -1)
+		j.Queue.Request.addSum(&j.Queue.rests.request, is, 1)
 	}
 	c.touchJob(j)
 }
 
 // letIn says whether a job was let into its queue, so that its pods may come.
 func (j *Job) letIn() bool { return j.Phase != PhasePending }
-
-// queued is what of a job's request counts in its queue: all of it once it was let in, what its tasks ask for before.
-func (j *Job) queued() Resources {
-	if j.letIn() || len(j.Expected) == 0 {
-		return j.Request
-	}
-	return j.Request.Sub(j.Expected)
-}
 
 // expectedOf is what pods would ask for that a job is to have and that are not there yet. A batch Job tells by role; of another
 // PodGroup it is known by its minResources, until it has run.

@@ -125,7 +125,7 @@ func readQuantity(annotations map[string]string, key string, m *mistakes) int64 
 		m.add(annotation(key), "%q is no quantity such as 16Gi", text)
 		return 0
 	}
-	return q.Value()
+	return Bytes(q)
 }
 
 // newGPUs makes the devices of a node, all free.

@@ -191,8 +191,7 @@ func (c *Cluster) enterQueue(j *Job) {
 	}
 	q.Jobs[j.Key] = j
 	q.countPhase(j.Phase, 1)
-	q.Allocated.addSum(j.Allocated, 1)
-	q.Request.addSum(j.queued(), 1)
+	q.addJob(j, 1)
 	c.touchQueue(q)
 }
 
@@ -200,6 +199,19 @@ func (c *Cluster) enterQueue(j *Job) {
 // holds other queues.
 func (j *Job) Seated() bool {
 	return !j.Orphan && j.Queue != nil && j.QueueName != v1beta1.RootQueue
+}
+
+// addJob adds what a job has and asks for to its queue's sums, or takes it away: of what is expected of it nothing until it was let in.
+func (q *Queue) addJob(j *Job, sign float64) {
+	for _, of := range []Resources{j.Allocated, j.rests.allocated} {
+		q.Allocated.addSum(&q.rests.allocated, of, sign)
+	}
+	for _, of := range []Resources{j.Request, j.rests.request} {
+		q.Request.addSum(&q.rests.request, of, sign)
+	}
+	if !j.letIn() {
+		q.Request.addSum(&q.rests.request, j.Expected, -sign)
+	}
 }
 
 func (c *Cluster) leaveQueue(j *Job) {
@@ -210,8 +222,7 @@ func (c *Cluster) leaveQueue(j *Job) {
 	}
 	delete(q.Jobs, j.Key)
 	q.countPhase(j.Phase, -1)
-	q.Allocated.addSum(j.Allocated, -1)
-	q.Request.addSum(j.queued(), -1)
+	q.addJob(j, -1)
 	c.touchQueue(q)
 }
 
@@ -223,7 +234,7 @@ func (c *Cluster) upsertQueue(o *v1beta1.Queue, m *mistakes) {
 	}
 	if q := c.Queues[next.Name]; q != nil {
 		next.Jobs, next.Phases, next.Allocated, next.Request = q.Jobs, q.Phases, q.Allocated, q.Request
-		next.Version = q.Version
+		next.Version, next.rests = q.Version, q.rests
 		*q = *next
 		c.touchQueue(q)
 		return

@@ -42,7 +42,7 @@ func readNodeGroupLimits(d *Dims, annotations map[string]string) (map[string]Res
 	}
 	limits := make(map[string]Resources, len(lists))
 	for _, group := range sortedKeys(lists) {
-		limits[group] = d.Resources(lists[group])
+		limits[group] = d.Offers(lists[group])
 	}
 	return limits, nil
 }

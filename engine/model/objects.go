@@ -96,11 +96,11 @@ func readNode(d *Dims, o *corev1.Node, m *mistakes) (*Node, Resources) {
 	if len(offered) == 0 {
 		offered = o.Status.Capacity // as the API defaults it
 	}
-	allocatable := d.Resources(offered)
-	n.capacity = d.Resources(o.Status.Capacity)
+	allocatable := d.Offers(offered)
+	n.capacity = d.Offers(o.Status.Capacity)
 	m.notNegative(d, "status.allocatable", allocatable)
 	n.gpuCount = readNodeGPUs(d, o, allocatable, m)
-	n.gpuMemory = readQuantity(o.Annotations, GPUMemoryAnnotation, m)
+	n.gpuMemory = min(readQuantity(o.Annotations, GPUMemoryAnnotation, m), Most-1)
 	return n, allocatable
 }
 
@@ -132,9 +132,9 @@ func readQueue(d *Dims, o *v1beta1.Queue, m *mistakes) *Queue {
 		Annotations: o.Annotations,
 		Weight:      int64(o.Spec.Weight),
 		Priority:    int64(o.Spec.Priority),
-		Capability:  d.Resources(o.Spec.Capability),
-		Guarantee:   d.Resources(o.Spec.Guarantee.Resource),
-		Deserved:    d.Resources(o.Spec.Deserved),
+		Capability:  d.Offers(o.Spec.Capability),
+		Guarantee:   d.Offers(o.Spec.Guarantee.Resource),
+		Deserved:    d.Offers(o.Spec.Deserved),
 		Reclaimable: o.Spec.Reclaimable == nil || *o.Spec.Reclaimable,
 		Parent:      o.Spec.Parent,
 		State:       string(o.Status.State),

@@ -161,7 +161,7 @@ func readTimes(t *Task, o *corev1.Pod) {
 // readRequests fills in what the task is accounted for and what it needs to start. Both always
 // have cpu, memory and pods, so that a pod without a cpu request does not fit where cpu is over-used.
 func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
-	o = withDefaultRequests(o)
+	o = withDefaultRequests(tame(o))
 	if len(o.Spec.Containers) == 1 && len(o.Spec.InitContainers)+len(o.Spec.Overhead) == 0 && o.Spec.Resources == nil && !tellsResources(&o.Status) {
 		t.InitRequest = podAmounts(d, o.Spec.Containers[0].Resources.Requests) // there is nothing to add up
 		t.Request = t.InitRequest
@@ -180,6 +180,27 @@ func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
 		t.Request = podAmounts(d, podresource.PodRequests(started, options))
 	}
 	m.notNegative(d, "spec.containers[].resources.requests", t.InitRequest)
+}
+
+// tame is the pod, or a copy of it, with amounts that can be added up.
+func tame(o *corev1.Pod) *corev1.Pod {
+	wild := func(list corev1.ResourceList) bool {
+		for _, q := range list {
+			if beyond(q) {
+				return true
+			}
+		}
+		return false
+	}
+	asks := func(r *corev1.ResourceRequirements) bool { return wild(r.Requests) || wild(r.Limits) }
+	containerAsks := func(ctr corev1.Container) bool { return asks(&ctr.Resources) }
+	if !slices.ContainsFunc(o.Spec.Containers, containerAsks) && !slices.ContainsFunc(o.Spec.InitContainers, containerAsks) &&
+		!wild(o.Spec.Overhead) && (o.Spec.Resources == nil || !asks(o.Spec.Resources)) {
+		return o
+	}
+	o = o.DeepCopy()
+	TamePod(&o.Spec)
+	return o
 }
 
 func podAmounts(d *Dims, list corev1.ResourceList) Resources {

@@ -21,7 +21,7 @@ func draw[T any](t *rapid.T, label string, values ...T) T {
 }
 
 func anyNode(t *rapid.T) any {
-	return node(draw(t, "node", "n1", "n2", "n3"), draw(t, "allocatable", "cpu=4 memory=9 pods=5", "cpu=64 memory=90 pods=50 nvidia.com/gpu=3", "cpu=1"),
+	return node(draw(t, "node", "n1", "n2", "n3"), draw(t, "allocatable", "cpu=4 memory=9 pods=5", "cpu=64 memory=90 pods=50 nvidia.com/gpu=3", "cpu=1", "cpu=1e300 memory=1e16 pods=1e300"),
 		func(n *corev1.Node) {
 			n.Labels["zone"] = draw(t, "zone", "east", "west")
 			if draw(t, "gpus", false, true) {
@@ -33,7 +33,8 @@ func anyNode(t *rapid.T) any {
 }
 
 func anyPod(t *rapid.T) any {
-	p := pod(draw(t, "pod", "p1", "p2", "p3", "p4", "p5", "p6"), draw(t, "requests", "", "cpu=1", "cpu=2 memory=3", "cpu=1 nvidia.com/gpu=1", "cpu=1 example.com/x=1"))
+	p := pod(draw(t, "pod", "p1", "p2", "p3", "p4", "p5", "p6"), draw(t, "requests", "", "cpu=1", "cpu=2 memory=3", "cpu=1 nvidia.com/gpu=1", "cpu=1 example.com/x=1",
+		"cpu=1e300 memory=9007199254740991", "cpu=9007199254740991m memory=1e16", "cpu=3m memory=6Pi example.com/x=1e10000000"))
 	p.UID = types.UID(draw(t, "uid", "1", "2"))
 	p.CreationTimestamp = metav1.NewTime(time.Unix(int64(rapid.IntRange(0, 3).Draw(t, "created")), 0))
 	p.Annotations[GroupAnnotation] = draw(t, "group", "g1", "g2", "")

@@ -22,7 +22,7 @@ type Quota struct {
 
 // readQuota is what a ResourceQuota object says. Until its status is written it limits nothing, as for the API server.
 func readQuota(d *Dims, o *corev1.ResourceQuota, m *mistakes) *Quota {
-	q := &Quota{Name: o.Name, Namespace: o.Namespace, Hard: d.Resources(o.Status.Hard), Used: d.Resources(o.Status.Used), Object: o}
+	q := &Quota{Name: o.Name, Namespace: o.Namespace, Hard: d.Offers(o.Status.Hard), Used: d.Resources(o.Status.Used), Object: o}
 	m.notNegative(d, "status.hard", q.Hard)
 	m.notNegative(d, "status.used", q.Used)
 	return q

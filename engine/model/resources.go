@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // The dimensions that every cluster has, in this order.
@@ -340,23 +339,4 @@ func (d *Dims) internAll(list corev1.ResourceList) {
 	for _, name := range unknown {
 		d.Intern(name)
 	}
-}
-
-// Amount is a quantity in the inner units of dimension i.
-func (d *Dims) Amount(i int, q resource.Quantity) float64 {
-	if d.units[i] == 1 {
-		return float64(q.Value())
-	}
-	return float64(q.MilliValue())
-}
-
-// Quantity is an amount of dimension i as a Kubernetes quantity, rounded to whole inner units.
-func (d *Dims) Quantity(i int, v float64) *resource.Quantity {
-	switch {
-	case d.units[i] == 1:
-		return resource.NewQuantity(int64(math.Round(v)), resource.BinarySI)
-	case math.Mod(v, 1000) == 0:
-		return resource.NewQuantity(int64(v/1000), resource.DecimalSI)
-	}
-	return resource.NewMilliQuantity(int64(math.Round(v)), resource.DecimalSI)
 }

@@ -169,7 +169,8 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 		return false
 	}
 	for name, v := range a {
-		if w, ok := b[name]; !ok || v.Cmp(w) != 0 {
+		w, ok := b[name]
+		if !ok || beyond(v) != beyond(w) || !beyond(v) && v.Cmp(w) != 0 {
 			return false
 		}
 	}

@@ -38,6 +38,9 @@ type total struct {
 	amounts model.Resources
 	having  []int
 	number  float64
+	// What they lack of the exact sums.
+	amountsRest model.Resources
+	numberRest  float64
 }
 
 func (t *total) add(v ref.Val, sign int) {
@@ -45,7 +48,7 @@ func (t *total) add(v ref.Val, sign int) {
 	a, ok := v.(*amounts)
 	if !ok {
 		x, _ := number(v)
-		t.number += float64(sign) * x
+		t.number, t.numberRest = model.AddExactly(t.number, t.numberRest, float64(sign)*x)
 		return
 	}
 	for len(t.having) < len(a.r) {
@@ -56,7 +59,7 @@ func (t *total) add(v ref.Val, sign int) {
 			continue
 		}
 		t.having[i] += sign
-		t.amounts.Set(i, t.amounts.Get(i)+float64(sign)*a.r[i])
+		t.amounts.AddExactly(&t.amountsRest, i, float64(sign)*a.r[i])
 		if t.having[i] == 0 {
 			t.amounts[i] = model.Absent()
 		}
@@ -113,7 +116,7 @@ func (s *Session) totalOf(typ *cel.Type, t *total) ref.Val {
 	}
 	switch typ.Kind() {
 	case types.IntKind:
-		return types.Int(t.number)
+		return types.Int(wholeOf(t.number))
 	case types.DoubleKind:
 		return types.Double(t.number)
 	default:

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -104,7 +105,19 @@ func amountPart[T any](m *rules.Member, by, part string, at func(of resourceName
 }
 
 // inMilli is an amount in thousandths of what people write.
-func inMilli(x, unit float64) int64 { return int64(x * (1000 / unit)) }
+func inMilli(x, unit float64) int64 { return wholeOf(x * (1000 / unit)) }
+
+// wholeOf is a number without its fraction; what is beyond an int64 is the int64 next to it.
+func wholeOf(x float64) int64 {
+	const beyond = 1 << 63
+	switch {
+	case x >= beyond:
+		return math.MaxInt64
+	case x < -beyond:
+		return math.MinInt64
+	}
+	return int64(x)
+}
 
 // resourceName is a name that is looked up often: those that every cluster has need no look.
 type resourceName struct {

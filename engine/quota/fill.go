@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"math"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -101,8 +102,8 @@ func (f *Fill) usable(r Room, places []int64) float64 {
 		case s.cpu <= 0:
 			sum += s.weight
 		default:
-			if has := int64(max(r.CPU, 0)/s.cpu) * count; has < n {
-				sum += s.weight * (float64(has) / float64(n))
+			if has := math.Floor(max(r.CPU, 0)/s.cpu) * float64(s.count); has < float64(n) {
+				sum += s.weight * (has / float64(n))
 			} else {
 				sum += s.weight
 			}

@@ -23,6 +23,7 @@ type Sums struct {
 // amount is a sum with how many of its terms have each dimension: without one, the sum has none either.
 type amount struct {
 	of     model.Resources
+	rest   model.Resources // what of lacks of the exact sum
 	having []int
 }
 
@@ -85,6 +86,11 @@ func (s *Sums) makeAnew(i int) {
 	s.sum[i].add(s.own[i], 1)
 	for _, child := range s.below[i] {
 		s.sum[i].add(s.sum[child].of, 1)
+		for dim, lacks := range s.sum[child].rest {
+			if lacks == lacks {
+				s.sum[i].of.AddExactly(&s.sum[i].rest, dim, lacks)
+			}
+		}
 	}
 }
 
@@ -101,7 +107,7 @@ func (a *amount) add(r model.Resources, sign int) {
 			continue
 		}
 		a.having[i] += sign
-		a.of.Set(i, a.of.Get(i)+float64(sign)*r[i])
+		a.of.AddExactly(&a.rest, i, float64(sign)*r[i])
 		if a.having[i] == 0 {
 			a.of[i] = model.Absent()
 		}

@@ -149,7 +149,7 @@ func (c *converter) node(v rules.Value, name string, s *ShortNode) {
 	}
 	for _, image := range slices.Sorted(maps.Keys(s.Images)) {
 		size := s.Images[image]
-		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{image}, SizeBytes: size.Value()})
+		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{image}, SizeBytes: model.Bytes(size)})
 	}
 	list := corev1.ResourceList{
 		corev1.ResourceCPU:    either(s.CPU, "8"),

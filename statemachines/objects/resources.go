@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
 // MinResources is what the first minAvailable pods of a job need, counted as Kubernetes' quotas
@@ -73,6 +74,7 @@ func addTimes(to, add corev1.ResourceList, times int64) {
 // well, as the scheduler knows them.
 func podUsage(spec corev1.PodSpec) corev1.ResourceList {
 	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
+	model.TamePod(&pod.Spec)
 	for i := range pod.Spec.Containers {
 		defaultRequests(&pod.Spec.Containers[i])
 	}

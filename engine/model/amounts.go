@@ -1,0 +1,114 @@
+package model
+
+import (
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Most is the largest amount that is read, in inner units: up to it a float64 has every whole number. What is asked for
+// saturates there, and what is offered one below, so that who asks for more than can be counted fits nowhere.
+const Most = 1 << 53
+
+// mostTold is the largest amount that is told to others, in inner units: sums may be larger than an int64.
+const mostTold = 1 << 62
+
+// AddExactly adds v to a sum. Beyond Most, where not every whole number is a float64, rest is what the sum lacks of the exact
+// one, so that of whole amounts what was added and is taken away again leaves nothing behind, in whatever order.
+func AddExactly(sum, rest, v float64) (float64, float64) {
+	rough := sum + v
+	if rest == 0 && math.Abs(rough) < Most {
+		return rough, 0
+	}
+	of := rough - sum
+	rest += (sum - (rough - of)) + (v - of) // what was rounded away (Knuth, TAOCP 4.2.2)
+	near := rough + rest
+	return near, rest - (near - rough)
+}
+
+// AddExactly adds v to r in a dimension that it has, and keeps in rest what r lacks of the exact sum. An empty rest is nil.
+func (r *Resources) AddExactly(rest *Resources, i int, v float64) {
+	sum, lacks := AddExactly(r.Get(i), rest.Get(i), v)
+	r.Set(i, sum)
+	if lacks == 0 && *rest == nil {
+		return
+	}
+	rest.Set(i, lacks)
+	if !slices.ContainsFunc(*rest, func(x float64) bool { return x == x && x != 0 }) {
+		*rest = nil
+	}
+}
+
+// Amount is a quantity in the inner units of dimension i, at most Most. Fractions of an inner unit round up.
+func (d *Dims) Amount(i int, q resource.Quantity) float64 {
+	return float64(amountOf(q, d.units[i] == 1))
+}
+
+// Bytes is a quantity as a whole number of bytes, at most Most.
+func Bytes(q resource.Quantity) int64 { return amountOf(q, true) }
+
+func amountOf(q resource.Quantity, whole bool) int64 {
+	switch {
+	case beyond(q):
+		return Most * int64(q.Sign())
+	case whole:
+		return max(min(q.Value(), Most), -Most)
+	case math.Abs(q.AsApproximateFloat64()) >= Most/500:
+		return Most * int64(q.Sign()) // in thousandths it may be beyond an int64
+	}
+	return max(min(q.MilliValue(), Most), -Most)
+}
+
+// beyond says whether a quantity is far more than can be counted. It costs nothing that grows with the quantity, unlike
+// comparing and adding, for which 1e10000000 is written out.
+func beyond(q resource.Quantity) bool { return math.Abs(q.AsApproximateFloat64()) >= 2*Most }
+
+// Tame puts Most in place of what is more, in each of the lists, before anybody calculates with it: with quantities as
+// large as anyone may write a single sum takes all memory. A list in which that is so is changed in place.
+func Tame(lists ...corev1.ResourceList) {
+	for _, list := range lists {
+		for name, q := range list {
+			if beyond(q) {
+				list[name] = *resource.NewQuantity(Most*int64(q.Sign()), resource.DecimalSI)
+			}
+		}
+	}
+}
+
+// TamePod tames what a pod's spec asks for.
+func TamePod(spec *corev1.PodSpec) {
+	for _, ctrs := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range ctrs {
+			Tame(ctrs[i].Resources.Requests, ctrs[i].Resources.Limits)
+		}
+	}
+	Tame(spec.Overhead)
+	if r := spec.Resources; r != nil {
+		Tame(r.Requests, r.Limits)
+	}
+}
+
+// Offers turns a list of what is there, or may be had, into amounts: as Resources, but each is below Most.
+func (d *Dims) Offers(list corev1.ResourceList) Resources {
+	r := d.Resources(list)
+	for i := range r {
+		if r[i] >= Most {
+			r[i] = Most - 1
+		}
+	}
+	return r
+}
+
+// Quantity is an amount of dimension i as a Kubernetes quantity, rounded to whole inner units.
+func (d *Dims) Quantity(i int, v float64) *resource.Quantity {
+	v = max(min(v, mostTold), -mostTold)
+	switch {
+	case d.units[i] == 1:
+		return resource.NewQuantity(int64(math.Round(v)), resource.BinarySI)
+	case math.Mod(v, 1000) == 0:
+		return resource.NewQuantity(int64(v/1000), resource.DecimalSI)
+	}
+	return resource.NewMilliQuantity(int64(math.Round(v)), resource.DecimalSI)
+}
