@@ -3,7 +3,6 @@ package engine_test
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -80,9 +79,7 @@ func started(c *model.Cluster, plan *model.Plan) []model.Delta {
 	for _, b := range plan.Binds {
 		p := c.Tasks[b.Task].Object.DeepCopy()
 		p.Spec.NodeName, p.Status.Phase = b.Node, corev1.PodRunning
-		if len(b.GPUs) > 0 {
-			p.Annotations[model.GPUsAnnotation] = strings.ReplaceAll(strings.Trim(fmt.Sprint(b.GPUs), "[]"), " ", ",")
-		}
+		p.Annotations[model.RecordAnnotation] = c.Tasks[b.Task].Record().String()
 		out = append(out, model.Delta{Object: p})
 	}
 	return out

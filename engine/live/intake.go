@@ -1,7 +1,6 @@
 package live
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -40,6 +39,7 @@ type intake struct {
 type member struct {
 	group string
 	own   bool
+	bound string // UID of the pod, once it is: it stays in the group that it was bound for, whatever its annotations say later
 }
 
 // hold is a pod whose bindings were refused.
@@ -101,10 +101,13 @@ func (in *intake) pod(out []model.Delta, op model.Op, o *corev1.Pod, now time.Ti
 	was := in.member[key]
 	is := member{}
 	if op != model.Delete {
-		is = in.memberOf(o)
+		is = in.memberOf(o, was)
 	}
-	if was != is {
+	switch {
+	case was.group != is.group || was.own != is.own:
 		out = in.moveMember(out, key, was, is)
+	case was != is:
+		in.member[key] = is
 	}
 	if h != nil {
 		h.object = o
@@ -154,17 +157,19 @@ func (in *intake) refuse(t *model.Task, o *order, why error, now time.Time) (mod
 	return model.Delta{Op: model.Forget, Object: h.gated(now)}, h
 }
 
-// groupOf is the PodGroup that a pod names, "" for none.
-func groupOf(o *corev1.Pod) string {
-	return cmp.Or(o.Annotations[model.GroupAnnotation], o.Annotations[model.VolcanoGroupAnnotation])
-}
-
-func (in *intake) memberOf(o *corev1.Pod) member {
-	name := groupOf(o)
+func (in *intake) memberOf(o *corev1.Pod, was member) member {
+	bound := ""
+	if o.Spec.NodeName != "" {
+		bound = string(o.UID)
+	}
+	if bound != "" && was.bound == bound {
+		return was
+	}
+	name := model.GroupOf(o)
 	if name == "" {
 		return member{}
 	}
-	return member{model.Key(o.Namespace, name), slices.Contains(in.names, o.Spec.SchedulerName)}
+	return member{model.Key(o.Namespace, name), slices.Contains(in.names, o.Spec.SchedulerName), bound}
 }
 
 // moveMember counts a pod in the group that it names now, and not in the one before.

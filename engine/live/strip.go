@@ -149,7 +149,7 @@ func (s *stripper) stripJob(o *batchv1alpha1.Job) {
 }
 
 // stripPod leaves of containers what is asked of a node: resources, ports and images; of volumes those that are not
-// the kubelet's alone; of conditions when the pod was scheduled.
+// the kubelet's alone; of the status when the pod was scheduled, and what it was granted otherwise than its spec says.
 func stripPod(p *corev1.Pod) {
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
@@ -163,9 +163,40 @@ func stripPod(p *corev1.Pod) {
 	p.Spec.EphemeralContainers, p.Spec.SecurityContext, p.Spec.ImagePullSecrets, p.Spec.DNSConfig, p.Spec.HostAliases = nil, nil, nil, nil, nil
 	p.Spec.Hostname = ""
 	p.Status = corev1.PodStatus{
-		Phase: p.Status.Phase, NominatedNodeName: p.Status.NominatedNodeName, StartTime: p.Status.StartTime,
-		Conditions: filter(p.Status.Conditions, func(c *corev1.PodCondition) bool { return c.Type == corev1.PodScheduled }),
+		Phase: p.Status.Phase, Resources: p.Status.Resources, AllocatedResources: p.Status.AllocatedResources, NominatedNodeName: p.Status.NominatedNodeName, StartTime: p.Status.StartTime,
+		Conditions: filter(p.Status.Conditions, func(c *corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled || c.Type == corev1.PodResizePending
+		}),
+		ContainerStatuses:     resized(p.Status.ContainerStatuses, p.Spec.Containers),
+		InitContainerStatuses: resized(p.Status.InitContainerStatuses, p.Spec.InitContainers),
 	}
+}
+
+// resized leaves the containers that were granted otherwise than their spec says, as while they are resized: what a
+// kubelet has not taken back is not free, and what it will never give takes nothing.
+func resized(statuses []corev1.ContainerStatus, ctrs []corev1.Container) []corev1.ContainerStatus {
+	var out []corev1.ContainerStatus
+	for i := range statuses {
+		st := &statuses[i]
+		at := slices.IndexFunc(ctrs, func(c corev1.Container) bool { return c.Name == st.Name })
+		if at < 0 {
+			continue
+		}
+		asked := ctrs[at].Resources.Requests
+		if otherwise(st.AllocatedResources, asked) || st.Resources != nil && otherwise(st.Resources.Requests, asked) {
+			out = append(out, corev1.ContainerStatus{Name: st.Name, AllocatedResources: st.AllocatedResources, Resources: st.Resources})
+		}
+	}
+	return out
+}
+
+func otherwise(granted, asked corev1.ResourceList) bool {
+	for name, q := range granted {
+		if a, ok := asked[name]; !ok || a.Cmp(q) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // stripNode leaves of a node's status what it offers and whether it is ready.

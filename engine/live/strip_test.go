@@ -158,3 +158,62 @@ func TestStripJob(t *testing.T) {
 		t.Errorf("a Job that makes no more pods keeps %d tasks, %v", len(ended.Spec.Tasks), err)
 	}
 }
+
+// A pod that is resized counts for what it has until its kubelet took it back, and for no more than that where the kubelet never gives more.
+func TestStripKeepsWhatAResizeHasLeft(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec, has string
+		never     bool
+		want      string
+	}{
+		"none":                 {"2", "2", false, "2"},
+		"smaller":              {"1", "4", false, "4"},
+		"larger":               {"4", "1", false, "4"},
+		"larger than its node": {"1e300", "1", true, "1"},
+	} {
+		p := testPod("a", "g", test.spec)
+		p.Spec.NodeName = "n1"
+		granted := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(test.has)}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", AllocatedResources: granted, Resources: &corev1.ResourceRequirements{Requests: granted}}}
+		if test.never {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+		}
+		if _, err := newStripper().strip(p); err != nil {
+			t.Fatal(err)
+		}
+		c := model.NewCluster(model.Options{})
+		if errs := c.Apply(model.Delta{Object: p}); len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		if got := c.Dims.Quantity(model.CPU, c.Tasks["default/a"].Request.Get(model.CPU)).String(); got != test.want {
+			t.Errorf("resized to %s: counts for %s cpu, want %s", name, got, test.want)
+		}
+		if kept := len(p.Status.ContainerStatuses) > 0; kept != (test.spec != test.has) {
+			t.Errorf("resized to %s: statuses of containers are kept: %t", name, kept)
+		}
+	}
+}
+
+// Amounts that nobody can add up are tame before anybody tries.
+func TestStripTames(t *testing.T) {
+	const wild = "1e10000000"
+	p := testPod("a", "g", wild)
+	p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(wild)}
+	g := testGroup("g", 1)
+	g.Spec.MinResources = &corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(wild)}
+	claim := &corev1.PersistentVolumeClaim{}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(wild)}
+	for _, o := range []any{p, g, claim} {
+		if _, err := newStripper().strip(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, q := range []resource.Quantity{
+		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU], p.Spec.Containers[0].Resources.Limits[corev1.ResourceCPU],
+		(*g.Spec.MinResources)[corev1.ResourceCPU], claim.Spec.Resources.Requests[corev1.ResourceStorage],
+	} {
+		if q.CmpInt64(model.Most) != 0 {
+			t.Errorf("an amount is %s", q.String())
+		}
+	}
+}

@@ -139,7 +139,7 @@ func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 
 // canBePlaced says whether a pod that is new can be decided on: not another scheduler's, or bound, or before it names its group.
 func canBePlaced(names []string, o *corev1.Pod) bool {
-	return o.Spec.NodeName == "" && slices.Contains(names, o.Spec.SchedulerName) && groupOf(o) != ""
+	return o.Spec.NodeName == "" && slices.Contains(names, o.Spec.SchedulerName) && model.GroupOf(o) != ""
 }
 
 // urgency is how soon a decision can depend on a change.

@@ -380,6 +380,9 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 	key := appendKey(buffer[:0], o.Namespace, o.Name)
 	old := c.Tasks[string(key)]
 	t := c.readPod(taskKeyOf(key, old), o, old, m)
+	if old != nil && old.UID == t.UID && !forget {
+		t.assume(old)
+	}
 	if old != nil && (old.UID != t.UID || len(m.errs) > 0 && !t.Status.onNode()) {
 		c.removeTask(old)
 		old = nil
@@ -394,9 +397,6 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 		c.account(t, 1)
 		c.touchTask(t, NoNode)
 	default:
-		if !forget {
-			t.assume(old)
-		}
 		c.replaceTask(old, t)
 	}
 }
@@ -423,12 +423,11 @@ func (t *Task) assume(old *Task) {
 	switch {
 	case old.Status == Binding && t.Status == Pending:
 		t.Status, t.NodeName = Binding, old.NodeName
+		t.keep(old)
+		t.recorded = false // its pod may be bound otherwise
+		t.BestEffort = t.InitRequest.IsEmpty() && t.GPUCount == 0
 	case old.Status == Releasing && old.Object.DeletionTimestamp == nil && bound && t.NodeName == old.NodeName:
 		t.Status = Releasing
-	}
-	same := t.Status.onNode() && t.NodeName == old.NodeName && t.GPUCount == old.GPUCount && t.GPUMilli == old.GPUMilli
-	if same && old.knownGPUs && !t.knownGPUs {
-		t.GPUs, t.knownGPUs = old.GPUs, true
 	}
 	t.keepVolumes(old)
 }

@@ -215,6 +215,7 @@ type Task struct {
 	group     string // key of the PodGroup that the pod names; "" for none and for foreign pods
 	role      *Role
 	knownGPUs bool // GPUs was said by the pod or decided by us, and not guessed
+	recorded  bool // what it holds on its node, and its rights, are as its binding had them
 	gone      bool // deleted, or replaced by a pod of another UID
 }
 

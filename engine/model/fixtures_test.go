@@ -50,6 +50,9 @@ func pod(name, requests string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	for _, edit := range edits {
 		edit(p)
 	}
+	if p.Spec.NodeName != "" && AsBound(p) != nil {
+		delete(p.Annotations, RecordAnnotation)
+	}
 	return p
 }
 

@@ -32,13 +32,19 @@ func readTaskGPUs(d *Dims, t *Task, m *mistakes) {
 	if len(m.errs) > errs || count == 0 {
 		return
 	}
-	t.GPUCount, t.GPUMilli, t.GPUMemory, t.GPUModels = count, milli, memory, readModels(t.Annotations)
+	t.wantGPUs(count, milli, memory, readModels(t.Annotations))
 	t.GPUs, t.knownGPUs = held, held != nil
-	if count == 1 && milli < WholeGPU {
+}
+
+// wantGPUs says which devices a task wants, or has: so many, and so much of each.
+func (t *Task) wantGPUs(count, milli, memory int64, models []string) {
+	t.GPUCount, t.GPUMilli, t.GPUMemory, t.GPUModels, t.GPUTag = count, milli, memory, models, ""
+	switch {
+	case count == 1 && milli < WholeGPU:
 		t.GPUTag = "share"
-		return
+	case count > 0:
+		t.GPUTag = strconv.FormatInt(count, 10) + "-gpu"
 	}
-	t.GPUTag = strconv.FormatInt(count, 10) + "-gpu"
 }
 
 // gpuWish is how many devices the task wants, and of each how many thousandths and how many bytes.

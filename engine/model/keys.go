@@ -34,7 +34,9 @@ const (
 	GPUMemoryAnnotation = "celsius.dev/gpu-memory"
 	// GPUModelsAnnotation lists the models that suit a pod, with "|" between them.
 	GPUModelsAnnotation = "celsius.dev/gpu-models"
-	// GPUsAnnotation lists the devices that a bound pod holds: "0,1".
+	// RecordAnnotation is what a binding decided of its pod: see Record. Nobody but a binding may write it.
+	RecordAnnotation = "celsius.dev/bound"
+	// GPUsAnnotation lists the devices that a bound pod holds: "0,1". It is for who runs the pod; what counts is in the record.
 	GPUsAnnotation = "celsius.dev/gpus"
 	// NodeGPUsAnnotation is how many devices a node has that does not list GPUResource.
 	NodeGPUsAnnotation = "celsius.dev/gpus-count"

@@ -56,6 +56,9 @@ func aPod(name, requests string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	for _, edit := range edits {
 		edit(p)
 	}
+	if p.Spec.NodeName != "" && model.AsBound(p) != nil {
+		delete(p.Annotations, model.RecordAnnotation)
+	}
 	return p
 }
 

@@ -359,6 +359,9 @@ func (w *World) obey(plan *model.Plan) error {
 		if len(b.GPUs) > 0 {
 			annotate(&p.ObjectMeta, model.GPUsAnnotation, join(b.GPUs))
 		}
+		if t := w.cluster.Tasks[b.Task]; t != nil {
+			annotate(&p.ObjectMeta, model.RecordAnnotation, t.Record().String())
+		}
 		volumes, err := w.bindVolumes(&b)
 		if err != nil {
 			return err

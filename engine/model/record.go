@@ -1,0 +1,156 @@
+package model
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Record is what a binding decided of its pod: what it is accounted for and what its rights depend on, as long as it is on that
+// node. Whoever owns the pod may change its annotations and labels later, and changes nothing of this. The binding
+// writes it to the pod as RecordAnnotation, for whoever leads next. It is of one pod and one node, so that it means
+// nothing on any other.
+type Record struct {
+	UID  string `json:"uid"`
+	Node string `json:"node"`
+	// Group is the name of the PodGroup.
+	Group         string `json:"group,omitempty"`
+	Priority      int64  `json:"priority"`
+	Preemptable   bool   `json:"preemptable"`
+	RevocableZone string `json:"revocableZone,omitempty"`
+	// GPUs are the devices, where their node tells them apart, GPUMilli and GPUMemory what is held of each.
+	GPUs      []int    `json:"gpus,omitempty"`
+	GPUCount  int64    `json:"gpuCount,omitempty"`
+	GPUMilli  int64    `json:"gpuMilli,omitempty"`
+	GPUMemory int64    `json:"gpuMemory,omitempty"`
+	GPUModels []string `json:"gpuModels,omitempty"`
+}
+
+// Record is what holds of a task that has a node.
+func (t *Task) Record() Record {
+	r := Record{UID: t.UID, Node: t.NodeName, Priority: t.Priority, Preemptable: t.Preemptable, RevocableZone: t.RevocableZone, GPUCount: t.GPUCount, GPUMilli: t.GPUMilli, GPUMemory: t.GPUMemory, GPUModels: t.GPUModels}
+	_, r.Group, _ = strings.Cut(t.group, "/")
+	if t.knownGPUs {
+		r.GPUs = t.GPUs
+	}
+	return r
+}
+
+// String is the record as it is written.
+func (r Record) String() string { return text(r) }
+
+// obey has a task be what a binding decided.
+func (t *Task) obey(r *Record) {
+	t.group = ""
+	if r.Group != "" {
+		t.group = Key(t.Namespace, r.Group)
+	}
+	t.Priority, t.Preemptable, t.RevocableZone = r.Priority, r.Preemptable, r.RevocableZone
+	t.wantGPUs(r.GPUCount, r.GPUMilli, r.GPUMemory, r.GPUModels)
+	t.GPUs, t.knownGPUs, t.recorded = r.GPUs, r.GPUs != nil, true
+}
+
+// keep has a task be what was decided of an older version of it, which has the same node.
+func (t *Task) keep(old *Task) {
+	t.group, t.Priority, t.Preemptable, t.RevocableZone = old.group, old.Priority, old.Preemptable, old.RevocableZone
+	t.wantGPUs(old.GPUCount, old.GPUMilli, old.GPUMemory, old.GPUModels)
+	t.GPUs, t.knownGPUs, t.recorded = nil, old.knownGPUs, true
+	if old.knownGPUs {
+		t.GPUs = old.GPUs
+	}
+}
+
+// decided says whether it is we who gave a task its node, and what it holds there: its pod does not show it yet, or its record says so.
+func (t *Task) decided() bool {
+	return t.recorded || t.Status.onNode() && t.Object.Spec.NodeName == ""
+}
+
+// readDecided fills in what was decided of a task whose pod has a node: as it is known of the older version of it, else as its record
+// says. Without a record its annotations are its owner's word, now as ever; what they say of devices can only be more than it holds, so
+// a share is taken for all of the device.
+func (t *Task) readDecided(old *Task, m *mistakes) {
+	if t.NodeName == "" || t.Foreign {
+		t.distrust()
+		return
+	}
+	if old != nil && old.UID == t.UID && old.NodeName == t.NodeName && old.decided() {
+		t.keep(old)
+		return
+	}
+	if r := readRecord(t.Annotations, t.UID, t.NodeName, m); r != nil {
+		t.obey(r)
+		return
+	}
+	t.distrust()
+}
+
+// distrust counts shares of devices as whole ones, where nobody decided on them.
+func (t *Task) distrust() {
+	if t.NodeName != "" && t.GPUCount > 0 {
+		t.GPUMilli, t.GPUMemory = WholeGPU, 0
+	}
+}
+
+// readRecord is the record of a pod on its node; nil where there is none, or none that fits.
+func readRecord(annotations map[string]string, uid, node string, m *mistakes) *Record {
+	written, ok := annotations[RecordAnnotation]
+	if !ok {
+		return nil
+	}
+	var r Record
+	if err := json.Unmarshal([]byte(written), &r); err != nil {
+		m.add(annotation(RecordAnnotation), "is no record of a binding: %v; devices count as held whole", err)
+		return nil
+	}
+	if len(r.GPUs) == 0 {
+		r.GPUs = nil
+	}
+	slices.Sort(r.GPUs)
+	n := len(r.GPUs)
+	switch {
+	case r.UID != uid || r.Node != node:
+		m.add(annotation(RecordAnnotation), "is of pod %s on node %s, not of %s on %s; devices count as held whole", r.UID, r.Node, uid, node)
+		return nil
+	case r.GPUCount < 0 || r.GPUCount > maxNodeGPUs || r.GPUMilli < 0 || r.GPUMilli > WholeGPU || r.GPUMemory < 0 || r.GPUMemory > Most ||
+		n > 0 && (int64(n) != r.GPUCount || r.GPUs[0] < 0 || r.GPUs[n-1] >= maxNodeGPUs || len(slices.Compact(slices.Clone(r.GPUs))) != n):
+		m.add(annotation(RecordAnnotation), "names devices that nobody can hold: %q; devices count as held whole", written)
+		return nil
+	}
+	return &r
+}
+
+// GroupOf is the name of the PodGroup that a pod belongs to, "" for none: the one that it was bound for, else the one that it names.
+func GroupOf(o *corev1.Pod) string {
+	if o.Spec.NodeName != "" {
+		if r := readRecord(o.Annotations, string(o.UID), o.Spec.NodeName, &mistakes{}); r != nil {
+			return r.Group
+		}
+	}
+	if name := o.Annotations[GroupAnnotation]; name != "" {
+		return name
+	}
+	return o.Annotations[VolcanoGroupAnnotation]
+}
+
+// AsBound writes to a pod that wants shares of devices the record that its binding would have written, from what the pod says itself: for worlds
+// that are made with pods on nodes.
+func AsBound(o *corev1.Pod) error {
+	wants := func(key string) bool { _, ok := o.Annotations[key]; return ok }
+	if !wants(GPUCountAnnotation) && !wants(GPUMilliAnnotation) && !wants(GPUMemoryAnnotation) {
+		return nil // the rest is as its object says
+	}
+	m := mistakes{object: o, kind: "Pod", name: o.Name, namespace: o.Namespace, namespaced: true}
+	said := o.DeepCopy()
+	said.Spec.NodeName = ""
+	t := NewCluster(Options{SchedulerNames: []string{o.Spec.SchedulerName}}).readPod(Key(o.Namespace, o.Name), said, nil, &m)
+	t.NodeName = o.Spec.NodeName
+	t.GPUs = readDevices(t, t.GPUCount, &m)
+	t.knownGPUs = t.GPUs != nil
+	if len(m.errs) > 0 {
+		return m.errs[0]
+	}
+	o.Annotations[RecordAnnotation] = t.Record().String()
+	return nil
+}

@@ -1,0 +1,188 @@
+package model
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// shared is a cluster with a node of two devices and two queues, each with a group.
+func shared() *Cluster {
+	c := NewCluster(Options{})
+	c.Apply(upserts(
+		node("n1", "cpu=8 memory=9 pods=9", func(n *corev1.Node) {
+			n.Annotations[NodeGPUsAnnotation], n.Annotations[GPUMemoryAnnotation] = "2", "16"
+		}),
+		queue("q1"), queue("q2"), group("g", "q1"), group("other", "q2"),
+	)...)
+	return c
+}
+
+// decide binds a pod that waits, and gives it as the API server has it then.
+func decide(c *Cluster, p *corev1.Pod, gpus ...int) *corev1.Pod {
+	x := c.Begin()
+	t := c.Tasks[Key(p.Namespace, p.Name)]
+	x.Allocate(t, c.Nodes.Index["n1"], gpus)
+	x.Bind(t)
+	x.Commit()
+	p = p.DeepCopy()
+	p.Spec.NodeName, p.Annotations[RecordAnnotation] = "n1", t.Record().String()
+	return p
+}
+
+// tampered are ways in which a pod's owner may change it once it is decided on, but for its record.
+func tampered() map[string]func(*corev1.Pod) {
+	return map[string]func(*corev1.Pod){
+		"a smaller share":        annotated(GPUMilliAnnotation, "1"),
+		"a larger share":         annotated(GPUMilliAnnotation, "1000", GPUCountAnnotation, "2"),
+		"no share":               func(p *corev1.Pod) { delete(p.Annotations, GPUMilliAnnotation) },
+		"a share that is none":   annotated(GPUMilliAnnotation, "x"),
+		"less memory":            annotated(GPUMemoryAnnotation, "1"),
+		"another device":         annotated(GPUsAnnotation, "1"),
+		"other models":           annotated(GPUModelsAnnotation, "T4"),
+		"another group":          annotated(GroupAnnotation, "other"),
+		"no group":               func(p *corev1.Pod) { delete(p.Annotations, GroupAnnotation) },
+		"a higher priority":      annotated(PriorityAnnotation, "99"),
+		"safe from others":       annotated(PreemptableKey, "false"),
+		"safe by a label":        func(p *corev1.Pod) { p.Labels[PreemptableKey] = "false" },
+		"another revocable zone": annotated(RevocableZoneAnnotation, "z"),
+	}
+}
+
+// look is what a task counts for, and what its rights depend on.
+func look(t *testing.T, c *Cluster) string {
+	t.Helper()
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	task := c.Tasks["a/p"]
+	return task.Record().String() + task.GPUTag + task.Job.Key + c.Dims.Text(c.Queues["q1"].Allocated) + "; " + c.Dims.Text(c.Queues["q2"].Allocated) + "; " +
+		text(c.Nodes.GPUs[c.Nodes.Index["n1"]])
+}
+
+// What was decided of a pod stays what it is, whatever its owner writes: in the scheduler that decided, before and after
+// the pod shows it, and in the next one.
+func TestWhatWasDecidedIsKept(t *testing.T) {
+	for name, tamper := range tampered() {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			c := shared()
+			waits := pod("p", "cpu=1", annotated(GPUMilliAnnotation, "900", GPUMemoryAnnotation, "8", PriorityAnnotation, "5"))
+			c.Apply(upserts(waits)...)
+			bound := decide(c, waits, 0)
+			want := look(t, c)
+
+			early := waits.DeepCopy()
+			tamper(early)
+			c.Apply(upserts(early)...)
+			if got := look(t, c); got != want {
+				t.Errorf("changed before it is bound\n got %s\nwant %s", got, want)
+			}
+			c.Apply(upserts(bound)...)
+			late := bound.DeepCopy()
+			tamper(late)
+			c.Apply(upserts(late)...)
+			if got := look(t, c); got != want {
+				t.Errorf("changed later\n got %s\nwant %s", got, want)
+			}
+			without := late.DeepCopy()
+			delete(without.Annotations, RecordAnnotation) // where no guard refuses that
+			c.Apply(upserts(without)...)
+			if got := look(t, c); got != want {
+				t.Errorf("without its record\n got %s\nwant %s", got, want)
+			}
+			next := shared()
+			next.Apply(upserts(late)...)
+			if got := look(t, next); got != want {
+				t.Errorf("the next scheduler has\n got %s\nwant %s", got, want)
+			}
+		})
+	}
+}
+
+// A pod whose binding was refused is again what it says itself.
+func TestAForgottenDecisionIsNotKept(t *testing.T) {
+	c := shared()
+	p := pod("p", "cpu=1", annotated(GPUMilliAnnotation, "900"))
+	c.Apply(upserts(p)...)
+	decide(c, p, 0)
+	changed := pod("p", "cpu=1", annotated(GPUMilliAnnotation, "100", GroupAnnotation, "other"))
+	c.Apply(Delta{Op: Forget, Object: changed})
+	if task := c.Tasks["a/p"]; task.Status != Pending || task.GPUMilli != 100 || task.Job.Key != "a/other" || task.GPUs != nil {
+		t.Errorf("it is %s with %d thousandths of %v in %s", task.Status, task.GPUMilli, task.GPUs, task.Job.Key)
+	}
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A record means nothing on another pod or another node; without one that fits, a share counts as the whole device.
+func TestARecordOfAnotherCountsForNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		record string
+		wrong  string
+	}{
+		"none":             {"", ""},
+		"of another pod":   {`{"uid":"uid-x","node":"n1","group":"other","priority":9,"gpus":[0],"gpuCount":1,"gpuMilli":1}`, "is of pod uid-x on node n1"},
+		"of another node":  {`{"uid":"uid-p","node":"n2","group":"other","priority":9,"gpus":[0],"gpuCount":1,"gpuMilli":1}`, "on node n2"},
+		"no record at all": {`0,1`, "is no record of a binding"},
+		"too many devices": {`{"uid":"uid-p","node":"n1","group":"g","gpuCount":9999,"gpuMilli":1}`, "nobody can hold"},
+		"negative":         {`{"uid":"uid-p","node":"n1","group":"g","gpus":[-1],"gpuCount":1,"gpuMilli":1}`, "nobody can hold"},
+		"a device twice":   {`{"uid":"uid-p","node":"n1","group":"g","gpus":[0,0],"gpuCount":2,"gpuMilli":1}`, "nobody can hold"},
+		"less than none":   {`{"uid":"uid-p","node":"n1","group":"g","gpus":[0],"gpuCount":1,"gpuMilli":-1000}`, "nobody can hold"},
+		"the wrong number": {`{"uid":"uid-p","node":"n1","group":"g","gpus":[],"gpuCount":-1}`, "nobody can hold"},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			c := shared()
+			p := pod("p", "cpu=1", annotated(GPUMilliAnnotation, "300", GPUMemoryAnnotation, "1"))
+			p.Spec.NodeName = "n1"
+			if test.record != "" {
+				p.Annotations[RecordAnnotation] = test.record
+			}
+			errs := c.Apply(upserts(p)...)
+			if (len(errs) > 0) != (test.wrong != "") || len(errs) > 0 && !strings.Contains(errs[0].Error(), test.wrong) {
+				t.Errorf("told was %v, want %q", errs, test.wrong)
+			}
+			task := c.Tasks["a/p"]
+			if g := c.Nodes.GPUs[0][0]; g.Free != 0 || g.MemoryFree != 0 || task.Job.Key != "a/g" || task.Priority != 1 {
+				t.Errorf("of the device %+v is left; the task is in %s with priority %d", g, task.Job.Key, task.Priority)
+			}
+			if err := c.Check(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A pod of the same name is another pod.
+func TestARecordEndsWithItsPod(t *testing.T) {
+	c := shared()
+	p := pod("p", "cpu=1", annotated(GPUMilliAnnotation, "300"))
+	c.Apply(upserts(p)...)
+	bound := decide(c, p, 0)
+	c.Apply(upserts(bound)...)
+	again := bound.DeepCopy()
+	again.UID = types.UID("another")
+	if errs := c.Apply(upserts(again)...); len(errs) != 1 || c.Nodes.GPUs[0][0].Free != 0 {
+		t.Errorf("told was %v, left is %+v", errs, c.Nodes.GPUs[0])
+	}
+}
+
+// GroupOf reads what intake reads: of a bound pod the group that it was bound for.
+func TestGroupOf(t *testing.T) {
+	c := shared()
+	p := pod("p", "cpu=1")
+	c.Apply(upserts(p, group("g2", "q1", func(*v1beta1.PodGroup) {}))...)
+	bound := decide(c, p)
+	bound.Annotations[GroupAnnotation] = "g2"
+	if got := GroupOf(bound); got != "g" {
+		t.Errorf("a bound pod is in %q", got)
+	}
+	bound.Spec.NodeName = ""
+	if got := GroupOf(bound); got != "g2" {
+		t.Errorf("a pod that waits is in %q", got)
+	}
+}
