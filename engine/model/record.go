@@ -135,7 +135,7 @@ func GroupOf(o *corev1.Pod) string {
 }
 
 // AsBound writes to a pod that wants shares of devices the record that its binding would have written, from what the pod says itself: for worlds
-// that are made with pods on nodes.
+// of files, in which nobody writes to bound pods.
 func AsBound(o *corev1.Pod) error {
 	wants := func(key string) bool { _, ok := o.Annotations[key]; return ok }
 	if !wants(GPUCountAnnotation) && !wants(GPUMilliAnnotation) && !wants(GPUMemoryAnnotation) {

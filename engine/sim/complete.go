@@ -97,6 +97,7 @@ func objectKey(o metav1.Object) string {
 }
 
 func (c *completion) complete(i item) {
+	written := i.object.GetUID() == "" // by hand, and not read from a cluster
 	c.born(i.object)
 	c.completeStorage(i.object)
 	switch o := i.object.(type) {
@@ -115,6 +116,9 @@ func (c *completion) complete(i item) {
 		c.priority(o)
 		if c.ours(o) && objects.GroupOf(o) == "" {
 			c.group(i, o)
+		}
+		if written && o.Spec.NodeName != "" && model.AsBound(o) != nil {
+			delete(o.Annotations, model.RecordAnnotation) // what is wrong is told when the world takes it in
 		}
 	}
 }

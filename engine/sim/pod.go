@@ -155,9 +155,6 @@ func settle(p *corev1.Pod, nodes []string, i int) {
 		return
 	}
 	p.Spec.NodeName = nodes[i%len(nodes)]
-	if err := model.AsBound(p); err != nil {
-		delete(p.Annotations, model.RecordAnnotation) // what is wrong is told when the world takes it in
-	}
 	if p.Status.Phase == corev1.PodRunning {
 		start(p, p.CreationTimestamp.Time)
 	}

@@ -359,8 +359,8 @@ func (w *World) obey(plan *model.Plan) error {
 		if len(b.GPUs) > 0 {
 			annotate(&p.ObjectMeta, model.GPUsAnnotation, join(b.GPUs))
 		}
-		if t := w.cluster.Tasks[b.Task]; t != nil {
-			annotate(&p.ObjectMeta, model.RecordAnnotation, t.Record().String())
+		if err := model.AsBound(p); err != nil {
+			return err
 		}
 		volumes, err := w.bindVolumes(&b)
 		if err != nil {
