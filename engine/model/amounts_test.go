@@ -146,7 +146,6 @@ func TestWildQuantitiesCostNothing(t *testing.T) {
 		func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{container("memory=" + wild)} },
 		func(p *corev1.Pod) { p.Spec.Overhead = list("memory=" + wild) },
 		func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu=" + wild)} },
-		func(p *corev1.Pod) { p.Annotations[GPUMemoryAnnotation] = wild },
 		func(p *corev1.Pod) {},
 	} {
 		p := pod(fmt.Sprintf("p%d", i), "cpu=1m memory=1", edit)

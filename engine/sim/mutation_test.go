@@ -16,8 +16,9 @@ import (
 
 // How an attribute is changed.
 const (
-	emptied     = "emptied"
-	emptiedList = "emptied as a list"
+	emptied      = "emptied"
+	emptiedList  = "emptied as a list"
+	emptiedTruth = "is never so"
 )
 
 // change is one change of what ships: a row or an attribute of a table, or a step of an action.
@@ -157,6 +158,8 @@ func (c change) change(rows []any) []any {
 			empty(row, "(%s).scale(0)")
 		case c.how == emptiedList:
 			empty(row, "(%s).filter(none, false)")
+		case c.how == emptiedTruth:
+			empty(row, "(%s) && false")
 		case row["by"] != nil:
 			descending, _ := row["descending"].(bool)
 			row["descending"] = !descending
@@ -192,12 +195,16 @@ func empty(attribute object, nothing string) {
 	}
 }
 
-// compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list.
+// compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list, or a truth.
 func (c change) compile(doc *rules.Document) (*policy.Policy, rules.Issues) {
 	p, issues := c.compileAsIs(doc)
-	if issues.Err() != nil && c.how == emptied {
-		c.how = emptiedList
-		return c.compileAsIs(doc)
+	if c.how == emptied {
+		for _, how := range []string{emptiedList, emptiedTruth} {
+			if issues.Err() != nil {
+				c.how = how
+				p, issues = c.compileAsIs(doc)
+			}
+		}
 	}
 	return p, issues
 }
