@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The user's story, told with kubectl alone: jobs from their creation to their end, commands, and queues.
@@ -71,6 +72,16 @@ func (w *world) field(object, path string) string {
 // command sends a Command to an object.
 func (w *world) command(action, kind, name string) {
 	w.t.Helper()
+	if kind == "Queue" {
+		w.Wait("what guards Commands on queues is in force for longer than API servers take to obey it", func() error {
+			const settles = 6 * time.Second // and a second, as times are stored without parts of one
+			since, err := time.Parse(time.RFC3339, w.field("validatingadmissionpolicybinding/commands.celsius.dev", ".metadata.creationTimestamp"))
+			if age := time.Since(since); err == nil && age < settles {
+				err = fmt.Errorf("it is there for %s", age.Truncate(time.Second))
+			}
+			return err
+		})
+	}
 	w.Apply(w.commandText(action, kind, name))
 }
 
