@@ -16,21 +16,28 @@
 //
 // # Packages
 //
-//	rules             text -> typed expression -> value; issues with positions; what an expression reads. Knows nothing of scheduling
-//	rules/tables      Volcano's plugins, actions and default configuration as YAML, embedded
-//	engine/model      the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
-//	engine/volume     which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
-//	engine/quota      who may use how much: algorithms over amounts and weights
-//	engine/policy     where rules and model meet: sites, types and functions of the language, tables compiled, verdicts by column
-//	engine/action     the verbs of which every pipeline is made
-//	engine            this: one cycle from its parts
-//	engine/sim        a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
-//	engine/live/events Events, so that clients of both of Kubernetes' APIs of events find all they look for
-//	engine/live/lease taking turns: until when a process may write
-//	crds              the API: Go types by group, and their manifests
+//	rules                  text -> typed expression -> value; issues with positions; what an expression reads. Knows nothing of scheduling
+//	rules/tables           Volcano's plugins, actions and default configuration as YAML, embedded
+//	rules/admission        what is filled in and refused before it is stored, as YAML, embedded
+//	engine/model           the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
+//	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
+//	engine/quota           who may use how much: algorithms over amounts and weights
+//	engine/policy          where rules and model meet: sites, types and functions of the language, tables compiled, verdicts by column
+//	engine/action          the verbs of which every pipeline is made
+//	engine                 this: one cycle from its parts
+//	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
+//	engine/live            the scheduler at work in a cluster. Beside it what all parts that run there have in common:
+//	engine/live/events       Events, so that clients of both of Kubernetes' APIs of events find all they look for
+//	engine/live/lease        taking turns: until when a process may write
+//	engine/live/scrape       metrics, for those who may read them
+//	statemachines          lifecycles as data; statemachines/controller obeys them
 //	statemachines/objects  what controllers make of a Job: its PodGroup and its pods, for the controllers and for sim
-//	docs              the reference of the language, written from the declarations
-//	cmd/celsius       the command line
+//	webhook                admission
+//	crds                   the API: Go types by group, and their manifests
+//	crds/decode            one object at a time, with the field that is wrong; crds/informers: caches that leave out what cannot be decoded
+//	docs                   the reference of the language, written from the declarations
+//	deploy                 the manifests of the parts, and the admission policies that guard them
+//	cmd/celsius            the command line
 //
 // Arrows go to plainer things; a test holds the table of who imports whom.
 //
