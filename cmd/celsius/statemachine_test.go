@@ -38,7 +38,7 @@ func TestStateMachine(t *testing.T) {
 		{"all mistakes of a folder", []string{"check", wrong}, exitMistakes, filepath.Join(wrong, "more.yaml") + ":1:", "2 mistake(s)"},
 		{"a file that is not there", []string{"check", "jobs"}, exitMistakes, "jobs: no such file", "1 mistake(s)"},
 		{"no file", []string{"check"}, exitUsage, "", "name at least one file"},
-		{"a picture", []string{"render", "queue"}, exitOK, "    Open --> Closed: CloseQueue if empty\n", ""},
+		{"a picture", []string{"render", "queue"}, exitOK, "    Open --> Closed: CloseQueue if empty, parent-closed\n", ""},
 		{"a picture of a file", []string{"render", right, "--format", "dot"}, exitOK, `"Open" -> "Closed" [label="CloseQueue"];`, ""},
 		{"a picture of what is wrong", []string{"render", filepath.Join(wrong, "mine.yaml")}, exitMistakes, "", `there is no phase "Close"`},
 		{"a format", []string{"render", "job", "--format", "png"}, exitUsage, "", "write mermaid or dot"},
