@@ -85,7 +85,7 @@ func (d *doubts) visit(part ast.Expr) {
 				d.missing(part, args[0], textOf(d.of, args[1]))
 			}
 		case operators.Divide, operators.Modulo:
-			d.divisor(args[1])
+			d.divisor(part, args[1])
 		}
 	default: // neither fails nor compares
 	}
@@ -140,11 +140,15 @@ func (d *doubts) missing(part, of ast.Expr, key string) {
 	d.report(Warning, part, 1, fmt.Sprintf("fails where %s has no %s", field, key), fmt.Sprintf("write %s[?%s].orValue(…), or look first: %s in %s", field, key, key, field))
 }
 
-// divisor reports a division by what is 0, or may be.
-func (d *doubts) divisor(by ast.Expr) {
+// divisor reports a division by what is 0, or may be. Of doubles it gives a value all the same, which most places refuse.
+func (d *doubts) divisor(division, by ast.Expr) {
 	if by.Kind() == ast.LiteralKind {
 		if x, ok := plainNumber(by.AsLiteral()); ok && x == 0 {
-			d.report(Error, by, 1, "is a division by 0", "")
+			severity := Warning
+			if d.of.checked.GetType(division.ID()).Kind() == types.IntKind {
+				severity = Error
+			}
+			d.report(severity, by, 1, "is a division by 0", "")
 		}
 		return
 	}

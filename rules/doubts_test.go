@@ -58,6 +58,7 @@ func TestDoubts(t *testing.T) {
 		{"now - duration('1h') > crate.since", "", ""},
 
 		{"i / 0 > 1", "", "error: is a division by 0"},
+		{"1.5 / 0.0 > 1.0", "", "warning: is a division by 0"},
 		{"1.5 / depot.places > 1.0", "", "warning: is a division by 0 where depot.places is 0 (look first: depot.places > 0 ? … : …)"},
 		{"i % depot.places == 1", "", "warning: is a division by 0 where depot.places is 0 (look first: depot.places > 0 ? … : …)"},
 		{"1.5 / double(depot.places) > 1.0", "", "warning: is a division by 0 where depot.places is 0 (look first: depot.places > 0 ? … : …)"},

@@ -80,7 +80,7 @@ func literals(t string) []string {
 	return map[string][]string{
 		"bool": {"true", "false"}, "int": {"0", "1", "2", "-3", "9223372036854775807"}, "double": {"0.0", "1.5", "-0.25", "1e300"},
 		"string": {"''", "'cpu'", "'east'", "'Pending'", "'zone'"}, "google.protobuf.Duration": {"duration('10m')", "duration('0s')"},
-		"list(string)": {"['cpu', 'east']", "[]"}, "map(string, double)": {"{'cpu': 2.0}"}, "map(string, string)": {"{'cpu': 'MostAllocated'}"},
+		"list(string)": {"['cpu', 'east']", "[]"}, "map(string, double)": {"{'cpu': 2.0}"}, "map(string, int)": {"{'cpu': 2}"}, "map(string, string)": {"{'cpu': 'MostAllocated'}"},
 		"optional_type(google.protobuf.Duration)": {"optional.none()"},
 	}[t]
 }
