@@ -104,21 +104,26 @@ func readRecord(annotations map[string]string, uid, node string, m *mistakes) *R
 		m.add(annotation(RecordAnnotation), "is no record of a binding: %v; devices count as held whole", err)
 		return nil
 	}
-	if len(r.GPUs) == 0 {
-		r.GPUs = nil
-	}
-	slices.Sort(r.GPUs)
-	n := len(r.GPUs)
 	switch {
 	case r.UID != uid || r.Node != node:
 		m.add(annotation(RecordAnnotation), "is of pod %s on node %s, not of %s on %s; devices count as held whole", r.UID, r.Node, uid, node)
 		return nil
-	case r.GPUCount < 0 || r.GPUCount > maxNodeGPUs || r.GPUMilli < 0 || r.GPUMilli > WholeGPU || r.GPUMemory < 0 || r.GPUMemory > Most ||
-		n > 0 && (int64(n) != r.GPUCount || r.GPUs[0] < 0 || r.GPUs[n-1] >= maxNodeGPUs || len(slices.Compact(slices.Clone(r.GPUs))) != n):
+	case !r.possible():
 		m.add(annotation(RecordAnnotation), "names devices that nobody can hold: %q; devices count as held whole", written)
 		return nil
 	}
 	return &r
+}
+
+// possible says whether a record names devices as somebody can hold them, and brings them into their order.
+func (r *Record) possible() bool {
+	n := len(r.GPUs)
+	if n == 0 {
+		r.GPUs = nil
+	}
+	slices.Sort(r.GPUs)
+	listed := n == 0 || int64(n) == r.GPUCount && r.GPUs[0] >= 0 && r.GPUs[n-1] < maxNodeGPUs && len(slices.Compact(slices.Clone(r.GPUs))) == n
+	return listed && r.GPUCount >= 0 && r.GPUCount <= maxNodeGPUs && r.GPUMilli >= 0 && r.GPUMilli <= WholeGPU && r.GPUMemory >= 0 && r.GPUMemory <= Most
 }
 
 // GroupOf is the name of the PodGroup that a pod belongs to, "" for none: the one that it was bound for, else the one that it names.
