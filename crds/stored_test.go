@@ -100,7 +100,10 @@ func (j judge) stores(value any) bool {
 func oddities() []any {
 	out := []any{
 		nil, true, false, int64(0), int64(-1), int64(math.MaxInt32), int64(math.MaxInt32) + 1, int64(math.MinInt32) - 1, int64(math.MaxInt64), 1.5, 1e3, 1e300, -1e-300, float64(1 << 62),
-		[]any{}, map[string]any{}, []any{nil}, map[string]any{"a": nil},
+		[]any{},
+		map[string]any{},
+		[]any{nil},
+		map[string]any{"a": nil},
 	}
 	for _, text := range []string{
 		"", "a", " 1 ", "1", "-1", "+.5", "5.", "1e3", "1E", "1e", "1e1.5", "1e+.5", "1e9999", "1e-99999999", "1Ki", "1ki", "1KiB", "0x10", "NaN", "1_0", strings.Repeat("9", 100), "1\n", "१",
@@ -111,7 +114,7 @@ func oddities() []any {
 	} {
 		out = append(out, text)
 	}
-	for _, x := range out[:len(out):len(out)] {
+	for _, x := range out[:len(out):len(out)] { //nolint:modernize // the index is needed
 		out = append(out, []any{x}, map[string]any{"a": x})
 	}
 	return out
@@ -243,7 +246,7 @@ func FuzzStored(f *testing.F) {
 func change(random *rand.Rand, value any, odd []any) {
 	for {
 		var below any
-		put := func(any) {}
+		var put func(any)
 		switch v := value.(type) {
 		case map[string]any:
 			keys := sortedKeys(v)

@@ -70,15 +70,15 @@ func (m *Meter) steps(n int64) {
 	}
 	switch {
 	case m.left.Steps < 0:
-		panic(&exceeded{types.NewErr(exceeds+"%d steps", m.each.Steps)})
+		panic(&exceeded{types.NewErr(exceeds+"%d steps", m.each.Steps)}) //nolint:forbidigo // caught where the evaluation began, and an error there: no loop goes on meanwhile
 	case m.dry:
-		panic(&exceeded{types.NewErr(exceeds+"%d steps a cycle, with all objects that it was asked about", m.round)})
+		panic(&exceeded{types.NewErr(exceeds+"%d steps a cycle, with all objects that it was asked about", m.round)}) //nolint:forbidigo // caught where the evaluation began, and an error there: no loop goes on meanwhile
 	}
 }
 
 func (m *Meter) bytes(n int64) {
 	if m.left.Bytes -= n; m.left.Bytes < 0 {
-		panic(&exceeded{types.NewErr(exceeds+"%d bytes", m.each.Bytes)})
+		panic(&exceeded{types.NewErr(exceeds+"%d bytes", m.each.Bytes)}) //nolint:forbidigo // caught where the evaluation began, and an error there: no loop goes on meanwhile
 	}
 }
 

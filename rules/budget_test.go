@@ -91,12 +91,12 @@ func TestBudgetAtRunTime(t *testing.T) {
 		{"words.distinct().size() == 3", words, steps},
 		{"words.map(w, words.map(v, v + w)).size() == 3", words, bytes},
 		{"words.exists(w, words.exists(v, v < w))", long, steps},
-		{"words.map(w, words.map(v, [w, w, w, w, w, w])).size() == 3", longList(300, func(int) ref.Val { return text }), bytes},
+		{"words.map(w, words.map(v, [w, w, w, w, w, w])).size() == 3", longList(300, func(int) ref.Val { return text }), bytes}, //nolint:dupword // the words are meant
 		{"words.map(w, words.filter(v, v < w)).size() == 3 && words.sort() == words", words, steps},
 		{"s.replace('', s) == s", words, one + "replace"},
 		{"words.map(w, s).join(s) == s", long, steps},
 		{"s.split('').join(s) == s", words, one + "join"},
-		{"'%s%s%s%s%s%s%s%s'.format([s, s, s, s, s, s, s, s]) == s", words, one + "format"},
+		{"'%s%s%s%s%s%s%s%s'.format([s, s, s, s, s, s, s, s]) == s", words, one + "format"}, //nolint:dupword // the words are meant
 		{"lists.range(int(d * 1e9)).size() > 3", words, one + "lists.range"},
 		{"s.matches('x') && s.replace('', s) == s || s.replace(' ', s) == s", words, one + "replace"},
 	} {
@@ -112,7 +112,7 @@ func TestBudgetAtRunTime(t *testing.T) {
 		v := e.Eval(vars)
 		took := time.Since(start)
 		runtime.ReadMemStats(&after)
-		if got := fmt.Sprint(v); test.want != "" && !(types.IsError(v) && strings.Contains(got, test.want)) || test.want == "" && types.IsError(v) {
+		if got := fmt.Sprint(v); test.want != "" && !(types.IsError(v) && strings.Contains(got, test.want)) || test.want == "" && types.IsError(v) { //nolint:staticcheck // what it is replaced by is not in all versions that are read here
 			t.Errorf("%s (cost %d): got %s, want %q", test.expression, e.Cost.Max, got, test.want)
 		}
 		if made := after.TotalAlloc - before.TotalAlloc; made > 256<<20 || took > 5*time.Second {

@@ -82,8 +82,20 @@ func edits(a, b []rune) int {
 // opposites are parts of words of which one means what the other denies.
 func opposites() [][2]string {
 	return [][2]string{
-		{"enable", "disable"}, {"allow", "deny"}, {"include", "exclude"}, {"with", "without"}, {"only", "without"}, {"min", "max"}, {"least", "most"},
-		{"before", "after"}, {"open", "close"}, {"start", "end"}, {"first", "last"}, {"always", "never"}, {"prefer", "avoid"}, {"required", "preferred"},
+		{"enable", "disable"},
+		{"allow", "deny"},
+		{"include", "exclude"},
+		{"with", "without"},
+		{"only", "without"},
+		{"min", "max"},
+		{"least", "most"},
+		{"before", "after"},
+		{"open", "close"},
+		{"start", "end"},
+		{"first", "last"},
+		{"always", "never"},
+		{"prefer", "avoid"},
+		{"required", "preferred"},
 	}
 }
 

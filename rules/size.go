@@ -129,7 +129,7 @@ func (z *sizer) size(e ast.Expr) *Size {
 	return out
 }
 
-func (z *sizer) computed(e ast.Expr) *Size {
+func (z *sizer) computed(e ast.Expr) *Size { //nolint:gocyclo // one case after the other
 	t := z.ast.GetType(e.ID())
 	switch e.Kind() {
 	case ast.LiteralKind:
@@ -140,7 +140,7 @@ func (z *sizer) computed(e ast.Expr) *Size {
 			return &Size{most: uint64(len(v))}
 		}
 	case ast.IdentKind:
-		for i := len(z.locals) - 1; i >= 0; i-- {
+		for i := len(z.locals) - 1; i >= 0; i-- { //nolint:modernize // the index is needed
 			if local, ok := z.locals[i][e.AsIdent()]; ok {
 				return local
 			}
@@ -253,7 +253,7 @@ func (z *sizer) loop(c ast.ComprehensionExpr) *Size {
 }
 
 // call is the size of what a function gives; args has all of its arguments, the target of a method first.
-func (z *sizer) call(c ast.CallExpr, args []*Size, t *cel.Type) *Size {
+func (z *sizer) call(c ast.CallExpr, args []*Size, t *cel.Type) *Size { //nolint:gocyclo // one case after the other
 	arg := func(i int) *Size {
 		if i < len(args) {
 			return args[i]

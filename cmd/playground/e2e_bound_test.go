@@ -13,7 +13,7 @@ import (
 
 // TestWhatABoundPodHoldsIsNotItsOwnersToSay: who owns a pod that holds a device cannot make room on it for another, neither by its
 // annotations nor with a scheduler that starts anew.
-func TestWhatABoundPodHoldsIsNotItsOwnersToSay(t *testing.T) {
+func TestWhatABoundPodHoldsIsNotItsOwnersToSay(t *testing.T) { //nolint:gocyclo // one case after the other
 	w := newWorld(t)
 	node := w.Nodes(1, "cpu=8")[0]
 	w.Kubectl("annotate", "node", node, model.NodeGPUsAnnotation+"=1")

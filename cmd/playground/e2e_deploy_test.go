@@ -64,7 +64,7 @@ func decoded[T any](t *testing.T, objects map[string][][]byte, kind string) []T 
 }
 
 // TestDeployRoles holds the roles to what they name: no wildcard, and no secret or configuration but one's own.
-func TestDeployRoles(t *testing.T) {
+func TestDeployRoles(t *testing.T) { //nolint:gocyclo // one case after the other
 	objects := rendered(t)
 	type role struct {
 		name  string

@@ -29,7 +29,7 @@ spec:
 
 // TestAStoppedLeaderBindsNothingBesideTheNext stops a leader that has hundreds of decisions left to send, few a second. Meanwhile more urgent pods
 // come, and the next leader fills the nodes with them. When the first goes on, nothing of what it had decided may reach the API server.
-func TestAStoppedLeaderBindsNothingBesideTheNext(t *testing.T) {
+func TestAStoppedLeaderBindsNothingBesideTheNext(t *testing.T) { //nolint:gocyclo // one case after the other
 	w := newWorld(t)
 	witness := w.Witness()
 	w.Nodes(4, "cpu=10,pods=1000") // room for 400 pods

@@ -91,7 +91,7 @@ func (p playground) kubectl(args ...string) string {
 
 // TestPlayground goes the way of a user: starts it, uses it, ends it, starts it again on the
 // same data, kills it, and starts it a third time.
-func TestPlayground(t *testing.T) {
+func TestPlayground(t *testing.T) { //nolint:gocyclo // one case after the other
 	p := playground{t, t.TempDir()}
 	dir, kubeconfig := filepath.Join(p.home, "data"), filepath.Join(p.home, "my kubeconfig")
 	flags := []string{"--data-dir", dir, "--kubeconfig", kubeconfig}
@@ -101,7 +101,7 @@ func TestPlayground(t *testing.T) {
 		t.Errorf("nodes: %s", got)
 	}
 	// Ready means that a user finds all at work, and nothing of how that was found out.
-	if got := p.kubectl("get", "queue", "root", "default", "-o", "jsonpath={.items[*].status.state}"); got != "Open Open" {
+	if got := p.kubectl("get", "queue", "root", "default", "-o", "jsonpath={.items[*].status.state}"); got != "Open Open" { //nolint:dupword // the words are meant
 		t.Errorf("it says that it is ready, and the queues root and default are %q", got)
 	}
 	if got := p.kubectl("get", "pods,podgroups", "-A", "-o", "name"); got != "" {

@@ -45,8 +45,9 @@ func (c *controlPlane) clientConfig(part string) *rest.Config {
 	return cfg
 }
 
-// webhookConfiguration is the name under which the webhook registers itself.
-const webhookConfiguration = "celsius"
+// webhookConfiguration is the name under which the webhook registers itself: its own, so that the manifests of deploy can be applied
+// beside it, which reach theirs as a Service.
+const webhookConfiguration = "celsius-playground"
 
 // startWebhook starts admission for the jobs of these schedulers, nil for the default ones,
 // and waits until the API server asks it.

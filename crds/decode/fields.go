@@ -62,7 +62,7 @@ func check(path *field.Path, t reflect.Type, value any) *field.Error {
 	if reflect.PointerTo(t).Implements(unmarshaler) {
 		return checkLeaf(path, t, value)
 	}
-	switch t.Kind() {
+	switch t.Kind() { //nolint:exhaustive // the others fall under the default
 	case reflect.Struct:
 		return checkStruct(path, t, value)
 	case reflect.Map:

@@ -33,14 +33,14 @@ func goType(kind string) (reflect.Type, error) {
 
 // strict has a schema refuse what its Go type cannot decode: controller-gen writes down the JSON type of a
 // type that decodes itself, and not which of its values there are. A type of which nothing is known here is an error.
-func strict(schema map[string]any, t reflect.Type, path string) error {
+func strict(schema map[string]any, t reflect.Type, path string) error { //nolint:gocyclo // one case after the other
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if known, err := strictLeaf(schema, t); known || err != nil {
 		return err
 	}
-	switch t.Kind() {
+	switch t.Kind() { //nolint:exhaustive // the others fall under the default
 	case reflect.Struct:
 		return strictStruct(schema, t, path)
 	case reflect.Slice:
@@ -101,7 +101,7 @@ func strictStruct(schema map[string]any, t reflect.Type, path string) error {
 }
 
 // strictLeaf knows the types that decode themselves.
-func strictLeaf(schema map[string]any, t reflect.Type) (known bool, err error) {
+func strictLeaf(schema map[string]any, t reflect.Type) (known bool, err error) { //nolint:unparam // the shape that its callers know
 	switch t {
 	case reflect.TypeFor[resource.Quantity]():
 		schema["pattern"] = fmt.Sprintf(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,%d})?$`, decode.MaxExponentDigits)

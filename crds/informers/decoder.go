@@ -91,7 +91,7 @@ func (d decoder) one(data []byte, defaults *schema.GroupVersionKind, into runtim
 }
 
 // list decodes a list item by item.
-func (d decoder) list(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d decoder) list(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) { //nolint:unparam // the shape that its callers know
 	var raw struct {
 		metav1.TypeMeta `json:",inline"`
 		metav1.ListMeta `json:"metadata"`

@@ -84,7 +84,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.list(w, q.Get("continue"))
 	case q.Get("sendInitialEvents") == "true" && a.lists:
 		w.WriteHeader(http.StatusUnprocessableEntity)
-		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"details":{"causes":[]}}`)
+		_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"details":{"causes":[]}}`)
 	default:
 		a.watch(w, r, q.Get("sendInitialEvents") == "true")
 	}
@@ -102,7 +102,7 @@ func (a *api) list(w http.ResponseWriter, from string) {
 	for _, name := range a.order[first:last] {
 		items = append(items, a.objects[name])
 	}
-	fmt.Fprintf(w, `{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroupList","metadata":{"resourceVersion":"%d","continue":%q},"items":[%s]}`, a.version, next, strings.Join(items, ","))
+	_, _ = fmt.Fprintf(w, `{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroupList","metadata":{"resourceVersion":"%d","continue":%q},"items":[%s]}`, a.version, next, strings.Join(items, ","))
 }
 
 func (a *api) watch(w http.ResponseWriter, r *http.Request, initial bool) {
@@ -110,13 +110,13 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request, initial bool) {
 	at := len(a.events)
 	if initial {
 		for _, name := range a.order {
-			fmt.Fprintf(w, "{\"type\":\"ADDED\",\"object\":%s}\n", a.objects[name])
+			_, _ = fmt.Fprintf(w, "{\"type\":\"ADDED\",\"object\":%s}\n", a.objects[name])
 		}
-		fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup","metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{}}}`+"\n", a.version)
+		_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup","metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{}}}`+"\n", a.version)
 	}
 	for {
 		for ; at < len(a.events); at++ {
-			fmt.Fprintln(w, a.events[at])
+			_, _ = fmt.Fprintln(w, a.events[at])
 		}
 		more := a.more
 		a.mu.Unlock()
@@ -310,7 +310,7 @@ func BenchmarkList(b *testing.B) {
 	serve := func(page string) *rest.Config {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprint(w, page)
+			_, _ = fmt.Fprint(w, page)
 		}))
 		b.Cleanup(server.Close)
 		return &rest.Config{Host: server.URL, QPS: -1}
@@ -321,7 +321,7 @@ func BenchmarkList(b *testing.B) {
 	}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1beta1.GroupVersion})
 	mapper.Add(v1beta1.GroupVersion.WithKind("PodGroup"), meta.RESTScopeNamespace)
-	run := func(name string, cfg *rest.Config, want int, list func(context.Context, client.ObjectList) error) {
+	run := func(name string, cfg *rest.Config, want int, list func(context.Context, client.ObjectList) error) { //nolint:unparam // the shape that its callers know
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

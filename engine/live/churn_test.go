@@ -13,7 +13,7 @@ import (
 
 // TestChurn has 200,000 pods come, be bound, end and go, a wave after the other, half of them in gangs of ten, and
 // holds that what is kept of them does not grow: after the last wave there is as much on the heap as after the first few.
-func TestChurn(t *testing.T) {
+func TestChurn(t *testing.T) { //nolint:gocyclo // one case after the other
 	const (
 		wave   = 2000
 		waves  = 100

@@ -511,7 +511,10 @@ func TestOptions(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, wrong := range []Options{
-		{SchedulerNames: []string{""}}, {NodeSelector: "a in ("}, {Period: -1}, {BindWorkers: -1},
+		{SchedulerNames: []string{""}},
+		{NodeSelector: "a in ("},
+		{Period: -1},
+		{BindWorkers: -1},
 		{LeaseTimes: lease.Times{RenewDeadline: time.Minute}},
 	} {
 		if _, err := wrong.complete(); err == nil {

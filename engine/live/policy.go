@@ -221,7 +221,7 @@ func (p *policies) follow(ctx context.Context) {
 
 // step brings everything up to date with the cache: first what serves, then what is kept, then the
 // statuses. What fails does not stop the rest.
-func (p *policies) step(ctx context.Context) error {
+func (p *policies) step(ctx context.Context) error { //nolint:gocyclo // one case after the other
 	objects, err := p.list(ctx)
 	if err != nil {
 		return err

@@ -195,7 +195,7 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 	return errs
 }
 
-func (c *Cluster) apply(d Delta, m *mistakes) {
+func (c *Cluster) apply(d Delta, m *mistakes) { //nolint:gocyclo // one case after the other
 	kind, meta, ok := objectMeta(d.Object)
 	if !ok {
 		m.object, m.kind, m.name = d.Object, "delta", fmt.Sprintf("%T", d.Object)

@@ -27,7 +27,7 @@ type wantedRole struct {
 
 // MakesPods says whether the controller of a Job in this phase makes the pods that it lacks, now or when others are gone.
 func MakesPods(phase batchv1alpha1.JobPhase) bool {
-	switch phase {
+	switch phase { //nolint:exhaustive // the others fall under the default
 	case "", batchv1alpha1.Pending, batchv1alpha1.Running, batchv1alpha1.Restarting:
 		return true
 	}
@@ -92,7 +92,7 @@ func (c *Cluster) removeJobSpec(o *batchv1alpha1.Job) {
 	c.reckonOwned(key)
 }
 
-// reckonOwned has the jobs of a batch Job looked at at the end of the Apply.
+// reckonOwned has the jobs of a batch Job looked at when the Apply ends.
 func (c *Cluster) reckonOwned(key string) {
 	for _, j := range c.books.owned.list(key) {
 		c.untidy(j)

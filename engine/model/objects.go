@@ -21,7 +21,7 @@ func appendKey(b []byte, namespace, name string) []byte {
 }
 
 // objectMeta is the metadata of an object, or false for a kind that we know nothing of, and for nil.
-func objectMeta(object any) (kind string, meta *metav1.ObjectMeta, ok bool) {
+func objectMeta(object any) (kind string, meta *metav1.ObjectMeta, ok bool) { //nolint:gocyclo // one case after the other
 	switch o := object.(type) {
 	case *corev1.Node:
 		kind, ok = "Node", o != nil

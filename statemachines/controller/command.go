@@ -46,7 +46,7 @@ func addCommands(mgr manager.Manager, p *parts, wakeJob, wakeQueue wake) error {
 }
 
 // Reconcile takes one Command.
-func (c *commands) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (c *commands) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) { //nolint:gocyclo // one case after the other
 	command := &busv1alpha1.Command{}
 	if err := c.client.Get(ctx, req.NamespacedName, command); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)

@@ -82,6 +82,7 @@ func topology(of *batchv1alpha1.NetworkTopologySpec) *schedulingv1beta1.NetworkT
 	}
 }
 
+// TaskMinAvailable is how many pods of a task must be able to start: all, where it does not say.
 func TaskMinAvailable(task *batchv1alpha1.TaskSpec) int32 {
 	if task.MinAvailable != nil {
 		return *task.MinAvailable
@@ -89,6 +90,7 @@ func TaskMinAvailable(task *batchv1alpha1.TaskSpec) int32 {
 	return task.Replicas
 }
 
+// QueueName is the queue of that name, or default where none is named.
 func QueueName(name string) string {
 	if name == "" {
 		return schedulingv1beta1.DefaultQueue

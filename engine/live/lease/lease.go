@@ -121,7 +121,7 @@ func (l *Lease) Start(ctx context.Context) error {
 		return nil
 	case <-l.lock.fence.ended:
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // told in the log; it is tried again
 		}
 		return l.lock.fence.why()
 	}
