@@ -67,7 +67,7 @@ const volcanoManager = "vc-scheduler"
 
 // vouched is what is kept of the field managers of a group whose phase is a scheduler's word: an informer may have an object
 // stripped more than once.
-var vouched = []metav1.ManagedFieldsEntry{{Manager: FieldManager, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:phase":{}}}`)}}} //nolint:gochecknoglobals // a mark that never changes
+var vouched = []metav1.ManagedFieldsEntry{{Manager: FieldManager, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:phase":{}}}`)}}} //nolint:gochecknoglobals,staticcheck // a mark that never changes; the older name for its bytes
 
 // stripGroup takes a phase beyond Pending away that no scheduler wrote.
 func stripGroup(g *v1beta1.PodGroup) {
@@ -86,7 +86,7 @@ func stripGroup(g *v1beta1.PodGroup) {
 // is seen to by deploy/guard. A group without that word is let in like any other.
 func letIn(g *v1beta1.PodGroup) bool {
 	for _, by := range g.ManagedFields {
-		if (by.Manager == FieldManager || by.Manager == volcanoManager) && by.FieldsV1 != nil && bytes.Contains(by.FieldsV1.Raw, []byte(`"f:phase"`)) { //nolint:staticcheck // what it is replaced by is not in all versions that are read here
+		if (by.Manager == FieldManager || by.Manager == volcanoManager) && by.FieldsV1 != nil && bytes.Contains(by.FieldsV1.Raw, []byte(`"f:phase"`)) { //nolint:staticcheck // the older name of the same, or the plainer form
 			return true
 		}
 	}

@@ -94,7 +94,7 @@ func (t *Task) distrust() {
 }
 
 // readRecord is the record of a pod on its node; nil where there is none, or none that fits.
-func readRecord(annotations map[string]string, uid, node string, m *mistakes) *Record { //nolint:gocyclo // one case after the other
+func readRecord(annotations map[string]string, uid, node string, m *mistakes) *Record {
 	written, ok := annotations[RecordAnnotation]
 	if !ok {
 		return nil

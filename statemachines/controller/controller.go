@@ -274,7 +274,7 @@ type realNames struct{ client.Reader }
 // Get implements client.Reader.
 func (r realNames) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	for _, name := range []string{key.Name, cmp.Or(key.Namespace, metav1.NamespaceDefault)} {
-		if name == "" || len(path.IsValidPathSegmentName(name)) > 0 { //nolint:staticcheck // what it is replaced by is not in all versions that are read here
+		if name == "" || len(path.IsValidPathSegmentName(name)) > 0 { //nolint:staticcheck // the older name of the same, or the plainer form
 			return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.Name)
 		}
 	}
