@@ -272,7 +272,7 @@ func filters(l look, lines string) {
 	}
 	l.do(chromedp.SetValue(chromedp.CSS("#queue"), ""), chromedp.Click(chromedp.CSS(".chip[data-verb=bind]")))
 	l.do(script(`document.querySelector("#queue").dispatchEvent(new Event("change"))`))
-	l.do(chromedp.Focus(chromedp.CSS(".decisions > li[data-verb=wait][data-search*='never'] summary")), chromedp.KeyEvent(kb.Enter))
+	l.do(chromedp.Focus(chromedp.CSS(".decisions > li[data-verb=wait][data-search*='never']:has(table) summary")), chromedp.KeyEvent(kb.Enter))
 	if got := l.text(`document.querySelector(".decisions details[open] .more").innerText`); !strings.Contains(got, "house/never") || !strings.Contains(got, "3") {
 		l.t.Errorf("below a wait are the rows, and on how many nodes: %q", got)
 	}
