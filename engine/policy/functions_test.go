@@ -36,7 +36,6 @@ func oneTable() map[string][2]string {
 		"without":                     {accounting, "that tree after a change"},
 		"quotaTree":                   {accounting, "amounts along a tree of queues, whose depth an expression does not know"},
 		"names":                       {general, "the algebra of Resources: its dimensions, which an expression cannot list"},
-		"scale":                       {general, "the algebra of Resources: a multiple"},
 		"waitLimit":                   {general, "an annotation read as a duration: an expression cannot try whether a text is one"},
 		"jsonNumbers":                 {general, "JSON read as a map: an expression cannot try whether a text is that"},
 		"strategyFit":                 {accounting, "a mean over the resources that a pod asks for, by names and patterns"},
