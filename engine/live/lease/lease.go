@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,8 @@ func New(cfg *rest.Config, namespace, name string, times Times) (*Lease, error) 
 	if err != nil {
 		return nil, fmt.Errorf("name an instance: %w", err)
 	}
-	cfg = rest.AddUserAgent(cfg, "leader-election")
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, rest.DefaultKubernetesUserAgent()) + "/leader-election"
 	// One answer that does not come must not cost the lease.
 	cfg.Timeout = max(times.RenewDeadline/2, time.Second)
 	client, err := coordinationv1client.NewForConfig(cfg)

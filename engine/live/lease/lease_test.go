@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -278,6 +280,23 @@ func TestWhoTakesNoTurnsIsNotHeldUp(t *testing.T) {
 	}
 	if err := none.Fence().Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The short time that a renewal gets is the renewal's: a watch that had it would end every few seconds, and a long list never.
+func TestTheConfigIsItsOwners(t *testing.T) {
+	cfg := &rest.Config{Host: "http://127.0.0.1", UserAgent: "celsius-scheduler/1"}
+	was := *cfg
+	l, err := New(cfg, "system", "scheduler", Times{Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(was, *cfg, cmpopts.IgnoreUnexported(rest.TLSClientConfig{})); diff != "" {
+		t.Errorf("who made the lease finds another config (-was +is):\n%s", diff)
+	}
+	written, _, err := l.Fence().Client(cfg, l.Tail())
+	if err != nil || written.Timeout != 5*time.Second || cfg.Timeout != 0 {
+		t.Errorf("a write gets %s, what only reads %s (%v)", written.Timeout, cfg.Timeout, err)
 	}
 }
 
