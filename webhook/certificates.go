@@ -26,21 +26,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// secretName names the Secret that holds what all replicas serve with, authorityName that of the authority that signs it: who
-// reads the first cannot sign another.
-const (
-	secretName    = "celsius-webhook-certs"
-	authorityName = "celsius-webhook-ca"
-)
+// secretName names the Secret that holds what all replicas serve with, and the authorities by which it is trusted.
+const secretName = "celsius-webhook-certs"
 
 // How long what is made is good for, and how long before that it is renewed. It is good from a while ago on, for
 // clocks that differ.
 const (
-	authorityFor     = 10 * 365 * 24 * time.Hour
-	authorityRenewed = 365 * 24 * time.Hour
-	servingFor       = 90 * 24 * time.Hour
-	servingRenewed   = 30 * 24 * time.Hour
-	clockSkew        = time.Hour
+	goodFor      = 90 * 24 * time.Hour
+	renewedAhead = 30 * 24 * time.Hour
+	clockSkew    = time.Hour
 )
 
 // certSource gives the certificate to serve with, and the bundle of authorities by which it is trusted.
@@ -74,7 +68,7 @@ func (f certFolder) load(context.Context, time.Time, []string) (*tls.Certificate
 	return &pair, bundle, nil
 }
 
-// certSecret is certificates that replicas make and share, in two Secrets.
+// certSecret is certificates that replicas make and share.
 type certSecret struct {
 	client    client.Client
 	namespace string
@@ -103,31 +97,18 @@ func (c *certSecret) load(ctx context.Context, now time.Time, names []string) (*
 }
 
 func (c *certSecret) once(ctx context.Context, now time.Time, names []string) (certificates, error) {
-	authority, serving := &corev1.Secret{}, &corev1.Secret{}
-	for name, secret := range map[string]*corev1.Secret{authorityName: authority, secretName: serving} {
-		if err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: name}, secret); client.IgnoreNotFound(err) != nil {
-			return certificates{}, err
-		}
-	}
-	held := certificates{bundle: authority.Data[authorityCert], authorityKey: authority.Data[authorityKey], cert: serving.Data[corev1.TLSCertKey], key: serving.Data[corev1.TLSPrivateKeyKey]}
-	renewed, err := held.renew(now, names)
-	if err != nil {
+	secret := &corev1.Secret{}
+	if err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: secretName}, secret); client.IgnoreNotFound(err) != nil {
 		return certificates{}, err
 	}
-	// The authority first: whoever is faster with it, its certificate is the one that is signed.
-	if !renewed.equalAuthority(held) {
-		authority.Name, authority.Type = authorityName, corev1.SecretTypeOpaque
-		authority.Data = map[string][]byte{authorityCert: renewed.bundle, authorityKey: renewed.authorityKey}
-		if err := c.write(ctx, authority); err != nil {
-			return certificates{}, err
-		}
+	held := certificates{bundle: secret.Data[authorityCert], cert: secret.Data[corev1.TLSCertKey], key: secret.Data[corev1.TLSPrivateKeyKey]}
+	renewed, err := held.renew(now, names)
+	if err != nil || renewed.equal(held) {
+		return renewed, err
 	}
-	if !renewed.equalServing(held) {
-		serving.Name, serving.Type = secretName, corev1.SecretTypeTLS
-		serving.Data = map[string][]byte{corev1.TLSCertKey: renewed.cert, corev1.TLSPrivateKeyKey: renewed.key}
-		return renewed, c.write(ctx, serving)
-	}
-	return renewed, nil
+	secret.Name, secret.Type = secretName, corev1.SecretTypeTLS
+	secret.Data = map[string][]byte{authorityCert: renewed.bundle, corev1.TLSCertKey: renewed.cert, corev1.TLSPrivateKeyKey: renewed.key}
+	return renewed, c.write(ctx, secret)
 }
 
 // write creates a Secret, or updates the one that was read.
@@ -148,61 +129,43 @@ func (c *certSecret) write(ctx context.Context, secret *corev1.Secret) error {
 	return err
 }
 
-// Keys of the authority's Secret, and names of files.
-const (
-	authorityCert = "ca.crt"
-	authorityKey  = "ca.key"
-)
+// authorityCert is the key of the authorities in the Secret, and the name of their file.
+const authorityCert = "ca.crt"
 
-// certificates are an authority and what it signed, in PEM.
+// certificates are what is served with and the authorities by which it is trusted, in PEM. The key of an authority is not among them:
+// it signs one certificate and is forgotten, so that nobody who reads the Secret can sign another.
 type certificates struct {
 	// bundle has the authority, and behind it those before it that are still good.
-	bundle, authorityKey []byte
-	cert, key            []byte
+	bundle    []byte
+	cert, key []byte
 }
 
-func (c certificates) equalAuthority(d certificates) bool {
-	return bytes.Equal(c.bundle, d.bundle) && bytes.Equal(c.authorityKey, d.authorityKey)
+func (c certificates) equal(d certificates) bool {
+	return bytes.Equal(c.bundle, d.bundle) && bytes.Equal(c.cert, d.cert) && bytes.Equal(c.key, d.key)
 }
 
-func (c certificates) equalServing(d certificates) bool {
-	return bytes.Equal(c.cert, d.cert) && bytes.Equal(c.key, d.key)
-}
-
-// renew gives what is good at now for the names: what is there, with what is missing, broken or about to expire made
-// anew. A former authority stays trusted for as long as it is good, since replicas serve with what it signed until
+// renew gives what is good at now for the names: what is there or, where it is missing, broken or about to expire, another, of an
+// authority of its own. A former authority stays trusted for as long as it is good, since replicas serve with what it signed until
 // they have read the new.
 func (c certificates) renew(now time.Time, names []string) (certificates, error) {
-	authority, signer := c.authority(now)
-	if authority == nil {
-		former := stillGood(c.bundle, now)
-		der, key, err := makeCertificate(now, authorityFor, nil, nil, nil)
-		if err != nil {
-			return certificates{}, err
-		}
-		if c.authorityKey, err = encodeKey(key); err != nil {
-			return certificates{}, err
-		}
-		c.bundle = append(encodeCert(der), former...)
-		if authority, err = x509.ParseCertificate(der); err != nil {
-			return certificates{}, fmt.Errorf("read the authority just made: %w", err)
-		}
-		c.cert, signer = nil, key
-	}
 	c.bundle = stillGood(c.bundle, now)
-	known := c.servingNames(now, authority)
+	known := c.servingNames(now)
 	if known != nil && !slices.ContainsFunc(names, func(n string) bool { return !slices.Contains(known, n) }) {
 		return c, nil
 	}
-	// What other replicas are reached by stays in it.
-	all := slices.Clone(names)
-	for _, n := range known {
-		if !slices.Contains(all, n) {
-			all = append(all, n)
-		}
+	der, signer, err := makeCertificate(now, nil, nil, nil)
+	if err != nil {
+		return certificates{}, err
 	}
+	authority, err := x509.ParseCertificate(der)
+	if err != nil {
+		return certificates{}, fmt.Errorf("read the authority just made: %w", err)
+	}
+	c.bundle = append(encodeCert(der), c.bundle...)
+	// What other replicas are reached by stays in it.
+	all := slices.Concat(names, known)
 	slices.Sort(all)
-	der, key, err := makeCertificate(now, servingFor, slices.Compact(all), authority, signer)
+	der, key, err := makeCertificate(now, slices.Compact(all), authority, signer)
 	if err != nil {
 		return certificates{}, err
 	}
@@ -213,26 +176,15 @@ func (c certificates) renew(now time.Time, names []string) (certificates, error)
 	return c, nil
 }
 
-// authority gives the authority and its key; nil where there is none that is good for long enough.
-func (c certificates) authority(now time.Time) (*x509.Certificate, *ecdsa.PrivateKey) {
-	pair, err := tls.X509KeyPair(c.bundle, c.authorityKey)
-	if err != nil || pair.Leaf == nil || !pair.Leaf.IsCA || now.After(pair.Leaf.NotAfter.Add(-authorityRenewed)) || now.Before(pair.Leaf.NotBefore) {
-		return nil, nil
-	}
-	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
-	if !ok {
-		return nil, nil
-	}
-	return pair.Leaf, key
-}
-
 // servingNames gives the names that the serving certificate is good for; nil where it must be made anew.
-func (c certificates) servingNames(now time.Time, authority *x509.Certificate) []string {
+func (c certificates) servingNames(now time.Time) []string {
 	pair, err := tls.X509KeyPair(c.cert, c.key)
-	if err != nil || pair.Leaf == nil || pair.Leaf.CheckSignatureFrom(authority) != nil {
+	if err != nil || pair.Leaf == nil || now.After(pair.Leaf.NotAfter.Add(-renewedAhead)) {
 		return nil
 	}
-	if now.After(pair.Leaf.NotAfter.Add(-servingRenewed)) || now.Before(pair.Leaf.NotBefore) {
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(c.bundle)
+	if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: trusted, CurrentTime: now}); err != nil {
 		return nil
 	}
 	names := slices.Clone(pair.Leaf.DNSNames)
@@ -257,7 +209,7 @@ func stillGood(bundle []byte, now time.Time) []byte {
 }
 
 // makeCertificate makes a key and a certificate: an authority where there is no parent.
-func makeCertificate(now time.Time, lives time.Duration, names []string, parent *x509.Certificate, signer *ecdsa.PrivateKey) (der []byte, key *ecdsa.PrivateKey, err error) {
+func makeCertificate(now time.Time, names []string, parent *x509.Certificate, signer *ecdsa.PrivateKey) (der []byte, key *ecdsa.PrivateKey, err error) {
 	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, nil, fmt.Errorf("make a key: %w", err)
 	}
@@ -267,7 +219,7 @@ func makeCertificate(now time.Time, lives time.Duration, names []string, parent 
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "celsius-webhook"},
-		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(lives),
+		NotBefore: now.Add(-clockSkew), NotAfter: now.Add(goodFor),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 	}

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -10,7 +11,10 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	applyv1 "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -123,14 +127,32 @@ func (s *server) register(ctx context.Context, bundle []byte) error {
 			WithTimeoutSeconds(timeout).
 			WithAdmissionReviewVersions("v1").WithNamespaceSelector(s.others()).WithMatchConditions(e.matchConditions()...))
 	}
-	options := []client.ApplyOption{client.FieldOwner(FieldManager), client.ForceOwnership}
-	if err := s.client.Apply(ctx, mutating, options...); err != nil {
+	if err := s.write(ctx, mutating, &admissionregistrationv1.MutatingWebhookConfiguration{}, mutating.Webhooks); err != nil {
 		return fmt.Errorf("write the MutatingWebhookConfiguration %s: %w", s.options.ConfigurationName, err)
 	}
-	if err := s.client.Apply(ctx, validating, options...); err != nil {
+	if err := s.write(ctx, validating, &admissionregistrationv1.ValidatingWebhookConfiguration{}, validating.Webhooks); err != nil {
 		return fmt.Errorf("write the ValidatingWebhookConfiguration %s: %w", s.options.ConfigurationName, err)
 	}
 	return nil
+}
+
+// write applies a configuration. What others wrote stays, but for the Service of a configuration that shipped where this is reached by
+// URL: one webhook cannot have both, and an apply takes nothing away that is another's. Then the webhooks are replaced, all at once, so
+// that there is no time in which nobody is asked.
+func (s *server) write(ctx context.Context, apply runtime.ApplyConfiguration, object client.Object, webhooks any) error {
+	err := s.client.Apply(ctx, apply, client.FieldOwner(FieldManager), client.ForceOwnership)
+	if s.options.URLHost == "" || !apierrors.IsInvalid(err) {
+		return err
+	}
+	patch, invalid := json.Marshal(map[string]any{"webhooks": webhooks})
+	if invalid != nil {
+		return invalid
+	}
+	object.SetName(s.options.ConfigurationName)
+	if err := s.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(FieldManager)); err != nil {
+		return err
+	}
+	return s.client.Apply(ctx, apply, client.FieldOwner(FieldManager), client.ForceOwnership)
 }
 
 // unregister removes both configurations.

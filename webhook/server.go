@@ -52,7 +52,7 @@ type Options struct {
 	// Service. Without a port it is that of Address.
 	URLHost string
 	// CertDir holds tls.crt and tls.key, and ca.crt where the API server does not trust who signed them; they are
-	// read again when they change. Default: certificates are made, and kept in the Secrets celsius-webhook-certs and celsius-webhook-ca.
+	// read again when they change. Default: certificates are made, and kept in the Secret celsius-webhook-certs.
 	CertDir string
 	// ConfigurationName names the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration. Default: celsius.
 	ConfigurationName string

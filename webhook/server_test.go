@@ -335,6 +335,46 @@ func TestRegistered(t *testing.T) {
 	}
 }
 
+// TestReachedByURL begins with what ships, which names the Service.
+func TestReachedByURL(t *testing.T) {
+	data, err := os.ReadFile("../deploy/webhook/configurations.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// An apply takes away nothing that is another's, and the API server refuses who has both.
+	c := fakeClient(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+		mutating, validating := configurations(t, c, "celsius")
+		text, err := json.Marshal(o)
+		of := mutating.Webhooks[0].ClientConfig
+		if bytes.Contains(text, []byte("ValidatingWebhookConfiguration")) {
+			of = validating.Webhooks[0].ClientConfig
+		}
+		if err == nil && of.Service != nil && bytes.Contains(text, []byte(`"url":`)) {
+			return apierrors.NewInvalid(admissionregistrationv1.SchemeGroupVersion.WithKind("WebhookConfiguration").GroupKind(), "celsius", nil)
+		}
+		return errors.Join(err, c.Apply(ctx, o, opts...))
+	}})
+	first, second, _ := strings.Cut(string(data), "\n---\n")
+	for text, object := range map[string]client.Object{first: &admissionregistrationv1.MutatingWebhookConfiguration{}, second: &admissionregistrationv1.ValidatingWebhookConfiguration{}} {
+		if err := sigsyaml.UnmarshalStrict([]byte(text), object); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Create(t.Context(), object, client.FieldOwner("kubectl")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := testServer(t, Options{URLHost: "127.0.0.1:8443"}, c)
+	for range 2 {
+		if err := s.register(t.Context(), []byte("a bundle")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mutating, validating := configurations(t, c, "celsius")
+	if len(mutating.Webhooks) != 2 || len(validating.Webhooks) != 3 || *validating.Webhooks[0].ClientConfig.URL != "https://127.0.0.1:8443/jobs/validate" {
+		t.Errorf("%d and %d webhooks: %+v", len(mutating.Webhooks), len(validating.Webhooks), validating.Webhooks[0].ClientConfig)
+	}
+}
+
 // TestTrustedBeforeServed shows that a new certificate is not shown before the API server trusts it.
 func TestTrustedBeforeServed(t *testing.T) {
 	refused := true
@@ -386,20 +426,25 @@ func TestReplicasShare(t *testing.T) {
 	}
 }
 
-// TestAuthorityApart shows that what pods serve with does not let them sign.
-func TestAuthorityApart(t *testing.T) {
+// TestNobodySignsAnother shows that with what is kept nobody can sign a certificate: neither those who serve, nor who reads the Secrets.
+func TestNobodySignsAnother(t *testing.T) {
 	c := fakeClient(t, interceptor.Funcs{})
 	if _, _, err := (&certSecret{client: c, namespace: "ns"}).load(t.Context(), time.Now(), []string{"a.svc"}); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string][]string{secretName: {"tls.crt", "tls.key"}, authorityName: {"ca.crt", "ca.key"}} {
-		secret := &corev1.Secret{}
-		if err := c.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: name}, secret); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, sortedKeys(secret.Data)); diff != "" {
-			t.Errorf("the Secret %s (-want +got):\n%s", name, diff)
-		}
+	var secrets corev1.SecretList
+	if err := c.List(t.Context(), &secrets); err != nil || len(secrets.Items) != 1 {
+		t.Fatalf("%d Secrets, %v", len(secrets.Items), err)
+	}
+	held := secrets.Items[0].Data
+	if diff := cmp.Diff([]string{"ca.crt", "tls.crt", "tls.key"}, sortedKeys(held)); diff != "" {
+		t.Errorf("the Secret (-want +got):\n%s", diff)
+	}
+	if _, err := tls.X509KeyPair(held["ca.crt"], held["tls.key"]); err == nil {
+		t.Error("the key is the authority's")
+	}
+	if pair, err := tls.X509KeyPair(held["tls.crt"], held["tls.key"]); err != nil || pair.Leaf.IsCA || pair.Leaf.KeyUsage&x509.KeyUsageCertSign != 0 {
+		t.Errorf("what is served with may sign (%v)", err)
 	}
 }
 

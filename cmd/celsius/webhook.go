@@ -20,8 +20,8 @@ It serves, then tells the API server to ask it: it writes a
 MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. While they are
 there and nobody serves, no Job is taken. In a cluster they ship with it, and it
 may only patch them. Certificates are made and renewed, and kept in the Secret
-celsius-webhook-certs, what signs them in celsius-webhook-ca, unless --cert-dir
-gives some. Any number of replicas may serve at once.`,
+celsius-webhook-certs, unless --cert-dir gives some; the key that signs one is
+kept nowhere. Any number of replicas may serve at once.`,
 		Example: `  # in a cluster, behind the Service celsius-webhook
   celsius webhook
 

@@ -144,7 +144,6 @@ var spareRights = map[string]string{
 	"celsius-controllers: watch namespaces":                          "all bare pods of the story name their queue",
 	"celsius-webhook: get namespaces":                                "all PodGroups of the story name their queue",
 	"celsius-webhook: update secrets/celsius-webhook-certs":          "certificates of the story are new",
-	"celsius-webhook: update secrets/celsius-webhook-ca":             "certificates of the story are new",
 }
 
 // checkRights holds the rights of the parts to what they did: nothing was refused, and all was used.
