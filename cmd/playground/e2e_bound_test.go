@@ -13,85 +13,24 @@ import (
 
 // TestWhatABoundPodHoldsIsNotItsOwnersToSay: who owns a pod that holds a device cannot make room on it for another, neither by its
 // annotations nor with a scheduler that starts anew.
-func TestWhatABoundPodHoldsIsNotItsOwnersToSay(t *testing.T) { //nolint:gocyclo // one case after the other
+func TestWhatABoundPodHoldsIsNotItsOwnersToSay(t *testing.T) {
 	w := newWorld(t)
-	node := w.Nodes(1, "cpu=8")[0]
-	w.Kubectl("annotate", "node", node, model.NodeGPUsAnnotation+"=1")
+	w.Kubectl("annotate", "node", w.Nodes(1, "cpu=8")[0], model.NodeGPUsAnnotation+"=1")
 	w.Apply(queueA)
-	sharing := func(name, milli string) {
-		t.Helper()
-		share := func(p *corev1.Pod) {
-			if milli != "" {
-				p.Annotations[model.GPUMilliAnnotation] = milli
-			}
-		}
-		if err := w.gang(name, 1, share); err != nil {
-			t.Fatal(err)
-		}
-	}
-	bound := func(name string) {
-		t.Helper()
-		pod := &corev1.Pod{}
-		w.Wait("pod "+name+" is bound", func() error {
-			if err := w.Get(name, pod); err != nil || pod.Spec.NodeName != "" {
-				return err
-			}
-			return errors.New("it waits: " + waitsFor(pod))
-		})
-	}
-	waits := func(name string) {
-		t.Helper()
-		pod := &corev1.Pod{}
-		w.Wait("pod "+name+" is told why it waits", func() error {
-			if err := w.Get(name, pod); err != nil || strings.HasPrefix(waitsFor(pod), "Unschedulable") {
-				return err
-			}
-			return fmt.Errorf("it is on node %q, with no reason", pod.Spec.NodeName)
-		})
-		if pod.Spec.NodeName != "" {
-			t.Fatalf("pod %s is on node %s beside one that holds the device", name, pod.Spec.NodeName)
-		}
-	}
-
 	scheduler := w.part("scheduler")
-	sharing("whole", "1000")
-	bound("whole-0")
-	for _, try := range []struct{ says, verb, what string }{
-		{"celsius.dev/gpu-milli is settled", "annotate", "celsius.dev/gpu-milli=100"},
-		{"celsius.dev/gpu-milli is settled", "annotate", "celsius.dev/gpu-milli-"},
-		{"celsius.dev/gpu-count is settled", "annotate", "celsius.dev/gpu-count=0"},
-		{"only a binding writes the annotation celsius.dev/bound", "annotate", "celsius.dev/bound={}"},
-		{"only a binding writes the annotation celsius.dev/bound", "annotate", "celsius.dev/bound-"},
-		{"only a binding writes the annotation celsius.dev/gpus", "annotate", "celsius.dev/gpus=7"},
-		{"only a binding writes the annotation celsius.dev/bound", "status", `{"metadata":{"annotations":{"celsius.dev/bound":null}}}`},
-		{"", "annotate", "scheduling.k8s.io/group-name=elsewhere"}, // which changes nothing
-	} {
-		args := []string{"annotate", "--overwrite", "pod", "whole-0", try.what}
-		if try.verb == "status" {
-			args = []string{"patch", "pod", "whole-0", "--subresource=status", "--type=merge", "-p", try.what}
-		}
-		if r := w.TryKubectl("", args...); (r.Code == 0) != (try.says == "") || !strings.Contains(r.Err, try.says) {
-			t.Errorf("kubectl %s: %s%s; want it refused with %q", strings.Join(args, " "), r.Out, r.Err, try.says)
-		}
-	}
-	if said := w.refused(`
-apiVersion: v1
-kind: Pod
-metadata: {name: forged, annotations: {celsius.dev/bound: "{}"}}
-spec: {containers: [{name: main, image: main}]}
-`); !strings.Contains(said, "leave it out") {
-		t.Errorf("a new pod with a record is refused with %s", said)
-	}
+	w.sharing("whole", "1000")
+	w.isBound("whole-0")
+	w.checkGuardOf("whole-0")
 
-	sharing("more", "900")
-	waits("more-0")
+	w.sharing("more", "900")
+	w.isToldToWait("more-0")
 	scheduler.Kill()
 	w.part("scheduler")
-	sharing("after", "900")
-	sharing("plain", "")
-	bound("plain-0") // the new one is at work
-	waits("after-0")
-	waits("more-0")
+	w.sharing("after", "900")
+	w.sharing("plain", "")
+	w.isBound("plain-0") // the new one is at work
+	w.isToldToWait("after-0")
+	w.isToldToWait("more-0")
 
 	w.Kubectl("delete", "pod", "whole-0")
 	w.Wait("one of those that wait has the device", func() error {
@@ -103,4 +42,73 @@ spec: {containers: [{name: main, image: main}]}
 		}
 		return errors.New("neither is bound")
 	})
+}
+
+// sharing makes a pod that wants so many thousandths of a device, "" for none.
+func (w *world) sharing(name, milli string) {
+	w.t.Helper()
+	share := func(p *corev1.Pod) {
+		if milli != "" {
+			p.Annotations[model.GPUMilliAnnotation] = milli
+		}
+	}
+	if err := w.gang(name, 1, share); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) isBound(name string) {
+	w.t.Helper()
+	pod := &corev1.Pod{}
+	w.Wait("pod "+name+" is bound", func() error {
+		if err := w.Get(name, pod); err != nil || pod.Spec.NodeName != "" {
+			return err
+		}
+		return errors.New("it waits: " + waitsFor(pod))
+	})
+}
+
+func (w *world) isToldToWait(name string) {
+	w.t.Helper()
+	pod := &corev1.Pod{}
+	w.Wait("pod "+name+" is told why it waits", func() error {
+		if err := w.Get(name, pod); err != nil || strings.HasPrefix(waitsFor(pod), "Unschedulable") {
+			return err
+		}
+		return fmt.Errorf("it is on node %q, with no reason", pod.Spec.NodeName)
+	})
+	if pod.Spec.NodeName != "" {
+		w.t.Fatalf("pod %s is on node %s beside one that holds the device", name, pod.Spec.NodeName)
+	}
+}
+
+// checkGuardOf tries to change what a bound pod is accounted for.
+func (w *world) checkGuardOf(pod string) {
+	w.t.Helper()
+	for _, try := range []struct{ says, verb, what string }{
+		{"celsius.dev/gpu-milli is settled", "annotate", "celsius.dev/gpu-milli=100"},
+		{"celsius.dev/gpu-milli is settled", "annotate", "celsius.dev/gpu-milli-"},
+		{"celsius.dev/gpu-count is settled", "annotate", "celsius.dev/gpu-count=0"},
+		{"only a binding writes the annotation celsius.dev/bound", "annotate", "celsius.dev/bound={}"},
+		{"only a binding writes the annotation celsius.dev/bound", "annotate", "celsius.dev/bound-"},
+		{"only a binding writes the annotation celsius.dev/gpus", "annotate", "celsius.dev/gpus=7"},
+		{"only a binding writes the annotation celsius.dev/bound", "status", `{"metadata":{"annotations":{"celsius.dev/bound":null}}}`},
+		{"", "annotate", "scheduling.k8s.io/group-name=elsewhere"}, // which changes nothing
+	} {
+		args := []string{"annotate", "--overwrite", "pod", pod, try.what}
+		if try.verb == "status" {
+			args = []string{"patch", "pod", pod, "--subresource=status", "--type=merge", "-p", try.what}
+		}
+		if r := w.TryKubectl("", args...); (r.Code == 0) != (try.says == "") || !strings.Contains(r.Err, try.says) {
+			w.t.Errorf("kubectl %s: %s%s; want it refused with %q", strings.Join(args, " "), r.Out, r.Err, try.says)
+		}
+	}
+	if said := w.refused(`
+apiVersion: v1
+kind: Pod
+metadata: {name: forged, annotations: {celsius.dev/bound: "{}"}}
+spec: {containers: [{name: main, image: main}]}
+`); !strings.Contains(said, "leave it out") {
+		w.t.Errorf("a new pod with a record is refused with %s", said)
+	}
 }

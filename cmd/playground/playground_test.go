@@ -91,37 +91,22 @@ func (p playground) kubectl(args ...string) string {
 
 // TestPlayground goes the way of a user: starts it, uses it, ends it, starts it again on the
 // same data, kills it, and starts it a third time.
-func TestPlayground(t *testing.T) { //nolint:gocyclo // one case after the other
+func TestPlayground(t *testing.T) {
 	p := playground{t, t.TempDir()}
 	dir, kubeconfig := filepath.Join(p.home, "data"), filepath.Join(p.home, "my kubeconfig")
 	flags := []string{"--data-dir", dir, "--kubeconfig", kubeconfig}
 
 	end := p.up(append(flags, "--node-shape", "2x cpu=4,label:zone=a", "--node-shape", "cpu=8,nvidia.com/gpu=2", "--nodes", "1")...)
-	if got := p.kubectl("get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.zone} {.status.allocatable.cpu} {.status.allocatable.nvidia\.com/gpu};{end}`); got != "node-0 a 4 ;node-1 a 4 ;node-2  8 2;" {
-		t.Errorf("nodes: %s", got)
-	}
-	// Ready means that a user finds all at work, and nothing of how that was found out.
-	if got := p.kubectl("get", "queue", "root", "default", "-o", "jsonpath={.items[*].status.state}"); got != "Open Open" { //nolint:dupword // the words are meant
-		t.Errorf("it says that it is ready, and the queues root and default are %q", got)
-	}
-	if got := p.kubectl("get", "pods,podgroups", "-A", "-o", "name"); got != "" {
-		t.Errorf("there are pods already: %s", got)
-	}
+	p.checkReady()
 	p.kubectl("create", "configmap", "kept", "--from-literal=a=b")
 	p.kubectl("delete", "node", "node-1")
 	token := p.kubectl("create", "token", "default")
-	first := p.run("kubectl", "--kubeconfig", kubeconfig, "get", "configmap", "kept")
-	if first.Code != 0 {
-		t.Errorf("the kubeconfig of --kubeconfig does not work: %s", first.Err)
+	if r := p.run("kubectl", "--kubeconfig", kubeconfig, "get", "configmap", "kept"); r.Code != 0 {
+		t.Errorf("the kubeconfig of --kubeconfig does not work: %s", r.Err)
 	}
-
-	t.Run("in use", func(t *testing.T) {
-		r := playground{t, p.home}.run("--data-dir", dir)
-		want := "is in use by the playground with process id"
-		if r.Code != exitFailed || !strings.Contains(r.Err, want) {
-			t.Errorf("got exit code %d and %q, want %d and %q", r.Code, r.Err, exitFailed, want)
-		}
-	})
+	if r, want := p.run("--data-dir", dir), "is in use by the playground with process id"; r.Code != exitFailed || !strings.Contains(r.Err, want) {
+		t.Errorf("a second one in the same folder: exit code %d and %q, want %d and %q", r.Code, r.Err, exitFailed, want)
+	}
 
 	out, code := end(syscall.SIGINT)
 	if code != exitOK || !strings.HasSuffix(out, "stopping …\nstopped\n") {
@@ -135,13 +120,7 @@ func TestPlayground(t *testing.T) { //nolint:gocyclo // one case after the other
 	}
 
 	end = p.up(flags...)
-	p.kubectl("get", "configmap", "kept")
-	if nodes := p.kubectl("get", "nodes", "-o", "name"); nodes != "node/node-0\nnode/node-2\n" {
-		t.Errorf("nodes after a second start: %q", nodes)
-	}
-	if user := p.kubectl("--token", strings.TrimSpace(token), "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"); user != "system:serviceaccount:default:default" {
-		t.Errorf("the token of a service account is not good any more: %s", user)
-	}
+	p.checkKept(token)
 	out, _ = end(syscall.SIGKILL)
 	if strings.Contains(out, "taken over") {
 		t.Errorf("a clean end was taken for another:\n%s", out)
@@ -152,6 +131,32 @@ func TestPlayground(t *testing.T) { //nolint:gocyclo // one case after the other
 	out, code = end(syscall.SIGTERM)
 	if code != exitOK || !strings.Contains(out, "ended without giving "+dir+" back; it is taken over") {
 		t.Errorf("start after SIGKILL: exit code %d\n%s", code, out)
+	}
+}
+
+// checkReady shows that ready means that a user finds all at work, and nothing of how that was found out.
+func (p playground) checkReady() {
+	p.t.Helper()
+	if got := p.kubectl("get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.zone} {.status.allocatable.cpu} {.status.allocatable.nvidia\.com/gpu};{end}`); got != "node-0 a 4 ;node-1 a 4 ;node-2  8 2;" {
+		p.t.Errorf("nodes: %s", got)
+	}
+	if got := p.kubectl("get", "queue", "root", "default", "-o", "jsonpath={range .items[*]}{.metadata.name} {.status.state};{end}"); got != "root Open;default Open;" {
+		p.t.Errorf("it says that it is ready, and the queues root and default are %q", got)
+	}
+	if got := p.kubectl("get", "pods,podgroups", "-A", "-o", "name"); got != "" {
+		p.t.Errorf("there are pods already: %s", got)
+	}
+}
+
+// checkKept shows that what was there before it was started again is there, and nothing that was not.
+func (p playground) checkKept(token string) {
+	p.t.Helper()
+	p.kubectl("get", "configmap", "kept")
+	if nodes := p.kubectl("get", "nodes", "-o", "name"); nodes != "node/node-0\nnode/node-2\n" {
+		p.t.Errorf("nodes after a second start: %q", nodes)
+	}
+	if user := p.kubectl("--token", strings.TrimSpace(token), "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"); user != "system:serviceaccount:default:default" {
+		p.t.Errorf("the token of a service account is not good any more: %s", user)
 	}
 }
 

@@ -16,16 +16,23 @@ import (
 // maxTemplates is how many different pod specs are remembered: pods that are alike come together, or one soon after the other.
 const maxTemplates = 2000
 
-// stripper takes away what no decision reads, before an object is kept, and has amounts that nobody can add up saturate. Pods that are alike, as those of a job are, share
-// one spec: that is most of what there is of a pod, and memory without it is the scheduler's own work only. It is for any goroutine.
+// stripper takes away what no decision reads, before an object is kept, and has amounts that nobody can add up saturate. Pods that are
+// alike, as those of a job are, share one spec, which is most of what there is of a pod. It is for any goroutine.
 type stripper struct {
 	mu sync.Mutex
 	// templates are by their encoding, without the node; older ones are those that were not met since there were half of the most.
 	templates, older map[string]*corev1.PodSpec
 	encoded          []byte
+	// vouched are the field managers of a group whose phase is a scheduler's word. All such groups share them.
+	vouched []metav1.ManagedFieldsEntry
 }
 
-func newStripper() *stripper { return &stripper{templates: map[string]*corev1.PodSpec{}} }
+func newStripper() *stripper {
+	return &stripper{
+		templates: map[string]*corev1.PodSpec{},
+		vouched:   []metav1.ManagedFieldsEntry{{Manager: FieldManager, FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:phase":{}}}`)}},
+	}
+}
 
 // strip is a transformation of an informer.
 func (s *stripper) strip(o any) (any, error) {
@@ -36,7 +43,7 @@ func (s *stripper) strip(o any) (any, error) {
 	switch o := o.(type) {
 	case *v1beta1.Queue: // whose field managers are looked at
 	case *v1beta1.PodGroup:
-		stripGroup(o)
+		s.stripGroup(o)
 	default:
 		object.SetManagedFields(nil)
 	}
@@ -65,17 +72,14 @@ func (s *stripper) strip(o any) (any, error) {
 // volcanoManager is under what name Volcano's scheduler writes, whose jobs are taken over as they stand.
 const volcanoManager = "vc-scheduler"
 
-// vouched is what is kept of the field managers of a group whose phase is a scheduler's word: an informer may have an object
-// stripped more than once.
-var vouched = []metav1.ManagedFieldsEntry{{Manager: FieldManager, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:phase":{}}}`)}}} //nolint:gochecknoglobals,staticcheck // a mark that never changes; the older name for its bytes
-
-// stripGroup takes a phase beyond Pending away that no scheduler wrote.
-func stripGroup(g *v1beta1.PodGroup) {
+// stripGroup takes a phase beyond Pending away that no scheduler wrote. Where one did, that is all that is kept of the field managers: an
+// informer may have an object stripped more than once.
+func (s *stripper) stripGroup(g *v1beta1.PodGroup) {
 	switch {
 	case g.Status.Phase == "" || g.Status.Phase == v1beta1.PodGroupPending:
 		g.ManagedFields = nil
 	case letIn(g):
-		g.ManagedFields = vouched
+		g.ManagedFields = s.vouched
 	default:
 		g.ManagedFields, g.Status.Phase = nil, ""
 	}
@@ -86,7 +90,7 @@ func stripGroup(g *v1beta1.PodGroup) {
 // is seen to by deploy/guard. A group without that word is let in like any other.
 func letIn(g *v1beta1.PodGroup) bool {
 	for _, by := range g.ManagedFields {
-		if (by.Manager == FieldManager || by.Manager == volcanoManager) && by.FieldsV1 != nil && bytes.Contains(by.FieldsV1.Raw, []byte(`"f:phase"`)) { //nolint:staticcheck // the older name of the same, or the plainer form
+		if (by.Manager == FieldManager || by.Manager == volcanoManager) && by.FieldsV1 != nil && bytes.Contains(by.FieldsV1.GetRawBytes(), []byte(`"f:phase"`)) {
 			return true
 		}
 	}

@@ -63,7 +63,7 @@ func TestStrip(t *testing.T) {
 // that of who made the group. What nobody can vouch for is to be let in.
 func TestPhaseIsASchedulersWord(t *testing.T) {
 	owns := func(manager, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}} //nolint:staticcheck // the older name of the same, or the plainer form
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	const phase, counts = `{"f:status":{"f:phase":{}}}`, `{"f:status":{"f:running":{}}}`
 	for _, c := range []struct {

@@ -64,8 +64,11 @@ func NewWriter(server Server, component string) *Writer {
 func (w *Writer) Write(ctx context.Context, e Event) error {
 	event := w.event(e)
 	result, err := w.correlator.EventCorrelate(event)
-	if err != nil || result.Skip {
-		return nil //nolint:nilerr // it fails only for what cannot be written as JSON
+	if err != nil {
+		return fmt.Errorf("count the event %s of %s %s: %w", e.Reason, e.On.Kind, e.On.Name, err)
+	}
+	if result.Skip {
+		return nil
 	}
 	var written *corev1.Event
 	if result.Event.Count > 1 {

@@ -109,7 +109,7 @@ func (l *Lease) Join(m manager.Manager) error {
 	if l == nil {
 		return nil
 	}
-	l.leases.LockConfig.EventRecorder = m.GetEventRecorderFor(l.lock.Identity()) //nolint:staticcheck // client-go's elections take events of this API
+	l.leases.LockConfig.EventRecorder = m.GetEventRecorderFor(l.lock.Identity()) //nolint:staticcheck // client-go's elector takes a recorder of the older API alone
 	return m.Add(l)
 }
 
@@ -122,9 +122,11 @@ func (l *Lease) Start(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-l.lock.fence.ended:
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // told in the log; it is tried again
-		}
+	}
+	select {
+	case <-ctx.Done(): // it was given back
+		return nil
+	default:
 		return l.lock.fence.why()
 	}
 }
