@@ -3,15 +3,16 @@ package action
 import (
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// kept is the places that a step keeps for jobs that were let in a moment ago and whose pods are on their way: who comes after them in
-// the step's order takes nothing that they need. What such a job needs is known as a sum, its minResources, so that its minMember pods count
-// as equal, and a node has room for so many of them; where they may not go is not known. Nothing is kept that is not there.
+// kept is the places that a step keeps for jobs that were let in a moment ago and whose pods are being made: who comes after them in
+// the step's order takes nothing that they need. What a pod asks for is known before it is there, where it may not go is not. Nothing is
+// kept that is not there.
 type kept struct {
 	shapes []shape
 	room   model.Resources              // what the nodes have idle, or will have, in sum, less what is kept
@@ -22,7 +23,7 @@ type kept struct {
 	}
 }
 
-// shape is pods of one size, of jobs for which places are kept.
+// shape is pods that ask for the same, of jobs for which places are kept.
 type shape struct {
 	of    *model.Job // the first of them
 	size  model.Resources
@@ -30,10 +31,16 @@ type shape struct {
 	kept  int64 // how many places are kept
 }
 
-// awaited says until when a step waits for a job's pods: for a while after it was let in, while fewer are there than must start together.
+// alike is pods of one job that ask for the same.
+type alike struct {
+	size  model.Resources
+	count int64
+}
+
+// awaited says until when a step waits for a job's pods: for a while after it was let in, while some are still to be made.
 // The zero time: it does not.
 func awaited(step *policy.Step, j *model.Job, now time.Time) (until time.Time) {
-	if step.AwaitPods == 0 || j.AdmittedAt.IsZero() || !j.HasMinResources || j.Valid() >= j.MinMember {
+	if step.AwaitPods == 0 || j.AdmittedAt.IsZero() || len(j.Expected) == 0 {
 		return until
 	}
 	if end := j.AdmittedAt.Add(step.AwaitPods); end.After(now) {
@@ -42,10 +49,12 @@ func awaited(step *policy.Step, j *model.Job, now time.Time) (until time.Time) {
 	return until
 }
 
-// await keeps places for a job that is awaited and just had its turn, where there are enough of them. Each cycle looks anew.
+// await keeps places for a job that is awaited and just had its turn: for the pods without which it cannot start, if there is room for
+// all of them, and for as many of the others as there is room for. Each cycle looks anew.
 func (x *Cycle) await(step *policy.Step, j *model.Job) {
 	until := awaited(step, j, x.plan.Now)
-	if until.IsZero() {
+	least := j.MinMember - j.Ready() - j.Counts[model.Pipelined]
+	if until.IsZero() || least > 0 && j.Valid() >= j.MinMember { // those that must start together are there, and could not
 		return
 	}
 	x.s.Until(until)
@@ -56,47 +65,120 @@ func (x *Cycle) await(step *policy.Step, j *model.Job) {
 	if x.kept == nil {
 		x.kept = &kept{room: x.roomLeft(), queues: map[*model.Queue]*model.Task{}}
 	}
+	must, others := divided(x.placeless(j, least > 0), least)
+	if least > 0 && !x.keepFor(step, j, must...) {
+		return
+	}
+	for _, p := range others {
+		most := min(p.count, x.shapeOf(p.size).free())
+		p.count = int64(sort.Search(int(most), func(n int) bool {
+			_, ok := x.mayKeep(step, j, alike{p.size, int64(n) + 1})
+			return !ok
+		}))
+		if p.count > 0 {
+			x.keepFor(step, j, p)
+		}
+	}
+}
+
+// placeless is the pods of a job that are still to be made, after those that are there and without a place, if they are asked for.
+func (x *Cycle) placeless(j *model.Job, there bool) []alike {
+	var out []alike
+	add := func(size model.Resources, count int64) {
+		if i := slices.IndexFunc(out, func(p alike) bool { return p.size.Equal(size) }); i >= 0 {
+			out[i].count += count
+			return
+		}
+		out = append(out, alike{size, count})
+	}
+	for _, t := range j.Tasks {
+		if there && t.Status == model.Pending && !t.Gated {
+			add(t.Request, 1)
+		}
+	}
+	for size, count := range x.c.Missing(j) {
+		add(size, count)
+	}
+	return out
+}
+
+// divided is the first so many pods, none where there are fewer, and the others.
+func divided(pods []alike, least int64) (must, others []alike) {
+	for _, p := range pods {
+		n := max(min(p.count, least), 0)
+		if least -= n; n > 0 {
+			must = append(must, alike{p.size, n})
+		}
+		if n < p.count {
+			others = append(others, alike{p.size, p.count - n})
+		}
+	}
+	if least > 0 {
+		return nil, nil
+	}
+	return must, others
+}
+
+// keepFor keeps places for pods of a job, where there are enough for all of them.
+func (x *Cycle) keepFor(step *policy.Step, j *model.Job, pods ...alike) bool {
+	asks, ok := x.mayKeep(step, j, pods...)
+	if !ok {
+		return false
+	}
 	k := x.kept
-	missing := j.MinMember - j.Ready() - j.Counts[model.Pipelined]
-	size, all := x.missing(j, missing)
+	for _, p := range pods {
+		s := x.shapeOf(p.size)
+		if s.kept == 0 {
+			s.of = j
+		}
+		s.kept += p.count
+		k.room.AddIn(p.size.Scale(float64(p.count)), -1)
+	}
+	if asks != nil {
+		k.queues[j.Queue] = asks
+	}
+	return true
+}
+
+// mayKeep says whether there are places for some pods of a job beside those that are kept, and what its queue is asked for with them;
+// nil: its queue is not asked.
+func (x *Cycle) mayKeep(step *policy.Step, j *model.Job, pods ...alike) (asks *model.Task, ok bool) {
+	var all model.Resources
+	for _, p := range pods {
+		if x.shapeOf(p.size).free() < p.count {
+			return nil, false
+		}
+		all = all.Add(p.size.Scale(float64(p.count)))
+	}
+	if len(pods) == 0 || !all.Fits(x.kept.room) {
+		return nil, false
+	}
+	if !step.Gate(policy.Allocatable) {
+		return nil, true
+	}
+	if before := x.kept.queues[j.Queue]; before != nil {
+		all = all.Add(before.Request)
+	}
+	asks = &model.Task{Job: j, Request: all, InitRequest: all, Template: &model.Template{}}
+	if x.s.MayAllocate(asks) {
+		return asks, true
+	}
+	return nil, j.AdmittedNow // what its queue deserves is from before it was let in
+}
+
+// shapeOf is the shape of pods of a size.
+func (x *Cycle) shapeOf(size model.Resources) *shape {
+	k := x.kept
 	i := slices.IndexFunc(k.shapes, func(s shape) bool { return s.size.Equal(size) })
 	if i < 0 {
 		i = len(k.shapes)
-		k.shapes = append(k.shapes, shape{of: j, size: size, slots: x.slots(size)})
+		k.shapes = append(k.shapes, shape{size: size, slots: x.slots(size)})
 	}
-	s := &k.shapes[i]
-	if s.slots-s.kept < missing || !all.Fits(k.room) {
-		return
-	}
-	asks := &model.Task{Job: j, Request: all, InitRequest: all, Template: &model.Template{}}
-	if before := k.queues[j.Queue]; before != nil {
-		asks.Request = all.Add(before.Request)
-		asks.InitRequest = asks.Request
-	}
-	switch {
-	case !step.Gate(policy.Allocatable):
-	case x.s.MayAllocate(asks):
-		k.queues[j.Queue] = asks
-	case !j.AdmittedNow: // else what its queue deserves is from before the job was let in
-		return
-	}
-	if s.kept += missing; s.kept == missing {
-		s.of = j
-	}
-	k.room.AddIn(all, -1)
+	return &k.shapes[i]
 }
 
-// missing is the mean size of the pods that a job must start with, and what so many of them ask for.
-func (x *Cycle) missing(j *model.Job, pods int64) (size, all model.Resources) {
-	size, all = j.MinResources.Clone(), j.MinResources.Clone()
-	for i := range size {
-		size[i] /= float64(j.MinMember)
-		all[i] = size[i] * float64(pods)
-	}
-	size.Set(model.Pods, x.c.Dims.Unit(model.Pods))
-	all.Set(model.Pods, float64(pods)*x.c.Dims.Unit(model.Pods))
-	return size, all
-}
+// free is how many places are not kept yet.
+func (s *shape) free() int64 { return s.slots - s.kept }
 
 // roomLeft is what all nodes that take pods have idle or will have.
 func (x *Cycle) roomLeft() model.Resources {

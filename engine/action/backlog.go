@@ -258,5 +258,5 @@ func mayWait(j *model.Job) bool {
 	if j.Orphan {
 		return j.Counts[model.Pending] > 0 && slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return !t.Foreign })
 	}
-	return j.Phase == model.PhasePending || j.TaskCount() == 0 || j.Counts[model.Pending]+j.Counts[model.Pipelined]+j.Counts[model.Allocated] > 0
+	return j.Phase == model.PhasePending || j.TaskCount() == 0 || len(j.Expected) > 0 || j.Counts[model.Pending]+j.Counts[model.Pipelined]+j.Counts[model.Allocated] > 0
 }

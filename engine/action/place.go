@@ -17,14 +17,10 @@ func (x *Cycle) place(step *policy.Step) {
 	overused := func(q *model.Queue) bool { return step.Gate(policy.Overused) && x.s.Overused(q).Yes }
 	x.kept = nil
 	settled := func(j *model.Job) bool {
-		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending
+		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending &&
+			awaited(step, j, x.plan.Now).IsZero()
 	}
-	x.walk(step, settled, overused, func(j *model.Job) (again bool) {
-		defer func() {
-			if !again {
-				x.await(step, j)
-			}
-		}()
+	take := func(j *model.Job) (again bool) {
 		todo := left[j]
 		if todo == nil {
 			if !x.valid(j) {
@@ -41,6 +37,18 @@ func (x *Cycle) place(step *policy.Step) {
 			left[j] = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves}
 		}
 		return again
+	}
+	x.walk(step, settled, overused, func(j *model.Job) (again bool) {
+		placed := j.PlacedNow
+		if take(j) {
+			return true
+		}
+		if j.PlacedNow > placed && !awaited(step, j, x.plan.Now).IsZero() {
+			left[j] = &taskQueue{} // with these it may stand elsewhere in the order, and so do its pods that are still to be made
+			return true
+		}
+		x.await(step, j)
+		return false
 	})
 }
 

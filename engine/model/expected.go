@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"iter"
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,11 +28,7 @@ type wantedRole struct {
 
 // MakesPods says whether the controller of a Job in this phase makes the pods that it lacks, now or when others are gone.
 func MakesPods(phase batchv1alpha1.JobPhase) bool {
-	switch phase { //nolint:exhaustive // the others fall under the default
-	case "", batchv1alpha1.Pending, batchv1alpha1.Running, batchv1alpha1.Restarting:
-		return true
-	}
-	return false
+	return phase == "" || phase == batchv1alpha1.Pending || phase == batchv1alpha1.Running || phase == batchv1alpha1.Restarting
 }
 
 // readJobSpec is what a Job is to have; nothing where its controller makes no pods any more.
@@ -121,51 +118,57 @@ func (c *Cluster) reckon(j *Job) {
 // letIn says whether a job was let into its queue, so that its pods may come.
 func (j *Job) letIn() bool { return j.Phase != PhasePending }
 
-// expectedOf is what pods would ask for that a job is to have and that are not there yet. A batch Job tells by role; of another
-// PodGroup it is known by its minResources, until it has run.
-func (c *Cluster) expectedOf(j *Job) Resources {
-	if j.Orphan {
-		return nil
+// Missing goes through the pods that a job is to have and that are not there yet: what each asks for, and how many are alike. A batch Job
+// tells by role; of another PodGroup they are known by its minResources, as equal pods, until it has run.
+func (c *Cluster) Missing(j *Job) iter.Seq2[Resources, int64] {
+	return func(yield func(Resources, int64) bool) {
+		if j.Orphan {
+			return
+		}
+		if s := c.books.specs[j.owner]; s != nil && (s.uid == "" || j.ownerUID == "" || s.uid == j.ownerUID) {
+			s.missing(j, yield)
+			return
+		}
+		least := max(j.MinMember, 1)
+		missing := least - j.TaskCount()
+		if missing <= 0 || !j.HasMinResources || j.Phase != PhasePending && j.Phase != PhaseInqueue {
+			return
+		}
+		each := j.MinResources.Clone()
+		for i := range each {
+			each[i] /= float64(least) // NaN stays NaN
+		}
+		if !each.Has(Pods) {
+			each.Set(Pods, c.Dims.Unit(Pods))
+		}
+		yield(each, missing)
 	}
-	if s := c.books.specs[j.owner]; s != nil && (s.uid == "" || j.ownerUID == "" || s.uid == j.ownerUID) {
-		return s.lacking(j)
+}
+
+// missing goes through the roles of which a job does not have all pods.
+func (s *jobSpec) missing(j *Job, yield func(Resources, int64) bool) {
+	for _, r := range s.roles {
+		missing := r.replicas
+		if i, ok := j.findRole(r.name); ok {
+			missing -= j.Roles[i].TaskCount()
+		}
+		if missing > 0 && !yield(r.request, missing) {
+			return
+		}
 	}
-	if j.Phase != PhasePending && j.Phase != PhaseInqueue || !j.HasMinResources {
-		return nil
-	}
-	least := max(j.MinMember, 1)
-	missing := least - j.TaskCount()
-	if missing <= 0 {
-		return nil
-	}
-	out := j.MinResources.Clone()
-	for i, v := range out {
-		out[i] = min(math.Ceil(v/float64(least)*float64(missing)), mostExpected) // NaN stays NaN
-	}
-	if !out.Has(Pods) {
-		out.Set(Pods, float64(missing)*c.Dims.Unit(Pods))
-	}
-	return out
 }
 
 // mostExpected is as much as is expected of one job in a dimension: more than any cluster has, and little enough that sums with it
 // are exact, so that nothing is left of it when it is taken away.
 const mostExpected = 1 << 50
 
-// lacking sums up the pods that a job does not have yet.
-func (s *jobSpec) lacking(j *Job) Resources {
+// expectedOf is what all pods together ask for that a job is to have and that are not there yet.
+func (c *Cluster) expectedOf(j *Job) Resources {
 	var sum Resources
-	for _, r := range s.roles {
-		missing := r.replicas
-		if i, ok := j.findRole(r.name); ok {
-			missing -= j.Roles[i].TaskCount()
-		}
-		if missing <= 0 {
-			continue
-		}
-		for i, v := range r.request {
+	for each, count := range c.Missing(j) {
+		for i, v := range each {
 			if v == v {
-				sum.Set(i, min(sum.Get(i)+v*float64(missing), mostExpected))
+				sum.Set(i, min(sum.Get(i)+math.Ceil(v*float64(count)), mostExpected))
 			}
 		}
 	}

@@ -31,9 +31,9 @@ func Verbs() []Verb {
 			{Name: "commit", Value: "job or task", Doc: "What is kept or undone together; default job: a job's placements are kept where jobReady holds, else held until the cycle ends where jobPipelined does, else undone."},
 			{Name: "turn", Value: "untilReady, untilFed, oneTask or all", Doc: "How long one job keeps the floor before the orders of queues and jobs are read again: until jobReady holds, until jobStarving does not, for one task, or for all; default untilReady."},
 			{Name: "onNoNode", Value: "CEL over job: bool", Doc: "Where a task found no node: whether to go on with the job's other tasks. `role.failed` says which roles have failed in this turn; tasks of those are passed over; default false."},
-			{Name: "awaitPods", Value: "duration", Doc: "For how long after a job was let in the places that it needs are kept for it while fewer pods are there than its minMember, as those of a Job are made only then. " +
-				"What it needs is its minResources, as minMember equal pods. Who comes after it in the order is placed only where there is room for both, on the nodes and by the gate `allocatable`; where there is none for the job itself, " +
-				"nothing is kept. A minute at most; default 0s: nothing is kept."},
+			{Name: "awaitPods", Value: "duration", Doc: "For how long after a job was let in places are kept for its pods while some of them are still to be made (`job.expected`), as those of a Job are made only then: " +
+				"for those without which it cannot start if there is room for all of them, and for as many of the others as there is room for. Who comes after it in the order is placed only where there is room for both, " +
+				"on the nodes and by the gate `allocatable`. A minute at most; default 0s: nothing is kept."},
 		}},
 	}
 }
