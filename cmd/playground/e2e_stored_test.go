@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	"github.com/celsius-scheduler/celsius/crds/decode"
+	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// undecodable are objects that a schema without bounds lets pass.
+const undecodable = `
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: broken}
+spec:
+  schedulerName: nobody
+  policies: [{event: PodFailed, action: RestartJob, timeout: banana}]
+  tasks: [{name: work, replicas: 1, template: {spec: {containers: [{name: main, image: a}]}}}]
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: broken}
+spec: {minMember: 1, queue: ${queue.q}, minResources: {cpu: "1e1.5"}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: PodGroup
+metadata: {name: endless}
+spec: {minMember: 1, queue: ${queue.q}, minResources: {cpu: "1e-99999999"}}
+`
+
+// TestE2EStored stores what cannot be decoded, by manifests without bounds as a cluster may have had them, and whatever the manifests of today
+// let pass of random changes: scheduler and controllers go on, and begin anew. It does not run beside others, whose schemas it changes.
+func TestE2EStored(t *testing.T) {
+	w := newWorld(t)
+	w.Nodes(1, "cpu=8,memory=32Gi")
+	w.queue("q", 1)
+	loosely(w, "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh")
+
+	t.Run("seen from the start", func(t *testing.T) {
+		w := w.In(t)
+		w.StartScheduler()
+		w.StartControllers()
+		w.Apply(goodJob("first"))
+		w.Wait("a good job runs", func() error { return w.runs("first") })
+		for kind, want := range map[string]string{"Job": "spec.policies[0].timeout", "PodGroup": "spec.minResources[cpu]"} {
+			w.Wait("an event names the field of a "+kind, func() error { return w.warned(kind, "broken", want) })
+		}
+		w.Apply(`{apiVersion: v1, kind: Pod, metadata: {name: alone, annotations: {scheduling.k8s.io/group-name: broken}},
+			spec: {schedulerName: "${scheduler}", containers: [{name: main, image: a}]}}`)
+		storeChanges(w)
+		w.Apply(goodJob("second"))
+		w.Wait("another good job runs", func() error { return w.runs("second") })
+	})
+	t.Run("begun anew", func(t *testing.T) {
+		w := w.In(t)
+		w.StartScheduler()
+		w.StartControllers()
+		w.Apply(goodJob("third"))
+		w.Wait("a good job runs", func() error { return w.runs("third") })
+		w.Kubectl("patch", "podgroup", "broken", "--type=merge", "-p", `{"spec":{"minResources":{"cpu":"1"}}}`)
+		w.Wait("the pod of the PodGroup that was mended is bound", func() error {
+			pod := &corev1.Pod{}
+			if err := w.Get("alone", pod); err != nil || pod.Spec.NodeName == "" {
+				return errors.Join(err, errors.New("it has no node"))
+			}
+			return nil
+		})
+	})
+}
+
+func goodJob(name string) string {
+	return `
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: ` + name + `}
+spec:
+  schedulerName: ${scheduler}
+  queue: ${queue.q}
+  minAvailable: 1
+  tasks: [{name: work, replicas: 1, template: {spec: {containers: [{name: main, image: a, resources: {requests: {cpu: "1"}}}]}}}]
+`
+}
+
+// runs says why a job is not Running.
+func (w *world) runs(name string) error {
+	job := &batchv1alpha1.Job{}
+	if err := w.Get(name, job); err != nil {
+		return err
+	}
+	if job.Status.State.Phase != batchv1alpha1.Running {
+		return fmt.Errorf("job %s is %q: %s", name, job.Status.State.Phase, job.Status.State.Message)
+	}
+	return nil
+}
+
+// warned says that an object has no Warning event with these words.
+func (w *world) warned(kind, name, words string) error {
+	list, err := w.Kube.CoreV1().Events(w.Namespace).List(w.Context, metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name})
+	if err != nil {
+		return err
+	}
+	for _, e := range list.Items {
+		if e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, words) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d events, none with %s", len(list.Items), words)
+}
+
+// loosely makes the undecodable while these kinds have no schema, then puts the schemas back.
+func loosely(w *world, crds ...string) {
+	w.t.Helper()
+	definitions, err := apiextensions.NewForConfig(w.Config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	crd := definitions.ApiextensionsV1().CustomResourceDefinitions()
+	for _, name := range crds {
+		_, err := crd.Patch(w.Context, name, types.JSONPatchType,
+			[]byte(`[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema","value":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}]`), metav1.PatchOptions{})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.Wait("the broken are stored", func() error { return w.TryApply(undecodable) })
+	if err := applyManifests(w.Context, w.Config); err != nil {
+		w.t.Fatal(err)
+	}
+	w.Wait("the broken are refused", func() error {
+		err := w.TryApply(strings.ReplaceAll(undecodable, "name: broken", "name: refused"))
+		if err == nil {
+			w.Kubectl("delete", "--ignore-not-found", "podgroup/refused", "vcjob/refused")
+			return errors.New("they are stored still")
+		}
+		return nil
+	})
+}
+
+// storeChanges makes objects of our kinds that have an odd value somewhere, and holds that what is stored can be decoded.
+func storeChanges(w *world) {
+	w.t.Helper()
+	const tries = 400
+	random := rand.New(rand.NewPCG(20, 1))
+	odd := []any{nil, true, int64(3000000000), 1.5, []any{}, map[string]any{}, []any{"a"}, "", "a", "1e1.5", "1e-99999999", "1d", "2024-01-01t00:00:00z", "99999999999h"}
+	stored := map[string]int{}
+	for n := range tries {
+		into := []client.Object{&batchv1alpha1.Job{}, &schedulingv1beta1.PodGroup{}, &schedulingv1beta1.Queue{}, &busv1alpha1.Command{}, &policyv1alpha1.SchedulingPolicy{}}[n%5]
+		object := &unstructured.Unstructured{}
+		kind := strings.ToLower(fmt.Sprintf("%T", into)[strings.LastIndex(fmt.Sprintf("%T", into), ".")+1:])
+		text, err := os.ReadFile("../../crds/testdata/" + kind + ".yaml")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(text, &object.Object); err != nil {
+			w.t.Fatal(err)
+		}
+		delete(object.Object, "status")
+		changed := oddly(random, runtime.DeepCopyJSON(object.Object), odd)
+		object.SetUnstructuredContent(changed)
+		object.SetName(fmt.Sprintf("%s-odd-%d", w.Name, n))
+		object.SetNamespace(w.Namespace)
+		if kind == "job" {
+			_ = unstructured.SetNestedField(object.Object, "nobody", "spec", "schedulerName") // nobody is to make its pods
+		}
+		if w.Client.Create(w.Context, object) != nil {
+			continue
+		}
+		stored[kind]++
+		data, err := json.Marshal(object)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if err := decode.JSON(data, into); err != nil {
+			w.t.Errorf("it is stored, and cannot be decoded: %v\n%s", err, data)
+		}
+		if kind == "queue" || kind == "schedulingpolicy" {
+			w.t.Cleanup(func() { _ = w.Client.Delete(context.WithoutCancel(w.Context), object) })
+		}
+	}
+	w.t.Logf("stored of %d: %v", tries, stored)
+	if len(stored) < 4 {
+		w.t.Errorf("too little was stored to show anything: %v", stored)
+	}
+}
+
+// oddly puts an odd value somewhere into the specification of an object.
+func oddly(random *rand.Rand, object map[string]any, odd []any) map[string]any {
+	var at any = object
+	for {
+		var keys []string
+		var below func(string) any
+		var put func(string, any)
+		switch v := at.(type) {
+		case map[string]any:
+			keys = slices.Sorted(maps.Keys(v))
+			below, put = func(k string) any { return v[k] }, func(k string, x any) { v[k] = x }
+		case []any:
+			for i := range v {
+				keys = append(keys, fmt.Sprint(i))
+			}
+			index := func(k string) (i int) { _, _ = fmt.Sscan(k, &i); return i }
+			below, put = func(k string) any { return v[index(k)] }, func(k string, x any) { v[index(k)] = x }
+		}
+		keys = slices.DeleteFunc(keys, func(k string) bool {
+			return k == "apiVersion" || k == "kind" || k == "metadata" && at.(map[string]any)["kind"] != nil
+		})
+		if len(keys) == 0 {
+			return object
+		}
+		key := keys[random.IntN(len(keys))]
+		next := below(key)
+		switch next.(type) {
+		case map[string]any, []any:
+			if random.IntN(5) > 0 {
+				at = next
+				continue
+			}
+		}
+		put(key, odd[random.IntN(len(odd))])
+		return object
+	}
+}
