@@ -118,7 +118,11 @@ func TestCosts(t *testing.T) {
 			t.Errorf("%s: not in %s", name, costsFile)
 			continue
 		}
-		for _, complaint := range compareCosts(was, now[name]) {
+		is := now[name]
+		if raced() {
+			is.allocations = 0 // pools drop at random what they hold
+		}
+		for _, complaint := range compareCosts(was, is) {
 			t.Errorf("%s: %s", name, complaint)
 		}
 		if now[name].evaluations < was.evaluations || now[name].allocations < was.allocations*9/10 {
@@ -133,6 +137,12 @@ func TestCosts(t *testing.T) {
 	if t.Failed() {
 		t.Logf("where that is meant: go test ./engine -run '^TestCosts$' -update, and say in the commit why it costs more")
 	}
+}
+
+// raced says whether the race detector is on.
+func raced() bool {
+	info, _ := debug.ReadBuildInfo()
+	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // compareCosts says what is worse now than it was.

@@ -114,16 +114,16 @@ func TestPolicyTrialOfTwo(t *testing.T) {
 func TestPolicyTrialIsStoredLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPolicyWorld(t)
-		w.refuse = func(what string) error {
+		w.refusing(func(what string) error {
 			if what == "create *v1.ControllerRevision" || what == "update *v1.ControllerRevision" {
 				return errors.New("no space left")
 			}
 			return nil
-		}
+		})
 		p, stop := w.start("default", "celsius")
 		w.put("default", rightSpec)
 		w.check("serving", serving(p), "default@1 Active")
-		w.refuse = nil
+		w.refusing(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if !p.trial.stored || len(triers(p.kept.of(p.serving))) != 1 {
