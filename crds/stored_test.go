@@ -126,11 +126,7 @@ func decodable(value any, t reflect.Type) error {
 	if err != nil {
 		return err
 	}
-	into := reflect.New(t).Interface()
-	if err := decode.Check(data, reflect.TypeOf(into)); err != nil {
-		return err
-	}
-	return kubejson.Unmarshal(data, into)
+	return decode.JSON(data, reflect.New(t).Interface())
 }
 
 // TestWhatIsStoredDecodes puts odd values into every field of our kinds, one by one: the schema refuses them, or the Go type decodes them.

@@ -36,7 +36,7 @@ var mayImport = map[string]string{
 	"crds/informers":           "crds/decode " + allCRDs,
 	"crds/policy/v1alpha1":     "",
 	"crds/scheduling/v1beta1":  "",
-	"rules":                    "",
+	"rules":                    "crds/decode",
 	"rules/admission":          "",
 	"rules/tables":             "",
 	"engine/model":             "crds/decode " + allCRDs,

@@ -97,6 +97,8 @@ func TestNumbersMix(t *testing.T) {
 		{"crate.since == null", "bool true"},
 		{"optional.of(1) == optional.of(1)", "bool true"},
 		{"quantity('1k') == quantity('1000')", "bool true"},
+		{"isQuantity('1e-99999999') || isQuantity('1e1.5')", "bool false"},
+		{"quantity('1e-99999999') == quantity('0')", "error \"1e-99999999\" must be a quantity such as 500m or 16Gi, with an exponent of at most 3 digits"},
 		{"i + u", "issue the operator + does not take (int, uint)"},
 		{"i + s", "issue the operator + does not take (int, string)"},
 		{"i % d", "issue the operator % does not take (int, double)"},

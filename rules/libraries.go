@@ -42,7 +42,7 @@ func Libraries() []Library {
 		{"two-variable comprehensions", "Loops that also see the index, or a map's key and value.", false, one(func() cel.EnvOption { return ext.TwoVarComprehensions() })},
 		{"Kubernetes lists", "Sums and extremes of lists, and places in them.", true, one(library.Lists)},
 		{"regex", "Finding what a regular expression matches.", true, one(library.Regex)},
-		{"quantity", "Kubernetes quantities such as `quantity(\"1.5Gi\")`.", true, one(library.Quantity)},
+		{"quantity", "Kubernetes quantities such as `quantity(\"1.5Gi\")`.", true, quantities},
 		{"URL", "Parts of a URL.", true, one(library.URLs)},
 		{"IP", "IP addresses.", true, one(library.IP)},
 		{"CIDR", "Networks.", true, one(library.CIDR)},

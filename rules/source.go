@@ -166,7 +166,7 @@ func (r *stream) read(line int) (next int) {
 	start := r.source.parserLines[line]
 	decoder := yaml.NewDecoder(strings.NewReader(string(r.source.runes[start:])))
 	for {
-		node, err := decode(decoder)
+		node, err := nextNode(decoder)
 		if errors.Is(err, io.EOF) {
 			return len(r.source.parserLines)
 		}
@@ -193,8 +193,8 @@ func (r *stream) read(line int) (next int) {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// decode reads the next document. The parser is not trusted to answer bad input with an error only.
-func decode(decoder *yaml.Decoder) (node *yaml.Node, err error) {
+// nextNode reads the next document. The parser is not trusted to answer bad input with an error only.
+func nextNode(decoder *yaml.Decoder) (node *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("yaml: %v", r)

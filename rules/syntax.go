@@ -137,7 +137,7 @@ func (x *syntax) try(cut int, padding string) (problem string, read int, ended b
 	feed := &slowReader{text: x.source.runes[x.start:cut], padding: padding}
 	decoder := yaml.NewDecoder(feed)
 	for {
-		_, err := decode(decoder)
+		_, err := nextNode(decoder)
 		if errors.Is(err, io.EOF) {
 			return "", cut, true
 		}

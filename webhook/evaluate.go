@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 
+	"github.com/celsius-scheduler/celsius/crds/decode"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -150,10 +151,23 @@ func (f *frame) ResolveName(name string) (any, bool) {
 	return f.fixed.ResolveName(name)
 }
 
+// unreadable is where an object has not the forms of its kind, or cannot be decoded by those who watch it. The API server
+// asks its schema first, which may be an older one than this.
+func (t *Table) unreadable(object map[string]any) (mistakes []Mistake) {
+	t.object.check("", object, func(m Mistake) { mistakes = append(mistakes, m) })
+	if len(mistakes) > 0 {
+		return mistakes
+	}
+	if wrong := decode.Value(object, t.goType); wrong != nil {
+		return []Mistake{{Field: wrong.Field, Message: wrong.ErrorBody()}}
+	}
+	return nil
+}
+
 // Check gives what is wrong with the object, every mistake at once, and what it asks for that will not happen. An
 // error is a row that could not be evaluated: it says nothing of the object.
 func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err error) {
-	if t.object.check("", r.Object, func(m Mistake) { mistakes = append(mistakes, m) }); len(mistakes) > 0 {
+	if mistakes := t.unreadable(r.Object); len(mistakes) > 0 {
 		return mistakes, nil, nil
 	}
 	f := t.frame(r)
@@ -190,7 +204,7 @@ func (f *frame) mistakes(rows []*row) ([]Mistake, error) {
 // Default gives the object with what it leaves open filled in: row by row, each of which sees what those before it
 // wrote. The object given is not changed.
 func (t *Table) Default(r Request) (object map[string]any, mistakes []Mistake, err error) {
-	if t.object.check("", r.Object, func(m Mistake) { mistakes = append(mistakes, m) }); len(mistakes) > 0 {
+	if mistakes := t.unreadable(r.Object); len(mistakes) > 0 {
 		return nil, mistakes, nil
 	}
 	f := t.frame(r)

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	podapi "k8s.io/kubernetes/pkg/api/pod"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -20,7 +20,6 @@ import (
 	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 	"k8s.io/kubernetes/pkg/capabilities"
 
-	"github.com/celsius-scheduler/celsius/crds/decode"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -224,25 +223,21 @@ func podTemplateMistakes(mistake *schema, template ref.Val) ref.Val {
 	// Defaults are made for the kind PodTemplate, of which a template is a part.
 	var wrapped corev1.PodTemplate
 	var internal core.PodTemplateSpec
-	var wrong *field.Error
-	if err := decode.JSON(data, &wrapped.Template); errors.As(err, &wrong) {
-		report(wrong.Field, wrong.ErrorBody())
-	} else if err != nil {
+	if err := kubejson.Unmarshal(data, &wrapped.Template); err != nil {
+		return types.WrapErr(err) // an object that cannot be decoded is refused before any row is asked
+	}
+	corek8s.SetObjectDefaults_PodTemplate(&wrapped)
+	if err := corek8s.Convert_v1_PodTemplateSpec_To_core_PodTemplateSpec(&wrapped.Template, &internal, nil); err != nil {
 		report("spec", "cannot be read: "+err.Error())
-	} else {
-		corek8s.SetObjectDefaults_PodTemplate(&wrapped)
-		if err := corek8s.Convert_v1_PodTemplateSpec_To_core_PodTemplateSpec(&wrapped.Template, &internal, nil); err != nil {
-			report("spec", "cannot be read: "+err.Error())
-		} else {
-			root := field.NewPath("template")
-			for _, e := range corevalidation.ValidatePodTemplateSpec(&internal, root, validationOptions(&internal)) {
-				path := strings.TrimPrefix(e.Field, "template.")
-				if strings.HasPrefix(path, "labels") || strings.HasPrefix(path, "annotations") {
-					path = "metadata." + path // Kubernetes leaves that out
-				}
-				report(path, e.ErrorBody())
-			}
+		return types.NewRefValList(types.DefaultTypeAdapter, out)
+	}
+	root := field.NewPath("template")
+	for _, e := range corevalidation.ValidatePodTemplateSpec(&internal, root, validationOptions(&internal)) {
+		path := strings.TrimPrefix(e.Field, "template.")
+		if strings.HasPrefix(path, "labels") || strings.HasPrefix(path, "annotations") {
+			path = "metadata." + path // Kubernetes leaves that out
 		}
+		report(path, e.ErrorBody())
 	}
 	return types.NewRefValList(types.DefaultTypeAdapter, out)
 }

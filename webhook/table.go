@@ -3,12 +3,15 @@ package webhook
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/admission"
 )
@@ -19,6 +22,7 @@ type Table struct {
 	Kind string
 
 	object, queue *schema
+	goType        reflect.Type // what the kind is decoded into by whoever watches it
 	limits        *schema
 	limitValues   map[string]any // int64, by name
 	variables     []*variable
@@ -117,9 +121,18 @@ type compiler struct {
 
 func (c *compiler) report(i rules.Issue) { c.issues = append(c.issues, i) }
 
-// kinds are those that a table may be about, with the manifests that describe them.
-func kinds() map[string]string {
-	return map[string]string{"Job": "batch.volcano.sh_jobs.yaml", "PodGroup": "scheduling.volcano.sh_podgroups.yaml"}
+// kindOf is how a kind is described.
+type kindOf struct {
+	manifest string
+	goType   reflect.Type
+}
+
+// kinds are those that a table may be about.
+func kinds() map[string]kindOf {
+	return map[string]kindOf{
+		"Job":      {"batch.volcano.sh_jobs.yaml", reflect.TypeFor[batchv1alpha1.Job]()},
+		"PodGroup": {"scheduling.volcano.sh_podgroups.yaml", reflect.TypeFor[schedulingv1beta1.PodGroup]()},
+	}
 }
 
 // open reads whose table it is, and makes the language for it.
@@ -131,13 +144,14 @@ func (c *compiler) open(root rules.Value) error {
 	}
 	of := root.Get("of")
 	c.table.Kind = of.String(&c.issues)
-	manifest, ok := kinds()[c.table.Kind]
+	kind, ok := kinds()[c.table.Kind]
 	if !ok {
 		c.report(of.Issuef("write one of "+strings.Join(sortedKeys(kinds()), ", "), "there are no rules of admission for %q", c.table.Kind))
 		return nil
 	}
 	var err error
-	if c.table.object, err = kindSchema(manifest, c.table.Kind); err != nil {
+	c.table.goType = kind.goType
+	if c.table.object, err = kindSchema(kind.manifest, c.table.Kind); err != nil {
 		return err
 	}
 	if c.table.queue, err = kindSchema("scheduling.volcano.sh_queues.yaml", "Queue"); err != nil {

@@ -17,30 +17,30 @@ import (
 // JSON decodes as Kubernetes does: names of fields by case, unknown ones passed over. The error, where a field
 // is at fault, is a *field.Error.
 func JSON(data []byte, into any) error {
-	if !Suspicious(data) {
-		err := kubejson.Unmarshal(data, into)
-		if err == nil {
-			return nil
-		}
-	}
-	if err := Check(data, reflect.TypeOf(into)); err != nil {
+	value, err := Check(data, reflect.TypeOf(into))
+	if err != nil {
 		return err
+	}
+	if data, err = json.Marshal(value); err != nil { // numbers are written as the API server writes them, which takes no time to read
+		return fmt.Errorf("write JSON: %w", err)
 	}
 	return kubejson.Unmarshal(data, into)
 }
 
 // Check says where JSON is not what a Go type can hold: a *field.Error for the first such field, in the order of
-// their names, or an error about the JSON itself. What it lets pass can be decoded, and soon.
-func Check(data []byte, t reflect.Type) error {
-	var value any
+// their names, or an error about the JSON itself. The value, of maps and lists, can be decoded when it is written anew, and soon.
+func Check(data []byte, t reflect.Type) (value any, err error) {
 	if err := kubejson.Unmarshal(data, &value); err != nil {
-		return fmt.Errorf("it is not JSON: %w", err)
+		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
-	if wrong := check(nil, t, value); wrong != nil {
-		return wrong
+	if wrong := Value(value, t); wrong != nil {
+		return nil, wrong
 	}
-	return nil
+	return value, nil
 }
+
+// Value is Check for JSON that was read already, into maps and lists.
+func Value(value any, t reflect.Type) *field.Error { return check(nil, t, value) }
 
 var (
 	unmarshaler = reflect.TypeFor[json.Unmarshaler]()
@@ -62,16 +62,14 @@ func check(path *field.Path, t reflect.Type, value any) *field.Error {
 	if reflect.PointerTo(t).Implements(unmarshaler) {
 		return checkLeaf(path, t, value)
 	}
-	switch t.Kind() { //nolint:exhaustive // the others fall under the default
-	case reflect.Struct:
+	switch kind := t.Kind(); {
+	case kind == reflect.Struct:
 		return checkStruct(path, t, value)
-	case reflect.Map:
+	case kind == reflect.Map:
 		return checkMap(path, t, value)
-	case reflect.Slice:
-		if t.Elem().Kind() != reflect.Uint8 {
-			return checkList(path, t, value)
-		}
-	case reflect.Interface:
+	case kind == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
+		return checkList(path, t, value)
+	case kind == reflect.Interface, value != nil && kind == reflect.TypeOf(value).Kind() && (kind == reflect.String || kind == reflect.Bool):
 		return nil
 	}
 	return checkLeaf(path, t, value)

@@ -70,7 +70,7 @@ func (d decoder) one(data []byte, defaults *schema.GroupVersionKind, into runtim
 	if err != nil {
 		return nil, nil, fmt.Errorf("decode an object: %w", err)
 	}
-	why := decode.Check(data, reflect.TypeOf(empty))
+	_, why := decode.Check(data, reflect.TypeOf(empty))
 	if why == nil {
 		var out runtime.Object
 		if out, _, why = d.strict.Decode(data, defaults, into); why == nil {

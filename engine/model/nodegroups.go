@@ -1,11 +1,11 @@
 package model
 
 import (
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/celsius-scheduler/celsius/crds/decode"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
@@ -37,7 +37,7 @@ func readNodeGroupLimits(d *Dims, annotations map[string]string) (map[string]Res
 		return nil, nil
 	}
 	var lists map[string]corev1.ResourceList
-	if err := json.Unmarshal([]byte(text), &lists); err != nil {
+	if err := decode.JSON([]byte(text), &lists); err != nil {
 		return nil, fmt.Errorf("annotation %s must be JSON such as {\"group\": {\"cpu\": \"3\"}}: %w", NodeGroupLimitsAnnotation, err)
 	}
 	limits := make(map[string]Resources, len(lists))
