@@ -25,7 +25,7 @@ func TestE2EInvalidJobs(t *testing.T) {
 				t.Fatal(err)
 			}
 			job := strings.NewReplacer("CLOSED", closed, "schedulerName: celsius", "schedulerName: ${scheduler}").Replace(string(text))
-			said := w.at(t).refused(job)
+			said := w.In(t).refused(job)
 			words := wantedWords(job)
 			if len(words) == 0 {
 				t.Errorf("%s names no words at its head: # says: WORDS", file)

@@ -248,9 +248,9 @@ func TestABrokenPolicyIsRefusedWithAllItsMistakes(t *testing.T) {
 	}
 }
 
-// exempt has admission leave the policy of this world alone, and no other, as an administrator
-// could: by one more match condition, of an owner of its own, on the webhook of policies.
-func (w *world) exempt() {
+// exempt has the validating webhook of a resource asked only where a condition holds, as an administrator could: by one more
+// match condition, of an owner of its own.
+func (w *world) exempt(resource, condition string) {
 	w.t.Helper()
 	validating := w.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	owner := metav1.ApplyOptions{FieldManager: "e2e-" + w.Name, Force: true}
@@ -260,15 +260,15 @@ func (w *world) exempt() {
 	}
 	name := ""
 	for i := range config.Webhooks {
-		if asksAbout(&config.Webhooks[i], "schedulingpolicies") {
+		if asksAbout(&config.Webhooks[i], resource) {
 			name = config.Webhooks[i].Name
 		}
 	}
 	if name == "" {
-		w.t.Fatalf("ValidatingWebhookConfiguration %s has no webhook for policies", webhookConfiguration)
+		w.t.Fatalf("ValidatingWebhookConfiguration %s has no webhook for %s", webhookConfiguration, resource)
 	}
 	exempt := applyv1.ValidatingWebhookConfiguration(webhookConfiguration).WithWebhooks(applyv1.ValidatingWebhook().WithName(name).
-		WithMatchConditions(applyv1.MatchCondition().WithName("not-" + w.Name).WithExpression(fmt.Sprintf("request.name != %q", w.Policy))))
+		WithMatchConditions(applyv1.MatchCondition().WithName("not-" + w.Name).WithExpression(condition)))
 	if _, err := validating.Apply(w.Context, exempt, owner); err != nil {
 		w.t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestTheLastGoodPolicyServesOnWhenTheLeaderIsKilled(t *testing.T) {
 	if r := w.TryKubectl(broken, "apply", "-f", "-"); r.Code == 0 {
 		t.Fatalf("the broken policy was taken: %s", r.Out)
 	}
-	w.exempt()
+	w.exempt("schedulingpolicies", fmt.Sprintf("request.name != %q", w.Policy))
 	w.Wait("the API server no longer asks about this policy", func() error { return w.TryApply(broken) })
 	tells := w.tellsOfTheFirst
 	w.Wait("the status tells what serves", tells)

@@ -49,7 +49,7 @@ func TestE2ESamples(t *testing.T) {
 			w.Apply(sample(t, name))
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				end(w.at(t))
+				end(w.In(t))
 			})
 		}
 	})

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -41,12 +40,12 @@ spec:
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
 metadata: {name: broken}
-spec: {minMember: 1, queue: ${queue.q}, minResources: {cpu: "1e1.5"}}
+spec: {minMember: 1, queue: ${queue.a}, minResources: {cpu: "1e1.5"}}
 ---
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
 metadata: {name: endless}
-spec: {minMember: 1, queue: ${queue.q}, minResources: {cpu: "1e-99999999"}}
+spec: {minMember: 1, queue: ${queue.a}, minResources: {cpu: "1e-99999999"}}
 `
 
 // TestE2EStored stores what cannot be decoded, by manifests without bounds as a cluster may have had them, and whatever the manifests of today
@@ -54,69 +53,39 @@ spec: {minMember: 1, queue: ${queue.q}, minResources: {cpu: "1e-99999999"}}
 func TestE2EStored(t *testing.T) {
 	w := newWorld(t)
 	w.Nodes(1, "cpu=8,memory=32Gi")
-	w.queue("q", 1)
-	loosely(w, "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh")
+	w.queue("a", 1)
+	loosely(t, w, "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh")
 
 	t.Run("seen from the start", func(t *testing.T) {
 		w := w.In(t)
 		w.StartScheduler()
 		w.StartControllers()
-		w.Apply(goodJob("first"))
-		w.Wait("a good job runs", func() error { return w.runs("first") })
-		for kind, want := range map[string]string{"Job": "spec.policies[0].timeout", "PodGroup": "spec.minResources[cpu]"} {
-			w.Wait("an event names the field of a "+kind, func() error { return w.warned(kind, "broken", want) })
+		w.Apply(jobLike("first"))
+		w.phase("first", "Running")
+		for object, want := range map[string]string{"Job/broken": "spec.policies[0].timeout", "PodGroup/broken": "spec.minResources[cpu]", "PodGroup/endless": "spec.minResources[cpu]"} {
+			w.Wait("an event names the field of "+object, func() error { return w.warned(object, want) })
 		}
-		w.Apply(`{apiVersion: v1, kind: Pod, metadata: {name: alone, annotations: {scheduling.k8s.io/group-name: broken}},
+		w.Apply(`{apiVersion: v1, kind: Pod, metadata: {name: alone, annotations: {scheduling.k8s.io/group-name: endless}},
 			spec: {schedulerName: "${scheduler}", containers: [{name: main, image: a}]}}`)
 		storeChanges(w)
-		w.Apply(goodJob("second"))
-		w.Wait("another good job runs", func() error { return w.runs("second") })
+		w.Apply(jobLike("second"))
+		w.phase("second", "Running")
 	})
 	t.Run("begun anew", func(t *testing.T) {
 		w := w.In(t)
 		w.StartScheduler()
 		w.StartControllers()
-		w.Apply(goodJob("third"))
-		w.Wait("a good job runs", func() error { return w.runs("third") })
-		w.Kubectl("patch", "podgroup", "broken", "--type=merge", "-p", `{"spec":{"minResources":{"cpu":"1"}}}`)
-		w.Wait("the pod of the PodGroup that was mended is bound", func() error {
-			pod := &corev1.Pod{}
-			if err := w.Get("alone", pod); err != nil || pod.Spec.NodeName == "" {
-				return errors.Join(err, errors.New("it has no node"))
-			}
-			return nil
-		})
+		w.Apply(jobLike("third"))
+		w.phase("third", "Running")
+		w.Kubectl("patch", "podgroup", "endless", "--type=merge", "-p", `{"spec":{"minResources":{"cpu":"1"}}}`)
+		w.Kubectl("wait", "pod/alone", "--for=condition=PodScheduled")
 	})
 }
 
-func goodJob(name string) string {
-	return `
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {name: ` + name + `}
-spec:
-  schedulerName: ${scheduler}
-  queue: ${queue.q}
-  minAvailable: 1
-  tasks: [{name: work, replicas: 1, template: {spec: {containers: [{name: main, image: a, resources: {requests: {cpu: "1"}}}]}}}]
-`
-}
-
-// runs says why a job is not Running.
-func (w *world) runs(name string) error {
-	job := &batchv1alpha1.Job{}
-	if err := w.Get(name, job); err != nil {
-		return err
-	}
-	if job.Status.State.Phase != batchv1alpha1.Running {
-		return fmt.Errorf("job %s is %q: %s", name, job.Status.State.Phase, job.Status.State.Message)
-	}
-	return nil
-}
-
-// warned says that an object has no Warning event with these words.
-func (w *world) warned(kind, name, words string) error {
-	list, err := w.Kube.CoreV1().Events(w.Namespace).List(w.Context, metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name})
+// warned says that an object, KIND/NAME, has no Warning event with these words. Those of queues are in no namespace of a world.
+func (w *world) warned(object, words string) error {
+	kind, name, _ := strings.Cut(object, "/")
+	list, err := w.Kube.CoreV1().Events(metav1.NamespaceAll).List(w.Context, metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name})
 	if err != nil {
 		return err
 	}
@@ -128,30 +97,41 @@ func (w *world) warned(kind, name, words string) error {
 	return fmt.Errorf("%d events, none with %s", len(list.Items), words)
 }
 
-// loosely makes the undecodable while these kinds have no schema, then puts the schemas back.
-func loosely(w *world, crds ...string) {
-	w.t.Helper()
+// loosely makes the undecodable while these kinds have no schema and nobody asks admission about this world's groups; then schemas and
+// admission are back.
+func loosely(t *testing.T, w *world, crds ...string) {
+	t.Helper()
 	definitions, err := apiextensions.NewForConfig(w.Config)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	crd := definitions.ApiextensionsV1().CustomResourceDefinitions()
 	for _, name := range crds {
 		_, err := crd.Patch(w.Context, name, types.JSONPatchType,
 			[]byte(`[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema","value":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}]`), metav1.PatchOptions{})
 		if err != nil {
-			w.t.Fatal(err)
+			t.Fatal(err)
 		}
 	}
-	w.Wait("the broken are stored", func() error { return w.TryApply(undecodable) })
+	w.refusedWith("admission refuses what cannot be decoded, without the schema's help", "denied the request: spec.minResources[cpu]: Invalid value")
+	t.Run("stored without admission", func(t *testing.T) {
+		w := w.In(t)
+		w.exempt("podgroups", fmt.Sprintf("request.namespace != %q", w.Namespace))
+		w.Wait("what cannot be decoded is stored", func() error { return w.TryApply(undecodable) })
+	})
 	if err := applyManifests(w.Context, w.Config); err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	w.Wait("the broken are refused", func() error {
-		err := w.TryApply(strings.ReplaceAll(undecodable, "name: broken", "name: refused"))
-		if err == nil {
-			w.Kubectl("delete", "--ignore-not-found", "podgroup/refused", "vcjob/refused")
-			return errors.New("they are stored still")
+	w.refusedWith("the schema refuses what cannot be decoded", "is invalid: spec.minResources.cpu")
+}
+
+// refusedWith waits until what cannot be decoded is refused in these words: the API server takes a while to obey what was changed.
+func (w *world) refusedWith(what, words string) {
+	w.t.Helper()
+	w.Wait(what, func() error {
+		err := w.TryApply(`{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: refused}, spec: {minMember: 1, queue: "${queue.a}", minResources: {cpu: "1e-99999999"}}}`)
+		if err == nil || !strings.Contains(err.Error(), words) {
+			return fmt.Errorf("it answers %v, and not in words of %q", err, words)
 		}
 		return nil
 	})
@@ -176,6 +156,7 @@ func storeChanges(w *world) {
 			w.t.Fatal(err)
 		}
 		delete(object.Object, "status")
+		unstructured.RemoveNestedField(object.Object, "spec", "guarantee") // what a queue is guaranteed is no other's, and a node has little
 		changed := oddly(random, runtime.DeepCopyJSON(object.Object), odd)
 		object.SetUnstructuredContent(changed)
 		object.SetName(fmt.Sprintf("%s-odd-%d", w.Name, n))

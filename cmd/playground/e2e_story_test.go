@@ -33,13 +33,6 @@ func jobLike(name string, oldnew ...string) string {
 	return strings.NewReplacer(append(oldnew, "{name: work}", "{name: "+name+"}")...).Replace(storyJob)
 }
 
-// at is the world for a subtest.
-func (w *world) at(t *testing.T) *world {
-	sub := *w
-	sub.t, sub.Context = t, t.Context()
-	return &sub
-}
-
 // queue makes a queue, and gives its name in the cluster.
 func (w *world) queue(name string, weight int) string {
 	w.t.Helper()
@@ -242,6 +235,86 @@ func TestE2EQueueClosesAndOpens(t *testing.T) {
 	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Open")
 	w.Apply(jobLike("next"))
 	w.phase("next", "Running")
+}
+
+// TestE2EQueueTree closes a queue that has others below it: they are closed with it, are not opened before it, and are opened with it.
+func TestE2EQueueTree(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartControllers()
+	top := w.queue("top", 1)
+	w.Apply(`
+{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: "${queue.below}"}, spec: {weight: 1, parent: "${queue.top}"}}
+---
+{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: "${queue.a}"}, spec: {weight: 1, parent: "${queue.below}"}}
+`)
+	state := func(state string, queues ...string) {
+		t.Helper()
+		for _, queue := range queues {
+			w.Kubectl("wait", "queue/"+w.Queue(queue), "--for=jsonpath={.status.state}="+state)
+		}
+	}
+	w.Kubectl("wait", "queue/"+top, "--for=jsonpath={.spec.parent}=root")
+	state("Open", "top", "below", "a")
+	w.command("CloseQueue", "Queue", top)
+	state("Closed", "top", "below", "a")
+	for queue, want := range map[string]string{"top": "", "below": "true", "a": "true"} {
+		if got := w.field("queue/"+w.Queue(queue), `.metadata.annotations.volcano\.sh/closed-by-parent`); got != want && !(want == "" && got == "false") {
+			t.Errorf("queue %s is closed by the one above it: %q, want %q", queue, got, want)
+		}
+	}
+	if said := w.refused(jobLike("next")); !strings.Contains(said, w.Queue("a")) {
+		t.Errorf("the refusal does not name the queue: %s", said)
+	}
+	w.command("OpenQueue", "Queue", w.Queue("below"))
+	w.Wait("a queue that cannot be opened says why", func() error { return w.warned("Queue/"+w.Queue("below"), "open that first") })
+	state("Closed", "below")
+	w.command("OpenQueue", "Queue", top)
+	state("Open", "top", "below", "a")
+}
+
+// TestE2EHugeJob has a job that asks for as many pods as admission lets it: they are made some at a time, in memory for a few,
+// another job has its own meanwhile, and what there is of them goes when the job is ended.
+func TestE2EHugeJob(t *testing.T) {
+	t.Parallel()
+	const most, bytes = 100_000, 400 << 20
+	w := newWorld(t)
+	w.StartScheduler()
+	controllers := w.Process("controllers", "--scheduler-name", "${scheduler}", "--leader-elect=false", "--metrics-address", "0", "--health-address", "0")
+	w.queue("a", 1)
+	w.Nodes(1, "cpu=8,memory=16Gi")
+	huge := func(replicas int) string {
+		return jobLike("huge", "replicas: 2", fmt.Sprintf("replicas: %d\n    minAvailable: 1", replicas), "restartPolicy: Never", "restartPolicy: Never\n        nodeSelector: {no: such}")
+	}
+	if said := w.refused(huge(2_000_000_000)); !strings.Contains(said, "ask for 2000000000 pods together, and a job may have 100000 here") {
+		t.Errorf("two billions of pods: %s", said)
+	}
+	w.Apply(huge(most))
+	made := func() int { return len(w.Pods("volcano.sh/job-name=huge")) }
+	atLeast := func(n int) {
+		t.Helper()
+		w.Wait(fmt.Sprintf("%d pods of the huge job are there", n), func() error {
+			if got := made(); got < n {
+				return fmt.Errorf("there are %d", got)
+			}
+			return nil
+		})
+	}
+	atLeast(1)
+	w.Apply(jobLike("small"))
+	w.phase("small", "Running")
+	atLeast(1200)
+	w.command("AbortJob", "Job", "huge")
+	w.phase("huge", "Aborted")
+	w.Kubectl("wait", "pod", "-l", "volcano.sh/job-name=huge", "--for=delete")
+	if got := made(); got > 0 {
+		t.Errorf("%d pods are made still", got)
+	}
+	if peak := controllers.PeakMemory(); peak > bytes {
+		t.Errorf("the controllers took %d MB", peak>>20)
+	} else {
+		t.Logf("the controllers took %d MB", peak>>20)
+	}
 }
 
 // TestE2EQueuesShareByWeight has two queues of weights 3 and 1 ask for more than there is: they get 12 and 4 of 16 cores.

@@ -454,3 +454,18 @@ func (p *process) Log() string {
 	}
 	return string(text)
 }
+
+// PeakMemory is how much memory, in bytes, the process had at most so far.
+func (p *process) PeakMemory() int {
+	kib := 0
+	p.w.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.w.t.Fatal(err)
+	}
+	_, peak, found := strings.Cut(string(status), "VmHWM:")
+	if _, err := fmt.Sscan(peak, &kib); err != nil || !found {
+		p.w.t.Fatalf("how much memory the process had: %v\n%s", err, status)
+	}
+	return kib << 10
+}
