@@ -303,7 +303,7 @@ func TestE2EHugeJob(t *testing.T) {
 	atLeast(1)
 	w.Apply(jobLike("small"))
 	w.phase("small", "Running")
-	atLeast(1200)
+	atLeast(600) // more than one turn makes
 	w.command("AbortJob", "Job", "huge")
 	w.phase("huge", "Aborted")
 	w.Kubectl("wait", "pod", "-l", "volcano.sh/job-name=huge", "--for=delete")
