@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -9,13 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
 // guardOf is the first document of a file of the guard, at work as in the API server.
@@ -96,24 +102,74 @@ func TestGuardOfPods(t *testing.T) {
 				node, annotations, _ := strings.Cut(text, " ")
 				return pod(node, annotations)
 			}
-			is, operation := read(test.is), admission.Create
 			var was runtime.Object
 			if test.was != "" {
-				was, operation = read(test.was), admission.Update
+				was = read(test.was)
 			}
-			kind, resource := corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
-			attributes := admission.NewAttributesRecord(is, was, kind, "a", "p", resource, "", operation, nil, false, nil)
-			result := guard.Validate(t.Context(), resource, &admission.VersionedAttributes{Attributes: attributes, VersionedObject: is, VersionedOldObject: was, VersionedKind: kind}, nil, nil, celconfig.RuntimeCELCostBudget, nil)
-			var said []string
-			for _, d := range result.Decisions {
-				if d.Action != validating.ActionAdmit {
-					said = append(said, d.Message)
-				}
-			}
-			text := strings.Join(said, "; ")
+			text := refusal(t, guard, was, read(test.is), corev1.SchemeGroupVersion.WithKind("Pod"), "tenant")
 			if (text == "") != (test.refused == "") || !strings.Contains(text, test.refused) || strings.Contains(text, "expression") {
 				t.Errorf("refused with %q, want %q", text, test.refused)
 			}
 		})
 	}
+}
+
+// Who may not write the groups of all namespaces says neither where a group stands nor, once it was let in, in which queue.
+func TestGuardOfPodGroups(t *testing.T) {
+	guard := guardOf(t, "podgroups.yaml")
+	for name, test := range map[string]struct{ was, is, refused string }{
+		"a new group":                   {"", "a", ""},
+		"a new group that waits":        {"", "a Pending", ""},
+		"a new group that runs":         {"", "a Running", "status.phase is Running"},
+		"another queue while it waits":  {"a Pending", "b Pending", ""},
+		"it lets itself in":             {"a Pending", "a Inqueue", "may say where a group stands"},
+		"it is as it was":               {"a Running", "a Running", ""},
+		"another queue while it runs":   {"a Running", "b Running", "was let into the queue a, and stays there"},
+		"no queue any more":             {"a Inqueue", " Inqueue", "was let into the queue a"},
+		"back, and into another queue":  {"a Running", "b Pending", "status.phase is Pending"},
+		"its status is gone":            {"a Running", "a", "status.phase is"},
+		"another queue when it is done": {"a Completed", "b Completed", "was let into the queue a"},
+	} {
+		read := func(text string) runtime.Object {
+			if text == "" {
+				return nil
+			}
+			g := &schedulingv1beta1.PodGroup{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.volcano.sh/v1beta1", Kind: "PodGroup"}, ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "a"}}
+			queue, phase, _ := strings.Cut(text, " ")
+			g.Spec.Queue, g.Status.Phase = queue, schedulingv1beta1.PodGroupPhase(phase)
+			return g
+		}
+		kind := schedulingv1beta1.GroupVersion.WithKind("PodGroup")
+		if text := refusal(t, guard, read(test.was), read(test.is), kind, "tenant"); (text == "") != (test.refused == "") || !strings.Contains(text, test.refused) {
+			t.Errorf("%s: refused with %q, want %q", name, text, test.refused)
+		}
+		if text := refusal(t, guard, read(test.was), read(test.is), kind, "scheduler"); text != "" {
+			t.Errorf("%s: the scheduler is refused it with %q", name, text)
+		}
+	}
+}
+
+// refusal is what a guard says to a change, "" where it lets it pass. was is nil for what is new.
+func refusal(t *testing.T, guard validating.Validator, was, is runtime.Object, kind schema.GroupVersionKind, by string) string {
+	t.Helper()
+	operation := admission.Update
+	if was == nil {
+		operation = admission.Create
+	}
+	resource := kind.GroupVersion().WithResource(strings.ToLower(kind.Kind) + "s")
+	attributes := admission.NewAttributesRecord(is, was, kind, "a", "p", resource, "", operation, nil, false, &user.DefaultInfo{Name: by})
+	rights := authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		if a.GetUser().GetName() == "scheduler" && a.GetNamespace() == "" {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})
+	result := guard.Validate(t.Context(), resource, &admission.VersionedAttributes{Attributes: attributes, VersionedObject: is, VersionedOldObject: was, VersionedKind: kind}, nil, nil, celconfig.RuntimeCELCostBudget, rights)
+	var said []string
+	for _, d := range result.Decisions {
+		if d.Action != validating.ActionAdmit {
+			said = append(said, d.Message)
+		}
+	}
+	return strings.Join(said, "; ")
 }

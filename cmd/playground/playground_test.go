@@ -146,6 +146,9 @@ func (p playground) checkReady() {
 	if got := p.kubectl("get", "pods,podgroups", "-A", "-o", "name"); got != "" {
 		p.t.Errorf("there are pods already: %s", got)
 	}
+	if got := p.kubectl("get", "events", "-o", "jsonpath={range .items[*]}{.message};{end}"); got != "" {
+		p.t.Errorf("something has happened already: %s", got)
+	}
 }
 
 // checkKept shows that what was there before it was started again is there, and nothing that was not.

@@ -89,18 +89,26 @@ func policyIsTold(ctx context.Context, client dynamic.Interface, name string) (d
 	return p.Spec.Mode != policyv1alpha1.ModePaused && active.Status == metav1.ConditionTrue, nil
 }
 
-// tryPod has a pod that asks for nothing go the whole way, and deletes it again.
+// tryPod has a pod that asks for nothing go the whole way, and deletes it again. It is where its events are in nobody's way.
 func (c *controlPlane) tryPod(ctx context.Context) error {
 	kube, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
-	pods := kube.CoreV1().Pods(metav1.NamespaceDefault)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "is-all-at-work-", Namespace: metav1.NamespaceDefault}}
+	pods := kube.CoreV1().Pods(metav1.NamespaceSystem)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "is-all-at-work-", Namespace: metav1.NamespaceSystem}}
 	pod.Spec.SchedulerName = "celsius"
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "main"}}
-	if pod, err = pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("try a pod: %w", err)
+	err = c.await(ctx, "a pod to try", func(ctx context.Context, _ kubernetes.Interface) error {
+		made, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("make a pod: %w", err) // the namespace may have no service account yet
+		}
+		pod = made
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	err = c.await(ctx, "a pod that was tried", func(ctx context.Context, _ kubernetes.Interface) error {
 		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
@@ -127,7 +135,7 @@ func (c *controlPlane) tryPod(ctx context.Context) error {
 	}
 	// Its PodGroup goes with it, by the garbage collector.
 	return c.await(ctx, "end of the pod that was tried", func(ctx context.Context, _ kubernetes.Interface) error {
-		groups, err := client.Resource(v1beta1.GroupVersion.WithResource("podgroups")).Namespace(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+		groups, err := client.Resource(v1beta1.GroupVersion.WithResource("podgroups")).Namespace(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("list PodGroups: %w", err)
 		}
