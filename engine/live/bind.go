@@ -39,9 +39,9 @@ const (
 // order is one binding that was decided.
 type order struct {
 	model.Bind
-	policy    string    // NAME@GENERATION
-	record    string    // for who leads next
-	created   time.Time // of the pod; zero: not known
+	policy    string       // NAME@GENERATION
+	record    model.Record // for who leads next
+	created   time.Time    // of the pod; zero: not known
 	decided   time.Time
 	sent      time.Time // for the first time
 	known     int       // the node's standing when it was decided, as nodeBook had it
@@ -220,7 +220,7 @@ func (b *binder) readBack(ctx context.Context, o *order, cause error, otherwise 
 
 // binding is the object that is sent. The API server copies its annotations to the pod.
 func (o *order) binding() *corev1.Binding {
-	annotations := map[string]string{PolicyAnnotation: o.policy, model.RecordAnnotation: o.record}
+	annotations := map[string]string{PolicyAnnotation: o.policy, model.RecordAnnotation: o.record.String()}
 	if len(o.GPUs) > 0 {
 		annotations[model.GPUsAnnotation] = joinInts(o.GPUs)
 	}

@@ -254,7 +254,7 @@ func (l *loop) sendBinds(plan *model.Plan, began time.Time) {
 		l.metrics.stages.decided.Observe(took)
 		o := &order{Bind: *b, policy: l.stamp, decided: decided}
 		if t := l.cluster.Tasks[b.Task]; t != nil {
-			o.created, o.record = t.CreatedAt, t.Record().String()
+			o.created, o.record = t.CreatedAt, t.Record()
 		}
 		l.binder.send(o)
 	}
