@@ -152,6 +152,16 @@ func TestDeployIsHardened(t *testing.T) {
 	}
 }
 
+// tooWide is a pod that no node has room for.
+const tooWide = `
+apiVersion: v1
+kind: Pod
+metadata: {name: too-wide}
+spec:
+  schedulerName: celsius
+  containers: [{name: main, image: main, resources: {requests: {cpu: 1000}}}]
+`
+
 // TestE2EDeploy applies deploy to a control plane without the product, runs the parts as processes with the rights of
 // their service accounts and the flags of their Deployments, and takes a job its whole way.
 func TestE2EDeploy(t *testing.T) {
@@ -179,6 +189,10 @@ func TestE2EDeploy(t *testing.T) {
 	p.kubectl(t, "wait", "--for=jsonpath={.status.state.phase}=Completed", "vcjob/launcher")
 	p.kubectl(t, "wait", "--for=delete", "vcjob/ttl")
 	p.kubectl(t, "rollout", "status", "deployment/inference")
+	p.kubectl(t, "apply", "-f", file(t, strings.Replace(sample(t, "quickstart/policy.yaml"), "name: quickstart", "name: default", 1)))
+	p.kubectl(t, "wait", "--for=condition=Active", "spol/default")
+	p.kubectl(t, "create", "-f", file(t, tooWide))
+	p.kubectl(t, "wait", "--for=condition=PodScheduled=False", "pod/too-wide")
 	p.kubectl(t, "create", "-f", p.commandOf(t, "close-queue", "queue/batch"))
 	p.kubectl(t, "wait", "--for=jsonpath={.status.state}=Closing", "queue/batch")
 	p.kubectl(t, "delete", "deployment/inference", "vcjob/retry", "vcjob/launcher")
@@ -256,8 +270,14 @@ func (p *standalone) kubectl(t *testing.T, args ...string) string {
 func (p *standalone) commandOf(t *testing.T, name, target string) string {
 	t.Helper()
 	text := strings.Replace(sample(t, "commands/"+name+".yaml"), `uid: ""`, "uid: "+p.kubectl(t, "get", target, "-o", "jsonpath={.metadata.uid}"), 1)
-	path := filepath.Join(t.TempDir(), name+".yaml")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "${queue.batch}", "batch")), 0o600); err != nil {
+	return file(t, strings.ReplaceAll(text, "${queue.batch}", "batch"))
+}
+
+// file writes an object into a file, and gives its path.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "object.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
