@@ -247,14 +247,14 @@ func (f *fakeServer) ApplyQueue(_ context.Context, name string, apply []byte) er
 	return nil
 }
 
-// CreateWithEventNamespaceWithContext implements eventServer.
+// CreateWithEventNamespaceWithContext implements events.Server.
 func (f *fakeServer) CreateWithEventNamespaceWithContext(_ context.Context, e *corev1.Event) (*corev1.Event, error) {
 	f.events = append(f.events, fmt.Sprintf("%s %s %s", e.InvolvedObject.Kind, model.Key(e.InvolvedObject.Namespace, e.InvolvedObject.Name), e.Reason))
 	f.messages = append(f.messages, e.Message)
 	return e, nil
 }
 
-// PatchWithEventNamespaceWithContext implements eventServer.
+// PatchWithEventNamespaceWithContext implements events.Server.
 func (f *fakeServer) PatchWithEventNamespaceWithContext(_ context.Context, e *corev1.Event, _ []byte) (*corev1.Event, error) {
 	return e, nil
 }

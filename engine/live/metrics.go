@@ -60,7 +60,7 @@ func newMetrics() *metrics {
 	m.overBudget = m.counters("celsius_rule_over_budget_total", "Evaluations that erred because they exceeded the row's budget, or because its steps of the cycle were used up, by row of the policy.", "site", "table", "rule")
 	m.instead = m.gaugesBy("celsius_policy_served_instead", "1 where another policy than the stored one is served, by the reason of the stored one's condition Active.", "reason")
 	m.unreadable = m.counter("celsius_unreadable_objects_total", "Objects, or fields of them, that could not be read.")
-	m.binds = m.counters("celsius_binds_total", "Tries to bind a pod, by result: bound, refused, gone (the pod is not there, or bound elsewhere), unknown (tried again).", "result")
+	m.binds = m.counters("celsius_binds_total", "Tries to bind a pod, by result: bound, refused, gone (the pod is not there, or bound elsewhere), unknown (tried again), unsent (the lease had not been renewed in time; tried again).", "result")
 	m.actionDuration = m.histograms("celsius_action_duration_seconds", "Time that an action of the pipeline took in a cycle, by action, in seconds.", prometheus.ExponentialBuckets(0.0001, 2, 18), "action")
 	m.bindDuration = m.histograms("celsius_bind_duration_seconds", "Time that a try to bind a pod took at the API server, by result, in seconds.", prometheus.ExponentialBuckets(0.0005, 2, 16), "result")
 	m.stages = newStages(m.histograms("celsius_pod_stage_seconds", "Time that pods spend in each stage of their way to a node, in seconds: gathered (from when the scheduler sees a pod that can be decided on to the start of the cycle that takes it in), "+
