@@ -43,7 +43,8 @@ run, and what differs is shown.
 
 Exit codes:
   0  the simulation ran, even if pods wait
-  1  the input has mistakes; all of them are printed
+  1  the input has mistakes; all of them are printed. With --strict warnings are
+     mistakes, and so are rows that erred; the report is printed all the same
   2  the command line is wrong
   3  skipped: what it should run on is not there
   4  a scenario printed something else than it expects`
@@ -93,7 +94,7 @@ func newSimulateCommand() *cobra.Command {
 	f.StringVar(&s.explain, "explain", "", "explain what was decided about this pod or job, or about all")
 	f.StringVar(&s.to, "to", "", "write the report to this file instead of standard output")
 	f.BoolVar(&s.watching, "watch", false, "simulate again whenever a file changes, and print what is decided otherwise")
-	f.BoolVar(&s.strict, "strict", false, "take warnings about the input for mistakes")
+	f.BoolVar(&s.strict, "strict", false, "take warnings about the input, and rows of the policy that err, for mistakes")
 	f.BoolVar(&s.update, "update", false, "rewrite what scenarios expect to what they printed")
 	c.AddCommand(newTraceCommand(), newConformanceCommand())
 	return c
@@ -146,7 +147,13 @@ func (s *simulation) simulate(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return s.print(c.OutOrStdout(), report, chosen)
+	if err := s.print(c.OutOrStdout(), report, chosen); err != nil {
+		return err
+	}
+	if erred := report.Erred(); s.strict && erred != "" {
+		return exitError{exitMistakes, fmt.Errorf("rows of the policy erred:\n%s", erred)}
+	}
+	return nil
 }
 
 // once reads the files and runs the cycles.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	applyv1 "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -311,6 +312,31 @@ func (w *world) tellsOfTheFirst() error {
 	return nil
 }
 
+// tellsOfTheError says whether status and events tell that the row house/zone of generation 4 errs for the pod fifth-0.
+func (w *world) tellsOfTheError() error {
+	p := &policyv1alpha1.SchedulingPolicy{}
+	if err := w.Client.Get(w.Context, client.ObjectKey{Name: w.Policy}, p); err != nil {
+		return err
+	}
+	if len(p.Status.Schedulers) != 1 || p.Status.Schedulers[0].Generation != 4 || len(p.Status.Schedulers[0].RuleErrors) != 1 {
+		return fmt.Errorf("schedulers are %+v; want %s at generation 4, and an error of a row", p.Status.Schedulers, w.SchedulerName)
+	}
+	if e := p.Status.Schedulers[0].RuleErrors[0]; e.Table != "house" || e.Rule != "zone" || e.Count < 1 || !strings.Contains(e.LastObject, "fifth-0") || !strings.Contains(e.LastError, "no such key: fifth-0") {
+		return fmt.Errorf("the error is %+v", e)
+	}
+	if !meta.IsStatusConditionTrue(p.Status.Conditions, policyv1alpha1.ConditionErring) {
+		return fmt.Errorf("conditions are %+v", p.Status.Conditions)
+	}
+	events := &corev1.EventList{}
+	if err := w.Client.List(w.Context, events, client.InNamespace("default")); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return e.InvolvedObject.Name == w.Policy && e.Reason == "RowErred" }) {
+		return errors.New("no event tells of it")
+	}
+	return nil
+}
+
 func TestTheLastGoodPolicyServesOnWhenTheLeaderIsKilled(t *testing.T) {
 	w := newWorld(t)
 	witness := w.Witness()
@@ -381,5 +407,12 @@ func TestTheLastGoodPolicyServesOnWhenTheLeaderIsKilled(t *testing.T) {
 		return nil
 	})
 	expect("fourth", "b", 3)
+
+	// A row that errs is told of: with its count and its last error, by a condition, and by an event.
+	w.TryKubectlOK(zonePolicy(inZone("b")+" && node.labels[task.name] == ''"), "apply", "--server-side", "--force-conflicts", "-f", "-")
+	if err := w.gang("fifth", 1); err != nil {
+		t.Fatal(err)
+	}
+	w.Wait("the status tells of the row that errs", w.tellsOfTheError)
 	witness.Report().Check(w)
 }

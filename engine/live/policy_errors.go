@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,69 +15,67 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// tellEvery is the least time between two statuses that differ in nothing but how often rows erred.
-const tellEvery = time.Minute
+const (
+	// tellEvery is the least time between two statuses that differ in nothing but how often rows erred.
+	tellEvery = time.Minute
+	// mostRows is how many rows a status names that erred, mostText how many characters of what each erred for, and of why.
+	mostRows = 50
+	mostText = 300
+)
 
-// eventOverBudget: evaluations of a row exceed its budget.
-const eventOverBudget = "RowOverBudget"
+// eventErred: a row erred for the first time under a generation.
+const eventErred = "RowErred"
 
 // rowErrors counts the errors of rows under one generation of a policy. It is for any goroutine.
 type rowErrors struct {
 	mu         sync.Mutex
 	name       string
 	generation int64
-	rows       []model.RuleError // in the order in which they first erred; Object and Text are of the last
-	next       time.Time         // when counts are told of again
+	rows       []v1alpha1.RuleErrors // in the order in which they first erred
+	shown      []v1alpha1.RuleErrors // rows as they were when there was news last: what is written does not move with each cycle
+	next       time.Time             // when counts are news again
+	told       int                   // how many rows events told of
 }
 
 // add takes in the errors of a cycle, and says whether there is news: a row that erred for the first time, or counts that are due.
 func (e *rowErrors) add(plan *model.Plan, now time.Time) (news bool) {
+	if len(plan.Errors) == 0 {
+		return false
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.name != plan.Policy || e.generation != plan.Generation {
-		e.name, e.generation, e.rows = plan.Policy, plan.Generation, nil
+		e.name, e.generation, e.rows, e.shown, e.told, e.next = plan.Policy, plan.Generation, nil, nil, 0, time.Time{}
 	}
-	for _, x := range plan.Errors {
-		known := e.find(&x)
-		if known == nil {
-			e.rows, news = append(e.rows, x), true
-			continue
+	news = !now.Before(e.next)
+	for i := range plan.Errors {
+		x := &plan.Errors[i]
+		at := slices.IndexFunc(e.rows, func(r v1alpha1.RuleErrors) bool { return r.Site == x.Site && r.Table == x.Table && r.Rule == x.Rule })
+		if at < 0 {
+			at, news = len(e.rows), true
+			e.rows = append(e.rows, v1alpha1.RuleErrors{Site: x.Site, Table: x.Table, Rule: x.Rule})
 		}
-		news = news || known.OverBudget == 0 && x.OverBudget > 0
-		known.Count += x.Count
-		known.OverBudget += x.OverBudget
-		known.Object, known.Text = x.Object, x.Text
+		r := &e.rows[at]
+		r.Count += int64(x.Count)
+		r.OverBudget += int64(x.OverBudget)
+		r.LastObject, r.LastError, r.LastTime = cut(x.Object, mostText), cut(x.Text, mostText), metav1.NewTime(now).Rfc3339Copy()
 	}
-	news = news || len(plan.Errors) > 0 && !now.Before(e.next)
 	if news {
-		e.next = now.Add(tellEvery)
+		e.shown, e.next = slices.Clone(e.rows), now.Add(tellEvery)
 	}
 	return news
 }
 
-func (e *rowErrors) find(x *model.RuleError) *model.RuleError {
-	for i := range e.rows {
-		if r := &e.rows[i]; r.Site == x.Site && r.Table == x.Table && r.Rule == x.Rule {
-			return r
-		}
-	}
-	return nil
-}
-
-// overBudget gives the rows of a candidate that exceeded their budgets.
-func (e *rowErrors) overBudget(c *candidate) []model.RuleError {
+// of gives the rows that erred under a candidate, and those of them that no event told of until now.
+func (e *rowErrors) of(c *candidate) (all, fresh []v1alpha1.RuleErrors) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if c.policy == nil || e.name != c.policy.Name || e.generation != c.policy.Generation {
-		return nil
+	if e.name != c.name || e.generation != c.generation {
+		return nil, nil
 	}
-	var out []model.RuleError
-	for _, r := range e.rows {
-		if r.OverBudget > 0 {
-			out = append(out, r)
-		}
-	}
-	return out
+	told := e.told
+	e.told = len(e.shown)
+	return e.shown, e.shown[told:]
 }
 
 // Observe takes in a cycle that has ended. It is for the goroutine of cycles.
@@ -87,36 +86,38 @@ func (p *policies) Observe(plan *model.Plan, now time.Time) {
 	}
 }
 
-// budgetCondition says which rows exceeded their budgets; nil: none did.
-func budgetCondition(rows []model.RuleError) *metav1.Condition {
+// tellErred has an event tell of rows.
+func (p *policies) tellErred(u *unstructured.Unstructured, rows []v1alpha1.RuleErrors) {
+	for i := range rows {
+		r := &rows[i]
+		p.o.Events.Eventf(u, corev1.EventTypeWarning, eventErred, "%s", cut(fmt.Sprintf("%s erred for %s: %s", rowOf(r), r.LastObject, r.LastError), mostEvent))
+	}
+}
+
+func rowOf(r *v1alpha1.RuleErrors) string {
+	return fmt.Sprintf("%s (%s)", model.RowName(r.Table, r.Rule), r.Site)
+}
+
+// erringCondition says which rows erred of those that schedulers serve of a generation; nil: none did.
+func erringCondition(schedulers []v1alpha1.SchedulerStatus, generation int64) *metav1.Condition {
+	var rows []string
+	for _, s := range schedulers {
+		for i := range s.RuleErrors {
+			if name := rowOf(&s.RuleErrors[i]); s.Generation == generation && !slices.Contains(rows, name) {
+				rows = append(rows, name)
+			}
+		}
+	}
 	if len(rows) == 0 {
 		return nil
 	}
-	var said []string
-	for _, r := range rows[:min(len(rows), mostMistakes)] {
-		said = append(said, fmt.Sprintf("%s/%s (%s) %s, last for %s: %s", r.Table, r.Rule, r.Site, count(r.OverBudget, "time"), r.Object, r.Text))
+	slices.Sort(rows)
+	message := fmt.Sprintf("%s erred, and what onError says held in place of what they would have said: %s", count(len(rows), "row"), strings.Join(rows[:min(len(rows), mostMistakes)], ", "))
+	if more := len(rows) - mostMistakes; more > 0 {
+		message += fmt.Sprintf(", and %d more", more)
 	}
-	message := count(len(rows), "row") + " exceeded the budget since this scheduler serves the generation; what onError says holds for these evaluations: " + strings.Join(said, "; ")
-	return &metav1.Condition{Type: v1alpha1.ConditionWithinBudget, Status: metav1.ConditionFalse, Reason: "RowsOverBudget", Message: message}
-}
-
-// tellOverBudget has an event tell of each row once for a generation.
-func (p *policies) tellOverBudget(u *unstructured.Unstructured, c *candidate, rows []model.RuleError) {
-	before := p.saidOf(u.GetUID())
-	if before.budgets.generation != c.generation {
-		before.budgets = toldRows{generation: c.generation, rows: map[string]bool{}}
+	return &metav1.Condition{
+		Type: v1alpha1.ConditionErring, Status: metav1.ConditionTrue, Reason: "RowsErred",
+		Message: message + "; status.schedulers has counts, and the last errors",
 	}
-	for _, r := range rows {
-		key := r.Site + "/" + r.Table + "/" + r.Rule
-		if !before.budgets.rows[key] {
-			before.budgets.rows[key] = true
-			p.o.Events.Eventf(u, corev1.EventTypeWarning, eventOverBudget, "%s", cut(fmt.Sprintf("%s/%s (%s) for %s: %s", r.Table, r.Rule, r.Site, r.Object, r.Text), mostEvent))
-		}
-	}
-}
-
-// toldRows are the rows of a generation that events told of.
-type toldRows struct {
-	generation int64
-	rows       map[string]bool
 }

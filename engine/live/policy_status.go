@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +47,6 @@ type said struct {
 	status *v1alpha1.SchedulingPolicyStatus
 	// activated and rejected are the generations that events told of.
 	activated, rejected int64
-	budgets             toldRows
 }
 
 // saidOf gives what was said of a policy, to be changed.
@@ -87,23 +87,29 @@ func (p *policies) report(ctx context.Context, u *unstructured.Unstructured, c *
 			have = v1alpha1.SchedulingPolicyStatus{} // Somebody wrote nonsense there: write it anew.
 		}
 	}
-	return errors.Join(p.reportShared(ctx, u, c, &have), p.reportOwn(ctx, u, &have))
+	var own []v1alpha1.SchedulerStatus
+	if p.serving.uid == u.GetUID() {
+		erred, fresh := p.erring.of(p.serving)
+		own = append(own, v1alpha1.SchedulerStatus{Name: p.o.Scheduler, Generation: p.serving.generation, RuleErrors: erred[:min(len(erred), mostRows)]})
+		p.tellErred(u, fresh)
+	}
+	var had, others []v1alpha1.SchedulerStatus
+	for _, s := range have.Schedulers {
+		if s.Name == p.o.Scheduler {
+			had = append(had, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	err := p.reportShared(ctx, u, c, &have, own, others)
+	if !equality.Semantic.DeepEqual(own, had) {
+		err = errors.Join(err, p.reportOwn(ctx, u, own))
+	}
+	return err
 }
 
-// reportOwn writes which generation of the policy this scheduler serves.
-func (p *policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, have *v1alpha1.SchedulingPolicyStatus) error {
-	var want []v1alpha1.SchedulerStatus
-	if p.serving.uid == u.GetUID() {
-		want = append(want, v1alpha1.SchedulerStatus{Name: p.o.Scheduler, Generation: p.serving.generation})
-	}
-	mine := func(s v1alpha1.SchedulerStatus) bool { return s.Name == p.o.Scheduler }
-	var now []v1alpha1.SchedulerStatus
-	if i := slices.IndexFunc(have.Schedulers, mine); i >= 0 {
-		now = have.Schedulers[i : i+1]
-	}
-	if slices.Equal(want, now) {
-		return nil
-	}
+// reportOwn writes which generation of the policy this scheduler serves, and what erred of it.
+func (p *policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, want []v1alpha1.SchedulerStatus) error {
 	err := p.apply(ctx, u, &v1alpha1.SchedulingPolicyStatus{Schedulers: want}, policyManager+"/"+p.o.Scheduler, false)
 	if before := p.saidOf(u.GetUID()); err == nil && len(want) > 0 && p.serving.generation == u.GetGeneration() && before.activated != u.GetGeneration() {
 		before.activated = u.GetGeneration()
@@ -116,21 +122,19 @@ func (p *policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, 
 	return err
 }
 
-// reportShared writes what is true of the policy whoever says it.
-func (p *policies) reportShared(ctx context.Context, u *unstructured.Unstructured, c *candidate, have *v1alpha1.SchedulingPolicyStatus) error {
+// reportShared writes what is true of the policy whoever says it; own and others are the entries of schedulers.
+func (p *policies) reportShared(ctx context.Context, u *unstructured.Unstructured, c *candidate, have *v1alpha1.SchedulingPolicyStatus, own, others []v1alpha1.SchedulerStatus) error {
 	selected := u.GetName() == p.o.Name
-	others := slices.ContainsFunc(have.Schedulers, func(s v1alpha1.SchedulerStatus) bool { return s.Name != p.o.Scheduler })
-	if !selected && others {
+	if !selected && len(others) > 0 {
 		return nil // It is theirs.
 	}
-	want := p.statusOf(c, selected, have.Conditions)
-	p.tellOverBudget(u, c, p.erring.overBudget(c))
+	want := p.statusOf(c, selected, have.Conditions, erringCondition(slices.Concat(own, others), c.generation))
 	before := p.saidOf(u.GetUID())
 	if sameStatus(&want, have) {
 		before.status = &want
 		return nil
 	}
-	if (others || !selected) && before.status != nil && sameStatus(&want, before.status) && answers(have, &want) {
+	if (len(others) > 0 || !selected) && before.status != nil && sameStatus(&want, before.status) && answers(have, &want) {
 		return nil // It was said once; what stands there now another said.
 	}
 	if err := p.apply(ctx, u, &want, policyManager, !selected); err != nil {
@@ -144,12 +148,11 @@ func (p *policies) reportShared(ctx context.Context, u *unstructured.Unstructure
 	return nil
 }
 
-// statusOf is what there is to say of a policy. Conditions keep their time of transition from have.
-func (p *policies) statusOf(c *candidate, selected bool, have []metav1.Condition) v1alpha1.SchedulingPolicyStatus {
+// statusOf is what there is to say of a policy. Conditions keep their time of transition from have. erring is nil where no row erred.
+func (p *policies) statusOf(c *candidate, selected bool, have []metav1.Condition, erring *metav1.Condition) v1alpha1.SchedulingPolicyStatus {
 	want := v1alpha1.SchedulingPolicyStatus{ObservedGeneration: c.generation}
-	over := budgetCondition(p.erring.overBudget(c))
 	for _, old := range have {
-		if old.Type == v1alpha1.ConditionCompiled || old.Type == v1alpha1.ConditionActive || old.Type == v1alpha1.ConditionWithinBudget && over != nil {
+		if old.Type == v1alpha1.ConditionCompiled || old.Type == v1alpha1.ConditionActive || old.Type == v1alpha1.ConditionErring && erring != nil {
 			want.Conditions = append(want.Conditions, old)
 		}
 	}
@@ -161,8 +164,8 @@ func (p *policies) statusOf(c *candidate, selected bool, have []metav1.Condition
 	}
 	set(compiledCondition(c))
 	set(p.activeCondition(c, selected))
-	if over != nil {
-		set(*over)
+	if erring != nil {
+		set(*erring)
 	}
 	warnings := c.issues.Warnings()
 	want.WarningCount = int32(min(len(warnings), 1<<30)) //nolint:gosec // bounded on the left
@@ -300,7 +303,7 @@ func sameStatus(a, b *v1alpha1.SchedulingPolicyStatus) bool {
 		slices.Equal(warnings(a), warnings(b)) &&
 		condition(a, v1alpha1.ConditionCompiled) == condition(b, v1alpha1.ConditionCompiled) &&
 		condition(a, v1alpha1.ConditionActive) == condition(b, v1alpha1.ConditionActive) &&
-		condition(a, v1alpha1.ConditionWithinBudget) == condition(b, v1alpha1.ConditionWithinBudget)
+		condition(a, v1alpha1.ConditionErring) == condition(b, v1alpha1.ConditionErring)
 }
 
 // answers says whether a status, whoever wrote it, is about the generation, and says of Active for

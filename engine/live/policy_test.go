@@ -251,6 +251,9 @@ func (w *policyWorld) status(name string) string {
 	}
 	for _, x := range s.Schedulers {
 		fmt.Fprintf(&b, "%s serves %d\n", x.Name, x.Generation)
+		for _, r := range x.RuleErrors {
+			fmt.Fprintf(&b, "  %s/%s (%s) erred %d times, %d over budget, last for %s: %s\n", r.Table, r.Rule, r.Site, r.Count, r.OverBudget, r.LastObject, r.LastError)
+		}
 	}
 	return b.String()
 }

@@ -2,13 +2,10 @@ package live
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
 // A generation under which the scheduler died twice is not what the third start serves: the last good one is, and the status and an
@@ -129,41 +126,6 @@ func TestPolicyTrialIsStoredLate(t *testing.T) {
 		if !p.trial.stored || len(triers(p.kept.of(p.serving))) != 1 {
 			t.Error("who tries it does not stand at the revision")
 		}
-		stop()
-	})
-}
-
-// Rows that exceed their budgets stand in the status with their counts, which are told of at once where a row is new, else now and then.
-func TestPolicyOverBudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newPolicyWorld(t)
-		p, stop := w.start("default", "celsius")
-		w.put("default", rightSpec)
-		w.take()
-		row := model.RuleError{Site: "predicates", Table: "house", Rule: "loops", Count: 3, OverBudget: 2, Object: "a/p on n1", Text: "exceeded its budget of 1000000 steps"}
-		plan := &model.Plan{Policy: "default", Generation: 1, Errors: []model.RuleError{row, {Site: "scores", Table: "house", Rule: "odd", Count: 1, Text: "no such key: x"}}}
-		wrote := w.statuses
-		for range 50 {
-			p.Observe(plan, time.Now())
-			time.Sleep(time.Second)
-			synctest.Wait()
-		}
-		says := func(times int) string {
-			return fmt.Sprintf("WithinBudget=False RowsOverBudget: 1 row exceeded the budget since this scheduler serves the generation; what onError says holds for these evaluations: "+
-				"house/loops (predicates) %d times, last for a/p on n1: exceeded its budget of 1000000 steps\n", times)
-		}
-		w.check("at once", strings.Contains(w.status("default"), says(2)), true)
-		w.check("events", w.take(), []string{"Warning RowOverBudget default: house/loops (predicates) for a/p on n1: exceeded its budget of 1000000 steps"})
-		if n := w.statuses - wrote; n != 1 {
-			t.Errorf("%d statuses in 50 cycles", n)
-		}
-		time.Sleep(tellEvery)
-		p.Observe(plan, time.Now())
-		synctest.Wait()
-		w.check("later", strings.Contains(w.status("default"), says(102)), true)
-		w.put("default", warnedSpec)
-		w.check("another generation", strings.Contains(w.status("default"), "WithinBudget"), false)
-		w.check("events", len(w.take()), 1) // of its activation
 		stop()
 	})
 }

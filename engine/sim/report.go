@@ -26,8 +26,9 @@ type Report struct {
 	Timeline Timeline      `json:"timeline"`
 
 	world  *World
-	cycles []cycle // as Plans
-	timed  bool    // the run was by the clock
+	cycles []cycle           // as Plans
+	erred  []model.RuleError // in all cycles
+	timed  bool              // the run was by the clock
 }
 
 // cycle is what is kept of one, while its world was as it decided on it.
@@ -43,6 +44,7 @@ func (r *Report) add(plan *model.Plan) {
 		r.Timeline.From = plan.Now
 	}
 	r.Timeline.Cycles++
+	r.erred = sumErrors(r.erred, plan.Errors)
 	c := cycle{number: r.Timeline.Cycles, after: plan.Now.Sub(r.Timeline.From), lines: r.world.decisions(plan, false)}
 	if last := len(r.cycles) - 1; r.timed && last >= 0 && !news(plan, c.lines, r.cycles[last].lines) {
 		return // who waits did so before, for the same reason
@@ -155,11 +157,14 @@ func dash(text string) string {
 	return text
 }
 
+// Erred says which rows erred in the run, how often, and for what first; a line each.
+func (r *Report) Erred() string { return erred(r.erred) }
+
 // complaints are the rows that erred and the warnings, those of all cycles.
 func (r *Report) complaints() string {
-	var all string
+	all := erred(r.erred)
 	for _, p := range r.Plans {
-		if text := complaints(p); !strings.Contains(all, text) {
+		if text := warned(p); !strings.Contains(all, text) {
 			all += text
 		}
 	}
@@ -167,11 +172,19 @@ func (r *Report) complaints() string {
 }
 
 // complaints of one cycle, a line each.
-func complaints(p *model.Plan) string {
+func complaints(p *model.Plan) string { return erred(p.Errors) + warned(p) }
+
+func erred(rows []model.RuleError) string {
 	var out strings.Builder
-	for _, e := range p.Errors {
+	for i := range rows {
+		e := &rows[i]
 		fmt.Fprintf(&out, "error    %s (%s) erred %s, first for %s: %s\n", model.RowName(e.Table, e.Rule), e.Site, times(e.Count), e.Object, e.Text)
 	}
+	return out.String()
+}
+
+func warned(p *model.Plan) string {
+	var out strings.Builder
 	for _, text := range p.Warnings {
 		fmt.Fprintf(&out, "warning  %s\n", text)
 	}

@@ -322,16 +322,22 @@ func after(first, last *model.Plan) *model.Plan {
 	both := *last
 	both.Admits = slices.Concat(first.Admits, last.Admits)
 	both.Binds = slices.Concat(first.Binds, last.Binds)
-	both.Errors = slices.Clone(first.Errors)
-	for _, e := range last.Errors {
-		i := slices.IndexFunc(both.Errors, func(x model.RuleError) bool { return x.Site == e.Site && x.Table == e.Table && x.Rule == e.Rule })
+	both.Errors = sumErrors(slices.Clone(first.Errors), last.Errors)
+	return &both
+}
+
+// sumErrors adds the errors of more cycles to those of some, a row once.
+func sumErrors(sum, more []model.RuleError) []model.RuleError {
+	for _, e := range more {
+		i := slices.IndexFunc(sum, func(x model.RuleError) bool { return x.Site == e.Site && x.Table == e.Table && x.Rule == e.Rule })
 		if i < 0 {
-			both.Errors = append(both.Errors, e)
+			sum = append(sum, e)
 			continue
 		}
-		both.Errors[i].Count += e.Count
+		sum[i].Count += e.Count
+		sum[i].OverBudget += e.OverBudget
 	}
-	return &both
+	return sum
 }
 
 // sorted lists the world's objects of a kind in order.

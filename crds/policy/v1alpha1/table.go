@@ -525,9 +525,9 @@ const (
 	ConditionCompiled = "Compiled"
 	// ConditionActive: a scheduler serves it.
 	ConditionActive = "Active"
-	// ConditionWithinBudget is there, and False, where rows exceeded their budgets: the message
-	// names them.
-	ConditionWithinBudget = "WithinBudget"
+	// ConditionErring is there, and True, where rows erred under this generation: the message
+	// names them, and the entries of schedulers tell the rest.
+	ConditionErring = "Erring"
 )
 
 // ReasonNotSelected is the reason of condition Active=False where no scheduler's flag
@@ -558,4 +558,38 @@ type SchedulerStatus struct {
 
 	// The generation of the policy that it serves.
 	Generation int64 `json:"generation"`
+
+	// The rows that erred since this process serves the generation, fifty at most, in the
+	// order in which they first did. Counts are brought up to date once a minute.
+	// +listType=atomic
+	// +optional
+	RuleErrors []RuleErrors `json:"ruleErrors,omitempty"`
+}
+
+// RuleErrors are the errors of one row. What its onError says held in its place.
+type RuleErrors struct {
+	// The section of the row, as predicates; attributes for an attribute.
+	Site string `json:"site"`
+
+	// The table.
+	Table string `json:"table"`
+
+	// The row.
+	Rule string `json:"rule"`
+
+	// How many evaluations erred. What is remembered is not evaluated again.
+	Count int64 `json:"count"`
+
+	// How many of them exceeded the row's budget, or came when its steps of a cycle were used up.
+	// +optional
+	OverBudget int64 `json:"overBudget,omitempty"`
+
+	// What the row erred for in the last cycle in which it did, as a pod and a node.
+	LastObject string `json:"lastObject"`
+
+	// The error of that evaluation.
+	LastError string `json:"lastError"`
+
+	// When that cycle was.
+	LastTime metav1.Time `json:"lastTime"`
 }
