@@ -134,6 +134,8 @@ type Overload struct {
 	Cost uint64
 	// Eval computes the result. nil for operators that the Singleton serves.
 	Eval functions.FunctionOp
+	// Two, where it is not nil, is Eval of two arguments, without a list of them.
+	Two functions.BinaryOp
 	// Ints says that it is another of the function's overloads with ints where that one has doubles.
 	Ints bool
 	// Native, where it is not nil, gives forms of the overload that need no boxes, for a call whose arguments are these
@@ -306,10 +308,12 @@ func (f *Function) Written(o *Overload) []*cel.Type {
 
 func binding(o *Overload) cel.OverloadOpt {
 	eval := o.Eval
-	switch len(o.Args) {
-	case 1:
+	switch {
+	case len(o.Args) == 1:
 		return cel.UnaryBinding(func(a ref.Val) ref.Val { return eval(a) })
-	case 2:
+	case o.Two != nil:
+		return cel.BinaryBinding(o.Two)
+	case len(o.Args) == 2:
 		return cel.BinaryBinding(func(a, b ref.Val) ref.Val { return eval(a, b) })
 	}
 	return cel.FunctionBinding(eval)

@@ -102,6 +102,21 @@ func pair(name, doc string, result *cel.Type, f func(a, b *amounts) ref.Val) *ru
 		return f(a, b)
 	})
 	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, nil
+	return ofPair(fn, f)
+}
+
+// ofPair gives a function of two arguments a form that needs no list of them. What is not of these types is left to the general one.
+func ofPair[A, B ref.Val](fn *rules.Function, f func(a A, b B) ref.Val) *rules.Function {
+	o := &fn.Overloads[0]
+	general := o.Eval
+	o.Two = func(a, b ref.Val) ref.Val {
+		x, okX := a.(A)
+		y, okY := b.(B)
+		if !okX || !okY {
+			return general(a, b)
+		}
+		return f(x, y)
+	}
 	return fn
 }
 
@@ -206,7 +221,7 @@ func named(name, doc string, result *cel.Type, f func(a *amounts, name string) r
 		return f(a, string(n))
 	})
 	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, nil
-	return fn
+	return ofPair(fn, func(a *amounts, name types.String) ref.Val { return f(a, string(name)) })
 }
 
 // taskNode is a function of a task and a node, in either order of writing.

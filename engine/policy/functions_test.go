@@ -35,6 +35,7 @@ func oneTable() map[string][2]string {
 		"with":                        {accounting, "that tree after a change"},
 		"without":                     {accounting, "that tree after a change"},
 		"quotaTree":                   {accounting, "amounts along a tree of queues, whose depth an expression does not know"},
+		"scale":                       {general, "the algebra of Resources: a multiple"},
 		"names":                       {general, "the algebra of Resources: its dimensions, which an expression cannot list"},
 		"waitLimit":                   {general, "an annotation read as a duration: an expression cannot try whether a text is one"},
 		"jsonNumbers":                 {general, "JSON read as a map: an expression cannot try whether a text is that"},
