@@ -41,9 +41,6 @@ const fourLoops = `{name: loops, onError: %s, expression: "lists.range(10).all(a
 // allow they are all placed in the first cycle, with deny so many in each that the row had steps for. It is counted, and two
 // schedulers decide the same.
 func TestARowHasItsShareOfACycle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a second a cycle")
-	}
 	for _, test := range []struct {
 		onError string
 		least   int

@@ -3,10 +3,12 @@ package rules
 import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // Budget is what evaluations of an expression may use at run time. It counts, and asks no clock: the same evaluation uses the same
@@ -70,16 +72,24 @@ func (m *Meter) steps(n int64) {
 	}
 	switch {
 	case m.left.Steps < 0:
-		panic(&exceeded{types.NewErr(exceeds+"%d steps", m.each.Steps)}) //nolint:forbidigo // caught where the evaluation began, and an error there: no loop goes on meanwhile
+		end("%d steps", m.each.Steps)
 	case m.dry:
-		panic(&exceeded{types.NewErr(exceeds+"%d steps a cycle, with all objects that it was asked about", m.round)}) //nolint:forbidigo // caught where the evaluation began, and an error there: no loop goes on meanwhile
+		end("%d steps a cycle, with all objects that it was asked about", m.round)
 	}
 }
 
+// bytes counts what was made. To make it takes steps, too.
 func (m *Meter) bytes(n int64) {
-	if m.left.Bytes -= n; m.left.Bytes < 0 {
-		panic(&exceeded{types.NewErr(exceeds+"%d bytes", m.each.Bytes)}) //nolint:forbidigo // caught where the evaluation began, and an error there: no loop goes on meanwhile
+	m.left.Bytes -= n
+	m.steps(n / boxBytes)
+	if m.left.Bytes < 0 {
+		end("%d bytes", m.each.Bytes)
 	}
+}
+
+// end ends the evaluation with an error that says which bound it is over.
+func end(bound string, most int64) {
+	panic(&exceeded{types.NewErr(exceeds+bound, most)}) //nolint:forbidigo // an error as a value would be absorbed by || and by the loops of macros, which then go on; whoever began the evaluation recovers
 }
 
 // Purse is an Activation that has meters for the expressions that need one. nil: the expression gets one for this evaluation.
@@ -174,27 +184,27 @@ func (k *kerneler) growthOf(e ast.Expr, name string) growth {
 // counted is a call of a library's function or of an operator that is counted: what it goes through before, what it made after it.
 func (c *invocation) counted(args func(Roots) ([]ref.Val, ref.Val), goesThrough growth) func(Roots) ref.Val {
 	return func(r Roots) ref.Val {
-		values, err := args(r)
-		switch {
-		case err != nil:
+		values, err := c.arguments(args, r)
+		if err != nil {
 			return err
-		case len(values) > 0 && c.wrong(values[0]):
-			return c.noOverload()
 		}
 		m := meterOf(r)
 		m.goThrough(goesThrough, values)
-		var out ref.Val
-		switch {
-		case len(values) == 1 && c.f.Unary != nil:
-			out = c.f.Unary(values[0])
-		case len(values) == 2 && c.f.Binary != nil:
-			out = c.f.Binary(values[0], values[1])
-		default:
-			out = c.f.Function(values...)
-		}
+		out := apply(c.f, values)
 		m.made(c.name, values, out)
 		return out
 	}
+}
+
+// apply calls a function in the form that it has.
+func apply(f *functions.Overload, args []ref.Val) ref.Val {
+	switch {
+	case len(args) == 1 && f.Unary != nil:
+		return f.Unary(args[0])
+	case len(args) == 2 && f.Binary != nil:
+		return f.Binary(args[0], args[1])
+	}
+	return f.Function(args...)
 }
 
 // goThrough counts what a function goes through.
@@ -202,24 +212,40 @@ func (m *Meter) goThrough(g growth, values []ref.Val) {
 	if g == 0 {
 		return
 	}
+	m.steps(g.ofValues(values, m.left.Steps))
+}
+
+// ofValues is how many steps a function takes that goes through values; more than enough is not counted.
+func (g growth) ofValues(values []ref.Val, enough int64) int64 {
 	sum, product := int64(0), int64(1)
 	for _, v := range values {
-		n := walked(v, m.left.Steps)
+		n := walked(v, enough-sum)
 		sum += n
-		product *= min(n, CostLimit) + 1
-		product = min(product, 2*CostLimit)
-		m.steps(0)
-		if sum > m.left.Steps {
-			break
+		product = min(product*(min(n, CostLimit)+1), 2*CostLimit)
+		if sum > enough {
+			return sum
 		}
+	}
+	if g == quadratic && len(values) == 1 {
+		product *= product
 	}
 	if g == quadratic {
-		if len(values) == 1 {
-			product *= product
-		}
-		sum = max(sum, product)
+		return max(sum, product)
 	}
-	m.steps(sum)
+	return sum
+}
+
+// actualCost tells cel-go what the functions of libraries took that go through their arguments.
+type actualCost struct{ walkers map[string]growth }
+
+// CallCost implements interpreter.ActualCostEstimator.
+func (c actualCost) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
+	g := c.walkers[function]
+	if g == 0 {
+		return (&library.CostEstimator{}).CallCost(function, overload, args, result)
+	}
+	steps := uint64(g.ofValues(args, CostLimit)) + uint64(bytesOf(result)/boxBytes) //nolint:gosec // neither is below 0
+	return &steps
 }
 
 // made counts what a function made.

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 )
@@ -39,6 +38,7 @@ func TestGrowthIsRefused(t *testing.T) {
 		nested("s", "{'a': %s}.transformMap(k, v, v + v)['a']", 30) + " == s",
 		nested("s", "(%s).split('').map(c, c + s + s + s + s).join('')", 6) + " == s",
 		"lists.range(1000000000).all(i, i >= 0)",
+		"[" + strings.Repeat("lists.range(100000), ", 100) + "[1]].size() > 3", // constants, which are made at once
 		"words.all(a, words.all(b, words.all(c, words.all(d, a + b != c + d))))",
 	} {
 		start := time.Now()
@@ -55,14 +55,6 @@ func TestGrowthIsRefused(t *testing.T) {
 		}
 	}
 }
-
-// purse is an Activation with one meter.
-type purse struct {
-	cel.Activation
-	meter *Meter
-}
-
-func (p purse) Meter(*Expr) *Meter { return p.meter }
 
 func longList(n int, of func(i int) ref.Val) ref.Val {
 	list := make([]ref.Val, n)
@@ -98,6 +90,8 @@ func TestBudgetAtRunTime(t *testing.T) {
 		{"s.split('').join(s) == s", words, one + "join"},
 		{"'%s%s%s%s%s%s%s%s'.format([s, s, s, s, s, s, s, s]) == s", words, one + "format"}, //nolint:dupword // the words are meant
 		{"lists.range(int(d * 1e9)).size() > 3", words, one + "lists.range"},
+		{"lists.range(int(d * 5e5)).size() > 3", words, bytes},
+		{"words.all(a, a != s + 'x' && !a.matches('y'))", words, steps}, // interpreted
 		{"s.matches('x') && s.replace('', s) == s || s.replace(' ', s) == s", words, one + "replace"},
 	} {
 		e, issues := s.Compile(NewText(test.expression), Bool())
@@ -142,6 +136,31 @@ func TestRoundOfSteps(t *testing.T) {
 		}
 		if fine < 5 || fine > 20 || !p.meter.Dry() || p.meter.Used() != 1_000_000 {
 			t.Errorf("round %d: %d evaluations, %d steps", round, fine, p.meter.Used())
+		}
+	}
+}
+
+// What is interpreted takes its share of a round, too.
+func TestRoundOfStepsInterpreted(t *testing.T) {
+	s := testScope(t)
+	e, issues := s.Compile(NewText("words.all(a, a.matches('word') && a + 'x' != a)"), Bool())
+	if issues.Err() != nil || !e.Metered || e.Interpreted == "" {
+		t.Fatal(issues, "or not metered, or compiled")
+	}
+	words := longList(1000, func(i int) ref.Val { return types.String(fmt.Sprint("word ", i)) })
+	p := purse{testRoots(t, map[string]any{"words": words}), NewMeter(EvaluationBudget(), 100_000)}
+	for range 2 {
+		p.meter.Begin()
+		fine := 0
+		for range 100 {
+			if x, err := e.Holds(p); err == nil && x {
+				fine++
+			} else if !Exceeded(err) || !strings.Contains(fmt.Sprint(err), "100000 steps a cycle") {
+				t.Fatal(err)
+			}
+		}
+		if fine < 3 || fine > 30 {
+			t.Errorf("%d evaluations", fine)
 		}
 	}
 }

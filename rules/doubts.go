@@ -20,7 +20,7 @@ func (e *Expr) Doubts(guards ...*Expr) Issues {
 	if e == nil || e.checked == nil {
 		return nil
 	}
-	d := &doubts{of: e, looked: map[string]bool{}, failed: map[int64]bool{}}
+	d := &doubts{of: e, looked: map[string]bool{}, literals: map[int64]bool{}, failed: map[int64]bool{}, meter: NewMeter(EvaluationBudget(), SmallCost)}
 	for _, x := range append(guards, e) {
 		if x != nil && x.checked != nil {
 			ast.PreOrderVisit(x.checked.Expr(), ast.NewExprVisitor(func(part ast.Expr) { d.looks(x, part) }))
@@ -34,7 +34,11 @@ func (e *Expr) Doubts(guards ...*Expr) Issues {
 type doubts struct {
 	of     *Expr
 	looked map[string]bool // texts of what some part compares, and keys of maps that some part asks for
-	failed map[int64]bool  // parts in which a failure was reported
+	// literals are the parts that are made of literals, and of times of which any will do.
+	literals map[int64]bool
+	failed   map[int64]bool // parts in which a failure was reported
+	// meter bounds what is evaluated, of all parts together: what is beyond it is not looked at.
+	meter  *Meter
 	issues Issues
 }
 
@@ -60,6 +64,7 @@ func (d *doubts) looks(e *Expr, part ast.Expr) {
 }
 
 func (d *doubts) visit(part ast.Expr) {
+	d.literals[part.ID()] = d.literal(part)
 	switch part.Kind() {
 	case ast.SelectKind:
 		if s := part.AsSelect(); !s.IsTestOnly() && d.isLabels(s.Operand()) {
@@ -221,59 +226,70 @@ func (d *doubts) fails(part ast.Expr) (fails bool, reason string) {
 	if slices.ContainsFunc(argumentsOf(c), func(arg ast.Expr) bool { return d.failed[arg.ID()] }) {
 		return true, ""
 	}
-	if !d.literal(part, true) {
+	if !d.literals[part.ID()] {
 		return false, ""
 	}
 	for _, at := range []time.Time{time.Unix(0, 0), time.Date(2026, time.July, 1, 12, 30, 0, 0, time.UTC)} {
-		err := d.evaluated(part, at)
-		if err == nil {
+		v := d.evaluated(part, at)
+		if !types.IsError(v) || Exceeded(v) {
 			return false, ""
 		}
-		reason = fmt.Sprint(err)
+		reason = fmt.Sprint(v)
 	}
 	return true, reason
 }
 
-// literal says whether a part is made of literals and times only, and of some literal text or number; whole says that it is not a time that is
-// part of a call.
-func (d *doubts) literal(part ast.Expr, whole bool) bool {
-	if !whole && d.of.checked.GetType(part.ID()).Kind() == types.TimestampKind {
-		return true
-	}
+// literal says whether a part is made of literals, and of times of which any will do. That of its own parts is known.
+func (d *doubts) literal(part ast.Expr) bool {
 	inside := children(part)
 	switch part.Kind() {
 	case ast.LiteralKind:
 		return true
 	case ast.CallKind, ast.ListKind:
+		return len(inside) > 0 && !slices.ContainsFunc(inside, func(x ast.Expr) bool { return !d.anyTime(x) && !d.literals[x.ID()] })
 	default:
 		return false
 	}
-	return len(inside) > 0 && !slices.ContainsFunc(inside, func(x ast.Expr) bool { return !d.literal(x, false) })
 }
 
-// evaluated gives the error of a part in which every time that is not written out is at.
-func (d *doubts) evaluated(part ast.Expr, at time.Time) error {
+func (d *doubts) anyTime(part ast.Expr) bool {
+	return d.of.checked.GetType(part.ID()).Kind() == types.TimestampKind
+}
+
+// evaluated is a part in which every time is at; nil: it is not known.
+func (d *doubts) evaluated(part ast.Expr, at time.Time) ref.Val {
+	if d.meter.Dry() {
+		return nil
+	}
 	factory := ast.NewExprFactory()
 	sample := factory.CopyExpr(part)
-	var replace func(x ast.Expr, whole bool)
-	replace = func(x ast.Expr, whole bool) {
-		if !whole && d.of.checked.GetType(x.ID()).Kind() == types.TimestampKind {
-			x.SetKindCase(factory.NewLiteral(x.ID(), types.Timestamp{Time: at}))
-			return
-		}
-		for _, child := range children(x) {
-			replace(child, false)
+	var replace func(inside []ast.Expr)
+	replace = func(inside []ast.Expr) {
+		for _, x := range inside {
+			if d.anyTime(x) {
+				x.SetKindCase(factory.NewLiteral(x.ID(), types.Timestamp{Time: at}))
+			}
+			replace(children(x))
 		}
 	}
-	replace(sample, true)
+	replace(children(sample))
 	a := d.of.checked
-	program, err := d.of.scope.env.PlanProgram(ast.NewCheckedAST(ast.NewAST(sample, a.SourceInfo()), a.TypeMap(), a.ReferenceMap()))
-	if err != nil {
-		return err //nolint:wrapcheck // it is shown as the reason
+	e := &Expr{scope: d.of.scope, Metered: true}
+	e.compileKernel(d.of.scope, ast.NewCheckedAST(ast.NewAST(sample, a.SourceInfo()), a.TypeMap(), a.ReferenceMap()))
+	if e.Interpreted != "" {
+		return nil
 	}
-	_, _, err = program.Eval(cel.NoVars())
-	return err //nolint:wrapcheck // as above
+	return e.Eval(purse{cel.NoVars(), d.meter})
 }
+
+// purse is an Activation with one meter for all.
+type purse struct {
+	cel.Activation
+	meter *Meter
+}
+
+// Meter implements Purse.
+func (p purse) Meter(*Expr) *Meter { return p.meter }
 
 func (d *doubts) report(severity Severity, at ast.Expr, width int, message, hint string) {
 	offset := 0

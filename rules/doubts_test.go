@@ -2,8 +2,10 @@ package rules
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -68,6 +70,11 @@ func TestDoubts(t *testing.T) {
 		{"1.5 / (depot.places + 1) > 1.0", "", ""},
 		{"1.5 / i > 1.0", "", ""},
 
+		{"[1, 2][5] == i", "", "error: always fails: index out of bounds: 5"},
+		{"[3].exists(n, now.getHours('Europe/Pris') > n)", "", `error: always fails: unknown time zone Europe/Pris`},
+		{"crate.depot.places > 0 && [crate].all(c, i / c.depot.places > 1)", "", "warning: is a division by 0 where c.depot.places is 0 (look first: c.depot.places > 0 ? … : …)"},
+		{"[crate].all(c, c.depot.places > 0 && i / c.depot.places > 1)", "", ""},
+
 		{"depot.labels['zone'] == s", "", `warning: fails where depot.labels has no "zone" (write depot.labels[?"zone"].orValue(…), or look first: "zone" in depot.labels)`},
 		{"depot.labels.zone == s", "", `warning: fails where depot.labels has no "zone" (write depot.labels[?"zone"].orValue(…), or look first: "zone" in depot.labels)`},
 		{"depot.labels[s] == s", "", ""},
@@ -100,6 +107,35 @@ func TestDoubts(t *testing.T) {
 		}
 		if strings.Join(got, "\n") != test.want {
 			t.Errorf("%s where %s:\n got %s\nwant %s", test.expression, test.guard, strings.Join(got, "\n     "), test.want)
+		}
+	}
+}
+
+// What is made of literals is evaluated to see whether it fails, but no more of it than is small: to check an expression costs little,
+// whatever it says.
+func TestDoubtsCostLittle(t *testing.T) {
+	s := doubtful(t)
+	for _, expression := range []string{
+		"lists.range(900000).size()" + strings.Repeat(" + 1", 200) + " > i",
+		"[" + strings.Repeat("'x'.replace('', 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy').size(), ", 500) + "i].size() > 3",
+		"1" + strings.Repeat(" + 1", 2000) + " > i",
+	} {
+		e, issues := s.Compile(NewText(expression), Bool())
+		if e == nil && strings.Contains(issues.Error(), "recursion depth") {
+			continue
+		}
+		if issues.Err() != nil {
+			t.Errorf("%.40s: %v", expression, issues)
+			continue
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := time.Now()
+		found := e.Doubts()
+		took := time.Since(start)
+		runtime.ReadMemStats(&after)
+		if made := after.TotalAlloc - before.TotalAlloc; len(found) > 0 || made > 128<<20 || took > 5*time.Second {
+			t.Errorf("%.40s: %v, %d MiB in %v", expression, found, made>>20, took)
 		}
 	}
 }

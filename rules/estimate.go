@@ -14,7 +14,7 @@ import (
 const (
 	// CostLimit is the most that any row may cost.
 	CostLimit = 1_000_000
-	// InterpretedLimit is the most where the row is left to cel-go, which keeps no budget.
+	// InterpretedLimit is the most where the row is left to cel-go, which counts no bytes, and what a call took only after it.
 	InterpretedLimit = 20_000
 	// SmallCost is what a row may cost and run without a budget.
 	SmallCost = 10_000
@@ -58,21 +58,23 @@ func (s *Scope) cost(checked *cel.Ast, sizes map[int64]*Size) (checker.CostEstim
 	return cost, nil
 }
 
-// growsInLoops says that there are loops, and texts are put together: how long these become goes by how long the texts are that are
-// read, of which the estimate knows little.
-func (s *Scope) growsInLoops(a *ast.AST) bool {
-	loops, grows, all := false, false, makers()
+// unforeseen says that the estimate knows little of how much an evaluation makes: texts are put together in loops, whose lengths go by
+// those of the texts that are read, or a list is as long as a number says that is not written out.
+func (s *Scope) unforeseen(a *ast.AST) bool {
+	loops, grows, ranges, all := false, false, false, makers()
 	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.ComprehensionKind:
 			loops = true
 		case ast.CallKind:
 			k := a.GetType(e.ID()).Kind()
-			grows = grows || all[e.AsCall().FunctionName()] != nil || e.AsCall().FunctionName() == operators.Add && (k == types.StringKind || k == types.BytesKind)
+			name := e.AsCall().FunctionName()
+			grows = grows || all[name] != nil || name == operators.Add && (k == types.StringKind || k == types.BytesKind)
+			ranges = ranges || name == listsRange && e.AsCall().Args()[0].Kind() != ast.LiteralKind
 		default:
 		}
 	}))
-	return loops && grows
+	return loops && grows || ranges
 }
 
 // computedCost is what the computed members cost that a part reads each time anew.
@@ -115,6 +117,9 @@ func (c *estimator) EstimateCallCost(function, overload string, target *checker.
 	if function == operators.In && sizes[1].element() != nil && sizes[1].of.of != nil { // else as CEL has it
 		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: sizes[1].walk()}}
 	}
+	if n, ok := rangeOf(function, args); ok {
+		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: plusOf(1, n)}}
+	}
 	if g := c.walkers[function]; g != 0 {
 		return &checker.CallEstimate{CostEstimate: checker.CostEstimate{Min: 1, Max: plusOf(1, g.of(sizes))}}
 	}
@@ -127,6 +132,14 @@ func (c *estimator) EstimateCallCost(function, overload string, target *checker.
 		e.ResultSize = nil // what the sizes say holds
 	}
 	return e
+}
+
+// rangeOf is how many elements a call of lists.range makes, where that is written out.
+func rangeOf(function string, args []checker.AstNode) (uint64, bool) {
+	if function != listsRange {
+		return 0, false
+	}
+	return integerLiteral(args[0].Expr())
 }
 
 // of is how many steps a function takes that goes through its arguments.

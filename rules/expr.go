@@ -100,7 +100,10 @@ type Expr struct {
 // Eval computes the value under the roots that vars resolves. A failure is a *types.Err. It is fastest where vars
 // is a Roots.
 func (e *Expr) Eval(vars cel.Activation) (v ref.Val) {
-	if e.kernel.value == nil {
+	switch {
+	case e.kernel.value == nil && e.Metered:
+		return e.interpretWithin(vars)
+	case e.kernel.value == nil:
 		return e.Interpret(vars)
 	}
 	defer func() {
@@ -177,12 +180,31 @@ func (e *Expr) rooted(vars cel.Activation) Roots {
 
 // Interpret is Eval by cel-go alone: what compiled expressions must agree with, and what evaluates the others.
 func (e *Expr) Interpret(vars cel.Activation) ref.Val {
-	v, _, err := e.program.Eval(vars)
-	if err != nil {
-		if v != nil && types.IsError(v) {
-			return v
+	v, _ := e.interpret(vars)
+	return v
+}
+
+// interpret gives the cost, too, where cel-go counts it.
+func (e *Expr) interpret(vars cel.Activation) (v ref.Val, cost *uint64) {
+	v, details, err := e.program.Eval(vars)
+	if err != nil && (v == nil || !types.IsError(v)) {
+		v = types.WrapErr(err)
+	}
+	return v, details.ActualCost()
+}
+
+// interpretWithin is interpret within a budget, of which cel-go keeps the steps.
+func (e *Expr) interpretWithin(vars cel.Activation) (v ref.Val) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			v = internal(failure)
 		}
-		return types.WrapErr(err)
+	}()
+	m := e.within(vars, nil).meter
+	m.evaluate(0)
+	v, cost := e.interpret(vars)
+	if cost != nil {
+		m.steps(int64(min(*cost, CostLimit+1))) //nolint:gosec // bounded
 	}
 	return v
 }
@@ -213,11 +235,11 @@ func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
 	if e.Cost, err = s.cost(checked, sizes); err != nil {
 		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
 	}
-	e.Size, e.Metered = sizes[native.Expr().ID()], e.Cost.Max > SmallCost || s.growsInLoops(native)
+	e.Size, e.Metered = sizes[native.Expr().ID()], e.Cost.Max > SmallCost || s.unforeseen(native)
 	if e.Cost.Max > CostLimit {
 		return nil, Issues{tooDear(text, e.Cost.Max, CostLimit, "", "avoid loops inside loops, and values that grow in a loop, or use a function of the language")}
 	}
-	if e.program, err = s.env.Program(checked, cel.EvalOptions(cel.OptOptimize)); err != nil {
+	if e.program, err = s.program(native, false); err != nil {
 		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
 	}
 	e.Reads, e.Ends = readsAndEnds(s, native, native.Expr(), nil)
@@ -225,7 +247,21 @@ func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
 	if e.Interpreted != "" && e.Cost.Max > InterpretedLimit {
 		return nil, Issues{tooDear(text, e.Cost.Max, InterpretedLimit, " for what is interpreted ("+e.Interpreted+")", "write it without that, or with fewer loops; it then runs within a budget")}
 	}
+	if e.Interpreted != "" && e.Metered {
+		if e.program, err = s.program(native, true); err != nil {
+			return nil, Issues{text.Issue(0, 1, err.Error(), "")}
+		}
+	}
 	return e, s.planNow(e, native)
+}
+
+// program has cel-go plan an expression; counted: it counts what an evaluation costs, and ends one that is over CostLimit.
+func (s *Scope) program(a *ast.AST, counted bool) (cel.Program, error) {
+	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
+	if counted {
+		options = append(options, cel.CostTracking(actualCost{walkers()}), cel.CostLimit(CostLimit))
+	}
+	return s.env.PlanProgram(a, options...) //nolint:wrapcheck // it is shown as it is, at its place
 }
 
 func tooDear(text Text, cost, limit uint64, why, hint string) Issue {
@@ -236,7 +272,7 @@ func tooDear(text Text, cost, limit uint64, why, hint string) Issue {
 func (e *Expr) compileKernel(s *Scope, a *ast.AST) {
 	k, err := s.kernelOf(a, e.Metered)
 	if err != nil {
-		e.Interpreted, e.Metered = err.Error(), false // within InterpretedLimit
+		e.Interpreted = err.Error()
 		return
 	}
 	e.kernel, e.names = k, s.names
@@ -279,9 +315,9 @@ func (s *Scope) planNow(e *Expr, a *ast.AST) Issues {
 // part is a part of an expression as one of its own.
 func (e *Expr) part(s *Scope, a *ast.AST, part ast.Expr) (*Expr, error) {
 	sub := ast.NewCheckedAST(ast.NewAST(part, a.SourceInfo()), a.TypeMap(), a.ReferenceMap())
-	p, err := s.env.PlanProgram(sub)
+	p, err := s.program(sub, e.Metered && e.Interpreted != "")
 	if err != nil {
-		return nil, fmt.Errorf("plan a part: %w", err)
+		return nil, err
 	}
 	text, err := cel.ExprToString(part, a.SourceInfo())
 	if err != nil {

@@ -683,15 +683,21 @@ func (c *invocation) binary(a, b func(Roots) (ref.Val, ref.Val)) func(Roots) ref
 
 func (c *invocation) general(args func(Roots) ([]ref.Val, ref.Val)) func(Roots) ref.Val {
 	return func(r Roots) ref.Val {
-		values, err := args(r)
-		switch {
-		case err != nil:
+		values, err := c.arguments(args, r)
+		if err != nil {
 			return err
-		case len(values) > 0 && c.wrong(values[0]):
-			return c.noOverload()
 		}
 		return c.f.Function(values...)
 	}
+}
+
+// arguments computes those of a call; the second result is an error, nil for none.
+func (c *invocation) arguments(args func(Roots) ([]ref.Val, ref.Val), r Roots) ([]ref.Val, ref.Val) {
+	values, err := args(r)
+	if err == nil && len(values) > 0 && c.wrong(values[0]) {
+		err = c.noOverload()
+	}
+	return values, err
 }
 
 // strict computes several values; the first that errs is the second result.

@@ -19,6 +19,8 @@ const mostPrecision = 100
 // expressions read texts of any length.
 const mostMade = 1 << 20
 
+const listsRange = "lists.range"
+
 // makers say of functions whose results are larger than all of their arguments together how large one will be.
 func makers() map[string]func(args []ref.Val) int64 {
 	return map[string]func(args []ref.Val) int64{
@@ -28,7 +30,7 @@ func makers() map[string]func(args []ref.Val) int64 {
 			return int64(len(format)) + mostPrecision*int64(strings.Count(string(format), "%.")) + charsPerStep*walked(args[1], mostMade)
 		},
 		"flatten": func(args []ref.Val) int64 { return walked(args[0], mostMade) },
-		"lists.range": func(args []ref.Val) int64 {
+		listsRange: func(args []ref.Val) int64 {
 			n, _ := args[0].(types.Int)
 			return int64(n)
 		},
@@ -81,13 +83,7 @@ func bounded(function string, f *functions.Overload, size func(args []ref.Val) i
 		if err := tooLarge(function, size(args)); err != nil {
 			return err
 		}
-		switch {
-		case len(args) == 1 && f.Unary != nil:
-			return f.Unary(args[0])
-		case len(args) == 2 && f.Binary != nil:
-			return f.Binary(args[0], args[1])
-		}
-		return f.Function(args...)
+		return apply(f, args)
 	}
 	return &functions.Overload{Operator: f.Operator, OperandTrait: f.OperandTrait, Function: call}
 }

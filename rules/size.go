@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math"
+	"slices"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -129,23 +130,13 @@ func (z *sizer) size(e ast.Expr) *Size {
 	return out
 }
 
-func (z *sizer) computed(e ast.Expr) *Size { //nolint:gocyclo // one case after the other
+func (z *sizer) computed(e ast.Expr) *Size {
 	t := z.ast.GetType(e.ID())
 	switch e.Kind() {
 	case ast.LiteralKind:
-		switch v := e.AsLiteral().(type) {
-		case types.String:
-			return &Size{most: uint64(len(v))}
-		case types.Bytes:
-			return &Size{most: uint64(len(v))}
-		}
+		return sizeIn(e.AsLiteral())
 	case ast.IdentKind:
-		for i := len(z.locals) - 1; i >= 0; i-- { //nolint:modernize // the index is needed
-			if local, ok := z.locals[i][e.AsIdent()]; ok {
-				return local
-			}
-		}
-		return guess(t)
+		return z.ident(e.AsIdent(), t)
 	case ast.SelectKind:
 		return z.member(e.AsSelect(), t)
 	case ast.ListKind:
@@ -166,7 +157,7 @@ func (z *sizer) computed(e ast.Expr) *Size { //nolint:gocyclo // one case after 
 		for _, a := range argumentsOf(e.AsCall()) {
 			args = append(args, z.size(a))
 		}
-		return z.call(e.AsCall(), args, t)
+		return callSize(e.AsCall(), args, t)
 	case ast.ComprehensionKind:
 		return z.loop(e.AsComprehension())
 	case ast.StructKind:
@@ -177,6 +168,16 @@ func (z *sizer) computed(e ast.Expr) *Size { //nolint:gocyclo // one case after 
 	default:
 	}
 	return nil
+}
+
+// ident is the size of a variable of a loop around, or of a root.
+func (z *sizer) ident(name string, t *cel.Type) *Size {
+	for _, locals := range slices.Backward(z.locals) {
+		if local, ok := locals[name]; ok {
+			return local
+		}
+	}
+	return guess(t)
 }
 
 func (z *sizer) member(sel ast.SelectExpr, t *cel.Type) *Size {
@@ -252,30 +253,43 @@ func (z *sizer) loop(c ast.ComprehensionExpr) *Size {
 	return out
 }
 
-// call is the size of what a function gives; args has all of its arguments, the target of a method first.
-func (z *sizer) call(c ast.CallExpr, args []*Size, t *cel.Type) *Size { //nolint:gocyclo // one case after the other
-	arg := func(i int) *Size {
-		if i < len(args) {
-			return args[i]
-		}
-		return nil
-	}
-	first := arg(0)
+// callSize is the size of what a function gives; args has all of its arguments, the target of a method first.
+func callSize(c ast.CallExpr, args []*Size, t *cel.Type) *Size {
+	first, second := argument(args, 0), argument(args, 1)
 	switch c.FunctionName() {
 	case operators.Index, operators.OptIndex, operators.OptSelect:
 		return first.element()
 	case operators.Conditional:
-		return larger(arg(1), arg(2))
+		return larger(second, argument(args, 2))
 	case "or", "orValue":
-		return larger(first, arg(1))
+		return larger(first, second)
 	case operators.Add:
-		return joined(first, arg(1))
+		return joined(first, second)
 	case "dyn", "value", "optional.of", "optional.ofNonZeroValue", "lowerAscii", "upperAscii", "trim", "substring", "charAt", "slice", "sort",
 		"@sortByAssociatedKeys", "distinct", "reverse", "find", "min", "max":
 		if guess(t) != nil {
 			return first
 		}
 		return nil
+	case mapInsert:
+		return &Size{most: plusOf(first.length(), max(1, insertedOf(args))), of: larger(first.element(), args[len(args)-1]), keys: larger(keysIn(first), second)}
+	}
+	if out := growing(c, first, second, argument(args, 2)); out != nil {
+		return out
+	}
+	return guess(t)
+}
+
+func argument(args []*Size, i int) *Size {
+	if i < len(args) {
+		return args[i]
+	}
+	return nil
+}
+
+// growing is the size of what a function gives that may make more than it was given; nil: it is no such function.
+func growing(c ast.CallExpr, first, second, third *Size) *Size {
+	switch c.FunctionName() {
 	case "string", "bytes":
 		if first != nil {
 			return &Size{most: timesOf(first.most, 4)}
@@ -285,21 +299,19 @@ func (z *sizer) call(c ast.CallExpr, args []*Size, t *cel.Type) *Size { //nolint
 	case "split", "findAll":
 		return &Size{most: plusOf(1, first.length()), of: &Size{most: first.length()}}
 	case "join":
-		return &Size{most: timesOf(first.length(), plusOf(first.element().length(), arg(1).length()))}
+		return &Size{most: timesOf(first.length(), plusOf(first.element().length(), second.length()))}
 	case "replace":
-		return &Size{most: plusOf(first.length(), timesOf(replacements(c, first), arg(2).length()))}
+		return &Size{most: plusOf(first.length(), timesOf(replacements(c, first), third.length()))}
 	case "format":
-		return &Size{most: plusOf(timesOf(first.length(), mostPrecision/2), timesOf(charsPerStep, arg(1).walk()))}
+		return &Size{most: plusOf(timesOf(first.length(), mostPrecision/2), timesOf(charsPerStep, second.walk()))}
 	case "flatten":
 		return flattened(first, c)
-	case "lists.range":
+	case listsRange:
 		if n, ok := integerLiteral(c.Args()[0]); ok {
 			return &Size{most: n}
 		}
-	case mapInsert:
-		return &Size{most: plusOf(first.length(), max(1, insertedOf(args))), of: larger(first.element(), arg(len(args)-1)), keys: larger(keysIn(first), arg(1))}
 	}
-	return guess(t)
+	return nil
 }
 
 const mapInsert = "cel.@mapInsert"

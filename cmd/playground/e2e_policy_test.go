@@ -400,16 +400,20 @@ func TestTheLastGoodPolicyServesOnWhenTheLeaderIsKilled(t *testing.T) {
 
 	// The mend is taken up.
 	w.TryKubectlOK(zonePolicy(inZone("b")), "apply", "--server-side", "--force-conflicts", "-f", "-")
-	w.Wait("the mended policy serves", func() error {
-		if text := w.activeCondition(); !strings.Contains(text, "generation 3: Active=True") {
-			return errors.New(text)
+	serves := func(generation int) func() error {
+		return func() error {
+			if text := w.activeCondition(); !strings.Contains(text, fmt.Sprintf("generation %d: Active=True", generation)) {
+				return errors.New(text)
+			}
+			return nil
 		}
-		return nil
-	})
+	}
+	w.Wait("the mended policy serves", serves(3))
 	expect("fourth", "b", 3)
 
 	// A row that errs is told of: with its count and its last error, by a condition, and by an event.
-	w.TryKubectlOK(zonePolicy(inZone("b")+" && node.labels[task.name] == ''"), "apply", "--server-side", "--force-conflicts", "-f", "-")
+	w.TryKubectlOK(zonePolicy(inZone("b")+" && node.labels[task.name] == ''")+"          onError: allow\n", "apply", "--server-side", "--force-conflicts", "-f", "-")
+	w.Wait("the policy with that row serves", serves(4))
 	if err := w.gang("fifth", 1); err != nil {
 		t.Fatal(err)
 	}

@@ -221,7 +221,7 @@ func (p *policies) follow(ctx context.Context) {
 
 // step brings everything up to date with the cache: first what serves, then what is kept, then the
 // statuses. What fails does not stop the rest.
-func (p *policies) step(ctx context.Context) error { //nolint:gocyclo // one case after the other
+func (p *policies) step(ctx context.Context) error {
 	objects, err := p.list(ctx)
 	if err != nil {
 		return err
@@ -238,26 +238,31 @@ func (p *policies) step(ctx context.Context) error { //nolint:gocyclo // one cas
 	if selected != nil && selected.policy == nil && p.serving == nil && !p.kept.loaded {
 		return errors.Join(append(errs, fmt.Errorf("%s does not compile, and what served before it is not known yet: nothing is scheduled until it is", selected))...)
 	}
-	if selected != nil && selected != p.serving && p.kept.loaded {
-		selected.deaths = p.kept.deaths(selected, p.instance)
-	}
-	next := choose(selected, p.before(), p.shipped)
-	trialErr := p.onTrial(ctx, next.serving, selected)
-	errs = append(errs, trialErr)
-	p.serve(next, selected)
-	p.o.Instead(notServed(selected))
-	if p.kept.loaded && p.keep != nil && trialErr == nil {
-		err := p.kept.add(ctx, p.keep)
-		if err == nil {
-			p.keep = nil
-		}
-		errs = append(errs, err)
-	}
+	errs = append(errs, p.choose(ctx, selected))
 	for _, u := range objects {
 		errs = append(errs, p.report(ctx, u, p.compile(u)))
 	}
 	p.forget(objects)
 	return errors.Join(errs...)
+}
+
+// choose has what is to serve do so, on trial where it must prove itself, and be kept. An error is of what could not be stored.
+func (p *policies) choose(ctx context.Context, selected *candidate) error {
+	if selected != nil && selected != p.serving && p.kept.loaded {
+		selected.deaths = p.kept.deaths(selected, p.instance)
+	}
+	next := choose(selected, p.before(), p.shipped)
+	err := p.onTrial(ctx, next.serving, selected)
+	p.serve(next, selected)
+	p.o.Instead(notServed(selected))
+	if err != nil || p.keep == nil || !p.kept.loaded {
+		return err
+	}
+	if err := p.kept.add(ctx, p.keep); err != nil {
+		return err
+	}
+	p.keep = nil
+	return nil
 }
 
 func (p *policies) list(ctx context.Context) ([]*unstructured.Unstructured, error) {

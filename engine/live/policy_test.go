@@ -272,6 +272,17 @@ func (w *policyWorld) revisions() []string {
 	return out
 }
 
+// newServedWorld is a world in which a scheduler served the policy default in these generations, until it was killed.
+func newServedWorld(t *testing.T, generations ...string) *policyWorld {
+	w := newPolicyWorld(t)
+	_, kill := w.start("default", "celsius")
+	for _, spec := range generations {
+		w.put("default", spec)
+	}
+	kill()
+	return w
+}
+
 // refusing has writes and lists answered by a function first; nil: by none.
 func (w *policyWorld) refusing(by func(what string) error) {
 	w.mu.Lock()
@@ -382,11 +393,7 @@ func TestPolicyMissing(t *testing.T) {
 // TestPolicyKeptNoLonger: what compiles under this version no more is passed over, for the next older.
 func TestPolicyKeptNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newPolicyWorld(t)
-		_, stop := w.start("default", "celsius")
-		w.put("default", rightSpec)
-		w.put("default", pausedSpec)
-		stop()
+		w := newServedWorld(t, rightSpec, pausedSpec)
 		var rev appsv1.ControllerRevision
 		if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: "celsius-system", Name: "celsius-policy-3"}, &rev); err != nil {
 			t.Fatal(err)
@@ -411,13 +418,8 @@ func TestPolicyKeptNoLonger(t *testing.T) {
 // TestPolicyKeepsTen: no more than ten are kept, and one that serves still is not kept twice.
 func TestPolicyKeepsTen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newPolicyWorld(t)
+		w := newServedWorld(t, slices.Repeat([]string{rightSpec}, 14)...)
 		_, stop := w.start("default", "celsius")
-		for range 14 {
-			w.put("default", rightSpec)
-		}
-		stop()
-		_, stop = w.start("default", "celsius")
 		got := w.revisions()
 		w.check("kept", []string{fmt.Sprint(len(got)), got[0], got[9]}, []string{"10", "celsius-policy-15 default@14", "celsius-policy-6 default@5"})
 		stop()
@@ -472,11 +474,7 @@ func TestPolicyNamespace(t *testing.T) {
 // is not known, and nothing is ready before.
 func TestPolicyWaitsForKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newPolicyWorld(t)
-		_, stop := w.start("default", "celsius")
-		w.put("default", rightSpec)
-		w.put("default", brokenSpec)
-		stop()
+		w := newServedWorld(t, rightSpec, brokenSpec)
 		w.refusing(func(what string) error {
 			if what == "list *v1.ControllerRevisionList" {
 				return errors.New("the server is overloaded")

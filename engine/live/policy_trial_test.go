@@ -44,10 +44,7 @@ func TestPolicyDiedTwice(t *testing.T) {
 // What ended cleanly, and what had proved itself before it was killed, did not die of the policy.
 func TestPolicyOutlivesOtherDeaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newPolicyWorld(t)
-		_, stop := w.start("default", "celsius")
-		w.put("default", rightSpec)
-		stop()
+		w := newServedWorld(t, rightSpec)
 		for range 5 { // rolling restarts
 			p, stop := w.start("default", "celsius")
 			w.check("after clean ends", serving(p), "default@1 Active")
@@ -71,10 +68,7 @@ func TestPolicyOutlivesOtherDeaths(t *testing.T) {
 // Who hangs in a cycle has not proved anything, however long that takes.
 func TestPolicyHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newPolicyWorld(t)
-		_, stop := w.start("default", "celsius")
-		w.put("default", rightSpec)
-		stop()
+		w := newServedWorld(t, rightSpec)
 		for want := range 3 {
 			p, kill := w.start("default", "celsius")
 			w.check("serving", serving(p), []string{"default@1 Active", "default@0 Active", "default@0 Active"}[want])

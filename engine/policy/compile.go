@@ -331,7 +331,7 @@ func (s *tableScope) row(site *Site, row *rules.Row) {
 		r.When = s.compile(row.When, site.Roots, rules.Bool())
 	}
 	r.Expression = s.compile(row.Expression, site.Roots, site.Want, r.When)
-	r.Message = s.message(row.Message, site.Roots)
+	r.Message = s.message(row.Message, site.Roots, r.When, r.Expression)
 	s.settings(r, row)
 	if r.Expression == nil || row.When.Value != "" && r.When == nil {
 		return
@@ -402,8 +402,8 @@ func (s *tableScope) constant(text rules.Text, want rules.Kind) (ref.Val, bool) 
 	return v, true
 }
 
-// message compiles the {{CEL}} parts of a text.
-func (s *tableScope) message(t rules.Text, roots []string) *message {
+// message compiles the {{CEL}} parts of a text that is told after what guards it was asked.
+func (s *tableScope) message(t rules.Text, roots []string, guards ...*rules.Expr) *message {
 	if t.Value == "" {
 		return nil
 	}
@@ -426,7 +426,7 @@ func (s *tableScope) message(t rules.Text, roots []string) *message {
 		if open > 0 {
 			m.parts = append(m.parts, part{text: rest[:open]})
 		}
-		expr := s.compile(t.Slice(from+2, to), roots, rules.Anything())
+		expr := s.compile(t.Slice(from+2, to), roots, rules.Anything(), guards...)
 		m.parts = append(m.parts, part{expr: expr})
 		m.ofNode = m.ofNode || expr != nil && slices.Contains(expr.Reads.Roots(), "node")
 		at = to + 2
