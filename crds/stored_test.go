@@ -114,10 +114,11 @@ func oddities() []any {
 	} {
 		out = append(out, text)
 	}
-	for _, x := range out[:len(out):len(out)] { //nolint:modernize // the index is needed
-		out = append(out, []any{x}, map[string]any{"a": x})
+	var within []any
+	for _, x := range out {
+		within = append(within, []any{x}, map[string]any{"a": x})
 	}
-	return out
+	return append(out, within...)
 }
 
 // decodable says why a value that is stored cannot be decoded into its Go type.

@@ -33,45 +33,34 @@ func goType(kind string) (reflect.Type, error) {
 
 // strict has a schema refuse what its Go type cannot decode: controller-gen writes down the JSON type of a
 // type that decodes itself, and not which of its values there are. A type of which nothing is known here is an error.
-func strict(schema map[string]any, t reflect.Type, path string) error { //nolint:gocyclo // one case after the other
+func strict(schema map[string]any, t reflect.Type, path string) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if known, err := strictLeaf(schema, t); known || err != nil {
-		return err
-	}
-	switch t.Kind() { //nolint:exhaustive // the others fall under the default
-	case reflect.Struct:
+	items, isList := schema["items"].(map[string]any)
+	values, isMap := schema["additionalProperties"].(map[string]any)
+	kind := t.Kind()
+	switch {
+	case strictLeaf(schema, t), strictScalar(schema, kind):
+		return nil
+	case kind == reflect.Struct:
 		return strictStruct(schema, t, path)
-	case reflect.Slice:
-		if items, ok := schema["items"].(map[string]any); ok {
-			return strict(items, t.Elem(), path+"[]")
-		}
-	case reflect.Map:
-		if values, ok := schema["additionalProperties"].(map[string]any); ok {
-			return strict(values, t.Elem(), path+"{}")
-		}
-		if schema["type"] == "object" && t.Elem() == reflect.TypeFor[runtime.RawExtension]() {
-			return nil
-		}
-	case reflect.String:
-		if schema["type"] == "string" {
-			return nil
-		}
-	case reflect.Bool:
-		if schema["type"] == "boolean" {
-			return nil
-		}
-	case reflect.Int32:
-		if schema["type"] == "integer" && schema["format"] == "int32" {
-			return nil
-		}
-	case reflect.Int, reflect.Int64:
-		if schema["type"] == "integer" && schema["format"] != "int32" { // the API server refuses what is beyond 64 bits
-			return nil
-		}
+	case kind == reflect.Slice && isList:
+		return strict(items, t.Elem(), path+"[]")
+	case kind == reflect.Map && isMap:
+		return strict(values, t.Elem(), path+"{}")
+	case kind == reflect.Map && schema["type"] == "object" && t.Elem() == reflect.TypeFor[runtime.RawExtension]():
+		return nil
 	}
 	return fmt.Errorf("%s: it is not known what of %v a %s cannot decode; add it to strict", path, schema["type"], t)
+}
+
+// strictScalar says whether a schema lets nothing pass that the Go kind cannot hold. The API server refuses what is beyond 64 bits.
+func strictScalar(schema map[string]any, kind reflect.Kind) bool {
+	is := map[reflect.Kind]string{
+		reflect.String: "string", reflect.Bool: "boolean", reflect.Int32: "integer", reflect.Int: "integer", reflect.Int64: "integer",
+	}[kind]
+	return is != "" && schema["type"] == is && (schema["format"] == "int32") == (kind == reflect.Int32)
 }
 
 func strictStruct(schema map[string]any, t reflect.Type, path string) error {
@@ -101,7 +90,7 @@ func strictStruct(schema map[string]any, t reflect.Type, path string) error {
 }
 
 // strictLeaf knows the types that decode themselves.
-func strictLeaf(schema map[string]any, t reflect.Type) (known bool, err error) { //nolint:unparam // the shape that its callers know
+func strictLeaf(schema map[string]any, t reflect.Type) (known bool) {
 	switch t {
 	case reflect.TypeFor[resource.Quantity]():
 		schema["pattern"] = fmt.Sprintf(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,%d})?$`, decode.MaxExponentDigits)
@@ -120,9 +109,9 @@ func strictLeaf(schema map[string]any, t reflect.Type) (known bool, err error) {
 	case reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.FieldsV1]():
 		// They take whatever there is.
 	default:
-		return false, nil
+		return false
 	}
-	return true, nil
+	return true
 }
 
 func addRule(schema map[string]any, rule, message string) {

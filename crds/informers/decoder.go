@@ -51,7 +51,8 @@ func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 		}
 	}
 	if into != nil && meta.IsListType(into) {
-		return d.list(data, defaults, into)
+		gvk, err := d.list(data, into)
+		return into, gvk, err
 	}
 	return d.one(data, defaults, into)
 }
@@ -91,20 +92,20 @@ func (d decoder) one(data []byte, defaults *schema.GroupVersionKind, into runtim
 }
 
 // list decodes a list item by item.
-func (d decoder) list(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) { //nolint:unparam // the shape that its callers know
+func (d decoder) list(data []byte, into runtime.Object) (*schema.GroupVersionKind, error) {
 	var raw struct {
 		metav1.TypeMeta `json:",inline"`
 		metav1.ListMeta `json:"metadata"`
 		Items           []json.RawMessage `json:"items"`
 	}
 	if err := kubejson.Unmarshal(data, &raw); err != nil {
-		return nil, nil, fmt.Errorf("decode a list: %w", err)
+		return nil, fmt.Errorf("decode a list: %w", err)
 	}
 	var items []runtime.Object
 	for _, item := range raw.Items {
 		out, _, err := d.Decode(item, nil, nil)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if wrong, ok := out.(*undecodable); ok {
 			d.leftOut(wrong)
@@ -114,15 +115,15 @@ func (d decoder) list(data []byte, defaults *schema.GroupVersionKind, into runti
 	}
 	list, err := meta.ListAccessor(into)
 	if err != nil {
-		return nil, nil, fmt.Errorf("decode a list: %w", err)
+		return nil, fmt.Errorf("decode a list: %w", err)
 	}
 	list.SetResourceVersion(raw.ResourceVersion)
 	list.SetContinue(raw.Continue)
 	list.SetRemainingItemCount(raw.RemainingItemCount)
 	if err := meta.SetList(into, items); err != nil {
-		return nil, nil, fmt.Errorf("decode a list: %w", err)
+		return nil, fmt.Errorf("decode a list: %w", err)
 	}
 	gvk := raw.GroupVersionKind()
 	into.GetObjectKind().SetGroupVersionKind(gvk)
-	return into, &gvk, nil
+	return &gvk, nil
 }

@@ -96,11 +96,10 @@ func (i *Informers) List(ctx context.Context, into client.ObjectList) error {
 
 // LeftOut is why an object is left out, as far as it was seen; nil: it is not.
 func (i *Informers) LeftOut(o client.Object) error {
-	gvk, err := apiutil.GVKForObject(o, i.scheme)
-	if err != nil {
-		return nil //nolint:nilerr // a kind that nobody knows is not left out
+	if gvk, err := apiutil.GVKForObject(o, i.scheme); err == nil {
+		return i.left.why(gvk.Kind, client.ObjectKeyFromObject(o))
 	}
-	return i.left.why(gvk.Kind, client.ObjectKeyFromObject(o))
+	return nil // who watches it does not do so here
 }
 
 // Tell has tell called for each object that is left out now, and for each version of one that is from now on.

@@ -321,7 +321,7 @@ func BenchmarkList(b *testing.B) {
 	}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1beta1.GroupVersion})
 	mapper.Add(v1beta1.GroupVersion.WithKind("PodGroup"), meta.RESTScopeNamespace)
-	run := func(name string, cfg *rest.Config, want int, list func(context.Context, client.ObjectList) error) { //nolint:unparam // the shape that its callers know
+	run := func(name string, want int, list func(context.Context, client.ObjectList) error) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -337,13 +337,13 @@ func BenchmarkList(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	run("whole", cfg, n, func(ctx context.Context, l client.ObjectList) error { return plain.List(ctx, l) })
+	run("whole", n, func(ctx context.Context, l client.ObjectList) error { return plain.List(ctx, l) })
 	for name, page := range map[string]string{"ours": string(page), "ours, one broken": broken} {
 		cfg := serve(page)
 		i, err := informers.New(cfg, cache.Options{Scheme: scheme, Mapper: mapper}, funcr.New(func(string, string) {}, funcr.Options{}), prometheus.NewRegistry())
 		if err != nil {
 			b.Fatal(err)
 		}
-		run(name, cfg, strings.Count(page, `"cpu":"1"`), i.List)
+		run(name, strings.Count(page, `"cpu":"1"`), i.List)
 	}
 }

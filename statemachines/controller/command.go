@@ -46,59 +46,67 @@ func addCommands(mgr manager.Manager, p *parts, wakeJob, wakeQueue wake) error {
 }
 
 // Reconcile takes one Command.
-func (c *commands) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) { //nolint:gocyclo // one case after the other
+func (c *commands) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	command := &busv1alpha1.Command{}
 	if err := c.client.Get(ctx, req.NamespacedName, command); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	target := command.TargetObject
-	if target == nil || command.DeletionTimestamp != nil {
+	if command.TargetObject == nil || command.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	gv, err := schema.ParseGroupVersion(target.APIVersion)
-	if err != nil {
-		gv = schema.GroupVersion{} // no group of ours, so the command is not either
-	}
-	var on client.Object
-	var to wake
-	var refusal string
+	at, ours, err := c.aim(ctx, command)
 	switch {
-	case gv.Group == batchv1alpha1.GroupName && target.Kind == "Job":
-		job := &batchv1alpha1.Job{}
-		on, to = job, c.wakeJob
-		err = c.target(ctx, types.NamespacedName{Namespace: command.Namespace, Name: target.Name}, job)
-		if err == nil && !c.serves(job) {
-			return reconcile.Result{}, nil
-		}
-	case gv.Group == schedulingv1beta1.GroupName && target.Kind == "Queue":
-		on, to = &schedulingv1beta1.Queue{}, c.wakeQueue
-		err = c.target(ctx, types.NamespacedName{Name: target.Name}, on)
-		if err == nil {
-			refusal, err = c.refusal(ctx, command)
-		}
-	default:
-		return reconcile.Result{}, nil // not ours
-	}
-	if errors.Is(err, errLeftOut) {
+	case errors.Is(err, errLeftOut):
 		return reconcile.Result{RequeueAfter: untilMended}, nil
-	}
-	missing := apierrors.IsNotFound(err)
-	if err != nil && !missing {
+	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("find the target of command %s: %w", req, err)
+	case !ours:
+		return reconcile.Result{}, nil
 	}
 	if taken, err := c.take(ctx, command); err != nil || !taken {
 		return reconcile.Result{}, err
 	}
-	switch {
-	case missing || target.UID != "" && target.UID != on.GetUID():
+	switch target := command.TargetObject; {
+	case at.missing || target.UID != "" && target.UID != at.on.GetUID():
 		logOf(ctx).Info("dropped a command: its target is not there", "action", command.Action, "kind", target.Kind, "target", target.Name, "uid", target.UID)
-	case refusal != "":
-		logOf(ctx).Info("dropped a command", "why", refusal, "action", command.Action, "kind", target.Kind, "target", target.Name)
-		c.event(on, corev1.EventTypeWarning, commandRefused, command.Action, "command %s dropped: %s", req, refusal)
+	case at.refusal != "":
+		logOf(ctx).Info("dropped a command", "why", at.refusal, "action", command.Action, "kind", target.Kind, "target", target.Name)
+		c.event(at.on, corev1.EventTypeWarning, commandRefused, command.Action, "command %s dropped: %s", req, at.refusal)
 	default:
-		c.obey(ctx, command, on, to)
+		c.obey(ctx, command, at.on, at.to)
 	}
 	return reconcile.Result{}, nil
+}
+
+// aimed is what a Command is about, and who cares for that.
+type aimed struct {
+	on      client.Object
+	to      wake
+	missing bool
+	// refusal is why the Command is not obeyed, "" where nothing speaks against it.
+	refusal string
+}
+
+// aim finds what a Command is about; ours is false where others take it.
+func (c *commands) aim(ctx context.Context, command *busv1alpha1.Command) (at aimed, ours bool, err error) {
+	target := command.TargetObject
+	of := schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind()
+	switch of {
+	case batchv1alpha1.GroupVersion.WithKind("Job").GroupKind():
+		job := &batchv1alpha1.Job{}
+		at = aimed{on: job, to: c.wakeJob}
+		err = c.target(ctx, types.NamespacedName{Namespace: command.Namespace, Name: target.Name}, job)
+		ours = err != nil || c.serves(job)
+	case schedulingv1beta1.GroupVersion.WithKind("Queue").GroupKind():
+		at, ours = aimed{on: &schedulingv1beta1.Queue{}, to: c.wakeQueue}, true
+		if err = c.target(ctx, types.NamespacedName{Name: target.Name}, at.on); err == nil {
+			at.refusal, err = c.refusal(ctx, command)
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		at.missing, err = true, nil
+	}
+	return at, ours, err
 }
 
 // refusal says why a Command on a Queue is not obeyed: a queue is everybody's, and a Command in a namespace of one's own

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -274,7 +274,7 @@ type realNames struct{ client.Reader }
 // Get implements client.Reader.
 func (r realNames) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 	for _, name := range []string{key.Name, cmp.Or(key.Namespace, metav1.NamespaceDefault)} {
-		if name == "" || len(path.IsValidPathSegmentName(name)) > 0 { //nolint:staticcheck // the older name of the same, or the plainer form
+		if name == "" || len(content.IsPathSegmentName(name)) > 0 {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.Name)
 		}
 	}
