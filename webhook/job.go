@@ -116,7 +116,7 @@ func (h *tableHandler) validate(ctx context.Context, req admission.Request) admi
 	if len(mistakes) > 0 {
 		return h.refuse(req, mistakes)
 	}
-	return admission.Allowed("").WithWarnings(warnings...)
+	return admission.Allowed("").WithWarnings(most(warnings)...)
 }
 
 // request reads what came. What cannot be read, or is no CREATE or UPDATE, is refused.
@@ -195,15 +195,22 @@ func (h *tableHandler) refuse(req admission.Request, mistakes []Mistake) admissi
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
 		Details: &metav1.StatusDetails{Group: req.Kind.Group, Kind: req.Kind.Kind, Name: req.Name},
 	}
-	lines := make([]string, len(mistakes))
-	for i, m := range mistakes {
-		lines[i] = m.String()
-		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: m.Field, Message: m.Message})
+	for _, m := range mistakes {
 		h.metrics.refused.WithLabelValues(req.Kind.Kind, m.Rule).Inc()
 	}
+	var lines []string
+	for _, m := range most(mistakes) {
+		lines = append(lines, m.String())
+		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: m.Field, Message: m.Message})
+	}
+	if n := len(mistakes) - mostCauses; n > 0 {
+		more := fmt.Sprintf("and %d more", n)
+		lines = append(lines, more)
+		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseTypeTooMany, Message: more})
+	}
 	status.Message = lines[0]
-	if len(lines) > 1 {
-		status.Message = fmt.Sprintf("%d mistakes:\n* %s", len(lines), strings.Join(lines, "\n* "))
+	if len(mistakes) > 1 {
+		status.Message = fmt.Sprintf("%d mistakes:\n* %s", len(mistakes), strings.Join(lines, "\n* "))
 	}
 	response := admission.Response{}
 	response.Result = status

@@ -103,7 +103,7 @@ func invalidPolicy(name string, mistakes rules.Issues) *metav1.Status {
 	return status
 }
 
-func most(issues rules.Issues) rules.Issues { return issues[:min(len(issues), mostCauses)] }
+func most[S ~[]E, E any](list S) S { return list[:min(len(list), mostCauses)] }
 
 // fieldMessage is an issue on one line, with its path.
 func fieldMessage(i rules.Issue) string {

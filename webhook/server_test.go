@@ -226,6 +226,24 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
+// TestManyMistakes: of more mistakes than anybody reads the first are told, and how many there are.
+func TestManyMistakes(t *testing.T) {
+	h := handlerFor(t)
+	tasks := make([]any, 300)
+	for i := range tasks {
+		tasks[i] = map[string]any{"name": "same", "replicas": -1}
+	}
+	object, err := json.Marshal(map[string]any{"spec": map[string]any{"schedulerName": "volcano", "tasks": tasks}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := h.validate(t.Context(), requestFor(admissionv1.Create, object, nil)).Result
+	told := strings.Count(got.Message, "\n* spec.")
+	if !strings.Contains(got.Message, " mistakes:\n") || told != mostCauses || len(got.Details.Causes) != mostCauses+1 || !strings.Contains(got.Message, "\n* and ") {
+		t.Errorf("%d mistakes are told, and %d causes: %.300s", told, len(got.Details.Causes), got.Message)
+	}
+}
+
 // TestQueuesThatCannotBeListed shows that a fault of ours lets nothing in, and is told as ours.
 func TestQueuesThatCannotBeListed(t *testing.T) {
 	h := handlerFor(t)
