@@ -102,15 +102,12 @@ func (b *barePods) namespaceQueue(ctx context.Context, name string) string {
 // ownerKind is the kind that an owner reference names, if it is one whose annotations are meant for a PodGroup. Only these
 // are ever looked up: what a reference says is its author's, and asked for by our rights.
 func ownerKind(owner *metav1.OwnerReference) (schema.GroupVersionKind, bool) {
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	if err != nil {
-		return schema.GroupVersionKind{}, false
-	}
+	named := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
 	for _, known := range []schema.GroupVersionKind{
 		appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"), appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 		batchv1.SchemeGroupVersion.WithKind("Job"),
 	} {
-		if known.Group == gv.Group && known.Kind == owner.Kind {
+		if known.GroupKind() == named.GroupKind() {
 			return known, true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,20 +124,42 @@ func TestHugeStatus(t *testing.T) {
 	}
 }
 
-// TestManyPodsGo: the pods of a large job are deleted turn by turn, to the last.
+// TestManyPodsGo: the pods of a large job are deleted turn by turn, to the last, upon a command and where a controller finds them at a job
+// that has ended.
 func TestManyPodsGo(t *testing.T) {
-	job := trainJob(t, "")
-	job.Spec.MinAvailable, job.Spec.Tasks[1].Replicas = 1, inTurn+100
-	s := newStage(t, Options{}, openQueue(), job)
-	runs(s)
-	if got := len(s.pods()); got != inTurn+101 {
-		t.Fatalf("%d pods", got)
-	}
-	s.commandJob("AbortJob")
-	s.release()
-	s.settle()
-	if got := s.job().Status; got.State.Phase != batchv1alpha1.Aborted || len(s.pods()) != 0 {
-		t.Errorf("%s, %d pods are left", got.State.Phase, len(s.pods()))
+	const many = inTurn + 100
+	for name, end := range map[string]func(*stage){
+		"Aborted": func(s *stage) { s.commandJob("AbortJob") },
+		"Terminated": func(s *stage) {
+			job := s.job()
+			job.Status.State.Phase = batchv1alpha1.Terminated
+			if err := s.api.Status().Update(context.Background(), job); err != nil {
+				t.Fatal(err)
+			}
+			s.newController()
+			s.round()
+			left := slices.DeleteFunc(s.pods(), deleting)
+			if n := len(left); n != many+1-inTurn {
+				t.Errorf("one turn leaves %d pods of %d", n, many+1)
+			}
+			s.settle()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := trainJob(t, "")
+			job.Spec.MinAvailable, job.Spec.Tasks[1].Replicas = 1, many
+			s := newStage(t, Options{}, openQueue(), job)
+			runs(s)
+			if got := len(s.pods()); got != many+1 {
+				t.Fatalf("%d pods", got)
+			}
+			end(s)
+			s.release()
+			s.settle()
+			if got := s.job().Status; string(got.State.Phase) != name || len(s.pods()) != 0 {
+				t.Errorf("%s, %d pods are left", got.State.Phase, len(s.pods()))
+			}
+		})
 	}
 }
 

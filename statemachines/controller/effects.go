@@ -42,7 +42,7 @@ func (r *jobs) payDebts(ctx context.Context, w *world) error {
 			victims = append(victims, pod)
 		}
 	}
-	if err := r.deletePods(ctx, w, w.inTurn(victims)); err != nil {
+	if err := r.deletePods(ctx, w, victims); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(w.debts, debt.kills) {
@@ -53,15 +53,6 @@ func (r *jobs) payDebts(ctx context.Context, w *world) error {
 	}
 	stays := statemachines.Outcome{Phase: string(w.job.Status.State.Phase)}
 	return r.write(ctx, w, transition{outcome: stays, cause: cause{action: r.machine.Otherwise()}})
-}
-
-// inTurn is as many of the pods that are to go as one turn deletes; the world shows the others to the next.
-func (w *world) inTurn(pods []*corev1.Pod) []*corev1.Pod {
-	pods = slices.DeleteFunc(pods, deleting)
-	if len(pods) > inTurn {
-		pods, w.more = pods[:inTurn], true
-	}
-	return pods
 }
 
 // settled says whether a debt can be struck out: a kill when the last of its pods is being deleted, as
@@ -201,7 +192,7 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 	if err := r.forward(ctx, w); err != nil {
 		return nil, err
 	}
-	if err := r.deletePods(ctx, w, w.inTurn(superfluous(w))); err != nil {
+	if err := r.deletePods(ctx, w, superfluous(w)); err != nil {
 		return nil, err
 	}
 	if objects.Admitted(w.group) {
@@ -399,11 +390,15 @@ func (r *jobs) createPod(ctx context.Context, w *world, pod *corev1.Pod) error {
 	return nil
 }
 
-// deletePods deletes pods that are there still. All are tried; the errors are joined.
+// deletePods deletes pods that are there still, as many as one turn does; the world shows the others to the next. All are tried; the errors
+// are joined.
 func (r *jobs) deletePods(ctx context.Context, w *world, pods []*corev1.Pod) error {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return deleting(pod) || w.gone[pod.UID] })
 	if len(pods) == 0 {
 		return nil
+	}
+	if len(pods) > inTurn {
+		pods, w.more = pods[:inTurn], true
 	}
 	errs := inParallel(pods, func(pod *corev1.Pod) error {
 		uid := pod.UID
