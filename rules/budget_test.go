@@ -91,6 +91,7 @@ func TestBudgetAtRunTime(t *testing.T) {
 		{"'%s%s%s%s%s%s%s%s'.format([s, s, s, s, s, s, s, s]) == s", words, one + "format"}, //nolint:dupword // the words are meant
 		{"lists.range(int(d * 1e9)).size() > 3", words, one + "lists.range"},
 		{"lists.range(int(d * 5e5)).size() > 3", words, bytes},
+		{"s.matches(s + '(a|b)*')", words, "exceeded its budget of 1048576 steps in one call"},
 		{"words.all(a, a != s + 'x' && !a.matches('y'))", words, steps}, // interpreted
 		{"s.matches('x') && s.replace('', s) == s || s.replace(' ', s) == s", words, one + "replace"},
 	} {

@@ -21,7 +21,8 @@ const mostMade = 1 << 20
 
 const listsRange = "lists.range"
 
-// makers say of functions whose results are larger than all of their arguments together how large one will be.
+// makers say of functions whose results are larger than all of their arguments together how large one will be, and of matches how many
+// steps it takes.
 func makers() map[string]func(args []ref.Val) int64 {
 	return map[string]func(args []ref.Val) int64{
 		"join": joinedLength, "replace": replacedLength,
@@ -30,6 +31,8 @@ func makers() map[string]func(args []ref.Val) int64 {
 			return int64(len(format)) + mostPrecision*int64(strings.Count(string(format), "%.")) + charsPerStep*walked(args[1], mostMade)
 		},
 		"flatten": func(args []ref.Val) int64 { return walked(args[0], mostMade) },
+		// A pattern that is no constant is gone through for each character of the text, as CEL counts.
+		"matches": func(args []ref.Val) int64 { return walked(args[0], mostMade) * (lengthOf(args[1])/4 + 1) },
 		listsRange: func(args []ref.Val) int64 {
 			n, _ := args[0].(types.Int)
 			return int64(n)
@@ -41,6 +44,9 @@ func makers() map[string]func(args []ref.Val) int64 {
 func tooLarge(function string, size int64) ref.Val {
 	if size <= mostMade {
 		return nil
+	}
+	if function == "matches" {
+		return types.NewErr("%s%d steps in one call: %s would take more, as text and pattern are long", exceeds, mostMade, function)
 	}
 	return types.NewErr("%s%d characters or elements in one value: %s would make more", exceeds, mostMade, function)
 }
