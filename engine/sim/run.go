@@ -35,7 +35,7 @@ func (w *World) Run(cycles int) (*Report, error) {
 // RunFor runs cycles and reports on them.
 //
 // By the clock, the next cycle after one that decided something is a second later, as
-// in a cluster; after one that decided nothing it is at the next event: a pod that
+// in a cluster, and so it is where a job that began or ended may make room for one that waits; after one that decided nothing it is at the next event: a pod that
 // ends or is gone, or one that comes.
 func (w *World) RunFor(o RunOptions) (*Report, error) {
 	r := &Report{APIVersion: worldVersion, Kind: "Report", world: w, timed: o.Idle || !o.Until.IsZero()}
@@ -106,7 +106,7 @@ func (w *World) step(plan *model.Plan, o RunOptions) (d time.Duration, more bool
 		sooner(plan.KeptUntil)
 	}
 	switch {
-	case moves(plan):
+	case moves(plan) || w.turned && len(plan.Waits) > 0:
 		at, more = w.now.Add(cycleLength), true
 	case o.Every > 0 && len(plan.Waits) > 0 && !o.Until.IsZero():
 		sooner(w.began.Add((w.now.Sub(w.began)/o.Every + 1) * o.Every))

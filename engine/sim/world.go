@@ -56,6 +56,7 @@ type World struct {
 	history    history
 	counted    map[objectID]bool // quotas of which the world counts what is used
 	unmade     map[objectID]bool // Jobs whose pods are still to be made
+	turned     bool              // the last cycle found PodGroups in another phase, which the next one reads
 }
 
 // NewWorld is a world with nothing in it.
@@ -301,6 +302,7 @@ func (w *World) Cycle() (*model.Plan, error) {
 	if _, err := w.controllers(); err != nil {
 		return nil, err
 	}
+	w.turned = false
 	var all *model.Plan
 	for {
 		plan := engine.Decide(w.cluster, w.Policy, w.now)
@@ -425,6 +427,7 @@ func (w *World) groupStatuses(plan *model.Plan) []metav1.Object {
 	for _, job := range sortedKeys(changed) {
 		if g := changed[job]; !equality.Semantic.DeepEqual(g, w.objects[idOf(g)]) {
 			out = append(out, g)
+			w.turned = w.turned || g.Status.Phase != w.objects[idOf(g)].(*schedulingv1beta1.PodGroup).Status.Phase
 		}
 	}
 	return out
