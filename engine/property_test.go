@@ -3,6 +3,7 @@ package engine_test
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -89,6 +90,11 @@ func written(t *rapid.T, plan *model.Plan) string {
 	data, err := json.MarshalIndent(plan, "", " ")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := range plan.Waits {
+		if w := &plan.Waits[i]; w.Tried != nil { // JSON leaves it out
+			data = fmt.Appendf(data, "\n%s %+v", w.Job, *w.Tried)
+		}
 	}
 	return string(data)
 }

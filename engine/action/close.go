@@ -99,7 +99,8 @@ func (b *backlog) listWaits() {
 }
 
 func equalWaits(a, b model.Wait) bool {
-	return a.Job == b.Job && a.Task == b.Task && a.Queue == b.Queue && a.Action == b.Action && a.Reason == b.Reason && a.Place == b.Place && slices.Equal(a.Nodes, b.Nodes)
+	return a.Job == b.Job && a.Task == b.Task && a.Queue == b.Queue && a.Action == b.Action && a.Reason == b.Reason && a.Place == b.Place && slices.Equal(a.Nodes, b.Nodes) &&
+		a.Tried.Equal(b.Tried)
 }
 
 // waitsOf lists a job's waits, then those of its tasks in their order.

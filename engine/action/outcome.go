@@ -2,6 +2,7 @@ package action
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -32,7 +33,8 @@ func (o *outcome) equal(p *outcome) bool {
 		if a.task != b.task || (a.wait == nil) != (b.wait == nil) {
 			return false
 		}
-		return a.wait == nil || a.wait.Action == b.wait.Action && a.wait.Reason == b.wait.Reason && slices.Equal(a.wait.Nodes, b.wait.Nodes)
+		return a.wait == nil || a.wait.Action == b.wait.Action && a.wait.Reason == b.wait.Reason && slices.Equal(a.wait.Nodes, b.wait.Nodes) &&
+			a.wait.Tried.Equal(b.wait.Tried)
 	})
 }
 
@@ -61,7 +63,7 @@ func gather(j *model.Job, jottings []jotted, undone int) *outcome {
 func waitingTasks(j *model.Job) []*model.Task {
 	out := make([]*model.Task, 0, len(j.Tasks))
 	for _, t := range j.Tasks {
-		if t.Status == model.Pending || t.Status == model.Pipelined {
+		if t.Waits() {
 			out = append(out, t)
 		}
 	}
@@ -107,8 +109,46 @@ func (x *Cycle) note(j *model.Job, t *model.Task, w *model.Wait) {
 	case w == nil:
 		delete(x.taskWaits, t)
 	case t == nil:
-		x.jobWaits[j] = w
+		x.jobWaits[j] = after(x.jobWaits[j], w)
 	default:
 		x.taskWaits[t] = w
 	}
+}
+
+// after is what a step says of a job after what an earlier one said: tasks found nodes in the turn of either.
+func after(earlier, w *model.Wait) *model.Wait {
+	if earlier == nil || earlier.Tried == nil || w.Tried == nil || earlier.Tried.Waiting != w.Tried.Waiting || len(earlier.Tried.Found) == 0 {
+		return w
+	}
+	found := slices.Concat(w.Tried.Found, earlier.Tried.Found) // of two on one task the later
+	byTask := func(a, b model.Found) int { return a.Task - b.Task }
+	slices.SortStableFunc(found, byTask)
+	both := *w
+	both.Tried = &model.Tried{Waiting: w.Tried.Waiting, Found: slices.CompactFunc(found, func(a, b model.Found) bool { return a.Task == b.Task })}
+	return &both
+}
+
+// tried is how the tasks of a turn fared that was undone; nil: there is no other task that waits.
+func (x *Cycle) tried(j *model.Job, done []placed) *model.Tried {
+	out := &model.Tried{Waiting: int(j.Counts[model.Pending] + j.Counts[model.Pipelined])}
+	if out.Waiting < 2 {
+		return nil
+	}
+	if len(done) == 0 {
+		return out
+	}
+	slices.SortFunc(done, func(a, b placed) int { return strings.Compare(a.task.Key, b.task.Key) })
+	out.Found = make([]model.Found, 0, len(done))
+	n, next := 0, 0
+	for _, t := range j.Tasks {
+		if !t.Waits() {
+			continue
+		}
+		if next < len(done) && done[next].task == t {
+			out.Found = append(out.Found, model.Found{Task: n, Node: done[next].bind.Node})
+			next++
+		}
+		n++
+	}
+	return out
 }

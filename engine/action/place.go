@@ -340,7 +340,7 @@ func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, d
 	if n := len(done); n > 0 {
 		why.Text = fmt.Sprintf("%s; %d found a node, and gave it back", why.Text, n)
 	}
-	x.jobWait(j, why)
+	x.note(j, nil, &model.Wait{Job: j.Key, Queue: j.QueueName, Action: x.action, Reason: why, Tried: x.tried(j, done)})
 	return false
 }
 

@@ -40,10 +40,14 @@ type cause struct {
 	before string // words that go before those of the plan
 	why    model.Reason
 	nodes  []model.NodeCount
+	fared  model.Fared
 }
 
+// same says that there is nothing new to say. Another node that was found and given back is nothing new: it is another in many cycles.
+
 func (c *cause) same(o *cause) bool {
-	return c.reason == o.reason && c.node == o.node && c.before == o.before && c.why == o.why && slices.Equal(c.nodes, o.nodes)
+	return c.reason == o.reason && c.node == o.node && c.before == o.before && c.why == o.why && slices.Equal(c.nodes, o.nodes) &&
+		c.fared.Untried == o.fared.Untried && (c.fared.Node == "") == (o.fared.Node == "")
 }
 
 // of says whether both are of one row.
@@ -52,7 +56,7 @@ func (c *cause) of(o *cause) bool {
 }
 
 func (c *cause) saying() saying {
-	return saying{c.reason, c.before + (&model.Wait{Reason: c.why, Nodes: c.nodes}).String(), c.node}
+	return saying{c.reason, c.before + (&model.Wait{Reason: c.why, Nodes: c.nodes, Fared: c.fared}).String(), c.node}
 }
 
 // wait says on a pod why it waits, if it is time to. g is its group, nil for none. An event says it of one pod for all of
@@ -85,7 +89,9 @@ func (s *statuses) wait(t *model.Task, g *group, cycle uint64, c *cause, now tim
 		s.notBefore(w.written.Add(textEvery))
 		return
 	}
-	if news && g.news(say) {
+	shared := *c
+	shared.fared = model.Fared{}
+	if news && g.news(shared.saying()) {
 		s.events.Event(t.Object, corev1.EventTypeWarning, eventFailedScheduling, say.text)
 	}
 	first := w.said.reason == ""
@@ -204,9 +210,9 @@ func (l *loop) waitsOf(plan *model.Plan, now time.Time) {
 		if w.Task != "" || j == nil {
 			continue
 		}
-		for _, t := range j.Tasks {
+		for t, fared := range w.Tasks(j) {
 			if s := l.statuses.waits[t.Key]; s == nil || s.cycle != l.cycle || s.uid != t.UID {
-				l.waitOf(t.Key, cause{reason: unschedulable, why: w.Reason, nodes: w.Nodes}, now)
+				l.waitOf(t.Key, cause{reason: unschedulable, why: w.Reason, nodes: w.Nodes, fared: fared}, now)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func TestWordsNameTheRow(t *testing.T) {
 		r.settle(2)
 		const never = "builtin/fit: 0/2 nodes are available: 2 Insufficient cpu (it asks for cpu 5 and can never fit: the largest node has 4)"
 		got := []string{saidOf(f.pods["default/b"]).text, saidOf(f.pods["default/c"]).text, f.waits("wide")}
-		want := []string{never, "gang/all-or-nothing: 0 of the 2 pods that must start together can start", "2/2 tasks in gang unschedulable: " + never}
+		want := []string{never, "not tried, as its job's turn had ended: gang/all-or-nothing: 0 of the 2 pods that must start together can start", "2/2 tasks in gang unschedulable: " + never}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("what waits says (-want +got):\n%s", diff)
 		}
@@ -47,6 +47,34 @@ func TestWordsNameTheRow(t *testing.T) {
 			if !slices.ContainsFunc(f.messages, func(m string) bool { return strings.Contains(m, want) }) {
 				t.Errorf("no event says %q: %q", want, f.messages)
 			}
+		}
+	})
+}
+
+// Each pod of a gang that waits says how it fared itself; an event tells of one for all that share the job's reason.
+func TestEachPodOfAGangHasItsReason(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		nowhere := testPod("c", "g", "1")
+		nowhere.Spec.NodeSelector = map[string]string{"nowhere": ""}
+		f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 4), testPod("a", "g", "1"), testPod("b", "g", "1"), nowhere, testPod("d", "g", "1"))
+		r.settle(2)
+		const gang = "gang/all-or-nothing: 2 of the 4 pods that must start together can start; 2 found a node, and gave it back"
+		var got []string
+		for _, name := range []string{"a", "b", "c", "d"} {
+			text, _, _ := strings.Cut(saidOf(f.pods["default/"+name]).text, "0/1 nodes")
+			got = append(got, text)
+		}
+		want := []string{
+			"found node n1, given back: " + gang, "found node n1, given back: " + gang,
+			"predicates/node-affinity: ", "not tried, as its job's turn had ended: " + gang,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("what waits says (-want +got):\n%s", diff)
+		}
+		told := slices.DeleteFunc(slices.Clone(f.messages), func(m string) bool { return !strings.Contains(m, ": "+gang) })
+		if len(told) != 1 {
+			t.Errorf("%d events say what a job says: %q", len(told), told)
 		}
 	})
 }

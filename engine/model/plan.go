@@ -1,6 +1,10 @@
 package model
 
-import "time"
+import (
+	"iter"
+	"slices"
+	"time"
+)
 
 // Reason says why: which site asked, which rule of which table answered, and the text for people.
 type Reason struct {
@@ -80,6 +84,61 @@ type Wait struct {
 	// Place is the job's place in its queue's order, 1 the first, among those that the same step comes to: who wait to be let in, or
 	// for nodes. 0 where it was not asked.
 	Place int `json:"place,omitempty"`
+	// Tried is how the pods of a job fared in a turn that was undone; nil: there was none. Jobs that fared alike share it.
+	Tried *Tried `json:"-"`
+	// Fared is how a task fared in such a turn of its job, whose reason it shares.
+	Fared Fared `json:"fared,omitzero"`
+}
+
+// Tried is a turn of a job that was undone as a whole.
+type Tried struct {
+	Waiting int     // tasks that waited
+	Found   []Found // in order; the others are those with a wait of their own, and those that were not tried
+}
+
+// Found is a node that was found for a task, and given back. The task is told by its place among those that wait, in key order.
+type Found struct {
+	Task int
+	Node string
+}
+
+// Fared is how one task fared in a turn that was undone. The zero value: nothing is known.
+type Fared struct {
+	Node    string `json:"node,omitempty"` // that was found for it, and given back
+	Untried bool   `json:"untried,omitempty"`
+}
+
+// Equal says whether both tell the same.
+func (t *Tried) Equal(o *Tried) bool {
+	if t == nil || o == nil {
+		return t == o
+	}
+	return t.Waiting == o.Waiting && slices.Equal(t.Found, o.Found)
+}
+
+// Tasks goes through the tasks of a job that waits, in key order, with how each fared that has no wait of its own.
+func (w *Wait) Tasks(j *Job) iter.Seq2[*Task, Fared] {
+	return func(yield func(*Task, Fared) bool) {
+		known := w.Tried != nil && int64(w.Tried.Waiting) == j.Counts[Pending]+j.Counts[Pipelined]
+		n, next := 0, 0 // the task's place, and that of the next one in Found
+		for _, t := range j.Tasks {
+			if !t.Waits() {
+				continue
+			}
+			var fared Fared
+			switch {
+			case !known || t.Gated:
+			case next < len(w.Tried.Found) && w.Tried.Found[next].Task == n:
+				fared.Node = w.Tried.Found[next].Node
+				next++
+			default:
+				fared.Untried = true
+			}
+			if n++; !yield(t, fared) {
+				return
+			}
+		}
+	}
 }
 
 // NodeCount is how many nodes one row rejected. A row whose message tells of the node has one for each text, if these are few.

@@ -37,6 +37,9 @@ func (s Status) onNode() bool { return s != Pending && s != Succeeded && s != Fa
 // HoldsResources is true of a task of the allocated class: Allocated, Binding, Bound, Running.
 func (t *Task) HoldsResources() bool { return t.Status.HoldsResources() }
 
+// Waits is true of a task that has no place, or is only promised one.
+func (t *Task) Waits() bool { return t.Status == Pending || t.Status == Pipelined }
+
 // counts is how many tasks are in each status.
 type counts [NumStatus]int64
 

@@ -112,7 +112,7 @@ func (w *Wait) String() string {
 	own := RowName(w.Reason.Table, w.Reason.Rule)
 	of := func(n NodeCount) bool { return RowName(n.Table, n.Rule) == own }
 	if told && !slices.ContainsFunc(w.Nodes, func(n NodeCount) bool { return !of(n) }) {
-		return w.Reason.String()
+		return w.Why()
 	}
 	var parts []string
 	for _, n := range byRow(w.Nodes, told) {
@@ -122,7 +122,18 @@ func (w *Wait) String() string {
 		}
 		parts = append(parts, part)
 	}
-	return w.Reason.String() + " (" + strings.Join(parts, ", ") + ")"
+	return w.Why() + " (" + strings.Join(parts, ", ") + ")"
+}
+
+// Why is the reason for people, after how the task fared in a turn that was undone.
+func (w *Wait) Why() string {
+	switch {
+	case w.Fared.Node != "":
+		return "found node " + w.Fared.Node + ", given back: " + w.Reason.String()
+	case w.Fared.Untried:
+		return "not tried, as its job's turn had ended: " + w.Reason.String()
+	}
+	return w.Reason.String()
 }
 
 // byRow sums the counts of each row, where what they say is told already.

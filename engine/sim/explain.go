@@ -195,7 +195,7 @@ func waiting(indent string, w model.Wait) string {
 	if w.Action != "" {
 		step = " in " + w.Action
 	}
-	text := fmt.Sprintf("%swaits%s: %s\n", indent, step, dash(w.Reason.String()))
+	text := fmt.Sprintf("%swaits%s: %s\n", indent, step, dash(w.Why()))
 	if len(w.Nodes) == 0 {
 		return text
 	}

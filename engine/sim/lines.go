@@ -55,6 +55,42 @@ func (w *World) decisions(plan *model.Plan, fold bool) []decision {
 	return out
 }
 
+// told is a plan with a wait for each pod that shares its job's reason: what its node was, or that it was not tried.
+func (w *World) told(plan *model.Plan) *model.Plan {
+	out := *plan
+	out.Waits = nil
+	for waits := plan.Waits; len(waits) > 0; {
+		first, of := &waits[0], 1
+		for of < len(waits) && waits[of].Job == first.Job {
+			of++
+		}
+		out.Waits = append(out.Waits, waits[:of]...)
+		if job := w.cluster.Jobs[first.Job]; job != nil && first.Task == "" && first.Tried != nil {
+			out.Waits = append(out.Waits, shared(first, job, waits[1:of])...)
+		}
+		waits = waits[of:]
+	}
+	return &out
+}
+
+// shared are the waits of a job's pods that have none of their own.
+func shared(wait *model.Wait, job *model.Job, own []model.Wait) []model.Wait {
+	has := map[string]bool{}
+	for i := range own {
+		has[own[i].Task] = true
+	}
+	var out []model.Wait
+	for t, fared := range wait.Tasks(job) {
+		if has[t.Key] || t.Gated || t.Foreign {
+			continue
+		}
+		pod := *wait
+		pod.Task, pod.Tried, pod.Fared = t.Key, nil, fared
+		out = append(out, pod)
+	}
+	return out
+}
+
 // place is a node, and the devices held there.
 func place(b *model.Bind) string {
 	if len(b.GPUs) == 0 {

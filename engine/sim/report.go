@@ -45,6 +45,7 @@ func (r *Report) add(plan *model.Plan) {
 	}
 	r.Timeline.Cycles++
 	r.erred = sumErrors(r.erred, plan.Errors)
+	plan = r.world.told(plan)
 	c := cycle{number: r.Timeline.Cycles, after: plan.Now.Sub(r.Timeline.From), lines: r.world.decisions(plan, false)}
 	if last := len(r.cycles) - 1; r.timed && last >= 0 && !news(plan, c.lines, r.cycles[last].lines) {
 		return // who waits did so before, for the same reason
