@@ -37,7 +37,7 @@ func FuzzBudget(f *testing.F) {
 		if e == nil {
 			return
 		}
-		e.Doubts()
+		_ = e.Doubts()
 		v := e.Eval(roots)
 		took := time.Since(start)
 		runtime.ReadMemStats(&after)

@@ -10,9 +10,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// erringPlan is what a cycle decided in which two rows erred.
-func erringPlan(generation int64) *model.Plan {
-	return &model.Plan{Policy: "default", Generation: generation, Errors: []model.RuleError{
+// erringPlan is what a cycle decided under generation 1, in which two rows erred.
+func erringPlan() *model.Plan {
+	return &model.Plan{Policy: "default", Generation: 1, Errors: []model.RuleError{
 		{Site: "predicates", Table: "house", Rule: "loops", Count: 3, OverBudget: 2, Object: "a/p on n1", Text: "exceeded its budget of 1000000 steps"},
 		{Site: "scores", Table: "house", Rule: "odd", Count: 1, Object: "a/q on n2", Text: "no such key: x"},
 	}}
@@ -26,7 +26,7 @@ func TestPolicyRowsErr(t *testing.T) {
 		p, stop := w.start("default", "celsius")
 		w.put("default", rightSpec)
 		w.take()
-		plan, wrote := erringPlan(1), w.written()
+		plan, wrote := erringPlan(), w.written()
 		for range 50 {
 			p.Observe(plan, time.Now())
 			time.Sleep(time.Second)
@@ -72,11 +72,11 @@ func TestPolicyRowsErrEachCycle(t *testing.T) {
 		wrote := w.written()
 		w.refusing(func(what string) error {
 			if what == "apply status" {
-				p.Observe(erringPlan(1), time.Now())
+				p.Observe(erringPlan(), time.Now())
 			}
 			return nil
 		})
-		p.Observe(erringPlan(1), time.Now())
+		p.Observe(erringPlan(), time.Now())
 		for range 20 {
 			time.Sleep(time.Second)
 			w.settle()
@@ -97,7 +97,7 @@ func TestPolicyRowsErrUnderOneOfTwo(t *testing.T) {
 		_, stopB := w.start("default", "volcano")
 		w.put("default", rightSpec)
 		wrote := w.written()
-		p.Observe(erringPlan(1), time.Now())
+		p.Observe(erringPlan(), time.Now())
 		for range 20 {
 			w.settle()
 		}
