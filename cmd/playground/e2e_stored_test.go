@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -130,8 +131,11 @@ func (w *world) refusedWith(what, words string) {
 	w.t.Helper()
 	w.Wait(what, func() error {
 		err := w.TryApply(`{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: refused}, spec: {minMember: 1, queue: "${queue.a}", minResources: {cpu: "1e-99999999"}}}`)
-		if err == nil || !strings.Contains(err.Error(), words) {
-			return fmt.Errorf("it answers %v, and not in words of %q", err, words)
+		switch {
+		case err == nil:
+			return errors.New("it is stored")
+		case !strings.Contains(err.Error(), words):
+			return fmt.Errorf("want words of %q: %w", words, err)
 		}
 		return nil
 	})
