@@ -43,6 +43,7 @@ func TestReplayUsage(t *testing.T) {
 		{[]string{"simulate", "trace", "opneb"}, exitUsage, "did you mean openb?"},
 		{[]string{"simulate", "trace", "openb"}, exitUsage, "--trace DIR"},
 		{[]string{"simulate", "trace", "openb", "--trace", dir, "--seeds", "9-1"}, exitUsage, "--seeds 9-1"},
+		{[]string{"simulate", "trace", "openb", "--trace", dir, "--mix", "gpus=3"}, exitUsage, `"gpus=3": write PART=PERCENT`},
 		{[]string{"simulate", "trace", "openb", "--trace", dir}, exitUsage, "random.yaml is wanted, and it is not there"},
 		{[]string{"simulate", "trace", "openb", "--trace", dir, "--policy", filepath.Join(dir, "none.yaml")}, exitMistakes, "none.yaml"},
 	} {

@@ -25,7 +25,13 @@ A policy that carries the annotation celsius.dev/published, such as 05-BestFit,
 is compared with the curves that were published under that name
 (expected-allocation.csv in DIR): seed by seed and percent by percent, or as
 the annotation celsius.dev/compared says: "mean" compares the mean over the
-seeds, "above" wants more to be allocated at the end.
+seeds, "ahead" wants more to be allocated than was, from 80 % on.
+
+With --mix the pods of a workload come in other parts: "cpu" of all pods ask for
+no GPU, "share" and "multi" of all GPUs that are asked for are asked for by pods
+with a part of one and with several, "models" of the pods with GPUs are bound to
+models. Nothing was published of such lists; on them a policy that makes the
+published runs, such as fgd.yaml, stands for these if --policy names it too.
 
 Exit codes:
   0  the runs were made; with --verify, they compare as they must
@@ -34,7 +40,8 @@ Exit codes:
   3  skipped: the trace is not at DIR`
 
 const traceExamples = `  celsius simulate trace openb --trace DIR --verify
-  celsius simulate trace openb --trace DIR --policy mine.yaml --workload default --seeds 1-3 --each --svg mine.svg`
+  celsius simulate trace openb --trace DIR --policy mine.yaml --workload default --seeds 1-3 --each --svg mine.svg
+  celsius simulate trace openb --trace DIR --policy mine.yaml --policy fgd.yaml --workload default --mix multi=50 --mix cpu=25`
 
 // verifiedPolicies are replayed where --policy names none, read from where the command runs.
 func verifiedPolicies() []string {
@@ -61,6 +68,7 @@ type openbRun struct {
 	dir       string
 	policies  []string
 	workloads []string
+	mixes     []string
 	seeds     string
 	csv, svg  string
 	each      bool
@@ -81,6 +89,7 @@ func newOpenbCommand() *cobra.Command {
 	f.StringVar(&r.dir, "trace", "", "the folder with the trace's CSV files")
 	f.StringSliceVar(&r.policies, "policy", nil, "a file with one SchedulingPolicy; may be repeated (default those below samples/policies/openb)")
 	f.StringSliceVar(&r.workloads, "workload", nil, "a pod list, such as default or cpu100; may be repeated (default all that DIR has)")
+	f.StringArrayVar(&r.mixes, "mix", nil, "replay another list of the workload's pods, of which so many percent are of a part, such as multi=50 or cpu=25,share=60; may be repeated")
 	f.StringVar(&r.seeds, "seeds", "42-51", "the runs' seeds: numbers and ranges, with commas")
 	f.StringVar(&r.csv, "csv", "", "write the curves to this file, in the layout of the published ones")
 	f.StringVar(&r.svg, "svg", "", "draw the mean curves, the published ones dotted, into this file")
@@ -125,6 +134,7 @@ func (r *openbRun) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	published.Stand(results)
 	summaries, err := openb.Summarise(results, published)
 	if err != nil {
 		return err
@@ -160,8 +170,8 @@ func (r *openbRun) traces() ([]*openb.Trace, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%s holds no pod list", r.dir)
 	}
-	if len(names) > 1 && r.svg != "" {
-		return nil, usageError("--svg draws one workload: name it with --workload, such as %s", names[0])
+	if len(names)*max(1, len(r.mixes)) > 1 && r.svg != "" {
+		return nil, usageError("--svg draws one list of pods: name it with --workload, such as %s, and at most one --mix", names[0])
 	}
 	var out []*openb.Trace
 	for _, name := range names {
@@ -169,7 +179,20 @@ func (r *openbRun) traces() ([]*openb.Trace, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, t)
+		if len(r.mixes) == 0 {
+			out = append(out, t)
+		}
+		for _, text := range r.mixes {
+			mix, err := openb.ParseMix(text)
+			if err != nil {
+				return nil, usageError("--mix %v", err)
+			}
+			mixed, err := t.Mixed(mix)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, mixed)
+		}
 	}
 	return out, nil
 }

@@ -191,6 +191,12 @@ func (s *tableScope) typicalTasks(x *attribute, a *rules.Attribute, reads *rules
 	reads.Add(cover.Reads)
 	tasks := rules.Read{Root: "cluster", Steps: []rules.Step{{Member: s.objects["Cluster"].Find("workload")}}, Changes: rules.ByObject}
 	reads.Add(&rules.Reads{All: []rules.Read{tasks}})
+	node := s.objects["Node"]
+	sizes := &rules.Reads{}
+	for _, name := range []string{"allocatable", "gpus", "gpuModel"} {
+		sizes.All = append(sizes.All, rules.Read{Root: "node", Steps: []rules.Step{{Member: node.Find(name)}}, Changes: rules.ByObject})
+	}
+	members(reads, sizes, "node", "cluster")
 	if x.settle == "" {
 		x.settle = "cycle"
 	}

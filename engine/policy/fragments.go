@@ -57,14 +57,34 @@ func (t *typical) Value() any { return t }
 // name is the same for equal ones: columns are kept while it is.
 func (t *typical) name() string { return t.of.String() }
 
-// typicalOf counts the shapes of the cluster's workload.
+// typicalOf counts the shapes of the cluster's workload, and of its nodes.
 func (s *Session) typicalOf(x *attribute, f *Frame) ref.Val {
 	v := x.args["cover"].Eval(f)
 	cover, ok := number(v)
 	if !ok || !(cover > 0 && cover <= 1) {
 		return types.NewErr("cover must be above 0 and at most 1, is %s", text(v))
 	}
-	return newTypical(quota.NewTypical(s.c.Shapes(), cover))
+	return newTypical(quota.NewTypical(s.c.Shapes(), cover, machines(s.c)))
+}
+
+// machines counts the nodes with devices that are alike, in the order in which the first of each stands.
+func machines(c *model.Cluster) []quota.Machine {
+	var out []quota.Machine
+	at := map[quota.Machine]int{}
+	for row, gpus := range c.Nodes.GPUs {
+		if len(gpus) == 0 {
+			continue
+		}
+		m := quota.Machine{CPU: c.Nodes.AllocatableOf(int32(row)).Get(model.CPU), Devices: len(gpus), Model: c.Nodes.Rows[row].GPUModel}
+		i, known := at[m]
+		if !known {
+			i = len(out)
+			at[m] = i
+			out = append(out, m)
+		}
+		out[i].Nodes++
+	}
+	return out
 }
 
 func newTypical(of *quota.Typical) *typical {
@@ -91,7 +111,7 @@ func fragmentFunctions() []*rules.Function {
 			Name: "fillGain",
 			Doc: "By how many thousandths of a device placing the task on the node, or on that one device of it, changes what later tasks can be expected to fill there: below 0 as a rule, and the further the dearer the place is. Later tasks are a stream of the typical ones that goes on for " +
 				"`horizon` tasks on the average, the last argument. Each device takes what comes first and fits, again and again; what all of them would be filled with so counts by the part of it for which the node has CPU, and room for tasks that ask for several devices, " +
-				"on the average over the typical tasks. Without a device: as for `fragGain`. -1e9 where too little is free.",
+				"on the average over the typical tasks, where one counts the more the fewer devices the nodes have that it could run on. Without a device: as for `fragGain`. -1e9 where too little is free.",
 			Overloads: []rules.Overload{
 				{ID: "fillGain_node", Args: []*cel.Type{t, n, typicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onNode, Native: fillForms},
 				{ID: "fillGain_gpu", Args: []*cel.Type{t, n, g, typicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onDevice},

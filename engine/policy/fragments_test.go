@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -81,15 +82,16 @@ func TestHash01IsEven(t *testing.T) {
 }
 
 // What is typical is read from the workload where there is one, else from the tasks that are known, those of other schedulers left out; it stays
-// until it settles again.
+// until it settles again. Beside a shape stands on how many devices its tasks could run.
 func TestTypicalTasks(t *testing.T) {
-	c := aCluster(t, aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=1"), aPod("p2", "cpu=1"), aPod("p3", "cpu=2", annotated("celsius.dev/gpu-milli", "500")))
+	withGPUs := func(n *corev1.Node) { n.Annotations[model.NodeGPUsAnnotation] = "4" }
+	c := aCluster(t, aNode("n1", "cpu=2 pods=9", withGPUs), aNode("n2", "cpu=2 pods=9", withGPUs), aNode("n3", "cpu=1 pods=9", withGPUs), aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=1"), aPod("p2", "cpu=1"), aPod("p3", "cpu=2", annotated("celsius.dev/gpu-milli", "500")))
 	const table = "attributes:\n- {name: typical, on: cluster, settle: SETTLE, typicalTasks: {cover: COVER}}\nqueueOrder: []"
 	value := func(s *Session) string { return strings.TrimSpace(text(readAttribute(s.p.attributes[0], s.cluster))) }
 	with := func(settle, cover string) *Session {
 		return begun(t, c, strings.NewReplacer("SETTLE", settle, "COVER", cover).Replace(table))
 	}
-	for _, test := range [][3]string{{"cycle", "1", "2x(1000,0x0,) 1x(2000,1x500,)"}, {"cycle", "0.5", "2x(1000,0x0,)"}} {
+	for _, test := range [][3]string{{"cycle", "1", "2x(1000,0x0,) 1x(2000,1x500, on 8)"}, {"cycle", "0.5", "2x(1000,0x0,)"}} {
 		if got := value(with(test[0], test[1])); got != test[2] {
 			t.Errorf("cover %s: got %s, want %s", test[1], got, test[2])
 		}
@@ -103,7 +105,7 @@ func TestTypicalTasks(t *testing.T) {
 	c.Workload = []model.Shape{{CPU: 4000, Tasks: 7}}
 	start.Begin(noon())
 	cycle.Begin(noon())
-	if got := value(start); got != "2x(1000,0x0,) 1x(2000,1x500,)" {
+	if got := value(start); got != "2x(1000,0x0,) 1x(2000,1x500, on 8)" {
 		t.Errorf("settled at the start: %s", got)
 	}
 	if got := value(cycle); got != "7x(4000,0x0,)" {

@@ -208,7 +208,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 	f.victim, f.preemptor = s.taskView(c.Tasks["a/p2"]), s.taskView(c.Tasks["a/p1"])
 	f.request, f.scope = s.amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
 	tree := &shareState{tree: quota.NewShares(c.Total), paths: map[*model.Queue][]string{}}
-	return scope, &alsoValues{f, map[string]any{"typical": newTypical(quota.NewTypical(c.Shapes(), 1)), "tree": &shareTree{s: s, st: tree}}}
+	return scope, &alsoValues{f, map[string]any{"typical": newTypical(quota.NewTypical(c.Shapes(), 1, machines(c))), "tree": &shareTree{s: s, st: tree}}}
 }
 
 // alsoValues is a Frame in which further names stand for what only attributes give.

@@ -187,7 +187,7 @@ func accountingFunctions() []rules.AttributeFunction {
 		},
 		{
 			Name: "typicalTasks", Doc: "On the cluster: the most frequent shapes of task, by CPU, devices, part of each and allowed models, until they are `cover` of all tasks, each weighted by its part of these. They are counted over the run's workload where one is " +
-				"given, as by the replay of a trace, else over the tasks that are known. Settles once a cycle unless `settle` says otherwise, which costs a step for each task.",
+				"given, as by the replay of a trace, else over the tasks that are known; beside each stands how many devices the nodes have that it could run on. Settles once a cycle unless `settle` says otherwise, which costs a step for each task.",
 			Args: []rules.Argument{{Name: "cover", Doc: "A number above 0, at most 1: the part of the tasks that is typical."}},
 		},
 		quotaTreeShape(),

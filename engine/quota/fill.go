@@ -9,8 +9,9 @@ import (
 
 // Fill is what a stream of typical tasks can be expected to fill of a node's devices before it ends. It never changes.
 type Fill struct {
-	of   *Typical
-	hole [model.WholeGPU + 1]float64 // by the thousandths that are free on a device
+	of      *Typical
+	hole    [model.WholeGPU + 1]float64 // by the thousandths that are free on a device
+	weights []float64                   // of the shapes, for the part that is usable
 }
 
 // NewFill is for a stream that goes on for horizon tasks, on the average: after each of them it ends with a chance of 1/horizon.
@@ -22,12 +23,16 @@ type Fill struct {
 //
 // so a hole is worth little that only rare tasks fit into, or that none fits into well. A task that asks for several
 // devices counts as that many.
+//
+// In the part of it that is usable a shape counts by its part of the stream over its reach: of what could run anywhere a device is one of many that
+// will do, and of what needs a rare model, or a node with many devices, one of few. A shape that could run nowhere does not count.
 func NewFill(t *Typical, horizon float64) *Fill {
-	f := &Fill{of: t}
+	f := &Fill{of: t, weights: make([]float64, len(t.shapes))}
 	weights := make([]float64, len(t.needs))
 	for i := range t.shapes {
-		if s := &t.shapes[i]; s.need >= 0 {
+		if s := &t.shapes[i]; s.need >= 0 && s.reach > 0 {
 			weights[s.need] += s.weight * float64(s.count)
+			f.weights[i] = s.weight / float64(s.reach)
 		}
 	}
 	for h := range f.hole {
@@ -45,7 +50,7 @@ func NewFill(t *Typical, horizon float64) *Fill {
 }
 
 // Of is the thousandths of devices that are to be expected: what the devices one by one can be filled with, times the part of it
-// for which there is CPU and room for several at once. That part is the mean over the shapes, by their weights, of how many of the places that the devices
+// for which there is CPU and room for several at once. That part is the mean over the shapes, weighted as NewFill says, of how many of the places that the devices
 // have for it the CPU suffices for; 0 for a shape that may not use the model, or that asks for more devices than have room. Shapes that no
 // single device has room for, or that ask for none, do not count. It costs a step for each amount asked for and device, and each shape.
 func (f *Fill) Of(r Room) float64 {
@@ -89,8 +94,8 @@ func (f *Fill) usable(r Room, places []int64) float64 {
 	named := slices.Index(f.of.models, r.Model)
 	sum, weights := 0.0, 0.0
 	for i := range f.of.shapes {
-		s := &f.of.shapes[i]
-		if s.need < 0 {
+		s, weight := &f.of.shapes[i], f.weights[i]
+		if s.need < 0 || s.reach == 0 {
 			continue
 		}
 		n, count := places[s.need], int64(s.count)
@@ -100,15 +105,15 @@ func (f *Fill) usable(r Room, places []int64) float64 {
 			continue
 		case n < count:
 		case s.cpu <= 0:
-			sum += s.weight
+			sum += weight
 		default:
 			if has := math.Floor(max(r.CPU, 0)/s.cpu) * float64(s.count); has < float64(n) {
-				sum += s.weight * (has / float64(n))
+				sum += weight * (has / float64(n))
 			} else {
-				sum += s.weight
+				sum += weight
 			}
 		}
-		weights += s.weight
+		weights += weight
 	}
 	if weights == 0 {
 		return 0

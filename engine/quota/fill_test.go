@@ -33,11 +33,13 @@ func TestFill(t *testing.T) {
 		{"CPU for one pair of two: half of twice as much", []model.Shape{two}, Room{CPU: 8000, GPUs: []int64{1000, 1000, 1000, 1000}}, 2 * 2000 / 2.25},
 		{"no room for a pair", []model.Shape{two}, Room{CPU: 8000, GPUs: []int64{1000}}, 0},
 		{"the model will not do", []model.Shape{shape(1, 1, 500, 1, "T4")}, Room{CPU: 8000, GPUs: []int64{1000}, Model: "A100"}, 0},
-		{"the model will do for one of two", []model.Shape{shape(1, 1, 500, 1, "T4"), half}, Room{CPU: 8000, GPUs: []int64{500}, Model: "A100"}, 200},
+		{"the model will do for one of two, for which 44 devices will instead of 24", []model.Shape{shape(1, 1, 500, 1, "T4"), half}, Room{CPU: 8000, GPUs: []int64{500}, Model: "A100"}, 400 * 24. / (24 + 44)},
+		{"one of two fits, for which 44 devices will instead of 24", []model.Shape{half, shape(1, 8, 1000, 1)}, Room{CPU: 8000, GPUs: []int64{500}}, 400 * 24. / (24 + 44) / 1.2},
+		{"one of two fits, and the other fits on no node", []model.Shape{half, shape(1, 9, 1000, 1)}, Room{CPU: 8000, GPUs: []int64{500}}, 500 * 0.5 / 0.75},
 		{"needs no CPU", []model.Shape{shape(0, 1, 500, 1)}, Room{GPUs: []int64{500}}, 400},
 		{"none asks for devices", []model.Shape{shape(1, 0, 0, 1)}, Room{CPU: 8000, GPUs: []int64{1000}}, 0},
 	} {
-		if got := NewFill(NewTypical(test.workload, 1), 4).Of(test.room); math.Abs(got-test.want) > 1e-9 {
+		if got := NewFill(NewTypical(test.workload, 1, machines()), 4).Of(test.room); math.Abs(got-test.want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -46,7 +48,7 @@ func TestFill(t *testing.T) {
 // One device is filled as a stream that is drawn fills it: mean of 40,000 draws, to within five standard errors.
 func TestFillIsTheMeanOfStreams(t *testing.T) {
 	workload := []model.Shape{shape(0, 1, 1000, 5), shape(0, 1, 470, 3), shape(0, 1, 320, 2), shape(0, 1, 160, 1)}
-	f := NewFill(NewTypical(workload, 1), 20)
+	f := NewFill(NewTypical(workload, 1, machines()), 20)
 	random := rand.New(rand.NewPCG(1, 2))
 	draw := func() int64 {
 		at := random.Int64N(11)
@@ -82,7 +84,7 @@ func TestFillIsTheMeanOfStreams(t *testing.T) {
 // On any node: no more than what is free is to be expected, and no less with more CPU or a longer stream.
 func TestFillBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		typical := NewTypical(rapid.SliceOfN(rapid.Custom(drawShape), 1, 80).Draw(t, "workload"), 1)
+		typical := NewTypical(rapid.SliceOfN(rapid.Custom(drawShape), 1, 80).Draw(t, "workload"), 1, machines())
 		room := Room{CPU: float64(rapid.IntRange(-1, 30).Draw(t, "cpu")) * 500, Model: rapid.SampledFrom([]string{"A", "D"}).Draw(t, "model")}
 		room.GPUs = rapid.SliceOfN(rapid.Int64Range(0, 1000), 0, 20).Draw(t, "gpus")
 		slices.Sort(room.GPUs)

@@ -25,13 +25,14 @@ type typicalShape struct {
 	need   int     // index in needs; -1 without devices
 	weight float64 // of all shapes: 1
 	models []bool  // by index in Typical.models: allowed; nil: any
+	reach  int     // devices of the nodes that it could run on, were they empty
 }
 
 // NewTypical takes the most frequent shapes until they are cover of all tasks, 0.95 for 95 %, and weighs each by its
 // part of the tasks that are taken. Among equally frequent ones that with more CPU, then more of a device, then more
 // devices, then the models that come last in the alphabet goes first. (Weng et al., "Beware of Fragmentation", USENIX ATC
-// 2023, section 4.1.)
-func NewTypical(workload []model.Shape, cover float64) *Typical {
+// 2023, section 4.1.) The nodes are those that there are for them, as if they were empty.
+func NewTypical(workload []model.Shape, cover float64, nodes []Machine) *Typical {
 	t := &Typical{}
 	shapes, total := frequent(workload)
 	taken := int64(0)
@@ -56,8 +57,14 @@ func NewTypical(workload []model.Shape, cover float64) *Typical {
 	part := float64(taken) / float64(total)
 	var text strings.Builder
 	for _, s := range shapes {
-		t.shapes = append(t.shapes, t.shape(s, float64(s.Tasks)/float64(total)/part))
-		fmt.Fprintf(&text, "%dx(%g,%dx%d,%s) ", s.Tasks, s.CPU, s.GPUCount, s.GPUMilli, modelsOf(s))
+		typical := t.shape(s, float64(s.Tasks)/float64(total)/part)
+		fmt.Fprintf(&text, "%dx(%g,%dx%d,%s", s.Tasks, s.CPU, s.GPUCount, s.GPUMilli, modelsOf(s))
+		if typical.need >= 0 {
+			typical.reach = reach(s, nodes)
+			fmt.Fprintf(&text, " on %d", typical.reach)
+		}
+		text.WriteString(") ")
+		t.shapes = append(t.shapes, typical)
 	}
 	t.text = text.String()
 	return t
@@ -76,6 +83,24 @@ func (t *Typical) shape(s model.Shape, weight float64) typicalShape {
 		}
 	}
 	return out
+}
+
+// Machine is nodes that are alike, as they are without any task.
+type Machine struct {
+	CPU     float64 // of one, in inner units: thousandths of a core
+	Devices int     // of one
+	Model   string  // of the devices
+	Nodes   int     // how many there are
+}
+
+// reach is how many devices the machines have on which a task that asks for some could run.
+func reach(s model.Shape, nodes []Machine) (devices int) {
+	for _, m := range nodes {
+		if s.CPU <= m.CPU && s.GPUCount <= int64(m.Devices) && (len(s.GPUModels) == 0 || slices.Contains(s.GPUModels, m.Model)) {
+			devices += m.Devices * m.Nodes
+		}
+	}
+	return devices
 }
 
 // frequent joins equal shapes, most tasks first, and counts all tasks.

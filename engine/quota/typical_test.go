@@ -16,6 +16,32 @@ func shape(cpu float64, count, milli, tasks int64, models ...string) model.Shape
 	return model.Shape{CPU: cpu, GPUCount: count, GPUMilli: milli, Tasks: tasks, GPUModels: models}
 }
 
+// machines is 10 nodes with two devices each, 3 with eight of a rarer model, and 5 without any.
+func machines() []Machine {
+	return []Machine{{CPU: 8000, Devices: 2, Model: "A100", Nodes: 10}, {CPU: 64000, Devices: 8, Model: "T4", Nodes: 3}, {CPU: 96000, Nodes: 5}}
+}
+
+// A task could run on nodes that have as much CPU, as many devices, and a model that will do.
+func TestReach(t *testing.T) {
+	for _, test := range []struct {
+		shape model.Shape
+		want  int
+	}{
+		{shape(8000, 1, 500, 1), 44},
+		{shape(8000, 2, 1000, 1), 44},
+		{shape(8001, 1, 500, 1), 24},
+		{shape(1, 3, 1000, 1), 24},
+		{shape(1, 1, 1000, 1, "A100", "P100"), 20},
+		{shape(1, 1, 1000, 1, "P100"), 0},
+		{shape(1, 9, 1000, 1), 0},
+		{shape(70000, 1, 1000, 1), 0},
+	} {
+		if got := reach(test.shape, machines()); got != test.want {
+			t.Errorf("%+v: %d, want %d", test.shape, got, test.want)
+		}
+	}
+}
+
 // The most frequent shapes are taken until they cover enough; equal ones are joined first, and among equally frequent
 // ones the larger goes first.
 func TestNewTypical(t *testing.T) {
@@ -26,12 +52,12 @@ func TestNewTypical(t *testing.T) {
 		cover float64
 		want  string
 	}{
-		{1, "4x(4000,1x1000,) 2x(2000,1x500,) 2x(1000,0x0,) 1x(3000,0x0,) 1x(2000,2x500,) 1x(2000,1x500,T4)"},
-		{0.9, "4x(4000,1x1000,) 2x(2000,1x500,) 2x(1000,0x0,) 1x(3000,0x0,) 1x(2000,2x500,)"}, // 10 of 11
-		{0.5, "4x(4000,1x1000,) 2x(2000,1x500,)"},
-		{0.01, "4x(4000,1x1000,)"},
+		{1, "4x(4000,1x1000, on 44) 2x(2000,1x500, on 44) 2x(1000,0x0,) 1x(3000,0x0,) 1x(2000,2x500, on 44) 1x(2000,1x500,T4 on 24)"},
+		{0.9, "4x(4000,1x1000, on 44) 2x(2000,1x500, on 44) 2x(1000,0x0,) 1x(3000,0x0,) 1x(2000,2x500, on 44)"}, // 10 of 11
+		{0.5, "4x(4000,1x1000, on 44) 2x(2000,1x500, on 44)"},
+		{0.01, "4x(4000,1x1000, on 44)"},
 	} {
-		typical := NewTypical(workload, test.cover)
+		typical := NewTypical(workload, test.cover, machines())
 		if got := strings.TrimSpace(typical.String()); got != test.want {
 			t.Errorf("cover %v:\ngot  %s\nwant %s", test.cover, got, test.want)
 		}
@@ -43,7 +69,7 @@ func TestNewTypical(t *testing.T) {
 			t.Errorf("cover %v: the weights sum up to %v", test.cover, sum)
 		}
 	}
-	if got := NewTypical(nil, 1).Fragments(Room{GPUs: []int64{500}}); got != 0 {
+	if got := NewTypical(nil, 1, machines()).Fragments(Room{GPUs: []int64{500}}); got != 0 {
 		t.Errorf("where nothing is typical there are %v fragments", got)
 	}
 }
@@ -68,11 +94,11 @@ func TestFragments(t *testing.T) {
 		{"the model is allowed", shape(8000, 1, 400, 1, "A100", "T4"), 300},
 		{"the model is not allowed", shape(8000, 1, 300, 1, "A100"), 1800},
 	} {
-		if got := NewTypical([]model.Shape{test.shape}, 1).Fragments(room); got != test.want {
+		if got := NewTypical([]model.Shape{test.shape}, 1, machines()).Fragments(room); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
-	both := NewTypical([]model.Shape{shape(8000, 1, 400, 3), shape(9000, 1, 1, 1)}, 1)
+	both := NewTypical([]model.Shape{shape(8000, 1, 400, 3), shape(9000, 1, 1, 1)}, 1, machines())
 	if got, want := both.Fragments(room), 0.75*300+0.25*1800; math.Abs(got-want) > 1e-9 {
 		t.Errorf("the mean over two shapes: %v, want %v", got, want)
 	}
@@ -116,7 +142,7 @@ func TestFragmentsAreTheMean(t *testing.T) {
 			sum += float64(s.Tasks * useless(room, s))
 			tasks += float64(s.Tasks)
 		}
-		if got, want := NewTypical(workload, 1).Fragments(room), sum/tasks; math.Abs(got-want) > 1e-6 {
+		if got, want := NewTypical(workload, 1, machines()).Fragments(room), sum/tasks; math.Abs(got-want) > 1e-6 {
 			t.Fatalf("%v fragments, want %v", got, want)
 		}
 	})

@@ -16,6 +16,12 @@ const Tolerance = 0.02
 // MeanTolerance is the same for the mean over ten seeds of a policy that draws from chance: a run's standard deviation is 0.33 points.
 const MeanTolerance = 0.4
 
+// AheadTolerance is by how much a policy that is ahead of another may be behind it in a column.
+const AheadTolerance = 0.05
+
+// aheadFrom is the column from which on they are compared: before, both place almost all that arrives.
+const aheadFrom = 80
+
 // Curve is the allocated share of all GPUs, in percent, by percent of arrived load. Column b
 // is the mean over all arrivals after which the load that had arrived rounded to b; NaN where there was none.
 type Curve [Percents]float64
@@ -65,6 +71,19 @@ func (c Curve) Compare(other Curve) Difference {
 	return worst
 }
 
+// Lead is by how many points a curve is ahead of another from aheadFrom on: in the column where that is least, and on the average.
+func (c Curve) Lead(over Curve) (least Difference, mean float64) {
+	least.Points = math.Inf(1)
+	for b := aheadFrom; b < Percents; b++ {
+		d := c[b] - over[b]
+		if !(d >= least.Points) {
+			least = Difference{Percent: b, Points: d}
+		}
+		mean += d / (Percents - aheadFrom)
+	}
+	return least, mean
+}
+
 // Mean of curves, column by column; the zero Curve where there are none.
 func Mean(curves []Curve) Curve {
 	var mean Curve
@@ -111,6 +130,16 @@ func LoadPublished(dir string) (*Published, error) {
 		p.seeds[all] = append(p.seeds[all], one.seed)
 	})
 	return p, err
+}
+
+// Stand lets runs of policies that make the published runs stand for these on workloads of which none was published.
+func (p *Published) Stand(results []*Result) {
+	for _, r := range results {
+		one := run{r.Workload, r.Heuristic.Published, r.Seed}
+		if _, known := p.curves[one]; !known && r.Heuristic.Published != "" && r.Heuristic.Compared == SameRuns {
+			p.curves[one] = r.Curve
+		}
+	}
 }
 
 // Curve of one published run; an error names what the file has instead.

@@ -61,6 +61,12 @@ func flat(h *Heuristic, seed int64, y float64) *Result {
 	return r
 }
 
+// dented is a result whose curve is behind 50 in one column.
+func dented(r *Result, column int, points float64) *Result {
+	r.Curve[column] = 50 - points
+	return r
+}
+
 // somePublished has curves of 50 and 60 for seeds 42 and 43 of policy 05-BestFit.
 func somePublished(t *testing.T) *Published {
 	t.Helper()
@@ -73,7 +79,7 @@ func somePublished(t *testing.T) *Published {
 func TestVerdict(t *testing.T) {
 	known := &Heuristic{Name: "bestfit", Published: "05-BestFit", Compared: SameRuns}
 	chance := &Heuristic{Name: "chance", Published: "05-BestFit", Compared: SameMean}
-	better := &Heuristic{Name: "better", Published: "05-BestFit", Compared: Above}
+	better := &Heuristic{Name: "better", Published: "05-BestFit", Compared: Ahead}
 	own := &Heuristic{Name: "own", Compared: SameRuns}
 	for _, test := range []struct {
 		name    string
@@ -85,8 +91,11 @@ func TestVerdict(t *testing.T) {
 		{"off", []*Result{flat(known, 42, 50), flat(known, 43, 60.5)}, "2 runs, largest difference of one that must be the same 0.500 points, FAILED: bestfit on default", false},
 		{"the mean is the same", []*Result{flat(chance, 42, 40), flat(chance, 43, 70.7)}, "2 runs, largest difference of one that must be the same 0.000 points, ok", true},
 		{"the mean is off", []*Result{flat(chance, 42, 51), flat(chance, 43, 60)}, "2 runs, largest difference of one that must be the same 0.000 points, FAILED: chance on default", false},
-		{"above", []*Result{flat(better, 42, 40), flat(better, 43, 70.1)}, "2 runs, largest difference of one that must be the same 0.000 points, ok", true},
-		{"not above", []*Result{flat(known, 42, 50.01), flat(better, 42, 50)}, "2 runs, largest difference of one that must be the same 0.010 points, FAILED: better on default", false},
+		{"ahead", []*Result{flat(better, 42, 40), flat(better, 43, 70.1)}, "2 runs, largest difference of one that must be the same 0.000 points, ok", true},
+		{"not ahead", []*Result{flat(known, 42, 50.01), flat(better, 42, 50)}, "2 runs, largest difference of one that must be the same 0.010 points, FAILED: better on default", false},
+		{"ahead but for a column at the end", []*Result{dented(flat(better, 42, 51), 110, 0.06)}, "1 runs, largest difference of one that must be the same 0.000 points, FAILED: better on default", false},
+		{"ahead but for a little", []*Result{dented(flat(better, 42, 51), 80, 0.04)}, "1 runs, largest difference of one that must be the same 0.000 points, ok", true},
+		{"ahead but for where all is placed", []*Result{dented(flat(better, 42, 51), 79, 1)}, "1 runs, largest difference of one that must be the same 0.000 points, ok", true},
 		{"nothing to compare with", []*Result{flat(own, 42, 50)}, "1 runs, largest difference of one that must be the same 0.000 points, FAILED: own on default", false},
 		{"no run", nil, "0 runs, largest difference of one that must be the same 0.000 points, FAILED", false},
 	} {
@@ -96,6 +105,27 @@ func TestVerdict(t *testing.T) {
 		}
 		if line, ok := Verdict(s); line != "openb: "+test.want || ok != test.ok {
 			t.Errorf("%s: %q, %v; want %q, %v", test.name, line, ok, test.want, test.ok)
+		}
+	}
+}
+
+// On a workload of which nothing was published, runs of a policy that makes the published ones stand for them; they never take the place of one that was.
+func TestStand(t *testing.T) {
+	known, better := &Heuristic{Name: "bestfit", Published: "05-BestFit", Compared: SameRuns}, &Heuristic{Name: "better", Published: "05-BestFit", Compared: Ahead}
+	results := []*Result{flat(known, 42, 49), flat(better, 42, 51)}
+	for _, workload := range []string{"default", "other"} {
+		for _, r := range results {
+			r.Workload = workload
+		}
+		p := somePublished(t)
+		p.Stand(results)
+		s, err := Summarise(results, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]float64{"default": 1, "other": 2}[workload]
+		if _, mean := s[1].Mean.Lead(*s[1].Published); math.Abs(mean-want) > 1e-9 {
+			t.Errorf("%s: ahead by %v, want %v", workload, mean, want)
 		}
 	}
 }
@@ -110,7 +140,7 @@ func TestSummariseNamesARunThatWasNotPublished(t *testing.T) {
 
 func TestWriteTable(t *testing.T) {
 	known, own := &Heuristic{Name: "bestfit", Published: "05-BestFit", Compared: SameRuns}, &Heuristic{Name: "own"}
-	better, chance := &Heuristic{Name: "better", Published: "05-BestFit", Compared: Above}, &Heuristic{Name: "chance", Published: "05-BestFit", Compared: SameMean}
+	better, chance := &Heuristic{Name: "better", Published: "05-BestFit", Compared: Ahead}, &Heuristic{Name: "chance", Published: "05-BestFit", Compared: SameMean}
 	elsewhere := flat(own, 42, 30)
 	elsewhere.Workload = "other"
 	s, err := Summarise([]*Result{
@@ -121,7 +151,7 @@ func TestWriteTable(t *testing.T) {
 	}
 	means := `WORKLOAD  POLICY   RUNS  AT 100 %  PUBLISHED  AT 130 %  PUBLISHED  OF          DIFFERENCE
 default   bestfit  2     55.50     55.00      55.50     55.00      05-BestFit  any run: 1.000 points at 0 %
-default   better   1     52.50     50.00      52.50     50.00      05-BestFit  +2.50 points at 130 %
+default   better   1     52.50     50.00      52.50     50.00      05-BestFit  from 80 %: +2.50 points, at 80 % +2.50
 default   chance   1     59.75     60.00      59.75     60.00      05-BestFit  mean: 0.250 points at 0 %
 default   own      1     40.00     -          40.00     -          -           -
 other     own      1     30.00     -          30.00     -          -           -

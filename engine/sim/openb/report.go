@@ -77,9 +77,9 @@ func (s *Summary) compared() (text string, ok bool) {
 	case SameMean:
 		d := s.Mean.Compare(*s.Published)
 		return fmt.Sprintf("mean: %.3f points at %d %%", math.Abs(d.Points), d.Percent), !d.Beyond(MeanTolerance)
-	case Above:
-		lead := s.Mean[Percents-1] - s.Published[Percents-1]
-		return fmt.Sprintf("%+.2f points at 130 %%", lead), lead > 0
+	case Ahead:
+		least, mean := s.Mean.Lead(*s.Published)
+		return fmt.Sprintf("from %d %%: %+.2f points, at %d %% %+.2f", aheadFrom, mean, least.Percent, least.Points), mean > 0 && least.Points >= -AheadTolerance
 	default:
 		return fmt.Sprintf("any run: %.3f points at %d %%", math.Abs(s.Worst.Points), s.Worst.Percent), !s.Worst.Beyond(Tolerance)
 	}
