@@ -103,6 +103,8 @@ openb: ## reproduce the published results on the GPU trace in CORPUS
 	@test -d $(CORPUS)/traces/openb || { echo "SKIPPED: no corpus at $(CORPUS)/traces/openb"; exit 3; }
 	go build -o bin/celsius ./cmd/celsius
 	bin/celsius simulate trace openb --verify --trace $(CORPUS)/traces/openb
+	bin/celsius simulate trace openb --verify --trace $(CORPUS)/traces/openb --policy samples/policies/openb/celsius.yaml --policy samples/policies/openb/fgd.yaml \
+		--workload gpuspec10 --mix cpu=25 --mix multi=35 --mix models=30,multi=20 --seeds 1-3
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for T

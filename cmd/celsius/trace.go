@@ -113,6 +113,10 @@ func (r *openbRun) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	mixes, err := parseMixes(r.mixes)
+	if err != nil {
+		return err
+	}
 	if _, err := os.Stat(r.dir); errors.Is(err, fs.ErrNotExist) {
 		return skipped(c.OutOrStdout(), r.dir)
 	}
@@ -120,7 +124,7 @@ func (r *openbRun) run(c *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
-	traces, err := r.traces()
+	traces, err := r.traces(mixes)
 	if err != nil {
 		return err
 	}
@@ -158,8 +162,20 @@ func (r *openbRun) run(c *cobra.Command, _ []string) error {
 	return nil
 }
 
-// traces reads the cluster with each workload.
-func (r *openbRun) traces() ([]*openb.Trace, error) {
+func parseMixes(texts []string) ([]openb.Mix, error) {
+	var out []openb.Mix
+	for _, text := range texts {
+		mix, err := openb.ParseMix(text)
+		if err != nil {
+			return nil, usageError("--mix %v", err)
+		}
+		out = append(out, mix)
+	}
+	return out, nil
+}
+
+// traces reads the cluster with each workload, or with each mix of each.
+func (r *openbRun) traces(mixes []openb.Mix) ([]*openb.Trace, error) {
 	names := r.workloads
 	if len(names) == 0 {
 		var err error
@@ -170,7 +186,7 @@ func (r *openbRun) traces() ([]*openb.Trace, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%s holds no pod list", r.dir)
 	}
-	if len(names)*max(1, len(r.mixes)) > 1 && r.svg != "" {
+	if len(names)*max(1, len(mixes)) > 1 && r.svg != "" {
 		return nil, usageError("--svg draws one list of pods: name it with --workload, such as %s, and at most one --mix", names[0])
 	}
 	var out []*openb.Trace
@@ -179,14 +195,10 @@ func (r *openbRun) traces() ([]*openb.Trace, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(r.mixes) == 0 {
+		if len(mixes) == 0 {
 			out = append(out, t)
 		}
-		for _, text := range r.mixes {
-			mix, err := openb.ParseMix(text)
-			if err != nil {
-				return nil, usageError("--mix %v", err)
-			}
+		for _, mix := range mixes {
 			mixed, err := t.Mixed(mix)
 			if err != nil {
 				return nil, err
