@@ -2,6 +2,8 @@ package rules
 
 import (
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,8 +46,18 @@ func FuzzBudget(f *testing.F) {
 		if v == nil {
 			t.Fatal("no value")
 		}
-		if made := after.TotalAlloc - before.TotalAlloc; made > 512<<20 || took > 20*time.Second {
+		made := after.TotalAlloc - before.TotalAlloc
+		if raced() {
+			made = 0 // the pools that patterns are matched with drop at random what they hold
+		}
+		if made > 512<<20 || took > 20*time.Second {
 			t.Errorf("%s costs %d: %d MiB in %v, gives %.80s", expression, e.Cost.Max, made>>20, took, v)
 		}
 	})
+}
+
+// raced says whether the race detector is on.
+func raced() bool {
+	info, _ := debug.ReadBuildInfo()
+	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

@@ -115,7 +115,7 @@ func (c *Class) rejection(out []model.NodeCount, r refusals) []model.NodeCount {
 }
 
 // Of a row whose message tells of the node, so many different texts are told, each with its count, and so many nodes are looked at
-// for them. Where there are more, the first stands for all.
+// for them. Where there are more, and where each of them names its node, the first stands for all.
 const (
 	mostTexts    = 3
 	mostRendered = 128
@@ -129,17 +129,20 @@ func (c *Class) byText(out []model.NodeCount, r *Rule, of refusals) []model.Node
 		f.Point(row)
 		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: c.s.text(r, f), Count: 1}
 	}
+	named := func(n model.NodeCount, row int32) bool { return strings.Contains(n.Text, c.s.c.Nodes.Rows[row].Name) }
 	first := say(of.row)
+	first.Example = r.Message != nil && r.Message.ofNode && named(first, of.row)
 	if of.count == 1 || r.Message == nil || !r.Message.ofNode {
 		first.Count = of.count
 		return append(out, first)
 	}
-	begin, rendered := len(out), 0
+	begin, rendered, allNamed := len(out), 0, true
 	for _, row := range c.s.c.Nodes.ByOrder() {
 		if int(c.at[row].verdict) != of.code {
 			continue
 		}
 		told := say(row)
+		allNamed = allNamed && named(told, row)
 		at := slices.IndexFunc(out[begin:], func(n model.NodeCount) bool { return n.Text == told.Text })
 		switch rendered++; {
 		case rendered > mostRendered, at < 0 && len(out)-begin == mostTexts:
@@ -150,6 +153,10 @@ func (c *Class) byText(out []model.NodeCount, r *Rule, of refusals) []model.Node
 		default:
 			out = append(out, told)
 		}
+	}
+	if allNamed {
+		first.Count = of.count
+		return append(out[:begin], first)
 	}
 	slices.SortStableFunc(out[begin:], func(a, b model.NodeCount) int { return b.Count - a.Count })
 	return out
