@@ -30,7 +30,7 @@ import (
 //
 // Where many are let in together, the same are, the same number of pods of each gets places, and those who wait do so for the same
 // reasons: pods are of one size, and no two Jobs of one priority, so that the policy's order alone says who gets what there is. Where the
-// queue has room for one at a time, Jobs are let in in the same order.
+// queue has room for one at a time, the order in which Jobs are let in is the same.
 func TestE2ESame(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("together, %d", seed), func(t *testing.T) {
