@@ -3,98 +3,37 @@ package live
 import (
 	"fmt"
 	"math"
+	"runtime/debug"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
 // TestChurn has 200,000 pods come, be bound, end and go, a wave after the other, half of them in gangs of ten, and
 // holds that what is kept of them does not grow: after the last wave there is as much on the heap as after the first few.
-func TestChurn(t *testing.T) { //nolint:gocyclo // one case after the other
+func TestChurn(t *testing.T) {
 	const (
 		wave   = 2000
 		waves  = 100
 		warm   = 10 // waves after which all that is remembered for a while has been
 		window = 8  // waves of which the least is taken: what is remembered grows and is cut
 	)
-	r := newRig(t)
-	server := r.server
-	server.put(testQueue("default"))
-	for i := range 40 {
-		server.put(testNode(fmt.Sprintf("n%02d", i), "64"))
-	}
-	shared := newStripper()
-	seen := handler([]string{"celsius"}, r.feed)
-	known := map[string]*corev1.Pod{}
-	// deliver tells the feed as informers do: of objects that are the feed's own, stripped.
-	deliver := func() {
-		for _, c := range server.history {
-			if p, ok := c.object.(*corev1.Pod); ok {
-				if _, err := shared.strip(p); err != nil {
-					t.Fatal(err)
-				}
-				key := model.Key(p.Namespace, p.Name)
-				switch old := known[key]; {
-				case c.op == model.Delete:
-					seen.OnDelete(p)
-					delete(known, key)
-				case old == nil:
-					seen.OnAdd(p, false)
-					known[key] = p
-				default:
-					seen.OnUpdate(old, p)
-					known[key] = p
-				}
-				continue
-			}
-			r.feed.add(c, true)
-		}
-		server.history, server.events, server.messages, server.bindings, server.writes = nil, nil, nil, nil, nil
-	}
-	now := time.Now()
-	cycle := func() {
-		deliver()
-		now = now.Add(time.Second)
-		r.once(now)
-		for r.work() {
-		}
-	}
-	cycle()
+	before := debug.SetGCPercent(800) // heap collects what is gone; between the waves there is memory enough
+	t.Cleanup(func() { debug.SetGCPercent(before) })
+	c := newChurn(t)
+	c.cycle()
 	empty, first, last := heap(), math.Inf(1), math.Inf(1)
 	for n := range waves {
-		for i := range wave {
-			name := fmt.Sprintf("w%d-%d", n, i)
-			group, size := "g-"+name, 1
-			if i < wave/2 {
-				group, size = fmt.Sprintf("g-w%d-%d", n, i/10), 10
-			}
-			if i%size == 0 {
-				server.put(testGroup(group, int32(size)))
-			}
-			p := testPod(name, group, "1")
-			p.Spec.Hostname, p.Spec.Containers[0].Image = name, "image-"+name // each pod is like no other
-			server.put(p)
-		}
-		cycle()
-		cycle()
-		if bound := len(server.pods) - pending(server); bound != wave {
+		c.come(n, wave)
+		if bound := len(c.server.pods) - pending(c.server); bound != wave {
 			t.Fatalf("wave %d: %d pods are bound", n, bound)
 		}
-		for i := range wave / 2 { // the others are deleted while they run
-			server.as(fmt.Sprintf("default/w%d-%d", n, i), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
-		}
-		cycle()
-		for _, p := range server.pods {
-			server.drop(p)
-		}
-		for _, g := range server.groups {
-			server.drop(g)
-		}
-		cycle()
-		cycle()
+		c.end(n, wave)
+		c.leave()
 		switch {
 		case n >= warm && n < warm+window:
 			first = min(first, heap())
@@ -109,8 +48,102 @@ func TestChurn(t *testing.T) { //nolint:gocyclo // one case after the other
 	if kept := last - empty; kept > 60e6 { // what is remembered of the last few thousand
 		t.Errorf("%.1f MB are kept of what is gone", kept/1e6)
 	}
-	if len(r.cluster.Tasks)+len(r.cluster.Jobs)+len(r.intake.groups)+len(r.intake.member)+len(r.statuses.waits) > 0 {
-		t.Errorf("kept: %d tasks, %d jobs, %d groups, %d members, %d waits", len(r.cluster.Tasks), len(r.cluster.Jobs), len(r.intake.groups), len(r.intake.member), len(r.statuses.waits))
+	if len(c.cluster.Tasks)+len(c.cluster.Jobs)+len(c.intake.groups)+len(c.intake.member)+len(c.statuses.waits) > 0 {
+		t.Errorf("kept: %d tasks, %d jobs, %d groups, %d members, %d waits", len(c.cluster.Tasks), len(c.cluster.Jobs), len(c.intake.groups), len(c.intake.member), len(c.statuses.waits))
+	}
+}
+
+// churn is a rig whose feed is told as informers tell it: of objects that are the feed's own, stripped.
+type churn struct {
+	*rig
+	strip *stripper
+	tell  toolscache.ResourceEventHandler
+	known map[string]*corev1.Pod
+	now   time.Time
+}
+
+// newChurn is a queue and 40 nodes.
+func newChurn(t *testing.T) *churn {
+	r := newRig(t)
+	r.server.put(testQueue("default"))
+	for i := range 40 {
+		r.server.put(testNode(fmt.Sprintf("n%02d", i), "64"))
+	}
+	return &churn{rig: r, strip: newStripper(), tell: handler([]string{"celsius"}, r.feed), known: map[string]*corev1.Pod{}, now: time.Now()}
+}
+
+// come makes the pods of a wave, the first half in gangs of ten, and has them bound.
+func (c *churn) come(n, pods int) {
+	for i := range pods {
+		name := fmt.Sprintf("w%d-%d", n, i)
+		group, size := "g-"+name, 1
+		if i < pods/2 {
+			group, size = fmt.Sprintf("g-w%d-%d", n, i/10), 10
+		}
+		if i%size == 0 {
+			c.server.put(testGroup(group, int32(size)))
+		}
+		p := testPod(name, group, "1")
+		p.Spec.Hostname, p.Spec.Containers[0].Image = name, "image-"+name // each pod is like no other
+		c.server.put(p)
+	}
+	c.cycle()
+	c.cycle()
+}
+
+// end has half of a wave succeed. The others are deleted while they run.
+func (c *churn) end(n, pods int) {
+	for i := range pods / 2 {
+		c.server.as(fmt.Sprintf("default/w%d-%d", n, i), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	}
+	c.cycle()
+}
+
+// leave deletes all pods and groups.
+func (c *churn) leave() {
+	for _, p := range c.server.pods {
+		c.server.drop(p)
+	}
+	for _, g := range c.server.groups {
+		c.server.drop(g)
+	}
+	c.cycle()
+	c.cycle()
+}
+
+// cycle delivers what happened, and does a cycle and all its writes.
+func (c *churn) cycle() {
+	for _, happened := range c.server.history {
+		if p, ok := happened.object.(*corev1.Pod); ok {
+			c.deliver(happened.op, p)
+			continue
+		}
+		c.feed.add(happened, true)
+	}
+	s := c.server
+	s.history, s.events, s.messages, s.bindings, s.writes = nil, nil, nil, nil, nil
+	c.now = c.now.Add(time.Second)
+	c.once(c.now)
+	for c.work() {
+	}
+}
+
+func (c *churn) deliver(op model.Op, p *corev1.Pod) {
+	if _, err := c.strip.strip(p); err != nil {
+		c.server.t.Fatalf("%v", err)
+	}
+	key := model.Key(p.Namespace, p.Name)
+	old := c.known[key]
+	if op == model.Delete {
+		c.tell.OnDelete(p)
+		delete(c.known, key)
+		return
+	}
+	c.known[key] = p
+	if old == nil {
+		c.tell.OnAdd(p, false)
+	} else {
+		c.tell.OnUpdate(old, p)
 	}
 }
 
