@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -195,32 +194,20 @@ func (c *Cluster) Apply(deltas ...Delta) []error {
 	return errs
 }
 
-func (c *Cluster) apply(d Delta, m *mistakes) { //nolint:gocyclo // one case after the other
-	kind, meta, ok := objectMeta(d.Object)
+func (c *Cluster) apply(d Delta, m *mistakes) {
+	m.object = d.Object
+	kind, meta, ok := identify(d.Object)
 	if !ok {
-		m.object, m.kind, m.name = d.Object, "delta", fmt.Sprintf("%T", d.Object)
+		m.kind, m.name = "delta", fmt.Sprintf("%T", d.Object)
 		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Job, Queue, and those of storage")
 		return
 	}
-	m.object, m.kind, m.namespace, m.name = d.Object, kind, meta.Namespace, meta.Name
-	m.namespaced = kind == "Pod" || kind == "PodGroup" || kind == "Job" || kind == "ResourceQuota"
-	if !m.namespaced {
-		id, _, ok := storageID(d.Object)
-		m.namespaced = ok && id.namespaced()
-	}
-	if m.namespaced && meta.Namespace == "" {
-		m.add("metadata.namespace", "is missing")
-	}
-	if meta.Name == "" {
-		m.add("metadata.name", "is missing")
-	}
-	if strings.ContainsAny(meta.Name, orphanPrefix+"/") || strings.ContainsRune(meta.Namespace, '/') || m.namespaced && strings.ContainsAny(meta.Namespace, orphanPrefix) {
-		m.add("metadata.name", "%q has a character that no name has", m.called())
-	}
+	m.kind, m.namespace, m.name, m.namespaced = kind, meta.GetNamespace(), meta.GetName(), namespaced(kind)
+	m.checkName()
 	switch {
 	case len(m.errs) > 0:
 	case d.Op == Delete:
-		c.remove(d.Object)
+		c.remove(d.Object, m)
 	default:
 		c.upsert(d, m)
 	}
@@ -247,11 +234,11 @@ func (c *Cluster) upsert(d Delta, m *mistakes) {
 	case *v1beta1.Queue:
 		c.upsertQueue(o, m)
 	default:
-		c.upsertStorage(o)
+		c.Storage.upsert(StorageID{m.kind, m.called()}, o)
 	}
 }
 
-func (c *Cluster) remove(object any) {
+func (c *Cluster) remove(object any, m *mistakes) {
 	switch o := object.(type) {
 	case *corev1.Node:
 		c.removeNode(o.Name)
@@ -276,7 +263,7 @@ func (c *Cluster) remove(object any) {
 	case *v1beta1.Queue:
 		c.removeQueue(o.Name)
 	default:
-		c.removeStorage(o)
+		c.Storage.remove(StorageID{m.kind, m.called()})
 	}
 }
 

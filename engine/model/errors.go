@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // ObjectError is one mistake in one object. What cannot be read is left out: a pod
@@ -49,6 +50,19 @@ func (m *mistakes) add(field, format string, args ...any) {
 	m.errs = append(m.errs, &ObjectError{
 		Object: m.object, Kind: m.kind, Name: m.called(), Field: field, Text: fmt.Sprintf(format, args...),
 	})
+}
+
+// checkName refuses an object that is not named as the API server has its kind named.
+func (m *mistakes) checkName() {
+	if m.namespaced && m.namespace == "" {
+		m.add("metadata.namespace", "is missing")
+	}
+	if m.name == "" {
+		m.add("metadata.name", "is missing")
+	}
+	if strings.ContainsAny(m.name, orphanPrefix+"/") || strings.ContainsRune(m.namespace, '/') || m.namespaced && strings.ContainsAny(m.namespace, orphanPrefix) {
+		m.add("metadata.name", "%q has a character that no name has", m.called())
+	}
 }
 
 // annotation is the path of an annotation.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -20,55 +21,46 @@ func appendKey(b []byte, namespace, name string) []byte {
 	return append(append(append(b, namespace...), '/'), name...)
 }
 
-// objectMeta is the metadata of an object, or false for a kind that we know nothing of, and for nil.
-func objectMeta(object any) (kind string, meta *metav1.ObjectMeta, ok bool) { //nolint:gocyclo // one case after the other
-	switch o := object.(type) {
-	case *corev1.Node:
-		kind, ok = "Node", o != nil
-		if ok {
-			meta = &o.ObjectMeta
-		}
-	case *corev1.Pod:
-		kind, ok = "Pod", o != nil
-		if ok {
-			meta = &o.ObjectMeta
-		}
-	case *corev1.Namespace:
-		kind, ok = "Namespace", o != nil
-		if ok {
-			meta = &o.ObjectMeta
-		}
-	case *corev1.ResourceQuota:
-		kind, ok = "ResourceQuota", o != nil
-		if ok {
-			meta = &o.ObjectMeta
-		}
-	case *schedulingv1.PriorityClass:
-		kind, ok = "PriorityClass", o != nil
-		if ok {
-			meta = &o.ObjectMeta
-		}
-	case *v1beta1.PodGroup:
-		kind, ok = "PodGroup", o != nil
-		if ok {
-			meta = &o.ObjectMeta
-		}
-	case *batchv1alpha1.Job:
-		kind, ok = "Job", o != nil
-		if ok {
-			meta = &o.ObjectMeta
-		}
-	case *v1beta1.Queue:
-		kind, ok = "Queue", o != nil
-		if ok {
-			meta = &o.ObjectMeta
-		}
-	default:
-		var id StorageID
-		id, meta, ok = storageID(object)
-		kind = id.Kind
+// identify is the kind and the metadata of an object, or false for a kind that we know nothing of, and for nil.
+func identify(object any) (kind string, meta metav1.Object, ok bool) {
+	kind = kindOf(object)
+	if kind == "" || reflect.ValueOf(object).IsNil() {
+		return kind, nil, false
 	}
+	meta, ok = object.(metav1.Object)
 	return kind, meta, ok
+}
+
+// kindOf is the kind of an object, or "".
+func kindOf(object any) string {
+	switch object.(type) {
+	case *corev1.Node:
+		return "Node"
+	case *corev1.Pod:
+		return "Pod"
+	case *corev1.Namespace:
+		return "Namespace"
+	case *corev1.ResourceQuota:
+		return "ResourceQuota"
+	case *schedulingv1.PriorityClass:
+		return "PriorityClass"
+	case *v1beta1.PodGroup:
+		return "PodGroup"
+	case *batchv1alpha1.Job:
+		return "Job"
+	case *v1beta1.Queue:
+		return "Queue"
+	}
+	return storageKind(object)
+}
+
+// namespaced says whether objects of a kind have namespaces.
+func namespaced(kind string) bool {
+	switch kind {
+	case "Pod", "PodGroup", "Job", "ResourceQuota", VolumeClaim, StorageCapacity:
+		return true
+	}
+	return false
 }
 
 // readNode is what a Node object says, and what it offers. What is wrong in it is left out.

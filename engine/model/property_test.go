@@ -171,8 +171,8 @@ func anyDelta(t *rapid.T) Delta {
 }
 
 func objectKey(object any) string {
-	kind, meta, _ := objectMeta(object)
-	return kind + " " + Key(meta.Namespace, meta.Name)
+	kind, meta, _ := identify(object)
+	return kind + " " + Key(meta.GetNamespace(), meta.GetName())
 }
 
 // However the objects came, changed and went: the cluster is as if those that are left had come at once,

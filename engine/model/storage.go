@@ -126,55 +126,36 @@ func (x *Txn) Reserve(t *Task, volumes []VolumeBind) {
 	x.step(t, to, 0)
 }
 
-// storageID names an object of storage; false for all other kinds, and for nil.
-func storageID(object any) (id StorageID, meta *metav1.ObjectMeta, ok bool) {
-	switch o := object.(type) {
+// storageKind is the kind of an object of storage, or "".
+func storageKind(object any) string {
+	switch object.(type) {
 	case *corev1.PersistentVolume:
-		return identify(PersistentVolume, o, o != nil)
+		return PersistentVolume
 	case *corev1.PersistentVolumeClaim:
-		return identify(VolumeClaim, o, o != nil)
+		return VolumeClaim
 	case *storagev1.StorageClass:
-		return identify(StorageClass, o, o != nil)
+		return StorageClass
 	case *storagev1.CSINode:
-		return identify(CSINode, o, o != nil)
+		return CSINode
 	case *storagev1.CSIDriver:
-		return identify(CSIDriver, o, o != nil)
+		return CSIDriver
 	case *storagev1.CSIStorageCapacity:
-		return identify(StorageCapacity, o, o != nil)
+		return StorageCapacity
 	case *storagev1.VolumeAttachment:
-		return identify(VolumeAttachment, o, o != nil)
+		return VolumeAttachment
 	}
-	return StorageID{}, nil, false
+	return ""
 }
 
-func identify(kind string, o metav1.ObjectMetaAccessor, there bool) (id StorageID, meta *metav1.ObjectMeta, ok bool) {
-	id.Kind = kind
-	if !there {
-		return id, nil, false
-	}
-	meta, ok = o.GetObjectMeta().(*metav1.ObjectMeta)
-	id.Key = meta.Name
-	if id.namespaced() {
-		id.Key = Key(meta.Namespace, meta.Name)
-	}
-	return id, meta, ok
+// upsert keeps the newest version of an object of storage.
+func (s *Storage) upsert(id StorageID, object any) {
+	s.Objects[id], _ = object.(metav1.Object)
+	s.touch(id)
 }
 
-func (id StorageID) namespaced() bool { return id.Kind == VolumeClaim || id.Kind == StorageCapacity }
-
-// upsertStorage keeps the newest version of an object of storage.
-func (c *Cluster) upsertStorage(o any) {
-	if id, _, ok := storageID(o); ok {
-		c.Storage.Objects[id], _ = o.(metav1.Object)
-		c.Storage.touch(id)
-	}
-}
-
-func (c *Cluster) removeStorage(o any) {
-	if id, _, ok := storageID(o); ok {
-		delete(c.Storage.Objects, id)
-		c.Storage.touch(id)
-	}
+func (s *Storage) remove(id StorageID) {
+	delete(s.Objects, id)
+	s.touch(id)
 }
 
 // readVolumes fills in whether a pod has volumes that a node may not be fit for, and its claims.
