@@ -362,12 +362,24 @@ func (p *process) run(ctx context.Context, s *stored, wrote func(write)) {
 	l := &lock{Interface: &access{of: s, name: p.name, wait: p.wait}, fence: newFence(), tail: Tail(15 * time.Second)}
 	work, stop := context.WithCancel(ctx)
 	elect, leave := context.WithCancel(context.WithoutCancel(ctx))
+	var turn sync.Mutex // over the beginning and the end of leading
 	var leading sync.WaitGroup
+	end := func() {
+		turn.Lock()
+		stop()
+		turn.Unlock()
+		leading.Wait()
+	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: l, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true, Name: p.name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStoppedLeading: stop,
 			OnStartedLeading: func(context.Context) {
+				turn.Lock()
+				defer turn.Unlock()
+				if work.Err() != nil {
+					return
+				}
 				for range 4 {
 					leading.Go(func() { p.write(work, l.fence, wrote) })
 				}
@@ -382,13 +394,11 @@ func (p *process) run(ctx context.Context, s *stored, wrote func(write)) {
 		case <-l.fence.ended:
 		case <-work.Done():
 		}
-		stop()
-		leading.Wait()
+		end()
 		leave()
 	}()
 	elector.Run(elect)
-	stop()
-	leading.Wait()
+	end()
 }
 
 // write writes until ctx ends: as a client does, it looks at the fence, is sent through a pool, and is looked at again where it leaves. Some
