@@ -1,6 +1,7 @@
 package model
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -50,13 +51,11 @@ func (d *Dims) Amount(i int, q resource.Quantity) float64 {
 func Bytes(q resource.Quantity) int64 { return amountOf(q, true) }
 
 func amountOf(q resource.Quantity, whole bool) int64 {
-	switch {
-	case beyond(q):
+	switch size := math.Abs(q.AsApproximateFloat64()); {
+	case size >= 2*Most, !whole && size >= 2*Most/1000: // it may be beyond an int64
 		return Most * int64(q.Sign())
 	case whole:
 		return max(min(q.Value(), Most), -Most)
-	case math.Abs(q.AsApproximateFloat64()) >= Most/500:
-		return Most * int64(q.Sign()) // in thousandths it may be beyond an int64
 	}
 	return max(min(q.MilliValue(), Most), -Most)
 }
@@ -79,15 +78,39 @@ func Tame(lists ...corev1.ResourceList) {
 
 // TamePod tames what a pod's spec asks for.
 func TamePod(spec *corev1.PodSpec) {
-	for _, ctrs := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range ctrs {
-			Tame(ctrs[i].Resources.Requests, ctrs[i].Resources.Limits)
+	for list := range amountsOf(spec) {
+		Tame(list)
+	}
+}
+
+// amountsOf goes through the lists of amounts in a pod's spec.
+func amountsOf(spec *corev1.PodSpec) iter.Seq[corev1.ResourceList] {
+	return func(yield func(corev1.ResourceList) bool) {
+		for _, ctrs := range [...][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range ctrs {
+				if r := &ctrs[i].Resources; !yield(r.Requests) || !yield(r.Limits) {
+					return
+				}
+			}
+		}
+		if r := spec.Resources; yield(spec.Overhead) && r != nil && yield(r.Requests) {
+			yield(r.Limits)
 		}
 	}
-	Tame(spec.Overhead)
-	if r := spec.Resources; r != nil {
-		Tame(r.Requests, r.Limits)
+}
+
+// tame is the pod, or a copy of it, with amounts that can be added up.
+func tame(o *corev1.Pod) *corev1.Pod {
+	for list := range amountsOf(&o.Spec) {
+		for _, q := range list {
+			if beyond(q) {
+				o = o.DeepCopy()
+				TamePod(&o.Spec)
+				return o
+			}
+		}
 	}
+	return o
 }
 
 // Offers turns a list of what is there, or may be had, into amounts: as Resources, but each is below Most.

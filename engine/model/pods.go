@@ -88,12 +88,14 @@ func podStatus(o *corev1.Pod) Status {
 	return Unknown
 }
 
+// namedGroup is the name of the PodGroup that a pod names, "" if it names none.
+func namedGroup(o *corev1.Pod) string {
+	return cmp.Or(o.Annotations[GroupAnnotation], o.Annotations[VolcanoGroupAnnotation])
+}
+
 // groupOf is the key of the PodGroup that a pod names, "" if it names none.
 func (c *Cluster) groupOf(o *corev1.Pod) string {
-	name := o.Annotations[GroupAnnotation]
-	if name == "" {
-		name = o.Annotations[VolcanoGroupAnnotation]
-	}
+	name := namedGroup(o)
 	if name == "" {
 		return ""
 	}
@@ -181,27 +183,6 @@ func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
 		t.Request = podAmounts(d, podresource.PodRequests(started, options))
 	}
 	m.notNegative(d, "spec.containers[].resources.requests", t.InitRequest)
-}
-
-// tame is the pod, or a copy of it, with amounts that can be added up.
-func tame(o *corev1.Pod) *corev1.Pod {
-	wild := func(list corev1.ResourceList) bool {
-		for _, q := range list {
-			if beyond(q) {
-				return true
-			}
-		}
-		return false
-	}
-	asks := func(r *corev1.ResourceRequirements) bool { return wild(r.Requests) || wild(r.Limits) }
-	containerAsks := func(ctr corev1.Container) bool { return asks(&ctr.Resources) }
-	if !slices.ContainsFunc(o.Spec.Containers, containerAsks) && !slices.ContainsFunc(o.Spec.InitContainers, containerAsks) &&
-		!wild(o.Spec.Overhead) && (o.Spec.Resources == nil || !asks(o.Spec.Resources)) {
-		return o
-	}
-	o = o.DeepCopy()
-	TamePod(&o.Spec)
-	return o
 }
 
 func podAmounts(d *Dims, list corev1.ResourceList) Resources {

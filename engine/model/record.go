@@ -71,24 +71,20 @@ func (t *Task) decided() bool {
 // says. Without a record its annotations are its owner's word, now as ever; what they say of devices can only be more than it holds, so
 // a share is taken for all of the device.
 func (t *Task) readDecided(old *Task, m *mistakes) {
-	if t.NodeName == "" || t.Foreign {
-		t.distrust()
+	if t.NodeName == "" {
 		return
 	}
-	if old != nil && old.UID == t.UID && old.NodeName == t.NodeName && old.decided() {
-		t.keep(old)
-		return
+	if !t.Foreign {
+		if old != nil && old.UID == t.UID && old.NodeName == t.NodeName && old.decided() {
+			t.keep(old)
+			return
+		}
+		if r := readRecord(t.Annotations, t.UID, t.NodeName, m); r != nil {
+			t.obey(r)
+			return
+		}
 	}
-	if r := readRecord(t.Annotations, t.UID, t.NodeName, m); r != nil {
-		t.obey(r)
-		return
-	}
-	t.distrust()
-}
-
-// distrust counts shares of devices as whole ones, where nobody decided on them.
-func (t *Task) distrust() {
-	if t.NodeName != "" && t.GPUCount > 0 {
+	if t.GPUCount > 0 {
 		t.GPUMilli, t.GPUMemory = WholeGPU, 0
 	}
 }
@@ -133,10 +129,7 @@ func GroupOf(o *corev1.Pod) string {
 			return r.Group
 		}
 	}
-	if name := o.Annotations[GroupAnnotation]; name != "" {
-		return name
-	}
-	return o.Annotations[VolcanoGroupAnnotation]
+	return namedGroup(o)
 }
 
 // AsBound writes to a pod that wants shares of devices the record that its binding would have written, from what the pod says itself: for worlds
