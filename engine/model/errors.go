@@ -35,6 +35,7 @@ type mistakes struct {
 	kind            string
 	namespace, name string
 	namespaced      bool
+	under           string // the path that fields are under, with a point
 	errs            []error
 }
 
@@ -48,7 +49,7 @@ func (m *mistakes) called() string {
 
 func (m *mistakes) add(field, format string, args ...any) {
 	m.errs = append(m.errs, &ObjectError{
-		Object: m.object, Kind: m.kind, Name: m.called(), Field: field, Text: fmt.Sprintf(format, args...),
+		Object: m.object, Kind: m.kind, Name: m.called(), Field: m.under + field, Text: fmt.Sprintf(format, args...),
 	})
 }
 

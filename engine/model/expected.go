@@ -40,13 +40,13 @@ func readJobSpec(d *Dims, o *batchv1alpha1.Job, m *mistakes) *jobSpec {
 	for i := range o.Spec.Tasks {
 		task := &o.Spec.Tasks[i]
 		var one Task
-		var wrong mistakes
-		if readRequests(d, &one, &corev1.Pod{Spec: task.Template.Spec}, &wrong); len(wrong.errs) > 0 {
-			m.add(fmt.Sprintf("spec.tasks[%d].template.spec", i), "requests an amount below 0")
-			continue
+		errs := len(m.errs)
+		m.under = fmt.Sprintf("spec.tasks[%d].template.", i)
+		if readRequests(d, &one, &corev1.Pod{Spec: task.Template.Spec}, m); len(m.errs) == errs {
+			s.roles = append(s.roles, wantedRole{name: task.Name, replicas: int64(task.Replicas), request: one.Request})
 		}
-		s.roles = append(s.roles, wantedRole{name: task.Name, replicas: int64(task.Replicas), request: one.Request})
 	}
+	m.under = ""
 	return s
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +39,26 @@ func ofJob(uid string) func(*v1beta1.PodGroup) {
 // member is a pod of the Job, as its controller makes it.
 func memberOf(role string, index int, requests string) *corev1.Pod {
 	return pod(fmt.Sprintf("train-%s-%d", role, index), requests, annotated(GroupAnnotation, "train-u1", RoleAnnotation, role))
+}
+
+// A role that asks for what nobody can give is named by its path, and the others are expected nevertheless.
+func TestExpectedOfAWrongRole(t *testing.T) {
+	c := cluster(t, queue("q"), group("g", "q", ofJob("u1")))
+	errs := c.Apply(upserts(batchJob("", "ps", 1, "cpu=-1", "worker", 3, "cpu=2", "late", 1, "memory=-1"))...)
+	want := []string{
+		"Job a/train: spec.tasks[0].template.spec.containers[].resources.requests[cpu]: -1 is below 0",
+		"Job a/train: spec.tasks[2].template.spec.containers[].resources.requests[memory]: -1 is below 0",
+	}
+	var got []string
+	for _, err := range errs {
+		got = append(got, err.Error())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if expected := c.Jobs["a/train-u1"].Expected; expected.Get(CPU) != 6000 || expected.Get(Pods) != 3000 {
+		t.Errorf("expected is %s", c.Dims.Text(expected))
+	}
 }
 
 // TestExpected follows what a job asks for from before its pods exist until it has ended.

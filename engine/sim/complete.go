@@ -213,8 +213,8 @@ func (c *completion) group(i item, p *corev1.Pod) {
 	if c.find("PodGroup", p.Namespace, name) != nil {
 		return
 	}
-	g, err := objects.BareGroup(p, name, nil)
-	if err != nil {
+	g, wrong := objects.BareGroup(p, name, nil)
+	for _, err := range wrong {
 		place := deepest(i.value, "metadata", "annotations")
 		c.issues = append(c.issues, place.Issuef("", "%v", err))
 	}

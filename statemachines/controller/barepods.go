@@ -83,8 +83,10 @@ func (b *barePods) ensure(ctx context.Context, pod *corev1.Pod, name string) err
 	case err != nil:
 		b.event(pod, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupError), "CreatePodGroup", "PodGroup %s could not be made: %s", name, err)
 		return fmt.Errorf("make PodGroup %s/%s: %w", pod.Namespace, name, err)
-	case wrong != nil:
-		b.event(pod, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupError), "CreatePodGroup", "%s", wrong)
+	default:
+		for _, err := range wrong {
+			b.event(pod, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupError), "CreatePodGroup", "%s", err)
+		}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// GroupOf is the name of a pod's PodGroup, in either spelling of the key.
+// GroupOf is the name of the PodGroup that a pod names now, in either spelling of the key, whatever it was bound for.
 func GroupOf(pod *corev1.Pod) string {
 	return cmp.Or(pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey], pod.Annotations[schedulingv1beta1.VolcanoGroupNameAnnotationKey])
 }
@@ -28,11 +28,11 @@ func BareGroupName(pod *corev1.Pod) string {
 	return batchv1alpha1.PodgroupNamePrefix + string(pod.UID)
 }
 
-// BareGroup is the PodGroup of a bare pod. What the pod says goes before what its owner says. An
-// annotation that cannot be read is an error beside the PodGroup, which is made without it.
-func BareGroup(pod *corev1.Pod, name string, inherited map[string]string) (*schedulingv1beta1.PodGroup, error) {
+// BareGroup is the PodGroup of a bare pod. What the pod says goes before what its owner says. Each annotation
+// that cannot be read is an error beside the PodGroup, which is made without it.
+func BareGroup(pod *corev1.Pod, name string, inherited map[string]string) (group *schedulingv1beta1.PodGroup, wrong []error) {
 	says := func(key string) string { return cmp.Or(pod.Annotations[key], inherited[key]) }
-	group := &schedulingv1beta1.PodGroup{
+	group = &schedulingv1beta1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: pod.Namespace, OwnerReferences: bareOwners(pod),
 			Annotations: map[string]string{}, Labels: map[string]string{},
@@ -53,11 +53,10 @@ func BareGroup(pod *corev1.Pod, name string, inherited map[string]string) (*sche
 	copyFirst(pod.Annotations, group.Annotations, schedulingv1beta1.JDBMinAvailable, schedulingv1beta1.JDBMaxUnavailable)
 	copyKeys(pod.Labels, group.Labels, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime)
 
-	var wrong error
 	if text := says(schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey); text != "" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 1 {
-			wrong = fmt.Errorf("annotation %s is %q; it must be a whole number from 1, and counts as 1 now", schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey, text)
+			wrong = append(wrong, fmt.Errorf("annotation %s is %q; it must be a whole number from 1, and counts as 1 now", schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey, text))
 			n = 1
 		}
 		group.Spec.MinMember = int32(n)
@@ -67,7 +66,7 @@ func BareGroup(pod *corev1.Pod, name string, inherited map[string]string) (*sche
 	if text := says(schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey); text != "" {
 		given := corev1.ResourceList{}
 		if err := decode.JSON([]byte(text), &given); err != nil {
-			wrong = fmt.Errorf("annotation %s cannot be read: %w; it must be a JSON object of quantities, such as {\"cpu\":\"4\"}", schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey, err)
+			wrong = append(wrong, fmt.Errorf("annotation %s cannot be read: %w; it must be a JSON object of quantities, such as {\"cpu\":\"4\"}", schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey, err))
 		} else {
 			resources = given
 		}

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -91,12 +92,7 @@ func TaskMinAvailable(task *batchv1alpha1.TaskSpec) int32 {
 }
 
 // QueueName is the queue of that name, or default where none is named.
-func QueueName(name string) string {
-	if name == "" {
-		return schedulingv1beta1.DefaultQueue
-	}
-	return name
-}
+func QueueName(name string) string { return cmp.Or(name, schedulingv1beta1.DefaultQueue) }
 
 // Admitted says whether a PodGroup was let into its queue, so that its pods may be made.
 func Admitted(group *schedulingv1beta1.PodGroup) bool {

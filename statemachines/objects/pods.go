@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -55,15 +56,8 @@ func Pod(job *batchv1alpha1.Job, p PodPlan) *corev1.Pod {
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	if pod.Spec.SchedulerName == "" {
-		pod.Spec.SchedulerName = job.Spec.SchedulerName
-	}
-	if pod.Spec.SchedulerName == "" {
-		pod.Spec.SchedulerName = p.SchedulerName
-	}
-	if pod.Spec.PriorityClassName == "" {
-		pod.Spec.PriorityClassName = job.Spec.PriorityClassName
-	}
+	pod.Spec.SchedulerName = cmp.Or(pod.Spec.SchedulerName, job.Spec.SchedulerName, p.SchedulerName)
+	pod.Spec.PriorityClassName = cmp.Or(pod.Spec.PriorityClassName, job.Spec.PriorityClassName)
 	mountVolumes(job, &pod.Spec)
 	markPod(job, p, pod)
 	return pod

@@ -1,0 +1,27 @@
+package objects
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// TestBareGroupTellsAllThatIsWrong: one annotation that cannot be read does not hide another, and what can be read counts.
+func TestBareGroupTellsAllThatIsWrong(t *testing.T) {
+	pod := &corev1.Pod{}
+	pod.Annotations = map[string]string{
+		schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey:    "0",
+		schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey: `{"cpu":"x"}`,
+		schedulingv1beta1.QueueNameAnnotationKey:                "gpu",
+	}
+	group, wrong := BareGroup(pod, "g", nil)
+	if len(wrong) != 2 || !strings.Contains(wrong[0].Error(), "group-min-member") || !strings.Contains(wrong[1].Error(), "group-min-resources") {
+		t.Errorf("told is %v", wrong)
+	}
+	if group.Spec.MinMember != 1 || group.Spec.Queue != "gpu" || group.Spec.MinResources.Pods().Value() != 1 {
+		t.Errorf("the PodGroup is %+v", group.Spec)
+	}
+}
