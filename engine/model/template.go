@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -169,12 +170,18 @@ func sameAmounts(a, b corev1.ResourceList) bool {
 		return false
 	}
 	for name, v := range a {
-		w, ok := b[name]
-		if !ok || beyond(v) != beyond(w) || !beyond(v) && v.Cmp(w) != 0 {
+		if w, ok := b[name]; !ok || !sameAmount(v, w) {
 			return false
 		}
 	}
 	return true
+}
+
+func sameAmount(a, b resource.Quantity) bool {
+	if beyond(a) || beyond(b) { // they are read as Most: it takes too long to compare them
+		return beyond(a) && beyond(b) && a.Sign() == b.Sign()
+	}
+	return a.Cmp(b) == 0
 }
 
 func tellsResources(s *corev1.PodStatus) bool {

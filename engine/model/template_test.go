@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +59,16 @@ func TestMistakesOfTemplatesAreToldOfEach(t *testing.T) {
 	if errs := c.Apply(upserts(group("g", "q"), pod("p1", "cpu=1", bad), pod("p2", "cpu=1", bad))...); len(errs) != 2 {
 		t.Errorf("two pods with a mistake each: %v", errs)
 	}
+}
+
+// An amount far below 0 is not taken for one that is as far above.
+func TestTemplatesTellTheSign(t *testing.T) {
+	c := NewCluster(Options{})
+	errs := c.Apply(upserts(group("g", "q"), pod("p1", "cpu=1e300", on("n1")), pod("p2", "cpu=-1e300", on("n1")))...)
+	if len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), "Pod a/p2: spec.containers[].resources.requests[cpu]: ") {
+		t.Errorf("told is %v", errs)
+	}
+	checkTemplates(t, c)
 }
 
 // Whatever two pods of a role differ in, each has the template and the requests that its own pod says: when they come, and
