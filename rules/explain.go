@@ -282,12 +282,24 @@ func wordAt(text []rune, offset int, name string) (at, width int) {
 	return offset, 1
 }
 
-func (s *Scope) overloadsOf(name string) []Overload {
+// mostShown is how many overloads of a function are told.
+const mostShown = 6
+
+// overloadsOf are those of a function, but for those that only take ints for doubles; nil where there are too many to tell.
+func (s *Scope) overloadsOf(name string) (out []Overload) {
 	f := s.lang.functions[name]
-	if f == nil || len(f.Overloads) > 6 {
+	if f == nil {
 		return nil
 	}
-	return f.Overloads
+	for _, o := range f.Overloads {
+		if !o.Ints {
+			out = append(out, o)
+		}
+	}
+	if len(out) > mostShown {
+		return nil
+	}
+	return out
 }
 
 func (x *explainer) signatures(name, lead string) string {
