@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -30,6 +34,8 @@ type run struct {
 	// policies take turns. They are the same one, compiled several times.
 	policies []*policy.Policy
 	noCache  bool
+	// otherUIDs gives all objects UIDs in another order, as a cluster's are random. The plans are written with their own.
+	otherUIDs bool
 	// after sees the cluster after each cycle.
 	after func(c *model.Cluster, s *policy.Session, plan *model.Plan)
 }
@@ -50,10 +56,14 @@ func (r run) plans(t *rapid.T) []string {
 		}
 		first = append(first, model.Delta{Object: r.world.objects[i]})
 	}
+	history := append([][]model.Delta{first}, r.world.changes...)
+	if r.otherUIDs {
+		history = otherUIDs(history)
+	}
 	var out []string
 	var s *policy.Session
 	now := time.Unix(1_700_000_100, 0).UTC()
-	for n, deltas := range append([][]model.Delta{first}, r.world.changes...) {
+	for n, deltas := range history {
 		c.Apply(deltas...) // mistakes in objects are as good as any other
 		if p := r.policies[n%len(r.policies)]; s == nil || s.Policy() != p {
 			s = policy.NewSession(c, p)
@@ -64,11 +74,31 @@ func (r run) plans(t *rapid.T) []string {
 			if err := c.Check(); err != nil {
 				t.Fatalf("cycle %d, %v later: %v", n, pause, err)
 			}
-			out = append(out, written(t, plan))
+			out = append(out, madeUp.ReplaceAllString(written(t, plan), ""))
 			if r.after != nil {
 				r.after(c, s, plan)
 			}
 			c.Apply(started(c, plan)...)
+		}
+	}
+	return out
+}
+
+// madeUp is what otherUIDs puts before a UID.
+var madeUp = regexp.MustCompile(`other-[0-9a-f]{8}-`)
+
+func otherUIDs(history [][]model.Delta) [][]model.Delta {
+	out := make([][]model.Delta, len(history))
+	for i, deltas := range history {
+		for _, d := range deltas {
+			if o, ok := d.Object.(runtime.Object); ok {
+				o := o.DeepCopyObject().(metav1.Object)
+				if uid := o.GetUID(); uid != "" {
+					o.SetUID(types.UID(fmt.Sprintf("other-%08x-%s", crc32.ChecksumIEEE([]byte(uid)), uid)))
+				}
+				d.Object = o
+			}
+			out[i] = append(out[i], d)
 		}
 	}
 	return out
@@ -208,7 +238,7 @@ func policies(t *testing.T) []compiled {
 }
 
 // All ways through a history lead to the same plans, to the last byte: once more, with nothing remembered, with the
-// first objects in another order, with the policy compiled again before each cycle.
+// first objects in another order, with other UIDs, with the policy compiled again before each cycle.
 func TestSameInputSameBytes(t *testing.T) {
 	t.Parallel()
 	for _, p := range policies(t) {
@@ -229,6 +259,7 @@ func TestSameInputSameBytes(t *testing.T) {
 					{"once more", run{world: w, policies: p.policies[:1]}},
 					{"nothing remembered", run{world: w, policies: p.policies[:1], noCache: true}},
 					{"objects in another order", run{world: w, policies: p.policies[:1], order: order}},
+					{"other UIDs", run{world: w, policies: p.policies[:1], otherUIDs: true}},
 					{"the policy compiled again", run{world: w, policies: p.policies}},
 				} {
 					if diff := gocmp.Diff(plain, v.run.plans(t)); diff != "" {

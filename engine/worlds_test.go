@@ -41,7 +41,7 @@ func list(text string) corev1.ResourceList {
 func at(second int) metav1.Time { return metav1.Unix(1_700_000_000+int64(second), 0) }
 
 func drawQueue(t *rapid.T, name string) *v1beta1.Queue {
-	q := &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	q := &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
 	q.Spec.Weight = int32(rapid.IntRange(1, 3).Draw(t, "weight"))
 	q.Spec.Capability = list(one(t, "capability", "", "", "cpu=3", "cpu=6 memory=4Gi", "nvidia.com/gpu=1", "cpu=6 pods=2"))
 	q.Spec.Guarantee.Resource = list(one(t, "guarantee", "", "", "cpu=1", "cpu=2 memory=1Gi"))
@@ -89,6 +89,9 @@ func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
 			Annotations: map[string]string{model.GroupAnnotation: group, model.RoleAnnotation: one(t, "role", "worker", "worker", "ps")},
 		},
 		Spec: corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Name: "main"}}},
+	}
+	if index := one(t, "index", "", "", "0", "1"); index != "" { // the first of each role has the same
+		p.Annotations[model.IndexAnnotation] = index
 	}
 	p.Spec.Containers[0].Resources.Requests = list(one(t, "requests", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi", "cpu=2", "cpu=700m memory=300Mi", "cpu=1 nvidia.com/gpu=1", ""))
 	p.Spec.PriorityClassName = one(t, "class", "", "", "low", "high")

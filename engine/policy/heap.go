@@ -309,7 +309,7 @@ func (s *Session) flatQueues() *Heap[*model.Queue] {
 			return version
 		},
 		created: func(q *model.Queue) time.Time { return q.CreatedAt },
-		tie:     func(a, b *model.Queue) int { return cmp.Or(cmp.Compare(a.UID, b.UID), cmp.Compare(a.Name, b.Name)) },
+		tie:     func(a, b *model.Queue) int { return cmp.Compare(a.Name, b.Name) },
 	}
 }
 

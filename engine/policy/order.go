@@ -200,7 +200,7 @@ func (s *Session) taskKeys(t *model.Task) []key {
 	return s.keys(TaskOrder, f, nil)
 }
 
-// SortTasks orders tasks by the rows of taskOrder, then numeric suffix, creation time and UID.
+// SortTasks orders tasks by the rows of taskOrder, then numeric suffix, creation time and name.
 func (s *Session) SortTasks(tasks []*model.Task) {
 	switch {
 	case len(tasks) < 2:
@@ -224,12 +224,13 @@ func (s *Session) SortTasks(tasks []*model.Task) {
 	}
 }
 
-// taskTie is the final order of tasks.
+// taskTie is the final order of tasks. Names come before UIDs: creation times are whole seconds, UIDs are random, and one manifest must
+// not get other places each time.
 func taskTie(a, b *model.Task) int {
 	if a.Index >= 0 && b.Index >= 0 && a.Index != b.Index {
 		return cmp.Compare(a.Index, b.Index)
 	}
-	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Key, b.Key))
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Key, b.Key), cmp.Compare(a.UID, b.UID))
 }
 
 // TasksMove says whether the order of tasks can change within a turn.

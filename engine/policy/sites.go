@@ -60,9 +60,9 @@ func Sites() []Site {
 	}
 	veto := []string{"veto"}
 	return []Site{
-		order(QueueOrder, "A sort key of a queue. First difference in tier order, then creation time, then UID.", "queue"),
-		order(JobOrder, "A sort key of a job. First difference in tier order, then creation time, then UID.", "job"),
-		order(TaskOrder, "A sort key of a task. First difference in tier order, then numeric suffix, creation time, UID.", "task"),
+		order(QueueOrder, "A sort key of a queue. First difference in tier order, then creation time, then name.", "queue"),
+		order(JobOrder, "A sort key of a job. First difference in tier order, then creation time, then namespace and name.", "job"),
+		order(TaskOrder, "A sort key of a task. First difference in tier order, then numeric suffix, creation time, then namespace and name.", "task"),
 		say(JobValid, "deny", "Must hold, or the job is left, with this reason on its PodGroup. All.", nil, "job"),
 		say(JobReady, "deny", "May the job's placements be kept? All.", nil, "job"),
 		say(JobPipelined, "deny", "May they be held until what they wait for is released? A vote: tier by tier a refusal is final, else a permit is; nobody: permit.", nil, "job"),
