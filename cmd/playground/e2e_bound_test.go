@@ -33,15 +33,49 @@ func TestWhatABoundPodHoldsIsNotItsOwnersToSay(t *testing.T) {
 	w.isToldToWait("more-0")
 
 	w.Kubectl("delete", "pod", "whole-0")
-	w.Wait("one of those that wait has the device", func() error {
-		for _, name := range []string{"more-0", "after-0"} {
-			pod := &corev1.Pod{}
-			if err := w.Get(name, pod); err == nil && pod.Spec.NodeName != "" {
-				return nil
-			}
-		}
-		return errors.New("neither is bound")
-	})
+	w.oneIsBound("more-0", "after-0")
+}
+
+// What runs is charged to the queue that it was bound in, also when its owner deletes its PodGroup or makes it anew elsewhere, and by the
+// scheduler that leads next.
+func TestAGroupThatIsDeletedLeavesItsPodsInTheirQueue(t *testing.T) {
+	w := newWorld(t)
+	w.Nodes(1, "cpu=8")
+	w.Apply(`
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: "${queue.a}"}
+spec: {weight: 1, capability: {cpu: 150m}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: "${queue.b}"}
+spec: {weight: 1}
+`)
+	inB := func(name string) {
+		w.Apply(`{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: ` + name + `}, spec: {minMember: 1, queue: "${queue.b}"}}`)
+	}
+	scheduler := w.part("scheduler")
+	w.sharing("first", "")
+	w.isBound("first-0")
+
+	w.Kubectl("delete", "podgroup", "first")
+	w.sharing("second", "")
+	w.isToldToWait("second-0")
+	inB("first") // anew, in another queue
+	w.sharing("third", "")
+	w.isToldToWait("third-0")
+	w.isToldToWait("second-0")
+
+	scheduler.Kill()
+	w.part("scheduler")
+	w.sharing("fourth", "")
+	w.isToldToWait("fourth-0") // by the new one
+	w.Kubectl("delete", "podgroup", "first")
+	w.isToldToWait("second-0")
+
+	w.Kubectl("delete", "pod", "first-0")
+	w.oneIsBound("second-0", "third-0", "fourth-0")
 }
 
 // sharing makes a pod that wants so many thousandths of a device, "" for none.
@@ -65,6 +99,19 @@ func (w *world) isBound(name string) {
 			return err
 		}
 		return errors.New("it waits: " + waitsFor(pod))
+	})
+}
+
+func (w *world) oneIsBound(names ...string) {
+	w.t.Helper()
+	w.Wait("one of those that wait is bound", func() error {
+		for _, name := range names {
+			pod := &corev1.Pod{}
+			if err := w.Get(name, pod); err == nil && pod.Spec.NodeName != "" {
+				return nil
+			}
+		}
+		return errors.New("none is bound")
 	})
 }
 

@@ -13,12 +13,15 @@ type spot struct {
 	gpus     []int
 	known    bool // gpus was said or decided, and not guessed
 	volumes  []VolumeBind
+	boundIn  standing
 }
 
-func (t *Task) spot() spot { return spot{t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.Volumes} }
+func (t *Task) spot() spot {
+	return spot{t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.Volumes, t.boundIn}
+}
 
 func (t *Task) setSpot(s spot) {
-	t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.Volumes = s.status, s.node, s.nodeName, s.gpus, s.known, s.volumes
+	t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.Volumes, t.boundIn = s.status, s.node, s.nodeName, s.gpus, s.known, s.volumes, s.boundIn
 }
 
 // move is the one door through which a known task goes from one spot to another, an undo included.
@@ -194,11 +197,9 @@ func (c *Cluster) total() {
 // setPhase is the door of a job's phase.
 func (c *Cluster) setPhase(j *Job, phase string, admittedNow bool, at time.Time) {
 	was := j.letIn()
-	if j.Queue != nil {
-		j.Queue.countPhase(j.Phase, -1)
-		j.Queue.countPhase(phase, 1)
-	}
+	j.countPhase(-1)
 	j.Phase, j.AdmittedNow, j.AdmittedAt = phase, admittedNow, at
+	j.countPhase(1)
 	switch is := j.letIn(); {
 	case j.Queue == nil || was == is:
 	case is:
@@ -210,10 +211,15 @@ func (c *Cluster) setPhase(j *Job, phase string, admittedNow bool, at time.Time)
 	c.touchJob(j)
 }
 
-func (q *Queue) countPhase(phase string, by int64) {
-	q.Phases[phase] += by
-	if q.Phases[phase] == 0 {
-		delete(q.Phases, phase)
+// countPhase counts a job among those of its queue that are as far as it.
+func (j *Job) countPhase(by int64) {
+	if j.Queue == nil || j.Orphan {
+		return
+	}
+	count := j.Queue.Phases
+	count[j.Phase] += by
+	if count[j.Phase] == 0 {
+		delete(count, j.Phase)
 	}
 }
 

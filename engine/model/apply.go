@@ -430,7 +430,7 @@ func (t *Task) keepVolumes(old *Task) {
 func (c *Cluster) replaceTask(t, next *Task) {
 	from, job := t.Node, t.Job
 	c.account(t, -1)
-	stays := t.group == next.group && t.Foreign == next.Foreign
+	stays := t.group == next.group && t.Foreign == next.Foreign && (job.Orphan && t.boundIn == next.boundIn || !job.Orphan && next.mayJoin(job))
 	if !stays {
 		c.leaveJob(t)
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,14 +63,21 @@ func (c *Cluster) checkTasks() error {
 			return fmt.Errorf("task %s: its job is not of the cluster", key)
 		case !slices.Contains(t.Job.Roles, t.role) || t.role.Name != t.Role:
 			return fmt.Errorf("task %s: its role %q is not of its job", key, t.Role)
-		case t.Job.Orphan != (t.group == "" || c.Jobs[t.group] == nil):
-			return fmt.Errorf("task %s: names PodGroup %q, but is in job %s", key, t.group, t.Job.Key)
-		case !t.Job.Orphan && t.Job.Key != t.group:
-			return fmt.Errorf("task %s: names PodGroup %q, but is in job %s", key, t.group, t.Job.Key)
 		}
-		if err := c.checkSpot(t); err != nil {
+		if err := cmp.Or(c.checkMember(t), c.checkSpot(t)); err != nil {
 			return fmt.Errorf("task %s, which is %s: %w", key, t.Status, err)
 		}
+	}
+	return nil
+}
+
+// checkMember: a task is in the job of its group, if that is there and the task's own.
+func (c *Cluster) checkMember(t *Task) error {
+	switch group := c.Jobs[t.group]; {
+	case t.Job.Orphan != (t.group == "" || group == nil || !t.mayJoin(group)), !t.Job.Orphan && t.Job != group:
+		return fmt.Errorf("it is of PodGroup %q, but in job %s", t.group, t.Job.Key)
+	case t.Job.Orphan && t.Job.QueueName != t.boundIn.queue:
+		return fmt.Errorf("it was bound in queue %q, but counts in %q", t.boundIn.queue, t.Job.QueueName)
 	}
 	return nil
 }
@@ -335,7 +343,7 @@ func checkRoles(want, kept []*Role) error {
 
 func (c *Cluster) checkQueues() error {
 	for _, j := range byKey(c.Jobs) {
-		if j.Orphan && j.Queue != nil || !j.Orphan && j.Queue != c.Queues[j.QueueName] {
+		if j.Queue != c.Queues[j.QueueName] { // there is no queue ""
 			return fmt.Errorf("job %s: is not in queue %q", j.Key, j.QueueName)
 		}
 		if j.Queue != nil && j.Queue.Jobs[j.Key] != j {
@@ -360,7 +368,9 @@ func (c *Cluster) checkQueue(q *Queue) error {
 		if j.Queue != q || c.Jobs[j.Key] != j {
 			return fmt.Errorf("has job %s, which is not its own", j.Key)
 		}
-		phases[j.Phase]++
+		if !j.Orphan {
+			phases[j.Phase]++
+		}
 		allocated.add(j.Allocated, j.rests.allocated)
 		request.add(j.Request, j.rests.request)
 		if !j.letIn() {
@@ -416,7 +426,7 @@ func (c *Cluster) checkWaiting() error {
 		}
 	}
 	for _, j := range byKey(c.Jobs) {
-		if !j.Orphan && j.Queue == nil {
+		if j.QueueName != "" && j.Queue == nil {
 			queueless.put(j.QueueName, j.Key, j, true)
 		}
 	}

@@ -212,7 +212,8 @@ type Task struct {
 	Object *corev1.Pod
 	View   any // owned by engine/policy; nil again after every change of the object or of the job it belongs to
 
-	group     string // key of the PodGroup that the pod names; "" for none and for foreign pods
+	group     string   // key of the PodGroup that the pod names; "" for none and for foreign pods
+	boundIn   standing // where it stood as it was bound; zero: not known, or not bound
 	role      *Role
 	knownGPUs bool // GPUs was said by the pod or decided by us, and not guessed
 	recorded  bool // what it holds on its node, and its rights, are as its binding had them
@@ -232,8 +233,8 @@ type Job struct {
 	Name               string // of the Job or the pod for which the PodGroup was made; else the PodGroup's
 	Title              string // namespace/name by which people know it; the last tie of orders, before Key
 	Namespace          string
-	Orphan             bool // no PodGroup: its task is gone from its group, or is another scheduler's
-	QueueName          string
+	Orphan             bool   // no PodGroup: its task is gone from its group, or is another scheduler's
+	QueueName          string // of an orphan: that in which its task was bound, "" for none
 	Queue              *Queue // nil where no such queue exists
 	Priority           int64
 	PriorityClassName  string
@@ -308,8 +309,8 @@ type Queue struct {
 	NodeGroupLimits      map[string]Resources
 	NodeGroupLimitsError error
 
-	Jobs      map[string]*Job // by key, orphans left out
-	Phases    map[string]int64
+	Jobs      map[string]*Job  // by key; orphans are those whose tasks were bound in it
+	Phases    map[string]int64 // of its jobs; orphans have none
 	Allocated Resources
 	Request   Resources // of its jobs, of what is Expected that of those that were let in
 

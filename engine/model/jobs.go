@@ -14,9 +14,9 @@ const orphanPrefix = "~"
 // joinJob puts a task, which counts for nothing yet, into its PodGroup's job, or into one of its own.
 func (c *Cluster) joinJob(t *Task) {
 	j := c.Jobs[t.group]
-	if t.group == "" || j == nil {
+	if t.group == "" || j == nil || !t.mayJoin(j) {
 		j = &Job{
-			Key: orphanPrefix + t.Key, Orphan: true, Phase: PhasePending,
+			Key: orphanPrefix + t.Key, Orphan: true, Phase: PhasePending, QueueName: t.boundIn.queue,
 			Allocated: emptySum(), Request: emptySum(), GatedRequest: emptySum(),
 		}
 		c.readOrphan(j, t)
@@ -24,6 +24,7 @@ func (c *Cluster) joinJob(t *Task) {
 		if t.group != "" {
 			c.books.groupless.put(t.group, t.Key, t, true)
 		}
+		c.enterQueue(j)
 	}
 	t.Job, t.View = j, nil
 	t.share(j.role(t.Role))
@@ -46,6 +47,7 @@ func (c *Cluster) readOrphan(j *Job, t *Task) {
 func (c *Cluster) leaveJob(t *Task) {
 	j := t.Job
 	if j.Orphan {
+		c.leaveQueue(j)
 		delete(c.Jobs, j.Key)
 		c.books.jobs = nil
 		if t.group != "" {
@@ -117,6 +119,7 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 	next.Priority = c.classValue(next.PriorityClassName)
 	j := c.Jobs[next.Key]
 	var was *Queue
+	var members []*Task
 	if j != nil {
 		was = j.Queue
 	}
@@ -127,6 +130,9 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 	} else {
 		c.leaveQueue(j)
 		c.books.owned.put(j.owner, j.Key, j, false)
+		if j.standing() != next.standing() {
+			members = slices.Clone(j.Tasks)
+		}
 		j.takeOver(next)
 	}
 	if j.owner != "" {
@@ -144,8 +150,10 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 	if j.Queue != was {
 		c.logTasks(j)
 	}
-	for _, t := range c.books.groupless.list(j.Key) {
-		c.rejoin(t)
+	for _, t := range append(members, c.books.groupless.list(j.Key)...) {
+		if !t.gone && (t.Job == j) != t.mayJoin(j) {
+			c.rejoin(t)
+		}
 	}
 	c.touchJob(j)
 }
@@ -181,8 +189,11 @@ func (c *Cluster) removeGroup(key string) {
 	c.touchJob(j)
 }
 
-// enterQueue counts a job in its queue, or has it wait for it.
+// enterQueue counts a job in its queue, or has it wait for it. Of an orphan only what it holds counts.
 func (c *Cluster) enterQueue(j *Job) {
+	if j.QueueName == "" {
+		return
+	}
 	q := c.Queues[j.QueueName]
 	j.Queue = q
 	if q == nil {
@@ -190,7 +201,7 @@ func (c *Cluster) enterQueue(j *Job) {
 		return
 	}
 	q.Jobs[j.Key] = j
-	q.countPhase(j.Phase, 1)
+	j.countPhase(1)
 	q.addJob(j, 1)
 	c.touchQueue(q)
 }
@@ -199,6 +210,15 @@ func (c *Cluster) enterQueue(j *Job) {
 // holds other queues.
 func (j *Job) Seated() bool {
 	return !j.Orphan && j.Queue != nil && j.QueueName != v1beta1.RootQueue
+}
+
+// JobCount is how many PodGroups stand in a queue.
+func (q *Queue) JobCount() int64 {
+	var n int64
+	for _, count := range q.Phases {
+		n += count
+	}
+	return n
 }
 
 // addJob adds what a job has and asks for to its queue's sums, or takes it away: of what is expected of it nothing until it was let in.
@@ -217,11 +237,13 @@ func (q *Queue) addJob(j *Job, sign float64) {
 func (c *Cluster) leaveQueue(j *Job) {
 	q := j.Queue
 	if q == nil {
-		c.books.queueless.put(j.QueueName, j.Key, j, false)
+		if j.QueueName != "" {
+			c.books.queueless.put(j.QueueName, j.Key, j, false)
+		}
 		return
 	}
 	delete(q.Jobs, j.Key)
-	q.countPhase(j.Phase, -1)
+	j.countPhase(-1)
 	q.addJob(j, -1)
 	c.touchQueue(q)
 }

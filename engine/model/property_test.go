@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"hash/crc32"
 	"testing"
 	"time"
 
@@ -46,6 +47,7 @@ func anyPod(t *rapid.T) any {
 	}
 	p.Spec.SchedulerName = draw(t, "scheduler", "celsius", "celsius", "celsius", "other")
 	p.Spec.NodeName = draw(t, "on", "", "", "n1", "n2", "n4")
+	recordAny(p)
 	p.Spec.PriorityClassName = draw(t, "class", "", "c1")
 	p.Status.Phase = draw(t, "phase", corev1.PodPending, corev1.PodPending, corev1.PodRunning, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown)
 	if draw(t, "deleting", false, false, false, true) {
@@ -63,6 +65,21 @@ func anyPod(t *rapid.T) any {
 		}
 	}
 	return p
+}
+
+// recordAny gives some of the pods that have a node a record. A pod on a node has always the same: nobody can change it.
+func recordAny(p *corev1.Pod) {
+	n := crc32.ChecksumIEEE([]byte(p.Name + string(p.UID) + p.Spec.NodeName))
+	pick := func(values ...string) string {
+		i := n % uint32(len(values))
+		n /= uint32(len(values))
+		return values[i]
+	}
+	if pick("", "recorded") == "" || p.Spec.NodeName == "" {
+		return
+	}
+	r := Record{UID: string(p.UID), Node: p.Spec.NodeName, Group: pick("g1", "g2", ""), GroupUID: pick("1", "2", ""), Queue: pick("q1", "q2", "")}
+	p.Annotations[RecordAnnotation] = r.String()
 }
 
 // podEdits are ways in which the template of a pod, or what it requests, may differ from another's.
@@ -137,6 +154,7 @@ func templateText(t *Task) string {
 
 func anyGroup(t *rapid.T) any {
 	return group(draw(t, "group", "g1", "g2", "g3"), draw(t, "queue", "q1", "q2", ""), func(g *v1beta1.PodGroup) {
+		g.UID = draw(t, "group's UID", types.UID("1"), "2", "")
 		g.Spec.MinMember = draw(t, "minMember", int32(0), 2, -1)
 		g.Spec.MinTaskMember = draw(t, "minTaskMember", nil, map[string]int32{"w": 1}, map[string]int32{"ps": 1, "": 2})
 		g.Spec.PriorityClassName = draw(t, "class", "", "c1")

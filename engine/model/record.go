@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
 // Record is what a binding decided of its pod: what it is accounted for and what its rights depend on, as long as it is on that
@@ -15,8 +17,10 @@ import (
 type Record struct {
 	UID  string `json:"uid"`
 	Node string `json:"node"`
-	// Group is the name of the PodGroup.
+	// Group is the name of the PodGroup, GroupUID its UID, Queue where it stood.
 	Group         string `json:"group,omitempty"`
+	GroupUID      string `json:"groupUID,omitempty"`
+	Queue         string `json:"queue,omitempty"`
 	Priority      int64  `json:"priority"`
 	Preemptable   bool   `json:"preemptable"`
 	RevocableZone string `json:"revocableZone,omitempty"`
@@ -28,9 +32,27 @@ type Record struct {
 	GPUModels []string `json:"gpuModels,omitempty"`
 }
 
+// standing is a PodGroup's UID and its queue: where the tasks count that were bound for it, whatever becomes of the group.
+type standing struct{ group, queue string }
+
+func (j *Job) standing() standing {
+	g, ok := j.Object.(*v1beta1.PodGroup)
+	if !ok {
+		return standing{}
+	}
+	return standing{string(g.UID), j.QueueName}
+}
+
+// mayJoin says whether the job of the PodGroup that a task names is the task's. To one that was bound, a group that was made anew is
+// the same only in the queue of the old one: else who owns the group would move what runs to another queue, without room there.
+func (t *Task) mayJoin(j *Job) bool {
+	now := j.standing()
+	return t.boundIn.queue == "" || t.boundIn.group == now.group || t.boundIn.queue == now.queue
+}
+
 // Record is what holds of a task that has a node.
 func (t *Task) Record() Record {
-	r := Record{UID: t.UID, Node: t.NodeName, Priority: t.Priority, Preemptable: t.Preemptable, RevocableZone: t.RevocableZone, GPUCount: t.GPUCount, GPUMilli: t.GPUMilli, GPUMemory: t.GPUMemory, GPUModels: t.GPUModels}
+	r := Record{UID: t.UID, Node: t.NodeName, GroupUID: t.boundIn.group, Queue: t.boundIn.queue, Priority: t.Priority, Preemptable: t.Preemptable, RevocableZone: t.RevocableZone, GPUCount: t.GPUCount, GPUMilli: t.GPUMilli, GPUMemory: t.GPUMemory, GPUModels: t.GPUModels}
 	_, r.Group, _ = strings.Cut(t.group, "/")
 	if t.knownGPUs {
 		r.GPUs = t.GPUs
@@ -43,9 +65,9 @@ func (r Record) String() string { return text(r) }
 
 // obey has a task be what a binding decided.
 func (t *Task) obey(r *Record) {
-	t.group = ""
+	t.group, t.boundIn = "", standing{}
 	if r.Group != "" {
-		t.group = Key(t.Namespace, r.Group)
+		t.group, t.boundIn = Key(t.Namespace, r.Group), standing{r.GroupUID, r.Queue}
 	}
 	t.Priority, t.Preemptable, t.RevocableZone = r.Priority, r.Preemptable, r.RevocableZone
 	t.wantGPUs(r.GPUCount, r.GPUMilli, r.GPUMemory, r.GPUModels)
@@ -54,7 +76,7 @@ func (t *Task) obey(r *Record) {
 
 // keep has a task be what was decided of an older version of it, which has the same node.
 func (t *Task) keep(old *Task) {
-	t.group, t.Priority, t.Preemptable, t.RevocableZone = old.group, old.Priority, old.Preemptable, old.RevocableZone
+	t.group, t.boundIn, t.Priority, t.Preemptable, t.RevocableZone = old.group, old.boundIn, old.Priority, old.Preemptable, old.RevocableZone
 	t.wantGPUs(old.GPUCount, old.GPUMilli, old.GPUMemory, old.GPUModels)
 	t.GPUs, t.knownGPUs, t.recorded = nil, old.knownGPUs, true
 	if old.knownGPUs {

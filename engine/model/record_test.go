@@ -157,6 +157,71 @@ func TestARecordOfAnotherCountsForNothing(t *testing.T) {
 	}
 }
 
+// Who owns a PodGroup may delete it, and make it anew. What was bound for it counts in the queue that it was bound in, in the scheduler that
+// bound it, before and after the pod shows it, and in the next one.
+func TestWhatIsBoundStaysInItsQueue(t *testing.T) {
+	withUID := func(uid types.UID) func(*v1beta1.PodGroup) { return func(g *v1beta1.PodGroup) { g.UID = uid } }
+	made := group("g", "q1", withUID("first"))
+	for name, test := range map[string]struct {
+		deltas []Delta
+		queue  string
+		job    string
+	}{
+		"as it is":                  {nil, "q1", "a/g"},
+		"deleted":                   {[]Delta{{Op: Delete, Object: made}}, "q1", "~a/p"},
+		"made anew there":           {[]Delta{{Op: Delete, Object: made}, {Object: group("g", "q1", withUID("second"))}}, "q1", "a/g"},
+		"made anew elsewhere":       {[]Delta{{Op: Delete, Object: made}, {Object: group("g", "q2", withUID("second"))}}, "q1", "~a/p"},
+		"replaced at once":          {[]Delta{{Object: group("g", "q2", withUID("second"))}}, "q1", "~a/p"},
+		"moved, which a guard asks": {[]Delta{{Object: group("g", "q2", withUID("first"))}}, "q2", "a/g"},
+		"made unreadable":           {[]Delta{{Object: group("g", "q1", withUID("first"), func(g *v1beta1.PodGroup) { g.Spec.MinMember = -1 })}}, "q1", "~a/p"},
+		"its queue is gone":         {[]Delta{{Op: Delete, Object: made}, {Op: Delete, Object: queue("q1")}, {Object: queue("q1")}}, "q1", "~a/p"},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			check := func(when string, c *Cluster) {
+				t.Helper()
+				if err := c.Check(); err != nil {
+					t.Fatal(err)
+				}
+				for _, q := range []string{"q1", "q2"} {
+					want := 0.0
+					if q == test.queue {
+						want = 1000
+					}
+					if got := c.Queues[q].Allocated.Get(CPU); got != want {
+						t.Errorf("%s %s has %v of cpu, want %v", when, q, got, want)
+					}
+				}
+				if got := c.Tasks["a/p"].Job.Key; got != test.job {
+					t.Errorf("%s it is of job %s, want %s", when, got, test.job)
+				}
+			}
+			waits := pod("p", "cpu=1")
+			c := shared()
+			c.Apply(upserts(made, waits)...)
+			bound := decide(c, waits)
+			late := shared()
+			late.Apply(upserts(made, waits)...)
+			decide(late, waits)
+			late.Apply(upserts(bound)...)
+			for _, d := range test.deltas {
+				c.Apply(d)
+				late.Apply(d)
+			}
+			check("before the pod shows its node,", c)
+			c.Apply(upserts(bound)...)
+			check("after it,", c)
+			check("changed later,", late)
+			next := shared()
+			next.Apply(upserts(bound, made)...)
+			next.Apply(test.deltas...)
+			check("for the next scheduler", next)
+			if q := c.Queues["q1"]; q.JobCount() > 1 {
+				t.Errorf("q1 counts %d jobs", q.JobCount())
+			}
+		})
+	}
+}
+
 // A pod of the same name is another pod.
 func TestARecordEndsWithItsPod(t *testing.T) {
 	c := shared()

@@ -139,7 +139,9 @@ func summariseQueue(c *model.Cluster, q *model.Queue) QueueSummary {
 		}
 	}
 	for _, job := range q.Jobs {
-		s.Jobs[job.Phase]++
+		if !job.Orphan {
+			s.Jobs[job.Phase]++
+		}
 		s.Pending += job.Counts[model.Pending] + job.Counts[model.Pipelined] + job.Counts[model.Allocated]
 		s.Placed += job.Counts[model.Binding] + job.Counts[model.Bound] + job.Counts[model.Running]
 	}
