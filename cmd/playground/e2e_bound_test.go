@@ -59,6 +59,9 @@ spec: {weight: 1}
 	w.sharing("first", "")
 	w.isBound("first-0")
 
+	w.Kubectl("patch", "podgroup", "first", "--type=merge", "-p", w.Expand(`{"spec":{"queue":"${queue.b}"}}`)) // who may write all PodGroups
+	w.sharing("moved", "")
+	w.isToldToWait("moved-0")
 	w.Kubectl("delete", "podgroup", "first")
 	w.sharing("second", "")
 	w.isToldToWait("second-0")
@@ -72,10 +75,12 @@ spec: {weight: 1}
 	w.sharing("fourth", "")
 	w.isToldToWait("fourth-0") // by the new one
 	w.Kubectl("delete", "podgroup", "first")
+	w.sharing("fifth", "")
+	w.isToldToWait("fifth-0") // after the deletion
 	w.isToldToWait("second-0")
 
 	w.Kubectl("delete", "pod", "first-0")
-	w.oneIsBound("second-0", "third-0", "fourth-0")
+	w.oneIsBound("moved-0", "second-0", "third-0", "fourth-0", "fifth-0")
 }
 
 // sharing makes a pod that wants so many thousandths of a device, "" for none.

@@ -42,6 +42,8 @@ type policiesOptions struct {
 	Reader client.Reader
 	// Client writes.
 	Client client.Client
+	// Ending reads and writes when the lease is over, too; Client where nil. A scheduler takes its own number away by it, and nothing else.
+	Ending client.Client
 	// Events tells users what changed.
 	Events eventSink
 	// Instead is told, where it is set, for which reason of condition Active another policy than the stored one serves; "": none does.
@@ -94,6 +96,7 @@ type policies struct {
 	// instance tells this scheduler from others of its name.
 	instance  string
 	trial     trial
+	left      []*candidate // those whose trial ended, which is still to be stored
 	tried     *candidate   // what served when trials were looked at last
 	lastCycle atomic.Int64 // when one ended, in nanoseconds
 	erring    rowErrors
@@ -124,6 +127,9 @@ func newPolicies(o policiesOptions) *policies {
 	}
 	if o.Instead == nil {
 		o.Instead = func(string) {}
+	}
+	if o.Ending == nil {
+		o.Ending = o.Client
 	}
 	return &policies{
 		o: o, instance: string(uuid.NewUUID()), ready: make(chan struct{}), changed: make(chan struct{}, 1),
@@ -248,7 +254,7 @@ func (p *policies) step(ctx context.Context) error {
 
 // choose has what is to serve do so, on trial where it must prove itself, and be kept. An error is of what could not be stored.
 func (p *policies) choose(ctx context.Context, selected *candidate) error {
-	if selected != nil && selected != p.serving && p.kept.loaded {
+	if selected != nil && selected != p.tried && p.kept.loaded {
 		selected.deaths = p.kept.deaths(selected, p.instance)
 	}
 	next := choose(selected, p.before(), p.shipped)
@@ -326,6 +332,7 @@ func (p *policies) serve(c choice, selected *candidate) {
 	last := p.serving
 	if last != c.serving {
 		p.skipped = c.skipped
+		p.erring.forget()
 	}
 	if last == nil {
 		last = p.kept.last()

@@ -66,6 +66,13 @@ func (e *rowErrors) add(plan *model.Plan, now time.Time) (news bool) {
 	return news
 }
 
+// forget drops what is known: another policy serves, perhaps one of the same name and generation.
+func (e *rowErrors) forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.name, e.generation, e.rows, e.shown, e.told, e.next = "", 0, nil, nil, 0, time.Time{}
+}
+
 // of gives the rows that erred under a candidate, and those of them that no event told of until now.
 func (e *rowErrors) of(c *candidate) (all, fresh []v1alpha1.RuleErrors) {
 	e.mu.Lock()

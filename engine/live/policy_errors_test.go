@@ -62,6 +62,33 @@ func TestPolicyRowsErr(t *testing.T) {
 	})
 }
 
+// What erred of a policy that was replaced is not told of the one that replaced it, though it has its name and generation.
+func TestPolicyRowsErredOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		p, stop := w.start("default", "celsius")
+		w.put("default", rightSpec)
+		p.Observe(erringPlan(), time.Now())
+		synctest.Wait()
+		w.check("of the first", strings.Contains(w.status("default"), "Erring=True"), true)
+		u, err := w.get("default")
+		if err == nil {
+			err = w.api.Delete(t.Context(), u)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.put("default", rightSpec)
+		w.check("of the second", strings.Contains(w.status("default"), "Erring"), false)
+		w.check("of the second", strings.HasSuffix(w.status("default"), "celsius serves 1\n"), true)
+		w.take()
+		p.Observe(erringPlan(), time.Now())
+		synctest.Wait()
+		w.check("events", len(w.take()), 2)
+		stop()
+	})
+}
+
 // A cycle that ends between the write of a status and the next look is not written at once: else the two would go round for as long as
 // a row errs.
 func TestPolicyRowsErrEachCycle(t *testing.T) {

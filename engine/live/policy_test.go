@@ -48,6 +48,7 @@ const (
 type policyWorld struct {
 	t        *testing.T
 	api      client.Client
+	ending   client.WithWatch // api without what is refused
 	informer *controllertest.FakeInformer
 	uids     int
 
@@ -73,38 +74,38 @@ func newPolicyWorld(t *testing.T) *policyWorld {
 		}
 		return w.refuse(what)
 	}
-	w.api = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(policySchema(t), managedfields.NewDeducedTypeConverter()).WithStatusSubresource(newPolicyObject()).
-		WithInterceptorFuncs(interceptor.Funcs{
-			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-				if err := asked(fmt.Sprintf("create %T", o)); err != nil {
-					return err
-				}
-				return c.Create(ctx, o, opts...)
-			},
-			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-				if err := asked(fmt.Sprintf("update %T", o)); err != nil {
-					return err
-				}
-				return c.Update(ctx, o, opts...)
-			},
-			List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-				if err := asked(fmt.Sprintf("list %T", l)); err != nil {
-					return err
-				}
-				return c.List(ctx, l, opts...)
-			},
-			SubResourceApply: func(ctx context.Context, c client.Client, sub string, a runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
-				if err := asked("apply " + sub); err != nil {
-					return err
-				}
-				w.mu.Lock()
-				w.statuses++
-				w.mu.Unlock()
-				err := c.SubResource(sub).Apply(ctx, a, opts...)
-				w.informer.Update(nil, nil)
+	w.ending = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(policySchema(t), managedfields.NewDeducedTypeConverter()).WithStatusSubresource(newPolicyObject()).Build()
+	w.api = interceptor.NewClient(w.ending, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := asked(fmt.Sprintf("create %T", o)); err != nil {
 				return err
-			},
-		}).Build()
+			}
+			return c.Create(ctx, o, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if err := asked(fmt.Sprintf("update %T", o)); err != nil {
+				return err
+			}
+			return c.Update(ctx, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			if err := asked(fmt.Sprintf("list %T", l)); err != nil {
+				return err
+			}
+			return c.List(ctx, l, opts...)
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, a runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			if err := asked("apply " + sub); err != nil {
+				return err
+			}
+			w.mu.Lock()
+			w.statuses++
+			w.mu.Unlock()
+			err := c.SubResource(sub).Apply(ctx, a, opts...)
+			w.informer.Update(nil, nil)
+			return err
+		},
+	})
 	return w
 }
 
@@ -165,7 +166,7 @@ func (w *policyWorld) Eventf(o runtime.Object, kind, reason, format string, args
 // start runs the policies of one scheduler until the world's end, or until stop is called.
 func (w *policyWorld) start(name, scheduler string) (p *policies, stop func()) {
 	p = newPolicies(policiesOptions{
-		Name: name, Scheduler: scheduler, Cache: w, Reader: w.api, Client: w.api, Events: w,
+		Name: name, Scheduler: scheduler, Cache: w, Reader: w.api, Client: w.api, Ending: w.ending, Events: w,
 		Wake: func() {}, Log: testr.New(w.t),
 	})
 	ctx, cancel := context.WithCancel(w.t.Context())

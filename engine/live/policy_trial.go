@@ -23,7 +23,8 @@ const (
 	// mostDeaths is after how many deaths a generation is not served any more.
 	mostDeaths = 2
 	// endTime is how long a scheduler that ends tries to say so.
-	endTime = 5 * time.Second
+	endTime  = 5 * time.Second
+	endRetry = 100 * time.Millisecond
 )
 
 // trial is that of the candidate that serves.
@@ -43,13 +44,14 @@ func (p *policies) onTrial(ctx context.Context, next, selected *candidate) error
 	}
 	var errs []error
 	if p.trial.of != nil && p.trial.of != next {
-		errs = append(errs, p.kept.untried(ctx, p.trial.of, p.instance))
+		p.left = append(p.left, p.trial.of)
 		p.trial = trial{}
 	}
 	if next == selected && selected != nil && next != p.tried {
 		p.trial = trial{of: next, since: p.o.Now()}
 	}
 	p.tried = next
+	errs = append(errs, p.leave(ctx))
 	if p.trial.of != nil && !p.trial.stored {
 		err := p.kept.try(ctx, p.trial.of, p.instance)
 		p.trial.stored = err == nil
@@ -62,6 +64,20 @@ func (p *policies) onTrial(ctx context.Context, next, selected *candidate) error
 		}
 		errs = append(errs, err)
 	}
+	return errors.Join(errs...)
+}
+
+// leave stores that trials ended, but for that of who is on trial again. What fails is left for the next time.
+func (p *policies) leave(ctx context.Context) error {
+	var errs []error
+	p.left = slices.DeleteFunc(p.left, func(c *candidate) bool {
+		if c.same(p.trial.of) {
+			return true
+		}
+		err := p.kept.untried(ctx, c, p.instance)
+		errs = append(errs, err)
+		return err == nil
+	})
 	return errors.Join(errs...)
 }
 
@@ -78,23 +94,29 @@ func (p *policies) nextLook() <-chan time.Time {
 	return time.After(max(p.trial.since.Add(trialTime).Sub(p.o.Now()), trialLook))
 }
 
-// End says that this scheduler ends, and did not die. All else of it must have ended.
+// End says that this scheduler ends, and did not die; who has lost the lease did not either. All else of it must have ended.
 func (p *policies) End() {
-	if p.trial.of == nil || !p.trial.stored {
-		return
+	if p.trial.of != nil && p.trial.stored {
+		p.left = append(p.left, p.trial.of)
 	}
+	p.trial = trial{}
+	p.kept.reader, p.kept.client = p.o.Ending, p.o.Ending
 	ctx, stop := context.WithTimeout(context.Background(), endTime)
 	defer stop()
-	for ctx.Err() == nil {
-		err := p.kept.untried(ctx, p.trial.of, p.instance)
+	for len(p.left) > 0 {
+		err := p.leave(ctx)
 		if err == nil {
 			return
 		}
-		p.o.Log.Info("That the scheduler ended cleanly could not be stored", "policy", p.trial.of.String(), "error", err.Error())
-		if p.kept.loaded {
+		p.o.Log.Info("That the scheduler ended cleanly could not be stored", "error", err.Error())
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(endRetry):
 		}
-		_ = p.kept.load(ctx) // another wrote meanwhile
+		if !p.kept.loaded {
+			_ = p.kept.load(ctx) // another wrote meanwhile
+		}
 	}
 }
 

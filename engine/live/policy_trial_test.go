@@ -2,10 +2,13 @@ package live
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/live/lease"
 )
 
 // A generation under which the scheduler died twice is not what the third start serves: the last good one is, and the status and an
@@ -98,6 +101,67 @@ func TestPolicyTrialOfTwo(t *testing.T) {
 			t.Errorf("%d deaths, but none died", got)
 		}
 		stopC()
+	})
+}
+
+// Who has lost the lease has not died: its number goes although nothing else can be written.
+func TestPolicyOutlivesLostLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newServedWorld(t, rightSpec)
+		for range 5 {
+			p, stop := w.start("default", "celsius")
+			w.check("after lost leases", serving(p), "default@1 Active")
+			w.refusing(func(what string) error { return fmt.Errorf("%s: %w", what, lease.ErrLapsed) })
+			stop()
+			p.End()
+			w.refusing(nil)
+		}
+	})
+}
+
+// Deaths are looked up as soon as they can be: a list that fails at the start does not have the policy served on.
+func TestPolicyDeathsAreSeenLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newServedWorld(t, rightSpec) // died once
+		_, die := w.start("default", "celsius")
+		die()
+		w.refusing(func(what string) error {
+			if what == "list *v1.ControllerRevisionList" {
+				return errors.New("busy")
+			}
+			return nil
+		})
+		p, stop := w.start("default", "celsius")
+		w.check("while nobody knows", serving(p), "default@1 Active")
+		w.refusing(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.check("then", serving(p), "default@0 Active")
+		stop()
+	})
+}
+
+// That a trial ended is stored later where it cannot be stored at once.
+func TestPolicyTrialEndsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPolicyWorld(t)
+		p, stop := w.start("default", "celsius")
+		w.put("default", rightSpec)
+		first := p.serving
+		w.refusing(func(what string) error {
+			if what == "update *v1.ControllerRevision" {
+				return errors.New("busy")
+			}
+			return nil
+		})
+		w.put("default", warnedSpec)
+		w.check("serving", serving(p), "default@2 Active")
+		w.refusing(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.check("who tries the first", triers(p.kept.of(first)), []string{})
+		w.check("who tries the second", triers(p.kept.of(p.serving)), []string{p.instance})
+		stop()
 	})
 }
 

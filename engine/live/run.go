@@ -69,6 +69,7 @@ type scheduler struct {
 	lease   *lease.Lease  // nil: it takes no turns
 	writes  writes        // what only the leader may do
 	client  client.Client // reads from the API server itself, and writes as writes does
+	ending  client.Client // writes when the lease is over, too
 	metrics *metrics
 	log     logr.Logger
 	begun   sync.WaitGroup
@@ -113,6 +114,9 @@ func newScheduler(log logr.Logger, cfg *rest.Config, o Options) (*scheduler, err
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
 	s.client, err = client.New(s.writes.cfg, client.Options{Scheme: s.scheme, HTTPClient: s.writes.client, Mapper: s.manager.GetRESTMapper()})
+	if err == nil {
+		s.ending, err = client.New(cfg, client.Options{Scheme: s.scheme, Mapper: s.manager.GetRESTMapper()})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: make a client: %w", err)
 	}
@@ -218,7 +222,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 	p = newPolicies(policiesOptions{
 		Instead: s.metrics.servedInstead,
 		Name:    s.o.Policy, Scheduler: s.o.SchedulerNames[0], Namespace: s.o.Namespace,
-		Cache: objects, Reader: s.client, Client: s.client, Events: said, Wake: in.nudge, Log: s.log,
+		Cache: objects, Reader: s.client, Client: s.client, Ending: s.ending, Events: said, Wake: in.nudge, Log: s.log,
 	})
 	all.Go(func() {
 		if err := p.Run(ctx); err != nil {

@@ -13,7 +13,7 @@ type spot struct {
 	gpus     []int
 	known    bool // gpus was said or decided, and not guessed
 	volumes  []VolumeBind
-	boundIn  standing
+	boundIn  string
 }
 
 func (t *Task) spot() spot {

@@ -76,8 +76,8 @@ func (c *Cluster) checkMember(t *Task) error {
 	switch group := c.Jobs[t.group]; {
 	case t.Job.Orphan != (t.group == "" || group == nil || !t.mayJoin(group)), !t.Job.Orphan && t.Job != group:
 		return fmt.Errorf("it is of PodGroup %q, but in job %s", t.group, t.Job.Key)
-	case t.Job.Orphan && t.Job.QueueName != t.boundIn.queue:
-		return fmt.Errorf("it was bound in queue %q, but counts in %q", t.boundIn.queue, t.Job.QueueName)
+	case t.Job.Orphan && t.Job.QueueName != t.boundIn:
+		return fmt.Errorf("it was bound in queue %q, but counts in %q", t.boundIn, t.Job.QueueName)
 	}
 	return nil
 }

@@ -212,8 +212,8 @@ type Task struct {
 	Object *corev1.Pod
 	View   any // owned by engine/policy; nil again after every change of the object or of the job it belongs to
 
-	group     string   // key of the PodGroup that the pod names; "" for none and for foreign pods
-	boundIn   standing // where it stood as it was bound; zero: not known, or not bound
+	group     string // key of the PodGroup that the pod names; "" for none and for foreign pods
+	boundIn   string // the queue in which it was bound; "": not known, or not bound
 	role      *Role
 	knownGPUs bool // GPUs was said by the pod or decided by us, and not guessed
 	recorded  bool // what it holds on its node, and its rights, are as its binding had them

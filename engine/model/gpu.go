@@ -32,13 +32,14 @@ func readTaskGPUs(d *Dims, t *Task, m *mistakes) {
 	if len(m.errs) > errs || count == 0 {
 		return
 	}
-	t.wantGPUs(count, milli, memory, readModels(t.Annotations))
+	t.wantGPUs(count, milli, memory)
+	t.GPUModels = readModels(t.Annotations)
 	t.GPUs, t.knownGPUs = held, held != nil
 }
 
 // wantGPUs says which devices a task wants, or has: so many, and so much of each.
-func (t *Task) wantGPUs(count, milli, memory int64, models []string) {
-	t.GPUCount, t.GPUMilli, t.GPUMemory, t.GPUModels, t.GPUTag = count, milli, memory, models, ""
+func (t *Task) wantGPUs(count, milli, memory int64) {
+	t.GPUCount, t.GPUMilli, t.GPUMemory, t.GPUTag = count, milli, memory, ""
 	switch {
 	case count == 1 && milli < WholeGPU:
 		t.GPUTag = "share"

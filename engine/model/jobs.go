@@ -16,7 +16,7 @@ func (c *Cluster) joinJob(t *Task) {
 	j := c.Jobs[t.group]
 	if t.group == "" || j == nil || !t.mayJoin(j) {
 		j = &Job{
-			Key: orphanPrefix + t.Key, Orphan: true, Phase: PhasePending, QueueName: t.boundIn.queue,
+			Key: orphanPrefix + t.Key, Orphan: true, Phase: PhasePending, QueueName: t.boundIn,
 			Allocated: emptySum(), Request: emptySum(), GatedRequest: emptySum(),
 		}
 		c.readOrphan(j, t)
@@ -130,7 +130,7 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 	} else {
 		c.leaveQueue(j)
 		c.books.owned.put(j.owner, j.Key, j, false)
-		if j.standing() != next.standing() {
+		if j.QueueName != next.QueueName {
 			members = slices.Clone(j.Tasks)
 		}
 		j.takeOver(next)

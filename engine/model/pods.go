@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	podresource "k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
@@ -44,6 +45,10 @@ func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Ta
 		t.group = c.groupOf(o)
 	}
 	t.Priority = podPriority(o, m)
+	if len(t.RevocableZone) > validation.LabelValueMaxLength { // no node's label names it, and its record would be as long
+		m.add(annotation(RevocableZoneAnnotation), "has %d characters; the name of a zone has %d at most", len(t.RevocableZone), validation.LabelValueMaxLength)
+		t.RevocableZone = ""
+	}
 	t.PreemptionPolicy = c.preemptionPolicy(o)
 	readTimes(t, o)
 	template := c.templateOf(o, t, old)

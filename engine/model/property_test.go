@@ -78,7 +78,7 @@ func recordAny(p *corev1.Pod) {
 	if pick("", "recorded") == "" || p.Spec.NodeName == "" {
 		return
 	}
-	r := Record{UID: string(p.UID), Node: p.Spec.NodeName, Group: pick("g1", "g2", ""), GroupUID: pick("1", "2", ""), Queue: pick("q1", "q2", "")}
+	r := Record{UID: string(p.UID), Node: p.Spec.NodeName, Group: pick("g1", "g2", ""), Queue: pick("q1", "q2", "")}
 	p.Annotations[RecordAnnotation] = r.String()
 }
 
@@ -154,7 +154,6 @@ func templateText(t *Task) string {
 
 func anyGroup(t *rapid.T) any {
 	return group(draw(t, "group", "g1", "g2", "g3"), draw(t, "queue", "q1", "q2", ""), func(g *v1beta1.PodGroup) {
-		g.UID = draw(t, "group's UID", types.UID("1"), "2", "")
 		g.Spec.MinMember = draw(t, "minMember", int32(0), 2, -1)
 		g.Spec.MinTaskMember = draw(t, "minTaskMember", nil, map[string]int32{"w": 1}, map[string]int32{"ps": 1, "": 2})
 		g.Spec.PriorityClassName = draw(t, "class", "", "c1")

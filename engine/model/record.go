@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
 // Record is what a binding decided of its pod: what it is accounted for and what its rights depend on, as long as it is on that
@@ -17,42 +15,26 @@ import (
 type Record struct {
 	UID  string `json:"uid"`
 	Node string `json:"node"`
-	// Group is the name of the PodGroup, GroupUID its UID, Queue where it stood.
+	// Group is the name of the PodGroup, Queue where it stood.
 	Group         string `json:"group,omitempty"`
-	GroupUID      string `json:"groupUID,omitempty"`
 	Queue         string `json:"queue,omitempty"`
 	Priority      int64  `json:"priority"`
 	Preemptable   bool   `json:"preemptable"`
 	RevocableZone string `json:"revocableZone,omitempty"`
 	// GPUs are the devices, where their node tells them apart, GPUMilli and GPUMemory what is held of each.
-	GPUs      []int    `json:"gpus,omitempty"`
-	GPUCount  int64    `json:"gpuCount,omitempty"`
-	GPUMilli  int64    `json:"gpuMilli,omitempty"`
-	GPUMemory int64    `json:"gpuMemory,omitempty"`
-	GPUModels []string `json:"gpuModels,omitempty"`
+	GPUs      []int `json:"gpus,omitempty"`
+	GPUCount  int64 `json:"gpuCount,omitempty"`
+	GPUMilli  int64 `json:"gpuMilli,omitempty"`
+	GPUMemory int64 `json:"gpuMemory,omitempty"`
 }
 
-// standing is a PodGroup's UID and its queue: where the tasks count that were bound for it, whatever becomes of the group.
-type standing struct{ group, queue string }
-
-func (j *Job) standing() standing {
-	g, ok := j.Object.(*v1beta1.PodGroup)
-	if !ok {
-		return standing{}
-	}
-	return standing{string(g.UID), j.QueueName}
-}
-
-// mayJoin says whether the job of the PodGroup that a task names is the task's. To one that was bound, a group that was made anew is
-// the same only in the queue of the old one: else who owns the group would move what runs to another queue, without room there.
-func (t *Task) mayJoin(j *Job) bool {
-	now := j.standing()
-	return t.boundIn.queue == "" || t.boundIn.group == now.group || t.boundIn.queue == now.queue
-}
+// mayJoin says whether the job of the PodGroup that a task names is the task's. A task that was bound stays in the queue that had room for
+// it: a group that stands in another one now, or was made there anew, has none of it.
+func (t *Task) mayJoin(j *Job) bool { return t.boundIn == "" || t.boundIn == j.QueueName }
 
 // Record is what holds of a task that has a node.
 func (t *Task) Record() Record {
-	r := Record{UID: t.UID, Node: t.NodeName, GroupUID: t.boundIn.group, Queue: t.boundIn.queue, Priority: t.Priority, Preemptable: t.Preemptable, RevocableZone: t.RevocableZone, GPUCount: t.GPUCount, GPUMilli: t.GPUMilli, GPUMemory: t.GPUMemory, GPUModels: t.GPUModels}
+	r := Record{UID: t.UID, Node: t.NodeName, Queue: t.boundIn, Priority: t.Priority, Preemptable: t.Preemptable, RevocableZone: t.RevocableZone, GPUCount: t.GPUCount, GPUMilli: t.GPUMilli, GPUMemory: t.GPUMemory}
 	_, r.Group, _ = strings.Cut(t.group, "/")
 	if t.knownGPUs {
 		r.GPUs = t.GPUs
@@ -65,19 +47,19 @@ func (r Record) String() string { return text(r) }
 
 // obey has a task be what a binding decided.
 func (t *Task) obey(r *Record) {
-	t.group, t.boundIn = "", standing{}
+	t.group, t.boundIn = "", ""
 	if r.Group != "" {
-		t.group, t.boundIn = Key(t.Namespace, r.Group), standing{r.GroupUID, r.Queue}
+		t.group, t.boundIn = Key(t.Namespace, r.Group), r.Queue
 	}
 	t.Priority, t.Preemptable, t.RevocableZone = r.Priority, r.Preemptable, r.RevocableZone
-	t.wantGPUs(r.GPUCount, r.GPUMilli, r.GPUMemory, r.GPUModels)
+	t.wantGPUs(r.GPUCount, r.GPUMilli, r.GPUMemory)
 	t.GPUs, t.knownGPUs, t.recorded = r.GPUs, r.GPUs != nil, true
 }
 
 // keep has a task be what was decided of an older version of it, which has the same node.
 func (t *Task) keep(old *Task) {
 	t.group, t.boundIn, t.Priority, t.Preemptable, t.RevocableZone = old.group, old.boundIn, old.Priority, old.Preemptable, old.RevocableZone
-	t.wantGPUs(old.GPUCount, old.GPUMilli, old.GPUMemory, old.GPUModels)
+	t.wantGPUs(old.GPUCount, old.GPUMilli, old.GPUMemory)
 	t.GPUs, t.knownGPUs, t.recorded = nil, old.knownGPUs, true
 	if old.knownGPUs {
 		t.GPUs = old.GPUs

@@ -160,21 +160,20 @@ func TestARecordOfAnotherCountsForNothing(t *testing.T) {
 // Who owns a PodGroup may delete it, and make it anew. What was bound for it counts in the queue that it was bound in, in the scheduler that
 // bound it, before and after the pod shows it, and in the next one.
 func TestWhatIsBoundStaysInItsQueue(t *testing.T) {
-	withUID := func(uid types.UID) func(*v1beta1.PodGroup) { return func(g *v1beta1.PodGroup) { g.UID = uid } }
-	made := group("g", "q1", withUID("first"))
+	made := group("g", "q1")
 	for name, test := range map[string]struct {
 		deltas []Delta
 		queue  string
 		job    string
 	}{
-		"as it is":                  {nil, "q1", "a/g"},
-		"deleted":                   {[]Delta{{Op: Delete, Object: made}}, "q1", "~a/p"},
-		"made anew there":           {[]Delta{{Op: Delete, Object: made}, {Object: group("g", "q1", withUID("second"))}}, "q1", "a/g"},
-		"made anew elsewhere":       {[]Delta{{Op: Delete, Object: made}, {Object: group("g", "q2", withUID("second"))}}, "q1", "~a/p"},
-		"replaced at once":          {[]Delta{{Object: group("g", "q2", withUID("second"))}}, "q1", "~a/p"},
-		"moved, which a guard asks": {[]Delta{{Object: group("g", "q2", withUID("first"))}}, "q2", "a/g"},
-		"made unreadable":           {[]Delta{{Object: group("g", "q1", withUID("first"), func(g *v1beta1.PodGroup) { g.Spec.MinMember = -1 })}}, "q1", "~a/p"},
-		"its queue is gone":         {[]Delta{{Op: Delete, Object: made}, {Op: Delete, Object: queue("q1")}, {Object: queue("q1")}}, "q1", "~a/p"},
+		"as it is":            {nil, "q1", "a/g"},
+		"deleted":             {[]Delta{{Op: Delete, Object: made}}, "q1", "~a/p"},
+		"made anew there":     {[]Delta{{Op: Delete, Object: made}, {Object: made}}, "q1", "a/g"},
+		"made anew elsewhere": {[]Delta{{Op: Delete, Object: made}, {Object: group("g", "q2")}}, "q1", "~a/p"},
+		"moved":               {[]Delta{{Object: group("g", "q2")}}, "q1", "~a/p"},
+		"moved and back":      {[]Delta{{Object: group("g", "q2")}, {Object: made}}, "q1", "a/g"},
+		"made unreadable":     {[]Delta{{Object: group("g", "q1", func(g *v1beta1.PodGroup) { g.Spec.MinMember = -1 })}}, "q1", "~a/p"},
+		"its queue is gone":   {[]Delta{{Op: Delete, Object: made}, {Op: Delete, Object: queue("q1")}, {Object: queue("q1")}}, "q1", "~a/p"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			check := func(when string, c *Cluster) {
@@ -219,6 +218,25 @@ func TestWhatIsBoundStaysInItsQueue(t *testing.T) {
 				t.Errorf("q1 counts %d jobs", q.JobCount())
 			}
 		})
+	}
+}
+
+// A record is written to the pod with its binding, past the API server's bounds for annotations: no text of the pod's owner makes it long.
+func TestARecordIsShort(t *testing.T) {
+	c := shared()
+	long := strings.Repeat("<", 200_000)
+	p := pod("p", "cpu=1", annotated(GPUMilliAnnotation, "300", GPUModelsAnnotation, long, RevocableZoneAnnotation, "zone"))
+	c.Apply(upserts(p)...)
+	decide(c, p, 0)
+	if got := c.Tasks["a/p"].Record().String(); len(got) > 1000 {
+		t.Errorf("the record has %d characters", len(got))
+	}
+	errs := c.Apply(upserts(pod("q", "cpu=1", annotated(RevocableZoneAnnotation, long)))...)
+	if len(errs) != 1 || !strings.HasSuffix(errs[0].Error(), "has 200000 characters; the name of a zone has 63 at most") {
+		t.Errorf("told was %v", errs)
+	}
+	if task := c.Tasks["a/q"]; task != nil {
+		t.Errorf("the pod of a zone that is no name is placed in %q", task.RevocableZone)
 	}
 }
 

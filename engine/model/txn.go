@@ -104,7 +104,7 @@ func devicesFree(devices []GPU, t *Task, gpus []int) bool {
 func (x *Txn) Bind(t *Task) {
 	if x.c.promise(t.Status == Allocated, "bind", t, "is Allocated") {
 		to := t.spot()
-		to.status, to.boundIn = Binding, t.Job.standing()
+		to.status, to.boundIn = Binding, t.Job.QueueName
 		x.step(t, to, 0)
 	}
 }
