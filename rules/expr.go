@@ -243,6 +243,7 @@ func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
 		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
 	}
 	e.Reads, e.Ends = readsAndEnds(s, native, native.Expr(), nil)
+	e.Reads.Counted = e.Reads.Counted || e.Metered
 	e.compileKernel(s, native)
 	if e.Interpreted != "" && e.Cost.Max > InterpretedLimit {
 		return nil, Issues{tooDear(text, e.Cost.Max, InterpretedLimit, " for what is interpreted ("+e.Interpreted+")", "write it without that, or with fewer loops; it then runs within a budget")}

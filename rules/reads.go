@@ -50,7 +50,11 @@ func (r Read) String() string {
 }
 
 // Reads is a set of reads, sorted by their text.
-type Reads struct{ All []Read }
+type Reads struct {
+	All []Read
+	// Counted says that to evaluate it counts what that uses (Expr.Metered): the expression itself, or a variable that it reads.
+	Counted bool
+}
 
 func (r *Reads) add(read Read) {
 	text := read.String()
@@ -71,6 +75,7 @@ func (r *Reads) Add(other *Reads) {
 	for _, read := range other.All {
 		r.add(read)
 	}
+	r.Counted = r.Counted || other.Counted
 }
 
 // Changes is how often anything that is read changes.
@@ -227,7 +232,9 @@ func (r *reader) expand(owner Read, m *Member, self Read) {
 	}
 	if m.Own != "" {
 		r.reads.add(self)
+		return // it is read from its memo
 	}
+	r.reads.Counted = r.reads.Counted || m.Reads.Counted
 }
 
 func keyed(paths []Read, key string) []Read {

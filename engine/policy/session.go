@@ -418,7 +418,7 @@ func (f *Frame) owner(on string) any {
 // attribute answers a computed field from its memo, or computes it.
 func (s *Session) attribute(x *attribute, owner ref.Val, m *memo, version uint64) ref.Val {
 	if x.settle == "start" {
-		return s.atStart(x, owner)
+		return s.atStart(x, owner, m)
 	}
 	at := s.stampOf(x.byAction)
 	switch {
@@ -446,18 +446,26 @@ type started struct {
 	owner string
 }
 
-// atStart is the value of the run's first cycle, or of the first in which its owner was there.
-func (s *Session) atStart(x *attribute, owner ref.Val) ref.Val {
+// atStart is the value of the run's first cycle, or of the first in which its owner was there. What is over its budget holds for the cycle,
+// and is computed again in the next.
+func (s *Session) atStart(x *attribute, owner ref.Val, m *memo) ref.Val {
 	key := started{of: x}
 	if o, ok := owner.(interface{ name() string }); ok {
 		key.owner = o.name()
 	}
-	v, ok := s.starts[key]
-	if !ok {
-		if v = s.compute(x, owner); !rules.Exceeded(v) {
-			s.starts[key] = v
-		}
+	if v, ok := s.starts[key]; ok {
+		return v
 	}
+	at := s.stampOf(false)
+	if m.value != nil && m.stamp == at {
+		return m.value
+	}
+	v := s.compute(x, owner)
+	if rules.Exceeded(v) {
+		*m = memo{at, v}
+		return v
+	}
+	s.starts[key] = v
 	return v
 }
 

@@ -73,7 +73,7 @@ func queryOf(e *rules.Expr) query {
 	if e == nil {
 		return query{}
 	}
-	return query{e, !e.Metered && !slices.ContainsFunc(e.Reads.All, isShared), costOf(e)} // a meter has one owner
+	return query{e, !e.Reads.Counted && !slices.ContainsFunc(e.Reads.All, isShared), costOf(e)} // a meter has one owner
 }
 
 // costOf is a rough estimate: of how long lists are nothing is known.

@@ -1,0 +1,92 @@
+package policy
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// overBudget has rows that are not counted, but read what is: loops whose turns go by how much cpu is in use.
+const overBudget = `
+attributes:
+- {on: cluster, name: loops, settle: start, expression: "lists.range(int(cluster.used.cpu * 1000.0)).all(a, lists.range(1000).all(b, a + b >= 0)) ? 1 : 2"}
+variables:
+- {name: turns, expression: "lists.range(int(cluster.used.cpu * 10.0)).all(a, lists.range(1000).all(b, a + b >= 0)) ? 1 : 2"}
+- {name: nodeTurns, on: node, expression: "lists.range(int(node.used.cpu * 10.0)).all(a, lists.range(1000).all(b, a + b >= 0)) ? 1 : 2"}
+scores:
+- {name: attribute, expression: "double(node.taskCount + cluster.loops)"}
+- {name: variable, expression: "double(node.taskCount + variables.turns)"}
+- {name: of-node, expression: "double(node.taskCount + variables.nodeTurns)"}
+`
+
+// overBudgetWorld is nodes with one pod each, which use 20 cpu together, and a task that waits.
+func overBudgetWorld(t *testing.T) (*Session, *model.Task) {
+	t.Helper()
+	objects := []any{aQueue("q"), aGroup("g", "q"), aPod("waits", "cpu=1")}
+	for i := range 20 {
+		name := fmt.Sprintf("n%02d", i)
+		objects = append(objects, aNode(name, "cpu=8 memory=8Gi pods=110"), aPod("on-"+name, "cpu=1", runningOn(name)))
+	}
+	c := aCluster(t, objects...)
+	return begun(t, c, overBudget), c.Tasks["a/waits"]
+}
+
+// A row that is not counted, but reads what is, is told the same by several goroutines as by one. Run it with the race detector.
+func TestWhatIsCountedHasOneOwner(t *testing.T) {
+	for i := range 3 {
+		see := func(by Split) (text string, spent bool) {
+			s, task := overBudgetWorld(t)
+			s.Split = by
+			r := s.p.rules[Scores][i]
+			if r.Expression.Metered {
+				t.Fatalf("%s is counted itself", r.Name)
+			}
+			f := s.frame().ofTask(task)
+			defer s.done()
+			rows := s.c.Nodes.ByOrder()
+			out := make([]float64, len(rows))
+			failed := s.numberEach(&s.columns.scores[i].expression, f, rows, out)
+			return fmt.Sprint(out, len(failed)), s.Spent()
+		}
+		one, spent := see(Split{Cores: 1})
+		if spent {
+			t.Errorf("row %d took all steps of the cycle, as what it reads is computed again for each node", i)
+		}
+		for _, cores := range []int{2, 8} {
+			if several, spent := see(Split{Cores: cores, From: 1}); several != one || spent {
+				t.Errorf("row %d: by one %s, by %d %s (all steps taken: %v)", i, one, cores, several, spent)
+			}
+		}
+	}
+}
+
+// A value of the start that is over its budget is an error for the cycle, and is computed again in the next.
+func TestStartOverItsBudget(t *testing.T) {
+	s, _ := overBudgetWorld(t)
+	x := s.p.attributes[0]
+	first := readAttribute(x, s.cluster)
+	if !rules.Exceeded(first) {
+		t.Fatalf("got %v", first)
+	}
+	var gone, back []model.Delta
+	for i := range 20 {
+		p := aPod(fmt.Sprintf("on-n%02d", i), "cpu=1", runningOn(fmt.Sprintf("n%02d", i)))
+		gone, back = append(gone, model.Delta{Op: model.Delete, Object: p}), append(back, model.Delta{Object: p})
+	}
+	s.c.Apply(gone...)
+	if again := readAttribute(x, s.cluster); again != first {
+		t.Errorf("in the same cycle it is %v", again)
+	}
+	for minute, deltas := range [][]model.Delta{nil, back} {
+		s.c.Apply(deltas...)
+		s.Begin(noon().Add(time.Duration(1+minute) * time.Minute))
+		if diff := gocmp.Diff("1", fmt.Sprint(readAttribute(x, s.cluster))); diff != "" {
+			t.Errorf("minute %d: -want +got\n%s", 1+minute, diff)
+		}
+	}
+}
