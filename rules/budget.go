@@ -183,13 +183,18 @@ func (k *kerneler) growthOf(e ast.Expr, name string) growth {
 
 // counted is a call of a library's function or of an operator that is counted: what it goes through before, what it made after it.
 func (c *invocation) counted(args func(Roots) ([]ref.Val, ref.Val), goesThrough growth) func(Roots) ref.Val {
+	search := searchers()[c.name]
 	return func(r Roots) ref.Val {
 		values, err := c.arguments(args, r)
 		if err != nil {
 			return err
 		}
 		m := meterOf(r)
-		m.goThrough(goesThrough, values)
+		if search != nil {
+			m.steps(search(values))
+		} else {
+			m.goThrough(goesThrough, values)
+		}
 		out := apply(c.f, values)
 		m.made(c.name, values, out)
 		return out
@@ -236,15 +241,23 @@ func (g growth) ofValues(values []ref.Val, enough int64) int64 {
 }
 
 // actualCost tells cel-go what the functions of libraries took that go through their arguments.
-type actualCost struct{ walkers map[string]growth }
+type actualCost struct {
+	walkers   map[string]growth
+	searchers map[string]func(args []ref.Val) int64
+}
 
 // CallCost implements interpreter.ActualCostEstimator.
 func (c actualCost) CallCost(function, overload string, args []ref.Val, result ref.Val) *uint64 {
-	g := c.walkers[function]
-	if g == 0 {
+	g, search, sum := c.walkers[function], c.searchers[function], bytesOf(result)/boxBytes
+	switch {
+	case search != nil:
+		sum += search(args)
+	case g != 0:
+		sum += g.ofValues(args, CostLimit)
+	default:
 		return (&library.CostEstimator{}).CallCost(function, overload, args, result)
 	}
-	steps := uint64(g.ofValues(args, CostLimit)) + uint64(bytesOf(result)/boxBytes) //nolint:gosec // neither is below 0
+	steps := uint64(sum) //nolint:gosec // not below 0
 	return &steps
 }
 

@@ -35,6 +35,10 @@ func TestGrowthIsRefused(t *testing.T) {
 		nested("s", "[%s].map(v, (v + v).lowerAscii().trim().substring(1))[0]", 30) + " == s",
 		nested("s", "optional.of(%s).optMap(v, v + v).orValue('')", 30) + " == s",
 		nested("s", "{'a': %s}.map(k, {'a': %s}[k])[0]", 1) + " == " + nested("s", "{'a': %s}.transformList(k, v, v + v)[0]", 30),
+		nested("s", "[%s].map(v, v + v).first().value()", 30) + " == s",
+		nested("s", "[%s].map(v, v + v).last().orValue('')", 30) + " == s",
+		nested("s", "[%s].map(v, v.replace('', v)).min()", 8) + " == s",
+		nested("s", "[%s].map(v, v.replace('', v)).max()", 8) + " == s",
 		nested("s", "{'a': %s}.transformMap(k, v, v + v)['a']", 30) + " == s",
 		nested("s", "(%s).split('').map(c, c + s + s + s + s).join('')", 6) + " == s",
 		"lists.range(1000000000).all(i, i >= 0)",
@@ -91,8 +95,20 @@ func TestBudgetAtRunTime(t *testing.T) {
 		{"'%s%s%s%s%s%s%s%s'.format([s, s, s, s, s, s, s, s]) == s", words, one + "format"}, //nolint:dupword // the words are meant
 		{"lists.range(int(d * 1e9)).size() > 3", words, one + "lists.range"},
 		{"lists.range(int(d * 5e5)).size() > 3", words, bytes},
-		{"s.matches(s + '(a|b)*')", words, "exceeded its budget of 1048576 steps in one call"},
+		{"s.matches(s + '(a|b)*')", words, steps},
 		{"words.all(a, a != s + 'x' && !a.matches('y'))", words, steps}, // interpreted
+		{"s.find(s) == s", words, steps},
+		{"s.findAll(s) == words", words, steps},
+		{"s.findAll('a.*!|a') == words", words, steps},
+		{"s.findAll('a.*!|a', 100000) == words", words, steps},
+		{"s.matches('n') && s.findAll('a.*!|a') == words", words, steps},
+		{"s.find('(.{1,100}){1,10}' + s.substring(0, 2)) != ''", words, steps},
+		{"s.indexOf(s.substring(1000)) == 3", words, steps},
+		{"s.indexOf(s.substring(1000), 3) == 3", words, steps},
+		{"s.lastIndexOf(s.substring(1000)) == 3", words, steps},
+		{"s.lastIndexOf(s.substring(1000), 100000) == 3", words, steps},
+		{"words.map(w, w.size()).distinct().size() == 3", words, steps},
+		{"sets.contains(words.map(w, w.size()), words.map(w, w.size() + 1))", words, steps},
 		{"s.matches('x') && s.replace('', s) == s || s.replace(' ', s) == s", words, one + "replace"},
 	} {
 		e, issues := s.Compile(NewText(test.expression), Bool())
@@ -172,6 +188,28 @@ func TestSmallIsNotMetered(t *testing.T) {
 	for _, expression := range []string{"i + d * 2 >= e", "crate.labels.exists(k, k == s)", "words.exists(w, w == s)"} {
 		if e, issues := s.Compile(NewText(expression), Anything()); issues.Err() != nil || e.Metered {
 			t.Errorf("%s: %v, costs %v", expression, issues, e)
+		}
+	}
+}
+
+// What takes a product of two lengths is counted wherever neither is written out, also where the estimate is small: texts may be of any
+// length in a cluster. What goes once through a text is not.
+func TestProductsAreMetered(t *testing.T) {
+	s := testScope(t)
+	for expression, metered := range map[string]bool{
+		"s.find(crate.labels['x']) != ''": true, "s.find('a+b*') != ''": false,
+		"s.findAll(crate.labels['x']).size() > 1": true, "s.findAll('[a-z]+').size() > 1": false, "s.findAll('a.*b|a').size() > 1": true,
+		"s.matches(crate.labels['x'])": true, "s.matches('a|b')": false,
+		"s.indexOf(crate.labels['x']) > 1": true, "s.indexOf('x') > 1": false, "'x'.indexOf(s) > 1": false,
+		"s.lastIndexOf(crate.labels['x']) > 1": true, "s.lastIndexOf('x') > 1": false,
+		"words.indexOf(s) > 1": true, "words.map(w, size(w)).distinct().size() > 1": true,
+		"sets.contains([1, 2], [i])": false, "s.contains(crate.labels['x'])": false,
+	} {
+		e, issues := s.Compile(NewText(expression), Bool())
+		if issues.Err() != nil {
+			t.Error(issues)
+		} else if e.Metered != metered {
+			t.Errorf("%s (cost %d): metered: %v", expression, e.Cost.Max, e.Metered)
 		}
 	}
 }

@@ -59,9 +59,9 @@ func (s *Scope) cost(checked *cel.Ast, sizes map[int64]*Size) (checker.CostEstim
 }
 
 // unforeseen says that the estimate knows little of how much an evaluation makes: texts are put together in loops, whose lengths go by
-// those of the texts that are read, or a list is as long as a number says that is not written out.
+// those of the texts that are read, a list is as long as a number says that is not written out, or lengths that are read are multiplied.
 func (s *Scope) unforeseen(a *ast.AST) bool {
-	loops, grows, ranges, all := false, false, false, makers()
+	loops, grows, more := false, false, false
 	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		switch e.Kind() {
 		case ast.ComprehensionKind:
@@ -69,12 +69,12 @@ func (s *Scope) unforeseen(a *ast.AST) bool {
 		case ast.CallKind:
 			k := a.GetType(e.ID()).Kind()
 			name := e.AsCall().FunctionName()
-			grows = grows || all[name] != nil || name == operators.Add && (k == types.StringKind || k == types.BytesKind)
-			ranges = ranges || name == listsRange && e.AsCall().Args()[0].Kind() != ast.LiteralKind
+			grows = grows || bounds(name) != nil || name == operators.Add && (k == types.StringKind || k == types.BytesKind)
+			more = more || name == listsRange && e.AsCall().Args()[0].Kind() != ast.LiteralKind || multiplies(e)
 		default:
 		}
 	}))
-	return loops && grows || ranges
+	return loops && grows || more
 }
 
 // computedCost is what the computed members cost that a part reads each time anew.

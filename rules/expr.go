@@ -260,7 +260,7 @@ func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
 func (s *Scope) program(a *ast.AST, counted bool) (cel.Program, error) {
 	options := []cel.ProgramOption{cel.EvalOptions(cel.OptOptimize)}
 	if counted {
-		options = append(options, cel.CostTracking(actualCost{walkers()}), cel.CostLimit(CostLimit))
+		options = append(options, cel.CostTracking(actualCost{walkers(), searchers()}), cel.CostLimit(CostLimit))
 	}
 	return s.env.PlanProgram(a, options...) //nolint:wrapcheck // it is shown as it is, at its place
 }

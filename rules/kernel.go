@@ -735,8 +735,8 @@ func implementation(env *cel.Env, name string, r *ast.ReferenceInfo) (*functions
 	if err != nil {
 		return nil, err
 	}
-	if size := makers()[name]; size != nil {
-		return bounded(name, found, size), nil
+	if over := bounds(name); over != nil {
+		return bounded(found, over), nil
 	}
 	return found, nil
 }

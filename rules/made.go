@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -21,8 +22,7 @@ const mostMade = 1 << 20
 
 const listsRange = "lists.range"
 
-// makers say of functions whose results are larger than all of their arguments together how large one will be, and of matches how many
-// steps it takes.
+// makers say of functions whose results are larger than all of their arguments together how large one will be.
 func makers() map[string]func(args []ref.Val) int64 {
 	return map[string]func(args []ref.Val) int64{
 		"join": joinedLength, "replace": replacedLength,
@@ -31,8 +31,6 @@ func makers() map[string]func(args []ref.Val) int64 {
 			return int64(len(format)) + mostPrecision*int64(strings.Count(string(format), "%.")) + charsPerStep*walked(args[1], mostMade)
 		},
 		"flatten": func(args []ref.Val) int64 { return walked(args[0], mostMade) },
-		// A pattern that is no constant is gone through for each character of the text, as CEL counts.
-		"matches": func(args []ref.Val) int64 { return walked(args[0], mostMade) * (lengthOf(args[1])/4 + 1) },
 		listsRange: func(args []ref.Val) int64 {
 			n, _ := args[0].(types.Int)
 			return int64(n)
@@ -45,10 +43,24 @@ func tooLarge(function string, size int64) ref.Val {
 	if size <= mostMade {
 		return nil
 	}
-	if function == "matches" {
-		return types.NewErr("%s%d steps in one call: %s would take more, as text and pattern are long", exceeds, mostMade, function)
-	}
 	return types.NewErr("%s%d characters or elements in one value: %s would make more", exceeds, mostMade, function)
+}
+
+// bounds gives the error of a call that would make too much or take too long, nil where it would not; nil: the function does neither.
+func bounds(function string) func(args []ref.Val) ref.Val {
+	if size := makers()[function]; size != nil {
+		return func(args []ref.Val) ref.Val { return tooLarge(function, size(args)) }
+	}
+	steps := searchers()[function]
+	if steps == nil {
+		return nil
+	}
+	return func(args []ref.Val) ref.Val {
+		if steps(args) <= mostMade {
+			return nil
+		}
+		return types.NewErr("%s%d steps in one call: %s would take more, as what it is given is long", exceeds, mostMade, function)
+	}
 }
 
 func joinedLength(args []ref.Val) int64 {
@@ -83,10 +95,10 @@ func replacedLength(args []ref.Val) int64 {
 	return int64(len(texts[0])) + times*int64(len(texts[2])-len(texts[1]))
 }
 
-// bounded is a function whose result is looked at before it is made.
-func bounded(function string, f *functions.Overload, size func(args []ref.Val) int64) *functions.Overload {
+// bounded is a function whose arguments are looked at before it is called.
+func bounded(f *functions.Overload, bounds func(args []ref.Val) ref.Val) *functions.Overload {
 	call := func(args ...ref.Val) ref.Val {
-		if err := tooLarge(function, size(args)); err != nil {
+		if err := bounds(args); err != nil {
 			return err
 		}
 		return apply(f, args)
@@ -102,10 +114,14 @@ func (boundedCalls) CompileOptions() []cel.EnvOption { return nil }
 
 // ProgramOptions implements cel.Library.
 func (b boundedCalls) ProgramOptions() []cel.ProgramOption {
-	all := makers()
-	return []cel.ProgramOption{cel.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+	// What findAll takes goes by the text, with a constant pattern, too.
+	asItIs := &interpreter.RegexOptimization{Function: "findAll", RegexIndex: 1, Factory: func(call interpreter.InterpretableCall, pattern string) (interpreter.InterpretableCall, error) {
+		_, err := regexp.Compile(pattern)
+		return call, err //nolint:wrapcheck // it is shown as it is, at its place
+	}}
+	return []cel.ProgramOption{cel.OptimizeRegex(asItIs), cel.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		call, ok := i.(interpreter.InterpretableCall)
-		if !ok || all[call.Function()] == nil {
+		if !ok || bounds(call.Function()) == nil {
 			return i, nil
 		}
 		f, err := implementation(b.lang.base, call.Function(), &ast.ReferenceInfo{OverloadIDs: []string{call.OverloadID()}})

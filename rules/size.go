@@ -266,9 +266,14 @@ func callSize(c ast.CallExpr, args []*Size, t *cel.Type) *Size {
 	case operators.Add:
 		return joined(first, second)
 	case "dyn", "value", "optional.of", "optional.ofNonZeroValue", "lowerAscii", "upperAscii", "trim", "substring", "charAt", "slice", "sort",
-		"@sortByAssociatedKeys", "distinct", "reverse", "find", "min", "max":
+		"@sortByAssociatedKeys", "distinct", "reverse", "find":
 		if guess(t) != nil {
 			return first
+		}
+		return nil
+	case "min", "max", "first", "last":
+		if guess(t) != nil {
+			return first.element()
 		}
 		return nil
 	case mapInsert:
