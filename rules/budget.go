@@ -44,9 +44,6 @@ func (m *Meter) Begin() { m.rest, m.dry = m.round, false }
 // Dry says that an evaluation of this round ended, or was refused, because the round's steps are used up.
 func (m *Meter) Dry() bool { return m.dry }
 
-// Used is how many steps the round has taken.
-func (m *Meter) Used() int64 { return m.round - max(m.rest, 0) }
-
 // exceeded is what an evaluation panics with that is over its budget, so that no loop goes on.
 type exceeded struct{ err ref.Val }
 

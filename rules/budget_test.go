@@ -151,8 +151,8 @@ func TestRoundOfSteps(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if fine < 5 || fine > 20 || !p.meter.Dry() || p.meter.Used() != 1_000_000 {
-			t.Errorf("round %d: %d evaluations, %d steps", round, fine, p.meter.Used())
+		if fine < 5 || fine > 20 || !p.meter.Dry() {
+			t.Errorf("round %d: %d evaluations, steps are left: %v", round, fine, !p.meter.Dry())
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestRoundOfStepsInterpreted(t *testing.T) {
 	}
 }
 
-// What is small, and what ships is, is not counted.
+// What is small is not counted.
 func TestSmallIsNotMetered(t *testing.T) {
 	s := testScope(t)
 	for _, expression := range []string{"i + d * 2 >= e", "crate.labels.exists(k, k == s)", "words.exists(w, w == s)"} {

@@ -347,6 +347,9 @@ func negation(x columnOf[bool]) columnOf[bool] {
 
 // absorbed is an argument's value for every row of a column: the first error of its fails them all.
 func absorbed(b *Batch, f func(Roots) ref.Val, rows []int32) (ref.Val, bool) {
+	if b.meter != nil {
+		b.meter.evaluate(b.steps)
+	}
 	v := f(b.asked)
 	if types.IsError(v) {
 		b.failAll(rows)

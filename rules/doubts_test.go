@@ -118,12 +118,9 @@ func TestDoubtsCostLittle(t *testing.T) {
 	for _, expression := range []string{
 		"lists.range(900000).size()" + strings.Repeat(" + 1", 200) + " > i",
 		"[" + strings.Repeat("'x'.replace('', 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy').size(), ", 500) + "i].size() > 3",
-		"1" + strings.Repeat(" + 1", 2000) + " > i",
+		"1" + strings.Repeat(" + 1", 240) + " > i",
 	} {
 		e, issues := s.Compile(NewText(expression), Bool())
-		if e == nil && strings.Contains(issues.Error(), "recursion depth") {
-			continue
-		}
 		if issues.Err() != nil {
 			t.Errorf("%.40s: %v", expression, issues)
 			continue

@@ -48,9 +48,10 @@ type Each struct {
 }
 
 // Each says that an expression is path.map(x, …) where what is made of an element depends on nothing that has another name than the element
-// itself, save params. false: it is something else, or not compiled.
+// itself, save params. false: it is something else, not compiled, or counted, which is of a whole
+// evaluation.
 func (e *Expr) Each() (*Each, bool) {
-	if e.checked == nil || e.kernel.value == nil || e.checked.Expr().Kind() != ast.ComprehensionKind {
+	if e.checked == nil || e.kernel.value == nil || e.Metered || e.checked.Expr().Kind() != ast.ComprehensionKind {
 		return nil, false
 	}
 	c := e.checked.Expr().AsComprehension()
@@ -59,7 +60,7 @@ func (e *Expr) Each() (*Each, bool) {
 	if !isPath || !isMap || !only(of, []string{c.IterVar(), "params"}) {
 		return nil, false
 	}
-	k := &kerneler{scope: e.scope, ast: e.checked, metered: e.Metered, locals: []loopNames{{accu: " ", iter: c.IterVar(), iter2: " "}}}
+	k := &kerneler{scope: e.scope, ast: e.checked, locals: []loopNames{{accu: " ", iter: c.IterVar(), iter2: " "}}}
 	out, err := k.compile(of)
 	if err != nil {
 		return nil, false

@@ -147,7 +147,7 @@ type NodeCount struct {
 	Rule  string `json:"rule"`
 	Text  string `json:"text"`
 	Count int    `json:"count"`
-	// Example says that the text is that of the first of these nodes, and that others have others.
+	// Example says that the text is that of the first of these nodes, which it names, or of which others have other texts.
 	Example bool `json:"example,omitempty"`
 }
 

@@ -6,36 +6,48 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// meters count what the expressions use that run within a budget: those of one row, or one attribute, together.
+// meters count what the expressions use that run within a budget: those of one row, one attribute, one variable or one step's condition
+// together, with their parts that read only now.
 type meters struct{ of map[*rules.Expr]*rules.Meter }
 
-// metersOf makes those of the rows. The others are made when they are asked for first.
 func metersOf(p *Policy) meters {
 	m := meters{of: map[*rules.Expr]*rules.Meter{}}
 	for _, r := range p.all {
-		var one *rules.Meter
-		for _, e := range r.expressions() {
-			if e == nil || !e.Metered {
-				continue
-			}
-			if one == nil {
-				one = rules.NewMeter(rules.EvaluationBudget(), rules.RoundSteps)
-			}
-			m.of[e] = one
+		m.share(r.asked()...)
+	}
+	for _, x := range p.attributes {
+		m.share(append(values(x.args), x.when, x.expr)...)
+	}
+	for _, t := range p.trees { // of which several attributes are parts
+		list := values(t.args)
+		for _, r := range t.rollUps {
+			list = append(list, r.expr)
+		}
+		m.share(list...)
+	}
+	for _, e := range p.expressions() {
+		if m.of[e] == nil {
+			m.share(e)
 		}
 	}
 	return m
 }
 
-// expressions are those that a row has, some of them nil.
-func (r *Rule) expressions() []*rules.Expr {
-	out := []*rules.Expr{r.When, r.Expression}
-	if r.Message != nil {
-		for _, p := range r.Message.parts {
-			out = append(out, p.expr)
+// share gives one meter to all of these that are counted.
+func (m *meters) share(list ...*rules.Expr) {
+	var one *rules.Meter
+	for _, e := range list {
+		if e == nil || !e.Metered {
+			continue
+		}
+		if one == nil {
+			one = rules.NewMeter(rules.EvaluationBudget(), rules.RoundSteps)
+		}
+		m.of[e] = one
+		for _, part := range e.NowParts {
+			m.of[part] = one
 		}
 	}
-	return out
 }
 
 func (m *meters) begin() {
@@ -44,17 +56,12 @@ func (m *meters) begin() {
 	}
 }
 
-// Meter implements rules.Purse.
+// Meter implements rules.Purse. What is not of the policy has a budget for each evaluation.
 func (f *Frame) Meter(e *rules.Expr) *rules.Meter {
 	if f.s == nil {
 		return nil // at compile time
 	}
-	one := f.s.meters.of[e]
-	if one == nil {
-		one = rules.NewMeter(rules.EvaluationBudget(), rules.RoundSteps)
-		f.s.meters.of[e] = one
-	}
-	return one
+	return f.s.meters.of[e]
 }
 
 // Spent says that some row had no budget left for all that it was asked in the last cycle: what it said of the others is not what it

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -88,5 +89,53 @@ func TestStartOverItsBudget(t *testing.T) {
 		if diff := gocmp.Diff("1", fmt.Sprint(readAttribute(x, s.cluster))); diff != "" {
 			t.Errorf("minute %d: -want +got\n%s", 1+minute, diff)
 		}
+	}
+}
+
+// An argument by column that is counted has the budget of an evaluation: its call is not given up for each node.
+func TestCountedArgumentsByColumn(t *testing.T) {
+	scope, p := kernelFixture(t)
+	e, issues := scope.Compile(rules.NewText(countedArgument), rules.Bool())
+	if issues.Err() != nil || !e.Metered || e.ByRow != "" {
+		t.Fatal(issues, "or not counted, or by row: ", e.ByRow, e.Interpreted)
+	}
+	world, task := overBudgetWorld(t)
+	s := NewSession(world.c, p)
+	for cycle := range 2 {
+		s.Begin(noon())
+		f := s.frame().ofTask(task)
+		rows := s.c.Nodes.ByOrder()
+		if failed := e.HoldsEach(&s.sweep.batch, f, rows, make([]bool, len(rows))); len(failed) > 0 {
+			t.Errorf("cycle %d: %d nodes were given up", cycle, len(failed))
+		}
+		s.done()
+	}
+}
+
+// The expressions of one row, of one attribute and of one tree share their steps of a cycle.
+func TestMetersAreShared(t *testing.T) {
+	const turns = "lists.range(queue.jobCount).size() + "
+	s := begun(t, aCluster(t, aQueue("q")), `
+attributes:
+- {on: queue, name: guarded, when: "`+turns+`now.getMinutes() >= 0", expression: "`+turns+`1"}
+- {on: queue, name: added, sum: {over: job, of: "lists.range(job.taskCount).size()", when: "lists.range(job.taskCount).size() > 0"}}
+variables: [{name: v, on: queue, expression: "`+turns+`2"}]
+overused: [{name: o, when: "`+turns+`1 > 3", expression: "`+turns+`variables.v > 4", message: "{{ `+turns+`1 }}"}]
+`)
+	distinct := map[*rules.Meter]int{}
+	for _, e := range s.p.expressions() {
+		if one := s.meters.of[e]; one == nil {
+			t.Errorf("%s has no meter", e.Text.Value)
+		} else {
+			distinct[one]++
+		}
+	}
+	var sizes []int
+	for _, n := range distinct {
+		sizes = append(sizes, n)
+	}
+	slices.Sort(sizes)
+	if diff := gocmp.Diff([]int{1, 2, 2, 3}, sizes); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }

@@ -16,7 +16,7 @@ func columnExpressions() []string {
 		"task.matchesNodeAffinity(node)", "task.toleratesAll(node)", "task.portsFree(node)", "task.nodeAffinityScore(node)", "double(task.intolerablePreferNoSchedule(node))",
 		"task.firstUntolerated(node) != ''", "!node.unschedulable || task.toleratesUnschedulable()", "node.name < 'n3'", "node.ready && node.revocableZone == ''",
 		"node.leastAllocated(task, ['cpu', 'memory'])", "node.mostAllocated(task, ['memory', 'none', 'nvidia.com/gpu'])", "node.balanced(task, ['cpu', 'memory', 'nvidia.com/gpu'])",
-		"node.leastAllocated(task, [task.queue.name])", "node.binpack(task, 2.0, 1.0, ['pods', 'none'], {'pods': 0.5})", "node.binpack(task, double(node.taskCount), 1.0, [], {})",
+		"node.leastAllocated(task, [task.queue.name])", "node.binpack(task, 2.0, 1.0, ['pods', 'none'], {'pods': 0.5})", "node.binpack(task, double(node.taskCount), 1.0, [], {})", countedArgument,
 		"node.strategyFit(task, {'cpu': 'MostAllocated'}, {'cpu': 2.0, 'm*': 1.0}, 'LeastAllocated')", "node.imageLocality(task)",
 		"node.taskCount < node.maxTasks", "node.gpuFree >= task.gpuMilli * task.gpuCount && node.gpuCapacity % 7 != 1", "node.gpuModel in task.gpuModels",
 		"10 / (node.taskCount - 1) > 3 || node.labels['zone'] == 'east'", "node.taskCount > 0 ? 5 / node.taskCount : -node.maxTasks", "-(node.taskCount - 9223372036854775807) - 3",
@@ -30,6 +30,9 @@ func columnExpressions() []string {
 	}
 	return list
 }
+
+// countedArgument is a call by column of which an argument is counted.
+const countedArgument = "lists.range(int(task.request.cpu) + 1).map(i, task.request)[0].fits(node.idle)"
 
 // columnForms are those, compiled.
 func columnForms(t *testing.T, scope *rules.Scope) []*rules.Expr {

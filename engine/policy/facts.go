@@ -61,7 +61,7 @@ func (r *Rule) fact() Fact {
 		cost = saturate(cost, r.When.Cost.Max)
 	}
 	return Fact{
-		Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64, Metered: metered(r.expressions()...),
+		Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64, Metered: metered(r.asked()...),
 		Reads: plainReads(r.Reads), Cache: heldFor(r), Interpreted: interpreted(r.When, r.Expression),
 		Columns: r.Site.Name == Predicates || r.Site.Name == Scores, ByRow: byRow(r.When, r.Expression),
 	}

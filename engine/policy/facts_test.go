@@ -35,6 +35,28 @@ func TestFactsOfTheDefaultPolicy(t *testing.T) {
 	golden(t, "testdata/facts-default.txt", facts(p))
 }
 
+// Nothing of what ships by default is dear enough to be counted, but messages, which are written for few objects.
+func TestTheDefaultPolicyIsNotCounted(t *testing.T) {
+	p, issues := Default()
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	if len(p.all) == 0 {
+		t.Fatal("no rows")
+	}
+	messages := map[*rules.Expr]bool{}
+	for _, r := range p.all {
+		for _, e := range r.asked() {
+			messages[e] = e != r.When && e != r.Expression
+		}
+	}
+	for _, e := range p.expressions() {
+		if e.Reads.Counted && !messages[e] {
+			t.Errorf("%s is counted", e.Text.Value)
+		}
+	}
+}
+
 // golden compares with a file, or writes it where UPDATE=1.
 func golden(t *testing.T, file, got string) {
 	t.Helper()

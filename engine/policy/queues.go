@@ -118,7 +118,7 @@ func (p *Policy) treeOfElements(each *rules.Each, read rules.Read) *quotaTree {
 	return t
 }
 
-// Queues is a heap of queues: rows of queueOrder, then creation time, then UID. Where a row branches, it is kept as a tree of heaps,
+// Queues is a heap of queues: rows of queueOrder, then creation time, then name. Where a row branches, it is kept as a tree of heaps,
 // in which a change costs a few comparisons for each level.
 //
 // Where queues lie at different depths, one key may be the beginning of another and equal to it, and that is no order: of a at [5], b at [5, 1] and c at [5, 3], a
