@@ -120,14 +120,21 @@ attributes:
 - {on: queue, name: guarded, when: "`+turns+`now.getMinutes() >= 0", expression: "`+turns+`1"}
 - {on: queue, name: added, sum: {over: job, of: "lists.range(job.taskCount).size()", when: "lists.range(job.taskCount).size() > 0"}}
 variables: [{name: v, on: queue, expression: "`+turns+`2"}]
-overused: [{name: o, when: "`+turns+`1 > 3", expression: "`+turns+`variables.v > 4", message: "{{ `+turns+`1 }}"}]
+overused: [{name: o, when: "`+turns+`1 > 3", expression: "`+turns+`variables.v > 4", message: "{{`+turns+`1}}"}]
 `)
 	distinct := map[*rules.Meter]int{}
 	for _, e := range s.p.expressions() {
-		if one := s.meters.of[e]; one == nil {
-			t.Errorf("%s has no meter", e.Text.Value)
-		} else {
+		one := s.meters.of[e]
+		if (one != nil) != e.Metered {
+			t.Errorf("%s is counted: %v", e.Text.Value, e.Metered)
+		}
+		if one != nil {
 			distinct[one]++
+		}
+	}
+	for _, part := range s.rest.parts {
+		if part.Metered && s.meters.of[part] == nil {
+			t.Errorf("the part %s has no meter", part.Part)
 		}
 	}
 	var sizes []int
