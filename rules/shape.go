@@ -48,8 +48,8 @@ type Each struct {
 }
 
 // Each says that an expression is path.map(x, …) where what is made of an element depends on nothing that has another name than the element
-// itself, save params. false: it is something else, not compiled, or counted, which is of a whole
-// evaluation.
+// itself, save params. false: it is something else, not compiled, or
+// counted, which only whole evaluations are.
 func (e *Expr) Each() (*Each, bool) {
 	if e.checked == nil || e.kernel.value == nil || e.Metered || e.checked.Expr().Kind() != ast.ComprehensionKind {
 		return nil, false
