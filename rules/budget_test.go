@@ -103,6 +103,12 @@ func TestBudgetAtRunTime(t *testing.T) {
 		{"s.findAll('a.*!|a', 100000) == words", words, steps},
 		{"s.matches('n') && s.findAll('a.*!|a') == words", words, steps},
 		{"s.find('(.{1,100}){1,10}' + s.substring(0, 2)) != ''", words, steps},
+		{"s.substring(0, 20000).split('').all(c, s.size() > 4)", words, steps},
+		{"s.substring(0, 20000).split('').all(c, s.charAt(5) != c + c)", words, steps},
+		{"s.substring(0, 20000).split('').all(c, s.substring(4) != c)", words, bytes},
+		{"s.substring(0, 20000).split('').all(c, !isURL(s))", words, steps},
+		{"s.substring(0, 20000).split('').all(c, bytes(s).size() > 2)", words, bytes},
+		{"s.findAll('[a-z]').all(c, bytes(s).size() > 2)", words, bytes},
 		{"s.indexOf(s.substring(1000)) == 3", words, steps},
 		{"s.indexOf(s.substring(1000), 3) == 3", words, steps},
 		{"s.lastIndexOf(s.substring(1000)) == 3", words, steps},
@@ -204,6 +210,7 @@ func TestProductsAreMetered(t *testing.T) {
 		"s.lastIndexOf(crate.labels['x']) > 1": true, "s.lastIndexOf('x') > 1": false,
 		"words.indexOf(s) > 1": true, "words.map(w, size(w)).distinct().size() > 1": true,
 		"sets.contains([1, 2], [i])": false, "s.contains(crate.labels['x'])": false,
+		"s.split(',').all(c, s.size() > 1)": true, "s.split(',')[0] == 'x'": false,
 	} {
 		e, issues := s.Compile(NewText(expression), Bool())
 		if issues.Err() != nil {
