@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -90,10 +91,11 @@ func (w *Writer) Write(ctx context.Context, e Event) error {
 func (w *Writer) event(e Event) *corev1.Event {
 	at := metav1.NewTime(e.At)
 	suffix := fmt.Sprintf(".%x%04x", at.UnixNano(), w.written.Add(1)&0xffff)
+	of := e.On.Name[:min(len(e.On.Name), validation.DNS1123SubdomainMaxLength-len(suffix))]
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   cmp.Or(e.On.Namespace, metav1.NamespaceDefault), // where events of what has no namespace are
-			Name:        e.On.Name[:min(len(e.On.Name), validation.DNS1123SubdomainMaxLength-len(suffix))] + suffix,
+			Name:        strings.TrimRight(of, "-.") + suffix,            // a name may not be cut behind these
 			Annotations: e.Annotations,
 		},
 		InvolvedObject: e.On, Reason: e.Reason, Message: e.Message, Type: e.Type, Action: cmp.Or(e.Action, e.Reason),

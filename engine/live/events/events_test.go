@@ -13,6 +13,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	names "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/kubernetes/pkg/apis/core"
 	corev1conversion "k8s.io/kubernetes/pkg/apis/core/v1"
 	"k8s.io/kubernetes/pkg/apis/core/validation"
@@ -128,6 +129,23 @@ func TestAnyName(t *testing.T) {
 	older, newer := s.only()
 	if len(older.Name) != 253 || older.Namespace != "default" || newer.Action != "FailedCreate" {
 		t.Errorf("name of %d characters, namespace %q, action %q", len(older.Name), older.Namespace, newer.Action)
+	}
+}
+
+// TestLongName: wherever the name of an object is cut, that of its event is one that the server takes.
+func TestLongName(t *testing.T) {
+	for n := 1; n < 253; n++ {
+		for _, sign := range []string{"-", ".a", "--"} {
+			s := &server{t: t, held: map[string]*corev1.Event{}}
+			name := strings.Repeat("a", n) + sign + strings.Repeat("a", 253)
+			if err := NewWriter(s, "celsius-scheduler").Write(t.Context(), jobEvent(name[:253], time.Now())); err != nil {
+				t.Fatal(err)
+			}
+			older, _ := s.only()
+			if wrong := names.IsDNS1123Subdomain(older.Name); len(wrong) > 0 {
+				t.Errorf("an event of an object with %q at character %d: %v", sign, n, wrong)
+			}
+		}
 	}
 }
 
