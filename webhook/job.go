@@ -116,7 +116,7 @@ func (h *tableHandler) validate(ctx context.Context, req admission.Request) admi
 	if len(mistakes) > 0 {
 		return h.refuse(req, mistakes)
 	}
-	return admission.Allowed("").WithWarnings(most(warnings)...)
+	return admission.Allowed("").WithWarnings(mostOf(warnings)...)
 }
 
 // request reads what came. What cannot be read, or is no CREATE or UPDATE, is refused.
@@ -203,8 +203,7 @@ func (h *tableHandler) refuse(req admission.Request, mistakes []Mistake) admissi
 		lines = append(lines, m.String())
 		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: m.Field, Message: m.Message})
 	}
-	if n := len(mistakes) - mostCauses; n > 0 {
-		more := fmt.Sprintf("and %d more", n)
+	if more := beyond(len(mistakes)); more != "" {
 		lines = append(lines, more)
 		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseTypeTooMany, Message: more})
 	}

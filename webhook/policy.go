@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -35,10 +36,7 @@ func validatePolicy(_ context.Context, req admission.Request) admission.Response
 		return admission.Allowed("")
 	}
 	_, issues := policy.LoadStored(req.Object.Raw)
-	var warnings []string
-	for _, w := range most(issues.Warnings()) {
-		warnings = append(warnings, fieldMessage(w))
-	}
+	warnings := told(issues.Warnings())
 	if issues.Err() == nil {
 		return admission.Allowed("").WithWarnings(warnings...)
 	}
@@ -69,11 +67,7 @@ func sameRules(old, now []byte) bool {
 
 // brokenAlready warns of mistakes that were there before.
 func brokenAlready(mistakes rules.Issues) []string {
-	out := []string{"this policy does not compile, and did not before this change; it is not served until it does"}
-	for _, i := range most(mistakes) {
-		out = append(out, fieldMessage(i))
-	}
-	return out
+	return append([]string{"this policy does not compile, and did not before this change; it is not served until it does"}, told(mistakes)...)
 }
 
 // invalidPolicy is the status that the API server gives for an object of its own that is invalid;
@@ -93,7 +87,7 @@ func invalidPolicy(name string, mistakes rules.Issues) *metav1.Status {
 	case n > mostCauses:
 		status.Message = fmt.Sprintf("the policy has %d mistakes, of which the first %d are told; %s", n, mostCauses, first)
 		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{
-			Type: metav1.CauseTypeTooMany, Message: fmt.Sprintf("and %d more mistakes; celsius policy check prints all", n-mostCauses),
+			Type: metav1.CauseTypeTooMany, Message: beyond(n) + "; celsius policy check prints all",
 		})
 	case n > 1:
 		status.Message = fmt.Sprintf("the policy has %d mistakes; the first: %s", n, first)
@@ -104,6 +98,32 @@ func invalidPolicy(name string, mistakes rules.Issues) *metav1.Status {
 }
 
 func most[S ~[]E, E any](list S) S { return list[:min(len(list), mostCauses)] }
+
+// beyond says how many of n are not told, "" where all are.
+func beyond(n int) string {
+	if n <= mostCauses {
+		return ""
+	}
+	return fmt.Sprintf("and %d more", n-mostCauses)
+}
+
+// mostOf are the first of some texts, and how many more there are.
+func mostOf(texts []string) []string {
+	out := slices.Clone(most(texts))
+	if more := beyond(len(texts)); more != "" {
+		out = append(out, more)
+	}
+	return out
+}
+
+// told are issues as texts.
+func told(issues rules.Issues) []string {
+	var texts []string
+	for _, i := range issues {
+		texts = append(texts, fieldMessage(i))
+	}
+	return mostOf(texts)
+}
 
 // fieldMessage is an issue on one line, with its path.
 func fieldMessage(i rules.Issue) string {

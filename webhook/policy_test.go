@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -122,6 +123,20 @@ func TestPolicyHandlerMany(t *testing.T) {
 	}})
 	if n := len(got.Result.Details.Causes); n != mostCauses+1 || !strings.HasPrefix(got.Result.Message, "the policy has 107 mistakes, of which the first 100 are told; ") {
 		t.Errorf("%d causes, message %s", n, got.Result.Message)
+	}
+}
+
+// TestMostOf: nothing is cut without a word.
+func TestMostOf(t *testing.T) {
+	for n, last := range map[int]string{0: "", 1: "0", mostCauses: "99", mostCauses + 1: "and 1 more", mostCauses + 7: "and 7 more"} {
+		var texts []string
+		for i := range n {
+			texts = append(texts, strconv.Itoa(i))
+		}
+		got := mostOf(texts)
+		if len(got) != min(n, mostCauses+1) || n > 0 && got[len(got)-1] != last {
+			t.Errorf("of %d there are told %d: %v", n, len(got), got)
+		}
 	}
 }
 
