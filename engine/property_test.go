@@ -498,8 +498,8 @@ func (j *judge) held(queue string) map[corev1.ResourceName]int64 {
 	held := map[corev1.ResourceName]int64{}
 	for _, p := range j.pods {
 		_, on := j.where[key(p)]
-		group := j.c.Jobs[model.Key("a", p.Annotations[model.GroupAnnotation])]
-		if !on || group == nil || group.QueueName != queue || p.DeletionTimestamp != nil || p.Spec.SchedulerName != "celsius" {
+		in := j.c.Tasks[key(p)].Job.QueueName // as it was bound: its group may stand elsewhere now
+		if !on || in != queue || p.DeletionTimestamp != nil || p.Spec.SchedulerName != "celsius" {
 			continue
 		}
 		for name, v := range requests(p) {

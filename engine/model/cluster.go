@@ -296,6 +296,7 @@ type Queue struct {
 	Weight      int64
 	Priority    int64
 	Capability  Resources
+	Limit       Resources // what of Capability limits
 	Guarantee   Resources
 	Deserved    Resources
 	Reclaimable bool

@@ -148,6 +148,7 @@ func readQueue(d *Dims, o *v1beta1.Queue, m *mistakes) *Queue {
 		q.State = QueueOpen
 	}
 	q.Open = q.State == QueueOpen
+	q.Limit = q.Capability.Limit()
 	if q.Weight < 0 {
 		m.add("spec.weight", "%d is below 1", q.Weight)
 	}

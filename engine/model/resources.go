@@ -313,6 +313,17 @@ func (r Resources) Positive() Resources {
 	return out
 }
 
+// Limit is what a capability limits: cpu and memory that are not above 0 are no limit.
+func (r Resources) Limit() Resources {
+	out := r.Clone()
+	for _, i := range []int{CPU, Memory} {
+		if out.Has(i) && out[i] <= 0 {
+			out[i] = Absent()
+		}
+	}
+	return out
+}
+
 // Resources turns a Kubernetes list into amounts. Names that are new are interned in their own
 // order, so that the same input gives the same dimensions. Fractions of an inner unit round up.
 func (d *Dims) Resources(list corev1.ResourceList) Resources {

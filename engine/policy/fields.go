@@ -219,6 +219,7 @@ func queueSpecFields() []*rules.Member {
 	return []*rules.Member{
 		intField("weight", rules.ByObject, "weight, 1 if unset", func(q v) int64 { return q.of.Weight }),
 		amount("capability", "most the queue may hold; may lack dimensions", func(q v) (model.Resources, *amounts) { return q.of.Capability, &q.capability }),
+		amount("limit", "what of capability is a limit: cpu and memory of 0 are none, 0 of anything else is one", func(q v) (model.Resources, *amounts) { return q.of.Limit, &q.limit }),
 		amount("guarantee", "guarantee.resource", func(q v) (model.Resources, *amounts) { return q.of.Guarantee, &q.guarantee }),
 		amount("deserved", "deserved", func(q v) (model.Resources, *amounts) { return q.of.Deserved, &q.deserved }),
 		boolField("reclaimable", rules.ByObject, "may others take back from it; unset true", func(q v) bool { return q.of.Reclaimable }),

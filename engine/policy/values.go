@@ -101,7 +101,7 @@ type (
 	}
 	specView struct {
 		view[model.Queue]
-		capability, guarantee, deserved amounts // boxes
+		capability, limit, guarantee, deserved amounts // boxes
 	}
 	taint struct{ key, value, effect string }
 )

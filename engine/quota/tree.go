@@ -48,7 +48,7 @@ func Flat(total model.Resources, parties []Party) []Place {
 	}
 	places := make([]Place, len(parties))
 	for i, p := range parties {
-		limit := limits(p.Capability)
+		limit := p.Capability.Limit()
 		hold := total.Over(guaranteed).Add(p.Guarantee).Cap(limit)
 		places[i] = Place{Above: -1, Root: i, Path: []int{i}, Leaf: true, Capability: limit, Real: hold, Deserved: p.Deserved.Cap(hold).Max(p.Guarantee)}
 	}
@@ -66,7 +66,7 @@ func Tree(root string, total model.Resources, parties []Party) []Place {
 	t := &treeBuilder{root: root, parties: parties, index: make(map[string]int, len(parties)), places: make([]Place, len(parties)), seen: make([]visit, len(parties))}
 	for i, p := range parties {
 		t.index[p.Name] = i
-		t.places[i] = Place{Above: -1, Root: i, Path: []int{i}, Leaf: true, Capability: limits(p.Capability), Deserved: p.Deserved.Max(p.Guarantee)}
+		t.places[i] = Place{Above: -1, Root: i, Path: []int{i}, Leaf: true, Capability: p.Capability.Limit(), Deserved: p.Deserved.Max(p.Guarantee)}
 	}
 	top, ok := t.index[root]
 	for i := range parties {
@@ -77,17 +77,6 @@ func Tree(root string, total model.Resources, parties []Party) []Place {
 		t.down(top, total)
 	}
 	return t.places
-}
-
-// limits of a capability: cpu and memory that are not above 0 do not limit.
-func limits(capability model.Resources) model.Resources {
-	out := capability.Clone()
-	for _, i := range []int{model.CPU, model.Memory} {
-		if out.Has(i) && out[i] <= 0 {
-			out[i] = model.Absent()
-		}
-	}
-	return out
 }
 
 type visit uint8

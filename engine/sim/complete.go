@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -204,9 +205,13 @@ func (c *completion) defaultClass() int32 {
 
 // group gives a bare pod of ours the PodGroup that the controllers would.
 func (c *completion) group(i item, p *corev1.Pod) {
+	owner := metav1.GetControllerOfNoCopy(p)
+	if owner != nil && owner.UID == "" { // as its own name, so that the pods of one owner are one job
+		owner.UID = types.UID(strings.ToLower(owner.Kind) + "-" + owner.Name)
+	}
 	name := objects.BareGroupName(p)
-	madeUp := string(p.UID) == objectKey(p) // by born; no name may hold a slash
-	if madeUp && metav1.GetControllerOfNoCopy(p) == nil {
+	alone := owner == nil && string(p.UID) == objectKey(p) // with the UID that born made up; no name may hold a slash
+	if alone {
 		name = batchv1alpha1.PodgroupNamePrefix + p.Name
 	}
 	annotate(&p.ObjectMeta, model.GroupAnnotation, name)
@@ -218,8 +223,8 @@ func (c *completion) group(i item, p *corev1.Pod) {
 		place := deepest(i.value, "metadata", "annotations")
 		c.issues = append(c.issues, place.Issuef("", "%v", err))
 	}
-	if owner := metav1.GetControllerOf(g); madeUp && owner.Name == p.Name {
-		g.OwnerReferences[0].UID = types.UID(p.Name)
+	if alone {
+		metav1.GetControllerOfNoCopy(g).UID = types.UID(p.Name)
 	}
 	g.CreationTimestamp = p.CreationTimestamp
 	g.Spec.Queue = c.queueOf(p.Namespace, g.Spec.Queue)

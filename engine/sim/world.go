@@ -324,6 +324,12 @@ func after(first, last *model.Plan) *model.Plan {
 	both := *last
 	both.Admits = slices.Concat(first.Admits, last.Admits)
 	both.Binds = slices.Concat(first.Binds, last.Binds)
+	both.Warnings = slices.Clone(first.Warnings)
+	for _, text := range last.Warnings {
+		if !slices.Contains(both.Warnings, text) {
+			both.Warnings = append(both.Warnings, text)
+		}
+	}
 	both.Errors = sumErrors(slices.Clone(first.Errors), last.Errors)
 	return &both
 }
