@@ -28,7 +28,7 @@ test: ## run all tests
 
 .PHONY: race
 race: ## run all tests with the race detector, but for those in which Kubernetes would be compiled anew
-	go test -race $$(go list ./... | grep -v /cmd/playground)
+	go test -race -timeout 60m $$(go list ./... | grep -v /cmd/playground)
 
 .PHONY: e2e
 e2e: ## run the end-to-end tests only: a control plane in the process, played nodes

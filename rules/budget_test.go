@@ -132,7 +132,7 @@ func TestBudgetAtRunTime(t *testing.T) {
 		if got := fmt.Sprint(v); !types.IsError(v) || !strings.Contains(got, test.want) {
 			t.Errorf("%s (cost %d): got %s, want %q", test.expression, e.Cost.Max, got, test.want)
 		}
-		if made := after.TotalAlloc - before.TotalAlloc; made > 256<<20 || took > 5*time.Second {
+		if made := after.TotalAlloc - before.TotalAlloc; !raced() && made > 256<<20 || took > 5*time.Second { // with the race detector pools of memory give nothing back
 			t.Errorf("%s: %d MiB in %v", test.expression, made>>20, took)
 		}
 	}
