@@ -457,7 +457,7 @@ func (j *judge) quotas() {
 		if len(asked[q.Name]) > 0 && spec.Status.State == v1beta1.QueueStateClosed {
 			j.fatalf("queue %s is closed, but pods of it are bound", q.Name)
 		}
-		deserved, ok := j.s.Attribute(q, "deserved")
+		deserved, ok := j.s.QueueAmounts(q, "deserved")
 		held := j.held(q.Name)
 		for name := range asked[q.Name] {
 			dim, _ := j.c.Dims.Find(string(name))

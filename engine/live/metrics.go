@@ -190,7 +190,7 @@ func (m *metrics) gauges(l *loop) {
 		if session == nil {
 			continue
 		}
-		if deserved, ok := session.Attribute(q, "deserved"); ok {
+		if deserved, ok := session.QueueAmounts(q, "deserved"); ok {
 			m.amounts("deserved", l.cluster, name, deserved)
 			m.queueShare.WithLabelValues(name).Set(q.Allocated.Share(deserved))
 		}

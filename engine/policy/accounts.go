@@ -18,7 +18,7 @@ type sumState struct {
 	cursor  uint64
 	members map[any]member
 	// totals are by owner (a queue, a job, the name of a namespace, nil for the cluster), then by what `by` gives, "" without it.
-	totals map[any]map[string]*total
+	totals map[any]map[string]*Total
 	// erred are the members that have no value, as an argument erred: each cycle is told of them.
 	erred map[any]bool
 	// broken says that some value had a fraction: what is taken out again then leaves its last bits behind, so
@@ -32,8 +32,8 @@ type member struct {
 	value ref.Val
 }
 
-// total is a sum of Resources, with how many members have each dimension, or of numbers.
-type total struct {
+// Total is a sum of Resources, with how many members have each dimension, or of numbers.
+type Total struct {
 	members int
 	amounts model.Resources
 	having  []int
@@ -43,11 +43,12 @@ type total struct {
 	numberRest  float64
 }
 
-func (t *total) add(v ref.Val, sign int) {
+// Add counts a value of one more member in, or with sign -1 out.
+func (t *Total) Add(v ref.Val, sign int) {
 	t.members += sign
 	a, ok := v.(*amounts)
 	if !ok {
-		x, _ := number(v)
+		x, _ := Number(v)
 		t.number, t.numberRest = model.AddExactly(t.number, t.numberRest, float64(sign)*x)
 		return
 	}
@@ -71,13 +72,13 @@ func whole(v ref.Val) bool {
 	if a, ok := v.(*amounts); ok {
 		return !slices.ContainsFunc(a.r, func(x float64) bool { return x == x && x != math.Trunc(x) })
 	}
-	x, _ := number(v)
+	x, _ := Number(v)
 	return x == math.Trunc(x)
 }
 
 // sum is the value of a sum attribute for one owner. It costs what has changed since it was last asked for; the first
 // time in a cycle, a look at every member.
-func (s *Session) sum(x *attribute, owner ref.Val) ref.Val {
+func (s *Session) sum(x *Attribute, owner ref.Val) ref.Val {
 	st := s.sumState(x)
 	var key any
 	switch v := owner.(type) {
@@ -88,18 +89,18 @@ func (s *Session) sum(x *attribute, owner ref.Val) ref.Val {
 	case *namespaceView:
 		key = v.of.Name
 	}
-	if x.args["by"] == nil {
-		return s.totalOf(x.typ, st.totals[key][""])
+	if x.Args["by"] == nil {
+		return s.Sum(x.Type, st.totals[key][""])
 	}
 	out := make(map[ref.Val]ref.Val, len(st.totals[key]))
 	for by, t := range st.totals[key] {
-		out[types.String(by)] = s.totalOf(x.typ.Parameters()[1], t)
+		out[types.String(by)] = s.Sum(x.Type.Parameters()[1], t)
 	}
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
 }
 
 // sumState is a sum as the cluster is now.
-func (s *Session) sumState(x *attribute) *sumState {
+func (s *Session) sumState(x *Attribute) *sumState {
 	st := s.sums[x]
 	if st == nil {
 		st = &sumState{}
@@ -109,10 +110,10 @@ func (s *Session) sumState(x *attribute) *sumState {
 	return st
 }
 
-// totalOf is a total as a value; nil is nothing.
-func (s *Session) totalOf(typ *cel.Type, t *total) ref.Val {
+// Sum is a total as a value of a type; nil is nothing.
+func (w *World) Sum(typ *cel.Type, t *Total) ref.Val {
 	if t == nil {
-		t = &total{}
+		t = &Total{}
 	}
 	switch typ.Kind() {
 	case types.IntKind:
@@ -120,12 +121,12 @@ func (s *Session) totalOf(typ *cel.Type, t *total) ref.Val {
 	case types.DoubleKind:
 		return types.Double(t.number)
 	default:
-		return s.amounts(t.amounts.Clone())
+		return w.Amounts(t.amounts.Clone())
 	}
 }
 
 // catchUp brings a sum up to date, by what has changed where that will do, else anew.
-func (s *Session) catchUp(x *attribute, st *sumState) {
+func (s *Session) catchUp(x *Attribute, st *sumState) {
 	at := s.stampOf(x.byAction)
 	at.clock = s.c.ObjectClock
 	if st.members == nil || s.NoCache {
@@ -147,9 +148,9 @@ func (s *Session) catchUp(x *attribute, st *sumState) {
 }
 
 // sumUp makes a sum anew, with a look at every member.
-func (s *Session) sumUp(x *attribute, st *sumState, at stamp) {
-	*st = sumState{at: at, clock: s.c.Clock, members: map[any]member{}, totals: map[any]map[string]*total{}, erred: map[any]bool{}}
-	switch x.over {
+func (s *Session) sumUp(x *Attribute, st *sumState, at stamp) {
+	*st = sumState{at: at, clock: s.c.Clock, members: map[any]member{}, totals: map[any]map[string]*Total{}, erred: map[any]bool{}}
+	switch x.Over {
 	case "queue":
 		st.cursor = s.c.QueueLog.Next()
 		for _, q := range s.c.QueuesByName() {
@@ -172,7 +173,7 @@ func (s *Session) sumUp(x *attribute, st *sumState, at stamp) {
 
 // nextCycle takes a sum over into a new cycle, or past an Apply: members that are gone are in the log. What erred is asked
 // again, as a fault is one of a cycle.
-func (s *Session) nextCycle(x *attribute, st *sumState, at stamp) {
+func (s *Session) nextCycle(x *Attribute, st *sumState, at stamp) {
 	if !s.replay(x, st) || st.broken {
 		return // it is made anew
 	}
@@ -205,8 +206,8 @@ func membersInOrder(members map[any]bool) []any {
 }
 
 // replay updates the members that changed since; false: the log was cut.
-func (s *Session) replay(x *attribute, st *sumState) bool {
-	switch x.over {
+func (s *Session) replay(x *Attribute, st *sumState) bool {
+	switch x.Over {
 	case "queue":
 		return replayed(s, x, st, &s.c.QueueLog)
 	case "task":
@@ -215,7 +216,7 @@ func (s *Session) replay(x *attribute, st *sumState) bool {
 	return replayed(s, x, st, &s.c.JobLog)
 }
 
-func replayed[T any](s *Session, x *attribute, st *sumState, log *model.Log[T]) bool {
+func replayed[T any](s *Session, x *Attribute, st *sumState, log *model.Log[T]) bool {
 	entries, ok := log.Since(st.cursor)
 	for _, m := range entries {
 		s.member(x, st, m)
@@ -225,12 +226,12 @@ func replayed[T any](s *Session, x *attribute, st *sumState, log *model.Log[T]) 
 }
 
 // member puts the present value of one member in place of its old one.
-func (s *Session) member(x *attribute, st *sumState, of any) {
+func (s *Session) member(x *Attribute, st *sumState, of any) {
 	f := s.frame()
 	defer s.done()
 	if old, known := st.members[of]; known {
 		group := st.totals[old.owner]
-		group[old.by].add(old.value, -1)
+		group[old.by].Add(old.value, -1)
 		if group[old.by].members == 0 {
 			delete(group, old.by)
 		}
@@ -242,13 +243,13 @@ func (s *Session) member(x *attribute, st *sumState, of any) {
 		return
 	}
 	is := member{owner: owner}
-	if w := x.args["when"]; w != nil {
+	if w := x.Args["when"]; w != nil {
 		if held := w.Eval(f); held != types.True {
 			s.faultIn(x, st, of, f, held)
 			return
 		}
 	}
-	if by := x.args["by"]; by != nil {
+	if by := x.Args["by"]; by != nil {
 		v := by.Eval(f)
 		text, isString := v.(types.String)
 		if !isString {
@@ -257,20 +258,18 @@ func (s *Session) member(x *attribute, st *sumState, of any) {
 		}
 		is.by = string(text)
 	}
-	is.value = x.args["of"].Eval(f)
+	is.value = x.Args["of"].Eval(f)
 	if types.IsError(is.value) {
 		s.faultIn(x, st, of, f, is.value)
 		return
 	}
-	if a, ok := is.value.(*amounts); ok {
-		is.value = &amounts{a.r.Clone(), a.dims}
-	}
+	is.value = Held(is.value)
 	st.put(is)
 	st.members[of] = is
 }
 
 // member makes a member of a sum what the frame is about, and gives its owner; false: it has none.
-func (f *Frame) member(x *attribute, of any) (owner any, ok bool) {
+func (f *Frame) member(x *Attribute, of any) (owner any, ok bool) {
 	var job *model.Job
 	switch m := of.(type) {
 	case *model.Queue:
@@ -290,7 +289,7 @@ func (f *Frame) member(x *attribute, of any) (owner any, ok bool) {
 		}
 		f.task, job = f.s.taskView(m), m.Job
 	}
-	switch x.on {
+	switch x.On {
 	case "queue":
 		return job.Queue, job.Queue != nil
 	case "job":
@@ -304,20 +303,20 @@ func (f *Frame) member(x *attribute, of any) (owner any, ok bool) {
 func (st *sumState) put(m member) {
 	group := st.totals[m.owner]
 	if group == nil {
-		group = map[string]*total{}
+		group = map[string]*Total{}
 		st.totals[m.owner] = group
 	}
 	t := group[m.by]
 	if t == nil {
-		t = &total{}
+		t = &Total{}
 		group[m.by] = t
 	}
-	t.add(m.value, 1)
+	t.Add(m.value, 1)
 	st.broken = st.broken || !whole(m.value)
 }
 
 // faultIn counts an error of a member, where v is one.
-func (s *Session) faultIn(x *attribute, st *sumState, of any, f *Frame, v ref.Val) {
+func (s *Session) faultIn(x *Attribute, st *sumState, of any, f *Frame, v ref.Val) {
 	if types.IsError(v) {
 		st.erred[of] = true
 		s.faultOf(x, f, v)

@@ -90,27 +90,27 @@ func figures(x *side) any {
 	out := map[string]string{}
 	s := x.s
 	for _, a := range s.p.attributes {
-		switch a.on {
+		switch a.On {
 		case "cluster":
-			out["cluster."+a.name] = exactly(readAttribute(a, s.cluster))
+			out["cluster."+a.Name] = exactly(readAttribute(a, s.cluster))
 		case "queue":
 			for _, q := range x.c.QueuesByName() {
-				out[q.Name+"."+a.name] = exactly(readAttribute(a, s.queueView(q)))
+				out[q.Name+"."+a.Name] = exactly(readAttribute(a, s.queueView(q)))
 			}
 		case "namespace":
 			for _, name := range s.namespaceNames() {
-				out["namespace "+name+"."+a.name] = exactly(readAttribute(a, s.namespaceView(name)))
+				out["namespace "+name+"."+a.Name] = exactly(readAttribute(a, s.namespaceView(name)))
 			}
 		case "task":
 			for _, t := range x.c.TasksByKey() {
 				if t.Job.Queue != nil {
-					out["task "+t.Key+"."+a.name] = exactly(readAttribute(a, s.taskView(t)))
+					out["task "+t.Key+"."+a.Name] = exactly(readAttribute(a, s.taskView(t)))
 				}
 			}
 		case "job":
 			for _, j := range x.c.JobsByKey() {
 				if j.Queue != nil {
-					out[j.Key+"."+a.name] = exactly(readAttribute(a, s.jobView(j)))
+					out[j.Key+"."+a.Name] = exactly(readAttribute(a, s.jobView(j)))
 				}
 			}
 		}
@@ -142,7 +142,7 @@ func exactly(v ref.Val) string {
 	case types.Double:
 		return strconv.FormatFloat(float64(x), 'g', -1, 64)
 	}
-	return text(v)
+	return Text(v)
 }
 
 // A tree whose sums read more than queues, or whose limits move with steps, is made anew with each.

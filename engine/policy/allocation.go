@@ -56,18 +56,18 @@ type scorer struct {
 }
 
 // of is the score of a row of the node table.
-func (x *scorer) of(s *Session, row int32, t *model.Task, names []weighedName) float64 {
-	if s.crew.atWork {
-		return x.score(x.offers(nil, &s.c.Nodes, s.c.Dims, t, names), row)
+func (x *scorer) of(w *World, row int32, t *model.Task, names []weighedName) float64 {
+	if w.crew.atWork {
+		return x.score(x.offers(nil, &w.c.Nodes, w.c.Dims, t, names), row)
 	}
-	s.desk.offers = x.offers(s.desk.offers[:0], &s.c.Nodes, s.c.Dims, t, names)
-	return x.score(s.desk.offers, row)
+	w.offers = x.offers(w.offers[:0], &w.c.Nodes, w.c.Dims, t, names)
+	return x.score(w.offers, row)
 }
 
 // forms are the scorer's for rows of the policy that name their resources as constants.
 func (x *scorer) forms(names []weighedName) *rules.Native {
 	return &rules.Native{
-		Double: ofTwo(func(n *nodeView, t *taskView) float64 { return x.of(n.s, n.of.Row, t.of, names) }),
+		Double: ofTwo(func(n *nodeView, t *taskView) float64 { return x.of(n.w, n.of.Row, t.of, names) }),
 		Doubles: func(r rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
 			t, ok := args[1].Value.(*taskView)
 			if !ok || !args[0].Row {
@@ -92,7 +92,7 @@ func (x *scorer) function(name, doc string, more []*cel.Type, named func(args []
 		if !okN || !okT || !okL {
 			return wrongArgument(args[0])
 		}
-		return types.Double(x.of(n.s, n.of.Row, t.of, names))
+		return types.Double(x.of(n.w, n.of.Row, t.of, names))
 	}, "{0}.allocatable", "{0}.used", "{1}.request")
 	return natively(fn, func(constants []ref.Val) *rules.Native {
 		names, ok := named(constants)
@@ -257,8 +257,8 @@ func (f *fractions) deviation() float64 {
 
 // binpackWeights are those of binpack's last four arguments; false: they are of other types.
 func binpackWeights(args []ref.Val) (weights []weighedName, ok bool) {
-	cpu, okC := number(args[2])
-	memory, okM := number(args[3])
+	cpu, okC := Number(args[2])
+	memory, okM := Number(args[3])
 	listed, okL := resourceNames(args[4])
 	own, okO := args[5].(traits.Mapper)
 	if !okC || !okM || !okL || !okO {
@@ -268,7 +268,7 @@ func binpackWeights(args []ref.Val) (weights []weighedName, ok bool) {
 	for _, name := range listed {
 		weight := 1.0
 		if v, found := own.Find(types.String(name.name)); found {
-			weight, _ = number(v)
+			weight, _ = Number(v)
 		}
 		weights = append(weights, weighedName{name, weight})
 	}

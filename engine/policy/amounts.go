@@ -72,16 +72,17 @@ func (a *amounts) find(name string) (int, bool) {
 	return a.dims.Find(name)
 }
 
-func (s *Session) amounts(r model.Resources) ref.Val { return &amounts{r, s.dims} }
+// Amounts shows Resources as a value.
+func (w *World) Amounts(r model.Resources) ref.Val { return &amounts{r, w.dims} }
 
 // boxed shows Resources in a box that is used again: what an object has moves on in place, and whoever keeps it copies it. Without
 // a box it is a new one.
-func (s *Session) boxed(r model.Resources, box *amounts) ref.Val {
+func (w *World) boxed(r model.Resources, box *amounts) ref.Val {
 	if box == nil {
-		return s.amounts(r)
+		return w.Amounts(r)
 	}
-	if box.dims != s.dims || len(box.r) != len(r) || len(r) > 0 && &box.r[0] != &r[0] { // what shows it already may be read by several at once
-		box.r, box.dims = r, s.dims
+	if box.dims != w.dims || len(box.r) != len(r) || len(r) > 0 && &box.r[0] != &r[0] { // what shows it already may be read by several at once
+		box.r, box.dims = r, w.dims
 	}
 	return box
 }

@@ -78,7 +78,7 @@ func (s *Session) erred(r *Rule, f *Frame, err ref.Val) Opinion {
 	s.fault(r, f, err)
 	switch r.OnError {
 	case "deny":
-		return denial(r.Site)
+		return Denial(r.Site)
 	case "allow":
 		if r.Site.DenyIs {
 			return No
@@ -88,7 +88,8 @@ func (s *Session) erred(r *Rule, f *Frame, err ref.Val) Opinion {
 	return Abstain
 }
 
-func denial(site *Site) Opinion {
+// Denial is what a row of a site says that denies.
+func Denial(site *Site) Opinion {
 	if site.DenyIs {
 		return Yes
 	}
@@ -155,24 +156,31 @@ func (s *Session) text(r *Rule, f *Frame) string {
 	return r.Message.in(f)
 }
 
-func (m *message) in(f *Frame) string {
+// Words is the message, with what eval gives for its expressions.
+func (m *Message) Words(eval func(*rules.Expr) ref.Val) string {
 	var b strings.Builder
 	for _, p := range m.parts {
 		if p.expr == nil {
 			b.WriteString(p.text)
 			continue
 		}
-		b.WriteString(text(p.expr.Eval(f)))
-		if f.s != nil {
-			f.s.watch(p.expr, f)
-		}
+		b.WriteString(Text(eval(p.expr)))
 	}
 	return b.String()
 }
 
+func (m *Message) in(f *Frame) string {
+	return m.Words(func(e *rules.Expr) ref.Val {
+		if f.s != nil {
+			defer f.s.watch(e, f)
+		}
+		return e.Eval(f)
+	})
+}
+
 // askJob asks a site about a job.
 func (s *Session) askJob(j *model.Job, ask func(f *Frame) Answer) Answer {
-	f := s.frame().ofJob(j)
+	f := s.frame().OfJob(j)
 	defer s.done()
 	return ask(f)
 }
@@ -189,7 +197,7 @@ func (s *Session) Ready(j *model.Job) Answer {
 
 // IsReady is Ready where nobody wants to know why not.
 func (s *Session) IsReady(j *model.Job) bool {
-	f := s.frame().ofJob(j)
+	f := s.frame().OfJob(j)
 	defer s.done()
 	return s.agreed(JobReady, f)
 }
@@ -206,7 +214,7 @@ func (s *Session) Enqueueable(j *model.Job) Answer {
 
 // Starving asks jobStarving: all rows of the first tier that has any; none: no.
 func (s *Session) Starving(j *model.Job) bool {
-	f := s.frame().ofJob(j)
+	f := s.frame().OfJob(j)
 	defer s.done()
 	starving, tier := false, -1
 	for _, r := range s.p.rules[JobStarving] {
@@ -240,43 +248,43 @@ func (s *Session) Overused(q *model.Queue) Answer {
 
 // Allocatable asks whether the queue may take a task.
 func (s *Session) Allocatable(t *model.Task) Answer {
-	f := s.frame().ofTask(t)
+	f := s.frame().OfTask(t)
 	defer s.done()
 	return s.all(Allocatable, f)
 }
 
 // MayAllocate is Allocatable without words.
 func (s *Session) MayAllocate(t *model.Task) bool {
-	f := s.frame().ofTask(t)
+	f := s.frame().OfTask(t)
 	defer s.done()
 	return s.agreed(Allocatable, f)
 }
 
 // Preemptive asks whether a job's queue may take request by force.
 func (s *Session) Preemptive(j *model.Job, request model.Resources) Answer {
-	f := s.frame().ofJob(j)
+	f := s.frame().OfJob(j)
 	defer s.done()
-	f.request = s.amounts(request)
+	f.request = s.Amounts(request)
 	return s.all(Preemptive, f)
 }
 
 // Feasible asks taskFeasible: can the task be placed anywhere at all?
 func (s *Session) Feasible(t *model.Task) Answer {
-	f := s.frame().ofTask(t)
+	f := s.frame().OfTask(t)
 	defer s.done()
 	return s.all(TaskFeasible, f)
 }
 
 // JobFilter evaluates a step's condition on a job. An error is false, with its text.
 func (s *Session) JobFilter(e *rules.Expr, j *model.Job) (bool, error) {
-	f := s.frame().ofJob(j)
+	f := s.frame().OfJob(j)
 	defer s.done()
 	return s.filter(e, f)
 }
 
 // TaskFilter evaluates a step's condition on a task.
 func (s *Session) TaskFilter(e *rules.Expr, t *model.Task) (bool, error) {
-	f := s.frame().ofTask(t)
+	f := s.frame().OfTask(t)
 	defer s.done()
 	return s.filter(e, f)
 }
@@ -288,10 +296,10 @@ func (s *Session) Condition(e *rules.Expr) (bool, error) {
 	return s.filter(e, f)
 }
 
-// Attribute gives a queue's computed Resources by name, for reports; ok is false where there is none.
-func (s *Session) Attribute(q *model.Queue, name string) (model.Resources, bool) {
+// QueueAmounts gives a queue's computed Resources by name, for reports; ok is false where there is none.
+func (s *Session) QueueAmounts(q *model.Queue, name string) (model.Resources, bool) {
 	for _, x := range s.p.attributes {
-		if x.on == "queue" && x.name == name {
+		if x.On == "queue" && x.Name == name {
 			if a, ok := readAttribute(x, s.queueView(q)).(*amounts); ok {
 				return a.r, true
 			}

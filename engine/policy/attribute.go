@@ -9,20 +9,19 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// attribute is a compiled computed field.
-type attribute struct {
-	table, name, on string
-	settle          string
+// Attribute is a compiled computed field.
+type Attribute struct {
+	Table, Name, On string
+	Settle          string
 	slot            int // in the memo of its owner's view, or in the session for the cluster
-	typ             *cel.Type
-	when, expr      *rules.Expr
-	function        string
-	args            map[string]*rules.Expr
-	over            string // of sum: task, job or queue
+	Type            *cel.Type
+	When, Expr      *rules.Expr
+	Function        string
+	Args            map[string]*rules.Expr
+	Over            string // of sum: task, job or queue
 	changes         rules.Changes
 	// byAction says that the action is read, which changes within a cycle.
 	byAction bool
@@ -30,9 +29,10 @@ type attribute struct {
 	byTime bool
 	// reach is how far from the owner lies what is read, of what moves with steps; trees are those along which it does.
 	reach reach
-	trees []*quotaTree
-	// inTree gives the value for a queue, where a quotaTree computes it.
-	inTree func(s *Session, q *model.Queue) ref.Val
+	trees []*QuotaTree
+	// Tree is the quotaTree that the field is a part of; nil: it is of none.
+	Tree *QuotaTree
+	part func(at *TreePlaces, i int) ref.Val
 	// memberOwn says the same of a sum's members.
 	memberOwn bool
 	// kept says that a sum's members read nothing but what is theirs, so that its value is kept from cycle to cycle.
@@ -59,16 +59,16 @@ func (s *tableScope) attribute(a *rules.Attribute) {
 		s.quotaTree(a)
 		return
 	}
-	x := &attribute{table: s.entry.name, name: a.Name, on: a.On, settle: a.Settle, function: a.Function}
+	x := &Attribute{Table: s.entry.name, Name: a.Name, On: a.On, Settle: a.Settle, Function: a.Function}
 	roots := []string{a.On}
 	if a.On == "cluster" || a.On == "namespace" {
 		roots = nil // CEL keeps the word namespace for itself
 	}
 	if a.When.Value != "" {
-		x.when = s.compile(a.When, roots, rules.Bool())
+		x.When = s.compile(a.When, roots, rules.Bool())
 	}
 	reads := s.compute(x, a, roots)
-	if x.typ == nil {
+	if x.Type == nil {
 		s.failed[typeName+"."+a.Name] = true
 		return
 	}
@@ -76,11 +76,11 @@ func (s *tableScope) attribute(a *rules.Attribute) {
 }
 
 // publish gives an attribute its place, and lets rows read it; nil: its name is taken.
-func (s *tableScope) publish(x *attribute, a *rules.Attribute, doc string, reads *rules.Reads) *rules.Member {
+func (s *tableScope) publish(x *Attribute, a *rules.Attribute, doc string, reads *rules.Reads) *rules.Member {
 	if s.clashes(x, a) {
 		return nil
 	}
-	typeName := objectName(x.on)
+	typeName := objectName(x.On)
 	x.slot = s.p.slots[typeName]
 	s.p.slots[typeName]++
 	s.settleReads(x, reads)
@@ -89,16 +89,16 @@ func (s *tableScope) publish(x *attribute, a *rules.Attribute, doc string, reads
 }
 
 // compute compiles the expression, or the function's arguments, and gives what is read.
-func (s *tableScope) compute(x *attribute, a *rules.Attribute, roots []string) *rules.Reads {
+func (s *tableScope) compute(x *Attribute, a *rules.Attribute, roots []string) *rules.Reads {
 	reads := &rules.Reads{}
-	if x.when != nil {
-		reads.Add(x.when.Reads)
+	if x.When != nil {
+		reads.Add(x.When.Reads)
 	}
 	switch a.Function {
 	case "":
-		if x.expr = s.compile(a.Expression, roots, rules.Anything(), x.when); x.expr != nil {
-			x.typ = x.expr.Type
-			reads.Add(x.expr.Reads)
+		if x.Expr = s.compile(a.Expression, roots, rules.Anything(), x.When); x.Expr != nil {
+			x.Type = x.Expr.Type
+			reads.Add(x.Expr.Reads)
 		}
 	case "sum":
 		s.sum(x, a, reads)
@@ -112,45 +112,45 @@ func (s *tableScope) compute(x *attribute, a *rules.Attribute, roots []string) *
 	return reads
 }
 
-func (s *tableScope) sum(x *attribute, a *rules.Attribute, reads *rules.Reads) {
+func (s *tableScope) sum(x *Attribute, a *rules.Attribute, reads *rules.Reads) {
 	over := a.Args["over"]
 	if !over.Written() {
 		return // reported where it is missing
 	}
-	x.over = over.Value
+	x.Over = over.Value
 	allowed := map[string][]string{"cluster": {"job", "queue", "task"}, "namespace": {"job", "task"}, "queue": {"job", "task"}, "job": {"task"}}[a.On]
-	if !slices.Contains(allowed, x.over) {
+	if !slices.Contains(allowed, x.Over) {
 		hint := "a sum is on the cluster, a namespace, a queue or a job"
 		if allowed != nil {
-			hint = suggest(x.over, allowed)
+			hint = suggest(x.Over, allowed)
 		}
-		s.report(over.Issue(0, len(x.over), fmt.Sprintf("a sum on %s cannot go over %q", a.On, x.over), hint))
+		s.report(over.Issue(0, len(x.Over), fmt.Sprintf("a sum on %s cannot go over %q", a.On, x.Over), hint))
 		return
 	}
 	s.sumArgs(x, a)
 	x.memberOwn, x.kept = true, true
-	for _, name := range sortedKeys(x.args) {
-		e := x.args[name]
+	for _, name := range sortedKeys(x.Args) {
+		e := x.Args[name]
 		if e == nil {
 			return
 		}
 		for _, r := range e.Reads.All {
-			x.kept = x.kept && s.p.lasting(r, x.over)
-			x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || s.p.reach(r, x.over) == within || r.Root == x.over && ofItsNode(r))
+			x.kept = x.kept && s.p.lasting(r, x.Over)
+			x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || s.p.reach(r, x.Over) == within || r.Root == x.Over && ofItsNode(r))
 		}
-		members(reads, e.Reads, x.over, a.On)
+		members(reads, e.Reads, x.Over, a.On)
 	}
-	if x.typ = x.args["of"].Type; x.args["by"] != nil {
-		x.typ = cel.MapType(cel.StringType, x.typ)
+	if x.Type = x.Args["of"].Type; x.Args["by"] != nil {
+		x.Type = cel.MapType(cel.StringType, x.Type)
 	}
 }
 
 // sumArgs compiles what is asked of each member; an expression with a mistake is nil.
-func (s *tableScope) sumArgs(x *attribute, a *rules.Attribute) {
-	x.args = map[string]*rules.Expr{"of": s.compile(a.Args["of"], []string{x.over}, summable())}
+func (s *tableScope) sumArgs(x *Attribute, a *rules.Attribute) {
+	x.Args = map[string]*rules.Expr{"of": s.compile(a.Args["of"], []string{x.Over}, summable())}
 	for name, want := range map[string]rules.Kind{"when": rules.Bool(), "by": rules.String()} {
 		if text := a.Args[name]; text.Value != "" {
-			x.args[name] = s.compile(text, []string{x.over}, want)
+			x.Args[name] = s.compile(text, []string{x.Over}, want)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func members(reads, of *rules.Reads, member, owner string) {
 }
 
 // typicalTasks compiles the argument. What is counted is the cluster's workload, or its tasks.
-func (s *tableScope) typicalTasks(x *attribute, a *rules.Attribute, reads *rules.Reads) {
+func (s *tableScope) typicalTasks(x *Attribute, a *rules.Attribute, reads *rules.Reads) {
 	if a.On != "cluster" {
 		s.report(a.At.Issuef("write on: cluster", "typicalTasks is on the cluster, not on %s", a.On))
 		return
@@ -187,7 +187,7 @@ func (s *tableScope) typicalTasks(x *attribute, a *rules.Attribute, reads *rules
 	if cover == nil {
 		return
 	}
-	x.args = map[string]*rules.Expr{"cover": cover}
+	x.Args = map[string]*rules.Expr{"cover": cover}
 	reads.Add(cover.Reads)
 	tasks := rules.Read{Root: "cluster", Steps: []rules.Step{{Member: s.objects["Cluster"].Find("workload")}}, Changes: rules.ByObject}
 	reads.Add(&rules.Reads{All: []rules.Read{tasks}})
@@ -197,23 +197,23 @@ func (s *tableScope) typicalTasks(x *attribute, a *rules.Attribute, reads *rules
 		sizes.All = append(sizes.All, rules.Read{Root: "node", Steps: []rules.Step{{Member: node.Find(name)}}, Changes: rules.ByObject})
 	}
 	members(reads, sizes, "node", "cluster")
-	if x.settle == "" {
-		x.settle = "cycle"
+	if x.Settle == "" {
+		x.Settle = "cycle"
 	}
-	x.typ = typicalType()
+	x.Type = typicalType()
 }
 
 // clashes says whether another attribute, or a field, has the name already.
-func (s *tableScope) clashes(x *attribute, a *rules.Attribute) bool {
-	key := x.on + "." + x.name
+func (s *tableScope) clashes(x *Attribute, a *rules.Attribute) bool {
+	key := x.On + "." + x.Name
 	if other, ok := s.owners[key]; ok {
 		if other != s.entry.name { // a name that stands twice in one table is reported as such
 			s.clashing(other, a, key)
 		}
 		return true
 	}
-	if m := s.objects[objectName(x.on)].Find(x.name); m != nil {
-		s.report(a.At.Issuef("choose another name", "%s.%s is a field already", x.on, x.name))
+	if m := s.objects[objectName(x.On)].Find(x.Name); m != nil {
+		s.report(a.At.Issuef("choose another name", "%s.%s is a field already", x.On, x.Name))
 		return true
 	}
 	if !a.Private {
@@ -249,14 +249,14 @@ func (s *tableScope) reportClashes() {
 }
 
 // settleReads says how often the attribute changes: one that settles once a cycle does not move with steps.
-func (s *tableScope) settleReads(x *attribute, reads *rules.Reads) {
+func (s *tableScope) settleReads(x *Attribute, reads *rules.Reads) {
 	for i := range reads.All {
 		r := &reads.All[i]
-		if x.settle == "cycle" || x.settle == "start" {
+		if x.Settle == "cycle" || x.Settle == "start" {
 			r.Changes = min(r.Changes, rules.ByCycle)
 		}
 		if r.Changes > rules.ByCycle {
-			x.reach = max(x.reach, s.p.reach(*r, x.on))
+			x.reach = max(x.reach, s.p.reach(*r, x.On))
 			x.trees = s.p.treesOf(x.trees, *r)
 		}
 	}
@@ -306,7 +306,7 @@ func (p *Policy) lasting(r rules.Read, owner string) bool {
 	}
 	return !slices.ContainsFunc(r.Steps, func(step rules.Step) bool {
 		x := p.computed[step.Member]
-		return x != nil && (x.settle == "cycle" || x.settle == "start")
+		return x != nil && (x.Settle == "cycle" || x.Settle == "start")
 	})
 }
 
@@ -314,12 +314,12 @@ func (p *Policy) lasting(r rules.Read, owner string) bool {
 func (p *Policy) quiet(r rules.Read) bool {
 	return !slices.ContainsFunc(r.Steps, func(step rules.Step) bool {
 		x := p.computed[step.Member]
-		return x != nil && x.function != ""
+		return x != nil && x.Function != ""
 	})
 }
 
 // treesOf adds the trees that a read goes along.
-func (p *Policy) treesOf(trees []*quotaTree, r rules.Read) []*quotaTree {
+func (p *Policy) treesOf(trees []*QuotaTree, r rules.Read) []*QuotaTree {
 	for _, step := range r.Steps {
 		if t := p.trees[step.Member]; t != nil && !t.flat && !slices.Contains(trees, t) {
 			trees = append(trees, t)
@@ -328,11 +328,11 @@ func (p *Policy) treesOf(trees []*quotaTree, r rules.Read) []*quotaTree {
 	return trees
 }
 
-func (s *tableScope) declare(x *attribute, private bool, doc, typeName string, reads *rules.Reads) *rules.Member {
-	own := x.on
-	m := &rules.Member{Name: x.name, Type: x.typ, Doc: doc, Changes: x.changes, Cost: costAnew(x.byTime, x.expr), Reads: reads, Own: own, Get: func(o any) ref.Val { return readAttribute(x, o) }}
-	if x.expr != nil && x.function == "" {
-		m.Size = x.expr.Size
+func (s *tableScope) declare(x *Attribute, private bool, doc, typeName string, reads *rules.Reads) *rules.Member {
+	own := x.On
+	m := &rules.Member{Name: x.Name, Type: x.Type, Doc: doc, Changes: x.changes, Cost: costAnew(x.byTime, x.Expr), Reads: reads, Own: own, Get: func(o any) ref.Val { return readAttribute(x, o) }}
+	if x.Expr != nil && x.Function == "" {
+		m.Size = x.Expr.Size
 	}
 	s.p.computed[m] = x
 	extend := func(objects map[string]*rules.Object) {
@@ -349,20 +349,20 @@ func (s *tableScope) declare(x *attribute, private bool, doc, typeName string, r
 }
 
 // readAttribute answers a read of a computed field.
-func readAttribute(x *attribute, o any) ref.Val {
+func readAttribute(x *Attribute, o any) ref.Val {
 	switch v := o.(type) {
 	case *queueView:
-		return v.s.attribute(x, v, &v.memo[x.slot], v.of.Version)
+		return v.w.values.Attribute(x, v)
 	case *jobView:
-		return v.s.attribute(x, v, &v.memo[x.slot], v.of.Version)
+		return v.w.values.Attribute(x, v)
 	case *taskView:
-		return v.s.attribute(x, v, &v.memo[x.slot], v.of.Job.Version)
+		return v.w.values.Attribute(x, v)
 	case *nodeView:
-		return v.s.attribute(x, v, &v.memo[x.slot], v.s.c.Nodes.Version[v.of.Row])
+		return v.w.values.Attribute(x, v)
 	case *clusterView:
-		return v.s.attribute(x, v, &v.memo[x.slot], v.s.c.Clock)
+		return v.w.values.Attribute(x, v)
 	case *namespaceView:
-		return v.s.attribute(x, v, &v.memo[x.slot], v.s.c.Clock)
+		return v.w.values.Attribute(x, v)
 	}
-	return types.NewErr("no field %q: the object is null", x.name)
+	return types.NewErr("no field %q: the object is null", x.Name)
 }

@@ -9,7 +9,7 @@ import (
 
 // keyPart is what a node of the tree has, for all queues below it.
 type keyPart struct {
-	key key
+	key Key
 	at  *branch // nil: nobody below is there
 }
 
@@ -26,7 +26,7 @@ type branches struct {
 	clock, cursor uint64 // of the cluster and its log of queues
 	parts         map[any]*keyPart
 	trees         *treeState
-	shared        *shareState
+	shared        *shareTree
 	moved         uint64 // into the log of either
 }
 
@@ -39,7 +39,7 @@ type branch struct {
 	kids  []*branch
 
 	queue   *model.Queue
-	keys    []key // of the other rows
+	keys    []Key // of the other rows
 	path    []*keyPart
 	version uint64
 
@@ -184,7 +184,7 @@ func (x *branches) before(a, b *branch) bool {
 				c = -c
 			}
 		} else {
-			c = compareOne(r, &a.keys[i], &b.keys[i])
+			c = r.Compare(&a.keys[i], &b.keys[i])
 		}
 		if c != 0 {
 			return c < 0
@@ -230,14 +230,14 @@ func (x *branches) refresh() bool {
 // refreshShares brings a tree of shares up to date.
 func (x *branches) refreshShares() bool {
 	t, ok := readAttribute(x.shares, x.s.cluster.Value()).(*shareTree)
-	if !ok || x.shared != nil && x.shared != t.st {
+	if !ok || x.shared != nil && x.shared.tree != t.tree {
 		return false
 	}
-	groups, next, known := t.st.tree.Moved(x.moved)
+	groups, next, known := t.tree.Moved(x.moved)
 	if x.shared == nil {
 		groups, known = nil, true
 	}
-	x.shared, x.moved = t.st, next
+	x.shared, x.moved = t, next
 	for _, g := range groups {
 		p := x.parts[g]
 		if p == nil {
@@ -283,7 +283,7 @@ func (x *branches) readParts(of []*model.Queue) bool {
 }
 
 // set gives a node another part.
-func (x *branches) set(p *keyPart, k key) {
+func (x *branches) set(p *keyPart, k Key) {
 	p.key = k
 	if p.at != nil {
 		p.at.rise()
@@ -299,7 +299,7 @@ func (x *branches) pathOf(q *model.Queue) (path []*keyPart, ok bool) {
 			return nil, false
 		}
 		for _, g := range groups {
-			p, ok := x.node(g, func() (key, bool) { return rankKey(g.Rank()) })
+			p, ok := x.node(g, func() (Key, bool) { return rankKey(g.Rank()) })
 			if !ok {
 				return nil, false
 			}
@@ -313,7 +313,7 @@ func (x *branches) pathOf(q *model.Queue) (path []*keyPart, ok bool) {
 	}
 	for _, k := range x.trees.places[i].Path {
 		on := x.trees.queues[k]
-		p, ok := x.node(on, func() (key, bool) { return x.partOf(on) })
+		p, ok := x.node(on, func() (Key, bool) { return x.partOf(on) })
 		if !ok {
 			return nil, false
 		}
@@ -323,7 +323,7 @@ func (x *branches) pathOf(q *model.Queue) (path []*keyPart, ok bool) {
 }
 
 // node is that of a group, or of a queue.
-func (x *branches) node(of any, read func() (key, bool)) (*keyPart, bool) {
+func (x *branches) node(of any, read func() (Key, bool)) (*keyPart, bool) {
 	if p := x.parts[of]; p != nil {
 		return p, true
 	}
@@ -337,19 +337,19 @@ func (x *branches) node(of any, read func() (key, bool)) (*keyPart, bool) {
 }
 
 // partOf is what a queue has on the paths that lead through it.
-func (x *branches) partOf(q *model.Queue) (key, bool) {
+func (x *branches) partOf(q *model.Queue) (Key, bool) {
 	f := x.s.frame()
 	defer x.s.done()
-	return keyOf(x.each.Of(f, x.s.queueView(q)))
+	return KeyOf(x.each.Of(f, x.s.queueView(q)))
 }
 
 // rankKey is what a group has in the keys of the queues below it, as the function key has it.
-func rankKey(r quota.Rank) (key, bool) {
+func rankKey(r quota.Rank) (Key, bool) {
 	saturated := 0.0
 	if r.Saturated {
 		saturated = 1
 	}
 	first, _ := floatKeyOf(saturated)
 	second, ok := floatKeyOf(r.Share)
-	return listOfKeys([]key{first, second}), ok
+	return listOfKeys([]Key{first, second}), ok
 }

@@ -16,12 +16,12 @@ func metersOf(p *Policy) meters {
 		m.share(r.asked()...)
 	}
 	for _, x := range p.attributes {
-		m.share(append(values(x.args), x.when, x.expr)...)
+		m.share(append(values(x.Args), x.When, x.Expr)...)
 	}
 	for _, t := range p.trees { // of which several attributes are parts
-		list := values(t.args)
-		for _, r := range t.rollUps {
-			list = append(list, r.expr)
+		list := values(t.Args)
+		for _, r := range t.RollUps {
+			list = append(list, r.Expr)
 		}
 		m.share(list...)
 	}

@@ -47,7 +47,7 @@ func TestWhatIsCountedHasOneOwner(t *testing.T) {
 			if r.Expression.Metered {
 				t.Fatalf("%s is counted itself", r.Name)
 			}
-			f := s.frame().ofTask(task)
+			f := s.frame().OfTask(task)
 			defer s.done()
 			rows := s.c.Nodes.ByOrder()
 			out := make([]float64, len(rows))
@@ -103,7 +103,7 @@ func TestCountedArgumentsByColumn(t *testing.T) {
 	s := NewSession(world.c, p)
 	for cycle := range 2 {
 		s.Begin(noon())
-		f := s.frame().ofTask(task)
+		f := s.frame().OfTask(task)
 		rows := s.c.Nodes.ByOrder()
 		if failed := e.HoldsEach(&s.sweep.batch, f, rows, make([]bool, len(rows))); len(failed) > 0 {
 			t.Errorf("cycle %d: %d nodes were given up", cycle, len(failed))

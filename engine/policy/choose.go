@@ -37,8 +37,8 @@ func (s *Session) value(r *Rule, f *Frame) float64 {
 	return math.NaN()
 }
 
-// weighted rounds and weighs a value that is normalised already.
-func (r *Rule) weighted(v float64) float64 {
+// Weighted rounds and weighs a value that is normalised already.
+func (r *Rule) Weighted(v float64) float64 {
 	if v != v {
 		return 0
 	}
@@ -58,35 +58,35 @@ func (r *Rule) weighted(v float64) float64 {
 // mostScore bounds what one row adds to a score, so that their sum is a number that a Plan can be written with.
 const mostScore = 1e300
 
-// span is the range of a column over the group that is chosen from.
-type span struct{ min, max float64 }
+// Span is the range of a column over the group that is chosen from.
+type Span struct{ Min, Max float64 }
 
-// normalised maps a raw value to 0..100 (policy-schema S11).
-func (r *Rule) normalised(v float64, g span) float64 {
+// Normalised maps a raw value to 0..100 (policy-schema S11).
+func (r *Rule) Normalised(v float64, g Span) float64 {
 	if v != v {
 		return v
 	}
 	switch r.Normalize {
 	case "max":
-		if g.max == 0 {
+		if g.Max == 0 {
 			return 0
 		}
-		return 100 * v / g.max
+		return 100 * v / g.Max
 	case "inverseMax":
-		if g.max == 0 {
+		if g.Max == 0 {
 			return 100
 		}
-		return 100 - 100*v/g.max
+		return 100 - 100*v/g.Max
 	case "minMax":
-		if g.max == g.min {
+		if g.Max == g.Min {
 			return 0
 		}
-		return 100 * ((v - g.min) / (g.max - g.min)) // in the order of kube-scheduler, for what is truncated afterwards
+		return 100 * ((v - g.Min) / (g.Max - g.Min)) // in the order of kube-scheduler, for what is truncated afterwards
 	case "inverseSum":
-		if g.max == 0 {
+		if g.Max == 0 {
 			return 100
 		}
-		return 100 * (g.max + g.min - v) / g.max
+		return 100 * (g.Max + g.Min - v) / g.Max
 	}
 	return v
 }
@@ -108,7 +108,7 @@ type Choice struct {
 type ranking struct {
 	column int
 	rule   *Rule
-	span   span
+	span   Span
 	// same says that the whole column has one value; part is what it adds to every score.
 	same bool
 	part float64
@@ -184,7 +184,7 @@ func (c *Class) group(want fit) []int32 {
 
 // scoreOwn asks the rows that tell every task from every other, on the nodes that are chosen from.
 func (c *Class) scoreOwn(rows []int32) {
-	f := c.s.frame().ofTask(c.task)
+	f := c.s.frame().OfTask(c.task)
 	defer c.s.done()
 	for k, r := range c.s.columns.scores {
 		if !r.own {
@@ -229,24 +229,24 @@ func (c *Class) scoreOwnColumn(k int, r *rowPlan, f *Frame, rows []int32) {
 func (c *Class) ranks() {
 	out := c.rankings[:0]
 	for k, r := range c.s.columns.scores {
-		if !r.normalises() {
+		if !r.Normalises() {
 			continue
 		}
 		rank := ranking{column: k, rule: r.Rule, same: c.uniform[k]}
 		if rank.same {
-			rank.span = span{c.first[k], c.first[k]}
-			rank.part = r.weighted(r.normalised(c.first[k], rank.span))
+			rank.span = Span{c.first[k], c.first[k]}
+			rank.part = r.Weighted(r.Normalised(c.first[k], rank.span))
 		}
 		out = append(out, rank)
 	}
 	c.rankings = out
 }
 
-func (c *Class) span(column int, want fit) span {
+func (c *Class) span(column int, want fit) Span {
 	g := noSpan()
 	for row, v := range c.raw[column] {
 		if c.at[row].verdict == 0 && c.at[row].fits == want && v == v {
-			g.min, g.max = min(g.min, v+0), max(g.max, v+0)
+			g.Min, g.Max = min(g.Min, v+0), max(g.Max, v+0)
 		}
 	}
 	return g
@@ -258,8 +258,8 @@ func (c *Class) total(row int, ranks []ranking) float64 {
 	if c.s.columns.own {
 		sum = 0 // anew, as the order of adding is that of the rows
 		for k, r := range c.s.columns.scores {
-			if !r.normalises() {
-				sum += r.weighted(c.raw[k][row])
+			if !r.Normalises() {
+				sum += r.Weighted(c.raw[k][row])
 			}
 		}
 	}
@@ -279,9 +279,9 @@ func (c *Class) totals(rows []int32) []float64 {
 		}
 	}
 	for k, r := range c.s.columns.scores {
-		if c.s.columns.own && !r.normalises() {
+		if c.s.columns.own && !r.Normalises() {
 			for i, row := range rows {
-				out[i] += r.weighted(c.raw[k][row])
+				out[i] += r.Weighted(c.raw[k][row])
 			}
 		}
 	}
@@ -299,11 +299,11 @@ func (rank *ranking) adds(raw []float64, row int) float64 {
 	if rank.same {
 		return rank.part
 	}
-	return rank.rule.weighted(rank.rule.normalised(raw[row], rank.span))
+	return rank.rule.Weighted(rank.rule.Normalised(raw[row], rank.span))
 }
 
-// normalises says whether the row's value depends on the group that is chosen from.
-func (r *Rule) normalises() bool { return r.Normalize != "" && r.Normalize != "none" }
+// Normalises says whether the row's value depends on the group that is chosen from.
+func (r *Rule) Normalises() bool { return r.Normalize != "" && r.Normalize != "none" }
 
 // Scores appends each row's part of a node's score, over the group that was chosen from.
 func (ch *Choice) Scores(out []model.RowScore, node int32) []model.RowScore {
@@ -316,10 +316,10 @@ func (ch *Choice) Scores(out []model.RowScore, node int32) []model.RowScore {
 		}
 		for i := range ch.ranks {
 			if ch.ranks[i].column == k {
-				v = r.normalised(v, ch.ranks[i].span)
+				v = r.Normalised(v, ch.ranks[i].span)
 			}
 		}
-		out = append(out, model.RowScore{Table: r.Table, Rule: r.Name, Score: r.weighted(v)})
+		out = append(out, model.RowScore{Table: r.Table, Rule: r.Name, Score: r.Weighted(v)})
 	}
 	return out
 }

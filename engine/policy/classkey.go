@@ -187,7 +187,7 @@ func encode(b []byte, v ref.Val) []byte {
 	case interface{ name() string }:
 		return encode(append(b, 'o'), types.String(x.name()))
 	}
-	return append(append(b, '?'), text(v)...)
+	return append(append(b, '?'), Text(v)...)
 }
 
 func encodeBool(b []byte, x bool) []byte {

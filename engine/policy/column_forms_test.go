@@ -75,7 +75,7 @@ func TestManyValues(t *testing.T) {
 	var batch rules.Batch
 	holding := func() (holds int) {
 		s.Begin(noon())
-		f := s.frame().ofTask(c.Tasks["a/p"])
+		f := s.frame().OfTask(c.Tasks["a/p"])
 		defer s.done()
 		out := make([]bool, len(c.Nodes.ByOrder()))
 		if failed := e.HoldsEach(&batch, f, c.Nodes.ByOrder(), out); len(failed) > 0 {

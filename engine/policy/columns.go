@@ -292,9 +292,9 @@ const (
 // layer of a row for this class: where nobody has terms that concern it, what is in a node's domains is nothing to it.
 func (c *Class) layer(r *rowPlan) layer {
 	switch {
-	case r.static:
+	case r.static && !r.volumes:
 		return ofObject
-	case c.near.company == nil || !r.peers:
+	case c.near.company == nil || !r.peers && !r.volumes: // what reads volumes is asked last
 		return ofNode
 	case r.late && c.near.group != nil:
 		return ofGroup
@@ -385,8 +385,8 @@ func (c *Class) score(f *Frame, row int32, again bool) {
 func (c *Class) sum(row int32) {
 	base := 0.0
 	for k, r := range c.s.columns.scores {
-		if !r.normalises() && !r.own {
-			base += r.weighted(c.raw[k][row])
+		if !r.Normalises() && !r.own {
+			base += r.Weighted(c.raw[k][row])
 		}
 	}
 	c.at[row].base = base

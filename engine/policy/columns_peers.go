@@ -87,7 +87,7 @@ func (c *Class) catchUpPeers() {
 	}
 	order := c.s.c.Nodes.Order
 	slices.SortFunc(near.again, func(a, b int32) int { return cmp.Compare(order[a], order[b]) })
-	f := c.s.frame().ofTask(c.task)
+	f := c.s.frame().OfTask(c.task)
 	defer c.s.done()
 	for _, row := range near.again {
 		if c.at[row].verdict == notOffered || c.at[row].plain != 0 {
@@ -125,7 +125,7 @@ func (c *Class) scoreLate(touched []int32) {
 		rows = c.s.c.Nodes.ByOrder()
 		near.want, near.sizes = want, append(near.sizes[:0], sizes...)
 	}
-	f := c.s.frame().ofTask(c.task)
+	f := c.s.frame().OfTask(c.task)
 	defer c.s.done()
 	c.s.sizes = near.sizes
 	defer func() { c.s.sizes = nil }()

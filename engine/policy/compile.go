@@ -41,7 +41,7 @@ type tableScope struct {
 	entry   *entry
 	objects map[string]*rules.Object // with the table's private attributes
 	params  *rules.Object
-	vars    []*variable
+	vars    []*Variable
 	scopes  map[string]*rules.Scope
 	probe   *Frame // resolves params, for constants
 	cyclic  []string
@@ -133,11 +133,11 @@ func (s *tableScope) scope(roots []string) *rules.Scope {
 func (s *tableScope) variableObject(roots []string) *rules.Object {
 	o := &rules.Object{Name: "Variables", Type: object("Variables")}
 	for _, v := range s.vars {
-		if v.on == "" || v.on == "cluster" || slices.Contains(roots, v.on) {
-			o.Members = append(o.Members, &rules.Member{Name: v.name, Type: v.expr.Type, Size: v.expr.Size, Cost: costAnew(v.byTime, v.expr), Reads: v.expr.Reads, Ends: v.expr.Ends, Get: func(o any) ref.Val {
+		if v.On == "" || v.On == "cluster" || slices.Contains(roots, v.On) {
+			o.Members = append(o.Members, &rules.Member{Name: v.Name, Type: v.Expr.Type, Size: v.Expr.Size, Cost: costAnew(v.byTime, v.Expr), Reads: v.Expr.Reads, Ends: v.Expr.Ends, Get: func(o any) ref.Val {
 				f, ok := o.(*Frame)
 				if !ok {
-					return types.NewErr("variable %q has no value here", v.name)
+					return types.NewErr("variable %q has no value here", v.Name)
 				}
 				return f.variable(v)
 			}})
@@ -239,8 +239,8 @@ func (s *tableScope) better(i rules.Issue, roots []string) (rules.Issue, bool) {
 // noVariable says why a variable is not known at a place.
 func (s *tableScope) noVariable(i rules.Issue, name string, roots []string) rules.Issue {
 	for _, v := range s.vars {
-		if v.name == name {
-			i.Message = fmt.Sprintf("variable %q is on %s, which is not known here", name, v.on)
+		if v.Name == name {
+			i.Message = fmt.Sprintf("variable %q is on %s, which is not known here", name, v.On)
 			i.Hint = "known here: " + strings.Join(roots, ", ")
 			return i
 		}
@@ -312,7 +312,7 @@ func (s *tableScope) variable(v *rules.Variable) {
 		s.failed["Variables."+v.Name] = true
 		return
 	}
-	x := &variable{name: v.Name, table: s.entry.name, on: v.On, slot: len(s.p.variables), expr: e, byAction: readsAction(e.Reads), byTime: readsNow(e.Reads)}
+	x := &Variable{Name: v.Name, Table: s.entry.name, On: v.On, slot: len(s.p.variables), Expr: e, byAction: readsAction(e.Reads), byTime: readsNow(e.Reads)}
 	s.p.variables = append(s.p.variables, x)
 	s.vars = append(s.vars, x)
 	clear(s.scopes)
@@ -366,10 +366,10 @@ func (s *tableScope) guard(r *Rule) (never bool) {
 // settings evaluates what a row may say in params.
 func (s *tableScope) settings(r *Rule, row *rules.Row) {
 	if v, ok := s.constant(row.Weight, rules.Number()); ok {
-		r.Weight, _ = number(v)
+		r.Weight, _ = Number(v)
 	}
 	if v, ok := s.constant(row.RoundStep, rules.Number()); ok {
-		if r.RoundStep, _ = number(v); r.RoundStep <= 0 {
+		if r.RoundStep, _ = Number(v); r.RoundStep <= 0 {
 			s.report(row.RoundStep.Issue(0, 1, "a step must be above 0", ""))
 		}
 	}
@@ -403,11 +403,11 @@ func (s *tableScope) constant(text rules.Text, want rules.Kind) (ref.Val, bool) 
 }
 
 // message compiles the {{CEL}} parts of a text that is told after what guards it was asked.
-func (s *tableScope) message(t rules.Text, roots []string, guards ...*rules.Expr) *message {
+func (s *tableScope) message(t rules.Text, roots []string, guards ...*rules.Expr) *Message {
 	if t.Value == "" {
 		return nil
 	}
-	m := &message{}
+	m := &Message{}
 	runes := []rune(t.Value)
 	for at := 0; at < len(runes); {
 		rest := string(runes[at:])
@@ -428,7 +428,7 @@ func (s *tableScope) message(t rules.Text, roots []string, guards ...*rules.Expr
 		}
 		expr := s.compile(t.Slice(from+2, to), roots, rules.Anything(), guards...)
 		m.parts = append(m.parts, part{expr: expr})
-		m.ofNode = m.ofNode || expr != nil && slices.Contains(expr.Reads.Roots(), "node")
+		m.OfNode = m.OfNode || expr != nil && slices.Contains(expr.Reads.Roots(), "node")
 		at = to + 2
 	}
 	return m

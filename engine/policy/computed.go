@@ -12,11 +12,11 @@ import (
 func (s *Session) Computed(q *model.Queue) map[string]string {
 	out := map[string]string{}
 	for _, x := range s.p.attributes {
-		if x.on != "queue" {
+		if x.On != "queue" {
 			continue
 		}
 		if v := readAttribute(x, s.queueView(q)); !types.IsError(v) && v != types.NullValue {
-			out[x.name] = text(v)
+			out[x.Name] = Text(v)
 		}
 	}
 	return out

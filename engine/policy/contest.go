@@ -25,7 +25,7 @@ const groupBits = 3
 
 // columnRange is the range of a normalised column, with what it was made of.
 type columnRange struct {
-	span
+	Span
 	atMin, atMax int       // rows that have the extremes
 	held         []float64 // by row, as the range knows it; NaN: not chosen from, or no opinion
 }
@@ -83,7 +83,7 @@ func (c *Class) scoreIn(want fit, row int32) float64 {
 // otherwiseRanked says that a column which had one value has several now, or has another.
 func (c *Class) otherwiseRanked() bool {
 	return slices.ContainsFunc(c.rankings, func(r ranking) bool {
-		return r.same && (!c.uniform[r.column] || math.Float64bits(r.span.min) != math.Float64bits(c.first[r.column]))
+		return r.same && (!c.uniform[r.column] || math.Float64bits(r.span.Min) != math.Float64bits(c.first[r.column]))
 	})
 }
 
@@ -102,7 +102,7 @@ func (c *Class) measure() {
 			r.held[row] = c.ranked(rank.column, int32(row))
 		}
 		r.find()
-		rank.span = r.span
+		rank.span = r.Span
 	}
 }
 
@@ -117,11 +117,11 @@ func (c *Class) remeasure() bool {
 		for _, row := range c.contest.moved {
 			r.replace(row, c.ranked(rank.column, row))
 		}
-		if (r.atMin == 0 || r.atMax == 0) && r.span != noSpan() {
+		if (r.atMin == 0 || r.atMax == 0) && r.Span != noSpan() {
 			r.find()
 		}
-		other = other || rank.span != r.span
-		rank.span = r.span
+		other = other || rank.span != r.Span
+		rank.span = r.Span
 	}
 	return other
 }
@@ -135,11 +135,11 @@ func (c *Class) ranked(column int, row int32) float64 {
 }
 
 // noSpan is the range of nothing.
-func noSpan() span { return span{math.Inf(1), math.Inf(-1)} }
+func noSpan() Span { return Span{math.Inf(1), math.Inf(-1)} }
 
 // find computes the range from all rows.
 func (r *columnRange) find() {
-	r.span, r.atMin, r.atMax = noSpan(), 0, 0
+	r.Span, r.atMin, r.atMax = noSpan(), 0, 0
 	for _, v := range r.held {
 		r.enter(v)
 	}
@@ -150,25 +150,25 @@ func (r *columnRange) replace(row int32, v float64) {
 	old := r.held[row]
 	r.held[row] = v
 	r.enter(v) // first, so that a range that moves on has somebody in it
-	if old == r.min {
+	if old == r.Min {
 		r.atMin--
 	}
-	if old == r.max {
+	if old == r.Max {
 		r.atMax--
 	}
 }
 
 func (r *columnRange) enter(v float64) {
 	switch {
-	case v < r.min:
-		r.min, r.atMin = v, 1
-	case v == r.min:
+	case v < r.Min:
+		r.Min, r.atMin = v, 1
+	case v == r.Min:
 		r.atMin++
 	}
 	switch {
-	case v > r.max:
-		r.max, r.atMax = v, 1
-	case v == r.max:
+	case v > r.Max:
+		r.Max, r.atMax = v, 1
+	case v == r.Max:
 		r.atMax++
 	}
 }

@@ -19,7 +19,7 @@ func decayFunctions() []*rules.Function {
 }
 
 func decayed(args ...ref.Val) ref.Val {
-	amount, isNumber := number(args[0])
+	amount, isNumber := Number(args[0])
 	age, isAge := args[1].(types.Duration)
 	half, isHalf := args[2].(types.Duration)
 	switch {

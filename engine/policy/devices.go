@@ -65,13 +65,13 @@ type gpuViews struct {
 }
 
 func (n *nodeView) devicesNow() *gpuViews {
-	gpus, v := n.s.c.Nodes.GPUs[n.of.Row], &n.gpus
+	gpus, v := n.w.c.Nodes.GPUs[n.of.Row], &n.gpus
 	if v.list != nil && len(v.of) == len(gpus) && (len(gpus) == 0 || &v.of[0] == &gpus[0]) {
 		return v
 	}
 	v.of, v.views = gpus, make([]ref.Val, len(gpus))
 	for i := range gpus {
-		v.views[i] = &gpuView{view[model.GPU]{of: &gpus[i], s: n.s, typ: n.s.typ.gpu}}
+		v.views[i] = &gpuView{view[model.GPU]{of: &gpus[i], w: n.w, typ: n.w.typ.gpu}}
 	}
 	v.list = list(v.views)
 	return v
@@ -106,7 +106,7 @@ func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
 		return nil
 	}
 	fit := s.devices.fit[:0]
-	f := s.frame().ofTask(t)
+	f := s.frame().OfTask(t)
 	defer s.done()
 	node := s.nodeView(row)
 	f.node = node

@@ -92,10 +92,10 @@ func metered(list ...*rules.Expr) bool {
 	return slices.ContainsFunc(list, func(e *rules.Expr) bool { return e != nil && e.Metered })
 }
 
-func (x *attribute) fact() Fact {
-	f := Fact{Site: "attributes", Table: x.table, Name: x.on + "." + x.name, Type: x.typ.String(), Bounded: true, Cache: "until what it reads changes"}
+func (x *Attribute) fact() Fact {
+	f := Fact{Site: "attributes", Table: x.Table, Name: x.On + "." + x.Name, Type: x.Type.String(), Bounded: true, Cache: "until what it reads changes"}
 	reads := &rules.Reads{}
-	all := append([]*rules.Expr{x.when, x.expr}, values(x.args)...)
+	all := append([]*rules.Expr{x.When, x.Expr}, values(x.Args)...)
 	f.Interpreted, f.Metered = interpreted(all...), metered(all...)
 	for _, e := range all {
 		if e != nil {
@@ -105,11 +105,11 @@ func (x *attribute) fact() Fact {
 	}
 	f.Reads = plainReads(reads)
 	switch {
-	case x.settle == "cycle":
+	case x.Settle == "cycle":
 		f.Cache = "computed once a cycle"
-	case x.settle == "start":
+	case x.Settle == "start":
 		f.Cache = "computed once a run"
-	case x.function == "sum", x.function == quotaTreeFunction, x.function == hdrfFunction:
+	case x.Function == "sum", x.Function == quotaTreeFunction, x.Function == hdrfFunction:
 		f.Cache = "kept by delta"
 	}
 	return f

@@ -22,11 +22,11 @@ func stamped(t time.Time) ref.Val {
 func stringList(items []string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, items) }
 
 // words is a list of strings; there is but one that is empty.
-func (s *Session) words(items []string) ref.Val {
+func (w *World) words(items []string) ref.Val {
 	if len(items) > 0 {
 		return stringList(items)
 	}
-	return s.noWords
+	return w.noWords
 }
 
 func stringMapType() *cel.Type { return cel.MapType(cel.StringType, cel.StringType) }
@@ -69,20 +69,20 @@ func taskFields() []*rules.Member {
 		stringField("uid", rules.Static, "pod UID", func(t v) string { return t.of.UID }),
 		stringField("role", rules.Static, "annotation, else label, volcano.sh/task-spec, \"\" if none", func(t v) string { return t.of.Role }),
 		intField("index", rules.Static, "task-index, else the numeric suffix of the name, -1 if none", func(t v) int64 { return t.of.Index }),
-		field("job", jobType(), rules.ByObject, "its job; never null (a pod without a group has a job of its own, with orphan)", func(t v) ref.Val { return t.s.jobView(t.of.Job) }),
-		field("queue", queueType(), rules.ByObject, "job.queue, for short", func(t v) ref.Val { return t.s.queueView(t.of.Job.Queue) }),
+		field("job", jobType(), rules.ByObject, "its job; never null (a pod without a group has a job of its own, with orphan)", func(t v) ref.Val { return t.w.jobView(t.of.Job) }),
+		field("queue", queueType(), rules.ByObject, "job.queue, for short", func(t v) ref.Val { return t.w.queueView(t.of.Job.Queue) }),
 		intField("priority", rules.ByObject, "pod.spec.priority, else 1; annotation volcano.sh/task-priority overrides", func(t v) int64 { return t.of.Priority }),
 		stringField("priorityClassName", rules.Static, "pod.spec.priorityClassName", func(t v) string { return t.of.PriorityClassName }),
 		oneOf(related(stringField("preemptionPolicy", rules.Static, "whether it may take the place of others", func(t v) string { return t.of.PreemptionPolicy })), "PreemptLowerPriority", "Never"),
 		oneOf(stringField("status", rules.ByStep, "where it stands in its life", func(t v) string { return t.of.Status.String() }), model.Statuses()...),
-		amountField("request", rules.ByObject, "what it is accounted for: containers, sidecars and overhead; pods is 1", func(t v) (model.Resources, *amounts, *Session) { return t.of.Request, &t.request, t.s }),
-		amountField("initRequest", rules.ByObject, "what it needs to start: request, or its init containers where they need more", func(t v) (model.Resources, *amounts, *Session) { return t.of.InitRequest, &t.initRequest, t.s }),
+		amountField("request", rules.ByObject, "what it is accounted for: containers, sidecars and overhead; pods is 1", func(t v) (model.Resources, *amounts, *World) { return t.of.Request, &t.request, t.w }),
+		amountField("initRequest", rules.ByObject, "what it needs to start: request, or its init containers where they need more", func(t v) (model.Resources, *amounts, *World) { return t.of.InitRequest, &t.initRequest, t.w }),
 		boolField("bestEffort", rules.ByObject, "initRequest is empty but for pods", func(t v) bool { return t.of.BestEffort }),
 		boolField("gated", rules.ByObject, "has scheduling gates", func(t v) bool { return t.of.Gated }),
 		boolField("preemptable", rules.ByObject, "annotation, else label, volcano.sh/preemptable; unset true, malformed false", func(t v) bool { return t.of.Preemptable }),
 		stringField("revocableZone", rules.ByObject, "annotation volcano.sh/revocable-zone, \"\" if none", func(t v) string { return t.of.RevocableZone }),
-		field("labels", stringMapType(), rules.ByObject, "pod labels", func(t v) ref.Val { return t.s.strings(&t.labels, t.of.Labels) }),
-		field("annotations", stringMapType(), rules.ByObject, "pod annotations", func(t v) ref.Val { return t.s.strings(&t.annotations, t.of.Annotations) }),
+		field("labels", stringMapType(), rules.ByObject, "pod labels", func(t v) ref.Val { return t.w.strings(&t.labels, t.of.Labels) }),
+		field("annotations", stringMapType(), rules.ByObject, "pod annotations", func(t v) ref.Val { return t.w.strings(&t.annotations, t.of.Annotations) }),
 		stringField("nodeName", rules.ByStep, "where it is or is promised, \"\" if nowhere", func(t v) string { return t.nodeName() }),
 		field("node", nodeType(), rules.ByStep, "the same as an object; null if nowhere", func(t v) ref.Val { return t.node() }),
 		field("createdAt", cel.TimestampType, rules.Static, "pod creation", func(t v) ref.Val { return types.Timestamp{Time: t.of.CreatedAt} }),
@@ -91,7 +91,7 @@ func taskFields() []*rules.Member {
 		intField("gpuCount", rules.ByObject, "devices asked", func(t v) int64 { return t.of.GPUCount }),
 		intField("gpuMilli", rules.ByObject, "thousandths of a device asked of each", func(t v) int64 { return t.of.GPUMilli }),
 		intField("gpuMemory", rules.ByObject, "bytes of device memory asked of each", func(t v) int64 { return t.of.GPUMemory }),
-		field("gpuModels", cel.ListType(str), rules.ByObject, "allowed models, empty: any", func(t v) ref.Val { return t.s.words(t.of.GPUModels) }),
+		field("gpuModels", cel.ListType(str), rules.ByObject, "allowed models, empty: any", func(t v) ref.Val { return t.w.words(t.of.GPUModels) }),
 		stringField("gpuTag", rules.ByObject, "\"share\", \"<k>-gpu\", \"\" without GPU", func(t v) string { return t.of.GPUTag }),
 		boolField("hasAffinity", rules.ByObject, "has inter-pod (anti-)affinity or spread terms", func(t v) bool { return t.of.HasAffinity }),
 		boolField("holdsResources", rules.ByStep, "status Allocated, Binding, Bound or Running", func(t v) bool { return t.of.HoldsResources() }),
@@ -106,14 +106,14 @@ func (t *taskView) nodeName() string {
 	if t.of.Node == model.NoNode {
 		return ""
 	}
-	return t.s.c.Nodes.Rows[t.of.Node].Name
+	return t.w.c.Nodes.Rows[t.of.Node].Name
 }
 
 func (t *taskView) node() ref.Val {
 	if t.of.Node == model.NoNode {
 		return types.NullValue
 	}
-	return t.s.nodeView(t.of.Node)
+	return t.w.nodeView(t.of.Node)
 }
 
 func jobFields() []*rules.Member {
@@ -126,18 +126,18 @@ func jobFields() []*rules.Member {
 		stringField("namespace", rules.Static, "namespace", func(j v) string { return j.of.Namespace }),
 		stringField("uid", rules.Static, "namespace/name of the PodGroup", func(j v) string { return j.of.Key }),
 		boolField("orphan", rules.ByObject, "its PodGroup is gone; its queue is that in which its pod was bound", func(j v) bool { return j.of.Orphan }),
-		field("queue", queueType(), rules.ByObject, "its queue", func(j v) ref.Val { return j.s.queueView(j.of.Queue) }),
+		field("queue", queueType(), rules.ByObject, "its queue", func(j v) ref.Val { return j.w.queueView(j.of.Queue) }),
 		count("priority", "value of the PodGroup's PriorityClass, else of the default class, else 0", rules.ByObject, func(j *model.Job) int64 { return j.Priority }),
 		field("createdAt", cel.TimestampType, rules.Static, "creation of the PodGroup", func(j v) ref.Val { return types.Timestamp{Time: j.of.CreatedAt} }),
 		oneOf(stringField("phase", rules.ByAdmit, "of the PodGroup", func(j v) string { return j.of.Phase }), "Pending", "Inqueue", "Running", "Unknown", "Completed"),
 		boolField("admittedNow", rules.ByAdmit, "let in by admit in this cycle", func(j v) bool { return j.of.AdmittedNow }),
-		field("labels", stringMapType(), rules.ByObject, "labels of the PodGroup", func(j v) ref.Val { return j.s.strings(&j.labels, j.of.Labels) }),
-		field("annotations", stringMapType(), rules.ByObject, "annotations of the PodGroup", func(j v) ref.Val { return j.s.strings(&j.annotations, j.of.Annotations) }),
+		field("labels", stringMapType(), rules.ByObject, "labels of the PodGroup", func(j v) ref.Val { return j.w.strings(&j.labels, j.of.Labels) }),
+		field("annotations", stringMapType(), rules.ByObject, "annotations of the PodGroup", func(j v) ref.Val { return j.w.strings(&j.annotations, j.of.Annotations) }),
 		boolField("preemptable", rules.ByObject, "annotation of the PodGroup; unset false", func(j v) bool { return j.of.Preemptable }),
 		boolField("preemptableForGang", rules.ByObject, "as preemptable, but unset true", func(j v) bool { return j.of.PreemptableForGang }),
 		boolField("hasTopology", rules.ByObject, "networkTopology or sub-groups are set", func(j v) bool { return j.of.HasTopology }),
 		count("minMember", "spec.minMember", rules.ByObject, func(j *model.Job) int64 { return j.MinMember }),
-		amountField("minResources", rules.ByObject, "spec.minResources, empty if absent", func(j v) (model.Resources, *amounts, *Session) { return j.of.MinResources, &j.minResources, j.s }),
+		amountField("minResources", rules.ByObject, "spec.minResources, empty if absent", func(j v) (model.Resources, *amounts, *World) { return j.of.MinResources, &j.minResources, j.w }),
 		boolField("hasMinResources", rules.ByObject, "spec.minResources is there", func(j v) bool { return j.of.HasMinResources }),
 		bounded(field("roles", cel.ListType(roleType()), rules.ByStep, "tasks by role, in name order", func(j v) ref.Val { return j.rolesNow() }), 64),
 		count("roleMinTotal", "sum of minTaskMember", rules.ByObject, func(j *model.Job) int64 { return j.RoleMinTotal }),
@@ -153,12 +153,12 @@ func jobFields() []*rules.Member {
 		count("succeededTasks", "status Succeeded", rules.ByObject, func(j *model.Job) int64 { return j.Counts[model.Succeeded] }),
 		count("failedTasks", "status Failed", rules.ByObject, func(j *model.Job) int64 { return j.Counts[model.Failed] }),
 		count("placedNow", "allocated or pipelined in this cycle", rules.ByStep, func(j *model.Job) int64 { return j.PlacedNow }),
-		amountField("allocated", rules.ByStep, "sum of request over allocatedTasks", func(j v) (model.Resources, *amounts, *Session) { return j.of.Allocated, &j.allocated, j.s }),
-		amountField("request", rules.ByStep, "what it asks for, whether its pods are there or not: allocated, Pending, and expected", func(j v) (model.Resources, *amounts, *Session) { return j.of.Request, &j.request, j.s }),
+		amountField("allocated", rules.ByStep, "sum of request over allocatedTasks", func(j v) (model.Resources, *amounts, *World) { return j.of.Allocated, &j.allocated, j.w }),
+		amountField("request", rules.ByStep, "what it asks for, whether its pods are there or not: allocated, Pending, and expected", func(j v) (model.Resources, *amounts, *World) { return j.of.Request, &j.request, j.w }),
 		amountField("expected", rules.ByObject, "the part of request for which there are no pods yet: of a Job the replicas of its tasks that were not made, until it ends; of another PodGroup the part of minResources "+
-			"that belongs to the pods that minMember lacks, until it has run", func(j v) (model.Resources, *amounts, *Session) { return j.of.Expected, &j.expected, j.s }),
-		amountField("gatedRequest", rules.ByObject, "sum of request over gated tasks", func(j v) (model.Resources, *amounts, *Session) { return j.of.GatedRequest, &j.gatedRequest, j.s }),
-		related(boolField("starving", rules.ByStep, "outcome of jobStarving; only an action's filters may read it", func(j v) bool { return j.s.Starving(j.of) })),
+			"that belongs to the pods that minMember lacks, until it has run", func(j v) (model.Resources, *amounts, *World) { return j.of.Expected, &j.expected, j.w }),
+		amountField("gatedRequest", rules.ByObject, "sum of request over gated tasks", func(j v) (model.Resources, *amounts, *World) { return j.of.GatedRequest, &j.gatedRequest, j.w }),
+		related(boolField("starving", rules.ByStep, "outcome of jobStarving; only an action's filters may read it", func(j v) bool { return j.w.values.Starving(j.of) })),
 	}, namespaceJobFields()...)
 }
 
@@ -203,17 +203,17 @@ func queueFields() []*rules.Member {
 		intField("jobCount", rules.ByObject, "jobs known", func(q v) int64 { return q.of.JobCount() }),
 		intField("pendingJobs", rules.ByAdmit, "jobs of phase Pending", phase("Pending")),
 		intField("runningJobs", rules.ByObject, "jobs of phase Running", phase("Running")),
-		amountField("allocated", rules.ByStep, "sum of request over the allocatedTasks of its jobs", func(q v) (model.Resources, *amounts, *Session) { return q.of.Allocated, &q.allocated, q.s }),
-		amountField("request", rules.ByStep, "allocated and Pending, and what is expected of its jobs that were let in", func(q v) (model.Resources, *amounts, *Session) { return q.of.Request, &q.request, q.s }),
+		amountField("allocated", rules.ByStep, "sum of request over the allocatedTasks of its jobs", func(q v) (model.Resources, *amounts, *World) { return q.of.Allocated, &q.allocated, q.w }),
+		amountField("request", rules.ByStep, "allocated and Pending, and what is expected of its jobs that were let in", func(q v) (model.Resources, *amounts, *World) { return q.of.Request, &q.request, q.w }),
 	}, nodeGroupFields()...)
 }
 
 func queueSpecFields() []*rules.Member {
 	type v = *specView
 	amount := func(name, doc string, get func(q v) (model.Resources, *amounts)) *rules.Member {
-		return amountField(name, rules.ByObject, doc, func(q v) (model.Resources, *amounts, *Session) {
+		return amountField(name, rules.ByObject, doc, func(q v) (model.Resources, *amounts, *World) {
 			r, box := get(q)
-			return r, box, q.s
+			return r, box, q.w
 		})
 	}
 	return []*rules.Member{
@@ -235,9 +235,9 @@ type tags struct {
 
 // gpuTags counts anew only where the node has changed.
 func (n *nodeView) gpuTags() ref.Val {
-	nodes, row := &n.s.c.Nodes, n.of.Row
+	nodes, row := &n.w.c.Nodes, n.of.Row
 	at := nodes.Version[row] + 1
-	if n.tags.version == at && !n.s.NoCache {
+	if n.tags.version == at && !n.w.NoCache {
 		return n.tags.counts
 	}
 	counts := map[ref.Val]ref.Val{}
@@ -276,9 +276,9 @@ func gpuFields() []*rules.Member {
 func clusterFields() []*rules.Member {
 	type v = *clusterView
 	return []*rules.Member{
-		amountField("allocatable", rules.ByObject, "sum over ready nodes", func(c v) (model.Resources, *amounts, *Session) { return c.of.Total, &c.allocatable, c.s }),
-		amountField("used", rules.ByStep, "sum of node.used over ready nodes, now", func(c v) (model.Resources, *amounts, *Session) { return c.of.Used, &c.used, c.s }),
-		amountField("usedAtStart", rules.ByCycle, "the same as the cycle began", func(c v) (model.Resources, *amounts, *Session) { return c.s.usedAtStart, &c.usedAtStart, c.s }),
+		amountField("allocatable", rules.ByObject, "sum over ready nodes", func(c v) (model.Resources, *amounts, *World) { return c.of.Total, &c.allocatable, c.w }),
+		amountField("used", rules.ByStep, "sum of node.used over ready nodes, now", func(c v) (model.Resources, *amounts, *World) { return c.of.Used, &c.used, c.w }),
+		amountField("usedAtStart", rules.ByCycle, "the same as the cycle began", func(c v) (model.Resources, *amounts, *World) { return c.w.usedAtStart, &c.usedAtStart, c.w }),
 		intField("nodeCount", rules.ByObject, "ready nodes", func(c v) int64 { return int64(c.of.ReadyNodes) }),
 		intField("taskCount", rules.ByObject, "all tasks", func(c v) int64 { return int64(len(c.of.Tasks)) }),
 		intField("seed", rules.Static, "of the run", func(c v) int64 { return c.of.Seed }),

@@ -57,14 +57,13 @@ func (t *typical) Value() any { return t }
 // name is the same for equal ones: columns are kept while it is.
 func (t *typical) name() string { return t.of.String() }
 
-// typicalOf counts the shapes of the cluster's workload, and of its nodes.
-func (s *Session) typicalOf(x *attribute, f *Frame) ref.Val {
-	v := x.args["cover"].Eval(f)
-	cover, ok := number(v)
+// TypicalTasks counts the shapes of the cluster's workload, and of its nodes; v is the part of the tasks that is typical.
+func TypicalTasks(c *model.Cluster, v ref.Val) ref.Val {
+	cover, ok := Number(v)
 	if !ok || !(cover > 0 && cover <= 1) {
-		return types.NewErr("cover must be above 0 and at most 1, is %s", text(v))
+		return types.NewErr("cover must be above 0 and at most 1, is %s", Text(v))
 	}
-	return newTypical(quota.NewTypical(s.c.Shapes(), cover, machines(s.c)))
+	return newTypical(quota.NewTypical(c.Shapes(), cover, machines(c)))
 }
 
 // machines counts the nodes with devices that are alike, in the order in which the first of each stands.
@@ -280,8 +279,8 @@ func (d *freeDevices) measured(by *measure) {
 
 // devices lists what the node has free, anew only where the node has changed.
 func (n *nodeView) devices() *freeDevices {
-	d, row, nodes := &n.free, n.of.Row, &n.s.c.Nodes
-	if at := nodes.Version[row] + 1; d.version != at || n.s.NoCache {
+	d, row, nodes := &n.free, n.of.Row, &n.w.c.Nodes
+	if at := nodes.Version[row] + 1; d.version != at || n.w.NoCache {
 		d.version, d.by = at, nil
 		d.room = quota.Room{CPU: nodes.Idle(model.CPU, row), GPUs: d.room.GPUs[:0], Model: n.of.GPUModel}
 		for i := range nodes.GPUs[row] {

@@ -20,7 +20,7 @@ func hashes(t *testing.T, seed int64, names ...string) []float64 {
 	c.Seed = seed
 	s := begun(t, c, "attributes:\n- {name: chance, on: cluster, expression: \"[["+strings.Join(names, "], [")+"]].map(names, hash01(names))\"}")
 	var out []float64
-	for part := range strings.SplitSeq(text(readAttribute(s.p.attributes[0], s.cluster)), ", ") {
+	for part := range strings.SplitSeq(Text(readAttribute(s.p.attributes[0], s.cluster)), ", ") {
 		var x float64
 		if _, err := fmt.Sscan(part, &x); err != nil {
 			t.Fatal(err)
@@ -68,7 +68,7 @@ func TestHash01IsEven(t *testing.T) {
 	var bins [20]float64
 	for node := range 200 {
 		for task := range 100 {
-			x, _ := number(hashOf(cluster, types.String(fmt.Sprintf("pod-%d", task)), types.String(fmt.Sprintf("node-%d", node))))
+			x, _ := Number(hashOf(cluster, types.String(fmt.Sprintf("pod-%d", task)), types.String(fmt.Sprintf("node-%d", node))))
 			bins[int(20*x)]++
 		}
 	}
@@ -87,7 +87,7 @@ func TestTypicalTasks(t *testing.T) {
 	withGPUs := func(n *corev1.Node) { n.Annotations[model.NodeGPUsAnnotation] = "4" }
 	c := aCluster(t, aNode("n1", "cpu=2 pods=9", withGPUs), aNode("n2", "cpu=2 pods=9", withGPUs), aNode("n3", "cpu=1 pods=9", withGPUs), aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=1"), aPod("p2", "cpu=1"), aPod("p3", "cpu=2", annotated("celsius.dev/gpu-milli", "500")))
 	const table = "attributes:\n- {name: typical, on: cluster, settle: SETTLE, typicalTasks: {cover: COVER}}\nqueueOrder: []"
-	value := func(s *Session) string { return strings.TrimSpace(text(readAttribute(s.p.attributes[0], s.cluster))) }
+	value := func(s *Session) string { return strings.TrimSpace(Text(readAttribute(s.p.attributes[0], s.cluster))) }
 	with := func(settle, cover string) *Session {
 		return begun(t, c, strings.NewReplacer("SETTLE", settle, "COVER", cover).Replace(table))
 	}

@@ -199,7 +199,7 @@ func resourceFunctions() []*rules.Function {
 func scaleFunction() *rules.Function {
 	scale := func(args ...ref.Val) ref.Val {
 		a, ok := args[0].(*amounts)
-		x, isNumber := number(args[1])
+		x, isNumber := Number(args[1])
 		if !ok || !isNumber {
 			return wrongArgument(args[1])
 		}
@@ -285,7 +285,7 @@ func ownNodeFunctions() []*rules.Function {
 }
 
 func gpusWithFunction() *rules.Function {
-	of := func(n *nodeView, milli types.Int) int64 { return gpusWith(n.s.c.Nodes.GPUs[n.of.Row], int64(milli)) }
+	of := func(n *nodeView, milli types.Int) int64 { return gpusWith(n.w.c.Nodes.GPUs[n.of.Row], int64(milli)) }
 	fn := method("gpusWith", "How many devices of the node have at least so many thousandths free.", []*cel.Type{nodeType(), cel.IntType}, cel.IntType, func(args ...ref.Val) ref.Val {
 		n, ok := args[0].(*nodeView)
 		milli, isInt := args[1].(types.Int)

@@ -203,12 +203,12 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 		aQueue("q"), aQuota("quota", "cpu=4", "cpu=1"), aGroup("g", "q"), aPod("p1", "cpu=1 memory=1Gi"), aPod("p2", "cpu=2 memory=1Gi nvidia.com/gpu=1", runningOn("n1"), annotated("volcano.sh/task-spec", "worker")))
 	s := NewSession(c, loaded(t, policyText("jobOrder: []")))
 	s.Begin(noon())
-	f := s.frame().ofTask(c.Tasks["a/p1"])
+	f := s.frame().OfTask(c.Tasks["a/p1"])
 	f.node, f.gpu = s.nodeView(0), s.nodeView(0).devicesNow().views[0]
 	f.victim, f.preemptor = s.taskView(c.Tasks["a/p2"]), s.taskView(c.Tasks["a/p1"])
-	f.request, f.scope = s.amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
-	tree := &shareState{tree: quota.NewShares(c.Total), paths: map[*model.Queue][]string{}}
-	return scope, &alsoValues{f, map[string]any{"typical": newTypical(quota.NewTypical(c.Shapes(), 1, machines(c))), "tree": &shareTree{s: s, st: tree}}}
+	f.request, f.scope = s.Amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
+	tree := ShareTree(quota.NewShares(c.Total), map[*model.Queue][]string{})
+	return scope, &alsoValues{f, map[string]any{"typical": newTypical(quota.NewTypical(c.Shapes(), 1, machines(c))), "tree": tree}}
 }
 
 // alsoValues is a Frame in which further names stand for what only attributes give.

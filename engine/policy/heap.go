@@ -15,7 +15,7 @@ import (
 type Heap[T comparable] struct {
 	s       *Session
 	rows    []*Rule // of the order
-	keys    func(x T, room []key) ([]key, time.Time)
+	keys    func(x T, room []Key) ([]Key, time.Time)
 	created func(T) time.Time
 	tie     func(a, b T) int // of those created at the same moment
 	version func(T) uint64
@@ -47,7 +47,7 @@ type heapItem[T comparable] struct {
 // Ranked is something with its place in an order: its keys.
 type Ranked[T any] struct {
 	Of   T
-	keys []key
+	keys []Key
 	// created is when Of was, as of the moment when the keys were read: it may be another object of its name since.
 	created time.Time
 	// Until is the first moment at which the keys may be others though nothing but time moved; zero: there is none.
@@ -56,7 +56,7 @@ type Ranked[T any] struct {
 
 func (h *Heap[T]) compare(a, b *heapItem[T]) int {
 	for i, r := range h.rows {
-		if c := compareOne(r, &a.keys[i], &b.keys[i]); c != 0 {
+		if c := r.Compare(&a.keys[i], &b.keys[i]); c != 0 {
 			return c
 		}
 	}
@@ -284,7 +284,7 @@ func (h *Heap[T]) read(item *heapItem[T]) {
 }
 
 // moves says how far from an item lies what the keys of a site read, of what changes within a cycle, and along which trees.
-func (s *Session) moves(site, root string) (far reach, trees []*quotaTree) {
+func (s *Session) moves(site, root string) (far reach, trees []*QuotaTree) {
 	for _, r := range s.p.rules[site] {
 		for _, read := range r.Reads.All {
 			if read.Changes > rules.ByCycle {
@@ -299,7 +299,7 @@ func (s *Session) moves(site, root string) (far reach, trees []*quotaTree) {
 func (s *Session) flatQueues() *Heap[*model.Queue] {
 	far, trees := s.moves(QueueOrder, "queue")
 	return &Heap[*model.Queue]{
-		s: s, rows: s.p.rules[QueueOrder], keys: func(q *model.Queue, room []key) ([]key, time.Time) { return s.queueKeys(q, room), time.Time{} }, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
+		s: s, rows: s.p.rules[QueueOrder], keys: func(q *model.Queue, room []Key) ([]Key, time.Time) { return s.queueKeys(q, room), time.Time{} }, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
 		log: &s.c.QueueLog, cursor: s.c.QueueLog.Next(), slot: s.queueSlot,
 		version: func(q *model.Queue) uint64 {
 			version := q.Version
@@ -321,8 +321,8 @@ func (s *Session) queueSlot(q *model.Queue) **heapItem[*model.Queue] {
 	return &v.item
 }
 
-// byTitle is the last tie between jobs: the names that people know them by, as those of PodGroups may hold a UID.
-func byTitle(a, b *model.Job) int {
+// JobTie is the last tie between jobs: the names that people know them by, as those of PodGroups may hold a UID.
+func JobTie(a, b *model.Job) int {
 	return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.Key, b.Key))
 }
 
@@ -334,7 +334,7 @@ func (s *Session) Jobs() *Heap[*model.Job] {
 		log: &s.c.JobLog, cursor: s.c.JobLog.Next(), slot: func(j *model.Job) **heapItem[*model.Job] { return &s.jobView(j).item },
 		version: func(j *model.Job) uint64 { return j.Version },
 		created: func(j *model.Job) time.Time { return j.CreatedAt },
-		tie:     byTitle,
+		tie:     JobTie,
 	}
 }
 
@@ -349,7 +349,7 @@ func (s *Session) Compare(a, b *Ranked[*model.Job]) int {
 	if c := cmp.Or(s.compareKeys(JobOrder, a.keys, b.keys), a.created.Compare(b.created)); c != 0 {
 		return c
 	}
-	return byTitle(a.Of, b.Of)
+	return JobTie(a.Of, b.Of)
 }
 
 // OrderEpoch is a text of what the order of jobs rests on besides the jobs themselves and the passing of time; false where that

@@ -82,9 +82,9 @@ func imageFields() []*rules.Member {
 	type v = *taskView
 	return []*rules.Member{
 		boolField("hasImages", rules.ByObject, "some node has an image of one of its containers", func(t v) bool {
-			return len(t.s.company(t).images) > 0
+			return len(t.w.company(t).images) > 0
 		}),
-		hidden("images", "known images", func(t v) ref.Val { return types.String(t.s.company(t).imagesKey) }),
+		hidden("images", "known images", func(t v) ref.Val { return types.String(t.w.company(t).imagesKey) }),
 	}
 }
 
@@ -110,8 +110,8 @@ const (
 )
 
 func imageLocality(n *model.Node, t *taskView) float64 {
-	t.s.company(t) // brings the nodes' images up to date
-	p, sum := &t.s.peers, int64(0)
+	t.w.company(t) // brings the nodes' images up to date
+	p, sum := &t.w.peers, int64(0)
 	for _, name := range t.of.Images {
 		size, has := n.Images[name]
 		if !has {

@@ -235,7 +235,7 @@ func sameValue(a, b ref.Val) bool {
 	if ok && ok2 {
 		return math.Float64bits(float64(x)) == math.Float64bits(float64(y)) || math.IsNaN(float64(x)) && math.IsNaN(float64(y))
 	}
-	return a.Type().TypeName() == b.Type().TypeName() && (a.Equal(b) == celtypes.True || text(a) == text(b))
+	return a.Type().TypeName() == b.Type().TypeName() && (a.Equal(b) == celtypes.True || Text(a) == Text(b))
 }
 
 // compiledAgrees holds compiled expressions to cel-go, over random worlds: the same values, the same errors.
@@ -261,8 +261,8 @@ func agreesInWorlds(t *rapid.T, p *Policy, list ...*rules.Expr) {
 		w.apply(t, deltas...)
 		s := w.remembers.s
 		for _, task := range w.remembers.c.TasksByKey() {
-			f := s.frame().ofTask(task)
-			f.request, f.scope = s.amounts(task.Request), celtypes.String("queue")
+			f := s.frame().OfTask(task)
+			f.request, f.scope = s.Amounts(task.Request), celtypes.String("queue")
 			f.victim, f.preemptor = s.taskView(task), s.taskView(task)
 			for _, e := range list {
 				agreesOnNodes(t, e, f, &batch)
@@ -287,7 +287,7 @@ func agreesOnNodes(t *rapid.T, e *rules.Expr, f *Frame, batch *rules.Batch) {
 		}
 		want, got := e.Interpret(f), e.Eval(f)
 		if !sameValue(want, got) {
-			t.Fatalf("%s\nfor %s:\n  cel-go:   %s\n  compiled: %s", e.Text.Value, f.subject(), text(want), text(got))
+			t.Fatalf("%s\nfor %s:\n  cel-go:   %s\n  compiled: %s", e.Text.Value, f.Subject(), Text(want), Text(got))
 		}
 		typedAgrees(t, e, f, want)
 		rows, wants[int32(row)] = append(rows, int32(row)), want
@@ -303,7 +303,7 @@ func columnsAgree(t *rapid.T, e *rules.Expr, f *Frame, batch *rules.Batch, rows 
 	check := func(failed []int32, same func(i int, want ref.Val) bool) {
 		for i, row := range rows {
 			if !slices.Contains(failed, row) && !same(i, wants[row]) {
-				t.Fatalf("%s by column, on %s: not %s", e.Text.Value, f.s.c.Nodes.Rows[row].Name, text(wants[row]))
+				t.Fatalf("%s by column, on %s: not %s", e.Text.Value, f.s.c.Nodes.Rows[row].Name, Text(wants[row]))
 			}
 		}
 	}
@@ -314,7 +314,7 @@ func columnsAgree(t *rapid.T, e *rules.Expr, f *Frame, batch *rules.Batch, rows 
 	case celtypes.IntKind, celtypes.DoubleKind:
 		out := make([]float64, len(rows))
 		check(e.NumberEach(batch, f, rows, out), func(i int, want ref.Val) bool {
-			x, ok := number(want)
+			x, ok := Number(want)
 			return ok && (math.Float64bits(x) == math.Float64bits(out[i]) || math.IsNaN(x) && math.IsNaN(out[i]))
 		})
 	default: // is in no column
@@ -327,12 +327,12 @@ func typedAgrees(t *rapid.T, e *rules.Expr, f *Frame, want ref.Val) {
 	case celtypes.BoolKind:
 		x, err := e.Holds(f)
 		if (err != nil) != celtypes.IsError(want) || err == nil && want != celtypes.Bool(x) {
-			t.Fatalf("%s: Holds gives %t, %v; cel-go %s", e.Text.Value, x, err, text(want))
+			t.Fatalf("%s: Holds gives %t, %v; cel-go %s", e.Text.Value, x, err, Text(want))
 		}
 	case celtypes.IntKind, celtypes.DoubleKind:
 		x, err := e.Number(f)
-		if n, ok := number(want); (err != nil) != celtypes.IsError(want) || err == nil && (!ok || n != x && !(math.IsNaN(n) && math.IsNaN(x))) {
-			t.Fatalf("%s: Number gives %v, %v; cel-go %s", e.Text.Value, x, err, text(want))
+		if n, ok := Number(want); (err != nil) != celtypes.IsError(want) || err == nil && (!ok || n != x && !(math.IsNaN(n) && math.IsNaN(x))) {
+			t.Fatalf("%s: Number gives %v, %v; cel-go %s", e.Text.Value, x, err, Text(want))
 		}
 	default: // has no typed form
 	}

@@ -38,7 +38,7 @@ func matchesColumn(r rules.Rows, args []rules.Source, rows []int32, out []bool) 
 	if v.of.NodeAffinityFields {
 		return false
 	}
-	s, d := v.s, deskOf(r)
+	s, d := sessionOf(r), deskOf(r)
 	d.codes = resized(d.codes, len(rows))
 	distinct := s.byLabels(v.of.NodeAffinityLabels).numbers(s, rows, d.codes)
 	if distinct == 0 {
@@ -110,7 +110,7 @@ func toleratesUnschedulable(t *model.Task) bool {
 	return tolerates(t, &corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 }
 
-func portsFree(t *taskView, n *nodeView) bool { return portsFreeOn(t.of, &t.s.c.Nodes, n.of.Row) }
+func portsFree(t *taskView, n *nodeView) bool { return portsFreeOn(t.of, &t.w.c.Nodes, n.of.Row) }
 
 func portsFreeOn(t *model.Task, n *model.Nodes, row int32) bool {
 	for _, want := range t.HostPorts {
@@ -134,7 +134,7 @@ func portsColumn(_ rules.Rows, args []rules.Source, rows []int32, out []bool) bo
 		return false
 	}
 	for i, row := range rows {
-		out[i] = len(v.of.HostPorts) == 0 || portsFreeOn(v.of, &v.s.c.Nodes, row)
+		out[i] = len(v.of.HostPorts) == 0 || portsFreeOn(v.of, &v.w.c.Nodes, row)
 	}
 	return true
 }
@@ -161,7 +161,7 @@ func preferenceColumn(_ rules.Rows, args []rules.Source, rows []int32, out []flo
 		return false
 	}
 	for i, row := range rows {
-		out[i] = nodeAffinityScore(v.of, v.s.c.Nodes.Rows[row])
+		out[i] = nodeAffinityScore(v.of, v.w.c.Nodes.Rows[row])
 	}
 	return true
 }

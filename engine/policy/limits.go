@@ -21,7 +21,7 @@ func (w swept) due(size, kept int) bool { return size > 2*int(w)+kept }
 func (s *Session) forget() {
 	if s.startsSwept.due(len(s.starts), s.kept) {
 		names := s.namespaceNames()
-		maps.DeleteFunc(s.starts, func(key started, _ ref.Val) bool { return !s.there(key.of.on, key.owner, names) })
+		maps.DeleteFunc(s.starts, func(key started, _ ref.Val) bool { return !s.there(key.of.On, key.owner, names) })
 		s.startsSwept = swept(len(s.starts))
 	}
 	if s.namespacesSwept.due(len(s.namespaces), s.kept) {
@@ -57,7 +57,7 @@ func (p *peers) forget() {
 	if p.fresher {
 		p.swept, p.fresher = swept(size), false
 	}
-	if p.swept.due(size, p.s.kept) {
+	if p.swept.due(size, p.w.kept) {
 		p.begun, p.fresher = false, true
 		p.clock = 0
 	}

@@ -31,7 +31,7 @@ func (j *jobView) rolesNow() ref.Val {
 			l.views = make([]roleView, len(j.of.Roles))
 		}
 		for i, r := range j.of.Roles {
-			l.views[i] = roleView{view[model.Role]{of: r, s: j.s, typ: j.s.typ.role}, j.of}
+			l.views[i] = roleView{view[model.Role]{of: r, w: j.w, typ: j.w.typ.role}, j.of}
 		}
 		j.roles = l
 	}

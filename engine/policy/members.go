@@ -70,19 +70,19 @@ func doubleField[T any](name string, changes rules.Changes, doc string, get func
 }
 
 // amountField declares Resources, of which one amount is read without the others.
-func amountField[T any](name string, changes rules.Changes, doc string, get func(T) (r model.Resources, box *amounts, s *Session)) *rules.Member {
+func amountField[T any](name string, changes rules.Changes, doc string, get func(T) (r model.Resources, box *amounts, w *World)) *rules.Member {
 	m := field(name, resourcesType(), changes, doc, func(v T) ref.Val {
-		r, box, s := get(v)
-		return s.boxed(r, box)
+		r, box, w := get(v)
+		return w.boxed(r, box)
 	})
 	m.Part = func(by, part string) *rules.Member {
 		return amountPart(m, by, part, func(of resourceName, v T) (float64, float64) {
-			r, _, s := get(v)
-			dim, ok := of.in(s.c.Dims)
+			r, _, w := get(v)
+			dim, ok := of.in(w.c.Dims)
 			if !ok {
 				return 0, 1
 			}
-			return r.Get(dim), s.c.Dims.Unit(dim)
+			return r.Get(dim), w.c.Dims.Unit(dim)
 		})
 	}
 	return m

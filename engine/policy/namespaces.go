@@ -37,23 +37,23 @@ func (v *namespaceView) name() string { return v.of.Name }
 func (v *quotaView) name() string     { return v.of.Namespace + "/" + v.of.Name }
 
 // namespaceView is a namespace as rows see it: one without labels where there is no such object.
-func (s *Session) namespaceView(name string) *namespaceView {
-	of, known := s.c.Namespaces[name]
-	if v := s.namespaces[name]; v != nil && (v.of == of || !known && v.of.Labels == nil) {
+func (w *World) namespaceView(name string) *namespaceView {
+	of, known := w.c.Namespaces[name]
+	if v := w.namespaces[name]; v != nil && (v.of == of || !known && v.of.Labels == nil) {
 		return v
 	}
 	if !known {
 		of = &model.Namespace{Name: name}
 	}
-	v := &namespaceView{view: view[model.Namespace]{of: of, s: s, typ: namespaceType(), memo: make([]memo, s.p.slots["Namespace"])}, labels: s.stringMap(of.Labels)}
-	s.namespaces[name] = v
+	v := &namespaceView{view: view[model.Namespace]{of: of, w: w, typ: namespaceType(), memo: make([]memo, w.p.slots["Namespace"])}, labels: w.stringMap(of.Labels)}
+	w.namespaces[name] = v
 	return v
 }
 
 // namespaceNames are those that have an object, or a job, sorted.
-func (s *Session) namespaceNames() []string {
-	names := sortedKeys(s.c.Namespaces)
-	for _, j := range s.c.Jobs {
+func (w *World) namespaceNames() []string {
+	names := sortedKeys(w.c.Namespaces)
+	for _, j := range w.c.Jobs {
 		names = append(names, j.Namespace)
 	}
 	slices.Sort(names)
@@ -61,11 +61,11 @@ func (s *Session) namespaceNames() []string {
 }
 
 // nodeGroupsView stands for no groups where of is nil.
-func (s *Session) nodeGroupsView(of *model.NodeGroups) *nodeGroupsView {
+func (w *World) nodeGroupsView(of *model.NodeGroups) *nodeGroupsView {
 	if of == nil {
 		of = &model.NodeGroups{}
 	}
-	return &nodeGroupsView{view[model.NodeGroups]{of: of, s: s, typ: nodeGroupsType()}}
+	return &nodeGroupsView{view[model.NodeGroups]{of: of, w: w, typ: nodeGroupsType()}}
 }
 
 func (q *queueView) nodeGroupLimits() ref.Val {
@@ -75,7 +75,7 @@ func (q *queueView) nodeGroupLimits() ref.Val {
 	if q.limits == nil {
 		m := map[ref.Val]ref.Val{}
 		for group, r := range q.of.NodeGroupLimits {
-			m[types.String(group)] = q.s.amounts(r)
+			m[types.String(group)] = q.w.Amounts(r)
 		}
 		q.limits = types.NewRefValMap(types.DefaultTypeAdapter, m)
 	}
@@ -91,8 +91,8 @@ func namespaceObjects() []*rules.Object {
 		}},
 		{Name: "Quota", Type: quotaType(), Doc: "A ResourceQuota, as its status has it.", Members: []*rules.Member{
 			stringField("name", rules.Static, "name", func(q *quotaView) string { return q.of.Name }),
-			amountField("hard", rules.ByObject, "status.hard, by names as they are written there: requests.cpu, pods", func(q *quotaView) (model.Resources, *amounts, *Session) { return q.of.Hard, nil, q.s }),
-			amountField("used", rules.ByObject, "status.used, by the same names", func(q *quotaView) (model.Resources, *amounts, *Session) { return q.of.Used, nil, q.s }),
+			amountField("hard", rules.ByObject, "status.hard, by names as they are written there: requests.cpu, pods", func(q *quotaView) (model.Resources, *amounts, *World) { return q.of.Hard, nil, q.w }),
+			amountField("used", rules.ByObject, "status.used, by the same names", func(q *quotaView) (model.Resources, *amounts, *World) { return q.of.Used, nil, q.w }),
 		}},
 		{Name: "NodeGroups", Type: nodeGroupsType(), Doc: "The groups of nodes, by their label volcano.sh/nodegroup-name, that a queue is for or against.", Members: nodeGroupsFields()},
 	}
@@ -115,14 +115,14 @@ func namespaceJobFields() []*rules.Member {
 	type v = *jobView
 	return []*rules.Member{
 		related(bounded(field("quotas", cel.ListType(quotaType()), rules.ByObject, "ResourceQuotas of its namespace, by name", func(j v) ref.Val {
-			return listOf(j.s.c.Quotas[j.of.Namespace], func(q *model.Quota) ref.Val {
-				return &quotaView{view[model.Quota]{of: q, s: j.s, typ: quotaType()}}
+			return listOf(j.w.c.Quotas[j.of.Namespace], func(q *model.Quota) ref.Val {
+				return &quotaView{view[model.Quota]{of: q, w: j.w, typ: quotaType()}}
 			})
 		}), 16)),
 		related(field("quotaRequest", resourcesType(), rules.ByObject, "spec.minResources by the names of ResourceQuotas: with requests.cpu and its like, as they are written; a name that no quota and no node has is left out", func(j v) ref.Val {
-			return j.s.amounts(j.s.c.QuotaRequest(j.of))
+			return j.w.Amounts(j.w.c.QuotaRequest(j.of))
 		})),
-		related(field("namespaceInfo", namespaceType(), rules.ByObject, "its namespace: labels, and attributes on namespaces", func(j v) ref.Val { return j.s.namespaceView(j.of.Namespace) })),
+		related(field("namespaceInfo", namespaceType(), rules.ByObject, "its namespace: labels, and attributes on namespaces", func(j v) ref.Val { return j.w.namespaceView(j.of.Namespace) })),
 	}
 }
 
@@ -130,9 +130,9 @@ func namespaceJobFields() []*rules.Member {
 func nodeGroupFields() []*rules.Member {
 	type v = *queueView
 	return []*rules.Member{
-		field("nodeGroups", nodeGroupsType(), rules.ByObject, "spec.affinity; empty where there is none", func(q v) ref.Val { return q.s.nodeGroupsView(q.of.NodeGroups) }),
+		field("nodeGroups", nodeGroupsType(), rules.ByObject, "spec.affinity; empty where there is none", func(q v) ref.Val { return q.w.nodeGroupsView(q.of.NodeGroups) }),
 		related(field("nodeGroupsInherited", nodeGroupsType(), rules.ByObject, "its own, else those of its nearest ancestor with any", func(q v) ref.Val {
-			return q.s.nodeGroupsView(q.s.c.NodeGroupsInherited(q.of))
+			return q.w.nodeGroupsView(q.w.c.NodeGroupsInherited(q.of))
 		})),
 		field("nodeGroupLimits", cel.MapType(cel.StringType, resourcesType()), rules.ByObject, "annotation volcano.sh/nodegroup-resource-limits, JSON, by group; reading a malformed one is an error", v.nodeGroupLimits),
 	}

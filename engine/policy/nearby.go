@@ -24,17 +24,17 @@ func nearFields() []*rules.Member {
 	type v = *taskView
 	return []*rules.Member{
 		boolField("hasPeerTerms", rules.ByObject, "has terms of inter-pod affinity or anti-affinity, or is a pod that the terms of another speak of",
-			func(t v) bool { return t.s.company(t).hasAffinity() }),
+			func(t v) bool { return t.w.company(t).hasAffinity() }),
 		boolField("hasSpread", rules.ByObject, "has topology spread constraints", func(t v) bool {
 			return t.of.PodTerms != nil && len(t.of.PodTerms.Spread) > 0
 		}),
 		hidden("podTerms", "inter-pod affinity and topology spread", func(t v) ref.Val {
-			if co := t.s.company(t); co.template != nil {
+			if co := t.w.company(t); co.template != nil {
 				return types.String(co.template.name)
 			}
 			return types.String("")
 		}),
-		hidden("matchedBy", "other pods' terms about the labels", func(t v) ref.Val { return types.String(t.s.company(t).matched) }),
+		hidden("matchedBy", "other pods' terms about the labels", func(t v) ref.Val { return types.String(t.w.company(t).matched) }),
 	}
 }
 
@@ -73,8 +73,8 @@ func nearFunctions() []*rules.Function {
 
 // affinityFits goes by presence in domains.
 func affinityFits(t *taskView, n *nodeView) ref.Val {
-	co, row, fits := t.s.company(t), n.of.Row, false
-	t.s.peers.without(t.of, func() { fits = co.fits(row) })
+	co, row, fits := t.w.company(t), n.of.Row, false
+	t.w.peers.without(t.of, func() { fits = co.fits(row) })
 	return types.Bool(fits)
 }
 
@@ -111,8 +111,8 @@ func (x *template) nearFits(row int32) bool {
 }
 
 func affinityScore(t *taskView, n *nodeView) ref.Val {
-	co, row, sum := t.s.company(t), n.of.Row, int64(0)
-	t.s.peers.without(t.of, func() {
+	co, row, sum := t.w.company(t), n.of.Row, int64(0)
+	t.w.peers.without(t.of, func() {
 		for _, ta := range co.drawn {
 			count, _ := ta.at(row)
 			sum += ta.weight * count
@@ -129,11 +129,11 @@ func affinityScore(t *taskView, n *nodeView) ref.Val {
 }
 
 func spreadFits(t *taskView, n *nodeView) ref.Val {
-	co, row, fits := t.s.company(t), n.of.Row, true
+	co, row, fits := t.w.company(t), n.of.Row, true
 	if co.template == nil {
 		return types.True
 	}
-	t.s.peers.without(t.of, func() {
+	t.w.peers.without(t.of, func() {
 		for _, ta := range co.template.hard {
 			d := ta.where.of[row]
 			fits = fits && d != nowhere && !ta.limit.full[d]
@@ -143,7 +143,7 @@ func spreadFits(t *taskView, n *nodeView) ref.Val {
 }
 
 func spreadApplies(t *taskView, n *nodeView) ref.Val {
-	co := t.s.company(t)
+	co := t.w.company(t)
 	return types.Bool(co.template != nil && len(co.template.soft) > 0 && co.template.softIn(n.of.Row))
 }
 
@@ -158,15 +158,15 @@ func (x *template) softIn(row int32) bool {
 }
 
 func spreadScore(t *taskView, n *nodeView) ref.Val {
-	co, row, sum := t.s.company(t), n.of.Row, 0.0
+	co, row, sum := t.w.company(t), n.of.Row, 0.0
 	if co.template == nil || !co.template.softIn(row) {
 		return types.Double(0)
 	}
-	sizes := t.s.sizes
+	sizes := t.w.sizes
 	if sizes == nil {
-		sizes = co.template.sizesOf(&t.s.c.Nodes)
+		sizes = co.template.sizesOf(&t.w.c.Nodes)
 	}
-	t.s.peers.without(t.of, func() {
+	t.w.peers.without(t.of, func() {
 		for i := range co.template.soft {
 			x := &co.template.soft[i]
 			count, _ := x.at(row)
@@ -188,8 +188,8 @@ func (x *template) sizesOf(n *model.Nodes) []int32 {
 }
 
 // sizesAmong counts them among some nodes; nil where the task has no preferred constraint.
-func (s *Session) sizesAmong(t *model.Task, nodes []int32) []int32 {
-	x := s.company(s.taskView(t)).template
+func (w *World) sizesAmong(t *model.Task, nodes []int32) []int32 {
+	x := w.company(w.taskView(t)).template
 	if x == nil || len(x.soft) == 0 {
 		return nil
 	}

@@ -15,8 +15,8 @@ func nodeFields() []*rules.Member {
 	str, num := cel.StringType, cel.IntType
 	members := []*rules.Member{
 		nodeString("name", rules.Static, "name", func(n *model.Nodes, row int32) string { return n.Rows[row].Name }),
-		codedLabels(field("labels", stringMapType(), rules.ByObject, "labels", func(n v) ref.Val { return n.s.strings(&n.labels, n.of.Labels) })),
-		field("annotations", stringMapType(), rules.ByObject, "annotations", func(n v) ref.Val { return n.s.strings(&n.annotations, n.of.Annotations) }),
+		codedLabels(field("labels", stringMapType(), rules.ByObject, "labels", func(n v) ref.Val { return n.w.strings(&n.labels, n.of.Labels) })),
+		field("annotations", stringMapType(), rules.ByObject, "annotations", func(n v) ref.Val { return n.w.strings(&n.annotations, n.of.Annotations) }),
 		coded(bounded(field("taints", cel.ListType(taintType()), rules.ByObject, "taints", func(n v) ref.Val { return n.taintList() }), 32), taintText),
 		coded(nodeBool("unschedulable", rules.ByObject, "cordoned", func(n *model.Nodes, row int32) bool { return n.Rows[row].Unschedulable }),
 			func(n *model.Node) string { return strconv.FormatBool(n.Unschedulable) }),
@@ -29,7 +29,7 @@ func nodeFields() []*rules.Member {
 		nodeInt("taskCount", rules.ByStep, "tasks on it, releasing included, pipelined not", func(n *model.Nodes, row int32) int64 { return int64(n.TaskCount[row]) }),
 		nodeInt("maxTasks", rules.ByObject, "allocatable pods", func(n *model.Nodes, row int32) int64 { return int64(allocatable(n, model.Pods, row) / 1000) }),
 		bounded(field("tasks", cel.ListType(taskType()), rules.ByStep, "tasks on it, by name; dear", func(n v) ref.Val {
-			return listOf(n.s.tasksOn(n.of.Row), func(t *model.Task) ref.Val { return n.s.taskView(t) })
+			return listOf(n.w.tasksOn(n.of.Row), func(t *model.Task) ref.Val { return n.w.taskView(t) })
 		}), 512),
 		coded(nodeString("revocableZone", rules.ByObject, "label volcano.sh/revocable-zone, \"\" if none", func(n *model.Nodes, row int32) string { return revocableZone(n.Rows[row]) }), revocableZone),
 		bounded(field("gpus", cel.ListType(gpuType()), rules.ByStep, "devices by index", func(n v) ref.Val { return n.devicesNow().list }), 16),
@@ -99,7 +99,7 @@ func nodeBool(name string, changes rules.Changes, doc string, get func(n *model.
 }
 
 func ofRow[X any](get func(n *model.Nodes, row int32) X) func(n *nodeView) X {
-	return func(n *nodeView) X { return get(&n.s.c.Nodes, n.of.Row) }
+	return func(n *nodeView) X { return get(&n.w.c.Nodes, n.of.Row) }
 }
 
 func ofRows[X any](get func(n *model.Nodes, row int32) X) func(t rules.Rows, rows []int32, out []X) {
@@ -133,14 +133,14 @@ func nodeAmounts() []nodeAmount {
 }
 
 func (a nodeAmount) member() *rules.Member {
-	m := field(a.name, resourcesType(), a.changes, a.doc, func(n *nodeView) ref.Val { return n.s.amounts(a.whole(&n.s.c.Nodes, n.of.Row)) })
+	m := field(a.name, resourcesType(), a.changes, a.doc, func(n *nodeView) ref.Val { return n.w.Amounts(a.whole(&n.w.c.Nodes, n.of.Row)) })
 	m.Part = func(by, part string) *rules.Member {
 		p := amountPart(m, by, part, func(of resourceName, n *nodeView) (float64, float64) {
-			dim, ok := of.in(n.s.c.Dims)
+			dim, ok := of.in(n.w.c.Dims)
 			if !ok {
 				return 0, 1
 			}
-			return a.at(&n.s.c.Nodes, dim, n.of.Row), n.s.c.Dims.Unit(dim)
+			return a.at(&n.w.c.Nodes, dim, n.of.Row), n.w.c.Dims.Unit(dim)
 		})
 		of := dimension(part)
 		switch {

@@ -14,12 +14,12 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// key is one sort key: absent comes last, whichever way the row sorts.
-type key struct {
+// Key is one sort key: absent comes last, whichever way the row sorts.
+type Key struct {
 	kind keyKind
 	bits int64 // of an int, or of a double
 	s    string
-	list *[]key
+	list *[]Key
 }
 
 type keyKind uint8
@@ -32,47 +32,47 @@ const (
 	listKey
 )
 
-// keyOf reads a sort key; false where the value has no order (NaN).
-func keyOf(v ref.Val) (key, bool) {
+// KeyOf reads a sort key; false where the value has no order (NaN).
+func KeyOf(v ref.Val) (Key, bool) {
 	switch x := v.(type) {
 	case types.Bool:
 		if x {
-			return key{kind: intKey, bits: 1}, true
+			return Key{kind: intKey, bits: 1}, true
 		}
-		return key{kind: intKey}, true
+		return Key{kind: intKey}, true
 	case types.Int:
-		return key{kind: intKey, bits: int64(x)}, true
+		return Key{kind: intKey, bits: int64(x)}, true
 	case types.Double:
 		return floatKeyOf(float64(x))
 	case types.String:
-		return key{kind: stringKey, s: string(x)}, true
+		return Key{kind: stringKey, s: string(x)}, true
 	case types.Timestamp:
-		return key{kind: intKey, bits: x.UnixNano()}, true
+		return Key{kind: intKey, bits: x.UnixNano()}, true
 	case types.Duration:
-		return key{kind: intKey, bits: int64(x.Duration)}, true
+		return Key{kind: intKey, bits: int64(x.Duration)}, true
 	case traits.Lister:
-		var list []key
+		var list []Key
 		for i := range sizeOf(x) {
-			k, ok := keyOf(x.Get(i))
+			k, ok := KeyOf(x.Get(i))
 			if !ok {
-				return key{}, false
+				return Key{}, false
 			}
 			list = append(list, k)
 		}
 		return listOfKeys(list), true
 	}
-	return key{}, false
+	return Key{}, false
 }
 
-func floatKeyOf(x float64) (key, bool) {
-	return key{kind: floatKey, bits: int64(math.Float64bits(x))}, !math.IsNaN(x)
+func floatKeyOf(x float64) (Key, bool) {
+	return Key{kind: floatKey, bits: int64(math.Float64bits(x))}, !math.IsNaN(x)
 }
 
-func listOfKeys(list []key) key { return key{kind: listKey, list: &list} }
+func listOfKeys(list []Key) Key { return Key{kind: listKey, list: &list} }
 
 // compare orders two keys; an int and a double compare as numbers. Where one list is the beginning
 // of the other they are equal.
-func (k *key) compare(o *key) int {
+func (k *Key) compare(o *Key) int {
 	switch {
 	case k.kind == listKey && o.kind == listKey:
 		a, b := *k.list, *o.list
@@ -90,7 +90,7 @@ func (k *key) compare(o *key) int {
 	return cmp.Compare(k.number(), o.number())
 }
 
-func (k *key) number() float64 {
+func (k *Key) number() float64 {
 	if k.kind == intKey {
 		return float64(k.bits)
 	}
@@ -98,17 +98,17 @@ func (k *key) number() float64 {
 }
 
 // keys computes the keys of all rows of an order site. Room is where they are put, if there is any.
-func (s *Session) keys(site string, f *Frame, room []key) []key { return s.keysBut(site, -1, f, room) }
+func (s *Session) keys(site string, f *Frame, room []Key) []Key { return s.keysBut(site, -1, f, room) }
 
 // keysBut leaves one row out.
-func (s *Session) keysBut(site string, but int, f *Frame, room []key) []key {
+func (s *Session) keysBut(site string, but int, f *Frame, room []Key) []Key {
 	list := s.p.rules[site]
 	out := room
 	if len(out) != len(list) {
 		out = s.keyRoom.Slice(len(list))
 	}
 	for i, r := range list {
-		out[i] = key{}
+		out[i] = Key{}
 		if i == but {
 			continue
 		}
@@ -117,7 +117,7 @@ func (s *Session) keysBut(site string, but int, f *Frame, room []key) []key {
 			out[i], err = s.key(r, f)
 		}
 		if err != nil {
-			out[i] = key{}
+			out[i] = Key{}
 			s.fault(r, f, err)
 		}
 	}
@@ -125,7 +125,7 @@ func (s *Session) keysBut(site string, but int, f *Frame, room []key) []key {
 }
 
 // key computes the key of one row; an error is the value that is none.
-func (s *Session) key(r *Rule, f *Frame) (k key, err ref.Val) {
+func (s *Session) key(r *Rule, f *Frame) (k Key, err ref.Val) {
 	e := r.Expression
 	defer s.watch(e, f)
 	switch e.Type.Kind() {
@@ -141,28 +141,28 @@ func (s *Session) key(r *Rule, f *Frame) (k key, err ref.Val) {
 		if k, ok := floatKeyOf(x); ok || err != nil {
 			return k, err
 		}
-		return key{}, types.Double(x)
+		return Key{}, types.Double(x)
 	default:
 		v := e.Eval(f)
-		if k, ok := keyOf(v); ok {
+		if k, ok := KeyOf(v); ok {
 			return k, nil
 		}
-		return key{}, v
+		return Key{}, v
 	}
 }
 
 // compareKeys is the first difference in tier order.
-func (s *Session) compareKeys(site string, a, b []key) int {
+func (s *Session) compareKeys(site string, a, b []Key) int {
 	for i, r := range s.p.rules[site] {
-		if c := compareOne(r, &a[i], &b[i]); c != 0 {
+		if c := r.Compare(&a[i], &b[i]); c != 0 {
 			return c
 		}
 	}
 	return 0
 }
 
-// compareOne compares two keys of one row: who has none comes last, whichever way the row sorts.
-func compareOne(r *Rule, x, y *key) int {
+// Compare compares two keys of the row: who has none comes last, whichever way the row sorts.
+func (r *Rule) Compare(x, y *Key) int {
 	switch {
 	case x.kind == noKey && y.kind == noKey:
 		return 0
@@ -178,7 +178,7 @@ func compareOne(r *Rule, x, y *key) int {
 }
 
 // queueKeys and the like are an object's keys now.
-func (s *Session) queueKeys(q *model.Queue, room []key) []key {
+func (s *Session) queueKeys(q *model.Queue, room []Key) []Key {
 	f := s.frame()
 	defer s.done()
 	f.queue = s.queueView(q)
@@ -186,14 +186,14 @@ func (s *Session) queueKeys(q *model.Queue, room []key) []key {
 }
 
 // jobKeys also gives the moment until which they hold; zero: while the job does.
-func (s *Session) jobKeys(j *model.Job, room []key) (keys []key, until time.Time) {
+func (s *Session) jobKeys(j *model.Job, room []Key) (keys []Key, until time.Time) {
 	f := s.frame()
 	defer s.done()
 	f.job = s.jobView(j)
-	return s.until(func() []key { return s.keys(JobOrder, f, room) })
+	return s.until(func() []Key { return s.keys(JobOrder, f, room) })
 }
 
-func (s *Session) taskKeys(t *model.Task) []key {
+func (s *Session) taskKeys(t *model.Task) []Key {
 	f := s.frame()
 	defer s.done()
 	f.task = s.taskView(t)
@@ -206,7 +206,7 @@ func (s *Session) SortTasks(tasks []*model.Task) {
 	case len(tasks) < 2:
 		return
 	case len(s.p.rules[TaskOrder]) == 0:
-		slices.SortFunc(tasks, taskTie)
+		slices.SortFunc(tasks, TaskTie)
 		return
 	}
 	ranked := make([]Ranked[*model.Task], len(tasks))
@@ -217,16 +217,16 @@ func (s *Session) SortTasks(tasks []*model.Task) {
 		if c := s.compareKeys(TaskOrder, a.keys, b.keys); c != 0 {
 			return c
 		}
-		return taskTie(a.Of, b.Of)
+		return TaskTie(a.Of, b.Of)
 	})
 	for i := range ranked {
 		tasks[i] = ranked[i].Of
 	}
 }
 
-// taskTie is the final order of tasks. Names come before UIDs: creation times are whole seconds, UIDs are random, and one manifest must
+// TaskTie is the final order of tasks. Names come before UIDs: creation times are whole seconds, UIDs are random, and one manifest must
 // not get other places each time.
-func taskTie(a, b *model.Task) int {
+func TaskTie(a, b *model.Task) int {
 	if a.Index >= 0 && b.Index >= 0 && a.Index != b.Index {
 		return cmp.Compare(a.Index, b.Index)
 	}

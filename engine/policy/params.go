@@ -104,17 +104,17 @@ func checkBound(p *rules.Param, at rules.Value, v ref.Val, issues *rules.Issues)
 	report := func(format string, args ...any) {
 		*issues = append(*issues, at.Issuef(boundsText(p, issues), format, args...))
 	}
-	if len(p.Enum) > 0 && !slices.Contains(p.Enum, text(v)) {
-		report("param %q cannot be %q", p.Name, text(v))
+	if len(p.Enum) > 0 && !slices.Contains(p.Enum, Text(v)) {
+		report("param %q cannot be %q", p.Name, Text(v))
 	}
 	if d, ok := v.(types.Duration); ok {
 		if p.Min.Exists() && d.Duration < p.Min.Duration(issues) || p.Max.Exists() && d.Duration > p.Max.Duration(issues) {
 			report("param %q is out of bounds: %s", p.Name, d.Duration)
 		}
 	}
-	if x, ok := number(v); ok {
+	if x, ok := Number(v); ok {
 		if p.Min.Exists() && x < p.Min.Float(issues) || p.Max.Exists() && x > p.Max.Float(issues) {
-			report("param %q is out of bounds: %s", p.Name, text(v))
+			report("param %q is out of bounds: %s", p.Name, Text(v))
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 // A task counts where it is or is promised. One that is being released counts for affinity until it is gone, and
 // not for spread, as kube-scheduler has it.
 type peers struct {
-	s *Session
+	w *World
 
 	begun      bool
 	clock      uint64 // of the cluster, when all this was so
@@ -106,14 +106,14 @@ func (p *peers) reset() {
 
 // sync brings the counts up to date. Where nothing changed it costs a comparison.
 func (p *peers) sync() {
-	c := p.s.c
+	c := p.w.c
 	if p.begun && p.clock == c.Clock {
 		return
 	}
 	entries, ok := c.TaskLog.Since(p.cursor)
 	const many = 64
 	switch {
-	case !p.begun, !ok, p.s.NoCache, p.byLabels && p.namespaces != c.NamespaceClock, p.dead > many && 2*p.dead > len(p.templates):
+	case !p.begun, !ok, p.w.NoCache, p.byLabels && p.namespaces != c.NamespaceClock, p.dead > many && 2*p.dead > len(p.templates):
 		p.reset()
 		p.remap()
 		for _, t := range c.Tasks {
@@ -144,7 +144,7 @@ func (p *peers) seat(t *model.Task) {
 		p.count(rec, -1, true)
 		rec.row = model.NoNode
 	}
-	if p.s.c.Tasks[t.Key] != t {
+	if p.w.c.Tasks[t.Key] != t {
 		if rec != nil {
 			p.give(rec, nil)
 			delete(p.records, t)
@@ -213,7 +213,7 @@ func (p *peers) fill() {
 	if len(p.fresh) == 0 && p.freshFrom > p.ids {
 		return
 	}
-	n, spoken := &p.s.c.Nodes, p.freshNamespaces()
+	n, spoken := &p.w.c.Nodes, p.freshNamespaces()
 	for row := range n.Rows {
 		for _, t := range n.Tasks[row] {
 			rec := p.records[t]
@@ -266,7 +266,7 @@ func (p *peers) freshNamespaces() map[string]bool {
 
 // matched lists the selectors, of those that placed tasks were matched against, that speak of a task.
 func (p *peers) matched(t *model.Task) []*selector {
-	v := p.s.taskView(t)
+	v := p.w.taskView(t)
 	if v.matchedAt != p.freshFrom {
 		v.matched, v.matchedAt = slices.DeleteFunc(p.candidates(nil, t, 0), func(x *selector) bool { return x.id >= p.freshFrom }), p.freshFrom
 	}
@@ -283,7 +283,7 @@ func (p *peers) candidates(out []*selector, t *model.Task, from int) []*selector
 
 func (p *peers) match(out, among []*selector, t *model.Task, from int) []*selector {
 	for i := len(among) - 1; i >= 0 && among[i].id >= from; i-- {
-		if among[i].matches(p.s.c, t) {
+		if among[i].matches(p.w.c, t) {
 			out = append(out, among[i])
 		}
 	}
@@ -291,7 +291,7 @@ func (p *peers) match(out, among []*selector, t *model.Task, from int) []*select
 }
 
 func (p *peers) growRows() {
-	for row := len(p.rows); row < len(p.s.c.Nodes.Rows); row++ {
+	for row := len(p.rows); row < len(p.w.c.Nodes.Rows); row++ {
 		p.rows = append(p.rows, seenNode{})
 		for _, topo := range p.topologies {
 			topo.of = append(topo.of, nowhere)
@@ -308,7 +308,7 @@ func (p *peers) growRows() {
 // remap brings the nodes' domains up to date, and with them the counts of the tasks there.
 func (p *peers) remap() {
 	p.growRows()
-	n := &p.s.c.Nodes
+	n := &p.w.c.Nodes
 	moved := false
 	for row, node := range n.Rows {
 		seen := &p.rows[row]
@@ -349,7 +349,7 @@ func (p *peers) moveRow(row int32, labels map[string]string) {
 	for _, topo := range p.topologies {
 		topo.place(row, labels)
 	}
-	node := p.s.c.Nodes.Rows[row]
+	node := p.w.c.Nodes.Rows[row]
 	for _, ta := range p.inclusive {
 		ta.included[row] = node != nil && ta.includes.node(node)
 	}
@@ -361,7 +361,7 @@ func sameTaint(a, b corev1.Taint) bool {
 }
 
 func (p *peers) countRow(row int32, sign int64) {
-	for _, t := range p.s.c.Nodes.Tasks[row] {
+	for _, t := range p.w.c.Nodes.Tasks[row] {
 		if rec := p.records[t]; rec != nil && rec.row != model.NoNode {
 			p.count(rec, sign, true)
 		}
@@ -388,8 +388,8 @@ func (co *company) hasAffinity() bool {
 }
 
 // company of a task as the cluster is now.
-func (s *Session) company(v *taskView) *company {
-	p := &s.peers
+func (w *World) company(v *taskView) *company {
+	p := &w.peers
 	p.sync()
 	if v.company == nil || v.companyAt != p.version {
 		v.company = p.companyOf(v.of)

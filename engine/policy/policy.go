@@ -22,10 +22,10 @@ type Policy struct {
 
 	rules      map[string][]*Rule // by site, in tier order
 	all        []*Rule
-	attributes []*attribute
-	variables  []*variable
-	trees      map[*rules.Member]*quotaTree // by the members that lead along them
-	computed   map[*rules.Member]*attribute // by the members that read them
+	attributes []*Attribute
+	variables  []*Variable
+	trees      map[*rules.Member]*QuotaTree // by the members that lead along them
+	computed   map[*rules.Member]*Attribute // by the members that read them
 	slots      map[string]int               // computed members by object type
 	tierCount  int
 	pipeline   ref.Val
@@ -33,6 +33,9 @@ type Policy struct {
 
 // Rules lists the rows of one site, in tier order.
 func (p *Policy) Rules(site string) []*Rule { return p.rules[site] }
+
+// Attributes lists the computed fields, in tier order.
+func (p *Policy) Attributes() []*Attribute { return p.attributes }
 
 // RuleCount is how many rows there are.
 func (p *Policy) RuleCount() int { return len(p.all) }
@@ -49,7 +52,7 @@ type Rule struct {
 
 	When       *rules.Expr // nil: always
 	Expression *rules.Expr
-	Message    *message // nil: none
+	Message    *Message // nil: none
 	Weight     float64
 	Normalize  string
 	RoundMode  string
@@ -67,11 +70,11 @@ func (r *Rule) reason(text string) model.Reason {
 	return model.Reason{Site: r.Site.Name, Table: r.Table, Rule: r.Name, Reason: r.Reason, Text: text}
 }
 
-// message is a text with {{CEL}} parts.
-type message struct {
+// Message is a text with {{CEL}} parts.
+type Message struct {
 	parts []part
 	// ofNode says that the text tells of the node, so that a row's words about one node are not those about another.
-	ofNode bool
+	OfNode bool
 }
 
 type part struct {
@@ -79,13 +82,13 @@ type part struct {
 	expr *rules.Expr
 }
 
-// variable is a compiled variable.
-type variable struct {
-	name  string
-	table string
-	on    string
+// Variable is a compiled variable.
+type Variable struct {
+	Name  string
+	Table string
+	On    string
 	slot  int
-	expr  *rules.Expr
+	Expr  *rules.Expr
 	// byAction says that the action is read, which changes within a cycle.
 	byAction bool
 	// byTime says that the time is read.

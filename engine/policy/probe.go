@@ -74,9 +74,9 @@ func (f *Frame) about(on Subject) error {
 	}
 	switch {
 	case on.Task != nil:
-		f.ofTask(on.Task)
+		f.OfTask(on.Task)
 	case on.Job != nil:
-		f.ofJob(on.Job)
+		f.OfJob(on.Job)
 	case on.Queue != nil:
 		f.queue = f.s.queueView(on.Queue)
 	}
@@ -85,9 +85,9 @@ func (f *Frame) about(on Subject) error {
 	}
 	if on.Preemptor != nil {
 		f.preemptor = f.s.taskView(on.Preemptor)
-		f.ofJob(on.Preemptor.Job)
+		f.OfJob(on.Preemptor.Job)
 	}
-	f.request, f.scope = f.s.amounts(on.Request), types.String(on.Scope)
+	f.request, f.scope = f.s.Amounts(on.Request), types.String(on.Scope)
 	return nil
 }
 
@@ -103,7 +103,7 @@ func (s *Session) said(r *Rule, f *Frame) Said {
 	if types.IsError(v) {
 		return Said{Rule: r, Value: "error: " + fmt.Sprint(v)}
 	}
-	out := Said{Rule: r, Value: text(v)}
+	out := Said{Rule: r, Value: Text(v)}
 	if v == types.Bool(r.Site.DenyIs) && r.Message != nil {
 		out.Text = r.Message.in(f)
 	}
@@ -116,7 +116,7 @@ func (s *Session) Before(site string, a, b Subject) (first bool, by *Rule, err e
 	if !slices.Contains([]string{QueueOrder, JobOrder, TaskOrder}, site) {
 		return false, nil, fmt.Errorf("site %s orders nothing", site)
 	}
-	keys := func(on Subject) ([]key, error) {
+	keys := func(on Subject) ([]Key, error) {
 		f := s.frame()
 		defer s.done()
 		if err := f.about(on); err != nil {
@@ -133,7 +133,7 @@ func (s *Session) Before(site string, a, b Subject) (first bool, by *Rule, err e
 		return false, nil, err
 	}
 	for i, r := range s.p.rules[site] {
-		if c := compareOne(r, &x[i], &y[i]); c != 0 {
+		if c := r.Compare(&x[i], &y[i]); c != 0 {
 			return c < 0, r, nil
 		}
 	}
@@ -147,19 +147,19 @@ func (s *Session) tie(site string, a, b Subject) bool {
 	case JobOrder:
 		return s.Jobs().byAge(a.Job, b.Job) < 0
 	}
-	return taskTie(a.Task, b.Task) < 0
+	return TaskTie(a.Task, b.Task) < 0
 }
 
 // Score gives what each row of scores says about a task on a node, rounded and weighted; nothing is normalised,
 // for there is no group to choose from. The task may be anywhere, and need not fit.
 func (s *Session) Score(t *model.Task, row int32) []model.RowScore {
-	f := s.frame().ofTask(t)
+	f := s.frame().OfTask(t)
 	defer s.done()
 	f.node = s.nodeView(row)
 	var out []model.RowScore
 	for _, r := range s.columns.scores {
 		if v := s.score(r.Rule, f); v == v {
-			out = append(out, model.RowScore{Table: r.Table, Rule: r.Name, Score: r.weighted(v)})
+			out = append(out, model.RowScore{Table: r.Table, Rule: r.Name, Score: r.Weighted(v)})
 		}
 	}
 	return out
@@ -168,23 +168,23 @@ func (s *Session) Score(t *model.Task, row int32) []model.RowScore {
 // ScoreAmong gives what each row of scores says about a task on each of some nodes, normalised over these nodes,
 // rounded and weighted. The task may be anywhere, and need not fit.
 func (s *Session) ScoreAmong(t *model.Task, nodes []int32) [][]model.RowScore {
-	f := s.frame().ofTask(t)
+	f := s.frame().OfTask(t)
 	defer s.done()
 	s.sizes = s.sizesAmong(t, nodes)
 	defer func() { s.sizes = nil }()
 	out := make([][]model.RowScore, len(nodes))
 	for _, r := range s.columns.scores {
 		raw := make([]float64, len(nodes))
-		g := span{math.Inf(1), math.Inf(-1)}
+		g := Span{math.Inf(1), math.Inf(-1)}
 		for i, row := range nodes {
 			f.node = s.nodeView(row)
 			if raw[i] = s.score(r.Rule, f); raw[i] == raw[i] {
-				g.min, g.max = min(g.min, raw[i]), max(g.max, raw[i])
+				g.Min, g.Max = min(g.Min, raw[i]), max(g.Max, raw[i])
 			}
 		}
 		for i, v := range raw {
 			if v == v {
-				out[i] = append(out[i], model.RowScore{Table: r.Table, Rule: r.Name, Score: r.weighted(r.normalised(v, g))})
+				out[i] = append(out[i], model.RowScore{Table: r.Table, Rule: r.Name, Score: r.Weighted(r.Normalised(v, g))})
 			}
 		}
 	}
@@ -193,7 +193,7 @@ func (s *Session) ScoreAmong(t *model.Task, nodes []int32) [][]model.RowScore {
 
 // Fits asks predicates about a task on a node, without what is built in.
 func (s *Session) Fits(t *model.Task, row int32) Answer {
-	f := s.frame().ofTask(t)
+	f := s.frame().OfTask(t)
 	defer s.done()
 	f.node = s.nodeView(row)
 	return s.all(Predicates, f)

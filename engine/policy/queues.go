@@ -10,10 +10,10 @@ import (
 type branching struct {
 	row int // among the rows of the site
 	// Either the row is queue.path.map(q, each), along a tree of queues, ...
-	tree *quotaTree
+	tree *QuotaTree
 	each *rules.Each
 	// ... or it is the key of a queue in a tree of shares.
-	shares *attribute
+	shares *Attribute
 }
 
 // branchingOf finds the row of queueOrder that is one, if it is the only one that reads more than the queue, of what moves with steps;
@@ -83,9 +83,9 @@ func (p *Policy) branchingRow(r *Rule) *branching {
 }
 
 // sharesAt is the tree of shares that a path leads to; nil: there is none, or several tables have one of that name.
-func (p *Policy) sharesAt(path string) (found *attribute) {
+func (p *Policy) sharesAt(path string) (found *Attribute) {
 	for _, x := range p.attributes {
-		if x.function != hdrfFunction || path != "cluster."+x.name {
+		if x.Function != hdrfFunction || path != "cluster."+x.Name {
 			continue
 		}
 		if found != nil {
@@ -98,7 +98,7 @@ func (p *Policy) sharesAt(path string) (found *attribute) {
 
 // treeOfElements is the tree of queues along whose paths a list is made, where what is read of each queue there moves with
 // that queue alone, or is summed up by the tree for it; nil: there is none.
-func (p *Policy) treeOfElements(each *rules.Each, read rules.Read) *quotaTree {
+func (p *Policy) treeOfElements(each *rules.Each, read rules.Read) *QuotaTree {
 	if len(read.Steps) < 2 || each.Over != "queue."+read.Steps[0].Member.Name {
 		return nil
 	}

@@ -123,7 +123,7 @@ const (
 
 // byText appends what a row says of the nodes that it rejected.
 func (c *Class) byText(out []model.NodeCount, r *Rule, of refusals) []model.NodeCount {
-	f := c.s.frame().ofTask(c.task)
+	f := c.s.frame().OfTask(c.task)
 	defer c.s.done()
 	say := func(row int32) model.NodeCount {
 		f.Point(row)
@@ -131,8 +131,8 @@ func (c *Class) byText(out []model.NodeCount, r *Rule, of refusals) []model.Node
 	}
 	named := func(n model.NodeCount, row int32) bool { return strings.Contains(n.Text, c.s.c.Nodes.Rows[row].Name) }
 	first := say(of.row)
-	first.Example = r.Message != nil && r.Message.ofNode && named(first, of.row)
-	if of.count == 1 || r.Message == nil || !r.Message.ofNode {
+	first.Example = r.Message != nil && r.Message.OfNode && named(first, of.row)
+	if of.count == 1 || r.Message == nil || !r.Message.OfNode {
 		first.Count = of.count
 		return append(out, first)
 	}

@@ -20,7 +20,7 @@ func show(v ref.Val) string {
 		}
 		return "some " + show(o.GetValue())
 	}
-	return text(v)
+	return Text(v)
 }
 
 // The functions of Resources, over amounts a, b and c (policy-schema section 3).

@@ -96,7 +96,7 @@ func BenchmarkRow(b *testing.B) {
 	scope, _ := kernelFixture(b)
 	n := &s.c.Nodes
 	rows := n.ByOrder()
-	f := s.frame().ofTask(task)
+	f := s.frame().OfTask(task)
 	defer s.done()
 	bools, numbers := make([]bool, len(rows)), make([]float64, len(rows))
 	for _, x := range benchRows() {
@@ -175,7 +175,7 @@ func TestRowsByHand(t *testing.T) {
 	scope, _ := kernelFixture(t)
 	n := &s.c.Nodes
 	rows := n.ByOrder()
-	f := s.frame().ofTask(task)
+	f := s.frame().OfTask(task)
 	defer s.done()
 	for _, x := range benchRows() {
 		e, issues := scope.Compile(rules.NewText(x.expression), rules.Anything())

@@ -74,7 +74,7 @@ func (cs *columns) init(s *Session) {
 	cs.classes, cs.opinions, cs.values = map[string]*Class{}, saidStore[Opinion]{by: map[string]*said[Opinion]{}}, saidStore[float64]{by: map[string]*said[float64]{}}
 	cs.entries = mostEntries
 	all := &rules.Reads{}
-	for _, r := range s.p.rules[Predicates] {
+	for _, r := range s.p.Predicates() {
 		p := cs.plan(r, all)
 		cs.predicates, cs.single = append(cs.predicates, p), cs.single || p.own
 		cs.volatile = cs.volatile || p.late // which nodes are chosen from depends on it
@@ -195,6 +195,25 @@ func (cs *columns) follow(e *rules.Expr) {
 	}
 }
 
+// Predicates lists the rows of predicates in the order in which a node is asked them: first those that read nothing of it but its
+// object, then the others, then those that read who is in its topology domains, then those that read volumes; of each kind in tier order.
+func (p *Policy) Predicates() []*Rule {
+	kind := func(r *Rule) int {
+		switch {
+		case readsVolumes(r.Reads):
+			return 3
+		case slices.ContainsFunc(r.Reads.All, reachesAround):
+			return 2
+		case slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool { return ofNodes(read) && read.Changes > rules.ByObject }):
+			return 1
+		}
+		return 0
+	}
+	out := slices.Clone(p.rules[Predicates])
+	slices.SortStableFunc(out, func(a, b *Rule) int { return kind(a) - kind(b) })
+	return out
+}
+
 // ofNodes says that a read is of the node.
 func ofNodes(read rules.Read) bool { return read.Root == "node" || read.Root == "gpu" }
 
@@ -255,7 +274,7 @@ func (cs *columns) forget() {
 }
 
 // within says that a message reads no more than its row does, the node's own figures, and nothing that is new each moment.
-func (m *message) within(of *rules.Reads) bool {
+func (m *Message) within(of *rules.Reads) bool {
 	if m == nil {
 		return true
 	}

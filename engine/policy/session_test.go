@@ -319,12 +319,12 @@ func TestProportionByHand(t *testing.T) {
 		{"q", "promised", "cpu 2"},
 		{"r", "realCapability", "cpu 7, pods 99"},
 	} {
-		got, ok := s.Attribute(c.Queues[test.queue], test.attribute)
+		got, ok := s.QueueAmounts(c.Queues[test.queue], test.attribute)
 		if !ok || c.Dims.Text(got.Positive()) != test.want {
 			t.Errorf("%s.%s is %s, want %s", test.queue, test.attribute, c.Dims.Text(got), test.want)
 		}
 	}
-	if got, ok := s.Attribute(c.Queues["idle"], "deserved"); ok {
+	if got, ok := s.QueueAmounts(c.Queues["idle"], "deserved"); ok {
 		t.Errorf("a queue without jobs takes no part, but deserves %s", c.Dims.Text(got))
 	}
 }

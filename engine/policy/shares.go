@@ -26,9 +26,16 @@ func shareTreeType() *cel.Type { return object("ShareTree") }
 
 // shareTree is a tree of shares as a value of the language: the tree as it is, and what jobs are to hold beside.
 type shareTree struct {
-	s    *Session
-	st   *shareState
-	more []quota.Change
+	tree   *quota.Shares
+	paths  map[*model.Queue][]string
+	number uint64 // tells it from other trees of a session
+	clock  uint64 // of the cluster
+	more   []quota.Change
+}
+
+// ShareTree is a tree of shares as a value; paths are the places of queues in it.
+func ShareTree(tree *quota.Shares, paths map[*model.Queue][]string) ref.Val {
+	return &shareTree{tree: tree, paths: paths}
 }
 
 // ConvertToNative implements ref.Val.
@@ -58,12 +65,12 @@ func (t *shareTree) Value() any { return t }
 
 // name tells the tree of one moment from those of others.
 func (t *shareTree) name() string {
-	return fmt.Sprintf("tree of shares %d at %d %v", t.st.number, t.st.clock, t.more)
+	return fmt.Sprintf("tree of shares %d at %d %v", t.number, t.clock, t.more)
 }
 
 // with is the tree in which a job holds so much more.
 func (t *shareTree) with(j *jobView, more model.Resources) ref.Val {
-	return &shareTree{t.s, t.st, append(slices.Clone(t.more), quota.Change{Key: j.of.Key, More: more})}
+	return &shareTree{t.tree, t.paths, t.number, t.clock, append(slices.Clone(t.more), quota.Change{Key: j.of.Key, More: more})}
 }
 
 // keys are the places of queues in the tree.
@@ -71,13 +78,13 @@ func (t *shareTree) keys(queues ...*queueView) [][]quota.Rank {
 	var out [][]quota.Rank
 	ask := func() {
 		for _, q := range queues {
-			out = append(out, t.st.tree.Key(t.st.paths[q.of]))
+			out = append(out, t.tree.Key(t.paths[q.of]))
 		}
 	}
 	if len(t.more) == 0 {
 		ask()
 	} else {
-		t.st.tree.If(t.more, ask)
+		t.tree.If(t.more, ask)
 	}
 	return out
 }
@@ -114,14 +121,14 @@ type shareState struct {
 type written struct{ path, weights string }
 
 // hdrf compiles the arguments.
-func (s *tableScope) hdrf(x *attribute, a *rules.Attribute, reads *rules.Reads) {
+func (s *tableScope) hdrf(x *Attribute, a *rules.Attribute, reads *rules.Reads) {
 	if a.On != "cluster" {
 		s.report(a.At.Issuef("write on: cluster", "hdrf is on the cluster, not on %s", a.On))
 		return
 	}
 	str, amount := rules.Exactly(cel.StringType, "a string"), rules.Exactly(resourcesType(), "Resources")
 	whole := true
-	x.args, x.memberOwn, x.kept = map[string]*rules.Expr{}, true, true
+	x.Args, x.memberOwn, x.kept = map[string]*rules.Expr{}, true, true
 	for _, arg := range []struct {
 		name, root string
 		want       rules.Kind
@@ -134,17 +141,17 @@ func (s *tableScope) hdrf(x *attribute, a *rules.Attribute, reads *rules.Reads) 
 		if whole = whole && e != nil; e == nil {
 			continue
 		}
-		x.args[arg.name] = e
+		x.Args[arg.name] = e
 		s.p.shareReads(x, e.Reads, arg.root)
 		members(reads, e.Reads, arg.root, "cluster")
 	}
 	if whole {
-		x.typ = shareTreeType()
+		x.Type = shareTreeType()
 	}
 }
 
 // shareReads finds out how an hdrf with such an argument is kept.
-func (p *Policy) shareReads(x *attribute, reads *rules.Reads, root string) {
+func (p *Policy) shareReads(x *Attribute, reads *rules.Reads, root string) {
 	for _, r := range reads.All {
 		x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || root == "job" && p.reach(r, "job") == within)
 		x.kept = x.kept && (root == "" || p.lasting(r, root) && p.quiet(r) && (root == "job" || r.Changes <= rules.ByObject))
@@ -154,7 +161,7 @@ func (p *Policy) shareReads(x *attribute, reads *rules.Reads, root string) {
 // shareTree brings a tree of shares up to date. It costs one evaluation and one look at the siblings on the way up for each
 // job that changed, and everything anew where a queue has another place, or the total is another; for each cycle, where an argument errs, or reads more than
 // its own queue or job.
-func (s *Session) shareTree(x *attribute) ref.Val {
+func (s *Session) shareTree(x *Attribute) ref.Val {
 	st := s.shares[x]
 	at := s.stampOf(x.byAction)
 	at.clock = s.c.ObjectClock
@@ -174,18 +181,18 @@ func (s *Session) shareTree(x *attribute) ref.Val {
 		s.shares[x] = st
 	}
 	st.at, st.clock = at, s.c.Clock
-	return &shareTree{s: s, st: st}
+	return &shareTree{tree: st.tree, paths: st.paths, number: st.number, clock: st.clock}
 }
 
 // keepShares says whether a tree is, but for its jobs, what it would be if it were made anew in another cycle, or after an Apply.
-func (s *Session) keepShares(x *attribute, st *shareState) bool {
+func (s *Session) keepShares(x *Attribute, st *shareState) bool {
 	touched, known := s.c.QueueLog.Since(st.queues)
 	if !known || st.erred {
 		return false
 	}
 	f := s.frame()
 	defer s.done()
-	if total, ok := x.args["total"].Eval(f).(*amounts); !ok || !identical(total.r, st.total) {
+	if total, ok := x.Args["total"].Eval(f).(*amounts); !ok || !identical(total.r, st.total) {
 		return false
 	}
 	for _, q := range touched {
@@ -194,8 +201,8 @@ func (s *Session) keepShares(x *attribute, st *shareState) bool {
 			return false
 		}
 		f.queue = s.queueView(q)
-		path, okPath := x.args["path"].Eval(f).(types.String)
-		weights, okWeights := x.args["weights"].Eval(f).(types.String)
+		path, okPath := x.Args["path"].Eval(f).(types.String)
+		weights, okWeights := x.Args["weights"].Eval(f).(types.String)
 		if !okPath || !okWeights || (written{string(path), string(weights)}) != was {
 			return false
 		}
@@ -205,7 +212,7 @@ func (s *Session) keepShares(x *attribute, st *shareState) bool {
 }
 
 // replayShares takes in the jobs that changed; false: the log was cut.
-func (s *Session) replayShares(x *attribute, st *shareState) bool {
+func (s *Session) replayShares(x *Attribute, st *shareState) bool {
 	entries, ok := s.c.JobLog.Since(st.cursor)
 	if !ok {
 		return false
@@ -222,10 +229,10 @@ func (s *Session) replayShares(x *attribute, st *shareState) bool {
 }
 
 // plantShares makes a tree anew.
-func (s *Session) plantShares(x *attribute) (*shareState, ref.Val) {
+func (s *Session) plantShares(x *Attribute) (*shareState, ref.Val) {
 	f := s.frame()
 	defer s.done()
-	v := x.args["total"].Eval(f)
+	v := x.Args["total"].Eval(f)
 	total, ok := v.(*amounts)
 	if !ok {
 		s.faultOf(x, f, v)
@@ -252,8 +259,8 @@ func (s *Session) plantShares(x *attribute) (*shareState, ref.Val) {
 }
 
 // parts evaluates a text of parts with slashes between.
-func (s *Session) parts(x *attribute, f *Frame, arg string) ([]string, bool) {
-	v := x.args[arg].Eval(f)
+func (s *Session) parts(x *Attribute, f *Frame, arg string) ([]string, bool) {
+	v := x.Args[arg].Eval(f)
 	text, ok := v.(types.String)
 	if !ok {
 		s.faultOf(x, f, v)
@@ -263,7 +270,7 @@ func (s *Session) parts(x *attribute, f *Frame, arg string) ([]string, bool) {
 }
 
 // weights reads numbers; what is none is an error of that queue, and counts as 1.
-func (s *Session) weights(x *attribute, f *Frame, parts []string) []float64 {
+func (s *Session) weights(x *Attribute, f *Frame, parts []string) []float64 {
 	out := make([]float64, len(parts))
 	for i, part := range parts {
 		w, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
@@ -277,7 +284,7 @@ func (s *Session) weights(x *attribute, f *Frame, parts []string) []float64 {
 }
 
 // enterShares says what one job has and wants. One in no queue, or in one without a path, takes no part.
-func (s *Session) enterShares(x *attribute, st *shareState, j *model.Job) {
+func (s *Session) enterShares(x *Attribute, st *shareState, j *model.Job) {
 	if is := s.c.Jobs[j.Key]; is != j {
 		if is == nil {
 			st.tree.Drop(j.Key)
@@ -294,7 +301,7 @@ func (s *Session) enterShares(x *attribute, st *shareState, j *model.Job) {
 	f.job = s.jobView(j)
 	var values [2]model.Resources
 	for i, arg := range []string{"allocated", "request"} {
-		v := x.args[arg].Eval(f)
+		v := x.Args[arg].Eval(f)
 		a, ok := v.(*amounts)
 		if !ok {
 			s.faultOf(x, f, v)

@@ -72,7 +72,7 @@ func Sites() []Site {
 		say(Allocatable, "deny", "May the queue take this task? All.", nil, "queue", "job", "task"),
 		say(Preemptive, "deny", "May the queue take by force? All.", nil, "queue", "job", "request"),
 		say(TaskFeasible, "deny", "Can the task be placed anywhere at all? All.", nil, "task", "job"),
-		say(Predicates, "deny", "Is the node fit for the task? All; rejections are counted by row.", []string{"curable"}, "task", "node", "job", "queue"),
+		say(Predicates, "deny", "Is the node fit for the task? All; rejections are counted by row: the first that says no, of those that read of the node its object alone, then of those that read the node, of those that read who is in its topology domains, and of those that read volumes.", []string{"curable"}, "task", "node", "job", "queue"),
 		score(Scores, "How good the node is for the task: normalised, rounded, weighted, summed.", []string{"normalize", "round"}, "task", "node", "job", "queue"),
 		score(DeviceScores, "How good a device is for the task; those with the largest sums are taken.", nil, "task", "node", "gpu"),
 		say(Preemptable, "deny", "May this victim of the preemptor's own queue go? Inside a tier all tables that have an opinion; the first tier that names anybody decides.", veto, "preemptor", "victim", "scope"),

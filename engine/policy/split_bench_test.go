@@ -46,7 +46,7 @@ func BenchmarkManyCores(b *testing.B) {
 	for _, nodes := range []int{1000, 5000, 10000} {
 		s, task := dearWorld(b, nodes)
 		rows := s.c.Nodes.ByOrder()
-		f := s.frame().ofTask(task)
+		f := s.frame().OfTask(task)
 		out := make([]float64, len(rows))
 		for _, r := range s.columns.scores {
 			b.Run(fmt.Sprintf("row=%s/nodes=%d", r.Name, nodes), func(b *testing.B) {

@@ -32,7 +32,7 @@ func toldBy(c *model.Cluster, p *Policy, by Split, e *rules.Expr, task *model.Ta
 	s := NewSession(c, p)
 	s.Split = by
 	s.Begin(noon())
-	f := s.frame().ofTask(task)
+	f := s.frame().OfTask(task)
 	defer s.done()
 	q, rows := queryOf(e), c.Nodes.ByOrder()
 	if e.Type.Kind() == celtypes.BoolKind {

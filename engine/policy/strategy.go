@@ -31,7 +31,7 @@ func strategyFunctions() []*rules.Function {
 			if !okN || !okT || !okK || !okW {
 				return wrongArgument(args[0])
 			}
-			return types.Double(strategyFit(&n.s.c.Nodes, n.of.Row, strategiesOf(t.of.Request, kinds, weights, args[4], n.s.c.Dims)))
+			return types.Double(strategyFit(&n.w.c.Nodes, n.of.Row, strategiesOf(t.of.Request, kinds, weights, args[4], n.w.c.Dims)))
 		}, "{0}.allocatable", "{0}.used", "{1}.request")
 	fit = called(natively(fit, always(&rules.Native{Doubles: strategyColumn})), "task", "types", "weights", "otherwise")
 	parse := method("jsonNumbers", "The JSON object of numbers that the text is; none where it is anything else.", []*cel.Type{str}, cel.OptionalType(numbers), func(args ...ref.Val) ref.Val {
@@ -68,7 +68,7 @@ func strategiesOf(request model.Resources, kinds, weights traits.Mapper, otherwi
 			continue
 		}
 		name := dims.Name(dim)
-		weight, _ := number(byPattern(weights, name))
+		weight, _ := Number(byPattern(weights, name))
 		if !(weight > 0) {
 			continue
 		}

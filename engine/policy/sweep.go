@@ -67,7 +67,7 @@ func (c *Class) refreshRows(rows []int32) {
 	if len(rows) == 0 {
 		return
 	}
-	f := c.s.frame().ofTask(c.task)
+	f := c.s.frame().OfTask(c.task)
 	defer c.s.done()
 	if len(rows) < fewRows || c.near.company != nil || c.s.NoCache {
 		c.refreshEach(f, rows)
@@ -281,7 +281,7 @@ func (c *Class) sweepScores(f *Frame, rows []int32) {
 			wanted = w.only(rows, func(_ int, row int32) bool { return !c.at[row].scored })
 		}
 		c.sweepScore(f, k, wanted)
-		if !r.normalises() {
+		if !r.Normalises() {
 			continue
 		}
 		for _, row := range wanted {

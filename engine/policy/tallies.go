@@ -359,7 +359,7 @@ func (p *peers) template(t *model.Task) *template {
 }
 
 func (p *peers) selects(who *model.PodSelector, t *model.Task) bool {
-	return who.HasNamespace(t.Namespace, p.s.c.NamespaceLabels(t.Namespace)) && who.HasLabels(t.Labels)
+	return who.HasNamespace(t.Namespace, p.w.c.NamespaceLabels(t.Namespace)) && who.HasLabels(t.Labels)
 }
 
 // affinityOf makes the tallies of a template's affinity terms.
@@ -481,7 +481,7 @@ func (p *peers) tally(kind, topologyKey string, who []*selector, with func(*tall
 		p.inclusive = append(p.inclusive, ta)
 		ta.included = make([]bool, len(p.rows))
 		for row := range p.rows {
-			node := p.s.c.Nodes.Rows[row]
+			node := p.w.c.Nodes.Rows[row]
 			ta.included[row] = node != nil && ta.where.of[row] != nowhere && ta.includes.node(node)
 		}
 	}

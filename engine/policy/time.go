@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/cel-go/common/types"
-
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -26,10 +24,10 @@ func (p *Policy) expressions() []*rules.Expr {
 		add(r.asked()...)
 	}
 	for _, x := range p.attributes {
-		add(x.when, x.expr)
+		add(x.When, x.Expr)
 	}
 	for _, v := range p.variables {
-		add(v.expr)
+		add(v.Expr)
 	}
 	for _, a := range p.Actions {
 		for _, step := range a.Steps {
@@ -50,13 +48,13 @@ func (p *Policy) arguments() []*rules.Expr {
 		}
 	}
 	for _, x := range p.attributes {
-		add(x.args)
+		add(x.Args)
 	}
-	seen := map[*quotaTree]bool{}
+	seen := map[*QuotaTree]bool{}
 	for _, t := range p.trees {
 		if !seen[t] {
 			seen[t] = true
-			add(t.args)
+			add(t.Args)
 		}
 	}
 	return out
@@ -110,7 +108,7 @@ func (s *Session) watch(e *rules.Expr, f *Frame) {
 }
 
 // until computes keys, and the moment until which they hold.
-func (s *Session) until(keys func() []key) ([]key, time.Time) {
+func (s *Session) until(keys func() []Key) ([]Key, time.Time) {
 	r := &s.rest
 	if !r.ordered {
 		return keys(), time.Time{}
@@ -160,7 +158,10 @@ func (s *Session) Still(now time.Time) *model.Plan {
 	return &plan
 }
 
-func (s *Session) setNow(now time.Time) { s.now, s.nowRoot = types.Timestamp{Time: now}, nil }
+func (s *Session) setNow(now time.Time) {
+	s.at(now)
+	s.nowRoot = nil
+}
 
 // nowValue is now as expressions read it, in one box for all of them.
 func (s *Session) nowValue() any {

@@ -26,7 +26,7 @@ func (c *Class) toAsk(f *Frame) *asks {
 		} else {
 			x.moving = append(x.moving, k)
 		}
-		if !r.normalises() {
+		if !r.Normalises() {
 			x.added = append(x.added, k)
 		}
 	}
@@ -36,7 +36,7 @@ func (c *Class) toAsk(f *Frame) *asks {
 // touch brings the entries of nodes up to date that changed in another way than by their objects, and that nobody's terms but their own
 // concern: a node that the rows of its object reject stays rejected. The rows may be in any order, as what errs is computed again in the nodes'.
 func (c *Class) touch(rows []int32) {
-	f := c.s.frame().ofTask(c.task)
+	f := c.s.frame().OfTask(c.task)
 	defer c.s.done()
 	w := &c.s.sweep
 	w.begin(len(c.at))
@@ -83,7 +83,7 @@ func (c *Class) sweepColumns(f *Frame, scores []int, rows []int32) {
 	w := &c.s.sweep
 	for _, k := range scores {
 		c.sweepScore(f, k, rows)
-		if !c.s.columns.scores[k].normalises() {
+		if !c.s.columns.scores[k].Normalises() {
 			continue
 		}
 		for _, row := range rows {
@@ -98,7 +98,7 @@ func (c *Class) sweepColumns(f *Frame, scores []int, rows []int32) {
 func (c *Class) addUp(row int32, scores []int) {
 	base := 0.0
 	for _, k := range scores {
-		base += c.s.columns.scores[k].weighted(c.raw[k][row])
+		base += c.s.columns.scores[k].Weighted(c.raw[k][row])
 	}
 	c.at[row].base = base
 }

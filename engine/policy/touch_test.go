@@ -22,7 +22,7 @@ func catchUpEach(s *Session, t *model.Task) {
 	}
 	c.cursor, c.task = n.Log.Next(), t
 	s.columns.inOrder(n, touched)
-	f := s.frame().ofTask(t)
+	f := s.frame().OfTask(t)
 	defer s.done()
 	c.refreshEach(f, touched)
 }

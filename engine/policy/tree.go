@@ -26,11 +26,11 @@ const rollUpArgument = "rollUp"
 // belowMember names, in what is read, the way from a queue to all that its sums are made of.
 const belowMember = "below"
 
-// quotaTree is a compiled quotaTree: what its computed fields, which are parts of it, share.
-type quotaTree struct {
-	attribute *attribute // for reports of its errors
-	args      map[string]*rules.Expr
-	rollUps   []rollUp
+// QuotaTree is a compiled quotaTree: what its computed fields, which are parts of it, share.
+type QuotaTree struct {
+	Attribute *Attribute // for reports of its errors
+	Args      map[string]*rules.Expr
+	RollUps   []RollUp
 	// flat is true where there is no tree for good: a queue's path is the queue itself.
 	flat bool
 	// moving says that who stands where, or what a queue may hold, moves with steps.
@@ -39,13 +39,13 @@ type quotaTree struct {
 	// kept says that queues say where they stand, and what is added up, by nothing but what they are touched with, so that a tree holds from
 	// cycle to cycle; sums are what they add up for that.
 	kept bool
-	sums []*attribute
+	sums []*Attribute
 }
 
-// rollUp is one figure that is added up.
-type rollUp struct {
+// RollUp is one figure that is added up.
+type RollUp struct {
 	name string
-	expr *rules.Expr
+	Expr *rules.Expr
 	// own says that a queue's term reads only what the queue is touched with, of all that moves with steps.
 	own bool
 }
@@ -55,22 +55,22 @@ type treePart struct {
 	name, doc string
 	typ       *cel.Type
 	args      []string // what it depends on
-	get       func(st *treeState, i int) ref.Val
+	get       func(at *TreePlaces, i int) ref.Val
 }
 
 // treeParts lists the fields that every quotaTree gives.
 func treeParts() []treePart {
 	structure := structureArguments()
 	limits := append([]string{"total", "guarantee", "capability"}, structure...)
-	amount := func(of func(p *quota.Place) model.Resources) func(*treeState, int) ref.Val {
-		return func(st *treeState, i int) ref.Val { return st.s.amounts(of(&st.places[i])) }
+	amount := func(of func(p *quota.Place) model.Resources) func(*TreePlaces, int) ref.Val {
+		return func(at *TreePlaces, i int) ref.Val { return at.w.Amounts(of(&at.places[i])) }
 	}
 	return []treePart{
-		{"path", "queues from below the root down to this one, itself last; of the root, the root", cel.ListType(queueType()), structure, func(st *treeState, i int) ref.Val { return st.paths[i] }},
-		{"root", "the root of its tree; itself where there is no tree", queueType(), structure, func(st *treeState, i int) ref.Val { return st.s.queueView(st.queues[st.places[i].Root]) }},
-		{"leaf", "no queue names it as its parent", cel.BoolType, structure, func(st *treeState, i int) ref.Val { return types.Bool(st.places[i].Leaf) }},
-		{"treeValid", "its parents lead to the root", cel.BoolType, structure, func(st *treeState, i int) ref.Val { return types.Bool(st.places[i].Problem == "") }},
-		{"treeProblem", "why its parents do not lead to the root, \"\" if they do", cel.StringType, structure, func(st *treeState, i int) ref.Val { return types.String(st.places[i].Problem) }},
+		{"path", "queues from below the root down to this one, itself last; of the root, the root", cel.ListType(queueType()), structure, func(at *TreePlaces, i int) ref.Val { return at.paths[i] }},
+		{"root", "the root of its tree; itself where there is no tree", queueType(), structure, func(at *TreePlaces, i int) ref.Val { return at.w.queueView(at.queues[at.places[i].Root]) }},
+		{"leaf", "no queue names it as its parent", cel.BoolType, structure, func(at *TreePlaces, i int) ref.Val { return types.Bool(at.places[i].Leaf) }},
+		{"treeValid", "its parents lead to the root", cel.BoolType, structure, func(at *TreePlaces, i int) ref.Val { return types.Bool(at.places[i].Problem == "") }},
+		{"treeProblem", "why its parents do not lead to the root, \"\" if they do", cel.StringType, structure, func(at *TreePlaces, i int) ref.Val { return types.String(at.places[i].Problem) }},
 		{"capability", "its own capability, with what it lacks from above; a missing dimension is no limit", resourcesType(), append([]string{"capability"}, structure...), amount(func(p *quota.Place) model.Resources { return p.Capability })},
 		{"realCapability", "the most that it may hold: what there is above, less what its siblings are guaranteed, and no more than its capability", resourcesType(), limits, amount(func(p *quota.Place) model.Resources { return p.Real })},
 		{"deserved", "what it deserves, at least its guarantee", resourcesType(), append([]string{"deserved"}, limits...), amount(func(p *quota.Place) model.Resources { return p.Deserved })},
@@ -93,7 +93,7 @@ func (s *tableScope) quotaTree(a *rules.Attribute) {
 		reads := &rules.Reads{}
 		args := map[string]*rules.Expr{}
 		for _, name := range part.args {
-			if e := t.args[name]; e != nil {
+			if e := t.Args[name]; e != nil {
 				args[name] = e
 				members(reads, e.Reads, "queue", "cluster")
 			}
@@ -104,24 +104,24 @@ func (s *tableScope) quotaTree(a *rules.Attribute) {
 			s.p.trees[m] = t
 		}
 	}
-	for k, r := range t.rollUps {
+	for k, r := range t.RollUps {
 		below := &rules.Member{Name: belowMember, Changes: rules.ByObject}
 		s.p.trees[below] = t
 		reads := &rules.Reads{}
 		for _, name := range structureArguments() {
-			if e := t.args[name]; e != nil {
+			if e := t.Args[name]; e != nil {
 				members(reads, e.Reads, "queue", "cluster")
 			}
 		}
-		for _, read := range r.expr.Reads.All {
+		for _, read := range r.Expr.Reads.All {
 			if read.Root == "queue" {
 				read.Steps = append([]rules.Step{{Member: below, Each: true}}, read.Steps...)
 			}
 			reads.Add(&rules.Reads{All: []rules.Read{read}})
 		}
-		s.treeField(t, a, map[string]*rules.Expr{rollUpArgument: r.expr}, reads, treePart{
-			name: r.name, typ: resourcesType(), doc: "the sum of " + strings.TrimSpace(r.expr.Text.Value) + " over it and all queues below it",
-			get: func(st *treeState, i int) ref.Val { return st.s.amounts(st.sums[k].Of(i).Clone()) },
+		s.treeField(t, a, map[string]*rules.Expr{rollUpArgument: r.Expr}, reads, treePart{
+			name: r.name, typ: resourcesType(), doc: "the sum of " + strings.TrimSpace(r.Expr.Text.Value) + " over it and all queues below it",
+			get: func(at *TreePlaces, i int) ref.Val { return at.w.Amounts(at.sums[k].Of(i).Clone()) },
 		})
 	}
 }
@@ -130,17 +130,17 @@ func (s *tableScope) quotaTree(a *rules.Attribute) {
 const mostLevels = 16
 
 // treeField makes one computed field of a tree.
-func (s *tableScope) treeField(t *quotaTree, a *rules.Attribute, args map[string]*rules.Expr, reads *rules.Reads, part treePart) *rules.Member {
-	x := &attribute{
-		table: s.entry.name, name: part.name, on: a.On, settle: a.Settle, function: a.Function, typ: part.typ, args: args,
-		inTree: func(s *Session, q *model.Queue) ref.Val { return s.treeOf(t).value(q, part.get) },
+func (s *tableScope) treeField(t *QuotaTree, a *rules.Attribute, args map[string]*rules.Expr, reads *rules.Reads, part treePart) *rules.Member {
+	x := &Attribute{
+		Table: s.entry.name, Name: part.name, On: a.On, Settle: a.Settle, Function: a.Function, Type: part.typ, Args: args,
+		Tree: t, part: part.get,
 	}
 	if a.When.Value != "" {
-		if x.when = s.compile(a.When, []string{"queue"}, rules.Bool()); x.when == nil {
+		if x.When = s.compile(a.When, []string{"queue"}, rules.Bool()); x.When == nil {
 			s.failed["Queue."+part.name] = true
 			return nil
 		}
-		reads.Add(x.when.Reads)
+		reads.Add(x.When.Reads)
 	}
 	doc := part.doc
 	if a.Description != "" {
@@ -153,23 +153,23 @@ func (s *tableScope) treeField(t *quotaTree, a *rules.Attribute, args map[string
 func structureArguments() []string { return []string{"parent", "root", "flat"} }
 
 // treeArguments compiles the arguments; nil: there was a mistake.
-func (s *tableScope) treeArguments(a *rules.Attribute) *quotaTree {
+func (s *tableScope) treeArguments(a *rules.Attribute) *QuotaTree {
 	if a.On != "queue" {
 		s.report(a.At.Issuef("write on: queue", "quotaTree is on queues, not on %s", a.On))
 		return nil
 	}
-	t := &quotaTree{attribute: &attribute{table: s.entry.name, name: a.Name}, args: map[string]*rules.Expr{}, kept: true}
+	t := &QuotaTree{Attribute: &Attribute{Table: s.entry.name, Name: a.Name}, Args: map[string]*rules.Expr{}, kept: true}
 	if settings, sums := s.treeSettings(t, a), s.treeSums(t, a); !settings || !sums {
 		return nil
 	}
-	if e := t.args["flat"]; e != nil && e.Constant() {
+	if e := t.Args["flat"]; e != nil && e.Constant() {
 		t.flat = e.Eval(s.probe) == types.True
 	}
 	return t
 }
 
 // treeSettings compiles what decides who stands where, and what a queue may hold; false: there was a mistake.
-func (s *tableScope) treeSettings(t *quotaTree, a *rules.Attribute) bool {
+func (s *tableScope) treeSettings(t *QuotaTree, a *rules.Attribute) bool {
 	str, amount := rules.Exactly(cel.StringType, "a string"), rules.Exactly(resourcesType(), "Resources")
 	wants := map[string]rules.Kind{"parent": str, "root": str, "flat": rules.Bool(), "total": amount, "guarantee": amount, "capability": amount, "deserved": amount}
 	needed := []string{"parent", "root", "total"}
@@ -187,18 +187,18 @@ func (s *tableScope) treeSettings(t *quotaTree, a *rules.Attribute) bool {
 			needed = append(needed, name)
 			continue
 		}
-		t.args[name] = e
+		t.Args[name] = e
 		t.moving = t.moving || e.Reads.Changes() > rules.ByCycle
 		if len(roots) > 0 {
 			s.p.keepReads(t, e.Reads)
 		}
 		t.byAction = t.byAction || readsAction(e.Reads)
 	}
-	return !slices.ContainsFunc(needed, func(name string) bool { return t.args[name] == nil }) // reported where it is missing
+	return !slices.ContainsFunc(needed, func(name string) bool { return t.Args[name] == nil }) // reported where it is missing
 }
 
 // treeSums compiles what is added up; false: there was a mistake.
-func (s *tableScope) treeSums(t *quotaTree, a *rules.Attribute) bool {
+func (s *tableScope) treeSums(t *QuotaTree, a *rules.Attribute) bool {
 	whole := true
 	for _, name := range rollUpNames(a) {
 		r := s.rollUp(a, name)
@@ -206,21 +206,21 @@ func (s *tableScope) treeSums(t *quotaTree, a *rules.Attribute) bool {
 			whole = false
 			continue
 		}
-		t.rollUps = append(t.rollUps, *r)
-		s.p.keepReads(t, r.expr.Reads)
-		t.byAction = t.byAction || readsAction(r.expr.Reads)
+		t.RollUps = append(t.RollUps, *r)
+		s.p.keepReads(t, r.Expr.Reads)
+		t.byAction = t.byAction || readsAction(r.Expr.Reads)
 	}
 	return whole
 }
 
 // keepReads finds out whether a tree that asks this of its queues can be kept.
-func (p *Policy) keepReads(t *quotaTree, reads *rules.Reads) {
+func (p *Policy) keepReads(t *QuotaTree, reads *rules.Reads) {
 	for _, r := range reads.All {
 		t.kept = t.kept && p.lasting(r, "queue")
 		for _, step := range r.Steps {
 			switch x := p.computed[step.Member]; {
-			case x == nil || x.function == "":
-			case x.function == "sum":
+			case x == nil || x.Function == "":
+			case x.Function == "sum":
 				t.sums = append(t.sums, x)
 			default:
 				t.kept = false
@@ -240,9 +240,9 @@ func rollUpNames(a *rules.Attribute) []string {
 }
 
 // rollUp compiles one figure that is added up.
-func (s *tableScope) rollUp(a *rules.Attribute, name string) *rollUp {
+func (s *tableScope) rollUp(a *rules.Attribute, name string) *RollUp {
 	text := a.Args[rollUpArgument+"."+name]
-	bad := func(message, hint string) *rollUp {
+	bad := func(message, hint string) *RollUp {
 		s.report(text.Issue(0, len([]rune(text.Value)), message, hint))
 		return nil
 	}
@@ -256,49 +256,98 @@ func (s *tableScope) rollUp(a *rules.Attribute, name string) *rollUp {
 	if e == nil {
 		return nil
 	}
-	r := &rollUp{name: name, expr: e, own: true}
+	r := &RollUp{name: name, Expr: e, own: true}
 	for _, read := range e.Reads.All {
 		r.own = r.own && (read.Changes <= rules.ByCycle || s.p.reach(read, "queue") == within)
 	}
 	return r
 }
 
+// TreePlaces is where queues stand in a tree, with what is added up along it: what the tree's computed fields are read from.
+type TreePlaces struct {
+	w      *World
+	queues []*model.Queue
+	index  map[*model.Queue]int
+	places []quota.Place
+	paths  []ref.Val
+	sums   []*quota.Sums // by roll-up
+}
+
+// PlaceQueues finds where queues stand that bring what parties say, in the same order. In a tree a limit that is not there is written
+// out as infinite, since a missing amount reads 0. Nothing is added up yet.
+func (w *World) PlaceQueues(t *QuotaTree, queues []*model.Queue, parties []quota.Party, root string, flat bool, total model.Resources) *TreePlaces {
+	at := &TreePlaces{w: w, queues: queues, index: make(map[*model.Queue]int, len(queues)), paths: make([]ref.Val, len(queues))}
+	if flat {
+		at.places = quota.Flat(total, parties)
+	} else {
+		at.places = quota.Tree(root, total, parties)
+		for i := range at.places {
+			p := &at.places[i]
+			for dim := range w.c.Dims.Len() {
+				if !p.Real.Has(dim) {
+					p.Real.Set(dim, math.Inf(1))
+				}
+			}
+		}
+	}
+	for i, q := range queues {
+		at.index[q] = i
+		path := make([]ref.Val, len(at.places[i].Path))
+		for k, on := range at.places[i].Path {
+			path[k] = w.queueView(queues[on])
+		}
+		at.paths[i] = list(path)
+	}
+	for range t.RollUps {
+		at.sums = append(at.sums, quota.NewSums(at.places))
+	}
+	return at
+}
+
+// Fail says why a queue's parents do not lead to the root, beside what the tree itself finds: it may hold nothing.
+func (at *TreePlaces) Fail(i int, problem string) {
+	if problem != "" {
+		at.places[i].Problem = problem
+	}
+	if at.places[i].Problem != "" {
+		at.places[i].Real = nil
+	}
+}
+
+// Add says what a queue has of a roll-up, and whether that is another amount than it was.
+func (at *TreePlaces) Add(rollUp, i int, r model.Resources) bool { return at.sums[rollUp].Set(i, r) }
+
+// Read gives a computed field of the tree for a queue.
+func (at *TreePlaces) Read(x *Attribute, q *model.Queue) ref.Val {
+	i, ok := at.index[q]
+	if !ok {
+		return types.NewErr("there is no queue %q any more", q.Name)
+	}
+	return x.part(at, i)
+}
+
 // treeState is a quotaTree as the cluster is now: who stands where, and the sums, kept by delta.
 type treeState struct {
-	s      *Session
+	*TreePlaces
 	at     stamp
 	dims   int    // how many resources were known
 	clock  uint64 // of the cluster, at the last look
 	cursor uint64 // into the log of queues
-	queues []*model.Queue
-	index  map[*model.Queue]int
 	// What the tree is made of: what queues say of themselves, their views, and what is said of all.
 	parties []quota.Party
 	views   []ref.Val
 	shared  []byte
 	// erred says that something of it erred: each cycle is told of it.
-	erred  bool
-	places []quota.Place
-	paths  []ref.Val
-	sums   []*quota.Sums // by roll-up
+	erred bool
 	// changed is when a queue's sums were last found to differ; moved lists whose did.
 	changed []uint64
 	moved   model.Log[*model.Queue]
 }
 
-// value is one field of a queue.
-func (st *treeState) value(q *model.Queue, get func(*treeState, int) ref.Val) ref.Val {
-	i, ok := st.index[q]
-	if !ok {
-		return types.NewErr("there is no queue %q any more", q.Name)
-	}
-	return get(st, i)
-}
-
 // treeOf brings a tree up to date. It costs one look at the log where nothing changed, one evaluation and one addition for each level, for
 // each queue that did, and everything anew where a queue stands elsewhere or may hold something else; for each cycle, where something errs, or reads more
 // than its own queue.
-func (s *Session) treeOf(t *quotaTree) *treeState {
+func (s *Session) treeOf(t *QuotaTree) *treeState {
 	st := s.trees[t]
 	at := s.stampOf(t.byAction)
 	at.clock = s.c.ObjectClock
@@ -320,7 +369,7 @@ func (s *Session) treeOf(t *quotaTree) *treeState {
 }
 
 // keepTree says whether a tree is, but for its sums, what it would be if it were made anew in another cycle, or after an Apply.
-func (s *Session) keepTree(t *quotaTree, st *treeState) bool {
+func (s *Session) keepTree(t *QuotaTree, st *treeState) bool {
 	touched, known := s.c.QueueLog.Since(st.cursor)
 	if !known || st.erred || len(st.queues) != len(s.c.Queues) {
 		return false
@@ -351,12 +400,12 @@ func sameParty(a, b *quota.Party) bool {
 }
 
 // sharedByTree is a text of what is said of all queues.
-func (s *Session) sharedByTree(t *quotaTree) []byte {
+func (s *Session) sharedByTree(t *QuotaTree) []byte {
 	f := s.frame()
 	defer s.done()
 	var out []byte
 	for _, name := range []string{"total", "root", "flat"} {
-		if e := t.args[name]; e != nil {
+		if e := t.Args[name]; e != nil {
 			out = encode(out, e.Eval(f))
 		}
 	}
@@ -364,8 +413,8 @@ func (s *Session) sharedByTree(t *quotaTree) []byte {
 }
 
 // replayTree takes in the queues that changed; false: the tree must be made anew.
-func (s *Session) replayTree(t *quotaTree, st *treeState) bool {
-	for _, r := range t.rollUps {
+func (s *Session) replayTree(t *QuotaTree, st *treeState) bool {
+	for _, r := range t.RollUps {
 		if !r.own {
 			return false
 		}
@@ -386,19 +435,19 @@ func (s *Session) replayTree(t *quotaTree, st *treeState) bool {
 }
 
 // enterTree adds up what one queue has now.
-func (s *Session) enterTree(t *quotaTree, st *treeState, i int) {
+func (s *Session) enterTree(t *QuotaTree, st *treeState, i int) {
 	f := s.frame()
 	defer s.done()
 	f.queue = s.queueView(st.queues[i])
 	differs := false
-	for k, r := range t.rollUps {
-		v := r.expr.Eval(f)
+	for k, r := range t.RollUps {
+		v := r.Expr.Eval(f)
 		a, ok := v.(*amounts)
 		if !ok {
-			s.faultOf(t.attribute, f, v)
+			s.faultOf(t.Attribute, f, v)
 			a = &amounts{}
 		}
-		differs = st.sums[k].Set(i, a.r) || differs
+		differs = st.Add(k, i, a.r) || differs
 	}
 	for at := i; differs && at >= 0; at = st.places[at].Above {
 		st.changed[at] = s.c.Clock
@@ -407,40 +456,23 @@ func (s *Session) enterTree(t *quotaTree, st *treeState, i int) {
 }
 
 // plantTree makes a tree anew.
-func (s *Session) plantTree(t *quotaTree) *treeState {
-	st := &treeState{
-		s: s, dims: s.c.Dims.Len(), clock: s.c.Clock, cursor: s.c.QueueLog.Next(), queues: s.c.QueuesByName(),
-		index: make(map[*model.Queue]int, len(s.c.Queues)), shared: s.sharedByTree(t),
-	}
-	st.parties, st.views = make([]quota.Party, len(st.queues)), make([]ref.Val, len(st.queues))
+func (s *Session) plantTree(t *QuotaTree) *treeState {
+	st := &treeState{dims: s.c.Dims.Len(), clock: s.c.Clock, cursor: s.c.QueueLog.Next(), shared: s.sharedByTree(t)}
+	queues := s.c.QueuesByName()
+	st.parties, st.views = make([]quota.Party, len(queues)), make([]ref.Val, len(queues))
 	wrong := map[int]string{}
-	for i, q := range st.queues {
-		st.index[q], st.views[i] = i, s.queueView(q)
+	for i, q := range queues {
+		st.views[i] = s.queueView(q)
 		var err ref.Val
 		if st.parties[i], err = s.party(t, q); err != nil {
 			wrong[i] = fmt.Sprint(err)
 		}
 	}
-	s.place(t, st, st.parties)
-	for i := range st.places {
-		p := &st.places[i]
-		if text, ok := wrong[i]; ok {
-			p.Problem = text
-		}
-		if p.Problem != "" {
-			p.Real = nil
-		}
-		path := make([]ref.Val, len(p.Path))
-		for k, on := range p.Path {
-			path[k] = s.queueView(st.queues[on])
-		}
-		st.paths = append(st.paths, list(path))
-	}
-	for range t.rollUps {
-		st.sums = append(st.sums, quota.NewSums(st.places))
-	}
-	st.changed = make([]uint64, len(st.queues))
-	for i := range st.queues {
+	total, flat, root := s.treeSettings(t)
+	st.TreePlaces = s.PlaceQueues(t, queues, st.parties, root, flat, total)
+	st.changed = make([]uint64, len(queues))
+	for i := range queues {
+		st.Fail(i, wrong[i])
 		st.changed[i] = s.c.Clock
 		s.enterTree(t, st, i)
 	}
@@ -448,27 +480,27 @@ func (s *Session) plantTree(t *quotaTree) *treeState {
 }
 
 // party evaluates what one queue brings. An error is of that queue alone.
-func (s *Session) party(t *quotaTree, q *model.Queue) (quota.Party, ref.Val) {
+func (s *Session) party(t *QuotaTree, q *model.Queue) (quota.Party, ref.Val) {
 	f := s.frame()
 	defer s.done()
 	f.queue = s.queueView(q)
 	p := quota.Party{Name: q.Name}
-	parent := t.args["parent"].Eval(f)
+	parent := t.Args["parent"].Eval(f)
 	name, ok := parent.(types.String)
 	if !ok {
-		s.faultOf(t.attribute, f, parent)
+		s.faultOf(t.Attribute, f, parent)
 		return p, parent
 	}
 	p.Parent = string(name)
 	for arg, into := range map[string]*model.Resources{"guarantee": &p.Guarantee, "capability": &p.Capability, "deserved": &p.Deserved} {
-		e := t.args[arg]
+		e := t.Args[arg]
 		if e == nil {
 			continue
 		}
 		v := e.Eval(f)
 		a, ok := v.(*amounts)
 		if !ok {
-			s.faultOf(t.attribute, f, v)
+			s.faultOf(t.Attribute, f, v)
 			return quota.Party{Name: q.Name, Parent: p.Parent}, v
 		}
 		*into = a.r.Clone()
@@ -476,44 +508,30 @@ func (s *Session) party(t *quotaTree, q *model.Queue) (quota.Party, ref.Val) {
 	return p, nil
 }
 
-// place has quota say where the queues stand. In a tree a limit that is not there is written out as infinite, since a
-// missing amount reads 0.
-func (s *Session) place(t *quotaTree, st *treeState, parties []quota.Party) {
+// treeSettings evaluates what is said of the whole tree.
+func (s *Session) treeSettings(t *QuotaTree) (total model.Resources, flat bool, root string) {
 	f := s.frame()
 	defer s.done()
-	whole := t.args["total"].Eval(f)
-	total, ok := whole.(*amounts)
+	whole := t.Args["total"].Eval(f)
+	if a, ok := whole.(*amounts); ok {
+		total = a.r
+	} else {
+		s.faultOf(t.Attribute, f, whole)
+	}
+	if e := t.Args["flat"]; e != nil && e.Eval(f) == types.True {
+		return total, true, ""
+	}
+	v := t.Args["root"].Eval(f)
+	name, ok := v.(types.String)
 	if !ok {
-		s.faultOf(t.attribute, f, whole)
-		total = &amounts{}
+		s.faultOf(t.Attribute, f, v)
 	}
-	flat := false
-	if e := t.args["flat"]; e != nil {
-		flat = e.Eval(f) == types.True
-	}
-	if flat {
-		st.places = quota.Flat(total.r, parties)
-		return
-	}
-	root := t.args["root"].Eval(f)
-	name, ok := root.(types.String)
-	if !ok {
-		s.faultOf(t.attribute, f, root)
-	}
-	st.places = quota.Tree(string(name), total.r, parties)
-	for i := range st.places {
-		p := &st.places[i]
-		for dim := range st.dims {
-			if !p.Real.Has(dim) {
-				p.Real.Set(dim, math.Inf(1))
-			}
-		}
-	}
+	return total, false, string(name)
 }
 
 // pathVersion is when anything that the queues on a queue's path sum up was last found to differ. The root, where
 // every sum moves with every step, is on no path but its own.
-func (s *Session) pathVersion(t *quotaTree, q *model.Queue) uint64 {
+func (s *Session) pathVersion(t *QuotaTree, q *model.Queue) uint64 {
 	st := s.treeOf(t)
 	at, ok := st.index[q]
 	if !ok {
@@ -527,7 +545,7 @@ func (s *Session) pathVersion(t *quotaTree, q *model.Queue) uint64 {
 }
 
 // treeVersion sums up the versions of the trees that a queue's value goes along.
-func (s *Session) treeVersion(trees []*quotaTree, owner ref.Val) uint64 {
+func (s *Session) treeVersion(trees []*QuotaTree, owner ref.Val) uint64 {
 	q, ok := owner.(*queueView)
 	if !ok {
 		return s.c.Clock

@@ -36,7 +36,7 @@ func resourcesType() *cel.Type {
 // view is what all wrappers of model objects share: they are values by identity.
 type view[T any] struct {
 	of   *T
-	s    *Session
+	w    *World
 	typ  *cel.Type
 	memo []memo // computed members, by Attribute.slot
 }
@@ -157,18 +157,18 @@ func (v *clusterView) Value() any { return v }
 // Value implements ref.Val.
 func (v *specView) Value() any { return v }
 
-func (s *Session) taskView(t *model.Task) *taskView {
-	if v, ok := t.View.(*taskView); ok && v.s == s && v.of == t {
+func (w *World) taskView(t *model.Task) *taskView {
+	if v, ok := t.View.(*taskView); ok && v.w == w && v.of == t {
 		return v
 	}
 	var v *taskView
-	if s.crew.atWork {
-		v = &taskView{view: view[model.Task]{memo: make([]memo, s.slots.task)}}
+	if w.crew.atWork {
+		v = &taskView{view: view[model.Task]{memo: make([]memo, w.slots.task)}}
 	} else {
-		v = s.taskRoom(t.Job)
-		v.memo = s.memoRoom.Slice(s.slots.task)
+		v = w.taskRoom(t.Job)
+		v.memo = w.memoRoom.Slice(w.slots.task)
 	}
-	v.of, v.s, v.typ = t, s, s.typ.task
+	v.of, v.w, v.typ = t, w, w.typ.task
 	t.View = v
 	return v
 }
@@ -177,44 +177,44 @@ func (s *Session) taskView(t *model.Task) *taskView {
 // whose tasks come and go together.
 const taskLot = 8
 
-func (s *Session) taskRoom(j *model.Job) *taskView {
-	if len(s.lot) == 0 || s.lotOf != j {
-		s.lot, s.lotOf = make([]taskView, min(max(j.Counts[model.Pending], 1), taskLot)), j
+func (w *World) taskRoom(j *model.Job) *taskView {
+	if len(w.lot) == 0 || w.lotOf != j {
+		w.lot, w.lotOf = make([]taskView, min(max(j.Counts[model.Pending], 1), taskLot)), j
 	}
-	v := &s.lot[0]
-	s.lot = s.lot[1:]
+	v := &w.lot[0]
+	w.lot = w.lot[1:]
 	return v
 }
 
-func (s *Session) jobView(j *model.Job) *jobView {
-	if v, ok := j.View.(*jobView); ok && v.s == s && v.of == j {
+func (w *World) jobView(j *model.Job) *jobView {
+	if v, ok := j.View.(*jobView); ok && v.w == w && v.of == j {
 		return v
 	}
-	v := &jobView{view: view[model.Job]{of: j, s: s, typ: s.typ.job, memo: s.memoRoom.Slice(s.slots.job)}}
+	v := &jobView{view: view[model.Job]{of: j, w: w, typ: w.typ.job, memo: w.memoRoom.Slice(w.slots.job)}}
 	j.View = v
 	return v
 }
 
-func (s *Session) queueView(q *model.Queue) ref.Val {
+func (w *World) queueView(q *model.Queue) ref.Val {
 	if q == nil {
 		return types.NullValue
 	}
-	if v, ok := q.View.(*queueView); ok && v.s == s && v.of == q {
+	if v, ok := q.View.(*queueView); ok && v.w == w && v.of == q {
 		return v
 	}
-	v := &queueView{view: view[model.Queue]{of: q, s: s, typ: s.typ.queue, memo: make([]memo, s.p.slots["Queue"])}, labels: s.stringMap(q.Labels), annotations: s.stringMap(q.Annotations)}
-	v.spec = specView{view: view[model.Queue]{of: q, s: s, typ: s.typ.spec}}
+	v := &queueView{view: view[model.Queue]{of: q, w: w, typ: w.typ.queue, memo: make([]memo, w.p.slots["Queue"])}, labels: w.stringMap(q.Labels), annotations: w.stringMap(q.Annotations)}
+	v.spec = specView{view: view[model.Queue]{of: q, w: w, typ: w.typ.spec}}
 	q.View = v
 	return v
 }
 
-func (s *Session) nodeView(row int32) *nodeView {
-	n := s.c.Nodes.Rows[row]
-	if v, ok := n.View.(*nodeView); ok && v.s == s && v.of == n && v.object == s.c.Nodes.Object[row] {
+func (w *World) nodeView(row int32) *nodeView {
+	n := w.c.Nodes.Rows[row]
+	if v, ok := n.View.(*nodeView); ok && v.w == w && v.of == n && v.object == w.c.Nodes.Object[row] {
 		return v
 	}
 	v := &nodeView{
-		view: view[model.Node]{of: n, s: s, typ: s.typ.node, memo: make([]memo, s.p.slots["Node"])}, object: s.c.Nodes.Object[row],
+		view: view[model.Node]{of: n, w: w, typ: w.typ.node, memo: make([]memo, w.p.slots["Node"])}, object: w.c.Nodes.Object[row],
 	}
 	n.View = v
 	return v
@@ -224,7 +224,7 @@ func (v *nodeView) taintList() ref.Val {
 	if v.taints == nil {
 		taints := make([]ref.Val, len(v.of.Taints))
 		for i, t := range v.of.Taints {
-			taints[i] = &taintView{view[taint]{of: &taint{t.Key, t.Value, string(t.Effect)}, s: v.s, typ: v.s.typ.taint}}
+			taints[i] = &taintView{view[taint]{of: &taint{t.Key, t.Value, string(t.Effect)}, w: v.w, typ: v.w.typ.taint}}
 		}
 		v.taints = list(taints)
 	}
@@ -232,19 +232,19 @@ func (v *nodeView) taintList() ref.Val {
 }
 
 // strings is stringMap, made when it is read for the first time.
-func (s *Session) strings(kept *ref.Val, m map[string]string) ref.Val {
+func (w *World) strings(kept *ref.Val, m map[string]string) ref.Val {
 	if *kept == nil {
-		*kept = s.stringMap(m)
+		*kept = w.stringMap(m)
 	}
 	return *kept
 }
 
 // stringMap is a map as rows see it; there is but one without entries.
-func (s *Session) stringMap(m map[string]string) ref.Val {
+func (w *World) stringMap(m map[string]string) ref.Val {
 	if len(m) > 0 {
 		return stringMap(m)
 	}
-	return s.noStrings
+	return w.noStrings
 }
 
 func stringMap(m map[string]string) ref.Val {
@@ -263,8 +263,8 @@ func listOf[T any](items []T, f func(T) ref.Val) ref.Val {
 	return list(out)
 }
 
-// number reads a numeric result.
-func number(v ref.Val) (float64, bool) {
+// Number reads a numeric result.
+func Number(v ref.Val) (float64, bool) {
 	switch x := v.(type) {
 	case types.Double:
 		return float64(x), true
@@ -274,8 +274,8 @@ func number(v ref.Val) (float64, bool) {
 	return 0, false
 }
 
-// text writes a value for people.
-func text(v ref.Val) string {
+// Text writes a value for people.
+func Text(v ref.Val) string {
 	switch x := v.(type) {
 	case types.String:
 		return string(x)
@@ -286,14 +286,14 @@ func text(v ref.Val) string {
 	case traits.Lister:
 		var parts []string
 		for it := x.Iterator(); it.HasNext() == types.True; {
-			parts = append(parts, text(it.Next()))
+			parts = append(parts, Text(it.Next()))
 		}
 		return strings.Join(parts, ", ")
 	case traits.Mapper:
 		var parts []string
 		for it := x.Iterator(); it.HasNext() == types.True; {
 			k := it.Next()
-			parts = append(parts, text(k)+": "+text(x.Get(k)))
+			parts = append(parts, Text(k)+": "+Text(x.Get(k)))
 		}
 		slices.Sort(parts)
 		return strings.Join(parts, ", ")
@@ -301,7 +301,7 @@ func text(v ref.Val) string {
 		if !x.HasValue() {
 			return "none"
 		}
-		return text(x.GetValue())
+		return Text(x.GetValue())
 	case interface{ name() string }:
 		return x.name()
 	}
@@ -319,9 +319,9 @@ func (v *nodeView) name() string  { return v.of.Name }
 func (v *roleView) name() string  { return v.of.Name }
 
 // tasksOn lists the tasks on a node by name, promised ones left out.
-func (s *Session) tasksOn(row int32) []*model.Task {
+func (w *World) tasksOn(row int32) []*model.Task {
 	var out []*model.Task
-	for _, t := range s.c.Nodes.Tasks[row] {
+	for _, t := range w.c.Nodes.Tasks[row] {
 		if t.Status != model.Pipelined {
 			out = append(out, t)
 		}

@@ -27,7 +27,7 @@ func volumeFields() []*rules.Member {
 		if !t.of.HasVolumes {
 			return types.String("")
 		}
-		return types.String(strings.Join(t.of.Claims, ",") + "@" + strconv.FormatUint(t.s.c.Storage.Version, 10))
+		return types.String(strings.Join(t.of.Claims, ",") + "@" + strconv.FormatUint(t.w.c.Storage.Version, 10))
 	})
 	volumes.Changes = rules.ByStep
 	return []*rules.Member{
@@ -44,7 +44,7 @@ func volumeFunctions() []*rules.Function {
 			if !ok {
 				return wrongArgument(args[0])
 			}
-			v, err := t.s.storage()
+			v, err := t.w.storage()
 			if err != nil {
 				return types.WrapErr(err)
 			}
@@ -56,7 +56,7 @@ func volumeFunctions() []*rules.Function {
 			if !t.of.HasVolumes {
 				return types.True
 			}
-			v, err := t.s.storage()
+			v, err := t.w.storage()
 			if err != nil {
 				return types.WrapErr(err)
 			}
@@ -89,24 +89,24 @@ func volumeFunctions() []*rules.Function {
 }
 
 // storage is Kubernetes' volume plugins beside the cluster, made when they are first asked.
-func (s *Session) storage() (*volume.Volumes, error) {
-	if s.volumes == nil {
-		v, err := volume.New(s.c)
+func (w *World) storage() (*volume.Volumes, error) {
+	if w.volumes == nil {
+		v, err := volume.New(w.c)
 		if err != nil {
 			return nil, err
 		}
-		s.volumes = v
+		w.volumes = v
 	}
-	return s.volumes, nil
+	return w.volumes, nil
 }
 
 // Bindings is what has to be done for a task's claims before it can be bound to a node; nothing for most. It is an error
 // where the claims do not fit the node, which no row of the policy may have asked about.
-func (s *Session) Bindings(t *model.Task, row int32) ([]model.VolumeBind, error) {
+func (w *World) Bindings(t *model.Task, row int32) ([]model.VolumeBind, error) {
 	if len(t.Claims) == 0 {
 		return nil, nil
 	}
-	v, err := s.storage()
+	v, err := w.storage()
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (s *Session) withVolumes(of *Class, t *model.Task) *Class {
 	c.near.group = nil // its counts are the class's
 	c.rankings, c.rejected, c.rejectedAt, c.now, c.later = rankings, nil, 0, 0, 0
 	memo := s.volumeMemo(t, len(c.at))
-	f := s.frame().ofTask(t)
+	f := s.frame().OfTask(t)
 	defer s.done()
 	for _, row := range s.c.Nodes.ByOrder() {
 		if c.at[row].verdict != 0 {

@@ -17,14 +17,14 @@ import (
 // waterFillFunction is the accounting function that shares a total out among queues.
 const waterFillFunction = "waterFill"
 
-func (s *tableScope) waterFill(x *attribute, a *rules.Attribute, reads *rules.Reads) {
+func (s *tableScope) waterFill(x *Attribute, a *rules.Attribute, reads *rules.Reads) {
 	if a.On != "queue" {
 		s.report(a.At.Issuef("write on: queue", "waterFill is on queues, not on %s", a.On))
 		return
 	}
 	resources := rules.Exactly(resourcesType(), "Resources")
 	wants := map[string]rules.Kind{"among": rules.Bool(), "total": resources, "weight": rules.Number(), "floor": resources, "ceiling": resources, "demand": resources}
-	x.args, x.claims = map[string]*rules.Expr{}, &claimReads{}
+	x.Args, x.claims = map[string]*rules.Expr{}, &claimReads{}
 	for _, name := range sortedKeys(a.Args) {
 		roots := []string{"queue"}
 		if name == "total" {
@@ -34,16 +34,16 @@ func (s *tableScope) waterFill(x *attribute, a *rules.Attribute, reads *rules.Re
 		if e == nil {
 			return
 		}
-		x.args[name] = e
+		x.Args[name] = e
 		members(reads, e.Reads, "queue", "cluster")
 		if name != "total" {
 			s.p.claimReads(x.claims, e.Reads)
 		}
 	}
-	if x.settle == "" {
-		x.settle = "cycle"
+	if x.Settle == "" {
+		x.Settle = "cycle"
 	}
-	x.typ = resourcesType()
+	x.Type = resourcesType()
 }
 
 // claimReads is what the claims of a waterFill read, beside what their own queue is touched with.
@@ -51,7 +51,7 @@ type claimReads struct {
 	// shared are fields of the cluster: where one has another value, any claim may be another.
 	shared []rules.Read
 	// sums are added up for the queues. One that has an error tells of it in each cycle.
-	sums []*attribute
+	sums []*Attribute
 	// byCycle says that something is another in another cycle though its queue was not touched.
 	byCycle bool
 	// beyond says that something is read of which nothing here tells.
@@ -86,8 +86,8 @@ func (p *Policy) claimReadsOwn(c *claimReads, r rules.Read) {
 		if x == nil {
 			continue
 		}
-		c.byCycle = c.byCycle || x.settle == "cycle" || x.settle == "start"
-		switch x.function {
+		c.byCycle = c.byCycle || x.Settle == "cycle" || x.Settle == "start"
+		switch x.Function {
 		case waterFillFunction, quotaTreeFunction:
 			c.beyond = true
 		case "sum":
@@ -138,21 +138,21 @@ type claim struct {
 }
 
 // fill is the value of a waterFill attribute for one queue.
-func (s *Session) fill(x *attribute, owner ref.Val) ref.Val {
+func (s *Session) fill(x *Attribute, owner ref.Val) ref.Val {
 	st := s.fillUp(x)
 	q, ok := owner.(*queueView)
 	if i, known := st.index[q.of]; ok && known && st.claims[i].value != nil {
 		return st.claims[i].value
 	}
-	return types.NewErr("%s has no value for queue %s: it takes no part", x.name, q.of.Name)
+	return types.NewErr("%s has no value for queue %s: it takes no part", x.Name, q.of.Name)
 }
 
 // fillUp brings a waterFill up to date. It costs one evaluation of the arguments for each queue that changed, and where one of them, or the total, gave something
 // else, the rounds of quota.Water.
-func (s *Session) fillUp(x *attribute) *fillState {
+func (s *Session) fillUp(x *Attribute) *fillState {
 	st := s.fills[x]
 	at := stamp{cycle: s.cycle}
-	if x.settle == "current" {
+	if x.Settle == "current" {
 		at = s.stampOf(x.byAction)
 		at.clock = s.c.Clock
 	}
@@ -165,7 +165,7 @@ func (s *Session) fillUp(x *attribute) *fillState {
 	s.fills[x] = st
 	f := s.frame()
 	defer s.done()
-	whole := x.args["total"].Eval(f)
+	whole := x.Args["total"].Eval(f)
 	total, ok := whole.(*amounts)
 	if !ok {
 		s.faultOf(x, f, whole)
@@ -186,7 +186,7 @@ func (s *Session) fillUp(x *attribute) *fillState {
 }
 
 // findClaims lists the claims that may be others now, and says whether queues came or went.
-func (s *Session) findClaims(x *attribute, st *fillState, at stamp) (regrouped bool) {
+func (s *Session) findClaims(x *Attribute, st *fillState, at stamp) (regrouped bool) {
 	shared := s.sharedOf(x)
 	touched, known := s.c.QueueLog.Since(st.cursor)
 	another := st.at.cycle != at.cycle
@@ -213,7 +213,7 @@ func (s *Session) findClaims(x *attribute, st *fillState, at stamp) (regrouped b
 }
 
 // sharedOf is a text of what the claims have in common, in whose making sums tell of their errors.
-func (s *Session) sharedOf(x *attribute) []byte {
+func (s *Session) sharedOf(x *Attribute) []byte {
 	if len(s.c.Queues) == 0 {
 		return nil
 	}
@@ -248,10 +248,10 @@ func (st *fillState) regroup(queues []*model.Queue) {
 }
 
 // claim evaluates the arguments for the queue that a frame is about, and says whether it brings something else now.
-func (s *Session) claim(x *attribute, f *Frame, st *fillState, i int) (changed bool) {
+func (s *Session) claim(x *Attribute, f *Frame, st *fillState, i int) (changed bool) {
 	c := &st.claims[i]
 	took := c.takes
-	if w := x.args["among"]; w != nil && w.Eval(f) != types.True {
+	if w := x.Args["among"]; w != nil && w.Eval(f) != types.True {
 		c.takes, c.err, c.value = false, nil, nil
 		return took
 	}
@@ -272,11 +272,11 @@ func (s *Session) claim(x *attribute, f *Frame, st *fillState, i int) (changed b
 }
 
 // claimInto evaluates one queue's arguments, in the memory of another claim; an error is a *types.Err.
-func claimInto(x *attribute, f *Frame, c *quota.Claim) ref.Val {
-	weight := x.args["weight"].Eval(f)
-	w, ok := number(weight)
+func claimInto(x *Attribute, f *Frame, c *quota.Claim) ref.Val {
+	weight := x.Args["weight"].Eval(f)
+	w, ok := Number(weight)
 	if !ok || !(w > 0) {
-		return types.NewErr("weight of queue %s must be above 0, is %s", f.subject(), text(weight))
+		return types.NewErr("weight of queue %s must be above 0, is %s", f.Subject(), Text(weight))
 	}
 	c.Weight = w
 	for _, arg := range []struct {
@@ -284,7 +284,7 @@ func claimInto(x *attribute, f *Frame, c *quota.Claim) ref.Val {
 		into *model.Resources
 	}{{"floor", &c.Floor}, {"ceiling", &c.Ceiling}, {"demand", &c.Demand}} {
 		*arg.into = (*arg.into)[:0]
-		e := x.args[arg.name]
+		e := x.Args[arg.name]
 		if e == nil {
 			continue
 		}
@@ -321,7 +321,7 @@ func (s *Session) share(st *fillState) {
 		r := st.water.Of(n)
 		n++
 		if was, ok := c.value.(*amounts); !ok || !identical(was.r, r) {
-			c.value = s.amounts(r.Clone())
+			c.value = s.Amounts(r.Clone())
 		}
 	}
 }
