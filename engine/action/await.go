@@ -38,12 +38,13 @@ type alike struct {
 }
 
 // awaited says until when a step waits for a job's pods: for a while after it was let in, while some are still to be made.
-// The zero time: it does not.
-func awaited(step *policy.Step, j *model.Job, now time.Time) (until time.Time) {
+// The zero time: it does not. What was asked may be another then.
+func (x *Cycle) awaited(step *policy.Step, j *model.Job) (until time.Time) {
 	if step.AwaitPods == 0 || j.AdmittedAt.IsZero() || len(j.Expected) == 0 {
 		return until
 	}
-	if end := j.AdmittedAt.Add(step.AwaitPods); end.After(now) {
+	if end := j.AdmittedAt.Add(step.AwaitPods); end.After(x.plan.Now) {
+		x.s.Until(end)
 		return end
 	}
 	return until
@@ -52,12 +53,11 @@ func awaited(step *policy.Step, j *model.Job, now time.Time) (until time.Time) {
 // await keeps places for a job that is awaited and just had its turn: for the pods without which it cannot start, if there is room for
 // all of them, and for as many of the others as there is room for. Each cycle looks anew.
 func (x *Cycle) await(step *policy.Step, j *model.Job) {
-	until := awaited(step, j, x.plan.Now)
+	until := x.awaited(step, j)
 	least := j.MinMember - j.Ready() - j.Counts[model.Pipelined]
 	if until.IsZero() || least > 0 && j.Valid() >= j.MinMember { // those that must start together are there, and could not
 		return
 	}
-	x.s.Until(until)
 	if at := &x.plan.KeptUntil; at.IsZero() || until.Before(*at) {
 		*at = until
 	}

@@ -16,6 +16,11 @@ func (x *Cycle) Jobs(tell func(*model.Job) model.JobStatus) []*model.JobStatus {
 	for _, r := range b.fresh {
 		x.look(r)
 	}
+	if !b.local { // a status may be another though nothing of its job changed, and it rests on what the job waits for
+		for _, r := range b.open {
+			x.look(r)
+		}
+	}
 	for i := range x.looked {
 		x.enliven(x.looked[i])
 	}

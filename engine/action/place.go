@@ -18,7 +18,7 @@ func (x *Cycle) place(step *policy.Step) {
 	x.kept = nil
 	settled := func(j *model.Job) bool {
 		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending &&
-			awaited(step, j, x.plan.Now).IsZero()
+			x.awaited(step, j).IsZero()
 	}
 	take := func(j *model.Job) (again bool) {
 		todo := left[j]
@@ -43,7 +43,7 @@ func (x *Cycle) place(step *policy.Step) {
 		if take(j) {
 			return true
 		}
-		if j.PlacedNow > placed && !awaited(step, j, x.plan.Now).IsZero() {
+		if j.PlacedNow > placed && !x.awaited(step, j).IsZero() {
 			left[j] = &taskQueue{} // with these it may stand elsewhere in the order, and so do its pods that are still to be made
 			return true
 		}

@@ -165,7 +165,7 @@ func (w *walk) parked(st *stand, p *parked) (vain bool) {
 func (w *walk) fresh(st *stand, rank policy.Ranked[*model.Job], now policy.Token) (vain bool) {
 	j, l := rank.Of, w.lane
 	r := w.x.backlog.records[j]
-	if l.kinds != nil && l.tried == now && awaited(l.step, j, w.x.plan.Now).IsZero() {
+	if l.kinds != nil && l.tried == now && w.x.awaited(l.step, j).IsZero() {
 		if k := l.kindOf(j); k.holds(now) {
 			p := w.parking(r, k)
 			p.rank = rank
@@ -274,11 +274,13 @@ func (w *walk) drop(q *model.Queue) {
 		}
 		rank, _ := st.heap.TakeRanked()
 		r := x.backlog.records[rank.Of]
-		if k := l.kindOf(rank.Of); k != nil {
-			p := w.parking(r, k)
-			p.rank = rank
-			w.pass(st, p, of(rank.Of))
-			continue
+		if x.awaited(l.step, rank.Of).IsZero() { // else the step may have nothing to do for it in a while
+			if k := l.kindOf(rank.Of); k != nil {
+				p := w.parking(r, k)
+				p.rank = rank
+				w.pass(st, p, of(rank.Of))
+				continue
+			}
 		}
 		x.enliven(r)
 		x.ranked(st, r)

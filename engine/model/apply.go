@@ -438,7 +438,9 @@ func (c *Cluster) replaceTask(t, next *Task) {
 	*t = *next
 	if stays {
 		t.Job = job
-		t.share(job.role(t.Role))
+		if t.share(job.role(t.Role)); t.role != role {
+			c.untidy(job) // it lacks another pod now
+		}
 	}
 	c.seat(t)
 	if !stays {

@@ -173,3 +173,22 @@ func failOn(t *rapid.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// A pod that changes its role is missing in the one that it leaves, and not in the one that it comes to.
+func TestExpectedWhereAPodChangesItsRole(t *testing.T) {
+	c := cluster(t, queue("q"), batchJob("", "ps", 1, "cpu=4", "worker", 1, "cpu=2"), group("g", "q", ofJob("u1")), memberOf("worker", 0, "cpu=2"))
+	other := memberOf("worker", 0, "cpu=2")
+	other.Annotations[RoleAnnotation] = "ps"
+	for _, test := range []struct {
+		change []Delta
+		want   float64
+	}{{nil, 4000}, {upserts(other), 2000}, {upserts(memberOf("worker", 0, "cpu=2")), 4000}} {
+		c.Apply(test.change...)
+		if got := c.Jobs["a/train-u1"].Expected.Get(CPU); got != test.want {
+			t.Errorf("expected is cpu %g, want %g", got, test.want)
+		}
+		if err := c.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}

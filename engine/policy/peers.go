@@ -159,8 +159,8 @@ func (p *peers) seat(t *model.Task) {
 		p.records[t] = rec
 	}
 	if rec.object != t.Object {
+		p.give(rec, p.template(t)) // of the older object the record has another
 		rec.object, rec.matchedAt = t.Object, -1
-		p.give(rec, p.template(t))
 	}
 	if t.Node == model.NoNode {
 		return
@@ -174,18 +174,34 @@ func (p *peers) seat(t *model.Task) {
 
 // give says which template a task has.
 func (p *peers) give(rec *record, to *template) {
+	if rec.template == to {
+		return
+	}
 	if rec.template != nil {
 		if rec.template.owners--; rec.template.owners == 0 {
 			p.dead++
+			p.asked(rec.template, -1)
 		}
 	}
 	if rec.template = to; to == nil {
 		return
 	}
-	if to.owners++; to.owners == 1 && to.counted {
-		p.dead--
+	if to.owners++; to.owners == 1 {
+		if to.counted {
+			p.dead--
+		}
+		p.asked(to, 1)
 	}
 	to.counted = true
+}
+
+// asked notes that a template came into use, or out of it. Whom its terms speak of has another company where nobody else has them.
+func (p *peers) asked(x *template, by int) {
+	for _, ta := range x.asks {
+		if ta.askers += by; ta.askers == max(by, 0) {
+			p.version++
+		}
+	}
 }
 
 // count adds a task to the tallies that it counts in, or takes it away. filled says whether those that are complete,
@@ -406,7 +422,7 @@ func (p *peers) companyOf(t *model.Task) *company {
 	co := company{template: tmpl}
 	for _, x := range p.matched(t) {
 		for _, ta := range x.asking {
-			if seen[ta] {
+			if seen[ta] || ta.askers == 0 {
 				continue
 			}
 			if seen == nil {

@@ -76,6 +76,7 @@ type tally struct {
 	included []bool
 	limit    *limit
 
+	askers int // templates in use whose placed tasks it counts, of a tally of those
 	filled bool
 	counts []int64 // by domain
 	total  int64
