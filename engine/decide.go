@@ -8,6 +8,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
+// Decider decides as Decide does.
+type Decider func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan
+
 // Decide runs one cycle: (cluster, policy, now) in, Plan with its reasons out. What the plan binds is
 // Binding in the cluster afterwards, and what it admits is in; everything else is as it was.
 // The cluster remembers verdicts for the next cycle under the same policy.

@@ -4,6 +4,9 @@
 //	files, trace ---------> sim  --deltas--> model.Cluster --+--> Decide(cluster, policy, now) --+
 //	policy + tables --policy.Load---------> policy.Policy ---+        = Plan, with reasons       +-- sim: report, scenario, next tick
 //
+// What a cycle decides is defined by engine/reference, which is written to be read, and remembers nothing; what follows is the same made
+// fast, held to it byte for byte. A new behaviour is written there first.
+//
 // Between the inputs and the Plan there is no I/O, no clock, no log, no randomness, and no goroutine that outlives a
 // call: the same input gives the same bytes. One cycle goes
 //
@@ -25,6 +28,7 @@
 //	engine/policy          where rules and model meet: sites, types and functions of the language, tables compiled, verdicts by column
 //	engine/action          the verbs of which every pipeline is made
 //	engine                 this: one cycle from its parts
+//	engine/reference       the same cycle as plainly as it can be said: the definition
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
 //	engine/live            the scheduler at work in a cluster. Beside it what all parts that run there have in common:
 //	engine/live/events       Events, so that clients of both of Kubernetes' APIs of events find all they look for

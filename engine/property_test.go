@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/reference"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -36,6 +36,8 @@ type run struct {
 	noCache  bool
 	// otherUIDs gives all objects UIDs in another order, as a cluster's are random. The plans are written with their own.
 	otherUIDs bool
+	// noErrors leaves out which rows erred: what is remembered is not asked again.
+	noErrors bool
 	// after sees the cluster after each cycle.
 	after func(c *model.Cluster, s *policy.Session, plan *model.Plan)
 }
@@ -49,21 +51,10 @@ func pauses() []time.Duration {
 // bound runs in the next cycle.
 func (r run) plans(t *rapid.T) []string {
 	c := model.NewCluster(model.Options{})
-	var first []model.Delta
-	for i := range r.world.objects {
-		if r.order != nil {
-			i = r.order[i]
-		}
-		first = append(first, model.Delta{Object: r.world.objects[i]})
-	}
-	history := append([][]model.Delta{first}, r.world.changes...)
-	if r.otherUIDs {
-		history = otherUIDs(history)
-	}
 	var out []string
 	var s *policy.Session
 	now := time.Unix(1_700_000_100, 0).UTC()
-	for n, deltas := range history {
+	for n, deltas := range r.history() {
 		c.Apply(deltas...) // mistakes in objects are as good as any other
 		if p := r.policies[n%len(r.policies)]; s == nil || s.Policy() != p {
 			s = policy.NewSession(c, p)
@@ -74,6 +65,9 @@ func (r run) plans(t *rapid.T) []string {
 			if err := c.Check(); err != nil {
 				t.Fatalf("cycle %d, %v later: %v", n, pause, err)
 			}
+			if r.noErrors {
+				plan.Errors = nil
+			}
 			out = append(out, madeUp.ReplaceAllString(written(t, plan), ""))
 			if r.after != nil {
 				r.after(c, s, plan)
@@ -82,6 +76,22 @@ func (r run) plans(t *rapid.T) []string {
 		}
 	}
 	return out
+}
+
+// history is what is applied, step by step.
+func (r run) history() [][]model.Delta {
+	var first []model.Delta
+	for i := range r.world.objects {
+		if r.order != nil {
+			i = r.order[i]
+		}
+		first = append(first, model.Delta{Object: r.world.objects[i]})
+	}
+	history := append([][]model.Delta{first}, r.world.changes...)
+	if r.otherUIDs {
+		return otherUIDs(history)
+	}
+	return history
 }
 
 // madeUp is what otherUIDs puts before a UID.
@@ -117,16 +127,14 @@ func started(c *model.Cluster, plan *model.Plan) []model.Delta {
 }
 
 func written(t *rapid.T, plan *model.Plan) string {
-	data, err := json.MarshalIndent(plan, "", " ")
+	text, err := reference.Written(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range plan.Waits {
-		if w := &plan.Waits[i]; w.Tried != nil { // JSON leaves it out
-			data = fmt.Appendf(data, "\n%s %+v", w.Job, *w.Tried)
-		}
+	if len(plan.Errors) == 0 {
+		return text
 	}
-	return string(data)
+	return fmt.Sprintf("%s\n%+v", text, plan.Errors)
 }
 
 // compiled is a policy, twice, from the same text.

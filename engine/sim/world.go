@@ -34,6 +34,8 @@ type Options struct {
 	// Shuffle, where it is not 0, seeds the order in which objects go into the
 	// cluster. No decision may depend on it.
 	Shuffle int64
+	// Decide decides; nil: engine.Decide.
+	Decide engine.Decider
 	// MaxObjects is LoadOptions.MaxObjects of what Load reads.
 	MaxObjects int
 }
@@ -44,6 +46,7 @@ type World struct {
 	// Policy decides; it may be replaced between cycles.
 	Policy *policy.Policy
 
+	decide     engine.Decider
 	began, now time.Time
 	schedulers []string
 	maxObjects int
@@ -62,6 +65,7 @@ type World struct {
 // NewWorld is a world with nothing in it.
 func NewWorld(o Options) *World {
 	w := &World{
+		decide:     o.Decide,
 		now:        o.Now,
 		schedulers: ours(o.SchedulerNames),
 		maxObjects: o.MaxObjects,
@@ -77,6 +81,9 @@ func NewWorld(o Options) *World {
 		w.now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
 	}
 	w.began = w.now
+	if w.decide == nil {
+		w.decide = engine.Decide
+	}
 	if o.Shuffle != 0 {
 		w.shuffle = rand.New(rand.NewPCG(uint64(o.Shuffle), 0))
 	}
@@ -305,7 +312,7 @@ func (w *World) Cycle() (*model.Plan, error) {
 	w.turned = false
 	var all *model.Plan
 	for {
-		plan := engine.Decide(w.cluster, w.Policy, w.now)
+		plan := w.decide(w.cluster, w.Policy, w.now)
 		if err := w.obey(plan); err != nil {
 			return nil, fmt.Errorf("carry out the plan: %w", err)
 		}

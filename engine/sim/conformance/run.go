@@ -31,6 +31,8 @@ func (r *Result) Failed() bool {
 type Runner struct {
 	// Rewrite, where it is set, is given the YAML of every case's policy, and gives the YAML that is compiled.
 	Rewrite func(policy []byte) ([]byte, error)
+	// Decider decides; nil: engine.Decide.
+	Decider engine.Decider
 
 	tables     map[string]*rules.Table
 	actions    []string
@@ -114,10 +116,11 @@ type session struct {
 	c      *Case
 	state  *model.Cluster
 	policy *policy.Policy
+	by     engine.Decider
 }
 
 func (s *session) decide() *model.Plan {
-	return engine.Decide(s.state, s.policy, s.c.Origin.RecordedAt)
+	return s.by(s.state, s.policy, s.c.Origin.RecordedAt)
 }
 
 func (r *Runner) open(c *Case) (*session, error) {
@@ -129,7 +132,11 @@ func (r *Runner) open(c *Case) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{c: c, state: state, policy: p}, nil
+	by := r.Decider
+	if by == nil {
+		by = engine.Decide
+	}
+	return &session{c: c, state: state, policy: p, by: by}, nil
 }
 
 // find gives the case of an id.

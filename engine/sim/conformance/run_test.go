@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/reference"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -240,6 +241,39 @@ func TestCorpus(t *testing.T) {
 	}
 	if !report.OK() {
 		t.Error(out.String())
+	}
+}
+
+// On every recorded case that runs, the engine decides what the reference decides, to the byte.
+func TestCorpusByReference(t *testing.T) {
+	fast, plain := runner(t), runner(t)
+	plain.Decider = (&reference.Run{}).Decide
+	ran := 0
+	for _, c := range corpus(t) {
+		var texts []string
+		for _, r := range []*Runner{plain, fast} {
+			plan, err := r.Decide(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plan == nil {
+				continue
+			}
+			text, err := reference.Written(plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, text)
+		}
+		if len(texts) < 2 {
+			continue
+		}
+		if ran++; texts[0] != texts[1] {
+			t.Errorf("case %s: -reference +engine:\n%s", c.ID, cmp.Diff(texts[0], texts[1]))
+		}
+	}
+	if ran < 100 {
+		t.Errorf("only %d cases ran", ran)
 	}
 }
 

@@ -7,7 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/reference"
 )
 
 // samples reads the policies that ship.
@@ -162,5 +166,41 @@ func TestSamplesMakeThePublishedRuns(t *testing.T) {
 	}
 	if line, ok := Verdict(summaries); !ok {
 		t.Error(line)
+	}
+}
+
+// A part of a run, on every eighth node and with the first arrivals, is to the byte what the reference makes of it.
+func TestAPartOfARunByReference(t *testing.T) {
+	trace, err := Load(corpus(t), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := *trace
+	part.Nodes = nil
+	for i := 0; i < len(trace.Nodes); i += 8 {
+		part.Nodes = append(part.Nodes, trace.Nodes[i])
+	}
+	o := part.opening(42)
+	const arrivals = 300
+	o.replay.pods, o.deltas = o.replay.pods[:arrivals], o.deltas[:1+len(part.Nodes)+2*arrivals]
+	for _, h := range samples(t) {
+		t.Run(h.Name, func(t *testing.T) {
+			t.Parallel()
+			var texts []string
+			for _, decide := range []engine.Decider{(&reference.Run{}).Decide, engine.Decide} {
+				c, err := o.cluster()
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := reference.Written(decide(c, h.Policy, o.end()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				texts = append(texts, text)
+			}
+			if texts[0] != texts[1] {
+				t.Errorf("-reference +engine:\n%s", cmp.Diff(texts[0], texts[1]))
+			}
+		})
 	}
 }

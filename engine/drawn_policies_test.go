@@ -1,0 +1,365 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// drawer writes policies by chance: shipped tables in tiers, and rows of expressions over the whole vocabulary, which it enumerates.
+type drawer struct {
+	*rand.Rand
+	objects   map[string]*rules.Object
+	functions []*rules.Function
+	roots     map[string]*cel.Type
+	names     int
+}
+
+func newDrawer(seed uint64) *drawer {
+	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 7)), objects: map[string]*rules.Object{}, roots: map[string]*cel.Type{}}
+	v := policy.Vocabulary()
+	for _, o := range v.Objects {
+		d.objects[o.Name] = o
+	}
+	d.functions = v.Functions
+	for _, r := range policy.Roots() {
+		d.roots[r.Name] = r.Type
+	}
+	return d
+}
+
+func pick[T any](d *drawer, from ...T) T { return from[d.IntN(len(from))] }
+
+// path is a way from a root to a value.
+type path struct {
+	text string
+	typ  *cel.Type
+}
+
+// paths are all ways from some roots, of so many steps at most.
+func (d *drawer) paths(roots []string, steps int) []path {
+	var all, at []path
+	for _, r := range roots {
+		at = append(at, path{r, d.roots[r]})
+	}
+	for range steps + 1 {
+		all = append(all, at...)
+		var next []path
+		for _, p := range at {
+			o := d.objects[p.typ.TypeName()]
+			if o == nil || p.typ.Kind() != types.StructKind {
+				continue
+			}
+			for _, m := range o.Members {
+				if !m.Hidden && m.Get != nil && m.Name != "starving" {
+					next = append(next, path{p.text + "." + m.Name, m.Type})
+				}
+			}
+		}
+		at = next
+	}
+	return all
+}
+
+// expression is one of a type that reads some roots.
+func (d *drawer) expression(t *cel.Type, roots []string, depth int) string {
+	ways := slices.DeleteFunc(d.paths(roots, 2), func(p path) bool { return !p.typ.IsExactType(t) })
+	if len(ways) > 0 && (depth == 0 || d.IntN(3) > 0) {
+		return pick(d, ways...).text
+	}
+	if depth > 0 && d.IntN(3) == 0 {
+		if call := d.call(t, roots, depth-1); call != "" {
+			return call
+		}
+	}
+	if depth > 0 {
+		if text := d.combined(t, roots, depth-1); text != "" {
+			return text
+		}
+	}
+	return d.plain(t, roots)
+}
+
+// combined is an expression with others in it; "": there is none of that type.
+func (d *drawer) combined(t *cel.Type, roots []string, depth int) string {
+	sub := func(t *cel.Type) string { return d.expression(t, roots, depth) }
+	resources := d.objects["Resources"].Type
+	switch t.Kind() {
+	case types.BoolKind:
+		return pick(d,
+			"("+sub(cel.IntType)+pick(d, " < ", " >= ", " == ", " != ")+sub(cel.IntType)+")",
+			"("+sub(cel.DoubleType)+pick(d, " <= ", " > ")+sub(cel.DoubleType)+")",
+			"("+sub(cel.StringType)+pick(d, " == ", " != ", " < ")+sub(cel.StringType)+")",
+			"("+sub(cel.BoolType)+pick(d, " && ", " || ")+sub(cel.BoolType)+")", "!"+sub(cel.BoolType),
+			sub(resources)+".fits("+sub(resources)+")", d.loop(roots))
+	case types.IntKind:
+		return pick(d, "("+sub(cel.IntType)+pick(d, " + ", " - ", " % ", " / ")+sub(cel.IntType)+")", "("+sub(cel.BoolType)+" ? "+sub(cel.IntType)+" : "+sub(cel.IntType)+")")
+	case types.DoubleKind:
+		return pick(d, "("+sub(cel.DoubleType)+pick(d, " + ", " - ", " * ", " / ")+sub(cel.DoubleType)+")", "double("+sub(cel.IntType)+")", sub(resources)+".cpu")
+	default:
+		return ""
+	}
+}
+
+// plain is an expression without others in it.
+func (d *drawer) plain(t *cel.Type, roots []string) string {
+	switch t.Kind() {
+	case types.BoolKind:
+		return pick(d, "true", "false")
+	case types.IntKind:
+		return fmt.Sprint(d.IntN(5))
+	case types.DoubleKind:
+		return pick(d, "0.5", "2.0", "1000.0")
+	case types.StringKind:
+		return pick(d, `"east"`, `"worker"`, `"q1"`, `"n2"`, `"Pending"`)
+	case types.TimestampKind:
+		return "now"
+	case types.DurationKind:
+		return pick(d, "duration('90s')", "(now - "+d.expression(cel.TimestampType, roots, 0)+")")
+	case types.ListKind:
+		if t.Parameters()[0].Kind() == types.StringKind {
+			return `["cpu", "memory"]`
+		}
+	default:
+	}
+	switch {
+	case t.IsExactType(d.objects["Resources"].Type):
+		return "cluster." + pick(d, "allocatable", "used", "usedAtStart")
+	case t.IsExactType(cel.MapType(cel.StringType, cel.StringType)):
+		return `{"zone": "east"}`
+	}
+	return ""
+}
+
+// loop is over a list of objects.
+func (d *drawer) loop(roots []string) string {
+	ways := slices.DeleteFunc(d.paths(roots, 1), func(p path) bool {
+		return p.typ.Kind() != types.ListKind || d.objects[p.typ.Parameters()[0].TypeName()] == nil
+	})
+	if len(ways) == 0 {
+		return "true"
+	}
+	way := pick(d, ways...)
+	d.roots["each"] = way.typ.Parameters()[0]
+	return way.text + pick(d, ".exists(each, ", ".all(each, ") + d.expression(cel.BoolType, append([]string{"each"}, roots...), 0) + ")"
+}
+
+// call is of a function that gives a type; "": none could be written.
+func (d *drawer) call(t *cel.Type, roots []string, depth int) string {
+	var fitting []func() string
+	for _, f := range d.functions {
+		if strings.HasPrefix(f.Name, "_") || strings.HasPrefix(f.Name, "@") {
+			continue
+		}
+		for _, o := range f.Overloads {
+			if !o.Result.IsExactType(t) || o.Ints || o.Spread {
+				continue
+			}
+			fitting = append(fitting, func() string {
+				var args []string
+				for i, arg := range o.Args {
+					if i == 0 && f.Root != "" {
+						continue
+					}
+					text := d.expression(arg, roots, depth)
+					if text == "" {
+						return ""
+					}
+					args = append(args, text)
+				}
+				if o.Member && f.Root == "" {
+					return args[0] + "." + f.Name + "(" + strings.Join(args[1:], ", ") + ")"
+				}
+				return f.Name + "(" + strings.Join(args, ", ") + ")"
+			})
+		}
+	}
+	if len(fitting) == 0 {
+		return ""
+	}
+	return pick(d, fitting...)()
+}
+
+func (d *drawer) name(of string) string {
+	d.names++
+	return fmt.Sprintf("%s-%d", of, d.names)
+}
+
+// row is one of a site, on a line of its own.
+func (d *drawer) row(s policy.Site) string {
+	want := cel.BoolType
+	by := s.Expression
+	switch {
+	case by == "by":
+		want = pick(d, cel.IntType, cel.DoubleType, cel.StringType, cel.BoolType)
+	case slices.Contains(s.Keys, "weight"):
+		want = pick(d, cel.IntType, cel.DoubleType)
+	}
+	expression := d.expression(want, s.Roots, 2)
+	for want == cel.BoolType && d.IntN(2) == 0 { // so that not most of what is drawn lets nothing pass
+		expression += pick(d, " || ", " || ", " && ") + d.expression(cel.BoolType, s.Roots, 1)
+	}
+	text := fmt.Sprintf("{name: %s, %s: %q", d.name("row"), by, expression)
+	if d.IntN(3) == 0 {
+		text += fmt.Sprintf(", when: %q", d.expression(cel.BoolType, s.Roots, 1))
+	}
+	if slices.Contains(s.Keys, "normalize") {
+		text += ", normalize: " + pick(d, "none", "none", "max", "minMax", "inverseMax", "inverseSum") + pick(d, "", "", ", round: "+pick(d, "trunc", "floor", "nearest"))
+	}
+	if by == "expression" && want == cel.BoolType && d.IntN(2) == 0 {
+		text += fmt.Sprintf(", message: %q", "it says {{"+d.expression(pick(d, cel.IntType, cel.StringType, cel.BoolType), s.Roots, 1)+"}}")
+	}
+	if d.IntN(2) == 0 {
+		text += ", onError: " + pick(d, "deny", "allow", "skip")
+	}
+	return text + "}"
+}
+
+// attribute is a computed field, which what is drawn after it may read.
+func (d *drawer) attribute() string {
+	on := pick(d, "queue", "queue", "job", "node", "cluster", "task")
+	t := pick(d, cel.IntType, cel.DoubleType, cel.BoolType)
+	name := fmt.Sprintf("drawn%d", d.IntN(1<<30))
+	text := fmt.Sprintf("{on: %s, name: %s, ", on, name)
+	switch {
+	case d.IntN(3) == 0 && (on == "queue" || on == "cluster"):
+		member := pick(d, "job", "task")
+		t = cel.DoubleType
+		text += fmt.Sprintf("sum: {over: %s, of: %q, when: %q}", member, d.expression(t, []string{member}, 1), d.expression(cel.BoolType, []string{member}, 1))
+	case d.IntN(4) == 0 && on == "queue":
+		t = d.objects["Resources"].Type
+		text += `waterFill: {total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request, ceiling: queue.spec.limit}`
+	default:
+		text += fmt.Sprintf("expression: %q", d.expression(t, []string{on}, 2))
+	}
+	text += pick(d, "", "", ", settle: cycle", ", settle: start", ", settle: current") + "}"
+	dup := *d.objects[strings.ToUpper(on[:1])+on[1:]]
+	dup.Members = append(slices.Clone(dup.Members), &rules.Member{Name: name, Type: t, Get: func(any) ref.Val { return nil }})
+	d.objects[dup.Name] = &dup
+	return text
+}
+
+// rows is a table of a few rows at a few sites.
+func (d *drawer) rows() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "    - name: %s\n      inline:\n        description: drawn\n        attributes:\n", d.name("drawn"))
+	for range d.IntN(3) {
+		fmt.Fprintf(&b, "        - %s\n", d.attribute())
+	}
+	for _, s := range policy.Sites() {
+		if !s.Asked() || d.IntN(4) > 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "        %s:\n", s.Name)
+		for range 1 + d.IntN(2) {
+			fmt.Fprintf(&b, "        - %s\n", d.row(s))
+		}
+	}
+	return b.String()
+}
+
+// action is one of the user's own.
+func (d *drawer) action(name string) string {
+	gates := []string{"[overused, allocatable]", "[allocatable]", "[overused, allocatable, preemptive]", "[]"}
+	text := fmt.Sprintf("  - name: %s\n    steps:\n    - {verb: place, jobs: \"job.phase != 'Pending'\", gates: %s, commit: %s, turn: %s, awaitPods: %s", name,
+		pick(d, gates...), pick(d, "job", "job", "task"), pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "0s", "2s", "30s"))
+	if d.IntN(2) == 0 {
+		text += fmt.Sprintf(", onNoNode: %q", pick(d, "true", d.expression(cel.BoolType, []string{"job"}, 1)))
+	}
+	if d.IntN(3) == 0 {
+		text += fmt.Sprintf(", tasks: %q", "!task.gated && task.status in ['Pending', 'Pipelined'] && ("+d.expression(cel.BoolType, []string{"task"}, 1)+")")
+	}
+	return text + "}\n"
+}
+
+// policy is a whole one, without the rows that do not compile.
+func (d *drawer) policy(t *testing.T) *policy.Policy {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: drawn}\nspec:\n  actions:\n" + d.action("own"))
+	fmt.Fprintf(&b, "  pipeline: %s\n  tiers:\n", pick(d, "[enqueue, allocate, backfill]", "[enqueue, allocate, backfill]", "[enqueue, own, backfill]", "[own]", "[enqueue, own, allocate]", "[allocate, enqueue, own]"))
+	tables := slices.DeleteFunc(policy.ShippedNames(), func(string) bool { return d.IntN(5) < 2 })
+	d.Shuffle(len(tables), func(i, k int) { tables[i], tables[k] = tables[k], tables[i] })
+	if slices.Contains(tables, "capacity") { // both compute what a queue deserves
+		tables = slices.DeleteFunc(tables, func(name string) bool { return name == "proportion" })
+	}
+	for tier := range 1 + d.IntN(3) {
+		fmt.Fprintf(&b, "  - name: tier-%d\n    tables:\n", tier)
+		if d.IntN(3) > 0 || len(tables) == 0 {
+			b.WriteString(d.rows())
+		}
+		n := min(len(tables), 2+d.IntN(5))
+		for _, name := range tables[:n] {
+			fmt.Fprintf(&b, "    - {name: %s%s}\n", name, pick(d, "", "", "", ", without: ["+pick(d, "jobOrder", "predicates", "scores", "jobReady", "jobEnqueueable")+"]"))
+		}
+		tables = tables[n:]
+	}
+	return loadWithout(t, b.String())
+}
+
+// loadWithout compiles a policy without the lines that have mistakes: what is drawn may be too expensive, or always fail.
+func loadWithout(t *testing.T, text string) *policy.Policy {
+	t.Helper()
+	for range 40 {
+		docs, issues := rules.Parse("drawn.yaml", []byte(text))
+		if issues.Err() != nil || len(docs) != 1 {
+			t.Fatalf("%v\n%s", issues, text)
+		}
+		p, issues := policy.Load(docs[0])
+		if issues.Err() == nil {
+			return p
+		}
+		lines := strings.Split(text, "\n")
+		for _, i := range issues {
+			if i.Severity != rules.Error {
+				continue
+			}
+			line := lines[i.Line-1]
+			if !strings.Contains(line, "{") || strings.Contains(line, "apiVersion") {
+				t.Fatalf("%v\n%s", i, text)
+			}
+			switch {
+			case strings.Contains(line, "verb: place"):
+				lines[i.Line-1] = "    - {verb: place}"
+			case strings.Contains(line, "{name: row-"), strings.Contains(line, "{on: "):
+				lines[i.Line-1] = "        # left out"
+			default:
+				lines[i.Line-1] = "    # left out"
+			}
+		}
+		text = strings.Join(lines, "\n")
+	}
+	t.Fatalf("too many mistakes:\n%s", text)
+	return nil
+}
+
+// samplePolicies are those that ship.
+func samplePolicies(t *testing.T) map[string]*policy.Policy {
+	t.Helper()
+	out := map[string]*policy.Policy{}
+	for _, pattern := range []string{"../samples/policies/*.yaml", "../samples/policies/*/*.yaml", "../rules/tables/default.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[strings.TrimSuffix(filepath.Base(file), ".yaml")] = compile(t, file, data).policies[0]
+		}
+	}
+	return out
+}

@@ -1,0 +1,16 @@
+// Package reference says what Celsius decides, as plainly as it can be said. It is the definition: the engine's packages do the same
+// fast, and are held to it byte for byte. What is new is written here first.
+//
+// Nothing is remembered from one question to the next, but for the values that settle once a cycle or at the start of a run; every
+// expression is evaluated by cel-go, every order is a sort, every count a loop. What it has in common with the engine is the cluster
+// and its accounting (engine/model), the arithmetic of quotas (engine/quota), the compiled policy, and the fields and functions of
+// the language (engine/policy). Read it in this order:
+//
+//	decide.go  a cycle: the actions, their steps, queues and jobs in turns
+//	place.go   one turn of a job: its tasks, what is kept, held or undone
+//	node.go    one task: predicates, scores, the best node, or why there is none
+//	await.go   places for pods that are still being made
+//	sites.go   how the answers of rows combine, and how things are put in order
+//	values.go  computed fields, variables and what accounting functions add up
+//	close.go   reasons and statuses at the end
+package reference

@@ -1,0 +1,356 @@
+package reference
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/quota"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Starts are values of computed fields that have settled.
+type Starts map[Settled]ref.Val
+
+// Settled is a computed field of one object, by its name.
+type Settled struct {
+	Of    *policy.Attribute
+	Owner string
+}
+
+// settle computes what settles once a cycle, or at the start of the run, for everything that has it.
+func (x *cycle) settle() {
+	for _, a := range x.p.Attributes() {
+		if a.Settle == "cycle" || a.Settle == "start" {
+			for _, view := range x.w.Owners(a) {
+				x.Attribute(a, view)
+			}
+		}
+	}
+}
+
+// Attribute implements policy.Values.
+func (x *cycle) Attribute(a *policy.Attribute, of ref.Val) ref.Val {
+	values := map[string]Starts{"cycle": x.settled, "start": x.starts}[a.Settle]
+	key := Settled{a, policy.OwnerName(of)}
+	if v, ok := values[key]; ok {
+		return v
+	}
+	v := policy.Held(x.compute(a, of))
+	if values != nil {
+		values[key] = v
+	}
+	return v
+}
+
+// Variable implements policy.Values.
+func (x *cycle) Variable(v *policy.Variable, f *policy.Frame) ref.Val { return v.Expr.Interpret(f) }
+
+func (x *cycle) compute(a *policy.Attribute, of ref.Val) ref.Val {
+	f := x.w.FrameOf(of)
+	if a.When != nil {
+		switch held := a.When.Interpret(f); {
+		case types.IsError(held):
+			return held
+		case held != types.True:
+			return types.NewErr("%s has no value here: its guard is false", a.Name)
+		}
+	}
+	switch a.Function {
+	case "sum":
+		return x.sum(a, of)
+	case "waterFill":
+		return x.waterFill(a, policy.Owner(of).(*model.Queue))
+	case "quotaTree":
+		return x.tree(a.Tree).Read(a, policy.Owner(of).(*model.Queue))
+	case "hdrf":
+		return x.shares(a)
+	case "typicalTasks":
+		return policy.TypicalTasks(x.c, a.Args["cover"].Interpret(f))
+	}
+	return a.Expr.Interpret(f)
+}
+
+// sum adds up what the members of an object have.
+func (x *cycle) sum(a *policy.Attribute, of ref.Val) ref.Val {
+	totals := map[string]*policy.Total{}
+	for _, m := range x.members(a, policy.Owner(of)) {
+		if w := a.Args["when"]; w != nil {
+			if held := w.Interpret(m); held != types.True {
+				x.faultIn(a, m, held)
+				continue
+			}
+		}
+		key := ""
+		if e := a.Args["by"]; e != nil {
+			by, ok := e.Interpret(m).(types.String)
+			if !ok {
+				x.faultIn(a, m, e.Interpret(m))
+				continue
+			}
+			key = string(by)
+		}
+		v := a.Args["of"].Interpret(m)
+		if types.IsError(v) {
+			x.faultIn(a, m, v)
+			continue
+		}
+		if totals[key] == nil {
+			totals[key] = &policy.Total{}
+		}
+		totals[key].Add(v, 1)
+	}
+	if a.Args["by"] == nil {
+		return x.w.Sum(a.Type, totals[""])
+	}
+	out := map[ref.Val]ref.Val{}
+	for key, t := range totals {
+		out[types.String(key)] = x.w.Sum(a.Type.Parameters()[1], t)
+	}
+	return types.NewRefValMap(types.DefaultTypeAdapter, out)
+}
+
+// members are frames about the members of an object: of a queue its jobs, of a namespace, a queue or a job its tasks, of the cluster all.
+// A job that stands for one pod without a group is none.
+func (x *cycle) members(a *policy.Attribute, of any) []*policy.Frame {
+	var out []*policy.Frame
+	if a.Over == "queue" {
+		for _, q := range x.c.QueuesByName() {
+			out = append(out, x.w.Frame().OfQueue(q))
+		}
+		return out
+	}
+	for _, j := range x.c.JobsByKey() {
+		switch o := of.(type) {
+		case *model.Queue:
+			if j.Queue != o {
+				continue
+			}
+		case *model.Job:
+			if j != o {
+				continue
+			}
+		case *model.Namespace:
+			if j.Namespace != o.Name {
+				continue
+			}
+		}
+		if a.Over == "job" && !j.Orphan {
+			out = append(out, x.w.Frame().OfJobAlone(j))
+		}
+		for _, t := range j.Tasks {
+			if a.Over == "task" {
+				out = append(out, x.w.Frame().OfTaskAlone(t))
+			}
+		}
+	}
+	return out
+}
+
+func (x *cycle) faultIn(a *policy.Attribute, f *policy.Frame, v ref.Val) {
+	if types.IsError(v) {
+		x.fault("attributes", a.Table, a.Name, f, v)
+	}
+}
+
+// amounts evaluates an argument that gives Resources; without one it is empty.
+func (x *cycle) amounts(a *policy.Attribute, e *rules.Expr, f *policy.Frame) (r model.Resources, err ref.Val) {
+	if e == nil {
+		return nil, nil
+	}
+	v := e.Interpret(f)
+	r, ok := policy.AmountsOf(v)
+	if !ok {
+		x.fault("attributes", a.Table, a.Name, f, v)
+		return nil, v
+	}
+	return r.Clone(), nil
+}
+
+// waterFill is the part of one queue. What settles once a cycle is shared out once a cycle.
+func (x *cycle) waterFill(a *policy.Attribute, of *model.Queue) ref.Val {
+	values := x.filled[a]
+	if values == nil {
+		values = x.fill(a)
+	}
+	if a.Settle == "cycle" {
+		x.filled[a] = values
+	}
+	if v := values[of]; v != nil {
+		return v
+	}
+	return types.NewErr("%s has no value for queue %s: it takes no part", a.Name, of.Name)
+}
+
+func (x *cycle) fill(a *policy.Attribute) map[*model.Queue]ref.Val {
+	values := map[*model.Queue]ref.Val{}
+	total, err := x.amounts(a, a.Args["total"], x.w.Frame())
+	if err != nil {
+		return values
+	}
+	var claims []quota.Claim
+	var taking []*model.Queue
+	for _, q := range x.c.QueuesByName() {
+		f := x.w.Frame().OfQueue(q)
+		if e := a.Args["among"]; e != nil && e.Interpret(f) != types.True {
+			continue
+		}
+		claim, err := x.claim(a, q)
+		if err != nil {
+			values[q] = err
+			continue
+		}
+		claims, taking = append(claims, claim), append(taking, q)
+	}
+	for i, r := range quota.WaterFill(total, claims) {
+		values[taking[i]] = x.w.Amounts(r)
+	}
+	return values
+}
+
+func (x *cycle) claim(a *policy.Attribute, q *model.Queue) (c quota.Claim, err ref.Val) {
+	f := x.w.Frame().OfQueue(q)
+	weight := a.Args["weight"].Interpret(f)
+	w, ok := policy.Number(weight)
+	if !ok || !(w > 0) {
+		err = types.NewErr("weight of queue %s must be above 0, is %s", q.Name, policy.Text(weight))
+		x.fault("attributes", a.Table, a.Name, f, err)
+		return c, err
+	}
+	c.Weight = w
+	err = x.amountsInto(a, a.Args, f, map[string]*model.Resources{"floor": &c.Floor, "ceiling": &c.Ceiling, "demand": &c.Demand})
+	return c, err
+}
+
+// amountsInto evaluates several arguments, by name; the first error ends it.
+func (x *cycle) amountsInto(a *policy.Attribute, args map[string]*rules.Expr, f *policy.Frame, into map[string]*model.Resources) (err ref.Val) {
+	for _, arg := range slices.Sorted(maps.Keys(into)) {
+		if *into[arg], err = x.amounts(a, args[arg], f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tree finds where queues stand, and adds up along the way up.
+func (x *cycle) tree(t *policy.QuotaTree) *policy.TreePlaces {
+	queues := x.c.QueuesByName()
+	parties, wrong := make([]quota.Party, len(queues)), make([]string, len(queues))
+	for i, q := range queues {
+		var err ref.Val
+		if parties[i], err = x.party(t, q); err != nil {
+			wrong[i] = fmt.Sprint(err)
+		}
+	}
+	total, _ := x.amounts(t.Attribute, t.Args["total"], x.w.Frame())
+	flat := t.Args["flat"] != nil && t.Args["flat"].Interpret(x.w.Frame()) == types.True
+	root, ok := t.Args["root"].Interpret(x.w.Frame()).(types.String)
+	if !ok && !flat {
+		x.faultIn(t.Attribute, x.w.Frame(), t.Args["root"].Interpret(x.w.Frame()))
+	}
+	at := x.w.PlaceQueues(t, queues, parties, string(root), flat, total)
+	for i, q := range queues {
+		at.Fail(i, wrong[i])
+		for k := range t.RollUps {
+			has, _ := x.amounts(t.Attribute, t.RollUps[k].Expr, x.w.Frame().OfQueue(q))
+			at.Add(k, i, has)
+		}
+	}
+	return at
+}
+
+func (x *cycle) party(t *policy.QuotaTree, q *model.Queue) (quota.Party, ref.Val) {
+	f := x.w.Frame().OfQueue(q)
+	v := t.Args["parent"].Interpret(f)
+	parent, ok := v.(types.String)
+	if !ok {
+		x.faultIn(t.Attribute, f, v)
+		return quota.Party{Name: q.Name}, v
+	}
+	p := quota.Party{Name: q.Name, Parent: string(parent)}
+	err := x.amountsInto(t.Attribute, t.Args, f, map[string]*model.Resources{"guarantee": &p.Guarantee, "capability": &p.Capability, "deserved": &p.Deserved})
+	if err != nil {
+		return quota.Party{Name: q.Name, Parent: p.Parent}, err
+	}
+	return p, nil
+}
+
+// shares is the tree of shares: a group for each queue's path, below it its jobs.
+func (x *cycle) shares(a *policy.Attribute) ref.Val {
+	total, err := x.amounts(a, a.Args["total"], x.w.Frame())
+	if err != nil {
+		return err
+	}
+	tree, paths := quota.NewShares(total), map[*model.Queue][]string{}
+	for _, q := range x.c.QueuesByName() {
+		path, ok := x.parts(a, "path", q)
+		if !ok {
+			continue
+		}
+		weights, _ := x.parts(a, "weights", q)
+		numbers := make([]float64, len(weights))
+		for i, part := range weights {
+			w, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+			if err != nil || w != w {
+				x.faultIn(a, x.w.Frame().OfQueue(q), types.NewErr("%q is no weight; write a number", part))
+				w = 1
+			}
+			numbers[i] = w
+		}
+		paths[q] = path
+		tree.Group(path, numbers)
+	}
+	for _, j := range x.c.JobsByKey() {
+		if j.Orphan || j.Queue == nil || paths[j.Queue] == nil {
+			continue
+		}
+		f := x.w.Frame().OfJobAlone(j)
+		has, err := x.amounts(a, a.Args["allocated"], f)
+		if err != nil {
+			continue
+		}
+		if wants, err := x.amounts(a, a.Args["request"], f); err == nil {
+			tree.Set(j.Key, paths[j.Queue], has, wants)
+		}
+	}
+	return policy.ShareTree(tree, paths)
+}
+
+func (x *cycle) parts(a *policy.Attribute, arg string, q *model.Queue) ([]string, bool) {
+	f := x.w.Frame().OfQueue(q)
+	v := a.Args[arg].Interpret(f)
+	text, ok := v.(types.String)
+	if !ok {
+		x.faultIn(a, f, v)
+		return nil, false
+	}
+	return strings.Split(string(text), "/"), true
+}
+
+// fault is a row, or a computed field, that erred.
+type fault struct{ site, table, rule string }
+
+func (x *cycle) fault(site, table, rule string, f *policy.Frame, err ref.Val) {
+	e := x.faults[fault{site, table, rule}]
+	if e == nil {
+		e = &model.RuleError{Site: site, Table: table, Rule: rule, Object: f.Subject(), Text: fmt.Sprint(err)}
+		x.faults[fault{site, table, rule}] = e
+	}
+	e.Count++
+}
+
+// erred are the faults of the cycle, by site, table and rule. How often a row errs is how often it was asked.
+func (x *cycle) erred() []model.RuleError {
+	var out []model.RuleError
+	for _, of := range slices.SortedFunc(maps.Keys(x.faults), func(a, b fault) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) {
+		out = append(out, *x.faults[of])
+	}
+	return out
+}
