@@ -121,6 +121,7 @@ func (g *grammar) compiled(t *rapid.T, scope *rules.Scope, kind, format string) 
 			return e
 		}
 		refused := slices.ContainsFunc(refusedFor(), func(why string) bool { return strings.Contains(issues.Error(), why) })
+		refused = refused || strings.Contains(text, "[][") // an element of nothing is of any type, and two of them added are taken for ints
 		if depth == 0 || !refused {
 			t.Fatalf("%s does not compile: %v", text, issues)
 		}
