@@ -293,16 +293,25 @@ func (h *history) node(at sighting) {
 	}
 }
 
-// boundLate lists the pods that were bound to a node later than grace after it was seen
-// deleted or cordoned, and tells how many came within.
-func (h *history) boundLate(grace time.Duration) (late []string, within int) {
+// boundLate lists the pods that were bound to a node after it was seen deleted or cordoned, later than grace and after so many
+// other bindings, as on a machine under load all takes longer; and tells how many came within.
+func (h *history) boundLate(grace time.Duration, bindings int) (late []string, within int) {
+	between := func(from, to time.Time) (n int) {
+		for _, l := range h.pods {
+			if l.boundAt.After(from) && l.boundAt.Before(to) {
+				n++
+			}
+		}
+		return n
+	}
 	for _, l := range h.pods {
 		n := h.nodes[l.node]
 		if n == nil || n.why == "" || !l.boundAt.After(n.closed) {
 			continue
 		}
-		if after := l.boundAt.Sub(n.closed); after > grace {
-			late = append(late, fmt.Sprintf("pod %s was bound to node %s %s after that was %s", l.pod.Name, l.node, after, n.why))
+		after, others := l.boundAt.Sub(n.closed), between(n.closed, l.boundAt)
+		if after > grace && others > bindings {
+			late = append(late, fmt.Sprintf("pod %s was bound to node %s %s, and %d other bindings, after that was %s", l.pod.Name, l.node, after, others, n.why))
 		} else {
 			within++
 		}
