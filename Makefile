@@ -1,6 +1,7 @@
 # make help lists the targets.
 
 CONTROLLER_GEN := sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0
+GOTESTSUM      := gotest.tools/gotestsum@v1.13.0
 GOLANGCI_LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 # Where the cases to replay and the traces lie; they are no part of the repository.
@@ -23,8 +24,8 @@ build: ## build bin/celsius
 	go build -o bin/celsius ./cmd/celsius
 
 .PHONY: test
-test: ## run all tests
-	go test -timeout 30m ./...
+test: ## run all tests; at the end is told what did not run, and why
+	go run $(GOTESTSUM) --format standard-quiet --format-hide-empty-pkg -- -timeout 30m ./...
 
 .PHONY: race
 race: ## run all tests with the race detector, but for those in which Kubernetes would be compiled anew
@@ -95,7 +96,7 @@ conformance: ## replay the recorded cases in CORPUS
 	@test -d $(CORPUS)/conformance || { echo "SKIPPED: no corpus at $(CORPUS)/conformance"; exit 3; }
 	go build -o bin/celsius ./cmd/celsius
 	bin/celsius simulate conformance $(CORPUS)/conformance
-	@out=$$(CONFORMANCE=$(abspath $(CORPUS)/conformance) go test -count=1 -v -run '^TestRecorded' ./statemachines/... ./webhook) || { echo "$$out"; exit 1; }; \
+	@out=$$(CORPUS=$(abspath $(CORPUS)) CORPUS_REQUIRED=1 go test -count=1 -v -run '^TestRecorded' ./statemachines/... ./webhook) || { echo "$$out"; exit 1; }; \
 		echo "$$out" | grep -o '[a-z-]*: [0-9]* passed.*'
 
 .PHONY: openb

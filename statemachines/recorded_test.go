@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
+
+	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 )
 
 // deliberate is one difference from the records that is meant.
@@ -25,11 +27,7 @@ type deliberate struct {
 // recorded opens a table of the records, and the differences that are meant. Without the records the test is skipped.
 func recorded(t *testing.T, table string) (rows [][]byte, meant map[string]string) {
 	t.Helper()
-	folder := os.Getenv("CONFORMANCE")
-	if folder == "" {
-		t.Skip("CONFORMANCE does not name the folder of the records")
-	}
-	f, err := os.Open(filepath.Join(folder, "tables", table+".jsonl"))
+	f, err := os.Open(filepath.Join(corpus.Dir(t, "conformance"), "tables", table+".jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
@@ -38,10 +39,7 @@ type recorded struct {
 // readRecorded gives the cases of one table; it skips the test where there are none.
 func readRecorded(t *testing.T, table string) []recorded {
 	t.Helper()
-	folder := os.Getenv("CONFORMANCE")
-	if folder == "" {
-		t.Skip("CONFORMANCE does not name the folder of recorded cases")
-	}
+	folder := corpus.Dir(t, "conformance")
 	data, err := os.ReadFile(filepath.Join(folder, "tables", table+".jsonl"))
 	if err != nil {
 		t.Fatal(err)

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,6 +11,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim/conformance"
+	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 	"github.com/celsius-scheduler/celsius/engine/sim/openb"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -99,28 +98,10 @@ func TestRenameScenarios(t *testing.T) {
 	}
 }
 
-// corpus is a folder below CORPUS, "../shared" beside the repository where it is not set.
-// Without it the test is skipped.
-func corpus(t *testing.T, folder string) string {
-	t.Helper()
-	root := os.Getenv("CORPUS")
-	if root == "" {
-		root = "../shared"
-	}
-	if !filepath.IsAbs(root) {
-		root = filepath.Join("../..", root)
-	}
-	dir := filepath.Join(root, folder)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no corpus at %s", dir)
-	}
-	return dir
-}
-
 // TestRenameCases is TestRenameScenarios for the recorded cases: their plans are the same to the last byte.
 func TestRenameCases(t *testing.T) {
 	t.Parallel()
-	cases, err := conformance.Load(corpus(t, "conformance"))
+	cases, err := conformance.Load(corpus.Dir(t, "conformance"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +165,7 @@ func planText(t *testing.T, r *conformance.Runner, c *conformance.Case) string {
 // TestRenameTrace is TestRenameScenarios for one run of the trace, under a policy of shipped tables.
 func TestRenameTrace(t *testing.T) {
 	t.Parallel()
-	trace, err := openb.Load(corpus(t, "traces/openb"), "default")
+	trace, err := openb.Load(corpus.Dir(t, "traces/openb"), "default")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -24,10 +25,7 @@ import (
 // testdata/deliberate.yaml gives a reason for must differ.
 func replay[T any](t *testing.T, table string, check func(t *testing.T, row T) string) {
 	t.Helper()
-	folder := os.Getenv("CONFORMANCE")
-	if folder == "" {
-		t.Skip("CONFORMANCE does not name the folder of recorded cases")
-	}
+	folder := corpus.Dir(t, "conformance")
 	text, err := os.ReadFile("testdata/deliberate.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -3,8 +3,6 @@ package conformance
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference"
+	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -210,21 +209,10 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// corpus is all recorded cases.
-func corpus(t *testing.T) []*Case {
+// allRecorded is all recorded cases.
+func allRecorded(t *testing.T) []*Case {
 	t.Helper()
-	root := os.Getenv("CORPUS")
-	if root == "" {
-		root = "../shared"
-	}
-	if !filepath.IsAbs(root) {
-		root = filepath.Join("../../..", root) // as from the repository's root
-	}
-	dir := filepath.Join(root, "conformance")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("SKIPPED: no corpus at %s", dir)
-	}
-	cases, err := Load(dir)
+	cases, err := Load(corpus.Dir(t, "conformance"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +221,7 @@ func corpus(t *testing.T) []*Case {
 
 // All recorded cases that can be replayed here pass.
 func TestCorpus(t *testing.T) {
-	cases := corpus(t)
+	cases := allRecorded(t)
 	report := runner(t).Run(cases)
 	var out bytes.Buffer
 	if err := report.Write(&out, false); err != nil {
@@ -249,7 +237,7 @@ func TestCorpusByReference(t *testing.T) {
 	fast, plain := runner(t), runner(t)
 	plain.Decider = (&reference.Run{}).Decide
 	ran := 0
-	for _, c := range corpus(t) {
+	for _, c := range allRecorded(t) {
 		var texts []string
 		for _, r := range []*Runner{plain, fast} {
 			plan, err := r.Decide(c)
@@ -282,7 +270,7 @@ func TestCorpusByReference(t *testing.T) {
 func TestEveryConfigurationConverts(t *testing.T) {
 	r := runner(t)
 	seen := map[string]bool{}
-	for _, c := range corpus(t) {
+	for _, c := range allRecorded(t) {
 		if slices.ContainsFunc(c.plugins(), func(p string) bool { return slices.Contains(customPlugins(), p) }) {
 			continue
 		}

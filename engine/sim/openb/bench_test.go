@@ -14,7 +14,7 @@ import (
 // BenchmarkRun replays the default workload once with each shipped policy. It reports the CPU time of the process and a hash of
 // the plan with all its reasons, so that speeds are those of the same work.
 func BenchmarkRun(b *testing.B) {
-	trace, err := Load(corpus(b), "default")
+	trace, err := Load(traceDir(b), "default")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,31 +1,17 @@
 package openb
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
+
+	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 )
 
-// corpus is the trace's directory; tests that need it skip, saying so, where it is absent.
-func corpus(t testing.TB) string {
-	t.Helper()
-	root := os.Getenv("CORPUS")
-	if root == "" {
-		root = "../shared"
-	}
-	if !filepath.IsAbs(root) {
-		root = filepath.Join("../../..", root) // as from the repository's root
-	}
-	dir := filepath.Join(root, "traces", "openb")
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("SKIPPED: no corpus at %s", dir)
-	}
-	return dir
-}
+// traceDir is the trace's directory.
+func traceDir(t testing.TB) string { return corpus.Dir(t, "traces/openb") }
 
 // The replay without the engine: order of arrival, copies, ties and the metric are those of the published runs.
 func TestReplayByHandIsThePublishedRun(t *testing.T) {
-	dir := corpus(t)
+	dir := traceDir(t)
 	published, err := LoadPublished(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +43,7 @@ func TestReplayByHandIsThePublishedRun(t *testing.T) {
 
 // The corpus states how many pods arrive in the run with seed 42.
 func TestArrivals(t *testing.T) {
-	trace, err := Load(corpus(t), "default")
+	trace, err := Load(traceDir(t), "default")
 	if err != nil {
 		t.Fatal(err)
 	}

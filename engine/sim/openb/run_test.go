@@ -147,7 +147,7 @@ func TestAudit(t *testing.T) {
 
 // The shipped policies compare with the published runs as they say: one seed of one workload here, all of them in make openb.
 func TestSamplesMakeThePublishedRuns(t *testing.T) {
-	dir := corpus(t)
+	dir := traceDir(t)
 	trace, err := Load(dir, "default")
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestSamplesMakeThePublishedRuns(t *testing.T) {
 
 // A part of a run, on every eighth node and with the first arrivals, is to the byte what the reference makes of it.
 func TestAPartOfARunByReference(t *testing.T) {
-	trace, err := Load(corpus(t), "default")
+	trace, err := Load(traceDir(t), "default")
 	if err != nil {
 		t.Fatal(err)
 	}
