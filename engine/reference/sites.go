@@ -15,6 +15,16 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
+// eval evaluates an expression by cel-go. One whose cost is not known to be small has a budget for each evaluation, in steps that are those of
+// its compiled form: to be over it is an error. The budget that the evaluations of a row share in a cycle is the engine's alone, as it
+// draws on how often a row is asked.
+func eval(e *rules.Expr, f *policy.Frame) ref.Val {
+	if e.Metered {
+		return e.Eval(f)
+	}
+	return e.Interpret(f)
+}
+
 // opinion asks a row of a yes-or-no site: none where its guard does not hold; what its onError says where it errs.
 func (x *cycle) opinion(r *policy.Rule, f *policy.Frame) policy.Opinion {
 	v := x.value(r, f)
@@ -57,14 +67,14 @@ func (x *cycle) number(r *policy.Rule, f *policy.Frame) float64 {
 // value is what a row gives: nil where its guard does not hold, an error where that errs.
 func (x *cycle) value(r *policy.Rule, f *policy.Frame) ref.Val {
 	if r.When != nil {
-		if held := r.When.Interpret(f); held != types.True {
+		if held := eval(r.When, f); held != types.True {
 			if held == types.False {
 				return nil
 			}
 			return held
 		}
 	}
-	return r.Expression.Interpret(f)
+	return eval(r.Expression, f)
 }
 
 // text is what a row says against what it was asked about: its message, its expression, or how it erred.
@@ -75,7 +85,7 @@ func (x *cycle) text(r *policy.Rule, f *policy.Frame) string {
 	if r.Message == nil {
 		return r.Expression.Text.Value + " does not hold"
 	}
-	return r.Message.Words(func(e *rules.Expr) ref.Val { return e.Interpret(f) })
+	return r.Message.Words(func(e *rules.Expr) ref.Val { return eval(e, f) })
 }
 
 // all wants every row to agree; the first that says no is the answer.
@@ -139,7 +149,7 @@ func (x *cycle) Starving(j *model.Job) bool {
 
 // condition evaluates a condition of a step. An error is false, and a warning about what it was asked.
 func (x *cycle) condition(e *rules.Expr, f *policy.Frame, about string) bool {
-	v := e.Interpret(f)
+	v := eval(e, f)
 	if v != types.True && v != types.False {
 		x.warn(fmt.Sprintf("%s%s: %v", about, strings.TrimSpace(e.Text.Value), v))
 	}

@@ -51,12 +51,12 @@ func (x *cycle) Attribute(a *policy.Attribute, of ref.Val) ref.Val {
 }
 
 // Variable implements policy.Values.
-func (x *cycle) Variable(v *policy.Variable, f *policy.Frame) ref.Val { return v.Expr.Interpret(f) }
+func (x *cycle) Variable(v *policy.Variable, f *policy.Frame) ref.Val { return eval(v.Expr, f) }
 
 func (x *cycle) compute(a *policy.Attribute, of ref.Val) ref.Val {
 	f := x.w.FrameOf(of)
 	if a.When != nil {
-		switch held := a.When.Interpret(f); {
+		switch held := eval(a.When, f); {
 		case types.IsError(held):
 			return held
 		case held != types.True:
@@ -73,9 +73,9 @@ func (x *cycle) compute(a *policy.Attribute, of ref.Val) ref.Val {
 	case "hdrf":
 		return x.shares(a)
 	case "typicalTasks":
-		return policy.TypicalTasks(x.c, a.Args["cover"].Interpret(f))
+		return policy.TypicalTasks(x.c, eval(a.Args["cover"], f))
 	}
-	return a.Expr.Interpret(f)
+	return eval(a.Expr, f)
 }
 
 // sum adds up what the members of an object have.
@@ -83,21 +83,21 @@ func (x *cycle) sum(a *policy.Attribute, of ref.Val) ref.Val {
 	totals := map[string]*policy.Total{}
 	for _, m := range x.members(a, policy.Owner(of)) {
 		if w := a.Args["when"]; w != nil {
-			if held := w.Interpret(m); held != types.True {
+			if held := eval(w, m); held != types.True {
 				x.faultIn(a, m, held)
 				continue
 			}
 		}
 		key := ""
 		if e := a.Args["by"]; e != nil {
-			by, ok := e.Interpret(m).(types.String)
+			by, ok := eval(e, m).(types.String)
 			if !ok {
-				x.faultIn(a, m, e.Interpret(m))
+				x.faultIn(a, m, eval(e, m))
 				continue
 			}
 			key = string(by)
 		}
-		v := a.Args["of"].Interpret(m)
+		v := eval(a.Args["of"], m)
 		if types.IsError(v) {
 			x.faultIn(a, m, v)
 			continue
@@ -165,7 +165,7 @@ func (x *cycle) amounts(a *policy.Attribute, e *rules.Expr, f *policy.Frame) (r 
 	if e == nil {
 		return nil, nil
 	}
-	v := e.Interpret(f)
+	v := eval(e, f)
 	r, ok := policy.AmountsOf(v)
 	if !ok {
 		x.fault("attributes", a.Table, a.Name, f, v)
@@ -199,7 +199,7 @@ func (x *cycle) fill(a *policy.Attribute) map[*model.Queue]ref.Val {
 	var taking []*model.Queue
 	for _, q := range x.c.QueuesByName() {
 		f := x.w.Frame().OfQueue(q)
-		if e := a.Args["among"]; e != nil && e.Interpret(f) != types.True {
+		if e := a.Args["among"]; e != nil && eval(e, f) != types.True {
 			continue
 		}
 		claim, err := x.claim(a, q)
@@ -217,7 +217,7 @@ func (x *cycle) fill(a *policy.Attribute) map[*model.Queue]ref.Val {
 
 func (x *cycle) claim(a *policy.Attribute, q *model.Queue) (c quota.Claim, err ref.Val) {
 	f := x.w.Frame().OfQueue(q)
-	weight := a.Args["weight"].Interpret(f)
+	weight := eval(a.Args["weight"], f)
 	w, ok := policy.Number(weight)
 	if !ok || !(w > 0) {
 		err = types.NewErr("weight of queue %s must be above 0, is %s", q.Name, policy.Text(weight))
@@ -250,10 +250,10 @@ func (x *cycle) tree(t *policy.QuotaTree) *policy.TreePlaces {
 		}
 	}
 	total, _ := x.amounts(t.Attribute, t.Args["total"], x.w.Frame())
-	flat := t.Args["flat"] != nil && t.Args["flat"].Interpret(x.w.Frame()) == types.True
-	root, ok := t.Args["root"].Interpret(x.w.Frame()).(types.String)
+	flat := t.Args["flat"] != nil && eval(t.Args["flat"], x.w.Frame()) == types.True
+	root, ok := eval(t.Args["root"], x.w.Frame()).(types.String)
 	if !ok && !flat {
-		x.faultIn(t.Attribute, x.w.Frame(), t.Args["root"].Interpret(x.w.Frame()))
+		x.faultIn(t.Attribute, x.w.Frame(), eval(t.Args["root"], x.w.Frame()))
 	}
 	at := x.w.PlaceQueues(t, queues, parties, string(root), flat, total)
 	for i, q := range queues {
@@ -268,7 +268,7 @@ func (x *cycle) tree(t *policy.QuotaTree) *policy.TreePlaces {
 
 func (x *cycle) party(t *policy.QuotaTree, q *model.Queue) (quota.Party, ref.Val) {
 	f := x.w.Frame().OfQueue(q)
-	v := t.Args["parent"].Interpret(f)
+	v := eval(t.Args["parent"], f)
 	parent, ok := v.(types.String)
 	if !ok {
 		x.faultIn(t.Attribute, f, v)
@@ -325,7 +325,7 @@ func (x *cycle) shares(a *policy.Attribute) ref.Val {
 
 func (x *cycle) parts(a *policy.Attribute, arg string, q *model.Queue) ([]string, bool) {
 	f := x.w.Frame().OfQueue(q)
-	v := a.Args[arg].Interpret(f)
+	v := eval(a.Args[arg], f)
 	text, ok := v.(types.String)
 	if !ok {
 		x.faultIn(a, f, v)

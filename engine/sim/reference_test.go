@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,8 +22,8 @@ func TestScenariosByReference(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if slices.ContainsFunc(engine.Plans, overBudget) {
-				t.Skip("a row was over its budget, which what is remembered does not draw on")
+			if slices.ContainsFunc(engine.Plans, usedUp) {
+				t.Skip("a row had no steps left in a cycle, on which what is remembered does not draw: the reference has no such budget (decision 31)")
 			}
 			plain, err := RunScenario(path, data, ScenarioOptions{Compile: loadOnce, World: Options{Decide: (&reference.Run{}).Decide}})
 			if err != nil {
@@ -49,6 +50,7 @@ func writtenPlans(t *testing.T, plans []*model.Plan) []string {
 	return out
 }
 
-func overBudget(plan *model.Plan) bool {
-	return slices.ContainsFunc(plan.Errors, func(e model.RuleError) bool { return e.OverBudget > 0 })
+// usedUp says that a row had no steps left for all that it was asked in a cycle.
+func usedUp(plan *model.Plan) bool {
+	return slices.ContainsFunc(plan.Errors, func(e model.RuleError) bool { return e.OverBudget > 0 && strings.Contains(e.Text, "a cycle") })
 }
