@@ -26,6 +26,7 @@
 //	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
 //	engine/quota           who may use how much: algorithms over amounts and weights
 //	engine/policy          where rules and model meet: sites, types and functions of the language, tables compiled, verdicts by column
+//	engine/volcano         configurations of Volcano's scheduler, converted into policies
 //	engine/action          the verbs of which every pipeline is made
 //	engine                 this: one cycle from its parts
 //	engine/reference       the same cycle as plainly as it can be said: the definition

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -28,6 +29,18 @@ func Nearest(word string, among []string) string {
 		}
 	}
 	return best.word
+}
+
+// Suggest words what would be right in the place of a word that is not among those that are known.
+func Suggest(word string, among []string) string {
+	if len(among) == 0 {
+		return "there are none"
+	}
+	all := "known: " + strings.Join(among, ", ")
+	if near := Nearest(word, among); near != "" {
+		return fmt.Sprintf("did you mean %q? (%s)", near, all)
+	}
+	return all
 }
 
 // nearness orders candidates.

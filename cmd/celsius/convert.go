@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/volcano"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -37,11 +38,11 @@ func newPolicyConvertCommand() *cobra.Command {
 		Example: "  celsius policy convert volcano-scheduler.conf > policy.yaml\n  kubectl get configmap -n volcano-system volcano-scheduler-configmap -o yaml | celsius policy convert --name default -",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			options := policy.ConvertOptions{Name: name}
+			options := volcano.Options{Name: name}
 			switch flags {
 			case "default":
 			case "explicit":
-				options.Flags = policy.FlagsExplicit
+				options.Flags = volcano.FlagsExplicit
 			default:
 				return usageError("--flags is default or explicit, found %q", flags)
 			}
@@ -53,16 +54,16 @@ func newPolicyConvertCommand() *cobra.Command {
 	return c
 }
 
-func convertPolicy(c *cobra.Command, file string, options policy.ConvertOptions) error {
+func convertPolicy(c *cobra.Command, file string, options volcano.Options) error {
 	data, err := fileOrInput(file, c.InOrStdin())
 	if err != nil {
 		return err
 	}
-	conf, issues := policy.ParseVolcanoConf(file, data)
+	conf, issues := volcano.Parse(file, data)
 	if len(issues.Errors()) > 0 {
 		return refuse(c.ErrOrStderr(), issues)
 	}
-	converted, err := policy.Convert(conf, options)
+	converted, err := volcano.Convert(conf, options)
 	for _, n := range converted.Notes {
 		say(c.ErrOrStderr(), "%s\n", n.Error())
 	}

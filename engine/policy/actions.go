@@ -35,7 +35,7 @@ func (c *compiler) pipeline(spec rules.Value) {
 		case slices.Contains(LaterActions(), name):
 			c.report(item.Issuef("leave it out for now; this version has "+suggestList(known), "action %q is not in this version yet", name))
 		default:
-			c.report(item.Issuef(suggest(name, known)+"; or define it under spec.actions", "unknown action %q", name))
+			c.report(item.Issuef(rules.Suggest(name, known)+"; or define it under spec.actions", "unknown action %q", name))
 		}
 		if a != nil {
 			c.p.Pipeline, c.p.Actions = append(c.p.Pipeline, name), append(c.p.Actions, a)
@@ -96,7 +96,7 @@ func (s *tableScope) step(v rules.Value) *Step {
 		if slices.Contains(LaterVerbs(), name) {
 			s.report(verb.Issuef("this version has admit and place", "verb %q is not in this version yet", name))
 		} else if name != "" {
-			s.report(verb.Issuef(suggest(name, sortedKeys(stepKeys())), "unknown verb %q", name))
+			s.report(verb.Issuef(rules.Suggest(name, sortedKeys(stepKeys())), "unknown verb %q", name))
 		}
 		return nil
 	}

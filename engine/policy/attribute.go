@@ -122,7 +122,7 @@ func (s *tableScope) sum(x *Attribute, a *rules.Attribute, reads *rules.Reads) {
 	if !slices.Contains(allowed, x.Over) {
 		hint := "a sum is on the cluster, a namespace, a queue or a job"
 		if allowed != nil {
-			hint = suggest(x.Over, allowed)
+			hint = rules.Suggest(x.Over, allowed)
 		}
 		s.report(over.Issue(0, len(x.Over), fmt.Sprintf("a sum on %s cannot go over %q", a.On, x.Over), hint))
 		return

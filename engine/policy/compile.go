@@ -210,7 +210,7 @@ func (s *tableScope) better(i rules.Issue, roots []string) (rules.Issue, bool) {
 		for _, p := range s.entry.table.Params {
 			names = append(names, p.Name)
 		}
-		i.Message, i.Hint = fmt.Sprintf("the table has no param %q", m[2]), suggest(m[2], names)
+		i.Message, i.Hint = fmt.Sprintf("the table has no param %q", m[2]), rules.Suggest(m[2], names)
 		return i, true
 	}
 	var by []string
@@ -253,7 +253,7 @@ func (s *tableScope) noVariable(i rules.Issue, name string, roots []string) rule
 		}
 		names = append(names, v.Name)
 	}
-	i.Message, i.Hint = fmt.Sprintf("the table has no variable %q", name), suggest(name, names)
+	i.Message, i.Hint = fmt.Sprintf("the table has no variable %q", name), rules.Suggest(name, names)
 	return i
 }
 

@@ -2,12 +2,10 @@ package policy
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -272,67 +270,4 @@ func sampleCall(f *rules.Function, o *rules.Overload) string {
 		return args[0] + "." + name + "(" + strings.Join(args[1:], ", ") + ")"
 	}
 	return name + "(" + strings.Join(args, ", ") + ")"
-}
-
-// FuzzConvert: whatever a Volcano configuration holds, nothing panics, every issue lies inside the file,
-// and what comes out compiles or says what is wrong with the actions.
-func FuzzConvert(f *testing.F) {
-	for _, seed := range []string{
-		"actions: \"enqueue, allocate, backfill\"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n    enablePreemptable: false\n- plugins:\n  - name: overcommit\n    arguments: {overcommit-factor: 1.5}\n  - name: drf\n  - name: proportion\n",
-		"actions: [allocate]\ntiers:\n- plugins:\n  - name: binpack\n    arguments:\n      binpack.weight: \"10\"\n      binpack.resources: nvidia.com/gpu, example.com/foo\n      binpack.resources.nvidia.com/gpu: 7\nconfigurations:\n- name: allocate\n  arguments: {predicateErrorCacheEnable: true}\n",
-		"tiers:\n- plugins:\n  - {name: nodeorder, arguments: {leastrequested.weight: 2, nodeaffinity.weight: x}}\n  - {name: predicates, enablePredicate: no}\n  - {name: gang}\n  - {name: gang}\n",
-		"actions: preempt\ntiers: [{plugins: [{name: conformance, enableHierarchy: true}]}]\n",
-		"apiVersion: v1\nkind: ConfigMap\ndata:\n  volcano-scheduler.conf: |\n    actions: \"enqueue, allocat\"\n    tiers:\n    - plugins:\n      - name: gang\n        enableOverused: true\n---\nkind: List\nitems: []\n",
-		"kind: ConfigMap\ndata: {x.conf: \"actions: allocate\\ntiers: [{plugins: [{name: usage, arguments: {thresholds: {cpu: 80}}}]}]\\n\"}\n",
-	} {
-		f.Add([]byte(seed))
-	}
-	shipped, issues := Shipped()
-	if issues.Err() != nil {
-		f.Fatal(issues)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 1<<12 {
-			t.Skip("takes only time")
-		}
-		conf, issues := ParseVolcanoConf("conf.yaml", data)
-		insideFile(t, placed(issues), "conf.yaml", data)
-		if issues.Err() != nil {
-			return
-		}
-		for _, flags := range []Flags{FlagsDefault, FlagsExplicit} {
-			got, err := Convert(conf, ConvertOptions{Flags: flags, Tables: shipped})
-			var found rules.Issues
-			if err != nil && !errors.As(err, &found) {
-				t.Fatal(err)
-			}
-			for _, n := range got.Notes {
-				found = append(found, n.Issue)
-			}
-			insideFile(t, placed(found), "conf.yaml", data)
-			if err == nil {
-				converts(t, got.Policy)
-			}
-		}
-	})
-}
-
-// placed leaves out what has no place in the file: that there is nothing in it, and what is inside of a quoted text.
-func placed(issues rules.Issues) rules.Issues {
-	return slices.DeleteFunc(issues, func(i rules.Issue) bool { return i.Line == 0 || i.File != "conf.yaml" })
-}
-
-// converts fails where a converted policy does not compile, unless for tables that exclude each other.
-func converts(t *testing.T, out []byte) {
-	t.Helper()
-	docs, issues := rules.Parse("converted.yaml", out)
-	if len(docs) != 1 || issues.Err() != nil {
-		t.Fatalf("what Convert writes is not YAML: %v\n%s", issues, out)
-	}
-	_, issues = Load(docs[0])
-	for _, i := range issues.Errors() {
-		if !strings.Contains(i.Message, "attribute") {
-			t.Errorf("what Convert writes does not compile: %s\n%s", i.Render(), out)
-		}
-	}
 }

@@ -193,21 +193,9 @@ func (l *loader) word(v rules.Value, otherwise string, among []string) string {
 	}
 	s := v.String(&l.issues)
 	if s != "" && !slices.Contains(among, s) {
-		l.report(v.Issuef(suggest(s, among), "unknown value %q", s))
+		l.report(v.Issuef(rules.Suggest(s, among), "unknown value %q", s))
 	}
 	return s
-}
-
-// suggest is a hint: the nearest of the known words, and all of them.
-func suggest(word string, among []string) string {
-	if len(among) == 0 {
-		return "there are none"
-	}
-	all := "known: " + strings.Join(among, ", ")
-	if near := rules.Nearest(word, among); near != "" {
-		return fmt.Sprintf("did you mean %q? (%s)", near, all)
-	}
-	return all
 }
 
 func (l *loader) tierNames(v rules.Value) []string {
@@ -280,7 +268,7 @@ func (l *loader) shippedTable(at rules.Value, name string) *rules.Table {
 		return nil
 	}
 	if !slices.Contains(ShippedNames(), name) {
-		l.report(at.Issuef(suggest(name, ShippedNames())+"; or write the table under inline", "no table %q is shipped", name))
+		l.report(at.Issuef(rules.Suggest(name, ShippedNames())+"; or write the table under inline", "no table %q is shipped", name))
 		return nil
 	}
 	doc, issues := Embedded(name)
@@ -310,7 +298,7 @@ func (l *loader) switches(e *entry, v rules.Value) {
 		for _, item := range l.items(v) {
 			s := item.String(&l.issues)
 			if s != "" && !slices.Contains(names, s) {
-				l.report(item.Issuef(suggest(s, names), "unknown section %q", s))
+				l.report(item.Issuef(rules.Suggest(s, names), "unknown section %q", s))
 			}
 			out = append(out, s)
 		}
@@ -338,4 +326,31 @@ func (l *loader) items(v rules.Value) []rules.Value {
 		return nil
 	}
 	return v.Items(&l.issues)
+}
+
+// Shipped reads the tables that ship, by name.
+func Shipped() (map[string]*rules.Table, rules.Issues) {
+	out := map[string]*rules.Table{}
+	var issues rules.Issues
+	for _, name := range ShippedNames() {
+		doc, found := Embedded(name)
+		issues = append(issues, found...)
+		if doc != nil {
+			out[name] = rules.ReadTable(doc.Root, name, Shape(), []string{"apiVersion", "kind", "metadata"}, &issues)
+		}
+	}
+	return out, issues
+}
+
+// ShippedActions names the actions that ship, in the order of their file.
+func ShippedActions() ([]string, rules.Issues) {
+	doc, issues := Embedded("actions")
+	if doc == nil {
+		return nil, issues
+	}
+	var out []string
+	for _, item := range doc.Root.Get("actions").Items(&issues) {
+		out = append(out, item.Get("name").String(&issues))
+	}
+	return out, issues
 }

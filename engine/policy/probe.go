@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/types"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
 )
 
 // Subject is what a site is asked about; a site needs those that its rows see.
@@ -40,7 +41,7 @@ func (s *Session) Ask(site string, on Subject) ([]Said, error) {
 		for _, x := range Sites() {
 			names = append(names, x.Name)
 		}
-		return nil, fmt.Errorf("unknown site %q; %s", site, suggest(site, names))
+		return nil, fmt.Errorf("unknown site %q; %s", site, rules.Suggest(site, names))
 	}
 	f := s.frame()
 	defer s.done()

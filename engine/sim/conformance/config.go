@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/volcano"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -18,7 +19,7 @@ const hierarchyFlag = "enableHierarchy"
 const hierarchical = "capacity"
 
 // conf reads the case's configuration.
-func (c *Case) conf() (policy.VolcanoConf, error) {
+func (c *Case) conf() (volcano.Conf, error) {
 	whole := map[string]any{"actions": c.Config.Actions}
 	if c.Config.Tiers != nil {
 		whole["tiers"] = c.Config.Tiers
@@ -28,13 +29,13 @@ func (c *Case) conf() (policy.VolcanoConf, error) {
 	}
 	text, err := json.MarshalIndent(whole, "", " ")
 	if err != nil {
-		return policy.VolcanoConf{}, err
+		return volcano.Conf{}, err
 	}
 	docs, issues := rules.Parse(c.ID+" (configuration)", text)
 	if err := issues.Err(); err != nil {
-		return policy.VolcanoConf{}, err
+		return volcano.Conf{}, err
 	}
-	conf := policy.ReadVolcanoConf(docs[0].Root, &issues)
+	conf := volcano.Read(docs[0].Root, &issues)
 	if c.Config.HierarchyEnabled {
 		for _, tier := range conf.Tiers {
 			for i := range tier {
@@ -55,12 +56,12 @@ func on(flag string) rules.Field {
 
 // convert makes the case's configuration a SchedulingPolicy. In cases, a flag that is not written is off; in
 // derived cases all flags are written.
-func (r *Runner) convert(c *Case) (*policy.Conversion, error) {
+func (r *Runner) convert(c *Case) (*volcano.Conversion, error) {
 	conf, err := c.conf()
 	if err != nil {
 		return nil, err
 	}
-	return policy.Convert(conf, policy.ConvertOptions{Name: "recorded", Flags: policy.FlagsExplicit, Tables: r.tables, Actions: r.actions})
+	return volcano.Convert(conf, volcano.Options{Name: "recorded", Flags: volcano.FlagsExplicit, Tables: r.tables, Actions: r.actions})
 }
 
 // policy compiles the case's configuration, of which many have the same.
@@ -250,7 +251,7 @@ func terms() []term {
 func (r *Runner) missingTerm(c *Case) string {
 	plugins := c.plugins()
 	for _, x := range terms() {
-		if !slices.Contains(plugins, x.plugin) || policy.Takes(r.tables[x.plugin], x.argument) {
+		if !slices.Contains(plugins, x.plugin) || volcano.Takes(r.tables[x.plugin], x.argument) {
 			continue
 		}
 		if slices.ContainsFunc(c.Input.Pods, func(p *corev1.Pod) bool { return x.asked(&p.Spec) }) {

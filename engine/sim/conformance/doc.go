@@ -3,7 +3,7 @@
 //
 //	cases/*.json, derived/*.jsonl, tables/scores.jsonl --Load--> Case --why not--> skipped, with the reason
 //	                                         |
-//	      config --policy.Convert--> Policy  |  input --model deltas--> Cluster
+//	      config --volcano.Convert--> Policy  |  input --model deltas--> Cluster
 //	                                    \    |    /
 //	             mode actions:  engine.Decide --> Outcome --compare--+
 //	             mode calls:    policy's sites --> answers --compare--+--> Result --> tables, verdict
@@ -11,7 +11,7 @@
 //	                                                                 |
 //	      deliberate.yaml: differences that are meant, each with its mark
 //
-// Configurations become policies by policy.Convert and by nothing else, and what Convert says is lost decides what is
+// Configurations become policies by volcano.Convert and by nothing else, and what Convert says is lost decides what is
 // skipped: which plugins, arguments and actions exist is not known here. A lost action that evicts matters only to cases in
 // which one evicted, or could have; the others are replayed without it. Where Volcano's own outcome varies, or best scores tie, what
 // was the same in all of its runs is compared.

@@ -10,14 +10,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// volcano is the scheduler of pods that name none, and the one that served unless the case says otherwise.
-const volcano = "volcano"
+// volcanosName is the scheduler of pods that name none, and the one that served unless the case says otherwise.
+const volcanosName = "volcano"
 
 // cluster makes the state from a case's objects.
 func (c *Case) cluster() (*model.Cluster, error) {
 	served := c.Config.ServerOptions.SchedulerNames
 	if len(served) == 0 {
-		served = []string{volcano}
+		served = []string{volcanosName}
 	}
 	var deltas []model.Delta
 	add := func(object any) { deltas = append(deltas, model.Delta{Op: model.Upsert, Object: object}) }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/volcano"
 	"github.com/celsius-scheduler/celsius/engine/reference"
 	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -279,8 +280,8 @@ func TestEveryConfigurationConverts(t *testing.T) {
 			t.Errorf("%s: %v", c.ID, err)
 			continue
 		}
-		for _, flags := range []policy.Flags{policy.FlagsDefault, policy.FlagsExplicit} {
-			converted, err := policy.Convert(conf, policy.ConvertOptions{Flags: flags, Tables: r.tables, Actions: r.actions})
+		for _, flags := range []volcano.Flags{volcano.FlagsDefault, volcano.FlagsExplicit} {
+			converted, err := volcano.Convert(conf, volcano.Options{Flags: flags, Tables: r.tables, Actions: r.actions})
 			if err != nil {
 				t.Errorf("%s: %v", c.ID, err)
 				continue

@@ -1,4 +1,4 @@
-package policy
+package volcano
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -23,8 +24,8 @@ const (
 	FlagsExplicit
 )
 
-// ConvertOptions are the caller's choices. The zero value is a scheduler's ConfigMap, read with what ships.
-type ConvertOptions struct {
+// Options are the caller's choices. The zero value is a scheduler's ConfigMap, read with what ships.
+type Options struct {
 	Name  string // of the policy; "volcano" if empty
 	Flags Flags
 	// Tables stand for plugins of their names; nil: those of Shipped.
@@ -48,36 +49,9 @@ type Conversion struct {
 	Notes  []Note
 }
 
-// Shipped reads the tables that ship, by name.
-func Shipped() (map[string]*rules.Table, rules.Issues) {
-	out := map[string]*rules.Table{}
-	var issues rules.Issues
-	for _, name := range ShippedNames() {
-		doc, found := Embedded(name)
-		issues = append(issues, found...)
-		if doc != nil {
-			out[name] = rules.ReadTable(doc.Root, name, Shape(), []string{"apiVersion", "kind", "metadata"}, &issues)
-		}
-	}
-	return out, issues
-}
-
-// ShippedActions names the actions that ship, in the order of their file.
-func ShippedActions() ([]string, rules.Issues) {
-	doc, issues := Embedded("actions")
-	if doc == nil {
-		return nil, issues
-	}
-	var out []string
-	for _, item := range doc.Root.Get("actions").Items(&issues) {
-		out = append(out, item.Get("name").String(&issues))
-	}
-	return out, issues
-}
-
 // converter is the state of one conversion.
 type converter struct {
-	options ConvertOptions
+	options Options
 	issues  rules.Issues
 	notes   []Note
 	used    map[string]int // how many entries have a table's name
@@ -87,17 +61,17 @@ type converter struct {
 // each plugin, sections switched by its flags, params set from its arguments. It knows no table by
 // name; their params say which argument is theirs. The notes tell what was dropped, and what follows. The
 // error has every plugin, action and argument that Volcano does not have either, and those that are refused.
-func Convert(conf VolcanoConf, o ConvertOptions) (*Conversion, error) {
+func Convert(conf Conf, o Options) (*Conversion, error) {
 	c := &converter{options: o, used: map[string]int{}}
 	c.options.Name = cmp.Or(o.Name, "volcano")
 	if o.Tables == nil {
 		var issues rules.Issues
-		c.options.Tables, issues = Shipped()
+		c.options.Tables, issues = policy.Shipped()
 		c.issues = append(c.issues, issues...)
 	}
 	if o.Actions == nil {
 		var issues rules.Issues
-		c.options.Actions, issues = ShippedActions()
+		c.options.Actions, issues = policy.ShippedActions()
 		c.issues = append(c.issues, issues...)
 	}
 	var b strings.Builder
@@ -130,7 +104,7 @@ func Convert(conf VolcanoConf, o ConvertOptions) (*Conversion, error) {
 }
 
 // pipeline gives the actions that exist. Those that Volcano does not have either are issues.
-func (c *converter) pipeline(conf VolcanoConf) []string {
+func (c *converter) pipeline(conf Conf) []string {
 	out := []string{}
 	for _, a := range conf.Actions {
 		switch {
@@ -150,11 +124,11 @@ func (c *converter) pipeline(conf VolcanoConf) []string {
 
 // actionKnown says whether an action exists, here or in Volcano; else that is an issue.
 func (c *converter) actionKnown(a rules.Text) bool {
-	known := slices.Concat(c.options.Actions, LaterActions())
+	known := slices.Concat(c.options.Actions, policy.LaterActions())
 	if slices.Contains(known, a.Value) {
 		return true
 	}
-	c.issues = append(c.issues, a.Issue(0, len([]rune(a.Value)), fmt.Sprintf("unknown action %q", a.Value), suggest(a.Value, known)))
+	c.issues = append(c.issues, a.Issue(0, len([]rune(a.Value)), fmt.Sprintf("unknown action %q", a.Value), rules.Suggest(a.Value, known)))
 	return false
 }
 
@@ -176,7 +150,7 @@ func (c *converter) note(at rules.Value, lost, hint, format string, args ...any)
 }
 
 // entry writes one plugin as an entry of a tier.
-func (c *converter) entry(b *strings.Builder, p VolcanoPlugin) {
+func (c *converter) entry(b *strings.Builder, p Plugin) {
 	name := p.At.Get("name")
 	table, ok := c.options.Tables[p.Name]
 	if !ok {
@@ -215,7 +189,7 @@ func (c *converter) entry(b *strings.Builder, p VolcanoPlugin) {
 }
 
 // flags gives the line that switches sections, "" where all that the table has are on, and sets the params that are flags.
-func (c *converter) flags(table *rules.Table, p VolcanoPlugin, params map[string]any) string {
+func (c *converter) flags(table *rules.Table, p Plugin, params map[string]any) string {
 	on := map[string]bool{}
 	for _, f := range p.Flags {
 		value := f.Value.Bool(&c.issues)
@@ -251,7 +225,7 @@ func (c *converter) flags(table *rules.Table, p VolcanoPlugin, params map[string
 }
 
 // flag sets the param that a flag that is on stands for, or says that it has no effect.
-func (c *converter) flag(table *rules.Table, p VolcanoPlugin, f rules.Field, params map[string]any) {
+func (c *converter) flag(table *rules.Table, p Plugin, f rules.Field, params map[string]any) {
 	param := paramOf(table, f.Name)
 	switch {
 	case param != nil:

@@ -1,4 +1,4 @@
-package policy
+package volcano
 
 import (
 	"fmt"
@@ -9,28 +9,28 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// VolcanoConf is a Volcano scheduler's configuration, as read by ReadVolcanoConf.
-type VolcanoConf struct {
+// Conf is a Volcano scheduler's configuration, as read by Read.
+type Conf struct {
 	// Actions are the names of the pipeline, each where it was written.
 	Actions        []rules.Text
-	Tiers          [][]VolcanoPlugin
-	Configurations []VolcanoAction
+	Tiers          [][]Plugin
+	Configurations []Action
 	// Metrics is where Volcano reads measured load from; absent if the author did not write it.
 	Metrics rules.Value
 	// At is the whole of it.
 	At rules.Value
 }
 
-// VolcanoPlugin is one plugin of a tier. Flags that the author did not write are not in Flags.
-type VolcanoPlugin struct {
+// Plugin is one plugin of a tier. Flags that the author did not write are not in Flags.
+type Plugin struct {
 	Name      string
 	Flags     []rules.Field // enableJobOrder and its like
 	Arguments []rules.Field
 	At        rules.Value
 }
 
-// VolcanoAction is the arguments of one action.
-type VolcanoAction struct {
+// Action is the arguments of one action.
+type Action struct {
 	Name      rules.Text
 	Arguments []rules.Field
 }
@@ -38,13 +38,13 @@ type VolcanoAction struct {
 // confSuffix is how the key ends under which a ConfigMap holds a configuration.
 const confSuffix = ".conf"
 
-// ParseVolcanoConf reads a configuration from a file: the configuration itself, or one ConfigMap among any manifests
+// Parse reads a configuration from a file: the configuration itself, or one ConfigMap among any manifests
 // that holds it under a key that ends in .conf. The issues have the places of the file, also for what a ConfigMap holds
 // as a literal block; for a quoted one, those inside the text.
-func ParseVolcanoConf(file string, data []byte) (VolcanoConf, rules.Issues) {
+func Parse(file string, data []byte) (Conf, rules.Issues) {
 	docs, issues := rules.Parse(file, data)
 	if issues.Err() != nil {
-		return VolcanoConf{}, issues
+		return Conf{}, issues
 	}
 	var found []rules.Value
 	for _, d := range docs {
@@ -57,9 +57,9 @@ func ParseVolcanoConf(file string, data []byte) (VolcanoConf, rules.Issues) {
 	case len(found) > 1:
 		issues = append(issues, found[1].Issuef("give one of them", "a second configuration; the first is at %s", placeOf(found[0])))
 	default:
-		return ReadVolcanoConf(found[0], &issues), issues
+		return Read(found[0], &issues), issues
 	}
-	return VolcanoConf{}, issues
+	return Conf{}, issues
 }
 
 func placeOf(v rules.Value) string {
@@ -121,9 +121,9 @@ func embedded(v rules.Value, key string, issues *rules.Issues) (file string, dat
 	return file, []byte(b.String())
 }
 
-// ReadVolcanoConf reads the mapping of actions, tiers and configurations; unknown keys are issues.
-func ReadVolcanoConf(v rules.Value, issues *rules.Issues) VolcanoConf {
-	conf := VolcanoConf{At: v}
+// Read reads the mapping of actions, tiers and configurations; unknown keys are issues.
+func Read(v rules.Value, issues *rules.Issues) Conf {
+	conf := Conf{At: v}
 	for _, f := range v.Fields([]string{"actions", "tiers", "configurations", "metrics"}, issues) {
 		switch f.Name {
 		case "actions":
@@ -136,7 +136,7 @@ func ReadVolcanoConf(v rules.Value, issues *rules.Issues) VolcanoConf {
 			}
 		case "configurations":
 			for _, item := range f.Value.Items(issues) {
-				a := VolcanoAction{}
+				a := Action{}
 				for _, k := range item.Fields([]string{"name", "arguments"}, issues) {
 					if k.Name == "name" {
 						a.Name = k.Value.Text(issues)
@@ -198,12 +198,12 @@ func words(v rules.Value, issues *rules.Issues) []string {
 	return out
 }
 
-func readTier(tier rules.Value, issues *rules.Issues) []VolcanoPlugin {
-	var out []VolcanoPlugin
+func readTier(tier rules.Value, issues *rules.Issues) []Plugin {
+	var out []Plugin
 	known := slices.Concat([]string{"name", "arguments", hierarchyFlag}, slices.Sorted(maps.Keys(flagSections())), idleFlags())
 	for _, f := range tier.Fields([]string{"plugins"}, issues) {
 		for _, item := range f.Value.Items(issues) {
-			p := VolcanoPlugin{At: item}
+			p := Plugin{At: item}
 			for _, k := range item.Fields(known, issues) {
 				switch {
 				case k.Name == "name":

@@ -1,4 +1,4 @@
-package policy
+package volcano
 
 import (
 	"errors"
@@ -10,17 +10,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
 // readConf parses a configuration as a user writes it.
-func readConf(t *testing.T, text string) (VolcanoConf, rules.Issues) {
+func readConf(t *testing.T, text string) (Conf, rules.Issues) {
 	t.Helper()
 	docs, issues := rules.Parse("volcano-scheduler.conf", []byte(text))
 	if len(docs) != 1 {
 		t.Fatalf("%d documents: %v", len(docs), issues)
 	}
-	conf := ReadVolcanoConf(docs[0].Root, &issues)
+	conf := Read(docs[0].Root, &issues)
 	return conf, issues
 }
 
@@ -71,8 +72,8 @@ func TestConvert(t *testing.T) {
 // conversionOf is what the author of a configuration gets: issues, notes, and the policy without its first lines.
 func conversionOf(t *testing.T, f txtar.File) string {
 	t.Helper()
-	conf, issues := ParseVolcanoConf(f.Name, f.Data)
-	options := ConvertOptions{Tables: withoutTables("tdm", "usage", "network-topology-aware")}
+	conf, issues := Parse(f.Name, f.Data)
+	options := Options{Tables: withoutTables("tdm", "usage", "network-topology-aware")}
 	if strings.Contains(f.Name, "explicit") {
 		options.Flags = FlagsExplicit
 	}
@@ -106,7 +107,7 @@ func conversionOf(t *testing.T, f txtar.File) string {
 
 // withoutTables is what ships, without tables that are there only in some versions.
 func withoutTables(names ...string) map[string]*rules.Table {
-	tables, _ := Shipped()
+	tables, _ := policy.Shipped()
 	for _, name := range names {
 		delete(tables, name)
 	}
@@ -131,7 +132,7 @@ jobOrder:
 
 func TestConvertArguments(t *testing.T) {
 	docs, issues := rules.Parse("kinds.yaml", []byte(kinds))
-	table := rules.ReadTable(docs[0].Root, "kinds", Shape(), nil, &issues)
+	table := rules.ReadTable(docs[0].Root, "kinds", policy.Shape(), nil, &issues)
 	if err := issues.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestConvertArguments(t *testing.T) {
 		if err := issues.Err(); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Convert(conf, ConvertOptions{Tables: map[string]*rules.Table{"kinds": table}})
+		got, err := Convert(conf, Options{Tables: map[string]*rules.Table{"kinds": table}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,13 +175,13 @@ func TestConvertArguments(t *testing.T) {
 
 func TestConvertHierarchyIsAParam(t *testing.T) {
 	docs, issues := rules.Parse("kinds.yaml", []byte(kinds))
-	table := rules.ReadTable(docs[0].Root, "kinds", Shape(), nil, &issues)
+	table := rules.ReadTable(docs[0].Root, "kinds", policy.Shape(), nil, &issues)
 	for _, test := range []struct{ value, want string }{{"true", "params: {tree: true}"}, {"false", "- name: kinds"}} {
 		conf, read := readConf(t, "actions: allocate\ntiers: [{plugins: [{name: kinds, enableHierarchy: "+test.value+"}]}]\n")
 		if err := read.Err(); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Convert(conf, ConvertOptions{Tables: map[string]*rules.Table{"kinds": table}})
+		got, err := Convert(conf, Options{Tables: map[string]*rules.Table{"kinds": table}})
 		if err != nil || len(got.Notes) > 0 || !strings.HasSuffix(strings.TrimSpace(string(got.Policy)), test.want) {
 			t.Errorf("enableHierarchy: %s: %v %v\n%s", test.value, err, got.Notes, got.Policy)
 		}
