@@ -31,7 +31,9 @@
 //	engine                 this: one cycle from its parts
 //	engine/reference       the same cycle as plainly as it can be said: the definition
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
-//	engine/live            the scheduler at work in a cluster. Beside it what all parts that run there have in common:
+//	engine/live            the scheduler at work in a cluster, with parts of its own (serving, outbox) and what all parts that run there have in common:
+//	engine/live/serving      which of the cluster's policies is obeyed, and what is told of each
+//	engine/live/outbox       writes to the API server, the urgent ones first, as many at once as it takes
 //	engine/live/events       Events, so that clients of both of Kubernetes' APIs of events find all they look for
 //	engine/live/lease        taking turns: until when a process may write
 //	engine/live/scrape       metrics, for those who may read them

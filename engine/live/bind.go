@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -97,7 +98,7 @@ func (b *nodeBook) get(node string) *nodeNews {
 type binder struct {
 	pods    pods
 	nodes   *nodeBook
-	outbox  *outbox
+	outbox  *outbox.Outbox
 	feed    *feed
 	metrics *metrics
 	log     logr.Logger
@@ -116,7 +117,7 @@ func orderKey(task, uid string) string { return "bind/" + task + "/" + uid }
 func (b *binder) send(o *order) {
 	o.namespace, o.name, _ = strings.Cut(o.Task, "/")
 	o.known = b.nodes.get(o.Node).number
-	b.outbox.put(toBind, orderKey(o.Task, o.UID), func(ctx context.Context) { b.try(ctx, o) })
+	b.outbox.Put(outbox.Binding, orderKey(o.Task, o.UID), func(ctx context.Context) { b.try(ctx, o) })
 }
 
 // try is one attempt at a binding. An order ends bound, refused or gone; until then it is tried again.
@@ -131,7 +132,6 @@ func (b *binder) try(ctx context.Context, o *order) {
 	}
 	result, err := b.attempt(ctx, o)
 	b.metrics.bind(result, time.Since(start))
-	b.outbox.bound(result, start)
 	switch result {
 	case unknown, unsent:
 		if ctx.Err() != nil {
@@ -140,11 +140,13 @@ func (b *binder) try(ctx context.Context, o *order) {
 		wait := min(unknownFirst<<min(o.tries, 10), unknownMost)
 		if result == unknown {
 			o.tries++
+			b.outbox.Unanswered(start)
 		}
 		b.log.V(1).Info("it is not known that a pod is bound; it is tried again", "pod", o.Task, "node", o.Node, "result", result, "after", wait, "error", err.Error())
-		b.outbox.later(wait, toBind, "re"+orderKey(o.Task, o.UID), func(ctx context.Context) { b.try(ctx, o) })
+		b.outbox.Later(wait, outbox.Binding, "re"+orderKey(o.Task, o.UID), func(ctx context.Context) { b.try(ctx, o) })
 		return
 	case bound:
+		b.outbox.Answered(start)
 		b.metrics.stages.bound.Observe(time.Since(o.sent).Seconds())
 		b.log.V(2).Info("bound", "pod", o.Task, "node", o.Node, "policy", o.policy)
 		b.scheduled(o)
@@ -244,7 +246,7 @@ func joinInts(numbers []int) string {
 // evict sends away a pod of a gang that is given up.
 func (b *binder) evict(t *model.Task) {
 	namespace, name, uid := t.Namespace, t.Name, types.UID(t.UID)
-	b.outbox.put(toBind, "evict/"+t.Key+"/"+t.UID, func(ctx context.Context) {
+	b.outbox.Put(outbox.Binding, "evict/"+t.Key+"/"+t.UID, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		err := b.pods.Evict(ctx, namespace, name, uid)

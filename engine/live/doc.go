@@ -17,10 +17,11 @@
 //
 // # The outbox
 //
-// Workers take from the outbox in classes: bindings first; then statuses that somebody waits for before
-// pods can be made; then other statuses; then events. What is written about one object is one entry, in which the newest
-// replaces what has not gone out yet, and never two writes of one object are under way at once. How many writes are under way follows
-// what the API server takes: see pace.
+// Package outbox has workers do the writes: bindings first, and never two of one object at once.
+//
+// # The policy
+//
+// Package serving says which SchedulingPolicy is obeyed; a cycle takes it up when it begins.
 //
 // # What is assumed
 //

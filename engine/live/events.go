@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/reference"
 
 	"github.com/celsius-scheduler/celsius/engine/live/events"
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 )
 
 // Reasons of events.
@@ -29,12 +30,12 @@ const (
 type recorder struct {
 	scheme *runtime.Scheme
 	writer *events.Writer
-	outbox *outbox
+	outbox *outbox.Outbox
 	log    logr.Logger
 	number atomic.Uint64
 }
 
-func newRecorder(scheme *runtime.Scheme, server events.Server, out *outbox, log logr.Logger) *recorder {
+func newRecorder(scheme *runtime.Scheme, server events.Server, out *outbox.Outbox, log logr.Logger) *recorder {
 	return &recorder{scheme: scheme, writer: events.NewWriter(server, FieldManager), outbox: out, log: log}
 }
 
@@ -61,7 +62,7 @@ func (r *recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 // record has the message made when the event's turn has come.
 func (r *recorder) record(ref *corev1.ObjectReference, annotations map[string]string, kind, reason string, message func() string) {
 	at := time.Now()
-	r.outbox.put(toEvent, fmt.Sprint("event/", r.number.Add(1)), func(ctx context.Context) {
+	r.outbox.Put(outbox.Event, fmt.Sprint("event/", r.number.Add(1)), func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		err := r.writer.Write(ctx, events.Event{On: *ref, Annotations: annotations, Type: kind, Reason: reason, Message: message(), At: at})

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
@@ -278,7 +279,7 @@ func newRig(t *testing.T) *rig {
 
 func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 	log := logr.Discard()
-	out, m, nodes := newOutbox(8), newMetrics(), &nodeBook{}
+	out, m, nodes := outbox.New(8), newMetrics(), &nodeBook{}
 	said := newRecorder(newScheme(), f, out, log)
 	names := []string{"celsius", "volcano"}
 	l := &loop{
@@ -322,17 +323,14 @@ func (r *rig) work() bool {
 	if _, ok := r.peek(); !ok {
 		return false
 	}
-	e := r.outbox.take()
-	e.do(r.ctx)
-	r.outbox.finish(e)
-	return true
+	return r.outbox.Step(r.ctx)
 }
 
-func (r *rig) peek() (class, bool) {
-	waiting, _ := r.outbox.depths()
+func (r *rig) peek() (outbox.Class, bool) {
+	waiting, _ := r.outbox.Depths()
 	for c, n := range waiting {
 		if n > 0 {
-			return class(c), true
+			return outbox.Class(c), true
 		}
 	}
 	return 0, false

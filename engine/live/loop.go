@@ -17,6 +17,7 @@ import (
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
@@ -42,7 +43,7 @@ type loop struct {
 	observe  func(plan *model.Plan, at time.Time) // is told of each cycle that ended; may be nil
 	cluster  *model.Cluster
 	feed     *feed
-	outbox   *outbox
+	outbox   *outbox.Outbox
 	intake   *intake
 	statuses *statuses
 	binder   *binder
@@ -98,7 +99,7 @@ func (l *loop) due(started, ended, backoff time.Time) time.Time {
 		earlier(urgent.Add(l.window))
 		earlier(newest.Add(l.window / quietShare))
 	}
-	if waiting, _ := l.outbox.depths(); waiting[toBind] == 0 {
+	if waiting, _ := l.outbox.Depths(); waiting[outbox.Binding] == 0 {
 		if !lazy.IsZero() {
 			earlier(lazy.Add(lazyWindows * l.window))
 		}
@@ -158,7 +159,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 func (l *loop) pause() {
 	l.deltas = l.deltas[:0]
 	for _, t := range l.cluster.Tasks {
-		if t.Status == model.Binding && !t.Foreign && l.outbox.cancel(orderKey(t.Key, t.UID)) {
+		if t.Status == model.Binding && !t.Foreign && l.outbox.Cancel(orderKey(t.Key, t.UID)) {
 			l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
 		}
 	}
@@ -248,7 +249,7 @@ func (l *loop) sendBinds(plan *model.Plan, began time.Time) {
 	for i := range plan.Binds {
 		b := &plan.Binds[i]
 		if l.statuses.waits[b.Task] != nil {
-			l.outbox.cancel(podKey(b.Task))
+			l.outbox.Cancel(podKey(b.Task))
 			delete(l.statuses.waits, b.Task)
 		}
 		l.metrics.stages.decided.Observe(took)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
@@ -76,7 +77,7 @@ func TestStatusesCoalesce(t *testing.T) {
 		f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"))
 		f.deliver(-1)
 		r.tick()
-		if c, _ := r.peek(); c != toBind {
+		if c, _ := r.peek(); c != outbox.Binding {
 			t.Fatalf("class %d is first in line, not the binding", c)
 		}
 		r.work() // the binding only
@@ -98,7 +99,7 @@ func TestInqueueGoesFirst(t *testing.T) {
 		r.server.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 1))
 		r.server.deliver(-1)
 		r.tick()
-		if c, ok := r.peek(); !ok || c != toWaiter {
+		if c, ok := r.peek(); !ok || c != outbox.Awaited {
 			t.Fatalf("class %d is first in line", c)
 		}
 		r.work()
@@ -545,7 +546,7 @@ func TestToldInTime(t *testing.T) {
 		r.server.put(testGroup("g", 1))
 		r.server.deliver(-1)
 		r.tick()
-		if c, ok := r.peek(); !ok || c != toWaiter {
+		if c, ok := r.peek(); !ok || c != outbox.Awaited {
 			t.Errorf("class %d stands in line (%v), want the phase of a job that is let in", c, ok)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
@@ -173,12 +174,12 @@ func (m *metrics) gauges(l *loop) {
 		}
 	}
 	m.pendingPods.Set(float64(len(l.statuses.waits)))
-	waiting, dropped := l.outbox.depths()
-	for c, name := range [numClasses]string{"bind", "waiter", "status", "event"} {
-		m.writesWaiting.WithLabelValues(name).Set(float64(waiting[c]))
+	waiting, dropped := l.outbox.Depths()
+	for c, n := range waiting {
+		m.writesWaiting.WithLabelValues(outbox.Class(c).String()).Set(float64(n))
 	}
 	m.eventsDropped.Set(float64(dropped))
-	m.writesAtOnce.Set(float64(l.outbox.atOnce()))
+	m.writesAtOnce.Set(float64(l.outbox.AtOnce()))
 	m.forgetQueues(l.cluster)
 	for name, q := range l.cluster.Queues {
 		m.known[name] = true

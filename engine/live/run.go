@@ -28,7 +28,9 @@ import (
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
+	"github.com/celsius-scheduler/celsius/engine/live/serving"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -186,7 +188,7 @@ func (l leading) Start(ctx context.Context) error {
 func (s *scheduler) lead(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var all sync.WaitGroup
-	var p *policies
+	var p *serving.Policies
 	cycling := false
 	defer func() {
 		if p != nil && !cycling { // after all of it has ended, and not where a cycle panics
@@ -201,10 +203,10 @@ func (s *scheduler) lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out, in := newOutbox(s.o.BindWorkers), newFeed()
+	out, in := outbox.New(s.o.BindWorkers), newFeed()
 	said := newRecorder(s.scheme, pods.client.Events(""), out, s.log)
 	l := s.newLoop(pods, out, in, said)
-	all.Go(func() { out.run(ctx) })
+	all.Go(func() { out.Run(ctx) })
 
 	objects, err := s.newCache(said)
 	if err != nil {
@@ -219,7 +221,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 			stop(fmt.Errorf("watch the cluster: %w", err))
 		}
 	})
-	p = newPolicies(policiesOptions{
+	p = serving.New(serving.Options{
 		Instead: s.metrics.servedInstead,
 		Name:    s.o.Policy, Scheduler: s.o.SchedulerNames[0], Namespace: s.o.Namespace,
 		Cache: objects, Reader: s.client, Client: s.client, Ending: s.ending, Events: said, Wake: in.nudge, Log: s.log,
@@ -262,7 +264,7 @@ func ended(ctx context.Context, err error) error {
 	}
 }
 
-func (s *scheduler) newLoop(p corePods, out *outbox, in *feed, said *recorder) *loop {
+func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *recorder) *loop {
 	nodes := &nodeBook{}
 	b := &binder{pods: p, storage: coreStorage{p.client}, volumeTimeout: s.o.VolumeTimeout, nodes: nodes, outbox: out, feed: in, metrics: s.metrics, log: s.log}
 	b.scheduled = scheduledEvents(said, s.metrics)

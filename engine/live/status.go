@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -216,7 +217,7 @@ type groupOutcome struct {
 type statuses struct {
 	server statusWriter
 	pods   pods
-	outbox *outbox
+	outbox *outbox.Outbox
 	feed   *feed
 	events *recorder
 	log    logr.Logger
@@ -294,9 +295,9 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		s.tellGroup(g, j, base, st)
 	}
 	g.want, g.differs, g.written = &next, time.Time{}, now
-	c := toStatus
+	c := outbox.Status
 	if awaited {
-		c = toWaiter
+		c = outbox.Awaited
 	}
 	s.writeGroup(c, j.Key, g, &next)
 }
@@ -317,9 +318,9 @@ func (s *statuses) tellGroup(g *group, j *model.Job, base *groupStatus, st *mode
 	}
 }
 
-func (s *statuses) writeGroup(c class, key string, g *group, want *groupStatus) {
+func (s *statuses) writeGroup(c outbox.Class, key string, g *group, want *groupStatus) {
 	namespace, name, uid := g.object.Namespace, g.object.Name, g.uid
-	s.outbox.put(c, "group/"+key, func(ctx context.Context) {
+	s.outbox.Put(c, "group/"+key, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		body := groupBody{want.phase, want.conditions, want.running, want.succeeded, want.failed}
@@ -391,7 +392,7 @@ func (s *statuses) queue(q *model.Queue, st *model.QueueStatus, now time.Time) {
 	}
 	state.last, state.ours = st.Allocated, true
 	name, uid := q.Name, state.object.UID
-	s.outbox.put(toStatus, "queue/"+name, func(ctx context.Context) {
+	s.outbox.Put(outbox.Status, "queue/"+name, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		err := s.server.ApplyQueue(ctx, name, encode(applyBody{

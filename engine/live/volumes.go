@@ -13,6 +13,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -190,7 +191,7 @@ func (b *binder) prepare(ctx context.Context, o *order) bool {
 		b.feed.add(change{object: &bindOutcome{o, gone, nil}}, false)
 		return false
 	}
-	b.outbox.later(wait, toBind, "volumes/"+orderKey(o.Task, o.UID), func(ctx context.Context) { b.try(ctx, o) })
+	b.outbox.Later(wait, outbox.Binding, "volumes/"+orderKey(o.Task, o.UID), func(ctx context.Context) { b.try(ctx, o) })
 	return false
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -147,7 +148,7 @@ func (s *statuses) writePod(t *model.Task, say saying, first bool, now time.Time
 		body.NominatedNodeName = &say.node
 	}
 	namespace, name, uid, version := t.Namespace, t.Name, t.UID, t.Object.ResourceVersion
-	s.outbox.put(toStatus, podKey(t.Key), func(ctx context.Context) {
+	s.outbox.Put(outbox.Status, podKey(t.Key), func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
 		err := s.pods.PatchStatus(ctx, namespace, name, encode(applyBody{
@@ -180,7 +181,7 @@ func (s *statuses) podNotWritten(out *podOutcome) {
 func (s *statuses) forgetWaits(cycle uint64) {
 	for key, w := range s.waits {
 		if w.cycle != cycle {
-			s.outbox.cancel(podKey(key))
+			s.outbox.Cancel(podKey(key))
 			delete(s.waits, key)
 		}
 	}

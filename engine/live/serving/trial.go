@@ -1,4 +1,4 @@
-package live
+package serving
 
 import (
 	"context"
@@ -38,7 +38,7 @@ type trial struct {
 func (c *candidate) fit() bool { return c.policy != nil && c.deaths < mostDeaths }
 
 // onTrial begins the trial of what is about to serve, ends that of what served, and looks how one goes on.
-func (p *policies) onTrial(ctx context.Context, next, selected *candidate) error {
+func (p *Policies) onTrial(ctx context.Context, next, selected *candidate) error {
 	if !p.kept.loaded {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (p *policies) onTrial(ctx context.Context, next, selected *candidate) error
 }
 
 // leave stores that trials ended, but for that of who is on trial again. What fails is left for the next time.
-func (p *policies) leave(ctx context.Context) error {
+func (p *Policies) leave(ctx context.Context) error {
 	var errs []error
 	p.left = slices.DeleteFunc(p.left, func(c *candidate) bool {
 		if c.same(p.trial.of) {
@@ -82,12 +82,12 @@ func (p *policies) leave(ctx context.Context) error {
 }
 
 // Cycled notes that a cycle has ended. It is for the goroutine of cycles.
-func (p *policies) Cycled(at time.Time) { p.lastCycle.Store(at.UnixNano()) }
+func (p *Policies) Cycled(at time.Time) { p.lastCycle.Store(at.UnixNano()) }
 
-func (p *policies) cycled(since time.Time) bool { return p.lastCycle.Load() >= since.UnixNano() }
+func (p *Policies) cycled(since time.Time) bool { return p.lastCycle.Load() >= since.UnixNano() }
 
 // nextLook is when a trial is looked at again; nil: there is none.
-func (p *policies) nextLook() <-chan time.Time {
+func (p *Policies) nextLook() <-chan time.Time {
 	if p.trial.of == nil {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (p *policies) nextLook() <-chan time.Time {
 }
 
 // End says that this scheduler ends, and did not die; who has lost the lease did not either. All else of it must have ended.
-func (p *policies) End() {
+func (p *Policies) End() {
 	if p.trial.of != nil && p.trial.stored {
 		p.left = append(p.left, p.trial.of)
 	}

@@ -1,4 +1,4 @@
-package live
+package outbox
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 )
 
 // sent does what waits in an outbox, one write after another, and says in which order.
-func sent(o *outbox) string {
+func sent(o *Outbox) string {
 	var order []string
 	for {
-		waiting, _ := o.depths()
+		waiting, _ := o.Depths()
 		if waiting == [numClasses]int{} {
 			return strings.Join(order, " ")
 		}
@@ -40,13 +40,13 @@ func TestOutboxOrder(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := newOutbox(8)
-				o.put(toEvent, "event", nothing)
-				o.put(toStatus, "status", nothing)
-				o.put(toWaiter, "waiter", nothing)
+				o := New(8)
+				o.Put(Event, "event", nothing)
+				o.Put(Status, "status", nothing)
+				o.Put(Awaited, "waiter", nothing)
 				<-time.After(c.waited)
 				for i := range 205 {
-					o.put(toBind, fmt.Sprint("b", i), nothing)
+					o.Put(Binding, fmt.Sprint("b", i), nothing)
 				}
 				if diff := cmp.Diff(c.want, sent(o)); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
@@ -66,19 +66,19 @@ func bindings(from, to int) string {
 }
 
 func TestOutboxReplaces(t *testing.T) {
-	o := newOutbox(1)
+	o := New(1)
 	var did []string
 	say := func(what string) func(context.Context) {
 		return func(context.Context) { did = append(did, what) }
 	}
-	o.put(toStatus, "g", say("old"))
-	o.put(toStatus, "h", say("h"))
-	o.put(toStatus, "g", say("new"))
-	o.put(toStatus, "c", say("cancelled"))
-	if !o.cancel("c") || o.cancel("c") {
+	o.Put(Status, "g", say("old"))
+	o.Put(Status, "h", say("h"))
+	o.Put(Status, "g", say("new"))
+	o.Put(Status, "c", say("cancelled"))
+	if !o.Cancel("c") || o.Cancel("c") {
 		t.Error("cancel does not say whether there was anything")
 	}
-	o.put(toWaiter, "h", say("h, urgently"))
+	o.Put(Awaited, "h", say("h, urgently"))
 	sent(o)
 	if diff := cmp.Diff([]string{"h, urgently", "new"}, did); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -92,7 +92,7 @@ func TestOutboxReplaces(t *testing.T) {
 func TestOutboxOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		o := newOutbox(4)
+		o := New(4)
 		var mu sync.Mutex
 		under, most, done := 0, 0, 0
 		slow := func(context.Context) {
@@ -107,17 +107,17 @@ func TestOutboxOneAtATime(t *testing.T) {
 			mu.Unlock()
 		}
 		finished := make(chan struct{})
-		go func() { defer close(finished); o.run(ctx) }()
-		o.put(toBind, "a", slow)
+		go func() { defer close(finished); o.Run(ctx) }()
+		o.Put(Binding, "a", slow)
 		synctest.Wait()
-		o.put(toBind, "a", slow)
-		o.put(toBind, "a", slow) // instead of the one before
+		o.Put(Binding, "a", slow)
+		o.Put(Binding, "a", slow) // instead of the one before
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if most != 1 || done != 2 {
 			t.Errorf("%d at once, %d in all", most, done)
 		}
-		o.later(time.Second, toBind, "b", slow)
+		o.Later(time.Second, Binding, "b", slow)
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
 		if done != 3 {
@@ -125,8 +125,8 @@ func TestOutboxOneAtATime(t *testing.T) {
 		}
 		cancel()
 		<-finished
-		o.put(toBind, "c", slow)
-		if w, _ := o.depths(); w[toBind] != 0 {
+		o.Put(Binding, "c", slow)
+		if w, _ := o.Depths(); w[Binding] != 0 {
 			t.Error("taken after the end")
 		}
 	})
@@ -138,13 +138,13 @@ func TestOutboxKeepsWorkersForBindings(t *testing.T) {
 		t.Run(fmt.Sprint(c.waiting), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				o := newOutbox(8)
+				o := New(8)
 				block := func(ctx context.Context) { <-ctx.Done() }
 				for i := range c.waiting {
-					o.put(class(int(toStatus)+i%2), fmt.Sprint("s", i), block)
+					o.Put(Class(int(Status)+i%2), fmt.Sprint("s", i), block)
 				}
 				finished := make(chan struct{})
-				go func() { defer close(finished); o.run(ctx) }()
+				go func() { defer close(finished); o.Run(ctx) }()
 				defer func() {
 					ended := time.Now()
 					cancel()
@@ -155,13 +155,13 @@ func TestOutboxKeepsWorkersForBindings(t *testing.T) {
 				}()
 				synctest.Wait()
 				bound := false
-				o.put(toBind, "b", func(context.Context) { bound = true })
+				o.Put(Binding, "b", func(context.Context) { bound = true })
 				synctest.Wait()
 				if !bound {
 					t.Error("a binding waits for statuses")
 				}
-				if w, _ := o.depths(); w[toStatus]+w[toEvent] != c.waiting-c.under {
-					t.Errorf("of %d statuses and events %d wait, want %d under way", c.waiting, w[toStatus]+w[toEvent], c.under)
+				if w, _ := o.Depths(); w[Status]+w[Event] != c.waiting-c.under {
+					t.Errorf("of %d statuses and events %d wait, want %d under way", c.waiting, w[Status]+w[Event], c.under)
 				}
 			})
 		})
@@ -169,11 +169,11 @@ func TestOutboxKeepsWorkersForBindings(t *testing.T) {
 }
 
 func TestEventsAreBounded(t *testing.T) {
-	o := newOutbox(1)
+	o := New(1)
 	for i := range maxEvents + 5 {
-		o.put(toEvent, fmt.Sprint(i), nothing)
+		o.Put(Event, fmt.Sprint(i), nothing)
 	}
-	if w, dropped := o.depths(); w[toEvent] != maxEvents || dropped != 5 {
-		t.Errorf("%d wait, %d dropped", w[toEvent], dropped)
+	if w, dropped := o.Depths(); w[Event] != maxEvents || dropped != 5 {
+		t.Errorf("%d wait, %d dropped", w[Event], dropped)
 	}
 }

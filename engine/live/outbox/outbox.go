@@ -1,4 +1,8 @@
-package live
+// Package outbox has writes to the API server done by workers, the urgent ones first: bindings; then statuses that somebody waits for
+// before pods can be made; then other statuses; then events. What is written about one object is one entry, in which the newest
+// replaces what has not gone out yet, and never two writes of one object are under way at once. How many writes are under way follows
+// what the API server takes: see pace.
+package outbox
 
 import (
 	"context"
@@ -6,16 +10,19 @@ import (
 	"time"
 )
 
-// class is how much a write matters. Lower ones go first.
-type class uint8
+// Class is how much a write matters. Lower ones go first.
+type Class uint8
 
 const (
-	toBind   class = iota // bindings and evictions
-	toWaiter              // statuses that somebody waits for before pods can be made
-	toStatus              // other statuses
-	toEvent               // events
+	Binding Class = iota // bindings and evictions
+	Awaited              // statuses that somebody waits for before pods can be made
+	Status               // other statuses
+	Event                // events
 	numClasses
 )
+
+// String is the class as metrics name it.
+func (c Class) String() string { return [...]string{"bind", "waiter", "status", "event"}[c] }
 
 // While bindings wait, one write of another class is let through after so many of them, so that nothing starves.
 // A PodGroup's status costs the API server twice what a binding does, for it is of a custom resource, and what is said of an object
@@ -38,9 +45,9 @@ const maxEvents = 20000
 // lastAnswers is how long what is under way at the end may take.
 const lastAnswers = 2 * time.Second
 
-// outbox holds the writes that are to go out, in the order of their classes. What is written under one
+// Outbox holds the writes that are to go out, in the order of their classes. What is written under one
 // key is one entry: the newest replaces what has not gone out, and never two of a key are under way at once.
-type outbox struct {
+type Outbox struct {
 	mu      sync.Mutex
 	ready   *sync.Cond
 	queues  [numClasses][]*entry
@@ -57,30 +64,30 @@ type outbox struct {
 // entry is one write.
 type entry struct {
 	key    string
-	class  class
+	class  Class
 	queued bool
 	since  time.Time // it stands in line
 	do     func(context.Context)
 	// What came in while do was under way.
 	next      func(context.Context)
-	nextClass class
+	nextClass Class
 }
 
-// newOutbox has so many writes under way at once at most.
-func newOutbox(workers int) *outbox {
-	o := &outbox{entries: map[string]*entry{}, pace: newPace(workers)}
+// New has so many writes under way at once at most.
+func New(workers int) *Outbox {
+	o := &Outbox{entries: map[string]*entry{}, pace: newPace(workers)}
 	o.ready = sync.NewCond(&o.mu)
 	return o
 }
 
-// put has do run by a worker. It must return when its context ends.
-func (o *outbox) put(c class, key string, do func(context.Context)) {
+// Put has do run by a worker. It must return when its context ends.
+func (o *Outbox) Put(c Class, key string, do func(context.Context)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
 		return
 	}
-	if c == toEvent && o.waiting[toEvent] >= maxEvents {
+	if c == Event && o.waiting[Event] >= maxEvents {
 		o.dropped++
 		return
 	}
@@ -101,20 +108,20 @@ func (o *outbox) put(c class, key string, do func(context.Context)) {
 	}
 }
 
-func (o *outbox) push(e *entry, c class, do func(context.Context)) {
+func (o *Outbox) push(e *entry, c Class, do func(context.Context)) {
 	e.class, e.do, e.queued, e.since = c, do, true, time.Now()
 	o.queues[c] = append(o.queues[c], e)
 	o.waiting[c]++
 	o.ready.Signal()
 }
 
-// later is put after a time.
-func (o *outbox) later(after time.Duration, c class, key string, do func(context.Context)) {
-	time.AfterFunc(after, func() { o.put(c, key, do) })
+// Later is Put after a time.
+func (o *Outbox) Later(after time.Duration, c Class, key string, do func(context.Context)) {
+	time.AfterFunc(after, func() { o.Put(c, key, do) })
 }
 
-// cancel takes back what has not gone out. It says whether there was anything.
-func (o *outbox) cancel(key string) bool {
+// Cancel takes back what has not gone out. It says whether there was anything.
+func (o *Outbox) Cancel(key string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	e := o.entries[key]
@@ -133,41 +140,44 @@ func (o *outbox) cancel(key string) bool {
 	return false
 }
 
-// bound takes in how a try at a binding ended that was sent then.
-func (o *outbox) bound(r result, sent time.Time) {
+// Answered takes in that a binding succeeded that was sent then.
+func (o *Outbox) Answered(sent time.Time) {
+	o.adjust(func(at time.Time) { o.pace.answered(sent, at, o.waiting[Binding] > 0) })
+}
+
+// Unanswered takes in that nobody knows what became of a binding that was sent then.
+func (o *Outbox) Unanswered(sent time.Time) {
+	o.adjust(func(at time.Time) { o.pace.unanswered(sent, at) })
+}
+
+// adjust has the pace take something in, and lets workers go on where it admits more of them.
+func (o *Outbox) adjust(learn func(at time.Time)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	was, at := o.pace.limit, time.Now()
-	switch r {
-	case bound:
-		o.pace.answered(sent, at, o.waiting[toBind] > 0)
-	case unknown:
-		o.pace.unanswered(sent, at)
-	case unsent:
-	case refused, gone: // with a question about the pod in between
-	}
+	was := o.pace.limit
+	learn(time.Now())
 	if o.pace.limit > was {
 		o.ready.Broadcast()
 	}
 }
 
-// atOnce is how many writes may be under way now.
-func (o *outbox) atOnce() int {
+// AtOnce is how many writes may be under way now.
+func (o *Outbox) AtOnce() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.pace.limit
 }
 
-// depths is how many writes of each class wait.
-func (o *outbox) depths() (waiting [numClasses]int, dropped uint64) {
+// Depths is how many writes of each class wait.
+func (o *Outbox) Depths() (waiting [numClasses]int, dropped uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.waiting, o.dropped
 }
 
-// run works until ctx ends, and returns when all workers have stopped. What is under way then has a moment for its answer: who leads next
+// Run works until ctx ends, and returns when all workers have stopped. What is under way then has a moment for its answer: who leads next
 // begins the sooner, the less is under way of which nobody knows.
-func (o *outbox) run(ctx context.Context) {
+func (o *Outbox) Run(ctx context.Context) {
 	work, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	stop := context.AfterFunc(ctx, func() {
@@ -181,21 +191,27 @@ func (o *outbox) run(ctx context.Context) {
 	var all sync.WaitGroup
 	for range o.pace.most {
 		all.Go(func() {
-			for {
-				e := o.take()
-				if e == nil {
-					return
-				}
-				e.do(work)
-				o.finish(e)
+			for o.Step(work) {
+				continue
 			}
 		})
 	}
 	all.Wait()
 }
 
+// Step waits for the next write and does it; false: the outbox is closed.
+func (o *Outbox) Step(ctx context.Context) bool {
+	e := o.take()
+	if e == nil {
+		return false
+	}
+	e.do(ctx)
+	o.finish(e)
+	return true
+}
+
 // take waits for the next write; nil when the outbox is closed.
-func (o *outbox) take() *entry {
+func (o *Outbox) take() *entry {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for !o.closed {
@@ -208,7 +224,7 @@ func (o *outbox) take() *entry {
 		o.waiting[c]--
 		e.queued = false
 		o.under++
-		if c >= toStatus {
+		if c >= Status {
 			o.slow++
 		}
 		return e
@@ -217,10 +233,10 @@ func (o *outbox) take() *entry {
 }
 
 // next is the class whose turn it is.
-func (o *outbox) next() (class, bool) {
+func (o *Outbox) next() (Class, bool) {
 	slow := numClasses
 	if o.slow < o.slowAtOnce() {
-		for c := toStatus; c < numClasses; c++ {
+		for c := Status; c < numClasses; c++ {
 			if o.waiting[c] > 0 {
 				slow = c
 				break
@@ -228,32 +244,32 @@ func (o *outbox) next() (class, bool) {
 		}
 	}
 	switch {
-	case o.waiting[toBind] > 0:
-		o.served[toWaiter]++
-		o.served[toStatus]++
-		if o.waiting[toWaiter] > 0 && o.served[toWaiter] > bindsPerWaiter {
-			o.served[toWaiter] = 0
-			return toWaiter, true
+	case o.waiting[Binding] > 0:
+		o.served[Awaited]++
+		o.served[Status]++
+		if o.waiting[Awaited] > 0 && o.served[Awaited] > bindsPerWaiter {
+			o.served[Awaited] = 0
+			return Awaited, true
 		}
-		if slow < numClasses && o.served[toStatus] > o.bindsPer(slow) {
-			o.served[toStatus] = 0
+		if slow < numClasses && o.served[Status] > o.bindsPer(slow) {
+			o.served[Status] = 0
 			return slow, true
 		}
-		return toBind, true
-	case o.waiting[toWaiter] > 0:
-		return toWaiter, true
+		return Binding, true
+	case o.waiting[Awaited] > 0:
+		return Awaited, true
 	}
 	return slow, slow < numClasses
 }
 
 // slowAtOnce is how many writes of the classes from toStatus on may be under way: the more, the more of them wait, and never so many that a
 // binding finds no worker.
-func (o *outbox) slowAtOnce() int {
-	return max(min(1+(o.waiting[toStatus]+o.waiting[toEvent])/slowEach, o.pace.limit/4), 1)
+func (o *Outbox) slowAtOnce() int {
+	return max(min(1+(o.waiting[Status]+o.waiting[Event])/slowEach, o.pace.limit/4), 1)
 }
 
 // bindsPer is after how many bindings a write of a slow class, of which there is one, is let through.
-func (o *outbox) bindsPer(c class) int {
+func (o *Outbox) bindsPer(c Class) int {
 	if time.Since(o.queues[c][0].since) >= lateAfter {
 		return bindsPerLate
 	}
@@ -261,7 +277,7 @@ func (o *outbox) bindsPer(c class) int {
 }
 
 // pop takes the first entry of a class that is still in line.
-func (o *outbox) pop(c class) *entry {
+func (o *Outbox) pop(c Class) *entry {
 	for {
 		e := o.queues[c][0]
 		o.queues[c][0] = nil
@@ -273,11 +289,11 @@ func (o *outbox) pop(c class) *entry {
 }
 
 // finish lets what came in meanwhile stand in line.
-func (o *outbox) finish(e *entry) {
+func (o *Outbox) finish(e *entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.under--
-	if e.class >= toStatus {
+	if e.class >= Status {
 		o.slow--
 	}
 	o.ready.Signal()

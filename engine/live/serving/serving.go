@@ -1,4 +1,6 @@
-package live
+// Package serving says which of the cluster's SchedulingPolicies a scheduler obeys, keeps those that served as ControllerRevisions,
+// has a new one on trial, and tells in statuses and events what became of each.
+package serving
 
 import (
 	"cmp"
@@ -26,9 +28,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// policiesOptions are what policies work with. Name, Scheduler and Namespace have defaults; Log, Wake
+// Options are what policies work with. Name, Scheduler and Namespace have defaults; Log, Wake
 // and Now may be left out; the others may not.
-type policiesOptions struct {
+type Options struct {
 	// Name of the SchedulingPolicy that is served; "default" where empty.
 	Name string
 	// Scheduler is the name under which a policy's status says who serves it, and under which what
@@ -37,7 +39,7 @@ type policiesOptions struct {
 	// Namespace that holds what served before; "celsius-system" where empty. It is made where missing.
 	Namespace string
 	// Cache has the SchedulingPolicies, as unstructured objects.
-	Cache policyCache
+	Cache Cache
 	// Reader reads from the API server itself, past any cache.
 	Reader client.Reader
 	// Client writes.
@@ -45,7 +47,7 @@ type policiesOptions struct {
 	// Ending reads and writes when the lease is over, too; Client where nil. A scheduler takes its own number away by it, and nothing else.
 	Ending client.Client
 	// Events tells users what changed.
-	Events eventSink
+	Events EventSink
 	// Instead is told, where it is set, for which reason of condition Active another policy than the stored one serves; "": none does.
 	Instead func(reason string)
 	// Wake is called when another policy is to serve; Current gives it already.
@@ -55,14 +57,14 @@ type policiesOptions struct {
 	Now func() time.Time
 }
 
-// policyCache is the part of controller-runtime's cache that policies read.
-type policyCache interface {
+// Cache is the part of controller-runtime's cache that policies read.
+type Cache interface {
 	GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
 	List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error
 }
 
-// eventSink is the part of client-go's record.EventRecorder that policies use.
-type eventSink interface {
+// EventSink is the part of client-go's record.EventRecorder that policies use.
+type EventSink interface {
 	Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
 }
 
@@ -78,19 +80,19 @@ const (
 
 // How long to wait before what failed is tried again: at first, and at most.
 const (
-	policyRetryFirst = time.Second
-	policyRetryMost  = 30 * time.Second
+	retryFirst = time.Second
+	retryMost  = 30 * time.Second
 )
 
-// policies follow the SchedulingPolicies of the cluster for one scheduler:
+// Policies follow the SchedulingPolicies of the cluster for one scheduler:
 //
 //	watch --> compile --> choose --> Current, Wake        (the cycle takes it up when it next begins)
 //	                         |
 //	                         +--> revisions, statuses, events
 //
 // All of it happens in the goroutine of Run; Current and Ready may be called from any.
-type policies struct {
-	o       policiesOptions
+type Policies struct {
+	o       Options
 	current atomic.Pointer[policy.Policy]
 	ready   chan struct{}
 	// instance tells this scheduler from others of its name.
@@ -111,11 +113,11 @@ type policies struct {
 	skipped []*candidate
 	shipped *candidate
 	kept    revisions
-	said    map[types.UID]*said
+	reports map[types.UID]*report
 }
 
-// newPolicies makes policies that have seen nothing yet.
-func newPolicies(o policiesOptions) *policies {
+// New makes policies that have seen nothing yet.
+func New(o Options) *Policies {
 	o.Name = cmp.Or(o.Name, "default")
 	o.Scheduler = cmp.Or(o.Scheduler, "celsius")
 	o.Namespace = cmp.Or(o.Namespace, "celsius-system")
@@ -131,27 +133,27 @@ func newPolicies(o policiesOptions) *policies {
 	if o.Ending == nil {
 		o.Ending = o.Client
 	}
-	return &policies{
+	return &Policies{
 		o: o, instance: string(uuid.NewUUID()), ready: make(chan struct{}), changed: make(chan struct{}, 1),
-		compiled: map[types.UID]*candidate{}, said: map[types.UID]*said{},
+		compiled: map[types.UID]*candidate{}, reports: map[types.UID]*report{},
 		kept: revisions{reader: o.Reader, client: o.Client, namespace: o.Namespace, scheduler: o.Scheduler},
 	}
 }
 
 // Current is the policy that serves. It is never nil once Ready is closed, and may be read from any
 // goroutine; a cycle reads it once, when it begins.
-func (p *policies) Current() *policy.Policy { return p.current.Load() }
+func (p *Policies) Current() *policy.Policy { return p.current.Load() }
 
 // Ready is closed when there is a policy to serve.
-func (p *policies) Ready() <-chan struct{} { return p.ready }
+func (p *Policies) Ready() <-chan struct{} { return p.ready }
 
 // Run follows the policies until the context ends; then it returns nil. Only the leading scheduler
 // may run it, for it writes statuses. An error means that it could not start.
-func (p *policies) Run(ctx context.Context) error {
+func (p *Policies) Run(ctx context.Context) error {
 	if err := p.start(); err != nil {
 		return err
 	}
-	informer, err := p.o.Cache.GetInformer(ctx, newPolicyObject())
+	informer, err := p.o.Cache.GetInformer(ctx, newObject())
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -178,7 +180,7 @@ func (p *policies) Run(ctx context.Context) error {
 }
 
 // start compiles what ships, and checks what names are made of.
-func (p *policies) start() error {
+func (p *Policies) start() error {
 	if wrong := validation.IsDNS1123Label(p.o.Scheduler); len(wrong) > 0 {
 		return fmt.Errorf("scheduler name %q: what served is kept under it, so it must be a DNS label: %s", p.o.Scheduler, wrong[0])
 	}
@@ -196,7 +198,7 @@ func (p *policies) start() error {
 }
 
 // poke says that the policies in the cache changed.
-func (p *policies) poke() {
+func (p *Policies) poke() {
 	select {
 	case p.changed <- struct{}{}:
 	default:
@@ -204,16 +206,16 @@ func (p *policies) poke() {
 }
 
 // follow does what a change asks for, and tries again what failed.
-func (p *policies) follow(ctx context.Context) {
-	wait := policyRetryFirst
+func (p *Policies) follow(ctx context.Context) {
+	wait := retryFirst
 	for {
 		var retry <-chan time.Time
 		if err := p.step(ctx); err == nil {
-			wait = policyRetryFirst
+			wait = retryFirst
 		} else if ctx.Err() == nil {
 			p.o.Log.Error(err, "Policies are not all as they should be; trying again", "in", wait)
 			retry = time.After(wait)
-			wait = min(2*wait, policyRetryMost)
+			wait = min(2*wait, retryMost)
 		}
 		select {
 		case <-ctx.Done():
@@ -227,7 +229,7 @@ func (p *policies) follow(ctx context.Context) {
 
 // step brings everything up to date with the cache: first what serves, then what is kept, then the
 // statuses. What fails does not stop the rest.
-func (p *policies) step(ctx context.Context) error {
+func (p *Policies) step(ctx context.Context) error {
 	objects, err := p.list(ctx)
 	if err != nil {
 		return err
@@ -253,7 +255,7 @@ func (p *policies) step(ctx context.Context) error {
 }
 
 // choose has what is to serve do so, on trial where it must prove itself, and be kept. An error is of what could not be stored.
-func (p *policies) choose(ctx context.Context, selected *candidate) error {
+func (p *Policies) choose(ctx context.Context, selected *candidate) error {
 	if selected != nil && selected != p.tried && p.kept.loaded {
 		selected.deaths = p.kept.deaths(selected, p.instance)
 	}
@@ -271,7 +273,7 @@ func (p *policies) choose(ctx context.Context, selected *candidate) error {
 	return nil
 }
 
-func (p *policies) list(ctx context.Context) ([]*unstructured.Unstructured, error) {
+func (p *Policies) list(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("SchedulingPolicyList"))
 	if err := p.o.Cache.List(ctx, list); err != nil {
@@ -287,7 +289,7 @@ func (p *policies) list(ctx context.Context) ([]*unstructured.Unstructured, erro
 }
 
 // before gives what served, newest first: what serves now, then what is kept.
-func (p *policies) before() iter.Seq[*candidate] {
+func (p *Policies) before() iter.Seq[*candidate] {
 	return func(yield func(*candidate) bool) {
 		if p.serving != nil && !yield(p.serving) {
 			return
@@ -301,7 +303,7 @@ func (p *policies) before() iter.Seq[*candidate] {
 }
 
 // compile gives the newest generation of an object, compiled once.
-func (p *policies) compile(u *unstructured.Unstructured) *candidate {
+func (p *Policies) compile(u *unstructured.Unstructured) *candidate {
 	if c := p.compiled[u.GetUID()]; c != nil && c.generation == u.GetGeneration() {
 		return c
 	}
@@ -311,20 +313,20 @@ func (p *policies) compile(u *unstructured.Unstructured) *candidate {
 }
 
 // forget drops what is known of objects that are gone.
-func (p *policies) forget(objects []*unstructured.Unstructured) {
+func (p *Policies) forget(objects []*unstructured.Unstructured) {
 	gone := func(uid types.UID) bool {
 		return !slices.ContainsFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetUID() == uid })
 	}
 	for uid := range p.compiled {
 		if gone(uid) {
 			delete(p.compiled, uid)
-			delete(p.said, uid)
+			delete(p.reports, uid)
 		}
 	}
 }
 
 // serve makes a choice the one that cycles obey, and tells where it is news.
-func (p *policies) serve(c choice, selected *candidate) {
+func (p *Policies) serve(c choice, selected *candidate) {
 	old := p.current.Load()
 	if old != nil && p.serving == c.serving && old.Mode == c.policy.Mode {
 		return
@@ -365,7 +367,7 @@ func (p *policies) serve(c choice, selected *candidate) {
 }
 
 // missing tells that the selected object is not there, unless nobody ever made one.
-func (p *policies) missing(last *candidate) {
+func (p *Policies) missing(last *candidate) {
 	if last == nil && p.o.Name == p.shipped.name || last.same(p.shipped) {
 		return
 	}

@@ -1,4 +1,4 @@
-package live
+package serving
 
 import (
 	"context"
@@ -21,9 +21,9 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// policyManager is the field manager of what schedulers say of a policy together; each one's own
+// fieldManager is the field manager of what schedulers say of a policy together; each one's own
 // entry of status.schedulers is by the same name, a slash, and the scheduler's.
-const policyManager = "celsius-scheduler"
+const fieldManager = "celsius-scheduler"
 
 // Reasons of the conditions of a policy, beside v1alpha1.ReasonNotSelected.
 const (
@@ -42,23 +42,23 @@ const (
 	mostEvent    = 1000 // an event's note may have 1,024
 )
 
-// said is what this scheduler last found to say of a policy. The cache may show less than it wrote.
-type said struct {
+// report is what this scheduler last found to write about a policy. The cache may show less than it wrote.
+type report struct {
 	status *v1alpha1.SchedulingPolicyStatus
 	// activated and rejected are the generations that events told of.
 	activated, rejected int64
 }
 
-// saidOf gives what was said of a policy, to be changed.
-func (p *policies) saidOf(uid types.UID) *said {
-	if p.said[uid] == nil {
-		p.said[uid] = &said{}
+// reportOf gives what was last reported of a policy, to be changed.
+func (p *Policies) reportOf(uid types.UID) *report {
+	if p.reports[uid] == nil {
+		p.reports[uid] = &report{}
 	}
-	return p.said[uid]
+	return p.reports[uid]
 }
 
-// newPolicyObject is what the informer is asked for: a policy as it is stored, with every field.
-func newPolicyObject() *unstructured.Unstructured {
+// newObject is what the informer is asked for: a policy as it is stored, with every field.
+func newObject() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("SchedulingPolicy"))
 	return u
@@ -80,7 +80,7 @@ func notJSON(err error) rules.Issue {
 //   - the rest of a policy that it is to serve: it. Where two serve one policy, each writes what it has
 //     to say once, and does not answer the other
 //   - the rest of a policy that none serves: whoever comes first, unless the policy has changed meanwhile
-func (p *policies) report(ctx context.Context, u *unstructured.Unstructured, c *candidate) error {
+func (p *Policies) report(ctx context.Context, u *unstructured.Unstructured, c *candidate) error {
 	var have v1alpha1.SchedulingPolicyStatus
 	if status, ok := u.Object["status"].(map[string]any); ok {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(status, &have); err != nil {
@@ -109,9 +109,9 @@ func (p *policies) report(ctx context.Context, u *unstructured.Unstructured, c *
 }
 
 // reportOwn writes which generation of the policy this scheduler serves, and what erred of it.
-func (p *policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, want []v1alpha1.SchedulerStatus) error {
-	err := p.apply(ctx, u, &v1alpha1.SchedulingPolicyStatus{Schedulers: want}, policyManager+"/"+p.o.Scheduler, false)
-	if before := p.saidOf(u.GetUID()); err == nil && len(want) > 0 && p.serving.generation == u.GetGeneration() && before.activated != u.GetGeneration() {
+func (p *Policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, want []v1alpha1.SchedulerStatus) error {
+	err := p.apply(ctx, u, &v1alpha1.SchedulingPolicyStatus{Schedulers: want}, fieldManager+"/"+p.o.Scheduler, false)
+	if before := p.reportOf(u.GetUID()); err == nil && len(want) > 0 && p.serving.generation == u.GetGeneration() && before.activated != u.GetGeneration() {
 		before.activated = u.GetGeneration()
 		paused := ""
 		if modeOf(u) == v1alpha1.ModePaused {
@@ -123,13 +123,13 @@ func (p *policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, 
 }
 
 // reportShared writes what is true of the policy whoever says it; own and others are the entries of schedulers.
-func (p *policies) reportShared(ctx context.Context, u *unstructured.Unstructured, c *candidate, have *v1alpha1.SchedulingPolicyStatus, own, others []v1alpha1.SchedulerStatus) error {
+func (p *Policies) reportShared(ctx context.Context, u *unstructured.Unstructured, c *candidate, have *v1alpha1.SchedulingPolicyStatus, own, others []v1alpha1.SchedulerStatus) error {
 	selected := u.GetName() == p.o.Name
 	if !selected && len(others) > 0 {
 		return nil // It is theirs.
 	}
 	want := p.statusOf(c, selected, have.Conditions, erringCondition(slices.Concat(own, others), c.generation))
-	before := p.saidOf(u.GetUID())
+	before := p.reportOf(u.GetUID())
 	if sameStatus(&want, have) {
 		before.status = &want
 		return nil
@@ -137,7 +137,7 @@ func (p *policies) reportShared(ctx context.Context, u *unstructured.Unstructure
 	if (len(others) > 0 || !selected) && before.status != nil && sameStatus(&want, before.status) && answers(have, &want) {
 		return nil // It was said once; what stands there now another said.
 	}
-	if err := p.apply(ctx, u, &want, policyManager, !selected); err != nil {
+	if err := p.apply(ctx, u, &want, fieldManager, !selected); err != nil {
 		return err
 	}
 	before.status = &want
@@ -149,7 +149,7 @@ func (p *policies) reportShared(ctx context.Context, u *unstructured.Unstructure
 }
 
 // statusOf is what there is to say of a policy. Conditions keep their time of transition from have. erring is nil where no row erred.
-func (p *policies) statusOf(c *candidate, selected bool, have []metav1.Condition, erring *metav1.Condition) v1alpha1.SchedulingPolicyStatus {
+func (p *Policies) statusOf(c *candidate, selected bool, have []metav1.Condition, erring *metav1.Condition) v1alpha1.SchedulingPolicyStatus {
 	want := v1alpha1.SchedulingPolicyStatus{ObservedGeneration: c.generation}
 	for _, old := range have {
 		if old.Type == v1alpha1.ConditionCompiled || old.Type == v1alpha1.ConditionActive || old.Type == v1alpha1.ConditionErring && erring != nil {
@@ -192,7 +192,7 @@ func compiledCondition(c *candidate) metav1.Condition {
 	return metav1.Condition{Type: v1alpha1.ConditionCompiled, Status: metav1.ConditionTrue, Reason: reasonCompiled, Message: message}
 }
 
-func (p *policies) activeCondition(c *candidate, selected bool) metav1.Condition {
+func (p *Policies) activeCondition(c *candidate, selected bool) metav1.Condition {
 	active := metav1.Condition{Type: v1alpha1.ConditionActive, Status: metav1.ConditionFalse}
 	switch {
 	case !selected:
@@ -317,12 +317,12 @@ func answers(have, want *v1alpha1.SchedulingPolicyStatus) bool {
 
 // apply writes a part of the status by server-side apply. guarded: only if the object is still the
 // one that was read.
-func (p *policies) apply(ctx context.Context, u *unstructured.Unstructured, status *v1alpha1.SchedulingPolicyStatus, manager string, guarded bool) error {
+func (p *Policies) apply(ctx context.Context, u *unstructured.Unstructured, status *v1alpha1.SchedulingPolicyStatus, manager string, guarded bool) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
 		return fmt.Errorf("status of SchedulingPolicy %s: %w", u.GetName(), err)
 	}
-	to := newPolicyObject()
+	to := newObject()
 	to.SetName(u.GetName())
 	to.SetUID(u.GetUID())
 	if guarded {

@@ -1,4 +1,4 @@
-package live
+package serving
 
 import (
 	"fmt"
@@ -86,7 +86,7 @@ func (e *rowErrors) of(c *candidate) (all, fresh []v1alpha1.RuleErrors) {
 }
 
 // Observe takes in a cycle that has ended. It is for the goroutine of cycles.
-func (p *policies) Observe(plan *model.Plan, now time.Time) {
+func (p *Policies) Observe(plan *model.Plan, now time.Time) {
 	p.Cycled(now)
 	if p.erring.add(plan, now) {
 		p.poke()
@@ -94,7 +94,7 @@ func (p *policies) Observe(plan *model.Plan, now time.Time) {
 }
 
 // tellErred has an event tell of rows.
-func (p *policies) tellErred(u *unstructured.Unstructured, rows []v1alpha1.RuleErrors) {
+func (p *Policies) tellErred(u *unstructured.Unstructured, rows []v1alpha1.RuleErrors) {
 	for i := range rows {
 		r := &rows[i]
 		p.o.Events.Eventf(u, corev1.EventTypeWarning, eventErred, "%s", cut(fmt.Sprintf("%s erred for %s: %s", rowOf(r), r.LastObject, r.LastError), mostEvent))

@@ -1,4 +1,4 @@
-package live
+package serving
 
 import (
 	"context"
@@ -74,7 +74,7 @@ func newPolicyWorld(t *testing.T) *policyWorld {
 		}
 		return w.refuse(what)
 	}
-	w.ending = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(policySchema(t), managedfields.NewDeducedTypeConverter()).WithStatusSubresource(newPolicyObject()).Build()
+	w.ending = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(policySchema(t), managedfields.NewDeducedTypeConverter()).WithStatusSubresource(newObject()).Build()
 	w.api = interceptor.NewClient(w.ending, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if err := asked(fmt.Sprintf("create %T", o)); err != nil {
@@ -164,8 +164,8 @@ func (w *policyWorld) Eventf(o runtime.Object, kind, reason, format string, args
 }
 
 // start runs the policies of one scheduler until the world's end, or until stop is called.
-func (w *policyWorld) start(name, scheduler string) (p *policies, stop func()) {
-	p = newPolicies(policiesOptions{
+func (w *policyWorld) start(name, scheduler string) (p *Policies, stop func()) {
+	p = New(Options{
 		Name: name, Scheduler: scheduler, Cache: w, Reader: w.api, Client: w.api, Ending: w.ending, Events: w,
 		Wake: func() {}, Log: testr.New(w.t),
 	})
@@ -218,7 +218,7 @@ func (w *policyWorld) delete(name string) {
 }
 
 func (w *policyWorld) get(name string) (*unstructured.Unstructured, error) {
-	u := newPolicyObject()
+	u := newObject()
 	return u, w.api.Get(w.t.Context(), client.ObjectKey{Name: name}, u)
 }
 
@@ -307,7 +307,7 @@ func (w *policyWorld) take() []string {
 	return out
 }
 
-func serving(p *policies) string {
+func serving(p *Policies) string {
 	c := p.Current()
 	if c == nil {
 		return "nothing"
@@ -490,7 +490,7 @@ func TestPolicyWaitsForKept(t *testing.T) {
 		}
 		w.check("serving", serving(p), "nothing")
 		w.refusing(nil)
-		time.Sleep(policyRetryFirst)
+		time.Sleep(retryFirst)
 		synctest.Wait()
 		<-p.Ready()
 		w.check("serving", serving(p), "default@1 Active")
