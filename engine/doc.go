@@ -45,6 +45,7 @@
 //	docs                   the reference of the language, written from the declarations
 //	deploy                 the manifests of the parts, and the admission policies that guard them
 //	cmd/celsius            the command line
+//	cmd/playground         a whole cluster in one process, and the end-to-end tests; cmd/playground/bench measures the scheduler in one
 //
 // Arrows go to plainer things; a test holds the table of who imports whom.
 //

@@ -67,6 +67,7 @@ var mayImport = map[string]string{
 	"engine/live/events":       "",
 	"cmd/celsius":              allOurs,
 	"cmd/playground":           allOurs,
+	"cmd/playground/bench":     "crds/scheduling/v1beta1 engine/live",
 }
 
 // mayImportOthers says the same of modules that are not ours, by the path that opens the
@@ -112,6 +113,7 @@ var mayImportOthers = map[string]string{
 	"engine/live/events":       apiObjects + " k8s.io/client-go",
 	"cmd/celsius":              clients + " " + metricsLog + " github.com/spf13/cobra github.com/spf13/pflag github.com/fsnotify/fsnotify k8s.io/cli-runtime sigs.k8s.io/yaml gopkg.in/yaml.v3",
 	"cmd/playground":           allOthers,
+	"cmd/playground/bench":     clients + " github.com/spf13/cobra golang.org/x/sys/unix k8s.io/component-base/metrics",
 }
 
 // TestImports holds the arrows between packages: they go to plainer things.

@@ -15,6 +15,8 @@
 // nodes (shape.go), the product. What has to outlive the process is in the data folder: the
 // data of etcd, certificates, tokens and keys (identity.go).
 //
+// Package bench measures the scheduler in such a cluster (bench.go starts it).
+//
 // The tests of this package are the end-to-end tests; newWorld in world_test.go is where a
 // new one starts.
 package main

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/celsius-scheduler/celsius/cmd/playground/bench"
 )
 
 // The exit codes.
@@ -54,7 +56,9 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 		return exitOK
 	}
 	_, _ = fmt.Fprintf(errs, "playground: %v\n", err)
-	if _, ok := errors.AsType[usageError](err); ok {
+	_, usage := errors.AsType[usageError](err)
+	_, usageOfBench := errors.AsType[bench.UsageError](err)
+	if usage || usageOfBench {
 		return exitUsage
 	}
 	return exitFailed
@@ -112,7 +116,7 @@ otherwise: see docs/playground.md.`,
 	c.SetContext(context.Background())
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{fmt.Errorf("%w; see --help", err)} })
 	c.CompletionOptions.DisableDefaultCmd = true
-	c.AddCommand(newBenchCommand())
+	c.AddCommand(bench.NewCommand(runBench))
 	f := c.Flags()
 	f.IntVar(&o.nodes, "nodes", 5, "how many nodes, of each --node-shape that has no count")
 	f.StringArrayVar(&o.nodeShapes, "node-shape", nil, "what the nodes are like; "+shapeForm+"; may be repeated (default "+defaultShape+")")

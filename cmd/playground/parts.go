@@ -91,3 +91,18 @@ func (x *part) stop() error {
 		return fmt.Errorf("%s did not stop within %s", x.name, stopWithin)
 	}
 }
+
+// end stops one part before the others.
+func (p *parts) end(name string) {
+	p.mu.Lock()
+	i := slices.IndexFunc(p.running, func(x *part) bool { return x.name == name })
+	if i < 0 {
+		p.mu.Unlock()
+		return
+	}
+	x := p.running[i]
+	p.running = slices.Delete(p.running, i, i+1)
+	p.mu.Unlock()
+	x.cancel()
+	<-x.done
+}

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -25,11 +25,11 @@ func (b *bench) putThrough(ctx context.Context) error {
 	if err := scheduler.await(ctx); err != nil {
 		return err
 	}
-	say(b.out, "%d pods as gangs of %d on %d nodes", b.o.through, b.o.gang, b.o.nodes)
-	if err := b.fill(ctx, l, gangs, b.o.through); err != nil {
+	b.say("%d pods as gangs of %d on %d nodes", b.through, b.gang, b.nodes)
+	if err := b.fill(ctx, l, gangs, b.through); err != nil {
 		return err
 	}
-	if err := w.await(ctx, b.o.through); err != nil {
+	if err := w.await(ctx, b.through); err != nil {
 		return errors.Join(err, context.Cause(ctx)) // the cause says whether the scheduler ended by itself
 	}
 	used := scheduler.since()
@@ -41,9 +41,9 @@ func (b *bench) putThrough(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := benchRun{pods: b.o.through, took: w.last.Sub(scheduler.begun), cpu: used.all, own: used.own}
-	say(b.out, "made and bound %s; requests a pod: %s", r, requests.each(r.pods))
-	say(b.out, "through: %d pods on %d nodes, no restart, the scheduler held %s at most", r.pods, b.o.nodes, mebibytes(peak))
+	r := result{pods: b.through, took: w.last.Sub(scheduler.begun), cpu: used.all, own: used.own}
+	b.say("made and bound %s; requests a pod: %s", r, requests.each(r.pods))
+	b.say("through: %d pods on %d nodes, no restart, the scheduler held %s at most", r.pods, b.nodes, mebibytes(peak))
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// benchScheduler is the scheduler name of all pods that are measured.
-const benchScheduler = "celsius"
+// schedulerName is the scheduler name of all pods that are measured.
+const schedulerName = "celsius"
 
 // loadWorkers is how many requests make or remove a load at once.
 const loadWorkers = 16
@@ -57,7 +57,7 @@ func (b *bench) backlog(ctx context.Context, s loadShape) (*load, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.fill(ctx, l, s, b.o.pods); err != nil {
+	if err := b.fill(ctx, l, s, b.pods); err != nil {
 		return nil, err
 	}
 	return l, b.awaitGroups(ctx, l)
@@ -65,10 +65,10 @@ func (b *bench) backlog(ctx context.Context, s loadShape) (*load, error) {
 
 // fill makes so many pods of a shape.
 func (b *bench) fill(ctx context.Context, l *load, s loadShape, pods int) error {
-	group := func(i int) string { return fmt.Sprintf("gang-%d", i/b.o.gang) }
+	group := func(i int) string { return fmt.Sprintf("gang-%d", i/b.gang) }
 	if s == gangs {
-		err := each((pods+b.o.gang-1)/b.o.gang, func(i int) error {
-			gang := gangOf(l.namespace, group(i*b.o.gang), min(b.o.gang, pods-i*b.o.gang))
+		err := each((pods+b.gang-1)/b.gang, func(i int) error {
+			gang := gangOf(l.namespace, group(i*b.gang), min(b.gang, pods-i*b.gang))
 			return insist(ctx, apierrors.IsAlreadyExists, func() error { return b.groups.Create(ctx, gang.DeepCopy()) })
 		})
 		if err != nil {
@@ -105,8 +105,8 @@ func (b *bench) awaitGroups(ctx context.Context, l *load) error {
 				l.uids[pod.Name] = pod.UID
 			}
 		}
-		if len(l.pods) < b.o.pods {
-			return fmt.Errorf("%d of %d pods have one", len(l.pods), b.o.pods)
+		if len(l.pods) < b.pods {
+			return fmt.Errorf("%d of %d pods have one", len(l.pods), b.pods)
 		}
 		return nil
 	})
@@ -118,7 +118,7 @@ func benchPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
-			SchedulerName: benchScheduler,
+			SchedulerName: schedulerName,
 			Containers:    []corev1.Container{{Name: "main", Image: "main", Resources: corev1.ResourceRequirements{Requests: requests}}},
 		},
 	}

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -106,12 +106,12 @@ func (b *bench) steady(ctx context.Context, name string, scheduler *runningSched
 	w.mu.Unlock()
 	all := between(asked, bound)
 	pods := float64(len(all))
-	say(b.out, "%d pods at %d/s by the %s: bound after %s; %.2f ms of processor a pod, of which the scheduler's %.2f", len(all), b.o.rate, name, all,
+	b.say("%d pods at %d/s by the %s: bound after %s; %.2f ms of processor a pod, of which the scheduler's %.2f", len(all), b.rate, name, all,
 		1000*used.all.Seconds()/pods, 1000*used.own.Seconds()/pods)
-	say(b.out, "  all requests a pod: %s", served.each(len(all)))
-	say(b.out, "  made:    %s", between(asked, made))
-	say(b.out, "  grouped: %s", between(asked, grouped))
-	say(b.out, "  bound:   %s after that", between(grouped, bound))
+	b.say("  all requests a pod: %s", served.each(len(all)))
+	b.say("  made:    %s", between(asked, made))
+	b.say("  grouped: %s", between(asked, grouped))
+	b.say("  bound:   %s after that", between(grouped, bound))
 	if scheduler != nil {
 		if err := b.tellStages(ctx, scheduler); err != nil {
 			return nil, err
@@ -135,7 +135,7 @@ func (b *bench) tellStages(ctx context.Context, scheduler *runningScheduler) err
 		return err
 	}
 	for _, stage := range []string{"gathered", "decided", "queued", "bound"} {
-		say(b.out, "  of it the scheduler's own %-9s %s", stage+":", readStage(page, stage))
+		b.say("  of it the scheduler's own %-9s %s", stage+":", readStage(page, stage))
 	}
 	return nil
 }
@@ -220,10 +220,10 @@ func (x *bareBinding) wait() error {
 
 // arrive makes pods at the rate. It gives when each was asked for, and when the API server said that it is there.
 func (b *bench) arrive(ctx context.Context, l *load) (asked, made map[string]time.Time, err error) {
-	tick := time.NewTicker(time.Second / time.Duration(b.o.rate))
+	tick := time.NewTicker(time.Second / time.Duration(b.rate))
 	defer tick.Stop()
 	asked, made = map[string]time.Time{}, map[string]time.Time{}
-	n := int(b.o.steady.Seconds() * float64(b.o.rate))
+	n := int(b.latencyFor.Seconds() * float64(b.rate))
 	var mu sync.Mutex
 	errs := make(chan error, n)
 	for i := range n {

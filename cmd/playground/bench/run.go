@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -19,17 +19,17 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live"
 )
 
-// benchRun is what one run took.
-type benchRun struct {
+// result is what one run took.
+type result struct {
 	pods int
 	took time.Duration
 	cpu  time.Duration // of all: this process, and the scheduler's
 	own  time.Duration // of it the scheduler's; 0: there was none
 }
 
-func (r benchRun) perSecond() float64 { return float64(r.pods) / r.took.Seconds() }
+func (r result) perSecond() float64 { return float64(r.pods) / r.took.Seconds() }
 
-func (r benchRun) String() string {
+func (r result) String() string {
 	own := ""
 	if r.own > 0 {
 		own = fmt.Sprintf(" (scheduler %4.2f)", r.ownEach())
@@ -39,13 +39,13 @@ func (r benchRun) String() string {
 }
 
 // cpuEach is all processor time for a pod, in milliseconds.
-func (r benchRun) cpuEach() float64 { return 1000 * r.cpu.Seconds() / float64(r.pods) }
+func (r result) cpuEach() float64 { return 1000 * r.cpu.Seconds() / float64(r.pods) }
 
 // ownEach is the scheduler's processor time for a pod, in milliseconds.
-func (r benchRun) ownEach() float64 { return 1000 * r.own.Seconds() / float64(r.pods) }
+func (r result) ownEach() float64 { return 1000 * r.own.Seconds() / float64(r.pods) }
 
 // live has the scheduler bind a backlog.
-func (b *bench) live(ctx context.Context, s loadShape) (r benchRun, err error) {
+func (b *bench) live(ctx context.Context, s loadShape) (r result, err error) {
 	l, err := b.backlog(ctx, s)
 	if err != nil {
 		return r, err
@@ -88,14 +88,14 @@ func (b *bench) live(ctx context.Context, s loadShape) (r benchRun, err error) {
 		return r, err
 	}
 	scheduler.stop()
-	r = benchRun{pods: len(l.pods), took: w.last.Sub(scheduler.begun), cpu: used.all, own: used.own}
-	say(b.out, "%-24s %s; the scheduler's requests a pod: %s", s, r, requests.each(len(l.pods)))
-	say(b.out, "%-24s all requests a pod: %s", "", served.each(len(l.pods)))
+	r = result{pods: len(l.pods), took: w.last.Sub(scheduler.begun), cpu: used.all, own: used.own}
+	b.say("%-24s %s; the scheduler's requests a pod: %s", s, r, requests.each(len(l.pods)))
+	b.say("%-24s all requests a pod: %s", "", served.each(len(l.pods)))
 	return r, b.clear(ctx, l)
 }
 
 // bare binds a backlog without any scheduler.
-func (b *bench) bare(ctx context.Context, s loadShape) (r benchRun, err error) {
+func (b *bench) bare(ctx context.Context, s loadShape) (r result, err error) {
 	l, err := b.backlog(ctx, s)
 	if err != nil {
 		return r, err
@@ -131,8 +131,8 @@ func (b *bench) bare(ctx context.Context, s loadShape) (r benchRun, err error) {
 	if err != nil {
 		return r, err
 	}
-	r = benchRun{pods: len(l.pods), took: w.last.Sub(start), cpu: used}
-	say(b.out, "%-24s %s; all requests a pod: %s", "bare, "+string(s), r, served.each(len(l.pods)))
+	r = result{pods: len(l.pods), took: w.last.Sub(start), cpu: used}
+	b.say("%-24s %s; all requests a pod: %s", "bare, "+string(s), r, served.each(len(l.pods)))
 	return r, b.clear(ctx, l)
 }
 
@@ -143,16 +143,16 @@ func (b *bench) bind(ctx context.Context, namespace, pod string, uid types.UID, 
 			Namespace: namespace, Name: pod, UID: uid,
 			Annotations: map[string]string{live.PolicyAnnotation: "default@0"},
 		},
-		Target: corev1.ObjectReference{Kind: "Node", Name: b.nodes[i%len(b.nodes)]},
+		Target: corev1.ObjectReference{Kind: "Node", Name: b.cluster.Nodes[i%len(b.cluster.Nodes)]},
 	}, metav1.CreateOptions{FieldManager: live.FieldManager})
 }
 
 // profile starts a CPU profile of the process, where they are wanted.
 func (b *bench) profile(name string) (stop func(), err error) {
-	if b.o.profiles == "" {
+	if b.profiles == "" {
 		return func() {}, nil
 	}
-	file, err := os.Create(filepath.Join(b.o.profiles, name+".pprof"))
+	file, err := os.Create(filepath.Join(b.profiles, name+".pprof"))
 	if err != nil {
 		return nil, fmt.Errorf("--profiles: %w", err)
 	}

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bufio"
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +19,9 @@ import (
 	"syscall"
 	"time"
 )
+
+// stopWithin is how long the scheduler may take to stop.
+const stopWithin = 10 * time.Second
 
 // runningScheduler is the live scheduler in a run: a process of its own, as in a cluster.
 type runningScheduler struct {
@@ -43,9 +47,9 @@ type processors struct {
 func (b *bench) startScheduler(ctx context.Context) (*runningScheduler, error) {
 	s := &runningScheduler{first: make(chan struct{}), ended: make(chan struct{})}
 	for _, address := range []*string{&s.metrics, &s.profiles} {
-		listener, err := listen(0)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("find a free port: %w", err)
 		}
 		*address = listener.Addr().String()
 		if err := listener.Close(); err != nil {
@@ -54,7 +58,7 @@ func (b *bench) startScheduler(ctx context.Context) (*runningScheduler, error) {
 	}
 	var running context.Context
 	running, s.cancel = context.WithCancel(ctx)
-	s.process = exec.CommandContext(running, b.o.celsius, "scheduler", "--kubeconfig", b.plane.kubeconfig, "--scheduler-name", benchScheduler,
+	s.process = exec.CommandContext(running, b.celsius, "scheduler", "--kubeconfig", b.cluster.Kubeconfig, "--scheduler-name", schedulerName,
 		"--leader-elect=false", "--health-address", "0", "--metrics-address", s.metrics, "--metrics-secure=false", "--pprof-address", s.profiles)
 	s.process.Cancel = func() error { return s.process.Process.Signal(syscall.SIGTERM) }
 	s.process.WaitDelay = stopWithin
@@ -67,9 +71,9 @@ func (b *bench) startScheduler(ctx context.Context) (*runningScheduler, error) {
 	}
 	go func() {
 		defer close(s.ended)
-		s.hear(io.TeeReader(stderr, b.log))
+		s.hear(io.TeeReader(stderr, b.cluster.Log))
 		if err := s.process.Wait(); running.Err() == nil {
-			b.plane.parts.fail(fmt.Errorf("scheduler: ended by itself: %w", err))
+			b.cluster.Fail(fmt.Errorf("scheduler: ended by itself: %w", err))
 		}
 	}()
 	return s, nil
@@ -196,18 +200,18 @@ func (s *runningScheduler) requests(ctx context.Context) (requests, error) {
 // profileScheduler has the scheduler write a CPU profile, where they are wanted: of as long as a run of the bare loop is to take
 // at least.
 func (b *bench) profileScheduler(ctx context.Context, s *runningScheduler, name string) {
-	if b.o.profiles == "" {
+	if b.profiles == "" {
 		return
 	}
-	file := filepath.Join(b.o.profiles, fmt.Sprintf("scheduler-%s-%d.pprof", name, b.runs))
-	seconds := max(int(b.o.least.Seconds()), 1)
+	file := filepath.Join(b.profiles, fmt.Sprintf("scheduler-%s-%d.pprof", name, b.runs))
+	seconds := max(int(b.least.Seconds()), 1)
 	go func() {
 		page, err := get(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.profiles, seconds))
 		if err == nil {
 			err = os.WriteFile(file, page, 0o600)
 		}
 		if err != nil {
-			_, _ = fmt.Fprintf(b.log, "profile of the scheduler: %v\n", err)
+			_, _ = fmt.Fprintf(b.cluster.Log, "profile of the scheduler: %v\n", err)
 		}
 	}()
 }
