@@ -62,8 +62,11 @@ func TestEverythingIsTold(t *testing.T) {
 	}
 	for _, v := range policy.Verbs() {
 		told("verb", v.Name, v.Doc)
-		for _, k := range v.Keys {
-			told("key", v.Name+" "+k.Name, k.Doc)
+		for _, p := range v.Parameters {
+			told("parameter", v.Name+" "+p.Name, p.Doc)
+		}
+		if len(v.Itself) == 0 {
+			t.Errorf("verb %s does not say what it decides by itself", v.Name)
 		}
 	}
 	for _, f := range policy.Shape().Functions {

@@ -207,9 +207,16 @@ actions:
   steps:
   - {verb: place, tasks: "task.status == 'Pending'", commit: task, turn: all, onNoNode: "true"}`)
 	for _, v := range policy.Verbs() {
-		r.heading(3, v.Name)
-		r.para("%s", v.Doc)
-		r.table([]string{"key", "value", "meaning"}, keyTable(v.Keys))
+		r.verb(v)
 	}
 	r.para("Not in this version: the verbs %s, and so the actions %s. A pipeline that names one is refused, and told so.", codes(policy.LaterVerbs()), codes(policy.LaterActions()))
+}
+
+// verb tells one verb: its parameters, what it asks the rows, and what it decides by itself.
+func (r *reference) verb(v policy.Verb) {
+	r.heading(3, v.Name)
+	r.para("%s", v.Doc)
+	r.table([]string{"key", "value", "meaning"}, keyTable(v.Keys()))
+	r.para("It asks the sections %s. What it decides by itself:", codes(v.Sites))
+	r.list(v.Itself)
 }

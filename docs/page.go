@@ -47,6 +47,16 @@ func (p *page) row(cells []string) {
 	p.b.WriteString("\n")
 }
 
+// list is a list of sentences; one without items is left out.
+func (p *page) list(items []string) {
+	if len(items) > 0 {
+		p.b.WriteString("\n")
+	}
+	for _, item := range items {
+		p.b.WriteString("- " + item + "\n")
+	}
+}
+
 func (p *page) bytes() []byte { return []byte(strings.TrimLeft(p.b.String(), "\n")) }
 
 // cell keeps a text from breaking its table.

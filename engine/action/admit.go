@@ -12,7 +12,7 @@ func (x *Cycle) admit(step *policy.Step) {
 	never := func(*model.Queue) bool { return false }
 	x.walk(step, in, never, func(j *model.Job) bool {
 		why := policy.Answer{Yes: true}
-		if step.Vote && j.HasMinResources {
+		if step.Flag(policy.KeyVote) && j.HasMinResources {
 			why = x.s.Enqueueable(j)
 		}
 		if !why.Yes {

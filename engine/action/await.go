@@ -40,10 +40,11 @@ type alike struct {
 // awaited says until when a step waits for a job's pods: for a while after it was let in, while some are still to be made.
 // The zero time: it does not. What was asked may be another then.
 func (x *Cycle) awaited(step *policy.Step, j *model.Job) (until time.Time) {
-	if step.AwaitPods == 0 || j.AdmittedAt.IsZero() || len(j.Expected) == 0 {
+	wait := step.Period(policy.KeyAwaitPods)
+	if wait == 0 || j.AdmittedAt.IsZero() || len(j.Expected) == 0 {
 		return until
 	}
-	if end := j.AdmittedAt.Add(step.AwaitPods); end.After(x.plan.Now) {
+	if end := j.AdmittedAt.Add(wait); end.After(x.plan.Now) {
 		x.s.Until(end)
 		return end
 	}

@@ -27,7 +27,8 @@ type Cycle struct {
 	others     []model.RowScore // of a runner-up; reused
 	done       []placed         // in this turn; reused
 	text       []byte           // reused
-	looked     []*record        // whose waits and statuses are to be told anew
+	verbs      []verb
+	looked     []*record // whose waits and statuses are to be told anew
 	held       []placed
 	pipelined  []placed
 	vain       []*model.Task // of this turn
@@ -45,7 +46,7 @@ type placed struct {
 func Begin(s *policy.Session, plan *model.Plan) *Cycle {
 	x := &Cycle{
 		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, jobWaits: map[*model.Job]*model.Wait{}, taskWaits: map[*model.Task]*model.Wait{},
-		undone: map[*model.Job]int{}, backlog: backlogOf(s),
+		undone: map[*model.Job]int{}, backlog: backlogOf(s), verbs: verbs(),
 	}
 	x.backlog.begin()
 	return x
@@ -56,22 +57,34 @@ func (x *Cycle) Run(a *policy.Action) {
 	x.action = a.Name
 	x.s.SetAction(a.Name)
 	for _, step := range a.Steps {
-		if step.When != nil {
-			ok, err := x.s.Condition(step.When)
-			if err != nil {
-				x.warn(err.Error())
-			}
-			if !ok {
-				continue
-			}
-		}
-		switch step.Verb {
-		case policy.Admit:
-			x.admit(step)
-		case policy.Place:
-			x.place(step)
+		if x.taken(step) {
+			x.carryOut(step)
 		}
 	}
+}
+
+// taken says whether a step is taken at all.
+func (x *Cycle) taken(step *policy.Step) bool {
+	when := step.Condition(policy.KeyWhen)
+	if when == nil {
+		return true
+	}
+	ok, err := x.s.Condition(when)
+	if err != nil {
+		x.warn(err.Error())
+	}
+	return ok
+}
+
+// carryOut runs a step by its verb.
+func (x *Cycle) carryOut(step *policy.Step) {
+	for _, v := range x.verbs {
+		if v.name == step.Verb.Name {
+			v.run(x, step)
+			return
+		}
+	}
+	x.warn("verb " + step.Verb.Name + " is known, but nothing runs it")
 }
 
 // Close writes what waits and what is only promised into the plan, and undoes the latter: it is decided anew next cycle.
@@ -189,11 +202,13 @@ func (x *Cycle) taskWait(t *model.Task, why model.Reason, nodes []model.NodeCoun
 	x.note(t.Job, t, &model.Wait{Job: t.Job.Key, Task: t.Key, Queue: t.Job.QueueName, Action: x.action, Reason: why, Nodes: nodes})
 }
 
-func (x *Cycle) jobPasses(step *policy.Step, j *model.Job) bool {
-	if step.Jobs == nil {
+// jobPasses asks a condition of a step about a job. One that errs does not hold.
+func (x *Cycle) jobPasses(step *policy.Step, key string, j *model.Job) bool {
+	condition := step.Condition(key)
+	if condition == nil {
 		return true
 	}
-	ok, err := x.s.JobFilter(step.Jobs, j)
+	ok, err := x.s.JobFilter(condition, j)
 	if err != nil {
 		x.warn("job " + j.Key + ": " + err.Error())
 	}

@@ -45,13 +45,13 @@ func newLane(s *policy.Session, action string, step *policy.Step, index int) *la
 	if _, ok := s.OrderEpoch(); !ok {
 		l.kinds = nil
 	}
-	if step.Jobs != nil && !s.LocalFilter(step.Jobs) {
+	if jobs := step.Condition(policy.KeyJobs); jobs != nil && !s.LocalFilter(jobs) {
 		l.kinds = nil // who is left out may be taken although nothing of the job changes
 	}
-	if step.When != nil {
-		if !step.When.Reads.Only("pipeline") {
+	if when := step.Condition(policy.KeyWhen); when != nil {
+		if !when.Reads.Only("pipeline") {
 			l.kinds = nil
-		} else if runs, err := s.Condition(step.When); err == nil {
+		} else if runs, err := s.Condition(when); err == nil {
 			l.never = !runs
 		}
 	}

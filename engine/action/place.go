@@ -92,14 +92,15 @@ func (x *Cycle) tasksOf(step *policy.Step, j *model.Job, q *taskQueue) {
 }
 
 func (x *Cycle) taskPasses(step *policy.Step, t *model.Task) bool {
-	if step.Tasks == nil {
-		return t.Status == model.Pending && !t.Gated
+	tasks := step.Condition(policy.KeyTasks)
+	if tasks == nil {
+		return t.Waits()
 	}
-	ok, err := x.s.TaskFilter(step.Tasks, t)
+	ok, err := x.s.TaskFilter(tasks, t)
 	if err != nil {
 		x.warn("pod " + t.Key + ": " + err.Error())
 	}
-	return ok && (t.Status == model.Pending || t.Status == model.Pipelined)
+	return ok && t.Waits()
 }
 
 // turn gives one job the floor and says whether it comes back. Its placements are kept, held or undone together,
@@ -129,11 +130,11 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 			}
 			failed[t.Role] = true
 			x.c.SetRoleFailed(j, t.Role, true)
-			ended = !x.goOn(step, j)
+			ended = !x.jobPasses(step, policy.KeyOnNoNode, j)
 			continue
 		}
 		done = model.Append(done, p)
-		if step.Commit == "task" {
+		if step.Word(policy.KeyCommit) == "task" {
 			x.keep(done)
 			done = done[:0]
 		}
@@ -164,7 +165,7 @@ func (x *Cycle) inVain(t *model.Task) {
 
 // turnOver says whether a job yields the floor after a placement.
 func (x *Cycle) turnOver(step *policy.Step, j *model.Job) bool {
-	switch step.Turn {
+	switch step.Word(policy.KeyTurn) {
 	case "oneTask":
 		return true
 	case "untilReady":
@@ -173,18 +174,6 @@ func (x *Cycle) turnOver(step *policy.Step, j *model.Job) bool {
 		return !x.s.Starving(j)
 	}
 	return false
-}
-
-// goOn asks onNoNode: go on with the job's other tasks?
-func (x *Cycle) goOn(step *policy.Step, j *model.Job) bool {
-	if step.OnNoNode == nil {
-		return false
-	}
-	ok, err := x.s.JobFilter(step.OnNoNode, j)
-	if err != nil {
-		x.warn("job " + j.Key + ": " + err.Error())
-	}
-	return ok
 }
 
 // try finds a node for a task and puts it there. skip: it was not its turn to look for one.
@@ -314,7 +303,7 @@ func (x *Cycle) said(parts ...any) string {
 
 // finish ends a turn: kept when jobReady, held when jobPipelined, else undone.
 func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, done []placed) (kept bool) {
-	if step.Commit == "task" {
+	if step.Word(policy.KeyCommit) == "task" {
 		return true
 	}
 	ready := x.s.Ready(j)

@@ -56,7 +56,7 @@ func (w *walk) gather(step *policy.Step, idle func(*model.Job) bool) {
 		if r.at[l.index] != nil || !j.Seated() {
 			continue
 		}
-		if idle(j) || !x.jobPasses(step, j) {
+		if idle(j) || !x.jobPasses(step, policy.KeyJobs, j) {
 			if l.kinds != nil {
 				w.parking(r, nil)
 			}

@@ -3,9 +3,6 @@ package policy
 import (
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/google/cel-go/cel"
 
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -83,49 +80,4 @@ func (c *compiler) action(name string, v rules.Value) *Action {
 		}
 	}
 	return a
-}
-
-// mostAwaited bounds for how long a job's missing pods can hold back others.
-const mostAwaited = time.Minute
-
-func (s *tableScope) step(v rules.Value) *Step {
-	verb := s.need(v, "verb")
-	name := verb.String(&s.issues)
-	keys, ok := stepKeys()[name]
-	if !ok {
-		if slices.Contains(LaterVerbs(), name) {
-			s.report(verb.Issuef("this version has admit and place", "verb %q is not in this version yet", name))
-		} else if name != "" {
-			s.report(verb.Issuef(rules.Suggest(name, sortedKeys(stepKeys())), "unknown verb %q", name))
-		}
-		return nil
-	}
-	v.Fields(append([]string{"verb"}, keys...), &s.issues)
-	step := &Step{Verb: name, Vote: true, Commit: "job", Turn: "untilReady"}
-	step.When = s.filter(v.Get("when"))
-	step.Jobs = s.filter(v.Get("jobs"), "job")
-	step.Tasks = s.filter(v.Get("tasks"), "task")
-	step.OnNoNode = s.filter(v.Get("onNoNode"), "job")
-	if x := v.Get("vote"); x.Exists() {
-		step.Vote = x.Bool(&s.issues)
-	}
-	if x := v.Get("awaitPods"); x.Exists() {
-		if step.AwaitPods = x.Duration(&s.issues); step.AwaitPods < 0 || step.AwaitPods > mostAwaited {
-			s.report(x.Issuef("0s switches it off", "must be from 0s to %s", mostAwaited))
-		}
-	}
-	step.Commit = s.word(v.Get("commit"), step.Commit, commitWords())
-	step.Turn = s.word(v.Get("turn"), step.Turn, turnWords())
-	for _, g := range s.items(v.Get("gates")) {
-		step.Gates = append(step.Gates, s.word(g, "", gateWords()))
-	}
-	return step
-}
-
-// filter compiles a condition of a step. "job" also gives its queue.
-func (s *tableScope) filter(v rules.Value, roots ...string) *rules.Expr {
-	if !v.Exists() {
-		return nil
-	}
-	return s.compile(v.Text(&s.issues), roots, rules.Exactly(cel.BoolType, "true or false"))
 }

@@ -32,7 +32,10 @@ func (s *Session) Kinds(step *Step) *Kinds {
 	if s.NoCache || s.rest.restless || slices.ContainsFunc(exprs, (*rules.Expr).Moves) {
 		return nil
 	}
-	if step.Verb == Place && (cs.single || cs.own || cs.volatile || cs.moving || cs.telling || s.TasksMove()) {
+	if step.Verb.Asks(Predicates, Scores, DeviceScores) && (cs.single || cs.own || cs.volatile || cs.moving || cs.telling) {
+		return nil
+	}
+	if step.Verb.Asks(TaskOrder) && s.TasksMove() {
 		return nil
 	}
 	k := &Kinds{s: s}
@@ -46,23 +49,25 @@ func (s *Session) Kinds(step *Step) *Kinds {
 	return k
 }
 
-// asks lists all expressions that a step asks about jobs and their tasks, but for the orders of queues and jobs.
+// asks lists all expressions that a step asks about jobs and their tasks, by itself or of the rows, but for the orders of queues and jobs.
 func (step *Step) asks(p *Policy) []*rules.Expr {
-	sites := []string{JobEnqueueable}
-	if step.Verb == Place {
-		sites = []string{Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible, TaskOrder, Predicates, Scores, DeviceScores}
-	}
-	out := []*rules.Expr{step.Jobs, step.Tasks, step.OnNoNode}
-	for _, site := range sites {
+	out := append(step.conditions(), step.reads...)
+	for _, site := range step.Verb.Sites {
+		if site == QueueOrder || site == JobOrder {
+			continue
+		}
 		for _, r := range p.rules[site] {
 			out = append(out, r.asked()...)
 		}
 	}
-	return slices.DeleteFunc(out, func(e *rules.Expr) bool { return e == nil })
+	return out
 }
 
 // add notes one read; false: what is read cannot be told from a job alone.
 func (k *Kinds) add(read rules.Read) bool {
+	if read.Root == "preemptor" {
+		read.Root = "task" // it is a task of the job
+	}
 	if read.Root != "job" && read.Root != "task" || ofVolumes(read) {
 		return true // the same for all jobs of a queue, or of the state; tasks with volumes have no kind
 	}

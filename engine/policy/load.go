@@ -18,8 +18,11 @@ const (
 
 // Load compiles a SchedulingPolicy. All mistakes come back at once, each at its place; with one of
 // severity Error there is no Policy.
-func Load(doc *rules.Document) (*Policy, rules.Issues) {
-	l := &loader{shape: Shape(), shipped: map[string]*rules.Table{}}
+func Load(doc *rules.Document) (*Policy, rules.Issues) { return LoadWith(doc, Verbs()) }
+
+// LoadWith is Load where steps have other verbs.
+func LoadWith(doc *rules.Document, verbs []Verb) (*Policy, rules.Issues) {
+	l := &loader{shape: Shape(), shipped: map[string]*rules.Table{}, verbs: verbs}
 	lang, err := rules.NewLanguage(Vocabulary())
 	if err != nil {
 		return nil, rules.Issues{doc.Root.Issuef("", "%v", err)}
@@ -79,6 +82,7 @@ type loader struct {
 	lang    *rules.Language
 	shape   rules.Shape
 	shipped map[string]*rules.Table
+	verbs   []Verb
 	issues  rules.Issues
 }
 

@@ -1,9 +1,6 @@
 package policy
 
 import (
-	"slices"
-	"time"
-
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -100,21 +97,3 @@ type Action struct {
 	Name  string
 	Steps []*Step
 }
-
-// Step is a verb with its parameters (policy-schema S15).
-type Step struct {
-	Verb     string
-	When     *rules.Expr // nil: always
-	Jobs     *rules.Expr // nil: all
-	Tasks    *rules.Expr // nil: status Pending and not gated
-	OnNoNode *rules.Expr // nil: false
-	Vote     bool
-	Gates    []string
-	Commit   string // job, task
-	Turn     string // untilReady, untilFed, oneTask, all
-	// AwaitPods is for how long places are kept for a job that was let in and whose pods are not there yet; 0: not at all.
-	AwaitPods time.Duration
-}
-
-// Gate says whether the step heeds a gate.
-func (s *Step) Gate(name string) bool { return slices.Contains(s.Gates, name) }

@@ -86,7 +86,7 @@ func Sites() []Site {
 // Asked says whether a verb of this version puts the site's question. Rows of the others are compiled and checked,
 // and wait for the verbs that evict.
 func (s Site) Asked() bool {
-	return !slices.Contains([]string{Preemptable, Reclaimable, Evictable, Victims, VictimOrder}, s.Name)
+	return slices.ContainsFunc(Verbs(), func(v Verb) bool { return v.Asks(s.Name) })
 }
 
 // siteNamed finds a site.

@@ -31,7 +31,7 @@ func (p *Policy) expressions() []*rules.Expr {
 	}
 	for _, a := range p.Actions {
 		for _, step := range a.Steps {
-			add(step.When, step.Jobs, step.Tasks, step.OnNoNode)
+			add(step.conditions()...)
 		}
 	}
 	return append(out, p.arguments()...)

@@ -41,7 +41,8 @@ func (k *kept) clone() *kept {
 // awaited says until when a step waits for a job's pods: for a while after it was let in, while some are still to be made. The zero
 // time: it does not.
 func (x *cycle) awaited(step *policy.Step, j *model.Job) (until time.Time) {
-	if end := j.AdmittedAt.Add(step.AwaitPods); step.AwaitPods > 0 && !j.AdmittedAt.IsZero() && len(j.Expected) > 0 && end.After(x.plan.Now) {
+	wait := step.Period(policy.KeyAwaitPods)
+	if end := j.AdmittedAt.Add(wait); wait > 0 && !j.AdmittedAt.IsZero() && len(j.Expected) > 0 && end.After(x.plan.Now) {
 		return end
 	}
 	return until

@@ -59,19 +59,19 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 	return x.plan
 }
 
+// verbs says how the step of each verb is run.
+func verbs() map[string]func(*cycle, *policy.Step) {
+	return map[string]func(*cycle, *policy.Step){policy.Admit: (*cycle).admit, policy.Place: (*cycle).place}
+}
+
 func (x *cycle) run(a *policy.Action) {
 	x.action = a.Name
 	x.w.Run(a.Name)
 	for _, step := range a.Steps {
-		if step.When != nil && !x.condition(step.When, x.w.Frame(), "") {
+		if !x.condition(step.Condition(policy.KeyWhen), x.w.Frame(), "") {
 			continue
 		}
-		switch step.Verb {
-		case policy.Admit:
-			x.admit(step)
-		case policy.Place:
-			x.place(step)
-		}
+		verbs()[step.Verb.Name](x, step)
 	}
 }
 
@@ -137,7 +137,7 @@ func (x *cycle) admit(step *policy.Step) {
 	never := func(*model.Queue) policy.Answer { return policy.Answer{} }
 	x.walk(step, in, never, func(j *model.Job) bool {
 		answer := policy.Answer{Yes: true}
-		if step.Vote && j.HasMinResources {
+		if step.Flag(policy.KeyVote) && j.HasMinResources {
 			answer = x.vote(policy.JobEnqueueable, x.w.Frame().OfJob(j))
 		}
 		why := answer.Reason()

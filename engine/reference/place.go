@@ -96,10 +96,10 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (agai
 			x.c.SetVain(t, t.BestEffort)
 			failed[t.Role] = true
 			x.c.SetRoleFailed(j, t.Role, true)
-			over = step.OnNoNode == nil || !x.condition(step.OnNoNode, x.w.Frame().OfJob(j), "job "+j.Key+": ")
+			over = !x.condition(step.Condition(policy.KeyOnNoNode), x.w.Frame().OfJob(j), "job "+j.Key+": ")
 			continue
 		}
-		if done = append(done, p); step.Commit == "task" {
+		if done = append(done, p); step.Word(policy.KeyCommit) == "task" {
 			x.keep(done)
 			done = nil
 		}
@@ -109,7 +109,7 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (agai
 	for role := range failed {
 		x.c.SetRoleFailed(j, role, false)
 	}
-	kept := step.Commit == "task" || x.finish(j, start, before, done)
+	kept := step.Word(policy.KeyCommit) == "task" || x.finish(j, start, before, done)
 	for _, t := range j.Tasks { // one that asks for nothing counts for its gang while it waits, but for the rest of the turn in which it found no place
 		x.c.SetVain(t, false)
 	}
@@ -118,7 +118,7 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (agai
 
 // turnOver says whether a job yields the floor after a placement.
 func (x *cycle) turnOver(step *policy.Step, j *model.Job) bool {
-	switch step.Turn {
+	switch step.Word(policy.KeyTurn) {
 	case "oneTask":
 		return true
 	case "untilReady":

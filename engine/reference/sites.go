@@ -149,6 +149,9 @@ func (x *cycle) Starving(j *model.Job) bool {
 
 // condition evaluates a condition of a step. An error is false, and a warning about what it was asked.
 func (x *cycle) condition(e *rules.Expr, f *policy.Frame, about string) bool {
+	if e == nil {
+		return true
+	}
 	v := eval(e, f)
 	if v != types.True && v != types.False {
 		x.warn(fmt.Sprintf("%s%s: %v", about, strings.TrimSpace(e.Text.Value), v))
@@ -163,14 +166,11 @@ func (x *cycle) warn(text string) {
 }
 
 func (x *cycle) jobPasses(step *policy.Step, j *model.Job) bool {
-	return step.Jobs == nil || x.condition(step.Jobs, x.w.Frame().OfJob(j), "job "+j.Key+": ")
+	return x.condition(step.Condition(policy.KeyJobs), x.w.Frame().OfJob(j), "job "+j.Key+": ")
 }
 
 func (x *cycle) taskPasses(step *policy.Step, t *model.Task) bool {
-	if step.Tasks == nil {
-		return t.Status == model.Pending && !t.Gated
-	}
-	return x.condition(step.Tasks, x.w.Frame().OfTask(t), "pod "+t.Key+": ") && t.Waits()
+	return x.condition(step.Condition(policy.KeyTasks), x.w.Frame().OfTask(t), "pod "+t.Key+": ") && t.Waits()
 }
 
 // keys are an object's sort keys by the rows of a site. What errs, or has no order, is none.

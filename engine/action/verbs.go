@@ -1,0 +1,17 @@
+package action
+
+import "github.com/celsius-scheduler/celsius/engine/policy"
+
+// verb is how the steps of a verb of the language are run.
+type verb struct {
+	name string
+	run  func(*Cycle, *policy.Step)
+}
+
+// verbs has each of policy.Verbs.
+func verbs() []verb {
+	return []verb{
+		{policy.Admit, (*Cycle).admit},
+		{policy.Place, (*Cycle).place},
+	}
+}

@@ -1,0 +1,23 @@
+package action
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// Each verb of the language is run by something, and nothing is run that is no verb.
+func TestEachVerbIsRun(t *testing.T) {
+	t.Parallel()
+	var declared, run []string
+	for _, v := range policy.Verbs() {
+		declared = append(declared, v.Name)
+	}
+	for _, v := range verbs() {
+		run = append(run, v.name)
+	}
+	if !slices.Equal(declared, run) {
+		t.Errorf("the language has the verbs %v, and these are run: %v", declared, run)
+	}
+}

@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Step is a verb with its parameters. What is asked for a parameter that its verb does not have is as if there were none.
+type Step struct {
+	Verb   *Verb
+	values []any         // of the verb's parameters, in their order
+	reads  []*rules.Expr // what the verb itself reads
+}
+
+// Condition is a parameter that is an expression; nil: it always holds.
+func (s *Step) Condition(key string) *rules.Expr { return valueOf[*rules.Expr](s, key) }
+
+// Flag is a parameter that is true or false.
+func (s *Step) Flag(key string) bool { return valueOf[bool](s, key) }
+
+// Word is a parameter that is one of several words.
+func (s *Step) Word(key string) string { return valueOf[string](s, key) }
+
+// Period is a parameter that is a time.
+func (s *Step) Period(key string) time.Duration { return valueOf[time.Duration](s, key) }
+
+// Gate says whether the step heeds a gate.
+func (s *Step) Gate(name string) bool {
+	return slices.Contains(valueOf[[]string](s, KeyGates), name)
+}
+
+func valueOf[T any](s *Step, key string) (value T) {
+	for i := range s.Verb.Parameters {
+		if s.Verb.Parameters[i].Name == key {
+			value, _ = s.values[i].(T)
+			break
+		}
+	}
+	return value
+}
+
+// conditions are all expressions among the parameters.
+func (s *Step) conditions() []*rules.Expr {
+	var out []*rules.Expr
+	for _, v := range s.values {
+		if e, ok := v.(*rules.Expr); ok && e != nil {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// step compiles a step by what its verb declares.
+func (s *tableScope) step(v rules.Value) *Step {
+	verb := s.need(v, "verb")
+	name := verb.String(&s.issues)
+	of := verbNamed(s.verbs, name)
+	switch known := verbNames(s.verbs); {
+	case of != nil:
+	case slices.Contains(LaterVerbs(), name):
+		s.report(verb.Issuef("this version has "+listed(known, "and"), "verb %q is not in this version yet", name))
+	case name != "":
+		s.report(verb.Issuef(rules.Suggest(name, known), "unknown verb %q", name))
+	}
+	if of == nil {
+		return nil
+	}
+	keys := []string{"verb"}
+	for _, p := range of.Parameters {
+		keys = append(keys, p.Name)
+	}
+	v.Fields(keys, &s.issues)
+	step := &Step{Verb: of}
+	for _, p := range of.Parameters {
+		step.values = append(step.values, p.Kind.read(s, v.Get(p.Name)))
+	}
+	for _, field := range of.Reads {
+		root, _, _ := strings.Cut(field, ".")
+		step.reads = append(step.reads, s.declared(field, []string{root}, rules.Anything()))
+	}
+	return step
+}
+
+// declared compiles an expression of a verb's declaration.
+func (s *tableScope) declared(text string, roots []string, want rules.Kind) *rules.Expr {
+	sc := s.scope(roots)
+	if sc == nil {
+		return nil
+	}
+	e, issues := sc.Compile(rules.NewText(text), want)
+	for _, i := range issues {
+		s.report(i)
+	}
+	return e
+}

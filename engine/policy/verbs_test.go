@@ -1,0 +1,141 @@
+package policy
+
+import (
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// stepOfAPI is what the API's manifest says of the keys of a step.
+func stepOfAPI(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile("../../crds/manifests/scheduling.celsius.dev_schedulingpolicies.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var at any
+	if err := yaml.Unmarshal(data, &at); err != nil {
+		t.Fatal(err)
+	}
+	into := func(path ...string) {
+		for _, key := range path {
+			at = at.(map[string]any)[key]
+		}
+	}
+	into("spec", "versions")
+	at = at.([]any)[0]
+	into("schema", "openAPIV3Schema", "properties", "spec", "properties", "actions", "items", "properties", "steps", "items", "properties")
+	out := map[string]string{}
+	for name, property := range at.(map[string]any) {
+		out[name], _ = property.(map[string]any)["description"].(string)
+	}
+	return out
+}
+
+// The API has what the verbs declare: each parameter with a field of its kind, whose description names the verbs that have it, and its
+// words; and what else it has is of a verb that is known by name.
+func TestTheAPIHasWhatVerbsDeclare(t *testing.T) {
+	t.Parallel()
+	api := stepOfAPI(t)
+	types := map[string]reflect.Type{}
+	step := reflect.TypeFor[policyv1alpha1.Step]()
+	for i := range step.NumField() {
+		name, _, _ := strings.Cut(step.Field(i).Tag.Get("json"), ",")
+		types[name] = step.Field(i).Type
+	}
+	having := map[string][]string{}
+	for _, v := range Verbs() {
+		for _, p := range v.Parameters {
+			having[p.Name] = append(having[p.Name], v.Name)
+			want, words := kindInAPI(p.Kind)
+			if types[p.Name] != want {
+				t.Errorf("%s of %s is a %v in the API, want %v", p.Name, v.Name, types[p.Name], want)
+			}
+			for _, word := range words {
+				if !strings.Contains(api[p.Name], word) {
+					t.Errorf("the API's description of %s does not name %s: %s", p.Name, word, api[p.Name])
+				}
+			}
+		}
+	}
+	for name, text := range api {
+		before, _, _ := strings.Cut(text, ": ")
+		verbs := strings.FieldsFunc(before, func(r rune) bool { return r == ',' || r == ' ' })
+		switch {
+		case name == "verb":
+			for _, v := range append(namesOf(Verbs()), LaterVerbs()...) {
+				if !strings.Contains(text, v+" ") {
+					t.Errorf("the API's description of verb does not name %s", v)
+				}
+			}
+		case before == "All verbs":
+			if !slices.Equal(having[name], namesOf(Verbs())) {
+				t.Errorf("the API says that all verbs have %s; these do: %v", name, having[name])
+			}
+		default:
+			now := slices.DeleteFunc(verbs, func(v string) bool { return slices.Contains(append(LaterVerbs(), "with", "unit", "gang"), v) })
+			if !slices.Equal(now, having[name]) {
+				t.Errorf("the API says that %v have %s; these do: %v", now, name, having[name])
+			}
+		}
+	}
+}
+
+// kindInAPI is the Go type that the API has for a kind of parameter, and its words.
+func kindInAPI(k ParameterKind) (reflect.Type, []string) {
+	switch k := k.(type) {
+	case Flag:
+		return reflect.TypeFor[*bool](), nil
+	case Words:
+		return reflect.TypeFor[[]string](), k.Of
+	case Word:
+		return reflect.TypeFor[string](), k.Of
+	}
+	return reflect.TypeFor[string](), nil
+}
+
+func namesOf(verbs []Verb) []string {
+	var out []string
+	for _, v := range verbs {
+		out = append(out, v.Name)
+	}
+	return out
+}
+
+// What verbs declare is so: their sites are sites, what they read is there, defaults compile, and keys are told apart.
+func TestVerbsAreDeclaredSoundly(t *testing.T) {
+	t.Parallel()
+	for _, v := range Verbs() {
+		p := loaded(t, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  pipeline: [a]\n  actions: [{name: a, steps: [{verb: "+v.Name+"}]}]\n")
+		step := p.Actions[0].Steps[0]
+		if step.Verb.Name != v.Name {
+			t.Errorf("a step of %s is one of %s", v.Name, step.Verb.Name)
+		}
+		for _, site := range v.Sites {
+			if !slices.ContainsFunc(Sites(), func(s Site) bool { return s.Name == site && s.Asked() }) {
+				t.Errorf("%s asks %s, which is no site, or is said not to be asked", v.Name, site)
+			}
+		}
+		seen := map[string]bool{}
+		for _, parameter := range v.Parameters {
+			if seen[parameter.Name] {
+				t.Errorf("%s has two parameters %s", v.Name, parameter.Name)
+			}
+			seen[parameter.Name] = true
+		}
+	}
+	for _, key := range []string{KeyWhen, KeyJobs, KeyTasks, KeyVote, KeyGates, KeyCommit, KeyTurn, KeyOnNoNode, KeyAwaitPods} {
+		if !slices.ContainsFunc(Verbs(), func(v Verb) bool {
+			return slices.ContainsFunc(v.Keys(), func(k rules.Key) bool { return k.Name == key })
+		}) {
+			t.Errorf("no verb has %s", key)
+		}
+	}
+}
