@@ -8,6 +8,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // reference is the work on rule-language.md.
@@ -51,8 +52,8 @@ func inPolicy(tables string) string {
 }
 
 // mistakes compiles a policy and gives what the command line says of it.
-func mistakes(tables string) rules.Issues {
-	docs, issues := rules.Parse("policy.yaml", []byte(inPolicy(tables)))
+func mistakes(tables string) source.Issues {
+	docs, issues := source.Parse("policy.yaml", []byte(inPolicy(tables)))
 	for _, d := range docs {
 		_, found := policy.Load(d)
 		issues = append(issues, found...)

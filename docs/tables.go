@@ -8,6 +8,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 const tablesIntro = `
@@ -187,7 +188,7 @@ func argumentsOf(a *rules.Attribute) string {
 }
 
 // flat is an expression in one line.
-func flat(t rules.Text) string { return strings.Join(strings.Fields(t.Value), " ") }
+func flat(t source.Text) string { return strings.Join(strings.Fields(t.Value), " ") }
 
 // ruleRow writes one row: its name and settings, its expression, what it tells people.
 func (p *page) ruleRow(row *rules.Row) {
@@ -241,7 +242,7 @@ func (p *page) defaultPolicy() error {
 	if err := issues.Err(); err != nil {
 		return err
 	}
-	text, err := rules.Write([]rules.Entry{{Name: "spec", Value: doc.Root.Get("spec")}})
+	text, err := source.Write([]source.Entry{{Name: "spec", Value: doc.Root.Get("spec")}})
 	if err != nil {
 		return err
 	}
@@ -260,7 +261,7 @@ func (p *page) shippedActions() error {
 	for _, a := range doc.Root.Get("actions").Items(&issues) {
 		p.heading(3, a.Get("name").String(&issues))
 		p.para("%s", sentence(a.Get("description").String(&issues)))
-		text, err := rules.Write([]rules.Entry{{Name: "steps", Value: a.Get("steps")}})
+		text, err := source.Write([]source.Entry{{Name: "steps", Value: a.Get("steps")}})
 		if err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // scene is a cluster and a policy at work on it, whose time moves on by a second a cycle.
@@ -70,7 +70,7 @@ func housePolicy(tb testing.TB) *policy.Policy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	docs, issues := rules.Parse(file, data)
+	docs, issues := source.Parse(file, data)
 	if issues.Err() != nil {
 		tb.Fatal(issues)
 	}

@@ -19,7 +19,8 @@
 //
 // # Packages
 //
-//	rules                  text -> typed expression -> value; issues with positions; what an expression reads. Knows nothing of scheduling
+//	rules                  text -> typed expression -> value; what an expression reads. Knows nothing of scheduling
+//	rules/source           YAML and JSON -> values that know their place; issues with positions
 //	rules/tables           Volcano's plugins, actions and default configuration as YAML, embedded
 //	rules/admission        what is filled in and refused before it is stored, as YAML, embedded
 //	engine/model           the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan

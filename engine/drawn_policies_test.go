@@ -15,6 +15,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // drawer writes policies by chance: shipped tables in tiers, and rows of expressions over the whole vocabulary, which it enumerates.
@@ -312,7 +313,7 @@ func (d *drawer) policy(t *testing.T) *policy.Policy {
 func loadWithout(t *testing.T, text string) *policy.Policy {
 	t.Helper()
 	for range 40 {
-		docs, issues := rules.Parse("drawn.yaml", []byte(text))
+		docs, issues := source.Parse("drawn.yaml", []byte(text))
 		if issues.Err() != nil || len(docs) != 1 {
 			t.Fatalf("%v\n%s", issues, text)
 		}
@@ -322,7 +323,7 @@ func loadWithout(t *testing.T, text string) *policy.Policy {
 		}
 		lines := strings.Split(text, "\n")
 		for _, i := range issues {
-			if i.Severity != rules.Error {
+			if i.Severity != source.Error {
 				continue
 			}
 			line := lines[i.Line-1]

@@ -11,13 +11,13 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Names of resources that come and go are told as such to whoever waits, also where nodes that are alike are asked once and what
 // they said is remembered: a session that remembers nothing says the same.
 func TestResourceNamesComeAndGo(t *testing.T) {
-	docs, issues := rules.Parse("names.yaml", policyOf("mode: Active", "name: gang", "name: predicates", "name: nodeorder"))
+	docs, issues := source.Parse("names.yaml", policyOf("mode: Active", "name: gang", "name: predicates", "name: nodeorder"))
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}

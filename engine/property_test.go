@@ -23,7 +23,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // run is one way through a world's history.
@@ -147,7 +147,7 @@ func compile(t *testing.T, name string, text []byte) compiled {
 	t.Helper()
 	out := compiled{name: name}
 	for range 2 {
-		docs, issues := rules.Parse(name+".yaml", text)
+		docs, issues := source.Parse(name+".yaml", text)
 		if len(docs) != 1 || issues.Err() != nil {
 			t.Fatalf("%s: %d documents: %v", name, len(docs), issues)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // forest is a workload of one pod a job, which take turns along a tree of queues: each leaf at the same depth, with jobs of its own.
@@ -131,7 +131,7 @@ spec:
   - name: only
     tables: [{%s}]
 `, f.table)
-	docs, issues := rules.Parse("queues.yaml", []byte(text))
+	docs, issues := source.Parse("queues.yaml", []byte(text))
 	if issues.Err() != nil {
 		tb.Fatal(issues)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // nested puts an expression around itself.
@@ -46,7 +48,7 @@ func TestGrowthIsRefused(t *testing.T) {
 		"words.all(a, words.all(b, words.all(c, words.all(d, a + b != c + d))))",
 	} {
 		start := time.Now()
-		e, issues := s.Compile(NewText(expression), Anything())
+		e, issues := s.Compile(source.NewText(expression), Anything())
 		if e != nil || len(issues) != 1 || !strings.Contains(issues.Error(), "over the limit of") {
 			cost := "nothing"
 			if e != nil {
@@ -117,7 +119,7 @@ func TestBudgetAtRunTime(t *testing.T) {
 		{"sets.contains(words.map(w, w.size()), words.map(w, w.size() + 1))", words, steps},
 		{"s.matches('x') && s.replace('', s) == s || s.replace(' ', s) == s", words, one + "replace"},
 	} {
-		e, issues := s.Compile(NewText(test.expression), Bool())
+		e, issues := s.Compile(source.NewText(test.expression), Bool())
 		if issues.Err() != nil {
 			t.Error(issues)
 			continue
@@ -141,7 +143,7 @@ func TestBudgetAtRunTime(t *testing.T) {
 // All that a row is asked in a round shares the round's steps; what comes when they are used up errs at once, until the next round.
 func TestRoundOfSteps(t *testing.T) {
 	s := testScope(t)
-	e, issues := s.Compile(NewText("words.all(a, words.all(b, a != b + 'x'))"), Bool())
+	e, issues := s.Compile(source.NewText("words.all(a, words.all(b, a != b + 'x'))"), Bool())
 	if issues.Err() != nil || !e.Metered {
 		t.Fatal(issues, "or not metered")
 	}
@@ -166,7 +168,7 @@ func TestRoundOfSteps(t *testing.T) {
 // What is interpreted takes its share of a round, too.
 func TestRoundOfStepsInterpreted(t *testing.T) {
 	s := testScope(t)
-	e, issues := s.Compile(NewText("words.all(a, a.matches('word') && a + 'x' != a)"), Bool())
+	e, issues := s.Compile(source.NewText("words.all(a, a.matches('word') && a + 'x' != a)"), Bool())
 	if issues.Err() != nil || !e.Metered || e.Interpreted == "" {
 		t.Fatal(issues, "or not metered, or compiled")
 	}
@@ -192,7 +194,7 @@ func TestRoundOfStepsInterpreted(t *testing.T) {
 func TestSmallIsNotMetered(t *testing.T) {
 	s := testScope(t)
 	for _, expression := range []string{"i + d * 2 >= e", "crate.labels.exists(k, k == s)", "words.exists(w, w == s)"} {
-		if e, issues := s.Compile(NewText(expression), Anything()); issues.Err() != nil || e.Metered {
+		if e, issues := s.Compile(source.NewText(expression), Anything()); issues.Err() != nil || e.Metered {
 			t.Errorf("%s: %v, costs %v", expression, issues, e)
 		}
 	}
@@ -212,7 +214,7 @@ func TestProductsAreMetered(t *testing.T) {
 		"sets.contains([1, 2], [i])": false, "s.contains(crate.labels['x'])": false,
 		"s.split(',').all(c, s.size() > 1)": true, "s.split(',')[0] == 'x'": false,
 	} {
-		e, issues := s.Compile(NewText(expression), Bool())
+		e, issues := s.Compile(source.NewText(expression), Bool())
 		if issues.Err() != nil {
 			t.Error(issues)
 		} else if e.Metered != metered {

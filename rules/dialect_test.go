@@ -15,12 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"pgregory.net/rapid"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // evaluate compiles and evaluates an expression of testScope, and writes its value with its type: "int 3", "error …".
 func evaluate(t *testing.T, s *Scope, roots cel.Activation, expression string) string {
 	t.Helper()
-	e, issues := s.Compile(NewText(expression), Anything())
+	e, issues := s.Compile(source.NewText(expression), Anything())
 	if issues.Err() != nil {
 		return "issue " + strings.Split(issues[0].Error(), ";")[0]
 	}
@@ -286,7 +288,7 @@ func TestRedeclaredOperatorsLoseNothing(t *testing.T) {
 				if iss.Err() != nil {
 					continue
 				}
-				got, issues := s.Compile(NewText(expression), Anything())
+				got, issues := s.Compile(source.NewText(expression), Anything())
 				if issues.Err() != nil {
 					t.Errorf("Kubernetes takes %s, we do not: %v", expression, issues)
 					continue
@@ -375,7 +377,7 @@ func TestPlainExpressionsAreCEL(t *testing.T) {
 		} else {
 			want += " " + err.Error()
 		}
-		e, issues := s.Compile(NewText(expression), Anything())
+		e, issues := s.Compile(source.NewText(expression), Anything())
 		if issues.Err() != nil {
 			t.Fatalf("%s: %v", expression, issues)
 		}

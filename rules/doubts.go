@@ -11,12 +11,14 @@ import (
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Doubts are what is wrong with an expression though its types are right, or may be. Errors: a literal that a field never is, and a
 // call that fails whatever is there. Warnings: what fails where a map lacks a key that is written out, or a field is 0, and neither the expression
 // nor one of the guards, without which it is not asked, looks first.
-func (e *Expr) Doubts(guards ...*Expr) Issues {
+func (e *Expr) Doubts(guards ...*Expr) source.Issues {
 	if e == nil || e.checked == nil {
 		return nil
 	}
@@ -39,7 +41,7 @@ type doubts struct {
 	failed   map[int64]bool // parts in which a failure was reported
 	// meter bounds what is evaluated, of all parts together: what is beyond it is not looked at.
 	meter  *Meter
-	issues Issues
+	issues source.Issues
 }
 
 // looks notes what a part of an expression compares, or asks the presence of.
@@ -104,10 +106,10 @@ func (d *doubts) word(field, literal ast.Expr) {
 		return
 	}
 	hint := "it is one of " + strings.Join(m.Words, ", ")
-	if near := Nearest(value, m.Words); near != "" {
+	if near := source.Nearest(value, m.Words); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	d.report(Error, literal, len([]rune(value))+2, fmt.Sprintf("%s is never %q", m.Name, value), hint)
+	d.report(source.Error, literal, len([]rune(value))+2, fmt.Sprintf("%s is never %q", m.Name, value), hint)
 }
 
 func textLiteral(e ast.Expr) (string, bool) {
@@ -142,16 +144,16 @@ func (d *doubts) missing(part, of ast.Expr, key string) {
 		return
 	}
 	field := textOf(d.of, of)
-	d.report(Warning, part, 1, fmt.Sprintf("fails where %s has no %s", field, key), fmt.Sprintf("write %s[?%s].orValue(…), or look first: %s in %s", field, key, key, field))
+	d.report(source.Warning, part, 1, fmt.Sprintf("fails where %s has no %s", field, key), fmt.Sprintf("write %s[?%s].orValue(…), or look first: %s in %s", field, key, key, field))
 }
 
 // divisor reports a division by what is 0, or may be. Of doubles it gives a value all the same, which most places refuse.
 func (d *doubts) divisor(division, by ast.Expr) {
 	if by.Kind() == ast.LiteralKind {
 		if x, ok := plainNumber(by.AsLiteral()); ok && x == 0 {
-			severity := Warning
+			severity := source.Warning
 			if d.of.checked.GetType(division.ID()).Kind() == types.IntKind {
-				severity = Error
+				severity = source.Error
 			}
 			d.report(severity, by, 1, "is a division by 0", "")
 		}
@@ -162,7 +164,7 @@ func (d *doubts) divisor(division, by ast.Expr) {
 	if !d.measured(bare) || d.looked[text] || d.looked[textOf(d.of, by)] {
 		return
 	}
-	d.report(Warning, by, 1, fmt.Sprintf("is a division by 0 where %s is 0", text), fmt.Sprintf("look first: %s > 0 ? … : …", text))
+	d.report(source.Warning, by, 1, fmt.Sprintf("is a division by 0 where %s is 0", text), fmt.Sprintf("look first: %s > 0 ? … : …", text))
 }
 
 func plainNumber(v ref.Val) (float64, bool) {
@@ -212,7 +214,7 @@ func (d *doubts) failing(part ast.Expr) {
 	if fails, reason := d.fails(part); fails {
 		d.failed[part.ID()] = true
 		if reason != "" {
-			d.report(Error, part, 1, "always fails: "+reason, "")
+			d.report(source.Error, part, 1, "always fails: "+reason, "")
 		}
 	}
 }
@@ -291,7 +293,7 @@ type purse struct {
 // Meter implements Purse.
 func (p purse) Meter(*Expr) *Meter { return p.meter }
 
-func (d *doubts) report(severity Severity, at ast.Expr, width int, message, hint string) {
+func (d *doubts) report(severity source.Severity, at ast.Expr, width int, message, hint string) {
 	offset := 0
 	if r, ok := d.of.checked.SourceInfo().GetOffsetRange(at.ID()); ok {
 		offset = int(r.Start)

@@ -10,6 +10,8 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // doubtful is a scope in which a depot's name is one of three words, and windows of the day can be asked.
@@ -86,7 +88,7 @@ func TestDoubts(t *testing.T) {
 		{"'zone' in crate.labels && depot.labels['zone'] == s", "", `warning: fails where depot.labels has no "zone" (write depot.labels[?"zone"].orValue(…), or look first: "zone" in depot.labels)`},
 	} {
 		compile := func(text string) *Expr {
-			e, issues := s.Compile(NewText(text), Anything())
+			e, issues := s.Compile(source.NewText(text), Anything())
 			if issues.Err() != nil {
 				t.Fatalf("%s: %v", text, issues)
 			}
@@ -120,7 +122,7 @@ func TestDoubtsCostLittle(t *testing.T) {
 		"[" + strings.Repeat("'x'.replace('', 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy').size(), ", 500) + "i].size() > 3",
 		"1" + strings.Repeat(" + 1", 240) + " > i",
 	} {
-		e, issues := s.Compile(NewText(expression), Bool())
+		e, issues := s.Compile(source.NewText(expression), Bool())
 		if issues.Err() != nil {
 			t.Errorf("%.40s: %v", expression, issues)
 			continue

@@ -10,11 +10,13 @@ import (
 	"github.com/google/cel-go/common"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // issues turns CEL's errors into ours, at the author's place, with a hint. What only follows from another error is left
 // out: after a syntax error the parser guesses, and after an unknown name the checker knows no type.
-func (s *Scope) issues(text Text, iss *cel.Issues) Issues {
+func (s *Scope) issues(text source.Text, iss *cel.Issues) source.Issues {
 	errs := slices.Clone(iss.Errors())
 	if i := slices.IndexFunc(errs, isSyntax); i >= 0 {
 		errs = errs[i : i+1]
@@ -25,7 +27,7 @@ func (s *Scope) issues(text Text, iss *cel.Issues) Issues {
 	}
 	x := &explainer{scope: s, runes: []rune(text.Value), owners: s.missing(text.Value)}
 	starts := lineStarts(text.Value)
-	var out Issues
+	var out source.Issues
 	for _, e := range errs {
 		x.at, x.width, x.hint = 0, 1, ""
 		if line := e.Location.Line(); line >= 1 && line <= len(starts) {
@@ -107,7 +109,7 @@ func (x *explainer) undefinedField(m []string) string {
 	if owners := x.owners[m[1]]; len(owners) > 0 {
 		x.owners[m[1]] = owners[1:]
 		message = fmt.Sprintf("%s has no field %q", owners[0].Name, m[1])
-		x.hint = didYouMean(Nearest(m[1], owners[0].names()), owners[0].names())
+		x.hint = didYouMean(source.Nearest(m[1], owners[0].names()), owners[0].names())
 	}
 	return message
 }
@@ -121,7 +123,7 @@ func (x *explainer) undeclared(m []string) string {
 		message = fmt.Sprintf("there is no function %q", name)
 		known = slices.Sorted(keysOf(x.scope.env.Functions()))
 	}
-	switch near := Nearest(name, known); {
+	switch near := source.Nearest(name, known); {
 	case near != "":
 		x.hint = fmt.Sprintf("did you mean %q?", near)
 	case called:

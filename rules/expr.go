@@ -11,6 +11,8 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Kind is what a site wants an expression to give.
@@ -60,7 +62,7 @@ func sortable(t *cel.Type) bool {
 
 // Expr is a compiled expression: immutable, and its evaluation shares nothing.
 type Expr struct {
-	Text  Text
+	Text  source.Text
 	Type  *cel.Type
 	Reads *Reads
 	// Ends are those paths among Reads that the value itself may be.
@@ -213,16 +215,16 @@ func (e *Expr) interpretWithin(vars cel.Activation) (v ref.Val) {
 func (e *Expr) Constant() bool { return len(e.Reads.All) == 0 }
 
 // Compile parses, checks and plans text. On any issue of severity Error the Expr is nil.
-func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
+func (s *Scope) Compile(text source.Text, want Kind) (*Expr, source.Issues) {
 	if strings.TrimSpace(text.Value) == "" {
-		return nil, Issues{text.Issue(0, 1, "the expression is empty", "write a CEL expression that gives "+want.Name)}
+		return nil, source.Issues{text.Issue(0, 1, "the expression is empty", "write a CEL expression that gives "+want.Name)}
 	}
 	checked, iss := s.env.Compile(text.Value)
 	if iss.Err() != nil {
 		return nil, s.issues(text, iss)
 	}
 	if t := checked.OutputType(); !want.Accepts(t) {
-		return nil, Issues{text.Issue(0, len([]rune(strings.TrimRight(text.Value, " \n"))), fmt.Sprintf("gives %s, but this place wants %s", typeName(t), want.Name), "")}
+		return nil, source.Issues{text.Issue(0, len([]rune(strings.TrimRight(text.Value, " \n"))), fmt.Sprintf("gives %s, but this place wants %s", typeName(t), want.Name), "")}
 	}
 	if issues := s.optionalFields(text, checked.NativeRep()); issues != nil {
 		return nil, issues
@@ -233,24 +235,24 @@ func (s *Scope) Compile(text Text, want Kind) (*Expr, Issues) {
 	sizes := s.sizesOf(native)
 	var err error
 	if e.Cost, err = s.cost(checked, sizes); err != nil {
-		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
+		return nil, source.Issues{text.Issue(0, 1, err.Error(), "")}
 	}
 	e.Size, e.Metered = sizes[native.Expr().ID()], e.Cost.Max > SmallCost || s.unforeseen(native)
 	if e.Cost.Max > CostLimit {
-		return nil, Issues{tooDear(text, e.Cost.Max, CostLimit, "", "avoid loops inside loops, and values that grow in a loop, or use a function of the language")}
+		return nil, source.Issues{tooDear(text, e.Cost.Max, CostLimit, "", "avoid loops inside loops, and values that grow in a loop, or use a function of the language")}
 	}
 	if e.program, err = s.program(native, false); err != nil {
-		return nil, Issues{text.Issue(0, 1, err.Error(), "")}
+		return nil, source.Issues{text.Issue(0, 1, err.Error(), "")}
 	}
 	e.Reads, e.Ends = readsAndEnds(s, native, native.Expr(), nil)
 	e.Reads.Counted = e.Reads.Counted || e.Metered
 	e.compileKernel(s, native)
 	if e.Interpreted != "" && e.Cost.Max > InterpretedLimit {
-		return nil, Issues{tooDear(text, e.Cost.Max, InterpretedLimit, " for what is interpreted ("+e.Interpreted+")", "write it without that, or with fewer loops; it then runs within a budget")}
+		return nil, source.Issues{tooDear(text, e.Cost.Max, InterpretedLimit, " for what is interpreted ("+e.Interpreted+")", "write it without that, or with fewer loops; it then runs within a budget")}
 	}
 	if e.Interpreted != "" && e.Metered {
 		if e.program, err = s.program(native, true); err != nil {
-			return nil, Issues{text.Issue(0, 1, err.Error(), "")}
+			return nil, source.Issues{text.Issue(0, 1, err.Error(), "")}
 		}
 	}
 	return e, s.planNow(e, native)
@@ -265,7 +267,7 @@ func (s *Scope) program(a *ast.AST, counted bool) (cel.Program, error) {
 	return s.env.PlanProgram(a, options...) //nolint:wrapcheck // it is shown as it is, at its place
 }
 
-func tooDear(text Text, cost, limit uint64, why, hint string) Issue {
+func tooDear(text source.Text, cost, limit uint64, why, hint string) source.Issue {
 	return text.Issue(0, 1, fmt.Sprintf("may cost %s, over the limit of %d%s", costText(cost), limit, why), hint)
 }
 
@@ -296,13 +298,13 @@ func costText(c uint64) string {
 	return fmt.Sprint(c)
 }
 
-func (s *Scope) planNow(e *Expr, a *ast.AST) Issues {
+func (s *Scope) planNow(e *Expr, a *ast.AST) source.Issues {
 	parts, moving := nowParts(s, a, a.Expr())
 	e.NowMoves = moving
 	for _, part := range parts {
 		x, err := e.part(s, a, part)
 		if err != nil {
-			return Issues{e.Text.Issue(0, 1, err.Error(), "")}
+			return source.Issues{e.Text.Issue(0, 1, err.Error(), "")}
 		}
 		e.NowParts = append(e.NowParts, x)
 	}

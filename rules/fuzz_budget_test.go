@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // FuzzBudget: whatever an expression says, to compile it, and to evaluate it over values far larger than were to be expected, takes no
@@ -36,7 +38,7 @@ func FuzzBudget(f *testing.F) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		start := time.Now()
-		e, _ := scope.Compile(NewText(expression), Anything())
+		e, _ := scope.Compile(source.NewText(expression), Anything())
 		if e == nil {
 			return
 		}

@@ -8,17 +8,19 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // inFile writes text into a file as a literal block where it can be one, else in double quotes.
-func inFile(t *testing.T, text string) (Text, []string) {
+func inFile(t *testing.T, text string) (source.Text, []string) {
 	t.Helper()
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"x: |2-\n  " + strings.ReplaceAll(text, "\n", "\n  ") + "\n", "x: " + string(quoted) + "\n"} {
-		docs, issues := Parse("f.yaml", []byte(file))
+		docs, issues := source.Parse("f.yaml", []byte(file))
 		if len(docs) != 1 || len(issues) > 0 {
 			continue
 		}
@@ -27,7 +29,7 @@ func inFile(t *testing.T, text string) (Text, []string) {
 		}
 	}
 	t.Skip("no YAML says it")
-	return Text{}, nil
+	return source.Text{}, nil
 }
 
 // FuzzCompile: whatever stands where an expression should, nothing panics, every issue lies inside the text,
@@ -71,7 +73,7 @@ func FuzzCompile(f *testing.F) {
 }
 
 // wellPlaced fails for an issue that says nothing, or lies outside of the file.
-func wellPlaced(t *testing.T, i Issue, lines []string) {
+func wellPlaced(t *testing.T, i source.Issue, lines []string) {
 	t.Helper()
 	if i.Message == "" || strings.Contains(i.Message, "!error!") {
 		t.Errorf("a bad issue: %#v", i)

@@ -5,12 +5,14 @@ import (
 
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // optionalFields reports fields of objects that are read by .? or through an optional. CEL looks for them in
 // maps and messages only, and would find none, whatever the field holds.
-func (s *Scope) optionalFields(text Text, a *ast.AST) Issues {
-	var out Issues
+func (s *Scope) optionalFields(text source.Text, a *ast.AST) source.Issues {
+	var out source.Issues
 	visit := func(e ast.Expr) {
 		operand, field := optionalRead(e)
 		if operand == nil {

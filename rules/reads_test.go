@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // What an expression reads, each as PATH, and behind it how often that changes where it is not never.
@@ -59,7 +61,7 @@ func TestReads(t *testing.T) {
 		{"what is folded away is still read", "true || b", "b"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e, issues := s.Compile(NewText(test.expression), Anything())
+			e, issues := s.Compile(source.NewText(test.expression), Anything())
 			if issues.Err() != nil {
 				t.Fatal(issues)
 			}
@@ -84,7 +86,7 @@ func TestReads(t *testing.T) {
 func TestReadsSets(t *testing.T) {
 	s := testScope(t)
 	reads := func(expression string) *Reads {
-		e, issues := s.Compile(NewText(expression), Anything())
+		e, issues := s.Compile(source.NewText(expression), Anything())
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}
@@ -115,10 +117,10 @@ func TestReadsSets(t *testing.T) {
 			t.Error("order.done is read for itself, but Through")
 		}
 	}
-	if e, _ := s.Compile(NewText("1 + 1"), Anything()); !e.Constant() {
+	if e, _ := s.Compile(source.NewText("1 + 1"), Anything()); !e.Constant() {
 		t.Error("1 + 1 is not constant")
 	}
-	if e, _ := s.Compile(NewText("params.factor * 2"), Anything()); !e.Constant() {
+	if e, _ := s.Compile(source.NewText("params.factor * 2"), Anything()); !e.Constant() {
 		t.Error("params.factor * 2 is not constant")
 	}
 }
@@ -143,7 +145,7 @@ func TestNowParts(t *testing.T) {
 		{"{'h': now.getHours()}['h'] > i", "{\"h\": now.getHours()}[\"h\"]", false},
 		{"{'h': now.getHours() + i}['h'] > 1", "", true},
 	} {
-		e, issues := s.Compile(NewText(test.expression), Anything())
+		e, issues := s.Compile(source.NewText(test.expression), Anything())
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}
@@ -160,7 +162,7 @@ func TestNowParts(t *testing.T) {
 
 // A part evaluates to its own value.
 func TestNowPartsEvaluate(t *testing.T) {
-	e, issues := testScope(t).Compile(NewText("crate.size > 1 && now.getFullYear() == 1"), Bool())
+	e, issues := testScope(t).Compile(source.NewText("crate.size > 1 && now.getFullYear() == 1"), Bool())
 	if issues.Err() != nil || len(e.NowParts) != 1 {
 		t.Fatalf("%v, %d parts", issues, len(e.NowParts))
 	}
@@ -179,7 +181,7 @@ func TestCostLimit(t *testing.T) {
 		{"depot.crates.all(c, c.order.crates.all(d, d.order.crates.all(e, e.size == c.size)))", "over the limit"},
 		{"words.all(a, words.all(b, words.all(c, words.all(d, a + b != c + d))))", "over the limit"},
 	} {
-		e, issues := s.Compile(NewText(test.expression), Anything())
+		e, issues := s.Compile(source.NewText(test.expression), Anything())
 		switch {
 		case test.want == "" && issues.Err() != nil:
 			t.Error(issues)
@@ -189,12 +191,12 @@ func TestCostLimit(t *testing.T) {
 			t.Errorf("%s costs %d", test.expression, e.Cost.Max)
 		}
 	}
-	small, _ := s.Compile(NewText("order.crates.all(c, c.size > 1)"), Anything())
-	large, _ := s.Compile(NewText("depot.crates.all(c, c.size > 1)"), Anything())
+	small, _ := s.Compile(source.NewText("order.crates.all(c, c.size > 1)"), Anything())
+	large, _ := s.Compile(source.NewText("depot.crates.all(c, c.size > 1)"), Anything())
 	if small.Cost.Max >= large.Cost.Max {
 		t.Errorf("a loop over at most 64 costs %d, over at most 512 %d", small.Cost.Max, large.Cost.Max)
 	}
-	if lot, _ := s.Compile(NewText("lot('x')"), Anything()); lot.Cost.Max < 10 {
+	if lot, _ := s.Compile(source.NewText("lot('x')"), Anything()); lot.Cost.Max < 10 {
 		t.Errorf("a function of cost 10 costs %d", lot.Cost.Max)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // rooted is a scope with a function that takes a depot first, which the author does not write. It gives how it was called.
@@ -72,7 +74,7 @@ func TestRootOfAFunction(t *testing.T) {
 		{"called([?optional.of('a')])", "made of north: a", []string{"depot.places"}},
 		{"called('x', ['a', 'b', 'c'])", "before of north: x a b c", []string{"depot.places"}},
 	} {
-		e, issues := s.Compile(NewText(test.text), Anything())
+		e, issues := s.Compile(source.NewText(test.text), Anything())
 		if issues.Err() != nil {
 			t.Errorf("%s: %v", test.text, issues)
 			continue
@@ -85,7 +87,7 @@ func TestRootOfAFunction(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"called(1)", "called()", "called([1])"} {
-		if _, issues := s.Compile(NewText(wrong), Anything()); issues.Err() == nil {
+		if _, issues := s.Compile(source.NewText(wrong), Anything()); issues.Err() == nil {
 			t.Errorf("%s compiles", wrong)
 		}
 	}

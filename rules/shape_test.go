@@ -3,6 +3,8 @@ package rules
 import (
 	"strings"
 	"testing"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // What an expression is said to be made of: a call of paths, a list mapped element by element, or neither.
@@ -29,7 +31,7 @@ func TestShape(t *testing.T) {
 		{"more than a map", "order.crates.map(c, c.size).sum()", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e, issues := s.Compile(NewText(test.expression), Anything())
+			e, issues := s.Compile(source.NewText(test.expression), Anything())
 			if issues.Err() != nil {
 				t.Fatal(issues)
 			}

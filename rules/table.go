@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Section is the shape of one section of a table: which keys its rows may carry.
@@ -52,7 +54,7 @@ type Shape struct {
 type Table struct {
 	Name        string
 	Description string
-	At          Value
+	At          source.Value
 	Params      []*Param
 	Variables   []*Variable
 	Attributes  []*Attribute
@@ -65,58 +67,55 @@ type Param struct {
 	// Volcano is the argument of Volcano's plugin that sets it; * stands for the key of a map.
 	Volcano    string
 	Deprecated string
-	Default    Value // absent: there is none
+	Default    source.Value // absent: there is none
 	Optional   bool
-	Min, Max   Value // absent: no bound
+	Min, Max   source.Value // absent: no bound
 	Enum       []string
-	At         Value
+	At         source.Value
 }
 
 // Variable is a named expression that the rows of its table share.
 type Variable struct {
 	Name       string
 	On         string // what it is memoised on; "" is once a cycle
-	Expression Text
-	At         Value
+	Expression source.Text
+	At         source.Value
 }
 
 // Attribute is a computed field of an object.
 type Attribute struct {
 	Name, On, Settle, Description string
 	Private                       bool
-	When                          Text
-	Expression                    Text
+	When                          source.Text
+	Expression                    source.Text
 	// Function is the accounting function, "" where Expression says it.
 	Function string
-	Args     map[string]Text
-	At       Value
+	Args     map[string]source.Text
+	At       source.Value
 }
 
 // Row is one rule.
 type Row struct {
 	Name, Description, Reason string
-	Expression, When, Message Text
-	Weight, Veto, Every       Text
+	Expression, When, Message source.Text
+	Weight, Veto, Every       source.Text
 	Normalize                 string
 	RoundMode                 string
-	RoundStep                 Text
+	RoundStep                 source.Text
 	Curable, Descending       bool
 	OnError                   string
-	At                        Value
+	At                        source.Value
 }
-
-// yamlOn is what a YAML 1.1 reader, as kubectl's, makes of an unquoted key on.
-const yamlOn = "true"
 
 // tableReader collects the issues of one table.
 type tableReader struct {
 	shape  Shape
-	issues *Issues
+	issues *source.Issues
 }
 
 // ReadTable reads the body of a table: a mapping of params, variables, attributes and sections.
 // other names keys of v that are the caller's. All mistakes of form go to issues.
-func ReadTable(v Value, name string, shape Shape, other []string, issues *Issues) *Table {
+func ReadTable(v source.Value, name string, shape Shape, other []string, issues *source.Issues) *Table {
 	r := &tableReader{shape, issues}
 	t := &Table{Name: name, At: v, Sections: map[string][]*Row{}}
 	known := append([]string{"params", "variables", "attributes", "description"}, other...)
@@ -143,7 +142,7 @@ func ReadTable(v Value, name string, shape Shape, other []string, issues *Issues
 }
 
 // unique reports names that stand twice in one list, and bad ones.
-func (r *tableReader) unique(seen map[string]Value, name Value, text string) {
+func (r *tableReader) unique(seen map[string]source.Value, name source.Value, text string) {
 	if text == "" && name.Any() != "" {
 		return // missing, or no string
 	}
@@ -169,22 +168,22 @@ func isName(s string) bool {
 	return s != ""
 }
 
-func (r *tableReader) need(v Value, key string) Value {
+func (r *tableReader) need(v source.Value, key string) source.Value {
 	got := v.Get(key)
-	if !got.Exists() && v.Kind() == Map {
+	if !got.Exists() && v.Kind() == source.Map {
 		*r.issues = append(*r.issues, v.Issuef("add "+key, "%s is missing", key))
 	}
 	return got
 }
 
-func (r *tableReader) word(v Value, among []string) string {
+func (r *tableReader) word(v source.Value, among []string) string {
 	if !v.Exists() {
 		return ""
 	}
 	s := v.String(r.issues)
 	if s != "" && !slices.Contains(among, s) {
 		hint := "one of " + strings.Join(among, ", ")
-		if near := Nearest(s, among); near != "" {
+		if near := source.Nearest(s, among); near != "" {
 			hint = fmt.Sprintf("did you mean %q? (%s)", near, hint)
 		}
 		*r.issues = append(*r.issues, v.Issuef(hint, "unknown value %q", s))
@@ -192,7 +191,7 @@ func (r *tableReader) word(v Value, among []string) string {
 	return s
 }
 
-func (r *tableReader) params(v Value) []*Param {
+func (r *tableReader) params(v source.Value) []*Param {
 	var out []*Param
 	for _, f := range v.Fields(nil, r.issues) {
 		p := &Param{Name: f.Name, At: f.Value}
@@ -219,7 +218,7 @@ func (r *tableReader) params(v Value) []*Param {
 			}
 		}
 		r.need(f.Value, "type")
-		if !p.Optional && !p.Default.Exists() && f.Value.Kind() == Map {
+		if !p.Optional && !p.Default.Exists() && f.Value.Kind() == source.Map {
 			*r.issues = append(*r.issues, f.Value.Issuef("add default, or optional: true", "param %q has no default", p.Name))
 		}
 		out = append(out, p)
@@ -227,17 +226,17 @@ func (r *tableReader) params(v Value) []*Param {
 	return out
 }
 
-func (r *tableReader) variables(v Value) []*Variable {
+func (r *tableReader) variables(v source.Value) []*Variable {
 	var out []*Variable
-	seen := map[string]Value{}
+	seen := map[string]source.Value{}
 	for _, item := range v.Items(r.issues) {
 		x := &Variable{At: item}
-		for _, f := range item.Fields(append(keyNames(VariableKeys()), yamlOn), r.issues) {
+		for _, f := range item.Fields(append(keyNames(VariableKeys()), source.On), r.issues) {
 			switch f.Name {
 			case "name":
 				x.Name = f.Value.String(r.issues)
 				r.unique(seen, f.Value, x.Name)
-			case "on", yamlOn:
+			case "on", source.On:
 				x.On = r.word(f.Value, r.shape.Owners)
 			case "expression":
 				x.Expression = f.Value.Text(r.issues)
@@ -250,10 +249,10 @@ func (r *tableReader) variables(v Value) []*Variable {
 	return out
 }
 
-func (r *tableReader) attributes(v Value) []*Attribute {
+func (r *tableReader) attributes(v source.Value) []*Attribute {
 	var out []*Attribute
-	seen := map[string]Value{}
-	known := append(keyNames(AttributeKeys()), yamlOn)
+	seen := map[string]source.Value{}
+	known := append(keyNames(AttributeKeys()), source.On)
 	for _, f := range r.shape.Functions {
 		known = append(known, f.Name)
 	}
@@ -262,12 +261,12 @@ func (r *tableReader) attributes(v Value) []*Attribute {
 		for _, f := range item.Fields(known, r.issues) {
 			r.attributeField(a, f)
 		}
-		if !item.Get(yamlOn).Exists() {
+		if !item.Get(source.On).Exists() {
 			r.need(item, "on")
 		}
 		a.Name = r.need(item, "name").String(r.issues)
 		r.unique(seen, item.Get("name"), strings.Trim(a.On+"."+a.Name, "."))
-		if a.Function == "" && a.Expression.Value == "" && item.Kind() == Map {
+		if a.Function == "" && a.Expression.Value == "" && item.Kind() == source.Map {
 			*r.issues = append(*r.issues, item.Issuef("add expression, or an accounting function", "attribute %q computes nothing", a.Name))
 		}
 		out = append(out, a)
@@ -275,10 +274,10 @@ func (r *tableReader) attributes(v Value) []*Attribute {
 	return out
 }
 
-func (r *tableReader) attributeField(a *Attribute, f Field) {
+func (r *tableReader) attributeField(a *Attribute, f source.Field) {
 	switch f.Name {
 	case "name":
-	case "on", yamlOn:
+	case "on", source.On:
 		a.On = r.word(f.Value, r.shape.Owners)
 	case "settle":
 		a.Settle = r.word(f.Value, settlements())
@@ -304,8 +303,8 @@ func (r *tableReader) attributeField(a *Attribute, f Field) {
 }
 
 // arguments reads those of an accounting function.
-func (r *tableReader) arguments(v Value, shape AttributeFunction) map[string]Text {
-	out := map[string]Text{}
+func (r *tableReader) arguments(v source.Value, shape AttributeFunction) map[string]source.Text {
+	out := map[string]source.Text{}
 	for _, arg := range v.Fields(shape.argNames(), r.issues) {
 		if k := slices.IndexFunc(shape.Args, func(x Argument) bool { return x.Name == arg.Name }); !shape.Args[k].Map {
 			out[arg.Name] = arg.Value.Text(r.issues)
@@ -323,9 +322,9 @@ func (r *tableReader) arguments(v Value, shape AttributeFunction) map[string]Tex
 	return out
 }
 
-func (r *tableReader) rows(v Value, section Section) []*Row {
+func (r *tableReader) rows(v source.Value, section Section) []*Row {
 	var out []*Row
-	seen := map[string]Value{}
+	seen := map[string]source.Value{}
 	known := keyNames(RowKeys(section))
 	for _, item := range v.Items(r.issues) {
 		row := &Row{At: item}
@@ -348,9 +347,9 @@ func (r *tableReader) rows(v Value, section Section) []*Row {
 }
 
 // mistaken reports a row that has by for expression, or the other way round, and gives the key.
-func (r *tableReader) mistaken(item Value, section Section) []string {
+func (r *tableReader) mistaken(item source.Value, section Section) []string {
 	other := map[string]string{"expression": "by", "by": "expression"}[section.Expression]
-	for _, f := range item.Fields(nil, &Issues{}) {
+	for _, f := range item.Fields(nil, &source.Issues{}) {
 		if f.Name == other && !item.Get(section.Expression).Exists() {
 			*r.issues = append(*r.issues, f.Key.Issuef("write "+section.Expression, "rows of %s have their expression under %s", section.Name, section.Expression))
 			return []string{other}
@@ -359,7 +358,7 @@ func (r *tableReader) mistaken(item Value, section Section) []string {
 	return nil
 }
 
-func (r *tableReader) rowField(row *Row, f Field) {
+func (r *tableReader) rowField(row *Row, f source.Field) {
 	switch f.Name {
 	case "description":
 		row.Description = f.Value.String(r.issues)
@@ -390,7 +389,7 @@ func (r *tableReader) rowField(row *Row, f Field) {
 	}
 }
 
-func (r *tableReader) rounding(row *Row, v Value) {
+func (r *tableReader) rounding(row *Row, v source.Value) {
 	for _, k := range v.Fields([]string{"mode", "step"}, r.issues) {
 		if k.Name == "mode" {
 			row.RoundMode = r.word(k.Value, keyNames(Roundings()))

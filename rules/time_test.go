@@ -8,6 +8,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"pgregory.net/rapid"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // at are the roots at a moment, with a crate that is there since another.
@@ -48,7 +50,7 @@ func TestNext(t *testing.T) {
 		{"[now].exists(n, n > crate.since)", time.Nanosecond},
 		{"(now - crate.since).getMilliseconds() > 3", time.Nanosecond},
 	} {
-		e, issues := s.Compile(Text{Value: test.expression}, Anything())
+		e, issues := s.Compile(source.Text{Value: test.expression}, Anything())
 		if issues.Err() != nil {
 			t.Fatalf("%s: %v", test.expression, issues)
 		}
@@ -72,7 +74,7 @@ func TestNextIsNotTooLate(t *testing.T) {
 		"now - crate.since > duration('10m')", "now - crate.since >= duration('10m')", "crate.since - now < duration('-3s')", "now == crate.since + duration('2s')",
 		"now - crate.since > crate.since - now", "crate.since - now <= now - crate.since", "now - duration('1s') != crate.since", "[(now - crate.since).getMinutes(), (now + duration('1h') - crate.since).getHours()]",
 	} {
-		e, issues := s.Compile(Text{Value: text}, Anything())
+		e, issues := s.Compile(source.Text{Value: text}, Anything())
 		if issues.Err() != nil || e.restless {
 			t.Fatalf("%s: %v, restless %v", text, issues, e.restless)
 		}

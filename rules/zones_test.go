@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // TestZonedPartsAreCELs: a part of a timestamp in a time zone that is written out is what cel-go gives, whichever the part and the zone.
@@ -18,7 +20,7 @@ func TestZonedPartsAreCELs(t *testing.T) {
 	}
 	for _, part := range []string{"getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek", "getHours", "getMinutes", "getSeconds", "getMilliseconds"} {
 		for _, zone := range []string{"UTC", "", "Europe/Paris", "America/New_York", "Asia/Kathmandu", "-02:30", "Nowhere/Land", "x:y"} {
-			e, issues := s.Compile(NewText(fmt.Sprintf("now.%s('%s')", part, zone)), Anything())
+			e, issues := s.Compile(source.NewText(fmt.Sprintf("now.%s('%s')", part, zone)), Anything())
 			if len(issues) > 0 {
 				t.Fatal(issues)
 			}

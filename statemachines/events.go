@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // eventRow derives an event from a change.
@@ -15,7 +16,7 @@ type eventRow struct {
 	name, description, from, event, otherwise string
 	when, while, since, exitCodes             *rules.Expr
 	after                                     time.Duration
-	at                                        rules.Value
+	at                                        source.Value
 }
 
 // Event is what a change means for the lifecycle.

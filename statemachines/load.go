@@ -14,6 +14,7 @@ import (
 	"github.com/google/cel-go/common/types"
 
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 const (
@@ -22,13 +23,13 @@ const (
 )
 
 // Default gives the machine of that name as it ships: job or queue.
-func Default(machine string) (*Machine, rules.Issues) {
+func Default(machine string) (*Machine, source.Issues) {
 	if !slices.Contains(Names(), machine) {
-		return nil, rules.Issues{{Message: fmt.Sprintf("there is no state machine %q", machine), Hint: suggest(machine, Names())}}
+		return nil, source.Issues{{Message: fmt.Sprintf("there is no state machine %q", machine), Hint: suggest(machine, Names())}}
 	}
 	text, err := shipped.ReadFile(machine + ".yaml")
 	if err != nil {
-		return nil, rules.Issues{{Message: err.Error()}}
+		return nil, source.Issues{{Message: err.Error()}}
 	}
 	m, issues := LoadFile("statemachines/"+machine+".yaml", text)
 	if m != nil {
@@ -38,10 +39,10 @@ func Default(machine string) (*Machine, rules.Issues) {
 }
 
 // LoadFile reads the one machine of a file; name is only for the issues.
-func LoadFile(name string, text []byte) (*Machine, rules.Issues) {
-	docs, issues := rules.Parse(name, text)
+func LoadFile(name string, text []byte) (*Machine, source.Issues) {
+	docs, issues := source.Parse(name, text)
 	if len(docs) != 1 && issues.Err() == nil {
-		issues = append(issues, rules.Issue{File: name, Message: fmt.Sprintf("holds %d documents; one state machine is wanted", len(docs))})
+		issues = append(issues, source.Issue{File: name, Message: fmt.Sprintf("holds %d documents; one state machine is wanted", len(docs))})
 	}
 	if issues.Err() != nil {
 		for _, d := range docs { // what can be found beside mistakes of form is told with them
@@ -58,12 +59,12 @@ func LoadFile(name string, text []byte) (*Machine, rules.Issues) {
 
 // LoadFS gives all machines by name: those that ship, and in their stead those of the files *.yaml and *.yml of a
 // folder. Every mistake of every file comes back at once; with one of severity Error there is no machine.
-func LoadFS(fsys fs.FS) (map[string]*Machine, rules.Issues) {
-	var issues rules.Issues
+func LoadFS(fsys fs.FS) (map[string]*Machine, source.Issues) {
+	var issues source.Issues
 	out, from := map[string]*Machine{}, map[string]string{}
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
-		return nil, rules.Issues{{Message: "read state machines: " + err.Error()}}
+		return nil, source.Issues{{Message: "read state machines: " + err.Error()}}
 	}
 	for _, e := range entries {
 		if ext := path.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
@@ -71,10 +72,10 @@ func LoadFS(fsys fs.FS) (map[string]*Machine, rules.Issues) {
 		}
 		data, err := fs.ReadFile(fsys, e.Name())
 		if err != nil {
-			issues = append(issues, rules.Issue{File: e.Name(), Message: err.Error()})
+			issues = append(issues, source.Issue{File: e.Name(), Message: err.Error()})
 			continue
 		}
-		docs, found := rules.Parse(e.Name(), data)
+		docs, found := source.Parse(e.Name(), data)
 		issues = append(issues, found...)
 		for _, d := range docs {
 			m, found := Load(d)
@@ -89,7 +90,7 @@ func LoadFS(fsys fs.FS) (map[string]*Machine, rules.Issues) {
 		}
 	}
 	if len(out) == 0 && issues.Err() == nil {
-		issues = append(issues, rules.Issue{Message: "the folder of state machines holds none", Hint: "put a file *.yaml of kind StateMachine there, or leave the folder out for the machines that ship"})
+		issues = append(issues, source.Issue{Message: "the folder of state machines holds none", Hint: "put a file *.yaml of kind StateMachine there, or leave the folder out for the machines that ship"})
 	}
 	for _, name := range Names() {
 		if out[name] == nil {
@@ -105,7 +106,7 @@ func LoadFS(fsys fs.FS) (map[string]*Machine, rules.Issues) {
 
 // Load reads and verifies a machine. All mistakes come back at once, each at its line and column; with one of
 // severity Error there is no Machine.
-func Load(doc *rules.Document) (*Machine, rules.Issues) {
+func Load(doc *source.Document) (*Machine, source.Issues) {
 	l := &loader{m: &Machine{File: doc.File, at: doc.Root}}
 	l.machine(doc.Root)
 	if l.m.Name != "" && l.scopes != nil {
@@ -122,7 +123,7 @@ func Load(doc *rules.Document) (*Machine, rules.Issues) {
 // loader is the work of one Load.
 type loader struct {
 	m      *Machine
-	issues rules.Issues
+	issues source.Issues
 	// scopes are what guards read: "" in the phases, else by source of an event.
 	scopes map[string]*rules.Scope
 	// targets are checked when all that they may name is known.
@@ -135,11 +136,11 @@ type loader struct {
 
 // target is a word that must name a phase.
 type target struct {
-	value rules.Value
+	value source.Value
 	name  string
 }
 
-func (l *loader) report(i rules.Issue) { l.issues = append(l.issues, i) }
+func (l *loader) report(i source.Issue) { l.issues = append(l.issues, i) }
 
 // suggest is a hint: the nearest of the known words, and all of them.
 func suggest(word string, among []string) string {
@@ -147,22 +148,22 @@ func suggest(word string, among []string) string {
 		return "there are none"
 	}
 	all := "known: " + strings.Join(among, ", ")
-	if near := rules.Nearest(word, among); near != "" {
+	if near := source.Nearest(word, among); near != "" {
 		return fmt.Sprintf("did you mean %q? (%s)", near, all)
 	}
 	return all
 }
 
-func (l *loader) need(v rules.Value, key string) rules.Value {
+func (l *loader) need(v source.Value, key string) source.Value {
 	got := v.Get(key)
-	if !got.Exists() && v.Kind() == rules.Map {
+	if !got.Exists() && v.Kind() == source.Map {
 		l.report(v.Issuef("add "+key, "%s is missing", key))
 	}
 	return got
 }
 
 // word reads a word of a closed list; what names it in messages: an effect, an action.
-func (l *loader) word(v rules.Value, what string, among []string) string {
+func (l *loader) word(v source.Value, what string, among []string) string {
 	if !v.Exists() {
 		return ""
 	}
@@ -175,7 +176,7 @@ func (l *loader) word(v rules.Value, what string, among []string) string {
 	return s
 }
 
-func (l *loader) wordList(v rules.Value, what string, among []string) []string {
+func (l *loader) wordList(v source.Value, what string, among []string) []string {
 	var out []string
 	for _, item := range v.Items(&l.issues) {
 		w := l.word(item, what, among)
@@ -190,8 +191,8 @@ func (l *loader) wordList(v rules.Value, what string, among []string) []string {
 	return out
 }
 
-func (l *loader) machine(root rules.Value) {
-	if root.Kind() != rules.Map {
+func (l *loader) machine(root source.Value) {
+	if root.Kind() != source.Map {
 		l.report(root.Issuef("write apiVersion: "+fileVersion+" and kind: "+fileKind, "a state machine is wanted"))
 		return
 	}
@@ -247,7 +248,7 @@ func (l *loader) open() error {
 }
 
 // expr compiles a guard or another expression; one that was left out is nil.
-func (l *loader) expr(v rules.Value, source string, want rules.Kind) *rules.Expr {
+func (l *loader) expr(v source.Value, source string, want rules.Kind) *rules.Expr {
 	t := v.Text(&l.issues)
 	if !v.Exists() || !t.Written() || l.scopes[source] == nil {
 		return nil
@@ -260,7 +261,7 @@ func (l *loader) expr(v rules.Value, source string, want rules.Kind) *rules.Expr
 	return e
 }
 
-func (l *loader) actions(v rules.Value) {
+func (l *loader) actions(v source.Value) {
 	for _, f := range v.Fields(nil, &l.issues) {
 		f.Value.Fields(keysOf("action"), &l.issues)
 		if f.Name == anyAction {
@@ -277,7 +278,7 @@ func (l *loader) actions(v rules.Value) {
 	}
 }
 
-func (l *loader) effects(v rules.Value) {
+func (l *loader) effects(v source.Value) {
 	offered := slices.Sorted(maps.Keys(l.m.kind.effects))
 	for _, f := range v.Fields(nil, &l.issues) {
 		name := l.word(f.Key, "effect", offered)
@@ -319,7 +320,7 @@ func (l *loader) effectNames() []string {
 	return out
 }
 
-func (l *loader) phases(v rules.Value) {
+func (l *loader) phases(v source.Value) {
 	for _, f := range v.Fields(nil, &l.issues) {
 		f.Value.Fields(keysOf("phase"), &l.issues)
 		p := &phase{
@@ -341,13 +342,13 @@ func (l *loader) phases(v rules.Value) {
 	}
 }
 
-func (l *loader) row(p *phase, f rules.Field) *row {
+func (l *loader) row(p *phase, f source.Field) *row {
 	r := &row{phase: p.name, action: f.Name, at: f.Key}
 	if f.Name != anyAction {
 		r.action = l.word(f.Key, "action", append(l.actionNames(), anyAction))
 	}
 	v := f.Value
-	if v.Kind() != rules.Map {
+	if v.Kind() != source.Map {
 		l.report(v.Issuef("write {do: EFFECT, to: PHASE}", "a row is wanted"))
 		return nil
 	}
@@ -376,7 +377,7 @@ func (l *loader) row(p *phase, f rules.Field) *row {
 }
 
 // retain reads what of the pods stays, which effects that end pods must be told.
-func (l *loader) retain(r *row, v rules.Value) {
+func (l *loader) retain(r *row, v source.Value) {
 	got := v.Get("retain")
 	switch {
 	case got.Exists() && !r.do.kind.retains:
@@ -390,7 +391,7 @@ func (l *loader) retain(r *row, v rules.Value) {
 }
 
 // set reads what a row writes into the object.
-func (l *loader) set(v rules.Value) map[string]string {
+func (l *loader) set(v source.Value) map[string]string {
 	var out map[string]string
 	for _, f := range v.Fields(slices.Sorted(maps.Keys(l.m.kind.sets)), &l.issues) {
 		if out == nil {
@@ -406,7 +407,7 @@ func (l *loader) set(v rules.Value) map[string]string {
 }
 
 // to reads the name of a phase, which is looked up when all phases are known.
-func (l *loader) to(v rules.Value) string {
+func (l *loader) to(v source.Value) string {
 	s := v.String(&l.issues)
 	if v.Exists() {
 		l.targets = append(l.targets, target{v, s})
@@ -414,8 +415,8 @@ func (l *loader) to(v rules.Value) string {
 	return s
 }
 
-func (l *loader) next(r *row, v rules.Value, i int) *nextRow {
-	if v.Kind() != rules.Map {
+func (l *loader) next(r *row, v source.Value, i int) *nextRow {
+	if v.Kind() != source.Map {
 		l.report(v.Issuef("write {when: GUARD, to: PHASE}", "a row is wanted"))
 		return nil
 	}
@@ -441,7 +442,7 @@ func (l *loader) next(r *row, v rules.Value, i int) *nextRow {
 	return n
 }
 
-func (l *loader) duration(v rules.Value) time.Duration {
+func (l *loader) duration(v source.Value) time.Duration {
 	before := len(l.issues)
 	d := v.Duration(&l.issues)
 	if v.Exists() && d <= 0 && len(l.issues) == before {
@@ -458,7 +459,7 @@ func timestamp() rules.Kind {
 	return rules.Kind{Name: "a timestamp", Accepts: func(t *cel.Type) bool { return t.Kind() == types.TimestampKind }}
 }
 
-func (l *loader) events(v rules.Value) {
+func (l *loader) events(v source.Value) {
 	sources := slices.Sorted(maps.Keys(l.m.kind.sources))
 	for _, item := range v.Items(&l.issues) {
 		item.Fields(keysOf("event"), &l.issues)
@@ -485,7 +486,7 @@ func (l *loader) events(v rules.Value) {
 	}
 }
 
-func (l *loader) policies(v rules.Value) {
+func (l *loader) policies(v source.Value) {
 	var known []string
 	for _, r := range l.m.events {
 		known = append(known, r.event)

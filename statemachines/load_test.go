@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 var update = flag.Bool("update", false, "rewrite the section want of testdata/mistakes/*.txtar; commit only what you understand")
@@ -138,7 +138,7 @@ func FuzzLoad(f *testing.F) {
 }
 
 // placed holds every issue to a place inside of the text.
-func placed(t *testing.T, text []byte, issues rules.Issues) {
+func placed(t *testing.T, text []byte, issues source.Issues) {
 	t.Helper()
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(text), "\ufeff")), "\n")
 	for _, i := range issues {

@@ -14,6 +14,7 @@ import (
 	"github.com/looplab/fsm"
 
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // anyAction answers for every action that a phase has no row of its own for.
@@ -38,7 +39,7 @@ type Machine struct {
 	phases   []*phase
 	moves    []move
 	pool     *sync.Pool // of *fsm.FSM, which are dear to make
-	at       rules.Value
+	at       source.Value
 	shipped  bool
 }
 
@@ -66,7 +67,7 @@ type phase struct {
 	name, description string
 	final, entry      bool
 	rows              []*row
-	at                rules.Value
+	at                source.Value
 }
 
 // row says what an action does in a phase.
@@ -78,7 +79,7 @@ type row struct {
 	count         []string
 	set           map[string]string
 	next          []*nextRow
-	at, toAt      rules.Value
+	at, toAt      source.Value
 }
 
 // nextRow is one way on, open while its guard holds.
@@ -88,7 +89,7 @@ type nextRow struct {
 	after                     time.Duration
 	count                     []string
 	set                       map[string]string
-	at, toAt                  rules.Value
+	at, toAt                  source.Value
 }
 
 // move is one transition, as looplab/fsm knows it.

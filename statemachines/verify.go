@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/cel-go/common/types"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // edge is one way from a phase to another.
@@ -16,7 +16,7 @@ type edge struct {
 	row      *row
 	// next is nil where the row itself names the phase, or can only stay.
 	next *nextRow
-	at   rules.Value
+	at   source.Value
 }
 
 // verify finds what is wrong with a machine whose every part reads well.
@@ -78,9 +78,9 @@ func (l *loader) totality() {
 
 // dead warns of rows that cannot come to word, because one before them always holds.
 func (l *loader) dead() {
-	warn := func(at rules.Value, before string) {
+	warn := func(at source.Value, before string) {
 		i := at.Issuef("move it up, or give the row before it a guard", "the row is never reached: %s, before it, always holds", before)
-		i.Severity = rules.Warning
+		i.Severity = source.Warning
 		l.report(i)
 	}
 	for _, p := range l.m.phases {

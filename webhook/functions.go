@@ -21,6 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/capabilities"
 
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // mistakeSchema is what podTemplateMistakes gives a list of.
@@ -58,7 +59,7 @@ func functions(mistake *schema) []*rules.Function {
 			Args: []*cel.Type{cel.StringType, texts}, Result: cel.StringType, Cost: 1000,
 			Eval: func(args ...ref.Val) ref.Val {
 				word, _ := args[0].(types.String)
-				return types.String(rules.Nearest(string(word), stringsOf(args[1])))
+				return types.String(source.Nearest(string(word), stringsOf(args[1])))
 			},
 		}),
 		one("flag", "The value that command-line arguments give to a flag, as Go reads them: `-name=value`, `--name=value`, `-name value`; the last counts; else the third argument.", rules.Overload{

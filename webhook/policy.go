@@ -14,7 +14,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // policyPath is where SchedulingPolicies are validated.
@@ -66,13 +66,13 @@ func sameRules(old, now []byte) bool {
 }
 
 // brokenAlready warns of mistakes that were there before.
-func brokenAlready(mistakes rules.Issues) []string {
+func brokenAlready(mistakes source.Issues) []string {
 	return append([]string{"this policy does not compile, and did not before this change; it is not served until it does"}, told(mistakes)...)
 }
 
 // invalidPolicy is the status that the API server gives for an object of its own that is invalid;
 // kubectl prints each cause on a line.
-func invalidPolicy(name string, mistakes rules.Issues) *metav1.Status {
+func invalidPolicy(name string, mistakes source.Issues) *metav1.Status {
 	status := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
 		Details: &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: "SchedulingPolicy", Name: name},
@@ -117,7 +117,7 @@ func mostOf(texts []string) []string {
 }
 
 // told are issues as texts.
-func told(issues rules.Issues) []string {
+func told(issues source.Issues) []string {
 	var texts []string
 	for _, i := range issues {
 		texts = append(texts, fieldMessage(i))
@@ -126,7 +126,7 @@ func told(issues rules.Issues) []string {
 }
 
 // fieldMessage is an issue on one line, with its path.
-func fieldMessage(i rules.Issue) string {
+func fieldMessage(i source.Issue) string {
 	if i.Path == "" {
 		return i.Placed()
 	}

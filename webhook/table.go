@@ -14,6 +14,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/admission"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Table is the compiled rows of admission of one kind: immutable, safe to share.
@@ -77,26 +78,26 @@ const (
 )
 
 // JobTable compiles the table of Jobs that ships.
-func JobTable() (*Table, rules.Issues) { return shipped("job.yaml") }
+func JobTable() (*Table, source.Issues) { return shipped("job.yaml") }
 
 // PodGroupTable compiles the table of PodGroups that ships.
-func PodGroupTable() (*Table, rules.Issues) { return shipped("podgroup.yaml") }
+func PodGroupTable() (*Table, source.Issues) { return shipped("podgroup.yaml") }
 
-func shipped(file string) (*Table, rules.Issues) {
+func shipped(file string) (*Table, source.Issues) {
 	data, err := admission.FS.ReadFile(file)
 	if err != nil {
-		return nil, rules.Issues{{File: file, Message: err.Error()}}
+		return nil, source.Issues{{File: file, Message: err.Error()}}
 	}
-	docs, issues := rules.Parse("rules/admission/"+file, data)
+	docs, issues := source.Parse("rules/admission/"+file, data)
 	if issues.Err() != nil || len(docs) != 1 {
-		return nil, append(issues, rules.Issue{File: file, Message: "one document is wanted"})
+		return nil, append(issues, source.Issue{File: file, Message: "one document is wanted"})
 	}
 	return Load(docs[0])
 }
 
 // Load compiles a table. All mistakes come back at once, each at its place; with one of severity Error there is no Table.
-func Load(doc *rules.Document) (*Table, rules.Issues) {
-	c := &compiler{table: &Table{}, names: map[string]rules.Value{}}
+func Load(doc *source.Document) (*Table, source.Issues) {
+	c := &compiler{table: &Table{}, names: map[string]source.Value{}}
 	if err := c.open(doc.Root); err != nil {
 		return nil, append(c.issues, doc.Root.Issuef("", "%v", err))
 	}
@@ -115,11 +116,11 @@ type compiler struct {
 	table  *Table
 	lang   *rules.Language
 	roots  map[string]*cel.Type
-	names  map[string]rules.Value
-	issues rules.Issues
+	names  map[string]source.Value
+	issues source.Issues
 }
 
-func (c *compiler) report(i rules.Issue) { c.issues = append(c.issues, i) }
+func (c *compiler) report(i source.Issue) { c.issues = append(c.issues, i) }
 
 // kindOf is how a kind is described.
 type kindOf struct {
@@ -136,7 +137,7 @@ func kinds() map[string]kindOf {
 }
 
 // open reads whose table it is, and makes the language for it.
-func (c *compiler) open(root rules.Value) error {
+func (c *compiler) open(root source.Value) error {
 	for _, want := range [][2]string{{"apiVersion", tableVersion}, {"kind", tableKind}} {
 		if got := root.Get(want[0]).String(&c.issues); got != want[1] {
 			c.report(root.Get(want[0]).Issuef("write "+want[1], "%s is %q", want[0], got))
@@ -183,7 +184,7 @@ func (c *compiler) open(root rules.Value) error {
 
 func variablesType() *cel.Type { return cel.ObjectType("Variables") }
 
-func (c *compiler) read(root rules.Value) {
+func (c *compiler) read(root source.Value) {
 	for _, f := range root.Fields([]string{"apiVersion", "kind", "metadata", "of", "description", "limits", "variables", "matchConditions", "bounds", "defaults", "validations", "warnings"}, &c.issues) {
 		if f.Name == "variables" {
 			c.readVariables(f.Value)
@@ -217,7 +218,7 @@ func (s section) keys() (must, may []string) {
 }
 
 // unique reads a name that no other row or variable has.
-func (c *compiler) unique(v rules.Value) string {
+func (c *compiler) unique(v source.Value) string {
 	name := v.String(&c.issues)
 	if first, twice := c.names[name]; twice {
 		line, _ := first.Pos()
@@ -228,16 +229,16 @@ func (c *compiler) unique(v rules.Value) string {
 }
 
 // need reports what is missing.
-func (c *compiler) need(v rules.Value, keys []string) {
+func (c *compiler) need(v source.Value, keys []string) {
 	for _, key := range keys {
-		if !v.Get(key).Exists() && v.Kind() == rules.Map {
+		if !v.Get(key).Exists() && v.Kind() == source.Map {
 			c.report(v.Issuef("add "+key, "%s is missing", key))
 		}
 	}
 }
 
 // readLimits makes of the numbers that an owner may set what rows see as limits.
-func (c *compiler) readLimits(v rules.Value) {
+func (c *compiler) readLimits(v source.Value) {
 	fields := map[string]apiextensionsv1.JSONSchemaProps{}
 	c.table.limitValues = map[string]any{}
 	for _, item := range v.Items(&c.issues) {
@@ -273,7 +274,7 @@ func (t *Table) WithLimits(limits map[string]int64) (*Table, error) {
 	for _, name := range sortedKeys(limits) {
 		if _, ok := t.limitValues[name]; !ok {
 			hint := "the limits are " + strings.Join(known, ", ")
-			if near := rules.Nearest(name, known); near != "" {
+			if near := source.Nearest(name, known); near != "" {
 				hint = fmt.Sprintf("did you mean %s? %s", near, hint)
 			}
 			return nil, fmt.Errorf("there is no limit %q of a %s; %s", name, t.Kind, hint)
@@ -286,7 +287,7 @@ func (t *Table) WithLimits(limits map[string]int64) (*Table, error) {
 	return &next, nil
 }
 
-func (c *compiler) readVariables(v rules.Value) {
+func (c *compiler) readVariables(v source.Value) {
 	for _, item := range v.Items(&c.issues) {
 		item.Fields([]string{"name", "description", "expression"}, &c.issues)
 		c.need(item, []string{"name", "expression"})
@@ -297,7 +298,7 @@ func (c *compiler) readVariables(v rules.Value) {
 	}
 }
 
-func (c *compiler) rows(v rules.Value, s section) []*row {
+func (c *compiler) rows(v source.Value, s section) []*row {
 	var out []*row
 	must, may := s.keys()
 	for _, item := range v.Items(&c.issues) {
@@ -338,7 +339,7 @@ func (c *compiler) rows(v rules.Value, s section) []*row {
 }
 
 // loops compiles forEach: each list may read the elements of those before it.
-func (c *compiler) loops(r *row, v rules.Value) (extra map[string]*cel.Type, ok bool) {
+func (c *compiler) loops(r *row, v source.Value) (extra map[string]*cel.Type, ok bool) {
 	extra = map[string]*cel.Type{}
 	for _, item := range v.Items(&c.issues) {
 		item.Fields([]string{"item", "index", "in"}, &c.issues)
@@ -365,7 +366,7 @@ func (c *compiler) loops(r *row, v rules.Value) (extra map[string]*cel.Type, ok 
 }
 
 // compile checks an expression in which extra is known besides the roots of all rows and the variables so far.
-func (c *compiler) compile(t rules.Text, extra map[string]*cel.Type, want rules.Kind) *rules.Expr {
+func (c *compiler) compile(t source.Text, extra map[string]*cel.Type, want rules.Kind) *rules.Expr {
 	all := map[string]*cel.Type{}
 	maps.Copy(all, c.roots)
 	maps.Copy(all, extra)
@@ -380,7 +381,7 @@ func (c *compiler) compile(t rules.Text, extra map[string]*cel.Type, want rules.
 }
 
 // text compiles the {{CEL}} parts of a text.
-func (c *compiler) text(t rules.Text, extra map[string]*cel.Type) *text {
+func (c *compiler) text(t source.Text, extra map[string]*cel.Type) *text {
 	out := &text{}
 	runes := []rune(t.Value)
 	for at := 0; at < len(runes); {
@@ -423,7 +424,7 @@ func (t *text) sample() (string, bool) {
 
 // target reports a fieldPath that is none of the kind's, and a default of another type than its field. Where parts in
 // CEL are more than indexes they decide which field it is, and nothing can be said. written: the row writes the field.
-func (c *compiler) target(r *row, at rules.Value, written bool) {
+func (c *compiler) target(r *row, at source.Value, written bool) {
 	if r.fieldPath == nil {
 		return
 	}

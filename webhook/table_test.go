@@ -17,7 +17,7 @@ import (
 	kubejson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
@@ -76,7 +76,7 @@ spec: {queue: child, minMember: 2}
 // suite is a kind that has a table, and the cases in testdata.
 type suite struct {
 	name, plain string
-	table       func() (*Table, rules.Issues)
+	table       func() (*Table, source.Issues)
 }
 
 func suites() []suite {
@@ -229,14 +229,14 @@ func jobTable(t testing.TB) *Table {
 }
 
 // limitedTable is what ships, with limits that cases which people can read exceed.
-func limitedTable() (*Table, rules.Issues) {
+func limitedTable() (*Table, source.Issues) {
 	table, issues := shippedTable()
 	if table == nil {
 		return nil, issues
 	}
 	table, err := table.WithLimits(map[string]int64{"tasks": 5, "policies": 5, "events": 5, "dependencies": 5, "volumes": 5})
 	if err != nil {
-		return nil, rules.Issues{{Message: err.Error()}}
+		return nil, source.Issues{{Message: err.Error()}}
 	}
 	return table, issues
 }
@@ -436,7 +436,7 @@ func TestMistakesInTables(t *testing.T) {
 		{"of: Job\nvalidations:\n- {name: a, forEach: [{item: x, in: object.spec}], fieldPath: spec.tasks, message: a}", "job.yaml:5:37: validations[0].forEach[0].in: gives a Job.spec, but this place wants a list"},
 		{"of: Job\nvariables:\n- {name: a, expression: '1'}\nvalidations:\n- {name: a, fieldPath: spec.tasks, message: a}", `job.yaml:7:10: validations[0].name: duplicate name "a" (first on line 5); give it a name of its own`},
 	} {
-		docs, issues := rules.Parse("job.yaml", []byte("apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\n"+c.table+"\n"))
+		docs, issues := source.Parse("job.yaml", []byte("apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\n"+c.table+"\n"))
 		if len(docs) != 1 {
 			t.Fatal(issues.Error())
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/volcano"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 const convertHelp = `Convert reads a Volcano scheduler's configuration, or a ConfigMap that holds it under
@@ -73,7 +73,7 @@ func convertPolicy(c *cobra.Command, file string, options volcano.Options) error
 	if err != nil {
 		return err
 	}
-	docs, issues := rules.Parse("the policy", converted.Policy)
+	docs, issues := source.Parse("the policy", converted.Policy)
 	if len(issues) == 0 {
 		_, issues = policy.Load(docs[0])
 	}
@@ -86,7 +86,7 @@ func convertPolicy(c *cobra.Command, file string, options volcano.Options) error
 }
 
 // refuse tells all mistakes, each with its line.
-func refuse(errs io.Writer, issues rules.Issues) error {
+func refuse(errs io.Writer, issues source.Issues) error {
 	for _, i := range issues {
 		say(errs, "%s", i.Render())
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // The exit codes of every command.
@@ -60,7 +60,7 @@ func exitCode(err error, errs io.Writer) int {
 	if !errors.As(err, &coded) {
 		coded = exitError{exitMistakes, err}
 	}
-	var issues rules.Issues
+	var issues source.Issues
 	switch {
 	case coded.err == nil:
 	case errors.As(coded.err, &issues):
@@ -108,7 +108,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
 	}
-	if near := rules.Nearest(args[0], names); near != "" {
+	if near := source.Nearest(args[0], names); near != "" {
 		return usageError("there is no command %s %s; did you mean %s?", c.CommandPath(), args[0], near)
 	}
 	return usageError("there is no command %s %s; see %s --help", c.CommandPath(), args[0], c.CommandPath())

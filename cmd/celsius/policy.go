@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 func newPolicyCommand() *cobra.Command {
@@ -46,7 +46,7 @@ func atLeastOneFile(c *cobra.Command, args []string) error {
 }
 
 func checkPolicies(out io.Writer, in io.Reader, files []string) error {
-	var issues rules.Issues
+	var issues source.Issues
 	var lines []string
 	for _, file := range files {
 		docs, found := readPolicies(file, in)
@@ -63,7 +63,7 @@ func checkPolicies(out io.Writer, in io.Reader, files []string) error {
 }
 
 // tellChecked prints what a check found: every issue, and where none is a mistake the lines about what is right.
-func tellChecked(out io.Writer, issues rules.Issues, lines []string) error {
+func tellChecked(out io.Writer, issues source.Issues, lines []string) error {
 	for _, i := range issues {
 		say(out, "%s\n", strings.TrimRight(i.Render(), "\n"))
 	}
@@ -77,24 +77,24 @@ func tellChecked(out io.Writer, issues rules.Issues, lines []string) error {
 }
 
 // readPolicies gives the SchedulingPolicies of a file.
-func readPolicies(file string, in io.Reader) ([]*rules.Document, rules.Issues) {
+func readPolicies(file string, in io.Reader) ([]*source.Document, source.Issues) {
 	if file == "default" {
 		doc, issues := policy.Embedded("default")
-		return []*rules.Document{doc}, issues
+		return []*source.Document{doc}, issues
 	}
 	data, err := fileOrInput(file, in)
 	if err != nil {
-		return nil, rules.Issues{{File: file, Message: err.Error()}}
+		return nil, source.Issues{{File: file, Message: err.Error()}}
 	}
-	docs, issues := rules.Parse(file, data)
+	docs, issues := source.Parse(file, data)
 	if len(docs) == 0 && len(issues) == 0 {
-		issues = rules.Issues{{File: file, Message: "there is no SchedulingPolicy in it"}}
+		issues = source.Issues{{File: file, Message: "there is no SchedulingPolicy in it"}}
 	}
 	return docs, issues
 }
 
 // onePolicy reads a file that holds one policy.
-func onePolicy(file string, in io.Reader) (*rules.Document, error) {
+func onePolicy(file string, in io.Reader) (*source.Document, error) {
 	docs, issues := readPolicies(file, in)
 	if err := issues.Err(); err != nil {
 		return nil, exitError{exitMistakes, issues}
@@ -119,7 +119,7 @@ func newPolicyShowCommand() *cobra.Command {
 			}
 			write := policy.Show
 			if resolved {
-				write = func(d *rules.Document) ([]byte, rules.Issues) { return policy.Resolve(d, nil) }
+				write = func(d *source.Document) ([]byte, source.Issues) { return policy.Resolve(d, nil) }
 			}
 			text, issues := write(doc)
 			if issues.Err() != nil {

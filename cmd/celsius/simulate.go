@@ -13,7 +13,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 const simulateHelp = `Simulate shows what the scheduler would decide, and why, without a cluster.
@@ -211,7 +211,7 @@ func (s *simulation) span(c *cobra.Command, now time.Time) (sim.RunOptions, erro
 
 // vet passes warnings on, and ends with an error where there is a mistake, or with
 // --strict a warning.
-func (s *simulation) vet(errs io.Writer, issues rules.Issues) error {
+func (s *simulation) vet(errs io.Writer, issues source.Issues) error {
 	if issues.Err() != nil || s.strict && len(issues) > 0 {
 		return exitError{exitMistakes, issues}
 	}
@@ -258,7 +258,7 @@ type choice struct {
 // choose finds the policy that --policy means: one among the files by its name, the
 // embedded default, or a file; without the flag the only one among the files, else
 // the default.
-func (s *simulation) choose(policies []sim.PolicySource) (choice, rules.Issues, error) {
+func (s *simulation) choose(policies []sim.PolicySource) (choice, source.Issues, error) {
 	if s.policy == "" && len(policies) == 1 {
 		return load(policies[0].Doc)
 	}
@@ -290,12 +290,12 @@ func names(policies []sim.PolicySource) []string {
 	return out
 }
 
-func load(doc *rules.Document) (choice, rules.Issues, error) {
+func load(doc *source.Document) (choice, source.Issues, error) {
 	compiled, issues := policy.Load(doc)
 	return choice{compiled, "from " + doc.File}, issues, nil
 }
 
-func loadFile(name string, data []byte) (choice, rules.Issues, error) {
+func loadFile(name string, data []byte) (choice, source.Issues, error) {
 	objects, issues := sim.Load(sim.LoadOptions{}, sim.Source{Name: name, Data: data})
 	if issues.Err() != nil {
 		return choice{}, issues, nil

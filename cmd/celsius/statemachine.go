@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
@@ -42,7 +42,7 @@ there are no mistakes, else 1.`,
 }
 
 func checkMachines(out io.Writer, in io.Reader, args []string) error {
-	var issues rules.Issues
+	var issues source.Issues
 	var lines []string
 	for _, arg := range args {
 		machines, found := readMachines(arg, in)
@@ -55,15 +55,15 @@ func checkMachines(out io.Writer, in io.Reader, args []string) error {
 }
 
 // readMachines gives the machines of a file or folder, those that ship by their name; of a folder only its own.
-func readMachines(arg string, in io.Reader) ([]*statemachines.Machine, rules.Issues) {
-	one := func(m *statemachines.Machine, issues rules.Issues) ([]*statemachines.Machine, rules.Issues) {
+func readMachines(arg string, in io.Reader) ([]*statemachines.Machine, source.Issues) {
+	one := func(m *statemachines.Machine, issues source.Issues) ([]*statemachines.Machine, source.Issues) {
 		if m == nil {
 			return nil, issues
 		}
 		return []*statemachines.Machine{m}, issues
 	}
-	fail := func(err error) ([]*statemachines.Machine, rules.Issues) {
-		return nil, rules.Issues{{File: arg, Message: err.Error()}}
+	fail := func(err error) ([]*statemachines.Machine, source.Issues) {
+		return nil, source.Issues{{File: arg, Message: err.Error()}}
 	}
 	if arg == "-" {
 		data, err := io.ReadAll(in)

@@ -13,7 +13,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -25,7 +25,7 @@ type completion struct {
 	world  *World
 	items  []item
 	byID   map[objectID]item
-	issues rules.Issues
+	issues source.Issues
 
 	samples      []item // a pod of each task of the new Jobs, to see whether it can be read
 	defaultValue *int32 // what pods without a class are worth, once it was asked
@@ -53,7 +53,7 @@ func (c *completion) find(kindName, namespace, name string) metav1.Object {
 	return c.world.objects[id]
 }
 
-func (c *completion) run() ([]item, rules.Issues) {
+func (c *completion) run() ([]item, source.Issues) {
 	c.houseQueues()
 	for _, i := range c.items { // the range is fixed before submitted adds to the list
 		if job, ok := i.object.(*batchv1alpha1.Job); ok {

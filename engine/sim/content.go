@@ -9,7 +9,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // maxObjects is the default of LoadOptions.MaxObjects: far beyond any cluster, and
@@ -17,7 +17,7 @@ import (
 const maxObjects = 200_000
 
 // content checks what an object's own text can show to be wrong.
-func (l *loader) content(v rules.Value, object metav1.Object) {
+func (l *loader) content(v source.Value, object metav1.Object) {
 	switch o := object.(type) {
 	case *corev1.Pod:
 		l.podContent(v, o)
@@ -54,7 +54,7 @@ func podPhases() []string {
 
 func taintEffects() []string { return []string{"NoSchedule", "PreferNoSchedule", "NoExecute"} }
 
-func (l *loader) podContent(v rules.Value, p *corev1.Pod) {
+func (l *loader) podContent(v source.Value, p *corev1.Pod) {
 	l.oneOf(at(v, "status", "phase"), string(p.Status.Phase), podPhases())
 	if p.Status.Phase == corev1.PodRunning && p.Spec.NodeName == "" {
 		l.report(at(v, "status", "phase").Issuef("set spec.nodeName, or leave the phase out", "a pod that is Running has a node"))
@@ -72,7 +72,7 @@ func (l *loader) podContent(v rules.Value, p *corev1.Pod) {
 	}
 }
 
-func (l *loader) jobContent(v rules.Value, j *batchv1alpha1.Job) {
+func (l *loader) jobContent(v source.Value, j *batchv1alpha1.Job) {
 	if len(j.Spec.Tasks) == 0 {
 		l.report(deepest(v, "spec", "tasks").Issuef("", "a Job has at least one task"))
 		return
@@ -99,7 +99,7 @@ func (l *loader) jobContent(v rules.Value, j *batchv1alpha1.Job) {
 	}
 }
 
-func (l *loader) taskContent(v rules.Value, i int, t *batchv1alpha1.TaskSpec) {
+func (l *loader) taskContent(v source.Value, i int, t *batchv1alpha1.TaskSpec) {
 	l.notNegative(at(v, "spec", "tasks", i, "replicas"), int64(t.Replicas))
 	if len(t.Template.Spec.Containers) == 0 {
 		l.report(deepest(v, "spec", "tasks", i, "template", "spec", "containers").Issuef("", "a task's template has at least one container"))
@@ -116,27 +116,27 @@ func (l *loader) taskContent(v rules.Value, i int, t *batchv1alpha1.TaskSpec) {
 }
 
 // lifeContent checks how a pod's life is to be played.
-func (l *loader) lifeContent(v rules.Value, annotations map[string]string, containers []corev1.Container) {
+func (l *loader) lifeContent(v source.Value, annotations map[string]string, containers []corev1.Container) {
 	_, mistakes := ReadLife(annotations[LifeAnnotation], containerNames(containers))
 	for _, m := range mistakes {
 		l.report(v.Issuef("", "%v", m))
 	}
 }
 
-func (l *loader) oneOf(v rules.Value, word string, words []string) {
+func (l *loader) oneOf(v source.Value, word string, words []string) {
 	for _, w := range words {
 		if w == word || word == "" {
 			return
 		}
 	}
 	hint := ""
-	if near := rules.Nearest(word, words); near != "" {
+	if near := source.Nearest(word, words); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	l.report(v.Issuef(hint, "must be one of %s, found %q", strings.Join(words, ", "), word))
 }
 
-func (l *loader) notNegative(v rules.Value, n int64) {
+func (l *loader) notNegative(v source.Value, n int64) {
 	if n < 0 {
 		l.report(v.Issuef("", "must not be negative, found %d", n))
 	}
@@ -144,7 +144,7 @@ func (l *loader) notNegative(v rules.Value, n int64) {
 
 // at goes down from v by field names and list indices. Where there is no such
 // place the result is absent.
-func at(v rules.Value, path ...any) rules.Value {
+func at(v source.Value, path ...any) source.Value {
 	for _, step := range path {
 		v = down(v, step)
 	}
@@ -152,7 +152,7 @@ func at(v rules.Value, path ...any) rules.Value {
 }
 
 // deepest is at, but stops at the last place that is there.
-func deepest(v rules.Value, path ...any) rules.Value {
+func deepest(v source.Value, path ...any) source.Value {
 	for _, step := range path {
 		next := down(v, step)
 		if !next.Exists() {
@@ -163,17 +163,17 @@ func deepest(v rules.Value, path ...any) rules.Value {
 	return v
 }
 
-func down(v rules.Value, step any) rules.Value {
+func down(v source.Value, step any) source.Value {
 	switch s := step.(type) {
 	case string:
 		return v.Get(s)
 	case int:
-		if v.Kind() == rules.List {
-			var ignored rules.Issues
+		if v.Kind() == source.List {
+			var ignored source.Issues
 			if items := v.Items(&ignored); s < len(items) {
 				return items[s]
 			}
 		}
 	}
-	return rules.Value{}
+	return source.Value{}
 }

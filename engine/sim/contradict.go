@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -29,15 +29,15 @@ func (c *completion) contradictions() {
 		}
 	}
 	for _, name := range sortedKeys(foreign) {
-		c.warn(rules.Issue{
+		c.warn(source.Issue{
 			Message: fmt.Sprintf("%s pending for another scheduler, %q, which is not simulated", count(foreign[name], "pod"), name),
 			Hint:    fmt.Sprintf("--scheduler-name %s makes it ours", name),
 		})
 	}
 }
 
-func (c *completion) warn(i rules.Issue) {
-	i.Severity = rules.Warning
+func (c *completion) warn(i source.Issue) {
+	i.Severity = source.Warning
 	c.issues = append(c.issues, i)
 }
 
@@ -59,7 +59,7 @@ func (c *completion) podNames(i item, p *corev1.Pod, foreign map[string]int) {
 }
 
 // nodePlace is where an entry says its node: written out, or in the short format.
-func nodePlace(v rules.Value) rules.Value {
+func nodePlace(v source.Value) source.Value {
 	if short := v.Get("node"); short.Exists() {
 		return short
 	}
@@ -124,7 +124,7 @@ func (c *completion) near(kindName, name string) string {
 // blame finds the place of an issue that the model has with an object: field is a
 // path such as metadata.annotations[celsius.dev/gpu-milli].
 // whole is false where only a part of it is there.
-func blame(v rules.Value, field string) (place rules.Value, whole bool) {
+func blame(v source.Value, field string) (place source.Value, whole bool) {
 	var path []any
 	for field != "" {
 		var step string

@@ -14,12 +14,12 @@ import (
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // world turns a document of the short format into the objects it stands for. They
 // go the same way as objects written out: an entry that is wrong makes none.
-func (l *loader) world(v rules.Value) {
+func (l *loader) world(v source.Value) {
 	if _, version := headOf(v); version != worldVersion {
 		l.report(v.Get("apiVersion").Issuef("write "+worldVersion, "%s is not of %q", worldKind, version))
 		return
@@ -30,22 +30,22 @@ func (l *loader) world(v rules.Value) {
 	}
 	c := &converter{loader: l}
 	for i := range w.Nodes {
-		c.each(at(v, "nodes", i), w.Nodes[i].Name, func(place rules.Value, name string) { c.node(place, name, &w.Nodes[i]) })
+		c.each(at(v, "nodes", i), w.Nodes[i].Name, func(place source.Value, name string) { c.node(place, name, &w.Nodes[i]) })
 	}
 	for i := range w.Queues {
-		c.each(at(v, "queues", i), w.Queues[i].Name, func(place rules.Value, name string) { c.queue(place, name, &w.Queues[i]) })
+		c.each(at(v, "queues", i), w.Queues[i].Name, func(place source.Value, name string) { c.queue(place, name, &w.Queues[i]) })
 	}
 	for i := range w.Quotas {
-		c.each(at(v, "quotas", i), w.Quotas[i].Name, func(place rules.Value, name string) { c.quota(place, name, &w.Quotas[i]) })
+		c.each(at(v, "quotas", i), w.Quotas[i].Name, func(place source.Value, name string) { c.quota(place, name, &w.Quotas[i]) })
 	}
 	for i := range w.StorageClasses {
-		c.each(at(v, "storageClasses", i), w.StorageClasses[i].Name, func(place rules.Value, name string) { c.storageClass(place, name, &w.StorageClasses[i]) })
+		c.each(at(v, "storageClasses", i), w.StorageClasses[i].Name, func(place source.Value, name string) { c.storageClass(place, name, &w.StorageClasses[i]) })
 	}
 	for i := range w.Volumes {
-		c.each(at(v, "volumes", i), w.Volumes[i].Name, func(place rules.Value, name string) { c.volume(place, name, &w.Volumes[i]) })
+		c.each(at(v, "volumes", i), w.Volumes[i].Name, func(place source.Value, name string) { c.volume(place, name, &w.Volumes[i]) })
 	}
 	for i := range w.Claims {
-		c.each(at(v, "claims", i), w.Claims[i].Name, func(place rules.Value, name string) { c.claim(place, name, &w.Claims[i]) })
+		c.each(at(v, "claims", i), w.Claims[i].Name, func(place source.Value, name string) { c.claim(place, name, &w.Claims[i]) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.PriorityClasses)) {
 		class := &schedulingv1.PriorityClass{Value: w.PriorityClasses[name]}
@@ -53,10 +53,10 @@ func (l *loader) world(v rules.Value) {
 		c.emit("PriorityClass", at(v, "priorityClasses", name), class)
 	}
 	for i := range w.Jobs {
-		c.each(at(v, "jobs", i), w.Jobs[i].Name, func(place rules.Value, name string) { c.job(place, name, &w.Jobs[i]) })
+		c.each(at(v, "jobs", i), w.Jobs[i].Name, func(place source.Value, name string) { c.job(place, name, &w.Jobs[i]) })
 	}
 	for i := range w.Pods {
-		c.each(at(v, "pods", i), w.Pods[i].Name, func(place rules.Value, name string) { c.barePod(place, name, &w.Pods[i]) })
+		c.each(at(v, "pods", i), w.Pods[i].Name, func(place source.Value, name string) { c.barePod(place, name, &w.Pods[i]) })
 	}
 }
 
@@ -69,7 +69,7 @@ type converter struct {
 }
 
 // each calls f for every name that an entry stands for.
-func (c *converter) each(v rules.Value, name string, f func(rules.Value, string)) {
+func (c *converter) each(v source.Value, name string, f func(source.Value, string)) {
 	if name == "" {
 		c.report(v.Issuef("", "lacks a name"))
 		return
@@ -86,13 +86,13 @@ func (c *converter) each(v rules.Value, name string, f func(rules.Value, string)
 	}
 }
 
-func (c *converter) fine(f func(rules.Value, string), v rules.Value, name string, before int) bool {
+func (c *converter) fine(f func(source.Value, string), v source.Value, name string, before int) bool {
 	f(v, name)
 	return len(c.issues) == before
 }
 
 // emit checks an object as one that was written out is checked, and keeps it.
-func (c *converter) emit(kindName string, v rules.Value, object metav1.Object) {
+func (c *converter) emit(kindName string, v source.Value, object metav1.Object) {
 	if c.full {
 		return
 	}
@@ -110,7 +110,7 @@ func (c *converter) emit(kindName string, v rules.Value, object metav1.Object) {
 }
 
 // when reads the field `created` of an entry.
-func (c *converter) when(v rules.Value, text string) time.Time {
+func (c *converter) when(v source.Value, text string) time.Time {
 	t, err := parseWhen(text, c.now)
 	if err != nil {
 		c.report(v.Get("created").Issuef("", "%v", err))
@@ -119,7 +119,7 @@ func (c *converter) when(v rules.Value, text string) time.Time {
 }
 
 // creation reads when the objects of an entry are made: when they come, or `created`.
-func (c *converter) creation(v rules.Value, created string, comes *metav1.Duration) metav1.Time {
+func (c *converter) creation(v source.Value, created string, comes *metav1.Duration) metav1.Time {
 	c.comes = time.Time{}
 	switch {
 	case comes == nil:
@@ -133,7 +133,7 @@ func (c *converter) creation(v rules.Value, created string, comes *metav1.Durati
 	return metav1.NewTime(c.comes)
 }
 
-func (c *converter) node(v rules.Value, name string, s *ShortNode) {
+func (c *converter) node(v source.Value, name string, s *ShortNode) {
 	n := &corev1.Node{}
 	n.Name = name
 	n.Labels = map[string]string{corev1.LabelHostname: name}
@@ -205,7 +205,7 @@ func list(amounts map[string]resource.Quantity) corev1.ResourceList {
 	return out
 }
 
-func (c *converter) queue(v rules.Value, name string, s *ShortQueue) {
+func (c *converter) queue(v source.Value, name string, s *ShortQueue) {
 	q := &schedulingv1beta1.Queue{}
 	q.Name, q.Labels, q.Annotations = name, maps.Clone(s.Labels), maps.Clone(s.Annotations)
 	q.CreationTimestamp = metav1.NewTime(c.when(v, s.Created))
@@ -234,14 +234,14 @@ func (c *converter) queue(v rules.Value, name string, s *ShortQueue) {
 	c.emit("Queue", v, q)
 }
 
-func (c *converter) quota(v rules.Value, name string, s *ShortQuota) {
+func (c *converter) quota(v source.Value, name string, s *ShortQuota) {
 	q := &corev1.ResourceQuota{}
 	q.Name, q.Namespace = name, s.Namespace
 	q.Spec.Hard, q.Status.Used = list(s.Hard), list(s.Used)
 	c.emit("ResourceQuota", v, q)
 }
 
-func (c *converter) job(v rules.Value, name string, s *ShortJob) {
+func (c *converter) job(v source.Value, name string, s *ShortJob) {
 	g := &schedulingv1beta1.PodGroup{}
 	g.Name, g.Namespace = name, s.Namespace
 	g.Labels, g.Annotations = maps.Clone(s.Labels), maps.Clone(s.Annotations)
@@ -279,11 +279,11 @@ func (c *converter) job(v rules.Value, name string, s *ShortJob) {
 // member is a pod of a job, and the entry that it comes from.
 type member struct {
 	*corev1.Pod
-	place rules.Value
+	place source.Value
 }
 
 // members makes the pods of a job, and says how many of them must start together where the job does not.
-func (c *converter) members(v rules.Value, name string, s *ShortJob, g *schedulingv1beta1.PodGroup) ([]member, int64) {
+func (c *converter) members(v source.Value, name string, s *ShortJob, g *schedulingv1beta1.PodGroup) ([]member, int64) {
 	if len(s.Tasks) == 0 {
 		pods := c.replicas(v, s.Replicas, name, "", &s.ShortSpec, g)
 		return pods, int64(len(pods))
@@ -315,7 +315,7 @@ func (c *converter) members(v rules.Value, name string, s *ShortJob, g *scheduli
 	return all, members
 }
 
-func (c *converter) taskMin(v rules.Value, t *ShortTask, replicas int64, g *schedulingv1beta1.PodGroup) int64 {
+func (c *converter) taskMin(v source.Value, t *ShortTask, replicas int64, g *schedulingv1beta1.PodGroup) int64 {
 	if t.Min == nil {
 		return replicas
 	}
@@ -328,7 +328,7 @@ func (c *converter) taskMin(v rules.Value, t *ShortTask, replicas int64, g *sche
 }
 
 // replicas makes the pods of one task of a job.
-func (c *converter) replicas(v rules.Value, n *int32, prefix, role string, s *ShortSpec, g *schedulingv1beta1.PodGroup) []member {
+func (c *converter) replicas(v source.Value, n *int32, prefix, role string, s *ShortSpec, g *schedulingv1beta1.PodGroup) []member {
 	count := int32(1)
 	if n != nil {
 		c.notNegative(at(v, "replicas"), int64(*n))
@@ -357,7 +357,7 @@ func (c *converter) replicas(v rules.Value, n *int32, prefix, role string, s *Sh
 	return out
 }
 
-func (c *converter) barePod(v rules.Value, name string, s *ShortPod) {
+func (c *converter) barePod(v source.Value, name string, s *ShortPod) {
 	p, nodes := c.podOf(v, &s.ShortSpec)
 	if p == nil {
 		return

@@ -8,7 +8,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // shippedRow is a row of a shipped table.
@@ -35,13 +35,13 @@ func shippedRows(t *testing.T) []shippedRow {
 }
 
 // shippedActions are the actions that ship, by name.
-func shippedActions(t *testing.T) map[string]rules.Value {
+func shippedActions(t *testing.T) map[string]source.Value {
 	t.Helper()
 	doc, issues := policy.Embedded("actions")
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}
-	out := map[string]rules.Value{}
+	out := map[string]source.Value{}
 	for _, a := range doc.Root.Get("actions").Items(&issues) {
 		out[a.Get("name").String(&issues)] = a
 	}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // few is how many objects a document of a fuzz target may stand for: more only takes time.
@@ -53,11 +53,11 @@ func FuzzLoad(f *testing.F) {
 }
 
 // inside fails for an issue that lies outside its file.
-func inside(t *testing.T, issues rules.Issues, file string, data []byte) {
+func inside(t *testing.T, issues source.Issues, file string, data []byte) {
 	t.Helper()
 	lines := 1 + strings.Count(string(data), "\n") + strings.Count(string(data), "\r")
 	for _, i := range issues {
-		if i.Line == 0 && i.Severity == rules.Warning {
+		if i.Line == 0 && i.Severity == source.Warning {
 			continue // about the whole
 		}
 		if i.File != file || i.Line < 1 || i.Line > lines || i.Column < 1 {
@@ -78,7 +78,7 @@ func FuzzScenario(f *testing.F) {
 			t.Skip("takes only time")
 		}
 		r, err := RunScenario("fuzz.txtar", data, ScenarioOptions{Update: true, World: Options{MaxObjects: few}})
-		var issues rules.Issues
+		var issues source.Issues
 		switch {
 		case errors.As(err, &issues):
 			inside(t, issues, "fuzz.txtar", data)

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // LifeAnnotation on a pod says how its life is played where no kubelet runs it: by a
@@ -165,7 +165,7 @@ func lifeNumber(v any, low, high int64) (int64, error) {
 }
 
 func didYouMean(word string, among []string) string {
-	if near := rules.Nearest(word, among); near != "" {
+	if near := source.Nearest(word, among); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Objects is what a set of sources said.
@@ -25,14 +25,14 @@ type Objects struct {
 // PolicySource is a SchedulingPolicy as its author wrote it, not yet compiled.
 type PolicySource struct {
 	Name string
-	Doc  *rules.Document
+	Doc  *source.Document
 }
 
 // item is one object and the place that it came from.
 type item struct {
 	kind   string
 	object metav1.Object
-	value  rules.Value
+	value  source.Value
 	comes  time.Time // when it comes to be; zero: at once
 }
 
@@ -55,17 +55,17 @@ func (o *Objects) Len() int { return len(o.items) }
 
 // Load reads sources into objects. The issues are all mistakes of all sources, and
 // warnings; with a mistake among them the objects are incomplete.
-func Load(o LoadOptions, sources ...Source) (*Objects, rules.Issues) {
+func Load(o LoadOptions, sources ...Source) (*Objects, source.Issues) {
 	l := loader{now: o.Now, scheduler: ours(o.SchedulerNames)[0], limit: cmp.Or(o.MaxObjects, maxObjects), out: &Objects{}, foreign: map[string]int{}}
 	l.shape = newShape(&l.issues)
 	for _, s := range sources {
-		docs, issues := rules.Parse(s.Name, s.Data)
+		docs, issues := source.Parse(s.Name, s.Data)
 		l.issues = append(l.issues, issues...)
 		for _, d := range docs {
 			l.document(d)
 		}
 		if len(docs) == 0 && len(issues) == 0 {
-			l.issues = append(l.issues, rules.Issue{File: s.Name, Severity: rules.Warning, Message: "the file holds no object"})
+			l.issues = append(l.issues, source.Issue{File: s.Name, Severity: source.Warning, Message: "the file holds no object"})
 		}
 		l.skipped(s.Name)
 	}
@@ -97,12 +97,12 @@ type loader struct {
 	scheduler string
 	limit     int
 	out       *Objects
-	issues    rules.Issues
+	issues    source.Issues
 	shape     *shape
 	foreign   map[string]int // kinds that were passed over in lists of the current source
 }
 
-func (l *loader) document(d *rules.Document) {
+func (l *loader) document(d *source.Document) {
 	if name, _ := headOf(d.Root); name == worldKind {
 		l.world(d.Root)
 		return
@@ -111,7 +111,7 @@ func (l *loader) document(d *rules.Document) {
 }
 
 // headOf reads kind and apiVersion without complaint.
-func headOf(v rules.Value) (kindName, apiVersion string) {
+func headOf(v source.Value) (kindName, apiVersion string) {
 	kindName, _ = v.Get("kind").Any().(string)
 	apiVersion, _ = v.Get("apiVersion").Any().(string)
 	return kindName, apiVersion
@@ -119,7 +119,7 @@ func headOf(v rules.Value) (kindName, apiVersion string) {
 
 // object takes one object in. Items of a typed list (PodList) need not repeat their
 // kind: it is given as implied. An unknown kind inside a list is passed over.
-func (l *loader) object(d *rules.Document, v rules.Value, implied string, inList bool) {
+func (l *loader) object(d *source.Document, v source.Value, implied string, inList bool) {
 	name, version, ok := l.head(v, implied)
 	if !ok {
 		return
@@ -143,8 +143,8 @@ func (l *loader) object(d *rules.Document, v rules.Value, implied string, inList
 	}
 }
 
-func (l *loader) head(v rules.Value, implied string) (name, version string, ok bool) {
-	if v.Kind() != rules.Map {
+func (l *loader) head(v source.Value, implied string) (name, version string, ok bool) {
+	if v.Kind() != source.Map {
 		l.report(v.Issuef("every object opens with apiVersion and kind", "must be an object"))
 		return "", "", false
 	}
@@ -167,7 +167,7 @@ func (l *loader) head(v rules.Value, implied string) (name, version string, ok b
 	return name, version, len(l.issues) == before
 }
 
-func (l *loader) unknownKind(v rules.Value, k kind, known bool, name, version string) {
+func (l *loader) unknownKind(v source.Value, k kind, known bool, name, version string) {
 	right := k.apiVersion
 	switch name {
 	case policyKind:
@@ -180,13 +180,13 @@ func (l *loader) unknownKind(v rules.Value, k kind, known bool, name, version st
 		return
 	}
 	hint := "known are " + strings.Join(kindNames(), ", ")
-	if near := rules.Nearest(name, kindNames()); near != "" {
+	if near := source.Nearest(name, kindNames()); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
 	l.report(v.Get("kind").Issuef(hint, "%s of %s is no kind that can be simulated", name, version))
 }
 
-func (l *loader) list(d *rules.Document, v rules.Value, implied string) {
+func (l *loader) list(d *source.Document, v source.Value, implied string) {
 	items := v.Get("items")
 	if !items.Exists() {
 		l.report(v.Issuef("", "a list lacks items"))
@@ -197,7 +197,7 @@ func (l *loader) list(d *rules.Document, v rules.Value, implied string) {
 	}
 }
 
-func (l *loader) policy(d *rules.Document, v rules.Value) {
+func (l *loader) policy(d *source.Document, v source.Value) {
 	name := v.Get("metadata").Get("name")
 	if !name.Exists() {
 		l.report(v.Issuef("", "the SchedulingPolicy lacks metadata.name"))
@@ -209,7 +209,7 @@ func (l *loader) policy(d *rules.Document, v rules.Value) {
 }
 
 // add decodes one object of a known kind and checks what its own text can show.
-func (l *loader) add(k kind, v rules.Value) {
+func (l *loader) add(k kind, v source.Value) {
 	object := k.empty()
 	if !l.shape.decode(v, object) {
 		return
@@ -222,7 +222,7 @@ func (l *loader) add(k kind, v rules.Value) {
 	}
 }
 
-func (l *loader) named(k kind, v rules.Value, object metav1.Object) {
+func (l *loader) named(k kind, v source.Value, object metav1.Object) {
 	name := v.Get("metadata").Get("name")
 	if object.GetName() == "" {
 		l.report(v.Issuef("", "the %s lacks metadata.name", k.name))
@@ -242,8 +242,8 @@ func (l *loader) named(k kind, v rules.Value, object metav1.Object) {
 // skipped warns of the kinds that were passed over in lists of one source.
 func (l *loader) skipped(file string) {
 	for _, name := range slices.Sorted(maps.Keys(l.foreign)) {
-		l.issues = append(l.issues, rules.Issue{
-			File: file, Severity: rules.Warning,
+		l.issues = append(l.issues, source.Issue{
+			File: file, Severity: source.Warning,
 			Message: fmt.Sprintf("%d x %s in a list: passed over", l.foreign[name], name),
 			Hint:    "known are " + strings.Join(kindNames(), ", "),
 		})
@@ -253,7 +253,7 @@ func (l *loader) skipped(file string) {
 
 // duplicates reports the second of two objects of one name.
 func (l *loader) duplicates() {
-	seen := map[objectID]rules.Value{}
+	seen := map[objectID]source.Value{}
 	for _, i := range l.out.items {
 		first, twice := seen[i.id()]
 		if !twice {
@@ -262,7 +262,7 @@ func (l *loader) duplicates() {
 		}
 		l.report(i.value.Issuef("", "%s is there twice; the first is at %s", i.id(), placeOf(first)))
 	}
-	policies := map[string]rules.Value{}
+	policies := map[string]source.Value{}
 	for _, p := range l.out.Policies {
 		first, twice := policies[p.Name]
 		if !twice {
@@ -274,9 +274,9 @@ func (l *loader) duplicates() {
 }
 
 // placeOf is a value's place, for messages.
-func placeOf(v rules.Value) string {
+func placeOf(v source.Value) string {
 	i := v.Issuef("", "")
 	return fmt.Sprintf("%s:%d", i.File, i.Line)
 }
 
-func (l *loader) report(i rules.Issue) { l.issues = append(l.issues, i) }
+func (l *loader) report(i source.Issue) { l.issues = append(l.issues, i) }

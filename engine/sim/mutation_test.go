@@ -11,7 +11,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // How an attribute is changed.
@@ -86,8 +86,8 @@ func elementNamed(list any, name string) object {
 }
 
 // shippedEntries are the names of a policy's entries that are the shipped table.
-func shippedEntries(doc *rules.Document, table string) []string {
-	var issues rules.Issues
+func shippedEntries(doc *source.Document, table string) []string {
+	var issues source.Issues
 	var out []string
 	for _, tier := range itemsOf(doc.Root.Get("spec").Get("tiers"), &issues) {
 		for _, e := range itemsOf(tier.Get("tables"), &issues) {
@@ -104,7 +104,7 @@ func shippedEntries(doc *rules.Document, table string) []string {
 	return out
 }
 
-func itemsOf(v rules.Value, issues *rules.Issues) []rules.Value {
+func itemsOf(v source.Value, issues *source.Issues) []source.Value {
 	if !v.Exists() {
 		return nil
 	}
@@ -112,7 +112,7 @@ func itemsOf(v rules.Value, issues *rules.Issues) []rules.Value {
 }
 
 // rewrite writes a policy out and changes it; the same text where it has nothing of what is changed.
-func (c change) rewrite(doc *rules.Document) ([]byte, error) {
+func (c change) rewrite(doc *source.Document) ([]byte, error) {
 	text, issues := policy.Resolve(doc, nil)
 	if issues.Err() != nil {
 		return nil, issues
@@ -196,7 +196,7 @@ func empty(attribute object, nothing string) {
 }
 
 // compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list, or a truth.
-func (c change) compile(doc *rules.Document) (*policy.Policy, rules.Issues) {
+func (c change) compile(doc *source.Document) (*policy.Policy, source.Issues) {
 	p, issues := c.compileAsIs(doc)
 	if c.how == emptied {
 		for _, how := range []string{emptiedList, emptiedTruth} {
@@ -209,12 +209,12 @@ func (c change) compile(doc *rules.Document) (*policy.Policy, rules.Issues) {
 	return p, issues
 }
 
-func (c change) compileAsIs(doc *rules.Document) (*policy.Policy, rules.Issues) {
+func (c change) compileAsIs(doc *source.Document) (*policy.Policy, source.Issues) {
 	text, err := c.rewrite(doc)
 	if err != nil {
-		return nil, rules.Issues{{Message: err.Error()}}
+		return nil, source.Issues{{Message: err.Error()}}
 	}
-	docs, issues := rules.Parse("changed.yaml", text)
+	docs, issues := source.Parse("changed.yaml", text)
 	if issues.Err() != nil {
 		return nil, issues
 	}
@@ -236,7 +236,7 @@ func runs(t *testing.T) []*run {
 	for _, name := range scenarioFiles(t) {
 		path, data := scenarioFile(t, name)
 		r := &run{name: name, path: path, data: data, tables: map[string]bool{}, actions: map[string]bool{}}
-		compile := func(doc *rules.Document) (*policy.Policy, rules.Issues) {
+		compile := func(doc *source.Document) (*policy.Policy, source.Issues) {
 			for _, table := range policy.ShippedNames() {
 				if len(shippedEntries(doc, table)) > 0 {
 					r.tables[table] = true
@@ -265,7 +265,7 @@ func (r *run) differs(c change, known map[string]compiled) (bool, error) {
 	if c.table != "" && !r.tables[c.table] || c.table == "" && !r.actions[c.action] {
 		return false, nil
 	}
-	changed, err := RunScenario(r.path, r.data, ScenarioOptions{Compile: func(doc *rules.Document) (*policy.Policy, rules.Issues) {
+	changed, err := RunScenario(r.path, r.data, ScenarioOptions{Compile: func(doc *source.Document) (*policy.Policy, source.Issues) {
 		at := policyPlace(doc)
 		if _, ok := known[at]; !ok {
 			p, issues := c.compile(doc)

@@ -5,16 +5,16 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // sortedKeys lists the keys of a map in order, so that what is made of it is always the same.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// nearest is rules.Nearest with names in any order.
+// nearest is source.Nearest with names in any order.
 func nearest(word string, names []string) string {
 	slices.Sort(names)
-	return rules.Nearest(word, names)
+	return source.Nearest(word, names)
 }
 
 // compareIDs orders objects by kind, namespace, name.

@@ -14,7 +14,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // grace is how long a pod takes to go where it does not say.
@@ -27,7 +27,7 @@ func podStatuses() []string {
 
 // podOf makes the pod that a spec asks for, without a name, and the names of the
 // nodes that its replicas are on. nil where the spec is wrong.
-func (c *converter) podOf(v rules.Value, s *ShortSpec) (*corev1.Pod, []string) {
+func (c *converter) podOf(v source.Value, s *ShortSpec) (*corev1.Pod, []string) {
 	before := len(c.issues)
 	p := &corev1.Pod{}
 	p.Spec.SchedulerName = c.scheduler
@@ -77,7 +77,7 @@ func (s *ShortSpec) requests() corev1.ResourceList {
 }
 
 // gpus writes what a pod wants of devices; whole ones are a plain request.
-func (c *converter) gpus(v rules.Value, p *corev1.Pod, s *ShortSpec) {
+func (c *converter) gpus(v source.Value, p *corev1.Pod, s *ShortSpec) {
 	c.notNegative(at(v, "gpus"), int64(s.GPUs))
 	if s.GPUMilli < 0 || s.GPUMilli > 1000 {
 		c.report(at(v, "gpuMilli").Issuef("", "must be between 1 and 1000, found %d", s.GPUMilli))
@@ -100,7 +100,7 @@ func (c *converter) gpus(v rules.Value, p *corev1.Pod, s *ShortSpec) {
 }
 
 // life writes how a pod's life is played.
-func (c *converter) life(v rules.Value, p *corev1.Pod, s *ShortSpec) {
+func (c *converter) life(v source.Value, p *corev1.Pod, s *ShortSpec) {
 	switch {
 	case s.Run == nil && s.ExitCode != 0:
 		c.report(at(v, "exitCode").Issuef("add run: 30s, say", "has no effect without run: the pod does not end"))
@@ -117,7 +117,7 @@ func (c *converter) life(v rules.Value, p *corev1.Pod, s *ShortSpec) {
 }
 
 // standing writes where a pod is in its life; settle places it.
-func (c *converter) standing(v rules.Value, p *corev1.Pod, s *ShortSpec) []string {
+func (c *converter) standing(v source.Value, p *corev1.Pod, s *ShortSpec) []string {
 	c.oneOf(at(v, "status"), s.Status, podStatuses())
 	status := s.Status
 	if status == "" && s.Node != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/conformance"
 	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 	"github.com/celsius-scheduler/celsius/engine/sim/openb"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // aliases gives every shipped table a random name, and takes the names back. A new name
@@ -56,12 +56,12 @@ func (a *aliases) back(text string) string {
 }
 
 // compile is policy.Load of the policy with its shipped tables written out under other names.
-func (a *aliases) compile(doc *rules.Document) (*policy.Policy, rules.Issues) {
+func (a *aliases) compile(doc *source.Document) (*policy.Policy, source.Issues) {
 	text, issues := policy.Resolve(doc, a.rename)
 	if issues.Err() != nil {
 		return nil, issues
 	}
-	docs, issues := rules.Parse("renamed.yaml", text)
+	docs, issues := source.Parse("renamed.yaml", text)
 	if issues.Err() != nil {
 		return nil, issues
 	}
@@ -108,7 +108,7 @@ func TestRenameCases(t *testing.T) {
 	plain, other := caseRunner(t), caseRunner(t)
 	a := newAliases(1)
 	other.Rewrite = func(text []byte) ([]byte, error) {
-		docs, issues := rules.Parse("case.yaml", text)
+		docs, issues := source.Parse("case.yaml", text)
 		if issues.Err() != nil {
 			return nil, issues
 		}
@@ -169,7 +169,7 @@ func TestRenameTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, issues := rules.Parse("pack.yaml", []byte(`
+	docs, issues := source.Parse("pack.yaml", []byte(`
 apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: pack}
@@ -182,7 +182,7 @@ spec:
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}
-	run := func(compile func(*rules.Document) (*policy.Policy, rules.Issues)) *openb.Result {
+	run := func(compile func(*source.Document) (*policy.Policy, source.Issues)) *openb.Result {
 		p, issues := compile(docs[0])
 		if issues.Err() != nil {
 			t.Fatal(issues)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // ScenarioOptions say how to run a scenario. The zero value runs it as it is.
@@ -23,7 +23,7 @@ type ScenarioOptions struct {
 	// World is what the world starts from; the verbs now and seed change it.
 	World Options
 	// Compile, where it is set, compiles the policies by which the scenario decides, in the place of policy.Load.
-	Compile func(*rules.Document) (*policy.Policy, rules.Issues)
+	Compile func(*source.Document) (*policy.Policy, source.Issues)
 	// BeforeCycle and AfterCycle, where they are set, are called around each cycle;
 	// an error ends the scenario.
 	BeforeCycle, AfterCycle func(*World) error
@@ -66,7 +66,7 @@ type ScenarioResult struct {
 //	cmp SECTION         what was printed since the last cmp must be this
 //
 // Pods and nodes may be ranges: j-[0-3]. An error names the scenario and the line;
-// mistakes in what it loads are rules.Issues with their places in the archive.
+// mistakes in what it loads are source.Issues with their places in the archive.
 func RunScenario(name string, data []byte, o ScenarioOptions) (ScenarioResult, error) {
 	s := newScenario(name, data, o)
 	err := s.run()
@@ -140,7 +140,7 @@ func (s *scenario) run() error {
 			continue
 		}
 		if err := s.verb(words[0], words[1:]); err != nil {
-			if issues := rules.Issues(nil); errors.As(err, &issues) {
+			if issues := source.Issues(nil); errors.As(err, &issues) {
 				return err // they have places of their own
 			}
 			return fmt.Errorf("%s:%d: %s: %w", s.name, s.line, words[0], err)
@@ -279,20 +279,20 @@ func (s *scenario) compile(name string) (*policy.Policy, error) {
 }
 
 // document is the policy of a section, or the default one.
-func (s *scenario) document(name string) (*rules.Document, rules.Issues) {
+func (s *scenario) document(name string) (*source.Document, source.Issues) {
 	if name == "default" && s.starts[name] == 0 {
 		return policy.Embedded(name)
 	}
-	source, err := s.source(name)
+	section, err := s.source(name)
 	if err != nil {
-		return nil, rules.Issues{{File: s.name, Line: s.line, Message: err.Error()}}
+		return nil, source.Issues{{File: s.name, Line: s.line, Message: err.Error()}}
 	}
-	return policyOf(source)
+	return policyOf(section)
 }
 
 // policyOf reads the one SchedulingPolicy that a source must be; nil with issues if it is not.
-func policyOf(source Source) (*rules.Document, rules.Issues) {
-	docs, issues := rules.Parse(source.Name, source.Data)
+func policyOf(section Source) (*source.Document, source.Issues) {
+	docs, issues := source.Parse(section.Name, section.Data)
 	if issues.Err() != nil {
 		return nil, issues
 	}
@@ -301,8 +301,8 @@ func policyOf(source Source) (*rules.Document, rules.Issues) {
 			return docs[0], issues
 		}
 	}
-	return nil, append(issues, rules.Issue{
-		File: source.Name, Message: "must hold one " + policyKind, Hint: "write apiVersion: " + policyVersion + ", kind: " + policyKind,
+	return nil, append(issues, source.Issue{
+		File: section.Name, Message: "must hold one " + policyKind, Hint: "write apiVersion: " + policyVersion + ", kind: " + policyKind,
 	})
 }
 

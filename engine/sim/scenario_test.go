@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 const scenarioDir = "testdata/scenarios"
@@ -220,7 +220,7 @@ func TestScenarioErrors(t *testing.T) {
 func TestScenarioIssuesLieInTheArchive(t *testing.T) {
 	t.Parallel()
 	_, err := RunScenario("x.txtar", []byte("# R.\nload w\n-- w --\napiVersion: v1\nkind: Node\nmetadata: {nam: n}\n"), ScenarioOptions{})
-	var issues rules.Issues
+	var issues source.Issues
 	if !errors.As(err, &issues) || len(issues) != 1 {
 		t.Fatalf("error %v", err)
 	}

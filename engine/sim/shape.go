@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // shape checks documents against the JSON shape of Go types: unknown fields and
 // wrong types, each at its place, all at once. What passes decodes.
 type shape struct {
-	issues *rules.Issues
+	issues *source.Issues
 	known  map[reflect.Type]structFields
 }
 
@@ -28,13 +28,13 @@ type structFields struct {
 	types map[string]reflect.Type
 }
 
-func newShape(issues *rules.Issues) *shape {
+func newShape(issues *source.Issues) *shape {
 	return &shape{issues: issues, known: map[reflect.Type]structFields{}}
 }
 
 // decode checks v against into, which is a pointer, and fills it. It reports
 // whether there was no issue.
-func (s *shape) decode(v rules.Value, into any) bool {
+func (s *shape) decode(v source.Value, into any) bool {
 	before := len(*s.issues)
 	s.check(v, reflect.TypeOf(into).Elem())
 	if len(*s.issues) > before {
@@ -50,14 +50,14 @@ func (s *shape) decode(v rules.Value, into any) bool {
 	return err == nil
 }
 
-func (s *shape) add(i rules.Issue) { *s.issues = append(*s.issues, i) }
+func (s *shape) add(i source.Issue) { *s.issues = append(*s.issues, i) }
 
 // check goes down v and t together. A null is an absent field, as in Kubernetes.
-func (s *shape) check(v rules.Value, t reflect.Type) {
+func (s *shape) check(v source.Value, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if !v.Exists() || v.Kind() == rules.Null || s.special(v, t) {
+	if !v.Exists() || v.Kind() == source.Null || s.special(v, t) {
 		return
 	}
 	switch t.Kind() {
@@ -85,7 +85,7 @@ func (s *shape) check(v rules.Value, t reflect.Type) {
 	}
 }
 
-func (s *shape) scalar(v rules.Value, t reflect.Type) {
+func (s *shape) scalar(v source.Value, t reflect.Type) {
 	switch t.Kind() {
 	case reflect.String:
 		v.String(s.issues)
@@ -103,7 +103,7 @@ func (s *shape) scalar(v rules.Value, t reflect.Type) {
 }
 
 // special handles the types that read themselves from JSON.
-func (s *shape) special(v rules.Value, t reflect.Type) bool {
+func (s *shape) special(v source.Value, t reflect.Type) bool {
 	switch t {
 	case reflect.TypeFor[resource.Quantity]():
 		s.quantity(v)
@@ -122,7 +122,7 @@ func (s *shape) special(v rules.Value, t reflect.Type) bool {
 }
 
 // trial decodes a value whose type has a reader of its own.
-func (s *shape) trial(v rules.Value, t reflect.Type) bool {
+func (s *shape) trial(v source.Value, t reflect.Type) bool {
 	target := reflect.New(t)
 	reader, ok := reflect.TypeAssert[json.Unmarshaler](target)
 	if !ok {
@@ -138,7 +138,7 @@ func (s *shape) trial(v rules.Value, t reflect.Type) bool {
 	return true
 }
 
-func (s *shape) quantity(v rules.Value) {
+func (s *shape) quantity(v source.Value) {
 	var text string
 	switch x := v.Any().(type) {
 	case string:
@@ -158,7 +158,7 @@ func (s *shape) quantity(v rules.Value) {
 	}
 }
 
-func (s *shape) timestamp(v rules.Value) {
+func (s *shape) timestamp(v source.Value) {
 	before := len(*s.issues)
 	text := v.String(s.issues)
 	if len(*s.issues) > before {

@@ -12,7 +12,7 @@ import (
 	storagehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // storageKinds are the kinds of storage that a world may hold.
@@ -171,7 +171,7 @@ func nodesWith(match []corev1.NodeSelectorRequirement) *corev1.VolumeNodeAffinit
 
 // Below, the short format's part in storage.
 
-func (c *converter) storageClass(v rules.Value, name string, s *ShortStorageClass) {
+func (c *converter) storageClass(v source.Value, name string, s *ShortStorageClass) {
 	class := &storagev1.StorageClass{Provisioner: s.Provisioner}
 	class.Name = name
 	if class.Provisioner == "" {
@@ -190,7 +190,7 @@ func (c *converter) storageClass(v rules.Value, name string, s *ShortStorageClas
 	c.emit(model.StorageClass, v, class)
 }
 
-func (c *converter) volume(v rules.Value, name string, s *ShortVolume) {
+func (c *converter) volume(v source.Value, name string, s *ShortVolume) {
 	pv := &corev1.PersistentVolume{}
 	pv.Name, pv.Labels = name, s.Labels
 	pv.Spec.StorageClassName = s.Class
@@ -212,7 +212,7 @@ func (c *converter) volume(v rules.Value, name string, s *ShortVolume) {
 	c.emit(model.PersistentVolume, v, pv)
 }
 
-func (c *converter) claim(v rules.Value, name string, s *ShortClaim) {
+func (c *converter) claim(v source.Value, name string, s *ShortClaim) {
 	claim := &corev1.PersistentVolumeClaim{}
 	claim.Name, claim.Namespace = name, s.Namespace
 	claim.Spec.StorageClassName, claim.Spec.VolumeName = &s.Class, s.Volume
@@ -222,7 +222,7 @@ func (c *converter) claim(v rules.Value, name string, s *ShortClaim) {
 }
 
 // modes reads access modes by their initials, as kubectl writes them; none: ReadWriteOnce.
-func (c *converter) modes(v rules.Value, words []string) []corev1.PersistentVolumeAccessMode {
+func (c *converter) modes(v source.Value, words []string) []corev1.PersistentVolumeAccessMode {
 	known := map[string]corev1.PersistentVolumeAccessMode{
 		"RWO": corev1.ReadWriteOnce, "ROX": corev1.ReadOnlyMany, "RWX": corev1.ReadWriteMany, "RWOP": corev1.ReadWriteOncePod,
 	}
@@ -238,7 +238,7 @@ func (c *converter) modes(v rules.Value, words []string) []corev1.PersistentVolu
 }
 
 // attachLimits emits the CSINode that says how many volumes of each driver a node can attach.
-func (c *converter) attachLimits(v rules.Value, name string, limits map[string]int32) {
+func (c *converter) attachLimits(v source.Value, name string, limits map[string]int32) {
 	if len(limits) == 0 {
 		return
 	}

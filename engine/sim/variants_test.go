@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // TestScenarioVariants runs every scenario in other ways that must make no difference:
@@ -58,17 +58,17 @@ var loaded sync.Map
 
 type compiled struct {
 	policy *policy.Policy
-	issues rules.Issues
+	issues source.Issues
 }
 
 // policyPlace names the place of a policy.
-func policyPlace(doc *rules.Document) string {
+func policyPlace(doc *source.Document) string {
 	line, _ := doc.Root.Pos()
 	return fmt.Sprint(doc.File, ":", line)
 }
 
 // loadOnce is policy.Load, which compiles each policy of a scenario file once.
-func loadOnce(doc *rules.Document) (*policy.Policy, rules.Issues) {
+func loadOnce(doc *source.Document) (*policy.Policy, source.Issues) {
 	if known, ok := loaded.Load(policyPlace(doc)); ok {
 		return known.(compiled).policy, known.(compiled).issues
 	}
@@ -106,8 +106,8 @@ func spread() ScenarioOptions {
 
 // reloading compiles the policy again before each cycle: an update that changes nothing.
 func reloading() ScenarioOptions {
-	sources := map[*policy.Policy]*rules.Document{}
-	compile := func(doc *rules.Document) (*policy.Policy, rules.Issues) {
+	sources := map[*policy.Policy]*source.Document{}
+	compile := func(doc *source.Document) (*policy.Policy, source.Issues) {
 		p, issues := policy.Load(doc)
 		sources[p] = doc
 		return p, issues

@@ -20,7 +20,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Options of a world. The zero value is of use.
@@ -98,7 +98,7 @@ func (w *World) Cluster() *model.Cluster { return w.cluster }
 
 // Load reads sources and submits what they hold. With a mistake in any of them
 // nothing is taken in. The policies among them are given back, not used.
-func (w *World) Load(sources ...Source) ([]PolicySource, rules.Issues) {
+func (w *World) Load(sources ...Source) ([]PolicySource, source.Issues) {
 	objects, issues := Load(LoadOptions{Now: w.now, SchedulerNames: w.schedulers, MaxObjects: w.maxObjects}, sources...)
 	if issues.Err() != nil {
 		return nil, issues
@@ -111,7 +111,7 @@ func (w *World) Load(sources ...Source) ([]PolicySource, rules.Issues) {
 // Submit takes objects in, as `kubectl apply` would: an object that is there is
 // replaced, but keeps its status where the new one says none. With a mistake
 // among them none is taken in. The world keeps the objects, and may change them.
-func (w *World) Submit(o *Objects) rules.Issues {
+func (w *World) Submit(o *Objects) source.Issues {
 	c := newCompletion(w, o.items)
 	items, issues := c.run()
 	if issues = append(issues, w.unreadable(c.samples)...); issues.Err() != nil {
@@ -121,11 +121,11 @@ func (w *World) Submit(o *Objects) rules.Issues {
 }
 
 // unreadable says what the model would have against objects that are made only later.
-func (w *World) unreadable(samples []item) rules.Issues {
+func (w *World) unreadable(samples []item) source.Issues {
 	if len(samples) == 0 {
 		return nil
 	}
-	values := map[any]rules.Value{}
+	values := map[any]source.Value{}
 	var deltas []model.Delta
 	for _, i := range samples {
 		values[i.object] = i.value
@@ -136,8 +136,8 @@ func (w *World) unreadable(samples []item) rules.Issues {
 }
 
 // take puts completed items into the cluster; where the model refuses one, all are taken out again.
-func (w *World) take(items []item) rules.Issues {
-	values := make(map[any]rules.Value, len(items))
+func (w *World) take(items []item) source.Issues {
+	values := make(map[any]source.Value, len(items))
 	before := map[objectID]metav1.Object{}
 	var in []metav1.Object
 	for _, i := range items {
@@ -166,12 +166,12 @@ func (w *World) take(items []item) rules.Issues {
 }
 
 // refused turns the model's errors into issues at the places of their objects.
-func (w *World) refused(err error, values map[any]rules.Value) rules.Issues {
-	var out rules.Issues
+func (w *World) refused(err error, values map[any]source.Value) source.Issues {
+	var out source.Issues
 	for _, e := range flatten(err) {
 		var wrong *model.ObjectError
 		if !errors.As(e, &wrong) {
-			out = append(out, rules.Issue{Message: e.Error()})
+			out = append(out, source.Issue{Message: e.Error()})
 			continue
 		}
 		place, whole := blame(values[wrong.Object], wrong.Field)

@@ -6,33 +6,33 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Conf is a Volcano scheduler's configuration, as read by Read.
 type Conf struct {
 	// Actions are the names of the pipeline, each where it was written.
-	Actions        []rules.Text
+	Actions        []source.Text
 	Tiers          [][]Plugin
 	Configurations []Action
 	// Metrics is where Volcano reads measured load from; absent if the author did not write it.
-	Metrics rules.Value
+	Metrics source.Value
 	// At is the whole of it.
-	At rules.Value
+	At source.Value
 }
 
 // Plugin is one plugin of a tier. Flags that the author did not write are not in Flags.
 type Plugin struct {
 	Name      string
-	Flags     []rules.Field // enableJobOrder and its like
-	Arguments []rules.Field
-	At        rules.Value
+	Flags     []source.Field // enableJobOrder and its like
+	Arguments []source.Field
+	At        source.Value
 }
 
 // Action is the arguments of one action.
 type Action struct {
-	Name      rules.Text
-	Arguments []rules.Field
+	Name      source.Text
+	Arguments []source.Field
 }
 
 // confSuffix is how the key ends under which a ConfigMap holds a configuration.
@@ -41,19 +41,19 @@ const confSuffix = ".conf"
 // Parse reads a configuration from a file: the configuration itself, or one ConfigMap among any manifests
 // that holds it under a key that ends in .conf. The issues have the places of the file, also for what a ConfigMap holds
 // as a literal block; for a quoted one, those inside the text.
-func Parse(file string, data []byte) (Conf, rules.Issues) {
-	docs, issues := rules.Parse(file, data)
+func Parse(file string, data []byte) (Conf, source.Issues) {
+	docs, issues := source.Parse(file, data)
 	if issues.Err() != nil {
 		return Conf{}, issues
 	}
-	var found []rules.Value
+	var found []source.Value
 	for _, d := range docs {
 		found = append(found, confsIn(d.Root, &issues)...)
 	}
 	switch {
 	case issues.Err() != nil:
 	case len(found) == 0:
-		issues = append(issues, rules.Issue{File: file, Message: "there is no Volcano configuration in it", Hint: "give the configuration, or a ConfigMap that holds it under a key that ends in " + confSuffix})
+		issues = append(issues, source.Issue{File: file, Message: "there is no Volcano configuration in it", Hint: "give the configuration, or a ConfigMap that holds it under a key that ends in " + confSuffix})
 	case len(found) > 1:
 		issues = append(issues, found[1].Issuef("give one of them", "a second configuration; the first is at %s", placeOf(found[0])))
 	default:
@@ -62,19 +62,19 @@ func Parse(file string, data []byte) (Conf, rules.Issues) {
 	return Conf{}, issues
 }
 
-func placeOf(v rules.Value) string {
+func placeOf(v source.Value) string {
 	line, col := v.Pos()
 	return fmt.Sprintf("%s:%d:%d", v.Document().File, line, col)
 }
 
 // confsIn gives the configurations that a document holds: itself, unless it is an object of Kubernetes; then those in it.
-func confsIn(v rules.Value, issues *rules.Issues) []rules.Value {
+func confsIn(v source.Value, issues *source.Issues) []source.Value {
 	kind := v.Get("kind")
 	switch {
-	case v.Kind() != rules.Map || !kind.Exists():
-		return []rules.Value{v}
+	case v.Kind() != source.Map || !kind.Exists():
+		return []source.Value{v}
 	case v.Get("items").Exists():
-		var out []rules.Value
+		var out []source.Value
 		for _, item := range v.Get("items").Items(issues) {
 			if item.Get("kind").Exists() {
 				out = append(out, confsIn(item, issues)...)
@@ -84,12 +84,12 @@ func confsIn(v rules.Value, issues *rules.Issues) []rules.Value {
 	case kind.Any() != "ConfigMap":
 		return nil
 	}
-	var out []rules.Value
+	var out []source.Value
 	for _, f := range v.Get("data").Fields(nil, issues) {
 		if !strings.HasSuffix(f.Name, confSuffix) {
 			continue
 		}
-		docs, inside := rules.Parse(embedded(f.Value, f.Name, issues))
+		docs, inside := source.Parse(embedded(f.Value, f.Name, issues))
 		*issues = append(*issues, inside...)
 		for _, d := range docs {
 			out = append(out, d.Root)
@@ -100,7 +100,7 @@ func confsIn(v rules.Value, issues *rules.Issues) []rules.Value {
 
 // embedded is the text of a field as a file of its own. Where the lines of the text are lines of the file, as they are in a literal block, they
 // stay where they are in it, so that places inside are places of the file.
-func embedded(v rules.Value, key string, issues *rules.Issues) (file string, data []byte) {
+func embedded(v source.Value, key string, issues *source.Issues) (file string, data []byte) {
 	text := v.Text(issues)
 	file = v.Document().File
 	first, column := text.Place(0)
@@ -122,7 +122,7 @@ func embedded(v rules.Value, key string, issues *rules.Issues) (file string, dat
 }
 
 // Read reads the mapping of actions, tiers and configurations; unknown keys are issues.
-func Read(v rules.Value, issues *rules.Issues) Conf {
+func Read(v source.Value, issues *source.Issues) Conf {
 	conf := Conf{At: v}
 	for _, f := range v.Fields([]string{"actions", "tiers", "configurations", "metrics"}, issues) {
 		switch f.Name {
@@ -140,7 +140,7 @@ func Read(v rules.Value, issues *rules.Issues) Conf {
 				for _, k := range item.Fields([]string{"name", "arguments"}, issues) {
 					if k.Name == "name" {
 						a.Name = k.Value.Text(issues)
-					} else if k.Value.Kind() != rules.Null {
+					} else if k.Value.Kind() != source.Null {
 						a.Arguments = k.Value.Fields(nil, issues)
 					}
 				}
@@ -155,15 +155,15 @@ func Read(v rules.Value, issues *rules.Issues) Conf {
 }
 
 // actionNames are the words of a list, or of one string with commas, each at its place.
-func actionNames(v rules.Value, issues *rules.Issues) []rules.Text {
-	var out []rules.Text
-	if v.Kind() == rules.List {
+func actionNames(v source.Value, issues *source.Issues) []source.Text {
+	var out []source.Text
+	if v.Kind() == source.List {
 		for _, item := range v.Items(issues) {
 			out = append(out, trimmed(item.Text(issues)))
 		}
 		return out
 	}
-	if v.Kind() == rules.Null {
+	if v.Kind() == source.Null {
 		return nil
 	}
 	text := v.Text(issues)
@@ -179,14 +179,14 @@ func actionNames(v rules.Value, issues *rules.Issues) []rules.Text {
 }
 
 // trimmed is a text without the white space around it.
-func trimmed(t rules.Text) rules.Text {
+func trimmed(t source.Text) source.Text {
 	start := len([]rune(t.Value)) - len([]rune(strings.TrimLeft(t.Value, " \t\r\n")))
 	return t.Slice(start, start+len([]rune(strings.TrimSpace(t.Value))))
 }
 
 // words is a list of strings, or one string with commas.
-func words(v rules.Value, issues *rules.Issues) []string {
-	if v.Kind() == rules.List {
+func words(v source.Value, issues *source.Issues) []string {
+	if v.Kind() == source.List {
 		return v.Strings(issues)
 	}
 	var out []string
@@ -198,7 +198,7 @@ func words(v rules.Value, issues *rules.Issues) []string {
 	return out
 }
 
-func readTier(tier rules.Value, issues *rules.Issues) []Plugin {
+func readTier(tier source.Value, issues *source.Issues) []Plugin {
 	var out []Plugin
 	known := slices.Concat([]string{"name", "arguments", hierarchyFlag}, slices.Sorted(maps.Keys(flagSections())), idleFlags())
 	for _, f := range tier.Fields([]string{"plugins"}, issues) {
@@ -210,7 +210,7 @@ func readTier(tier rules.Value, issues *rules.Issues) []Plugin {
 					p.Name = k.Value.String(issues)
 				case k.Name != "arguments":
 					p.Flags = append(p.Flags, k)
-				case k.Value.Kind() != rules.Null:
+				case k.Value.Kind() != source.Null:
 					p.Arguments = k.Value.Fields(nil, issues)
 				}
 			}

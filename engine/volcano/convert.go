@@ -12,6 +12,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Flags says what a flag means that the author did not write.
@@ -36,7 +37,7 @@ type Options struct {
 
 // Note tells the author of a configuration what became of a part of it.
 type Note struct {
-	rules.Issue // a warning, at its place
+	source.Issue // a warning, at its place
 	// Lost names what does something in Volcano and is not in the policy: "plugin tdm", "action preempt",
 	// "nodeorder: podaffinity.weight". It is "" where nothing is lost: the default is used, as Volcano does, or
 	// there was nothing to do.
@@ -52,7 +53,7 @@ type Conversion struct {
 // converter is the state of one conversion.
 type converter struct {
 	options Options
-	issues  rules.Issues
+	issues  source.Issues
 	notes   []Note
 	used    map[string]int // how many entries have a table's name
 }
@@ -65,12 +66,12 @@ func Convert(conf Conf, o Options) (*Conversion, error) {
 	c := &converter{options: o, used: map[string]int{}}
 	c.options.Name = cmp.Or(o.Name, "volcano")
 	if o.Tables == nil {
-		var issues rules.Issues
+		var issues source.Issues
 		c.options.Tables, issues = policy.Shipped()
 		c.issues = append(c.issues, issues...)
 	}
 	if o.Actions == nil {
-		var issues rules.Issues
+		var issues source.Issues
 		c.options.Actions, issues = policy.ShippedActions()
 		c.issues = append(c.issues, issues...)
 	}
@@ -123,12 +124,12 @@ func (c *converter) pipeline(conf Conf) []string {
 }
 
 // actionKnown says whether an action exists, here or in Volcano; else that is an issue.
-func (c *converter) actionKnown(a rules.Text) bool {
+func (c *converter) actionKnown(a source.Text) bool {
 	known := slices.Concat(c.options.Actions, policy.LaterActions())
 	if slices.Contains(known, a.Value) {
 		return true
 	}
-	c.issues = append(c.issues, a.Issue(0, len([]rune(a.Value)), fmt.Sprintf("unknown action %q", a.Value), rules.Suggest(a.Value, known)))
+	c.issues = append(c.issues, a.Issue(0, len([]rune(a.Value)), fmt.Sprintf("unknown action %q", a.Value), source.Suggest(a.Value, known)))
 	return false
 }
 
@@ -139,13 +140,13 @@ func emptyList(n int) string {
 	return ""
 }
 
-func noted(i rules.Issue, lost string) Note {
-	i.Severity = rules.Warning
+func noted(i source.Issue, lost string) Note {
+	i.Severity = source.Warning
 	return Note{i, lost}
 }
 
 // note tells the author something, at its place.
-func (c *converter) note(at rules.Value, lost, hint, format string, args ...any) {
+func (c *converter) note(at source.Value, lost, hint, format string, args ...any) {
 	c.notes = append(c.notes, noted(at.Issuef(hint, format, args...), lost))
 }
 
@@ -225,7 +226,7 @@ func (c *converter) flags(table *rules.Table, p Plugin, params map[string]any) s
 }
 
 // flag sets the param that a flag that is on stands for, or says that it has no effect.
-func (c *converter) flag(table *rules.Table, p Plugin, f rules.Field, params map[string]any) {
+func (c *converter) flag(table *rules.Table, p Plugin, f source.Field, params map[string]any) {
 	param := paramOf(table, f.Name)
 	switch {
 	case param != nil:
@@ -269,7 +270,7 @@ func mapParamOf(table *rules.Table, argument string) (param *rules.Param, key st
 }
 
 // argument sets the param that takes an argument; a nested argument is one of a dotted name.
-func (c *converter) argument(table *rules.Table, name string, f rules.Field, params map[string]any) {
+func (c *converter) argument(table *rules.Table, name string, f source.Field, params map[string]any) {
 	v := f.Value
 	if p := paramOf(table, name); p != nil {
 		if x, err := c.value(p, p.Type, v); err != nil {
@@ -279,7 +280,7 @@ func (c *converter) argument(table *rules.Table, name string, f rules.Field, par
 		}
 		return
 	}
-	if p, key := mapParamOf(table, name); p != nil && v.Kind() != rules.Map {
+	if p, key := mapParamOf(table, name); p != nil && v.Kind() != source.Map {
 		x, err := c.value(p, elementType(p.Type), v)
 		if err != nil {
 			c.note(v, "", "", "%s: argument %s: %v; it is left out", table.Name, name, err)
@@ -295,7 +296,7 @@ func (c *converter) argument(table *rules.Table, name string, f rules.Field, par
 	}
 	why, idle := idleArguments()[name]
 	switch {
-	case v.Kind() == rules.Map:
+	case v.Kind() == source.Map:
 		for _, inner := range v.Fields(nil, &c.issues) {
 			c.argument(table, name+"."+inner.Name, inner, params)
 		}
@@ -311,7 +312,7 @@ func (c *converter) argument(table *rules.Table, name string, f rules.Field, par
 }
 
 // turnsOff says whether an argument turns something off, which is no loss where there is no such thing.
-func turnsOff(v rules.Value) bool {
+func turnsOff(v source.Value) bool {
 	return slices.Contains([]string{"0", "false"}, fmt.Sprint(v.Any()))
 }
 
@@ -326,7 +327,7 @@ func argumentHint(table *rules.Table, name string) string {
 	if len(known) == 0 {
 		return "it takes none"
 	}
-	if near := rules.Nearest(name, known); near != "" {
+	if near := source.Nearest(name, known); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return "it takes " + strings.Join(known, ", ")
@@ -343,7 +344,7 @@ func elementType(t string) string {
 
 // value reads an argument as Volcano does, which takes numbers and truth values as strings, too; an error is
 // one that Volcano meets by using its default.
-func (c *converter) value(p *rules.Param, kind string, v rules.Value) (any, error) {
+func (c *converter) value(p *rules.Param, kind string, v source.Value) (any, error) {
 	whole := v.Any()
 	text := strings.TrimSpace(fmt.Sprint(whole))
 	switch kind {
@@ -365,11 +366,11 @@ func (c *converter) value(p *rules.Param, kind string, v rules.Value) (any, erro
 		}
 		return text, nil
 	case "list(string)":
-		var issues rules.Issues
+		var issues source.Issues
 		list := words(v, &issues)
 		return list, issues.Err()
 	}
-	if v.Kind() != rules.Map {
+	if v.Kind() != source.Map {
 		return nil, fmt.Errorf("must be a mapping, found %q", text)
 	}
 	return whole, nil
@@ -385,7 +386,7 @@ func explain(err error, format string, args ...any) error {
 // bounds checks a number against a param's; a duration's are in Go's syntax and compared in seconds.
 func bounds(p *rules.Param, x float64) error {
 	for _, side := range []struct {
-		bound rules.Value
+		bound source.Value
 		sign  float64
 		text  string
 	}{{p.Min, 1, "at least"}, {p.Max, -1, "at most"}} {

@@ -12,12 +12,13 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // readConf parses a configuration as a user writes it.
-func readConf(t *testing.T, text string) (Conf, rules.Issues) {
+func readConf(t *testing.T, text string) (Conf, source.Issues) {
 	t.Helper()
-	docs, issues := rules.Parse("volcano-scheduler.conf", []byte(text))
+	docs, issues := source.Parse("volcano-scheduler.conf", []byte(text))
 	if len(docs) != 1 {
 		t.Fatalf("%d documents: %v", len(docs), issues)
 	}
@@ -81,7 +82,7 @@ func conversionOf(t *testing.T, f txtar.File) string {
 	if issues.Err() == nil {
 		var err error
 		got, err = Convert(conf, options)
-		if refused, ok := errors.AsType[rules.Issues](err); ok {
+		if refused, ok := errors.AsType[source.Issues](err); ok {
 			issues = append(issues, refused...)
 		}
 	}
@@ -131,7 +132,7 @@ jobOrder:
 `
 
 func TestConvertArguments(t *testing.T) {
-	docs, issues := rules.Parse("kinds.yaml", []byte(kinds))
+	docs, issues := source.Parse("kinds.yaml", []byte(kinds))
 	table := rules.ReadTable(docs[0].Root, "kinds", policy.Shape(), nil, &issues)
 	if err := issues.Err(); err != nil {
 		t.Fatal(err)
@@ -174,7 +175,7 @@ func TestConvertArguments(t *testing.T) {
 }
 
 func TestConvertHierarchyIsAParam(t *testing.T) {
-	docs, issues := rules.Parse("kinds.yaml", []byte(kinds))
+	docs, issues := source.Parse("kinds.yaml", []byte(kinds))
 	table := rules.ReadTable(docs[0].Root, "kinds", policy.Shape(), nil, &issues)
 	for _, test := range []struct{ value, want string }{{"true", "params: {tree: true}"}, {"false", "- name: kinds"}} {
 		conf, read := readConf(t, "actions: allocate\ntiers: [{plugins: [{name: kinds, enableHierarchy: "+test.value+"}]}]\n")

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // FuzzConvert: whatever a Volcano configuration holds, nothing panics, every issue lies inside the file,
@@ -39,7 +39,7 @@ func FuzzConvert(f *testing.F) {
 		}
 		for _, flags := range []Flags{FlagsDefault, FlagsExplicit} {
 			got, err := Convert(conf, Options{Flags: flags, Tables: shipped})
-			var found rules.Issues
+			var found source.Issues
 			if err != nil && !errors.As(err, &found) {
 				t.Fatal(err)
 			}
@@ -55,14 +55,14 @@ func FuzzConvert(f *testing.F) {
 }
 
 // placed leaves out what has no place in the file: that there is nothing in it, and what is inside of a quoted text.
-func placed(issues rules.Issues) rules.Issues {
-	return slices.DeleteFunc(issues, func(i rules.Issue) bool { return i.Line == 0 || i.File != "conf.yaml" })
+func placed(issues source.Issues) source.Issues {
+	return slices.DeleteFunc(issues, func(i source.Issue) bool { return i.Line == 0 || i.File != "conf.yaml" })
 }
 
 // converts fails where a converted policy does not compile, unless for tables that exclude each other.
 func converts(t *testing.T, out []byte) {
 	t.Helper()
-	docs, issues := rules.Parse("converted.yaml", out)
+	docs, issues := source.Parse("converted.yaml", out)
 	if len(docs) != 1 || issues.Err() != nil {
 		t.Fatalf("what Convert writes is not YAML: %v\n%s", issues, out)
 	}
@@ -75,7 +75,7 @@ func converts(t *testing.T, out []byte) {
 }
 
 // insideFile fails for an issue that lies outside of its file.
-func insideFile(t *testing.T, issues rules.Issues, file string, data []byte) {
+func insideFile(t *testing.T, issues source.Issues, file string, data []byte) {
 	t.Helper()
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(data), "\ufeff")), "\n")
 	for _, i := range issues {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // flagSections is which sections of a table each of Volcano's flags switches.
@@ -79,7 +80,7 @@ func isLaterArgument(name string) bool {
 // pluginHint is what the author of an unknown plugin's name may have meant.
 func pluginHint(name string, tables map[string]*rules.Table) string {
 	all := slices.Concat(slices.Sorted(maps.Keys(tables)), slices.Sorted(maps.Keys(laterPlugins())))
-	if near := rules.Nearest(name, all); near != "" {
+	if near := source.Nearest(name, all); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return "Volcano has none of that name; what a plugin of your own does can be rows of a table under inline"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // candidate is a policy that might serve.
@@ -22,7 +22,7 @@ type candidate struct {
 	data []byte
 	// policy is nil where it does not compile; issues say why, or hold warnings.
 	policy *policy.Policy
-	issues rules.Issues
+	issues source.Issues
 	// deaths is how many schedulers died while it was on trial.
 	deaths int
 }

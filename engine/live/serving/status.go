@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // fieldManager is the field manager of what schedulers say of a policy together; each one's own
@@ -69,8 +69,8 @@ func policyRef(name string, uid types.UID) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "SchedulingPolicy", Name: name, UID: uid}
 }
 
-func notJSON(err error) rules.Issue {
-	return rules.Issue{Path: "spec", Message: fmt.Sprintf("cannot be written as JSON: %v", err)}
+func notJSON(err error) source.Issue {
+	return source.Issue{Path: "spec", Message: fmt.Sprintf("cannot be written as JSON: %v", err)}
 }
 
 // report writes the status of one policy where it is not what it should be. Which scheduler writes
@@ -241,7 +241,7 @@ func fallbackMessage(c choice, selected *candidate) string {
 }
 
 // mistakes lists issues in one line.
-func mistakes(issues rules.Issues) string {
+func mistakes(issues source.Issues) string {
 	if len(issues) == 1 {
 		return mistake(issues[0])
 	}
@@ -260,7 +260,7 @@ func mistakes(issues rules.Issues) string {
 	return b.String()
 }
 
-func mistake(i rules.Issue) string {
+func mistake(i source.Issue) string {
 	if i.Path == "" {
 		return i.Placed()
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/volcano"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // hierarchyFlag is the one flag that sets a param instead of switching sections.
@@ -31,7 +31,7 @@ func (c *Case) conf() (volcano.Conf, error) {
 	if err != nil {
 		return volcano.Conf{}, err
 	}
-	docs, issues := rules.Parse(c.ID+" (configuration)", text)
+	docs, issues := source.Parse(c.ID+" (configuration)", text)
 	if err := issues.Err(); err != nil {
 		return volcano.Conf{}, err
 	}
@@ -49,9 +49,9 @@ func (c *Case) conf() (volcano.Conf, error) {
 }
 
 // on is a flag that is true.
-func on(flag string) rules.Field {
-	docs, _ := rules.Parse("hierarchyEnabled", []byte("true"))
-	return rules.Field{Name: flag, Value: docs[0].Root}
+func on(flag string) source.Field {
+	docs, _ := source.Parse("hierarchyEnabled", []byte("true"))
+	return source.Field{Name: flag, Value: docs[0].Root}
 }
 
 // convert makes the case's configuration a SchedulingPolicy. In cases, a flag that is not written is off; in
@@ -79,7 +79,7 @@ func (r *Runner) policy(c *Case) (*policy.Policy, error) {
 	if p := r.compiled[string(text)]; p != nil {
 		return p, nil
 	}
-	docs, issues := rules.Parse(c.ID+" (converted)", text)
+	docs, issues := source.Parse(c.ID+" (converted)", text)
 	if err := issues.Err(); err != nil {
 		return nil, err
 	}
@@ -153,13 +153,13 @@ func (r *Runner) whyNot(c *Case) string {
 // such a one, and lets both count.
 func (r *Runner) twoOwners(c *Case) bool {
 	_, err := r.policy(c)
-	issues := rules.Issues(nil)
+	issues := source.Issues(nil)
 	return errors.As(err, &issues) && ownedTwice(issues)
 }
 
 // ownedTwice says that this is all that is wrong.
-func ownedTwice(issues rules.Issues) bool {
-	return !slices.ContainsFunc(issues, func(i rules.Issue) bool { return i.Severity == rules.Error && i.Hint != policy.TwoOwners })
+func ownedTwice(issues source.Issues) bool {
+	return !slices.ContainsFunc(issues, func(i source.Issue) bool { return i.Severity == source.Error && i.Hint != policy.TwoOwners })
 }
 
 // unanswerable says which of the case's calls cannot be put, "" if there is none.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // MostDeliberate is the largest part of the effective cases that may differ deliberately, in percent.
@@ -36,7 +36,7 @@ func shippedDeliberate() (*Deliberate, error) {
 
 // readDeliberate reads a list. All of its mistakes are in the error, each at its place.
 func readDeliberate(file string, data []byte) (*Deliberate, error) {
-	docs, issues := rules.Parse(file, data)
+	docs, issues := source.Parse(file, data)
 	if err := issues.Err(); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func readDeliberate(file string, data []byte) (*Deliberate, error) {
 	return d, issues.Err()
 }
 
-func readDifference(v rules.Value, issues *rules.Issues) *Difference {
+func readDifference(v source.Value, issues *source.Issues) *Difference {
 	x := &Difference{}
 	for _, f := range v.Fields([]string{"case", "mark", "why", "differences"}, issues) {
 		switch f.Name {
@@ -80,7 +80,7 @@ func readDifference(v rules.Value, issues *rules.Issues) *Difference {
 }
 
 // mark is where a defect is named: a BUG mark of the behaviour, or an item of the corpus' own list.
-func mark(v rules.Value, issues *rules.Issues) string {
+func mark(v source.Value, issues *source.Issues) string {
 	s := v.String(issues)
 	if !strings.HasPrefix(s, "behaviour ") && !strings.HasPrefix(s, "corpus ") && !strings.HasPrefix(s, "policy-schema ") {
 		*issues = append(*issues, v.Issuef(`begin with "behaviour ", "corpus " or "policy-schema " and name the section or item`,

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/engine/volcano"
 	"github.com/celsius-scheduler/celsius/engine/reference"
 	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/engine/volcano"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 func runner(t *testing.T) *Runner {
@@ -291,7 +291,7 @@ func TestEveryConfigurationConverts(t *testing.T) {
 				continue
 			}
 			seen[string(text)] = true
-			docs, issues := rules.Parse("converted.yaml", text)
+			docs, issues := source.Parse("converted.yaml", text)
 			if _, found := policy.Load(docs[0]); issues.Err() != nil || found.Err() != nil && !ownedTwice(found) {
 				t.Errorf("%s: %v %v\n%s", c.ID, issues, found, text)
 			}

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // scoresMode is the mode of the cases that are made of tables/scores.jsonl: what one plugin says about one pod on each of
@@ -81,7 +81,7 @@ func (x *Scored) tiers(base *Case) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	var issues rules.Issues
+	var issues source.Issues
 	for _, p := range slices.Concat(conf.Tiers...) {
 		for _, f := range p.Flags {
 			if p.Name == x.Plugin && f.Name == hierarchyFlag {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 //go:embed stubs.yaml
@@ -14,14 +15,14 @@ var stubsFile []byte
 
 // stubs are the plugins that Volcano's own tests register, as far as there is a table for them: its rows, and their text.
 func stubs() (tables map[string]*rules.Table, texts map[string]string, err error) {
-	docs, issues := rules.Parse("stubs.yaml", stubsFile)
+	docs, issues := source.Parse("stubs.yaml", stubsFile)
 	if err := issues.Err(); err != nil {
 		return nil, nil, err
 	}
 	tables, texts = map[string]*rules.Table{}, map[string]string{}
 	for _, f := range docs[0].Root.Fields(nil, &issues) {
 		tables[f.Name] = rules.ReadTable(f.Value, f.Name, policy.Shape(), nil, &issues)
-		text, err := rules.Write([]rules.Entry{{Name: "inline", Value: f.Value}})
+		text, err := source.Write([]source.Entry{{Name: "inline", Value: f.Value}})
 		if err != nil {
 			return nil, nil, fmt.Errorf("stubs.yaml: %w", err)
 		}

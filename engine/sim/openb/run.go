@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // The annotations on a SchedulingPolicy that say with what it is compared.
@@ -49,7 +49,7 @@ type Heuristic struct {
 
 // NewHeuristic reads a file with one SchedulingPolicy. All of its mistakes are in the error.
 func NewHeuristic(file string, data []byte) (*Heuristic, error) {
-	docs, issues := rules.Parse(file, data)
+	docs, issues := source.Parse(file, data)
 	if err := issues.Err(); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package rules
+package source
 
 import (
 	"strings"
@@ -414,4 +414,8 @@ func (c *cursor) column() int {
 		n++
 	}
 	return n
+}
+
+func isWord(c rune) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

@@ -1,4 +1,4 @@
-package rules
+package source
 
 import (
 	"encoding/json"

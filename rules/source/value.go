@@ -1,4 +1,4 @@
-package rules
+package source
 
 import (
 	"fmt"
@@ -11,6 +11,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 )
+
+// On is what a YAML 1.1 reader, as kubectl's, makes of an unquoted key on.
+const On = "true"
 
 // NodeKind is the form of a Value.
 type NodeKind uint8
@@ -203,7 +206,7 @@ func knownHint(name string, known []string) string {
 	if len(known) == 0 {
 		return "no field is known here"
 	}
-	sorted := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == yamlOn })
+	sorted := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == On })
 	slices.Sort(sorted)
 	return "known here: " + strings.Join(sorted, ", ")
 }
