@@ -25,6 +25,7 @@
 //	rules/admission        what is filled in and refused before it is stored, as YAML, embedded
 //	engine/model           the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
 //	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
+//	engine/topology        who is placed in which topology domain, and what pods' terms of affinity and spread say of a node
 //	engine/quota           who may use how much: algorithms over amounts and weights
 //	engine/policy          where rules and model meet: sites, types and functions of the language, tables compiled, verdicts by column
 //	engine/volcano         configurations of Volcano's scheduler, converted into policies

@@ -56,3 +56,19 @@ func Append[T any](list []T, x T) []T {
 	}
 	return append(list, x)
 }
+
+// Resized is a zeroed slice of that length, the old one where it is large enough.
+func Resized[T any](old []T, n int) []T {
+	if cap(old) >= n {
+		old = old[:n]
+		clear(old)
+		return old
+	}
+	return make([]T, n)
+}
+
+// Swept is the size of something when it was swept last of what is gone.
+type Swept int
+
+// Due says whether it has outgrown that by as much again and keep: sweeping then costs what growing did.
+func (w Swept) Due(size, keep int) bool { return size > 2*int(w)+keep }

@@ -48,13 +48,13 @@ func (a *alike) of(row int32) int32 {
 func (a *alike) anew(rows int) {
 	a.epoch++
 	a.begin()
-	a.codes, a.at = resized(a.codes, rows), resized(a.at, rows)
+	a.codes, a.at = model.Resized(a.codes, rows), model.Resized(a.at, rows)
 	a.words, a.ends, a.hashes = a.words[:0], a.ends[:0], a.hashes[:0]
 	size := 64
 	for size < 2*mostAlike(rows) {
 		size *= 2
 	}
-	a.table = resized(a.table, size)
+	a.table = model.Resized(a.table, size)
 	if a.models == nil || len(a.models) > mostDictionaries {
 		a.models = map[string]uint64{}
 	}

@@ -205,7 +205,7 @@ func (c *Class) scoreOwn(rows []int32) {
 // scoreOwnColumn asks one row of all nodes at once. Where that gives no score it is asked again, node by node, for what went wrong.
 func (c *Class) scoreOwnColumn(k int, r *rowPlan, f *Frame, rows []int32) {
 	w, column := &c.s.sweep, c.raw[k]
-	w.numbers = resized(w.numbers, len(rows))
+	w.numbers = model.Resized(w.numbers, len(rows))
 	failed := c.s.numberEach(&r.expression, f, rows, w.numbers)
 	for i, row := range rows {
 		column[row] = w.numbers[i]
@@ -271,7 +271,7 @@ func (c *Class) total(row int, ranks []ranking) float64 {
 
 // totals is total of many rows, row of the policy by row, as the order of adding is the same. It holds until the next call.
 func (c *Class) totals(rows []int32) []float64 {
-	out := resized(c.s.sweep.totals, len(rows))
+	out := model.Resized(c.s.sweep.totals, len(rows))
 	c.s.sweep.totals = out
 	if !c.s.columns.own {
 		for i, row := range rows {

@@ -136,7 +136,7 @@ func (c *Class) catchUp() {
 	}
 	c.cursor = n.Log.Next()
 	c.touched = c.touched[:0]
-	plainly := c.near.company == nil
+	plainly := c.near.context == nil
 	for _, row := range entries {
 		if x := &c.at[row]; x.version != n.Version[row] {
 			x.version = n.Version[row]
@@ -172,15 +172,15 @@ func (cs *columns) inOrder(n *model.Nodes, rows []int32) {
 func (c *Class) refreshAll() {
 	rows, scores := len(c.s.c.Nodes.Rows), len(c.s.columns.scores)
 	c.cursor, c.rejectedAt, c.contest.made = c.s.c.Nodes.Log.Next(), 0, false
-	c.at = resized(c.at, rows)
-	c.uniform, c.first, c.valued, c.now, c.later = resized(c.uniform, scores), resized(c.first, scores), resized(c.valued, scores), 0, 0
+	c.at = model.Resized(c.at, rows)
+	c.uniform, c.first, c.valued, c.now, c.later = model.Resized(c.uniform, scores), model.Resized(c.first, scores), model.Resized(c.valued, scores), 0, 0
 	for k := range c.uniform {
 		c.uniform[k] = true
 	}
 	for row := range rows {
 		c.at[row].verdict = notOffered
 	}
-	c.guards = resized(c.guards, len(c.s.columns.predicates)+scores)
+	c.guards = model.Resized(c.guards, len(c.s.columns.predicates)+scores)
 	c.meet()
 	c.join()
 	c.arrange()
@@ -198,16 +198,6 @@ func (c *Class) arrange() {
 	for _, r := range c.s.columns.scores {
 		c.layers = append(c.layers, c.layer(r))
 	}
-}
-
-// resized is a zeroed slice of that length, the old one where it is large enough.
-func resized[T any](old []T, n int) []T {
-	if cap(old) >= n {
-		old = old[:n]
-		clear(old)
-		return old
-	}
-	return make([]T, n)
 }
 
 // refresh brings one node's entry up to date: static rows first, and only where the object changed.
@@ -240,7 +230,7 @@ func (c *Class) refresh(f *Frame, row int32) {
 // nothing but the domains changed.
 func (c *Class) judge(f *Frame, row int32, again bool) {
 	v := c.at[row].plain
-	if v == 0 && c.near.company != nil {
+	if v == 0 && c.near.context != nil {
 		v = c.rejects(f, row, ofDomains)
 	}
 	v = c.withDevices(row, v)
@@ -264,7 +254,7 @@ func (c *Class) count(row int32, by int) {
 		return
 	}
 	if c.near.group != nil {
-		c.near.group.add(row, c.at[row].fits, int32(by))
+		c.near.group.Add(row, uint8(c.at[row].fits), int32(by))
 	}
 }
 
@@ -294,7 +284,7 @@ func (c *Class) layer(r *rowPlan) layer {
 	switch {
 	case r.static && !r.volumes:
 		return ofObject
-	case c.near.company == nil || !r.peers && !r.volumes: // what reads volumes is asked last
+	case c.near.context == nil || !r.peers && !r.volumes: // what reads volumes is asked last
 		return ofNode
 	case r.late && c.near.group != nil:
 		return ofGroup
@@ -374,7 +364,7 @@ func (c *Class) score(f *Frame, row int32, again bool) {
 			c.value(f, k, row)
 		}
 	}
-	if c.near.company != nil {
+	if c.near.context != nil {
 		c.near.scored[row] = c.at[row].version + 1
 	}
 	c.at[row].scored = true

@@ -3,86 +3,89 @@ package policy
 import (
 	"cmp"
 	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/topology"
 )
 
-// nearby is what a class rests on besides its task and each node: the company of its tasks.
+// nearby is what a class rests on besides its task and each node: the topology context of its tasks.
 type nearby struct {
-	// company is nil where nobody's terms concern the class: then this costs nothing.
-	company *company
+	// context is nil where nobody's terms concern the class: then this costs nothing.
+	context *topology.Context
 	moves   uint64   // of nodes between domains
-	cursors []uint64 // in the logs of company.watched
-	scored  []uint64 // by row: the node's version, plus 1, of the scores that do not read the company
+	cursors []uint64 // in the logs of what the context watches
+	scored  []uint64 // by row: the node's version, plus 1, of the scores that do not read the context
 	marked  []uint64 // by row: the round in which it was looked at again
 	round   uint64
 	again   []int32 // rows of the last round
 
 	// group is there where a score reads which nodes are chosen from; want and sizes are of the last time.
-	group *group
+	group *topology.Group
 	want  fit
 	sizes []int32
 }
 
-// meet finds the class's company, and forgets what was remembered of an older one.
+// meet finds the class's context, and forgets what was remembered of an older one.
 func (c *Class) meet() {
 	near := &c.near
-	near.company, near.group = nil, nil
+	near.context, near.group = nil, nil
 	if !c.s.columns.peers {
 		return
 	}
-	co := c.s.company(c.s.taskView(c.task))
-	near.moves = c.s.peers.moves
-	if co.idle() {
+	co := c.s.topologyOf(c.task)
+	near.moves = c.s.topology.Moves()
+	if len(co.Watched()) == 0 {
 		return
 	}
 	rows := len(c.at)
-	near.company = co
-	near.scored, near.marked = resized(near.scored, rows), resized(near.marked, rows)
-	near.cursors = resized(near.cursors, len(co.watched))
-	for i, ta := range co.watched {
-		near.cursors[i] = ta.next()
+	near.context = co
+	near.scored, near.marked = model.Resized(near.scored, rows), model.Resized(near.marked, rows)
+	near.cursors = model.Resized(near.cursors, len(co.Watched()))
+	for i, ta := range co.Watched() {
+		near.cursors[i] = ta.Next()
 	}
-	if c.s.columns.late && co.template != nil && len(co.template.soft) > 0 {
-		near.group = newGroup(co.template)
+	if c.s.columns.late {
+		near.group = co.NewGroup()
 	}
 }
 
-// strangers says that the class's company is another now, or that nodes changed their domains: all is computed anew.
+// strangers says that the class's context is another now, or that nodes changed their domains: all is computed anew.
 func (c *Class) strangers() bool {
 	if !c.s.columns.peers {
 		return false
 	}
-	co, old := c.s.company(c.s.taskView(c.task)), c.near.company
+	co, old := c.s.topologyOf(c.task), c.near.context
 	if old == nil {
-		return !c.s.columns.alike(co, &company{})
+		return !c.s.columns.alike(co, &topology.Context{})
 	}
-	return c.near.moves != c.s.peers.moves || !c.s.columns.alike(co, old)
+	return c.near.moves != c.s.topology.Moves() || !c.s.columns.alike(co, old)
 }
 
-// alike says that two companies agree in what the active rows read: tasks of one class always do, until the terms of
+// alike says that two contexts agree in what the active rows read: tasks of one class always do, until the terms of
 // pods change.
-func (cs *columns) alike(a, b *company) bool {
-	return a == b || a.template == b.template && (!cs.matched || a.matched == b.matched) && (!cs.images || a.imagesKey == b.imagesKey)
+func (cs *columns) alike(a, b *topology.Context) bool {
+	return a == b || a.Terms() == b.Terms() && (!cs.matched || a.Matched() == b.Matched()) && (!cs.images || a.Images() == b.Images())
 }
 
 // catchUpPeers looks again at the nodes of the domains where something changed: of one domain after most placements.
 func (c *Class) catchUpPeers() {
 	near := &c.near
 	near.again = near.again[:0]
-	if near.company == nil {
+	if near.context == nil {
 		return
 	}
 	near.round++
-	for i, ta := range near.company.watched {
-		domains, ok := ta.since(near.cursors[i])
-		near.cursors[i] = ta.next()
-		if !ok || slices.Contains(domains, allDomains) {
-			for d := range ta.where.rows {
-				c.mark(ta.where.rows[d])
+	for i, ta := range near.context.Watched() {
+		domains, ok := ta.Since(near.cursors[i])
+		near.cursors[i] = ta.Next()
+		if !ok || slices.Contains(domains, topology.AllDomains) {
+			for d := range ta.Domains() {
+				c.mark(ta.Rows(int32(d)))
 			}
 			continue
 		}
 		for _, d := range domains {
-			c.mark(ta.where.rows[d])
+			c.mark(ta.Rows(d))
 		}
 	}
 	order := c.s.c.Nodes.Order
@@ -118,7 +121,7 @@ func (c *Class) scoreLate(touched []int32) {
 		return
 	}
 	want := c.want()
-	sizes := near.group.sizes(want)
+	sizes := near.group.Sizes(uint8(want))
 	near.again = append(near.again, touched...)
 	rows := near.again
 	if want != near.want || !slices.Equal(sizes, near.sizes) {
@@ -146,16 +149,16 @@ func (c *Class) scoreLate(touched []int32) {
 
 // scoreAmong is scoreLate for one task with volumes, which leave it fewer nodes to choose from than its class has. What it computes
 // is not the class's.
-func (c *Class) scoreAmong(x *template, f *Frame) {
-	want, group := c.want(), newGroup(x)
+func (c *Class) scoreAmong(co *topology.Context, f *Frame) {
+	want, group := c.want(), co.NewGroup()
 	var rows []int32
 	for _, row := range c.s.c.Nodes.ByOrder() {
 		if c.at[row].verdict == 0 && c.at[row].fits == want {
-			group.add(row, want, 1)
+			group.Add(row, uint8(want), 1)
 			rows = append(rows, row)
 		}
 	}
-	c.s.sizes = group.sizes(want)
+	c.s.sizes = group.Sizes(uint8(want))
 	defer func() { c.s.sizes = nil }()
 	c.raw, c.values = slices.Clone(c.raw), slices.Clone(c.values)
 	c.uniform, c.first, c.valued = slices.Clone(c.uniform), slices.Clone(c.first), slices.Clone(c.valued)

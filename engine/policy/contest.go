@@ -97,7 +97,7 @@ func (c *Class) measure() {
 			r.held = r.held[:0]
 			continue
 		}
-		r.held = resized(r.held, len(c.at))
+		r.held = model.Resized(r.held, len(c.at))
 		for row := range r.held {
 			r.held[row] = c.ranked(rank.column, int32(row))
 		}

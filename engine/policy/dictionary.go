@@ -89,7 +89,7 @@ func (d *dictionary) catchUp(s *Session) {
 func (d *dictionary) all(s *Session) {
 	n := &s.c.Nodes
 	clear(d.index)
-	d.codes, d.object = resized(d.codes, len(n.Rows)), resized(d.object, len(n.Rows))
+	d.codes, d.object = model.Resized(d.codes, len(n.Rows)), model.Resized(d.object, len(n.Rows))
 	d.cursor, d.known, d.many = n.Log.Next(), true, false
 	for row := range n.Rows {
 		d.number(n, int32(row))

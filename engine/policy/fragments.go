@@ -357,7 +357,7 @@ func hashColumn(t rules.Rows, args []rules.Source, rows []int32, out []float64) 
 		return false
 	}
 	d := deskOf(t)
-	d.names = resized(d.names, len(rows))
+	d.names = model.Resized(d.names, len(rows))
 	args[2].Member.Strings(t, rows, d.names)
 	from := hashed(seeded(c), string(first))
 	for i, second := range d.names {

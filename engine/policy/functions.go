@@ -256,11 +256,11 @@ func ownNodeFunctions() []*rules.Function {
 		natively(taskNode("matchesNodeAffinity", "The node matches the pod's nodeSelector and its required node affinity.", boolean, matchesNodeAffinity, terms...),
 			always(&rules.Native{Bools: matchesColumn})),
 		taskNodeTest("toleratesAll", "The pod tolerates every taint of the node of effect NoSchedule or NoExecute.", func(t *taskView, n *nodeView) bool {
-			_, found := firstUntolerated(t.of, n.of)
+			_, found := t.of.FirstUntolerated(n.of)
 			return !found
 		}, nil, tolerated...),
 		taskNode("firstUntolerated", "The first taint that the pod does not tolerate, as {key: value}; \"\" if there is none.", cel.StringType, func(t *taskView, n *nodeView) ref.Val {
-			taint, found := firstUntolerated(t.of, n.of)
+			taint, found := t.of.FirstUntolerated(n.of)
 			if !found {
 				return types.String("")
 			}

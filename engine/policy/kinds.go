@@ -137,8 +137,7 @@ func (k *Kinds) Epoch() string {
 	s := k.s
 	b := binary.AppendUvarint(nil, s.c.NamespaceClock)
 	if s.columns.peers || s.columns.matched || s.columns.images {
-		s.peers.sync()
-		b = binary.AppendUvarint(b, s.peers.version)
+		b = binary.AppendUvarint(b, s.counts().Version())
 	}
 	if k.related {
 		b = binary.AppendUvarint(b, s.c.ObjectClock)

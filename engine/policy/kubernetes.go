@@ -39,12 +39,12 @@ func matchesColumn(r rules.Rows, args []rules.Source, rows []int32, out []bool) 
 		return false
 	}
 	s, d := sessionOf(r), deskOf(r)
-	d.codes = resized(d.codes, len(rows))
+	d.codes = model.Resized(d.codes, len(rows))
 	distinct := s.byLabels(v.of.NodeAffinityLabels).numbers(s, rows, d.codes)
 	if distinct == 0 {
 		return false
 	}
-	d.answers = resized(d.answers, distinct)
+	d.answers = model.Resized(d.answers, distinct)
 	for i, code := range d.codes {
 		if d.answers[code] == Abstain {
 			d.answers[code] = No
@@ -64,25 +64,6 @@ func fill[T any](out []T, x T) {
 	for i := range out {
 		out[i] = x
 	}
-}
-
-func tolerates(t *model.Task, taint *corev1.Taint) bool {
-	for i := range t.Tolerations {
-		if t.Tolerations[i].ToleratesTaint(logr.Discard(), taint, true) {
-			return true
-		}
-	}
-	return false
-}
-
-func firstUntolerated(t *model.Task, n *model.Node) (corev1.Taint, bool) {
-	for i := range n.Taints {
-		taint := &n.Taints[i]
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerates(t, taint) {
-			return *taint, true
-		}
-	}
-	return corev1.Taint{}, false
 }
 
 func intolerablePreferNoSchedule(t *taskView, n *nodeView) int64 {
@@ -107,7 +88,7 @@ func preferTolerates(t *model.Task, taint *corev1.Taint) bool {
 }
 
 func toleratesUnschedulable(t *model.Task) bool {
-	return tolerates(t, &corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	return t.Tolerates(&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 }
 
 func portsFree(t *taskView, n *nodeView) bool { return portsFreeOn(t.of, &t.w.c.Nodes, n.of.Row) }

@@ -57,7 +57,7 @@ scores: [{name: image, expression: node.imageLocality(task)}]
 		}
 	})
 	for what, size := range map[string]int{
-		"starts": len(s.starts), "namespaces": len(s.namespaces), "images": len(s.peers.images), "companies": len(s.peers.companies), "classes": len(s.columns.classes),
+		"starts": len(s.starts), "namespaces": len(s.namespaces), "contexts and images": s.topology.Size(), "classes": len(s.columns.classes),
 	} {
 		if size == 0 || size > 12 {
 			t.Errorf("%d %s are kept after 100 jobs came and went", size, what)

@@ -1,13 +1,12 @@
 package policy
 
 import (
-	"math"
-
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/topology"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -24,17 +23,12 @@ func nearFields() []*rules.Member {
 	type v = *taskView
 	return []*rules.Member{
 		boolField("hasPeerTerms", rules.ByObject, "has terms of inter-pod affinity or anti-affinity, or is a pod that the terms of another speak of",
-			func(t v) bool { return t.w.company(t).hasAffinity() }),
+			func(t v) bool { return t.w.topologyOf(t.of).HasAffinity() }),
 		boolField("hasSpread", rules.ByObject, "has topology spread constraints", func(t v) bool {
 			return t.of.PodTerms != nil && len(t.of.PodTerms.Spread) > 0
 		}),
-		hidden("podTerms", "inter-pod affinity and topology spread", func(t v) ref.Val {
-			if co := t.w.company(t); co.template != nil {
-				return types.String(co.template.name)
-			}
-			return types.String("")
-		}),
-		hidden("matchedBy", "other pods' terms about the labels", func(t v) ref.Val { return types.String(t.w.company(t).matched) }),
+		hidden("podTerms", "inter-pod affinity and topology spread", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Terms()) }),
+		hidden("matchedBy", "other pods' terms about the labels", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Matched()) }),
 	}
 }
 
@@ -71,182 +65,35 @@ func nearFunctions() []*rules.Function {
 	}
 }
 
-// affinityFits goes by presence in domains.
 func affinityFits(t *taskView, n *nodeView) ref.Val {
-	co, row, fits := t.w.company(t), n.of.Row, false
-	t.w.peers.without(t.of, func() { fits = co.fits(row) })
-	return types.Bool(fits)
-}
-
-func (co *company) fits(row int32) bool {
-	if x := co.template; x != nil && (!x.nearFits(row) || !nobody(x.apart, row)) {
-		return false
-	}
-	return nobody(co.against, row)
-}
-
-// nobody says that no tally has anybody in the row's domain.
-func nobody(tallies []*tally, row int32) bool {
-	for _, ta := range tallies {
-		if n, _ := ta.at(row); n > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// nearFits wants somebody in each domain; where there is nobody anywhere, a pod that is one of those whom it wants to
-// be near goes first, for else none of its kind could.
-func (x *template) nearFits(row int32) bool {
-	somebody, everyone := true, int64(0)
-	for _, ta := range x.near {
-		n, ok := ta.at(row)
-		if !ok {
-			return false
-		}
-		somebody = somebody && n > 0
-		everyone += ta.total
-	}
-	return somebody || everyone == 0 && x.nearSelf
+	co := t.w.topologyOf(t.of)
+	return types.Bool(t.w.counts().AffinityFits(co, t.of, n.of.Row))
 }
 
 func affinityScore(t *taskView, n *nodeView) ref.Val {
-	co, row, sum := t.w.company(t), n.of.Row, int64(0)
-	t.w.peers.without(t.of, func() {
-		for _, ta := range co.drawn {
-			count, _ := ta.at(row)
-			sum += ta.weight * count
-		}
-		if co.template == nil {
-			return
-		}
-		for _, d := range co.template.drawn {
-			count, _ := d.at(row)
-			sum += d.weight * count
-		}
-	})
-	return types.Double(sum)
+	co := t.w.topologyOf(t.of)
+	return types.Double(t.w.counts().AffinityScore(co, t.of, n.of.Row))
 }
 
 func spreadFits(t *taskView, n *nodeView) ref.Val {
-	co, row, fits := t.w.company(t), n.of.Row, true
-	if co.template == nil {
-		return types.True
-	}
-	t.w.peers.without(t.of, func() {
-		for _, ta := range co.template.hard {
-			d := ta.where.of[row]
-			fits = fits && d != nowhere && !ta.limit.full[d]
-		}
-	})
-	return types.Bool(fits)
+	co := t.w.topologyOf(t.of)
+	return types.Bool(t.w.counts().SpreadFits(co, t.of, n.of.Row))
 }
 
 func spreadApplies(t *taskView, n *nodeView) ref.Val {
-	co := t.w.company(t)
-	return types.Bool(co.template != nil && len(co.template.soft) > 0 && co.template.softIn(n.of.Row))
-}
-
-// softIn says that the row's node has the label of each preferred constraint.
-func (x *template) softIn(row int32) bool {
-	for i := range x.soft {
-		if x.soft[i].where.of[row] == nowhere {
-			return false
-		}
-	}
-	return true
+	return types.Bool(t.w.topologyOf(t.of).SpreadApplies(n.of.Row))
 }
 
 func spreadScore(t *taskView, n *nodeView) ref.Val {
-	co, row, sum := t.w.company(t), n.of.Row, 0.0
-	if co.template == nil || !co.template.softIn(row) {
-		return types.Double(0)
-	}
-	sizes := t.w.sizes
-	if sizes == nil {
-		sizes = co.template.sizesOf(&t.w.c.Nodes)
-	}
-	t.w.peers.without(t.of, func() {
-		for i := range co.template.soft {
-			x := &co.template.soft[i]
-			count, _ := x.at(row)
-			sum += float64(count)*math.Log(float64(sizes[i]+2)) + float64(x.maxSkew-1)
-		}
-	})
-	return types.Double(math.Round(sum))
+	co := t.w.topologyOf(t.of)
+	return types.Double(t.w.counts().SpreadScore(co, t.of, n.of.Row, t.w.sizes))
 }
 
-// sizesOf counts, for each preferred constraint, the domains among all nodes that are ready: a walk over the nodes.
-func (x *template) sizesOf(n *model.Nodes) []int32 {
-	g := newGroup(x)
-	for row, node := range n.Rows {
-		if node != nil && node.Ready {
-			g.add(int32(row), fitsNow, 1)
-		}
-	}
-	return g.sizes(fitsNow)
+// counts of the topology domains.
+func (w *World) counts() *topology.Counts {
+	w.topology.Afresh = w.NoCache
+	return w.topology
 }
 
-// sizesAmong counts them among some nodes; nil where the task has no preferred constraint.
-func (w *World) sizesAmong(t *model.Task, nodes []int32) []int32 {
-	x := w.company(w.taskView(t)).template
-	if x == nil || len(x.soft) == 0 {
-		return nil
-	}
-	g := newGroup(x)
-	for _, row := range nodes {
-		g.add(row, fitsNow, 1)
-	}
-	return g.sizes(fitsNow)
-}
-
-// group counts, for each preferred spread constraint of a template, the domains of the nodes that can be chosen, now
-// or later.
-type group struct {
-	of    *template
-	nodes [3]int32
-	count [3][][]int32 // by fit, constraint and domain
-	size  [3][]int32   // domains with nodes, by fit and constraint
-	out   []int32      // reused
-}
-
-func newGroup(x *template) *group {
-	g := &group{of: x, out: make([]int32, len(x.soft))}
-	for f := range g.count {
-		g.count[f], g.size[f] = make([][]int32, len(x.soft)), make([]int32, len(x.soft))
-		for i := range x.soft {
-			g.count[f][i] = make([]int32, len(x.soft[i].where.rows))
-		}
-	}
-	return g
-}
-
-// add counts a node in, or out. Nodes without the label of some constraint are passed over.
-func (g *group) add(row int32, f fit, by int32) {
-	if !g.of.softIn(row) {
-		return
-	}
-	g.nodes[f] += by
-	for i := range g.of.soft {
-		d := g.of.soft[i].where.of[row]
-		was := g.count[f][i][d]
-		g.count[f][i][d] += by
-		switch {
-		case was == 0:
-			g.size[f][i]++
-		case was+by == 0:
-			g.size[f][i]--
-		}
-	}
-}
-
-// sizes are the numbers of domains; valid until the next call.
-func (g *group) sizes(f fit) []int32 {
-	copy(g.out, g.size[f])
-	for i := range g.of.soft {
-		if g.of.soft[i].byNode {
-			g.out[i] = g.nodes[f]
-		}
-	}
-	return g.out
-}
+// topologyOf is what the answers about a task's peers and images rest on, as the cluster is now.
+func (w *World) topologyOf(t *model.Task) *topology.Context { return w.counts().Of(t) }

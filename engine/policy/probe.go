@@ -171,7 +171,7 @@ func (s *Session) Score(t *model.Task, row int32) []model.RowScore {
 func (s *Session) ScoreAmong(t *model.Task, nodes []int32) [][]model.RowScore {
 	f := s.frame().OfTask(t)
 	defer s.done()
-	s.sizes = s.sizesAmong(t, nodes)
+	s.sizes = s.topologyOf(t).SizesAmong(nodes)
 	defer func() { s.sizes = nil }()
 	out := make([][]model.RowScore, len(nodes))
 	for _, r := range s.columns.scores {

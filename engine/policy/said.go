@@ -3,6 +3,8 @@ package policy
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
 // said is what one row of a table says of each node, to all classes that are alike in what the row reads of them: most
@@ -75,7 +77,7 @@ func (x *saidStore[T]) forget() {
 // shares says that what a row says of a node to a class depends on nothing but the node, what the row reads of the class,
 // and the epoch. Where nobody has terms that concern a class, what is in a node's domains is nothing to it.
 func (c *Class) shares(r *rowPlan) bool {
-	return !c.s.NoCache && !r.own && !r.volumes && !r.beyond && (c.near.company == nil || !r.peers)
+	return !c.s.NoCache && !r.own && !r.volumes && !r.beyond && (c.near.context == nil || !r.peers)
 }
 
 // join gives a class the columns of its rows: those that it shares with others, and those that are its own.
@@ -101,7 +103,7 @@ func (c *Class) join() {
 		if c.values[k] != nil {
 			c.values[k], c.raw[k] = nil, nil
 		}
-		c.raw[k] = resized(c.raw[k], rows)
+		c.raw[k] = model.Resized(c.raw[k], rows)
 	}
 	if cs.left = true; len(cs.opinions.by)+len(cs.values.by) > 2*(len(cs.classes)+1)*(len(cs.predicates)+len(cs.scores)) {
 		cs.forget()

@@ -48,7 +48,7 @@ type Session struct {
 	desk         desk
 	meters       meters
 
-	startsSwept swept
+	startsSwept model.Swept
 }
 
 // stamp says since when a value holds: the cycle, a clock within it, and for what reads the action, how many have run.

@@ -3,6 +3,7 @@ package policy
 import (
 	"math"
 
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -69,7 +70,7 @@ func (c *Class) refreshRows(rows []int32) {
 	}
 	f := c.s.frame().OfTask(c.task)
 	defer c.s.done()
-	if len(rows) < fewRows || c.near.company != nil || c.s.NoCache {
+	if len(rows) < fewRows || c.near.context != nil || c.s.NoCache {
 		c.refreshEach(f, rows)
 		return
 	}
@@ -221,7 +222,7 @@ func (c *Class) siftBy(f *Frame, k int, rows []int32) (rejects bool) {
 		unknown, others = missing(c, r, kept, rows)
 	}
 	asked := c.askedOf(f, stage{row: r, rows: unknown, opinions: kept}, c.guards[k])
-	w.bools = resized(w.bools, len(asked))
+	w.bools = model.Resized(w.bools, len(asked))
 	w.giveUp(c.s.holdsEach(&r.expression, f, asked, w.bools))
 	versions := c.s.versionsOf(r)
 	for i, row := range asked {
@@ -259,7 +260,7 @@ func (c *Class) askedOf(f *Frame, st stage, known guard) []int32 {
 	if known == holds || r.When == nil {
 		return st.rows
 	}
-	w.bools = resized(w.bools, len(st.rows))
+	w.bools = model.Resized(w.bools, len(st.rows))
 	w.giveUp(c.s.holdsEach(&r.when, f, st.rows, w.bools))
 	return w.only(st.rows, func(i int, row int32) bool {
 		if !w.bools[i] && st.opinions != nil {
@@ -315,7 +316,7 @@ func (c *Class) sweepScore(f *Frame, k int, rows []int32) {
 	}
 	if known != stays {
 		asked := c.askedOf(f, stage{row: r, rows: rows, values: kept}, known)
-		w.numbers = resized(w.numbers, len(asked))
+		w.numbers = model.Resized(w.numbers, len(asked))
 		w.giveUp(c.s.numberEach(&r.expression, f, asked, w.numbers))
 		for i, row := range asked {
 			x := w.numbers[i]

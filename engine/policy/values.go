@@ -14,6 +14,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/topology"
 )
 
 // The types of the language that stand for the cluster's objects. They exist once, because
@@ -60,10 +61,7 @@ type (
 		classKey             string
 		classAt              stamp
 		volumes              *volumeMemo
-		company              *company
-		companyAt            uint64
-		matched              []*selector
-		matchedAt            int
+		topology             topology.TaskMemo
 	}
 	jobView struct {
 		view[model.Job]

@@ -187,7 +187,7 @@ func (s *Session) withVolumes(of *Class, t *model.Task) *Class {
 		c.count(row, 1)
 	}
 	if of.near.group != nil {
-		c.scoreAmong(of.near.group.of, f)
+		c.scoreAmong(of.near.context, f)
 	}
 	return c
 }

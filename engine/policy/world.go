@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/topology"
 	"github.com/celsius-scheduler/celsius/engine/volume"
 )
 
@@ -25,7 +26,7 @@ type World struct {
 	typ         viewTypes
 	namespaces  map[string]*namespaceView
 	volumes     *volume.Volumes
-	peers       peers
+	topology    *topology.Counts
 	// sizes are the domains of the nodes that are chosen from, while scores that read them are computed.
 	sizes []int32
 
@@ -40,7 +41,7 @@ type World struct {
 	offers    []offer // reused
 
 	kept            int // mostKept
-	namespacesSwept swept
+	namespacesSwept model.Swept
 }
 
 // Values computes what a policy adds to the fields of the language. An error is a *types.Err.
@@ -59,7 +60,7 @@ func (w *World) init(c *model.Cluster, p *Policy, values Values) {
 	w.typ = viewTypes{task: taskType(), job: jobType(), role: roleType(), queue: queueType(), spec: queueSpecType(), node: nodeType(), taint: taintType(), gpu: gpuType(), cluster: clusterType()}
 	w.slots.task, w.slots.job = p.slots["Task"], p.slots["Job"]
 	w.dims = &dims{Dims: c.Dims, crew: &w.crew}
-	w.peers.w = w
+	w.topology = topology.New(c, func(t *model.Task) *topology.TaskMemo { return &w.taskView(t).topology })
 	w.cluster = &clusterView{view: view[model.Cluster]{of: c, w: w, typ: w.typ.cluster, memo: make([]memo, p.slots["Cluster"])}}
 }
 
@@ -90,7 +91,7 @@ func (w *World) Run(action string) { w.action = types.String(action) }
 
 // Among asks for scores of a task on the nodes that are chosen from.
 func (w *World) Among(t *model.Task, nodes []int32, ask func()) {
-	w.sizes = w.sizesAmong(t, nodes)
+	w.sizes = w.topologyOf(t).SizesAmong(nodes)
 	ask()
 	w.sizes = nil
 }

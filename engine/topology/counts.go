@@ -1,4 +1,4 @@
-package policy
+package topology
 
 import (
 	"maps"
@@ -10,15 +10,19 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// peers counts, by topology domain, the placed tasks that terms of pods speak of, and the placed tasks whose own
+// Counts counts, by topology domain, the placed tasks that terms of pods speak of, and the placed tasks whose own
 // terms speak of others. It follows the cluster by its log of tasks: a step costs the tallies that the one task counts
 // in, and nothing where nobody has terms. What a term needs for the first time is counted in one walk over the
 // placed tasks, however many terms are new.
 //
 // A task counts where it is or is promised. One that is being released counts for affinity until it is gone, and
 // not for spread, as kube-scheduler has it.
-type peers struct {
-	w *World
+type Counts struct {
+	c *model.Cluster
+	// memo is where what was found out about a task is remembered.
+	memo func(*model.Task) *TaskMemo
+	// Afresh has all be counted anew at each change.
+	Afresh bool
 
 	begun      bool
 	clock      uint64 // of the cluster, when all this was so
@@ -26,29 +30,42 @@ type peers struct {
 	objects    uint64 // ObjectClock
 	namespaces uint64 // NamespaceClock
 
-	version   uint64 // of which terms there are: a company holds as long
+	version   uint64 // of which terms there are: a context holds as long
 	ids       int    // given to selectors and tallies; never given again
 	freshFrom int    // selectors from this id on are not matched against placed tasks yet
-	fresh     []*tally
+	fresh     []*Tally
 	moves     uint64 // how often nodes changed their domains
 	dead      int    // templates that no task has
 	byLabels  bool   // some selector reads labels of namespaces
 
-	topologies map[string]*topology
+	topologies map[string]*domains
 	rows       []seenNode
 	selectors  map[string]*selector
 	byLabel    map[label][]*selector
 	rest       []*selector // that name no label
-	tallies    map[string]*tally
-	inclusive  []*tally // that leave out nodes
+	tallies    map[string]*Tally
+	inclusive  []*Tally // that leave out nodes
 	templates  map[string]*template
-	companies  map[string]*company
+	contexts   map[string]*Context
 	text       []byte // scratch
 	records    map[*model.Task]*record
-	images     map[string]*tally // that some task asked for
+	images     map[string]*Tally // that some task asked for
 	total      int               // nodes
-	swept      swept             // companies and images
+	swept      model.Swept       // contexts and images
 	fresher    bool              // all was counted anew, and how much of it is in use is not known yet
+}
+
+// TaskMemo is what Counts remembers of one task; its zero value is nothing.
+type TaskMemo struct {
+	context   *Context
+	contextAt uint64
+	matched   []*selector
+	matchedAt int
+}
+
+// New counts nothing yet; memo gives the place of what is remembered of a task.
+func New(c *model.Cluster, memo func(*model.Task) *TaskMemo) *Counts {
+	return &Counts{c: c, memo: memo}
 }
 
 type label struct{ key, value string }
@@ -66,8 +83,8 @@ type seenNode struct {
 type selector struct {
 	model.PodSelector
 	id         int
-	counted    []*tally        // of tasks that match it
-	asking     []*tally        // of tasks whose terms say it
+	counted    []*Tally        // of tasks that match it
+	asking     []*Tally        // of tasks whose terms say it
 	namespaces map[string]bool // what HasNamespace said
 }
 
@@ -92,39 +109,39 @@ type record struct {
 }
 
 // reset forgets everything but the ids that were given.
-func (p *peers) reset() {
+func (p *Counts) reset() {
 	p.ids++ // so that no view of a task takes what was matched before for what is matched now
 	p.begun, p.fresh, p.dead, p.byLabels, p.freshFrom = true, nil, 0, false, p.ids+1
-	p.topologies, p.selectors, p.tallies = map[string]*topology{}, map[string]*selector{}, map[string]*tally{}
+	p.topologies, p.selectors, p.tallies = map[string]*domains{}, map[string]*selector{}, map[string]*Tally{}
 	p.byLabel, p.rest, p.inclusive = map[label][]*selector{}, nil, nil
-	p.templates, p.companies, p.records = map[string]*template{}, map[string]*company{}, map[*model.Task]*record{}
-	p.images, p.total = map[string]*tally{}, 0
+	p.templates, p.contexts, p.records = map[string]*template{}, map[string]*Context{}, map[*model.Task]*record{}
+	p.images, p.total = map[string]*Tally{}, 0
 	p.rows = p.rows[:0]
 	p.version++
 	p.moves++
 }
 
 // sync brings the counts up to date. Where nothing changed it costs a comparison.
-func (p *peers) sync() {
-	c := p.w.c
+func (p *Counts) sync() {
+	c := p.c
 	if p.begun && p.clock == c.Clock {
 		return
 	}
 	entries, ok := c.TaskLog.Since(p.cursor)
 	const many = 64
 	switch {
-	case !p.begun, !ok, p.w.NoCache, p.byLabels && p.namespaces != c.NamespaceClock, p.dead > many && 2*p.dead > len(p.templates):
+	case !p.begun, !ok, p.Afresh, p.byLabels && p.namespaces != c.NamespaceClock, p.dead > many && 2*p.dead > len(p.templates):
 		p.reset()
 		p.remap()
 		for _, t := range c.Tasks {
 			if t.PodTerms != nil {
-				p.seat(t)
+				p.update(t)
 			}
 		}
 	default:
 		p.growRows()
 		for _, t := range entries {
-			p.seat(t)
+			p.update(t)
 		}
 		if p.objects != c.ObjectClock {
 			p.remap()
@@ -134,8 +151,8 @@ func (p *peers) sync() {
 	p.clock, p.cursor, p.objects, p.namespaces = c.Clock, c.TaskLog.Next(), c.ObjectClock, c.NamespaceClock
 }
 
-// seat brings one task's counts up to date.
-func (p *peers) seat(t *model.Task) {
+// update brings one task's counts up to date.
+func (p *Counts) update(t *model.Task) {
 	rec := p.records[t]
 	if rec == nil && t.PodTerms == nil && len(p.selectors) == 0 {
 		return
@@ -144,9 +161,9 @@ func (p *peers) seat(t *model.Task) {
 		p.count(rec, -1, true)
 		rec.row = model.NoNode
 	}
-	if p.w.c.Tasks[t.Key] != t {
+	if p.c.Tasks[t.Key] != t {
 		if rec != nil {
-			p.give(rec, nil)
+			p.assign(rec, nil)
 			delete(p.records, t)
 		}
 		return
@@ -159,7 +176,7 @@ func (p *peers) seat(t *model.Task) {
 		p.records[t] = rec
 	}
 	if rec.object != t.Object {
-		p.give(rec, p.template(t)) // of the older object the record has another
+		p.assign(rec, p.template(t)) // of the older object the record has another
 		rec.object, rec.matchedAt = t.Object, -1
 	}
 	if t.Node == model.NoNode {
@@ -172,15 +189,15 @@ func (p *peers) seat(t *model.Task) {
 	p.count(rec, 1, true)
 }
 
-// give says which template a task has.
-func (p *peers) give(rec *record, to *template) {
+// assign says which template a task has.
+func (p *Counts) assign(rec *record, to *template) {
 	if rec.template == to {
 		return
 	}
 	if rec.template != nil {
 		if rec.template.owners--; rec.template.owners == 0 {
 			p.dead++
-			p.asked(rec.template, -1)
+			p.noteUse(rec.template, -1)
 		}
 	}
 	if rec.template = to; to == nil {
@@ -190,13 +207,13 @@ func (p *peers) give(rec *record, to *template) {
 		if to.counted {
 			p.dead--
 		}
-		p.asked(to, 1)
+		p.noteUse(to, 1)
 	}
 	to.counted = true
 }
 
-// asked notes that a template came into use, or out of it. Whom its terms speak of has another company where nobody else has them.
-func (p *peers) asked(x *template, by int) {
+// noteUse notes that a template came into use, or out of it. Whom its terms speak of has another context where nobody else has them.
+func (p *Counts) noteUse(x *template, by int) {
 	for _, ta := range x.asks {
 		if ta.askers += by; ta.askers == max(by, 0) {
 			p.version++
@@ -206,7 +223,7 @@ func (p *peers) asked(x *template, by int) {
 
 // count adds a task to the tallies that it counts in, or takes it away. filled says whether those that are complete,
 // or those that are about to be.
-func (p *peers) count(rec *record, sign int64, filled bool) {
+func (p *Counts) count(rec *record, sign int64, filled bool) {
 	for _, x := range rec.matched {
 		for _, ta := range x.counted {
 			if ta.filled == filled && (!ta.staying || !rec.leaving) && ta.alsoIn(rec.matched) {
@@ -225,11 +242,11 @@ func (p *peers) count(rec *record, sign int64, filled bool) {
 }
 
 // fill counts the placed tasks into the tallies that are new.
-func (p *peers) fill() {
+func (p *Counts) fill() {
 	if len(p.fresh) == 0 && p.freshFrom > p.ids {
 		return
 	}
-	n, spoken := &p.w.c.Nodes, p.freshNamespaces()
+	n, spoken := &p.c.Nodes, p.freshNamespaces()
 	for row := range n.Rows {
 		for _, t := range n.Tasks[row] {
 			rec := p.records[t]
@@ -264,7 +281,7 @@ func (p *peers) fill() {
 }
 
 // freshNamespaces are those that the selectors which are new speak of; nil: any.
-func (p *peers) freshNamespaces() map[string]bool {
+func (p *Counts) freshNamespaces() map[string]bool {
 	out := map[string]bool{}
 	for _, x := range p.selectors {
 		switch {
@@ -281,8 +298,8 @@ func (p *peers) freshNamespaces() map[string]bool {
 }
 
 // matched lists the selectors, of those that placed tasks were matched against, that speak of a task.
-func (p *peers) matched(t *model.Task) []*selector {
-	v := p.w.taskView(t)
+func (p *Counts) matched(t *model.Task) []*selector {
+	v := p.memo(t)
 	if v.matchedAt != p.freshFrom {
 		v.matched, v.matchedAt = slices.DeleteFunc(p.candidates(nil, t, 0), func(x *selector) bool { return x.id >= p.freshFrom }), p.freshFrom
 	}
@@ -290,24 +307,24 @@ func (p *peers) matched(t *model.Task) []*selector {
 }
 
 // candidates appends the selectors from an id on that speak of a task, found by the task's labels.
-func (p *peers) candidates(out []*selector, t *model.Task, from int) []*selector {
+func (p *Counts) candidates(out []*selector, t *model.Task, from int) []*selector {
 	for key, value := range t.Labels {
 		out = p.match(out, p.byLabel[label{key, value}], t, from)
 	}
 	return p.match(out, p.rest, t, from)
 }
 
-func (p *peers) match(out, among []*selector, t *model.Task, from int) []*selector {
+func (p *Counts) match(out, among []*selector, t *model.Task, from int) []*selector {
 	for i := len(among) - 1; i >= 0 && among[i].id >= from; i-- {
-		if among[i].matches(p.w.c, t) {
+		if among[i].matches(p.c, t) {
 			out = append(out, among[i])
 		}
 	}
 	return out
 }
 
-func (p *peers) growRows() {
-	for row := len(p.rows); row < len(p.w.c.Nodes.Rows); row++ {
+func (p *Counts) growRows() {
+	for row := len(p.rows); row < len(p.c.Nodes.Rows); row++ {
 		p.rows = append(p.rows, seenNode{})
 		for _, topo := range p.topologies {
 			topo.of = append(topo.of, nowhere)
@@ -322,9 +339,9 @@ func (p *peers) growRows() {
 }
 
 // remap brings the nodes' domains up to date, and with them the counts of the tasks there.
-func (p *peers) remap() {
+func (p *Counts) remap() {
 	p.growRows()
-	n := &p.w.c.Nodes
+	n := &p.c.Nodes
 	moved := false
 	for row, node := range n.Rows {
 		seen := &p.rows[row]
@@ -360,12 +377,12 @@ func (p *peers) remap() {
 }
 
 // moveRow gives a row the domains of a node's labels, and takes the tasks on it along.
-func (p *peers) moveRow(row int32, labels map[string]string) {
+func (p *Counts) moveRow(row int32, labels map[string]string) {
 	p.countRow(row, -1)
 	for _, topo := range p.topologies {
 		topo.place(row, labels)
 	}
-	node := p.w.c.Nodes.Rows[row]
+	node := p.c.Nodes.Rows[row]
 	for _, ta := range p.inclusive {
 		ta.included[row] = node != nil && ta.includes.node(node)
 	}
@@ -376,64 +393,81 @@ func sameTaint(a, b corev1.Taint) bool {
 	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
 }
 
-func (p *peers) countRow(row int32, sign int64) {
-	for _, t := range p.w.c.Nodes.Tasks[row] {
+func (p *Counts) countRow(row int32, sign int64) {
+	for _, t := range p.c.Nodes.Tasks[row] {
 		if rec := p.records[t]; rec != nil && rec.row != model.NoNode {
 			p.count(rec, sign, true)
 		}
 	}
 }
 
-// company is what the verdicts and scores of a task rest on besides the task and the node: the tallies of its own
-// terms, and those of the terms that speak of it. Tasks with the same company get the same answers.
-type company struct {
-	template *template // nil without terms
-	against  []*tally  // of required anti-affinity of others
-	drawn    []*tally  // of what else of others' terms moves scores, weighted
-	images   []*tally  // of its images that some node has
-	watched  []*tally  // all of these
+// Context is what the verdicts and scores of a task rest on besides the task and the node: the tallies of its own
+// terms, and those of the terms that speak of it. Tasks with the same Context get the same answers.
+type Context struct {
+	template  *template // nil without terms
+	against   []*Tally  // of required anti-affinity of others
+	preferred []*Tally  // of what else of others' terms moves scores, weighted
+	images    []*Tally  // of its images that some node has
+	watched   []*Tally  // all of these
 	// For the key of a class: the others' tallies, and the images.
 	matched, imagesKey string
 }
 
-// idle says that nothing here moves.
-func (co *company) idle() bool { return len(co.watched) == 0 }
+// Watched are the tallies that the answers rest on; none: nothing here moves.
+func (co *Context) Watched() []*Tally { return co.watched }
 
-func (co *company) hasAffinity() bool {
-	return len(co.against)+len(co.drawn) > 0 || co.template != nil && co.template.terms.HasAffinity()
-}
-
-// company of a task as the cluster is now.
-func (w *World) company(v *taskView) *company {
-	p := &w.peers
-	p.sync()
-	if v.company == nil || v.companyAt != p.version {
-		v.company = p.companyOf(v.of)
-		v.companyAt = p.version
+// Terms names what the task itself asks of its peers; "" for nothing.
+func (co *Context) Terms() string {
+	if co.template == nil {
+		return ""
 	}
-	return v.company
+	return co.template.name
 }
 
-func (p *peers) companyOf(t *model.Task) *company {
+// Matched names the terms of others that speak of the task.
+func (co *Context) Matched() string { return co.matched }
+
+// Images names the task's images that some node has.
+func (co *Context) Images() string { return co.imagesKey }
+
+// HasImages says whether some node has an image of the task.
+func (co *Context) HasImages() bool { return len(co.images) > 0 }
+
+// HasAffinity says whether the task has terms of affinity or anti-affinity, or is one that the terms of others speak of.
+func (co *Context) HasAffinity() bool {
+	return len(co.against)+len(co.preferred) > 0 || co.template != nil && co.template.terms.HasAffinity()
+}
+
+// Of is the context of a task as the cluster is now.
+func (p *Counts) Of(t *model.Task) *Context {
+	p.sync()
+	v := p.memo(t)
+	if v.context == nil || v.contextAt != p.version {
+		v.context, v.contextAt = p.contextOf(t), p.version
+	}
+	return v.context
+}
+
+func (p *Counts) contextOf(t *model.Task) *Context {
 	tmpl := p.template(t)
 	p.fill() // a task that the cluster does not know may have terms that are new
 	var ids []int
-	var seen map[*tally]bool
-	co := company{template: tmpl}
+	var seen map[*Tally]bool
+	co := Context{template: tmpl}
 	for _, x := range p.matched(t) {
 		for _, ta := range x.asking {
 			if seen[ta] || ta.askers == 0 {
 				continue
 			}
 			if seen == nil {
-				seen = map[*tally]bool{}
+				seen = map[*Tally]bool{}
 			}
 			seen[ta] = true
 			ids = append(ids, ta.id)
 			if ta.use == presence {
 				co.against = append(co.against, ta)
 			} else {
-				co.drawn = append(co.drawn, ta)
+				co.preferred = append(co.preferred, ta)
 			}
 		}
 	}
@@ -449,21 +483,45 @@ func (p *peers) companyOf(t *model.Task) *company {
 		key = append(key, tmpl.name...)
 	}
 	p.text = key
-	if known := p.companies[string(key)]; known != nil {
+	if known := p.contexts[string(key)]; known != nil {
 		return known
 	}
 	co.matched = string(key[:matched])
 	if tmpl != nil {
 		co.watched = append(co.watched, tmpl.tallies...)
 	}
-	co.watched = slices.Concat(co.watched, co.against, co.drawn, co.images)
+	co.watched = slices.Concat(co.watched, co.against, co.preferred, co.images)
 	kept := co
-	p.companies[string(key)] = &kept
+	p.contexts[string(key)] = &kept
 	return &kept
 }
 
+// Version is of which terms there are: contexts hold as long. It brings the counts up to date.
+func (p *Counts) Version() uint64 {
+	p.sync()
+	return p.version
+}
+
+// Moves is how often nodes changed their domains.
+func (p *Counts) Moves() uint64 { return p.moves }
+
+// Size is how many contexts and images are known.
+func (p *Counts) Size() int { return len(p.contexts) + len(p.images) }
+
+// Forget has all be counted anew where most contexts and images may be of tasks that are gone; keep is how many there may be in any case.
+// How many are in use shows in the cycle after that.
+func (p *Counts) Forget(keep int) {
+	if p.fresher {
+		p.swept, p.fresher = model.Swept(p.Size()), false
+	}
+	if p.swept.Due(p.Size(), keep) {
+		p.begun, p.fresher = false, true
+		p.clock = 0
+	}
+}
+
 // without answers a question about a task as if it were not placed where it is: it is no peer of its own.
-func (p *peers) without(t *model.Task, ask func()) {
+func (p *Counts) without(t *model.Task, ask func()) {
 	rec := p.records[t]
 	if t.Node == model.NoNode || rec == nil || rec.row == model.NoNode {
 		ask()

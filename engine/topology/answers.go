@@ -1,0 +1,120 @@
+package topology
+
+import (
+	"math"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// The questions that a pod's terms ask about a node, as kube-scheduler answers them. The task itself counts nowhere: it is no peer of its
+// own.
+
+// AffinityFits says whether a row's node satisfies the required affinity and anti-affinity of a task, and the required anti-affinity of the
+// placed tasks: kube-scheduler's filter InterPodAffinity.
+func (p *Counts) AffinityFits(co *Context, t *model.Task, row int32) (fits bool) {
+	p.without(t, func() { fits = co.fits(row) })
+	return fits
+}
+
+// AffinityScore sums the weights of the preferred terms, of the task and of others about it, that placed tasks satisfy in a row's domains.
+func (p *Counts) AffinityScore(co *Context, t *model.Task, row int32) (sum int64) {
+	p.without(t, func() {
+		for _, ta := range co.preferred {
+			count, _ := ta.at(row)
+			sum += ta.weight * count
+		}
+		if co.template == nil {
+			return
+		}
+		for _, d := range co.template.preferred {
+			count, _ := d.at(row)
+			sum += d.weight * count
+		}
+	})
+	return sum
+}
+
+// SpreadFits says whether a row's node satisfies the required spread constraints of a task: kube-scheduler's filter PodTopologySpread.
+func (p *Counts) SpreadFits(co *Context, t *model.Task, row int32) bool {
+	if co.template == nil {
+		return true
+	}
+	fits := true
+	p.without(t, func() {
+		for _, ta := range co.template.requiredSpread {
+			d := ta.where.of[row]
+			fits = fits && d != nowhere && !ta.limit.full[d]
+		}
+	})
+	return fits
+}
+
+// SpreadApplies says whether a task has preferred spread constraints, and a row's node the labels of all of them.
+func (co *Context) SpreadApplies(row int32) bool {
+	return co.spreads() && co.template.softIn(row)
+}
+
+// spreads says whether there are preferred spread constraints.
+func (co *Context) spreads() bool { return co.template != nil && len(co.template.preferredSpread) > 0 }
+
+// SpreadScore is how many of the pods that the preferred constraints count are in the domains of a row's node, each constraint weighed by
+// the logarithm of its number of domains among the nodes that are chosen from; sizes are these numbers, nil: of all nodes that are ready.
+func (p *Counts) SpreadScore(co *Context, t *model.Task, row int32, sizes []int32) float64 {
+	if !co.SpreadApplies(row) {
+		return 0
+	}
+	if sizes == nil {
+		sizes = p.sizesOfAll(co)
+	}
+	sum := 0.0
+	p.without(t, func() {
+		for i := range co.template.preferredSpread {
+			x := &co.template.preferredSpread[i]
+			count, _ := x.at(row)
+			sum += float64(count)*math.Log(float64(sizes[i]+2)) + float64(x.maxSkew-1)
+		}
+	})
+	return math.Round(sum)
+}
+
+func (co *Context) fits(row int32) bool {
+	if x := co.template; x != nil && (!x.affinityFits(row) || !nobody(x.antiAffinity, row)) {
+		return false
+	}
+	return nobody(co.against, row)
+}
+
+// nobody says that no tally has anybody in the row's domain.
+func nobody(tallies []*Tally, row int32) bool {
+	for _, ta := range tallies {
+		if n, _ := ta.at(row); n > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// affinityFits wants somebody in each domain; where there is nobody anywhere, a pod that is one of those whom it wants to
+// be near goes first, for else none of its kind could.
+func (x *template) affinityFits(row int32) bool {
+	somebody, everyone := true, int64(0)
+	for _, ta := range x.affinity {
+		n, ok := ta.at(row)
+		if !ok {
+			return false
+		}
+		somebody = somebody && n > 0
+		everyone += ta.total
+	}
+	return somebody || everyone == 0 && x.selfMatch
+}
+
+// softIn says that the row's node has the label of each preferred constraint.
+func (x *template) softIn(row int32) bool {
+	for i := range x.preferredSpread {
+		if x.preferredSpread[i].where.of[row] == nowhere {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,256 @@
+package topology
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// template is what tasks that ask the same of their peers have in common.
+type template struct {
+	id      int
+	name    string // for keys
+	terms   *model.PodTerms
+	owners  int  // tasks that have it
+	counted bool // owners were above 0 once
+
+	affinity        []*Tally    // of required affinity, one a term
+	selfMatch       bool        // the pod is one of those whom it wants to be near
+	antiAffinity    []*Tally    // of required anti-affinity
+	preferred       []preferred // of preferred terms
+	requiredSpread  []*Tally    // of required spread
+	preferredSpread []soft      // of preferred spread
+	tallies         []*Tally    // all of these
+	asks            []*Tally    // that its placed tasks count in
+}
+
+// preferred is a tally with what each that it counts adds to a score.
+type preferred struct {
+	*Tally
+	weight int64
+}
+
+// soft is a preferred spread constraint.
+type soft struct {
+	*Tally
+	maxSkew int64
+	// byNode says that each node is a domain: kube-scheduler then weighs by the number of nodes.
+	byNode bool
+}
+
+// template of a task, nil where it asks nothing of its peers.
+func (p *Counts) template(t *model.Task) *template {
+	terms := t.PodTerms
+	if terms == nil {
+		return nil
+	}
+	if rec := p.records[t]; rec != nil && rec.object == t.Object && rec.template != nil {
+		return rec.template
+	}
+	var key strings.Builder
+	key.WriteString(terms.Key)
+	var selves []bool
+	for i := range terms.RequiredAffinity {
+		selves = append(selves, p.selects(&terms.RequiredAffinity[i].Who, t))
+	}
+	for i := range terms.Spread {
+		selves = append(selves, p.selects(&terms.Spread[i].Who, t))
+	}
+	for _, self := range selves {
+		key.WriteString(strconv.FormatBool(self)[:1])
+	}
+	if len(terms.Spread) > 0 {
+		key.WriteString("\n" + t.NodeAffinityKey + "\n" + t.TolerationsKey)
+	}
+	if known := p.templates[key.String()]; known != nil {
+		return known
+	}
+	p.ids++
+	x := &template{id: p.ids, name: "t" + strconv.Itoa(p.ids), terms: terms}
+	p.templates[key.String()] = x
+	p.affinityOf(x, selves)
+	p.spreadOf(x, t, selves[len(terms.RequiredAffinity):])
+	for _, list := range [][]*Tally{x.affinity, x.antiAffinity, x.requiredSpread} {
+		x.tallies = append(x.tallies, list...)
+	}
+	for _, d := range x.preferred {
+		x.tallies = append(x.tallies, d.Tally)
+	}
+	for _, s := range x.preferredSpread {
+		x.tallies = append(x.tallies, s.Tally)
+	}
+	return x
+}
+
+func (p *Counts) selects(who *model.PodSelector, t *model.Task) bool {
+	return who.HasNamespace(t.Namespace, p.c.NamespaceLabels(t.Namespace)) && who.HasLabels(t.Labels)
+}
+
+// affinityOf makes the tallies of a template's affinity terms.
+func (p *Counts) affinityOf(x *template, selves []bool) {
+	terms := x.terms
+	x.selfMatch = true
+	all := []*selector{}
+	for i := range terms.RequiredAffinity {
+		x.selfMatch = x.selfMatch && selves[i]
+		if one := p.selector(&terms.RequiredAffinity[i].Who); !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+	}
+	for i := range terms.RequiredAffinity {
+		term := &terms.RequiredAffinity[i]
+		x.affinity = append(x.affinity, p.tally("near", term.TopologyKey, all, func(ta *Tally) { ta.alone = true }))
+		x.asks = append(x.asks, p.asking("near", term, amount, hardAffinityWeight))
+	}
+	for i := range terms.RequiredAntiAffinity {
+		term := &terms.RequiredAntiAffinity[i]
+		x.antiAffinity = append(x.antiAffinity, p.tally("apart", term.TopologyKey, []*selector{p.selector(&term.Who)}, nil))
+		x.asks = append(x.asks, p.asking("apart", term, presence, 0))
+	}
+	prefer := func(list []model.PodTerm, sign int64) {
+		for i := range list {
+			term := &list[i]
+			ta := p.tally("preferred", term.TopologyKey, []*selector{p.selector(&term.Who)}, func(ta *Tally) { ta.use = amount })
+			x.preferred = append(x.preferred, preferred{ta, sign * term.Weight})
+			x.asks = append(x.asks, p.asking("preferred", term, amount, sign*term.Weight))
+		}
+	}
+	prefer(terms.PreferredAffinity, 1)
+	prefer(terms.PreferredAntiAffinity, -1)
+}
+
+// hardAffinityWeight is what a placed pod's required affinity to a pod counts for in the pod's score: the default of
+// kube-scheduler's hardPodAffinityWeight.
+const hardAffinityWeight = 1
+
+// spreadOf makes the tallies of a template's spread constraints. Nodes that lack the label of any constraint of the
+// same mode are not counted.
+func (p *Counts) spreadOf(x *template, t *model.Task, selves []bool) {
+	keys := map[bool][]string{}
+	for i := range x.terms.Spread {
+		term := &x.terms.Spread[i]
+		keys[term.Required] = append(keys[term.Required], term.TopologyKey)
+	}
+	like := &model.Task{Template: t.Template}
+	for i := range x.terms.Spread {
+		term := &x.terms.Spread[i]
+		name := "spread\n" + strings.Join(keys[term.Required], ",") + "\n"
+		if term.HonorAffinity {
+			name += t.NodeAffinityKey
+		}
+		name += "\n"
+		if term.HonorTaints {
+			name += "t" + t.TolerationsKey
+		}
+		who := []*selector{p.selector(&term.Who)}
+		if term.Who.Labels != nil && term.Who.Labels.Empty() {
+			who, name = nil, name+"nobody" // as kube-scheduler has it: an empty selector counts nobody
+		}
+		includes := &inclusion{keys: keys[term.Required], pod: like, affinity: term.HonorAffinity, taints: term.HonorTaints}
+		if !term.Required {
+			one := soft{maxSkew: term.MaxSkew, byNode: term.TopologyKey == corev1.LabelHostname}
+			if one.byNode {
+				includes, name = nil, "spread of all\n"
+			}
+			one.Tally = p.tally(name, term.TopologyKey, who, func(ta *Tally) { ta.use, ta.staying, ta.includes = amount, true, includes })
+			x.preferredSpread = append(x.preferredSpread, one)
+			continue
+		}
+		bounds := &limit{maxSkew: term.MaxSkew, minDomains: term.MinDomains}
+		if selves[i] {
+			bounds.self = 1
+		}
+		for _, n := range []int64{bounds.self, bounds.maxSkew, bounds.minDomains} {
+			name += " " + strconv.FormatInt(n, 10)
+		}
+		x.requiredSpread = append(x.requiredSpread, p.tally(name, term.TopologyKey, who, func(ta *Tally) {
+			ta.use, ta.staying, ta.includes, ta.limit = bound, true, includes, bounds
+		}))
+	}
+}
+
+// selector makes what is not known yet.
+func (p *Counts) selector(who *model.PodSelector) *selector {
+	if known := p.selectors[who.Key]; known != nil {
+		return known
+	}
+	p.ids++
+	x := &selector{PodSelector: *who, id: p.ids, namespaces: map[string]bool{}}
+	p.selectors[who.Key] = x
+	p.byLabels = p.byLabels || who.ByLabels != nil
+	if key, value, ok := who.Equality(); ok {
+		p.byLabel[label{key, value}] = append(p.byLabel[label{key, value}], x)
+	} else {
+		p.rest = append(p.rest, x)
+	}
+	return x
+}
+
+// tally finds or makes the tally of the placed tasks that all selectors speak of; none: it counts nobody.
+func (p *Counts) tally(kind, topologyKey string, who []*selector, with func(*Tally)) *Tally {
+	key := []string{kind, topologyKey}
+	for _, x := range who {
+		key = append(key, x.Key)
+	}
+	ta, fresh := p.tallyNamed(strings.Join(key, "\n"), topologyKey)
+	if !fresh {
+		return ta
+	}
+	if with != nil {
+		with(ta)
+	}
+	if len(who) > 0 {
+		ta.also = who[1:]
+		who[0].counted = append(who[0].counted, ta)
+	}
+	if ta.includes != nil {
+		p.inclusive = append(p.inclusive, ta)
+		ta.included = make([]bool, len(p.rows))
+		for row := range p.rows {
+			node := p.c.Nodes.Rows[row]
+			ta.included[row] = node != nil && ta.where.of[row] != nowhere && ta.includes.node(node)
+		}
+	}
+	return ta
+}
+
+// asking finds or makes the tally of the placed tasks that have a term.
+func (p *Counts) asking(kind string, term *model.PodTerm, of use, weight int64) *Tally {
+	x := p.selector(&term.Who)
+	key := strings.Join([]string{"asking", kind, strconv.FormatInt(weight, 10), term.TopologyKey, x.Key}, "\n")
+	ta, fresh := p.tallyNamed(key, term.TopologyKey)
+	if fresh {
+		ta.use, ta.weight = of, weight
+		x.asking = append(x.asking, ta)
+	}
+	return ta
+}
+
+func (p *Counts) tallyNamed(key, topologyKey string) (ta *Tally, fresh bool) {
+	if known := p.tallies[key]; known != nil {
+		return known, false
+	}
+	p.ids++
+	ta = &Tally{id: p.ids, where: p.topology(topologyKey)}
+	p.tallies[key] = ta
+	p.fresh = append(p.fresh, ta)
+	return ta, true
+}
+
+// topology finds or makes the domains of a label.
+func (p *Counts) topology(key string) *domains {
+	if known := p.topologies[key]; known != nil {
+		return known
+	}
+	x := &domains{key: key, index: map[string]int32{}}
+	for row := range p.rows {
+		x.of = append(x.of, nowhere)
+		x.place(int32(row), p.rows[row].labels)
+	}
+	p.topologies[key] = x
+	return x
+}
