@@ -167,6 +167,15 @@ func (r *reference) scores() {
 	r.table([]string{"`round: {mode: …}`", "to a multiple of `step`"}, rows)
 }
 
+// orders says how sort keys compare.
+func (r *reference) orders() {
+	r.heading(2, "Orders")
+	r.para("Sort keys are compared by value: numbers, strings, points in time and durations as usual, false before true, lists element by element, " +
+		"lists in them likewise; where one list begins with all of the other they are equal. NaN is an error of the row. " +
+		"What has no opinion, because `when` is false or the row errs, comes last, with `descending` too; where neither of two has one they are equal, and " +
+		"the next row decides. Keys are read again whenever the first is taken.")
+}
+
 func (r *reference) messages() {
 	r.heading(2, "Messages")
 	r.para("`message` is text with expressions between `{{` and `}}`: `message: \"queue {{queue.name}} deserves {{queue.deserved}}\"`. " +

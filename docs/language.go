@@ -68,7 +68,7 @@ func languageReference(lang *rules.Language, shipped map[string]*rules.Table) ([
 	r.para("%s", languageIntro)
 	r.para("Misspell a field and the compiler says so, at the line and column inside your expression:")
 	r.fence("", "$ celsius policy check policy.yaml\n"+mistakes(misspelt).Error())
-	r.contents("A table", "Sections", "What rows see", "Types", "Operators", "Functions", "Libraries", "Scores", "Messages", "Errors", "What a row reads", "Actions")
+	r.contents("A table", "Sections", "What rows see", "Types", "Operators", "Functions", "Libraries", "Scores", "Orders", "Messages", "Errors", "What a row reads", "Actions")
 	r.tables()
 	r.sections()
 	r.roots()
@@ -79,6 +79,7 @@ func languageReference(lang *rules.Language, shipped map[string]*rules.Table) ([
 		return nil, err
 	}
 	r.scores()
+	r.orders()
 	r.messages()
 	r.errors()
 	r.reads()

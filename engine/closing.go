@@ -18,7 +18,7 @@ const (
 )
 
 // closing computes what PodGroups' and queues' statuses should be at the end of a cycle, while what is only
-// promised still counts (behaviour 7.4, corpus 3.10).
+// promised still counts (docs/volcano.md, PodGroups at the end of a cycle).
 func closing(x *action.Cycle, s *policy.Session, plan *model.Plan) {
 	c := s.Cluster()
 	whole := &model.Condition{Type: scheduled, Status: "True", Reason: "tasks in gang are ready to be scheduled"}

@@ -155,7 +155,7 @@ func mayUse(pkg, imp string) bool {
 	})
 }
 
-// TestImportTables shows that the tables refuse what DESIGN refuses.
+// TestImportTables shows what the tables refuse.
 func TestImportTables(t *testing.T) {
 	for _, c := range []struct {
 		pkg, imp string

@@ -146,7 +146,7 @@ type GPU struct {
 // Status is where a task is in its life, as the scheduler sees it.
 type Status uint8
 
-// The statuses of a task (behaviour 7.5).
+// The statuses of a task (docs/volcano.md, Task statuses).
 const (
 	Pending Status = iota
 	Pipelined

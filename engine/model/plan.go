@@ -151,7 +151,7 @@ type NodeCount struct {
 	Example bool `json:"example,omitempty"`
 }
 
-// JobStatus is what a PodGroup's status should be after the cycle (behaviour 7.4, corpus 3.10).
+// JobStatus is what a PodGroup's status should be after the cycle (docs/volcano.md, PodGroups at the end of a cycle).
 type JobStatus struct {
 	Job       string     `json:"job"`
 	Phase     string     `json:"phase"`

@@ -165,7 +165,7 @@ func TestStatusOfPod(t *testing.T) {
 	}
 }
 
-// What each status counts for: behaviour 7.5 and 7.6.
+// What each status counts for (docs/volcano.md, Amounts).
 func TestAccountingByStatus(t *testing.T) {
 	type sums struct{ Used, Releasing, Pipelined, Idle, Future, Allocated, Request float64 }
 	tests := []struct {

@@ -16,7 +16,7 @@ const (
 )
 
 // Slack is by how much a request may exceed what is there and still fit, in a
-// dimension's own unit (behaviour 7.6).
+// dimension's own unit (docs/volcano.md, Amounts).
 const Slack = 0.1
 
 // Dims interns resource names. Names are only ever added.

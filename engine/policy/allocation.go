@@ -287,8 +287,7 @@ func weighed(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, names
 	return out
 }
 
-// binpack is behaviour section 9's formula without its factor of 100 and the plugin's weight. As in the recorded
-// cases, a resource that the node lacks counts as 0, and one that would not fit makes the whole 0.
+// binpack is the score of docs/volcano.md, Binpack, without the factor of 100 and the table's weight.
 func binpack(offers []offer, row int32) float64 {
 	score, total := 0.0, 0.0
 	for i := range offers {

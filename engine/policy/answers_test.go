@@ -63,7 +63,8 @@ func answerCases(site Site) []answerCase {
 	}
 }
 
-// What each site answers where its one row agrees, refuses, has no opinion, or errs, and where there is none (policy-schema 0.3, 0.4).
+// What each site answers where its one row agrees, refuses, has no opinion, or errs, and where there is none
+// (docs/rule-language.md, Sections).
 func TestAnswers(t *testing.T) {
 	for _, site := range Sites() {
 		ask := asking()[site.Name]
@@ -178,7 +179,7 @@ func keyed(value string) func(*v1beta1.PodGroup) {
 	}
 }
 
-// Sort keys of every type, and what has none (policy-schema S7).
+// Sort keys of every type, and what has none (docs/rule-language.md, Orders).
 func TestOrders(t *testing.T) {
 	for _, test := range []struct {
 		name, row string
@@ -231,7 +232,7 @@ func TestNaNSaysSo(t *testing.T) {
 	}
 }
 
-// The devices that a task gets: the largest sums, the lowest index on ties (policy-schema S14).
+// The devices that a task gets: the largest sums, the lowest index on ties (docs/concepts.md, Sharing GPUs).
 func TestDevices(t *testing.T) {
 	node := aNode("n1", "cpu=9 pods=9 nvidia.com/gpu=4")
 	share := func(name, milli, device string) *corev1.Pod {

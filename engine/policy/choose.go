@@ -61,7 +61,7 @@ const mostScore = 1e300
 // Span is the range of a column over the group that is chosen from.
 type Span struct{ Min, Max float64 }
 
-// Normalised maps a raw value to 0..100 (policy-schema S11).
+// Normalised maps a raw value to 0..100 (docs/rule-language.md, Scores).
 func (r *Rule) Normalised(v float64, g Span) float64 {
 	if v != v {
 		return v

@@ -149,7 +149,7 @@ func heldFor(r *Rule) string {
 	return cacheable(r)
 }
 
-// cacheable words for how long a row's value holds, by what it reads (DESIGN section 4).
+// cacheable words for how long a row's value holds, by what it reads (docs/rule-language.md, What a row reads).
 func cacheable(r *Rule) string {
 	m := movesOf(r.Reads)
 	parts := []string{}

@@ -74,7 +74,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// For how long a row's value holds, by what it reads (DESIGN section 4).
+// For how long a row's value holds, by what it reads (docs/rule-language.md, What a row reads).
 func TestCacheFacts(t *testing.T) {
 	for _, test := range []struct{ name, table, want string }{
 		{"constant", "taskFeasible: [{name: r, expression: \"true\"}]", "per class"},

@@ -23,7 +23,7 @@ func show(v ref.Val) string {
 	return Text(v)
 }
 
-// The functions of Resources, over amounts a, b and c (policy-schema section 3).
+// The functions of Resources, over amounts a, b and c (docs/rule-language.md, Of Resources).
 func TestResourceFunctions(t *testing.T) {
 	lang, err := rules.NewLanguage(Vocabulary())
 	if err != nil {

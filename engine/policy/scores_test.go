@@ -39,7 +39,7 @@ func scoresOf(t *testing.T, s *Session) (totals []string, best string) {
 	return totals, s.c.Nodes.Rows[choice.Row].Name
 }
 
-// value -> normalize -> round -> x weight -> sum (policy-schema S11).
+// value -> normalize -> round -> x weight -> sum (docs/rule-language.md, Scores).
 func TestScores(t *testing.T) {
 	const raw = "double(node.labels['s'])"
 	row := func(more string) string {

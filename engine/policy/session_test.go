@@ -297,7 +297,7 @@ func groupOf(name string, min int32, reserves string) *v1beta1.PodGroup {
 	})
 }
 
-// The figures that proportion computes for a queue, by hand (behaviour section 9).
+// The figures that proportion computes for a queue, by hand (docs/volcano.md, Proportion).
 func TestProportionByHand(t *testing.T) {
 	weighted := func(name string, weight int32, capability string) *v1beta1.Queue {
 		return aQueue(name, func(q *v1beta1.Queue) {

@@ -47,7 +47,7 @@ const (
 	VictimOrder    = "victimOrder"
 )
 
-// Sites lists every site, in the order of DESIGN section 3.
+// Sites lists every site, in the order of docs/rule-language.md, Sections.
 func Sites() []Site {
 	order := func(name, doc string, roots ...string) Site {
 		return Site{rules.Section{Name: name, Expression: "by", Keys: []string{"descending"}}, roots, rules.SortKey(), "skip", doc, false}

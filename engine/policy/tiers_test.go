@@ -17,7 +17,7 @@ import (
 )
 
 // The tests of this file put rows of fixed opinions into tables and tiers at random, and compare the
-// policy's answers with a combination written straight from the design's table: see the functions
+// policy's answers with a combination written straight from docs/rule-language.md, Sections: see the functions
 // that begin with "by".
 
 // fixed is a row of a yes-or-no site whose opinion the test has fixed.

@@ -20,7 +20,7 @@ type Claim struct {
 // nothing changed for it. What lies within model.Slack of all that a claim can get is all of it: amounts are whole,
 // and a request that is compared exactly must not fail by a rounding error. It ends when no claim is unmet, or nothing remains or changes. The
 // result has one Resources a claim, in order; the order matters in the last bit only.
-// (Volcano's proportion; behaviour section 9.)
+// (docs/volcano.md, Proportion.)
 func WaterFill(total model.Resources, claims []Claim) []model.Resources {
 	var w Water
 	w.Fill(total, claims)

@@ -10,7 +10,7 @@ import (
 
 const smallList = `
 differences:
-- {case: c, mark: behaviour 7.9, why: we do better., differences: ["bind p: -, Volcano n"]}
+- {case: c, mark: "docs/compatibility.md, Different on purpose", why: we do better., differences: ["bind p: -, Volcano n"]}
 `
 
 func named(id string, differences ...string) *Result {
@@ -71,7 +71,7 @@ func TestReadDeliberateRefuses(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"no mark", `differences: [{case: c, why: w, differences: [x]}]`, "the entry is not complete"},
 		{"a mark that names nothing", `differences: [{case: c, mark: because, why: w, differences: [x]}]`, "does not say where the defect is named"},
-		{"twice", `differences: [{case: c, mark: corpus 1, why: w, differences: [x]}, {case: c, mark: corpus 1, why: w, differences: [x]}]`, "case c stands twice"},
+		{"twice", `differences: [{case: c, mark: "docs/compatibility.md, The same", why: w, differences: [x]}, {case: c, mark: "docs/compatibility.md, The same", why: w, differences: [x]}]`, "case c stands twice"},
 		{"an unknown field", `diferences: []`, "differences"},
 	} {
 		_, err := readDeliberate("list.yaml", []byte(test.text+"\n"))
@@ -116,13 +116,13 @@ skipped:
 
 a: FAILED
 b: passed
-c: deliberate: behaviour 7.9
+c: deliberate: docs/compatibility.md, Different on purpose
 d: skipped: HyperNodes are not there yet
 e: passed, nothing to see
 
 FAILED a
     phase j: Running, Volcano Inqueue
-deliberate c (behaviour 7.9)
+deliberate c (docs/compatibility.md, Different on purpose)
     we do better.
     bind p: -, Volcano n
 1 of 3 effective cases differ deliberately (33.3 %, at most 3 %): TOO MANY

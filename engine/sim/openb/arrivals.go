@@ -17,7 +17,7 @@ type replay struct {
 }
 
 // replay draws a run from its seed. The order of the draws, and those that are thrown away, are the
-// published experiments' (traces README, section 3); another order would be another run.
+// published experiments' (docs/openb.md, The draws of a run); another order would be another run.
 func (t *Trace) replay(seed int64) replay {
 	random := rand.New(rand.NewSource(seed)) //nolint:gosec // the published stream, which must be reproduced, not a secret
 	random.Int()
