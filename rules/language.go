@@ -34,11 +34,22 @@ func (c Changes) String() string {
 	return [...]string{"never", "with its object", "once a cycle", "when a job is let in", "with every step", "within a turn or fold"}[c]
 }
 
+// Origin says, as a set, of which parts of the world a value is made. What its bits stand for is the client's to say.
+type Origin uint32
+
+// Any says whether the set has some of other.
+func (o Origin) Any(other Origin) bool { return o&other != 0 }
+
+// Within says whether the set has nothing but what other has.
+func (o Origin) Within(other Origin) bool { return o&^other == 0 }
+
 // Member is one field of an Object type.
 type Member struct {
-	Name    string
-	Type    *cel.Type
-	Doc     string
+	Name string
+	Type *cel.Type
+	Doc  string
+	// Origin is what of the world is read; none of a computed member, of which Reads tells.
+	Origin  Origin
 	Changes Changes
 	// Bound is the most elements, for the cost estimate, of a list, map or string; 0 means 64.
 	Bound uint64
@@ -80,8 +91,6 @@ type Member struct {
 	// Ends are the paths among Reads that lead to the value of a computed member that has no owner: reading a part of that
 	// value is reading on from there.
 	Ends []Read
-	// Related says that it also changes with other objects than its own, of which the object's own changes do not tell.
-	Related bool
 	// Hidden members cannot be written in a rule; functions name them in what they read.
 	Hidden bool
 }
@@ -128,7 +137,8 @@ type Overload struct {
 	Member bool
 	Args   []*cel.Type
 	Result *cel.Type
-	// Reads names what is read through each argument, as "{0}.labels"; "cluster.seed" for globals.
+	// Reads names what is read through each argument, as "{0}.labels"; "cluster.seed" for globals. Arguments alone: nothing but
+	// them. nil, which says nothing, is for operators that the Singleton serves.
 	Reads []string
 	// Cost of one call, in CEL's units; 0 means 1.
 	Cost uint64
@@ -145,6 +155,9 @@ type Overload struct {
 	// written out goes there, and is never made. Only for a function with a Root.
 	Spread bool
 }
+
+// Arguments in Overload.Reads says that the arguments are read, whole, and nothing else.
+const Arguments = "{}"
 
 // Vocabulary is what a client adds to the dialect.
 type Vocabulary struct {

@@ -303,7 +303,7 @@ func (r *reader) passed(result *cel.Type, args []ast.Expr, open [][]Read) []Read
 func (r *reader) declared(id int64) []string {
 	var out []string
 	for _, overload := range r.ast.GetOverloadIDs(id) {
-		if o := r.scope.lang.overloads[overload]; o != nil && o.Reads != nil {
+		if o := r.scope.lang.overloads[overload]; o != nil && o.Reads != nil && !slices.Contains(o.Reads, Arguments) {
 			out = append(out, o.Reads...)
 		}
 	}
@@ -331,7 +331,7 @@ func (r *reader) through(declared []string, args []ast.Expr, open [][]Read) {
 		r.close(paths)
 	}
 	for i := range args {
-		if !named[i] && r.scope.objectOf(r.ast.GetType(args[i].ID())) == nil {
+		if o := r.scope.objectOf(r.ast.GetType(args[i].ID())); !named[i] && (o == nil || o.Leaf) {
 			r.close(open[i])
 		}
 	}

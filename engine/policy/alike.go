@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/rules"
 )
 
 // alike numbers the nodes by all that they tell in amounts: what they have, what of it is taken, by how many tasks, and their
@@ -151,16 +150,4 @@ func (a *alike) pioneer(row int32) bool {
 	first := a.pioneers[code] != a.stage
 	a.pioneers[code] = a.stage
 	return first
-}
-
-// inAmounts says that what is read of a node is told by its number.
-func inAmounts(read rules.Read) bool {
-	if read.Root != "node" || len(read.Steps) == 0 || read.Steps[0].Member.Reads != nil {
-		return false
-	}
-	switch read.Steps[0].Member.Name {
-	case "allocatable", "idle", "used", "releasing", "pipelined", "futureIdle", "taskCount", "maxTasks", "gpus", "gpuModel", "gpuFree", "gpuCapacity":
-		return true
-	}
-	return false
 }

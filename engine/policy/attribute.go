@@ -155,11 +155,6 @@ func (s *tableScope) sumArgs(x *Attribute, a *rules.Attribute) {
 	}
 }
 
-// ofItsNode says that a read is of what a task's node has from its object: where the task is moves with the task.
-func ofItsNode(r rules.Read) bool {
-	return r.Root == "task" && len(r.Steps) == 2 && r.Steps[0].Member.Name == "node" && r.Steps[1].Member.Changes <= rules.ByObject
-}
-
 func summable() rules.Kind {
 	return rules.Kind{Name: "Resources or a number", Accepts: func(t *cel.Type) bool {
 		return t.IsExactType(resourcesType()) || t.Kind() == types.IntKind || t.Kind() == types.DoubleKind
@@ -170,7 +165,7 @@ func summable() rules.Kind {
 func members(reads, of *rules.Reads, member, owner string) {
 	for _, r := range of.All {
 		if r.Root == member {
-			list := &rules.Member{Name: member + "s", Changes: rules.ByObject}
+			list := &rules.Member{Name: member + "s", Origin: memberOrigin(owner), Changes: rules.ByObject}
 			r.Root, r.Steps = owner, append([]rules.Step{{Member: list, Each: true}}, r.Steps...)
 		}
 		reads.Add(&rules.Reads{All: []rules.Read{r}})
@@ -264,51 +259,6 @@ func (s *tableScope) settleReads(x *Attribute, reads *rules.Reads) {
 }
 
 func readsAction(reads *rules.Reads) bool { return slices.Contains(reads.Roots(), "action") }
-
-// reach is how far from an object something lies.
-type reach uint8
-
-const (
-	within    reach = iota // the object itself, and what it is touched with
-	alongTree              // the queues above a queue, and what they sum up
-	beyondIt
-)
-
-// touchedWith says that an object is touched with each of these members of it, so that what they have is its own.
-func touchedWith(owner string, m *rules.Member) bool {
-	return m.Get == nil && (owner == "queue" && m.Name == "jobs" || (owner == "queue" || owner == "job") && m.Name == "tasks")
-}
-
-// reach of a read, seen from an object of its kind.
-func (p *Policy) reach(r rules.Read, owner string) reach {
-	if r.Root != owner {
-		return beyondIt
-	}
-	far := within
-	for _, step := range r.Steps[:max(0, len(r.Steps)-1)] {
-		m := step.Member
-		switch t := p.trees[m]; {
-		case t != nil && t.flat, m.Name == "roles", m.Name == "spec", touchedWith(owner, m):
-		case t != nil:
-			far = alongTree
-		default:
-			return beyondIt
-		}
-	}
-	return far
-}
-
-// lasting says that a read, seen from an object of its kind, is of what that object is touched with, in whatever cycle: not of what settles
-// once a cycle, nor of what moves with other objects.
-func (p *Policy) lasting(r rules.Read, owner string) bool {
-	if p.reach(r, owner) != within || len(r.Steps) == 0 || r.Steps[len(r.Steps)-1].Member.Related {
-		return false
-	}
-	return !slices.ContainsFunc(r.Steps, func(step rules.Step) bool {
-		x := p.computed[step.Member]
-		return x != nil && (x.Settle == "cycle" || x.Settle == "start")
-	})
-}
 
 // quiet says that a read is not of what an accounting function computes, which may tell of an error without being one.
 func (p *Policy) quiet(r rules.Read) bool {

@@ -286,7 +286,7 @@ func (c *Class) layer(r *rowPlan) layer {
 		return ofObject
 	case c.near.context == nil || !r.peers && !r.volumes: // what reads volumes is asked last
 		return ofNode
-	case r.late && c.near.group != nil:
+	case r.candidates && c.near.group != nil:
 		return ofGroup
 	}
 	return ofDomains

@@ -179,9 +179,7 @@ const starving = "starving"
 
 // readsStarving says whether a job's starving is read, which in a row could be read for its own answer without end.
 func readsStarving(reads *rules.Reads) bool {
-	return slices.ContainsFunc(reads.All, func(r rules.Read) bool {
-		return slices.ContainsFunc(r.Steps, func(step rules.Step) bool { return step.Member.Name == starving })
-	})
+	return slices.ContainsFunc(reads.All, ofAnswers)
 }
 
 // report places an issue in the author's own file: one inside of a shipped table comes from what the entry sets.
@@ -340,6 +338,7 @@ func (s *tableScope) row(site *Site, row *rules.Row) {
 		return
 	}
 	r.Reads.Add(r.Expression.Reads)
+	r.rests = dependencyOf(r.Reads)
 	r.Number = len(s.p.all) + 1
 	s.p.all = append(s.p.all, r)
 	s.p.rules[site.Name] = append(s.p.rules[site.Name], r)

@@ -143,7 +143,7 @@ func plainReads(reads *rules.Reads) []string {
 
 // heldFor is cacheable, but for rows that are asked of each task with volumes by itself.
 func heldFor(r *Rule) string {
-	if r.Site.Name == Predicates && readsVolumes(r.Reads) {
+	if r.Site.Name == Predicates && r.rests.volumes {
 		return "never for a task with volumes; else per class and node, until the node changes"
 	}
 	return cacheable(r)
@@ -154,7 +154,7 @@ func cacheable(r *Rule) string {
 	m := movesOf(r.Reads)
 	parts := []string{}
 	switch {
-	case r.Site.Name == Scores && slices.ContainsFunc(r.Reads.All, identifies):
+	case r.Site.Name == Scores && r.rests.identity:
 		return "never: it reads what tells every task from every other"
 	case m.beyondNode || m.cluster > rules.ByCycle:
 		return "never: it reads what any step changes"
@@ -192,7 +192,7 @@ func movesOf(reads *rules.Reads) readMoves {
 			if m.around = around(m.around, read); around("", read) == "" {
 				m.node = max(m.node, read.Changes)
 			}
-			m.beyondNode = m.beyondNode || beyond(read)
+			m.beyondNode = m.beyondNode || beyondNode(read)
 		case "cluster":
 			m.cluster = max(m.cluster, read.Changes)
 		case "now":
@@ -220,11 +220,11 @@ func (m *readMoves) ofNode() string {
 func around(known string, read rules.Read) string {
 	const images, peers, group = "how many nodes have an image", "who is in its topology domains", "who is in its topology domains and which nodes are chosen from"
 	switch {
-	case reaches(read, "group") || known == group:
+	case anyOf(read, fromCandidates) || known == group:
 		return group
-	case reaches(read, "peers") || known == peers:
+	case anyOf(read, fromPeers) || known == peers:
 		return peers
-	case reaches(read, "imageNodes"):
+	case anyOf(read, fromImageNodes):
 		return images
 	}
 	return known

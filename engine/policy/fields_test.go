@@ -132,9 +132,12 @@ func TestDeclaredReads(t *testing.T) {
 	for _, o := range objects() {
 		all[o.Name] = o
 	}
-	for _, f := range functions() {
+	for _, f := range Vocabulary().Functions {
 		for i := range f.Overloads {
 			o := &f.Overloads[i]
+			if slices.Equal(o.Reads, []string{rules.Arguments}) {
+				continue
+			}
 			for _, read := range o.Reads {
 				var at int
 				path := strings.Split(read, ".")

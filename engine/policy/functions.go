@@ -63,11 +63,8 @@ func called(f *rules.Function, names ...string) *rules.Function {
 	return f
 }
 
-// method is a member function with one overload.
+// method is a member function with one overload. What it reads is named for each argument, or is rules.Arguments: the arguments themselves.
 func method(name, doc string, args []*cel.Type, result *cel.Type, eval func(args ...ref.Val) ref.Val, reads ...string) *rules.Function {
-	if reads == nil {
-		reads = []string{}
-	}
 	o := rules.Overload{ID: "celsius_" + name, Member: true, Args: args, Result: result, Eval: guarded(eval), Reads: reads}
 	return &rules.Function{Name: name, Doc: doc, Overloads: []rules.Overload{o}}
 }
@@ -101,7 +98,7 @@ func pair(name, doc string, result *cel.Type, f func(a, b *amounts) ref.Val) *ru
 		}
 		return f(a, b)
 	})
-	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, nil
+	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, []string{rules.Arguments}
 	return ofPair(fn, f)
 }
 
@@ -138,7 +135,7 @@ func triple(name, doc string, f func(a, b, dims model.Resources) bool, column fu
 		}
 		return types.Bool(f(a.r, b.r, dims.r))
 	})
-	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, nil
+	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, []string{rules.Arguments}
 	fn.Names = []string{"b", "dims"}
 	return natively(fn, always(&rules.Native{Bools: column, Bool: func(a, b, c ref.Val) (bool, bool) {
 		x, okX := a.(*amounts)
@@ -157,7 +154,7 @@ func single(name, doc string, result *cel.Type, f func(a *amounts) ref.Val) *rul
 		}
 		return f(a)
 	})
-	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, nil
+	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, []string{rules.Arguments}
 	return fn
 }
 
@@ -207,7 +204,7 @@ func scaleFunction() *rules.Function {
 	}
 	r := resourcesType()
 	return &rules.Function{Name: "scale", Doc: "Every amount times x; amounts may become fractional.", Overloads: []rules.Overload{
-		{ID: "resources_scale", Member: true, Args: []*cel.Type{r, cel.DoubleType}, Result: r, Eval: guarded(scale)},
+		{ID: "resources_scale", Member: true, Args: []*cel.Type{r, cel.DoubleType}, Result: r, Reads: []string{rules.Arguments}, Eval: guarded(scale)},
 	}}
 }
 
@@ -220,7 +217,7 @@ func named(name, doc string, result *cel.Type, f func(a *amounts, name string) r
 		}
 		return f(a, string(n))
 	})
-	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, nil
+	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, []string{rules.Arguments}
 	return ofPair(fn, func(a *amounts, name types.String) ref.Val { return f(a, string(name)) })
 }
 
@@ -335,7 +332,7 @@ func generalFunctions() []*rules.Function {
 	return []*rules.Function{
 		hashFunction(),
 		{Name: "resources", Doc: "Empty Resources.", Overloads: []rules.Overload{{
-			ID: "resources_empty", Args: []*cel.Type{}, Result: resourcesType(), Reads: []string{}, Eval: func(...ref.Val) ref.Val { return &amounts{} },
+			ID: "resources_empty", Args: []*cel.Type{}, Result: resourcesType(), Reads: []string{rules.Arguments}, Eval: func(...ref.Val) ref.Val { return &amounts{} },
 		}}},
 		method("annotation", "The annotation of that key, else the label, as an optional string.", []*cel.Type{taskType(), cel.StringType}, cel.OptionalType(cel.StringType), annotation, "{0}.annotations", "{0}.labels"),
 	}

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -18,8 +18,10 @@ import (
 type Kinds struct {
 	s         *Session
 	job, task []rules.Read
-	namespace bool // what is read lies in the job's namespace
-	related   bool // other objects than the job's own change what is read
+	namespace bool            // what is read lies in the job's namespace
+	related   bool            // other objects than the job's own change what is read
+	peers     bool            // so do the terms of other pods, and which nodes have images
+	known     map[string]bool // what is in each key, as text
 	text      []byte
 	waiting   []*model.Task
 }
@@ -29,6 +31,11 @@ type Kinds struct {
 func (s *Session) Kinds(step *Step) *Kinds {
 	cs := &s.columns
 	exprs := step.asks(s.p)
+	if slices.ContainsFunc(exprs, func(e *rules.Expr) bool { return readsStarving(e.Reads) }) {
+		for _, r := range s.p.rules[JobStarving] {
+			exprs = append(exprs, r.asked()...)
+		}
+	}
 	if s.NoCache || s.rest.restless || slices.ContainsFunc(exprs, (*rules.Expr).Moves) {
 		return nil
 	}
@@ -38,7 +45,10 @@ func (s *Session) Kinds(step *Step) *Kinds {
 	if step.Verb.Asks(TaskOrder) && s.TasksMove() {
 		return nil
 	}
-	k := &Kinds{s: s}
+	k := &Kinds{s: s, known: map[string]bool{}}
+	for _, read := range cs.class {
+		k.known[read.String()] = true
+	}
 	for _, e := range exprs {
 		for _, read := range e.Reads.All {
 			if !k.add(read) {
@@ -73,13 +83,19 @@ func (k *Kinds) add(read rules.Read) bool {
 	}
 	for _, step := range read.Steps {
 		switch m := step.Member; {
-		case m.Type == nil || m.Get == nil:
+		case m.Get == nil, m.Origin.Any(fromPeers | fromImageNodes | fromCandidates | fromDomain | fromAll | fromCluster | fromClock):
 			return false
-		case k.leaves(m):
+		case m.Origin.Any(toQueue): // whose name is in each key
 			return true
-		case m.Related:
+		case m.Origin.Any(toNamespace):
+			k.namespace = true
+			return true
+		case m.Origin.Any(fromAnswers): // what is asked for them is among what is asked
+			return true
+		case m.Origin.Any(fromRelated):
 			k.related, k.namespace = true, true
 		}
+		k.peers = k.peers || step.Member.Origin.Any(fromTerms|fromOthersTerms|fromImages)
 	}
 	if m := lastOf(read); m != nil && m.Reads != nil && m.Own != "" && !k.s.ownWholly(m) {
 		return !slices.ContainsFunc(m.Reads.All, ofMembers) // what it reads of the job is in the set as well
@@ -94,37 +110,28 @@ func (k *Kinds) add(read rules.Read) bool {
 	return true
 }
 
-// leaves says that a member leads from the job and its tasks to what is the same for all of a queue, or of a namespace.
-func (k *Kinds) leaves(m *rules.Member) bool {
-	switch {
-	case m.Type.IsExactType(queueType()), m.Type.IsExactType(nodeType()): // a task that waits is on no node
-		return true
-	case m.Type.IsExactType(namespaceType()), m.Name == "quotas":
-		k.namespace = true
-		return true
-	}
-	return m.Name == starving // JobStarving is among what is asked
-}
-
-// lastOf is the member that a read ends at; nil: it is of the root itself.
-func lastOf(read rules.Read) *rules.Member {
-	if len(read.Steps) == 0 {
-		return nil
-	}
-	return read.Steps[len(read.Steps)-1].Member
-}
-
 // told says that a read is in every key anyway.
 func (k *Kinds) told(read rules.Read) bool {
-	if read.Type.IsExactType(roleType()) || read.Type.IsExactType(cel.ListType(roleType())) {
-		return true // on the way to what is read of each role; how many there are is in the key
-	}
-	if read.Root == "task" && len(read.Steps) == 1 && slices.Contains([]string{"status", "gated", "bestEffort", "role", "request", "initRequest"}, read.Steps[0].Member.Name) {
-		return true
+	if n := len(read.Steps); n > 0 && read.Steps[n-1].Each && ofParts(read) {
+		return true // what is read of each part is in the set as well, and so is how many there are
 	}
 	text := read.String()
-	same := func(r rules.Read) bool { return r.Root == read.Root && r.String() == text }
-	return slices.ContainsFunc(k.job, same) || slices.ContainsFunc(k.task, same) || slices.ContainsFunc(k.s.columns.class, same)
+	read.Key = ""
+	if k.known[text] || k.known[read.String()] {
+		return true
+	}
+	k.known[text] = true
+	return false
+}
+
+// encode appends what a read gives for a job or a task. Of parts it is how many there are: what is read of them is apart.
+func (k *Kinds) encode(b []byte, of ref.Val, read rules.Read) []byte {
+	if ofParts(read) {
+		if l, ok := follow(of, read.Steps).(traits.Lister); ok {
+			return binary.AppendVarint(b, int64(sizeOf(l)))
+		}
+	}
+	return encodeRead(b, of, read)
 }
 
 // ownWholly says that a computed member reads nothing but its own object.
@@ -136,7 +143,7 @@ func (s *Session) ownWholly(m *rules.Member) bool {
 func (k *Kinds) Epoch() string {
 	s := k.s
 	b := binary.AppendUvarint(nil, s.c.NamespaceClock)
-	if s.columns.peers || s.columns.matched || s.columns.images {
+	if k.peers || s.columns.peers || s.columns.matched || s.columns.images {
 		b = binary.AppendUvarint(b, s.counts().Version())
 	}
 	if k.related {
@@ -160,7 +167,7 @@ func (k *Kinds) Of(j *model.Job) (string, bool) {
 	b = binary.AppendVarint(binary.AppendVarint(b, j.MinMember), int64(len(j.Roles)))
 	b = append(append(b, j.Phase...), 0)
 	for _, read := range k.job {
-		b = encodeKey(b, follow(s.jobView(j), read.Steps), read.Key)
+		b = k.encode(b, s.jobView(j), read)
 	}
 	waiting := k.waiting[:0]
 	for _, t := range j.Tasks {
@@ -202,7 +209,7 @@ func (k *Kinds) ofTask(b []byte, t *model.Task) []byte {
 	b = append(binary.AppendVarint(b, int64(len(class))), class...)
 	var v ref.Val = k.s.taskView(t)
 	for _, read := range k.task {
-		b = encodeKey(b, follow(v, read.Steps), read.Key)
+		b = k.encode(b, v, read)
 	}
 	return b
 }
@@ -226,12 +233,6 @@ func (s *Session) LocalFilter(e *rules.Expr) bool {
 	return !e.Timely() && !slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool {
 		return read.Root != "action" && read.Root != "pipeline" && !s.local(read)
 	})
-}
-
-// local says that what is read of a job changes only where the job does.
-func (s *Session) local(read rules.Read) bool {
-	m := lastOf(read)
-	return s.p.reach(read, "job") == within && (m == nil || !m.Related)
 }
 
 // asked are the expressions of a row.

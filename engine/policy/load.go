@@ -18,12 +18,15 @@ const (
 
 // Load compiles a SchedulingPolicy. All mistakes come back at once, each at its place; with one of
 // severity Error there is no Policy.
-func Load(doc *rules.Document) (*Policy, rules.Issues) { return LoadWith(doc, Verbs()) }
+func Load(doc *rules.Document) (*Policy, rules.Issues) { return LoadWith(doc, Verbs(), Vocabulary()) }
 
-// LoadWith is Load where steps have other verbs.
-func LoadWith(doc *rules.Document, verbs []Verb) (*Policy, rules.Issues) {
+// LoadWith is Load where steps have other verbs, or the language has other fields and functions: all of them must say what they read.
+func LoadWith(doc *rules.Document, verbs []Verb, v rules.Vocabulary) (*Policy, rules.Issues) {
+	if what := undeclared(v); what != nil {
+		return nil, rules.Issues{doc.Root.Issuef("it must be declared, as it is remembered by that", "%s: it is not said what is read", strings.Join(what, ", "))}
+	}
 	l := &loader{shape: Shape(), shipped: map[string]*rules.Table{}, verbs: verbs}
-	lang, err := rules.NewLanguage(Vocabulary())
+	lang, err := rules.NewLanguage(v)
 	if err != nil {
 		return nil, rules.Issues{doc.Root.Issuef("", "%v", err)}
 	}

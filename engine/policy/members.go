@@ -12,9 +12,9 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// field declares one member of an object type.
-func field[T any](name string, t *cel.Type, changes rules.Changes, doc string, get func(T) ref.Val) *rules.Member {
-	return &rules.Member{Name: name, Type: t, Doc: doc, Changes: changes, Get: func(o any) ref.Val {
+// field declares one member of an object type: what of the world it reads, and how often that changes.
+func field[T any](name string, t *cel.Type, origin rules.Origin, changes rules.Changes, doc string, get func(T) ref.Val) *rules.Member {
+	return &rules.Member{Name: name, Type: t, Doc: doc, Origin: origin, Changes: changes, Get: func(o any) ref.Val {
 		v, ok := o.(T)
 		if !ok {
 			return nullObject(name)
@@ -39,8 +39,8 @@ func unboxed[T, X any](name string, get func(T) X) func(o any) (X, ref.Val) {
 
 // The members of plain types, which are read with a box and without.
 
-func stringField[T any](name string, changes rules.Changes, doc string, get func(T) string) *rules.Member {
-	m := field(name, cel.StringType, changes, doc, func(v T) ref.Val { return types.String(get(v)) })
+func stringField[T any](name string, origin rules.Origin, changes rules.Changes, doc string, get func(T) string) *rules.Member {
+	m := field(name, cel.StringType, origin, changes, doc, func(v T) ref.Val { return types.String(get(v)) })
 	m.String = unboxed(name, get)
 	return m
 }
@@ -51,27 +51,27 @@ func oneOf(m *rules.Member, all ...string) *rules.Member {
 	return m
 }
 
-func intField[T any](name string, changes rules.Changes, doc string, get func(T) int64) *rules.Member {
-	m := field(name, cel.IntType, changes, doc, func(v T) ref.Val { return types.Int(get(v)) })
+func intField[T any](name string, origin rules.Origin, changes rules.Changes, doc string, get func(T) int64) *rules.Member {
+	m := field(name, cel.IntType, origin, changes, doc, func(v T) ref.Val { return types.Int(get(v)) })
 	m.Int = unboxed(name, get)
 	return m
 }
 
-func boolField[T any](name string, changes rules.Changes, doc string, get func(T) bool) *rules.Member {
-	m := field(name, cel.BoolType, changes, doc, func(v T) ref.Val { return types.Bool(get(v)) })
+func boolField[T any](name string, origin rules.Origin, changes rules.Changes, doc string, get func(T) bool) *rules.Member {
+	m := field(name, cel.BoolType, origin, changes, doc, func(v T) ref.Val { return types.Bool(get(v)) })
 	m.Bool = unboxed(name, get)
 	return m
 }
 
-func doubleField[T any](name string, changes rules.Changes, doc string, get func(T) float64) *rules.Member {
-	m := field(name, cel.DoubleType, changes, doc, func(v T) ref.Val { return types.Double(get(v)) })
+func doubleField[T any](name string, origin rules.Origin, changes rules.Changes, doc string, get func(T) float64) *rules.Member {
+	m := field(name, cel.DoubleType, origin, changes, doc, func(v T) ref.Val { return types.Double(get(v)) })
 	m.Double = unboxed(name, get)
 	return m
 }
 
 // amountField declares Resources, of which one amount is read without the others.
-func amountField[T any](name string, changes rules.Changes, doc string, get func(T) (r model.Resources, box *amounts, w *World)) *rules.Member {
-	m := field(name, resourcesType(), changes, doc, func(v T) ref.Val {
+func amountField[T any](name string, origin rules.Origin, changes rules.Changes, doc string, get func(T) (r model.Resources, box *amounts, w *World)) *rules.Member {
+	m := field(name, resourcesType(), origin, changes, doc, func(v T) ref.Val {
 		r, box, w := get(v)
 		return w.boxed(r, box)
 	})
@@ -94,12 +94,12 @@ func amountPart[T any](m *rules.Member, by, part string, at func(of resourceName
 	of := dimension(part)
 	switch by {
 	case "", "get":
-		return doubleField(m.Name, m.Changes, m.Doc, func(v T) float64 {
+		return doubleField(m.Name, m.Origin, m.Changes, m.Doc, func(v T) float64 {
 			x, unit := at(of, v)
 			return x / unit
 		})
 	case "milli":
-		return intField(m.Name, m.Changes, m.Doc, func(v T) int64 { return inMilli(at(of, v)) })
+		return intField(m.Name, m.Origin, m.Changes, m.Doc, func(v T) int64 { return inMilli(at(of, v)) })
 	}
 	return nil
 }
@@ -145,15 +145,9 @@ func (n resourceName) in(dims *model.Dims) (dim int, ok bool) {
 }
 
 // hidden declares what only functions read.
-func hidden[T any](name string, doc string, get func(T) ref.Val) *rules.Member {
-	m := field(name, cel.StringType, rules.ByObject, doc, get)
+func hidden[T any](name string, origin rules.Origin, changes rules.Changes, doc string, get func(T) ref.Val) *rules.Member {
+	m := field(name, cel.StringType, origin, changes, doc, get)
 	m.Hidden = true
-	return m
-}
-
-// related marks a field that other objects change, too.
-func related(m *rules.Member) *rules.Member {
-	m.Related = true
 	return m
 }
 

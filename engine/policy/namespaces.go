@@ -86,13 +86,13 @@ func (q *queueView) nodeGroupLimits() ref.Val {
 func namespaceObjects() []*rules.Object {
 	return []*rules.Object{
 		{Name: "Namespace", Type: namespaceType(), Doc: "A namespace; attributes that sum up over its jobs or tasks are on it.", Members: []*rules.Member{
-			stringField("name", rules.Static, "name", func(n *namespaceView) string { return n.of.Name }),
-			field("labels", stringMapType(), rules.ByObject, "labels", func(n *namespaceView) ref.Val { return n.labels }),
+			stringField("name", fromIdentity, rules.Static, "name", func(n *namespaceView) string { return n.of.Name }),
+			field("labels", stringMapType(), fromSpec, rules.ByObject, "labels", func(n *namespaceView) ref.Val { return n.labels }),
 		}},
 		{Name: "Quota", Type: quotaType(), Doc: "A ResourceQuota, as its status has it.", Members: []*rules.Member{
-			stringField("name", rules.Static, "name", func(q *quotaView) string { return q.of.Name }),
-			amountField("hard", rules.ByObject, "status.hard, by names as they are written there: requests.cpu, pods", func(q *quotaView) (model.Resources, *amounts, *World) { return q.of.Hard, nil, q.w }),
-			amountField("used", rules.ByObject, "status.used, by the same names", func(q *quotaView) (model.Resources, *amounts, *World) { return q.of.Used, nil, q.w }),
+			stringField("name", fromIdentity, rules.Static, "name", func(q *quotaView) string { return q.of.Name }),
+			amountField("hard", fromSpec, rules.ByObject, "status.hard, by names as they are written there: requests.cpu, pods", func(q *quotaView) (model.Resources, *amounts, *World) { return q.of.Hard, nil, q.w }),
+			amountField("used", fromSpec, rules.ByObject, "status.used, by the same names", func(q *quotaView) (model.Resources, *amounts, *World) { return q.of.Used, nil, q.w }),
 		}},
 		{Name: "NodeGroups", Type: nodeGroupsType(), Doc: "The groups of nodes, by their label volcano.sh/nodegroup-name, that a queue is for or against.", Members: nodeGroupsFields()},
 	}
@@ -100,7 +100,7 @@ func namespaceObjects() []*rules.Object {
 
 func nodeGroupsFields() []*rules.Member {
 	groups := func(name, doc string, get func(g *model.NodeGroups) []string) *rules.Member {
-		return field(name, cel.ListType(cel.StringType), rules.ByObject, doc, func(g *nodeGroupsView) ref.Val { return stringList(get(g.of)) })
+		return field(name, cel.ListType(cel.StringType), fromSpec, rules.ByObject, doc, func(g *nodeGroupsView) ref.Val { return stringList(get(g.of)) })
 	}
 	return []*rules.Member{
 		groups("required", "nodeGroupAffinity, required", func(g *model.NodeGroups) []string { return g.Required }),
@@ -114,15 +114,15 @@ func nodeGroupsFields() []*rules.Member {
 func namespaceJobFields() []*rules.Member {
 	type v = *jobView
 	return []*rules.Member{
-		related(bounded(field("quotas", cel.ListType(quotaType()), rules.ByObject, "ResourceQuotas of its namespace, by name", func(j v) ref.Val {
+		bounded(field("quotas", cel.ListType(quotaType()), fromRelated|toNamespace, rules.ByObject, "ResourceQuotas of its namespace, by name", func(j v) ref.Val {
 			return listOf(j.w.c.Quotas[j.of.Namespace], func(q *model.Quota) ref.Val {
 				return &quotaView{view[model.Quota]{of: q, w: j.w, typ: quotaType()}}
 			})
-		}), 16)),
-		related(field("quotaRequest", resourcesType(), rules.ByObject, "spec.minResources by the names of ResourceQuotas: with requests.cpu and its like, as they are written; a name that no quota and no node has is left out", func(j v) ref.Val {
+		}), 16),
+		field("quotaRequest", resourcesType(), fromSpec|fromRelated, rules.ByObject, "spec.minResources by the names of ResourceQuotas: with requests.cpu and its like, as they are written; a name that no quota and no node has is left out", func(j v) ref.Val {
 			return j.w.Amounts(j.w.c.QuotaRequest(j.of))
-		})),
-		related(field("namespaceInfo", namespaceType(), rules.ByObject, "its namespace: labels, and attributes on namespaces", func(j v) ref.Val { return j.w.namespaceView(j.of.Namespace) })),
+		}),
+		field("namespaceInfo", namespaceType(), toNamespace, rules.ByObject, "its namespace: labels, and attributes on namespaces", func(j v) ref.Val { return j.w.namespaceView(j.of.Namespace) }),
 	}
 }
 
@@ -130,11 +130,11 @@ func namespaceJobFields() []*rules.Member {
 func nodeGroupFields() []*rules.Member {
 	type v = *queueView
 	return []*rules.Member{
-		field("nodeGroups", nodeGroupsType(), rules.ByObject, "spec.affinity; empty where there is none", func(q v) ref.Val { return q.w.nodeGroupsView(q.of.NodeGroups) }),
-		related(field("nodeGroupsInherited", nodeGroupsType(), rules.ByObject, "its own, else those of its nearest ancestor with any", func(q v) ref.Val {
+		field("nodeGroups", nodeGroupsType(), toParts, rules.ByObject, "spec.affinity; empty where there is none", func(q v) ref.Val { return q.w.nodeGroupsView(q.of.NodeGroups) }),
+		field("nodeGroupsInherited", nodeGroupsType(), fromRelated|toParts, rules.ByObject, "its own, else those of its nearest ancestor with any", func(q v) ref.Val {
 			return q.w.nodeGroupsView(q.w.c.NodeGroupsInherited(q.of))
-		})),
-		field("nodeGroupLimits", cel.MapType(cel.StringType, resourcesType()), rules.ByObject, "annotation volcano.sh/nodegroup-resource-limits, JSON, by group; reading a malformed one is an error", v.nodeGroupLimits),
+		}),
+		field("nodeGroupLimits", cel.MapType(cel.StringType, resourcesType()), fromSpec, rules.ByObject, "annotation volcano.sh/nodegroup-resource-limits, JSON, by group; reading a malformed one is an error", v.nodeGroupLimits),
 	}
 }
 

@@ -22,27 +22,25 @@ const (
 func nearFields() []*rules.Member {
 	type v = *taskView
 	return []*rules.Member{
-		boolField("hasPeerTerms", rules.ByObject, "has terms of inter-pod affinity or anti-affinity, or is a pod that the terms of another speak of",
+		boolField("hasPeerTerms", fromTerms|fromOthersTerms, rules.ByObject, "has terms of inter-pod affinity or anti-affinity, or is a pod that the terms of another speak of",
 			func(t v) bool { return t.w.topologyOf(t.of).HasAffinity() }),
-		boolField("hasSpread", rules.ByObject, "has topology spread constraints", func(t v) bool {
+		boolField("hasSpread", fromTerms, rules.ByObject, "has topology spread constraints", func(t v) bool {
 			return t.of.PodTerms != nil && len(t.of.PodTerms.Spread) > 0
 		}),
-		hidden("podTerms", "inter-pod affinity and topology spread", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Terms()) }),
-		hidden("matchedBy", "other pods' terms about the labels", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Matched()) }),
+		hidden("podTerms", fromTerms, rules.ByObject, "inter-pod affinity and topology spread", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Terms()) }),
+		hidden("matchedBy", fromOthersTerms, rules.ByObject, "other pods' terms about the labels", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Matched()) }),
 	}
 }
 
 // domainFields are the members of Node for what lies in its topology domains.
 func domainFields() []*rules.Member {
-	of := func(name, doc string) *rules.Member {
-		m := hidden(name, doc, func(*nodeView) ref.Val { return types.String("") })
-		m.Changes = rules.ByStep
-		return m
+	of := func(name string, origin rules.Origin, doc string) *rules.Member {
+		return hidden(name, origin, rules.ByStep, doc, func(*nodeView) ref.Val { return types.String("") })
 	}
 	return []*rules.Member{
-		of("peers", "the pods in the topology domains"),
-		of("imageNodes", "how many nodes share the images"),
-		of("group", "the fellow candidates"),
+		of("peers", fromPeers, "the pods in the topology domains"),
+		of("imageNodes", fromImageNodes, "how many nodes share the images"),
+		of("group", fromCandidates, "the fellow candidates"),
 	}
 }
 

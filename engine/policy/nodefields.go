@@ -14,34 +14,34 @@ func nodeFields() []*rules.Member {
 	type v = *nodeView
 	str, num := cel.StringType, cel.IntType
 	members := []*rules.Member{
-		nodeString("name", rules.Static, "name", func(n *model.Nodes, row int32) string { return n.Rows[row].Name }),
-		codedLabels(field("labels", stringMapType(), rules.ByObject, "labels", func(n v) ref.Val { return n.w.strings(&n.labels, n.of.Labels) })),
-		field("annotations", stringMapType(), rules.ByObject, "annotations", func(n v) ref.Val { return n.w.strings(&n.annotations, n.of.Annotations) }),
-		coded(bounded(field("taints", cel.ListType(taintType()), rules.ByObject, "taints", func(n v) ref.Val { return n.taintList() }), 32), taintText),
-		coded(nodeBool("unschedulable", rules.ByObject, "cordoned", func(n *model.Nodes, row int32) bool { return n.Rows[row].Unschedulable }),
+		nodeString("name", fromIdentity, rules.Static, "name", func(n *model.Nodes, row int32) string { return n.Rows[row].Name }),
+		codedLabels(field("labels", stringMapType(), fromSpec, rules.ByObject, "labels", func(n v) ref.Val { return n.w.strings(&n.labels, n.of.Labels) })),
+		field("annotations", stringMapType(), fromSpec, rules.ByObject, "annotations", func(n v) ref.Val { return n.w.strings(&n.annotations, n.of.Annotations) }),
+		coded(bounded(field("taints", cel.ListType(taintType()), toParts, rules.ByObject, "taints", func(n v) ref.Val { return n.taintList() }), 32), taintText),
+		coded(nodeBool("unschedulable", fromSpec, rules.ByObject, "cordoned", func(n *model.Nodes, row int32) bool { return n.Rows[row].Unschedulable }),
 			func(n *model.Node) string { return strconv.FormatBool(n.Unschedulable) }),
-		nodeBool("ready", rules.ByObject, "condition Ready (a node that is not is never offered)", func(n *model.Nodes, row int32) bool { return n.Rows[row].Ready }),
+		nodeBool("ready", fromSpec, rules.ByObject, "condition Ready (a node that is not is never offered)", func(n *model.Nodes, row int32) bool { return n.Rows[row].Ready }),
 	}
 	for _, a := range nodeAmounts() {
 		members = append(members, a.member())
 	}
 	return append(members, []*rules.Member{
-		nodeInt("taskCount", rules.ByStep, "tasks on it, releasing included, pipelined not", func(n *model.Nodes, row int32) int64 { return int64(n.TaskCount[row]) }),
-		nodeInt("maxTasks", rules.ByObject, "allocatable pods", func(n *model.Nodes, row int32) int64 { return int64(allocatable(n, model.Pods, row) / 1000) }),
-		bounded(field("tasks", cel.ListType(taskType()), rules.ByStep, "tasks on it, by name; dear", func(n v) ref.Val {
+		nodeInt("taskCount", fromState|fromAmounts, rules.ByStep, "tasks on it, releasing included, pipelined not", func(n *model.Nodes, row int32) int64 { return int64(n.TaskCount[row]) }),
+		nodeInt("maxTasks", fromSpec|fromAmounts, rules.ByObject, "allocatable pods", func(n *model.Nodes, row int32) int64 { return int64(allocatable(n, model.Pods, row) / 1000) }),
+		bounded(field("tasks", cel.ListType(taskType()), toTasks, rules.ByStep, "tasks on it, by name; dear", func(n v) ref.Val {
 			return listOf(n.w.tasksOn(n.of.Row), func(t *model.Task) ref.Val { return n.w.taskView(t) })
 		}), 512),
-		coded(nodeString("revocableZone", rules.ByObject, "label volcano.sh/revocable-zone, \"\" if none", func(n *model.Nodes, row int32) string { return revocableZone(n.Rows[row]) }), revocableZone),
-		bounded(field("gpus", cel.ListType(gpuType()), rules.ByStep, "devices by index", func(n v) ref.Val { return n.devicesNow().list }), 16),
-		coded(nodeString("gpuModel", rules.ByObject, "model of its devices, \"\" if unknown", func(n *model.Nodes, row int32) string { return n.Rows[row].GPUModel }),
+		coded(nodeString("revocableZone", fromSpec, rules.ByObject, "label volcano.sh/revocable-zone, \"\" if none", func(n *model.Nodes, row int32) string { return revocableZone(n.Rows[row]) }), revocableZone),
+		bounded(field("gpus", cel.ListType(gpuType()), toParts|fromAmounts, rules.ByStep, "devices by index", func(n v) ref.Val { return n.devicesNow().list }), 16),
+		coded(nodeString("gpuModel", fromSpec|fromAmounts, rules.ByObject, "model of its devices, \"\" if unknown", func(n *model.Nodes, row int32) string { return n.Rows[row].GPUModel }),
 			func(n *model.Node) string { return n.GPUModel }),
-		nodeInt("gpuFree", rules.ByStep, "sum of free over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
+		nodeInt("gpuFree", fromState|fromAmounts, rules.ByStep, "sum of free over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
 			return gpuSum(n.GPUs[row], func(g *model.GPU) int64 { return g.Free })
 		}),
-		nodeInt("gpuCapacity", rules.ByObject, "sum of capacity over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
+		nodeInt("gpuCapacity", fromSpec|fromAmounts, rules.ByObject, "sum of capacity over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
 			return gpuSum(n.GPUs[row], func(g *model.GPU) int64 { return g.Capacity })
 		}),
-		field("gpuTags", cel.MapType(str, num), rules.ByStep, "gpuTag to tasks on the node", (*nodeView).gpuTags),
+		field("gpuTags", cel.MapType(str, num), fromState, rules.ByStep, "gpuTag to tasks on the node", (*nodeView).gpuTags),
 	}...)
 }
 
@@ -80,20 +80,20 @@ func present(v float64) float64 {
 
 // The members of Node of plain types, which are read of many rows at once as well.
 
-func nodeString(name string, changes rules.Changes, doc string, get func(n *model.Nodes, row int32) string) *rules.Member {
-	m := stringField(name, changes, doc, ofRow(get))
+func nodeString(name string, origin rules.Origin, changes rules.Changes, doc string, get func(n *model.Nodes, row int32) string) *rules.Member {
+	m := stringField(name, origin, changes, doc, ofRow(get))
 	m.Strings = ofRows(get)
 	return m
 }
 
-func nodeInt(name string, changes rules.Changes, doc string, get func(n *model.Nodes, row int32) int64) *rules.Member {
-	m := intField(name, changes, doc, ofRow(get))
+func nodeInt(name string, origin rules.Origin, changes rules.Changes, doc string, get func(n *model.Nodes, row int32) int64) *rules.Member {
+	m := intField(name, origin, changes, doc, ofRow(get))
 	m.Ints = ofRows(get)
 	return m
 }
 
-func nodeBool(name string, changes rules.Changes, doc string, get func(n *model.Nodes, row int32) bool) *rules.Member {
-	m := boolField(name, changes, doc, ofRow(get))
+func nodeBool(name string, origin rules.Origin, changes rules.Changes, doc string, get func(n *model.Nodes, row int32) bool) *rules.Member {
+	m := boolField(name, origin, changes, doc, ofRow(get))
 	m.Bools = ofRows(get)
 	return m
 }
@@ -114,6 +114,7 @@ func ofRows[X any](get func(n *model.Nodes, row int32) X) func(t rules.Rows, row
 // nodeAmount is a member of Node that is Resources: as a whole, and one dimension alone, in inner units and 0 where it is absent.
 type nodeAmount struct {
 	name    string
+	origin  rules.Origin
 	changes rules.Changes
 	doc     string
 	whole   func(n *model.Nodes, row int32) model.Resources
@@ -122,18 +123,18 @@ type nodeAmount struct {
 
 func nodeAmounts() []nodeAmount {
 	return []nodeAmount{
-		{"allocatable", rules.ByObject, "what pods may use", (*model.Nodes).AllocatableOf, allocatable},
-		{"capacity", rules.ByObject, "what the machine has", (*model.Nodes).CapacityOf, (*model.Nodes).Capacity},
-		{"idle", rules.ByStep, "allocatable less used", (*model.Nodes).IdleOf, (*model.Nodes).Idle},
-		{"used", rules.ByStep, "accounted, releasing included", (*model.Nodes).UsedOf, used},
-		{"releasing", rules.ByStep, "of tasks on their way out", (*model.Nodes).ReleasingOf, func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Releasing, dim, row) }},
-		{"pipelined", rules.ByStep, "promised to tasks that wait for what is being released", (*model.Nodes).PipelinedOf, func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Pipelined, dim, row) }},
-		{"futureIdle", rules.ByStep, "idle and releasing, less pipelined", (*model.Nodes).FutureIdleOf, (*model.Nodes).FutureIdle},
+		{"allocatable", fromSpec | fromAmounts, rules.ByObject, "what pods may use", (*model.Nodes).AllocatableOf, allocatable},
+		{"capacity", fromSpec, rules.ByObject, "what the machine has", (*model.Nodes).CapacityOf, (*model.Nodes).Capacity},
+		{"idle", fromState | fromAmounts, rules.ByStep, "allocatable less used", (*model.Nodes).IdleOf, (*model.Nodes).Idle},
+		{"used", fromState | fromAmounts, rules.ByStep, "accounted, releasing included", (*model.Nodes).UsedOf, used},
+		{"releasing", fromState | fromAmounts, rules.ByStep, "of tasks on their way out", (*model.Nodes).ReleasingOf, func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Releasing, dim, row) }},
+		{"pipelined", fromState | fromAmounts, rules.ByStep, "promised to tasks that wait for what is being released", (*model.Nodes).PipelinedOf, func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Pipelined, dim, row) }},
+		{"futureIdle", fromState | fromAmounts, rules.ByStep, "idle and releasing, less pipelined", (*model.Nodes).FutureIdleOf, (*model.Nodes).FutureIdle},
 	}
 }
 
 func (a nodeAmount) member() *rules.Member {
-	m := field(a.name, resourcesType(), a.changes, a.doc, func(n *nodeView) ref.Val { return n.w.Amounts(a.whole(&n.w.c.Nodes, n.of.Row)) })
+	m := field(a.name, resourcesType(), a.origin, a.changes, a.doc, func(n *nodeView) ref.Val { return n.w.Amounts(a.whole(&n.w.c.Nodes, n.of.Row)) })
 	m.Part = func(by, part string) *rules.Member {
 		p := amountPart(m, by, part, func(of resourceName, n *nodeView) (float64, float64) {
 			dim, ok := of.in(n.w.c.Dims)

@@ -60,6 +60,8 @@ type Rule struct {
 	OnError    string
 	// Reads is what the guard and the expression read together.
 	Reads *rules.Reads
+	// rests is what follows from it.
+	rests dependency
 }
 
 // reason names the rule, with a text.

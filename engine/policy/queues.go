@@ -108,7 +108,7 @@ func (p *Policy) treeOfElements(each *rules.Each, read rules.Read) *QuotaTree {
 	}
 	read.Steps = read.Steps[1:]
 	for _, step := range read.Steps {
-		if on := p.trees[step.Member]; on != nil && (on != t || step.Member.Name != belowMember) {
+		if on := p.trees[step.Member]; on != nil && (on != t || step.Member.Get != nil) {
 			return nil
 		}
 	}

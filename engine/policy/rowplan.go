@@ -53,21 +53,13 @@ type columns struct {
 // rowPlan is one row with what its value depends on.
 type rowPlan struct {
 	*Rule
-	static bool // of the node, only its object is read
-	own    bool // tells every task from every other
+	dependency
+	own bool // it is asked of each task anew
 	// byClass says that the guard reads nothing but what a class is made of: it is asked once a class.
 	byClass bool
-	volumes bool // reads the task's volumes: asked of tasks that have any each for itself
-	peers   bool // who is in the node's topology domains is read
-	late    bool // so is which nodes are chosen from
-	beyond  bool // so is what a node does not tell of
-	byEpoch bool // so is the cluster, or time, or what of nodes is settled once a cycle
-	// amounts says that of the node nothing is read but amounts, and some that move: nodes of one number are the same to it.
-	amounts bool
+	byEpoch bool // the cluster, or time, or what of nodes is settled once a cycle, is read
 	// when and expression are the row's, as they are asked of many nodes.
 	when, expression query
-	// class is what the row reads of a class, as columns.class is of all rows.
-	class []rules.Read
 }
 
 func (cs *columns) init(s *Session) {
@@ -77,15 +69,15 @@ func (cs *columns) init(s *Session) {
 	for _, r := range s.p.Predicates() {
 		p := cs.plan(r, all)
 		cs.predicates, cs.single = append(cs.predicates, p), cs.single || p.own
-		cs.volatile = cs.volatile || p.late // which nodes are chosen from depends on it
+		cs.volatile = cs.volatile || p.candidates // which nodes are chosen from depends on it
 		cs.telling = cs.telling || !r.Message.within(r.Reads)
-		cs.ofVolumes = cs.ofVolumes || readsVolumes(r.Reads)
+		cs.ofVolumes = cs.ofVolumes || p.volumes
 	}
 	cs.holdVolumes = heldByTask(cs.predicates)
 	for _, r := range s.p.rules[Scores] {
 		if r.Weight != 0 {
 			p := cs.plan(r, all)
-			cs.scores, cs.own, cs.late = append(cs.scores, p), cs.own || p.own, cs.late || p.late
+			cs.scores, cs.own, cs.late = append(cs.scores, p), cs.own || p.own, cs.late || p.candidates
 		}
 	}
 	for _, read := range all.All {
@@ -97,45 +89,20 @@ func (cs *columns) init(s *Session) {
 
 // depend notes what one read of the active rows makes columns depend on: the class, or figures of the cluster.
 func (cs *columns) depend(read rules.Read) {
-	if ofClass(read) {
-		cs.class = append(cs.class, read)
+	d := dependencyOf(&rules.Reads{All: []rules.Read{read}})
+	cs.class = append(cs.class, d.class...)
+	cs.matched, cs.images, cs.moving = cs.matched || d.terms, cs.images || d.images, cs.moving || d.moving
+	if d.cluster && !read.Through {
+		cs.globals = append(cs.globals, read)
 	}
-	switch read.Root {
-	case "task", "job", "queue":
-		if ofClass(read) {
-			cs.matched = cs.matched || reaches(read, "matchedBy") || reaches(read, "hasPeerTerms")
-			cs.images = cs.images || reaches(read, "images") || reaches(read, "hasImages")
-			cs.moving = cs.moving || read.Changes > rules.ByCycle
-		}
-	case "cluster":
-		if !read.Through {
-			cs.globals = append(cs.globals, read)
-		}
-	}
-}
-
-// ofClass says that a read is part of what a class is.
-func ofClass(read rules.Read) bool {
-	switch read.Root {
-	case "task", "job", "queue":
-		return !read.Through && !ofVolumes(read) && !ofMembers(read)
-	case "action", "pipeline":
-		return true
-	}
-	return false
-}
-
-// identifies says that a read tells every task from every other.
-func identifies(read rules.Read) bool {
-	return read.Root == "task" && len(read.Steps) == 1 && (read.Steps[0].Member.Name == "name" || read.Steps[0].Member.Name == "uid")
 }
 
 // plan finds what a row depends on, and adds what columns depend on by it to all.
 func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
-	p := &rowPlan{Rule: r, static: true, own: slices.ContainsFunc(r.Reads.All, identifies), volumes: readsVolumes(r.Reads), amounts: true, when: queryOf(r.When), expression: queryOf(r.Expression)}
-	p.own = p.own || p.volumes && r.Site.Name == Scores
+	p := &rowPlan{Rule: r, dependency: r.rests, when: queryOf(r.When), expression: queryOf(r.Expression)}
+	p.own, p.byEpoch = p.identity || p.volumes && r.Site.Name == Scores, p.cluster || p.clock
 	if p.own && r.Site.Name == Scores {
-		if !slices.ContainsFunc(r.Reads.All, reachesAround) {
+		if !p.peers {
 			return p // in no column
 		}
 		p.own, cs.single = false, true
@@ -143,28 +110,15 @@ func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
 	all.Add(r.Reads)
 	p.byClass = r.When != nil && r.When.Reads.Only("task", "job", "queue", "action", "pipeline")
 	for _, read := range r.Reads.All {
-		cs.rest(p, read, all)
+		if ofNodes(read) {
+			cs.computed(p, read, all)
+		}
 	}
-	p.amounts = p.amounts && !p.static
-	cs.volatile = cs.volatile || p.beyond
-	cs.peers = cs.peers || p.peers
+	cs.volatile, cs.peers = cs.volatile || p.beyond, cs.peers || p.peers
 	cs.follow(r.When)
 	cs.follow(r.Expression)
+	cs.nowMoves = cs.nowMoves || p.clock && slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool { return read.Root != "now" && ofClock(read) })
 	return p
-}
-
-// rest notes what a row's answers rest on by one of its reads.
-func (cs *columns) rest(p *rowPlan, read rules.Read, all *rules.Reads) {
-	if ofClass(read) {
-		p.class = append(p.class, read)
-	}
-	p.byEpoch = p.byEpoch || read.Root == "cluster" || read.Root == "now"
-	if ofNodes(read) {
-		p.amounts = p.amounts && inAmounts(read)
-		p.static = p.static && read.Changes <= rules.ByObject
-		p.peers, p.late, p.beyond = p.peers || reachesAround(read), p.late || reaches(read, "group"), p.beyond || beyond(read)
-		cs.computed(p, read, all)
-	}
 }
 
 // computed notes what an attribute of a node reads besides the node, of which the node's version does not tell.
@@ -199,12 +153,12 @@ func (cs *columns) follow(e *rules.Expr) {
 // object, then the others, then those that read who is in its topology domains, then those that read volumes; of each kind in tier order.
 func (p *Policy) Predicates() []*Rule {
 	kind := func(r *Rule) int {
-		switch {
-		case readsVolumes(r.Reads):
+		switch d := &r.rests; {
+		case d.volumes:
 			return 3
-		case slices.ContainsFunc(r.Reads.All, reachesAround):
+		case d.peers:
 			return 2
-		case slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool { return ofNodes(read) && read.Changes > rules.ByObject }):
+		case !d.static:
 			return 1
 		}
 		return 0
@@ -212,37 +166,6 @@ func (p *Policy) Predicates() []*Rule {
 	out := slices.Clone(p.rules[Predicates])
 	slices.SortStableFunc(out, func(a, b *Rule) int { return kind(a) - kind(b) })
 	return out
-}
-
-// ofNodes says that a read is of the node.
-func ofNodes(read rules.Read) bool { return read.Root == "node" || read.Root == "gpu" }
-
-// reaches says that a read ends at a member of that name.
-func reaches(r rules.Read, member string) bool {
-	return len(r.Steps) > 0 && r.Steps[len(r.Steps)-1].Member.Name == member
-}
-
-// reachesAround says that a read goes to what lies around a node.
-func reachesAround(r rules.Read) bool {
-	return reaches(r, "peers") || reaches(r, "imageNodes") || reaches(r, "group")
-}
-
-// ofMembers says that a read is what an accounting function reads of its members: no path of a row leads there, and
-// the attribute that the function computes is read as well.
-func ofMembers(r rules.Read) bool {
-	return slices.ContainsFunc(r.Steps, func(step rules.Step) bool { return step.Member.Get == nil })
-}
-
-// beyond says that a read goes through a node's tasks to what their jobs, queues or nodes have and may change:
-// the node itself does not tell of that, nor of another queue that a job is moved to.
-func beyond(r rules.Read) bool {
-	for i, step := range r.Steps {
-		if n := step.Member.Name; n == "job" || n == "queue" || n == "node" {
-			last := r.Steps[len(r.Steps)-1].Member
-			return n == "queue" || i == len(r.Steps)-1 || last.Changes > rules.Static
-		}
-	}
-	return false
 }
 
 func (cs *columns) begin() {
@@ -284,8 +207,8 @@ func (m *Message) within(of *rules.Reads) bool {
 			continue
 		}
 		for _, read := range p.expr.Reads.All {
-			ofNode := read.Root == "node" && !beyond(read)
-			if read.Root == "now" || !ofNode && !slices.Contains(known, read.String()) {
+			ofNode := read.Root == "node" && !beyondNode(read)
+			if ofClock(read) || !ofNode && !slices.Contains(known, read.String()) {
 				return false
 			}
 		}

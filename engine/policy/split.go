@@ -92,34 +92,6 @@ func costOf(e *rules.Expr) int {
 	return 0
 }
 
-// isShared says that to read something may change what is not of one node alone, though it was read before.
-func isShared(read rules.Read) bool {
-	if read.Through {
-		return false // on the way to what is read from its memo
-	}
-	switch read.Root {
-	case "node":
-		return slices.ContainsFunc(read.Steps, func(step rules.Step) bool { return step.Member.Reads != nil || fetches(step.Member) })
-	case "task", "job", "queue", "cluster":
-		return slices.ContainsFunc(read.Steps, func(step rules.Step) bool {
-			moves := step.Member.Reads != nil && step.Member.Changes > rules.ByCycle
-			return moves || fetches(step.Member) && step.Member.Name != "job" && step.Member.Name != "queue"
-		})
-	case "params", "action", "pipeline":
-		return false
-	}
-	return true
-}
-
-// fetches says that a member leads to another object, or is found where pods' terms, images or volumes are kept.
-func fetches(m *rules.Member) bool {
-	switch m.Name {
-	case "job", "queue", "node", "peers", "imageNodes", "group", "podTerms", "matchedBy", "hasPeerTerms", "hasSpread", "images", "hasImages", volumesMember, starving:
-		return true
-	}
-	return false
-}
-
 // holdsEach is HoldsEach of a query, over several cores where that pays. It is the session's memory that the result lies in.
 func (s *Session) holdsEach(q *query, f *Frame, rows []int32, out []bool) (failed []int32) {
 	if n := s.cores(q, len(rows)); n > 1 {

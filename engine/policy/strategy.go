@@ -48,8 +48,7 @@ func strategyFunctions() []*rules.Function {
 			out[types.String(k)] = types.Double(v)
 		}
 		return types.OptionalOf(types.NewRefValMap(types.DefaultTypeAdapter, out))
-	})
-	parse.Overloads[0].Reads = nil
+	}, rules.Arguments)
 	return []*rules.Function{fit, parse}
 }
 

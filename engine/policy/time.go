@@ -11,7 +11,7 @@ import (
 // ReadsTime says whether anything in the policy reads the time, be it a row, what it computes, or an action's filter:
 // then another decision may come of nothing but waiting.
 func (p *Policy) ReadsTime() bool {
-	return slices.ContainsFunc(p.expressions(), (*rules.Expr).Timely)
+	return slices.ContainsFunc(p.expressions(), func(e *rules.Expr) bool { return e.Timely() || movesUnseen(e) })
 }
 
 // expressions are all of the policy's.
@@ -60,7 +60,12 @@ func (p *Policy) arguments() []*rules.Expr {
 	return out
 }
 
-func readsNow(reads *rules.Reads) bool { return slices.Contains(reads.Roots(), "now") }
+func readsNow(reads *rules.Reads) bool { return slices.ContainsFunc(reads.All, ofClock) }
+
+// movesUnseen says that an expression reads the time in another way than by its name, which is not followed.
+func movesUnseen(e *rules.Expr) bool {
+	return slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool { return read.Root != "now" && ofClock(read) })
+}
 
 // rest is what tells whether a cycle can find anything other than the last one did.
 type rest struct {
@@ -80,6 +85,7 @@ type rest struct {
 
 func (s *Session) initRest() {
 	for _, e := range s.p.expressions() {
+		s.rest.restless = s.rest.restless || movesUnseen(e)
 		for _, part := range e.NowParts {
 			if part.Part != "now" {
 				s.rest.parts = append(s.rest.parts, part)
@@ -89,7 +95,7 @@ func (s *Session) initRest() {
 	moves := func(e *rules.Expr) bool { return e != nil && e.Moves() }
 	s.rest.ordered = slices.ContainsFunc(s.p.rules[JobOrder], func(r *Rule) bool { return readsNow(r.Reads) })
 	// These are not followed: columns are as wide as the cluster, sums ask each member, and queues along a tree are asked in parts.
-	s.rest.restless = slices.ContainsFunc(s.p.arguments(), moves)
+	s.rest.restless = s.rest.restless || slices.ContainsFunc(s.p.arguments(), moves)
 	for _, site := range []string{Predicates, Scores, DeviceScores, QueueOrder} {
 		for _, r := range s.p.rules[site] {
 			s.rest.restless = s.rest.restless || moves(r.When) || moves(r.Expression)

@@ -23,9 +23,6 @@ const quotaTreeFunction = "quotaTree"
 // rollUpArgument names what is added up along the tree.
 const rollUpArgument = "rollUp"
 
-// belowMember names, in what is read, the way from a queue to all that its sums are made of.
-const belowMember = "below"
-
 // QuotaTree is a compiled quotaTree: what its computed fields, which are parts of it, share.
 type QuotaTree struct {
 	Attribute *Attribute // for reports of its errors
@@ -105,7 +102,8 @@ func (s *tableScope) quotaTree(a *rules.Attribute) {
 		}
 	}
 	for k, r := range t.RollUps {
-		below := &rules.Member{Name: belowMember, Changes: rules.ByObject}
+		// The way from a queue to all that its sums are made of.
+		below := &rules.Member{Name: "below", Origin: toMembers, Changes: rules.ByObject}
 		s.p.trees[below] = t
 		reads := &rules.Reads{}
 		for _, name := range structureArguments() {

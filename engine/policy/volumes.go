@@ -16,28 +16,23 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// volumesMember is the hidden member by which a row says that it depends on volumes. Its rows of predicates are no part
-// of a class's columns: what a task's claims are bound to or promised is its own, and moves with every placement
-// that promises a volume.
-const volumesMember = "volumes"
-
 func volumeFields() []*rules.Member {
 	type v = *taskView
-	volumes := hidden(volumesMember, "what its volumes are bound to, are promised, or can get", func(t v) ref.Val {
+	volumes := hidden("volumes", fromVolumes, rules.ByStep, "what its volumes are bound to, are promised, or can get", func(t v) ref.Val {
 		if !t.of.HasVolumes {
 			return types.String("")
 		}
 		return types.String(strings.Join(t.of.Claims, ",") + "@" + strconv.FormatUint(t.w.c.Storage.Version, 10))
 	})
-	volumes.Changes = rules.ByStep
 	return []*rules.Member{
-		boolField("hasVolumes", rules.ByObject, "claims volumes, or names disks itself", func(t v) bool { return t.of.HasVolumes }),
+		boolField("hasVolumes", fromSpec, rules.ByObject, "claims volumes, or names disks itself", func(t v) bool { return t.of.HasVolumes }),
 		volumes,
+		hidden("claims", fromSpec, rules.ByObject, "the claims that its volumes name", func(t v) ref.Val { return types.String(strings.Join(t.of.Claims, ",")) }),
 	}
 }
 
 func volumeFunctions() []*rules.Function {
-	const volumes = "{0}." + volumesMember
+	const volumes = "{0}.volumes"
 	ofTask := func(name, doc string, result *cel.Type, f func(t *taskView, v *volume.Volumes) ref.Val) *rules.Function {
 		return method(name, doc, []*cel.Type{taskType()}, result, func(args ...ref.Val) ref.Val {
 			t, ok := args[0].(*taskView)
@@ -82,9 +77,9 @@ func volumeFunctions() []*rules.Function {
 			(*volume.Volumes).Fits, "{1}.name", "{1}.labels"),
 		onNode("volumeZonesFit", "The node is in the zone and the region that the labels of the bound claims' volumes name: Kubernetes' VolumeZone.", (*volume.Volumes).ZoneFits, "{1}.labels"),
 		onNode("volumeLimitsFit", "The node can attach the pod's volumes beside those of its tasks and VolumeAttachments, by the limits of its CSINode: Kubernetes' NodeVolumeLimits.",
-			(*volume.Volumes).LimitsFit, "{1}.name", "{1}.tasks.volumes"),
+			(*volume.Volumes).LimitsFit, "{1}.name", "{1}.tasks.claims"),
 		onNode("volumesFree", "No other pod uses a claim of mode ReadWriteOncePod that the pod has, and none on the node a disk of it that cannot be shared: Kubernetes' VolumeRestrictions.",
-			(*volume.Volumes).Free, "{1}.name", "{1}.tasks.volumes"),
+			(*volume.Volumes).Free, "{1}.name", "{1}.tasks.claims"),
 	}
 }
 
@@ -119,14 +114,6 @@ func (w *World) Bindings(t *model.Task, row int32) ([]model.VolumeBind, error) {
 	return v.Bindings(t, row)
 }
 
-// readsVolumes says that a row's answer depends on volumes.
-func readsVolumes(reads *rules.Reads) bool { return slices.ContainsFunc(reads.All, ofVolumes) }
-
-// ofVolumes says that a read is of a task's own volumes.
-func ofVolumes(read rules.Read) bool {
-	return read.Root == "task" && len(read.Steps) > 0 && read.Steps[len(read.Steps)-1].Member.Name == volumesMember
-}
-
 // volumeMemo is what the rows that read volumes said to a task, by node.
 type volumeMemo struct {
 	pod     *corev1.Pod
@@ -140,7 +127,7 @@ type volumeMemo struct {
 func heldByTask(rows []*rowPlan) bool {
 	return !slices.ContainsFunc(rows, func(r *rowPlan) bool {
 		return r.volumes && (!r.Reads.Only("task", "node") || slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool {
-			return beyond(read) || read.Root == "task" && read.Changes > rules.ByObject && !ofVolumes(read)
+			return !ofVolumes(read) && (beyondNode(read) || read.Root == "task" && read.Changes > rules.ByObject)
 		}))
 	})
 }

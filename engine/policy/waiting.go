@@ -78,7 +78,7 @@ func inWindowFunction() *rules.Function {
 		}
 		return types.Bool(minute >= from || minute < until)
 	})
-	fn.Overloads[0].Member, fn.Overloads[0].Reads = false, nil
+	fn.Overloads[0].Member, fn.Overloads[0].Reads = false, []string{rules.Arguments}
 	return called(fn, "time", "window", "zone")
 }
 

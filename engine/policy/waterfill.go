@@ -77,7 +77,7 @@ func (p *Policy) claimReads(c *claimReads, reads *rules.Reads) {
 
 // claimReadsOwn adds a read that begins at the claim's queue.
 func (p *Policy) claimReadsOwn(c *claimReads, r rules.Read) {
-	if len(r.Steps) == 0 || p.reach(r, "queue") != within || r.Steps[len(r.Steps)-1].Member.Related {
+	if len(r.Steps) == 0 || p.reach(r, "queue") != within {
 		c.beyond = true
 		return
 	}
