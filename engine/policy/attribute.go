@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -30,20 +29,18 @@ type Attribute struct {
 	// reach is how far from the owner lies what is read, of what moves with steps; trees are those along which it does.
 	reach reach
 	trees []*QuotaTree
+	// account is what the attribute with an accounting function compiled to, which may have other fields too; nil: it is an expression.
+	account *Account
 	// Tree is the quotaTree that the field is a part of; nil: it is of none.
 	Tree *QuotaTree
 	part func(at *TreePlaces, i int) ref.Val
-	// memberOwn says the same of a sum's members.
-	memberOwn bool
-	// kept says that a sum's members read nothing but what is theirs, so that its value is kept from cycle to cycle.
-	kept bool
-	// claims says what the claims of a waterFill rest on.
-	claims *claimReads
 }
 
 // objectName is the type behind an owner's word.
 func objectName(on string) string {
-	return map[string]string{"cluster": "Cluster", "queue": "Queue", "job": "Job", "task": "Task", "node": "Node", "namespace": "Namespace"}[on]
+	return map[string]string{
+		"cluster": "Cluster", "queue": "Queue", "job": "Job", "task": "Task", "node": "Node", "namespace": "Namespace",
+	}[on]
 }
 
 // attribute compiles one, and makes it visible: to its own table if private, else to the later ones as well.
@@ -55,24 +52,44 @@ func (s *tableScope) attribute(a *rules.Attribute) {
 		}
 		return
 	}
-	if a.Function == quotaTreeFunction {
-		s.quotaTree(a)
+	if fn := s.accounting(a.Function); fn != nil {
+		s.account(fn, a)
 		return
 	}
-	x := &Attribute{Table: s.entry.name, Name: a.Name, On: a.On, Settle: a.Settle, Function: a.Function}
-	roots := []string{a.On}
-	if a.On == "cluster" || a.On == "namespace" {
-		roots = nil // CEL keeps the word namespace for itself
+	x, reads := s.field(a, a.Name), &rules.Reads{}
+	when, ok := s.guardOf(a)
+	if x.When = when; when != nil {
+		reads.Add(when.Reads)
 	}
-	if a.When.Value != "" {
-		x.When = s.compile(a.When, roots, rules.Bool())
-	}
-	reads := s.compute(x, a, roots)
-	if x.Type == nil {
+	if x.Expr = s.compile(a.Expression, rootsOf(a), rules.Anything(), when); x.Expr == nil || !ok {
 		s.failed[typeName+"."+a.Name] = true
 		return
 	}
+	x.Type = x.Expr.Type
+	reads.Add(x.Expr.Reads)
 	s.publish(x, a, a.Description, reads)
+}
+
+// rootsOf are what the expressions of an attribute see of what it is on.
+func rootsOf(a *rules.Attribute) []string {
+	if a.On == "cluster" || a.On == "namespace" {
+		return nil // CEL keeps the word namespace for itself
+	}
+	return []string{a.On}
+}
+
+// guardOf compiles an attribute's guard, nil if it has none; false: there was a mistake.
+func (s *tableScope) guardOf(a *rules.Attribute) (when *rules.Expr, ok bool) {
+	if a.When.Value == "" {
+		return nil, true
+	}
+	when = s.compile(a.When, rootsOf(a), rules.Bool())
+	return when, when != nil
+}
+
+// field is a computed field of an attribute, on what the attribute is on.
+func (s *tableScope) field(a *rules.Attribute, name string) *Attribute {
+	return &Attribute{Table: s.entry.name, Name: name, On: a.On, Settle: a.Settle, Function: a.Function}
 }
 
 // publish gives an attribute its place, and lets rows read it; nil: its name is taken.
@@ -86,116 +103,6 @@ func (s *tableScope) publish(x *Attribute, a *rules.Attribute, doc string, reads
 	s.settleReads(x, reads)
 	s.p.attributes = append(s.p.attributes, x)
 	return s.declare(x, a.Private, doc, typeName, reads)
-}
-
-// compute compiles the expression, or the function's arguments, and gives what is read.
-func (s *tableScope) compute(x *Attribute, a *rules.Attribute, roots []string) *rules.Reads {
-	reads := &rules.Reads{}
-	if x.When != nil {
-		reads.Add(x.When.Reads)
-	}
-	switch a.Function {
-	case "":
-		if x.Expr = s.compile(a.Expression, roots, rules.Anything(), x.When); x.Expr != nil {
-			x.Type = x.Expr.Type
-			reads.Add(x.Expr.Reads)
-		}
-	case "sum":
-		s.sum(x, a, reads)
-	case waterFillFunction:
-		s.waterFill(x, a, reads)
-	case hdrfFunction:
-		s.hdrf(x, a, reads)
-	case "typicalTasks":
-		s.typicalTasks(x, a, reads)
-	}
-	return reads
-}
-
-func (s *tableScope) sum(x *Attribute, a *rules.Attribute, reads *rules.Reads) {
-	over := a.Args["over"]
-	if !over.Written() {
-		return // reported where it is missing
-	}
-	x.Over = over.Value
-	allowed := map[string][]string{"cluster": {"job", "queue", "task"}, "namespace": {"job", "task"}, "queue": {"job", "task"}, "job": {"task"}}[a.On]
-	if !slices.Contains(allowed, x.Over) {
-		hint := "a sum is on the cluster, a namespace, a queue or a job"
-		if allowed != nil {
-			hint = rules.Suggest(x.Over, allowed)
-		}
-		s.report(over.Issue(0, len(x.Over), fmt.Sprintf("a sum on %s cannot go over %q", a.On, x.Over), hint))
-		return
-	}
-	s.sumArgs(x, a)
-	x.memberOwn, x.kept = true, true
-	for _, name := range sortedKeys(x.Args) {
-		e := x.Args[name]
-		if e == nil {
-			return
-		}
-		for _, r := range e.Reads.All {
-			x.kept = x.kept && s.p.lasting(r, x.Over)
-			x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || s.p.reach(r, x.Over) == within || r.Root == x.Over && ofItsNode(r))
-		}
-		members(reads, e.Reads, x.Over, a.On)
-	}
-	if x.Type = x.Args["of"].Type; x.Args["by"] != nil {
-		x.Type = cel.MapType(cel.StringType, x.Type)
-	}
-}
-
-// sumArgs compiles what is asked of each member; an expression with a mistake is nil.
-func (s *tableScope) sumArgs(x *Attribute, a *rules.Attribute) {
-	x.Args = map[string]*rules.Expr{"of": s.compile(a.Args["of"], []string{x.Over}, summable())}
-	for name, want := range map[string]rules.Kind{"when": rules.Bool(), "by": rules.String()} {
-		if text := a.Args[name]; text.Value != "" {
-			x.Args[name] = s.compile(text, []string{x.Over}, want)
-		}
-	}
-}
-
-func summable() rules.Kind {
-	return rules.Kind{Name: "Resources or a number", Accepts: func(t *cel.Type) bool {
-		return t.IsExactType(resourcesType()) || t.Kind() == types.IntKind || t.Kind() == types.DoubleKind
-	}}
-}
-
-// members turns what is read of each member into what is read through its owner.
-func members(reads, of *rules.Reads, member, owner string) {
-	for _, r := range of.All {
-		if r.Root == member {
-			list := &rules.Member{Name: member + "s", Origin: memberOrigin(owner), Changes: rules.ByObject}
-			r.Root, r.Steps = owner, append([]rules.Step{{Member: list, Each: true}}, r.Steps...)
-		}
-		reads.Add(&rules.Reads{All: []rules.Read{r}})
-	}
-}
-
-// typicalTasks compiles the argument. What is counted is the cluster's workload, or its tasks.
-func (s *tableScope) typicalTasks(x *Attribute, a *rules.Attribute, reads *rules.Reads) {
-	if a.On != "cluster" {
-		s.report(a.At.Issuef("write on: cluster", "typicalTasks is on the cluster, not on %s", a.On))
-		return
-	}
-	cover := s.compile(a.Args["cover"], nil, rules.Number())
-	if cover == nil {
-		return
-	}
-	x.Args = map[string]*rules.Expr{"cover": cover}
-	reads.Add(cover.Reads)
-	tasks := rules.Read{Root: "cluster", Steps: []rules.Step{{Member: s.objects["Cluster"].Find("workload")}}, Changes: rules.ByObject}
-	reads.Add(&rules.Reads{All: []rules.Read{tasks}})
-	node := s.objects["Node"]
-	sizes := &rules.Reads{}
-	for _, name := range []string{"allocatable", "gpus", "gpuModel"} {
-		sizes.All = append(sizes.All, rules.Read{Root: "node", Steps: []rules.Step{{Member: node.Find(name)}}, Changes: rules.ByObject})
-	}
-	members(reads, sizes, "node", "cluster")
-	if x.Settle == "" {
-		x.Settle = "cycle"
-	}
-	x.Type = typicalType()
 }
 
 // clashes says whether another attribute, or a field, has the name already.
@@ -264,7 +171,7 @@ func readsAction(reads *rules.Reads) bool { return slices.Contains(reads.Roots()
 func (p *Policy) quiet(r rules.Read) bool {
 	return !slices.ContainsFunc(r.Steps, func(step rules.Step) bool {
 		x := p.computed[step.Member]
-		return x != nil && x.Function != ""
+		return x != nil && x.account != nil
 	})
 }
 
@@ -280,8 +187,11 @@ func (p *Policy) treesOf(trees []*QuotaTree, r rules.Read) []*QuotaTree {
 
 func (s *tableScope) declare(x *Attribute, private bool, doc, typeName string, reads *rules.Reads) *rules.Member {
 	own := x.On
-	m := &rules.Member{Name: x.Name, Type: x.Type, Doc: doc, Changes: x.changes, Cost: costAnew(x.byTime, x.Expr), Reads: reads, Own: own, Get: func(o any) ref.Val { return readAttribute(x, o) }}
-	if x.Expr != nil && x.Function == "" {
+	m := &rules.Member{
+		Name: x.Name, Type: x.Type, Doc: doc, Changes: x.changes, Cost: costAnew(x.byTime, x.Expr), Reads: reads, Own: own,
+		Get: func(o any) ref.Val { return readAttribute(x, o) },
+	}
+	if x.Expr != nil {
 		m.Size = x.Expr.Size
 	}
 	s.p.computed[m] = x

@@ -26,6 +26,7 @@ type branches struct {
 	clock, cursor uint64 // of the cluster and its log of queues
 	parts         map[any]*keyPart
 	trees         *treeState
+	number        uint64 // of trees, when it was looked at last
 	shared        *shareTree
 	moved         uint64 // into the log of either
 }
@@ -255,14 +256,14 @@ func (x *branches) refreshShares() bool {
 // refreshTree brings a tree of queues up to date.
 func (x *branches) refreshTree() bool {
 	st := x.s.treeOf(x.tree)
-	if x.trees != nil && x.trees != st {
+	if x.trees != nil && x.number != st.number {
 		return false
 	}
 	queues, known := st.moved.Since(x.moved)
 	if x.trees == nil {
 		queues, known = nil, true
 	}
-	x.trees, x.moved = st, st.moved.Next()
+	x.trees, x.number, x.moved = st, st.number, st.moved.Next()
 	return known && x.readParts(queues)
 }
 

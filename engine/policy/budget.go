@@ -18,12 +18,10 @@ func metersOf(p *Policy) meters {
 	for _, x := range p.attributes {
 		m.share(append(values(x.Args), x.When, x.Expr)...)
 	}
-	for _, t := range p.trees { // of which several attributes are parts
-		list := values(t.Args)
-		for _, r := range t.RollUps {
-			list = append(list, r.Expr)
+	for _, x := range p.accounts {
+		if len(x.fields) > 1 { // which all of them share
+			m.share(values(x.Args)...)
 		}
-		m.share(list...)
 	}
 	for _, e := range p.expressions() {
 		if m.of[e] == nil {

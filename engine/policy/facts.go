@@ -109,8 +109,8 @@ func (x *Attribute) fact() Fact {
 		f.Cache = "computed once a cycle"
 	case x.Settle == "start":
 		f.Cache = "computed once a run"
-	case x.Function == "sum", x.Function == quotaTreeFunction, x.Function == hdrfFunction:
-		f.Cache = "kept by delta"
+	case x.account != nil && x.account.function.Held != "":
+		f.Cache = x.account.function.Held
 	}
 	return f
 }

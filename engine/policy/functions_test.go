@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
 
@@ -107,8 +106,8 @@ func usersOf(t *testing.T) map[string][]string {
 	return users
 }
 
-func isCalled(name string) func(f rules.AttributeFunction) bool {
-	return func(f rules.AttributeFunction) bool { return f.Name == name }
+func isCalled(name string) func(fn *Accounting) bool {
+	return func(fn *Accounting) bool { return fn.Name == name }
 }
 
 // TestFunctionsOfOneTable holds the list above together with the shipped tables: a function that is

@@ -22,10 +22,15 @@ func Load(doc *rules.Document) (*Policy, rules.Issues) { return LoadWith(doc, Ve
 
 // LoadWith is Load where steps have other verbs, or the language has other fields and functions: all of them must say what they read.
 func LoadWith(doc *rules.Document, verbs []Verb, v rules.Vocabulary) (*Policy, rules.Issues) {
+	return loadWith(doc, verbs, v, accountingFunctions())
+}
+
+// loadWith is LoadWith where attributes have other accounting functions.
+func loadWith(doc *rules.Document, verbs []Verb, v rules.Vocabulary, functions []*Accounting) (*Policy, rules.Issues) {
 	if what := undeclared(v); what != nil {
 		return nil, rules.Issues{doc.Root.Issuef("it must be declared, as it is remembered by that", "%s: it is not said what is read", strings.Join(what, ", "))}
 	}
-	l := &loader{shape: Shape(), shipped: map[string]*rules.Table{}, verbs: verbs}
+	l := &loader{shape: shapeWith(functions), functions: functions, shipped: map[string]*rules.Table{}, verbs: verbs}
 	lang, err := rules.NewLanguage(v)
 	if err != nil {
 		return nil, rules.Issues{doc.Root.Issuef("", "%v", err)}
@@ -87,6 +92,17 @@ type loader struct {
 	shipped map[string]*rules.Table
 	verbs   []Verb
 	issues  rules.Issues
+	// functions are the accounting functions.
+	functions []*Accounting
+}
+
+// accounting finds an accounting function; nil: there is none of that name.
+func (l *loader) accounting(name string) *Accounting {
+	i := slices.IndexFunc(l.functions, func(fn *Accounting) bool { return fn.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return l.functions[i]
 }
 
 func (l *loader) report(i rules.Issue) { l.issues = append(l.issues, i) }

@@ -20,6 +20,7 @@ type Policy struct {
 	rules      map[string][]*Rule // by site, in tier order
 	all        []*Rule
 	attributes []*Attribute
+	accounts   []*Account
 	variables  []*Variable
 	trees      map[*rules.Member]*QuotaTree // by the members that lead along them
 	computed   map[*rules.Member]*Attribute // by the members that read them

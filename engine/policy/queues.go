@@ -85,7 +85,7 @@ func (p *Policy) branchingRow(r *Rule) *branching {
 // sharesAt is the tree of shares that a path leads to; nil: there is none, or several tables have one of that name.
 func (p *Policy) sharesAt(path string) (found *Attribute) {
 	for _, x := range p.attributes {
-		if x.Function != hdrfFunction || path != "cluster."+x.Name {
+		if x.account == nil || !x.Type.IsExactType(shareTreeType()) || path != "cluster."+x.Name {
 			continue
 		}
 		if found != nil {

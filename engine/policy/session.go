@@ -25,11 +25,8 @@ type Session struct {
 	actions    uint64 // how many SetAction has told of
 	frames     []*Frame
 	depth      int
-	sums       map[*Attribute]*sumState
-	fills      map[*Attribute]*fillState
-	trees      map[*QuotaTree]*treeState
-	shares     map[*Attribute]*shareState
-	planted    uint64 // trees of shares
+	accounts   []account // by Account.slot
+	rebuilt    uint64    // how often one of them was made anew
 	starts     map[started]ref.Val
 	faults     map[any]*model.RuleError
 	faultOrder []*model.RuleError
@@ -57,8 +54,8 @@ type stamp struct{ cycle, clock, action uint64 }
 // NewSession begins with nothing remembered.
 func NewSession(c *model.Cluster, p *Policy) *Session {
 	s := &Session{
-		sums: map[*Attribute]*sumState{}, fills: map[*Attribute]*fillState{}, trees: map[*QuotaTree]*treeState{}, shares: map[*Attribute]*shareState{},
-		starts: map[started]ref.Val{}, faults: map[any]*model.RuleError{}, dictionaries: map[aspect]*dictionary{},
+		accounts: make([]account, len(p.accounts)),
+		starts:   map[started]ref.Val{}, faults: map[any]*model.RuleError{}, dictionaries: map[aspect]*dictionary{},
 	}
 	s.init(c, p, s)
 	s.desk.variables = make([]heldValue, len(p.variables))
@@ -98,8 +95,8 @@ func (s *Session) Begin(now time.Time) {
 
 // settle computes an attribute that does not move within a cycle for everything that has it.
 func (s *Session) settle(x *Attribute) {
-	if x.On == "queue" && x.Function == waterFillFunction && x.When == nil {
-		s.fillUp(x) // for all of them at once
+	if x.account != nil && x.account.function.AllAtOnce && x.When == nil {
+		s.accountOf(x.account).update()
 		return
 	}
 	for _, view := range s.Owners(x) {
@@ -282,19 +279,8 @@ func (s *Session) compute(x *Attribute, owner ref.Val) ref.Val {
 			return types.NewErr("%s has no value here: its guard is false", x.Name)
 		}
 	}
-	switch x.Function {
-	case quotaTreeFunction:
-		if q, ok := owner.(*queueView); ok {
-			return s.treeOf(x.Tree).Read(x, q.of)
-		}
-	case hdrfFunction:
-		return s.shareTree(x)
-	case "sum":
-		return s.sum(x, owner)
-	case waterFillFunction:
-		return s.fill(x, owner)
-	case "typicalTasks":
-		return TypicalTasks(s.c, x.Args["cover"].Eval(f))
+	if x.account != nil {
+		return s.accountOf(x.account).value(x, owner)
 	}
 	v := x.Expr.Eval(f)
 	s.watch(x.Expr, f)

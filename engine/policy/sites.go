@@ -149,48 +149,19 @@ func everywhere() []string {
 }
 
 // Shape is what a table may hold.
-func Shape() rules.Shape {
+func Shape() rules.Shape { return shapeWith(accountingFunctions()) }
+
+// shapeWith is the shape of tables with these accounting functions.
+func shapeWith(functions []*Accounting) rules.Shape {
 	s := rules.Shape{
 		Owners:     []string{"cluster", "queue", "job", "task", "node", "namespace", "victim"},
 		ParamTypes: paramTypes(),
-		Functions:  accountingFunctions(),
+	}
+	for _, fn := range functions {
+		s.Functions = append(s.Functions, fn.shape())
 	}
 	for _, site := range Sites() {
 		s.Sections = append(s.Sections, site.Section)
 	}
 	return s
-}
-
-// accountingFunctions are the iterative algorithms that do not fit in an expression.
-func accountingFunctions() []rules.AttributeFunction {
-	return []rules.AttributeFunction{
-		{
-			Name: "sum", Doc: "A sum over the members of the owner: a queue's jobs, a job's, queue's or namespace's tasks, all of the cluster. Jobs that stand for one pod without a group are left out, their tasks are not. It is kept by delta: a member that changed is taken out with its old value and put in with the new.",
-			Args: []rules.Argument{
-				{Name: "over", Doc: "The word `task`, `job` or `queue`: what the members are."},
-				{Name: "of", Doc: "What is added for each member: Resources or a number."},
-				{Name: "when", Optional: true, Doc: "Which members count; all, if it is left out."},
-				{Name: "by", Optional: true, Doc: "A string by which members are told apart: the result is a map from it to the sums, without those that have no member."},
-			},
-		},
-		{
-			Name: "waterFill", Doc: "On a queue: a fair part of a total. In rounds, each queue that is not met gets its weighted part of what remains, is cut to ceiling and demand and raised to floor; " +
-				"it is met when its demand is, or when nothing changed for it. It ends when every queue is met, or nothing remains or changes. Settles once a cycle unless `settle` says otherwise.",
-			Args: []rules.Argument{
-				{Name: "among", Optional: true, Doc: "Which queues take part; all, if it is left out. Reading the value of one that does not is an error."},
-				{Name: "total", Doc: "Resources that are shared out; sees no queue."},
-				{Name: "weight", Doc: "A number above 0. A queue with another one is left out, which is an error of that queue."},
-				{Name: "floor", Optional: true, Doc: "Resources that the queue gets in any case."},
-				{Name: "ceiling", Optional: true, Doc: "Most Resources for the queue; a missing dimension is no limit."},
-				{Name: "demand", Doc: "What the queue can use; a missing dimension is 0."},
-			},
-		},
-		{
-			Name: "typicalTasks", Doc: "On the cluster: the most frequent shapes of task, by CPU, devices, part of each and allowed models, until they are `cover` of all tasks, each weighted by its part of these. They are counted over the run's workload where one is " +
-				"given, as by the replay of a trace, else over the tasks that are known; beside each stands how many devices the nodes have that it could run on. Settles once a cycle unless `settle` says otherwise, which costs a step for each task.",
-			Args: []rules.Argument{{Name: "cover", Doc: "A number above 0, at most 1: the part of the tasks that is typical."}},
-		},
-		quotaTreeShape(),
-		hdrfShape(),
-	}
 }

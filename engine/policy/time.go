@@ -40,22 +40,8 @@ func (p *Policy) expressions() []*rules.Expr {
 // arguments are the expressions that functions of attributes ask of their members.
 func (p *Policy) arguments() []*rules.Expr {
 	var out []*rules.Expr
-	add := func(args map[string]*rules.Expr) {
-		for _, name := range sortedKeys(args) {
-			if args[name] != nil {
-				out = append(out, args[name])
-			}
-		}
-	}
-	for _, x := range p.attributes {
-		add(x.Args)
-	}
-	seen := map[*QuotaTree]bool{}
-	for _, t := range p.trees {
-		if !seen[t] {
-			seen[t] = true
-			add(t.Args)
-		}
+	for _, x := range p.accounts {
+		out = append(out, values(x.Args)...)
 	}
 	return out
 }

@@ -14,44 +14,51 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// waterFillFunction is the accounting function that shares a total out among queues.
-const waterFillFunction = "waterFill"
+// waterFillFunction shares a total out among queues.
+func waterFillFunction() *Accounting {
+	amount := rules.Exactly(resourcesType(), "Resources")
+	return &Accounting{
+		Name: "waterFill",
+		Doc: "On a queue: a fair part of a total. In rounds, each queue that is not met gets its weighted part of what remains, is cut to " +
+			"ceiling and demand and raised to floor; it is met when its demand is, or when nothing changed for it. It ends when every queue is " +
+			"met, or nothing remains or changes. Settles once a cycle unless `settle` says otherwise.",
+		Args: []AccountingArgument{
+			{Name: "among", Optional: true, Doc: "Which queues take part; all, if it is left out. Reading the value of one that does not is an " +
+				"error.", sees: "queue", want: rules.Bool()},
+			{Name: "total", Doc: "Resources that are shared out; sees no queue.", want: amount},
+			{Name: "weight", Doc: "A number above 0. A queue with another one is left out, which is an error of that queue.",
+				sees: "queue", want: rules.Number()},
+			{Name: "floor", Optional: true, Doc: "Resources that the queue gets in any case.", sees: "queue", want: amount},
+			{Name: "ceiling", Optional: true, Doc: "Most Resources for the queue; a missing dimension is no limit.",
+				sees: "queue", want: amount},
+			{Name: "demand", Doc: "What the queue can use; a missing dimension is 0.", sees: "queue", want: amount},
+		},
+		On:        []string{"queue"},
+		Settles:   "cycle",
+		AllAtOnce: true,
+		compile:   compileWaterFill,
+	}
+}
 
-func (s *tableScope) waterFill(x *Attribute, a *rules.Attribute, reads *rules.Reads) {
-	if a.On != "queue" {
-		s.report(a.At.Issuef("write on: queue", "waterFill is on queues, not on %s", a.On))
-		return
-	}
-	resources := rules.Exactly(resourcesType(), "Resources")
-	wants := map[string]rules.Kind{"among": rules.Bool(), "total": resources, "weight": rules.Number(), "floor": resources, "ceiling": resources, "demand": resources}
-	x.Args, x.claims = map[string]*rules.Expr{}, &claimReads{}
-	for _, name := range sortedKeys(a.Args) {
-		roots := []string{"queue"}
-		if name == "total" {
-			roots = nil
-		}
-		e := s.compile(a.Args[name], roots, wants[name])
-		if e == nil {
-			return
-		}
-		x.Args[name] = e
-		members(reads, e.Reads, "queue", "cluster")
+func compileWaterFill(s *tableScope, a *rules.Attribute, x *Account) bool {
+	f := s.oneField(x, a, "cluster")
+	f.Type = resourcesType()
+	claims := &claimReads{}
+	for _, name := range sortedKeys(x.Args) {
 		if name != "total" {
-			s.p.claimReads(x.claims, e.Reads)
+			s.p.claimReads(claims, x.Args[name].Reads)
 		}
 	}
-	if x.Settle == "" {
-		x.Settle = "cycle"
-	}
-	x.Type = resourcesType()
+	x.keep = func(s *Session) account { return &fillState{s: s, x: f, reads: claims} }
+	return true
 }
 
 // claimReads is what the claims of a waterFill read, beside what their own queue is touched with.
 type claimReads struct {
 	// shared are fields of the cluster: where one has another value, any claim may be another.
 	shared []rules.Read
-	// sums are added up for the queues. One that has an error tells of it in each cycle.
-	sums []*Attribute
+	// accounts are of the queues themselves. One that has an error tells of it in each cycle.
+	accounts []*Account
 	// byCycle says that something is another in another cycle though its queue was not touched.
 	byCycle bool
 	// beyond says that something is read of which nothing here tells.
@@ -87,13 +94,12 @@ func (p *Policy) claimReadsOwn(c *claimReads, r rules.Read) {
 			continue
 		}
 		c.byCycle = c.byCycle || x.Settle == "cycle" || x.Settle == "start"
-		switch x.Function {
-		case waterFillFunction, quotaTreeFunction:
+		switch {
+		case x.account == nil:
+		case !x.account.function.OfMembers:
 			c.beyond = true
-		case "sum":
-			if !slices.Contains(c.sums, x) {
-				c.sums = append(c.sums, x)
-			}
+		case !slices.Contains(c.accounts, x.account):
+			c.accounts = append(c.accounts, x.account)
 		}
 	}
 }
@@ -115,7 +121,12 @@ func encodable(t *cel.Type) bool {
 
 // fillState is the outcome of one waterFill, with the claims that it is of.
 type fillState struct {
+	s     *Session
+	x     *Attribute
+	reads *claimReads
+
 	at     stamp
+	made   bool
 	cursor uint64         // into the log of queues
 	shared []byte         // what the claims read of the cluster
 	queues []*model.Queue // in name order
@@ -137,9 +148,9 @@ type claim struct {
 	value ref.Val // what it gets, or err; nil: it takes no part
 }
 
-// fill is the value of a waterFill attribute for one queue.
-func (s *Session) fill(x *Attribute, owner ref.Val) ref.Val {
-	st := s.fillUp(x)
+// value implements account.
+func (st *fillState) value(x *Attribute, owner ref.Val) ref.Val {
+	st.update()
 	q, ok := owner.(*queueView)
 	if i, known := st.index[q.of]; ok && known && st.claims[i].value != nil {
 		return st.claims[i].value
@@ -147,54 +158,62 @@ func (s *Session) fill(x *Attribute, owner ref.Val) ref.Val {
 	return types.NewErr("%s has no value for queue %s: it takes no part", x.Name, q.of.Name)
 }
 
-// fillUp brings a waterFill up to date. It costs one evaluation of the arguments for each queue that changed, and where one of them, or the total, gave something
-// else, the rounds of quota.Water.
-func (s *Session) fillUp(x *Attribute) *fillState {
-	st := s.fills[x]
+// erring implements account.
+func (st *fillState) erring() bool {
+	return slices.ContainsFunc(st.claims, func(c claim) bool { return c.err != nil })
+}
+
+// forget leaves nothing of what was shared out.
+func (st *fillState) forget() { *st = fillState{s: st.s, x: st.x, reads: st.reads} }
+
+// update implements account. It costs one evaluation of the arguments for each queue that changed, and where one of them, or the total,
+// gave something else, the rounds of quota.Water.
+func (st *fillState) update() {
+	s, x := st.s, st.x
 	at := stamp{cycle: s.cycle}
 	if x.Settle == "current" {
 		at = s.stampOf(x.byAction)
 		at.clock = s.c.Clock
 	}
-	if st != nil && st.at == at {
-		return st
+	if st.made && st.at == at {
+		return
 	}
-	if st == nil || s.NoCache {
-		st = &fillState{}
+	if s.NoCache {
+		st.forget()
 	}
-	s.fills[x] = st
 	f := s.frame()
 	defer s.done()
 	whole := x.Args["total"].Eval(f)
 	total, ok := whole.(*amounts)
 	if !ok {
 		s.faultOf(x, f, whole)
-		*st = fillState{at: at}
-		return st
+		st.forget()
+		st.at, st.made = at, true
+		return
 	}
-	changed := s.findClaims(x, st, at)
+	changed := st.findClaims(at)
 	for _, i := range st.todo {
 		f.queue = s.queueView(st.queues[i])
-		changed = s.claim(x, f, st, i) || changed
+		changed = st.claim(f, i) || changed
 	}
 	if changed || !identical(st.total, total.r) {
 		st.total = append(st.total[:0], total.r...)
-		s.share(st)
+		st.share()
 	}
-	st.at = at
-	return st
+	st.at, st.made = at, true
 }
 
 // findClaims lists the claims that may be others now, and says whether queues came or went.
-func (s *Session) findClaims(x *Attribute, st *fillState, at stamp) (regrouped bool) {
-	shared := s.sharedOf(x)
-	touched, known := s.c.QueueLog.Since(st.cursor)
+func (st *fillState) findClaims(at stamp) (regrouped bool) {
+	c := st.s.c
+	shared := st.sharedNow()
+	touched, known := c.QueueLog.Since(st.cursor)
 	another := st.at.cycle != at.cycle
-	all := st.index == nil || !known || x.claims.stale(st.at, at) || !bytes.Equal(shared, st.shared)
-	regrouped = !known || st.others(s.c, touched)
-	st.shared, st.cursor = shared, s.c.QueueLog.Next()
+	all := st.index == nil || !known || st.reads.stale(st.at, at) || !bytes.Equal(shared, st.shared)
+	regrouped = !known || st.others(c, touched)
+	st.shared, st.cursor = shared, c.QueueLog.Next()
 	if regrouped {
-		st.regroup(s.c.QueuesByName())
+		st.regroup(c.QueuesByName())
 	}
 	st.todo = st.todo[:0]
 	for _, q := range touched {
@@ -212,17 +231,17 @@ func (s *Session) findClaims(x *Attribute, st *fillState, at stamp) (regrouped b
 	return regrouped
 }
 
-// sharedOf is a text of what the claims have in common, in whose making sums tell of their errors.
-func (s *Session) sharedOf(x *Attribute) []byte {
-	if len(s.c.Queues) == 0 {
+// sharedNow is a text of what the claims have in common, in whose making the queues' accounts tell of their errors.
+func (st *fillState) sharedNow() []byte {
+	if len(st.s.c.Queues) == 0 {
 		return nil
 	}
 	var out []byte
-	for _, r := range x.claims.shared {
-		out = encode(out, follow(s.cluster, r.Steps))
+	for _, r := range st.reads.shared {
+		out = encode(out, follow(st.s.cluster, r.Steps))
 	}
-	for _, sum := range x.claims.sums {
-		s.sumState(sum)
+	for _, x := range st.reads.accounts {
+		st.s.accountOf(x).update()
 	}
 	return out
 }
@@ -248,19 +267,19 @@ func (st *fillState) regroup(queues []*model.Queue) {
 }
 
 // claim evaluates the arguments for the queue that a frame is about, and says whether it brings something else now.
-func (s *Session) claim(x *Attribute, f *Frame, st *fillState, i int) (changed bool) {
-	c := &st.claims[i]
+func (st *fillState) claim(f *Frame, i int) (changed bool) {
+	x, c := st.x, &st.claims[i]
 	took := c.takes
 	if w := x.Args["among"]; w != nil && w.Eval(f) != types.True {
 		c.takes, c.err, c.value = false, nil, nil
 		return took
 	}
 	if c.err = claimInto(x, f, &st.next); c.err != nil {
-		s.faultOf(x, f, c.err)
+		st.s.faultOf(x, f, c.err)
 		c.takes, c.value = false, c.err
 		return took
 	}
-	if took && c.Weight == st.next.Weight && identical(c.Floor, st.next.Floor) && identical(c.Ceiling, st.next.Ceiling) && identical(c.Demand, st.next.Demand) {
+	if took && sameClaim(&c.Claim, &st.next) {
 		return false
 	}
 	if !took {
@@ -269,6 +288,10 @@ func (s *Session) claim(x *Attribute, f *Frame, st *fillState, i int) (changed b
 	c.takes = true
 	c.Claim, st.next = st.next, c.Claim
 	return true
+}
+
+func sameClaim(a, b *quota.Claim) bool {
+	return a.Weight == b.Weight && identical(a.Floor, b.Floor) && identical(a.Ceiling, b.Ceiling) && identical(a.Demand, b.Demand)
 }
 
 // claimInto evaluates one queue's arguments, in the memory of another claim; an error is a *types.Err.
@@ -304,7 +327,7 @@ func identical(a, b model.Resources) bool {
 }
 
 // share has the total shared out. Who gets what it had keeps the very value.
-func (s *Session) share(st *fillState) {
+func (st *fillState) share() {
 	st.taking = st.taking[:0]
 	for i := range st.claims {
 		if st.claims[i].takes {
@@ -321,7 +344,7 @@ func (s *Session) share(st *fillState) {
 		r := st.water.Of(n)
 		n++
 		if was, ok := c.value.(*amounts); !ok || !identical(was.r, r) {
-			c.value = s.Amounts(r.Clone())
+			c.value = st.s.Amounts(r.Clone())
 		}
 	}
 }

@@ -63,19 +63,21 @@ func (x *cycle) compute(a *policy.Attribute, of ref.Val) ref.Val {
 			return types.NewErr("%s has no value here: its guard is false", a.Name)
 		}
 	}
-	switch a.Function {
-	case "sum":
-		return x.sum(a, of)
-	case "waterFill":
-		return x.waterFill(a, policy.Owner(of).(*model.Queue))
-	case "quotaTree":
-		return x.tree(a.Tree).Read(a, policy.Owner(of).(*model.Queue))
-	case "hdrf":
-		return x.shares(a)
-	case "typicalTasks":
-		return policy.TypicalTasks(x.c, eval(a.Args["cover"], f))
+	if function := accounting()[a.Function]; function != nil {
+		return function(x, a, of)
 	}
 	return eval(a.Expr, f)
+}
+
+// accounting lists what the accounting functions give for an owner, by name.
+func accounting() map[string]func(x *cycle, a *policy.Attribute, of ref.Val) ref.Val {
+	return map[string]func(x *cycle, a *policy.Attribute, of ref.Val) ref.Val{
+		"sum":          (*cycle).sum,
+		"waterFill":    (*cycle).waterFill,
+		"quotaTree":    (*cycle).quotaTree,
+		"hdrf":         (*cycle).shares,
+		"typicalTasks": (*cycle).typicalTasks,
+	}
 }
 
 // sum adds up what the members of an object have.
@@ -175,7 +177,7 @@ func (x *cycle) amounts(a *policy.Attribute, e *rules.Expr, f *policy.Frame) (r 
 }
 
 // waterFill is the part of one queue. What settles once a cycle is shared out once a cycle.
-func (x *cycle) waterFill(a *policy.Attribute, of *model.Queue) ref.Val {
+func (x *cycle) waterFill(a *policy.Attribute, owner ref.Val) ref.Val {
 	values := x.filled[a]
 	if values == nil {
 		values = x.fill(a)
@@ -183,6 +185,7 @@ func (x *cycle) waterFill(a *policy.Attribute, of *model.Queue) ref.Val {
 	if a.Settle == "cycle" {
 		x.filled[a] = values
 	}
+	of, _ := policy.Owner(owner).(*model.Queue)
 	if v := values[of]; v != nil {
 		return v
 	}
@@ -239,6 +242,11 @@ func (x *cycle) amountsInto(a *policy.Attribute, args map[string]*rules.Expr, f 
 	return nil
 }
 
+func (x *cycle) quotaTree(a *policy.Attribute, owner ref.Val) ref.Val {
+	of, _ := policy.Owner(owner).(*model.Queue)
+	return x.tree(a.Tree).Read(a, of)
+}
+
 // tree finds where queues stand, and adds up along the way up.
 func (x *cycle) tree(t *policy.QuotaTree) *policy.TreePlaces {
 	queues := x.c.QueuesByName()
@@ -282,8 +290,12 @@ func (x *cycle) party(t *policy.QuotaTree, q *model.Queue) (quota.Party, ref.Val
 	return p, nil
 }
 
+func (x *cycle) typicalTasks(a *policy.Attribute, of ref.Val) ref.Val {
+	return policy.TypicalTasks(x.c, eval(a.Args["cover"], x.w.FrameOf(of)))
+}
+
 // shares is the tree of shares: a group for each queue's path, below it its jobs.
-func (x *cycle) shares(a *policy.Attribute) ref.Val {
+func (x *cycle) shares(a *policy.Attribute, _ ref.Val) ref.Val {
 	total, err := x.amounts(a, a.Args["total"], x.w.Frame())
 	if err != nil {
 		return err

@@ -16,8 +16,30 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// hdrfFunction is the accounting function that gives a tree of shares.
-const hdrfFunction = "hdrf"
+// hdrfFunction gives a tree of shares.
+func hdrfFunction() *Accounting {
+	str, amount := rules.Exactly(cel.StringType, "a string"), rules.Exactly(resourcesType(), "Resources")
+	return &Accounting{
+		Name: "hdrf",
+		Doc: "On the cluster: a ShareTree, hierarchical dominant resource fairness (Bhattacharya et al., Hierarchical Scheduling for Diverse " +
+			"Datacenter Workloads, SoCC 2013). Jobs are leaves below the groups that queues' paths name. A job is saturated if of some resource " +
+			"it has all that it wants, or if it wants one that is used up; a group is, if all below it are. A group counts as having what is " +
+			"below it: of the saturated as it is, of the others scaled down to the smallest dominant share among them. Kept by delta: a change " +
+			"costs a look at the siblings on the way up.",
+		Args: []AccountingArgument{
+			{Name: "path", Doc: "A queue's place as a text: names from the root down, with slashes between. The root's own is not looked " +
+				"at.", sees: "queue", want: str},
+			{Name: "weights", Doc: "Numbers in the same form, one for each name of the path. One below 1, or that is missing, is 1; of a group " +
+				"that several queues name, the first queue's by name counts.", sees: "queue", want: str},
+			{Name: "total", Doc: "Resources that there are in all; sees no queue and no job.", want: amount},
+			{Name: "allocated", Doc: "Resources that a job has.", sees: "job", want: amount},
+			{Name: "request", Doc: "Resources that a job has and wants, together.", sees: "job", want: amount},
+		},
+		On:      []string{"cluster"},
+		Held:    "kept by delta",
+		compile: compileShares,
+	}
+}
 
 // shareKeyFunction gives a queue's place in a tree of shares.
 const shareKeyFunction = "key"
@@ -104,6 +126,12 @@ func (t *shareTree) key(q *queueView) ref.Val {
 
 // shareState is the outcome of one hdrf, kept by delta.
 type shareState struct {
+	s *Session
+	x *Attribute
+	// own says that jobs read nothing that moves with steps but what is theirs, and nobody else anything that does; lasting, that what is
+	// kept holds from cycle to cycle.
+	own, lasting bool
+
 	at      stamp
 	clock   uint64
 	cursor  uint64 // into the log of jobs
@@ -115,77 +143,66 @@ type shareState struct {
 	written map[*model.Queue]written
 	// erred says that some argument erred: each cycle is told of it.
 	erred bool
+	// err is why there is no tree; nil: there is one.
+	err ref.Val
 }
 
 // written is what a queue says of its place.
 type written struct{ path, weights string }
 
-// hdrf compiles the arguments.
-func (s *tableScope) hdrf(x *Attribute, a *rules.Attribute, reads *rules.Reads) {
-	if a.On != "cluster" {
-		s.report(a.At.Issuef("write on: cluster", "hdrf is on the cluster, not on %s", a.On))
-		return
-	}
-	str, amount := rules.Exactly(cel.StringType, "a string"), rules.Exactly(resourcesType(), "Resources")
-	whole := true
-	x.Args, x.memberOwn, x.kept = map[string]*rules.Expr{}, true, true
-	for _, arg := range []struct {
-		name, root string
-		want       rules.Kind
-	}{{"path", "queue", str}, {"weights", "queue", str}, {"total", "", amount}, {"allocated", "job", amount}, {"request", "job", amount}} {
-		var roots []string
-		if arg.root != "" {
-			roots = []string{arg.root}
+func compileShares(s *tableScope, a *rules.Attribute, x *Account) bool {
+	f := s.oneField(x, a, "cluster")
+	f.Type = shareTreeType()
+	own, lasting := true, true
+	for _, arg := range x.function.Args {
+		for _, r := range x.Args[arg.Name].Reads.All {
+			own = own && (r.Changes <= rules.ByCycle || arg.sees == "job" && s.p.reach(r, "job") == within)
+			lasting = lasting && (arg.sees == "" || s.p.lasting(r, arg.sees) && s.p.quiet(r) && (arg.sees == "job" || r.Changes <= rules.ByObject))
 		}
-		e := s.compile(a.Args[arg.name], roots, arg.want)
-		if whole = whole && e != nil; e == nil {
-			continue
-		}
-		x.Args[arg.name] = e
-		s.p.shareReads(x, e.Reads, arg.root)
-		members(reads, e.Reads, arg.root, "cluster")
 	}
-	if whole {
-		x.Type = shareTreeType()
-	}
+	x.keep = func(session *Session) account { return &shareState{s: session, x: f, own: own, lasting: lasting} }
+	return true
 }
 
-// shareReads finds out how an hdrf with such an argument is kept.
-func (p *Policy) shareReads(x *Attribute, reads *rules.Reads, root string) {
-	for _, r := range reads.All {
-		x.memberOwn = x.memberOwn && (r.Changes <= rules.ByCycle || root == "job" && p.reach(r, "job") == within)
-		x.kept = x.kept && (root == "" || p.lasting(r, root) && p.quiet(r) && (root == "job" || r.Changes <= rules.ByObject))
+// value implements account.
+func (st *shareState) value(*Attribute, ref.Val) ref.Val {
+	st.update()
+	if st.err != nil {
+		return st.err
 	}
-}
-
-// shareTree brings a tree of shares up to date. It costs one evaluation and one look at the siblings on the way up for each
-// job that changed, and everything anew where a queue has another place, or the total is another; for each cycle, where an argument errs, or reads more than
-// its own queue or job.
-func (s *Session) shareTree(x *Attribute) ref.Val {
-	st := s.shares[x]
-	at := s.stampOf(x.byAction)
-	at.clock = s.c.ObjectClock
-	holds := st != nil && !s.NoCache && (st.at == at || x.kept && s.keepShares(x, st))
-	if holds && st.clock != s.c.Clock {
-		holds = x.memberOwn && s.replayShares(x, st)
-	}
-	if !holds {
-		var err ref.Val
-		erring := s.erring
-		if st, err = s.plantShares(x); err != nil {
-			delete(s.shares, x)
-			return err
-		}
-		s.planted++
-		st.number, st.erred = s.planted, s.erring != erring
-		s.shares[x] = st
-	}
-	st.at, st.clock = at, s.c.Clock
 	return &shareTree{tree: st.tree, paths: st.paths, number: st.number, clock: st.clock}
 }
 
-// keepShares says whether a tree is, but for its jobs, what it would be if it were made anew in another cycle, or after an Apply.
-func (s *Session) keepShares(x *Attribute, st *shareState) bool {
+// erring implements account.
+func (st *shareState) erring() bool { return st.erred || st.err != nil }
+
+// update implements account. It costs one evaluation and one look at the siblings on the way up for each job that changed, and
+// everything anew where a queue has another place, or the total is another; for each cycle, where an argument errs, or reads more than
+// its own queue or job.
+func (st *shareState) update() {
+	s := st.s
+	at := s.stampOf(st.x.byAction)
+	at.clock = s.c.ObjectClock
+	holds := st.tree != nil && !s.NoCache && (st.at == at || st.lasting && st.keep())
+	if holds && st.clock != s.c.Clock {
+		holds = st.own && st.replay()
+	}
+	if !holds {
+		erring := s.erring
+		if st.err = st.rebuild(); st.err != nil {
+			st.tree = nil
+			return
+		}
+		s.rebuilt++
+		st.number = s.rebuilt
+		st.erred = s.erring != erring
+	}
+	st.at, st.clock = at, s.c.Clock
+}
+
+// keep says whether a tree is, but for its jobs, what it would be if it were made anew in another cycle, or after an Apply.
+func (st *shareState) keep() bool {
+	s, x := st.s, st.x
 	touched, known := s.c.QueueLog.Since(st.queues)
 	if !known || st.erred {
 		return false
@@ -211,8 +228,9 @@ func (s *Session) keepShares(x *Attribute, st *shareState) bool {
 	return true
 }
 
-// replayShares takes in the jobs that changed; false: the log was cut.
-func (s *Session) replayShares(x *Attribute, st *shareState) bool {
+// replay takes in the jobs that changed; false: the log was cut.
+func (st *shareState) replay() bool {
+	s := st.s
 	entries, ok := s.c.JobLog.Since(st.cursor)
 	if !ok {
 		return false
@@ -221,26 +239,27 @@ func (s *Session) replayShares(x *Attribute, st *shareState) bool {
 	for _, j := range entries {
 		if !seen[j] {
 			seen[j] = true
-			s.enterShares(x, st, j)
+			st.enter(j)
 		}
 	}
 	st.cursor, st.erred = s.c.JobLog.Next(), st.erred || s.erring != erring
 	return true
 }
 
-// plantShares makes a tree anew.
-func (s *Session) plantShares(x *Attribute) (*shareState, ref.Val) {
+// rebuild makes a tree anew; an error is that of the total.
+func (st *shareState) rebuild() ref.Val {
+	s, x := st.s, st.x
 	f := s.frame()
 	defer s.done()
 	v := x.Args["total"].Eval(f)
 	total, ok := v.(*amounts)
 	if !ok {
 		s.faultOf(x, f, v)
-		return nil, v
+		return v
 	}
-	st := &shareState{
-		cursor: s.c.JobLog.Next(), queues: s.c.QueueLog.Next(), tree: quota.NewShares(total.r), total: total.r.Clone(), paths: map[*model.Queue][]string{}, written: map[*model.Queue]written{},
-	}
+	st.cursor, st.queues = s.c.JobLog.Next(), s.c.QueueLog.Next()
+	st.tree, st.total = quota.NewShares(total.r), total.r.Clone()
+	st.paths, st.written = map[*model.Queue][]string{}, map[*model.Queue]written{}
 	for _, q := range s.c.QueuesByName() {
 		f.queue = s.queueView(q)
 		path, ok := s.parts(x, f, "path")
@@ -253,9 +272,9 @@ func (s *Session) plantShares(x *Attribute) (*shareState, ref.Val) {
 		st.tree.Group(path, s.weights(x, f, weights))
 	}
 	for _, j := range s.c.JobsByKey() {
-		s.enterShares(x, st, j)
+		st.enter(j)
 	}
-	return st, nil
+	return nil
 }
 
 // parts evaluates a text of parts with slashes between.
@@ -283,8 +302,9 @@ func (s *Session) weights(x *Attribute, f *Frame, parts []string) []float64 {
 	return out
 }
 
-// enterShares says what one job has and wants. One in no queue, or in one without a path, takes no part.
-func (s *Session) enterShares(x *Attribute, st *shareState, j *model.Job) {
+// enter says what one job has and wants. One in no queue, or in one without a path, takes no part.
+func (st *shareState) enter(j *model.Job) {
+	s, x := st.s, st.x
 	if is := s.c.Jobs[j.Key]; is != j {
 		if is == nil {
 			st.tree.Drop(j.Key)
@@ -346,26 +366,12 @@ func shareTreeFunctions() []*rules.Function {
 	}
 	queue, tree := queueType(), shareTreeType()
 	return []*rules.Function{
-		method(shareKeyFunction, "The queue's place as a sort key: for each level from the root down 1 if nothing below can take more, else 0, and its share by its weight.", []*cel.Type{tree, queue}, cel.ListType(cel.DoubleType), key, "{0}", "{1}.name"),
-		method("compare", "Which of two queues takes the next turn: below 0 the first, above 0 the second, 0 where they do not differ on their common levels.", []*cel.Type{tree, queue, queue}, cel.IntType, compare, "{0}", "{1}.name", "{2}.name"),
-		change("with", "The tree as it would be if the job had so much more. It is counted anew, at the cost of a look at the siblings on the way up, each time that something is asked of it.", 1),
+		method(shareKeyFunction, "The queue's place as a sort key: for each level from the root down 1 if nothing below can take more, else 0, "+
+			"and its share by its weight.", []*cel.Type{tree, queue}, cel.ListType(cel.DoubleType), key, "{0}", "{1}.name"),
+		method("compare", "Which of two queues takes the next turn: below 0 the first, above 0 the second, 0 where they do not differ on their "+
+			"common levels.", []*cel.Type{tree, queue, queue}, cel.IntType, compare, "{0}", "{1}.name", "{2}.name"),
+		change("with", "The tree as it would be if the job had so much more. It is counted anew, at the cost of a look at the siblings on the "+
+			"way up, each time that something is asked of it.", 1),
 		change("without", "The tree as it would be if the job had so much less.", -1),
-	}
-}
-
-// hdrfShape declares the function for tables and for the reference.
-func hdrfShape() rules.AttributeFunction {
-	return rules.AttributeFunction{
-		Name: hdrfFunction,
-		Doc: "On the cluster: a ShareTree, hierarchical dominant resource fairness (Bhattacharya et al., Hierarchical Scheduling for Diverse Datacenter Workloads, SoCC 2013). Jobs are leaves below the groups that queues' paths name. " +
-			"A job is saturated if of some resource it has all that it wants, or if it wants one that is used up; a group is, if all below it are. A group counts as having what is below it: of the saturated as it is, of the others scaled down to the smallest dominant share among them. " +
-			"Kept by delta: a change costs a look at the siblings on the way up.",
-		Args: []rules.Argument{
-			{Name: "path", Doc: "A queue's place as a text: names from the root down, with slashes between. The root's own is not looked at."},
-			{Name: "weights", Doc: "Numbers in the same form, one for each name of the path. One below 1, or that is missing, is 1; of a group that several queues name, the first queue's by name counts."},
-			{Name: "total", Doc: "Resources that there are in all; sees no queue and no job."},
-			{Name: "allocated", Doc: "Resources that a job has."},
-			{Name: "request", Doc: "Resources that a job has and wants, together."},
-		},
 	}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -9,14 +10,85 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
 )
+
+// sumFunction adds up over the members of an owner.
+func sumFunction() *Accounting {
+	return &Accounting{
+		Name: "sum",
+		Doc: "A sum over the members of the owner: a queue's jobs, a job's, queue's or namespace's tasks, all of the cluster. Jobs that " +
+			"stand for one pod without a group are left out, their tasks are not. It is kept by delta: a member that changed is taken out with " +
+			"its old value and put in with the new.",
+		Args: []AccountingArgument{
+			{Name: overArgument, Doc: "The word `task`, `job` or `queue`: what the members are."},
+			{Name: "of", Doc: "What is added for each member: Resources or a number.", sees: member, want: summable()},
+			{Name: "when", Optional: true, Doc: "Which members count; all, if it is left out.", sees: member, want: rules.Bool()},
+			{Name: "by", Optional: true, Doc: "A string by which members are told apart: the result is a map from it to the sums, without those " +
+				"that have no member.", sees: member, want: rules.String()},
+		},
+		OfMembers: true,
+		Held:      "kept by delta",
+		check:     checkSum,
+		compile:   compileSum,
+	}
+}
+
+func summable() rules.Kind {
+	return rules.Kind{Name: "Resources or a number", Accepts: func(t *cel.Type) bool {
+		return t.IsExactType(resourcesType()) || t.Kind() == types.IntKind || t.Kind() == types.DoubleKind
+	}}
+}
+
+// checkSum reports members that an owner does not have.
+func checkSum(s *tableScope, a *rules.Attribute) bool {
+	over := a.Args[overArgument]
+	if !over.Written() {
+		return false // reported where it is missing
+	}
+	allowed := map[string][]string{
+		"cluster": {"job", "queue", "task"}, "namespace": {"job", "task"}, "queue": {"job", "task"}, "job": {"task"},
+	}[a.On]
+	if slices.Contains(allowed, over.Value) {
+		return true
+	}
+	hint := "a sum is on the cluster, a namespace, a queue or a job"
+	if allowed != nil {
+		hint = rules.Suggest(over.Value, allowed)
+	}
+	s.report(over.Issue(0, len(over.Value), fmt.Sprintf("a sum on %s cannot go over %q", a.On, over.Value), hint))
+	return false
+}
+
+func compileSum(s *tableScope, a *rules.Attribute, x *Account) bool {
+	f := s.oneField(x, a, a.On)
+	f.Over = a.Args[overArgument].Value
+	if f.Type = x.Args["of"].Type; x.Args["by"] != nil {
+		f.Type = cel.MapType(cel.StringType, f.Type)
+	}
+	own, lasting := true, true
+	for _, e := range x.Args {
+		for _, r := range e.Reads.All {
+			lasting = lasting && s.p.lasting(r, f.Over)
+			own = own && (r.Changes <= rules.ByCycle || s.p.reach(r, f.Over) == within || r.Root == f.Over && ofItsNode(r))
+		}
+	}
+	x.keep = func(session *Session) account { return &sumState{s: session, x: f, own: own, lasting: lasting} }
+	return true
+}
 
 // sumState keeps a sum by delta: a member that changed is taken out with its old value and put in with the new.
 type sumState struct {
+	s *Session
+	x *Attribute
+	// own says that members read nothing that moves with steps but what is theirs; lasting, that they read nothing else whatever, so
+	// that the sum is kept from cycle to cycle.
+	own, lasting bool
+
 	at      stamp // cycle and object clock of the last rebuild
 	clock   uint64
 	cursor  uint64
-	members map[any]member
+	members map[any]sumMember
 	// totals are by owner (a queue, a job, the name of a namespace, nil for the cluster), then by what `by` gives, "" without it.
 	totals map[any]map[string]*Total
 	// erred are the members that have no value, as an argument erred: each cycle is told of them.
@@ -26,7 +98,8 @@ type sumState struct {
 	broken bool
 }
 
-type member struct {
+// sumMember is what one member has brought.
+type sumMember struct {
 	owner any
 	by    string
 	value ref.Val
@@ -76,10 +149,9 @@ func whole(v ref.Val) bool {
 	return x == math.Trunc(x)
 }
 
-// sum is the value of a sum attribute for one owner. It costs what has changed since it was last asked for; the first
-// time in a cycle, a look at every member.
-func (s *Session) sum(x *Attribute, owner ref.Val) ref.Val {
-	st := s.sumState(x)
+// value implements account. It costs what has changed since it was last asked for; the first time in a cycle, a look at every member.
+func (st *sumState) value(x *Attribute, owner ref.Val) ref.Val {
+	st.update()
 	var key any
 	switch v := owner.(type) {
 	case *queueView:
@@ -90,25 +162,17 @@ func (s *Session) sum(x *Attribute, owner ref.Val) ref.Val {
 		key = v.of.Name
 	}
 	if x.Args["by"] == nil {
-		return s.Sum(x.Type, st.totals[key][""])
+		return st.s.Sum(x.Type, st.totals[key][""])
 	}
 	out := make(map[ref.Val]ref.Val, len(st.totals[key]))
 	for by, t := range st.totals[key] {
-		out[types.String(by)] = s.Sum(x.Type.Parameters()[1], t)
+		out[types.String(by)] = st.s.Sum(x.Type.Parameters()[1], t)
 	}
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
 }
 
-// sumState is a sum as the cluster is now.
-func (s *Session) sumState(x *Attribute) *sumState {
-	st := s.sums[x]
-	if st == nil {
-		st = &sumState{}
-		s.sums[x] = st
-	}
-	s.catchUp(x, st)
-	return st
-}
+// erring implements account.
+func (st *sumState) erring() bool { return len(st.erred) > 0 }
 
 // Sum is a total as a value of a type; nil is nothing.
 func (w *World) Sum(typ *cel.Type, t *Total) ref.Val {
@@ -125,64 +189,67 @@ func (w *World) Sum(typ *cel.Type, t *Total) ref.Val {
 	}
 }
 
-// catchUp brings a sum up to date, by what has changed where that will do, else anew.
-func (s *Session) catchUp(x *Attribute, st *sumState) {
-	at := s.stampOf(x.byAction)
+// update implements account: by what has changed where that will do, else anew.
+func (st *sumState) update() {
+	s := st.s
+	at := s.stampOf(st.x.byAction)
 	at.clock = s.c.ObjectClock
 	if st.members == nil || s.NoCache {
-		s.sumUp(x, st, at)
+		st.sumUp(at)
 		return
 	}
-	if x.kept && !st.broken && st.at != at {
-		s.nextCycle(x, st, at)
+	if st.lasting && !st.broken && st.at != at {
+		st.nextCycle(at)
 	}
 	switch {
 	case st.at != at:
-		s.sumUp(x, st, at)
+		st.sumUp(at)
 	case st.clock == s.c.Clock:
-	case x.memberOwn && !st.broken && s.replay(x, st) && !st.broken:
+	case st.own && !st.broken && st.replay() && !st.broken:
 		st.clock = s.c.Clock
 	default:
-		s.sumUp(x, st, at)
+		st.sumUp(at)
 	}
 }
 
 // sumUp makes a sum anew, with a look at every member.
-func (s *Session) sumUp(x *Attribute, st *sumState, at stamp) {
-	*st = sumState{at: at, clock: s.c.Clock, members: map[any]member{}, totals: map[any]map[string]*Total{}, erred: map[any]bool{}}
-	switch x.Over {
+func (st *sumState) sumUp(at stamp) {
+	c := st.s.c
+	st.at, st.clock, st.broken = at, c.Clock, false
+	st.members, st.totals, st.erred = map[any]sumMember{}, map[any]map[string]*Total{}, map[any]bool{}
+	switch st.x.Over {
 	case "queue":
-		st.cursor = s.c.QueueLog.Next()
-		for _, q := range s.c.QueuesByName() {
-			s.member(x, st, q)
+		st.cursor = c.QueueLog.Next()
+		for _, q := range c.QueuesByName() {
+			st.member(q)
 		}
 	case "task":
-		st.cursor = s.c.TaskLog.Next()
-		for _, j := range s.c.JobsByKey() { // by job, as there are fewer of them to be sorted
+		st.cursor = c.TaskLog.Next()
+		for _, j := range c.JobsByKey() { // by job, as there are fewer of them to be sorted
 			for _, t := range j.Tasks {
-				s.member(x, st, t)
+				st.member(t)
 			}
 		}
 	default:
-		st.cursor = s.c.JobLog.Next()
-		for _, j := range s.c.JobsByKey() {
-			s.member(x, st, j)
+		st.cursor = c.JobLog.Next()
+		for _, j := range c.JobsByKey() {
+			st.member(j)
 		}
 	}
 }
 
 // nextCycle takes a sum over into a new cycle, or past an Apply: members that are gone are in the log. What erred is asked
 // again, as a fault is one of a cycle.
-func (s *Session) nextCycle(x *Attribute, st *sumState, at stamp) {
-	if !s.replay(x, st) || st.broken {
+func (st *sumState) nextCycle(at stamp) {
+	if !st.replay() || st.broken {
 		return // it is made anew
 	}
 	if st.at.cycle != at.cycle {
 		for _, of := range membersInOrder(st.erred) {
-			s.member(x, st, of)
+			st.member(of)
 		}
 	}
-	st.at, st.clock = at, s.c.Clock
+	st.at, st.clock = at, st.s.c.Clock
 }
 
 // membersInOrder lists members by their keys, for the first fault of a cycle to be the same each time.
@@ -206,27 +273,29 @@ func membersInOrder(members map[any]bool) []any {
 }
 
 // replay updates the members that changed since; false: the log was cut.
-func (s *Session) replay(x *Attribute, st *sumState) bool {
-	switch x.Over {
+func (st *sumState) replay() bool {
+	switch c := st.s.c; st.x.Over {
 	case "queue":
-		return replayed(s, x, st, &s.c.QueueLog)
+		return replayed(st, &c.QueueLog)
 	case "task":
-		return replayed(s, x, st, &s.c.TaskLog)
+		return replayed(st, &c.TaskLog)
+	default:
+		return replayed(st, &c.JobLog)
 	}
-	return replayed(s, x, st, &s.c.JobLog)
 }
 
-func replayed[T any](s *Session, x *Attribute, st *sumState, log *model.Log[T]) bool {
+func replayed[T any](st *sumState, log *model.Log[T]) bool {
 	entries, ok := log.Since(st.cursor)
 	for _, m := range entries {
-		s.member(x, st, m)
+		st.member(m)
 	}
 	st.cursor = log.Next()
 	return ok
 }
 
 // member puts the present value of one member in place of its old one.
-func (s *Session) member(x *Attribute, st *sumState, of any) {
+func (st *sumState) member(of any) {
+	s, x := st.s, st.x
 	f := s.frame()
 	defer s.done()
 	if old, known := st.members[of]; known {
@@ -242,10 +311,10 @@ func (s *Session) member(x *Attribute, st *sumState, of any) {
 	if !ok {
 		return
 	}
-	is := member{owner: owner}
+	is := sumMember{owner: owner}
 	if w := x.Args["when"]; w != nil {
 		if held := w.Eval(f); held != types.True {
-			s.faultIn(x, st, of, f, held)
+			st.faultIn(of, f, held)
 			return
 		}
 	}
@@ -253,14 +322,14 @@ func (s *Session) member(x *Attribute, st *sumState, of any) {
 		v := by.Eval(f)
 		text, isString := v.(types.String)
 		if !isString {
-			s.faultIn(x, st, of, f, v)
+			st.faultIn(of, f, v)
 			return
 		}
 		is.by = string(text)
 	}
 	is.value = x.Args["of"].Eval(f)
 	if types.IsError(is.value) {
-		s.faultIn(x, st, of, f, is.value)
+		st.faultIn(of, f, is.value)
 		return
 	}
 	is.value = Held(is.value)
@@ -300,7 +369,7 @@ func (f *Frame) member(x *Attribute, of any) (owner any, ok bool) {
 	return nil, true
 }
 
-func (st *sumState) put(m member) {
+func (st *sumState) put(m sumMember) {
 	group := st.totals[m.owner]
 	if group == nil {
 		group = map[string]*Total{}
@@ -316,9 +385,9 @@ func (st *sumState) put(m member) {
 }
 
 // faultIn counts an error of a member, where v is one.
-func (s *Session) faultIn(x *Attribute, st *sumState, of any, f *Frame, v ref.Val) {
+func (st *sumState) faultIn(of any, f *Frame, v ref.Val) {
 	if types.IsError(v) {
 		st.erred[of] = true
-		s.faultOf(x, f, v)
+		st.s.faultOf(st.x, f, v)
 	}
 }

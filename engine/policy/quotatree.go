@@ -1,0 +1,505 @@
+package policy
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/quota"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// quotaTreeFunction gives several computed fields at once.
+func quotaTreeFunction() *Accounting {
+	var parts []string
+	for _, part := range treeParts() {
+		parts = append(parts, fmt.Sprintf("`queue.%s`, %s", part.name, part.doc))
+	}
+	doc := "On a queue: what queues may hold along the tree that their parents make, as several computed fields: " +
+		strings.Join(parts, "; ") +
+		"; and each name of rollUp. In a tree the root may hold what its capability says; where that has no limit and a queue directly below " +
+		"is guaranteed something, the total stands for it. Going down, a queue may hold what its parent may, less what its siblings are " +
+		"guaranteed, and no more than its capability, which takes from above what it lacks. Where there is no tree (flat), a queue may hold " +
+		"the total, less what others are guaranteed, and no more than its capability, and deserves no more than it may hold. A queue whose " +
+		"parents are not there, or go in a circle, may hold nothing, nor may those below it; the others do not notice. Who stands where is " +
+		"found once for each change of objects; a sum costs one addition for each level."
+	str, amount := rules.Exactly(cel.StringType, "a string"), rules.Exactly(resourcesType(), "Resources")
+	return &Accounting{
+		Name: "quotaTree",
+		Doc:  doc,
+		Args: []AccountingArgument{
+			{Name: "parent", Doc: "Name of the queue above; \"\" is the root.", sees: "queue", want: str},
+			{Name: "root", Doc: "Name of the queue at the top; sees no queue.", want: str},
+			{Name: "flat", Optional: true, Doc: "Whether there is no tree: each queue is a leaf and its own root; sees no queue. False, if it " +
+				"is left out.", want: rules.Bool()},
+			{Name: "total", Doc: "Resources that there are in all; sees no queue.", want: amount},
+			{Name: "guarantee", Optional: true, Doc: "Resources kept for the queue.", sees: "queue", want: amount},
+			{Name: "capability", Optional: true, Doc: "Most Resources for the queue. A dimension that is missing, or cpu or memory that is not " +
+				"above 0, is no limit.", sees: "queue", want: amount},
+			{Name: "deserved", Optional: true, Doc: "Resources that the queue is due.", sees: "queue", want: amount},
+			{Name: rollUpArgument, Optional: true, Map: true, Doc: "Names of further computed fields, each with Resources of a queue: the field " +
+				"is their sum over the queue and all below it.", sees: "queue", want: amount},
+		},
+		On:      []string{"queue"},
+		Held:    "kept by delta",
+		fields:  treeFields,
+		compile: compileTree,
+	}
+}
+
+// rollUpArgument names what is added up along the tree.
+const rollUpArgument = "rollUp"
+
+// QuotaTree is a compiled quotaTree: what its computed fields, which are parts of it, share.
+type QuotaTree struct {
+	*Account
+	Attribute *Attribute // for reports of its errors
+	RollUps   []RollUp
+	// flat is true where there is no tree for good: a queue's path is the queue itself.
+	flat bool
+	// moving says that who stands where, or what a queue may hold, moves with steps.
+	moving   bool
+	byAction bool
+	// kept says that queues say where they stand, and what is added up, by nothing but what they are touched with, so that a tree holds from
+	// cycle to cycle; sums are what they add up for that.
+	kept bool
+	sums []*Account
+}
+
+// RollUp is one figure that is added up.
+type RollUp struct {
+	name string
+	Expr *rules.Expr
+	// own says that a queue's term reads only what the queue is touched with, of all that moves with steps.
+	own bool
+}
+
+// treeFields names the fields of a quotaTree.
+func treeFields(a *rules.Attribute) []string {
+	var out []string
+	for _, part := range treeParts() {
+		out = append(out, part.name)
+	}
+	return append(out, rollUpNames(a)...)
+}
+
+func compileTree(s *tableScope, a *rules.Attribute, x *Account) bool {
+	t := &QuotaTree{Account: x, Attribute: &Attribute{Table: s.entry.name, Name: a.Name}, kept: true}
+	if !s.treeReads(t, a) {
+		return false
+	}
+	if e := x.Args["flat"]; e != nil && e.Constant() {
+		t.flat = e.Eval(s.probe) == types.True
+	}
+	x.keep = func(session *Session) account { return &treeState{s: session, t: t} }
+	for _, part := range treeParts() {
+		args := map[string]*rules.Expr{}
+		for _, name := range part.args {
+			if e := x.Args[name]; e != nil {
+				args[name] = e
+			}
+		}
+		field := s.treeField(t, a, args, part)
+		if part.name == "path" {
+			field.then = func(m *rules.Member) {
+				m.Bound = mostLevels
+				s.p.trees[m] = t
+			}
+		}
+		x.fields = append(x.fields, field)
+	}
+	for k, r := range t.RollUps {
+		x.fields = append(x.fields, s.rollUpField(t, a, k, r))
+	}
+	return true
+}
+
+// treeField makes one computed field of a tree, that depends on some arguments.
+func (s *tableScope) treeField(t *QuotaTree, a *rules.Attribute, args map[string]*rules.Expr, part treePart) accountField {
+	x := s.field(a, part.name)
+	x.Type, x.Args, x.Tree, x.part = part.typ, args, t, part.get
+	reads := &rules.Reads{}
+	for _, e := range args {
+		members(reads, e.Reads, "queue", "cluster")
+	}
+	doc := part.doc
+	if a.Description != "" {
+		doc = a.Description + ": " + doc
+	}
+	return accountField{Attribute: x, doc: doc, reads: reads}
+}
+
+// rollUpField makes the computed field of what is added up: it reads who stands where, and the queues below.
+func (s *tableScope) rollUpField(t *QuotaTree, a *rules.Attribute, k int, r RollUp) accountField {
+	// The way from a queue to all that its sums are made of.
+	below := &rules.Member{Name: "below", Origin: toMembers, Changes: rules.ByObject}
+	s.p.trees[below] = t
+	f := s.treeField(t, a, nil, treePart{
+		name: r.name, typ: resourcesType(), doc: "the sum of " + strings.TrimSpace(r.Expr.Text.Value) + " over it and all queues below it",
+		get: func(at *TreePlaces, i int) ref.Val { return at.w.Amounts(at.sums[k].Of(i).Clone()) },
+	})
+	f.Args = map[string]*rules.Expr{rollUpArgument: r.Expr}
+	for _, name := range structureArguments() {
+		if e := t.Args[name]; e != nil {
+			members(f.reads, e.Reads, "queue", "cluster")
+		}
+	}
+	for _, read := range r.Expr.Reads.All {
+		if read.Root == "queue" {
+			read.Steps = append([]rules.Step{{Member: below, Each: true}}, read.Steps...)
+		}
+		f.reads.Add(&rules.Reads{All: []rules.Read{read}})
+	}
+	return f
+}
+
+// mostLevels bounds the depth of a tree, for the cost estimate.
+const mostLevels = 16
+
+// structureArguments decide who is above whom.
+func structureArguments() []string { return []string{"parent", "root", "flat"} }
+
+// treeReads finds out how a tree with such arguments is kept; false: the name of a roll-up is none.
+func (s *tableScope) treeReads(t *QuotaTree, a *rules.Attribute) bool {
+	whole := true
+	for _, arg := range t.function.Args {
+		e := t.Args[arg.Name]
+		if e == nil {
+			continue
+		}
+		t.moving = t.moving || e.Reads.Changes() > rules.ByCycle
+		if arg.sees != "" {
+			s.p.keepReads(t, e.Reads)
+		}
+		t.byAction = t.byAction || readsAction(e.Reads)
+	}
+	for _, name := range rollUpNames(a) {
+		r := s.rollUp(a, name, t.Args[rollUpArgument+"."+name])
+		if r == nil {
+			whole = false
+			continue
+		}
+		t.RollUps = append(t.RollUps, *r)
+		s.p.keepReads(t, r.Expr.Reads)
+		t.byAction = t.byAction || readsAction(r.Expr.Reads)
+	}
+	return whole
+}
+
+// keepReads finds out whether a tree that asks this of its queues can be kept.
+func (p *Policy) keepReads(t *QuotaTree, reads *rules.Reads) {
+	for _, r := range reads.All {
+		t.kept = t.kept && p.lasting(r, "queue")
+		for _, step := range r.Steps {
+			switch x := p.computed[step.Member]; {
+			case x == nil || x.account == nil:
+			case x.account.function.OfMembers:
+				t.sums = append(t.sums, x.account)
+			default:
+				t.kept = false
+			}
+		}
+	}
+}
+
+func rollUpNames(a *rules.Attribute) []string {
+	var out []string
+	for _, key := range sortedKeys(a.Args) {
+		if name, ok := strings.CutPrefix(key, rollUpArgument+"."); ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// rollUp is one figure that is added up; nil: its name is none for a field.
+func (s *tableScope) rollUp(a *rules.Attribute, name string, e *rules.Expr) *RollUp {
+	text := a.Args[rollUpArgument+"."+name]
+	bad := func(message, hint string) *RollUp {
+		s.report(text.Issue(0, len([]rune(text.Value)), message, hint))
+		return nil
+	}
+	if !regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`).MatchString(name) {
+		return bad(fmt.Sprintf("%q is no name of a field", name), "use letters, digits and _, and begin with a letter")
+	}
+	if slices.ContainsFunc(treeParts(), func(p treePart) bool { return p.name == name }) {
+		return bad(fmt.Sprintf("quotaTree itself computes queue.%s", name), "choose another name")
+	}
+	r := &RollUp{name: name, Expr: e, own: true}
+	for _, read := range e.Reads.All {
+		r.own = r.own && (read.Changes <= rules.ByCycle || s.p.reach(read, "queue") == within)
+	}
+	return r
+}
+
+// treeState is a quotaTree as the cluster is now: who stands where, and the sums, kept by delta.
+type treeState struct {
+	s *Session
+	t *QuotaTree
+
+	*TreePlaces
+	at     stamp
+	number uint64 // another where it was made anew
+	dims   int    // how many resources were known
+	clock  uint64 // of the cluster, at the last look
+	cursor uint64 // into the log of queues
+	// What the tree is made of: what queues say of themselves, their views, and what is said of all.
+	parties []quota.Party
+	views   []ref.Val
+	shared  []byte
+	// erred says that something of it erred: each cycle is told of it.
+	erred bool
+	// changed is when a queue's sums were last found to differ; moved lists whose did.
+	changed []uint64
+	moved   model.Log[*model.Queue]
+}
+
+// treeOf is a tree as the cluster is now.
+func (s *Session) treeOf(t *QuotaTree) *treeState {
+	st, _ := s.accountOf(t.Account).(*treeState)
+	st.update()
+	return st
+}
+
+// value implements account.
+func (st *treeState) value(x *Attribute, owner ref.Val) ref.Val {
+	st.update()
+	q, ok := owner.(*queueView)
+	if !ok {
+		return types.NewErr("%s is a field of queues", x.Name)
+	}
+	return st.Read(x, q.of)
+}
+
+// erring implements account.
+func (st *treeState) erring() bool { return st.erred }
+
+// update implements account. It costs one look at the log where nothing changed, one evaluation and one addition for each level, for each
+// queue that did, and everything anew where a queue stands elsewhere or may hold something else; for each cycle, where something errs, or
+// reads more than its own queue.
+func (st *treeState) update() {
+	s, t := st.s, st.t
+	at := s.stampOf(t.byAction)
+	at.clock = s.c.ObjectClock
+	if st.TreePlaces != nil && st.dims == s.c.Dims.Len() && !s.NoCache && (st.at == at || t.kept && st.keep()) {
+		st.at = at
+		if st.clock == s.c.Clock {
+			return
+		}
+		if !t.moving && st.replay() {
+			st.clock = s.c.Clock
+			return
+		}
+	}
+	erring := s.erring
+	st.rebuild()
+	st.at, st.erred = at, s.erring != erring
+}
+
+// keep says whether a tree is, but for its sums, what it would be if it were made anew in another cycle, or after an Apply.
+func (st *treeState) keep() bool {
+	s := st.s
+	touched, known := s.c.QueueLog.Since(st.cursor)
+	if !known || st.erred || len(st.queues) != len(s.c.Queues) {
+		return false
+	}
+	for _, x := range st.t.sums {
+		sum := s.accountOf(x)
+		if sum.update(); sum.erring() {
+			return false
+		}
+	}
+	if !bytes.Equal(st.sharedNow(), st.shared) {
+		return false
+	}
+	for _, q := range touched {
+		i, ok := st.index[q]
+		if !ok || s.c.Queues[q.Name] != q || s.queueView(q) != st.views[i] {
+			return false
+		}
+		if p, err := st.party(q); err != nil || !sameParty(&p, &st.parties[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameParty says that a queue brings what it brought.
+func sameParty(a, b *quota.Party) bool {
+	return a.Parent == b.Parent && identical(a.Guarantee, b.Guarantee) && identical(a.Capability, b.Capability) &&
+		identical(a.Deserved, b.Deserved)
+}
+
+// sharedNow is a text of what is said of all queues.
+func (st *treeState) sharedNow() []byte {
+	f := st.s.frame()
+	defer st.s.done()
+	var out []byte
+	for _, name := range []string{"total", "root", "flat"} {
+		if e := st.t.Args[name]; e != nil {
+			out = encode(out, e.Eval(f))
+		}
+	}
+	return out
+}
+
+// replay takes in the queues that changed; false: the tree must be made anew.
+func (st *treeState) replay() bool {
+	s := st.s
+	for _, r := range st.t.RollUps {
+		if !r.own {
+			return false
+		}
+	}
+	entries, ok := s.c.QueueLog.Since(st.cursor)
+	if !ok {
+		return false
+	}
+	seen, erring := map[*model.Queue]bool{}, s.erring
+	for _, q := range entries {
+		if i, ok := st.index[q]; ok && !seen[q] {
+			seen[q] = true
+			st.enter(i)
+		}
+	}
+	st.cursor, st.erred = s.c.QueueLog.Next(), st.erred || s.erring != erring
+	return true
+}
+
+// enter adds up what one queue has now.
+func (st *treeState) enter(i int) {
+	s, t := st.s, st.t
+	f := s.frame()
+	defer s.done()
+	f.queue = s.queueView(st.queues[i])
+	differs := false
+	for k, r := range t.RollUps {
+		v := r.Expr.Eval(f)
+		a, ok := v.(*amounts)
+		if !ok {
+			s.faultOf(t.Attribute, f, v)
+			a = &amounts{}
+		}
+		differs = st.Add(k, i, a.r) || differs
+	}
+	for at := i; differs && at >= 0; at = st.places[at].Above {
+		st.changed[at] = s.c.Clock
+		st.moved.Add(st.queues[at])
+	}
+}
+
+// rebuild makes a tree anew.
+func (st *treeState) rebuild() {
+	s, t := st.s, st.t
+	s.rebuilt++
+	st.number = s.rebuilt
+	st.dims, st.clock, st.cursor, st.shared = s.c.Dims.Len(), s.c.Clock, s.c.QueueLog.Next(), st.sharedNow()
+	queues := s.c.QueuesByName()
+	st.parties, st.views = make([]quota.Party, len(queues)), make([]ref.Val, len(queues))
+	wrong := map[int]string{}
+	for i, q := range queues {
+		st.views[i] = s.queueView(q)
+		var err ref.Val
+		if st.parties[i], err = st.party(q); err != nil {
+			wrong[i] = fmt.Sprint(err)
+		}
+	}
+	total, flat, root := st.settings()
+	st.TreePlaces = s.PlaceQueues(t, queues, st.parties, root, flat, total)
+	st.changed = make([]uint64, len(queues))
+	for i := range queues {
+		st.Fail(i, wrong[i])
+		st.changed[i] = s.c.Clock
+		st.enter(i)
+	}
+}
+
+// party evaluates what one queue brings. An error is of that queue alone.
+func (st *treeState) party(q *model.Queue) (quota.Party, ref.Val) {
+	s, t := st.s, st.t
+	f := s.frame()
+	defer s.done()
+	f.queue = s.queueView(q)
+	p := quota.Party{Name: q.Name}
+	parent := t.Args["parent"].Eval(f)
+	name, ok := parent.(types.String)
+	if !ok {
+		s.faultOf(t.Attribute, f, parent)
+		return p, parent
+	}
+	p.Parent = string(name)
+	for _, arg := range []struct {
+		name string
+		into *model.Resources
+	}{{"capability", &p.Capability}, {"deserved", &p.Deserved}, {"guarantee", &p.Guarantee}} {
+		e := t.Args[arg.name]
+		if e == nil {
+			continue
+		}
+		v := e.Eval(f)
+		a, ok := v.(*amounts)
+		if !ok {
+			s.faultOf(t.Attribute, f, v)
+			return quota.Party{Name: q.Name, Parent: p.Parent}, v
+		}
+		*arg.into = a.r.Clone()
+	}
+	return p, nil
+}
+
+// settings evaluates what is said of the whole tree.
+func (st *treeState) settings() (total model.Resources, flat bool, root string) {
+	s, t := st.s, st.t
+	f := s.frame()
+	defer s.done()
+	whole := t.Args["total"].Eval(f)
+	if a, ok := whole.(*amounts); ok {
+		total = a.r
+	} else {
+		s.faultOf(t.Attribute, f, whole)
+	}
+	if e := t.Args["flat"]; e != nil && e.Eval(f) == types.True {
+		return total, true, ""
+	}
+	v := t.Args["root"].Eval(f)
+	name, ok := v.(types.String)
+	if !ok {
+		s.faultOf(t.Attribute, f, v)
+	}
+	return total, false, string(name)
+}
+
+// pathVersion is when anything that the queues on a queue's path sum up was last found to differ. The root, where
+// every sum moves with every step, is on no path but its own.
+func (s *Session) pathVersion(t *QuotaTree, q *model.Queue) uint64 {
+	st := s.treeOf(t)
+	at, ok := st.index[q]
+	if !ok {
+		return s.c.Clock
+	}
+	last := uint64(0)
+	for _, on := range st.places[at].Path {
+		last = max(last, st.changed[on])
+	}
+	return last
+}
+
+// treeVersion sums up the versions of the trees that a queue's value goes along.
+func (s *Session) treeVersion(trees []*QuotaTree, owner ref.Val) uint64 {
+	q, ok := owner.(*queueView)
+	if !ok {
+		return s.c.Clock
+	}
+	version := uint64(0)
+	for _, t := range trees {
+		version += s.pathVersion(t, q.of)
+	}
+	return version
+}

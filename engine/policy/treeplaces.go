@@ -1,0 +1,122 @@
+package policy
+
+import (
+	"math"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/quota"
+)
+
+// treePart is a computed field that a quotaTree gives.
+type treePart struct {
+	name, doc string
+	typ       *cel.Type
+	args      []string // what it depends on
+	get       func(at *TreePlaces, i int) ref.Val
+}
+
+// treeParts lists the fields that every quotaTree gives.
+func treeParts() []treePart {
+	structure := structureArguments()
+	limits := append([]string{"total", "guarantee", "capability"}, structure...)
+	amount := func(of func(p *quota.Place) model.Resources) func(*TreePlaces, int) ref.Val {
+		return func(at *TreePlaces, i int) ref.Val { return at.w.Amounts(of(&at.places[i])) }
+	}
+	structural := func(name, doc string, typ *cel.Type, get func(at *TreePlaces, i int) ref.Val) treePart {
+		return treePart{name, doc, typ, structure, get}
+	}
+	return []treePart{
+		structural("path", "queues from below the root down to this one, itself last; of the root, the root", cel.ListType(queueType()),
+			func(at *TreePlaces, i int) ref.Val { return at.paths[i] }),
+		structural("root", "the root of its tree; itself where there is no tree", queueType(),
+			func(at *TreePlaces, i int) ref.Val { return at.w.queueView(at.queues[at.places[i].Root]) }),
+		structural("leaf", "no queue names it as its parent", cel.BoolType,
+			func(at *TreePlaces, i int) ref.Val { return types.Bool(at.places[i].Leaf) }),
+		structural("treeValid", "its parents lead to the root", cel.BoolType,
+			func(at *TreePlaces, i int) ref.Val { return types.Bool(at.places[i].Problem == "") }),
+		structural("treeProblem", "why its parents do not lead to the root, \"\" if they do", cel.StringType,
+			func(at *TreePlaces, i int) ref.Val { return types.String(at.places[i].Problem) }),
+		{
+			"capability", "its own capability, with what it lacks from above; a missing dimension is no limit", resourcesType(),
+			append([]string{"capability"}, structure...), amount(func(p *quota.Place) model.Resources { return p.Capability }),
+		},
+		{
+			"realCapability",
+			"the most that it may hold: what there is above, less what its siblings are guaranteed, and no more than its capability",
+			resourcesType(), limits, amount(func(p *quota.Place) model.Resources { return p.Real }),
+		},
+		{
+			"deserved", "what it deserves, at least its guarantee", resourcesType(),
+			append([]string{"deserved"}, limits...), amount(func(p *quota.Place) model.Resources { return p.Deserved }),
+		},
+	}
+}
+
+// TreePlaces is where queues stand in a tree, with what is added up along it: what the tree's computed fields are read from.
+type TreePlaces struct {
+	w      *World
+	queues []*model.Queue
+	index  map[*model.Queue]int
+	places []quota.Place
+	paths  []ref.Val
+	sums   []*quota.Sums // by roll-up
+}
+
+// PlaceQueues finds where queues stand that bring what parties say, in the same order. In a tree a limit that is not there is written
+// out as infinite, since a missing amount reads 0. Nothing is added up yet.
+func (w *World) PlaceQueues(
+	t *QuotaTree, queues []*model.Queue, parties []quota.Party, root string, flat bool, total model.Resources,
+) *TreePlaces {
+	at := &TreePlaces{w: w, queues: queues, index: make(map[*model.Queue]int, len(queues)), paths: make([]ref.Val, len(queues))}
+	if flat {
+		at.places = quota.Flat(total, parties)
+	} else {
+		at.places = quota.Tree(root, total, parties)
+		for i := range at.places {
+			p := &at.places[i]
+			for dim := range w.c.Dims.Len() {
+				if !p.Real.Has(dim) {
+					p.Real.Set(dim, math.Inf(1))
+				}
+			}
+		}
+	}
+	for i, q := range queues {
+		at.index[q] = i
+		path := make([]ref.Val, len(at.places[i].Path))
+		for k, on := range at.places[i].Path {
+			path[k] = w.queueView(queues[on])
+		}
+		at.paths[i] = list(path)
+	}
+	for range t.RollUps {
+		at.sums = append(at.sums, quota.NewSums(at.places))
+	}
+	return at
+}
+
+// Fail says why a queue's parents do not lead to the root, beside what the tree itself finds: it may hold nothing.
+func (at *TreePlaces) Fail(i int, problem string) {
+	if problem != "" {
+		at.places[i].Problem = problem
+	}
+	if at.places[i].Problem != "" {
+		at.places[i].Real = nil
+	}
+}
+
+// Add says what a queue has of a roll-up, and whether that is another amount than it was.
+func (at *TreePlaces) Add(rollUp, i int, r model.Resources) bool { return at.sums[rollUp].Set(i, r) }
+
+// Read gives a computed field of the tree for a queue.
+func (at *TreePlaces) Read(x *Attribute, q *model.Queue) ref.Val {
+	i, ok := at.index[q]
+	if !ok {
+		return types.NewErr("there is no queue %q any more", q.Name)
+	}
+	return x.part(at, i)
+}
