@@ -64,6 +64,13 @@ func (w *World) init(c *model.Cluster, p *Policy, values Values) {
 	w.cluster = &clusterView{view: view[model.Cluster]{of: c, w: w, typ: w.typ.cluster, memo: make([]memo, p.slots["Cluster"])}}
 }
 
+// Anew is the same moment of the cycle, seen by one who has seen nothing yet.
+func (w *World) Anew() *World {
+	out := NewWorld(w.c, w.p, w.values)
+	out.now, out.action, out.usedAtStart, out.sizes, out.volumes = w.now, w.action, w.usedAtStart, w.sizes, w.volumes
+	return out
+}
+
 // Policy that the world is seen by.
 func (w *World) Policy() *Policy { return w.p }
 

@@ -158,7 +158,7 @@ func (x *cycle) mayKeep(step *policy.Step, j *model.Job, pods ...alike) (asks *m
 		all = all.Add(before.Request)
 	}
 	asks = &model.Task{Job: j, Request: all, InitRequest: all, Template: &model.Template{}}
-	if x.all(policy.Allocatable, x.w.Frame().OfTask(asks)).Yes {
+	if x.all(policy.Allocatable, x.world().Frame().OfTask(asks)).Yes {
 		return asks, true
 	}
 	return nil, j.AdmittedNow // what its queue deserves is from before it was let in
@@ -233,7 +233,7 @@ func (x *cycle) takeKept(t *model.Task, row int32) *model.Job {
 	}
 	if asks := k.queues[t.Job.Queue]; asks != nil {
 		both := asks.Request.Add(t.Request)
-		if !x.all(policy.Allocatable, x.w.Frame().OfTask(&model.Task{Job: asks.Job, Request: both, InitRequest: both, Template: asks.Template})).Yes {
+		if !x.all(policy.Allocatable, x.world().Frame().OfTask(&model.Task{Job: asks.Job, Request: both, InitRequest: both, Template: asks.Template})).Yes {
 			return asks.Job
 		}
 	}

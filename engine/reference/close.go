@@ -107,7 +107,7 @@ func (x *cycle) untried(j *model.Job) {
 			}
 		default:
 			why := builtin("turn", "not tried: its job's turn ended, or no action of the pipeline takes it")
-			if a := x.all(policy.TaskFeasible, x.w.Frame().OfTask(t)); !a.Yes {
+			if a := x.all(policy.TaskFeasible, x.world().Frame().OfTask(t)); !a.Yes {
 				why = a.Reason()
 			}
 			x.taskWait(t, why, nil)
@@ -141,9 +141,9 @@ func (x *cycle) conditionOf(j *model.Job) *model.Condition {
 		}
 		return unschedulable(cmp.Or(why.Reason.Reason, "NotEnoughResources"), "not let into queue "+j.QueueName+": ", why)
 	}
-	answer := x.all(policy.JobValid, x.w.Frame().OfJob(j))
+	answer := x.all(policy.JobValid, x.world().Frame().OfJob(j))
 	if answer.Yes {
-		answer = x.all(policy.JobReady, x.w.Frame().OfJob(j))
+		answer = x.all(policy.JobReady, x.world().Frame().OfJob(j))
 	}
 	leaving := releasing(j)
 	switch {

@@ -15,6 +15,7 @@ type cycle struct {
 	c      *model.Cluster
 	p      *policy.Policy
 	w      *policy.World
+	seen   uint64 // the clock of the cluster that w is of
 	plan   *model.Plan
 	txn    *model.Txn
 	starts Starts
@@ -46,8 +47,7 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 		c: c, p: p, plan: &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}, txn: c.Begin(), starts: r.starts, settled: Starts{}, filled: map[*policy.Attribute]map[*model.Queue]ref.Val{}, faults: map[fault]*model.RuleError{},
 		jobWaits: map[*model.Job]*model.Wait{}, taskWaits: map[*model.Task]*model.Wait{}, undone: map[*model.Job]int{}, places: map[*model.Job]int{},
 	}
-	x.w = policy.NewWorld(c, p, x)
-	x.w.NoCache = true
+	x.w, x.seen = policy.NewWorld(c, p, x), c.Clock
 	x.w.BeginAt(now)
 	x.settle()
 	if p.Mode != "Paused" {
@@ -59,6 +59,14 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 	return x.plan
 }
 
+// world is the cluster as rows see it, made anew wherever the cluster has changed since.
+func (x *cycle) world() *policy.World {
+	if x.seen != x.c.Clock {
+		x.w, x.seen = x.w.Anew(), x.c.Clock
+	}
+	return x.w
+}
+
 // verbs says how the step of each verb is run.
 func verbs() map[string]func(*cycle, *policy.Step) {
 	return map[string]func(*cycle, *policy.Step){policy.Admit: (*cycle).admit, policy.Place: (*cycle).place}
@@ -66,9 +74,9 @@ func verbs() map[string]func(*cycle, *policy.Step) {
 
 func (x *cycle) run(a *policy.Action) {
 	x.action = a.Name
-	x.w.Run(a.Name)
+	x.world().Run(a.Name)
 	for _, step := range a.Steps {
-		if !x.condition(step.Condition(policy.KeyWhen), x.w.Frame(), "") {
+		if !x.condition(step.Condition(policy.KeyWhen), x.world().Frame(), "") {
 			continue
 		}
 		verbs()[step.Verb.Name](x, step)
@@ -138,7 +146,7 @@ func (x *cycle) admit(step *policy.Step) {
 	x.walk(step, in, never, func(j *model.Job) bool {
 		answer := policy.Answer{Yes: true}
 		if step.Flag(policy.KeyVote) && j.HasMinResources {
-			answer = x.vote(policy.JobEnqueueable, x.w.Frame().OfJob(j))
+			answer = x.vote(policy.JobEnqueueable, x.world().Frame().OfJob(j))
 		}
 		why := answer.Reason()
 		if !answer.Yes {

@@ -74,7 +74,7 @@ func (x *cycle) refuses(t *model.Task, row int32) *refusal {
 	if !x.c.Nodes.Rows[row].Ready {
 		return &refusal{name: "ready-node", text: "node(s) were not ready"}
 	}
-	f := x.w.Frame().OfTask(t).OnNode(row)
+	f := x.world().Frame().OfTask(t).OnNode(row)
 	for _, r := range x.p.Predicates() {
 		if x.opinion(r, f) == policy.No {
 			return &refusal{rule: r}
@@ -103,14 +103,14 @@ func (x *cycle) fitsNow(t *model.Task, row int32) bool {
 func (x *cycle) score(t *model.Task, group []int32) (parts [][]model.RowScore, totals []float64) {
 	parts, totals = make([][]model.RowScore, len(group)), make([]float64, len(group))
 	var normalised [][]float64
-	x.w.Among(t, group, func() {
+	x.world().Among(t, group, func() {
 		for _, r := range x.p.Rules(policy.Scores) {
 			if r.Weight == 0 {
 				continue
 			}
 			values, span := make([]float64, len(group)), policy.Span{Min: math.Inf(1), Max: math.Inf(-1)}
 			for i, row := range group {
-				if values[i] = x.number(r, x.w.Frame().OfTask(t).OnNode(row)); !math.IsNaN(values[i]) {
+				if values[i] = x.number(r, x.world().Frame().OfTask(t).OnNode(row)); !math.IsNaN(values[i]) {
 					span.Min, span.Max = min(span.Min, values[i]+0), max(span.Max, values[i]+0)
 				}
 			}
@@ -197,7 +197,7 @@ func (x *cycle) histogram(t *model.Task, refused map[refusal][]int32) []model.No
 // many, or each text names its node, the first stands for all, as an example.
 func (x *cycle) byText(t *model.Task, r *policy.Rule, rows []int32) []model.NodeCount {
 	say := func(row int32) model.NodeCount {
-		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: x.text(r, x.w.Frame().OfTask(t).OnNode(row))}
+		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: x.text(r, x.world().Frame().OfTask(t).OnNode(row))}
 	}
 	named := func(n model.NodeCount, row int32) bool { return strings.Contains(n.Text, x.c.Nodes.Rows[row].Name) }
 	tells := r.Message != nil && r.Message.OfNode
@@ -309,7 +309,7 @@ func (x *cycle) devices(t *model.Task, on choice) []int {
 	rooms := x.rooms(t, on.row, on.later)
 	scores := map[int]float64{}
 	for _, r := range rooms {
-		f := x.w.Frame().OfTask(t).OnNode(on.row).OnDevice(r.place)
+		f := x.world().Frame().OfTask(t).OnNode(on.row).OnDevice(r.place)
 		asked := false
 		for _, rule := range x.p.Rules(policy.DeviceScores) {
 			if v := x.number(rule, f); !math.IsNaN(v) {

@@ -22,7 +22,7 @@ func (x *cycle) place(step *policy.Step) {
 		if !step.Gate(policy.Overused) {
 			return policy.Answer{}
 		}
-		return x.any(policy.Overused, x.w.Frame().OfQueue(q))
+		return x.any(policy.Overused, x.world().Frame().OfQueue(q))
 	}
 	settled := func(j *model.Job) bool {
 		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending && x.awaited(step, j).IsZero()
@@ -46,7 +46,7 @@ func (x *cycle) place(step *policy.Step) {
 func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*model.Task) (again bool) {
 	tasks, known := left[j]
 	if !known {
-		if a := x.all(policy.JobValid, x.w.Frame().OfJob(j)); !a.Yes {
+		if a := x.all(policy.JobValid, x.world().Frame().OfJob(j)); !a.Yes {
 			x.jobWait(j, a.Reason())
 			return false
 		}
@@ -61,7 +61,7 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 		return false
 	}
 	if step.Gate(policy.Preemptive) {
-		if a := x.all(policy.Preemptive, x.w.Frame().OfJob(j).OfRequest(tasks[0].Request)); !a.Yes {
+		if a := x.all(policy.Preemptive, x.world().Frame().OfJob(j).OfRequest(tasks[0].Request)); !a.Yes {
 			x.jobWait(j, a.Reason())
 			return false
 		}
@@ -96,7 +96,7 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (agai
 			x.c.SetVain(t, t.BestEffort)
 			failed[t.Role] = true
 			x.c.SetRoleFailed(j, t.Role, true)
-			over = !x.condition(step.Condition(policy.KeyOnNoNode), x.w.Frame().OfJob(j), "job "+j.Key+": ")
+			over = !x.condition(step.Condition(policy.KeyOnNoNode), x.world().Frame().OfJob(j), "job "+j.Key+": ")
 			continue
 		}
 		if done = append(done, p); step.Word(policy.KeyCommit) == "task" {
@@ -122,7 +122,7 @@ func (x *cycle) turnOver(step *policy.Step, j *model.Job) bool {
 	case "oneTask":
 		return true
 	case "untilReady":
-		return x.all(policy.JobReady, x.w.Frame().OfJob(j)).Yes
+		return x.all(policy.JobReady, x.world().Frame().OfJob(j)).Yes
 	case "untilFed":
 		return !x.Starving(j)
 	}
@@ -134,7 +134,7 @@ func (x *cycle) allocatable(step *policy.Step, t *model.Task) bool {
 	if !step.Gate(policy.Allocatable) {
 		return true
 	}
-	a := x.all(policy.Allocatable, x.w.Frame().OfTask(t))
+	a := x.all(policy.Allocatable, x.world().Frame().OfTask(t))
 	if !a.Yes {
 		why := a.Reason()
 		if dim, never := x.neverFits(t); never {
@@ -147,7 +147,7 @@ func (x *cycle) allocatable(step *policy.Step, t *model.Task) bool {
 
 // try finds a node for a task and puts it there.
 func (x *cycle) try(t *model.Task) (p placed, found bool) {
-	if a := x.all(policy.TaskFeasible, x.w.Frame().OfTask(t)); !a.Yes {
+	if a := x.all(policy.TaskFeasible, x.world().Frame().OfTask(t)); !a.Yes {
 		x.taskWait(t, a.Reason(), nil)
 		return placed{}, false
 	}
@@ -156,7 +156,7 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 		x.taskWait(t, *why, nodes)
 		return placed{}, false
 	}
-	volumes, err := x.w.Bindings(t, best.row)
+	volumes, err := x.world().Bindings(t, best.row)
 	if err != nil {
 		x.taskWait(t, builtin("volumes", err.Error()), nil)
 		return placed{}, false
@@ -183,13 +183,13 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 
 // finish ends a turn: kept where jobReady holds, held until the cycle ends where jobPipelined does, else undone.
 func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept, done []placed) (keep bool) {
-	ready := x.all(policy.JobReady, x.w.Frame().OfJob(j))
+	ready := x.all(policy.JobReady, x.world().Frame().OfJob(j))
 	if ready.Yes {
 		x.keep(done)
 		delete(x.jobWaits, j)
 		return true
 	}
-	pipelined := x.vote(policy.JobPipelined, x.w.Frame().OfJob(j))
+	pipelined := x.vote(policy.JobPipelined, x.world().Frame().OfJob(j))
 	if pipelined.Yes && len(done) > 0 {
 		x.hold(done)
 		why := model.Reason{Site: policy.JobPipelined, Text: "its places are held, though it is not ready"}
@@ -221,7 +221,7 @@ func (x *cycle) keep(done []placed) {
 	for _, p := range done {
 		x.bind(p)
 	}
-	if len(done) == 0 || !x.all(policy.JobReady, x.w.Frame().OfJob(done[0].task.Job)).Yes {
+	if len(done) == 0 || !x.all(policy.JobReady, x.world().Frame().OfJob(done[0].task.Job)).Yes {
 		return
 	}
 	for _, p := range x.held {

@@ -136,7 +136,7 @@ func (x *cycle) Starving(j *model.Job) bool {
 		if r.Tier != list[0].Tier {
 			break
 		}
-		switch x.opinion(r, x.w.Frame().OfJob(j)) {
+		switch x.opinion(r, x.world().Frame().OfJob(j)) {
 		case policy.No:
 			return false
 		case policy.Yes:
@@ -166,11 +166,11 @@ func (x *cycle) warn(text string) {
 }
 
 func (x *cycle) jobPasses(step *policy.Step, j *model.Job) bool {
-	return x.condition(step.Condition(policy.KeyJobs), x.w.Frame().OfJob(j), "job "+j.Key+": ")
+	return x.condition(step.Condition(policy.KeyJobs), x.world().Frame().OfJob(j), "job "+j.Key+": ")
 }
 
 func (x *cycle) taskPasses(step *policy.Step, t *model.Task) bool {
-	return x.condition(step.Condition(policy.KeyTasks), x.w.Frame().OfTask(t), "pod "+t.Key+": ") && t.Waits()
+	return x.condition(step.Condition(policy.KeyTasks), x.world().Frame().OfTask(t), "pod "+t.Key+": ") && t.Waits()
 }
 
 // keys are an object's sort keys by the rows of a site. What errs, or has no order, is none.
@@ -213,18 +213,18 @@ func (x *cycle) firstQueue(of map[*model.Queue][]*model.Job) *model.Queue {
 			list = append(list, q)
 		}
 	}
-	sorted(x, policy.QueueOrder, list, x.w.Frame().OfQueue, func(a, b *model.Queue) int {
+	sorted(x, policy.QueueOrder, list, x.world().Frame().OfQueue, func(a, b *model.Queue) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
 	})
 	return list[0]
 }
 
 func (x *cycle) sortJobs(list []*model.Job) {
-	sorted(x, policy.JobOrder, list, x.w.Frame().OfJobAlone, func(a, b *model.Job) int {
+	sorted(x, policy.JobOrder, list, x.world().Frame().OfJobAlone, func(a, b *model.Job) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), policy.JobTie(a, b))
 	})
 }
 
 func (x *cycle) sortTasks(list []*model.Task) {
-	sorted(x, policy.TaskOrder, list, x.w.Frame().OfTaskAlone, policy.TaskTie)
+	sorted(x, policy.TaskOrder, list, x.world().Frame().OfTaskAlone, policy.TaskTie)
 }

@@ -29,7 +29,7 @@ type Settled struct {
 func (x *cycle) settle() {
 	for _, a := range x.p.Attributes() {
 		if a.Settle == "cycle" || a.Settle == "start" {
-			for _, view := range x.w.Owners(a) {
+			for _, view := range x.world().Owners(a) {
 				x.Attribute(a, view)
 			}
 		}
@@ -54,7 +54,7 @@ func (x *cycle) Attribute(a *policy.Attribute, of ref.Val) ref.Val {
 func (x *cycle) Variable(v *policy.Variable, f *policy.Frame) ref.Val { return eval(v.Expr, f) }
 
 func (x *cycle) compute(a *policy.Attribute, of ref.Val) ref.Val {
-	f := x.w.FrameOf(of)
+	f := x.world().FrameOf(of)
 	if a.When != nil {
 		switch held := eval(a.When, f); {
 		case types.IsError(held):
@@ -110,11 +110,11 @@ func (x *cycle) sum(a *policy.Attribute, of ref.Val) ref.Val {
 		totals[key].Add(v, 1)
 	}
 	if a.Args["by"] == nil {
-		return x.w.Sum(a.Type, totals[""])
+		return x.world().Sum(a.Type, totals[""])
 	}
 	out := map[ref.Val]ref.Val{}
 	for key, t := range totals {
-		out[types.String(key)] = x.w.Sum(a.Type.Parameters()[1], t)
+		out[types.String(key)] = x.world().Sum(a.Type.Parameters()[1], t)
 	}
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
 }
@@ -125,7 +125,7 @@ func (x *cycle) members(a *policy.Attribute, of any) []*policy.Frame {
 	var out []*policy.Frame
 	if a.Over == "queue" {
 		for _, q := range x.c.QueuesByName() {
-			out = append(out, x.w.Frame().OfQueue(q))
+			out = append(out, x.world().Frame().OfQueue(q))
 		}
 		return out
 	}
@@ -145,11 +145,11 @@ func (x *cycle) members(a *policy.Attribute, of any) []*policy.Frame {
 			}
 		}
 		if a.Over == "job" && !j.Orphan {
-			out = append(out, x.w.Frame().OfJobAlone(j))
+			out = append(out, x.world().Frame().OfJobAlone(j))
 		}
 		for _, t := range j.Tasks {
 			if a.Over == "task" {
-				out = append(out, x.w.Frame().OfTaskAlone(t))
+				out = append(out, x.world().Frame().OfTaskAlone(t))
 			}
 		}
 	}
@@ -194,14 +194,14 @@ func (x *cycle) waterFill(a *policy.Attribute, owner ref.Val) ref.Val {
 
 func (x *cycle) fill(a *policy.Attribute) map[*model.Queue]ref.Val {
 	values := map[*model.Queue]ref.Val{}
-	total, err := x.amounts(a, a.Args["total"], x.w.Frame())
+	total, err := x.amounts(a, a.Args["total"], x.world().Frame())
 	if err != nil {
 		return values
 	}
 	var claims []quota.Claim
 	var taking []*model.Queue
 	for _, q := range x.c.QueuesByName() {
-		f := x.w.Frame().OfQueue(q)
+		f := x.world().Frame().OfQueue(q)
 		if e := a.Args["among"]; e != nil && eval(e, f) != types.True {
 			continue
 		}
@@ -213,13 +213,13 @@ func (x *cycle) fill(a *policy.Attribute) map[*model.Queue]ref.Val {
 		claims, taking = append(claims, claim), append(taking, q)
 	}
 	for i, r := range quota.WaterFill(total, claims) {
-		values[taking[i]] = x.w.Amounts(r)
+		values[taking[i]] = x.world().Amounts(r)
 	}
 	return values
 }
 
 func (x *cycle) claim(a *policy.Attribute, q *model.Queue) (c quota.Claim, err ref.Val) {
-	f := x.w.Frame().OfQueue(q)
+	f := x.world().Frame().OfQueue(q)
 	weight := eval(a.Args["weight"], f)
 	w, ok := policy.Number(weight)
 	if !ok || !(w > 0) {
@@ -257,17 +257,17 @@ func (x *cycle) tree(t *policy.QuotaTree) *policy.TreePlaces {
 			wrong[i] = fmt.Sprint(err)
 		}
 	}
-	total, _ := x.amounts(t.Attribute, t.Args["total"], x.w.Frame())
-	flat := t.Args["flat"] != nil && eval(t.Args["flat"], x.w.Frame()) == types.True
-	root, ok := eval(t.Args["root"], x.w.Frame()).(types.String)
+	total, _ := x.amounts(t.Attribute, t.Args["total"], x.world().Frame())
+	flat := t.Args["flat"] != nil && eval(t.Args["flat"], x.world().Frame()) == types.True
+	root, ok := eval(t.Args["root"], x.world().Frame()).(types.String)
 	if !ok && !flat {
-		x.faultIn(t.Attribute, x.w.Frame(), eval(t.Args["root"], x.w.Frame()))
+		x.faultIn(t.Attribute, x.world().Frame(), eval(t.Args["root"], x.world().Frame()))
 	}
-	at := x.w.PlaceQueues(t, queues, parties, string(root), flat, total)
+	at := x.world().PlaceQueues(t, queues, parties, string(root), flat, total)
 	for i, q := range queues {
 		at.Fail(i, wrong[i])
 		for k := range t.RollUps {
-			has, _ := x.amounts(t.Attribute, t.RollUps[k].Expr, x.w.Frame().OfQueue(q))
+			has, _ := x.amounts(t.Attribute, t.RollUps[k].Expr, x.world().Frame().OfQueue(q))
 			at.Add(k, i, has)
 		}
 	}
@@ -275,7 +275,7 @@ func (x *cycle) tree(t *policy.QuotaTree) *policy.TreePlaces {
 }
 
 func (x *cycle) party(t *policy.QuotaTree, q *model.Queue) (quota.Party, ref.Val) {
-	f := x.w.Frame().OfQueue(q)
+	f := x.world().Frame().OfQueue(q)
 	v := eval(t.Args["parent"], f)
 	parent, ok := v.(types.String)
 	if !ok {
@@ -291,12 +291,12 @@ func (x *cycle) party(t *policy.QuotaTree, q *model.Queue) (quota.Party, ref.Val
 }
 
 func (x *cycle) typicalTasks(a *policy.Attribute, of ref.Val) ref.Val {
-	return policy.TypicalTasks(x.c, eval(a.Args["cover"], x.w.FrameOf(of)))
+	return policy.TypicalTasks(x.c, eval(a.Args["cover"], x.world().FrameOf(of)))
 }
 
 // shares is the tree of shares: a group for each queue's path, below it its jobs.
 func (x *cycle) shares(a *policy.Attribute, _ ref.Val) ref.Val {
-	total, err := x.amounts(a, a.Args["total"], x.w.Frame())
+	total, err := x.amounts(a, a.Args["total"], x.world().Frame())
 	if err != nil {
 		return err
 	}
@@ -311,7 +311,7 @@ func (x *cycle) shares(a *policy.Attribute, _ ref.Val) ref.Val {
 		for i, part := range weights {
 			w, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 			if err != nil || w != w {
-				x.faultIn(a, x.w.Frame().OfQueue(q), types.NewErr("%q is no weight; write a number", part))
+				x.faultIn(a, x.world().Frame().OfQueue(q), types.NewErr("%q is no weight; write a number", part))
 				w = 1
 			}
 			numbers[i] = w
@@ -323,7 +323,7 @@ func (x *cycle) shares(a *policy.Attribute, _ ref.Val) ref.Val {
 		if j.Orphan || j.Queue == nil || paths[j.Queue] == nil {
 			continue
 		}
-		f := x.w.Frame().OfJobAlone(j)
+		f := x.world().Frame().OfJobAlone(j)
 		has, err := x.amounts(a, a.Args["allocated"], f)
 		if err != nil {
 			continue
@@ -336,7 +336,7 @@ func (x *cycle) shares(a *policy.Attribute, _ ref.Val) ref.Val {
 }
 
 func (x *cycle) parts(a *policy.Attribute, arg string, q *model.Queue) ([]string, bool) {
-	f := x.w.Frame().OfQueue(q)
+	f := x.world().Frame().OfQueue(q)
 	v := eval(a.Args[arg], f)
 	text, ok := v.(types.String)
 	if !ok {
