@@ -142,7 +142,10 @@ func TestNames(t *testing.T) {
 		"Queue": {
 			Group: "scheduling.volcano.sh", Version: "v1beta1", Scope: "Cluster", Plural: "queues",
 			Short: []string{"q", "queue-v1beta1"}, Status: true,
-			Columns: []column{{Name: "PARENT", Type: "string", JSONPath: ".spec.parent"}, {Name: "STATE", Type: "string", JSONPath: ".status.state"}}, // the second is ours
+			Columns: []column{
+				{Name: "PARENT", Type: "string", JSONPath: ".spec.parent"},
+				{Name: "STATE", Type: "string", JSONPath: ".status.state"},
+			}, // the second is ours
 		},
 		"SchedulingPolicy": {
 			Group: "scheduling.celsius.dev", Version: "v1alpha1", Scope: "Cluster", Plural: "schedulingpolicies",
@@ -422,11 +425,18 @@ func TestSchemaRefuses(t *testing.T) {
 		{"Job", `{spec: {minAvailable: two}}`, "spec.minAvailable: two, want integer"},
 		{"Job", `{spec: {minSucces: 2}}`, "spec.minSucces: would be pruned"},
 		{"Job", `{spec: {volumes: [{mountPath: "a:b"}]}}`, "spec.volumes[0].mountPath: a:b, want ^[^:]+$"},
-		{"Job", `{spec: {tasks: [{policies: [{event: PodFail}]}]}}`, "spec.tasks[0].policies[0].event: PodFail, want one of [* PodPending PodRunning PodFailed PodEvicted Unknown TaskCompleted TaskFailed OutOfSync CommandIssued JobUpdated]"},
+		{
+			"Job", `{spec: {tasks: [{policies: [{event: PodFail}]}]}}`,
+			"spec.tasks[0].policies[0].event: PodFail, want one of [* PodPending PodRunning PodFailed PodEvicted Unknown TaskCompleted TaskFailed " +
+				"OutOfSync CommandIssued JobUpdated]",
+		},
 		{"Job", `{spec: {tasks: [{template: {spec: {containers: [{image: a}]}}}]}}`, "spec.tasks[0].template.spec.containers[0].name: missing"},
 		{"Queue", `{spec: {weight: 0}}`, "spec.weight: 0, want at least 1"},
 		{"Queue", `{spec: {weight: 65536}}`, "spec.weight: 65536, want at most 65535"},
-		{"Queue", `{spec: {capability: {cpu: many}}}`, `spec.capability.cpu: many, want ^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`},
+		{
+			"Queue", `{spec: {capability: {cpu: many}}}`,
+			`spec.capability.cpu: many, want ^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`,
+		},
 		{"SchedulingPolicy", `{spec: {mode: Shadow}}`, "spec.mode: Shadow, want one of [Active Paused]"},
 		{"SchedulingPolicy", `{spec: {tiers: [{tables: []}]}}`, "spec.tiers[0].name: missing"},
 	} {
@@ -445,7 +455,8 @@ func TestSchemaRefuses(t *testing.T) {
 func TestSchemaKeeps(t *testing.T) {
 	for _, c := range []struct{ kind, object string }{
 		{"Job", `{spec: {tasks: [{template: {metadata: {creationTimestamp: "2026-01-02T15:04:05Z", ownerReferences: [], more: {a: 1}}}}]}}`},
-		{"SchedulingPolicy", `{spec: {tiers: [{name: a, tables: [{name: b, inline: {predicate: [], predicates: [{name: c, expresion: "true"}]}}]}]}}`},
+		{"SchedulingPolicy", `{spec: {tiers: [{name: a, tables: [{name: b, inline: {predicate: [], predicates: [{name: c, expresion: ` +
+			`"true"}]}}]}]}}`},
 		{"SchedulingPolicy", `{spec: {tiers: [{name: a, tables: [{name: b, params: {c: 1.5, d: {e: [f]}}}]}]}}`},
 	} {
 		var value map[string]any

@@ -1,8 +1,11 @@
 package crds_test
 
+// events are those that a policy of a Job may name.
+const events = `*|CommandIssued|JobUpdated|OutOfSync|PodEvicted|PodFailed|PodPending|PodRunning|TaskCompleted|TaskFailed|Unknown`
+
 // fields lists every field of Volcano's kinds with its type, default (=), bounds (>=, <=,
-// items, len), pattern (~) and values (a|b). It is held by hand against the description
-// of Volcano's behaviour: where the schema and it differ, look there before changing it.
+// items, len), pattern (~) and values (a|b). It is written by hand from Volcano's API: where the
+// schema and it differ, look there before changing it.
 var fields = map[string]string{
 	"Job": `
 spec object
@@ -19,9 +22,9 @@ spec.plugins{}[] string
 spec.policies array
 spec.policies[] object
 spec.policies[].action string
-spec.policies[].event string *|CommandIssued|JobUpdated|OutOfSync|PodEvicted|PodFailed|PodPending|PodRunning|TaskCompleted|TaskFailed|Unknown
+spec.policies[].event string ` + events + `
 spec.policies[].events array
-spec.policies[].events[] string *|CommandIssued|JobUpdated|OutOfSync|PodEvicted|PodFailed|PodPending|PodRunning|TaskCompleted|TaskFailed|Unknown
+spec.policies[].events[] string ` + events + `
 spec.policies[].exitCode integer
 spec.policies[].timeout string len<=64
 spec.priorityClassName string
@@ -48,9 +51,9 @@ spec.tasks[].partitionPolicy.totalPartitions integer >=1
 spec.tasks[].policies array
 spec.tasks[].policies[] object
 spec.tasks[].policies[].action string
-spec.tasks[].policies[].event string *|CommandIssued|JobUpdated|OutOfSync|PodEvicted|PodFailed|PodPending|PodRunning|TaskCompleted|TaskFailed|Unknown
+spec.tasks[].policies[].event string ` + events + `
 spec.tasks[].policies[].events array
-spec.tasks[].policies[].events[] string *|CommandIssued|JobUpdated|OutOfSync|PodEvicted|PodFailed|PodPending|PodRunning|TaskCompleted|TaskFailed|Unknown
+spec.tasks[].policies[].events[] string ` + events + `
 spec.tasks[].policies[].exitCode integer
 spec.tasks[].policies[].timeout string len<=64
 spec.tasks[].replicas integer >=0

@@ -72,9 +72,13 @@ func TestRules(t *testing.T) {
 		want       []string
 	}{
 		{"Job", `{tasks: [{replicas: 1, minAvailable: 1}, {replicas: 1}, {}]}`, nil},
-		{"Job", `{tasks: [{replicas: 1}, {replicas: 1, minAvailable: 2}]}`, []string{".tasks[1]: minAvailable must not be greater than replicas"}},
+		{
+			"Job", `{tasks: [{replicas: 1}, {replicas: 1, minAvailable: 2}]}`,
+			[]string{".tasks[1]: minAvailable must not be greater than replicas"},
+		},
 		{"Job", `{tasks: [{minAvailable: 1}]}`, []string{".tasks[0]: minAvailable must not be greater than replicas"}},
-		{"Job", `{policies: [{action: AbortJob, event: PodFailed}, {action: a, events: [PodFailed]}, {action: a, exitCode: 1}, {action: a, exitCode: 1, events: []}]}`, nil},
+		{"Job", `{policies: [{action: AbortJob, event: PodFailed}, {action: a, events: [PodFailed]}, {action: a, exitCode: 1}, {action: a, ` +
+			`exitCode: 1, events: []}]}`, nil},
 		{"Job", `{policies: [{action: AbortJob}]}`, []string{".policies[0]: " + policy}},
 		{"Job", `{policies: [{action: a, events: []}]}`, []string{".policies[0]: " + policy}},
 		{"Job", `{policies: [{action: a, events: [PodFailed], exitCode: 1}]}`, []string{".policies[0]: " + policy}},
@@ -83,15 +87,30 @@ func TestRules(t *testing.T) {
 		{"Job", `{policies: [{event: PodFailed}]}`, []string{".policies[0]: must say what to do: an action such as RestartJob"}},
 		{"Job", `{networkTopology: {highestTierAllowed: 1, highestTierName: a}}`, []string{".networkTopology: " + tiers}},
 		{"Job", `{tasks: [{partitionPolicy: {totalPartitions: 2, minPartitions: 2}}]}`, nil},
-		{"Job", `{tasks: [{partitionPolicy: {totalPartitions: 2, minPartitions: 3}}]}`, []string{".tasks[0].partitionPolicy: minPartitions must not be greater than totalPartitions"}},
+		{
+			"Job", `{tasks: [{partitionPolicy: {totalPartitions: 2, minPartitions: 3}}]}`,
+			[]string{".tasks[0].partitionPolicy: minPartitions must not be greater than totalPartitions"},
+		},
 		{"Job", `{volumes: [{volumeClaimName: a}, {volumeClaim: {}}, {volumeClaimName: a, volumeClaim: {}}]}`, nil},
 		{"Job", `{volumes: [{mountPath: /a}, {volumeClaimName: ""}]}`, []string{".volumes[0]: " + claim, ".volumes[1]: " + claim}},
-		{"PodGroup", `{networkTopology: {highestTierAllowed: 1, highestTierName: ""}, subGroupPolicy: [{networkTopology: {highestTierName: a}}]}`, nil},
+		{
+			"PodGroup", `{networkTopology: {highestTierAllowed: 1, highestTierName: ""}, subGroupPolicy: [{networkTopology: {highestTierName: a}}]}`,
+			nil,
+		},
 		{"PodGroup", `{networkTopology: {highestTierAllowed: 1, highestTierName: a}}`, []string{".networkTopology: " + tiers}},
-		{"PodGroup", `{subGroupPolicy: [{networkTopology: {highestTierAllowed: 1, highestTierName: a}}]}`, []string{".subGroupPolicy[0].networkTopology: " + tiers}},
+		{
+			"PodGroup", `{subGroupPolicy: [{networkTopology: {highestTierAllowed: 1, highestTierName: a}}]}`,
+			[]string{".subGroupPolicy[0].networkTopology: " + tiers},
+		},
 		{"SchedulingPolicy", `{tiers: [{tables: [{only: [a]}, {without: [a]}, {table: a}, {inline: {}}]}]}`, nil},
-		{"SchedulingPolicy", `{tiers: [{tables: [{only: [a], without: [b]}]}]}`, []string{".tiers[0].tables[0]: only and without exclude each other"}},
-		{"SchedulingPolicy", `{tiers: [{tables: [{table: a, inline: {}}]}]}`, []string{".tiers[0].tables[0]: table and inline exclude each other"}},
+		{
+			"SchedulingPolicy", `{tiers: [{tables: [{only: [a], without: [b]}]}]}`,
+			[]string{".tiers[0].tables[0]: only and without exclude each other"},
+		},
+		{
+			"SchedulingPolicy", `{tiers: [{tables: [{table: a, inline: {}}]}]}`,
+			[]string{".tiers[0].tables[0]: table and inline exclude each other"},
+		},
 	} {
 		var spec map[string]any
 		if err := yaml.Unmarshal([]byte(c.spec), &spec); err != nil {

@@ -99,16 +99,20 @@ func (j judge) stores(value any) bool {
 // oddities are values to put into any field: those at the edges of what types of Kubernetes decode.
 func oddities() []any {
 	out := []any{
-		nil, true, false, int64(0), int64(-1), int64(math.MaxInt32), int64(math.MaxInt32) + 1, int64(math.MinInt32) - 1, int64(math.MaxInt64), 1.5, 1e3, 1e300, -1e-300, float64(1 << 62),
+		nil, true, false, int64(0), int64(-1), int64(math.MaxInt32), int64(math.MaxInt32) + 1, int64(math.MinInt32) - 1, int64(math.MaxInt64),
+		1.5, 1e3, 1e300, -1e-300, float64(1 << 62),
 		[]any{},
 		map[string]any{},
 		[]any{nil},
 		map[string]any{"a": nil},
 	}
 	for _, text := range []string{
-		"", "a", " 1 ", "1", "-1", "+.5", "5.", "1e3", "1E", "1e", "1e1.5", "1e+.5", "1e9999", "1e-99999999", "1Ki", "1ki", "1KiB", "0x10", "NaN", "1_0", strings.Repeat("9", 100), "1\n", "१",
-		"banana", "1m", "1h1m1s", "1m1h", "-5s", ".5h", "1.h", "1d", "9999999h", "2562047h47m16.854775807s", "2562047h47m16.854775808s", "1h ", "0", "1µs", strings.Repeat("1h", 40),
-		"2024-01-01T00:00:00Z", "2024-01-01t00:00:00z", "2024-01-01T00:00:00", "2024-02-30T00:00:00Z", "2024-01-01T24:00:00Z", "2024-01-01T00:00:60Z", "2024-01-01T00:00:00+23:59",
+		"", "a", " 1 ", "1", "-1", "+.5", "5.", "1e3", "1E", "1e", "1e1.5", "1e+.5", "1e9999", "1e-99999999", "1Ki", "1ki", "1KiB", "0x10", "NaN",
+		"1_0", strings.Repeat("9", 100), "1\n", "१",
+		"banana", "1m", "1h1m1s", "1m1h", "-5s", ".5h", "1.h", "1d", "9999999h", "2562047h47m16.854775807s", "2562047h47m16.854775808s", "1h ",
+		"0", "1µs", strings.Repeat("1h", 40),
+		"2024-01-01T00:00:00Z", "2024-01-01t00:00:00z", "2024-01-01T00:00:00", "2024-02-30T00:00:00Z", "2024-01-01T24:00:00Z",
+		"2024-01-01T00:00:60Z", "2024-01-01T00:00:00+23:59",
 		"2024-01-01T00:00:00+99:99", "2024-01-01T00:00:00,5Z", "2024-01-01T00:00:00.123456789Z", "2024-01-01", "0000-01-01T00:00:00Z",
 		"true", "null", "a=b", "/a", "https://a",
 	} {
@@ -182,7 +186,9 @@ func kubeCopy(t testing.TB, value any) any {
 }
 
 // eachField visits the schemas below a kind's metadata, each with its Go type.
-func eachField(t testing.TB, s *apiextensions.JSONSchemaProps, of reflect.Type, path string, visit func(string, *apiextensions.JSONSchemaProps, reflect.Type)) {
+func eachField(t testing.TB, s *apiextensions.JSONSchemaProps, of reflect.Type, path string,
+	visit func(string, *apiextensions.JSONSchemaProps, reflect.Type),
+) {
 	t.Helper()
 	for of.Kind() == reflect.Pointer {
 		of = of.Elem()

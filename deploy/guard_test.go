@@ -62,7 +62,8 @@ func guardOf(t *testing.T, file string) validating.Validator {
 		return c
 	}
 	fail := admissionv1.Fail
-	return validating.NewValidator(compile(validations, asks), matchconditions.NewMatcher(compile(conditions, asks), &fail, "policy", "validate", p.Name), compile(nil, asks), compile(messages, says), &fail, nil)
+	return validating.NewValidator(compile(validations, asks), matchconditions.NewMatcher(compile(conditions, asks), &fail, "policy",
+		"validate", p.Name), compile(nil, asks), compile(messages, says), &fail, nil)
 }
 
 // Nobody but a binding writes what a binding writes, and what a pod asks of devices is settled with its node.
@@ -90,12 +91,15 @@ func TestGuardOfPods(t *testing.T) {
 		"the first annotations of all":       {" ", " celsius.dev/bound={}", "only a binding writes"},
 		"nothing changes":                    {"n1 " + record, "n1 " + record, ""},
 		"something else changes":             {"n1 " + record + "a=b", "n1 " + record + "a=c", ""},
-		"another record":                     {"n1 " + record, "n1 " + strings.Replace(record, "{}", "[]", 1), "only a binding writes the annotation celsius.dev/bound"},
-		"no record any more":                 {"n1 " + record, "n1 ", "leave it as it is"},
-		"other devices":                      {"n1 " + record, "n1 " + strings.Replace(record, "=0", "=1", 1), "celsius.dev/gpus"},
-		"a smaller share":                    {"n1 celsius.dev/gpu-milli=900", "n1 celsius.dev/gpu-milli=100", "celsius.dev/gpu-milli is settled"},
-		"no share any more":                  {"n1 celsius.dev/gpu-milli=900", "n1 ", "celsius.dev/gpu-milli is settled"},
-		"a share of late":                    {"n1 a=b", "n1 a=b celsius.dev/gpu-count=8", "celsius.dev/gpu-count is settled"},
+		"another record": {
+			"n1 " + record, "n1 " + strings.Replace(record, "{}", "[]", 1),
+			"only a binding writes the annotation celsius.dev/bound",
+		},
+		"no record any more": {"n1 " + record, "n1 ", "leave it as it is"},
+		"other devices":      {"n1 " + record, "n1 " + strings.Replace(record, "=0", "=1", 1), "celsius.dev/gpus"},
+		"a smaller share":    {"n1 celsius.dev/gpu-milli=900", "n1 celsius.dev/gpu-milli=100", "celsius.dev/gpu-milli is settled"},
+		"no share any more":  {"n1 celsius.dev/gpu-milli=900", "n1 ", "celsius.dev/gpu-milli is settled"},
+		"a share of late":    {"n1 a=b", "n1 a=b celsius.dev/gpu-count=8", "celsius.dev/gpu-count is settled"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			read := func(text string) *corev1.Pod {
@@ -134,13 +138,17 @@ func TestGuardOfPodGroups(t *testing.T) {
 			if text == "" {
 				return nil
 			}
-			g := &schedulingv1beta1.PodGroup{TypeMeta: metav1.TypeMeta{APIVersion: "scheduling.volcano.sh/v1beta1", Kind: "PodGroup"}, ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "a"}}
+			g := &schedulingv1beta1.PodGroup{
+				TypeMeta:   metav1.TypeMeta{APIVersion: "scheduling.volcano.sh/v1beta1", Kind: "PodGroup"},
+				ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "a"},
+			}
 			queue, phase, _ := strings.Cut(text, " ")
 			g.Spec.Queue, g.Status.Phase = queue, schedulingv1beta1.PodGroupPhase(phase)
 			return g
 		}
 		kind := schedulingv1beta1.GroupVersion.WithKind("PodGroup")
-		if text := refusal(t, guard, read(test.was), read(test.is), kind, "tenant"); (text == "") != (test.refused == "") || !strings.Contains(text, test.refused) {
+		if text := refusal(t, guard, read(test.was), read(test.is), kind, "tenant"); (text == "") != (test.refused == "") ||
+			!strings.Contains(text, test.refused) {
 			t.Errorf("%s: refused with %q, want %q", name, text, test.refused)
 		}
 		if text := refusal(t, guard, read(test.was), read(test.is), kind, "scheduler"); text != "" {
@@ -164,7 +172,10 @@ func refusal(t *testing.T, guard validating.Validator, was, is runtime.Object, k
 		}
 		return authorizer.DecisionNoOpinion, "", nil
 	})
-	result := guard.Validate(t.Context(), resource, &admission.VersionedAttributes{Attributes: attributes, VersionedObject: is, VersionedOldObject: was, VersionedKind: kind}, nil, nil, celconfig.RuntimeCELCostBudget, rights)
+	result := guard.Validate(t.Context(), resource, &admission.VersionedAttributes{
+		Attributes: attributes, VersionedObject: is,
+		VersionedOldObject: was, VersionedKind: kind,
+	}, nil, nil, celconfig.RuntimeCELCostBudget, rights)
 	var said []string
 	for _, d := range result.Decisions {
 		if d.Action != validating.ActionAdmit {

@@ -12,7 +12,8 @@ import (
 // functions lists those of the vocabulary, by what they are called on.
 func (r *reference) functions() {
 	r.heading(2, "Functions")
-	r.para("“Reads” is what the function takes from its arguments; the row is asked again only where that has changed. a, b and dims are what the function is called on and its arguments, in the order of writing.")
+	r.para("“Reads” is what the function takes from its arguments; the row is asked again only where that has changed. a, b and dims are " +
+		"what the function is called on and its arguments, in the order of writing.")
 	var owners []string
 	byOwner := map[string][]*rules.Function{}
 	for _, f := range r.lang.Functions() {
@@ -132,7 +133,8 @@ func (r *reference) pathText(owner, path string) string {
 // libraries lists what comes from CEL and Kubernetes.
 func (r *reference) libraries() error {
 	r.heading(2, "Libraries")
-	r.para("From CEL itself, and, marked ★, from [Kubernetes](https://kubernetes.io/docs/reference/using-api/cel/). A dot before the name: it is called on a value.")
+	r.para("From CEL itself, and, marked ★, from [Kubernetes](https://kubernetes.io/docs/reference/using-api/cel/). A dot before the name: " +
+		"it is called on a value.")
 	var rows [][]string
 	for _, l := range rules.Libraries() {
 		names, err := l.Names()
@@ -152,9 +154,12 @@ func (r *reference) libraries() error {
 // scores says how a score becomes a number among others.
 func (r *reference) scores() {
 	r.heading(2, "Scores")
-	r.para("For a task, the nodes that fit now are the group that is chosen from; where there are none, those that fit once what is being released is gone. " +
-		"Each row of `scores` gives every node of the group a number; it is normalised over the group, rounded, multiplied by `weight`, and summed over the rows. The largest sum wins; " +
-		"ties go by name, or by a permutation that `--seed` draws. A row whose `when` is false for a node adds 0 there, and that node has no part in min and max.")
+	r.para("For a task, the nodes that fit now are the group that is chosen from; where there are none, those that fit once what is being " +
+		"released is gone. " +
+		"Each row of `scores` gives every node of the group a number; it is normalised over the group, rounded, multiplied by `weight`, and " +
+		"summed over the rows. The largest sum wins; " +
+		"ties go by name, or by a permutation that `--seed` draws. A row whose `when` is false for a node adds 0 there, and that node has no " +
+		"part in min and max.")
 	var rows [][]string
 	for _, k := range rules.Normalizations() {
 		rows = append(rows, []string{code(k.Name), code(k.Value), k.Doc})
@@ -170,9 +175,11 @@ func (r *reference) scores() {
 // orders says how sort keys compare.
 func (r *reference) orders() {
 	r.heading(2, "Orders")
-	r.para("Sort keys are compared by value: numbers, strings, points in time and durations as usual, false before true, lists element by element, " +
+	r.para("Sort keys are compared by value: numbers, strings, points in time and durations as usual, false before true, lists element by " +
+		"element, " +
 		"lists in them likewise; where one list begins with all of the other they are equal. NaN is an error of the row. " +
-		"What has no opinion, because `when` is false or the row errs, comes last, with `descending` too; where neither of two has one they are equal, and " +
+		"What has no opinion, because `when` is false or the row errs, comes last, with `descending` too; where neither of two has one they " +
+		"are equal, and " +
 		"the next row decides. Keys are read again whenever the first is taken.")
 }
 
@@ -184,7 +191,8 @@ func (r *reference) messages() {
 
 func (r *reference) errors() {
 	r.heading(2, "Errors")
-	r.para("A row errs where its expression does: a missing key, a division by 0, a score that is no number. The error is counted, named in the report with the object that it came first for, " +
+	r.para("A row errs where its expression does: a missing key, a division by 0, a score that is no number. The error is counted, named in " +
+		"the report with the object that it came first for, " +
 		"and touches nothing else. What the row is then taken to say is its `onError`; without one, the section's.")
 	var rows [][]string
 	for _, k := range rules.ErrorAnswers() {
@@ -195,7 +203,9 @@ func (r *reference) errors() {
 
 func (r *reference) reads() {
 	r.heading(2, "What a row reads")
-	r.para("The compiler derives from each row which fields it reads, and from that for how long an answer holds: `celsius policy facts FILE` prints both, with the type and the estimated cost. What may cost much runs [within a budget](writing-policies.md#what-a-row-may-use).")
+	r.para("The compiler derives from each row which fields it reads, and from that for how long an answer holds: `celsius policy facts " +
+		"FILE` prints both, with the type and the estimated cost. What may cost much runs [within a " +
+		"budget](writing-policies.md#what-a-row-may-use).")
 	r.table([]string{"a row reads", "its answer holds"}, [][]string{
 		{"only the task (its job, its queue)", "per class of tasks: tasks that agree in all that the active rows read are one class"},
 		{"also labels, taints, capacity of the node", "per class and node, until the node's object changes"},
@@ -209,7 +219,8 @@ func (r *reference) reads() {
 // actions lists the verbs.
 func (r *reference) actions() {
 	r.heading(2, "Actions")
-	r.para("An action is a list of steps, a step a verb with its keys. The [shipped ones](tables.md#actions) are written in the same way as those that a policy defines under `spec.actions`; `spec.pipeline` says which run, and in which order.")
+	r.para("An action is a list of steps, a step a verb with its keys. The [shipped ones](tables.md#actions) are written in the same way as " +
+		"those that a policy defines under `spec.actions`; `spec.pipeline` says which run, and in which order.")
 	r.fence("yaml", `
 actions:
 - name: launch
@@ -218,7 +229,8 @@ actions:
 	for _, v := range policy.Verbs() {
 		r.verb(v)
 	}
-	r.para("Not in this version: the verbs %s, and so the actions %s. A pipeline that names one is refused, and told so.", codes(policy.LaterVerbs()), codes(policy.LaterActions()))
+	r.para("Not in this version: the verbs %s, and so the actions %s. A pipeline that names one is refused, and told so.",
+		codes(policy.LaterVerbs()), codes(policy.LaterActions()))
 }
 
 // verb tells one verb: its parameters, what it asks the rows, and what it decides by itself.

@@ -48,7 +48,8 @@ const misspelt = `- name: spread
 // inPolicy is a policy of one tier with these tables.
 func inPolicy(tables string) string {
 	indented := "    " + strings.ReplaceAll(tables, "\n", "\n    ")
-	return "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: house}\nspec:\n  pipeline: [allocate]\n  tiers:\n  - name: house\n    tables:\n" + indented + "\n"
+	return "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: house}\nspec:\n  pipeline: [allocate]\n  " +
+		"tiers:\n  - name: house\n    tables:\n" + indented + "\n"
 }
 
 // mistakes compiles a policy and gives what the command line says of it.
@@ -68,7 +69,8 @@ func languageReference(lang *rules.Language, shipped map[string]*rules.Table) ([
 	r.para("%s", languageIntro)
 	r.para("Misspell a field and the compiler says so, at the line and column inside your expression:")
 	r.fence("", "$ celsius policy check policy.yaml\n"+mistakes(misspelt).Error())
-	r.contents("A table", "Sections", "What rows see", "Types", "Operators", "Functions", "Libraries", "Scores", "Orders", "Messages", "Errors", "What a row reads", "Actions")
+	r.contents("A table", "Sections", "What rows see", "Types", "Operators", "Functions", "Libraries", "Scores", "Orders", "Messages",
+		"Errors", "What a row reads", "Actions")
 	r.tables()
 	r.sections()
 	r.roots()
@@ -107,21 +109,25 @@ func keyTable(keys []rules.Key) [][]string {
 // tables says what a table is made of.
 func (r *reference) tables() {
 	r.heading(2, "A table")
-	r.para("A table is a named set of rows with their params. It stands in a policy under `spec.tiers[].tables[].inline`, or ships with Celsius. " +
+	r.para("A table is a named set of rows with their params. It stands in a policy under `spec.tiers[].tables[].inline`, or ships with " +
+		"Celsius. " +
 		"This one belongs to a policy:")
 	r.fence("yaml", houseRules)
 	r.heading(3, "Rows")
 	r.para("Every row may carry these keys; the [section](#sections) adds its own.")
 	r.table([]string{"key", "value", "meaning"}, keyTable(rules.RowKeys(rules.Section{})))
 	r.heading(3, "Params")
-	r.para("`params` is a mapping by name. A policy sets them where it names the table: `{name: overcommit, params: {factor: 1.5}}`. Types: %s.", codes(policy.Shape().ParamTypes))
+	r.para("`params` is a mapping by name. A policy sets them where it names the table: `{name: overcommit, params: {factor: 1.5}}`. Types: "+
+		"%s.", codes(policy.Shape().ParamTypes))
 	r.table([]string{"key", "value", "meaning"}, keyTable(rules.ParamKeys()))
 	r.heading(3, "Variables")
 	r.para("`variables` is a list. A variable is computed when it is first read, and then remembered; it sees the variables before it.")
 	r.table([]string{"key", "value", "meaning"}, keyTable(rules.VariableKeys()))
 	r.heading(3, "Attributes")
-	r.para("`attributes` is a list of computed fields of clusters, queues, jobs and nodes. Rows of the table itself and of later tables read them like any field. " +
-		"Two tables that compute the same field in one policy are a mistake, and so is reading one that no table before computes; the message names the tables that would.")
+	r.para("`attributes` is a list of computed fields of clusters, queues, jobs and nodes. Rows of the table itself and of later tables " +
+		"read them like any field. " +
+		"Two tables that compute the same field in one policy are a mistake, and so is reading one that no table before computes; the message " +
+		"names the tables that would.")
 	r.table([]string{"key", "value", "meaning"}, keyTable(rules.AttributeKeys()))
 	r.accounting()
 }
@@ -129,7 +135,8 @@ func (r *reference) tables() {
 // accounting lists the functions that only attributes have.
 func (r *reference) accounting() {
 	r.heading(3, "Accounting functions")
-	r.para("What does not fit in an expression is a function of an attribute, written in place of `expression`. Its arguments are expressions.")
+	r.para("What does not fit in an expression is a function of an attribute, written in place of `expression`. " +
+		"Its arguments are expressions.")
 	r.fence("yaml", `
 - {on: queue, name: waiting, sum: {over: job, when: "job.phase == 'Pending'", of: job.minResources}}`)
 	for _, f := range policy.Shape().Functions {
@@ -149,7 +156,8 @@ func (r *reference) accounting() {
 // sections lists the sites.
 func (r *reference) sections() {
 	r.heading(2, "Sections")
-	r.para("A section is a kind of decision. Rows are asked in the order of tiers, tables and rows. No rows at all: everything passes, every job is ready, and nobody starves. " +
+	r.para("A section is a kind of decision. Rows are asked in the order of tiers, tables and rows. No rows at all: everything passes, " +
+		"every job is ready, and nobody starves. " +
 		"“If it errs” is what a row without `onError` is taken to say, see [errors](#errors).")
 	r.siteTable(true)
 	r.para("These are compiled and checked, and asked by verbs of a later version:")
@@ -215,13 +223,15 @@ func sitesWith(root string) []string {
 
 // typeText writes a CEL type as this reference does.
 func typeText(t string) string {
-	return strings.NewReplacer("google.protobuf.Timestamp", "timestamp", "google.protobuf.Duration", "duration", "optional_type(", "optional(", "<", "", ">", "").Replace(t)
+	return strings.NewReplacer("google.protobuf.Timestamp", "timestamp", "google.protobuf.Duration", "duration", "optional_type(", "optional(",
+		"<", "", ">", "").Replace(t)
 }
 
 // types lists the objects with their fields.
 func (r *reference) types() {
 	r.heading(2, "Types")
-	r.para("“Changes” says when a field may have another value, which is what [caches](#what-a-row-reads) go by. An amount is exact inside, whatever its size, and a double when it is read.")
+	r.para("“Changes” says when a field may have another value, which is what [caches](#what-a-row-reads) go by. An amount is exact inside, " +
+		"whatever its size, and a double when it is read.")
 	computed := r.computed()
 	for _, o := range r.lang.Objects() {
 		r.heading(3, o.Name)
@@ -256,7 +266,8 @@ func (r *reference) computed() map[string][]string {
 func (r *reference) operators() {
 	r.heading(2, "Operators")
 	r.para("All of CEL's, with its precedence: `!` `-` `*` `/` `%%` `+` `<` `<=` `>=` `>` `==` `!=` `in` `&&` `||` `? :` `[]` `[?]` `.`. " +
-		"CEL keeps int and double apart; here they mix, so these are declared anew. Whole division of ints stays whole: `7 / 2` is 3, `7 / 2.0` is 3.5. Overflow and division of an int by 0 are errors.")
+		"CEL keeps int and double apart; here they mix, so these are declared anew. Whole division of ints stays whole: `7 / 2` is 3, `7 / " +
+		"2.0` is 3.5. Overflow and division of an int by 0 are errors.")
 	var rows [][]string
 	for _, f := range r.lang.Operators() {
 		rows = append(rows, []string{code(symbol(f.Name)), f.Doc})

@@ -30,7 +30,8 @@ func lifecycles() ([]byte, error) {
 		p.table([]string{"Key", "Value", "What it says"}, rows)
 	}
 	p.heading(2, "What guards may read")
-	p.para("Guards of phases read `job`, `spec` and `status` (a JobStatus), or `queue`; rows of `events` also `change`, and `pod`, `was` (the object before) and `task`, or `podGroup` and `was`. `now` is the time.")
+	p.para("Guards of phases read `job`, `spec` and `status` (a JobStatus), or `queue`; rows of `events` also `change`, and `pod`, `was` " +
+		"(the object before) and `task`, or `podGroup` and `was`. `now` is the time.")
 	for _, o := range statemachines.Objects() {
 		p.heading(3, o.Name)
 		p.para("%s", o.Doc)

@@ -14,7 +14,8 @@ import (
 const tablesIntro = `
 Each of Volcano's plugins that this version has is a table: rows of the [rule language](rule-language.md) in a YAML file
 under [rules/tables](../rules/tables). A policy names it in a tier, sets its params, and switches sections off with
-` + "`without`" + ` or ` + "`only`" + `. To change a row, print the table with ` + "`celsius policy show --resolved FILE`" + `, and edit the copy: an inline
+` + "`without`" + ` or ` + "`only`" + `. To change a row, print the table with ` + "`celsius policy show --resolved FILE`" +
+	`, and edit the copy: an inline
 table does all that a shipped one does. "Volcano" is the argument of Volcano's plugin that a param stands for.`
 
 // tableReference writes tables.md.
@@ -237,7 +238,8 @@ func settingsOf(row *rules.Row) string {
 // defaultPolicy prints the policy that serves where there is no other.
 func (p *page) defaultPolicy() error {
 	p.heading(2, "The default policy")
-	p.para("It serves where nobody names another, and is [Volcano's default configuration](../rules/tables/default.yaml), less what this version does not have yet.")
+	p.para("It serves where nobody names another, and is [Volcano's default configuration](../rules/tables/default.yaml), less what this " +
+		"version does not have yet.")
 	doc, issues := policy.Embedded("default")
 	if err := issues.Err(); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 // dear is a policy with one row beside those that ship.
 func dear(t *testing.T, row string) *policy.Policy {
 	t.Helper()
-	return compile(t, "dear", policyOf("mode: Active", "name: dear\ninline:\n  predicates:\n  - "+row, "name: predicates", "name: gang")).policies[0]
+	return compile(t, "dear", policyOf("mode: Active", "name: dear\ninline:\n  predicates:\n  - "+row, "name: predicates",
+		"name: gang")).policies[0]
 }
 
 // crowd is nodes, and jobs of one pod each, of which none is like another.
@@ -35,7 +36,8 @@ func crowd(t *testing.T, nodes, pods int) *model.Cluster {
 	return c
 }
 
-const fourLoops = `{name: loops, onError: %s, expression: "lists.range(10).all(a, lists.range(10).all(b, lists.range(10).all(c, lists.range(10).all(d, node.name + task.name != string(a + b + c + d)))))"}`
+const fourLoops = `{name: loops, onError: %s, expression: "lists.range(10).all(a, lists.range(10).all(b, lists.range(10).all(c, ` +
+	`lists.range(10).all(d, node.name + task.name != string(a + b + c + d)))))"}`
 
 // A row of four loops over ten takes its share of a cycle and no more. What its onError says holds for the objects that are left: with
 // allow they are all placed in the first cycle, with deny so many in each that the row had steps for. It is counted, and two
@@ -53,7 +55,8 @@ func TestARowHasItsShareOfACycle(t *testing.T) {
 			if n := len(plan.Binds); n < test.least || n > test.most {
 				t.Errorf("onError %s: %d pods are bound", test.onError, n)
 			}
-			if len(plan.Errors) != 1 || plan.Errors[0].OverBudget == 0 || plan.Errors[0].OverBudget != plan.Errors[0].Count || !strings.Contains(plan.Errors[0].Text, "10000000 steps a cycle") {
+			if len(plan.Errors) != 1 || plan.Errors[0].OverBudget == 0 || plan.Errors[0].OverBudget != plan.Errors[0].Count ||
+				!strings.Contains(plan.Errors[0].Text, "10000000 steps a cycle") {
 				t.Errorf("onError %s: %v", test.onError, plan.Errors)
 			}
 			text, err := json.Marshal(plan)

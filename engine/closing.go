@@ -25,7 +25,8 @@ func closing(x *action.Cycle, s *policy.Session, plan *model.Plan) {
 	plan.Jobs = x.Jobs(func(j *model.Job) model.JobStatus {
 		condition := conditionOf(x, s, j, whole)
 		return model.JobStatus{
-			Job: j.Key, Phase: phaseOf(j, condition), Running: j.Counts[model.Running], Succeeded: j.Counts[model.Succeeded], Failed: j.Counts[model.Failed], Condition: condition,
+			Job: j.Key, Phase: phaseOf(j, condition), Running: j.Counts[model.Running], Succeeded: j.Counts[model.Succeeded],
+			Failed: j.Counts[model.Failed], Condition: condition,
 		}
 	})
 	warnings(c, plan)
@@ -95,7 +96,8 @@ func refusedCondition(x *action.Cycle, j *model.Job) *model.Condition {
 
 func waitsFor(reason string, why *model.Wait, what string) *model.Condition {
 	return &model.Condition{
-		Type: unschedulable, Status: "True", Reason: reason, Message: what + why.String(), Cause: model.RowName(why.Reason.Table, why.Reason.Rule),
+		Type: unschedulable, Status: "True", Reason: reason, Message: what + why.String(), Cause: model.RowName(why.Reason.Table,
+			why.Reason.Rule),
 	}
 }
 

@@ -149,7 +149,8 @@ func raced() bool {
 func compareCosts(was, now cost) []string {
 	var out []string
 	if now.evaluations > was.evaluations {
-		out = append(out, fmt.Sprintf("%d evaluations of rows, were %d%s", now.evaluations, was.evaluations, growth(was.evaluations, now.evaluations)))
+		out = append(out, fmt.Sprintf("%d evaluations of rows, were %d%s", now.evaluations, was.evaluations,
+			growth(was.evaluations, now.evaluations)))
 	}
 	if limit := was.allocations + max(uint64(allocationSlack*float64(was.allocations)), allocationNoise); now.allocations > limit {
 		out = append(out, fmt.Sprintf("%d allocations, were %d%s", now.allocations, was.allocations, growth(was.allocations, now.allocations)))
@@ -221,7 +222,8 @@ func TestCompareCosts(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
-	if got := compareCosts(cost{}, cost{allocations: allocationNoise, evaluations: 1}); !slices.Equal(got, []string{"1 evaluations of rows, were 0"}) {
+	if got := compareCosts(cost{}, cost{allocations: allocationNoise, evaluations: 1}); !slices.Equal(got,
+		[]string{"1 evaluations of rows, were 0"}) {
 		t.Errorf("from nothing: %q", got)
 	}
 }

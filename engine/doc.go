@@ -33,7 +33,7 @@
 //	engine                 this: one cycle from its parts
 //	engine/reference       the same cycle as plainly as it can be said: the definition
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
-//	engine/live            the scheduler at work in a cluster, with parts of its own (serving, outbox) and what all parts that run there have in common:
+//	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:
 //	engine/live/serving      which of the cluster's policies is obeyed, and what is told of each
 //	engine/live/outbox       writes to the API server, the urgent ones first, as many at once as it takes
 //	engine/live/events       Events, so that clients of both of Kubernetes' APIs of events find all they look for

@@ -105,9 +105,11 @@ func (d *drawer) combined(t *cel.Type, roots []string, depth int) string {
 			"("+sub(cel.BoolType)+pick(d, " && ", " || ")+sub(cel.BoolType)+")", "!"+sub(cel.BoolType),
 			sub(resources)+".fits("+sub(resources)+")", d.loop(roots))
 	case types.IntKind:
-		return pick(d, "("+sub(cel.IntType)+pick(d, " + ", " - ", " % ", " / ")+sub(cel.IntType)+")", "("+sub(cel.BoolType)+" ? "+sub(cel.IntType)+" : "+sub(cel.IntType)+")")
+		return pick(d, "("+sub(cel.IntType)+pick(d, " + ", " - ", " % ", " / ")+sub(cel.IntType)+")", "("+sub(cel.BoolType)+" ? "+
+			sub(cel.IntType)+" : "+sub(cel.IntType)+")")
 	case types.DoubleKind:
-		return pick(d, "("+sub(cel.DoubleType)+pick(d, " + ", " - ", " * ", " / ")+sub(cel.DoubleType)+")", "double("+sub(cel.IntType)+")", sub(resources)+".cpu")
+		return pick(d, "("+sub(cel.DoubleType)+pick(d, " + ", " - ", " * ", " / ")+sub(cel.DoubleType)+")", "double("+sub(cel.IntType)+")",
+			sub(resources)+".cpu")
 	default:
 		return ""
 	}
@@ -216,7 +218,8 @@ func (d *drawer) row(s policy.Site) string {
 		text += fmt.Sprintf(", when: %q", d.expression(cel.BoolType, s.Roots, 1))
 	}
 	if slices.Contains(s.Keys, "normalize") {
-		text += ", normalize: " + pick(d, "none", "none", "max", "minMax", "inverseMax", "inverseSum") + pick(d, "", "", ", round: "+pick(d, "trunc", "floor", "nearest"))
+		text += ", normalize: " + pick(d, "none", "none", "max", "minMax", "inverseMax", "inverseSum") +
+			pick(d, "", "", ", round: "+pick(d, "trunc", "floor", "nearest"))
 	}
 	if by == "expression" && want == cel.BoolType && d.IntN(2) == 0 {
 		text += fmt.Sprintf(", message: %q", "it says {{"+d.expression(pick(d, cel.IntType, cel.StringType, cel.BoolType), s.Roots, 1)+"}}")
@@ -237,7 +240,8 @@ func (d *drawer) attribute() string {
 	case d.IntN(3) == 0 && (on == "queue" || on == "cluster"):
 		member := pick(d, "job", "task")
 		t = cel.DoubleType
-		text += fmt.Sprintf("sum: {over: %s, of: %q, when: %q}", member, d.expression(t, []string{member}, 1), d.expression(cel.BoolType, []string{member}, 1))
+		text += fmt.Sprintf("sum: {over: %s, of: %q, when: %q}", member, d.expression(t, []string{member}, 1),
+			d.expression(cel.BoolType, []string{member}, 1))
 	case d.IntN(4) == 0 && on == "queue":
 		t = d.objects["Resources"].Type
 		text += `waterFill: {total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request, ceiling: queue.spec.limit}`
@@ -273,13 +277,15 @@ func (d *drawer) rows() string {
 // action is one of the user's own.
 func (d *drawer) action(name string) string {
 	gates := []string{"[overused, allocatable]", "[allocatable]", "[overused, allocatable, preemptive]", "[]"}
-	text := fmt.Sprintf("  - name: %s\n    steps:\n    - {verb: place, jobs: \"job.phase != 'Pending'\", gates: %s, commit: %s, turn: %s, awaitPods: %s", name,
+	text := fmt.Sprintf("  - name: %s\n    steps:\n    - {verb: place, jobs: \"job.phase != 'Pending'\", gates: %s, commit: %s, turn: %s, "+
+		"awaitPods: %s", name,
 		pick(d, gates...), pick(d, "job", "job", "task"), pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "0s", "2s", "30s"))
 	if d.IntN(2) == 0 {
 		text += fmt.Sprintf(", onNoNode: %q", pick(d, "true", d.expression(cel.BoolType, []string{"job"}, 1)))
 	}
 	if d.IntN(3) == 0 {
-		text += fmt.Sprintf(", tasks: %q", "!task.gated && task.status in ['Pending', 'Pipelined'] && ("+d.expression(cel.BoolType, []string{"task"}, 1)+")")
+		text += fmt.Sprintf(", tasks: %q", "!task.gated && task.status in ['Pending', 'Pipelined'] && ("+
+			d.expression(cel.BoolType, []string{"task"}, 1)+")")
 	}
 	return text + "}\n"
 }
@@ -288,8 +294,10 @@ func (d *drawer) action(name string) string {
 func (d *drawer) policy(t *testing.T) *policy.Policy {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: drawn}\nspec:\n  actions:\n" + d.action("own"))
-	fmt.Fprintf(&b, "  pipeline: %s\n  tiers:\n", pick(d, "[enqueue, allocate, backfill]", "[enqueue, allocate, backfill]", "[enqueue, own, backfill]", "[own]", "[enqueue, own, allocate]", "[allocate, enqueue, own]"))
+	b.WriteString("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: drawn}\nspec:\n  actions:\n" +
+		d.action("own"))
+	fmt.Fprintf(&b, "  pipeline: %s\n  tiers:\n", pick(d, "[enqueue, allocate, backfill]", "[enqueue, allocate, backfill]",
+		"[enqueue, own, backfill]", "[own]", "[enqueue, own, allocate]", "[allocate, enqueue, own]"))
 	tables := slices.DeleteFunc(policy.ShippedNames(), func(string) bool { return d.IntN(5) < 2 })
 	d.Shuffle(len(tables), func(i, k int) { tables[i], tables[k] = tables[k], tables[i] })
 	if slices.Contains(tables, "capacity") { // both compute what a queue deserves
@@ -302,7 +310,8 @@ func (d *drawer) policy(t *testing.T) *policy.Policy {
 		}
 		n := min(len(tables), 2+d.IntN(5))
 		for _, name := range tables[:n] {
-			fmt.Fprintf(&b, "    - {name: %s%s}\n", name, pick(d, "", "", "", ", without: ["+pick(d, "jobOrder", "predicates", "scores", "jobReady", "jobEnqueueable")+"]"))
+			fmt.Fprintf(&b, "    - {name: %s%s}\n", name, pick(d, "", "", "", ", without: ["+pick(d, "jobOrder", "predicates", "scores", "jobReady",
+				"jobEnqueueable")+"]"))
 		}
 		tables = tables[n:]
 	}

@@ -37,9 +37,9 @@ func hugeObjects(nodes int) []model.Delta {
 	return out
 }
 
-// BenchmarkHuge is a cluster of 100,000 nodes and a million running pods: how long it takes to take it in and to run the first cycle, what it
-// keeps in memory beside the API objects, a cycle in which nothing has changed, and gangs of a thousand that arrive, of a shape that was seen
-// and of one that was not. Each is process CPU, but for what is in memory.
+// BenchmarkHuge is a cluster of 100,000 nodes and a million running pods: how long it takes to take it in and to run the
+// first cycle, what it keeps in memory beside the API objects, a cycle in which nothing has changed, and gangs of a
+// thousand that arrive, of a shape that was seen and of one that was not. Each is process CPU, but for what is in memory.
 func BenchmarkHuge(b *testing.B) {
 	if !*withHuge {
 		b.Skip("takes minutes: -bench BenchmarkHuge -huge")

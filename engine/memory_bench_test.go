@@ -30,15 +30,21 @@ func asInCluster(deltas []model.Delta) []model.Delta {
 			continue
 		}
 		p.Labels = map[string]string{
-			"app.kubernetes.io/name": "trainer", "app.kubernetes.io/instance": p.Annotations[model.GroupAnnotation], "volcano.sh/job-name": p.Annotations[model.GroupAnnotation], "volcano.sh/queue-name": "default",
+			"app.kubernetes.io/name": "trainer", "app.kubernetes.io/instance": p.Annotations[model.GroupAnnotation],
+			"volcano.sh/job-name": p.Annotations[model.GroupAnnotation], "volcano.sh/queue-name": "default",
 		}
 		p.Annotations["volcano.sh/task-spec"] = "worker"
 		p.Spec.Containers[0].Image = "registry.example.com/training/trainer:v1.17.3"
 		p.Spec.Tolerations = []corev1.Toleration{
 			{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds},
-			{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds},
+			{
+				Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+				TolerationSeconds: &seconds,
+			},
 		}
-		p.Spec.Volumes = []corev1.Volume{{Name: "kube-api-access-x7k2p", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}}}
+		p.Spec.Volumes = []corev1.Volume{{Name: "kube-api-access-x7k2p", VolumeSource: corev1.VolumeSource{
+			Projected: &corev1.ProjectedVolumeSource{},
+		}}}
 	}
 	return deltas
 }

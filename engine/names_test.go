@@ -76,12 +76,28 @@ func TestResourceNamesComeAndGo(t *testing.T) {
 		deltas []model.Delta
 		want   string
 	}{
-		{"a", append(start, asking("a", foo)...), "0/3 nodes are available: 3 Insufficient example.com/foo (it asks for example.com/foo 1 and can never fit: no node has any)"},
-		{"b", asking("b", bar), "0/3 nodes are available: 3 Insufficient example.com/bar (it asks for example.com/bar 1 and can never fit: no node has any)"},
-		{"b", []model.Delta{offering(1, foo)}, "default/a on node-00001; 0/3 nodes are available: 3 Insufficient example.com/bar (it asks for example.com/bar 1 and can never fit: no node has any)"},
+		{
+			"a", append(start, asking("a", foo)...),
+			"0/3 nodes are available: 3 Insufficient example.com/foo (it asks for example.com/foo 1 and can never fit: no node has any)",
+		},
+		{
+			"b", asking("b", bar),
+			"0/3 nodes are available: 3 Insufficient example.com/bar (it asks for example.com/bar 1 and can never fit: no node has any)",
+		},
+		{"b", []model.Delta{offering(1, foo)}, "default/a on node-00001; 0/3 nodes are available: 3 Insufficient example.com/bar (it asks for " +
+			"example.com/bar 1 and can never fit: no node has any)"},
 		{"c", asking("c", foo), "0/3 nodes are available: 3 Insufficient example.com/foo"},
-		{"c", []model.Delta{offering(1)}, "0/3 nodes are available: 3 Insufficient example.com/foo (it asks for example.com/foo 1 and can never fit: no node has any)"},
-		{"c", []model.Delta{{Op: model.Delete, Object: benchPod("a", "a", 1000, 1024)}, offering(2, bar)}, "default/b on node-00002; 0/3 nodes are available: 3 Insufficient example.com/foo (it asks for example.com/foo 1 and can never fit: no node has any)"},
+		{
+			"c",
+			[]model.Delta{offering(1)},
+			"0/3 nodes are available: 3 Insufficient example.com/foo (it asks for example.com/foo 1 and can never fit: no node has any)",
+		},
+		{
+			"c",
+			[]model.Delta{{Op: model.Delete, Object: benchPod("a", "a", 1000, 1024)}, offering(2, bar)},
+			"default/b on node-00002; 0/3 nodes are available: 3 Insufficient example.com/foo (it asks for example.com/foo 1 and can never fit: " +
+				"no node has any)",
+		},
 		{"c", []model.Delta{offering(0, foo)}, "default/c on node-00000"},
 	} {
 		if got := cycle(step.pod, step.deltas...); got != step.want {

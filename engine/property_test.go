@@ -185,9 +185,11 @@ inline:
   taskOrder:
   - {name: by-turns, by: "variables.even ? task.index : -task.index"}
   predicates:
-  - {name: not-crowded, curable: true, expression: "cluster.used.cpu < 8.0 || node.taskCount < 3", message: "{{task.name}}: {{cluster.used}} used"}
+  - {name: not-crowded, curable: true, expression: "cluster.used.cpu < 8.0 || node.taskCount < 3",
+    message: "{{task.name}}: {{cluster.used}} used"}
   scores:
-  - {name: fewest-of-the-queue, expression: "-double(node.tasks.filter(t, t.queue != null && t.queue.name == queue.name).size())", normalize: minMax}
+  - {name: fewest-of-the-queue, expression: "-double(node.tasks.filter(t, t.queue != null && t.queue.name == queue.name).size())",
+    normalize: minMax}
   - {name: filled, when: variables.even, expression: node.filled, weight: 3}
   - {name: held, expression: "queue.held.cpu * node.filled", normalize: max}`
 
@@ -216,7 +218,8 @@ inline:
   - {name: aging, by: "job.priority + job.waited % 3", descending: true}
   - {name: minutes, by: (now - job.createdAt).getMinutes() % 2}
   jobEnqueueable:
-  - {name: some-wait, when: "job.createdAt.getSeconds() % 3 == 0", expression: variables.old, message: "{{job.name}} has waited for {{job.waited}} half minutes"}
+  - {name: some-wait, when: "job.createdAt.getSeconds() % 3 == 0", expression: variables.old,
+    message: "{{job.name}} has waited for {{job.waited}} half minutes"}
   allocatable:
   - {name: not-at-once, when: task.index % 4 == 3, expression: "now >= task.createdAt + duration('200s')", message: too soon}
   predicates:
@@ -422,7 +425,8 @@ func (j *judge) membersOf(group string, tried bool) (started int32, roles map[st
 			continue
 		}
 		_, on := j.where[key(p)]
-		waits := p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(requests(p)) == 1 && len(p.Spec.InitContainers) == 0 && p.Annotations[model.GPUMilliAnnotation] == "" &&
+		waits := p.Spec.NodeName == "" && p.DeletionTimestamp == nil && len(requests(p)) == 1 && len(p.Spec.InitContainers) == 0 &&
+			p.Annotations[model.GPUMilliAnnotation] == "" &&
 			(!tried || len(p.Spec.SchedulingGates) > 0)
 		if on && p.DeletionTimestamp == nil || waits || p.Status.Phase == corev1.PodSucceeded {
 			started++
@@ -591,7 +595,9 @@ func TestHeldTasksWaitForTheirGang(t *testing.T) {
 	c := model.NewCluster(model.Options{})
 	pod := func(name, requests string, edit func(p *corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", Annotations: map[string]string{model.GroupAnnotation: "g"}}}
-		p.Spec = corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list(requests)}}}}
+		p.Spec = corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{
+			{Resources: corev1.ResourceRequirements{Requests: list(requests)}},
+		}}
 		edit(p)
 		return p
 	}
@@ -604,7 +610,8 @@ func TestHeldTasksWaitForTheirGang(t *testing.T) {
 		&v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1beta1.QueueSpec{Weight: 1}},
 		&v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "g", Namespace: "a"}, Spec: v1beta1.PodGroupSpec{Queue: "q", MinMember: 4}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Allocatable: allocatable, Capacity: allocatable}},
-		pod("empty", "", waits), pod("one", "cpu=1", waits), pod("two", "cpu=1", waits), pod("three", "cpu=1", waits), pod("old", "cpu=2", leaves),
+		pod("empty", "", waits), pod("one", "cpu=1", waits), pod("two", "cpu=1", waits), pod("three", "cpu=1", waits),
+		pod("old", "cpu=2", leaves),
 	} {
 		for _, err := range c.Apply(model.Delta{Object: o}) {
 			t.Fatal(err)

@@ -34,7 +34,8 @@ func forests() []forest {
 	for _, leaves := range []int{50, 500} {
 		out = append(out, forest{leaves, 1, 5000, "name: proportion"})
 		for depth := 2; depth <= 4; depth += 2 {
-			out = append(out, forest{leaves, depth, 5000, "name: capacity, params: {hierarchy: true}"}, forest{leaves, depth, 5000, "name: drf, params: {hierarchy: true}"})
+			out = append(out, forest{leaves, depth, 5000, "name: capacity, params: {hierarchy: true}"},
+				forest{leaves, depth, 5000, "name: drf, params: {hierarchy: true}"})
 		}
 	}
 	return out
@@ -66,7 +67,10 @@ func (f forest) queues() []model.Delta {
 				q.Spec.Parent = path[k-1]
 			}
 			if k == len(path)-1 {
-				q.Annotations = map[string]string{"volcano.sh/hierarchy": "root/" + strings.Join(path, "/"), "volcano.sh/hierarchy-weights": strings.Repeat("1/", len(path)) + "1"}
+				q.Annotations = map[string]string{
+					"volcano.sh/hierarchy":         "root/" + strings.Join(path, "/"),
+					"volcano.sh/hierarchy-weights": strings.Repeat("1/", len(path)) + "1",
+				}
 			}
 			if f.depth > 1 {
 				q.Spec.Deserved = corev1.ResourceList{"cpu": resource.MustParse("100"), "memory": resource.MustParse("400Gi")}
@@ -155,7 +159,11 @@ func BenchmarkQueues(b *testing.B) {
 // BenchmarkQueuesArrival is the arrival of a gang in one of many queues, in all of which jobs wait.
 func BenchmarkQueuesArrival(b *testing.B) {
 	for _, leaves := range []int{500, 5000} {
-		for _, f := range []forest{{leaves, 1, 0, "name: proportion"}, {leaves, 2, 0, "name: capacity, params: {hierarchy: true}"}, {leaves, 2, 0, "name: drf, params: {hierarchy: true}"}} {
+		for _, f := range []forest{
+			{leaves, 1, 0, "name: proportion"},
+			{leaves, 2, 0, "name: capacity, params: {hierarchy: true}"},
+			{leaves, 2, 0, "name: drf, params: {hierarchy: true}"},
+		} {
 			b.Run(f.String(), func(b *testing.B) {
 				x := newScene(b, f.policy(b), f.waiting())
 				x.settle()

@@ -44,10 +44,15 @@ func ownedByAJob(t *rapid.T, g *v1beta1.PodGroup) *batchv1alpha1.Job {
 	j := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job-" + g.Name, Namespace: g.Namespace, UID: types.UID("uid-job-" + g.Name)}}
 	for _, role := range []string{"worker", "ps"} {
 		task := batchv1alpha1.TaskSpec{Name: role, Replicas: int32(rapid.IntRange(0, 4).Draw(t, role))}
-		task.Template.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: list(one(t, "requests of "+role, "cpu=1 memory=1Gi", "cpu=2"))}}}
+		task.Template.Spec.Containers = []corev1.Container{
+			{Name: "main", Resources: corev1.ResourceRequirements{Requests: list(one(t, "requests of "+role, "cpu=1 memory=1Gi", "cpu=2"))}},
+		}
 		j.Spec.Tasks = append(j.Spec.Tasks, task)
 	}
-	g.OwnerReferences = []metav1.OwnerReference{{APIVersion: batchv1alpha1.GroupVersion.String(), Kind: "Job", Name: j.Name, UID: j.UID, Controller: new(true)}}
+	g.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: batchv1alpha1.GroupVersion.String(), Kind: "Job", Name: j.Name, UID: j.UID,
+		Controller: new(true),
+	}}
 	return j
 }
 
@@ -90,7 +95,8 @@ func enrichTerms(t *rapid.T, p *corev1.Pod) {
 		apart.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: 5, PodAffinityTerm: term}}
 	default:
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-			MaxSkew: 1, TopologyKey: term.TopologyKey, LabelSelector: term.LabelSelector, WhenUnsatisfiable: one(t, "unsatisfiable", corev1.DoNotSchedule, corev1.ScheduleAnyway),
+			MaxSkew: 1, TopologyKey: term.TopologyKey, LabelSelector: term.LabelSelector,
+			WhenUnsatisfiable: one(t, "unsatisfiable", corev1.DoNotSchedule, corev1.ScheduleAnyway),
 		}}
 	}
 }

@@ -37,15 +37,22 @@ func stillWorld(t *testing.T, queues ...string) *model.Cluster {
 	apply(stillNode("cpu=4 memory=8Gi pods=8"))
 	for i, created := range []int{40, 0, 10} {
 		name := fmt.Sprintf("j%d", i)
-		g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", CreationTimestamp: at(created)}, Spec: v1beta1.PodGroupSpec{Queue: queues[i%len(queues)], MinMember: 1}}
+		g := &v1beta1.PodGroup{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", CreationTimestamp: at(created)},
+			Spec:       v1beta1.PodGroupSpec{Queue: queues[i%len(queues)], MinMember: 1},
+		}
 		if i == 0 {
 			g.Labels = map[string]string{"urgent": "yes"}
 		}
 		apply(g)
 		apply(&corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name + "-0", Namespace: "a", CreationTimestamp: at(created), Annotations: map[string]string{"scheduling.k8s.io/group-name": name}},
-			Spec:       corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: list("cpu=9")}}}},
-			Status:     corev1.PodStatus{Phase: corev1.PodPending},
+			ObjectMeta: metav1.ObjectMeta{Name: name + "-0", Namespace: "a", CreationTimestamp: at(created), Annotations: map[string]string{
+				"scheduling.k8s.io/group-name": name,
+			}},
+			Spec: corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{
+				{Name: "c", Resources: corev1.ResourceRequirements{Requests: list("cpu=9")}},
+			}},
+			Status: corev1.PodStatus{Phase: corev1.PodPending},
 		})
 	}
 	return c
@@ -177,7 +184,10 @@ func TestAJobMadeAnewGoesBehind(t *testing.T) {
 	before := map[string]int{"a/j1": 1, "a/j2": 2, "a/j0": 3}
 	step(50, before)
 	step(51, before)
-	anew := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "j2", Namespace: "a", CreationTimestamp: at(40)}, Spec: v1beta1.PodGroupSpec{Queue: "q", MinMember: 1}}
+	anew := &v1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: "j2", Namespace: "a", CreationTimestamp: at(40)},
+		Spec:       v1beta1.PodGroupSpec{Queue: "q", MinMember: 1},
+	}
 	anew.Status.Phase = v1beta1.PodGroupInqueue
 	for _, err := range c.Apply(model.Delta{Object: anew}) {
 		t.Fatal(err)

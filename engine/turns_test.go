@@ -38,10 +38,17 @@ func TestTurnsOfElasticGangs(t *testing.T) {
 			j.least = rapid.IntRange(1, 5).Draw(t, "least")
 			j.pods = j.least + rapid.IntRange(0, 5).Draw(t, "extras")
 			name := fmt.Sprint("g", i)
-			add(&v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}, Spec: v1beta1.PodGroupSpec{Queue: "q", MinMember: int32(j.least)}})
+			add(&v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}, Spec: v1beta1.PodGroupSpec{
+				Queue: "q", MinMember: int32(j.least),
+			}})
 			for k := range j.pods {
-				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, k), Namespace: "a", Annotations: map[string]string{model.GroupAnnotation: name}}}
-				p.Spec = corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu=1")}}}}
+				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+					Name: fmt.Sprintf("%s-%d", name, k), Namespace: "a",
+					Annotations: map[string]string{model.GroupAnnotation: name},
+				}}
+				p.Spec = corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{
+					{Resources: corev1.ResourceRequirements{Requests: list("cpu=1")}},
+				}}
 				add(p)
 			}
 		}

@@ -98,12 +98,17 @@ func (w workload) pod(job string, i int) *corev1.Pod {
 	p := benchPod(fmt.Sprintf("pod-%05d", i), job, cpu, mebibytes)
 	p.UID, p.CreationTimestamp = "uid-0", metav1.Unix(int64(i), 0)
 	if w.variant == "constrained" && i%3 == 0 {
-		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-				{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"z0", "z1", "z2"}},
-			}}},
-		}}}
-		p.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "batch", Effect: corev1.TaintEffectNoSchedule}}
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"z0", "z1", "z2"}},
+				}}},
+			},
+		}}
+		p.Spec.Tolerations = []corev1.Toleration{{
+			Key: "dedicated", Operator: corev1.TolerationOpEqual, Value: "batch",
+			Effect: corev1.TaintEffectNoSchedule,
+		}}
 	}
 	return p
 }
@@ -172,7 +177,10 @@ func gone(deltas []model.Delta) []model.Delta {
 }
 
 func benchQueue(name string) *v1beta1.Queue {
-	return &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.QueueSpec{Weight: 1}, Status: v1beta1.QueueStatus{State: "Open"}}
+	return &v1beta1.Queue{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1beta1.QueueSpec{Weight: 1},
+		Status: v1beta1.QueueStatus{State: "Open"},
+	}
 }
 
 func benchGroup(name string, minMember int, created time.Time) *v1beta1.PodGroup {
@@ -189,16 +197,21 @@ func benchNode(i int, cpu string) *corev1.Node {
 	name := nodeName(i)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-			"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": fmt.Sprintf("z%d", i%10), "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+			"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": fmt.Sprintf("z%d", i%10), "kubernetes.io/os": "linux",
+			"kubernetes.io/arch": "amd64",
 		}},
-		Status: corev1.NodeStatus{Allocatable: list, Capacity: list, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		Status: corev1.NodeStatus{Allocatable: list, Capacity: list, Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
+		}},
 	}
 }
 
 func benchPod(name, job string, milli, mebibytes int64) *corev1.Pod {
 	cpu, memory := *resource.NewMilliQuantity(milli, resource.DecimalSI), *resource.NewQuantity(mebibytes<<20, resource.BinarySI)
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name), Annotations: map[string]string{model.GroupAnnotation: job}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name), Annotations: map[string]string{
+			model.GroupAnnotation: job,
+		}},
 		Spec: corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{
 			Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": cpu, "memory": memory}},
 		}}},

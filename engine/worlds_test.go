@@ -53,7 +53,8 @@ func drawQueue(t *rapid.T, name string) *v1beta1.Queue {
 }
 
 func drawNode(t *rapid.T, name string) *corev1.Node {
-	allocatable := list(one(t, "allocatable", "cpu=4 memory=8Gi pods=8", "cpu=2 memory=2Gi pods=3", "cpu=8 memory=6Gi pods=9 nvidia.com/gpu=2"))
+	allocatable := list(one(t, "allocatable", "cpu=4 memory=8Gi pods=8", "cpu=2 memory=2Gi pods=3",
+		"cpu=8 memory=6Gi pods=9 nvidia.com/gpu=2"))
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": one(t, "zone", "east", "west")}},
 		Status:     corev1.NodeStatus{Allocatable: allocatable, Capacity: allocatable},
@@ -69,7 +70,10 @@ func drawNode(t *rapid.T, name string) *corev1.Node {
 }
 
 func drawGroup(t *rapid.T, name string, queues int) *v1beta1.PodGroup {
-	g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", CreationTimestamp: at(rapid.IntRange(0, 2).Draw(t, "created"))}}
+	g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: "a",
+		CreationTimestamp: at(rapid.IntRange(0, 2).Draw(t, "created")),
+	}}
 	g.Spec.Queue = fmt.Sprint("q", rapid.IntRange(1, queues).Draw(t, "queue"))
 	g.Spec.MinMember = one(t, "minMember", int32(1), 1, 2, 2, 3, 0)
 	g.Spec.MinTaskMember = one(t, "minTaskMember", nil, nil, nil, nil, map[string]int32{"worker": 2}, map[string]int32{"worker": 1, "ps": 1})
@@ -93,7 +97,8 @@ func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
 	if index := one(t, "index", "", "", "0", "1"); index != "" { // the first of each role has the same
 		p.Annotations[model.IndexAnnotation] = index
 	}
-	p.Spec.Containers[0].Resources.Requests = list(one(t, "requests", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi", "cpu=2", "cpu=700m memory=300Mi", "cpu=1 nvidia.com/gpu=1", ""))
+	p.Spec.Containers[0].Resources.Requests = list(one(t, "requests", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi", "cpu=2", "cpu=700m memory=300Mi",
+		"cpu=1 nvidia.com/gpu=1", ""))
 	p.Spec.PriorityClassName = one(t, "class", "", "", "low", "high")
 	switch rapid.IntRange(0, 20).Draw(t, "wish") {
 	case 6:
@@ -136,7 +141,8 @@ func drawLife(t *rapid.T, p *corev1.Pod, nodes int) {
 func drawWorld(t *rapid.T) *world {
 	w := &world{}
 	add := func(o metav1.Object) { w.objects = append(w.objects, o) }
-	queues, nodes, groups := rapid.IntRange(1, 3).Draw(t, "queues"), rapid.IntRange(1, 4).Draw(t, "nodes"), rapid.IntRange(1, 5).Draw(t, "groups")
+	queues, nodes, groups := rapid.IntRange(1, 3).Draw(t, "queues"), rapid.IntRange(1, 4).Draw(t, "nodes"),
+		rapid.IntRange(1, 5).Draw(t, "groups")
 	add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100})
 	add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Value: 1})
 	for i := range queues {
@@ -216,8 +222,13 @@ func drawSimpleWorld(t *rapid.T) (w *world, pods int) {
 		g.Spec.MinMember = int32(rapid.IntRange(0, members).Draw(t, "minMember"))
 		w.objects = append(w.objects, g)
 		for k := range members {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(group, "-", k), Namespace: "a", UID: types.UID(group), Annotations: map[string]string{model.GroupAnnotation: group}}}
-			p.Spec = corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu=1 memory=1Gi")}}}}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprint(group, "-", k), Namespace: "a", UID: types.UID(group),
+				Annotations: map[string]string{model.GroupAnnotation: group},
+			}}
+			p.Spec = corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{
+				{Resources: corev1.ResourceRequirements{Requests: list("cpu=1 memory=1Gi")}},
+			}}
 			w.objects = append(w.objects, p)
 			pods++
 		}
@@ -225,7 +236,10 @@ func drawSimpleWorld(t *rapid.T) (w *world, pods int) {
 	perNode := rapid.IntRange(1, 8).Draw(t, "cores of a node")
 	for i := range (pods+perNode-1)/perNode + rapid.IntRange(0, 2).Draw(t, "spare nodes") {
 		allocatable := list(fmt.Sprintf("cpu=%d memory=%dGi pods=%d", perNode, perNode, perNode))
-		w.objects = append(w.objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i+1)}, Status: corev1.NodeStatus{Allocatable: allocatable, Capacity: allocatable}})
+		w.objects = append(w.objects, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i+1)},
+			Status:     corev1.NodeStatus{Allocatable: allocatable, Capacity: allocatable},
+		})
 	}
 	return w, pods
 }

@@ -172,7 +172,8 @@ func (k *kerneler) growthOf(e ast.Expr, name string) growth {
 	}
 	o := k.scope.overloadOf(k.ast.ReferenceMap()[e.ID()])
 	switch {
-	case name == "size" && k.typeOf(argumentsOf(e.AsCall())[0]).Kind() != types.StringKind, name == operators.Add && k.typeOf(e).Kind() == types.ListKind, o != nil && k.scope.lang.functions[name].Singleton == nil:
+	case name == "size" && k.typeOf(argumentsOf(e.AsCall())[0]).Kind() != types.StringKind,
+		name == operators.Add && k.typeOf(e).Kind() == types.ListKind, o != nil && k.scope.lang.functions[name].Singleton == nil:
 		return 0
 	}
 	return linear

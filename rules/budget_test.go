@@ -134,7 +134,8 @@ func TestBudgetAtRunTime(t *testing.T) {
 		if got := fmt.Sprint(v); !types.IsError(v) || !strings.Contains(got, test.want) {
 			t.Errorf("%s (cost %d): got %s, want %q", test.expression, e.Cost.Max, got, test.want)
 		}
-		if made := after.TotalAlloc - before.TotalAlloc; !raced() && made > 256<<20 || took > 5*time.Second { // with the race detector pools of memory give nothing back
+		// With the race detector pools of memory give nothing back.
+		if made := after.TotalAlloc - before.TotalAlloc; !raced() && made > 256<<20 || took > 5*time.Second {
 			t.Errorf("%s: %d MiB in %v", test.expression, made>>20, took)
 		}
 	}

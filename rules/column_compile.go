@@ -371,7 +371,8 @@ func (c *columner) native(e ast.Expr, args []ast.Expr) (column, error) {
 		}
 	}
 	return column{
-		bools: called(sources, n.Bools, byRows(k.boolean)), ints: called(sources, n.Ints, byRows(k.integer)), doubles: called(sources, n.Doubles, byRows(k.double)),
+		bools: called(sources, n.Bools, byRows(k.boolean)), ints: called(sources, n.Ints, byRows(k.integer)),
+		doubles: called(sources, n.Doubles, byRows(k.double)),
 	}, nil
 }
 
@@ -388,7 +389,9 @@ func (k *kerneler) nativeOf(e ast.Expr, parts []kernel) *Native {
 	return o.Native(constants)
 }
 
-func called[T any](sources []func(*Batch, []int32) (Source, bool), f func(Rows, []Source, []int32, []T) bool, otherwise columnOf[T]) columnOf[T] {
+func called[T any](sources []func(*Batch, []int32) (Source, bool), f func(Rows, []Source, []int32, []T) bool,
+	otherwise columnOf[T],
+) columnOf[T] {
 	if f == nil || otherwise == nil {
 		return nil
 	}

@@ -100,7 +100,10 @@ func TestNumbersMix(t *testing.T) {
 		{"optional.of(1) == optional.of(1)", "bool true"},
 		{"quantity('1k') == quantity('1000')", "bool true"},
 		{"isQuantity('1e-99999999') || isQuantity('1e1.5')", "bool false"},
-		{"quantity('1e-99999999') == quantity('0')", "error \"1e-99999999\" must be a quantity such as 500m or 16Gi, with an exponent of at most 3 digits"},
+		{
+			"quantity('1e-99999999') == quantity('0')",
+			"error \"1e-99999999\" must be a quantity such as 500m or 16Gi, with an exponent of at most 3 digits",
+		},
 		{"i + u", "issue the operator + does not take (int, uint)"},
 		{"i + s", "issue the operator + does not take (int, string)"},
 		{"i % d", "issue the operator % does not take (int, double)"},
@@ -271,7 +274,8 @@ func TestKubernetesOptions(t *testing.T) {
 // Each signature that CEL has of an operator that is declared anew is taken still: checked by a sample value of each type.
 func TestRedeclaredOperatorsLoseNothing(t *testing.T) {
 	samples := map[string]string{
-		"int": "1", "uint": "1u", "double": "1.5", "string": "'x'", "bytes": "b'x'", "bool": "true", "timestamp": "timestamp('2026-01-05T12:00:00Z')", "duration": "duration('1s')",
+		"int": "1", "uint": "1u", "double": "1.5", "string": "'x'", "bytes": "b'x'", "bool": "true",
+		"timestamp": "timestamp('2026-01-05T12:00:00Z')", "duration": "duration('1s')",
 		"list": "[1]", "map": "{'a': 1}", "null": "null", "optional": "optional.of(1)", "type": "int",
 		"quantity": "quantity('1')", "ip": "ip('127.0.0.1')", "cidr": "cidr('10.0.0.0/8')", "semver": "semver('1.0.0')", "url": "url('http://a')",
 	}
@@ -341,7 +345,10 @@ func truth(t *rapid.T, depth int) string {
 // Where int and double do not mix, the dialect is CEL: the same values, the same errors.
 func TestPlainExpressionsAreCEL(t *testing.T) {
 	l := testLanguage(t)
-	roots := map[string]*cel.Type{"i": cel.IntType, "j": cel.IntType, "d": cel.DoubleType, "e": cel.DoubleType, "b": cel.BoolType, "s": cel.StringType, "words": cel.ListType(cel.StringType), "depot_free": cel.IntType}
+	roots := map[string]*cel.Type{
+		"i": cel.IntType, "j": cel.IntType, "d": cel.DoubleType, "e": cel.DoubleType, "b": cel.BoolType,
+		"s": cel.StringType, "words": cel.ListType(cel.StringType), "depot_free": cel.IntType,
+	}
 	s, err := l.Scope(roots)
 	if err != nil {
 		t.Fatal(err)
@@ -361,7 +368,8 @@ func TestPlainExpressionsAreCEL(t *testing.T) {
 		}
 		values := map[string]any{
 			"i": rapid.SampledFrom([]int64{0, 1, -1, 7, math.MinInt64}).Draw(t, "i"), "j": rapid.Int64Range(-3, 3).Draw(t, "j"),
-			"d": rapid.SampledFrom([]float64{0, 1.5, math.Inf(1), math.NaN()}).Draw(t, "d"), "e": -2.5, "b": rapid.Bool().Draw(t, "b"), "s": "text", "words": []string{"x"}, "depot_free": int64(4),
+			"d": rapid.SampledFrom([]float64{0, 1.5, math.Inf(1), math.NaN()}).Draw(t, "d"), "e": -2.5, "b": rapid.Bool().Draw(t, "b"), "s": "text",
+			"words": []string{"x"}, "depot_free": int64(4),
 		}
 		checked, iss := plainCEL.Compile(expression)
 		if iss.Err() != nil {
@@ -394,7 +402,11 @@ func TestPlainExpressionsAreCEL(t *testing.T) {
 // The mistakes of a vocabulary are errors of NewLanguage, not of whoever compiles with it.
 func TestVocabularyMistakes(t *testing.T) {
 	v := testVocabulary()
-	v.Functions = append(v.Functions, &Function{Name: "twice", Overloads: []Overload{{ID: "a", Args: []*cel.Type{cel.IntType}, Result: cel.IntType}, {ID: "b", Args: []*cel.Type{cel.IntType}, Result: cel.IntType}}})
+	v.Functions = append(v.Functions,
+		&Function{Name: "twice", Overloads: []Overload{
+			{ID: "a", Args: []*cel.Type{cel.IntType}, Result: cel.IntType},
+			{ID: "b", Args: []*cel.Type{cel.IntType}, Result: cel.IntType},
+		}})
 	if _, err := NewLanguage(v); err == nil || !strings.Contains(err.Error(), "rule language") {
 		t.Errorf("two overloads of one signature: %v", err)
 	}

@@ -16,13 +16,16 @@ import (
 )
 
 // Doubts are what is wrong with an expression though its types are right, or may be. Errors: a literal that a field never is, and a
-// call that fails whatever is there. Warnings: what fails where a map lacks a key that is written out, or a field is 0, and neither the expression
-// nor one of the guards, without which it is not asked, looks first.
+// call that fails whatever is there. Warnings: what fails where a map lacks a key that is written out, or a
+// field is 0, and neither the expression nor one of the guards, without which it is not asked, looks first.
 func (e *Expr) Doubts(guards ...*Expr) source.Issues {
 	if e == nil || e.checked == nil {
 		return nil
 	}
-	d := &doubts{of: e, looked: map[string]bool{}, literals: map[int64]bool{}, failed: map[int64]bool{}, meter: NewMeter(EvaluationBudget(), SmallCost)}
+	d := &doubts{
+		of: e, looked: map[string]bool{}, literals: map[int64]bool{}, failed: map[int64]bool{},
+		meter: NewMeter(EvaluationBudget(), SmallCost),
+	}
 	for _, x := range append(guards, e) {
 		if x != nil && x.checked != nil {
 			ast.PreOrderVisit(x.checked.Expr(), ast.NewExprVisitor(func(part ast.Expr) { d.looks(x, part) }))
@@ -144,7 +147,8 @@ func (d *doubts) missing(part, of ast.Expr, key string) {
 		return
 	}
 	field := textOf(d.of, of)
-	d.report(source.Warning, part, 1, fmt.Sprintf("fails where %s has no %s", field, key), fmt.Sprintf("write %s[?%s].orValue(…), or look first: %s in %s", field, key, key, field))
+	d.report(source.Warning, part, 1, fmt.Sprintf("fails where %s has no %s", field, key),
+		fmt.Sprintf("write %s[?%s].orValue(…), or look first: %s in %s", field, key, key, field))
 }
 
 // divisor reports a division by what is 0, or may be. Of doubles it gives a value all the same, which most places refuse.

@@ -35,7 +35,10 @@ func doubtful(t *testing.T) *Scope {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := l.Scope(map[string]*cel.Type{"depot": depotType(), "crate": crateType(), "now": cel.TimestampType, "s": cel.StringType, "i": cel.IntType})
+	s, err := l.Scope(map[string]*cel.Type{
+		"depot": depotType(), "crate": crateType(), "now": cel.TimestampType, "s": cel.StringType,
+		"i": cel.IntType,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +69,10 @@ func TestDoubts(t *testing.T) {
 		{"1.5 / depot.places > 1.0", "", "warning: is a division by 0 where depot.places is 0 (look first: depot.places > 0 ? … : …)"},
 		{"i % depot.places == 1", "", "warning: is a division by 0 where depot.places is 0 (look first: depot.places > 0 ? … : …)"},
 		{"1.5 / double(depot.places) > 1.0", "", "warning: is a division by 0 where depot.places is 0 (look first: depot.places > 0 ? … : …)"},
-		{"1.5 / depot.limit['a'] > 1.0", "", "warning: is a division by 0 where depot.limit[\"a\"] is 0 (look first: depot.limit[\"a\"] > 0 ? … : …)"},
+		{
+			"1.5 / depot.limit['a'] > 1.0", "",
+			"warning: is a division by 0 where depot.limit[\"a\"] is 0 (look first: depot.limit[\"a\"] > 0 ? … : …)",
+		},
 		{"depot.places > 0 ? 1.5 / depot.places : 0.0", "", ""},
 		{"1.5 / depot.places > 1.0", "depot.places != 0", ""},
 		{"1.5 / (depot.places + 1) > 1.0", "", ""},
@@ -74,18 +80,26 @@ func TestDoubts(t *testing.T) {
 
 		{"[1, 2][5] == i", "", "error: always fails: index out of bounds: 5"},
 		{"[3].exists(n, now.getHours('Europe/Pris') > n)", "", `error: always fails: unknown time zone Europe/Pris`},
-		{"crate.depot.places > 0 && [crate].all(c, i / c.depot.places > 1)", "", "warning: is a division by 0 where c.depot.places is 0 (look first: c.depot.places > 0 ? … : …)"},
+		{
+			"crate.depot.places > 0 && [crate].all(c, i / c.depot.places > 1)", "",
+			"warning: is a division by 0 where c.depot.places is 0 (look first: c.depot.places > 0 ? … : …)",
+		},
 		{"[crate].all(c, c.depot.places > 0 && i / c.depot.places > 1)", "", ""},
 
-		{"depot.labels['zone'] == s", "", `warning: fails where depot.labels has no "zone" (write depot.labels[?"zone"].orValue(…), or look first: "zone" in depot.labels)`},
-		{"depot.labels.zone == s", "", `warning: fails where depot.labels has no "zone" (write depot.labels[?"zone"].orValue(…), or look first: "zone" in depot.labels)`},
+		{"depot.labels['zone'] == s", "", `warning: fails where depot.labels has no "zone" (write depot.labels[?"zone"].orValue(…), or look ` +
+			`first: "zone" in depot.labels)`},
+		{"depot.labels.zone == s", "", `warning: fails where depot.labels has no "zone" (write depot.labels[?"zone"].orValue(…), or look ` +
+			`first: "zone" in depot.labels)`},
 		{"depot.labels[s] == s", "", ""},
 		{"'zone' in depot.labels && depot.labels['zone'] == s", "", ""},
 		{"has(depot.labels.zone) && depot.labels['zone'] == s", "", ""},
 		{"depot.labels['zone'] == s", "'zone' in depot.labels", ""},
 		{"depot.labels[?'zone'].orValue('') == s", "", ""},
 		{"{'a': 1}['a'] == i", "", ""},
-		{"'zone' in crate.labels && depot.labels['zone'] == s", "", `warning: fails where depot.labels has no "zone" (write depot.labels[?"zone"].orValue(…), or look first: "zone" in depot.labels)`},
+		{
+			"'zone' in crate.labels && depot.labels['zone'] == s", "",
+			`warning: fails where depot.labels has no "zone" (write depot.labels[?"zone"].orValue(…), or look first: "zone" in depot.labels)`,
+		},
 	} {
 		compile := func(text string) *Expr {
 			e, issues := s.Compile(source.NewText(text), Anything())

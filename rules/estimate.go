@@ -58,8 +58,9 @@ func (s *Scope) cost(checked *cel.Ast, sizes map[int64]*Size) (checker.CostEstim
 	return cost, nil
 }
 
-// unforeseen says that the estimate knows little of how much an evaluation makes: texts are put together, or taken apart, where there are loops,
-// whose lengths go by those of the texts that are read, a list is as long as a number says that is not written out, or lengths that are read are multiplied.
+// unforeseen says that the estimate knows little of how much an evaluation makes: texts are put
+// together, or taken apart, where there are loops, whose lengths go by those of the texts that are read,
+// a list is as long as a number says that is not written out, or lengths that are read are multiplied.
 func (s *Scope) unforeseen(a *ast.AST) bool {
 	loops, grows, more := false, false, false
 	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

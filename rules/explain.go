@@ -79,7 +79,9 @@ func (x *explainer) explain(message string) string {
 		{`^found no matching overload for '(.*)' applied to '(.*)'$`, x.noOverload},
 		{`^expected type '(.*)' but found '(.*)'$`, x.wrongType},
 		{`^type '(.*)' does not support field selection$`, x.noFields},
-		{`^expression of type '(.*)' cannot be range of a comprehension`, func(m []string) string { return "cannot loop over " + m[1] + ", only over lists and maps" }},
+		{`^expression of type '(.*)' cannot be range of a comprehension`, func(m []string) string {
+			return "cannot loop over " + m[1] + ", only over lists and maps"
+		}},
 		{`^invalid (duration|timestamp|matches) argument$`, x.badLiteral},
 		{`^reserved identifier: (.*)$`, func(m []string) string { return x.word(m[1], "%q is a reserved word") }},
 		{`^invalid argument to has\(\) macro$`, func([]string) string {
@@ -183,7 +185,8 @@ func (x *explainer) syntax(message string) string {
 	if m := regexp.MustCompile(`(?s)^missing (.*) at '(.*)'$`).FindStringSubmatch(message); m != nil {
 		return strings.ReplaceAll(m[1], "'", `"`) + " is missing here"
 	}
-	m := regexp.MustCompile(`(?s)^(?:mismatched|extraneous|no viable alternative at) input '(.*?)'(?: expecting (.*))?$`).FindStringSubmatch(message)
+	m := regexp.MustCompile(`(?s)^(?:mismatched|extraneous|no viable alternative at) input '(.*?)'(?: expecting (.*))?$`).FindStringSubmatch(
+		message)
 	if m == nil {
 		return message
 	}
@@ -261,7 +264,9 @@ func (s *Scope) missing(text string) map[string][]*Object {
 	if err != nil {
 		return out
 	}
-	env, err := s.env.Extend(cel.CustomTypeProvider(&provider{Registry: registry, scope: s, missing: func(o *Object, field string) { out[field] = append(out[field], o) }}))
+	env, err := s.env.Extend(cel.CustomTypeProvider(&provider{Registry: registry, scope: s, missing: func(o *Object, field string) {
+		out[field] = append(out[field], o)
+	}}))
 	if err != nil {
 		return out
 	}

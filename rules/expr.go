@@ -224,7 +224,8 @@ func (s *Scope) Compile(text source.Text, want Kind) (*Expr, source.Issues) {
 		return nil, s.issues(text, iss)
 	}
 	if t := checked.OutputType(); !want.Accepts(t) {
-		return nil, source.Issues{text.Issue(0, len([]rune(strings.TrimRight(text.Value, " \n"))), fmt.Sprintf("gives %s, but this place wants %s", typeName(t), want.Name), "")}
+		return nil, source.Issues{text.Issue(0, len([]rune(strings.TrimRight(text.Value, " \n"))),
+			fmt.Sprintf("gives %s, but this place wants %s", typeName(t), want.Name), "")}
 	}
 	if issues := s.optionalFields(text, checked.NativeRep()); issues != nil {
 		return nil, issues
@@ -239,7 +240,9 @@ func (s *Scope) Compile(text source.Text, want Kind) (*Expr, source.Issues) {
 	}
 	e.Size, e.Metered = sizes[native.Expr().ID()], e.Cost.Max > SmallCost || s.unforeseen(native)
 	if e.Cost.Max > CostLimit {
-		return nil, source.Issues{tooDear(text, e.Cost.Max, CostLimit, "", "avoid loops inside loops, and values that grow in a loop, or use a function of the language")}
+		return nil, source.Issues{
+			tooDear(text, e.Cost.Max, CostLimit, "", "avoid loops inside loops, and values that grow in a loop, or use a function of the language"),
+		}
 	}
 	if e.program, err = s.program(native, false); err != nil {
 		return nil, source.Issues{text.Issue(0, 1, err.Error(), "")}
@@ -248,7 +251,8 @@ func (s *Scope) Compile(text source.Text, want Kind) (*Expr, source.Issues) {
 	e.Reads.Counted = e.Reads.Counted || e.Metered
 	e.compileKernel(s, native)
 	if e.Interpreted != "" && e.Cost.Max > InterpretedLimit {
-		return nil, source.Issues{tooDear(text, e.Cost.Max, InterpretedLimit, " for what is interpreted ("+e.Interpreted+")", "write it without that, or with fewer loops; it then runs within a budget")}
+		return nil, source.Issues{tooDear(text, e.Cost.Max, InterpretedLimit, " for what is interpreted ("+e.Interpreted+")",
+			"write it without that, or with fewer loops; it then runs within a budget")}
 	}
 	if e.Interpreted != "" && e.Metered {
 		if e.program, err = s.program(native, true); err != nil {

@@ -37,12 +37,18 @@ func inFile(t *testing.T, text string) (source.Text, []string) {
 func FuzzCompile(f *testing.F) {
 	for _, seed := range []string{
 		"true", "i + d * 2 >= e", "depot.labels[?'zone'].orValue('') == \"east\"", "order.crates.all(c, c.size < depot.free && c.depot == depot)",
-		"now - crate.since > duration('10m')", "crate.limit['gold/bars'] / params.factor", "[1, 2].map(x, x * 2).sum()", "depot.lables", "crate.goesInto(depot) ? 1 :", "'a' + 1", "lot(s) < .5",
-		"{'a': 1}.exists(k, k == s)", "words.map(w, w.size()).max()", "anything.x.y", "quantity('1Gi').isGreaterThan(quantity('1M'))", "isQuantity('1e-99999999')", "semver('1.2.3').major() > 0", "\"\\u00e9\\x41\"", "r'\\d+'.matches(s)",
+		"now - crate.since > duration('10m')", "crate.limit['gold/bars'] / params.factor", "[1, 2].map(x, x * 2).sum()", "depot.lables",
+		"crate.goesInto(depot) ? 1 :", "'a' + 1", "lot(s) < .5",
+		"{'a': 1}.exists(k, k == s)", "words.map(w, w.size()).max()", "anything.x.y", "quantity('1Gi').isGreaterThan(quantity('1M'))",
+		"isQuantity('1e-99999999')", "semver('1.2.3').major() > 0", "\"\\u00e9\\x41\"", "r'\\d+'.matches(s)",
 		"math.greatest(i, d)", "{1: 'a', 2: 'b'}[i]", "now.getHours('Europe/Paris') >= 20",
-		"now.getFullYear('Asia/Tokyo') * 10000 + now.getMonth('Asia/Tokyo') * 100 + now.getDate('Asia/Tokyo')", "now.getDayOfYear('America/New_York') - now.getDayOfMonth('UTC')",
-		"now.getDayOfWeek('Pacific/Auckland') + now.getMinutes('Asia/Kolkata')", "now.getSeconds('Nowhere/Land') + now.getMilliseconds('UTC')", "now.getHours('-02:30')", "order.share + company.size", "optional.of(i).value()", "b'bytes'", "has(order.share)", "[1, 'a']", "1/0", "cel.@block([i], @index0)",
-		"dyn(1) == 1.0", "depot.crates.map(c, c.order.crates.map(d, d.order.crates.map(e, e.name)))", "// nothing", "// kühl\n tru", "i in [1, 2, 3]", "format.dns1123Label().validate(s)",
+		"now.getFullYear('Asia/Tokyo') * 10000 + now.getMonth('Asia/Tokyo') * 100 + now.getDate('Asia/Tokyo')",
+		"now.getDayOfYear('America/New_York') - now.getDayOfMonth('UTC')",
+		"now.getDayOfWeek('Pacific/Auckland') + now.getMinutes('Asia/Kolkata')", "now.getSeconds('Nowhere/Land') + now.getMilliseconds('UTC')",
+		"now.getHours('-02:30')", "order.share + company.size", "optional.of(i).value()", "b'bytes'", "has(order.share)", "[1, 'a']", "1/0",
+		"cel.@block([i], @index0)",
+		"dyn(1) == 1.0", "depot.crates.map(c, c.order.crates.map(d, d.order.crates.map(e, e.name)))", "// nothing", "// kühl\n tru",
+		"i in [1, 2, 3]", "format.dns1123Label().validate(s)",
 	} {
 		f.Add(seed)
 	}
@@ -86,7 +92,8 @@ func wellPlaced(t *testing.T, i source.Issue, lines []string) {
 // plain says whether values of the type say themselves that they are of it.
 func plain(t *cel.Type) bool {
 	switch t.Kind() {
-	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.StringKind, types.BytesKind, types.DurationKind, types.TimestampKind, types.ListKind, types.MapKind:
+	case types.BoolKind, types.IntKind, types.UintKind, types.DoubleKind, types.StringKind, types.BytesKind, types.DurationKind,
+		types.TimestampKind, types.ListKind, types.MapKind:
 		return true
 	default:
 		return false

@@ -32,7 +32,8 @@ func Roundings() []Key {
 // ErrorAnswers are the words of onError.
 func ErrorAnswers() []Key {
 	return []Key{
-		{"deny", "", "As if the row had denied: the node is not fit, the job is not let in, the victim stays; in `overused`, the queue is skipped."},
+		{"deny", "", "As if the row had denied: the node is not fit, the job is not let in, the victim stays; in `overused`, the queue is " +
+			"skipped."},
 		{"allow", "", "As if the row had agreed."},
 		{"skip", "", "As if the row were not there: a score of 0, an order of no opinion, which comes last."},
 	}
@@ -71,7 +72,10 @@ func AttributeKeys() []Key {
 	return []Key{
 		{"name", "name", "Rows read it as a field of its owner: `queue.deserved`."},
 		{"on", "an owner", "What it is a field of."},
-		{"settle", "current, cycle or start", "When it is computed: `current` moves with every tentative step, `cycle` is computed once as the cycle begins, `start` once a run."},
+		{
+			"settle", "current, cycle or start",
+			"When it is computed: `current` moves with every tentative step, `cycle` is computed once as the cycle begins, `start` once a run.",
+		},
 		{"private", "bool", "Only its own table sees it."},
 		{"when", "CEL: bool", "Where it has a value."},
 		{"expression", "CEL", "Its value, where no accounting function gives it."},
@@ -110,7 +114,10 @@ func sectionKeys() []Key {
 		{"descending", "bool", "Largest first."},
 		{"curable", "bool", "Evicting somebody could make the node fit."},
 		{"weight", "number, or CEL over params", "What the value is multiplied by at last; default 1."},
-		{"normalize", "none, max, inverseMax, minMax or inverseSum", "How values of the nodes that are chosen from are brought to 0..100; default none."},
+		{
+			"normalize", "none, max, inverseMax, minMax or inverseSum",
+			"How values of the nodes that are chosen from are brought to 0..100; default none.",
+		},
 		{"round", "mapping of mode (trunc, floor, ceil, nearest) and step", "Rounds to multiples of step, default 1, after normalising."},
 		{"veto", "bool, or CEL over params", "A no of this row holds whatever other tiers say."},
 		{"every", "duration, or CEL over params", "The row is asked at most that often."},

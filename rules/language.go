@@ -191,7 +191,8 @@ func NewLanguage(v Vocabulary) (*Language, error) {
 		cel.DefaultUTCTimeZone(true),
 		cel.EnableMacroCallTracking(), // so that parts can be written as the author wrote them
 		cel.CrossTypeNumericComparisons(true),
-		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(), cel.ValidateHomogeneousAggregateLiterals()),
+		cel.ASTValidators(cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateRegexLiterals(),
+			cel.ValidateHomogeneousAggregateLiterals()),
 		cel.CustomTypeAdapter(types.DefaultTypeAdapter),
 	}
 	for _, library := range Libraries() {
@@ -493,16 +494,33 @@ func operatorFunctions(v Vocabulary) []*Function {
 	}
 	listOfA := cel.ListType(cel.TypeParamType("A"))
 	str, ts, dur, bytes := cel.StringType, cel.TimestampType, cel.DurationType, cel.BytesType
-	add := append(num("add", widest), over("add_string", str, str, str), over("add_bytes", bytes, bytes, bytes), over("add_list", listOfA, listOfA, listOfA),
+	add := append(num("add", widest), over("add_string", str, str, str), over("add_bytes", bytes, bytes, bytes),
+		over("add_list", listOfA, listOfA, listOfA),
 		over("add_duration", dur, dur, dur), over("add_timestamp_duration", ts, dur, ts), over("add_duration_timestamp", dur, ts, ts))
-	sub := append(num("subtract", widest), over("subtract_duration", dur, dur, dur), over("subtract_timestamp_duration", ts, dur, ts), over("subtract_timestamp", ts, ts, dur))
+	sub := append(num("subtract", widest), over("subtract_duration", dur, dur, dur), over("subtract_timestamp_duration", ts, dur, ts),
+		over("subtract_timestamp", ts, ts, dur))
 	out := []*Function{
-		{Name: operators.Add, Doc: "Adds numbers (int and double mix), joins strings and lists, moves a timestamp.", Overloads: add, Singleton: arithmetic(plus)},
-		{Name: operators.Subtract, Doc: "Subtracts numbers (int and double mix), timestamps and durations.", Overloads: sub, Singleton: arithmetic(minus)},
-		{Name: operators.Multiply, Doc: "Multiplies numbers (int and double mix).", Overloads: num("multiply", widest), Singleton: arithmetic(times)},
-		{Name: operators.Divide, Doc: "Divides numbers: whole division of ints, else double.", Overloads: num("divide", widest), Singleton: arithmetic(by)},
+		{
+			Name: operators.Add, Doc: "Adds numbers (int and double mix), joins strings and lists, moves a timestamp.", Overloads: add,
+			Singleton: arithmetic(plus),
+		},
+		{
+			Name: operators.Subtract, Doc: "Subtracts numbers (int and double mix), timestamps and durations.", Overloads: sub,
+			Singleton: arithmetic(minus),
+		},
+		{
+			Name: operators.Multiply, Doc: "Multiplies numbers (int and double mix).", Overloads: num("multiply", widest),
+			Singleton: arithmetic(times),
+		},
+		{
+			Name: operators.Divide, Doc: "Divides numbers: whole division of ints, else double.", Overloads: num("divide", widest),
+			Singleton: arithmetic(by),
+		},
 		{Name: operators.Equals, Doc: "Says whether two values are equal; int and double compare as numbers.", Overloads: equality("equals", v)},
-		{Name: operators.NotEquals, Doc: "Says whether two values differ; int and double compare as numbers.", Overloads: equality("not_equals", v)},
+		{
+			Name: operators.NotEquals, Doc: "Says whether two values differ; int and double compare as numbers.",
+			Overloads: equality("not_equals", v),
+		},
 	}
 	return out
 }
@@ -516,7 +534,8 @@ func equality(id string, v Vocabulary) []Overload {
 		cel.BoolType, cel.IntType, cel.DoubleType, cel.UintType, cel.StringType, cel.BytesType, cel.TimestampType, cel.DurationType,
 		cel.ListType(a), cel.MapType(a, b), cel.OptionalType(a), types.NewTypeTypeWithParam(a),
 	}
-	same = append(same, kubernetes.QuantityType, kubernetes.URLType, kubernetes.FormatType, kubernetes.IPType, kubernetes.CIDRType, kubernetes.SemverType)
+	same = append(same, kubernetes.QuantityType, kubernetes.URLType, kubernetes.FormatType, kubernetes.IPType, kubernetes.CIDRType,
+		kubernetes.SemverType)
 	for _, o := range v.Objects {
 		same = append(same, o.Type)
 	}
@@ -525,7 +544,12 @@ func equality(id string, v Vocabulary) []Overload {
 		name := strings.NewReplacer("(", "_", ")", "", ", ", "_", ".", "_").Replace(t.String())
 		out = append(out, Overload{ID: id + "_" + name, Args: []*cel.Type{t, t}, Result: cel.BoolType})
 	}
-	for _, m := range [][2]*cel.Type{{cel.IntType, cel.DoubleType}, {cel.DoubleType, cel.IntType}, {cel.IntType, cel.UintType}, {cel.UintType, cel.IntType}} {
+	for _, m := range [][2]*cel.Type{
+		{cel.IntType, cel.DoubleType},
+		{cel.DoubleType, cel.IntType},
+		{cel.IntType, cel.UintType},
+		{cel.UintType, cel.IntType},
+	} {
 		out = append(out, Overload{ID: fmt.Sprintf("%s_%s_%s", id, m[0], m[1]), Args: m[:], Result: cel.BoolType})
 	}
 	return out

@@ -39,7 +39,10 @@ func Libraries() []Library {
 		{"sets", "Lists seen as sets.", false, one(func() cel.EnvOption { return ext.Sets() })},
 		{"lists", "Sorting, cutting and joining lists.", false, one(func() cel.EnvOption { return ext.Lists(ext.ListsVersion(3)) })},
 		{"math", "Rounding, roots, bits, the least and the greatest.", false, one(func() cel.EnvOption { return ext.Math() })},
-		{"two-variable comprehensions", "Loops that also see the index, or a map's key and value.", false, one(func() cel.EnvOption { return ext.TwoVarComprehensions() })},
+		{
+			"two-variable comprehensions", "Loops that also see the index, or a map's key and value.", false,
+			one(func() cel.EnvOption { return ext.TwoVarComprehensions() }),
+		},
 		{"Kubernetes lists", "Sums and extremes of lists, and places in them.", true, one(library.Lists)},
 		{"regex", "Finding what a regular expression matches.", true, one(library.Regex)},
 		{"quantity", "Kubernetes quantities such as `quantity(\"1.5Gi\")`.", true, quantities},

@@ -115,21 +115,26 @@ func (boundedCalls) CompileOptions() []cel.EnvOption { return nil }
 // ProgramOptions implements cel.Library.
 func (b boundedCalls) ProgramOptions() []cel.ProgramOption {
 	// What findAll takes goes by the text, with a constant pattern, too.
-	asItIs := &interpreter.RegexOptimization{Function: "findAll", RegexIndex: 1, Factory: func(call interpreter.InterpretableCall, pattern string) (interpreter.InterpretableCall, error) {
+	asItIs := &interpreter.RegexOptimization{Function: "findAll", RegexIndex: 1, Factory: func(call interpreter.InterpretableCall,
+		pattern string,
+	) (interpreter.InterpretableCall, error) {
 		_, err := regexp.Compile(pattern)
 		return call, err //nolint:wrapcheck // it is shown as it is, at its place
 	}}
-	return []cel.ProgramOption{cel.OptimizeRegex(asItIs), cel.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-		call, ok := i.(interpreter.InterpretableCall)
-		if !ok || bounds(call.Function()) == nil {
-			return i, nil
-		}
-		f, err := implementation(b.lang.base, call.Function(), &ast.ReferenceInfo{OverloadIDs: []string{call.OverloadID()}})
-		if err != nil {
-			return nil, err
-		}
-		return &boundedCall{call, &invocation{name: call.Function(), f: f}}, nil
-	})}
+	return []cel.ProgramOption{
+		cel.OptimizeRegex(asItIs),
+		cel.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+			call, ok := i.(interpreter.InterpretableCall)
+			if !ok || bounds(call.Function()) == nil {
+				return i, nil
+			}
+			f, err := implementation(b.lang.base, call.Function(), &ast.ReferenceInfo{OverloadIDs: []string{call.OverloadID()}})
+			if err != nil {
+				return nil, err
+			}
+			return &boundedCall{call, &invocation{name: call.Function(), f: f}}, nil
+		}),
+	}
 }
 
 // boundedCall is such a call as cel-go has it.

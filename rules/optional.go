@@ -33,10 +33,12 @@ func (s *Scope) optionalFields(text source.Text, a *ast.AST) source.Issues {
 		}
 		at, width := wordAt([]rune(text.Value), at, field)
 		if through {
-			out = append(out, text.Issue(at, width, fmt.Sprintf("field %q of %s cannot be read through an optional", field, o.Name), "write .optMap(x, x."+field+")"))
+			out = append(out, text.Issue(at, width, fmt.Sprintf("field %q of %s cannot be read through an optional", field, o.Name),
+				"write .optMap(x, x."+field+")"))
 			return
 		}
-		out = append(out, text.Issue(at, width, fmt.Sprintf("%s has field %q always; .? is for maps", o.Name, field), "write ."+field+", and compare it with null where it may be missing"))
+		out = append(out, text.Issue(at, width, fmt.Sprintf("%s has field %q always; .? is for maps", o.Name, field),
+			"write ."+field+", and compare it with null where it may be missing"))
 	}
 	ast.PreOrderVisit(a.Expr(), ast.NewExprVisitor(visit))
 	return out

@@ -425,7 +425,8 @@ func (r *reader) comprehension(e ast.Expr, bound map[string][]Read) []Read {
 			r.close(open)
 		}
 	}
-	if out := r.ast.GetType(e.ID()); out != nil && out.Kind() == types.ListKind && t.Kind() == types.ListKind && out.Parameters()[0].IsExactType(t.Parameters()[0]) {
+	if out := r.ast.GetType(e.ID()); out != nil && out.Kind() == types.ListKind && t.Kind() == types.ListKind &&
+		out.Parameters()[0].IsExactType(t.Parameters()[0]) {
 		return paths // filter: the elements are the range's
 	}
 	return nil

@@ -20,18 +20,34 @@ func TestReads(t *testing.T) {
 		{"a path", "crate.order.rank > 1", "crate.order.rank with its object"},
 		{"the path is as quick as its quickest step", "crate.depot.places > 1", "crate.depot.places with every step"},
 		{"one read once", "depot.free + depot.free + depot.free > 1", "depot.free with every step"},
-		{"a constant key", "depot.labels['zone'] == 'x' || depot.labels.rack == 'y'", `depot.labels["rack"] with its object, depot.labels["zone"] with its object`},
+		{
+			"a constant key", "depot.labels['zone'] == 'x' || depot.labels.rack == 'y'",
+			`depot.labels["rack"] with its object, depot.labels["zone"] with its object`,
+		},
 		{"an optional key", "depot.labels[?'zone'].orValue('') == ''", `depot.labels["zone"] with its object`},
 		{"an optional member of a map", "depot.labels.?zone.orValue('') == ''", `depot.labels["zone"] with its object`},
 		{"a key that is read itself", "depot.labels[s] == 'x'", "depot.labels with its object, s"},
 		{"a presence test", "has(depot.labels.zone)", `depot.labels["zone"] with its object`},
 		{"in a map", "'zone' in depot.labels", "depot.labels with its object"},
-		{"a value with parts is read whole, by its key", "crate.limit['gold/bars'] > 1 && crate.limit.weight > 2", `crate.limit["gold/bars"] with its object, crate.limit["weight"] with its object`},
+		{
+			"a value with parts is read whole, by its key", "crate.limit['gold/bars'] > 1 && crate.limit.weight > 2",
+			`crate.limit["gold/bars"] with its object, crate.limit["weight"] with its object`,
+		},
 		{"an operator reads its operands whole", "crate.limit.heavier(depot.limit)", "crate.limit with its object, depot.limit with its object"},
 		{"an index of a list", "order.crates[0].size > 1", "order.crates with its object, order.crates[].size with its object"},
-		{"a comprehension", "order.crates.all(c, c.size < depot.free)", "depot.free with every step, order.crates with its object, order.crates[].size with its object"},
-		{"a filtered list keeps its paths", "order.crates.filter(c, c.size > 1).map(c, c.name).size() > 0", "order.crates with its object, order.crates[] with its object, order.crates[].name with its object, order.crates[].size with its object"},
-		{"nested comprehensions", "depot.crates.exists(c, c.order.crates.exists(o, o.size > c.size))", "depot.crates with every step, depot.crates[].order.crates with every step, depot.crates[].order.crates[].size with every step, depot.crates[].size with every step"},
+		{
+			"a comprehension", "order.crates.all(c, c.size < depot.free)",
+			"depot.free with every step, order.crates with its object, order.crates[].size with its object",
+		},
+		{
+			"a filtered list keeps its paths", "order.crates.filter(c, c.size > 1).map(c, c.name).size() > 0",
+			"order.crates with its object, order.crates[] with its object, order.crates[].name with its object, order.crates[].size with its object",
+		},
+		{
+			"nested comprehensions", "depot.crates.exists(c, c.order.crates.exists(o, o.size > c.size))",
+			"depot.crates with every step, depot.crates[].order.crates with every step, depot.crates[].order.crates[].size with every step, " +
+				"depot.crates[].size with every step",
+		},
 		{"a comprehension over strings", "depot.doors.exists(d, d == s)", "depot.doors with its object, s"},
 		{"a variable that hides a root", "words.exists(s, s == 'x')", "words"},
 		{"two variables", "order.crates.all(n, c, c.size > n)", "order.crates with its object, order.crates[].size with its object"},
@@ -39,20 +55,61 @@ func TestReads(t *testing.T) {
 		{"an object by condition", "(b ? depot : other).free > 0", "b, depot.free with every step, other.free with every step"},
 		{"a condition's value", "(i > 0 ? depot.free : crate.size) > 1", "crate.size with its object, depot.free with every step, i"},
 		{"a function says what it reads", "crate.goesInto(depot)", "crate.size with its object, depot.free with every step"},
-		{"a function that reads hidden members, through a list", "crate.stampedFor(depot)", "crate.stamp with its object, depot.crates[].stamp with every step"},
+		{
+			"a function that reads hidden members, through a list", "crate.stampedFor(depot)",
+			"crate.stamp with its object, depot.crates[].stamp with every step",
+		},
 		{"a function that reads a global", "lot(crate.name) > 0.5", "company.seed, crate.name"},
-		{"an argument that the function does not name is read whole", "depot.sorted(depot.doors).size() > 0", "depot.doors with its object, depot.labels with its object"},
-		{"a function of CEL reads its arguments", "depot.name.startsWith(s) && size(depot.doors) > 1", "depot.doors with its object, depot.name, s"},
-		{"an object through a function's path", "crate.goesInto(order.crates[0].depot)", "crate.size with its object, order.crates with its object, order.crates[].depot.free with every step"},
-		{"a computed field is what it reads, and itself", "order.share > 0.5", "company.size once a cycle (through), order.done with every step (through), order.share with every step"},
-		{"a computed field of another's", "crate.order.share > 0.5", "company.size once a cycle (through), crate.order.done with every step (through), crate.order.share with every step"},
-		{"a computed field of list elements", "depot.crates.all(c, c.order.share < 1.0)", "company.size once a cycle (through), depot.crates with every step, depot.crates[].order.done with every step (through), depot.crates[].order.share with every step"},
-		{"the objects of a computed list", "order.heap.all(c, c.size > 1)", "order.heap with its object, order.heap[].size with its object, order.rank with its object (through)"},
-		{"a computed field of the objects of a computed list", "order.heap.all(c, c.order.share > 0.5)", "company.size once a cycle (through), order.heap with its object, order.heap[].order.done with every step (through), order.heap[].order.share with every step, order.rank with its object (through)"},
-		{"the objects of a list that a function hands on", "depot.crates.reverse().slice(0, 1).all(c, c.size > 1)", "depot.crates with every step, depot.crates[].size with every step"},
-		{"an object that a function takes from a list", "depot.crates.first().optMap(c, c.size).orValue(1) > 1", "depot.crates with every step, depot.crates[] with every step, depot.crates[].size with every step"},
-		{"lists joined", "(depot.crates + order.crates).exists(c, c.size > 1)", "depot.crates with every step, depot.crates[].size with every step, order.crates with its object, order.crates[].size with its object"},
-		{"objects in a list of one's own", "[depot, other].exists(x, x.free > 1)", "depot, depot.free with every step, other, other.free with every step"},
+		{
+			"an argument that the function does not name is read whole", "depot.sorted(depot.doors).size() > 0",
+			"depot.doors with its object, depot.labels with its object",
+		},
+		{
+			"a function of CEL reads its arguments", "depot.name.startsWith(s) && size(depot.doors) > 1",
+			"depot.doors with its object, depot.name, s",
+		},
+		{
+			"an object through a function's path", "crate.goesInto(order.crates[0].depot)",
+			"crate.size with its object, order.crates with its object, order.crates[].depot.free with every step",
+		},
+		{
+			"a computed field is what it reads, and itself", "order.share > 0.5",
+			"company.size once a cycle (through), order.done with every step (through), order.share with every step",
+		},
+		{
+			"a computed field of another's", "crate.order.share > 0.5",
+			"company.size once a cycle (through), crate.order.done with every step (through), crate.order.share with every step",
+		},
+		{
+			"a computed field of list elements", "depot.crates.all(c, c.order.share < 1.0)",
+			"company.size once a cycle (through), depot.crates with every step, depot.crates[].order.done with every step (through), " +
+				"depot.crates[].order.share with every step",
+		},
+		{
+			"the objects of a computed list", "order.heap.all(c, c.size > 1)",
+			"order.heap with its object, order.heap[].size with its object, order.rank with its object (through)",
+		},
+		{
+			"a computed field of the objects of a computed list", "order.heap.all(c, c.order.share > 0.5)",
+			"company.size once a cycle (through), order.heap with its object, order.heap[].order.done with every step (through), " +
+				"order.heap[].order.share with every step, order.rank with its object (through)",
+		},
+		{
+			"the objects of a list that a function hands on", "depot.crates.reverse().slice(0, 1).all(c, c.size > 1)",
+			"depot.crates with every step, depot.crates[].size with every step",
+		},
+		{
+			"an object that a function takes from a list", "depot.crates.first().optMap(c, c.size).orValue(1) > 1",
+			"depot.crates with every step, depot.crates[] with every step, depot.crates[].size with every step",
+		},
+		{
+			"lists joined", "(depot.crates + order.crates).exists(c, c.size > 1)",
+			"depot.crates with every step, depot.crates[].size with every step, order.crates with its object, order.crates[].size with its object",
+		},
+		{
+			"objects in a list of one's own", "[depot, other].exists(x, x.free > 1)",
+			"depot, depot.free with every step, other, other.free with every step",
+		},
 		{"params are constants", "crate.size > params.factor", "crate.size with its object"},
 		{"a list and a map of reads", "[crate.size, i].size() + {s: j}.size() > 0", "crate.size with its object, i, j, s"},
 		{"objects compared", "crate.depot == depot", "crate.depot with every step, depot"},
@@ -177,7 +234,11 @@ func TestCostLimit(t *testing.T) {
 	for _, test := range []struct{ expression, want string }{
 		{"depot.crates.all(c, c.size > 1)", ""},
 		{"depot.crates.all(c, depot.doors.exists(d, d == c.name))", ""},
-		{"depot.crates.all(c, depot.crates.all(d, c.size == d.size || c.name == d.name))", "may cost 4983811, over the limit of 1000000; avoid loops inside loops, and values that grow in a loop, or use a function of the language"},
+		{
+			"depot.crates.all(c, depot.crates.all(d, c.size == d.size || c.name == d.name))",
+			"may cost 4983811, over the limit of 1000000; avoid loops inside loops, and values that grow in a loop, or use a function of the " +
+				"language",
+		},
 		{"depot.crates.all(c, c.order.crates.all(d, d.order.crates.all(e, e.size == c.size)))", "over the limit"},
 		{"words.all(a, words.all(b, words.all(c, words.all(d, a + b != c + d))))", "over the limit"},
 	} {

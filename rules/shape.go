@@ -47,9 +47,8 @@ type Each struct {
 	value func(Roots) ref.Val
 }
 
-// Each says that an expression is path.map(x, …) where what is made of an element depends on nothing that has another name than the element
-// itself, save params. false: it is something else, not compiled, or
-// counted, which only whole evaluations are.
+// Each says that an expression is path.map(x, …) where what is made of an element depends on nothing that has another name than
+// the element itself, save params. false: it is something else, not compiled, or counted, which only whole evaluations are.
 func (e *Expr) Each() (*Each, bool) {
 	if e.checked == nil || e.kernel.value == nil || e.Metered || e.checked.Expr().Kind() != ast.ComprehensionKind {
 		return nil, false
@@ -84,7 +83,8 @@ func mapBody(c ast.ComprehensionExpr) (of ast.Expr, ok bool) {
 	isAccu := func(e ast.Expr) bool { return e.Kind() == ast.IdentKind && e.AsIdent() == c.AccuVar() }
 	switch {
 	case c.HasIterVar2(), !isAccu(c.Result()), start.Kind() != ast.ListKind, start.AsList().Size() != 0,
-		while.Kind() != ast.LiteralKind, while.AsLiteral() != types.True, step.Kind() != ast.CallKind, step.AsCall().FunctionName() != operators.Add:
+		while.Kind() != ast.LiteralKind, while.AsLiteral() != types.True, step.Kind() != ast.CallKind,
+		step.AsCall().FunctionName() != operators.Add:
 		return nil, false
 	}
 	args := step.AsCall().Args()
@@ -106,7 +106,8 @@ func only(e ast.Expr, names []string) bool {
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
 		inside := append(slices.Clone(names), c.IterVar(), c.IterVar2(), c.AccuVar())
-		return only(c.IterRange(), names) && only(c.AccuInit(), names) && only(c.LoopCondition(), inside) && only(c.LoopStep(), inside) && only(c.Result(), inside)
+		return only(c.IterRange(), names) && only(c.AccuInit(), names) && only(c.LoopCondition(), inside) && only(c.LoopStep(), inside) &&
+			only(c.Result(), inside)
 	default:
 		for _, child := range children(e) {
 			if !only(child, names) {

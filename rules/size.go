@@ -277,7 +277,10 @@ func callSize(c ast.CallExpr, args []*Size, t *cel.Type) *Size {
 		}
 		return nil
 	case mapInsert:
-		return &Size{most: plusOf(first.length(), max(1, insertedOf(args))), of: larger(first.element(), args[len(args)-1]), keys: larger(keysIn(first), second)}
+		return &Size{
+			most: plusOf(first.length(), max(1, insertedOf(args))), of: larger(first.element(), args[len(args)-1]),
+			keys: larger(keysIn(first), second),
+		}
 	}
 	if out := growing(c, first, second, argument(args, 2)); out != nil {
 		return out

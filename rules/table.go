@@ -351,7 +351,8 @@ func (r *tableReader) mistaken(item source.Value, section Section) []string {
 	other := map[string]string{"expression": "by", "by": "expression"}[section.Expression]
 	for _, f := range item.Fields(nil, &source.Issues{}) {
 		if f.Name == other && !item.Get(section.Expression).Exists() {
-			*r.issues = append(*r.issues, f.Key.Issuef("write "+section.Expression, "rows of %s have their expression under %s", section.Name, section.Expression))
+			*r.issues = append(*r.issues, f.Key.Issuef("write "+section.Expression, "rows of %s have their expression under %s", section.Name,
+				section.Expression))
 			return []string{other}
 		}
 	}

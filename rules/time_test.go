@@ -70,9 +70,12 @@ func TestNextIsNotTooLate(t *testing.T) {
 	s := testScope(t)
 	var exprs []*Expr
 	for _, text := range []string{
-		"(now - crate.since).getMinutes()", "(crate.since - now).getMinutes()", "(now - crate.since).getSeconds() / 7", "(crate.since - now).getHours() / 2",
-		"now - crate.since > duration('10m')", "now - crate.since >= duration('10m')", "crate.since - now < duration('-3s')", "now == crate.since + duration('2s')",
-		"now - crate.since > crate.since - now", "crate.since - now <= now - crate.since", "now - duration('1s') != crate.since", "[(now - crate.since).getMinutes(), (now + duration('1h') - crate.since).getHours()]",
+		"(now - crate.since).getMinutes()", "(crate.since - now).getMinutes()", "(now - crate.since).getSeconds() / 7",
+		"(crate.since - now).getHours() / 2",
+		"now - crate.since > duration('10m')", "now - crate.since >= duration('10m')", "crate.since - now < duration('-3s')",
+		"now == crate.since + duration('2s')",
+		"now - crate.since > crate.since - now", "crate.since - now <= now - crate.since", "now - duration('1s') != crate.since",
+		"[(now - crate.since).getMinutes(), (now + duration('1h') - crate.since).getHours()]",
 	} {
 		e, issues := s.Compile(source.Text{Value: text}, Anything())
 		if issues.Err() != nil || e.restless {

@@ -87,25 +87,42 @@ func testVocabulary() Vocabulary {
 	return Vocabulary{
 		Objects: []*Object{
 			{Name: "Depot", Type: depotType(), Members: []*Member{
-				member("name", text, Static), member("labels", labels, ByObject), member("places", num, ByObject), member("free", num, ByStep), member("load", cel.DoubleType, ByStep),
+				member("name", text, Static), member("labels", labels, ByObject), member("places", num, ByObject), member("free", num, ByStep),
+				member("load", cel.DoubleType, ByStep),
 				member("doors", cel.ListType(text), ByObject), crates, member("limit", measureType(), ByObject),
 			}},
 			{Name: "Crate", Type: crateType(), Members: []*Member{
-				member("name", text, Static), member("size", num, ByObject), member("limit", measureType(), ByObject), member("since", cel.TimestampType, ByObject),
+				member("name", text, Static), member("size", num, ByObject), member("limit", measureType(), ByObject),
+				member("since", cel.TimestampType, ByObject),
 				member("order", orderType(), ByObject), member("depot", depotType(), ByStep), member("labels", labels, ByObject), stamp,
 			}},
 			{Name: "Order", Type: orderType(), Members: []*Member{
-				member("name", text, Static), member("rank", num, ByObject), member("done", num, ByStep), member("crates", cel.ListType(crateType()), ByObject), member("turn", cel.BoolType, ByFold),
+				member("name", text, Static), member("rank", num, ByObject), member("done", num, ByStep),
+				member("crates", cel.ListType(crateType()), ByObject), member("turn", cel.BoolType, ByFold),
 			}},
 			{Name: "Measure", Type: measureType(), Leaf: true, Members: []*Member{cpu}},
 		},
 		Functions: []*Function{
-			one("goesInto", Overload{Member: true, Args: []*cel.Type{crateType(), depotType()}, Result: cel.BoolType, Reads: []string{"{0}.size", "{1}.free"}, Eval: answer(types.True)}),
-			one("stampedFor", Overload{Member: true, Args: []*cel.Type{crateType(), depotType()}, Result: cel.BoolType, Reads: []string{"{0}.stamp", "{1}.crates.stamp"}, Eval: answer(types.True)}),
-			one("lot", Overload{Args: []*cel.Type{text}, Result: cel.DoubleType, Reads: []string{"company.seed"}, Eval: answer(types.Double(0.5)), Cost: 10}),
+			one("goesInto", Overload{
+				Member: true, Args: []*cel.Type{crateType(), depotType()}, Result: cel.BoolType,
+				Reads: []string{"{0}.size", "{1}.free"}, Eval: answer(types.True),
+			}),
+			one("stampedFor", Overload{
+				Member: true, Args: []*cel.Type{crateType(), depotType()}, Result: cel.BoolType,
+				Reads: []string{"{0}.stamp", "{1}.crates.stamp"}, Eval: answer(types.True),
+			}),
+			one("lot", Overload{
+				Args: []*cel.Type{text}, Result: cel.DoubleType, Reads: []string{"company.seed"},
+				Eval: answer(types.Double(0.5)), Cost: 10,
+			}),
 			one("heavier", Overload{Member: true, Args: []*cel.Type{measureType(), measureType()}, Result: cel.BoolType, Eval: answer(types.False)}),
-			one("sorted", Overload{Member: true, Args: []*cel.Type{depotType(), cel.ListType(text)}, Result: cel.ListType(text), Reads: []string{"{0}.labels"}, Eval: answer(types.NewStringList(types.DefaultTypeAdapter, nil))}),
-			{Name: operators.Index, Doc: "reads a measure", Overloads: []Overload{{ID: "test_index", Args: []*cel.Type{measureType(), text}, Result: cel.DoubleType}}},
+			one("sorted", Overload{
+				Member: true, Args: []*cel.Type{depotType(), cel.ListType(text)}, Result: cel.ListType(text),
+				Reads: []string{"{0}.labels"}, Eval: answer(types.NewStringList(types.DefaultTypeAdapter, nil)),
+			}),
+			{Name: operators.Index, Doc: "reads a measure", Overloads: []Overload{
+				{ID: "test_index", Args: []*cel.Type{measureType(), text}, Result: cel.DoubleType},
+			}},
 		},
 	}
 }
@@ -124,7 +141,10 @@ func companyType() *cel.Type { return cel.ObjectType("Company") }
 // testScope knows an object of each type, an object that no vocabulary has, and plain roots.
 func testScope(t testing.TB) *Scope {
 	t.Helper()
-	company := &Object{Name: "Company", Type: companyType(), Members: []*Member{member("seed", cel.IntType, Static), member("size", cel.IntType, ByCycle)}}
+	company := &Object{Name: "Company", Type: companyType(), Members: []*Member{
+		member("seed", cel.IntType, Static),
+		member("size", cel.IntType, ByCycle),
+	}}
 	params := &Object{Name: "Params", Type: cel.ObjectType("Params"), Members: []*Member{
 		{Name: "factor", Type: cel.DoubleType, Reads: &Reads{}, Get: func(any) ref.Val { return types.Double(1.5) }},
 	}}
@@ -134,13 +154,17 @@ func testScope(t testing.TB) *Scope {
 	share.Reads = &Reads{}
 	share.Reads.add(Read{Root: "order", Steps: []Step{{Member: order.Find("done")}}, Changes: ByStep, Type: cel.IntType})
 	share.Reads.add(Read{Root: "company", Steps: []Step{{Member: company.Find("size")}}, Changes: ByCycle, Type: cel.IntType})
-	heap := &Member{Name: "heap", Type: cel.ListType(crateType()), Changes: ByObject, Own: "order", Get: func(any) ref.Val { return types.NewRefValList(types.DefaultTypeAdapter, nil) }}
+	heap := &Member{Name: "heap", Type: cel.ListType(crateType()), Changes: ByObject, Own: "order", Get: func(any) ref.Val {
+		return types.NewRefValList(types.DefaultTypeAdapter, nil)
+	}}
 	heap.Reads = &Reads{}
 	heap.Reads.add(Read{Root: "order", Steps: []Step{{Member: order.Find("rank")}}, Changes: ByObject, Type: cel.IntType})
 	order.Members = append(append([]*Member{}, order.Members...), share, heap)
 	s, err := l.Scope(map[string]*cel.Type{
-		"crate": crateType(), "depot": depotType(), "order": orderType(), "other": depotType(), "company": companyType(), "now": cel.TimestampType, "params": params.Type, "words": cel.ListType(cel.StringType),
-		"i": cel.IntType, "j": cel.IntType, "u": cel.UintType, "d": cel.DoubleType, "e": cel.DoubleType, "b": cel.BoolType, "s": cel.StringType, "anything": cel.DynType,
+		"crate": crateType(), "depot": depotType(), "order": orderType(), "other": depotType(), "company": companyType(),
+		"now": cel.TimestampType, "params": params.Type, "words": cel.ListType(cel.StringType),
+		"i": cel.IntType, "j": cel.IntType, "u": cel.UintType, "d": cel.DoubleType, "e": cel.DoubleType, "b": cel.BoolType, "s": cel.StringType,
+		"anything": cel.DynType,
 	}, company, params, &order)
 	if err != nil {
 		t.Fatal(err)
@@ -158,19 +182,27 @@ func testRoots(t testing.TB, more map[string]any) cel.Activation {
 		}
 		return types.NewStringStringMap(types.DefaultTypeAdapter, m)
 	}
-	order := &thing{orderType(), map[string]ref.Val{"name": types.String("o1"), "rank": types.Int(3), "done": types.Int(1), "turn": types.True}}
-	crate := &thing{crateType(), map[string]ref.Val{"name": types.String("c1"), "size": types.Int(2), "limit": measure{"weight": 4}, "since": types.NullValue, "order": order, "labels": labels("kind", "glass"), "stamp": types.String("x")}}
+	order := &thing{orderType(), map[string]ref.Val{
+		"name": types.String("o1"), "rank": types.Int(3), "done": types.Int(1),
+		"turn": types.True,
+	}}
+	crate := &thing{crateType(), map[string]ref.Val{
+		"name": types.String("c1"), "size": types.Int(2), "limit": measure{"weight": 4},
+		"since": types.NullValue, "order": order, "labels": labels("kind", "glass"), "stamp": types.String("x"),
+	}}
 	crates := types.NewRefValList(types.DefaultTypeAdapter, []ref.Val{crate})
 	order.fields["crates"] = crates
 	depot := &thing{depotType(), map[string]ref.Val{
 		"name": types.String("d1"), "labels": labels("zone", "east"), "places": types.Int(9), "free": types.Int(7), "load": types.Double(0.5),
-		"doors": types.NewStringList(types.DefaultTypeAdapter, []string{"n", "s"}), "crates": crates, "limit": measure{"weight": 8, "gold/bars": 2},
+		"doors": types.NewStringList(types.DefaultTypeAdapter, []string{"n", "s"}), "crates": crates,
+		"limit": measure{"weight": 8, "gold/bars": 2},
 	}}
 	crate.fields["depot"] = depot
 	company := &thing{companyType(), map[string]ref.Val{"seed": types.Int(7), "size": types.Int(100)}}
 	roots := map[string]any{
-		"crate": crate, "depot": depot, "order": order, "other": depot, "company": company, "now": types.Timestamp{}, "params": company, "words": types.NewStringList(types.DefaultTypeAdapter, []string{"a", "b"}),
-		"i": int64(1), "j": int64(2), "u": uint64(3), "d": 1.5, "e": -2.0, "b": true, "s": "text", "anything": "whatever",
+		"crate": crate, "depot": depot, "order": order, "other": depot, "company": company, "now": types.Timestamp{}, "params": company,
+		"words": types.NewStringList(types.DefaultTypeAdapter, []string{"a", "b"}),
+		"i":     int64(1), "j": int64(2), "u": uint64(3), "d": 1.5, "e": -2.0, "b": true, "s": "text", "anything": "whatever",
 	}
 	maps.Copy(roots, more)
 	a, err := cel.NewActivation(roots)

@@ -18,7 +18,10 @@ func TestZonedPartsAreCELs(t *testing.T) {
 		time.Date(2026, 1, 1, 0, 30, 59, 999e6, time.UTC), time.Date(2024, 2, 29, 23, 59, 0, 1e6, time.UTC),
 		time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC), time.Date(1969, 12, 31, 12, 0, 0, 0, time.FixedZone("", 3600)),
 	}
-	for _, part := range []string{"getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek", "getHours", "getMinutes", "getSeconds", "getMilliseconds"} {
+	for _, part := range []string{
+		"getFullYear", "getMonth", "getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek", "getHours",
+		"getMinutes", "getSeconds", "getMilliseconds",
+	} {
 		for _, zone := range []string{"UTC", "", "Europe/Paris", "America/New_York", "Asia/Kathmandu", "-02:30", "Nowhere/Land", "x:y"} {
 			e, issues := s.Compile(source.NewText(fmt.Sprintf("now.%s('%s')", part, zone)), Anything())
 			if len(issues) > 0 {

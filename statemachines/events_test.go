@@ -34,8 +34,16 @@ func TestEvents(t *testing.T) {
 		{"a command", FromCommand, Change{Action: "AbortJob"}, "CommandIssued"},
 		{"the job is new", FromJob, Change{Kind: Added}, "OutOfSync"},
 		{"the gang is broken", FromPodGroup, Change{PodGroupWas: &PodGroup{Phase: "Running"}, PodGroup: &PodGroup{Phase: "Unknown"}}, "Unknown"},
-		{"the gang is still broken", FromPodGroup, Change{PodGroupWas: &PodGroup{Phase: "Unknown"}, PodGroup: &PodGroup{Phase: "Unknown"}}, "OutOfSync"},
-		{"the gang was let in", FromPodGroup, Change{PodGroupWas: &PodGroup{Phase: "Pending"}, PodGroup: &PodGroup{Phase: "Inqueue"}}, "OutOfSync"},
+		{
+			"the gang is still broken", FromPodGroup,
+			Change{PodGroupWas: &PodGroup{Phase: "Unknown"}, PodGroup: &PodGroup{Phase: "Unknown"}},
+			"OutOfSync",
+		},
+		{
+			"the gang was let in", FromPodGroup,
+			Change{PodGroupWas: &PodGroup{Phase: "Pending"}, PodGroup: &PodGroup{Phase: "Inqueue"}},
+			"OutOfSync",
+		},
 		{"a pod was added", FromPod, Change{Kind: Added, Pod: pod("Pending")}, "PodPending"},
 		{"a pod is still pending", FromPod, Change{Pod: pod("Pending"), PodWas: pod("Pending")}, "OutOfSync"},
 		{"a pod runs", FromPod, Change{Pod: pod("Running"), PodWas: pod("Pending")}, "PodRunning"},
@@ -43,15 +51,41 @@ func TestEvents(t *testing.T) {
 		{"a pod is still being deleted", FromPod, Change{Pod: deleting(pod("Failed")), PodWas: deleting(pod("Running"))}, "OutOfSync"},
 		{"a pod is seen first when it is being deleted", FromPod, Change{Kind: Added, Pod: deleting(pod("Running"))}, "OutOfSync"},
 		{"a pod is gone", FromPod, Change{Kind: Deleted, Pod: pod("Running"), PodWas: pod("Running")}, "PodEvicted"},
-		{"a pod failed", FromPod, Change{Pod: pod("Failed", ended(0), ended(137), Container{}, ended(1)), PodWas: pod("Running")}, "PodFailed [137 1]"},
+		{
+			"a pod failed", FromPod,
+			Change{Pod: pod("Failed", ended(0), ended(137), Container{}, ended(1)), PodWas: pod("Running")},
+			"PodFailed [137 1]",
+		},
 		{"a pod failed while nobody looked", FromPod, Change{Kind: Added, Pod: pod("Failed", ended(3))}, "PodFailed [3]"},
 		{"a pod has failed before", FromPod, Change{Pod: pod("Failed", ended(3)), PodWas: pod("Failed")}, "OutOfSync"},
-		{"one of two succeeded", FromPod, Change{Pod: pod("Succeeded"), PodWas: pod("Running"), Task: task(func(k *Task) { k.Succeeded = 1 })}, "OutOfSync"},
-		{"both of two succeeded", FromPod, Change{Pod: pod("Succeeded"), PodWas: pod("Running"), Task: task(func(k *Task) { k.Succeeded = 2 })}, "TaskCompleted"},
-		{"two restarts of three", FromPod, Change{Pod: pod("Running"), PodWas: pod("Running"), Task: task(func(k *Task) { k.Restarts = 2 })}, "OutOfSync"},
-		{"three restarts of three", FromPod, Change{Pod: pod("Running"), PodWas: pod("Running"), Task: task(func(k *Task) { k.Restarts = 3 })}, "TaskFailed"},
-		{"one restart of one", FromPod, Change{Pod: pod("Pending"), PodWas: pod("Running"), Task: task(func(k *Task) { k.Restarts, k.MaxRetry = 1, 1 })}, "TaskFailed"},
-		{"restarts without end", FromPod, Change{Pod: pod("Running"), PodWas: pod("Running"), Task: task(func(k *Task) { k.Restarts, k.MaxRetry = 99, -1 })}, "OutOfSync"},
+		{
+			"one of two succeeded", FromPod,
+			Change{Pod: pod("Succeeded"), PodWas: pod("Running"), Task: task(func(k *Task) { k.Succeeded = 1 })},
+			"OutOfSync",
+		},
+		{
+			"both of two succeeded", FromPod,
+			Change{Pod: pod("Succeeded"), PodWas: pod("Running"), Task: task(func(k *Task) { k.Succeeded = 2 })},
+			"TaskCompleted",
+		},
+		{
+			"two restarts of three", FromPod,
+			Change{Pod: pod("Running"), PodWas: pod("Running"), Task: task(func(k *Task) { k.Restarts = 2 })},
+			"OutOfSync",
+		},
+		{
+			"three restarts of three", FromPod,
+			Change{Pod: pod("Running"), PodWas: pod("Running"), Task: task(func(k *Task) { k.Restarts = 3 })},
+			"TaskFailed",
+		},
+		{"one restart of one", FromPod, Change{
+			Pod: pod("Pending"), PodWas: pod("Running"),
+			Task: task(func(k *Task) { k.Restarts, k.MaxRetry = 1, 1 }),
+		}, "TaskFailed"},
+		{"restarts without end", FromPod, Change{
+			Pod: pod("Running"), PodWas: pod("Running"),
+			Task: task(func(k *Task) { k.Restarts, k.MaxRetry = 99, -1 }),
+		}, "OutOfSync"},
 	} {
 		got, err := m.Events(c.source, c.change)
 		if err != nil {
@@ -159,14 +193,18 @@ func TestDelayedEvents(t *testing.T) {
 	if diff := cmp.Diff(Decision{Action: "AbortJob"}, d); diff != "" {
 		t.Error(diff)
 	}
-	if got := m.PolicyEvents(); !cmp.Equal(got, []string{"*", "JobUpdated", "Unknown", "PodEvicted", "PodFailed", "TaskCompleted", "TaskFailed", "PodPending", "ImageMissing", "PodOld"}) {
+	if got := m.PolicyEvents(); !cmp.Equal(got, []string{
+		"*", "JobUpdated", "Unknown", "PodEvicted", "PodFailed", "TaskCompleted",
+		"TaskFailed", "PodPending", "ImageMissing", "PodOld",
+	}) {
 		t.Errorf("policies may name %q", got)
 	}
 }
 
 // TestEventErrors: a row that errs is told of, and does not hide the others.
 func TestEventErrors(t *testing.T) {
-	m := edited(t, "- name: pod-running\n", "- name: labelled\n  from: pod\n  when: pod.labels['x'] == 'y'\n  event: Labelled\n- name: pod-running\n")
+	m := edited(t, "- name: pod-running\n",
+		"- name: labelled\n  from: pod\n  when: pod.labels['x'] == 'y'\n  event: Labelled\n- name: pod-running\n")
 	got, err := m.Events(FromPod, Change{Pod: pod("Running"), PodWas: pod("Pending")})
 	if err == nil || len(got) != 1 || got[0].Event != "PodRunning" {
 		t.Errorf("events %v, error %v; want PodRunning, and the error", got, err)
@@ -183,7 +221,10 @@ func TestActions(t *testing.T) {
 	p := Policies{
 		UID: "uid", Version: 2,
 		Tasks: []TaskPolicies{
-			{"a", []Policy{{Action: "RestartTask", Events: []string{"PodFailed", "PodEvicted", "PodFailed"}}, {Action: "TerminateJob", ExitCode: new(int32(9))}}},
+			{"a", []Policy{
+				{Action: "RestartTask", Events: []string{"PodFailed", "PodEvicted", "PodFailed"}},
+				{Action: "TerminateJob", ExitCode: new(int32(9))},
+			}},
 			{"b", []Policy{{Action: "OpenSesame", Events: []string{"*"}}}},
 		},
 		Job: []Policy{
@@ -206,11 +247,21 @@ func TestActions(t *testing.T) {
 		{"this job", Request{Event: "PodFailed", JobUID: "uid"}, Decision{Action: "RestartJob", Policy: "spec.policies[2]"}},
 		{"an earlier version", Request{Event: "PodFailed", Version: 1, HasVersion: true}, Decision{Action: "SyncJob"}},
 		{"this version", Request{Event: "PodFailed", Version: 2, HasVersion: true}, Decision{Action: "RestartJob", Policy: "spec.policies[2]"}},
-		{"of the task first", Request{Event: "PodEvicted", Task: "a"}, Decision{Action: "RestartTask", Of: "task", Policy: "spec.tasks[0].policies[0]"}},
-		{"of the task, by exit code of any container", Request{Event: "Odd", Task: "a", ExitCodes: []int32{1, 9}}, Decision{Action: "TerminateJob", Policy: "spec.tasks[0].policies[1]"}},
+		{"of the task first", Request{Event: "PodEvicted", Task: "a"}, Decision{
+			Action: "RestartTask", Of: "task",
+			Policy: "spec.tasks[0].policies[0]",
+		}},
+		{
+			"of the task, by exit code of any container",
+			Request{Event: "Odd", Task: "a", ExitCodes: []int32{1, 9}},
+			Decision{Action: "TerminateJob", Policy: "spec.tasks[0].policies[1]"},
+		},
 		{"of the task, any event", Request{Event: "PodEvicted", Task: "b"}, Decision{Action: "OpenSesame", Policy: "spec.tasks[1].policies[0]"}},
 		{"of the job, by exit code", Request{ExitCodes: []int32{3}, Task: "c"}, Decision{Action: "CompleteJob", Policy: "spec.policies[3]"}},
-		{"the first that is pending needs a timeout", Request{Event: "PodPending"}, Decision{Action: "RestartPod", After: timeout, Of: "pod", Policy: "spec.policies[1]"}},
+		{"the first that is pending needs a timeout", Request{Event: "PodPending"}, Decision{
+			Action: "RestartPod", After: timeout, Of: "pod",
+			Policy: "spec.policies[1]",
+		}},
 		{"any event", Request{Event: "Unknown"}, Decision{Action: "TerminateJob", Policy: "spec.policies[4]"}},
 		{"no event", Request{}, Decision{Action: "SyncJob"}},
 	} {

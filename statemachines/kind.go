@@ -70,14 +70,20 @@ func kinds() map[string]kind {
 				FromCommand:  with(nil),
 			},
 			effects: map[string]effectKind{
-				"sync":        {doc: "makes the pods and the PodGroup that the spec asks for, removes what is too many, counts"},
-				"kill":        {doc: "deletes the job's pods, but those to retain, and its PodGroup; counts a new version", retains: true, kills: true},
-				"restartPods": {doc: "deletes the pods that the action aims at, but those to retain, so that they are made anew", retains: true, restarts: true},
+				"sync": {doc: "makes the pods and the PodGroup that the spec asks for, removes what is too many, counts"},
+				"kill": {doc: "deletes the job's pods, but those to retain, and its PodGroup; counts a new version", retains: true, kills: true},
+				"restartPods": {
+					doc: "deletes the pods that the action aims at, but those to retain, so that they are made anew", retains: true,
+					restarts: true,
+				},
 			},
 			counters: map[string]Facts{"retryCount": {Job: &Job{Status: JobStatus{RetryCount: math.MaxInt32}}}},
-			phases:   []string{"Pending", "Running", "Restarting", "Aborting", "Aborted", "Completing", "Completed", "Terminating", "Terminated", "Failed"},
-			scopes:   []string{"pod", "task", "partition"},
-			bind:     bindJob,
+			phases: []string{
+				"Pending", "Running", "Restarting", "Aborting", "Aborted", "Completing", "Completed", "Terminating",
+				"Terminated", "Failed",
+			},
+			scopes: []string{"pod", "task", "partition"},
+			bind:   bindJob,
 		},
 		"queue": {
 			roots:   queue,
@@ -115,7 +121,10 @@ func bindJob(f Facts) map[string]any {
 }
 
 func bindQueue(f Facts) map[string]any {
-	return map[string]any{"queue": &view{queueType(), orNew(f.Queue)}, "parent": &view{queueType(), orNew(f.Parent)}, "now": types.Timestamp{Time: f.Now}}
+	return map[string]any{
+		"queue": &view{queueType(), orNew(f.Queue)}, "parent": &view{queueType(), orNew(f.Parent)},
+		"now": types.Timestamp{Time: f.Now},
+	}
 }
 
 // bindChange adds what the rows of a source read to what all rows read.
@@ -123,7 +132,8 @@ func bindChange(vars map[string]any, source string, c Change) {
 	vars["change"] = &view{changeType(), &c}
 	switch source {
 	case FromPod:
-		vars["pod"], vars["was"], vars["task"] = &view{podType(), orNew(c.Pod)}, &view{podType(), orNew(c.PodWas)}, &view{taskType(), orNew(c.Task)}
+		vars["pod"], vars["was"], vars["task"] = &view{podType(), orNew(c.Pod)}, &view{podType(), orNew(c.PodWas)},
+			&view{taskType(), orNew(c.Task)}
 	case FromPodGroup:
 		vars["podGroup"], vars["was"] = &view{podGroupType(), orNew(c.PodGroup)}, &view{podGroupType(), orNew(c.PodGroupWas)}
 	}

@@ -90,7 +90,10 @@ func LoadFS(fsys fs.FS) (map[string]*Machine, source.Issues) {
 		}
 	}
 	if len(out) == 0 && issues.Err() == nil {
-		issues = append(issues, source.Issue{Message: "the folder of state machines holds none", Hint: "put a file *.yaml of kind StateMachine there, or leave the folder out for the machines that ship"})
+		issues = append(issues, source.Issue{
+			Message: "the folder of state machines holds none",
+			Hint:    "put a file *.yaml of kind StateMachine there, or leave the folder out for the machines that ship",
+		})
 	}
 	for _, name := range Names() {
 		if out[name] == nil {

@@ -93,10 +93,16 @@ func jobCases() []stepCase {
 	for _, action := range []string{"RestartTask", "RestartPod", "RestartPartition"} {
 		scope := strings.ToLower(strings.TrimPrefix(action, "Restart"))
 		out = append(out,
-			stepCase{"Restarting", action, counted(JobStatus{Terminating: 1}), `restartPods none of ` + scope + ` -> "Pending" by Restarting/` + action + `/pods-gone`},
-			stepCase{"Restarting", action, counted(JobStatus{RetryCount: 3}), `restartPods finished of ` + scope + ` -> "Failed" by Restarting/` + action + `/retried-enough`})
+			stepCase{"Restarting", action, counted(JobStatus{Terminating: 1}), `restartPods none of ` + scope + ` -> "Pending" by Restarting/` +
+				action + `/pods-gone`},
+			stepCase{"Restarting", action, counted(JobStatus{RetryCount: 3}), `restartPods finished of ` + scope + ` -> "Failed" by Restarting/` +
+				action + `/retried-enough`})
 	}
-	for _, c := range [][3]string{{"Aborting", "Aborted", "AbortJob"}, {"Completing", "Completed", "AbortJob"}, {"Terminating", "Terminated", "SyncJob"}} {
+	for _, c := range [][3]string{
+		{"Aborting", "Aborted", "AbortJob"},
+		{"Completing", "Completed", "AbortJob"},
+		{"Terminating", "Terminated", "SyncJob"},
+	} {
 		out = append(out,
 			stepCase{c[0], c[2], counted(JobStatus{Succeeded: 1, Failed: 3}), `kill finished -> "` + c[1] + `" by ` + c[0] + `/*/pods-gone`},
 			stepCase{c[0], c[2], counted(JobStatus{Terminating: 1}), `kill finished -> "` + c[0] + `" by ` + c[0] + `/*`},
@@ -112,8 +118,14 @@ func jobCases() []stepCase {
 		stepCase{"Pending", "ResumeJob", counted(JobStatus{Running: 1, Succeeded: 1, Failed: 1}), `sync -> "Running" by Pending/*/gang-runs`},
 		stepCase{"Pending", "NeverHeardOf", counted(JobStatus{Pending: 4}), `sync -> "Pending" by Pending/*`},
 		stepCase{"Running", "SyncJob", twoTasks(func(j *Job) { j.Tasks = nil }), `sync -> "Running" by Running/*/no-pods-wanted`},
-		stepCase{"Running", "SyncJob", done(1, 0, func(j *Job) { j.MinSuccess = new(int32(1)); j.Status.Running = 3 }), `sync -> "Completed" by Running/*/enough-succeeded`},
-		stepCase{"Running", "SyncJob", done(3, 1, func(j *Job) { j.MinSuccess = new(int32(4)) }), `sync -> "Failed" by Running/*/too-few-succeeded`},
+		stepCase{
+			"Running", "SyncJob", done(1, 0, func(j *Job) { j.MinSuccess = new(int32(1)); j.Status.Running = 3 }),
+			`sync -> "Completed" by Running/*/enough-succeeded`,
+		},
+		stepCase{
+			"Running", "SyncJob", done(3, 1, func(j *Job) { j.MinSuccess = new(int32(4)) }),
+			`sync -> "Failed" by Running/*/too-few-succeeded`,
+		},
 		stepCase{"Running", "SyncJob", done(3, 1, nil), `sync -> "Completed" by Running/*/gang-succeeded`},
 		stepCase{"Running", "SyncJob", done(2, 2, nil), `sync -> "Failed" by Running/*/gang-failed`},
 		stepCase{"Running", "SyncJob", done(3, 1, func(j *Job) {
@@ -132,7 +144,10 @@ func jobCases() []stepCase {
 		stepCase{"Restarting", "SyncJob", counted(JobStatus{RetryCount: 3}), `sync -> "Failed" by Restarting/SyncJob/retried-enough`},
 		stepCase{"Restarting", "AbortJob", counted(JobStatus{Terminating: 2}), `kill none -> "Restarting" by Restarting/*`},
 		stepCase{"Restarting", "AbortJob", counted(JobStatus{RetryCount: 1}), `kill none -> "Pending" by Restarting/*/pods-gone`},
-		stepCase{"Restarting", "AbortJob", counted(JobStatus{RetryCount: 3, Terminating: 4}), `kill finished -> "Failed" by Restarting/*/retried-enough`},
+		stepCase{
+			"Restarting", "AbortJob", counted(JobStatus{RetryCount: 3, Terminating: 4}),
+			`kill finished -> "Failed" by Restarting/*/retried-enough`,
+		},
 		stepCase{"Aborting", "ResumeJob", counted(JobStatus{Terminating: 4}), `kill finished -> "Restarting" retryCount+1 by Aborting/ResumeJob`},
 		stepCase{"Aborted", "ResumeJob", none, `kill finished -> "Restarting" retryCount+1 by Aborted/ResumeJob`},
 		stepCase{"Aborted", "RestartJob", none, `kill finished -> "Aborted" by Aborted/*`},
@@ -156,7 +171,10 @@ func queueCases() []stepCase {
 		{"", "CloseQueue", queue("", busy), `close -> "Closing" set closedByParent=false by Open/CloseQueue/work-left`},
 		{"Open", "OpenQueue", queue("Open", busy), `sync -> "Open" by Open/OpenQueue`},
 		{"Open", "CloseQueue", queue("Open", nil), `close -> "Closed" set closedByParent=false by Open/CloseQueue/empty`},
-		{"Open", "CloseQueue", queue("Open", func(q *Queue) { q.Pending = 1 }), `close -> "Closing" set closedByParent=false by Open/CloseQueue/work-left`},
+		{
+			"Open", "CloseQueue", queue("Open", func(q *Queue) { q.Pending = 1 }),
+			`close -> "Closing" set closedByParent=false by Open/CloseQueue/work-left`,
+		},
 		{"Open", "CloseQueue", queue("", root), `close -> "Open" by Open/CloseQueue/root`},
 		{"Open", "SyncQueue", queue("Open", nil), `sync -> "Open" by Open/*`},
 		{"Open", "SyncQueue", queue("", orphan), `sync -> "Open" set parent=root by Open/*/no-parent`},
@@ -271,7 +289,8 @@ func TestGuardFails(t *testing.T) {
 	if !errors.As(err, &row) {
 		t.Fatalf("Next gives %v, want a RowError", err)
 	}
-	if row.Row != "Running/*/no-pods-wanted" || !strings.HasPrefix(row.Place, "job.yaml:") || !strings.Contains(err.Error(), "no such key: deadline") {
+	if row.Row != "Running/*/no-pods-wanted" || !strings.HasPrefix(row.Place, "job.yaml:") ||
+		!strings.Contains(err.Error(), "no such key: deadline") {
 		t.Errorf("the error does not say where: %v", err)
 	}
 	f := twoTasks(func(j *Job) { j.Annotations = map[string]string{"deadline": "x"} })
@@ -299,7 +318,8 @@ func edited(t testing.TB, old, changed string) *Machine {
 
 // TestTimers: a row with after holds once the phase has lasted, and only while its guard holds.
 func TestTimers(t *testing.T) {
-	m := edited(t, "        - {name: gang-runs,", "        - {name: late, when: status.running == 0, after: 1h, to: Failed, reason: Late}\n        - {name: gang-runs,")
+	m := edited(t, "        - {name: gang-runs,",
+		"        - {name: late, when: status.running == 0, after: 1h, to: Failed, reason: Late}\n        - {name: gang-runs,")
 	entered := time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC)
 	at := func(d time.Duration, running int32) Facts {
 		f := counted(JobStatus{Running: running})
@@ -381,7 +401,11 @@ func TestWalks(t *testing.T) {
 // TestSumOfReplicas: tasks that ask for more pods together than one of them can say still ask for pods.
 func TestSumOfReplicas(t *testing.T) {
 	m := machine(t, "job")
-	f := Facts{Job: &Job{MinAvailable: 1, Status: JobStatus{Running: 1}, Tasks: []Task{{Replicas: math.MaxInt32}, {Replicas: math.MaxInt32}, {Replicas: 2}}}}
+	f := Facts{Job: &Job{MinAvailable: 1, Status: JobStatus{Running: 1}, Tasks: []Task{
+		{Replicas: math.MaxInt32},
+		{Replicas: math.MaxInt32},
+		{Replicas: 2},
+	}}}
 	step, err := m.Step("Running", "SyncJob", f)
 	if err != nil {
 		t.Fatal(err)

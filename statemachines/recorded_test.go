@@ -131,7 +131,8 @@ func TestRecordedJobStates(t *testing.T) {
 		if err != nil {
 			return row.ID, err.Error()
 		}
-		got := gridResult{recordedEffect(s.Effect), recordedRetain(s), o.Phase, o.Changed, row.Status.RetryCount + int32(o.Counters["retryCount"])}
+		got := gridResult{recordedEffect(s.Effect), recordedRetain(s), o.Phase, o.Changed, row.Status.RetryCount +
+			int32(o.Counters["retryCount"])}
 		return row.ID, cmp.Diff(row.Result, got)
 	})
 }

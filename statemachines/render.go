@@ -243,7 +243,8 @@ func (m *Machine) EventTexts() []EventText {
 	var out []EventText
 	for _, r := range m.events {
 		out = append(out, EventText{
-			Name: r.name, Description: r.description, From: r.from, Event: r.event, Guard: written(r.when), While: written(r.while), Since: written(r.since), After: r.after,
+			Name: r.name, Description: r.description, From: r.from, Event: r.event, Guard: written(r.when), While: written(r.while),
+			Since: written(r.since), After: r.after,
 			Internal: slices.Contains(m.policies.internal, r.event), NeedsTimeout: slices.Contains(m.policies.needTimeout, r.event),
 		})
 	}

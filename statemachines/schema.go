@@ -14,7 +14,10 @@ func Schema() []Part {
 	name := rules.Key{Name: "name", Value: "text", Doc: "What it is called in pictures, events and errors; no other of the list has it."}
 	after := rules.Key{Name: "after", Value: "duration"}
 	timed := func(doc string) rules.Key { after.Doc = doc; return after }
-	retain := rules.Key{Name: "retain", Value: "none, finished", Doc: "Which pods stay: none, or those that succeeded or failed. Where an effect ends pods, it must be said."}
+	retain := rules.Key{
+		Name: "retain", Value: "none, finished",
+		Doc: "Which pods stay: none, or those that succeeded or failed. Where an effect ends pods, it must be said.",
+	}
 	count := rules.Key{Name: "count", Value: "list", Doc: "Counters to increase by one: retryCount."}
 	set := rules.Key{Name: "set", Value: "keys", Doc: "What is written into the object: of a queue, parent and closedByParent."}
 	return []Part{
@@ -56,12 +59,16 @@ func Schema() []Part {
 			retain,
 			{Name: "to", Value: "phase", Doc: "Where it leads, always. Left out together with `next`, the phase stays."},
 			count, set,
-			{Name: "next", Value: "list", Doc: "Where it leads, once the effect is done: the first whose guard holds. If none does, the phase stays."},
+			{
+				Name: "next", Value: "list",
+				Doc: "Where it leads, once the effect is done: the first whose guard holds. If none does, the phase stays.",
+			},
 		}},
 		{"next", "An entry of `next`.", []rules.Key{
 			name,
 			{Name: "when", Value: "CEL, true or false", Doc: "The guard; left out, it holds."},
-			timed("It holds only once the phase has lasted that long. At that time the plain action (`otherwise`) happens, so the row must belong to it."),
+			timed("It holds only once the phase has lasted that long. At that time the plain action (`otherwise`) happens, so the row must belong " +
+				"to it."),
 			{Name: "to", Value: "phase", Doc: "Where it leads."},
 			count, set,
 			{Name: "reason", Value: "one word", Doc: "The reason in the object's state."},
@@ -71,9 +78,16 @@ func Schema() []Part {
 			name, description,
 			{Name: "from", Value: "job, pod, podGroup, command; queue", Doc: "Of what a change is looked at."},
 			{Name: "when", Value: "CEL, true or false", Doc: "Whether the change means the event; left out, it does."},
-			{Name: "while", Value: "CEL, true or false", Doc: "How long the cause lasts, for the timeouts of policies and for `after`; left out, it is `when` where there is `after`, else it lasts."},
+			{
+				Name: "while", Value: "CEL, true or false",
+				Doc: "How long the cause lasts, for the timeouts of policies and for `after`; left out, it is `when` where there is `after`, else it " +
+					"lasts.",
+			},
 			timed("The event is given once its cause has lasted that long."),
-			{Name: "since", Value: "CEL, a timestamp", Doc: "When the cause began, for `after` and the timeouts of policies; left out or missing, it is the change."},
+			{
+				Name: "since", Value: "CEL, a timestamp",
+				Doc: "When the cause began, for `after` and the timeouts of policies; left out or missing, it is the change.",
+			},
 			{Name: "event", Value: "one word", Doc: "The event."},
 			{Name: "exitCodes", Value: "CEL, a list of ints", Doc: "The exit codes that policies may answer."},
 			{Name: "otherwise", Value: "action", Doc: "The action where no policy of the Job answers."},

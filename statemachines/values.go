@@ -198,7 +198,9 @@ func taskMembers() []*rules.Member {
 		count("failed", "Pods that failed.", func(t *Task) int32 { return t.Failed }),
 		count("terminating", "Pods that are being deleted.", func(t *Task) int32 { return t.Terminating }),
 		count("unknown", "Pods in a phase that is not known.", func(t *Task) int32 { return t.Unknown }),
-		count("restarts", "How often containers of its pending and running pods were restarted, in all.", func(t *Task) int32 { return t.Restarts }),
+		count("restarts", "How often containers of its pending and running pods were restarted, in all.", func(t *Task) int32 {
+			return t.Restarts
+		}),
 	}
 }
 
@@ -208,7 +210,9 @@ func podMembers() []*rules.Member {
 		text("node", `The node it is on; "" before it is bound.`, func(p *Pod) string { return p.Node }),
 		words("labels", "Its labels.", func(p *Pod) map[string]string { return p.Labels }),
 		words("annotations", "Its annotations.", func(p *Pod) map[string]string { return p.Annotations }),
-		text("phase", `Pending, Running, Succeeded, Failed or Unknown; "" of a pod that was not there before.`, func(p *Pod) string { return p.Phase }),
+		text("phase", `Pending, Running, Succeeded, Failed or Unknown; "" of a pod that was not there before.`, func(p *Pod) string {
+			return p.Phase
+		}),
 		text("reason", `The reason of its status, such as "Evicted".`, func(p *Pod) string { return p.Reason }),
 		text("message", "The message of its status.", func(p *Pod) string { return p.Message }),
 		truth("deleting", "Whether it is being deleted.", func(p *Pod) bool { return p.Deleting }),
@@ -223,11 +227,16 @@ func queueMembers() []*rules.Member {
 	return []*rules.Member{
 		text("name", "Its name.", func(q *Queue) string { return q.Name }),
 		text("parent", "The queue above it.", func(q *Queue) string { return q.Parent }),
-		text("state", "Open, Closing, Closed or Unknown; empty of a new one, and of one that is not there.", func(q *Queue) string { return q.State }),
+		text("state", "Open, Closing, Closed or Unknown; empty of a new one, and of one that is not there.", func(q *Queue) string {
+			return q.State
+		}),
 		truth("closedByParent", "Whether it was closed because the queue above it was.", func(q *Queue) bool { return q.ClosedByParent }),
 		words("labels", "Its labels.", func(q *Queue) map[string]string { return q.Labels }),
 		words("annotations", "Its annotations.", func(q *Queue) map[string]string { return q.Annotations }),
-		count("podGroups", "Its PodGroups, in all phases.", func(q *Queue) int32 { return q.Pending + q.Inqueue + q.Running + q.Unknown + q.Completed }),
+		count("podGroups", "Its PodGroups, in all phases.", func(q *Queue) int32 {
+			return q.Pending + q.Inqueue + q.Running + q.Unknown +
+				q.Completed
+		}),
 		count("pending", "PodGroups that wait to be let in.", func(q *Queue) int32 { return q.Pending }),
 		count("inqueue", "PodGroups that were let in.", func(q *Queue) int32 { return q.Inqueue }),
 		count("running", "PodGroups that run.", func(q *Queue) int32 { return q.Running }),

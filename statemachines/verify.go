@@ -71,7 +71,8 @@ func (l *loader) totality() {
 			}
 		}
 		if len(missing) > 0 {
-			l.report(p.at.Issuef(`add them, or a row for "*" (every other action)`, "phase %s does not say what is done upon %s", p.name, strings.Join(missing, ", ")))
+			l.report(p.at.Issuef(`add them, or a row for "*" (every other action)`, "phase %s does not say what is done upon %s", p.name,
+				strings.Join(missing, ", ")))
 		}
 	}
 }
@@ -159,7 +160,8 @@ func (l *loader) finals(edges []edge) {
 		return
 	}
 	if len(final) == 0 {
-		l.report(l.m.at.Issuef("mark the phases in which an object ends with final: true, or the machine with perpetual: true", "no phase is final"))
+		l.report(l.m.at.Issuef("mark the phases in which an object ends with final: true, or the machine with perpetual: true",
+			"no phase is final"))
 		return
 	}
 	for _, p := range l.m.phases {
@@ -179,7 +181,8 @@ func (l *loader) reachable(edges []edge) {
 	}
 	for _, p := range l.m.phases {
 		if !slices.ContainsFunc(from, func(f string) bool { return route(edges, f, p.name) != nil }) {
-			l.report(p.at.Issuef("add a row that leads to it, or entry: true if others write it", "phase %s cannot be reached from %s", p.name, strings.Join(from, " or ")))
+			l.report(p.at.Issuef("add a row that leads to it, or entry: true if others write it", "phase %s cannot be reached from %s", p.name,
+				strings.Join(from, " or ")))
 		}
 	}
 }
@@ -223,7 +226,8 @@ func (l *loader) cycles(edges []edge) {
 		if way := l.unbounded(e, free); way != nil {
 			told[e.row] = true
 			l.report(e.row.at.Issuef(
-				fmt.Sprintf("count (%s), and leave by a guard that the counter alone makes true before any other, such as {when: status.retryCount >= spec.maxRetry, to: Failed}; or mark the action command: true",
+				fmt.Sprintf("count (%s), and leave by a guard that the counter alone makes true before any other, such as {when: status.retryCount "+
+					">= spec.maxRetry, to: Failed}; or mark the action command: true",
 					strings.Join(l.m.kind.counterNames(), ", ")),
 				"the row ends work (%s) and can come round for ever: %s", e.row.do.name, strings.Join(append([]string{e.from}, way...), " -> ")))
 		}

@@ -209,7 +209,9 @@ func stillGood(bundle []byte, now time.Time) []byte {
 }
 
 // makeCertificate makes a key and a certificate: an authority where there is no parent.
-func makeCertificate(now time.Time, names []string, parent *x509.Certificate, signer *ecdsa.PrivateKey) (der []byte, key *ecdsa.PrivateKey, err error) {
+func makeCertificate(now time.Time, names []string, parent *x509.Certificate, signer *ecdsa.PrivateKey) (der []byte,
+	key *ecdsa.PrivateKey, err error,
+) {
 	if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, nil, fmt.Errorf("make a key: %w", err)
 	}

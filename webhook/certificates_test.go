@@ -36,7 +36,8 @@ func TestRenew(t *testing.T) {
 		return out
 	}
 	first := renew(certificates{}, 0, names...)
-	if !trusted(t, first.bundle, first.cert, first.key, "127.0.0.1", begin) || trusted(t, first.bundle, first.cert, first.key, "b.svc", begin) {
+	if !trusted(t, first.bundle, first.cert, first.key, "127.0.0.1", begin) || trusted(t, first.bundle, first.cert, first.key,
+		"b.svc", begin) {
 		t.Error("it must be good for its names, and for no other")
 	}
 	if !renew(first, 59*day, names...).equal(first) {
@@ -48,7 +49,8 @@ func TestRenew(t *testing.T) {
 	if second.equal(first) {
 		t.Error("after 61 days: want a new certificate")
 	}
-	if at := begin.Add(61 * day); !trusted(t, second.bundle, first.cert, first.key, "a.svc", at) || trusted(t, first.bundle, second.cert, second.key, "a.svc", at) {
+	if at := begin.Add(61 * day); !trusted(t, second.bundle, first.cert, first.key, "a.svc", at) ||
+		trusted(t, first.bundle, second.cert, second.key, "a.svc", at) {
 		t.Error("replicas that serve with the old certificate are not trusted any more, or whoever signed it has signed the new")
 	}
 	if third := renew(second, 122*day, names...); trusted(t, third.bundle, first.cert, first.key, "a.svc", begin) {
@@ -57,7 +59,8 @@ func TestRenew(t *testing.T) {
 
 	// A replica reached by another name adds it, and keeps what others are reached by.
 	added := renew(first, day, "b.svc")
-	if at := begin.Add(day); !trusted(t, added.bundle, added.cert, added.key, "a.svc", at) || !trusted(t, added.bundle, first.cert, first.key, "a.svc", at) {
+	if at := begin.Add(day); !trusted(t, added.bundle, added.cert, added.key, "a.svc", at) ||
+		!trusted(t, added.bundle, first.cert, first.key, "a.svc", at) {
 		t.Error("a new name: the names before, or the authority, are lost")
 	}
 	if !renew(added, 2*day, names...).equal(added) {

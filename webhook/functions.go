@@ -43,26 +43,31 @@ func functions(mistake *schema) []*rules.Function {
 	}
 	a := cel.TypeParamType("A")
 	return []*rules.Function{
-		one("podTemplateMistakes", "What Kubernetes itself would refuse in a pod made from the template, after its defaults: a list of `field` (a path in the template) and `message`.", rules.Overload{
+		one("podTemplateMistakes", "What Kubernetes itself would refuse in a pod made from the template, after its defaults: a list of `field` "+
+			"(a path in the template) and `message`.", rules.Overload{
 			Args: []*cel.Type{cel.DynType}, Result: cel.ListType(mistake.typ), Cost: 1000,
 			Eval: func(args ...ref.Val) ref.Val { return podTemplateMistakes(mistake, args[0]) },
 		}),
-		one("differences", "The paths of the fields in which two values differ, sorted: whole lists where their lengths differ, otherwise element by element. Absent and null are the same.", rules.Overload{
+		one("differences", "The paths of the fields in which two values differ, sorted: whole lists where their lengths differ, otherwise "+
+			"element by element. Absent and null are the same.", rules.Overload{
 			Args: []*cel.Type{a, a}, Result: texts, Cost: 1000,
 			Eval: func(args ...ref.Val) ref.Val { return differences(args[0], args[1]) },
 		}),
-		one("cycle", "The first cycle of a graph in which the node `names[i]` points to the nodes called `edges[i]`: its names in order, the first again as the last; empty where there is none. Edges to names that no node has are left out.", rules.Overload{
+		one("cycle", "The first cycle of a graph in which the node `names[i]` points to the nodes called `edges[i]`: its names in order, the "+
+			"first again as the last; empty where there is none. Edges to names that no node has are left out.", rules.Overload{
 			Args: []*cel.Type{texts, cel.ListType(texts)}, Result: texts, Cost: 1000,
 			Eval: func(args ...ref.Val) ref.Val { return cycleOf(args[0], args[1]) },
 		}),
-		one("nearest", "The word of a list that was most likely meant by the first argument, empty where none is near: letters put in, left out, replaced or swapped, at most a third of them.", rules.Overload{
+		one("nearest", "The word of a list that was most likely meant by the first argument, empty where none is near: letters put in, left "+
+			"out, replaced or swapped, at most a third of them.", rules.Overload{
 			Args: []*cel.Type{cel.StringType, texts}, Result: cel.StringType, Cost: 1000,
 			Eval: func(args ...ref.Val) ref.Val {
 				word, _ := args[0].(types.String)
 				return types.String(source.Nearest(string(word), stringsOf(args[1])))
 			},
 		}),
-		one("flag", "The value that command-line arguments give to a flag, as Go reads them: `-name=value`, `--name=value`, `-name value`; the last counts; else the third argument.", rules.Overload{
+		one("flag", "The value that command-line arguments give to a flag, as Go reads them: `-name=value`, `--name=value`, `-name value`; the "+
+			"last counts; else the third argument.", rules.Overload{
 			Args: []*cel.Type{texts, cel.StringType, cel.StringType}, Result: cel.StringType, Cost: 64,
 			Eval: func(args ...ref.Val) ref.Val { return flagOf(args[0], args[1], args[2]) },
 		}),
@@ -197,7 +202,8 @@ func validationOptions(template *core.PodTemplateSpec) corevalidation.PodValidat
 	capabilities.Setup(true, noLimitOfBandwidth) // for the process; only the first call counts
 	o := podapi.GetValidationOptionsFromPodTemplate(template, nil)
 	for _, feature := range []*bool{
-		&o.AllowContainerRestartPolicyRules, &o.AllowEnvFilesValidation, &o.AllowPodLifecycleSleepActionZeroValue, &o.AllowRelaxedDNSSearchValidation,
+		&o.AllowContainerRestartPolicyRules, &o.AllowEnvFilesValidation, &o.AllowPodLifecycleSleepActionZeroValue,
+		&o.AllowRelaxedDNSSearchValidation,
 		&o.AllowRelaxedEnvironmentVariableValidation, &o.AllowRestartAllContainers, &o.AllowSidecarResizePolicy,
 		&o.AllowTaintTolerationComparisonOperators, &o.AllowUserNamespacesHostNetworkSupport,
 	} {

@@ -25,8 +25,10 @@ func TestValidationOptions(t *testing.T) {
 		"OldPodViolatesMatchLabelKeysValidation": older, "OldPodViolatesLegacyMatchLabelKeysValidation": older,
 		"AllowExistingRestartContainerForNonSidecarInitContainer": older, "AllowUserNamespacesWithVolumeDevices": older,
 		"AllowOnlyRecursiveSELinuxChangePolicy": "narrows what is let pass, where a feature is off",
-		"ResourceIsPod":                         other, "PodLevelResourcesEnabled": other, "InPlacePodLevelResourcesVerticalScalingEnabled": other,
-		"AllowMatchLabelKeysInPodTopologySpread": other, "AllowMatchLabelKeysInPodTopologySpreadSelectorMerge": other, "AllowImageVolumeWithDigest": other,
+		"ResourceIsPod":                         other, "PodLevelResourcesEnabled": other,
+		"InPlacePodLevelResourcesVerticalScalingEnabled": other,
+		"AllowMatchLabelKeysInPodTopologySpread":         other, "AllowMatchLabelKeysInPodTopologySpreadSelectorMerge": other,
+		"AllowImageVolumeWithDigest": other,
 	}
 	got := reflect.ValueOf(validationOptions(&core.PodTemplateSpec{}))
 	for i := range got.NumField() {

@@ -112,7 +112,12 @@ func disturbed(t *rapid.T, v any) any {
 	const oneIn = 12
 	if rapid.IntRange(1, oneIn).Draw(t, "disturb") == 1 {
 		return rapid.SampledFrom([]any{
-			nil, "", "default", "*", "{{", -1, 0, 1, 1 << 40, 1.5, true, []any{}, []any{nil}, map[string]any{}, map[string]any{"": nil}, "10m", "a/b",
+			nil, "", "default", "*", "{{", -1, 0, 1, 1 << 40, 1.5, true,
+			[]any{},
+			[]any{nil},
+			map[string]any{},
+			map[string]any{"": nil},
+			"10m", "a/b",
 		}).Draw(t, "by")
 	}
 	switch v := v.(type) {

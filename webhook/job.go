@@ -127,10 +127,12 @@ func (h *tableHandler) request(ctx context.Context, req admission.Request) (*Req
 	}
 	operation := string(req.Operation)
 	if operation != opCreate && operation != opUpdate {
-		return refuse("the operation is %q, and only CREATE and UPDATE are looked at here; the webhook configuration calls this path for too much", operation)
+		return refuse(
+			"the operation is %q, and only CREATE and UPDATE are looked at here; the webhook configuration calls this path for too much", operation)
 	}
 	if req.Kind.Kind != h.table.Kind {
-		return refuse("the object is a %s, and only a %s is looked at here; the webhook configuration calls this path for too much", req.Kind.Kind, h.table.Kind)
+		return refuse("the object is a %s, and only a %s is looked at here; the webhook configuration calls this path for too much",
+			req.Kind.Kind, h.table.Kind)
 	}
 	object, err := decodeObject(req.Object)
 	if err != nil {
@@ -201,7 +203,10 @@ func (h *tableHandler) refuse(req admission.Request, mistakes []Mistake) admissi
 	var lines []string
 	for _, m := range most(mistakes) {
 		lines = append(lines, m.String())
-		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: m.Field, Message: m.Message})
+		status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{
+			Type: metav1.CauseTypeFieldValueInvalid, Field: m.Field,
+			Message: m.Message,
+		})
 	}
 	if more := beyond(len(mistakes)); more != "" {
 		lines = append(lines, more)
@@ -219,5 +224,6 @@ func (h *tableHandler) refuse(req admission.Request, mistakes []Mistake) admissi
 // broken is the answer where a rule itself failed: nothing is let in unseen, and the log says why.
 func (h *tableHandler) broken(ctx context.Context, req admission.Request, err error) admission.Response {
 	ctrl.LoggerFrom(ctx).Error(err, "a rule of admission failed", "kind", req.Kind.Kind, "namespace", req.Namespace, "name", req.Name)
-	return admission.Errored(http.StatusInternalServerError, fmt.Errorf("a rule of admission of Celsius failed, which says nothing of the object: %w", err))
+	return admission.Errored(http.StatusInternalServerError,
+		fmt.Errorf("a rule of admission of Celsius failed, which says nothing of the object: %w", err))
 }

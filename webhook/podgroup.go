@@ -22,7 +22,8 @@ func newPodGroupEndpoints(in cluster, m *metrics) ([]*endpoint, error) {
 	mutate.path, mutate.name, mutate.mutating = "/podgroups/mutate", "mutate-podgroups.celsius.dev", true
 	mutate.operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
 	mutate.conditions = []condition{{name: "leaves-something-open", expression: "!(object.?status.?phase.orValue('') in ['', 'Pending']) || " +
-		"object.?spec.?queue.orValue('') in ['', 'default'] && !object.?metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"}}
+		"object.?spec.?queue.orValue('') in ['', 'default'] && !object.?metadata.?ownerReferences.orValue([]).exists(o, " +
+		"o.?controller.orValue(false))"}}
 	mutate.handler = admission.HandlerFunc(h.fillIn)
 	validate.path, validate.name = "/podgroups/validate", "validate-podgroups.celsius.dev"
 	validate.operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}

@@ -17,7 +17,9 @@ import (
 
 // policyJSON is a policy as the API server sends it.
 func policyJSON(spec string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy","metadata":{"name":"p","generation":2,"managedFields":[{"manager":"kubectl"}]},"spec":%s}`, spec)
+	return fmt.Appendf(nil,
+		`{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy",`+
+			`"metadata":{"name":"p","generation":2,"managedFields":[{"manager":"kubectl"}]},"spec":%s}`, spec)
 }
 
 // inline is a policy with one table of its own.
@@ -30,7 +32,8 @@ const own = "spec.tiers[0].tables[0].inline."
 func TestPolicyHandler(t *testing.T) {
 	const right = `{"mode":"Active","pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"gang"}]}]}`
 	const broken = `{"mode":"Active","pipeline":["allocat"],"tiers":[]}`
-	const unknownAction = `unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, enqueue); or define it under spec.actions`
+	const unknownAction = `unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, enqueue); or define it under ` +
+		`spec.actions`
 	for _, c := range []struct {
 		name     string
 		spec     string
@@ -40,11 +43,16 @@ func TestPolicyHandler(t *testing.T) {
 		warnings []string
 	}{
 		{name: "right", spec: right},
-		{name: "an action that is not", spec: broken, message: "spec.pipeline[0]: " + unknownAction, causes: []string{"spec.pipeline[0] | " + unknownAction}},
 		{
-			name:    "several mistakes at once",
-			spec:    inline(`{"scores":[{"name":"few","expression":"-node.taskCont +\n  nodd.x","weight":"1"}],"predicate":[],"jobOrder":[{"name":"o","by":"job.priority","onError":"alow"}]}`),
-			message: "the policy has 4 mistakes; the first: " + own + `jobOrder[0].onError: unknown value "alow"; did you mean "allow"? (one of deny, allow, skip)`,
+			name: "an action that is not", spec: broken, message: "spec.pipeline[0]: " + unknownAction,
+			causes: []string{"spec.pipeline[0] | " + unknownAction},
+		},
+		{
+			name: "several mistakes at once",
+			spec: inline(`{"scores":[{"name":"few","expression":"-node.taskCont +\n  ` +
+				`nodd.x","weight":"1"}],"predicate":[],"jobOrder":[{"name":"o","by":"job.priority","onError":"alow"}]}`),
+			message: "the policy has 4 mistakes; the first: " + own +
+				`jobOrder[0].onError: unknown value "alow"; did you mean "allow"? (one of deny, allow, skip)`,
 			causes: []string{
 				own + `jobOrder[0].onError | unknown value "alow"; did you mean "allow"? (one of deny, allow, skip)`,
 				own + `predicate | unknown field "predicate"; did you mean "predicates"?`,
@@ -54,19 +62,30 @@ func TestPolicyHandler(t *testing.T) {
 		},
 		{
 			name: "a warning", spec: inline(`{"jobReady":[{"name":"r","expression":"true"}]}`),
-			warnings: []string{"spec.tiers: there are rows of jobReady, but none of jobPipelined: a job that is not ready holds its places until the cycle ends; add a row of jobPipelined that says when a job may keep places it cannot use yet"},
+			warnings: []string{"spec.tiers: there are rows of jobReady, but none of jobPipelined: a job that is not ready holds its places until " +
+				"the cycle ends; add a row of jobPipelined that says when a job may keep places it cannot use yet"},
 		},
 		{
 			name: "rows that no verb asks yet", spec: inline(`{"preemptable":[{"name":"r","expression":"true"}]}`),
-			warnings: []string{own + `preemptable: rows of preemptable are compiled and checked, but no verb of this version asks them: they have no effect yet`},
+			warnings: []string{own + `preemptable: rows of preemptable are compiled and checked, but no verb of this version asks them: they have ` +
+				`no effect yet`},
 		},
-		{name: "an update that breaks it", old: right, spec: broken, message: "spec.pipeline[0]: " + unknownAction, causes: []string{"spec.pipeline[0] | " + unknownAction}},
+		{
+			name: "an update that breaks it", old: right, spec: broken, message: "spec.pipeline[0]: " + unknownAction,
+			causes: []string{"spec.pipeline[0] | " + unknownAction},
+		},
 		{
 			name: "a broken one is paused", old: broken, spec: strings.Replace(broken, "Active", "Paused", 1),
-			warnings: []string{"this policy does not compile, and did not before this change; it is not served until it does", "spec.pipeline[0]: " + unknownAction},
+			warnings: []string{
+				"this policy does not compile, and did not before this change; it is not served until it does",
+				"spec.pipeline[0]: " + unknownAction,
+			},
 		},
 		{name: "a broken one is mended", old: broken, spec: right},
-		{name: "no spec at all", spec: "null", message: "spec is missing; add spec with pipeline and tiers", causes: []string{" | spec is missing; add spec with pipeline and tiers"}},
+		{
+			name: "no spec at all", spec: "null", message: "spec is missing; add spec with pipeline and tiers",
+			causes: []string{" | spec is missing; add spec with pipeline and tiers"},
+		},
 	} {
 		for _, dry := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, dry run %v", c.name, dry), func(t *testing.T) {
@@ -93,7 +112,8 @@ func TestPolicyHandler(t *testing.T) {
 
 func checkInvalid(t *testing.T, got *metav1.Status, message string, causes []string) {
 	t.Helper()
-	if got.Reason != metav1.StatusReasonInvalid || got.Code != http.StatusUnprocessableEntity || got.Details.Kind != "SchedulingPolicy" || got.Details.Name != "p" {
+	if got.Reason != metav1.StatusReasonInvalid || got.Code != http.StatusUnprocessableEntity || got.Details.Kind != "SchedulingPolicy" ||
+		got.Details.Name != "p" {
 		t.Errorf("status %+v", got)
 	}
 	if diff := cmp.Diff(message, got.Message); diff != "" {
@@ -121,7 +141,8 @@ func TestPolicyHandlerMany(t *testing.T) {
 	got := newPolicyHandler().Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: policyJSON(`{"tiers":[],"pipeline":` + string(pipeline) + `}`)},
 	}})
-	if n := len(got.Result.Details.Causes); n != mostCauses+1 || !strings.HasPrefix(got.Result.Message, "the policy has 107 mistakes, of which the first 100 are told; ") {
+	if n := len(got.Result.Details.Causes); n != mostCauses+1 || !strings.HasPrefix(got.Result.Message,
+		"the policy has 107 mistakes, of which the first 100 are told; ") {
 		t.Errorf("%d causes, message %s", n, got.Result.Message)
 	}
 }

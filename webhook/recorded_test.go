@@ -155,8 +155,8 @@ func TestRecordedJobUpdate(t *testing.T) {
 // namedField is a field that a recorded refusal names, as the API's own errors do.
 var namedField = regexp.MustCompile(`\b(spec(?:\.\w+(?:\[\d+\])?)+): `)
 
-// differsInVerdict compares the verdict, and of a refusal the fields. The words are each one's own. A refusal names a field in any case; for a row
-// that testdata/refused.yaml lists, those that it says; for another, the one that the recorded refusal names, if it does.
+// differsInVerdict compares the verdict, and of a refusal the fields. The words are each one's own. A refusal names a field in any case;
+// for a row that testdata/refused.yaml lists, those that it says; for another, the one that the recorded refusal names, if it does.
 func differsInVerdict(r recorded, fields []string, got admission.Response) string {
 	if got.Allowed != r.Allowed {
 		return fmt.Sprintf("allowed is %t, recorded %t (%s): %s", got.Allowed, r.Allowed, strings.TrimSpace(r.Message), message(got))

@@ -81,7 +81,8 @@ func (s *server) clientConfig(e *endpoint, bundle []byte) *applyv1.WebhookClient
 		c.WithCABundle(bundle...)
 	}
 	if s.options.URLHost == "" {
-		return c.WithService(applyv1.ServiceReference().WithNamespace(s.options.Namespace).WithName(s.options.ServiceName).WithPath(e.path).WithPort(443))
+		return c.WithService(applyv1.ServiceReference().WithNamespace(s.options.Namespace).WithName(s.options.ServiceName).WithPath(
+			e.path).WithPort(443))
 	}
 	host := s.options.URLHost
 	if _, _, err := net.SplitHostPort(host); err != nil {

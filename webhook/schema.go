@@ -73,25 +73,35 @@ func metadataSchema() apiextensionsv1.JSONSchemaProps {
 	}
 	texts := func(doc string) apiextensionsv1.JSONSchemaProps {
 		elem := text("")
-		return apiextensionsv1.JSONSchemaProps{Type: "object", Description: doc, AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: &elem}}
+		return apiextensionsv1.JSONSchemaProps{Type: "object", Description: doc, AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{
+			Allows: true, Schema: &elem,
+		}}
 	}
 	elem := text("")
-	return apiextensionsv1.JSONSchemaProps{Type: "object", Description: "Name, labels, annotations and owners.", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-		"name":              text("Unset where generateName is to make it."),
-		"generateName":      text("What a name is made from."),
-		"namespace":         text("The namespace."),
-		"uid":               text("Unique over time."),
-		"deletionTimestamp": text("When its deletion was asked for."),
-		"labels":            texts("The labels."),
-		"annotations":       texts("The annotations."),
-		"ownerReferences": {Type: "array", Description: "What it goes with.", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
-			Type: "object", Description: "One of those that it goes with.", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-				"apiVersion": text("The group and version of the owner."), "kind": text("The kind of the owner."), "name": text("The name of the owner."),
-				"uid": text("The UID of the owner."), "controller": {Type: "boolean", Description: "Whether the owner cares for it."},
-			},
-		}}},
-		"finalizers": {Type: "array", Description: "What must happen before it is gone.", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &elem}},
-	}}
+	return apiextensionsv1.JSONSchemaProps{
+		Type: "object", Description: "Name, labels, annotations and owners.",
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"name":              text("Unset where generateName is to make it."),
+			"generateName":      text("What a name is made from."),
+			"namespace":         text("The namespace."),
+			"uid":               text("Unique over time."),
+			"deletionTimestamp": text("When its deletion was asked for."),
+			"labels":            texts("The labels."),
+			"annotations":       texts("The annotations."),
+			"ownerReferences": {Type: "array", Description: "What it goes with.", Items: &apiextensionsv1.JSONSchemaPropsOrArray{
+				Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", Description: "One of those that it goes with.", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+						"apiVersion": text("The group and version of the owner."), "kind": text("The kind of the owner."),
+						"name": text("The name of the owner."),
+						"uid":  text("The UID of the owner."), "controller": {Type: "boolean", Description: "Whether the owner cares for it."},
+					},
+				},
+			}},
+			"finalizers": {Type: "array", Description: "What must happen before it is gone.", Items: &apiextensionsv1.JSONSchemaPropsOrArray{
+				Schema: &elem,
+			}},
+		},
+	}
 }
 
 func newSchema(p *apiextensionsv1.JSONSchemaProps, name string, known shapes) *schema {

@@ -39,7 +39,10 @@ import (
 func testServer(t *testing.T, o Options, c client.Client) *server {
 	t.Helper()
 	o.Address = "127.0.0.1:0"
-	s := &server{options: o.withDefaults(), log: ctrl.Log, client: c, cache: &informertest.FakeInformers{Scheme: newScheme(t)}, metrics: newMetrics()}
+	s := &server{
+		options: o.withDefaults(), log: ctrl.Log, client: c, cache: &informertest.FakeInformers{Scheme: newScheme(t)},
+		metrics: newMetrics(),
+	}
 	s.listNow = func(ctx context.Context, into client.ObjectList) error { return c.List(ctx, into) }
 	s.certs = newCertSource(s.options, c)
 	var err error
@@ -91,7 +94,9 @@ func wait(t *testing.T, what string, done func() bool) {
 	}
 }
 
-func configurations(t *testing.T, c client.Client, name string) (*admissionregistrationv1.MutatingWebhookConfiguration, *admissionregistrationv1.ValidatingWebhookConfiguration) {
+func configurations(t *testing.T, c client.Client, name string) (*admissionregistrationv1.MutatingWebhookConfiguration,
+	*admissionregistrationv1.ValidatingWebhookConfiguration,
+) {
 	t.Helper()
 	m, v := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	for _, o := range []client.Object{m, v} {
@@ -177,11 +182,26 @@ func TestBadRequests(t *testing.T) {
 		{"empty", "/jobs/validate", "", `the operation is ""`},
 		{"no JSON", "/jobs/validate", "{", "couldn't get version/kind"},
 		{"no object", "/jobs/validate", string(review(t, "CREATE", nil)), "the Job cannot be read: there is none in the request"},
-		{"an operation that is not ours", "/jobs/validate", string(review(t, "DELETE", merged(t, "{}"))), `the operation is "DELETE", and only CREATE and UPDATE are looked at here`},
-		{"an update without the state before", "/jobs/validate", string(review(t, "UPDATE", merged(t, "{}"))), "the Job before the update cannot be read: there is none in the request"},
-		{"another kind", "/jobs/mutate", strings.Replace(string(review(t, "CREATE", merged(t, "{}"))), `"kind": "Job"}`, `"kind": "Pod"}`, 1), "the object is a Pod, and only a Job is looked at here"},
-		{"a list for an object", "/jobs/mutate", strings.Replace(string(review(t, "CREATE", nil)), `"object": null`, `"object": [1]`, 1), "the Job cannot be read: it is not the JSON of an object"},
-		{"the wrong types", "/jobs/mutate", string(review(t, "CREATE", map[string]any{"spec": map[string]any{"tasks": "many"}})), `spec.tasks: is the string "many", must be a list`},
+		{
+			"an operation that is not ours", "/jobs/validate", string(review(t, "DELETE", merged(t, "{}"))),
+			`the operation is "DELETE", and only CREATE and UPDATE are looked at here`,
+		},
+		{
+			"an update without the state before", "/jobs/validate", string(review(t, "UPDATE", merged(t, "{}"))),
+			"the Job before the update cannot be read: there is none in the request",
+		},
+		{
+			"another kind", "/jobs/mutate", strings.Replace(string(review(t, "CREATE", merged(t, "{}"))), `"kind": "Job"}`, `"kind": "Pod"}`, 1),
+			"the object is a Pod, and only a Job is looked at here",
+		},
+		{
+			"a list for an object", "/jobs/mutate", strings.Replace(string(review(t, "CREATE", nil)), `"object": null`, `"object": [1]`, 1),
+			"the Job cannot be read: it is not the JSON of an object",
+		},
+		{
+			"the wrong types", "/jobs/mutate", string(review(t, "CREATE", map[string]any{"spec": map[string]any{"tasks": "many"}})),
+			`spec.tasks: is the string "many", must be a list`,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, c.path, strings.NewReader(c.body))
@@ -217,8 +237,14 @@ func TestRefusal(t *testing.T) {
 			"* spec.queue: there is no queue nowhere; name one of those that `kubectl get queues` lists, or make it",
 		Details: &metav1.StatusDetails{Group: "batch.volcano.sh", Kind: "Job", Name: "train", Causes: []metav1.StatusCause{
 			{Type: "FieldValueInvalid", Field: "spec.minAvailable", Message: "is 9, but the tasks have 3 replicas together; it may be at most that"},
-			{Type: "FieldValueInvalid", Field: "spec.maxRetry", Message: "is -1; write how often the job may be restarted, 1 or more, or leave it out for 3"},
-			{Type: "FieldValueInvalid", Field: "spec.queue", Message: "there is no queue nowhere; name one of those that `kubectl get queues` lists, or make it"},
+			{
+				Type: "FieldValueInvalid", Field: "spec.maxRetry",
+				Message: "is -1; write how often the job may be restarted, 1 or more, or leave it out for 3",
+			},
+			{
+				Type: "FieldValueInvalid", Field: "spec.queue",
+				Message: "there is no queue nowhere; name one of those that `kubectl get queues` lists, or make it",
+			},
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -239,7 +265,8 @@ func TestManyMistakes(t *testing.T) {
 	}
 	got := h.validate(t.Context(), requestFor(admissionv1.Create, object, nil)).Result
 	told := strings.Count(got.Message, "\n* spec.")
-	if !strings.Contains(got.Message, " mistakes:\n") || told != mostCauses || len(got.Details.Causes) != mostCauses+1 || !strings.Contains(got.Message, "\n* and ") {
+	if !strings.Contains(got.Message, " mistakes:\n") || told != mostCauses || len(got.Details.Causes) != mostCauses+1 ||
+		!strings.Contains(got.Message, "\n* and ") {
 		t.Errorf("%d mistakes are told, and %d causes: %.300s", told, len(got.Details.Causes), got.Message)
 	}
 }
@@ -253,7 +280,8 @@ func TestQueuesThatCannotBeListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := h.validate(t.Context(), requestFor(admissionv1.Create, object, nil))
-	if got.Allowed || got.Result.Code != http.StatusInternalServerError || !strings.Contains(got.Result.Message, "says nothing of the object: rule queue-exists: the cache is gone") {
+	if got.Allowed || got.Result.Code != http.StatusInternalServerError || !strings.Contains(got.Result.Message,
+		"says nothing of the object: rule queue-exists: the cache is gone") {
 		t.Errorf("allowed %t: %+v", got.Allowed, got.Result)
 	}
 }
@@ -264,7 +292,9 @@ func TestQueueMadeJustNow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh := schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "fresh"}, Status: schedulingv1beta1.QueueStatus{State: schedulingv1beta1.QueueStateOpen}}
+	fresh := schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "fresh"}, Status: schedulingv1beta1.QueueStatus{
+		State: schedulingv1beta1.QueueStateOpen,
+	}}
 	for name, tt := range map[string]struct {
 		cached, stored []schedulingv1beta1.Queue
 		allowed        bool
@@ -308,13 +338,17 @@ func TestRegistered(t *testing.T) {
 	for _, w := range validating.Webhooks {
 		names = append(names, w.Name)
 	}
-	all := []string{"mutate-jobs.celsius.dev", "mutate-podgroups.celsius.dev", "validate-jobs.celsius.dev", "validate-podgroups.celsius.dev", "validate-policies.celsius.dev"}
+	all := []string{
+		"mutate-jobs.celsius.dev", "mutate-podgroups.celsius.dev", "validate-jobs.celsius.dev", "validate-podgroups.celsius.dev",
+		"validate-policies.celsius.dev",
+	}
 	if diff := cmp.Diff(all, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	path, port := "/jobs/mutate", int32(443)
 	fail, equivalent, none, ifNeeded, scope, seconds := admissionregistrationv1.Fail, (*admissionregistrationv1.MatchPolicyType)(nil),
-		admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.IfNeededReinvocationPolicy, admissionregistrationv1.AllScopes, int32(10)
+		admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.IfNeededReinvocationPolicy,
+		admissionregistrationv1.AllScopes, int32(10)
 	want := []admissionregistrationv1.MutatingWebhook{{
 		Name: "mutate-jobs.celsius.dev",
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{
@@ -323,7 +357,10 @@ func TestRegistered(t *testing.T) {
 		},
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE"},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{"batch.volcano.sh"}, APIVersions: []string{"v1alpha1"}, Resources: []string{"jobs"}, Scope: &scope},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{"batch.volcano.sh"}, APIVersions: []string{"v1alpha1"},
+				Resources: []string{"jobs"}, Scope: &scope,
+			},
 		}},
 		FailurePolicy: &fail, MatchPolicy: equivalent, SideEffects: &none, TimeoutSeconds: &seconds, ReinvocationPolicy: &ifNeeded,
 		AdmissionReviewVersions: []string{"v1"},
@@ -331,8 +368,9 @@ func TestRegistered(t *testing.T) {
 			Key: "kubernetes.io/metadata.name", Operator: "NotIn", Values: []string{"ours", "kube-system", "kube-public", "kube-node-lease"},
 		}}},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
-			Name:       "our-scheduler",
-			Expression: `object.?spec.schedulerName.orValue('') in ['', 'celsius', 'it\'s'] || oldObject != null && oldObject.?spec.schedulerName.orValue('') in ['', 'celsius', 'it\'s']`,
+			Name: "our-scheduler",
+			Expression: `object.?spec.schedulerName.orValue('') in ['', 'celsius', 'it\'s'] || oldObject != null && ` +
+				`oldObject.?spec.schedulerName.orValue('') in ['', 'celsius', 'it\'s']`,
 		}, {
 			Name:       "spec-changed",
 			Expression: "oldObject == null || object.spec != oldObject.spec",
@@ -360,7 +398,9 @@ func TestReachedByURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	// An apply takes away nothing that is another's, and the API server refuses who has both.
-	c := fakeClient(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	c := fakeClient(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration,
+		opts ...client.ApplyOption,
+	) error {
 		mutating, validating := configurations(t, c, "celsius")
 		text, err := json.Marshal(o)
 		of := mutating.Webhooks[0].ClientConfig
@@ -373,7 +413,10 @@ func TestReachedByURL(t *testing.T) {
 		return errors.Join(err, c.Apply(ctx, o, opts...))
 	}})
 	first, second, _ := strings.Cut(string(data), "\n---\n")
-	for text, object := range map[string]client.Object{first: &admissionregistrationv1.MutatingWebhookConfiguration{}, second: &admissionregistrationv1.ValidatingWebhookConfiguration{}} {
+	for text, object := range map[string]client.Object{
+		first:  &admissionregistrationv1.MutatingWebhookConfiguration{},
+		second: &admissionregistrationv1.ValidatingWebhookConfiguration{},
+	} {
 		if err := sigsyaml.UnmarshalStrict([]byte(text), object); err != nil {
 			t.Fatal(err)
 		}
@@ -388,7 +431,8 @@ func TestReachedByURL(t *testing.T) {
 		}
 	}
 	mutating, validating := configurations(t, c, "celsius")
-	if len(mutating.Webhooks) != 2 || len(validating.Webhooks) != 3 || *validating.Webhooks[0].ClientConfig.URL != "https://127.0.0.1:8443/jobs/validate" {
+	if len(mutating.Webhooks) != 2 || len(validating.Webhooks) != 3 ||
+		*validating.Webhooks[0].ClientConfig.URL != "https://127.0.0.1:8443/jobs/validate" {
 		t.Errorf("%d and %d webhooks: %+v", len(mutating.Webhooks), len(validating.Webhooks), validating.Webhooks[0].ClientConfig)
 	}
 }
@@ -396,7 +440,9 @@ func TestReachedByURL(t *testing.T) {
 // TestTrustedBeforeServed shows that a new certificate is not shown before the API server trusts it.
 func TestTrustedBeforeServed(t *testing.T) {
 	refused := true
-	c := fakeClient(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	c := fakeClient(t, interceptor.Funcs{Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration,
+		opts ...client.ApplyOption,
+	) error {
 		if refused {
 			return errors.New("not now")
 		}
@@ -422,7 +468,9 @@ func TestTrustedBeforeServed(t *testing.T) {
 // TestReplicasShare shows that of two replicas that start at once, the slower takes what the faster made.
 func TestReplicasShare(t *testing.T) {
 	var faster func()
-	c := fakeClient(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	c := fakeClient(t, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object,
+		opts ...client.CreateOption,
+	) error {
 		if do := faster; do != nil {
 			faster = nil
 			do()
@@ -461,7 +509,8 @@ func TestNobodySignsAnother(t *testing.T) {
 	if _, err := tls.X509KeyPair(held["ca.crt"], held["tls.key"]); err == nil {
 		t.Error("the key is the authority's")
 	}
-	if pair, err := tls.X509KeyPair(held["tls.crt"], held["tls.key"]); err != nil || pair.Leaf.IsCA || pair.Leaf.KeyUsage&x509.KeyUsageCertSign != 0 {
+	if pair, err := tls.X509KeyPair(held["tls.crt"], held["tls.key"]); err != nil || pair.Leaf.IsCA ||
+		pair.Leaf.KeyUsage&x509.KeyUsageCertSign != 0 {
 		t.Errorf("what is served with may sign (%v)", err)
 	}
 }

@@ -185,7 +185,10 @@ func (c *compiler) open(root source.Value) error {
 func variablesType() *cel.Type { return cel.ObjectType("Variables") }
 
 func (c *compiler) read(root source.Value) {
-	for _, f := range root.Fields([]string{"apiVersion", "kind", "metadata", "of", "description", "limits", "variables", "matchConditions", "bounds", "defaults", "validations", "warnings"}, &c.issues) {
+	for _, f := range root.Fields([]string{
+		"apiVersion", "kind", "metadata", "of", "description", "limits", "variables", "matchConditions",
+		"bounds", "defaults", "validations", "warnings",
+	}, &c.issues) {
 		if f.Name == "variables" {
 			c.readVariables(f.Value)
 		}

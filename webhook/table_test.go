@@ -288,7 +288,10 @@ func (s suite) run(t *testing.T) {
 // TestDefaultScheduler: a Job that names no scheduler gets the first of the names served, so that a cluster may choose volcano.
 func TestDefaultScheduler(t *testing.T) {
 	for _, names := range [][]string{{"celsius", "volcano"}, {"volcano", "celsius"}} {
-		filled, mistakes, err := jobTable(t).Default(Request{Operation: opCreate, Object: merged(t, "spec: {schedulerName: null}"), SchedulerNames: names})
+		filled, mistakes, err := jobTable(t).Default(Request{
+			Operation: opCreate, Object: merged(t, "spec: {schedulerName: null}"),
+			SchedulerNames: names,
+		})
 		if err != nil || len(mistakes) > 0 {
 			t.Fatal(err, mistakes)
 		}
@@ -327,7 +330,8 @@ func TestLimits(t *testing.T) {
 		limits map[string]int64
 		want   string
 	}{
-		{map[string]int64{"pod": 1}, `there is no limit "pod" of a Job; did you mean pods? the limits are dependencies, events, pods, policies, tasks, volumes`},
+		{map[string]int64{"pod": 1}, `there is no limit "pod" of a Job; did you mean pods? the limits are dependencies, events, pods, ` +
+			`policies, tasks, volumes`},
 		{map[string]int64{"pods": 0}, "limit pods of a Job is 0; write 1 or more"},
 	} {
 		if _, err := shipped.WithLimits(c.limits); err == nil || err.Error() != c.want {
@@ -423,18 +427,51 @@ func TestMistakesInTables(t *testing.T) {
 	for _, c := range []struct{ table, want string }{
 		{"of: Jbo", `job.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Job, PodGroup`},
 		{"of: Job\ndefalts: []", `job.yaml:4:1: defalts: unknown field "defalts"; did you mean "defaults"?`},
-		{"of: Job\nvalidations:\n- {name: a, expression: object.spec.taks.size() > 0, fieldPath: spec.tasks, message: a}", `job.yaml:5:37: validations[0].expression: Job.spec has no field "taks"; did you mean "tasks"?`},
-		{"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.taks, message: a}", "job.yaml:5:44: validations[0].fieldPath: Job has no such field; write it as spec.tasks[{{i}}].name"},
-		{"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.tasks}", "job.yaml:5:3: validations[0]: message is missing; add message"},
-		{"of: Job\nvalidations:\n- {name: a, expression: '1', fieldPath: spec.tasks, message: a}", "job.yaml:5:26: validations[0].expression: gives an int, but this place wants true or false"},
-		{"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.tasks, message: 'a {{object.spec'}", "job.yaml:5:68: validations[0].message: {{ is never closed; write }} after the expression"},
+		{
+			"of: Job\nvalidations:\n- {name: a, expression: object.spec.taks.size() > 0, fieldPath: spec.tasks, message: a}",
+			`job.yaml:5:37: validations[0].expression: Job.spec has no field "taks"; did you mean "tasks"?`,
+		},
+		{
+			"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.taks, message: a}",
+			"job.yaml:5:44: validations[0].fieldPath: Job has no such field; write it as spec.tasks[{{i}}].name",
+		},
+		{
+			"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.tasks}",
+			"job.yaml:5:3: validations[0]: message is missing; add message",
+		},
+		{
+			"of: Job\nvalidations:\n- {name: a, expression: '1', fieldPath: spec.tasks, message: a}",
+			"job.yaml:5:26: validations[0].expression: gives an int, but this place wants true or false",
+		},
+		{
+			"of: Job\nvalidations:\n- {name: a, expression: 'true', fieldPath: spec.tasks, message: 'a {{object.spec'}",
+			"job.yaml:5:68: validations[0].message: {{ is never closed; write }} after the expression",
+		},
 		{"of: Job\nlimits:\n- {name: pods, value: 0}", "job.yaml:5:23: limits[0].value: the limit is 0; write 1 or more"},
-		{"of: Job\nlimits:\n- {name: pods, value: 1}\nbounds:\n- {name: a, expression: limits.pod > 0, fieldPath: spec.tasks, message: a}", `job.yaml:7:32: bounds[0].expression: Limits has no field "pod"; did you mean "pods"?`},
-		{"of: Job\nvalidations:\n- {name: a, operations: [DELETE], fieldPath: spec.tasks, message: a}", `job.yaml:5:25: validations[0].operations: there is no operation "DELETE"; write CREATE or UPDATE`},
-		{"of: Job\ndefaults:\n- {name: a, fieldPath: spec.maxRetry, value: \"'3'\"}", "job.yaml:5:24: defaults[0].fieldPath: the field is a whole number, the value of type string"},
-		{"of: Job\nvalidations:\n- {name: a, forEach: [{item: queues, in: object.spec.tasks}], fieldPath: spec.tasks, message: a}", `job.yaml:5:23: validations[0].forEach[0]: "queues" is the name of something that all rows see; use another name`},
-		{"of: Job\nvalidations:\n- {name: a, forEach: [{item: x, in: object.spec}], fieldPath: spec.tasks, message: a}", "job.yaml:5:37: validations[0].forEach[0].in: gives a Job.spec, but this place wants a list"},
-		{"of: Job\nvariables:\n- {name: a, expression: '1'}\nvalidations:\n- {name: a, fieldPath: spec.tasks, message: a}", `job.yaml:7:10: validations[0].name: duplicate name "a" (first on line 5); give it a name of its own`},
+		{
+			"of: Job\nlimits:\n- {name: pods, value: 1}\nbounds:\n- {name: a, expression: limits.pod > 0, fieldPath: spec.tasks, message: a}",
+			`job.yaml:7:32: bounds[0].expression: Limits has no field "pod"; did you mean "pods"?`,
+		},
+		{
+			"of: Job\nvalidations:\n- {name: a, operations: [DELETE], fieldPath: spec.tasks, message: a}",
+			`job.yaml:5:25: validations[0].operations: there is no operation "DELETE"; write CREATE or UPDATE`,
+		},
+		{
+			"of: Job\ndefaults:\n- {name: a, fieldPath: spec.maxRetry, value: \"'3'\"}",
+			"job.yaml:5:24: defaults[0].fieldPath: the field is a whole number, the value of type string",
+		},
+		{
+			"of: Job\nvalidations:\n- {name: a, forEach: [{item: queues, in: object.spec.tasks}], fieldPath: spec.tasks, message: a}",
+			`job.yaml:5:23: validations[0].forEach[0]: "queues" is the name of something that all rows see; use another name`,
+		},
+		{
+			"of: Job\nvalidations:\n- {name: a, forEach: [{item: x, in: object.spec}], fieldPath: spec.tasks, message: a}",
+			"job.yaml:5:37: validations[0].forEach[0].in: gives a Job.spec, but this place wants a list",
+		},
+		{
+			"of: Job\nvariables:\n- {name: a, expression: '1'}\nvalidations:\n- {name: a, fieldPath: spec.tasks, message: a}",
+			`job.yaml:7:10: validations[0].name: duplicate name "a" (first on line 5); give it a name of its own`,
+		},
 	} {
 		docs, issues := source.Parse("job.yaml", []byte("apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\n"+c.table+"\n"))
 		if len(docs) != 1 {

@@ -27,7 +27,8 @@ type clientFlags struct {
 }
 
 func (f *clientFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; without it $KUBECONFIG, ~/.kube/config or the pod's own service account")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"kubeconfig file; without it $KUBECONFIG, ~/.kube/config or the pod's own service account")
 	flags.StringVar(&f.master, "master", "", "address of the API server, in place of the kubeconfig's")
 	flags.Float32Var(&f.qps, "kube-api-qps", 2000, "requests a second to the API server; it is meant to be the bottleneck, not the client")
 	flags.IntVar(&f.burst, "kube-api-burst", 4000, "requests at once before --kube-api-qps slows them")
@@ -36,8 +37,10 @@ func (f *clientFlags) register(flags *pflag.FlagSet) {
 
 // leaseFlags say how long the lease of a part of the product holds.
 func leaseFlags(flags *pflag.FlagSet, t *lease.Times) {
-	flags.DurationVar(&t.Duration, "leader-elect-lease-duration", 15*time.Second, "for how long others respect a lease that is not renewed, in whole seconds; they wait a third longer, for what its holder has sent")
-	flags.DurationVar(&t.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "for how long the leader tries to renew its lease before it ends")
+	flags.DurationVar(&t.Duration, "leader-elect-lease-duration", 15*time.Second,
+		"for how long others respect a lease that is not renewed, in whole seconds; they wait a third longer, for what its holder has sent")
+	flags.DurationVar(&t.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"for how long the leader tries to renew its lease before it ends")
 	flags.DurationVar(&t.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "time between two tries to take the lease, or to renew it")
 }
 

@@ -33,10 +33,11 @@ func newConformanceCommand() *cobra.Command {
 	var id string
 	var verbose bool
 	c := &cobra.Command{
-		Use:     "conformance DIR",
-		Short:   "Replay cases recorded from Volcano",
-		Long:    conformanceHelp,
-		Example: "  celsius simulate conformance DIR\n  celsius simulate conformance DIR --case derived.default.scheduler_actions_allocate.TestAllocate.000",
+		Use:   "conformance DIR",
+		Short: "Replay cases recorded from Volcano",
+		Long:  conformanceHelp,
+		Example: "  celsius simulate conformance DIR\n  celsius simulate conformance DIR --case " +
+			"derived.default.scheduler_actions_allocate.TestAllocate.000",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usageError("%s takes one folder, found %d arguments", c.CommandPath(), len(args))

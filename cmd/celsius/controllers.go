@@ -44,17 +44,22 @@ Only jobs and pods of the given scheduler names are touched.`,
 	}
 	flags := c.Flags()
 	client.register(flags)
-	flags.StringSliceVar(&o.SchedulerNames, "scheduler-name", []string{"celsius", "volcano"}, "a scheduler whose jobs and pods are cared for; repeatable; a job that names none gets the first")
+	flags.StringSliceVar(&o.SchedulerNames, "scheduler-name", []string{"celsius", "volcano"},
+		"a scheduler whose jobs and pods are cared for; repeatable; a job that names none gets the first")
 	flags.IntVar(&o.Workers, "workers", controller.DefaultWorkers, "how many objects of each kind are worked on at the same time")
-	flags.IntVar(&o.MaxRequeue, "max-requeue-num", controller.DefaultMaxRequeue, "how often in a row the API server may refuse an object of a job before the job is terminated; -1: without limit")
-	flags.IntVar(&o.MaxPods, "max-pods-per-job", controller.DefaultMaxPods, "how many pods one job may ask for: of one that asks for more none is made, and it says so; -1: without limit; as the limit pods of admission")
+	flags.IntVar(&o.MaxRequeue, "max-requeue-num", controller.DefaultMaxRequeue,
+		"how often in a row the API server may refuse an object of a job before the job is terminated; -1: without limit")
+	flags.IntVar(&o.MaxPods, "max-pods-per-job", controller.DefaultMaxPods,
+		"how many pods one job may ask for: of one that asks for more none is made, and it says so; -1: without limit; as the limit pods of "+
+			"admission")
 	flags.StringVar(&machines, "state-machines", "", "folder of state machines (YAML) that replace those of the same name that are built in")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "wait for the lease, so that one of several instances is at work")
 	flags.StringVar(&o.LeaseName, "lease-name", controller.DefaultLeaseName, "the lease that the leader holds")
 	leaseFlags(flags, &o.LeaseTimes)
 	flags.StringVar(&o.Namespace, "namespace", controller.DefaultNamespace, "the namespace of the lease")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where /metrics is served, as host:port; 0: nowhere")
-	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom the API server lets get /metrics; false: to everybody, in plain HTTP")
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom "+
+		"the API server lets get /metrics; false: to everybody, in plain HTTP")
 	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where /healthz and /readyz are served, as host:port; 0: nowhere")
 	return c
 }

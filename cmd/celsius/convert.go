@@ -32,11 +32,12 @@ Exit codes:
 func newPolicyConvertCommand() *cobra.Command {
 	var name, flags string
 	c := &cobra.Command{
-		Use:     "convert FILE",
-		Short:   "Make a Volcano configuration a SchedulingPolicy",
-		Long:    convertHelp,
-		Example: "  celsius policy convert volcano-scheduler.conf > policy.yaml\n  kubectl get configmap -n volcano-system volcano-scheduler-configmap -o yaml | celsius policy convert --name default -",
-		Args:    cobra.ExactArgs(1),
+		Use:   "convert FILE",
+		Short: "Make a Volcano configuration a SchedulingPolicy",
+		Long:  convertHelp,
+		Example: "  celsius policy convert volcano-scheduler.conf > policy.yaml\n  kubectl get configmap -n volcano-system " +
+			"volcano-scheduler-configmap -o yaml | celsius policy convert --name default -",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			options := volcano.Options{Name: name}
 			switch flags {

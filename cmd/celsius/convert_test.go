@@ -48,13 +48,19 @@ func TestPolicyConvert(t *testing.T) {
 		{"arguments are params", []string{filepath.Join(dir, "helm.yaml"), "--name", "default"}, exitOK, "      params: {weight: 5}\n", ""},
 		{"standard input", []string{"-"}, exitOK, "pipeline: [allocate]", "-:1:21: warning: actions: action preempt is dropped"},
 		{"what is not written is off", []string{"-", "--flags", "explicit"}, exitOK, "    - name: gang\n      only: []\n", ""},
-		{"a key that Volcano ignores", []string{filepath.Join(dir, "typo.conf")}, exitMistakes, "", `typo.conf:5:5: tiers[0].plugins[0].enableOverused: unknown field "enableOverused"; did you mean "enabledOverused"?`},
+		{
+			"a key that Volcano ignores",
+			[]string{filepath.Join(dir, "typo.conf")},
+			exitMistakes, "",
+			`typo.conf:5:5: tiers[0].plugins[0].enableOverused: unknown field "enableOverused"; did you mean "enabledOverused"?`,
+		},
 		{"a plugin that is refused", []string{filepath.Join(dir, "extender.yml")}, exitMistakes, "", "plugin extender is not supported: "},
 		{"a file that is not there", []string{filepath.Join(dir, "none")}, exitMistakes, "", "no such file"},
 		{"unknown flags", []string{"-", "--flags", "on"}, exitUsage, "", "--flags is default or explicit"},
 	} {
 		var out, errs bytes.Buffer
-		code := run(append([]string{"policy", "convert"}, c.args...), strings.NewReader("actions: \"allocate, preempt\"\ntiers: [{plugins: [{name: gang}]}]\n"), &out, &errs)
+		code := run(append([]string{"policy", "convert"}, c.args...),
+			strings.NewReader("actions: \"allocate, preempt\"\ntiers: [{plugins: [{name: gang}]}]\n"), &out, &errs)
 		if code != c.code || !strings.Contains(out.String(), c.out) {
 			t.Errorf("%s: code %d, want %d\nstdout, want %q:\n%s\nstderr:\n%s", c.name, code, c.code, c.out, out.String(), errs.String())
 		}
@@ -72,7 +78,8 @@ func TestPolicyConvertThenCheck(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"helm.yaml": helmConf})
 	var out, errs bytes.Buffer
-	if code := run([]string{"policy", "convert", filepath.Join(dir, "helm.yaml")}, strings.NewReader(""), &out, &errs); code != exitOK || errs.Len() > 0 {
+	if code := run([]string{"policy", "convert", filepath.Join(dir, "helm.yaml")}, strings.NewReader(""), &out, &errs); code != exitOK ||
+		errs.Len() > 0 {
 		t.Fatalf("code %d: %s", code, errs.String())
 	}
 	policy := filepath.Join(dir, "policy.yaml")
@@ -80,7 +87,8 @@ func TestPolicyConvertThenCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Reset()
-	if code := run([]string{"policy", "check", policy}, strings.NewReader(""), &out, &errs); code != exitOK || !strings.Contains(out.String(), `policy "volcano" is right`) {
+	if code := run([]string{"policy", "check", policy}, strings.NewReader(""), &out, &errs); code != exitOK ||
+		!strings.Contains(out.String(), `policy "volcano" is right`) {
 		t.Errorf("code %d: %s%s", code, out.String(), errs.String())
 	}
 }

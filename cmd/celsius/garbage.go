@@ -24,8 +24,8 @@ func garbagePercentOf(live uint64) int {
 }
 
 // paceGarbage has garbage collected after as much of it as garbageRoom says, until ctx ends. At Go's own pace, which is when memory has
-// doubled, a scheduler of a small cluster spends a quarter of its time collecting, and one of a large cluster holds much that it does not need.
-// Where the environment says how garbage is to be collected, that holds.
+// doubled, a scheduler of a small cluster spends a quarter of its time collecting, and one of a large cluster
+// holds much that it does not need. Where the environment says how garbage is to be collected, that holds.
 func paceGarbage(ctx context.Context) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return

@@ -95,7 +95,8 @@ read, change and try before it runs.`,
 		return usageError("%w; see %s --help", err, c.CommandPath())
 	})
 	root.SetVersionTemplate("celsius {{.Version}}\n")
-	root.AddCommand(newSimulateCommand(), newSchedulerCommand(), newControllersCommand(), newWebhookCommand(), newPolicyCommand(), newStateMachineCommand(), newDocsCommand())
+	root.AddCommand(newSimulateCommand(), newSchedulerCommand(), newControllersCommand(), newWebhookCommand(), newPolicyCommand(),
+		newStateMachineCommand(), newDocsCommand())
 	return root
 }
 

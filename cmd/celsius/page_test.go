@@ -127,7 +127,10 @@ func openPage(t *testing.T) (look, sim.Report) {
 	world := strings.Replace(pageWorld, "name: too-big,", `name: too-big, annotations: {x: "<b>&\"'</b>"},`, 1)
 	dir := files(t, map[string]string{"world.yaml": world, "policy.yaml": hostilePolicy})
 	page := filepath.Join(dir, "page.html")
-	common := []string{"simulate", "--now", "2026-03-02T10:00:00Z", "--until", "30m", filepath.Join(dir, "world.yaml"), filepath.Join(dir, "policy.yaml")}
+	common := []string{
+		"simulate", "--now", "2026-03-02T10:00:00Z", "--until", "30m", filepath.Join(dir, "world.yaml"),
+		filepath.Join(dir, "policy.yaml"),
+	}
 	var out, errs bytes.Buffer
 	if code := run(append(common, "-o", "html", "--to", page), nil, &out, &errs); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, &errs)
@@ -164,7 +167,8 @@ func TestPage(t *testing.T) {
 		if n := l.number(`document.querySelectorAll("main img, main b, main script").length`); n != 0 {
 			t.Errorf("%v elements were made of user data", n)
 		}
-		if got := l.text(`document.querySelector("#decisions").textContent`); !strings.Contains(got, `<img src=x onerror='window.harmed = 1'> <b>&"'</b>`) {
+		const asWritten = `<img src=x onerror='window.harmed = 1'> <b>&"'</b>`
+		if got := l.text(`document.querySelector("#decisions").textContent`); !strings.Contains(got, asWritten) {
 			t.Error("the message is not shown as it is")
 		}
 	})
@@ -215,7 +219,8 @@ func noneCovered(l look, view string) {
 	l.t.Helper()
 	const overlaps = `[...document.querySelectorAll(".lanes:not([hidden]) .track")].reduce((n, t) => {
 		const r = [...t.querySelectorAll("button.bar")].map(b => b.getBoundingClientRect());
-		return n + r.filter((a, i) => r.some((b, j) => j > i && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom && b.top < a.bottom)).length;
+		return n + r.filter((a, i) => r.some((b, j) =>
+			j > i && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom && b.top < a.bottom)).length;
 	}, 0)`
 	if n := l.number(overlaps); n != 0 {
 		l.t.Errorf("by %s: %v bars cover others", view, n)
@@ -273,7 +278,8 @@ func filters(l look, lines string) {
 	l.do(chromedp.SetValue(chromedp.CSS("#queue"), ""), chromedp.Click(chromedp.CSS(".chip[data-verb=bind]")))
 	l.do(script(`document.querySelector("#queue").dispatchEvent(new Event("change"))`))
 	l.do(chromedp.Focus(chromedp.CSS(".decisions > li[data-verb=wait][data-search*='never']:has(table) summary")), chromedp.KeyEvent(kb.Enter))
-	if got := l.text(`document.querySelector(".decisions details[open] .more").innerText`); !strings.Contains(got, "house/never") || !strings.Contains(got, "3") {
+	if got := l.text(`document.querySelector(".decisions details[open] .more").innerText`); !strings.Contains(got, "house/never") ||
+		!strings.Contains(got, "3") {
 		l.t.Errorf("below a wait are the rows, and on how many nodes: %q", got)
 	}
 }
@@ -289,7 +295,8 @@ func byKeyboard(l look) {
 	for _, key := range []string{kb.ArrowRight, kb.ArrowRight, kb.ArrowDown, kb.ArrowUp} {
 		l.do(chromedp.KeyEvent(key))
 		seen[l.text(`document.activeElement.dataset.pod`)] = true
-		if told, title := l.text(`document.querySelector("#detail").textContent`), l.text(`document.activeElement.title`); told != title || told == "" {
+		if told, title := l.text(`document.querySelector("#detail").textContent`), l.text(`document.activeElement.title`); told != title ||
+			told == "" {
 			l.t.Errorf("told is %q of %q", told, title)
 		}
 	}
@@ -313,7 +320,8 @@ func fits(l look) {
 				if n := l.number(`document.documentElement.scrollWidth`); n > float64(width) {
 					l.t.Errorf("%s at %d: the page is %v wide", view, width, n)
 				}
-				out := l.text(`[...document.querySelectorAll("body *")].filter(e => e.offsetParent && !e.closest(".skip, nav, .axis, .bar") && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 90)).slice(0, 3).join("\n")`)
+				out := l.text(`[...document.querySelectorAll("body *")].filter(e => e.offsetParent && !e.closest(".skip, nav, .axis, .bar") && ` +
+					`e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 90)).slice(0, 3).join("\n")`)
 				if out != "" {
 					l.t.Errorf("%s at %d: beyond the edge:\n%s", view, width, out)
 				}
@@ -326,7 +334,8 @@ func fits(l look) {
 				if err != nil {
 					l.t.Fatal(err)
 				}
-				if err := os.WriteFile(filepath.Join(dir, theme+"-"+map[int64]string{400: "phone", 1280: "desk"}[width]+".png"), picture, 0o644); err != nil {
+				name := theme + "-" + map[int64]string{400: "phone", 1280: "desk"}[width] + ".png"
+				if err := os.WriteFile(filepath.Join(dir, name), picture, 0o644); err != nil {
 					l.t.Fatal(err)
 				}
 			}
@@ -337,7 +346,10 @@ func fits(l look) {
 // contrastOfText is the least contrast (WCAG 2.2, 1.4.3) of some texts with the ground of the cards.
 const contrastOfText = `(() => {
 	const channel = v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
-	const light = c => { const [r, g, b] = c.match(/[\d.]+/g).map(Number); return .2126 * channel(r) + .7152 * channel(g) + .0722 * channel(b); };
+	const light = c => {
+		const [r, g, b] = c.match(/[\d.]+/g).map(Number);
+		return .2126 * channel(r) + .7152 * channel(g) + .0722 * channel(b);
+	};
 	const ground = light(getComputedStyle(document.querySelector(".decisions")).backgroundColor);
 	return Math.min(...["main", ".soft", ".verb.bind", ".verb.wait", "nav a"].map(s => {
 		const text = light(getComputedStyle(document.querySelector(s)).color);

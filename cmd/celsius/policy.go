@@ -55,7 +55,8 @@ func checkPolicies(out io.Writer, in io.Reader, files []string) error {
 			p, found := policy.Load(d)
 			issues = append(issues, found...)
 			if p != nil {
-				lines = append(lines, fmt.Sprintf("%s: policy %q is right: %d rows, pipeline %s", file, p.Name, p.RuleCount(), strings.Join(p.Pipeline, ", ")))
+				lines = append(lines, fmt.Sprintf("%s: policy %q is right: %d rows, pipeline %s", file, p.Name, p.RuleCount(),
+					strings.Join(p.Pipeline, ", ")))
 			}
 		}
 	}

@@ -46,20 +46,26 @@ that.`,
 	}
 	flags := cmd.Flags()
 	clients.register(flags)
-	flags.StringArrayVar(&o.SchedulerNames, "scheduler-name", []string{"celsius", "volcano"}, "place the pods with this spec.schedulerName; repeatable, and replaces the default")
+	flags.StringArrayVar(&o.SchedulerNames, "scheduler-name", []string{"celsius", "volcano"},
+		"place the pods with this spec.schedulerName; repeatable, and replaces the default")
 	flags.StringVar(&o.Policy, "policy", live.DefaultPolicy, "name of the SchedulingPolicy to obey")
 	flags.StringVar(&o.NodeSelector, "node-selector", "", "see only the nodes with these labels: a selector as kubectl takes it")
 	flags.StringVar(&o.Namespace, "namespace", live.DefaultNamespace, "where the lease, and the policies that served, are kept")
 	flags.DurationVar(&o.Period, "schedule-period", time.Second, "longest time between two cycles")
-	flags.DurationVar(&o.Window, "schedule-window", 20*time.Millisecond, "for how long changes are gathered before a cycle, at most; a quarter of it after the newest")
-	flags.IntVar(&o.BindWorkers, "bind-workers", 64, "how many writes to the API server are under way at once, at most: fewer while it answers slowly")
-	flags.DurationVar(&o.GangTimeout, "gang-timeout", time.Minute, "after what time a gang that lost members to refused bindings, and never was whole, gives up those that are bound")
-	flags.DurationVar(&o.VolumeTimeout, "volume-timeout", 10*time.Minute, "how long the binding or the making of a pod's volumes may take, before the pod is decided on anew")
+	flags.DurationVar(&o.Window, "schedule-window", 20*time.Millisecond,
+		"for how long changes are gathered before a cycle, at most; a quarter of it after the newest")
+	flags.IntVar(&o.BindWorkers, "bind-workers", 64,
+		"how many writes to the API server are under way at once, at most: fewer while it answers slowly")
+	flags.DurationVar(&o.GangTimeout, "gang-timeout", time.Minute,
+		"after what time a gang that lost members to refused bindings, and never was whole, gives up those that are bound")
+	flags.DurationVar(&o.VolumeTimeout, "volume-timeout", 10*time.Minute,
+		"how long the binding or the making of a pod's volumes may take, before the pod is decided on anew")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "take turns with others that hold the same lease; false: schedule at once")
 	flags.StringVar(&o.LeaseName, "lease-name", live.DefaultLease, "the lease to take turns by")
 	leaseFlags(flags, &o.LeaseTimes)
 	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where to serve /metrics; 0: nowhere")
-	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom the API server lets get /metrics; false: to everybody, in plain HTTP")
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom "+
+		"the API server lets get /metrics; false: to everybody, in plain HTTP")
 	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0: nowhere")
 	flags.StringVar(&o.PprofAddress, "pprof-address", "0", "where to serve profiles of the process, below /debug/pprof/; 0: nowhere")
 	return cmd

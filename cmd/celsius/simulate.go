@@ -83,10 +83,13 @@ func newSimulateCommand() *cobra.Command {
 		RunE:    s.run,
 	}
 	f := c.Flags()
-	f.StringVar(&s.policy, "policy", "", "the SchedulingPolicy: a file, the name of one among FILES, or default; without it the one among FILES, else default")
+	f.StringVar(&s.policy, "policy", "",
+		"the SchedulingPolicy: a file, the name of one among FILES, or default; without it the one among FILES, else default")
 	f.IntVar(&s.cycles, "cycles", 1, "how many cycles to run, one second apart; with --until, the most (default 10000)")
-	f.StringVar(&s.until, "until", "", "run by the clock, from event to event, for a duration (8h), to a time, or until nothing happens any more (idle)")
-	f.DurationVar(&s.every, "every", 0, "with --until, the most time between two cycles while something waits (default 1m where the policy reads the time, else only events matter)")
+	f.StringVar(&s.until, "until", "",
+		"run by the clock, from event to event, for a duration (8h), to a time, or until nothing happens any more (idle)")
+	f.DurationVar(&s.every, "every", 0, "with --until, the most time between two cycles while something waits (default 1m where the policy "+
+		"reads the time, else only events matter)")
 	f.StringVar(&s.now, "now", "", "the time of the first cycle, as 2026-01-31T12:00:00Z (default the clock)")
 	f.Int64Var(&s.seed, "seed", 0, "permute nodes that are equally good by this seed; 0 takes them by name")
 	f.StringSliceVar(&s.schedulers, "scheduler-name", nil, "schedule pods of this scheduler name; may be repeated (default celsius,volcano)")
@@ -203,7 +206,8 @@ func (s *simulation) span(c *cobra.Command, now time.Time) (sim.RunOptions, erro
 	}
 	t, err := time.Parse(time.RFC3339, s.until)
 	if err != nil || !t.After(now) {
-		return o, usageError("--until %s is neither a duration, as 8h, nor a time after the first cycle, as 2026-01-31T12:00:00Z, nor idle", s.until)
+		return o, usageError("--until %s is neither a duration, as 8h, nor a time after the first cycle, as 2026-01-31T12:00:00Z, nor idle",
+			s.until)
 	}
 	o.Until = t
 	return o, nil
@@ -263,7 +267,8 @@ func (s *simulation) choose(policies []sim.PolicySource) (choice, source.Issues,
 		return load(policies[0].Doc)
 	}
 	if s.policy == "" && len(policies) > 1 {
-		return choice{}, nil, usageError("the files hold %d policies; choose one with --policy: %s", len(policies), strings.Join(names(policies), ", "))
+		return choice{}, nil, usageError("the files hold %d policies; choose one with --policy: %s", len(policies),
+			strings.Join(names(policies), ", "))
 	}
 	for _, p := range policies {
 		if p.Name == s.policy {

@@ -41,14 +41,16 @@ func files(t *testing.T, texts map[string]string) string {
 func TestSimulateExitCodes(t *testing.T) {
 	t.Parallel()
 	policy := func(name string) string { return strings.Replace(housePolicy, "NAME", name, 1) }
-	scenario := "# R.\nload w\nshow nodes\ncmp want\n-- w --\n" + world + "-- want --\nNODE  STATE  PODS  IDLE\nn1    Ready  0     cpu 4, memory 32Gi, pods 110\n"
+	scenario := "# R.\nload w\nshow nodes\ncmp want\n-- w --\n" + world +
+		"-- want --\nNODE  STATE  PODS  IDLE\nn1    Ready  0     cpu 4, memory 32Gi, pods 110\n"
 	dir := files(t, map[string]string{
-		"world.yaml":  world,
-		"timed.yaml":  "apiVersion: sim.celsius.dev/v1alpha1\nkind: World\nnodes: [{name: n1}]\njobs: [{name: fits, cpu: 1, run: 30s}]\n",
-		"bad.yaml":    "apiVersion: v1\nkind: Node\nmetadata: {nam: n}\n",
-		"lone.yaml":   "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n",
-		"house.yaml":  policy("house"),
-		"erring.yaml": strings.Replace(policy("erring"), "}]", "}, {name: own, inline: {predicates: [{name: odd, onError: allow, expression: \"node.labels[task.name] == 'a'\"}]}}]", 1),
+		"world.yaml": world,
+		"timed.yaml": "apiVersion: sim.celsius.dev/v1alpha1\nkind: World\nnodes: [{name: n1}]\njobs: [{name: fits, cpu: 1, run: 30s}]\n",
+		"bad.yaml":   "apiVersion: v1\nkind: Node\nmetadata: {nam: n}\n",
+		"lone.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}]}\n",
+		"house.yaml": policy("house"),
+		"erring.yaml": strings.Replace(policy("erring"), "}]",
+			"}, {name: own, inline: {predicates: [{name: odd, onError: allow, expression: \"node.labels[task.name] == 'a'\"}]}}]", 1),
 		"wrong.yaml":  strings.Replace(policy("wrong"), "predicates", "predicate", 1),
 		"both.yaml":   policy("one") + "---\n" + policy("two"),
 		"same.txtar":  scenario,
@@ -90,7 +92,10 @@ func TestSimulateExitCodes(t *testing.T) {
 		{"until", "simulate --until 1h timed.yaml", exitOK, "default/fits  default  1     0s         0s       30s       0s", ""},
 		{"until idle", "simulate --until idle timed.yaml", exitOK, "in 30s\n", ""},
 		{"until a time", "simulate --now 2026-01-05T12:00:00Z --until 2026-01-05T13:00:00Z timed.yaml", exitOK, "in 1h\n", ""},
-		{"the most cycles", "simulate --until idle --cycles 1 timed.yaml", exitOK, "1 cycle in 0s; 1 job had not finished; stopped there, with more to come", ""},
+		{
+			"the most cycles", "simulate --until idle --cycles 1 timed.yaml", exitOK,
+			"1 cycle in 0s; 1 job had not finished; stopped there, with more to come", "",
+		},
 		{"until what", "simulate --until noon timed.yaml", exitUsage, "", "--until noon is neither"},
 		{"until before", "simulate --until 2020-01-05T13:00:00Z timed.yaml", exitUsage, "", "nor a time after the first cycle"},
 		{"every without until", "simulate --every 1m timed.yaml", exitUsage, "", "add --until"},
@@ -99,7 +104,10 @@ func TestSimulateExitCodes(t *testing.T) {
 		{"a command", "simulte", exitUsage, "", "did you mean simulate?"},
 		{"a scenario", "simulate same.txtar", exitOK, "ok    ", ""},
 		{"a scenario that differs", "simulate same.txtar other.txtar", exitDiffers, "- n1    Ready  0     cpu 5, ", "1 of 2 scenarios differ"},
-		{"a scenario that is wrong", "simulate odd.txtar other.txtar", exitMistakes, "FAIL  ", "odd.txtar:2: lod: there is no such verb; did you mean load?"},
+		{
+			"a scenario that is wrong", "simulate odd.txtar other.txtar", exitMistakes, "FAIL  ",
+			"odd.txtar:2: lod: there is no such verb; did you mean load?",
+		},
 		{"scenarios and files", "simulate same.txtar world.yaml", exitUsage, "", "scenarios bring their own files"},
 		{"help", "simulate --help", exitOK, "Exit codes:", ""},
 		{"version", "--version", exitOK, "celsius ", ""},

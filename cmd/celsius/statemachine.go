@@ -48,7 +48,8 @@ func checkMachines(out io.Writer, in io.Reader, args []string) error {
 		machines, found := readMachines(arg, in)
 		issues = append(issues, found...)
 		for _, m := range machines {
-			lines = append(lines, fmt.Sprintf("%s: state machine %q is right: %d phases, %d event rows", m.File, m.Name, len(m.Phases()), len(m.EventTexts())))
+			lines = append(lines, fmt.Sprintf("%s: state machine %q is right: %d phases, %d event rows", m.File, m.Name, len(m.Phases()),
+				len(m.EventTexts())))
 		}
 	}
 	return tellChecked(out, issues, lines)
@@ -116,7 +117,10 @@ func newStateMachineRenderCommand() *cobra.Command {
 }
 
 func renderMachine(out io.Writer, in io.Reader, arg, format string) error {
-	draw := map[string]func(*statemachines.Machine) string{"mermaid": (*statemachines.Machine).Mermaid, "dot": (*statemachines.Machine).Dot}[format]
+	draw := map[string]func(*statemachines.Machine) string{
+		"mermaid": (*statemachines.Machine).Mermaid,
+		"dot":     (*statemachines.Machine).Dot,
+	}[format]
 	if draw == nil {
 		return usageError("there is no format %q; write mermaid or dot", format)
 	}

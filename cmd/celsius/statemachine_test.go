@@ -34,7 +34,12 @@ func TestStateMachine(t *testing.T) {
 		{"a file", []string{"check", filepath.Join(right, "mine.yaml")}, exitOK, `state machine "queue" is right: 2 phases`, ""},
 		{"standard input", []string{"check", "-"}, exitOK, `-: state machine "queue" is right`, ""},
 		{"a folder", []string{"check", right}, exitOK, filepath.Join(right, "mine.yaml") + `: state machine "queue" is right`, ""},
-		{"a mistake", []string{"check", filepath.Join(wrong, "mine.yaml")}, exitMistakes, `mine.yaml:9:48: phases.Open.actions.CloseQueue.to: there is no phase "Close"; did you mean "Closed"?`, "1 mistake(s)"},
+		{
+			"a mistake",
+			[]string{"check", filepath.Join(wrong, "mine.yaml")},
+			exitMistakes,
+			`mine.yaml:9:48: phases.Open.actions.CloseQueue.to: there is no phase "Close"; did you mean "Closed"?`, "1 mistake(s)",
+		},
 		{"all mistakes of a folder", []string{"check", wrong}, exitMistakes, filepath.Join(wrong, "more.yaml") + ":1:", "2 mistake(s)"},
 		{"a file that is not there", []string{"check", "jobs"}, exitMistakes, "jobs: no such file", "1 mistake(s)"},
 		{"no file", []string{"check"}, exitUsage, "", "name at least one file"},
@@ -47,7 +52,8 @@ func TestStateMachine(t *testing.T) {
 		var out, errs bytes.Buffer
 		code := run(append([]string{"statemachine"}, c.args...), strings.NewReader(toggle), &out, &errs)
 		if code != c.code || !strings.Contains(out.String(), c.out) || !strings.Contains(errs.String(), c.err) {
-			t.Errorf("%s: code %d, want %d\nstdout, want %q:\n%s\nstderr, want %q:\n%s", c.name, code, c.code, c.out, out.String(), c.err, errs.String())
+			t.Errorf("%s: code %d, want %d\nstdout, want %q:\n%s\nstderr, want %q:\n%s", c.name, code, c.code, c.out, out.String(),
+				c.err, errs.String())
 		}
 	}
 }

@@ -87,9 +87,11 @@ func newOpenbCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&r.dir, "trace", "", "the folder with the trace's CSV files")
-	f.StringSliceVar(&r.policies, "policy", nil, "a file with one SchedulingPolicy; may be repeated (default those below samples/policies/openb)")
+	f.StringSliceVar(&r.policies, "policy", nil,
+		"a file with one SchedulingPolicy; may be repeated (default those below samples/policies/openb)")
 	f.StringSliceVar(&r.workloads, "workload", nil, "a pod list, such as default or cpu100; may be repeated (default all that DIR has)")
-	f.StringArrayVar(&r.mixes, "mix", nil, "replay another list of the workload's pods, of which so many percent are of a part, such as multi=50 or cpu=25,share=60; may be repeated")
+	f.StringArrayVar(&r.mixes, "mix", nil, "replay another list of the workload's pods, of which so many percent are of a part, such as "+
+		"multi=50 or cpu=25,share=60; may be repeated")
 	f.StringVar(&r.seeds, "seeds", "42-51", "the runs' seeds: numbers and ranges, with commas")
 	f.StringVar(&r.csv, "csv", "", "write the curves to this file, in the layout of the published ones")
 	f.StringVar(&r.svg, "svg", "", "draw the mean curves, the published ones dotted, into this file")
@@ -275,7 +277,8 @@ func parseSeeds(text string) ([]int64, error) {
 		from, err := strconv.ParseInt(first, 10, 32)
 		to, err2 := strconv.ParseInt(last, 10, 32)
 		if err != nil || err2 != nil || from > to || int64(len(out))+to-from >= mostSeeds {
-			return nil, usageError("--seeds %s: write numbers and ranges with commas between them, such as 42-51, at most %d of them", text, mostSeeds)
+			return nil, usageError("--seeds %s: write numbers and ranges with commas between them, such as 42-51, at most %d of them",
+				text, mostSeeds)
 		}
 		for seed := from; seed <= to; seed++ {
 			out = append(out, seed)

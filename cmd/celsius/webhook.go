@@ -45,18 +45,26 @@ kept nowhere. Any number of replicas may serve at once.`,
 	}
 	flags := cmd.Flags()
 	clients.register(flags)
-	flags.StringArrayVar(&o.SchedulerNames, "scheduler-name", []string{"celsius", "volcano"}, "look at jobs of this spec.schedulerName; repeatable, and replaces the default; the first is written where a job names none")
-	flags.StringVar(&o.Namespace, "namespace", "celsius-system", "where the Service and the Secret of the certificates are; nothing in it is looked at")
+	flags.StringArrayVar(&o.SchedulerNames, "scheduler-name", []string{"celsius", "volcano"},
+		"look at jobs of this spec.schedulerName; repeatable, and replaces the default; the first is written where a job names none")
+	flags.StringVar(&o.Namespace, "namespace", "celsius-system",
+		"where the Service and the Secret of the certificates are; nothing in it is looked at")
 	flags.StringVar(&o.ServiceName, "service-name", "celsius-webhook", "the Service by which the API server reaches this")
-	flags.StringVar(&machines, "state-machines", "", "folder of state machines, as the controllers have it; the machine of jobs says which events and actions policies may name")
-	flags.StringToInt64Var(&o.Limits, "limit", nil, "how much one Job may ask for, as NAME=VALUE; repeatable; of dependencies, events, pods, policies, tasks, volumes")
+	flags.StringVar(&machines, "state-machines", "",
+		"folder of state machines, as the controllers have it; the machine of jobs says which events and actions policies may name")
+	flags.StringToInt64Var(&o.Limits, "limit", nil,
+		"how much one Job may ask for, as NAME=VALUE; repeatable; of dependencies, events, pods, policies, tasks, volumes")
 	flags.StringVar(&o.Address, "address", ":8443", "where to listen; port 0 takes a free one")
-	flags.StringVar(&o.URLHost, "url-host", "", "host, or host:port, by which the API server reaches this in place of the Service; without a port, that of --address")
-	flags.StringVar(&o.CertDir, "cert-dir", "", "folder with tls.crt, tls.key and ca.crt, in place of certificates made here; read again when they change")
+	flags.StringVar(&o.URLHost, "url-host", "",
+		"host, or host:port, by which the API server reaches this in place of the Service; without a port, that of --address")
+	flags.StringVar(&o.CertDir, "cert-dir", "",
+		"folder with tls.crt, tls.key and ca.crt, in place of certificates made here; read again when they change")
 	flags.StringVar(&o.ConfigurationName, "configuration-name", "celsius", "name of the two webhook configurations")
-	flags.BoolVar(&o.UnregisterOnExit, "unregister-on-exit", false, "remove the webhook configurations at the end, so that Jobs are taken unchecked while nobody serves")
+	flags.BoolVar(&o.UnregisterOnExit, "unregister-on-exit", false,
+		"remove the webhook configurations at the end, so that Jobs are taken unchecked while nobody serves")
 	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where to serve /metrics; 0: nowhere")
-	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom the API server lets get /metrics; false: to everybody, in plain HTTP")
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom "+
+		"the API server lets get /metrics; false: to everybody, in plain HTTP")
 	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0: nowhere")
 	return cmd
 }

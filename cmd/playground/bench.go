@@ -13,7 +13,9 @@ import (
 )
 
 // runBench is a bench.Run: a control plane with data of its own, and the controllers.
-func runBench(ctx context.Context, out, errs io.Writer, setup bench.Setup, measure func(context.Context, *bench.Cluster) error) (err error) {
+func runBench(ctx context.Context, out, errs io.Writer, setup bench.Setup,
+	measure func(context.Context, *bench.Cluster) error,
+) (err error) {
 	listener, err := listen(0)
 	if err != nil {
 		return err

@@ -194,7 +194,8 @@ func (c *controlPlane) startControllerManager(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("options: %w", err)
 	}
-	known, disabled, aliases := controllermanager.KnownControllers(), controllermanager.ControllersDisabledByDefault(), controllermanager.ControllerAliases()
+	known, disabled, aliases := controllermanager.KnownControllers(), controllermanager.ControllersDisabledByDefault(),
+		controllermanager.ControllerAliases()
 	flags := s.Flags(known, disabled, aliases)
 	s.ParsedFlags = &flags
 	err = parseFlags(flags, map[string]string{

@@ -53,7 +53,8 @@ metadata: {name: "${queue.b}"}
 spec: {weight: 1}
 `)
 	inB := func(name string) {
-		w.Apply(`{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: ` + name + `}, spec: {minMember: 1, queue: "${queue.b}"}}`)
+		w.Apply(`{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: ` + name +
+			`}, spec: {minMember: 1, queue: "${queue.b}"}}`)
 	}
 	scheduler := w.part("scheduler")
 	w.sharing("first", "")

@@ -102,7 +102,8 @@ func (f fault) strike(next http.RoundTripper, r *http.Request) (*http.Response, 
 	if f.code == 0 {
 		return nil, errors.New("read tcp: connection reset by peer")
 	}
-	status := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"a fault of the test: %s"}`, f.reason, f.code, f.name)
+	status := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"a fault of the test: %s"}`,
+		f.reason, f.code, f.name)
 	return &http.Response{
 		Status: http.StatusText(f.code), StatusCode: f.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: http.Header{"Content-Type": []string{"application/json"}}, Body: io.NopCloser(strings.NewReader(status)), Request: r,
@@ -219,7 +220,8 @@ func TestNodesGoWhilePodsAreBound(t *testing.T) {
 		if i%2 == 0 {
 			err = w.Kube.CoreV1().Nodes().Delete(w.Context, node, metav1.DeleteOptions{})
 		} else {
-			_, err = w.Kube.CoreV1().Nodes().Patch(w.Context, node, types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+			_, err = w.Kube.CoreV1().Nodes().Patch(w.Context, node, types.MergePatchType, []byte(`{"spec":{"unschedulable":true}}`),
+				metav1.PatchOptions{})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -369,7 +371,10 @@ func (w *world) killUntil(enough func() bool, parts ...*victim) {
 
 // part starts one of the parts as a process that takes its work up at once.
 func (w *world) part(verb string) *process {
-	args := []string{"--scheduler-name", "${scheduler}", "--namespace", "${namespace}", "--leader-elect=false", "--metrics-address", "0", "--health-address", "0"}
+	args := []string{
+		"--scheduler-name", "${scheduler}", "--namespace", "${namespace}", "--leader-elect=false", "--metrics-address", "0",
+		"--health-address", "0",
+	}
 	if verb == "scheduler" {
 		args = append(args, "--policy", "${policy}", "--node-selector", w.NodeSelector)
 	}
@@ -448,7 +453,8 @@ func (j chaosJobs) check(jobs []batchv1alpha1.Job) error {
 		case s.RetryCount != j.retries:
 			return fmt.Errorf("%s is %s after %d retries; want %d", job.Name, s.State.Phase, s.RetryCount, j.retries)
 		case int(s.Running) != j.alive || s.Pending+s.Terminating+s.Unknown != 0:
-			return fmt.Errorf("%s is %s and counts %d pods running, %d pending, %d terminating, %d unknown; want %d running", job.Name, s.State.Phase, s.Running, s.Pending, s.Terminating, s.Unknown, j.alive)
+			return fmt.Errorf("%s is %s and counts %d pods running, %d pending, %d terminating, %d unknown; want %d running", job.Name,
+				s.State.Phase, s.Running, s.Pending, s.Terminating, s.Unknown, j.alive)
 		}
 	}
 	if n != j.count {

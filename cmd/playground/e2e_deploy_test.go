@@ -74,7 +74,8 @@ func TestDeployRoles(t *testing.T) {
 		roles["Role "+r.Name] = r.Rules
 	}
 	if len(roles) != 2*len(partsOfCelsius)+1 {
-		t.Errorf("%d roles, want one in the cluster and one in the namespace for each of %v, and celsius-metrics-reader", len(roles), partsOfCelsius)
+		t.Errorf("%d roles, want one in the cluster and one in the namespace for each of %v, and celsius-metrics-reader", len(roles),
+			partsOfCelsius)
 	}
 	for name, rules := range roles {
 		for _, rule := range rules {
@@ -92,7 +93,9 @@ func tooMuch(role string, rule rbacv1.PolicyRule) string {
 	}
 	unnamed := len(rule.ResourceNames) == 0
 	switch {
-	case slices.ContainsFunc(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs), func(word string) bool { return strings.Contains(word, "*") }):
+	case slices.ContainsFunc(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs), func(word string) bool {
+		return strings.Contains(word, "*")
+	}):
 		return "has a wildcard"
 	case of(rule.Resources, "secrets") && (strings.HasPrefix(role, "ClusterRole") || unnamed && !slices.Equal(rule.Verbs, []string{"create"})):
 		return "may read secrets that are not its own"
@@ -139,7 +142,8 @@ func TestDeployIsHardened(t *testing.T) {
 	}
 	reached := map[string]bool{}
 	for _, n := range decoded[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy") {
-		reached[n.Spec.PodSelector.MatchLabels["app.kubernetes.io/name"]] = slices.Equal(n.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) && len(n.Spec.Ingress) > 0
+		reached[n.Spec.PodSelector.MatchLabels["app.kubernetes.io/name"]] = slices.Equal(n.Spec.PolicyTypes,
+			[]networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) && len(n.Spec.Ingress) > 0
 	}
 	for _, d := range deployments {
 		if !reached[d.Name] {
@@ -148,7 +152,8 @@ func TestDeployIsHardened(t *testing.T) {
 	}
 	manifests, err := filepath.Glob("../../crds/manifests/*.yaml")
 	if err != nil || len(manifests) != len(objects["CustomResourceDefinition"]) {
-		t.Errorf("deploy has %d CRDs of %d (%v): list them in crds/kustomization.yaml", len(objects["CustomResourceDefinition"]), len(manifests), err)
+		t.Errorf("deploy has %d CRDs of %d (%v): list them in crds/kustomization.yaml", len(objects["CustomResourceDefinition"]),
+			len(manifests), err)
 	}
 }
 
@@ -269,7 +274,8 @@ func (p *standalone) kubectl(t *testing.T, args ...string) string {
 // commandOf writes a sample of a Command with the UID of its target, and gives the file's name.
 func (p *standalone) commandOf(t *testing.T, name, target string) string {
 	t.Helper()
-	text := strings.Replace(sample(t, "commands/"+name+".yaml"), `uid: ""`, "uid: "+p.kubectl(t, "get", target, "-o", "jsonpath={.metadata.uid}"), 1)
+	text := strings.Replace(sample(t, "commands/"+name+".yaml"), `uid: ""`, "uid: "+p.kubectl(t, "get", target, "-o",
+		"jsonpath={.metadata.uid}"), 1)
 	return file(t, strings.ReplaceAll(text, "${queue.batch}", "batch"))
 }
 
@@ -309,8 +315,8 @@ func (p *standalone) checkScraped(t *testing.T, address string) {
 }
 
 // startDeployed runs the container of a Deployment as a process, with a kubeconfig of its service account's, waits until it
-// is ready, and gives where its metrics are. Addresses become free ones of this machine, and the API server reaches the webhook by URL: there is no network of
-// services here.
+// is ready, and gives where its metrics are. Addresses become free ones of this machine, and the API
+// server reaches the webhook by URL: there is no network of services here.
 func (p *standalone) startDeployed(t *testing.T, d appsv1.Deployment) (metrics string) {
 	t.Helper()
 	health := freeAddress(t)

@@ -27,9 +27,9 @@ spec:
     tables: [{name: priority}, {name: gang}, {name: predicates}]
 `
 
-// TestAStoppedLeaderBindsNothingBesideTheNext stops a leader that has hundreds of decisions left to send, few a second. Meanwhile more urgent pods
-// come, and the next leader fills the nodes with them, to the last place. When the first goes on, nothing of what it had decided may reach the API
-// server: there is room for none of it.
+// TestAStoppedLeaderBindsNothingBesideTheNext stops a leader that has hundreds of decisions left to send, few a
+// second. Meanwhile more urgent pods come, and the next leader fills the nodes with them, to the last place.
+// When the first goes on, nothing of what it had decided may reach the API server: there is room for none of it.
 func TestAStoppedLeaderBindsNothingBesideTheNext(t *testing.T) {
 	w := newWorld(t)
 	r := newRelay(w)
@@ -84,7 +84,8 @@ func newRelay(w *world) *relay {
 	w.Nodes(4, "cpu=10,pods=1000")
 	w.Apply(queueA)
 	classes := w.Kube.SchedulingV1().PriorityClasses()
-	if _, err := classes.Create(w.Context, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: r.urgent}, Value: 1000}, metav1.CreateOptions{}); err != nil {
+	if _, err := classes.Create(w.Context, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: r.urgent}, Value: 1000},
+		metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.forgetLater(func(ctx context.Context) error { return classes.Delete(ctx, r.urgent, metav1.DeleteOptions{}) })

@@ -48,7 +48,8 @@ func TestE2ETenant(t *testing.T) {
 	w.Kubectl("wait", "queue/"+queue, "--for=jsonpath={.status.state}=Open")
 	w.Apply(tenantRights)
 	t.Cleanup(func() { // the world clears what is in its namespace
-		runCommand(t, playgroundCommand(context.Background(), "kubectl", "--kubeconfig", w.Kubeconfig, "delete", "clusterrole/"+w.Name+"-owner", "clusterrolebinding/"+w.Name+"-owner"))
+		runCommand(t, playgroundCommand(context.Background(), "kubectl", "--kubeconfig", w.Kubeconfig, "delete", "clusterrole/"+w.Name+"-owner",
+			"clusterrolebinding/"+w.Name+"-owner"))
 	})
 	denied := func(who, text, want string, args ...string) {
 		t.Helper()
@@ -68,10 +69,12 @@ func TestE2ETenant(t *testing.T) {
 	command := w.commandText("CloseQueue", "Queue", queue)
 	denied("tenant", command, "you may not patch it", "create", "-f", "-")
 	denied("owner", strings.Replace(command, w.field("queue/"+queue, ".metadata.uid"), `""`, 1), "target.uid is empty", "create", "-f", "-")
-	denied("owner", strings.ReplaceAll(w.commandText("CloseQueue", "Queue", "default"), "closequeue", "other"), "you may not patch it", "create", "-f", "-")
+	denied("owner", strings.ReplaceAll(w.commandText("CloseQueue", "Queue", "default"), "closequeue", "other"), "you may not patch it",
+		"create", "-f", "-")
 	stay := strings.NewReplacer("kind: Queue", "kind: Nothing", "{name: closequeue}", "{name: stays}").Replace(command)
 	let("tenant", stay, "create", "-f", "-")
-	denied("tenant", strings.Replace(command, "{name: closequeue}", "{name: stays}", 1), "you may not patch it", "apply", "--server-side", "--force-conflicts", "-f", "-")
+	denied("tenant", strings.Replace(command, "{name: closequeue}", "{name: stays}", 1), "you may not patch it", "apply", "--server-side",
+		"--force-conflicts", "-f", "-")
 	if state := w.field("queue/"+queue, ".status.state"); state != "Open" {
 		t.Errorf("the queue is %s", state)
 	}
@@ -90,13 +93,16 @@ status: {phase: Running}
 	if phase := w.field("podgroup/forged", ".status.phase"); phase != "Pending" {
 		t.Errorf("a new group is %s", phase)
 	}
-	denied("tenant", "", "may say where a group stands", "patch", "podgroup/forged", "--type=merge", "--field-manager=celsius-scheduler", "-p", `{"status":{"phase":"Running"}}`)
-	denied("tenant", strings.NewReplacer("forged", "rooted", "queue: default", "queue: root").Replace(group), "only holds other queues", "create", "-f", "-")
+	denied("tenant", "", "may say where a group stands", "patch", "podgroup/forged", "--type=merge", "--field-manager=celsius-scheduler", "-p",
+		`{"status":{"phase":"Running"}}`)
+	denied("tenant", strings.NewReplacer("forged", "rooted", "queue: default", "queue: root").Replace(group), "only holds other queues",
+		"create", "-f", "-")
 	denied("tenant", "", "only holds other queues", "patch", "podgroup/forged", "--type=merge", "-p", `{"spec":{"queue":"root"}}`)
 
 	// What got by admission all the same (here by the administrator's word, and for an owner that is not asked) is not bound.
 	account := w.field("serviceaccount/default", ".metadata.uid")
-	w.Apply(strings.NewReplacer("{name: forged}", "{name: rooted, ownerReferences: [{apiVersion: v1, kind: ServiceAccount, name: default, controller: true, uid: "+account+"}]}",
+	w.Apply(strings.NewReplacer("{name: forged}",
+		"{name: rooted, ownerReferences: [{apiVersion: v1, kind: ServiceAccount, name: default, controller: true, uid: "+account+"}]}",
 		"queue: default", "queue: root", "status: {phase: Running}", "").Replace(group))
 	w.Kubectl("patch", "podgroup/rooted", "--type=merge", "-p", `{"status":{"phase":"Running"}}`)
 	w.Kubectl("patch", "podgroup/forged", "--type=merge", "-p", `{"status":{"phase":"Running"}}`)

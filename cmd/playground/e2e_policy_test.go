@@ -196,7 +196,8 @@ func TestAPolicyChangedUnderLoadChangesTheNextDecision(t *testing.T) {
 		}
 		by[generation]++
 		if zone := zoneOf[l.node]; zone != zones[generation] {
-			t.Errorf("pod %s was placed by generation %d, which wants zone %s, on node %s of zone %s", l.pod.Name, generation, zones[generation], l.node, zone)
+			t.Errorf("pod %s was placed by generation %d, which wants zone %s, on node %s of zone %s", l.pod.Name, generation,
+				zones[generation], l.node, zone)
 		}
 	}
 	t.Logf("%d pods, %.0f a second; placed by generation: %v", total, rate, by)
@@ -321,7 +322,8 @@ func (w *world) tellsOfTheError() error {
 	if len(p.Status.Schedulers) != 1 || p.Status.Schedulers[0].Generation != 4 || len(p.Status.Schedulers[0].RuleErrors) != 1 {
 		return fmt.Errorf("schedulers are %+v; want %s at generation 4, and an error of a row", p.Status.Schedulers, w.SchedulerName)
 	}
-	if e := p.Status.Schedulers[0].RuleErrors[0]; e.Table != "house" || e.Rule != "zone" || e.Count < 1 || !strings.Contains(e.LastObject, "fifth-0") || !strings.Contains(e.LastError, "no such key: fifth-0") {
+	if e := p.Status.Schedulers[0].RuleErrors[0]; e.Table != "house" || e.Rule != "zone" || e.Count < 1 ||
+		!strings.Contains(e.LastObject, "fifth-0") || !strings.Contains(e.LastError, "no such key: fifth-0") {
 		return fmt.Errorf("the error is %+v", e)
 	}
 	if !meta.IsStatusConditionTrue(p.Status.Conditions, policyv1alpha1.ConditionErring) {
@@ -412,7 +414,8 @@ func TestTheLastGoodPolicyServesOnWhenTheLeaderIsKilled(t *testing.T) {
 	expect("fourth", "b", 3)
 
 	// A row that errs is told of: with its count and its last error, by a condition, and by an event.
-	w.TryKubectlOK(zonePolicy(inZone("b")+" && node.labels[task.name] == ''")+"          onError: allow\n", "apply", "--server-side", "--force-conflicts", "-f", "-")
+	w.TryKubectlOK(zonePolicy(inZone("b")+" && node.labels[task.name] == ''")+"          onError: allow\n", "apply", "--server-side",
+		"--force-conflicts", "-f", "-")
 	w.Wait("the policy with that row serves", serves(4))
 	if err := w.gang("fifth", 1); err != nil {
 		t.Fatal(err)

@@ -183,7 +183,9 @@ func together(r *rand.Rand) func(i int) string {
 		}
 		out.WriteString("  tasks:\n")
 		for task := range 1 + r.IntN(2) {
-			fmt.Fprintf(&out, "  - {name: t%d, replicas: %d, template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 2}}}]}}}\n", task, 1+r.IntN(2))
+			fmt.Fprintf(&out,
+				"  - {name: t%d, replicas: %d, template: {spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 2}}}]}}}\n",
+				task, 1+r.IntN(2))
 		}
 		return out.String()
 	}
@@ -193,7 +195,8 @@ func together(r *rand.Rand) func(i int) string {
 func oneByOne(int) string {
 	return `  minAvailable: 3
   tasks:
-  - {name: t, replicas: 3, template: {metadata: {annotations: {` + simAnnotation + `: "{run: 1s}"}}, spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 2}}}]}}}
+  - {name: t, replicas: 3, template: {metadata: {annotations: {` + simAnnotation +
+		`: "{run: 1s}"}}, spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 2}}}]}}}
 `
 }
 
@@ -332,7 +335,8 @@ func (s *same) admissions() (soFar func() []string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	w, err := watching.Watch(s.Context, &schedulingv1beta1.PodGroupList{}, client.InNamespace(s.Namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: groups.ResourceVersion}})
+	w, err := watching.Watch(s.Context, &schedulingv1beta1.PodGroupList{}, client.InNamespace(s.Namespace),
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: groups.ResourceVersion}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -49,8 +49,9 @@ metadata: {name: endless}
 spec: {minMember: 1, queue: ${queue.a}, minResources: {cpu: "1e-99999999"}}
 `
 
-// TestE2EStored stores what cannot be decoded, by manifests without bounds as a cluster may have had them, and whatever the manifests of today
-// let pass of random changes: scheduler and controllers go on, and begin anew. It does not run beside others, whose schemas it changes.
+// TestE2EStored stores what cannot be decoded, by manifests without bounds as a cluster may have had
+// them, and whatever the manifests of today let pass of random changes: scheduler and controllers go
+// on, and begin anew. It does not run beside others, whose schemas it changes.
 func TestE2EStored(t *testing.T) {
 	w := newWorld(t)
 	w.Nodes(1, "cpu=8,memory=32Gi")
@@ -63,7 +64,10 @@ func TestE2EStored(t *testing.T) {
 		w.StartControllers()
 		w.Apply(jobLike("first"))
 		w.phase("first", "Running")
-		for object, want := range map[string]string{"Job/broken": "spec.policies[0].timeout", "PodGroup/broken": "spec.minResources[cpu]", "PodGroup/endless": "spec.minResources[cpu]"} {
+		for object, want := range map[string]string{
+			"Job/broken": "spec.policies[0].timeout", "PodGroup/broken": "spec.minResources[cpu]",
+			"PodGroup/endless": "spec.minResources[cpu]",
+		} {
 			w.Wait("an event names the field of "+object, func() error { return w.warned(object, want) })
 		}
 		w.Apply(`{apiVersion: v1, kind: Pod, metadata: {name: alone, annotations: {scheduling.k8s.io/group-name: endless}},
@@ -86,7 +90,8 @@ func TestE2EStored(t *testing.T) {
 // warned says that an object, KIND/NAME, has no Warning event with these words. Those of queues are in no namespace of a world.
 func (w *world) warned(object, words string) error {
 	kind, name, _ := strings.Cut(object, "/")
-	list, err := w.Kube.CoreV1().Events(metav1.NamespaceAll).List(w.Context, metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name})
+	list, err := w.Kube.CoreV1().Events(metav1.NamespaceAll).List(w.Context, metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind +
+		",involvedObject.name=" + name})
 	if err != nil {
 		return err
 	}
@@ -109,12 +114,14 @@ func loosely(t *testing.T, w *world, crds ...string) {
 	crd := definitions.ApiextensionsV1().CustomResourceDefinitions()
 	for _, name := range crds {
 		_, err := crd.Patch(w.Context, name, types.JSONPatchType,
-			[]byte(`[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema","value":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}]`), metav1.PatchOptions{})
+			[]byte(`[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema","value":{"type":"object",`+
+				`"x-kubernetes-preserve-unknown-fields":true}}]`), metav1.PatchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.refusedWith("admission refuses what cannot be decoded, without the schema's help", "denied the request: spec.minResources[cpu]: Invalid value")
+	w.refusedWith("admission refuses what cannot be decoded, without the schema's help",
+		"denied the request: spec.minResources[cpu]: Invalid value")
 	t.Run("stored without admission", func(t *testing.T) {
 		w := w.In(t)
 		w.exempt("podgroups", fmt.Sprintf("request.namespace != %q", w.Namespace))
@@ -130,7 +137,8 @@ func loosely(t *testing.T, w *world, crds ...string) {
 func (w *world) refusedWith(what, words string) {
 	w.t.Helper()
 	w.Wait(what, func() error {
-		err := w.TryApply(`{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: refused}, spec: {minMember: 1, queue: "${queue.a}", minResources: {cpu: "1e-99999999"}}}`)
+		err := w.TryApply(`{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: refused}, spec: {minMember: 1, queue: ` +
+			`"${queue.a}", minResources: {cpu: "1e-99999999"}}}`)
 		switch {
 		case err == nil:
 			return errors.New("it is stored")
@@ -146,10 +154,20 @@ func storeChanges(w *world) {
 	w.t.Helper()
 	const tries = 400
 	random := rand.New(rand.NewPCG(20, 1))
-	odd := []any{nil, true, int64(3000000000), 1.5, []any{}, map[string]any{}, []any{"a"}, "", "a", "1e1.5", "1e-99999999", "1d", "2024-01-01t00:00:00z", "99999999999h"}
+	odd := []any{
+		nil, true, int64(3000000000), 1.5,
+		[]any{},
+		map[string]any{},
+		[]any{"a"},
+		"", "a", "1e1.5", "1e-99999999", "1d",
+		"2024-01-01t00:00:00z", "99999999999h",
+	}
 	stored := map[string]int{}
 	for n := range tries {
-		into := []client.Object{&batchv1alpha1.Job{}, &schedulingv1beta1.PodGroup{}, &schedulingv1beta1.Queue{}, &busv1alpha1.Command{}, &policyv1alpha1.SchedulingPolicy{}}[n%5]
+		into := []client.Object{
+			&batchv1alpha1.Job{}, &schedulingv1beta1.PodGroup{}, &schedulingv1beta1.Queue{}, &busv1alpha1.Command{},
+			&policyv1alpha1.SchedulingPolicy{},
+		}[n%5]
 		object := &unstructured.Unstructured{}
 		kind := strings.ToLower(fmt.Sprintf("%T", into)[strings.LastIndex(fmt.Sprintf("%T", into), ".")+1:])
 		text, err := os.ReadFile("../../crds/testdata/" + kind + ".yaml")

@@ -36,7 +36,8 @@ func jobLike(name string, oldnew ...string) string {
 // queue makes a queue, and gives its name in the cluster.
 func (w *world) queue(name string, weight int) string {
 	w.t.Helper()
-	w.Apply(fmt.Sprintf("{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: ${queue.%s}}, spec: {weight: %d}}", name, weight))
+	w.Apply(fmt.Sprintf("{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: ${queue.%s}}, spec: {weight: %d}}", name,
+		weight))
 	return w.Queue(name)
 }
 
@@ -182,7 +183,8 @@ func TestE2ERetries(t *testing.T) {
 	if got := w.field("vcjob/work", ".status.retryCount"); got != "2" {
 		t.Errorf("retryCount is %s, want 2", got)
 	}
-	if got, want := w.field("vcjob/work", ".status.conditions[*].status"), "Pending Running Restarting Pending Running Restarting Failed"; got != want {
+	if got, want := w.field("vcjob/work", ".status.conditions[*].status"),
+		"Pending Running Restarting Pending Running Restarting Failed"; got != want {
 		t.Errorf("the job went through %s, want %s", got, want)
 	}
 }
@@ -259,7 +261,8 @@ func TestE2EQueueTree(t *testing.T) {
 	w.command("CloseQueue", "Queue", top)
 	state("Closed", "top", "below", "a")
 	for queue, want := range map[string]string{"top": "", "below": "true", "a": "true"} {
-		if got := w.field("queue/"+w.Queue(queue), `.metadata.annotations.volcano\.sh/closed-by-parent`); got != want && (want != "" || got != "false") {
+		if got := w.field("queue/"+w.Queue(queue), `.metadata.annotations.volcano\.sh/closed-by-parent`); got != want &&
+			(want != "" || got != "false") {
 			t.Errorf("queue %s is closed by the one above it: %q, want %q", queue, got, want)
 		}
 	}
@@ -280,11 +283,13 @@ func TestE2EHugeJob(t *testing.T) {
 	const most, bytes = 100_000, 400 << 20
 	w := newWorld(t)
 	w.StartScheduler()
-	controllers := w.Process("controllers", "--scheduler-name", "${scheduler}", "--leader-elect=false", "--metrics-address", "0", "--health-address", "0")
+	controllers := w.Process("controllers", "--scheduler-name", "${scheduler}", "--leader-elect=false", "--metrics-address", "0",
+		"--health-address", "0")
 	w.queue("a", 1)
 	w.Nodes(1, "cpu=8,memory=16Gi")
 	huge := func(replicas int) string {
-		return jobLike("huge", "replicas: 2", fmt.Sprintf("replicas: %d\n    minAvailable: 1", replicas), "restartPolicy: Never", "restartPolicy: Never\n        nodeSelector: {no: such}")
+		return jobLike("huge", "replicas: 2", fmt.Sprintf("replicas: %d\n    minAvailable: 1", replicas), "restartPolicy: Never",
+			"restartPolicy: Never\n        nodeSelector: {no: such}")
 	}
 	if said := w.refused(huge(2_000_000_000)); !strings.Contains(said, "ask for 2000000000 pods together, and a job may have 100000 here") {
 		t.Errorf("two billions of pods: %s", said)

@@ -119,7 +119,10 @@ func (w *world) taken(names []string) map[string]string {
 		add("PodGroup", g.Name, []any{g.UID, g.DeletionTimestamp, g.OwnerReferences, g.Spec.MinMember, g.Spec.Queue, g.Status})
 	}
 	for _, p := range w.Pods("") {
-		add("Pod", p.Name, []any{p.UID, p.ResourceVersion, p.DeletionTimestamp, p.Annotations, p.Labels, p.OwnerReferences, p.Spec.NodeName, p.Status})
+		add("Pod", p.Name, []any{
+			p.UID, p.ResourceVersion, p.DeletionTimestamp, p.Annotations, p.Labels, p.OwnerReferences,
+			p.Spec.NodeName, p.Status,
+		})
 	}
 	for object := range out {
 		_, name, _ := strings.Cut(object, " ")
@@ -155,7 +158,8 @@ func TestTakenOverFromVolcano(t *testing.T) {
 	w.leave(leftByVolcano(t), nodes)
 	w.Wait("KWOK has seen all pods", func() error {
 		for _, p := range w.Pods("") {
-			if p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending || strings.HasPrefix(p.Name, "ended-") && p.Status.Phase != corev1.PodSucceeded {
+			if p.Spec.NodeName != "" && p.Status.Phase == corev1.PodPending || strings.HasPrefix(p.Name, "ended-") &&
+				p.Status.Phase != corev1.PodSucceeded {
 				return fmt.Errorf("pod %s is %s", p.Name, p.Status.Phase)
 			}
 		}
@@ -216,7 +220,8 @@ func (w *world) endTaken() {
 	for _, p := range w.Pods("") {
 		if p.Status.Phase == corev1.PodRunning && p.Name != "solo" {
 			end := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, simAnnotation+"-end-at", time.Now().Format(time.RFC3339Nano))
-			if _, err := w.Kube.CoreV1().Pods(w.Namespace).Patch(w.Context, p.Name, types.MergePatchType, []byte(end), metav1.PatchOptions{}); err != nil {
+			if _, err := w.Kube.CoreV1().Pods(w.Namespace).Patch(w.Context, p.Name, types.MergePatchType, []byte(end),
+				metav1.PatchOptions{}); err != nil {
 				w.t.Fatal(err)
 			}
 		}
@@ -268,7 +273,8 @@ func (w *world) checkWaiting() {
 		w.t.Fatal(err)
 	}
 	if job.Status.Version != 0 || job.Status.RetryCount != 0 || job.Status.Running != 2 {
-		w.t.Errorf("job waiting has version %d, %d retries, %d pods that run; want 0, 0, 2", job.Status.Version, job.Status.RetryCount, job.Status.Running)
+		w.t.Errorf("job waiting has version %d, %d retries, %d pods that run; want 0, 0, 2", job.Status.Version, job.Status.RetryCount,
+			job.Status.Running)
 	}
 	for _, p := range w.Pods("volcano.sh/job-name=waiting") {
 		// Volcano writes no retry count into pods; ours do.
@@ -293,7 +299,8 @@ func (w *world) checkQueues(want map[string][2]string) {
 				return err
 			}
 			s := q.Status
-			has := [2]string{fmt.Sprintf("%s, running %d", s.State, s.Running), fmt.Sprintf("cpu %s, memory %s", s.Allocated.Cpu(), s.Allocated.Memory())}
+			has := [2]string{fmt.Sprintf("%s, running %d", s.State, s.Running), fmt.Sprintf("cpu %s, memory %s", s.Allocated.Cpu(),
+				s.Allocated.Memory())}
 			if has != wanted || s.Pending+s.Inqueue+s.Unknown != 0 {
 				return fmt.Errorf("%v, %d pending, %d inqueue, %d unknown; want %v and none", has, s.Pending, s.Inqueue, s.Unknown, wanted)
 			}

@@ -120,7 +120,8 @@ func (w *world) bound(nodes, volumes map[string]string) {
 			case pod.Spec.NodeName != "" && claim.Status.Phase != corev1.ClaimBound:
 				return fmt.Errorf("pod %s was bound before its claim, which is %s", name, claim.Status.Phase)
 			case pod.Spec.NodeName != nodes[name]:
-				return fmt.Errorf("pod %s is on %q, not on %s; claim: %q, %s", name, pod.Spec.NodeName, nodes[name], claim.Spec.VolumeName, claim.Status.Phase)
+				return fmt.Errorf("pod %s is on %q, not on %s; claim: %q, %s", name, pod.Spec.NodeName, nodes[name], claim.Spec.VolumeName,
+					claim.Status.Phase)
 			case volumes[name] != "" && claim.Spec.VolumeName != w.Name+"-"+volumes[name]:
 				return fmt.Errorf("claim %s has volume %q, not %s", name, claim.Spec.VolumeName, volumes[name])
 			}

@@ -32,7 +32,8 @@ func lockDir(dir string) (*lock, error) {
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = file.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("data folder %s is in use by the playground with process id %d; end that one or give another --data-dir", dir, pid)
+			return nil, fmt.Errorf("data folder %s is in use by the playground with process id %d; end that one or give another --data-dir", dir,
+				pid)
 		}
 		return nil, fmt.Errorf("lock %s: %w", filepath.Join(dir, "lock"), err)
 	}

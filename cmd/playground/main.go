@@ -123,7 +123,8 @@ otherwise: see docs/playground.md.`,
 	f.StringVar(&o.dataDir, "data-dir", "", "folder that keeps the cluster for the next start (default a temporary one, removed at the end)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "where the kubeconfig is written (default kubeconfig in the data folder)")
 	f.IntVar(&o.port, "port", 0, "port of the API server on 127.0.0.1; 0 takes a free one")
-	f.StringVar(&o.policy, "policy", "", "SchedulingPolicy to serve: a name, or a file that is applied first (default the policy named default)")
+	f.StringVar(&o.policy, "policy", "",
+		"SchedulingPolicy to serve: a name, or a file that is applied first (default the policy named default)")
 	f.StringVar(&o.only, "only", "", "control-plane: start no part of Celsius, only what is around it")
 	f.StringVar(&o.auditLog, "audit-log", "", "file to which the API server writes who asked for what, a line of JSON each")
 	return c

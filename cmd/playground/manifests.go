@@ -95,7 +95,8 @@ func applyGuard(ctx context.Context, cfg *rest.Config) error {
 			if object.GetKind() == "Kustomization" {
 				continue
 			}
-			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+			if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager),
+				client.ForceOwnership); err != nil {
 				return fmt.Errorf("guard: %s %s: %w", object.GetKind(), object.GetName(), err)
 			}
 		}

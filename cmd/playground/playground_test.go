@@ -104,7 +104,8 @@ func TestPlayground(t *testing.T) {
 	if r := p.run("kubectl", "--kubeconfig", kubeconfig, "get", "configmap", "kept"); r.Code != 0 {
 		t.Errorf("the kubeconfig of --kubeconfig does not work: %s", r.Err)
 	}
-	if r, want := p.run("--data-dir", dir), "is in use by the playground with process id"; r.Code != exitFailed || !strings.Contains(r.Err, want) {
+	if r, want := p.run("--data-dir", dir), "is in use by the playground with process id"; r.Code != exitFailed ||
+		!strings.Contains(r.Err, want) {
 		t.Errorf("a second one in the same folder: exit code %d and %q, want %d and %q", r.Code, r.Err, exitFailed, want)
 	}
 
@@ -137,10 +138,13 @@ func TestPlayground(t *testing.T) {
 // checkReady shows that ready means that a user finds all at work, and nothing of how that was found out.
 func (p playground) checkReady() {
 	p.t.Helper()
-	if got := p.kubectl("get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.zone} {.status.allocatable.cpu} {.status.allocatable.nvidia\.com/gpu};{end}`); got != "node-0 a 4 ;node-1 a 4 ;node-2  8 2;" {
+	if got := p.kubectl("get", "nodes", "-o",
+		`jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.zone} {.status.allocatable.cpu} `+
+			`{.status.allocatable.nvidia\.com/gpu};{end}`); got != "node-0 a 4 ;node-1 a 4 ;node-2  8 2;" {
 		p.t.Errorf("nodes: %s", got)
 	}
-	if got := p.kubectl("get", "queue", "root", "default", "-o", "jsonpath={range .items[*]}{.metadata.name} {.status.state};{end}"); got != "root Open;default Open;" {
+	if got := p.kubectl("get", "queue", "root", "default", "-o",
+		"jsonpath={range .items[*]}{.metadata.name} {.status.state};{end}"); got != "root Open;default Open;" {
 		p.t.Errorf("it says that it is ready, and the queues root and default are %q", got)
 	}
 	if got := p.kubectl("get", "pods,podgroups", "-A", "-o", "name"); got != "" {
@@ -158,7 +162,8 @@ func (p playground) checkKept(token string) {
 	if nodes := p.kubectl("get", "nodes", "-o", "name"); nodes != "node/node-0\nnode/node-2\n" {
 		p.t.Errorf("nodes after a second start: %q", nodes)
 	}
-	if user := p.kubectl("--token", strings.TrimSpace(token), "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"); user != "system:serviceaccount:default:default" {
+	if user := p.kubectl("--token", strings.TrimSpace(token), "auth", "whoami", "-o",
+		"jsonpath={.status.userInfo.username}"); user != "system:serviceaccount:default:default" {
 		p.t.Errorf("the token of a service account is not good any more: %s", user)
 	}
 }
@@ -182,17 +187,29 @@ func TestPlaygroundRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{"busy port", []string{"--port", port}, exitFailed, "port " + port + " of 127.0.0.1 cannot be opened: address already in use; give another --port, or --port 0 for a free one"},
+		{"busy port", []string{"--port", port}, exitFailed, "port " + port +
+			" of 127.0.0.1 cannot be opened: address already in use; give another --port, or --port 0 for a free one"},
 		{"no port", []string{"--port", "99999"}, exitUsage, "--port 99999: give a port from 1 to 65535, or 0 for a free one"},
-		{"data folder", []string{"--data-dir", filepath.Join(file, "data")}, exitFailed, "cannot be made: not a directory; give another --data-dir"},
-		{"foreign kubeconfig", []string{"--kubeconfig", file}, exitFailed, "kubeconfig " + file + " was not written by a playground and is not overwritten; give another --kubeconfig"},
+		{
+			"data folder",
+			[]string{"--data-dir", filepath.Join(file, "data")},
+			exitFailed,
+			"cannot be made: not a directory; give another --data-dir",
+		},
+		{"foreign kubeconfig", []string{"--kubeconfig", file}, exitFailed, "kubeconfig " + file +
+			" was not written by a playground and is not overwritten; give another --kubeconfig"},
 		{"only", []string{"--only", "etcd"}, exitUsage, "--only etcd: the only value is control-plane"},
 		{"flag", []string{"--node", "3"}, exitUsage, "unknown flag: --node; see --help"},
 		{"command", []string{"up"}, exitUsage, `there is no command "up"; the only one is kubectl`},
 		{"nodes", []string{"--nodes", "-1"}, exitUsage, "--nodes -1: give 0 or more"},
 		{"policy file", []string{"--policy", "none.yaml"}, exitUsage, "--policy none.yaml: no such file or directory"},
 		{"policy name", []string{"--policy", "My Policy"}, exitUsage, "--policy My Policy is neither a file nor a name of a SchedulingPolicy"},
-		{"no policy", []string{"--policy", file}, exitUsage, "the file holds no SchedulingPolicy with a name; it opens with apiVersion: scheduling.celsius.dev/v1alpha1, kind: SchedulingPolicy"},
+		{
+			"no policy",
+			[]string{"--policy", file},
+			exitUsage,
+			"the file holds no SchedulingPolicy with a name; it opens with apiVersion: scheduling.celsius.dev/v1alpha1, kind: SchedulingPolicy",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := playground{t, home}.run(c.args...)

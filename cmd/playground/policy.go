@@ -34,7 +34,8 @@ func readPolicy(arg string) (policyChoice, error) {
 			return policyChoice{}, fmt.Errorf("--policy %s: %w", arg, plainError(err))
 		}
 		if problems := validation.IsDNS1123Subdomain(arg); len(problems) > 0 {
-			return policyChoice{}, fmt.Errorf("--policy %s is neither a file nor a name of a SchedulingPolicy: %s", arg, strings.Join(problems, "; "))
+			return policyChoice{}, fmt.Errorf("--policy %s is neither a file nor a name of a SchedulingPolicy: %s", arg,
+				strings.Join(problems, "; "))
 		}
 		return policyChoice{name: arg}, nil
 	}
@@ -44,7 +45,9 @@ func readPolicy(arg string) (policyChoice, error) {
 	}
 	var head metav1.PartialObjectMetadata
 	if err := json.Unmarshal(object, &head); err != nil || head.Kind != "SchedulingPolicy" || head.Name == "" {
-		return policyChoice{}, fmt.Errorf("--policy %s: the file holds no SchedulingPolicy with a name; it opens with apiVersion: %s, kind: SchedulingPolicy", arg, policyv1alpha1.GroupVersion)
+		return policyChoice{},
+			fmt.Errorf("--policy %s: the file holds no SchedulingPolicy with a name; it opens with apiVersion: %s, kind: SchedulingPolicy", arg,
+				policyv1alpha1.GroupVersion)
 	}
 	return policyChoice{name: head.Name, object: object}, nil
 }
@@ -60,7 +63,10 @@ func (p policyChoice) apply(ctx context.Context, cfg *rest.Config) error {
 	}
 	force := true
 	policies := client.Resource(policyv1alpha1.GroupVersion.WithResource("schedulingpolicies"))
-	if _, err := policies.Patch(ctx, p.name, types.ApplyPatchType, p.object, metav1.PatchOptions{FieldManager: fieldManager, Force: &force}); err != nil {
+	if _, err := policies.Patch(ctx, p.name, types.ApplyPatchType, p.object, metav1.PatchOptions{
+		FieldManager: fieldManager,
+		Force:        &force,
+	}); err != nil {
 		return fmt.Errorf("SchedulingPolicy %s: %w", p.name, err)
 	}
 	return nil

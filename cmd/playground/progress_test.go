@@ -59,8 +59,8 @@ func (p *patience) over(now time.Time, state string, changes func() string) bool
 	return was == p.changes
 }
 
-// Wait asks until there is no error. The test fails with the last error when nothing has changed for quietFor: neither the error, nor anything
-// in the world. cond must not fail the test itself.
+// Wait asks until there is no error. The test fails with the last error when nothing has changed for
+// quietFor: neither the error, nor anything in the world. cond must not fail the test itself.
 func (w *world) Wait(what string, cond func() error) {
 	w.t.Helper()
 	tick := time.NewTicker(pollEvery)
@@ -159,9 +159,12 @@ func TestPatience(t *testing.T) {
 		"what is waited for does, once a half": {
 			quietFor / 240, func(look int) string { return fmt.Sprint(min(look/120, 4)) }, func(int) string { return "" }, 3 * quietFor,
 		},
-		"the world does, ten times": {pollEvery, func(int) string { return "" }, func(asked int) string { return fmt.Sprint(min(asked, 10)) }, 11 * quietFor},
-		"all the time":              {pollEvery, func(look int) string { return fmt.Sprint(look) }, func(int) string { return "" }, waitAtMost},
-		"on a slow machine":         {40 * pollEvery, func(int) string { return "" }, func(int) string { return "" }, 4 * quietFor},
+		"the world does, ten times": {
+			pollEvery, func(int) string { return "" }, func(asked int) string { return fmt.Sprint(min(asked, 10)) },
+			11 * quietFor,
+		},
+		"all the time":      {pollEvery, func(look int) string { return fmt.Sprint(look) }, func(int) string { return "" }, waitAtMost},
+		"on a slow machine": {40 * pollEvery, func(int) string { return "" }, func(int) string { return "" }, 4 * quietFor},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, asked := newPatience(start), 0

@@ -59,7 +59,8 @@ func read(ctx context.Context, client dynamic.Interface, of schema.GroupVersionR
 	return nil
 }
 
-// queueIsOpen is nil when the controllers have opened a queue that is there; one that its owner closed, in data that is used again, will do.
+// queueIsOpen is nil when the controllers have opened a queue that is there; one that its owner
+// closed, in data that is used again, will do.
 func queueIsOpen(ctx context.Context, client dynamic.Interface, name string) error {
 	q := &v1beta1.Queue{}
 	if err := read(ctx, client, v1beta1.GroupVersion.WithResource("queues"), name, q); err != nil {
@@ -71,8 +72,8 @@ func queueIsOpen(ctx context.Context, client dynamic.Interface, name string) err
 	return nil
 }
 
-// policyIsTold is nil when the scheduler has said of a policy, as it is now, whether it serves; decides is whether one serves that binds pods. Without
-// a policy the embedded one serves.
+// policyIsTold is nil when the scheduler has said of a policy, as it is now, whether it serves;
+// decides is whether one serves that binds pods. Without a policy the embedded one serves.
 func policyIsTold(ctx context.Context, client dynamic.Interface, name string) (decides bool, err error) {
 	p := &policyv1alpha1.SchedulingPolicy{}
 	err = read(ctx, client, policyv1alpha1.GroupVersion.WithResource("schedulingpolicies"), name, p)
@@ -135,7 +136,8 @@ func (c *controlPlane) tryPod(ctx context.Context) error {
 	}
 	// Its PodGroup goes with it, by the garbage collector.
 	return c.await(ctx, "end of the pod that was tried", func(ctx context.Context, _ kubernetes.Interface) error {
-		groups, err := client.Resource(v1beta1.GroupVersion.WithResource("podgroups")).Namespace(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
+		groups, err := client.Resource(v1beta1.GroupVersion.WithResource("podgroups")).Namespace(metav1.NamespaceSystem).List(ctx,
+			metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("list PodGroups: %w", err)
 		}

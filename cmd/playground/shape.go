@@ -104,7 +104,8 @@ func (s *shape) addTaint(text string) error {
 		ok = false
 	}
 	if problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...); !ok || len(problems) > 0 {
-		return fmt.Errorf("%q is no taint: give KEY=VALUE and one of :NoSchedule, :PreferNoSchedule, :NoExecute %s", text, strings.Join(problems, "; "))
+		return fmt.Errorf("%q is no taint: give KEY=VALUE and one of :NoSchedule, :PreferNoSchedule, :NoExecute %s", text,
+			strings.Join(problems, "; "))
 	}
 	s.taints = append(s.taints, taint)
 	return nil

@@ -33,12 +33,25 @@ func TestParseShapes(t *testing.T) {
 		},
 		{
 			name: "labels and taints", texts: []string{"1 x label:topology.kubernetes.io/zone=a,label:spot,taint:gpu=yes:NoSchedule"}, nodes: -1,
-			want: []node{{1, "32", "0", map[string]string{"topology.kubernetes.io/zone": "a", "spot": ""}, []corev1.Taint{{Key: "gpu", Value: "yes", Effect: "NoSchedule"}}}},
+			want: []node{{
+				1, "32", "0",
+				map[string]string{"topology.kubernetes.io/zone": "a", "spot": ""},
+				[]corev1.Taint{{Key: "gpu", Value: "yes", Effect: "NoSchedule"}},
+			}},
 		},
-		{name: "no use of nodes", texts: []string{"8x cpu=4"}, nodes: 3, err: "--nodes 3 says nothing: every --node-shape has a count of its own"},
-		{name: "no nodes", texts: []string{"0x cpu=4"}, nodes: -1, err: `node shape "0x cpu=4": 0 nodes are no number of nodes from 1 on; write it as`},
+		{
+			name: "no use of nodes", texts: []string{"8x cpu=4"}, nodes: 3,
+			err: "--nodes 3 says nothing: every --node-shape has a count of its own",
+		},
+		{
+			name: "no nodes", texts: []string{"0x cpu=4"}, nodes: -1,
+			err: `node shape "0x cpu=4": 0 nodes are no number of nodes from 1 on; write it as`,
+		},
 		{name: "many nodes", texts: []string{"99999999999999999999x cpu=4"}, nodes: -1, err: "99999999999999999999 nodes are no number"},
-		{name: "no quantity", texts: []string{"cpu=four"}, nodes: -1, err: `"four" is no amount of cpu: give a quantity such as 500m, 32 or 256Gi`},
+		{
+			name: "no quantity", texts: []string{"cpu=four"}, nodes: -1,
+			err: `"four" is no amount of cpu: give a quantity such as 500m, 32 or 256Gi`,
+		},
 		{name: "below zero", texts: []string{"cpu=-1"}, nodes: -1, err: `"-1" is no amount of cpu`},
 		{name: "twice", texts: []string{"cpu=1,cpu=2"}, nodes: -1, err: "cpu is there twice"},
 		{name: "no item", texts: []string{"cpu"}, nodes: -1, err: `"cpu" is no item`},

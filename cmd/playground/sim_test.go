@@ -144,17 +144,26 @@ func TestStages(t *testing.T) {
 		sim  string
 		want podLife
 	}{
-		"default":  {"", podLife{Phase: corev1.PodRunning, Ready: yes, Restarts: []int32{0, 0}}},
-		"run":      {"{run: 200ms}", podLife{Phase: corev1.PodSucceeded, Ready: no, Restarts: []int32{0, 0}, Codes: []int32{0, 0}}},
-		"codes":    {"{run: 0s, exitCodes: {main: 137}}", podLife{Phase: corev1.PodFailed, Ready: no, Restarts: []int32{0, 0}, Codes: []int32{137, 0}}},
+		"default": {"", podLife{Phase: corev1.PodRunning, Ready: yes, Restarts: []int32{0, 0}}},
+		"run":     {"{run: 200ms}", podLife{Phase: corev1.PodSucceeded, Ready: no, Restarts: []int32{0, 0}, Codes: []int32{0, 0}}},
+		"codes": {"{run: 0s, exitCodes: {main: 137}}", podLife{
+			Phase: corev1.PodFailed, Ready: no, Restarts: []int32{0, 0},
+			Codes: []int32{137, 0},
+		}},
 		"restarts": {"{restarts: 3}", podLife{Phase: corev1.PodRunning, Ready: yes, Restarts: []int32{3, 3}}},
 		"waiting": {"{waiting: ImagePullBackOff}", podLife{
 			Phase: corev1.PodPending, Ready: no, Restarts: []int32{0, 0}, Waiting: []string{"ImagePullBackOff", "ImagePullBackOff"},
 		}},
-		"ready-then-end": {"{run: 300ms, readyAfter: 100ms}", podLife{Phase: corev1.PodSucceeded, Ready: no, Restarts: []int32{0, 0}, Codes: []int32{0, 0}}},
-		"ready-later":    {"{readyAfter: 1h}", podLife{Phase: corev1.PodRunning, Ready: no, Restarts: []int32{0, 0}}},
-		"ready-soon":     {"{readyAfter: 200ms}", podLife{Phase: corev1.PodRunning, Ready: yes, Restarts: []int32{0, 0}}},
-		"ends-unready":   {"{run: 200ms, readyAfter: 1h}", podLife{Phase: corev1.PodSucceeded, Ready: no, Restarts: []int32{0, 0}, Codes: []int32{0, 0}}},
+		"ready-then-end": {"{run: 300ms, readyAfter: 100ms}", podLife{
+			Phase: corev1.PodSucceeded, Ready: no, Restarts: []int32{0, 0},
+			Codes: []int32{0, 0},
+		}},
+		"ready-later": {"{readyAfter: 1h}", podLife{Phase: corev1.PodRunning, Ready: no, Restarts: []int32{0, 0}}},
+		"ready-soon":  {"{readyAfter: 200ms}", podLife{Phase: corev1.PodRunning, Ready: yes, Restarts: []int32{0, 0}}},
+		"ends-unready": {"{run: 200ms, readyAfter: 1h}", podLife{
+			Phase: corev1.PodSucceeded, Ready: no, Restarts: []int32{0, 0},
+			Codes: []int32{0, 0},
+		}},
 	} {
 		w.simulated(name, node, c.sim)
 		t.Run(name, func(t *testing.T) {
@@ -230,9 +239,15 @@ func TestTermination(t *testing.T) {
 		lessThan time.Duration
 	}{
 		"at-once": {"", func(name string) error { return pods.Delete(w.Context, name, grace(30)) }, 0, 20 * time.Second},
-		"slowly":  {"{terminate: 2s}", func(name string) error { return pods.Delete(w.Context, name, grace(30)) }, 2 * time.Second, 20 * time.Second},
+		"slowly": {
+			"{terminate: 2s}", func(name string) error { return pods.Delete(w.Context, name, grace(30)) }, 2 * time.Second,
+			20 * time.Second,
+		},
 		// Points in time of the API have whole seconds: the grace period may end up to a second early.
-		"killed": {"{terminate: 1h}", func(name string) error { return pods.Delete(w.Context, name, grace(3)) }, 2 * time.Second, 30 * time.Second},
+		"killed": {
+			"{terminate: 1h}", func(name string) error { return pods.Delete(w.Context, name, grace(3)) }, 2 * time.Second,
+			30 * time.Second,
+		},
 		"evicted": {"{terminate: 1s}", func(name string) error {
 			return pods.EvictV1(w.Context, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}, time.Second, 20 * time.Second},

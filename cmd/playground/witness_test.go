@@ -272,7 +272,8 @@ func (h *history) fits(n *nodeHistory, came *corev1.Pod) {
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		has := n.node.Status.Allocatable[name]
 		if n.fullest[name] = max(n.fullest[name], float64(asked[name])/float64(max(has.MilliValue(), 1))); asked[name] > has.MilliValue() {
-			h.complain("node %s has %s %s, and its %d pods ask for %dm since pod %s came", n.node.Name, has.String(), name, len(n.pods), asked[name], came.Name)
+			h.complain("node %s has %s %s, and its %d pods ask for %dm since pod %s came", n.node.Name, has.String(), name, len(n.pods),
+				asked[name], came.Name)
 		}
 	}
 }
@@ -311,7 +312,8 @@ func (h *history) boundLate(grace time.Duration, bindings int) (late []string, w
 		}
 		after, others := l.boundAt.Sub(n.closed), between(n.closed, l.boundAt)
 		if after > grace && others > bindings {
-			late = append(late, fmt.Sprintf("pod %s was bound to node %s %s, and %d other bindings, after that was %s", l.pod.Name, l.node, after, others, n.why))
+			late = append(late, fmt.Sprintf("pod %s was bound to node %s %s, and %d other bindings, after that was %s", l.pod.Name, l.node, after,
+				others, n.why))
 		} else {
 			within++
 		}

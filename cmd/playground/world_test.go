@@ -262,7 +262,8 @@ func (w *world) TryApply(yaml string) error {
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace && object.GetNamespace() == "" {
 			object.SetNamespace(w.Namespace)
 		}
-		if err := w.Client.Apply(w.Context, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("e2e"), client.ForceOwnership); err != nil {
+		if err := w.Client.Apply(w.Context, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("e2e"),
+			client.ForceOwnership); err != nil {
 			return fmt.Errorf("apply %s %s: %w", gvk.Kind, object.GetName(), err)
 		}
 	}

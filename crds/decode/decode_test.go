@@ -25,19 +25,40 @@ func TestJSON(t *testing.T) {
 		{&v1beta1.PodGroup{}, `{"spec":{"minResources":{"cpu":"1"}}}`, ""},
 		{&v1beta1.PodGroup{}, `{"spec":{"minResources":null,"minMember":2,"unknown":{"a":1}}}`, ""},
 		{&v1beta1.PodGroup{}, `{"metadata":{"uid":"3e12345"},"spec":{"minResources":{"cpu":1,"memory":" 1Gi ","x":"1e300"}}}`, ""},
-		{&v1beta1.PodGroup{}, `{"spec":{"minResources":{"cpu":"1","memory":"1e1.5"}}}`, `spec.minResources[memory]: Invalid value: "1e1.5": must be a quantity such as 500m or 16Gi`},
-		{&v1beta1.PodGroup{}, `{"spec":{"minResources":{"cpu":"1e-99999999"}}}`, `spec.minResources[cpu]: Invalid value: "1e-99999999": must be a quantity such as 500m or 16Gi, with an exponent of at most 3 digits`},
-		{&v1beta1.PodGroup{}, `{"spec":{"minResources":{"cpu":"` + strings.Repeat("1", 200) + `"}}}`, `must be a quantity of at most 64 characters`},
+		{
+			&v1beta1.PodGroup{}, `{"spec":{"minResources":{"cpu":"1","memory":"1e1.5"}}}`,
+			`spec.minResources[memory]: Invalid value: "1e1.5": must be a quantity such as 500m or 16Gi`,
+		},
+		{
+			&v1beta1.PodGroup{}, `{"spec":{"minResources":{"cpu":"1e-99999999"}}}`,
+			`spec.minResources[cpu]: Invalid value: "1e-99999999": must be a quantity such as 500m or 16Gi, with an exponent of at most 3 digits`,
+		},
+		{
+			&v1beta1.PodGroup{}, `{"spec":{"minResources":{"cpu":"` + strings.Repeat("1", 200) + `"}}}`,
+			`must be a quantity of at most 64 characters`,
+		},
 		{&v1beta1.PodGroup{}, `{"spec":{"minResources":{"cpu":1e-99999999}}}`, ""}, // which is 0 to all who read JSON's numbers
 		{&v1beta1.PodGroup{}, `{"spec":{"minResources":{"cpu":1e99999999}}}`, notJSON},
 		{&v1beta1.PodGroup{}, `{"spec":{"minMember":3000000000}}`, `spec.minMember: Invalid value: "3000000000"`},
 		{&v1beta1.PodGroup{}, `{"spec":[]}`, `spec: Invalid value: "[]": must be an object`},
 		{&v1beta1.PodGroup{}, `{"status":{"conditions":{}}}`, `status.conditions: Invalid value: "map[]": must be a list`},
-		{&v1beta1.PodGroup{}, `{"status":{"conditions":[{},{"lastTransitionTime":"noon"}]}}`, `status.conditions[1].lastTransitionTime: Invalid value: "noon": must be a time such as 2006-01-02T15:04:05Z`},
-		{&batchv1alpha1.Job{}, `{"spec":{"policies":[{"timeout":"1m"},{"timeout":"banana"}]}}`, `spec.policies[1].timeout: Invalid value: "banana": must be a duration such as 90s or 1h30m`},
+		{
+			&v1beta1.PodGroup{}, `{"status":{"conditions":[{},{"lastTransitionTime":"noon"}]}}`,
+			`status.conditions[1].lastTransitionTime: Invalid value: "noon": must be a time such as 2006-01-02T15:04:05Z`,
+		},
+		{
+			&batchv1alpha1.Job{}, `{"spec":{"policies":[{"timeout":"1m"},{"timeout":"banana"}]}}`,
+			`spec.policies[1].timeout: Invalid value: "banana": must be a duration such as 90s or 1h30m`,
+		},
 		{&batchv1alpha1.Job{}, `{"spec":{"runningEstimate":"1d"}}`, `spec.runningEstimate: Invalid value: "1d": must be a duration`},
-		{&batchv1alpha1.Job{}, `{"spec":{"tasks":[{"template":{"metadata":{"creationTimestamp":"noon"}}}]}}`, `spec.tasks[0].template.metadata.creationTimestamp: Invalid value: "noon"`},
-		{&batchv1alpha1.Job{}, `{"spec":{"tasks":[{"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":"x"}}}]}}}]}}`, `spec.tasks[0].template.spec.containers[0].resources.limits[cpu]`},
+		{
+			&batchv1alpha1.Job{}, `{"spec":{"tasks":[{"template":{"metadata":{"creationTimestamp":"noon"}}}]}}`,
+			`spec.tasks[0].template.metadata.creationTimestamp: Invalid value: "noon"`,
+		},
+		{
+			&batchv1alpha1.Job{}, `{"spec":{"tasks":[{"template":{"spec":{"containers":[{"resources":{"limits":{"cpu":"x"}}}]}}}]}}`,
+			`spec.tasks[0].template.spec.containers[0].resources.limits[cpu]`,
+		},
 		{&batchv1alpha1.Job{}, `{"spec":`, notJSON},
 	} {
 		err := decode.JSON([]byte(c.data), c.into)
@@ -55,7 +76,10 @@ func TestJSON(t *testing.T) {
 
 // TestQuantity holds quantities to Kubernetes' own, but for those that take long.
 func TestQuantity(t *testing.T) {
-	for _, text := range []string{"1", "-1.5", ".5", "5.", "1Ki", "1e3", "1E-3", "1E", "1e300", "1e-999", "", "x", "1e", "1e1.5", "1KiKi", "0x1", "Inf", "1_000"} {
+	for _, text := range []string{
+		"1", "-1.5", ".5", "5.", "1Ki", "1e3", "1E-3", "1E", "1e300", "1e-999", "", "x", "1e", "1e1.5", "1KiKi",
+		"0x1", "Inf", "1_000",
+	} {
 		got, err := decode.Quantity(text)
 		want, wantErr := resource.ParseQuantity(text)
 		if (err == nil) != (wantErr == nil) || err == nil && got.Cmp(want) != 0 {
@@ -72,8 +96,9 @@ func TestQuantity(t *testing.T) {
 func TestSuspicious(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"a":"1e-99999999"}`: true, `{"a":"1E+1000"}`: true, `{"a":".5e1000"}`: true, `{"a":"` + strings.Repeat("9", 40) + `"}`: true,
-		`{"a":"1e999"}`: false, `{"uid":"a1e9999"}`: true, `{"uid":"fe99999"}`: false, `{"a":12345678901234}`: false, `{"a":"2026-01-02T15:04:05Z"}`: false,
-		``: false, `"`: false, `"1"`: false, `1111"`: false, `-1111"`: false, `e1111"`: false,
+		`{"a":"1e999"}`: false, `{"uid":"a1e9999"}`: true, `{"uid":"fe99999"}`: false, `{"a":12345678901234}`: false,
+		`{"a":"2026-01-02T15:04:05Z"}`: false,
+		``:                             false, `"`: false, `"1"`: false, `1111"`: false, `-1111"`: false, `e1111"`: false,
 	} {
 		if got := decode.Suspicious([]byte(text)); got != want {
 			t.Errorf("%s: %v", text, got)
@@ -83,7 +108,10 @@ func TestSuspicious(t *testing.T) {
 
 // FuzzQuantity holds that no text takes long, and that what is not suspicious in JSON is not refused for its length.
 func FuzzQuantity(f *testing.F) {
-	for _, text := range []string{"1", "1e-99999", "1e1.5", "000000000000000000000000000000000000000000000000000000000000000000000000001", "+.5e+3"} {
+	for _, text := range []string{
+		"1", "1e-99999", "1e1.5", "000000000000000000000000000000000000000000000000000000000000000000000000001",
+		"+.5e+3",
+	} {
 		f.Add(text)
 	}
 	plain := regexp.MustCompile(`^[-+.0-9a-zA-Z]*$`)

@@ -22,7 +22,8 @@ func Quantity(text string) (resource.Quantity, error) {
 		return resource.Quantity{}, fmt.Errorf("must be a quantity of at most %d characters", MaxQuantityLength)
 	}
 	if i := strings.LastIndexAny(text, "eE"); i >= 0 && len(strings.TrimLeft(text[i+1:], "+-")) > MaxExponentDigits {
-		return resource.Quantity{}, fmt.Errorf("must be a quantity such as 500m or 16Gi, with an exponent of at most %d digits", MaxExponentDigits)
+		return resource.Quantity{}, fmt.Errorf("must be a quantity such as 500m or 16Gi, with an exponent of at most %d digits",
+			MaxExponentDigits)
 	}
 	q, err := resource.ParseQuantity(text)
 	if err != nil {

@@ -97,9 +97,12 @@ func TestFinishErrors(t *testing.T) {
 	for raw, want := range map[string]string{
 		"a: [":            "parse:",
 		"kind: ConfigMap": "not a CustomResourceDefinition",
-		"spec: {names: {kind: Pod}, versions: [{schema: {openAPIV3Schema: {}}}]}":                                    "kind Pod has no Go type here",
-		"spec: {names: {kind: Job}, versions: [{schema: {openAPIV3Schema: {properties: {speck: {}}}}}]}":             "Job.speck: v1alpha1.Job has no such field",
-		"spec: {names: {kind: Job}, versions: [{schema: {openAPIV3Schema: {properties: {kind: {type: integer}}}}}]}": "Job.kind: it is not known what of integer a string cannot decode",
+		"spec: {names: {kind: Pod}, versions: [{schema: {openAPIV3Schema: {}}}]}": "kind Pod has no Go type " +
+			"here",
+		"spec: {names: {kind: Job}, versions: [{schema: {openAPIV3Schema: {properties: {speck: {}}}}}]}": "Job.speck: v1alpha1.Job " +
+			"has no such field",
+		"spec: {names: {kind: Job}, versions: [{schema: {openAPIV3Schema: {properties: {kind: {type: integer}}}}}]}": "Job.kind: it is not " +
+			"known what of integer a string cannot decode",
 		"spec: {versions: [{name: a}]}": "spec.versions[0].schema.openAPIV3Schema is missing",
 	} {
 		if _, err := finish([]byte(raw)); err == nil || !strings.Contains(err.Error(), want) {

@@ -23,7 +23,13 @@ const preserveUnknown = "x-kubernetes-preserve-unknown-fields"
 
 // goType is the Go type that a kind is decoded into.
 func goType(kind string) (reflect.Type, error) {
-	for _, object := range []any{batchv1alpha1.Job{}, busv1alpha1.Command{}, policyv1alpha1.SchedulingPolicy{}, schedulingv1beta1.PodGroup{}, schedulingv1beta1.Queue{}} {
+	for _, object := range []any{
+		batchv1alpha1.Job{},
+		busv1alpha1.Command{},
+		policyv1alpha1.SchedulingPolicy{},
+		schedulingv1beta1.PodGroup{},
+		schedulingv1beta1.Queue{},
+	} {
 		if t := reflect.TypeOf(object); t.Name() == kind {
 			return t, nil
 		}
@@ -93,7 +99,8 @@ func strictStruct(schema map[string]any, t reflect.Type, path string) error {
 func strictLeaf(schema map[string]any, t reflect.Type) (known bool) {
 	switch t {
 	case reflect.TypeFor[resource.Quantity]():
-		schema["pattern"] = fmt.Sprintf(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,%d})?$`, decode.MaxExponentDigits)
+		schema["pattern"] = fmt.Sprintf(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,%d})?$`,
+			decode.MaxExponentDigits)
 		schema["maxLength"] = decode.MaxQuantityLength
 	case reflect.TypeFor[metav1.Duration]():
 		const longest = 64 // what a rule costs depends on it
@@ -103,7 +110,8 @@ func strictLeaf(schema map[string]any, t reflect.Type) (known bool) {
 		// The format date-time lets other spellings pass than Go's decoder, and, without a rule that reads it, a list.
 		schema["format"] = "date-time"
 		addRule(schema, "self >= timestamp('0001-01-01T00:00:00Z')", "must be a time such as 2006-01-02T15:04:05Z")
-		schema["pattern"] = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+		schema["pattern"] = `^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]` +
+			`(\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	case reflect.TypeFor[intstr.IntOrString]():
 		schema["minimum"], schema["maximum"] = math.MinInt32, math.MaxInt32
 	case reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.FieldsV1]():

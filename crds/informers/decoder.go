@@ -43,7 +43,9 @@ type decoder struct {
 }
 
 // Decode implements runtime.Decoder. What can be decoded takes the straight way.
-func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object,
+	*schema.GroupVersionKind, error,
+) {
 	if !decode.Suspicious(data) {
 		out, gvk, err := d.strict.Decode(data, defaults, into)
 		if err == nil {
@@ -58,7 +60,9 @@ func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 }
 
 // one decodes one object whose straight decoding failed, or could take for ever.
-func (d decoder) one(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d decoder) one(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object,
+	*schema.GroupVersionKind, error,
+) {
 	var head metav1.PartialObjectMetadata
 	if err := kubejson.Unmarshal(data, &head); err != nil {
 		return nil, nil, fmt.Errorf("decode an object: %w", err)

@@ -54,7 +54,10 @@ func New(cfg *rest.Config, o cache.Options, log logr.Logger, registry prometheus
 	}
 	i := &Informers{
 		config: cfg, httpClient: o.HTTPClient, scheme: o.Scheme, mapper: o.Mapper, left: left, clients: map[schema.GroupVersion]rest.Interface{},
-		serializer: serializer{runtimeserializer.WithoutConversionCodecFactory{CodecFactory: runtimeserializer.NewCodecFactory(o.Scheme)}, o.Scheme, left.add},
+		serializer: serializer{
+			runtimeserializer.WithoutConversionCodecFactory{CodecFactory: runtimeserializer.NewCodecFactory(o.Scheme)},
+			o.Scheme, left.add,
+		},
 	}
 	if i.httpClient == nil {
 		if i.httpClient, err = rest.HTTPClientFor(cfg); err != nil {
@@ -72,7 +75,9 @@ func New(cfg *rest.Config, o cache.Options, log logr.Logger, registry prometheus
 // Cache is a cache of these options. Selectors by object hold for Kubernetes' kinds only.
 func (i *Informers) Cache(o cache.Options) (cache.Cache, error) {
 	o.HTTPClient, o.Mapper = i.httpClient, i.mapper
-	o.NewInformer = func(lw toolscache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	o.NewInformer = func(lw toolscache.ListerWatcher, kind runtime.Object, resync time.Duration,
+		indexers toolscache.Indexers,
+	) toolscache.SharedIndexInformer {
 		if gvk, err := apiutil.GVKForObject(kind, i.scheme); err == nil && ours(gvk, kind) {
 			lw = i.listWatch(gvk)
 		}

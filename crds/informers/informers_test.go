@@ -30,8 +30,10 @@ import (
 
 // storedGroup is a PodGroup as the API server has it; what asks for cpu is not looked at.
 func storedGroup(name, cpu string, version int) string {
-	return fmt.Sprintf(`{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup","metadata":{"namespace":"default","name":%q,"uid":"uid-%s","resourceVersion":"%d"},`+
-		`"spec":{"minMember":1,"minResources":{"cpu":%q}}}`, name, name, version, cpu)
+	return fmt.Sprintf(
+		`{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup",`+
+			`"metadata":{"namespace":"default","name":%q,"uid":"uid-%s","resourceVersion":"%d"},`+
+			`"spec":{"minMember":1,"minResources":{"cpu":%q}}}`, name, name, version, cpu)
 }
 
 // api serves PodGroups, by a stream of initial events or by lists of two items a page.
@@ -102,7 +104,9 @@ func (a *api) list(w http.ResponseWriter, from string) {
 	for _, name := range a.order[first:last] {
 		items = append(items, a.objects[name])
 	}
-	_, _ = fmt.Fprintf(w, `{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroupList","metadata":{"resourceVersion":"%d","continue":%q},"items":[%s]}`, a.version, next, strings.Join(items, ","))
+	_, _ = fmt.Fprintf(w,
+		`{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroupList","metadata":{"resourceVersion":"%d","continue":%q},"items":[%s]}`,
+		a.version, next, strings.Join(items, ","))
 }
 
 func (a *api) watch(w http.ResponseWriter, r *http.Request, initial bool) {
@@ -112,7 +116,9 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request, initial bool) {
 		for _, name := range a.order {
 			_, _ = fmt.Fprintf(w, "{\"type\":\"ADDED\",\"object\":%s}\n", a.objects[name])
 		}
-		_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup","metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{}}}`+"\n", a.version)
+		_, _ = fmt.Fprintf(w,
+			`{"type":"BOOKMARK","object":{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup",`+
+				`"metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}},"spec":{}}}`+"\n", a.version)
 	}
 	for {
 		for ; at < len(a.events); at++ {
@@ -233,7 +239,8 @@ func TestLeftOut(t *testing.T) {
 			s.await(t, "a", "c", "e")
 			b := &v1beta1.PodGroup{}
 			b.Namespace, b.Name = "default", "b"
-			if err := i.LeftOut(b); err == nil || !strings.Contains(err.Error(), `spec.minResources[cpu]: Invalid value: "1e1.5": must be a quantity`) {
+			if err := i.LeftOut(b); err == nil ||
+				!strings.Contains(err.Error(), `spec.minResources[cpu]: Invalid value: "1e1.5": must be a quantity`) {
 				t.Errorf("why b is left out: %v", err)
 			}
 
@@ -273,7 +280,8 @@ func TestEndsAndBeginsAgain(t *testing.T) {
 	s, i, _ := follow(t, cfg)
 	s.await(t, "a")
 	a.mu.Lock()
-	a.events = append(a.events, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`)
+	a.events = append(a.events,
+		`{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`)
 	close(a.more)
 	a.more = make(chan struct{})
 	a.mu.Unlock()
@@ -302,7 +310,10 @@ func BenchmarkList(b *testing.B) {
 	for i := range n {
 		items = append(items, json.RawMessage(storedGroup(fmt.Sprintf("group-%05d", i), "1", i)))
 	}
-	page, err := json.Marshal(map[string]any{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroupList", "metadata": map[string]any{"resourceVersion": "1"}, "items": items})
+	page, err := json.Marshal(map[string]any{
+		"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroupList",
+		"metadata": map[string]any{"resourceVersion": "1"}, "items": items,
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -340,7 +351,8 @@ func BenchmarkList(b *testing.B) {
 	run("whole", n, func(ctx context.Context, l client.ObjectList) error { return plain.List(ctx, l) })
 	for name, page := range map[string]string{"ours": string(page), "ours, one broken": broken} {
 		cfg := serve(page)
-		i, err := informers.New(cfg, cache.Options{Scheme: scheme, Mapper: mapper}, funcr.New(func(string, string) {}, funcr.Options{}), prometheus.NewRegistry())
+		i, err := informers.New(cfg, cache.Options{Scheme: scheme, Mapper: mapper}, funcr.New(func(string, string) {}, funcr.Options{}),
+			prometheus.NewRegistry())
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -33,7 +33,8 @@ func newLeftOut(log logr.Logger, registry prometheus.Registerer) (*leftOut, erro
 	l := &leftOut{
 		log: log, byKind: map[string]map[types.NamespacedName]*entry{},
 		gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "celsius_undecodable_objects", Help: "Objects that are left out because they cannot be decoded, by kind. Their events and the log say what is wrong.",
+			Name: "celsius_undecodable_objects",
+			Help: "Objects that are left out because they cannot be decoded, by kind. Their events and the log say what is wrong.",
 		}, []string{"kind"}),
 	}
 	if err := registry.Register(l.gauge); err != nil {

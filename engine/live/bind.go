@@ -142,7 +142,8 @@ func (b *binder) try(ctx context.Context, o *order) {
 			o.tries++
 			b.outbox.Unanswered(start)
 		}
-		b.log.V(1).Info("it is not known that a pod is bound; it is tried again", "pod", o.Task, "node", o.Node, "result", result, "after", wait, "error", err.Error())
+		b.log.V(1).Info("it is not known that a pod is bound; it is tried again", "pod", o.Task, "node", o.Node, "result", result, "after", wait,
+			"error", err.Error())
 		b.outbox.Later(wait, outbox.Binding, "re"+orderKey(o.Task, o.UID), func(ctx context.Context) { b.try(ctx, o) })
 		return
 	case bound:

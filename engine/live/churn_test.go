@@ -49,7 +49,8 @@ func TestChurn(t *testing.T) {
 		t.Errorf("%.1f MB are kept of what is gone", kept/1e6)
 	}
 	if len(c.cluster.Tasks)+len(c.cluster.Jobs)+len(c.intake.groups)+len(c.intake.member)+len(c.statuses.waits) > 0 {
-		t.Errorf("kept: %d tasks, %d jobs, %d groups, %d members, %d waits", len(c.cluster.Tasks), len(c.cluster.Jobs), len(c.intake.groups), len(c.intake.member), len(c.statuses.waits))
+		t.Errorf("kept: %d tasks, %d jobs, %d groups, %d members, %d waits", len(c.cluster.Tasks), len(c.cluster.Jobs), len(c.intake.groups),
+			len(c.intake.member), len(c.statuses.waits))
 	}
 }
 

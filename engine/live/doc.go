@@ -10,10 +10,10 @@
 // # The loop
 //
 // Informers append what changed to the feed. A cycle starts a window after the first change that can matter to a
-// decision, or a quarter of a window after the newest of them, whichever is sooner; later after those that cannot (the echoes of our own writes), at the latest after the
-// period, and never two at once; it rests in proportion to how long the last one took. The loop's goroutine is the one
-// owner of the model: it takes the feed, turns it into deltas, decides, compares what should be written with what was last
-// written or seen, and puts the difference into the outbox.
+// decision, or a quarter of a window after the newest of them, whichever is sooner; later after those that cannot (the
+// echoes of our own writes), at the latest after the period, and never two at once; it rests in proportion to how long
+// the last one took. The loop's goroutine is the one owner of the model: it takes the feed, turns it into deltas,
+// decides, compares what should be written with what was last written or seen, and puts the difference into the outbox.
 //
 // # The outbox
 //

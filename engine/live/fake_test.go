@@ -250,7 +250,8 @@ func (f *fakeServer) ApplyQueue(_ context.Context, name string, apply []byte) er
 
 // CreateWithEventNamespaceWithContext implements events.Server.
 func (f *fakeServer) CreateWithEventNamespaceWithContext(_ context.Context, e *corev1.Event) (*corev1.Event, error) {
-	f.events = append(f.events, fmt.Sprintf("%s %s %s", e.InvolvedObject.Kind, model.Key(e.InvolvedObject.Namespace, e.InvolvedObject.Name), e.Reason))
+	f.events = append(f.events, fmt.Sprintf("%s %s %s", e.InvolvedObject.Kind, model.Key(e.InvolvedObject.Namespace, e.InvolvedObject.Name),
+		e.Reason))
 	f.messages = append(f.messages, e.Message)
 	return e, nil
 }
@@ -285,9 +286,15 @@ func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 	l := &loop{
 		period: time.Second, window: 20 * time.Millisecond, gangTimeout: time.Minute, policy: func() *policy.Policy { return p },
 		cluster: model.NewCluster(model.Options{SchedulerNames: names}), feed: f.feed, outbox: out, intake: newIntake(names, nodes),
-		statuses: &statuses{server: f, pods: f, outbox: out, feed: f.feed, events: said, log: log, waits: map[string]*waiting{}, queues: map[string]*queueState{}, open: map[string]bool{}},
-		binder:   &binder{pods: f, storage: f, volumeTimeout: time.Minute, nodes: nodes, outbox: out, feed: f.feed, metrics: m, log: log, scheduled: scheduledEvents(said, m)},
-		events:   said, metrics: m, log: log, broken: map[string]*group{}, faults: map[string]time.Time{},
+		statuses: &statuses{
+			server: f, pods: f, outbox: out, feed: f.feed, events: said, log: log, waits: map[string]*waiting{},
+			queues: map[string]*queueState{}, open: map[string]bool{},
+		},
+		binder: &binder{
+			pods: f, storage: f, volumeTimeout: time.Minute, nodes: nodes, outbox: out, feed: f.feed, metrics: m, log: log,
+			scheduled: scheduledEvents(said, m),
+		},
+		events: said, metrics: m, log: log, broken: map[string]*group{}, faults: map[string]time.Time{},
 	}
 	return &rig{l, f, context.Background()}
 }
@@ -358,7 +365,10 @@ func (r *rig) settle(seconds int) {
 
 func testNode(name, cpu string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
-	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	n.Status.Allocatable = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("64Gi"),
+		corev1.ResourcePods: resource.MustParse("110"),
+	}
 	n.Status.Capacity = n.Status.Allocatable
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	return n

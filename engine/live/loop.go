@@ -349,7 +349,8 @@ func (l *loop) report(plan *model.Plan, now time.Time) {
 		key := e.Site + "/" + e.Table + "/" + e.Rule
 		if last, ok := l.faults[key]; !ok || now.Sub(last) >= faultEvery {
 			l.faults[key] = now
-			l.log.Info("a rule of the policy errs", "policy", l.stamp, "site", e.Site, "table", e.Table, "rule", e.Rule, "count", e.Count, "object", e.Object, "error", e.Text)
+			l.log.Info("a rule of the policy errs", "policy", l.stamp, "site", e.Site, "table", e.Table, "rule", e.Rule, "count", e.Count,
+				"object", e.Object, "error", e.Text)
 		}
 	}
 	if len(plan.Warnings) > 0 {
@@ -367,6 +368,7 @@ func (l *loop) report(plan *model.Plan, now time.Time) {
 		l.metrics.gauges(l)
 	}
 	if l.log.V(3).Enabled() {
-		l.log.V(3).Info("cycle", "number", l.cycle, "policy", l.stamp, "admits", len(plan.Admits), "binds", len(plan.Binds), "waits", len(plan.Waits))
+		l.log.V(3).Info("cycle", "number", l.cycle, "policy", l.stamp, "admits", len(plan.Admits), "binds", len(plan.Binds),
+			"waits", len(plan.Waits))
 	}
 }

@@ -199,7 +199,8 @@ func TestRefusedBindingBacksOff(t *testing.T) {
 					t.Errorf("no back-off: tries at %v", at)
 				}
 				p := f.pods["default/a"]
-				if len(p.Status.Conditions) != 1 || p.Status.Conditions[0].Reason != reasonSchedulerError || !strings.Contains(p.Status.Conditions[0].Message, "n1 was refused") {
+				if len(p.Status.Conditions) != 1 || p.Status.Conditions[0].Reason != reasonSchedulerError ||
+					!strings.Contains(p.Status.Conditions[0].Message, "n1 was refused") {
 					t.Errorf("conditions %+v", p.Status.Conditions)
 				}
 				f.onBind = nil
@@ -372,7 +373,8 @@ func TestHalfBoundGangIsReleased(t *testing.T) {
 		}
 		c := f.groups["default/g"].Status.Conditions
 		if len(c) == 0 || !slices.ContainsFunc(c, func(c v1beta1.PodGroupCondition) bool {
-			return c.Type == "Unschedulable" && c.Status == "True" && c.Reason == reasonBindRefused && strings.Contains(c.Message, "refused by the test")
+			return c.Type == "Unschedulable" && c.Status == "True" && c.Reason == reasonBindRefused &&
+				strings.Contains(c.Message, "refused by the test")
 		}) {
 			t.Errorf("conditions %+v", c)
 		}
@@ -491,7 +493,10 @@ func TestTiming(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		cancel()
 		<-done
-		want := []time.Duration{0, 105 * time.Millisecond, 400 * time.Millisecond, 1400 * time.Millisecond, 1470 * time.Millisecond, 1476 * time.Millisecond, 1570 * time.Millisecond}
+		want := []time.Duration{
+			0, 105 * time.Millisecond, 400 * time.Millisecond, 1400 * time.Millisecond, 1470 * time.Millisecond,
+			1476 * time.Millisecond, 1570 * time.Millisecond,
+		}
 		if diff := cmp.Diff(want, at); diff != "" {
 			t.Errorf("cycles (-want +got):\n%s", diff)
 		}
@@ -556,7 +561,8 @@ func TestToldInTime(t *testing.T) {
 func TestOneEventForAGroup(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
-		f.put(testNode("n1", "2"), testQueue("default"), testGroup("g", 3), testPod("a", "g", "9"), testPod("b", "g", "9"), testPod("c", "g", "9"),
+		f.put(testNode("n1", "2"), testQueue("default"), testGroup("g", 3), testPod("a", "g", "9"), testPod("b", "g", "9"),
+			testPod("c", "g", "9"),
 			testGroup("h", 1), testPod("d", "h", "9"))
 		r.settle(2)
 		of := map[string]int{}
@@ -581,7 +587,8 @@ func TestEventsOfWhatRuns(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
 		f.put(testNode("n1", "9"), testQueue("default"), testGroup("alone", 1), testPod("a", "alone", "1"),
-			testGroup("two", 2), testPod("b", "two", "1"), testPod("c", "two", "1"), testGroup("elastic", 1), testPod("d", "elastic", "1"), testPod("e", "elastic", "1"))
+			testGroup("two", 2), testPod("b", "two", "1"), testPod("c", "two", "1"), testGroup("elastic", 1), testPod("d", "elastic", "1"),
+			testPod("e", "elastic", "1"))
 		r.settle(2)
 		slices.Sort(f.events)
 		want := []string{

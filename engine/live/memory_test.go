@@ -20,32 +20,53 @@ func runningPod(b *testing.B, i int) []byte {
 	yes, seconds := true, int64(300)
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: fmt.Sprintf("job-%d-worker-%d", i/10, i), UID: "0a8f5b0c-6d0c-4b6e-9f8e-3f4c5d6e7f80", ResourceVersion: fmt.Sprint(i),
-			Labels:        map[string]string{"volcano.sh/job-name": fmt.Sprintf("job-%d", i/10), "volcano.sh/task-spec": "worker", "volcano.sh/queue-name": "default"},
+			Namespace: "default", Name: fmt.Sprintf("job-%d-worker-%d", i/10, i), UID: "0a8f5b0c-6d0c-4b6e-9f8e-3f4c5d6e7f80",
+			ResourceVersion: fmt.Sprint(i),
+			Labels: map[string]string{
+				"volcano.sh/job-name": fmt.Sprintf("job-%d", i/10), "volcano.sh/task-spec": "worker",
+				"volcano.sh/queue-name": "default",
+			},
 			Annotations:   map[string]string{"scheduling.k8s.io/group-name": fmt.Sprintf("g%04d", i/10), PolicyAnnotation: "default@0"},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: strings.Repeat("kubelet", 200), Operation: "Update"}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: fmt.Sprintf("n%04d", i%1000), SchedulerName: "celsius", ServiceAccountName: "default", RestartPolicy: corev1.RestartPolicyAlways,
+			NodeName: fmt.Sprintf("n%04d", i%1000), SchedulerName: "celsius", ServiceAccountName: "default",
+			RestartPolicy: corev1.RestartPolicyAlways,
 			Containers: []corev1.Container{{
-				Name: "main", Image: "registry.example/team/image:v1", Command: []string{"run"}, Env: []corev1.EnvVar{{Name: "INDEX", Value: fmt.Sprint(i)}},
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}},
+				Name: "main", Image: "registry.example/team/image:v1", Command: []string{"run"}, Env: []corev1.EnvVar{
+					{Name: "INDEX", Value: fmt.Sprint(i)},
+				},
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+					corev1.ResourceCPU:    resource.MustParse("100m"),
+					corev1.ResourceMemory: resource.MustParse("128Mi"),
+				}},
 			}},
 			Tolerations: []corev1.Toleration{
 				{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds},
-				{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds},
+				{
+					Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+					TolerationSeconds: &seconds,
+				},
 			},
-			Volumes: []corev1.Volume{{Name: fmt.Sprint("kube-api-access-", i), VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-				Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}},
-			}}}},
+			Volumes: []corev1.Volume{{Name: fmt.Sprint("kube-api-access-", i), VolumeSource: corev1.VolumeSource{
+				Projected: &corev1.ProjectedVolumeSource{
+					Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}},
+				},
+			}}},
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, StartTime: &metav1.Time{Time: time.Unix(1, 0)}, PodIP: "10.0.0.1",
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Ready: true, Started: &yes}},
 		},
 	}
-	for _, c := range []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled} {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: c, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Unix(1, 0)})
+	for _, c := range []corev1.PodConditionType{
+		corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady,
+		corev1.ContainersReady, corev1.PodScheduled,
+	} {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: c, Status: corev1.ConditionTrue,
+			LastTransitionTime: metav1.Unix(1, 0),
+		})
 	}
 	data, err := p.Marshal()
 	if err != nil {

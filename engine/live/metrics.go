@@ -54,35 +54,53 @@ func newStages(by *prometheus.HistogramVec) stages {
 func newMetrics() *metrics {
 	m := &metrics{registry: prometheus.NewRegistry(), known: map[string]bool{}}
 	m.cycles = m.counter("celsius_cycles_total", "Scheduling cycles.")
-	m.cycleDuration = m.histogram("celsius_cycle_duration_seconds", "Time that deciding took in a cycle, in seconds.", prometheus.ExponentialBuckets(0.0005, 2, 16))
-	m.decisions = m.counters("celsius_decisions_total", "Decisions by kind (admit, bind, pipeline, hold) and the action that made them. Pipelines and holds are made anew each cycle.", "kind", "action")
-	m.evaluations = m.counters("celsius_evaluations_total", "Evaluations by row of the policy; what is remembered is not evaluated. Keys of orders are not counted.", "site", "table", "rule")
+	m.cycleDuration = m.histogram("celsius_cycle_duration_seconds", "Time that deciding took in a cycle, in seconds.",
+		prometheus.ExponentialBuckets(0.0005, 2, 16))
+	m.decisions = m.counters("celsius_decisions_total",
+		"Decisions by kind (admit, bind, pipeline, hold) and the action that made them. Pipelines and holds are made anew each cycle.",
+		"kind", "action")
+	m.evaluations = m.counters("celsius_evaluations_total",
+		"Evaluations by row of the policy; what is remembered is not evaluated. Keys of orders are not counted.", "site", "table", "rule")
 	m.ruleErrors = m.counters("celsius_rule_errors_total", "Evaluations that erred, by row of the policy.", "site", "table", "rule")
-	m.overBudget = m.counters("celsius_rule_over_budget_total", "Evaluations that erred because they exceeded the row's budget, or because its steps of the cycle were used up, by row of the policy.", "site", "table", "rule")
-	m.instead = m.gaugesBy("celsius_policy_served_instead", "1 where another policy than the stored one is served, by the reason of the stored one's condition Active.", "reason")
+	m.overBudget = m.counters("celsius_rule_over_budget_total",
+		"Evaluations that erred because they exceeded the row's budget, or because its steps of the cycle were used up, by row of the policy.",
+		"site", "table", "rule")
+	m.instead = m.gaugesBy("celsius_policy_served_instead",
+		"1 where another policy than the stored one is served, by the reason of the stored one's condition Active.", "reason")
 	m.unreadable = m.counter("celsius_unreadable_objects_total", "Objects, or fields of them, that could not be read.")
-	m.binds = m.counters("celsius_binds_total", "Tries to bind a pod, by result: bound, refused, gone (the pod is not there, or bound elsewhere), unknown (tried again), unsent (the lease had not been renewed in time; tried again).", "result")
-	m.actionDuration = m.histograms("celsius_action_duration_seconds", "Time that an action of the pipeline took in a cycle, by action, in seconds.", prometheus.ExponentialBuckets(0.0001, 2, 18), "action")
-	m.bindDuration = m.histograms("celsius_bind_duration_seconds", "Time that a try to bind a pod took at the API server, by result, in seconds.", prometheus.ExponentialBuckets(0.0005, 2, 16), "result")
-	m.stages = newStages(m.histograms("celsius_pod_stage_seconds", "Time that pods spend in each stage of their way to a node, in seconds: gathered (from when the scheduler sees a pod that can be decided on to the start of the cycle that takes it in), "+
-		"decided (from the start of the cycle that places it until its binding stands in line), queued (until a worker sends it, after its volumes where it has some), bound (until it is known to be bound).",
+	m.binds = m.counters("celsius_binds_total", "Tries to bind a pod, by result: bound, refused, gone (the pod is not there, or bound "+
+		"elsewhere), unknown (tried again), unsent (the lease had not been renewed in time; tried again).", "result")
+	m.actionDuration = m.histograms("celsius_action_duration_seconds",
+		"Time that an action of the pipeline took in a cycle, by action, in seconds.", prometheus.ExponentialBuckets(0.0001, 2, 18), "action")
+	m.bindDuration = m.histograms("celsius_bind_duration_seconds",
+		"Time that a try to bind a pod took at the API server, by result, in seconds.", prometheus.ExponentialBuckets(0.0005, 2, 16), "result")
+	m.stages = newStages(m.histograms("celsius_pod_stage_seconds", "Time that pods spend in each stage of their way to a node, in seconds: "+
+		"gathered (from when the scheduler sees a pod that can be decided on to the start of the cycle that takes it in), "+
+		"decided (from the start of the cycle that places it until its binding stands in line), queued (until a worker sends it, after its "+
+		"volumes where it has some), bound (until it is known to be bound).",
 		prometheus.ExponentialBuckets(0.0005, 2, 18), "stage"))
-	m.bindWait = m.histogram("celsius_pod_wait_seconds", "Time from a pod's creation to its binding, in seconds. Creations are known to the second.", prometheus.ExponentialBuckets(0.005, 2, 20))
-	m.gangWait = m.histogram("celsius_gang_wait_seconds", "Time from a PodGroup's creation until its minMember pods were bound, in seconds. Creations are known to the second.", prometheus.ExponentialBuckets(0.01, 2, 20))
+	m.bindWait = m.histogram("celsius_pod_wait_seconds",
+		"Time from a pod's creation to its binding, in seconds. Creations are known to the second.", prometheus.ExponentialBuckets(0.005, 2, 20))
+	m.gangWait = m.histogram("celsius_gang_wait_seconds",
+		"Time from a PodGroup's creation until its minMember pods were bound, in seconds. Creations are known to the second.",
+		prometheus.ExponentialBuckets(0.01, 2, 20))
 	m.evictions = m.counter("celsius_evictions_total", "Evictions that were asked for.")
 	m.pendingPods = m.gauge("celsius_pending_pods", "Pods of this scheduler that wait for a node.")
 	m.podGroups = m.gaugesBy("celsius_podgroups", "PodGroups of this scheduler, by queue and phase.", "queue", "phase")
 	m.writesWaiting = m.gaugesBy("celsius_writes_waiting", "Writes to the API server that wait for a worker, by class.", "class")
-	m.writesAtOnce = m.gauge("celsius_writes_at_once", "How many writes to the API server may be under way at once now: fewer while it answers slowly.")
+	m.writesAtOnce = m.gauge("celsius_writes_at_once",
+		"How many writes to the API server may be under way at once now: fewer while it answers slowly.")
 	m.eventsDropped = m.gauge("celsius_events_dropped", "Events that were dropped since the start, because too many waited.")
 	m.requests = m.counters("celsius_api_requests_total", "Requests to the API server, by verb and resource.", "verb", "resource")
 	m.queues = map[string]*prometheus.GaugeVec{}
 	for name, help := range map[string]string{
-		"allocated": "What a queue's pods hold", "deserved": "What a queue is due by the policy, where that says", "pending": "What a queue's pods that wait ask for",
+		"allocated": "What a queue's pods hold", "deserved": "What a queue is due by the policy, where that says",
+		"pending": "What a queue's pods that wait ask for",
 	} {
 		m.queues[name] = m.gaugesBy("celsius_queue_"+name, help+", by resource: cores, bytes, else numbers.", "queue", "resource")
 	}
-	m.queueShare = m.gaugesBy("celsius_queue_share", "Dominant share of what a queue is due that it holds, where the policy says what that is: over 1 it holds more.", "queue")
+	m.queueShare = m.gaugesBy("celsius_queue_share",
+		"Dominant share of what a queue is due that it holds, where the policy says what that is: over 1 it holds more.", "queue")
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -42,7 +42,8 @@ func series(t *testing.T, r *prometheus.Registry) map[string]string {
 func TestMetrics(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
-		f.put(testNode("n1", "2"), testQueue("default"), testQueue("q"), testGroup("g", 1), testPod("a", "g", "1"), testGroup("big", 1), testPod("b", "big", "9"))
+		f.put(testNode("n1", "2"), testQueue("default"), testQueue("q"), testGroup("g", 1), testPod("a", "g", "1"), testGroup("big", 1),
+			testPod("b", "big", "9"))
 		r.settle(2)
 		got := series(t, r.metrics.registry)
 		for name, want := range map[string]string{

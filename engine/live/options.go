@@ -81,7 +81,8 @@ func (o Options) complete() (Options, error) {
 	orElse(&o.GangTimeout, time.Minute)
 	orElse(&o.VolumeTimeout, 10*time.Minute)
 	if o.Period < 0 || o.Window < 0 || o.GangTimeout < 0 || o.VolumeTimeout < 0 {
-		return o, fmt.Errorf("period %s, window %s, gang timeout %s and volume timeout %s must not be below 0", o.Period, o.Window, o.GangTimeout, o.VolumeTimeout)
+		return o, fmt.Errorf("period %s, window %s, gang timeout %s and volume timeout %s must not be below 0", o.Period, o.Window, o.GangTimeout,
+			o.VolumeTimeout)
 	}
 	if o.BindWorkers < 0 {
 		return o, fmt.Errorf("%d bind workers: at least 1 is needed", o.BindWorkers)

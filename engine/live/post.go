@@ -132,5 +132,6 @@ func answered(code int, answer []byte, b *corev1.Binding, retryAfter int) error 
 			return &apierrors.StatusError{ErrStatus: *status}
 		}
 	}
-	return apierrors.NewGenericServerResponse(code, "post", corev1.Resource("pods"), b.Name, string(answer[:min(len(answer), 2048)]), retryAfter, true)
+	return apierrors.NewGenericServerResponse(code, "post", corev1.Resource("pods"), b.Name, string(answer[:min(len(answer), 2048)]),
+		retryAfter, true)
 }

@@ -47,7 +47,10 @@ func (s *bindServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	b, _ := o.(*corev1.Binding)
 	h := r.Header
-	s.asked = append(s.asked, asked{r.URL.Path, r.URL.RawQuery, h.Get("Content-Type"), h.Get("Accept"), h.Get("User-Agent"), h.Get("Authorization"), b})
+	s.asked = append(s.asked, asked{
+		r.URL.Path, r.URL.RawQuery, h.Get("Content-Type"), h.Get("Accept"), h.Get("User-Agent"),
+		h.Get("Authorization"), b,
+	})
 	s.answers[min(len(s.asked), len(s.answers))-1](w, r)
 }
 
@@ -118,7 +121,10 @@ func TestPostsAsClientGo(t *testing.T) {
 		{"no status", []http.HandlerFunc{text(500, "", "it broke")}},
 		{"a proxy's page", []http.HandlerFunc{text(503, "", "<html>no upstream</html>")}},
 		{"forbidden without a status", []http.HandlerFunc{text(403, "", "")}},
-		{"too many, and then bound", []http.HandlerFunc{text(429, "0", "later"), text(429, "0", "later"), answerOf(201, runtime.ContentTypeProtobuf, &metav1.Status{Status: metav1.StatusSuccess})}},
+		{"too many, and then bound", []http.HandlerFunc{
+			text(429, "0", "later"), text(429, "0", "later"),
+			answerOf(201, runtime.ContentTypeProtobuf, &metav1.Status{Status: metav1.StatusSuccess}),
+		}},
 		{"too many without a time", []http.HandlerFunc{text(429, "", "later")}},
 		{"too many for ever", []http.HandlerFunc{text(429, "0", "later")}},
 	} {

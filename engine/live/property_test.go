@@ -47,7 +47,8 @@ type randomHistory struct {
 
 func (h *randomHistory) play() {
 	f := h.server
-	f.put(testQueue("default"), testQueue("other"), testNode("n1", "3"), testGroup("g1", 1), testPod("p1", "g1", "2"), testPod("p2", "g1", "2"))
+	f.put(testQueue("default"), testQueue("other"), testNode("n1", "3"), testGroup("g1", 1), testPod("p1", "g1", "2"),
+		testPod("p2", "g1", "2"))
 	f.onBind = h.onBind
 	f.onGet = func(string) error {
 		if rapid.IntRange(0, 9).Draw(h.t, "get") == 0 {
@@ -76,7 +77,8 @@ func (h *randomHistory) step() {
 	switch step {
 	case "pod":
 		h.made++
-		p := testPod(fmt.Sprintf("p%d", rapid.IntRange(0, 7).Draw(h.t, "name")), rapid.SampledFrom([]string{"", "g1", "g2"}).Draw(h.t, "group"), rapid.SampledFrom([]string{"1", "2"}).Draw(h.t, "cpu"))
+		p := testPod(fmt.Sprintf("p%d", rapid.IntRange(0, 7).Draw(h.t, "name")), rapid.SampledFrom([]string{"", "g1", "g2"}).Draw(h.t, "group"),
+			rapid.SampledFrom([]string{"1", "2"}).Draw(h.t, "cpu"))
 		if f.pods["default/"+p.Name] == nil {
 			f.put(p)
 		}
@@ -188,7 +190,8 @@ func (h *randomHistory) onBind(b *corev1.Binding) (before, after error) {
 			break
 		}
 	}
-	switch rapid.SampledFrom([]string{"done", "done", "done", "refused", "lost", "late", "done, no answer", "500", "done, 500"}).Draw(h.t, "bind") {
+	switch rapid.SampledFrom([]string{"done", "done", "done", "refused", "lost", "late", "done, no answer", "500", "done, 500"}).Draw(h.t,
+		"bind") {
 	case "refused":
 		return apierrors.NewForbidden(podResource, b.Name, errUnderneath), nil
 	case "lost":

@@ -29,7 +29,8 @@ func TestOwnersChangeNothingThatWasDecided(t *testing.T) {
 		r.settle(2)
 		f.as("default/whole", func(p *corev1.Pod) {
 			p.Annotations = maps.Clone(p.Annotations)
-			p.Annotations[model.GPUMilliAnnotation], p.Annotations[model.GroupAnnotation], p.Annotations[model.PreemptableKey] = "100", "far", "false"
+			p.Annotations[model.GPUMilliAnnotation], p.Annotations[model.GroupAnnotation], p.Annotations[model.PreemptableKey] = "100", "far",
+				"false"
 		})
 		f.put(wants("more", "h", "900"))
 		r.settle(3)

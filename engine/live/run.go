@@ -266,7 +266,10 @@ func ended(ctx context.Context, err error) error {
 
 func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *recorder) *loop {
 	nodes := &nodeBook{}
-	b := &binder{pods: p, storage: coreStorage{p.client}, volumeTimeout: s.o.VolumeTimeout, nodes: nodes, outbox: out, feed: in, metrics: s.metrics, log: s.log}
+	b := &binder{
+		pods: p, storage: coreStorage{p.client}, volumeTimeout: s.o.VolumeTimeout, nodes: nodes, outbox: out, feed: in,
+		metrics: s.metrics, log: s.log,
+	}
 	b.scheduled = scheduledEvents(said, s.metrics)
 	return &loop{
 		period: s.o.Period, window: s.o.Window, gangTimeout: s.o.GangTimeout,
@@ -297,7 +300,8 @@ func (s *scheduler) ensureQueues(ctx context.Context) {
 			if err == nil || apierrors.IsAlreadyExists(err) || ctx.Err() != nil {
 				break
 			}
-			s.log.Info("a queue that must be there could not be made; it is tried again", "queue", q.Name, "after", wait.String(), "error", err.Error())
+			s.log.Info("a queue that must be there could not be made; it is tried again", "queue", q.Name, "after", wait.String(),
+				"error", err.Error())
 			select {
 			case <-ctx.Done():
 			case <-time.After(wait):

@@ -93,7 +93,9 @@ func (p corePods) Evict(ctx context.Context, namespace, name string, uid types.U
 }
 
 func (p corePods) PatchStatus(ctx context.Context, namespace, name string, patch []byte) error {
-	_, err := p.client.Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
+	_, err := p.client.Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{
+		FieldManager: FieldManager,
+	}, "status")
 	return err
 }
 
@@ -108,7 +110,8 @@ func (a applied) ApplyGroup(ctx context.Context, namespace, name string, apply [
 
 func (a applied) ApplyQueue(ctx context.Context, name string, apply []byte) error {
 	q := &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	return a.client.Status().Patch(ctx, q, client.RawPatch(types.ApplyPatchType, apply), client.FieldOwner(FieldManager), client.ForceOwnership)
+	return a.client.Status().Patch(ctx, q, client.RawPatch(types.ApplyPatchType, apply), client.FieldOwner(FieldManager),
+		client.ForceOwnership)
 }
 
 // applyMeta is the metadata of an apply. The UID keeps an apply from making an object anew that is gone.

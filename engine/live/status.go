@@ -162,7 +162,10 @@ func (s *groupStatus) condition(kind string) *v1beta1.PodGroupCondition {
 // with is s after st was written into it. Of Scheduled and Unschedulable only one is True; without a condition, as of a job that was let
 // in and has no pods yet, Unschedulable is not.
 func (s *groupStatus) with(st *model.JobStatus, cycle string, now time.Time) groupStatus {
-	next := groupStatus{phase: st.Phase, running: st.Running, succeeded: st.Succeeded, failed: st.Failed, conditions: slices.Clone(s.conditions)}
+	next := groupStatus{
+		phase: st.Phase, running: st.Running, succeeded: st.Succeeded, failed: st.Failed,
+		conditions: slices.Clone(s.conditions),
+	}
 	at := metav1.NewTime(now)
 	if st.Condition == nil {
 		if c := next.condition(string(v1beta1.PodGroupUnschedulableType)); c != nil && c.Status == corev1.ConditionTrue {

@@ -90,7 +90,8 @@ func (s *stripper) stripGroup(g *v1beta1.PodGroup) {
 // is seen to by deploy/guard. A group without that word is let in like any other.
 func letIn(g *v1beta1.PodGroup) bool {
 	for _, by := range g.ManagedFields {
-		if (by.Manager == FieldManager || by.Manager == volcanoManager) && by.FieldsV1 != nil && bytes.Contains(by.FieldsV1.GetRawBytes(), []byte(`"f:phase"`)) {
+		if (by.Manager == FieldManager || by.Manager == volcanoManager) && by.FieldsV1 != nil &&
+			bytes.Contains(by.FieldsV1.GetRawBytes(), []byte(`"f:phase"`)) {
 			return true
 		}
 	}
@@ -167,7 +168,8 @@ func stripPod(p *corev1.Pod) {
 	p.Spec.EphemeralContainers, p.Spec.SecurityContext, p.Spec.ImagePullSecrets, p.Spec.DNSConfig, p.Spec.HostAliases = nil, nil, nil, nil, nil
 	p.Spec.Hostname = ""
 	p.Status = corev1.PodStatus{
-		Phase: p.Status.Phase, Resources: p.Status.Resources, AllocatedResources: p.Status.AllocatedResources, NominatedNodeName: p.Status.NominatedNodeName, StartTime: p.Status.StartTime,
+		Phase: p.Status.Phase, Resources: p.Status.Resources, AllocatedResources: p.Status.AllocatedResources,
+		NominatedNodeName: p.Status.NominatedNodeName, StartTime: p.Status.StartTime,
 		Conditions: filter(p.Status.Conditions, func(c *corev1.PodCondition) bool {
 			return c.Type == corev1.PodScheduled || c.Type == corev1.PodResizePending
 		}),

@@ -36,7 +36,8 @@ func TestStrip(t *testing.T) {
 		{Name: "disk", VolumeSource: corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{}}},
 		{Name: "image", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "i"}}},
 	}
-	p.Spec.Volumes = append([]corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}, volumes...)
+	p.Spec.Volumes = append([]corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		volumes...)
 	if _, err := s.strip(p); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,11 @@ func TestPhaseIsASchedulersWord(t *testing.T) {
 		written []metav1.ManagedFieldsEntry
 		want    v1beta1.PodGroupPhase
 	}{
-		{"ours", v1beta1.PodGroupRunning, []metav1.ManagedFieldsEntry{owns("kubectl", `{"f:spec":{}}`), owns(FieldManager, phase)}, v1beta1.PodGroupRunning},
+		{
+			"ours", v1beta1.PodGroupRunning,
+			[]metav1.ManagedFieldsEntry{owns("kubectl", `{"f:spec":{}}`), owns(FieldManager, phase)},
+			v1beta1.PodGroupRunning,
+		},
 		{"Volcano's", v1beta1.PodGroupInqueue, []metav1.ManagedFieldsEntry{owns("vc-scheduler", phase)}, v1beta1.PodGroupInqueue},
 		{"a tenant's", v1beta1.PodGroupRunning, []metav1.ManagedFieldsEntry{owns("kubectl", phase)}, ""},
 		{"a tenant's, over ours", v1beta1.PodGroupRunning, []metav1.ManagedFieldsEntry{owns("kubectl", phase), owns(FieldManager, counts)}, ""},
@@ -125,7 +130,9 @@ func TestStripJob(t *testing.T) {
 		return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(n)}}
 	}
 	whole := &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "a", UID: "u", Annotations: map[string]string{"x": "y"}}}
-	whole.Spec = batchv1alpha1.JobSpec{SchedulerName: "celsius", Queue: "q", Tasks: []batchv1alpha1.TaskSpec{{Name: "w", Replicas: 3}, {Name: "v", Replicas: 1}}}
+	whole.Spec = batchv1alpha1.JobSpec{SchedulerName: "celsius", Queue: "q", Tasks: []batchv1alpha1.TaskSpec{
+		{Name: "w", Replicas: 3}, {Name: "v", Replicas: 1},
+	}}
 	for i := range whole.Spec.Tasks {
 		spec := &whole.Spec.Tasks[i].Template.Spec
 		spec.Containers = []corev1.Container{{Name: "c", Image: "i", Env: []corev1.EnvVar{{Name: "A"}}, Resources: cpu("2")}}
@@ -134,7 +141,9 @@ func TestStripJob(t *testing.T) {
 		spec.NodeSelector = map[string]string{"a": "b"}
 	}
 	request := func(j *batchv1alpha1.Job) string {
-		g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "j-u", Namespace: "a", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(j, batchv1alpha1.GroupVersion.WithKind("Job"))}}}
+		g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "j-u", Namespace: "a", OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(j, batchv1alpha1.GroupVersion.WithKind("Job")),
+		}}}
 		c := model.NewCluster(model.Options{})
 		for _, err := range c.Apply(model.Delta{Object: j}, model.Delta{Object: g}) {
 			t.Error(err)
@@ -159,7 +168,8 @@ func TestStripJob(t *testing.T) {
 	}
 }
 
-// A pod that is resized counts for what it has until its kubelet took it back, and for no more than that where the kubelet never gives more.
+// A pod that is resized counts for what it has until its kubelet took it back, and for no more than
+// that where the kubelet never gives more.
 func TestStripKeepsWhatAResizeHasLeft(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec, has string
@@ -174,9 +184,14 @@ func TestStripKeepsWhatAResizeHasLeft(t *testing.T) {
 		p := testPod("a", "g", test.spec)
 		p.Spec.NodeName = "n1"
 		granted := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(test.has)}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "c", AllocatedResources: granted, Resources: &corev1.ResourceRequirements{Requests: granted}}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{
+			{Name: "c", AllocatedResources: granted, Resources: &corev1.ResourceRequirements{Requests: granted}},
+		}
 		if test.never {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+			p.Status.Conditions = []corev1.PodCondition{{
+				Type: corev1.PodResizePending, Status: corev1.ConditionTrue,
+				Reason: corev1.PodReasonInfeasible,
+			}}
 		}
 		if _, err := newStripper().strip(p); err != nil {
 			t.Fatal(err)

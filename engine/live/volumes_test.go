@@ -71,7 +71,10 @@ func (f *fakeServer) bindVolumes() {
 }
 
 func testClass(name, provisioner string) *storagev1.StorageClass {
-	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer)}
+	return &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner,
+		VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
+	}
 }
 
 // testVolume is free, of class local, and reached from one node.
@@ -80,7 +83,10 @@ func testVolume(name, node string) *corev1.PersistentVolume {
 	v.Spec.StorageClassName, v.Spec.AccessModes = "local", []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	v.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+		MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn,
+			Values: []string{node},
+		}},
 	}}}}
 	v.Status.Phase = corev1.VolumeAvailable
 	return v
@@ -118,7 +124,8 @@ func wrote(t *testing.T, f *fakeServer, want ...string) {
 func TestVolumesAreBoundBeforeThePod(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
-		f.put(testNode("n1", "4"), testNode("n2", "4"), testQueue("default"), testGroup("g", 1), testClass("local", "kubernetes.io/no-provisioner"),
+		f.put(testNode("n1", "4"), testNode("n2", "4"), testQueue("default"), testGroup("g", 1),
+			testClass("local", "kubernetes.io/no-provisioner"),
 			testVolume("v2", "n2"), testClaim("data", "local"), claiming(testPod("a", "g", "1")))
 		r.settle(3)
 		wrote(t, f, "volume v2 for default/data") // written once, however often it was looked at
@@ -176,7 +183,8 @@ func TestVolumesThatAreNotBound(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, r *rig) {
 				f := r.server
-				f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 1), testClass("local", "kubernetes.io/no-provisioner"), testClass("disk", "disks.example.com"),
+				f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 1), testClass("local", "kubernetes.io/no-provisioner"),
+					testClass("disk", "disks.example.com"),
 					testVolume("v1", "n1"), testClaim("data", c.class), claiming(testPod("a", "g", "1")))
 				r.settle(1)
 				c.spoil(f)
@@ -193,7 +201,10 @@ func TestVolumesThatAreNotBound(t *testing.T) {
 				if h == nil || !strings.Contains(h.why, c.why) {
 					t.Fatalf("the pod's binding was refused by %+v, want %q", h, c.why)
 				}
-				if p := r.cluster.Storage.Promised(model.StorageID{Kind: model.PersistentVolume, Key: "v1"}); r.cluster.Tasks["default/a"].Status == model.Pending && p != "" {
+				if p := r.cluster.Storage.Promised(model.StorageID{
+					Kind: model.PersistentVolume,
+					Key:  "v1",
+				}); r.cluster.Tasks["default/a"].Status == model.Pending && p != "" {
 					t.Errorf("v1 is still promised to %s", p)
 				}
 				if len(f.bindings) != 0 {

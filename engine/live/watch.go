@@ -57,8 +57,8 @@ func (s *scheduler) newCache(said *recorder) (cache.Cache, error) {
 	return c, nil
 }
 
-// upToDate has lists hold all that was written before they were asked for. Informers begin with what the API server happens to have at hand, which
-// may be older than the last binding of who led before; where the server can stream its lists, they are up to date in any case.
+// upToDate has lists hold all that was written before they were asked for. Informers begin with what the API server happens to have at
+// hand, which may be older than the last binding of who led before; where the server can stream its lists, they are up to date in any case.
 func upToDate(next http.RoundTripper) http.RoundTripper {
 	return roundTripper{next, func(r *http.Request) *http.Request {
 		if q := r.URL.Query(); q.Get("resourceVersion") == "0" && !q.Has("watch") {
@@ -74,7 +74,8 @@ func upToDate(next http.RoundTripper) http.RoundTripper {
 // watched are the kinds that are looked at.
 func watched() []client.Object {
 	return []client.Object{
-		&corev1.Node{}, &corev1.Namespace{}, &corev1.ResourceQuota{}, &schedulingv1.PriorityClass{}, &v1beta1.Queue{}, &batchv1alpha1.Job{}, &v1beta1.PodGroup{}, &corev1.Pod{},
+		&corev1.Node{}, &corev1.Namespace{}, &corev1.ResourceQuota{}, &schedulingv1.PriorityClass{}, &v1beta1.Queue{}, &batchv1alpha1.Job{},
+		&v1beta1.PodGroup{}, &corev1.Pod{},
 		&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{},
 		&storagev1.StorageClass{}, &storagev1.CSINode{}, &storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{},
 	}
@@ -178,7 +179,8 @@ func matters(names []string, old, o any) urgency {
 		if maps.Equal(old.(*corev1.Namespace).Labels, o.Labels) {
 			return notAtAll
 		}
-	case *storagev1.VolumeAttachment, *storagev1.CSIStorageCapacity, *storagev1.CSINode, *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:
+	case *storagev1.VolumeAttachment, *storagev1.CSIStorageCapacity, *storagev1.CSINode, *corev1.PersistentVolume,
+		*corev1.PersistentVolumeClaim:
 		return storageMatters(old, o)
 	}
 	return urgently
@@ -248,7 +250,8 @@ func podMatters(names []string, old, o *corev1.Pod) urgency {
 		return urgently
 	case o.Spec.NodeName != "":
 		return lazily
-	case !slices.Contains(names, o.Spec.SchedulerName), old.Generation == o.Generation && sameMeta(old, o) && len(old.Spec.SchedulingGates) == len(o.Spec.SchedulingGates):
+	case !slices.Contains(names, o.Spec.SchedulerName), old.Generation == o.Generation && sameMeta(old, o) &&
+		len(old.Spec.SchedulingGates) == len(o.Spec.SchedulingGates):
 		return lazily
 	}
 	return urgently

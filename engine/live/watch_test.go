@@ -27,8 +27,11 @@ func TestMatters(t *testing.T) {
 	pod, node, group, queue := testPod("a", "g", "1"), testNode("n", "1"), testGroup("g", 1), testQueue("q")
 	bound := changed(pod, func(p *corev1.Pod) { p.Spec.NodeName = "n" })
 	bound.ResourceVersion = "1"
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}, Status: corev1.ResourceQuotaStatus{Hard: corev1.ResourceList{"cpu": resource.MustParse("4")}, Used: corev1.ResourceList{"cpu": resource.MustParse("2")}}}
-	claim, attachment, limits, pool := testClaim("c", "local"), &storagev1.VolumeAttachment{}, &storagev1.CSINode{}, &storagev1.CSIStorageCapacity{}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}, Status: corev1.ResourceQuotaStatus{
+		Hard: corev1.ResourceList{"cpu": resource.MustParse("4")}, Used: corev1.ResourceList{"cpu": resource.MustParse("2")},
+	}}
+	claim, attachment, limits, pool := testClaim("c", "local"), &storagev1.VolumeAttachment{}, &storagev1.CSINode{},
+		&storagev1.CSIStorageCapacity{}
 	job := &batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{SchedulerName: "celsius"}}
 	for _, c := range []struct {
 		name     string
@@ -36,7 +39,10 @@ func TestMatters(t *testing.T) {
 		want     urgency
 	}{
 		{"a resync", pod, pod, notAtAll},
-		{"our own word on a pod's status", pod, changed(pod, func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}} }), lazily},
+		{
+			"our own word on a pod's status", pod,
+			changed(pod, func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}} }), lazily,
+		},
 		{"a gate is lifted", changed(pod, func(p *corev1.Pod) {
 			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}}
 			p.ResourceVersion = "1"
@@ -57,15 +63,25 @@ func TestMatters(t *testing.T) {
 		{"a queue is closed", queue, changed(queue, func(q *v1beta1.Queue) { q.Status.State = v1beta1.QueueStateClosed }), urgently},
 		{"a queue's spec", queue, changed(queue, func(q *v1beta1.Queue) { q.Generation++ }), urgently},
 		{"a quota again", quota, quota, notAtAll},
-		{"less of a quota is used", quota, changed(quota, func(q *corev1.ResourceQuota) { q.Status.Used["cpu"] = resource.MustParse("1") }), urgently},
+		{
+			"less of a quota is used", quota, changed(quota, func(q *corev1.ResourceQuota) { q.Status.Used["cpu"] = resource.MustParse("1") }),
+			urgently,
+		},
 		{"more of it is used", quota, changed(quota, func(q *corev1.ResourceQuota) { q.Status.Used["cpu"] = resource.MustParse("3") }), lazily},
-		{"a quota limits otherwise", quota, changed(quota, func(q *corev1.ResourceQuota) { q.Status.Hard["cpu"] = resource.MustParse("5") }), urgently},
+		{
+			"a quota limits otherwise", quota, changed(quota, func(q *corev1.ResourceQuota) { q.Status.Hard["cpu"] = resource.MustParse("5") }),
+			urgently,
+		},
 		{"a claim's event, again", claim, claim, notAtAll},
 		{"a claim is bound", claim, changed(claim, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }), urgently},
 		{"a volume is attached", attachment, changed(attachment, func(a *storagev1.VolumeAttachment) { a.Status.Attached = true }), notAtAll},
-		{"a node can attach more", limits, changed(limits, func(n *storagev1.CSINode) { n.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "d"}} }), urgently},
+		{"a node can attach more", limits, changed(limits, func(n *storagev1.CSINode) {
+			n.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "d"}}
+		}), urgently},
 		{"a pool was counted again", pool, changed(pool, func(*storagev1.CSIStorageCapacity) {}), notAtAll},
-		{"a pool has less", pool, changed(pool, func(c *storagev1.CSIStorageCapacity) { c.Capacity = resource.NewQuantity(1, resource.BinarySI) }), urgently},
+		{"a pool has less", pool, changed(pool, func(c *storagev1.CSIStorageCapacity) {
+			c.Capacity = resource.NewQuantity(1, resource.BinarySI)
+		}), urgently},
 		{"a Job's status", job, changed(job, func(j *batchv1alpha1.Job) { j.Status.Running = 1 }), notAtAll},
 	} {
 		if got := matters([]string{"celsius"}, c.old, c.new); got != c.want {
@@ -98,7 +114,9 @@ func TestCanBePlaced(t *testing.T) {
 // A PodGroup that has no pods yet is for the scheduler that its Job names.
 func TestServesByJob(t *testing.T) {
 	job := func(scheduler string) *batchv1alpha1.Job {
-		return &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "j"}, Spec: batchv1alpha1.JobSpec{SchedulerName: scheduler}}
+		return &batchv1alpha1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "j"}, Spec: batchv1alpha1.JobSpec{
+			SchedulerName: scheduler,
+		}}
 	}
 	owned := testGroup("g", 1)
 	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch.volcano.sh/v1alpha1", Kind: "Job", Name: "j", Controller: new(true)}}

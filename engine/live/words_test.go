@@ -28,11 +28,15 @@ func (f *fakeServer) waits(group string) string {
 func TestWordsNameTheRow(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
-		f.put(testNode("n1", "4"), testNode("n2", "4"), testQueue("default"), testGroup("wide", 2), testPod("b", "wide", "5"), testPod("c", "wide", "1"))
+		f.put(testNode("n1", "4"), testNode("n2", "4"), testQueue("default"), testGroup("wide", 2), testPod("b", "wide", "5"),
+			testPod("c", "wide", "1"))
 		r.settle(2)
 		const never = "builtin/fit: 0/2 nodes are available: 2 Insufficient cpu (it asks for cpu 5 and can never fit: the largest node has 4)"
 		got := []string{saidOf(f.pods["default/b"]).text, saidOf(f.pods["default/c"]).text, f.waits("wide")}
-		want := []string{never, "not tried, as its job's turn had ended: gang/all-or-nothing: 0 of the 2 pods that must start together can start", "2/2 tasks in gang unschedulable: " + never}
+		want := []string{
+			never, "not tried, as its job's turn had ended: gang/all-or-nothing: 0 of the 2 pods that must start together can start",
+			"2/2 tasks in gang unschedulable: " + never,
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("what waits says (-want +got):\n%s", diff)
 		}
@@ -41,7 +45,8 @@ func TestWordsNameTheRow(t *testing.T) {
 		f.put(testGroup("fits", 1), testPod("a", "fits", "4"))
 		r.settle(2)
 		for _, want := range []string{
-			"Successfully assigned default/d to n1 by policy default@0: score ", ", as n2 has; first in the order of nodes (", " nodeorder/least-requested, ",
+			"Successfully assigned default/d to n1 by policy default@0: score ", ", as n2 has; first in the order of nodes (",
+			" nodeorder/least-requested, ",
 			"Successfully assigned default/a to n2 by policy default@0: the only node that fits", never,
 		} {
 			if !slices.ContainsFunc(f.messages, func(m string) bool { return strings.Contains(m, want) }) {
@@ -57,7 +62,8 @@ func TestEachPodOfAGangHasItsReason(t *testing.T) {
 		f := r.server
 		nowhere := testPod("c", "g", "1")
 		nowhere.Spec.NodeSelector = map[string]string{"nowhere": ""}
-		f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 4), testPod("a", "g", "1"), testPod("b", "g", "1"), nowhere, testPod("d", "g", "1"))
+		f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 4), testPod("a", "g", "1"), testPod("b", "g", "1"), nowhere,
+			testPod("d", "g", "1"))
 		r.settle(2)
 		const gang = "gang/all-or-nothing: 2 of the 4 pods that must start together can start; 2 found a node, and gave it back"
 		var got []string
@@ -145,7 +151,8 @@ func TestNoStaleReason(t *testing.T) {
 		wide.Spec.NodeSelector = map[string]string{"nowhere": ""}
 		f.put(wide)
 		began = time.Now()
-		for ; !strings.Contains(f.waits("g"), "predicates/node-affinity") && time.Since(began) < 20*time.Second; time.Sleep(50 * time.Millisecond) {
+		for ; !strings.Contains(f.waits("g"), "predicates/node-affinity") &&
+			time.Since(began) < 20*time.Second; time.Sleep(50 * time.Millisecond) {
 			f.deliver(-1)
 			r.tick()
 			for r.work() {

@@ -27,7 +27,8 @@ func (r *Report) Changes(before *Report) string {
 		return ""
 	}
 	a, b := before.Summary.Cluster, r.Summary.Cluster
-	return columns("", rows) + fmt.Sprintf("\n%s of %s waiting, before %d of %d\n", count(b.Waiting, "pod"), count(b.WaitingJobs, "job"), a.Waiting, a.WaitingJobs)
+	return columns("", rows) + fmt.Sprintf("\n%s of %s waiting, before %d of %d\n", count(b.Waiting, "pod"), count(b.WaitingJobs, "job"),
+		a.Waiting, a.WaitingJobs)
 }
 
 // outcomes is what has become of every pod, and why jobs wait, by title.

@@ -203,7 +203,8 @@ func (a axis) lane(name string, runs []PodRun, classes map[string]string, queued
 func (a axis) bars(run *PodRun, classes map[string]string, queued bool, top, height int) []ganttBar {
 	_, label, _ := strings.Cut(run.Pod, "/")
 	b := ganttBar{
-		Top: top, Height: height, Pod: run.Pod, Label: label, Queue: run.Queue, Class: classOf(classes, run.Queue), Outcome: run.Outcome, Title: a.title(run),
+		Top: top, Height: height, Pod: run.Pod, Label: label, Queue: run.Queue, Class: classOf(classes, run.Queue), Outcome: run.Outcome,
+		Title:  a.title(run),
 		Search: strings.Join([]string{run.Pod, run.Job, run.Queue, run.Node, run.Outcome}, " "),
 	}
 	var out []ganttBar

@@ -92,7 +92,8 @@ func (l *loader) jobContent(v source.Value, j *batchv1alpha1.Job) {
 	}
 	l.notNegative(at(v, "spec", "minAvailable"), int64(j.Spec.MinAvailable))
 	if int64(j.Spec.MinAvailable) > total {
-		l.report(at(v, "spec", "minAvailable").Issuef("", "must not be above %d, the sum of the tasks' replicas, found %d", total, j.Spec.MinAvailable))
+		l.report(at(v, "spec", "minAvailable").Issuef("", "must not be above %d, the sum of the tasks' replicas, found %d", total,
+			j.Spec.MinAvailable))
 	}
 	if total > int64(l.limit) {
 		l.report(at(v, "spec", "tasks").Issuef("", "%d pods are more than can be simulated, %d", total, l.limit))
@@ -104,7 +105,8 @@ func (l *loader) taskContent(v source.Value, i int, t *batchv1alpha1.TaskSpec) {
 	if len(t.Template.Spec.Containers) == 0 {
 		l.report(deepest(v, "spec", "tasks", i, "template", "spec", "containers").Issuef("", "a task's template has at least one container"))
 	}
-	l.lifeContent(at(v, "spec", "tasks", i, "template", "metadata", "annotations", LifeAnnotation), t.Template.Annotations, t.Template.Spec.Containers)
+	l.lifeContent(at(v, "spec", "tasks", i, "template", "metadata", "annotations", LifeAnnotation), t.Template.Annotations,
+		t.Template.Spec.Containers)
 	if t.MinAvailable == nil {
 		return
 	}

@@ -54,7 +54,8 @@ func (c *completion) podNames(i item, p *corev1.Pod, foreign map[string]int) {
 	}
 	c.className(i, p.Spec.PriorityClassName, "spec", "priorityClassName")
 	if group := objects.GroupOf(p); c.find("PodGroup", p.Namespace, group) == nil {
-		c.warn(deepest(i.value, "metadata", "annotations").Issuef("", "%s is of PodGroup %q, which is not there: it is not placed", i.id(), group))
+		c.warn(deepest(i.value, "metadata", "annotations").Issuef("", "%s is of PodGroup %q, which is not there: it is not placed",
+			i.id(), group))
 	}
 }
 

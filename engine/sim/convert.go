@@ -39,7 +39,9 @@ func (l *loader) world(v source.Value) {
 		c.each(at(v, "quotas", i), w.Quotas[i].Name, func(place source.Value, name string) { c.quota(place, name, &w.Quotas[i]) })
 	}
 	for i := range w.StorageClasses {
-		c.each(at(v, "storageClasses", i), w.StorageClasses[i].Name, func(place source.Value, name string) { c.storageClass(place, name, &w.StorageClasses[i]) })
+		c.each(at(v, "storageClasses", i), w.StorageClasses[i].Name, func(place source.Value, name string) {
+			c.storageClass(place, name, &w.StorageClasses[i])
+		})
 	}
 	for i := range w.Volumes {
 		c.each(at(v, "volumes", i), w.Volumes[i].Name, func(place source.Value, name string) { c.volume(place, name, &w.Volumes[i]) })

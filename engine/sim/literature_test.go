@@ -99,10 +99,12 @@ func TestLiteratureHDRF(t *testing.T) {
 func TestLiteratureTetris(t *testing.T) {
 	t.Parallel()
 	idle := RunOptions{Idle: true}
-	if diff := cmp.Diff(map[string]string{"a": "6m", "b": "6m", "c": "6m"}, finishes(studied(t, "tetris", "tetris-drf", idle, time.Time{}, nil))); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a": "6m", "b": "6m", "c": "6m"},
+		finishes(studied(t, "tetris", "tetris-drf", idle, time.Time{}, nil))); diff != "" {
 		t.Errorf("DRF (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"b": "2m", "c": "3m", "a": "4m"}, finishes(studied(t, "tetris", "tetris", idle, time.Time{}, nil))); diff != "" {
+	if diff := cmp.Diff(map[string]string{"b": "2m", "c": "3m", "a": "4m"},
+		finishes(studied(t, "tetris", "tetris", idle, time.Time{}, nil))); diff != "" {
 		t.Errorf("packing (-want +got)\n%s", diff)
 	}
 }

@@ -56,7 +56,10 @@ func (o *Objects) Len() int { return len(o.items) }
 // Load reads sources into objects. The issues are all mistakes of all sources, and
 // warnings; with a mistake among them the objects are incomplete.
 func Load(o LoadOptions, sources ...Source) (*Objects, source.Issues) {
-	l := loader{now: o.Now, scheduler: ours(o.SchedulerNames)[0], limit: cmp.Or(o.MaxObjects, maxObjects), out: &Objects{}, foreign: map[string]int{}}
+	l := loader{
+		now: o.Now, scheduler: ours(o.SchedulerNames)[0], limit: cmp.Or(o.MaxObjects, maxObjects), out: &Objects{},
+		foreign: map[string]int{},
+	}
 	l.shape = newShape(&l.issues)
 	for _, s := range sources {
 		docs, issues := source.Parse(s.Name, s.Data)

@@ -185,7 +185,8 @@ spec:
 	if got := w.Cluster().Dims.Text(job.Expected); got != "nothing" {
 		t.Errorf("%s is expected though all pods are there", got)
 	}
-	worker, master := w.objects[objectID{"Pod", "ml", "train-worker-1"}].(*corev1.Pod), w.objects[objectID{"Pod", "ml", "train-master-0"}].(*corev1.Pod)
+	worker, master := w.objects[objectID{"Pod", "ml", "train-worker-1"}].(*corev1.Pod),
+		w.objects[objectID{"Pod", "ml", "train-master-0"}].(*corev1.Pod)
 	got := map[string]any{
 		"minMember": g.Spec.MinMember, "queue": g.Spec.Queue, "phase": g.Status.Phase, "minTaskMember": g.Spec.MinTaskMember,
 		"note": g.Annotations["note"], "team": g.Labels["team"],
@@ -195,7 +196,9 @@ spec:
 		"title": w.titles().of("ml/train-train"),
 	}
 	want := map[string]any{
-		"minMember": int32(2), "queue": "research", "phase": schedulingv1beta1.PodGroupPending, "minTaskMember": map[string]int32{"worker": 1, "master": 1},
+		"minMember": int32(2), "queue": "research", "phase": schedulingv1beta1.PodGroupPending, "minTaskMember": map[string]int32{
+			"worker": 1, "master": 1,
+		},
 		"note": "kept", "team": "vision",
 		// The master, whose class is higher, and one worker: limits stand for requests.
 		"minResources": map[string]string{
@@ -473,7 +476,8 @@ func TestLivesAreChecked(t *testing.T) {
 			t.Errorf("%s: issues %v, want %q", text, issues, want)
 		}
 	}
-	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {celsius.dev/sim: '{rum: 1s}'}}\nspec: {containers: [{name: c}]}\n"
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {celsius.dev/sim: '{rum: 1s}'}}\nspec: {containers: [{name: " +
+		"c}]}\n"
 	_, issues := Load(LoadOptions{}, Source{Name: "p", Data: []byte(pod)})
 	if issues.Err() == nil || !strings.Contains(issues.Error(), "p:3:") || !strings.Contains(issues.Error(), "did you mean run?") {
 		t.Errorf("issues %v", issues)

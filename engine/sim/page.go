@@ -90,7 +90,10 @@ func (r *Report) html() ([]byte, error) {
 }
 
 func (r *Report) page() page {
-	p := page{From: r.Timeline.From.Format(time.RFC3339), Cycles: count(r.Timeline.Cycles, "cycle"), Stopped: r.Timeline.Stopped, ManyCycles: len(r.cycles) > 1}
+	p := page{
+		From: r.Timeline.From.Format(time.RFC3339), Cycles: count(r.Timeline.Cycles, "cycle"), Stopped: r.Timeline.Stopped,
+		ManyCycles: len(r.cycles) > 1,
+	}
 	if len(r.Plans) > 0 {
 		p.Policy = r.Plans[0].Policy
 	}

@@ -31,12 +31,17 @@ func (c *converter) podOf(v source.Value, s *ShortSpec) (*corev1.Pod, []string) 
 	before := len(c.issues)
 	p := &corev1.Pod{}
 	p.Spec.SchedulerName = c.scheduler
-	p.Spec.Containers = []corev1.Container{{Name: "main", Image: cmp.Or(s.Image, "main"), Resources: corev1.ResourceRequirements{Requests: s.requests()}}}
+	p.Spec.Containers = []corev1.Container{{Name: "main", Image: cmp.Or(s.Image, "main"), Resources: corev1.ResourceRequirements{
+		Requests: s.requests(),
+	}}}
 	for i, port := range s.Ports {
 		if port < 1 || port > 65535 {
 			c.report(at(v, "ports", i).Issuef("", "must be between 1 and 65535, found %d", port))
 		}
-		p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{HostPort: port, ContainerPort: port, Protocol: corev1.ProtocolTCP})
+		p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{
+			HostPort: port, ContainerPort: port,
+			Protocol: corev1.ProtocolTCP,
+		})
 	}
 	p.Spec.NodeSelector, p.Spec.Affinity, p.Spec.TopologySpreadConstraints = s.NodeSelector, s.Affinity, s.Spread
 	mount(p, s.Claims)
@@ -168,7 +173,10 @@ func start(p *corev1.Pod, now time.Time) {
 		p.Status.StartTime = &t
 	}
 	if !slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled }) {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: t})
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+			LastTransitionTime: t,
+		})
 	}
 }
 

@@ -179,7 +179,8 @@ func erred(rows []model.RuleError) string {
 	var out strings.Builder
 	for i := range rows {
 		e := &rows[i]
-		fmt.Fprintf(&out, "error    %s (%s) erred %s, first for %s: %s\n", model.RowName(e.Table, e.Rule), e.Site, times(e.Count), e.Object, e.Text)
+		fmt.Fprintf(&out, "error    %s (%s) erred %s, first for %s: %s\n", model.RowName(e.Table, e.Rule), e.Site, times(e.Count),
+			e.Object, e.Text)
 	}
 	return out.String()
 }

@@ -51,10 +51,17 @@ pods:
 		Waits: []model.Wait{
 			{
 				Job: "default/big", Queue: "default", Action: "allocate", Place: 2, Reason: fit,
-				Nodes: []model.NodeCount{{Table: "builtin", Rule: "fit", Text: "Insufficient cpu", Count: 2}, {Table: "predicates", Rule: "taints", Text: "untolerated taint gpu", Count: 1}},
+				Nodes: []model.NodeCount{
+					{Table: "builtin", Rule: "fit", Text: "Insufficient cpu", Count: 2},
+					{Table: "predicates", Rule: "taints", Text: "untolerated taint gpu", Count: 1},
+				},
 			},
-			{Job: "default/big", Task: "default/big-0", Queue: "default", Action: "allocate", Reason: fit, Nodes: []model.NodeCount{{Table: "builtin", Rule: "fit", Text: "Insufficient cpu", Count: 3}}},
-			{Job: "default/big", Task: "default/big-1", Queue: "default", Action: "allocate", Reason: fit, Nodes: []model.NodeCount{{Table: "builtin", Rule: "fit", Text: "Insufficient cpu", Count: 3}}},
+			{Job: "default/big", Task: "default/big-0", Queue: "default", Action: "allocate", Reason: fit, Nodes: []model.NodeCount{
+				{Table: "builtin", Rule: "fit", Text: "Insufficient cpu", Count: 3},
+			}},
+			{Job: "default/big", Task: "default/big-1", Queue: "default", Action: "allocate", Reason: fit, Nodes: []model.NodeCount{
+				{Table: "builtin", Rule: "fit", Text: "Insufficient cpu", Count: 3},
+			}},
 		},
 		Jobs:     []*model.JobStatus{{Job: "default/train", Phase: "Running"}},
 		Errors:   []model.RuleError{{Site: "scores", Table: "house", Rule: "odd", Count: 2, Object: "default/big-0", Text: "division by zero"}},
@@ -128,7 +135,11 @@ func TestFolded(t *testing.T) {
 		{"another node", []decision{line("a-0", "n"), line("a-1", "m"), line("a-2", "m")}, []string{"a-0", "a-[1-2]"}},
 		{"a gap, and back", []decision{line("a-0", "n"), line("a-2", "n"), line("a-1", "n")}, []string{"a-0", "a-2", "a-1"}},
 		{"another job", []decision{line("a-0", "n"), line("b-1", "n")}, []string{"a-0", "b-1"}},
-		{"no number of a pod", []decision{line("a0", "n"), line("a1", "n"), line("b-00", "n"), line("b-01", "n")}, []string{"a0", "a1", "b-00", "b-01"}},
+		{
+			"no number of a pod",
+			[]decision{line("a0", "n"), line("a1", "n"), line("b-00", "n"), line("b-01", "n")},
+			[]string{"a0", "a1", "b-00", "b-01"},
+		},
 		{"past nine", []decision{line("a-9", "n"), line("a-10", "n")}, []string{"a-[9-10]"}},
 		{"nothing", nil, nil},
 	}

@@ -35,8 +35,8 @@ func (w *World) Run(cycles int) (*Report, error) {
 // RunFor runs cycles and reports on them.
 //
 // By the clock, the next cycle after one that decided something is a second later, as
-// in a cluster, and so it is where a job that began or ended may make room for one that waits; after one that decided nothing it is at the next event: a pod that
-// ends or is gone, or one that comes.
+// in a cluster, and so it is where a job that began or ended may make room for one that waits; after
+// one that decided nothing it is at the next event: a pod that ends or is gone, or one that comes.
 func (w *World) RunFor(o RunOptions) (*Report, error) {
 	r := &Report{APIVersion: worldVersion, Kind: "Report", world: w, timed: o.Idle || !o.Until.IsZero()}
 	most := cmp.Or(o.Cycles, 1)

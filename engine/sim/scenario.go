@@ -54,7 +54,8 @@ type ScenarioResult struct {
 //	now TIME            set the clock, before anything else: 2026-01-31T12:00:00Z
 //	seed N              the seed of ties, before anything else
 //	cycle [N]           run cycles, one second apart, and print what they decided
-//	until DURATION      run cycles by the clock, from event to event, and print those that decided something new; "idle": until nothing happens
+//	until DURATION      run cycles by the clock, from event to event, and print those that decided something new;
+//	                    "idle": until nothing happens
 //	advance DURATION    let time pass
 //	finish POD...       the pods end well; likewise fail, delete
 //	cordon NODE...      take nodes out of use; drain deletes their pods as well

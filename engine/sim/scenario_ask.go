@@ -38,7 +38,11 @@ func inquiries() []inquiry {
 		{[]string{policy.QueueOrder}, 2, "QUEUE OTHER", orderOf((*asker).queue)},
 		{[]string{policy.JobOrder}, 2, "JOB OTHER", orderOf((*asker).job)},
 		{[]string{policy.TaskOrder}, 2, "POD OTHER", orderOf((*asker).task)},
-		{[]string{policy.JobValid, policy.JobReady, policy.JobPipelined, policy.JobStarving, policy.JobEnqueueable}, 1, "JOB", subjectOf((*asker).job)},
+		{
+			[]string{policy.JobValid, policy.JobReady, policy.JobPipelined, policy.JobStarving, policy.JobEnqueueable},
+			1,
+			"JOB", subjectOf((*asker).job),
+		},
 		{[]string{policy.Overused}, 1, "QUEUE", subjectOf((*asker).queue)},
 		{[]string{policy.Allocatable, policy.TaskFeasible}, 1, "POD", subjectOf((*asker).task)},
 		{[]string{policy.Preemptive}, 2, "JOB RESOURCE=AMOUNT...", (*asker).preemptive},

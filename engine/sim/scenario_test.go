@@ -85,7 +85,8 @@ func scenarioForm(t *testing.T, data []byte, r ScenarioResult) {
 		t.Errorf("%d lines are more than 60: state only what matters", lines)
 	}
 	script, _, _ := strings.Cut(string(data), "\n-- ")
-	if n := len(r.Plans); n > 3 && !strings.Contains(script, "\nuntil ") || n < 1 && !strings.Contains(script, "\ncheck ") && !strings.Contains(script, "\nask ") {
+	if n := len(r.Plans); n > 3 && !strings.Contains(script, "\nuntil ") || n < 1 && !strings.Contains(script, "\ncheck ") &&
+		!strings.Contains(script, "\nask ") {
 		t.Errorf("%d cycles: a scenario has 1 to 3, or runs by the clock, or asks, or checks a policy", n)
 	}
 }

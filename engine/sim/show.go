@@ -40,7 +40,8 @@ func (w *World) showNodes() [][]string {
 	rows := [][]string{{"NODE", "STATE", "PODS", "IDLE"}}
 	for _, name := range sortedKeys(c.Nodes.Index) {
 		row := c.Nodes.Index[name]
-		rows = append(rows, []string{name, nodeState(c.Nodes.Rows[row]), fmt.Sprint(c.Nodes.TaskCount[row]), c.Dims.Text(c.Nodes.IdleOf(row)) + gpusFree(c.Nodes.GPUs[row])})
+		rows = append(rows, []string{name, nodeState(c.Nodes.Rows[row]), fmt.Sprint(c.Nodes.TaskCount[row]), c.Dims.Text(c.Nodes.IdleOf(row)) +
+			gpusFree(c.Nodes.GPUs[row])})
 	}
 	return rows
 }

@@ -90,7 +90,10 @@ func (c *completion) defaultStorageClass() *string {
 
 // bindVolume makes of a volume and a claim what the volume controller makes of them: each names the other, and says so.
 func bindVolume(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
-	pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: model.VolumeClaim, Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+	pv.Spec.ClaimRef = &corev1.ObjectReference{
+		APIVersion: "v1", Kind: model.VolumeClaim, Namespace: claim.Namespace, Name: claim.Name,
+		UID: claim.UID,
+	}
 	pv.Status.Phase = corev1.VolumeBound
 	claim.Spec.VolumeName = pv.Name
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, storagehelpers.AnnBindCompleted, "yes")
@@ -183,7 +186,9 @@ func (c *converter) storageClass(v source.Value, name string, s *ShortStorageCla
 	if len(s.Topology) > 0 {
 		term := corev1.TopologySelectorTerm{}
 		for _, key := range sortedKeys(s.Topology) {
-			term.MatchLabelExpressions = append(term.MatchLabelExpressions, corev1.TopologySelectorLabelRequirement{Key: key, Values: s.Topology[key]})
+			term.MatchLabelExpressions = append(term.MatchLabelExpressions, corev1.TopologySelectorLabelRequirement{
+				Key: key, Values: s.Topology[key],
+			})
 		}
 		class.AllowedTopologies = []corev1.TopologySelectorTerm{term}
 	}
@@ -204,7 +209,10 @@ func (c *converter) volume(v source.Value, name string, s *ShortVolume) {
 		match = append(match, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{s.Nodes[key]}})
 	}
 	if s.Node != "" {
-		match = append(match, corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{s.Node}})
+		match = append(match, corev1.NodeSelectorRequirement{
+			Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn,
+			Values: []string{s.Node},
+		})
 	}
 	if len(match) > 0 {
 		pv.Spec.NodeAffinity = nodesWith(match)
@@ -247,7 +255,9 @@ func (c *converter) attachLimits(v source.Value, name string, limits map[string]
 	for _, driver := range sortedKeys(limits) {
 		count := limits[driver]
 		c.notNegative(at(v, "attachLimits", driver), int64(count))
-		n.Spec.Drivers = append(n.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, NodeID: name, Allocatable: &storagev1.VolumeNodeResources{Count: &count}})
+		n.Spec.Drivers = append(n.Spec.Drivers, storagev1.CSINodeDriver{Name: driver, NodeID: name, Allocatable: &storagev1.VolumeNodeResources{
+			Count: &count,
+		}})
 	}
 	c.emit(model.CSINode, v, n)
 }

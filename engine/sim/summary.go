@@ -132,7 +132,10 @@ func summariseNode(c *model.Cluster, row int32) NodeSummary {
 }
 
 func summariseQueue(c *model.Cluster, q *model.Queue) QueueSummary {
-	s := QueueSummary{Queue: q.Name, State: q.State, Allocated: map[string]string{}, Jobs: map[string]int64{}, text: c.Dims.Text(shown(q.Allocated))}
+	s := QueueSummary{
+		Queue: q.Name, State: q.State, Allocated: map[string]string{}, Jobs: map[string]int64{},
+		text: c.Dims.Text(shown(q.Allocated)),
+	}
 	for i := range q.Allocated {
 		if q.Allocated.Get(i) > 0 {
 			s.Allocated[c.Dims.Name(i)] = c.Dims.Quantity(i, q.Allocated[i]).String()
@@ -172,7 +175,10 @@ func (w *World) use() []Use {
 		}
 	}
 	if total > 0 {
-		out = append(out, Use{"gpus", fmt.Sprintf("%g", (total-free)/model.WholeGPU), fmt.Sprintf("%g", total/model.WholeGPU), percent(total-free, total)})
+		out = append(out, Use{
+			"gpus", fmt.Sprintf("%g", (total-free)/model.WholeGPU), fmt.Sprintf("%g", total/model.WholeGPU),
+			percent(total-free, total),
+		})
 	}
 	return out
 }

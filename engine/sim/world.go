@@ -213,7 +213,8 @@ func (w *World) noteLeaving(in []metav1.Object) {
 func keepStatus(old, o metav1.Object) {
 	switch o := o.(type) {
 	case *schedulingv1beta1.PodGroup:
-		if old, ok := old.(*schedulingv1beta1.PodGroup); ok && o.Status.Phase == schedulingv1beta1.PodGroupPending && len(o.Status.Conditions) == 0 {
+		if old, ok := old.(*schedulingv1beta1.PodGroup); ok && o.Status.Phase == schedulingv1beta1.PodGroupPending &&
+			len(o.Status.Conditions) == 0 {
 			o.Status = *old.Status.DeepCopy()
 		}
 	case *schedulingv1beta1.Queue:

@@ -41,7 +41,10 @@ func smallPlan(now time.Time) *model.Plan {
 			{Task: "default/share-0", Job: "default/share", Queue: "default", Node: "n1", GPUs: []int{1}, Action: "allocate"},
 		},
 		Jobs: []*model.JobStatus{
-			{Job: "default/j", Phase: "Inqueue", Condition: &model.Condition{Type: "Unschedulable", Status: "True", Reason: "NotEnoughResources", Message: "1/2"}},
+			{Job: "default/j", Phase: "Inqueue", Condition: &model.Condition{
+				Type: "Unschedulable", Status: "True", Reason: "NotEnoughResources",
+				Message: "1/2",
+			}},
 			{Job: "default/share", Phase: "Running", Running: 1},
 			{Job: "~default/x", Phase: "Pending"},
 		},

@@ -68,12 +68,16 @@ func (w *walk) Node(t *rapid.T) {
 		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{image}, SizeBytes: 1 << 28})
 	}
 	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("8"), "pods": resource.MustParse("9")}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: draw(t, "ready", corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse)}}
+	n.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: draw(t, "ready", corev1.ConditionTrue, corev1.ConditionTrue, corev1.ConditionFalse)},
+	}
 	w.apply(t, model.Delta{Op: draw(t, "op", model.Upsert, model.Upsert, model.Upsert, model.Delete), Object: n})
 }
 
 func (w *walk) Namespace(t *rapid.T) {
-	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: draw(t, "namespace", "a", "b"), Labels: map[string]string{"team": draw(t, "team", "x", "y")}}}
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: draw(t, "namespace", "a", "b"), Labels: map[string]string{
+		"team": draw(t, "team", "x", "y"),
+	}}}
 	w.apply(t, model.Delta{Object: n})
 }
 
@@ -98,8 +102,11 @@ func (w *walk) Pod(t *rapid.T) {
 // terms writes what a pod asks of the pods around it.
 func terms(t *rapid.T, p *corev1.Pod) {
 	who := func(name string) *metav1.LabelSelector {
-		return draw(t, name, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "b"}},
-			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}}, &metav1.LabelSelector{})
+		return draw(t, name, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}, &metav1.LabelSelector{
+			MatchLabels: map[string]string{"app": "b"},
+		},
+			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}},
+			&metav1.LabelSelector{})
 	}
 	term := func(name string) corev1.PodAffinityTerm {
 		return corev1.PodAffinityTerm{
@@ -115,8 +122,12 @@ func terms(t *rapid.T, p *corev1.Pod) {
 	case "anti-affinity":
 		a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{term("anti-affinity")}
 	case "preferred":
-		a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: 5, PodAffinityTerm: term("preferred")}}
-		a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: 3, PodAffinityTerm: term("avoided")}}
+		a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{
+			{Weight: 5, PodAffinityTerm: term("preferred")},
+		}
+		a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{
+			{Weight: 3, PodAffinityTerm: term("avoided")},
+		}
 	}
 	for range draw(t, "constraints", 0, 0, 1, 2) {
 		p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
@@ -131,7 +142,8 @@ func terms(t *rapid.T, p *corev1.Pod) {
 func (w *walk) task(t *rapid.T, placed bool) *model.Task {
 	var out []*model.Task
 	for _, task := range w.c.TasksByKey() {
-		if placed == (task.Node != model.NoNode) && (task.Status == model.Pending || task.Status == model.Allocated || task.Status == model.Pipelined) {
+		if placed == (task.Node != model.NoNode) && (task.Status == model.Pending || task.Status == model.Allocated ||
+			task.Status == model.Pipelined) {
 			out = append(out, task)
 		}
 	}
@@ -202,7 +214,8 @@ func (w *walk) answers(counts *Counts) map[string]string {
 		co := counts.Of(t)
 		out[t.Key] = fmt.Sprint(co.HasAffinity(), co.HasImages(), co.Images(), co.SizesAmong(w.c.Nodes.ByOrder()))
 		for _, row := range w.c.Nodes.ByOrder() {
-			out[t.Key+" on "+w.c.Nodes.Rows[row].Name] = fmt.Sprint(counts.AffinityFits(co, t, row), counts.AffinityScore(co, t, row), counts.SpreadFits(co, t, row), co.SpreadApplies(row),
+			out[t.Key+" on "+w.c.Nodes.Rows[row].Name] = fmt.Sprint(counts.AffinityFits(co, t, row), counts.AffinityScore(co, t, row),
+				counts.SpreadFits(co, t, row), co.SpreadApplies(row),
 				counts.SpreadScore(co, t, row, nil))
 		}
 	}

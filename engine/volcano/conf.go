@@ -53,7 +53,10 @@ func Parse(file string, data []byte) (Conf, source.Issues) {
 	switch {
 	case issues.Err() != nil:
 	case len(found) == 0:
-		issues = append(issues, source.Issue{File: file, Message: "there is no Volcano configuration in it", Hint: "give the configuration, or a ConfigMap that holds it under a key that ends in " + confSuffix})
+		issues = append(issues, source.Issue{
+			File: file, Message: "there is no Volcano configuration in it",
+			Hint: "give the configuration, or a ConfigMap that holds it under a key that ends in " + confSuffix,
+		})
 	case len(found) > 1:
 		issues = append(issues, found[1].Issuef("give one of them", "a second configuration; the first is at %s", placeOf(found[0])))
 	default:
@@ -98,8 +101,8 @@ func confsIn(v source.Value, issues *source.Issues) []source.Value {
 	return out
 }
 
-// embedded is the text of a field as a file of its own. Where the lines of the text are lines of the file, as they are in a literal block, they
-// stay where they are in it, so that places inside are places of the file.
+// embedded is the text of a field as a file of its own. Where the lines of the text are lines of the file, as
+// they are in a literal block, they stay where they are in it, so that places inside are places of the file.
 func embedded(v source.Value, key string, issues *source.Issues) (file string, data []byte) {
 	text := v.Text(issues)
 	file = v.Document().File
@@ -108,7 +111,8 @@ func embedded(v source.Value, key string, issues *source.Issues) (file string, d
 	b.WriteString(strings.Repeat("\n", max(first-1, 0)))
 	offset, n := 0, 0
 	for line := range strings.Lines(text.Value) {
-		if at, col := text.Place(offset); strings.TrimSpace(line) != "" && (at != first+n || col != column) || strings.HasPrefix(line, "---") || strings.HasPrefix(line, "%") {
+		if at, col := text.Place(offset); strings.TrimSpace(line) != "" && (at != first+n || col != column) || strings.HasPrefix(line, "---") ||
+			strings.HasPrefix(line, "%") {
 			return fmt.Sprintf("%s (%s)", file, key), []byte(text.Value)
 		}
 		if strings.TrimSpace(line) != "" {

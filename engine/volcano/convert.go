@@ -76,7 +76,8 @@ func Convert(conf Conf, o Options) (*Conversion, error) {
 		c.issues = append(c.issues, issues...)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata:\n  name: %s\nspec:\n  mode: Active\n", yamlText(c.options.Name))
+	fmt.Fprintf(&b, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata:\n  name: %s\nspec:\n  mode: Active\n",
+		yamlText(c.options.Name))
 	fmt.Fprintf(&b, "  pipeline: %s\n", yamlText(c.pipeline(conf)))
 	if len(conf.Tiers) > 0 {
 		b.WriteString("  tiers:\n")
@@ -113,7 +114,8 @@ func (c *converter) pipeline(conf Conf) []string {
 		case slices.Contains(c.options.Actions, a.Value):
 			out = append(out, a.Value)
 		default:
-			i := a.Issue(0, len(a.Value), fmt.Sprintf("action %s is dropped: this version has %s", a.Value, strings.Join(c.options.Actions, ", ")), "")
+			i := a.Issue(0, len(a.Value), fmt.Sprintf("action %s is dropped: this version has %s", a.Value, strings.Join(c.options.Actions, ", ")),
+				"")
 			c.notes = append(c.notes, noted(i, "action "+a.Value))
 		}
 	}

@@ -15,11 +15,16 @@ import (
 // and what comes out compiles or says what is wrong with the actions.
 func FuzzConvert(f *testing.F) {
 	for _, seed := range []string{
-		"actions: \"enqueue, allocate, backfill\"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n    enablePreemptable: false\n- plugins:\n  - name: overcommit\n    arguments: {overcommit-factor: 1.5}\n  - name: drf\n  - name: proportion\n",
-		"actions: [allocate]\ntiers:\n- plugins:\n  - name: binpack\n    arguments:\n      binpack.weight: \"10\"\n      binpack.resources: nvidia.com/gpu, example.com/foo\n      binpack.resources.nvidia.com/gpu: 7\nconfigurations:\n- name: allocate\n  arguments: {predicateErrorCacheEnable: true}\n",
-		"tiers:\n- plugins:\n  - {name: nodeorder, arguments: {leastrequested.weight: 2, nodeaffinity.weight: x}}\n  - {name: predicates, enablePredicate: no}\n  - {name: gang}\n  - {name: gang}\n",
+		"actions: \"enqueue, allocate, backfill\"\ntiers:\n- plugins:\n  - name: priority\n  - name: gang\n    enablePreemptable: false\n- " +
+			"plugins:\n  - name: overcommit\n    arguments: {overcommit-factor: 1.5}\n  - name: drf\n  - name: proportion\n",
+		"actions: [allocate]\ntiers:\n- plugins:\n  - name: binpack\n    arguments:\n      binpack.weight: \"10\"\n      binpack.resources: " +
+			"nvidia.com/gpu, example.com/foo\n      binpack.resources.nvidia.com/gpu: 7\nconfigurations:\n- name: allocate\n  arguments: " +
+			"{predicateErrorCacheEnable: true}\n",
+		"tiers:\n- plugins:\n  - {name: nodeorder, arguments: {leastrequested.weight: 2, nodeaffinity.weight: x}}\n  - {name: predicates, " +
+			"enablePredicate: no}\n  - {name: gang}\n  - {name: gang}\n",
 		"actions: preempt\ntiers: [{plugins: [{name: conformance, enableHierarchy: true}]}]\n",
-		"apiVersion: v1\nkind: ConfigMap\ndata:\n  volcano-scheduler.conf: |\n    actions: \"enqueue, allocat\"\n    tiers:\n    - plugins:\n      - name: gang\n        enableOverused: true\n---\nkind: List\nitems: []\n",
+		"apiVersion: v1\nkind: ConfigMap\ndata:\n  volcano-scheduler.conf: |\n    actions: \"enqueue, allocat\"\n    tiers:\n    - plugins:\n  " +
+			"    - name: gang\n        enableOverused: true\n---\nkind: List\nitems: []\n",
 		"kind: ConfigMap\ndata: {x.conf: \"actions: allocate\\ntiers: [{plugins: [{name: usage, arguments: {thresholds: {cpu: 80}}}]}]\\n\"}\n",
 	} {
 		f.Add([]byte(seed))

@@ -59,7 +59,8 @@ func laterPlugins() map[string]string {
 // refusedPlugins are those for which nothing will stand in, with the reason.
 func refusedPlugins() map[string]string {
 	return map[string]string{
-		"extender": "it would wait for an HTTP server inside of every cycle, and no answer of it could be explained or repeated; write what it decides as rows of a table",
+		"extender": "it would wait for an HTTP server inside of every cycle, and no answer of it could be explained or repeated; write what it " +
+			"decides as rows of a table",
 	}
 }
 

@@ -149,7 +149,9 @@ func newInformers(v *Volumes) (informers.SharedInformerFactory, map[string]cache
 		"Pod":  &corev1.Pod{},
 		"Node": &corev1.Node{},
 	} {
-		var indexer cache.Indexer = ordered{cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+		var indexer cache.Indexer = ordered{
+			cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
+		}
 		if kind == model.PersistentVolume {
 			indexer = volumes{ordered{cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{byReach: indexReach, byClaim: indexClaim})}, v}
 		}

@@ -65,7 +65,9 @@ type claimNotes struct {
 }
 
 // Update notes that a volume is to be provisioned for a claim.
-func (c claimNotes) Update(_ context.Context, claim *corev1.PersistentVolumeClaim, _ metav1.UpdateOptions) (*corev1.PersistentVolumeClaim, error) {
+func (c claimNotes) Update(_ context.Context, claim *corev1.PersistentVolumeClaim, _ metav1.UpdateOptions) (*corev1.PersistentVolumeClaim,
+	error,
+) {
 	c.book.notes = append(c.book.notes, model.VolumeBind{Claim: model.Key(claim.Namespace, claim.Name)})
 	return claim, nil
 }

@@ -68,7 +68,10 @@ func New(c *model.Cluster) (*Volumes, error) {
 	v := &Volumes{c: c, ctx: klog.NewContext(context.Background(), logr.Discard()), book: &notebook{}}
 	factory, indexers := newInformers(v)
 	v.indexers = indexers
-	h := handle{factory: factory, client: v.book, csi: nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister()), users: users{of: v}}
+	h := handle{
+		factory: factory, client: v.book, csi: nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister()),
+		users: users{of: v},
+	}
 	features := feature.Features{EnableVolumeAttributesClass: true} // general since Kubernetes 1.34
 	binding, err1 := volumebinding.New(v.ctx, &config.VolumeBindingArgs{BindTimeoutSeconds: 1}, h, features)
 	zone, err2 := volumezone.New(v.ctx, nil, h, features)

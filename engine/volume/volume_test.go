@@ -45,7 +45,9 @@ func runs(p *corev1.Pod) *corev1.Pod {
 }
 
 func claimed(claim string) corev1.Volume {
-	return corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}
+	return corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+		ClaimName: claim,
+	}}}
 }
 
 func iscsi(readOnly bool) corev1.Volume {
@@ -53,7 +55,10 @@ func iscsi(readOnly bool) corev1.Volume {
 }
 
 func classNamed(name, provisioner string, edits ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
-	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer)}
+	c := &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner,
+		VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
+	}
 	for _, edit := range edits {
 		edit(c)
 	}
@@ -63,7 +68,8 @@ func classNamed(name, provisioner string, edits ...func(*storagev1.StorageClass)
 // volume is free and of class local; it is reached from all nodes.
 func volume(name, size string, edits ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	v.Spec.StorageClassName, v.Spec.AccessModes, v.Spec.Capacity = "local", []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, list(corev1.ResourceStorage, size)
+	v.Spec.StorageClassName, v.Spec.AccessModes, v.Spec.Capacity = "local", []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		list(corev1.ResourceStorage, size)
 	v.Status.Phase = corev1.VolumeAvailable
 	for _, edit := range edits {
 		edit(v)
@@ -74,7 +80,10 @@ func volume(name, size string, edits ...func(*corev1.PersistentVolume)) *corev1.
 func reachedFrom(node string) func(*corev1.PersistentVolume) {
 	return func(v *corev1.PersistentVolume) {
 		v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+			MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn,
+				Values: []string{node},
+			}},
 		}}}}
 	}
 }
@@ -187,7 +196,9 @@ func TestAnswers(t *testing.T) {
 	}}
 	immediate := func(c *storagev1.StorageClass) { c.VolumeBindingMode = nil }
 	west := func(c *storagev1.StorageClass) {
-		c.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zoneLabel, Values: []string{"west"}}}}}
+		c.AllowedTopologies = []corev1.TopologySelectorTerm{
+			{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zoneLabel, Values: []string{"west"}}}},
+		}
 	}
 	for _, c := range []struct {
 		name    string
@@ -197,26 +208,53 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"no claims", pod("p"), nil, "n1, n2"},
 		{"a missing claim", pod("p", claimed("c")), nil, `persistentvolumeclaim "c" not found`},
-		{"an ephemeral volume without its claim", pod("p", scratch), nil, `waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"`},
-		{"an ephemeral volume", pod("p", scratch), []any{volume("v", "9Gi", reachedFrom("n2")), claim("p-scratch", "local", owned)}, "n1 !fits, n2"},
-		{"an ephemeral volume whose claim is another's", pod("p", scratch), []any{claim("p-scratch", "local")}, "PVC a/p-scratch was not created for pod a/p (pod is not owner)"},
+		{
+			"an ephemeral volume without its claim", pod("p", scratch), nil,
+			`waiting for ephemeral volume controller to create the persistentvolumeclaim "p-scratch"`,
+		},
+		{
+			"an ephemeral volume", pod("p", scratch),
+			[]any{volume("v", "9Gi", reachedFrom("n2")), claim("p-scratch", "local", owned)},
+			"n1 !fits, n2",
+		},
+		{
+			"an ephemeral volume whose claim is another's", pod("p", scratch),
+			[]any{claim("p-scratch", "local")},
+			"PVC a/p-scratch was not created for pod a/p (pod is not owner)",
+		},
 		{"a claim that is being deleted", pod("p", claimed("c")), []any{claim("c", "local", func(c *corev1.PersistentVolumeClaim) {
 			c.DeletionTimestamp = &metav1.Time{}
 		})}, `persistentvolumeclaim "c" is being deleted`},
-		{"a class that binds at once", pod("p", claimed("c")), []any{classNamed("now", driver, immediate), claim("c", "now")}, "pod has unbound immediate PersistentVolumeClaims"},
-		{"a bound volume", pod("p", claimed("c")), []any{volume("v", "9Gi", reachedFrom("n2")), claim("c", "local", boundTo("v"))}, "n1 !fits, n2"},
+		{
+			"a class that binds at once", pod("p", claimed("c")),
+			[]any{classNamed("now", driver, immediate), claim("c", "now")},
+			"pod has unbound immediate PersistentVolumeClaims",
+		},
+		{
+			"a bound volume", pod("p", claimed("c")),
+			[]any{volume("v", "9Gi", reachedFrom("n2")), claim("c", "local", boundTo("v"))},
+			"n1 !fits, n2",
+		},
 		{"a bound volume that is gone", pod("p", claimed("c")), []any{claim("c", "local", boundTo("v"))}, "n1 !fits !zone, n2 !fits !zone"},
 		{"a volume that is too small", pod("p", claimed("c")), []any{volume("v", "4Gi"), claim("c", "local")}, "n1 !fits, n2 !fits"},
-		{"a volume of another zone", pod("p", claimed("c")), []any{volume("v", "9Gi", inZone("west")), claim("c", "local", boundTo("v"))}, "n1 !zone, n2"},
+		{
+			"a volume of another zone", pod("p", claimed("c")),
+			[]any{volume("v", "9Gi", inZone("west")), claim("c", "local", boundTo("v"))},
+			"n1 !zone, n2",
+		},
 		{"the volumes of its node, or of no one node", pod("p", claimed("c"), claimed("d")), []any{
-			volume("v", "9Gi", reachedFrom("n1")), volume("w", "9Gi", reachedFrom("n2")), volume("x", "9Gi"), claim("c", "local"), claim("d", "local"),
+			volume("v", "9Gi", reachedFrom("n1")), volume("w", "9Gi", reachedFrom("n2")), volume("x", "9Gi"), claim("c", "local"),
+			claim("d", "local"),
 		}, "n1, n2"},
 		{"a volume that is for its claim already", pod("p", claimed("c")), []any{
-			volume("v", "9Gi", reachedFrom("n2"), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "a", Name: "c"} }),
+			volume("v", "9Gi", reachedFrom("n2"), func(v *corev1.PersistentVolume) {
+				v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "a", Name: "c"}
+			}),
 			volume("w", "9Gi"), claim("c", "local"),
 		}, "n1 !fits, n2"},
 		{"a volume that is for another claim", pod("p", claimed("c")), []any{
-			volume("v", "9Gi", func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "a", Name: "d"} }), claim("c", "local"),
+			volume("v", "9Gi", func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "a", Name: "d"} }),
+			claim("c", "local"),
 		}, "n1 !fits, n2 !fits"},
 		{"a volume that is made", pod("p", claimed("c")), []any{claim("c", "made")}, "n1, n2"},
 		{"where the class allows", pod("p", claimed("c")), []any{classNamed("made", driver, west), claim("c", "made")}, "n1 !fits, n2"},
@@ -234,7 +272,10 @@ func TestAnswers(t *testing.T) {
 			limits(1), volume("v", "9Gi", attachable), volume("other", "9Gi", attachable), attachment, claim("c", "local", boundTo("v")),
 		}, "n1 !limits, n2"},
 		{"limits, of what will be made", pod("p", claimed("c")), []any{limits(0), claim("c", "made")}, "n1 !limits, n2"},
-		{"a claim for one pod", pod("p", claimed("c")), []any{volume("v", "9Gi"), claim("c", "local", boundTo("v"), exclusive), runs(pod("old", claimed("c")))}, "n1 !free, n2 !free"},
+		{"a claim for one pod", pod("p", claimed("c")), []any{
+			volume("v", "9Gi"), claim("c", "local", boundTo("v"), exclusive),
+			runs(pod("old", claimed("c"))),
+		}, "n1 !free, n2 !free"},
 		{"a disk that another writes to", pod("p", iscsi(true)), []any{runs(pod("old", iscsi(false)))}, "n1 !free, n2"},
 		{"a disk that both read", pod("p", iscsi(true)), []any{runs(pod("old", iscsi(true)))}, "n1, n2"},
 	} {
@@ -322,7 +363,8 @@ func BenchmarkFits(b *testing.B) {
 				name := fmt.Sprintf("n%d", i)
 				objects = append(objects, node(name, "east"), volume("v-"+name, "9Gi", reachedFrom(name)))
 			}
-			objects = append(objects, classNamed("local", "kubernetes.io/no-provisioner"), claim("bound", "local", boundTo("v-n7")), claim("free", "local"),
+			objects = append(objects, classNamed("local", "kubernetes.io/no-provisioner"), claim("bound", "local", boundTo("v-n7")),
+				claim("free", "local"),
 				pod("bound", claimed("bound")), pod("free", claimed("free")))
 			c := cluster(b, objects...)
 			v := asked(b, c)

@@ -31,8 +31,9 @@ func TestFileThatIsNotUTF8(t *testing.T) {
 func TestDeepNestingIsRefused(t *testing.T) {
 	for name, data := range map[string]string{
 		"written": strings.Repeat("[", 200) + strings.Repeat("]", 200),
-		"aliases": "- &a " + strings.Repeat("[", 60) + strings.Repeat("]", 60) + "\n- " + strings.Repeat("[", 60) + "*a" + strings.Repeat("]", 60),
-		"parser":  strings.Repeat("[", 20_000),
+		"aliases": "- &a " + strings.Repeat("[", 60) + strings.Repeat("]", 60) + "\n- " + strings.Repeat("[", 60) + "*a" +
+			strings.Repeat("]", 60),
+		"parser": strings.Repeat("[", 20_000),
 	} {
 		docs, issues := Parse("f.yaml", []byte(data))
 		if len(docs) != 0 || len(issues) != 1 {

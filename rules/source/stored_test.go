@@ -31,7 +31,10 @@ func TestWithin(t *testing.T) {
 	}{
 		{"first character", text("spec.word", 0, 1), Issue{Path: "spec.word", Line: 1, Column: 1, Width: 1, Message: "wrong", Source: "x"}},
 		{"second line", text("spec.long", 6, 2), Issue{Path: "spec.long", Line: 2, Column: 3, Width: 2, Message: "wrong", Source: "  bé.c + 😀d"}},
-		{"behind a wide character", text("spec.long", 14, 1), Issue{Path: "spec.long", Line: 2, Column: 11, Width: 1, Message: "wrong", Source: "  bé.c + 😀d"}},
+		{"behind a wide character", text("spec.long", 14, 1), Issue{
+			Path: "spec.long", Line: 2, Column: 11, Width: 1, Message: "wrong",
+			Source: "  bé.c + 😀d",
+		}},
 		{"behind the end", text("spec.word", 1, 1), Issue{Path: "spec.word", Line: 1, Column: 2, Width: 1, Message: "wrong", Source: "x"}},
 		{"whole value", whole("spec.word"), Issue{Path: "spec.word", Width: 3, Message: "wrong"}},
 		{"number", whole("spec.number"), Issue{Path: "spec.number", Width: 1, Message: "wrong"}},

@@ -152,7 +152,8 @@ func (w *writer) block(parent int, folded bool) {
 	more := 1 + w.upTo(3, "more")
 	lines := []string{}
 	for range 1 + w.upTo(5, "lines") {
-		line := rapid.SampledFrom([]string{"", " ", "   ", "\t"}).Draw(w.t, "lead") + w.word() + rapid.SampledFrom([]string{"", " # x", ": 'y", "  "}).Draw(w.t, "odd")
+		line := rapid.SampledFrom([]string{"", " ", "   ", "\t"}).Draw(w.t, "lead") + w.word() +
+			rapid.SampledFrom([]string{"", " # x", ": 'y", "  "}).Draw(w.t, "odd")
 		if w.flip("empty") {
 			line = ""
 		}
@@ -305,7 +306,8 @@ func checkPlaces(t *rapid.T, w *writer, data, path string) {
 		wantLine, wantCol := len(line), len([]rune(line[len(line)-1]))+1
 		got := text.Issue(i, 1, "", "")
 		if got.Line != wantLine || got.Column != wantCol {
-			t.Fatalf("character %d (%q) of %q is at %d:%d, want %d:%d\nin %q", i, w.value[i], text.Value, got.Line, got.Column, wantLine, wantCol, data)
+			t.Fatalf("character %d (%q) of %q is at %d:%d, want %d:%d\nin %q", i, w.value[i], text.Value, got.Line, got.Column,
+				wantLine, wantCol, data)
 		}
 		written := string(w.out[w.marks[i]:w.ends[i]])
 		if want := len([]rune(written)); written != w.eol && got.Width != want {

@@ -66,7 +66,8 @@ func TestScalarsOfEachType(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{`15:1: null: must be a string, found nothing (null); write "null" in quotes`}, errorLines(issues)); diff != "" {
+	if diff := cmp.Diff([]string{`15:1: null: must be a string, found nothing (null); write "null" in quotes`},
+		errorLines(issues)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -92,7 +93,8 @@ func TestTypesTaken(t *testing.T) {
 		"string": "string text", "quoted": "string text", "tagged": "string text", "date": "string text", "word": "string text",
 		"bool": "bool text", "int": "int float text", "big": "float text", "negative": "int float text", "float": "float text",
 		"whole": "float text", "inf": "text", "nan": "text", "bad": "string text", "empty": "fields items strings",
-		"duration": "string duration text", "map": "fields", "list": "items", "strings": "items strings", "absent": "string bool int float duration text fields items strings",
+		"duration": "string duration text", "map": "fields", "list": "items", "strings": "items strings",
+		"absent": "string bool int float duration text fields items strings",
 	}
 	for name, taken := range want {
 		var got []string

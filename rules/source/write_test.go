@@ -59,7 +59,10 @@ func TestWriteKeepsValues(t *testing.T) {
 // However a string is written down, and whatever it holds, it comes back.
 func TestWriteKeepsStrings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", " ", "\n", "\t", ":", "#", "'", "\"", "\\", "- ", "é", "👍", "{", "}}", "%", "\u00a0", "0"}), 0, 12).Draw(t, "string"), "")
+		s := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{
+			"a", " ", "\n", "\t", ":", "#", "'", "\"", "\\", "- ", "é", "👍", "{", "}}",
+			"%", "\u00a0", "0",
+		}), 0, 12).Draw(t, "string"), "")
 		quoted, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +84,15 @@ func TestWriteKeepsStrings(t *testing.T) {
 
 // All that Entry can hold.
 func TestWriteEntries(t *testing.T) {
-	out, err := Write([]Entry{{"a", "x"}, {"b", true}, {"c", 2.5}, {"d", []string{"y", "no"}}, {"e", []Entry{{"f", 1}}}, {"g", [][]Entry{{{"h", "1"}}, {}}}, {"i", Value{}}})
+	out, err := Write([]Entry{
+		{"a", "x"},
+		{"b", true},
+		{"c", 2.5},
+		{"d", []string{"y", "no"}},
+		{"e", []Entry{{"f", 1}}},
+		{"g", [][]Entry{{{"h", "1"}}, {}}},
+		{"i", Value{}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,8 @@ func (b *barePods) ensure(ctx context.Context, pod *corev1.Pod, name string) err
 	switch {
 	case apierrors.IsAlreadyExists(err):
 	case err != nil:
-		b.event(pod, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupError), "CreatePodGroup", "PodGroup %s could not be made: %s", name, err)
+		b.event(pod, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupError), "CreatePodGroup",
+			"PodGroup %s could not be made: %s", name, err)
 		return fmt.Errorf("make PodGroup %s/%s: %w", pod.Namespace, name, err)
 	default:
 		for _, err := range wrong {
@@ -106,7 +107,8 @@ func (b *barePods) namespaceQueue(ctx context.Context, name string) string {
 func ownerKind(owner *metav1.OwnerReference) (schema.GroupVersionKind, bool) {
 	named := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
 	for _, known := range []schema.GroupVersionKind{
-		appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"), appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
+		appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 		batchv1.SchemeGroupVersion.WithKind("Job"),
 	} {
 		if known.GroupKind() == named.GroupKind() {
@@ -157,7 +159,8 @@ func (b *barePods) collect(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	pods := &corev1.PodList{}
-	if err := b.client.List(ctx, pods, client.InNamespace(pod.Namespace), client.MatchingFields{byGroup: name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := b.client.List(ctx, pods, client.InNamespace(pod.Namespace), client.MatchingFields{byGroup: name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the pods of PodGroup %s: %w", name, err)
 	}
 	if slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return !deleting(&p) }) {

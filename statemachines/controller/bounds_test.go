@@ -73,7 +73,8 @@ func TestOutOfBounds(t *testing.T) {
 		s := newStage(t, Options{MaxPods: 3}, openQueue(), hugeJob(t))
 		s.settle()
 		state := s.job().Status.State
-		if len(s.groups()) != 0 || state.Reason != outOfBounds || !strings.Contains(state.Message, "they ask for 4000000000 pods, and a job may have 3 here") {
+		if len(s.groups()) != 0 || state.Reason != outOfBounds || !strings.Contains(state.Message,
+			"they ask for 4000000000 pods, and a job may have 3 here") {
 			t.Errorf("%d PodGroups, state %+v", len(s.groups()), state)
 		}
 		if !s.told("train Warning PodGroupPending: OutOfBounds: spec.tasks") {
@@ -95,7 +96,8 @@ func TestOutOfBounds(t *testing.T) {
 		job := trainJob(t, "")
 		for i := range 200 {
 			job.Spec.Volumes = append(job.Spec.Volumes, batchv1alpha1.VolumeSpec{MountPath: fmt.Sprint("/", i), VolumeClaimName: "data"})
-			job.Spec.Tasks[0].Template.Spec.Containers = append(job.Spec.Tasks[0].Template.Spec.Containers, corev1.Container{Name: fmt.Sprint("c", i)})
+			job.Spec.Tasks[0].Template.Spec.Containers = append(job.Spec.Tasks[0].Template.Spec.Containers,
+				corev1.Container{Name: fmt.Sprint("c", i)})
 		}
 		s := newStage(t, Options{}, openQueue(), job)
 		s.settle()
@@ -119,7 +121,8 @@ func TestHugeStatus(t *testing.T) {
 	if got := allocated(s.settle); got > most {
 		t.Errorf("%d MB were allocated", got>>20)
 	}
-	if got := s.job().Status.State; got.Phase != batchv1alpha1.Aborted || !s.told("ExecuteAction: Start to execute action AbortJob: PodEvicted of a pod of task worker") {
+	if got := s.job().Status.State; got.Phase != batchv1alpha1.Aborted ||
+		!s.told("ExecuteAction: Start to execute action AbortJob: PodEvicted of a pod of task worker") {
 		t.Errorf("state %+v, told %q", got, s.lines)
 	}
 }
@@ -188,9 +191,13 @@ func TestHistory(t *testing.T) {
 func TestSumsOfHugeTasks(t *testing.T) {
 	job := &batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{MinAvailable: math.MaxInt32}}
 	for _, name := range []string{"a", "b", "c"} {
-		job.Spec.Tasks = append(job.Spec.Tasks, batchv1alpha1.TaskSpec{Name: name, Replicas: huge, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1T")}}}},
-		}}})
+		job.Spec.Tasks = append(job.Spec.Tasks, batchv1alpha1.TaskSpec{Name: name, Replicas: huge, Template: corev1.PodTemplateSpec{
+			Spec: corev1.PodSpec{
+				Containers: []corev1.Container{
+					{Name: "main", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1T")}}},
+				},
+			},
+		}})
 	}
 	got := objects.MinResources(job, func(string) int32 { return 0 })["cpu"]
 	want := resource.MustParse("1T")
@@ -221,7 +228,8 @@ func TestManyErrors(t *testing.T) {
 		errs[i] = fmt.Errorf("pod %d: %w", i, errForeign)
 	}
 	got := joined(errs)
-	if !errors.Is(got, errForeign) || got.Error() != "pod 0: belongs to another owner\npod 1: belongs to another owner\npod 2: belongs to another owner\nand 99997 more" {
+	if !errors.Is(got, errForeign) ||
+		got.Error() != "pod 0: belongs to another owner\npod 1: belongs to another owner\npod 2: belongs to another owner\nand 99997 more" {
 		t.Error(got)
 	}
 	if joined(make([]error, 3)) != nil {

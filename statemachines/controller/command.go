@@ -68,7 +68,8 @@ func (c *commands) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	switch target := command.TargetObject; {
 	case at.missing || target.UID != "" && target.UID != at.on.GetUID():
-		logOf(ctx).Info("dropped a command: its target is not there", "action", command.Action, "kind", target.Kind, "target", target.Name, "uid", target.UID)
+		logOf(ctx).Info("dropped a command: its target is not there", "action", command.Action, "kind", target.Kind, "target", target.Name,
+			"uid", target.UID)
 	case at.refusal != "":
 		logOf(ctx).Info("dropped a command", "why", at.refusal, "action", command.Action, "kind", target.Kind, "target", target.Name)
 		c.event(at.on, corev1.EventTypeWarning, commandRefused, command.Action, "command %s dropped: %s", req, at.refusal)
@@ -117,7 +118,8 @@ func (c *commands) refusal(ctx context.Context, command *busv1alpha1.Command) (s
 	}
 	why, err := c.unguarded(ctx, command)
 	if why != "" {
-		why = "nobody can tell whether its maker may change the queue: " + why + "; install deploy/guard (kubectl apply -k deploy/guard), then make the command anew"
+		why = "nobody can tell whether its maker may change the queue: " + why +
+			"; install deploy/guard (kubectl apply -k deploy/guard), then make the command anew"
 	}
 	return why, err
 }
@@ -138,9 +140,14 @@ func (c *commands) take(ctx context.Context, command *busv1alpha1.Command) (bool
 // obey hands what a Command asks for to its target.
 func (c *commands) obey(ctx context.Context, command *busv1alpha1.Command, on client.Object, to wake) {
 	c.metrics.commands.WithLabelValues(command.TargetObject.Kind, command.Action).Inc()
-	c.event(on, corev1.EventTypeNormal, commandIssued, command.Action, "Start to execute command %s, and clean it up to make sure executed not more than once.", command.Action)
-	if !c.memory.of(client.ObjectKeyFromObject(on), on.GetUID()).ask(request{action: command.Action, reason: commandIssued, message: commandText(command)}) {
-		logOf(ctx).Info("dropped a command: too many wait for its target", "action", command.Action, "kind", command.TargetObject.Kind, "target", on.GetName())
+	c.event(on, corev1.EventTypeNormal, commandIssued, command.Action,
+		"Start to execute command %s, and clean it up to make sure executed not more than once.", command.Action)
+	if !c.memory.of(client.ObjectKeyFromObject(on), on.GetUID()).ask(request{
+		action: command.Action, reason: commandIssued,
+		message: commandText(command),
+	}) {
+		logOf(ctx).Info("dropped a command: too many wait for its target", "action", command.Action, "kind", command.TargetObject.Kind,
+			"target", on.GetName())
 		return
 	}
 	select {

@@ -174,7 +174,8 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, schedulingv1.AddToScheme, admissionv1.AddToScheme, batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
+		corev1.AddToScheme, appsv1.AddToScheme, schedulingv1.AddToScheme, admissionv1.AddToScheme, batchv1alpha1.AddToScheme,
+		busv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
@@ -226,8 +227,8 @@ func newManager(cfg *rest.Config, o Options, reg prometheus.Registerer) (mgr man
 	return mgr, watches, errors.Join(turns.Join(mgr), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced))
 }
 
-// fenced makes a client of which no write leaves when the lease has lapsed. What it has sent may take as long as others' admission of it does: to
-// do anything that the controllers do twice, or late, is harmless.
+// fenced makes a client of which no write leaves when the lease has lapsed. What it has sent may take as
+// long as others' admission of it does: to do anything that the controllers do twice, or late, is harmless.
 func fenced(f *lease.Fence) client.NewClientFunc {
 	return func(cfg *rest.Config, o client.Options) (client.Client, error) {
 		cfg, http, err := f.Client(cfg, 0)

@@ -104,7 +104,8 @@ func (r *jobs) kill(ctx context.Context, w *world, step statemachines.Step, c ca
 // its partition. They are made anew when they are gone. The rest of the job goes on.
 func (r *jobs) restart(ctx context.Context, w *world, step statemachines.Step, c cause) error {
 	if c.pod == nil {
-		r.event(w.job, corev1.EventTypeWarning, "NoTarget", c.action, "%s does nothing: it restarts the %s to which an event happened, and this (%s) happened to none", c.action, step.Of, c.message)
+		r.event(w.job, corev1.EventTypeWarning, "NoTarget", c.action,
+			"%s does nothing: it restarts the %s to which an event happened, and this (%s) happened to none", c.action, step.Of, c.message)
 		w.rec.answered(c)
 		return nil
 	}
@@ -402,7 +403,8 @@ func (r *jobs) deletePods(ctx context.Context, w *world, pods []*corev1.Pod) err
 	}
 	errs := inParallel(pods, func(pod *corev1.Pod) error {
 		uid := pod.UID
-		err := r.client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}, client.Preconditions{UID: &uid})
+		err := r.client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}},
+			client.Preconditions{UID: &uid})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("delete pod %s: %w", pod.Name, err)
 		}

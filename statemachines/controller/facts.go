@@ -39,7 +39,8 @@ func jobFacts(job *batchv1alpha1.Job, pods []*corev1.Pod, goes func(*corev1.Pod)
 		phases := c.tasks[task.Name].Phase
 		facts.Tasks = append(facts.Tasks, statemachines.Task{
 			Name: task.Name, Replicas: task.Replicas, MinAvailable: task.MinAvailable, MaxRetry: task.MaxRetry, Restarts: restarts[task.Name],
-			Pending: phases[corev1.PodPending], Running: phases[corev1.PodRunning], Succeeded: phases[corev1.PodSucceeded], Failed: phases[corev1.PodFailed],
+			Pending: phases[corev1.PodPending], Running: phases[corev1.PodRunning], Succeeded: phases[corev1.PodSucceeded],
+			Failed:      phases[corev1.PodFailed],
 			Terminating: c.going[task.Name], Unknown: phases[corev1.PodUnknown],
 		})
 	}

@@ -44,7 +44,8 @@ func (c *commands) unguarded(ctx context.Context, command *busv1alpha1.Command) 
 		return fmt.Sprintf("the admission policy %s does not ask the authorizer about all commands, made and changed", guardName), nil
 	}
 	s := binding.Spec
-	if s.PolicyName != guardName || !slices.Contains(s.ValidationActions, admissionv1.Deny) || s.ParamRef != nil || !selectsAll(s.MatchResources) {
+	if s.PolicyName != guardName || !slices.Contains(s.ValidationActions, admissionv1.Deny) || s.ParamRef != nil ||
+		!selectsAll(s.MatchResources) {
 		return fmt.Sprintf("the admission binding %s does not deny what the policy finds, everywhere", guardName), nil
 	}
 	return "", nil
@@ -64,13 +65,15 @@ func lastChange(o client.Object) time.Time {
 // asksOfAllCommands says whether no Command comes by the policy, and the policy asks the authorizer.
 func asksOfAllCommands(p *admissionv1.ValidatingAdmissionPolicy) bool {
 	s := p.Spec
-	if s.FailurePolicy != nil && *s.FailurePolicy != admissionv1.Fail || len(s.MatchConditions) > 0 || s.ParamKind != nil || s.MatchConstraints == nil {
+	if s.FailurePolicy != nil && *s.FailurePolicy != admissionv1.Fail || len(s.MatchConditions) > 0 || s.ParamKind != nil ||
+		s.MatchConstraints == nil {
 		return false
 	}
 	rest := *s.MatchConstraints
 	rest.ResourceRules = nil
 	asks := func(v admissionv1.Validation) bool { return strings.Contains(v.Expression, "authorizer.") }
-	return selectsAll(&rest) && slices.ContainsFunc(s.MatchConstraints.ResourceRules, isAboutCommands) && slices.ContainsFunc(s.Validations, asks)
+	return selectsAll(&rest) && slices.ContainsFunc(s.MatchConstraints.ResourceRules, isAboutCommands) &&
+		slices.ContainsFunc(s.Validations, asks)
 }
 
 // isAboutCommands says whether a rule is about each Command that is made or changed.

@@ -61,26 +61,45 @@ func TestCommandOnQueueNeedsGuard(t *testing.T) {
 		{name: "as it ships", age: time.Minute, uid: "queue-uid"},
 		{name: "no uid", age: time.Minute, told: "target.uid is empty"},
 		{name: "another uid", age: time.Minute, uid: "other", told: "-"},
-		{name: "no policy", age: time.Minute, uid: "queue-uid", without: "policy", told: "admission policy commands.celsius.dev is not there; install deploy/guard"},
+		{
+			name: "no policy", age: time.Minute, uid: "queue-uid", without: "policy",
+			told: "admission policy commands.celsius.dev is not there; install deploy/guard",
+		},
 		{name: "no binding", age: time.Minute, uid: "queue-uid", without: "binding", told: "admission binding commands.celsius.dev is not there"},
 		{name: "installed just now", age: 4 * time.Second, uid: "queue-uid", told: "is as it is since"},
 		{name: "installed afterwards", age: -time.Hour, uid: "queue-uid", told: "is as it is since"},
-		{name: "may fail", age: time.Minute, uid: "queue-uid", policy: func(p *policySpec) { p.FailurePolicy = new(admissionv1.Ignore) }, told: "does not ask"},
+		{
+			name: "may fail", age: time.Minute, uid: "queue-uid", policy: func(p *policySpec) { p.FailurePolicy = new(admissionv1.Ignore) },
+			told: "does not ask",
+		},
 		{name: "under a condition", age: time.Minute, uid: "queue-uid", policy: func(p *policySpec) {
 			p.MatchConditions = []admissionv1.MatchCondition{{Name: "a", Expression: "false"}}
 		}, told: "does not ask"},
-		{name: "some namespaces", age: time.Minute, uid: "queue-uid", policy: func(p *policySpec) { p.MatchConstraints.NamespaceSelector = some }, told: "does not ask"},
+		{
+			name: "some namespaces", age: time.Minute, uid: "queue-uid", policy: func(p *policySpec) { p.MatchConstraints.NamespaceSelector = some },
+			told: "does not ask",
+		},
 		{name: "CREATE alone", age: time.Minute, uid: "queue-uid", policy: func(p *policySpec) {
 			p.MatchConstraints.ResourceRules[0].Operations = []admissionv1.OperationType{admissionv1.Create}
 		}, told: "does not ask"},
-		{name: "asks nobody", age: time.Minute, uid: "queue-uid", policy: func(p *policySpec) { p.Validations = p.Validations[:1] }, told: "does not ask"},
+		{
+			name: "asks nobody", age: time.Minute, uid: "queue-uid", policy: func(p *policySpec) { p.Validations = p.Validations[:1] },
+			told: "does not ask",
+		},
 		{name: "of all kinds", age: time.Minute, uid: "queue-uid", policy: func(p *policySpec) {
 			r := &p.MatchConstraints.ResourceRules[0]
 			r.APIGroups, r.Resources, r.Operations = []string{"*"}, []string{"*"}, []admissionv1.OperationType{admissionv1.OperationAll}
 		}},
-		{name: "warns only", age: time.Minute, uid: "queue-uid", binding: func(b *bindingSpec) { b.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn} }, told: "does not deny"},
-		{name: "binds some", age: time.Minute, uid: "queue-uid", binding: func(b *bindingSpec) { b.MatchResources = &admissionv1.MatchResources{ObjectSelector: some} }, told: "does not deny"},
-		{name: "binds another", age: time.Minute, uid: "queue-uid", binding: func(b *bindingSpec) { b.PolicyName = "another" }, told: "does not deny"},
+		{name: "warns only", age: time.Minute, uid: "queue-uid", binding: func(b *bindingSpec) {
+			b.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
+		}, told: "does not deny"},
+		{name: "binds some", age: time.Minute, uid: "queue-uid", binding: func(b *bindingSpec) {
+			b.MatchResources = &admissionv1.MatchResources{ObjectSelector: some}
+		}, told: "does not deny"},
+		{
+			name: "binds another", age: time.Minute, uid: "queue-uid", binding: func(b *bindingSpec) { b.PolicyName = "another" },
+			told: "does not deny",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t, Options{}, openQueue())

@@ -57,8 +57,10 @@ func addJobs(mgr manager.Manager, p *parts, asked wake) error {
 		For(&batchv1alpha1.Job{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: jobChanged})).
 		Watches(&corev1.Pod{}, owner).
 		Watches(&schedulingv1beta1.PodGroup{}, owner, builder.WithPredicates(predicate.Funcs{UpdateFunc: groupChanged})).
-		Watches(&schedulingv1beta1.Queue{}, handler.EnqueueRequestsFromMapFunc(r.waitingIn), builder.WithPredicates(predicate.Funcs{UpdateFunc: stateChanged})).
-		Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(r.refusedIn), builder.WithPredicates(predicate.Funcs{CreateFunc: never, UpdateFunc: quotaFrees})).
+		Watches(&schedulingv1beta1.Queue{}, handler.EnqueueRequestsFromMapFunc(r.waitingIn),
+			builder.WithPredicates(predicate.Funcs{UpdateFunc: stateChanged})).
+		Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(r.refusedIn),
+			builder.WithPredicates(predicate.Funcs{CreateFunc: never, UpdateFunc: quotaFrees})).
 		WatchesRawSource(source.Channel(asked, &handler.EnqueueRequestForObject{})).
 		WithOptions(p.controllerOptions()).
 		Complete(r)
@@ -325,7 +327,8 @@ func (r *jobs) tell(old, job *batchv1alpha1.Job, t transition) {
 	r.metrics.transitions.WithLabelValues(string(s.State.Phase)).Inc()
 	if t.cause.action != r.machine.Otherwise() && t.cause.action != "" {
 		r.metrics.actions.WithLabelValues(t.cause.action, t.cause.event).Inc()
-		r.event(job, corev1.EventTypeNormal, string(batchv1alpha1.ExecuteAction), t.cause.action, "Start to execute action %s: %s", t.cause.action, t.cause.message)
+		r.event(job, corev1.EventTypeNormal, string(batchv1alpha1.ExecuteAction), t.cause.action, "Start to execute action %s: %s",
+			t.cause.action, t.cause.message)
 	}
 	if r.machine.Final(string(s.State.Phase)) {
 		kind := corev1.EventTypeNormal
@@ -367,7 +370,8 @@ func (r *jobs) refused(ctx context.Context, job *batchv1alpha1.Job, rec *recall,
 		return
 	}
 	rec.refusals = 0
-	logOf(ctx).Error(err, "refused too often; the job is terminated", "job", job.Name, "namespace", job.Namespace, "times", r.options.MaxRequeue)
+	logOf(ctx).Error(err, "refused too often; the job is terminated", "job", job.Name, "namespace", job.Namespace,
+		"times", r.options.MaxRequeue)
 	text := fmt.Sprintf("refused %d times: %s", r.options.MaxRequeue+1, err)
 	r.event(job, corev1.EventTypeWarning, refusedTooOften, string(batchv1alpha1.TerminateJobAction), "%s", text)
 	rec.ask(request{action: string(batchv1alpha1.TerminateJobAction), reason: refusedTooOften, message: text})

@@ -59,7 +59,8 @@ func TestWaits(t *testing.T) {
 				for _, g := range s.groups() {
 					g.Status.Phase = schedulingv1beta1.PodGroupInqueue
 					g.Status.Conditions = []schedulingv1beta1.PodGroupCondition{{
-						Type: schedulingv1beta1.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Reason: "NotEnoughResources", Message: "3/3 tasks in gang unschedulable",
+						Type: schedulingv1beta1.PodGroupUnschedulableType, Status: corev1.ConditionTrue, Reason: "NotEnoughResources",
+						Message: "3/3 tasks in gang unschedulable",
 					}}
 					if err := s.api.Update(context.Background(), &g); err != nil {
 						s.t.Fatal(err)
@@ -89,7 +90,8 @@ func TestWaits(t *testing.T) {
 			prepare: func(_ *stage, job *batchv1alpha1.Job) {
 				job.Spec.Volumes = []batchv1alpha1.VolumeSpec{{MountPath: "/data", VolumeClaim: &corev1.PersistentVolumeClaimSpec{}}}
 			},
-			reason: "NotYetHonoured", message: "spec.volumes[0].volumeClaim: claims are not made yet; create a PersistentVolumeClaim and name it in volumeClaimName",
+			reason:  "NotYetHonoured",
+			message: "spec.volumes[0].volumeClaim: claims are not made yet; create a PersistentVolumeClaim and name it in volumeClaimName",
 		},
 		{
 			name: "a pod's name is taken",
@@ -143,7 +145,10 @@ func TestRefused(t *testing.T) {
 	if !s.told("RefusedTooOften: refused 3 times: make pod train-ps-0: a pod of that name belongs to another owner") {
 		t.Errorf("nobody was told why: %q", s.lines)
 	}
-	for _, err := range []error{apierrors.NewInternalError(errTrouble), apierrors.NewTooManyRequests("later", 1), errBehind, context.DeadlineExceeded} {
+	for _, err := range []error{
+		apierrors.NewInternalError(errTrouble), apierrors.NewTooManyRequests("later", 1), errBehind,
+		context.DeadlineExceeded,
+	} {
 		if isRefusal(err) {
 			t.Errorf("%v is taken for a refusal of the object", err)
 		}
@@ -222,10 +227,17 @@ func TestTakenOver(t *testing.T) {
 			job := trainJob(t, "{event: PodEvicted, action: RestartJob}, {event: PodFailed, action: RestartJob}")
 			at := metav1.NewTime(time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC))
 			job.Status = batchv1alpha1.JobStatus{
-				State: batchv1alpha1.JobState{Phase: batchv1alpha1.Running, LastTransitionTime: at}, MinAvailable: 3, Running: 3, Version: 1, RetryCount: 1,
-				TaskStatusCount:     map[string]batchv1alpha1.TaskState{"ps": {Phase: map[corev1.PodPhase]int32{"Running": 1}}, "worker": {Phase: map[corev1.PodPhase]int32{"Running": 2}}},
+				State: batchv1alpha1.JobState{Phase: batchv1alpha1.Running, LastTransitionTime: at}, MinAvailable: 3, Running: 3,
+				Version: 1, RetryCount: 1,
+				TaskStatusCount: map[string]batchv1alpha1.TaskState{
+					"ps":     {Phase: map[corev1.PodPhase]int32{"Running": 1}},
+					"worker": {Phase: map[corev1.PodPhase]int32{"Running": 2}},
+				},
 				ControlledResources: map[string]string{"plugin-svc": "svc"},
-				Conditions:          []batchv1alpha1.JobCondition{{Status: batchv1alpha1.Pending, LastTransitionTime: &at}, {Status: batchv1alpha1.Running, LastTransitionTime: &at}},
+				Conditions: []batchv1alpha1.JobCondition{
+					{Status: batchv1alpha1.Pending, LastTransitionTime: &at},
+					{Status: batchv1alpha1.Running, LastTransitionTime: &at},
+				},
 			}
 			s := newStage(t, Options{}, openQueue(), job)
 			pg := objects.PodGroup(job, func(string) int32 { return 0 })
@@ -314,7 +326,9 @@ func TestQuotaFrees(t *testing.T) {
 		return &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "few"},
 			Status: corev1.ResourceQuotaStatus{
-				Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(hard)}, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(used)},
+				Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(hard)}, Used: corev1.ResourceList{
+					corev1.ResourcePods: resource.MustParse(used),
+				},
 			},
 		}
 	}

@@ -32,7 +32,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "celsius_job_actions_total", Help: "Actions taken on jobs other than SyncJob, by action and by the event that called for it.",
 		}, []string{"action", "event"}),
 		pods: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "celsius_job_pods_total", Help: "Pods of jobs that the controllers made or deleted, by operation: created, deleted, createFailed, deleteFailed.",
+			Name: "celsius_job_pods_total",
+			Help: "Pods of jobs that the controllers made or deleted, by operation: created, deleted, createFailed, deleteFailed.",
 		}, []string{"operation"}),
 		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "celsius_commands_total", Help: "Commands taken, by the kind of their target and by action.",

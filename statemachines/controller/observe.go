@@ -76,7 +76,8 @@ func (r *jobs) observe(ctx context.Context, job *batchv1alpha1.Job, rec *recall)
 // podsOf lists a job's pods from the cache, in the order of their tasks and numbers. They are not to be changed.
 func (r *jobs) podsOf(ctx context.Context, job *batchv1alpha1.Job) ([]*corev1.Pod, error) {
 	list := &corev1.PodList{}
-	err := r.client.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{byOwner: string(job.UID)}, client.UnsafeDisableDeepCopy)
+	err := r.client.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{byOwner: string(job.UID)},
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of job %s/%s: %w", job.Namespace, job.Name, err)
 	}
@@ -164,7 +165,8 @@ func (r *jobs) countLive(ctx context.Context, job *batchv1alpha1.Job) (byTask ma
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
 	for {
-		err := r.live.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1alpha1.JobNameKey: job.Name}, client.Limit(page), client.Continue(list.Continue))
+		err := r.live.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1alpha1.JobNameKey: job.Name},
+			client.Limit(page), client.Continue(list.Continue))
 		if err != nil {
 			return nil, 0, fmt.Errorf("list the pods of job %s/%s: %w", job.Namespace, job.Name, err)
 		}

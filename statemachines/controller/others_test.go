@@ -24,7 +24,10 @@ func barePod(annotations map[string]string) *corev1.Pod {
 // owned is a bare pod whose controller is what its author says.
 func owned(apiVersion, kind, name string) *corev1.Pod {
 	pod := barePod(nil)
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-of-" + name), Controller: new(true), BlockOwnerDeletion: new(true)}}
+	pod.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-of-" + name),
+		Controller: new(true), BlockOwnerDeletion: new(true),
+	}}
 	return pod
 }
 
@@ -55,14 +58,24 @@ func TestBarePods(t *testing.T) {
 			told: `annotation scheduling.volcano.sh/group-min-member is "many"; it must be a whole number from 1, and counts as 1 now`,
 		},
 		{
-			name: "with an amount that takes for ever to parse", pod: barePod(map[string]string{schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey: `{"cpu": "1e-99999999"}`}),
+			name: "with an amount that takes for ever to parse",
+			pod:  barePod(map[string]string{schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey: `{"cpu": "1e-99999999"}`}),
 			want: "podgroup-uid-of-a", minMember: 1, queue: "default",
 			told: `annotation scheduling.volcano.sh/group-min-resources cannot be read: [cpu]: Invalid value: "1e-99999999": must be a quantity`,
 		},
-		{name: "of a kind that nobody knows", pod: owned("nowhere.example/v7", "Job", "train"), want: "podgroup-uid-of-train", minMember: 1, queue: "default"},
+		{
+			name: "of a kind that nobody knows", pod: owned("nowhere.example/v7", "Job", "train"), want: "podgroup-uid-of-train", minMember: 1,
+			queue: "default",
+		},
 		{name: "of no API version", pod: owned("a/b/c", "ReplicaSet", "train"), want: "podgroup-uid-of-train", minMember: 1, queue: "default"},
-		{name: "of an older version", pod: owned("apps/v1beta1", "StatefulSet", "train"), want: "podgroup-uid-of-train", minMember: 1, queue: "default"},
-		{name: "of a name that none can have", pod: owned("batch/v1", "Job", "../pods"), want: "podgroup-uid-of-../pods", minMember: 1, queue: "default"},
+		{
+			name: "of an older version", pod: owned("apps/v1beta1", "StatefulSet", "train"), want: "podgroup-uid-of-train", minMember: 1,
+			queue: "default",
+		},
+		{
+			name: "of a name that none can have", pod: owned("batch/v1", "Job", "../pods"), want: "podgroup-uid-of-../pods", minMember: 1,
+			queue: "default",
+		},
 		{name: "of another scheduler", pod: func() *corev1.Pod {
 			pod := barePod(nil)
 			pod.Spec.SchedulerName = "default-scheduler"

@@ -47,7 +47,8 @@ func addQueues(mgr manager.Manager, p *parts, asked wake) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("queue").
 		For(&schedulingv1beta1.Queue{}).
 		Watches(&schedulingv1beta1.PodGroup{}, groups.handler()).
-		Watches(&schedulingv1beta1.Queue{}, handler.EnqueueRequestsFromMapFunc(q.children), builder.WithPredicates(predicate.Funcs{UpdateFunc: stateChanged})).
+		Watches(&schedulingv1beta1.Queue{}, handler.EnqueueRequestsFromMapFunc(q.children),
+			builder.WithPredicates(predicate.Funcs{UpdateFunc: stateChanged})).
 		WatchesRawSource(source.Channel(asked, &handler.EnqueueRequestForObject{})).
 		WithOptions(p.controllerOptions()).
 		Complete(q)
@@ -213,7 +214,8 @@ func (q *queues) reconcile(ctx context.Context, queue *schedulingv1beta1.Queue, 
 	rec.answered(c)
 	switch {
 	case c.asked && out.Message != "":
-		q.event(queue, corev1.EventTypeWarning, c.action, c.action, "%s has no effect, the queue stays %s: %s (%s)", c.action, out.Phase, out.Message, c.message)
+		q.event(queue, corev1.EventTypeWarning, c.action, c.action, "%s has no effect, the queue stays %s: %s (%s)", c.action, out.Phase,
+			out.Message, c.message)
 	case c.asked:
 		q.event(queue, corev1.EventTypeNormal, c.action, c.action, "%s succeeded: the queue is %s (%s)", c.action, out.Phase, c.message)
 	}
@@ -281,7 +283,8 @@ func (q *queues) factsOf(queue *schedulingv1beta1.Queue) *statemachines.Queue {
 	return &statemachines.Queue{
 		Name: queue.Name, Parent: queue.Spec.Parent, State: string(queue.Status.State), ClosedByParent: closedByParent(queue),
 		Labels: queue.Labels, Annotations: queue.Annotations,
-		Pending: count(schedulingv1beta1.PodGroupPending), Inqueue: count(schedulingv1beta1.PodGroupInqueue), Running: count(schedulingv1beta1.PodGroupRunning),
+		Pending: count(schedulingv1beta1.PodGroupPending), Inqueue: count(schedulingv1beta1.PodGroupInqueue),
+		Running: count(schedulingv1beta1.PodGroupRunning),
 		Unknown: count(schedulingv1beta1.PodGroupUnknown), Completed: count(schedulingv1beta1.PodGroupCompleted),
 	}
 }
@@ -304,7 +307,8 @@ func (q *queues) write(ctx context.Context, queue *schedulingv1beta1.Queue, f *s
 		},
 	}}
 	apply.SetGroupVersionKind(schedulingv1beta1.GroupVersion.WithKind("Queue"))
-	err := q.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner(fieldManager), client.ForceOwnership)
+	err := q.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner(fieldManager),
+		client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("write the status of queue %s: %w", queue.Name, err)
 	}

@@ -17,7 +17,16 @@ import (
 // treeOfQueues is root over a and b, a over a1, a2 and a3, a1 over a11; c names no parent.
 func treeOfQueues() []client.Object {
 	var out []client.Object
-	for _, q := range [][2]string{{"root", ""}, {"a", "root"}, {"b", "root"}, {"a1", "a"}, {"a2", "a"}, {"a3", "a"}, {"a11", "a1"}, {"c", ""}} {
+	for _, q := range [][2]string{
+		{"root", ""},
+		{"a", "root"},
+		{"b", "root"},
+		{"a1", "a"},
+		{"a2", "a"},
+		{"a3", "a"},
+		{"a11", "a1"},
+		{"c", ""},
+	} {
 		queue := &schedulingv1beta1.Queue{}
 		queue.Name, queue.Spec.Parent = q[0], q[1]
 		out = append(out, queue)

@@ -102,10 +102,14 @@ func newStage(t *testing.T, o Options, objects ...client.Object) *stage {
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
 			return s.write(func() error { return c.Patch(ctx, obj, p, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption,
+		) error {
 			return s.write(func() error { return c.SubResource(sub).Patch(ctx, obj, p, opts...) })
 		},
-		SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, obj runtime.ApplyConfiguration,
+			opts ...client.SubResourceApplyOption,
+		) error {
 			return s.write(func() error { return s.apply(ctx, c.SubResource(sub), obj) })
 		},
 	})
@@ -116,7 +120,10 @@ func newStage(t *testing.T, o Options, objects ...client.Object) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.parts = &parts{client: s.client, live: realNames{s.api}, leftOut: func(client.Object) error { return nil }, recorder: s, options: o, now: func() time.Time { return s.now }}
+	s.parts = &parts{
+		client: s.client, live: realNames{s.api}, leftOut: func(client.Object) error { return nil }, recorder: s, options: o,
+		now: func() time.Time { return s.now },
+	}
 	s.newController()
 	for _, obj := range objects {
 		s.add(obj)
@@ -396,7 +403,10 @@ func (s *stage) play(match string, phase corev1.PodPhase, exitCode int32) {
 		pod.Status.Phase = phase
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main"}}
 		if finished(pod) {
-			pod.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: exitCode, FinishedAt: metav1.NewTime(s.now)}
+			pod.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{
+				ExitCode:   exitCode,
+				FinishedAt: metav1.NewTime(s.now),
+			}
 		}
 		if err := s.api.Status().Update(context.Background(), pod); err != nil {
 			s.t.Fatal(err)
@@ -480,21 +490,24 @@ func (s *stage) state() string {
 	for i := range jobs.Items {
 		st := jobs.Items[i].Status
 		fmt.Fprintf(&b, "job %s %s %q v%d r%d min%d pending%d running%d succeeded%d failed%d terminating%d tasks%v owes%v\n", jobs.Items[i].Name,
-			st.State.Phase, st.State.Reason, st.Version, st.RetryCount, st.MinAvailable, st.Pending, st.Running, st.Succeeded, st.Failed, st.Terminating,
+			st.State.Phase, st.State.Reason, st.Version, st.RetryCount, st.MinAvailable, st.Pending, st.Running, st.Succeeded, st.Failed,
+			st.Terminating,
 			st.TaskStatusCount, st.ControlledResources)
 		for _, c := range st.Conditions {
 			fmt.Fprintf(&b, "  was %s\n", c.Status)
 		}
 	}
 	for _, pod := range s.pods() {
-		fmt.Fprintf(&b, "pod %s %s deleting=%v version=%s retry=%s\n", pod.Name, pod.Status.Phase, deleting(pod), pod.Annotations[batchv1alpha1.JobVersion], pod.Annotations[batchv1alpha1.JobRetryCountKey])
+		fmt.Fprintf(&b, "pod %s %s deleting=%v version=%s retry=%s\n", pod.Name, pod.Status.Phase, deleting(pod),
+			pod.Annotations[batchv1alpha1.JobVersion], pod.Annotations[batchv1alpha1.JobRetryCountKey])
 	}
 	for _, g := range s.groups() {
 		fmt.Fprintf(&b, "group %s %s min%d %v\n", g.Name, g.Status.Phase, g.Spec.MinMember, g.Spec.MinTaskMember)
 	}
 	for _, q := range s.names("queue") {
 		st := s.queue(q.Name).Status
-		fmt.Fprintf(&b, "queue %s %s pending%d inqueue%d running%d unknown%d completed%d\n", q.Name, st.State, st.Pending, st.Inqueue, st.Running, st.Unknown, st.Completed)
+		fmt.Fprintf(&b, "queue %s %s pending%d inqueue%d running%d unknown%d completed%d\n", q.Name, st.State, st.Pending, st.Inqueue, st.Running,
+			st.Unknown, st.Completed)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.made)) {
 		fmt.Fprintf(&b, "made %s %d times\n", name, s.made[name])

@@ -43,7 +43,10 @@ func TestCommandStaysInItsNamespace(t *testing.T) {
 	s := newStage(t, Options{}, openQueue(), trainJob(t, ""))
 	s.settle()
 	target := metav1.OwnerReference{APIVersion: batchv1alpha1.GroupVersion.String(), Kind: "Job", Name: "train", UID: "job-uid"}
-	abroad := &busv1alpha1.Command{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "abort"}, Action: "AbortJob", TargetObject: &target}
+	abroad := &busv1alpha1.Command{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "abort"}, Action: "AbortJob",
+		TargetObject: &target,
+	}
 	s.add(abroad)
 	s.settle()
 	target.UID = "another"

@@ -36,7 +36,8 @@ type waiting struct {
 // isWaiting says whether a reason is one of those above, which hold only as long as they are true.
 func isWaiting(reason string) bool {
 	switch reason {
-	case queueNotFound, queueClosed, claimNotFound, notYetHonoured, groupPending, groupError, notSchedulable, podsNotRunning, failedCreate, outOfBounds:
+	case queueNotFound, queueClosed, claimNotFound, notYetHonoured, groupPending, groupError, notSchedulable, podsNotRunning,
+		failedCreate, outOfBounds:
 		return true
 	default:
 		return false
@@ -51,12 +52,16 @@ func (r *jobs) outOfBounds(job *batchv1alpha1.Job) *waiting {
 		task := &job.Spec.Tasks[i]
 		pods += int64(max(0, task.Replicas))
 		if mounts := len(job.Spec.Volumes) * len(task.Template.Spec.Containers); mounts > mostMounts {
-			return &waiting{outOfBounds, fmt.Sprintf("spec.volumes: %d volumes in %d containers of a pod of task %s are %d mounts, and a pod may have %d; mount fewer",
-				len(job.Spec.Volumes), len(task.Template.Spec.Containers), task.Name, mounts, mostMounts), true}
+			return &waiting{
+				outOfBounds, fmt.Sprintf("spec.volumes: %d volumes in %d containers of a pod of task %s are %d mounts, and a pod may have %d; mount "+
+					"fewer",
+					len(job.Spec.Volumes), len(task.Template.Spec.Containers), task.Name, mounts, mostMounts), true,
+			}
 		}
 	}
 	if most := r.options.MaxPods; most > 0 && pods > int64(most) {
-		return &waiting{outOfBounds, fmt.Sprintf("spec.tasks: they ask for %d pods, and a job may have %d here; ask for fewer, or have the owner of the cluster raise --max-pods-per-job of the controllers", pods, most), true}
+		return &waiting{outOfBounds, fmt.Sprintf("spec.tasks: they ask for %d pods, and a job may have %d here; ask for fewer, or have the "+
+			"owner of the cluster raise --max-pods-per-job of the controllers", pods, most), true}
 	}
 	return nil
 }
@@ -64,16 +69,22 @@ func (r *jobs) outOfBounds(job *batchv1alpha1.Job) *waiting {
 // cannotBegin says what keeps a job from getting a PodGroup.
 func (r *jobs) cannotBegin(ctx context.Context, w *world) (*waiting, error) {
 	if w.queue == nil {
-		return &waiting{queueNotFound, fmt.Sprintf("there is no queue %s; create it, or create the job anew in another", objects.QueueName(w.job.Spec.Queue)), true}, nil
+		return &waiting{queueNotFound, fmt.Sprintf("there is no queue %s; create it, or create the job anew in another",
+			objects.QueueName(w.job.Spec.Queue)), true}, nil
 	}
 	for i, v := range w.job.Spec.Volumes {
 		if v.VolumeClaimName == "" {
-			return &waiting{notYetHonoured, fmt.Sprintf("spec.volumes[%d].volumeClaim: claims are not made yet; create a PersistentVolumeClaim and name it in volumeClaimName", i), true}, nil
+			return &waiting{
+				notYetHonoured,
+				fmt.Sprintf("spec.volumes[%d].volumeClaim: claims are not made yet; create a PersistentVolumeClaim and name it in volumeClaimName", i),
+				true,
+			}, nil
 		}
 		claim := &corev1.PersistentVolumeClaim{}
 		err := r.live.Get(ctx, types.NamespacedName{Namespace: w.job.Namespace, Name: v.VolumeClaimName}, claim)
 		if apierrors.IsNotFound(err) {
-			return &waiting{claimNotFound, fmt.Sprintf("spec.volumes[%d].volumeClaimName: there is no PersistentVolumeClaim %s in namespace %s", i, v.VolumeClaimName, w.job.Namespace), true}, nil
+			return &waiting{claimNotFound, fmt.Sprintf("spec.volumes[%d].volumeClaimName: there is no PersistentVolumeClaim %s in namespace %s", i,
+				v.VolumeClaimName, w.job.Namespace), true}, nil
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read PersistentVolumeClaim %s/%s: %w", w.job.Namespace, v.VolumeClaimName, err)

@@ -17,7 +17,8 @@ import (
 
 // GroupOf is the name of the PodGroup that a pod names now, in either spelling of the key, whatever it was bound for.
 func GroupOf(pod *corev1.Pod) string {
-	return cmp.Or(pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey], pod.Annotations[schedulingv1beta1.VolcanoGroupNameAnnotationKey])
+	return cmp.Or(pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey],
+		pod.Annotations[schedulingv1beta1.VolcanoGroupNameAnnotationKey])
 }
 
 // BareGroupName is one name for all pods of one controller, or for a pod alone.
@@ -49,14 +50,16 @@ func BareGroup(pod *corev1.Pod, name string, inherited map[string]string) (group
 			group.Annotations[key] = value
 		}
 	}
-	copyKeys(pod.Annotations, group.Annotations, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime, schedulingv1beta1.RevocableZone)
+	copyKeys(pod.Annotations, group.Annotations, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime,
+		schedulingv1beta1.RevocableZone)
 	copyFirst(pod.Annotations, group.Annotations, schedulingv1beta1.JDBMinAvailable, schedulingv1beta1.JDBMaxUnavailable)
 	copyKeys(pod.Labels, group.Labels, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime)
 
 	if text := says(schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey); text != "" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 1 {
-			wrong = append(wrong, fmt.Errorf("annotation %s is %q; it must be a whole number from 1, and counts as 1 now", schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey, text))
+			wrong = append(wrong, fmt.Errorf("annotation %s is %q; it must be a whole number from 1, and counts as 1 now",
+				schedulingv1beta1.VolcanoGroupMinMemberAnnotationKey, text))
 			n = 1
 		}
 		group.Spec.MinMember = int32(n)
@@ -66,7 +69,8 @@ func BareGroup(pod *corev1.Pod, name string, inherited map[string]string) (group
 	if text := says(schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey); text != "" {
 		given := corev1.ResourceList{}
 		if err := decode.JSON([]byte(text), &given); err != nil {
-			wrong = append(wrong, fmt.Errorf("annotation %s cannot be read: %w; it must be a JSON object of quantities, such as {\"cpu\":\"4\"}", schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey, err))
+			wrong = append(wrong, fmt.Errorf("annotation %s cannot be read: %w; it must be a JSON object of quantities, such as {\"cpu\":\"4\"}",
+				schedulingv1beta1.VolcanoGroupMinResourcesAnnotationKey, err))
 		} else {
 			resources = given
 		}

@@ -18,7 +18,8 @@ func TestBareGroupTellsAllThatIsWrong(t *testing.T) {
 		schedulingv1beta1.QueueNameAnnotationKey:                "gpu",
 	}
 	group, wrong := BareGroup(pod, "g", nil)
-	if len(wrong) != 2 || !strings.Contains(wrong[0].Error(), "group-min-member") || !strings.Contains(wrong[1].Error(), "group-min-resources") {
+	if len(wrong) != 2 || !strings.Contains(wrong[0].Error(), "group-min-member") || !strings.Contains(wrong[1].Error(),
+		"group-min-resources") {
 		t.Errorf("told is %v", wrong)
 	}
 	if group.Spec.MinMember != 1 || group.Spec.Queue != "gpu" || group.Spec.MinResources.Pods().Value() != 1 {

@@ -89,7 +89,8 @@ func markPod(job *batchv1alpha1.Job, p PodPlan, pod *corev1.Pod) {
 	if part := p.Task.PartitionPolicy; part != nil {
 		pod.Labels[batchv1alpha1.TaskPartitionID] = strconv.Itoa(partition(p.Index, int(part.PartitionSize)))
 	}
-	copyKeys(job.Annotations, pod.Annotations, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime, schedulingv1beta1.RevocableZone)
+	copyKeys(job.Annotations, pod.Annotations, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime,
+		schedulingv1beta1.RevocableZone)
 	copyFirst(job.Annotations, pod.Annotations, schedulingv1beta1.JDBMinAvailable, schedulingv1beta1.JDBMaxUnavailable)
 	copyKeys(job.Labels, pod.Labels, schedulingv1beta1.PodPreemptable, schedulingv1beta1.CooldownTime)
 	if p.Forwarded {

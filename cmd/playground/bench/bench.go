@@ -122,7 +122,8 @@ the work of other machines.`,
 	f.IntVar(&o.nodes, "nodes", 1000, "how many nodes")
 	f.IntVar(&o.pods, "pods", 5000, "how many pods a run binds; more, where the bare loop binds them in less than --least")
 	f.IntVar(&o.gang, "gang", 10, "how many pods of a run of gangs wait for each other")
-	f.IntVar(&o.rounds, "rounds", 4, "how often gangs and singles, each by the scheduler and by the bare loop, take their turns; 0: latency only")
+	f.IntVar(&o.rounds, "rounds", 4,
+		"how often gangs and singles, each by the scheduler and by the bare loop, take their turns; 0: latency only")
 	f.DurationVar(&o.least, "least", 13*time.Second, "how long a run of the bare loop is to take at least")
 	f.IntVar(&o.rate, "rate", 50, "pods that are made in a second while latency is measured")
 	f.DurationVar(&o.latencyFor, "steady", 25*time.Second, "for how long latency is measured; 0: not at all")

@@ -30,7 +30,8 @@ func (w waits) at(share float64) time.Duration {
 
 func (w waits) String() string {
 	rounded := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-	return fmt.Sprintf("p10 %s, p50 %s, p90 %s, p99 %s, at most %s", rounded(w.at(0.1)), rounded(w.at(0.5)), rounded(w.at(0.9)), rounded(w.at(0.99)), rounded(w.at(1)))
+	return fmt.Sprintf("p10 %s, p50 %s, p90 %s, p99 %s, at most %s", rounded(w.at(0.1)), rounded(w.at(0.5)), rounded(w.at(0.9)),
+		rounded(w.at(0.99)), rounded(w.at(1)))
 }
 
 // between is how long each pod took from one point to another.
@@ -44,8 +45,8 @@ func between(from, to map[string]time.Time) waits {
 }
 
 // latency makes bare pods at a steady rate, first with a loop in the scheduler's place that binds each pod as soon as it names its
-// PodGroup, then with the scheduler. What both take is the API server's and the controllers'. It gives the scheduler's times from just before
-// the request that makes a pod to when the watch has it bound.
+// PodGroup, then with the scheduler. What both take is the API server's and the controllers'. It gives
+// the scheduler's times from just before the request that makes a pod to when the watch has it bound.
 func (b *bench) latency(ctx context.Context) (waits, error) {
 	if _, err := b.steady(ctx, "bare loop", nil); err != nil {
 		return nil, err

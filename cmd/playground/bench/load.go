@@ -41,7 +41,8 @@ type load struct {
 func (b *bench) newLoad(ctx context.Context) (*load, error) {
 	b.runs++
 	l := &load{namespace: fmt.Sprintf("bench-%d", b.runs), uids: map[string]types.UID{}}
-	_, err := b.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}}, metav1.CreateOptions{})
+	_, err := b.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}},
+		metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("namespace %s: %w", l.namespace, err)
 	}
@@ -148,7 +149,9 @@ func (b *bench) clear(ctx context.Context, l *load) error {
 	if err != nil {
 		return fmt.Errorf("delete pods: %w", err)
 	}
-	err = insist(ctx, apierrors.IsNotFound, func() error { return b.kube.CoreV1().Namespaces().Delete(ctx, l.namespace, metav1.DeleteOptions{}) })
+	err = insist(ctx, apierrors.IsNotFound, func() error {
+		return b.kube.CoreV1().Namespaces().Delete(ctx, l.namespace, metav1.DeleteOptions{})
+	})
 	if err != nil {
 		return fmt.Errorf("delete namespace %s: %w", l.namespace, err)
 	}

@@ -34,7 +34,8 @@ func (r result) String() string {
 	if r.own > 0 {
 		own = fmt.Sprintf(" (scheduler %4.2f)", r.ownEach())
 	}
-	return fmt.Sprintf("%6d pods %6.1f s %6.0f pods/s, %4.2f ms of processor a pod%s, %3.1f processors", r.pods, r.took.Seconds(), r.perSecond(),
+	return fmt.Sprintf("%6d pods %6.1f s %6.0f pods/s, %4.2f ms of processor a pod%s, %3.1f processors", r.pods,
+		r.took.Seconds(), r.perSecond(),
 		r.cpuEach(), own, r.cpu.Seconds()/r.took.Seconds())
 }
 

@@ -107,10 +107,14 @@ func TestBothAPIs(t *testing.T) {
 		older, newer := s.only()
 		got := []any{
 			older.LastTimestamp.UTC(), older.Count, older.Source.Component, newer.Action, newer.ReportingController, newer.Note,
-			newer.EventTime.UTC(), newer.DeprecatedLastTimestamp.UTC(), newer.DeprecatedCount, newer.DeprecatedSource.Component, newer.ReportingInstance != "",
+			newer.EventTime.UTC(), newer.DeprecatedLastTimestamp.UTC(), newer.DeprecatedCount, newer.DeprecatedSource.Component,
+			newer.ReportingInstance != "",
 		}
 		last := first.Add(2 * time.Minute)
-		want := []any{last, int32(3), "celsius-controllers", "CreatePods", "celsius-controllers", "no", first, last, int32(3), "celsius-controllers", true}
+		want := []any{
+			last, int32(3), "celsius-controllers", "CreatePods", "celsius-controllers", "no", first, last, int32(3),
+			"celsius-controllers", true,
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the first is gone: %v (-want +got):\n%s", gone, diff)
 		}

@@ -9,7 +9,8 @@
 // # Who writes when
 //
 // A lease holds for its duration D, which is written in it. All times below are told by each process from its own clock, from a moment
-// that both have seen: that of the renewal. What clocks say, and whether they agree, does not matter; how fast they go may differ by an eighth.
+// that both have seen: that of the renewal. What clocks say, and whether they agree, does not matter;
+// how fast they go may differ by an eighth.
 //
 //	0                     the holder sends a renewal, which succeeds
 //	5/6 D                 nothing of the holder's leaves any more, unless a later renewal succeeded: 12.5 s of 15
@@ -20,6 +21,7 @@
 //
 // # What ends a turn
 //
-// A renewal that succeeds late opens the fence again: the Lease is written with the version that was read, so nobody else had it in between. A Lease that
-// is found to be another's, or nobody's, ends the turn for good, and Start with it: what was decided in one turn is never sent in the next.
+// A renewal that succeeds late opens the fence again: the Lease is written with the version that was
+// read, so nobody else had it in between. A Lease that is found to be another's, or nobody's, ends the
+// turn for good, and Start with it: what was decided in one turn is never sent in the next.
 package lease

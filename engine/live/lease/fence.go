@@ -120,9 +120,9 @@ func (f *Fence) settle(ctx context.Context, tail time.Duration) error {
 	}
 }
 
-// Client is the way to the API server for what only the holder of the lease may do. A write is looked at when it is sent, and what leaves on
-// a connection once more when it leaves: a process can be stopped in between. Each request gets most at the API server and here; 0: as long
-// as the config says.
+// Client is the way to the API server for what only the holder of the lease may do. A write is looked
+// at when it is sent, and what leaves on a connection once more when it leaves: a process can be
+// stopped in between. Each request gets most at the API server and here; 0: as long as the config says.
 func (f *Fence) Client(cfg *rest.Config, most time.Duration) (*rest.Config, *http.Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	if f != nil {

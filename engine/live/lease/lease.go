@@ -45,7 +45,8 @@ func (t Times) Complete() (Times, error) {
 	case t.RenewDeadline >= t.Duration:
 		return t, fmt.Errorf("renew deadline %s: it must be below the lease duration, %s", t.RenewDeadline, t.Duration)
 	case t.RetryPeriod <= 0 || t.RenewDeadline <= retries:
-		return t, fmt.Errorf("retry period %s: it must be above 0, and %g times it below the renew deadline, %s", t.RetryPeriod, leaderelection.JitterFactor, t.RenewDeadline)
+		return t, fmt.Errorf("retry period %s: it must be above 0, and %g times it below the renew deadline, %s", t.RetryPeriod,
+			leaderelection.JitterFactor, t.RenewDeadline)
 	}
 	return t, nil
 }
@@ -189,7 +190,9 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 }
 
 // write takes or renews the lease, unless a turn of ours is over: there is one in the life of a process.
-func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, by func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+func (l *lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord,
+	by func(context.Context, resourcelock.LeaderElectionRecord) error,
+) error {
 	if err := l.fence.why(); err != nil {
 		return err
 	}

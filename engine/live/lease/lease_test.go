@@ -371,7 +371,8 @@ func (p *process) run(ctx context.Context, s *stored, wrote func(write)) {
 		leading.Wait()
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: l, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true, Name: p.name,
+		Lock: l, LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+		ReleaseOnCancel: true, Name: p.name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStoppedLeading: stop,
 			OnStartedLeading: func(context.Context) {
@@ -401,8 +402,8 @@ func (p *process) run(ctx context.Context, s *stored, wrote func(write)) {
 	end()
 }
 
-// write writes until ctx ends: as a client does, it looks at the fence, is sent through a pool, and is looked at again where it leaves. Some
-// answers are not waited for.
+// write writes until ctx ends: as a client does, it looks at the fence, is sent through a pool, and is
+// looked at again where it leaves. Some answers are not waited for.
 func (p *process) write(ctx context.Context, f *Fence, wrote func(write)) {
 	for ctx.Err() == nil {
 		p.wait()
@@ -424,7 +425,8 @@ func (p *process) write(ctx context.Context, f *Fence, wrote func(write)) {
 	}
 }
 
-// TestNoTwoWriteAtATime has three processes take turns for ten minutes, each of which is stopped again and again for up to 40 s, or told to end.
+// TestNoTwoWriteAtATime has three processes take turns for ten minutes, each of which is stopped again
+// and again for up to 40 s, or told to end.
 func TestNoTwoWriteAtATime(t *testing.T) {
 	turns := 0
 	for seed := range uint64(20) {

@@ -36,7 +36,8 @@ func TestOutboxOrder(t *testing.T) {
 		want   string
 	}{
 		{"nothing starves", 0, "b0 b1 b2 b3 waiter " + bindings(4, 199) + " status " + bindings(199, 205) + " event"},
-		{"what waited for long", lateAfter, "b0 b1 b2 b3 waiter " + bindings(4, 19) + " status " + bindings(19, 39) + " event " + bindings(39, 205)},
+		{"what waited for long", lateAfter, "b0 b1 b2 b3 waiter " + bindings(4, 19) + " status " + bindings(19, 39) + " event " +
+			bindings(39, 205)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

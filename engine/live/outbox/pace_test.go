@@ -11,7 +11,8 @@ type apiServer struct {
 	takes time.Duration
 }
 
-// serve has a pace bind without end for a minute, and gives how many bindings were made and the highest and lowest limit in the second half.
+// serve has a pace bind without end for a minute, and gives how many bindings were made and the
+// highest and lowest limit in the second half.
 func (s apiServer) serve(p *pace, now *time.Time) (bound, low, high int) {
 	type request struct{ sent, answer time.Time }
 	var under []request

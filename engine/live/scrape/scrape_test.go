@@ -99,7 +99,10 @@ func read(t *testing.T, url, token string) (int, string) {
 func TestWhoMayRead(t *testing.T) {
 	address := serving(t, apiServer(t))
 	// That a token is nobody's is an error to Kubernetes' own filter.
-	for token, want := range map[string]int{"": http.StatusUnauthorized, "stranger": http.StatusInternalServerError, "other": http.StatusForbidden, "reader": http.StatusOK} {
+	for token, want := range map[string]int{
+		"": http.StatusUnauthorized, "stranger": http.StatusInternalServerError,
+		"other": http.StatusForbidden, "reader": http.StatusOK,
+	} {
 		code, body := read(t, "https://"+address+"/metrics", token)
 		if code != want || strings.Contains(body, "secret_total") != (want == http.StatusOK) {
 			t.Errorf("token %q: %d %s, want %d", token, code, body, want)

@@ -14,7 +14,9 @@ import (
 
 // good and bad are candidates that compile and do not.
 func good(generation int64, mode v1alpha1.Mode) *candidate {
-	return &candidate{name: "default", uid: "u", generation: generation, mode: mode, policy: &policy.Policy{Name: "default", Generation: generation, Mode: string(mode)}}
+	return &candidate{name: "default", uid: "u", generation: generation, mode: mode, policy: &policy.Policy{
+		Name: "default", Generation: generation, Mode: string(mode),
+	}}
 }
 
 func bad(generation int64, mode v1alpha1.Mode) *candidate {
@@ -42,8 +44,18 @@ func TestChoose(t *testing.T) {
 		{"broken and paused, none before", bad(4, paused), nil, "the embedded default Paused", nil},
 		{"broken and active again", bad(5, active), []*candidate{good(4, paused)}, "default@4 Active", nil},
 		{"broken, its mode no mode", bad(5, ""), []*candidate{good(4, paused)}, "default@4 Paused", nil},
-		{"one of before compiles no more", bad(5, active), []*candidate{bad(4, active), good(3, active)}, "default@3 Active", []string{"default@4"}},
-		{"none of before compiles any more", bad(5, active), []*candidate{bad(4, active), bad(3, active)}, "the embedded default Active", []string{"default@4", "default@3"}},
+		{
+			"one of before compiles no more", bad(5, active),
+			[]*candidate{bad(4, active), good(3, active)},
+			"default@3 Active",
+			[]string{"default@4"},
+		},
+		{
+			"none of before compiles any more", bad(5, active),
+			[]*candidate{bad(4, active), bad(3, active)},
+			"the embedded default Active",
+			[]string{"default@4", "default@3"},
+		},
 		{"the default served before it", bad(1, active), []*candidate{shipped, good(9, active)}, "the embedded default Active", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -97,7 +97,8 @@ func (p *Policies) Observe(plan *model.Plan, now time.Time) {
 func (p *Policies) tellErred(u *unstructured.Unstructured, rows []v1alpha1.RuleErrors) {
 	for i := range rows {
 		r := &rows[i]
-		p.o.Events.Eventf(u, corev1.EventTypeWarning, eventErred, "%s", cut(fmt.Sprintf("%s erred for %s: %s", rowOf(r), r.LastObject, r.LastError), mostEvent))
+		p.o.Events.Eventf(u, corev1.EventTypeWarning, eventErred, "%s",
+			cut(fmt.Sprintf("%s erred for %s: %s", rowOf(r), r.LastObject, r.LastError), mostEvent))
 	}
 }
 
@@ -119,7 +120,8 @@ func erringCondition(schedulers []v1alpha1.SchedulerStatus, generation int64) *m
 		return nil
 	}
 	slices.Sort(rows)
-	message := fmt.Sprintf("%s erred, and what onError says held in place of what they would have said: %s", count(len(rows), "row"), strings.Join(rows[:min(len(rows), mostMistakes)], ", "))
+	message := fmt.Sprintf("%s erred, and what onError says held in place of what they would have said: %s", count(len(rows), "row"),
+		strings.Join(rows[:min(len(rows), mostMistakes)], ", "))
 	if more := len(rows) - mostMistakes; more > 0 {
 		message += fmt.Sprintf(", and %d more", more)
 	}

@@ -13,7 +13,10 @@ import (
 // erringPlan is what a cycle decided under generation 1, in which two rows erred.
 func erringPlan() *model.Plan {
 	return &model.Plan{Policy: "default", Generation: 1, Errors: []model.RuleError{
-		{Site: "predicates", Table: "house", Rule: "loops", Count: 3, OverBudget: 2, Object: "a/p on n1", Text: "exceeded its budget of 1000000 steps"},
+		{
+			Site: "predicates", Table: "house", Rule: "loops", Count: 3, OverBudget: 2, Object: "a/p on n1",
+			Text: "exceeded its budget of 1000000 steps",
+		},
 		{Site: "scores", Table: "house", Rule: "odd", Count: 1, Object: "a/q on n2", Text: "no such key: x"},
 	}}
 }
@@ -129,7 +132,8 @@ func TestPolicyRowsErrUnderOneOfTwo(t *testing.T) {
 			w.settle()
 		}
 		w.check("condition", strings.Contains(w.status("default"), "Erring=True"), true)
-		w.check("entries", strings.Count(w.status("default"), " erred ") == 2 && strings.Contains(w.status("default"), "celsius serves 1\n  house/loops"), true)
+		w.check("entries", strings.Count(w.status("default"), " erred ") == 2 && strings.Contains(w.status("default"),
+			"celsius serves 1\n  house/loops"), true)
 		if n := w.written() - wrote; n < 2 || n > 3 {
 			t.Errorf("%d writes of the status", n)
 		}

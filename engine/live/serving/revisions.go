@@ -130,7 +130,10 @@ func (r *revisions) trim(ctx context.Context) error {
 }
 
 func (r *revisions) revision(c *candidate, number int64) *appsv1.ControllerRevision {
-	labels := map[string]string{labelScheduler: r.scheduler, labelPolicy: labelValue(c.name), labelGeneration: strconv.FormatInt(c.generation, 10)}
+	labels := map[string]string{
+		labelScheduler: r.scheduler, labelPolicy: labelValue(c.name),
+		labelGeneration: strconv.FormatInt(c.generation, 10),
+	}
 	if c.uid != "" {
 		labels[labelUID] = string(c.uid)
 	}

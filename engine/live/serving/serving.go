@@ -244,7 +244,8 @@ func (p *Policies) step(ctx context.Context) error {
 		selected = p.compile(objects[i])
 	}
 	if selected != nil && selected.policy == nil && p.serving == nil && !p.kept.loaded {
-		return errors.Join(append(errs, fmt.Errorf("%s does not compile, and what served before it is not known yet: nothing is scheduled until it is", selected))...)
+		return errors.Join(append(errs,
+			fmt.Errorf("%s does not compile, and what served before it is not known yet: nothing is scheduled until it is", selected))...)
 	}
 	errs = append(errs, p.choose(ctx, selected))
 	for _, u := range objects {
@@ -350,7 +351,8 @@ func (p *Policies) serve(c choice, selected *candidate) {
 	p.o.Wake()
 	log := p.o.Log.WithValues("policy", c.serving.String(), "mode", c.policy.Mode, "rules", c.policy.RuleCount())
 	for _, s := range c.skipped {
-		log.Info("A policy that served before does not compile under this version; passed over", "passedOver", s.String(), "mistakes", s.issues.Error())
+		log.Info("A policy that served before does not compile under this version; passed over", "passedOver", s.String(),
+			"mistakes", s.issues.Error())
 	}
 	switch {
 	case c.serving == selected:
@@ -358,7 +360,8 @@ func (p *Policies) serve(c choice, selected *candidate) {
 	case selected != nil:
 		log.Info("Serving a policy in place of the stored one", "stored", selected.String(), "because", notServed(selected))
 		if old == nil || last != c.serving {
-			p.o.Events.Eventf(policyRef(selected.name, selected.uid), corev1.EventTypeWarning, eventFallback, "%s", cut(fallbackMessage(c, selected), mostEvent))
+			p.o.Events.Eventf(policyRef(selected.name, selected.uid), corev1.EventTypeWarning, eventFallback, "%s",
+				cut(fallbackMessage(c, selected), mostEvent))
 		}
 	default:
 		log.Info("Serving the embedded default, because no such policy is stored", "missing", p.o.Name)
@@ -372,10 +375,12 @@ func (p *Policies) missing(last *candidate) {
 		return
 	}
 	ref := policyRef(p.o.Name, "")
-	message := fmt.Sprintf("there is no SchedulingPolicy %q: scheduler %s serves the embedded default until one is created", p.o.Name, p.o.Scheduler)
+	message := fmt.Sprintf("there is no SchedulingPolicy %q: scheduler %s serves the embedded default until one is created",
+		p.o.Name, p.o.Scheduler)
 	if last != nil && last.name == p.o.Name {
 		ref = policyRef(p.o.Name, last.uid)
-		message = fmt.Sprintf("SchedulingPolicy %q is deleted: scheduler %s serves the embedded default in place of %s", p.o.Name, p.o.Scheduler, last)
+		message = fmt.Sprintf("SchedulingPolicy %q is deleted: scheduler %s serves the embedded default in place of %s", p.o.Name,
+			p.o.Scheduler, last)
 	}
 	p.o.Events.Eventf(ref, corev1.EventTypeWarning, eventFallback, "%s", message)
 }

@@ -41,7 +41,8 @@ const (
 	pausedSpec = `{"mode":"Paused","pipeline":["enqueue","allocate"],"tiers":[{"name":"first","tables":[{"name":"gang"}]}]}`
 	brokenSpec = `{"mode":"Active","pipeline":["enqueue","allocat"],"tiers":[]}`
 	stopSpec   = `{"mode":"Paused","pipeline":["enqueue","allocat"],"tiers":[]}`
-	warnedSpec = `{"pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"own","inline":{"jobReady":[{"name":"r","expression":"true"}]}}]}]}`
+	warnedSpec = `{"pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"own",` +
+		`"inline":{"jobReady":[{"name":"r","expression":"true"}]}}]}]}`
 )
 
 // policyWorld is an API server without a network, and what happened to it.
@@ -74,7 +75,8 @@ func newPolicyWorld(t *testing.T) *policyWorld {
 		}
 		return w.refuse(what)
 	}
-	w.ending = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(policySchema(t), managedfields.NewDeducedTypeConverter()).WithStatusSubresource(newObject()).Build()
+	w.ending = fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithTypeConverters(policySchema(t),
+		managedfields.NewDeducedTypeConverter()).WithStatusSubresource(newObject()).Build()
 	w.api = interceptor.NewClient(w.ending, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if err := asked(fmt.Sprintf("create %T", o)); err != nil {
@@ -94,7 +96,9 @@ func newPolicyWorld(t *testing.T) *policyWorld {
 			}
 			return c.List(ctx, l, opts...)
 		},
-		SubResourceApply: func(ctx context.Context, c client.Client, sub string, a runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, a runtime.ApplyConfiguration,
+			opts ...client.SubResourceApplyOption,
+		) error {
 			if err := asked("apply " + sub); err != nil {
 				return err
 			}
@@ -253,7 +257,8 @@ func (w *policyWorld) status(name string) string {
 	for _, x := range s.Schedulers {
 		fmt.Fprintf(&b, "%s serves %d\n", x.Name, x.Generation)
 		for _, r := range x.RuleErrors {
-			fmt.Fprintf(&b, "  %s/%s (%s) erred %d times, %d over budget, last for %s: %s\n", r.Table, r.Rule, r.Site, r.Count, r.OverBudget, r.LastObject, r.LastError)
+			fmt.Fprintf(&b, "  %s/%s (%s) erred %d times, %d over budget, last for %s: %s\n", r.Table, r.Rule, r.Site, r.Count, r.OverBudget,
+				r.LastObject, r.LastError)
 		}
 	}
 	return b.String()
@@ -333,14 +338,17 @@ func TestPolicyLife(t *testing.T) {
 		w.put("default", rightSpec)
 		w.check("first", serving(p), "default@1 Active")
 		w.check("first", w.take(), []string{"Normal PolicyActivated default: scheduler celsius serves default@1 (10 rules)"})
-		w.check("first", w.status("default"), "observed 1 rules 10 warnings 0\nCompiled=True Compiled: 10 rules\nActive=True Serving: serving default@1\ncelsius serves 1\n")
+		w.check("first", w.status("default"),
+			"observed 1 rules 10 warnings 0\nCompiled=True Compiled: 10 rules\nActive=True Serving: serving default@1\ncelsius serves 1\n")
 
 		w.put("default", brokenSpec)
-		mistake := `spec.pipeline[1]: unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, enqueue); or define it under spec.actions`
+		mistake := `spec.pipeline[1]: unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, enqueue); or define it ` +
+			`under spec.actions`
 		broken := "serving default@1, because generation 2 does not compile: " + mistake
 		w.check("broken", serving(p), "default@1 Active")
 		w.check("broken", w.take(), []string{"Warning PolicyRejected default: " + broken})
-		w.check("broken", w.status("default"), "observed 2 rules 0 warnings 0\nCompiled=False DoesNotCompile: "+mistake+"\nActive=False DoesNotCompile: "+broken+"\ncelsius serves 1\n")
+		w.check("broken", w.status("default"), "observed 2 rules 0 warnings 0\nCompiled=False DoesNotCompile: "+mistake+
+			"\nActive=False DoesNotCompile: "+broken+"\ncelsius serves 1\n")
 
 		stop()
 		p, stop = w.start("default", "celsius")
@@ -349,23 +357,29 @@ func TestPolicyLife(t *testing.T) {
 
 		w.put("default", stopSpec)
 		w.check("paused while broken", serving(p), "default@1 Paused")
-		w.check("paused while broken", strings.Contains(w.status("default"), "serving default@1, paused, because generation 3 does not compile"), true)
+		w.check("paused while broken", strings.Contains(w.status("default"), "serving default@1, paused, because generation 3 does not compile"),
+			true)
 		w.take()
 
 		w.put("default", pausedSpec)
 		w.check("paused", serving(p), "default@4 Paused")
-		w.check("paused", w.take(), []string{"Normal PolicyActivated default: scheduler celsius serves default@4 (10 rules); it is paused: nothing is bound or evicted"})
-		w.check("paused", w.status("default"), "observed 4 rules 10 warnings 0\nCompiled=True Compiled: 10 rules\nActive=False Paused: serving default@4, paused: nothing is bound or evicted until spec.mode is Active\ncelsius serves 4\n")
+		w.check("paused", w.take(),
+			[]string{"Normal PolicyActivated default: scheduler celsius serves default@4 (10 rules); it is paused: nothing is bound or evicted"})
+		w.check("paused", w.status("default"), "observed 4 rules 10 warnings 0\nCompiled=True Compiled: 10 rules\nActive=False Paused: serving "+
+			"default@4, paused: nothing is bound or evicted until spec.mode is Active\ncelsius serves 4\n")
 
 		w.put("default", warnedSpec)
 		w.check("warned", serving(p), "default@5 Active")
-		w.check("warned", w.status("default"), "observed 5 rules 1 warnings 1\nCompiled=True Compiled: 1 rule, 1 warning\nActive=True Serving: serving default@5\n"+
-			"spec.tiers: there are rows of jobReady, but none of jobPipelined: a job that is not ready holds its places until the cycle ends; add a row of jobPipelined that says when a job may keep places it cannot use yet\ncelsius serves 5\n")
+		w.check("warned", w.status("default"),
+			"observed 5 rules 1 warnings 1\nCompiled=True Compiled: 1 rule, 1 warning\nActive=True Serving: serving default@5\n"+
+				"spec.tiers: there are rows of jobReady, but none of jobPipelined: a job that is not ready holds its places until the cycle ends; "+
+				"add a row of jobPipelined that says when a job may keep places it cannot use yet\ncelsius serves 5\n")
 		w.take()
 
 		w.delete("default")
 		w.check("deleted", serving(p), "default@0 Active")
-		w.check("deleted", w.take(), []string{`Warning PolicyFallback default: SchedulingPolicy "default" is deleted: scheduler celsius serves the embedded default in place of default@5`})
+		w.check("deleted", w.take(), []string{`Warning PolicyFallback default: SchedulingPolicy "default" is deleted: scheduler celsius serves ` +
+			`the embedded default in place of default@5`})
 		stop()
 		p, stop = w.start("default", "celsius")
 		w.check("restarted without", serving(p), "default@0 Active")
@@ -374,7 +388,8 @@ func TestPolicyLife(t *testing.T) {
 		w.put("default", brokenSpec)
 		w.check("made anew, broken", serving(p), "default@0 Active")
 		w.check("made anew, broken", w.revisions(), []string{
-			"celsius-policy-5 the embedded default", "celsius-policy-4 default@5", "celsius-policy-3 default@4", "celsius-policy-2 default@1", "celsius-policy-1 the embedded default",
+			"celsius-policy-5 the embedded default", "celsius-policy-4 default@5", "celsius-policy-3 default@4", "celsius-policy-2 default@1",
+			"celsius-policy-1 the embedded default",
 		})
 		stop()
 	})
@@ -386,7 +401,8 @@ func TestPolicyMissing(t *testing.T) {
 		w := newPolicyWorld(t)
 		p, stop := w.start("house", "celsius")
 		w.check("serving", serving(p), "default@0 Active")
-		w.check("events", w.take(), []string{`Warning PolicyFallback house: there is no SchedulingPolicy "house": scheduler celsius serves the embedded default until one is created`})
+		w.check("events", w.take(), []string{`Warning PolicyFallback house: there is no SchedulingPolicy "house": scheduler celsius serves the ` +
+			`embedded default until one is created`})
 		stop()
 	})
 }
@@ -407,7 +423,8 @@ func TestPolicyKeptNoLonger(t *testing.T) {
 		w.take()
 		p, stop := w.start("default", "celsius")
 		w.check("serving", serving(p), "default@1 Active")
-		says := "serving default@1, because generation 3 does not compile, and nor does default@2, which served before, under this version of celsius: "
+		says := "serving default@1, because generation 3 does not compile, and nor does default@2, which served before, under this version of " +
+			"celsius: "
 		w.check("events", strings.Contains(strings.Join(w.take(), "\n"), "Warning PolicyFallback default: "+says), true)
 		w.settle()
 		w.check("active", strings.Contains(w.status("default"), "Active=False DoesNotCompile: "+says), true)
@@ -422,7 +439,10 @@ func TestPolicyKeepsTen(t *testing.T) {
 		w := newServedWorld(t, slices.Repeat([]string{rightSpec}, 14)...)
 		_, stop := w.start("default", "celsius")
 		got := w.revisions()
-		w.check("kept", []string{fmt.Sprint(len(got)), got[0], got[9]}, []string{"10", "celsius-policy-15 default@14", "celsius-policy-6 default@5"})
+		w.check("kept", []string{fmt.Sprint(len(got)), got[0], got[9]}, []string{
+			"10", "celsius-policy-15 default@14",
+			"celsius-policy-6 default@5",
+		})
 		stop()
 	})
 }
@@ -523,7 +543,8 @@ func TestPolicyNotSelected(t *testing.T) {
 		_, stopA = w.start("b", "celsius")
 		w.check("given up", strings.Contains(w.status("a"), "NotSelected"), true)
 		w.check("given up", strings.Contains(w.status("a"), "celsius serves 1"), false)
-		w.check("both", strings.Contains(w.status("b"), "celsius serves 1\nvolcano serves 1\n") || strings.Contains(w.status("b"), "volcano serves 1\ncelsius serves 1\n"), true)
+		w.check("both", strings.Contains(w.status("b"), "celsius serves 1\nvolcano serves 1\n") ||
+			strings.Contains(w.status("b"), "volcano serves 1\ncelsius serves 1\n"), true)
 		writes = w.written()
 		for range 20 {
 			w.settle()

@@ -90,7 +90,10 @@ func (p *Policies) report(ctx context.Context, u *unstructured.Unstructured, c *
 	var own []v1alpha1.SchedulerStatus
 	if p.serving.uid == u.GetUID() {
 		erred, fresh := p.erring.of(p.serving)
-		own = append(own, v1alpha1.SchedulerStatus{Name: p.o.Scheduler, Generation: p.serving.generation, RuleErrors: erred[:min(len(erred), mostRows)]})
+		own = append(own, v1alpha1.SchedulerStatus{
+			Name: p.o.Scheduler, Generation: p.serving.generation,
+			RuleErrors: erred[:min(len(erred), mostRows)],
+		})
 		p.tellErred(u, fresh)
 	}
 	var had, others []v1alpha1.SchedulerStatus
@@ -111,19 +114,23 @@ func (p *Policies) report(ctx context.Context, u *unstructured.Unstructured, c *
 // reportOwn writes which generation of the policy this scheduler serves, and what erred of it.
 func (p *Policies) reportOwn(ctx context.Context, u *unstructured.Unstructured, want []v1alpha1.SchedulerStatus) error {
 	err := p.apply(ctx, u, &v1alpha1.SchedulingPolicyStatus{Schedulers: want}, fieldManager+"/"+p.o.Scheduler, false)
-	if before := p.reportOf(u.GetUID()); err == nil && len(want) > 0 && p.serving.generation == u.GetGeneration() && before.activated != u.GetGeneration() {
+	if before := p.reportOf(u.GetUID()); err == nil && len(want) > 0 && p.serving.generation == u.GetGeneration() &&
+		before.activated != u.GetGeneration() {
 		before.activated = u.GetGeneration()
 		paused := ""
 		if modeOf(u) == v1alpha1.ModePaused {
 			paused = "; it is paused: nothing is bound or evicted"
 		}
-		p.o.Events.Eventf(u, corev1.EventTypeNormal, eventActivated, "scheduler %s serves %s (%d rules)%s", p.o.Scheduler, p.serving, p.serving.policy.RuleCount(), paused)
+		p.o.Events.Eventf(u, corev1.EventTypeNormal, eventActivated, "scheduler %s serves %s (%d rules)%s", p.o.Scheduler, p.serving,
+			p.serving.policy.RuleCount(), paused)
 	}
 	return err
 }
 
 // reportShared writes what is true of the policy whoever says it; own and others are the entries of schedulers.
-func (p *Policies) reportShared(ctx context.Context, u *unstructured.Unstructured, c *candidate, have *v1alpha1.SchedulingPolicyStatus, own, others []v1alpha1.SchedulerStatus) error {
+func (p *Policies) reportShared(ctx context.Context, u *unstructured.Unstructured, c *candidate, have *v1alpha1.SchedulingPolicyStatus, own,
+	others []v1alpha1.SchedulerStatus,
+) error {
 	selected := u.GetName() == p.o.Name
 	if !selected && len(others) > 0 {
 		return nil // It is theirs.
@@ -141,18 +148,23 @@ func (p *Policies) reportShared(ctx context.Context, u *unstructured.Unstructure
 		return err
 	}
 	before.status = &want
-	if c.policy == nil && before.rejected != c.generation && (have.ObservedGeneration != c.generation || !meta.IsStatusConditionFalse(have.Conditions, v1alpha1.ConditionCompiled)) {
+	if c.policy == nil && before.rejected != c.generation && (have.ObservedGeneration != c.generation ||
+		!meta.IsStatusConditionFalse(have.Conditions, v1alpha1.ConditionCompiled)) {
 		before.rejected = c.generation
-		p.o.Events.Eventf(u, corev1.EventTypeWarning, eventRejected, "%s", cut(meta.FindStatusCondition(want.Conditions, v1alpha1.ConditionActive).Message, mostEvent))
+		p.o.Events.Eventf(u, corev1.EventTypeWarning, eventRejected, "%s",
+			cut(meta.FindStatusCondition(want.Conditions, v1alpha1.ConditionActive).Message, mostEvent))
 	}
 	return nil
 }
 
 // statusOf is what there is to say of a policy. Conditions keep their time of transition from have. erring is nil where no row erred.
-func (p *Policies) statusOf(c *candidate, selected bool, have []metav1.Condition, erring *metav1.Condition) v1alpha1.SchedulingPolicyStatus {
+func (p *Policies) statusOf(c *candidate, selected bool, have []metav1.Condition,
+	erring *metav1.Condition,
+) v1alpha1.SchedulingPolicyStatus {
 	want := v1alpha1.SchedulingPolicyStatus{ObservedGeneration: c.generation}
 	for _, old := range have {
-		if old.Type == v1alpha1.ConditionCompiled || old.Type == v1alpha1.ConditionActive || old.Type == v1alpha1.ConditionErring && erring != nil {
+		if old.Type == v1alpha1.ConditionCompiled || old.Type == v1alpha1.ConditionActive || old.Type == v1alpha1.ConditionErring &&
+			erring != nil {
 			want.Conditions = append(want.Conditions, old)
 		}
 	}
@@ -176,14 +188,19 @@ func (p *Policies) statusOf(c *candidate, selected bool, have []metav1.Condition
 		want.TypeChecking = &v1alpha1.TypeChecking{}
 	}
 	for _, w := range warnings[:min(len(warnings), mostWarnings)] {
-		want.TypeChecking.ExpressionWarnings = append(want.TypeChecking.ExpressionWarnings, v1alpha1.ExpressionWarning{FieldRef: w.Path, Warning: w.Placed()})
+		want.TypeChecking.ExpressionWarnings = append(want.TypeChecking.ExpressionWarnings, v1alpha1.ExpressionWarning{
+			FieldRef: w.Path, Warning: w.Placed(),
+		})
 	}
 	return want
 }
 
 func compiledCondition(c *candidate) metav1.Condition {
 	if c.policy == nil {
-		return metav1.Condition{Type: v1alpha1.ConditionCompiled, Status: metav1.ConditionFalse, Reason: reasonNotCompiled, Message: mistakes(c.issues.Errors())}
+		return metav1.Condition{
+			Type: v1alpha1.ConditionCompiled, Status: metav1.ConditionFalse, Reason: reasonNotCompiled,
+			Message: mistakes(c.issues.Errors()),
+		}
 	}
 	message := count(c.policy.RuleCount(), "rule")
 	if n := len(c.issues.Warnings()); n > 0 {
@@ -229,12 +246,15 @@ func fallbackMessage(c choice, selected *candidate) string {
 		what += ", paused"
 	}
 	if selected.policy != nil {
-		return fmt.Sprintf("serving %s, because the scheduler died %d times, each within %s of beginning to serve generation %d; change the policy to have it tried again",
+		return fmt.Sprintf("serving %s, because the scheduler died %d times, each within %s of beginning to serve generation %d; change the "+
+			"policy to have it tried again",
 			what, selected.deaths, trialTime, selected.generation)
 	}
-	message := fmt.Sprintf("serving %s, because generation %d does not compile: %s", what, selected.generation, mistakes(selected.issues.Errors()))
+	message := fmt.Sprintf("serving %s, because generation %d does not compile: %s", what, selected.generation,
+		mistakes(selected.issues.Errors()))
 	if len(c.skipped) > 0 {
-		message = fmt.Sprintf("serving %s, because generation %d does not compile, and nor does %s, which served before, under this version of celsius: %s",
+		message = fmt.Sprintf("serving %s, because generation %d does not compile, and nor does %s, which served before, under this version of "+
+			"celsius: %s",
 			what, selected.generation, c.skipped[0], mistakes(selected.issues.Errors()))
 	}
 	return message
@@ -317,7 +337,9 @@ func answers(have, want *v1alpha1.SchedulingPolicyStatus) bool {
 
 // apply writes a part of the status by server-side apply. guarded: only if the object is still the
 // one that was read.
-func (p *Policies) apply(ctx context.Context, u *unstructured.Unstructured, status *v1alpha1.SchedulingPolicyStatus, manager string, guarded bool) error {
+func (p *Policies) apply(ctx context.Context, u *unstructured.Unstructured, status *v1alpha1.SchedulingPolicyStatus, manager string,
+	guarded bool,
+) error {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
 		return fmt.Errorf("status of SchedulingPolicy %s: %w", u.GetName(), err)

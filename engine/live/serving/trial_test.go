@@ -28,10 +28,12 @@ func TestPolicyDiedTwice(t *testing.T) {
 		w.take()
 
 		p, die = w.start("default", "celsius")
-		says := "serving default@1, because the scheduler died 2 times, each within 2m0s of beginning to serve generation 2; change the policy to have it tried again"
+		says := "serving default@1, because the scheduler died 2 times, each within 2m0s of beginning to serve generation 2; change the policy " +
+			"to have it tried again"
 		w.check("after two deaths", serving(p), "default@1 Active")
 		w.check("event", w.take(), []string{"Warning PolicyFallback default: " + says})
-		w.check("status", strings.Contains(w.status("default"), "Compiled=True Compiled: 1 rule, 1 warning\nActive=False SchedulerDied: "+says+"\n"), true)
+		w.check("status", strings.Contains(w.status("default"), "Compiled=True Compiled: 1 rule, 1 warning\nActive=False SchedulerDied: "+
+			says+"\n"), true)
 		w.check("status", strings.Contains(w.status("default"), "celsius serves 1\n"), true)
 		die()
 		p, die = w.start("default", "celsius")

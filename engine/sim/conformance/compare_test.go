@@ -52,13 +52,17 @@ func TestDifferences(t *testing.T) {
 			[]string{"bind ns/p2: n3, Volcano n2", "status ns/p2: Binding on n3, Volcano Binding on n2"},
 		},
 		{"another node where best scores tie", recorded(func(o *Observed) { o.TiesPossible = true }), bound("n2", "n1"), nil},
-		{"another node where it varies", recorded(unstable(&Invariants{BoundPods: []string{"ns/p1", "ns/p2"}, BindCount: &two})), bound("n3", "n3"), nil},
+		{
+			"another node where it varies", recorded(unstable(&Invariants{BoundPods: []string{"ns/p1", "ns/p2"}, BindCount: &two})),
+			bound("n3", "n3"), nil,
+		},
 		{
 			"another spread, which did not vary", recorded(unstable(&Invariants{BindsPerNodeSorted: []int{1, 1}})), bound("n3", "n3"),
 			[]string{"binds by node: [2], Volcano [1 1]"},
 		},
 		{
-			"another set", recorded(unstable(&Invariants{BoundPods: []string{"ns/p1"}, BindCount: &one, PipelinedPods: []string{"ns/p2"}})), bound("n1", "n2"),
+			"another set", recorded(unstable(&Invariants{BoundPods: []string{"ns/p1"}, BindCount: &one, PipelinedPods: []string{"ns/p2"}})),
+			bound("n1", "n2"),
 			[]string{"bind ns/p2: yes, Volcano -", "number of binds: 2, Volcano 1", "pipeline ns/p2: -, Volcano yes"},
 		},
 		{
@@ -72,7 +76,10 @@ func TestDifferences(t *testing.T) {
 			"accounts", recorded(func(o *Observed) { o.Nodes["n1"] = NodeUse{Idle: "cpu 400.00, memory 1024.00, pods 8.00"} }), bound("n1", "n2"),
 			[]string{"idle cpu on n1: 500.00, Volcano 400.00", "idle pods on n1: 9.00, Volcano 8.00"},
 		},
-		{"a phase", recorded(func(o *Observed) { o.PodGroupPhases["ns/pg"] = "Running" }), bound("n1", "n2"), []string{"phase ns/pg: Inqueue, Volcano Running"}},
+		{
+			"a phase", recorded(func(o *Observed) { o.PodGroupPhases["ns/pg"] = "Running" }), bound("n1", "n2"),
+			[]string{"phase ns/pg: Inqueue, Volcano Running"},
+		},
 		{
 			"a status", recorded(func(o *Observed) {
 				o.Jobs["ns/pg"] = Job{Tasks: map[string]map[string]string{"Binding": {"ns/p1": "n1"}, "Pending": {"ns/p2": ""}}}

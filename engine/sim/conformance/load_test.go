@@ -19,13 +19,16 @@ const smallCase = `{
  "input": {
   "nodes": [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"},
    "status": {"capacity": {"cpu": "1", "memory": "1Gi", "pods": "10"}, "allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}}}],
-  "queues": [{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "q"}, "spec": {"weight": 1}, "status": {"state": "Open"}}],
+  "queues": [{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "q"}, "spec": {"weight": 1},
+   "status": {"state": "Open"}}],
   "podGroups": [{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "pg", "namespace": "ns"},
    "spec": {"queue": "q", "minMember": 2}, "status": {"phase": "Inqueue"}}],
   "pods": [
-   {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p1", "namespace": "ns", "uid": "u1", "annotations": {"scheduling.k8s.io/group-name": "pg"}},
+   {"apiVersion": "v1", "kind": "Pod",
+    "metadata": {"name": "p1", "namespace": "ns", "uid": "u1", "annotations": {"scheduling.k8s.io/group-name": "pg"}},
     "spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}, "status": {"phase": "Pending"}},
-   {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p2", "namespace": "ns", "uid": "u2", "annotations": {"scheduling.k8s.io/group-name": "pg"}},
+   {"apiVersion": "v1", "kind": "Pod",
+    "metadata": {"name": "p2", "namespace": "ns", "uid": "u2", "annotations": {"scheduling.k8s.io/group-name": "pg"}},
     "spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}, "status": {"phase": "Pending"}}]
  },
  "config": {"actions": ["allocate"], "tiers": [{"plugins": [
@@ -33,14 +36,17 @@ const smallCase = `{
   "configurations": [], "serverOptions": {"schedulerNames": ["volcano"], "shardingMode": "none"}},
  "check": {"kind": "CheckAll"},
  "observed": {"binds": {}, "evicts": [], "pipelined": {}, "podGroupPhases": {"ns/pg": "Inqueue"},
-  "jobs": {"ns/pg": {"phase": "Inqueue", "tasks": {"Pending": {"ns/p1": "", "ns/p2": ""}}, "minAvailable": 2, "fitErrors": {"ns/p2": "no"}}},
+  "jobs": {"ns/pg": {"phase": "Inqueue", "tasks": {"Pending": {"ns/p1": "", "ns/p2": ""}}, "minAvailable": 2,
+   "fitErrors": {"ns/p2": "no"}}},
   "nodes": {"n1": {"idle": "cpu 1000.00, memory 1073741824.00, pods 10.00"}}, "stable": true, "trace": [{"kind": "discard", "ops": []}]}
 }`
 
 const (
-	smallProfiles = `{"default": {"actions": ["allocate"], "configurations": [], "tiers": [{"plugins": [{"name": "predicates", "enablePredicate": true}]}]}}`
-	smallDerived  = `{"id": "derived.default.small.gang", "mode": "actions", "origin": {"recordedAt": "2026-11-21T07:25:31Z"}, "inputRef": "cases/small.gang.json",` +
-		` "config": {"profile": "default"}, "check": {"kind": "observe"}, "observed": {"binds": {"ns/p1": "n1"}, "podGroupPhases": {"ns/pg": "Inqueue"},` +
+	smallProfiles = `{"default": {"actions": ["allocate"], "configurations": [], "tiers": [` +
+		`{"plugins": [{"name": "predicates", "enablePredicate": true}]}]}}`
+	smallDerived = `{"id": "derived.default.small.gang", "mode": "actions", "origin": {"recordedAt": "2026-11-21T07:25:31Z"}, ` +
+		`"inputRef": "cases/small.gang.json", "config": {"profile": "default"}, "check": {"kind": "observe"}, ` +
+		`"observed": {"binds": {"ns/p1": "n1"}, "podGroupPhases": {"ns/pg": "Inqueue"},` +
 		` "jobs": {"ns/pg": {"tasks": {"Binding": {"ns/p1": "n1"}, "Pending": {"ns/p2": ""}}, "minAvailable": 2}}, "stable": true}}` + "\n"
 )
 
@@ -98,8 +104,10 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-const smallScores = `{"case":"small.gang","kind":"nodeOrder","plugin":"binpack","arguments":{"binpack.weight":2},"task":"ns/p1","nodeScores":{"n1":0},"first":true}
-{"case":"small.gang","kind":"batchNodeOrder","plugin":"binpack","arguments":{"binpack.weight":2},"task":"ns/p1","nodeScores":{"n1":200},"first":true}
+const smallScores = `{"case":"small.gang","kind":"nodeOrder","plugin":"binpack","arguments":{"binpack.weight":2},"task":"ns/p1",` +
+	`"nodeScores":{"n1":0},"first":true}
+{"case":"small.gang","kind":"batchNodeOrder","plugin":"binpack","arguments":{"binpack.weight":2},"task":"ns/p1",` +
+	`"nodeScores":{"n1":200},"first":true}
 {"case":"small.gang","kind":"nodeOrder","plugin":"binpack","arguments":null,"task":"ns/p2","nodeScores":{"n1":99},"first":true}
 {"case":"small.gang","kind":"hyperNodeOrder","plugin":"network-topology-aware","arguments":null,"subJob":"ns/pg","nodeScores":{"s0":1}}
 `
@@ -140,7 +148,10 @@ func TestLoadErrors(t *testing.T) {
 			"no such base", "derived/default.jsonl", smallDerived + strings.Replace(smallDerived, "cases/small", "cases/other", 1),
 			"default.jsonl:2: case derived.default.small.gang: there is no cases/other.gang.json",
 		},
-		{"a score of no case", "tables/scores.jsonl", strings.Replace(smallScores, "small.gang", "small.gnag", 1), "scores.jsonl:1: there is no case small.gnag"},
+		{
+			"a score of no case", "tables/scores.jsonl", strings.Replace(smallScores, "small.gang", "small.gnag", 1),
+			"scores.jsonl:1: there is no case small.gnag",
+		},
 		{
 			"no such profile", "derived/default.jsonl", strings.Replace(smallDerived, `"profile": "default"`, `"profile": "x"`, 1),
 			`default.jsonl:1: case derived.default.small.gang: profiles.json has no profile "x"`,
@@ -170,7 +181,12 @@ func TestEffective(t *testing.T) {
 		o    Observed
 		want bool
 	}{
-		{"nothing", Observed{Trace: []Decision{{Kind: "commit"}, {Kind: "jobEnqueueable", Vote: 1}, {Kind: "allocatable", Result: &yes}, {Kind: "overused", Result: &no}}}, false},
+		{"nothing", Observed{Trace: []Decision{
+			{Kind: "commit"},
+			{Kind: "jobEnqueueable", Vote: 1},
+			{Kind: "allocatable", Result: &yes},
+			{Kind: "overused", Result: &no},
+		}}, false},
 		{"bound", Observed{Binds: map[string]string{"p": "n"}}, true},
 		{"evicted", Observed{Evicts: []string{"p"}}, true},
 		{"pipelined", Observed{Pipelined: map[string]string{"p": "n"}}, true},

@@ -72,7 +72,8 @@ func (n *count) tooMany() bool { return 100*n.deliberate > MostDeliberate*n.effe
 // Verdict is the last line.
 func (p *Report) Verdict() string {
 	n := p.total()
-	return fmt.Sprintf("conformance: %d passed, %d failed, %d skipped of %d", n.passed+n.deliberate, n.failed+len(p.Stale), n.skipped, n.all()+len(p.Stale))
+	return fmt.Sprintf("conformance: %d passed, %d failed, %d skipped of %d", n.passed+n.deliberate, n.failed+len(p.Stale), n.skipped,
+		n.all()+len(p.Stale))
 }
 
 // Write writes the tables, why cases were skipped, the cases that failed with both outcomes, the deliberate

@@ -70,8 +70,12 @@ func TestSettle(t *testing.T) {
 func TestReadDeliberateRefuses(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"no mark", `differences: [{case: c, why: w, differences: [x]}]`, "the entry is not complete"},
-		{"a mark that names nothing", `differences: [{case: c, mark: because, why: w, differences: [x]}]`, "does not say where the defect is named"},
-		{"twice", `differences: [{case: c, mark: "docs/compatibility.md, The same", why: w, differences: [x]}, {case: c, mark: "docs/compatibility.md, The same", why: w, differences: [x]}]`, "case c stands twice"},
+		{
+			"a mark that names nothing", `differences: [{case: c, mark: because, why: w, differences: [x]}]`,
+			"does not say where the defect is named",
+		},
+		{"twice", `differences: [{case: c, mark: "docs/compatibility.md, The same", why: w, differences: [x]}, {case: c, mark: ` +
+			`"docs/compatibility.md, The same", why: w, differences: [x]}]`, "case c stands twice"},
 		{"an unknown field", `diferences: []`, "differences"},
 	} {
 		_, err := readDeliberate("list.yaml", []byte(test.text+"\n"))

@@ -70,10 +70,19 @@ func TestWhyNot(t *testing.T) {
 		want string
 	}{
 		{"an eviction", func(c *Case) { c.Observed.Evicts = []string{"ns/p1"} }, "action gangpreempt is not there yet"},
-		{"an eviction that was undone", func(c *Case) { c.Observed.Trace = []Decision{{Kind: "discard", Ops: []struct{ Op string }{{"evict"}}}} }, "action gangpreempt is not there yet"},
-		{"somebody could have been evicted", func(c *Case) { c.Observed.Trace = []Decision{{Kind: "preemptable", Victims: []string{"ns/p1"}}} }, "action gangpreempt is not there yet"},
+		{
+			"an eviction that was undone", func(c *Case) { c.Observed.Trace = []Decision{{Kind: "discard", Ops: []struct{ Op string }{{"evict"}}}} },
+			"action gangpreempt is not there yet",
+		},
+		{
+			"somebody could have been evicted", func(c *Case) { c.Observed.Trace = []Decision{{Kind: "preemptable", Victims: []string{"ns/p1"}}} },
+			"action gangpreempt is not there yet",
+		},
 		{"nobody could", func(c *Case) { c.Observed.Trace = []Decision{{Kind: "preemptable"}} }, ""},
-		{"a promise where nobody leaves", func(c *Case) { c.Observed.Pipelined = map[string]string{"ns/p1": "n1"} }, "action gangpreempt is not there yet"},
+		{
+			"a promise where nobody leaves", func(c *Case) { c.Observed.Pipelined = map[string]string{"ns/p1": "n1"} },
+			"action gangpreempt is not there yet",
+		},
 		{"a promise where somebody leaves", func(c *Case) {
 			c.Observed.Pipelined = map[string]string{"ns/p1": "n1"}
 			c.Input.Pods[1].DeletionTimestamp = &metav1.Time{Time: c.Origin.RecordedAt}
@@ -113,7 +122,8 @@ func TestRunPasses(t *testing.T) {
 // A plugin that only a recorded test has is a table of the policy's own.
 func TestStub(t *testing.T) {
 	for _, test := range []struct{ job, want string }{{"pg", "true"}, {"pgA", "false"}} {
-		c := changed(t, `"name": "gang", "enableJobReady": true, "enableJobPipelined": true`, `"name": "test-rejecter", "enableJobEnqueued": true`)
+		c := changed(t, `"name": "gang", "enableJobReady": true, "enableJobPipelined": true`,
+			`"name": "test-rejecter", "enableJobEnqueued": true`)
 		c.Mode = "calls"
 		c.Input.PodGroups[0].Name = test.job
 		c.Observed.TestCalls = []Call{{Fn: "JobEnqueueable", Job: "ns/" + test.job, Result: json.RawMessage(test.want)}}
@@ -155,10 +165,18 @@ func TestCalls(t *testing.T) {
 		want []string
 	}{
 		{"the earlier pod first", Call{Fn: "TaskOrderFn", L: "ns/p1", R: "ns/p2", Result: text("true")}, nil},
-		{"the other way round", Call{Fn: "TaskOrderFn", L: "ns/p2", R: "ns/p1", Result: text("true")}, []string{"TaskOrderFn ns/p2 ns/p1: false, Volcano true"}},
+		{
+			"the other way round",
+			Call{Fn: "TaskOrderFn", L: "ns/p2", R: "ns/p1", Result: text("true")},
+			[]string{"TaskOrderFn ns/p2 ns/p1: false, Volcano true"},
+		},
 		{"nobody is against it", Call{Fn: "JobEnqueueable", Job: "ns/pg", Result: text("true")}, nil},
 		{"nobody says overused", Call{Fn: "Overused", Queue: "q", Result: text("true")}, []string{"Overused q: false, Volcano true"}},
-		{"no such pod", Call{Fn: "Allocatable", Queue: "q", Task: "ns/p3", Result: text("true")}, []string{"Allocatable q ns/p3: the case has no pod ns/p3, Volcano true"}},
+		{
+			"no such pod",
+			Call{Fn: "Allocatable", Queue: "q", Task: "ns/p3", Result: text("true")},
+			[]string{"Allocatable q ns/p3: the case has no pod ns/p3, Volcano true"},
+		},
 	} {
 		c := changed(t, `"mode": "actions"`, `"mode": "calls"`)
 		c.Observed.TestCalls = []Call{test.call}
@@ -190,7 +208,10 @@ func TestExplain(t *testing.T) {
 	if _, err := runner(t).Explain(&out, smallCases(t), "small.gang"); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"mode actions, plugins gang predicates, actions allocate", "CELSIUS", "VOLCANO", `{"kind":"discard","ops":[]}`, "the same"} {
+	for _, part := range []string{
+		"mode actions, plugins gang predicates, actions allocate", "CELSIUS", "VOLCANO",
+		`{"kind":"discard","ops":[]}`, "the same",
+	} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("the explanation lacks %q:\n%s", part, out.String())
 		}

@@ -14,8 +14,10 @@ import (
 // that is read has only what its metrics can count.
 func FuzzTrace(f *testing.F) {
 	f.Add([]byte(smallNodes), []byte(smallPods), []byte("workload,policy,seed,0,1\ndefault,05-BestFit,42,0,0.5\n"))
-	f.Add([]byte("sn,cpu_milli,memory_mib,gpu,model\n\"a\nb\",1,1,1,T4\n"), []byte("name,cpu_milli,memory_mib,num_gpu,gpu_milli\n\xff,1,1,1,1\n"), []byte("workload,policy,seed\n"))
-	f.Add([]byte("sn,cpu_milli,memory_mib,gpu,model\na,9223372036854775807,9223372036854775807,9223372036854775807,x\n"), []byte("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,9223372036854775807,9223372036854775807,9223372036854775807,1\n"), []byte(""))
+	f.Add([]byte("sn,cpu_milli,memory_mib,gpu,model\n\"a\nb\",1,1,1,T4\n"),
+		[]byte("name,cpu_milli,memory_mib,num_gpu,gpu_milli\n\xff,1,1,1,1\n"), []byte("workload,policy,seed\n"))
+	f.Add([]byte("sn,cpu_milli,memory_mib,gpu,model\na,9223372036854775807,9223372036854775807,9223372036854775807,x\n"),
+		[]byte("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,9223372036854775807,9223372036854775807,9223372036854775807,1\n"), []byte(""))
 	dir := f.TempDir()
 	files := []string{nodeListFile, podListPrefix + "default.csv", publishedFile}
 	f.Fuzz(func(t *testing.T, nodes, pods, published []byte) {

@@ -16,7 +16,8 @@ const Tolerance = 0.02
 // MeanTolerance is the same for the mean over ten seeds of a policy that draws from chance: a run's standard deviation is 0.33 points.
 const MeanTolerance = 0.4
 
-// AheadTolerance is by how much a policy that is ahead of another may be behind it in a column: three pods with eight GPUs of 6212 that came too early.
+// AheadTolerance is by how much a policy that is ahead of another may be behind it in a column: three
+// pods with eight GPUs of 6212 that came too early.
 const AheadTolerance = 0.4
 
 // aheadFrom is the column from which on they are compared: before, both place almost all that arrives.

@@ -87,16 +87,56 @@ func TestVerdict(t *testing.T) {
 		want    string
 		ok      bool
 	}{
-		{"same", []*Result{flat(known, 42, 50), flat(known, 43, 60.01)}, "2 runs, largest difference of one that must be the same 0.010 points, ok", true},
-		{"off", []*Result{flat(known, 42, 50), flat(known, 43, 60.5)}, "2 runs, largest difference of one that must be the same 0.500 points, FAILED: bestfit on default", false},
-		{"the mean is the same", []*Result{flat(chance, 42, 40), flat(chance, 43, 70.7)}, "2 runs, largest difference of one that must be the same 0.000 points, ok", true},
-		{"the mean is off", []*Result{flat(chance, 42, 51), flat(chance, 43, 60)}, "2 runs, largest difference of one that must be the same 0.000 points, FAILED: chance on default", false},
-		{"ahead", []*Result{flat(better, 42, 40), flat(better, 43, 70.1)}, "2 runs, largest difference of one that must be the same 0.000 points, ok", true},
-		{"not ahead", []*Result{flat(known, 42, 50.01), flat(better, 42, 50)}, "2 runs, largest difference of one that must be the same 0.010 points, FAILED: better on default", false},
-		{"ahead but for a column at the end", []*Result{dented(flat(better, 42, 51), 110, 0.41)}, "1 runs, largest difference of one that must be the same 0.000 points, FAILED: better on default", false},
-		{"ahead but for a little", []*Result{dented(flat(better, 42, 51), 80, 0.39)}, "1 runs, largest difference of one that must be the same 0.000 points, ok", true},
-		{"ahead but for where all is placed", []*Result{dented(flat(better, 42, 51), 79, 1)}, "1 runs, largest difference of one that must be the same 0.000 points, ok", true},
-		{"nothing to compare with", []*Result{flat(own, 42, 50)}, "1 runs, largest difference of one that must be the same 0.000 points, FAILED: own on default", false},
+		{
+			"same",
+			[]*Result{flat(known, 42, 50), flat(known, 43, 60.01)},
+			"2 runs, largest difference of one that must be the same 0.010 points, ok", true,
+		},
+		{
+			"off",
+			[]*Result{flat(known, 42, 50), flat(known, 43, 60.5)},
+			"2 runs, largest difference of one that must be the same 0.500 points, FAILED: bestfit on default", false,
+		},
+		{
+			"the mean is the same",
+			[]*Result{flat(chance, 42, 40), flat(chance, 43, 70.7)},
+			"2 runs, largest difference of one that must be the same 0.000 points, ok", true,
+		},
+		{
+			"the mean is off",
+			[]*Result{flat(chance, 42, 51), flat(chance, 43, 60)},
+			"2 runs, largest difference of one that must be the same 0.000 points, FAILED: chance on default", false,
+		},
+		{
+			"ahead",
+			[]*Result{flat(better, 42, 40), flat(better, 43, 70.1)},
+			"2 runs, largest difference of one that must be the same 0.000 points, ok", true,
+		},
+		{
+			"not ahead",
+			[]*Result{flat(known, 42, 50.01), flat(better, 42, 50)},
+			"2 runs, largest difference of one that must be the same 0.010 points, FAILED: better on default", false,
+		},
+		{
+			"ahead but for a column at the end",
+			[]*Result{dented(flat(better, 42, 51), 110, 0.41)},
+			"1 runs, largest difference of one that must be the same 0.000 points, FAILED: better on default", false,
+		},
+		{
+			"ahead but for a little",
+			[]*Result{dented(flat(better, 42, 51), 80, 0.39)},
+			"1 runs, largest difference of one that must be the same 0.000 points, ok", true,
+		},
+		{
+			"ahead but for where all is placed",
+			[]*Result{dented(flat(better, 42, 51), 79, 1)},
+			"1 runs, largest difference of one that must be the same 0.000 points, ok", true,
+		},
+		{
+			"nothing to compare with",
+			[]*Result{flat(own, 42, 50)},
+			"1 runs, largest difference of one that must be the same 0.000 points, FAILED: own on default", false,
+		},
 		{"no run", nil, "0 runs, largest difference of one that must be the same 0.000 points, FAILED", false},
 	} {
 		s, err := Summarise(test.results, somePublished(t))
@@ -109,9 +149,11 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// On a workload of which nothing was published, runs of a policy that makes the published ones stand for them; they never take the place of one that was.
+// On a workload of which nothing was published, runs of a policy that makes the published ones stand
+// for them; they never take the place of one that was.
 func TestStand(t *testing.T) {
-	known, better := &Heuristic{Name: "bestfit", Published: "05-BestFit", Compared: SameRuns}, &Heuristic{Name: "better", Published: "05-BestFit", Compared: Ahead}
+	known, better := &Heuristic{Name: "bestfit", Published: "05-BestFit", Compared: SameRuns},
+		&Heuristic{Name: "better", Published: "05-BestFit", Compared: Ahead}
 	results := []*Result{flat(known, 42, 49), flat(better, 42, 51)}
 	for _, workload := range []string{"default", "other"} {
 		for _, r := range results {
@@ -140,7 +182,8 @@ func TestSummariseNamesARunThatWasNotPublished(t *testing.T) {
 
 func TestWriteTable(t *testing.T) {
 	known, own := &Heuristic{Name: "bestfit", Published: "05-BestFit", Compared: SameRuns}, &Heuristic{Name: "own"}
-	better, chance := &Heuristic{Name: "better", Published: "05-BestFit", Compared: Ahead}, &Heuristic{Name: "chance", Published: "05-BestFit", Compared: SameMean}
+	better, chance := &Heuristic{Name: "better", Published: "05-BestFit", Compared: Ahead},
+		&Heuristic{Name: "chance", Published: "05-BestFit", Compared: SameMean}
 	elsewhere := flat(own, 42, 30)
 	elsewhere.Workload = "other"
 	s, err := Summarise([]*Result{
@@ -214,7 +257,10 @@ func TestSVG(t *testing.T) {
 	if first.String() != second.String() {
 		t.Error("two pictures of the same curves differ")
 	}
-	for _, part := range []string{"best&lt;fit&gt;", "GPU allocation, openb trace, workload default, mean of 1 runs", "stroke-dasharray", "published"} {
+	for _, part := range []string{
+		"best&lt;fit&gt;", "GPU allocation, openb trace, workload default, mean of 1 runs",
+		"stroke-dasharray", "published",
+	} {
 		if !strings.Contains(first.String(), part) {
 			t.Errorf("the picture lacks %q", part)
 		}

@@ -30,8 +30,9 @@ func parts() []part {
 	}
 }
 
-// ParseMix reads a mix such as "multi=50" or "cpu=25,share=60": cpu is the part of the pods that ask for no GPU; share and multi the part of all GPUs asked for
-// that pods with a part of one and with several ask for; models the part of the pods with GPUs that are bound to models.
+// ParseMix reads a mix such as "multi=50" or "cpu=25,share=60": cpu is the part of the pods that ask
+// for no GPU; share and multi the part of all GPUs asked for that pods with a part of one and with
+// several ask for; models the part of the pods with GPUs that are bound to models.
 func ParseMix(text string) (Mix, error) {
 	var names []string
 	for _, p := range parts() {
@@ -66,8 +67,8 @@ func (m Mix) String() string {
 // rounds is how often the parts are brought to what is asked, one after the other; each disturbs the others less and less.
 const rounds = 100
 
-// Mixed is the trace with another list of pods, as long as its own and made of the same pods: of those that are alike in all parts each is there as often as the
-// others, or once more. Nothing is drawn. It fails where no pod belongs to a part that is asked for, or all do.
+// Mixed is the trace with another list of pods, as long as its own and made of the same pods: of those that are alike in all parts each
+// is there as often as the others, or once more. Nothing is drawn. It fails where no pod belongs to a part that is asked for, or all do.
 func (t *Trace) Mixed(m Mix) (*Trace, error) {
 	weights := make([]float64, len(t.Pods))
 	for i := range weights {
@@ -99,7 +100,8 @@ func (t *Trace) Mixed(m Mix) (*Trace, error) {
 	return &out, nil
 }
 
-// rake weighs the pods of a part, and the others, so that they are in the proportion that is asked for; false where one of the two is empty and must not be.
+// rake weighs the pods of a part, and the others, so that they are in the proportion that is asked
+// for; false where one of the two is empty and must not be.
 func (p part) rake(pods []Pod, weights []float64, want float64) bool {
 	in, all := 0.0, 0.0
 	for i := range pods {

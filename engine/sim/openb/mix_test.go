@@ -98,7 +98,8 @@ func TestMixedAsItWas(t *testing.T) {
 		}
 	}
 	trace.Pods = trace.Pods[1:2]
-	if _, err := trace.Mixed(Mix{"multi": 20}); err == nil || !strings.Contains(err.Error(), "workload w, mix multi=20: its pods cannot be 20 % multi") {
+	if _, err := trace.Mixed(Mix{"multi": 20}); err == nil ||
+		!strings.Contains(err.Error(), "workload w, mix multi=20: its pods cannot be 20 % multi") {
 		t.Errorf("%v", err)
 	}
 }
@@ -109,7 +110,10 @@ func TestParseMix(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, m, err)
 		}
 	}
-	for _, text := range []string{"", "multi", "multi=", "multi=101", "multi=-1", "multi=NaN", "multi=2,multi=3", "gpus=4", "cpu=100", "share=60,multi=50"} {
+	for _, text := range []string{
+		"", "multi", "multi=", "multi=101", "multi=-1", "multi=NaN", "multi=2,multi=3", "gpus=4", "cpu=100",
+		"share=60,multi=50",
+	} {
 		if m, err := ParseMix(text); err == nil {
 			t.Errorf("%q was read as %v", text, m)
 		}

@@ -79,7 +79,8 @@ func (s *Summary) compared() (text string, ok bool) {
 		return fmt.Sprintf("mean: %.3f points at %d %%", math.Abs(d.Points), d.Percent), !d.Beyond(MeanTolerance)
 	case Ahead:
 		least, mean := s.Mean.Lead(*s.Published)
-		return fmt.Sprintf("from %d %%: %+.2f points, at %d %% %+.2f", aheadFrom, mean, least.Percent, least.Points), mean > 0 && least.Points >= -AheadTolerance
+		return fmt.Sprintf("from %d %%: %+.2f points, at %d %% %+.2f", aheadFrom, mean, least.Percent, least.Points), mean > 0 &&
+			least.Points >= -AheadTolerance
 	default:
 		return fmt.Sprintf("any run: %.3f points at %d %%", math.Abs(s.Worst.Points), s.Worst.Percent), !s.Worst.Beyond(Tolerance)
 	}

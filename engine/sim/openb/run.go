@@ -31,8 +31,8 @@ const (
 	// SameMean wants the mean over the seeds to be the published one, in every column to within MeanTolerance. It is for what
 	// draws from chance.
 	SameMean Comparison = "mean"
-	// Ahead wants more to be allocated than is published: on the average over the seeds and the columns from aheadFrom on, and in none of these
-	// columns may the mean over the seeds be behind by more than AheadTolerance.
+	// Ahead wants more to be allocated than is published: on the average over the seeds and the columns from
+	// aheadFrom on, and in none of these columns may the mean over the seeds be behind by more than AheadTolerance.
 	Ahead Comparison = "ahead"
 )
 

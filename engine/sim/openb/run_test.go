@@ -49,7 +49,8 @@ func readSample(t *testing.T, name string) string {
 	return string(data)
 }
 
-// Two runs of the shipped policies give the same results, in the order of the arguments, and fill a cluster that is asked for more than it has.
+// Two runs of the shipped policies give the same results, in the order of the arguments, and fill a
+// cluster that is asked for more than it has.
 func TestRunAll(t *testing.T) {
 	policies, seeds := samples(t), []int64{3, 1, 2}
 	var traces []*Trace
@@ -89,7 +90,8 @@ func TestRunTellsARuleThatErrs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := NewHeuristic("errs.yaml", []byte(strings.Replace(readSample(t, "bestfit"), "expression: -double(gpu.free)", "expression: double(1 / (gpu.free - gpu.free))", 1)))
+	h, err := NewHeuristic("errs.yaml", []byte(strings.Replace(readSample(t, "bestfit"), "expression: -double(gpu.free)",
+		"expression: double(1 / (gpu.free - gpu.free))", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +117,11 @@ func TestNewHeuristicRefuses(t *testing.T) {
 // A plan that could not be carried out is refused, whoever made it.
 func TestAudit(t *testing.T) {
 	trace := &Trace{Nodes: []Node{{"n", 1000, 100, 1, "T4"}}}
-	run := replay{pods: []Pod{{Name: "a", CPUMilli: 600, GPUs: 1, GPUMilli: 600}, {Name: "b", CPUMilli: 500}, {Name: "c", GPUs: 1, GPUMilli: 500}}}
+	run := replay{pods: []Pod{
+		{Name: "a", CPUMilli: 600, GPUs: 1, GPUMilli: 600},
+		{Name: "b", CPUMilli: 500},
+		{Name: "c", GPUs: 1, GPUMilli: 500},
+	}}
 	bind := func(pod, node string, gpus ...int) model.Bind {
 		return model.Bind{Task: namespace + "/" + pod, Node: node, GPUs: gpus}
 	}

@@ -38,7 +38,8 @@ func (p plot) y(v float64) float64 { return plotTop + (p.y1-v)/(p.y1-p.y0)*plotH
 // the whole run, on the right its end, where policies differ. Equal input gives equal bytes.
 func WriteSVG(w io.Writer, summaries []*Summary) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="12" fill="#222">`+"\n",
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="12" `+
+		`fill="#222">`+"\n",
 		pictureWidth, pictureHeight)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", pictureWidth, pictureHeight)
 	fmt.Fprintf(&b, `<text x="60" y="30" font-size="17" font-weight="600">%s</text>`+"\n", html.EscapeString(title(summaries)))
@@ -114,7 +115,8 @@ func (p plot) axes(b *strings.Builder) {
 			p.left, p.y(v), plotWidth, p.left-8, p.y(v)+4, v)
 	}
 	fmt.Fprintf(b, `<path d="M%.1f %.1fv%.1fh%.1f" fill="none" stroke="#444"/>`+"\n", p.left, plotTop, plotHeight, plotWidth)
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" fill="#666">%s</text>`+"\n", p.left, plotTop-10, html.EscapeString("allocated, % of all GPUs: "+p.title))
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" fill="#666">%s</text>`+"\n", p.left, plotTop-10,
+		html.EscapeString("allocated, % of all GPUs: "+p.title))
 	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle" fill="#666">arrived load, %% of all GPUs</text>`+"\n",
 		p.left+plotWidth/2, plotTop+plotHeight+40)
 }

@@ -103,7 +103,8 @@ func Load(dir, workload string) (*Trace, error) {
 	}
 	// A run is filled up with copies of the pods until they ask for all devices and more.
 	if t.devices == 0 || !slices.ContainsFunc(t.Pods, func(p Pod) bool { return p.GPUs > 0 }) {
-		return nil, fmt.Errorf("%s: a trace needs GPUs and pods that ask for some, found %d devices and %d pods", dir, t.devices/wholeDevice, len(t.Pods))
+		return nil, fmt.Errorf("%s: a trace needs GPUs and pods that ask for some, found %d devices and %d pods", dir,
+			t.devices/wholeDevice, len(t.Pods))
 	}
 	return t, nil
 }

@@ -65,10 +65,19 @@ func TestLoadErrors(t *testing.T) {
 			"default.csv:2:14: gpu_milli: must be above 0 where num_gpu is 2",
 		},
 		{"a column missing", smallNodes, "name,cpu_milli,memory_mib,num_gpu\n", `default.csv:1:1: the header lacks column "gpu_milli"`},
-		{"a field missing", smallNodes, "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,2000\n", "default.csv: record on line 2: wrong number of fields"},
+		{
+			"a field missing", smallNodes, "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,2000\n",
+			"default.csv: record on line 2: wrong number of fields",
+		},
 		{"no pod with a device", smallNodes, "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,2000,16,0,0\n", "found 3 devices and 1 pods"},
-		{"too much", smallNodes, "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,2000,16,9000000000,1\n", "default.csv:2:12: num_gpu: must be at most 1000000000, found 9000000000"},
-		{"no pods", smallNodes, "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n", "a trace needs GPUs and pods that ask for some, found 3 devices and 0 pods"},
+		{
+			"too much", smallNodes, "name,cpu_milli,memory_mib,num_gpu,gpu_milli\np1,2000,16,9000000000,1\n",
+			"default.csv:2:12: num_gpu: must be at most 1000000000, found 9000000000",
+		},
+		{
+			"no pods", smallNodes, "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n",
+			"a trace needs GPUs and pods that ask for some, found 3 devices and 0 pods",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Load(small(t, test.nodes, test.pods), "default")
