@@ -13,17 +13,18 @@ import (
 type alike struct {
 	nodes *model.Nodes
 	// epoch goes on when the numbers begin anew.
-	epoch    uint64
-	codes    []int32  // by row
-	at       []uint64 // by row: the node's version that the code is of, plus 1
-	words    []uint64 // what the numbers stand for, one after the other
-	ends     []int    // by number, in words
-	hashes   []uint64 // by number
-	table    []int32  // number plus 1, by hash; 0: free
-	models   map[string]uint64
-	scratch  []uint64
-	pioneers []uint64 // by number: the last stage of a sweep that a node of it was asked in
-	stage    uint64
+	epoch   uint64
+	codes   []int32  // by row
+	at      []uint64 // by row: the node's version that the code is of, plus 1
+	words   []uint64 // what the numbers stand for, one after the other
+	ends    []int    // by number, in words
+	hashes  []uint64 // by number
+	table   []int32  // number plus 1, by hash; 0: free
+	models  map[string]uint64
+	scratch []uint64
+	// representatives are by number: the last question that a node of it was asked.
+	representatives []uint64
+	question        uint64
 }
 
 // mostAlike is how many numbers there may be for so many rows.
@@ -138,16 +139,16 @@ func (a *alike) described(code int32) []uint64 {
 	return a.words[from:a.ends[code]]
 }
 
-// begin starts a stage of a sweep.
-func (a *alike) begin() { a.stage++ }
+// begin starts a question.
+func (a *alike) begin() { a.question++ }
 
-// pioneer says that a row's node is the first of its number in a stage.
-func (a *alike) pioneer(row int32) bool {
+// representative says that a row's node is the first of its number in a question.
+func (a *alike) representative(row int32) bool {
 	code := int(a.of(row))
-	for len(a.pioneers) <= code {
-		a.pioneers = append(a.pioneers, 0)
+	for len(a.representatives) <= code {
+		a.representatives = append(a.representatives, 0)
 	}
-	first := a.pioneers[code] != a.stage
-	a.pioneers[code] = a.stage
+	first := a.representatives[code] != a.question
+	a.representatives[code] = a.question
 	return first
 }

@@ -96,11 +96,11 @@ func TestNumbersBeginAnew(t *testing.T) {
 		if !ok || choice.Score != best {
 			t.Fatalf("change %d: chosen with %v, want %v", i, choice.Score, best)
 		}
-		if n := len(s.alike.ends); n > mostAlike(2) {
+		if n := len(s.verdicts.alike.ends); n > mostAlike(2) {
 			t.Fatalf("%d numbers", n)
 		}
 	}
-	if s.alike.epoch < 3 {
-		t.Errorf("the numbers began anew %d times", s.alike.epoch)
+	if s.verdicts.alike.epoch < 3 {
+		t.Errorf("the numbers began anew %d times", s.verdicts.alike.epoch)
 	}
 }

@@ -105,7 +105,7 @@ func TestCountedArgumentsByColumn(t *testing.T) {
 		s.Begin(noon())
 		f := s.frame().OfTask(task)
 		rows := s.c.Nodes.ByOrder()
-		if failed := e.HoldsEach(&s.sweep.batch, f, rows, make([]bool, len(rows))); len(failed) > 0 {
+		if failed := e.HoldsEach(&s.verdicts.pipeline.batch, f, rows, make([]bool, len(rows))); len(failed) > 0 {
 			t.Errorf("cycle %d: %d nodes were given up", cycle, len(failed))
 		}
 		s.done()

@@ -100,8 +100,15 @@ type Choice struct {
 	RunnerUp int32
 	RunScore float64
 
-	class *Class
+	by    *chooser
 	ranks []ranking
+}
+
+// chooser finds the best node for a class.
+type chooser struct {
+	c          *Class
+	rankings   []ranking // reused
+	tournament tournament
 }
 
 // ranking is a normalised score row with the range of its column over the group that is chosen from.
@@ -116,7 +123,10 @@ type ranking struct {
 
 // Choose takes the node with the largest score among those that fit now, or, where there are none,
 // among those that fit later; ties go to the lowest rank. false: no node.
-func (c *Class) Choose() (Choice, bool) {
+func (c *Class) Choose() (Choice, bool) { return c.chooser.choose() }
+
+func (x *chooser) choose() (Choice, bool) {
+	c := x.c
 	want, count := fitsNow, c.now
 	if count == 0 {
 		want, count = fitsLater, c.later
@@ -124,41 +134,41 @@ func (c *Class) Choose() (Choice, bool) {
 	if count == 0 {
 		return Choice{}, false
 	}
-	best := Choice{RunnerUp: model.NoNode, Later: want == fitsLater, Feasible: count, class: c}
-	if c.onceOnly() {
-		best.Row, best.RunnerUp = c.scan(want)
+	best := Choice{RunnerUp: model.NoNode, Later: want == fitsLater, Feasible: count, by: x}
+	if x.onceOnly() {
+		best.Row, best.RunnerUp = x.scan(want)
 	} else {
-		best.Row, best.RunnerUp = c.play(want)
+		best.Row, best.RunnerUp = x.play(want)
 	}
-	best.ranks = c.rankings
-	best.Score = c.total(int(best.Row), best.ranks)
+	best.ranks = x.rankings
+	best.Score = x.total(int(best.Row), best.ranks)
 	if best.RunnerUp != model.NoNode {
-		best.RunScore = c.total(int(best.RunnerUp), best.ranks)
+		best.RunScore = x.total(int(best.RunnerUp), best.ranks)
 	}
 	return best, true
 }
 
 // onceOnly says that what the class knows now is not what it knows at its next choice.
-func (c *Class) onceOnly() bool {
-	cs := &c.s.columns
-	return cs.own || cs.single || cs.volatile || c.s.NoCache || c == &cs.ofTask
+func (x *chooser) onceOnly() bool {
+	v := x.c.v
+	return v.plan.own || v.plan.single || v.plan.volatile || v.s.NoCache || x.c.oneTask
 }
 
 // scan finds the best two of a group by looking at all rows.
-func (c *Class) scan(want fit) (best, next int32) {
-	rows := c.group(want)
-	if c.s.columns.own {
-		c.scoreOwn(rows)
+func (x *chooser) scan(want fit) (best, next int32) {
+	rows := x.group(want)
+	if x.c.v.plan.own {
+		x.scoreOwn(rows)
 	}
-	c.ranks()
-	for i := range c.rankings {
-		if rank := &c.rankings[i]; !rank.same {
-			rank.span = c.span(rank.column, want)
+	x.ranks()
+	for i := range x.rankings {
+		if rank := &x.rankings[i]; !rank.same {
+			rank.span = x.span(rank.column, want)
 		}
 	}
 	best, next = model.NoNode, model.NoNode
 	bestScore, nextScore := math.Inf(-1), math.Inf(-1)
-	for i, score := range c.totals(rows) {
+	for i, score := range x.totals(rows) {
 		switch { // the first of the nodes' order wins a tie
 		case best == model.NoNode || score > bestScore:
 			next, nextScore = best, bestScore
@@ -171,10 +181,11 @@ func (c *Class) scan(want fit) (best, next int32) {
 }
 
 // group lists the nodes that are chosen from, in the nodes' order.
-func (c *Class) group(want fit) []int32 {
+func (x *chooser) group(want fit) []int32 {
+	c := x.c
 	rows := c.touched[:0]
-	for _, row := range c.s.c.Nodes.ByOrder() {
-		if c.at[row].verdict == 0 && c.at[row].fits == want {
+	for _, row := range c.v.nodes.ByOrder() {
+		if c.cells[row].in(want) {
 			rows = append(rows, row)
 		}
 	}
@@ -183,69 +194,71 @@ func (c *Class) group(want fit) []int32 {
 }
 
 // scoreOwn asks the rows that tell every task from every other, on the nodes that are chosen from.
-func (c *Class) scoreOwn(rows []int32) {
-	f := c.s.frame().OfTask(c.task)
-	defer c.s.done()
-	for k, r := range c.s.columns.scores {
+func (x *chooser) scoreOwn(rows []int32) {
+	s, state := x.c.v.s, &x.c.rows
+	f := s.frame().OfTask(x.c.task)
+	defer s.done()
+	for k, r := range x.c.v.plan.scores {
 		if !r.own {
 			continue
 		}
-		c.uniform[k] = false
-		if r.When == nil && !c.s.NoCache {
-			c.scoreOwnColumn(k, r, f, rows)
+		state.ranges[k].same = false
+		if r.When == nil && !s.NoCache {
+			x.scoreOwnColumn(r, f, rows, state.raw[k])
 			continue
 		}
 		for _, row := range rows {
 			f.Point(row)
-			c.raw[k][row] = c.s.score(r.Rule, f)
+			state.raw[k][row] = s.score(r.Rule, f)
 		}
 	}
 }
 
 // scoreOwnColumn asks one row of all nodes at once. Where that gives no score it is asked again, node by node, for what went wrong.
-func (c *Class) scoreOwnColumn(k int, r *rowPlan, f *Frame, rows []int32) {
-	w, column := &c.s.sweep, c.raw[k]
-	w.numbers = model.Resized(w.numbers, len(rows))
-	failed := c.s.numberEach(&r.expression, f, rows, w.numbers)
+func (x *chooser) scoreOwnColumn(r *rowPlan, f *Frame, rows []int32, column []float64) {
+	p, s := &x.c.v.pipeline, x.c.v.s
+	p.numbers = model.Resized(p.numbers, len(rows))
+	failed := s.numberEach(&r.expression, f, rows, p.numbers)
 	for i, row := range rows {
-		column[row] = w.numbers[i]
+		column[row] = p.numbers[i]
 	}
 	for _, row := range failed {
 		column[row] = math.NaN()
 	}
 	told := uint64(0)
 	for _, row := range rows {
-		if x := column[row]; x-x == 0 { // neither NaN nor infinite
+		if value := column[row]; value-value == 0 { // neither NaN nor infinite
 			told++
 			continue
 		}
 		f.Point(row)
-		column[row] = c.s.score(r.Rule, f)
+		column[row] = s.score(r.Rule, f)
 	}
-	c.s.evaluated[r.Number] += told
+	s.evaluated[r.Number] += told
 }
 
 // ranks lists the normalised columns; the ranges of those that have several values are still to be found.
-func (c *Class) ranks() {
-	out := c.rankings[:0]
-	for k, r := range c.s.columns.scores {
+func (x *chooser) ranks() {
+	out := x.rankings[:0]
+	for k, r := range x.c.v.plan.scores {
 		if !r.Normalises() {
 			continue
 		}
-		rank := ranking{column: k, rule: r.Rule, same: c.uniform[k]}
+		one := &x.c.rows.ranges[k]
+		rank := ranking{column: k, rule: r.Rule, same: one.same}
 		if rank.same {
-			rank.span = Span{c.first[k], c.first[k]}
-			rank.part = r.Weighted(r.Normalised(c.first[k], rank.span))
+			rank.span = Span{one.first, one.first}
+			rank.part = r.Weighted(r.Normalised(one.first, rank.span))
 		}
 		out = append(out, rank)
 	}
-	c.rankings = out
+	x.rankings = out
 }
 
-func (c *Class) span(column int, want fit) Span {
+func (x *chooser) span(column int, want fit) Span {
 	g := noSpan()
-	for row, v := range c.raw[column] {
-		if c.at[row].verdict == 0 && c.at[row].fits == want && v == v {
+	for row, v := range x.c.rows.raw[column] {
+		if x.c.cells[row].in(want) && v == v {
 			g.Min, g.Max = min(g.Min, v+0), max(g.Max, v+0)
 		}
 	}
@@ -253,42 +266,43 @@ func (c *Class) span(column int, want fit) Span {
 }
 
 // total is the score of a node: the rows without normalisation, then the others in their order.
-func (c *Class) total(row int, ranks []ranking) float64 {
-	sum := c.at[row].base
-	if c.s.columns.own {
+func (x *chooser) total(row int, ranks []ranking) float64 {
+	sum, raw := x.c.cells[row].base, x.c.rows.raw
+	if plan := x.c.v.plan; plan.own {
 		sum = 0 // anew, as the order of adding is that of the rows
-		for k, r := range c.s.columns.scores {
+		for k, r := range plan.scores {
 			if !r.Normalises() {
-				sum += r.Weighted(c.raw[k][row])
+				sum += r.Weighted(raw[k][row])
 			}
 		}
 	}
 	for i := range ranks {
-		sum += ranks[i].adds(c.raw[ranks[i].column], row)
+		sum += ranks[i].adds(raw[ranks[i].column], row)
 	}
 	return sum
 }
 
 // totals is total of many rows, row of the policy by row, as the order of adding is the same. It holds until the next call.
-func (c *Class) totals(rows []int32) []float64 {
-	out := model.Resized(c.s.sweep.totals, len(rows))
-	c.s.sweep.totals = out
-	if !c.s.columns.own {
+func (x *chooser) totals(rows []int32) []float64 {
+	v, raw := x.c.v, x.c.rows.raw
+	out := model.Resized(v.totals, len(rows))
+	v.totals = out
+	if !v.plan.own {
 		for i, row := range rows {
-			out[i] = c.at[row].base
+			out[i] = x.c.cells[row].base
 		}
 	}
-	for k, r := range c.s.columns.scores {
-		if c.s.columns.own && !r.Normalises() {
+	for k, r := range v.plan.scores {
+		if v.plan.own && !r.Normalises() {
 			for i, row := range rows {
-				out[i] += r.Weighted(c.raw[k][row])
+				out[i] += r.Weighted(raw[k][row])
 			}
 		}
 	}
-	for j := range c.rankings {
-		rank := &c.rankings[j]
+	for j := range x.rankings {
+		rank := &x.rankings[j]
 		for i, row := range rows {
-			out[i] += rank.adds(c.raw[rank.column], int(row))
+			out[i] += rank.adds(raw[rank.column], int(row))
 		}
 	}
 	return out
@@ -307,10 +321,10 @@ func (r *Rule) Normalises() bool { return r.Normalize != "" && r.Normalize != "n
 
 // Scores appends each row's part of a node's score, over the group that was chosen from.
 func (ch *Choice) Scores(out []model.RowScore, node int32) []model.RowScore {
-	c := ch.class
-	out = slices.Grow(out, len(c.s.columns.scores))
-	for k, r := range c.s.columns.scores {
-		v := c.raw[k][node]
+	c := ch.by.c
+	out = slices.Grow(out, len(c.v.plan.scores))
+	for k, r := range c.v.plan.scores {
+		v := c.rows.raw[k][node]
 		if v != v {
 			continue
 		}
@@ -322,12 +336,4 @@ func (ch *Choice) Scores(out []model.RowScore, node int32) []model.RowScore {
 		out = append(out, model.RowScore{Table: r.Table, Rule: r.Name, Score: r.Weighted(v)})
 	}
 	return out
-}
-
-// Rejections counts, over all nodes, which row said no, most nodes first.
-func (c *Class) Rejections() []model.NodeCount {
-	if at := c.s.c.Nodes.Log.Next() + 1; c.rejectedAt != at || c.s.NoCache || c.s.columns.single || c.s.columns.telling {
-		c.rejected, c.rejectedAt = c.reject(), at
-	}
-	return c.rejected
 }

@@ -19,7 +19,8 @@ func (s *Session) epoch() string {
 	if len(cs.globals) == 0 && len(cs.nowParts) == 0 && !cs.nowMoves && !cs.byCycle {
 		return ""
 	}
-	b := cs.epochRoom[:0]
+	x := &s.epochText
+	b := x.room[:0]
 	for _, r := range cs.globals {
 		b = encode(b, follow(s.cluster, r.Steps))
 	}
@@ -34,10 +35,10 @@ func (s *Session) epoch() string {
 	if cs.byCycle {
 		b = binary.AppendUvarint(b, s.cycle)
 	}
-	if cs.epochRoom = b; string(b) != cs.epochNow {
-		cs.epochNow = string(b)
+	if x.room = b; string(b) != x.text {
+		x.text = string(b)
 	}
-	return cs.epochNow
+	return x.text
 }
 
 // classKey is a text of what the active rows, and the built-in fit, read of a task.
@@ -59,7 +60,7 @@ func (s *Session) classKey(t *model.Task) string {
 	}
 	b = s.encodeReads(b, t, s.columns.class)
 	v.classAt = at
-	if c := s.columns.classes[string(b)]; c != nil {
+	if c := s.verdicts.byKey[string(b)]; c != nil {
 		v.classKey = c.key
 	} else {
 		v.classKey = string(b)

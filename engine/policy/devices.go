@@ -98,6 +98,17 @@ func (s *Session) devicesFit(t *model.Task, row int32, later bool) bool {
 	return count >= t.GPUCount
 }
 
+// onDevices is the verdict on a node that has what the task asks for otherwise, and whether it fits now or later with devices.
+func (s *Session) onDevices(t *model.Task, row int32, fits fit) (verdict int16, with fit) {
+	switch later := fits == fitsLater; {
+	case s.devicesFit(t, row, later):
+		return 0, fits
+	case !later && s.c.Nodes.Moves(row) && s.devicesFit(t, row, true):
+		return 0, fitsLater
+	}
+	return noDevices, fits
+}
+
 // Devices chooses the devices of a node for a task, by index in ascending order: those with the largest sums of
 // deviceScores among those that are free enough (later: when all that is releasing is gone), lowest index on ties.
 // Where no row has an opinion, a part of a device comes from the fullest that has it, and whole devices are the first.

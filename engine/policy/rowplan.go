@@ -6,7 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// columns is the plan of what the active predicate and score rows read, and the classes in use.
+// columns is the plan of what the active predicate and score rows read.
 type columns struct {
 	predicates, scores []*rowPlan
 	// class lists what a class is: the task, job and queue fields that active rows read.
@@ -15,9 +15,6 @@ type columns struct {
 	globals  []rules.Read
 	nowParts []*rules.Expr
 	nowMoves bool
-	// epochNow is the text of these at the last look, epochRoom the bytes that it is written into.
-	epochNow  string
-	epochRoom []byte
 	// byCycle says that some row reads of a node what is settled once a cycle.
 	byCycle bool
 	// volatile says that some row reads other objects through a node's tasks: nothing can be kept.
@@ -33,21 +30,8 @@ type columns struct {
 	peers, matched, images, late bool
 	// telling says that some predicate's message tells of more than its row reads: what a class said is not said again.
 	telling bool
-	classes map[string]*Class
-	spare   []*Class // of the past; their memory is used again
-	entries int      // the most that all of them have
-	turn    uint64   // of the last class that was used
-	scratch *Class
-	// opinions and values are what the rows of predicates and of scores said; left says that classes may have left some.
-	opinions saidStore[Opinion]
-	values   saidStore[float64]
-	left     bool
-	sorted   []uint64 // reused
-	// ofVolumes says that some predicate reads volumes; ofTask is a class as the last task with volumes saw it.
-	ofVolumes bool
-	// holdVolumes says that what they say to a task holds for a while.
-	holdVolumes bool
-	ofTask      Class
+	// ofVolumes says that some predicate reads volumes, holdVolumes that what they say to a task holds for a while.
+	ofVolumes, holdVolumes bool
 }
 
 // rowPlan is one row with what its value depends on.
@@ -63,8 +47,6 @@ type rowPlan struct {
 }
 
 func (cs *columns) init(s *Session) {
-	cs.classes, cs.opinions, cs.values = map[string]*Class{}, saidStore[Opinion]{by: map[string]*said[Opinion]{}}, saidStore[float64]{by: map[string]*said[float64]{}}
-	cs.entries = mostEntries
 	all := &rules.Reads{}
 	for _, r := range s.p.Predicates() {
 		p := cs.plan(r, all)
@@ -166,34 +148,6 @@ func (p *Policy) Predicates() []*Rule {
 	out := slices.Clone(p.rules[Predicates])
 	slices.SortStableFunc(out, func(a, b *Rule) int { return kind(a) - kind(b) })
 	return out
-}
-
-func (cs *columns) begin() {
-	for key, c := range cs.classes {
-		if c.used+2 < c.s.cycle {
-			delete(cs.classes, key)
-			cs.left = true
-			if len(cs.spare) < mostSpare {
-				cs.spare = append(cs.spare, c)
-			}
-		}
-	}
-	if cs.left {
-		cs.left = false
-		cs.forget()
-	}
-}
-
-// forget drops what rows said to classes that are no more, or that read another epoch since.
-func (cs *columns) forget() {
-	for _, c := range cs.classes {
-		c.hold()
-	}
-	if cs.scratch != nil {
-		cs.scratch.hold()
-	}
-	cs.opinions.forget()
-	cs.values.forget()
 }
 
 // within says that a message reads no more than its row does, the node's own figures, and nothing that is new each moment.

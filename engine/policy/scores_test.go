@@ -34,7 +34,7 @@ func scoresOf(t *testing.T, s *Session) (totals []string, best string) {
 		t.Fatal("no node")
 	}
 	for _, row := range s.c.Nodes.ByOrder() {
-		totals = append(totals, fmt.Sprintf("%.6g", class.total(int(row), choice.ranks)))
+		totals = append(totals, fmt.Sprintf("%.6g", class.chooser.total(int(row), choice.ranks)))
 	}
 	return totals, s.c.Nodes.Rows[choice.Row].Name
 }

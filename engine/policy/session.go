@@ -38,14 +38,20 @@ type Session struct {
 	keyRoom    model.Slab[Key]
 	// dictionaries number what only the objects of nodes tell.
 	dictionaries map[aspect]*dictionary
-	sweep        sweep
+	verdicts     verdicts
 	devices      deviceScratch
-	alike        alike
+	epochText    text
 	ofNodes      sizes
 	desk         desk
 	meters       meters
 
 	startsSwept model.Swept
+}
+
+// text is one that is made again and again, with the room that it is written into.
+type text struct {
+	text string
+	room []byte
 }
 
 // stamp says since when a value holds: the cycle, a clock within it, and for what reads the action, how many have run.
@@ -61,8 +67,8 @@ func NewSession(c *model.Cluster, p *Policy) *Session {
 	s.desk.variables = make([]heldValue, len(p.variables))
 	s.evaluated = make([]uint64, len(p.all)+1)
 	s.meters = metersOf(p)
-	s.alike.nodes = &c.Nodes
 	s.columns.init(s)
+	s.verdicts.init(s)
 	s.initRest()
 	return s
 }
@@ -81,7 +87,7 @@ func (s *Session) Begin(now time.Time) {
 	s.noFaults()
 	s.meters.begin()
 	s.action = types.String("")
-	s.columns.begin()
+	s.verdicts.begin()
 	s.forget()
 	if len(s.dictionaries) >= mostDictionaries {
 		clear(s.dictionaries)

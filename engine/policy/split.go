@@ -97,7 +97,7 @@ func (s *Session) holdsEach(q *query, f *Frame, rows []int32, out []bool) (faile
 	if n := s.cores(q, len(rows)); n > 1 {
 		return split(s, n, q, f, rows, out, (*rules.Expr).HoldsEach)
 	}
-	return q.HoldsEach(&s.sweep.batch, f, rows, out)
+	return q.HoldsEach(&s.verdicts.pipeline.batch, f, rows, out)
 }
 
 // numberEach is NumberEach likewise.
@@ -105,7 +105,7 @@ func (s *Session) numberEach(q *query, f *Frame, rows []int32, out []float64) (f
 	if n := s.cores(q, len(rows)); n > 1 {
 		return split(s, n, q, f, rows, out, (*rules.Expr).NumberEach)
 	}
-	return q.NumberEach(&s.sweep.batch, f, rows, out)
+	return q.NumberEach(&s.verdicts.pipeline.batch, f, rows, out)
 }
 
 // cores is how many goroutines a query of so many nodes is spread over.

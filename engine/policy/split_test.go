@@ -136,7 +136,7 @@ func TestDearRowsSpreadAreAsOne(t *testing.T) {
 		for _, r := range s.p.rules[Scores] {
 			asked = append(asked, s.Evaluated(r))
 		}
-		return c.raw, asked
+		return c.rows.raw, asked
 	}
 	want, evaluated := see(Split{Cores: 1})
 	for _, cores := range []int{2, 3, 8} {

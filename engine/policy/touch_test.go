@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -11,20 +12,19 @@ import (
 
 // catchUpEach brings a class up to date with what was touched node by node.
 func catchUpEach(s *Session, t *model.Task) {
-	c, n := s.columns.classes[s.classKey(t)], &s.c.Nodes
+	c, n := s.verdicts.byKey[s.classKey(t)], &s.c.Nodes
 	var touched []int32
 	entries, _ := n.Log.Since(c.cursor)
 	for _, row := range entries {
-		if c.at[row].version != n.Version[row] {
-			c.at[row].version = n.Version[row]
+		if c.cells[row].version != n.Version[row] {
+			c.cells[row].version = n.Version[row]
 			touched = append(touched, row)
 		}
 	}
 	c.cursor, c.task = n.Log.Next(), t
-	s.columns.inOrder(n, touched)
-	f := s.frame().OfTask(t)
-	defer s.done()
-	c.refreshEach(f, touched)
+	for _, row := range slices.Clone(s.verdicts.inOrder(touched)) {
+		c.update(ofObject, []int32{row})
+	}
 }
 
 // TestTouchedNodesAreAsEach: a class that catches up with many nodes at once, on which tasks were placed or from which they were taken,

@@ -146,51 +146,53 @@ func (s *Session) volumeMemo(t *model.Task, rows int) *volumeMemo {
 	return m
 }
 
-// withVolumes is a class as one task with volumes sees it: what the class's columns let through is asked of
+// withVolumes is a class as one task with volumes sees it: what the class lets through is asked of
 // the rows that read volumes. It costs as many evaluations of them as there are such nodes, when something of storage
 // has changed since the task was asked about; else as many as nodes that have changed.
-func (s *Session) withVolumes(of *Class, t *model.Task) *Class {
-	c := &s.columns.ofTask
-	at, rankings := c.at, c.rankings
-	*c = *of
-	c.at = sized(at, len(of.at))
-	copy(c.at, of.at)
-	c.near.group = nil // its counts are the class's
-	c.rankings, c.rejected, c.rejectedAt, c.now, c.later = rankings, nil, 0, 0, 0
-	memo := s.volumeMemo(t, len(c.at))
-	f := s.frame().OfTask(t)
-	defer s.done()
-	for _, row := range s.c.Nodes.ByOrder() {
-		if c.at[row].verdict != 0 {
-			continue
-		}
-		if memo == nil || memo.version[row] != s.c.Nodes.Version[row]+1 {
-			f.node = s.nodeView(row)
-			c.at[row].verdict = s.rejectsVolumes(f)
-			memo.keep(row, s.c.Nodes.Version[row], c.at[row].verdict)
-		} else {
-			c.at[row].verdict = memo.verdict[row]
-		}
-		c.count(row, 1)
+func (c *Class) withVolumes(t *model.Task) *Class {
+	x := c.v.ofTask
+	x.task, x.epoch, x.touched = t, c.epoch, c.touched
+	x.cells, x.now, x.later = append(x.cells[:0], c.cells...), 0, 0
+	x.rejections.at = 0
+	x.domains = domains{context: c.domains.context}
+	x.rows = c.rows
+	x.rows.c = x
+	if c.domains.group != nil {
+		x.domains.group = c.domains.context.NewGroup()
+		x.rows.ownGroupScores(len(x.cells))
 	}
-	if of.near.group != nil {
-		c.scoreAmong(of.near.context, f)
-	}
-	return c
+	c.v.volumes = c.v.s.volumeMemo(t, len(x.cells))
+	x.update(ofTaskVolumes, c.v.nodes.ByOrder())
+	x.scoreGroup(nil)
+	return x
 }
 
-func (m *volumeMemo) keep(row int32, version uint64, verdict int16) {
-	if m != nil {
-		m.version[row], m.verdict[row] = version+1, verdict
+// ownGroupScores makes the scores of the group its own: volumes leave a task fewer nodes to choose from than its class has.
+func (x *classRows) ownGroupScores(rows int) {
+	x.raw, x.values, x.ranges = slices.Clone(x.raw), slices.Clone(x.values), slices.Clone(x.ranges)
+	for k, of := range x.scoreLayers {
+		if of == ofGroup {
+			x.raw[k], x.values[k], x.ranges[k] = make([]float64, rows), nil, oneValue{same: true}
+		}
 	}
 }
 
-// rejectsVolumes gives the first of the predicates on volumes that says no, 0 if none does.
-func (s *Session) rejectsVolumes(f *Frame) int16 {
-	for _, r := range s.columns.predicates {
-		if r.volumes && s.opinion(r.Rule, f) == No {
-			return int16(r.Number)
+// rejectedByVolumes gives the first of the predicates on volumes that says no to a task on a node, 0 if none does.
+func (v *verdicts) rejectedByVolumes(f *Frame, row int32) int16 {
+	memo, version := v.volumes, v.nodes.Version[row]+1
+	if memo != nil && memo.version[row] == version {
+		return memo.verdict[row]
+	}
+	f.Point(row)
+	verdict := int16(0)
+	for _, r := range v.plan.predicates {
+		if r.volumes && v.s.opinion(r.Rule, f) == No {
+			verdict = int16(r.Number)
+			break
 		}
 	}
-	return 0
+	if memo != nil {
+		memo.verdict[row], memo.version[row] = verdict, version
+	}
+	return verdict
 }

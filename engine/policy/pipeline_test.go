@@ -59,7 +59,7 @@ func TestManyNodesAreAsEach(t *testing.T) {
 		each.s.NoCache = true
 		compareSeen(t, "at first", many, each)
 		each.s.NoCache = false
-		each.s.columns.scratch = nil
+		each.s.verdicts.scratch = nil
 		whatIsSeen(each) // kept from here on
 		// Then some nodes change: all before the next question here, and there with a question after each.
 		many.s.Begin(noon())

@@ -7,11 +7,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// contest is a tournament of the nodes that a class chooses from, in groups of eight: level 0 has the nodes' scores by their places in
+// tournament is one of the nodes that a class chooses from, in groups of eight: level 0 has the nodes' scores by their places in
 // the order of ties, each further level the best of every group of the one below it. So the first of equals is the one that wins, and
 // where a node changed only the groups above it are looked at again, as far up as their best is another. It is made when the class
 // chooses for the first time.
-type contest struct {
+type tournament struct {
 	made   bool
 	want   fit
 	ranked uint64        // Nodes.Ranked that the places are of
@@ -33,38 +33,38 @@ type columnRange struct {
 // most moved rows for which the paths above them are cheaper than all of the tree, as a part of all rows.
 const manyMoved = 8
 
-// move notes that a row's verdict, fit or scores changed.
-func (x *contest) move(row int32) {
-	switch {
-	case !x.made:
-	case len(x.moved) > len(x.levels[0])/manyMoved:
-		x.made = false
+// moved notes that a row's verdict, fit or scores changed.
+func (x *chooser) moved(row int32) {
+	switch t := &x.tournament; {
+	case !t.made:
+	case len(t.moved) > len(t.levels[0])/manyMoved:
+		t.made = false
 	default:
-		x.moved = append(x.moved, row)
+		t.moved = append(t.moved, row)
 	}
 }
 
 // play brings the tournament up to date and gives the best two nodes; the second is NoNode where there is but one.
 // Some node is to be chosen from.
-func (c *Class) play(want fit) (best, next int32) {
-	x, n := &c.contest, &c.s.c.Nodes
+func (x *chooser) play(want fit) (best, next int32) {
+	t, n := &x.tournament, x.c.v.nodes
 	switch {
-	case !x.made || x.want != want || x.ranked != n.Ranked || c.otherwiseRanked():
-		x.want, x.ranked = want, n.Ranked
-		c.ranks()
-		c.measure()
-		c.replay()
-	case c.remeasure():
-		c.replay()
+	case !t.made || t.want != want || t.ranked != n.Ranked || x.otherwiseRanked():
+		t.want, t.ranked = want, n.Ranked
+		x.ranks()
+		x.measure()
+		x.replay()
+	case x.remeasure():
+		x.replay()
 	default:
-		for _, row := range x.moved {
+		for _, row := range t.moved {
 			if n.Rows[row] != nil {
-				x.set(n.Order[row], c.scoreIn(want, row))
+				t.set(n.Order[row], x.scoreIn(want, row))
 			}
 		}
 	}
-	x.made, x.moved = true, x.moved[:0]
-	first, second := x.best()
+	t.made, t.moved = true, t.moved[:0]
+	first, second := t.best()
 	order := n.ByOrder()
 	if second < 0 {
 		return order[first], model.NoNode
@@ -73,33 +73,34 @@ func (c *Class) play(want fit) (best, next int32) {
 }
 
 // scoreIn is the score of a row where it is in the group that is chosen from, else less than any score.
-func (c *Class) scoreIn(want fit, row int32) float64 {
-	if c.at[row].verdict != 0 || c.at[row].fits != want {
+func (x *chooser) scoreIn(want fit, row int32) float64 {
+	if !x.c.cells[row].in(want) {
 		return math.Inf(-1)
 	}
-	return c.total(int(row), c.rankings)
+	return x.total(int(row), x.rankings)
 }
 
 // otherwiseRanked says that a column which had one value has several now, or has another.
-func (c *Class) otherwiseRanked() bool {
-	return slices.ContainsFunc(c.rankings, func(r ranking) bool {
-		return r.same && (!c.uniform[r.column] || math.Float64bits(r.span.Min) != math.Float64bits(c.first[r.column]))
+func (x *chooser) otherwiseRanked() bool {
+	return slices.ContainsFunc(x.rankings, func(r ranking) bool {
+		one := &x.c.rows.ranges[r.column]
+		return r.same && (!one.same || math.Float64bits(r.span.Min) != math.Float64bits(one.first))
 	})
 }
 
 // measure finds the ranges of the columns that have several values, among the rows that are chosen from.
-func (c *Class) measure() {
-	x := &c.contest
-	x.ranges = slices.Grow(x.ranges[:0], len(c.rankings))[:len(c.rankings)]
-	for i := range x.ranges {
-		rank, r := &c.rankings[i], &x.ranges[i]
+func (x *chooser) measure() {
+	t := &x.tournament
+	t.ranges = slices.Grow(t.ranges[:0], len(x.rankings))[:len(x.rankings)]
+	for i := range t.ranges {
+		rank, r := &x.rankings[i], &t.ranges[i]
 		if rank.same {
 			r.held = r.held[:0]
 			continue
 		}
-		r.held = model.Resized(r.held, len(c.at))
+		r.held = model.Resized(r.held, len(x.c.cells))
 		for row := range r.held {
-			r.held[row] = c.ranked(rank.column, int32(row))
+			r.held[row] = x.ranked(rank.column, int32(row))
 		}
 		r.find()
 		rank.span = r.Span
@@ -107,15 +108,15 @@ func (c *Class) measure() {
 }
 
 // remeasure moves the ranges with the rows that moved, and says whether one is another now.
-func (c *Class) remeasure() bool {
+func (x *chooser) remeasure() bool {
 	other := false
-	for i := range c.rankings {
-		rank, r := &c.rankings[i], &c.contest.ranges[i]
+	for i := range x.rankings {
+		rank, r := &x.rankings[i], &x.tournament.ranges[i]
 		if rank.same {
 			continue
 		}
-		for _, row := range c.contest.moved {
-			r.replace(row, c.ranked(rank.column, row))
+		for _, row := range x.tournament.moved {
+			r.replace(row, x.ranked(rank.column, row))
 		}
 		if (r.atMin == 0 || r.atMax == 0) && r.Span != noSpan() {
 			r.find()
@@ -127,11 +128,11 @@ func (c *Class) remeasure() bool {
 }
 
 // ranked is a row's value in a column, NaN where the row is not chosen from.
-func (c *Class) ranked(column int, row int32) float64 {
-	if c.at[row].verdict != 0 || c.at[row].fits != c.contest.want {
+func (x *chooser) ranked(column int, row int32) float64 {
+	if !x.c.cells[row].in(x.tournament.want) {
 		return math.NaN()
 	}
-	return c.raw[column][row] + 0 // there is one zero in a range
+	return x.c.rows.raw[column][row] + 0 // there is one zero in a range
 }
 
 // noSpan is the range of nothing.
@@ -174,26 +175,26 @@ func (r *columnRange) enter(v float64) {
 }
 
 // replay computes all scores, and the best of all groups.
-func (c *Class) replay() {
-	x, order := &c.contest, c.s.c.Nodes.ByOrder()
-	scores := x.level(0, len(order))
+func (x *chooser) replay() {
+	t, order := &x.tournament, x.c.v.nodes.ByOrder()
+	scores := t.level(0, len(order))
 	for place, row := range order {
-		scores[place] = c.scoreIn(x.want, row)
+		scores[place] = x.scoreIn(t.want, row)
 	}
 	depth := 1
 	for ; len(scores) > 1; depth++ {
 		n := len(scores) >> groupBits
-		groups := x.level(depth, n)
+		groups := t.level(depth, n)
 		for i := range n {
 			groups[i] = bestOf(scores, i)
 		}
 		scores = groups
 	}
-	x.levels = x.levels[:depth]
+	t.levels = t.levels[:depth]
 }
 
 // level is room for so many places of a level, filled up to whole groups with such as nobody chooses, unless there is but one.
-func (x *contest) level(depth, places int) []float64 {
+func (x *tournament) level(depth, places int) []float64 {
 	if depth == len(x.levels) {
 		x.levels = append(x.levels, nil)
 	}
@@ -201,20 +202,12 @@ func (x *contest) level(depth, places int) []float64 {
 	if places > 1 || depth == 0 {
 		room = (places + 1<<groupBits - 1) >> groupBits << groupBits
 	}
-	out := sized(x.levels[depth], room)
+	out := roomFor(x.levels[depth], room)
 	for i := places; i < room; i++ {
 		out[i] = math.Inf(-1)
 	}
 	x.levels[depth] = out
 	return out
-}
-
-// sized is a slice of that length, the old one where it is large enough, whatever is in it.
-func sized[T any](old []T, n int) []T {
-	if cap(old) >= n {
-		return old[:n]
-	}
-	return make([]T, n)
 }
 
 // bestOf is the best score of a group.
@@ -230,7 +223,7 @@ func bestOf(scores []float64, group int) float64 {
 }
 
 // set gives a place another score.
-func (x *contest) set(place int32, score float64) {
+func (x *tournament) set(place int32, score float64) {
 	i := int(place)
 	for depth, scores := range x.levels {
 		if scores[i] == score {
@@ -245,7 +238,7 @@ func (x *contest) set(place int32, score float64) {
 }
 
 // best gives the places of the best score and of the second best, -1 where nobody else is chosen from.
-func (x *contest) best() (first, second int) {
+func (x *tournament) best() (first, second int) {
 	bestScore, next, nextAt, nextDepth := x.levels[len(x.levels)-1][0], math.Inf(-1), -1, 0
 	for depth := len(x.levels) - 2; depth >= 0; depth-- {
 		from := first << groupBits
@@ -268,7 +261,7 @@ func (x *contest) best() (first, second int) {
 }
 
 // winner is the first place of a group that has the group's best score.
-func (x *contest) winner(depth, from int, score float64) int {
+func (x *tournament) winner(depth, from int, score float64) int {
 	last := from | (1<<groupBits - 1)
 	for from < last && x.levels[depth][from] != score {
 		from++

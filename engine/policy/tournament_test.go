@@ -80,13 +80,13 @@ func (w *contested) Check(t *rapid.T) {
 		if !ok {
 			continue
 		}
-		kept := slices.Clone(class.rankings)
+		kept := slices.Clone(class.chooser.rankings)
 		var want Choice
-		if want.Row, want.RunnerUp = class.scan(class.want()); want.RunnerUp != model.NoNode {
-			want.RunScore = class.total(int(want.RunnerUp), class.rankings)
+		if want.Row, want.RunnerUp = class.chooser.scan(class.want()); want.RunnerUp != model.NoNode {
+			want.RunScore = class.chooser.total(int(want.RunnerUp), class.chooser.rankings)
 		}
-		want.Score = class.total(int(want.Row), class.rankings)
-		copy(class.rankings, kept) // so that what a contest knows wrongly is not mended here
+		want.Score = class.chooser.total(int(want.Row), class.chooser.rankings)
+		copy(class.chooser.rankings, kept) // so that what a contest knows wrongly is not mended here
 		if got.Row != want.Row || got.RunnerUp != want.RunnerUp || got.Score != want.Score || got.RunScore != want.RunScore {
 			t.Fatalf("%s: the contest gives %d with %v before %d with %v, the scan %d with %v before %d with %v",
 				task.Key, got.Row, got.Score, got.RunnerUp, got.RunScore, want.Row, want.Score, want.RunnerUp, want.RunScore)

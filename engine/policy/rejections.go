@@ -16,28 +16,45 @@ type refusals struct {
 	count int
 }
 
+// rejections tell why no node was chosen from.
+type rejections struct {
+	c      *Class
+	counts []model.NodeCount
+	at     uint64 // of the log, plus 1
+}
+
+// Rejections counts, over all nodes, which row said no, most nodes first.
+func (c *Class) Rejections() []model.NodeCount {
+	x, plan := &c.rejections, c.v.plan
+	if at := c.v.nodes.Log.Next() + 1; x.at != at || c.v.s.NoCache || plan.single || plan.telling {
+		x.counts, x.at = x.find(), at
+	}
+	return x.counts
+}
+
 // misfitCode stands for a dimension in which a request does not fit.
 func misfitCode(dim int) int { return -100 - dim }
 
-func (c *Class) reject() []model.NodeCount {
+func (x *rejections) find() []model.NodeCount {
 	var few [8]refusals
-	all := c.misfits(c.refused(few[:0]))
+	all := x.misfits(x.refused(few[:0]))
 	slices.SortFunc(all, func(a, b refusals) int {
-		return cmp.Or(b.count-a.count, cmp.Compare(c.rank(a.code), c.rank(b.code)), strings.Compare(c.builtin(a.code), c.builtin(b.code)))
+		return cmp.Or(b.count-a.count, cmp.Compare(rankOf(a.code), rankOf(b.code)), strings.Compare(x.builtin(a.code), x.builtin(b.code)))
 	})
 	out := slices.Grow([]model.NodeCount(nil), len(all))
 	for _, r := range all {
-		out = c.rejection(out, r)
+		out = x.words(out, r)
 	}
 	return out
 }
 
 // refused counts the nodes by their verdicts, and lists those that no row refuses.
-func (c *Class) refused(all []refusals) (counted []refusals, passed []int32) {
+func (x *rejections) refused(all []refusals) (counted []refusals, passed []int32) {
+	c := x.c
 	passed = c.touched[:0]
 	last := -1
-	for _, row := range c.s.c.Nodes.ByOrder() {
-		code := int(c.at[row].verdict)
+	for _, row := range c.v.nodes.ByOrder() {
+		code := int(c.cells[row].verdict)
 		if code == 0 {
 			passed = append(passed, row)
 			continue
@@ -54,8 +71,8 @@ func (c *Class) refused(all []refusals) (counted []refusals, passed []int32) {
 }
 
 // misfits counts nodes by the first dimension in which the request does not fit, in the order in which people are shown them.
-func (c *Class) misfits(all []refusals, rows []int32) []refusals {
-	n := &c.s.c.Nodes
+func (x *rejections) misfits(all []refusals, rows []int32) []refusals {
+	n, c := x.c.v.nodes, x.c
 	for _, dim := range n.Dims() {
 		if !c.task.InitRequest.Has(dim) {
 			continue
@@ -74,8 +91,8 @@ func (c *Class) misfits(all []refusals, rows []int32) []refusals {
 	return all
 }
 
-// rank orders what rejected equally many nodes: rows in their order, then what is built in.
-func (c *Class) rank(code int) int {
+// rankOf orders what rejected equally many nodes: rows in their order, then what is built in.
+func rankOf(code int) int {
 	if code > 0 {
 		return code
 	}
@@ -83,21 +100,21 @@ func (c *Class) rank(code int) int {
 }
 
 // builtin words a rejection that no row made.
-func (c *Class) builtin(code int) string {
+func (x *rejections) builtin(code int) string {
 	switch {
 	case code == notOffered:
 		return "node(s) were not ready"
 	case code == noDevices:
 		return "node(s) had too few free devices"
 	case code <= -100:
-		return "Insufficient " + c.s.c.Dims.Name(-100-code)
+		return "Insufficient " + x.c.v.s.c.Dims.Name(-100-code)
 	}
 	return ""
 }
 
-// rejection appends what one reason rejected, in words.
-func (c *Class) rejection(out []model.NodeCount, r refusals) []model.NodeCount {
-	told := model.NodeCount{Table: "builtin", Text: c.builtin(r.code), Count: r.count}
+// words appends what one reason rejected, in words.
+func (x *rejections) words(out []model.NodeCount, r refusals) []model.NodeCount {
+	told := model.NodeCount{Table: "builtin", Text: x.builtin(r.code), Count: r.count}
 	switch {
 	case r.code == notOffered:
 		told.Rule = "ready-node"
@@ -105,11 +122,12 @@ func (c *Class) rejection(out []model.NodeCount, r refusals) []model.NodeCount {
 		told.Rule = "devices"
 	case r.code <= -100:
 		told.Rule = "fit"
-		if dim := -100 - r.code; c.task.InitRequest[dim] > c.s.largest(dim)+model.Slack {
-			told.Text += " (" + c.s.never(c.task, dim) + ")"
+		s, task := x.c.v.s, x.c.task
+		if dim := -100 - r.code; task.InitRequest[dim] > s.largest(dim)+model.Slack {
+			told.Text += " (" + s.never(task, dim) + ")"
 		}
 	default:
-		return c.byText(out, c.s.p.all[r.code-1], r)
+		return x.byText(out, x.c.v.s.p.all[r.code-1], r)
 	}
 	return append(out, told)
 }
@@ -122,14 +140,15 @@ const (
 )
 
 // byText appends what a row says of the nodes that it rejected.
-func (c *Class) byText(out []model.NodeCount, r *Rule, of refusals) []model.NodeCount {
-	f := c.s.frame().OfTask(c.task)
-	defer c.s.done()
+func (x *rejections) byText(out []model.NodeCount, r *Rule, of refusals) []model.NodeCount {
+	c, s := x.c, x.c.v.s
+	f := s.frame().OfTask(c.task)
+	defer s.done()
 	say := func(row int32) model.NodeCount {
 		f.Point(row)
-		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: c.s.text(r, f), Count: 1}
+		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: s.text(r, f), Count: 1}
 	}
-	named := func(n model.NodeCount, row int32) bool { return strings.Contains(n.Text, c.s.c.Nodes.Rows[row].Name) }
+	named := func(n model.NodeCount, row int32) bool { return strings.Contains(n.Text, c.v.nodes.Rows[row].Name) }
 	first := say(of.row)
 	first.Example = r.Message != nil && r.Message.OfNode && named(first, of.row)
 	if of.count == 1 || r.Message == nil || !r.Message.OfNode {
@@ -137,8 +156,8 @@ func (c *Class) byText(out []model.NodeCount, r *Rule, of refusals) []model.Node
 		return append(out, first)
 	}
 	begin, rendered, allNamed := len(out), 0, true
-	for _, row := range c.s.c.Nodes.ByOrder() {
-		if int(c.at[row].verdict) != of.code {
+	for _, row := range c.v.nodes.ByOrder() {
+		if int(c.cells[row].verdict) != of.code {
 			continue
 		}
 		told := say(row)

@@ -1,0 +1,134 @@
+package policy
+
+import "github.com/celsius-scheduler/celsius/engine/model"
+
+// What stands in a verdict beside 0 (the node can be chosen where the task fits) and the numbers of rules.
+const (
+	notOffered = -1 // no node in this row, or not ready
+	noDevices  = -2
+)
+
+// fit says how a task's request meets a node.
+type fit uint8
+
+const (
+	noFit     fit = iota
+	fitsNow       // within idle
+	fitsLater     // within what will be idle when all that is releasing is gone
+)
+
+// Class is the tasks that agree on everything that the active rows read, with what is known of each node for them. It has three doors:
+// catchUp brings what it knows up to date, Choose finds the best node, Rejections says why others are none.
+type Class struct {
+	v    *verdicts
+	task *model.Task
+	key  string
+	used uint64 // cycle
+	turn uint64 // when it was used last
+	// oneTask says that it is but what one task with volumes sees of its class.
+	oneTask bool
+
+	cursor uint64 // in the log of nodes
+	epoch  string
+	cells  []cell // by row of the node table
+	now    int    // cells that fit now
+	later  int
+	// touched is memory for a list of rows.
+	touched []int32
+
+	domains    domains
+	rows       classRows
+	chooser    chooser
+	rejections rejections
+}
+
+// cell is what a class knows of a node: what is read and written together when the node changed.
+type cell struct {
+	version uint64  // of the node when it was looked at last
+	object  uint64  // of its object, plus 1
+	base    float64 // sum of the scores without normalisation
+	verdict int16   // 0 is fit, else the rule that rejected, or notOffered, noDevices
+	statics int16   // verdict of the rows that read of the node nothing but its object
+	plain   int16   // of all rows that do not read who is in the node's topology domains
+	fits    fit
+	scored  bool // static scores are computed
+}
+
+// in says that the node is in the group of those that fit now, or later.
+func (x *cell) in(group fit) bool { return x.verdict == 0 && x.fits == group }
+
+func newClass(v *verdicts) *Class {
+	c := &Class{v: v}
+	c.chooser.c, c.rejections.c, c.rows.c = c, c, c
+	return c
+}
+
+// catchUp brings the class up to date with the nodes that changed, and with those in whose topology domains something did.
+func (c *Class) catchUp() {
+	n := c.v.nodes
+	epoch := c.v.s.epoch()
+	entries, ok := n.Log.Since(c.cursor)
+	if !ok || epoch != c.epoch || len(c.cells) != len(n.Rows) || len(n.Rows) == 0 || c.v.plan.volatile || c.otherTopology() {
+		c.epoch = epoch
+		c.computeAll()
+		return
+	}
+	c.cursor = n.Log.Next()
+	touched := c.touched[:0]
+	for _, row := range entries {
+		if x := &c.cells[row]; x.version != n.Version[row] {
+			x.version = n.Version[row]
+			touched = append(touched, row)
+		}
+	}
+	c.touched = touched
+	c.update(ofObject, touched)
+	if c.domains.context != nil {
+		c.lookAround()
+		c.update(ofDomains, c.domains.around)
+		c.scoreGroup(touched)
+	}
+}
+
+// computeAll computes all cells, in the nodes' order: which node is named first where a row errs must not depend
+// on the order in which the nodes came.
+func (c *Class) computeAll() {
+	rows := len(c.v.nodes.Rows)
+	c.cursor, c.now, c.later = c.v.nodes.Log.Next(), 0, 0
+	c.rejections.at, c.chooser.tournament.made = 0, false
+	c.cells = model.Resized(c.cells, rows)
+	for row := range rows {
+		c.cells[row].verdict = notOffered
+	}
+	c.meet()
+	c.rows.begin()
+	c.update(ofObject, c.v.nodes.ByOrder())
+	c.domains.sizes = c.domains.sizes[:0]
+	c.scoreGroup(nil)
+}
+
+// count counts a node in, or out, among those that a task can be placed on.
+func (c *Class) count(row int32, by int) {
+	if c.cells[row].verdict != 0 {
+		return
+	}
+	switch c.cells[row].fits {
+	case fitsNow:
+		c.now += by
+	case fitsLater:
+		c.later += by
+	case noFit:
+		return
+	}
+	if c.domains.group != nil {
+		c.domains.group.Add(row, uint8(c.cells[row].fits), int32(by))
+	}
+}
+
+// want is the group that a node is chosen from: those that fit now, or, where there are none, later.
+func (c *Class) want() fit {
+	if c.now > 0 {
+		return fitsNow
+	}
+	return fitsLater
+}

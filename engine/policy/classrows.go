@@ -1,0 +1,272 @@
+package policy
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// classRows are the rows of predicates and scores as they are asked for one class, and what they said. Rows are known by their places
+// in the plan.
+type classRows struct {
+	c           *Class
+	predicates  [layers][]int // those to be asked at each layer
+	scoreLayers []layer
+	guards      []guard // of the predicates, then of the scores, where they are asked once a class
+	asked       askedScores
+
+	// opinions and values are the results that classes share which are alike in what a row reads; nil: they are not shared.
+	opinions []*rowResults[Opinion]
+	values   []*rowResults[float64]
+	raw      [][]float64 // by score: NaN where the row has no opinion; shared where values has it
+	ranges   []oneValue  // by score
+}
+
+// askedScores are the scores that have an opinion on some node, as far as that is known for all at once.
+type askedScores struct {
+	made  bool
+	all   []int
+	added []int // those that are not normalised
+	fixed bool  // some of them read nothing of a node but its object
+}
+
+// oneValue says whether a score is the same for all nodes.
+type oneValue struct {
+	same  bool // every value so far is first
+	known bool // there was a value
+	first float64
+}
+
+// guard is what is known of a row's guard for a class.
+type guard uint8
+
+const (
+	unknown guard = iota
+	holds
+	stays // the row has no opinion on any node
+	varies
+)
+
+// begin forgets what was known, as all is computed anew.
+func (x *classRows) begin() {
+	plan := x.c.v.plan
+	x.guards, x.ranges = model.Resized(x.guards, len(plan.predicates)+len(plan.scores)), model.Resized(x.ranges, len(plan.scores))
+	for k := range x.ranges {
+		x.ranges[k].same = true
+	}
+	x.asked.made = false
+	for at := range x.predicates {
+		x.predicates[at] = x.predicates[at][:0]
+	}
+	for k, r := range plan.predicates {
+		at := min(x.layer(r), ofDomains)
+		if r.volumes && x.c.task.HasVolumes {
+			at = ofTaskVolumes
+		}
+		x.predicates[at] = append(x.predicates[at], k)
+	}
+	x.scoreLayers = x.scoreLayers[:0]
+	for _, r := range plan.scores {
+		x.scoreLayers = append(x.scoreLayers, x.layer(r))
+	}
+	x.join()
+}
+
+// layer of a row for this class: where nobody has terms that concern it, what is in a node's domains is nothing to it.
+func (x *classRows) layer(r *rowPlan) layer {
+	switch near := &x.c.domains; {
+	case r.static && !r.volumes:
+		return ofObject
+	case near.context == nil || !r.peers && !r.volumes: // what reads volumes is asked last
+		return ofNode
+	case r.candidates && near.group != nil:
+		return ofGroup
+	}
+	return ofDomains
+}
+
+// shares says that what a row says of a node to a class depends on nothing but the node, what the row reads of the class,
+// and the epoch. Where nobody has terms that concern a class, what is in a node's domains is nothing to it.
+func (x *classRows) shares(r *rowPlan) bool {
+	return !x.c.v.s.NoCache && !r.own && !r.volumes && !r.beyond && (x.c.domains.context == nil || !r.peers)
+}
+
+// join gives a class the columns of its rows: those that it shares with others, and those that are its own.
+func (x *classRows) join() {
+	v, plan, rows := x.c.v, x.c.v.plan, len(x.c.cells)
+	x.opinions, x.values = roomFor(x.opinions, len(plan.predicates)), roomFor(x.values, len(plan.scores))
+	x.raw = roomFor(x.raw, len(plan.scores))
+	var key []byte
+	for k, r := range plan.predicates {
+		x.opinions[k] = nil
+		if x.shares(r) {
+			key = x.key(key[:0], r)
+			x.opinions[k] = v.opinions.of(key, rows)
+		}
+	}
+	for k, r := range plan.scores {
+		if x.shares(r) {
+			key = x.key(key[:0], r)
+			x.values[k] = v.values.of(key, rows)
+			x.raw[k] = x.values[k].what
+			continue
+		}
+		if x.values[k] != nil {
+			x.values[k], x.raw[k] = nil, nil
+		}
+		x.raw[k] = model.Resized(x.raw[k], rows)
+	}
+	v.joined()
+}
+
+// hold says that the class has its columns still.
+func (x *classRows) hold() {
+	for _, kept := range x.opinions {
+		if kept != nil {
+			kept.held = true
+		}
+	}
+	for _, kept := range x.values {
+		if kept != nil {
+			kept.held = true
+		}
+	}
+}
+
+// key is a text of a row and of all that it reads besides the nodes.
+func (x *classRows) key(b []byte, r *rowPlan) []byte {
+	b = binary.AppendVarint(b, int64(r.Number))
+	if r.byEpoch {
+		b = append(b, x.c.epoch...)
+	}
+	return x.c.v.s.encodeReads(b, x.c.task, r.class)
+}
+
+// guard asks a row's guard once, where it says the same for all nodes. One that errs is asked for each, as the error names it.
+func (x *classRows) guard(k int, r *rowPlan, f *Frame) guard {
+	if x.guards[k] != unknown {
+		return x.guards[k]
+	}
+	x.guards[k] = varies
+	if r.byClass {
+		switch has, err := x.c.v.s.guard(r.Rule, f); {
+		case err != nil:
+		case has:
+			x.guards[k] = holds
+		default:
+			x.guards[k] = stays
+		}
+	}
+	return x.guards[k]
+}
+
+// scoreGuard is guard of a score.
+func (x *classRows) scoreGuard(k int, r *rowPlan, f *Frame) guard {
+	return x.guard(len(x.c.v.plan.predicates)+k, r, f)
+}
+
+// scores lists the scores that are asked.
+func (x *classRows) scores(f *Frame) *askedScores {
+	out := &x.asked
+	if out.made {
+		return out
+	}
+	*out = askedScores{made: true, all: out.all[:0], added: out.added[:0]}
+	for k, r := range x.c.v.plan.scores {
+		if r.own {
+			continue
+		}
+		if x.scoreGuard(k, r, f) == stays {
+			x.silence(k)
+			continue
+		}
+		out.all, out.fixed = append(out.all, k), out.fixed || x.scoreLayers[k] == ofObject
+		if !r.Normalises() {
+			out.added = append(out.added, k)
+		}
+	}
+	return out
+}
+
+// silence notes that a score has no opinion on any node.
+func (x *classRows) silence(k int) {
+	for row := range x.raw[k] {
+		x.raw[k][row] = math.NaN()
+	}
+	x.ranges[k].first, x.ranges[k].known = math.NaN(), true
+}
+
+// opinion is what a predicate says of a row's node.
+func (x *classRows) opinion(f *Frame, k int, row int32) Opinion {
+	v := x.c.v
+	r, kept := v.plan.predicates[k], x.opinions[k]
+	at := v.versionsOf(r)[row] + 1
+	if kept != nil && (kept.at[row] == at || kept.recall(&v.alike, r, row, at)) {
+		return kept.what[row]
+	}
+	faults := v.s.erring
+	look(f, row)
+	var said Opinion
+	if x.guards[k] == holds {
+		said = v.s.says(r.Rule, f)
+	} else {
+		said = v.s.opinion(r.Rule, f)
+	}
+	if kept != nil && v.s.erring == faults {
+		kept.learn(&v.alike, r, row, said, at)
+	}
+	return said
+}
+
+// look makes a frame look at a node, if it does not yet.
+func look(f *Frame, row int32) {
+	if f.node == nil {
+		f.Point(row)
+	}
+}
+
+// value asks a score of a row's node: NaN where it has no opinion, or erred.
+func (x *classRows) value(f *Frame, k int, row int32) {
+	v := x.c.v
+	r, kept := v.plan.scores[k], x.values[k]
+	at := v.versionsOf(r)[row] + 1
+	if kept == nil || kept.at[row] != at && !kept.recall(&v.alike, r, row, at) {
+		faults := v.s.erring
+		look(f, row)
+		x.raw[k][row] = x.valueAfresh(f, k, r)
+		if kept != nil && v.s.erring == faults {
+			kept.learn(&v.alike, r, row, x.raw[k][row], at)
+		}
+	}
+	x.note(k, row)
+}
+
+func (x *classRows) valueAfresh(f *Frame, k int, r *rowPlan) float64 {
+	switch x.scoreGuard(k, r, f) {
+	case stays:
+		return math.NaN()
+	case holds:
+		return x.c.v.s.value(r.Rule, f)
+	default:
+		return x.c.v.s.score(r.Rule, f)
+	}
+}
+
+// note keeps whether all values of a score are one.
+func (x *classRows) note(k int, row int32) {
+	raw, one := x.raw[k][row], &x.ranges[k]
+	if !one.known {
+		one.first, one.known = raw, true
+	}
+	one.same = one.same && (raw == one.first || raw != raw && one.first != one.first)
+}
+
+// sum adds up the scores without normalisation.
+func (x *classRows) sum(row int32) float64 {
+	base := 0.0
+	for _, k := range x.asked.added {
+		base += x.c.v.plan.scores[k].Weighted(x.raw[k][row])
+	}
+	return base
+}

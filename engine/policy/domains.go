@@ -1,0 +1,133 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/topology"
+)
+
+// domains is what a class depends on besides its task and each node: who is in the nodes' topology domains.
+type domains struct {
+	// context is nil where nobody's terms concern the class: then this costs nothing.
+	context *topology.Context
+	moves   uint64   // of nodes between domains
+	cursors []uint64 // in the logs of what the context watches
+	scored  []uint64 // by row: the node's version, plus 1, of the scores that do not read the context
+	marked  []uint64 // by row: the round in which it was looked at again
+	round   uint64
+	around  []int32 // rows of the last round, in the nodes' order
+
+	// group is there where a score reads which nodes are chosen from; want and sizes are of the last time.
+	group *topology.Group
+	want  fit
+	sizes []int32
+}
+
+// meet finds the class's topology context, and forgets what was remembered of an older one.
+func (c *Class) meet() {
+	x, s := &c.domains, c.v.s
+	x.context, x.group = nil, nil
+	if !c.v.plan.peers {
+		return
+	}
+	context := s.topologyOf(c.task)
+	x.moves = s.topology.Moves()
+	if len(context.Watched()) == 0 {
+		return
+	}
+	rows := len(c.cells)
+	x.context = context
+	x.scored, x.marked = model.Resized(x.scored, rows), model.Resized(x.marked, rows)
+	x.cursors = model.Resized(x.cursors, len(context.Watched()))
+	for i, ta := range context.Watched() {
+		x.cursors[i] = ta.Next()
+	}
+	if c.v.plan.late {
+		x.group = context.NewGroup()
+	}
+}
+
+// otherTopology says that the class's topology context is another now, or that nodes changed their domains: all is computed anew.
+func (c *Class) otherTopology() bool {
+	plan, s := c.v.plan, c.v.s
+	if !plan.peers {
+		return false
+	}
+	now, old := s.topologyOf(c.task), c.domains.context
+	if old == nil {
+		return !plan.sameTopology(now, &topology.Context{})
+	}
+	return c.domains.moves != s.topology.Moves() || !plan.sameTopology(now, old)
+}
+
+// sameTopology says that two contexts agree in what the active rows read: tasks of one class always do, until the terms of
+// pods change.
+func (cs *columns) sameTopology(a, b *topology.Context) bool {
+	return a == b || a.Terms() == b.Terms() && (!cs.matched || a.Matched() == b.Matched()) && (!cs.images || a.Images() == b.Images())
+}
+
+// lookAround lists the nodes of the domains where something changed: of one domain after most placements.
+func (c *Class) lookAround() {
+	x := &c.domains
+	x.around = x.around[:0]
+	x.round++
+	for i, ta := range x.context.Watched() {
+		changed, ok := ta.Since(x.cursors[i])
+		x.cursors[i] = ta.Next()
+		if !ok || slices.Contains(changed, topology.AllDomains) {
+			for d := range ta.Domains() {
+				x.mark(ta.Rows(int32(d)))
+			}
+			continue
+		}
+		for _, d := range changed {
+			x.mark(ta.Rows(d))
+		}
+	}
+}
+
+func (x *domains) mark(rows []int32) {
+	for _, row := range rows {
+		if x.marked[row] != x.round {
+			x.marked[row] = x.round
+			x.around = append(x.around, row)
+		}
+	}
+}
+
+// scoreGroup asks the scores that depend on which nodes are chosen from: on nodes that were looked at, or on all,
+// where the group is another or the number of its domains changed.
+func (c *Class) scoreGroup(touched []int32) {
+	group := c.domains.group
+	if group == nil {
+		return
+	}
+	x, want := &c.domains, c.want()
+	sizes := group.Sizes(uint8(want))
+	x.around = append(x.around[:0], c.v.inOrder(x.around)...)
+	x.around = append(x.around, c.v.inOrder(touched)...)
+	rows := x.around
+	if want != x.want || !slices.Equal(sizes, x.sizes) {
+		rows = c.v.nodes.ByOrder()
+		x.want, x.sizes = want, append(x.sizes[:0], sizes...)
+	}
+	s := c.v.s
+	f := s.frame().OfTask(c.task)
+	defer s.done()
+	s.sizes = x.sizes
+	defer func() { s.sizes = nil }()
+	for _, row := range rows {
+		if !c.cells[row].in(want) {
+			continue
+		}
+		f.Point(row)
+		c.chooser.moved(row)
+		for k, of := range c.rows.scoreLayers {
+			if of == ofGroup {
+				c.rows.value(f, k, row)
+			}
+		}
+		c.cells[row].base = c.rows.sum(row)
+	}
+}

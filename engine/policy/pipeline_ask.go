@@ -1,0 +1,201 @@
+package policy
+
+import (
+	"math"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// question is one row of the policy, asked of some nodes together, and where its results are kept.
+type question struct {
+	row      *rowPlan
+	rows     []int32
+	opinions *rowResults[Opinion]
+	values   *rowResults[float64]
+}
+
+// tally counts the evaluations of what was asked of nodes together, but forgets those of nodes that were dropped.
+func (p *pipeline) tally() {
+	s := p.c.v.s
+	for i := range p.questions {
+		q := &p.questions[i]
+		s.evaluated[q.row.Number] += uint64(len(q.rows))
+		if len(p.dropped) == 0 {
+			continue
+		}
+		for _, row := range q.rows {
+			if p.isDropped(row) {
+				s.evaluated[q.row.Number]--
+				q.forget(&p.c.v.alike, row)
+			}
+		}
+	}
+}
+
+func (q *question) forget(a *alike, row int32) {
+	if q.opinions != nil {
+		q.opinions.forget(a, q.row, row)
+	}
+	if q.values != nil {
+		q.values.forget(a, q.row, row)
+	}
+}
+
+// missing gives the nodes, of some, of which it is not known what a row says: those to ask it of, and those that are like one of
+// them, which hold until the next question.
+func missing[T Opinion | float64](p *pipeline, r *rowPlan, kept *rowResults[T], rows []int32) (first, others []int32) {
+	a, versions := &p.c.v.alike, p.c.v.versionsOf(r)
+	p.others = p.others[:0]
+	if r.amounts {
+		a.begin()
+	}
+	from := len(p.arena)
+	for _, row := range rows {
+		switch at := versions[row] + 1; {
+		case p.isDropped(row) || kept.at[row] == at || kept.recall(a, r, row, at):
+		case r.amounts && !a.representative(row):
+			p.others = append(p.others, row)
+		default:
+			p.arena = append(p.arena, row)
+		}
+	}
+	return p.arena[from:len(p.arena):len(p.arena)], p.others
+}
+
+// adopt takes the results of nodes for those that are like them. Where the row erred, it is asked of each.
+func adopt[T Opinion | float64](p *pipeline, r *rowPlan, kept *rowResults[T], others []int32) {
+	versions := p.c.v.versionsOf(r)
+	for _, row := range others {
+		if !kept.recall(&p.c.v.alike, r, row, versions[row]+1) {
+			p.drop(row)
+		}
+	}
+}
+
+// predicate asks one predicate, and says whether it says no of any node.
+func (p *pipeline) predicate(k int, rows []int32) (rejects bool) {
+	r := p.c.v.plan.predicates[k]
+	if p.alone {
+		if p.c.rows.opinion(p.f, k, rows[0]) != No {
+			return false
+		}
+		p.c.cells[rows[0]].verdict = int16(r.Number)
+		return true
+	}
+	return p.predicateOfMany(k, r, rows)
+}
+
+func (p *pipeline) predicateOfMany(k int, r *rowPlan, rows []int32) (rejects bool) {
+	cells, kept, s := p.c.cells, p.c.rows.opinions[k], p.c.v.s
+	no := func(row int32) { cells[row].verdict, rejects = int16(r.Number), true }
+	unknown, others := rows, []int32(nil)
+	if kept != nil {
+		unknown, others = missing(p, r, kept, rows)
+	}
+	asked := p.guarded(question{row: r, rows: unknown, opinions: kept}, p.c.rows.guards[k])
+	p.bools = model.Resized(p.bools, len(asked))
+	p.drop(s.holdsEach(&r.expression, p.f, asked, p.bools)...)
+	versions := p.c.v.versionsOf(r)
+	for i, row := range asked {
+		if p.isDropped(row) {
+			continue
+		}
+		x := Yes
+		if !p.bools[i] {
+			x = No
+			no(row)
+		}
+		if kept != nil {
+			kept.learn(&p.c.v.alike, r, row, x, versions[row]+1)
+		}
+	}
+	if kept == nil {
+		return rejects
+	}
+	adopt(p, r, kept, others)
+	for _, row := range rows {
+		if !p.isDropped(row) && kept.what[row] == No {
+			no(row)
+		}
+	}
+	return rejects
+}
+
+// guarded gives the nodes of a question on which its row's guard holds. All of them count as asked.
+func (p *pipeline) guarded(q question, known guard) []int32 {
+	r := q.row
+	if len(q.rows) == 0 {
+		return nil
+	}
+	p.questions = append(p.questions, q)
+	if known == holds || r.When == nil {
+		return q.rows
+	}
+	p.bools = model.Resized(p.bools, len(q.rows))
+	p.drop(p.c.v.s.holdsEach(&r.when, p.f, q.rows, p.bools)...)
+	versions, from := p.c.v.versionsOf(r), len(p.arena)
+	for i, row := range q.rows {
+		switch {
+		case p.isDropped(row):
+		case p.bools[i]:
+			p.arena = append(p.arena, row)
+		case q.opinions != nil:
+			q.opinions.learn(&p.c.v.alike, r, row, Abstain, versions[row]+1)
+		}
+	}
+	return p.arena[from:len(p.arena):len(p.arena)]
+}
+
+// scoreBy asks one row of scores.
+func (p *pipeline) scoreBy(k int, rows []int32) {
+	if len(rows) == 0 {
+		return
+	}
+	if p.alone {
+		p.c.rows.value(p.f, k, rows[0])
+		return
+	}
+	p.scoreManyBy(k, rows)
+	if p.c.v.plan.scores[k].Normalises() {
+		for _, row := range rows {
+			if !p.isDropped(row) {
+				p.c.rows.note(k, row)
+			}
+		}
+	}
+}
+
+// scoreManyBy evaluates one row of scores where it is not known.
+func (p *pipeline) scoreManyBy(k int, rows []int32) {
+	r, kept, raw, s := p.c.v.plan.scores[k], p.c.rows.values[k], p.c.rows.raw[k], p.c.v.s
+	others := []int32(nil)
+	if kept != nil {
+		rows, others = missing(p, r, kept, rows)
+	}
+	if len(rows) == 0 {
+		return
+	}
+	for _, row := range rows {
+		raw[row] = math.NaN()
+	}
+	asked := p.guarded(question{row: r, rows: rows, values: kept}, p.c.rows.scoreGuard(k, r, p.f))
+	p.numbers = model.Resized(p.numbers, len(asked))
+	p.drop(s.numberEach(&r.expression, p.f, asked, p.numbers)...)
+	for i, row := range asked {
+		x := p.numbers[i]
+		if x-x != 0 { // neither NaN nor infinite is a score
+			p.drop(row)
+		}
+		raw[row] = x
+	}
+	if kept == nil {
+		return
+	}
+	versions := p.c.v.versionsOf(r)
+	for _, row := range rows {
+		if !p.isDropped(row) {
+			kept.learn(&p.c.v.alike, r, row, raw[row], versions[row]+1)
+		}
+	}
+	adopt(p, r, kept, others)
+}
