@@ -79,7 +79,8 @@ func (a *alike) describe(row int32) {
 	}
 	for i := range n.GPUs[row] {
 		g := &n.GPUs[row][i]
-		out = append(out, uint64(g.Index), a.model(g.Model), uint64(g.Capacity), uint64(g.Free), uint64(g.Memory), uint64(g.MemoryFree), uint64(g.TaskCount))
+		out = append(out, uint64(g.Index), a.model(g.Model), uint64(g.TaskCount))
+		out = append(out, uint64(g.Capacity), uint64(g.Free), uint64(g.Memory), uint64(g.MemoryFree))
 	}
 	out = append(out, a.model(n.Rows[row].GPUModel), uint64(len(n.GPUs[row])))
 	out = append(out, uint64(len(out)))

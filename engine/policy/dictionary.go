@@ -35,7 +35,7 @@ type aspect struct{ member, labels string }
 // not change while a row is evaluated.
 func (s *Session) dictionaryOf(a aspect, of func(n *model.Node) string) *dictionary {
 	d := s.dictionaries[a]
-	if d == nil && len(s.dictionaries) < mostDictionaries && !s.crew.atWork {
+	if d == nil && len(s.dictionaries) < mostDictionaries && !s.pool.atWork {
 		d = &dictionary{of: of, index: map[string]int32{}}
 		s.dictionaries[a] = d
 	}
@@ -48,7 +48,7 @@ func (d *dictionary) numbers(s *Session, rows, out []int32) int {
 		return 0
 	}
 	if !d.current(s) {
-		if s.crew.atWork {
+		if s.pool.atWork {
 			return 0 // several read it
 		}
 		d.catchUp(s)
@@ -189,7 +189,7 @@ func taintText(n *model.Node) string {
 
 func sessionOf(t rules.Rows) *Session { return t.(*Frame).s }
 
-func deskOf(t rules.Rows) *desk { return t.(*Frame).desk }
+func workspaceOf(t rules.Rows) *workspace { return t.(*Frame).work }
 
 // Point implements rules.Rows: the frame's node is that of a row.
 func (f *Frame) Point(row int32) { f.node = f.s.nodeView(row) }

@@ -35,7 +35,7 @@ func TestFactsOfTheDefaultPolicy(t *testing.T) {
 	golden(t, "testdata/facts-default.txt", facts(p))
 }
 
-// Nothing of what ships by default is dear enough to be counted, but messages, which are written for few objects.
+// Nothing of what ships by default is expensive enough to be counted, but messages, which are written for few objects.
 func TestTheDefaultPolicyIsNotCounted(t *testing.T) {
 	p, issues := Default()
 	if issues.Err() != nil {

@@ -280,7 +280,7 @@ func hashColumn(t rules.Rows, args []rules.Source, rows []int32, out []float64) 
 	if !okC || !okF || args[2].Member == nil || args[2].Member.Strings == nil {
 		return false
 	}
-	d := deskOf(t)
+	d := workspaceOf(t)
 	d.names = model.Resized(d.names, len(rows))
 	args[2].Member.Strings(t, rows, d.names)
 	from := hashed(seeded(c), string(first))

@@ -11,7 +11,7 @@ import (
 type Frame struct {
 	w                                                              *World   // nil: at compile time
 	s                                                              *Session // nil: no session evaluates
-	desk                                                           *desk
+	work                                                           *workspace
 	task, job, queue, node, gpu, victim, preemptor, request, scope ref.Val
 }
 

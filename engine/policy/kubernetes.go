@@ -38,7 +38,7 @@ func matchesColumn(r rules.Rows, args []rules.Source, rows []int32, out []bool) 
 	if v.of.NodeAffinityFields {
 		return false
 	}
-	s, d := sessionOf(r), deskOf(r)
+	s, d := sessionOf(r), workspaceOf(r)
 	d.codes = model.Resized(d.codes, len(rows))
 	distinct := s.byLabels(v.of.NodeAffinityLabels).numbers(s, rows, d.codes)
 	if distinct == 0 {

@@ -72,7 +72,7 @@ func fitsColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, rows
 		if !okA || !okB {
 			return false
 		}
-		s, d := sessionOf(t), deskOf(t)
+		s, d := sessionOf(t), workspaceOf(t)
 		fill(out, true)
 		d.left = roomFor(d.left, len(rows))
 		for dim, want := range a.r {
@@ -97,7 +97,7 @@ func withinColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, ro
 		if !okA || !okB || !okD {
 			return false
 		}
-		s, d := sessionOf(t), deskOf(t)
+		s, d := sessionOf(t), workspaceOf(t)
 		fill(out, true)
 		d.left, d.right = roomFor(d.left, len(rows)), roomFor(d.right, len(rows))
 		for dim, counts := range dims.r {

@@ -156,7 +156,7 @@ func (a nodeAmount) member() *rules.Member {
 			}
 		default:
 			p.Ints = func(t rules.Rows, rows []int32, out []int64) {
-				d := deskOf(t)
+				d := workspaceOf(t)
 				d.left = roomFor(d.left, len(rows))
 				unit := a.inner(sessionOf(t).c, of, rows, d.left)
 				for i, x := range d.left {

@@ -60,7 +60,7 @@ scores:
 }
 
 // What no class reads any more is forgotten.
-func TestWhatRowsSaidIsForgotten(t *testing.T) {
+func TestRowResultsAreForgotten(t *testing.T) {
 	c := aCluster(t, aNode("n1", "cpu=9 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("a", "cpu=1", inZone("x")), aPod("b", "cpu=1", inZone("y")))
 	s := begun(t, c, `
 predicates: [{name: of-node, expression: node.taskCount < 5}, {name: of-zone, expression: "task.labels['zone'] != ''"}]

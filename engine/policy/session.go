@@ -42,7 +42,7 @@ type Session struct {
 	devices      deviceScratch
 	epochText    text
 	ofNodes      sizes
-	desk         desk
+	work         workspace
 	meters       meters
 
 	startsSwept model.Swept
@@ -64,7 +64,7 @@ func NewSession(c *model.Cluster, p *Policy) *Session {
 		starts:   map[started]ref.Val{}, faults: map[any]*model.RuleError{}, dictionaries: map[aspect]*dictionary{},
 	}
 	s.init(c, p, s)
-	s.desk.variables = make([]heldValue, len(p.variables))
+	s.work.variables = make([]heldValue, len(p.variables))
 	s.evaluated = make([]uint64, len(p.all)+1)
 	s.meters = metersOf(p)
 	s.columns.init(s)
@@ -172,7 +172,7 @@ func (s *Session) frame() *Frame {
 		s.frames = append(s.frames, &Frame{})
 	}
 	f := s.frames[s.depth]
-	*f = Frame{w: &s.World, s: s, desk: &s.desk}
+	*f = Frame{w: &s.World, s: s, work: &s.work}
 	s.depth++
 	return f
 }
@@ -181,7 +181,7 @@ func (s *Session) done() { s.depth-- }
 
 // Variable implements Values: a variable is computed once for what it is on, until something changes.
 func (s *Session) Variable(v *Variable, f *Frame) ref.Val {
-	held := &f.desk.variables[v.slot]
+	held := &f.work.variables[v.slot]
 	at := s.stampOf(v.byAction)
 	on := f.owner(v.On)
 	if v.Expr.Reads.Changes() > rules.ByCycle || on != nil {

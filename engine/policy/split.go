@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Split says over how many processors one question may be spread: a row of the policy that is dear, asked of many nodes. The zero
+// Split says over how many processors one question may be spread: an expensive row of the policy, asked of many nodes. The zero
 // value spreads what pays over all that the process may use. What is answered is the same.
 type Split struct {
 	// Cores is the most goroutines that one question has, the one that asks included; 0: as many as runtime.GOMAXPROCS says.
@@ -35,8 +35,8 @@ const (
 	manyUnits       = 100 // of CEL's; what has less by column is as fast as memory, and what has more takes half a nanosecond for each
 )
 
-// desk is what evaluations use one after the other. Goroutines that evaluate at once have one each.
-type desk struct {
+// workspace is what evaluations use one after the other. Goroutines that evaluate at once have one each.
+type workspace struct {
 	variables []heldValue
 	// The scratch of one column.
 	codes       []int32
@@ -46,17 +46,17 @@ type desk struct {
 	offers      []offer
 }
 
-// crew is the goroutines that one question is spread over, beside the one that asks it. None of them outlives the question.
-type crew struct {
-	hands []*hand
+// pool is the goroutines that one question is spread over, beside the one that asks it. None of them outlives the question.
+type pool struct {
+	workers []*worker
 	// atWork says that they evaluate now: what is the session's, and not of one node, is only read.
 	atWork bool
 }
 
-// hand is what one of them works with.
-type hand struct {
+// worker is one of them, with its memory.
+type worker struct {
 	frame  Frame
-	desk   desk
+	work   workspace
 	batch  rules.Batch
 	failed []int32
 }
@@ -126,14 +126,17 @@ func (s *Session) cores(q *query, rows int) int {
 	return min(most, runtime.GOMAXPROCS(0))
 }
 
+// askEach evaluates an expression for many rows, and gives those of which it says nothing.
+type askEach[T any] func(e *rules.Expr, b *rules.Batch, roots rules.Rows, rows []int32, out []T) (failed []int32)
+
 // split evaluates a query by n goroutines, this one included: each takes the next part of the rows until there is none, and fills its
 // places of out. It comes back when all are done.
-func split[T bool | float64](s *Session, n int, q *query, f *Frame, rows []int32, out []T, each func(*rules.Expr, *rules.Batch, rules.Rows, []int32, []T) []int32) []int32 {
+func split[T bool | float64](s *Session, n int, q *query, f *Frame, rows []int32, out []T, each askEach[T]) []int32 {
 	const partsEach = 4 // so that they end at about the same time
 	s.prepare(q, f)
 	part := max(len(rows)/(partsEach*n), 1)
 	var taken atomic.Int64
-	work := func(h *hand) {
+	drain := func(w *worker) {
 		for {
 			to := int(taken.Add(int64(part)))
 			from := to - part
@@ -141,44 +144,44 @@ func split[T bool | float64](s *Session, n int, q *query, f *Frame, rows []int32
 				return
 			}
 			to = min(to, len(rows))
-			h.failed = append(h.failed, given(each, q.Expr, h, rows[from:to], out[from:to])...)
+			w.failed = append(w.failed, given(each, q.Expr, w, rows[from:to], out[from:to])...)
 		}
 	}
-	for len(s.crew.hands) < n {
-		s.crew.hands = append(s.crew.hands, &hand{desk: desk{variables: make([]heldValue, len(s.p.variables))}})
+	for len(s.pool.workers) < n {
+		s.pool.workers = append(s.pool.workers, &worker{work: workspace{variables: make([]heldValue, len(s.p.variables))}})
 	}
-	hands := s.crew.hands[:n]
-	for _, h := range hands {
-		h.frame, h.failed = *f, h.failed[:0]
-		h.frame.desk = &h.desk
+	workers := s.pool.workers[:n]
+	for _, w := range workers {
+		w.frame, w.failed = *f, w.failed[:0]
+		w.frame.work = &w.work
 	}
 	// What is made by the first who reads it, dictionaries and their like, is there when the others begin.
-	first := hands[0]
+	first := workers[0]
 	first.failed = append(first.failed, given(each, q.Expr, first, rows[:1], out[:1])...)
 	rows, out = rows[1:], out[1:]
-	s.crew.atWork = true
+	s.pool.atWork = true
 	var others sync.WaitGroup
-	for _, h := range hands[1:] {
-		others.Go(func() { work(h) })
+	for _, w := range workers[1:] {
+		others.Go(func() { drain(w) })
 	}
-	work(first)
+	drain(first)
 	others.Wait()
-	s.crew.atWork = false
-	for _, h := range hands[1:] {
-		first.failed = append(first.failed, h.failed...)
+	s.pool.atWork = false
+	for _, w := range workers[1:] {
+		first.failed = append(first.failed, w.failed...)
 	}
 	slices.Sort(first.failed)
 	return first.failed
 }
 
 // given evaluates some rows, and gives those up that the evaluation panics at: asked alone they say why.
-func given[T any](each func(*rules.Expr, *rules.Batch, rules.Rows, []int32, []T) []int32, e *rules.Expr, h *hand, rows []int32, out []T) (failed []int32) {
+func given[T any](each askEach[T], e *rules.Expr, w *worker, rows []int32, out []T) (failed []int32) {
 	defer func() {
 		if recover() != nil {
 			failed = rows
 		}
 	}()
-	return each(e, &h.batch, &h.frame, rows, out)
+	return each(e, &w.batch, &w.frame, rows, out)
 }
 
 // prepare has all be made that a query reads beside the nodes, so that it is but read from then on.

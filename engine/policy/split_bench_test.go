@@ -10,8 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// dearTable has a row of each way in which rows are computed.
-const dearTable = `
+// expensiveTable has a row of each way in which rows are computed.
+const expensiveTable = `
 attributes:
 - {name: typical, on: cluster, settle: cycle, typicalTasks: {cover: 1}}
 scores:
@@ -22,8 +22,8 @@ scores:
 - {name: least-allocated, expression: "node.leastAllocated(task, ['cpu', 'memory'])"}
 `
 
-// dearWorld is nodes with devices, two pods on each, and a task that waits.
-func dearWorld(b testing.TB, nodes int) (*Session, *model.Task) {
+// expensiveWorld is nodes with devices, two pods on each, and a task that waits.
+func expensiveWorld(b testing.TB, nodes int) (*Session, *model.Task) {
 	b.Helper()
 	objects := []any{aQueue("q"), aGroup("g", "q"), aPod("waits", "cpu=2 memory=4Gi", annotated(model.GPUMilliAnnotation, "300"))}
 	for i := range nodes {
@@ -35,7 +35,7 @@ func dearWorld(b testing.TB, nodes int) (*Session, *model.Task) {
 	for i := range int64(30) { // of as many sizes as those of a trace
 		c.Workload = append(c.Workload, model.Shape{CPU: float64(1000 * (1 + i%7)), GPUCount: i % 3, GPUMilli: 100 * (1 + i%10), Tasks: 1 + i})
 	}
-	s := NewSession(c, loaded(b, policyText(dearTable)))
+	s := NewSession(c, loaded(b, policyText(expensiveTable)))
 	s.Begin(noon())
 	return s, c.Tasks["a/waits"]
 }
@@ -44,7 +44,7 @@ func dearWorld(b testing.TB, nodes int) (*Session, *model.Task) {
 // least-us the shortest, for machines that have other work.
 func BenchmarkManyCores(b *testing.B) {
 	for _, nodes := range []int{1000, 5000, 10000} {
-		s, task := dearWorld(b, nodes)
+		s, task := expensiveWorld(b, nodes)
 		rows := s.c.Nodes.ByOrder()
 		f := s.frame().OfTask(task)
 		out := make([]float64, len(rows))

@@ -90,30 +90,30 @@ func TestFormsSpreadAreAsOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { spreadAgrees(t, p, drawOf(t, "expression", list...)) })
 }
 
-// TestWhatIsSpread: a row is spread where it is dear, asked of many nodes, and leaves alone what is not of one node.
+// TestWhatIsSpread: a row is spread where it is expensive, asked of many nodes, and leaves alone what is not of one node.
 func TestWhatIsSpread(t *testing.T) {
 	scope, p := kernelFixture(t)
-	const dear, loop = "node.name.matches('^n[0-9]+$')", "node.tasks.all(t, t.priority > 1 && t.labels[?'app'].orValue('') != 'x')"
+	const expensive, loop = "node.name.matches('^n[0-9]+$')", "node.tasks.all(t, t.priority > 1 && t.labels[?'app'].orValue('') != 'x')"
 	for _, test := range []struct {
 		expression string
 		nodes      int
 		by         Split
 		want       int
 	}{
-		{dear, 10_000, Split{Cores: 2}, 2},
-		{dear, 10_000, Split{Cores: 8}, 8},
-		{dear, 800, Split{Cores: 8}, 2}, // as many as have something to do
-		{dear, 600, Split{Cores: 2}, 1},
-		{dear, 600, Split{Cores: 2, From: 600}, 2},
-		{dear, 599, Split{Cores: 2, From: 600}, 1},
-		{dear, 10_000, Split{Cores: 1}, 1},
+		{expensive, 10_000, Split{Cores: 2}, 2},
+		{expensive, 10_000, Split{Cores: 8}, 8},
+		{expensive, 800, Split{Cores: 8}, 2}, // as many as have something to do
+		{expensive, 600, Split{Cores: 2}, 1},
+		{expensive, 600, Split{Cores: 2, From: 600}, 2},
+		{expensive, 599, Split{Cores: 2, From: 600}, 1},
+		{expensive, 10_000, Split{Cores: 1}, 1},
 		{loop, 10_000, Split{Cores: 2}, 2},
-		{"node.idle.cpu > task.request.cpu", 10_000, Split{Cores: 2}, 1},                   // as fast as memory
-		{"node.labels['zone'].split('-')[0] == 'a'", 100_000, Split{Cores: 2}, 1},          // asked once for each zone
-		{dear + " && task.affinityFits(node)", 10_000, Split{Cores: 2}, 1},                 // who is around is counted anew
-		{dear + " && node.tasks.exists(t, t.job == task.job)", 10_000, Split{Cores: 2}, 1}, // jobs have tasks on several nodes
-		{dear + " && (task.node == null || task.node.name != node.name)", 10_000, Split{Cores: 2}, 1},
-		{dear + " && now > task.createdAt", 10_000, Split{Cores: 2}, 1}, // it is followed until when it holds
+		{"node.idle.cpu > task.request.cpu", 10_000, Split{Cores: 2}, 1},                        // as fast as memory
+		{"node.labels['zone'].split('-')[0] == 'a'", 100_000, Split{Cores: 2}, 1},               // asked once for each zone
+		{expensive + " && task.affinityFits(node)", 10_000, Split{Cores: 2}, 1},                 // who is around is counted anew
+		{expensive + " && node.tasks.exists(t, t.job == task.job)", 10_000, Split{Cores: 2}, 1}, // jobs have tasks on several nodes
+		{expensive + " && (task.node == null || task.node.name != node.name)", 10_000, Split{Cores: 2}, 1},
+		{expensive + " && now > task.createdAt", 10_000, Split{Cores: 2}, 1}, // it is followed until when it holds
 	} {
 		e, issues := scope.Compile(rules.NewText(test.expression), rules.Bool())
 		if issues.Err() != nil {
@@ -127,10 +127,10 @@ func TestWhatIsSpread(t *testing.T) {
 	}
 }
 
-// TestDearRowsSpreadAreAsOne: a class that several goroutines ask for is that of one, with as many evaluations.
-func TestDearRowsSpreadAreAsOne(t *testing.T) {
+// TestExpensiveRowsSpreadAreAsOne: a class that several goroutines ask for is that of one, with as many evaluations.
+func TestExpensiveRowsSpreadAreAsOne(t *testing.T) {
 	see := func(by Split) (scores [][]float64, asked []uint64) {
-		s, task := dearWorld(t, 50)
+		s, task := expensiveWorld(t, 50)
 		s.Split = by
 		c := s.Class(task)
 		for _, r := range s.p.rules[Scores] {

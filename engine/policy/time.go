@@ -160,7 +160,7 @@ func (s *Session) nowValue() any {
 	switch {
 	case s.nowRoot != nil:
 		return s.nowRoot
-	case s.crew.atWork:
+	case s.pool.atWork:
 		return s.now
 	}
 	s.nowRoot = s.now

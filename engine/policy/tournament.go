@@ -245,7 +245,11 @@ func (x *tournament) best() (first, second int) {
 		first = x.winner(depth, from, bestScore)
 		for i, score := range x.levels[depth][from : from+1<<groupBits] {
 			// What stands beside the winner, at any depth, are groups that have no place in common: of equals the one that begins first.
-			if at := from + i; at != first && score > math.Inf(-1) && (score > next || score == next && at<<(groupBits*depth) < nextAt<<(groupBits*nextDepth)) {
+			at := from + i
+			if at == first || score == math.Inf(-1) {
+				continue
+			}
+			if score > next || score == next && at<<(groupBits*depth) < nextAt<<(groupBits*nextDepth) {
 				next, nextAt, nextDepth = score, at, depth
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// contestRows score nodes so that ranges move, stay, and lose their extremes, and so that many nodes are equal.
-const contestRows = `
+// tournamentRows score nodes so that ranges move, stay, and lose their extremes, and so that many nodes are equal.
+const tournamentRows = `
 predicates:
 - {name: few, expression: node.taskCount < 6}
 scores:
@@ -22,15 +22,15 @@ scores:
 - {name: room, expression: "node.idle.cpu - 3.0", normalize: inverseSum, weight: 0.1}
 `
 
-// contested is a world of a few nodes or of many, with pods that are moved about at random.
-type contested struct {
+// tournamentWorld is a world of a few nodes or of many, with pods that are moved about at random.
+type tournamentWorld struct {
 	side
 	tasks []*model.Task
 	nodes int
 }
 
-func newContested(t *rapid.T, p *Policy) *contested {
-	w := &contested{nodes: rapid.IntRange(1, 70).Draw(t, "nodes")}
+func newTournamentWorld(t *rapid.T, p *Policy) *tournamentWorld {
+	w := &tournamentWorld{nodes: rapid.IntRange(1, 70).Draw(t, "nodes")}
 	deltas := []model.Delta{{Object: aQueue("q")}, {Object: aGroup("g", "q")}}
 	for i := range w.nodes {
 		n := aNode(fmt.Sprintf("n%02d", i), "cpu=4 pods=9")
@@ -52,7 +52,7 @@ func newContested(t *rapid.T, p *Policy) *contested {
 }
 
 // Move places some tasks, and takes others away.
-func (w *contested) Move(t *rapid.T) {
+func (w *tournamentWorld) Move(t *rapid.T) {
 	for range rapid.IntRange(1, 8).Draw(t, "times") {
 		task, row := rapid.SampledFrom(w.tasks).Draw(t, "task"), int32(rapid.IntRange(0, w.nodes-1).Draw(t, "row"))
 		switch {
@@ -65,7 +65,7 @@ func (w *contested) Move(t *rapid.T) {
 }
 
 // Evict makes room that comes later.
-func (w *contested) Evict(t *rapid.T) {
+func (w *tournamentWorld) Evict(t *rapid.T) {
 	if task := rapid.SampledFrom(w.tasks).Draw(t, "task"); task.Status == model.Allocated {
 		w.txn.Bind(task)
 		w.txn.Evict(task)
@@ -73,7 +73,7 @@ func (w *contested) Evict(t *rapid.T) {
 }
 
 // Check asks some of the classes, so that others have much to catch up with.
-func (w *contested) Check(t *rapid.T) {
+func (w *tournamentWorld) Check(t *rapid.T) {
 	for _, task := range w.tasks[:rapid.IntRange(0, 4).Draw(t, "asked")] {
 		class := w.s.Class(task)
 		got, ok := class.Choose()
@@ -86,17 +86,17 @@ func (w *contested) Check(t *rapid.T) {
 			want.RunScore = class.chooser.total(int(want.RunnerUp), class.chooser.rankings)
 		}
 		want.Score = class.chooser.total(int(want.Row), class.chooser.rankings)
-		copy(class.chooser.rankings, kept) // so that what a contest knows wrongly is not mended here
+		copy(class.chooser.rankings, kept) // so that what a tournament knows wrongly is not mended here
 		if got.Row != want.Row || got.RunnerUp != want.RunnerUp || got.Score != want.Score || got.RunScore != want.RunScore {
-			t.Fatalf("%s: the contest gives %d with %v before %d with %v, the scan %d with %v before %d with %v",
+			t.Fatalf("%s: the tournament gives %d with %v before %d with %v, the scan %d with %v before %d with %v",
 				task.Key, got.Row, got.Score, got.RunnerUp, got.RunScore, want.Row, want.Score, want.RunnerUp, want.RunScore)
 		}
 	}
 }
 
 // What a tournament says is what a look at all nodes says, whatever happened to some of them, and however many.
-func TestContestsFindWhatScansFind(t *testing.T) {
+func TestTournamentsFindWhatScansFind(t *testing.T) {
 	t.Parallel()
-	p := loaded(t, policyText(contestRows))
-	rapid.Check(t, func(t *rapid.T) { t.Repeat(rapid.StateMachineActions(newContested(t, p))) })
+	p := loaded(t, policyText(tournamentRows))
+	rapid.Check(t, func(t *rapid.T) { t.Repeat(rapid.StateMachineActions(newTournamentWorld(t, p))) })
 }

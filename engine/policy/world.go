@@ -37,7 +37,7 @@ type World struct {
 	lot       []taskView              // views that are still to be used, for tasks of lotOf
 	lotOf     *model.Job
 	dims      *dims
-	crew      crew
+	pool      pool
 	offers    []offer // reused
 
 	kept            int // mostKept
@@ -59,7 +59,7 @@ func (w *World) init(c *model.Cluster, p *Policy, values Values) {
 	*w = World{c: c, p: p, values: values, action: types.String(""), namespaces: map[string]*namespaceView{}, kept: mostKept, noStrings: stringMap(nil), noWords: stringList(nil)}
 	w.typ = viewTypes{task: taskType(), job: jobType(), role: roleType(), queue: queueType(), spec: queueSpecType(), node: nodeType(), taint: taintType(), gpu: gpuType(), cluster: clusterType()}
 	w.slots.task, w.slots.job = p.slots["Task"], p.slots["Job"]
-	w.dims = &dims{Dims: c.Dims, crew: &w.crew}
+	w.dims = &dims{Dims: c.Dims, pool: &w.pool}
 	w.topology = topology.New(c, func(t *model.Task) *topology.TaskMemo { return &w.taskView(t).topology })
 	w.cluster = &clusterView{view: view[model.Cluster]{of: c, w: w, typ: w.typ.cluster, memo: make([]memo, p.slots["Cluster"])}}
 }
