@@ -151,7 +151,7 @@ func (x *chooser) choose() (Choice, bool) {
 // onceOnly says that what the class knows now is not what it knows at its next choice.
 func (x *chooser) onceOnly() bool {
 	v := x.c.v
-	return v.plan.own || v.plan.single || v.plan.volatile || v.s.NoCache || x.c.oneTask
+	return v.plan.own || v.plan.single || v.plan.volatile || v.about.afresh() || x.c.oneTask
 }
 
 // scan finds the best two of a group by looking at all rows.
@@ -195,46 +195,46 @@ func (x *chooser) group(want fit) []int32 {
 
 // scoreOwn asks the rows that tell every task from every other, on the nodes that are chosen from.
 func (x *chooser) scoreOwn(rows []int32) {
-	s, state := x.c.v.s, &x.c.rows
-	f := s.frame().OfTask(x.c.task)
-	defer s.done()
-	for k, r := range x.c.v.plan.scores {
+	v, state := x.c.v, &x.c.rows
+	f := v.ask.frame().OfTask(x.c.task)
+	defer v.ask.done()
+	for k, r := range v.plan.scores {
 		if !r.own {
 			continue
 		}
 		state.ranges[k].same = false
-		if r.When == nil && !s.NoCache {
+		if r.When == nil && !v.about.afresh() {
 			x.scoreOwnColumn(r, f, rows, state.raw[k])
 			continue
 		}
 		for _, row := range rows {
 			f.Point(row)
-			state.raw[k][row] = s.score(r.Rule, f)
+			state.raw[k][row] = v.ask.score(r.Rule, f)
 		}
 	}
 }
 
 // scoreOwnColumn asks one row of all nodes at once. Where that gives no score it is asked again, node by node, for what went wrong.
 func (x *chooser) scoreOwnColumn(r *rowPlan, f *Frame, rows []int32, column []float64) {
-	p, s := &x.c.v.pipeline, x.c.v.s
+	p, ask := &x.c.v.pipeline, x.c.v.ask
 	p.numbers = model.Resized(p.numbers, len(rows))
-	failed := s.numberEach(&r.expression, f, rows, p.numbers)
+	failed := ask.numberEach(&r.expression, f, rows, p.numbers)
 	for i, row := range rows {
 		column[row] = p.numbers[i]
 	}
 	for _, row := range failed {
 		column[row] = math.NaN()
 	}
-	told := uint64(0)
+	told := 0
 	for _, row := range rows {
 		if value := column[row]; value-value == 0 { // neither NaN nor infinite
 			told++
 			continue
 		}
 		f.Point(row)
-		column[row] = s.score(r.Rule, f)
+		column[row] = ask.score(r.Rule, f)
 	}
-	s.evaluated[r.Number] += told
+	ask.askedTogether(r.Rule, told)
 }
 
 // ranks lists the normalised columns; the ranges of those that have several values are still to be found.

@@ -60,7 +60,7 @@ func (s *Session) classKey(t *model.Task) string {
 	}
 	b = s.encodeReads(b, t, s.columns.class)
 	v.classAt = at
-	if c := s.verdicts.byKey[string(b)]; c != nil {
+	if c := s.verdicts.classes.byKey[string(b)]; c != nil {
 		v.classKey = c.key
 	} else {
 		v.classKey = string(b)

@@ -89,7 +89,7 @@ func (x *classRows) layer(r *rowPlan) layer {
 // shares says that what a row says of a node to a class depends on nothing but the node, what the row reads of the class,
 // and the epoch. Where nobody has terms that concern a class, what is in a node's domains is nothing to it.
 func (x *classRows) shares(r *rowPlan) bool {
-	return !x.c.v.s.NoCache && !r.own && !r.volumes && !r.beyond && (x.c.domains.context == nil || !r.peers)
+	return !x.c.v.about.afresh() && !r.own && !r.volumes && !r.beyond && (x.c.domains.context == nil || !r.peers)
 }
 
 // join gives a class the columns of its rows: those that it shares with others, and those that are its own.
@@ -102,13 +102,13 @@ func (x *classRows) join() {
 		x.opinions[k] = nil
 		if x.shares(r) {
 			key = x.key(key[:0], r)
-			x.opinions[k] = v.opinions.of(key, rows)
+			x.opinions[k] = v.results.opinions.of(key, rows)
 		}
 	}
 	for k, r := range plan.scores {
 		if x.shares(r) {
 			key = x.key(key[:0], r)
-			x.values[k] = v.values.of(key, rows)
+			x.values[k] = v.results.values.of(key, rows)
 			x.raw[k] = x.values[k].what
 			continue
 		}
@@ -140,7 +140,7 @@ func (x *classRows) key(b []byte, r *rowPlan) []byte {
 	if r.byEpoch {
 		b = append(b, x.c.epoch...)
 	}
-	return x.c.v.s.encodeReads(b, x.c.task, r.class)
+	return x.c.v.about.encodeReads(b, x.c.task, r.class)
 }
 
 // guard asks a row's guard once, where it says the same for all nodes. One that errs is asked for each, as the error names it.
@@ -150,7 +150,7 @@ func (x *classRows) guard(k int, r *rowPlan, f *Frame) guard {
 	}
 	x.guards[k] = varies
 	if r.byClass {
-		switch has, err := x.c.v.s.guard(r.Rule, f); {
+		switch has, err := x.c.v.ask.guard(r.Rule, f); {
 		case err != nil:
 		case has:
 			x.guards[k] = holds
@@ -205,15 +205,15 @@ func (x *classRows) opinion(f *Frame, k int, row int32) Opinion {
 	if kept != nil && (kept.at[row] == at || kept.recall(&v.alike, r, row, at)) {
 		return kept.what[row]
 	}
-	faults := v.s.erring
+	errors := v.ask.errors()
 	look(f, row)
 	var said Opinion
 	if x.guards[k] == holds {
-		said = v.s.says(r.Rule, f)
+		said = v.ask.says(r.Rule, f)
 	} else {
-		said = v.s.opinion(r.Rule, f)
+		said = v.ask.opinion(r.Rule, f)
 	}
-	if kept != nil && v.s.erring == faults {
+	if kept != nil && v.ask.errors() == errors {
 		kept.learn(&v.alike, r, row, said, at)
 	}
 	return said
@@ -232,10 +232,10 @@ func (x *classRows) value(f *Frame, k int, row int32) {
 	r, kept := v.plan.scores[k], x.values[k]
 	at := v.versionsOf(r)[row] + 1
 	if kept == nil || kept.at[row] != at && !kept.recall(&v.alike, r, row, at) {
-		faults := v.s.erring
+		errors := v.ask.errors()
 		look(f, row)
 		x.raw[k][row] = x.valueAfresh(f, k, r)
-		if kept != nil && v.s.erring == faults {
+		if kept != nil && v.ask.errors() == errors {
 			kept.learn(&v.alike, r, row, x.raw[k][row], at)
 		}
 	}
@@ -247,9 +247,9 @@ func (x *classRows) valueAfresh(f *Frame, k int, r *rowPlan) float64 {
 	case stays:
 		return math.NaN()
 	case holds:
-		return x.c.v.s.value(r.Rule, f)
+		return x.c.v.ask.value(r.Rule, f)
 	default:
-		return x.c.v.s.score(r.Rule, f)
+		return x.c.v.ask.score(r.Rule, f)
 	}
 }
 

@@ -244,7 +244,7 @@ func TestClassesByKey(t *testing.T) {
 		s := begun(t, c, rows)
 		s.Class(c.Tasks["a/p1"])
 		s.Class(c.Tasks["a/p2"])
-		if got := len(s.verdicts.byKey); got != test.classes {
+		if got := len(s.verdicts.classes.byKey); got != test.classes {
 			t.Errorf("%s: %d classes, want %d", test.name, got, test.classes)
 		}
 	}

@@ -26,13 +26,13 @@ type domains struct {
 
 // meet finds the class's topology context, and forgets what was remembered of an older one.
 func (c *Class) meet() {
-	x, s := &c.domains, c.v.s
+	x := &c.domains
 	x.context, x.group = nil, nil
 	if !c.v.plan.peers {
 		return
 	}
-	context := s.topologyOf(c.task)
-	x.moves = s.topology.Moves()
+	context := c.v.about.topologyOf(c.task)
+	x.moves = c.v.about.topologyMoves()
 	if len(context.Watched()) == 0 {
 		return
 	}
@@ -50,15 +50,15 @@ func (c *Class) meet() {
 
 // otherTopology says that the class's topology context is another now, or that nodes changed their domains: all is computed anew.
 func (c *Class) otherTopology() bool {
-	plan, s := c.v.plan, c.v.s
+	plan, about := c.v.plan, c.v.about
 	if !plan.peers {
 		return false
 	}
-	now, old := s.topologyOf(c.task), c.domains.context
+	now, old := about.topologyOf(c.task), c.domains.context
 	if old == nil {
 		return !plan.sameTopology(now, &topology.Context{})
 	}
-	return c.domains.moves != s.topology.Moves() || !plan.sameTopology(now, old)
+	return c.domains.moves != about.topologyMoves() || !plan.sameTopology(now, old)
 }
 
 // sameTopology says that two contexts agree in what the active rows read: tasks of one class always do, until the terms of
@@ -112,11 +112,10 @@ func (c *Class) scoreGroup(touched []int32) {
 		rows = c.v.nodes.ByOrder()
 		x.want, x.sizes = want, append(x.sizes[:0], sizes...)
 	}
-	s := c.v.s
-	f := s.frame().OfTask(c.task)
-	defer s.done()
-	s.sizes = x.sizes
-	defer func() { s.sizes = nil }()
+	f := c.v.ask.frame().OfTask(c.task)
+	defer c.v.ask.done()
+	c.v.about.chosenFrom(x.sizes)
+	defer c.v.about.chosenFrom(nil)
 	for _, row := range rows {
 		if !c.cells[row].in(want) {
 			continue

@@ -32,9 +32,19 @@ func (s *Session) NeverFits(t *model.Task) string {
 		return ""
 	}
 	for _, dim := range s.c.Nodes.Dims() {
-		if t.InitRequest.Has(dim) && t.InitRequest[dim] > s.largest(dim)+model.Slack {
-			return s.never(t, dim)
+		if t.InitRequest.Has(dim) {
+			if never := s.misfit(t, dim); never != "" {
+				return never
+			}
 		}
+	}
+	return ""
+}
+
+// misfit is never of a task that asks for more of a dimension than any node has; "" of any other.
+func (s *Session) misfit(t *model.Task, dim int) string {
+	if t.InitRequest[dim] > s.largest(dim)+model.Slack {
+		return s.never(t, dim)
 	}
 	return ""
 }

@@ -64,12 +64,12 @@ func (c *Class) update(changed layer, rows []int32) {
 		return
 	}
 	p := &c.v.pipeline
-	p.c, p.f, p.changed = c, c.v.s.frame().OfTask(c.task), changed
-	defer c.v.s.done()
+	p.c, p.f, p.changed = c, c.v.ask.frame().OfTask(c.task), changed
+	defer c.v.ask.done()
 	switch {
 	case changed == ofTaskVolumes:
 		p.each(rows)
-	case len(rows) < fewRows || c.v.s.NoCache:
+	case len(rows) < fewRows || c.v.about.afresh():
 		p.each(c.v.inOrder(rows))
 	default:
 		p.together(rows)
@@ -190,7 +190,7 @@ func (p *pipeline) room(rows []int32) []int32 {
 		x := &c.cells[row]
 		x.fits = c.fit(row)
 		if c.task.GPUCount > 0 && x.fits != noFit {
-			x.verdict, x.fits = c.v.s.onDevices(c.task, row, x.fits)
+			x.verdict, x.fits = c.v.about.onDevices(c.task, row, x.fits)
 		}
 		return x.verdict == 0 && x.fits != noFit
 	})

@@ -16,19 +16,18 @@ type question struct {
 
 // tally counts the evaluations of what was asked of nodes together, but forgets those of nodes that were dropped.
 func (p *pipeline) tally() {
-	s := p.c.v.s
 	for i := range p.questions {
 		q := &p.questions[i]
-		s.evaluated[q.row.Number] += uint64(len(q.rows))
-		if len(p.dropped) == 0 {
-			continue
-		}
-		for _, row := range q.rows {
-			if p.isDropped(row) {
-				s.evaluated[q.row.Number]--
-				q.forget(&p.c.v.alike, row)
+		asked := len(q.rows)
+		if len(p.dropped) > 0 {
+			for _, row := range q.rows {
+				if p.isDropped(row) {
+					asked--
+					q.forget(&p.c.v.alike, row)
+				}
 			}
 		}
+		p.c.v.ask.askedTogether(q.row.Rule, asked)
 	}
 }
 
@@ -86,7 +85,7 @@ func (p *pipeline) predicate(k int, rows []int32) (rejects bool) {
 }
 
 func (p *pipeline) predicateOfMany(k int, r *rowPlan, rows []int32) (rejects bool) {
-	cells, kept, s := p.c.cells, p.c.rows.opinions[k], p.c.v.s
+	cells, kept, ask := p.c.cells, p.c.rows.opinions[k], p.c.v.ask
 	no := func(row int32) { cells[row].verdict, rejects = int16(r.Number), true }
 	unknown, others := rows, []int32(nil)
 	if kept != nil {
@@ -94,7 +93,7 @@ func (p *pipeline) predicateOfMany(k int, r *rowPlan, rows []int32) (rejects boo
 	}
 	asked := p.guarded(question{row: r, rows: unknown, opinions: kept}, p.c.rows.guards[k])
 	p.bools = model.Resized(p.bools, len(asked))
-	p.drop(s.holdsEach(&r.expression, p.f, asked, p.bools)...)
+	p.drop(ask.holdsEach(&r.expression, p.f, asked, p.bools)...)
 	versions := p.c.v.versionsOf(r)
 	for i, row := range asked {
 		if p.isDropped(row) {
@@ -132,7 +131,7 @@ func (p *pipeline) guarded(q question, known guard) []int32 {
 		return q.rows
 	}
 	p.bools = model.Resized(p.bools, len(q.rows))
-	p.drop(p.c.v.s.holdsEach(&r.when, p.f, q.rows, p.bools)...)
+	p.drop(p.c.v.ask.holdsEach(&r.when, p.f, q.rows, p.bools)...)
 	versions, from := p.c.v.versionsOf(r), len(p.arena)
 	for i, row := range q.rows {
 		switch {
@@ -167,7 +166,7 @@ func (p *pipeline) scoreBy(k int, rows []int32) {
 
 // scoreManyBy evaluates one row of scores where it is not known.
 func (p *pipeline) scoreManyBy(k int, rows []int32) {
-	r, kept, raw, s := p.c.v.plan.scores[k], p.c.rows.values[k], p.c.rows.raw[k], p.c.v.s
+	r, kept, raw := p.c.v.plan.scores[k], p.c.rows.values[k], p.c.rows.raw[k]
 	others := []int32(nil)
 	if kept != nil {
 		rows, others = missing(p, r, kept, rows)
@@ -180,7 +179,7 @@ func (p *pipeline) scoreManyBy(k int, rows []int32) {
 	}
 	asked := p.guarded(question{row: r, rows: rows, values: kept}, p.c.rows.scoreGuard(k, r, p.f))
 	p.numbers = model.Resized(p.numbers, len(asked))
-	p.drop(s.numberEach(&r.expression, p.f, asked, p.numbers)...)
+	p.drop(p.c.v.ask.numberEach(&r.expression, p.f, asked, p.numbers)...)
 	for i, row := range asked {
 		x := p.numbers[i]
 		if x-x != 0 { // neither NaN nor infinite is a score

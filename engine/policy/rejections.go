@@ -26,7 +26,7 @@ type rejections struct {
 // Rejections counts, over all nodes, which row said no, most nodes first.
 func (c *Class) Rejections() []model.NodeCount {
 	x, plan := &c.rejections, c.v.plan
-	if at := c.v.nodes.Log.Next() + 1; x.at != at || c.v.s.NoCache || plan.single || plan.telling {
+	if at := c.v.nodes.Log.Next() + 1; x.at != at || c.v.about.afresh() || plan.single || plan.telling {
 		x.counts, x.at = x.find(), at
 	}
 	return x.counts
@@ -107,7 +107,7 @@ func (x *rejections) builtin(code int) string {
 	case code == noDevices:
 		return "node(s) had too few free devices"
 	case code <= -100:
-		return "Insufficient " + x.c.v.s.c.Dims.Name(-100-code)
+		return "Insufficient " + x.c.v.dims.Name(-100-code)
 	}
 	return ""
 }
@@ -122,12 +122,11 @@ func (x *rejections) words(out []model.NodeCount, r refusals) []model.NodeCount 
 		told.Rule = "devices"
 	case r.code <= -100:
 		told.Rule = "fit"
-		s, task := x.c.v.s, x.c.task
-		if dim := -100 - r.code; task.InitRequest[dim] > s.largest(dim)+model.Slack {
-			told.Text += " (" + s.never(task, dim) + ")"
+		if never := x.c.v.about.misfit(x.c.task, -100-r.code); never != "" {
+			told.Text += " (" + never + ")"
 		}
 	default:
-		return x.byText(out, x.c.v.s.p.all[r.code-1], r)
+		return x.byText(out, x.c.v.rules[r.code-1], r)
 	}
 	return append(out, told)
 }
@@ -141,12 +140,12 @@ const (
 
 // byText appends what a row says of the nodes that it rejected.
 func (x *rejections) byText(out []model.NodeCount, r *Rule, of refusals) []model.NodeCount {
-	c, s := x.c, x.c.v.s
-	f := s.frame().OfTask(c.task)
-	defer s.done()
+	c, ask := x.c, x.c.v.ask
+	f := ask.frame().OfTask(c.task)
+	defer ask.done()
 	say := func(row int32) model.NodeCount {
 		f.Point(row)
-		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: s.text(r, f), Count: 1}
+		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: ask.text(r, f), Count: 1}
 	}
 	named := func(n model.NodeCount, row int32) bool { return strings.Contains(n.Text, c.v.nodes.Rows[row].Name) }
 	first := say(of.row)

@@ -71,20 +71,20 @@ scores: [{name: none, expression: "0.0"}]
 		s.Begin(noon())
 	}
 	s.Class(c.Tasks["a/b"])
-	if got := len(s.verdicts.opinions.by); got != 3 {
+	if got := len(s.verdicts.results.opinions.by); got != 3 {
 		t.Errorf("%d columns of predicates, want 3", got)
 	}
 	for range 4 {
 		s.Class(c.Tasks["a/b"])
 		s.Begin(noon())
 	}
-	if o, v := len(s.verdicts.opinions.by), len(s.verdicts.values.by); o != 2 || v != 1 {
+	if o, v := len(s.verdicts.results.opinions.by), len(s.verdicts.results.values.by); o != 2 || v != 1 {
 		t.Errorf("%d columns of predicates and %d of scores are kept, want 2 and 1", o, v)
 	}
-	s.verdicts.entries = 0
+	s.verdicts.classes.entries = 0
 	s.Class(c.Tasks["a/a"])
 	s.Class(c.Tasks["a/b"])
-	if got := len(s.verdicts.byKey); got != 1 {
+	if got := len(s.verdicts.classes.byKey); got != 1 {
 		t.Errorf("%d classes where there is room for one", got)
 	}
 }

@@ -87,7 +87,7 @@ func (s *Session) Begin(now time.Time) {
 	s.noFaults()
 	s.meters.begin()
 	s.action = types.String("")
-	s.verdicts.begin()
+	s.verdicts.begin(s.cycle)
 	s.forget()
 	if len(s.dictionaries) >= mostDictionaries {
 		clear(s.dictionaries)

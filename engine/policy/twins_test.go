@@ -251,7 +251,7 @@ func (w *twins) run(t *rapid.T) {
 		deltas = append(deltas, model.Delta{Object: twinNode(t)}, model.Delta{Object: w.twinPod(t)})
 	}
 	if drawOf(t, "few classes", false, true) {
-		w.remembers.s.verdicts.entries = 10 // three, with four nodes
+		w.remembers.s.verdicts.classes.entries = 10 // three, with four nodes
 	}
 	w.apply(t, deltas...)
 	t.Repeat(rapid.StateMachineActions(w))

@@ -3,31 +3,70 @@ package policy
 import (
 	"slices"
 
+	"github.com/google/cel-go/common/types/ref"
+
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/topology"
+	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// verdicts are the classes of tasks that are in use, with all that they share, and what brings them up to date.
-type verdicts struct {
-	s     *Session
-	plan  *columns
-	nodes *model.Nodes
+// asker evaluates rows of the policy, and counts evaluations and errors.
+type asker interface {
+	frame() *Frame // lends one; it is given back with done
+	done()
+	guard(r *Rule, f *Frame) (has bool, err ref.Val)
+	opinion(r *Rule, f *Frame) Opinion
+	says(r *Rule, f *Frame) Opinion
+	score(r *Rule, f *Frame) float64
+	value(r *Rule, f *Frame) float64
+	holdsEach(q *query, f *Frame, rows []int32, out []bool) (failed []int32)
+	numberEach(q *query, f *Frame, rows []int32, out []float64) (failed []int32)
+	askedTogether(r *Rule, nodes int)
+	errors() uint64
+	text(r *Rule, f *Frame) string
+}
 
-	byKey   map[string]*Class
-	spare   []*Class    // of the past; their memory is used again
-	entries int         // the most that all of them have
-	turn    uint64      // of the last class that was used
+// surroundings tell what classes depend on besides the nodes and the rows of the policy.
+type surroundings interface {
+	afresh() bool // nothing is to be remembered
+	classKey(t *model.Task) string
+	epoch() string
+	encodeReads(b []byte, t *model.Task, reads []rules.Read) []byte
+	topologyOf(t *model.Task) *topology.Context
+	topologyMoves() uint64
+	chosenFrom(sizes []int32) // while scores that read the group are asked; nil: no more
+	onDevices(t *model.Task, row int32, fits fit) (verdict int16, with fit)
+	volumeMemo(t *model.Task, rows int) *volumeMemo
+	misfit(t *model.Task, dim int) string
+}
+
+// verdicts say on which nodes tasks can be placed, and which is best: by classes of tasks, with all that these share and what brings them
+// up to date.
+type verdicts struct {
+	ask   asker
+	about surroundings
+	plan  *columns
+	rules []*Rule // by number, less 1
+	nodes *model.Nodes
+	dims  *model.Dims
+
+	classes classStore
 	scratch *Class      // where nothing can be kept
 	ofTask  *Class      // a class as the last task with volumes saw it
 	volumes *volumeMemo // of that task; nil: nothing is remembered
-	// opinions and values are the results of the rows of predicates and of scores; left says that classes may have left some.
-	opinions resultStore[Opinion]
-	values   resultStore[float64]
-	left     bool
+	results results
 
 	alike    alike
 	pipeline pipeline
 	ordered  ordered
 	totals   []float64 // of the last choice
+}
+
+// results are those of rows for all classes that are in use.
+type results struct {
+	opinions resultStore[Opinion]
+	values   resultStore[float64]
+	left     bool // classes may have left some
 }
 
 // ordered is memory for rows in the nodes' order.
@@ -36,104 +75,67 @@ type ordered struct {
 	rows []int32
 }
 
-// mostEntries is how many entries, one a node each, all classes have together: some 100 bytes each.
-const mostEntries = 1 << 23
-
 func (v *verdicts) init(s *Session) {
-	*v = verdicts{s: s, plan: &s.columns, nodes: &s.c.Nodes, byKey: map[string]*Class{}, entries: mostEntries}
-	v.opinions.by, v.values.by = map[string]*rowResults[Opinion]{}, map[string]*rowResults[float64]{}
+	*v = verdicts{ask: s, about: s, plan: &s.columns, rules: s.p.all, nodes: &s.c.Nodes, dims: s.c.Dims}
+	v.classes = classStore{byKey: map[string]*Class{}, entries: mostEntries}
+	v.results.opinions.by, v.results.values.by = map[string]*rowResults[Opinion]{}, map[string]*rowResults[float64]{}
 	v.alike.nodes, v.pipeline.stages = v.nodes, stages()
 	v.ofTask = newClass(v)
 	v.ofTask.oneTask = true
 }
 
 // Class gives the class of a task, brought up to date, as the task sees it. It is valid until the next call.
-func (s *Session) Class(t *model.Task) *Class {
-	c := s.verdicts.of(t)
-	if t.HasVolumes && s.columns.ofVolumes {
+func (s *Session) Class(t *model.Task) *Class { return s.verdicts.of(t) }
+
+func (v *verdicts) of(t *model.Task) *Class {
+	c := v.classOf(t)
+	if t.HasVolumes && v.plan.ofVolumes {
 		return c.withVolumes(t)
 	}
 	return c
 }
 
-func (v *verdicts) of(t *model.Task) *Class {
-	if v.plan.single || v.s.NoCache {
-		if v.scratch == nil || v.s.NoCache {
+func (v *verdicts) classOf(t *model.Task) *Class {
+	if afresh := v.about.afresh(); afresh || v.plan.single {
+		if v.scratch == nil || afresh {
 			v.scratch = newClass(v)
 		}
-		v.scratch.task, v.scratch.used = t, v.s.cycle
+		v.scratch.task = t
 		v.scratch.computeAll()
 		return v.scratch
 	}
-	key := v.s.classKey(t)
-	c := v.byKey[key]
-	if c == nil {
-		c = v.vacant()
-		c.key, v.byKey[key] = key, c
-	}
-	v.turn++
-	c.task, c.used, c.turn = t, v.s.cycle, v.turn
+	c := v.classes.of(v, v.about.classKey(t))
+	c.task = t
 	c.catchUp()
 	return c
 }
 
-// vacant is a class for a new kind of tasks: a new one, or one of the past, or where there are as many as may be, the one that was
-// not used for the longest time.
-func (v *verdicts) vacant() *Class {
-	if len(v.byKey) < 1+v.entries/(len(v.nodes.Rows)+1) {
-		last := len(v.spare) - 1
-		if last < 0 {
-			return newClass(v)
-		}
-		c := v.spare[last]
-		v.spare = v.spare[:last]
-		c.cells = c.cells[:0] // so that all is computed anew
-		return c
-	}
-	var oldest *Class
-	for _, c := range v.byKey {
-		if oldest == nil || c.turn < oldest.turn {
-			oldest = c
-		}
-	}
-	delete(v.byKey, oldest.key)
-	oldest.cells = oldest.cells[:0]
-	return oldest
-}
-
-// begin starts a cycle: classes that were not used in the last ones are let go.
-func (v *verdicts) begin() {
-	for key, c := range v.byKey {
-		if c.used+2 < v.s.cycle {
-			delete(v.byKey, key)
-			v.left = true
-			if len(v.spare) < mostSpare {
-				v.spare = append(v.spare, c)
-			}
-		}
-	}
-	if v.left {
-		v.left = false
+// begin starts a cycle.
+func (v *verdicts) begin(cycle uint64) {
+	v.results.left = v.classes.begin(cycle) || v.results.left
+	if v.results.left {
+		v.results.left = false
 		v.forget()
 	}
 }
 
 // forget drops the results of rows for classes that are no more, or that read another epoch since.
 func (v *verdicts) forget() {
-	for _, c := range v.byKey {
+	for _, c := range v.classes.byKey {
 		c.rows.hold()
 	}
 	if v.scratch != nil {
 		v.scratch.rows.hold()
 	}
-	v.opinions.forget()
-	v.values.forget()
+	v.results.opinions.forget()
+	v.results.values.forget()
 }
 
 // joined notes that a class has other results than before. Where many are of the past they are forgotten.
 func (v *verdicts) joined() {
-	v.left = true
-	if rows := len(v.plan.predicates) + len(v.plan.scores); len(v.opinions.by)+len(v.values.by) > 2*(len(v.byKey)+1)*rows {
+	x := &v.results
+	x.left = true
+	if rows := len(v.plan.predicates) + len(v.plan.scores); len(x.opinions.by)+len(x.values.by) > 2*(len(v.classes.byKey)+1)*rows {
 		v.forget()
 	}
 }

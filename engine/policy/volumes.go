@@ -161,7 +161,7 @@ func (c *Class) withVolumes(t *model.Task) *Class {
 		x.domains.group = c.domains.context.NewGroup()
 		x.rows.ownGroupScores(len(x.cells))
 	}
-	c.v.volumes = c.v.s.volumeMemo(t, len(x.cells))
+	c.v.volumes = c.v.about.volumeMemo(t, len(x.cells))
 	x.update(ofTaskVolumes, c.v.nodes.ByOrder())
 	x.scoreGroup(nil)
 	return x
@@ -186,7 +186,7 @@ func (v *verdicts) rejectedByVolumes(f *Frame, row int32) int16 {
 	f.Point(row)
 	verdict := int16(0)
 	for _, r := range v.plan.predicates {
-		if r.volumes && v.s.opinion(r.Rule, f) == No {
+		if r.volumes && v.ask.opinion(r.Rule, f) == No {
 			verdict = int16(r.Number)
 			break
 		}
