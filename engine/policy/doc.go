@@ -13,7 +13,8 @@
 //	  Policy (immutable) ------------------------------------> Session, one per policy and cluster
 //	                                                                |  ask.go      all, any, vote, first tier
 //	  Facts, Show, Resolve, Convert                                 |  order.go    keys of queues, jobs, tasks; heaps
-//	  (what people ask about a policy)                              |  columns.go  verdicts and scores of a class, by node
+//	  (what people ask about a policy)                              |  verdicts.go classes of tasks: verdict and score by node,
+//	                                                                |              brought up to date by one pipeline
 //	                                                                |  accounts.go sums by delta, water filling
 //	                                                                v
 //	                                                     Answer, Choice, model.Reason --> engine/action

@@ -11,12 +11,7 @@ type columns struct {
 	predicates, scores []*rowPlan
 	// class lists what a class is: the task, job and queue fields that active rows read.
 	class []rules.Read
-	// globals are reads of the cluster; nowParts are the parts that move with time.
-	globals  []rules.Read
-	nowParts []*rules.Expr
-	nowMoves bool
-	// byCycle says that some row reads of a node what is settled once a cycle.
-	byCycle bool
+	epochReads
 	// volatile says that some row reads other objects through a node's tasks: nothing can be kept.
 	volatile bool
 	// single says that every task is a class of its own, as a predicate tells it from all others, so that nothing is stored.
@@ -32,6 +27,16 @@ type columns struct {
 	telling bool
 	// ofVolumes says that some predicate reads volumes, holdVolumes that what they say to a task holds for a while.
 	ofVolumes, holdVolumes bool
+}
+
+// epochReads are what the rows read that is the same for all classes and nodes.
+type epochReads struct {
+	// globals are reads of the cluster; nowParts are the parts that move with time.
+	globals  []rules.Read
+	nowParts []*rules.Expr
+	nowMoves bool
+	// byCycle says that some row reads of a node what is settled once a cycle.
+	byCycle bool
 }
 
 // rowPlan is one row with what its value depends on.
