@@ -88,6 +88,35 @@ func TestEverythingIsTold(t *testing.T) {
 	}
 }
 
+// A verb's page is written from its declaration, whatever verb it is.
+func TestAVerbIsTold(t *testing.T) {
+	r := &reference{}
+	r.verb(policy.Verb{
+		Name: "review", Doc: "Says why jobs are not valid.", Itself: []string{"A job without tasks is passed over."}, Sites: []string{policy.JobOrder, policy.JobValid},
+		Parameters: []policy.Parameter{
+			{Name: "of", Doc: "The jobs that it is about.", Kind: policy.Condition{Roots: []string{"job"}, Default: "true"}},
+			{Name: "tone", Doc: "How it is said.", Kind: policy.Word{Of: []string{"calm", "firm"}, Default: "calm"}},
+		},
+	})
+	want := `
+### review
+
+Says why jobs are not valid.
+
+| key | value | meaning |
+| --- | --- | --- |
+| ~of~ | CEL over job: bool | The jobs that it is about. Default: ~true~. |
+| ~tone~ | calm or firm | How it is said. Default: calm. |
+
+It asks the sections ~jobOrder~, ~jobValid~. What it decides by itself:
+
+- A job without tasks is passed over.
+`
+	if diff := cmp.Diff(strings.ReplaceAll(want, "~", "`"), r.b.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 var (
 	link   = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	title  = regexp.MustCompile(`(?m)^#+ (.+)$`)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -27,6 +28,7 @@ func TestResourceNamesComeAndGo(t *testing.T) {
 	}
 	scenes := []*scene{newScene(t, p, nil), newScene(t, p, nil)}
 	scenes[1].s.NoCache = true
+	action.Forget(scenes[1].s)
 	offering := func(i int, names ...string) model.Delta {
 		n := benchNode(i, "32")
 		for _, name := range names {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference"
@@ -58,7 +59,9 @@ func (r run) plans(t *rapid.T) []string {
 		c.Apply(deltas...) // mistakes in objects are as good as any other
 		if p := r.policies[n%len(r.policies)]; s == nil || s.Policy() != p {
 			s = policy.NewSession(c, p)
-			s.NoCache = r.noCache
+			if s.NoCache = r.noCache; r.noCache {
+				action.Forget(s)
+			}
 		}
 		for _, pause := range pauses() {
 			plan := engine.Cycle(s, now.Add(time.Duration(n)*time.Minute+pause))

@@ -9,8 +9,8 @@ import (
 // refused is not tried again in the cycle.
 func (x *Cycle) admit(step *policy.Step) {
 	in := func(j *model.Job) bool { return j.Phase != model.PhasePending }
-	never := func(*model.Queue) bool { return false }
-	x.walk(step, in, never, func(j *model.Job) bool {
+	never := func(*model.Queue) policy.Answer { return policy.Answer{} }
+	x.walk(step, visit{in, never, func(j *model.Job) (again bool) {
 		why := policy.Answer{Yes: true}
 		if step.Flag(policy.KeyVote) && j.HasMinResources {
 			why = x.s.Enqueueable(j)
@@ -25,5 +25,5 @@ func (x *Cycle) admit(step *policy.Step) {
 		reason.Reason = "" // that of a refusal
 		x.plan.Admits = model.Append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: reason})
 		return false
-	})
+	}})
 }

@@ -8,31 +8,33 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// backlog is what is remembered of jobs from one cycle to the next, so that a cycle looks at those that changed, and at one
-// of each kind of those that wait: see lane. It follows the cluster by its log of jobs.
+// backlog is the memory that remembers jobs from one cycle to the next, so that a cycle looks at those that changed, and at one of each kind
+// of those that wait: see stepBacklog. It follows the cluster by its log of jobs.
 type backlog struct {
 	s *policy.Session
 	c *model.Cluster
+	x *Cycle // the present one
 
 	begun   bool
 	cursor  uint64 // in JobLog
 	cycle   uint64
 	local   bool // a job's status is told by the job and its waits alone
-	steps   []*policy.Step
-	lanes   map[*policy.Step]*lane
+	steps   []*stepBacklog
+	bySteps map[*policy.Step]*stepBacklog
 	records map[*model.Job]*record
 
 	listed  []*record // jobs with a queue, in key order
 	open    []*record // jobs that may wait for something, by queue and key
 	touched []*record // jobs with a queue that changed
 	fresh   []*record // those of open that not every step has its answer for, in key order
+	looked  []*record // whose waits and statuses are to be told anew in this cycle
 
-	statuses []*model.JobStatus // of listed; what plans have of it is never changed in place
-	owned    bool               // no plan has statuses yet
-	waits    []model.Wait       // of open; never changed in place
-	changed  bool               // waits are to be listed anew
-	slabs    slabs
-	dueNow   []dueLine // reused
+	known   []*model.JobStatus // of listed; what plans have of it is never changed in place
+	owned   bool               // no plan has known yet
+	waiting []model.Wait       // of open; never changed in place
+	changed bool               // waiting is to be listed anew
+	slabs   slabs
+	dueNow  []dueOrder // reused
 }
 
 // slabs are where what is kept of jobs is made.
@@ -41,15 +43,13 @@ type slabs struct {
 	at       model.Slab[*parked]
 	parked   model.Slab[parked]
 	statuses model.Slab[model.JobStatus]
-	scores   model.Slab[model.RowScore]
-	texts    model.Texts
 }
 
 // record is one job.
 type record struct {
 	job     *model.Job
 	queue   string // its name, by which the record is sorted
-	version uint64 // of the job, as last seen, or left by a turn in vain
+	version uint64 // of the job, as last seen, or left by a turn without effect
 	listed  bool
 	open    bool
 	isFresh bool
@@ -66,34 +66,32 @@ type record struct {
 	waits  []model.Wait // as of the last cycle
 }
 
-// backlogOf is the session's, made at the first call.
-func backlogOf(s *policy.Session) *backlog {
-	if b, ok := s.Kept.(*backlog); ok {
-		return b
-	}
+func newBacklog(s *policy.Session) *backlog {
 	b := &backlog{
-		s: s, c: s.Cluster(), lanes: map[*policy.Step]*lane{}, records: map[*model.Job]*record{},
+		s: s, c: s.Cluster(), bySteps: map[*policy.Step]*stepBacklog{}, records: map[*model.Job]*record{},
 		local: s.Local(policy.JobValid, policy.JobReady),
 	}
 	for _, a := range s.Policy().Actions {
 		for _, step := range a.Steps {
-			if l := b.lanes[step]; l != nil {
+			if l := b.bySteps[step]; l != nil {
 				l.kinds = nil // it is taken twice a cycle
 				continue
 			}
-			b.lanes[step] = newLane(s, a.Name, step, len(b.steps))
-			b.steps = append(b.steps, step)
+			b.bySteps[step] = newStepBacklog(b, a.Name, step, len(b.steps))
+			b.steps = append(b.steps, b.bySteps[step])
 		}
 	}
-	s.Kept = b
 	return b
 }
 
-// begin opens a cycle: records of jobs that changed since are brought up to date, and each step is to look at them again.
-func (b *backlog) begin() {
+func (b *backlog) of(step *policy.Step) attempts { return b.bySteps[step] }
+
+// begin brings records of jobs that changed since up to date, and each step is to look at them again.
+func (b *backlog) begin(x *Cycle) {
+	b.x = x
 	b.cycle++
 	entries, ok := b.c.JobLog.Since(b.cursor)
-	if !b.begun || !ok || b.s.NoCache {
+	if !b.begun || !ok {
 		b.reset()
 	} else {
 		for _, j := range entries {
@@ -101,8 +99,8 @@ func (b *backlog) begin() {
 		}
 	}
 	b.begun, b.cursor = true, b.c.JobLog.Next()
-	for _, l := range b.lanes {
-		l.begin(b)
+	for _, l := range b.steps {
+		l.beginCycle()
 	}
 	slices.SortFunc(b.fresh, byKey)
 }
@@ -119,8 +117,8 @@ func byQueue(a, b *record) int {
 // reset begins anew, with a look at every job.
 func (b *backlog) reset() {
 	clear(b.records)
-	b.listed, b.open, b.fresh, b.waits, b.changed = nil, nil, nil, nil, true
-	for _, l := range b.lanes {
+	b.listed, b.open, b.fresh, b.waiting, b.changed = nil, nil, nil, nil, true
+	for _, l := range b.steps {
 		l.reset()
 	}
 	for _, j := range b.c.JobsByKey() {
@@ -135,7 +133,7 @@ func (b *backlog) reset() {
 		}
 	}
 	slices.SortFunc(b.open, byQueue)
-	b.statuses, b.owned, b.touched = make([]*model.JobStatus, len(b.listed)), true, slices.Clone(b.listed)
+	b.known, b.owned, b.touched = make([]*model.JobStatus, len(b.listed)), true, slices.Clone(b.listed)
 }
 
 // record makes a job's record.
@@ -188,11 +186,11 @@ func (b *backlog) list(r *record, listed bool) {
 	b.own()
 	if r.status = nil; listed {
 		b.listed = slices.Insert(b.listed, i, r)
-		b.statuses = slices.Insert(b.statuses, i, nil)
+		b.known = slices.Insert(b.known, i, nil)
 		return
 	}
 	b.listed = slices.Delete(b.listed, i, i+1)
-	b.statuses = slices.Delete(b.statuses, i, i+1)
+	b.known = slices.Delete(b.known, i, i+1)
 }
 
 // toOpen puts a job that changed among those that may wait, for each step to look at it, or takes it from there.
@@ -216,7 +214,7 @@ func (b *backlog) toOpen(r *record, open bool) {
 	b.refresh(r)
 }
 
-// leave takes a job out of all lanes: each step is to look at it.
+// leave has a job be parked no more: each step is to look at it.
 func (r *record) leave() {
 	for i, p := range r.at {
 		if p != nil {
@@ -241,16 +239,60 @@ func (b *backlog) end() {
 		}
 		return !r.isFresh
 	})
+	clear(b.looked)
+	b.looked, b.x = b.looked[:0], nil
 }
 
 // unasked says that some step must come to a job in each cycle.
 func (b *backlog) unasked(r *record) bool {
 	for i, p := range r.at {
-		if p == nil && !b.lanes[b.steps[i]].never && r.job.Seated() {
+		if p == nil && !b.steps[i].never && r.job.Seated() {
 			return true
 		}
 	}
 	return false
+}
+
+// come readies the job that a cursor is at for a look at it.
+func (b *backlog) come(c *queueCursor) {
+	b.recall(c.rec)
+	b.ranked(c, c.rec)
+}
+
+// recall writes down what steps that passed a job in this cycle said of it, as it is to be looked at now.
+func (b *backlog) recall(r *record) {
+	if r.live == b.cycle {
+		return
+	}
+	r.live = b.cycle
+	b.look(r)
+	for _, p := range r.at {
+		if p != nil && p.seen == b.cycle {
+			b.x.tell(r.job, p.out)
+		}
+	}
+}
+
+// ranked notes a job's place in its queue's order, as the first step has it that comes to it: among those that wait to be let in, or
+// for nodes.
+func (b *backlog) ranked(c *queueCursor, r *record) {
+	if r.placed == b.cycle {
+		return
+	}
+	r.placed = b.cycle
+	c.placed++
+	if place := c.placed; place != r.place {
+		r.place = place
+		b.look(r)
+	}
+}
+
+// look has a job's waits told anew at the end of the cycle.
+func (b *backlog) look(r *record) {
+	if r.looked != b.cycle {
+		r.looked = b.cycle
+		b.looked = append(b.looked, r)
+	}
 }
 
 // mayWait says whether a job can have something to wait for: to be let in, for nodes, or for what is being released.

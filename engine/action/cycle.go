@@ -19,11 +19,12 @@ type Cycle struct {
 	// waits holds the last reason of each job and of each task, so that a later action's success clears it.
 	jobWaits  map[*model.Job]*model.Wait
 	taskWaits map[*model.Task]*model.Wait
-	jottings  []jotted // what the present turn noted of them
+	notes     []noted // what the present turn noted of them
 	undone    map[*model.Job]int
 	// turnUndone is how many tasks the present turn placed and undid; -1: it did neither.
 	turnUndone int
-	backlog    *backlog
+	store      *store
+	memory     memory
 	others     []model.RowScore // of a runner-up; reused
 	done       []placed         // in this turn; reused
 	text       []byte           // reused
@@ -31,7 +32,7 @@ type Cycle struct {
 	looked     []*record // whose waits and statuses are to be told anew
 	held       []placed
 	pipelined  []placed
-	vain       []*model.Task // of this turn
+	without    []*model.Task // a place in this turn
 	kept       *kept         // by the present step; nil: nothing
 	unsettled  bool          // the present turn rests on what is kept, which no kind of jobs tells
 }
@@ -44,11 +45,12 @@ type placed struct {
 
 // Begin opens a cycle of work on a plan.
 func Begin(s *policy.Session, plan *model.Plan) *Cycle {
+	st := storeOf(s)
 	x := &Cycle{
 		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, jobWaits: map[*model.Job]*model.Wait{}, taskWaits: map[*model.Task]*model.Wait{},
-		undone: map[*model.Job]int{}, backlog: backlogOf(s), verbs: verbs(),
+		undone: map[*model.Job]int{}, store: st, memory: st.memory, verbs: verbs(),
 	}
-	x.backlog.begin()
+	x.memory.begin(x)
 	return x
 }
 
@@ -100,7 +102,7 @@ func (x *Cycle) Close() {
 			x.plan.Pipelines = append(x.plan.Pipelines, p.bind)
 		}
 	}
-	x.closeWaits()
+	x.plan.Waits = x.memory.waits()
 	if len(x.plan.Binds)+len(x.plan.Admits) == 0 {
 		x.txn.Rollback(0)
 	}
@@ -110,7 +112,37 @@ func (x *Cycle) Close() {
 		}
 	}
 	x.txn.Commit()
-	x.backlog.end()
+	x.memory.end()
+}
+
+// Jobs gives every pending task of ours a reason, of its own or its job's, and lists the statuses of all jobs with a queue, in key order,
+// as told gives them. It is asked about those for which anything may have changed.
+func (x *Cycle) Jobs(told func(*model.Job) model.JobStatus) []*model.JobStatus {
+	return x.memory.statuses(told)
+}
+
+// waitsOf lists a job's waits, then those of its tasks in their order. place is the job's in its queue's order.
+func (x *Cycle) waitsOf(j *model.Job, place int) []model.Wait {
+	var out []model.Wait
+	add := func(w *model.Wait) {
+		own := *w
+		own.Place = place
+		out = append(out, own)
+	}
+	if w := x.jobWaits[j]; w != nil && unfinished(j) {
+		add(w)
+	}
+	var left []*model.Task
+	for _, t := range j.Tasks {
+		if x.taskWaits[t] != nil && t.Status == model.Pending {
+			left = append(left, t)
+		}
+	}
+	x.s.SortTasks(left)
+	for _, t := range left {
+		add(x.taskWaits[t])
+	}
+	return out
 }
 
 func (x *Cycle) warn(text string) {

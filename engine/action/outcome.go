@@ -7,7 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// outcome is what a step said of a job that it took in vain, in a form that holds for every job of its kind: the tasks are
+// outcome is what a step said of a job that it tried without effect, in a form that holds for every job of its kind: the tasks are
 // told by their place among those that wait, in key order.
 type outcome struct {
 	notes  []note
@@ -22,8 +22,8 @@ type note struct {
 
 const ofJob = -1
 
-// jotted is a note as a turn makes it.
-type jotted struct {
+// noted is a note as a turn makes it.
+type noted struct {
 	task *model.Task // nil: the job
 	wait *model.Wait
 }
@@ -38,11 +38,11 @@ func (o *outcome) equal(p *outcome) bool {
 	})
 }
 
-// gather makes an outcome of a turn's notes: of several on one thing the last.
-func gather(j *model.Job, jottings []jotted, undone int) *outcome {
+// outcomeOf makes an outcome of a turn's notes: of several on one thing the last.
+func outcomeOf(j *model.Job, notes []noted, undone int) *outcome {
 	out := &outcome{undone: undone}
-	last := make(map[*model.Task]*model.Wait, len(jottings))
-	for _, x := range jottings {
+	last := make(map[*model.Task]*model.Wait, len(notes))
+	for _, x := range notes {
 		last[x.task] = x.wait
 	}
 	if w, ok := last[nil]; ok {
@@ -100,9 +100,9 @@ func (x *Cycle) tell(j *model.Job, out *outcome) {
 	}
 }
 
-// note sets the wait of a job or of one of its tasks, or takes it away, and jots that down for the turn's outcome.
+// note sets the wait of a job or of one of its tasks, or takes it away; the turn's outcome has it, too.
 func (x *Cycle) note(j *model.Job, t *model.Task, w *model.Wait) {
-	x.jottings = append(x.jottings, jotted{t, w})
+	x.notes = append(x.notes, noted{t, w})
 	switch {
 	case w == nil && t == nil:
 		delete(x.jobWaits, j)

@@ -14,8 +14,13 @@ import (
 func (x *Cycle) place(step *policy.Step) {
 	left := map[*model.Job]*taskQueue{} // of jobs that come back for another turn
 	var room taskQueue
-	overused := func(q *model.Queue) bool { return step.Gate(policy.Overused) && x.s.Overused(q).Yes }
 	x.kept = nil
+	overused := func(q *model.Queue) policy.Answer {
+		if !step.Gate(policy.Overused) {
+			return policy.Answer{}
+		}
+		return x.s.Overused(q)
+	}
 	settled := func(j *model.Job) bool {
 		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending &&
 			x.awaited(step, j).IsZero()
@@ -38,7 +43,7 @@ func (x *Cycle) place(step *policy.Step) {
 		}
 		return again
 	}
-	x.walk(step, settled, overused, func(j *model.Job) (again bool) {
+	x.walk(step, visit{settled, overused, func(j *model.Job) (again bool) {
 		placed := j.PlacedNow
 		if take(j) {
 			return true
@@ -49,7 +54,7 @@ func (x *Cycle) place(step *policy.Step) {
 		}
 		x.await(step, j)
 		return false
-	})
+	}})
 }
 
 // preemptive asks the gate of that name for the tasks that are to be placed.
@@ -103,116 +108,67 @@ func (x *Cycle) taskPasses(step *policy.Step, t *model.Task) bool {
 	return ok && t.Waits()
 }
 
-// turn gives one job the floor and says whether it comes back. Its placements are kept, held or undone together,
-// or, where the step commits per task, each kept at once.
-func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bool) {
-	start := x.txn.Mark()
-	x.kept.begin()
-	done := x.done[:0]
-	var failed map[string]bool
-	ended := false
-	for !todo.empty() && !ended {
-		t := todo.pop(x.s)
-		if t.Role != "" && failed[t.Role] {
-			x.taskWait(t, builtin("role", "another pod of role "+t.Role+" found no node"), nil)
-			x.inVain(t)
-			continue
-		}
-		p, found, skip := x.try(step, t)
-		switch {
-		case skip:
-			x.inVain(t)
-			continue
-		case !found:
-			x.inVain(t)
-			if failed == nil {
-				failed = map[string]bool{}
-			}
-			failed[t.Role] = true
-			x.c.SetRoleFailed(j, t.Role, true)
-			ended = !x.jobPasses(step, policy.KeyOnNoNode, j)
-			continue
-		}
-		done = model.Append(done, p)
-		if step.Word(policy.KeyCommit) == "task" {
-			x.keep(done)
-			done = done[:0]
-		}
-		if ended = x.turnOver(step, j); ended && !todo.empty() {
-			again = true
-		}
-	}
-	for role := range failed {
-		x.c.SetRoleFailed(j, role, false)
-	}
-	kept := x.finish(step, j, start, done)
-	for _, t := range x.vain {
-		x.c.SetVain(t, false)
-	}
-	x.vain = x.vain[:0]
-	clear(done)
-	x.done = done[:0]
-	return kept && again
-}
-
-// inVain notes that a task got no place in this turn. One that asks for nothing counts for its gang while it waits, until then.
-func (x *Cycle) inVain(t *model.Task) {
+// withoutPlace notes that a task got no place in this turn. One that asks for nothing counts for its gang while it waits, until then.
+func (x *Cycle) withoutPlace(t *model.Task) {
 	if t.BestEffort {
 		x.c.SetVain(t, true)
-		x.vain = append(x.vain, t)
+		x.without = append(x.without, t)
 	}
 }
 
-// turnOver says whether a job yields the floor after a placement.
-func (x *Cycle) turnOver(step *policy.Step, j *model.Job) bool {
-	switch step.Word(policy.KeyTurn) {
-	case "oneTask":
+// endTurn takes back what was noted for the turn.
+func (x *Cycle) endTurn(done []placed) {
+	for _, t := range x.without {
+		x.c.SetVain(t, false)
+	}
+	x.without = x.without[:0]
+	clear(done)
+	x.done = done[:0]
+}
+
+// mayAllocate asks the gate allocatable, if the step heeds it.
+func (x *Cycle) mayAllocate(step *policy.Step, t *model.Task) bool {
+	if !step.Gate(policy.Allocatable) {
 		return true
-	case "untilReady":
-		return x.s.IsReady(j)
-	case "untilFed":
-		return !x.s.Starving(j)
 	}
-	return false
+	a := x.s.Allocatable(t)
+	if !a.Yes {
+		why := a.Reason()
+		if never := x.s.NeverFits(t); never != "" {
+			why.Text += "; " + never
+		}
+		x.taskWait(t, why, nil)
+	}
+	return a.Yes
 }
 
-// try finds a node for a task and puts it there. skip: it was not its turn to look for one.
-func (x *Cycle) try(step *policy.Step, t *model.Task) (p placed, found, skip bool) {
-	if step.Gate(policy.Allocatable) {
-		if a := x.s.Allocatable(t); !a.Yes {
-			why := a.Reason()
-			if never := x.s.NeverFits(t); never != "" {
-				why.Text += "; " + never
-			}
-			x.taskWait(t, why, nil)
-			return placed{}, false, true
-		}
-	}
+// find finds a node for a task and puts it there.
+func (x *Cycle) find(t *model.Task) (p placed, found bool) {
 	if a := x.s.Feasible(t); !a.Yes {
 		x.taskWait(t, a.Reason(), nil)
-		return placed{}, false, false
+		return placed{}, false
 	}
 	class := x.s.Class(t)
 	choice, found := class.Choose()
 	if !found {
 		nodes := class.Rejections()
 		x.taskWait(t, x.noNode(nodes), nodes)
-		return placed{}, false, false
+		return placed{}, false
 	}
 	volumes, err := x.s.Bindings(t, choice.Row)
 	if err != nil {
 		x.taskWait(t, builtin("volumes", err.Error()), nil)
-		return placed{}, false, false
+		return placed{}, false
 	}
 	if first := x.takeKept(t, choice.Row); first != nil {
 		x.unsettled = true
 		x.taskWait(t, keptFor(first), nil)
-		return placed{}, false, false
+		return placed{}, false
 	}
 	if t.Status == model.Pipelined {
 		x.txn.Unplace(t)
 	}
-	return x.put(t, choice, volumes), true, false
+	return x.put(t, choice, volumes), true
 }
 
 // noNode words a histogram as kube-scheduler does, under the row that rejected most.
@@ -259,7 +215,7 @@ func (x *Cycle) put(t *model.Task, ch policy.Choice, volumes []model.VolumeBind)
 // scores are those of the chosen node, for the plan to keep.
 func (x *Cycle) scores(ch *policy.Choice) []model.RowScore {
 	x.others = ch.Scores(x.others[:0], ch.Row)
-	out := x.backlog.slabs.scores.Slice(len(x.others))
+	out := x.store.scores.Slice(len(x.others))
 	copy(out, x.others)
 	return out
 }
@@ -298,7 +254,7 @@ func (x *Cycle) said(parts ...any) string {
 			x.text = strconv.AppendFloat(x.text, p, 'g', 6, 64)
 		}
 	}
-	return x.backlog.slabs.texts.New(x.text)
+	return x.store.texts.New(x.text)
 }
 
 // finish ends a turn: kept when jobReady, held when jobPipelined, else undone.

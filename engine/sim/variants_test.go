@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -27,6 +28,7 @@ func TestScenarioVariants(t *testing.T) {
 		{"objects shuffled", shuffled(1), same},
 		{"objects shuffled otherwise", shuffled(2), same},
 		{"nothing remembered", uncached, func(text string) string { return times.ReplaceAllString(text, "erred") }},
+		{"no attempt remembered", forgetful, func(text string) string { return times.ReplaceAllString(text, "erred") }},
 		{"the policy loaded again before each cycle", reloading, same},
 		{"each row spread over three goroutines", spread, same},
 	}
@@ -86,7 +88,21 @@ func uncached() ScenarioOptions {
 	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
 		s := policy.NewSession(w.Cluster(), w.Policy)
 		s.NoCache = true
+		action.Forget(s)
 		w.Cluster().View = s
+		return nil
+	}}
+}
+
+// forgetful has every job be tried in every cycle, by sessions that remember all else.
+func forgetful() ScenarioOptions {
+	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
+		s, ok := w.Cluster().View.(*policy.Session)
+		if !ok || s.Policy() != w.Policy {
+			s = policy.NewSession(w.Cluster(), w.Policy)
+			action.Forget(s)
+			w.Cluster().View = s
+		}
 		return nil
 	}}
 }

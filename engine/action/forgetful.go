@@ -1,0 +1,99 @@
+package action
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// forgetful is a memory that remembers nothing: each job is tried in each cycle, and all is said anew.
+type forgetful struct {
+	x      *Cycle
+	places map[*model.Job]int // in the order of their queues
+}
+
+func (m *forgetful) begin(x *Cycle) { m.x, m.places = x, map[*model.Job]int{} }
+
+func (m *forgetful) of(*policy.Step) attempts {
+	return &eachJob{m: m, jobs: map[*model.Queue]*policy.Heap[*model.Job]{}, placed: map[*model.Queue]int{}}
+}
+
+func (m *forgetful) statuses(told func(*model.Job) model.JobStatus) (out []*model.JobStatus) {
+	for _, j := range m.x.c.JobsByKey() {
+		if mayWait(j) {
+			m.x.untried(j)
+		}
+	}
+	for _, j := range m.x.c.JobsByKey() {
+		if j.Seated() {
+			status := told(j)
+			out = append(out, &status)
+		}
+	}
+	return out
+}
+
+func (m *forgetful) waits() (out []model.Wait) {
+	jobs := slices.Clone(m.x.c.JobsByKey())
+	slices.SortStableFunc(jobs, func(a, b *model.Job) int { return cmp.Compare(a.QueueName, b.QueueName) })
+	for _, j := range jobs {
+		out = append(out, m.x.waitsOf(j, m.places[j])...)
+	}
+	return out
+}
+
+func (m *forgetful) end() { m.x = nil }
+
+func (m *forgetful) reorder(*model.Plan) bool { return false }
+
+// eachJob has every job be tried.
+type eachJob struct {
+	m      *forgetful
+	jobs   map[*model.Queue]*policy.Heap[*model.Job]
+	placed map[*model.Queue]int // how many were given their places
+}
+
+func (a *eachJob) begin(takes func(*model.Job) bool) (queues []*model.Queue) {
+	x := a.m.x
+	for _, j := range x.c.JobsByKey() {
+		if !mayWait(j) || !j.Seated() || !takes(j) {
+			continue
+		}
+		if a.jobs[j.Queue] == nil {
+			a.jobs[j.Queue], queues = x.s.Jobs(), append(queues, j.Queue)
+		}
+		a.jobs[j.Queue].Put(j)
+	}
+	slices.SortFunc(queues, byName)
+	return queues
+}
+
+func (a *eachJob) next(q *model.Queue) *model.Job {
+	j, ok := a.jobs[q].Take()
+	if !ok {
+		return nil
+	}
+	if a.m.places[j] == 0 {
+		a.placed[q]++
+		a.m.places[j] = a.placed[q]
+	}
+	return j
+}
+
+func (a *eachJob) tried(j *model.Job, again, _ bool) {
+	if again {
+		a.jobs[j.Queue].Put(j)
+	}
+}
+
+func (a *eachJob) drop(q *model.Queue, why model.Reason) {
+	for j := a.next(q); j != nil; j = a.next(q) {
+		if j.Counts[model.Pending] > 0 {
+			a.m.x.jobWait(j, why)
+		}
+	}
+}
+
+func (a *eachJob) end() {}

@@ -1,0 +1,185 @@
+package action
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// jobOrder is the parked jobs of one queue, in order: those from read on are to come in this walk, been those that have had their turn. Jobs
+// that are parked no more are still in it.
+type jobOrder struct {
+	jobs, been []*parked
+	read       int
+	same       bool // been is what was read of jobs so far, and not written down
+	moved      bool // been is not in order
+	// due is, of each of jobs, the first moment at which its keys may be others, at the latest; beenDue is that of been.
+	due, beenDue []int64
+	firsts       []int64   // the first of each block of due
+	until        time.Time // the first of all; zero: none
+}
+
+// block is of how many jobs the first moment is known, so that those for which it is not due need not be looked at.
+const block = 64
+
+// open readies the jobs for a walk, in the order of this moment. anew: all keys may be others.
+func (o *jobOrder) open(s *policy.Session, now time.Time, anew bool) {
+	o.read, o.been, o.beenDue, o.same = 0, o.been[:0], o.beenDue[:0], true
+	if anew || !o.until.IsZero() && !now.Before(o.until) {
+		o.rerank(s, now, anew)
+	}
+}
+
+// rerank reads the keys again that may be others now, and says whether the order is another.
+func (o *jobOrder) rerank(s *policy.Session, now time.Time, anew bool) (moved bool) {
+	inOrder, at := true, instant(now) // who has other keys, between those beside it
+	for k, first := range o.firsts {
+		if !anew && first > at {
+			continue
+		}
+		for i := k * block; i < min((k+1)*block, len(o.due)); i++ {
+			if !anew && o.due[i] > at {
+				continue
+			}
+			if o.due[i] = never; !o.jobs[i].gone {
+				inOrder = o.rerankAt(i, s, now, anew) && inOrder
+				o.due[i] = instant(o.jobs[i].rank.Until)
+			}
+		}
+		o.firsts[k] = slices.Min(o.due[k*block : min((k+1)*block, len(o.due))])
+	}
+	if !inOrder && o.sort(s) {
+		o.divide()
+		return true
+	}
+	o.hold()
+	return false
+}
+
+// rerankAt reads the keys of one job again if they may be others, and says whether it still is between those beside it.
+func (o *jobOrder) rerankAt(i int, s *policy.Session, now time.Time, anew bool) (inOrder bool) {
+	p := o.jobs[i]
+	if !anew && (p.rank.Until.IsZero() || now.Before(p.rank.Until)) {
+		return true
+	}
+	s.Rank(&p.rank)
+	inOrder = true
+	for k := max(i, 1); k <= min(i+1, len(o.jobs)-1); k++ {
+		inOrder = inOrder && s.Compare(&o.jobs[k-1].rank, &o.jobs[k].rank) <= 0
+	}
+	return inOrder
+}
+
+// never is an instant that does not come.
+const never = math.MaxInt64
+
+// instant is a time in nanoseconds since 1970, never for the zero time, and where there are not so many.
+func instant(t time.Time) int64 {
+	if t.IsZero() || t.Unix() >= never/int64(time.Second) {
+		return never
+	}
+	return t.UnixNano()
+}
+
+// sort puts the jobs in order, and says whether they were not.
+func (o *jobOrder) sort(s *policy.Session) (moved bool) {
+	before := func(a, b *parked) int { return s.Compare(&a.rank, &b.rank) }
+	if slices.IsSortedFunc(o.jobs, before) {
+		return false
+	}
+	slices.SortFunc(o.jobs, before)
+	for i, p := range o.jobs {
+		o.due[i] = instant(p.rank.Until)
+	}
+	return true
+}
+
+// divide finds the first moment of each block.
+func (o *jobOrder) divide() {
+	o.firsts = o.firsts[:0]
+	for due := range slices.Chunk(o.due, block) {
+		o.firsts = append(o.firsts, slices.Min(due))
+	}
+	o.hold()
+}
+
+// hold finds the first of all.
+func (o *jobOrder) hold() {
+	first := int64(never)
+	for _, due := range o.firsts {
+		first = min(first, due)
+	}
+	if o.until = (time.Time{}); first != never {
+		o.until = time.Unix(0, first)
+	}
+}
+
+// head is the first parked job that is still to come; nil: there is none.
+func (o *jobOrder) head() *parked { return o.next(len(o.jobs)) }
+
+// next is the first that is still to come of those before a place; nil: there is none.
+func (o *jobOrder) next(before int) *parked {
+	if o == nil {
+		return nil
+	}
+	for ; o.read < before; o.read++ {
+		p := o.jobs[o.read]
+		if !p.gone {
+			return p
+		}
+		o.write()
+		*p = parked{gone: true} // nobody looks at it any more, and it is to keep no job
+	}
+	return nil
+}
+
+// before is how many come before a job that is not in it.
+func (o *jobOrder) before(s *policy.Session, r *policy.Ranked[*model.Job]) int {
+	n, _ := slices.BinarySearchFunc(o.jobs[o.read:], r, func(p *parked, r *policy.Ranked[*model.Job]) int { return s.Compare(&p.rank, r) })
+	return o.read + n
+}
+
+// pass leaves a job parked that was to come, or parks one.
+func (o *jobOrder) pass(p *parked, s *policy.Session) {
+	var due int64
+	if o.read < len(o.jobs) && o.jobs[o.read] == p {
+		if o.read++; o.same {
+			return
+		}
+		due = o.due[o.read-1]
+	} else {
+		o.write()
+		if due = instant(p.rank.Until); len(o.been) > 0 && s.Compare(&o.been[len(o.been)-1].rank, &p.rank) > 0 {
+			o.moved = true // it had a turn, and its keys are others now
+		}
+	}
+	o.been, o.beenDue = append(o.been, p), append(o.beenDue, due)
+}
+
+// write writes down who has been.
+func (o *jobOrder) write() {
+	if o.same {
+		o.been, o.beenDue, o.same = append(o.been, o.jobs[:o.read]...), append(o.beenDue, o.due[:o.read]...), false
+	}
+}
+
+// close ends a walk: what has been is what is parked.
+func (o *jobOrder) close(s *policy.Session) {
+	for p := o.head(); p != nil; p = o.head() {
+		o.pass(p, s)
+	}
+	o.read = 0
+	if o.same {
+		return
+	}
+	o.jobs, o.been = o.been, o.jobs[:0]
+	o.due, o.beenDue = o.beenDue, o.due[:0]
+	if o.moved {
+		o.moved = false
+		o.sort(s)
+	}
+	o.divide()
+}

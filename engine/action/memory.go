@@ -1,0 +1,63 @@
+package action
+
+import (
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// memory is what a session knows of jobs beside the cluster: what would come of trying them, and what was said of them last. It saves
+// work and decides nothing: a memory that remembers nothing gives the same plans.
+type memory interface {
+	// begin opens a cycle.
+	begin(x *Cycle)
+	// of is what is known of the attempts of a step.
+	of(step *policy.Step) attempts
+	// statuses are those of all jobs with a queue in the order of their keys, each as told says. Before that, each pending task of ours gets
+	// a reason, of its own or its job's.
+	statuses(told func(*model.Job) model.JobStatus) []*model.JobStatus
+	// waits lists why all that waits does so, by queue and job.
+	waits() []model.Wait
+	// end closes the cycle.
+	end()
+	// reorder brings the places of jobs in the last cycle's plan up to date; false: it takes a cycle.
+	reorder(plan *model.Plan) bool
+}
+
+// attempts goes through the jobs of a step in a walk, each queue in the order of its jobs. Of those that need not be tried, as it is known
+// that nothing would come of it and what would be said of it, it says that, as if they had been.
+type attempts interface {
+	// begin finds the jobs that the step takes, and gives their queues by name.
+	begin(takes func(*model.Job) bool) []*model.Queue
+	// next is the first job of a queue that is to be tried; nil: there is none.
+	next(q *model.Queue) *model.Job
+	// tried says what came of the job that next gave: whether it comes back for another turn, and whether the turn had an effect.
+	tried(j *model.Job, again, effect bool)
+	// drop leaves the rest of a queue for a reason.
+	drop(q *model.Queue, why model.Reason)
+	// end closes the walk.
+	end()
+}
+
+// store is what a session keeps for this package from cycle to cycle.
+type store struct {
+	memory memory
+	scores model.Slab[model.RowScore]
+	texts  model.Texts
+}
+
+// storeOf is the session's, made at the first call.
+func storeOf(s *policy.Session) *store {
+	st, ok := s.Kept.(*store)
+	if !ok {
+		st = &store{memory: newBacklog(s)}
+		s.Kept = st
+	}
+	return st
+}
+
+// Forget has a session's cycles begin with nothing known of jobs from now on, and try each of them.
+func Forget(s *policy.Session) { s.Kept = &store{memory: &forgetful{}} }
+
+// Reorder brings the places in a plan that is still that of the last cycle up to date, as jobs may go before others by nothing but the
+// passing of time; false: it takes a cycle to tell. Who comes first makes no other difference to a cycle in which no attempt had an effect.
+func Reorder(s *policy.Session, plan *model.Plan) bool { return storeOf(s).memory.reorder(plan) }

@@ -1,0 +1,337 @@
+package action
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// stepBacklog is what one step of an action remembers of jobs that it tried without effect: they are parked, in the order of their queue.
+// Those of one kind fare alike at the same state, so that of a kind one job is tried, and the others pass unlooked at.
+type stepBacklog struct {
+	b      *backlog
+	s      *policy.Session
+	step   *policy.Step
+	action string
+	index  int // of the step
+	// kinds is nil where nothing can be remembered: each job is tried in each cycle.
+	kinds   *policy.Kinds
+	never   bool   // the step is never taken
+	epoch   string // of kinds
+	order   string // epoch of the order of jobs
+	known   map[string]*kind
+	orders  map[*model.Queue]*jobOrder
+	refused policy.Token // at which some kind was tried without effect last
+	drops   map[*model.Queue]*outcome
+	cursors map[*model.Queue]*queueCursor // of the present walk
+}
+
+// kind is jobs that the step cannot tell apart.
+type kind struct {
+	out *outcome
+	at  policy.Token // of the state at which out came
+}
+
+// parked is a job that a step need not come to.
+type parked struct {
+	rank policy.Ranked[*model.Job]
+	rec  *record
+	kind *kind    // nil: the step does not take the job
+	out  *outcome // that the job's waits rest on
+	seen uint64   // the cycle in which the walk passed it
+	gone bool     // it is parked no more
+}
+
+func newStepBacklog(b *backlog, action string, step *policy.Step, index int) *stepBacklog {
+	s := b.s
+	l := &stepBacklog{b: b, s: s, action: action, step: step, index: index, kinds: s.Kinds(step), cursors: map[*model.Queue]*queueCursor{}}
+	if _, ok := s.OrderEpoch(); !ok {
+		l.kinds = nil
+	}
+	if jobs := step.Condition(policy.KeyJobs); jobs != nil && !s.LocalFilter(jobs) {
+		l.kinds = nil // who is left out may be taken although nothing of the job changes
+	}
+	if when := step.Condition(policy.KeyWhen); when != nil {
+		if !when.Reads.Only("pipeline") {
+			l.kinds = nil
+		} else if runs, err := s.Condition(when); err == nil {
+			l.never = !runs
+		}
+	}
+	l.reset()
+	return l
+}
+
+func (l *stepBacklog) reset() {
+	l.known, l.orders, l.drops = map[string]*kind{}, map[*model.Queue]*jobOrder{}, map[*model.Queue]*outcome{}
+}
+
+// beginCycle forgets what is not so any more.
+func (l *stepBacklog) beginCycle() {
+	if l.kinds == nil {
+		return
+	}
+	if epoch := l.kinds.Epoch(); epoch != l.epoch {
+		l.epoch = epoch
+		for _, order := range l.orders {
+			for _, p := range order.jobs {
+				if !p.gone {
+					p.gone, p.rec.at[l.index] = true, nil
+					l.b.refresh(p.rec)
+				}
+			}
+		}
+		l.reset()
+	}
+	count := 0
+	for q, order := range l.orders {
+		if count += len(order.jobs); l.b.c.Queues[q.Name] != q {
+			delete(l.orders, q)
+			delete(l.drops, q)
+		}
+	}
+	if many := 64; len(l.known) > many+2*count {
+		l.forget()
+	}
+}
+
+// forget drops the kinds that no job is of.
+func (l *stepBacklog) forget() {
+	used := map[*kind]bool{}
+	for _, order := range l.orders {
+		for _, p := range order.jobs {
+			used[p.kind] = true
+		}
+	}
+	for key, k := range l.known {
+		if !used[k] {
+			delete(l.known, key)
+		}
+	}
+}
+
+// kindOf is the kind of a job; nil: it has none.
+func (l *stepBacklog) kindOf(j *model.Job) *kind {
+	if l.kinds == nil {
+		return nil
+	}
+	key, ok := l.kinds.Of(j)
+	if !ok {
+		return nil
+	}
+	k := l.known[key]
+	if k == nil {
+		k = &kind{}
+		l.known[key] = k
+	}
+	return k
+}
+
+// settle notes what came of a kind at this state. Where it is what came before, it stays the same outcome.
+func (l *stepBacklog) settle(k *kind, out *outcome) {
+	l.refused = l.s.Token()
+	k.at = l.refused
+	if k.out == nil || !k.out.equal(out) {
+		k.out = out
+	}
+}
+
+// holds says that it is known what comes of a kind at this state.
+func (k *kind) holds(now policy.Token) bool { return k != nil && k.out != nil && k.at == now }
+
+// begin finds who is to be taken.
+func (l *stepBacklog) begin(takes func(*model.Job) bool) []*model.Queue {
+	var queues []*model.Queue
+	for _, r := range l.b.fresh {
+		j := r.job
+		if r.at[l.index] != nil || !j.Seated() {
+			continue
+		}
+		if !takes(j) {
+			if l.kinds != nil {
+				l.park(r, nil)
+			}
+			continue
+		}
+		c := l.cursors[j.Queue]
+		if c == nil {
+			c = &queueCursor{heap: l.s.Jobs()}
+			l.cursors[j.Queue], queues = c, append(queues, j.Queue)
+		}
+		c.heap.Put(j)
+	}
+	for q := range l.orders {
+		if l.cursors[q] == nil {
+			queues = append(queues, q)
+		}
+	}
+	slices.SortFunc(queues, byName)
+	return l.open(queues)
+}
+
+func byName(a, b *model.Queue) int { return cmp.Compare(a.Name, b.Name) }
+
+// open readies the orders of queues, one after the other, as the first job whose keys err is named. It leaves out the queues without jobs.
+func (l *stepBacklog) open(queues []*model.Queue) []*model.Queue {
+	if l.kinds == nil {
+		return queues
+	}
+	epoch, _ := l.s.OrderEpoch()
+	anew := epoch != l.order
+	l.order = epoch
+	return slices.DeleteFunc(queues, func(q *model.Queue) bool {
+		order := l.orders[q]
+		if order == nil {
+			order = &jobOrder{}
+			l.orders[q] = order
+		}
+		order.open(l.s, l.b.x.plan.Now, anew)
+		switch c := l.cursors[q]; {
+		case c != nil:
+			c.order = order
+		case order.head() == nil:
+			return true
+		default:
+			l.cursors[q] = &queueCursor{order: order}
+		}
+		return false
+	})
+}
+
+func (l *stepBacklog) next(q *model.Queue) *model.Job {
+	c, now := l.cursors[q], l.s.Token()
+	for c.advance(l.b) {
+		p := c.parked
+		if p == nil {
+			p = l.parkKnown(c, now)
+		}
+		if p == nil || !p.kind.holds(now) {
+			l.b.come(c)
+			c.version = c.rec.job.Version
+			return c.rec.job
+		}
+		l.pass(c, p, p.kind.out)
+	}
+	return nil
+}
+
+// parkKnown parks a job of which it is known what would come of it at this state; nil: it is not.
+func (l *stepBacklog) parkKnown(c *queueCursor, now policy.Token) *parked {
+	j := c.rank.Of
+	if l.kinds == nil || l.refused != now || !l.b.x.awaited(l.step, j).IsZero() {
+		return nil
+	}
+	k := l.kindOf(j)
+	if !k.holds(now) {
+		return nil
+	}
+	return l.parkAt(c, k)
+}
+
+func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
+	c, x := l.cursors[j.Queue], l.b.x
+	r, p, rank := c.rec, c.parked, &c.rank
+	var k *kind
+	switch {
+	case effect: // the job is another now, for all steps
+		c.sought = false
+		r.leave()
+		l.b.refresh(r)
+	case p != nil:
+		k = p.kind
+	default:
+		k = l.kindOf(j)
+	}
+	if !effect && r.version == c.version {
+		r.version = j.Version // touched, and as it was
+	}
+	if k != nil {
+		l.settle(k, outcomeOf(j, x.notes, x.turnUndone))
+		if p == nil {
+			p = l.parkAt(c, k)
+		}
+		l.stay(c, p, k.out)
+		return
+	}
+	if p != nil {
+		rank = &p.rank
+	}
+	l.s.Until(rank.Until)
+	if again {
+		c.put(l.s, j)
+	}
+}
+
+// drop notes for every job of a queue that is left out why.
+func (l *stepBacklog) drop(q *model.Queue, reason model.Reason) {
+	x := l.b.x
+	x.notes = x.notes[:0]
+	why := &outcome{undone: -1, notes: []note{{ofJob, &model.Wait{Action: x.action, Reason: reason}}}}
+	if known := l.drops[q]; known != nil && known.equal(why) {
+		why = known
+	}
+	l.drops[q] = why
+	nothing := &outcome{undone: -1}
+	for c := l.cursors[q]; c.advance(l.b); {
+		out := nothing
+		if c.rec.job.Counts[model.Pending] > 0 {
+			out = why
+		}
+		p := c.parked
+		if p == nil && x.awaited(l.step, c.rank.Of).IsZero() { // else the step may have nothing to do for it in a while
+			if k := l.kindOf(c.rank.Of); k != nil {
+				p = l.parkAt(c, k)
+			}
+		}
+		if p != nil {
+			l.pass(c, p, out)
+			continue
+		}
+		l.b.come(c)
+		x.tell(c.rec.job, out)
+		l.s.Until(c.rank.Until)
+	}
+}
+
+func (l *stepBacklog) end() {
+	clear(l.cursors)
+	for _, order := range l.orders {
+		order.close(l.s)
+	}
+}
+
+// park has the step not come to a job of a kind until something of the job changes.
+func (l *stepBacklog) park(r *record, k *kind) *parked {
+	p := l.b.slabs.parked.New()
+	p.rec, p.kind = r, k
+	r.at[l.index] = p
+	return p
+}
+
+// parkAt parks the job that a cursor took, where it stands in the order.
+func (l *stepBacklog) parkAt(c *queueCursor, k *kind) *parked {
+	p := l.park(c.rec, k)
+	p.rank = c.rank
+	return p
+}
+
+// pass leaves a job parked unlooked at, as what comes of it is known.
+func (l *stepBacklog) pass(c *queueCursor, p *parked, out *outcome) {
+	l.b.ranked(c, p.rec)
+	if p.rec.live == l.b.cycle {
+		l.b.x.tell(p.rec.job, out)
+	}
+	l.stay(c, p, out)
+}
+
+// stay notes what came of a parked job.
+func (l *stepBacklog) stay(c *queueCursor, p *parked, out *outcome) {
+	if p.out != out {
+		p.out = out
+		l.b.look(p.rec)
+	}
+	p.seen = l.b.cycle
+	c.order.pass(p, l.s)
+}
