@@ -103,10 +103,7 @@ func TestRules(t *testing.T) {
 			[]string{".subGroupPolicy[0].networkTopology: " + tiers},
 		},
 		{"SchedulingPolicy", `{tiers: [{tables: [{only: [a]}, {without: [a]}, {table: a}, {inline: {}}]}]}`, nil},
-		{
-			"SchedulingPolicy", `{tiers: [{tables: [{only: [a], without: [b]}]}]}`,
-			[]string{".tiers[0].tables[0]: only and without exclude each other"},
-		},
+		{"SchedulingPolicy", `{tiers: [{tables: [{only: [a], without: [b]}]}]}`, nil},
 		{
 			"SchedulingPolicy", `{tiers: [{tables: [{table: a, inline: {}}]}]}`,
 			[]string{".tiers[0].tables[0]: table and inline exclude each other"},

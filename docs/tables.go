@@ -14,8 +14,10 @@ import (
 const tablesIntro = `
 Each of Volcano's plugins that this version has is a table: rows of the [rule language](rule-language.md) in a YAML file
 under [rules/tables](../rules/tables). A policy names it in a tier, sets its params, and switches sections off with
-` + "`without`" + ` or ` + "`only`" + `. To change a row, print the table with ` + "`celsius policy show --resolved FILE`" +
-	`, and edit the copy: an inline
+` + "`without`" + ` or ` + "`only`" + `. What others rest on, and what Volcano has no flag for, ` + "`only`" +
+	` leaves on: %s; beside it
+` + "`without`" + ` may name these, as in ` + "`{name: gang, only: [jobReady], without: [jobValid]}`" +
+	`. To change a row, print the table with ` + "`celsius policy show --resolved FILE`" + `, and edit the copy: an inline
 table does all that a shipped one does. "Volcano" is the argument of Volcano's plugin that a param stands for.`
 
 // tableReference writes tables.md.
@@ -23,7 +25,7 @@ func tableReference(shipped map[string]*rules.Table) ([]byte, error) {
 	p := &page{}
 	p.b.WriteString(generated)
 	p.heading(1, "The tables that ship")
-	p.para("%s", tablesIntro)
+	p.para(tablesIntro, codes(policy.LeftOn()))
 	names := slices.Sorted(maps.Keys(shipped))
 	var rows [][]string
 	for _, name := range names {

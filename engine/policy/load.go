@@ -307,39 +307,37 @@ func (l *loader) shippedTable(at rules.Value, name string) *rules.Table {
 
 // switches reads only and without.
 func (l *loader) switches(e *entry, v rules.Value) {
-	only, without := v.Get("only"), v.Get("without")
-	if only.Exists() && without.Exists() {
-		l.report(without.Issuef("keep one of them", "only and without exclude each other"))
-	}
-	var names []string
+	var sections []string
 	for _, s := range l.shape.Sections {
-		names = append(names, s.Name)
+		sections = append(sections, s.Name)
 	}
-	names = append(names, "attributes")
-	read := func(v rules.Value) []string {
-		var out []string
-		for _, item := range l.items(v) {
-			s := item.String(&l.issues)
-			if s != "" && !slices.Contains(names, s) {
-				l.report(item.Issuef(rules.Suggest(s, names), "unknown section %q", s))
-			}
-			out = append(out, s)
+	sections = append(sections, "attributes")
+	section := func(item rules.Value) string {
+		s := item.String(&l.issues)
+		if s != "" && !slices.Contains(sections, s) {
+			l.report(item.Issuef(rules.Suggest(s, sections), "unknown section %q", s))
 		}
-		return out
+		return s
 	}
-	for _, s := range read(without) {
+	only := v.Get("only")
+	var named []string
+	for _, item := range l.items(only) {
+		named = append(named, section(item))
+	}
+	for _, item := range l.items(v.Get("without")) {
+		s := section(item)
+		if only.Exists() && slices.Contains(sections, s) && (slices.Contains(named, s) || !slices.Contains(LeftOn(), s)) {
+			l.report(item.Issuef("beside only it may name what only leaves on: "+suggestList(LeftOn()), "only says already whether %s is on", s))
+		}
 		e.off[s] = true
 	}
-	if only.Exists() {
-		keep := append(read(only), alwaysOn()...)
-		for _, s := range names {
-			e.off[s] = e.off[s] || !slices.Contains(keep, s)
-		}
+	for _, s := range sections {
+		e.off[s] = e.off[s] || only.Exists() && !slices.Contains(named, s) && !slices.Contains(LeftOn(), s)
 	}
 }
 
-// alwaysOn are the sections that only leaves on, because Volcano has no flag for them.
-func alwaysOn() []string {
+// LeftOn are the sections that only leaves on unless without names them: the others rest on them, and Volcano has no flag for them.
+func LeftOn() []string {
 	return []string{"attributes", JobValid, Evictable, VictimOrder}
 }
 

@@ -211,7 +211,6 @@ type Tier struct {
 
 // Table is one use of a table of rules: a shipped one by its name, or one written here.
 // +kubebuilder:pruning:PreserveUnknownFields
-// +kubebuilder:validation:XValidation:rule="!(has(self.only) && has(self.without))",message="only and without exclude each other"
 // +kubebuilder:validation:XValidation:rule="!(has(self.table) && has(self.inline))",message="table and inline exclude each other"
 type Table struct {
 	// The name, unique in the tier; names a shipped table unless table or inline is given.
@@ -230,8 +229,8 @@ type Table struct {
 	// +optional
 	Params map[string]runtime.RawExtension `json:"params,omitempty"`
 
-	// The only sections of the table to use, such as [jobOrder]. Attributes, variables,
-	// jobValid, evictable and victimOrder always stay.
+	// The only sections of the table to use, such as [jobOrder]. Variables stay, and so do
+	// attributes, jobValid, evictable and victimOrder unless without names them.
 	// +listType=set
 	// +optional
 	Only []string `json:"only,omitempty"`
