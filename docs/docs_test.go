@@ -92,7 +92,8 @@ func TestEverythingIsTold(t *testing.T) {
 func TestAVerbIsTold(t *testing.T) {
 	r := &reference{}
 	r.verb(policy.Verb{
-		Name: "review", Doc: "Says why jobs are not valid.", Itself: []string{"A job without tasks is passed over."}, Sites: []string{policy.JobOrder, policy.JobValid},
+		Name: "review", Doc: "Says why jobs are not valid.", Itself: []string{"A job without tasks is passed over."},
+		Sites: []string{policy.JobOrder, policy.JobValid},
 		Parameters: []policy.Parameter{
 			{Name: "of", Doc: "The jobs that it is about.", Kind: policy.Condition{Roots: []string{"job"}, Default: "true"}},
 			{Name: "tone", Doc: "How it is said.", Kind: policy.Word{Of: []string{"calm", "firm"}, Default: "calm"}},

@@ -49,7 +49,7 @@
 //	cmd/celsius            the command line
 //	cmd/playground         a whole cluster in one process, and the end-to-end tests; cmd/playground/bench measures the scheduler in one
 //
-// Arrows go to plainer things; a test holds the table of who imports whom.
+// Arrows go to plainer things; a test holds the table of who imports whom, another how large packages and types may be.
 //
 // # Glossary
 //

@@ -95,14 +95,9 @@ type Policies struct {
 	o       Options
 	current atomic.Pointer[policy.Policy]
 	ready   chan struct{}
-	// instance tells this scheduler from others of its name.
-	instance  string
-	trial     trial
-	left      []*candidate // those whose trial ended, which is still to be stored
-	tried     *candidate   // what served when trials were looked at last
-	lastCycle atomic.Int64 // when one ended, in nanoseconds
-	erring    rowErrors
-	changed   chan struct{}
+	trials
+	erring  rowErrors
+	changed chan struct{}
 
 	// compiled has the newest generation seen of every policy, by UID.
 	compiled map[types.UID]*candidate
@@ -134,7 +129,7 @@ func New(o Options) *Policies {
 		o.Ending = o.Client
 	}
 	return &Policies{
-		o: o, instance: string(uuid.NewUUID()), ready: make(chan struct{}), changed: make(chan struct{}, 1),
+		o: o, trials: trials{instance: string(uuid.NewUUID())}, ready: make(chan struct{}), changed: make(chan struct{}, 1),
 		compiled: map[types.UID]*candidate{}, reports: map[types.UID]*report{},
 		kept: revisions{reader: o.Reader, client: o.Client, namespace: o.Namespace, scheduler: o.Scheduler},
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -26,6 +27,16 @@ const (
 	endTime  = 5 * time.Second
 	endRetry = 100 * time.Millisecond
 )
+
+// trials are those in which one scheduler takes part.
+type trials struct {
+	// instance tells this scheduler from others of its name.
+	instance  string
+	trial     trial
+	left      []*candidate // those whose trial ended, which is still to be stored
+	tried     *candidate   // what served when trials were looked at last
+	lastCycle atomic.Int64 // when one ended, in nanoseconds
+}
 
 // trial is that of the candidate that serves.
 type trial struct {
