@@ -96,7 +96,7 @@ func signature(f *rules.Function, o *rules.Overload) string {
 
 // whatIsRead words an overload's reads: "{0}.labels" of a Task is task.labels.
 func (r *reference) whatIsRead(o *rules.Overload) string {
-	if o.Reads == nil {
+	if o.Reads == nil || slices.Contains(o.Reads, rules.Arguments) {
 		return "its arguments"
 	}
 	var out []string

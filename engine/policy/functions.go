@@ -332,7 +332,7 @@ func generalFunctions() []*rules.Function {
 	return []*rules.Function{
 		hashFunction(),
 		{Name: "resources", Doc: "Empty Resources.", Overloads: []rules.Overload{{
-			ID: "resources_empty", Args: []*cel.Type{}, Result: resourcesType(), Reads: []string{rules.Arguments}, Eval: func(...ref.Val) ref.Val { return &amounts{} },
+			ID: "resources_empty", Args: []*cel.Type{}, Result: resourcesType(), Reads: []string{}, Eval: func(...ref.Val) ref.Val { return &amounts{} },
 		}}},
 		method("annotation", "The annotation of that key, else the label, as an optional string.", []*cel.Type{taskType(), cel.StringType}, cel.OptionalType(cel.StringType), annotation, "{0}.annotations", "{0}.labels"),
 	}
