@@ -419,17 +419,18 @@ func (r *reader) comprehension(e ast.Expr, bound map[string][]Read) []Read {
 	} else if c.HasIterVar2() {
 		inner[c.IterVar2()] = nil
 	}
+	var made []Read
+	of := r.scope.elementOf(r.ast.GetType(e.ID()))
 	for _, x := range []ast.Expr{c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()} {
 		open := r.open(x, inner)
 		if r.scope.objectOf(r.ast.GetType(x.ID())) == nil {
 			r.close(open)
 		}
+		if of != nil && r.scope.elementOf(r.ast.GetType(x.ID())) == of {
+			made = append(made, open...) // the objects that it picks, or finds by way of the range's
+		}
 	}
-	if out := r.ast.GetType(e.ID()); out != nil && out.Kind() == types.ListKind && t.Kind() == types.ListKind &&
-		out.Parameters()[0].IsExactType(t.Parameters()[0]) {
-		return paths // filter: the elements are the range's
-	}
-	return nil
+	return made
 }
 
 // nowParts finds the largest parts of an expression that read now, and nothing else. moving says

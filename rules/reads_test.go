@@ -48,6 +48,20 @@ func TestReads(t *testing.T) {
 			"depot.crates with every step, depot.crates[].order.crates with every step, depot.crates[].order.crates[].size with every step, " +
 				"depot.crates[].size with every step",
 		},
+		{
+			"objects by way of those of a list", "depot.crates.map(c, c.order).all(o, o.done > 1)",
+			"depot.crates with every step, depot.crates[].order with every step, depot.crates[].order[].done with every step",
+		},
+		{
+			"objects of the list's type by way of its own", "depot.crates.map(c, c.order.crates[0]).all(c, c.size > 1)",
+			"depot.crates with every step, depot.crates[].order.crates with every step, depot.crates[].order.crates[] with every step, " +
+				"depot.crates[].order.crates[].size with every step",
+		},
+		{
+			"an object by way of an optional one", "depot.crates.first().optMap(c, c.order).optMap(o, o.done).orValue(1) > 1",
+			"depot.crates with every step, depot.crates[] with every step, depot.crates[].order with every step, " +
+				"depot.crates[].order.done with every step",
+		},
 		{"a comprehension over strings", "depot.doors.exists(d, d == s)", "depot.doors with its object, s"},
 		{"a variable that hides a root", "words.exists(s, s == 'x')", "words"},
 		{"two variables", "order.crates.all(n, c, c.size > n)", "order.crates with its object, order.crates[].size with its object"},

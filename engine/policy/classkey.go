@@ -219,6 +219,9 @@ func encodeMap(b []byte, m traits.Mapper) []byte {
 }
 
 func encodeAmounts(b []byte, r model.Resources) []byte {
+	for len(r) > 0 && r[len(r)-1] != r[len(r)-1] {
+		r = r[:len(r)-1] // one that is absent, as the others are that nobody has named yet
+	}
 	b = binary.AppendVarint(b, int64(len(r)))
 	for _, x := range r {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))

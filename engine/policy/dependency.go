@@ -139,7 +139,10 @@ func beyondNode(read rules.Read) bool {
 	for i, step := range read.Steps {
 		m, last := step.Member, i == len(read.Steps)-1
 		switch {
-		case m.Reads != nil: // what it reads is among the reads as well
+		case m.Reads != nil: // what it reads is among the reads as well, but not where it leads
+			if !last && lastOf(read).Changes > rules.Static {
+				return true
+			}
 		case m.Origin.Any(toQueue):
 			return true // a job is moved to another, and its tasks are where they were
 		case m.Origin.Any(toJob | toNode | toNamespace):

@@ -73,7 +73,7 @@ func taskFields() []*rules.Member {
 		field("queue", queueType(), toQueue, rules.ByObject, "job.queue, for short", func(t v) ref.Val { return t.w.queueView(t.of.Job.Queue) }),
 		intField("priority", fromSpec, rules.ByObject, "pod.spec.priority, else 1; annotation volcano.sh/task-priority overrides", func(t v) int64 { return t.of.Priority }),
 		stringField("priorityClassName", fromSpec, rules.Static, "pod.spec.priorityClassName", func(t v) string { return t.of.PriorityClassName }),
-		oneOf(stringField("preemptionPolicy", fromSpec|fromRelated, rules.Static, "whether it may take the place of others", func(t v) string { return t.of.PreemptionPolicy }), "PreemptLowerPriority", "Never"),
+		oneOf(stringField("preemptionPolicy", fromSpec|fromRelated, rules.ByObject, "whether it may take the place of others", func(t v) string { return t.of.PreemptionPolicy }), "PreemptLowerPriority", "Never"),
 		oneOf(stringField("status", fromState, rules.ByStep, "where it stands in its life", func(t v) string { return t.of.Status.String() }), model.Statuses()...),
 		amountField("request", fromSpec, rules.ByObject, "what it is accounted for: containers, sidecars and overhead; pods is 1", func(t v) (model.Resources, *amounts, *World) { return t.of.Request, &t.request, t.w }),
 		amountField("initRequest", fromSpec, rules.ByObject, "what it needs to start: request, or its init containers where they need more", func(t v) (model.Resources, *amounts, *World) { return t.of.InitRequest, &t.initRequest, t.w }),

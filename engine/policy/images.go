@@ -12,10 +12,10 @@ import (
 func imageFields() []*rules.Member {
 	type v = *taskView
 	return []*rules.Member{
-		boolField("hasImages", fromImages, rules.ByObject, "some node has an image of one of its containers", func(t v) bool {
+		boolField("hasImages", fromSpec|fromImages, rules.ByObject, "some node has an image of one of its containers", func(t v) bool {
 			return t.w.topologyOf(t.of).HasImages()
 		}),
-		hidden("images", fromImages, rules.ByObject, "known images", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Images()) }),
+		hidden("images", fromSpec|fromImages, rules.ByObject, "known images", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Images()) }),
 	}
 }
 

@@ -22,13 +22,13 @@ const (
 func nearFields() []*rules.Member {
 	type v = *taskView
 	return []*rules.Member{
-		boolField("hasPeerTerms", fromTerms|fromOthersTerms, rules.ByObject, "has terms of inter-pod affinity or anti-affinity, or is a pod that the terms of another speak of",
+		boolField("hasPeerTerms", fromSpec|fromTerms|fromOthersTerms, rules.ByObject, "has terms of inter-pod affinity or anti-affinity, or is a pod that the terms of another speak of",
 			func(t v) bool { return t.w.topologyOf(t.of).HasAffinity() }),
 		boolField("hasSpread", fromTerms, rules.ByObject, "has topology spread constraints", func(t v) bool {
 			return t.of.PodTerms != nil && len(t.of.PodTerms.Spread) > 0
 		}),
 		hidden("podTerms", fromTerms, rules.ByObject, "inter-pod affinity and topology spread", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Terms()) }),
-		hidden("matchedBy", fromOthersTerms, rules.ByObject, "other pods' terms about the labels", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Matched()) }),
+		hidden("matchedBy", fromSpec|fromOthersTerms, rules.ByObject, "other pods' terms about the labels", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Matched()) }),
 	}
 }
 

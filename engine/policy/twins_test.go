@@ -234,6 +234,11 @@ func twinQueue(t *rapid.T) *v1beta1.Queue {
 
 // run fills the clusters, so that there is something to place, and takes random steps.
 func (w *twins) run(t *rapid.T) {
+	w.start(t)
+	t.Repeat(rapid.StateMachineActions(w))
+}
+
+func (w *twins) start(t *rapid.T) {
 	if drawOf(t, "forgetful", false, true) {
 		w.both(func(x *side) { x.s.kept = 0 })
 	}
@@ -254,7 +259,6 @@ func (w *twins) run(t *rapid.T) {
 		w.remembers.s.verdicts.classes.entries = 10 // three, with four nodes
 	}
 	w.apply(t, deltas...)
-	t.Repeat(rapid.StateMachineActions(w))
 }
 
 // ChangeNode, and those below, are the steps of the machine.

@@ -18,7 +18,7 @@ import (
 
 func volumeFields() []*rules.Member {
 	type v = *taskView
-	volumes := hidden("volumes", fromVolumes, rules.ByStep, "what its volumes are bound to, are promised, or can get", func(t v) ref.Val {
+	volumes := hidden("volumes", fromSpec|fromVolumes, rules.ByStep, "what its volumes are bound to, are promised, or can get", func(t v) ref.Val {
 		if !t.of.HasVolumes {
 			return types.String("")
 		}

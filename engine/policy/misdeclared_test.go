@@ -1,0 +1,116 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// misdeclaration is a field that is declared once rightly and once wrongly.
+type misdeclaration struct {
+	object, name          string
+	right, wrong          rules.Origin
+	changes, wrongChanges rules.Changes
+	get                   func(object any) int64
+}
+
+// misdeclared has a mistake of each kind: what of the world is said to be read is another part of it than that which is.
+func misdeclared() []misdeclaration {
+	const byStep, byObject = rules.ByStep, rules.ByObject
+	return []misdeclaration{
+		{"Node", "zoneTasks", fromDomain, fromState, byStep, byStep, ofNodeView(zoneTasks)},
+		{"Node", "busy", fromState, fromSpec, byStep, byObject, ofNodeView(func(n *nodeView) int64 { return int64(len(n.w.c.Nodes.Tasks[n.of.Row])) })},
+		{"Node", "hurry", fromState, fromState, byStep, rules.ByCycle, ofNodeView(func(n *nodeView) int64 { return int64(len(n.w.c.Nodes.Tasks[n.of.Row])) })},
+		{"Node", "labelled", fromSpec, fromSpec | fromAmounts, byObject, byObject, ofNodeView(func(n *nodeView) int64 { return int64(len(n.of.Labels["zone"])) })},
+		{"Node", "portion", fromState | fromCluster, fromState, byStep, byStep, ofNodeView(func(n *nodeView) int64 { return int64(n.w.c.Used.Get(model.CPU)) })},
+		{"Node", "jobPhases", fromAll, toTasks, byStep, byStep, ofNodeView(func(n *nodeView) (sum int64) {
+			for _, t := range n.w.tasksOn(n.of.Row) {
+				sum += t.Job.Counts[model.Pending]
+			}
+			return sum
+		})},
+		{"Task", "title", fromSpec, fromIdentity, byObject, rules.Static, ofTaskView(func(t *taskView) int64 { return int64(len(t.of.Labels["app"])) })},
+		{"Task", "beside", fromAll, fromState, byStep, byStep, ofTaskView(func(t *taskView) int64 {
+			if q := t.of.Job.Queue; q != nil {
+				return int64(q.Allocated.Get(model.CPU))
+			}
+			return 0
+		})},
+		{"Task", "claimed", fromSpec | fromVolumes, fromSpec, byStep, byObject, ofTaskView(func(t *taskView) int64 {
+			if v, err := t.w.storage(); err == nil && v.Missing(t.of) == "" {
+				return 1
+			}
+			return 0
+		})},
+		{"Task", "imaged", fromSpec | fromImages, fromSpec, byObject, byObject, ofTaskView(func(t *taskView) int64 { return int64(len(t.w.topologyOf(t.of).Images())) })},
+		{"Task", "spokenOf", fromSpec | fromOthersTerms, fromTerms, byObject, byObject, ofTaskView(func(t *taskView) int64 { return int64(len(strings.Fields(t.w.topologyOf(t.of).Matched()))) })},
+		{"Task", "polite", fromSpec | fromRelated, fromSpec, byObject, byObject, ofTaskView(func(t *taskView) int64 { return int64(len(t.of.PreemptionPolicy)) })},
+		{"Job", "minutes", fromClock, fromState, rules.ByCycle, rules.ByCycle, ofJobView(func(j *jobView) int64 { return j.w.now.Unix() / 60 })},
+		{"Job", "letIn", fromState, fromSpec, rules.ByAdmit, byObject, ofJobView(func(j *jobView) int64 { return int64(strings.Index("PI", j.of.Phase[:1])) })},
+		{"Queue", "rank", fromAll, fromSpec, byObject, byObject, ofQueueView(func(q *queueView) (rank int64) {
+			for _, other := range q.w.c.Queues {
+				if other.Weight > q.of.Weight {
+					rank++
+				}
+			}
+			return rank
+		})},
+	}
+}
+
+func zoneTasks(n *nodeView) (sum int64) {
+	nodes := &n.w.c.Nodes
+	for row, other := range nodes.Rows {
+		if other != nil && other.Labels["zone"] == n.of.Labels["zone"] {
+			sum += int64(len(nodes.Tasks[row]))
+		}
+	}
+	return sum
+}
+
+func ofView[T any](get func(T) int64) func(any) int64 {
+	return func(object any) int64 {
+		v, ok := object.(T)
+		if !ok {
+			return -1
+		}
+		return get(v)
+	}
+}
+
+func ofNodeView(get func(*nodeView) int64) func(any) int64   { return ofView(get) }
+func ofTaskView(get func(*taskView) int64) func(any) int64   { return ofView(get) }
+func ofJobView(get func(*jobView) int64) func(any) int64     { return ofView(get) }
+func ofQueueView(get func(*queueView) int64) func(any) int64 { return ofView(get) }
+
+func (x *misdeclaration) member(name string, origin rules.Origin, changes rules.Changes) *rules.Member {
+	return &rules.Member{Name: x.name + name, Type: cel.IntType, Doc: "for a test", Origin: origin, Changes: changes, Get: func(object any) ref.Val { return types.Int(x.get(object)) }}
+}
+
+// with is the language with some more fields, and a function of them.
+func with(add func(x *misdeclaration) []*rules.Member) rules.Vocabulary {
+	v := Vocabulary()
+	for _, x := range misdeclared() {
+		i := slices.IndexFunc(v.Objects, func(o *rules.Object) bool { return o.Name == x.object })
+		v.Objects[i].Members = append(v.Objects[i].Members, add(&x)...)
+	}
+	return v
+}
+
+// withMisdeclared has each field both ways, and a function that leaves out of its reads what it reads.
+func withMisdeclared() rules.Vocabulary {
+	v := with(func(x *misdeclaration) []*rules.Member {
+		return []*rules.Member{x.member("", x.right, x.changes), x.member("Wrongly", x.wrong, x.wrongChanges)}
+	})
+	inZone := func(args ...ref.Val) ref.Val { return types.Int(zoneTasks(args[0].(*nodeView))) }
+	v.Functions = append(v.Functions,
+		method("inZone", "for a test", []*cel.Type{nodeType()}, cel.IntType, inZone, "{0}.zoneTasks"),
+		method("wronglyInZone", "for a test", []*cel.Type{nodeType()}, cel.IntType, inZone, "{0}.labels", "{0}.tasks"))
+	return v
+}
