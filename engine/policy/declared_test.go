@@ -73,13 +73,15 @@ func readingsOf(t testing.TB, v rules.Vocabulary) (out []reading) {
 // waysTo are paths to objects of a type, each by other links.
 func waysTo(object string) []string {
 	return map[string][]string{
-		"Task": {"task", "node.tasks[]"}, "Job": {"job", "task.job", "node.tasks.map(t, t.job)[]"}, "Role": {"job.roles[]", "task.job.roles[]"}, "Queue": {"queue", "job.queue", "task.queue"}, "QueueSpec": {"queue.spec", "job.queue.spec"},
-		"Node": {"node", "task.node"}, "Taint": {"node.taints[]"}, "GPU": {"gpu", "node.gpus[]"}, "Cluster": {"cluster"}, "Namespace": {"job.namespaceInfo"}, "Quota": {"job.quotas[]"}, "NodeGroups": {"queue.nodeGroups", "queue.nodeGroupsInherited"},
+		"Task": {"task", "node.tasks[]"}, "Job": {"job", "task.job", "node.tasks.map(t, t.job)[]"}, "Role": {"job.roles[]", "task.job.roles[]"},
+		"Queue": {"queue", "job.queue", "task.queue"}, "QueueSpec": {"queue.spec", "job.queue.spec"}, "Node": {"node", "task.node"},
+		"Taint": {"node.taints[]"}, "GPU": {"gpu", "node.gpus[]"}, "Cluster": {"cluster"}, "Namespace": {"job.namespaceInfo"},
+		"Quota": {"job.quotas[]"}, "NodeGroups": {"queue.nodeGroups", "queue.nodeGroupsInherited"},
 	}[object]
 }
 
-// declarations holds fields and functions to what they say that they read: goes with random steps, looks at all of them after each, and notes
-// of which the value changed though nothing did that it is said to be made of.
+// declarations holds fields and functions to what they say that they read: it goes with random steps, looks at all of them after each,
+// and notes of which the value changed though nothing did that it is said to be made of.
 type declarations struct {
 	*twins
 	readings []reading
@@ -321,7 +323,7 @@ func (d *declarations) onwards(w *World, f *Frame, from []standing, m *rules.Mem
 // parts are the ways in which a change of something that is made of an origin is told, each with all that moves with it.
 func (d *declarations) parts(w *World, owner any, origin rules.Origin, changes rules.Changes) (out [][]string) {
 	c := w.c
-	if _, held := owner.(int32); held && origin.Any(toJob|toQueue|toNode) { // of a task on a node, which does not tell of its job's
+	if _, held := owner.(int32); held && origin.Any(toJob|toQueue|toNode) { // of a task on a node, which does not tell of them
 		out = append(out, []string{fmt.Sprint("all ", c.Clock)})
 	} else if origin.Any(fromOwn&^fromIdentity | toTasks | toJob | toQueue | toNode) {
 		own := d.version(c, owner, origin, changes)
@@ -432,14 +434,15 @@ func (d *declarations) ChangeClass(t *rapid.T) {
 		d.apply(t, model.Delta{Object: p})
 		return
 	}
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: drawOf(t, "class", "low", "high")}, Value: drawOf(t, "value", int32(1), 100)}
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: drawOf(t, "class", "low", "high")}}
+	class.Value = drawOf(t, "value", int32(1), 100)
 	class.PreemptionPolicy = drawOf(t, "policy", nil, new(corev1.PreemptNever))
 	class.GlobalDefault = drawOf(t, "default", false, false, true)
 	d.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete), Object: class})
 }
 
-// What a field or a function reads lies within what it says that it reads: where the value changes, something of that did. Those that say so
-// wrongly are found out, each of them, and their twins that say the same rightly are not.
+// What a field or a function reads lies within what it says that it reads: where the value changes, something of that did. Those that
+// say so wrongly are found out, each of them, and their twins that say the same rightly are not.
 func TestDeclarations(t *testing.T) {
 	t.Parallel()
 	p, issues := Default()
@@ -467,8 +470,10 @@ func TestDeclarations(t *testing.T) {
 // What does not say what it reads has no policy.
 func TestUndeclared(t *testing.T) {
 	field, function := Vocabulary(), Vocabulary()
-	field.Objects[0].Members = append(field.Objects[0].Members, &rules.Member{Name: "mystery", Type: cel.IntType, Get: func(any) ref.Val { return types.IntZero }})
-	function.Functions = append(function.Functions, method("mystery", "", []*cel.Type{nodeType()}, cel.BoolType, func(...ref.Val) ref.Val { return types.True }))
+	unsaid := &rules.Member{Name: "mystery", Type: cel.IntType, Get: func(any) ref.Val { return types.IntZero }}
+	field.Objects[0].Members = append(field.Objects[0].Members, unsaid)
+	silent := method("mystery", "", []*cel.Type{nodeType()}, cel.BoolType, func(...ref.Val) ref.Val { return types.True })
+	function.Functions = append(function.Functions, silent)
 	for _, v := range []rules.Vocabulary{field, function} {
 		docs, _ := rules.Parse("policy.yaml", []byte(policyText("jobOrder: []")))
 		if p, issues := LoadWith(docs[0], Verbs(), v); p != nil || !strings.Contains(issues.Error(), "mystery") {

@@ -222,7 +222,8 @@ func memberOrigin(owner string) rules.Origin {
 // isShared says that to read something may change what is not of one node alone, though it was read before.
 func isShared(read rules.Read) bool {
 	// A link is followed to views that are made when they are first asked for, and terms, images and volumes are kept for all tasks together.
-	const kept = toJob | toQueue | toNode | fromTerms | fromOthersTerms | fromImages | fromVolumes | fromPeers | fromImageNodes | fromCandidates | fromDomain | fromAnswers | fromAll | fromClock
+	const kept = toJob | toQueue | toNode | fromTerms | fromOthersTerms | fromImages | fromVolumes | fromPeers | fromImageNodes | fromCandidates |
+		fromDomain | fromAnswers | fromAll | fromClock
 	if read.Through {
 		return false // on the way to what is read from its memo
 	}

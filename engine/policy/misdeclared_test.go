@@ -24,44 +24,59 @@ type misdeclaration struct {
 func misdeclared() []misdeclaration {
 	const byStep, byObject = rules.ByStep, rules.ByObject
 	return []misdeclaration{
-		{"Node", "zoneTasks", fromDomain, fromState, byStep, byStep, ofNodeView(zoneTasks)},
-		{"Node", "busy", fromState, fromSpec, byStep, byObject, ofNodeView(func(n *nodeView) int64 { return int64(len(n.w.c.Nodes.Tasks[n.of.Row])) })},
-		{"Node", "hurry", fromState, fromState, byStep, rules.ByCycle, ofNodeView(func(n *nodeView) int64 { return int64(len(n.w.c.Nodes.Tasks[n.of.Row])) })},
-		{"Node", "labelled", fromSpec, fromSpec | fromAmounts, byObject, byObject, ofNodeView(func(n *nodeView) int64 { return int64(len(n.of.Labels["zone"])) })},
-		{"Node", "portion", fromState | fromCluster, fromState, byStep, byStep, ofNodeView(func(n *nodeView) int64 { return int64(n.w.c.Used.Get(model.CPU)) })},
-		{"Node", "jobPhases", fromAll, toTasks, byStep, byStep, ofNodeView(func(n *nodeView) (sum int64) {
-			for _, t := range n.w.tasksOn(n.of.Row) {
-				sum += t.Job.Counts[model.Pending]
-			}
-			return sum
+		{"Node", "zoneTasks", fromDomain, fromState, byStep, byStep, ofView(zoneTasks)},
+		{"Node", "busy", fromState, fromSpec, byStep, byObject, ofView(nodeTasks)},
+		{"Node", "hurry", fromState, fromState, byStep, rules.ByCycle, ofView(nodeTasks)},
+		{"Node", "labelled", fromSpec, fromSpec | fromAmounts, byObject, byObject, ofView(func(n *nodeView) int64 { return int64(len(n.of.Labels["zone"])) })},
+		{"Node", "portion", fromState | fromCluster, fromState, byStep, byStep, ofView(func(n *nodeView) int64 { return int64(n.w.c.Used.Get(model.CPU)) })},
+		{"Node", "jobPhases", fromAll, toTasks, byStep, byStep, ofView(waitingBeside)},
+		{"Task", "title", fromSpec, fromIdentity, byObject, rules.Static, ofView(func(t *taskView) int64 { return int64(len(t.of.Labels["app"])) })},
+		{"Task", "beside", fromAll, fromState, byStep, byStep, ofView(queueHolds)},
+		{"Task", "claimed", fromSpec | fromVolumes, fromSpec, byStep, byObject, ofView(claimsMissing)},
+		{"Task", "imaged", fromSpec | fromImages, fromSpec, byObject, byObject, ofView(func(t *taskView) int64 {
+			return int64(len(t.w.topologyOf(t.of).Images()))
 		})},
-		{"Task", "title", fromSpec, fromIdentity, byObject, rules.Static, ofTaskView(func(t *taskView) int64 { return int64(len(t.of.Labels["app"])) })},
-		{"Task", "beside", fromAll, fromState, byStep, byStep, ofTaskView(func(t *taskView) int64 {
-			if q := t.of.Job.Queue; q != nil {
-				return int64(q.Allocated.Get(model.CPU))
-			}
-			return 0
+		{"Task", "spokenOf", fromSpec | fromOthersTerms, fromTerms, byObject, byObject, ofView(func(t *taskView) int64 {
+			return int64(len(strings.Fields(t.w.topologyOf(t.of).Matched())))
 		})},
-		{"Task", "claimed", fromSpec | fromVolumes, fromSpec, byStep, byObject, ofTaskView(func(t *taskView) int64 {
-			if v, err := t.w.storage(); err == nil && v.Missing(t.of) == "" {
-				return 1
-			}
-			return 0
-		})},
-		{"Task", "imaged", fromSpec | fromImages, fromSpec, byObject, byObject, ofTaskView(func(t *taskView) int64 { return int64(len(t.w.topologyOf(t.of).Images())) })},
-		{"Task", "spokenOf", fromSpec | fromOthersTerms, fromTerms, byObject, byObject, ofTaskView(func(t *taskView) int64 { return int64(len(strings.Fields(t.w.topologyOf(t.of).Matched()))) })},
-		{"Task", "polite", fromSpec | fromRelated, fromSpec, byObject, byObject, ofTaskView(func(t *taskView) int64 { return int64(len(t.of.PreemptionPolicy)) })},
-		{"Job", "minutes", fromClock, fromState, rules.ByCycle, rules.ByCycle, ofJobView(func(j *jobView) int64 { return j.w.now.Unix() / 60 })},
-		{"Job", "letIn", fromState, fromSpec, rules.ByAdmit, byObject, ofJobView(func(j *jobView) int64 { return int64(strings.Index("PI", j.of.Phase[:1])) })},
-		{"Queue", "rank", fromAll, fromSpec, byObject, byObject, ofQueueView(func(q *queueView) (rank int64) {
-			for _, other := range q.w.c.Queues {
-				if other.Weight > q.of.Weight {
-					rank++
-				}
-			}
-			return rank
-		})},
+		{"Task", "polite", fromSpec | fromRelated, fromSpec, byObject, byObject, ofView(func(t *taskView) int64 { return int64(len(t.of.PreemptionPolicy)) })},
+		{"Job", "minutes", fromClock, fromState, rules.ByCycle, rules.ByCycle, ofView(func(j *jobView) int64 { return j.w.now.Unix() / 60 })},
+		{"Job", "letIn", fromState, fromSpec, rules.ByAdmit, byObject, ofView(func(j *jobView) int64 { return int64(strings.Index("PI", j.of.Phase[:1])) })},
+		{"Queue", "rank", fromAll, fromSpec, byObject, byObject, ofView(heavierQueues)},
 	}
+}
+
+func nodeTasks(n *nodeView) int64 { return int64(len(n.w.c.Nodes.Tasks[n.of.Row])) }
+
+func waitingBeside(n *nodeView) (sum int64) {
+	for _, t := range n.w.tasksOn(n.of.Row) {
+		sum += t.Job.Counts[model.Pending]
+	}
+	return sum
+}
+
+func queueHolds(t *taskView) int64 {
+	if q := t.of.Job.Queue; q != nil {
+		return int64(q.Allocated.Get(model.CPU))
+	}
+	return 0
+}
+
+func claimsMissing(t *taskView) int64 {
+	v, err := t.w.storage()
+	if err != nil {
+		return -1
+	}
+	return int64(len(v.Missing(t.of)))
+}
+
+func heavierQueues(q *queueView) (rank int64) {
+	for _, other := range q.w.c.Queues {
+		if other.Weight > q.of.Weight {
+			rank++
+		}
+	}
+	return rank
 }
 
 func zoneTasks(n *nodeView) (sum int64) {
@@ -84,13 +99,9 @@ func ofView[T any](get func(T) int64) func(any) int64 {
 	}
 }
 
-func ofNodeView(get func(*nodeView) int64) func(any) int64   { return ofView(get) }
-func ofTaskView(get func(*taskView) int64) func(any) int64   { return ofView(get) }
-func ofJobView(get func(*jobView) int64) func(any) int64     { return ofView(get) }
-func ofQueueView(get func(*queueView) int64) func(any) int64 { return ofView(get) }
-
 func (x *misdeclaration) member(name string, origin rules.Origin, changes rules.Changes) *rules.Member {
-	return &rules.Member{Name: x.name + name, Type: cel.IntType, Doc: "for a test", Origin: origin, Changes: changes, Get: func(object any) ref.Val { return types.Int(x.get(object)) }}
+	get := func(object any) ref.Val { return types.Int(x.get(object)) }
+	return &rules.Member{Name: x.name + name, Type: cel.IntType, Doc: "for a test", Origin: origin, Changes: changes, Get: get}
 }
 
 // with is the language with some more fields, and a function of them.

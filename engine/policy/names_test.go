@@ -19,7 +19,14 @@ var declaring = []string{
 
 // otherWords are names of fields that are words of other things, too: roots and owners, keys of a document, resources, and sites.
 var otherWords = []string{
-	"task", "job", "queue", "node", "namespace", "request", "name", "spec", "status", "cpu", "memory", "pods", "allocatable", "preemptable", "reclaimable", "weight", "tasks",
+	"task", "job", "queue", "node", "namespace", "request", "name", "spec", "status", "cpu", "memory", "pods",
+	"allocatable", "preemptable", "reclaimable", "weight", "tasks",
+}
+
+// objectTypes give the types of objects, which fields lead to.
+var objectTypes = []string{
+	"taskType", "jobType", "roleType", "queueType", "queueSpecType", "nodeType", "taintType", "gpuType", "clusterType", "namespaceType",
+	"quotaType", "nodeGroupsType",
 }
 
 // reasoned are the other places where such a word stands, each with its reason.
@@ -73,7 +80,7 @@ func TestNoFieldIsKnownByName(t *testing.T) {
 					return true
 				}
 				if found[file+" "+word] = true; reasoned[file+" "+word] == "" {
-					t.Errorf("%s: %s: what follows from a field is declared with it (origin.go), and asked in dependency.go", set.Position(n.Pos()), word)
+					t.Errorf("%s: %s: say what follows from a field where it is declared, and ask dependency.go", set.Position(n.Pos()), word)
 				}
 				return true
 			})
@@ -103,7 +110,7 @@ func known(n ast.Node, names map[string]bool) string {
 			return ""
 		}
 		if of, ok := x.Args[0].(*ast.CallExpr); ok {
-			if name, ok := of.Fun.(*ast.Ident); ok && slices.Contains([]string{"taskType", "jobType", "roleType", "queueType", "queueSpecType", "nodeType", "taintType", "gpuType", "clusterType", "namespaceType", "quotaType", "nodeGroupsType"}, name.Name) {
+			if name, ok := of.Fun.(*ast.Ident); ok && slices.Contains(objectTypes, name.Name) {
 				return name.Name
 			}
 		}

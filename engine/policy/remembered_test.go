@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -47,7 +48,8 @@ func numbered(text string, t *cel.Type) string {
 func tableOf(r *reading) string {
 	number := numbered(r.Text.Value, r.Type)
 	only := func(root string) bool { return r.Reads.Only(root, "cluster", "now") }
-	if number == "" || slices.ContainsFunc(r.Reads.All, ofAnswers) || !r.Reads.Only("task", "job", "queue", "node", "cluster", "now") {
+	asked := r.Reads.Only("task", "job", "queue", "node", "cluster", "now")
+	if number == "" || !asked || slices.ContainsFunc(r.Reads.All, ofAnswers) {
 		return ""
 	}
 	var b strings.Builder
@@ -63,7 +65,7 @@ func tableOf(r *reading) string {
 		break
 	}
 	fmt.Fprintf(&b, "predicates:\n- {name: asked, expression: %q}\nscores:\n- {name: asked, expression: %q}\n", number+" <= 1.0", number)
-	for site, root := range map[string]string{QueueOrder: "queue", JobOrder: "job", TaskOrder: "task"} {
+	for site, root := range map[string]string{QueueOrder: "queue", JobOrder: "job"} {
 		if only(root) {
 			fmt.Fprintf(&b, "%s:\n- {name: asked, by: %q}\n", site, number)
 			break
@@ -87,10 +89,10 @@ func (m *memory) Check(t *rapid.T) {
 	w := NewWorld(m.afresh.c, m.p, nowhereComputed{})
 	w.BeginAt(m.now)
 	w.usedAtStart = m.afresh.s.usedAtStart
-	if diff := cmp.Diff(m.afreshOrders(w), m.orders()); diff != "" {
+	if diff := gocmp.Diff(m.afreshOrders(w), m.orders()); diff != "" {
 		m.diff = "orders (-afresh +remembered): " + diff
 	}
-	if diff := cmp.Diff(m.afreshFields(w), m.fields()); diff != "" {
+	if diff := gocmp.Diff(m.afreshFields(w), m.fields()); diff != "" {
 		m.diff = "computed fields (-afresh +remembered): " + diff
 	}
 	for _, task := range m.remembers.c.TasksByKey() {
@@ -106,8 +108,8 @@ func (m *memory) nodes(w *World, task, twin *model.Task) {
 	c := s.Class(task)
 	ch, chosen := c.Choose()
 	var among []int32
-	for row := range c.at {
-		if chosen && c.at[row].verdict == 0 && c.at[row].fits == c.at[ch.Row].fits {
+	for row := range c.cells {
+		if chosen && c.cells[row].verdict == 0 && c.cells[row].fits == c.cells[ch.Row].fits {
 			among = append(among, int32(row))
 		}
 	}
@@ -119,15 +121,15 @@ func (m *memory) nodes(w *World, task, twin *model.Task) {
 			}
 			f := w.Frame().OfTask(twin).OnNode(row)
 			no := predicate.Expression.Eval(f) != types.True
-			if said := c.at[row].verdict == int16(predicate.Number); said != no && m.diff == "" {
-				m.diff = fmt.Sprintf("the predicate of %s on %s: afresh it says no: %v, remembered: %v", task.Key, s.c.Nodes.Rows[row].Name, no, said)
+			if said := c.cells[row].verdict == int16(predicate.Number); said != no && m.diff == "" {
+				m.diff = fmt.Sprintf("the predicate of %s on node %d: afresh it says no: %v, remembered: %v", task.Key, row, no, said)
 			}
 			if !slices.Contains(among, row) {
 				continue
 			}
 			value, ok := score.Expression.Eval(f).(types.Double)
-			if got := c.raw[0][row]; ok && float64(value) != got && value-value == 0 && m.diff == "" {
-				m.diff = fmt.Sprintf("the score of %s on %s: afresh %v, remembered %v", task.Key, s.c.Nodes.Rows[row].Name, value, got)
+			if got := c.rows.raw[0][row]; ok && float64(value) != got && value-value == 0 && m.diff == "" {
+				m.diff = fmt.Sprintf("the score of %s on node %d: afresh %v, remembered %v", task.Key, row, value, got)
 			}
 		}
 	})
@@ -151,38 +153,35 @@ func (m *memory) orders() map[string][]string {
 // afreshOrders sorts by the row's keys.
 func (m *memory) afreshOrders(w *World) map[string][]string {
 	out := map[string][]string{}
+	queueTie := func(a, b *model.Queue) int { return a.CreatedAt.Compare(b.CreatedAt) }
+	jobTie := func(a, b *model.Job) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), JobTie(a, b)) }
 	for _, r := range m.p.Rules(QueueOrder) {
-		out[QueueOrder] = sortedBy(r, w.c.QueuesByName(), func(q *model.Queue) *Frame { return w.Frame().OfQueue(q) }, func(a, b *model.Queue) int {
-			return a.CreatedAt.Compare(b.CreatedAt)
-		}, func(q *model.Queue) string { return q.Name })
+		of := func(q *model.Queue) (*Frame, string) { return w.Frame().OfQueue(q), q.Name }
+		out[QueueOrder] = sortedBy(r, w.c.QueuesByName(), of, queueTie)
 	}
 	for _, r := range m.p.Rules(JobOrder) {
 		jobs := slices.DeleteFunc(w.c.JobsByKey(), func(j *model.Job) bool { return j.Orphan || j.Queue == nil })
-		out[JobOrder] = sortedBy(r, jobs, func(j *model.Job) *Frame { return w.Frame().OfJobAlone(j) }, func(a, b *model.Job) int {
-			if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
-				return c
-			}
-			return JobTie(a, b)
-		}, func(j *model.Job) string { return j.Key })
+		of := func(j *model.Job) (*Frame, string) { return w.Frame().OfJobAlone(j), j.Key }
+		out[JobOrder] = sortedBy(r, jobs, of, jobTie)
 	}
 	return out
 }
 
-func sortedBy[T any](r *Rule, all []T, frame func(T) *Frame, tie func(a, b T) int, name func(T) string) (out []string) {
+// sortedBy gives the names of objects in the order of a row.
+func sortedBy[T any](r *Rule, all []T, of func(T) (*Frame, string), tie func(a, b T) int) (out []string) {
 	key := func(x T) Key {
-		k, _ := KeyOf(r.Expression.Eval(frame(x)))
+		f, _ := of(x)
+		k, _ := KeyOf(r.Expression.Eval(f))
 		return k
 	}
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b T) int {
 		x, y := key(a), key(b)
-		if c := r.Compare(&x, &y); c != 0 {
-			return c
-		}
-		return tie(a, b)
+		return cmp.Or(r.Compare(&x, &y), tie(a, b))
 	})
 	for _, x := range all {
-		out = append(out, name(x))
+		_, name := of(x)
+		out = append(out, name)
 	}
 	return out
 }
@@ -248,8 +247,9 @@ func (d *declarations) remember(p *Policy, seed int) string {
 	return m.diff
 }
 
-// What a session remembers of any field or function, at any site and in any computed field, is what is computed afresh, whatever happened: of
-// those that say rightly what they read, the fields of tests among them. The count of tasks in a node's zone, said to be the node's own, is not.
+// What a session remembers of any field or function, at any site and in any computed field, is what is computed afresh, whatever
+// happened: of those that say rightly what they read, the fields of tests among them. The count of tasks in a node's zone, said to be the
+// node's own, is not.
 func TestRemembered(t *testing.T) {
 	t.Parallel()
 	v := withMisdeclared()

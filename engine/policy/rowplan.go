@@ -104,7 +104,7 @@ func (cs *columns) plan(r *Rule, all *rules.Reads) *rowPlan {
 	cs.volatile, cs.peers = cs.volatile || p.beyond, cs.peers || p.peers
 	cs.follow(r.When)
 	cs.follow(r.Expression)
-	cs.nowMoves = cs.nowMoves || p.clock && slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool { return read.Root != "now" && ofClock(read) })
+	cs.nowMoves = cs.nowMoves || movesUnseen(r.Reads)
 	return p
 }
 

@@ -11,7 +11,7 @@ import (
 // ReadsTime says whether anything in the policy reads the time, be it a row, what it computes, or an action's filter:
 // then another decision may come of nothing but waiting.
 func (p *Policy) ReadsTime() bool {
-	return slices.ContainsFunc(p.expressions(), func(e *rules.Expr) bool { return e.Timely() || movesUnseen(e) })
+	return slices.ContainsFunc(p.expressions(), func(e *rules.Expr) bool { return e.Timely() || movesUnseen(e.Reads) })
 }
 
 // expressions are all of the policy's.
@@ -48,9 +48,9 @@ func (p *Policy) arguments() []*rules.Expr {
 
 func readsNow(reads *rules.Reads) bool { return slices.ContainsFunc(reads.All, ofClock) }
 
-// movesUnseen says that an expression reads the time in another way than by its name, which is not followed.
-func movesUnseen(e *rules.Expr) bool {
-	return slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool { return read.Root != "now" && ofClock(read) })
+// movesUnseen says that the time is read in another way than by its name, which is not followed.
+func movesUnseen(reads *rules.Reads) bool {
+	return slices.ContainsFunc(reads.All, func(read rules.Read) bool { return read.Root != "now" && ofClock(read) })
 }
 
 // rest is what tells whether a cycle can find anything other than the last one did.
@@ -71,7 +71,7 @@ type rest struct {
 
 func (s *Session) initRest() {
 	for _, e := range s.p.expressions() {
-		s.rest.restless = s.rest.restless || movesUnseen(e)
+		s.rest.restless = s.rest.restless || movesUnseen(e.Reads)
 		for _, part := range e.NowParts {
 			if part.Part != "now" {
 				s.rest.parts = append(s.rest.parts, part)
