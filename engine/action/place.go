@@ -283,7 +283,7 @@ func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, d
 	x.undone[j], x.turnUndone = len(done), len(done)
 	why := ready.Reason()
 	if n := len(done); n > 0 {
-		why.Text = fmt.Sprintf("%s; %d found a node, and gave it back", why.Text, n)
+		why.Text = fmt.Sprintf("%s; %d found a node, rolled back", why.Text, n)
 	}
 	x.note(j, nil, &model.Wait{Job: j.Key, Queue: j.QueueName, Action: x.action, Reason: why, Tried: x.tried(j, done)})
 	return false

@@ -44,7 +44,7 @@ type cause struct {
 	fared  model.Fared
 }
 
-// same says that there is nothing new to say. Another node that was found and given back is nothing new: it is another in many cycles.
+// same says that there is nothing new to say. Another node that was found and rolled back is nothing new: it is another in many cycles.
 
 func (c *cause) same(o *cause) bool {
 	return c.reason == o.reason && c.node == o.node && c.before == o.before && c.why == o.why && slices.Equal(c.nodes, o.nodes) &&

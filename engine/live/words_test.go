@@ -65,14 +65,14 @@ func TestEachPodOfAGangHasItsReason(t *testing.T) {
 		f.put(testNode("n1", "4"), testQueue("default"), testGroup("g", 4), testPod("a", "g", "1"), testPod("b", "g", "1"), nowhere,
 			testPod("d", "g", "1"))
 		r.settle(2)
-		const gang = "gang/all-or-nothing: 2 of the 4 pods that must start together can start; 2 found a node, and gave it back"
+		const gang = "gang/all-or-nothing: 2 of the 4 pods that must start together can start; 2 found a node, rolled back"
 		var got []string
 		for _, name := range []string{"a", "b", "c", "d"} {
 			text, _, _ := strings.Cut(saidOf(f.pods["default/"+name]).text, "0/1 nodes")
 			got = append(got, text)
 		}
 		want := []string{
-			"found node n1, given back: " + gang, "found node n1, given back: " + gang,
+			"found node n1, rolled back: " + gang, "found node n1, rolled back: " + gang,
 			"predicates/node-affinity: ", "not tried, as its job's turn had ended: " + gang,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

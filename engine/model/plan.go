@@ -96,7 +96,7 @@ type Tried struct {
 	Found   []Found // in order; the others are those with a wait of their own, and those that were not tried
 }
 
-// Found is a node that was found for a task, and given back. The task is told by its place among those that wait, in key order.
+// Found is a node that was found for a task, and rolled back. The task is told by its place among those that wait, in key order.
 type Found struct {
 	Task int
 	Node string
@@ -104,7 +104,7 @@ type Found struct {
 
 // Fared is how one task fared in a turn that was undone. The zero value: nothing is known.
 type Fared struct {
-	Node    string `json:"node,omitempty"` // that was found for it, and given back
+	Node    string `json:"node,omitempty"` // that was found for it, and rolled back
 	Untried bool   `json:"untried,omitempty"`
 }
 

@@ -129,7 +129,7 @@ func (w *Wait) String() string {
 func (w *Wait) Why() string {
 	switch {
 	case w.Fared.Node != "":
-		return "found node " + w.Fared.Node + ", given back: " + w.Reason.String()
+		return "found node " + w.Fared.Node + ", rolled back: " + w.Reason.String()
 	case w.Fared.Untried:
 		return "not tried, as its job's turn had ended: " + w.Reason.String()
 	}

@@ -207,7 +207,7 @@ func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept, done [
 	x.undone[j] = len(done)
 	why := ready.Reason()
 	if n := len(done); n > 0 {
-		why.Text = fmt.Sprintf("%s; %d found a node, and gave it back", why.Text, n)
+		why.Text = fmt.Sprintf("%s; %d found a node, rolled back", why.Text, n)
 	}
 	earlier := x.jobWaits[j]
 	x.jobWait(j, why)
