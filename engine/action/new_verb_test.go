@@ -89,13 +89,18 @@ func reviewed(t *testing.T, step string, v policy.Verb, ready func(*policy.Sessi
 		t.Fatal(issues)
 	}
 	c := model.NewCluster(model.Options{})
-	deltas := []model.Delta{{Object: &v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1beta1.QueueSpec{Weight: 1}, Status: v1beta1.QueueStatus{State: "Open"}}}}
+	deltas := []model.Delta{{Object: &v1beta1.Queue{
+		ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1beta1.QueueSpec{Weight: 1}, Status: v1beta1.QueueStatus{State: "Open"},
+	}}}
 	for i, site := range []string{"there", "here", "there", "elsewhere"} {
 		meta := metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("job-", i), Labels: map[string]string{"site": site}}
-		deltas = append(deltas, model.Delta{Object: &v1beta1.PodGroup{ObjectMeta: meta, Spec: v1beta1.PodGroupSpec{MinMember: 1, Queue: "q"}, Status: v1beta1.PodGroupStatus{Phase: "Inqueue"}}})
+		deltas = append(deltas, model.Delta{Object: &v1beta1.PodGroup{
+			ObjectMeta: meta, Spec: v1beta1.PodGroupSpec{MinMember: 1, Queue: "q"}, Status: v1beta1.PodGroupStatus{Phase: "Inqueue"},
+		}})
 		meta.Labels, meta.Annotations = nil, map[string]string{model.GroupAnnotation: meta.Name}
 		meta.Name += "-0"
-		deltas = append(deltas, model.Delta{Object: &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Name: "main"}}}}})
+		spec := corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Name: "main"}}}
+		deltas = append(deltas, model.Delta{Object: &corev1.Pod{ObjectMeta: meta, Spec: spec}})
 	}
 	if errs := c.Apply(deltas...); len(errs) > 0 {
 		t.Fatal(errs)

@@ -271,7 +271,8 @@ func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, d
 	pipelined := x.s.Pipelined(j)
 	if pipelined.Yes && len(done) > 0 {
 		x.hold(done)
-		why := model.Reason{Site: policy.JobPipelined, Table: tableOf(pipelined), Rule: ruleOf(pipelined), Text: "its places are held, though it is not ready"}
+		why := model.Reason{Site: policy.JobPipelined, Table: tableOf(pipelined), Rule: ruleOf(pipelined), Text: "its places are " +
+			"held, though it is not ready"}
 		if j.Counts[model.Pipelined] > 0 {
 			why.Text = "its tasks wait for resources that are being released"
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // Kinds tells jobs apart by what a step of an action can read of them. Of jobs of one kind and one queue, tried by the
-// step at the same content of the cluster, the one fares as the other: so that after one was tried in vain, the
+// step at the same content of the cluster, the one fares as the other: so that after one was tried without effect, the
 // others need not be.
 type Kinds struct {
 	s         *Session
