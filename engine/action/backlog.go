@@ -15,8 +15,7 @@ type backlog struct {
 	c *model.Cluster
 	x *Cycle // the present one
 
-	begun   bool
-	cursor  uint64 // in JobLog
+	cursor  model.Cursor[*model.Job]
 	cycle   uint64
 	local   bool // a job's status is told by the job and its waits alone
 	steps   []*stepBacklog
@@ -90,15 +89,7 @@ func (b *backlog) of(step *policy.Step) attempts { return b.bySteps[step] }
 func (b *backlog) begin(x *Cycle) {
 	b.x = x
 	b.cycle++
-	entries, ok := b.c.JobLog.Since(b.cursor)
-	if !b.begun || !ok {
-		b.reset()
-	} else {
-		for _, j := range entries {
-			b.sync(j)
-		}
-	}
-	b.begun, b.cursor = true, b.c.JobLog.Next()
+	b.cursor.Follow(&b.c.JobLog, b.sync, b.reset)
 	for _, l := range b.steps {
 		l.beginCycle()
 	}

@@ -292,7 +292,7 @@ func TestQueueComesAndGoes(t *testing.T) {
 	}
 	cursor := c.QueueLog.Next()
 	apply(t, c, Delta{Delete, group("h", "q")}, Delta{Upsert, group("g", "other")})
-	if entries, ok := c.QueueLog.Since(cursor); !ok || len(entries) == 0 || len(q.Jobs) != 0 || q.Allocated.Get(CPU) != 0 {
+	if entries, ok := c.QueueLog.since(cursor); !ok || len(entries) == 0 || len(q.Jobs) != 0 || q.Allocated.Get(CPU) != 0 {
 		t.Errorf("the queue has %d jobs, %g of cpu and %d log entries", len(q.Jobs), q.Allocated.Get(CPU), len(entries))
 	}
 	apply(t, c, Delta{Upsert, group("g", "q")}, Delta{Delete, queue("q")})

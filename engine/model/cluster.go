@@ -102,7 +102,7 @@ type Nodes struct {
 	rests   map[spotOf]float64 // see rest
 }
 
-// Log is an append-only list with a reader's cursor outside. When it grows past
+// Log is an append-only list, which each reader follows by a Cursor of its own. When it grows past
 // its limit it is cut, and a reader whose cursor lies before Start must read everything again.
 type Log[T any] struct {
 	Start   uint64

@@ -24,15 +24,63 @@ func (l *Log[T]) AddOf(entry T, things int) {
 	l.Entries = Append(l.Entries, entry)
 }
 
-// Next is the cursor past the end: what a reader that has read everything keeps.
+// Next is the number of the next entry.
 func (l *Log[T]) Next() uint64 { return l.Start + uint64(len(l.Entries)) }
 
-// Since lists the entries from cursor on; they may repeat. They are shared and valid until
-// the next change of the cluster. Where ok is false the log was cut behind the cursor, or the
-// cursor is not of this log, and the reader must read everything, then go on from Next.
-func (l *Log[T]) Since(cursor uint64) (entries []T, ok bool) {
+// End is a cursor past all that there is.
+func (l *Log[T]) End() (c Cursor[T]) {
+	c.Skip(l)
+	return c
+}
+
+// since lists the entries from cursor on. Where ok is false the log was cut behind the cursor, or the cursor is not of this log.
+func (l *Log[T]) since(cursor uint64) (entries []T, ok bool) {
 	if cursor < l.Start || cursor > l.Next() {
 		return nil, false
 	}
 	return l.Entries[cursor-l.Start:], true
+}
+
+// Cursor is how far one reader has read a log. Its zero value is that of a reader who has not begun.
+type Cursor[T any] struct{ past uint64 } // the log's Next, plus 1
+
+// Read lists the entries that came since the last Read or Skip, and goes past them. They may repeat, and are valid until the next
+// change of the cluster. Where ok is false they are not known, or the reader has not begun: it must read anew all that the log
+// is about.
+func (c *Cursor[T]) Read(l *Log[T]) (entries []T, ok bool) {
+	entries, ok = c.Peek(l)
+	c.Skip(l)
+	return entries, ok
+}
+
+// Peek is Read, but stays where it is.
+func (c *Cursor[T]) Peek(l *Log[T]) (entries []T, ok bool) {
+	if c.past == 0 {
+		return nil, false
+	}
+	return l.since(c.past - 1)
+}
+
+// Skip goes past all that there is, for a reader who has read everything anew.
+func (c *Cursor[T]) Skip(l *Log[T]) { c.past = l.Next() + 1 }
+
+// Reset has the reader begin again.
+func (c *Cursor[T]) Reset() { c.past = 0 }
+
+// Begun says that the reader has read everything once.
+func (c *Cursor[T]) Begun() bool { return c.past > 0 }
+
+// AtEnd says that nothing came since.
+func (c *Cursor[T]) AtEnd(l *Log[T]) bool { return c.past == l.Next()+1 }
+
+// Follow brings a reader up to date: by each entry that came since the last time, or where these are not known by everything anew.
+func (c *Cursor[T]) Follow(l *Log[T], each func(T), anew func()) {
+	entries, ok := c.Read(l)
+	if !ok {
+		anew()
+		return
+	}
+	for _, entry := range entries {
+		each(entry)
+	}
 }

@@ -76,7 +76,7 @@ func TestLog(t *testing.T) {
 	}
 	since := func(cursor uint64, ok bool, length uint64) {
 		t.Helper()
-		entries, got := l.Since(cursor)
+		entries, got := l.since(cursor)
 		if got != ok || uint64(len(entries)) != length {
 			t.Errorf("since %d: %d entries, %t; want %d, %t", cursor, len(entries), got, length, ok)
 		}

@@ -128,7 +128,7 @@ func TestStorageObjects(t *testing.T) {
 	if _, there := c.Storage.Objects[StorageID{VolumeClaim, "a/c1"}]; there {
 		t.Error("the claim is still there")
 	}
-	changed, ok := c.Storage.Log.Since(before)
+	changed, ok := c.Storage.Log.since(before)
 	if diff := cmp.Diff([]StorageID{{VolumeClaim, "a/c1"}}, changed); diff != "" || !ok {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}

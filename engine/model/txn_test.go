@@ -34,7 +34,7 @@ func TestRollbackRestoresWhatWas(t *testing.T) {
 	if diff := cmp.Diff(middle, dump(c)); diff != "" {
 		t.Errorf("rolled back to the middle (-then +now):\n%s", diff)
 	}
-	if entries, _ := c.Nodes.Log.Since(cursor); c.Nodes.Version[row] == version || !slices.Contains(entries, row) {
+	if entries, _ := c.Nodes.Log.since(cursor); c.Nodes.Version[row] == version || !slices.Contains(entries, row) {
 		t.Error("a rollback is no change of its node")
 	}
 	x.Rollback(0)
@@ -169,13 +169,13 @@ func TestAStepIsLogged(t *testing.T) {
 	nodes, jobs, queues, clock, objects := c.Nodes.Log.Next(), c.JobLog.Next(), c.QueueLog.Next(), c.Clock, c.ObjectClock
 	row := c.Nodes.Index["n"]
 	c.Begin().Allocate(c.Tasks["a/p"], row, nil)
-	if got, ok := c.Nodes.Log.Since(nodes); !ok || !slices.Equal(got, []int32{row}) {
+	if got, ok := c.Nodes.Log.since(nodes); !ok || !slices.Equal(got, []int32{row}) {
 		t.Errorf("nodes touched: %v, %t", got, ok)
 	}
-	if got, ok := c.JobLog.Since(jobs); !ok || !slices.Equal(got, []*Job{c.Jobs["a/g"]}) {
+	if got, ok := c.JobLog.since(jobs); !ok || !slices.Equal(got, []*Job{c.Jobs["a/g"]}) {
 		t.Errorf("%d jobs touched, %t", len(got), ok)
 	}
-	if got, ok := c.QueueLog.Since(queues); !ok || !slices.Equal(got, []*Queue{c.Queues["q"]}) {
+	if got, ok := c.QueueLog.since(queues); !ok || !slices.Equal(got, []*Queue{c.Queues["q"]}) {
 		t.Errorf("%d queues touched, %t", len(got), ok)
 	}
 	if c.Clock == clock || c.ObjectClock != objects {

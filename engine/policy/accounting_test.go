@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +26,9 @@ func largestFunction() *Accounting {
 		compile: func(s *tableScope, a *rules.Attribute, x *Account) bool {
 			f := s.oneField(x, a, "queue")
 			f.Type = types.DoubleType
-			x.keep = func(s *Session) account { return &largestState{s: s, x: f} }
+			x.keep = func(s *Session) account {
+				return &largestState{derived: derived{s: s, follows: true, lasts: true}, x: f}
+			}
 			return true
 		},
 	}
@@ -36,30 +36,41 @@ func largestFunction() *Accounting {
 
 // largestState keeps the number of each job.
 type largestState struct {
-	s      *Session
+	derived
 	x      *Attribute
-	cursor uint64
+	cursor model.Cursor[*model.Job]
 	of     map[*model.Job]float64
-	fails  bool
 }
 
-func (st *largestState) update() {
-	c := st.s.c
-	jobs, known := c.JobLog.Since(st.cursor)
-	if st.cursor = c.JobLog.Next(); !known || st.of == nil || st.s.NoCache {
-		st.of, jobs = map[*model.Job]float64{}, slices.Collect(maps.Values(c.Jobs))
-	}
+func (st *largestState) update() { st.bring(st) }
+
+func (st *largestState) carry(stamp) bool { return true }
+
+func (st *largestState) replay(stamp) bool {
+	jobs, known := st.cursor.Read(&st.s.c.JobLog)
 	for _, j := range jobs {
-		if delete(st.of, j); c.Jobs[j.Key] != j || j.Queue == nil {
-			continue
-		}
-		f := st.s.frame().OfJobAlone(j)
-		st.of[j], _ = Number(st.x.Args["of"].Eval(f))
-		st.s.done()
+		st.enter(j)
 	}
+	return known
 }
 
-func (st *largestState) erring() bool { return false }
+func (st *largestState) rebuild() bool {
+	st.of = map[*model.Job]float64{}
+	st.cursor.Skip(&st.s.c.JobLog)
+	for _, j := range st.s.c.Jobs {
+		st.enter(j)
+	}
+	return true
+}
+
+func (st *largestState) enter(j *model.Job) {
+	if delete(st.of, j); st.s.c.Jobs[j.Key] != j || j.Queue == nil {
+		return
+	}
+	f := st.s.frame().OfJobAlone(j)
+	defer st.s.done()
+	st.of[j], _ = Number(st.x.Args["of"].Eval(f))
+}
 
 func (st *largestState) value(x *Attribute, owner ref.Val) ref.Val {
 	st.update()

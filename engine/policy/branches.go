@@ -5,64 +5,91 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
+	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// keyPart is what a node of the tree has, for all queues below it.
-type keyPart struct {
+// hierarchy is a tree of queues, of which each node has a part of the keys of all queues below it. N tells its nodes.
+type hierarchy[N comparable] interface {
+	// update brings it to the present moment; false: it is another than it was, or there is none.
+	update() bool
+	// changed calls again for the nodes whose parts may be others since the last time; false: it is not known which, or again said so.
+	// touched are the queues that changed.
+	changed(touched []*model.Queue, again func(N) bool) bool
+	// path is the way to a queue; false: there is none.
+	path(q *model.Queue) ([]N, bool)
+	// part is what a node has; false: it is no key.
+	part(node N) (Key, bool)
+}
+
+// branchHeap is a heap of queues along a hierarchy.
+type branchHeap interface {
+	// put adds a queue; false: it has no key that fits in.
+	put(q *model.Queue) bool
+	// take removes the first queue.
+	take() (*model.Queue, bool)
+	// refresh reads again what has changed; false: that cannot be told.
+	refresh() bool
+	// all lists the queues that are there, and forgets them.
+	all() []*model.Queue
+}
+
+// keyPart is what a node of the hierarchy has, for all queues below it.
+type keyPart[N comparable] struct {
 	key Key
-	at  *branch // nil: nobody below is there
+	at  *branch[N] // nil: nobody below is there
 }
 
 // branches are the queues that are there, as a tree of heaps.
-type branches struct {
-	*branching
+type branches[N comparable] struct {
 	s    *Session
+	row  int // among the rows of the site, the one whose keys go along the hierarchy
+	of   hierarchy[N]
 	flat *Heap[*model.Queue] // for its order of ties
-	top  *branch
-	at   map[*model.Queue]*branch
+	top  *branch[N]
+	at   map[*model.Queue]*branch[N]
 	// depth is how many parts a key has; -1: none is known yet.
 	depth int
 
-	clock, cursor uint64 // of the cluster and its log of queues
-	parts         map[any]*keyPart
-	trees         *treeState
-	number        uint64 // of trees, when it was looked at last
-	shared        *shareTree
-	moved         uint64 // into the log of either
+	begun  bool
+	clock  uint64 // of the cluster
+	cursor model.Cursor[*model.Queue]
+	parts  map[N]*keyPart[N]
+	again  func(N) bool // x.reread
 }
 
 // branch is a node with queues below it, or a queue.
-type branch struct {
-	x     *branches
-	above *branch
+type branch[N comparable] struct {
+	x     *branches[N]
+	above *branch[N]
 	index int
-	part  *keyPart
-	kids  []*branch
+	part  *keyPart[N]
+	kids  []*branch[N]
 
 	queue   *model.Queue
 	keys    []Key // of the other rows
-	path    []*keyPart
+	path    []*keyPart[N]
 	version uint64
 
-	first *branch // of the queues below; of a queue itself
+	first *branch[N] // of the queues below; of a queue itself
 }
 
-func newBranches(s *Session, b *branching, flat *Heap[*model.Queue]) *branches {
-	x := &branches{branching: b, s: s, flat: flat}
+func newBranches[N comparable](s *Session, row int, of hierarchy[N], flat *Heap[*model.Queue]) *branches[N] {
+	x := &branches[N]{s: s, row: row, of: of, flat: flat}
+	x.again = x.reread
 	x.clear()
 	return x
 }
 
-func (x *branches) clear() {
-	x.top, x.at, x.parts, x.depth = &branch{x: x}, map[*model.Queue]*branch{}, map[any]*keyPart{}, -1
-	x.trees, x.shared, x.clock, x.cursor = nil, nil, x.s.c.Clock, x.s.c.QueueLog.Next()
+func (x *branches[N]) clear() {
+	x.top, x.at, x.parts, x.depth = &branch[N]{x: x}, map[*model.Queue]*branch[N]{}, map[N]*keyPart[N]{}, -1
+	x.begun, x.clock, x.cursor = false, x.s.c.Clock, x.s.c.QueueLog.End()
 }
 
 // all lists the queues that are there, and forgets them.
-func (x *branches) all() []*model.Queue {
+func (x *branches[N]) all() []*model.Queue {
 	out := make([]*model.Queue, 0, len(x.at))
-	var walk func(b *branch)
-	walk = func(b *branch) {
+	var walk func(b *branch[N])
+	walk = func(b *branch[N]) {
 		if b.queue != nil {
 			out = append(out, b.queue)
 		}
@@ -76,11 +103,11 @@ func (x *branches) all() []*model.Queue {
 }
 
 // put adds a queue; false: it has no key that fits in.
-func (x *branches) put(q *model.Queue) bool {
+func (x *branches[N]) put(q *model.Queue) bool {
 	if !x.refresh() {
 		return false
 	}
-	b := &branch{x: x, queue: q}
+	b := &branch[N]{x: x, queue: q}
 	var ok bool
 	if b.path, ok = x.pathOf(q); !ok || x.depth >= 0 && len(b.path) != x.depth {
 		return false
@@ -90,7 +117,7 @@ func (x *branches) put(q *model.Queue) bool {
 	at := x.top
 	for _, p := range b.path {
 		if p.at == nil {
-			p.at = &branch{x: x, above: at, part: p}
+			p.at = &branch[N]{x: x, above: at, part: p}
 			at.kids = append(at.kids, p.at)
 			p.at.index = len(at.kids) - 1
 		}
@@ -104,7 +131,7 @@ func (x *branches) put(q *model.Queue) bool {
 }
 
 // read reads the keys of the rows that do not branch.
-func (x *branches) read(b *branch) {
+func (x *branches[N]) read(b *branch[N]) {
 	f := x.s.frame()
 	defer x.s.done()
 	f.queue = x.s.queueView(b.queue)
@@ -112,7 +139,7 @@ func (x *branches) read(b *branch) {
 }
 
 // take removes the first queue.
-func (x *branches) take() (*model.Queue, bool) {
+func (x *branches[N]) take() (*model.Queue, bool) {
 	b := x.top.first
 	if b == nil {
 		return nil, false
@@ -132,7 +159,7 @@ func (x *branches) take() (*model.Queue, bool) {
 }
 
 // rise puts a branch in its place among its siblings, and those above it as well.
-func (b *branch) rise() {
+func (b *branch[N]) rise() {
 	for ; b.above != nil; b = b.above {
 		b.find()
 		heap.Fix(b.above, b.index)
@@ -141,7 +168,7 @@ func (b *branch) rise() {
 }
 
 // find is the first queue below.
-func (b *branch) find() {
+func (b *branch[N]) find() {
 	switch {
 	case b.queue != nil:
 		b.first = b
@@ -153,22 +180,22 @@ func (b *branch) find() {
 }
 
 // Len implements sort.Interface.
-func (b *branch) Len() int { return len(b.kids) }
+func (b *branch[N]) Len() int { return len(b.kids) }
 
 // Less implements sort.Interface.
-func (b *branch) Less(i, j int) bool { return b.x.before(b.kids[i].first, b.kids[j].first) }
+func (b *branch[N]) Less(i, j int) bool { return b.x.before(b.kids[i].first, b.kids[j].first) }
 
 // Swap implements sort.Interface.
-func (b *branch) Swap(i, j int) {
+func (b *branch[N]) Swap(i, j int) {
 	b.kids[i], b.kids[j] = b.kids[j], b.kids[i]
 	b.kids[i].index, b.kids[j].index = i, j
 }
 
 // Push implements heap.Interface.
-func (b *branch) Push(any) {}
+func (b *branch[N]) Push(any) {}
 
 // Pop implements heap.Interface.
-func (b *branch) Pop() any {
+func (b *branch[N]) Pop() any {
 	last := b.kids[len(b.kids)-1]
 	b.kids[len(b.kids)-1] = nil
 	b.kids = b.kids[:len(b.kids)-1]
@@ -176,7 +203,7 @@ func (b *branch) Pop() any {
 }
 
 // before is the order of queues.
-func (x *branches) before(a, b *branch) bool {
+func (x *branches[N]) before(a, b *branch[N]) bool {
 	for i, r := range x.s.p.rules[QueueOrder] {
 		var c int
 		if i == x.row {
@@ -194,7 +221,7 @@ func (x *branches) before(a, b *branch) bool {
 	return x.flat.byAge(a.queue, b.queue) < 0
 }
 
-func comparePaths(a, b []*keyPart) int {
+func comparePaths[N comparable](a, b []*keyPart[N]) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] == b[i] {
 			continue
@@ -207,18 +234,13 @@ func comparePaths(a, b []*keyPart) int {
 }
 
 // refresh reads again what has changed, one node after the other, so that each finds all others in order; false: that cannot be told.
-func (x *branches) refresh() bool {
-	if x.clock == x.s.c.Clock && (x.trees != nil || x.shared != nil) {
+func (x *branches[N]) refresh() bool {
+	if x.begun && x.clock == x.s.c.Clock {
 		return true
 	}
-	x.clock = x.s.c.Clock
-	touched, known := x.s.c.QueueLog.Since(x.cursor)
-	x.cursor = x.s.c.QueueLog.Next()
-	if x.shares != nil {
-		known = x.refreshShares() && known
-	} else {
-		known = x.refreshTree() && known && x.readParts(touched)
-	}
+	x.begun, x.clock = true, x.s.c.Clock
+	touched, known := x.cursor.Read(&x.s.c.QueueLog)
+	known = x.of.update() && known && x.of.changed(touched, x.again)
 	for _, q := range touched {
 		if b := x.at[q]; b != nil && b.version != q.Version {
 			x.read(b)
@@ -228,121 +250,127 @@ func (x *branches) refresh() bool {
 	return known
 }
 
-// refreshShares brings a tree of shares up to date.
-func (x *branches) refreshShares() bool {
-	t, ok := readAttribute(x.shares, x.s.cluster.Value()).(*shareTree)
-	if !ok || x.shared != nil && x.shared.tree != t.tree {
+// reread reads the part of a node again; false: it has none.
+func (x *branches[N]) reread(node N) bool {
+	p := x.parts[node]
+	if p == nil {
+		return true
+	}
+	k, ok := x.of.part(node)
+	if !ok {
 		return false
 	}
-	groups, next, known := t.tree.Moved(x.moved)
-	if x.shared == nil {
-		groups, known = nil, true
-	}
-	x.shared, x.moved = t, next
-	for _, g := range groups {
-		p := x.parts[g]
-		if p == nil {
-			continue
-		}
-		k, ok := rankKey(g.Rank())
-		if !ok {
-			return false
-		}
-		x.set(p, k)
-	}
-	return known
-}
-
-// refreshTree brings a tree of queues up to date.
-func (x *branches) refreshTree() bool {
-	st := x.s.treeOf(x.tree)
-	if x.trees != nil && x.number != st.number {
-		return false
-	}
-	queues, known := st.moved.Since(x.moved)
-	if x.trees == nil {
-		queues, known = nil, true
-	}
-	x.trees, x.number, x.moved = st, st.number, st.moved.Next()
-	return known && x.readParts(queues)
-}
-
-// readParts reads the parts of queues again; false: one has none.
-func (x *branches) readParts(of []*model.Queue) bool {
-	for _, q := range of {
-		p := x.parts[q]
-		if p == nil {
-			continue
-		}
-		k, ok := x.partOf(q)
-		if !ok {
-			return false
-		}
-		x.set(p, k)
-	}
-	return true
-}
-
-// set gives a node another part.
-func (x *branches) set(p *keyPart, k Key) {
 	p.key = k
 	if p.at != nil {
 		p.at.rise()
 	}
+	return true
 }
 
 // pathOf gives the nodes on the way to a queue; false: it has no key.
-func (x *branches) pathOf(q *model.Queue) (path []*keyPart, ok bool) {
-	if x.shares != nil {
-		names, ok := x.shared.paths[q]
-		groups := x.shared.tree.Groups(names)
-		if !ok || len(groups) != len(names)-1 {
-			return nil, false
-		}
-		for _, g := range groups {
-			p, ok := x.node(g, func() (Key, bool) { return rankKey(g.Rank()) })
-			if !ok {
-				return nil, false
-			}
-			path = append(path, p)
-		}
-		return path, true
-	}
-	i, ok := x.trees.index[q]
+func (x *branches[N]) pathOf(q *model.Queue) (path []*keyPart[N], ok bool) {
+	nodes, ok := x.of.path(q)
 	if !ok {
 		return nil, false
 	}
-	for _, k := range x.trees.places[i].Path {
-		on := x.trees.queues[k]
-		p, ok := x.node(on, func() (Key, bool) { return x.partOf(on) })
-		if !ok {
-			return nil, false
+	for _, node := range nodes {
+		p := x.parts[node]
+		if p == nil {
+			k, ok := x.of.part(node)
+			if !ok {
+				return nil, false
+			}
+			p = &keyPart[N]{key: k}
+			x.parts[node] = p
 		}
 		path = append(path, p)
 	}
 	return path, true
 }
 
-// node is that of a group, or of a queue.
-func (x *branches) node(of any, read func() (Key, bool)) (*keyPart, bool) {
-	if p := x.parts[of]; p != nil {
-		return p, true
+// quotaBranches is a tree of quotas as a hierarchy: a node is a queue.
+type quotaBranches struct {
+	s       *Session
+	tree    *QuotaTree
+	now     *treeState
+	each    *rules.Each // of a queue on the path
+	version uint64
+	moved   model.Cursor[*model.Queue]
+}
+
+func (h *quotaBranches) update() bool {
+	h.now = h.s.treeOf(h.tree)
+	if h.version == 0 {
+		h.version = h.now.version
+		h.moved.Skip(&h.now.moved)
 	}
-	k, ok := read()
+	return h.version == h.now.version
+}
+
+func (h *quotaBranches) changed(touched []*model.Queue, again func(*model.Queue) bool) bool {
+	queues, known := h.moved.Read(&h.now.moved)
+	for _, list := range [][]*model.Queue{queues, touched} {
+		for _, q := range list {
+			known = known && again(q)
+		}
+	}
+	return known
+}
+
+func (h *quotaBranches) path(q *model.Queue) ([]*model.Queue, bool) {
+	st := h.now
+	i, ok := st.index[q]
 	if !ok {
 		return nil, false
 	}
-	p := &keyPart{key: k}
-	x.parts[of] = p
-	return p, true
+	path := make([]*model.Queue, len(st.places[i].Path))
+	for level, k := range st.places[i].Path {
+		path[level] = st.queues[k]
+	}
+	return path, true
 }
 
-// partOf is what a queue has on the paths that lead through it.
-func (x *branches) partOf(q *model.Queue) (Key, bool) {
-	f := x.s.frame()
-	defer x.s.done()
-	return KeyOf(x.each.Of(f, x.s.queueView(q)))
+func (h *quotaBranches) part(q *model.Queue) (Key, bool) {
+	f := h.s.frame()
+	defer h.s.done()
+	return KeyOf(h.each.Of(f, h.s.queueView(q)))
 }
+
+// shareBranches is a tree of shares as a hierarchy: a node is a group.
+type shareBranches struct {
+	s     *Session
+	of    *Attribute
+	tree  *shareTree // nil: not looked at yet
+	moved model.Cursor[*quota.Group]
+}
+
+func (h *shareBranches) update() bool {
+	t, ok := readAttribute(h.of, h.s.cluster.Value()).(*shareTree)
+	if !ok || h.tree != nil && h.tree.tree != t.tree {
+		return false
+	}
+	if h.tree == nil {
+		t.tree.Moved(&h.moved) // from here on
+	}
+	h.tree = t
+	return true
+}
+
+func (h *shareBranches) changed(_ []*model.Queue, again func(*quota.Group) bool) bool {
+	groups, known := h.tree.tree.Moved(&h.moved)
+	for _, g := range groups {
+		known = known && again(g)
+	}
+	return known
+}
+
+func (h *shareBranches) path(q *model.Queue) ([]*quota.Group, bool) {
+	names, ok := h.tree.paths[q]
+	groups := h.tree.tree.Groups(names)
+	return groups, ok && len(groups) == len(names)-1
+}
+
+func (h *shareBranches) part(g *quota.Group) (Key, bool) { return rankKey(g.Rank()) }
 
 // rankKey is what a group has in the keys of the queues below it, as the function key has it.
 func rankKey(r quota.Rank) (Key, bool) {

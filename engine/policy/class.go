@@ -28,7 +28,7 @@ type Class struct {
 	// oneTask says that it is but what one task with volumes sees of its class.
 	oneTask bool
 
-	cursor uint64 // in the log of nodes
+	cursor model.Cursor[int32] // in the log of nodes
 	epoch  string
 	cells  []cell // by row of the node table
 	now    int    // cells that fit now
@@ -67,13 +67,12 @@ func newClass(v *verdicts) *Class {
 func (c *Class) catchUp() {
 	n := c.v.nodes
 	epoch := c.v.about.epoch()
-	entries, ok := n.Log.Since(c.cursor)
+	entries, ok := c.cursor.Read(&n.Log)
 	if !ok || epoch != c.epoch || len(c.cells) != len(n.Rows) || len(n.Rows) == 0 || c.v.plan.volatile || c.otherTopology() {
 		c.epoch = epoch
 		c.computeAll()
 		return
 	}
-	c.cursor = n.Log.Next()
 	touched := c.touched[:0]
 	for _, row := range entries {
 		if x := &c.cells[row]; x.version != n.Version[row] {
@@ -94,7 +93,8 @@ func (c *Class) catchUp() {
 // on the order in which the nodes came.
 func (c *Class) computeAll() {
 	rows := len(c.v.nodes.Rows)
-	c.cursor, c.now, c.later = c.v.nodes.Log.Next(), 0, 0
+	c.now, c.later = 0, 0
+	c.cursor.Skip(&c.v.nodes.Log)
 	c.rejections.at, c.chooser.tournament.made = 0, false
 	c.cells = model.Resized(c.cells, rows)
 	for row := range rows {

@@ -21,8 +21,7 @@ type dictionary struct {
 	of     func(n *model.Node) string
 	codes  []int32  // by row
 	object []uint64 // by row: the version that the code is of, plus 1
-	cursor uint64   // of the nodes' log
-	known  bool
+	cursor model.Cursor[int32]
 	index  map[string]int32
 	many   bool // the values are not few
 	retry  uint64
@@ -65,18 +64,17 @@ func (d *dictionary) numbers(s *Session, rows, out []int32) int {
 // current says that there is nothing to catch up with.
 func (d *dictionary) current(s *Session) bool {
 	n := &s.c.Nodes
-	return d.many && s.cycle < d.retry || d.known && d.cursor == n.Log.Next() && len(d.codes) == len(n.Rows)
+	return d.many && s.cycle < d.retry || d.cursor.AtEnd(&n.Log) && len(d.codes) == len(n.Rows)
 }
 
 // catchUp numbers what changed. Values of the past are forgotten where they have become many.
 func (d *dictionary) catchUp(s *Session) {
 	n := &s.c.Nodes
-	entries, ok := n.Log.Since(d.cursor)
-	if !d.known || !ok || d.many || len(d.codes) != len(n.Rows) {
+	entries, ok := d.cursor.Read(&n.Log)
+	if !ok || d.many || len(d.codes) != len(n.Rows) {
 		d.all(s)
 		return
 	}
-	d.cursor = n.Log.Next()
 	for _, row := range entries {
 		d.number(n, row)
 	}
@@ -90,7 +88,8 @@ func (d *dictionary) all(s *Session) {
 	n := &s.c.Nodes
 	clear(d.index)
 	d.codes, d.object = model.Resized(d.codes, len(n.Rows)), model.Resized(d.object, len(n.Rows))
-	d.cursor, d.known, d.many = n.Log.Next(), true, false
+	d.many = false
+	d.cursor.Skip(&n.Log)
 	for row := range n.Rows {
 		d.number(n, int32(row))
 		if len(d.index) > fewValues+len(n.Rows)/8 {

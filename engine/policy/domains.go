@@ -11,10 +11,10 @@ import (
 type domains struct {
 	// context is nil where nobody's terms concern the class: then this costs nothing.
 	context *topology.Context
-	moves   uint64   // of nodes between domains
-	cursors []uint64 // in the logs of what the context watches
-	scored  []uint64 // by row: the node's version, plus 1, of the scores that do not read the context
-	marked  []uint64 // by row: the round in which it was looked at again
+	moves   uint64                // of nodes between domains
+	cursors []model.Cursor[int32] // in the logs of what the context watches
+	scored  []uint64              // by row: the node's version, plus 1, of the scores that do not read the context
+	marked  []uint64              // by row: the round in which it was looked at again
 	round   uint64
 	around  []int32 // rows of the last round, in the nodes' order
 
@@ -41,7 +41,7 @@ func (c *Class) meet() {
 	x.scored, x.marked = model.Resized(x.scored, rows), model.Resized(x.marked, rows)
 	x.cursors = model.Resized(x.cursors, len(context.Watched()))
 	for i, ta := range context.Watched() {
-		x.cursors[i] = ta.Next()
+		x.cursors[i].Skip(&ta.Log)
 	}
 	if c.v.plan.late {
 		x.group = context.NewGroup()
@@ -73,8 +73,7 @@ func (c *Class) lookAround() {
 	x.around = x.around[:0]
 	x.round++
 	for i, ta := range x.context.Watched() {
-		changed, ok := ta.Since(x.cursors[i])
-		x.cursors[i] = ta.Next()
+		changed, ok := x.cursors[i].Read(&ta.Log)
 		if !ok || slices.Contains(changed, topology.AllDomains) {
 			for d := range ta.Domains() {
 				x.mark(ta.Rows(int32(d)))

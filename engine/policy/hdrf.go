@@ -126,23 +126,14 @@ func (t *shareTree) key(q *queueView) ref.Val {
 
 // shareState is the outcome of one hdrf, kept by delta.
 type shareState struct {
-	s *Session
-	x *Attribute
-	// own says that jobs read nothing that moves with steps but what is theirs, and nobody else anything that does; lasting, that what is
-	// kept holds from cycle to cycle.
-	own, lasting bool
-
-	at      stamp
-	clock   uint64
-	cursor  uint64 // into the log of jobs
-	queues  uint64 // into the log of queues
-	number  uint64 // tells the trees of a session apart
+	derived
+	x       *Attribute
+	jobs    model.Cursor[*model.Job]
+	queues  model.Cursor[*model.Queue]
 	tree    *quota.Shares
 	total   model.Resources
 	paths   map[*model.Queue][]string
 	written map[*model.Queue]written
-	// erred says that some argument erred: each cycle is told of it.
-	erred bool
 	// err is why there is no tree; nil: there is one.
 	err ref.Val
 }
@@ -160,7 +151,9 @@ func compileShares(s *tableScope, a *rules.Attribute, x *Account) bool {
 			lasting = lasting && (arg.sees == "" || s.p.lasting(r, arg.sees) && s.p.quiet(r) && (arg.sees == "job" || r.Changes <= rules.ByObject))
 		}
 	}
-	x.keep = func(session *Session) account { return &shareState{s: session, x: f, own: own, lasting: lasting} }
+	x.keep = func(session *Session) account {
+		return &shareState{derived: derived{s: session, byAction: f.byAction, follows: own, lasts: lasting}, x: f}
+	}
 	return true
 }
 
@@ -170,7 +163,7 @@ func (st *shareState) value(*Attribute, ref.Val) ref.Val {
 	if st.err != nil {
 		return st.err
 	}
-	return &shareTree{tree: st.tree, paths: st.paths, number: st.number, clock: st.clock}
+	return &shareTree{tree: st.tree, paths: st.paths, number: st.version, clock: st.clock}
 }
 
 // erring implements account.
@@ -179,31 +172,12 @@ func (st *shareState) erring() bool { return st.erred || st.err != nil }
 // update implements account. It costs one evaluation and one look at the siblings on the way up for each job that changed, and
 // everything anew where a queue has another place, or the total is another; for each cycle, where an argument errs, or reads more than
 // its own queue or job.
-func (st *shareState) update() {
-	s := st.s
-	at := s.stampOf(st.x.byAction)
-	at.clock = s.c.ObjectClock
-	holds := st.tree != nil && !s.NoCache && (st.at == at || st.lasting && st.keep())
-	if holds && st.clock != s.c.Clock {
-		holds = st.own && st.replay()
-	}
-	if !holds {
-		erring := s.erring
-		if st.err = st.rebuild(); st.err != nil {
-			st.tree = nil
-			return
-		}
-		s.rebuilt++
-		st.number = s.rebuilt
-		st.erred = s.erring != erring
-	}
-	st.at, st.clock = at, s.c.Clock
-}
+func (st *shareState) update() { st.bring(st) }
 
-// keep says whether a tree is, but for its jobs, what it would be if it were made anew in another cycle, or after an Apply.
-func (st *shareState) keep() bool {
+// carry implements deriver: it looks at what is said of queues, and of all.
+func (st *shareState) carry(stamp) bool {
 	s, x := st.s, st.x
-	touched, known := s.c.QueueLog.Since(st.queues)
+	touched, known := st.queues.Peek(&s.c.QueueLog)
 	if !known || st.erred {
 		return false
 	}
@@ -224,30 +198,28 @@ func (st *shareState) keep() bool {
 			return false
 		}
 	}
-	st.queues = s.c.QueueLog.Next()
+	st.queues.Skip(&s.c.QueueLog)
 	return true
 }
 
-// replay takes in the jobs that changed; false: the log was cut.
-func (st *shareState) replay() bool {
-	s := st.s
-	entries, ok := s.c.JobLog.Since(st.cursor)
+// replay implements deriver.
+func (st *shareState) replay(stamp) bool {
+	entries, ok := st.jobs.Read(&st.s.c.JobLog)
 	if !ok {
 		return false
 	}
-	seen, erring := map[*model.Job]bool{}, s.erring
+	seen := map[*model.Job]bool{}
 	for _, j := range entries {
 		if !seen[j] {
 			seen[j] = true
 			st.enter(j)
 		}
 	}
-	st.cursor, st.erred = s.c.JobLog.Next(), st.erred || s.erring != erring
 	return true
 }
 
-// rebuild makes a tree anew; an error is that of the total.
-func (st *shareState) rebuild() ref.Val {
+// rebuild implements deriver: without a total there is no tree.
+func (st *shareState) rebuild() bool {
 	s, x := st.s, st.x
 	f := s.frame()
 	defer s.done()
@@ -255,9 +227,12 @@ func (st *shareState) rebuild() ref.Val {
 	total, ok := v.(*amounts)
 	if !ok {
 		s.faultOf(x, f, v)
-		return v
+		st.err = v
+		return false
 	}
-	st.cursor, st.queues = s.c.JobLog.Next(), s.c.QueueLog.Next()
+	st.err = nil
+	st.jobs.Skip(&s.c.JobLog)
+	st.queues.Skip(&s.c.QueueLog)
 	st.tree, st.total = quota.NewShares(total.r), total.r.Clone()
 	st.paths, st.written = map[*model.Queue][]string{}, map[*model.Queue]written{}
 	for _, q := range s.c.QueuesByName() {
@@ -274,7 +249,7 @@ func (st *shareState) rebuild() ref.Val {
 	for _, j := range s.c.JobsByKey() {
 		st.enter(j)
 	}
-	return nil
+	return true
 }
 
 // parts evaluates a text of parts with slashes between.

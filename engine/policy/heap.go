@@ -21,7 +21,7 @@ type Heap[T comparable] struct {
 	version func(T) uint64
 	slot    func(T) **heapItem[T] // where an object's item is found
 	log     *model.Log[T]
-	cursor  uint64 // into log
+	cursor  model.Cursor[T] // in log
 	clock   uint64
 	objects uint64 // the cluster's ObjectClock: an object that changed has another slot
 	far     reach  // of what the keys read: how much is read again when anything changed
@@ -221,8 +221,7 @@ func (h *Heap[T]) refresh() {
 		return
 	}
 	h.clock = h.s.c.Clock
-	touched, ok := h.log.Since(h.cursor)
-	h.cursor = h.log.Next()
+	touched, ok := h.cursor.Read(h.log)
 	switch {
 	case !ok || h.far == beyondIt || h.s.NoCache || h.objects != h.s.c.ObjectClock:
 		h.readAll()
@@ -300,7 +299,7 @@ func (s *Session) flatQueues() *Heap[*model.Queue] {
 	far, trees := s.moves(QueueOrder, "queue")
 	return &Heap[*model.Queue]{
 		s: s, rows: s.p.rules[QueueOrder], keys: func(q *model.Queue, room []Key) ([]Key, time.Time) { return s.queueKeys(q, room), time.Time{} }, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
-		log: &s.c.QueueLog, cursor: s.c.QueueLog.Next(), slot: s.queueSlot,
+		log: &s.c.QueueLog, cursor: s.c.QueueLog.End(), slot: s.queueSlot,
 		version: func(q *model.Queue) uint64 {
 			version := q.Version
 			for _, t := range trees {
@@ -331,7 +330,7 @@ func (s *Session) Jobs() *Heap[*model.Job] {
 	far, _ := s.moves(JobOrder, "job")
 	return &Heap[*model.Job]{
 		s: s, rows: s.p.rules[JobOrder], keys: s.jobKeys, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
-		log: &s.c.JobLog, cursor: s.c.JobLog.Next(), slot: func(j *model.Job) **heapItem[*model.Job] { return &s.jobView(j).item },
+		log: &s.c.JobLog, cursor: s.c.JobLog.End(), slot: func(j *model.Job) **heapItem[*model.Job] { return &s.jobView(j).item },
 		version: func(j *model.Job) uint64 { return j.Version },
 		created: func(j *model.Job) time.Time { return j.CreatedAt },
 		tie:     JobTie,

@@ -126,14 +126,18 @@ func (p *Policy) treeOfElements(each *rules.Each, read rules.Read) *QuotaTree {
 // queues then depends on which are compared with which: on the flat heap, which stays.
 type Queues struct {
 	flat *Heap[*model.Queue]
-	tree *branches
+	tree branchHeap // nil: there is none
 }
 
 // Queues is an empty heap of queues.
 func (s *Session) Queues() *Queues {
 	q := &Queues{flat: s.flatQueues()}
 	if b := s.branchingOf(); b != nil && !s.NoCache {
-		q.tree = newBranches(s, b, q.flat)
+		if b.shares != nil {
+			q.tree = newBranches(s, b.row, &shareBranches{s: s, of: b.shares}, q.flat)
+		} else {
+			q.tree = newBranches(s, b.row, &quotaBranches{s: s, tree: b.tree, each: b.each}, q.flat)
+		}
 	}
 	return q
 }

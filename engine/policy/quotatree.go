@@ -98,7 +98,10 @@ func compileTree(s *tableScope, a *rules.Attribute, x *Account) bool {
 	if e := x.Args["flat"]; e != nil && e.Constant() {
 		t.flat = e.Eval(s.probe) == types.True
 	}
-	x.keep = func(session *Session) account { return &treeState{s: session, t: t} }
+	x.keep = func(session *Session) account {
+		follows := !t.moving && !slices.ContainsFunc(t.RollUps, func(r RollUp) bool { return !r.own })
+		return &treeState{derived: derived{s: session, byAction: t.byAction, follows: follows, lasts: t.kept}, t: t}
+	}
 	for _, part := range treeParts() {
 		args := map[string]*rules.Expr{}
 		for _, name := range part.args {
@@ -241,21 +244,16 @@ func (s *tableScope) rollUp(a *rules.Attribute, name string, e *rules.Expr) *Rol
 
 // treeState is a quotaTree as the cluster is now: who stands where, and the sums, kept by delta.
 type treeState struct {
-	s *Session
+	derived
 	t *QuotaTree
 
 	*TreePlaces
-	at     stamp
-	number uint64 // another where it was made anew
-	dims   int    // how many resources were known
-	clock  uint64 // of the cluster, at the last look
-	cursor uint64 // into the log of queues
+	dims   int // how many resources were known
+	cursor model.Cursor[*model.Queue]
 	// What the tree is made of: what queues say of themselves, their views, and what is said of all.
 	parties []quota.Party
 	views   []ref.Val
 	shared  []byte
-	// erred says that something of it erred: each cycle is told of it.
-	erred bool
 	// changed is when a queue's sums were last found to differ; moved lists whose did.
 	changed []uint64
 	moved   model.Log[*model.Queue]
@@ -278,36 +276,16 @@ func (st *treeState) value(x *Attribute, owner ref.Val) ref.Val {
 	return st.Read(x, q.of)
 }
 
-// erring implements account.
-func (st *treeState) erring() bool { return st.erred }
-
 // update implements account. It costs one look at the log where nothing changed, one evaluation and one addition for each level, for each
 // queue that did, and everything anew where a queue stands elsewhere or may hold something else; for each cycle, where something errs, or
 // reads more than its own queue.
-func (st *treeState) update() {
-	s, t := st.s, st.t
-	at := s.stampOf(t.byAction)
-	at.clock = s.c.ObjectClock
-	if st.TreePlaces != nil && st.dims == s.c.Dims.Len() && !s.NoCache && (st.at == at || t.kept && st.keep()) {
-		st.at = at
-		if st.clock == s.c.Clock {
-			return
-		}
-		if !t.moving && st.replay() {
-			st.clock = s.c.Clock
-			return
-		}
-	}
-	erring := s.erring
-	st.rebuild()
-	st.at, st.erred = at, s.erring != erring
-}
+func (st *treeState) update() { st.bring(st) }
 
-// keep says whether a tree is, but for its sums, what it would be if it were made anew in another cycle, or after an Apply.
-func (st *treeState) keep() bool {
+// carry implements deriver: it looks at what the sums are added up along.
+func (st *treeState) carry(stamp) bool {
 	s := st.s
-	touched, known := s.c.QueueLog.Since(st.cursor)
-	if !known || st.erred || len(st.queues) != len(s.c.Queues) {
+	touched, known := st.cursor.Peek(&s.c.QueueLog)
+	if !known || st.erred || st.dims != s.c.Dims.Len() || len(st.queues) != len(s.c.Queues) {
 		return false
 	}
 	for _, x := range st.t.sums {
@@ -350,26 +328,19 @@ func (st *treeState) sharedNow() []byte {
 	return out
 }
 
-// replay takes in the queues that changed; false: the tree must be made anew.
-func (st *treeState) replay() bool {
-	s := st.s
-	for _, r := range st.t.RollUps {
-		if !r.own {
-			return false
-		}
-	}
-	entries, ok := s.c.QueueLog.Since(st.cursor)
+// replay implements deriver: it adds up what changed.
+func (st *treeState) replay(stamp) bool {
+	entries, ok := st.cursor.Read(&st.s.c.QueueLog)
 	if !ok {
 		return false
 	}
-	seen, erring := map[*model.Queue]bool{}, s.erring
+	seen := map[*model.Queue]bool{}
 	for _, q := range entries {
 		if i, ok := st.index[q]; ok && !seen[q] {
 			seen[q] = true
 			st.enter(i)
 		}
 	}
-	st.cursor, st.erred = s.c.QueueLog.Next(), st.erred || s.erring != erring
 	return true
 }
 
@@ -395,12 +366,11 @@ func (st *treeState) enter(i int) {
 	}
 }
 
-// rebuild makes a tree anew.
-func (st *treeState) rebuild() {
+// rebuild implements deriver.
+func (st *treeState) rebuild() bool {
 	s, t := st.s, st.t
-	s.rebuilt++
-	st.number = s.rebuilt
-	st.dims, st.clock, st.cursor, st.shared = s.c.Dims.Len(), s.c.Clock, s.c.QueueLog.Next(), st.sharedNow()
+	st.cursor.Skip(&s.c.QueueLog)
+	st.dims, st.shared = s.c.Dims.Len(), st.sharedNow()
 	queues := s.c.QueuesByName()
 	st.parties, st.views = make([]quota.Party, len(queues)), make([]ref.Val, len(queues))
 	wrong := map[int]string{}
@@ -419,6 +389,7 @@ func (st *treeState) rebuild() {
 		st.changed[i] = s.c.Clock
 		st.enter(i)
 	}
+	return true
 }
 
 // party evaluates what one queue brings. An error is of that queue alone.

@@ -73,26 +73,26 @@ func compileSum(s *tableScope, a *rules.Attribute, x *Account) bool {
 			own = own && (r.Changes <= rules.ByCycle || s.p.reach(r, f.Over) == within || r.Root == f.Over && ofItsNode(r))
 		}
 	}
-	x.keep = func(session *Session) account { return &sumState{s: session, x: f, own: own, lasting: lasting} }
+	x.keep = func(session *Session) account {
+		return &sumState{derived: derived{s: session, byAction: f.byAction, follows: own, lasts: lasting}, x: f}
+	}
 	return true
 }
 
 // sumState keeps a sum by delta: a member that changed is taken out with its old value and put in with the new.
 type sumState struct {
-	s *Session
+	derived
 	x *Attribute
-	// own says that members read nothing that moves with steps but what is theirs; lasting, that they read nothing else whatever, so
-	// that the sum is kept from cycle to cycle.
-	own, lasting bool
+	// How far the log of its members was read: the one of these that they are in.
+	tasks  model.Cursor[*model.Task]
+	jobs   model.Cursor[*model.Job]
+	queues model.Cursor[*model.Queue]
 
-	at      stamp // cycle and object clock of the last rebuild
-	clock   uint64
-	cursor  uint64
 	members map[any]sumMember
 	// totals are by owner (a queue, a job, the name of a namespace, nil for the cluster), then by what `by` gives, "" without it.
 	totals map[any]map[string]*Total
-	// erred are the members that have no value, as an argument erred: each cycle is told of them.
-	erred map[any]bool
+	// without are the members that have no value, as an argument erred: each cycle is told of them.
+	without map[any]bool
 	// broken says that some value had a fraction: what is taken out again then leaves its last bits behind, so
 	// that the sum is made anew instead.
 	broken bool
@@ -149,7 +149,7 @@ func whole(v ref.Val) bool {
 	return x == math.Trunc(x)
 }
 
-// value implements account. It costs what has changed since it was last asked for; the first time in a cycle, a look at every member.
+// value implements account. It costs what has changed since it was last asked for, or a look at every member.
 func (st *sumState) value(x *Attribute, owner ref.Val) ref.Val {
 	st.update()
 	var key any
@@ -172,7 +172,7 @@ func (st *sumState) value(x *Attribute, owner ref.Val) ref.Val {
 }
 
 // erring implements account.
-func (st *sumState) erring() bool { return len(st.erred) > 0 }
+func (st *sumState) erring() bool { return len(st.without) > 0 }
 
 // Sum is a total as a value of a type; nil is nothing.
 func (w *World) Sum(typ *cel.Type, t *Total) ref.Val {
@@ -189,67 +189,46 @@ func (w *World) Sum(typ *cel.Type, t *Total) ref.Val {
 	}
 }
 
-// update implements account: by what has changed where that will do, else anew.
-func (st *sumState) update() {
-	s := st.s
-	at := s.stampOf(st.x.byAction)
-	at.clock = s.c.ObjectClock
-	if st.members == nil || s.NoCache {
-		st.sumUp(at)
-		return
-	}
-	if st.lasting && !st.broken && st.at != at {
-		st.nextCycle(at)
-	}
-	switch {
-	case st.at != at:
-		st.sumUp(at)
-	case st.clock == s.c.Clock:
-	case st.own && !st.broken && st.replay() && !st.broken:
-		st.clock = s.c.Clock
-	default:
-		st.sumUp(at)
-	}
-}
+// update implements account.
+func (st *sumState) update() { st.bring(st) }
 
-// sumUp makes a sum anew, with a look at every member.
-func (st *sumState) sumUp(at stamp) {
+// rebuild implements deriver, with a look at every member.
+func (st *sumState) rebuild() bool {
 	c := st.s.c
-	st.at, st.clock, st.broken = at, c.Clock, false
-	st.members, st.totals, st.erred = map[any]sumMember{}, map[any]map[string]*Total{}, map[any]bool{}
+	st.members, st.totals, st.without, st.broken = map[any]sumMember{}, map[any]map[string]*Total{}, map[any]bool{}, false
 	switch st.x.Over {
 	case "queue":
-		st.cursor = c.QueueLog.Next()
+		st.queues.Skip(&c.QueueLog)
 		for _, q := range c.QueuesByName() {
 			st.member(q)
 		}
 	case "task":
-		st.cursor = c.TaskLog.Next()
+		st.tasks.Skip(&c.TaskLog)
 		for _, j := range c.JobsByKey() { // by job, as there are fewer of them to be sorted
 			for _, t := range j.Tasks {
 				st.member(t)
 			}
 		}
 	default:
-		st.cursor = c.JobLog.Next()
+		st.jobs.Skip(&c.JobLog)
 		for _, j := range c.JobsByKey() {
 			st.member(j)
 		}
 	}
+	return true
 }
 
-// nextCycle takes a sum over into a new cycle, or past an Apply: members that are gone are in the log. What erred is asked
-// again, as a fault is one of a cycle.
-func (st *sumState) nextCycle(at stamp) {
-	if !st.replay() || st.broken {
-		return // it is made anew
+// carry implements deriver: members that are gone are in the log. What erred is asked again, as a fault is one of a cycle.
+func (st *sumState) carry(to stamp) bool {
+	if !st.replay(to) {
+		return false
 	}
-	if st.at.cycle != at.cycle {
-		for _, of := range membersInOrder(st.erred) {
+	if st.at.cycle != to.cycle {
+		for _, of := range membersInOrder(st.without) {
 			st.member(of)
 		}
 	}
-	st.at, st.clock = at, st.s.c.Clock
+	return true
 }
 
 // membersInOrder lists members by their keys, for the first fault of a cycle to be the same each time.
@@ -272,24 +251,29 @@ func membersInOrder(members map[any]bool) []any {
 	return out
 }
 
-// replay updates the members that changed since; false: the log was cut.
-func (st *sumState) replay() bool {
+// replay implements deriver.
+func (st *sumState) replay(stamp) bool {
+	if st.broken {
+		return false
+	}
+	known := false
 	switch c := st.s.c; st.x.Over {
 	case "queue":
-		return replayed(st, &c.QueueLog)
+		known = replayed(st, &st.queues, &c.QueueLog)
 	case "task":
-		return replayed(st, &c.TaskLog)
+		known = replayed(st, &st.tasks, &c.TaskLog)
 	default:
-		return replayed(st, &c.JobLog)
+		known = replayed(st, &st.jobs, &c.JobLog)
 	}
+	return known && !st.broken
 }
 
-func replayed[T any](st *sumState, log *model.Log[T]) bool {
-	entries, ok := log.Since(st.cursor)
+// replayed puts in the present values of the members that changed; false: it is not known which did.
+func replayed[T any](st *sumState, cursor *model.Cursor[T], log *model.Log[T]) bool {
+	entries, ok := cursor.Read(log)
 	for _, m := range entries {
 		st.member(m)
 	}
-	st.cursor = log.Next()
 	return ok
 }
 
@@ -306,7 +290,7 @@ func (st *sumState) member(of any) {
 		}
 		delete(st.members, of)
 	}
-	delete(st.erred, of)
+	delete(st.without, of)
 	owner, ok := f.member(x, of)
 	if !ok {
 		return
@@ -387,7 +371,7 @@ func (st *sumState) put(m sumMember) {
 // faultIn counts an error of a member, where v is one.
 func (st *sumState) faultIn(of any, f *Frame, v ref.Val) {
 	if types.IsError(v) {
-		st.erred[of] = true
+		st.without[of] = true
 		st.s.faultOf(st.x, f, v)
 	}
 }

@@ -14,14 +14,14 @@ import (
 func catchUpEach(s *Session, t *model.Task) {
 	c, n := s.verdicts.classes.byKey[s.classKey(t)], &s.c.Nodes
 	var touched []int32
-	entries, _ := n.Log.Since(c.cursor)
+	entries, _ := c.cursor.Read(&n.Log)
 	for _, row := range entries {
 		if c.cells[row].version != n.Version[row] {
 			c.cells[row].version = n.Version[row]
 			touched = append(touched, row)
 		}
 	}
-	c.cursor, c.task = n.Log.Next(), t
+	c.task = t
 	for _, row := range slices.Clone(s.verdicts.inOrder(touched)) {
 		c.update(ofObject, []int32{row})
 	}

@@ -49,7 +49,12 @@ func compileWaterFill(s *tableScope, a *rules.Attribute, x *Account) bool {
 			s.p.claimReads(claims, x.Args[name].Reads)
 		}
 	}
-	x.keep = func(s *Session) account { return &fillState{s: s, x: f, reads: claims} }
+	x.keep = func(session *Session) account {
+		settles := f.Settle != "current"
+		return &fillState{
+			derived: derived{s: session, byAction: f.byAction && !settles, follows: true, lasts: true, settles: settles}, x: f, reads: claims,
+		}
+	}
 	return true
 }
 
@@ -121,13 +126,11 @@ func encodable(t *cel.Type) bool {
 
 // fillState is the outcome of one waterFill, with the claims that it is of.
 type fillState struct {
-	s     *Session
+	derived
 	x     *Attribute
 	reads *claimReads
 
-	at     stamp
-	made   bool
-	cursor uint64         // into the log of queues
+	cursor model.Cursor[*model.Queue]
 	shared []byte         // what the claims read of the cluster
 	queues []*model.Queue // in name order
 	index  map[*model.Queue]int
@@ -158,29 +161,25 @@ func (st *fillState) value(x *Attribute, owner ref.Val) ref.Val {
 	return types.NewErr("%s has no value for queue %s: it takes no part", x.Name, q.of.Name)
 }
 
-// erring implements account.
-func (st *fillState) erring() bool {
-	return slices.ContainsFunc(st.claims, func(c claim) bool { return c.err != nil })
+// update implements account. It costs one evaluation of the arguments for each queue that changed, and where one of them, or the total,
+// gave something else, the rounds of quota.Water.
+func (st *fillState) update() { st.bring(st) }
+
+// carry implements deriver: a replay finds out which claims are others.
+func (st *fillState) carry(stamp) bool { return true }
+
+// rebuild implements deriver.
+func (st *fillState) rebuild() bool {
+	st.forget()
+	return st.replay(st.at)
 }
 
 // forget leaves nothing of what was shared out.
-func (st *fillState) forget() { *st = fillState{s: st.s, x: st.x, reads: st.reads} }
+func (st *fillState) forget() { *st = fillState{derived: st.derived, x: st.x, reads: st.reads} }
 
-// update implements account. It costs one evaluation of the arguments for each queue that changed, and where one of them, or the total,
-// gave something else, the rounds of quota.Water.
-func (st *fillState) update() {
+// replay implements deriver.
+func (st *fillState) replay(to stamp) bool {
 	s, x := st.s, st.x
-	at := stamp{cycle: s.cycle}
-	if x.Settle == "current" {
-		at = s.stampOf(x.byAction)
-		at.clock = s.c.Clock
-	}
-	if st.made && st.at == at {
-		return
-	}
-	if s.NoCache {
-		st.forget()
-	}
 	f := s.frame()
 	defer s.done()
 	whole := x.Args["total"].Eval(f)
@@ -188,10 +187,9 @@ func (st *fillState) update() {
 	if !ok {
 		s.faultOf(x, f, whole)
 		st.forget()
-		st.at, st.made = at, true
-		return
+		return true
 	}
-	changed := st.findClaims(at)
+	changed := st.findClaims(to)
 	for _, i := range st.todo {
 		f.queue = s.queueView(st.queues[i])
 		changed = st.claim(f, i) || changed
@@ -200,19 +198,18 @@ func (st *fillState) update() {
 		st.total = append(st.total[:0], total.r...)
 		st.share()
 	}
-	st.at, st.made = at, true
+	return true
 }
 
 // findClaims lists the claims that may be others now, and says whether queues came or went.
-func (st *fillState) findClaims(at stamp) (regrouped bool) {
+func (st *fillState) findClaims(to stamp) (regrouped bool) {
 	c := st.s.c
 	shared := st.sharedNow()
-	touched, known := c.QueueLog.Since(st.cursor)
-	another := st.at.cycle != at.cycle
-	all := st.index == nil || !known || st.reads.stale(st.at, at) || !bytes.Equal(shared, st.shared)
+	touched, known := st.cursor.Read(&c.QueueLog)
+	another := st.at.cycle != to.cycle
+	all := !known || st.reads.stale(st.at, to) || !bytes.Equal(shared, st.shared)
 	regrouped = !known || st.others(c, touched)
-	st.shared, st.cursor = shared, c.QueueLog.Next()
-	if regrouped {
+	if st.shared = shared; regrouped {
 		st.regroup(c.QueuesByName())
 	}
 	st.todo = st.todo[:0]

@@ -281,12 +281,11 @@ func (c *standing) add(o *standing, least float64) {
 	}
 }
 
-// Moved lists the groups whose ranks have changed since a cursor, and gives the cursor for the next time. They may repeat, and the list is
-// valid until the next question. Where ok is false, it is not known any more which have.
-func (s *Shares) Moved(since uint64) (groups []*Group, next uint64, ok bool) {
+// Moved lists the groups whose ranks have changed since the last time that a reader asked. They may repeat, and the list is valid until
+// the next question. Where ok is false, it is not known which have.
+func (s *Shares) Moved(reader *model.Cursor[*Group]) (groups []*Group, ok bool) {
 	s.count(s.root)
-	groups, ok = s.moved.Since(since)
-	return groups, s.moved.Next(), ok
+	return reader.Read(&s.moved)
 }
 
 // Groups are those on a path, from below the root down, as far as they are there.

@@ -24,9 +24,8 @@ type Counts struct {
 	// Afresh has all be counted anew at each change.
 	Afresh bool
 
-	begun      bool
 	clock      uint64 // of the cluster, when all this was so
-	cursor     uint64 // in TaskLog
+	cursor     model.Cursor[*model.Task]
 	objects    uint64 // ObjectClock
 	namespaces uint64 // NamespaceClock
 
@@ -111,7 +110,7 @@ type record struct {
 // reset forgets everything but the ids that were given.
 func (p *Counts) reset() {
 	p.ids++ // so that no view of a task takes what was matched before for what is matched now
-	p.begun, p.fresh, p.dead, p.byLabels, p.freshFrom = true, nil, 0, false, p.ids+1
+	p.fresh, p.dead, p.byLabels, p.freshFrom = nil, 0, false, p.ids+1
 	p.topologies, p.selectors, p.tallies = map[string]*domains{}, map[string]*selector{}, map[string]*Tally{}
 	p.byLabel, p.rest, p.inclusive = map[label][]*selector{}, nil, nil
 	p.templates, p.contexts, p.records = map[string]*template{}, map[string]*Context{}, map[*model.Task]*record{}
@@ -124,13 +123,13 @@ func (p *Counts) reset() {
 // sync brings the counts up to date. Where nothing changed it costs a comparison.
 func (p *Counts) sync() {
 	c := p.c
-	if p.begun && p.clock == c.Clock {
+	if p.cursor.Begun() && p.clock == c.Clock {
 		return
 	}
-	entries, ok := c.TaskLog.Since(p.cursor)
+	entries, ok := p.cursor.Read(&c.TaskLog)
 	const many = 64
 	switch {
-	case !p.begun, !ok, p.Afresh, p.byLabels && p.namespaces != c.NamespaceClock, p.dead > many && 2*p.dead > len(p.templates):
+	case !ok, p.Afresh, p.byLabels && p.namespaces != c.NamespaceClock, p.dead > many && 2*p.dead > len(p.templates):
 		p.reset()
 		p.remap()
 		for _, t := range c.Tasks {
@@ -148,7 +147,7 @@ func (p *Counts) sync() {
 		}
 	}
 	p.fill()
-	p.clock, p.cursor, p.objects, p.namespaces = c.Clock, c.TaskLog.Next(), c.ObjectClock, c.NamespaceClock
+	p.clock, p.objects, p.namespaces = c.Clock, c.ObjectClock, c.NamespaceClock
 }
 
 // update brings one task's counts up to date.
@@ -515,7 +514,8 @@ func (p *Counts) Forget(keep int) {
 		p.swept, p.fresher = model.Swept(p.Size()), false
 	}
 	if p.swept.Due(p.Size(), keep) {
-		p.begun, p.fresher = false, true
+		p.fresher = true
+		p.cursor.Reset()
 		p.clock = 0
 	}
 }

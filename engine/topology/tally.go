@@ -77,9 +77,8 @@ type Tally struct {
 	counts []int64 // by domain
 	total  int64
 
-	// What changed, for classes with cursors of their own.
-	start uint64
-	log   []int32
+	// Log names the domains whose counts changed; AllDomains stands for all.
+	Log model.Log[int32]
 }
 
 // at is the count of a row's domain; ok is false where the node is in none.
@@ -139,25 +138,7 @@ func (ta *Tally) bump(row int32, sign int64) {
 }
 
 // note logs a domain whose watchers must look again.
-func (ta *Tally) note(d int32) {
-	const most = 1 << 12
-	if len(ta.log) == most {
-		ta.start += most
-		ta.log = ta.log[:0]
-	}
-	ta.log = append(ta.log, d)
-}
-
-// Next is a cursor after all that happened.
-func (ta *Tally) Next() uint64 { return ta.start + uint64(len(ta.log)) }
-
-// Since lists what changed from a cursor on; ok is false where that is not known any more.
-func (ta *Tally) Since(cursor uint64) (domains []int32, ok bool) {
-	if cursor < ta.start {
-		return nil, false
-	}
-	return ta.log[cursor-ta.start:], true
-}
+func (ta *Tally) note(d int32) { ta.Log.AddOf(d, len(ta.counts)) }
 
 // inclusion says which nodes a spread constraint counts.
 type inclusion struct {

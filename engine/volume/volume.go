@@ -32,8 +32,7 @@ type Volumes struct {
 	ctx      context.Context //nolint:containedctx // it carries the logger that discards, which the plugins take from nowhere else
 	indexers map[string]cache.Indexer
 	book     *notebook
-	cursor   uint64
-	fresh    bool
+	cursor   model.Cursor[model.StorageID]
 
 	binding      *volumebinding.VolumeBinding
 	zone, limits filter
@@ -229,24 +228,19 @@ func (v *Volumes) ask(t *model.Task) *question {
 
 // catchUp brings the indexers up to date with what changed of storage.
 func (v *Volumes) catchUp() {
-	storage := &v.c.Storage
-	changed, ok := storage.Log.Since(v.cursor)
-	v.cursor = storage.Log.Next()
-	if ok && v.fresh {
-		for _, id := range changed {
-			v.put(id)
-		}
-		return
-	}
+	v.cursor.Follow(&v.c.Storage.Log, v.put, v.readAll)
+}
+
+// readAll has the indexers hold what there is of storage, and nothing else.
+func (v *Volumes) readAll() {
 	for _, indexer := range v.indexers {
 		for _, key := range indexer.ListKeys() {
 			v.drop(indexer, key)
 		}
 	}
-	for id := range storage.Objects {
+	for id := range v.c.Storage.Objects {
 		v.put(id)
 	}
-	v.fresh = true
 }
 
 func (v *Volumes) drop(indexer cache.Indexer, key string) {

@@ -1,0 +1,57 @@
+package policy
+
+// derived is what all values have in common that are made of many objects and kept: of sums, of what is shared out, of trees of quotas and
+// of shares. Such a value holds at one moment. It is brought to another one by what the logs name, where what it reads lets it, and is
+// made anew else.
+type derived struct {
+	s *Session
+	// What follows from what it reads: byAction says that the action is; follows, that within a cycle nothing moves of it but what
+	// the logs name; lasts, that it can be taken over from cycle to cycle, and past changes of objects.
+	byAction, follows, lasts bool
+	// settles says that it stays for a cycle as it was first found in it.
+	settles bool
+
+	made    bool
+	at      stamp  // when it was last brought up to date, with the clock of the objects
+	clock   uint64 // of the cluster, then
+	version uint64 // another where it was made anew
+	erred   bool   // something of it erred since it was made anew: each cycle is told of it
+}
+
+// deriver is a value with what is its own of that.
+type deriver interface {
+	// carry says whether the value, but for what the logs name, is what it would be if it were made anew at this moment of another cycle,
+	// or after a change of objects. The moment that it holds at is still the old one.
+	carry(to stamp) bool
+	// replay takes in what the logs name; false: it must be made anew.
+	replay(to stamp) bool
+	// rebuild makes it anew; false: there is no value.
+	rebuild() bool
+}
+
+// bring brings a value to the present moment.
+func (d *derived) bring(x deriver) {
+	s := d.s
+	if d.made && d.settles && d.at.cycle == s.cycle {
+		return
+	}
+	at := s.stampOf(d.byAction)
+	at.clock = s.c.ObjectClock
+	moved, stepped := d.at != at, d.clock != s.c.Clock
+	holds := d.made && !s.NoCache && (!moved || d.lasts && x.carry(at))
+	erring := s.erring
+	if holds && (stepped || moved && d.follows) {
+		holds = d.follows && x.replay(at)
+		d.erred = d.erred || s.erring != erring
+	}
+	if !holds {
+		erring = s.erring
+		d.made = x.rebuild()
+		s.rebuilt++
+		d.version, d.erred = s.rebuilt, s.erring != erring
+	}
+	d.at, d.clock = at, s.c.Clock
+}
+
+// erring implements account.
+func (d *derived) erring() bool { return d.erred }
