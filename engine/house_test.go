@@ -34,7 +34,7 @@ const (
 	rowOfTheState = "a field is a fact of an object that rows may read, or a count of it"
 )
 
-// exceptions are what is over a bound today. Figures of engine/policy and engine/action, which are being cut, are rounded up.
+// exceptions are what is over a bound today. Figures of rules, engine/policy and engine/action, which are at work, are rounded up.
 var exceptions = []exception{
 	{"crds/policy/v1alpha1.InlineTable", "fields", 23, "a field is a section of a table in the API"},
 	{"crds/policy/v1alpha1.Step", "fields", 20, "a field is a parameter of a verb in the API"},
@@ -70,7 +70,7 @@ var exceptions = []exception{
 	{"engine/sim.World", "methods", 60, toBeCut},
 	{"engine/topology.Counts", "fields", 30, toBeCut},
 	{"engine/topology.Tally", "fields", 16, toBeCut},
-	{"rules", "lines", 6833, "to be cut: what expressions are compiled to could be a package of its own"},
+	{"rules", "lines", 6900, "to be cut: what expressions are compiled to could be a package of its own"},
 	{"rules.Expr", "fields", 22, toBeCut},
 	{"rules.Member", "fields", 26, "a field is a property that a declaration may have"},
 	{"rules.Row", "fields", 16, "a field is a key of a row"},
