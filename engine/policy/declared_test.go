@@ -144,7 +144,7 @@ func (d *declarations) compare(r reading, of string, happened rules.Changes, now
 		return
 	}
 	change := fmt.Sprintf("was %q and is %q", was.value, now.value)
-	if changes := r.Reads.Changes(); changes < happened && !(happened == rules.ByCycle && readsNow(r.Reads)) {
+	if changes := r.Reads.Changes(); changes < happened && (happened != rules.ByCycle || !readsNow(r.Reads)) {
 		d.breaks(r, of, change+", and is said to change "+r.Reads.Changes().String())
 		return
 	}
@@ -304,7 +304,7 @@ func (d *declarations) onwards(w *World, f *Frame, from []standing, m *rules.Mem
 		next := m.Get(x.at.Value())
 		list, ok := next.(traits.Lister)
 		if !ok {
-			list = types.NewRefValList(types.DefaultTypeAdapter, []ref.Val{next}).(traits.Lister)
+			list = types.NewRefValList(types.DefaultTypeAdapter, []ref.Val{next})
 		}
 		for i := range sizeOf(list) {
 			v := list.Get(i)

@@ -52,12 +52,7 @@ func (d *dependency) add(read rules.Read) {
 	d.clock = d.clock || ofClock(read)
 	switch {
 	case ofClass(read):
-		d.class = append(d.class, read)
-		if read.Root != "action" && read.Root != "pipeline" {
-			d.terms, d.images = d.terms || anyOf(read, fromOthersTerms), d.images || anyOf(read, fromImages)
-			d.moving = d.moving || read.Changes > rules.ByCycle
-			d.beyond = d.beyond || anyOf(read, fromPeers|fromImageNodes|fromCandidates) // they have no value of their own
-		}
+		d.addClass(read)
 	case ofNodes(read):
 		d.node = true
 		d.static = d.static && read.Changes <= rules.ByObject
@@ -65,6 +60,16 @@ func (d *dependency) add(read rules.Read) {
 		d.peers, d.candidates = d.peers || aroundNode(read), d.candidates || anyOf(read, fromCandidates)
 		d.beyond = d.beyond || beyondNode(read)
 	}
+}
+
+func (d *dependency) addClass(read rules.Read) {
+	d.class = append(d.class, read)
+	if read.Root == "action" || read.Root == "pipeline" {
+		return
+	}
+	d.terms, d.images = d.terms || anyOf(read, fromOthersTerms), d.images || anyOf(read, fromImages)
+	d.moving = d.moving || read.Changes > rules.ByCycle
+	d.beyond = d.beyond || anyOf(read, fromPeers|fromImageNodes|fromCandidates) // they have no value of their own
 }
 
 // lastOf is the member that a read ends at; nil: it is of the root itself.

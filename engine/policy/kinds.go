@@ -31,11 +31,6 @@ type Kinds struct {
 func (s *Session) Kinds(step *Step) *Kinds {
 	cs := &s.columns
 	exprs := step.asks(s.p)
-	if slices.ContainsFunc(exprs, func(e *rules.Expr) bool { return readsStarving(e.Reads) }) {
-		for _, r := range s.p.rules[JobStarving] {
-			exprs = append(exprs, r.asked()...)
-		}
-	}
 	if s.NoCache || s.rest.restless || slices.ContainsFunc(exprs, (*rules.Expr).Moves) {
 		return nil
 	}
@@ -70,6 +65,11 @@ func (step *Step) asks(p *Policy) []*rules.Expr {
 			out = append(out, r.asked()...)
 		}
 	}
+	if slices.ContainsFunc(out, func(e *rules.Expr) bool { return readsStarving(e.Reads) }) && !step.Verb.Asks(JobStarving) {
+		for _, r := range p.rules[JobStarving] {
+			out = append(out, r.asked()...)
+		}
+	}
 	return out
 }
 
@@ -81,21 +81,12 @@ func (k *Kinds) add(read rules.Read) bool {
 	if read.Root != "job" && read.Root != "task" || ofVolumes(read) {
 		return true // the same for all jobs of a queue, or of the state; tasks with volumes have no kind
 	}
-	for _, step := range read.Steps {
-		switch m := step.Member; {
-		case m.Get == nil, m.Origin.Any(fromPeers | fromImageNodes | fromCandidates | fromDomain | fromAll | fromCluster | fromClock):
-			return false
-		case m.Origin.Any(toQueue): // whose name is in each key
-			return true
-		case m.Origin.Any(toNamespace):
-			k.namespace = true
-			return true
-		case m.Origin.Any(fromAnswers): // what is asked for them is among what is asked
-			return true
-		case m.Origin.Any(fromRelated):
-			k.related, k.namespace = true, true
-		}
-		k.peers = k.peers || step.Member.Origin.Any(fromTerms|fromOthersTerms|fromImages)
+	switch k.leads(read) {
+	case nowhere:
+		return false
+	case elsewhere:
+		return true
+	case toItself:
 	}
 	if m := lastOf(read); m != nil && m.Reads != nil && m.Own != "" && !k.s.ownWholly(m) {
 		return !slices.ContainsFunc(m.Reads.All, ofMembers) // what it reads of the job is in the set as well
@@ -108,6 +99,33 @@ func (k *Kinds) add(read rules.Read) bool {
 		k.task = append(k.task, read)
 	}
 	return true
+}
+
+// way is where the path of a read leads from a job, or a task of it.
+type way uint8
+
+const (
+	toItself  way = iota // to what is told of by value
+	elsewhere            // to what is the same for all jobs of a queue, or of a namespace, or is among what is asked
+	nowhere              // to what is told of by no one job
+)
+
+func (k *Kinds) leads(read rules.Read) way {
+	for _, step := range read.Steps {
+		switch m := step.Member; {
+		case m.Get == nil, m.Origin.Any(fromPeers | fromImageNodes | fromCandidates | fromDomain | fromAll | fromCluster | fromClock):
+			return nowhere
+		case m.Origin.Any(toQueue), m.Origin.Any(fromAnswers): // the queue's name is in each key; answers are among what is asked
+			return elsewhere
+		case m.Origin.Any(toNamespace):
+			k.namespace = true
+			return elsewhere
+		case m.Origin.Any(fromRelated):
+			k.related, k.namespace = true, true
+		}
+		k.peers = k.peers || step.Member.Origin.Any(fromTerms|fromOthersTerms|fromImages)
+	}
+	return toItself
 }
 
 // told says that a read is in every key anyway.

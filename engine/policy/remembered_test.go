@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -37,6 +38,7 @@ func numbered(text string, t *cel.Type) string {
 			return "(" + text + ").map(x, " + each + ").sum()"
 		}
 		return "double((" + text + ").size())"
+	default:
 	}
 	if t.IsExactType(resourcesType()) {
 		return "((" + text + ").cpu + (" + text + ").memory / 1000000000.0 + 100.0 * (" + text + ").pods)"
@@ -128,12 +130,14 @@ func (m *memory) nodes(w *World, task, twin *model.Task) {
 				continue
 			}
 			value, ok := score.Expression.Eval(f).(types.Double)
-			if got := c.rows.raw[0][row]; ok && float64(value) != got && value-value == 0 && m.diff == "" {
+			if got := c.rows.raw[0][row]; ok && float64(value) != got && isScore(float64(value)) && m.diff == "" {
 				m.diff = fmt.Sprintf("the score of %s on node %d: afresh %v, remembered %v", task.Key, row, value, got)
 			}
 		}
 	})
 }
+
+func isScore(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 func (m *memory) orders() map[string][]string {
 	out, x := map[string][]string{}, &m.remembers
