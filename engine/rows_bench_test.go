@@ -1,0 +1,65 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// binpackRows is table binpack with the function binpack written as a row over the names of resources. It is the same to the bit only as
+// long as its sums are whole: see decision 35.
+const binpackRows = `name: binpack
+inline:
+  variables:
+  - {name: weights, expression: "{'cpu': 1.0, 'memory': 1.0}"}
+  - {name: asked, on: task, expression: "['cpu', 'memory'].filter(r, task.request.get(r) != 0.0)"}
+  - {name: total, on: task, expression: "variables.asked.map(r, variables.weights[r]).sum()"}
+  scores:
+  - name: fullest-node
+    expression: >-
+      variables.asked.exists(r, node.allocatable.milli(r) > 0
+        && node.used.milli(r) + task.request.milli(r) > node.allocatable.milli(r)) ? 0.0
+        : 100.0 * (variables.asked.filter(r, node.allocatable.milli(r) > 0)
+          .map(r, variables.weights[r] * double(node.used.milli(r) + task.request.milli(r)) / double(node.allocatable.milli(r)))
+          .sum() / variables.total)`
+
+// strategyRows is table resource-strategy-fit with strategyFit written so.
+const strategyRows = `name: resource-strategy-fit
+inline:
+  variables:
+  - {name: weights, expression: "{'cpu': 1.0, 'memory': 1.0}"}
+  - {name: strategies, expression: "{'cpu': 'LeastAllocated', 'memory': 'LeastAllocated'}"}
+  - {name: asked, on: task, expression: "task.request.positive().names().filter(r, r in variables.weights)"}
+  - {name: total, on: task, expression: "variables.asked.map(r, variables.weights[r]).sum()"}
+  scores:
+  - name: by-strategy
+    weight: 10
+    expression: >-
+      variables.asked.exists(r, node.allocatable.milli(r) > 0
+        && node.used.milli(r) + task.request.milli(r) > node.allocatable.milli(r)) ? 0.0
+        : 100.0 * (variables.asked.filter(r, node.allocatable.milli(r) > 0).map(r, variables.weights[r]
+          * double(variables.strategies[r] == 'MostAllocated' ? node.used.milli(r) + task.request.milli(r)
+            : node.allocatable.milli(r) - node.used.milli(r) - task.request.milli(r)) / double(node.allocatable.milli(r)))
+          .sum() / variables.total)`
+
+// BenchmarkFunctionsAsRows is what binpack and strategyFit would cost as rows, which they are not: decision 35 has the figures.
+func BenchmarkFunctionsAsRows(b *testing.B) {
+	for _, x := range []struct{ name, table string }{
+		{"binpack/function", "name: binpack"}, {"binpack/row", binpackRows},
+		{"strategyFit/function", "name: resource-strategy-fit"}, {"strategyFit/row", strategyRows},
+	} {
+		text := policyOf("mode: Active", "name: priority", "name: gang", "name: predicates", "name: nodeorder", x.table)
+		docs, issues := source.Parse("rows.yaml", text)
+		if issues.Err() != nil {
+			b.Fatal(issues)
+		}
+		p, issues := policy.Load(docs[0])
+		if issues.Err() != nil {
+			b.Fatal(issues)
+		}
+		for _, w := range []workload{{1000, 100, 20, "shapes"}, {5000, 100, 20, "shapes"}} {
+			b.Run(x.name+"/"+w.String(), func(b *testing.B) { cold(b, p, w.objects()) })
+		}
+	}
+}
