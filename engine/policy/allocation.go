@@ -287,7 +287,8 @@ func weighed(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, names
 	return out
 }
 
-// binpack is the score of docs/volcano.md, Binpack, without the factor of 100 and the table's weight.
+// binpack is the score of docs/volcano.md, Binpack, without the factor of 100 and the table's weight. It is a function, and not a row
+// of that table, as it has a form by column and counts in inner units: see decision 35.
 func binpack(offers []offer, row int32) float64 {
 	score, total := 0.0, 0.0
 	for i := range offers {

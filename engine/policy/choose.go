@@ -127,10 +127,8 @@ func (c *Class) Choose() (Choice, bool) { return c.chooser.choose() }
 
 func (x *chooser) choose() (Choice, bool) {
 	c := x.c
-	want, count := fitsNow, c.now
-	if count == 0 {
-		want, count = fitsLater, c.later
-	}
+	want := c.want()
+	count := c.fitting[want]
 	if count == 0 {
 		return Choice{}, false
 	}

@@ -28,11 +28,10 @@ type Class struct {
 	// oneTask says that it is but what one task with volumes sees of its class.
 	oneTask bool
 
-	cursor model.Cursor[int32] // in the log of nodes
-	epoch  string
-	cells  []cell // by row of the node table
-	now    int    // cells that fit now
-	later  int
+	cursor  model.Cursor[int32] // in the log of nodes
+	epoch   string
+	cells   []cell             // by row of the node table
+	fitting [fitsLater + 1]int // how many cells fit, now and later
 	// touched is memory for a list of rows.
 	touched []int32
 
@@ -93,7 +92,7 @@ func (c *Class) catchUp() {
 // on the order in which the nodes came.
 func (c *Class) computeAll() {
 	rows := len(c.v.nodes.Rows)
-	c.now, c.later = 0, 0
+	c.fitting = [fitsLater + 1]int{}
 	c.cursor.Skip(&c.v.nodes.Log)
 	c.rejections.at, c.chooser.tournament.made = 0, false
 	c.cells = model.Resized(c.cells, rows)
@@ -109,25 +108,19 @@ func (c *Class) computeAll() {
 
 // count counts a node in, or out, among those that a task can be placed on.
 func (c *Class) count(row int32, by int) {
-	if c.cells[row].verdict != 0 {
+	x := &c.cells[row]
+	if x.verdict != 0 || x.fits == noFit {
 		return
 	}
-	switch c.cells[row].fits {
-	case fitsNow:
-		c.now += by
-	case fitsLater:
-		c.later += by
-	case noFit:
-		return
-	}
+	c.fitting[x.fits] += by
 	if c.domains.group != nil {
-		c.domains.group.Add(row, uint8(c.cells[row].fits), int32(by))
+		c.domains.group.Add(row, uint8(x.fits), int32(by))
 	}
 }
 
 // want is the group that a node is chosen from: those that fit now, or, where there are none, later.
 func (c *Class) want() fit {
-	if c.now > 0 {
+	if c.fitting[fitsNow] > 0 {
 		return fitsNow
 	}
 	return fitsLater

@@ -80,6 +80,7 @@ func strategiesOf(request model.Resources, kinds, weights traits.Mapper, otherwi
 	return out
 }
 
+// strategyFit is a function, and not a row of its table, as it has a form by column and counts in inner units: see decision 35.
 func strategyFit(nodes *model.Nodes, row int32, strategies []strategy) float64 {
 	score, total := 0.0, 0.0
 	for i := range strategies {

@@ -152,7 +152,7 @@ func (s *Session) volumeMemo(t *model.Task, rows int) *volumeMemo {
 func (c *Class) withVolumes(t *model.Task) *Class {
 	x := c.v.ofTask
 	x.task, x.epoch, x.touched = t, c.epoch, c.touched
-	x.cells, x.now, x.later = append(x.cells[:0], c.cells...), 0, 0
+	x.cells, x.fitting = append(x.cells[:0], c.cells...), [fitsLater + 1]int{}
 	x.rejections.at = 0
 	x.domains = domains{context: c.domains.context}
 	x.rows = c.rows
