@@ -57,7 +57,7 @@ type scorer struct {
 
 // of is the score of a row of the node table.
 func (x *scorer) of(w *World, row int32, t *model.Task, names []weighedName) float64 {
-	if w.pool.atWork {
+	if w.shared {
 		return x.score(x.offers(nil, &w.c.Nodes, w.c.Dims, t, names), row)
 	}
 	w.offers = x.offers(w.offers[:0], &w.c.Nodes, w.c.Dims, t, names)
@@ -73,8 +73,8 @@ func (x *scorer) forms(names []weighedName) *rules.Native {
 			if !ok || !args[0].Row {
 				return false
 			}
-			s, d := sessionOf(r), workspaceOf(r)
-			d.offers = x.offers(d.offers[:0], &s.c.Nodes, s.c.Dims, t.of, names)
+			w, d := worldOf(r), workspaceOf(r)
+			d.offers = x.offers(d.offers[:0], &w.c.Nodes, w.c.Dims, t.of, names)
 			for i, row := range rows {
 				out[i] = x.score(d.offers, row)
 			}

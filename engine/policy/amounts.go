@@ -21,7 +21,7 @@ type amounts struct {
 // dims is a session's names of resources, with room for the sums that expressions make of them.
 type dims struct {
 	*model.Dims
-	pool   *pool // while it is at work, none of the room is taken
+	shared *bool // while several evaluate at once, none of the room is taken
 	boxes  []amounts
 	floats []float64
 }
@@ -35,7 +35,7 @@ const (
 
 // room is a new value, with room for the amounts of n dimensions. What the session makes of the same room lies elsewhere.
 func (d *dims) room(n int) *amounts {
-	if d == nil || d.pool.atWork {
+	if d == nil || *d.shared {
 		return &amounts{make(model.Resources, n), d}
 	}
 	if len(d.boxes) == 0 {

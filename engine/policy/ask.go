@@ -153,7 +153,7 @@ func (s *Session) text(r *Rule, f *Frame) string {
 	if r.Message == nil {
 		return r.Expression.Text.Value + " does not hold"
 	}
-	return r.Message.in(f)
+	return s.words(r.Message, f)
 }
 
 // Words is the message, with what eval gives for its expressions.
@@ -169,11 +169,10 @@ func (m *Message) Words(eval func(*rules.Expr) ref.Val) string {
 	return b.String()
 }
 
-func (m *Message) in(f *Frame) string {
+// words are a message's about what a frame is about.
+func (s *Session) words(m *Message, f *Frame) string {
 	return m.Words(func(e *rules.Expr) ref.Val {
-		if f.s != nil {
-			defer f.s.watch(e, f)
-		}
+		defer s.watch(e, f)
 		return e.Eval(f)
 	})
 }

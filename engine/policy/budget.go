@@ -54,14 +54,6 @@ func (m *meters) begin() {
 	}
 }
 
-// Meter implements rules.Purse. What is not of the policy has a budget for each evaluation.
-func (f *Frame) Meter(e *rules.Expr) *rules.Meter {
-	if f.s == nil {
-		return nil // at compile time
-	}
-	return f.s.meters.of[e]
-}
-
 // Spent says that some row had no budget left for all that it was asked in the last cycle: what it said of the others is not what it
 // would say in another cycle, and must not be remembered.
 func (s *Session) Spent() bool {

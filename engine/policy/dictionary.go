@@ -30,27 +30,34 @@ type dictionary struct {
 // aspect is what of a node a dictionary is of: a member, and where that is the labels, which.
 type aspect struct{ member, labels string }
 
+// limitDictionaries forgets them where there are too many.
+func (w *World) limitDictionaries() {
+	if len(w.dictionaries) >= mostDictionaries {
+		clear(w.dictionaries)
+	}
+}
+
 // dictionaryOf keeps one for an aspect; nil: there are too many. They are forgotten between two cycles only, since numbers must
 // not change while a row is evaluated.
-func (s *Session) dictionaryOf(a aspect, of func(n *model.Node) string) *dictionary {
-	d := s.dictionaries[a]
-	if d == nil && len(s.dictionaries) < mostDictionaries && !s.pool.atWork {
+func (w *World) dictionaryOf(a aspect, of func(n *model.Node) string) *dictionary {
+	d := w.dictionaries[a]
+	if d == nil && len(w.dictionaries) < mostDictionaries && !w.shared {
 		d = &dictionary{of: of, index: map[string]int32{}}
-		s.dictionaries[a] = d
+		w.dictionaries[a] = d
 	}
 	return d
 }
 
 // numbers writes the codes of rows, and gives how many there may be; 0: the values are not few.
-func (d *dictionary) numbers(s *Session, rows, out []int32) int {
+func (d *dictionary) numbers(w *World, rows, out []int32) int {
 	if d == nil {
 		return 0
 	}
-	if !d.current(s) {
-		if s.pool.atWork {
+	if !d.current(w) {
+		if w.shared {
 			return 0 // several read it
 		}
-		d.catchUp(s)
+		d.catchUp(w)
 	}
 	if d.many {
 		return 0
@@ -62,30 +69,30 @@ func (d *dictionary) numbers(s *Session, rows, out []int32) int {
 }
 
 // current says that there is nothing to catch up with.
-func (d *dictionary) current(s *Session) bool {
-	n := &s.c.Nodes
-	return d.many && s.cycle < d.retry || d.cursor.AtEnd(&n.Log) && len(d.codes) == len(n.Rows)
+func (d *dictionary) current(w *World) bool {
+	n := &w.c.Nodes
+	return d.many && w.cycle < d.retry || d.cursor.AtEnd(&n.Log) && len(d.codes) == len(n.Rows)
 }
 
 // catchUp numbers what changed. Values of the past are forgotten where they have become many.
-func (d *dictionary) catchUp(s *Session) {
-	n := &s.c.Nodes
+func (d *dictionary) catchUp(w *World) {
+	n := &w.c.Nodes
 	entries, ok := d.cursor.Read(&n.Log)
 	if !ok || d.many || len(d.codes) != len(n.Rows) {
-		d.all(s)
+		d.all(w)
 		return
 	}
 	for _, row := range entries {
 		d.number(n, row)
 	}
 	if len(d.index) > fewValues+len(n.Rows)/8 {
-		d.all(s)
+		d.all(w)
 	}
 }
 
 // all numbers every row anew.
-func (d *dictionary) all(s *Session) {
-	n := &s.c.Nodes
+func (d *dictionary) all(w *World) {
+	n := &w.c.Nodes
 	clear(d.index)
 	d.codes, d.object = model.Resized(d.codes, len(n.Rows)), model.Resized(d.object, len(n.Rows))
 	d.many = false
@@ -93,7 +100,7 @@ func (d *dictionary) all(s *Session) {
 	for row := range n.Rows {
 		d.number(n, int32(row))
 		if len(d.index) > fewValues+len(n.Rows)/8 {
-			d.many, d.retry = true, s.cycle+fewValues
+			d.many, d.retry = true, w.cycle+fewValues
 			return
 		}
 	}
@@ -116,8 +123,8 @@ func (d *dictionary) number(n *model.Nodes, row int32) {
 // coded gives a member of Node numbers for its values.
 func coded(m *rules.Member, of func(n *model.Node) string) *rules.Member {
 	m.Codes = func(t rules.Rows, _ string, rows, out []int32) int {
-		s := sessionOf(t)
-		return s.dictionaryOf(aspect{member: m.Name}, of).numbers(s, rows, out)
+		w := worldOf(t)
+		return w.dictionaryOf(aspect{member: m.Name}, of).numbers(w, rows, out)
 	}
 	return m
 }
@@ -125,31 +132,31 @@ func coded(m *rules.Member, of func(n *model.Node) string) *rules.Member {
 // codedLabels gives the labels of Node numbers for the values of one.
 func codedLabels(m *rules.Member) *rules.Member {
 	m.Codes = func(t rules.Rows, key string, rows, out []int32) int {
-		s := sessionOf(t)
-		return s.byLabel(key).numbers(s, rows, out)
+		w := worldOf(t)
+		return w.byLabel(key).numbers(w, rows, out)
 	}
 	return m
 }
 
 // byLabel is the dictionary of one label.
-func (s *Session) byLabel(key string) *dictionary {
+func (w *World) byLabel(key string) *dictionary {
 	a := aspect{labelsMember, key}
-	if d := s.dictionaries[a]; d != nil {
+	if d := w.dictionaries[a]; d != nil {
 		return d
 	}
-	return s.dictionaryOf(a, func(n *model.Node) string { return labelText(n, key) })
+	return w.dictionaryOf(a, func(n *model.Node) string { return labelText(n, key) })
 }
 
 // byLabels is the dictionary of some labels at once.
-func (s *Session) byLabels(keys []string) *dictionary {
+func (w *World) byLabels(keys []string) *dictionary {
 	if len(keys) == 1 {
-		return s.byLabel(keys[0])
+		return w.byLabel(keys[0])
 	}
 	var name strings.Builder
 	for _, key := range keys {
 		writeCounted(&name, key)
 	}
-	return s.dictionaryOf(aspect{"several labels", name.String()}, func(n *model.Node) string {
+	return w.dictionaryOf(aspect{"several labels", name.String()}, func(n *model.Node) string {
 		var b strings.Builder
 		for _, key := range keys {
 			writeCounted(&b, labelText(n, key))
@@ -185,10 +192,3 @@ func taintText(n *model.Node) string {
 	}
 	return b.String()
 }
-
-func sessionOf(t rules.Rows) *Session { return t.(*Frame).s }
-
-func workspaceOf(t rules.Rows) *workspace { return t.(*Frame).work }
-
-// Point implements rules.Rows: the frame's node is that of a row.
-func (f *Frame) Point(row int32) { f.node = f.s.nodeView(row) }

@@ -109,9 +109,9 @@ func gainForms(measured func(*typical) *measure) *rules.Native {
 			if !okT || !args[1].Row || !okB {
 				return false
 			}
-			s, by := sessionOf(r), measured(of)
+			w, by := worldOf(r), measured(of)
 			for i, row := range rows {
-				out[i] = s.nodeView(row).gain(t.of, by)
+				out[i] = w.nodeView(row).gain(t.of, by)
 			}
 			return true
 		},

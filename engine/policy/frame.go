@@ -5,12 +5,12 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
 )
 
 // Frame is what the roots stand for in one evaluation.
 type Frame struct {
-	w                                                              *World   // nil: at compile time
-	s                                                              *Session // nil: no session evaluates
+	w                                                              *World // nil: at compile time
 	work                                                           *workspace
 	task, job, queue, node, gpu, victim, preemptor, request, scope ref.Val
 }
@@ -61,20 +61,13 @@ func (f *Frame) globalRoot(number int) any {
 	case 11:
 		return f.w.cluster
 	case 12:
-		return f.now()
+		return f.w.nowValue()
 	case 13:
 		return f.w.action
 	case 14:
 		return f.w.p.pipeline
 	}
 	return nil
-}
-
-func (f *Frame) now() any {
-	if f.s == nil {
-		return f.w.now
-	}
-	return f.s.nowValue()
 }
 
 // ResolveName implements cel.Activation.
@@ -118,7 +111,7 @@ func (f *Frame) global(name string) (any, bool) {
 	case "cluster":
 		return f.w.cluster, true
 	case "now":
-		return f.now(), true
+		return f.w.nowValue(), true
 	case "action":
 		return f.w.action, true
 	case "pipeline":
@@ -126,6 +119,22 @@ func (f *Frame) global(name string) (any, bool) {
 	}
 	return nil, false
 }
+
+// Meter implements rules.Purse. What has no meter has a budget for each evaluation.
+func (f *Frame) Meter(e *rules.Expr) *rules.Meter {
+	if f.w == nil || f.w.meter == nil {
+		return nil
+	}
+	return f.w.meter(e)
+}
+
+// Point implements rules.Rows: the frame's node is that of a row.
+func (f *Frame) Point(row int32) { f.node = f.w.nodeView(row) }
+
+// worldOf is the world that rows are evaluated in.
+func worldOf(t rules.Rows) *World { return t.(*Frame).w }
+
+func workspaceOf(t rules.Rows) *workspace { return t.(*Frame).work }
 
 // Parent implements cel.Activation.
 func (f *Frame) Parent() cel.Activation { return nil }

@@ -296,7 +296,7 @@ func gpusWithFunction() *rules.Function {
 		if !ok || !args[0].Row {
 			return false
 		}
-		n := &sessionOf(t).c.Nodes
+		n := &worldOf(t).c.Nodes
 		for i, row := range rows {
 			out[i] = gpusWith(n.GPUs[row], int64(milli))
 		}

@@ -60,7 +60,7 @@ func imageColumn(r rules.Rows, args []rules.Source, rows []int32, out []float64)
 	if !ok || !args[0].Row {
 		return false
 	}
-	n := &sessionOf(r).c.Nodes
+	n := &worldOf(r).c.Nodes
 	for i, row := range rows {
 		out[i] = imageLocality(n.Rows[row], t)
 	}

@@ -275,15 +275,15 @@ func agreesInWorlds(t *rapid.T, p *Policy, list ...*rules.Expr) {
 
 // agreesOnNodes holds the closures of an expression to cel-go on every node, and the columns to what they gave.
 func agreesOnNodes(t *rapid.T, e *rules.Expr, f *Frame, batch *rules.Batch) {
-	c := f.s.c
+	c := f.w.c
 	var rows []int32
 	wants := map[int32]ref.Val{}
 	for row, n := range c.Nodes.Rows {
 		if n == nil {
 			continue
 		}
-		f.node, f.gpu = f.s.nodeView(int32(row)), nil
-		if gpus := f.s.nodeView(int32(row)).devicesNow().views; len(gpus) > 0 {
+		f.node, f.gpu = f.w.nodeView(int32(row)), nil
+		if gpus := f.w.nodeView(int32(row)).devicesNow().views; len(gpus) > 0 {
 			f.gpu = gpus[0]
 		}
 		want, got := e.Interpret(f), e.Eval(f)
@@ -304,7 +304,7 @@ func columnsAgree(t *rapid.T, e *rules.Expr, f *Frame, batch *rules.Batch, rows 
 	check := func(failed []int32, same func(i int, want ref.Val) bool) {
 		for i, row := range rows {
 			if !slices.Contains(failed, row) && !same(i, wants[row]) {
-				t.Fatalf("%s by column, on %s: not %s", e.Text.Value, f.s.c.Nodes.Rows[row].Name, Text(wants[row]))
+				t.Fatalf("%s by column, on %s: not %s", e.Text.Value, f.w.c.Nodes.Rows[row].Name, Text(wants[row]))
 			}
 		}
 	}

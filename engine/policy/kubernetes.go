@@ -38,9 +38,9 @@ func matchesColumn(r rules.Rows, args []rules.Source, rows []int32, out []bool) 
 	if v.of.NodeAffinityFields {
 		return false
 	}
-	s, d := sessionOf(r), workspaceOf(r)
+	w, d := worldOf(r), workspaceOf(r)
 	d.codes = model.Resized(d.codes, len(rows))
-	distinct := s.byLabels(v.of.NodeAffinityLabels).numbers(s, rows, d.codes)
+	distinct := w.byLabels(v.of.NodeAffinityLabels).numbers(w, rows, d.codes)
 	if distinct == 0 {
 		return false
 	}
@@ -48,7 +48,7 @@ func matchesColumn(r rules.Rows, args []rules.Source, rows []int32, out []bool) 
 	for i, code := range d.codes {
 		if d.answers[code] == Abstain {
 			d.answers[code] = No
-			switch matches, err := matchesRequired(v.of, s.c.Nodes.Rows[rows[i]]); {
+			switch matches, err := matchesRequired(v.of, w.c.Nodes.Rows[rows[i]]); {
 			case err != nil:
 				return false
 			case matches:

@@ -72,14 +72,14 @@ func fitsColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, rows
 		if !okA || !okB {
 			return false
 		}
-		s, d := sessionOf(t), workspaceOf(t)
+		w, d := worldOf(t), workspaceOf(t)
 		fill(out, true)
 		d.left = roomFor(d.left, len(rows))
 		for dim, want := range a.r {
 			if want != want {
 				continue
 			}
-			b.fill(&s.c.Nodes, dim, rows, d.left)
+			b.fill(&w.c.Nodes, dim, rows, d.left)
 			for i, has := range d.left {
 				out[i] = out[i] && want <= has+model.Slack
 			}
@@ -97,15 +97,15 @@ func withinColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, ro
 		if !okA || !okB || !okD {
 			return false
 		}
-		s, d := sessionOf(t), workspaceOf(t)
+		w, d := worldOf(t), workspaceOf(t)
 		fill(out, true)
 		d.left, d.right = roomFor(d.left, len(rows)), roomFor(d.right, len(rows))
 		for dim, counts := range dims.r {
 			if !(counts > 0) {
 				continue
 			}
-			a.fill(&s.c.Nodes, dim, rows, d.left)
-			b.fill(&s.c.Nodes, dim, rows, d.right)
+			a.fill(&w.c.Nodes, dim, rows, d.left)
+			b.fill(&w.c.Nodes, dim, rows, d.right)
 			for i := range out {
 				out[i] = out[i] && !(d.left[i] > d.right[i])
 			}

@@ -104,7 +104,7 @@ func ofRow[X any](get func(n *model.Nodes, row int32) X) func(n *nodeView) X {
 
 func ofRows[X any](get func(n *model.Nodes, row int32) X) func(t rules.Rows, rows []int32, out []X) {
 	return func(t rules.Rows, rows []int32, out []X) {
-		n := &sessionOf(t).c.Nodes
+		n := &worldOf(t).c.Nodes
 		for i, row := range rows {
 			out[i] = get(n, row)
 		}
@@ -148,7 +148,7 @@ func (a nodeAmount) member() *rules.Member {
 		case p == nil:
 		case p.Double != nil:
 			p.Doubles = func(t rules.Rows, rows []int32, out []float64) {
-				if unit := a.inner(sessionOf(t).c, of, rows, out); unit != 1 {
+				if unit := a.inner(worldOf(t).c, of, rows, out); unit != 1 {
 					for i := range out {
 						out[i] /= unit
 					}
@@ -158,7 +158,7 @@ func (a nodeAmount) member() *rules.Member {
 			p.Ints = func(t rules.Rows, rows []int32, out []int64) {
 				d := workspaceOf(t)
 				d.left = roomFor(d.left, len(rows))
-				unit := a.inner(sessionOf(t).c, of, rows, d.left)
+				unit := a.inner(worldOf(t).c, of, rows, d.left)
 				for i, x := range d.left {
 					out[i] = inMilli(x, unit)
 				}

@@ -45,7 +45,7 @@ func (s *Session) Ask(site string, on Subject) ([]Said, error) {
 	}
 	f := s.frame()
 	defer s.done()
-	if err := f.about(on); err != nil {
+	if err := s.about(f, on); err != nil {
 		return nil, err
 	}
 	for _, root := range where.Roots {
@@ -61,13 +61,13 @@ func (s *Session) Ask(site string, on Subject) ([]Said, error) {
 }
 
 // about fills a frame with what is given, and what follows from it.
-func (f *Frame) about(on Subject) error {
+func (s *Session) about(f *Frame, on Subject) error {
 	if on.Node != "" {
-		row, ok := f.s.c.Nodes.Index[on.Node]
+		row, ok := s.c.Nodes.Index[on.Node]
 		if !ok {
 			return fmt.Errorf("there is no node %q", on.Node)
 		}
-		node := f.s.nodeView(row)
+		node := s.nodeView(row)
 		f.node = node
 		if gpus := node.devicesNow().views; len(gpus) > 0 {
 			f.gpu = gpus[0]
@@ -79,16 +79,16 @@ func (f *Frame) about(on Subject) error {
 	case on.Job != nil:
 		f.OfJob(on.Job)
 	case on.Queue != nil:
-		f.queue = f.s.queueView(on.Queue)
+		f.queue = s.queueView(on.Queue)
 	}
 	if on.Victim != nil {
-		f.victim = f.s.taskView(on.Victim)
+		f.victim = s.taskView(on.Victim)
 	}
 	if on.Preemptor != nil {
-		f.preemptor = f.s.taskView(on.Preemptor)
+		f.preemptor = s.taskView(on.Preemptor)
 		f.OfJob(on.Preemptor.Job)
 	}
-	f.request, f.scope = f.s.Amounts(on.Request), types.String(on.Scope)
+	f.request, f.scope = s.Amounts(on.Request), types.String(on.Scope)
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (s *Session) said(r *Rule, f *Frame) Said {
 	}
 	out := Said{Rule: r, Value: Text(v)}
 	if v == types.Bool(r.Site.DenyIs) && r.Message != nil {
-		out.Text = r.Message.in(f)
+		out.Text = s.words(r.Message, f)
 	}
 	return out
 }
@@ -120,7 +120,7 @@ func (s *Session) Before(site string, a, b Subject) (first bool, by *Rule, err e
 	keys := func(on Subject) ([]Key, error) {
 		f := s.frame()
 		defer s.done()
-		if err := f.about(on); err != nil {
+		if err := s.about(f, on); err != nil {
 			return nil, err
 		}
 		return s.keys(site, f, nil), nil

@@ -108,7 +108,7 @@ func TestResourceFunctions(t *testing.T) {
 		{"cpu=1", "", "", "a.scale(0)", "nothing"},
 	} {
 		t.Run(test.expression+" of "+test.a, func(t *testing.T) {
-			names := &dims{Dims: model.NewDims(), pool: &pool{}}
+			names := &dims{Dims: model.NewDims(), shared: new(bool)}
 			give := func(text string) ref.Val { return &amounts{names.Resources(amountList(text)), names} }
 			roots, err := cel.NewActivation(map[string]any{"a": give(test.a), "b": give(test.b), "c": give(test.c)})
 			if err != nil {
@@ -127,7 +127,7 @@ func TestResourceFunctions(t *testing.T) {
 
 // Amounts are exact: what cannot be said in doubles can in milli-cores.
 func TestAmountsAreExact(t *testing.T) {
-	names := &dims{Dims: model.NewDims(), pool: &pool{}}
+	names := &dims{Dims: model.NewDims(), shared: new(bool)}
 	tenth := &amounts{names.Resources(amountList("cpu=100m")), names}
 	sum := &amounts{nil, names}
 	for range 3 {

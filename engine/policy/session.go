@@ -20,8 +20,6 @@ type Session struct {
 	// Kept is a slot for what engine/action remembers between cycles.
 	Kept any
 
-	cycle      uint64
-	nowRoot    any    // see nowValue
 	actions    uint64 // how many SetAction has told of
 	frames     []*Frame
 	depth      int
@@ -36,14 +34,13 @@ type Session struct {
 	rest       rest
 	keyText    []byte // scratch
 	keyRoom    model.Slab[Key]
-	// dictionaries number what only the objects of nodes tell.
-	dictionaries map[aspect]*dictionary
-	verdicts     verdicts
-	devices      deviceScratch
-	epochText    text
-	ofNodes      sizes
-	work         workspace
-	meters       meters
+	verdicts   verdicts
+	devices    deviceScratch
+	epochText  text
+	ofNodes    sizes
+	work       workspace
+	pool       pool
+	meters     meters
 
 	startsSwept model.Swept
 }
@@ -61,12 +58,13 @@ type stamp struct{ cycle, clock, action uint64 }
 func NewSession(c *model.Cluster, p *Policy) *Session {
 	s := &Session{
 		accounts: make([]account, len(p.accounts)),
-		starts:   map[started]ref.Val{}, faults: map[any]*model.RuleError{}, dictionaries: map[aspect]*dictionary{},
+		starts:   map[started]ref.Val{}, faults: map[any]*model.RuleError{},
 	}
 	s.init(c, p, s)
 	s.work.variables = make([]heldValue, len(p.variables))
 	s.evaluated = make([]uint64, len(p.all)+1)
 	s.meters = metersOf(p)
+	s.meter = func(e *rules.Expr) *rules.Meter { return s.meters.of[e] }
 	s.columns.init(s)
 	s.verdicts.init(s)
 	s.initRest()
@@ -80,7 +78,7 @@ func (s *Session) Evaluated(r *Rule) uint64 { return s.evaluated[r.Number] }
 // Begin starts a cycle: what settles once a cycle is computed from the state as it is now.
 func (s *Session) Begin(now time.Time) {
 	s.cycle++
-	s.setNow(now)
+	s.at(now)
 	s.rest.begun, s.rest.now, s.rest.until = s.c.Content(), now, time.Time{}
 	s.rest.values = string(s.timeParts())
 	s.usedAtStart = s.c.Used.Clone()
@@ -89,9 +87,7 @@ func (s *Session) Begin(now time.Time) {
 	s.action = types.String("")
 	s.verdicts.begin(s.cycle)
 	s.forget()
-	if len(s.dictionaries) >= mostDictionaries {
-		clear(s.dictionaries)
-	}
+	s.limitDictionaries()
 	for _, x := range s.p.attributes {
 		if x.Settle == "cycle" || x.Settle == "start" {
 			s.settle(x)
@@ -172,7 +168,7 @@ func (s *Session) frame() *Frame {
 		s.frames = append(s.frames, &Frame{})
 	}
 	f := s.frames[s.depth]
-	*f = Frame{w: &s.World, s: s, work: &s.work}
+	*f = Frame{w: &s.World, work: &s.work}
 	s.depth++
 	return f
 }

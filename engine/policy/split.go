@@ -49,8 +49,6 @@ type workspace struct {
 // pool is the goroutines that one question is spread over, beside the one that asks it. None of them outlives the question.
 type pool struct {
 	workers []*worker
-	// atWork says that they evaluate now: what is the session's, and not of one node, is only read.
-	atWork bool
 }
 
 // worker is one of them, with its memory.
@@ -159,14 +157,14 @@ func split[T bool | float64](s *Session, n int, q *query, f *Frame, rows []int32
 	first := workers[0]
 	first.failed = append(first.failed, given(each, q.Expr, first, rows[:1], out[:1])...)
 	rows, out = rows[1:], out[1:]
-	s.pool.atWork = true
+	s.shared = true
 	var others sync.WaitGroup
 	for _, w := range workers[1:] {
 		others.Go(func() { drain(w) })
 	}
 	drain(first)
 	others.Wait()
-	s.pool.atWork = false
+	s.shared = false
 	for _, w := range workers[1:] {
 		first.failed = append(first.failed, w.failed...)
 	}

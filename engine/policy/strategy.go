@@ -114,7 +114,7 @@ func strategyColumn(r rules.Rows, args []rules.Source, rows []int32, out []float
 	if !args[0].Row || !okT || !okK || !okW || args[4].Value == nil {
 		return false
 	}
-	c := sessionOf(r).c
+	c := worldOf(r).c
 	strategies := strategiesOf(t.of.Request, kinds, weights, args[4].Value, c.Dims)
 	for i, row := range rows {
 		out[i] = strategyFit(&c.Nodes, row, strategies)

@@ -291,7 +291,7 @@ func (st *sumState) member(of any) {
 		delete(st.members, of)
 	}
 	delete(st.without, of)
-	owner, ok := f.member(x, of)
+	owner, ok := s.member(f, x, of)
 	if !ok {
 		return
 	}
@@ -322,25 +322,25 @@ func (st *sumState) member(of any) {
 }
 
 // member makes a member of a sum what the frame is about, and gives its owner; false: it has none.
-func (f *Frame) member(x *Attribute, of any) (owner any, ok bool) {
+func (s *Session) member(f *Frame, x *Attribute, of any) (owner any, ok bool) {
 	var job *model.Job
 	switch m := of.(type) {
 	case *model.Queue:
-		if f.s.c.Queues[m.Name] != m {
+		if s.c.Queues[m.Name] != m {
 			return nil, false // it is gone
 		}
-		f.queue = f.s.queueView(m)
+		f.queue = s.queueView(m)
 		return nil, true
 	case *model.Job:
-		if m.Orphan || f.s.c.Jobs[m.Key] != m {
+		if m.Orphan || s.c.Jobs[m.Key] != m {
 			return nil, false
 		}
-		f.job, job = f.s.jobView(m), m
+		f.job, job = s.jobView(m), m
 	case *model.Task:
-		if f.s.c.Tasks[m.Key] != m {
+		if s.c.Tasks[m.Key] != m {
 			return nil, false
 		}
-		f.task, job = f.s.taskView(m), m.Job
+		f.task, job = s.taskView(m), m.Job
 	}
 	switch x.On {
 	case "queue":

@@ -140,31 +140,14 @@ func (s *Session) Still(now time.Time) *model.Plan {
 		return nil
 	}
 	was := s.now.Time
-	s.setNow(now)
+	s.at(now)
 	if string(s.timeParts()) != r.values {
-		s.setNow(was)
+		s.at(was)
 		return nil
 	}
 	plan := *r.plan
 	plan.Now, plan.Errors, plan.Same = now, nil, true
 	return &plan
-}
-
-func (s *Session) setNow(now time.Time) {
-	s.at(now)
-	s.nowRoot = nil
-}
-
-// nowValue is now as expressions read it, in one box for all of them.
-func (s *Session) nowValue() any {
-	switch {
-	case s.nowRoot != nil:
-		return s.nowRoot
-	case s.pool.atWork:
-		return s.now
-	}
-	s.nowRoot = s.now
-	return s.nowRoot
 }
 
 // Tick moves to the moment that Still was asked about: what is evaluated from here on is of then.

@@ -160,7 +160,7 @@ func (w *World) taskView(t *model.Task) *taskView {
 		return v
 	}
 	var v *taskView
-	if w.pool.atWork {
+	if w.shared {
 		v = &taskView{view: view[model.Task]{memo: make([]memo, w.slots.task)}}
 	} else {
 		v = w.taskRoom(t.Job)

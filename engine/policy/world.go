@@ -9,6 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/topology"
 	"github.com/celsius-scheduler/celsius/engine/volume"
+	"github.com/celsius-scheduler/celsius/rules"
 )
 
 // World is a cluster as the rows of a policy see it at one moment: every view of an object leads back to it.
@@ -37,8 +38,14 @@ type World struct {
 	lot       []taskView              // views that are still to be used, for tasks of lotOf
 	lotOf     *model.Job
 	dims      *dims
-	pool      pool
-	offers    []offer // reused
+	// shared says that several goroutines evaluate at once: what is not of one node is only read.
+	shared       bool
+	cycle        uint64
+	dictionaries map[aspect]*dictionary // of what only the objects of nodes tell
+	// meter gives what an expression draws its budget from; nil: each evaluation has one of its own.
+	meter   func(*rules.Expr) *rules.Meter
+	nowRoot any     // see nowValue
+	offers  []offer // reused
 
 	kept            int // mostKept
 	namespacesSwept model.Swept
@@ -56,10 +63,10 @@ type Values interface {
 
 // init begins a world with nothing in it that was seen.
 func (w *World) init(c *model.Cluster, p *Policy, values Values) {
-	*w = World{c: c, p: p, values: values, action: types.String(""), namespaces: map[string]*namespaceView{}, kept: mostKept, noStrings: stringMap(nil), noWords: stringList(nil)}
+	*w = World{c: c, p: p, values: values, action: types.String(""), namespaces: map[string]*namespaceView{}, kept: mostKept, noStrings: stringMap(nil), noWords: stringList(nil), dictionaries: map[aspect]*dictionary{}}
 	w.typ = viewTypes{task: taskType(), job: jobType(), role: roleType(), queue: queueType(), spec: queueSpecType(), node: nodeType(), taint: taintType(), gpu: gpuType(), cluster: clusterType()}
 	w.slots.task, w.slots.job = p.slots["Task"], p.slots["Job"]
-	w.dims = &dims{Dims: c.Dims, pool: &w.pool}
+	w.dims = &dims{Dims: c.Dims, shared: &w.shared}
 	w.topology = topology.New(c, func(t *model.Task) *topology.TaskMemo { return &w.taskView(t).topology })
 	w.cluster = &clusterView{view: view[model.Cluster]{of: c, w: w, typ: w.typ.cluster, memo: make([]memo, p.slots["Cluster"])}}
 }
@@ -78,7 +85,19 @@ func (w *World) Policy() *Policy { return w.p }
 func (w *World) Cluster() *model.Cluster { return w.c }
 
 // at sets the time.
-func (w *World) at(now time.Time) { w.now = types.Timestamp{Time: now} }
+func (w *World) at(now time.Time) { w.now, w.nowRoot = types.Timestamp{Time: now}, nil }
+
+// nowValue is now as expressions read it, in one box for all of them.
+func (w *World) nowValue() any {
+	switch {
+	case w.nowRoot != nil:
+		return w.nowRoot
+	case w.shared:
+		return w.now
+	}
+	w.nowRoot = w.now
+	return w.nowRoot
+}
 
 // NewWorld begins to see a cluster by a policy.
 func NewWorld(c *model.Cluster, p *Policy, values Values) *World {
