@@ -38,7 +38,7 @@ func (c *compiler) pipeline(spec rules.Value) {
 			c.p.Pipeline, c.p.Actions = append(c.p.Pipeline, name), append(c.p.Actions, a)
 		}
 	}
-	c.p.pipeline = stringList(c.p.Pipeline)
+	c.p.layout.Pipeline = stringList(c.p.Pipeline)
 }
 
 func suggestList(words []string) string {

@@ -98,8 +98,9 @@ func (s *tableScope) publish(x *Attribute, a *rules.Attribute, doc string, reads
 		return nil
 	}
 	typeName := objectName(x.On)
-	x.slot = s.p.slots[typeName]
-	s.p.slots[typeName]++
+	memos := s.p.layout.memosOf(typeName)
+	x.slot = *memos
+	*memos++
 	s.settleReads(x, reads)
 	s.p.attributes = append(s.p.attributes, x)
 	return s.declare(x, a.Private, doc, typeName, reads)
@@ -212,17 +213,17 @@ func (s *tableScope) declare(x *Attribute, private bool, doc, typeName string, r
 func readAttribute(x *Attribute, o any) ref.Val {
 	switch v := o.(type) {
 	case *queueView:
-		return v.w.values.Attribute(x, v)
+		return v.w.values.(Values).Attribute(x, v)
 	case *jobView:
-		return v.w.values.Attribute(x, v)
+		return v.w.values.(Values).Attribute(x, v)
 	case *taskView:
-		return v.w.values.Attribute(x, v)
+		return v.w.values.(Values).Attribute(x, v)
 	case *nodeView:
-		return v.w.values.Attribute(x, v)
+		return v.w.values.(Values).Attribute(x, v)
 	case *clusterView:
-		return v.w.values.Attribute(x, v)
+		return v.w.values.(Values).Attribute(x, v)
 	case *namespaceView:
-		return v.w.values.Attribute(x, v)
+		return v.w.values.(Values).Attribute(x, v)
 	}
 	return types.NewErr("no field %q: the object is null", x.Name)
 }

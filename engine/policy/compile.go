@@ -139,7 +139,10 @@ func (s *tableScope) variableObject(roots []string) *rules.Object {
 				if !ok {
 					return types.NewErr("variable %q has no value here", v.Name)
 				}
-				return f.variable(v)
+				if f.w == nil {
+					return v.Expr.Eval(f) // for constants
+				}
+				return f.w.values.(Values).Variable(v, f)
 			}})
 		}
 	}

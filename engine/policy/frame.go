@@ -65,7 +65,7 @@ func (f *Frame) globalRoot(number int) any {
 	case 13:
 		return f.w.action
 	case 14:
-		return f.w.p.pipeline
+		return f.w.layout.Pipeline
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (f *Frame) global(name string) (any, bool) {
 	case "action":
 		return f.w.action, true
 	case "pipeline":
-		return f.w.p.pipeline, true
+		return f.w.layout.Pipeline, true
 	}
 	return nil, false
 }
@@ -165,14 +165,6 @@ func (f *Frame) OfTask(t *model.Task) *Frame {
 func (f *Frame) OfJob(j *model.Job) *Frame {
 	f.job, f.queue = f.w.jobView(j), f.w.queueView(j.Queue)
 	return f
-}
-
-// variable is the value of a variable for what the frame is about.
-func (f *Frame) variable(v *Variable) ref.Val {
-	if f.w == nil {
-		return v.Expr.Eval(f) // at compile time, for constants
-	}
-	return f.w.values.Variable(v, f)
 }
 
 func (f *Frame) owner(on string) any {

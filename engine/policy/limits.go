@@ -9,10 +9,6 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// mostKept is how much of a kind a session may keep of what is gone, beyond as much again as is there, so that its memory depends
-// on what the cluster holds, and not on how long it has run.
-const mostKept = 1024
-
 // forget drops, at the beginning of a cycle, what is kept of objects that are gone.
 func (s *Session) forget() {
 	if s.startsSwept.Due(len(s.starts), s.kept) {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/google/cel-go/cel"
@@ -45,14 +46,14 @@ func (w *World) namespaceView(name string) *namespaceView {
 	if !known {
 		of = &model.Namespace{Name: name}
 	}
-	v := &namespaceView{view: view[model.Namespace]{of: of, w: w, typ: namespaceType(), memo: make([]memo, w.p.slots["Namespace"])}, labels: w.stringMap(of.Labels)}
+	v := &namespaceView{view: view[model.Namespace]{of: of, w: w, typ: namespaceType(), memo: make([]memo, w.layout.Memos.Namespace)}, labels: w.stringMap(of.Labels)}
 	w.namespaces[name] = v
 	return v
 }
 
 // namespaceNames are those that have an object, or a job, sorted.
 func (w *World) namespaceNames() []string {
-	names := sortedKeys(w.c.Namespaces)
+	names := slices.Collect(maps.Keys(w.c.Namespaces))
 	for _, j := range w.c.Jobs {
 		names = append(names, j.Namespace)
 	}

@@ -24,9 +24,22 @@ type Policy struct {
 	variables  []*Variable
 	trees      map[*rules.Member]*QuotaTree // by the members that lead along them
 	computed   map[*rules.Member]*Attribute // by the members that read them
-	slots      map[string]int               // computed members by object type
+	layout     Layout
 	tierCount  int
-	pipeline   ref.Val
+}
+
+// Values computes what a policy adds to the fields of the language. An error is a *types.Err.
+type Values interface {
+	worldValues
+	// Attribute is a computed field of the object that a view is of.
+	Attribute(x *Attribute, of ref.Val) ref.Val
+	// Variable is a variable of a table, for what a frame is about.
+	Variable(v *Variable, f *Frame) ref.Val
+}
+
+// NewWorld begins to see a cluster by a policy.
+func NewWorld(c *model.Cluster, p *Policy, values Values) *World {
+	return newWorld(c, p.layout, values)
 }
 
 // Rules lists the rows of one site, in tier order.

@@ -15,6 +15,7 @@ import (
 // It has one owner, like the cluster.
 type Session struct {
 	World
+	p *Policy
 	// Split says when several processors evaluate one row. The answers are the same.
 	Split Split
 	// Kept is a slot for what engine/action remembers between cycles.
@@ -57,10 +58,11 @@ type stamp struct{ cycle, clock, action uint64 }
 // NewSession begins with nothing remembered.
 func NewSession(c *model.Cluster, p *Policy) *Session {
 	s := &Session{
+		p:        p,
 		accounts: make([]account, len(p.accounts)),
 		starts:   map[started]ref.Val{}, faults: map[any]*model.RuleError{},
 	}
-	s.init(c, p, s)
+	s.init(c, p.layout, s)
 	s.work.variables = make([]heldValue, len(p.variables))
 	s.evaluated = make([]uint64, len(p.all)+1)
 	s.meters = metersOf(p)
@@ -70,6 +72,9 @@ func NewSession(c *model.Cluster, p *Policy) *Session {
 	s.initRest()
 	return s
 }
+
+// Policy that the session answers by.
+func (s *Session) Policy() *Policy { return s.p }
 
 // Evaluated is how often a rule of the session's policy was evaluated since the session began. Keys of
 // orders are not counted.
@@ -101,7 +106,7 @@ func (s *Session) settle(x *Attribute) {
 		s.accountOf(x.account).update()
 		return
 	}
-	for _, view := range s.Owners(x) {
+	for _, view := range s.Owners(x.On) {
 		readAttribute(x, view)
 	}
 }

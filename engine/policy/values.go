@@ -161,10 +161,10 @@ func (w *World) taskView(t *model.Task) *taskView {
 	}
 	var v *taskView
 	if w.shared {
-		v = &taskView{view: view[model.Task]{memo: make([]memo, w.slots.task)}}
+		v = &taskView{view: view[model.Task]{memo: make([]memo, w.layout.Memos.Task)}}
 	} else {
 		v = w.taskRoom(t.Job)
-		v.memo = w.memoRoom.Slice(w.slots.task)
+		v.memo = w.memoRoom.Slice(w.layout.Memos.Task)
 	}
 	v.of, v.w, v.typ = t, w, w.typ.task
 	t.View = v
@@ -188,7 +188,7 @@ func (w *World) jobView(j *model.Job) *jobView {
 	if v, ok := j.View.(*jobView); ok && v.w == w && v.of == j {
 		return v
 	}
-	v := &jobView{view: view[model.Job]{of: j, w: w, typ: w.typ.job, memo: w.memoRoom.Slice(w.slots.job)}}
+	v := &jobView{view: view[model.Job]{of: j, w: w, typ: w.typ.job, memo: w.memoRoom.Slice(w.layout.Memos.Job)}}
 	j.View = v
 	return v
 }
@@ -200,7 +200,7 @@ func (w *World) queueView(q *model.Queue) ref.Val {
 	if v, ok := q.View.(*queueView); ok && v.w == w && v.of == q {
 		return v
 	}
-	v := &queueView{view: view[model.Queue]{of: q, w: w, typ: w.typ.queue, memo: make([]memo, w.p.slots["Queue"])}, labels: w.stringMap(q.Labels), annotations: w.stringMap(q.Annotations)}
+	v := &queueView{view: view[model.Queue]{of: q, w: w, typ: w.typ.queue, memo: make([]memo, w.layout.Memos.Queue)}, labels: w.stringMap(q.Labels), annotations: w.stringMap(q.Annotations)}
 	v.spec = specView{view: view[model.Queue]{of: q, w: w, typ: w.typ.spec}}
 	q.View = v
 	return v
@@ -212,7 +212,7 @@ func (w *World) nodeView(row int32) *nodeView {
 		return v
 	}
 	v := &nodeView{
-		view: view[model.Node]{of: n, w: w, typ: w.typ.node, memo: make([]memo, w.p.slots["Node"])}, object: w.c.Nodes.Object[row],
+		view: view[model.Node]{of: n, w: w, typ: w.typ.node, memo: make([]memo, w.layout.Memos.Node)}, object: w.c.Nodes.Object[row],
 	}
 	n.View = v
 	return v

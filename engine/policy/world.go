@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/cel-go/common/types"
@@ -14,12 +16,12 @@ import (
 
 // World is a cluster as the rows of a policy see it at one moment: every view of an object leads back to it.
 type World struct {
-	c *model.Cluster
-	p *Policy
+	c      *model.Cluster
+	layout Layout
 	// NoCache makes every question be answered afresh. The answers are the same.
 	NoCache bool
 
-	values      Values
+	values      worldValues
 	now         types.Timestamp
 	action      ref.Val
 	usedAtStart model.Resources
@@ -34,8 +36,7 @@ type World struct {
 	noStrings ref.Val // the map without entries
 	noWords   ref.Val // the list without strings
 	memoRoom  model.Slab[memo]
-	slots     struct{ task, job int } // memos of each
-	lot       []taskView              // views that are still to be used, for tasks of lotOf
+	lot       []taskView // views that are still to be used, for tasks of lotOf
 	lotOf     *model.Job
 	dims      *dims
 	// shared says that several goroutines evaluate at once: what is not of one node is only read.
@@ -47,39 +48,53 @@ type World struct {
 	nowRoot any     // see nowValue
 	offers  []offer // reused
 
-	kept            int // mostKept
+	kept            int // how much of a kind may be kept of what is gone
 	namespacesSwept model.Swept
 }
 
-// Values computes what a policy adds to the fields of the language. An error is a *types.Err.
-type Values interface {
-	// Attribute is a computed field of the object that a view is of.
-	Attribute(x *Attribute, of ref.Val) ref.Val
-	// Variable is a variable of a table, for what a frame is about.
-	Variable(v *Variable, f *Frame) ref.Val
+// worldValues computes what the fields of the language cannot tell by themselves.
+type worldValues interface {
 	// Starving is the answer of jobStarving.
 	Starving(j *model.Job) bool
 }
 
+// Layout is what a policy adds to what there is to see.
+type Layout struct {
+	// Memos are how many computed fields an object of each type has.
+	Memos struct{ Cluster, Namespace, Queue, Job, Task, Node int }
+	// Pipeline is the names of its actions.
+	Pipeline ref.Val
+}
+
+// memosOf are those of a type.
+func (l *Layout) memosOf(typeName string) *int {
+	return map[string]*int{
+		"Cluster": &l.Memos.Cluster, "Namespace": &l.Memos.Namespace, "Queue": &l.Memos.Queue, "Job": &l.Memos.Job, "Task": &l.Memos.Task, "Node": &l.Memos.Node,
+	}[typeName]
+}
+
+// mostKept is how much of a kind may be kept of what is gone, beyond as much again as is there, so that the memory depends on what the
+// cluster holds, and not on how long it has been followed.
+const mostKept = 1024
+
 // init begins a world with nothing in it that was seen.
-func (w *World) init(c *model.Cluster, p *Policy, values Values) {
-	*w = World{c: c, p: p, values: values, action: types.String(""), namespaces: map[string]*namespaceView{}, kept: mostKept, noStrings: stringMap(nil), noWords: stringList(nil), dictionaries: map[aspect]*dictionary{}}
+func (w *World) init(c *model.Cluster, layout Layout, values worldValues) {
+	*w = World{
+		c: c, layout: layout, values: values, action: types.String(""), kept: mostKept, noStrings: stringMap(nil), noWords: stringList(nil),
+		namespaces: map[string]*namespaceView{}, dictionaries: map[aspect]*dictionary{},
+	}
 	w.typ = viewTypes{task: taskType(), job: jobType(), role: roleType(), queue: queueType(), spec: queueSpecType(), node: nodeType(), taint: taintType(), gpu: gpuType(), cluster: clusterType()}
-	w.slots.task, w.slots.job = p.slots["Task"], p.slots["Job"]
 	w.dims = &dims{Dims: c.Dims, shared: &w.shared}
 	w.topology = topology.New(c, func(t *model.Task) *topology.TaskMemo { return &w.taskView(t).topology })
-	w.cluster = &clusterView{view: view[model.Cluster]{of: c, w: w, typ: w.typ.cluster, memo: make([]memo, p.slots["Cluster"])}}
+	w.cluster = &clusterView{view: view[model.Cluster]{of: c, w: w, typ: w.typ.cluster, memo: make([]memo, layout.Memos.Cluster)}}
 }
 
 // Anew is the same moment of the cycle, seen by one who has seen nothing yet.
 func (w *World) Anew() *World {
-	out := NewWorld(w.c, w.p, w.values)
+	out := newWorld(w.c, w.layout, w.values)
 	out.now, out.action, out.usedAtStart, out.sizes, out.volumes = w.now, w.action, w.usedAtStart, w.sizes, w.volumes
 	return out
 }
-
-// Policy that the world is seen by.
-func (w *World) Policy() *Policy { return w.p }
 
 // Cluster that is seen.
 func (w *World) Cluster() *model.Cluster { return w.c }
@@ -99,10 +114,10 @@ func (w *World) nowValue() any {
 	return w.nowRoot
 }
 
-// NewWorld begins to see a cluster by a policy.
-func NewWorld(c *model.Cluster, p *Policy, values Values) *World {
+// newWorld begins to see a cluster.
+func newWorld(c *model.Cluster, layout Layout, values worldValues) *World {
 	w := &World{}
-	w.init(c, p, values)
+	w.init(c, layout, values)
 	return w
 }
 
@@ -155,10 +170,10 @@ func OwnerName(view ref.Val) string {
 	return ""
 }
 
-// Owners are views of all that has a computed field, in the order of their names, nodes in that of their rows.
-func (w *World) Owners(x *Attribute) []ref.Val {
+// Owners are views of all objects of a type, by its word, in the order of their names, nodes in that of their rows.
+func (w *World) Owners(on string) []ref.Val {
 	var out []ref.Val
-	switch x.On {
+	switch on {
 	case "cluster":
 		out = append(out, w.cluster)
 	case "queue":
@@ -170,7 +185,7 @@ func (w *World) Owners(x *Attribute) []ref.Val {
 			out = append(out, w.jobView(j))
 		}
 	case "task":
-		for _, key := range sortedKeys(w.c.Tasks) {
+		for _, key := range slices.Sorted(maps.Keys(w.c.Tasks)) {
 			out = append(out, w.taskView(w.c.Tasks[key]))
 		}
 	case "namespace":

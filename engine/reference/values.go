@@ -29,7 +29,7 @@ type Settled struct {
 func (x *cycle) settle() {
 	for _, a := range x.p.Attributes() {
 		if a.Settle == "cycle" || a.Settle == "start" {
-			for _, view := range x.world().Owners(a) {
+			for _, view := range x.world().Owners(a.On) {
 				x.Attribute(a, view)
 			}
 		}
