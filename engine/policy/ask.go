@@ -11,16 +11,6 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// Opinion is what one row says. The zero value is none.
-type Opinion uint8
-
-// The opinions a row can have.
-const (
-	Abstain Opinion = iota
-	Yes
-	No
-)
-
 // Answer is what a site says, with the row that decided. Rule is nil where no row did.
 type Answer struct {
 	Yes  bool

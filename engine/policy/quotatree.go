@@ -382,7 +382,7 @@ func (st *treeState) rebuild() bool {
 		}
 	}
 	total, flat, root := st.settings()
-	st.TreePlaces = s.PlaceQueues(t, queues, st.parties, root, flat, total)
+	st.TreePlaces = PlaceQueues(&s.World, t, queues, st.parties, root, flat, total)
 	st.changed = make([]uint64, len(queues))
 	for i := range queues {
 		st.Fail(i, wrong[i])

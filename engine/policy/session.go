@@ -52,9 +52,6 @@ type text struct {
 	room []byte
 }
 
-// stamp says since when a value holds: the cycle, a clock within it, and for what reads the action, how many have run.
-type stamp struct{ cycle, clock, action uint64 }
-
 // NewSession begins with nothing remembered.
 func NewSession(c *model.Cluster, p *Policy) *Session {
 	s := &Session{
@@ -195,12 +192,6 @@ func (s *Session) Variable(v *Variable, f *Frame) ref.Val {
 	s.watch(v.Expr, f)
 	*held = heldValue{memo{at, value}, on}
 	return value
-}
-
-// heldValue is a variable's value with what it was computed for.
-type heldValue struct {
-	memo
-	on any
 }
 
 // Attribute implements Values: it answers a computed field from its memo, or computes it.

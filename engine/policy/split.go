@@ -35,17 +35,6 @@ const (
 	manyUnits       = 100 // of CEL's; what has less by column is as fast as memory, and what has more takes half a nanosecond for each
 )
 
-// workspace is what evaluations use one after the other. Goroutines that evaluate at once have one each.
-type workspace struct {
-	variables []heldValue
-	// The scratch of one column.
-	codes       []int32
-	answers     []Opinion
-	left, right []float64
-	names       []string
-	offers      []offer
-}
-
 // pool is the goroutines that one question is spread over, beside the one that asks it. None of them outlives the question.
 type pool struct {
 	workers []*worker

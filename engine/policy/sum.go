@@ -162,11 +162,11 @@ func (st *sumState) value(x *Attribute, owner ref.Val) ref.Val {
 		key = v.of.Name
 	}
 	if x.Args["by"] == nil {
-		return st.s.Sum(x.Type, st.totals[key][""])
+		return Sum(&st.s.World, x.Type, st.totals[key][""])
 	}
 	out := make(map[ref.Val]ref.Val, len(st.totals[key]))
 	for by, t := range st.totals[key] {
-		out[types.String(by)] = st.s.Sum(x.Type.Parameters()[1], t)
+		out[types.String(by)] = Sum(&st.s.World, x.Type.Parameters()[1], t)
 	}
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
 }
@@ -175,7 +175,7 @@ func (st *sumState) value(x *Attribute, owner ref.Val) ref.Val {
 func (st *sumState) erring() bool { return len(st.without) > 0 }
 
 // Sum is a total as a value of a type; nil is nothing.
-func (w *World) Sum(typ *cel.Type, t *Total) ref.Val {
+func Sum(w *World, typ *cel.Type, t *Total) ref.Val {
 	if t == nil {
 		t = &Total{}
 	}

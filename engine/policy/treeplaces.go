@@ -68,8 +68,8 @@ type TreePlaces struct {
 
 // PlaceQueues finds where queues stand that bring what parties say, in the same order. In a tree a limit that is not there is written
 // out as infinite, since a missing amount reads 0. Nothing is added up yet.
-func (w *World) PlaceQueues(
-	t *QuotaTree, queues []*model.Queue, parties []quota.Party, root string, flat bool, total model.Resources,
+func PlaceQueues(
+	w *World, t *QuotaTree, queues []*model.Queue, parties []quota.Party, root string, flat bool, total model.Resources,
 ) *TreePlaces {
 	at := &TreePlaces{w: w, queues: queues, index: make(map[*model.Queue]int, len(queues)), paths: make([]ref.Val, len(queues))}
 	if flat {

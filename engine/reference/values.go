@@ -110,11 +110,11 @@ func (x *cycle) sum(a *policy.Attribute, of ref.Val) ref.Val {
 		totals[key].Add(v, 1)
 	}
 	if a.Args["by"] == nil {
-		return x.world().Sum(a.Type, totals[""])
+		return policy.Sum(x.world(), a.Type, totals[""])
 	}
 	out := map[ref.Val]ref.Val{}
 	for key, t := range totals {
-		out[types.String(key)] = x.world().Sum(a.Type.Parameters()[1], t)
+		out[types.String(key)] = policy.Sum(x.world(), a.Type.Parameters()[1], t)
 	}
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
 }
@@ -263,7 +263,7 @@ func (x *cycle) tree(t *policy.QuotaTree) *policy.TreePlaces {
 	if !ok && !flat {
 		x.faultIn(t.Attribute, x.world().Frame(), eval(t.Args["root"], x.world().Frame()))
 	}
-	at := x.world().PlaceQueues(t, queues, parties, string(root), flat, total)
+	at := policy.PlaceQueues(x.world(), t, queues, parties, string(root), flat, total)
 	for i, q := range queues {
 		at.Fail(i, wrong[i])
 		for k := range t.RollUps {
