@@ -14,7 +14,7 @@ import (
 // declaring are the files that declare the fields and functions of the language.
 var declaring = []string{
 	"fields.go", "nodefields.go", "namespaces.go", "nearby.go", "images.go", "volumes.go", "members.go", "functions.go", "strategy.go", "allocation.go",
-	"fragments.go", "waiting.go", "decay.go",
+	"fragments.go", "waiting.go", "decay.go", "claims.go", "sharetree.go",
 }
 
 // otherWords are names of fields that are words of other things, too: roots and owners, keys of a document, resources, and sites.
@@ -36,7 +36,6 @@ var reasoned = map[string]string{
 	"typicaltasks.go gpus":       "what the accounting function says that it reads",
 	"typicaltasks.go gpuModel":   "what the accounting function says that it reads",
 	"hdrf.go allocated":          "an argument of the accounting function",
-	"hdrf.go key":                "a function",
 	"quotatree.go parent":        "an argument of the accounting function",
 	"quotatree.go capability":    "an argument of the accounting function, and a field that it gives",
 	"quotatree.go deserved":      "an argument of the accounting function, and a field that it gives",

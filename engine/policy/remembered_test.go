@@ -194,7 +194,7 @@ func sortedBy[T any](r *Rule, all []T, of func(T) (*Frame, string), tie func(a, 
 func (m *memory) fields() map[string][]string {
 	out, s := map[string][]string{}, m.remembers.s
 	for _, x := range m.p.Attributes() {
-		for _, owner := range s.Owners(x) {
+		for _, owner := range s.Owners(x.On) {
 			out[x.Name] = append(out[x.Name], OwnerName(owner)+" "+Text(readAttribute(x, owner)))
 		}
 	}
@@ -204,7 +204,7 @@ func (m *memory) fields() map[string][]string {
 func (m *memory) afreshFields(w *World) map[string][]string {
 	out := map[string][]string{}
 	for _, x := range m.p.Attributes() {
-		for _, owner := range w.Owners(x) {
+		for _, owner := range w.Owners(x.On) {
 			var v ref.Val
 			if x.Expr != nil {
 				v = x.Expr.Eval(w.FrameOf(owner))
