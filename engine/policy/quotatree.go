@@ -50,6 +50,7 @@ func quotaTreeFunction() *Accounting {
 		On:      []string{"queue"},
 		Held:    "kept by delta",
 		fields:  treeFields,
+		check:   checkRollUps,
 		compile: compileTree,
 	}
 }
@@ -184,7 +185,7 @@ func (s *tableScope) treeReads(t *QuotaTree, a *rules.Attribute) bool {
 		t.byAction = t.byAction || readsAction(e.Reads)
 	}
 	for _, name := range rollUpNames(a) {
-		r := s.rollUp(a, name, t.Args[rollUpArgument+"."+name])
+		r := s.rollUp(name, t.Args[rollUpArgument+"."+name])
 		if r == nil {
 			whole = false
 			continue
@@ -222,18 +223,32 @@ func rollUpNames(a *rules.Attribute) []string {
 	return out
 }
 
+// checkRollUps reports the names that are none for a field. The arguments are compiled all the same, so that all mistakes come at once.
+func checkRollUps(s *tableScope, a *rules.Attribute) bool {
+	for _, name := range rollUpNames(a) {
+		if message, hint := misnamed(name); message != "" {
+			text := a.Args[rollUpArgument+"."+name]
+			s.report(text.Issue(0, len([]rune(text.Value)), message, hint))
+		}
+	}
+	return true
+}
+
+// misnamed says why the name of a roll-up is none for a field, "" if it is.
+func misnamed(name string) (message, hint string) {
+	switch {
+	case !regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`).MatchString(name):
+		return fmt.Sprintf("%q is no name of a field", name), "use letters, digits and _, and begin with a letter"
+	case slices.ContainsFunc(treeParts(), func(p treePart) bool { return p.name == name }):
+		return fmt.Sprintf("quotaTree itself computes queue.%s", name), "choose another name"
+	}
+	return "", ""
+}
+
 // rollUp is one figure that is added up; nil: its name is none for a field.
-func (s *tableScope) rollUp(a *rules.Attribute, name string, e *rules.Expr) *RollUp {
-	text := a.Args[rollUpArgument+"."+name]
-	bad := func(message, hint string) *RollUp {
-		s.report(text.Issue(0, len([]rune(text.Value)), message, hint))
+func (s *tableScope) rollUp(name string, e *rules.Expr) *RollUp {
+	if message, _ := misnamed(name); message != "" {
 		return nil
-	}
-	if !regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`).MatchString(name) {
-		return bad(fmt.Sprintf("%q is no name of a field", name), "use letters, digits and _, and begin with a letter")
-	}
-	if slices.ContainsFunc(treeParts(), func(p treePart) bool { return p.name == name }) {
-		return bad(fmt.Sprintf("quotaTree itself computes queue.%s", name), "choose another name")
 	}
 	r := &RollUp{name: name, Expr: e, own: true}
 	for _, read := range e.Reads.All {
