@@ -19,11 +19,11 @@ type Heap[T comparable] struct {
 	created func(T) time.Time
 	tie     func(a, b T) int // of those created at the same moment
 	version func(T) uint64
-	slot    func(T) **heapItem[T] // where an object's item is found
+	items   map[T]*heapItem[T] // where an object's item is found
 	log     *model.Log[T]
 	cursor  model.Cursor[T] // in log
 	clock   uint64
-	objects uint64 // the cluster's ObjectClock: an object that changed has another slot
+	objects uint64 // the cluster's ObjectClock
 	far     reach  // of what the keys read: how much is read again when anything changed
 
 	count    int            // of all that is there
@@ -38,7 +38,6 @@ type Heap[T comparable] struct {
 
 type heapItem[T comparable] struct {
 	Ranked[T]
-	in      *Heap[T]
 	version uint64
 	index   int // in the heap, or where inRun in the run
 	inRun   bool
@@ -120,9 +119,9 @@ func (h *Heap[T]) Put(x T) {
 	} else {
 		item = h.slab.New()
 	}
-	item.Of, item.in = x, h
+	item.Of = x
 	h.read(item)
-	*h.slot(x) = item
+	h.items[x] = item
 	if h.count++; h.gathered {
 		h.push(item)
 		return
@@ -160,7 +159,7 @@ func (h *Heap[T]) take() *heapItem[T] {
 		return nil
 	}
 	h.count--
-	if item.in = nil; item.inRun {
+	if item.inRun {
 		h.run[h.next] = nil
 		h.next++
 	} else {
@@ -171,7 +170,7 @@ func (h *Heap[T]) take() *heapItem[T] {
 			h.down(0)
 		}
 	}
-	*h.slot(item.Of) = nil
+	delete(h.items, item.Of)
 	return item
 }
 
@@ -231,7 +230,7 @@ func (h *Heap[T]) refresh() {
 		}
 	default:
 		for _, x := range touched {
-			if item := *h.slot(x); item != nil && item.in == h {
+			if item := h.items[x]; item != nil {
 				h.look(item)
 			}
 		}
@@ -270,7 +269,6 @@ func (h *Heap[T]) readAll() {
 	for i, item := range h.heap {
 		h.read(item)
 		item.index, item.inRun = i, false
-		*h.slot(item.Of) = item
 	}
 	for i := len(h.heap)/2 - 1; i >= 0; i-- {
 		h.down(i)
@@ -299,7 +297,7 @@ func (s *Session) flatQueues() *Heap[*model.Queue] {
 	far, trees := s.moves(QueueOrder, "queue")
 	return &Heap[*model.Queue]{
 		s: s, rows: s.p.rules[QueueOrder], keys: func(q *model.Queue, room []Key) ([]Key, time.Time) { return s.queueKeys(q, room), time.Time{} }, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
-		log: &s.c.QueueLog, cursor: s.c.QueueLog.End(), slot: s.queueSlot,
+		log: &s.c.QueueLog, cursor: s.c.QueueLog.End(), items: map[*model.Queue]*heapItem[*model.Queue]{},
 		version: func(q *model.Queue) uint64 {
 			version := q.Version
 			for _, t := range trees {
@@ -312,14 +310,6 @@ func (s *Session) flatQueues() *Heap[*model.Queue] {
 	}
 }
 
-func (s *Session) queueSlot(q *model.Queue) **heapItem[*model.Queue] {
-	v, ok := s.queueView(q).(*queueView)
-	if !ok {
-		return new(*heapItem[*model.Queue])
-	}
-	return &v.item
-}
-
 // JobTie is the last tie between jobs: the names that people know them by, as those of PodGroups may hold a UID.
 func JobTie(a, b *model.Job) int {
 	return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.Key, b.Key))
@@ -330,7 +320,7 @@ func (s *Session) Jobs() *Heap[*model.Job] {
 	far, _ := s.moves(JobOrder, "job")
 	return &Heap[*model.Job]{
 		s: s, rows: s.p.rules[JobOrder], keys: s.jobKeys, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
-		log: &s.c.JobLog, cursor: s.c.JobLog.End(), slot: func(j *model.Job) **heapItem[*model.Job] { return &s.jobView(j).item },
+		log: &s.c.JobLog, cursor: s.c.JobLog.End(), items: map[*model.Job]*heapItem[*model.Job]{},
 		version: func(j *model.Job) uint64 { return j.Version },
 		created: func(j *model.Job) time.Time { return j.CreatedAt },
 		tie:     JobTie,

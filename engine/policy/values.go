@@ -12,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/topology"
@@ -68,7 +69,6 @@ type (
 		labels, annotations                                      ref.Val // once they were read
 		allocated, request, expected, gatedRequest, minResources amounts // boxes
 		roles                                                    *roleList
-		item                                                     *heapItem[*model.Job] // in a heap of jobs
 	}
 	queueView struct {
 		view[model.Queue]
@@ -76,7 +76,6 @@ type (
 		limits              ref.Val // by node group, once they were read
 		allocated, request  amounts // boxes
 		spec                specView
-		item                *heapItem[*model.Queue] // in a heap of queues
 	}
 	nodeView struct {
 		view[model.Node]
@@ -326,4 +325,13 @@ func (w *World) tasksOn(row int32) []*model.Task {
 	}
 	slices.SortFunc(out, func(a, b *model.Task) int { return cmp.Compare(a.Key, b.Key) })
 	return out
+}
+
+// volumeMemo is what the rows that read volumes said to a task, by node.
+type volumeMemo struct {
+	pod     *corev1.Pod
+	status  model.Status
+	storage uint64 // version
+	verdict []int16
+	version []uint64 // of the node, plus 1; 0: not asked
 }

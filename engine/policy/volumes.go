@@ -3,20 +3,9 @@ package policy
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
-
-// volumeMemo is what the rows that read volumes said to a task, by node.
-type volumeMemo struct {
-	pod     *corev1.Pod
-	status  model.Status
-	storage uint64 // version
-	verdict []int16
-	version []uint64 // of the node, plus 1; 0: not asked
-}
 
 // heldByTask says that what the predicates on volumes say to a task holds while neither it, nor the node, nor anything of storage changes.
 func heldByTask(rows []*rowPlan) bool {
