@@ -189,7 +189,7 @@ func (d *declarations) described(row int32) []uint64 {
 
 // each gives frames about all objects that are read.
 func (d *declarations) each(w *World, reads *rules.Reads, ask func(of string, f *Frame)) {
-	c, roots := w.c, reads.Roots()
+	c, roots := w.Cluster(), reads.Roots()
 	has := func(root string) bool { return slices.Contains(roots, root) }
 	var frames []*Frame
 	switch {
@@ -322,7 +322,7 @@ func (d *declarations) onwards(w *World, f *Frame, from []standing, m *rules.Mem
 
 // parts are the ways in which a change of something that is made of an origin is told, each with all that moves with it.
 func (d *declarations) parts(w *World, owner any, origin rules.Origin, changes rules.Changes) (out [][]string) {
-	c := w.c
+	c := w.Cluster()
 	if _, held := owner.(int32); held && origin.Any(toJob|toQueue|toNode) { // of a task on a node, which does not tell of them
 		out = append(out, []string{fmt.Sprint("all ", c.Clock)})
 	} else if origin.Any(fromOwn&^fromIdentity | toTasks | toJob | toQueue | toNode) {

@@ -275,7 +275,7 @@ func agreesInWorlds(t *rapid.T, p *Policy, list ...*rules.Expr) {
 
 // agreesOnNodes holds the closures of an expression to cel-go on every node, and the columns to what they gave.
 func agreesOnNodes(t *rapid.T, e *rules.Expr, f *Frame, batch *rules.Batch) {
-	c := f.w.c
+	c := f.w.Cluster()
 	var rows []int32
 	wants := map[int32]ref.Val{}
 	for row, n := range c.Nodes.Rows {
@@ -304,7 +304,7 @@ func columnsAgree(t *rapid.T, e *rules.Expr, f *Frame, batch *rules.Batch, rows 
 	check := func(failed []int32, same func(i int, want ref.Val) bool) {
 		for i, row := range rows {
 			if !slices.Contains(failed, row) && !same(i, wants[row]) {
-				t.Fatalf("%s by column, on %s: not %s", e.Text.Value, f.w.c.Nodes.Rows[row].Name, Text(wants[row]))
+				t.Fatalf("%s by column, on %s: not %s", e.Text.Value, f.w.Cluster().Nodes.Rows[row].Name, Text(wants[row]))
 			}
 		}
 	}

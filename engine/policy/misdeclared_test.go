@@ -28,7 +28,7 @@ func misdeclared() []misdeclaration {
 		{"Node", "busy", fromState, fromSpec, byStep, byObject, ofView(nodeTasks)},
 		{"Node", "hurry", fromState, fromState, byStep, rules.ByCycle, ofView(nodeTasks)},
 		{"Node", "labelled", fromSpec, fromSpec | fromAmounts, byObject, byObject, ofView(func(n *nodeView) int64 { return int64(len(n.of.Labels["zone"])) })},
-		{"Node", "portion", fromState | fromCluster, fromState, byStep, byStep, ofView(func(n *nodeView) int64 { return int64(n.w.c.Used.Get(model.CPU)) })},
+		{"Node", "portion", fromState | fromCluster, fromState, byStep, byStep, ofView(func(n *nodeView) int64 { return int64(n.w.Cluster().Used.Get(model.CPU)) })},
 		{"Node", "jobPhases", fromAll, toTasks, byStep, byStep, ofView(waitingBeside)},
 		{"Task", "title", fromSpec, fromIdentity, byObject, rules.Static, ofView(func(t *taskView) int64 { return int64(len(t.of.Labels["app"])) })},
 		{"Task", "beside", fromAll, fromState, byStep, byStep, ofView(queueHolds)},
@@ -46,7 +46,7 @@ func misdeclared() []misdeclaration {
 	}
 }
 
-func nodeTasks(n *nodeView) int64 { return int64(len(n.w.c.Nodes.Tasks[n.of.Row])) }
+func nodeTasks(n *nodeView) int64 { return int64(len(n.w.Cluster().Nodes.Tasks[n.of.Row])) }
 
 func waitingBeside(n *nodeView) (sum int64) {
 	for _, t := range n.w.tasksOn(n.of.Row) {
@@ -71,7 +71,7 @@ func claimsMissing(t *taskView) int64 {
 }
 
 func heavierQueues(q *queueView) (rank int64) {
-	for _, other := range q.w.c.Queues {
+	for _, other := range q.w.Cluster().Queues {
 		if other.Weight > q.of.Weight {
 			rank++
 		}
@@ -80,7 +80,7 @@ func heavierQueues(q *queueView) (rank int64) {
 }
 
 func zoneTasks(n *nodeView) (sum int64) {
-	nodes := &n.w.c.Nodes
+	nodes := &n.w.Cluster().Nodes
 	for row, other := range nodes.Rows {
 		if other != nil && other.Labels["zone"] == n.of.Labels["zone"] {
 			sum += int64(len(nodes.Tasks[row]))

@@ -161,10 +161,10 @@ func (m *memory) afreshOrders(w *World) map[string][]string {
 	jobTie := func(a, b *model.Job) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), JobTie(a, b)) }
 	for _, r := range m.p.Rules(QueueOrder) {
 		of := func(q *model.Queue) (*Frame, string) { return w.Frame().OfQueue(q), q.Name }
-		out[QueueOrder] = sortedBy(r, w.c.QueuesByName(), of, queueTie)
+		out[QueueOrder] = sortedBy(r, w.Cluster().QueuesByName(), of, queueTie)
 	}
 	for _, r := range m.p.Rules(JobOrder) {
-		jobs := slices.DeleteFunc(w.c.JobsByKey(), func(j *model.Job) bool { return j.Orphan || j.Queue == nil })
+		jobs := slices.DeleteFunc(w.Cluster().JobsByKey(), func(j *model.Job) bool { return j.Orphan || j.Queue == nil })
 		of := func(j *model.Job) (*Frame, string) { return w.Frame().OfJobAlone(j), j.Key }
 		out[JobOrder] = sortedBy(r, jobs, of, jobTie)
 	}
@@ -225,7 +225,7 @@ func (m *memory) total(w *World, x *Attribute, q *model.Queue) ref.Val {
 			sum++
 		}
 	}
-	for _, j := range w.c.JobsByKey() {
+	for _, j := range w.Cluster().JobsByKey() {
 		switch {
 		case j.Queue != q:
 		case x.Over == "task":

@@ -16,6 +16,7 @@ import (
 type Session struct {
 	World
 	p *Policy
+	c *model.Cluster
 	// Split says when several processors evaluate one row. The answers are the same.
 	Split Split
 	// Kept is a slot for what engine/action remembers between cycles.
@@ -55,7 +56,7 @@ type text struct {
 // NewSession begins with nothing remembered.
 func NewSession(c *model.Cluster, p *Policy) *Session {
 	s := &Session{
-		p:        p,
+		p: p, c: c,
 		accounts: make([]account, len(p.accounts)),
 		starts:   map[started]ref.Val{}, faults: map[any]*model.RuleError{},
 	}

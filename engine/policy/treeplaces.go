@@ -78,7 +78,7 @@ func PlaceQueues(
 		at.places = quota.Tree(root, total, parties)
 		for i := range at.places {
 			p := &at.places[i]
-			for dim := range w.c.Dims.Len() {
+			for dim := range w.Cluster().Dims.Len() {
 				if !p.Real.Has(dim) {
 					p.Real.Set(dim, math.Inf(1))
 				}
