@@ -27,7 +27,8 @@
 //	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
 //	engine/topology        who is placed in which topology domain, and what pods' terms of affinity and spread say of a node
 //	engine/quota           who may use how much: algorithms over amounts and weights
-//	engine/policy          where rules and model meet: sites, types and functions of the language, tables compiled, verdicts by column
+//	engine/language        what a policy can say: types, fields and functions over a World, each with what it reads
+//	engine/policy          where rules and model meet: sites, tables compiled, a session's answers, verdicts by node
 //	engine/volcano         configurations of Volcano's scheduler, converted into policies
 //	engine/action          the verbs of which every pipeline is made
 //	engine                 this: one cycle from its parts

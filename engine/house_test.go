@@ -34,7 +34,7 @@ const (
 	rowOfTheState = "a field is a fact of an object that rows may read, or a count of it"
 )
 
-// exceptions are what is over a bound today. Figures of rules, engine/policy and engine/action, which are at work, are rounded up.
+// exceptions are what is over a bound today. Figures of rules and engine/policy, which are at work, are rounded up.
 var exceptions = []exception{
 	{"crds/policy/v1alpha1.InlineTable", "fields", 23, "a field is a section of a table in the API"},
 	{"crds/policy/v1alpha1.Step", "fields", 20, "a field is a parameter of a verb in the API"},
@@ -44,7 +44,8 @@ var exceptions = []exception{
 	{"engine/live.Options", "fields", 16, "a field is a flag"},
 	{"engine/live.loop", "fields", 23, toBeCut},
 	{"engine/live.metrics", "fields", 27, "a field is a metric"},
-	{"engine/model", "lines", 5792, toBeCut},
+	{"engine/language.World", "fields", 27, toBeCut},
+	{"engine/model", "lines", 5840, toBeCut},
 	{"engine/model.Cluster", "fields", 25, "the one state; a method is what can be asked of it or done to it"},
 	{"engine/model.Cluster", "methods", 86, "the one state; a method is what can be asked of it or done to it"},
 	{"engine/model.Job", "fields", 40, rowOfTheState},
@@ -53,14 +54,12 @@ var exceptions = []exception{
 	{"engine/model.Task", "fields", 45, rowOfTheState},
 	{"engine/model.Template", "fields", 19, rowOfTheState},
 	{"engine/model.bookkeeping", "fields", 18, toBeCut},
-	{"engine/policy", "lines", 15000, toBeCut},
+	{"engine/policy", "lines", 10500, toBeCut},
 	{"engine/policy.Attribute", "fields", 19, toBeCut},
 	{"engine/policy.Heap", "fields", 19, toBeCut},
-	{"engine/policy.Policy", "fields", 16, toBeCut},
 	{"engine/policy.Rule", "fields", 19, toBeCut},
 	{"engine/policy.Session", "methods", 130, toBeCut},
 	{"engine/policy.Session", "fields", 27, toBeCut},
-	{"engine/policy.World", "fields", 24, toBeCut},
 	{"engine/reference.cycle", "fields", 18, "the whole of a cycle, written in one place to be read"},
 	{"engine/reference.cycle", "methods", 80, "the whole of a cycle, written in one place to be read"},
 	{"engine/sim", "lines", 6616, "to be cut: reports and pages could be a package of their own"},
@@ -68,7 +67,6 @@ var exceptions = []exception{
 	{"engine/sim.World", "fields", 16, toBeCut},
 	{"engine/sim.World", "methods", 60, toBeCut},
 	{"engine/topology.Counts", "fields", 30, toBeCut},
-	{"engine/topology.Tally", "fields", 16, toBeCut},
 	{"rules", "lines", 6900, "to be cut: what expressions are compiled to could be a package of its own"},
 	{"rules.Expr", "fields", 22, toBeCut},
 	{"rules.Member", "fields", 26, "a field is a property that a declaration may have"},

@@ -46,8 +46,10 @@ inline:
 // BenchmarkFunctionsAsRows is what binpack and strategyFit would cost as rows, which they are not: decision 35 has the figures.
 func BenchmarkFunctionsAsRows(b *testing.B) {
 	for _, x := range []struct{ name, table string }{
-		{"binpack/function", "name: binpack"}, {"binpack/row", binpackRows},
-		{"strategyFit/function", "name: resource-strategy-fit"}, {"strategyFit/row", strategyRows},
+		{"binpack/function", "name: binpack"},
+		{"binpack/row", binpackRows},
+		{"strategyFit/function", "name: resource-strategy-fit"},
+		{"strategyFit/row", strategyRows},
 	} {
 		text := policyOf("mode: Active", "name: priority", "name: gang", "name: predicates", "name: nodeorder", x.table)
 		docs, issues := source.Parse("rows.yaml", text)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"pgregory.net/rapid"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -44,9 +45,9 @@ type largestState struct {
 
 func (st *largestState) update() { st.bring(st) }
 
-func (st *largestState) carry(stamp) bool { return true }
+func (st *largestState) carry(language.Stamp) bool { return true }
 
-func (st *largestState) replay(stamp) bool {
+func (st *largestState) replay(language.Stamp) bool {
 	jobs, known := st.cursor.Read(&st.s.c.JobLog)
 	for _, j := range jobs {
 		st.enter(j)
@@ -69,18 +70,18 @@ func (st *largestState) enter(j *model.Job) {
 	}
 	f := st.s.frame().OfJobAlone(j)
 	defer st.s.done()
-	st.of[j], _ = Number(st.x.Args["of"].Eval(f))
+	st.of[j], _ = language.Number(st.x.Args["of"].Eval(f))
 }
 
 func (st *largestState) value(x *Attribute, owner ref.Val) ref.Val {
 	st.update()
 	largest := 0.0
 	if least := x.Args["least"]; least != nil {
-		largest, _ = Number(least.Eval(st.s.frame()))
+		largest, _ = language.Number(least.Eval(st.s.frame()))
 		st.s.done()
 	}
 	for j, n := range st.of {
-		if Owner(owner) == any(j.Queue) {
+		if language.Owner(owner) == any(j.Queue) {
 			largest = max(largest, n)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -38,7 +39,7 @@ func (c *compiler) pipeline(spec rules.Value) {
 			c.p.Pipeline, c.p.Actions = append(c.p.Pipeline, name), append(c.p.Actions, a)
 		}
 	}
-	c.p.layout.Pipeline = stringList(c.p.Pipeline)
+	c.p.layout.Pipeline = language.StringList(c.p.Pipeline)
 }
 
 func suggestList(words []string) string {
@@ -72,8 +73,8 @@ func (c *compiler) definitions(v rules.Value) map[string]rules.Value {
 
 func (c *compiler) action(name string, v rules.Value) *Action {
 	a := &Action{Name: name}
-	s := &tableScope{compiler: c, entry: &entry{name: name, at: v, table: &rules.Table{}}, objects: c.objects, scopes: map[string]*rules.Scope{}, probe: &Frame{}, filters: true}
-	s.params = &rules.Object{Name: "Params", Type: object("Params")}
+	s := &tableScope{compiler: c, entry: &entry{name: name, at: v, table: &rules.Table{}}, objects: c.objects, scopes: map[string]*rules.Scope{}, probe: &language.Frame{}, filters: true}
+	s.params = &rules.Object{Name: "Params", Type: language.Object("Params")}
 	for _, item := range c.items(c.need(v, "steps")) {
 		if step := s.step(item); step != nil {
 			a.Steps = append(a.Steps, step)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -55,7 +56,7 @@ func (a *alike) anew(rows int) {
 		size *= 2
 	}
 	a.table = model.Resized(a.table, size)
-	if a.models == nil || len(a.models) > mostDictionaries {
+	if a.models == nil || len(a.models) > language.MostDictionaries {
 		a.models = map[string]uint64{}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -27,7 +28,7 @@ func (a Answer) Reason() model.Reason {
 }
 
 // guard says whether a row has an opinion; a guard that errs is an error of the row.
-func (s *Session) guard(r *Rule, f *Frame) (has bool, err ref.Val) {
+func (s *Session) guard(r *Rule, f *language.Frame) (has bool, err ref.Val) {
 	if r.When == nil {
 		return true, nil
 	}
@@ -37,20 +38,20 @@ func (s *Session) guard(r *Rule, f *Frame) (has bool, err ref.Val) {
 }
 
 // opinion asks a row of a yes-or-no site.
-func (s *Session) opinion(r *Rule, f *Frame) Opinion {
+func (s *Session) opinion(r *Rule, f *language.Frame) language.Opinion {
 	switch has, err := s.guard(r, f); {
 	case err != nil:
 		s.evaluated[r.Number]++
 		return s.erred(r, f, err)
 	case !has:
 		s.evaluated[r.Number]++
-		return Abstain
+		return language.Abstain
 	}
 	return s.says(r, f)
 }
 
 // says asks a row whose guard holds.
-func (s *Session) says(r *Rule, f *Frame) Opinion {
+func (s *Session) says(r *Rule, f *language.Frame) language.Opinion {
 	s.evaluated[r.Number]++
 	holds, err := r.Expression.Holds(f)
 	s.watch(r.Expression, f)
@@ -58,38 +59,38 @@ func (s *Session) says(r *Rule, f *Frame) Opinion {
 	case err != nil:
 		return s.erred(r, f, err)
 	case holds:
-		return Yes
+		return language.Yes
 	}
-	return No
+	return language.No
 }
 
 // erred counts an error of a row, and gives what the row is taken to say then.
-func (s *Session) erred(r *Rule, f *Frame, err ref.Val) Opinion {
+func (s *Session) erred(r *Rule, f *language.Frame, err ref.Val) language.Opinion {
 	s.fault(r, f, err)
 	switch r.OnError {
 	case "deny":
 		return Denial(r.Site)
 	case "allow":
 		if r.Site.DenyIs {
-			return No
+			return language.No
 		}
-		return Yes
+		return language.Yes
 	}
-	return Abstain
+	return language.Abstain
 }
 
 // Denial is what a row of a site says that denies.
-func Denial(site *Site) Opinion {
+func Denial(site *Site) language.Opinion {
 	if site.DenyIs {
-		return Yes
+		return language.Yes
 	}
-	return No
+	return language.No
 }
 
 // all asks for agreement: the first row that says no decides.
-func (s *Session) all(site string, f *Frame) Answer {
+func (s *Session) all(site string, f *language.Frame) Answer {
 	for _, r := range s.p.rules[site] {
-		if s.opinion(r, f) == No {
+		if s.opinion(r, f) == language.No {
 			return s.answer(false, r, f)
 		}
 	}
@@ -97,9 +98,9 @@ func (s *Session) all(site string, f *Frame) Answer {
 }
 
 // agreed is all without words.
-func (s *Session) agreed(site string, f *Frame) bool {
+func (s *Session) agreed(site string, f *language.Frame) bool {
 	for _, r := range s.p.rules[site] {
-		if s.opinion(r, f) == No {
+		if s.opinion(r, f) == language.No {
 			return false
 		}
 	}
@@ -107,7 +108,7 @@ func (s *Session) agreed(site string, f *Frame) bool {
 }
 
 // vote goes tier by tier: a refusal is final, else a permit is; nobody: permit.
-func (s *Session) vote(site string, f *Frame) Answer {
+func (s *Session) vote(site string, f *language.Frame) Answer {
 	var permit *Rule
 	tier := -1
 	for _, r := range s.p.rules[site] {
@@ -116,24 +117,24 @@ func (s *Session) vote(site string, f *Frame) Answer {
 		}
 		tier = r.Tier
 		switch s.opinion(r, f) {
-		case No:
+		case language.No:
 			return s.answer(false, r, f)
-		case Yes:
+		case language.Yes:
 			if permit == nil {
 				permit = r
 			}
-		case Abstain:
+		case language.Abstain:
 		}
 	}
 	return Answer{Yes: true, Rule: permit}
 }
 
-func (s *Session) answer(yes bool, r *Rule, f *Frame) Answer {
+func (s *Session) answer(yes bool, r *Rule, f *language.Frame) Answer {
 	return Answer{yes, r, s.text(r, f)}
 }
 
 // text is what a row says against its subject: its message, its expression, or how it erred.
-func (s *Session) text(r *Rule, f *Frame) string {
+func (s *Session) text(r *Rule, f *language.Frame) string {
 	if _, err := s.guard(r, f); err != nil {
 		return fmt.Sprintf("erred: %v", err)
 	}
@@ -154,13 +155,13 @@ func (m *Message) Words(eval func(*rules.Expr) ref.Val) string {
 			b.WriteString(p.text)
 			continue
 		}
-		b.WriteString(Text(eval(p.expr)))
+		b.WriteString(language.Text(eval(p.expr)))
 	}
 	return b.String()
 }
 
 // words are a message's about what a frame is about.
-func (s *Session) words(m *Message, f *Frame) string {
+func (s *Session) words(m *Message, f *language.Frame) string {
 	return m.Words(func(e *rules.Expr) ref.Val {
 		defer s.watch(e, f)
 		return e.Eval(f)
@@ -168,7 +169,7 @@ func (s *Session) words(m *Message, f *Frame) string {
 }
 
 // askJob asks a site about a job.
-func (s *Session) askJob(j *model.Job, ask func(f *Frame) Answer) Answer {
+func (s *Session) askJob(j *model.Job, ask func(f *language.Frame) Answer) Answer {
 	f := s.frame().OfJob(j)
 	defer s.done()
 	return ask(f)
@@ -176,12 +177,12 @@ func (s *Session) askJob(j *model.Job, ask func(f *Frame) Answer) Answer {
 
 // Valid asks jobValid.
 func (s *Session) Valid(j *model.Job) Answer {
-	return s.askJob(j, func(f *Frame) Answer { return s.all(JobValid, f) })
+	return s.askJob(j, func(f *language.Frame) Answer { return s.all(JobValid, f) })
 }
 
 // Ready asks jobReady: may the job's placements be kept?
 func (s *Session) Ready(j *model.Job) Answer {
-	return s.askJob(j, func(f *Frame) Answer { return s.all(JobReady, f) })
+	return s.askJob(j, func(f *language.Frame) Answer { return s.all(JobReady, f) })
 }
 
 // IsReady is Ready where nobody wants to know why not.
@@ -193,12 +194,12 @@ func (s *Session) IsReady(j *model.Job) bool {
 
 // Pipelined asks jobPipelined: may they be held?
 func (s *Session) Pipelined(j *model.Job) Answer {
-	return s.askJob(j, func(f *Frame) Answer { return s.vote(JobPipelined, f) })
+	return s.askJob(j, func(f *language.Frame) Answer { return s.vote(JobPipelined, f) })
 }
 
 // Enqueueable asks jobEnqueueable: may the job be let in?
 func (s *Session) Enqueueable(j *model.Job) Answer {
-	return s.askJob(j, func(f *Frame) Answer { return s.vote(JobEnqueueable, f) })
+	return s.askJob(j, func(f *language.Frame) Answer { return s.vote(JobEnqueueable, f) })
 }
 
 // Starving asks jobStarving: all rows of the first tier that has any; none: no.
@@ -212,11 +213,11 @@ func (s *Session) Starving(j *model.Job) bool {
 		}
 		tier = r.Tier
 		switch s.opinion(r, f) {
-		case No:
+		case language.No:
 			return false
-		case Yes:
+		case language.Yes:
 			starving = true
-		case Abstain:
+		case language.Abstain:
 		}
 	}
 	return starving
@@ -226,9 +227,9 @@ func (s *Session) Starving(j *model.Job) bool {
 func (s *Session) Overused(q *model.Queue) Answer {
 	f := s.frame()
 	defer s.done()
-	f.queue = s.queueView(q)
+	f.Queue = s.QueueView(q)
 	for _, r := range s.p.rules[Overused] {
-		if s.opinion(r, f) == Yes {
+		if s.opinion(r, f) == language.Yes {
 			return s.answer(true, r, f)
 		}
 	}
@@ -253,7 +254,7 @@ func (s *Session) MayAllocate(t *model.Task) bool {
 func (s *Session) Preemptive(j *model.Job, request model.Resources) Answer {
 	f := s.frame().OfJob(j)
 	defer s.done()
-	f.request = s.Amounts(request)
+	f.Request = s.Amounts(request)
 	return s.all(Preemptive, f)
 }
 
@@ -289,15 +290,15 @@ func (s *Session) Condition(e *rules.Expr) (bool, error) {
 func (s *Session) QueueAmounts(q *model.Queue, name string) (model.Resources, bool) {
 	for _, x := range s.p.attributes {
 		if x.On == "queue" && x.Name == name {
-			if a, ok := readAttribute(x, s.queueView(q)).(*amounts); ok {
-				return a.r, true
+			if a, ok := readAttribute(x, s.QueueView(q)).(*language.Amounts); ok {
+				return a.Resources, true
 			}
 		}
 	}
 	return nil, false
 }
 
-func (s *Session) filter(e *rules.Expr, f *Frame) (bool, error) {
+func (s *Session) filter(e *rules.Expr, f *language.Frame) (bool, error) {
 	holds, err := e.Holds(f)
 	s.watch(e, f)
 	if err != nil {

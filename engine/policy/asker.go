@@ -10,6 +10,6 @@ func (s *Session) errors() uint64 { return s.erring }
 
 func (s *Session) afresh() bool { return s.NoCache }
 
-func (s *Session) topologyMoves() uint64 { return s.topology.Moves() }
+func (s *Session) topologyMoves() uint64 { return s.Topology.Moves() }
 
-func (s *Session) chosenFrom(sizes []int32) { s.sizes = sizes }
+func (s *Session) chosenFrom(sizes []int32) { s.Sizes = sizes }

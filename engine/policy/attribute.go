@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -98,7 +99,7 @@ func (s *tableScope) publish(x *Attribute, a *rules.Attribute, doc string, reads
 		return nil
 	}
 	typeName := objectName(x.On)
-	memos := s.p.layout.memosOf(typeName)
+	memos := s.p.layout.MemosOf(typeName)
 	x.slot = *memos
 	*memos++
 	s.settleReads(x, reads)
@@ -212,18 +213,18 @@ func (s *tableScope) declare(x *Attribute, private bool, doc, typeName string, r
 // readAttribute answers a read of a computed field.
 func readAttribute(x *Attribute, o any) ref.Val {
 	switch v := o.(type) {
-	case *queueView:
-		return v.w.values.(Values).Attribute(x, v)
-	case *jobView:
-		return v.w.values.(Values).Attribute(x, v)
-	case *taskView:
-		return v.w.values.(Values).Attribute(x, v)
-	case *nodeView:
-		return v.w.values.(Values).Attribute(x, v)
-	case *clusterView:
-		return v.w.values.(Values).Attribute(x, v)
-	case *namespaceView:
-		return v.w.values.(Values).Attribute(x, v)
+	case *language.QueueView:
+		return v.World.Values.(Values).Attribute(x, v)
+	case *language.JobView:
+		return v.World.Values.(Values).Attribute(x, v)
+	case *language.TaskView:
+		return v.World.Values.(Values).Attribute(x, v)
+	case *language.NodeView:
+		return v.World.Values.(Values).Attribute(x, v)
+	case *language.ClusterView:
+		return v.World.Values.(Values).Attribute(x, v)
+	case *language.NamespaceView:
+		return v.World.Values.(Values).Attribute(x, v)
 	}
 	return types.NewErr("no field %q: the object is null", x.Name)
 }

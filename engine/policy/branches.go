@@ -3,6 +3,7 @@ package policy
 import (
 	"container/heap"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -134,7 +135,7 @@ func (x *branches[N]) put(q *model.Queue) bool {
 func (x *branches[N]) read(b *branch[N]) {
 	f := x.s.frame()
 	defer x.s.done()
-	f.queue = x.s.queueView(b.queue)
+	f.Queue = x.s.QueueView(b.queue)
 	b.version, b.keys = b.queue.Version, x.s.keysBut(QueueOrder, x.row, f, b.keys)
 }
 
@@ -333,31 +334,31 @@ func (h *quotaBranches) path(q *model.Queue) ([]*model.Queue, bool) {
 func (h *quotaBranches) part(q *model.Queue) (Key, bool) {
 	f := h.s.frame()
 	defer h.s.done()
-	return KeyOf(h.each.Of(f, h.s.queueView(q)))
+	return KeyOf(h.each.Of(f, h.s.QueueView(q)))
 }
 
 // shareBranches is a tree of shares as a hierarchy: a node is a group.
 type shareBranches struct {
 	s     *Session
 	of    *Attribute
-	tree  *shareTree // nil: not looked at yet
+	tree  *language.ShareTree // nil: not looked at yet
 	moved model.Cursor[*quota.Group]
 }
 
 func (h *shareBranches) update() bool {
-	t, ok := readAttribute(h.of, h.s.cluster.Value()).(*shareTree)
-	if !ok || h.tree != nil && h.tree.tree != t.tree {
+	t, ok := readAttribute(h.of, h.s.ClusterView.Value()).(*language.ShareTree)
+	if !ok || h.tree != nil && h.tree.Tree != t.Tree {
 		return false
 	}
 	if h.tree == nil {
-		t.tree.Moved(&h.moved) // from here on
+		t.Tree.Moved(&h.moved) // from here on
 	}
 	h.tree = t
 	return true
 }
 
 func (h *shareBranches) changed(_ []*model.Queue, again func(*quota.Group) bool) bool {
-	groups, known := h.tree.tree.Moved(&h.moved)
+	groups, known := h.tree.Tree.Moved(&h.moved)
 	for _, g := range groups {
 		known = known && again(g)
 	}
@@ -365,8 +366,8 @@ func (h *shareBranches) changed(_ []*model.Queue, again func(*quota.Group) bool)
 }
 
 func (h *shareBranches) path(q *model.Queue) ([]*quota.Group, bool) {
-	names, ok := h.tree.paths[q]
-	groups := h.tree.tree.Groups(names)
+	names, ok := h.tree.Paths[q]
+	groups := h.tree.Tree.Groups(names)
 	return groups, ok && len(groups) == len(names)-1
 }
 

@@ -70,7 +70,7 @@ func TestWhatIsCountedHasOneOwner(t *testing.T) {
 func TestStartOverItsBudget(t *testing.T) {
 	s, _ := overBudgetWorld(t)
 	x := s.p.attributes[0]
-	first := readAttribute(x, s.cluster)
+	first := readAttribute(x, s.ClusterView)
 	if !rules.Exceeded(first) {
 		t.Fatalf("got %v", first)
 	}
@@ -80,13 +80,13 @@ func TestStartOverItsBudget(t *testing.T) {
 		gone, back = append(gone, model.Delta{Op: model.Delete, Object: p}), append(back, model.Delta{Object: p})
 	}
 	s.c.Apply(gone...)
-	if again := readAttribute(x, s.cluster); again != first {
+	if again := readAttribute(x, s.ClusterView); again != first {
 		t.Errorf("in the same cycle it is %v", again)
 	}
 	for minute, deltas := range [][]model.Delta{nil, back} {
 		s.c.Apply(deltas...)
 		s.Begin(noon().Add(time.Duration(1+minute) * time.Minute))
-		if diff := gocmp.Diff("1", fmt.Sprint(readAttribute(x, s.cluster))); diff != "" {
+		if diff := gocmp.Diff("1", fmt.Sprint(readAttribute(x, s.ClusterView))); diff != "" {
 			t.Errorf("minute %d: -want +got\n%s", 1+minute, diff)
 		}
 	}

@@ -6,11 +6,12 @@ import (
 
 	"github.com/google/cel-go/common/types"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
 // score evaluates a row of scores: NaN where it has no opinion, or erred.
-func (s *Session) score(r *Rule, f *Frame) float64 {
+func (s *Session) score(r *Rule, f *language.Frame) float64 {
 	switch has, err := s.guard(r, f); {
 	case err != nil:
 		s.evaluated[r.Number]++
@@ -24,7 +25,7 @@ func (s *Session) score(r *Rule, f *Frame) float64 {
 }
 
 // value evaluates a row of scores whose guard holds: NaN where it erred.
-func (s *Session) value(r *Rule, f *Frame) float64 {
+func (s *Session) value(r *Rule, f *language.Frame) float64 {
 	s.evaluated[r.Number]++
 	x, err := r.Expression.Number(f)
 	if err == nil && (math.IsNaN(x) || math.IsInf(x, 0)) {
@@ -213,7 +214,7 @@ func (x *chooser) scoreOwn(rows []int32) {
 }
 
 // scoreOwnColumn asks one row of all nodes at once. Where that gives no score it is asked again, node by node, for what went wrong.
-func (x *chooser) scoreOwnColumn(r *rowPlan, f *Frame, rows []int32, column []float64) {
+func (x *chooser) scoreOwnColumn(r *rowPlan, f *language.Frame, rows []int32, column []float64) {
 	p, ask := &x.c.v.pipeline, x.c.v.ask
 	p.numbers = model.Resized(p.numbers, len(rows))
 	failed := ask.numberEach(&r.expression, f, rows, p.numbers)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -22,7 +23,7 @@ func (s *Session) epoch() string {
 	x := &s.epochText
 	b := x.room[:0]
 	for _, r := range cs.globals {
-		b = encode(b, follow(s.cluster, r.Steps))
+		b = encode(b, follow(s.ClusterView, r.Steps))
 	}
 	f := s.frame()
 	defer s.done()
@@ -30,10 +31,10 @@ func (s *Session) epoch() string {
 		b = encode(b, e.Eval(f))
 	}
 	if cs.nowMoves {
-		b = encode(b, s.now)
+		b = encode(b, s.Now)
 	}
 	if cs.byCycle {
-		b = binary.AppendUvarint(b, s.cycle)
+		b = binary.AppendUvarint(b, s.Cycle)
 	}
 	if x.room = b; string(b) != x.text {
 		x.text = string(b)
@@ -43,13 +44,13 @@ func (s *Session) epoch() string {
 
 // classKey is a text of what the active rows, and the built-in fit, read of a task.
 func (s *Session) classKey(t *model.Task) string {
-	v := s.taskView(t)
-	at := stamp{cycle: s.cycle, clock: s.c.ObjectClock}
+	v := s.TaskView(t)
+	at := language.Stamp{Cycle: s.Cycle, Clock: s.c.ObjectClock}
 	if s.columns.moving {
-		at.clock = s.c.Clock
+		at.Clock = s.c.Clock
 	}
-	if v.classKey != "" && v.classAt == at && !s.readsAction() {
-		return v.classKey
+	if v.ClassKey != "" && v.ClassAt == at && !s.readsAction() {
+		return v.ClassKey
 	}
 	b := encodeAmounts(s.scratch(), t.InitRequest)
 	for _, x := range []int64{t.GPUCount, t.GPUMilli, t.GPUMemory} {
@@ -59,14 +60,14 @@ func (s *Session) classKey(t *model.Task) string {
 		b = append(b, 'v') // other rows are asked of it
 	}
 	b = s.encodeReads(b, t, s.columns.class)
-	v.classAt = at
+	v.ClassAt = at
 	if c := s.verdicts.classes.byKey[string(b)]; c != nil {
-		v.classKey = c.key
+		v.ClassKey = c.key
 	} else {
-		v.classKey = string(b)
+		v.ClassKey = string(b)
 	}
 	s.keyText = b
-	return v.classKey
+	return v.ClassKey
 }
 
 // scratch lends the room for a text; put it into keyText when it is read. Who asks meanwhile gets none.
@@ -81,13 +82,13 @@ func (s *Session) encodeReads(b []byte, t *model.Task, reads []rules.Read) []byt
 	for _, r := range reads {
 		switch r.Root {
 		case "task":
-			b = encodeRead(b, s.taskView(t), r)
+			b = encodeRead(b, s.TaskView(t), r)
 		case "job":
-			b = encodeRead(b, s.jobView(t.Job), r)
+			b = encodeRead(b, s.JobView(t.Job), r)
 		case "queue":
-			b = encodeRead(b, s.queueView(t.Job.Queue), r)
+			b = encodeRead(b, s.QueueView(t.Job.Queue), r)
 		case "action":
-			b = encode(b, s.action)
+			b = encode(b, s.Action)
 		}
 	}
 	return b
@@ -111,10 +112,10 @@ func follow(v ref.Val, steps []rules.Step) ref.Val {
 			continue
 		}
 		var out []ref.Val
-		for k := range sizeOf(l) {
+		for k := range language.SizeOf(l) {
 			out = append(out, follow(l.Get(k), steps[i+1:]))
 		}
-		return list(out)
+		return language.List(out)
 	}
 	return v
 }
@@ -149,7 +150,7 @@ func encodeKey(b []byte, v ref.Val, key string) []byte {
 		return encode(b, v)
 	}
 	switch x := v.(type) {
-	case *amounts:
+	case *language.Amounts:
 		return encode(encode(b, x.Contains(types.String(key))), x.Get(types.String(key)))
 	case traits.Mapper:
 		if of, ok := x.Find(types.String(key)); ok {
@@ -175,20 +176,20 @@ func encode(b []byte, v ref.Val) []byte {
 		return binary.AppendVarint(append(b, 'T'), x.UnixNano())
 	case types.Duration:
 		return binary.AppendVarint(append(b, 'D'), int64(x.Duration))
-	case *amounts:
-		return encodeAmounts(append(b, 'r'), x.r)
+	case *language.Amounts:
+		return encodeAmounts(append(b, 'r'), x.Resources)
 	case traits.Mapper:
 		return encodeMap(b, x)
 	case traits.Lister:
 		b = append(b, '[')
-		for i := range sizeOf(x) {
+		for i := range language.SizeOf(x) {
 			b = encode(b, x.Get(i))
 		}
 		return append(b, ']')
 	case interface{ name() string }:
 		return encode(append(b, 'o'), types.String(x.name()))
 	}
-	return append(append(b, '?'), Text(v)...)
+	return append(append(b, '?'), language.Text(v)...)
 }
 
 func encodeBool(b []byte, x bool) []byte {

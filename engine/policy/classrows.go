@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -17,7 +18,7 @@ type classRows struct {
 	asked       askedScores
 
 	// opinions and values are the results that classes share which are alike in what a row reads; nil: they are not shared.
-	opinions []*rowResults[Opinion]
+	opinions []*rowResults[language.Opinion]
 	values   []*rowResults[float64]
 	raw      [][]float64 // by score: NaN where the row has no opinion; shared where values has it
 	ranges   []oneValue  // by score
@@ -95,8 +96,8 @@ func (x *classRows) shares(r *rowPlan) bool {
 // join gives a class the columns of its rows: those that it shares with others, and those that are its own.
 func (x *classRows) join() {
 	v, plan, rows := x.c.v, x.c.v.plan, len(x.c.cells)
-	x.opinions, x.values = roomFor(x.opinions, len(plan.predicates)), roomFor(x.values, len(plan.scores))
-	x.raw = roomFor(x.raw, len(plan.scores))
+	x.opinions, x.values = language.RoomFor(x.opinions, len(plan.predicates)), language.RoomFor(x.values, len(plan.scores))
+	x.raw = language.RoomFor(x.raw, len(plan.scores))
 	var key []byte
 	for k, r := range plan.predicates {
 		x.opinions[k] = nil
@@ -144,7 +145,7 @@ func (x *classRows) key(b []byte, r *rowPlan) []byte {
 }
 
 // guard asks a row's guard once, where it says the same for all nodes. One that errs is asked for each, as the error names it.
-func (x *classRows) guard(k int, r *rowPlan, f *Frame) guard {
+func (x *classRows) guard(k int, r *rowPlan, f *language.Frame) guard {
 	if x.guards[k] != unknown {
 		return x.guards[k]
 	}
@@ -162,12 +163,12 @@ func (x *classRows) guard(k int, r *rowPlan, f *Frame) guard {
 }
 
 // scoreGuard is guard of a score.
-func (x *classRows) scoreGuard(k int, r *rowPlan, f *Frame) guard {
+func (x *classRows) scoreGuard(k int, r *rowPlan, f *language.Frame) guard {
 	return x.guard(len(x.c.v.plan.predicates)+k, r, f)
 }
 
 // scores lists the scores that are asked.
-func (x *classRows) scores(f *Frame) *askedScores {
+func (x *classRows) scores(f *language.Frame) *askedScores {
 	out := &x.asked
 	if out.made {
 		return out
@@ -198,7 +199,7 @@ func (x *classRows) silence(k int) {
 }
 
 // opinion is what a predicate says of a row's node.
-func (x *classRows) opinion(f *Frame, k int, row int32) Opinion {
+func (x *classRows) opinion(f *language.Frame, k int, row int32) language.Opinion {
 	v := x.c.v
 	r, kept := v.plan.predicates[k], x.opinions[k]
 	at := v.versionsOf(r)[row] + 1
@@ -207,7 +208,7 @@ func (x *classRows) opinion(f *Frame, k int, row int32) Opinion {
 	}
 	errors := v.ask.errors()
 	look(f, row)
-	var said Opinion
+	var said language.Opinion
 	if x.guards[k] == holds {
 		said = v.ask.says(r.Rule, f)
 	} else {
@@ -220,14 +221,14 @@ func (x *classRows) opinion(f *Frame, k int, row int32) Opinion {
 }
 
 // look makes a frame look at a node, if it does not yet.
-func look(f *Frame, row int32) {
-	if f.node == nil {
+func look(f *language.Frame, row int32) {
+	if f.Node == nil {
 		f.Point(row)
 	}
 }
 
 // value asks a score of a row's node: NaN where it has no opinion, or erred.
-func (x *classRows) value(f *Frame, k int, row int32) {
+func (x *classRows) value(f *language.Frame, k int, row int32) {
 	v := x.c.v
 	r, kept := v.plan.scores[k], x.values[k]
 	at := v.versionsOf(r)[row] + 1
@@ -242,7 +243,7 @@ func (x *classRows) value(f *Frame, k int, row int32) {
 	x.note(k, row)
 }
 
-func (x *classRows) valueAfresh(f *Frame, k int, r *rowPlan) float64 {
+func (x *classRows) valueAfresh(f *language.Frame, k int, r *rowPlan) float64 {
 	switch x.scoreGuard(k, r, f) {
 	case stays:
 		return math.NaN()

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -24,9 +25,9 @@ func columnExpressions() []string {
 		"has(node.labels.zone) ? node.labels.zone == 'east' : node.taints.exists(t, t.key == 'k')", "double(int(node.labels['rank'])) / node.idle.cpu",
 		"task.request.within(node.allocatable, task.request)", "node.used.within(node.allocatable, task.initRequest)", "task.request.within(node.idle, node.used)",
 	}
-	for _, a := range nodeAmounts() {
-		list = append(list, "task.request.fits(node."+a.name+")", "node."+a.name+".cpu + node."+a.name+"['pods']", "node."+a.name+"['none'] + node."+a.name+".memory > 1.0",
-			"node."+a.name+".within(node.futureIdle, task.request)")
+	for _, a := range language.NodeAmounts() {
+		list = append(list, "task.request.fits(node."+a.Name+")", "node."+a.Name+".cpu + node."+a.Name+"['pods']", "node."+a.Name+"['none'] + node."+a.Name+".memory > 1.0",
+			"node."+a.Name+".within(node.futureIdle, task.request)")
 	}
 	return list
 }
@@ -95,10 +96,10 @@ func TestManyValues(t *testing.T) {
 		for i := range 200 {
 			apply(t, c, host(i, step.hosts))
 		}
-		for range fewValues {
+		for range language.FewValues {
 			s.Begin(noon()) // until it is looked at again
 		}
-		if got, few := holding(), !s.byLabel("host").many; got != step.holds || few != step.few {
+		if got, few := holding(), !s.ByLabel("host").Many; got != step.holds || few != step.few {
 			t.Errorf("of %d hosts %d nodes are above 90, want %d; that values are few is said to be %t", step.hosts, got, step.holds, few)
 		}
 	}

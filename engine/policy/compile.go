@@ -12,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -43,7 +44,7 @@ type tableScope struct {
 	params  *rules.Object
 	vars    []*Variable
 	scopes  map[string]*rules.Scope
-	probe   *Frame // resolves params, for constants
+	probe   *language.Frame // resolves params, for constants
 	cyclic  []string
 	filters bool // the expressions are conditions of an action's steps
 	// failed holds the variables and attributes with a mistake of their own: what reads them is not to blame.
@@ -54,7 +55,7 @@ type tableScope struct {
 
 // table compiles one entry.
 func (c *compiler) table(e *entry) {
-	s := &tableScope{compiler: c, entry: e, objects: map[string]*rules.Object{}, scopes: map[string]*rules.Scope{}, probe: &Frame{}, failed: map[string]bool{}}
+	s := &tableScope{compiler: c, entry: e, objects: map[string]*rules.Object{}, scopes: map[string]*rules.Scope{}, probe: &language.Frame{}, failed: map[string]bool{}}
 	maps.Copy(s.objects, c.objects)
 	s.params = s.paramObject()
 	s.checkCycles()
@@ -79,7 +80,7 @@ func (c *compiler) table(e *entry) {
 
 // paramObject declares the table's params and sets their values.
 func (s *tableScope) paramObject() *rules.Object {
-	o := &rules.Object{Name: "Params", Type: object("Params")}
+	o := &rules.Object{Name: "Params", Type: language.Object("Params")}
 	given := map[string]rules.Value{}
 	names := []string{}
 	for _, p := range s.entry.table.Params {
@@ -111,7 +112,7 @@ func (s *tableScope) scope(roots []string) *rules.Scope {
 	if sc, ok := s.scopes[key]; ok {
 		return sc
 	}
-	all := map[string]*cel.Type{"params": s.params.Type, "variables": object("Variables")}
+	all := map[string]*cel.Type{"params": s.params.Type, "variables": language.Object("Variables")}
 	known := rootTypes()
 	for _, r := range append(everywhere(), roots...) {
 		all[r] = known[r]
@@ -131,18 +132,18 @@ func (s *tableScope) scope(roots []string) *rules.Scope {
 
 // variableObject declares the variables so far that can be computed where these roots are known.
 func (s *tableScope) variableObject(roots []string) *rules.Object {
-	o := &rules.Object{Name: "Variables", Type: object("Variables")}
+	o := &rules.Object{Name: "Variables", Type: language.Object("Variables")}
 	for _, v := range s.vars {
 		if v.On == "" || v.On == "cluster" || slices.Contains(roots, v.On) {
 			o.Members = append(o.Members, &rules.Member{Name: v.Name, Type: v.Expr.Type, Size: v.Expr.Size, Cost: costAnew(v.byTime, v.Expr), Reads: v.Expr.Reads, Ends: v.Expr.Ends, Get: func(o any) ref.Val {
-				f, ok := o.(*Frame)
+				f, ok := o.(*language.Frame)
 				if !ok {
 					return types.NewErr("variable %q has no value here", v.Name)
 				}
-				if f.w == nil {
+				if f.World == nil {
 					return v.Expr.Eval(f) // for constants
 				}
-				return f.w.values.(Values).Variable(v, f)
+				return f.World.Values.(Values).Variable(v, f)
 			}})
 		}
 	}
@@ -368,10 +369,10 @@ func (s *tableScope) guard(r *Rule) (never bool) {
 // settings evaluates what a row may say in params.
 func (s *tableScope) settings(r *Rule, row *rules.Row) {
 	if v, ok := s.constant(row.Weight, rules.Number()); ok {
-		r.Weight, _ = Number(v)
+		r.Weight, _ = language.Number(v)
 	}
 	if v, ok := s.constant(row.RoundStep, rules.Number()); ok {
-		if r.RoundStep, _ = Number(v); r.RoundStep <= 0 {
+		if r.RoundStep, _ = language.Number(v); r.RoundStep <= 0 {
 			s.report(row.RoundStep.Issue(0, 1, "a step must be above 0", ""))
 		}
 	}

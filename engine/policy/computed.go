@@ -3,6 +3,7 @@ package policy
 import (
 	"github.com/google/cel-go/common/types"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -15,8 +16,8 @@ func (s *Session) Computed(q *model.Queue) map[string]string {
 		if x.On != "queue" {
 			continue
 		}
-		if v := readAttribute(x, s.queueView(q)); !types.IsError(v) && v != types.NullValue {
-			out[x.Name] = Text(v)
+		if v := readAttribute(x, s.QueueView(q)); !types.IsError(v) && v != types.NullValue {
+			out[x.Name] = language.Text(v)
 		}
 	}
 	return out

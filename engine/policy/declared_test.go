@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -100,11 +101,11 @@ type glance struct {
 // happened is how often that changes, at the least, which may have changed since the last look.
 func (d *declarations) happened() rules.Changes {
 	x := &d.afresh
-	defer func() { d.objects, d.cycle = x.c.ObjectClock, x.s.cycle }()
+	defer func() { d.objects, d.cycle = x.c.ObjectClock, x.s.Cycle }()
 	switch {
 	case d.objects != x.c.ObjectClock:
 		return rules.ByObject
-	case d.cycle != x.s.cycle:
+	case d.cycle != x.s.Cycle:
 		return rules.ByCycle
 	}
 	return rules.ByAdmit
@@ -115,10 +116,10 @@ func (d *declarations) Check(*rapid.T) {
 	happened, now := d.happened(), map[string]*glance{}
 	w := NewWorld(d.afresh.c, d.afresh.s.p, nowhereComputed{})
 	w.BeginAt(d.now)
-	w.usedAtStart = d.afresh.s.usedAtStart
+	w.UsedAtStart = d.afresh.s.UsedAtStart
 	for _, r := range d.readings {
 		alike, ids := map[string]string{}, map[string]string{}
-		d.each(w, r.Reads, func(of string, f *Frame) {
+		d.each(w, r.Reads, func(of string, f *language.Frame) {
 			value := string(encode(nil, r.Eval(f)))
 			if types.IsError(r.Eval(f)) {
 				value = fmt.Sprint(r.Eval(f))
@@ -158,19 +159,19 @@ func (d *declarations) compare(r reading, of string, happened rules.Changes, now
 }
 
 // distinct holds what is said to tell objects apart, or to be told by amounts, to that.
-func (d *declarations) distinct(r reading, f *Frame, of string, now *glance, alike, ids map[string]string) {
+func (d *declarations) distinct(r reading, f *language.Frame, of string, now *glance, alike, ids map[string]string) {
 	if len(r.Reads.All) != 1 {
 		return
 	}
 	read := r.Reads.All[0]
-	if n, ok := f.node.(*nodeView); ok && inAmounts(read) {
-		number := fmt.Sprint(d.described(n.of.Row))
+	if n, ok := f.Node.(*language.NodeView); ok && inAmounts(read) {
+		number := fmt.Sprint(d.described(n.Of.Row))
 		if other, known := alike[number]; known && other != now.value {
 			d.breaks(r, of, "is not that of another node with the same amounts")
 		}
 		alike[number] = now.value
 	}
-	if len(read.Steps) == 1 && anyOf(read, fromIdentity) {
+	if len(read.Steps) == 1 && anyOf(read, language.FromIdentity) {
 		if other, known := ids[now.value]; known && other != of {
 			d.breaks(r, of, "is that of "+other+", too")
 		}
@@ -188,10 +189,10 @@ func (d *declarations) described(row int32) []uint64 {
 }
 
 // each gives frames about all objects that are read.
-func (d *declarations) each(w *World, reads *rules.Reads, ask func(of string, f *Frame)) {
+func (d *declarations) each(w *language.World, reads *rules.Reads, ask func(of string, f *language.Frame)) {
 	c, roots := w.Cluster(), reads.Roots()
 	has := func(root string) bool { return slices.Contains(roots, root) }
-	var frames []*Frame
+	var frames []*language.Frame
 	switch {
 	case has("task"), has("preemptor"), has("victim"):
 		for _, t := range c.TasksByKey() {
@@ -209,7 +210,7 @@ func (d *declarations) each(w *World, reads *rules.Reads, ask func(of string, f 
 		frames = append(frames, w.Frame())
 	}
 	for _, f := range frames {
-		f.request = w.Amounts(nil)
+		f.Request = w.Amounts(nil)
 		if !has("node") && !has("gpu") {
 			ask(subjectOf(f), f)
 			continue
@@ -233,22 +234,22 @@ func (d *declarations) each(w *World, reads *rules.Reads, ask func(of string, f 
 }
 
 // subjectOf tells the objects of a frame from others that had their names before.
-func subjectOf(f *Frame) (out string) {
-	if t, ok := f.task.(*taskView); ok {
-		out += t.of.Key + " " + t.of.UID
-	} else if j, ok := f.job.(*jobView); ok {
-		out += fmt.Sprintf("%s %p", j.of.Key, j.of)
-	} else if q, ok := f.queue.(*queueView); ok {
-		out += q.of.Name
+func subjectOf(f *language.Frame) (out string) {
+	if t, ok := f.Task.(*language.TaskView); ok {
+		out += t.Of.Key + " " + t.Of.UID
+	} else if j, ok := f.Job.(*language.JobView); ok {
+		out += fmt.Sprintf("%s %p", j.Of.Key, j.Of)
+	} else if q, ok := f.Queue.(*language.QueueView); ok {
+		out += q.Of.Name
 	}
-	if n, ok := f.node.(*nodeView); ok {
-		out += " on " + n.of.Name
+	if n, ok := f.Node.(*language.NodeView); ok {
+		out += " on " + n.Of.Name
 	}
 	return out
 }
 
 // told is, for each step of each read, by what it tells of a change: one change moves all the parts of some step.
-func (d *declarations) told(w *World, f *Frame, reads *rules.Reads) (out [][]string) {
+func (d *declarations) told(w *language.World, f *language.Frame, reads *rules.Reads) (out [][]string) {
 	for _, read := range reads.All {
 		root, _ := f.ResolveName(read.Root)
 		if read.Root == "now" {
@@ -288,28 +289,28 @@ type standing struct {
 	owner any // *model.Task, *model.Job, *model.Queue, a row, or nil
 }
 
-func (d *declarations) ownerOf(_ *World, f *Frame, v ref.Val) any {
+func (d *declarations) ownerOf(_ *language.World, f *language.Frame, v ref.Val) any {
 	switch x := v.(type) {
-	case *nodeView:
-		return x.of.Row
-	case *gpuView:
-		return f.node.(*nodeView).of.Row
+	case *language.NodeView:
+		return x.Of.Row
+	case *language.GPUView:
+		return f.Node.(*language.NodeView).Of.Row
 	}
-	return Owner(v)
+	return language.Owner(v)
 }
 
 // onwards follows a field to the objects that it leads to.
-func (d *declarations) onwards(w *World, f *Frame, from []standing, m *rules.Member) (out []standing) {
+func (d *declarations) onwards(w *language.World, f *language.Frame, from []standing, m *rules.Member) (out []standing) {
 	for _, x := range from {
 		next := m.Get(x.at.Value())
 		list, ok := next.(traits.Lister)
 		if !ok {
 			list = types.NewRefValList(types.DefaultTypeAdapter, []ref.Val{next})
 		}
-		for i := range sizeOf(list) {
+		for i := range language.SizeOf(list) {
 			v := list.Get(i)
 			owner := x.owner
-			if !m.Origin.Any(toParts | toMembers | toTasks) {
+			if !m.Origin.Any(language.ToParts | language.ToMembers | language.ToTasks) {
 				owner = d.ownerOf(w, f, v)
 			}
 			if !types.IsError(v) && v != types.NullValue {
@@ -321,13 +322,13 @@ func (d *declarations) onwards(w *World, f *Frame, from []standing, m *rules.Mem
 }
 
 // parts are the ways in which a change of something that is made of an origin is told, each with all that moves with it.
-func (d *declarations) parts(w *World, owner any, origin rules.Origin, changes rules.Changes) (out [][]string) {
+func (d *declarations) parts(w *language.World, owner any, origin rules.Origin, changes rules.Changes) (out [][]string) {
 	c := w.Cluster()
-	if _, held := owner.(int32); held && origin.Any(toJob|toQueue|toNode) { // of a task on a node, which does not tell of them
+	if _, held := owner.(int32); held && origin.Any(language.ToJob|language.ToQueue|language.ToNode) { // of a task on a node, which does not tell of them
 		out = append(out, []string{fmt.Sprint("all ", c.Clock)})
-	} else if origin.Any(fromOwn&^fromIdentity | toTasks | toJob | toQueue | toNode) {
+	} else if origin.Any(language.FromOwn&^language.FromIdentity | language.ToTasks | language.ToJob | language.ToQueue | language.ToNode) {
 		own := d.version(c, owner, origin, changes)
-		if row, ok := owner.(int32); ok && origin.Any(fromAmounts) {
+		if row, ok := owner.(int32); ok && origin.Any(language.FromAmounts) {
 			own = append(own, fmt.Sprint(d.described(row)))
 		}
 		out = append(out, own)
@@ -337,20 +338,20 @@ func (d *declarations) parts(w *World, owner any, origin rules.Origin, changes r
 			out = append(out, []string{fmt.Sprint(what...)})
 		}
 	}
-	add(fromRelated|fromOthersTerms|toNamespace, "objects ", c.ObjectClock)
-	add(fromImages|fromImageNodes, "nodes ", c.Nodes.Object)
-	add(fromVolumes, "storage ", c.Storage.Version)
-	add(fromPeers|fromCandidates|fromAnswers|fromAll|fromCluster, "all ", c.Clock)
-	add(fromClock, "time ", d.now)
-	if row, ok := owner.(int32); ok && origin.Any(fromDomain) {
-		add(fromDomain, "zone ", d.zone(row))
+	add(language.FromRelated|language.FromOthersTerms|language.ToNamespace, "objects ", c.ObjectClock)
+	add(language.FromImages|language.FromImageNodes, "nodes ", c.Nodes.Object)
+	add(language.FromVolumes, "storage ", c.Storage.Version)
+	add(language.FromPeers|language.FromCandidates|language.FromAnswers|language.FromAll|language.FromCluster, "all ", c.Clock)
+	add(language.FromClock, "time ", d.now)
+	if row, ok := owner.(int32); ok && origin.Any(language.FromDomain) {
+		add(language.FromDomain, "zone ", d.zone(row))
 	}
 	return out
 }
 
 // version is what an object's own changes move.
 func (d *declarations) version(c *model.Cluster, owner any, origin rules.Origin, changes rules.Changes) []string {
-	spec := changes <= rules.ByObject && origin.Any(fromSpec|fromTerms)
+	spec := changes <= rules.ByObject && origin.Any(language.FromSpec|language.FromTerms)
 	switch x := owner.(type) {
 	case int32:
 		if changes <= rules.ByObject {
@@ -384,9 +385,9 @@ func (d *declarations) zone(row int32) (out []uint64) {
 // nowhereComputed has no computed fields.
 type nowhereComputed struct{}
 
-func (nowhereComputed) Attribute(*Attribute, ref.Val) ref.Val { return types.NewErr("none") }
-func (nowhereComputed) Variable(*Variable, *Frame) ref.Val    { return types.NewErr("none") }
-func (nowhereComputed) Starving(j *model.Job) bool            { return j.Counts[model.Pending] > 0 }
+func (nowhereComputed) Attribute(*Attribute, ref.Val) ref.Val       { return types.NewErr("none") }
+func (nowhereComputed) Variable(*Variable, *language.Frame) ref.Val { return types.NewErr("none") }
+func (nowhereComputed) Starving(j *model.Job) bool                  { return j.Counts[model.Pending] > 0 }
 
 // walk takes random steps, and gives what was broken.
 func (d *declarations) walk(t *testing.T, p *Policy) map[string]string {
@@ -472,7 +473,7 @@ func TestUndeclared(t *testing.T) {
 	field, function := Vocabulary(), Vocabulary()
 	unsaid := &rules.Member{Name: "mystery", Type: cel.IntType, Get: func(any) ref.Val { return types.IntZero }}
 	field.Objects[0].Members = append(field.Objects[0].Members, unsaid)
-	silent := method("mystery", "", []*cel.Type{nodeType()}, cel.BoolType, func(...ref.Val) ref.Val { return types.True })
+	silent := language.Method("mystery", "", []*cel.Type{language.NodeType()}, cel.BoolType, func(...ref.Val) ref.Val { return types.True })
 	function.Functions = append(function.Functions, silent)
 	for _, v := range []rules.Vocabulary{field, function} {
 		docs, _ := rules.Parse("policy.yaml", []byte(policyText("jobOrder: []")))

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -57,7 +58,7 @@ func (d *dependency) add(read rules.Read) {
 		d.node = true
 		d.static = d.static && read.Changes <= rules.ByObject
 		d.amounts = d.amounts && inAmounts(read)
-		d.peers, d.candidates = d.peers || aroundNode(read), d.candidates || anyOf(read, fromCandidates)
+		d.peers, d.candidates = d.peers || aroundNode(read), d.candidates || anyOf(read, language.FromCandidates)
 		d.beyond = d.beyond || beyondNode(read)
 	}
 }
@@ -67,9 +68,9 @@ func (d *dependency) addClass(read rules.Read) {
 	if read.Root == "action" || read.Root == "pipeline" {
 		return
 	}
-	d.terms, d.images = d.terms || anyOf(read, fromOthersTerms), d.images || anyOf(read, fromImages)
+	d.terms, d.images = d.terms || anyOf(read, language.FromOthersTerms), d.images || anyOf(read, language.FromImages)
 	d.moving = d.moving || read.Changes > rules.ByCycle
-	d.beyond = d.beyond || anyOf(read, fromPeers|fromImageNodes|fromCandidates) // they have no value of their own
+	d.beyond = d.beyond || anyOf(read, language.FromPeers|language.FromImageNodes|language.FromCandidates) // they have no value of their own
 }
 
 // lastOf is the member that a read ends at; nil: it is of the root itself.
@@ -88,7 +89,7 @@ func anyOf(read rules.Read, origin rules.Origin) bool {
 // ofParts says that a read ends at the parts of an object, of which more is read apart.
 func ofParts(read rules.Read) bool {
 	m := lastOf(read)
-	return m != nil && m.Origin.Any(toParts)
+	return m != nil && m.Origin.Any(language.ToParts)
 }
 
 // ofMembers says that a read is what an accounting function reads of its members: no path of a row leads there, and
@@ -113,34 +114,34 @@ func ofNodes(read rules.Read) bool { return read.Root == "node" || read.Root == 
 
 // identifies says that a read tells every task from every other.
 func identifies(read rules.Read) bool {
-	return read.Root == "task" && len(read.Steps) == 1 && anyOf(read, fromIdentity)
+	return read.Root == "task" && len(read.Steps) == 1 && anyOf(read, language.FromIdentity)
 }
 
 // ofVolumes says that a read is of the volumes of the task that is asked about.
-func ofVolumes(read rules.Read) bool { return read.Root == "task" && anyOf(read, fromVolumes) }
+func ofVolumes(read rules.Read) bool { return read.Root == "task" && anyOf(read, language.FromVolumes) }
 
 // ofClock says that a read is of the time.
-func ofClock(read rules.Read) bool { return read.Root == "now" || anyOf(read, fromClock) }
+func ofClock(read rules.Read) bool { return read.Root == "now" || anyOf(read, language.FromClock) }
 
 // ofAnswers says that a read is of what the rows of jobStarving answer.
-func ofAnswers(read rules.Read) bool { return anyOf(read, fromAnswers) }
+func ofAnswers(read rules.Read) bool { return anyOf(read, language.FromAnswers) }
 
 // aroundNode says that a read goes to what lies around the node that is tried.
 func aroundNode(read rules.Read) bool {
-	return ofNodes(read) && anyOf(read, fromPeers|fromImageNodes|fromCandidates)
+	return ofNodes(read) && anyOf(read, language.FromPeers|language.FromImageNodes|language.FromCandidates)
 }
 
 // inAmounts says that what is read of a node is told by its number.
 func inAmounts(read rules.Read) bool {
 	return read.Root == "node" && len(read.Steps) > 0 && !slices.ContainsFunc(read.Steps, func(step rules.Step) bool {
-		return step.Member.Reads != nil || !step.Member.Origin.Any(fromAmounts)
+		return step.Member.Reads != nil || !step.Member.Origin.Any(language.FromAmounts)
 	})
 }
 
 // beyondNode says that what is read through a node is not told by the node: what the jobs, queues or nodes of its tasks have and may
 // change, which of them these are, and all that is of no one object.
 func beyondNode(read rules.Read) bool {
-	const around = fromPeers | fromImageNodes | fromCandidates
+	const around = language.FromPeers | language.FromImageNodes | language.FromCandidates
 	for i, step := range read.Steps {
 		m, last := step.Member, i == len(read.Steps)-1
 		switch {
@@ -148,16 +149,16 @@ func beyondNode(read rules.Read) bool {
 			if !last && lastOf(read).Changes > rules.Static {
 				return true
 			}
-		case m.Origin.Any(toQueue):
+		case m.Origin.Any(language.ToQueue):
 			return true // a job is moved to another, and its tasks are where they were
-		case m.Origin.Any(toJob | toNode | toNamespace):
+		case m.Origin.Any(language.ToJob | language.ToNode | language.ToNamespace):
 			if last || lastOf(read).Changes > rules.Static {
 				return true
 			}
 		case i == 0 && m.Origin.Within(around): // followed by what its task asks about them
-		case i > 0 && m.Origin.Any(fromTerms):
+		case i > 0 && m.Origin.Any(language.FromTerms):
 			return true // others' terms are not followed
-		case !m.Origin.Within(fromOwn | toTasks):
+		case !m.Origin.Within(language.FromOwn | language.ToTasks):
 			return true
 		}
 	}
@@ -186,8 +187,8 @@ func (p *Policy) reach(read rules.Read, owner string) reach {
 		case t != nil:
 			far = alongTree
 		case m.Reads != nil && last: // what it reads is among the reads as well
-		case m.Origin.Any(toParts|toMembers) && m.Origin.Within(fromOwn):
-		case last && m.Origin.Within(fromOwn|toTasks|toJob|toQueue|toNode):
+		case m.Origin.Any(language.ToParts|language.ToMembers) && m.Origin.Within(language.FromOwn):
+		case last && m.Origin.Within(language.FromOwn|language.ToTasks|language.ToJob|language.ToQueue|language.ToNode):
 		default:
 			return beyondIt
 		}
@@ -209,8 +210,8 @@ func (p *Policy) lasting(read rules.Read, owner string) bool {
 
 // ofItsNode says that a read is of what a task's node has from its object: where the task is moves with the task.
 func ofItsNode(read rules.Read) bool {
-	return read.Root == "task" && len(read.Steps) == 2 && read.Steps[0].Member.Origin == toNode &&
-		read.Steps[1].Member.Origin.Within(fromOwn) && read.Steps[1].Member.Changes <= rules.ByObject
+	return read.Root == "task" && len(read.Steps) == 2 && read.Steps[0].Member.Origin == language.ToNode &&
+		read.Steps[1].Member.Origin.Within(language.FromOwn) && read.Steps[1].Member.Changes <= rules.ByObject
 }
 
 // local says that what is read of a job changes only where the job does.
@@ -219,16 +220,16 @@ func (s *Session) local(read rules.Read) bool { return s.p.reach(read, "job") ==
 // memberOrigin says where the way from an owner to the members of an accounting function leads: queues and jobs are touched with theirs.
 func memberOrigin(owner string) rules.Origin {
 	if owner == "queue" || owner == "job" {
-		return toMembers
+		return language.ToMembers
 	}
-	return fromAll
+	return language.FromAll
 }
 
 // isShared says that to read something may change what is not of one node alone, though it was read before.
 func isShared(read rules.Read) bool {
 	// A link is followed to views that are made when they are first asked for, and terms, images and volumes are kept for all tasks together.
-	const kept = toJob | toQueue | toNode | fromTerms | fromOthersTerms | fromImages | fromVolumes | fromPeers | fromImageNodes | fromCandidates |
-		fromDomain | fromAnswers | fromAll | fromClock
+	const kept = language.ToJob | language.ToQueue | language.ToNode | language.FromTerms | language.FromOthersTerms | language.FromImages | language.FromVolumes | language.FromPeers | language.FromImageNodes | language.FromCandidates |
+		language.FromDomain | language.FromAnswers | language.FromAll | language.FromClock
 	if read.Through {
 		return false // on the way to what is read from its memo
 	}
@@ -238,7 +239,7 @@ func isShared(read rules.Read) bool {
 	case "task", "job", "queue", "cluster":
 		return slices.ContainsFunc(read.Steps, func(step rules.Step) bool {
 			moves := step.Member.Reads != nil && step.Member.Changes > rules.ByCycle
-			return moves || step.Member.Origin.Any(kept&^(toJob|toQueue)) // those of one task are prepared
+			return moves || step.Member.Origin.Any(kept&^(language.ToJob|language.ToQueue)) // those of one task are prepared
 		})
 	case "params", "action", "pipeline":
 		return false

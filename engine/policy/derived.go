@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/celsius-scheduler/celsius/engine/language"
+
 // derived is what all values have in common that are made of many objects and kept: of sums, of what is shared out, of trees of quotas and
 // of shares. Such a value holds at one moment. It is brought to another one by what the logs name, where what it reads lets it, and is
 // made anew else.
@@ -12,19 +14,19 @@ type derived struct {
 	settles bool
 
 	made    bool
-	at      stamp  // when it was last brought up to date, with the clock of the objects
-	clock   uint64 // of the cluster, then
-	version uint64 // another where it was made anew
-	erred   bool   // something of it erred since it was made anew: each cycle is told of it
+	at      language.Stamp // when it was last brought up to date, with the clock of the objects
+	clock   uint64         // of the cluster, then
+	version uint64         // another where it was made anew
+	erred   bool           // something of it erred since it was made anew: each cycle is told of it
 }
 
 // deriver is a value with what is its own of that.
 type deriver interface {
 	// carry says whether the value, but for what the logs name, is what it would be if it were made anew at this moment of another cycle,
 	// or after a change of objects. The moment that it holds at is still the old one.
-	carry(to stamp) bool
+	carry(to language.Stamp) bool
 	// replay takes in what the logs name; false: it must be made anew.
-	replay(to stamp) bool
+	replay(to language.Stamp) bool
 	// rebuild makes it anew; false: there is no value.
 	rebuild() bool
 }
@@ -32,11 +34,11 @@ type deriver interface {
 // bring brings a value to the present moment.
 func (d *derived) bring(x deriver) {
 	s := d.s
-	if d.made && d.settles && d.at.cycle == s.cycle {
+	if d.made && d.settles && d.at.Cycle == s.Cycle {
 		return
 	}
 	at := s.stampOf(d.byAction)
-	at.clock = s.c.ObjectClock
+	at.Clock = s.c.ObjectClock
 	moved, stepped := d.at != at, d.clock != s.c.Clock
 	holds := d.made && !s.NoCache && (!moved || d.lasts && x.carry(at))
 	erring := s.erring

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -27,7 +28,7 @@ type device struct {
 // rooms lists the devices of a node. The list holds until the next call.
 func (s *Session) rooms(row int32, later bool) []room {
 	gpus := s.c.Nodes.GPUs[row]
-	out := roomFor(s.devices.rooms, len(gpus))
+	out := language.RoomFor(s.devices.rooms, len(gpus))
 	s.devices.rooms = out
 	for i := range gpus {
 		out[i] = room{&gpus[i], gpus[i].Free, gpus[i].MemoryFree}
@@ -97,11 +98,11 @@ func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
 	fit := s.devices.fit[:0]
 	f := s.frame().OfTask(t)
 	defer s.done()
-	node := s.nodeView(row)
-	f.node = node
+	node := s.NodeView(row)
+	f.Node = node
 	for i, r := range s.rooms(row, later) {
 		if r.takes(t) {
-			f.gpu = node.devicesNow().views[i]
+			f.GPU = node.DevicesNow().Views[i]
 			fit = append(fit, device{r.gpu.Index, s.deviceScore(t, r, f)})
 		}
 	}
@@ -124,7 +125,7 @@ func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
 }
 
 // deviceScore sums the rows' opinions on a device.
-func (s *Session) deviceScore(t *model.Task, r room, f *Frame) float64 {
+func (s *Session) deviceScore(t *model.Task, r room, f *language.Frame) float64 {
 	sum, asked := 0.0, false
 	for _, rule := range s.p.rules[DeviceScores] {
 		if v := s.score(rule, f); v == v {

@@ -1,11 +1,11 @@
-// Package policy is where rules and model meet: the closed list of decision sites, the types and functions of the
-// language, tables compiled into rules, and their answers about a cluster.
+// Package policy is where rules and model meet: the closed list of decision sites, tables compiled into rules in the words of
+// engine/language, and their answers about a cluster.
 //
 //	SchedulingPolicy, rules/tables/*.yaml                     model.Cluster
 //	     | rules.Parse                                              |
 //	     v                                                          v
-//	  loader: tiers, tables, switches, params              views: taskView, jobView, nodeView ...
-//	     |                                                    fields.go, functions.go declare what rules see of them
+//	  loader: tiers, tables, switches, params              language.World: tasks, jobs, nodes ... as values,
+//	     |                                                    with the fields and functions that rules see of them
 //	     v                                                          |
 //	  compiler: scopes by site, attributes, variables,              |
 //	     | rows, actions; every mistake at its place                |

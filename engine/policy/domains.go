@@ -31,7 +31,7 @@ func (c *Class) meet() {
 	if !c.v.plan.peers {
 		return
 	}
-	context := c.v.about.topologyOf(c.task)
+	context := c.v.about.TopologyOf(c.task)
 	x.moves = c.v.about.topologyMoves()
 	if len(context.Watched()) == 0 {
 		return
@@ -54,7 +54,7 @@ func (c *Class) otherTopology() bool {
 	if !plan.peers {
 		return false
 	}
-	now, old := about.topologyOf(c.task), c.domains.context
+	now, old := about.TopologyOf(c.task), c.domains.context
 	if old == nil {
 		return !plan.sameTopology(now, &topology.Context{})
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -220,11 +221,11 @@ func (m *readMoves) ofNode() string {
 func around(known string, read rules.Read) string {
 	const images, peers, group = "how many nodes have an image", "who is in its topology domains", "who is in its topology domains and which nodes are chosen from"
 	switch {
-	case anyOf(read, fromCandidates) || known == group:
+	case anyOf(read, language.FromCandidates) || known == group:
 		return group
-	case anyOf(read, fromPeers) || known == peers:
+	case anyOf(read, language.FromPeers) || known == peers:
 		return peers
-	case anyOf(read, fromImageNodes):
+	case anyOf(read, language.FromImageNodes):
 		return images
 	}
 	return known

@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -56,7 +57,7 @@ func TestEveryMember(t *testing.T) {
 	scope, frame := everyRoot(t)
 	reads := allMembers()
 	at := 0
-	for _, o := range objects() {
+	for _, o := range language.Objects() {
 		if o.Doc == "" || o.Type.TypeName() != o.Name {
 			t.Errorf("object %s: doc %q, type %s", o.Name, o.Doc, o.Type)
 		}
@@ -88,7 +89,7 @@ func TestEveryMember(t *testing.T) {
 
 // No member is read of what is not there: the error says so and names the field.
 func TestMembersOfNull(t *testing.T) {
-	for _, o := range objects() {
+	for _, o := range language.Objects() {
 		for _, m := range o.Members {
 			v := m.Get(celtypes.NullValue.Value())
 			if !celtypes.IsError(v) || !strings.Contains(fmt.Sprint(v), m.Name) {
@@ -102,7 +103,7 @@ func TestMembersOfNull(t *testing.T) {
 func TestEveryFunction(t *testing.T) {
 	scope, frame := everyRoot(t)
 	ids := map[string]bool{}
-	for _, f := range functions() {
+	for _, f := range language.Functions() {
 		for i := range f.Overloads {
 			o := &f.Overloads[i]
 			if ids[o.ID] {
@@ -129,7 +130,7 @@ func TestEveryFunction(t *testing.T) {
 // What a function says that it reads is there to be read.
 func TestDeclaredReads(t *testing.T) {
 	all := map[string]*rules.Object{}
-	for _, o := range objects() {
+	for _, o := range language.Objects() {
 		all[o.Name] = o
 	}
 	for _, f := range Vocabulary().Functions {
@@ -164,7 +165,7 @@ func TestDeclaredReads(t *testing.T) {
 
 // A function that is given null, or what its type does not show, answers with an error of the row.
 func TestFunctionsOfNull(t *testing.T) {
-	for _, f := range functions() {
+	for _, f := range language.Functions() {
 		for i := range f.Overloads {
 			o := &f.Overloads[i]
 			if o.Eval == nil || len(o.Args) == 0 {

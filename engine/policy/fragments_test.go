@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -20,7 +21,7 @@ func hashes(t *testing.T, seed int64, names ...string) []float64 {
 	c.Seed = seed
 	s := begun(t, c, "attributes:\n- {name: chance, on: cluster, expression: \"[["+strings.Join(names, "], [")+"]].map(names, hash01(names))\"}")
 	var out []float64
-	for part := range strings.SplitSeq(Text(readAttribute(s.p.attributes[0], s.cluster)), ", ") {
+	for part := range strings.SplitSeq(language.Text(readAttribute(s.p.attributes[0], s.ClusterView)), ", ") {
 		var x float64
 		if _, err := fmt.Sscan(part, &x); err != nil {
 			t.Fatal(err)
@@ -54,7 +55,7 @@ func TestHash01OfAnyList(t *testing.T) {
 	for _, names := range []string{"", "'a'", "'a', 'b'", "'a', 'b', 'c'", "'a', 'b', 'c', 'd'", "'a', 'b', 'c', 'd', 'e'"} {
 		c := aCluster(t, aQueue("q"))
 		s := begun(t, c, "attributes:\n- {name: same, on: cluster, expression: \"hash01(["+names+"]) == hash01(["+names+"].map(x, x))\"}")
-		if got := readAttribute(s.p.attributes[0], s.cluster); got != types.True {
+		if got := readAttribute(s.p.attributes[0], s.ClusterView); got != types.True {
 			t.Errorf("[%s]: %v", names, got)
 		}
 	}
@@ -64,11 +65,11 @@ func TestHash01OfAnyList(t *testing.T) {
 func TestHash01IsEven(t *testing.T) {
 	c := aCluster(t)
 	c.Seed = 7
-	cluster := &clusterView{view: view[model.Cluster]{of: c}}
+	cluster := &language.ClusterView{View: language.View[model.Cluster]{Of: c}}
 	var bins [20]float64
 	for node := range 200 {
 		for task := range 100 {
-			x, _ := Number(hashOf(cluster, types.String(fmt.Sprintf("pod-%d", task)), types.String(fmt.Sprintf("node-%d", node))))
+			x, _ := language.Number(language.HashOf(cluster, types.String(fmt.Sprintf("pod-%d", task)), types.String(fmt.Sprintf("node-%d", node))))
 			bins[int(20*x)]++
 		}
 	}
@@ -87,7 +88,9 @@ func TestTypicalTasks(t *testing.T) {
 	withGPUs := func(n *corev1.Node) { n.Annotations[model.NodeGPUsAnnotation] = "4" }
 	c := aCluster(t, aNode("n1", "cpu=2 pods=9", withGPUs), aNode("n2", "cpu=2 pods=9", withGPUs), aNode("n3", "cpu=1 pods=9", withGPUs), aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=1"), aPod("p2", "cpu=1"), aPod("p3", "cpu=2", annotated("celsius.dev/gpu-milli", "500")))
 	const table = "attributes:\n- {name: typical, on: cluster, settle: SETTLE, typicalTasks: {cover: COVER}}\nqueueOrder: []"
-	value := func(s *Session) string { return strings.TrimSpace(Text(readAttribute(s.p.attributes[0], s.cluster))) }
+	value := func(s *Session) string {
+		return strings.TrimSpace(language.Text(readAttribute(s.p.attributes[0], s.ClusterView)))
+	}
 	with := func(settle, cover string) *Session {
 		return begun(t, c, strings.NewReplacer("SETTLE", settle, "COVER", cover).Replace(table))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
 
@@ -156,7 +157,7 @@ func TestNoFunctionDecides(t *testing.T) {
 	for _, f := range Vocabulary().Functions {
 		for _, o := range f.Overloads {
 			for _, arg := range o.Args {
-				whole := arg.IsExactType(jobType()) || arg.IsExactType(queueType()) || arg.IsExactType(clusterType())
+				whole := arg.IsExactType(language.JobType()) || arg.IsExactType(language.QueueType()) || arg.IsExactType(language.ClusterType())
 				if whole && o.Result.String() == "bool" {
 					t.Errorf("%s(%v) gives a verdict on a whole %s", f.Name, o.Args, arg)
 				}

@@ -14,6 +14,7 @@ import (
 	celtypes "github.com/google/cel-go/common/types"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -118,7 +119,7 @@ func FuzzExpression(f *testing.F) {
 	for _, x := range allMembers() {
 		f.Add(x)
 	}
-	for _, fn := range functions() {
+	for _, fn := range language.Functions() {
 		for i := range fn.Overloads {
 			f.Add(sampleCall(fn, &fn.Overloads[i]))
 		}
@@ -188,7 +189,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 		t.Fatal(err)
 	}
 	roots := rootTypes()
-	roots["typical"], roots["tree"] = typicalType(), shareTreeType() // what is no root, and an attribute's value only
+	roots["typical"], roots["tree"] = language.TypicalType(), language.ShareTreeType() // what is no root, and an attribute's value only
 	scope, err := lang.Scope(roots)
 	if err != nil {
 		t.Fatal(err)
@@ -202,16 +203,16 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 	s := NewSession(c, loaded(t, policyText("jobOrder: []")))
 	s.Begin(noon())
 	f := s.frame().OfTask(c.Tasks["a/p1"])
-	f.node, f.gpu = s.nodeView(0), s.nodeView(0).devicesNow().views[0]
-	f.victim, f.preemptor = s.taskView(c.Tasks["a/p2"]), s.taskView(c.Tasks["a/p1"])
-	f.request, f.scope = s.Amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
-	tree := ShareTree(quota.NewShares(c.Total), map[*model.Queue][]string{})
-	return scope, &alsoValues{f, map[string]any{"typical": newTypical(quota.NewTypical(c.Shapes(), 1, machines(c))), "tree": tree}}
+	f.Node, f.GPU = s.NodeView(0), s.NodeView(0).DevicesNow().Views[0]
+	f.Victim, f.Preemptor = s.TaskView(c.Tasks["a/p2"]), s.TaskView(c.Tasks["a/p1"])
+	f.Request, f.Scope = s.Amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
+	tree := language.NewShareTree(quota.NewShares(c.Total), map[*model.Queue][]string{})
+	return scope, &alsoValues{f, map[string]any{"typical": language.NewTypical(quota.NewTypical(c.Shapes(), 1, language.Machines(c))), "tree": tree}}
 }
 
 // alsoValues is a Frame in which further names stand for what only attributes give.
 type alsoValues struct {
-	*Frame
+	*language.Frame
 	values map[string]any
 }
 
@@ -230,7 +231,7 @@ func allMembers() []string {
 		"Namespace": "job.namespaceInfo", "Quota": "job.quotas[0]", "NodeGroups": "queue.nodeGroups",
 	}
 	var out []string
-	for _, o := range objects() {
+	for _, o := range language.Objects() {
 		for _, m := range o.Members {
 			if !m.Hidden {
 				out = append(out, from[o.Name]+"."+m.Name)

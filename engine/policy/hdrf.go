@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -15,7 +16,7 @@ import (
 
 // hdrfFunction gives a tree of shares.
 func hdrfFunction() *Accounting {
-	str, amount := rules.Exactly(cel.StringType, "a string"), rules.Exactly(resourcesType(), "Resources")
+	str, amount := rules.Exactly(cel.StringType, "a string"), rules.Exactly(language.ResourcesType(), "Resources")
 	return &Accounting{
 		Name: "hdrf",
 		Doc: "On the cluster: a ShareTree, hierarchical dominant resource fairness (Bhattacharya et al., Hierarchical Scheduling for Diverse " +
@@ -57,7 +58,7 @@ type written struct{ path, weights string }
 
 func compileShares(s *tableScope, a *rules.Attribute, x *Account) bool {
 	f := s.oneField(x, a, "cluster")
-	f.Type = shareTreeType()
+	f.Type = language.ShareTreeType()
 	own, lasting := true, true
 	for _, arg := range x.function.Args {
 		for _, r := range x.Args[arg.Name].Reads.All {
@@ -77,7 +78,7 @@ func (st *shareState) value(*Attribute, ref.Val) ref.Val {
 	if st.err != nil {
 		return st.err
 	}
-	return &shareTree{tree: st.tree, paths: st.paths, number: st.version, clock: st.clock}
+	return &language.ShareTree{Tree: st.tree, Paths: st.paths, Number: st.version, Clock: st.clock}
 }
 
 // erring implements account.
@@ -89,7 +90,7 @@ func (st *shareState) erring() bool { return st.erred || st.err != nil }
 func (st *shareState) update() { st.bring(st) }
 
 // carry implements deriver: it looks at what is said of queues, and of all.
-func (st *shareState) carry(stamp) bool {
+func (st *shareState) carry(language.Stamp) bool {
 	s, x := st.s, st.x
 	touched, known := st.queues.Peek(&s.c.QueueLog)
 	if !known || st.erred {
@@ -97,7 +98,7 @@ func (st *shareState) carry(stamp) bool {
 	}
 	f := s.frame()
 	defer s.done()
-	if total, ok := x.Args["total"].Eval(f).(*amounts); !ok || !identical(total.r, st.total) {
+	if total, ok := x.Args["total"].Eval(f).(*language.Amounts); !ok || !identical(total.Resources, st.total) {
 		return false
 	}
 	for _, q := range touched {
@@ -105,7 +106,7 @@ func (st *shareState) carry(stamp) bool {
 		if !there || s.c.Queues[q.Name] != q {
 			return false
 		}
-		f.queue = s.queueView(q)
+		f.Queue = s.QueueView(q)
 		path, okPath := x.Args["path"].Eval(f).(types.String)
 		weights, okWeights := x.Args["weights"].Eval(f).(types.String)
 		if !okPath || !okWeights || (written{string(path), string(weights)}) != was {
@@ -117,7 +118,7 @@ func (st *shareState) carry(stamp) bool {
 }
 
 // replay implements deriver.
-func (st *shareState) replay(stamp) bool {
+func (st *shareState) replay(language.Stamp) bool {
 	entries, ok := st.jobs.Read(&st.s.c.JobLog)
 	if !ok {
 		return false
@@ -138,7 +139,7 @@ func (st *shareState) rebuild() bool {
 	f := s.frame()
 	defer s.done()
 	v := x.Args["total"].Eval(f)
-	total, ok := v.(*amounts)
+	total, ok := v.(*language.Amounts)
 	if !ok {
 		s.faultOf(x, f, v)
 		st.err = v
@@ -147,10 +148,10 @@ func (st *shareState) rebuild() bool {
 	st.err = nil
 	st.jobs.Skip(&s.c.JobLog)
 	st.queues.Skip(&s.c.QueueLog)
-	st.tree, st.total = quota.NewShares(total.r), total.r.Clone()
+	st.tree, st.total = quota.NewShares(total.Resources), total.Resources.Clone()
 	st.paths, st.written = map[*model.Queue][]string{}, map[*model.Queue]written{}
 	for _, q := range s.c.QueuesByName() {
-		f.queue = s.queueView(q)
+		f.Queue = s.QueueView(q)
 		path, ok := s.parts(x, f, "path")
 		if !ok {
 			continue
@@ -167,7 +168,7 @@ func (st *shareState) rebuild() bool {
 }
 
 // parts evaluates a text of parts with slashes between.
-func (s *Session) parts(x *Attribute, f *Frame, arg string) ([]string, bool) {
+func (s *Session) parts(x *Attribute, f *language.Frame, arg string) ([]string, bool) {
 	v := x.Args[arg].Eval(f)
 	text, ok := v.(types.String)
 	if !ok {
@@ -178,7 +179,7 @@ func (s *Session) parts(x *Attribute, f *Frame, arg string) ([]string, bool) {
 }
 
 // weights reads numbers; what is none is an error of that queue, and counts as 1.
-func (s *Session) weights(x *Attribute, f *Frame, parts []string) []float64 {
+func (s *Session) weights(x *Attribute, f *language.Frame, parts []string) []float64 {
 	out := make([]float64, len(parts))
 	for i, part := range parts {
 		w, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
@@ -207,17 +208,17 @@ func (st *shareState) enter(j *model.Job) {
 	}
 	f := s.frame()
 	defer s.done()
-	f.job = s.jobView(j)
+	f.Job = s.JobView(j)
 	var values [2]model.Resources
 	for i, arg := range []string{"allocated", "request"} {
 		v := x.Args[arg].Eval(f)
-		a, ok := v.(*amounts)
+		a, ok := v.(*language.Amounts)
 		if !ok {
 			s.faultOf(x, f, v)
 			st.tree.Drop(j.Key)
 			return
 		}
-		values[i] = a.r
+		values[i] = a.Resources
 	}
 	st.tree.Set(j.Key, path, values[0], values[1])
 }

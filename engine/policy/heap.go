@@ -352,11 +352,11 @@ func (s *Session) OrderEpoch() (string, bool) {
 		for _, read := range r.Reads.All {
 			switch {
 			case read.Root == "cluster" && !ofMembers(read):
-				b = encodeKey(b, follow(s.cluster, read.Steps), read.Key)
+				b = encodeKey(b, follow(s.ClusterView, read.Steps), read.Key)
 			case read.Root == "job" && !s.local(read):
 				return "", false
 			case read.Root == "action":
-				b = encode(b, s.action)
+				b = encode(b, s.Action)
 			}
 		}
 	}

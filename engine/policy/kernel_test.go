@@ -12,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"pgregory.net/rapid"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -34,7 +35,7 @@ type signature struct {
 func newGrammar() *grammar {
 	g := &grammar{byType: map[string][]string{}, calls: map[string][]signature{}, lists: map[string]string{}, inside: map[string][]string{}}
 	known := map[string]*rules.Object{}
-	for _, o := range objects() {
+	for _, o := range language.Objects() {
 		known[o.Name] = o
 	}
 	var follow func(path string, t *cel.Type, depth int)
@@ -59,13 +60,13 @@ func newGrammar() *grammar {
 		}
 	}
 	for range 3 {
-		follow("node", nodeType(), 1) // columns are of nodes: more is said of them
+		follow("node", language.NodeType(), 1) // columns are of nodes: more is said of them
 		for _, key := range []string{"zone", "missing"} {
 			g.byType["string"] = append(g.byType["string"], "node.labels['"+key+"']", "node.labels[?'"+key+"'].orValue('east')")
 			g.byType["bool"] = append(g.byType["bool"], "('"+key+"' in node.labels)", "has(node.labels."+key+")")
 		}
 	}
-	for _, f := range functions() {
+	for _, f := range language.Functions() {
 		for i := range f.Overloads {
 			if o := &f.Overloads[i]; o.Eval != nil {
 				g.calls[o.Result.String()] = append(g.calls[o.Result.String()], signature{f, o})
@@ -236,7 +237,7 @@ func sameValue(a, b ref.Val) bool {
 	if ok && ok2 {
 		return math.Float64bits(float64(x)) == math.Float64bits(float64(y)) || math.IsNaN(float64(x)) && math.IsNaN(float64(y))
 	}
-	return a.Type().TypeName() == b.Type().TypeName() && (a.Equal(b) == celtypes.True || Text(a) == Text(b))
+	return a.Type().TypeName() == b.Type().TypeName() && (a.Equal(b) == celtypes.True || language.Text(a) == language.Text(b))
 }
 
 // compiledAgrees holds compiled expressions to cel-go, over random worlds: the same values, the same errors.
@@ -263,8 +264,8 @@ func agreesInWorlds(t *rapid.T, p *Policy, list ...*rules.Expr) {
 		s := w.remembers.s
 		for _, task := range w.remembers.c.TasksByKey() {
 			f := s.frame().OfTask(task)
-			f.request, f.scope = s.Amounts(task.Request), celtypes.String("queue")
-			f.victim, f.preemptor = s.taskView(task), s.taskView(task)
+			f.Request, f.Scope = s.Amounts(task.Request), celtypes.String("queue")
+			f.Victim, f.Preemptor = s.TaskView(task), s.TaskView(task)
 			for _, e := range list {
 				agreesOnNodes(t, e, f, &batch)
 			}
@@ -274,21 +275,21 @@ func agreesInWorlds(t *rapid.T, p *Policy, list ...*rules.Expr) {
 }
 
 // agreesOnNodes holds the closures of an expression to cel-go on every node, and the columns to what they gave.
-func agreesOnNodes(t *rapid.T, e *rules.Expr, f *Frame, batch *rules.Batch) {
-	c := f.w.Cluster()
+func agreesOnNodes(t *rapid.T, e *rules.Expr, f *language.Frame, batch *rules.Batch) {
+	c := f.World.Cluster()
 	var rows []int32
 	wants := map[int32]ref.Val{}
 	for row, n := range c.Nodes.Rows {
 		if n == nil {
 			continue
 		}
-		f.node, f.gpu = f.w.nodeView(int32(row)), nil
-		if gpus := f.w.nodeView(int32(row)).devicesNow().views; len(gpus) > 0 {
-			f.gpu = gpus[0]
+		f.Node, f.GPU = f.World.NodeView(int32(row)), nil
+		if gpus := f.World.NodeView(int32(row)).DevicesNow().Views; len(gpus) > 0 {
+			f.GPU = gpus[0]
 		}
 		want, got := e.Interpret(f), e.Eval(f)
 		if !sameValue(want, got) {
-			t.Fatalf("%s\nfor %s:\n  cel-go:   %s\n  compiled: %s", e.Text.Value, f.Subject(), Text(want), Text(got))
+			t.Fatalf("%s\nfor %s:\n  cel-go:   %s\n  compiled: %s", e.Text.Value, f.Subject(), language.Text(want), language.Text(got))
 		}
 		typedAgrees(t, e, f, want)
 		rows, wants[int32(row)] = append(rows, int32(row)), want
@@ -300,11 +301,11 @@ func agreesOnNodes(t *rapid.T, e *rules.Expr, f *Frame, batch *rules.Batch) {
 }
 
 // columnsAgree holds an expression by column to its values: what is not given up must be right, and no error may be missed.
-func columnsAgree(t *rapid.T, e *rules.Expr, f *Frame, batch *rules.Batch, rows []int32, wants map[int32]ref.Val) {
+func columnsAgree(t *rapid.T, e *rules.Expr, f *language.Frame, batch *rules.Batch, rows []int32, wants map[int32]ref.Val) {
 	check := func(failed []int32, same func(i int, want ref.Val) bool) {
 		for i, row := range rows {
 			if !slices.Contains(failed, row) && !same(i, wants[row]) {
-				t.Fatalf("%s by column, on %s: not %s", e.Text.Value, f.w.Cluster().Nodes.Rows[row].Name, Text(wants[row]))
+				t.Fatalf("%s by column, on %s: not %s", e.Text.Value, f.World.Cluster().Nodes.Rows[row].Name, language.Text(wants[row]))
 			}
 		}
 	}
@@ -315,7 +316,7 @@ func columnsAgree(t *rapid.T, e *rules.Expr, f *Frame, batch *rules.Batch, rows 
 	case celtypes.IntKind, celtypes.DoubleKind:
 		out := make([]float64, len(rows))
 		check(e.NumberEach(batch, f, rows, out), func(i int, want ref.Val) bool {
-			x, ok := Number(want)
+			x, ok := language.Number(want)
 			return ok && (math.Float64bits(x) == math.Float64bits(out[i]) || math.IsNaN(x) && math.IsNaN(out[i]))
 		})
 	default: // is in no column
@@ -323,17 +324,17 @@ func columnsAgree(t *rapid.T, e *rules.Expr, f *Frame, batch *rules.Batch, rows 
 }
 
 // typedAgrees holds what gives a value without a box to the value.
-func typedAgrees(t *rapid.T, e *rules.Expr, f *Frame, want ref.Val) {
+func typedAgrees(t *rapid.T, e *rules.Expr, f *language.Frame, want ref.Val) {
 	switch e.Type.Kind() {
 	case celtypes.BoolKind:
 		x, err := e.Holds(f)
 		if (err != nil) != celtypes.IsError(want) || err == nil && want != celtypes.Bool(x) {
-			t.Fatalf("%s: Holds gives %t, %v; cel-go %s", e.Text.Value, x, err, Text(want))
+			t.Fatalf("%s: Holds gives %t, %v; cel-go %s", e.Text.Value, x, err, language.Text(want))
 		}
 	case celtypes.IntKind, celtypes.DoubleKind:
 		x, err := e.Number(f)
-		if n, ok := Number(want); (err != nil) != celtypes.IsError(want) || err == nil && (!ok || n != x && !(math.IsNaN(n) && math.IsNaN(x))) {
-			t.Fatalf("%s: Number gives %v, %v; cel-go %s", e.Text.Value, x, err, Text(want))
+		if n, ok := language.Number(want); (err != nil) != celtypes.IsError(want) || err == nil && (!ok || n != x && !(math.IsNaN(n) && math.IsNaN(x))) {
+			t.Fatalf("%s: Number gives %v, %v; cel-go %s", e.Text.Value, x, err, language.Text(want))
 		}
 	default: // has no typed form
 	}
@@ -369,7 +370,7 @@ func FuzzCompiledIsCEL(f *testing.F) {
 func TestRootsByNumber(t *testing.T) {
 	_, activation := everyRoot(t)
 	f := activation.(*alsoValues).Frame
-	names := rootNames()
+	names := language.RootNames()
 	for _, r := range Roots() {
 		if !slices.Contains(names, r.Name) {
 			t.Errorf("root %s has no number", r.Name)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -34,10 +35,7 @@ func (s *Session) Kinds(step *Step) *Kinds {
 	if s.NoCache || s.rest.restless || slices.ContainsFunc(exprs, (*rules.Expr).Moves) {
 		return nil
 	}
-	if step.Verb.Asks(Predicates, Scores, DeviceScores) && (cs.single || cs.own || cs.volatile || cs.moving || cs.telling) {
-		return nil
-	}
-	if step.Verb.Asks(TaskOrder) && s.TasksMove() {
+	if step.Verb.Asks(Predicates, Scores, DeviceScores) && cs.tellTasksApart() || step.Verb.Asks(TaskOrder) && s.TasksMove() {
 		return nil
 	}
 	k := &Kinds{s: s, known: map[string]bool{}}
@@ -52,6 +50,11 @@ func (s *Session) Kinds(step *Step) *Kinds {
 		}
 	}
 	return k
+}
+
+// tellTasksApart says that what rows say of one task says nothing of another.
+func (cs *columns) tellTasksApart() bool {
+	return cs.single || cs.own || cs.volatile || cs.moving || cs.telling
 }
 
 // asks lists all expressions that a step asks about jobs and their tasks, by itself or of the rows, but for the orders of queues and jobs.
@@ -113,17 +116,17 @@ const (
 func (k *Kinds) leads(read rules.Read) way {
 	for _, step := range read.Steps {
 		switch m := step.Member; {
-		case m.Get == nil, m.Origin.Any(fromPeers | fromImageNodes | fromCandidates | fromDomain | fromAll | fromCluster | fromClock):
+		case m.Get == nil, m.Origin.Any(language.FromPeers | language.FromImageNodes | language.FromCandidates | language.FromDomain | language.FromAll | language.FromCluster | language.FromClock):
 			return nowhere
-		case m.Origin.Any(toQueue), m.Origin.Any(fromAnswers): // the queue's name is in each key; answers are among what is asked
+		case m.Origin.Any(language.ToQueue), m.Origin.Any(language.FromAnswers): // the queue's name is in each key; answers are among what is asked
 			return elsewhere
-		case m.Origin.Any(toNamespace):
+		case m.Origin.Any(language.ToNamespace):
 			k.namespace = true
 			return elsewhere
-		case m.Origin.Any(fromRelated):
+		case m.Origin.Any(language.FromRelated):
 			k.related, k.namespace = true, true
 		}
-		k.peers = k.peers || step.Member.Origin.Any(fromTerms|fromOthersTerms|fromImages)
+		k.peers = k.peers || step.Member.Origin.Any(language.FromTerms|language.FromOthersTerms|language.FromImages)
 	}
 	return toItself
 }
@@ -146,7 +149,7 @@ func (k *Kinds) told(read rules.Read) bool {
 func (k *Kinds) encode(b []byte, of ref.Val, read rules.Read) []byte {
 	if ofParts(read) {
 		if l, ok := follow(of, read.Steps).(traits.Lister); ok {
-			return binary.AppendVarint(b, int64(sizeOf(l)))
+			return binary.AppendVarint(b, int64(language.SizeOf(l)))
 		}
 	}
 	return encodeRead(b, of, read)
@@ -162,7 +165,7 @@ func (k *Kinds) Epoch() string {
 	s := k.s
 	b := binary.AppendUvarint(nil, s.c.NamespaceClock)
 	if k.peers || s.columns.peers || s.columns.matched || s.columns.images {
-		b = binary.AppendUvarint(b, s.counts().Version())
+		b = binary.AppendUvarint(b, s.Counts().Version())
 	}
 	if k.related {
 		b = binary.AppendUvarint(b, s.c.ObjectClock)
@@ -185,7 +188,7 @@ func (k *Kinds) Of(j *model.Job) (string, bool) {
 	b = binary.AppendVarint(binary.AppendVarint(b, j.MinMember), int64(len(j.Roles)))
 	b = append(append(b, j.Phase...), 0)
 	for _, read := range k.job {
-		b = k.encode(b, s.jobView(j), read)
+		b = k.encode(b, s.JobView(j), read)
 	}
 	waiting := k.waiting[:0]
 	for _, t := range j.Tasks {
@@ -225,7 +228,7 @@ func (k *Kinds) ofTask(b []byte, t *model.Task) []byte {
 	b = encodeAmounts(b, t.Request)
 	class := k.s.classKey(t)
 	b = append(binary.AppendVarint(b, int64(len(class))), class...)
-	var v ref.Val = k.s.taskView(t)
+	var v ref.Val = k.s.TaskView(t)
 	for _, read := range k.task {
 		b = k.encode(b, v, read)
 	}

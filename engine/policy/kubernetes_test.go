@@ -26,7 +26,7 @@ func asked(t *testing.T, expression string, n *corev1.Node, p *corev1.Pod, other
 		t.Fatal(issues)
 	}
 	f := s.frame().OfTask(c.Tasks["a/"+p.Name])
-	f.node = s.nodeView(c.Nodes.Index[n.Name])
+	f.Node = s.NodeView(c.Nodes.Index[n.Name])
 	return show(e.Eval(f))
 }
 

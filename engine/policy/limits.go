@@ -6,22 +6,23 @@ import (
 
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
 // forget drops, at the beginning of a cycle, what is kept of objects that are gone.
 func (s *Session) forget() {
-	if s.startsSwept.Due(len(s.starts), s.kept) {
-		names := s.namespaceNames()
+	if s.startsSwept.Due(len(s.starts), s.Keep) {
+		names := s.NamespaceNames()
 		maps.DeleteFunc(s.starts, func(key started, _ ref.Val) bool { return !s.there(key.of.On, key.owner, names) })
 		s.startsSwept = model.Swept(len(s.starts))
 	}
-	if s.namespacesSwept.Due(len(s.namespaces), s.kept) {
-		names := s.namespaceNames()
-		maps.DeleteFunc(s.namespaces, func(name string, _ *namespaceView) bool { return !s.there("namespace", name, names) })
-		s.namespacesSwept = model.Swept(len(s.namespaces))
+	if s.NamespacesSwept.Due(len(s.Namespaces), s.Keep) {
+		names := s.NamespaceNames()
+		maps.DeleteFunc(s.Namespaces, func(name string, _ *language.NamespaceView) bool { return !s.there("namespace", name, names) })
+		s.NamespacesSwept = model.Swept(len(s.Namespaces))
 	}
-	s.topology.Forget(s.kept)
+	s.Topology.Forget(s.Keep)
 }
 
 // there says whether the cluster has the owner of an attribute; namespaces are the names of those that it has.

@@ -20,7 +20,7 @@ func passing(t *testing.T, cycles int, table string, look func(s *Session, pod *
 		}
 	}))
 	s := NewSession(c, loaded(t, policyText(table)))
-	s.kept, s.verdicts.classes.entries = 4, 3
+	s.Keep, s.verdicts.classes.entries = 4, 3
 	var gone []model.Delta
 	for i := range cycles {
 		name, namespace := fmt.Sprint("p", i), fmt.Sprint("team-", i)
@@ -57,7 +57,7 @@ scores: [{name: image, expression: node.imageLocality(task)}]
 		}
 	})
 	for what, size := range map[string]int{
-		"starts": len(s.starts), "namespaces": len(s.namespaces), "contexts and images": s.topology.Size(), "classes": len(s.verdicts.classes.byKey),
+		"starts": len(s.starts), "namespaces": len(s.Namespaces), "contexts and images": s.Topology.Size(), "classes": len(s.verdicts.classes.byKey),
 	} {
 		if size == 0 || size > 12 {
 			t.Errorf("%d %s are kept after 100 jobs came and went", size, what)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
@@ -27,7 +28,7 @@ func LoadWith(doc *rules.Document, verbs []Verb, v rules.Vocabulary) (*Policy, r
 
 // loadWith is LoadWith where attributes have other accounting functions.
 func loadWith(doc *rules.Document, verbs []Verb, v rules.Vocabulary, functions []*Accounting) (*Policy, rules.Issues) {
-	if what := undeclared(v); what != nil {
+	if what := language.Undeclared(v); what != nil {
 		return nil, rules.Issues{doc.Root.Issuef("it must be declared, as it is remembered by that", "%s: it is not said what is read", strings.Join(what, ", "))}
 	}
 	l := &loader{shape: shapeWith(functions), functions: functions, shipped: map[string]*rules.Table{}, verbs: verbs}
@@ -46,7 +47,7 @@ func loadWith(doc *rules.Document, verbs []Verb, v rules.Vocabulary, functions [
 
 // Vocabulary is what the language has beyond Kubernetes' dialect.
 func Vocabulary() rules.Vocabulary {
-	return rules.Vocabulary{Objects: objects(), Functions: append(functions(), volumeFunctions()...), Roots: rootNames(), Row: "node"}
+	return rules.Vocabulary{Objects: language.Objects(), Functions: append(language.Functions(), language.VolumeFunctions()...), Roots: language.RootNames(), Row: "node"}
 }
 
 // Default is the embedded default policy.

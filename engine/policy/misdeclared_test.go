@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -24,65 +25,67 @@ type misdeclaration struct {
 func misdeclared() []misdeclaration {
 	const byStep, byObject = rules.ByStep, rules.ByObject
 	return []misdeclaration{
-		{"Node", "zoneTasks", fromDomain, fromState, byStep, byStep, ofView(zoneTasks)},
-		{"Node", "busy", fromState, fromSpec, byStep, byObject, ofView(nodeTasks)},
-		{"Node", "hurry", fromState, fromState, byStep, rules.ByCycle, ofView(nodeTasks)},
-		{"Node", "labelled", fromSpec, fromSpec | fromAmounts, byObject, byObject, ofView(func(n *nodeView) int64 { return int64(len(n.of.Labels["zone"])) })},
-		{"Node", "portion", fromState | fromCluster, fromState, byStep, byStep, ofView(func(n *nodeView) int64 { return int64(n.w.Cluster().Used.Get(model.CPU)) })},
-		{"Node", "jobPhases", fromAll, toTasks, byStep, byStep, ofView(waitingBeside)},
-		{"Task", "title", fromSpec, fromIdentity, byObject, rules.Static, ofView(func(t *taskView) int64 { return int64(len(t.of.Labels["app"])) })},
-		{"Task", "beside", fromAll, fromState, byStep, byStep, ofView(queueHolds)},
-		{"Task", "claimed", fromSpec | fromVolumes, fromSpec, byStep, byObject, ofView(claimsMissing)},
-		{"Task", "imaged", fromSpec | fromImages, fromSpec, byObject, byObject, ofView(func(t *taskView) int64 {
-			return int64(len(t.w.topologyOf(t.of).Images()))
+		{"Node", "zoneTasks", language.FromDomain, language.FromState, byStep, byStep, ofView(zoneTasks)},
+		{"Node", "busy", language.FromState, language.FromSpec, byStep, byObject, ofView(nodeTasks)},
+		{"Node", "hurry", language.FromState, language.FromState, byStep, rules.ByCycle, ofView(nodeTasks)},
+		{"Node", "labelled", language.FromSpec, language.FromSpec | language.FromAmounts, byObject, byObject, ofView(func(n *language.NodeView) int64 { return int64(len(n.Of.Labels["zone"])) })},
+		{"Node", "portion", language.FromState | language.FromCluster, language.FromState, byStep, byStep, ofView(func(n *language.NodeView) int64 { return int64(n.World.Cluster().Used.Get(model.CPU)) })},
+		{"Node", "jobPhases", language.FromAll, language.ToTasks, byStep, byStep, ofView(waitingBeside)},
+		{"Task", "title", language.FromSpec, language.FromIdentity, byObject, rules.Static, ofView(func(t *language.TaskView) int64 { return int64(len(t.Of.Labels["app"])) })},
+		{"Task", "beside", language.FromAll, language.FromState, byStep, byStep, ofView(queueHolds)},
+		{"Task", "claimed", language.FromSpec | language.FromVolumes, language.FromSpec, byStep, byObject, ofView(claimsMissing)},
+		{"Task", "imaged", language.FromSpec | language.FromImages, language.FromSpec, byObject, byObject, ofView(func(t *language.TaskView) int64 {
+			return int64(len(t.World.TopologyOf(t.Of).Images()))
 		})},
-		{"Task", "spokenOf", fromSpec | fromOthersTerms, fromTerms, byObject, byObject, ofView(func(t *taskView) int64 {
-			return int64(len(strings.Fields(t.w.topologyOf(t.of).Matched())))
+		{"Task", "spokenOf", language.FromSpec | language.FromOthersTerms, language.FromTerms, byObject, byObject, ofView(func(t *language.TaskView) int64 {
+			return int64(len(strings.Fields(t.World.TopologyOf(t.Of).Matched())))
 		})},
-		{"Task", "polite", fromSpec | fromRelated, fromSpec, byObject, byObject, ofView(func(t *taskView) int64 { return int64(len(t.of.PreemptionPolicy)) })},
-		{"Job", "minutes", fromClock, fromState, rules.ByCycle, rules.ByCycle, ofView(func(j *jobView) int64 { return j.w.now.Unix() / 60 })},
-		{"Job", "letIn", fromState, fromSpec, rules.ByAdmit, byObject, ofView(func(j *jobView) int64 { return int64(strings.Index("PI", j.of.Phase[:1])) })},
-		{"Queue", "rank", fromAll, fromSpec, byObject, byObject, ofView(heavierQueues)},
+		{"Task", "polite", language.FromSpec | language.FromRelated, language.FromSpec, byObject, byObject, ofView(func(t *language.TaskView) int64 { return int64(len(t.Of.PreemptionPolicy)) })},
+		{"Job", "minutes", language.FromClock, language.FromState, rules.ByCycle, rules.ByCycle, ofView(func(j *language.JobView) int64 { return j.World.Now.Unix() / 60 })},
+		{"Job", "letIn", language.FromState, language.FromSpec, rules.ByAdmit, byObject, ofView(func(j *language.JobView) int64 { return int64(strings.Index("PI", j.Of.Phase[:1])) })},
+		{"Queue", "rank", language.FromAll, language.FromSpec, byObject, byObject, ofView(heavierQueues)},
 	}
 }
 
-func nodeTasks(n *nodeView) int64 { return int64(len(n.w.Cluster().Nodes.Tasks[n.of.Row])) }
+func nodeTasks(n *language.NodeView) int64 {
+	return int64(len(n.World.Cluster().Nodes.Tasks[n.Of.Row]))
+}
 
-func waitingBeside(n *nodeView) (sum int64) {
-	for _, t := range n.w.tasksOn(n.of.Row) {
+func waitingBeside(n *language.NodeView) (sum int64) {
+	for _, t := range n.World.TasksOn(n.Of.Row) {
 		sum += t.Job.Counts[model.Pending]
 	}
 	return sum
 }
 
-func queueHolds(t *taskView) int64 {
-	if q := t.of.Job.Queue; q != nil {
+func queueHolds(t *language.TaskView) int64 {
+	if q := t.Of.Job.Queue; q != nil {
 		return int64(q.Allocated.Get(model.CPU))
 	}
 	return 0
 }
 
-func claimsMissing(t *taskView) int64 {
-	v, err := t.w.storage()
+func claimsMissing(t *language.TaskView) int64 {
+	v, err := t.World.Storage()
 	if err != nil {
 		return -1
 	}
-	return int64(len(v.Missing(t.of)))
+	return int64(len(v.Missing(t.Of)))
 }
 
-func heavierQueues(q *queueView) (rank int64) {
-	for _, other := range q.w.Cluster().Queues {
-		if other.Weight > q.of.Weight {
+func heavierQueues(q *language.QueueView) (rank int64) {
+	for _, other := range q.World.Cluster().Queues {
+		if other.Weight > q.Of.Weight {
 			rank++
 		}
 	}
 	return rank
 }
 
-func zoneTasks(n *nodeView) (sum int64) {
-	nodes := &n.w.Cluster().Nodes
+func zoneTasks(n *language.NodeView) (sum int64) {
+	nodes := &n.World.Cluster().Nodes
 	for row, other := range nodes.Rows {
-		if other != nil && other.Labels["zone"] == n.of.Labels["zone"] {
+		if other != nil && other.Labels["zone"] == n.Of.Labels["zone"] {
 			sum += int64(len(nodes.Tasks[row]))
 		}
 	}
@@ -119,9 +122,9 @@ func withMisdeclared() rules.Vocabulary {
 	v := with(func(x *misdeclaration) []*rules.Member {
 		return []*rules.Member{x.member("", x.right, x.changes), x.member("Wrongly", x.wrong, x.wrongChanges)}
 	})
-	inZone := func(args ...ref.Val) ref.Val { return types.Int(zoneTasks(args[0].(*nodeView))) }
+	inZone := func(args ...ref.Val) ref.Val { return types.Int(zoneTasks(args[0].(*language.NodeView))) }
 	v.Functions = append(v.Functions,
-		method("inZone", "for a test", []*cel.Type{nodeType()}, cel.IntType, inZone, "{0}.zoneTasks"),
-		method("wronglyInZone", "for a test", []*cel.Type{nodeType()}, cel.IntType, inZone, "{0}.labels", "{0}.tasks"))
+		language.Method("inZone", "for a test", []*cel.Type{language.NodeType()}, cel.IntType, inZone, "{0}.zoneTasks"),
+		language.Method("wronglyInZone", "for a test", []*cel.Type{language.NodeType()}, cel.IntType, inZone, "{0}.labels", "{0}.tasks"))
 	return v
 }

@@ -9,12 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
 )
 
 // declaring are the files that declare the fields and functions of the language.
 var declaring = []string{
-	"fields.go", "nodefields.go", "namespaces.go", "nearby.go", "images.go", "volumes.go", "members.go", "functions.go", "strategy.go", "allocation.go",
-	"fragments.go", "waiting.go", "decay.go", "claims.go", "sharetree.go",
+	"../language/fields.go", "../language/nodefields.go", "../language/namespaces.go", "../language/nearby.go",
+	"../language/images.go", "../language/volumes.go", "../language/members.go", "../language/functions.go",
+	"../language/strategy.go", "../language/allocation.go", "../language/fragments.go", "../language/waiting.go",
+	"../language/decay.go", "../language/claims.go", "../language/sharetree.go",
 }
 
 // otherWords are names of fields that are words of other things, too: roots and owners, keys of a document, resources, and sites.
@@ -25,41 +29,41 @@ var otherWords = []string{
 
 // objectTypes give the types of objects, which fields lead to.
 var objectTypes = []string{
-	"taskType", "jobType", "roleType", "queueType", "queueSpecType", "nodeType", "taintType", "gpuType", "clusterType", "namespaceType",
-	"quotaType", "nodeGroupsType",
+	"TaskType", "JobType", "RoleType", "QueueType", "QueueSpecType", "NodeType", "TaintType", "GPUType", "ClusterType", "NamespaceType",
+	"QuotaType", "NodeGroupsType",
 }
 
 // reasoned are the other places where such a word stands, each with its reason.
 var reasoned = map[string]string{
-	"dictionary.go labels":       "the declaration of how labels are numbered, which names the field that it is of",
-	"typicaltasks.go workload":   "what the accounting function says that it reads",
-	"typicaltasks.go gpus":       "what the accounting function says that it reads",
-	"typicaltasks.go gpuModel":   "what the accounting function says that it reads",
-	"hdrf.go allocated":          "an argument of the accounting function",
-	"quotatree.go parent":        "an argument of the accounting function",
-	"quotatree.go capability":    "an argument of the accounting function, and a field that it gives",
-	"quotatree.go deserved":      "an argument of the accounting function, and a field that it gives",
-	"quotatree.go guarantee":     "an argument of the accounting function",
-	"treeplaces.go capability":   "an argument of the accounting function",
-	"treeplaces.go deserved":     "an argument of the accounting function",
-	"treeplaces.go guarantee":    "an argument of the accounting function",
-	"compile.go starving":        "the word of a mistake that is reported",
-	"../action/walk.go role":     "the reason of a wait",
-	"../action/place.go volumes": "the reason of a wait",
-	"native.go Member.Name":      "finds the amounts of a node that a field is declared with",
-	"queues.go Member.Name":      "writes a path as an author does",
+	"../language/dictionary.go labels":  "the declaration of how labels are numbered, which names the field that it is of",
+	"typicaltasks.go workload":          "what the accounting function says that it reads",
+	"typicaltasks.go gpus":              "what the accounting function says that it reads",
+	"typicaltasks.go gpuModel":          "what the accounting function says that it reads",
+	"hdrf.go allocated":                 "an argument of the accounting function",
+	"quotatree.go parent":               "an argument of the accounting function",
+	"quotatree.go capability":           "an argument of the accounting function, and a field that it gives",
+	"quotatree.go deserved":             "an argument of the accounting function, and a field that it gives",
+	"quotatree.go guarantee":            "an argument of the accounting function",
+	"treeplaces.go capability":          "an argument of the accounting function",
+	"treeplaces.go deserved":            "an argument of the accounting function",
+	"treeplaces.go guarantee":           "an argument of the accounting function",
+	"compile.go starving":               "the word of a mistake that is reported",
+	"../action/walk.go role":            "the reason of a wait",
+	"../action/place.go volumes":        "the reason of a wait",
+	"../language/native.go Member.Name": "finds the amounts of a node that a field is declared with",
+	"queues.go Member.Name":             "writes a path as an author does",
 }
 
 // What may be remembered follows from declarations: nothing beside them decides by the name of a field, or by which type of object it leads to.
 func TestNoFieldIsKnownByName(t *testing.T) {
 	names := map[string]bool{}
-	for _, o := range objects() {
+	for _, o := range language.Objects() {
 		for _, m := range o.Members {
 			names[m.Name] = !slices.Contains(otherWords, m.Name)
 		}
 	}
 	found := map[string]bool{}
-	for _, pattern := range []string{"*.go", "../action/*.go"} {
+	for _, pattern := range []string{"*.go", "../action/*.go", "../language/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -108,10 +112,19 @@ func known(n ast.Node, names map[string]bool) string {
 		if !ok || f.Sel.Name != "IsExactType" {
 			return ""
 		}
-		if of, ok := x.Args[0].(*ast.CallExpr); ok {
-			if name, ok := of.Fun.(*ast.Ident); ok && slices.Contains(objectTypes, name.Name) {
-				return name.Name
-			}
+		of, ok := x.Args[0].(*ast.CallExpr)
+		if !ok {
+			return ""
+		}
+		name := ""
+		switch fun := of.Fun.(type) {
+		case *ast.Ident:
+			name = fun.Name
+		case *ast.SelectorExpr:
+			name = fun.Sel.Name
+		}
+		if slices.ContainsFunc(objectTypes, func(of string) bool { return strings.EqualFold(of, name) }) {
+			return name
 		}
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -52,7 +53,7 @@ func KeyOf(v ref.Val) (Key, bool) {
 		return Key{kind: intKey, bits: int64(x.Duration)}, true
 	case traits.Lister:
 		var list []Key
-		for i := range sizeOf(x) {
+		for i := range language.SizeOf(x) {
 			k, ok := KeyOf(x.Get(i))
 			if !ok {
 				return Key{}, false
@@ -98,10 +99,12 @@ func (k *Key) number() float64 {
 }
 
 // keys computes the keys of all rows of an order site. Room is where they are put, if there is any.
-func (s *Session) keys(site string, f *Frame, room []Key) []Key { return s.keysBut(site, -1, f, room) }
+func (s *Session) keys(site string, f *language.Frame, room []Key) []Key {
+	return s.keysBut(site, -1, f, room)
+}
 
 // keysBut leaves one row out.
-func (s *Session) keysBut(site string, but int, f *Frame, room []Key) []Key {
+func (s *Session) keysBut(site string, but int, f *language.Frame, room []Key) []Key {
 	list := s.p.rules[site]
 	out := room
 	if len(out) != len(list) {
@@ -125,7 +128,7 @@ func (s *Session) keysBut(site string, but int, f *Frame, room []Key) []Key {
 }
 
 // key computes the key of one row; an error is the value that is none.
-func (s *Session) key(r *Rule, f *Frame) (k Key, err ref.Val) {
+func (s *Session) key(r *Rule, f *language.Frame) (k Key, err ref.Val) {
 	e := r.Expression
 	defer s.watch(e, f)
 	switch e.Type.Kind() {
@@ -181,7 +184,7 @@ func (r *Rule) Compare(x, y *Key) int {
 func (s *Session) queueKeys(q *model.Queue, room []Key) []Key {
 	f := s.frame()
 	defer s.done()
-	f.queue = s.queueView(q)
+	f.Queue = s.QueueView(q)
 	return s.keys(QueueOrder, f, room)
 }
 
@@ -189,14 +192,14 @@ func (s *Session) queueKeys(q *model.Queue, room []Key) []Key {
 func (s *Session) jobKeys(j *model.Job, room []Key) (keys []Key, until time.Time) {
 	f := s.frame()
 	defer s.done()
-	f.job = s.jobView(j)
+	f.Job = s.JobView(j)
 	return s.until(func() []Key { return s.keys(JobOrder, f, room) })
 }
 
 func (s *Session) taskKeys(t *model.Task) []Key {
 	f := s.frame()
 	defer s.done()
-	f.task = s.taskView(t)
+	f.Task = s.TaskView(t)
 	return s.keys(TaskOrder, f, nil)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -64,7 +65,7 @@ func convertParam(p *rules.Param, v rules.Value, issues *rules.Issues) ref.Val {
 	case "duration":
 		return types.Duration{Duration: v.Duration(issues)}
 	case "list(string)":
-		return stringList(v.Strings(issues))
+		return language.StringList(v.Strings(issues))
 	case "map(string,double)":
 		m := map[ref.Val]ref.Val{}
 		for _, f := range v.Fields(nil, issues) {
@@ -76,7 +77,7 @@ func convertParam(p *rules.Param, v rules.Value, issues *rules.Issues) ref.Val {
 		for _, f := range v.Fields(nil, issues) {
 			m[f.Name] = f.Value.String(issues)
 		}
-		return stringMap(m)
+		return language.StringMap(m)
 	}
 	return nil
 }
@@ -104,17 +105,17 @@ func checkBound(p *rules.Param, at rules.Value, v ref.Val, issues *rules.Issues)
 	report := func(format string, args ...any) {
 		*issues = append(*issues, at.Issuef(boundsText(p, issues), format, args...))
 	}
-	if len(p.Enum) > 0 && !slices.Contains(p.Enum, Text(v)) {
-		report("param %q cannot be %q", p.Name, Text(v))
+	if len(p.Enum) > 0 && !slices.Contains(p.Enum, language.Text(v)) {
+		report("param %q cannot be %q", p.Name, language.Text(v))
 	}
 	if d, ok := v.(types.Duration); ok {
 		if p.Min.Exists() && d.Duration < p.Min.Duration(issues) || p.Max.Exists() && d.Duration > p.Max.Duration(issues) {
 			report("param %q is out of bounds: %s", p.Name, d.Duration)
 		}
 	}
-	if x, ok := Number(v); ok {
+	if x, ok := language.Number(v); ok {
 		if p.Min.Exists() && x < p.Min.Float(issues) || p.Max.Exists() && x > p.Max.Float(issues) {
-			report("param %q is out of bounds: %s", p.Name, Text(v))
+			report("param %q is out of bounds: %s", p.Name, language.Text(v))
 		}
 	}
 }

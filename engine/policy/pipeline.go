@@ -3,6 +3,7 @@ package policy
 import (
 	"math"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -45,7 +46,7 @@ const fewRows = 4
 // fault names, and the order of faults, are those of nodes computed one after the other. So do nodes of which there are few.
 type pipeline struct {
 	c       *Class
-	f       *Frame
+	f       *language.Frame
 	changed layer // from where on the nodes are asked
 	alone   bool  // one node is taken through
 	stages  []stage
@@ -80,7 +81,7 @@ func (c *Class) update(changed layer, rows []int32) {
 func (p *pipeline) each(rows []int32) {
 	p.alone = true
 	for i := range rows {
-		p.f.node = nil
+		p.f.Node = nil
 		p.run(rows[i : i+1])
 	}
 }

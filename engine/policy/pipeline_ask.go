@@ -3,6 +3,7 @@ package policy
 import (
 	"math"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -10,7 +11,7 @@ import (
 type question struct {
 	row      *rowPlan
 	rows     []int32
-	opinions *rowResults[Opinion]
+	opinions *rowResults[language.Opinion]
 	values   *rowResults[float64]
 }
 
@@ -42,7 +43,7 @@ func (q *question) forget(a *alike, row int32) {
 
 // missing gives the nodes, of some, of which it is not known what a row says: those to ask it of, and those that are like one of
 // them, which hold until the next question.
-func missing[T Opinion | float64](p *pipeline, r *rowPlan, kept *rowResults[T], rows []int32) (first, others []int32) {
+func missing[T language.Opinion | float64](p *pipeline, r *rowPlan, kept *rowResults[T], rows []int32) (first, others []int32) {
 	a, versions := &p.c.v.alike, p.c.v.versionsOf(r)
 	p.others = p.others[:0]
 	if r.amounts {
@@ -62,7 +63,7 @@ func missing[T Opinion | float64](p *pipeline, r *rowPlan, kept *rowResults[T], 
 }
 
 // adopt takes the results of nodes for those that are like them. Where the row erred, it is asked of each.
-func adopt[T Opinion | float64](p *pipeline, r *rowPlan, kept *rowResults[T], others []int32) {
+func adopt[T language.Opinion | float64](p *pipeline, r *rowPlan, kept *rowResults[T], others []int32) {
 	versions := p.c.v.versionsOf(r)
 	for _, row := range others {
 		if !kept.recall(&p.c.v.alike, r, row, versions[row]+1) {
@@ -75,7 +76,7 @@ func adopt[T Opinion | float64](p *pipeline, r *rowPlan, kept *rowResults[T], ot
 func (p *pipeline) predicate(k int, rows []int32) (rejects bool) {
 	r := p.c.v.plan.predicates[k]
 	if p.alone {
-		if p.c.rows.opinion(p.f, k, rows[0]) != No {
+		if p.c.rows.opinion(p.f, k, rows[0]) != language.No {
 			return false
 		}
 		p.c.cells[rows[0]].verdict = int16(r.Number)
@@ -99,9 +100,9 @@ func (p *pipeline) predicateOfMany(k int, r *rowPlan, rows []int32) (rejects boo
 		if p.isDropped(row) {
 			continue
 		}
-		x := Yes
+		x := language.Yes
 		if !p.bools[i] {
-			x = No
+			x = language.No
 			no(row)
 		}
 		if kept != nil {
@@ -113,7 +114,7 @@ func (p *pipeline) predicateOfMany(k int, r *rowPlan, rows []int32) (rejects boo
 	}
 	adopt(p, r, kept, others)
 	for _, row := range rows {
-		if !p.isDropped(row) && kept.what[row] == No {
+		if !p.isDropped(row) && kept.what[row] == language.No {
 			no(row)
 		}
 	}
@@ -139,7 +140,7 @@ func (p *pipeline) guarded(q question, known guard) []int32 {
 		case p.bools[i]:
 			p.arena = append(p.arena, row)
 		case q.opinions != nil:
-			q.opinions.learn(&p.c.v.alike, r, row, Abstain, versions[row]+1)
+			q.opinions.learn(&p.c.v.alike, r, row, language.Abstain, versions[row]+1)
 		}
 	}
 	return p.arena[from:len(p.arena):len(p.arena)]

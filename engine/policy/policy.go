@@ -3,6 +3,7 @@ package policy
 import (
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -24,22 +25,22 @@ type Policy struct {
 	variables  []*Variable
 	trees      map[*rules.Member]*QuotaTree // by the members that lead along them
 	computed   map[*rules.Member]*Attribute // by the members that read them
-	layout     Layout
+	layout     language.Layout
 	tierCount  int
 }
 
 // Values computes what a policy adds to the fields of the language. An error is a *types.Err.
 type Values interface {
-	worldValues
+	language.Values
 	// Attribute is a computed field of the object that a view is of.
 	Attribute(x *Attribute, of ref.Val) ref.Val
 	// Variable is a variable of a table, for what a frame is about.
-	Variable(v *Variable, f *Frame) ref.Val
+	Variable(v *Variable, f *language.Frame) ref.Val
 }
 
 // NewWorld begins to see a cluster by a policy.
-func NewWorld(c *model.Cluster, p *Policy, values Values) *World {
-	return newWorld(c, p.layout, values)
+func NewWorld(c *model.Cluster, p *Policy, values Values) *language.World {
+	return language.NewWorld(c, p.layout, values)
 }
 
 // Rules lists the rows of one site, in tier order.

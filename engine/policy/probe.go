@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/cel-go/common/types"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -61,16 +62,16 @@ func (s *Session) Ask(site string, on Subject) ([]Said, error) {
 }
 
 // about fills a frame with what is given, and what follows from it.
-func (s *Session) about(f *Frame, on Subject) error {
+func (s *Session) about(f *language.Frame, on Subject) error {
 	if on.Node != "" {
 		row, ok := s.c.Nodes.Index[on.Node]
 		if !ok {
 			return fmt.Errorf("there is no node %q", on.Node)
 		}
-		node := s.nodeView(row)
-		f.node = node
-		if gpus := node.devicesNow().views; len(gpus) > 0 {
-			f.gpu = gpus[0]
+		node := s.NodeView(row)
+		f.Node = node
+		if gpus := node.DevicesNow().Views; len(gpus) > 0 {
+			f.GPU = gpus[0]
 		}
 	}
 	switch {
@@ -79,20 +80,20 @@ func (s *Session) about(f *Frame, on Subject) error {
 	case on.Job != nil:
 		f.OfJob(on.Job)
 	case on.Queue != nil:
-		f.queue = s.queueView(on.Queue)
+		f.Queue = s.QueueView(on.Queue)
 	}
 	if on.Victim != nil {
-		f.victim = s.taskView(on.Victim)
+		f.Victim = s.TaskView(on.Victim)
 	}
 	if on.Preemptor != nil {
-		f.preemptor = s.taskView(on.Preemptor)
+		f.Preemptor = s.TaskView(on.Preemptor)
 		f.OfJob(on.Preemptor.Job)
 	}
-	f.request, f.scope = s.Amounts(on.Request), types.String(on.Scope)
+	f.Request, f.Scope = s.Amounts(on.Request), types.String(on.Scope)
 	return nil
 }
 
-func (s *Session) said(r *Rule, f *Frame) Said {
+func (s *Session) said(r *Rule, f *language.Frame) Said {
 	has, err := s.guard(r, f)
 	if err == nil && !has {
 		return Said{Rule: r, Value: "no opinion"}
@@ -104,7 +105,7 @@ func (s *Session) said(r *Rule, f *Frame) Said {
 	if types.IsError(v) {
 		return Said{Rule: r, Value: "error: " + fmt.Sprint(v)}
 	}
-	out := Said{Rule: r, Value: Text(v)}
+	out := Said{Rule: r, Value: language.Text(v)}
 	if v == types.Bool(r.Site.DenyIs) && r.Message != nil {
 		out.Text = s.words(r.Message, f)
 	}
@@ -156,7 +157,7 @@ func (s *Session) tie(site string, a, b Subject) bool {
 func (s *Session) Score(t *model.Task, row int32) []model.RowScore {
 	f := s.frame().OfTask(t)
 	defer s.done()
-	f.node = s.nodeView(row)
+	f.Node = s.NodeView(row)
 	var out []model.RowScore
 	for _, r := range s.columns.scores {
 		if v := s.score(r.Rule, f); v == v {
@@ -171,14 +172,14 @@ func (s *Session) Score(t *model.Task, row int32) []model.RowScore {
 func (s *Session) ScoreAmong(t *model.Task, nodes []int32) [][]model.RowScore {
 	f := s.frame().OfTask(t)
 	defer s.done()
-	s.sizes = s.topologyOf(t).SizesAmong(nodes)
-	defer func() { s.sizes = nil }()
+	s.Sizes = s.TopologyOf(t).SizesAmong(nodes)
+	defer func() { s.Sizes = nil }()
 	out := make([][]model.RowScore, len(nodes))
 	for _, r := range s.columns.scores {
 		raw := make([]float64, len(nodes))
 		g := Span{math.Inf(1), math.Inf(-1)}
 		for i, row := range nodes {
-			f.node = s.nodeView(row)
+			f.Node = s.NodeView(row)
 			if raw[i] = s.score(r.Rule, f); raw[i] == raw[i] {
 				g.Min, g.Max = min(g.Min, raw[i]), max(g.Max, raw[i])
 			}
@@ -196,6 +197,6 @@ func (s *Session) ScoreAmong(t *model.Task, nodes []int32) [][]model.RowScore {
 func (s *Session) Fits(t *model.Task, row int32) Answer {
 	f := s.frame().OfTask(t)
 	defer s.done()
-	f.node = s.nodeView(row)
+	f.Node = s.NodeView(row)
 	return s.all(Predicates, f)
 }

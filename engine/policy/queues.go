@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -53,7 +54,7 @@ func (s *Session) always(r *Rule) bool {
 // branchingRow is what such a row is; nil: it is none.
 func (p *Policy) branchingRow(r *Rule) *branching {
 	if function, paths, ok := r.Expression.Call(); ok {
-		if function != shareKeyFunction || len(paths) != 2 || paths[1] != "queue" {
+		if function != language.ShareKeyFunction || len(paths) != 2 || paths[1] != "queue" {
 			return nil
 		}
 		if x := p.sharesAt(paths[0]); x != nil {
@@ -85,7 +86,7 @@ func (p *Policy) branchingRow(r *Rule) *branching {
 // sharesAt is the tree of shares that a path leads to; nil: there is none, or several tables have one of that name.
 func (p *Policy) sharesAt(path string) (found *Attribute) {
 	for _, x := range p.attributes {
-		if x.account == nil || !x.Type.IsExactType(shareTreeType()) || path != "cluster."+x.Name {
+		if x.account == nil || !x.Type.IsExactType(language.ShareTreeType()) || path != "cluster."+x.Name {
 			continue
 		}
 		if found != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -30,7 +31,7 @@ func quotaTreeFunction() *Accounting {
 		"the total, less what others are guaranteed, and no more than its capability, and deserves no more than it may hold. A queue whose " +
 		"parents are not there, or go in a circle, may hold nothing, nor may those below it; the others do not notice. Who stands where is " +
 		"found once for each change of objects; a sum costs one addition for each level."
-	str, amount := rules.Exactly(cel.StringType, "a string"), rules.Exactly(resourcesType(), "Resources")
+	str, amount := rules.Exactly(cel.StringType, "a string"), rules.Exactly(language.ResourcesType(), "Resources")
 	return &Accounting{
 		Name: "quotaTree",
 		Doc:  doc,
@@ -143,10 +144,10 @@ func (s *tableScope) treeField(t *QuotaTree, a *rules.Attribute, args map[string
 // rollUpField makes the computed field of what is added up: it reads who stands where, and the queues below.
 func (s *tableScope) rollUpField(t *QuotaTree, a *rules.Attribute, k int, r RollUp) accountField {
 	// The way from a queue to all that its sums are made of.
-	below := &rules.Member{Name: "below", Origin: toMembers, Changes: rules.ByObject}
+	below := &rules.Member{Name: "below", Origin: language.ToMembers, Changes: rules.ByObject}
 	s.p.trees[below] = t
 	f := s.treeField(t, a, nil, treePart{
-		name: r.name, typ: resourcesType(), doc: "the sum of " + strings.TrimSpace(r.Expr.Text.Value) + " over it and all queues below it",
+		name: r.name, typ: language.ResourcesType(), doc: "the sum of " + strings.TrimSpace(r.Expr.Text.Value) + " over it and all queues below it",
 		get: func(at *TreePlaces, i int) ref.Val { return at.w.Amounts(at.sums[k].Of(i).Clone()) },
 	})
 	f.Args = map[string]*rules.Expr{rollUpArgument: r.Expr}
@@ -284,11 +285,11 @@ func (s *Session) treeOf(t *QuotaTree) *treeState {
 // value implements account.
 func (st *treeState) value(x *Attribute, owner ref.Val) ref.Val {
 	st.update()
-	q, ok := owner.(*queueView)
+	q, ok := owner.(*language.QueueView)
 	if !ok {
 		return types.NewErr("%s is a field of queues", x.Name)
 	}
-	return st.Read(x, q.of)
+	return st.Read(x, q.Of)
 }
 
 // update implements account. It costs one look at the log where nothing changed, one evaluation and one addition for each level, for each
@@ -297,7 +298,7 @@ func (st *treeState) value(x *Attribute, owner ref.Val) ref.Val {
 func (st *treeState) update() { st.bring(st) }
 
 // carry implements deriver: it looks at what the sums are added up along.
-func (st *treeState) carry(stamp) bool {
+func (st *treeState) carry(language.Stamp) bool {
 	s := st.s
 	touched, known := st.cursor.Peek(&s.c.QueueLog)
 	if !known || st.erred || st.dims != s.c.Dims.Len() || len(st.queues) != len(s.c.Queues) {
@@ -314,7 +315,7 @@ func (st *treeState) carry(stamp) bool {
 	}
 	for _, q := range touched {
 		i, ok := st.index[q]
-		if !ok || s.c.Queues[q.Name] != q || s.queueView(q) != st.views[i] {
+		if !ok || s.c.Queues[q.Name] != q || s.QueueView(q) != st.views[i] {
 			return false
 		}
 		if p, err := st.party(q); err != nil || !sameParty(&p, &st.parties[i]) {
@@ -344,7 +345,7 @@ func (st *treeState) sharedNow() []byte {
 }
 
 // replay implements deriver: it adds up what changed.
-func (st *treeState) replay(stamp) bool {
+func (st *treeState) replay(language.Stamp) bool {
 	entries, ok := st.cursor.Read(&st.s.c.QueueLog)
 	if !ok {
 		return false
@@ -364,16 +365,16 @@ func (st *treeState) enter(i int) {
 	s, t := st.s, st.t
 	f := s.frame()
 	defer s.done()
-	f.queue = s.queueView(st.queues[i])
+	f.Queue = s.QueueView(st.queues[i])
 	differs := false
 	for k, r := range t.RollUps {
 		v := r.Expr.Eval(f)
-		a, ok := v.(*amounts)
+		a, ok := v.(*language.Amounts)
 		if !ok {
 			s.faultOf(t.Attribute, f, v)
-			a = &amounts{}
+			a = &language.Amounts{}
 		}
-		differs = st.Add(k, i, a.r) || differs
+		differs = st.Add(k, i, a.Resources) || differs
 	}
 	for at := i; differs && at >= 0; at = st.places[at].Above {
 		st.changed[at] = s.c.Clock
@@ -390,7 +391,7 @@ func (st *treeState) rebuild() bool {
 	st.parties, st.views = make([]quota.Party, len(queues)), make([]ref.Val, len(queues))
 	wrong := map[int]string{}
 	for i, q := range queues {
-		st.views[i] = s.queueView(q)
+		st.views[i] = s.QueueView(q)
 		var err ref.Val
 		if st.parties[i], err = st.party(q); err != nil {
 			wrong[i] = fmt.Sprint(err)
@@ -412,7 +413,7 @@ func (st *treeState) party(q *model.Queue) (quota.Party, ref.Val) {
 	s, t := st.s, st.t
 	f := s.frame()
 	defer s.done()
-	f.queue = s.queueView(q)
+	f.Queue = s.QueueView(q)
 	p := quota.Party{Name: q.Name}
 	parent := t.Args["parent"].Eval(f)
 	name, ok := parent.(types.String)
@@ -430,12 +431,12 @@ func (st *treeState) party(q *model.Queue) (quota.Party, ref.Val) {
 			continue
 		}
 		v := e.Eval(f)
-		a, ok := v.(*amounts)
+		a, ok := v.(*language.Amounts)
 		if !ok {
 			s.faultOf(t.Attribute, f, v)
 			return quota.Party{Name: q.Name, Parent: p.Parent}, v
 		}
-		*arg.into = a.r.Clone()
+		*arg.into = a.Resources.Clone()
 	}
 	return p, nil
 }
@@ -446,8 +447,8 @@ func (st *treeState) settings() (total model.Resources, flat bool, root string) 
 	f := s.frame()
 	defer s.done()
 	whole := t.Args["total"].Eval(f)
-	if a, ok := whole.(*amounts); ok {
-		total = a.r
+	if a, ok := whole.(*language.Amounts); ok {
+		total = a.Resources
 	} else {
 		s.faultOf(t.Attribute, f, whole)
 	}
@@ -479,13 +480,13 @@ func (s *Session) pathVersion(t *QuotaTree, q *model.Queue) uint64 {
 
 // treeVersion sums up the versions of the trees that a queue's value goes along.
 func (s *Session) treeVersion(trees []*QuotaTree, owner ref.Val) uint64 {
-	q, ok := owner.(*queueView)
+	q, ok := owner.(*language.QueueView)
 	if !ok {
 		return s.c.Clock
 	}
 	version := uint64(0)
 	for _, t := range trees {
-		version += s.pathVersion(t, q.of)
+		version += s.pathVersion(t, q.Of)
 	}
 	return version
 }

@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -40,7 +41,7 @@ func numbered(text string, t *cel.Type) string {
 		return "double((" + text + ").size())"
 	default:
 	}
-	if t.IsExactType(resourcesType()) {
+	if t.IsExactType(language.ResourcesType()) {
 		return "((" + text + ").cpu + (" + text + ").memory / 1000000000.0 + 100.0 * (" + text + ").pods)"
 	}
 	return ""
@@ -90,7 +91,7 @@ func (m *memory) Check(t *rapid.T) {
 	}
 	w := NewWorld(m.afresh.c, m.p, nowhereComputed{})
 	w.BeginAt(m.now)
-	w.usedAtStart = m.afresh.s.usedAtStart
+	w.UsedAtStart = m.afresh.s.UsedAtStart
 	if diff := gocmp.Diff(m.afreshOrders(w), m.orders()); diff != "" {
 		m.diff = "orders (-afresh +remembered): " + diff
 	}
@@ -105,7 +106,7 @@ func (m *memory) Check(t *rapid.T) {
 }
 
 // nodes compares what the rows of predicates and scores say of each node.
-func (m *memory) nodes(w *World, task, twin *model.Task) {
+func (m *memory) nodes(w *language.World, task, twin *model.Task) {
 	s := m.remembers.s
 	c := s.Class(task)
 	ch, chosen := c.Choose()
@@ -155,24 +156,24 @@ func (m *memory) orders() map[string][]string {
 }
 
 // afreshOrders sorts by the row's keys.
-func (m *memory) afreshOrders(w *World) map[string][]string {
+func (m *memory) afreshOrders(w *language.World) map[string][]string {
 	out := map[string][]string{}
 	queueTie := func(a, b *model.Queue) int { return a.CreatedAt.Compare(b.CreatedAt) }
 	jobTie := func(a, b *model.Job) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), JobTie(a, b)) }
 	for _, r := range m.p.Rules(QueueOrder) {
-		of := func(q *model.Queue) (*Frame, string) { return w.Frame().OfQueue(q), q.Name }
+		of := func(q *model.Queue) (*language.Frame, string) { return w.Frame().OfQueue(q), q.Name }
 		out[QueueOrder] = sortedBy(r, w.Cluster().QueuesByName(), of, queueTie)
 	}
 	for _, r := range m.p.Rules(JobOrder) {
 		jobs := slices.DeleteFunc(w.Cluster().JobsByKey(), func(j *model.Job) bool { return j.Orphan || j.Queue == nil })
-		of := func(j *model.Job) (*Frame, string) { return w.Frame().OfJobAlone(j), j.Key }
+		of := func(j *model.Job) (*language.Frame, string) { return w.Frame().OfJobAlone(j), j.Key }
 		out[JobOrder] = sortedBy(r, jobs, of, jobTie)
 	}
 	return out
 }
 
 // sortedBy gives the names of objects in the order of a row.
-func sortedBy[T any](r *Rule, all []T, of func(T) (*Frame, string), tie func(a, b T) int) (out []string) {
+func sortedBy[T any](r *Rule, all []T, of func(T) (*language.Frame, string), tie func(a, b T) int) (out []string) {
 	key := func(x T) Key {
 		f, _ := of(x)
 		k, _ := KeyOf(r.Expression.Eval(f))
@@ -195,13 +196,13 @@ func (m *memory) fields() map[string][]string {
 	out, s := map[string][]string{}, m.remembers.s
 	for _, x := range m.p.Attributes() {
 		for _, owner := range s.Owners(x.On) {
-			out[x.Name] = append(out[x.Name], OwnerName(owner)+" "+Text(readAttribute(x, owner)))
+			out[x.Name] = append(out[x.Name], language.OwnerName(owner)+" "+language.Text(readAttribute(x, owner)))
 		}
 	}
 	return out
 }
 
-func (m *memory) afreshFields(w *World) map[string][]string {
+func (m *memory) afreshFields(w *language.World) map[string][]string {
 	out := map[string][]string{}
 	for _, x := range m.p.Attributes() {
 		for _, owner := range w.Owners(x.On) {
@@ -209,18 +210,18 @@ func (m *memory) afreshFields(w *World) map[string][]string {
 			if x.Expr != nil {
 				v = x.Expr.Eval(w.FrameOf(owner))
 			} else {
-				v = m.total(w, x, Owner(owner).(*model.Queue))
+				v = m.total(w, x, language.Owner(owner).(*model.Queue))
 			}
-			out[x.Name] = append(out[x.Name], OwnerName(owner)+" "+Text(v))
+			out[x.Name] = append(out[x.Name], language.OwnerName(owner)+" "+language.Text(v))
 		}
 	}
 	return out
 }
 
 // total counts the members of a queue of which the condition holds.
-func (m *memory) total(w *World, x *Attribute, q *model.Queue) ref.Val {
+func (m *memory) total(w *language.World, x *Attribute, q *model.Queue) ref.Val {
 	sum := 0.0
-	count := func(f *Frame) {
+	count := func(f *language.Frame) {
 		if x.Args["when"].Eval(f) == types.True {
 			sum++
 		}

@@ -8,6 +8,7 @@ import (
 	celtypes "github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -20,7 +21,7 @@ func show(v ref.Val) string {
 		}
 		return "some " + show(o.GetValue())
 	}
-	return Text(v)
+	return language.Text(v)
 }
 
 // The functions of Resources, over amounts a, b and c (docs/rule-language.md, Of Resources).
@@ -29,7 +30,7 @@ func TestResourceFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := resourcesType()
+	r := language.ResourcesType()
 	scope, err := lang.Scope(map[string]*cel.Type{"a": r, "b": r, "c": r})
 	if err != nil {
 		t.Fatal(err)
@@ -108,8 +109,10 @@ func TestResourceFunctions(t *testing.T) {
 		{"cpu=1", "", "", "a.scale(0)", "nothing"},
 	} {
 		t.Run(test.expression+" of "+test.a, func(t *testing.T) {
-			names := &dims{Dims: model.NewDims(), shared: new(bool)}
-			give := func(text string) ref.Val { return &amounts{names.Resources(amountList(text)), names} }
+			names := &language.Dims{Dims: model.NewDims(), Shared: new(bool)}
+			give := func(text string) ref.Val {
+				return &language.Amounts{Resources: names.Resources(amountList(text)), Dims: names}
+			}
 			roots, err := cel.NewActivation(map[string]any{"a": give(test.a), "b": give(test.b), "c": give(test.c)})
 			if err != nil {
 				t.Fatal(err)
@@ -127,13 +130,13 @@ func TestResourceFunctions(t *testing.T) {
 
 // Amounts are exact: what cannot be said in doubles can in milli-cores.
 func TestAmountsAreExact(t *testing.T) {
-	names := &dims{Dims: model.NewDims(), shared: new(bool)}
-	tenth := &amounts{names.Resources(amountList("cpu=100m")), names}
-	sum := &amounts{nil, names}
+	names := &language.Dims{Dims: model.NewDims(), Shared: new(bool)}
+	tenth := &language.Amounts{Resources: names.Resources(amountList("cpu=100m")), Dims: names}
+	sum := &language.Amounts{Dims: names}
 	for range 3 {
-		sum = sum.Add(tenth).(*amounts)
+		sum = sum.Add(tenth).(*language.Amounts)
 	}
-	if three := names.Resources(amountList("cpu=300m")); !sum.r.Within(three, three) || !three.Within(sum.r, three) {
-		t.Errorf("0.1 + 0.1 + 0.1 is %s", fmt.Sprint(sum.r))
+	if three := names.Resources(amountList("cpu=300m")); !sum.Resources.Within(three, three) || !three.Within(sum.Resources, three) {
+		t.Errorf("0.1 + 0.1 + 0.1 is %s", fmt.Sprint(sum.Resources))
 	}
 }

@@ -1,8 +1,10 @@
 package policy
 
+import "github.com/celsius-scheduler/celsius/engine/language"
+
 // rowResults are what one row of a table says of each node, to all classes that are alike in what the row reads of them: most
 // rows read little of a task, so that many classes need but one evaluation of them.
-type rowResults[T Opinion | float64] struct {
+type rowResults[T language.Opinion | float64] struct {
 	what []T
 	// at is by node: the version of its object where the row reads no more of it, else of the node, plus 1; 0: it is not
 	// known what the row says, or it erred, which is counted for each class.
@@ -17,7 +19,7 @@ type rowResults[T Opinion | float64] struct {
 }
 
 // resultStore is what the rows of one site said, by row and by what they read of a class.
-type resultStore[T Opinion | float64] struct {
+type resultStore[T language.Opinion | float64] struct {
 	by    map[string]*rowResults[T]
 	spare []*rowResults[T] // forgotten; their memory is used again
 }

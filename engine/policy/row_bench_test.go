@@ -9,6 +9,7 @@ import (
 	celtypes "github.com/google/cel-go/common/types"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -27,7 +28,7 @@ func benchRows() []benchRow {
 		for dim := cpu; dim <= memory; dim++ {
 			all := n.Allocatable[dim][row]
 			use := n.Used[dim][row]
-			use += []float64{defaultMilliCPU, defaultMemoryBytes}[dim] * float64(n.Unasked[dim][row])
+			use += []float64{language.DefaultMilliCPU, language.DefaultMemoryBytes}[dim] * float64(n.Unasked[dim][row])
 			sum += math.Trunc((all - min(use+t.Request[dim], all)) * 100 / all)
 		}
 		return math.Trunc(sum / 2)

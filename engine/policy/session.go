@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -14,7 +15,7 @@ import (
 // Session is a Policy beside a Cluster: it answers every site's question, and remembers what stays true.
 // It has one owner, like the cluster.
 type Session struct {
-	World
+	language.World
 	p *Policy
 	c *model.Cluster
 	// Split says when several processors evaluate one row. The answers are the same.
@@ -23,7 +24,7 @@ type Session struct {
 	Kept any
 
 	actions    uint64 // how many SetAction has told of
-	frames     []*Frame
+	frames     []*language.Frame
 	depth      int
 	accounts   []account // by Account.slot
 	rebuilt    uint64    // how often one of them was made anew
@@ -40,7 +41,7 @@ type Session struct {
 	devices    deviceScratch
 	epochText  text
 	ofNodes    sizes
-	work       workspace
+	work       language.Workspace
 	pool       pool
 	meters     meters
 
@@ -60,11 +61,11 @@ func NewSession(c *model.Cluster, p *Policy) *Session {
 		accounts: make([]account, len(p.accounts)),
 		starts:   map[started]ref.Val{}, faults: map[any]*model.RuleError{},
 	}
-	s.init(c, p.layout, s)
-	s.work.variables = make([]heldValue, len(p.variables))
+	s.Init(c, p.layout, s)
+	s.work.Variables = make([]language.HeldValue, len(p.variables))
 	s.evaluated = make([]uint64, len(p.all)+1)
 	s.meters = metersOf(p)
-	s.meter = func(e *rules.Expr) *rules.Meter { return s.meters.of[e] }
+	s.Meter = func(e *rules.Expr) *rules.Meter { return s.meters.of[e] }
 	s.columns.init(s)
 	s.verdicts.init(s)
 	s.initRest()
@@ -80,17 +81,17 @@ func (s *Session) Evaluated(r *Rule) uint64 { return s.evaluated[r.Number] }
 
 // Begin starts a cycle: what settles once a cycle is computed from the state as it is now.
 func (s *Session) Begin(now time.Time) {
-	s.cycle++
-	s.at(now)
+	s.Cycle++
+	s.SetTime(now)
 	s.rest.begun, s.rest.now, s.rest.until = s.c.Content(), now, time.Time{}
 	s.rest.values = string(s.timeParts())
-	s.usedAtStart = s.c.Used.Clone()
+	s.UsedAtStart = s.c.Used.Clone()
 	s.noFaults()
 	s.meters.begin()
-	s.action = types.String("")
-	s.verdicts.begin(s.cycle)
+	s.Action = types.String("")
+	s.verdicts.begin(s.Cycle)
 	s.forget()
-	s.limitDictionaries()
+	s.LimitDictionaries()
 	for _, x := range s.p.attributes {
 		if x.Settle == "cycle" || x.Settle == "start" {
 			s.settle(x)
@@ -111,17 +112,17 @@ func (s *Session) settle(x *Attribute) {
 
 // SetAction says which action runs, for rows that ask.
 func (s *Session) SetAction(name string) {
-	if s.action != types.String(name) {
-		s.action = types.String(name)
+	if s.Action != types.String(name) {
+		s.Action = types.String(name)
 	}
 	s.actions++
 }
 
 // stampOf is the present moment of the cycle for a value that reads the action, or does not.
-func (s *Session) stampOf(byAction bool) stamp {
-	at := stamp{cycle: s.cycle}
+func (s *Session) stampOf(byAction bool) language.Stamp {
+	at := language.Stamp{Cycle: s.Cycle}
 	if byAction {
-		at.action = s.actions
+		at.Action = s.actions
 	}
 	return at
 }
@@ -141,16 +142,16 @@ func (s *Session) noFaults() {
 }
 
 // fault counts an error of a row.
-func (s *Session) fault(r *Rule, f *Frame, err ref.Val) {
+func (s *Session) fault(r *Rule, f *language.Frame, err ref.Val) {
 	s.count(r, model.RuleError{Site: r.Site.Name, Table: r.Table, Rule: r.Name}, f, err)
 }
 
 // faultOf counts an error of an attribute.
-func (s *Session) faultOf(x *Attribute, f *Frame, err ref.Val) {
+func (s *Session) faultOf(x *Attribute, f *language.Frame, err ref.Val) {
 	s.count(x, model.RuleError{Site: "attributes", Table: x.Table, Rule: x.Name}, f, err)
 }
 
-func (s *Session) count(of any, first model.RuleError, f *Frame, err ref.Val) {
+func (s *Session) count(of any, first model.RuleError, f *language.Frame, err ref.Val) {
 	s.erring++
 	e, ok := s.faults[of]
 	if !ok {
@@ -166,12 +167,12 @@ func (s *Session) count(of any, first model.RuleError, f *Frame, err ref.Val) {
 }
 
 // frame lends a clean frame; give it back with done.
-func (s *Session) frame() *Frame {
+func (s *Session) frame() *language.Frame {
 	if s.depth == len(s.frames) {
-		s.frames = append(s.frames, &Frame{})
+		s.frames = append(s.frames, &language.Frame{})
 	}
 	f := s.frames[s.depth]
-	*f = Frame{w: &s.World, work: &s.work}
+	*f = language.Frame{World: &s.World, Workspace: &s.work}
 	s.depth++
 	return f
 }
@@ -179,19 +180,19 @@ func (s *Session) frame() *Frame {
 func (s *Session) done() { s.depth-- }
 
 // Variable implements Values: a variable is computed once for what it is on, until something changes.
-func (s *Session) Variable(v *Variable, f *Frame) ref.Val {
-	held := &f.work.variables[v.slot]
+func (s *Session) Variable(v *Variable, f *language.Frame) ref.Val {
+	held := &f.Workspace.Variables[v.slot]
 	at := s.stampOf(v.byAction)
-	on := f.owner(v.On)
+	on := f.Owner(v.On)
 	if v.Expr.Reads.Changes() > rules.ByCycle || on != nil {
-		at.clock = s.c.Clock
+		at.Clock = s.c.Clock
 	}
-	if held.value != nil && !s.NoCache && (!v.byTime || !s.rest.asking) && held.stamp == at && held.on == on {
-		return held.value
+	if held.Value != nil && !s.NoCache && (!v.byTime || !s.rest.asking) && held.Stamp == at && held.On == on {
+		return held.Value
 	}
 	value := v.Expr.Eval(f)
 	s.watch(v.Expr, f)
-	*held = heldValue{memo{at, value}, on}
+	*held = language.HeldValue{Memo: language.Memo{Stamp: at, Value: value}, On: on}
 	return value
 }
 
@@ -204,38 +205,38 @@ func (s *Session) Attribute(x *Attribute, owner ref.Val) ref.Val {
 	at := s.stampOf(x.byAction)
 	switch {
 	case x.Settle == "cycle":
-		at.action = 0
+		at.Action = 0
 	case x.changes <= rules.ByCycle:
 	case x.reach == within:
-		at.clock = version + 1
+		at.Clock = version + 1
 	case x.reach == alongTree:
-		at.clock = version + s.treeVersion(x.trees, owner) + 1
+		at.Clock = version + s.treeVersion(x.trees, owner) + 1
 	default:
-		at.clock = s.c.Clock + 1
+		at.Clock = s.c.Clock + 1
 	}
-	if m.value != nil && m.stamp == at && (!x.byTime || !s.rest.asking) && (x.Settle == "cycle" || !s.NoCache) {
-		return m.value
+	if m.Value != nil && m.Stamp == at && (!x.byTime || !s.rest.asking) && (x.Settle == "cycle" || !s.NoCache) {
+		return m.Value
 	}
-	m.value = s.compute(x, owner)
-	m.stamp = at
-	return m.value
+	m.Value = s.compute(x, owner)
+	m.Stamp = at
+	return m.Value
 }
 
 // memoOf is where a computed field of an object is kept, and the object's version.
-func (s *Session) memoOf(x *Attribute, owner ref.Val) (m *memo, version uint64) {
+func (s *Session) memoOf(x *Attribute, owner ref.Val) (m *language.Memo, version uint64) {
 	switch v := owner.(type) {
-	case *queueView:
-		return &v.memo[x.slot], v.of.Version
-	case *jobView:
-		return &v.memo[x.slot], v.of.Version
-	case *taskView:
-		return &v.memo[x.slot], v.of.Job.Version
-	case *nodeView:
-		return &v.memo[x.slot], s.c.Nodes.Version[v.of.Row]
-	case *namespaceView:
-		return &v.memo[x.slot], s.c.Clock
+	case *language.QueueView:
+		return &v.Memos[x.slot], v.Of.Version
+	case *language.JobView:
+		return &v.Memos[x.slot], v.Of.Version
+	case *language.TaskView:
+		return &v.Memos[x.slot], v.Of.Job.Version
+	case *language.NodeView:
+		return &v.Memos[x.slot], s.c.Nodes.Version[v.Of.Row]
+	case *language.NamespaceView:
+		return &v.Memos[x.slot], s.c.Clock
 	}
-	return &s.cluster.memo[x.slot], s.c.Clock
+	return &s.ClusterView.Memos[x.slot], s.c.Clock
 }
 
 // started is what an attribute of settle start was computed for.
@@ -246,18 +247,18 @@ type started struct {
 
 // atStart is the value of the run's first cycle, or of the first in which its owner was there. What is over its budget holds for the cycle,
 // and is computed again in the next.
-func (s *Session) atStart(x *Attribute, owner ref.Val, m *memo) ref.Val {
-	key := started{x, OwnerName(owner)}
+func (s *Session) atStart(x *Attribute, owner ref.Val, m *language.Memo) ref.Val {
+	key := started{x, language.OwnerName(owner)}
 	if v, ok := s.starts[key]; ok {
 		return v
 	}
 	at := s.stampOf(false)
-	if m.value != nil && m.stamp == at {
-		return m.value
+	if m.Value != nil && m.Stamp == at {
+		return m.Value
 	}
 	v := s.compute(x, owner)
 	if rules.Exceeded(v) {
-		*m = memo{at, v}
+		*m = language.Memo{Stamp: at, Value: v}
 		return v
 	}
 	s.starts[key] = v
@@ -267,7 +268,7 @@ func (s *Session) atStart(x *Attribute, owner ref.Val, m *memo) ref.Val {
 func (s *Session) compute(x *Attribute, owner ref.Val) ref.Val {
 	f := s.frame()
 	defer s.done()
-	f.view(owner)
+	f.About(owner)
 	if x.When != nil {
 		held := x.When.Eval(f)
 		s.watch(x.When, f)
@@ -283,5 +284,5 @@ func (s *Session) compute(x *Attribute, owner ref.Val) ref.Val {
 	}
 	v := x.Expr.Eval(f)
 	s.watch(x.Expr, f)
-	return Held(v)
+	return language.Held(v)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/cel-go/cel"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -112,18 +113,18 @@ type Root struct {
 func Roots() []Root {
 	str := cel.StringType
 	return []Root{
-		{"cluster", clusterType(), "The whole cluster.", true},
+		{"cluster", language.ClusterType(), "The whole cluster.", true},
 		{"now", cel.TimestampType, "The time of the cycle.", true},
 		{"action", str, "The name of the action that asks.", true},
 		{"pipeline", cel.ListType(str), "The names of the policy's actions, in order.", true},
-		{"task", taskType(), "The task that is asked about.", false},
-		{"job", jobType(), "Its job, or the job that is asked about.", false},
-		{"queue", queueType(), "The job's queue, or the queue that is asked about.", false},
-		{"node", nodeType(), "The node that is tried.", false},
-		{"gpu", gpuType(), "The device that is tried.", false},
-		{"request", resourcesType(), "What is asked for: a task's request, or that of a whole gang.", false},
-		{"preemptor", taskType(), "The task for which somebody should go.", false},
-		{"victim", taskType(), "The task that would have to go.", false},
+		{"task", language.TaskType(), "The task that is asked about.", false},
+		{"job", language.JobType(), "Its job, or the job that is asked about.", false},
+		{"queue", language.QueueType(), "The job's queue, or the queue that is asked about.", false},
+		{"node", language.NodeType(), "The node that is tried.", false},
+		{"gpu", language.GPUType(), "The device that is tried.", false},
+		{"request", language.ResourcesType(), "What is asked for: a task's request, or that of a whole gang.", false},
+		{"preemptor", language.TaskType(), "The task for which somebody should go.", false},
+		{"victim", language.TaskType(), "The task that would have to go.", false},
 		{"scope", str, "Whose tasks may go: queue, job or otherQueues.", false},
 	}
 }

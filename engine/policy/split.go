@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -42,8 +43,8 @@ type pool struct {
 
 // worker is one of them, with its memory.
 type worker struct {
-	frame  Frame
-	work   workspace
+	frame  language.Frame
+	work   language.Workspace
 	batch  rules.Batch
 	failed []int32
 }
@@ -80,7 +81,7 @@ func costOf(e *rules.Expr) int {
 }
 
 // holdsEach is HoldsEach of a query, over several cores where that pays. It is the session's memory that the result lies in.
-func (s *Session) holdsEach(q *query, f *Frame, rows []int32, out []bool) (failed []int32) {
+func (s *Session) holdsEach(q *query, f *language.Frame, rows []int32, out []bool) (failed []int32) {
 	if n := s.cores(q, len(rows)); n > 1 {
 		return split(s, n, q, f, rows, out, (*rules.Expr).HoldsEach)
 	}
@@ -88,7 +89,7 @@ func (s *Session) holdsEach(q *query, f *Frame, rows []int32, out []bool) (faile
 }
 
 // numberEach is NumberEach likewise.
-func (s *Session) numberEach(q *query, f *Frame, rows []int32, out []float64) (failed []int32) {
+func (s *Session) numberEach(q *query, f *language.Frame, rows []int32, out []float64) (failed []int32) {
 	if n := s.cores(q, len(rows)); n > 1 {
 		return split(s, n, q, f, rows, out, (*rules.Expr).NumberEach)
 	}
@@ -118,7 +119,7 @@ type askEach[T any] func(e *rules.Expr, b *rules.Batch, roots rules.Rows, rows [
 
 // split evaluates a query by n goroutines, this one included: each takes the next part of the rows until there is none, and fills its
 // places of out. It comes back when all are done.
-func split[T bool | float64](s *Session, n int, q *query, f *Frame, rows []int32, out []T, each askEach[T]) []int32 {
+func split[T bool | float64](s *Session, n int, q *query, f *language.Frame, rows []int32, out []T, each askEach[T]) []int32 {
 	const partsEach = 4 // so that they end at about the same time
 	s.prepare(q, f)
 	part := max(len(rows)/(partsEach*n), 1)
@@ -135,25 +136,25 @@ func split[T bool | float64](s *Session, n int, q *query, f *Frame, rows []int32
 		}
 	}
 	for len(s.pool.workers) < n {
-		s.pool.workers = append(s.pool.workers, &worker{work: workspace{variables: make([]heldValue, len(s.p.variables))}})
+		s.pool.workers = append(s.pool.workers, &worker{work: language.Workspace{Variables: make([]language.HeldValue, len(s.p.variables))}})
 	}
 	workers := s.pool.workers[:n]
 	for _, w := range workers {
 		w.frame, w.failed = *f, w.failed[:0]
-		w.frame.work = &w.work
+		w.frame.Workspace = &w.work
 	}
 	// What is made by the first who reads it, dictionaries and their like, is there when the others begin.
 	first := workers[0]
 	first.failed = append(first.failed, given(each, q.Expr, first, rows[:1], out[:1])...)
 	rows, out = rows[1:], out[1:]
-	s.shared = true
+	s.Shared = true
 	var others sync.WaitGroup
 	for _, w := range workers[1:] {
 		others.Go(func() { drain(w) })
 	}
 	drain(first)
 	others.Wait()
-	s.shared = false
+	s.Shared = false
 	for _, w := range workers[1:] {
 		first.failed = append(first.failed, w.failed...)
 	}
@@ -172,7 +173,7 @@ func given[T any](each askEach[T], e *rules.Expr, w *worker, rows []int32, out [
 }
 
 // prepare has all be made that a query reads beside the nodes, so that it is but read from then on.
-func (s *Session) prepare(q *query, f *Frame) {
+func (s *Session) prepare(q *query, f *language.Frame) {
 	for _, read := range q.Reads.All {
 		if read.Root == "node" || read.Through {
 			continue

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -36,7 +37,7 @@ func sumFunction() *Accounting {
 
 func summable() rules.Kind {
 	return rules.Kind{Name: "Resources or a number", Accepts: func(t *cel.Type) bool {
-		return t.IsExactType(resourcesType()) || t.Kind() == types.IntKind || t.Kind() == types.DoubleKind
+		return t.IsExactType(language.ResourcesType()) || t.Kind() == types.IntKind || t.Kind() == types.DoubleKind
 	}}
 }
 
@@ -119,21 +120,21 @@ type Total struct {
 // Add counts a value of one more member in, or with sign -1 out.
 func (t *Total) Add(v ref.Val, sign int) {
 	t.members += sign
-	a, ok := v.(*amounts)
+	a, ok := v.(*language.Amounts)
 	if !ok {
-		x, _ := Number(v)
+		x, _ := language.Number(v)
 		t.number, t.numberRest = model.AddExactly(t.number, t.numberRest, float64(sign)*x)
 		return
 	}
-	for len(t.having) < len(a.r) {
+	for len(t.having) < len(a.Resources) {
 		t.having = append(t.having, 0)
 	}
-	for i := range a.r {
-		if !a.r.Has(i) {
+	for i := range a.Resources {
+		if !a.Resources.Has(i) {
 			continue
 		}
 		t.having[i] += sign
-		t.amounts.AddExactly(&t.amountsRest, i, float64(sign)*a.r[i])
+		t.amounts.AddExactly(&t.amountsRest, i, float64(sign)*a.Resources[i])
 		if t.having[i] == 0 {
 			t.amounts[i] = model.Absent()
 		}
@@ -142,10 +143,10 @@ func (t *Total) Add(v ref.Val, sign int) {
 
 // whole says that a value has no fraction.
 func whole(v ref.Val) bool {
-	if a, ok := v.(*amounts); ok {
-		return !slices.ContainsFunc(a.r, func(x float64) bool { return x == x && x != math.Trunc(x) })
+	if a, ok := v.(*language.Amounts); ok {
+		return !slices.ContainsFunc(a.Resources, func(x float64) bool { return x == x && x != math.Trunc(x) })
 	}
-	x, _ := Number(v)
+	x, _ := language.Number(v)
 	return x == math.Trunc(x)
 }
 
@@ -154,12 +155,12 @@ func (st *sumState) value(x *Attribute, owner ref.Val) ref.Val {
 	st.update()
 	var key any
 	switch v := owner.(type) {
-	case *queueView:
-		key = v.of
-	case *jobView:
-		key = v.of
-	case *namespaceView:
-		key = v.of.Name
+	case *language.QueueView:
+		key = v.Of
+	case *language.JobView:
+		key = v.Of
+	case *language.NamespaceView:
+		key = v.Of.Name
 	}
 	if x.Args["by"] == nil {
 		return Sum(&st.s.World, x.Type, st.totals[key][""])
@@ -175,13 +176,13 @@ func (st *sumState) value(x *Attribute, owner ref.Val) ref.Val {
 func (st *sumState) erring() bool { return len(st.without) > 0 }
 
 // Sum is a total as a value of a type; nil is nothing.
-func Sum(w *World, typ *cel.Type, t *Total) ref.Val {
+func Sum(w *language.World, typ *cel.Type, t *Total) ref.Val {
 	if t == nil {
 		t = &Total{}
 	}
 	switch typ.Kind() {
 	case types.IntKind:
-		return types.Int(wholeOf(t.number))
+		return types.Int(language.WholeOf(t.number))
 	case types.DoubleKind:
 		return types.Double(t.number)
 	default:
@@ -219,11 +220,11 @@ func (st *sumState) rebuild() bool {
 }
 
 // carry implements deriver: members that are gone are in the log. What erred is asked again, as a fault is one of a cycle.
-func (st *sumState) carry(to stamp) bool {
+func (st *sumState) carry(to language.Stamp) bool {
 	if !st.replay(to) {
 		return false
 	}
-	if st.at.cycle != to.cycle {
+	if st.at.Cycle != to.Cycle {
 		for _, of := range membersInOrder(st.without) {
 			st.member(of)
 		}
@@ -252,7 +253,7 @@ func membersInOrder(members map[any]bool) []any {
 }
 
 // replay implements deriver.
-func (st *sumState) replay(stamp) bool {
+func (st *sumState) replay(language.Stamp) bool {
 	if st.broken {
 		return false
 	}
@@ -316,31 +317,31 @@ func (st *sumState) member(of any) {
 		st.faultIn(of, f, is.value)
 		return
 	}
-	is.value = Held(is.value)
+	is.value = language.Held(is.value)
 	st.put(is)
 	st.members[of] = is
 }
 
 // member makes a member of a sum what the frame is about, and gives its owner; false: it has none.
-func (s *Session) member(f *Frame, x *Attribute, of any) (owner any, ok bool) {
+func (s *Session) member(f *language.Frame, x *Attribute, of any) (owner any, ok bool) {
 	var job *model.Job
 	switch m := of.(type) {
 	case *model.Queue:
 		if s.c.Queues[m.Name] != m {
 			return nil, false // it is gone
 		}
-		f.queue = s.queueView(m)
+		f.Queue = s.QueueView(m)
 		return nil, true
 	case *model.Job:
 		if m.Orphan || s.c.Jobs[m.Key] != m {
 			return nil, false
 		}
-		f.job, job = s.jobView(m), m
+		f.Job, job = s.JobView(m), m
 	case *model.Task:
 		if s.c.Tasks[m.Key] != m {
 			return nil, false
 		}
-		f.task, job = s.taskView(m), m.Job
+		f.Task, job = s.TaskView(m), m.Job
 	}
 	switch x.On {
 	case "queue":
@@ -369,7 +370,7 @@ func (st *sumState) put(m sumMember) {
 }
 
 // faultIn counts an error of a member, where v is one.
-func (st *sumState) faultIn(of any, f *Frame, v ref.Val) {
+func (st *sumState) faultIn(of any, f *language.Frame, v ref.Val) {
 	if types.IsError(v) {
 		st.without[of] = true
 		st.s.faultOf(st.x, f, v)

@@ -11,6 +11,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
 	"pgregory.net/rapid"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
 )
 
 // accounts are attributes that add up, of every type and settlement, over jobs and queues, and those that read them.
@@ -92,25 +94,25 @@ func figures(x *side) any {
 	for _, a := range s.p.attributes {
 		switch a.On {
 		case "cluster":
-			out["cluster."+a.Name] = exactly(readAttribute(a, s.cluster))
+			out["cluster."+a.Name] = exactly(readAttribute(a, s.ClusterView))
 		case "queue":
 			for _, q := range x.c.QueuesByName() {
-				out[q.Name+"."+a.Name] = exactly(readAttribute(a, s.queueView(q)))
+				out[q.Name+"."+a.Name] = exactly(readAttribute(a, s.QueueView(q)))
 			}
 		case "namespace":
-			for _, name := range s.namespaceNames() {
-				out["namespace "+name+"."+a.Name] = exactly(readAttribute(a, s.namespaceView(name)))
+			for _, name := range s.NamespaceNames() {
+				out["namespace "+name+"."+a.Name] = exactly(readAttribute(a, s.NamespaceView(name)))
 			}
 		case "task":
 			for _, t := range x.c.TasksByKey() {
 				if t.Job.Queue != nil {
-					out["task "+t.Key+"."+a.Name] = exactly(readAttribute(a, s.taskView(t)))
+					out["task "+t.Key+"."+a.Name] = exactly(readAttribute(a, s.TaskView(t)))
 				}
 			}
 		case "job":
 			for _, j := range x.c.JobsByKey() {
 				if j.Queue != nil {
-					out[j.Key+"."+a.Name] = exactly(readAttribute(a, s.jobView(j)))
+					out[j.Key+"."+a.Name] = exactly(readAttribute(a, s.JobView(j)))
 				}
 			}
 		}
@@ -121,11 +123,11 @@ func figures(x *side) any {
 // exactly writes a value with all its digits, and only what it has.
 func exactly(v ref.Val) string {
 	switch x := v.(type) {
-	case *amounts:
+	case *language.Amounts:
 		out := ""
-		for i := range x.r {
-			if x.r.Has(i) {
-				out += fmt.Sprintf("%s=%v ", x.dims.Name(i), x.r[i])
+		for i := range x.Resources {
+			if x.Resources.Has(i) {
+				out += fmt.Sprintf("%s=%v ", x.Dims.Name(i), x.Resources[i])
 			}
 		}
 		return out
@@ -137,12 +139,12 @@ func exactly(v ref.Val) string {
 		}
 		slices.Sort(parts)
 		return strings.Join(parts, "; ")
-	case *shareTree:
+	case *language.ShareTree:
 		return "" // a moment's; its keys are compared
 	case types.Double:
 		return strconv.FormatFloat(float64(x), 'g', -1, 64)
 	}
-	return Text(v)
+	return language.Text(v)
 }
 
 // A tree whose sums read more than queues, or whose limits move with steps, is made anew with each.

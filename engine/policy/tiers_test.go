@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -23,27 +24,27 @@ import (
 // fixed is a row of a yes-or-no site whose opinion the test has fixed.
 type fixed struct {
 	table, row string
-	says       Opinion
+	says       language.Opinion
 	text       string // the row's other fields, as YAML
 	dropped    bool   // its guard is false for good: as if it were not there
 }
 
 // opinions are the ways in which a row can come to an opinion; denies is what a denial is at the site.
-func opinions(denies Opinion) []fixed {
+func opinions(denies language.Opinion) []fixed {
 	const errs = `expression: "1 / (cluster.nodeCount - cluster.nodeCount) == 1"`
-	allows := Yes
-	if denies == Yes {
-		allows = No
+	allows := language.Yes
+	if denies == language.Yes {
+		allows = language.No
 	}
 	return []fixed{
-		{says: Yes, text: `expression: "true"`},
-		{says: No, text: `expression: "false"`},
-		{says: Yes, text: `when: "true", expression: "true"`},
-		{says: Abstain, text: `when: "cluster.nodeCount < 0", expression: "false"`},
-		{says: Abstain, text: `when: "false", expression: "false"`, dropped: true},
+		{says: language.Yes, text: `expression: "true"`},
+		{says: language.No, text: `expression: "false"`},
+		{says: language.Yes, text: `when: "true", expression: "true"`},
+		{says: language.Abstain, text: `when: "cluster.nodeCount < 0", expression: "false"`},
+		{says: language.Abstain, text: `when: "false", expression: "false"`, dropped: true},
 		{says: denies, text: errs},
 		{says: allows, text: errs + ", onError: allow"},
-		{says: Abstain, text: errs + ", onError: skip"},
+		{says: language.Abstain, text: errs + ", onError: skip"},
 	}
 }
 
@@ -129,7 +130,7 @@ type verdict struct {
 func byAll(tiers [][]fixed) verdict {
 	for _, tier := range tiers {
 		for _, r := range tier {
-			if r.says == No {
+			if r.says == language.No {
 				return verdict{false, r.table + "/" + r.row}
 			}
 		}
@@ -141,7 +142,7 @@ func byAll(tiers [][]fixed) verdict {
 func byAny(tiers [][]fixed) verdict {
 	for _, tier := range tiers {
 		for _, r := range tier {
-			if r.says == Yes {
+			if r.says == language.Yes {
 				return verdict{true, r.table + "/" + r.row}
 			}
 		}
@@ -152,10 +153,10 @@ func byAny(tiers [][]fixed) verdict {
 // byVote: tier by tier a refusal is final, else a permit is, else the next tier is asked; nobody: permit.
 func byVote(tiers [][]fixed) verdict {
 	for _, tier := range tiers {
-		for _, say := range []Opinion{No, Yes} {
+		for _, say := range []language.Opinion{language.No, language.Yes} {
 			for _, r := range tier {
 				if r.says == say {
-					return verdict{say == Yes, r.table + "/" + r.row}
+					return verdict{say == language.Yes, r.table + "/" + r.row}
 				}
 			}
 		}
@@ -171,10 +172,10 @@ func byFirstTier(tiers [][]fixed) verdict {
 		}
 		yes := false
 		for _, r := range tier {
-			if r.says == No {
+			if r.says == language.No {
 				return verdict{}
 			}
-			yes = yes || r.says == Yes
+			yes = yes || r.says == language.Yes
 		}
 		return verdict{yes: yes}
 	}
@@ -212,9 +213,9 @@ func drawRows(t *rapid.T, tables []string) map[string]map[string][]fixed {
 	for _, table := range tables {
 		rows[table] = map[string][]fixed{}
 		for _, c := range combinations() {
-			denies := No
+			denies := language.No
 			if c.site == Overused {
-				denies = Yes
+				denies = language.Yes
 			}
 			for i := range rapid.IntRange(0, 3).Draw(t, c.site) {
 				r := rapid.SampledFrom(opinions(denies)).Draw(t, "opinion")

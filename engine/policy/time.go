@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -90,11 +91,11 @@ func (s *Session) initRest() {
 }
 
 // watch notes when an expression that was just evaluated may say something else though nothing but time moves.
-func (s *Session) watch(e *rules.Expr, f *Frame) {
+func (s *Session) watch(e *rules.Expr, f *language.Frame) {
 	if !e.Timely() {
 		return
 	}
-	if next, ok := e.Next(f, s.now.Time); ok {
+	if next, ok := e.Next(f, s.Now.Time); ok {
 		s.Until(next)
 	}
 }
@@ -139,10 +140,10 @@ func (s *Session) Still(now time.Time) *model.Plan {
 	if r.plan == nil || s.NoCache || r.restless || s.c.Content() != r.begun || now.Before(r.now) || !r.until.IsZero() && !now.Before(r.until) {
 		return nil
 	}
-	was := s.now.Time
-	s.at(now)
+	was := s.Now.Time
+	s.SetTime(now)
 	if string(s.timeParts()) != r.values {
-		s.at(was)
+		s.SetTime(was)
 		return nil
 	}
 	plan := *r.plan
@@ -152,7 +153,7 @@ func (s *Session) Still(now time.Time) *model.Plan {
 
 // Tick moves to the moment that Still was asked about: what is evaluated from here on is of then.
 func (s *Session) Tick() {
-	s.cycle++
+	s.Cycle++
 	s.noFaults()
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -202,7 +203,7 @@ func (x *tournament) level(depth, places int) []float64 {
 	if places > 1 || depth == 0 {
 		room = (places + 1<<groupBits - 1) >> groupBits << groupBits
 	}
-	out := roomFor(x.levels[depth], room)
+	out := language.RoomFor(x.levels[depth], room)
 	for i := places; i < room; i++ {
 		out[i] = math.Inf(-1)
 	}

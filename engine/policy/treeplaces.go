@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
 )
@@ -30,10 +31,10 @@ func treeParts() []treePart {
 		return treePart{name, doc, typ, structure, get}
 	}
 	return []treePart{
-		structural("path", "queues from below the root down to this one, itself last; of the root, the root", cel.ListType(queueType()),
+		structural("path", "queues from below the root down to this one, itself last; of the root, the root", cel.ListType(language.QueueType()),
 			func(at *TreePlaces, i int) ref.Val { return at.paths[i] }),
-		structural("root", "the root of its tree; itself where there is no tree", queueType(),
-			func(at *TreePlaces, i int) ref.Val { return at.w.queueView(at.queues[at.places[i].Root]) }),
+		structural("root", "the root of its tree; itself where there is no tree", language.QueueType(),
+			func(at *TreePlaces, i int) ref.Val { return at.w.QueueView(at.queues[at.places[i].Root]) }),
 		structural("leaf", "no queue names it as its parent", cel.BoolType,
 			func(at *TreePlaces, i int) ref.Val { return types.Bool(at.places[i].Leaf) }),
 		structural("treeValid", "its parents lead to the root", cel.BoolType,
@@ -41,16 +42,16 @@ func treeParts() []treePart {
 		structural("treeProblem", "why its parents do not lead to the root, \"\" if they do", cel.StringType,
 			func(at *TreePlaces, i int) ref.Val { return types.String(at.places[i].Problem) }),
 		{
-			"capability", "its own capability, with what it lacks from above; a missing dimension is no limit", resourcesType(),
+			"capability", "its own capability, with what it lacks from above; a missing dimension is no limit", language.ResourcesType(),
 			append([]string{"capability"}, structure...), amount(func(p *quota.Place) model.Resources { return p.Capability }),
 		},
 		{
 			"realCapability",
 			"the most that it may hold: what there is above, less what its siblings are guaranteed, and no more than its capability",
-			resourcesType(), limits, amount(func(p *quota.Place) model.Resources { return p.Real }),
+			language.ResourcesType(), limits, amount(func(p *quota.Place) model.Resources { return p.Real }),
 		},
 		{
-			"deserved", "what it deserves, at least its guarantee", resourcesType(),
+			"deserved", "what it deserves, at least its guarantee", language.ResourcesType(),
 			append([]string{"deserved"}, limits...), amount(func(p *quota.Place) model.Resources { return p.Deserved }),
 		},
 	}
@@ -58,7 +59,7 @@ func treeParts() []treePart {
 
 // TreePlaces is where queues stand in a tree, with what is added up along it: what the tree's computed fields are read from.
 type TreePlaces struct {
-	w      *World
+	w      *language.World
 	queues []*model.Queue
 	index  map[*model.Queue]int
 	places []quota.Place
@@ -69,7 +70,7 @@ type TreePlaces struct {
 // PlaceQueues finds where queues stand that bring what parties say, in the same order. In a tree a limit that is not there is written
 // out as infinite, since a missing amount reads 0. Nothing is added up yet.
 func PlaceQueues(
-	w *World, t *QuotaTree, queues []*model.Queue, parties []quota.Party, root string, flat bool, total model.Resources,
+	w *language.World, t *QuotaTree, queues []*model.Queue, parties []quota.Party, root string, flat bool, total model.Resources,
 ) *TreePlaces {
 	at := &TreePlaces{w: w, queues: queues, index: make(map[*model.Queue]int, len(queues)), paths: make([]ref.Val, len(queues))}
 	if flat {
@@ -89,9 +90,9 @@ func PlaceQueues(
 		at.index[q] = i
 		path := make([]ref.Val, len(at.places[i].Path))
 		for k, on := range at.places[i].Path {
-			path[k] = w.queueView(queues[on])
+			path[k] = w.QueueView(queues[on])
 		}
-		at.paths[i] = list(path)
+		at.paths[i] = language.List(path)
 	}
 	for range t.RollUps {
 		at.sums = append(at.sums, quota.NewSums(at.places))

@@ -240,7 +240,7 @@ func (w *twins) run(t *rapid.T) {
 
 func (w *twins) start(t *rapid.T) {
 	if drawOf(t, "forgetful", false, true) {
-		w.both(func(x *side) { x.s.kept = 0 })
+		w.both(func(x *side) { x.s.Keep = 0 })
 	}
 	var deltas []model.Delta
 	for _, name := range []string{"q1", "q2", "q3", "top"} {

@@ -3,6 +3,7 @@ package policy
 import (
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -26,7 +27,7 @@ func typicalTasksFunction() *Accounting {
 // compileTypicalTasks adds to what is read the cluster's workload, or its tasks, and its nodes.
 func compileTypicalTasks(s *tableScope, a *rules.Attribute, x *Account) bool {
 	f := s.oneField(x, a, "cluster")
-	f.Type = typicalType()
+	f.Type = language.TypicalType()
 	reads := x.fields[0].reads
 	tasks := rules.Read{Root: "cluster", Steps: []rules.Step{{Member: s.objects["Cluster"].Find("workload")}}, Changes: rules.ByObject}
 	reads.Add(&rules.Reads{All: []rules.Read{tasks}})
@@ -51,5 +52,5 @@ func (typicalCount) erring() bool { return false }
 func (t typicalCount) value(x *Attribute, _ ref.Val) ref.Val {
 	f := t.s.frame()
 	defer t.s.done()
-	return TypicalTasks(t.s.c, x.Args["cover"].Eval(f))
+	return language.TypicalTasks(t.s.c, x.Args["cover"].Eval(f))
 }

@@ -46,9 +46,9 @@ func TestTheAPIHasWhatVerbsDeclare(t *testing.T) {
 	api := stepOfAPI(t)
 	types := map[string]reflect.Type{}
 	step := reflect.TypeFor[policyv1alpha1.Step]()
-	for i := range step.NumField() {
-		name, _, _ := strings.Cut(step.Field(i).Tag.Get("json"), ",")
-		types[name] = step.Field(i).Type
+	for field := range step.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		types[name] = field.Type
 	}
 	having := map[string][]string{}
 	for _, v := range Verbs() {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/topology"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -12,18 +13,18 @@ import (
 
 // asker evaluates rows of the policy, and counts evaluations and errors.
 type asker interface {
-	frame() *Frame // lends one; it is given back with done
+	frame() *language.Frame // lends one; it is given back with done
 	done()
-	guard(r *Rule, f *Frame) (has bool, err ref.Val)
-	opinion(r *Rule, f *Frame) Opinion
-	says(r *Rule, f *Frame) Opinion
-	score(r *Rule, f *Frame) float64
-	value(r *Rule, f *Frame) float64
-	holdsEach(q *query, f *Frame, rows []int32, out []bool) (failed []int32)
-	numberEach(q *query, f *Frame, rows []int32, out []float64) (failed []int32)
+	guard(r *Rule, f *language.Frame) (has bool, err ref.Val)
+	opinion(r *Rule, f *language.Frame) language.Opinion
+	says(r *Rule, f *language.Frame) language.Opinion
+	score(r *Rule, f *language.Frame) float64
+	value(r *Rule, f *language.Frame) float64
+	holdsEach(q *query, f *language.Frame, rows []int32, out []bool) (failed []int32)
+	numberEach(q *query, f *language.Frame, rows []int32, out []float64) (failed []int32)
 	askedTogether(r *Rule, nodes int)
 	errors() uint64
-	text(r *Rule, f *Frame) string
+	text(r *Rule, f *language.Frame) string
 }
 
 // surroundings tell what classes depend on besides the nodes and the rows of the policy.
@@ -32,11 +33,11 @@ type surroundings interface {
 	classKey(t *model.Task) string
 	epoch() string
 	encodeReads(b []byte, t *model.Task, reads []rules.Read) []byte
-	topologyOf(t *model.Task) *topology.Context
+	TopologyOf(t *model.Task) *topology.Context
 	topologyMoves() uint64
 	chosenFrom(sizes []int32) // while scores that read the group are asked; nil: no more
 	onDevices(t *model.Task, row int32, fits fit) (verdict int16, with fit)
-	volumeMemo(t *model.Task, rows int) *volumeMemo
+	volumeMemo(t *model.Task, rows int) *language.VolumeMemo
 	misfit(t *model.Task, dim int) string
 }
 
@@ -51,9 +52,9 @@ type verdicts struct {
 	dims  *model.Dims
 
 	classes classStore
-	scratch *Class      // where nothing can be kept
-	ofTask  *Class      // a class as the last task with volumes saw it
-	volumes *volumeMemo // of that task; nil: nothing is remembered
+	scratch *Class               // where nothing can be kept
+	ofTask  *Class               // a class as the last task with volumes saw it
+	volumes *language.VolumeMemo // of that task; nil: nothing is remembered
 	results results
 
 	alike    alike
@@ -64,7 +65,7 @@ type verdicts struct {
 
 // results are those of rows for all classes that are in use.
 type results struct {
-	opinions resultStore[Opinion]
+	opinions resultStore[language.Opinion]
 	values   resultStore[float64]
 	left     bool // classes may have left some
 }
@@ -78,7 +79,7 @@ type ordered struct {
 func (v *verdicts) init(s *Session) {
 	*v = verdicts{ask: s, about: s, plan: &s.columns, rules: s.p.all, nodes: &s.c.Nodes, dims: s.c.Dims}
 	v.classes = classStore{byKey: map[string]*Class{}, entries: mostEntries}
-	v.results.opinions.by, v.results.values.by = map[string]*rowResults[Opinion]{}, map[string]*rowResults[float64]{}
+	v.results.opinions.by, v.results.values.by = map[string]*rowResults[language.Opinion]{}, map[string]*rowResults[float64]{}
 	v.alike.nodes, v.pipeline.stages = v.nodes, stages()
 	v.ofTask = newClass(v)
 	v.ofTask.oneTask = true

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -17,15 +18,17 @@ func heldByTask(rows []*rowPlan) bool {
 }
 
 // volumeMemo is the memo of a task, empty where it does not hold any more; nil where nothing can be remembered.
-func (s *Session) volumeMemo(t *model.Task, rows int) *volumeMemo {
+func (s *Session) volumeMemo(t *model.Task, rows int) *language.VolumeMemo {
 	if s.NoCache || !s.columns.holdVolumes {
 		return nil
 	}
-	v := s.taskView(t)
-	m, now := v.volumes, s.c.Storage.Version
-	if m == nil || m.pod != t.Object || m.status != t.Status || m.storage != now || len(m.verdict) != rows {
-		m = &volumeMemo{t.Object, t.Status, now, make([]int16, rows), make([]uint64, rows)}
-		v.volumes = m
+	v := s.TaskView(t)
+	m, now := v.Volumes, s.c.Storage.Version
+	if m == nil || m.Pod != t.Object || m.Status != t.Status || m.Storage != now || len(m.Verdict) != rows {
+		m = &language.VolumeMemo{
+			Pod: t.Object, Status: t.Status, Storage: now, Verdict: make([]int16, rows), Version: make([]uint64, rows),
+		}
+		v.Volumes = m
 	}
 	return m
 }
@@ -62,21 +65,21 @@ func (x *classRows) ownGroupScores(rows int) {
 }
 
 // rejectedByVolumes gives the first of the predicates on volumes that says no to a task on a node, 0 if none does.
-func (v *verdicts) rejectedByVolumes(f *Frame, row int32) int16 {
+func (v *verdicts) rejectedByVolumes(f *language.Frame, row int32) int16 {
 	memo, version := v.volumes, v.nodes.Version[row]+1
-	if memo != nil && memo.version[row] == version {
-		return memo.verdict[row]
+	if memo != nil && memo.Version[row] == version {
+		return memo.Verdict[row]
 	}
 	f.Point(row)
 	verdict := int16(0)
 	for _, r := range v.plan.predicates {
-		if r.volumes && v.ask.opinion(r.Rule, f) == No {
+		if r.volumes && v.ask.opinion(r.Rule, f) == language.No {
 			verdict = int16(r.Number)
 			break
 		}
 	}
 	if memo != nil {
-		memo.verdict[row], memo.version[row] = verdict, version
+		memo.Verdict[row], memo.Version[row] = verdict, version
 	}
 	return verdict
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -16,7 +17,7 @@ import (
 
 // waterFillFunction shares a total out among queues.
 func waterFillFunction() *Accounting {
-	amount := rules.Exactly(resourcesType(), "Resources")
+	amount := rules.Exactly(language.ResourcesType(), "Resources")
 	return &Accounting{
 		Name: "waterFill",
 		Doc: "On a queue: a fair part of a total. In rounds, each queue that is not met gets its weighted part of what remains, is cut to " +
@@ -26,11 +27,15 @@ func waterFillFunction() *Accounting {
 			{Name: "among", Optional: true, Doc: "Which queues take part; all, if it is left out. Reading the value of one that does not is an " +
 				"error.", sees: "queue", want: rules.Bool()},
 			{Name: "total", Doc: "Resources that are shared out; sees no queue.", want: amount},
-			{Name: "weight", Doc: "A number above 0. A queue with another one is left out, which is an error of that queue.",
-				sees: "queue", want: rules.Number()},
+			{
+				Name: "weight", Doc: "A number above 0. A queue with another one is left out, which is an error of that queue.",
+				sees: "queue", want: rules.Number(),
+			},
 			{Name: "floor", Optional: true, Doc: "Resources that the queue gets in any case.", sees: "queue", want: amount},
-			{Name: "ceiling", Optional: true, Doc: "Most Resources for the queue; a missing dimension is no limit.",
-				sees: "queue", want: amount},
+			{
+				Name: "ceiling", Optional: true, Doc: "Most Resources for the queue; a missing dimension is no limit.",
+				sees: "queue", want: amount,
+			},
 			{Name: "demand", Doc: "What the queue can use; a missing dimension is 0.", sees: "queue", want: amount},
 		},
 		On:        []string{"queue"},
@@ -42,7 +47,7 @@ func waterFillFunction() *Accounting {
 
 func compileWaterFill(s *tableScope, a *rules.Attribute, x *Account) bool {
 	f := s.oneField(x, a, "cluster")
-	f.Type = resourcesType()
+	f.Type = language.ResourcesType()
 	claims := &claimReads{}
 	for _, name := range sortedKeys(x.Args) {
 		if name != "total" {
@@ -110,8 +115,8 @@ func (p *Policy) claimReadsOwn(c *claimReads, r rules.Read) {
 }
 
 // stale says that claims of one moment may be others at another though neither their queues were touched nor what they share moved.
-func (c *claimReads) stale(then, now stamp) bool {
-	return c.beyond || c.byCycle && then.cycle != now.cycle || then.action != now.action
+func (c *claimReads) stale(then, now language.Stamp) bool {
+	return c.beyond || c.byCycle && then.Cycle != now.Cycle || then.Action != now.Action
 }
 
 // encodable says that values of a type are equal where their encodings are.
@@ -120,7 +125,7 @@ func encodable(t *cel.Type) bool {
 	case types.BoolKind, types.IntKind, types.DoubleKind, types.StringKind:
 		return true
 	default:
-		return t.IsExactType(resourcesType())
+		return t.IsExactType(language.ResourcesType())
 	}
 }
 
@@ -154,11 +159,11 @@ type claim struct {
 // value implements account.
 func (st *fillState) value(x *Attribute, owner ref.Val) ref.Val {
 	st.update()
-	q, ok := owner.(*queueView)
-	if i, known := st.index[q.of]; ok && known && st.claims[i].value != nil {
+	q, ok := owner.(*language.QueueView)
+	if i, known := st.index[q.Of]; ok && known && st.claims[i].value != nil {
 		return st.claims[i].value
 	}
-	return types.NewErr("%s has no value for queue %s: it takes no part", x.Name, q.of.Name)
+	return types.NewErr("%s has no value for queue %s: it takes no part", x.Name, q.Of.Name)
 }
 
 // update implements account. It costs one evaluation of the arguments for each queue that changed, and where one of them, or the total,
@@ -166,7 +171,7 @@ func (st *fillState) value(x *Attribute, owner ref.Val) ref.Val {
 func (st *fillState) update() { st.bring(st) }
 
 // carry implements deriver: a replay finds out which claims are others.
-func (st *fillState) carry(stamp) bool { return true }
+func (st *fillState) carry(language.Stamp) bool { return true }
 
 // rebuild implements deriver.
 func (st *fillState) rebuild() bool {
@@ -178,12 +183,12 @@ func (st *fillState) rebuild() bool {
 func (st *fillState) forget() { *st = fillState{derived: st.derived, x: st.x, reads: st.reads} }
 
 // replay implements deriver.
-func (st *fillState) replay(to stamp) bool {
+func (st *fillState) replay(to language.Stamp) bool {
 	s, x := st.s, st.x
 	f := s.frame()
 	defer s.done()
 	whole := x.Args["total"].Eval(f)
-	total, ok := whole.(*amounts)
+	total, ok := whole.(*language.Amounts)
 	if !ok {
 		s.faultOf(x, f, whole)
 		st.forget()
@@ -191,22 +196,22 @@ func (st *fillState) replay(to stamp) bool {
 	}
 	changed := st.findClaims(to)
 	for _, i := range st.todo {
-		f.queue = s.queueView(st.queues[i])
+		f.Queue = s.QueueView(st.queues[i])
 		changed = st.claim(f, i) || changed
 	}
-	if changed || !identical(st.total, total.r) {
-		st.total = append(st.total[:0], total.r...)
+	if changed || !identical(st.total, total.Resources) {
+		st.total = append(st.total[:0], total.Resources...)
 		st.share()
 	}
 	return true
 }
 
 // findClaims lists the claims that may be others now, and says whether queues came or went.
-func (st *fillState) findClaims(to stamp) (regrouped bool) {
+func (st *fillState) findClaims(to language.Stamp) (regrouped bool) {
 	c := st.s.c
 	shared := st.sharedNow()
 	touched, known := st.cursor.Read(&c.QueueLog)
-	another := st.at.cycle != to.cycle
+	another := st.at.Cycle != to.Cycle
 	all := !known || st.reads.stale(st.at, to) || !bytes.Equal(shared, st.shared)
 	regrouped = !known || st.others(c, touched)
 	if st.shared = shared; regrouped {
@@ -235,7 +240,7 @@ func (st *fillState) sharedNow() []byte {
 	}
 	var out []byte
 	for _, r := range st.reads.shared {
-		out = encode(out, follow(st.s.cluster, r.Steps))
+		out = encode(out, follow(st.s.ClusterView, r.Steps))
 	}
 	for _, x := range st.reads.accounts {
 		st.s.accountOf(x).update()
@@ -264,7 +269,7 @@ func (st *fillState) regroup(queues []*model.Queue) {
 }
 
 // claim evaluates the arguments for the queue that a frame is about, and says whether it brings something else now.
-func (st *fillState) claim(f *Frame, i int) (changed bool) {
+func (st *fillState) claim(f *language.Frame, i int) (changed bool) {
 	x, c := st.x, &st.claims[i]
 	took := c.takes
 	if w := x.Args["among"]; w != nil && w.Eval(f) != types.True {
@@ -292,11 +297,11 @@ func sameClaim(a, b *quota.Claim) bool {
 }
 
 // claimInto evaluates one queue's arguments, in the memory of another claim; an error is a *types.Err.
-func claimInto(x *Attribute, f *Frame, c *quota.Claim) ref.Val {
+func claimInto(x *Attribute, f *language.Frame, c *quota.Claim) ref.Val {
 	weight := x.Args["weight"].Eval(f)
-	w, ok := Number(weight)
+	w, ok := language.Number(weight)
 	if !ok || !(w > 0) {
-		return types.NewErr("weight of queue %s must be above 0, is %s", f.Subject(), Text(weight))
+		return types.NewErr("weight of queue %s must be above 0, is %s", f.Subject(), language.Text(weight))
 	}
 	c.Weight = w
 	for _, arg := range []struct {
@@ -309,11 +314,11 @@ func claimInto(x *Attribute, f *Frame, c *quota.Claim) ref.Val {
 			continue
 		}
 		v := e.Eval(f)
-		a, ok := v.(*amounts)
+		a, ok := v.(*language.Amounts)
 		if !ok {
 			return v
 		}
-		*arg.into = append(*arg.into, a.r...)
+		*arg.into = append(*arg.into, a.Resources...)
 	}
 	return nil
 }
@@ -340,7 +345,7 @@ func (st *fillState) share() {
 		}
 		r := st.water.Of(n)
 		n++
-		if was, ok := c.value.(*amounts); !ok || !identical(was.r, r) {
+		if was, ok := c.value.(*language.Amounts); !ok || !identical(was.Resources, r) {
 			c.value = st.s.Amounts(r.Clone())
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
@@ -14,7 +15,7 @@ import (
 type cycle struct {
 	c      *model.Cluster
 	p      *policy.Policy
-	w      *policy.World
+	w      *language.World
 	seen   uint64 // the clock of the cluster that w is of
 	plan   *model.Plan
 	txn    *model.Txn
@@ -60,7 +61,7 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 }
 
 // world is the cluster as rows see it, made anew wherever the cluster has changed since.
-func (x *cycle) world() *policy.World {
+func (x *cycle) world() *language.World {
 	if x.seen != x.c.Clock {
 		x.w, x.seen = x.w.Anew(), x.c.Clock
 	}

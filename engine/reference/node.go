@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
@@ -76,7 +77,7 @@ func (x *cycle) refuses(t *model.Task, row int32) *refusal {
 	}
 	f := x.world().Frame().OfTask(t).OnNode(row)
 	for _, r := range x.p.Predicates() {
-		if x.opinion(r, f) == policy.No {
+		if x.opinion(r, f) == language.No {
 			return &refusal{rule: r}
 		}
 	}

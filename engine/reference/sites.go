@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -18,7 +19,7 @@ import (
 // eval evaluates an expression by cel-go. One whose cost is not known to be small has a budget for each evaluation, in steps that are those of
 // its compiled form: to be over it is an error. The budget that the evaluations of a row share in a cycle is the engine's alone, as it
 // draws on how often a row is asked.
-func eval(e *rules.Expr, f *policy.Frame) ref.Val {
+func eval(e *rules.Expr, f *language.Frame) ref.Val {
 	if e.Metered {
 		return e.Eval(f)
 	}
@@ -26,15 +27,15 @@ func eval(e *rules.Expr, f *policy.Frame) ref.Val {
 }
 
 // opinion asks a row of a yes-or-no site: none where its guard does not hold; what its onError says where it errs.
-func (x *cycle) opinion(r *policy.Rule, f *policy.Frame) policy.Opinion {
+func (x *cycle) opinion(r *policy.Rule, f *language.Frame) language.Opinion {
 	v := x.value(r, f)
 	switch v {
 	case nil:
-		return policy.Abstain
+		return language.Abstain
 	case types.True:
-		return policy.Yes
+		return language.Yes
 	case types.False:
-		return policy.No
+		return language.No
 	}
 	x.fault(r.Site.Name, r.Table, r.Name, f, v)
 	deny := policy.Denial(r.Site)
@@ -42,18 +43,18 @@ func (x *cycle) opinion(r *policy.Rule, f *policy.Frame) policy.Opinion {
 	case "deny":
 		return deny
 	case "allow":
-		return policy.Yes + policy.No - deny
+		return language.Yes + language.No - deny
 	}
-	return policy.Abstain
+	return language.Abstain
 }
 
 // number asks a row of scores: NaN where it has no opinion, or errs.
-func (x *cycle) number(r *policy.Rule, f *policy.Frame) float64 {
+func (x *cycle) number(r *policy.Rule, f *language.Frame) float64 {
 	v := x.value(r, f)
 	if v == nil {
 		return math.NaN()
 	}
-	n, ok := policy.Number(v)
+	n, ok := language.Number(v)
 	if ok && (math.IsNaN(n) || math.IsInf(n, 0)) {
 		v, ok = types.NewErr("the score is %v", n), false
 	}
@@ -65,7 +66,7 @@ func (x *cycle) number(r *policy.Rule, f *policy.Frame) float64 {
 }
 
 // value is what a row gives: nil where its guard does not hold, an error where that errs.
-func (x *cycle) value(r *policy.Rule, f *policy.Frame) ref.Val {
+func (x *cycle) value(r *policy.Rule, f *language.Frame) ref.Val {
 	if r.When != nil {
 		if held := eval(r.When, f); held != types.True {
 			if held == types.False {
@@ -78,7 +79,7 @@ func (x *cycle) value(r *policy.Rule, f *policy.Frame) ref.Val {
 }
 
 // text is what a row says against what it was asked about: its message, its expression, or how it erred.
-func (x *cycle) text(r *policy.Rule, f *policy.Frame) string {
+func (x *cycle) text(r *policy.Rule, f *language.Frame) string {
 	if v := x.value(r, f); types.IsError(v) {
 		return fmt.Sprintf("erred: %v", v)
 	}
@@ -89,9 +90,9 @@ func (x *cycle) text(r *policy.Rule, f *policy.Frame) string {
 }
 
 // all wants every row to agree; the first that says no is the answer.
-func (x *cycle) all(site string, f *policy.Frame) policy.Answer {
+func (x *cycle) all(site string, f *language.Frame) policy.Answer {
 	for _, r := range x.p.Rules(site) {
-		if x.opinion(r, f) == policy.No {
+		if x.opinion(r, f) == language.No {
 			return policy.Answer{Rule: r, Text: x.text(r, f)}
 		}
 	}
@@ -99,9 +100,9 @@ func (x *cycle) all(site string, f *policy.Frame) policy.Answer {
 }
 
 // any wants one row that says yes.
-func (x *cycle) any(site string, f *policy.Frame) policy.Answer {
+func (x *cycle) any(site string, f *language.Frame) policy.Answer {
 	for _, r := range x.p.Rules(site) {
-		if x.opinion(r, f) == policy.Yes {
+		if x.opinion(r, f) == language.Yes {
 			return policy.Answer{Yes: true, Rule: r, Text: x.text(r, f)}
 		}
 	}
@@ -109,20 +110,20 @@ func (x *cycle) any(site string, f *policy.Frame) policy.Answer {
 }
 
 // vote goes tier by tier: a refusal is final, else a permit is; nobody: permit.
-func (x *cycle) vote(site string, f *policy.Frame) policy.Answer {
+func (x *cycle) vote(site string, f *language.Frame) policy.Answer {
 	permit := policy.Answer{Yes: true}
 	for _, r := range x.p.Rules(site) {
 		if permit.Rule != nil && r.Tier != permit.Rule.Tier {
 			break
 		}
 		switch x.opinion(r, f) {
-		case policy.No:
+		case language.No:
 			return policy.Answer{Rule: r, Text: x.text(r, f)}
-		case policy.Yes:
+		case language.Yes:
 			if permit.Rule == nil {
 				permit.Rule = r
 			}
-		case policy.Abstain:
+		case language.Abstain:
 		}
 	}
 	return permit
@@ -137,18 +138,18 @@ func (x *cycle) Starving(j *model.Job) bool {
 			break
 		}
 		switch x.opinion(r, x.world().Frame().OfJob(j)) {
-		case policy.No:
+		case language.No:
 			return false
-		case policy.Yes:
+		case language.Yes:
 			starving = true
-		case policy.Abstain:
+		case language.Abstain:
 		}
 	}
 	return starving
 }
 
 // condition evaluates a condition of a step. An error is false, and a warning about what it was asked.
-func (x *cycle) condition(e *rules.Expr, f *policy.Frame, about string) bool {
+func (x *cycle) condition(e *rules.Expr, f *language.Frame, about string) bool {
 	if e == nil {
 		return true
 	}
@@ -174,7 +175,7 @@ func (x *cycle) taskPasses(step *policy.Step, t *model.Task) bool {
 }
 
 // keys are an object's sort keys by the rows of a site. What errs, or has no order, is none.
-func (x *cycle) keys(site string, f *policy.Frame) []policy.Key {
+func (x *cycle) keys(site string, f *language.Frame) []policy.Key {
 	var out []policy.Key
 	for _, r := range x.p.Rules(site) {
 		var k policy.Key
@@ -191,7 +192,7 @@ func (x *cycle) keys(site string, f *policy.Frame) []policy.Key {
 }
 
 // sorted puts objects in order: the first difference of their keys in tier order, then tie.
-func sorted[T comparable](x *cycle, site string, list []T, about func(T) *policy.Frame, tie func(a, b T) int) {
+func sorted[T comparable](x *cycle, site string, list []T, about func(T) *language.Frame, tie func(a, b T) int) {
 	keys := map[T][]policy.Key{}
 	for _, o := range list {
 		keys[o] = x.keys(site, about(o))

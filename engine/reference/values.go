@@ -10,6 +10,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/quota"
@@ -39,11 +40,11 @@ func (x *cycle) settle() {
 // Attribute implements policy.Values.
 func (x *cycle) Attribute(a *policy.Attribute, of ref.Val) ref.Val {
 	values := map[string]Starts{"cycle": x.settled, "start": x.starts}[a.Settle]
-	key := Settled{a, policy.OwnerName(of)}
+	key := Settled{a, language.OwnerName(of)}
 	if v, ok := values[key]; ok {
 		return v
 	}
-	v := policy.Held(x.compute(a, of))
+	v := language.Held(x.compute(a, of))
 	if values != nil {
 		values[key] = v
 	}
@@ -51,7 +52,7 @@ func (x *cycle) Attribute(a *policy.Attribute, of ref.Val) ref.Val {
 }
 
 // Variable implements policy.Values.
-func (x *cycle) Variable(v *policy.Variable, f *policy.Frame) ref.Val { return eval(v.Expr, f) }
+func (x *cycle) Variable(v *policy.Variable, f *language.Frame) ref.Val { return eval(v.Expr, f) }
 
 func (x *cycle) compute(a *policy.Attribute, of ref.Val) ref.Val {
 	f := x.world().FrameOf(of)
@@ -83,7 +84,7 @@ func accounting() map[string]func(x *cycle, a *policy.Attribute, of ref.Val) ref
 // sum adds up what the members of an object have.
 func (x *cycle) sum(a *policy.Attribute, of ref.Val) ref.Val {
 	totals := map[string]*policy.Total{}
-	for _, m := range x.members(a, policy.Owner(of)) {
+	for _, m := range x.members(a, language.Owner(of)) {
 		if w := a.Args["when"]; w != nil {
 			if held := eval(w, m); held != types.True {
 				x.faultIn(a, m, held)
@@ -121,8 +122,8 @@ func (x *cycle) sum(a *policy.Attribute, of ref.Val) ref.Val {
 
 // members are frames about the members of an object: of a queue its jobs, of a namespace, a queue or a job its tasks, of the cluster all.
 // A job that stands for one pod without a group is none.
-func (x *cycle) members(a *policy.Attribute, of any) []*policy.Frame {
-	var out []*policy.Frame
+func (x *cycle) members(a *policy.Attribute, of any) []*language.Frame {
+	var out []*language.Frame
 	if a.Over == "queue" {
 		for _, q := range x.c.QueuesByName() {
 			out = append(out, x.world().Frame().OfQueue(q))
@@ -156,19 +157,19 @@ func (x *cycle) members(a *policy.Attribute, of any) []*policy.Frame {
 	return out
 }
 
-func (x *cycle) faultIn(a *policy.Attribute, f *policy.Frame, v ref.Val) {
+func (x *cycle) faultIn(a *policy.Attribute, f *language.Frame, v ref.Val) {
 	if types.IsError(v) {
 		x.fault("attributes", a.Table, a.Name, f, v)
 	}
 }
 
 // amounts evaluates an argument that gives Resources; without one it is empty.
-func (x *cycle) amounts(a *policy.Attribute, e *rules.Expr, f *policy.Frame) (r model.Resources, err ref.Val) {
+func (x *cycle) amounts(a *policy.Attribute, e *rules.Expr, f *language.Frame) (r model.Resources, err ref.Val) {
 	if e == nil {
 		return nil, nil
 	}
 	v := eval(e, f)
-	r, ok := policy.AmountsOf(v)
+	r, ok := language.AmountsOf(v)
 	if !ok {
 		x.fault("attributes", a.Table, a.Name, f, v)
 		return nil, v
@@ -185,7 +186,7 @@ func (x *cycle) waterFill(a *policy.Attribute, owner ref.Val) ref.Val {
 	if a.Settle == "cycle" {
 		x.filled[a] = values
 	}
-	of, _ := policy.Owner(owner).(*model.Queue)
+	of, _ := language.Owner(owner).(*model.Queue)
 	if v := values[of]; v != nil {
 		return v
 	}
@@ -221,9 +222,9 @@ func (x *cycle) fill(a *policy.Attribute) map[*model.Queue]ref.Val {
 func (x *cycle) claim(a *policy.Attribute, q *model.Queue) (c quota.Claim, err ref.Val) {
 	f := x.world().Frame().OfQueue(q)
 	weight := eval(a.Args["weight"], f)
-	w, ok := policy.Number(weight)
+	w, ok := language.Number(weight)
 	if !ok || !(w > 0) {
-		err = types.NewErr("weight of queue %s must be above 0, is %s", q.Name, policy.Text(weight))
+		err = types.NewErr("weight of queue %s must be above 0, is %s", q.Name, language.Text(weight))
 		x.fault("attributes", a.Table, a.Name, f, err)
 		return c, err
 	}
@@ -233,7 +234,7 @@ func (x *cycle) claim(a *policy.Attribute, q *model.Queue) (c quota.Claim, err r
 }
 
 // amountsInto evaluates several arguments, by name; the first error ends it.
-func (x *cycle) amountsInto(a *policy.Attribute, args map[string]*rules.Expr, f *policy.Frame, into map[string]*model.Resources) (err ref.Val) {
+func (x *cycle) amountsInto(a *policy.Attribute, args map[string]*rules.Expr, f *language.Frame, into map[string]*model.Resources) (err ref.Val) {
 	for _, arg := range slices.Sorted(maps.Keys(into)) {
 		if *into[arg], err = x.amounts(a, args[arg], f); err != nil {
 			return err
@@ -243,7 +244,7 @@ func (x *cycle) amountsInto(a *policy.Attribute, args map[string]*rules.Expr, f 
 }
 
 func (x *cycle) quotaTree(a *policy.Attribute, owner ref.Val) ref.Val {
-	of, _ := policy.Owner(owner).(*model.Queue)
+	of, _ := language.Owner(owner).(*model.Queue)
 	return x.tree(a.Tree).Read(a, of)
 }
 
@@ -291,7 +292,7 @@ func (x *cycle) party(t *policy.QuotaTree, q *model.Queue) (quota.Party, ref.Val
 }
 
 func (x *cycle) typicalTasks(a *policy.Attribute, of ref.Val) ref.Val {
-	return policy.TypicalTasks(x.c, eval(a.Args["cover"], x.world().FrameOf(of)))
+	return language.TypicalTasks(x.c, eval(a.Args["cover"], x.world().FrameOf(of)))
 }
 
 // shares is the tree of shares: a group for each queue's path, below it its jobs.
@@ -332,7 +333,7 @@ func (x *cycle) shares(a *policy.Attribute, _ ref.Val) ref.Val {
 			tree.Set(j.Key, paths[j.Queue], has, wants)
 		}
 	}
-	return policy.ShareTree(tree, paths)
+	return language.NewShareTree(tree, paths)
 }
 
 func (x *cycle) parts(a *policy.Attribute, arg string, q *model.Queue) ([]string, bool) {
@@ -349,7 +350,7 @@ func (x *cycle) parts(a *policy.Attribute, arg string, q *model.Queue) ([]string
 // fault is a row, or a computed field, that erred.
 type fault struct{ site, table, rule string }
 
-func (x *cycle) fault(site, table, rule string, f *policy.Frame, err ref.Val) {
+func (x *cycle) fault(site, table, rule string, f *language.Frame, err ref.Val) {
 	e := x.faults[fault{site, table, rule}]
 	if e == nil {
 		e = &model.RuleError{Site: site, Table: table, Rule: rule, Object: f.Subject(), Text: fmt.Sprint(err)}

@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"fmt"
@@ -13,7 +13,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/quota"
 )
 
-func typicalType() *cel.Type { return object("Typical") }
+// TypicalType is that of the most frequent shapes of task.
+func TypicalType() *cel.Type { return Object("Typical") }
 
 // typical is a value of the accounting function typicalTasks.
 type typical struct {
@@ -34,7 +35,7 @@ func (t *typical) ConvertToType(to ref.Type) ref.Val {
 	case types.StringType:
 		return types.String(t.name())
 	case types.TypeType:
-		return typicalType()
+		return TypicalType()
 	}
 	return types.NewErr("typical tasks cannot become a %s", to.TypeName())
 }
@@ -60,11 +61,11 @@ func TypicalTasks(c *model.Cluster, v ref.Val) ref.Val {
 	if !ok || !(cover > 0 && cover <= 1) {
 		return types.NewErr("cover must be above 0 and at most 1, is %s", Text(v))
 	}
-	return newTypical(quota.NewTypical(c.Shapes(), cover, machines(c)))
+	return NewTypical(quota.NewTypical(c.Shapes(), cover, Machines(c)))
 }
 
-// machines counts the nodes with devices that are alike, in the order in which the first of each stands.
-func machines(c *model.Cluster) []quota.Machine {
+// Machines counts the nodes with devices that are alike, in the order in which the first of each stands.
+func Machines(c *model.Cluster) []quota.Machine {
 	var out []quota.Machine
 	at := map[quota.Machine]int{}
 	for row, gpus := range c.Nodes.GPUs {
@@ -83,6 +84,7 @@ func machines(c *model.Cluster) []quota.Machine {
 	return out
 }
 
-func newTypical(of *quota.Typical) *typical {
-	return &typical{of: of, typ: typicalType(), fragments: &measure{of: of.Fragments, gain: quota.Gain}}
+// NewTypical makes a value of them.
+func NewTypical(of *quota.Typical) *typical {
+	return &typical{of: of, typ: TypicalType(), fragments: &measure{of: of.Fragments, gain: quota.Gain}}
 }

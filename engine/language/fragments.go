@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 func fragmentFunctions() []*rules.Function {
 	reads := []string{"{0}.request", "{0}.gpuCount", "{0}.gpuMilli", "{1}.idle", "{1}.gpus.free", "{1}.gpuModel"}
 	onNode, onDevice := slices.Concat(reads, []string{"{2}"}), slices.Concat(reads, []string{"{2}.free", "{2}.index", "{3}"})
-	t, n, g, d := taskType(), nodeType(), gpuType(), cel.DoubleType
+	t, n, g, d := TaskType(), NodeType(), GPUType(), cel.DoubleType
 	return []*rules.Function{
 		{
 			Name: "fragGain",
@@ -26,8 +26,8 @@ func fragmentFunctions() []*rules.Function {
 				"about 50 where it changes nothing. Fragments are what is free of a node's devices and of no use to a typical task, on the average over these: all, where a task needs none, lacks CPU or devices, or may not use the model; " +
 				"else what is free on devices that have less than it asks for. Without a device: for a part of one the best of all devices, else those with the least left that suffice. 0 where too little is free (FGD; Weng et al., USENIX ATC 2023).",
 			Overloads: []rules.Overload{
-				{ID: "fragGain_node", Args: []*cel.Type{t, n, typicalType()}, Result: d, Cost: 200, Eval: guarded(fragGain), Reads: onNode, Native: always(gainForms((*typical).byFragments))},
-				{ID: "fragGain_gpu", Args: []*cel.Type{t, n, g, typicalType()}, Result: d, Cost: 200, Eval: guarded(fragGain), Reads: onDevice},
+				{ID: "fragGain_node", Args: []*cel.Type{t, n, TypicalType()}, Result: d, Cost: 200, Eval: guarded(fragGain), Reads: onNode, Native: always(gainForms((*typical).byFragments))},
+				{ID: "fragGain_gpu", Args: []*cel.Type{t, n, g, TypicalType()}, Result: d, Cost: 200, Eval: guarded(fragGain), Reads: onDevice},
 			},
 		},
 		{
@@ -36,8 +36,8 @@ func fragmentFunctions() []*rules.Function {
 				"`horizon` tasks on the average, the last argument. Each device takes what comes first and fits, again and again; what all of them would be filled with so counts by the part of it for which the node has CPU, and room for tasks that ask for several devices, " +
 				"on the average over the typical tasks, where one counts the more the fewer devices the nodes have that it could run on. Without a device: as for `fragGain`. -1e9 where too little is free.",
 			Overloads: []rules.Overload{
-				{ID: "fillGain_node", Args: []*cel.Type{t, n, typicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onNode, Native: fillForms},
-				{ID: "fillGain_gpu", Args: []*cel.Type{t, n, g, typicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onDevice},
+				{ID: "fillGain_node", Args: []*cel.Type{t, n, TypicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onNode, Native: fillForms},
+				{ID: "fillGain_gpu", Args: []*cel.Type{t, n, g, TypicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onDevice},
 			},
 		},
 	}
@@ -95,23 +95,23 @@ func (t *typical) byFill(horizon types.Int) *measure {
 func gainForms(measured func(*typical) *measure) *rules.Native {
 	return &rules.Native{
 		Double: func(task, node, of ref.Val) (float64, bool) {
-			t, okT := task.(*taskView)
-			n, okN := node.(*nodeView)
+			t, okT := task.(*TaskView)
+			n, okN := node.(*NodeView)
 			by, okB := of.(*typical)
 			if !okT || !okN || !okB {
 				return 0, false
 			}
-			return n.gain(t.of, measured(by)), true
+			return n.gain(t.Of, measured(by)), true
 		},
 		Doubles: func(r rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
-			t, okT := args[0].Value.(*taskView)
+			t, okT := args[0].Value.(*TaskView)
 			of, okB := args[2].Value.(*typical)
 			if !okT || !args[1].Row || !okB {
 				return false
 			}
 			w, by := worldOf(r), measured(of)
 			for i, row := range rows {
-				out[i] = w.nodeView(row).gain(t.of, by)
+				out[i] = w.NodeView(row).gain(t.Of, by)
 			}
 			return true
 		},
@@ -129,22 +129,22 @@ func fillForms(constants []ref.Val) *rules.Native {
 
 // gain is what placing a task changes on a device, or on the node where none is given.
 func gain(task, node, gpu ref.Val, by *measure) ref.Val {
-	t, okT := task.(*taskView)
-	n, okN := node.(*nodeView)
-	g, okG := gpu.(*gpuView)
+	t, okT := task.(*TaskView)
+	n, okN := node.(*NodeView)
+	g, okG := gpu.(*GPUView)
 	if !okT || !okN || gpu != nil && !okG {
 		return wrongArgument(task)
 	}
 	if !okG {
-		return types.Double(n.gain(t.of, by))
+		return types.Double(n.gain(t.Of, by))
 	}
 	d := n.devices()
 	d.measured(by)
-	return types.Double(d.gainOn(d.after(t.of), g.of.Free, t.of.GPUMilli, by))
+	return types.Double(d.gainOn(d.after(t.Of), g.Of.Free, t.Of.GPUMilli, by))
 }
 
 // gain is what placing a task on the node changes: for a part of a device on the best of all, else on those with the least left that suffice.
-func (n *nodeView) gain(t *model.Task, by *measure) float64 {
+func (n *NodeView) gain(t *model.Task, by *measure) float64 {
 	d := n.devices()
 	d.measured(by)
 	after := d.after(t)
@@ -202,11 +202,11 @@ func (d *freeDevices) measured(by *measure) {
 }
 
 // devices lists what the node has free, anew only where the node has changed.
-func (n *nodeView) devices() *freeDevices {
-	d, row, nodes := &n.free, n.of.Row, &n.w.c.Nodes
-	if at := nodes.Version[row] + 1; d.version != at || n.w.NoCache {
+func (n *NodeView) devices() *freeDevices {
+	d, row, nodes := &n.free, n.Of.Row, &n.World.c.Nodes
+	if at := nodes.Version[row] + 1; d.version != at || n.World.NoCache {
 		d.version, d.by = at, nil
-		d.room = quota.Room{CPU: nodes.Idle(model.CPU, row), GPUs: d.room.GPUs[:0], Model: n.of.GPUModel}
+		d.room = quota.Room{CPU: nodes.Idle(model.CPU, row), GPUs: d.room.GPUs[:0], Model: n.Of.GPUModel}
 		for i := range nodes.GPUs[row] {
 			d.room.GPUs = append(d.room.GPUs, nodes.GPUs[row][i].Free)
 		}
@@ -221,12 +221,12 @@ func hashFunction() *rules.Function {
 		Name: "hash01", Root: "cluster",
 		Doc: "A number from 0 to below 1 that depends on the strings, in their order, and on the seed of the run, and on nothing else; for other strings it is another one, evenly spread.",
 		Overloads: []rules.Overload{{
-			ID: "hash01_list", Args: []*cel.Type{clusterType(), cel.ListType(cel.StringType)}, Result: cel.DoubleType, Reads: []string{"{0}.seed"}, Eval: guarded(hashOfList),
+			ID: "hash01_list", Args: []*cel.Type{ClusterType(), cel.ListType(cel.StringType)}, Result: cel.DoubleType, Reads: []string{"{0}.seed"}, Eval: guarded(hashOfList),
 		}},
 	}
 	for n := 1; n <= 4; n++ {
-		args := append([]*cel.Type{clusterType()}, slices.Repeat([]*cel.Type{cel.StringType}, n)...)
-		f.Overloads = append(f.Overloads, rules.Overload{ID: fmt.Sprintf("hash01_%d", n), Args: args, Result: cel.DoubleType, Reads: []string{"{0}.seed"}, Eval: hashOf, Spread: true})
+		args := append([]*cel.Type{ClusterType()}, slices.Repeat([]*cel.Type{cel.StringType}, n)...)
+		f.Overloads = append(f.Overloads, rules.Overload{ID: fmt.Sprintf("hash01_%d", n), Args: args, Result: cel.DoubleType, Reads: []string{"{0}.seed"}, Eval: HashOf, Spread: true})
 	}
 	f.Overloads[2].Native = always(&rules.Native{Double: hashOfTwo, Doubles: hashColumn}) // of two strings
 	return f
@@ -234,7 +234,7 @@ func hashFunction() *rules.Function {
 
 // hashOfTwo is hashOf of two strings.
 func hashOfTwo(cluster, a, b ref.Val) (float64, bool) {
-	c, okC := cluster.(*clusterView)
+	c, okC := cluster.(*ClusterView)
 	x, okX := a.(types.String)
 	y, okY := b.(types.String)
 	if !okC || !okX || !okY {
@@ -253,12 +253,12 @@ func hashOfList(args ...ref.Val) ref.Val {
 	for i := range n {
 		all = append(all, l.Get(i))
 	}
-	return hashOf(all...)
+	return HashOf(all...)
 }
 
-// hashOf hashes the seed of the cluster that is its first argument, and the strings that follow.
-func hashOf(args ...ref.Val) ref.Val {
-	c, ok := args[0].(*clusterView)
+// HashOf hashes the seed of the cluster that is its first argument, and the strings that follow.
+func HashOf(args ...ref.Val) ref.Val {
+	c, ok := args[0].(*ClusterView)
 	if !ok {
 		return wrongArgument(args[0])
 	}
@@ -275,7 +275,7 @@ func hashOf(args ...ref.Val) ref.Val {
 
 // hashColumn is hashOf of a string that is the same for all rows and one of each row; the first is hashed once.
 func hashColumn(t rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
-	c, okC := args[0].Value.(*clusterView)
+	c, okC := args[0].Value.(*ClusterView)
 	first, okF := args[1].Value.(types.String)
 	if !okC || !okF || args[2].Member == nil || args[2].Member.Strings == nil {
 		return false
@@ -291,7 +291,7 @@ func hashColumn(t rules.Rows, args []rules.Source, rows []int32, out []float64) 
 }
 
 // seeded is a hash of nothing but the run's seed.
-func seeded(c *clusterView) uint64 { return uint64(c.of.Seed)*fnvPrime ^ fnvOffset }
+func seeded(c *ClusterView) uint64 { return uint64(c.Of.Seed)*fnvPrime ^ fnvOffset }
 
 // hashed is a hash with one more string.
 func hashed(h uint64, s string) uint64 {

@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"github.com/go-logr/logr"
@@ -10,10 +10,10 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-func matchesNodeAffinity(t *taskView, n *nodeView) ref.Val {
-	ok, err := matchesRequired(t.of, n.of)
+func matchesNodeAffinity(t *TaskView, n *NodeView) ref.Val {
+	ok, err := matchesRequired(t.Of, n.Of)
 	if err != nil {
-		return types.NewErr("node affinity of pod %s: %v", t.of.Key, err)
+		return types.NewErr("node affinity of pod %s: %v", t.Of.Key, err)
 	}
 	return types.Bool(ok)
 }
@@ -27,20 +27,20 @@ func matchesRequired(t *model.Task, n *model.Node) (bool, error) {
 
 // matchesColumn asks once for all nodes that have the labels alike which the pod's terms read.
 func matchesColumn(r rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
-	v, ok := args[0].Value.(*taskView)
+	v, ok := args[0].Value.(*TaskView)
 	if !ok || !args[1].Row {
 		return false
 	}
-	if v.of.NodeAffinityKey == "" {
+	if v.Of.NodeAffinityKey == "" {
 		fill(out, true)
 		return true
 	}
-	if v.of.NodeAffinityFields {
+	if v.Of.NodeAffinityFields {
 		return false
 	}
 	w, d := worldOf(r), workspaceOf(r)
 	d.codes = model.Resized(d.codes, len(rows))
-	distinct := w.byLabels(v.of.NodeAffinityLabels).numbers(w, rows, d.codes)
+	distinct := w.byLabels(v.Of.NodeAffinityLabels).numbers(w, rows, d.codes)
 	if distinct == 0 {
 		return false
 	}
@@ -48,7 +48,7 @@ func matchesColumn(r rules.Rows, args []rules.Source, rows []int32, out []bool) 
 	for i, code := range d.codes {
 		if d.answers[code] == Abstain {
 			d.answers[code] = No
-			switch matches, err := matchesRequired(v.of, w.c.Nodes.Rows[rows[i]]); {
+			switch matches, err := matchesRequired(v.Of, w.c.Nodes.Rows[rows[i]]); {
 			case err != nil:
 				return false
 			case matches:
@@ -66,10 +66,10 @@ func fill[T any](out []T, x T) {
 	}
 }
 
-func intolerablePreferNoSchedule(t *taskView, n *nodeView) int64 {
+func intolerablePreferNoSchedule(t *TaskView, n *NodeView) int64 {
 	count := int64(0)
-	for i := range n.of.Taints {
-		if taint := &n.of.Taints[i]; taint.Effect == corev1.TaintEffectPreferNoSchedule && !preferTolerates(t.of, taint) {
+	for i := range n.Of.Taints {
+		if taint := &n.Of.Taints[i]; taint.Effect == corev1.TaintEffectPreferNoSchedule && !preferTolerates(t.Of, taint) {
 			count++
 		}
 	}
@@ -91,7 +91,7 @@ func toleratesUnschedulable(t *model.Task) bool {
 	return t.Tolerates(&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
 }
 
-func portsFree(t *taskView, n *nodeView) bool { return portsFreeOn(t.of, &t.w.c.Nodes, n.of.Row) }
+func portsFree(t *TaskView, n *NodeView) bool { return portsFreeOn(t.Of, &t.World.c.Nodes, n.Of.Row) }
 
 func portsFreeOn(t *model.Task, n *model.Nodes, row int32) bool {
 	for _, want := range t.HostPorts {
@@ -110,12 +110,12 @@ func portsFreeOn(t *model.Task, n *model.Nodes, row int32) bool {
 }
 
 func portsColumn(_ rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
-	v, ok := args[0].Value.(*taskView)
+	v, ok := args[0].Value.(*TaskView)
 	if !ok || !args[1].Row {
 		return false
 	}
 	for i, row := range rows {
-		out[i] = len(v.of.HostPorts) == 0 || portsFreeOn(v.of, &v.w.c.Nodes, row)
+		out[i] = len(v.Of.HostPorts) == 0 || portsFreeOn(v.Of, &v.World.c.Nodes, row)
 	}
 	return true
 }
@@ -137,12 +137,12 @@ func nodeAffinityScore(t *model.Task, n *model.Node) float64 {
 }
 
 func preferenceColumn(_ rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
-	v, ok := args[0].Value.(*taskView)
+	v, ok := args[0].Value.(*TaskView)
 	if !ok || !args[1].Row {
 		return false
 	}
 	for i, row := range rows {
-		out[i] = nodeAffinityScore(v.of, v.w.c.Nodes.Rows[row])
+		out[i] = nodeAffinityScore(v.Of, v.World.c.Nodes.Rows[row])
 	}
 	return true
 }

@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"encoding/json"
@@ -20,21 +20,21 @@ const mostAllocatedName = "MostAllocated"
 func strategyFunctions() []*rules.Function {
 	str := cel.StringType
 	numbers, words := cel.MapType(str, cel.DoubleType), cel.MapType(str, str)
-	fit := method("strategyFit", "Weighted mean, 0 to 1, over the requested resources that weights names. For one of strategy MostAllocated it is what would be used, as a part of allocatable; for any other what would be left. "+
+	fit := Method("strategyFit", "Weighted mean, 0 to 1, over the requested resources that weights names. For one of strategy MostAllocated it is what would be used, as a part of allocatable; for any other what would be left. "+
 		"types has the strategy of each resource, and otherwise is that of the rest. A name that ends in * stands for all that begin like it, where none is written out and no longer one fits; a * alone, or within, stands for nothing. "+
 		"A resource that the node lacks counts as 0; one that would not fit makes the whole 0.",
-		[]*cel.Type{nodeType(), taskType(), words, numbers, str}, cel.DoubleType, func(args ...ref.Val) ref.Val {
-			n, okN := args[0].(*nodeView)
-			t, okT := args[1].(*taskView)
+		[]*cel.Type{NodeType(), TaskType(), words, numbers, str}, cel.DoubleType, func(args ...ref.Val) ref.Val {
+			n, okN := args[0].(*NodeView)
+			t, okT := args[1].(*TaskView)
 			kinds, okK := args[2].(traits.Mapper)
 			weights, okW := args[3].(traits.Mapper)
 			if !okN || !okT || !okK || !okW {
 				return wrongArgument(args[0])
 			}
-			return types.Double(strategyFit(&n.w.c.Nodes, n.of.Row, strategiesOf(t.of.Request, kinds, weights, args[4], n.w.c.Dims)))
+			return types.Double(strategyFit(&n.World.c.Nodes, n.Of.Row, strategiesOf(t.Of.Request, kinds, weights, args[4], n.World.c.Dims)))
 		}, "{0}.allocatable", "{0}.used", "{1}.request")
 	fit = called(natively(fit, always(&rules.Native{Doubles: strategyColumn})), "task", "types", "weights", "otherwise")
-	parse := method("jsonNumbers", "The JSON object of numbers that the text is; none where it is anything else.", []*cel.Type{str}, cel.OptionalType(numbers), func(args ...ref.Val) ref.Val {
+	parse := Method("jsonNumbers", "The JSON object of numbers that the text is; none where it is anything else.", []*cel.Type{str}, cel.OptionalType(numbers), func(args ...ref.Val) ref.Val {
 		s, ok := args[0].(types.String)
 		if !ok {
 			return wrongArgument(args[0])
@@ -108,14 +108,14 @@ func strategyFit(nodes *model.Nodes, row int32, strategies []strategy) float64 {
 
 // strategyColumn looks at the maps once for all nodes.
 func strategyColumn(r rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
-	t, okT := args[1].Value.(*taskView)
+	t, okT := args[1].Value.(*TaskView)
 	kinds, okK := args[2].Value.(traits.Mapper)
 	weights, okW := args[3].Value.(traits.Mapper)
 	if !args[0].Row || !okT || !okK || !okW || args[4].Value == nil {
 		return false
 	}
 	c := worldOf(r).c
-	strategies := strategiesOf(t.of.Request, kinds, weights, args[4].Value, c.Dims)
+	strategies := strategiesOf(t.Of.Request, kinds, weights, args[4].Value, c.Dims)
 	for i, row := range rows {
 		out[i] = strategyFit(&c.Nodes, row, strategies)
 	}

@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"github.com/google/cel-go/cel"
@@ -20,27 +20,27 @@ const (
 
 // nearFields are the members of Task for what pods ask of each other.
 func nearFields() []*rules.Member {
-	type v = *taskView
+	type v = *TaskView
 	return []*rules.Member{
-		boolField("hasPeerTerms", fromSpec|fromTerms|fromOthersTerms, rules.ByObject, "has terms of inter-pod affinity or anti-affinity, or is a pod that the terms of another speak of",
-			func(t v) bool { return t.w.topologyOf(t.of).HasAffinity() }),
-		boolField("hasSpread", fromTerms, rules.ByObject, "has topology spread constraints", func(t v) bool {
-			return t.of.PodTerms != nil && len(t.of.PodTerms.Spread) > 0
+		boolField("hasPeerTerms", FromSpec|FromTerms|FromOthersTerms, rules.ByObject, "has terms of inter-pod affinity or anti-affinity, or is a pod that the terms of another speak of",
+			func(t v) bool { return t.World.TopologyOf(t.Of).HasAffinity() }),
+		boolField("hasSpread", FromTerms, rules.ByObject, "has topology spread constraints", func(t v) bool {
+			return t.Of.PodTerms != nil && len(t.Of.PodTerms.Spread) > 0
 		}),
-		hidden("podTerms", fromTerms, rules.ByObject, "inter-pod affinity and topology spread", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Terms()) }),
-		hidden("matchedBy", fromSpec|fromOthersTerms, rules.ByObject, "other pods' terms about the labels", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Matched()) }),
+		hidden("podTerms", FromTerms, rules.ByObject, "inter-pod affinity and topology spread", func(t v) ref.Val { return types.String(t.World.TopologyOf(t.Of).Terms()) }),
+		hidden("matchedBy", FromSpec|FromOthersTerms, rules.ByObject, "other pods' terms about the labels", func(t v) ref.Val { return types.String(t.World.TopologyOf(t.Of).Matched()) }),
 	}
 }
 
 // domainFields are the members of Node for what lies in its topology domains.
 func domainFields() []*rules.Member {
 	of := func(name string, origin rules.Origin, doc string) *rules.Member {
-		return hidden(name, origin, rules.ByStep, doc, func(*nodeView) ref.Val { return types.String("") })
+		return hidden(name, origin, rules.ByStep, doc, func(*NodeView) ref.Val { return types.String("") })
 	}
 	return []*rules.Member{
-		of("peers", fromPeers, "the pods in the topology domains"),
-		of("imageNodes", fromImageNodes, "how many nodes share the images"),
-		of("group", fromCandidates, "the fellow candidates"),
+		of("peers", FromPeers, "the pods in the topology domains"),
+		of("imageNodes", FromImageNodes, "how many nodes share the images"),
+		of("group", FromCandidates, "the fellow candidates"),
 	}
 }
 
@@ -63,35 +63,35 @@ func nearFunctions() []*rules.Function {
 	}
 }
 
-func affinityFits(t *taskView, n *nodeView) ref.Val {
-	co := t.w.topologyOf(t.of)
-	return types.Bool(t.w.counts().AffinityFits(co, t.of, n.of.Row))
+func affinityFits(t *TaskView, n *NodeView) ref.Val {
+	co := t.World.TopologyOf(t.Of)
+	return types.Bool(t.World.Counts().AffinityFits(co, t.Of, n.Of.Row))
 }
 
-func affinityScore(t *taskView, n *nodeView) ref.Val {
-	co := t.w.topologyOf(t.of)
-	return types.Double(t.w.counts().AffinityScore(co, t.of, n.of.Row))
+func affinityScore(t *TaskView, n *NodeView) ref.Val {
+	co := t.World.TopologyOf(t.Of)
+	return types.Double(t.World.Counts().AffinityScore(co, t.Of, n.Of.Row))
 }
 
-func spreadFits(t *taskView, n *nodeView) ref.Val {
-	co := t.w.topologyOf(t.of)
-	return types.Bool(t.w.counts().SpreadFits(co, t.of, n.of.Row))
+func spreadFits(t *TaskView, n *NodeView) ref.Val {
+	co := t.World.TopologyOf(t.Of)
+	return types.Bool(t.World.Counts().SpreadFits(co, t.Of, n.Of.Row))
 }
 
-func spreadApplies(t *taskView, n *nodeView) ref.Val {
-	return types.Bool(t.w.topologyOf(t.of).SpreadApplies(n.of.Row))
+func spreadApplies(t *TaskView, n *NodeView) ref.Val {
+	return types.Bool(t.World.TopologyOf(t.Of).SpreadApplies(n.Of.Row))
 }
 
-func spreadScore(t *taskView, n *nodeView) ref.Val {
-	co := t.w.topologyOf(t.of)
-	return types.Double(t.w.counts().SpreadScore(co, t.of, n.of.Row, t.w.sizes))
+func spreadScore(t *TaskView, n *NodeView) ref.Val {
+	co := t.World.TopologyOf(t.Of)
+	return types.Double(t.World.Counts().SpreadScore(co, t.Of, n.Of.Row, t.World.Sizes))
 }
 
-// counts of the topology domains.
-func (w *World) counts() *topology.Counts {
-	w.topology.Afresh = w.NoCache
-	return w.topology
+// Counts of the topology domains.
+func (w *World) Counts() *topology.Counts {
+	w.Topology.Afresh = w.NoCache
+	return w.Topology
 }
 
-// topologyOf is what the answers about a task's peers and images rest on, as the cluster is now.
-func (w *World) topologyOf(t *model.Task) *topology.Context { return w.counts().Of(t) }
+// TopologyOf is what the answers about a task's peers and images rest on, as the cluster is now.
+func (w *World) TopologyOf(t *model.Task) *topology.Context { return w.Counts().Of(t) }

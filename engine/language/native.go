@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"github.com/google/cel-go/common/types"
@@ -42,17 +42,17 @@ type amountSource struct {
 func amountsOf(from rules.Source, known []nodeAmount) (src amountSource, ok bool) {
 	if from.Member != nil {
 		for _, a := range known {
-			if a.name == from.Member.Name {
+			if a.Name == from.Member.Name {
 				return amountSource{ofRow: a}, true
 			}
 		}
 		return amountSource{}, false
 	}
-	a, ok := from.Value.(*amounts)
+	a, ok := from.Value.(*Amounts)
 	if !ok {
 		return amountSource{}, false
 	}
-	return amountSource{fixed: a.r}, true
+	return amountSource{fixed: a.Resources}, true
 }
 
 // fill writes one dimension, in inner units and 0 where it is absent.
@@ -67,15 +67,15 @@ func (src *amountSource) fill(n *model.Nodes, dim int, rows []int32, out []float
 // fitsColumn is Resources.Fits of what is the same for all rows into what is the row's.
 func fitsColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
 	return func(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
-		a, okA := args[0].Value.(*amounts)
+		a, okA := args[0].Value.(*Amounts)
 		b, okB := amountsOf(args[1], known)
 		if !okA || !okB {
 			return false
 		}
 		w, d := worldOf(t), workspaceOf(t)
 		fill(out, true)
-		d.left = roomFor(d.left, len(rows))
-		for dim, want := range a.r {
+		d.left = RoomFor(d.left, len(rows))
+		for dim, want := range a.Resources {
 			if want != want {
 				continue
 			}
@@ -93,14 +93,14 @@ func withinColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, ro
 	return func(t rules.Rows, args []rules.Source, rows []int32, out []bool) bool {
 		a, okA := amountsOf(args[0], known)
 		b, okB := amountsOf(args[1], known)
-		dims, okD := args[2].Value.(*amounts)
+		dims, okD := args[2].Value.(*Amounts)
 		if !okA || !okB || !okD {
 			return false
 		}
 		w, d := worldOf(t), workspaceOf(t)
 		fill(out, true)
-		d.left, d.right = roomFor(d.left, len(rows)), roomFor(d.right, len(rows))
-		for dim, counts := range dims.r {
+		d.left, d.right = RoomFor(d.left, len(rows)), RoomFor(d.right, len(rows))
+		for dim, counts := range dims.Resources {
 			if !(counts > 0) {
 				continue
 			}
@@ -114,8 +114,8 @@ func withinColumn(known []nodeAmount) func(t rules.Rows, args []rules.Source, ro
 	}
 }
 
-// roomFor is a slice of that length, with whatever is in it.
-func roomFor[T any](old []T, n int) []T {
+// RoomFor is a slice of that length, with whatever is in it.
+func RoomFor[T any](old []T, n int) []T {
 	if cap(old) >= n {
 		return old[:n]
 	}

@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"fmt"
@@ -14,78 +14,79 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// shareKeyFunction gives a queue's place in a tree of shares.
-const shareKeyFunction = "key"
+// ShareKeyFunction gives a queue's place in a tree of shares.
+const ShareKeyFunction = "key"
 
-func shareTreeType() *cel.Type { return object("ShareTree") }
+// ShareTreeType is that of trees of shares.
+func ShareTreeType() *cel.Type { return Object("ShareTree") }
 
-// shareTree is a tree of shares as a value of the language: the tree as it is, and what jobs are to hold beside.
-type shareTree struct {
-	tree   *quota.Shares
-	paths  map[*model.Queue][]string
-	number uint64 // tells it from other trees of a session
-	clock  uint64 // of the cluster
+// ShareTree is a tree of shares as a value of the language: the tree as it is, and what jobs are to hold beside.
+type ShareTree struct {
+	Tree   *quota.Shares
+	Paths  map[*model.Queue][]string
+	Number uint64 // tells it from other trees of a session
+	Clock  uint64 // of the cluster
 	more   []quota.Change
 }
 
-// ShareTree is a tree of shares as a value; paths are the places of queues in it.
-func ShareTree(tree *quota.Shares, paths map[*model.Queue][]string) ref.Val {
-	return &shareTree{tree: tree, paths: paths}
+// NewShareTree is a tree of shares as a value; paths are the places of queues in it.
+func NewShareTree(tree *quota.Shares, paths map[*model.Queue][]string) ref.Val {
+	return &ShareTree{Tree: tree, Paths: paths}
 }
 
 // ConvertToNative implements ref.Val.
-func (t *shareTree) ConvertToNative(reflect.Type) (any, error) {
+func (t *ShareTree) ConvertToNative(reflect.Type) (any, error) {
 	return nil, fmt.Errorf("a tree of shares has no other form")
 }
 
 // ConvertToType implements ref.Val.
-func (t *shareTree) ConvertToType(to ref.Type) ref.Val {
+func (t *ShareTree) ConvertToType(to ref.Type) ref.Val {
 	if to == types.TypeType {
-		return shareTreeType()
+		return ShareTreeType()
 	}
 	return types.NewErr("a tree of shares cannot become a %s", to.TypeName())
 }
 
 // Equal implements ref.Val: the same tree, at the same moment, with the same beside.
-func (t *shareTree) Equal(other ref.Val) ref.Val {
-	o, ok := other.(*shareTree)
+func (t *ShareTree) Equal(other ref.Val) ref.Val {
+	o, ok := other.(*ShareTree)
 	return types.Bool(ok && o.name() == t.name())
 }
 
 // Type implements ref.Val.
-func (t *shareTree) Type() ref.Type { return shareTreeType() }
+func (t *ShareTree) Type() ref.Type { return ShareTreeType() }
 
 // Value implements ref.Val.
-func (t *shareTree) Value() any { return t }
+func (t *ShareTree) Value() any { return t }
 
 // name tells the tree of one moment from those of others.
-func (t *shareTree) name() string {
-	return fmt.Sprintf("tree of shares %d at %d %v", t.number, t.clock, t.more)
+func (t *ShareTree) name() string {
+	return fmt.Sprintf("tree of shares %d at %d %v", t.Number, t.Clock, t.more)
 }
 
 // with is the tree in which a job holds so much more.
-func (t *shareTree) with(j *jobView, more model.Resources) ref.Val {
-	return &shareTree{t.tree, t.paths, t.number, t.clock, append(slices.Clone(t.more), quota.Change{Key: j.of.Key, More: more})}
+func (t *ShareTree) with(j *JobView, more model.Resources) ref.Val {
+	return &ShareTree{t.Tree, t.Paths, t.Number, t.Clock, append(slices.Clone(t.more), quota.Change{Key: j.Of.Key, More: more})}
 }
 
 // keys are the places of queues in the tree.
-func (t *shareTree) keys(queues ...*queueView) [][]quota.Rank {
+func (t *ShareTree) keys(queues ...*QueueView) [][]quota.Rank {
 	var out [][]quota.Rank
 	ask := func() {
 		for _, q := range queues {
-			out = append(out, t.tree.Key(t.paths[q.of]))
+			out = append(out, t.Tree.Key(t.Paths[q.Of]))
 		}
 	}
 	if len(t.more) == 0 {
 		ask()
 	} else {
-		t.tree.If(t.more, ask)
+		t.Tree.If(t.more, ask)
 	}
 	return out
 }
 
 // key is a queue's place as a sort key.
-func (t *shareTree) key(q *queueView) ref.Val {
+func (t *ShareTree) key(q *QueueView) ref.Val {
 	var out []ref.Val
 	for _, r := range t.keys(q)[0] {
 		saturated := 0.0
@@ -94,45 +95,45 @@ func (t *shareTree) key(q *queueView) ref.Val {
 		}
 		out = append(out, types.Double(saturated), types.Double(r.Share))
 	}
-	return list(out)
+	return List(out)
 }
 
 // shareTreeFunctions are those of a tree of shares.
 func shareTreeFunctions() []*rules.Function {
 	change := func(name, doc string, sign float64) *rules.Function {
-		return method(name, doc, []*cel.Type{shareTreeType(), jobType(), resourcesType()}, shareTreeType(), func(args ...ref.Val) ref.Val {
-			t, okT := args[0].(*shareTree)
-			j, okJ := args[1].(*jobView)
-			a, okA := args[2].(*amounts)
+		return Method(name, doc, []*cel.Type{ShareTreeType(), JobType(), ResourcesType()}, ShareTreeType(), func(args ...ref.Val) ref.Val {
+			t, okT := args[0].(*ShareTree)
+			j, okJ := args[1].(*JobView)
+			a, okA := args[2].(*Amounts)
 			if !okT || !okJ || !okA {
 				return wrongArgument(args[0])
 			}
-			return t.with(j, a.r.Scale(sign))
+			return t.with(j, a.Resources.Scale(sign))
 		}, "{0}", "{1}.uid")
 	}
 	key := func(args ...ref.Val) ref.Val {
-		t, okT := args[0].(*shareTree)
-		q, okQ := args[1].(*queueView)
+		t, okT := args[0].(*ShareTree)
+		q, okQ := args[1].(*QueueView)
 		if !okT || !okQ {
 			return wrongArgument(args[0])
 		}
 		return t.key(q)
 	}
 	compare := func(args ...ref.Val) ref.Val {
-		t, okT := args[0].(*shareTree)
-		a, okA := args[1].(*queueView)
-		b, okB := args[2].(*queueView)
+		t, okT := args[0].(*ShareTree)
+		a, okA := args[1].(*QueueView)
+		b, okB := args[2].(*QueueView)
 		if !okT || !okA || !okB {
 			return wrongArgument(args[0])
 		}
 		keys := t.keys(a, b)
 		return types.Int(quota.CompareKeys(keys[0], keys[1]))
 	}
-	queue, tree := queueType(), shareTreeType()
+	queue, tree := QueueType(), ShareTreeType()
 	return []*rules.Function{
-		method(shareKeyFunction, "The queue's place as a sort key: for each level from the root down 1 if nothing below can take more, else 0, "+
+		Method(ShareKeyFunction, "The queue's place as a sort key: for each level from the root down 1 if nothing below can take more, else 0, "+
 			"and its share by its weight.", []*cel.Type{tree, queue}, cel.ListType(cel.DoubleType), key, "{0}", "{1}.name"),
-		method("compare", "Which of two queues takes the next turn: below 0 the first, above 0 the second, 0 where they do not differ on their "+
+		Method("compare", "Which of two queues takes the next turn: below 0 the first, above 0 the second, 0 where they do not differ on their "+
 			"common levels.", []*cel.Type{tree, queue, queue}, cel.IntType, compare, "{0}", "{1}.name", "{2}.name"),
 		change("with", "The tree as it would be if the job had so much more. It is counted anew, at the cost of a look at the siblings on the "+
 			"way up, each time that something is asked of it.", 1),

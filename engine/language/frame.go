@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"github.com/google/cel-go/cel"
@@ -10,13 +10,13 @@ import (
 
 // Frame is what the roots stand for in one evaluation.
 type Frame struct {
-	w                                                              *World // nil: at compile time
-	work                                                           *workspace
-	task, job, queue, node, gpu, victim, preemptor, request, scope ref.Val
+	World                                                          *World // nil: at compile time
+	Workspace                                                      *Workspace
+	Task, Job, Queue, Node, GPU, Victim, Preemptor, Request, Scope ref.Val
 }
 
-// rootNames are the roots by their number, as Frame.Root knows them.
-func rootNames() []string {
+// RootNames are the roots by their number, as Frame.Root knows them.
+func RootNames() []string {
 	return []string{"task", "job", "queue", "node", "gpu", "victim", "preemptor", "request", "scope", "params", "variables", "cluster", "now", "action", "pipeline"}
 }
 
@@ -25,23 +25,23 @@ func (f *Frame) Root(number int) any {
 	var v ref.Val
 	switch number {
 	case 0:
-		v = f.task
+		v = f.Task
 	case 1:
-		v = f.job
+		v = f.Job
 	case 2:
-		v = f.queue
+		v = f.Queue
 	case 3:
-		v = f.node
+		v = f.Node
 	case 4:
-		v = f.gpu
+		v = f.GPU
 	case 5:
-		v = f.victim
+		v = f.Victim
 	case 6:
-		v = f.preemptor
+		v = f.Preemptor
 	case 7:
-		v = f.request
+		v = f.Request
 	case 8:
-		v = f.scope
+		v = f.Scope
 	case 9, 10:
 		return f
 	default:
@@ -54,18 +54,18 @@ func (f *Frame) Root(number int) any {
 }
 
 func (f *Frame) globalRoot(number int) any {
-	if f.w == nil {
+	if f.World == nil {
 		return nil
 	}
 	switch number {
 	case 11:
-		return f.w.cluster
+		return f.World.ClusterView
 	case 12:
-		return f.w.nowValue()
+		return f.World.nowValue()
 	case 13:
-		return f.w.action
+		return f.World.Action
 	case 14:
-		return f.w.layout.Pipeline
+		return f.World.layout.Pipeline
 	}
 	return nil
 }
@@ -75,25 +75,25 @@ func (f *Frame) ResolveName(name string) (any, bool) {
 	var v ref.Val
 	switch name {
 	case "task":
-		v = f.task
+		v = f.Task
 	case "job":
-		v = f.job
+		v = f.Job
 	case "queue":
-		v = f.queue
+		v = f.Queue
 	case "node":
-		v = f.node
+		v = f.Node
 	case "params", "variables":
 		return f, true
 	case "gpu":
-		v = f.gpu
+		v = f.GPU
 	case "victim":
-		v = f.victim
+		v = f.Victim
 	case "preemptor":
-		v = f.preemptor
+		v = f.Preemptor
 	case "request":
-		v = f.request
+		v = f.Request
 	case "scope":
-		v = f.scope
+		v = f.Scope
 	default:
 		return f.global(name)
 	}
@@ -104,37 +104,37 @@ func (f *Frame) ResolveName(name string) (any, bool) {
 }
 
 func (f *Frame) global(name string) (any, bool) {
-	if f.w == nil {
+	if f.World == nil {
 		return nil, false
 	}
 	switch name {
 	case "cluster":
-		return f.w.cluster, true
+		return f.World.ClusterView, true
 	case "now":
-		return f.w.nowValue(), true
+		return f.World.nowValue(), true
 	case "action":
-		return f.w.action, true
+		return f.World.Action, true
 	case "pipeline":
-		return f.w.layout.Pipeline, true
+		return f.World.layout.Pipeline, true
 	}
 	return nil, false
 }
 
 // Meter implements rules.Purse. What has no meter has a budget for each evaluation.
 func (f *Frame) Meter(e *rules.Expr) *rules.Meter {
-	if f.w == nil || f.w.meter == nil {
+	if f.World == nil || f.World.Meter == nil {
 		return nil
 	}
-	return f.w.meter(e)
+	return f.World.Meter(e)
 }
 
 // Point implements rules.Rows: the frame's node is that of a row.
-func (f *Frame) Point(row int32) { f.node = f.w.nodeView(row) }
+func (f *Frame) Point(row int32) { f.Node = f.World.NodeView(row) }
 
 // worldOf is the world that rows are evaluated in.
-func worldOf(t rules.Rows) *World { return t.(*Frame).w }
+func worldOf(t rules.Rows) *World { return t.(*Frame).World }
 
-func workspaceOf(t rules.Rows) *workspace { return t.(*Frame).work }
+func workspaceOf(t rules.Rows) *Workspace { return t.(*Frame).Workspace }
 
 // Parent implements cel.Activation.
 func (f *Frame) Parent() cel.Activation { return nil }
@@ -142,103 +142,104 @@ func (f *Frame) Parent() cel.Activation { return nil }
 // Subject names what the frame is about, for error reports.
 func (f *Frame) Subject() string {
 	switch {
-	case f.task != nil && f.node != nil:
-		return f.task.(*taskView).of.Key + " on " + f.node.(*nodeView).of.Name
-	case f.task != nil:
-		return f.task.(*taskView).of.Key
-	case f.job != nil:
-		return f.job.(*jobView).of.Key
+	case f.Task != nil && f.Node != nil:
+		return f.Task.(*TaskView).Of.Key + " on " + f.Node.(*NodeView).Of.Name
+	case f.Task != nil:
+		return f.Task.(*TaskView).Of.Key
+	case f.Job != nil:
+		return f.Job.(*JobView).Of.Key
 	}
-	if q, ok := f.queue.(*queueView); ok {
-		return q.of.Name
+	if q, ok := f.Queue.(*QueueView); ok {
+		return q.Of.Name
 	}
 	return ""
 }
 
 // OfTask fills a frame's task, job and queue.
 func (f *Frame) OfTask(t *model.Task) *Frame {
-	f.task = f.w.taskView(t)
+	f.Task = f.World.TaskView(t)
 	return f.OfJob(t.Job)
 }
 
 // OfJob fills a frame's job and queue.
 func (f *Frame) OfJob(j *model.Job) *Frame {
-	f.job, f.queue = f.w.jobView(j), f.w.queueView(j.Queue)
+	f.Job, f.Queue = f.World.JobView(j), f.World.QueueView(j.Queue)
 	return f
 }
 
-func (f *Frame) owner(on string) any {
+// Owner is the object that the frame is about, by the word of its root; nil: none.
+func (f *Frame) Owner(on string) any {
 	switch on {
 	case "task":
-		return f.task
+		return f.Task
 	case "job":
-		return f.job
+		return f.Job
 	case "queue":
-		return f.queue
+		return f.Queue
 	case "node":
-		return f.node
+		return f.Node
 	case "victim":
-		return f.victim
+		return f.Victim
 	}
 	return nil
 }
 
 // Frame is a new frame, about nothing yet.
-func (w *World) Frame() *Frame { return &Frame{w: w} }
+func (w *World) Frame() *Frame { return &Frame{World: w} }
 
 // FrameOf is a new frame about the object that a view is of.
 func (w *World) FrameOf(of ref.Val) *Frame {
 	f := w.Frame()
-	f.view(of)
+	f.About(of)
 	return f
 }
 
-// view makes the object that a view is of what the frame is about; the cluster needs no telling.
-func (f *Frame) view(of ref.Val) {
+// About makes the object that a view is of what the frame is about; the cluster needs no telling.
+func (f *Frame) About(of ref.Val) {
 	switch v := of.(type) {
-	case *queueView:
-		f.queue = v
-	case *jobView:
-		f.job = v
-	case *taskView:
-		f.task = v
-	case *nodeView:
-		f.node = v
+	case *QueueView:
+		f.Queue = v
+	case *JobView:
+		f.Job = v
+	case *TaskView:
+		f.Task = v
+	case *NodeView:
+		f.Node = v
 	}
 }
 
 // OfQueue fills a frame's queue alone.
 func (f *Frame) OfQueue(q *model.Queue) *Frame {
-	f.queue = f.w.queueView(q)
+	f.Queue = f.World.QueueView(q)
 	return f
 }
 
 // OfJobAlone fills a frame's job, but not its queue.
 func (f *Frame) OfJobAlone(j *model.Job) *Frame {
-	f.job = f.w.jobView(j)
+	f.Job = f.World.JobView(j)
 	return f
 }
 
 // OfTaskAlone fills a frame's task, but neither its job nor its queue.
 func (f *Frame) OfTaskAlone(t *model.Task) *Frame {
-	f.task = f.w.taskView(t)
+	f.Task = f.World.TaskView(t)
 	return f
 }
 
 // OfRequest fills a frame's request.
 func (f *Frame) OfRequest(r model.Resources) *Frame {
-	f.request = f.w.Amounts(r)
+	f.Request = f.World.Amounts(r)
 	return f
 }
 
 // OnNode fills a frame's node, by its row.
 func (f *Frame) OnNode(row int32) *Frame {
-	f.node = f.w.nodeView(row)
+	f.Node = f.World.NodeView(row)
 	return f
 }
 
 // OnDevice fills a frame's device: one of its node's, by its place there.
 func (f *Frame) OnDevice(i int) *Frame {
-	f.gpu = f.node.(*nodeView).devicesNow().views[i]
+	f.GPU = f.Node.(*NodeView).DevicesNow().Views[i]
 	return f
 }

@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"maps"
@@ -21,39 +21,39 @@ type World struct {
 	// NoCache makes every question be answered afresh. The answers are the same.
 	NoCache bool
 
-	values      worldValues
-	now         types.Timestamp
-	action      ref.Val
-	usedAtStart model.Resources
-	cluster     *clusterView
+	Values      Values
+	Now         types.Timestamp
+	Action      ref.Val
+	UsedAtStart model.Resources
+	ClusterView *ClusterView
 	typ         viewTypes
-	namespaces  map[string]*namespaceView
+	Namespaces  map[string]*NamespaceView
 	volumes     *volume.Volumes
-	topology    *topology.Counts
-	// sizes are the domains of the nodes that are chosen from, while scores that read them are computed.
-	sizes []int32
+	Topology    *topology.Counts
+	// Sizes are the domains of the nodes that are chosen from, while scores that read them are computed.
+	Sizes []int32
 
 	noStrings ref.Val // the map without entries
 	noWords   ref.Val // the list without strings
-	memoRoom  model.Slab[memo]
-	lot       []taskView // views that are still to be used, for tasks of lotOf
+	memoRoom  model.Slab[Memo]
+	lot       []TaskView // views that are still to be used, for tasks of lotOf
 	lotOf     *model.Job
-	dims      *dims
-	// shared says that several goroutines evaluate at once: what is not of one node is only read.
-	shared       bool
-	cycle        uint64
+	dims      *Dims
+	// Shared says that several goroutines evaluate at once: what is not of one node is only read.
+	Shared       bool
+	Cycle        uint64
 	dictionaries map[aspect]*dictionary // of what only the objects of nodes tell
-	// meter gives what an expression draws its budget from; nil: each evaluation has one of its own.
-	meter   func(*rules.Expr) *rules.Meter
+	// Meter gives what an expression draws its budget from; nil: each evaluation has one of its own.
+	Meter   func(*rules.Expr) *rules.Meter
 	nowRoot any     // see nowValue
 	offers  []offer // reused
 
-	kept            int // how much of a kind may be kept of what is gone
-	namespacesSwept model.Swept
+	Keep            int // how much of a kind may be kept of what is gone
+	NamespacesSwept model.Swept
 }
 
-// worldValues computes what the fields of the language cannot tell by themselves.
-type worldValues interface {
+// Values computes what the fields of the language cannot tell by themselves.
+type Values interface {
 	// Starving is the answer of jobStarving.
 	Starving(j *model.Job) bool
 }
@@ -66,8 +66,8 @@ type Layout struct {
 	Pipeline ref.Val
 }
 
-// memosOf are those of a type.
-func (l *Layout) memosOf(typeName string) *int {
+// MemosOf are those of a type.
+func (l *Layout) MemosOf(typeName string) *int {
 	return map[string]*int{
 		"Cluster": &l.Memos.Cluster, "Namespace": &l.Memos.Namespace, "Queue": &l.Memos.Queue, "Job": &l.Memos.Job, "Task": &l.Memos.Task, "Node": &l.Memos.Node,
 	}[typeName]
@@ -77,64 +77,64 @@ func (l *Layout) memosOf(typeName string) *int {
 // cluster holds, and not on how long it has been followed.
 const mostKept = 1024
 
-// init begins a world with nothing in it that was seen.
-func (w *World) init(c *model.Cluster, layout Layout, values worldValues) {
+// Init begins a world with nothing in it that was seen.
+func (w *World) Init(c *model.Cluster, layout Layout, values Values) {
 	*w = World{
-		c: c, layout: layout, values: values, action: types.String(""), kept: mostKept, noStrings: stringMap(nil), noWords: stringList(nil),
-		namespaces: map[string]*namespaceView{}, dictionaries: map[aspect]*dictionary{},
+		c: c, layout: layout, Values: values, Action: types.String(""), Keep: mostKept, noStrings: StringMap(nil), noWords: StringList(nil),
+		Namespaces: map[string]*NamespaceView{}, dictionaries: map[aspect]*dictionary{},
 	}
-	w.typ = viewTypes{task: taskType(), job: jobType(), role: roleType(), queue: queueType(), spec: queueSpecType(), node: nodeType(), taint: taintType(), gpu: gpuType(), cluster: clusterType()}
-	w.dims = &dims{Dims: c.Dims, shared: &w.shared}
-	w.topology = topology.New(c, func(t *model.Task) *topology.TaskMemo { return &w.taskView(t).topology })
-	w.cluster = &clusterView{view: view[model.Cluster]{of: c, w: w, typ: w.typ.cluster, memo: make([]memo, layout.Memos.Cluster)}}
+	w.typ = viewTypes{task: TaskType(), job: JobType(), role: roleType(), queue: QueueType(), spec: queueSpecType(), node: NodeType(), taint: taintType(), gpu: GPUType(), cluster: ClusterType()}
+	w.dims = &Dims{Dims: c.Dims, Shared: &w.Shared}
+	w.Topology = topology.New(c, func(t *model.Task) *topology.TaskMemo { return &w.TaskView(t).topology })
+	w.ClusterView = &ClusterView{View: View[model.Cluster]{Of: c, World: w, typ: w.typ.cluster, Memos: make([]Memo, layout.Memos.Cluster)}}
 }
 
 // Anew is the same moment of the cycle, seen by one who has seen nothing yet.
 func (w *World) Anew() *World {
-	out := newWorld(w.c, w.layout, w.values)
-	out.now, out.action, out.usedAtStart, out.sizes, out.volumes = w.now, w.action, w.usedAtStart, w.sizes, w.volumes
+	out := NewWorld(w.c, w.layout, w.Values)
+	out.Now, out.Action, out.UsedAtStart, out.Sizes, out.volumes = w.Now, w.Action, w.UsedAtStart, w.Sizes, w.volumes
 	return out
 }
 
 // Cluster that is seen.
 func (w *World) Cluster() *model.Cluster { return w.c }
 
-// at sets the time.
-func (w *World) at(now time.Time) { w.now, w.nowRoot = types.Timestamp{Time: now}, nil }
+// SetTime sets the time.
+func (w *World) SetTime(now time.Time) { w.Now, w.nowRoot = types.Timestamp{Time: now}, nil }
 
 // nowValue is now as expressions read it, in one box for all of them.
 func (w *World) nowValue() any {
 	switch {
 	case w.nowRoot != nil:
 		return w.nowRoot
-	case w.shared:
-		return w.now
+	case w.Shared:
+		return w.Now
 	}
-	w.nowRoot = w.now
+	w.nowRoot = w.Now
 	return w.nowRoot
 }
 
-// newWorld begins to see a cluster.
-func newWorld(c *model.Cluster, layout Layout, values worldValues) *World {
+// NewWorld begins to see a cluster.
+func NewWorld(c *model.Cluster, layout Layout, values Values) *World {
 	w := &World{}
-	w.init(c, layout, values)
+	w.Init(c, layout, values)
 	return w
 }
 
 // BeginAt begins a cycle.
 func (w *World) BeginAt(now time.Time) {
-	w.at(now)
-	w.usedAtStart, w.action = w.c.Used.Clone(), types.String("")
+	w.SetTime(now)
+	w.UsedAtStart, w.Action = w.c.Used.Clone(), types.String("")
 }
 
 // Run says which action runs, for rows that ask.
-func (w *World) Run(action string) { w.action = types.String(action) }
+func (w *World) Run(action string) { w.Action = types.String(action) }
 
 // Among asks for scores of a task on the nodes that are chosen from.
 func (w *World) Among(t *model.Task, nodes []int32, ask func()) {
-	w.sizes = w.topologyOf(t).SizesAmong(nodes)
+	w.Sizes = w.TopologyOf(t).SizesAmong(nodes)
 	ask()
-	w.sizes = nil
+	w.Sizes = nil
 }
 
 // Owner is the object that a view is of.
@@ -147,17 +147,17 @@ func Owner(view ref.Val) any {
 
 // AmountsOf reads Resources; false: the value is none.
 func AmountsOf(v ref.Val) (model.Resources, bool) {
-	a, ok := v.(*amounts)
+	a, ok := v.(*Amounts)
 	if !ok {
 		return nil, false
 	}
-	return a.r, true
+	return a.Resources, true
 }
 
 // Held is a value that stays as it is: what the cluster has moves on in place.
 func Held(v ref.Val) ref.Val {
-	if a, ok := v.(*amounts); ok {
-		return &amounts{a.r.Clone(), a.dims}
+	if a, ok := v.(*Amounts); ok {
+		return &Amounts{a.Resources.Clone(), a.Dims}
 	}
 	return v
 }
@@ -175,27 +175,27 @@ func (w *World) Owners(on string) []ref.Val {
 	var out []ref.Val
 	switch on {
 	case "cluster":
-		out = append(out, w.cluster)
+		out = append(out, w.ClusterView)
 	case "queue":
 		for _, q := range w.c.QueuesByName() {
-			out = append(out, w.queueView(q))
+			out = append(out, w.QueueView(q))
 		}
 	case "job":
 		for _, j := range w.c.JobsByKey() {
-			out = append(out, w.jobView(j))
+			out = append(out, w.JobView(j))
 		}
 	case "task":
 		for _, key := range slices.Sorted(maps.Keys(w.c.Tasks)) {
-			out = append(out, w.taskView(w.c.Tasks[key]))
+			out = append(out, w.TaskView(w.c.Tasks[key]))
 		}
 	case "namespace":
-		for _, name := range w.namespaceNames() {
-			out = append(out, w.namespaceView(name))
+		for _, name := range w.NamespaceNames() {
+			out = append(out, w.NamespaceView(name))
 		}
 	case "node":
 		for row, n := range w.c.Nodes.Rows {
 			if n != nil {
-				out = append(out, w.nodeView(int32(row)))
+				out = append(out, w.NodeView(int32(row)))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"strconv"
@@ -11,37 +11,37 @@ import (
 )
 
 func nodeFields() []*rules.Member {
-	type v = *nodeView
+	type v = *NodeView
 	str, num := cel.StringType, cel.IntType
 	members := []*rules.Member{
-		nodeString("name", fromIdentity, rules.Static, "name", func(n *model.Nodes, row int32) string { return n.Rows[row].Name }),
-		codedLabels(field("labels", stringMapType(), fromSpec, rules.ByObject, "labels", func(n v) ref.Val { return n.w.strings(&n.labels, n.of.Labels) })),
-		field("annotations", stringMapType(), fromSpec, rules.ByObject, "annotations", func(n v) ref.Val { return n.w.strings(&n.annotations, n.of.Annotations) }),
-		coded(bounded(field("taints", cel.ListType(taintType()), toParts, rules.ByObject, "taints", func(n v) ref.Val { return n.taintList() }), 32), taintText),
-		coded(nodeBool("unschedulable", fromSpec, rules.ByObject, "cordoned", func(n *model.Nodes, row int32) bool { return n.Rows[row].Unschedulable }),
+		nodeString("name", FromIdentity, rules.Static, "name", func(n *model.Nodes, row int32) string { return n.Rows[row].Name }),
+		codedLabels(field("labels", stringMapType(), FromSpec, rules.ByObject, "labels", func(n v) ref.Val { return n.World.strings(&n.labels, n.Of.Labels) })),
+		field("annotations", stringMapType(), FromSpec, rules.ByObject, "annotations", func(n v) ref.Val { return n.World.strings(&n.annotations, n.Of.Annotations) }),
+		coded(bounded(field("taints", cel.ListType(taintType()), ToParts, rules.ByObject, "taints", func(n v) ref.Val { return n.taintList() }), 32), taintText),
+		coded(nodeBool("unschedulable", FromSpec, rules.ByObject, "cordoned", func(n *model.Nodes, row int32) bool { return n.Rows[row].Unschedulable }),
 			func(n *model.Node) string { return strconv.FormatBool(n.Unschedulable) }),
-		nodeBool("ready", fromSpec, rules.ByObject, "condition Ready (a node that is not is never offered)", func(n *model.Nodes, row int32) bool { return n.Rows[row].Ready }),
+		nodeBool("ready", FromSpec, rules.ByObject, "condition Ready (a node that is not is never offered)", func(n *model.Nodes, row int32) bool { return n.Rows[row].Ready }),
 	}
-	for _, a := range nodeAmounts() {
+	for _, a := range NodeAmounts() {
 		members = append(members, a.member())
 	}
 	return append(members, []*rules.Member{
-		nodeInt("taskCount", fromState|fromAmounts, rules.ByStep, "tasks on it, releasing included, pipelined not", func(n *model.Nodes, row int32) int64 { return int64(n.TaskCount[row]) }),
-		nodeInt("maxTasks", fromSpec|fromAmounts, rules.ByObject, "allocatable pods", func(n *model.Nodes, row int32) int64 { return int64(allocatable(n, model.Pods, row) / 1000) }),
-		bounded(field("tasks", cel.ListType(taskType()), toTasks, rules.ByStep, "tasks on it, by name; dear", func(n v) ref.Val {
-			return listOf(n.w.tasksOn(n.of.Row), func(t *model.Task) ref.Val { return n.w.taskView(t) })
+		nodeInt("taskCount", FromState|FromAmounts, rules.ByStep, "tasks on it, releasing included, pipelined not", func(n *model.Nodes, row int32) int64 { return int64(n.TaskCount[row]) }),
+		nodeInt("maxTasks", FromSpec|FromAmounts, rules.ByObject, "allocatable pods", func(n *model.Nodes, row int32) int64 { return int64(allocatable(n, model.Pods, row) / 1000) }),
+		bounded(field("tasks", cel.ListType(TaskType()), ToTasks, rules.ByStep, "tasks on it, by name; dear", func(n v) ref.Val {
+			return listOf(n.World.TasksOn(n.Of.Row), func(t *model.Task) ref.Val { return n.World.TaskView(t) })
 		}), 512),
-		coded(nodeString("revocableZone", fromSpec, rules.ByObject, "label volcano.sh/revocable-zone, \"\" if none", func(n *model.Nodes, row int32) string { return revocableZone(n.Rows[row]) }), revocableZone),
-		bounded(field("gpus", cel.ListType(gpuType()), toParts|fromAmounts, rules.ByStep, "devices by index", func(n v) ref.Val { return n.devicesNow().list }), 16),
-		coded(nodeString("gpuModel", fromSpec|fromAmounts, rules.ByObject, "model of its devices, \"\" if unknown", func(n *model.Nodes, row int32) string { return n.Rows[row].GPUModel }),
+		coded(nodeString("revocableZone", FromSpec, rules.ByObject, "label volcano.sh/revocable-zone, \"\" if none", func(n *model.Nodes, row int32) string { return revocableZone(n.Rows[row]) }), revocableZone),
+		bounded(field("gpus", cel.ListType(GPUType()), ToParts|FromAmounts, rules.ByStep, "devices by index", func(n v) ref.Val { return n.DevicesNow().list }), 16),
+		coded(nodeString("gpuModel", FromSpec|FromAmounts, rules.ByObject, "model of its devices, \"\" if unknown", func(n *model.Nodes, row int32) string { return n.Rows[row].GPUModel }),
 			func(n *model.Node) string { return n.GPUModel }),
-		nodeInt("gpuFree", fromState|fromAmounts, rules.ByStep, "sum of free over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
+		nodeInt("gpuFree", FromState|FromAmounts, rules.ByStep, "sum of free over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
 			return gpuSum(n.GPUs[row], func(g *model.GPU) int64 { return g.Free })
 		}),
-		nodeInt("gpuCapacity", fromSpec|fromAmounts, rules.ByObject, "sum of capacity over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
+		nodeInt("gpuCapacity", FromSpec|FromAmounts, rules.ByObject, "sum of capacity over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
 			return gpuSum(n.GPUs[row], func(g *model.GPU) int64 { return g.Capacity })
 		}),
-		field("gpuTags", cel.MapType(str, num), fromState, rules.ByStep, "gpuTag to tasks on the node", (*nodeView).gpuTags),
+		field("gpuTags", cel.MapType(str, num), FromState, rules.ByStep, "gpuTag to tasks on the node", (*NodeView).gpuTags),
 	}...)
 }
 
@@ -98,8 +98,8 @@ func nodeBool(name string, origin rules.Origin, changes rules.Changes, doc strin
 	return m
 }
 
-func ofRow[X any](get func(n *model.Nodes, row int32) X) func(n *nodeView) X {
-	return func(n *nodeView) X { return get(&n.w.c.Nodes, n.of.Row) }
+func ofRow[X any](get func(n *model.Nodes, row int32) X) func(n *NodeView) X {
+	return func(n *NodeView) X { return get(&n.World.c.Nodes, n.Of.Row) }
 }
 
 func ofRows[X any](get func(n *model.Nodes, row int32) X) func(t rules.Rows, rows []int32, out []X) {
@@ -113,7 +113,7 @@ func ofRows[X any](get func(n *model.Nodes, row int32) X) func(t rules.Rows, row
 
 // nodeAmount is a member of Node that is Resources: as a whole, and one dimension alone, in inner units and 0 where it is absent.
 type nodeAmount struct {
-	name    string
+	Name    string
 	origin  rules.Origin
 	changes rules.Changes
 	doc     string
@@ -121,27 +121,28 @@ type nodeAmount struct {
 	at      func(n *model.Nodes, dim int, row int32) float64
 }
 
-func nodeAmounts() []nodeAmount {
+// NodeAmounts are the fields of Node that are Resources.
+func NodeAmounts() []nodeAmount {
 	return []nodeAmount{
-		{"allocatable", fromSpec | fromAmounts, rules.ByObject, "what pods may use", (*model.Nodes).AllocatableOf, allocatable},
-		{"capacity", fromSpec, rules.ByObject, "what the machine has", (*model.Nodes).CapacityOf, (*model.Nodes).Capacity},
-		{"idle", fromState | fromAmounts, rules.ByStep, "allocatable less used", (*model.Nodes).IdleOf, (*model.Nodes).Idle},
-		{"used", fromState | fromAmounts, rules.ByStep, "accounted, releasing included", (*model.Nodes).UsedOf, used},
-		{"releasing", fromState | fromAmounts, rules.ByStep, "of tasks on their way out", (*model.Nodes).ReleasingOf, func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Releasing, dim, row) }},
-		{"pipelined", fromState | fromAmounts, rules.ByStep, "promised to tasks that wait for what is being released", (*model.Nodes).PipelinedOf, func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Pipelined, dim, row) }},
-		{"futureIdle", fromState | fromAmounts, rules.ByStep, "idle and releasing, less pipelined", (*model.Nodes).FutureIdleOf, (*model.Nodes).FutureIdle},
+		{"allocatable", FromSpec | FromAmounts, rules.ByObject, "what pods may use", (*model.Nodes).AllocatableOf, allocatable},
+		{"capacity", FromSpec, rules.ByObject, "what the machine has", (*model.Nodes).CapacityOf, (*model.Nodes).Capacity},
+		{"idle", FromState | FromAmounts, rules.ByStep, "allocatable less used", (*model.Nodes).IdleOf, (*model.Nodes).Idle},
+		{"used", FromState | FromAmounts, rules.ByStep, "accounted, releasing included", (*model.Nodes).UsedOf, used},
+		{"releasing", FromState | FromAmounts, rules.ByStep, "of tasks on their way out", (*model.Nodes).ReleasingOf, func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Releasing, dim, row) }},
+		{"pipelined", FromState | FromAmounts, rules.ByStep, "promised to tasks that wait for what is being released", (*model.Nodes).PipelinedOf, func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Pipelined, dim, row) }},
+		{"futureIdle", FromState | FromAmounts, rules.ByStep, "idle and releasing, less pipelined", (*model.Nodes).FutureIdleOf, (*model.Nodes).FutureIdle},
 	}
 }
 
 func (a nodeAmount) member() *rules.Member {
-	m := field(a.name, resourcesType(), a.origin, a.changes, a.doc, func(n *nodeView) ref.Val { return n.w.Amounts(a.whole(&n.w.c.Nodes, n.of.Row)) })
+	m := field(a.Name, ResourcesType(), a.origin, a.changes, a.doc, func(n *NodeView) ref.Val { return n.World.Amounts(a.whole(&n.World.c.Nodes, n.Of.Row)) })
 	m.Part = func(by, part string) *rules.Member {
-		p := amountPart(m, by, part, func(of resourceName, n *nodeView) (float64, float64) {
-			dim, ok := of.in(n.w.c.Dims)
+		p := amountPart(m, by, part, func(of resourceName, n *NodeView) (float64, float64) {
+			dim, ok := of.in(n.World.c.Dims)
 			if !ok {
 				return 0, 1
 			}
-			return a.at(&n.w.c.Nodes, dim, n.of.Row), n.w.c.Dims.Unit(dim)
+			return a.at(&n.World.c.Nodes, dim, n.Of.Row), n.World.c.Dims.Unit(dim)
 		})
 		of := dimension(part)
 		switch {
@@ -157,7 +158,7 @@ func (a nodeAmount) member() *rules.Member {
 		default:
 			p.Ints = func(t rules.Rows, rows []int32, out []int64) {
 				d := workspaceOf(t)
-				d.left = roomFor(d.left, len(rows))
+				d.left = RoomFor(d.left, len(rows))
 				unit := a.inner(worldOf(t).c, of, rows, d.left)
 				for i, x := range d.left {
 					out[i] = inMilli(x, unit)
@@ -187,7 +188,7 @@ func (a nodeAmount) fill(n *model.Nodes, dim int, rows []int32, out []float64) {
 		return
 	}
 	all, taken := n.Allocatable[dim], n.Used[dim]
-	switch a.name {
+	switch a.Name {
 	case "allocatable":
 		for i, row := range rows {
 			out[i] = present(all[row])

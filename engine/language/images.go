@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"github.com/google/cel-go/cel"
@@ -10,26 +10,26 @@ import (
 )
 
 func imageFields() []*rules.Member {
-	type v = *taskView
+	type v = *TaskView
 	return []*rules.Member{
-		boolField("hasImages", fromSpec|fromImages, rules.ByObject, "some node has an image of one of its containers", func(t v) bool {
-			return t.w.topologyOf(t.of).HasImages()
+		boolField("hasImages", FromSpec|FromImages, rules.ByObject, "some node has an image of one of its containers", func(t v) bool {
+			return t.World.TopologyOf(t.Of).HasImages()
 		}),
-		hidden("images", fromSpec|fromImages, rules.ByObject, "known images", func(t v) ref.Val { return types.String(t.w.topologyOf(t.of).Images()) }),
+		hidden("images", FromSpec|FromImages, rules.ByObject, "known images", func(t v) ref.Val { return types.String(t.World.TopologyOf(t.Of).Images()) }),
 	}
 }
 
 func imageFunctions() []*rules.Function {
 	return []*rules.Function{
-		natively(method("imageLocality", "How much of the pod's images the node has, 0 to 100: the sizes of those that it has, each scaled by the part of all nodes that have it, "+
+		natively(Method("imageLocality", "How much of the pod's images the node has, 0 to 100: the sizes of those that it has, each scaled by the part of all nodes that have it, "+
 			"between 23 MiB (0) and 1000 MiB a container (100): kube-scheduler's score ImageLocality.",
-			[]*cel.Type{nodeType(), taskType()}, cel.DoubleType, func(args ...ref.Val) ref.Val {
-				n, okN := args[0].(*nodeView)
-				t, okT := args[1].(*taskView)
+			[]*cel.Type{NodeType(), TaskType()}, cel.DoubleType, func(args ...ref.Val) ref.Val {
+				n, okN := args[0].(*NodeView)
+				t, okT := args[1].(*TaskView)
 				if !okN || !okT {
 					return wrongArgument(args[0])
 				}
-				return types.Double(imageLocality(n.of, t))
+				return types.Double(imageLocality(n.Of, t))
 			}, "{1}.images", "{0}.imageNodes"), always(&rules.Native{Doubles: imageColumn})),
 	}
 }
@@ -40,9 +40,9 @@ const (
 	imagesTo   = 1000 << 20 // a container
 )
 
-func imageLocality(n *model.Node, t *taskView) float64 {
-	counts, sum := t.w.counts(), int64(0)
-	for _, name := range t.of.Images {
+func imageLocality(n *model.Node, t *TaskView) float64 {
+	counts, sum := t.World.Counts(), int64(0)
+	for _, name := range t.Of.Images {
 		size, has := n.Images[name]
 		if !has {
 			continue
@@ -50,13 +50,13 @@ func imageLocality(n *model.Node, t *taskView) float64 {
 		with, all := counts.ImageNodes(name)
 		sum += int64(float64(size) * (float64(with) / float64(all)))
 	}
-	most := int64(imagesTo) * int64(max(t.of.Containers, 1))
+	most := int64(imagesTo) * int64(max(t.Of.Containers, 1))
 	sum = min(max(sum, imagesFrom), most)
 	return float64(100 * (sum - imagesFrom) / (most - imagesFrom))
 }
 
 func imageColumn(r rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
-	t, ok := args[1].Value.(*taskView)
+	t, ok := args[1].Value.(*TaskView)
 	if !ok || !args[0].Row {
 		return false
 	}

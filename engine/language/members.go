@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"math"
@@ -70,8 +70,8 @@ func doubleField[T any](name string, origin rules.Origin, changes rules.Changes,
 }
 
 // amountField declares Resources, of which one amount is read without the others.
-func amountField[T any](name string, origin rules.Origin, changes rules.Changes, doc string, get func(T) (r model.Resources, box *amounts, w *World)) *rules.Member {
-	m := field(name, resourcesType(), origin, changes, doc, func(v T) ref.Val {
+func amountField[T any](name string, origin rules.Origin, changes rules.Changes, doc string, get func(T) (r model.Resources, box *Amounts, w *World)) *rules.Member {
+	m := field(name, ResourcesType(), origin, changes, doc, func(v T) ref.Val {
 		r, box, w := get(v)
 		return w.boxed(r, box)
 	})
@@ -105,10 +105,10 @@ func amountPart[T any](m *rules.Member, by, part string, at func(of resourceName
 }
 
 // inMilli is an amount in thousandths of what people write.
-func inMilli(x, unit float64) int64 { return wholeOf(x * (1000 / unit)) }
+func inMilli(x, unit float64) int64 { return WholeOf(x * (1000 / unit)) }
 
-// wholeOf is a number without its fraction; what is beyond an int64 is the int64 next to it.
-func wholeOf(x float64) int64 {
+// WholeOf is a number without its fraction; what is beyond an int64 is the int64 next to it.
+func WholeOf(x float64) int64 {
 	const beyond = 1 << 63
 	switch {
 	case x >= beyond:

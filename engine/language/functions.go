@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// functions declares every function of the language that CEL and Kubernetes' libraries do not have.
-func functions() []*rules.Function {
+// Functions declares every function of the language that CEL and Kubernetes' libraries do not have.
+func Functions() []*rules.Function {
 	all := slices.Concat(resourceFunctions(), nodeFunctions(), strategyFunctions(), fragmentFunctions(), shareTreeFunctions(), generalFunctions(), timeFunctions(), decayFunctions())
 	for _, f := range all {
 		f.Overloads = takingInts(f.Overloads)
@@ -63,8 +63,8 @@ func called(f *rules.Function, names ...string) *rules.Function {
 	return f
 }
 
-// method is a member function with one overload. What it reads is named for each argument, or is rules.Arguments: the arguments themselves.
-func method(name, doc string, args []*cel.Type, result *cel.Type, eval func(args ...ref.Val) ref.Val, reads ...string) *rules.Function {
+// Method is a member function with one overload. What it reads is named for each argument, or is rules.Arguments: the arguments themselves.
+func Method(name, doc string, args []*cel.Type, result *cel.Type, eval func(args ...ref.Val) ref.Val, reads ...string) *rules.Function {
 	o := rules.Overload{ID: "celsius_" + name, Member: true, Args: args, Result: result, Eval: guarded(eval), Reads: reads}
 	return &rules.Function{Name: name, Doc: doc, Overloads: []rules.Overload{o}}
 }
@@ -88,11 +88,11 @@ func guarded(eval func(args ...ref.Val) ref.Val) func(args ...ref.Val) ref.Val {
 func wrongArgument(v ref.Val) ref.Val { return types.MaybeNoSuchOverloadErr(v) }
 
 // pair is a function of two Resources.
-func pair(name, doc string, result *cel.Type, f func(a, b *amounts) ref.Val) *rules.Function {
-	r := resourcesType()
-	fn := method(name, doc, []*cel.Type{r, r}, result, func(args ...ref.Val) ref.Val {
-		a, okA := args[0].(*amounts)
-		b, okB := args[1].(*amounts)
+func pair(name, doc string, result *cel.Type, f func(a, b *Amounts) ref.Val) *rules.Function {
+	r := ResourcesType()
+	fn := Method(name, doc, []*cel.Type{r, r}, result, func(args ...ref.Val) ref.Val {
+		a, okA := args[0].(*Amounts)
+		b, okB := args[1].(*Amounts)
 		if !okA || !okB {
 			return wrongArgument(args[1])
 		}
@@ -119,36 +119,36 @@ func ofPair[A, B ref.Val](fn *rules.Function, f func(a A, b B) ref.Val) *rules.F
 
 // test is a question about two Resources; column is its form for many rows, nil if it has none.
 func test(name, doc string, f func(a, b model.Resources) bool, column func(rules.Rows, []rules.Source, []int32, []bool) bool) *rules.Function {
-	fn := pair(name, doc, cel.BoolType, func(a, b *amounts) ref.Val { return types.Bool(f(a.r, b.r)) })
-	return natively(fn, always(&rules.Native{Bool: ofTwo(func(a, b *amounts) bool { return f(a.r, b.r) }), Bools: column}))
+	fn := pair(name, doc, cel.BoolType, func(a, b *Amounts) ref.Val { return types.Bool(f(a.Resources, b.Resources)) })
+	return natively(fn, always(&rules.Native{Bool: ofTwo(func(a, b *Amounts) bool { return f(a.Resources, b.Resources) }), Bools: column}))
 }
 
 // triple is a function of three Resources, the last of which says which dimensions count.
 func triple(name, doc string, f func(a, b, dims model.Resources) bool, column func(rules.Rows, []rules.Source, []int32, []bool) bool) *rules.Function {
-	r := resourcesType()
-	fn := method(name, doc, []*cel.Type{r, r, r}, cel.BoolType, func(args ...ref.Val) ref.Val {
-		a, okA := args[0].(*amounts)
-		b, okB := args[1].(*amounts)
-		dims, okD := args[2].(*amounts)
+	r := ResourcesType()
+	fn := Method(name, doc, []*cel.Type{r, r, r}, cel.BoolType, func(args ...ref.Val) ref.Val {
+		a, okA := args[0].(*Amounts)
+		b, okB := args[1].(*Amounts)
+		dims, okD := args[2].(*Amounts)
 		if !okA || !okB || !okD {
 			return wrongArgument(args[0])
 		}
-		return types.Bool(f(a.r, b.r, dims.r))
+		return types.Bool(f(a.Resources, b.Resources, dims.Resources))
 	})
 	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, []string{rules.Arguments}
 	fn.Names = []string{"b", "dims"}
 	return natively(fn, always(&rules.Native{Bools: column, Bool: func(a, b, c ref.Val) (bool, bool) {
-		x, okX := a.(*amounts)
-		y, okY := b.(*amounts)
-		dims, okD := c.(*amounts)
-		return okX && okY && okD && f(x.r, y.r, dims.r), okX && okY && okD
+		x, okX := a.(*Amounts)
+		y, okY := b.(*Amounts)
+		dims, okD := c.(*Amounts)
+		return okX && okY && okD && f(x.Resources, y.Resources, dims.Resources), okX && okY && okD
 	}}))
 }
 
 // single is a function of one Resources.
-func single(name, doc string, result *cel.Type, f func(a *amounts) ref.Val) *rules.Function {
-	fn := method(name, doc, []*cel.Type{resourcesType()}, result, func(args ...ref.Val) ref.Val {
-		a, ok := args[0].(*amounts)
+func single(name, doc string, result *cel.Type, f func(a *Amounts) ref.Val) *rules.Function {
+	fn := Method(name, doc, []*cel.Type{ResourcesType()}, result, func(args ...ref.Val) ref.Val {
+		a, ok := args[0].(*Amounts)
 		if !ok {
 			return wrongArgument(args[0])
 		}
@@ -159,29 +159,29 @@ func single(name, doc string, result *cel.Type, f func(a *amounts) ref.Val) *rul
 }
 
 func resourceFunctions() []*rules.Function {
-	r, boolean := resourcesType(), cel.BoolType
-	give := func(a *amounts, out model.Resources) ref.Val { return &amounts{out, a.dims} }
-	both := func(a, b *amounts, out model.Resources) ref.Val { return &amounts{out, a.with(b)} }
+	r, boolean := ResourcesType(), cel.BoolType
+	give := func(a *Amounts, out model.Resources) ref.Val { return &Amounts{out, a.Dims} }
+	both := func(a, b *Amounts, out model.Resources) ref.Val { return &Amounts{out, a.with(b)} }
 	return []*rules.Function{
-		test("fits", "a <= b in every dimension of a, with a slack of 0.1 of its inner unit; missing in b is 0; a requested 0 still fails against a negative b.", model.Resources.Fits, fitsColumn(nodeAmounts())),
-		triple("within", "a <= b, strictly, in each dimension in which dims is above 0; missing in b is 0.", model.Resources.Within, withinColumn(nodeAmounts())),
+		test("fits", "a <= b in every dimension of a, with a slack of 0.1 of its inner unit; missing in b is 0; a requested 0 still fails against a negative b.", model.Resources.Fits, fitsColumn(NodeAmounts())),
+		triple("within", "a <= b, strictly, in each dimension in which dims is above 0; missing in b is 0.", model.Resources.Within, withinColumn(NodeAmounts())),
 		triple("withinAny", "a <= b in some dimension in which dims is above 0 and a and b are not both about 0.", model.Resources.WithinAny, nil),
 		triple("exceedsAny", "a > b in some dimension in which dims is above 0 and that b limits.", model.Resources.ExceedsAny, nil),
 		test("overlaps", "Some dimension other than pods is above 0 in both.", model.Resources.Overlaps, nil),
-		pair("over", "max(a-b, 0) in each dimension of a.", r, func(a, b *amounts) ref.Val { return give(a, a.r.Over(b.r)) }),
-		pair("min", "The smaller amount in each dimension; missing counts as 0.", r, func(a, b *amounts) ref.Val { return both(a, b, a.r.Min(b.r)) }),
-		pair("cap", "The smaller amount in each dimension of a; missing in b is no limit.", r, func(a, b *amounts) ref.Val { return give(a, a.r.Cap(b.r)) }),
-		pair("max", "The larger amount in each dimension; missing counts as 0.", r, func(a, b *amounts) ref.Val { return both(a, b, a.r.Max(b.r)) }),
+		pair("over", "max(a-b, 0) in each dimension of a.", r, func(a, b *Amounts) ref.Val { return give(a, a.Resources.Over(b.Resources)) }),
+		pair("min", "The smaller amount in each dimension; missing counts as 0.", r, func(a, b *Amounts) ref.Val { return both(a, b, a.Resources.Min(b.Resources)) }),
+		pair("cap", "The smaller amount in each dimension of a; missing in b is no limit.", r, func(a, b *Amounts) ref.Val { return give(a, a.Resources.Cap(b.Resources)) }),
+		pair("max", "The larger amount in each dimension; missing counts as 0.", r, func(a, b *Amounts) ref.Val { return both(a, b, a.Resources.Max(b.Resources)) }),
 		natively(pair("share", "The dominant share: the largest a/b over b's dimensions; where b is 0: 0 if a is 0, else 1 (DRF, NSDI 2011).", cel.DoubleType,
-			func(a, b *amounts) ref.Val { return types.Double(a.r.Share(b.r)) }), always(&rules.Native{Double: ofTwo(func(a, b *amounts) float64 { return a.r.Share(b.r) })})),
-		pair("only", "The dimensions of a that b has.", r, func(a, b *amounts) ref.Val { return give(a, a.r.Only(b.r)) }),
-		single("positive", "The dimensions that are above 0.", r, func(a *amounts) ref.Val { return give(a, a.r.Positive()) }),
-		named("omit", "All dimensions but that resource.", r, (*amounts).omit),
+			func(a, b *Amounts) ref.Val { return types.Double(a.Resources.Share(b.Resources)) }), always(&rules.Native{Double: ofTwo(func(a, b *Amounts) float64 { return a.Resources.Share(b.Resources) })})),
+		pair("only", "The dimensions of a that b has.", r, func(a, b *Amounts) ref.Val { return give(a, a.Resources.Only(b.Resources)) }),
+		single("positive", "The dimensions that are above 0.", r, func(a *Amounts) ref.Val { return give(a, a.Resources.Positive()) }),
+		named("omit", "All dimensions but that resource.", r, (*Amounts).omit),
 		emptyFunction(),
-		single("names", "The names of its dimensions: cpu, memory, pods, then the others by name.", cel.ListType(cel.StringType), func(a *amounts) ref.Val { return stringList(a.names()) }),
+		single("names", "The names of its dimensions: cpu, memory, pods, then the others by name.", cel.ListType(cel.StringType), func(a *Amounts) ref.Val { return StringList(a.names()) }),
 		scaleFunction(),
-		named("get", "The amount of that resource in cores, bytes or pieces; 0 if absent.", cel.DoubleType, func(a *amounts, name string) ref.Val { return types.Double(a.get(name)) }),
-		named("milli", "The amount of that resource in thousandths, as an int.", cel.IntType, func(a *amounts, name string) ref.Val { return types.Int(a.milli(name)) }),
+		named("get", "The amount of that resource in cores, bytes or pieces; 0 if absent.", cel.DoubleType, func(a *Amounts, name string) ref.Val { return types.Double(a.get(name)) }),
+		named("milli", "The amount of that resource in thousandths, as an int.", cel.IntType, func(a *Amounts, name string) ref.Val { return types.Int(a.milli(name)) }),
 		{Name: operators.Add, Doc: "The sum over the union of their dimensions.", Overloads: []rules.Overload{{ID: "resources_add", Args: []*cel.Type{r, r}, Result: r}}},
 		{Name: operators.Subtract, Doc: "The difference over the union of their dimensions; it may go negative.", Overloads: []rules.Overload{{ID: "resources_subtract", Args: []*cel.Type{r, r}, Result: r}}},
 		{Name: operators.Index, Doc: "The amount of that resource; 0 if absent.", Overloads: []rules.Overload{
@@ -195,22 +195,22 @@ func resourceFunctions() []*rules.Function {
 
 func scaleFunction() *rules.Function {
 	scale := func(args ...ref.Val) ref.Val {
-		a, ok := args[0].(*amounts)
+		a, ok := args[0].(*Amounts)
 		x, isNumber := Number(args[1])
 		if !ok || !isNumber {
 			return wrongArgument(args[1])
 		}
-		return &amounts{a.r.Scale(x), a.dims}
+		return &Amounts{a.Resources.Scale(x), a.Dims}
 	}
-	r := resourcesType()
+	r := ResourcesType()
 	return &rules.Function{Name: "scale", Doc: "Every amount times x; amounts may become fractional.", Overloads: []rules.Overload{
 		{ID: "resources_scale", Member: true, Args: []*cel.Type{r, cel.DoubleType}, Result: r, Reads: []string{rules.Arguments}, Eval: guarded(scale)},
 	}}
 }
 
-func named(name, doc string, result *cel.Type, f func(a *amounts, name string) ref.Val) *rules.Function {
-	fn := method(name, doc, []*cel.Type{resourcesType(), cel.StringType}, result, func(args ...ref.Val) ref.Val {
-		a, ok := args[0].(*amounts)
+func named(name, doc string, result *cel.Type, f func(a *Amounts, name string) ref.Val) *rules.Function {
+	fn := Method(name, doc, []*cel.Type{ResourcesType(), cel.StringType}, result, func(args ...ref.Val) ref.Val {
+		a, ok := args[0].(*Amounts)
 		n, isString := args[1].(types.String)
 		if !ok || !isString {
 			return wrongArgument(args[1])
@@ -218,14 +218,14 @@ func named(name, doc string, result *cel.Type, f func(a *amounts, name string) r
 		return f(a, string(n))
 	})
 	fn.Overloads[0].ID, fn.Overloads[0].Reads = "resources_"+name, []string{rules.Arguments}
-	return ofPair(fn, func(a *amounts, name types.String) ref.Val { return f(a, string(name)) })
+	return ofPair(fn, func(a *Amounts, name types.String) ref.Val { return f(a, string(name)) })
 }
 
 // taskNode is a function of a task and a node, in either order of writing.
-func taskNode(name, doc string, result *cel.Type, f func(t *taskView, n *nodeView) ref.Val, reads ...string) *rules.Function {
-	return method(name, doc, []*cel.Type{taskType(), nodeType()}, result, func(args ...ref.Val) ref.Val {
-		t, okT := args[0].(*taskView)
-		n, okN := args[1].(*nodeView)
+func taskNode(name, doc string, result *cel.Type, f func(t *TaskView, n *NodeView) ref.Val, reads ...string) *rules.Function {
+	return Method(name, doc, []*cel.Type{TaskType(), NodeType()}, result, func(args ...ref.Val) ref.Val {
+		t, okT := args[0].(*TaskView)
+		n, okN := args[1].(*NodeView)
 		if !okT || !okN {
 			return wrongArgument(args[0])
 		}
@@ -234,8 +234,8 @@ func taskNode(name, doc string, result *cel.Type, f func(t *taskView, n *nodeVie
 }
 
 // taskNodeTest is a question about a task and a node; column is its form for many rows, nil if it has none.
-func taskNodeTest(name, doc string, f func(t *taskView, n *nodeView) bool, column func(rules.Rows, []rules.Source, []int32, []bool) bool, reads ...string) *rules.Function {
-	fn := taskNode(name, doc, cel.BoolType, func(t *taskView, n *nodeView) ref.Val { return types.Bool(f(t, n)) }, reads...)
+func taskNodeTest(name, doc string, f func(t *TaskView, n *NodeView) bool, column func(rules.Rows, []rules.Source, []int32, []bool) bool, reads ...string) *rules.Function {
+	fn := taskNode(name, doc, cel.BoolType, func(t *TaskView, n *NodeView) ref.Val { return types.Bool(f(t, n)) }, reads...)
 	return natively(fn, always(&rules.Native{Bools: column, Bool: ofTwo(f)}))
 }
 
@@ -252,39 +252,41 @@ func ownNodeFunctions() []*rules.Function {
 	return []*rules.Function{
 		natively(taskNode("matchesNodeAffinity", "The node matches the pod's nodeSelector and its required node affinity.", boolean, matchesNodeAffinity, terms...),
 			always(&rules.Native{Bools: matchesColumn})),
-		taskNodeTest("toleratesAll", "The pod tolerates every taint of the node of effect NoSchedule or NoExecute.", func(t *taskView, n *nodeView) bool {
-			_, found := t.of.FirstUntolerated(n.of)
+		taskNodeTest("toleratesAll", "The pod tolerates every taint of the node of effect NoSchedule or NoExecute.", func(t *TaskView, n *NodeView) bool {
+			_, found := t.Of.FirstUntolerated(n.Of)
 			return !found
 		}, nil, tolerated...),
-		taskNode("firstUntolerated", "The first taint that the pod does not tolerate, as {key: value}; \"\" if there is none.", cel.StringType, func(t *taskView, n *nodeView) ref.Val {
-			taint, found := t.of.FirstUntolerated(n.of)
+		taskNode("firstUntolerated", "The first taint that the pod does not tolerate, as {key: value}; \"\" if there is none.", cel.StringType, func(t *TaskView, n *NodeView) ref.Val {
+			taint, found := t.Of.FirstUntolerated(n.Of)
 			if !found {
 				return types.String("")
 			}
 			return types.String("{" + taint.Key + ": " + taint.Value + "}")
 		}, tolerated...),
-		taskNode("intolerablePreferNoSchedule", "How many taints of effect PreferNoSchedule the pod does not tolerate.", num, func(t *taskView, n *nodeView) ref.Val {
+		taskNode("intolerablePreferNoSchedule", "How many taints of effect PreferNoSchedule the pod does not tolerate.", num, func(t *TaskView, n *NodeView) ref.Val {
 			return types.Int(intolerablePreferNoSchedule(t, n))
 		}, tolerated...),
-		method("toleratesUnschedulable", "The pod tolerates the taint of a cordoned node.", []*cel.Type{taskType()}, boolean, func(args ...ref.Val) ref.Val {
-			t, ok := args[0].(*taskView)
+		Method("toleratesUnschedulable", "The pod tolerates the taint of a cordoned node.", []*cel.Type{TaskType()}, boolean, func(args ...ref.Val) ref.Val {
+			t, ok := args[0].(*TaskView)
 			if !ok {
 				return wrongArgument(args[0])
 			}
-			return types.Bool(toleratesUnschedulable(t.of))
+			return types.Bool(toleratesUnschedulable(t.Of))
 		}, "{0}.tolerations"),
 		taskNodeTest("portsFree", "None of the pod's host ports is taken on the node.", portsFree, portsColumn, "{0}.hostPorts", "{1}.tasks.hostPorts"),
-		natively(taskNode("nodeAffinityScore", "Sum of the weights of the pod's preferred node affinity terms that the node matches.", cel.DoubleType, func(t *taskView, n *nodeView) ref.Val {
-			return types.Double(nodeAffinityScore(t.of, n.of))
+		natively(taskNode("nodeAffinityScore", "Sum of the weights of the pod's preferred node affinity terms that the node matches.", cel.DoubleType, func(t *TaskView, n *NodeView) ref.Val {
+			return types.Double(nodeAffinityScore(t.Of, n.Of))
 		}, "{0}.preferredNodeTerms", "{1}.name", "{1}.labels"), always(&rules.Native{Doubles: preferenceColumn})),
 		gpusWithFunction(),
 	}
 }
 
 func gpusWithFunction() *rules.Function {
-	of := func(n *nodeView, milli types.Int) int64 { return gpusWith(n.w.c.Nodes.GPUs[n.of.Row], int64(milli)) }
-	fn := method("gpusWith", "How many devices of the node have at least so many thousandths free.", []*cel.Type{nodeType(), cel.IntType}, cel.IntType, func(args ...ref.Val) ref.Val {
-		n, ok := args[0].(*nodeView)
+	of := func(n *NodeView, milli types.Int) int64 {
+		return gpusWith(n.World.c.Nodes.GPUs[n.Of.Row], int64(milli))
+	}
+	fn := Method("gpusWith", "How many devices of the node have at least so many thousandths free.", []*cel.Type{NodeType(), cel.IntType}, cel.IntType, func(args ...ref.Val) ref.Val {
+		n, ok := args[0].(*NodeView)
 		milli, isInt := args[1].(types.Int)
 		if !ok || !isInt {
 			return wrongArgument(args[1])
@@ -316,15 +318,15 @@ func gpusWith(gpus []model.GPU, milli int64) int64 {
 
 func generalFunctions() []*rules.Function {
 	annotation := func(args ...ref.Val) ref.Val {
-		t, ok := args[0].(*taskView)
+		t, ok := args[0].(*TaskView)
 		key, isString := args[1].(types.String)
 		if !ok || !isString {
 			return wrongArgument(args[1])
 		}
-		if v, ok := t.of.Annotations[string(key)]; ok {
+		if v, ok := t.Of.Annotations[string(key)]; ok {
 			return types.OptionalOf(types.String(v))
 		}
-		if v, ok := t.of.Labels[string(key)]; ok {
+		if v, ok := t.Of.Labels[string(key)]; ok {
 			return types.OptionalOf(types.String(v))
 		}
 		return types.OptionalNone
@@ -332,8 +334,8 @@ func generalFunctions() []*rules.Function {
 	return []*rules.Function{
 		hashFunction(),
 		{Name: "resources", Doc: "Empty Resources.", Overloads: []rules.Overload{{
-			ID: "resources_empty", Args: []*cel.Type{}, Result: resourcesType(), Reads: []string{}, Eval: func(...ref.Val) ref.Val { return &amounts{} },
+			ID: "resources_empty", Args: []*cel.Type{}, Result: ResourcesType(), Reads: []string{}, Eval: func(...ref.Val) ref.Val { return &Amounts{} },
 		}}},
-		method("annotation", "The annotation of that key, else the label, as an optional string.", []*cel.Type{taskType(), cel.StringType}, cel.OptionalType(cel.StringType), annotation, "{0}.annotations", "{0}.labels"),
+		Method("annotation", "The annotation of that key, else the label, as an optional string.", []*cel.Type{TaskType(), cel.StringType}, cel.OptionalType(cel.StringType), annotation, "{0}.annotations", "{0}.labels"),
 	}
 }

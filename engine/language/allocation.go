@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"math"
@@ -14,8 +14,8 @@ import (
 
 // What a pod that asks for no cpu or memory is counted as in least- and most-allocated, as Kubernetes does.
 const (
-	defaultMilliCPU    = 100
-	defaultMemoryBytes = 200 * 1024 * 1024
+	DefaultMilliCPU    = 100
+	DefaultMemoryBytes = 200 * 1024 * 1024
 )
 
 // offer is what a score of nodes for a task reads of one resource: its columns, and what the task asks for.
@@ -35,9 +35,9 @@ func offerOf(n *model.Nodes, t *model.Task, dim int) offer {
 func (p offer) counted(n *model.Nodes, dim int) offer {
 	switch dim {
 	case model.CPU:
-		p.byDefault = defaultMilliCPU
+		p.byDefault = DefaultMilliCPU
 	case model.Memory:
-		p.byDefault = defaultMemoryBytes
+		p.byDefault = DefaultMemoryBytes
 	default:
 		return p
 	}
@@ -57,7 +57,7 @@ type scorer struct {
 
 // of is the score of a row of the node table.
 func (x *scorer) of(w *World, row int32, t *model.Task, names []weighedName) float64 {
-	if w.shared {
+	if w.Shared {
 		return x.score(x.offers(nil, &w.c.Nodes, w.c.Dims, t, names), row)
 	}
 	w.offers = x.offers(w.offers[:0], &w.c.Nodes, w.c.Dims, t, names)
@@ -67,14 +67,14 @@ func (x *scorer) of(w *World, row int32, t *model.Task, names []weighedName) flo
 // forms are the scorer's for rows of the policy that name their resources as constants.
 func (x *scorer) forms(names []weighedName) *rules.Native {
 	return &rules.Native{
-		Double: ofTwo(func(n *nodeView, t *taskView) float64 { return x.of(n.w, n.of.Row, t.of, names) }),
+		Double: ofTwo(func(n *NodeView, t *TaskView) float64 { return x.of(n.World, n.Of.Row, t.Of, names) }),
 		Doubles: func(r rules.Rows, args []rules.Source, rows []int32, out []float64) bool {
-			t, ok := args[1].Value.(*taskView)
+			t, ok := args[1].Value.(*TaskView)
 			if !ok || !args[0].Row {
 				return false
 			}
 			w, d := worldOf(r), workspaceOf(r)
-			d.offers = x.offers(d.offers[:0], &w.c.Nodes, w.c.Dims, t.of, names)
+			d.offers = x.offers(d.offers[:0], &w.c.Nodes, w.c.Dims, t.Of, names)
 			for i, row := range rows {
 				out[i] = x.score(d.offers, row)
 			}
@@ -85,14 +85,14 @@ func (x *scorer) forms(names []weighedName) *rules.Native {
 
 // function is the scorer as a method of a node, with a task and what else tells of the resources and weights: args are all arguments.
 func (x *scorer) function(name, doc string, more []*cel.Type, named func(args []ref.Val) ([]weighedName, bool)) *rules.Function {
-	fn := method(name, doc, append([]*cel.Type{nodeType(), taskType()}, more...), cel.DoubleType, func(args ...ref.Val) ref.Val {
-		n, okN := args[0].(*nodeView)
-		t, okT := args[1].(*taskView)
+	fn := Method(name, doc, append([]*cel.Type{NodeType(), TaskType()}, more...), cel.DoubleType, func(args ...ref.Val) ref.Val {
+		n, okN := args[0].(*NodeView)
+		t, okT := args[1].(*TaskView)
 		names, okL := named(args)
 		if !okN || !okT || !okL {
 			return wrongArgument(args[0])
 		}
-		return types.Double(x.of(n.w, n.of.Row, t.of, names))
+		return types.Double(x.of(n.World, n.Of.Row, t.Of, names))
 	}, "{0}.allocatable", "{0}.used", "{1}.request")
 	return natively(fn, func(constants []ref.Val) *rules.Native {
 		names, ok := named(constants)

@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"errors"
@@ -15,29 +15,30 @@ import (
 )
 
 func volumeFields() []*rules.Member {
-	type v = *taskView
-	volumes := hidden("volumes", fromSpec|fromVolumes, rules.ByStep, "what its volumes are bound to, are promised, or can get", func(t v) ref.Val {
-		if !t.of.HasVolumes {
+	type v = *TaskView
+	volumes := hidden("volumes", FromSpec|FromVolumes, rules.ByStep, "what its volumes are bound to, are promised, or can get", func(t v) ref.Val {
+		if !t.Of.HasVolumes {
 			return types.String("")
 		}
-		return types.String(strings.Join(t.of.Claims, ",") + "@" + strconv.FormatUint(t.w.c.Storage.Version, 10))
+		return types.String(strings.Join(t.Of.Claims, ",") + "@" + strconv.FormatUint(t.World.c.Storage.Version, 10))
 	})
 	return []*rules.Member{
-		boolField("hasVolumes", fromSpec, rules.ByObject, "claims volumes, or names disks itself", func(t v) bool { return t.of.HasVolumes }),
+		boolField("hasVolumes", FromSpec, rules.ByObject, "claims volumes, or names disks itself", func(t v) bool { return t.Of.HasVolumes }),
 		volumes,
-		hidden("claims", fromSpec, rules.ByObject, "the claims that its volumes name", func(t v) ref.Val { return types.String(strings.Join(t.of.Claims, ",")) }),
+		hidden("claims", FromSpec, rules.ByObject, "the claims that its volumes name", func(t v) ref.Val { return types.String(strings.Join(t.Of.Claims, ",")) }),
 	}
 }
 
-func volumeFunctions() []*rules.Function {
+// VolumeFunctions are those that ask about volumes.
+func VolumeFunctions() []*rules.Function {
 	const volumes = "{0}.volumes"
-	ofTask := func(name, doc string, result *cel.Type, f func(t *taskView, v *volume.Volumes) ref.Val) *rules.Function {
-		return method(name, doc, []*cel.Type{taskType()}, result, func(args ...ref.Val) ref.Val {
-			t, ok := args[0].(*taskView)
+	ofTask := func(name, doc string, result *cel.Type, f func(t *TaskView, v *volume.Volumes) ref.Val) *rules.Function {
+		return Method(name, doc, []*cel.Type{TaskType()}, result, func(args ...ref.Val) ref.Val {
+			t, ok := args[0].(*TaskView)
 			if !ok {
 				return wrongArgument(args[0])
 			}
-			v, err := t.w.storage()
+			v, err := t.World.Storage()
 			if err != nil {
 				return types.WrapErr(err)
 			}
@@ -45,29 +46,29 @@ func volumeFunctions() []*rules.Function {
 		}, volumes)
 	}
 	onNode := func(name, doc string, f func(v *volume.Volumes, t *model.Task, row int32) (bool, error), reads ...string) *rules.Function {
-		return taskNode(name, doc, cel.BoolType, func(t *taskView, n *nodeView) ref.Val {
-			if !t.of.HasVolumes {
+		return taskNode(name, doc, cel.BoolType, func(t *TaskView, n *NodeView) ref.Val {
+			if !t.Of.HasVolumes {
 				return types.True
 			}
-			v, err := t.w.storage()
+			v, err := t.World.Storage()
 			if err != nil {
 				return types.WrapErr(err)
 			}
-			ok, err := f(v, t.of, n.of.Row)
+			ok, err := f(v, t.Of, n.Of.Row)
 			if err != nil {
-				return types.NewErr("volumes of pod %s: %v", t.of.Key, err)
+				return types.NewErr("volumes of pod %s: %v", t.Of.Key, err)
 			}
 			return types.Bool(ok)
 		}, append(reads, volumes)...)
 	}
 	return []*rules.Function{
-		ofTask("claimsExist", "Every claim that the pod's volumes name is there, an ephemeral volume's too.", cel.BoolType, func(t *taskView, v *volume.Volumes) ref.Val {
-			return types.Bool(v.Missing(t.of) == "")
+		ofTask("claimsExist", "Every claim that the pod's volumes name is there, an ephemeral volume's too.", cel.BoolType, func(t *TaskView, v *volume.Volumes) ref.Val {
+			return types.Bool(v.Missing(t.Of) == "")
 		}),
-		ofTask("volumeTrouble", "Why the pod's claims let it go to no node at all, \"\" if they do not: one is missing, being deleted, lost, another pod's, or unbound though its storage class binds at once.", cel.StringType, func(t *taskView, v *volume.Volumes) ref.Val {
-			trouble, err := v.Trouble(t.of)
+		ofTask("volumeTrouble", "Why the pod's claims let it go to no node at all, \"\" if they do not: one is missing, being deleted, lost, another pod's, or unbound though its storage class binds at once.", cel.StringType, func(t *TaskView, v *volume.Volumes) ref.Val {
+			trouble, err := v.Trouble(t.Of)
 			if err != nil {
-				return types.NewErr("volumes of pod %s: %v", t.of.Key, err)
+				return types.NewErr("volumes of pod %s: %v", t.Of.Key, err)
 			}
 			return types.String(trouble)
 		}),
@@ -81,8 +82,8 @@ func volumeFunctions() []*rules.Function {
 	}
 }
 
-// storage is Kubernetes' volume plugins beside the cluster, made when they are first asked.
-func (w *World) storage() (*volume.Volumes, error) {
+// Storage is Kubernetes' volume plugins beside the cluster, made when they are first asked.
+func (w *World) Storage() (*volume.Volumes, error) {
 	if w.volumes == nil {
 		v, err := volume.New(w.c)
 		if err != nil {
@@ -99,7 +100,7 @@ func (w *World) Bindings(t *model.Task, row int32) ([]model.VolumeBind, error) {
 	if len(t.Claims) == 0 {
 		return nil, nil
 	}
-	v, err := w.storage()
+	v, err := w.Storage()
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// sizeOf is how many elements a list has, to be read by their index, which takes no iterator.
-func sizeOf(l traits.Lister) types.Int {
+// SizeOf is how many elements a list has, to be read by their index, which takes no iterator.
+func SizeOf(l traits.Lister) types.Int {
 	size, _ := l.Size().(types.Int)
 	return size
 }
@@ -24,14 +24,14 @@ type roleList struct {
 }
 
 // rolesNow is the list of the roles that the job has now.
-func (j *jobView) rolesNow() ref.Val {
-	if j.roles == nil || !j.roles.shows(j.of.Roles) {
+func (j *JobView) rolesNow() ref.Val {
+	if j.roles == nil || !j.roles.shows(j.Of.Roles) {
 		l := &roleList{}
-		if l.views = l.one[:]; len(j.of.Roles) != 1 {
-			l.views = make([]roleView, len(j.of.Roles))
+		if l.views = l.one[:]; len(j.Of.Roles) != 1 {
+			l.views = make([]roleView, len(j.Of.Roles))
 		}
-		for i, r := range j.of.Roles {
-			l.views[i] = roleView{view[model.Role]{of: r, w: j.w, typ: j.w.typ.role}, j.of}
+		for i, r := range j.Of.Roles {
+			l.views[i] = roleView{View[model.Role]{Of: r, World: j.World, typ: j.World.typ.role}, j.Of}
 		}
 		j.roles = l
 	}
@@ -43,7 +43,7 @@ func (l *roleList) shows(roles []*model.Role) bool {
 		return false
 	}
 	for i, r := range roles {
-		if l.views[i].of != r {
+		if l.views[i].Of != r {
 			return false
 		}
 	}

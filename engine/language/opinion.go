@@ -1,4 +1,4 @@
-package policy
+package language
 
 // Opinion is what one row says. The zero value is none.
 type Opinion uint8

@@ -1,4 +1,4 @@
-package policy
+package language
 
 import (
 	"strconv"
@@ -11,8 +11,8 @@ import (
 // Limits of the dictionaries: how many there may be, since the terms of pods name what they are of, and in how many values a node
 // may come beyond one for each eight nodes.
 const (
-	mostDictionaries = 256
-	fewValues        = 64
+	MostDictionaries = 256
+	FewValues        = 64
 )
 
 // dictionary numbers the values that nodes have of something which only their objects tell. Between two changes of the cluster the
@@ -23,16 +23,16 @@ type dictionary struct {
 	object []uint64 // by row: the version that the code is of, plus 1
 	cursor model.Cursor[int32]
 	index  map[string]int32
-	many   bool // the values are not few
+	Many   bool // the values are not few
 	retry  uint64
 }
 
 // aspect is what of a node a dictionary is of: a member, and where that is the labels, which.
 type aspect struct{ member, labels string }
 
-// limitDictionaries forgets them where there are too many.
-func (w *World) limitDictionaries() {
-	if len(w.dictionaries) >= mostDictionaries {
+// LimitDictionaries forgets them where there are too many.
+func (w *World) LimitDictionaries() {
+	if len(w.dictionaries) >= MostDictionaries {
 		clear(w.dictionaries)
 	}
 }
@@ -41,7 +41,7 @@ func (w *World) limitDictionaries() {
 // not change while a row is evaluated.
 func (w *World) dictionaryOf(a aspect, of func(n *model.Node) string) *dictionary {
 	d := w.dictionaries[a]
-	if d == nil && len(w.dictionaries) < mostDictionaries && !w.shared {
+	if d == nil && len(w.dictionaries) < MostDictionaries && !w.Shared {
 		d = &dictionary{of: of, index: map[string]int32{}}
 		w.dictionaries[a] = d
 	}
@@ -54,12 +54,12 @@ func (d *dictionary) numbers(w *World, rows, out []int32) int {
 		return 0
 	}
 	if !d.current(w) {
-		if w.shared {
+		if w.Shared {
 			return 0 // several read it
 		}
 		d.catchUp(w)
 	}
-	if d.many {
+	if d.Many {
 		return 0
 	}
 	for i, row := range rows {
@@ -71,21 +71,21 @@ func (d *dictionary) numbers(w *World, rows, out []int32) int {
 // current says that there is nothing to catch up with.
 func (d *dictionary) current(w *World) bool {
 	n := &w.c.Nodes
-	return d.many && w.cycle < d.retry || d.cursor.AtEnd(&n.Log) && len(d.codes) == len(n.Rows)
+	return d.Many && w.Cycle < d.retry || d.cursor.AtEnd(&n.Log) && len(d.codes) == len(n.Rows)
 }
 
 // catchUp numbers what changed. Values of the past are forgotten where they have become many.
 func (d *dictionary) catchUp(w *World) {
 	n := &w.c.Nodes
 	entries, ok := d.cursor.Read(&n.Log)
-	if !ok || d.many || len(d.codes) != len(n.Rows) {
+	if !ok || d.Many || len(d.codes) != len(n.Rows) {
 		d.all(w)
 		return
 	}
 	for _, row := range entries {
 		d.number(n, row)
 	}
-	if len(d.index) > fewValues+len(n.Rows)/8 {
+	if len(d.index) > FewValues+len(n.Rows)/8 {
 		d.all(w)
 	}
 }
@@ -95,12 +95,12 @@ func (d *dictionary) all(w *World) {
 	n := &w.c.Nodes
 	clear(d.index)
 	d.codes, d.object = model.Resized(d.codes, len(n.Rows)), model.Resized(d.object, len(n.Rows))
-	d.many = false
+	d.Many = false
 	d.cursor.Skip(&n.Log)
 	for row := range n.Rows {
 		d.number(n, int32(row))
-		if len(d.index) > fewValues+len(n.Rows)/8 {
-			d.many, d.retry = true, w.cycle+fewValues
+		if len(d.index) > FewValues+len(n.Rows)/8 {
+			d.Many, d.retry = true, w.Cycle+FewValues
 			return
 		}
 	}
@@ -133,13 +133,13 @@ func coded(m *rules.Member, of func(n *model.Node) string) *rules.Member {
 func codedLabels(m *rules.Member) *rules.Member {
 	m.Codes = func(t rules.Rows, key string, rows, out []int32) int {
 		w := worldOf(t)
-		return w.byLabel(key).numbers(w, rows, out)
+		return w.ByLabel(key).numbers(w, rows, out)
 	}
 	return m
 }
 
-// byLabel is the dictionary of one label.
-func (w *World) byLabel(key string) *dictionary {
+// ByLabel is the dictionary of one label.
+func (w *World) ByLabel(key string) *dictionary {
 	a := aspect{labelsMember, key}
 	if d := w.dictionaries[a]; d != nil {
 		return d
@@ -150,7 +150,7 @@ func (w *World) byLabel(key string) *dictionary {
 // byLabels is the dictionary of some labels at once.
 func (w *World) byLabels(keys []string) *dictionary {
 	if len(keys) == 1 {
-		return w.byLabel(keys[0])
+		return w.ByLabel(keys[0])
 	}
 	var name strings.Builder
 	for _, key := range keys {

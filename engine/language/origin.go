@@ -1,0 +1,65 @@
+package language
+
+import (
+	"fmt"
+
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// What of the world the value of a field is made of: each says so where it is declared, beside how often it changes, and one that is made
+// of several things says all of them. A path from a root leads from object to object; what is read of each counts by that object's own
+// declarations. What may be remembered, for whom and until when, follows from this (dependency.go) and is said nowhere else.
+//
+// Of the object that has the field:
+const (
+	FromIdentity rules.Origin = 1 << iota // tells it from all others of its kind, and never changes
+	FromSpec                              // what it says itself, as it was written
+	FromState                             // what has become of it
+	FromAmounts                           // of a node: what its number among those that are alike tells (alike)
+	ToParts                               // leads to parts of it
+	ToMembers                             // leads to what touches it by each of its changes
+
+	// ToTasks and those below: where a path leads on to other objects.
+	ToTasks     // from a node to those on it: the node tells of their changes
+	ToJob       // to the one job of a task
+	ToQueue     // to the one queue
+	ToNode      // to the node where a task is
+	ToNamespace // to what is the same for all of a namespace
+
+	// FromRelated and those below: of objects that are not on the path.
+	FromRelated     // objects that its own names: priority classes, quotas, queues above
+	FromTerms       // what a pod asks about other pods, as it is kept for all pods
+	FromOthersTerms // what other pods ask about it
+	FromImages      // which of its images some node has
+	FromVolumes     // claims, volumes, and what else there is of storage
+	FromPeers       // who is in a node's topology domains, as far as the terms of the task that is asked about, and those about it, count them
+	FromImageNodes  // how many nodes have the images of the task that is asked about
+	FromCandidates  // which nodes are chosen from
+	FromDomain      // anything of other nodes in a node's topology domains
+	FromAnswers     // what the rows of jobStarving answer
+	FromAll         // all of a kind
+	FromCluster     // figures of the cluster
+	FromClock       // the time
+)
+
+// FromOwn is what an object itself tells of: it is touched where anything of this changes.
+const FromOwn = FromIdentity | FromSpec | FromState | FromAmounts | FromTerms | ToParts | ToMembers
+
+// Undeclared lists what of a vocabulary does not say what it reads: nothing could be remembered of it.
+func Undeclared(v rules.Vocabulary) (out []string) {
+	for _, o := range v.Objects {
+		for _, m := range o.Members {
+			if m.Origin == 0 && m.Reads == nil {
+				out = append(out, fmt.Sprintf("the field %s of %s", m.Name, o.Name))
+			}
+		}
+	}
+	for _, f := range v.Functions {
+		for i := range f.Overloads {
+			if o := &f.Overloads[i]; o.Eval != nil && o.Reads == nil {
+				out = append(out, fmt.Sprintf("the function %s (%s)", f.Name, o.ID))
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,362 @@
+package language
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/topology"
+)
+
+// Object is a type of the language that stands for objects of a kind. CEL compares types by name only.
+func Object(name string, trait ...int) *cel.Type { return cel.ObjectType(name, trait...) }
+
+// TaskType is that of tasks.
+func TaskType() *cel.Type { return Object("Task") }
+
+// JobType is that of jobs.
+func JobType() *cel.Type { return Object("Job") }
+
+// QueueType is that of queues.
+func QueueType() *cel.Type { return Object("Queue") }
+
+// NodeType is that of nodes.
+func NodeType() *cel.Type { return Object("Node") }
+
+// GPUType is that of the devices of a node.
+func GPUType() *cel.Type { return Object("GPU") }
+
+// ClusterType is that of the cluster.
+func ClusterType() *cel.Type { return Object("Cluster") }
+
+func roleType() *cel.Type      { return Object("Role") }
+func queueSpecType() *cel.Type { return Object("QueueSpec") }
+func taintType() *cel.Type     { return Object("Taint") }
+
+// ResourcesType is that of amounts by resource.
+func ResourcesType() *cel.Type {
+	return Object("Resources", traits.AdderType, traits.SubtractorType, traits.IndexerType, traits.ContainerType)
+}
+
+// View is what all wrappers of model objects share: they are values by identity.
+type View[T any] struct {
+	Of    *T
+	World *World
+	typ   *cel.Type
+	Memos []Memo // computed members, by Attribute.slot
+}
+
+// viewTypes are the types of views, made once a session.
+type viewTypes struct {
+	task, job, role, queue, spec, node, taint, gpu, cluster *cel.Type
+}
+
+// Memo is a value that holds while its stamp does.
+type Memo struct {
+	Stamp Stamp
+	Value ref.Val
+}
+
+type (
+	// TaskView is a task as a value.
+	TaskView struct {
+		View[model.Task]
+		labels, annotations  ref.Val // once they were read
+		request, initRequest Amounts // boxes
+		ClassKey             string
+		ClassAt              Stamp
+		Volumes              *VolumeMemo
+		topology             topology.TaskMemo
+	}
+	// JobView is a job as a value.
+	JobView struct {
+		View[model.Job]
+		labels, annotations                                      ref.Val // once they were read
+		allocated, request, expected, gatedRequest, minResources Amounts // boxes
+		roles                                                    *roleList
+	}
+	// QueueView is a queue as a value.
+	QueueView struct {
+		View[model.Queue]
+		labels, annotations ref.Val
+		limits              ref.Val // by node group, once they were read
+		allocated, request  Amounts // boxes
+		spec                specView
+	}
+	// NodeView is a node as a value.
+	NodeView struct {
+		View[model.Node]
+		object              uint64
+		labels, annotations ref.Val // once they were read
+		taints              ref.Val // likewise
+		free                freeDevices
+		gpus                GPUViews
+		tags                tags
+	}
+	roleView struct {
+		View[model.Role]
+		job *model.Job
+	}
+	taintView struct{ View[taint] }
+	// GPUView is a device as a value.
+	GPUView struct{ View[model.GPU] }
+	// ClusterView is the cluster as a value.
+	ClusterView struct {
+		View[model.Cluster]
+		allocatable, used, usedAtStart Amounts // boxes
+	}
+	specView struct {
+		View[model.Queue]
+		capability, limit, guarantee, deserved Amounts // boxes
+	}
+	taint struct{ key, value, effect string }
+)
+
+// ConvertToNative implements ref.Val: wrappers have no other form.
+func (v *View[T]) ConvertToNative(reflect.Type) (any, error) {
+	return nil, fmt.Errorf("a %s has no other form", v.typ.TypeName())
+}
+
+// ConvertToType implements ref.Val.
+func (v *View[T]) ConvertToType(t ref.Type) ref.Val {
+	if t == types.TypeType {
+		return v.typ
+	}
+	return types.NewErr("a %s cannot become a %s", v.typ.TypeName(), t.TypeName())
+}
+
+// Equal implements ref.Val: the same object.
+func (v *View[T]) Equal(other ref.Val) ref.Val {
+	o, ok := other.Value().(interface{ identity() any })
+	return types.Bool(ok && o.identity() == any(v.Of))
+}
+
+// Type implements ref.Val.
+func (v *View[T]) Type() ref.Type { return v.typ }
+
+func (v *View[T]) identity() any { return v.Of }
+
+// Value implements ref.Val: the wrapper itself, which members are read from.
+func (v *TaskView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *JobView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *QueueView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *NodeView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *roleView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *taintView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *GPUView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *ClusterView) Value() any { return v }
+
+// Value implements ref.Val.
+func (v *specView) Value() any { return v }
+
+// TaskView is a task as rows see it.
+func (w *World) TaskView(t *model.Task) *TaskView {
+	if v, ok := t.View.(*TaskView); ok && v.World == w && v.Of == t {
+		return v
+	}
+	var v *TaskView
+	if w.Shared {
+		v = &TaskView{View: View[model.Task]{Memos: make([]Memo, w.layout.Memos.Task)}}
+	} else {
+		v = w.taskRoom(t.Job)
+		v.Memos = w.memoRoom.Slice(w.layout.Memos.Task)
+	}
+	v.Of, v.World, v.typ = t, w, w.typ.task
+	t.View = v
+	return v
+}
+
+// taskLot is how many views of tasks are made at once. They keep each other, and the tasks they are of, so they are of one job,
+// whose tasks come and go together.
+const taskLot = 8
+
+func (w *World) taskRoom(j *model.Job) *TaskView {
+	if len(w.lot) == 0 || w.lotOf != j {
+		w.lot, w.lotOf = make([]TaskView, min(max(j.Counts[model.Pending], 1), taskLot)), j
+	}
+	v := &w.lot[0]
+	w.lot = w.lot[1:]
+	return v
+}
+
+// JobView is a job as rows see it.
+func (w *World) JobView(j *model.Job) *JobView {
+	if v, ok := j.View.(*JobView); ok && v.World == w && v.Of == j {
+		return v
+	}
+	v := &JobView{View: View[model.Job]{Of: j, World: w, typ: w.typ.job, Memos: w.memoRoom.Slice(w.layout.Memos.Job)}}
+	j.View = v
+	return v
+}
+
+// QueueView is a queue as rows see it, null for none.
+func (w *World) QueueView(q *model.Queue) ref.Val {
+	if q == nil {
+		return types.NullValue
+	}
+	if v, ok := q.View.(*QueueView); ok && v.World == w && v.Of == q {
+		return v
+	}
+	v := &QueueView{View: View[model.Queue]{Of: q, World: w, typ: w.typ.queue, Memos: make([]Memo, w.layout.Memos.Queue)}, labels: w.stringMap(q.Labels), annotations: w.stringMap(q.Annotations)}
+	v.spec = specView{View: View[model.Queue]{Of: q, World: w, typ: w.typ.spec}}
+	q.View = v
+	return v
+}
+
+// NodeView is the node in a row as rows of a policy see it.
+func (w *World) NodeView(row int32) *NodeView {
+	n := w.c.Nodes.Rows[row]
+	if v, ok := n.View.(*NodeView); ok && v.World == w && v.Of == n && v.object == w.c.Nodes.Object[row] {
+		return v
+	}
+	v := &NodeView{
+		View: View[model.Node]{Of: n, World: w, typ: w.typ.node, Memos: make([]Memo, w.layout.Memos.Node)}, object: w.c.Nodes.Object[row],
+	}
+	n.View = v
+	return v
+}
+
+func (v *NodeView) taintList() ref.Val {
+	if v.taints == nil {
+		taints := make([]ref.Val, len(v.Of.Taints))
+		for i, t := range v.Of.Taints {
+			taints[i] = &taintView{View[taint]{Of: &taint{t.Key, t.Value, string(t.Effect)}, World: v.World, typ: v.World.typ.taint}}
+		}
+		v.taints = List(taints)
+	}
+	return v.taints
+}
+
+// strings is stringMap, made when it is read for the first time.
+func (w *World) strings(kept *ref.Val, m map[string]string) ref.Val {
+	if *kept == nil {
+		*kept = w.stringMap(m)
+	}
+	return *kept
+}
+
+// stringMap is a map as rows see it; there is but one without entries.
+func (w *World) stringMap(m map[string]string) ref.Val {
+	if len(m) > 0 {
+		return StringMap(m)
+	}
+	return w.noStrings
+}
+
+// StringMap is a map of strings as a value.
+func StringMap(m map[string]string) ref.Val {
+	return types.NewStringStringMap(types.DefaultTypeAdapter, m)
+}
+
+// List is a list as a value.
+func List(values []ref.Val) ref.Val {
+	return types.NewRefValList(types.DefaultTypeAdapter, values)
+}
+
+func listOf[T any](items []T, f func(T) ref.Val) ref.Val {
+	out := make([]ref.Val, len(items))
+	for i, x := range items {
+		out[i] = f(x)
+	}
+	return List(out)
+}
+
+// Number reads a numeric result.
+func Number(v ref.Val) (float64, bool) {
+	switch x := v.(type) {
+	case types.Double:
+		return float64(x), true
+	case types.Int:
+		return float64(x), true
+	}
+	return 0, false
+}
+
+// Text writes a value for people.
+func Text(v ref.Val) string {
+	switch x := v.(type) {
+	case types.String:
+		return string(x)
+	case types.Double:
+		return strconv.FormatFloat(float64(x), 'g', 6, 64)
+	case *types.Err:
+		return "(" + x.Error() + ")"
+	case traits.Lister:
+		var parts []string
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			parts = append(parts, Text(it.Next()))
+		}
+		return strings.Join(parts, ", ")
+	case traits.Mapper:
+		var parts []string
+		for it := x.Iterator(); it.HasNext() == types.True; {
+			k := it.Next()
+			parts = append(parts, Text(k)+": "+Text(x.Get(k)))
+		}
+		slices.Sort(parts)
+		return strings.Join(parts, ", ")
+	case *types.Optional:
+		if !x.HasValue() {
+			return "none"
+		}
+		return Text(x.GetValue())
+	case interface{ name() string }:
+		return x.name()
+	}
+	if s, ok := v.ConvertToType(types.StringType).(types.String); ok {
+		return string(s)
+	}
+	return "a " + v.Type().TypeName()
+}
+
+// The names of objects, where one is compared as a whole.
+func (v *TaskView) name() string  { return v.Of.Key }
+func (v *JobView) name() string   { return v.Of.Key }
+func (v *QueueView) name() string { return v.Of.Name }
+func (v *NodeView) name() string  { return v.Of.Name }
+func (v *roleView) name() string  { return v.Of.Name }
+
+// TasksOn lists the tasks on a node by name, promised ones left out.
+func (w *World) TasksOn(row int32) []*model.Task {
+	var out []*model.Task
+	for _, t := range w.c.Nodes.Tasks[row] {
+		if t.Status != model.Pipelined {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(a, b *model.Task) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}
+
+// VolumeMemo is what the rows that read volumes said to a task, by node.
+type VolumeMemo struct {
+	Pod     *corev1.Pod
+	Status  model.Status
+	Storage uint64 // version
+	Verdict []int16
+	Version []uint64 // of the node, plus 1; 0: not asked
+}
