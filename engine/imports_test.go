@@ -21,6 +21,7 @@ const (
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
+	ofPolicy   = "engine/language engine/model engine/quota engine/topology engine/volume rules rules/source rules/tables crds/policy/v1alpha1"
 	simOurs    = "engine engine/model engine/policy rules/source statemachines/objects " + allCRDs
 	simOthers  = apiObjects + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
@@ -45,7 +46,7 @@ var mayImport = map[string]string{
 	"engine/volume":           "engine/model",
 	"engine/topology":         "engine/model",
 	"engine/language":         "engine/model engine/quota engine/topology engine/volume rules",
-	"engine/policy":           "engine/language engine/model engine/quota engine/topology engine/volume rules rules/source rules/tables crds/policy/v1alpha1",
+	"engine/policy":           ofPolicy,
 	"engine/policy/oracle":    "",
 	"engine/volcano":          "engine/policy rules rules/source",
 	"engine/action":           "engine/model engine/quota engine/policy",

@@ -274,10 +274,6 @@ func (s *Scope) missing(text string) map[string][]*Object {
 	return out
 }
 
-func isWord(c rune) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-}
-
 // wordAt finds name at or shortly after offset: CEL points at the dot, or at an opening parenthesis.
 func wordAt(text []rune, offset int, name string) (at, width int) {
 	word := []rune(name)

@@ -29,7 +29,6 @@ type Cycle struct {
 	done       []placed         // in this turn; reused
 	text       []byte           // reused
 	verbs      []verb
-	looked     []*record // whose waits and statuses are to be told anew
 	held       []placed
 	pipelined  []placed
 	without    []*model.Task // a place in this turn

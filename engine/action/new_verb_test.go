@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // review is a verb that there is in this test only: it says of jobs that are not valid why.
@@ -72,9 +72,9 @@ spec:
         jobEnqueueable: [{name: any, expression: job.priority > 1}]
 `
 
-func loadReview(t *testing.T, step string, v policy.Verb) (*policy.Policy, rules.Issues) {
+func loadReview(t *testing.T, step string, v policy.Verb) (*policy.Policy, source.Issues) {
 	t.Helper()
-	docs, issues := rules.Parse("review.yaml", fmt.Appendf(nil, reviewPolicy, step))
+	docs, issues := source.Parse("review.yaml", fmt.Appendf(nil, reviewPolicy, step))
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // largestFunction is an accounting function of these tests alone: this file and a line of registration are all that it takes.
@@ -89,9 +90,9 @@ func (st *largestState) value(x *Attribute, owner ref.Val) ref.Val {
 }
 
 // loadedWithLargest compiles a policy where tables may have the function as well.
-func loadedWithLargest(t *testing.T, table string) (*Policy, rules.Issues) {
+func loadedWithLargest(t *testing.T, table string) (*Policy, source.Issues) {
 	t.Helper()
-	docs, issues := rules.Parse("policy.yaml", []byte(policyText(table)))
+	docs, issues := source.Parse("policy.yaml", []byte(policyText(table)))
 	if len(docs) != 1 {
 		t.Fatal(issues)
 	}

@@ -6,12 +6,13 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // pipeline compiles the actions that a policy names, its own first.
-func (c *compiler) pipeline(spec rules.Value) {
+func (c *compiler) pipeline(spec source.Value) {
 	own := c.definitions(spec.Get("actions"))
-	var shipped map[string]rules.Value
+	var shipped map[string]source.Value
 	if doc, issues := Embedded("actions"); doc != nil {
 		shipped = c.definitions(doc.Root.Get("actions"))
 	} else {
@@ -33,7 +34,7 @@ func (c *compiler) pipeline(spec rules.Value) {
 		case slices.Contains(LaterActions(), name):
 			c.report(item.Issuef("leave it out for now; this version has "+suggestList(known), "action %q is not in this version yet", name))
 		default:
-			c.report(item.Issuef(rules.Suggest(name, known)+"; or define it under spec.actions", "unknown action %q", name))
+			c.report(item.Issuef(source.Suggest(name, known)+"; or define it under spec.actions", "unknown action %q", name))
 		}
 		if a != nil {
 			c.p.Pipeline, c.p.Actions = append(c.p.Pipeline, name), append(c.p.Actions, a)
@@ -56,8 +57,8 @@ func sortedKeys[V any](m map[string]V) []string {
 	return out
 }
 
-func (c *compiler) definitions(v rules.Value) map[string]rules.Value {
-	out := map[string]rules.Value{}
+func (c *compiler) definitions(v source.Value) map[string]source.Value {
+	out := map[string]source.Value{}
 	for _, item := range c.items(v) {
 		item.Fields([]string{"name", "description", "steps"}, &c.issues)
 		name := item.Get("name")
@@ -71,7 +72,7 @@ func (c *compiler) definitions(v rules.Value) map[string]rules.Value {
 	return out
 }
 
-func (c *compiler) action(name string, v rules.Value) *Action {
+func (c *compiler) action(name string, v source.Value) *Action {
 	a := &Action{Name: name}
 	s := &tableScope{compiler: c, entry: &entry{name: name, at: v, table: &rules.Table{}}, objects: c.objects, scopes: map[string]*rules.Scope{}, probe: &language.Frame{}, filters: true}
 	s.params = &rules.Object{Name: "Params", Type: language.Object("Params")}

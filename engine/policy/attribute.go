@@ -10,6 +10,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Attribute is a compiled computed field.
@@ -132,7 +133,7 @@ const TwoOwners = "keep one of the two tables"
 // sameFields is the fields that a table computes although another one does so already.
 type sameFields struct {
 	with string
-	at   rules.Value // of the first
+	at   source.Value // of the first
 	keys []string
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // overBudget has rows that are not counted, but read what is: loops whose turns go by how much cpu is in use.
@@ -95,7 +96,7 @@ func TestStartOverItsBudget(t *testing.T) {
 // An argument by column that is counted has the budget of an evaluation: its call is not given up for each node.
 func TestCountedArgumentsByColumn(t *testing.T) {
 	scope, p := kernelFixture(t)
-	e, issues := scope.Compile(rules.NewText(countedArgument), rules.Bool())
+	e, issues := scope.Compile(source.NewText(countedArgument), rules.Bool())
 	if issues.Err() != nil || !e.Metered || e.ByRow != "" {
 		t.Fatal(issues, "or not counted, or by row: ", e.ByRow, e.Interpreted)
 	}

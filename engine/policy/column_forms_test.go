@@ -9,6 +9,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // columnExpressions have all that has a form by column of its own.
@@ -40,7 +41,7 @@ func columnForms(t *testing.T, scope *rules.Scope) []*rules.Expr {
 	t.Helper()
 	var list []*rules.Expr
 	for _, text := range columnExpressions() {
-		e, issues := scope.Compile(rules.NewText(text), rules.Anything())
+		e, issues := scope.Compile(source.NewText(text), rules.Anything())
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}
@@ -60,7 +61,7 @@ func TestFormsByColumn(t *testing.T) {
 // TestManyValues: where a label has as many values as there are nodes, or first few and then many, it is not computed by value.
 func TestManyValues(t *testing.T) {
 	scope, _ := kernelFixture(t)
-	e, issues := scope.Compile(rules.NewText("int(node.labels['host']) > 90"), rules.Bool())
+	e, issues := scope.Compile(source.NewText("int(node.labels['host']) > 90"), rules.Bool())
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}

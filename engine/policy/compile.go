@@ -14,6 +14,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // compiler turns tables into rules, attributes and variables of one Policy.
@@ -81,7 +82,7 @@ func (c *compiler) table(e *entry) {
 // paramObject declares the table's params and sets their values.
 func (s *tableScope) paramObject() *rules.Object {
 	o := &rules.Object{Name: "Params", Type: language.Object("Params")}
-	given := map[string]rules.Value{}
+	given := map[string]source.Value{}
 	names := []string{}
 	for _, p := range s.entry.table.Params {
 		names = append(names, p.Name)
@@ -151,7 +152,7 @@ func (s *tableScope) variableObject(roots []string) *rules.Object {
 }
 
 // compile compiles an expression that is asked only where the guards hold.
-func (s *tableScope) compile(text rules.Text, roots []string, want rules.Kind, guards ...*rules.Expr) *rules.Expr {
+func (s *tableScope) compile(text source.Text, roots []string, want rules.Kind, guards ...*rules.Expr) *rules.Expr {
 	if !text.Written() {
 		return nil // reported where it is missing
 	}
@@ -187,7 +188,7 @@ func readsStarving(reads *rules.Reads) bool {
 }
 
 // report places an issue in the author's own file: one inside of a shipped table comes from what the entry sets.
-func (s *tableScope) report(i rules.Issue) {
+func (s *tableScope) report(i source.Issue) {
 	if i.File != "" && i.File != s.entry.at.Document().File {
 		i = s.entry.at.Get("name").Issuef(i.Hint, "%s (%s:%d)", i.Message, i.File, i.Line)
 	}
@@ -196,7 +197,7 @@ func (s *tableScope) report(i rules.Issue) {
 
 // better adds what only this package knows: which table computes a field, and why a variable is not known here. false: the
 // issue only follows from another one.
-func (s *tableScope) better(i rules.Issue, roots []string) (rules.Issue, bool) {
+func (s *tableScope) better(i source.Issue, roots []string) (source.Issue, bool) {
 	m := regexp.MustCompile(`^(\w+) has no field "(\w+)"$`).FindStringSubmatch(i.Message)
 	if m == nil {
 		return i, true
@@ -212,12 +213,12 @@ func (s *tableScope) better(i rules.Issue, roots []string) (rules.Issue, bool) {
 		for _, p := range s.entry.table.Params {
 			names = append(names, p.Name)
 		}
-		i.Message, i.Hint = fmt.Sprintf("the table has no param %q", m[2]), rules.Suggest(m[2], names)
+		i.Message, i.Hint = fmt.Sprintf("the table has no param %q", m[2]), source.Suggest(m[2], names)
 		return i, true
 	}
 	var by []string
 	for _, name := range ShippedNames() {
-		var quiet rules.Issues
+		var quiet source.Issues
 		doc, _ := Embedded(name)
 		if doc == nil {
 			continue
@@ -239,7 +240,7 @@ func (s *tableScope) better(i rules.Issue, roots []string) (rules.Issue, bool) {
 }
 
 // noVariable says why a variable is not known at a place.
-func (s *tableScope) noVariable(i rules.Issue, name string, roots []string) rules.Issue {
+func (s *tableScope) noVariable(i source.Issue, name string, roots []string) source.Issue {
 	for _, v := range s.vars {
 		if v.Name == name {
 			i.Message = fmt.Sprintf("variable %q is on %s, which is not known here", name, v.On)
@@ -255,7 +256,7 @@ func (s *tableScope) noVariable(i rules.Issue, name string, roots []string) rule
 		}
 		names = append(names, v.Name)
 	}
-	i.Message, i.Hint = fmt.Sprintf("the table has no variable %q", name), rules.Suggest(name, names)
+	i.Message, i.Hint = fmt.Sprintf("the table has no variable %q", name), source.Suggest(name, names)
 	return i
 }
 
@@ -385,7 +386,7 @@ func (s *tableScope) settings(r *Rule, row *rules.Row) {
 }
 
 // constant evaluates an expression over params only.
-func (s *tableScope) constant(text rules.Text, want rules.Kind) (ref.Val, bool) {
+func (s *tableScope) constant(text source.Text, want rules.Kind) (ref.Val, bool) {
 	if text.Value == "" {
 		return nil, false
 	}
@@ -406,7 +407,7 @@ func (s *tableScope) constant(text rules.Text, want rules.Kind) (ref.Val, bool) 
 }
 
 // message compiles the {{CEL}} parts of a text that is told after what guards it was asked.
-func (s *tableScope) message(t rules.Text, roots []string, guards ...*rules.Expr) *Message {
+func (s *tableScope) message(t source.Text, roots []string, guards ...*rules.Expr) *Message {
 	if t.Value == "" {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // reading is an expression about one field, or one call of a function, as it is asked of every object that it can be asked of.
@@ -38,7 +39,7 @@ func readingsOf(t testing.TB, v rules.Vocabulary) (out []reading) {
 		t.Fatal(err)
 	}
 	add := func(name, text string) {
-		e, issues := scope.Compile(rules.NewText(text), rules.Anything())
+		e, issues := scope.Compile(source.NewText(text), rules.Anything())
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}
@@ -476,7 +477,7 @@ func TestUndeclared(t *testing.T) {
 	silent := language.Method("mystery", "", []*cel.Type{language.NodeType()}, cel.BoolType, func(...ref.Val) ref.Val { return types.True })
 	function.Functions = append(function.Functions, silent)
 	for _, v := range []rules.Vocabulary{field, function} {
-		docs, _ := rules.Parse("policy.yaml", []byte(policyText("jobOrder: []")))
+		docs, _ := source.Parse("policy.yaml", []byte(policyText("jobOrder: []")))
 		if p, issues := LoadWith(docs[0], Verbs(), v); p != nil || !strings.Contains(issues.Error(), "mystery") {
 			t.Errorf("what does not say what it reads is taken: %v", issues)
 		}

@@ -2,7 +2,7 @@
 // engine/language, and their answers about a cluster.
 //
 //	SchedulingPolicy, rules/tables/*.yaml                     model.Cluster
-//	     | rules.Parse                                              |
+//	     | source.Parse                                              |
 //	     v                                                          v
 //	  loader: tiers, tables, switches, params              language.World: tasks, jobs, nodes ... as values,
 //	     |                                                    with the fields and functions that rules see of them

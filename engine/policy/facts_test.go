@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
 
@@ -113,7 +114,7 @@ func TestResolve(t *testing.T) {
 		"  - name: t\n    tables:\n    - {name: tight, table: overcommit, params: {factor: 1.5}}\n    - {name: gang, without: [preemptable]}\n    - name: mine-too\n      params: {w: 3}\n      inline:\n        params: {w: {type: int, default: 1}}\n        scores: [{name: r, expression: node.taskCount, weight: params.w}]\n"
 	for name, text := range map[string]string{"default": shippedPolicy(t), "own": own} {
 		t.Run(name, func(t *testing.T) {
-			docs, issues := rules.Parse(name, []byte(text))
+			docs, issues := source.Parse(name, []byte(text))
 			if issues.Err() != nil {
 				t.Fatal(issues)
 			}
@@ -125,7 +126,7 @@ func TestResolve(t *testing.T) {
 			if issues.Err() != nil {
 				t.Fatal(issues)
 			}
-			again, issues := rules.Parse(name, once)
+			again, issues := source.Parse(name, once)
 			if issues.Err() != nil {
 				t.Fatal(issues)
 			}
@@ -168,7 +169,7 @@ func shippedPolicy(t *testing.T) string {
 
 // A table under another name decides the same: rename is what the test of renaming relies on.
 func TestResolveRenames(t *testing.T) {
-	docs, _ := rules.Parse("default", []byte(shippedPolicy(t)))
+	docs, _ := source.Parse("default", []byte(shippedPolicy(t)))
 	out, issues := Resolve(docs[0], func(table string) string { return "renamed-" + table })
 	if issues.Err() != nil {
 		t.Fatal(issues)
@@ -182,7 +183,7 @@ func TestResolveRenames(t *testing.T) {
 
 // A policy with mistakes is neither resolved nor shown.
 func TestResolveRefuses(t *testing.T) {
-	docs, _ := rules.Parse("bad.yaml", []byte(policyText("jobOrder: [{name: r, by: job.priorty}]")))
+	docs, _ := source.Parse("bad.yaml", []byte(policyText("jobOrder: [{name: r, by: job.priorty}]")))
 	if out, issues := Resolve(docs[0], nil); out != nil || issues.Err() == nil {
 		t.Errorf("resolved to %q", out)
 	}

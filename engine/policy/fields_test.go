@@ -13,6 +13,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // isOf says whether a value is of the type that its member was declared with; null stands for what is missing.
@@ -75,7 +76,7 @@ func TestEveryMember(t *testing.T) {
 			}
 			expression := reads[at]
 			at++
-			e, issues := scope.Compile(rules.NewText(expression), rules.Anything())
+			e, issues := scope.Compile(source.NewText(expression), rules.Anything())
 			if issues.Err() != nil {
 				t.Errorf("%s does not compile: %v", expression, issues)
 				continue
@@ -111,7 +112,7 @@ func TestEveryFunction(t *testing.T) {
 			}
 			ids[o.ID] = true
 			call := sampleCall(f, o)
-			e, issues := scope.Compile(rules.NewText(call), rules.Anything())
+			e, issues := scope.Compile(source.NewText(call), rules.Anything())
 			if issues.Err() != nil {
 				t.Errorf("%s does not compile: %v", call, issues)
 				continue

@@ -18,6 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
 
@@ -73,7 +74,7 @@ func FuzzLoad(f *testing.F) {
 		if len(data) > 1<<13 {
 			t.Skip("takes only time")
 		}
-		docs, issues := rules.Parse("fuzz.yaml", data)
+		docs, issues := source.Parse("fuzz.yaml", data)
 		for _, doc := range docs {
 			p, found := Load(doc)
 			if (p == nil) != (found.Err() != nil) {
@@ -93,7 +94,7 @@ func FuzzLoad(f *testing.F) {
 }
 
 // insideFile fails for an issue that lies outside of its file.
-func insideFile(t *testing.T, issues rules.Issues, file string, data []byte) {
+func insideFile(t *testing.T, issues source.Issues, file string, data []byte) {
 	t.Helper()
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(data), "\ufeff")), "\n")
 	for _, i := range issues {
@@ -111,7 +112,7 @@ func insideFile(t *testing.T, issues rules.Issues, file string, data []byte) {
 // on a world, and gives what it was said to give.
 func FuzzExpression(f *testing.F) {
 	for _, seed := range policySeeds(f) {
-		docs, _ := rules.Parse("seed.yaml", []byte(seed))
+		docs, _ := source.Parse("seed.yaml", []byte(seed))
 		for _, text := range inlineExpressions(docs[0].Root.Get("spec")) {
 			f.Add(text)
 		}
@@ -129,7 +130,7 @@ func FuzzExpression(f *testing.F) {
 		if len(text) > 1<<10 || !utf8.ValidString(text) {
 			t.Skip("takes only time")
 		}
-		e, issues := scope.Compile(rules.NewText(text), rules.Anything())
+		e, issues := scope.Compile(source.NewText(text), rules.Anything())
 		if e == nil {
 			if issues.Err() == nil {
 				t.Fatal("neither an expression nor an issue")
@@ -152,9 +153,9 @@ func FuzzExpression(f *testing.F) {
 }
 
 // inlineExpressions lists what the rows of a policy's inline tables say.
-func inlineExpressions(spec rules.Value) []string {
+func inlineExpressions(spec source.Value) []string {
 	var out []string
-	var quiet rules.Issues
+	var quiet source.Issues
 	for _, tier := range spec.Get("tiers").Items(&quiet) {
 		for _, entry := range tier.Get("tables").Items(&quiet) {
 			out = append(out, rowExpressions(entry.Get("inline"))...)
@@ -163,11 +164,11 @@ func inlineExpressions(spec rules.Value) []string {
 	return out
 }
 
-func rowExpressions(table rules.Value) []string {
+func rowExpressions(table source.Value) []string {
 	var out []string
-	var quiet rules.Issues
+	var quiet source.Issues
 	for _, section := range table.Fields(nil, &quiet) {
-		if section.Value.Kind() != rules.List {
+		if section.Value.Kind() != source.List {
 			continue
 		}
 		for _, row := range section.Value.Items(&quiet) {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // TestIssues compiles the files of testdata/issues and compares what an author reads with their last part, want.
@@ -60,7 +60,7 @@ func issuesOf(t *testing.T, f txtar.File) string {
 	if strings.Contains(f.Name, "crlf") {
 		data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 	}
-	docs, issues := rules.Parse(f.Name, data)
+	docs, issues := source.Parse(f.Name, data)
 	compiled := false
 	for _, doc := range docs {
 		p, found := Load(doc)

@@ -15,6 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // grammar writes random expressions that type-check, from all that the language has.
@@ -117,7 +118,7 @@ func refusedFor() []string {
 func (g *grammar) compiled(t *rapid.T, scope *rules.Scope, kind, format string) *rules.Expr {
 	for depth := 4; ; depth-- {
 		text := strings.ReplaceAll(format, "%s", g.write(t, kind, depth))
-		e, issues := scope.Compile(rules.NewText(text), rules.Anything())
+		e, issues := scope.Compile(source.NewText(text), rules.Anything())
 		if issues.Err() == nil {
 			return e
 		}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // asked evaluates an expression over a task and a node, with other pods on it.
@@ -21,7 +22,7 @@ func asked(t *testing.T, expression string, n *corev1.Node, p *corev1.Pod, other
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, issues := scope.Compile(rules.NewText(expression), rules.Anything())
+	e, issues := scope.Compile(source.NewText(expression), rules.Anything())
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}

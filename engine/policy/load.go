@@ -8,6 +8,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
 
@@ -19,22 +20,22 @@ const (
 
 // Load compiles a SchedulingPolicy. All mistakes come back at once, each at its place; with one of
 // severity Error there is no Policy.
-func Load(doc *rules.Document) (*Policy, rules.Issues) { return LoadWith(doc, Verbs(), Vocabulary()) }
+func Load(doc *source.Document) (*Policy, source.Issues) { return LoadWith(doc, Verbs(), Vocabulary()) }
 
 // LoadWith is Load where steps have other verbs, or the language has other fields and functions: all of them must say what they read.
-func LoadWith(doc *rules.Document, verbs []Verb, v rules.Vocabulary) (*Policy, rules.Issues) {
+func LoadWith(doc *source.Document, verbs []Verb, v rules.Vocabulary) (*Policy, source.Issues) {
 	return loadWith(doc, verbs, v, accountingFunctions())
 }
 
 // loadWith is LoadWith where attributes have other accounting functions.
-func loadWith(doc *rules.Document, verbs []Verb, v rules.Vocabulary, functions []*Accounting) (*Policy, rules.Issues) {
+func loadWith(doc *source.Document, verbs []Verb, v rules.Vocabulary, functions []*Accounting) (*Policy, source.Issues) {
 	if what := language.Undeclared(v); what != nil {
-		return nil, rules.Issues{doc.Root.Issuef("it must be declared, as it is remembered by that", "%s: it is not said what is read", strings.Join(what, ", "))}
+		return nil, source.Issues{doc.Root.Issuef("it must be declared, as it is remembered by that", "%s: it is not said what is read", strings.Join(what, ", "))}
 	}
 	l := &loader{shape: shapeWith(functions), functions: functions, shipped: map[string]*rules.Table{}, verbs: verbs}
 	lang, err := rules.NewLanguage(v)
 	if err != nil {
-		return nil, rules.Issues{doc.Root.Issuef("", "%v", err)}
+		return nil, source.Issues{doc.Root.Issuef("", "%v", err)}
 	}
 	l.lang = lang
 	p := l.policy(doc)
@@ -51,7 +52,7 @@ func Vocabulary() rules.Vocabulary {
 }
 
 // Default is the embedded default policy.
-func Default() (*Policy, rules.Issues) {
+func Default() (*Policy, source.Issues) {
 	doc, issues := Embedded("default")
 	if doc == nil {
 		return nil, issues
@@ -60,15 +61,15 @@ func Default() (*Policy, rules.Issues) {
 }
 
 // Embedded gives one document of rules/tables by name, nil if there is none.
-func Embedded(name string) (*rules.Document, rules.Issues) {
+func Embedded(name string) (*source.Document, source.Issues) {
 	file := name + ".yaml"
 	data, err := fs.ReadFile(tables.FS, file)
 	if err != nil {
-		return nil, rules.Issues{{Message: fmt.Sprintf("no table %q is shipped", name)}}
+		return nil, source.Issues{{Message: fmt.Sprintf("no table %q is shipped", name)}}
 	}
-	docs, issues := rules.Parse("rules/tables/"+file, data)
+	docs, issues := source.Parse("rules/tables/"+file, data)
 	if len(docs) != 1 {
-		return nil, append(issues, rules.Issue{File: file, Message: "one document is wanted"})
+		return nil, append(issues, source.Issue{File: file, Message: "one document is wanted"})
 	}
 	return docs[0], issues
 }
@@ -92,7 +93,7 @@ type loader struct {
 	shape   rules.Shape
 	shipped map[string]*rules.Table
 	verbs   []Verb
-	issues  rules.Issues
+	issues  source.Issues
 	// functions are the accounting functions.
 	functions []*Accounting
 }
@@ -106,20 +107,20 @@ func (l *loader) accounting(name string) *Accounting {
 	return l.functions[i]
 }
 
-func (l *loader) report(i rules.Issue) { l.issues = append(l.issues, i) }
+func (l *loader) report(i source.Issue) { l.issues = append(l.issues, i) }
 
 // entry is one table of a tier, with its settings.
 type entry struct {
 	name   string // of the entry
 	tier   int
 	table  *rules.Table
-	params rules.Value
+	params source.Value
 	off    map[string]bool // sections switched off
-	at     rules.Value
+	at     source.Value
 	inline bool
 }
 
-func (l *loader) policy(doc *rules.Document) *Policy {
+func (l *loader) policy(doc *source.Document) *Policy {
 	p := &Policy{rules: map[string][]*Rule{}, trees: map[*rules.Member]*QuotaTree{}, computed: map[*rules.Member]*Attribute{}, tierCount: 0}
 	fields := doc.Root.Fields([]string{"apiVersion", "kind", "metadata", "spec", "status"}, &l.issues)
 	l.header(doc.Root, policyVersion, policyKind)
@@ -128,13 +129,13 @@ func (l *loader) policy(doc *rules.Document) *Policy {
 	if g := meta.Get("generation"); g.Exists() {
 		p.Generation = g.Int(&l.issues)
 	}
-	var spec rules.Value
+	var spec source.Value
 	for _, f := range fields {
 		if f.Name == "spec" {
 			spec = f.Value
 		}
 	}
-	if spec.Kind() == rules.Null {
+	if spec.Kind() == source.Null {
 		l.report(doc.Root.Issuef("add spec with pipeline and tiers", "spec is missing"))
 		return p
 	}
@@ -151,20 +152,20 @@ func (l *loader) policy(doc *rules.Document) *Policy {
 }
 
 // lint warns of what is legal and hardly meant.
-func (c *compiler) lint(spec rules.Value) {
+func (c *compiler) lint(spec source.Value) {
 	if len(c.p.rules[JobReady]) > 0 && len(c.p.rules[JobPipelined]) == 0 {
 		i := spec.Get("tiers").Issuef("add a row of jobPipelined that says when a job may keep places it cannot use yet",
 			"there are rows of jobReady, but none of jobPipelined: a job that is not ready holds its places until the cycle ends")
-		i.Severity = rules.Warning
+		i.Severity = source.Warning
 		c.report(i)
 	}
-	if at := spec.Get("pipeline"); at.Kind() == rules.List && len(c.p.Actions) == 0 && c.issues.Err() == nil {
+	if at := spec.Get("pipeline"); at.Kind() == source.List && len(c.p.Actions) == 0 && c.issues.Err() == nil {
 		i := at.Issuef("name actions, as [enqueue, allocate, backfill]; to stop deciding for a while write mode: Paused",
 			"the pipeline is empty: no job is let in, and no pod is placed")
-		i.Severity = rules.Warning
+		i.Severity = source.Warning
 		c.report(i)
 	}
-	var quiet rules.Issues
+	var quiet source.Issues
 	for _, tier := range spec.Get("tiers").Items(&quiet) {
 		for _, table := range tier.Get("tables").Items(&quiet) {
 			c.notAsked(table.Get("inline"))
@@ -173,19 +174,19 @@ func (c *compiler) lint(spec rules.Value) {
 }
 
 // notAsked warns of rows of a policy's own that are accepted and not yet honoured.
-func (c *compiler) notAsked(table rules.Value) {
+func (c *compiler) notAsked(table source.Value) {
 	for _, s := range Sites() {
 		rows := table.Get(s.Name)
-		if s.Asked() || rows.Kind() != rules.List {
+		if s.Asked() || rows.Kind() != source.List {
 			continue
 		}
 		i := rows.Issuef("", "rows of %s are compiled and checked, but no verb of this version asks them: they have no effect yet", s.Name)
-		i.Severity = rules.Warning
+		i.Severity = source.Warning
 		c.report(i)
 	}
 }
 
-func (l *loader) header(root rules.Value, version, kind string) {
+func (l *loader) header(root source.Value, version, kind string) {
 	for _, want := range [][2]string{{"apiVersion", version}, {"kind", kind}} {
 		got := l.need(root, want[0])
 		if s := got.String(&l.issues); got.Exists() && s != want[1] {
@@ -194,16 +195,16 @@ func (l *loader) header(root rules.Value, version, kind string) {
 	}
 }
 
-func (l *loader) need(v rules.Value, key string) rules.Value {
+func (l *loader) need(v source.Value, key string) source.Value {
 	got := v.Get(key)
-	if !got.Exists() && v.Kind() == rules.Map {
+	if !got.Exists() && v.Kind() == source.Map {
 		l.report(v.Issuef("add "+key, "%s is missing", key))
 	}
 	return got
 }
 
 // name reads the name of a mapping, which must have one.
-func (l *loader) name(v rules.Value) string {
+func (l *loader) name(v source.Value) string {
 	got := l.need(v, "name")
 	if got.Any() == "" {
 		l.report(got.Issuef("give it a name", "the name is empty"))
@@ -211,18 +212,18 @@ func (l *loader) name(v rules.Value) string {
 	return got.String(&l.issues)
 }
 
-func (l *loader) word(v rules.Value, otherwise string, among []string) string {
+func (l *loader) word(v source.Value, otherwise string, among []string) string {
 	if !v.Exists() {
 		return otherwise
 	}
 	s := v.String(&l.issues)
 	if s != "" && !slices.Contains(among, s) {
-		l.report(v.Issuef(rules.Suggest(s, among), "unknown value %q", s))
+		l.report(v.Issuef(source.Suggest(s, among), "unknown value %q", s))
 	}
 	return s
 }
 
-func (l *loader) tierNames(v rules.Value) []string {
+func (l *loader) tierNames(v source.Value) []string {
 	var out []string
 	if !v.Exists() {
 		return nil
@@ -238,13 +239,13 @@ func (l *loader) tierNames(v rules.Value) []string {
 }
 
 // entries reads the tables of all tiers, in order.
-func (l *loader) entries(tiers rules.Value) []*entry {
+func (l *loader) entries(tiers source.Value) []*entry {
 	var out []*entry
 	if !tiers.Exists() {
 		return nil
 	}
 	seen := map[string]bool{}
-	var quiet rules.Issues
+	var quiet source.Issues
 	for tier, item := range tiers.Items(&quiet) {
 		item.Fields([]string{"name", "tables"}, &l.issues)
 		for _, v := range l.items(l.need(item, "tables")) {
@@ -262,7 +263,7 @@ func (l *loader) entries(tiers rules.Value) []*entry {
 	return out
 }
 
-func (l *loader) entry(v rules.Value, tier int) *entry {
+func (l *loader) entry(v source.Value, tier int) *entry {
 	v.Fields([]string{"name", "table", "params", "only", "without", "inline"}, &l.issues)
 	e := &entry{tier: tier, params: v.Get("params"), at: v, off: map[string]bool{}}
 	e.name = l.name(v)
@@ -284,7 +285,7 @@ func (l *loader) entry(v rules.Value, tier int) *entry {
 	return e
 }
 
-func (l *loader) shippedTable(at rules.Value, name string) *rules.Table {
+func (l *loader) shippedTable(at source.Value, name string) *rules.Table {
 	if t, ok := l.shipped[name]; ok {
 		return t
 	}
@@ -292,7 +293,7 @@ func (l *loader) shippedTable(at rules.Value, name string) *rules.Table {
 		return nil
 	}
 	if !slices.Contains(ShippedNames(), name) {
-		l.report(at.Issuef(rules.Suggest(name, ShippedNames())+"; or write the table under inline", "no table %q is shipped", name))
+		l.report(at.Issuef(source.Suggest(name, ShippedNames())+"; or write the table under inline", "no table %q is shipped", name))
 		return nil
 	}
 	doc, issues := Embedded(name)
@@ -307,16 +308,16 @@ func (l *loader) shippedTable(at rules.Value, name string) *rules.Table {
 }
 
 // switches reads only and without.
-func (l *loader) switches(e *entry, v rules.Value) {
+func (l *loader) switches(e *entry, v source.Value) {
 	var sections []string
 	for _, s := range l.shape.Sections {
 		sections = append(sections, s.Name)
 	}
 	sections = append(sections, "attributes")
-	section := func(item rules.Value) string {
+	section := func(item source.Value) string {
 		s := item.String(&l.issues)
 		if s != "" && !slices.Contains(sections, s) {
-			l.report(item.Issuef(rules.Suggest(s, sections), "unknown section %q", s))
+			l.report(item.Issuef(source.Suggest(s, sections), "unknown section %q", s))
 		}
 		return s
 	}
@@ -343,7 +344,7 @@ func LeftOn() []string {
 }
 
 // items reads a list that may be absent.
-func (l *loader) items(v rules.Value) []rules.Value {
+func (l *loader) items(v source.Value) []source.Value {
 	if !v.Exists() {
 		return nil
 	}
@@ -351,9 +352,9 @@ func (l *loader) items(v rules.Value) []rules.Value {
 }
 
 // Shipped reads the tables that ship, by name.
-func Shipped() (map[string]*rules.Table, rules.Issues) {
+func Shipped() (map[string]*rules.Table, source.Issues) {
 	out := map[string]*rules.Table{}
-	var issues rules.Issues
+	var issues source.Issues
 	for _, name := range ShippedNames() {
 		doc, found := Embedded(name)
 		issues = append(issues, found...)
@@ -365,7 +366,7 @@ func Shipped() (map[string]*rules.Table, rules.Issues) {
 }
 
 // ShippedActions names the actions that ship, in the order of their file.
-func ShippedActions() ([]string, rules.Issues) {
+func ShippedActions() ([]string, source.Issues) {
 	doc, issues := Embedded("actions")
 	if doc == nil {
 		return nil, issues

@@ -13,6 +13,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // paramTypes are the types that a table's params may have.
@@ -33,7 +34,7 @@ func paramType(p *rules.Param) *cel.Type {
 }
 
 // paramValue reads what a policy set, or the default, and checks it.
-func paramValue(p *rules.Param, set rules.Value, issues *rules.Issues) ref.Val {
+func paramValue(p *rules.Param, set source.Value, issues *source.Issues) ref.Val {
 	v := set
 	if !v.Exists() {
 		v = p.Default
@@ -52,7 +53,7 @@ func paramValue(p *rules.Param, set rules.Value, issues *rules.Issues) ref.Val {
 	return out
 }
 
-func convertParam(p *rules.Param, v rules.Value, issues *rules.Issues) ref.Val {
+func convertParam(p *rules.Param, v source.Value, issues *source.Issues) ref.Val {
 	switch p.Type {
 	case "bool":
 		return types.Bool(v.Bool(issues))
@@ -83,8 +84,8 @@ func convertParam(p *rules.Param, v rules.Value, issues *rules.Issues) ref.Val {
 }
 
 // checkBounds holds a value, and each value in a list or a map, to the param's bounds.
-func checkBounds(p *rules.Param, at rules.Value, v ref.Val, issues *rules.Issues) {
-	var ignored rules.Issues // what is wrong with the form has been reported
+func checkBounds(p *rules.Param, at source.Value, v ref.Val, issues *source.Issues) {
+	var ignored source.Issues // what is wrong with the form has been reported
 	switch x := v.(type) {
 	case traits.Mapper:
 		for _, f := range at.Fields(nil, &ignored) {
@@ -101,7 +102,7 @@ func checkBounds(p *rules.Param, at rules.Value, v ref.Val, issues *rules.Issues
 	}
 }
 
-func checkBound(p *rules.Param, at rules.Value, v ref.Val, issues *rules.Issues) {
+func checkBound(p *rules.Param, at source.Value, v ref.Val, issues *source.Issues) {
 	report := func(format string, args ...any) {
 		*issues = append(*issues, at.Issuef(boundsText(p, issues), format, args...))
 	}
@@ -120,8 +121,8 @@ func checkBound(p *rules.Param, at rules.Value, v ref.Val, issues *rules.Issues)
 	}
 }
 
-func boundsText(p *rules.Param, issues *rules.Issues) string {
-	bound := func(v rules.Value) string {
+func boundsText(p *rules.Param, issues *source.Issues) string {
+	bound := func(v source.Value) string {
 		if p.Type == "duration" {
 			return v.Duration(issues).Round(time.Millisecond).String()
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Subject is what a site is asked about; a site needs those that its rows see.
@@ -42,7 +42,7 @@ func (s *Session) Ask(site string, on Subject) ([]Said, error) {
 		for _, x := range Sites() {
 			names = append(names, x.Name)
 		}
-		return nil, fmt.Errorf("unknown site %q; %s", site, rules.Suggest(site, names))
+		return nil, fmt.Errorf("unknown site %q; %s", site, source.Suggest(site, names))
 	}
 	f := s.frame()
 	defer s.done()

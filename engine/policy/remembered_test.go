@@ -17,6 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // numbered writes a number that tells values of an expression apart; "": its type has none.
@@ -268,7 +269,7 @@ func TestRemembered(t *testing.T) {
 		if table == "" {
 			continue
 		}
-		docs, _ := rules.Parse("policy.yaml", []byte(policyText(table)))
+		docs, _ := source.Parse("policy.yaml", []byte(policyText(table)))
 		l := &loader{shape: Shape(), shipped: map[string]*rules.Table{}, verbs: Verbs(), lang: lang}
 		p := l.policy(docs[0])
 		if l.issues.Err() != nil {

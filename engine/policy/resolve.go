@@ -1,12 +1,12 @@
 package policy
 
 import (
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Resolve writes a policy with every shipped table and action that it names written out in it, so that nothing of
 // what it does lies elsewhere. rename gives each written-out table the name of its entry; nil keeps them.
-func Resolve(doc *rules.Document, rename func(table string) string) ([]byte, rules.Issues) {
+func Resolve(doc *source.Document, rename func(table string) string) ([]byte, source.Issues) {
 	if _, issues := Load(doc); issues.Err() != nil {
 		return nil, issues
 	}
@@ -14,52 +14,52 @@ func Resolve(doc *rules.Document, rename func(table string) string) ([]byte, rul
 	if rename == nil {
 		r.rename = func(table string) string { return table }
 	}
-	root := r.copy(doc.Root, map[string]func(rules.Value) any{"spec": r.spec})
+	root := r.copy(doc.Root, map[string]func(source.Value) any{"spec": r.spec})
 	if r.issues.Err() != nil {
 		return nil, r.issues
 	}
-	out, err := rules.Write(root)
+	out, err := source.Write(root)
 	if err != nil {
-		return nil, rules.Issues{doc.Root.Issuef("", "%v", err)}
+		return nil, source.Issues{doc.Root.Issuef("", "%v", err)}
 	}
 	return out, nil
 }
 
 type resolver struct {
 	rename func(string) string
-	issues rules.Issues
+	issues source.Issues
 }
 
 // copy keeps a mapping but for the fields that change names.
-func (r *resolver) copy(v rules.Value, change map[string]func(rules.Value) any) []rules.Entry {
-	var out []rules.Entry
+func (r *resolver) copy(v source.Value, change map[string]func(source.Value) any) []source.Entry {
+	var out []source.Entry
 	for _, f := range v.Fields(nil, &r.issues) {
 		if with, ok := change[f.Name]; ok {
-			out = append(out, rules.Entry{Name: f.Name, Value: with(f.Value)})
+			out = append(out, source.Entry{Name: f.Name, Value: with(f.Value)})
 			continue
 		}
-		out = append(out, rules.Entry{Name: f.Name, Value: f.Value})
+		out = append(out, source.Entry{Name: f.Name, Value: f.Value})
 	}
 	return out
 }
 
-func (r *resolver) spec(v rules.Value) any {
-	out := r.copy(v, map[string]func(rules.Value) any{
-		"tiers": func(tiers rules.Value) any {
-			return r.each(tiers, func(tier rules.Value) []rules.Entry {
-				return r.copy(tier, map[string]func(rules.Value) any{"tables": func(tables rules.Value) any { return r.each(tables, r.table) }})
+func (r *resolver) spec(v source.Value) any {
+	out := r.copy(v, map[string]func(source.Value) any{
+		"tiers": func(tiers source.Value) any {
+			return r.each(tiers, func(tier source.Value) []source.Entry {
+				return r.copy(tier, map[string]func(source.Value) any{"tables": func(tables source.Value) any { return r.each(tables, r.table) }})
 			})
 		},
-		"actions": func(actions rules.Value) any { return r.actions(v, actions) },
+		"actions": func(actions source.Value) any { return r.actions(v, actions) },
 	})
 	if !v.Get("actions").Exists() {
-		out = append(out, rules.Entry{Name: "actions", Value: r.actions(v, rules.Value{})})
+		out = append(out, source.Entry{Name: "actions", Value: r.actions(v, source.Value{})})
 	}
 	return out
 }
 
-func (r *resolver) each(v rules.Value, f func(rules.Value) []rules.Entry) [][]rules.Entry {
-	var out [][]rules.Entry
+func (r *resolver) each(v source.Value, f func(source.Value) []source.Entry) [][]source.Entry {
+	var out [][]source.Entry
 	for _, item := range v.Items(&r.issues) {
 		out = append(out, f(item))
 	}
@@ -67,7 +67,7 @@ func (r *resolver) each(v rules.Value, f func(rules.Value) []rules.Entry) [][]ru
 }
 
 // table writes a shipped table out under inline.
-func (r *resolver) table(v rules.Value) []rules.Entry {
+func (r *resolver) table(v source.Value) []source.Entry {
 	if v.Get("inline").Exists() {
 		return r.copy(v, nil)
 	}
@@ -76,10 +76,10 @@ func (r *resolver) table(v rules.Value) []rules.Entry {
 	if t := v.Get("table"); t.Exists() {
 		shipped = t.String(&r.issues)
 	}
-	out := []rules.Entry{{Name: "name", Value: r.rename(name)}}
+	out := []source.Entry{{Name: "name", Value: r.rename(name)}}
 	for _, f := range v.Fields(nil, &r.issues) {
 		if f.Name != "name" && f.Name != "table" {
-			out = append(out, rules.Entry{Name: f.Name, Value: f.Value})
+			out = append(out, source.Entry{Name: f.Name, Value: f.Value})
 		}
 	}
 	doc, issues := Embedded(shipped)
@@ -87,18 +87,18 @@ func (r *resolver) table(v rules.Value) []rules.Entry {
 	if doc == nil {
 		return out
 	}
-	var body []rules.Entry
+	var body []source.Entry
 	for _, f := range doc.Root.Fields(nil, &r.issues) {
 		if f.Name != "apiVersion" && f.Name != "kind" && f.Name != "metadata" {
-			body = append(body, rules.Entry{Name: f.Name, Value: f.Value})
+			body = append(body, source.Entry{Name: f.Name, Value: f.Value})
 		}
 	}
-	return append(out, rules.Entry{Name: "inline", Value: body})
+	return append(out, source.Entry{Name: "inline", Value: body})
 }
 
 // actions lists the policy's own actions and the shipped ones that its pipeline names.
-func (r *resolver) actions(spec, own rules.Value) [][]rules.Entry {
-	var out [][]rules.Entry
+func (r *resolver) actions(spec, own source.Value) [][]source.Entry {
+	var out [][]source.Entry
 	seen := map[string]bool{}
 	if own.Exists() {
 		for _, a := range own.Items(&r.issues) {
@@ -125,14 +125,14 @@ func (r *resolver) actions(spec, own rules.Value) [][]rules.Entry {
 }
 
 // Show writes a policy as it is, after checking it.
-func Show(doc *rules.Document) ([]byte, rules.Issues) {
+func Show(doc *source.Document) ([]byte, source.Issues) {
 	if _, issues := Load(doc); issues.Err() != nil {
 		return nil, issues
 	}
 	r := &resolver{}
-	out, err := rules.Write(r.copy(doc.Root, nil))
+	out, err := source.Write(r.copy(doc.Root, nil))
 	if err != nil {
-		return nil, rules.Issues{doc.Root.Issuef("", "%v", err)}
+		return nil, source.Issues{doc.Root.Issuef("", "%v", err)}
 	}
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // benchRow is a row of a policy, and the Go that says the same over the same arrays.
@@ -101,7 +102,7 @@ func BenchmarkRow(b *testing.B) {
 	defer s.done()
 	bools, numbers := make([]bool, len(rows)), make([]float64, len(rows))
 	for _, x := range benchRows() {
-		e, issues := scope.Compile(rules.NewText(x.expression), rules.Anything())
+		e, issues := scope.Compile(source.NewText(x.expression), rules.Anything())
 		if issues.Err() != nil {
 			b.Fatal(issues)
 		}
@@ -179,7 +180,7 @@ func TestRowsByHand(t *testing.T) {
 	f := s.frame().OfTask(task)
 	defer s.done()
 	for _, x := range benchRows() {
-		e, issues := scope.Compile(rules.NewText(x.expression), rules.Anything())
+		e, issues := scope.Compile(source.NewText(x.expression), rules.Anything())
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // answered is what an expression says of many nodes: "given up" where it says nothing, else the value.
@@ -115,7 +116,7 @@ func TestWhatIsSpread(t *testing.T) {
 		{expensive + " && (task.node == null || task.node.name != node.name)", 10_000, Split{Cores: 2}, 1},
 		{expensive + " && now > task.createdAt", 10_000, Split{Cores: 2}, 1}, // it is followed until when it holds
 	} {
-		e, issues := scope.Compile(rules.NewText(test.expression), rules.Bool())
+		e, issues := scope.Compile(source.NewText(test.expression), rules.Bool())
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Step is a verb with its parameters. What is asked for a parameter that its verb does not have is as if there were none.
@@ -54,7 +55,7 @@ func (s *Step) conditions() []*rules.Expr {
 }
 
 // step compiles a step by what its verb declares.
-func (s *tableScope) step(v rules.Value) *Step {
+func (s *tableScope) step(v source.Value) *Step {
 	verb := s.need(v, "verb")
 	name := verb.String(&s.issues)
 	of := verbNamed(s.verbs, name)
@@ -63,7 +64,7 @@ func (s *tableScope) step(v rules.Value) *Step {
 	case slices.Contains(LaterVerbs(), name):
 		s.report(verb.Issuef("this version has "+listed(known, "and"), "verb %q is not in this version yet", name))
 	case name != "":
-		s.report(verb.Issuef(rules.Suggest(name, known), "unknown verb %q", name))
+		s.report(verb.Issuef(source.Suggest(name, known), "unknown verb %q", name))
 	}
 	if of == nil {
 		return nil
@@ -90,7 +91,7 @@ func (s *tableScope) declared(text string, roots []string, want rules.Kind) *rul
 	if sc == nil {
 		return nil
 	}
-	e, issues := sc.Compile(rules.NewText(text), want)
+	e, issues := sc.Compile(source.NewText(text), want)
 	for _, i := range issues {
 		s.report(i)
 	}

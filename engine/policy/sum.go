@@ -12,6 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // sumFunction adds up over the members of an owner.
@@ -55,7 +56,7 @@ func checkSum(s *tableScope, a *rules.Attribute) bool {
 	}
 	hint := "a sum is on the cluster, a namespace, a queue or a job"
 	if allowed != nil {
-		hint = rules.Suggest(over.Value, allowed)
+		hint = source.Suggest(over.Value, allowed)
 	}
 	s.report(over.Issue(0, len(over.Value), fmt.Sprintf("a sum on %s cannot go over %q", a.On, over.Value), hint))
 	return false

@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // The tests of this file put rows of fixed opinions into tables and tiers at random, and compare the
@@ -107,7 +107,7 @@ func tierWorld(t *rapid.T) *model.Cluster {
 }
 
 func openSession(t *rapid.T, c *model.Cluster, text string) *Session {
-	docs, issues := rules.Parse("tiers.yaml", []byte(text))
+	docs, issues := source.Parse("tiers.yaml", []byte(text))
 	if issues.Err() != nil {
 		t.Fatalf("%v\n%s", issues, text)
 	}

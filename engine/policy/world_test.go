@@ -12,7 +12,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // noon is when the worlds of these tests are, a Monday.
@@ -147,9 +147,9 @@ func loaded(t testing.TB, text string) *Policy {
 	return p
 }
 
-func load(t testing.TB, text string) (*Policy, rules.Issues) {
+func load(t testing.TB, text string) (*Policy, source.Issues) {
 	t.Helper()
-	docs, issues := rules.Parse("policy.yaml", []byte(text))
+	docs, issues := source.Parse("policy.yaml", []byte(text))
 	if len(docs) != 1 || issues.Err() != nil {
 		t.Fatalf("%d documents: %v\n%s", len(docs), issues, text)
 	}

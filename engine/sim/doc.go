@@ -9,7 +9,7 @@
 // What goes in is what a Kubernetes API server would give: Nodes, Pods, PodGroups,
 // Queues, PriorityClasses, Namespaces, Volcano Jobs (which stand for their PodGroup
 // and pods) and SchedulingPolicies, or the short format of kind World. All of it is
-// checked strictly; every mistake is a rules.Issue with its place.
+// checked strictly; every mistake is a source.Issue with its place.
 //
 // A World plays the part of the cluster around the scheduler: it binds, starts,
 // finishes and removes pods, and writes statuses back. Objects are the truth: a

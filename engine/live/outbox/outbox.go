@@ -13,6 +13,7 @@ import (
 // Class is how much a write matters. Lower ones go first.
 type Class uint8
 
+// The classes.
 const (
 	Binding Class = iota // bindings and evictions
 	Awaited              // statuses that somebody waits for before pods can be made

@@ -23,7 +23,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // The shipped tables, and nothing else: their rows are what is compared.
@@ -129,7 +129,7 @@ func TestKubernetesAgrees(t *testing.T) {
 
 func load(t *testing.T) *policy.Policy {
 	t.Helper()
-	docs, issues := rules.Parse("kubernetes.yaml", []byte(shipped))
+	docs, issues := source.Parse("kubernetes.yaml", []byte(shipped))
 	if issues.Err() != nil || len(docs) != 1 {
 		t.Fatal(issues)
 	}
