@@ -96,8 +96,8 @@ func refusedCondition(x *action.Cycle, j *model.Job) *model.Condition {
 
 func waitsFor(reason string, why *model.Wait, what string) *model.Condition {
 	return &model.Condition{
-		Type: unschedulable, Status: "True", Reason: reason, Message: what + why.String(), Cause: model.RowName(why.Reason.Table,
-			why.Reason.Rule),
+		Type: unschedulable, Status: "True", Reason: reason, Message: what + why.String(),
+		Cause: model.RowName(why.Reason.Table, why.Reason.Rule),
 	}
 }
 

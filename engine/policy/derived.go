@@ -57,3 +57,14 @@ func (d *derived) bring(x deriver) {
 
 // erring implements account.
 func (d *derived) erring() bool { return d.erred }
+
+// eachOnce does something for each entry of a log, however often it stands there.
+func eachOnce[T comparable](entries []T, do func(T)) {
+	seen := map[T]bool{}
+	for _, x := range entries {
+		if !seen[x] {
+			seen[x] = true
+			do(x)
+		}
+	}
+}

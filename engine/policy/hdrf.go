@@ -120,17 +120,10 @@ func (st *shareState) carry(language.Stamp) bool {
 // replay implements deriver.
 func (st *shareState) replay(language.Stamp) bool {
 	entries, ok := st.jobs.Read(&st.s.c.JobLog)
-	if !ok {
-		return false
+	if ok {
+		eachOnce(entries, st.enter)
 	}
-	seen := map[*model.Job]bool{}
-	for _, j := range entries {
-		if !seen[j] {
-			seen[j] = true
-			st.enter(j)
-		}
-	}
-	return true
+	return ok
 }
 
 // rebuild implements deriver: without a total there is no tree.

@@ -347,17 +347,14 @@ func (st *treeState) sharedNow() []byte {
 // replay implements deriver: it adds up what changed.
 func (st *treeState) replay(language.Stamp) bool {
 	entries, ok := st.cursor.Read(&st.s.c.QueueLog)
-	if !ok {
-		return false
+	if ok {
+		eachOnce(entries, func(q *model.Queue) {
+			if i, known := st.index[q]; known {
+				st.enter(i)
+			}
+		})
 	}
-	seen := map[*model.Queue]bool{}
-	for _, q := range entries {
-		if i, ok := st.index[q]; ok && !seen[q] {
-			seen[q] = true
-			st.enter(i)
-		}
-	}
-	return true
+	return ok
 }
 
 // enter adds up what one queue has now.

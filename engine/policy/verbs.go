@@ -19,8 +19,7 @@ type Verb struct {
 	// Sites are those whose questions a step puts to the rows.
 	Sites []string
 	// Reads are fields of a job, or of its tasks, that the verb looks at beside what the rows are asked. What tells jobs apart in any
-	// case need not be
-	// among them: see Kinds.Of.
+	// case need not be among them: see Kinds.Of.
 	Reads []string
 }
 
