@@ -109,11 +109,18 @@ func allocationFunctions() []*rules.Function {
 	least, most := percentages(false), percentages(true)
 	balanced, binpack := &scorer{askedFor, balanced}, &scorer{weighed, binpack}
 	return []*rules.Function{
-		least.function("leastAllocated", "Mean over the named resources of what would be left, in whole percent of allocatable: Kubernetes' LeastAllocated, 0 to 100.", listed, listedNames),
-		most.function("mostAllocated", "Mean over the named resources of what would be used, in whole percent of allocatable: Kubernetes' MostAllocated, 0 to 100.", listed, listedNames),
-		balanced.function("balanced", "How the task changes the balance of the named resources' use, which is 100 less its standard deviation in percent: Kubernetes' BalancedAllocation, 50 to 100, about 75 where nothing changes; 0 for a task that asks for none of them. A resource other than cpu and memory counts for tasks that ask for it.", listed, listedNames),
-		called(binpack.function("binpack", "Weighted mean over the requested resources of (used + request) / allocatable, 0 to 1: cpu and memory with their weights, the named ones with theirs (1 if the map has none). "+
-			"A resource that the node lacks counts as 0; one that would not fit makes the whole 0.", []*cel.Type{cel.DoubleType, cel.DoubleType, cel.ListType(cel.StringType), cel.MapType(cel.StringType, cel.DoubleType)}, binpackWeights), "task", "cpuWeight", "memoryWeight", "resources", "weights"),
+		least.function("leastAllocated", "Mean over the named resources of what would be left, in whole percent of allocatable: Kubernetes' "+
+			"LeastAllocated, 0 to 100.", listed, listedNames),
+		most.function("mostAllocated", "Mean over the named resources of what would be used, in whole percent of allocatable: Kubernetes' "+
+			"MostAllocated, 0 to 100.", listed, listedNames),
+		balanced.function("balanced", "How the task changes the balance of the named resources' use, which is 100 less its standard deviation "+
+			"in percent: Kubernetes' BalancedAllocation, 50 to 100, about 75 where nothing changes; 0 for a task that asks for none of them. A "+
+			"resource other than cpu and memory counts for tasks that ask for it.", listed, listedNames),
+		called(binpack.function("binpack", "Weighted mean over the requested resources of (used + request) / allocatable, 0 to 1: cpu and "+
+			"memory with their weights, the named ones with theirs (1 if the map has none). "+
+			"A resource that the node lacks counts as 0; one that would not fit makes the whole 0.",
+			[]*cel.Type{cel.DoubleType, cel.DoubleType, cel.ListType(cel.StringType), cel.MapType(cel.StringType, cel.DoubleType)}, binpackWeights),
+			"task", "cpuWeight", "memoryWeight", "resources", "weights"),
 	}
 }
 
@@ -171,8 +178,8 @@ func percentages(most bool) *scorer {
 	}
 }
 
-// askedFor are the offers of the named resources for the balance: of those that the task does not ask for only cpu and memory count. There are
-// none for a task that asks for none of them.
+// askedFor are the offers of the named resources for the balance: of those that the task does not ask for only cpu and memory count.
+// There are none for a task that asks for none of them.
 func askedFor(out []offer, n *model.Nodes, dims *model.Dims, t *model.Task, names []weighedName) []offer {
 	asks := false
 	for _, name := range names {

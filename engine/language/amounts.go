@@ -81,7 +81,8 @@ func (w *World) boxed(r model.Resources, box *Amounts) ref.Val {
 	if box == nil {
 		return w.Amounts(r)
 	}
-	if box.Dims != w.dims || len(box.Resources) != len(r) || len(r) > 0 && &box.Resources[0] != &r[0] { // what shows it already may be read by several at once
+	// what shows it already may be read by several at once
+	if box.Dims != w.dims || len(box.Resources) != len(r) || len(r) > 0 && &box.Resources[0] != &r[0] {
 		box.Resources, box.Dims = r, w.dims
 	}
 	return box

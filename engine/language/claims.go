@@ -16,16 +16,18 @@ import (
 
 func volumeFields() []*rules.Member {
 	type v = *TaskView
-	volumes := hidden("volumes", FromSpec|FromVolumes, rules.ByStep, "what its volumes are bound to, are promised, or can get", func(t v) ref.Val {
-		if !t.Of.HasVolumes {
-			return types.String("")
-		}
-		return types.String(strings.Join(t.Of.Claims, ",") + "@" + strconv.FormatUint(t.World.c.Storage.Version, 10))
-	})
+	volumes := hidden("volumes", FromSpec|FromVolumes, rules.ByStep, "what its volumes are bound to, are promised, or can get",
+		func(t v) ref.Val {
+			if !t.Of.HasVolumes {
+				return types.String("")
+			}
+			return types.String(strings.Join(t.Of.Claims, ",") + "@" + strconv.FormatUint(t.World.c.Storage.Version, 10))
+		})
 	return []*rules.Member{
 		boolField("hasVolumes", FromSpec, rules.ByObject, "claims volumes, or names disks itself", func(t v) bool { return t.Of.HasVolumes }),
 		volumes,
-		hidden("claims", FromSpec, rules.ByObject, "the claims that its volumes name", func(t v) ref.Val { return types.String(strings.Join(t.Of.Claims, ",")) }),
+		hidden("claims", FromSpec, rules.ByObject, "the claims that its volumes name",
+			func(t v) ref.Val { return types.String(strings.Join(t.Of.Claims, ",")) }),
 	}
 }
 
@@ -62,22 +64,28 @@ func VolumeFunctions() []*rules.Function {
 		}, append(reads, volumes)...)
 	}
 	return []*rules.Function{
-		ofTask("claimsExist", "Every claim that the pod's volumes name is there, an ephemeral volume's too.", cel.BoolType, func(t *TaskView, v *volume.Volumes) ref.Val {
-			return types.Bool(v.Missing(t.Of) == "")
-		}),
-		ofTask("volumeTrouble", "Why the pod's claims let it go to no node at all, \"\" if they do not: one is missing, being deleted, lost, another pod's, or unbound though its storage class binds at once.", cel.StringType, func(t *TaskView, v *volume.Volumes) ref.Val {
+		ofTask("claimsExist", "Every claim that the pod's volumes name is there, an ephemeral volume's too.", cel.BoolType,
+			func(t *TaskView, v *volume.Volumes) ref.Val {
+				return types.Bool(v.Missing(t.Of) == "")
+			}),
+		ofTask("volumeTrouble", "Why the pod's claims let it go to no node at all, \"\" if they do not: one is missing, being deleted, lost, "+
+			"another pod's, or unbound though its storage class binds at once.", cel.StringType, func(t *TaskView, v *volume.Volumes) ref.Val {
 			trouble, err := v.Trouble(t.Of)
 			if err != nil {
 				return types.NewErr("volumes of pod %s: %v", t.Of.Key, err)
 			}
 			return types.String(trouble)
 		}),
-		onNode("volumesFit", "Every bound claim's volume reaches the node, and every other claim finds a volume there that nobody else was promised, or can be provisioned: Kubernetes' VolumeBinding. It looks at each volume of the claims' storage classes.",
+		onNode("volumesFit", "Every bound claim's volume reaches the node, and every other claim finds a volume there that nobody else was "+
+			"promised, or can be provisioned: Kubernetes' VolumeBinding. It looks at each volume of the claims' storage classes.",
 			(*volume.Volumes).Fits, "{1}.name", "{1}.labels"),
-		onNode("volumeZonesFit", "The node is in the zone and the region that the labels of the bound claims' volumes name: Kubernetes' VolumeZone.", (*volume.Volumes).ZoneFits, "{1}.labels"),
-		onNode("volumeLimitsFit", "The node can attach the pod's volumes beside those of its tasks and VolumeAttachments, by the limits of its CSINode: Kubernetes' NodeVolumeLimits.",
+		onNode("volumeZonesFit", "The node is in the zone and the region that the labels of the bound claims' volumes name: Kubernetes' "+
+			"VolumeZone.", (*volume.Volumes).ZoneFits, "{1}.labels"),
+		onNode("volumeLimitsFit", "The node can attach the pod's volumes beside those of its tasks and VolumeAttachments, by the limits of "+
+			"its CSINode: Kubernetes' NodeVolumeLimits.",
 			(*volume.Volumes).LimitsFit, "{1}.name", "{1}.tasks.claims"),
-		onNode("volumesFree", "No other pod uses a claim of mode ReadWriteOncePod that the pod has, and none on the node a disk of it that cannot be shared: Kubernetes' VolumeRestrictions.",
+		onNode("volumesFree", "No other pod uses a claim of mode ReadWriteOncePod that the pod has, and none on the node a disk of it that "+
+			"cannot be shared: Kubernetes' VolumeRestrictions.",
 			(*volume.Volumes).Free, "{1}.name", "{1}.tasks.claims"),
 	}
 }

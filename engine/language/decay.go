@@ -14,7 +14,8 @@ import (
 // decayFunctions weigh what is past.
 func decayFunctions() []*rules.Function {
 	return []*rules.Function{called(Method("decayed",
-		"What is left of an amount of that age if it halves with every half-life: amount * 2^(-age/halfLife). An age below 0 counts as 0; a half-life that is not above 0 is an error.",
+		"What is left of an amount of that age if it halves with every half-life: amount * 2^(-age/halfLife). An age below 0 counts as 0; a "+
+			"half-life that is not above 0 is an error.",
 		[]*cel.Type{cel.DoubleType, cel.DurationType, cel.DurationType}, cel.DoubleType, decayed, rules.Arguments), "age", "halfLife")}
 }
 

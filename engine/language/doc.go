@@ -1,5 +1,5 @@
-// Package language is what a policy can say of a cluster: the types of the language, their fields and functions, each with its documentation
-// and with what of the world it reads, and the World in which expressions are evaluated.
+// Package language is what a policy can say of a cluster: the types of the language, their fields and functions, each with its
+// documentation and with what of the world it reads, and the World in which expressions are evaluated.
 //
 //	fields.go, nodefields.go, namespaces.go ...   the fields of each type, made by the constructors of members.go
 //	functions.go, allocation.go, claims.go ...    the functions, and their forms for many nodes at once (native.go)

@@ -22,22 +22,37 @@ func fragmentFunctions() []*rules.Function {
 	return []*rules.Function{
 		{
 			Name: "fragGain",
-			Doc: "How good the node, or that one device of it, is for the task by fragmentation: 100 times the logistic function of how many devices' worth of fragments placing it there removes, cut to a whole number; " +
-				"about 50 where it changes nothing. Fragments are what is free of a node's devices and of no use to a typical task, on the average over these: all, where a task needs none, lacks CPU or devices, or may not use the model; " +
-				"else what is free on devices that have less than it asks for. Without a device: for a part of one the best of all devices, else those with the least left that suffice. 0 where too little is free (FGD; Weng et al., USENIX ATC 2023).",
+			Doc: "How good the node, or that one device of it, is for the task by fragmentation: 100 times the logistic function of how many " +
+				"devices' worth of fragments placing it there removes, cut to a whole number; about 50 where it changes nothing. Fragments are what " +
+				"is free of a node's devices and of no use to a typical task, on the average over these: all, where a task needs none, lacks CPU or " +
+				"devices, or may not use the model; else what is free on devices that have less than it asks for. Without a device: for a part of " +
+				"one the best of all devices, else those with the least left that suffice. 0 where too little is free (FGD; Weng et al., USENIX ATC " +
+				"2023).",
 			Overloads: []rules.Overload{
-				{ID: "fragGain_node", Args: []*cel.Type{t, n, TypicalType()}, Result: d, Cost: 200, Eval: guarded(fragGain), Reads: onNode, Native: always(gainForms((*typical).byFragments))},
+				{
+					ID: "fragGain_node", Args: []*cel.Type{t, n, TypicalType()}, Result: d, Cost: 200, Eval: guarded(fragGain), Reads: onNode,
+					Native: always(gainForms((*typical).byFragments)),
+				},
 				{ID: "fragGain_gpu", Args: []*cel.Type{t, n, g, TypicalType()}, Result: d, Cost: 200, Eval: guarded(fragGain), Reads: onDevice},
 			},
 		},
 		{
 			Name: "fillGain",
-			Doc: "By how many thousandths of a device placing the task on the node, or on that one device of it, changes what later tasks can be expected to fill there: below 0 as a rule, and the further the dearer the place is. Later tasks are a stream of the typical ones that goes on for " +
-				"`horizon` tasks on the average, the last argument. Each device takes what comes first and fits, again and again; what all of them would be filled with so counts by the part of it for which the node has CPU, and room for tasks that ask for several devices, " +
-				"on the average over the typical tasks, where one counts the more the fewer devices the nodes have that it could run on. Without a device: as for `fragGain`. -1e9 where too little is free.",
+			Doc: "By how many thousandths of a device placing the task on the node, or on that one device of it, changes what later tasks can " +
+				"be expected to fill there: below 0 as a rule, and the further the dearer the place is. Later tasks are a stream of the typical " +
+				"ones that goes on for `horizon` tasks on the average, the last argument. Each device takes what comes first and fits, again and " +
+				"again; what all of them would be filled with so counts by the part of it for which the node has CPU, and room for tasks that ask " +
+				"for several devices, on the average over the typical tasks, where one counts the more the fewer devices the nodes have that it " +
+				"could run on. Without a device: as for `fragGain`. -1e9 where too little is free.",
 			Overloads: []rules.Overload{
-				{ID: "fillGain_node", Args: []*cel.Type{t, n, TypicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onNode, Native: fillForms},
-				{ID: "fillGain_gpu", Args: []*cel.Type{t, n, g, TypicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onDevice},
+				{
+					ID: "fillGain_node", Args: []*cel.Type{t, n, TypicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onNode,
+					Native: fillForms,
+				},
+				{
+					ID: "fillGain_gpu", Args: []*cel.Type{t, n, g, TypicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain),
+					Reads: onDevice,
+				},
 			},
 		},
 	}
@@ -86,7 +101,10 @@ func (t *typical) byFragments() *measure { return t.fragments }
 func (t *typical) byFill(horizon types.Int) *measure {
 	m, known := t.fills.Load(horizon)
 	if !known {
-		m, _ = t.fills.LoadOrStore(horizon, &measure{of: quota.NewFill(t.of, float64(horizon)).Of, gain: func(before, after float64) float64 { return after - before }, least: -1e9})
+		m, _ = t.fills.LoadOrStore(horizon, &measure{
+			of:   quota.NewFill(t.of, float64(horizon)).Of,
+			gain: func(before, after float64) float64 { return after - before }, least: -1e9,
+		})
 	}
 	return m.(*measure)
 }
@@ -143,7 +161,8 @@ func gain(task, node, gpu ref.Val, by *measure) ref.Val {
 	return types.Double(d.gainOn(d.after(t.Of), g.Of.Free, t.Of.GPUMilli, by))
 }
 
-// gain is what placing a task on the node changes: for a part of a device on the best of all, else on those with the least left that suffice.
+// gain is what placing a task on the node changes: for a part of a device on the best of all, else on those with the least left that
+// suffice.
 func (n *NodeView) gain(t *model.Task, by *measure) float64 {
 	d := n.devices()
 	d.measured(by)
@@ -219,14 +238,19 @@ func (n *NodeView) devices() *freeDevices {
 func hashFunction() *rules.Function {
 	f := &rules.Function{
 		Name: "hash01", Root: "cluster",
-		Doc: "A number from 0 to below 1 that depends on the strings, in their order, and on the seed of the run, and on nothing else; for other strings it is another one, evenly spread.",
+		Doc: "A number from 0 to below 1 that depends on the strings, in their order, and on the seed of the run, and on nothing else; for " +
+			"other strings it is another one, evenly spread.",
 		Overloads: []rules.Overload{{
-			ID: "hash01_list", Args: []*cel.Type{ClusterType(), cel.ListType(cel.StringType)}, Result: cel.DoubleType, Reads: []string{"{0}.seed"}, Eval: guarded(hashOfList),
+			ID: "hash01_list", Args: []*cel.Type{ClusterType(), cel.ListType(cel.StringType)}, Result: cel.DoubleType, Reads: []string{"{0}.seed"},
+			Eval: guarded(hashOfList),
 		}},
 	}
 	for n := 1; n <= 4; n++ {
 		args := append([]*cel.Type{ClusterType()}, slices.Repeat([]*cel.Type{cel.StringType}, n)...)
-		f.Overloads = append(f.Overloads, rules.Overload{ID: fmt.Sprintf("hash01_%d", n), Args: args, Result: cel.DoubleType, Reads: []string{"{0}.seed"}, Eval: HashOf, Spread: true})
+		f.Overloads = append(f.Overloads, rules.Overload{
+			ID: fmt.Sprintf("hash01_%d", n), Args: args, Result: cel.DoubleType,
+			Reads: []string{"{0}.seed"}, Eval: HashOf, Spread: true,
+		})
 	}
 	f.Overloads[2].Native = always(&rules.Native{Double: hashOfTwo, Doubles: hashColumn}) // of two strings
 	return f
@@ -311,7 +335,8 @@ const (
 	endOfString = 0x100
 )
 
-// mixed spreads a hash over all 64 bits: FNV's high ones move little with the last characters (Stafford's variant 13 of splitmix64's finisher).
+// mixed spreads a hash over all 64 bits: FNV's high ones move little with the last characters (Stafford's variant 13 of splitmix64's
+// finisher).
 func mixed(h uint64) uint64 {
 	h ^= h >> 30
 	h *= 0xbf58476d1ce4e5b9

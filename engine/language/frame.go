@@ -17,7 +17,10 @@ type Frame struct {
 
 // RootNames are the roots by their number, as Frame.Root knows them.
 func RootNames() []string {
-	return []string{"task", "job", "queue", "node", "gpu", "victim", "preemptor", "request", "scope", "params", "variables", "cluster", "now", "action", "pipeline"}
+	return []string{
+		"task", "job", "queue", "node", "gpu", "victim", "preemptor", "request", "scope", "params", "variables", "cluster", "now",
+		"action", "pipeline",
+	}
 }
 
 // Root implements rules.Roots.

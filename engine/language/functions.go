@@ -15,14 +15,16 @@ import (
 
 // Functions declares every function of the language that CEL and Kubernetes' libraries do not have.
 func Functions() []*rules.Function {
-	all := slices.Concat(resourceFunctions(), nodeFunctions(), strategyFunctions(), fragmentFunctions(), shareTreeFunctions(), generalFunctions(), timeFunctions(), decayFunctions())
+	all := slices.Concat(resourceFunctions(), nodeFunctions(), strategyFunctions(), fragmentFunctions(), shareTreeFunctions(),
+		generalFunctions(), timeFunctions(), decayFunctions())
 	for _, f := range all {
 		f.Overloads = takingInts(f.Overloads)
 	}
 	return all
 }
 
-// takingInts adds an overload for each choice of doubles, and of maps of them, that may be ints as well: what computes them takes every number.
+// takingInts adds an overload for each choice of doubles, and of maps of them, that may be ints as well: what computes them takes every
+// number.
 func takingInts(overloads []rules.Overload) []rules.Overload {
 	out := overloads
 	for _, o := range overloads {
@@ -118,13 +120,17 @@ func ofPair[A, B ref.Val](fn *rules.Function, f func(a A, b B) ref.Val) *rules.F
 }
 
 // test is a question about two Resources; column is its form for many rows, nil if it has none.
-func test(name, doc string, f func(a, b model.Resources) bool, column func(rules.Rows, []rules.Source, []int32, []bool) bool) *rules.Function {
+func test(name, doc string, f func(a, b model.Resources) bool,
+	column func(rules.Rows, []rules.Source, []int32, []bool) bool,
+) *rules.Function {
 	fn := pair(name, doc, cel.BoolType, func(a, b *Amounts) ref.Val { return types.Bool(f(a.Resources, b.Resources)) })
 	return natively(fn, always(&rules.Native{Bool: ofTwo(func(a, b *Amounts) bool { return f(a.Resources, b.Resources) }), Bools: column}))
 }
 
 // triple is a function of three Resources, the last of which says which dimensions count.
-func triple(name, doc string, f func(a, b, dims model.Resources) bool, column func(rules.Rows, []rules.Source, []int32, []bool) bool) *rules.Function {
+func triple(name, doc string, f func(a, b, dims model.Resources) bool,
+	column func(rules.Rows, []rules.Source, []int32, []bool) bool,
+) *rules.Function {
 	r := ResourcesType()
 	fn := Method(name, doc, []*cel.Type{r, r, r}, cel.BoolType, func(args ...ref.Val) ref.Val {
 		a, okA := args[0].(*Amounts)
@@ -163,27 +169,44 @@ func resourceFunctions() []*rules.Function {
 	give := func(a *Amounts, out model.Resources) ref.Val { return &Amounts{out, a.Dims} }
 	both := func(a, b *Amounts, out model.Resources) ref.Val { return &Amounts{out, a.with(b)} }
 	return []*rules.Function{
-		test("fits", "a <= b in every dimension of a, with a slack of 0.1 of its inner unit; missing in b is 0; a requested 0 still fails against a negative b.", model.Resources.Fits, fitsColumn(NodeAmounts())),
-		triple("within", "a <= b, strictly, in each dimension in which dims is above 0; missing in b is 0.", model.Resources.Within, withinColumn(NodeAmounts())),
-		triple("withinAny", "a <= b in some dimension in which dims is above 0 and a and b are not both about 0.", model.Resources.WithinAny, nil),
+		test("fits", "a <= b in every dimension of a, with a slack of 0.1 of its inner unit; missing in b is 0; a requested 0 still fails "+
+			"against a negative b.", model.Resources.Fits, fitsColumn(NodeAmounts())),
+		triple("within", "a <= b, strictly, in each dimension in which dims is above 0; missing in b is 0.", model.Resources.Within,
+			withinColumn(NodeAmounts())),
+		triple("withinAny", "a <= b in some dimension in which dims is above 0 and a and b are not both about 0.", model.Resources.WithinAny,
+			nil),
 		triple("exceedsAny", "a > b in some dimension in which dims is above 0 and that b limits.", model.Resources.ExceedsAny, nil),
 		test("overlaps", "Some dimension other than pods is above 0 in both.", model.Resources.Overlaps, nil),
 		pair("over", "max(a-b, 0) in each dimension of a.", r, func(a, b *Amounts) ref.Val { return give(a, a.Resources.Over(b.Resources)) }),
-		pair("min", "The smaller amount in each dimension; missing counts as 0.", r, func(a, b *Amounts) ref.Val { return both(a, b, a.Resources.Min(b.Resources)) }),
-		pair("cap", "The smaller amount in each dimension of a; missing in b is no limit.", r, func(a, b *Amounts) ref.Val { return give(a, a.Resources.Cap(b.Resources)) }),
-		pair("max", "The larger amount in each dimension; missing counts as 0.", r, func(a, b *Amounts) ref.Val { return both(a, b, a.Resources.Max(b.Resources)) }),
-		natively(pair("share", "The dominant share: the largest a/b over b's dimensions; where b is 0: 0 if a is 0, else 1 (DRF, NSDI 2011).", cel.DoubleType,
-			func(a, b *Amounts) ref.Val { return types.Double(a.Resources.Share(b.Resources)) }), always(&rules.Native{Double: ofTwo(func(a, b *Amounts) float64 { return a.Resources.Share(b.Resources) })})),
+		pair("min", "The smaller amount in each dimension; missing counts as 0.", r,
+			func(a, b *Amounts) ref.Val { return both(a, b, a.Resources.Min(b.Resources)) }),
+		pair("cap", "The smaller amount in each dimension of a; missing in b is no limit.", r,
+			func(a, b *Amounts) ref.Val { return give(a, a.Resources.Cap(b.Resources)) }),
+		pair("max", "The larger amount in each dimension; missing counts as 0.", r,
+			func(a, b *Amounts) ref.Val { return both(a, b, a.Resources.Max(b.Resources)) }),
+		natively(pair("share", "The dominant share: the largest a/b over b's dimensions; where b is 0: 0 if a is 0, else 1 (DRF, NSDI 2011).",
+			cel.DoubleType,
+			func(a, b *Amounts) ref.Val { return types.Double(a.Resources.Share(b.Resources)) }),
+			always(&rules.Native{Double: ofTwo(func(a, b *Amounts) float64 { return a.Resources.Share(b.Resources) })})),
 		pair("only", "The dimensions of a that b has.", r, func(a, b *Amounts) ref.Val { return give(a, a.Resources.Only(b.Resources)) }),
 		single("positive", "The dimensions that are above 0.", r, func(a *Amounts) ref.Val { return give(a, a.Resources.Positive()) }),
 		named("omit", "All dimensions but that resource.", r, (*Amounts).omit),
 		emptyFunction(),
-		single("names", "The names of its dimensions: cpu, memory, pods, then the others by name.", cel.ListType(cel.StringType), func(a *Amounts) ref.Val { return StringList(a.names()) }),
+		single("names", "The names of its dimensions: cpu, memory, pods, then the others by name.", cel.ListType(cel.StringType),
+			func(a *Amounts) ref.Val { return StringList(a.names()) }),
 		scaleFunction(),
-		named("get", "The amount of that resource in cores, bytes or pieces; 0 if absent.", cel.DoubleType, func(a *Amounts, name string) ref.Val { return types.Double(a.get(name)) }),
-		named("milli", "The amount of that resource in thousandths, as an int.", cel.IntType, func(a *Amounts, name string) ref.Val { return types.Int(a.milli(name)) }),
-		{Name: operators.Add, Doc: "The sum over the union of their dimensions.", Overloads: []rules.Overload{{ID: "resources_add", Args: []*cel.Type{r, r}, Result: r}}},
-		{Name: operators.Subtract, Doc: "The difference over the union of their dimensions; it may go negative.", Overloads: []rules.Overload{{ID: "resources_subtract", Args: []*cel.Type{r, r}, Result: r}}},
+		named("get", "The amount of that resource in cores, bytes or pieces; 0 if absent.", cel.DoubleType,
+			func(a *Amounts, name string) ref.Val { return types.Double(a.get(name)) }),
+		named("milli", "The amount of that resource in thousandths, as an int.", cel.IntType,
+			func(a *Amounts, name string) ref.Val { return types.Int(a.milli(name)) }),
+		{
+			Name: operators.Add, Doc: "The sum over the union of their dimensions.",
+			Overloads: []rules.Overload{{ID: "resources_add", Args: []*cel.Type{r, r}, Result: r}},
+		},
+		{
+			Name: operators.Subtract, Doc: "The difference over the union of their dimensions; it may go negative.",
+			Overloads: []rules.Overload{{ID: "resources_subtract", Args: []*cel.Type{r, r}, Result: r}},
+		},
 		{Name: operators.Index, Doc: "The amount of that resource; 0 if absent.", Overloads: []rules.Overload{
 			{ID: "resources_index", Args: []*cel.Type{r, cel.StringType}, Result: cel.DoubleType},
 		}},
@@ -204,7 +227,10 @@ func scaleFunction() *rules.Function {
 	}
 	r := ResourcesType()
 	return &rules.Function{Name: "scale", Doc: "Every amount times x; amounts may become fractional.", Overloads: []rules.Overload{
-		{ID: "resources_scale", Member: true, Args: []*cel.Type{r, cel.DoubleType}, Result: r, Reads: []string{rules.Arguments}, Eval: guarded(scale)},
+		{
+			ID: "resources_scale", Member: true, Args: []*cel.Type{r, cel.DoubleType}, Result: r, Reads: []string{rules.Arguments},
+			Eval: guarded(scale),
+		},
 	}}
 }
 
@@ -234,7 +260,9 @@ func taskNode(name, doc string, result *cel.Type, f func(t *TaskView, n *NodeVie
 }
 
 // taskNodeTest is a question about a task and a node; column is its form for many rows, nil if it has none.
-func taskNodeTest(name, doc string, f func(t *TaskView, n *NodeView) bool, column func(rules.Rows, []rules.Source, []int32, []bool) bool, reads ...string) *rules.Function {
+func taskNodeTest(name, doc string, f func(t *TaskView, n *NodeView) bool, column func(rules.Rows, []rules.Source, []int32, []bool) bool,
+	reads ...string,
+) *rules.Function {
 	fn := taskNode(name, doc, cel.BoolType, func(t *TaskView, n *NodeView) ref.Val { return types.Bool(f(t, n)) }, reads...)
 	return natively(fn, always(&rules.Native{Bools: column, Bool: ofTwo(f)}))
 }
@@ -250,33 +278,40 @@ func ownNodeFunctions() []*rules.Function {
 	terms := []string{"{0}.nodeTerms", "{1}.name", "{1}.labels"}
 	tolerated := []string{"{0}.tolerations", "{1}.taints"}
 	return []*rules.Function{
-		natively(taskNode("matchesNodeAffinity", "The node matches the pod's nodeSelector and its required node affinity.", boolean, matchesNodeAffinity, terms...),
+		natively(taskNode("matchesNodeAffinity", "The node matches the pod's nodeSelector and its required node affinity.", boolean,
+			matchesNodeAffinity, terms...),
 			always(&rules.Native{Bools: matchesColumn})),
-		taskNodeTest("toleratesAll", "The pod tolerates every taint of the node of effect NoSchedule or NoExecute.", func(t *TaskView, n *NodeView) bool {
-			_, found := t.Of.FirstUntolerated(n.Of)
-			return !found
-		}, nil, tolerated...),
-		taskNode("firstUntolerated", "The first taint that the pod does not tolerate, as {key: value}; \"\" if there is none.", cel.StringType, func(t *TaskView, n *NodeView) ref.Val {
-			taint, found := t.Of.FirstUntolerated(n.Of)
-			if !found {
-				return types.String("")
-			}
-			return types.String("{" + taint.Key + ": " + taint.Value + "}")
-		}, tolerated...),
-		taskNode("intolerablePreferNoSchedule", "How many taints of effect PreferNoSchedule the pod does not tolerate.", num, func(t *TaskView, n *NodeView) ref.Val {
-			return types.Int(intolerablePreferNoSchedule(t, n))
-		}, tolerated...),
-		Method("toleratesUnschedulable", "The pod tolerates the taint of a cordoned node.", []*cel.Type{TaskType()}, boolean, func(args ...ref.Val) ref.Val {
-			t, ok := args[0].(*TaskView)
-			if !ok {
-				return wrongArgument(args[0])
-			}
-			return types.Bool(toleratesUnschedulable(t.Of))
-		}, "{0}.tolerations"),
-		taskNodeTest("portsFree", "None of the pod's host ports is taken on the node.", portsFree, portsColumn, "{0}.hostPorts", "{1}.tasks.hostPorts"),
-		natively(taskNode("nodeAffinityScore", "Sum of the weights of the pod's preferred node affinity terms that the node matches.", cel.DoubleType, func(t *TaskView, n *NodeView) ref.Val {
-			return types.Double(nodeAffinityScore(t.Of, n.Of))
-		}, "{0}.preferredNodeTerms", "{1}.name", "{1}.labels"), always(&rules.Native{Doubles: preferenceColumn})),
+		taskNodeTest("toleratesAll", "The pod tolerates every taint of the node of effect NoSchedule or NoExecute.",
+			func(t *TaskView, n *NodeView) bool {
+				_, found := t.Of.FirstUntolerated(n.Of)
+				return !found
+			}, nil, tolerated...),
+		taskNode("firstUntolerated", "The first taint that the pod does not tolerate, as {key: value}; \"\" if there is none.", cel.StringType,
+			func(t *TaskView, n *NodeView) ref.Val {
+				taint, found := t.Of.FirstUntolerated(n.Of)
+				if !found {
+					return types.String("")
+				}
+				return types.String("{" + taint.Key + ": " + taint.Value + "}")
+			}, tolerated...),
+		taskNode("intolerablePreferNoSchedule", "How many taints of effect PreferNoSchedule the pod does not tolerate.", num,
+			func(t *TaskView, n *NodeView) ref.Val {
+				return types.Int(intolerablePreferNoSchedule(t, n))
+			}, tolerated...),
+		Method("toleratesUnschedulable", "The pod tolerates the taint of a cordoned node.", []*cel.Type{TaskType()}, boolean,
+			func(args ...ref.Val) ref.Val {
+				t, ok := args[0].(*TaskView)
+				if !ok {
+					return wrongArgument(args[0])
+				}
+				return types.Bool(toleratesUnschedulable(t.Of))
+			}, "{0}.tolerations"),
+		taskNodeTest("portsFree", "None of the pod's host ports is taken on the node.", portsFree, portsColumn, "{0}.hostPorts",
+			"{1}.tasks.hostPorts"),
+		natively(taskNode("nodeAffinityScore", "Sum of the weights of the pod's preferred node affinity terms that the node matches.",
+			cel.DoubleType, func(t *TaskView, n *NodeView) ref.Val {
+				return types.Double(nodeAffinityScore(t.Of, n.Of))
+			}, "{0}.preferredNodeTerms", "{1}.name", "{1}.labels"), always(&rules.Native{Doubles: preferenceColumn})),
 		gpusWithFunction(),
 	}
 }
@@ -285,14 +320,15 @@ func gpusWithFunction() *rules.Function {
 	of := func(n *NodeView, milli types.Int) int64 {
 		return gpusWith(n.World.c.Nodes.GPUs[n.Of.Row], int64(milli))
 	}
-	fn := Method("gpusWith", "How many devices of the node have at least so many thousandths free.", []*cel.Type{NodeType(), cel.IntType}, cel.IntType, func(args ...ref.Val) ref.Val {
-		n, ok := args[0].(*NodeView)
-		milli, isInt := args[1].(types.Int)
-		if !ok || !isInt {
-			return wrongArgument(args[1])
-		}
-		return types.Int(of(n, milli))
-	}, "{0}.gpus.free")
+	fn := Method("gpusWith", "How many devices of the node have at least so many thousandths free.", []*cel.Type{NodeType(), cel.IntType},
+		cel.IntType, func(args ...ref.Val) ref.Val {
+			n, ok := args[0].(*NodeView)
+			milli, isInt := args[1].(types.Int)
+			if !ok || !isInt {
+				return wrongArgument(args[1])
+			}
+			return types.Int(of(n, milli))
+		}, "{0}.gpus.free")
 	return natively(fn, always(&rules.Native{Int: ofTwo(of), Ints: func(t rules.Rows, args []rules.Source, rows []int32, out []int64) bool {
 		milli, ok := args[1].Value.(types.Int)
 		if !ok || !args[0].Row {
@@ -334,8 +370,10 @@ func generalFunctions() []*rules.Function {
 	return []*rules.Function{
 		hashFunction(),
 		{Name: "resources", Doc: "Empty Resources.", Overloads: []rules.Overload{{
-			ID: "resources_empty", Args: []*cel.Type{}, Result: ResourcesType(), Reads: []string{}, Eval: func(...ref.Val) ref.Val { return &Amounts{} },
+			ID: "resources_empty", Args: []*cel.Type{}, Result: ResourcesType(), Reads: []string{},
+			Eval: func(...ref.Val) ref.Val { return &Amounts{} },
 		}}},
-		Method("annotation", "The annotation of that key, else the label, as an optional string.", []*cel.Type{TaskType(), cel.StringType}, cel.OptionalType(cel.StringType), annotation, "{0}.annotations", "{0}.labels"),
+		Method("annotation", "The annotation of that key, else the label, as an optional string.", []*cel.Type{TaskType(), cel.StringType},
+			cel.OptionalType(cel.StringType), annotation, "{0}.annotations", "{0}.labels"),
 	}
 }

@@ -15,13 +15,15 @@ func imageFields() []*rules.Member {
 		boolField("hasImages", FromSpec|FromImages, rules.ByObject, "some node has an image of one of its containers", func(t v) bool {
 			return t.World.TopologyOf(t.Of).HasImages()
 		}),
-		hidden("images", FromSpec|FromImages, rules.ByObject, "known images", func(t v) ref.Val { return types.String(t.World.TopologyOf(t.Of).Images()) }),
+		hidden("images", FromSpec|FromImages, rules.ByObject, "known images",
+			func(t v) ref.Val { return types.String(t.World.TopologyOf(t.Of).Images()) }),
 	}
 }
 
 func imageFunctions() []*rules.Function {
 	return []*rules.Function{
-		natively(Method("imageLocality", "How much of the pod's images the node has, 0 to 100: the sizes of those that it has, each scaled by the part of all nodes that have it, "+
+		natively(Method("imageLocality", "How much of the pod's images the node has, 0 to 100: the sizes of those that it has, each scaled by "+
+			"the part of all nodes that have it, "+
 			"between 23 MiB (0) and 1000 MiB a container (100): kube-scheduler's score ImageLocality.",
 			[]*cel.Type{NodeType(), TaskType()}, cel.DoubleType, func(args ...ref.Val) ref.Val {
 				n, okN := args[0].(*NodeView)

@@ -70,7 +70,9 @@ func doubleField[T any](name string, origin rules.Origin, changes rules.Changes,
 }
 
 // amountField declares Resources, of which one amount is read without the others.
-func amountField[T any](name string, origin rules.Origin, changes rules.Changes, doc string, get func(T) (r model.Resources, box *Amounts, w *World)) *rules.Member {
+func amountField[T any](name string, origin rules.Origin, changes rules.Changes, doc string,
+	get func(T) (r model.Resources, box *Amounts, w *World),
+) *rules.Member {
 	m := field(name, ResourcesType(), origin, changes, doc, func(v T) ref.Val {
 		r, box, w := get(v)
 		return w.boxed(r, box)

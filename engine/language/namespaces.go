@@ -47,7 +47,10 @@ func (w *World) NamespaceView(name string) *NamespaceView {
 	if !known {
 		of = &model.Namespace{Name: name}
 	}
-	v := &NamespaceView{View: View[model.Namespace]{Of: of, World: w, typ: namespaceType(), Memos: make([]Memo, w.layout.Memos.Namespace)}, labels: w.stringMap(of.Labels)}
+	v := &NamespaceView{
+		View:   View[model.Namespace]{Of: of, World: w, typ: namespaceType(), Memos: make([]Memo, w.layout.Memos.Namespace)},
+		labels: w.stringMap(of.Labels),
+	}
 	w.Namespaces[name] = v
 	return v
 }
@@ -87,22 +90,31 @@ func (q *QueueView) nodeGroupLimits() ref.Val {
 // namespaceObjects declares the types of this file.
 func namespaceObjects() []*rules.Object {
 	return []*rules.Object{
-		{Name: "Namespace", Type: namespaceType(), Doc: "A namespace; attributes that sum up over its jobs or tasks are on it.", Members: []*rules.Member{
-			stringField("name", FromIdentity, rules.Static, "name", func(n *NamespaceView) string { return n.Of.Name }),
-			field("labels", stringMapType(), FromSpec, rules.ByObject, "labels", func(n *NamespaceView) ref.Val { return n.labels }),
-		}},
+		{
+			Name: "Namespace", Type: namespaceType(), Doc: "A namespace; attributes that sum up over its jobs or tasks are on it.",
+			Members: []*rules.Member{
+				stringField("name", FromIdentity, rules.Static, "name", func(n *NamespaceView) string { return n.Of.Name }),
+				field("labels", stringMapType(), FromSpec, rules.ByObject, "labels", func(n *NamespaceView) ref.Val { return n.labels }),
+			},
+		},
 		{Name: "Quota", Type: quotaType(), Doc: "A ResourceQuota, as its status has it.", Members: []*rules.Member{
 			stringField("name", FromIdentity, rules.Static, "name", func(q *quotaView) string { return q.Of.Name }),
-			amountField("hard", FromSpec, rules.ByObject, "status.hard, by names as they are written there: requests.cpu, pods", func(q *quotaView) (model.Resources, *Amounts, *World) { return q.Of.Hard, nil, q.World }),
-			amountField("used", FromSpec, rules.ByObject, "status.used, by the same names", func(q *quotaView) (model.Resources, *Amounts, *World) { return q.Of.Used, nil, q.World }),
+			amountField("hard", FromSpec, rules.ByObject, "status.hard, by names as they are written there: requests.cpu, pods",
+				func(q *quotaView) (model.Resources, *Amounts, *World) { return q.Of.Hard, nil, q.World }),
+			amountField("used", FromSpec, rules.ByObject, "status.used, by the same names",
+				func(q *quotaView) (model.Resources, *Amounts, *World) { return q.Of.Used, nil, q.World }),
 		}},
-		{Name: "NodeGroups", Type: nodeGroupsType(), Doc: "The groups of nodes, by their label volcano.sh/nodegroup-name, that a queue is for or against.", Members: nodeGroupsFields()},
+		{
+			Name: "NodeGroups", Type: nodeGroupsType(),
+			Doc: "The groups of nodes, by their label volcano.sh/nodegroup-name, that a queue is for or against.", Members: nodeGroupsFields(),
+		},
 	}
 }
 
 func nodeGroupsFields() []*rules.Member {
 	groups := func(name, doc string, get func(g *model.NodeGroups) []string) *rules.Member {
-		return field(name, cel.ListType(cel.StringType), FromSpec, rules.ByObject, doc, func(g *nodeGroupsView) ref.Val { return StringList(get(g.Of)) })
+		return field(name, cel.ListType(cel.StringType), FromSpec, rules.ByObject, doc,
+			func(g *nodeGroupsView) ref.Val { return StringList(get(g.Of)) })
 	}
 	return []*rules.Member{
 		groups("required", "nodeGroupAffinity, required", func(g *model.NodeGroups) []string { return g.Required }),
@@ -116,15 +128,19 @@ func nodeGroupsFields() []*rules.Member {
 func namespaceJobFields() []*rules.Member {
 	type v = *JobView
 	return []*rules.Member{
-		bounded(field("quotas", cel.ListType(quotaType()), FromRelated|ToNamespace, rules.ByObject, "ResourceQuotas of its namespace, by name", func(j v) ref.Val {
-			return listOf(j.World.c.Quotas[j.Of.Namespace], func(q *model.Quota) ref.Val {
-				return &quotaView{View[model.Quota]{Of: q, World: j.World, typ: quotaType()}}
-			})
-		}), 16),
-		field("quotaRequest", ResourcesType(), FromSpec|FromRelated, rules.ByObject, "spec.minResources by the names of ResourceQuotas: with requests.cpu and its like, as they are written; a name that no quota and no node has is left out", func(j v) ref.Val {
-			return j.World.Amounts(j.World.c.QuotaRequest(j.Of))
-		}),
-		field("namespaceInfo", namespaceType(), ToNamespace, rules.ByObject, "its namespace: labels, and attributes on namespaces", func(j v) ref.Val { return j.World.NamespaceView(j.Of.Namespace) }),
+		bounded(field("quotas", cel.ListType(quotaType()), FromRelated|ToNamespace, rules.ByObject, "ResourceQuotas of its namespace, by name",
+			func(j v) ref.Val {
+				return listOf(j.World.c.Quotas[j.Of.Namespace], func(q *model.Quota) ref.Val {
+					return &quotaView{View[model.Quota]{Of: q, World: j.World, typ: quotaType()}}
+				})
+			}), 16),
+		field("quotaRequest", ResourcesType(), FromSpec|FromRelated, rules.ByObject,
+			"spec.minResources by the names of ResourceQuotas: with requests.cpu and its like, as they are written; a name that no quota and no "+
+				"node has is left out", func(j v) ref.Val {
+				return j.World.Amounts(j.World.c.QuotaRequest(j.Of))
+			}),
+		field("namespaceInfo", namespaceType(), ToNamespace, rules.ByObject, "its namespace: labels, and attributes on namespaces",
+			func(j v) ref.Val { return j.World.NamespaceView(j.Of.Namespace) }),
 	}
 }
 
@@ -132,17 +148,21 @@ func namespaceJobFields() []*rules.Member {
 func nodeGroupFields() []*rules.Member {
 	type v = *QueueView
 	return []*rules.Member{
-		field("nodeGroups", nodeGroupsType(), ToParts, rules.ByObject, "spec.affinity; empty where there is none", func(q v) ref.Val { return q.World.nodeGroupsView(q.Of.NodeGroups) }),
-		field("nodeGroupsInherited", nodeGroupsType(), FromRelated|ToParts, rules.ByObject, "its own, else those of its nearest ancestor with any", func(q v) ref.Val {
-			return q.World.nodeGroupsView(q.World.c.NodeGroupsInherited(q.Of))
-		}),
-		field("nodeGroupLimits", cel.MapType(cel.StringType, ResourcesType()), FromSpec, rules.ByObject, "annotation volcano.sh/nodegroup-resource-limits, JSON, by group; reading a malformed one is an error", v.nodeGroupLimits),
+		field("nodeGroups", nodeGroupsType(), ToParts, rules.ByObject, "spec.affinity; empty where there is none",
+			func(q v) ref.Val { return q.World.nodeGroupsView(q.Of.NodeGroups) }),
+		field("nodeGroupsInherited", nodeGroupsType(), FromRelated|ToParts, rules.ByObject,
+			"its own, else those of its nearest ancestor with any", func(q v) ref.Val {
+				return q.World.nodeGroupsView(q.World.c.NodeGroupsInherited(q.Of))
+			}),
+		field("nodeGroupLimits", cel.MapType(cel.StringType, ResourcesType()), FromSpec, rules.ByObject,
+			"annotation volcano.sh/nodegroup-resource-limits, JSON, by group; reading a malformed one is an error", v.nodeGroupLimits),
 	}
 }
 
 // emptyFunction says of Resources and of NodeGroups that there is nothing in them.
 func emptyFunction() *rules.Function {
-	f := single("isEmpty", "Of Resources: all amounts but pods are about 0. Of NodeGroups: no group is named.", cel.BoolType, func(a *Amounts) ref.Val { return types.Bool(a.Resources.IsEmpty()) })
+	f := single("isEmpty", "Of Resources: all amounts but pods are about 0. Of NodeGroups: no group is named.", cel.BoolType,
+		func(a *Amounts) ref.Val { return types.Bool(a.Resources.IsEmpty()) })
 	groups := Method("isEmpty", "", []*cel.Type{nodeGroupsType()}, cel.BoolType, func(args ...ref.Val) ref.Val {
 		g, ok := args[0].(*nodeGroupsView)
 		if !ok {

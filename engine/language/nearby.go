@@ -22,13 +22,16 @@ const (
 func nearFields() []*rules.Member {
 	type v = *TaskView
 	return []*rules.Member{
-		boolField("hasPeerTerms", FromSpec|FromTerms|FromOthersTerms, rules.ByObject, "has terms of inter-pod affinity or anti-affinity, or is a pod that the terms of another speak of",
+		boolField("hasPeerTerms", FromSpec|FromTerms|FromOthersTerms, rules.ByObject,
+			"has terms of inter-pod affinity or anti-affinity, or is a pod that the terms of another speak of",
 			func(t v) bool { return t.World.TopologyOf(t.Of).HasAffinity() }),
 		boolField("hasSpread", FromTerms, rules.ByObject, "has topology spread constraints", func(t v) bool {
 			return t.Of.PodTerms != nil && len(t.Of.PodTerms.Spread) > 0
 		}),
-		hidden("podTerms", FromTerms, rules.ByObject, "inter-pod affinity and topology spread", func(t v) ref.Val { return types.String(t.World.TopologyOf(t.Of).Terms()) }),
-		hidden("matchedBy", FromSpec|FromOthersTerms, rules.ByObject, "other pods' terms about the labels", func(t v) ref.Val { return types.String(t.World.TopologyOf(t.Of).Matched()) }),
+		hidden("podTerms", FromTerms, rules.ByObject, "inter-pod affinity and topology spread",
+			func(t v) ref.Val { return types.String(t.World.TopologyOf(t.Of).Terms()) }),
+		hidden("matchedBy", FromSpec|FromOthersTerms, rules.ByObject, "other pods' terms about the labels",
+			func(t v) ref.Val { return types.String(t.World.TopologyOf(t.Of).Matched()) }),
 	}
 }
 
@@ -46,19 +49,25 @@ func domainFields() []*rules.Member {
 
 func nearFunctions() []*rules.Function {
 	return []*rules.Function{
-		taskNode("affinityFits", "The node satisfies the pod's required inter-pod affinity and anti-affinity, and the anti-affinity of the pods that are placed: kube-scheduler's filter InterPodAffinity. "+
+		taskNode("affinityFits", "The node satisfies the pod's required inter-pod affinity and anti-affinity, and the anti-affinity of the "+
+			"pods that are placed: kube-scheduler's filter InterPodAffinity. "+
 			"A pod counts where it runs, is being released, or is promised. Costs a comparison a term.", cel.BoolType, affinityFits,
 			readsTerms, readsMatched, "{1}.labels", readsPeers),
-		taskNode("affinityScore", "Sum of the weights of the preferred inter-pod terms that placed pods satisfy in the node's domains, anti-affinity negative; the terms of placed pods that speak of this one count too, "+
+		taskNode("affinityScore", "Sum of the weights of the preferred inter-pod terms that placed pods satisfy in the node's domains, "+
+			"anti-affinity negative; the terms of placed pods that speak of this one count too, "+
 			"their required affinity with weight 1: kube-scheduler's score InterPodAffinity before it is normalised.", cel.DoubleType, affinityScore,
 			readsTerms, readsMatched, "{1}.labels", readsPeers),
-		taskNode("spreadFits", "The node satisfies the pod's topology spread constraints of DoNotSchedule: kube-scheduler's filter PodTopologySpread. "+
+		taskNode("spreadFits", "The node satisfies the pod's topology spread constraints of DoNotSchedule: kube-scheduler's filter "+
+			"PodTopologySpread. "+
 			"A pod that is being released does not count. Costs a comparison a constraint.", cel.BoolType, spreadFits,
 			readsTerms, "{0}.nodeTerms", "{0}.tolerations", "{1}.labels", readsPeers),
-		taskNode("spreadApplies", "The pod has topology spread constraints of ScheduleAnyway, and the node has the labels of all of them.", cel.BoolType, spreadApplies,
+		taskNode("spreadApplies", "The pod has topology spread constraints of ScheduleAnyway, and the node has the labels of all of them.",
+			cel.BoolType, spreadApplies,
 			readsTerms, "{1}.labels"),
-		taskNode("spreadScore", "How many of the pods that its constraints of ScheduleAnyway count are in the node's domains, each constraint weighed by the logarithm of its number of domains among the nodes that are chosen from: "+
-			"kube-scheduler's score PodTopologySpread before it is normalised (fewer is better). Asked without a choice of nodes, all that are ready count.", cel.DoubleType, spreadScore,
+		taskNode("spreadScore", "How many of the pods that its constraints of ScheduleAnyway count are in the node's domains, each constraint "+
+			"weighed by the logarithm of its number of domains among the nodes that are chosen from: "+
+			"kube-scheduler's score PodTopologySpread before it is normalised (fewer is better). Asked without a choice of nodes, all that are "+
+			"ready count.", cel.DoubleType, spreadScore,
 			readsTerms, "{0}.nodeTerms", "{0}.tolerations", "{1}.labels", readsPeers, readsGroup),
 	}
 }

@@ -15,32 +15,44 @@ func nodeFields() []*rules.Member {
 	str, num := cel.StringType, cel.IntType
 	members := []*rules.Member{
 		nodeString("name", FromIdentity, rules.Static, "name", func(n *model.Nodes, row int32) string { return n.Rows[row].Name }),
-		codedLabels(field("labels", stringMapType(), FromSpec, rules.ByObject, "labels", func(n v) ref.Val { return n.World.strings(&n.labels, n.Of.Labels) })),
-		field("annotations", stringMapType(), FromSpec, rules.ByObject, "annotations", func(n v) ref.Val { return n.World.strings(&n.annotations, n.Of.Annotations) }),
-		coded(bounded(field("taints", cel.ListType(taintType()), ToParts, rules.ByObject, "taints", func(n v) ref.Val { return n.taintList() }), 32), taintText),
-		coded(nodeBool("unschedulable", FromSpec, rules.ByObject, "cordoned", func(n *model.Nodes, row int32) bool { return n.Rows[row].Unschedulable }),
+		codedLabels(field("labels", stringMapType(), FromSpec, rules.ByObject, "labels",
+			func(n v) ref.Val { return n.World.strings(&n.labels, n.Of.Labels) })),
+		field("annotations", stringMapType(), FromSpec, rules.ByObject, "annotations",
+			func(n v) ref.Val { return n.World.strings(&n.annotations, n.Of.Annotations) }),
+		coded(bounded(field("taints", cel.ListType(taintType()), ToParts, rules.ByObject, "taints", func(n v) ref.Val { return n.taintList() }),
+			32), taintText),
+		coded(nodeBool("unschedulable", FromSpec, rules.ByObject, "cordoned",
+			func(n *model.Nodes, row int32) bool { return n.Rows[row].Unschedulable }),
 			func(n *model.Node) string { return strconv.FormatBool(n.Unschedulable) }),
-		nodeBool("ready", FromSpec, rules.ByObject, "condition Ready (a node that is not is never offered)", func(n *model.Nodes, row int32) bool { return n.Rows[row].Ready }),
+		nodeBool("ready", FromSpec, rules.ByObject, "condition Ready (a node that is not is never offered)",
+			func(n *model.Nodes, row int32) bool { return n.Rows[row].Ready }),
 	}
 	for _, a := range NodeAmounts() {
 		members = append(members, a.member())
 	}
 	return append(members, []*rules.Member{
-		nodeInt("taskCount", FromState|FromAmounts, rules.ByStep, "tasks on it, releasing included, pipelined not", func(n *model.Nodes, row int32) int64 { return int64(n.TaskCount[row]) }),
-		nodeInt("maxTasks", FromSpec|FromAmounts, rules.ByObject, "allocatable pods", func(n *model.Nodes, row int32) int64 { return int64(allocatable(n, model.Pods, row) / 1000) }),
+		nodeInt("taskCount", FromState|FromAmounts, rules.ByStep, "tasks on it, releasing included, pipelined not",
+			func(n *model.Nodes, row int32) int64 { return int64(n.TaskCount[row]) }),
+		nodeInt("maxTasks", FromSpec|FromAmounts, rules.ByObject, "allocatable pods",
+			func(n *model.Nodes, row int32) int64 { return int64(allocatable(n, model.Pods, row) / 1000) }),
 		bounded(field("tasks", cel.ListType(TaskType()), ToTasks, rules.ByStep, "tasks on it, by name; dear", func(n v) ref.Val {
 			return listOf(n.World.TasksOn(n.Of.Row), func(t *model.Task) ref.Val { return n.World.TaskView(t) })
 		}), 512),
-		coded(nodeString("revocableZone", FromSpec, rules.ByObject, "label volcano.sh/revocable-zone, \"\" if none", func(n *model.Nodes, row int32) string { return revocableZone(n.Rows[row]) }), revocableZone),
-		bounded(field("gpus", cel.ListType(GPUType()), ToParts|FromAmounts, rules.ByStep, "devices by index", func(n v) ref.Val { return n.DevicesNow().list }), 16),
-		coded(nodeString("gpuModel", FromSpec|FromAmounts, rules.ByObject, "model of its devices, \"\" if unknown", func(n *model.Nodes, row int32) string { return n.Rows[row].GPUModel }),
+		coded(nodeString("revocableZone", FromSpec, rules.ByObject, "label volcano.sh/revocable-zone, \"\" if none",
+			func(n *model.Nodes, row int32) string { return revocableZone(n.Rows[row]) }), revocableZone),
+		bounded(field("gpus", cel.ListType(GPUType()), ToParts|FromAmounts, rules.ByStep, "devices by index",
+			func(n v) ref.Val { return n.DevicesNow().list }), 16),
+		coded(nodeString("gpuModel", FromSpec|FromAmounts, rules.ByObject, "model of its devices, \"\" if unknown",
+			func(n *model.Nodes, row int32) string { return n.Rows[row].GPUModel }),
 			func(n *model.Node) string { return n.GPUModel }),
-		nodeInt("gpuFree", FromState|FromAmounts, rules.ByStep, "sum of free over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
-			return gpuSum(n.GPUs[row], func(g *model.GPU) int64 { return g.Free })
-		}),
-		nodeInt("gpuCapacity", FromSpec|FromAmounts, rules.ByObject, "sum of capacity over gpus, in thousandths of a device", func(n *model.Nodes, row int32) int64 {
-			return gpuSum(n.GPUs[row], func(g *model.GPU) int64 { return g.Capacity })
-		}),
+		nodeInt("gpuFree", FromState|FromAmounts, rules.ByStep, "sum of free over gpus, in thousandths of a device",
+			func(n *model.Nodes, row int32) int64 {
+				return gpuSum(n.GPUs[row], func(g *model.GPU) int64 { return g.Free })
+			}),
+		nodeInt("gpuCapacity", FromSpec|FromAmounts, rules.ByObject, "sum of capacity over gpus, in thousandths of a device",
+			func(n *model.Nodes, row int32) int64 {
+				return gpuSum(n.GPUs[row], func(g *model.GPU) int64 { return g.Capacity })
+			}),
 		field("gpuTags", cel.MapType(str, num), FromState, rules.ByStep, "gpuTag to tasks on the node", (*NodeView).gpuTags),
 	}...)
 }
@@ -80,7 +92,9 @@ func present(v float64) float64 {
 
 // The members of Node of plain types, which are read of many rows at once as well.
 
-func nodeString(name string, origin rules.Origin, changes rules.Changes, doc string, get func(n *model.Nodes, row int32) string) *rules.Member {
+func nodeString(name string, origin rules.Origin, changes rules.Changes, doc string,
+	get func(n *model.Nodes, row int32) string,
+) *rules.Member {
 	m := stringField(name, origin, changes, doc, ofRow(get))
 	m.Strings = ofRows(get)
 	return m
@@ -128,14 +142,24 @@ func NodeAmounts() []nodeAmount {
 		{"capacity", FromSpec, rules.ByObject, "what the machine has", (*model.Nodes).CapacityOf, (*model.Nodes).Capacity},
 		{"idle", FromState | FromAmounts, rules.ByStep, "allocatable less used", (*model.Nodes).IdleOf, (*model.Nodes).Idle},
 		{"used", FromState | FromAmounts, rules.ByStep, "accounted, releasing included", (*model.Nodes).UsedOf, used},
-		{"releasing", FromState | FromAmounts, rules.ByStep, "of tasks on their way out", (*model.Nodes).ReleasingOf, func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Releasing, dim, row) }},
-		{"pipelined", FromState | FromAmounts, rules.ByStep, "promised to tasks that wait for what is being released", (*model.Nodes).PipelinedOf, func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Pipelined, dim, row) }},
-		{"futureIdle", FromState | FromAmounts, rules.ByStep, "idle and releasing, less pipelined", (*model.Nodes).FutureIdleOf, (*model.Nodes).FutureIdle},
+		{
+			"releasing", FromState | FromAmounts, rules.ByStep, "of tasks on their way out", (*model.Nodes).ReleasingOf,
+			func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Releasing, dim, row) },
+		},
+		{
+			"pipelined", FromState | FromAmounts, rules.ByStep, "promised to tasks that wait for what is being released", (*model.Nodes).PipelinedOf,
+			func(n *model.Nodes, dim int, row int32) float64 { return amountIn(n.Pipelined, dim, row) },
+		},
+		{
+			"futureIdle", FromState | FromAmounts, rules.ByStep, "idle and releasing, less pipelined", (*model.Nodes).FutureIdleOf,
+			(*model.Nodes).FutureIdle,
+		},
 	}
 }
 
 func (a nodeAmount) member() *rules.Member {
-	m := field(a.Name, ResourcesType(), a.origin, a.changes, a.doc, func(n *NodeView) ref.Val { return n.World.Amounts(a.whole(&n.World.c.Nodes, n.Of.Row)) })
+	m := field(a.Name, ResourcesType(), a.origin, a.changes, a.doc,
+		func(n *NodeView) ref.Val { return n.World.Amounts(a.whole(&n.World.c.Nodes, n.Of.Row)) })
 	m.Part = func(by, part string) *rules.Member {
 		p := amountPart(m, by, part, func(of resourceName, n *NodeView) (float64, float64) {
 			dim, ok := of.in(n.World.c.Dims)

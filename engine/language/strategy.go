@@ -20,8 +20,10 @@ const mostAllocatedName = "MostAllocated"
 func strategyFunctions() []*rules.Function {
 	str := cel.StringType
 	numbers, words := cel.MapType(str, cel.DoubleType), cel.MapType(str, str)
-	fit := Method("strategyFit", "Weighted mean, 0 to 1, over the requested resources that weights names. For one of strategy MostAllocated it is what would be used, as a part of allocatable; for any other what would be left. "+
-		"types has the strategy of each resource, and otherwise is that of the rest. A name that ends in * stands for all that begin like it, where none is written out and no longer one fits; a * alone, or within, stands for nothing. "+
+	fit := Method("strategyFit", "Weighted mean, 0 to 1, over the requested resources that weights names. For one of strategy "+
+		"MostAllocated it is what would be used, as a part of allocatable; for any other what would be left. "+
+		"types has the strategy of each resource, and otherwise is that of the rest. A name that ends in * stands for all that begin like it, "+
+		"where none is written out and no longer one fits; a * alone, or within, stands for nothing. "+
 		"A resource that the node lacks counts as 0; one that would not fit makes the whole 0.",
 		[]*cel.Type{NodeType(), TaskType(), words, numbers, str}, cel.DoubleType, func(args ...ref.Val) ref.Val {
 			n, okN := args[0].(*NodeView)
@@ -34,21 +36,22 @@ func strategyFunctions() []*rules.Function {
 			return types.Double(strategyFit(&n.World.c.Nodes, n.Of.Row, strategiesOf(t.Of.Request, kinds, weights, args[4], n.World.c.Dims)))
 		}, "{0}.allocatable", "{0}.used", "{1}.request")
 	fit = called(natively(fit, always(&rules.Native{Doubles: strategyColumn})), "task", "types", "weights", "otherwise")
-	parse := Method("jsonNumbers", "The JSON object of numbers that the text is; none where it is anything else.", []*cel.Type{str}, cel.OptionalType(numbers), func(args ...ref.Val) ref.Val {
-		s, ok := args[0].(types.String)
-		if !ok {
-			return wrongArgument(args[0])
-		}
-		var m map[string]float64
-		if json.Unmarshal([]byte(s), &m) != nil || m == nil {
-			return types.OptionalNone
-		}
-		out := make(map[ref.Val]ref.Val, len(m))
-		for k, v := range m {
-			out[types.String(k)] = types.Double(v)
-		}
-		return types.OptionalOf(types.NewRefValMap(types.DefaultTypeAdapter, out))
-	}, rules.Arguments)
+	parse := Method("jsonNumbers", "The JSON object of numbers that the text is; none where it is anything else.", []*cel.Type{str},
+		cel.OptionalType(numbers), func(args ...ref.Val) ref.Val {
+			s, ok := args[0].(types.String)
+			if !ok {
+				return wrongArgument(args[0])
+			}
+			var m map[string]float64
+			if json.Unmarshal([]byte(s), &m) != nil || m == nil {
+				return types.OptionalNone
+			}
+			out := make(map[ref.Val]ref.Val, len(m))
+			for k, v := range m {
+				out[types.String(k)] = types.Double(v)
+			}
+			return types.OptionalOf(types.NewRefValMap(types.DefaultTypeAdapter, out))
+		}, rules.Arguments)
 	return []*rules.Function{fit, parse}
 }
 

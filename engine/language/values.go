@@ -221,7 +221,10 @@ func (w *World) QueueView(q *model.Queue) ref.Val {
 	if v, ok := q.View.(*QueueView); ok && v.World == w && v.Of == q {
 		return v
 	}
-	v := &QueueView{View: View[model.Queue]{Of: q, World: w, typ: w.typ.queue, Memos: make([]Memo, w.layout.Memos.Queue)}, labels: w.stringMap(q.Labels), annotations: w.stringMap(q.Annotations)}
+	v := &QueueView{
+		View:   View[model.Queue]{Of: q, World: w, typ: w.typ.queue, Memos: make([]Memo, w.layout.Memos.Queue)},
+		labels: w.stringMap(q.Labels), annotations: w.stringMap(q.Annotations),
+	}
 	v.spec = specView{View: View[model.Queue]{Of: q, World: w, typ: w.typ.spec}}
 	q.View = v
 	return v

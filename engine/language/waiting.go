@@ -17,7 +17,8 @@ import (
 // timeFunctions are those about how long a job may wait, and what time it is.
 func timeFunctions() []*rules.Function {
 	optional := cel.OptionalType(cel.DurationType)
-	waitLimit := Method("waitLimit", "How long the job may wait: what its annotation of the waiting time says, where that is a duration above 0 such as 1h30m; else the default.", []*cel.Type{JobType(), optional}, optional, func(args ...ref.Val) ref.Val {
+	waitLimit := Method("waitLimit", "How long the job may wait: what its annotation of the waiting time says, where that is a duration "+
+		"above 0 such as 1h30m; else the default.", []*cel.Type{JobType(), optional}, optional, func(args ...ref.Val) ref.Val {
 		j, ok := args[0].(*JobView)
 		if !ok {
 			return wrongArgument(args[0])
@@ -55,7 +56,8 @@ func inWindowFunction() *rules.Function {
 		return l, nil
 	}
 	str := cel.StringType
-	fn := Method("inWindow", "The time of day in that zone is in the window, written 22:00-06:00: from its first minute until before its last. One that ends before it begins goes over midnight; "+
+	fn := Method("inWindow", "The time of day in that zone is in the window, written 22:00-06:00: from its first minute until before its "+
+		"last. One that ends before it begins goes over midnight; "+
 		"one that ends where it begins is the whole day.", []*cel.Type{cel.TimestampType, str, str}, cel.BoolType, func(args ...ref.Val) ref.Val {
 		at, okT := args[0].(types.Timestamp)
 		text, okW := args[1].(types.String)

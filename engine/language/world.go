@@ -69,7 +69,8 @@ type Layout struct {
 // MemosOf are those of a type.
 func (l *Layout) MemosOf(typeName string) *int {
 	return map[string]*int{
-		"Cluster": &l.Memos.Cluster, "Namespace": &l.Memos.Namespace, "Queue": &l.Memos.Queue, "Job": &l.Memos.Job, "Task": &l.Memos.Task, "Node": &l.Memos.Node,
+		"Cluster": &l.Memos.Cluster, "Namespace": &l.Memos.Namespace, "Queue": &l.Memos.Queue, "Job": &l.Memos.Job, "Task": &l.Memos.Task,
+		"Node": &l.Memos.Node,
 	}[typeName]
 }
 
@@ -83,7 +84,10 @@ func (w *World) Init(c *model.Cluster, layout Layout, values Values) {
 		c: c, layout: layout, Values: values, Action: types.String(""), Keep: mostKept, noStrings: StringMap(nil), noWords: StringList(nil),
 		Namespaces: map[string]*NamespaceView{}, dictionaries: map[aspect]*dictionary{},
 	}
-	w.typ = viewTypes{task: TaskType(), job: JobType(), role: roleType(), queue: QueueType(), spec: queueSpecType(), node: NodeType(), taint: taintType(), gpu: GPUType(), cluster: ClusterType()}
+	w.typ = viewTypes{
+		task: TaskType(), job: JobType(), role: roleType(), queue: QueueType(), spec: queueSpecType(), node: NodeType(),
+		taint: taintType(), gpu: GPUType(), cluster: ClusterType(),
+	}
 	w.dims = &Dims{Dims: c.Dims, Shared: &w.Shared}
 	w.Topology = topology.New(c, func(t *model.Task) *topology.TaskMemo { return &w.TaskView(t).topology })
 	w.ClusterView = &ClusterView{View: View[model.Cluster]{Of: c, World: w, typ: w.typ.cluster, Memos: make([]Memo, layout.Memos.Cluster)}}

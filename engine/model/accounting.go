@@ -21,7 +21,8 @@ func (t *Task) spot() spot {
 }
 
 func (t *Task) setSpot(s spot) {
-	t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.Volumes, t.boundIn = s.status, s.node, s.nodeName, s.gpus, s.known, s.volumes, s.boundIn
+	t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.Volumes, t.boundIn = s.status, s.node, s.nodeName, s.gpus, s.known, s.volumes,
+		s.boundIn
 }
 
 // move is the one door through which a known task goes from one spot to another, an undo included.

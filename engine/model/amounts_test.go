@@ -14,7 +14,8 @@ import (
 
 // edges are quantities at which counting has gone wrong, or may, in ascending order.
 var edges = []string{
-	"0", "1n", "1m", "999m", "1", "1001m", "4", "9007199254740991m", "9007199254740992m", "9007199254740993m", "9007199254740991", "9007199254740992", "9007199254740993",
+	"0", "1n", "1m", "999m", "1", "1001m", "4", "9007199254740991m", "9007199254740992m", "9007199254740993m", "9007199254740991",
+	"9007199254740992", "9007199254740993",
 	"1Ei", "7Ei", "9223372036854775807", "9223372036854775808", "1e16", "1e30", "1e300", "1e10000000", "1e2147483647",
 }
 
@@ -69,7 +70,8 @@ func TestAmounts(t *testing.T) {
 func TestAmountsTold(t *testing.T) {
 	d := NewDims()
 	for amount, want := range map[float64]string{
-		Most - 1: "9007199254740991m", Most: "9007199254740992m", Most * 100: "900719925474099200m", Most * Most: "4611686018427387904m", math.Inf(1): "4611686018427387904m", -Most * Most: "-4611686018427387904m",
+		Most - 1: "9007199254740991m", Most: "9007199254740992m", Most * 100: "900719925474099200m", Most * Most: "4611686018427387904m",
+		math.Inf(1): "4611686018427387904m", -Most * Most: "-4611686018427387904m",
 	} {
 		if got := d.Quantity(CPU, amount).String(); got != want {
 			t.Errorf("%g of cpu is told as %s, want %s", amount, got, want)

@@ -199,7 +199,8 @@ func (c *Cluster) apply(d Delta, m *mistakes) {
 	kind, meta, ok := identify(d.Object)
 	if !ok {
 		m.kind, m.name = "delta", fmt.Sprintf("%T", d.Object)
-		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Job, Queue, and those of storage")
+		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Job, Queue, and those of "+
+			"storage")
 		return
 	}
 	m.kind, m.namespace, m.name, m.namespaced = kind, meta.GetNamespace(), meta.GetName(), namespaced(kind)
@@ -430,7 +431,8 @@ func (t *Task) keepVolumes(old *Task) {
 func (c *Cluster) replaceTask(t, next *Task) {
 	from, job := t.Node, t.Job
 	c.account(t, -1)
-	stays := t.group == next.group && t.Foreign == next.Foreign && (job.Orphan && t.boundIn == next.boundIn || !job.Orphan && next.mayJoin(job))
+	stays := t.group == next.group && t.Foreign == next.Foreign &&
+		(job.Orphan && t.boundIn == next.boundIn || !job.Orphan && next.mayJoin(job))
 	if !stays {
 		c.leaveJob(t)
 	}

@@ -98,7 +98,10 @@ func TestNodeComesAndGoes(t *testing.T) {
 func TestReadyNodes(t *testing.T) {
 	ready := func(status corev1.ConditionStatus) func(*corev1.Node) {
 		return func(n *corev1.Node) {
-			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: "False"}, {Type: corev1.NodeReady, Status: status}}
+			n.Status.Conditions = []corev1.NodeCondition{
+				{Type: corev1.NodeMemoryPressure, Status: "False"},
+				{Type: corev1.NodeReady, Status: status},
+			}
 		}
 	}
 	c := cluster(t, node("unsaid", "cpu=1"), node("yes", "cpu=2", ready("True")), node("no", "cpu=4", ready("False")),
@@ -131,7 +134,8 @@ func TestNodeFields(t *testing.T) {
 }
 
 func TestFits(t *testing.T) {
-	c := cluster(t, node("n", "cpu=2 memory=10 pods=2 example.com/b=1 example.com/a=1"), pod("big", "cpu=3", on("n")), pod("going", "cpu=1", on("n"), deleting))
+	c := cluster(t, node("n", "cpu=2 memory=10 pods=2 example.com/b=1 example.com/a=1"), pod("big", "cpu=3", on("n")),
+		pod("going", "cpu=1", on("n"), deleting))
 	row := c.Nodes.Index["n"]
 	tests := []struct {
 		r            map[string]float64
@@ -324,7 +328,8 @@ func TestBadObjectsStopNoOther(t *testing.T) {
 	badQueue := queue("bad")
 	badQueue.Spec.Weight = -1
 	c := NewCluster(Options{})
-	errs := c.Apply(upserts(nil, (*corev1.Pod)(nil), 7, &corev1.Node{}, badGroup, badQueue, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x/y"}},
+	errs := c.Apply(upserts(nil, (*corev1.Pod)(nil), 7, &corev1.Node{}, badGroup, badQueue,
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x/y"}},
 		node("~n", ""), pod("p", "", annotated(PriorityAnnotation, "first")), node("good", "cpu=1"))...)
 	var got []string
 	for _, err := range errs {
@@ -334,9 +339,12 @@ func TestBadObjectsStopNoOther(t *testing.T) {
 		}
 	}
 	want := []string{
-		"delta <nil>: is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Job, Queue, and those of storage",
-		"delta *v1.Pod: is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Job, Queue, and those of storage",
-		"delta int: is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Job, Queue, and those of storage",
+		"delta <nil>: is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Job, Queue, and those of " +
+			"storage",
+		"delta *v1.Pod: is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Job, Queue, and those " +
+			"of storage",
+		"delta int: is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Job, Queue, and those of " +
+			"storage",
 		"Node : metadata.name: is missing",
 		"PodGroup a/bad: spec.minResources[cpu]: -1 is below 0",
 		"PodGroup a/bad: spec.minMember: -1 is below 0",

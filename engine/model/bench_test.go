@@ -13,7 +13,11 @@ func usual(p *corev1.Pod) {
 	p.Annotations[RoleAnnotation] = "worker"
 	p.Spec.Containers[0].Image = "registry.example.com/training/trainer:v1.17.3"
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
-		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))})
+		p.Spec.Tolerations = append(p.Spec.Tolerations,
+			corev1.Toleration{
+				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+				TolerationSeconds: new(int64(300)),
+			})
 	}
 }
 
@@ -48,8 +52,8 @@ func BenchmarkApply(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(deltas)), "ns/object")
 }
 
-// BenchmarkUpdate applies one event to that cluster: a running pod's, which says nothing new; a pod that is bound, and is pending again; one that
-// is deleted and comes again; and a node's.
+// BenchmarkUpdate applies one event to that cluster: a running pod's, which says nothing new; a pod that is bound, and is pending
+// again; one that is deleted and comes again; and a node's.
 func BenchmarkUpdate(b *testing.B) {
 	c := NewCluster(Options{})
 	c.Apply(bigWorld()...)

@@ -16,7 +16,8 @@ func (c *Cluster) Check() error {
 		return c.books.broken
 	}
 	for _, check := range []func() error{
-		c.checkTasks, c.checkColumns, c.checkRows, c.checkNodes, c.checkJobs, c.checkQueues, c.checkTotals, c.checkWaiting, c.checkOrder, c.checkQuotas, c.checkStorage,
+		c.checkTasks, c.checkColumns, c.checkRows, c.checkNodes, c.checkJobs, c.checkQueues, c.checkTotals, c.checkWaiting, c.checkOrder,
+		c.checkQuotas, c.checkStorage,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -42,7 +43,8 @@ func (s *sums) add(lists ...Resources) {
 func (s *sums) check(d *Dims, what string, kept, rest Resources) error {
 	for i := range max(d.Len(), len(kept)) {
 		if s.amounts.Get(i) != kept.Get(i) || s.rest.Get(i) != rest.Get(i) {
-			return fmt.Errorf("%s: %s is %g and %g, its tasks sum up to %g and %g", what, d.Name(i), kept.Get(i), rest.Get(i), s.amounts.Get(i), s.rest.Get(i))
+			return fmt.Errorf("%s: %s is %g and %g, its tasks sum up to %g and %g", what, d.Name(i), kept.Get(i), rest.Get(i), s.amounts.Get(i),
+				s.rest.Get(i))
 		}
 		if kept.Has(i) != (i <= Memory || s.amounts.Get(i) != 0) {
 			return fmt.Errorf("%s: %s is %g, but present: %t", what, d.Name(i), s.amounts.Get(i), kept.Has(i))
@@ -113,7 +115,10 @@ func (c *Cluster) checkColumns() error {
 	if err := c.checkOwn(); err != nil {
 		return err
 	}
-	for _, rows := range []int{len(n.TaskCount), len(n.Unasked[CPU]), len(n.Unasked[Memory]), len(n.Tasks), len(n.GPUs), len(n.Order), len(n.Object), len(n.Version)} {
+	for _, rows := range []int{
+		len(n.TaskCount), len(n.Unasked[CPU]), len(n.Unasked[Memory]), len(n.Tasks), len(n.GPUs), len(n.Order),
+		len(n.Object), len(n.Version),
+	} {
 		if rows != len(n.Rows) {
 			return fmt.Errorf("nodes: a column has %d rows of %d", rows, len(n.Rows))
 		}
@@ -380,7 +385,8 @@ func (c *Cluster) checkQueue(q *Queue) error {
 	if !maps.Equal(phases, q.Phases) {
 		return fmt.Errorf("phases are %v, by its jobs %v", q.Phases, phases)
 	}
-	return errors.Join(allocated.check(c.Dims, "allocated", q.Allocated, q.rests.allocated), request.check(c.Dims, "request", q.Request, q.rests.request))
+	return errors.Join(allocated.check(c.Dims, "allocated", q.Allocated, q.rests.allocated),
+		request.check(c.Dims, "request", q.Request, q.rests.request))
 }
 
 func (c *Cluster) checkTotals() error {
@@ -457,7 +463,10 @@ func (c *Cluster) checkOrder() error {
 			return fmt.Errorf("node %s: has rank %d, should have %d", n.nameOf(row), n.Order[row], rank)
 		}
 	}
-	for _, length := range []int{len(n.Log.Entries), len(c.TaskLog.Entries), len(c.JobLog.Entries), len(c.QueueLog.Entries), len(c.Storage.Log.Entries)} {
+	for _, length := range []int{
+		len(n.Log.Entries), len(c.TaskLog.Entries), len(c.JobLog.Entries), len(c.QueueLog.Entries),
+		len(c.Storage.Log.Entries),
+	} {
 		if length > logLimit {
 			return fmt.Errorf("a log has %d entries, more than %d", length, logLimit)
 		}

@@ -30,7 +30,10 @@ func columnsPod(name string, asks ...string) *corev1.Pod {
 	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", UID: "u"},
-		Spec:       corev1.PodSpec{SchedulerName: "volcano", Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: list}}}},
+		Spec: corev1.PodSpec{
+			SchedulerName: "volcano",
+			Containers:    []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: list}}},
+		},
 	}
 }
 
@@ -104,7 +107,8 @@ func TestColumnsComeAndGo(t *testing.T) {
 	mustApply(t, c, Delta{Object: columnsNode(0)}, Delta{Object: columnsNode(1)}, Delta{Object: pod})
 	own(false, "a pod waits")
 	row := c.Nodes.Index["n0000"]
-	if idle := c.Nodes.Idle(c.Dims.Intern(foo), row); idle != 0 || !c.Nodes.IdleOf(row).Equal(c.Dims.Resources(columnsNode(0).Status.Allocatable)) {
+	if idle := c.Nodes.Idle(c.Dims.Intern(foo), row); idle != 0 ||
+		!c.Nodes.IdleOf(row).Equal(c.Dims.Resources(columnsNode(0).Status.Allocatable)) {
 		t.Errorf("idle is %g, %s", idle, c.Dims.Text(c.Nodes.IdleOf(row)))
 	}
 	mustApply(t, c, Delta{Object: columnsNode(0, foo)})

@@ -61,7 +61,8 @@ func (m *mistakes) checkName() {
 	if m.name == "" {
 		m.add("metadata.name", "is missing")
 	}
-	if strings.ContainsAny(m.name, orphanPrefix+"/") || strings.ContainsRune(m.namespace, '/') || m.namespaced && strings.ContainsAny(m.namespace, orphanPrefix) {
+	if strings.ContainsAny(m.name, orphanPrefix+"/") || strings.ContainsRune(m.namespace, '/') || m.namespaced &&
+		strings.ContainsAny(m.namespace, orphanPrefix) {
 		m.add("metadata.name", "%q has a character that no name has", m.called())
 	}
 }

@@ -32,7 +32,10 @@ func ofJob(uid string) func(*v1beta1.PodGroup) {
 	return func(g *v1beta1.PodGroup) {
 		g.Name = "train-" + uid
 		yes := true
-		g.OwnerReferences = []metav1.OwnerReference{{APIVersion: batchv1alpha1.GroupVersion.String(), Kind: "Job", Name: "train", UID: types.UID(uid), Controller: &yes}}
+		g.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: batchv1alpha1.GroupVersion.String(), Kind: "Job", Name: "train",
+			UID: types.UID(uid), Controller: &yes,
+		}}
 	}
 }
 
@@ -75,12 +78,30 @@ func TestExpected(t *testing.T) {
 	}{
 		{"its PodGroup comes before it", func() {}, "cpu=0 memory=0", "", "cpu=0 memory=0"},
 		{"it comes", func() { apply(t, c, upserts(job(""))...) }, "cpu=7000 memory=0 pods=4000", "cpu=7000 memory=0 pods=4000", "cpu=0 memory=0"},
-		{"it is let in", func() { x := c.Begin(); x.Admit(j, time.Unix(1, 0)); x.Commit() }, "cpu=7000 memory=0 pods=4000", "cpu=7000 memory=0 pods=4000", "cpu=7000 memory=0 pods=4000"},
-		{"some pods come", func() { apply(t, c, upserts(memberOf("worker", 0, "cpu=2"), memberOf("ps", 0, "cpu=1"))...) }, "cpu=7000 memory=0 pods=4000", "cpu=4000 memory=0 pods=2000", "cpu=7000 memory=0 pods=4000"},
-		{"all pods are there", func() { apply(t, c, upserts(memberOf("worker", 1, "cpu=2"), memberOf("worker", 2, "cpu=2"))...) }, "cpu=7000 memory=0 pods=4000", "", "cpu=7000 memory=0 pods=4000"},
-		{"it is scaled up", func() { apply(t, c, upserts(batchJob("Running", "ps", 1, "cpu=1", "worker", 4, "cpu=2"))...) }, "cpu=9000 memory=0 pods=5000", "cpu=2000 memory=0 pods=1000", "cpu=9000 memory=0 pods=5000"},
-		{"one of another UID is deleted", func() { o := job(""); o.UID = "u0"; apply(t, c, Delta{Delete, o}) }, "cpu=9000 memory=0 pods=5000", "cpu=2000 memory=0 pods=1000", "cpu=9000 memory=0 pods=5000"},
-		{"a pod is gone", func() { apply(t, c, Delta{Delete, memberOf("ps", 0, "cpu=1")}) }, "cpu=9000 memory=0 pods=5000", "cpu=3000 memory=0 pods=2000", "cpu=9000 memory=0 pods=5000"},
+		{
+			"it is let in", func() { x := c.Begin(); x.Admit(j, time.Unix(1, 0)); x.Commit() }, "cpu=7000 memory=0 pods=4000",
+			"cpu=7000 memory=0 pods=4000", "cpu=7000 memory=0 pods=4000",
+		},
+		{
+			"some pods come", func() { apply(t, c, upserts(memberOf("worker", 0, "cpu=2"), memberOf("ps", 0, "cpu=1"))...) },
+			"cpu=7000 memory=0 pods=4000", "cpu=4000 memory=0 pods=2000", "cpu=7000 memory=0 pods=4000",
+		},
+		{
+			"all pods are there", func() { apply(t, c, upserts(memberOf("worker", 1, "cpu=2"), memberOf("worker", 2, "cpu=2"))...) },
+			"cpu=7000 memory=0 pods=4000", "", "cpu=7000 memory=0 pods=4000",
+		},
+		{
+			"it is scaled up", func() { apply(t, c, upserts(batchJob("Running", "ps", 1, "cpu=1", "worker", 4, "cpu=2"))...) },
+			"cpu=9000 memory=0 pods=5000", "cpu=2000 memory=0 pods=1000", "cpu=9000 memory=0 pods=5000",
+		},
+		{
+			"one of another UID is deleted", func() { o := job(""); o.UID = "u0"; apply(t, c, Delta{Delete, o}) }, "cpu=9000 memory=0 pods=5000",
+			"cpu=2000 memory=0 pods=1000", "cpu=9000 memory=0 pods=5000",
+		},
+		{
+			"a pod is gone", func() { apply(t, c, Delta{Delete, memberOf("ps", 0, "cpu=1")}) }, "cpu=9000 memory=0 pods=5000",
+			"cpu=3000 memory=0 pods=2000", "cpu=9000 memory=0 pods=5000",
+		},
 		{"it ends", func() { apply(t, c, upserts(job("Completing"))...) }, "cpu=6000 memory=0 pods=3000", "", "cpu=6000 memory=0 pods=3000"},
 		{"a gigantic one", func() { apply(t, c, upserts(batchJob("", "worker", 1<<31-1, "cpu=1000000"))...) }, "", "", ""},
 		{"it is gone", func() { apply(t, c, Delta{Delete, job("")}) }, "cpu=6000 memory=0 pods=3000", "", "cpu=6000 memory=0 pods=3000"},
@@ -135,7 +156,8 @@ func TestExpectedInAnyOrder(t *testing.T) {
 		c := NewCluster(Options{})
 		job := func() *batchv1alpha1.Job {
 			phase := rapid.SampledFrom([]batchv1alpha1.JobPhase{"", "Pending", "Running", "Restarting", "Aborted"}).Draw(t, "phase")
-			return batchJob(phase, "ps", rapid.IntRange(0, 2).Draw(t, "ps"), "cpu=1", "worker", rapid.IntRange(0, 4).Draw(t, "workers"), "cpu=2 memory=1Gi")
+			return batchJob(phase, "ps", rapid.IntRange(0, 2).Draw(t, "ps"), "cpu=1", "worker", rapid.IntRange(0, 4).Draw(t, "workers"),
+				"cpu=2 memory=1Gi")
 		}
 		op := func() Op { return rapid.SampledFrom([]Op{Upsert, Upsert, Delete}).Draw(t, "op") }
 		t.Repeat(map[string]func(*rapid.T){
@@ -148,7 +170,8 @@ func TestExpectedInAnyOrder(t *testing.T) {
 			},
 			"queue": func(*rapid.T) { c.Apply(Delta{op(), queue("q")}) },
 			"pod": func(t *rapid.T) {
-				c.Apply(Delta{op(), memberOf(rapid.SampledFrom([]string{"ps", "worker"}).Draw(t, "role"), rapid.IntRange(0, 3).Draw(t, "index"), "cpu=2")})
+				c.Apply(Delta{op(), memberOf(rapid.SampledFrom([]string{"ps", "worker"}).Draw(t, "role"), rapid.IntRange(0, 3).Draw(t, "index"),
+					"cpu=2")})
 			},
 			"admit": func(t *rapid.T) {
 				x := c.Begin()
@@ -176,7 +199,8 @@ func failOn(t *rapid.T, err error) {
 
 // A pod that changes its role is missing in the one that it leaves, and not in the one that it comes to.
 func TestExpectedWhereAPodChangesItsRole(t *testing.T) {
-	c := cluster(t, queue("q"), batchJob("", "ps", 1, "cpu=4", "worker", 1, "cpu=2"), group("g", "q", ofJob("u1")), memberOf("worker", 0, "cpu=2"))
+	c := cluster(t, queue("q"), batchJob("", "ps", 1, "cpu=4", "worker", 1, "cpu=2"), group("g", "q", ofJob("u1")),
+		memberOf("worker", 0, "cpu=2"))
 	other := memberOf("worker", 0, "cpu=2")
 	other.Annotations[RoleAnnotation] = "ps"
 	for _, test := range []struct {

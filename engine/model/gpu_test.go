@@ -24,7 +24,10 @@ func TestGPURequests(t *testing.T) {
 		{name: "whole devices", requests: "nvidia.com/gpu=2", want: wish{2, 1000, 0, nil, "2-gpu"}},
 		{name: "a share", annotations: []string{GPUMilliAnnotation, "250"}, want: wish{1, 250, 0, nil, "share"}},
 		{name: "a whole device by share", annotations: []string{GPUMilliAnnotation, "1000"}, want: wish{1, 1000, 0, nil, "1-gpu"}},
-		{name: "shares of two devices", annotations: []string{GPUMilliAnnotation, "500", GPUCountAnnotation, "2"}, want: wish{2, 500, 0, nil, "2-gpu"}},
+		{
+			name: "shares of two devices", annotations: []string{GPUMilliAnnotation, "500", GPUCountAnnotation, "2"},
+			want: wish{2, 500, 0, nil, "2-gpu"},
+		},
 		{name: "a count is of whole devices", annotations: []string{GPUCountAnnotation, "4"}, want: wish{4, 1000, 0, nil, "4-gpu"}},
 		{name: "none by count", annotations: []string{GPUCountAnnotation, "0", GPUMilliAnnotation, "500"}, want: wish{}},
 		{name: "memory alone", annotations: []string{GPUMemoryAnnotation, "4Gi"}, want: wish{1, 0, 4 << 30, nil, "share"}},
@@ -32,17 +35,30 @@ func TestGPURequests(t *testing.T) {
 			name: "models", requests: "nvidia.com/gpu=1", annotations: []string{GPUModelsAnnotation, "V100M32 | A10|V100M32"},
 			want: wish{1, 1000, 0, []string{"A10", "V100M32"}, "1-gpu"},
 		},
-		{name: "a word", annotations: []string{GPUMilliAnnotation, "half"}, err: `Pod a/p: metadata.annotations[celsius.dev/gpu-milli]: "half" is no whole number from 1 to 1000`},
-		{name: "too much", annotations: []string{GPUMilliAnnotation, "1001"}, err: `Pod a/p: metadata.annotations[celsius.dev/gpu-milli]: "1001" is no whole number from 1 to 1000`},
-		{name: "below 0", annotations: []string{GPUCountAnnotation, "-1"}, err: `Pod a/p: metadata.annotations[celsius.dev/gpu-count]: "-1" is no whole number from 0 to 1024`},
-		{name: "no memory", annotations: []string{GPUMemoryAnnotation, "4 sticks"}, err: `Pod a/p: metadata.annotations[celsius.dev/gpu-memory]: "4 sticks" is no quantity such as 16Gi`},
+		{
+			name: "a word", annotations: []string{GPUMilliAnnotation, "half"},
+			err: `Pod a/p: metadata.annotations[celsius.dev/gpu-milli]: "half" is no whole number from 1 to 1000`,
+		},
+		{
+			name: "too much", annotations: []string{GPUMilliAnnotation, "1001"},
+			err: `Pod a/p: metadata.annotations[celsius.dev/gpu-milli]: "1001" is no whole number from 1 to 1000`,
+		},
+		{
+			name: "below 0", annotations: []string{GPUCountAnnotation, "-1"},
+			err: `Pod a/p: metadata.annotations[celsius.dev/gpu-count]: "-1" is no whole number from 0 to 1024`,
+		},
+		{
+			name: "no memory", annotations: []string{GPUMemoryAnnotation, "4 sticks"},
+			err: `Pod a/p: metadata.annotations[celsius.dev/gpu-memory]: "4 sticks" is no quantity such as 16Gi`,
+		},
 		{
 			name: "two counts", requests: "nvidia.com/gpu=2", annotations: []string{GPUCountAnnotation, "1"},
 			err: `Pod a/p: metadata.annotations[celsius.dev/gpu-count]: is 1, but the containers request nvidia.com/gpu: 2`,
 		},
 		{
 			name: "whole and shared", requests: "nvidia.com/gpu=2", annotations: []string{GPUMilliAnnotation, "5"},
-			err: `Pod a/p: metadata.annotations[celsius.dev/gpu-milli]: is 5, but the containers request whole devices (nvidia.com/gpu: 2); leave one of both away`,
+			err: `Pod a/p: metadata.annotations[celsius.dev/gpu-milli]: is 5, but the containers request whole devices ` +
+				`(nvidia.com/gpu: 2); leave one of both away`,
 		},
 	}
 	for _, tt := range tests {
@@ -109,7 +125,8 @@ func TestDevicesOfNodes(t *testing.T) {
 		}
 	}
 	errs := c.Apply(upserts(node("none", "cpu=1", func(n *corev1.Node) { n.Annotations[NodeGPUsAnnotation] = "many" }))...)
-	if len(errs) != 1 || errs[0].Error() != `Node none: metadata.annotations[celsius.dev/gpus-count]: "many" is no whole number from 0 to 1024` {
+	if len(errs) != 1 ||
+		errs[0].Error() != `Node none: metadata.annotations[celsius.dev/gpus-count]: "many" is no whole number from 0 to 1024` {
 		t.Errorf("errors %v", errs)
 	}
 	if _, ok := c.Nodes.Index["none"]; !ok {

@@ -24,7 +24,8 @@ func readNodeGroups(a *v1beta1.Affinity) *NodeGroups {
 		g.Required, g.Preferred = to.RequiredDuringSchedulingIgnoredDuringExecution, to.PreferredDuringSchedulingIgnoredDuringExecution
 	}
 	if from := a.NodeGroupAntiAffinity; from != nil {
-		g.AntiRequired, g.AntiPreferred = from.RequiredDuringSchedulingIgnoredDuringExecution, from.PreferredDuringSchedulingIgnoredDuringExecution
+		g.AntiRequired, g.AntiPreferred = from.RequiredDuringSchedulingIgnoredDuringExecution,
+			from.PreferredDuringSchedulingIgnoredDuringExecution
 	}
 	return g
 }

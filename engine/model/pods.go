@@ -46,7 +46,8 @@ func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Ta
 	}
 	t.Priority = podPriority(o, m)
 	if len(t.RevocableZone) > validation.LabelValueMaxLength { // no node's label names it, and its record would be as long
-		m.add(annotation(RevocableZoneAnnotation), "has %d characters; the name of a zone has %d at most", len(t.RevocableZone), validation.LabelValueMaxLength)
+		m.add(annotation(RevocableZoneAnnotation), "has %d characters; the name of a zone has %d at most", len(t.RevocableZone),
+			validation.LabelValueMaxLength)
 		t.RevocableZone = ""
 	}
 	t.PreemptionPolicy = c.preemptionPolicy(o)
@@ -170,7 +171,8 @@ func readTimes(t *Task, o *corev1.Pod) {
 // have cpu, memory and pods, so that a pod without a cpu request does not fit where cpu is over-used.
 func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
 	o = withDefaultRequests(tame(o))
-	if len(o.Spec.Containers) == 1 && len(o.Spec.InitContainers)+len(o.Spec.Overhead) == 0 && o.Spec.Resources == nil && !tellsResources(&o.Status) {
+	if len(o.Spec.Containers) == 1 && len(o.Spec.InitContainers)+len(o.Spec.Overhead) == 0 && o.Spec.Resources == nil &&
+		!tellsResources(&o.Status) {
 		t.InitRequest = podAmounts(d, o.Spec.Containers[0].Resources.Requests) // there is nothing to add up
 		t.Request = t.InitRequest
 		m.notNegative(d, "spec.containers[].resources.requests", t.InitRequest)

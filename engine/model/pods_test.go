@@ -160,7 +160,8 @@ func TestStatusOfPod(t *testing.T) {
 		}
 		c := cluster(t, p, node("n", "cpu=4 pods=10"))
 		if got := c.Tasks["a/p"]; got.Status != tt.want || got.NominatedNode != "n" {
-			t.Errorf("phase %q on %q, deleted %t: %s, nominated %q; want %s, n", tt.phase, tt.node, tt.deleted, got.Status, got.NominatedNode, tt.want)
+			t.Errorf("phase %q on %q, deleted %t: %s, nominated %q; want %s, n", tt.phase, tt.node, tt.deleted, got.Status, got.NominatedNode,
+				tt.want)
 		}
 	}
 }
@@ -175,7 +176,10 @@ func TestAccountingByStatus(t *testing.T) {
 		want sums
 	}{
 		{name: "Pending", pod: pod("p", "cpu=1"), want: sums{Idle: 4, Future: 4, Request: 1}},
-		{name: "Bound", pod: pod("p", "cpu=1", func(p *corev1.Pod) { p.Spec.NodeName = "n" }), want: sums{Used: 1, Idle: 3, Future: 3, Allocated: 1, Request: 1}},
+		{
+			name: "Bound", pod: pod("p", "cpu=1", func(p *corev1.Pod) { p.Spec.NodeName = "n" }),
+			want: sums{Used: 1, Idle: 3, Future: 3, Allocated: 1, Request: 1},
+		},
 		{name: "Running", pod: pod("p", "cpu=1", on("n")), want: sums{Used: 1, Idle: 3, Future: 3, Allocated: 1, Request: 1}},
 		{name: "Releasing", pod: pod("p", "cpu=1", on("n"), deleting), want: sums{Used: 1, Releasing: 1, Idle: 3, Future: 4}},
 		{
@@ -242,14 +246,23 @@ func TestAccountingByStatus(t *testing.T) {
 func TestPodFields(t *testing.T) {
 	never := corev1.PreemptNever
 	seven := int32(7)
-	p := pod("w-12", "cpu=1", annotated(RoleAnnotation, "worker", PriorityAnnotation, "-3", RevocableZoneAnnotation, "*"), func(p *corev1.Pod) {
-		p.Spec.Priority, p.Spec.PreemptionPolicy = &seven, &never
-		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}}
-		p.Spec.Containers[0].Image = "registry:5000/app"
-		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80}, {ContainerPort: 9}, {HostPort: 53, Protocol: "UDP", HostIP: "127.0.0.1"}, {HostPort: 80}}
-		p.Status.StartTime = &metav1.Time{Time: time.Unix(5, 0)}
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Unix(4, 0))}}
-	}, created(3))
+	p := pod("w-12", "cpu=1", annotated(RoleAnnotation, "worker", PriorityAnnotation, "-3", RevocableZoneAnnotation, "*"),
+		func(p *corev1.Pod) {
+			p.Spec.Priority, p.Spec.PreemptionPolicy = &seven, &never
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}}
+			p.Spec.Containers[0].Image = "registry:5000/app"
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{
+				{HostPort: 80},
+				{ContainerPort: 9},
+				{HostPort: 53, Protocol: "UDP", HostIP: "127.0.0.1"},
+				{HostPort: 80},
+			}
+			p.Status.StartTime = &metav1.Time{Time: time.Unix(5, 0)}
+			p.Status.Conditions = []corev1.PodCondition{{
+				Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(time.Unix(4, 0)),
+			}}
+		}, created(3))
 	c := cluster(t, p)
 	got := c.Tasks["a/w-12"]
 	type fields struct {
@@ -259,7 +272,12 @@ func TestPodFields(t *testing.T) {
 		Images                    []string
 		Created, Sched, Start     int64
 	}
-	want := fields{"worker", "*", "Never", "TCP/0.0.0.0/80,UDP/127.0.0.1/53", 12, -3, true, true, []string{"registry:5000/app:latest"}, 3, 4, 5}
+	want := fields{
+		"worker", "*", "Never", "TCP/0.0.0.0/80,UDP/127.0.0.1/53", 12, -3, true, true,
+		[]string{"registry:5000/app:latest"},
+		3, 4,
+		5,
+	}
 	if diff := cmp.Diff(want, fields{
 		got.Role, got.RevocableZone, got.PreemptionPolicy, got.HostPortsKey, got.Index, got.Priority, got.Gated, got.Preemptable, got.Images,
 		got.CreatedAt.Unix(), got.ScheduledAt.Unix(), got.StartedAt.Unix(),
@@ -307,9 +325,11 @@ func TestPlacementTerms(t *testing.T) {
 			}}
 		}
 	}
-	c := cluster(t, pod("p", "", zone("In", "east")), pod("same", "", zone("In", "east")), pod("other", "", zone("In", "west")), pod("plain", ""))
+	c := cluster(t, pod("p", "", zone("In", "east")), pod("same", "", zone("In", "east")), pod("other", "", zone("In", "west")),
+		pod("plain", ""))
 	p, other, plain := c.Tasks["a/p"], c.Tasks["a/other"], c.Tasks["a/plain"]
-	if alike := c.Tasks["a/same"]; p.NodeAffinityKey != alike.NodeAffinityKey || p.PreferredKey != alike.PreferredKey || p.TolerationsKey != alike.TolerationsKey {
+	if alike := c.Tasks["a/same"]; p.NodeAffinityKey != alike.NodeAffinityKey || p.PreferredKey != alike.PreferredKey ||
+		p.TolerationsKey != alike.TolerationsKey {
 		t.Errorf("pods with the same terms have different keys: %q and %q", p.NodeAffinityKey, alike.NodeAffinityKey)
 	}
 	if p.NodeAffinityKey == other.NodeAffinityKey || p.PreferredKey == other.PreferredKey || p.NodeAffinityKey == plain.NodeAffinityKey {

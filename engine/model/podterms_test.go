@@ -26,7 +26,10 @@ func near(terms ...corev1.PodAffinityTerm) func(*corev1.Pod) {
 
 func spread(edits ...func(*corev1.TopologySpreadConstraint)) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		t := corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{}}
+		t := corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{},
+		}
 		for _, edit := range edits {
 			edit(&t)
 		}
@@ -48,8 +51,10 @@ func TestWhoATermSpeaksOf(t *testing.T) {
 		"its own namespace, if it says nothing": {func(*corev1.PodAffinityTerm) {}, "a/x a/x2"},
 		"the namespaces that it lists":          {func(p *corev1.PodAffinityTerm) { p.Namespaces = []string{"c", "b"} }, "b/x c/x"},
 		"those with labels":                     {func(p *corev1.PodAffinityTerm) { p.NamespaceSelector = team("red") }, "b/x"},
-		"those listed and those with labels":    {func(p *corev1.PodAffinityTerm) { p.NamespaceSelector, p.Namespaces = team("red"), []string{"c"} }, "b/x c/x"},
-		"all":                                   {func(p *corev1.PodAffinityTerm) { p.NamespaceSelector = &metav1.LabelSelector{} }, "a/x a/x2 b/x c/x"},
+		"those listed and those with labels": {func(p *corev1.PodAffinityTerm) {
+			p.NamespaceSelector, p.Namespaces = team("red"), []string{"c"}
+		}, "b/x c/x"},
+		"all": {func(p *corev1.PodAffinityTerm) { p.NamespaceSelector = &metav1.LabelSelector{} }, "a/x a/x2 b/x c/x"},
 		"by name, though it has no object": {func(p *corev1.PodAffinityTerm) {
 			p.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "a"}}
 		}, "a/x a/x2"},
@@ -65,7 +70,10 @@ func TestWhoATermSpeaksOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, pod("p", "", near(about(tt.edit)), func(p *corev1.Pod) { p.Labels = map[string]string{"hash": "1"} }))
 			for _, n := range []string{"b", "c"} {
-				o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n, Labels: map[string]string{"team": map[string]string{"b": "red", "c": "blue"}[n]}}}
+				o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+					Name:   n,
+					Labels: map[string]string{"team": map[string]string{"b": "red", "c": "blue"}[n]},
+				}}
 				if errs := c.Apply(Delta{Object: o}); errs != nil {
 					t.Fatal(errs)
 				}
@@ -98,16 +106,24 @@ func TestKeysOfTerms(t *testing.T) {
 		"near nobody":    near(about(func(p *corev1.PodAffinityTerm) { p.LabelSelector = nil })),
 		"near in b":      near(about(func(p *corev1.PodAffinityTerm) { p.Namespaces = []string{"b"} })),
 		"apart": func(p *corev1.Pod) {
-			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{about()}}}
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{about()},
+			}}
 		},
 		"drawn": func(p *corev1.Pod) {
-			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: about()}}}}
+			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: about()}},
+			}}
 		},
 		"drawn more": func(p *corev1.Pod) {
-			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 2, PodAffinityTerm: about()}}}}
+			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 2, PodAffinityTerm: about()}},
+			}}
 		},
 		"repelled": func(p *corev1.Pod) {
-			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: about()}}}}
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 1, PodAffinityTerm: about()}},
+			}}
 		},
 		"spread":            spread(),
 		"spread anyway":     spread(func(s *corev1.TopologySpreadConstraint) { s.WhenUnsatisfiable = corev1.ScheduleAnyway }),
@@ -133,7 +149,8 @@ func TestKeysOfTerms(t *testing.T) {
 	}
 	defaults := spread()
 	explicit := spread(func(s *corev1.TopologySpreadConstraint) {
-		s.MinDomains, s.NodeAffinityPolicy, s.NodeTaintsPolicy = new(int32(1)), new(corev1.NodeInclusionPolicyHonor), new(corev1.NodeInclusionPolicyIgnore)
+		s.MinDomains, s.NodeAffinityPolicy, s.NodeTaintsPolicy = new(int32(1)), new(corev1.NodeInclusionPolicyHonor),
+			new(corev1.NodeInclusionPolicyIgnore)
 	})
 	a, b := cluster(t, pod("p", "", defaults)).Tasks["a/p"], cluster(t, pod("p", "", explicit)).Tasks["a/p"]
 	if a.PodTerms.Key != b.PodTerms.Key {
@@ -150,10 +167,17 @@ func TestMistakesInTerms(t *testing.T) {
 		edit func(*corev1.Pod)
 		want string
 	}{
-		{near(about(), about(func(p *corev1.PodAffinityTerm) { p.TopologyKey = "" })), "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[1].topologyKey: is missing"},
-		{near(about(bad)), "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: \"Near\" is not a valid label selector operator"},
+		{
+			near(about(), about(func(p *corev1.PodAffinityTerm) { p.TopologyKey = "" })),
+			"spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[1].topologyKey: is missing",
+		},
+		{near(about(bad)), "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: \"Near\" is not a " +
+			"valid label selector operator"},
 		{spread(func(s *corev1.TopologySpreadConstraint) { s.MaxSkew = 0 }), "spec.topologySpreadConstraints[0].maxSkew: 0 is below 1"},
-		{spread(func(s *corev1.TopologySpreadConstraint) { s.WhenUnsatisfiable = "Never" }), "spec.topologySpreadConstraints[0].whenUnsatisfiable: \"Never\" is neither DoNotSchedule nor ScheduleAnyway"},
+		{
+			spread(func(s *corev1.TopologySpreadConstraint) { s.WhenUnsatisfiable = "Never" }),
+			"spec.topologySpreadConstraints[0].whenUnsatisfiable: \"Never\" is neither DoNotSchedule nor ScheduleAnyway",
+		},
 		{spread(func(s *corev1.TopologySpreadConstraint) { s.TopologyKey = "" }), "spec.topologySpreadConstraints[0].topologyKey: is missing"},
 	} {
 		c := NewCluster(Options{})

@@ -22,7 +22,8 @@ func draw[T any](t *rapid.T, label string, values ...T) T {
 }
 
 func anyNode(t *rapid.T) any {
-	return node(draw(t, "node", "n1", "n2", "n3"), draw(t, "allocatable", "cpu=4 memory=9 pods=5", "cpu=64 memory=90 pods=50 nvidia.com/gpu=3", "cpu=1", "cpu=1e300 memory=1e16 pods=1e300"),
+	return node(draw(t, "node", "n1", "n2", "n3"),
+		draw(t, "allocatable", "cpu=4 memory=9 pods=5", "cpu=64 memory=90 pods=50 nvidia.com/gpu=3", "cpu=1", "cpu=1e300 memory=1e16 pods=1e300"),
 		func(n *corev1.Node) {
 			n.Labels["zone"] = draw(t, "zone", "east", "west")
 			if draw(t, "gpus", false, true) {
@@ -34,8 +35,9 @@ func anyNode(t *rapid.T) any {
 }
 
 func anyPod(t *rapid.T) any {
-	p := pod(draw(t, "pod", "p1", "p2", "p3", "p4", "p5", "p6"), draw(t, "requests", "", "cpu=1", "cpu=2 memory=3", "cpu=1 nvidia.com/gpu=1", "cpu=1 example.com/x=1",
-		"cpu=1e300 memory=9007199254740991", "cpu=9007199254740991m memory=1e16", "cpu=3m memory=6Pi example.com/x=1e10000000"))
+	p := pod(draw(t, "pod", "p1", "p2", "p3", "p4", "p5", "p6"),
+		draw(t, "requests", "", "cpu=1", "cpu=2 memory=3", "cpu=1 nvidia.com/gpu=1", "cpu=1 example.com/x=1",
+			"cpu=1e300 memory=9007199254740991", "cpu=9007199254740991m memory=1e16", "cpu=3m memory=6Pi example.com/x=1e10000000"))
 	p.UID = types.UID(draw(t, "uid", "1", "2"))
 	p.CreationTimestamp = metav1.NewTime(time.Unix(int64(rapid.IntRange(0, 3).Draw(t, "created")), 0))
 	p.Annotations[GroupAnnotation] = draw(t, "group", "g1", "g2", "")
@@ -49,7 +51,8 @@ func anyPod(t *rapid.T) any {
 	p.Spec.NodeName = draw(t, "on", "", "", "n1", "n2", "n4")
 	recordAny(p)
 	p.Spec.PriorityClassName = draw(t, "class", "", "c1")
-	p.Status.Phase = draw(t, "phase", corev1.PodPending, corev1.PodPending, corev1.PodRunning, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown)
+	p.Status.Phase = draw(t, "phase", corev1.PodPending, corev1.PodPending, corev1.PodRunning, corev1.PodRunning, corev1.PodSucceeded,
+		corev1.PodFailed, corev1.PodUnknown)
 	if draw(t, "deleting", false, false, false, true) {
 		deleting(p)
 	}
@@ -84,8 +87,13 @@ func recordAny(p *corev1.Pod) {
 
 // podEdits are ways in which the template of a pod, or what it requests, may differ from another's.
 func podEdits() []func(*corev1.Pod) {
-	term := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, MatchLabelKeys: []string{"app"}}
-	selector := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpExists}}}}}
+	term := corev1.PodAffinityTerm{
+		TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+		MatchLabelKeys: []string{"app"},
+	}
+	selector := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+		{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpExists}}},
+	}}
 	return []func(*corev1.Pod){
 		func(p *corev1.Pod) { p.Labels["app"] = "x" },
 		func(p *corev1.Pod) { p.Spec.PriorityClassName = "c1" },
@@ -106,19 +114,30 @@ func podEdits() []func(*corev1.Pod) {
 		func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu=7")} },
 		func(p *corev1.Pod) {
 			p.Spec.Containers[0].Name = "main"
-			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", AllocatedResources: list("cpu=9"), Resources: &corev1.ResourceRequirements{Requests: list("cpu=9")}}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "main", AllocatedResources: list("cpu=9"),
+				Resources: &corev1.ResourceRequirements{Requests: list("cpu=9")},
+			}}
 		},
 		func(p *corev1.Pod) {
-			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "i", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "data"}}})
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{
+				Name:         "i",
+				VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "data"}},
+			})
 		},
 		func(p *corev1.Pod) {
 			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: selector}}
 		},
 		func(p *corev1.Pod) {
-			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term},
+			}}
 		},
 		func(p *corev1.Pod) {
-			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: term.LabelSelector}}
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: "zone",
+				WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: term.LabelSelector,
+			}}
 		},
 	}
 }
@@ -137,7 +156,8 @@ func checkTemplates(t fataler, c *Cluster) {
 			t.Fatalf("task %s shares a template that differs (-its pod's +shared):\n%s", task.Key, diff)
 		}
 		if !task.Request.Equal(alone.Request) || !task.InitRequest.Equal(alone.InitRequest) {
-			t.Fatalf("task %s shares requests %v, %v; its pod's are %v, %v", task.Key, task.Request, task.InitRequest, alone.Request, alone.InitRequest)
+			t.Fatalf("task %s shares requests %v, %v; its pod's are %v, %v", task.Key, task.Request, task.InitRequest, alone.Request,
+				alone.InitRequest)
 		}
 	}
 }
@@ -148,7 +168,8 @@ func templateText(t *Task) string {
 	if t.PodTerms != nil {
 		terms = t.PodTerms.Key
 	}
-	return fmt.Sprintf("%s %s %s %v %s %v %s %s %t %v %d", t.PriorityClassName, t.NodeAffinityKey, t.PreferredKey, text(t.Tolerations), t.TolerationsKey,
+	return fmt.Sprintf("%s %s %s %v %s %v %s %s %t %v %d", t.PriorityClassName, t.NodeAffinityKey, t.PreferredKey, text(t.Tolerations),
+		t.TolerationsKey,
 		t.HostPorts, t.HostPortsKey, terms, t.HasAffinity, t.Images, t.Containers)
 }
 
@@ -179,7 +200,8 @@ func anyStorage(t *rapid.T) any {
 }
 
 func anyQuota(t *rapid.T) any {
-	return quota(draw(t, "namespace", "a", "b"), draw(t, "quota", "x", "y", "z"), draw(t, "hard", "", "cpu=4 requests.cpu=2"), draw(t, "used", "", "cpu=1", "cpu=-1"))
+	return quota(draw(t, "namespace", "a", "b"), draw(t, "quota", "x", "y", "z"), draw(t, "hard", "", "cpu=4 requests.cpu=2"),
+		draw(t, "used", "", "cpu=1", "cpu=-1"))
 }
 
 func anyDelta(t *rapid.T) Delta {

@@ -31,19 +31,22 @@ func quotasOf(c *Cluster) string {
 }
 
 func TestQuotas(t *testing.T) {
-	c := cluster(t, quota("a", "y", "cpu=4 requests.memory=1Gi", "cpu=1"), quota("b", "x", "pods=3", ""), quota("a", "x", "cpu=2", ""), node("n", "cpu=1"))
+	c := cluster(t, quota("a", "y", "cpu=4 requests.memory=1Gi", "cpu=1"), quota("b", "x", "pods=3", ""), quota("a", "x", "cpu=2", ""),
+		node("n", "cpu=1"))
 	check(t, c)
 	want := "a/x: nothing of cpu 2\na/y: cpu 1 of cpu 4, requests.memory 1Gi\nb/x: nothing of pods 3\n"
 	if diff := cmp.Diff(want, quotasOf(c)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	apply(t, c, Delta{Upsert, quota("a", "y", "cpu=9", "cpu=8")}, Delta{Delete, quota("a", "x", "", "")}, Delta{Delete, quota("b", "x", "", "")}, Delta{Delete, quota("b", "never", "", "")})
+	apply(t, c, Delta{Upsert, quota("a", "y", "cpu=9", "cpu=8")}, Delta{Delete, quota("a", "x", "", "")},
+		Delta{Delete, quota("b", "x", "", "")}, Delta{Delete, quota("b", "never", "", "")})
 	check(t, c)
 	if diff := cmp.Diff("a/y: cpu 8 of cpu 9\n", quotasOf(c)); diff != "" {
 		t.Errorf("after changes (-want +got)\n%s", diff)
 	}
 	errs := c.Apply(upserts(quota("", "x", "", ""), quota("a", "y", "cpu=-1", ""))...)
-	if got := fmt.Sprint(errs); got != "[ResourceQuota /x: metadata.namespace: is missing ResourceQuota a/y: status.hard[cpu]: -1 is below 0]" {
+	if got := fmt.Sprint(errs); got !=
+		"[ResourceQuota /x: metadata.namespace: is missing ResourceQuota a/y: status.hard[cpu]: -1 is below 0]" {
 		t.Error(got)
 	}
 	if got := quotasOf(c); got != "" {
@@ -74,7 +77,9 @@ func grouped(name, parent string, required ...string) *v1beta1.Queue {
 	q := queue(name)
 	q.Spec.Parent = parent
 	if required != nil {
-		q.Spec.Affinity = &v1beta1.Affinity{NodeGroupAffinity: &v1beta1.NodeGroupAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
+		q.Spec.Affinity = &v1beta1.Affinity{NodeGroupAffinity: &v1beta1.NodeGroupAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: required,
+		}}
 	}
 	return q
 }
@@ -119,7 +124,8 @@ func TestNodeGroupLimits(t *testing.T) {
 		if got := strings.Join(parts, "; "); got != test.want {
 			t.Errorf("%s: %s, want %s", test.text, got, test.want)
 		}
-		if err := c.Queues["q"].NodeGroupLimitsError; (err == nil) != (test.err == "") || err != nil && !strings.HasPrefix(err.Error(), test.err) {
+		if err := c.Queues["q"].NodeGroupLimitsError; (err == nil) != (test.err == "") || err != nil &&
+			!strings.HasPrefix(err.Error(), test.err) {
 			t.Errorf("%s: error %v", test.text, err)
 		}
 	}

@@ -34,7 +34,10 @@ func (t *Task) mayJoin(j *Job) bool { return t.boundIn == "" || t.boundIn == j.Q
 
 // Record is what holds of a task that has a node.
 func (t *Task) Record() Record {
-	r := Record{UID: t.UID, Node: t.NodeName, Queue: t.boundIn, Priority: t.Priority, Preemptable: t.Preemptable, RevocableZone: t.RevocableZone, GPUCount: t.GPUCount, GPUMilli: t.GPUMilli, GPUMemory: t.GPUMemory}
+	r := Record{
+		UID: t.UID, Node: t.NodeName, Queue: t.boundIn, Priority: t.Priority, Preemptable: t.Preemptable,
+		RevocableZone: t.RevocableZone, GPUCount: t.GPUCount, GPUMilli: t.GPUMilli, GPUMemory: t.GPUMemory,
+	}
 	_, r.Group, _ = strings.Cut(t.group, "/")
 	if t.knownGPUs {
 		r.GPUs = t.GPUs
@@ -123,7 +126,8 @@ func (r *Record) possible() bool {
 	}
 	slices.Sort(r.GPUs)
 	listed := n == 0 || int64(n) == r.GPUCount && r.GPUs[0] >= 0 && r.GPUs[n-1] < maxNodeGPUs && len(slices.Compact(slices.Clone(r.GPUs))) == n
-	return listed && r.GPUCount >= 0 && r.GPUCount <= maxNodeGPUs && r.GPUMilli >= 0 && r.GPUMilli <= WholeGPU && r.GPUMemory >= 0 && r.GPUMemory <= Most
+	return listed && r.GPUCount >= 0 && r.GPUCount <= maxNodeGPUs && r.GPUMilli >= 0 && r.GPUMilli <= WholeGPU && r.GPUMemory >= 0 &&
+		r.GPUMemory <= Most
 }
 
 // GroupOf is the name of the PodGroup that a pod belongs to, "" for none: the one that it was bound for, else the one that it names.
@@ -136,8 +140,8 @@ func GroupOf(o *corev1.Pod) string {
 	return namedGroup(o)
 }
 
-// AsBound writes to a pod that wants shares of devices the record that its binding would have written, from what the pod says itself: for worlds
-// of files, in which nobody writes to bound pods.
+// AsBound writes to a pod that wants shares of devices the record that its binding would have written, from what the pod says itself:
+// for worlds of files, in which nobody writes to bound pods.
 func AsBound(o *corev1.Pod) error {
 	wants := func(key string) bool { _, ok := o.Annotations[key]; return ok }
 	if !wants(GPUCountAnnotation) && !wants(GPUMilliAnnotation) && !wants(GPUMemoryAnnotation) {

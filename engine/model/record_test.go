@@ -60,7 +60,8 @@ func look(t *testing.T, c *Cluster) string {
 		t.Fatal(err)
 	}
 	task := c.Tasks["a/p"]
-	return task.Record().String() + task.GPUTag + task.Job.Key + c.Dims.Text(c.Queues["q1"].Allocated) + "; " + c.Dims.Text(c.Queues["q2"].Allocated) + "; " +
+	return task.Record().String() + task.GPUTag + task.Job.Key + c.Dims.Text(c.Queues["q1"].Allocated) + "; " +
+		c.Dims.Text(c.Queues["q2"].Allocated) + "; " +
 		text(c.Nodes.GPUs[c.Nodes.Index["n1"]])
 }
 
@@ -125,8 +126,11 @@ func TestARecordOfAnotherCountsForNothing(t *testing.T) {
 		record string
 		wrong  string
 	}{
-		"none":             {"", ""},
-		"of another pod":   {`{"uid":"uid-x","node":"n1","group":"other","priority":9,"gpus":[0],"gpuCount":1,"gpuMilli":1}`, "is of pod uid-x on node n1"},
+		"none": {"", ""},
+		"of another pod": {
+			`{"uid":"uid-x","node":"n1","group":"other","priority":9,"gpus":[0],"gpuCount":1,"gpuMilli":1}`,
+			"is of pod uid-x on node n1",
+		},
 		"of another node":  {`{"uid":"uid-p","node":"n2","group":"other","priority":9,"gpus":[0],"gpuCount":1,"gpuMilli":1}`, "on node n2"},
 		"no record at all": {`0,1`, "is no record of a binding"},
 		"too many devices": {`{"uid":"uid-p","node":"n1","group":"g","gpuCount":9999,"gpuMilli":1}`, "nobody can hold"},
@@ -157,8 +161,8 @@ func TestARecordOfAnotherCountsForNothing(t *testing.T) {
 	}
 }
 
-// Who owns a PodGroup may delete it, and make it anew. What was bound for it counts in the queue that it was bound in, in the scheduler that
-// bound it, before and after the pod shows it, and in the next one.
+// Who owns a PodGroup may delete it, and make it anew. What was bound for it counts in the queue that it was bound in, in the scheduler
+// that bound it, before and after the pod shows it, and in the next one.
 func TestWhatIsBoundStaysInItsQueue(t *testing.T) {
 	made := group("g", "q1")
 	for name, test := range map[string]struct {

@@ -51,9 +51,11 @@ func TestTemplatesAreShared(t *testing.T) {
 func TestMistakesOfTemplatesAreToldOfEach(t *testing.T) {
 	bad := func(p *corev1.Pod) {
 		on("n1")(p)
-		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "Near"}}}},
-		}}}
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "Near"}}}},
+			},
+		}}
 	}
 	c := NewCluster(Options{})
 	if errs := c.Apply(upserts(group("g", "q"), pod("p1", "cpu=1", bad), pod("p2", "cpu=1", bad))...); len(errs) != 2 {

@@ -99,7 +99,10 @@ func TestBrokenPromisesAreReported(t *testing.T) {
 		{"a device that is held", func(c *Cluster, x *Txn) { x.Allocate(c.Tasks["a/share"], 0, []int{0}) }, "gets devices that it wants"},
 		{"two devices for one", func(c *Cluster, x *Txn) { x.Allocate(c.Tasks["a/share"], 0, []int{1, 2}) }, "gets devices that it wants"},
 		{"a device that is not there", func(c *Cluster, x *Txn) { x.Allocate(c.Tasks["a/share"], 0, []int{4}) }, "gets devices that it wants"},
-		{"admit twice", func(c *Cluster, x *Txn) { x.Admit(c.Jobs["a/g"], time.Time{}); x.Admit(c.Jobs["a/g"], time.Time{}) }, "admit job a/g: its phase is Inqueue"},
+		{
+			"admit twice", func(c *Cluster, x *Txn) { x.Admit(c.Jobs["a/g"], time.Time{}); x.Admit(c.Jobs["a/g"], time.Time{}) },
+			"admit job a/g: its phase is Inqueue",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -61,8 +61,14 @@ func TestWaitText(t *testing.T) {
 		{Reason: Reason{Text: "alone"}},
 		{Reason: Reason{Table: "gang", Rule: "all-or-nothing", Text: "0 of 2"}},
 		{Reason: Reason{Table: "builtin", Rule: "fit", Text: "0/4 nodes are available: 4 Insufficient cpu"}, Nodes: []NodeCount{fit}},
-		{Reason: Reason{Table: "predicates", Rule: "taints", Text: "0/7: 2 a, 1 b, 4 Insufficient cpu"}, Nodes: []NodeCount{taint("a", 2), taint("b", 1), fit}},
-		{Reason: Reason{Table: "predicates", Rule: "taints", Text: "0/3"}, Nodes: []NodeCount{{Table: "predicates", Rule: "taints", Text: "a", Count: 3, Example: true}}},
+		{
+			Reason: Reason{Table: "predicates", Rule: "taints", Text: "0/7: 2 a, 1 b, 4 Insufficient cpu"},
+			Nodes:  []NodeCount{taint("a", 2), taint("b", 1), fit},
+		},
+		{
+			Reason: Reason{Table: "predicates", Rule: "taints", Text: "0/3"},
+			Nodes:  []NodeCount{{Table: "predicates", Rule: "taints", Text: "a", Count: 3, Example: true}},
+		},
 	} {
 		got = append(got, w.String())
 	}

@@ -74,7 +74,10 @@ func (c *compiler) definitions(v source.Value) map[string]source.Value {
 
 func (c *compiler) action(name string, v source.Value) *Action {
 	a := &Action{Name: name}
-	s := &tableScope{compiler: c, entry: &entry{name: name, at: v, table: &rules.Table{}}, objects: c.objects, scopes: map[string]*rules.Scope{}, probe: &language.Frame{}, filters: true}
+	s := &tableScope{
+		compiler: c, entry: &entry{name: name, at: v, table: &rules.Table{}}, objects: c.objects,
+		scopes: map[string]*rules.Scope{}, probe: &language.Frame{}, filters: true,
+	}
 	s.params = &rules.Object{Name: "Params", Type: language.Object("Params")}
 	for _, item := range c.items(c.need(v, "steps")) {
 		if step := s.step(item); step != nil {

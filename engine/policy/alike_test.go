@@ -31,7 +31,8 @@ func TestNodesAlikeHaveOneNumber(t *testing.T) {
 		add(aGroup("g", "q"))
 		const nodes = 8
 		for i := range nodes {
-			add(aNode(fmt.Sprintf("n%d", i), drawOf(t, "allocatable", "cpu=8 memory=8Gi pods=9", "cpu=8 memory=8Gi pods=9 nvidia.com/gpu=2", "cpu=4 pods=9 volcano.sh/gpu-number=2")))
+			add(aNode(fmt.Sprintf("n%d", i), drawOf(t, "allocatable", "cpu=8 memory=8Gi pods=9", "cpu=8 memory=8Gi pods=9 nvidia.com/gpu=2",
+				"cpu=4 pods=9 volcano.sh/gpu-number=2")))
 		}
 		pods := rapid.IntRange(1, 12).Draw(t, "pods")
 		for i := range pods {

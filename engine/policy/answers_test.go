@@ -40,7 +40,8 @@ type answerCase struct {
 // answerCases are rows that agree, refuse, have no opinion or err, each of the given site.
 func answerCases(site Site) []answerCase {
 	erring := map[string]string{
-		Overused: "queue.labels['none'] == ''", Allocatable: "task.labels['none'] == ''", TaskFeasible: "task.labels['none'] == ''", Predicates: "node.labels['none'] == ''",
+		Overused: "queue.labels['none'] == ''", Allocatable: "task.labels['none'] == ''", TaskFeasible: "task.labels['none'] == ''",
+		Predicates: "node.labels['none'] == ''",
 	}[site.Name]
 	if erring == "" {
 		erring = "job.labels['none'] == ''"
@@ -98,7 +99,8 @@ func TestAnswers(t *testing.T) {
 
 // A row that errs for one object hurts that object only, is counted for each, and is named once with the first.
 func TestFaultsAreCountedAndContained(t *testing.T) {
-	c := aCluster(t, aNode("n1", "cpu=9 pods=9"), aNode("n2", "cpu=9 pods=9", labelled("rack", "r2")), aNode("n3", "cpu=9 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("p", "cpu=1"))
+	c := aCluster(t, aNode("n1", "cpu=9 pods=9"), aNode("n2", "cpu=9 pods=9", labelled("rack", "r2")), aNode("n3", "cpu=9 pods=9"),
+		aQueue("q"), aGroup("g", "q"), aPod("p", "cpu=1"))
 	s := begun(t, c, `predicates: [{name: in-a-rack, expression: "node.labels['rack'] == 'r2'", message: "no rack"}]`)
 	class := s.Class(c.Tasks["a/p"])
 	if choice, ok := class.Choose(); !ok || c.Nodes.Rows[choice.Row].Name != "n2" || choice.Feasible != 1 {
@@ -108,7 +110,8 @@ func TestFaultsAreCountedAndContained(t *testing.T) {
 	if diff := cmp.Diff(want, s.Faults()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]model.NodeCount{{Table: "mine", Rule: "in-a-rack", Text: "erred: no such key: rack", Count: 2}}, class.Rejections()); diff != "" {
+	if diff := cmp.Diff([]model.NodeCount{{Table: "mine", Rule: "in-a-rack", Text: "erred: no such key: rack", Count: 2}},
+		class.Rejections()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	s.Begin(noon())
@@ -130,9 +133,13 @@ func TestMessages(t *testing.T) {
 		{"{{task.annotation('none')}}, {{task.annotation('scheduling.k8s.io/group-name')}}", "none, g"},
 		{"{{task.startedAt}}", "null"},
 		{"{{ {'b': 1, 'a': 2} }}", "a: 2, b: 1"},
-		{"{{task.job}} of {{task.queue}} at {{task.node}}; {{job.roles}}; {{task.queue.spec}}; {{cluster}}", "a/g of q at null; ; a QueueSpec; a Cluster"},
+		{
+			"{{task.job}} of {{task.queue}} at {{task.node}}; {{job.roles}}; {{task.queue.spec}}; {{cluster}}",
+			"a/g of q at null; ; a QueueSpec; a Cluster",
+		},
 	} {
-		s := begun(t, aCluster(t, aQueue("q"), aGroup("g", "q"), aPod("p", "cpu=1")), "taskFeasible: [{name: r, expression: \"false\", reason: No, message: \""+strings.ReplaceAll(test[0], `"`, `\"`)+"\"}]")
+		s := begun(t, aCluster(t, aQueue("q"), aGroup("g", "q"), aPod("p", "cpu=1")),
+			"taskFeasible: [{name: r, expression: \"false\", reason: No, message: \""+strings.ReplaceAll(test[0], `"`, `\"`)+"\"}]")
 		answer := s.Feasible(s.c.Tasks["a/p"])
 		if answer.Text != test[1] {
 			t.Errorf("%s: got %q, want %q", test[0], answer.Text, test[1])
@@ -200,7 +207,12 @@ func TestOrders(t *testing.T) {
 		{"a list that another begins with is its equal", "by: job.labels['k'].split('-')", []string{"a-b", "a", "a-b-c"}, "j1 j2 j3", 0},
 		{"lists of lists", "by: '[job.labels[\"k\"].split(\"-\"), [job.name]]'", []string{"b", "a", "a"}, "j2 j3 j1", 0},
 		{"who has no opinion comes last", "by: job.labels['k']\n  when: \"'k' in job.labels\"", []string{"b", "", "a"}, "j3 j1 j2", 0},
-		{"and also when descending", "by: job.labels['k']\n  descending: true\n  when: \"'k' in job.labels\"", []string{"b", "", "a"}, "j1 j3 j2", 0},
+		{
+			"and also when descending", "by: job.labels['k']\n  descending: true\n  when: \"'k' in job.labels\"",
+			[]string{"b", "", "a"},
+			"j1 j3 j2",
+			0,
+		},
 		{"who errs comes last", "by: job.labels['k']", []string{"b", "", "a"}, "j3 j1 j2", 1},
 		{"NaN is an error", "by: double(job.labels['k']) / 0.0", []string{"0", "1", "-1"}, "j3 j2 j1", 1},
 		{"NaN in a list is an error", "by: '[double(job.labels[\"k\"]) / 0.0]'", []string{"0", "1"}, "j2 j1", 1},
@@ -219,7 +231,8 @@ func TestOrders(t *testing.T) {
 			}
 		})
 	}
-	if got, _ := order(t, "jobOrder: [{name: a, by: \"job.labels['k'] < 'c'\"}, {name: b, by: job.name, descending: true}]", keyed("a"), keyed("b"), keyed("c"), keyed("d")); got != "j4 j3 j2 j1" {
+	if got, _ := order(t, "jobOrder: [{name: a, by: \"job.labels['k'] < 'c'\"}, {name: b, by: job.name, descending: true}]", keyed("a"),
+		keyed("b"), keyed("c"), keyed("d")); got != "j4 j3 j2 j1" {
 		t.Errorf("the second row decides where the first does not: %s", got)
 	}
 }
@@ -250,11 +263,26 @@ func TestDevices(t *testing.T) {
 		{"the fullest has too little", "deviceScores: []", annotated("celsius.dev/gpu-milli", "500"), "[0]", 0},
 		{"whole ones are the first idle", "deviceScores: []", annotated("celsius.dev/gpu-count", "2"), "[1 3]", 0},
 		{"by a row", "deviceScores: [{name: r, expression: gpu.index}]", annotated("celsius.dev/gpu-milli", "300"), "[3]", 0},
-		{"by a row, lowest index on ties", "deviceScores: [{name: r, expression: \"gpu.free == 1000 ? 1 : 0\"}]", annotated("celsius.dev/gpu-milli", "300"), "[1]", 0},
-		{"several, in order of index", "deviceScores: [{name: r, expression: -gpu.free}]", annotated("celsius.dev/gpu-milli", "300", "celsius.dev/gpu-count", "2"), "[0 2]", 0},
-		{"by weight", "deviceScores: [{name: a, expression: gpu.index}, {name: b, expression: gpu.free, weight: 0.1}]", annotated("celsius.dev/gpu-milli", "300"), "[3]", 0},
-		{"no opinion", "deviceScores: [{name: r, when: task.gpuCount > 1, expression: gpu.index}]", annotated("celsius.dev/gpu-milli", "300"), "[2]", 0},
-		{"an error is no opinion", "deviceScores: [{name: r, expression: \"gpu.index / (gpu.index - 3) * 0\"}]", annotated("celsius.dev/gpu-milli", "300"), "[0]", 1},
+		{
+			"by a row, lowest index on ties", "deviceScores: [{name: r, expression: \"gpu.free == 1000 ? 1 : 0\"}]",
+			annotated("celsius.dev/gpu-milli", "300"), "[1]", 0,
+		},
+		{
+			"several, in order of index", "deviceScores: [{name: r, expression: -gpu.free}]",
+			annotated("celsius.dev/gpu-milli", "300", "celsius.dev/gpu-count", "2"), "[0 2]", 0,
+		},
+		{
+			"by weight", "deviceScores: [{name: a, expression: gpu.index}, {name: b, expression: gpu.free, weight: 0.1}]",
+			annotated("celsius.dev/gpu-milli", "300"), "[3]", 0,
+		},
+		{
+			"no opinion", "deviceScores: [{name: r, when: task.gpuCount > 1, expression: gpu.index}]", annotated("celsius.dev/gpu-milli", "300"),
+			"[2]", 0,
+		},
+		{
+			"an error is no opinion", "deviceScores: [{name: r, expression: \"gpu.index / (gpu.index - 3) * 0\"}]",
+			annotated("celsius.dev/gpu-milli", "300"), "[0]", 1,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := aCluster(t, append(others, node, aQueue("q"), aGroup("g", "q"), aPod("p", "cpu=1", test.pod))...)

@@ -16,7 +16,8 @@ import (
 // overBudget has rows that are not counted, but read what is: loops whose turns go by how much cpu is in use.
 const overBudget = `
 attributes:
-- {on: cluster, name: loops, settle: start, expression: "lists.range(int(cluster.used.cpu * 1000.0)).all(a, lists.range(1000).all(b, a + b >= 0)) ? 1 : 2"}
+- {on: cluster, name: loops, settle: start,
+    expression: "lists.range(int(cluster.used.cpu * 1000.0)).all(a, lists.range(1000).all(b, a + b >= 0)) ? 1 : 2"}
 variables:
 - {name: turns, expression: "lists.range(int(cluster.used.cpu * 10.0)).all(a, lists.range(1000).all(b, a + b >= 0)) ? 1 : 2"}
 - {name: nodeTurns, on: node, expression: "lists.range(int(node.used.cpu * 10.0)).all(a, lists.range(1000).all(b, a + b >= 0)) ? 1 : 2"}

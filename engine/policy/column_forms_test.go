@@ -15,19 +15,29 @@ import (
 // columnExpressions have all that has a form by column of its own.
 func columnExpressions() []string {
 	list := []string{
-		"task.matchesNodeAffinity(node)", "task.toleratesAll(node)", "task.portsFree(node)", "task.nodeAffinityScore(node)", "double(task.intolerablePreferNoSchedule(node))",
-		"task.firstUntolerated(node) != ''", "!node.unschedulable || task.toleratesUnschedulable()", "node.name < 'n3'", "node.ready && node.revocableZone == ''",
-		"node.leastAllocated(task, ['cpu', 'memory'])", "node.mostAllocated(task, ['memory', 'none', 'nvidia.com/gpu'])", "node.balanced(task, ['cpu', 'memory', 'nvidia.com/gpu'])",
-		"node.leastAllocated(task, [task.queue.name])", "node.binpack(task, 2.0, 1.0, ['pods', 'none'], {'pods': 0.5})", "node.binpack(task, double(node.taskCount), 1.0, [], {})", countedArgument,
+		"task.matchesNodeAffinity(node)", "task.toleratesAll(node)", "task.portsFree(node)", "task.nodeAffinityScore(node)",
+		"double(task.intolerablePreferNoSchedule(node))",
+		"task.firstUntolerated(node) != ''", "!node.unschedulable || task.toleratesUnschedulable()", "node.name < 'n3'",
+		"node.ready && node.revocableZone == ''",
+		"node.leastAllocated(task, ['cpu', 'memory'])", "node.mostAllocated(task, ['memory', 'none', 'nvidia.com/gpu'])",
+		"node.balanced(task, ['cpu', 'memory', 'nvidia.com/gpu'])",
+		"node.leastAllocated(task, [task.queue.name])", "node.binpack(task, 2.0, 1.0, ['pods', 'none'], {'pods': 0.5})",
+		"node.binpack(task, double(node.taskCount), 1.0, [], {})", countedArgument,
 		"node.strategyFit(task, {'cpu': 'MostAllocated'}, {'cpu': 2.0, 'm*': 1.0}, 'LeastAllocated')", "node.imageLocality(task)",
-		"node.taskCount < node.maxTasks", "node.gpuFree >= task.gpuMilli * task.gpuCount && node.gpuCapacity % 7 != 1", "node.gpuModel in task.gpuModels",
-		"10 / (node.taskCount - 1) > 3 || node.labels['zone'] == 'east'", "node.taskCount > 0 ? 5 / node.taskCount : -node.maxTasks", "-(node.taskCount - 9223372036854775807) - 3",
-		"node.labels['zone'] == task.labels['zone']", "'zone' in node.labels && node.labels['zone'] == 'west' && node.labels['rank'] != 'none'", "node.labels[?'rank'].orValue('0') < node.labels[?'zone'].orValue('')",
-		"has(node.labels.zone) ? node.labels.zone == 'east' : node.taints.exists(t, t.key == 'k')", "double(int(node.labels['rank'])) / node.idle.cpu",
-		"task.request.within(node.allocatable, task.request)", "node.used.within(node.allocatable, task.initRequest)", "task.request.within(node.idle, node.used)",
+		"node.taskCount < node.maxTasks", "node.gpuFree >= task.gpuMilli * task.gpuCount && node.gpuCapacity % 7 != 1",
+		"node.gpuModel in task.gpuModels",
+		"10 / (node.taskCount - 1) > 3 || node.labels['zone'] == 'east'", "node.taskCount > 0 ? 5 / node.taskCount : -node.maxTasks",
+		"-(node.taskCount - 9223372036854775807) - 3",
+		"node.labels['zone'] == task.labels['zone']", "'zone' in node.labels && node.labels['zone'] == 'west' && node.labels['rank'] != 'none'",
+		"node.labels[?'rank'].orValue('0') < node.labels[?'zone'].orValue('')",
+		"has(node.labels.zone) ? node.labels.zone == 'east' : node.taints.exists(t, t.key == 'k')",
+		"double(int(node.labels['rank'])) / node.idle.cpu",
+		"task.request.within(node.allocatable, task.request)", "node.used.within(node.allocatable, task.initRequest)",
+		"task.request.within(node.idle, node.used)",
 	}
 	for _, a := range language.NodeAmounts() {
-		list = append(list, "task.request.fits(node."+a.Name+")", "node."+a.Name+".cpu + node."+a.Name+"['pods']", "node."+a.Name+"['none'] + node."+a.Name+".memory > 1.0",
+		list = append(list, "task.request.fits(node."+a.Name+")", "node."+a.Name+".cpu + node."+a.Name+"['pods']",
+			"node."+a.Name+"['none'] + node."+a.Name+".memory > 1.0",
 			"node."+a.Name+".within(node.futureIdle, task.request)")
 	}
 	return list

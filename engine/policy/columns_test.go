@@ -57,7 +57,8 @@ func columnTables() map[string]map[string]string {
 			"predicates": `
 - {name: taints, expression: task.toleratesAll(node), message: "taint {{task.firstUntolerated(node)}}"}
 - {name: cordon, expression: "!node.unschedulable", message: "{{task.name}} of {{job.name}} does not stand {{node.name}}"}
-- {name: zone, when: "task.labels['zone'] != 'any'", expression: "'zone' in node.labels && node.labels['zone'] == task.labels['zone']", message: "{{task.labels['zone']}} is not {{node.labels[?'zone'].orValue('nowhere')}}"}
+- {name: zone, when: "task.labels['zone'] != 'any'", expression: "'zone' in node.labels && node.labels['zone'] == task.labels['zone']",
+    message: "{{task.labels['zone']}} is not {{node.labels[?'zone'].orValue('nowhere')}}"}
 `,
 			"scores": `
 - {name: rank, when: "'rank' in node.labels && node.labels['rank'] != 'none'", expression: "double(node.labels['rank'])", weight: 1.7}
@@ -81,7 +82,8 @@ func columnTables() map[string]map[string]string {
 		"normalised": {"scores": `
 - {name: by-max, expression: double(node.taskCount), normalize: max, weight: 2}
 - {name: by-min-max, expression: "'zone' in node.labels ? 5.0 + node.idle.cpu : 5.0", normalize: minMax}
-- {name: by-inverse-max, when: "!('zone' in node.labels) || node.labels['zone'] == 'east'", expression: "double(task.intolerablePreferNoSchedule(node))", normalize: inverseMax, round: {mode: trunc}}
+- {name: by-inverse-max, when: "!('zone' in node.labels) || node.labels['zone'] == 'east'",
+    expression: "double(task.intolerablePreferNoSchedule(node))", normalize: inverseMax, round: {mode: trunc}}
 - {name: by-inverse-sum, expression: node.used.cpu + 1.0, normalize: inverseSum}
 - {name: same-everywhere, expression: "7.0", normalize: inverseSum}
 `},
@@ -133,8 +135,11 @@ func columnTables() map[string]map[string]string {
 		},
 		"of sums by zone, and of what follows for a pod": {
 			"attributes": `
-- {on: queue, name: usedByZone, private: true, when: queue.spec.weight > 1, sum: {over: task, when: "task.node != null && (task.holdsResources || task.status == 'Pipelined')", by: "task.node.labels[?'zone'].orValue('')", of: task.request}}
-- {on: task, name: fullZones, when: task.queue.spec.weight > 1, expression: "['east', 'west'].filter(z, (task.queue.usedByZone[?z].orValue(resources()) + task.request).cpu > 1.5)"}
+- {on: queue, name: usedByZone, private: true, when: queue.spec.weight > 1, sum: {over: task,
+    when: "task.node != null && (task.holdsResources || task.status == 'Pipelined')", by: "task.node.labels[?'zone'].orValue('')",
+    of: task.request}}
+- {on: task, name: fullZones, when: task.queue.spec.weight > 1,
+    expression: "['east', 'west'].filter(z, (task.queue.usedByZone[?z].orValue(resources()) + task.request).cpu > 1.5)"}
 - {on: namespace, name: waiting, sum: {over: task, when: task.status == 'Pending', of: "1"}}
 `,
 			"variables": `
@@ -214,7 +219,8 @@ func together(tables ...map[string]string) string {
 func TestColumnsAreWhatTheyWouldBeAfresh(t *testing.T) {
 	t.Parallel()
 	tables := columnTables()
-	policies := map[string]string{"together": together(tables["of objects"], tables["of use"], tables["normalised"], tables["of time and cluster"], tables["of the pods around"])}
+	policies := map[string]string{"together": together(tables["of objects"], tables["of use"], tables["normalised"],
+		tables["of time and cluster"], tables["of the pods around"])}
 	for name, table := range tables {
 		policies[name] = together(table)
 	}
@@ -229,7 +235,8 @@ func TestColumnsAreWhatTheyWouldBeAfresh(t *testing.T) {
 
 // Tasks are of different classes for what rows look at in a map, or in amounts, and for nothing else that lies there.
 func TestClassesByKey(t *testing.T) {
-	rows := "predicates: [{name: r, expression: \"task.annotations[?'a'].orValue('') != 'x' && !('b' in job.labels) && job.minResources.cpu < 9.0\"}]"
+	rows := "predicates: [{name: r, expression: \"task.annotations[?'a'].orValue('') != 'x' && !('b' in job.labels) && " +
+		"job.minResources.cpu < 9.0\"}]"
 	for _, test := range []struct {
 		name        string
 		first, then func(*corev1.Pod)
@@ -240,7 +247,8 @@ func TestClassesByKey(t *testing.T) {
 		{"by the key", annotated("a", "1"), annotated("a", "2"), 2},
 		{"with the key and without", annotated("a", ""), annotated(), 2},
 	} {
-		c := aCluster(t, aNode("n1", "cpu=9 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=1", test.first), aPod("p2", "cpu=1", test.then))
+		c := aCluster(t, aNode("n1", "cpu=9 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=1", test.first),
+			aPod("p2", "cpu=1", test.then))
 		s := begun(t, c, rows)
 		s.Class(c.Tasks["a/p1"])
 		s.Class(c.Tasks["a/p2"])

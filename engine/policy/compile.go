@@ -56,7 +56,10 @@ type tableScope struct {
 
 // table compiles one entry.
 func (c *compiler) table(e *entry) {
-	s := &tableScope{compiler: c, entry: e, objects: map[string]*rules.Object{}, scopes: map[string]*rules.Scope{}, probe: &language.Frame{}, failed: map[string]bool{}}
+	s := &tableScope{
+		compiler: c, entry: e, objects: map[string]*rules.Object{}, scopes: map[string]*rules.Scope{}, probe: &language.Frame{},
+		failed: map[string]bool{},
+	}
 	maps.Copy(s.objects, c.objects)
 	s.params = s.paramObject()
 	s.checkCycles()
@@ -102,7 +105,10 @@ func (s *tableScope) paramObject() *rules.Object {
 		if v == nil {
 			v = types.NewErr("param %q has no value", p.Name)
 		}
-		o.Members = append(o.Members, &rules.Member{Name: p.Name, Type: t, Doc: p.Description, Reads: &rules.Reads{}, Constant: constant, Get: func(any) ref.Val { return v }})
+		o.Members = append(o.Members, &rules.Member{
+			Name: p.Name, Type: t, Doc: p.Description, Reads: &rules.Reads{}, Constant: constant,
+			Get: func(any) ref.Val { return v },
+		})
 	}
 	return o
 }
@@ -136,16 +142,19 @@ func (s *tableScope) variableObject(roots []string) *rules.Object {
 	o := &rules.Object{Name: "Variables", Type: language.Object("Variables")}
 	for _, v := range s.vars {
 		if v.On == "" || v.On == "cluster" || slices.Contains(roots, v.On) {
-			o.Members = append(o.Members, &rules.Member{Name: v.Name, Type: v.Expr.Type, Size: v.Expr.Size, Cost: costAnew(v.byTime, v.Expr), Reads: v.Expr.Reads, Ends: v.Expr.Ends, Get: func(o any) ref.Val {
-				f, ok := o.(*language.Frame)
-				if !ok {
-					return types.NewErr("variable %q has no value here", v.Name)
-				}
-				if f.World == nil {
-					return v.Expr.Eval(f) // for constants
-				}
-				return f.World.Values.(Values).Variable(v, f)
-			}})
+			o.Members = append(o.Members, &rules.Member{
+				Name: v.Name, Type: v.Expr.Type, Size: v.Expr.Size, Cost: costAnew(v.byTime, v.Expr),
+				Reads: v.Expr.Reads, Ends: v.Expr.Ends, Get: func(o any) ref.Val {
+					f, ok := o.(*language.Frame)
+					if !ok {
+						return types.NewErr("variable %q has no value here", v.Name)
+					}
+					if f.World == nil {
+						return v.Expr.Eval(f) // for constants
+					}
+					return f.World.Values.(Values).Variable(v, f)
+				},
+			})
 		}
 	}
 	return o
@@ -173,7 +182,8 @@ func (s *tableScope) compile(text source.Text, roots []string, want rules.Kind, 
 	}
 	if e != nil && !s.filters && readsStarving(e.Reads) {
 		at := len([]rune(text.Value[:max(strings.Index(text.Value, starving), 0)]))
-		s.report(text.Issue(at, len(starving), "job.starving is what jobStarving says: only the conditions of an action's steps may read it", "read the job's counts instead"))
+		s.report(text.Issue(at, len(starving), "job.starving is what jobStarving says: only the conditions of an action's steps may read it",
+			"read the job's counts instead"))
 		return nil
 	}
 	return e
@@ -271,7 +281,8 @@ func (s *tableScope) checkCycles() {
 	}
 	for _, v := range s.entry.table.Variables {
 		if path := findCycle(v.Name, v.Name, uses, nil); path != nil {
-			s.report(v.Expression.Issue(0, len([]rune(v.Expression.Value)), "a cycle among variables: "+strings.Join(path, " -> "), "a variable may use only those before it"))
+			s.report(v.Expression.Issue(0, len([]rune(v.Expression.Value)), "a cycle among variables: "+strings.Join(path, " -> "),
+				"a variable may use only those before it"))
 			s.cyclic = path
 			for _, name := range path {
 				s.failed["Variables."+name] = true
@@ -315,7 +326,10 @@ func (s *tableScope) variable(v *rules.Variable) {
 		s.failed["Variables."+v.Name] = true
 		return
 	}
-	x := &Variable{Name: v.Name, Table: s.entry.name, On: v.On, slot: len(s.p.variables), Expr: e, byAction: readsAction(e.Reads), byTime: readsNow(e.Reads)}
+	x := &Variable{
+		Name: v.Name, Table: s.entry.name, On: v.On, slot: len(s.p.variables), Expr: e, byAction: readsAction(e.Reads),
+		byTime: readsNow(e.Reads),
+	}
 	s.p.variables = append(s.p.variables, x)
 	s.vars = append(s.vars, x)
 	clear(s.scopes)

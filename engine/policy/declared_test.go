@@ -325,7 +325,8 @@ func (d *declarations) onwards(w *language.World, f *language.Frame, from []stan
 // parts are the ways in which a change of something that is made of an origin is told, each with all that moves with it.
 func (d *declarations) parts(w *language.World, owner any, origin rules.Origin, changes rules.Changes) (out [][]string) {
 	c := w.Cluster()
-	if _, held := owner.(int32); held && origin.Any(language.ToJob|language.ToQueue|language.ToNode) { // of a task on a node, which does not tell of them
+	// of a task on a node, which does not tell of them
+	if _, held := owner.(int32); held && origin.Any(language.ToJob|language.ToQueue|language.ToNode) {
 		out = append(out, []string{fmt.Sprint("all ", c.Clock)})
 	} else if origin.Any(language.FromOwn&^language.FromIdentity | language.ToTasks | language.ToJob | language.ToQueue | language.ToNode) {
 		own := d.version(c, owner, origin, changes)

@@ -228,7 +228,8 @@ func memberOrigin(owner string) rules.Origin {
 // isShared says that to read something may change what is not of one node alone, though it was read before.
 func isShared(read rules.Read) bool {
 	// A link is followed to views that are made when they are first asked for, and terms, images and volumes are kept for all tasks together.
-	const kept = language.ToJob | language.ToQueue | language.ToNode | language.FromTerms | language.FromOthersTerms | language.FromImages | language.FromVolumes | language.FromPeers | language.FromImageNodes | language.FromCandidates |
+	const kept = language.ToJob | language.ToQueue | language.ToNode | language.FromTerms | language.FromOthersTerms | language.FromImages |
+		language.FromVolumes | language.FromPeers | language.FromImageNodes | language.FromCandidates |
 		language.FromDomain | language.FromAnswers | language.FromAll | language.FromClock
 	if read.Through {
 		return false // on the way to what is read from its memo

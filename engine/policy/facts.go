@@ -62,8 +62,9 @@ func (r *Rule) fact() Fact {
 		cost = saturate(cost, r.When.Cost.Max)
 	}
 	return Fact{
-		Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64, Metered: metered(r.asked()...),
-		Reads: plainReads(r.Reads), Cache: heldFor(r), Interpreted: interpreted(r.When, r.Expression),
+		Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64,
+		Metered: metered(r.asked()...),
+		Reads:   plainReads(r.Reads), Cache: heldFor(r), Interpreted: interpreted(r.When, r.Expression),
 		Columns: r.Site.Name == Predicates || r.Site.Name == Scores, ByRow: byRow(r.When, r.Expression),
 	}
 }
@@ -94,7 +95,10 @@ func metered(list ...*rules.Expr) bool {
 }
 
 func (x *Attribute) fact() Fact {
-	f := Fact{Site: "attributes", Table: x.Table, Name: x.On + "." + x.Name, Type: x.Type.String(), Bounded: true, Cache: "until what it reads changes"}
+	f := Fact{
+		Site: "attributes", Table: x.Table, Name: x.On + "." + x.Name, Type: x.Type.String(), Bounded: true,
+		Cache: "until what it reads changes",
+	}
 	reads := &rules.Reads{}
 	all := append([]*rules.Expr{x.When, x.Expr}, values(x.Args)...)
 	f.Interpreted, f.Metered = interpreted(all...), metered(all...)
@@ -219,7 +223,8 @@ func (m *readMoves) ofNode() string {
 
 // around words the widest of what a row reads besides a node itself.
 func around(known string, read rules.Read) string {
-	const images, peers, group = "how many nodes have an image", "who is in its topology domains", "who is in its topology domains and which nodes are chosen from"
+	const images, peers, group = "how many nodes have an image", "who is in its topology domains",
+		"who is in its topology domains and which nodes are chosen from"
 	switch {
 	case anyOf(read, language.FromCandidates) || known == group:
 		return group

@@ -21,7 +21,8 @@ func facts(p *Policy) string {
 		if !f.Bounded {
 			cost = "unbounded"
 		}
-		fmt.Fprintf(&b, "%s %s/%s: %s, cost %s\n  reads %s\n  holds %s\n", f.Site, f.Table, f.Name, f.Type, cost, strings.Join(f.Reads, ", "), f.Cache)
+		fmt.Fprintf(&b, "%s %s/%s: %s, cost %s\n  reads %s\n  holds %s\n", f.Site, f.Table, f.Name, f.Type, cost, strings.Join(f.Reads, ", "),
+			f.Cache)
 	}
 	return b.String()
 }
@@ -80,24 +81,62 @@ func TestCacheFacts(t *testing.T) {
 	for _, test := range []struct{ name, table, want string }{
 		{"constant", "taskFeasible: [{name: r, expression: \"true\"}]", "per class"},
 		{"the task alone", "predicates: [{name: r, expression: task.priority > 1}]", "per class"},
-		{"static fields of the node", "predicates: [{name: r, expression: \"'x' in node.labels && task.gated\"}]", "per class and node, until the node's object changes"},
-		{"dynamic fields of the node", "predicates: [{name: r, expression: node.taskCount > 1}]", "per class and node, until the node changes in any way"},
-		{"the jobs of a node's tasks", "predicates: [{name: r, expression: \"node.tasks.all(t, t.job.priority > 1)\"}]", "never: it reads what any step changes"},
+		{
+			"static fields of the node", "predicates: [{name: r, expression: \"'x' in node.labels && task.gated\"}]",
+			"per class and node, until the node's object changes",
+		},
+		{
+			"dynamic fields of the node", "predicates: [{name: r, expression: node.taskCount > 1}]",
+			"per class and node, until the node changes in any way",
+		},
+		{
+			"the jobs of a node's tasks", "predicates: [{name: r, expression: \"node.tasks.all(t, t.job.priority > 1)\"}]",
+			"never: it reads what any step changes",
+		},
 		{"the cluster's use", "predicates: [{name: r, expression: cluster.used.cpu > 1.0}]", "never: it reads what any step changes"},
-		{"the cluster's size", "predicates: [{name: r, expression: cluster.nodeCount > 1 && node.ready}]", "per class and node, until the node's object changes"},
-		{"counters of the job", "predicates: [{name: r, expression: job.readyTasks > node.taskCount}]", "per class and node, until the node changes in any way; a class holds for a moment only, as it reads what moves within a cycle"},
-		{"time of day", "predicates: [{name: r, expression: now.getHours() > 6 && node.ready}]", "per class and node, until the node's object changes; until now.getHours() > 6 changes"},
-		{"time and more", "predicates: [{name: r, expression: \"now - task.createdAt > duration('1h') && node.ready\"}]", "per class and node, until the node's object changes; once a cycle, as it mixes now with other things"},
-		{"the pods around", "predicates: [{name: r, expression: task.affinityFits(node)}]", "per class and node, until the node's object, or who is in its topology domains, changes"},
-		{"the pods around and on it", "predicates: [{name: r, expression: task.spreadFits(node) && node.taskCount > 1}]", "per class and node, until the node, or who is in its topology domains, changes"},
-		{"the group", "scores: [{name: r, expression: task.spreadScore(node)}]", "per class and node, until the node's object, or who is in its topology domains and which nodes are chosen from, changes"},
-		{"images", "scores: [{name: r, expression: node.imageLocality(task)}]", "per class and node, until the node's object, or how many nodes have an image, changes"},
+		{
+			"the cluster's size", "predicates: [{name: r, expression: cluster.nodeCount > 1 && node.ready}]",
+			"per class and node, until the node's object changes",
+		},
+		{
+			"counters of the job", "predicates: [{name: r, expression: job.readyTasks > node.taskCount}]",
+			"per class and node, until the node changes in any way; a class holds for a moment only, as it reads what moves within a cycle",
+		},
+		{
+			"time of day", "predicates: [{name: r, expression: now.getHours() > 6 && node.ready}]",
+			"per class and node, until the node's object changes; until now.getHours() > 6 changes",
+		},
+		{
+			"time and more", "predicates: [{name: r, expression: \"now - task.createdAt > duration('1h') && node.ready\"}]",
+			"per class and node, until the node's object changes; once a cycle, as it mixes now with other things",
+		},
+		{
+			"the pods around", "predicates: [{name: r, expression: task.affinityFits(node)}]",
+			"per class and node, until the node's object, or who is in its topology domains, changes",
+		},
+		{
+			"the pods around and on it", "predicates: [{name: r, expression: task.spreadFits(node) && node.taskCount > 1}]",
+			"per class and node, until the node, or who is in its topology domains, changes",
+		},
+		{
+			"the group", "scores: [{name: r, expression: task.spreadScore(node)}]",
+			"per class and node, until the node's object, or who is in its topology domains and which nodes are chosen from, changes",
+		},
+		{
+			"images", "scores: [{name: r, expression: node.imageLocality(task)}]",
+			"per class and node, until the node's object, or how many nodes have an image, changes",
+		},
 		{"an order", "jobOrder: [{name: r, by: job.priority}]", "per job, until what it reads changes"},
 		{"time alone", "jobOrder: [{name: r, by: now.getHours()}]", "per cycle, until what it reads changes; until now.getHours() changes"},
 		{"nothing", "jobOrder: [{name: r, by: \"1\"}]", "for ever"},
-		{"through a variable", "variables: [{name: v, on: node, expression: node.taskCount}]\npredicates: [{name: r, expression: variables.v > 1}]", "per class and node, until the node changes in any way"},
-		{"through an attribute", "attributes: [{on: node, name: a, expression: node.taskCount}]\npredicates: [{name: r, expression: node.a > 1}]", "per class and node, until the node changes in any way"},
-		{"through a settled attribute", "attributes: [{on: node, name: a, settle: cycle, expression: node.taskCount}]\npredicates: [{name: r, expression: node.a > 1}]", "per class and node, until the node changes in any way"},
+		{"through a variable", "variables: [{name: v, on: node, expression: node.taskCount}]\npredicates: [{name: r, expression: variables.v " +
+			"> 1}]", "per class and node, until the node changes in any way"},
+		{
+			"through an attribute", "attributes: [{on: node, name: a, expression: node.taskCount}]\npredicates: [{name: r, expression: node.a > 1}]",
+			"per class and node, until the node changes in any way",
+		},
+		{"through a settled attribute", "attributes: [{on: node, name: a, settle: cycle, expression: node.taskCount}]\npredicates: [{name: r, " +
+			"expression: node.a > 1}]", "per class and node, until the node changes in any way"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			all := loaded(t, policyText(test.table)).Facts()
@@ -110,8 +149,10 @@ func TestCacheFacts(t *testing.T) {
 
 // What is written out compiles, decides by the same rows, and has nothing left to write out.
 func TestResolve(t *testing.T) {
-	own := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  pipeline: [mine, backfill]\n  actions:\n  - {name: mine, steps: [{verb: place, turn: all}]}\n  tiers:\n" +
-		"  - name: t\n    tables:\n    - {name: tight, table: overcommit, params: {factor: 1.5}}\n    - {name: gang, without: [preemptable]}\n    - name: mine-too\n      params: {w: 3}\n      inline:\n        params: {w: {type: int, default: 1}}\n        scores: [{name: r, expression: node.taskCount, weight: params.w}]\n"
+	own := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  pipeline: [mine, " +
+		"backfill]\n  actions:\n  - {name: mine, steps: [{verb: place, turn: all}]}\n  tiers:\n  - name: t\n    tables:\n    - {name: tight, " +
+		"table: overcommit, params: {factor: 1.5}}\n    - {name: gang, without: [preemptable]}\n    - name: mine-too\n      params: {w: 3}\n  " +
+		"    inline:\n        params: {w: {type: int, default: 1}}\n        scores: [{name: r, expression: node.taskCount, weight: params.w}]\n"
 	for name, text := range map[string]string{"default": shippedPolicy(t), "own": own} {
 		t.Run(name, func(t *testing.T) {
 			docs, issues := source.Parse(name, []byte(text))

@@ -19,7 +19,8 @@ func hashes(t *testing.T, seed int64, names ...string) []float64 {
 	t.Helper()
 	c := aCluster(t, aQueue("q"), aNode("n1", "cpu=1 pods=9"))
 	c.Seed = seed
-	s := begun(t, c, "attributes:\n- {name: chance, on: cluster, expression: \"[["+strings.Join(names, "], [")+"]].map(names, hash01(names))\"}")
+	s := begun(t, c, "attributes:\n- {name: chance, on: cluster, expression: \"[["+strings.Join(names, "], [")+
+		"]].map(names, hash01(names))\"}")
 	var out []float64
 	for part := range strings.SplitSeq(language.Text(readAttribute(s.p.attributes[0], s.ClusterView)), ", ") {
 		var x float64
@@ -61,7 +62,8 @@ func TestHash01OfAnyList(t *testing.T) {
 	}
 }
 
-// hash01 is evenly spread over names that differ in their last characters only: by the chi-square test of 20 bins over 20,000 pairs, at 0.1 %.
+// hash01 is evenly spread over names that differ in their last characters only: by the chi-square test of 20 bins over 20,000 pairs, at
+// 0.1 %.
 func TestHash01IsEven(t *testing.T) {
 	c := aCluster(t)
 	c.Seed = 7
@@ -82,11 +84,12 @@ func TestHash01IsEven(t *testing.T) {
 	}
 }
 
-// What is typical is read from the workload where there is one, else from the tasks that are known, those of other schedulers left out; it stays
-// until it settles again. Beside a shape stands on how many devices its tasks could run.
+// What is typical is read from the workload where there is one, else from the tasks that are known, those of other schedulers left out;
+// it stays until it settles again. Beside a shape stands on how many devices its tasks could run.
 func TestTypicalTasks(t *testing.T) {
 	withGPUs := func(n *corev1.Node) { n.Annotations[model.NodeGPUsAnnotation] = "4" }
-	c := aCluster(t, aNode("n1", "cpu=2 pods=9", withGPUs), aNode("n2", "cpu=2 pods=9", withGPUs), aNode("n3", "cpu=1 pods=9", withGPUs), aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=1"), aPod("p2", "cpu=1"), aPod("p3", "cpu=2", annotated("celsius.dev/gpu-milli", "500")))
+	c := aCluster(t, aNode("n1", "cpu=2 pods=9", withGPUs), aNode("n2", "cpu=2 pods=9", withGPUs), aNode("n3", "cpu=1 pods=9", withGPUs),
+		aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=1"), aPod("p2", "cpu=1"), aPod("p3", "cpu=2", annotated("celsius.dev/gpu-milli", "500")))
 	const table = "attributes:\n- {name: typical, on: cluster, settle: SETTLE, typicalTasks: {cover: COVER}}\nqueueOrder: []"
 	value := func(s *Session) string {
 		return strings.TrimSpace(language.Text(readAttribute(s.p.attributes[0], s.ClusterView)))
@@ -116,10 +119,12 @@ func TestTypicalTasks(t *testing.T) {
 	}
 }
 
-// askedOften is how often the rows of a table are evaluated, and which nodes are chosen, when two pods of one class are placed, the second after the first.
+// askedOften is how often the rows of a table are evaluated, and which nodes are chosen, when two pods of one class are placed, the
+// second after the first.
 func askedOften(t *testing.T, noCache bool, table string) (counts map[string]uint64, nodes string) {
 	t.Helper()
-	c := aCluster(t, aNode("n1", "cpu=4 pods=9"), aNode("n2", "cpu=4 pods=9"), aNode("n3", "cpu=1 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=2"), aPod("p2", "cpu=2"))
+	c := aCluster(t, aNode("n1", "cpu=4 pods=9"), aNode("n2", "cpu=4 pods=9"), aNode("n3", "cpu=1 pods=9"), aQueue("q"), aGroup("g", "q"),
+		aPod("p1", "cpu=2"), aPod("p2", "cpu=2"))
 	s := begun(t, c, table)
 	s.NoCache = noCache
 	x := c.Begin()
@@ -138,8 +143,9 @@ func askedOften(t *testing.T, noCache bool, table string) (counts map[string]uin
 	return counts, nodes
 }
 
-// A score that tells tasks apart is asked for each of them, on the nodes that are left, and no other row is asked again for it. A guard that reads
-// only the task is asked once a class, and a row whose guard says no is not asked at all. What is chosen is the same as without any memory.
+// A score that tells tasks apart is asked for each of them, on the nodes that are left, and no other row is asked again for it. A guard
+// that reads only the task is asked once a class, and a row whose guard says no is not asked at all. What is chosen is the same as
+// without any memory.
 func TestRowsAreAskedNoMoreThanNeeded(t *testing.T) {
 	const table = `
 predicates:

@@ -40,7 +40,8 @@ func policySeeds(t testing.TB) []string {
 			out = append(out, string(data))
 		case "actions.yaml":
 			_, actions, _ := strings.Cut(string(data), "actions:\n")
-			out = append(out, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  pipeline: [enqueue, backfill]\n  actions:\n"+indented(actions, "  "))
+			out = append(out, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  pipeline: "+
+				"[enqueue, backfill]\n  actions:\n"+indented(actions, "  "))
 		default:
 			_, body, _ := strings.Cut(string(data), "description:")
 			out = append(out, policyText("description:"+body))
@@ -142,7 +143,8 @@ func FuzzExpression(f *testing.F) {
 			return
 		}
 		switch e.Type.Kind() {
-		case celtypes.BoolKind, celtypes.IntKind, celtypes.DoubleKind, celtypes.StringKind, celtypes.StructKind, celtypes.ListKind, celtypes.MapKind, celtypes.TimestampKind, celtypes.DurationKind:
+		case celtypes.BoolKind, celtypes.IntKind, celtypes.DoubleKind, celtypes.StringKind, celtypes.StructKind, celtypes.ListKind,
+			celtypes.MapKind, celtypes.TimestampKind, celtypes.DurationKind:
 			if v.Type().TypeName() != e.Type.TypeName() {
 				t.Errorf("%s gives %v, a %s, not a %s", text, v, v.Type().TypeName(), e.Type)
 			}
@@ -200,7 +202,8 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 			n.Labels["zone"], n.Annotations["celsius.dev/gpu-model"] = "east", "A100"
 			n.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectPreferNoSchedule}}
 		}),
-		aQueue("q"), aQuota("quota", "cpu=4", "cpu=1"), aGroup("g", "q"), aPod("p1", "cpu=1 memory=1Gi"), aPod("p2", "cpu=2 memory=1Gi nvidia.com/gpu=1", runningOn("n1"), annotated("volcano.sh/task-spec", "worker")))
+		aQueue("q"), aQuota("quota", "cpu=4", "cpu=1"), aGroup("g", "q"), aPod("p1", "cpu=1 memory=1Gi"),
+		aPod("p2", "cpu=2 memory=1Gi nvidia.com/gpu=1", runningOn("n1"), annotated("volcano.sh/task-spec", "worker")))
 	s := NewSession(c, loaded(t, policyText("jobOrder: []")))
 	s.Begin(noon())
 	f := s.frame().OfTask(c.Tasks["a/p1"])
@@ -208,7 +211,8 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 	f.Victim, f.Preemptor = s.TaskView(c.Tasks["a/p2"]), s.TaskView(c.Tasks["a/p1"])
 	f.Request, f.Scope = s.Amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
 	tree := language.NewShareTree(quota.NewShares(c.Total), map[*model.Queue][]string{})
-	return scope, &alsoValues{f, map[string]any{"typical": language.NewTypical(quota.NewTypical(c.Shapes(), 1, language.Machines(c))), "tree": tree}}
+	return scope,
+		&alsoValues{f, map[string]any{"typical": language.NewTypical(quota.NewTypical(c.Shapes(), 1, language.Machines(c))), "tree": tree}}
 }
 
 // alsoValues is a Frame in which further names stand for what only attributes give.
@@ -228,7 +232,8 @@ func (a *alsoValues) ResolveName(name string) (any, bool) {
 // allMembers writes a read of every member of every object, from a root that reaches it.
 func allMembers() []string {
 	from := map[string]string{
-		"Task": "task", "Job": "job", "Role": "job.roles[0]", "Queue": "queue", "QueueSpec": "queue.spec", "Node": "node", "Taint": "node.taints[0]", "GPU": "gpu", "Typical": "typical", "Cluster": "cluster", "Resources": "request",
+		"Task": "task", "Job": "job", "Role": "job.roles[0]", "Queue": "queue", "QueueSpec": "queue.spec", "Node": "node",
+		"Taint": "node.taints[0]", "GPU": "gpu", "Typical": "typical", "Cluster": "cluster", "Resources": "request",
 		"Namespace": "job.namespaceInfo", "Quota": "job.quotas[0]", "NodeGroups": "queue.nodeGroups",
 	}
 	var out []string
@@ -245,9 +250,12 @@ func allMembers() []string {
 // sampleValues has an expression for each type of argument.
 func sampleValues() map[string]string {
 	return map[string]string{
-		"Task": "task", "Node": "node", "Job": "job", "NodeGroups": "queue.nodeGroups", "GPU": "gpu", "Queue": "queue", "ShareTree": "tree", "Typical": "typical", "Resources": "task.request", "int": "2", "double": "1.5", "string": "'cpu'",
-		"google.protobuf.Timestamp": "now", "google.protobuf.Duration": "duration('90m')", "optional_type(google.protobuf.Duration)": "optional.of(duration('1h'))",
-		"list(string)": "['cpu', 'memory', 'nvidia.com/gpu']", "map(string, double)": "{'cpu': 2.0}", "map(string, int)": "{'cpu': 2}", "map(string, string)": "{'cpu': 'MostAllocated'}",
+		"Task": "task", "Node": "node", "Job": "job", "NodeGroups": "queue.nodeGroups", "GPU": "gpu", "Queue": "queue", "ShareTree": "tree",
+		"Typical": "typical", "Resources": "task.request", "int": "2", "double": "1.5", "string": "'cpu'",
+		"google.protobuf.Timestamp": "now", "google.protobuf.Duration": "duration('90m')",
+		"optional_type(google.protobuf.Duration)": "optional.of(duration('1h'))",
+		"list(string)": "['cpu', 'memory', 'nvidia.com/gpu']", "map(string, double)": "{'cpu': 2.0}", "map(string, int)": "{'cpu': 2}",
+		"map(string, string)": "{'cpu': 'MostAllocated'}",
 	}
 }
 

@@ -296,7 +296,8 @@ func (s *Session) moves(site, root string) (far reach, trees []*QuotaTree) {
 func (s *Session) flatQueues() *Heap[*model.Queue] {
 	far, trees := s.moves(QueueOrder, "queue")
 	return &Heap[*model.Queue]{
-		s: s, rows: s.p.rules[QueueOrder], keys: func(q *model.Queue, room []Key) ([]Key, time.Time) { return s.queueKeys(q, room), time.Time{} }, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
+		s: s, rows: s.p.rules[QueueOrder], keys: func(q *model.Queue, room []Key) ([]Key, time.Time) { return s.queueKeys(q, room), time.Time{} },
+		far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
 		log: &s.c.QueueLog, cursor: s.c.QueueLog.End(), items: map[*model.Queue]*heapItem[*model.Queue]{},
 		version: func(q *model.Queue) uint64 {
 			version := q.Version

@@ -21,7 +21,8 @@ taskOrder: [{name: asked, by: task.request.cpu, descending: true}]
 `,
 		"of others": `
 queueOrder: [{name: used, by: "cluster.used.cpu > 3.0 ? queue.jobCount : -queue.jobCount"}, {name: name, by: queue.name}]
-jobOrder: [{name: queue, by: "job.queue.allocated.cpu > 1.5 ? job.name : ''", descending: true}, {name: roles, by: "job.roles.map(r, r.ready).sum()"}]
+jobOrder: [{name: queue, by: "job.queue.allocated.cpu > 1.5 ? job.name : ''", descending: true}, {name: roles,
+    by: "job.roles.map(r, r.ready).sum()"}]
 taskOrder: [{name: node, by: "task.job.allocatedTasks > 1 ? task.name : ''", descending: true}]
 `,
 		"of what is computed": `
@@ -40,7 +41,8 @@ jobOrder: [{name: rank, by: job.rank, descending: true}]
 `,
 		"along a tree": `
 attributes:
-- {on: queue, name: limits, quotaTree: {parent: queue.spec.parent, root: "'top'", total: cluster.allocatable, rollUp: {used: queue.allocated}}}
+- {on: queue, name: limits, quotaTree: {parent: queue.spec.parent, root: "'top'", total: cluster.allocatable,
+    rollUp: {used: queue.allocated}}}
 - {on: queue, name: share, expression: "queue.used.share(cluster.allocatable)"}
 queueOrder: [{name: leaf, by: "!queue.leaf"}, {name: share, by: "queue.path.map(q, q.share)"}]
 jobOrder: [{name: above, by: job.queue.root.used.cpu}]
@@ -54,7 +56,8 @@ queueOrder: [{name: open, by: queue.open}, {name: share, by: "queue.path.map(q, 
 		"where there is no tree": `
 params: {tree: {type: bool, default: false}}
 attributes:
-- {on: queue, name: limits, quotaTree: {parent: queue.spec.parent, root: "'top'", flat: "!params.tree", total: cluster.allocatable, rollUp: {used: queue.allocated}}}
+- {on: queue, name: limits, quotaTree: {parent: queue.spec.parent, root: "'top'", flat: "!params.tree", total: cluster.allocatable,
+    rollUp: {used: queue.allocated}}}
 - {on: queue, name: share, expression: "queue.used.share(cluster.allocatable)"}
 queueOrder: [{name: share, by: "queue.path.map(q, q.share)"}]
 `,
@@ -62,7 +65,8 @@ queueOrder: [{name: share, by: "queue.path.map(q, q.share)"}]
 attributes:
 - on: cluster
   name: tree
-  hdrf: {path: "'r/' + queue.spec.parent + '/' + queue.name", weights: "'1/1/' + string(queue.spec.weight)", total: cluster.allocatable, allocated: job.allocated, request: job.request}
+  hdrf: {path: "'r/' + queue.spec.parent + '/' + queue.name", weights: "'1/1/' + string(queue.spec.weight)", total: cluster.allocatable,
+      allocated: job.allocated, request: job.request}
 queueOrder: [{name: place, by: cluster.tree.key(queue)}]
 `,
 		"of variables": `

@@ -82,7 +82,8 @@ func literals(t string) []string {
 	return map[string][]string{
 		"bool": {"true", "false"}, "int": {"0", "1", "2", "-3", "9223372036854775807"}, "double": {"0.0", "1.5", "-0.25", "1e300"},
 		"string": {"''", "'cpu'", "'east'", "'Pending'", "'zone'"}, "google.protobuf.Duration": {"duration('10m')", "duration('0s')"},
-		"list(string)": {"['cpu', 'east']", "[]"}, "map(string, double)": {"{'cpu': 2.0}"}, "map(string, int)": {"{'cpu': 2}"}, "map(string, string)": {"{'cpu': 'MostAllocated'}"},
+		"list(string)": {"['cpu', 'east']", "[]"}, "map(string, double)": {"{'cpu': 2.0}"}, "map(string, int)": {"{'cpu': 2}"},
+		"map(string, string)":                     {"{'cpu': 'MostAllocated'}"},
 		"optional_type(google.protobuf.Duration)": {"optional.none()"},
 	}[t]
 }
@@ -157,7 +158,8 @@ func (g *grammar) operators(t *rapid.T, kind string, depth int) []func() string 
 		return []func() string{
 			infix(of("bool"), "&&", "||", "==", "!="), func() string { return "!" + w("bool") },
 			infix(numbers, "<", "<=", ">", ">=", "==", "!="), infix(of("string"), "<", "<=", ">", ">=", "==", "!="),
-			infix(of("google.protobuf.Timestamp"), "<", ">", "=="), infix(of("google.protobuf.Duration"), "<", ">", "=="), infix(of("Resources"), "==", "!="),
+			infix(of("google.protobuf.Timestamp"), "<", ">", "=="), infix(of("google.protobuf.Duration"), "<", ">", "=="),
+			infix(of("Resources"), "==", "!="),
 			func() string { return "(" + w("string") + " in " + w("list(string)") + ")" },
 			func() string { return "(" + w("string") + " in " + w("map(string, string)") + ")" },
 			func() string { return "(" + w("string") + " in " + w("Resources") + ")" },
@@ -172,7 +174,8 @@ func (g *grammar) operators(t *rapid.T, kind string, depth int) []func() string 
 			func() string {
 				return "size(" + w(drawOf(t, "sized", "string", "list(string)", "map(string, string)")) + ")"
 			},
-			func() string { return "math.greatest(" + w("int") + ", " + w("int") + ")" }, func() string { return w("google.protobuf.Timestamp") + ".getHours('UTC')" },
+			func() string { return "math.greatest(" + w("int") + ", " + w("int") + ")" },
+			func() string { return w("google.protobuf.Timestamp") + ".getHours('UTC')" },
 		}
 	case "double":
 		return []func() string{
@@ -259,7 +262,8 @@ func agreesInWorlds(t *rapid.T, p *Policy, list ...*rules.Expr) {
 	for range 2 { // what was kept of the first world must not be seen in the second
 		var deltas []model.Delta
 		for range 3 {
-			deltas = append(deltas, model.Delta{Object: twinNode(t)}, model.Delta{Object: twinGroup(t)}, model.Delta{Object: w.twinPod(t)}, model.Delta{Object: w.twinPod(t)})
+			deltas = append(deltas, model.Delta{Object: twinNode(t)}, model.Delta{Object: twinGroup(t)}, model.Delta{Object: w.twinPod(t)},
+				model.Delta{Object: w.twinPod(t)})
 		}
 		w.apply(t, deltas...)
 		s := w.remembers.s
@@ -334,7 +338,8 @@ func typedAgrees(t *rapid.T, e *rules.Expr, f *language.Frame, want ref.Val) {
 		}
 	case celtypes.IntKind, celtypes.DoubleKind:
 		x, err := e.Number(f)
-		if n, ok := language.Number(want); (err != nil) != celtypes.IsError(want) || err == nil && (!ok || n != x && !(math.IsNaN(n) && math.IsNaN(x))) {
+		if n, ok := language.Number(want); (err != nil) != celtypes.IsError(want) || err == nil &&
+			(!ok || n != x && !(math.IsNaN(n) && math.IsNaN(x))) {
 			t.Fatalf("%s: Number gives %v, %v; cel-go %s", e.Text.Value, x, err, language.Text(want))
 		}
 	default: // has no typed form
@@ -393,7 +398,8 @@ func byRowForNow() map[string]string {
 	)
 	return map[string]string{
 		"predicates/pod-affinity": domains, "predicates/spread": domains, "nodeorder/pod-affinity": domains, "nodeorder/spread": domains,
-		"predicates/volume-sharing": volumes, "predicates/volume-limits": volumes, "predicates/volume-zone": volumes, "predicates/volume-binding": volumes,
+		"predicates/volume-sharing": volumes, "predicates/volume-limits": volumes, "predicates/volume-zone": volumes,
+		"predicates/volume-binding": volumes,
 	}
 }
 
@@ -402,7 +408,8 @@ func byRowForNow() map[string]string {
 func TestTablesAreCompiled(t *testing.T) {
 	listed := byRowForNow()
 	for _, name := range ShippedNames() {
-		p := loaded(t, fmt.Sprintf("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  pipeline: [allocate]\n  tiers: [{name: a, tables: [{name: %s}]}]\n", name))
+		p := loaded(t, fmt.Sprintf("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  "+
+			"pipeline: [allocate]\n  tiers: [{name: a, tables: [{name: %s}]}]\n", name))
 		for _, fact := range p.Facts() {
 			if fact.Interpreted != "" {
 				t.Errorf("%s %s/%s is left to cel-go: %s", fact.Site, fact.Table, fact.Name, fact.Interpreted)

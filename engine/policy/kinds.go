@@ -116,9 +116,12 @@ const (
 func (k *Kinds) leads(read rules.Read) way {
 	for _, step := range read.Steps {
 		switch m := step.Member; {
-		case m.Get == nil, m.Origin.Any(language.FromPeers | language.FromImageNodes | language.FromCandidates | language.FromDomain | language.FromAll | language.FromCluster | language.FromClock):
+		case m.Get == nil,
+			m.Origin.Any(language.FromPeers | language.FromImageNodes | language.FromCandidates | language.FromDomain | language.FromAll |
+				language.FromCluster | language.FromClock):
 			return nowhere
-		case m.Origin.Any(language.ToQueue), m.Origin.Any(language.FromAnswers): // the queue's name is in each key; answers are among what is asked
+		// the queue's name is in each key; answers are among what is asked
+		case m.Origin.Any(language.ToQueue), m.Origin.Any(language.FromAnswers):
 			return elsewhere
 		case m.Origin.Any(language.ToNamespace):
 			k.namespace = true

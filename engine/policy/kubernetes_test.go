@@ -46,7 +46,9 @@ func wants(key string, op corev1.NodeSelectorOperator, values ...string) corev1.
 
 func requires(terms ...corev1.NodeSelectorTerm) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms},
+		}}
 	}
 }
 
@@ -65,7 +67,10 @@ func labelled(kv ...string) func(*corev1.Node) {
 }
 
 func TestNodeAffinity(t *testing.T) {
-	byName := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"}}}}
+	byName := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{
+		Key: "metadata.name", Operator: corev1.NodeSelectorOpIn,
+		Values: []string{"n1"},
+	}}}
 	for _, test := range []struct {
 		name string
 		node func(*corev1.Node)
@@ -82,12 +87,16 @@ func TestNodeAffinity(t *testing.T) {
 		{"DoesNotExist", labelled(), requires(wants("zone", corev1.NodeSelectorOpDoesNotExist)), "true"},
 		{"Gt", labelled("cores", "16"), requires(wants("cores", corev1.NodeSelectorOpGt, "8")), "true"},
 		{"Lt", labelled("cores", "16"), requires(wants("cores", corev1.NodeSelectorOpLt, "8")), "false"},
-		{"one of two terms", labelled("zone", "east"), requires(wants("zone", corev1.NodeSelectorOpIn, "x"), wants("zone", corev1.NodeSelectorOpExists)), "true"},
+		{
+			"one of two terms", labelled("zone", "east"),
+			requires(wants("zone", corev1.NodeSelectorOpIn, "x"), wants("zone", corev1.NodeSelectorOpExists)), "true",
+		},
 		{"no term matches nothing", labelled("zone", "east"), requires(), "false"},
 		{"by name", labelled(), requires(byName), "true"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := asked(t, "task.matchesNodeAffinity(node)", aNode("n1", "cpu=4 pods=9", test.node), aPod("p", "cpu=1", test.pod)); got != test.want {
+			if got := asked(t, "task.matchesNodeAffinity(node)", aNode("n1", "cpu=4 pods=9", test.node),
+				aPod("p", "cpu=1", test.pod)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -109,7 +118,8 @@ func TestNodeAffinityScore(t *testing.T) {
 		{labelled("zone", "west"), terms, "0"},
 		{labelled("zone", "east"), func(*corev1.Pod) {}, "0"},
 	} {
-		if got := asked(t, "task.nodeAffinityScore(node)", aNode("n1", "cpu=4 pods=9", test.node), aPod("p", "cpu=1", test.pod)); got != test.want {
+		if got := asked(t, "task.nodeAffinityScore(node)", aNode("n1", "cpu=4 pods=9", test.node),
+			aPod("p", "cpu=1", test.pod)); got != test.want {
 			t.Errorf("got %s, want %s", got, test.want)
 		}
 	}
@@ -145,8 +155,14 @@ func TestTaints(t *testing.T) {
 		{"another effect", tainted(taint("a", "1", never)), tolerating(equal("a", "1", no)), "false {a: 1} 0"},
 		{"any effect", tainted(taint("a", "1", never)), tolerating(equal("a", "1", "")), "true  0"},
 		{"exists", tainted(taint("a", "1", no)), tolerating(corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists}), "true  0"},
-		{"everything", tainted(taint("a", "1", no), taint("b", "", never)), tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), "true  0"},
-		{"the first that is not tolerated", tainted(taint("a", "1", no), taint("b", "2", never), taint("c", "3", no)), tolerating(equal("a", "1", no)), "false {b: 2} 0"},
+		{
+			"everything", tainted(taint("a", "1", no), taint("b", "", never)), tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}),
+			"true  0",
+		},
+		{
+			"the first that is not tolerated", tainted(taint("a", "1", no), taint("b", "2", never), taint("c", "3", no)),
+			tolerating(equal("a", "1", no)), "false {b: 2} 0",
+		},
 		{"preferences do not exclude", tainted(taint("a", "1", rather), taint("b", "", rather)), tolerating(), "true  2"},
 		{"a preference tolerated", tainted(taint("a", "1", rather), taint("b", "", rather)), tolerating(equal("a", "1", rather)), "true  1"},
 		{"a toleration of NoSchedule is none of a preference", tainted(taint("a", "1", rather)), tolerating(equal("a", "1", no)), "true  1"},
@@ -192,7 +208,8 @@ func TestPortsFree(t *testing.T) {
 		{"a container's port that is none of the host", claiming(port(0, "", "")), claiming(port(0, "", "")), "true"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := asked(t, "task.portsFree(node)", aNode("n1", "cpu=4 pods=9"), aPod("p", "cpu=1", test.mine), aPod("other", "cpu=1", test.other, runningOn("n1"))); got != test.want {
+			if got := asked(t, "task.portsFree(node)", aNode("n1", "cpu=4 pods=9"), aPod("p", "cpu=1", test.mine),
+				aPod("other", "cpu=1", test.other, runningOn("n1"))); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -206,11 +223,15 @@ func TestAllocationScores(t *testing.T) {
 		name, node, used, asks, expression, want string
 	}{
 		{"least", node, "", "cpu=1 memory=2Gi", "node.leastAllocated(task, ['cpu', 'memory'])", "75"},
-		{"least: whole percents, a mean of whole percents", node, "", "cpu=1 memory=3Gi", "node.leastAllocated(task, ['cpu', 'memory'])", "68"}, // (75 + 62) / 2
+		// (75 + 62) / 2
+		{"least: whole percents, a mean of whole percents", node, "", "cpu=1 memory=3Gi", "node.leastAllocated(task, ['cpu', 'memory'])", "68"},
 		{"least beside others", node, "cpu=1 memory=2Gi", "cpu=1 memory=2Gi", "node.leastAllocated(task, ['cpu', 'memory'])", "50"},
 		{"least of one", node, "cpu=1 memory=2Gi", "cpu=1 memory=4Gi", "node.leastAllocated(task, ['cpu'])", "50"},
 		{"least: too much of one gives 0 for it", node, "", "cpu=5 memory=2Gi", "node.leastAllocated(task, ['cpu', 'memory'])", "37"},
-		{"least: a resource that the node lacks is left out", node, "", "cpu=1 memory=2Gi", "node.leastAllocated(task, ['cpu', 'memory', '" + gpu + "', 'none'])", "75"},
+		{
+			"least: a resource that the node lacks is left out", node, "", "cpu=1 memory=2Gi",
+			"node.leastAllocated(task, ['cpu', 'memory', '" + gpu + "', 'none'])", "75",
+		},
 		{"least of nothing known", node, "", "cpu=1", "node.leastAllocated(task, ['none'])", "0"},
 		{"least: who asks nothing counts a little", node, "", "", "node.leastAllocated(task, ['cpu', 'memory'])", "97"}, // 97.5 and 97.56: 97, 97
 		{"least: others who ask nothing count too", "cpu=1 pods=9", "pods=0", "cpu=100m", "node.leastAllocated(task, ['cpu'])", "80"},
@@ -220,28 +241,65 @@ func TestAllocationScores(t *testing.T) {
 		{"balanced: nothing changes", node, "", "cpu=1 memory=2Gi", "node.balanced(task, ['cpu', 'memory'])", "75"},
 		{"balanced: as bad as can be", node, "", "cpu=4", "node.balanced(task, ['cpu', 'memory'])", "50"},
 		{"balanced: as good as can be", node, "cpu=4", "memory=8Gi", "node.balanced(task, ['cpu', 'memory'])", "100"},
-		{"balanced: half the difference of two", node, "", "cpu=2 memory=2Gi", "node.balanced(task, ['cpu', 'memory'])", "68"},                            // 87 with, 100 without: 50 + 37/2
-		{"balanced: three", node + " " + gpu + "=4", "", "cpu=4 memory=4Gi " + gpu + "=1", "node.balanced(task, ['cpu', 'memory', '" + gpu + "'])", "59"}, // deviation of 1, 0.5, 0.25 is 0.312: 68 and 100
-		{"balanced: what the task does not ask for", node + " " + gpu + "=4", "", "cpu=2 memory=4Gi", "node.balanced(task, ['cpu', 'memory', '" + gpu + "'])", "75"},
+		// 87 with, 100 without: 50 + 37/2
+		{"balanced: half the difference of two", node, "", "cpu=2 memory=2Gi", "node.balanced(task, ['cpu', 'memory'])", "68"},
+		// deviation of 1, 0.5, 0.25 is 0.312: 68 and 100
+		{
+			"balanced: three", node + " " + gpu + "=4", "", "cpu=4 memory=4Gi " + gpu + "=1",
+			"node.balanced(task, ['cpu', 'memory', '" + gpu + "'])", "59",
+		},
+		{
+			"balanced: what the task does not ask for", node + " " + gpu + "=4", "", "cpu=2 memory=4Gi",
+			"node.balanced(task, ['cpu', 'memory', '" + gpu + "'])", "75",
+		},
 		{"balanced: one alone", node, "", "cpu=3", "node.balanced(task, ['cpu'])", "75"},
 		{"balanced: asks for nothing", node, "cpu=3", "", "node.balanced(task, ['cpu'])", "0"},
 		{"binpack", node, "", "cpu=1 memory=2Gi", "node.binpack(task, 1.0, 1.0, [], {})", "0.25"},
 		{"binpack beside others", node, "cpu=1 memory=2Gi", "cpu=1 memory=2Gi", "node.binpack(task, 1.0, 1.0, [], {})", "0.5"},
 		{"binpack by weight", node, "", "cpu=1 memory=8Gi", "node.binpack(task, 3.0, 1.0, [], {})", "0.4375"}, // (3 * 0.25 + 1 * 1) / 4
 		{"binpack: what is not asked for does not count", node, "memory=8Gi", "cpu=1", "node.binpack(task, 1.0, 1.0, [], {})", "0.25"},
-		{"binpack with a further resource", node + " " + gpu + "=4", gpu + "=1", "cpu=1 memory=2Gi " + gpu + "=1", "node.binpack(task, 1.0, 1.0, ['" + gpu + "'], {'" + gpu + "': 2.0})", "0.375"}, // (0.25 + 0.25 + 2*0.5) / 4
-		{"binpack: a weight of 1 where the map has none", node + " " + gpu + "=4", gpu + "=1", "cpu=1 " + gpu + "=1", "node.binpack(task, 1.0, 1.0, ['" + gpu + "'], {'other': 9.0})", "0.375"},
+		// (0.25 + 0.25 + 2*0.5) / 4
+		{
+			"binpack with a further resource", node + " " + gpu + "=4", gpu + "=1", "cpu=1 memory=2Gi " + gpu + "=1",
+			"node.binpack(task, 1.0, 1.0, ['" + gpu + "'], {'" + gpu + "': 2.0})", "0.375",
+		},
+		{
+			"binpack: a weight of 1 where the map has none", node + " " + gpu + "=4", gpu + "=1", "cpu=1 " + gpu + "=1",
+			"node.binpack(task, 1.0, 1.0, ['" + gpu + "'], {'other': 9.0})", "0.375",
+		},
 		{"binpack: one that does not fit makes it 0", node, "", "cpu=5 memory=2Gi", "node.binpack(task, 1.0, 1.0, [], {})", "0"},
-		{"binpack: one that the node lacks counts as 0", node, "", "cpu=2 " + gpu + "=1", "node.binpack(task, 1.0, 1.0, ['" + gpu + "'], {})", "0.25"},
-		{"a strategy for each", node, "", "cpu=1 memory=2Gi", "node.strategyFit(task, {'cpu': 'LeastAllocated', 'memory': 'MostAllocated'}, {'cpu': 1.0, 'memory': 3.0}, '')", "0.375"}, // (1*0.75 + 3*0.25) / 4
-		{"a strategy for the rest", node, "", "cpu=1 memory=2Gi", "node.strategyFit(task, {'cpu': 'LeastAllocated'}, {'cpu': 1.0, 'memory': 1.0}, 'MostAllocated')", "0.5"},
+		{
+			"binpack: one that the node lacks counts as 0", node, "", "cpu=2 " + gpu + "=1", "node.binpack(task, 1.0, 1.0, ['" + gpu + "'], {})",
+			"0.25",
+		},
+		// (1*0.75 + 3*0.25) / 4
+		{
+			"a strategy for each", node, "", "cpu=1 memory=2Gi",
+			"node.strategyFit(task, {'cpu': 'LeastAllocated', 'memory': 'MostAllocated'}, {'cpu': 1.0, 'memory': 3.0}, '')", "0.375",
+		},
+		{
+			"a strategy for the rest", node, "", "cpu=1 memory=2Gi",
+			"node.strategyFit(task, {'cpu': 'LeastAllocated'}, {'cpu': 1.0, 'memory': 1.0}, 'MostAllocated')", "0.5",
+		},
 		{"strategies beside others", node, "cpu=1", "cpu=1", "node.strategyFit(task, {}, {'cpu': 1.0}, 'MostAllocated')", "0.5"},
 		{"strategies of what is not asked for", node, "", "cpu=1", "node.strategyFit(task, {}, {'memory': 1.0}, '')", "0"},
-		{"one that the node lacks is a part of the mean", node, "", "cpu=1 " + gpu + "=1", "node.strategyFit(task, {}, {'cpu': 1.0, '" + gpu + "': 2.0}, '')", "0.25"},
+		{
+			"one that the node lacks is a part of the mean", node, "", "cpu=1 " + gpu + "=1",
+			"node.strategyFit(task, {}, {'cpu': 1.0, '" + gpu + "': 2.0}, '')", "0.25",
+		},
 		{"one that does not fit", node, "", "cpu=5 memory=2Gi", "node.strategyFit(task, {}, {'cpu': 1.0, 'memory': 1.0}, '')", "0"},
-		{"a pattern", node + " " + gpu + "=4", "", gpu + "=1", "node.strategyFit(task, {'nvidia.com/*': 'MostAllocated'}, {'nvidia.com/*': 1.0}, '')", "0.25"},
-		{"the longest pattern", node + " " + gpu + "=4", "", gpu + "=1", "node.strategyFit(task, {'nvidia*': 'LeastAllocated', 'nvidia.com/g*': 'MostAllocated'}, {'n*': 1.0}, '')", "0.25"},
-		{"the name before any pattern", node + " " + gpu + "=4", "", gpu + "=1", "node.strategyFit(task, {'nvidia.com/*': 'MostAllocated', '" + gpu + "': 'LeastAllocated'}, {'n*': 1.0}, '')", "0.75"},
+		{
+			"a pattern", node + " " + gpu + "=4", "", gpu + "=1",
+			"node.strategyFit(task, {'nvidia.com/*': 'MostAllocated'}, {'nvidia.com/*': 1.0}, '')", "0.25",
+		},
+		{
+			"the longest pattern", node + " " + gpu + "=4", "", gpu + "=1",
+			"node.strategyFit(task, {'nvidia*': 'LeastAllocated', 'nvidia.com/g*': 'MostAllocated'}, {'n*': 1.0}, '')", "0.25",
+		},
+		{
+			"the name before any pattern", node + " " + gpu + "=4", "", gpu + "=1",
+			"node.strategyFit(task, {'nvidia.com/*': 'MostAllocated', '" + gpu + "': 'LeastAllocated'}, {'n*': 1.0}, '')", "0.75",
+		},
 		{"a star alone, or within, is no pattern", node, "", "cpu=1", "node.strategyFit(task, {}, {'*': 1.0, 'c*u': 1.0, 'c*p*': 1.0}, '')", "0"},
 		{"a weight of 0", node, "", "cpu=1 memory=2Gi", "node.strategyFit(task, {}, {'cpu': 0.0, 'memory': 1.0}, 'MostAllocated')", "0.25"},
 		{"names of resources", node, "", gpu + "=1 memory=1 cpu=1", "task.request.names()", "cpu, memory, pods, " + gpu},
@@ -288,7 +346,8 @@ func TestDevicesAndAnnotations(t *testing.T) {
 		}
 		got := asked(t, test[0], aNode("n1", "cpu=8 pods=9 nvidia.com/gpu=3"), mine, sharer("x", "500", "0"), sharer("y", "300", "1"))
 		if test[0] == "node.gpus.map(g, g.free)" {
-			got = asked(t, "node.gpus.map(g, string(g.free)).join(' ')", aNode("n1", "cpu=8 pods=9 nvidia.com/gpu=3"), mine, sharer("x", "500", "0"), sharer("y", "300", "1"))
+			got = asked(t, "node.gpus.map(g, string(g.free)).join(' ')", aNode("n1", "cpu=8 pods=9 nvidia.com/gpu=3"), mine, sharer("x", "500", "0"),
+				sharer("y", "300", "1"))
 			got = "[" + got + "]"
 		}
 		if got != test[1] {

@@ -57,7 +57,8 @@ scores: [{name: image, expression: node.imageLocality(task)}]
 		}
 	})
 	for what, size := range map[string]int{
-		"starts": len(s.starts), "namespaces": len(s.Namespaces), "contexts and images": s.Topology.Size(), "classes": len(s.verdicts.classes.byKey),
+		"starts": len(s.starts), "namespaces": len(s.Namespaces), "contexts and images": s.Topology.Size(),
+		"classes": len(s.verdicts.classes.byKey),
 	} {
 		if size == 0 || size > 12 {
 			t.Errorf("%d %s are kept after 100 jobs came and went", size, what)
@@ -68,7 +69,8 @@ scores: [{name: image, expression: node.imageLocality(task)}]
 // What is there is not forgotten, however much has gone: a value of the start stays that of the start.
 func TestSessionKeepsWhatIsThere(t *testing.T) {
 	var stays *model.Job
-	passing(t, 40, "attributes: [{on: job, name: first, settle: start, expression: cluster.used.cpu + job.request.cpu}]\njobOrder: [{name: first, by: job.first}]\n", func(s *Session, task *model.Task) {
+	passing(t, 40, "attributes: [{on: job, name: first, settle: start, expression: cluster.used.cpu + job.request.cpu}]\njobOrder: [{name: "+
+		"first, by: job.first}]\n", func(s *Session, task *model.Task) {
 		if stays == nil {
 			group := aGroup("stays", "q")
 			s.c.Apply(model.Delta{Object: group}, model.Delta{Object: aPod("stays-0", "cpu=5", annotated(model.GroupAnnotation, "stays"))})

@@ -30,7 +30,8 @@ func LoadWith(doc *source.Document, verbs []Verb, v rules.Vocabulary) (*Policy, 
 // loadWith is LoadWith where attributes have other accounting functions.
 func loadWith(doc *source.Document, verbs []Verb, v rules.Vocabulary, functions []*Accounting) (*Policy, source.Issues) {
 	if what := language.Undeclared(v); what != nil {
-		return nil, source.Issues{doc.Root.Issuef("it must be declared, as it is remembered by that", "%s: it is not said what is read", strings.Join(what, ", "))}
+		return nil, source.Issues{doc.Root.Issuef("it must be declared, as it is remembered by that", "%s: it is not said what is read",
+			strings.Join(what, ", "))}
 	}
 	l := &loader{shape: shapeWith(functions), functions: functions, shipped: map[string]*rules.Table{}, verbs: verbs}
 	lang, err := rules.NewLanguage(v)
@@ -48,7 +49,10 @@ func loadWith(doc *source.Document, verbs []Verb, v rules.Vocabulary, functions 
 
 // Vocabulary is what the language has beyond Kubernetes' dialect.
 func Vocabulary() rules.Vocabulary {
-	return rules.Vocabulary{Objects: language.Objects(), Functions: append(language.Functions(), language.VolumeFunctions()...), Roots: language.RootNames(), Row: "node"}
+	return rules.Vocabulary{
+		Objects: language.Objects(), Functions: append(language.Functions(), language.VolumeFunctions()...),
+		Roots: language.RootNames(), Row: "node",
+	}
 }
 
 // Default is the embedded default policy.

@@ -28,21 +28,45 @@ func misdeclared() []misdeclaration {
 		{"Node", "zoneTasks", language.FromDomain, language.FromState, byStep, byStep, ofView(zoneTasks)},
 		{"Node", "busy", language.FromState, language.FromSpec, byStep, byObject, ofView(nodeTasks)},
 		{"Node", "hurry", language.FromState, language.FromState, byStep, rules.ByCycle, ofView(nodeTasks)},
-		{"Node", "labelled", language.FromSpec, language.FromSpec | language.FromAmounts, byObject, byObject, ofView(func(n *language.NodeView) int64 { return int64(len(n.Of.Labels["zone"])) })},
-		{"Node", "portion", language.FromState | language.FromCluster, language.FromState, byStep, byStep, ofView(func(n *language.NodeView) int64 { return int64(n.World.Cluster().Used.Get(model.CPU)) })},
+		{
+			"Node", "labelled", language.FromSpec, language.FromSpec | language.FromAmounts, byObject, byObject,
+			ofView(func(n *language.NodeView) int64 { return int64(len(n.Of.Labels["zone"])) }),
+		},
+		{
+			"Node", "portion", language.FromState | language.FromCluster, language.FromState, byStep, byStep,
+			ofView(func(n *language.NodeView) int64 { return int64(n.World.Cluster().Used.Get(model.CPU)) }),
+		},
 		{"Node", "jobPhases", language.FromAll, language.ToTasks, byStep, byStep, ofView(waitingBeside)},
-		{"Task", "title", language.FromSpec, language.FromIdentity, byObject, rules.Static, ofView(func(t *language.TaskView) int64 { return int64(len(t.Of.Labels["app"])) })},
+		{
+			"Task", "title", language.FromSpec, language.FromIdentity, byObject, rules.Static,
+			ofView(func(t *language.TaskView) int64 { return int64(len(t.Of.Labels["app"])) }),
+		},
 		{"Task", "beside", language.FromAll, language.FromState, byStep, byStep, ofView(queueHolds)},
 		{"Task", "claimed", language.FromSpec | language.FromVolumes, language.FromSpec, byStep, byObject, ofView(claimsMissing)},
-		{"Task", "imaged", language.FromSpec | language.FromImages, language.FromSpec, byObject, byObject, ofView(func(t *language.TaskView) int64 {
-			return int64(len(t.World.TopologyOf(t.Of).Images()))
-		})},
-		{"Task", "spokenOf", language.FromSpec | language.FromOthersTerms, language.FromTerms, byObject, byObject, ofView(func(t *language.TaskView) int64 {
-			return int64(len(strings.Fields(t.World.TopologyOf(t.Of).Matched())))
-		})},
-		{"Task", "polite", language.FromSpec | language.FromRelated, language.FromSpec, byObject, byObject, ofView(func(t *language.TaskView) int64 { return int64(len(t.Of.PreemptionPolicy)) })},
-		{"Job", "minutes", language.FromClock, language.FromState, rules.ByCycle, rules.ByCycle, ofView(func(j *language.JobView) int64 { return j.World.Now.Unix() / 60 })},
-		{"Job", "letIn", language.FromState, language.FromSpec, rules.ByAdmit, byObject, ofView(func(j *language.JobView) int64 { return int64(strings.Index("PI", j.Of.Phase[:1])) })},
+		{
+			"Task", "imaged", language.FromSpec | language.FromImages, language.FromSpec, byObject, byObject,
+			ofView(func(t *language.TaskView) int64 {
+				return int64(len(t.World.TopologyOf(t.Of).Images()))
+			}),
+		},
+		{
+			"Task", "spokenOf", language.FromSpec | language.FromOthersTerms, language.FromTerms, byObject, byObject,
+			ofView(func(t *language.TaskView) int64 {
+				return int64(len(strings.Fields(t.World.TopologyOf(t.Of).Matched())))
+			}),
+		},
+		{
+			"Task", "polite", language.FromSpec | language.FromRelated, language.FromSpec, byObject, byObject,
+			ofView(func(t *language.TaskView) int64 { return int64(len(t.Of.PreemptionPolicy)) }),
+		},
+		{
+			"Job", "minutes", language.FromClock, language.FromState, rules.ByCycle, rules.ByCycle,
+			ofView(func(j *language.JobView) int64 { return j.World.Now.Unix() / 60 }),
+		},
+		{
+			"Job", "letIn", language.FromState, language.FromSpec, rules.ByAdmit, byObject,
+			ofView(func(j *language.JobView) int64 { return int64(strings.Index("PI", j.Of.Phase[:1])) }),
+		},
 		{"Queue", "rank", language.FromAll, language.FromSpec, byObject, byObject, ofView(heavierQueues)},
 	}
 }

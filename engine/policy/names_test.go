@@ -54,7 +54,8 @@ var reasoned = map[string]string{
 	"queues.go Member.Name":             "writes a path as an author does",
 }
 
-// What may be remembered follows from declarations: nothing beside them decides by the name of a field, or by which type of object it leads to.
+// What may be remembered follows from declarations: nothing beside them decides by the name of a field, or by which type of object it
+// leads to.
 func TestNoFieldIsKnownByName(t *testing.T) {
 	names := map[string]bool{}
 	for _, o := range language.Objects() {

@@ -103,14 +103,15 @@ func compareSeen(t *rapid.T, when string, many, each *side) {
 
 // erringNode is the i-th node, with labels that may be missing or no numbers.
 func erringNode(t *rapid.T, i int) *corev1.Node {
-	return aNode(fmt.Sprintf("n%02d", i), drawOf(t, "allocatable", "cpu=4 memory=8Gi pods=5", "cpu=2 memory=4Gi pods=9"), func(n *corev1.Node) {
-		for _, label := range []string{"zone", "rank", "host"} {
-			if v := drawOf(t, label, "", "1", "3", "none", "west"); v != "" {
-				n.Labels[label] = v
+	return aNode(fmt.Sprintf("n%02d", i), drawOf(t, "allocatable", "cpu=4 memory=8Gi pods=5", "cpu=2 memory=4Gi pods=9"),
+		func(n *corev1.Node) {
+			for _, label := range []string{"zone", "rank", "host"} {
+				if v := drawOf(t, label, "", "1", "3", "none", "west"); v != "" {
+					n.Labels[label] = v
+				}
 			}
-		}
-		n.Spec.Unschedulable = drawOf(t, "cordoned", false, false, true)
-	})
+			n.Spec.Unschedulable = drawOf(t, "cordoned", false, false, true)
+		})
 }
 
 // erringWorlds are two clusters alike, of 16 nodes, some with pods, and a task that waits.

@@ -122,9 +122,9 @@ func (p *Policy) treeOfElements(each *rules.Each, read rules.Read) *QuotaTree {
 // Queues is a heap of queues: rows of queueOrder, then creation time, then name. Where a row branches, it is kept as a tree of heaps,
 // in which a change costs a few comparisons for each level.
 //
-// Where queues lie at different depths, one key may be the beginning of another and equal to it, and that is no order: of a at [5], b at [5, 1] and c at [5, 3], a
-// is equal to both, and b comes before c. If c was created first and b last, c comes before a, a before b, and b before c. Who is taken first of such
-// queues then depends on which are compared with which: on the flat heap, which stays.
+// Where queues lie at different depths, one key may be the beginning of another and equal to it, and that is no order: of a at [5], b
+// at [5, 1] and c at [5, 3], a is equal to both, and b comes before c. If c was created first and b last, c comes before a, a before b,
+// and b before c. Who is taken first of such queues then depends on which are compared with which: on the flat heap, which stays.
 type Queues struct {
 	flat *Heap[*model.Queue]
 	tree branchHeap // nil: there is none

@@ -147,7 +147,8 @@ func (s *tableScope) rollUpField(t *QuotaTree, a *rules.Attribute, k int, r Roll
 	below := &rules.Member{Name: "below", Origin: language.ToMembers, Changes: rules.ByObject}
 	s.p.trees[below] = t
 	f := s.treeField(t, a, nil, treePart{
-		name: r.name, typ: language.ResourcesType(), doc: "the sum of " + strings.TrimSpace(r.Expr.Text.Value) + " over it and all queues below it",
+		name: r.name, typ: language.ResourcesType(),
+		doc: "the sum of " + strings.TrimSpace(r.Expr.Text.Value) + " over it and all queues below it",
 		get: func(at *TreePlaces, i int) ref.Val { return at.w.Amounts(at.sums[k].Of(i).Clone()) },
 	})
 	f.Args = map[string]*rules.Expr{rollUpArgument: r.Expr}

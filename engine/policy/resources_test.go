@@ -98,7 +98,10 @@ func TestResourceFunctions(t *testing.T) {
 		{"cpu=1500m memory=1Gi", "", "", "a.get('cpu') + a.cpu", "3"},
 		{"cpu=1500m memory=1Gi", "", "", "a['memory'] == 1073741824.0 && a.memory == a.get('memory')", "true"},
 		{gpu + "=2", "", "", "a['" + gpu + "'] + a['example.com/none']", "2"},
-		{"cpu=1500m memory=1Gi " + gpu + "=2", "", "", "string(a.milli('cpu')) + ' ' + string(a.milli('" + gpu + "')) + ' ' + string(a.milli('none'))", "1500 2000 0"},
+		{
+			"cpu=1500m memory=1Gi " + gpu + "=2", "", "",
+			"string(a.milli('cpu')) + ' ' + string(a.milli('" + gpu + "')) + ' ' + string(a.milli('none'))", "1500 2000 0",
+		},
 		{"memory=2", "", "", "a.milli('memory')", "2000"},
 		{"cpu=0 " + gpu + "=1", "", "", "'cpu' in a && '" + gpu + "' in a && !('memory' in a) && !('none' in a)", "true"},
 		{"cpu=1", "cpu=1000m", "", "a == b", "true"},

@@ -11,7 +11,8 @@ import (
 // A row is asked about a node once for all classes that are alike in what it reads, and of nodes that are alike in their amounts
 // about one, if it reads nothing else of them, until what it reads of the node changes; where it errs, it errs for each.
 func TestRowsAreAskedOnceForClassesThatAreAlike(t *testing.T) {
-	c := aCluster(t, aNode("n1", "cpu=9 pods=9", labelled("rack", "r")), aNode("n2", "cpu=9 pods=9", labelled("rack", "r")), aQueue("q"), aGroup("g", "q"),
+	c := aCluster(t, aNode("n1", "cpu=9 pods=9", labelled("rack", "r")), aNode("n2", "cpu=9 pods=9", labelled("rack", "r")), aQueue("q"),
+		aGroup("g", "q"),
 		aPod("a", "cpu=1", inZone("x")), aPod("b", "cpu=2", inZone("x")), aPod("c", "cpu=3", inZone("y")), aPod("d", "cpu=1", inZone("y")))
 	s := begun(t, c, `
 predicates:
@@ -41,12 +42,21 @@ scores:
 		}
 	}
 	choose("a")
-	asked("by one class", map[string]uint64{"of-object": 2, "of-node": 1, "of-zone": 2, "errs": 2, "of-request": 1, "count": 1, "size": 2, "around": 2})
+	asked("by one class", map[string]uint64{
+		"of-object": 2, "of-node": 1, "of-zone": 2, "errs": 2, "of-request": 1, "count": 1, "size": 2,
+		"around": 2,
+	})
 	choose("b", "c", "d", "a")
-	asked("by four", map[string]uint64{"of-object": 2, "of-node": 1, "of-zone": 4, "errs": 8, "of-request": 3, "count": 1, "size": 2, "around": 2})
+	asked("by four", map[string]uint64{
+		"of-object": 2, "of-node": 1, "of-zone": 4, "errs": 8, "of-request": 3, "count": 1, "size": 2,
+		"around": 2,
+	})
 	c.Begin().Allocate(c.Tasks["a/a"], 0, nil)
 	choose("b", "c", "d")
-	asked("after a placement", map[string]uint64{"of-object": 2, "of-node": 2, "of-zone": 4, "errs": 8, "of-request": 6, "count": 2, "size": 2, "around": 3})
+	asked("after a placement", map[string]uint64{
+		"of-object": 2, "of-node": 2, "of-zone": 4, "errs": 8, "of-request": 6, "count": 2, "size": 2,
+		"around": 3,
+	})
 	if f := s.Faults(); len(f) != 1 || f[0].Count != 8 || f[0].Object != "a/a on n1" {
 		t.Errorf("errors are counted for each class: %+v", f)
 	}
@@ -61,7 +71,8 @@ scores:
 
 // What no class reads any more is forgotten.
 func TestRowResultsAreForgotten(t *testing.T) {
-	c := aCluster(t, aNode("n1", "cpu=9 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("a", "cpu=1", inZone("x")), aPod("b", "cpu=1", inZone("y")))
+	c := aCluster(t, aNode("n1", "cpu=9 pods=9"), aQueue("q"), aGroup("g", "q"), aPod("a", "cpu=1", inZone("x")),
+		aPod("b", "cpu=1", inZone("y")))
 	s := begun(t, c, `
 predicates: [{name: of-node, expression: node.taskCount < 5}, {name: of-zone, expression: "task.labels['zone'] != ''"}]
 scores: [{name: none, expression: "0.0"}]

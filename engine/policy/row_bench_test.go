@@ -54,12 +54,17 @@ func benchRows() []benchRow {
 			}
 			return true
 		}},
-		{name: "fits-by-field", expression: "task.request.cpu <= node.idle.cpu && task.request.memory <= node.idle.memory", fits: func(n *model.Nodes, t *model.Task, row int32) bool {
-			return t.Request[cpu]/1000 <= (n.Allocatable[cpu][row]-n.Used[cpu][row])/1000 && t.Request[memory] <= n.Allocatable[memory][row]-n.Used[memory][row]
-		}},
+		{
+			name: "fits-by-field", expression: "task.request.cpu <= node.idle.cpu && task.request.memory <= node.idle.memory",
+			fits: func(n *model.Nodes, t *model.Task, row int32) bool {
+				return t.Request[cpu]/1000 <= (n.Allocatable[cpu][row]-n.Used[cpu][row])/1000 &&
+					t.Request[memory] <= n.Allocatable[memory][row]-n.Used[memory][row]
+			},
+		},
 		{name: "least-requested", expression: "node.leastAllocated(task, ['cpu', 'memory'])", score: least},
 		{
-			name: "least-by-field", expression: "50.0 * ((node.idle.cpu - task.request.cpu) / node.allocatable.cpu + (node.idle.memory - task.request.memory) / node.allocatable.memory)",
+			name: "least-by-field", expression: "50.0 * ((node.idle.cpu - task.request.cpu) / node.allocatable.cpu + (node.idle.memory - " +
+				"task.request.memory) / node.allocatable.memory)",
 			score: func(n *model.Nodes, t *model.Task, row int32) float64 {
 				of := func(dim int, unit float64) float64 {
 					return ((n.Allocatable[dim][row]-n.Used[dim][row])/unit - t.Request[dim]/unit) / (n.Allocatable[dim][row] / unit)
@@ -68,12 +73,16 @@ func benchRows() []benchRow {
 			},
 		},
 		{name: "binpack", expression: "100.0 * node.binpack(task, 5.0, 1.0, [], {'cpu': 1.0})", score: binpack},
-		{name: "binpack-by-field", expression: "node.used.cpu + task.request.cpu > node.allocatable.cpu || node.used.memory + task.request.memory > node.allocatable.memory ? 0.0 : " +
-			"100.0 * ((5.0 * (node.used.cpu + task.request.cpu) / node.allocatable.cpu + (node.used.memory + task.request.memory) / node.allocatable.memory) / 6.0)", score: binpack},
-		{name: "zone", expression: "node.labels[?'zone'].orValue('') in ['z1', 'z2', 'z3']", fits: func(n *model.Nodes, _ *model.Task, row int32) bool {
-			zone := n.Rows[row].Labels["zone"]
-			return zone == "z1" || zone == "z2" || zone == "z3"
-		}},
+		{name: "binpack-by-field", expression: "node.used.cpu + task.request.cpu > node.allocatable.cpu || node.used.memory + " +
+			"task.request.memory > node.allocatable.memory ? 0.0 : 100.0 * ((5.0 * (node.used.cpu + task.request.cpu) / node.allocatable.cpu + " +
+			"(node.used.memory + task.request.memory) / node.allocatable.memory) / 6.0)", score: binpack},
+		{
+			name: "zone", expression: "node.labels[?'zone'].orValue('') in ['z1', 'z2', 'z3']",
+			fits: func(n *model.Nodes, _ *model.Task, row int32) bool {
+				zone := n.Rows[row].Labels["zone"]
+				return zone == "z1" || zone == "z2" || zone == "z3"
+			},
+		},
 	}
 }
 
@@ -83,7 +92,8 @@ func benchWorld(b testing.TB) (*Session, *model.Task) {
 	for i := range 5000 {
 		name := fmt.Sprintf("n%04d", i)
 		objects = append(objects, aNode(name, "cpu=32 memory=256Gi pods=110", func(n *corev1.Node) { n.Labels["zone"] = fmt.Sprint("z", i%10) }),
-			aPod("a"+name, fmt.Sprintf("cpu=%d memory=%dGi", 1+i%20, 1+i%100), runningOn(name)), aPod("b"+name, fmt.Sprintf("cpu=%d memory=8Gi", 1+i%13), runningOn(name)))
+			aPod("a"+name, fmt.Sprintf("cpu=%d memory=%dGi", 1+i%20, 1+i%100), runningOn(name)),
+			aPod("b"+name, fmt.Sprintf("cpu=%d memory=8Gi", 1+i%13), runningOn(name)))
 	}
 	c := aCluster(b, objects...)
 	s := NewSession(c, loaded(b, policyText("jobOrder: []")))

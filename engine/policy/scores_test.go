@@ -76,10 +76,12 @@ func TestScores(t *testing.T) {
 		{"what weighs beyond all numbers is bounded", row(", weight: 1e300"), []string{"1e20", "-1e20", "2"}, "1e+300 -1e+300 1e+300", "n1"},
 		{"what is normalised beyond all numbers too", row(", normalize: max"), []string{"1e307", "1e306"}, "1e+300 10", "n1"},
 		{"a weight of 0 switches off", row(", weight: 0"), []string{"1", "3"}, "0 0", "n1"},
-		{"weight and step of params", "params: {w: {type: double, default: 2}, step: {type: int, default: 10}}\n" + row(", weight: params.w, round: {mode: floor, step: params.step * 2}"), []string{"25", "59"}, "40 80", "n2"},
+		{"weight and step of params", "params: {w: {type: double, default: 2}, step: {type: int, default: 10}}\n" +
+			row(", weight: params.w, round: {mode: floor, step: params.step * 2}"), []string{"25", "59"}, "40 80", "n2"},
 		{"an int is a number", "scores: [{name: r, expression: \"node.name == 'n2' ? 3 : 1\"}]", []string{"", ""}, "1 3", "n2"},
 		{"rows are summed", row("") + "\n", []string{"1", "2"}, "1 2", "n2"},
-		{"several rows, each in its own range", "scores:\n- {name: a, expression: \"" + raw + "\", normalize: max}\n- {name: b, expression: \"node.name == 'n1' ? 1.0 : 0.0\", weight: 60}\n", []string{"1", "2"}, "110 100", "n1"},
+		{"several rows, each in its own range", "scores:\n- {name: a, expression: \"" + raw +
+			"\", normalize: max}\n- {name: b, expression: \"node.name == 'n1' ? 1.0 : 0.0\", weight: 60}\n", []string{"1", "2"}, "110 100", "n1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			totals, best := scoresOf(t, begun(t, fourNodes(t, test.values...), test.table))
@@ -92,14 +94,16 @@ func TestScores(t *testing.T) {
 
 // Only the nodes that are chosen from make the range of a column: those that fit now, and else those that fit later.
 func TestScoresAreNormalisedOverTheGroup(t *testing.T) {
-	table := "scores: [{name: r, expression: \"double(node.labels['s'])\", normalize: minMax}]\npredicates: [{name: not-the-first, expression: \"node.name != 'n1'\"}]"
+	table := "scores: [{name: r, expression: \"double(node.labels['s'])\", normalize: minMax}]\npredicates: [{name: not-the-first, " +
+		"expression: \"node.name != 'n1'\"}]"
 	c := fourNodes(t, "-100", "1", "2", "5")
 	apply(t, c, aPod("full", "cpu=4", runningOn("n4")))
 	totals, best := scoresOf(t, begun(t, c, table))
 	if best != "n3" || totals[1] != "0" || totals[2] != "100" {
 		t.Errorf("n1 is not fit, n4 is full: n2 and n3 are between 0 and 100; got %v, best %s", totals, best)
 	}
-	apply(t, c, aPod("full2", "cpu=4", runningOn("n2")), aPod("full3", "cpu=4", runningOn("n3")), aPod("full", "cpu=4", runningOn("n4"), leaving), aPod("full3", "cpu=4", runningOn("n3"), leaving))
+	apply(t, c, aPod("full2", "cpu=4", runningOn("n2")), aPod("full3", "cpu=4", runningOn("n3")),
+		aPod("full", "cpu=4", runningOn("n4"), leaving), aPod("full3", "cpu=4", runningOn("n3"), leaving))
 	s := begun(t, c, table)
 	choice, ok := s.Class(c.Tasks["a/p"]).Choose()
 	if !ok || !choice.Later || c.Nodes.Rows[choice.Row].Name != "n4" || choice.Score != 100 || choice.Feasible != 2 {
@@ -143,7 +147,8 @@ func TestScoresThatAreNoNumbers(t *testing.T) {
 
 // The parts of a score that an explanation lists add up to it.
 func TestScoresByRow(t *testing.T) {
-	table := "scores:\n- {name: a, expression: \"double(node.labels['s'])\", normalize: max, weight: 2}\n- {name: b, expression: \"7\"}\n- {name: c, when: \"node.name == 'n1'\", expression: \"1\"}"
+	table := "scores:\n- {name: a, expression: \"double(node.labels['s'])\", normalize: max, weight: 2}\n- {name: b, expression: \"7\"}\n- " +
+		"{name: c, when: \"node.name == 'n1'\", expression: \"1\"}"
 	s := begun(t, fourNodes(t, "1", "2"), table)
 	choice, _ := s.Class(s.c.Tasks["a/p"]).Choose()
 	want := []model.RowScore{{Table: "mine", Rule: "a", Score: 200}, {Table: "mine", Rule: "b", Score: 7}}

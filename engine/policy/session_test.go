@@ -29,7 +29,8 @@ func keysOf(t *testing.T, s *Session, job string) string {
 // twoJobs are g and h of queue q, with a pending pod each, on one node.
 func twoJobs(t *testing.T) *model.Cluster {
 	t.Helper()
-	return aCluster(t, aNode("n1", "cpu=8 pods=9"), aQueue("q"), aGroup("g", "q"), aGroup("h", "q"), aPod("p", "cpu=1"), aPod("r", "cpu=2", inGroup("h")))
+	return aCluster(t, aNode("n1", "cpu=8 pods=9"), aQueue("q"), aGroup("g", "q"), aGroup("h", "q"), aPod("p", "cpu=1"),
+		aPod("r", "cpu=2", inGroup("h")))
 }
 
 // A variable is computed once for what it is on, until something changes. That it is not computed again is seen from a
@@ -173,13 +174,17 @@ jobOrder:
 - {name: c, by: job.queue.due.cpu}
 - {name: d, by: job.queue.heavy.cpu}
 `)
-	if got, want := keysOf(t, s, "g"), "7 error: no such key: none error: due has no value for queue q: it takes no part error: weight of queue q must be above 0, is 0"; got != want {
+	if got, want := keysOf(t, s, "g"), "7 error: no such key: none error: due has no value for queue q: it takes no part error: weight of "+
+		"queue q must be above 0, is 0"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if got := keysOf(t, s, "h"); !strings.HasPrefix(got, "error: guarded has no value here: its guard is false") {
 		t.Errorf("got %s", got)
 	}
-	want := []model.RuleError{{Site: "attributes", Table: "mine", Rule: "heavy", Count: 1, Object: "q", Text: "weight of queue q must be above 0, is 0"}}
+	want := []model.RuleError{{
+		Site: "attributes", Table: "mine", Rule: "heavy", Count: 1, Object: "q",
+		Text: "weight of queue q must be above 0, is 0",
+	}}
 	if diff := cmp.Diff(want, s.Faults()); diff != "" {
 		t.Errorf("a weight that cannot be is an error of its queue (-want +got)\n%s", diff)
 	}
@@ -213,7 +218,10 @@ jobOrder:
 `
 	for _, test := range [][2]string{
 		{"", "false 4 1 a true 2 2 none -1 false"},
-		{"{flag: true, whole: 7, part: 2, word: b, wait: 5s, names: [], weights: {x: 0.5, y: 2}, zones: {z: east}, maybe: 0, perhaps: []}", "true 8 4 b false 0 2.5 east 0 true"},
+		{
+			"{flag: true, whole: 7, part: 2, word: b, wait: 5s, names: [], weights: {x: 0.5, y: 2}, zones: {z: east}, maybe: 0, perhaps: []}",
+			"true 8 4 b false 0 2.5 east 0 true",
+		},
 	} {
 		text := policyText(table)
 		if test[0] != "" {
@@ -247,7 +255,8 @@ func TestConstantGuards(t *testing.T) {
 		{"!variables.on && variables.some", 0, false},
 		{"variables.some", 1, false},
 	} {
-		p := loaded(t, policyText("params: {on: {type: bool, default: true}}\nvariables: [{name: on, expression: params.on}, {name: some, expression: cluster.nodeCount > 0}]\njobOrder: [{name: r, when: \""+test.when+"\", by: job.name}]"))
+		p := loaded(t, policyText("params: {on: {type: bool, default: true}}\nvariables: [{name: on, expression: params.on}, {name: some, "+
+			"expression: cluster.nodeCount > 0}]\njobOrder: [{name: r, when: \""+test.when+"\", by: job.name}]"))
 		got := p.Rules(JobOrder)
 		if len(got) != test.rules || p.RuleCount() != test.rules || len(got) == 1 && (got[0].When == nil) != test.bare {
 			t.Errorf("when %s: %d rows, want %d", test.when, len(got), test.rules)
@@ -264,7 +273,8 @@ func TestOnlyAndWithout(t *testing.T) {
 		{"{name: gang, only: []}", "evictable jobValid"},
 		{"{name: drf, without: [jobOrder, queueOrder, attributes, preemptable, reclaimable]}", ""},
 	} {
-		p := loaded(t, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec: {pipeline: [allocate], tiers: [{name: t, tables: ["+test.entry+"]}]}\n")
+		p := loaded(t, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec: {pipeline: "+
+			"[allocate], tiers: [{name: t, tables: ["+test.entry+"]}]}\n")
 		sites := map[string]bool{}
 		for _, f := range p.Facts() {
 			if f.Site != "attributes" {
@@ -279,7 +289,8 @@ func TestOnlyAndWithout(t *testing.T) {
 
 // The plan of a policy says who it is.
 func TestPolicyNames(t *testing.T) {
-	p := loaded(t, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: night, generation: 3}\nspec: {mode: Paused, pipeline: [backfill, allocate], tiers: [{name: a, tables: []}, {name: b, tables: []}]}\n")
+	p := loaded(t, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: night, generation: 3}\nspec: "+
+		"{mode: Paused, pipeline: [backfill, allocate], tiers: [{name: a, tables: []}, {name: b, tables: []}]}\n")
 	got := fmt.Sprint(p.Name, " ", p.Generation, " ", p.Mode, " ", p.Tiers, " ", p.Pipeline, " ", len(p.Actions))
 	if want := "night 3 Paused [a b] [backfill allocate] 2"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -57,29 +57,43 @@ func Sites() []Site {
 		return Site{rules.Section{Name: name, Expression: "expression", Keys: keys}, roots, rules.Bool(), onError, doc, name == Overused}
 	}
 	score := func(name, doc string, keys []string, roots ...string) Site {
-		return Site{rules.Section{Name: name, Expression: "expression", Keys: append([]string{"weight"}, keys...)}, roots, rules.Number(), "skip", doc, false}
+		return Site{
+			rules.Section{Name: name, Expression: "expression", Keys: append([]string{"weight"}, keys...)},
+			roots, rules.Number(), "skip",
+			doc, false,
+		}
 	}
 	veto := []string{"veto"}
 	return []Site{
 		order(QueueOrder, "A sort key of a queue. First difference in tier order, then creation time, then name.", "queue"),
 		order(JobOrder, "A sort key of a job. First difference in tier order, then creation time, then namespace and name.", "job"),
-		order(TaskOrder, "A sort key of a task. First difference in tier order, then numeric suffix, creation time, then namespace and name.", "task"),
+		order(TaskOrder, "A sort key of a task. First difference in tier order, then numeric suffix, creation time, then namespace and name.",
+			"task"),
 		say(JobValid, "deny", "Must hold, or the job is left, with this reason on its PodGroup. All.", nil, "job"),
 		say(JobReady, "deny", "May the job's placements be kept? All.", nil, "job"),
-		say(JobPipelined, "deny", "May they be held until what they wait for is released? A vote: tier by tier a refusal is final, else a permit is; nobody: permit.", nil, "job"),
+		say(JobPipelined, "deny", "May they be held until what they wait for is released? A vote: tier by tier a refusal is final, else a "+
+			"permit is; nobody: permit.", nil, "job"),
 		say(JobStarving, "deny", "Does the job still want tasks placed? All rows of the first tier that has any.", nil, "job"),
-		say(JobEnqueueable, "deny", "May the job be let in? A vote: tier by tier a refusal is final, else a permit is; nobody: permit.", nil, "job", "queue"),
+		say(JobEnqueueable, "deny", "May the job be let in? A vote: tier by tier a refusal is final, else a permit is; nobody: permit.", nil,
+			"job", "queue"),
 		say(Overused, "deny", "Skip this queue now? Any.", nil, "queue"),
 		say(Allocatable, "deny", "May the queue take this task? All.", nil, "queue", "job", "task"),
 		say(Preemptive, "deny", "May the queue take by force? All.", nil, "queue", "job", "request"),
 		say(TaskFeasible, "deny", "Can the task be placed anywhere at all? All.", nil, "task", "job"),
-		say(Predicates, "deny", "Is the node fit for the task? All; rejections are counted by row: the first that says no, of those that read of the node its object alone, then of those that read the node, of those that read who is in its topology domains, and of those that read volumes.", []string{"curable"}, "task", "node", "job", "queue"),
-		score(Scores, "How good the node is for the task: normalised, rounded, weighted, summed.", []string{"normalize", "round"}, "task", "node", "job", "queue"),
+		say(Predicates, "deny", "Is the node fit for the task? All; rejections are counted by row: the first that says no, of those that read "+
+			"of the node its object alone, then of those that read the node, of those that read who is in its topology domains, and of those "+
+			"that read volumes.", []string{"curable"}, "task", "node", "job", "queue"),
+		score(Scores, "How good the node is for the task: normalised, rounded, weighted, summed.", []string{"normalize", "round"}, "task", "node",
+			"job", "queue"),
 		score(DeviceScores, "How good a device is for the task; those with the largest sums are taken.", nil, "task", "node", "gpu"),
-		say(Preemptable, "deny", "May this victim of the preemptor's own queue go? Inside a tier all tables that have an opinion; the first tier that names anybody decides.", veto, "preemptor", "victim", "scope"),
-		say(Reclaimable, "deny", "May this victim of another queue go? Inside a tier all tables that have an opinion; the first tier that names anybody decides.", veto, "preemptor", "victim", "scope"),
-		say(Evictable, "deny", "May this victim go for a whole gang? Inside a tier all tables that have an opinion; the first tier that names anybody decides.", veto, "job", "victim", "scope"),
-		say(Victims, "deny", "Should this task go now? Whom any row of the first tier names that names anybody, less vetoes.", []string{"veto", "every"}, "victim"),
+		say(Preemptable, "deny", "May this victim of the preemptor's own queue go? Inside a tier all tables that have an opinion; the first "+
+			"tier that names anybody decides.", veto, "preemptor", "victim", "scope"),
+		say(Reclaimable, "deny", "May this victim of another queue go? Inside a tier all tables that have an opinion; the first tier that "+
+			"names anybody decides.", veto, "preemptor", "victim", "scope"),
+		say(Evictable, "deny", "May this victim go for a whole gang? Inside a tier all tables that have an opinion; the first tier that names "+
+			"anybody decides.", veto, "job", "victim", "scope"),
+		say(Victims, "deny", "Should this task go now? Whom any row of the first tier names that names anybody, less vetoes.",
+			[]string{"veto", "every"}, "victim"),
 		order(VictimOrder, "Who goes first. Without rows: the reverse of queueOrder, jobOrder and taskOrder.", "preemptor", "victim"),
 	}
 }

@@ -18,7 +18,9 @@ scores:
 - {name: interpreted, expression: "node.name.matches('^n[0-9]+[02468]$') && node.idle.cpu > task.request.cpu ? 1.0 : 0.0"}
 - {name: loop, expression: "node.tasks.all(t, t.request.cpu < 8.0 || t.priority > task.priority) ? 1.0 : 0.0"}
 - {name: fragments, expression: "fragGain(task, node, cluster.typical)"}
-- {name: columns, expression: "(node.idle.cpu - task.request.cpu) / node.allocatable.cpu + (node.idle.memory - task.request.memory) / node.allocatable.memory"}
+- name: columns
+  expression: "(node.idle.cpu - task.request.cpu) / node.allocatable.cpu +
+    (node.idle.memory - task.request.memory) / node.allocatable.memory"
 - {name: least-allocated, expression: "node.leastAllocated(task, ['cpu', 'memory'])"}
 `
 
@@ -28,8 +30,10 @@ func expensiveWorld(b testing.TB, nodes int) (*Session, *model.Task) {
 	objects := []any{aQueue("q"), aGroup("g", "q"), aPod("waits", "cpu=2 memory=4Gi", annotated(model.GPUMilliAnnotation, "300"))}
 	for i := range nodes {
 		name := fmt.Sprintf("n%05d", i)
-		objects = append(objects, aNode(name, "cpu=32 memory=256Gi pods=110", func(n *corev1.Node) { n.Annotations[model.NodeGPUsAnnotation] = "8" }),
-			aPod("a"+name, fmt.Sprintf("cpu=%d memory=%dGi", 1+i%20, 1+i%100), runningOn(name)), aPod("b"+name, fmt.Sprintf("cpu=%d memory=8Gi", 1+i%13), runningOn(name)))
+		objects = append(objects, aNode(name, "cpu=32 memory=256Gi pods=110",
+			func(n *corev1.Node) { n.Annotations[model.NodeGPUsAnnotation] = "8" }),
+			aPod("a"+name, fmt.Sprintf("cpu=%d memory=%dGi", 1+i%20, 1+i%100), runningOn(name)),
+			aPod("b"+name, fmt.Sprintf("cpu=%d memory=8Gi", 1+i%13), runningOn(name)))
 	}
 	c := aCluster(b, objects...)
 	for i := range int64(30) { // of as many sizes as those of a trace

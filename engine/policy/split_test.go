@@ -56,7 +56,8 @@ func spreadAgrees(t *rapid.T, p *Policy, list ...*rules.Expr) {
 		})})
 	}
 	for range 3 {
-		deltas = append(deltas, model.Delta{Object: twinNode(t)}, model.Delta{Object: twinGroup(t)}, model.Delta{Object: w.twinPod(t)}, model.Delta{Object: w.twinPod(t)})
+		deltas = append(deltas, model.Delta{Object: twinNode(t)}, model.Delta{Object: twinGroup(t)}, model.Delta{Object: w.twinPod(t)},
+			model.Delta{Object: w.twinPod(t)})
 	}
 	w.apply(t, deltas...)
 	c := w.remembers.c

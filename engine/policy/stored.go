@@ -13,7 +13,10 @@ import (
 func LoadStored(data []byte) (p *Policy, issues source.Issues) {
 	defer func() {
 		if r := recover(); r != nil {
-			p, issues = nil, source.Issues{{Path: "spec", Message: fmt.Sprintf("the compiler failed: %v", r), Hint: "this is a defect of celsius; please report it with the policy"}}
+			p, issues = nil, source.Issues{{
+				Path: "spec", Message: fmt.Sprintf("the compiler failed: %v", r),
+				Hint: "this is a defect of celsius; please report it with the policy",
+			}}
 		}
 	}()
 	doc, issues := source.ParseStored(data)

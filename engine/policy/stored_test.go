@@ -9,14 +9,17 @@ import (
 )
 
 func TestLoadStored(t *testing.T) {
-	const head = `{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy","metadata":{"name":"p","generation":4,"managedFields":[{"fieldsV1":{"f:spec":{}}}]},`
+	const head = `{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy","metadata":` +
+		`{"name":"p","generation":4,"managedFields":[{"fieldsV1":{"f:spec":{}}}]},`
 	for _, c := range []struct {
 		name, data string
 		want       []string
 	}{
 		{"right", head + `"spec":{"pipeline":["allocate"],"tiers":[]},"status":{"ruleCount":3}}`, nil},
 		{
-			"an expression of two lines", head + `"spec":{"pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"own","inline":{"predicates":[{"name":"p","expression":"node.ready &&\n  node.taskCont < 3"}]}}]}]}}`,
+			"an expression of two lines",
+			head + `"spec":{"pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"own","inline":{` +
+				`"predicates":[{"name":"p","expression":"node.ready &&\n  node.taskCont < 3"}]}}]}]}}`,
 			[]string{`line 2:8: spec.tiers[0].tables[0].inline.predicates[0].expression: Node has no field "taskCont"; did you mean "taskCount"?`},
 		},
 		{
@@ -64,7 +67,9 @@ func TestNotAskedIsTold(t *testing.T) {
 // FuzzLoadStored holds that no object brings down what compiles it, and that places are inside the
 // text that they are about.
 func FuzzLoadStored(f *testing.F) {
-	f.Add(`{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy","metadata":{"name":"p"},"spec":{"pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"own","inline":{"scores":[{"name":"p","expression":"é\n+ x","weight":"1/0"}]}}]}]}}`)
+	f.Add(`{"apiVersion":"scheduling.celsius.dev/v1alpha1","kind":"SchedulingPolicy","metadata":{"name":"p"},` +
+		`"spec":{"pipeline":["allocate"],"tiers":[{"name":"t","tables":[` +
+		`{"name":"own","inline":{"scores":[{"name":"p","expression":"é\n+ x","weight":"1/0"}]}}]}]}}`)
 	f.Add(`{"spec":{"tiers":{"a":[null,1e999,"\u0085\u2028"]}}}`)
 	f.Fuzz(func(t *testing.T, data string) {
 		p, issues := LoadStored([]byte(data))

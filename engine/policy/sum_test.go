@@ -20,7 +20,8 @@ const accounts = `
 attributes:
 - {on: queue, name: held, settle: current, sum: {over: job, of: job.allocated}}
 - {on: queue, name: beyond, sum: {over: job, of: job.allocated.over(job.minResources)}}
-- {on: queue, name: promised, sum: {over: job, when: "job.hasMinResources && job.phase == 'Inqueue'", of: "job.minResources.over(job.admittedNow ? resources() : job.allocated)"}}
+- {on: queue, name: promised, sum: {over: job, when: "job.hasMinResources && job.phase == 'Inqueue'",
+    of: "job.minResources.over(job.admittedNow ? resources() : job.allocated)"}}
 - {on: queue, name: waiting, sum: {over: job, of: job.pendingTasks}}
 - {on: queue, name: cores, sum: {over: job, when: job.allocatedTasks > 0, of: job.allocated.cpu}}
 - {on: queue, name: tenths, sum: {over: job, of: job.request.scale(0.1)}}
@@ -40,7 +41,8 @@ attributes:
 - {on: namespace, name: admitted, sum: {over: job, when: job.admittedNow && job.hasMinResources, of: job.minResources}}
 - {on: namespace, name: waiting, settle: cycle, sum: {over: task, when: task.status == 'Pending', of: "1"}}
 - {on: job, name: tenths, sum: {over: task, of: task.request.cpu}}
-- {on: queue, name: byZone, sum: {over: task, when: "task.node != null && (task.holdsResources || task.status == 'Pipelined')", by: "task.node.labels[?'zone'].orValue('')", of: task.request}}
+- {on: queue, name: byZone, sum: {over: task, when: "task.node != null && (task.holdsResources || task.status == 'Pipelined')",
+    by: "task.node.labels[?'zone'].orValue('')", of: task.request}}
 - {on: cluster, name: byStatus, sum: {over: task, by: task.status, of: "1"}}
 - {on: cluster, name: byFullness, sum: {over: task, when: task.node != null, by: "string(task.node.taskCount)", of: task.request.cpu}}
 - {on: cluster, name: byPhase, sum: {over: task, by: task.job.phase, of: "1"}}
@@ -49,20 +51,26 @@ attributes:
 - {on: task, name: crowd, settle: cycle, expression: task.job.taskCount}
 - {on: job, name: ofNamespace, expression: "job.namespaceInfo.asked.cpu - job.namespaceInfo.admitted.cpu"}
 - {on: queue, name: due, waterFill: {total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request}}
-- {on: queue, name: dueNow, settle: current, waterFill: {among: queue.jobCount > 1, total: cluster.allocatable, weight: double(queue.spec.weight), demand: queue.request, ceiling: "cluster.allocatable.scale(0.7)"}}
+- {on: queue, name: dueNow, settle: current, waterFill: {among: queue.jobCount > 1, total: cluster.allocatable,
+    weight: double(queue.spec.weight), demand: queue.request, ceiling: "cluster.allocatable.scale(0.7)"}}
 - {on: cluster, name: limits, private: true, sum: {over: queue, of: queue.spec.capability}}
 - {on: queue, name: most, private: true, expression: "cluster.limits.over(cluster.allocatable).cap(queue.spec.capability.positive())"}
 - {on: queue, name: atFirst, settle: cycle, expression: queue.allocated}
 - {on: job, name: atFirst, settle: cycle, expression: job.allocated}
 - {on: queue, name: ofFirsts, sum: {over: job, of: job.atFirst}}
-- {on: queue, name: dueOfItsOwn, settle: current, waterFill: {among: queue.open, total: cluster.allocatable, weight: double(queue.spec.weight), floor: queue.spec.guarantee, ceiling: queue.most, demand: queue.held}}
+- {on: queue, name: dueOfItsOwn, settle: current, waterFill: {among: queue.open, total: cluster.allocatable,
+    weight: double(queue.spec.weight), floor: queue.spec.guarantee, ceiling: queue.most, demand: queue.held}}
 - {on: queue, name: dueOfSums, waterFill: {total: cluster.allocatable, weight: "1 + queue.waiting", demand: queue.tenths}}
 - {on: queue, name: dueOfUse, settle: current, waterFill: {total: cluster.used, weight: "1.0", demand: queue.held, ceiling: cluster.used}}
-- {on: queue, name: dueAtFirst, settle: current, waterFill: {total: cluster.allocatable, weight: "2.0", demand: queue.atFirst + queue.ofFirsts}}
-- {on: queue, name: dueByTime, settle: current, waterFill: {total: cluster.allocatable, weight: "double(1 + now.getMinutes() % 3)", demand: queue.request}}
-- {on: queue, name: dueByAction, settle: current, waterFill: {total: cluster.allocatable, weight: "action == 'backfill' ? 3.0 : 1.0", among: "action != 'allocate' || queue.jobCount > 0", demand: queue.request}}
+- {on: queue, name: dueAtFirst, settle: current, waterFill: {total: cluster.allocatable, weight: "2.0",
+    demand: queue.atFirst + queue.ofFirsts}}
+- {on: queue, name: dueByTime, settle: current, waterFill: {total: cluster.allocatable, weight: "double(1 + now.getMinutes() % 3)",
+    demand: queue.request}}
+- {on: queue, name: dueByAction, settle: current, waterFill: {total: cluster.allocatable, weight: "action == 'backfill' ? 3.0 : 1.0",
+    among: "action != 'allocate' || queue.jobCount > 0", demand: queue.request}}
 - {on: queue, name: dueOfDues, waterFill: {total: cluster.allocatable, weight: "1", ceiling: queue.due, demand: queue.request}}
-- {on: queue, name: dueErring, settle: current, waterFill: {total: cluster.allocatable, weight: "6 / (queue.jobCount - 1)", demand: queue.request}}
+- {on: queue, name: dueErring, settle: current, waterFill: {total: cluster.allocatable, weight: "6 / (queue.jobCount - 1)",
+    demand: queue.request}}
 - {on: queue, name: share, expression: queue.held.share(queue.due)}
 - {on: job, name: part, expression: job.allocated.share(job.queue.held)}
 - on: queue
@@ -82,7 +90,8 @@ attributes:
 - {on: cluster, name: usedByLeaves, sum: {over: queue, when: queue.leaf, of: queue.used}}
 - on: cluster
   name: tree
-  hdrf: {path: "'r/' + queue.spec.parent + '/' + queue.name", weights: "'1/1/' + string(queue.spec.weight)", total: cluster.allocatable, allocated: job.allocated, request: job.request}
+  hdrf: {path: "'r/' + queue.spec.parent + '/' + queue.name", weights: "'1/1/' + string(queue.spec.weight)", total: cluster.allocatable,
+      allocated: job.allocated, request: job.request}
 - {on: queue, name: place, expression: cluster.tree.key(queue)}
 - {on: job, name: placeWith, expression: "cluster.tree.with(job, job.minResources).without(job, job.allocated).key(job.queue)"}
 `
@@ -153,22 +162,26 @@ func TestMovingTreesAreWhatTheyWouldBeAfresh(t *testing.T) {
 	for name, table := range map[string]string{
 		"sums that read the cluster": `
 attributes:
-- {on: queue, name: limits, quotaTree: {parent: queue.spec.parent, root: "'top'", total: cluster.allocatable, rollUp: {used: "cluster.used.cpu > 3.0 ? queue.request : queue.allocated"}}}
+- {on: queue, name: limits, quotaTree: {parent: queue.spec.parent, root: "'top'", total: cluster.allocatable,
+    rollUp: {used: "cluster.used.cpu > 3.0 ? queue.request : queue.allocated"}}}
 - {on: queue, name: sums, expression: "queue.path.map(q, q.used.cpu)"}
 `,
 		"limits that move": `
 attributes:
-- {on: queue, name: limits, quotaTree: {parent: queue.spec.parent, root: "'top'", total: cluster.used, guarantee: queue.allocated, rollUp: {used: queue.allocated}}}
+- {on: queue, name: limits, quotaTree: {parent: queue.spec.parent, root: "'top'", total: cluster.used, guarantee: queue.allocated,
+    rollUp: {used: queue.allocated}}}
 - {on: queue, name: most, expression: "queue.path.map(q, q.realCapability.cpu < 100.0 ? q.realCapability.cpu : -1.0)"}
 `,
 		"a tree by the action": `
 attributes:
-- {on: queue, name: limits, quotaTree: {parent: "action == 'backfill' ? '' : queue.spec.parent", root: "'top'", flat: "action == 'allocate'", total: cluster.allocatable, rollUp: {used: "action == '' ? queue.request : queue.allocated"}}}
+- {on: queue, name: limits, quotaTree: {parent: "action == 'backfill' ? '' : queue.spec.parent", root: "'top'",
+    flat: "action == 'allocate'", total: cluster.allocatable, rollUp: {used: "action == '' ? queue.request : queue.allocated"}}}
 - {on: queue, name: sums, expression: "queue.path.map(q, q.used.cpu)"}
 `,
 		"shares of what moves": `
 attributes:
-- {on: cluster, name: tree, hdrf: {path: "queue.allocated.cpu > 1.0 ? 'r/much/' + queue.name : 'r/little/' + queue.name", weights: "'1'", total: cluster.used, allocated: "action == 'backfill' ? job.request : job.allocated", request: job.queue.request}}
+- {on: cluster, name: tree, hdrf: {path: "queue.allocated.cpu > 1.0 ? 'r/much/' + queue.name : 'r/little/' + queue.name", weights: "'1'",
+    total: cluster.used, allocated: "action == 'backfill' ? job.request : job.allocated", request: job.queue.request}}
 - {on: queue, name: place, expression: cluster.tree.key(queue)}
 `,
 	} {

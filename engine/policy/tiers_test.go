@@ -66,7 +66,8 @@ func drawLayout(t *rapid.T, tables []string, label string) layout {
 // policy writes a policy of inline tables. rows gives the rows of a table by site, as YAML.
 func (l layout) policy(rows map[string]map[string][]string) string {
 	var b strings.Builder
-	b.WriteString("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  pipeline: [allocate]\n  tiers:\n")
+	b.WriteString("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: p}\nspec:\n  pipeline: " +
+		"[allocate]\n  tiers:\n")
 	for i, tier := range l {
 		fmt.Fprintf(&b, "  - name: tier-%d\n    tables:\n", i)
 		for _, table := range tier {
@@ -94,7 +95,10 @@ func tierWorld(t *rapid.T) *model.Cluster {
 	}
 	for _, name := range []string{"a", "b"} {
 		deltas = append(deltas,
-			model.Delta{Op: model.Upsert, Object: &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "x"}, Spec: v1beta1.PodGroupSpec{Queue: "q", MinMember: 1}}},
+			model.Delta{Op: model.Upsert, Object: &v1beta1.PodGroup{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "x"},
+				Spec:       v1beta1.PodGroupSpec{Queue: "q", MinMember: 1},
+			}},
 			model.Delta{Op: model.Upsert, Object: &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "x", Annotations: map[string]string{model.GroupAnnotation: name}},
 				Spec:       corev1.PodSpec{SchedulerName: "celsius"},

@@ -28,7 +28,8 @@ func inZones(b *testing.B, nodes, pods int, terms func(*corev1.Pod)) *model.Clus
 
 // placeAll places every pod where its class says, as a cycle does, and reports what one costs.
 func placeAll(b *testing.B, terms func(*corev1.Pod)) {
-	p := loaded(b, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: tested}\nspec:\n  pipeline: [allocate]\n  tiers:\n  - name: only\n    tables: [{name: predicates}, {name: nodeorder}]\n")
+	p := loaded(b, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: tested}\nspec:\n  pipeline: "+
+		"[allocate]\n  tiers:\n  - name: only\n    tables: [{name: predicates}, {name: nodeorder}]\n")
 	const pods = 2000
 	for _, nodes := range []int{1000, 5000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
@@ -71,7 +72,9 @@ func BenchmarkAffinity(b *testing.B) {
 	}
 	b.Run("one a host", func(b *testing.B) {
 		placeAll(b, func(p *corev1.Pod) {
-			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term(corev1.LabelHostname)}}
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: term(corev1.LabelHostname),
+			}}
 		})
 	})
 	b.Run("one zone", func(b *testing.B) {
@@ -81,7 +84,9 @@ func BenchmarkAffinity(b *testing.B) {
 	})
 	b.Run("rather apart", func(b *testing.B) {
 		placeAll(b, func(p *corev1.Pod) {
-			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: term("zone")[0]}}}}
+			p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: term("zone")[0]}},
+			}}
 		})
 	})
 }
@@ -89,7 +94,10 @@ func BenchmarkAffinity(b *testing.B) {
 func BenchmarkSpread(b *testing.B) {
 	spread := func(key string, mode corev1.UnsatisfiableConstraintAction) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: mode, LabelSelector: appX()}}
+			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: mode,
+				LabelSelector: appX(),
+			}}
 		}
 	}
 	b.Run("zones", func(b *testing.B) { placeAll(b, spread("zone", corev1.DoNotSchedule)) })

@@ -17,7 +17,8 @@ predicates:
 scores:
 - {name: use, expression: "double(node.taskCount % 3)"}
 - {name: rank, expression: "double(node.labels['rank'])", normalize: minMax, weight: 0.7}
-- {name: one-zone, when: "node.labels['rank'] != '0'", expression: "double(node.labels['rank'])", normalize: inverseMax, round: {mode: trunc}}
+- {name: one-zone, when: "node.labels['rank'] != '0'", expression: "double(node.labels['rank'])", normalize: inverseMax,
+    round: {mode: trunc}}
 - {name: crowd, when: "task.labels['kind'] == 'b'", expression: double(node.taskCount), normalize: max}
 - {name: room, expression: "node.idle.cpu - 3.0", normalize: inverseSum, weight: 0.1}
 `

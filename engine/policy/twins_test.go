@@ -92,57 +92,59 @@ func drawOf[T any](t *rapid.T, label string, values ...T) T {
 }
 
 func twinNode(t *rapid.T) *corev1.Node {
-	return aNode(drawOf(t, "node", "n1", "n2", "n3", "n4"), drawOf(t, "allocatable", "cpu=4 memory=8Gi pods=5", "cpu=2 memory=4Gi pods=9", "cpu=8 memory=2Gi pods=3"), func(n *corev1.Node) {
-		if zone := drawOf(t, "zone", "", "east", "west"); zone != "" {
-			n.Labels["zone"] = zone
-		}
-		n.Labels["host"], n.Labels[corev1.LabelHostname] = n.Name, n.Name
-		n.Labels["rank"] = drawOf(t, "rank", "1", "1", "3", "none")
-		n.Spec.Unschedulable = drawOf(t, "cordoned", false, false, false, true)
-		if drawOf(t, "gpus", false, true) {
-			n.Annotations[model.NodeGPUsAnnotation] = "2"
-		}
-		if drawOf(t, "unready", false, false, false, true) {
-			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
-		}
-		if effect := drawOf(t, "taint", "", "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule); effect != "" {
-			n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: effect}}
-		}
-	})
+	return aNode(drawOf(t, "node", "n1", "n2", "n3", "n4"),
+		drawOf(t, "allocatable", "cpu=4 memory=8Gi pods=5", "cpu=2 memory=4Gi pods=9", "cpu=8 memory=2Gi pods=3"), func(n *corev1.Node) {
+			if zone := drawOf(t, "zone", "", "east", "west"); zone != "" {
+				n.Labels["zone"] = zone
+			}
+			n.Labels["host"], n.Labels[corev1.LabelHostname] = n.Name, n.Name
+			n.Labels["rank"] = drawOf(t, "rank", "1", "1", "3", "none")
+			n.Spec.Unschedulable = drawOf(t, "cordoned", false, false, false, true)
+			if drawOf(t, "gpus", false, true) {
+				n.Annotations[model.NodeGPUsAnnotation] = "2"
+			}
+			if drawOf(t, "unready", false, false, false, true) {
+				n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}}
+			}
+			if effect := drawOf(t, "taint", "", "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule); effect != "" {
+				n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: effect}}
+			}
+		})
 }
 
 func (w *twins) twinPod(t *rapid.T) *corev1.Pod {
 	w.created++
-	return aPod(drawOf(t, "pod", "p1", "p2", "p3", "p4", "p5", "p6"), drawOf(t, "requests", "cpu=1", "cpu=1", "cpu=700m memory=1Gi", "cpu=300m memory=1Gi", ""), func(p *corev1.Pod) {
-		p.UID = types.UID(fmt.Sprint("uid", w.created))
-		p.Annotations[model.GroupAnnotation] = drawOf(t, "group", "g1", "g2", "g3")
-		p.Labels["zone"] = drawOf(t, "wants", "east", "west", "any")
-		if claim := drawOf(t, "claim", "", "", "c1", "c2", "c3"); claim != "" {
-			p.Spec.Volumes = []corev1.Volume{aVolume(claim)}
-		}
-		if milli := drawOf(t, "milli", "", "", "400", "1000"); milli != "" {
-			p.Annotations[model.GPUMilliAnnotation] = milli
-		}
-		p.Labels["app"] = drawOf(t, "app", "a", "a", "b")
-		if drawOf(t, "terms", false, true) {
-			twinTerms(t, p)
-		}
-		if drawOf(t, "nodes wanted", false, false, true) {
-			twinNodeTerms(t, p)
-		}
-		if port := drawOf(t, "host port", int32(0), 0, 0, 80); port != 0 {
-			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: port, ContainerPort: port, Protocol: corev1.ProtocolTCP}}
-		}
-		if drawOf(t, "tolerates", false, true) {
-			p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-		}
-		if node := drawOf(t, "runs", "", "", "", "n1", "n2"); node != "" {
-			runningOn(node)(p)
-			if drawOf(t, "leaves", false, true) {
-				leaving(p)
+	return aPod(drawOf(t, "pod", "p1", "p2", "p3", "p4", "p5", "p6"),
+		drawOf(t, "requests", "cpu=1", "cpu=1", "cpu=700m memory=1Gi", "cpu=300m memory=1Gi", ""), func(p *corev1.Pod) {
+			p.UID = types.UID(fmt.Sprint("uid", w.created))
+			p.Annotations[model.GroupAnnotation] = drawOf(t, "group", "g1", "g2", "g3")
+			p.Labels["zone"] = drawOf(t, "wants", "east", "west", "any")
+			if claim := drawOf(t, "claim", "", "", "c1", "c2", "c3"); claim != "" {
+				p.Spec.Volumes = []corev1.Volume{aVolume(claim)}
 			}
-		}
-	})
+			if milli := drawOf(t, "milli", "", "", "400", "1000"); milli != "" {
+				p.Annotations[model.GPUMilliAnnotation] = milli
+			}
+			p.Labels["app"] = drawOf(t, "app", "a", "a", "b")
+			if drawOf(t, "terms", false, true) {
+				twinTerms(t, p)
+			}
+			if drawOf(t, "nodes wanted", false, false, true) {
+				twinNodeTerms(t, p)
+			}
+			if port := drawOf(t, "host port", int32(0), 0, 0, 80); port != 0 {
+				p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: port, ContainerPort: port, Protocol: corev1.ProtocolTCP}}
+			}
+			if drawOf(t, "tolerates", false, true) {
+				p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+			}
+			if node := drawOf(t, "runs", "", "", "", "n1", "n2"); node != "" {
+				runningOn(node)(p)
+				if drawOf(t, "leaves", false, true) {
+					leaving(p)
+				}
+			}
+		})
 }
 
 // twinNodeTerms writes which nodes a pod asks for, by one label, by two, or by name.
@@ -156,16 +158,30 @@ func twinNodeTerms(t *rapid.T, p *corev1.Pod) {
 	}
 	if want := drawOf(t, "required", "", "not west", "rank", "name"); want != "" {
 		term := map[string]corev1.NodeSelectorTerm{
-			"not west": {MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"west"}}}},
-			"rank":     {MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "rank", Operator: corev1.NodeSelectorOpGt, Values: []string{"1"}}, {Key: "zone", Operator: corev1.NodeSelectorOpExists}}},
-			"name":     {MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"}}}},
+			"not west": {MatchExpressions: []corev1.NodeSelectorRequirement{{
+				Key: "zone", Operator: corev1.NodeSelectorOpNotIn,
+				Values: []string{"west"},
+			}}},
+			"rank": {MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: "rank", Operator: corev1.NodeSelectorOpGt, Values: []string{"1"}},
+				{Key: "zone", Operator: corev1.NodeSelectorOpExists},
+			}},
+			"name": {MatchFields: []corev1.NodeSelectorRequirement{{
+				Key: "metadata.name", Operator: corev1.NodeSelectorOpIn,
+				Values: []string{"n1"},
+			}}},
 		}[want]
-		p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}
+		p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{term},
+		}
 	}
 	if drawOf(t, "preferred nodes", false, true) {
-		p.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{{Weight: 7, Preference: corev1.NodeSelectorTerm{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"east"}}},
-		}}}
+		p.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{{
+			Weight: 7,
+			Preference: corev1.NodeSelectorTerm{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"east"}}},
+			},
+		}}
 	}
 }
 
@@ -174,19 +190,25 @@ func twinTerms(t *rapid.T, p *corev1.Pod) {
 	term := func(name string) corev1.PodAffinityTerm {
 		out := corev1.PodAffinityTerm{TopologyKey: drawOf(t, name+" topology", "zone", "zone", "host"), LabelSelector: twinSelector(t, name)}
 		out.MatchLabelKeys = drawOf(t, name+" keys", nil, nil, []string{"zone"})
-		out.NamespaceSelector = drawOf(t, name+" namespaces", nil, nil, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}})
+		out.NamespaceSelector = drawOf(t, name+" namespaces", nil, nil, &metav1.LabelSelector{},
+			&metav1.LabelSelector{MatchLabels: map[string]string{"team": "x"}})
 		return out
 	}
 	p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{}}
 	for range drawOf(t, "terms of affinity", 0, 0, 1, 2) {
-		p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = append(p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, term("near"))
+		p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = append(
+			p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, term("near"))
 	}
 	if drawOf(t, "anti-affinity", false, true) {
 		p.Spec.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{term("apart")}
 	}
 	if drawOf(t, "preferred", false, true) {
-		p.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: drawOf(t, "weight", int32(1), 10), PodAffinityTerm: term("drawn")}}
-		p.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: 3, PodAffinityTerm: term("repelled")}}
+		p.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: drawOf(t,
+			"weight", int32(1), 10), PodAffinityTerm: term("drawn")}}
+		p.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{
+			Weight:          3,
+			PodAffinityTerm: term("repelled"),
+		}}
 	}
 	for range drawOf(t, "constraints", 0, 0, 1, 2) {
 		p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
@@ -201,8 +223,10 @@ func twinTerms(t *rapid.T, p *corev1.Pod) {
 }
 
 func twinSelector(t *rapid.T, name string) *metav1.LabelSelector {
-	return drawOf(t, name+" selector", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "b"}},
-		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}}, &metav1.LabelSelector{}, nil)
+	return drawOf(t, name+" selector", &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}},
+		&metav1.LabelSelector{MatchLabels: map[string]string{"app": "b"}},
+		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}},
+		&metav1.LabelSelector{}, nil)
 }
 
 func twinGroup(t *rapid.T) *v1beta1.PodGroup {
@@ -284,7 +308,10 @@ func (w *twins) ChangeQueue(t *rapid.T) {
 }
 
 func (w *twins) ChangeQuota(t *rapid.T) {
-	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete), Object: aQuota(drawOf(t, "quota", "x", "y"), drawOf(t, "hard", "cpu=4", "requests.cpu=4"), "")})
+	w.apply(t, model.Delta{
+		Op:     drawOf(t, "op", model.Upsert, model.Upsert, model.Delete),
+		Object: aQuota(drawOf(t, "quota", "x", "y"), drawOf(t, "hard", "cpu=4", "requests.cpu=4"), ""),
+	})
 }
 
 func (w *twins) ChangeStorage(t *rapid.T) {

@@ -63,7 +63,8 @@ func placeVerb() Verb {
 			},
 		},
 		Sites: []string{
-			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible, Predicates, Scores, DeviceScores,
+			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible,
+			Predicates, Scores, DeviceScores,
 		},
 	}
 }

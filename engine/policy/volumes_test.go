@@ -13,11 +13,17 @@ import (
 )
 
 func aVolume(claim string) corev1.Volume {
-	return corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}
+	return corev1.Volume{
+		Name:         claim,
+		VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}},
+	}
 }
 
 func aClass(name, provisioner string) *storagev1.StorageClass {
-	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer)}
+	return &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner,
+		VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
+	}
 }
 
 // aPersistentVolume is free, and reached from nodes of a zone; "": from all.
@@ -76,7 +82,10 @@ func twinStorage(t *rapid.T) any {
 		return aClass(class, drawOf(t, "provisioner", "kubernetes.io/no-provisioner", "disks.example.com"))
 	}
 	return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: drawOf(t, "node", "n1", "n2")}, Spec: storagev1.CSINodeSpec{
-		Drivers: []storagev1.CSINodeDriver{{Name: "disks.example.com", Allocatable: &storagev1.VolumeNodeResources{Count: new(drawOf(t, "limit", int32(0), 1))}}},
+		Drivers: []storagev1.CSINodeDriver{{
+			Name:        "disks.example.com",
+			Allocatable: &storagev1.VolumeNodeResources{Count: new(drawOf(t, "limit", int32(0), 1))},
+		}},
 	}}
 }
 
@@ -152,12 +161,19 @@ func TestBindings(t *testing.T) {
 		{"to be bound", []string{"c1"}, nil, []model.VolumeBind{{Claim: "a/c1", Volume: "v1"}}, ""},
 		{"to be made", []string{"c3"}, nil, []model.VolumeBind{{Claim: "a/c3"}}, ""},
 		{"both", []string{"c3", "c1"}, nil, []model.VolumeBind{{Claim: "a/c1", Volume: "v1"}, {Claim: "a/c3"}}, ""},
-		{"of equal volumes the first by name", []string{"c1"}, []any{aPersistentVolume("v0", "east"), aPersistentVolume("v00", "east")}, []model.VolumeBind{{Claim: "a/c1", Volume: "v0"}}, ""},
+		{
+			"of equal volumes the first by name",
+			[]string{"c1"},
+			[]any{aPersistentVolume("v0", "east"), aPersistentVolume("v00", "east")},
+			[]model.VolumeBind{{Claim: "a/c1", Volume: "v0"}},
+			"",
+		},
 		{"no volume is left", []string{"c1", "c2"}, nil, nil, "volumes of pod a/p do not fit node n1"},
 		{"missing", []string{"x"}, nil, nil, `persistentvolumeclaim "x" not found`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cl := aCluster(t, append(append(someStorage(), aNode("n1", "cpu=8 pods=9", east), aPod("p", "cpu=1", mounts(c.claims...))), c.objects...)...)
+			cl := aCluster(t, append(append(someStorage(), aNode("n1", "cpu=8 pods=9", east), aPod("p", "cpu=1", mounts(c.claims...))),
+				c.objects...)...)
 			s := begun(t, cl, volumeRows)
 			for range 2 { // asking leaves nothing behind
 				got, err := s.Bindings(cl.Tasks["a/p"], 0)

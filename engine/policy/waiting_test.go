@@ -18,7 +18,12 @@ func TestWaitLimit(t *testing.T) {
 		{"the default", nil, "optional.of(duration('1h'))", "some 3600s"},
 		{"its own", map[string]string{model.WaitingTimeAnnotation: "90s"}, "optional.of(duration('1h'))", "some 90s"},
 		{"by the older name", map[string]string{model.OldWaitingTimeAnnotation: "90s"}, "optional.none()", "some 90s"},
-		{"by both names", map[string]string{model.WaitingTimeAnnotation: "1s", model.OldWaitingTimeAnnotation: "2s"}, "optional.none()", "some 1s"},
+		{
+			"by both names",
+			map[string]string{model.WaitingTimeAnnotation: "1s", model.OldWaitingTimeAnnotation: "2s"},
+			"optional.none()",
+			"some 1s",
+		},
 		{"no duration", map[string]string{model.WaitingTimeAnnotation: "long"}, "optional.of(duration('1h'))", "some 3600s"},
 		{"0", map[string]string{model.WaitingTimeAnnotation: "0s"}, "optional.none()", "none"},
 		{"below 0", map[string]string{model.WaitingTimeAnnotation: "-1h"}, "optional.none()", "none"},

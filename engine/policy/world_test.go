@@ -41,7 +41,10 @@ func aNode(name, allocatable string, edits ...func(*corev1.Node)) *corev1.Node {
 
 // aQuota is a ResourceQuota of namespace a.
 func aQuota(name, hard, used string) *corev1.ResourceQuota {
-	return &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}, Status: corev1.ResourceQuotaStatus{Hard: amountList(hard), Used: amountList(used)}}
+	return &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"},
+		Status:     corev1.ResourceQuotaStatus{Hard: amountList(hard), Used: amountList(used)},
+	}
 }
 
 // aPod is one of ours, in namespace a and group g, Pending.
@@ -51,7 +54,10 @@ func aPod(name, requests string, edits ...func(*corev1.Pod)) *corev1.Pod {
 			Name: name, Namespace: "a", UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(noon().Add(-time.Hour)),
 			Annotations: map[string]string{model.GroupAnnotation: "g"}, Labels: map[string]string{},
 		},
-		Spec: corev1.PodSpec{SchedulerName: "celsius", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: amountList(requests)}}}},
+		Spec: corev1.PodSpec{
+			SchedulerName: "celsius",
+			Containers:    []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: amountList(requests)}}},
+		},
 	}
 	for _, edit := range edits {
 		edit(p)
@@ -81,7 +87,10 @@ func leaving(p *corev1.Pod) {
 }
 
 func aGroup(name, queue string, edits ...func(*v1beta1.PodGroup)) *v1beta1.PodGroup {
-	g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", CreationTimestamp: metav1.NewTime(noon().Add(-time.Hour))}}
+	g := &v1beta1.PodGroup{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Namespace: "a",
+		CreationTimestamp: metav1.NewTime(noon().Add(-time.Hour)),
+	}}
 	g.Spec.Queue, g.Status.Phase = queue, v1beta1.PodGroupInqueue
 	for _, edit := range edits {
 		edit(g)
@@ -122,7 +131,8 @@ func apply(t testing.TB, c *model.Cluster, objects ...any) {
 
 // policyText is a policy with one tier of one table of its own, named mine.
 func policyText(table string) string {
-	const head = "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: tested}\nspec:\n  pipeline: [allocate]\n  tiers:\n  - name: only\n    tables:\n    - name: mine\n      inline:\n"
+	const head = "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: tested}\nspec:\n  pipeline: " +
+		"[allocate]\n  tiers:\n  - name: only\n    tables:\n    - name: mine\n      inline:\n"
 	return head + indented(table, "        ")
 }
 

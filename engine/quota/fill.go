@@ -24,8 +24,9 @@ type Fill struct {
 // so a hole is worth little that only rare tasks fit into, or that none fits into well. A task that asks for several
 // devices counts as that many.
 //
-// In the part of it that is usable a shape counts by its part of the stream over its reach: of what could run anywhere a device is one of many that
-// will do, and of what needs a rare model, or a node with many devices, one of few. A shape that could run nowhere does not count.
+// In the part of it that is usable a shape counts by its part of the stream over its reach: of what could run anywhere a device is one
+// of many that will do, and of what needs a rare model, or a node with many devices, one of few. A shape that could run nowhere does
+// not count.
 func NewFill(t *Typical, horizon float64) *Fill {
 	f := &Fill{of: t, weights: make([]float64, len(t.shapes))}
 	weights := make([]float64, len(t.needs))
@@ -50,9 +51,10 @@ func NewFill(t *Typical, horizon float64) *Fill {
 }
 
 // Of is the thousandths of devices that are to be expected: what the devices one by one can be filled with, times the part of it
-// for which there is CPU and room for several at once. That part is the mean over the shapes, weighted as NewFill says, of how many of the places that the devices
-// have for it the CPU suffices for; 0 for a shape that may not use the model, or that asks for more devices than have room. Shapes that no
-// single device has room for, or that ask for none, do not count. It costs a step for each amount asked for and device, and each shape.
+// for which there is CPU and room for several at once. That part is the mean over the shapes, weighted as NewFill says, of how many of
+// the places that the devices have for it the CPU suffices for; 0 for a shape that may not use the model, or that asks for more devices
+// than have room. Shapes that no single device has room for, or that ask for none, do not count. It costs a step for each amount asked
+// for and device, and each shape.
 func (f *Fill) Of(r Room) float64 {
 	first, _ := slices.BinarySearch(r.GPUs, 1)
 	free := r.GPUs[first:]

@@ -83,7 +83,10 @@ func TestSharesByTurns(t *testing.T) {
 		},
 		{
 			"by weight", amounts(9000, 9000),
-			[]asking{{path: "root/a", weights: []float64{1, 2}, piece: both, count: 9}, {path: "root/b", weights: []float64{1, 1}, piece: both, count: 9}},
+			[]asking{
+				{path: "root/a", weights: []float64{1, 2}, piece: both, count: 9},
+				{path: "root/b", weights: []float64{1, 1}, piece: both, count: 9},
+			},
 			[]int{6, 3},
 		},
 		{

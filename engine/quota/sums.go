@@ -29,7 +29,10 @@ type amount struct {
 
 // NewSums adds up along these places. Nobody has anything yet.
 func NewSums(places []Place) *Sums {
-	s := &Sums{above: make([]int, len(places)), below: make([][]int, len(places)), own: make([]model.Resources, len(places)), sum: make([]amount, len(places))}
+	s := &Sums{
+		above: make([]int, len(places)), below: make([][]int, len(places)), own: make([]model.Resources, len(places)),
+		sum: make([]amount, len(places)),
+	}
 	for i, p := range places {
 		s.above[i] = p.Above
 		if p.Above >= 0 {

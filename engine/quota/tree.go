@@ -50,23 +50,32 @@ func Flat(total model.Resources, parties []Party) []Place {
 	for i, p := range parties {
 		limit := p.Capability.Limit()
 		hold := total.Over(guaranteed).Add(p.Guarantee).Cap(limit)
-		places[i] = Place{Above: -1, Root: i, Path: []int{i}, Leaf: true, Capability: limit, Real: hold, Deserved: p.Deserved.Cap(hold).Max(p.Guarantee)}
+		places[i] = Place{
+			Above: -1, Root: i, Path: []int{i}, Leaf: true, Capability: limit, Real: hold,
+			Deserved: p.Deserved.Cap(hold).Max(p.Guarantee),
+		}
 	}
 	return places
 }
 
 // Tree places parties below the one called root. Going down, each may hold what its parent may, less what its siblings are
 // guaranteed, and no more than its capability, which takes from above what it lacks. The root may hold what its
-// capability says; where it has none, the total stands for it in the dimensions in which somebody directly below is guaranteed something, so
-// that there is something to keep free. The root deserves what those below it deserve together.
+// capability says; where it has none, the total stands for it in the dimensions in which somebody directly below is guaranteed
+// something, so that there is something to keep free. The root deserves what those below it deserve together.
 //
 // A party whose way up ends at no root, or goes in a circle, stands alone with a Problem, and so do all
 // below it; the others do not notice. It costs one step for each party on each path.
 func Tree(root string, total model.Resources, parties []Party) []Place {
-	t := &treeBuilder{root: root, parties: parties, index: make(map[string]int, len(parties)), places: make([]Place, len(parties)), seen: make([]visit, len(parties))}
+	t := &treeBuilder{
+		root: root, parties: parties, index: make(map[string]int, len(parties)), places: make([]Place, len(parties)),
+		seen: make([]visit, len(parties)),
+	}
 	for i, p := range parties {
 		t.index[p.Name] = i
-		t.places[i] = Place{Above: -1, Root: i, Path: []int{i}, Leaf: true, Capability: p.Capability.Limit(), Deserved: p.Deserved.Max(p.Guarantee)}
+		t.places[i] = Place{
+			Above: -1, Root: i, Path: []int{i}, Leaf: true, Capability: p.Capability.Limit(),
+			Deserved: p.Deserved.Max(p.Guarantee),
+		}
 	}
 	top, ok := t.index[root]
 	for i := range parties {

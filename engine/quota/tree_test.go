@@ -61,7 +61,10 @@ func TestTree(t *testing.T) {
 				{Name: "b", Parent: "a", Capability: amounts(2000)},
 				{Name: "c", Parent: "a", Capability: amounts(9000, 500)},
 			},
-			[]string{"root, holds cpu 6000", "a, holds cpu 6000, holds memory 400", "a/b leaf, holds cpu 2000, holds memory 400", "a/c leaf, holds cpu 6000, holds memory 400"},
+			[]string{
+				"root, holds cpu 6000", "a, holds cpu 6000, holds memory 400", "a/b leaf, holds cpu 2000, holds memory 400",
+				"a/c leaf, holds cpu 6000, holds memory 400",
+			},
 		},
 		{
 			"cpu that is not above 0 is no limit, a device that is not is one",
@@ -93,7 +96,10 @@ func TestTree(t *testing.T) {
 		{
 			"more is guaranteed than there is",
 			[]quota.Party{{Name: "root", Capability: amounts(1000)}, {Name: "a", Guarantee: amounts(1500)}, {Name: "b", Guarantee: amounts(500)}},
-			[]string{"root, holds cpu 1000, deserves cpu 2000", "a leaf, holds cpu 1000, deserves cpu 1500", "b leaf, holds cpu 500, deserves cpu 500"},
+			[]string{
+				"root, holds cpu 1000, deserves cpu 2000", "a leaf, holds cpu 1000, deserves cpu 1500",
+				"b leaf, holds cpu 500, deserves cpu 500",
+			},
 		},
 		{
 			"no root",
@@ -107,8 +113,18 @@ func TestTree(t *testing.T) {
 		},
 		{
 			"a circle, one below it, and one on its own",
-			[]quota.Party{{Name: "root"}, {Name: "below", Parent: "q"}, {Name: "q", Parent: "p"}, {Name: "p", Parent: "q"}, {Name: "own", Parent: "own"}, {Name: "a"}},
-			[]string{"root", `below leaf, parents go in a circle: "p" below "q" below "p"`, `q, parents go in a circle: "p" below "q" below "p"`, `p, parents go in a circle: "p" below "q" below "p"`, `own, parents go in a circle: "own" below "own"`, "a leaf"},
+			[]quota.Party{
+				{Name: "root"},
+				{Name: "below", Parent: "q"},
+				{Name: "q", Parent: "p"},
+				{Name: "p", Parent: "q"},
+				{Name: "own", Parent: "own"},
+				{Name: "a"},
+			},
+			[]string{
+				"root", `below leaf, parents go in a circle: "p" below "q" below "p"`, `q, parents go in a circle: "p" below "q" below "p"`,
+				`p, parents go in a circle: "p" below "q" below "p"`, `own, parents go in a circle: "own" below "own"`, "a leaf",
+			},
 		},
 		{
 			"the root's own parent is not looked at",

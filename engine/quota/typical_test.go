@@ -18,7 +18,11 @@ func shape(cpu float64, count, milli, tasks int64, models ...string) model.Shape
 
 // machines is 10 nodes with two devices each, 3 with eight of a rarer model, and 5 without any.
 func machines() []Machine {
-	return []Machine{{CPU: 8000, Devices: 2, Model: "A100", Nodes: 10}, {CPU: 64000, Devices: 8, Model: "T4", Nodes: 3}, {CPU: 96000, Nodes: 5}}
+	return []Machine{
+		{CPU: 8000, Devices: 2, Model: "A100", Nodes: 10},
+		{CPU: 64000, Devices: 8, Model: "T4", Nodes: 3},
+		{CPU: 96000, Nodes: 5},
+	}
 }
 
 // A task could run on nodes that have as much CPU, as many devices, and a model that will do.
@@ -46,7 +50,8 @@ func TestReach(t *testing.T) {
 // ones the larger goes first.
 func TestNewTypical(t *testing.T) {
 	workload := []model.Shape{
-		shape(1000, 0, 0, 1), shape(2000, 1, 500, 2), shape(4000, 1, 1000, 4), shape(1000, 0, 0, 1), shape(2000, 1, 500, 1, "T4"), shape(2000, 2, 500, 1), shape(3000, 0, 0, 1),
+		shape(1000, 0, 0, 1), shape(2000, 1, 500, 2), shape(4000, 1, 1000, 4), shape(1000, 0, 0, 1), shape(2000, 1, 500, 1, "T4"),
+		shape(2000, 2, 500, 1), shape(3000, 0, 0, 1),
 	}
 	for _, test := range []struct {
 		cover float64
@@ -122,7 +127,8 @@ func useless(r Room, s model.Shape) int64 {
 }
 
 func drawShape(t *rapid.T) model.Shape {
-	s := shape(float64(rapid.IntRange(0, 9).Draw(t, "cpu"))*1000, rapid.Int64Range(0, 3).Draw(t, "count"), 0, rapid.Int64Range(1, 9).Draw(t, "tasks"))
+	s := shape(float64(rapid.IntRange(0, 9).Draw(t, "cpu"))*1000, rapid.Int64Range(0, 3).Draw(t, "count"), 0,
+		rapid.Int64Range(1, 9).Draw(t, "tasks"))
 	if s.GPUCount > 0 {
 		s.GPUMilli = rapid.Int64Range(1, 10).Draw(t, "tenths") * 100
 		s.GPUModels = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"A", "B", "C"}), 0, 2, rapid.ID).Draw(t, "models")
@@ -134,7 +140,10 @@ func drawShape(t *rapid.T) model.Shape {
 func TestFragmentsAreTheMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workload := rapid.SliceOfN(rapid.Custom(drawShape), 1, 80).Draw(t, "workload")
-		room := Room{CPU: float64(rapid.IntRange(0, 9).Draw(t, "cpu")) * 1000, Model: rapid.SampledFrom([]string{"A", "B", "C", "D"}).Draw(t, "model")}
+		room := Room{
+			CPU:   float64(rapid.IntRange(0, 9).Draw(t, "cpu")) * 1000,
+			Model: rapid.SampledFrom([]string{"A", "B", "C", "D"}).Draw(t, "model"),
+		}
 		room.GPUs = rapid.SliceOfN(rapid.Int64Range(0, 1000), 0, 20).Draw(t, "gpus")
 		slices.Sort(room.GPUs)
 		sum, tasks := 0.0, 0.0
@@ -171,7 +180,16 @@ func TestTake(t *testing.T) {
 
 // The gain is one half of a hundred where nothing changes, more the more fragments go, and never out of its bounds.
 func TestGain(t *testing.T) {
-	for _, test := range [][3]float64{{500, 500, 50}, {1500, 500, 73}, {500, 1500, 26}, {520, 480, 50}, {541, 500, 51}, {500, 541, 48}, {1e6, 0, 100}, {0, 1e6, 0}} {
+	for _, test := range [][3]float64{
+		{500, 500, 50},
+		{1500, 500, 73},
+		{500, 1500, 26},
+		{520, 480, 50},
+		{541, 500, 51},
+		{500, 541, 48},
+		{1e6, 0, 100},
+		{0, 1e6, 0},
+	} {
 		if got := Gain(test[0], test[1]); got != test[2] {
 			t.Errorf("from %v to %v: %v, want %v", test[0], test[1], got, test[2])
 		}

@@ -18,9 +18,8 @@ type Claim struct {
 // WaterFill shares total out by weight, in rounds: each unmet claim gets its weighted part of what
 // remains, is cut to ceiling and demand and raised to floor, and is met when its demand is, or
 // nothing changed for it. What lies within model.Slack of all that a claim can get is all of it: amounts are whole,
-// and a request that is compared exactly must not fail by a rounding error. It ends when no claim is unmet, or nothing remains or changes. The
-// result has one Resources a claim, in order; the order matters in the last bit only.
-// (docs/volcano.md, Proportion.)
+// and a request that is compared exactly must not fail by a rounding error. It ends when no claim is unmet, or nothing remains or
+// changes. The result has one Resources a claim, in order; the order matters in the last bit only. (docs/volcano.md, Proportion.)
 func WaterFill(total model.Resources, claims []Claim) []model.Resources {
 	var w Water
 	w.Fill(total, claims)
@@ -34,8 +33,8 @@ func WaterFill(total model.Resources, claims []Claim) []model.Resources {
 // Water is a WaterFill whose memory is used again for the next one. The zero value is ready.
 //
 // A round costs a step for each claim that is unmet and each dimension. There are as many rounds as it takes until what remains
-// is gone: each meets a claim, or leaves less than there was. All of them run for each change of any claim: every part depends on the sum of all weights and on what all others
-// leave, and adding that up in another order would give other last bits.
+// is gone: each meets a claim, or leaves less than there was. All of them run for each change of any claim: every part depends on the
+// sum of all weights and on what all others leave, and adding that up in another order would give other last bits.
 type Water struct {
 	dims int
 	// In rows of dims, one a claim; NaN is absent.

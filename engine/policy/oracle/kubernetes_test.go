@@ -39,7 +39,10 @@ type kubernetes struct {
 func newKubernetes(t *testing.T, namespaces []*corev1.Namespace) *kubernetes {
 	t.Helper()
 	metrics.InitMetrics() // plugins count their work in them
-	k := &kubernetes{t: t, nodes: map[string]*corev1.Node{}, infos: map[string]*framework.NodeInfo{}, placed: map[string]*corev1.Pod{}, plugins: map[string]fwk.Plugin{}}
+	k := &kubernetes{
+		t: t, nodes: map[string]*corev1.Node{}, infos: map[string]*framework.NodeInfo{}, placed: map[string]*corev1.Pod{},
+		plugins: map[string]fwk.Plugin{},
+	}
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	for _, n := range namespaces {
 		if err := factory.Core().V1().Namespaces().Informer().GetIndexer().Add(n); err != nil {
@@ -56,12 +59,16 @@ func newKubernetes(t *testing.T, namespaces []*corev1.Namespace) *kubernetes {
 		interpodaffinity.Name:  &config.InterPodAffinityArgs{HardPodAffinityWeight: 1},
 		podtopologyspread.Name: &config.PodTopologySpreadArgs{DefaultingType: config.ListDefaulting},
 		nodeaffinity.Name:      &config.NodeAffinityArgs{},
-		noderesources.Name:     &config.NodeResourcesFitArgs{ScoringStrategy: &config.ScoringStrategy{Type: config.LeastAllocated, Resources: []config.ResourceSpec{{Name: "cpu", Weight: 1}, {Name: "memory", Weight: 1}}}},
+		noderesources.Name: &config.NodeResourcesFitArgs{ScoringStrategy: &config.ScoringStrategy{
+			Type:      config.LeastAllocated,
+			Resources: []config.ResourceSpec{{Name: "cpu", Weight: 1}, {Name: "memory", Weight: 1}},
+		}},
 	}
 	type factoryOf = func(context.Context, runtime.Object, fwk.Handle, feature.Features) (fwk.Plugin, error)
 	for name, make := range map[string]factoryOf{
 		interpodaffinity.Name: interpodaffinity.New, podtopologyspread.Name: podtopologyspread.New, nodeaffinity.Name: nodeaffinity.New,
-		tainttoleration.Name: tainttoleration.New, nodeports.Name: nodeports.New, nodeunschedulable.Name: nodeunschedulable.New, noderesources.Name: noderesources.NewFit,
+		tainttoleration.Name: tainttoleration.New, nodeports.Name: nodeports.New, nodeunschedulable.Name: nodeunschedulable.New,
+		noderesources.Name: noderesources.NewFit,
 	} {
 		if k.plugins[name], err = make(t.Context(), args[name], handle, features); err != nil {
 			t.Fatal(name, err)
@@ -139,7 +146,8 @@ func defaulted(pod *corev1.Pod) *corev1.Pod {
 		add := func(keys []string, op metav1.LabelSelectorOperator) {
 			for _, key := range keys {
 				if v, ok := p.Labels[key]; ok && t.LabelSelector != nil {
-					t.LabelSelector.MatchExpressions = append(t.LabelSelector.MatchExpressions, metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{v}})
+					t.LabelSelector.MatchExpressions = append(t.LabelSelector.MatchExpressions,
+						metav1.LabelSelectorRequirement{Key: key, Operator: op, Values: []string{v}})
 				}
 			}
 		}

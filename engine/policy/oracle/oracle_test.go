@@ -358,7 +358,8 @@ func (r *run) scores(t *model.Task, feasible []string, choice *policy.Choice) {
 			r.seen.varied[row]++
 		}
 		if diff := cmp.Diff(want, got[row]); diff != "" {
-			r.Errorf("%s: row %s scores otherwise than %s on %s (-theirs +ours)\n%s%+v", t.Key, row, plugin, strings.Join(feasible, " "), diff, t.PodTerms)
+			r.Errorf("%s: row %s scores otherwise than %s on %s (-theirs +ours)\n%s%+v", t.Key, row, plugin, strings.Join(feasible, " "), diff,
+				t.PodTerms)
 		}
 	}
 }

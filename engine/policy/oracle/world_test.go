@@ -65,7 +65,11 @@ func (m *maker) node(i int) *corev1.Node {
 	}
 	for _, key := range []string{"k1", "k2", "k3", "k4"} {
 		if m.chance(oneIn) {
-			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Value: pick(m, "v", "w"), Effect: pick(m, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectPreferNoSchedule)})
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{
+				Key: key, Value: pick(m, "v", "w"),
+				Effect: pick(m, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute, corev1.TaintEffectPreferNoSchedule,
+					corev1.TaintEffectPreferNoSchedule),
+			})
 		}
 	}
 	n.Spec.Unschedulable = m.stressed["cordoned"] && !m.chance(3)
@@ -112,7 +116,10 @@ func (m *maker) term() corev1.PodAffinityTerm {
 	// it resolved for the terms of the pod in question, and takes such a term to speak of all.
 	if m.chance(6) {
 		t.NamespaceSelector = pick(m, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}},
-			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpIn, Values: []string{"red", "blue"}}}})
+			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+				Key: "team", Operator: metav1.LabelSelectorOpIn,
+				Values: []string{"red", "blue"},
+			}}})
 	}
 	if m.chance(6) {
 		t.MatchLabelKeys = []string{pick(m, "release", "none")}
@@ -171,7 +178,10 @@ func (m *maker) pod() *corev1.Pod {
 		p.Labels["release"] = pick(m, "one", "two")
 	}
 	for range 1 + m.IntN(2) {
-		ctr := corev1.Container{Name: "c", Image: pick(m, "app:v1", "base", "tool", "none"), Resources: corev1.ResourceRequirements{Requests: amounts(1+m.IntN(300), 1+m.IntN(300))}}
+		ctr := corev1.Container{
+			Name: "c", Image: pick(m, "app:v1", "base", "tool", "none"),
+			Resources: corev1.ResourceRequirements{Requests: amounts(1+m.IntN(300), 1+m.IntN(300))},
+		}
 		if m.stressed["resources"] {
 			ctr.Resources.Requests = amounts(1+m.IntN(3000), 1+m.IntN(5000))
 		}
@@ -182,7 +192,11 @@ func (m *maker) pod() *corev1.Pod {
 	}
 	if m.stressed["ports"] {
 		for range 1 + m.IntN(2) {
-			p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{HostPort: int32(80 + m.IntN(6)), Protocol: pick(m, corev1.ProtocolTCP, corev1.ProtocolTCP, corev1.ProtocolUDP), HostIP: pick(m, "", "", "10.0.0.1", "10.0.0.2")})
+			p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports,
+				corev1.ContainerPort{
+					HostPort: int32(80 + m.IntN(6)), Protocol: pick(m, corev1.ProtocolTCP, corev1.ProtocolTCP, corev1.ProtocolUDP),
+					HostIP: pick(m, "", "", "10.0.0.1", "10.0.0.2"),
+				})
 		}
 	}
 	m.affine(p)
@@ -208,11 +222,22 @@ func (m *maker) another(of *corev1.Pod) *corev1.Pod {
 func (m *maker) affine(p *corev1.Pod) {
 	a := &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}, PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{}}
 	p.Spec.Affinity = a
-	disk := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpIn, Values: []string{pick(m, "ssd", "hdd")}}}}
-	size := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "size", Operator: corev1.NodeSelectorOpGt, Values: []string{fmt.Sprint(m.IntN(3))}}}}
-	name := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"n01"}}}}
+	disk := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+		Key: "disk", Operator: corev1.NodeSelectorOpIn,
+		Values: []string{pick(m, "ssd", "hdd")},
+	}}}
+	size := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+		Key: "size", Operator: corev1.NodeSelectorOpGt,
+		Values: []string{fmt.Sprint(m.IntN(3))},
+	}}}
+	name := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{
+		Key: "metadata.name", Operator: corev1.NodeSelectorOpNotIn,
+		Values: []string{"n01"},
+	}}}
 	if m.stressed["nodeAffinity"] && !m.chance(3) || m.chance(6) {
-		a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: pick(m, []corev1.NodeSelectorTerm{disk}, []corev1.NodeSelectorTerm{disk, size}, []corev1.NodeSelectorTerm{name}, []corev1.NodeSelectorTerm{size})}
+		a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: pick(m,
+			[]corev1.NodeSelectorTerm{disk}, []corev1.NodeSelectorTerm{disk, size}, []corev1.NodeSelectorTerm{name},
+			[]corev1.NodeSelectorTerm{size})}
 	}
 	if m.stressed["nodeAffinity"] && m.chance(2) {
 		p.Spec.NodeSelector = map[string]string{"disk": pick(m, "ssd", "hdd")}
