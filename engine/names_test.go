@@ -27,8 +27,6 @@ func TestResourceNamesComeAndGo(t *testing.T) {
 		t.Fatal(issues)
 	}
 	scenes := []*scene{newScene(t, p, nil), newScene(t, p, nil)}
-	scenes[1].s.NoCache = true
-	action.Forget(scenes[1].s)
 	offering := func(i int, names ...string) model.Delta {
 		n := benchNode(i, "32")
 		for _, name := range names {
@@ -47,6 +45,10 @@ func TestResourceNamesComeAndGo(t *testing.T) {
 		var plans []string
 		for _, x := range scenes {
 			x.apply(t, deltas)
+			if x == scenes[1] {
+				x.s = x.s.Renewed()
+				action.Forget(x.s)
+			}
 			x.cycle()
 			if err := x.s.Cluster().Check(); err != nil {
 				t.Fatal(err)

@@ -34,7 +34,8 @@ type run struct {
 	order []int
 	// policies take turns. They are the same one, compiled several times.
 	policies []*policy.Policy
-	noCache  bool
+	// forgets has each cycle begin with nothing remembered.
+	forgets bool
 	// otherUIDs gives all objects UIDs in another order, as a cluster's are random. The plans are written with their own.
 	otherUIDs bool
 	// noErrors leaves out which rows erred: what is remembered is not asked again.
@@ -59,11 +60,12 @@ func (r run) plans(t *rapid.T) []string {
 		c.Apply(deltas...) // mistakes in objects are as good as any other
 		if p := r.policies[n%len(r.policies)]; s == nil || s.Policy() != p {
 			s = policy.NewSession(c, p)
-			if s.NoCache = r.noCache; r.noCache {
-				action.Forget(s)
-			}
 		}
 		for _, pause := range pauses() {
+			if r.forgets {
+				s = s.Renewed()
+				action.Forget(s)
+			}
 			plan := engine.Cycle(s, now.Add(time.Duration(n)*time.Minute+pause))
 			if err := c.Check(); err != nil {
 				t.Fatalf("cycle %d, %v later: %v", n, pause, err)
@@ -271,7 +273,7 @@ func TestSameInputSameBytes(t *testing.T) {
 					run  run
 				}{
 					{"once more", run{world: w, policies: p.policies[:1]}},
-					{"nothing remembered", run{world: w, policies: p.policies[:1], noCache: true}},
+					{"nothing remembered", run{world: w, policies: p.policies[:1], forgets: true}},
 					{"objects in another order", run{world: w, policies: p.policies[:1], order: order}},
 					{"other UIDs", run{world: w, policies: p.policies[:1], otherUIDs: true}},
 					{"the policy compiled again", run{world: w, policies: p.policies}},

@@ -295,7 +295,7 @@ type tags struct {
 func (n *NodeView) gpuTags() ref.Val {
 	nodes, row := &n.World.c.Nodes, n.Of.Row
 	at := nodes.Version[row] + 1
-	if n.tags.version == at && !n.World.NoCache {
+	if n.tags.version == at {
 		return n.tags.counts
 	}
 	counts := map[ref.Val]ref.Val{}

@@ -223,7 +223,7 @@ func (d *freeDevices) measured(by *measure) {
 // devices lists what the node has free, anew only where the node has changed.
 func (n *NodeView) devices() *freeDevices {
 	d, row, nodes := &n.free, n.Of.Row, &n.World.c.Nodes
-	if at := nodes.Version[row] + 1; d.version != at || n.World.NoCache {
+	if at := nodes.Version[row] + 1; d.version != at {
 		d.version, d.by = at, nil
 		d.room = quota.Room{CPU: nodes.Idle(model.CPU, row), GPUs: d.room.GPUs[:0], Model: n.Of.GPUModel}
 		for i := range nodes.GPUs[row] {

@@ -98,7 +98,6 @@ func spreadScore(t *TaskView, n *NodeView) ref.Val {
 
 // Counts of the topology domains.
 func (w *World) Counts() *topology.Counts {
-	w.Topology.Afresh = w.NoCache
 	return w.Topology
 }
 

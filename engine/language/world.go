@@ -16,11 +16,8 @@ import (
 
 // World is a cluster as the rows of a policy see it at one moment: every view of an object leads back to it.
 type World struct {
-	c      *model.Cluster
-	layout Layout
-	// NoCache makes every question be answered afresh. The answers are the same.
-	NoCache bool
-
+	c           *model.Cluster
+	layout      Layout
 	Values      Values
 	Now         types.Timestamp
 	Action      ref.Val

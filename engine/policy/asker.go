@@ -8,8 +8,6 @@ func (s *Session) askedTogether(r *Rule, nodes int) { s.evaluated[r.Number] += u
 // errors is how many there were so far.
 func (s *Session) errors() uint64 { return s.erring }
 
-func (s *Session) afresh() bool { return s.NoCache }
-
 func (s *Session) topologyMoves() uint64 { return s.Topology.Moves() }
 
 func (s *Session) chosenFrom(sizes []int32) { s.Sizes = sizes }

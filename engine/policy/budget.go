@@ -68,7 +68,7 @@ func (s *Session) Spent() bool {
 // Renewed is a session that remembers nothing of this one but the values that settle at a start.
 func (s *Session) Renewed() *Session {
 	out := NewSession(s.c, s.p)
-	out.NoCache, out.Split, out.Keep = s.NoCache, s.Split, s.Keep
+	out.Split, out.Keep = s.Split, s.Keep
 	out.starts = maps.Clone(s.starts)
 	return out
 }

@@ -150,7 +150,7 @@ func (x *chooser) choose() (Choice, bool) {
 // onceOnly says that what the class knows now is not what it knows at its next choice.
 func (x *chooser) onceOnly() bool {
 	v := x.c.v
-	return v.plan.own || v.plan.single || v.plan.volatile || v.about.afresh() || x.c.oneTask
+	return v.plan.own || v.plan.single || v.plan.volatile || x.c.oneTask
 }
 
 // scan finds the best two of a group by looking at all rows.
@@ -202,7 +202,7 @@ func (x *chooser) scoreOwn(rows []int32) {
 			continue
 		}
 		state.ranges[k].same = false
-		if r.When == nil && !v.about.afresh() {
+		if r.When == nil {
 			x.scoreOwnColumn(r, f, rows, state.raw[k])
 			continue
 		}

@@ -90,7 +90,7 @@ func (x *classRows) layer(r *rowPlan) layer {
 // shares says that what a row says of a node to a class depends on nothing but the node, what the row reads of the class,
 // and the epoch. Where nobody has terms that concern a class, what is in a node's domains is nothing to it.
 func (x *classRows) shares(r *rowPlan) bool {
-	return !x.c.v.about.afresh() && !r.own && !r.volumes && !r.beyond && (x.c.domains.context == nil || !r.peers)
+	return !r.own && !r.volumes && !r.beyond && (x.c.domains.context == nil || !r.peers)
 }
 
 // join gives a class the columns of its rows: those that it shares with others, and those that are its own.

@@ -40,7 +40,7 @@ func (d *derived) bring(x deriver) {
 	at := s.stampOf(d.byAction)
 	at.Clock = s.c.ObjectClock
 	moved, stepped := d.at != at, d.clock != s.c.Clock
-	holds := d.made && !s.NoCache && (!moved || d.lasts && x.carry(at))
+	holds := d.made && (!moved || d.lasts && x.carry(at))
 	erring := s.erring
 	if holds && (stepped || moved && d.follows) {
 		holds = d.follows && x.replay(at)

@@ -23,8 +23,7 @@
 // from. A Policy is safe to share; a Session is not, and belongs to its cluster's owner.
 //
 // What is remembered goes by what rules read (rules.Reads): an answer holds until something in its read-set has
-// changed, which the logs and versions of the model tell. A Session with NoCache gives the same answers, and computes each
-// of them anew.
+// changed, which the logs and versions of the model tell.
 //
 // A rule that errs is counted (Session.Faults), and says what its onError says; it never stops a cycle.
 package policy

@@ -121,14 +121,16 @@ func TestTypicalTasks(t *testing.T) {
 
 // askedOften is how often the rows of a table are evaluated, and which nodes are chosen, when two pods of one class are placed, the
 // second after the first.
-func askedOften(t *testing.T, noCache bool, table string) (counts map[string]uint64, nodes string) {
+func askedOften(t *testing.T, forget bool, table string) (counts map[string]uint64, nodes string) {
 	t.Helper()
 	c := aCluster(t, aNode("n1", "cpu=4 pods=9"), aNode("n2", "cpu=4 pods=9"), aNode("n3", "cpu=1 pods=9"), aQueue("q"), aGroup("g", "q"),
 		aPod("p1", "cpu=2"), aPod("p2", "cpu=2"))
 	s := begun(t, c, table)
-	s.NoCache = noCache
 	x := c.Begin()
 	for _, key := range []string{"a/p1", "a/p2"} {
+		if forget {
+			s = anew(s)
+		}
 		choice, ok := s.Class(c.Tasks[key]).Choose()
 		if !ok {
 			t.Fatal("no node")

@@ -216,13 +216,13 @@ func (h *Heap[T]) gather() {
 // refresh reads keys again: those of items that were touched; where keys go along a tree, those of items with something
 // new on their path; where keys read more than that, or objects changed, all.
 func (h *Heap[T]) refresh() {
-	if h.clock == h.s.c.Clock && !h.s.NoCache {
+	if h.clock == h.s.c.Clock {
 		return
 	}
 	h.clock = h.s.c.Clock
 	touched, ok := h.cursor.Read(h.log)
 	switch {
-	case !ok || h.far == beyondIt || h.s.NoCache || h.objects != h.s.c.ObjectClock:
+	case !ok || h.far == beyondIt || h.objects != h.s.c.ObjectClock:
 		h.readAll()
 	case h.far == alongTree:
 		for _, item := range h.all() {

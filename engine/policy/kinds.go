@@ -32,7 +32,7 @@ type Kinds struct {
 func (s *Session) Kinds(step *Step) *Kinds {
 	cs := &s.columns
 	exprs := step.asks(s.p)
-	if s.NoCache || s.rest.restless || slices.ContainsFunc(exprs, (*rules.Expr).Moves) {
+	if s.rest.restless || slices.ContainsFunc(exprs, (*rules.Expr).Moves) {
 		return nil
 	}
 	if step.Verb.Asks(Predicates, Scores, DeviceScores) && cs.tellTasksApart() || step.Verb.Asks(TaskOrder) && s.TasksMove() {

@@ -50,6 +50,7 @@ type pipeline struct {
 	changed layer // from where on the nodes are asked
 	alone   bool  // one node is taken through
 	stages  []stage
+	few     int // so few rows are asked one by one: to compute their columns is not worth while
 
 	selection
 	questions []question // that were asked of nodes together
@@ -70,7 +71,7 @@ func (c *Class) update(changed layer, rows []int32) {
 	switch {
 	case changed == ofTaskVolumes:
 		p.each(rows)
-	case len(rows) < fewRows || c.v.about.afresh():
+	case len(rows) < p.few:
 		p.each(c.v.inOrder(rows))
 	default:
 		p.together(rows)

@@ -133,7 +133,7 @@ type Queues struct {
 // Queues is an empty heap of queues.
 func (s *Session) Queues() *Queues {
 	q := &Queues{flat: s.flatQueues()}
-	if b := s.branchingOf(); b != nil && !s.NoCache {
+	if b := s.branchingOf(); b != nil {
 		if b.shares != nil {
 			q.tree = newBranches(s, b.row, &shareBranches{s: s, of: b.shares}, q.flat)
 		} else {

@@ -26,7 +26,7 @@ type rejections struct {
 // Rejections counts, over all nodes, which row said no, most nodes first.
 func (c *Class) Rejections() []model.NodeCount {
 	x, plan := &c.rejections, c.v.plan
-	if at := c.v.nodes.Log.Next() + 1; x.at != at || c.v.about.afresh() || plan.single || plan.telling {
+	if at := c.v.nodes.Log.Next() + 1; x.at != at || plan.single || plan.telling {
 		x.counts, x.at = x.find(), at
 	}
 	return x.counts

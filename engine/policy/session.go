@@ -187,7 +187,7 @@ func (s *Session) Variable(v *Variable, f *language.Frame) ref.Val {
 	if v.Expr.Reads.Changes() > rules.ByCycle || on != nil {
 		at.Clock = s.c.Clock
 	}
-	if held.Value != nil && !s.NoCache && (!v.byTime || !s.rest.asking) && held.Stamp == at && held.On == on {
+	if held.Value != nil && (!v.byTime || !s.rest.asking) && held.Stamp == at && held.On == on {
 		return held.Value
 	}
 	value := v.Expr.Eval(f)
@@ -214,7 +214,7 @@ func (s *Session) Attribute(x *Attribute, owner ref.Val) ref.Val {
 	default:
 		at.Clock = s.c.Clock + 1
 	}
-	if m.Value != nil && m.Stamp == at && (!x.byTime || !s.rest.asking) && (x.Settle == "cycle" || !s.NoCache) {
+	if m.Value != nil && m.Stamp == at && (!x.byTime || !s.rest.asking) {
 		return m.Value
 	}
 	m.Value = s.compute(x, owner)

@@ -68,9 +68,9 @@ jobOrder:
 	expect("after the rollback", "g", "1 0 9 109")
 	s.Begin(noon())
 	expect("the next cycle", "g", "2 0 9 209")
-	s.NoCache = true
+	s = anew(s)
 	c.ReadyNodes, c.Jobs["a/g"].Priority = 3, 1
-	expect("without caches", "g", "3 0 1 301")
+	expect("without memory", "g", "3 0 1 301")
 }
 
 // A variable is computed where it is read, and not before.

@@ -137,7 +137,7 @@ func (s *Session) timeParts() []byte {
 // It is the last plan: what there was to do, that cycle did.
 func (s *Session) Still(now time.Time) *model.Plan {
 	r := &s.rest
-	if r.plan == nil || s.NoCache || r.restless || s.c.Content() != r.begun || now.Before(r.now) || !r.until.IsZero() && !now.Before(r.until) {
+	if r.plan == nil || r.restless || s.c.Content() != r.begun || now.Before(r.now) || !r.until.IsZero() && !now.Before(r.until) {
 		return nil
 	}
 	was := s.Now.Time

@@ -16,7 +16,7 @@ import (
 )
 
 // twins are two clusters that go through the same: beside one is a session that remembers, beside the other
-// one that answers every question afresh. The session that remembers sees each change as it comes.
+// one that is made anew before each look, so that it has nothing to remember. The session that remembers sees each change as it comes.
 type twins struct {
 	remembers, afresh side
 	now               time.Time
@@ -34,10 +34,17 @@ type side struct {
 
 	queues *Queues
 	jobs   *Heap[*model.Job]
+
+	forgets bool // what was remembered, with each look and each cycle
 }
 
 // begin opens a cycle, and the heaps that it walks.
 func (x *side) begin(now time.Time) {
+	if x.forgets {
+		cycle := x.s.Cycle
+		x.s = x.s.Renewed()
+		x.s.Cycle = cycle
+	}
 	x.s.Begin(now)
 	x.walk()
 }
@@ -61,7 +68,7 @@ func newTwins(p *Policy, look func(x *side) any) *twins {
 		x.txn = x.c.Begin()
 		x.s = NewSession(x.c, p)
 	}
-	w.afresh.s.NoCache = true
+	w.afresh.forgets = true
 	return w
 }
 
@@ -432,6 +439,7 @@ func (w *twins) Check(t *rapid.T) {
 			t.Fatal(err)
 		}
 	})
+	w.afresh.anew()
 	afresh, remembered := w.look(&w.afresh), w.look(&w.remembers)
 	if diff := cmp.Diff(afresh, remembered); diff != "" {
 		t.Fatalf("what is remembered is wrong (-afresh +remembered):\n%s", diff)

@@ -29,7 +29,6 @@ type asker interface {
 
 // surroundings tell what classes depend on besides the nodes and the rows of the policy.
 type surroundings interface {
-	afresh() bool // nothing is to be remembered
 	classKey(t *model.Task) string
 	epoch() string
 	encodeReads(b []byte, t *model.Task, reads []rules.Read) []byte
@@ -80,7 +79,7 @@ func (v *verdicts) init(s *Session) {
 	*v = verdicts{ask: s, about: s, plan: &s.columns, rules: s.p.all, nodes: &s.c.Nodes, dims: s.c.Dims}
 	v.classes = classStore{byKey: map[string]*Class{}, entries: mostEntries}
 	v.results.opinions.by, v.results.values.by = map[string]*rowResults[language.Opinion]{}, map[string]*rowResults[float64]{}
-	v.alike.nodes, v.pipeline.stages = v.nodes, stages()
+	v.alike.nodes, v.pipeline.stages, v.pipeline.few = v.nodes, stages(), fewRows
 	v.ofTask = newClass(v)
 	v.ofTask.oneTask = true
 }
@@ -97,8 +96,8 @@ func (v *verdicts) of(t *model.Task) *Class {
 }
 
 func (v *verdicts) classOf(t *model.Task) *Class {
-	if afresh := v.about.afresh(); afresh || v.plan.single {
-		if v.scratch == nil || afresh {
+	if v.plan.single {
+		if v.scratch == nil {
 			v.scratch = newClass(v)
 		}
 		v.scratch.task = t

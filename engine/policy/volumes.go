@@ -19,7 +19,7 @@ func heldByTask(rows []*rowPlan) bool {
 
 // volumeMemo is the memo of a task, empty where it does not hold any more; nil where nothing can be remembered.
 func (s *Session) volumeMemo(t *model.Task, rows int) *language.VolumeMemo {
-	if s.NoCache || !s.columns.holdVolumes {
+	if !s.columns.holdVolumes {
 		return nil
 	}
 	v := s.TaskView(t)

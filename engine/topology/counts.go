@@ -21,8 +21,6 @@ type Counts struct {
 	c *model.Cluster
 	// memo is where what was found out about a task is remembered.
 	memo func(*model.Task) *TaskMemo
-	// Afresh has all be counted anew at each change.
-	Afresh bool
 
 	clock      uint64 // of the cluster, when all this was so
 	cursor     model.Cursor[*model.Task]
@@ -129,7 +127,7 @@ func (p *Counts) sync() {
 	entries, ok := p.cursor.Read(&c.TaskLog)
 	const many = 64
 	switch {
-	case !ok, p.Afresh, p.byLabels && p.namespaces != c.NamespaceClock, p.dead > many && 2*p.dead > len(p.templates):
+	case !ok, p.byLabels && p.namespaces != c.NamespaceClock, p.dead > many && 2*p.dead > len(p.templates):
 		p.reset()
 		p.remap()
 		for _, t := range c.Tasks {
