@@ -34,6 +34,7 @@
 //	engine                 this: one cycle from its parts
 //	engine/reference       the same cycle as plainly as it can be said: the definition
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
+//	engine/sim/manifest    files of objects, and the short format of a world, checked and read into objects
 //	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:
 //	engine/live/serving      which of the cluster's policies is obeyed, and what is told of each
 //	engine/live/outbox       writes to the API server, the urgent ones first, as many at once as it takes

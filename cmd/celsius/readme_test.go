@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/engine/sim"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
 // consoleBlock is what documents show of a terminal: commands after "$ ", and what they print.
@@ -102,7 +102,7 @@ func TestObjectsInDocumentsAreRight(t *testing.T) {
 		}
 		for _, block := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
 			shown++
-			objects, issues := sim.Load(sim.LoadOptions{}, sim.Source{Name: file, Data: []byte(block[1])})
+			objects, issues := manifest.Load(manifest.Options{}, manifest.Source{Name: file, Data: []byte(block[1])})
 			for _, p := range objects.Policies {
 				_, found := policy.Load(p.Doc)
 				issues = append(issues, found...)
@@ -130,7 +130,7 @@ func TestSimulateIsDocumented(t *testing.T) {
 		}
 	}
 	fields := map[string]reflect.Type{}
-	shortFields(reflect.TypeFor[sim.ShortWorld](), fields)
+	shortFields(reflect.TypeFor[manifest.ShortWorld](), fields)
 	for name, in := range fields {
 		if name != "apiVersion" && name != "kind" && !strings.Contains(text, "`"+name+"`") {
 			t.Errorf("docs/simulate.md does not tell of the field %s of %s", name, in.Name())
@@ -146,7 +146,7 @@ func shortFields(in reflect.Type, out map[string]reflect.Type) {
 	for in.Kind() == reflect.Slice || in.Kind() == reflect.Pointer {
 		in = in.Elem()
 	}
-	if in.Kind() != reflect.Struct || in.PkgPath() != reflect.TypeFor[sim.ShortWorld]().PkgPath() {
+	if in.Kind() != reflect.Struct || in.PkgPath() != reflect.TypeFor[manifest.ShortWorld]().PkgPath() {
 		return
 	}
 	for f := range in.Fields() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -161,7 +162,7 @@ func (s *simulation) simulate(c *cobra.Command, args []string) error {
 
 // once reads the files and runs the cycles.
 func (s *simulation) once(c *cobra.Command, args []string, now time.Time) (*sim.Report, choice, error) {
-	sources, err := sim.Read(c.InOrStdin(), args...)
+	sources, err := manifest.Read(c.InOrStdin(), args...)
 	if err != nil {
 		return nil, choice{}, err
 	}
@@ -262,7 +263,7 @@ type choice struct {
 // choose finds the policy that --policy means: one among the files by its name, the
 // embedded default, or a file; without the flag the only one among the files, else
 // the default.
-func (s *simulation) choose(policies []sim.PolicySource) (choice, source.Issues, error) {
+func (s *simulation) choose(policies []manifest.PolicySource) (choice, source.Issues, error) {
 	if s.policy == "" && len(policies) == 1 {
 		return load(policies[0].Doc)
 	}
@@ -287,7 +288,7 @@ func (s *simulation) choose(policies []sim.PolicySource) (choice, source.Issues,
 	return loadFile(s.policy, data)
 }
 
-func names(policies []sim.PolicySource) []string {
+func names(policies []manifest.PolicySource) []string {
 	var out []string
 	for _, p := range policies {
 		out = append(out, p.Name)
@@ -301,7 +302,7 @@ func load(doc *source.Document) (choice, source.Issues, error) {
 }
 
 func loadFile(name string, data []byte) (choice, source.Issues, error) {
-	objects, issues := sim.Load(sim.LoadOptions{}, sim.Source{Name: name, Data: data})
+	objects, issues := manifest.Load(manifest.Options{}, manifest.Source{Name: name, Data: data})
 	if issues.Err() != nil {
 		return choice{}, issues, nil
 	}

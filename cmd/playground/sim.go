@@ -8,11 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/celsius-scheduler/celsius/engine/sim"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
 // simAnnotation on a pod says how its life is simulated; docs/playground.md lists the keys.
-const simAnnotation = sim.LifeAnnotation
+const simAnnotation = manifest.LifeAnnotation
 
 // invalidSim is what a pod whose simAnnotation is wrong waits with.
 const invalidSim = "InvalidSimulation"
@@ -20,14 +20,14 @@ const invalidSim = "InvalidSimulation"
 // simulation is what the simAnnotation of one pod asks for. The templates of the stages
 // read it through its methods. The zero value runs until it is deleted.
 type simulation struct {
-	sim.Life
+	manifest.Life
 	mistakes []string
 }
 
 // readSimulation reads the simAnnotation strictly. Its mistakes are part of the result:
 // they become the status of the pod.
 func readSimulation(text string, containers []string) *simulation {
-	life, mistakes := sim.ReadLife(text, containers)
+	life, mistakes := manifest.ReadLife(text, containers)
 	s := &simulation{Life: life}
 	for _, m := range mistakes {
 		s.mistakes = append(s.mistakes, m.Error())

@@ -5,28 +5,31 @@ import (
 	"slices"
 	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // holdBack keeps items that come later, and gives those that come now.
-func (w *World) holdBack(items []item) []item {
-	var now []item
+func (w *World) holdBack(items []manifest.Item) []manifest.Item {
+	var now []manifest.Item
 	for _, i := range items {
-		if i.comes.After(w.now) {
+		if i.Comes.After(w.now) {
 			w.later = append(w.later, i)
 			continue
 		}
 		now = append(now, i)
 	}
-	slices.SortStableFunc(w.later, func(a, b item) int { return cmp.Or(a.comes.Compare(b.comes), compareIDs(a.id(), b.id())) })
+	slices.SortStableFunc(w.later, func(a, b manifest.Item) int {
+		return cmp.Or(a.Comes.Compare(b.Comes), manifest.CompareIDs(a.ID(), b.ID()))
+	})
 	return now
 }
 
 // arrive takes in what has come by now. A mistake in it is one of the world's own making: it was checked when it was read.
 func (w *World) arrive() error {
 	n := 0
-	for n < len(w.later) && !w.later[n].comes.After(w.now) {
+	for n < len(w.later) && !w.later[n].Comes.After(w.now) {
 		n++
 	}
 	items := w.later[:n]
@@ -40,7 +43,7 @@ func (w *World) arrive() error {
 // schedule notes when something next happens to a pod by itself: it starts as soon as
 // time passes after it was bound, ends when its life says, and is gone when its grace is over.
 func (w *World) schedule(p *corev1.Pod) {
-	id := idOf(p)
+	id := manifest.IDOf(p)
 	delete(w.due, id)
 	gone, leaves := w.leaving[id]
 	switch {
@@ -48,11 +51,11 @@ func (w *World) schedule(p *corev1.Pod) {
 		w.due[id] = gone
 	case p.Spec.NodeName == "":
 	case p.Status.Phase == corev1.PodPending:
-		if lifeOf(p).Waiting == "" {
+		if manifest.LifeOf(p).Waiting == "" {
 			w.due[id] = w.now
 		}
 	case p.Status.Phase == corev1.PodRunning && p.Status.StartTime != nil:
-		if life := lifeOf(p); life.Run != nil {
+		if life := manifest.LifeOf(p); life.Run != nil {
 			w.due[id] = p.Status.StartTime.Add(*life.Run)
 		}
 	}
@@ -62,7 +65,7 @@ func (w *World) schedule(p *corev1.Pod) {
 // proportion to the pods to which something is due, and to how many wait for it.
 func (w *World) kubelet() error {
 	for {
-		var ids []objectID
+		var ids []manifest.ID
 		for id, due := range w.due {
 			if !due.After(w.now) {
 				ids = append(ids, id)
@@ -71,7 +74,7 @@ func (w *World) kubelet() error {
 		if len(ids) == 0 {
 			return nil
 		}
-		slices.SortFunc(ids, compareIDs)
+		slices.SortFunc(ids, manifest.CompareIDs)
 		var changed []metav1.Object
 		for _, id := range ids {
 			if _, leaves := w.leaving[id]; leaves {
@@ -95,13 +98,13 @@ func (w *World) next(p *corev1.Pod) *corev1.Pod {
 		if bound := scheduledAt(p); bound != nil && bound.Before(at) {
 			at = *bound
 		}
-		start(p, at)
+		manifest.Start(p, at)
 		return p
 	}
-	life := lifeOf(p)
+	life := manifest.LifeOf(p)
 	p.Status.Phase = life.EndPhase()
 	p.Status.ContainerStatuses = nil
-	at := metav1.NewTime(w.due[idOf(p)])
+	at := metav1.NewTime(w.due[manifest.IDOf(p)])
 	for i := range p.Spec.Containers {
 		name := p.Spec.Containers[i].Name
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{
@@ -130,8 +133,8 @@ func (w *World) nextEvent() (at time.Time, ok bool) {
 			at, ok = due, true
 		}
 	}
-	if len(w.later) > 0 && (!ok || w.later[0].comes.Before(at)) {
-		at, ok = w.later[0].comes, true
+	if len(w.later) > 0 && (!ok || w.later[0].Comes.Before(at)) {
+		at, ok = w.later[0].Comes, true
 	}
 	return at, ok
 }

@@ -7,12 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
@@ -23,40 +25,40 @@ import (
 // what the world has already.
 type completion struct {
 	world  *World
-	items  []item
-	byID   map[objectID]item
+	items  []manifest.Item
+	byID   map[manifest.ID]manifest.Item
 	issues source.Issues
 
-	samples      []item // a pod of each task of the new Jobs, to see whether it can be read
-	defaultValue *int32 // what pods without a class are worth, once it was asked
+	samples      []manifest.Item // a pod of each task of the new Jobs, to see whether it can be read
+	defaultValue *int32          // what pods without a class are worth, once it was asked
 }
 
-func newCompletion(w *World, items []item) *completion {
-	c := &completion{world: w, byID: map[objectID]item{}}
+func newCompletion(w *World, items []manifest.Item) *completion {
+	c := &completion{world: w, byID: map[manifest.ID]manifest.Item{}}
 	for _, i := range items {
 		c.add(i)
 	}
 	return c
 }
 
-func (c *completion) add(i item) {
+func (c *completion) add(i manifest.Item) {
 	c.items = append(c.items, i)
-	c.byID[i.id()] = i
+	c.byID[i.ID()] = i
 }
 
 // find looks among the new items first, then in the world; nil if there is none.
 func (c *completion) find(kindName, namespace, name string) metav1.Object {
-	id := objectID{kindName, namespace, name}
+	id := manifest.ID{Kind: kindName, Namespace: namespace, Name: name}
 	if i, ok := c.byID[id]; ok {
-		return i.object
+		return i.Object
 	}
 	return c.world.objects[id]
 }
 
-func (c *completion) run() ([]item, source.Issues) {
+func (c *completion) run() ([]manifest.Item, source.Issues) {
 	c.houseQueues()
 	for _, i := range c.items { // the range is fixed before submitted adds to the list
-		if job, ok := i.object.(*batchv1alpha1.Job); ok {
+		if job, ok := i.Object.(*batchv1alpha1.Job); ok {
 			c.submitted(i, job)
 		}
 	}
@@ -73,7 +75,7 @@ func (c *completion) houseQueues() {
 		if c.find("Queue", "", name) == nil {
 			q := &schedulingv1beta1.Queue{}
 			q.Name = name
-			c.add(item{kind: "Queue", object: q})
+			c.add(manifest.Item{Kind: "Queue", Object: q})
 		}
 	}
 }
@@ -97,11 +99,11 @@ func objectKey(o metav1.Object) string {
 	return model.Key(o.GetNamespace(), o.GetName())
 }
 
-func (c *completion) complete(i item) {
-	written := i.object.GetUID() == "" // by hand, and not read from a cluster
-	c.born(i.object)
-	c.completeStorage(i.object)
-	switch o := i.object.(type) {
+func (c *completion) complete(i manifest.Item) {
+	written := i.Object.GetUID() == "" // by hand, and not read from a cluster
+	c.born(i.Object)
+	c.completeStorage(i.Object)
+	switch o := i.Object.(type) {
 	case *corev1.Node:
 		completeNode(o)
 	case *schedulingv1beta1.Queue:
@@ -133,7 +135,7 @@ func completeNode(n *corev1.Node) {
 		n.Status.Allocatable = corev1.ResourceList{}
 	}
 	if _, ok := n.Status.Allocatable[corev1.ResourcePods]; !ok {
-		n.Status.Allocatable[corev1.ResourcePods] = either(nil, "110")
+		n.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("110")
 	}
 }
 
@@ -190,12 +192,12 @@ func (c *completion) defaultClass() int32 {
 		}
 	}
 	for id, i := range c.byID {
-		if id.kind == "PriorityClass" {
-			see(i.object)
+		if id.Kind == "PriorityClass" {
+			see(i.Object)
 		}
 	}
 	for id, o := range c.world.objects {
-		if _, replaced := c.byID[id]; id.kind == "PriorityClass" && !replaced {
+		if _, replaced := c.byID[id]; id.Kind == "PriorityClass" && !replaced {
 			see(o)
 		}
 	}
@@ -204,7 +206,7 @@ func (c *completion) defaultClass() int32 {
 }
 
 // group gives a bare pod of ours the PodGroup that the controllers would.
-func (c *completion) group(i item, p *corev1.Pod) {
+func (c *completion) group(i manifest.Item, p *corev1.Pod) {
 	owner := metav1.GetControllerOfNoCopy(p)
 	if owner != nil && owner.UID == "" { // as its own name, so that the pods of one owner are one job
 		owner.UID = types.UID(strings.ToLower(owner.Kind) + "-" + owner.Name)
@@ -214,13 +216,13 @@ func (c *completion) group(i item, p *corev1.Pod) {
 	if alone {
 		name = batchv1alpha1.PodgroupNamePrefix + p.Name
 	}
-	annotate(&p.ObjectMeta, model.GroupAnnotation, name)
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, model.GroupAnnotation, name)
 	if c.find("PodGroup", p.Namespace, name) != nil {
 		return
 	}
 	g, wrong := objects.BareGroup(p, name, nil)
 	for _, err := range wrong {
-		place := deepest(i.value, "metadata", "annotations")
+		place := manifest.Deepest(i.Value, "metadata", "annotations")
 		c.issues = append(c.issues, place.Issuef("", "%v", err))
 	}
 	if alone {
@@ -232,5 +234,5 @@ func (c *completion) group(i item, p *corev1.Pod) {
 		g.Status.Phase = schedulingv1beta1.PodGroupRunning
 	}
 	c.born(g)
-	c.add(item{kind: "PodGroup", object: g, value: i.value, comes: i.comes})
+	c.add(manifest.Item{Kind: "PodGroup", Object: g, Value: i.Value, Comes: i.Comes})
 }

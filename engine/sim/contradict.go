@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
@@ -17,11 +18,11 @@ import (
 func (c *completion) contradictions() {
 	foreign := map[string]int{}
 	for _, i := range c.items {
-		switch o := i.object.(type) {
+		switch o := i.Object.(type) {
 		case *corev1.Pod:
 			c.podNames(i, o, foreign)
 		case *schedulingv1beta1.PodGroup:
-			if i.value.Exists() {
+			if i.Value.Exists() {
 				c.className(i, o.Spec.PriorityClassName, "spec", "priorityClassName")
 			}
 		case *schedulingv1beta1.Queue:
@@ -41,10 +42,10 @@ func (c *completion) warn(i source.Issue) {
 	c.issues = append(c.issues, i)
 }
 
-func (c *completion) podNames(i item, p *corev1.Pod, foreign map[string]int) {
+func (c *completion) podNames(i manifest.Item, p *corev1.Pod, foreign map[string]int) {
 	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if node := p.Spec.NodeName; node != "" && !finished && c.find("Node", "", node) == nil {
-		c.issues = append(c.issues, nodePlace(i.value).Issuef(c.near("Node", node), "%s is on node %q, which is not there", i.id(), node))
+		c.issues = append(c.issues, nodePlace(i.Value).Issuef(c.near("Node", node), "%s is on node %q, which is not there", i.ID(), node))
 	}
 	if !c.ours(p) {
 		if p.Spec.NodeName == "" && !finished {
@@ -54,8 +55,8 @@ func (c *completion) podNames(i item, p *corev1.Pod, foreign map[string]int) {
 	}
 	c.className(i, p.Spec.PriorityClassName, "spec", "priorityClassName")
 	if group := objects.GroupOf(p); c.find("PodGroup", p.Namespace, group) == nil {
-		c.warn(deepest(i.value, "metadata", "annotations").Issuef("", "%s is of PodGroup %q, which is not there: it is not placed",
-			i.id(), group))
+		c.warn(manifest.Deepest(i.Value, "metadata", "annotations").Issuef("", "%s is of PodGroup %q, which is not there: it is not placed",
+			i.ID(), group))
 	}
 }
 
@@ -64,38 +65,38 @@ func nodePlace(v source.Value) source.Value {
 	if short := v.Get("node"); short.Exists() {
 		return short
 	}
-	return deepest(v, "spec", "nodeName")
+	return manifest.Deepest(v, "spec", "nodeName")
 }
 
-func (c *completion) className(i item, name string, path ...any) {
+func (c *completion) className(i manifest.Item, name string, path ...any) {
 	if _, ok := c.classValue(name); ok {
 		return
 	}
-	place := deepest(i.value, path...)
-	if short := i.value.Get("priority"); short.Exists() {
+	place := manifest.Deepest(i.Value, path...)
+	if short := i.Value.Get("priority"); short.Exists() {
 		place = short
 	}
-	c.warn(place.Issuef(c.near("PriorityClass", name), "%s is of PriorityClass %q, which is not there: it counts as none", i.id(), name))
+	c.warn(place.Issuef(c.near("PriorityClass", name), "%s is of PriorityClass %q, which is not there: it counts as none", i.ID(), name))
 }
 
 // parent checks a queue's way up: it ends at a queue without a parent. A cluster may hold others, of which
 // nothing comes but that they take no part in a tree of quotas.
-func (c *completion) parent(i item, q *schedulingv1beta1.Queue) {
-	place := i.value.Get("parent")
+func (c *completion) parent(i manifest.Item, q *schedulingv1beta1.Queue) {
+	place := i.Value.Get("parent")
 	if !place.Exists() {
-		place = deepest(i.value, "spec", "parent")
+		place = manifest.Deepest(i.Value, "spec", "parent")
 	}
 	seen := map[string]bool{q.Name: true}
 	for at := q; at.Spec.Parent != ""; {
 		if seen[at.Spec.Parent] {
-			c.warn(place.Issuef("", "%s is, over its parents, its own parent", i.id()))
+			c.warn(place.Issuef("", "%s is, over its parents, its own parent", i.ID()))
 			return
 		}
 		seen[at.Spec.Parent] = true
 		next, ok := c.find("Queue", "", at.Spec.Parent).(*schedulingv1beta1.Queue)
 		if !ok {
 			if at == q {
-				c.warn(place.Issuef(c.near("Queue", q.Spec.Parent), "%s has the parent %q, which is not there", i.id(), q.Spec.Parent))
+				c.warn(place.Issuef(c.near("Queue", q.Spec.Parent), "%s has the parent %q, which is not there", i.ID(), q.Spec.Parent))
 			}
 			return
 		}
@@ -107,13 +108,13 @@ func (c *completion) parent(i item, q *schedulingv1beta1.Queue) {
 func (c *completion) near(kindName, name string) string {
 	var names []string
 	for id := range c.byID {
-		if id.kind == kindName {
-			names = append(names, id.name)
+		if id.Kind == kindName {
+			names = append(names, id.Name)
 		}
 	}
 	for id := range c.world.objects {
-		if id.kind == kindName {
-			names = append(names, id.name)
+		if id.Kind == kindName {
+			names = append(names, id.Name)
 		}
 	}
 	if near := nearest(name, names); near != "" {
@@ -146,5 +147,5 @@ func blame(v source.Value, field string) (place source.Value, whole bool) {
 		}
 		path = append(path, step)
 	}
-	return deepest(v, path...), at(v, path...).Exists()
+	return manifest.Deepest(v, path...), manifest.At(v, path...).Exists()
 }

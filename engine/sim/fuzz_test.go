@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -46,7 +47,7 @@ func FuzzLoad(f *testing.F) {
 			t.Skip("takes only time")
 		}
 		w := NewWorld(Options{MaxObjects: few})
-		_, issues := w.Load(Source{Name: "fuzz.yaml", Data: data})
+		_, issues := w.Load(manifest.Source{Name: "fuzz.yaml", Data: data})
 		inside(t, issues, "fuzz.yaml", data)
 		check(t, w)
 	})

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
 // Advance lets time pass. What is due, such as the end of a pod that was deleted,
@@ -40,7 +41,7 @@ func (w *World) end(name string, phase corev1.PodPhase) error {
 		return fmt.Errorf("pod %s does not run, so it cannot end", objectKey(p))
 	}
 	p = p.DeepCopy()
-	start(p, w.now)
+	manifest.Start(p, w.now)
 	p.Status.Phase = phase
 	return w.put(p)
 }
@@ -53,23 +54,23 @@ func (w *World) Delete(pod string) error {
 		return err
 	}
 	if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		w.remove(idOf(p))
+		w.remove(manifest.IDOf(p))
 		return nil
 	}
-	if _, leaves := w.leaving[idOf(p)]; leaves {
+	if _, leaves := w.leaving[manifest.IDOf(p)]; leaves {
 		return nil
 	}
-	wait := grace
+	wait := manifest.GracePeriod
 	if s := p.Spec.TerminationGracePeriodSeconds; s != nil {
 		wait = time.Duration(*s) * time.Second
 	}
-	if life := lifeOf(p); life.Terminate > 0 {
+	if life := manifest.LifeOf(p); life.Terminate > 0 {
 		wait = min(wait, life.Terminate)
 	}
 	p = p.DeepCopy()
 	due := w.now.Add(wait)
 	p.DeletionTimestamp = &metav1.Time{Time: due}
-	w.leaving[idOf(p)] = due
+	w.leaving[manifest.IDOf(p)] = due
 	return w.put(p)
 }
 
@@ -104,14 +105,14 @@ func (w *World) pod(name string) (*corev1.Pod, error) {
 	if !ok {
 		namespace, short = metav1.NamespaceDefault, name
 	}
-	if p, ok := w.objects[objectID{"Pod", namespace, short}].(*corev1.Pod); ok {
+	if p, ok := w.objects[manifest.ID{Kind: "Pod", Namespace: namespace, Name: short}].(*corev1.Pod); ok {
 		return p, nil
 	}
 	return nil, w.unknown("Pod", model.Key(namespace, short))
 }
 
 func (w *World) node(name string) (*corev1.Node, error) {
-	if n, ok := w.objects[objectID{"Node", "", name}].(*corev1.Node); ok {
+	if n, ok := w.objects[manifest.ID{Kind: "Node", Namespace: "", Name: name}].(*corev1.Node); ok {
 		return n, nil
 	}
 	return nil, w.unknown("Node", name)

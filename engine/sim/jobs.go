@@ -11,11 +11,12 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // submitted gives a Job what admission gives it, and the PodGroup that its controller makes first. Its pods come once that was let in.
-func (c *completion) submitted(i item, j *batchv1alpha1.Job) {
+func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 	defaultJob(j)
 	if j.UID == "" {
 		j.UID = types.UID(j.Name) // as a part of a name it may hold no slash
@@ -27,11 +28,11 @@ func (c *completion) submitted(i item, j *batchv1alpha1.Job) {
 	if c.groupOf(j) == nil {
 		g := objects.PodGroup(j, c.priorityOf)
 		g.CreationTimestamp = j.CreationTimestamp
-		c.add(item{kind: "PodGroup", object: g, value: i.value})
+		c.add(manifest.Item{Kind: "PodGroup", Object: g, Value: i.Value})
 	}
 	for t := range j.Spec.Tasks {
 		if task := &j.Spec.Tasks[t]; task.Replicas > 0 {
-			c.samples = append(c.samples, item{kind: "Pod", object: c.world.jobPod(j, objects.PodPlan{Task: task}), value: i.value})
+			c.samples = append(c.samples, manifest.Item{Kind: "Pod", Object: c.world.jobPod(j, objects.PodPlan{Task: task}), Value: i.Value})
 		}
 	}
 }
@@ -77,7 +78,7 @@ func (w *World) jobPod(j *batchv1alpha1.Job, plan objects.PodPlan) *corev1.Pod {
 // controllers plays the controllers of Jobs: the pods of those that were let in are made, at once. It says whether there were any.
 func (w *World) controllers() (made bool, err error) {
 	c := newCompletion(w, nil)
-	for _, id := range slices.SortedFunc(maps.Keys(w.unmade), compareIDs) {
+	for _, id := range slices.SortedFunc(maps.Keys(w.unmade), manifest.CompareIDs) {
 		j := w.objects[id].(*batchv1alpha1.Job)
 		g := c.groupOf(j)
 		if !objects.Admitted(g) {
@@ -88,7 +89,7 @@ func (w *World) controllers() (made bool, err error) {
 			task := &j.Spec.Tasks[t]
 			for n := range int(task.Replicas) {
 				if c.find("Pod", j.Namespace, objects.PodName(j.Name, task.Name, n)) == nil {
-					c.add(item{kind: "Pod", object: w.jobPod(j, objects.PodPlan{Task: task, Index: n, Group: g.Name})})
+					c.add(manifest.Item{Kind: "Pod", Object: w.jobPod(j, objects.PodPlan{Task: task, Index: n, Group: g.Name})})
 				}
 			}
 		}
@@ -104,7 +105,7 @@ func (w *World) controllers() (made bool, err error) {
 func (w *World) noteJobs(in []metav1.Object) {
 	for _, o := range in {
 		if j, ok := o.(*batchv1alpha1.Job); ok && model.MakesPods(j.Status.State.Phase) {
-			w.unmade[idOf(j)] = true
+			w.unmade[manifest.IDOf(j)] = true
 		}
 	}
 }

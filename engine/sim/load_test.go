@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
 // TestIssues loads the files of each archive into one world, one after the other,
@@ -41,7 +42,7 @@ func TestIssues(t *testing.T) {
 				if strings.HasSuffix(f.Name, ".crlf") {
 					data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 				}
-				_, issues := w.Load(Source{Name: f.Name, Data: data})
+				_, issues := w.Load(manifest.Source{Name: f.Name, Data: data})
 				for _, i := range issues {
 					got += i.Render()
 				}
@@ -63,7 +64,7 @@ func TestIssues(t *testing.T) {
 
 func TestKubectlOutputIsTaken(t *testing.T) {
 	t.Parallel()
-	sources, err := Read(nil, "testdata/kubectl")
+	sources, err := manifest.Read(nil, "testdata/kubectl")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,38 +89,6 @@ func TestKubectlOutputIsTaken(t *testing.T) {
 	}
 	if got := w.titles().of("default/train-7d0f5ba6-3c1f-4b7e-9a34-6f1f0a1c7b11"); got != "default/train" {
 		t.Errorf("the job goes by %s, want default/train", got)
-	}
-}
-
-func TestReadFolder(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, name := range []string{"b/z.yml", "a.yaml", "b/c.json", "b/notes.txt"} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(name), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sources, err := Read(strings.NewReader("from a pipe"), "-", dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, s := range sources {
-		got = append(got, strings.TrimPrefix(s.Name, dir+"/")+"="+string(s.Data))
-	}
-	want := []string{"<stdin>=from a pipe", "a.yaml=a.yaml", "b/c.json=b/c.json", "b/z.yml=b/z.yml"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("sources (-want +got)\n%s", diff)
-	}
-	if _, err := Read(nil, filepath.Join(dir, "none")); err == nil {
-		t.Error("a path that is not there must be an error")
-	}
-	if _, err := Read(nil, t.TempDir()); err == nil {
-		t.Error("an empty folder must be an error")
 	}
 }
 
@@ -166,7 +135,7 @@ spec:
         priorityClassName: urgent
         containers: [{name: c, resources: {limits: {cpu: 500m}}}]
 `)
-	g, ok := w.objects[objectID{"PodGroup", "ml", "train-train"}].(*schedulingv1beta1.PodGroup)
+	g, ok := w.objects[manifest.ID{Kind: "PodGroup", Namespace: "ml", Name: "train-train"}].(*schedulingv1beta1.PodGroup)
 	if !ok {
 		t.Fatal("there is no PodGroup ml/train-train")
 	}
@@ -185,8 +154,8 @@ spec:
 	if got := w.Cluster().Dims.Text(job.Expected); got != "nothing" {
 		t.Errorf("%s is expected though all pods are there", got)
 	}
-	worker, master := w.objects[objectID{"Pod", "ml", "train-worker-1"}].(*corev1.Pod),
-		w.objects[objectID{"Pod", "ml", "train-master-0"}].(*corev1.Pod)
+	worker, master := w.objects[manifest.ID{Kind: "Pod", Namespace: "ml", Name: "train-worker-1"}].(*corev1.Pod),
+		w.objects[manifest.ID{Kind: "Pod", Namespace: "ml", Name: "train-master-0"}].(*corev1.Pod)
 	got := map[string]any{
 		"minMember": g.Spec.MinMember, "queue": g.Spec.Queue, "phase": g.Status.Phase, "minTaskMember": g.Spec.MinTaskMember,
 		"note": g.Annotations["note"], "team": g.Labels["team"],
@@ -369,75 +338,6 @@ pods:
 	}
 }
 
-func TestExpand(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name string
-		want []string
-	}{
-		{"n", []string{"n"}},
-		{"n[1-3]", []string{"n1", "n2", "n3"}},
-		{"a-[08-10]-z", []string{"a-08-z", "a-09-z", "a-10-z"}},
-		{"n[3-1]", nil},
-		{"n[1-", nil},
-		{"n[1-2][3-4]", nil},
-		{"n[0-99999999]", nil},
-		{"n[-1-2]", nil},
-	}
-	for _, test := range tests {
-		got, err := expand(test.name)
-		if (err != nil) != (test.want == nil) {
-			t.Errorf("%s: error %v", test.name, err)
-		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", test.name, diff)
-		}
-	}
-}
-
-func TestParseTaintAndToleration(t *testing.T) {
-	t.Parallel()
-	taints := map[string]corev1.Taint{
-		"a=b:NoSchedule":      {Key: "a", Value: "b", Effect: corev1.TaintEffectNoSchedule},
-		"x.io/a:NoExecute":    {Key: "x.io/a", Effect: corev1.TaintEffectNoExecute},
-		"a":                   {},
-		"a:Sometimes":         {},
-		":PreferNoSchedule":   {},
-		"=b:NoSchedule":       {},
-		"a=:PreferNoSchedule": {Key: "a", Effect: corev1.TaintEffectPreferNoSchedule},
-	}
-	for text, want := range taints {
-		got, err := parseTaint(text)
-		if (err != nil) != (want.Key == "") {
-			t.Errorf("taint %s: error %v", text, err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("taint %s (-want +got)\n%s", text, diff)
-		}
-	}
-	tolerations := map[string]corev1.Toleration{
-		"*":              {Operator: corev1.TolerationOpExists},
-		"a":              {Key: "a", Operator: corev1.TolerationOpExists},
-		"a=b":            {Key: "a", Operator: corev1.TolerationOpEqual, Value: "b"},
-		"a=b:NoSchedule": {Key: "a", Operator: corev1.TolerationOpEqual, Value: "b", Effect: corev1.TaintEffectNoSchedule},
-		"a:NoExecute":    {Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
-	}
-	for text, want := range tolerations {
-		got, err := parseToleration(text)
-		if err != nil {
-			t.Errorf("toleration %s: error %v", text, err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("toleration %s (-want +got)\n%s", text, diff)
-		}
-	}
-	for _, text := range []string{"", ":NoSchedule", "a:Never"} {
-		if _, err := parseToleration(text); err == nil {
-			t.Errorf("toleration %q must be an error", text)
-		}
-	}
-}
-
 func TestLimitsStandForRequests(t *testing.T) {
 	t.Parallel()
 	p := &corev1.Pod{}
@@ -471,14 +371,15 @@ func TestLivesAreChecked(t *testing.T) {
 		"pods: [{name: p, annotations: {celsius.dev/sim: '{rum: 1s}'}}]":           "did you mean run?",
 		"jobs: [{name: j, tasks: [{annotations: {celsius.dev/sim: '{run: 1}'}}]}]": "run: 1 is no duration",
 	} {
-		_, issues := Load(LoadOptions{}, Source{Name: "w", Data: []byte("apiVersion: sim.celsius.dev/v1alpha1\nkind: World\n" + text + "\n")})
+		data := []byte("apiVersion: sim.celsius.dev/v1alpha1\nkind: World\n" + text + "\n")
+		_, issues := manifest.Load(manifest.Options{}, manifest.Source{Name: "w", Data: data})
 		if issues.Err() == nil || !strings.Contains(issues.Error(), want) {
 			t.Errorf("%s: issues %v, want %q", text, issues, want)
 		}
 	}
 	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, annotations: {celsius.dev/sim: '{rum: 1s}'}}\nspec: {containers: [{name: " +
 		"c}]}\n"
-	_, issues := Load(LoadOptions{}, Source{Name: "p", Data: []byte(pod)})
+	_, issues := manifest.Load(manifest.Options{}, manifest.Source{Name: "p", Data: []byte(pod)})
 	if issues.Err() == nil || !strings.Contains(issues.Error(), "p:3:") || !strings.Contains(issues.Error(), "did you mean run?") {
 		t.Errorf("issues %v", issues)
 	}

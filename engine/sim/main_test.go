@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -39,7 +40,7 @@ func golden(t *testing.T, name, got string) {
 func newTestWorld(t *testing.T, text string) *World {
 	t.Helper()
 	w := NewWorld(Options{})
-	if _, issues := w.Load(Source{Name: "test.yaml", Data: []byte(text)}); issues.Err() != nil {
+	if _, issues := w.Load(manifest.Source{Name: "test.yaml", Data: []byte(text)}); issues.Err() != nil {
 		t.Fatal(issues)
 	}
 	check(t, w)

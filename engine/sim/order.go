@@ -16,8 +16,3 @@ func nearest(word string, names []string) string {
 	slices.Sort(names)
 	return source.Nearest(word, names)
 }
-
-// compareIDs orders objects by kind, namespace, name.
-func compareIDs(a, b objectID) int {
-	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
-}

@@ -11,16 +11,17 @@ import (
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // completeQuota has a quota limit what it is to limit, as the quota controller says in its status.
-func (c *completion) completeQuota(i item, q *corev1.ResourceQuota) {
+func (c *completion) completeQuota(i manifest.Item, q *corev1.ResourceQuota) {
 	if q.Status.Hard == nil {
 		q.Status.Hard = q.Spec.Hard.DeepCopy()
 	}
 	if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
-		c.warn(deepest(i.value, "spec").Issuef("", "%s has scopes, which are not heeded: it limits every job of its namespace", i.id()))
+		c.warn(manifest.Deepest(i.Value, "spec").Issuef("", "%s has scopes, which are not heeded: it limits every job of its namespace", i.ID()))
 	}
 }
 
@@ -28,7 +29,7 @@ func (c *completion) completeQuota(i item, q *corev1.ResourceQuota) {
 func (w *World) noteQuotas(in []metav1.Object) {
 	for _, o := range in {
 		if q, ok := o.(*corev1.ResourceQuota); ok {
-			w.counted[idOf(q)] = q.Status.Used == nil
+			w.counted[manifest.IDOf(q)] = q.Status.Used == nil
 		}
 	}
 }
@@ -56,7 +57,7 @@ func (w *World) countQuotas() error {
 func (w *World) usedOf(namespace, name string) resource.Quantity {
 	var sum resource.Quantity
 	for id, o := range w.objects {
-		if p, ok := o.(*corev1.Pod); ok && id.namespace == namespace && w.isThere(p) {
+		if p, ok := o.(*corev1.Pod); ok && id.Namespace == namespace && w.isThere(p) {
 			sum.Add(quotaAmount(p, name))
 		}
 	}
@@ -68,7 +69,7 @@ func (w *World) isThere(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false
 	}
-	g, ok := w.objects[objectID{"PodGroup", p.Namespace, objects.GroupOf(p)}].(*schedulingv1beta1.PodGroup)
+	g, ok := w.objects[manifest.ID{Kind: "PodGroup", Namespace: p.Namespace, Name: objects.GroupOf(p)}].(*schedulingv1beta1.PodGroup)
 	return p.Spec.NodeName != "" || !ok || string(g.Status.Phase) != model.PhasePending
 }
 

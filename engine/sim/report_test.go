@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
 // reportOf is a report on a plan made by hand: every kind of line once.
@@ -71,7 +72,7 @@ pods:
 		t.Fatal(err)
 	}
 	check(t, w)
-	r := &Report{APIVersion: worldVersion, Kind: "Report", world: w}
+	r := &Report{APIVersion: manifest.WorldVersion, Kind: "Report", world: w}
 	r.add(plan)
 	r.finish(plan)
 	return r

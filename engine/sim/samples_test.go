@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
 const samplesDir = "../../samples"
@@ -36,7 +37,7 @@ func samplePolicy(t *testing.T, path string) *policy.Policy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, issues := policyOf(Source{Name: path, Data: data})
+	doc, issues := policyOf(manifest.Source{Name: path, Data: data})
 	if doc == nil {
 		t.Fatal(issues)
 	}
@@ -51,7 +52,7 @@ func samplePolicy(t *testing.T, path string) *policy.Policy {
 func sampleWorld(t *testing.T, now time.Time) *World {
 	t.Helper()
 	w := NewWorld(Options{Now: now})
-	sources, err := Read(nil, samplesDir+"/cluster", samplesDir+"/queues", samplesDir+"/jobs")
+	sources, err := manifest.Read(nil, samplesDir+"/cluster", samplesDir+"/queues", samplesDir+"/jobs")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestSamplesAreRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := NewWorld(Options{})
-		policies, issues := w.Load(Source{Name: path, Data: data})
+		policies, issues := w.Load(manifest.Source{Name: path, Data: data})
 		if issues.Err() != nil {
 			t.Errorf("%s: %v", path, issues)
 		}

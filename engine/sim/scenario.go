@@ -13,6 +13,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -230,16 +231,16 @@ func (s *scenario) section(name string) (*txtar.File, error) {
 }
 
 // source is a section as a file in which lines are numbered as in the archive.
-func (s *scenario) source(name string) (Source, error) {
+func (s *scenario) source(name string) (manifest.Source, error) {
 	f, err := s.section(name)
 	if err != nil {
-		return Source{}, err
+		return manifest.Source{}, err
 	}
-	return Source{Name: s.name, Data: append(bytes.Repeat([]byte("\n"), s.starts[name]-1), f.Data...)}, nil
+	return manifest.Source{Name: s.name, Data: append(bytes.Repeat([]byte("\n"), s.starts[name]-1), f.Data...)}, nil
 }
 
 func (s *scenario) load(names []string) error {
-	var sources []Source
+	var sources []manifest.Source
 	for _, name := range names {
 		source, err := s.source(name)
 		if err != nil {
@@ -292,18 +293,19 @@ func (s *scenario) document(name string) (*source.Document, source.Issues) {
 }
 
 // policyOf reads the one SchedulingPolicy that a source must be; nil with issues if it is not.
-func policyOf(section Source) (*source.Document, source.Issues) {
+func policyOf(section manifest.Source) (*source.Document, source.Issues) {
 	docs, issues := source.Parse(section.Name, section.Data)
 	if issues.Err() != nil {
 		return nil, issues
 	}
 	if len(docs) == 1 {
-		if name, version := headOf(docs[0].Root); name == policyKind && version == policyVersion {
+		if name, version := manifest.HeadOf(docs[0].Root); name == manifest.PolicyKind && version == manifest.PolicyVersion {
 			return docs[0], issues
 		}
 	}
 	return nil, append(issues, source.Issue{
-		File: section.Name, Message: "must hold one " + policyKind, Hint: "write apiVersion: " + policyVersion + ", kind: " + policyKind,
+		File: section.Name, Message: "must hold one " + manifest.PolicyKind,
+		Hint: "write apiVersion: " + manifest.PolicyVersion + ", kind: " + manifest.PolicyKind,
 	})
 }
 
@@ -407,7 +409,7 @@ func (s *scenario) advance(args []string) error {
 func (s *scenario) each(do func(*World, string) error) func([]string) error {
 	return func(args []string) error {
 		for _, arg := range args {
-			names, err := expand(arg)
+			names, err := manifest.ExpandName(arg)
 			if err != nil {
 				return err
 			}
@@ -436,7 +438,7 @@ func (s *scenario) check(args []string) error {
 	if err != nil {
 		return err
 	}
-	doc, issues := policyOf(Source{Name: f.Name, Data: f.Data})
+	doc, issues := policyOf(manifest.Source{Name: f.Name, Data: f.Data})
 	if doc != nil {
 		_, more := policy.Load(doc)
 		issues = append(issues, more...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
 // Summary is how a world stands after its last cycle.
@@ -203,7 +204,7 @@ func (s Summary) text() string {
 // phaseCounts is "2 Running, 1 Pending", in the order of a PodGroup's life.
 func phaseCounts(n map[string]int64) string {
 	var parts []string
-	for _, phase := range phases() {
+	for _, phase := range manifest.GroupPhases() {
 		if n[phase] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n[phase], phase))
 		}

@@ -10,6 +10,7 @@ import (
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -67,7 +68,7 @@ type JobRun struct {
 
 // history is the lives of all pods that a world ever had.
 type history struct {
-	of  map[objectID]*span // of those that are there
+	of  map[manifest.ID]*span // of those that are there
 	all []*span
 }
 
@@ -79,7 +80,7 @@ type span struct {
 
 // remember notes what has become of a pod.
 func (w *World) remember(p *corev1.Pod) {
-	id := idOf(p)
+	id := manifest.IDOf(p)
 	s := w.history.of[id]
 	if s == nil {
 		s = &span{PodRun: PodRun{Pod: objectKey(p), Submitted: p.CreationTimestamp.Time, Outcome: OutcomeWaiting}}
@@ -88,7 +89,7 @@ func (w *World) remember(p *corev1.Pod) {
 	}
 	if slices.Contains(w.schedulers, p.Spec.SchedulerName) {
 		s.job = model.Key(p.Namespace, objects.GroupOf(p))
-		if g, ok := w.objects[objectID{"PodGroup", p.Namespace, objects.GroupOf(p)}].(*schedulingv1beta1.PodGroup); ok {
+		if g, ok := w.objects[manifest.ID{Kind: "PodGroup", Namespace: p.Namespace, Name: objects.GroupOf(p)}].(*schedulingv1beta1.PodGroup); ok {
 			s.Queue = g.Spec.Queue
 		}
 	}
@@ -116,7 +117,7 @@ func copied(t *time.Time) *time.Time {
 }
 
 // forget notes that a pod is gone.
-func (w *World) forget(id objectID) {
+func (w *World) forget(id manifest.ID) {
 	s := w.history.of[id]
 	if s == nil {
 		return

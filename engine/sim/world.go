@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -36,7 +36,7 @@ type Options struct {
 	Shuffle int64
 	// Decide decides; nil: engine.Decide.
 	Decide engine.Decider
-	// MaxObjects is LoadOptions.MaxObjects of what Load reads.
+	// MaxObjects is manifest.Options.MaxObjects of what Load reads.
 	MaxObjects int
 }
 
@@ -52,14 +52,14 @@ type World struct {
 	maxObjects int
 	shuffle    *rand.Rand // nil: objects go in by name
 	cluster    *model.Cluster
-	objects    map[objectID]metav1.Object
-	leaving    map[objectID]time.Time // pods that are being deleted, and when they are gone
-	due        map[objectID]time.Time // pods, and when something next happens to them by itself
-	later      []item                 // what comes later, in the order of its coming
+	objects    map[manifest.ID]metav1.Object
+	leaving    map[manifest.ID]time.Time // pods that are being deleted, and when they are gone
+	due        map[manifest.ID]time.Time // pods, and when something next happens to them by itself
+	later      []manifest.Item           // what comes later, in the order of its coming
 	history    history
-	counted    map[objectID]bool // quotas of which the world counts what is used
-	unmade     map[objectID]bool // Jobs whose pods are still to be made
-	turned     bool              // the last cycle found PodGroups in another phase, which the next one reads
+	counted    map[manifest.ID]bool // quotas of which the world counts what is used
+	unmade     map[manifest.ID]bool // Jobs whose pods are still to be made
+	turned     bool                 // the last cycle found PodGroups in another phase, which the next one reads
 }
 
 // NewWorld is a world with nothing in it.
@@ -67,15 +67,15 @@ func NewWorld(o Options) *World {
 	w := &World{
 		decide:     o.Decide,
 		now:        o.Now,
-		schedulers: ours(o.SchedulerNames),
+		schedulers: manifest.OurSchedulers(o.SchedulerNames),
 		maxObjects: o.MaxObjects,
-		cluster:    model.NewCluster(model.Options{Seed: o.Seed, SchedulerNames: ours(o.SchedulerNames)}),
-		objects:    map[objectID]metav1.Object{},
-		leaving:    map[objectID]time.Time{},
-		due:        map[objectID]time.Time{},
-		history:    history{of: map[objectID]*span{}},
-		counted:    map[objectID]bool{},
-		unmade:     map[objectID]bool{},
+		cluster:    model.NewCluster(model.Options{Seed: o.Seed, SchedulerNames: manifest.OurSchedulers(o.SchedulerNames)}),
+		objects:    map[manifest.ID]metav1.Object{},
+		leaving:    map[manifest.ID]time.Time{},
+		due:        map[manifest.ID]time.Time{},
+		history:    history{of: map[manifest.ID]*span{}},
+		counted:    map[manifest.ID]bool{},
+		unmade:     map[manifest.ID]bool{},
 	}
 	if w.now.IsZero() {
 		w.now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
@@ -98,8 +98,8 @@ func (w *World) Cluster() *model.Cluster { return w.cluster }
 
 // Load reads sources and submits what they hold. With a mistake in any of them
 // nothing is taken in. The policies among them are given back, not used.
-func (w *World) Load(sources ...Source) ([]PolicySource, source.Issues) {
-	objects, issues := Load(LoadOptions{Now: w.now, SchedulerNames: w.schedulers, MaxObjects: w.maxObjects}, sources...)
+func (w *World) Load(sources ...manifest.Source) ([]manifest.PolicySource, source.Issues) {
+	objects, issues := manifest.Load(manifest.Options{Now: w.now, SchedulerNames: w.schedulers, MaxObjects: w.maxObjects}, sources...)
 	if issues.Err() != nil {
 		return nil, issues
 	}
@@ -111,8 +111,8 @@ func (w *World) Load(sources ...Source) ([]PolicySource, source.Issues) {
 // Submit takes objects in, as `kubectl apply` would: an object that is there is
 // replaced, but keeps its status where the new one says none. With a mistake
 // among them none is taken in. The world keeps the objects, and may change them.
-func (w *World) Submit(o *Objects) source.Issues {
-	c := newCompletion(w, o.items)
+func (w *World) Submit(o *manifest.Objects) source.Issues {
+	c := newCompletion(w, o.Items)
 	items, issues := c.run()
 	if issues = append(issues, w.unreadable(c.samples)...); issues.Err() != nil {
 		return issues
@@ -121,33 +121,33 @@ func (w *World) Submit(o *Objects) source.Issues {
 }
 
 // unreadable says what the model would have against objects that are made only later.
-func (w *World) unreadable(samples []item) source.Issues {
+func (w *World) unreadable(samples []manifest.Item) source.Issues {
 	if len(samples) == 0 {
 		return nil
 	}
 	values := map[any]source.Value{}
 	var deltas []model.Delta
 	for _, i := range samples {
-		values[i.object] = i.value
-		deltas = append(deltas, model.Delta{Op: model.Upsert, Object: i.object})
+		values[i.Object] = i.Value
+		deltas = append(deltas, model.Delta{Op: model.Upsert, Object: i.Object})
 	}
 	c := model.NewCluster(model.Options{SchedulerNames: w.schedulers})
 	return w.refused(errors.Join(c.Apply(deltas...)...), values)
 }
 
 // take puts completed items into the cluster; where the model refuses one, all are taken out again.
-func (w *World) take(items []item) source.Issues {
+func (w *World) take(items []manifest.Item) source.Issues {
 	values := make(map[any]source.Value, len(items))
-	before := map[objectID]metav1.Object{}
+	before := map[manifest.ID]metav1.Object{}
 	var in []metav1.Object
 	for _, i := range items {
-		old, there := w.objects[i.id()]
+		old, there := w.objects[i.ID()]
 		if there {
-			keepStatus(old, i.object)
-			before[i.id()] = old
+			keepStatus(old, i.Object)
+			before[i.ID()] = old
 		}
-		values[i.object] = i.value
-		in = append(in, i.object)
+		values[i.Object] = i.Value
+		in = append(in, i.Object)
 	}
 	issues := w.refused(w.put(in...), values)
 	if issues.Err() == nil {
@@ -157,8 +157,8 @@ func (w *World) take(items []item) source.Issues {
 		return append(issues, w.refused(w.countQuotas(), nil)...)
 	}
 	for _, i := range items {
-		if _, there := before[i.id()]; !there {
-			w.remove(i.id())
+		if _, there := before[i.ID()]; !there {
+			w.remove(i.ID())
 		}
 	}
 	back := slices.Collect(maps.Values(before)) // put orders them
@@ -203,7 +203,7 @@ func (w *World) noteLeaving(in []metav1.Object) {
 			if !due.After(w.now) {
 				due = w.now.Add(1)
 			}
-			w.leaving[idOf(p)] = due
+			w.leaving[manifest.IDOf(p)] = due
 			w.schedule(p)
 		}
 	}
@@ -231,43 +231,16 @@ func keepStatus(old, o metav1.Object) {
 	o.SetCreationTimestamp(old.GetCreationTimestamp())
 }
 
-// idOf names an object of a world.
-func idOf(o metav1.Object) objectID {
-	id := objectID{storageKind(o), o.GetNamespace(), o.GetName()}
-	if id.kind != "" {
-		return id
-	}
-	switch o.(type) {
-	case *corev1.Node:
-		id.kind = "Node"
-	case *corev1.Pod:
-		id.kind = "Pod"
-	case *corev1.Namespace:
-		id.kind = "Namespace"
-	case *corev1.ResourceQuota:
-		id.kind = "ResourceQuota"
-	case *schedulingv1beta1.PodGroup:
-		id.kind = "PodGroup"
-	case *schedulingv1beta1.Queue:
-		id.kind = "Queue"
-	case *batchv1alpha1.Job:
-		id.kind = "Job"
-	default:
-		id.kind = "PriorityClass"
-	}
-	return id
-}
-
 // put is the only way in: objects of the world, and the same as deltas. An object
 // that is in must not be changed; it is replaced by another.
 func (w *World) put(objects ...metav1.Object) error {
-	slices.SortStableFunc(objects, func(a, b metav1.Object) int { return compareIDs(idOf(a), idOf(b)) })
+	slices.SortStableFunc(objects, func(a, b metav1.Object) int { return manifest.CompareIDs(manifest.IDOf(a), manifest.IDOf(b)) })
 	if w.shuffle != nil {
 		w.shuffle.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
 	}
 	deltas := make([]model.Delta, 0, len(objects))
 	for _, o := range objects {
-		w.objects[idOf(o)] = o
+		w.objects[manifest.IDOf(o)] = o
 		deltas = append(deltas, model.Delta{Op: model.Upsert, Object: o})
 	}
 	for _, o := range objects {
@@ -280,7 +253,7 @@ func (w *World) put(objects ...metav1.Object) error {
 }
 
 // remove is the only way out.
-func (w *World) remove(id objectID) {
+func (w *World) remove(id manifest.ID) {
 	o, ok := w.objects[id]
 	if !ok {
 		return
@@ -357,14 +330,14 @@ func sumErrors(sum, more []model.RuleError) []model.RuleError {
 }
 
 // sorted lists the world's objects of a kind in order.
-func (w *World) sorted(kindName string) []objectID {
-	var out []objectID
+func (w *World) sorted(kindName string) []manifest.ID {
+	var out []manifest.ID
 	for id := range w.objects {
-		if id.kind == kindName {
+		if id.Kind == kindName {
 			out = append(out, id)
 		}
 	}
-	slices.SortFunc(out, compareIDs)
+	slices.SortFunc(out, manifest.CompareIDs)
 	return out
 }
 
@@ -379,7 +352,7 @@ func (w *World) obey(plan *model.Plan) error {
 		p = p.DeepCopy()
 		p.Spec.NodeName = b.Node
 		if len(b.GPUs) > 0 {
-			annotate(&p.ObjectMeta, model.GPUsAnnotation, join(b.GPUs))
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, model.GPUsAnnotation, join(b.GPUs))
 		}
 		if err := model.AsBound(p); err != nil {
 			return err
@@ -420,7 +393,7 @@ func (w *World) groupStatuses(plan *model.Plan) []metav1.Object {
 			return g
 		}
 		namespace, name, _ := strings.Cut(job, "/")
-		g, ok := w.objects[objectID{"PodGroup", namespace, name}].(*schedulingv1beta1.PodGroup)
+		g, ok := w.objects[manifest.ID{Kind: "PodGroup", Namespace: namespace, Name: name}].(*schedulingv1beta1.PodGroup)
 		if !ok {
 			return nil // an orphan
 		}
@@ -439,9 +412,9 @@ func (w *World) groupStatuses(plan *model.Plan) []metav1.Object {
 	}
 	var out []metav1.Object
 	for _, job := range sortedKeys(changed) {
-		if g := changed[job]; !equality.Semantic.DeepEqual(g, w.objects[idOf(g)]) {
+		if g := changed[job]; !equality.Semantic.DeepEqual(g, w.objects[manifest.IDOf(g)]) {
 			out = append(out, g)
-			w.turned = w.turned || g.Status.Phase != w.objects[idOf(g)].(*schedulingv1beta1.PodGroup).Status.Phase
+			w.turned = w.turned || g.Status.Phase != w.objects[manifest.IDOf(g)].(*schedulingv1beta1.PodGroup).Status.Phase
 		}
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
 const smallWorld = `
@@ -66,11 +67,11 @@ func TestWorldObeysThePlan(t *testing.T) {
 	if held := w.Cluster().Tasks["default/share-0"].GPUs; len(held) != 1 || held[0] != 1 {
 		t.Errorf("share-0 holds %v, want device 1", held)
 	}
-	g := w.objects[objectID{"PodGroup", "default", "j"}].(*schedulingv1beta1.PodGroup)
+	g := w.objects[manifest.ID{Kind: "PodGroup", Namespace: "default", Name: "j"}].(*schedulingv1beta1.PodGroup)
 	if g.Status.Phase != "Inqueue" || len(g.Status.Conditions) != 1 || g.Status.Conditions[0].Message != "1/2" {
 		t.Errorf("status of j: %+v", g.Status)
 	}
-	q := w.objects[objectID{"Queue", "", "default"}].(*schedulingv1beta1.Queue)
+	q := w.objects[manifest.ID{Kind: "Queue", Namespace: "", Name: "default"}].(*schedulingv1beta1.Queue)
 	if diff := cmp.Diff(map[string]string{"cpu": "1", "pods": "2"}, quantities(q.Status.Allocated)); diff != "" {
 		t.Errorf("allocated (-want +got)\n%s", diff)
 	}
@@ -206,7 +207,7 @@ nodes: [{name: n1, cpu: 16}]
 queues: [{name: default, weight: 5}]
 jobs: [{name: j, replicas: 3, cpu: 1}]
 `
-	if _, issues := w.Load(Source{Name: "change", Data: []byte(change)}); issues.Err() != nil {
+	if _, issues := w.Load(manifest.Source{Name: "change", Data: []byte(change)}); issues.Err() != nil {
 		t.Fatal(issues)
 	}
 	check(t, w)
@@ -237,7 +238,7 @@ jobs:
 - {name: more, cpu: 1}
 - {name: bad, tasks: [{annotations: {celsius.dev/gpu-milli: "x"}}]}
 `
-	_, issues := w.Load(Source{Name: "bad", Data: []byte(bad)})
+	_, issues := w.Load(manifest.Source{Name: "bad", Data: []byte(bad)})
 	if issues.Err() == nil || !strings.Contains(issues.Error(), "bad:7:") {
 		t.Fatalf("issues: %v", issues)
 	}
@@ -277,7 +278,7 @@ status: {phase: Running}
 	if len(w.Cluster().Tasks) != 0 {
 		t.Error("p is still there when time has passed")
 	}
-	n := w.objects[objectID{"Node", "", "n1"}].(*corev1.Node)
+	n := w.objects[manifest.ID{Kind: "Node", Namespace: "", Name: "n1"}].(*corev1.Node)
 	if diff := cmp.Diff(map[string]string{"cpu": "4", "pods": "110"}, quantities(n.Status.Allocatable)); diff != "" {
 		t.Errorf("allocatable (-want +got)\n%s", diff)
 	}

@@ -1,4 +1,4 @@
-package sim
+package manifest
 
 import (
 	"errors"
@@ -82,7 +82,7 @@ func ReadLife(text string, containers []string) (l Life, mistakes []error) {
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		read, ok := keys[key]
 		if !ok {
-			mistake("there is no key %s%s; the keys are %s", key, didYouMean(key, sortedKeys(keys)), strings.Join(sortedKeys(keys), ", "))
+			mistake("there is no key %s%s; the keys are %s", key, didYouMean(key, slices.Sorted(maps.Keys(keys))), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
 			continue
 		}
 		if err := read(&l, given[key], containers); err != nil {
@@ -100,9 +100,9 @@ func ReadLife(text string, containers []string) (l Life, mistakes []error) {
 	return l, mistakes
 }
 
-// lifeOf reads the life of a pod; a mistake in it was reported when the pod was
+// LifeOf reads the life of a pod; a mistake in it was reported when the pod was
 // read, and has the pod wait.
-func lifeOf(p *corev1.Pod) Life {
+func LifeOf(p *corev1.Pod) Life {
 	l, mistakes := ReadLife(p.Annotations[LifeAnnotation], containerNames(p.Spec.Containers))
 	if len(mistakes) > 0 {
 		return Life{Waiting: errors.Join(mistakes...).Error()}

@@ -1,4 +1,4 @@
-package sim
+package manifest
 
 import (
 	"cmp"
@@ -8,9 +8,12 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -19,7 +22,8 @@ type Objects struct {
 	// Policies are the SchedulingPolicies among the objects, in the order of the sources.
 	Policies []PolicySource
 
-	items []item
+	// Items are the others.
+	Items []Item
 }
 
 // PolicySource is a SchedulingPolicy as its author wrote it, not yet compiled.
@@ -28,36 +32,35 @@ type PolicySource struct {
 	Doc  *source.Document
 }
 
-// item is one object and the place that it came from.
-type item struct {
-	kind   string
-	object metav1.Object
-	value  source.Value
-	comes  time.Time // when it comes to be; zero: at once
+// Item is one object and the place that it came from.
+type Item struct {
+	Kind   string
+	Object metav1.Object
+	Value  source.Value
+	Comes  time.Time // when it comes to be; zero: at once
 }
 
-func (i item) id() objectID {
-	return objectID{i.kind, i.object.GetNamespace(), i.object.GetName()}
+// ID names the object.
+func (i Item) ID() ID {
+	return ID{i.Kind, i.Object.GetNamespace(), i.Object.GetName()}
 }
 
-// objectID names an object.
-type objectID struct{ kind, namespace, name string }
+// ID names an object.
+type ID struct{ Kind, Namespace, Name string }
 
-func (id objectID) String() string {
-	if id.namespace == "" {
-		return id.kind + " " + id.name
+// String is the kind and the name with its namespace, for messages.
+func (id ID) String() string {
+	if id.Namespace == "" {
+		return id.Kind + " " + id.Name
 	}
-	return id.kind + " " + id.namespace + "/" + id.name
+	return id.Kind + " " + id.Namespace + "/" + id.Name
 }
-
-// Len is how many objects there are, policies left out.
-func (o *Objects) Len() int { return len(o.items) }
 
 // Load reads sources into objects. The issues are all mistakes of all sources, and
 // warnings; with a mistake among them the objects are incomplete.
-func Load(o LoadOptions, sources ...Source) (*Objects, source.Issues) {
+func Load(o Options, sources ...Source) (*Objects, source.Issues) {
 	l := loader{
-		now: o.Now, scheduler: ours(o.SchedulerNames)[0], limit: cmp.Or(o.MaxObjects, maxObjects), out: &Objects{},
+		now: o.Now, scheduler: OurSchedulers(o.SchedulerNames)[0], limit: cmp.Or(o.MaxObjects, maxObjects), out: &Objects{},
 		foreign: map[string]int{},
 	}
 	l.shape = newShape(&l.issues)
@@ -77,8 +80,8 @@ func Load(o LoadOptions, sources ...Source) (*Objects, source.Issues) {
 	return l.out, l.issues
 }
 
-// LoadOptions says what the short format leaves out.
-type LoadOptions struct {
+// Options says what the short format leaves out.
+type Options struct {
 	// Now is what its durations count back from.
 	Now time.Time
 	// SchedulerNames are the names that count as ours, the first of them the default of pods; none: celsius, volcano.
@@ -87,8 +90,8 @@ type LoadOptions struct {
 	MaxObjects int
 }
 
-// ours is the names whose pods are ours.
-func ours(names []string) []string {
+// OurSchedulers is the names whose pods are ours: those given, or the usual ones.
+func OurSchedulers(names []string) []string {
 	if len(names) == 0 {
 		return []string{"celsius", "volcano"}
 	}
@@ -106,15 +109,15 @@ type loader struct {
 }
 
 func (l *loader) document(d *source.Document) {
-	if name, _ := headOf(d.Root); name == worldKind {
+	if name, _ := HeadOf(d.Root); name == worldKind {
 		l.world(d.Root)
 		return
 	}
 	l.object(d, d.Root, "", false)
 }
 
-// headOf reads kind and apiVersion without complaint.
-func headOf(v source.Value) (kindName, apiVersion string) {
+// HeadOf reads kind and apiVersion without complaint.
+func HeadOf(v source.Value) (kindName, apiVersion string) {
 	kindName, _ = v.Get("kind").Any().(string)
 	apiVersion, _ = v.Get("apiVersion").Any().(string)
 	return kindName, apiVersion
@@ -131,7 +134,7 @@ func (l *loader) object(d *source.Document, v source.Value, implied string, inLi
 		l.list(d, v, item)
 		return
 	}
-	if name == policyKind && version == policyVersion {
+	if name == PolicyKind && version == PolicyVersion {
 		l.policy(d, v)
 		return
 	}
@@ -152,8 +155,8 @@ func (l *loader) head(v source.Value, implied string) (name, version string, ok 
 		return "", "", false
 	}
 	if implied != "" && !v.Get("kind").Exists() {
-		if implied == policyKind {
-			return policyKind, policyVersion, true
+		if implied == PolicyKind {
+			return PolicyKind, PolicyVersion, true
 		}
 		k, _, _ := findKind("", implied)
 		return implied, k.apiVersion, true
@@ -166,17 +169,17 @@ func (l *loader) head(v source.Value, implied string) (name, version string, ok 
 			l.report(v.Issuef("every object opens with apiVersion and kind", "lacks %s", field))
 		}
 	}
-	name, version = headOf(v)
+	name, version = HeadOf(v)
 	return name, version, len(l.issues) == before
 }
 
 func (l *loader) unknownKind(v source.Value, k kind, known bool, name, version string) {
 	right := k.apiVersion
 	switch name {
-	case policyKind:
-		known, right = true, policyVersion
+	case PolicyKind:
+		known, right = true, PolicyVersion
 	case worldKind:
-		known, right = true, worldVersion
+		known, right = true, WorldVersion
 	}
 	if known {
 		l.report(v.Get("apiVersion").Issuef("write "+right, "%s is not of %s", name, version))
@@ -221,7 +224,7 @@ func (l *loader) add(k kind, v source.Value) {
 	l.named(k, v, object)
 	l.content(v, object)
 	if len(l.issues) == before {
-		l.out.items = append(l.out.items, item{kind: k.name, object: object, value: v})
+		l.out.Items = append(l.out.Items, Item{Kind: k.name, Object: object, Value: v})
 	}
 }
 
@@ -256,14 +259,14 @@ func (l *loader) skipped(file string) {
 
 // duplicates reports the second of two objects of one name.
 func (l *loader) duplicates() {
-	seen := map[objectID]source.Value{}
-	for _, i := range l.out.items {
-		first, twice := seen[i.id()]
+	seen := map[ID]source.Value{}
+	for _, i := range l.out.Items {
+		first, twice := seen[i.ID()]
 		if !twice {
-			seen[i.id()] = i.value
+			seen[i.ID()] = i.Value
 			continue
 		}
-		l.report(i.value.Issuef("", "%s is there twice; the first is at %s", i.id(), placeOf(first)))
+		l.report(i.Value.Issuef("", "%s is there twice; the first is at %s", i.ID(), placeOf(first)))
 	}
 	policies := map[string]source.Value{}
 	for _, p := range l.out.Policies {
@@ -272,7 +275,7 @@ func (l *loader) duplicates() {
 			policies[p.Name] = p.Doc.Root
 			continue
 		}
-		l.report(p.Doc.Root.Issuef("", "%s %s is there twice; the first is at %s", policyKind, p.Name, placeOf(first)))
+		l.report(p.Doc.Root.Issuef("", "%s %s is there twice; the first is at %s", PolicyKind, p.Name, placeOf(first)))
 	}
 }
 
@@ -283,3 +286,35 @@ func placeOf(v source.Value) string {
 }
 
 func (l *loader) report(i source.Issue) { l.issues = append(l.issues, i) }
+
+// CompareIDs orders objects by kind, namespace, name.
+func CompareIDs(a, b ID) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// IDOf names an object of a world.
+func IDOf(o metav1.Object) ID {
+	id := ID{storageKind(o), o.GetNamespace(), o.GetName()}
+	if id.Kind != "" {
+		return id
+	}
+	switch o.(type) {
+	case *corev1.Node:
+		id.Kind = "Node"
+	case *corev1.Pod:
+		id.Kind = "Pod"
+	case *corev1.Namespace:
+		id.Kind = "Namespace"
+	case *corev1.ResourceQuota:
+		id.Kind = "ResourceQuota"
+	case *schedulingv1beta1.PodGroup:
+		id.Kind = "PodGroup"
+	case *schedulingv1beta1.Queue:
+		id.Kind = "Queue"
+	case *batchv1alpha1.Job:
+		id.Kind = "Job"
+	default:
+		id.Kind = "PriorityClass"
+	}
+	return id
+}

@@ -1,4 +1,4 @@
-package sim
+package manifest
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// maxObjects is the default of LoadOptions.MaxObjects: far beyond any cluster, and
+// maxObjects is the default of Options.MaxObjects: far beyond any cluster, and
 // small enough to hold.
 const maxObjects = 200_000
 
@@ -23,26 +23,27 @@ func (l *loader) content(v source.Value, object metav1.Object) {
 		l.podContent(v, o)
 	case *corev1.Node:
 		for i, taint := range o.Spec.Taints {
-			l.oneOf(at(v, "spec", "taints", i, "effect"), string(taint.Effect), taintEffects())
+			l.oneOf(At(v, "spec", "taints", i, "effect"), string(taint.Effect), taintEffects())
 		}
 	case *schedulingv1beta1.PodGroup:
-		l.oneOf(at(v, "status", "phase"), string(o.Status.Phase), phases())
-		l.notNegative(at(v, "spec", "minMember"), int64(o.Spec.MinMember))
+		l.oneOf(At(v, "status", "phase"), string(o.Status.Phase), GroupPhases())
+		l.notNegative(At(v, "spec", "minMember"), int64(o.Spec.MinMember))
 		for role, n := range o.Spec.MinTaskMember {
-			l.notNegative(at(v, "spec", "minTaskMember", role), int64(n))
+			l.notNegative(At(v, "spec", "minTaskMember", role), int64(n))
 		}
 	case *schedulingv1beta1.Queue:
-		l.oneOf(at(v, "status", "state"), string(o.Status.State), queueStates())
-		l.notNegative(at(v, "spec", "weight"), int64(o.Spec.Weight))
+		l.oneOf(At(v, "status", "state"), string(o.Status.State), queueStates())
+		l.notNegative(At(v, "spec", "weight"), int64(o.Spec.Weight))
 		if o.Spec.Parent == o.Name {
-			l.report(at(v, "spec", "parent").Issuef("", "a queue is not its own parent"))
+			l.report(At(v, "spec", "parent").Issuef("", "a queue is not its own parent"))
 		}
 	case *batchv1alpha1.Job:
 		l.jobContent(v, o)
 	}
 }
 
-func phases() []string {
+// GroupPhases lists the phases of a PodGroup.
+func GroupPhases() []string {
 	return []string{"Pending", "Inqueue", "Running", "Unknown", "Completed"}
 }
 
@@ -55,18 +56,18 @@ func podPhases() []string {
 func taintEffects() []string { return []string{"NoSchedule", "PreferNoSchedule", "NoExecute"} }
 
 func (l *loader) podContent(v source.Value, p *corev1.Pod) {
-	l.oneOf(at(v, "status", "phase"), string(p.Status.Phase), podPhases())
+	l.oneOf(At(v, "status", "phase"), string(p.Status.Phase), podPhases())
 	if p.Status.Phase == corev1.PodRunning && p.Spec.NodeName == "" {
-		l.report(at(v, "status", "phase").Issuef("set spec.nodeName, or leave the phase out", "a pod that is Running has a node"))
+		l.report(At(v, "status", "phase").Issuef("set spec.nodeName, or leave the phase out", "a pod that is Running has a node"))
 	}
 	if len(p.Spec.Containers) == 0 {
-		l.report(deepest(v, "spec", "containers").Issuef("", "a pod has at least one container"))
+		l.report(Deepest(v, "spec", "containers").Issuef("", "a pod has at least one container"))
 	}
-	l.lifeContent(at(v, "metadata", "annotations", LifeAnnotation), p.Annotations, p.Spec.Containers)
+	l.lifeContent(At(v, "metadata", "annotations", LifeAnnotation), p.Annotations, p.Spec.Containers)
 	names := map[string]bool{}
 	for i, c := range p.Spec.Containers {
 		if c.Name != "" && names[c.Name] {
-			l.report(at(v, "spec", "containers", i, "name").Issuef("", "two containers are called %q", c.Name))
+			l.report(At(v, "spec", "containers", i, "name").Issuef("", "two containers are called %q", c.Name))
 		}
 		names[c.Name] = true
 	}
@@ -74,7 +75,7 @@ func (l *loader) podContent(v source.Value, p *corev1.Pod) {
 
 func (l *loader) jobContent(v source.Value, j *batchv1alpha1.Job) {
 	if len(j.Spec.Tasks) == 0 {
-		l.report(deepest(v, "spec", "tasks").Issuef("", "a Job has at least one task"))
+		l.report(Deepest(v, "spec", "tasks").Issuef("", "a Job has at least one task"))
 		return
 	}
 	names, total := map[string]bool{}, int64(0)
@@ -84,33 +85,33 @@ func (l *loader) jobContent(v source.Value, j *batchv1alpha1.Job) {
 			t.Name = fmt.Sprintf("default%d", i)
 		}
 		if names[t.Name] {
-			l.report(at(v, "spec", "tasks", i, "name").Issuef("", "two tasks are called %q", t.Name))
+			l.report(At(v, "spec", "tasks", i, "name").Issuef("", "two tasks are called %q", t.Name))
 		}
 		names[t.Name] = true
 		total += int64(max(t.Replicas, 0))
 		l.taskContent(v, i, t)
 	}
-	l.notNegative(at(v, "spec", "minAvailable"), int64(j.Spec.MinAvailable))
+	l.notNegative(At(v, "spec", "minAvailable"), int64(j.Spec.MinAvailable))
 	if int64(j.Spec.MinAvailable) > total {
-		l.report(at(v, "spec", "minAvailable").Issuef("", "must not be above %d, the sum of the tasks' replicas, found %d", total,
+		l.report(At(v, "spec", "minAvailable").Issuef("", "must not be above %d, the sum of the tasks' replicas, found %d", total,
 			j.Spec.MinAvailable))
 	}
 	if total > int64(l.limit) {
-		l.report(at(v, "spec", "tasks").Issuef("", "%d pods are more than can be simulated, %d", total, l.limit))
+		l.report(At(v, "spec", "tasks").Issuef("", "%d pods are more than can be simulated, %d", total, l.limit))
 	}
 }
 
 func (l *loader) taskContent(v source.Value, i int, t *batchv1alpha1.TaskSpec) {
-	l.notNegative(at(v, "spec", "tasks", i, "replicas"), int64(t.Replicas))
+	l.notNegative(At(v, "spec", "tasks", i, "replicas"), int64(t.Replicas))
 	if len(t.Template.Spec.Containers) == 0 {
-		l.report(deepest(v, "spec", "tasks", i, "template", "spec", "containers").Issuef("", "a task's template has at least one container"))
+		l.report(Deepest(v, "spec", "tasks", i, "template", "spec", "containers").Issuef("", "a task's template has at least one container"))
 	}
-	l.lifeContent(at(v, "spec", "tasks", i, "template", "metadata", "annotations", LifeAnnotation), t.Template.Annotations,
+	l.lifeContent(At(v, "spec", "tasks", i, "template", "metadata", "annotations", LifeAnnotation), t.Template.Annotations,
 		t.Template.Spec.Containers)
 	if t.MinAvailable == nil {
 		return
 	}
-	place := at(v, "spec", "tasks", i, "minAvailable")
+	place := At(v, "spec", "tasks", i, "minAvailable")
 	l.notNegative(place, int64(*t.MinAvailable))
 	if *t.MinAvailable > t.Replicas {
 		l.report(place.Issuef("", "must not be above the task's replicas, %d, found %d", t.Replicas, *t.MinAvailable))
@@ -144,17 +145,17 @@ func (l *loader) notNegative(v source.Value, n int64) {
 	}
 }
 
-// at goes down from v by field names and list indices. Where there is no such
+// At goes down from v by field names and list indices. Where there is no such
 // place the result is absent.
-func at(v source.Value, path ...any) source.Value {
+func At(v source.Value, path ...any) source.Value {
 	for _, step := range path {
 		v = down(v, step)
 	}
 	return v
 }
 
-// deepest is at, but stops at the last place that is there.
-func deepest(v source.Value, path ...any) source.Value {
+// Deepest is At, but stops at the last place that is there.
+func Deepest(v source.Value, path ...any) source.Value {
 	for _, step := range path {
 		next := down(v, step)
 		if !next.Exists() {

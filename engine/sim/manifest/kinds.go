@@ -1,4 +1,4 @@
-package sim
+package manifest
 
 import (
 	"slices"
@@ -20,13 +20,13 @@ type kind struct {
 	empty      func() metav1.Object
 }
 
-// The kinds that are no objects of the cluster.
+// The kinds that are no objects of the cluster, and their versions.
 const (
 	worldKind    = "World"
-	worldVersion = "sim.celsius.dev/v1alpha1"
+	WorldVersion = "sim.celsius.dev/v1alpha1"
 
-	policyKind    = "SchedulingPolicy"
-	policyVersion = "scheduling.celsius.dev/v1alpha1"
+	PolicyKind    = "SchedulingPolicy"
+	PolicyVersion = "scheduling.celsius.dev/v1alpha1"
 
 	groupVersion = "scheduling.volcano.sh/v1beta1"
 )
@@ -61,7 +61,7 @@ func kindNames() []string {
 	for _, k := range kinds() {
 		out = append(out, k.name)
 	}
-	return append(out, policyKind, worldKind, "List")
+	return append(out, PolicyKind, worldKind, "List")
 }
 
 // listed says whether a kind is a list, and of what: "" for the mixed List of kubectl.

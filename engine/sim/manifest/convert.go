@@ -1,4 +1,4 @@
-package sim
+package manifest
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ import (
 // world turns a document of the short format into the objects it stands for. They
 // go the same way as objects written out: an entry that is wrong makes none.
 func (l *loader) world(v source.Value) {
-	if _, version := headOf(v); version != worldVersion {
-		l.report(v.Get("apiVersion").Issuef("write "+worldVersion, "%s is not of %q", worldKind, version))
+	if _, version := HeadOf(v); version != WorldVersion {
+		l.report(v.Get("apiVersion").Issuef("write "+WorldVersion, "%s is not of %q", worldKind, version))
 		return
 	}
 	var w ShortWorld
@@ -30,35 +30,35 @@ func (l *loader) world(v source.Value) {
 	}
 	c := &converter{loader: l}
 	for i := range w.Nodes {
-		c.each(at(v, "nodes", i), w.Nodes[i].Name, func(place source.Value, name string) { c.node(place, name, &w.Nodes[i]) })
+		c.each(At(v, "nodes", i), w.Nodes[i].Name, func(place source.Value, name string) { c.node(place, name, &w.Nodes[i]) })
 	}
 	for i := range w.Queues {
-		c.each(at(v, "queues", i), w.Queues[i].Name, func(place source.Value, name string) { c.queue(place, name, &w.Queues[i]) })
+		c.each(At(v, "queues", i), w.Queues[i].Name, func(place source.Value, name string) { c.queue(place, name, &w.Queues[i]) })
 	}
 	for i := range w.Quotas {
-		c.each(at(v, "quotas", i), w.Quotas[i].Name, func(place source.Value, name string) { c.quota(place, name, &w.Quotas[i]) })
+		c.each(At(v, "quotas", i), w.Quotas[i].Name, func(place source.Value, name string) { c.quota(place, name, &w.Quotas[i]) })
 	}
 	for i := range w.StorageClasses {
-		c.each(at(v, "storageClasses", i), w.StorageClasses[i].Name, func(place source.Value, name string) {
+		c.each(At(v, "storageClasses", i), w.StorageClasses[i].Name, func(place source.Value, name string) {
 			c.storageClass(place, name, &w.StorageClasses[i])
 		})
 	}
 	for i := range w.Volumes {
-		c.each(at(v, "volumes", i), w.Volumes[i].Name, func(place source.Value, name string) { c.volume(place, name, &w.Volumes[i]) })
+		c.each(At(v, "volumes", i), w.Volumes[i].Name, func(place source.Value, name string) { c.volume(place, name, &w.Volumes[i]) })
 	}
 	for i := range w.Claims {
-		c.each(at(v, "claims", i), w.Claims[i].Name, func(place source.Value, name string) { c.claim(place, name, &w.Claims[i]) })
+		c.each(At(v, "claims", i), w.Claims[i].Name, func(place source.Value, name string) { c.claim(place, name, &w.Claims[i]) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.PriorityClasses)) {
 		class := &schedulingv1.PriorityClass{Value: w.PriorityClasses[name]}
 		class.Name = name
-		c.emit("PriorityClass", at(v, "priorityClasses", name), class)
+		c.emit("PriorityClass", At(v, "priorityClasses", name), class)
 	}
 	for i := range w.Jobs {
-		c.each(at(v, "jobs", i), w.Jobs[i].Name, func(place source.Value, name string) { c.job(place, name, &w.Jobs[i]) })
+		c.each(At(v, "jobs", i), w.Jobs[i].Name, func(place source.Value, name string) { c.job(place, name, &w.Jobs[i]) })
 	}
 	for i := range w.Pods {
-		c.each(at(v, "pods", i), w.Pods[i].Name, func(place source.Value, name string) { c.barePod(place, name, &w.Pods[i]) })
+		c.each(At(v, "pods", i), w.Pods[i].Name, func(place source.Value, name string) { c.barePod(place, name, &w.Pods[i]) })
 	}
 }
 
@@ -76,7 +76,7 @@ func (c *converter) each(v source.Value, name string, f func(source.Value, strin
 		c.report(v.Issuef("", "lacks a name"))
 		return
 	}
-	names, err := expand(name)
+	names, err := ExpandName(name)
 	if err != nil {
 		c.report(v.Get("name").Issuef("a range is written n[1-3]", "%v", err))
 		return
@@ -107,7 +107,7 @@ func (c *converter) emit(kindName string, v source.Value, object metav1.Object) 
 	before := len(c.issues)
 	c.named(k, v, object)
 	if len(c.issues) == before {
-		c.out.items = append(c.out.items, item{kind: kindName, object: object, value: v, comes: c.comes})
+		c.out.Items = append(c.out.Items, Item{Kind: kindName, Object: object, Value: v, Comes: c.comes})
 	}
 }
 
@@ -145,7 +145,7 @@ func (c *converter) node(v source.Value, name string, s *ShortNode) {
 	for i, text := range s.Taints {
 		taint, err := parseTaint(text)
 		if err != nil {
-			c.report(at(v, "taints", i).Issuef("a taint is written key=value:Effect", "%v", err))
+			c.report(At(v, "taints", i).Issuef("a taint is written key=value:Effect", "%v", err))
 		}
 		n.Spec.Taints = append(n.Spec.Taints, taint)
 	}
@@ -161,15 +161,15 @@ func (c *converter) node(v source.Value, name string, s *ShortNode) {
 	for name, q := range s.Extended {
 		list[corev1.ResourceName(name)] = q
 	}
-	c.notNegative(at(v, "gpus"), int64(s.GPUs))
+	c.notNegative(At(v, "gpus"), int64(s.GPUs))
 	if s.GPUs > 0 {
 		list[model.GPUResource] = *resource.NewQuantity(int64(s.GPUs), resource.DecimalSI)
 	}
 	if s.GPUModel != "" {
-		annotate(&n.ObjectMeta, model.GPUModelAnnotation, s.GPUModel)
+		metav1.SetMetaDataAnnotation(&n.ObjectMeta, model.GPUModelAnnotation, s.GPUModel)
 	}
 	if s.GPUMemory != nil {
-		annotate(&n.ObjectMeta, model.GPUMemoryAnnotation, s.GPUMemory.String())
+		metav1.SetMetaDataAnnotation(&n.ObjectMeta, model.GPUMemoryAnnotation, s.GPUMemory.String())
 	}
 	n.Status.Capacity, n.Status.Allocatable = list, list.DeepCopy()
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
@@ -186,13 +186,6 @@ func either(q *resource.Quantity, otherwise string) resource.Quantity {
 		return *q
 	}
 	return resource.MustParse(otherwise)
-}
-
-func annotate(m *metav1.ObjectMeta, key, value string) {
-	if m.Annotations == nil {
-		m.Annotations = map[string]string{}
-	}
-	m.Annotations[key] = value
 }
 
 // list is amounts by name, or nil where none are said.
@@ -213,7 +206,7 @@ func (c *converter) queue(v source.Value, name string, s *ShortQueue) {
 	q.CreationTimestamp = metav1.NewTime(c.when(v, s.Created))
 	q.Spec.Weight = 1
 	if s.Weight != nil {
-		c.notNegative(at(v, "weight"), int64(*s.Weight))
+		c.notNegative(At(v, "weight"), int64(*s.Weight))
 		q.Spec.Weight = *s.Weight
 	}
 	q.Spec.Priority, q.Spec.Parent, q.Spec.Reclaimable = s.Priority, s.Parent, s.Reclaimable
@@ -228,10 +221,10 @@ func (c *converter) queue(v source.Value, name string, s *ShortQueue) {
 			},
 		}
 	}
-	c.oneOf(at(v, "state"), s.State, queueStates())
+	c.oneOf(At(v, "state"), s.State, queueStates())
 	q.Status.State = schedulingv1beta1.QueueState(s.State)
 	if s.Parent == name {
-		c.report(at(v, "parent").Issuef("", "a queue is not its own parent"))
+		c.report(At(v, "parent").Issuef("", "a queue is not its own parent"))
 	}
 	c.emit("Queue", v, q)
 }
@@ -253,12 +246,12 @@ func (c *converter) job(v source.Value, name string, s *ShortJob) {
 		resources := list(s.MinResources)
 		g.Spec.MinResources = &resources
 	}
-	c.oneOf(at(v, "phase"), s.Phase, phases())
+	c.oneOf(At(v, "phase"), s.Phase, GroupPhases())
 	g.Status.Phase = schedulingv1beta1.PodGroupPhase(s.Phase)
 	pods, members := c.members(v, name, s, g)
 	g.Spec.MinMember = int32(min(members, 1<<31-1))
 	if s.Min != nil {
-		c.notNegative(at(v, "min"), int64(*s.Min))
+		c.notNegative(At(v, "min"), int64(*s.Min))
 		g.Spec.MinMember = *s.Min
 	}
 	if s.AutoMinResources {
@@ -291,24 +284,24 @@ func (c *converter) members(v source.Value, name string, s *ShortJob, g *schedul
 		return pods, int64(len(pods))
 	}
 	if s.Replicas != nil {
-		c.report(at(v, "replicas").Issuef("write it with the tasks", "a job that lists its tasks has no replicas of its own"))
+		c.report(At(v, "replicas").Issuef("write it with the tasks", "a job that lists its tasks has no replicas of its own"))
 	}
 	var all []member
 	members := int64(0)
 	for i := range s.Tasks {
-		t, place := &s.Tasks[i], at(v, "tasks", i)
+		t, place := &s.Tasks[i], At(v, "tasks", i)
 		if t.Name == "" {
 			t.Name = fmt.Sprintf("task%d", i)
 		}
 		pods := c.replicas(place, t.Replicas, name+"-"+t.Name, t.Name, &t.ShortSpec, g)
 		if len(pods) > 0 {
-			c.lifeContent(at(place, "annotations", LifeAnnotation), t.Annotations, pods[0].Spec.Containers)
+			c.lifeContent(At(place, "annotations", LifeAnnotation), t.Annotations, pods[0].Spec.Containers)
 		}
 		for _, p := range pods {
 			p.Spec.PriorityClassName = t.Priority
 			p.Labels = maps.Clone(t.Labels)
 			for k, value := range t.Annotations {
-				annotate(&p.ObjectMeta, k, value)
+				metav1.SetMetaDataAnnotation(&p.ObjectMeta, k, value)
 			}
 		}
 		all = append(all, pods...)
@@ -321,7 +314,7 @@ func (c *converter) taskMin(v source.Value, t *ShortTask, replicas int64, g *sch
 	if t.Min == nil {
 		return replicas
 	}
-	c.notNegative(at(v, "min"), int64(*t.Min))
+	c.notNegative(At(v, "min"), int64(*t.Min))
 	if g.Spec.MinTaskMember == nil {
 		g.Spec.MinTaskMember = map[string]int32{}
 	}
@@ -333,11 +326,11 @@ func (c *converter) taskMin(v source.Value, t *ShortTask, replicas int64, g *sch
 func (c *converter) replicas(v source.Value, n *int32, prefix, role string, s *ShortSpec, g *schedulingv1beta1.PodGroup) []member {
 	count := int32(1)
 	if n != nil {
-		c.notNegative(at(v, "replicas"), int64(*n))
+		c.notNegative(At(v, "replicas"), int64(*n))
 		count = *n
 	}
 	if c.made+int(count) > c.limit {
-		c.report(deepest(v, "replicas").Issuef("", "the World stands for more than %d objects", c.limit))
+		c.report(Deepest(v, "replicas").Issuef("", "the World stands for more than %d objects", c.limit))
 		return nil
 	}
 	proto, nodes := c.podOf(v, s)
@@ -348,10 +341,10 @@ func (c *converter) replicas(v source.Value, n *int32, prefix, role string, s *S
 	for i := range int(count) {
 		p := proto.DeepCopy()
 		p.Name, p.Namespace, p.CreationTimestamp = prefix+"-"+strconv.Itoa(i), g.Namespace, g.CreationTimestamp
-		annotate(&p.ObjectMeta, model.GroupAnnotation, g.Name)
-		annotate(&p.ObjectMeta, model.IndexAnnotation, strconv.Itoa(i))
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, model.GroupAnnotation, g.Name)
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, model.IndexAnnotation, strconv.Itoa(i))
 		if role != "" {
-			annotate(&p.ObjectMeta, model.RoleAnnotation, role)
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, model.RoleAnnotation, role)
 		}
 		settle(p, nodes, i)
 		out = append(out, member{p, v})
@@ -369,14 +362,14 @@ func (c *converter) barePod(v source.Value, name string, s *ShortPod) {
 	p.Spec.PriorityClassName = s.Priority
 	p.Labels = maps.Clone(s.Labels)
 	for k, value := range s.Annotations {
-		annotate(&p.ObjectMeta, k, value)
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, k, value)
 	}
-	c.lifeContent(at(v, "annotations", LifeAnnotation), s.Annotations, p.Spec.Containers)
+	c.lifeContent(At(v, "annotations", LifeAnnotation), s.Annotations, p.Spec.Containers)
 	if s.Scheduler != "" {
 		p.Spec.SchedulerName = s.Scheduler
 	}
 	if s.Queue != "" {
-		annotate(&p.ObjectMeta, schedulingv1beta1.QueueNameAnnotationKey, s.Queue)
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, schedulingv1beta1.QueueNameAnnotationKey, s.Queue)
 	}
 	settle(p, nodes, 0)
 	c.emit("Pod", v, p)

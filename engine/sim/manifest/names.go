@@ -1,4 +1,4 @@
-package sim
+package manifest
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// expand gives the names that a name with one range in brackets stands for:
+// ExpandName gives the names that a name with one range in brackets stands for:
 // n[1-3] is n1, n2, n3. A name without brackets stands for itself.
-func expand(name string) ([]string, error) {
+func ExpandName(name string) ([]string, error) {
 	before, rest, ok := strings.Cut(name, "[")
 	if !ok {
 		return []string{name}, nil
