@@ -49,7 +49,7 @@ func cycle(s *policy.Session, now time.Time, ran func(action string)) *model.Pla
 			ran(a.Name)
 		}
 	}
-	closing(x, s, plan)
+	x.Statuses()
 	x.Close()
 	plan.Errors = s.Faults()
 	c.CloseCycle()

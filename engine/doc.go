@@ -14,7 +14,7 @@
 //	       --> action.Begin                    opens one model.Txn
 //	       --> Run(action) for each action of the pipeline
 //	              step by step: admit, place   ask the Session's sites, try in the Txn, keep, hold or undo
-//	       --> closing                         phases, conditions, counts, while promises still count
+//	       --> Statuses                        phases, conditions, counts, while promises still count
 //	       --> Close                           what is only promised is undone; waits get their reasons
 //
 // # Packages
@@ -30,6 +30,7 @@
 //	engine/language        what a policy can say: types, fields and functions over a World, each with what it reads
 //	engine/policy          where rules and model meet: sites, tables compiled, a session's answers, verdicts by node
 //	engine/volcano         configurations of Volcano's scheduler, converted into policies
+//	engine/report          words for what a cycle decided: reasons, waits, conditions, phases, statuses
 //	engine/action          the verbs of which every pipeline is made
 //	engine                 this: one cycle from its parts
 //	engine/reference       the same cycle as plainly as it can be said: the definition

@@ -21,7 +21,7 @@ const (
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
-	ofPolicy   = "engine/language engine/model engine/quota engine/topology engine/volume rules rules/source rules/tables crds/policy/v1alpha1"
+	ofPolicy   = "engine/language engine/model engine/quota engine/report engine/topology engine/volume rules rules/source rules/tables crds/policy/v1alpha1"
 	simOurs    = "engine engine/model engine/policy rules/source statemachines/objects " + allCRDs
 	simOthers  = apiObjects + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
@@ -44,14 +44,15 @@ var mayImport = map[string]string{
 	"engine/model":            "crds/decode " + allCRDs,
 	"engine/quota":            "engine/model",
 	"engine/volume":           "engine/model",
+	"engine/report":           "engine/model",
 	"engine/topology":         "engine/model",
 	"engine/language":         "engine/model engine/quota engine/topology engine/volume rules",
 	"engine/policy":           ofPolicy,
 	"engine/policy/oracle":    "",
 	"engine/volcano":          "engine/policy rules rules/source",
-	"engine/action":           "engine/model engine/quota engine/policy",
+	"engine/action":           "engine/model engine/quota engine/policy engine/report",
 	"engine":                  "engine/model engine/policy engine/action",
-	"engine/reference":        "engine/language engine/model engine/quota engine/policy rules rules/source",
+	"engine/reference":        "engine/language engine/model engine/quota engine/policy engine/report rules rules/source",
 	"engine/sim":              simOurs + " engine/sim/manifest",
 	"engine/sim/manifest":     "engine/model rules/source crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/sim/corpus":       "",
@@ -95,6 +96,7 @@ var mayImportOthers = map[string]string{
 	"rules/tables":            "",
 	"engine/model":            apiObjects + " " + podMath,
 	"engine/quota":            "",
+	"engine/report":           "",
 	"engine/volume": apiObjects + " " + podMath +
 		" k8s.io/client-go k8s.io/klog/v2 k8s.io/kube-scheduler/framework k8s.io/kubernetes/pkg/scheduler",
 	"engine/topology":          apiObjects,

@@ -23,7 +23,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/engine/reference"
+	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -132,7 +132,7 @@ func started(c *model.Cluster, plan *model.Plan) []model.Delta {
 }
 
 func written(t *rapid.T, plan *model.Plan) string {
-	text, err := reference.Written(plan)
+	text, err := report.Written(plan)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -285,9 +285,3 @@ func (k *kept) undo() {
 	}
 	k.room = k.was.room
 }
-
-// keptFor words why a task did not get a place.
-func keptFor(j *model.Job) model.Reason {
-	return model.Reason{Table: "builtin", Rule: "await-pods", Text: "the place is kept for " + j.Title + ", which comes first and " +
-		"whose pods are being made"}
-}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // backlog is the memory that remembers jobs from one cycle to the next, so that a cycle looks at those that changed, and at one of each kind
@@ -118,7 +119,7 @@ func (b *backlog) reset() {
 		if r.listed {
 			b.listed = append(b.listed, r)
 		}
-		if r.open = mayWait(j); r.open {
+		if r.open = report.MayWait(j); r.open {
 			b.open = append(b.open, r)
 			b.refresh(r)
 		}
@@ -150,7 +151,7 @@ func (b *backlog) sync(j *model.Job) {
 	}
 	r.version = j.Version
 	b.list(r, there && j.Seated())
-	b.toOpen(r, there && mayWait(j))
+	b.toOpen(r, there && report.MayWait(j))
 	if !there {
 		delete(b.records, j)
 		r.forget()
@@ -284,12 +285,4 @@ func (b *backlog) look(r *record) {
 		r.looked = b.cycle
 		b.looked = append(b.looked, r)
 	}
-}
-
-// mayWait says whether a job can have something to wait for: to be let in, for nodes, or for what is being released.
-func mayWait(j *model.Job) bool {
-	if j.Orphan {
-		return j.Counts[model.Pending] > 0 && slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return !t.Foreign })
-	}
-	return j.Phase == model.PhasePending || j.TaskCount() == 0 || len(j.Expected) > 0 || j.Counts[model.Pending]+j.Counts[model.Pipelined]+j.Counts[model.Allocated] > 0
 }

@@ -23,7 +23,7 @@ func (b *backlog) statuses(told func(*model.Job) model.JobStatus) []*model.JobSt
 	}
 	for _, r := range b.looked {
 		if r.open {
-			r.untold = r.job.Counts[model.Pending] > 0 && x.jobWaits[r.job] == nil
+			r.untold = r.job.Counts[model.Pending] > 0 && !x.waits.Waits(r.job)
 			x.untried(r.job)
 		}
 	}
@@ -82,7 +82,7 @@ func (b *backlog) waits() []model.Wait {
 		if r.placed == b.cycle {
 			place = r.place
 		}
-		waits := b.x.waitsOf(r.job, place)
+		waits := b.x.listWaits(r.job, place)
 		if !slices.EqualFunc(r.waits, waits, equalWaits) {
 			r.waits, b.changed = waits, true
 		}

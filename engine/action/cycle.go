@@ -2,10 +2,10 @@ package action
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // Cycle is the work of one cycle: the session that answers, the transaction that tries, the plan that grows.
@@ -15,12 +15,8 @@ type Cycle struct {
 	txn  *model.Txn
 	plan *model.Plan
 
-	action string
-	// waits holds the last reason of each job and of each task, so that a later action's success clears it.
-	jobWaits  map[*model.Job]*model.Wait
-	taskWaits map[*model.Task]*model.Wait
-	notes     []noted // what the present turn noted of them
-	undone    map[*model.Job]int
+	waits *report.Waits
+	notes []noted // what the present turn noted of them
 	// turnUndone is how many tasks the present turn placed and undid; -1: it did neither.
 	turnUndone int
 	store      *store
@@ -46,8 +42,7 @@ type placed struct {
 func Begin(s *policy.Session, plan *model.Plan) *Cycle {
 	st := storeOf(s)
 	x := &Cycle{
-		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, jobWaits: map[*model.Job]*model.Wait{}, taskWaits: map[*model.Task]*model.Wait{},
-		undone: map[*model.Job]int{}, store: st, memory: st.memory, verbs: verbs(),
+		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, waits: report.NewWaits(), store: st, memory: st.memory, verbs: verbs(),
 	}
 	x.memory.begin(x)
 	return x
@@ -55,7 +50,7 @@ func Begin(s *policy.Session, plan *model.Plan) *Cycle {
 
 // Run carries out one action.
 func (x *Cycle) Run(a *policy.Action) {
-	x.action = a.Name
+	x.waits.Action = a.Name
 	x.s.SetAction(a.Name)
 	for _, step := range a.Steps {
 		if x.taken(step) {
@@ -114,34 +109,25 @@ func (x *Cycle) Close() {
 	x.memory.end()
 }
 
-// Jobs gives every pending task of ours a reason, of its own or its job's, and lists the statuses of all jobs with a queue, in key order,
-// as told gives them. It is asked about those for which anything may have changed.
-func (x *Cycle) Jobs(told func(*model.Job) model.JobStatus) []*model.JobStatus {
-	return x.memory.statuses(told)
+// Statuses gives every pending task of ours a reason, of its own or its job's, and the plan the statuses of jobs and queues, while what is
+// only promised still counts.
+func (x *Cycle) Statuses() {
+	x.plan.Jobs = x.memory.statuses(func(j *model.Job) model.JobStatus { return x.waits.Status(j, x.whole) })
+	report.Queues(x.c, x.plan)
 }
 
-// waitsOf lists a job's waits, then those of its tasks in their order. place is the job's in its queue's order.
-func (x *Cycle) waitsOf(j *model.Job, place int) []model.Wait {
-	var out []model.Wait
-	add := func(w *model.Wait) {
-		own := *w
-		own.Place = place
-		out = append(out, own)
+// whole says whether the placements of a job may be kept.
+func (x *Cycle) whole(j *model.Job) (why model.Reason, ok bool) {
+	a := x.s.Valid(j)
+	if a.Yes {
+		a = x.s.Ready(j)
 	}
-	if w := x.jobWaits[j]; w != nil && unfinished(j) {
-		add(w)
-	}
-	var left []*model.Task
-	for _, t := range j.Tasks {
-		if x.taskWaits[t] != nil && t.Status == model.Pending {
-			left = append(left, t)
-		}
-	}
-	x.s.SortTasks(left)
-	for _, t := range left {
-		add(x.taskWaits[t])
-	}
-	return out
+	return a.Reason(), a.Yes
+}
+
+// listWaits lists a job's waits, then those of its tasks in their order. place is the job's in its queue's order.
+func (x *Cycle) listWaits(j *model.Job, place int) []model.Wait {
+	return x.waits.List(j, place, x.s.SortTasks)
 }
 
 func (x *Cycle) warn(text string) {
@@ -150,87 +136,23 @@ func (x *Cycle) warn(text string) {
 	}
 }
 
-// unfinished says whether a job still waits for something: to be let in, for nodes, or for what is being released.
-func unfinished(j *model.Job) bool {
-	return j.Phase == "Pending" || j.Counts[model.Pending]+j.Counts[model.Pipelined]+j.Counts[model.Allocated] > 0
-}
-
 // untried gives the pending tasks that no verb came to their reason, and so a job that waits to be let in and has no tasks yet.
 func (x *Cycle) untried(j *model.Job) {
-	if x.jobWaits[j] != nil || j.Counts[model.Pending] == 0 && (j.Phase != model.PhasePending || j.TaskCount() > 0) {
-		return
-	}
-	if j.Orphan {
-		for _, t := range j.Tasks {
-			if !t.Foreign && t.Status == model.Pending {
-				x.taskWait(t, builtin("podgroup", "its PodGroup is not there"), nil)
-			}
-		}
-		return
-	}
-	if why := x.unasked(j); why.Rule != "" {
-		x.jobWait(j, why)
-		return
-	}
-	for _, t := range j.Tasks {
-		if t.Status != model.Pending || x.taskWaits[t] != nil {
-			continue
-		}
-		if a := x.s.Feasible(t); !a.Yes {
-			x.taskWait(t, a.Reason(), nil)
-			continue
-		}
-		x.taskWait(t, builtin("turn", "not tried: its job's turn ended, or no action of the pipeline takes it"), nil)
-	}
-}
-
-// unasked is why no action comes to a job as a whole; without a rule: some may.
-func (x *Cycle) unasked(j *model.Job) model.Reason {
 	p := x.s.Policy()
-	switch {
-	case j.Queue == nil:
-		return builtin("queue", "there is no queue "+strconv.Quote(j.QueueName))
-	case !j.Seated():
-		return builtin("queue", "the queue "+j.QueueName+" only holds other queues; name one below it")
-	case p.Mode == "Paused":
-		return builtin("paused", "policy "+p.Name+" is paused: nothing is decided until its mode is Active")
-	case len(p.Actions) == 0:
-		return builtin("pipeline", "the pipeline of policy "+p.Name+" is empty: it names no action that could let jobs in or place pods")
-	case j.TaskCount() == 0:
-		return builtin("pipeline", "no action of the pipeline of policy "+p.Name+" lets the job in")
-	}
-	return model.Reason{}
+	x.waits.Untried(j, report.Unasked(j, p.Name, p.Mode == "Paused", len(p.Actions)), func(t *model.Task) (model.Reason, bool) {
+		a := x.s.Feasible(t)
+		return a.Reason(), a.Yes
+	})
 }
-
-// builtin is a reason that no row of a table gives.
-func builtin(rule, text string) model.Reason {
-	return model.Reason{Table: "builtin", Rule: rule, Text: text}
-}
-
-// Cause is why a job's tasks are not placed: the first wait of its pending tasks; nil: there is none.
-func (x *Cycle) Cause(j *model.Job) *model.Wait {
-	for _, t := range j.Tasks {
-		if w := x.taskWaits[t]; w != nil && t.Status == model.Pending {
-			return w
-		}
-	}
-	return nil
-}
-
-// Refusal is why a job as a whole was left; nil: it was not.
-func (x *Cycle) Refusal(j *model.Job) *model.Wait { return x.jobWaits[j] }
-
-// Undone is how many tasks of a job were placed in its last turn, and undone again.
-func (x *Cycle) Undone(j *model.Job) int { return x.undone[j] }
 
 // jobWait notes why a job as a whole was left.
 func (x *Cycle) jobWait(j *model.Job, why model.Reason) {
-	x.note(j, nil, &model.Wait{Job: j.Key, Queue: j.QueueName, Action: x.action, Reason: why})
+	x.note(j, nil, x.waits.ForJob(j, why))
 }
 
 // taskWait notes why one task was left.
 func (x *Cycle) taskWait(t *model.Task, why model.Reason, nodes []model.NodeCount) {
-	x.note(t.Job, t, &model.Wait{Job: t.Job.Key, Task: t.Key, Queue: t.Job.QueueName, Action: x.action, Reason: why, Nodes: nodes})
+	x.note(t.Job, t, x.waits.ForTask(t, why, nodes))
 }
 
 // jobPasses asks a condition of a step about a job. One that errs does not hold.

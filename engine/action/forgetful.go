@@ -1,11 +1,11 @@
 package action
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // forgetful is a memory that remembers nothing: each job is tried in each cycle, and all is said anew.
@@ -22,7 +22,7 @@ func (m *forgetful) of(*policy.Step) attempts {
 
 func (m *forgetful) statuses(told func(*model.Job) model.JobStatus) (out []*model.JobStatus) {
 	for _, j := range m.x.c.JobsByKey() {
-		if mayWait(j) {
+		if report.MayWait(j) {
 			m.x.untried(j)
 		}
 	}
@@ -36,10 +36,8 @@ func (m *forgetful) statuses(told func(*model.Job) model.JobStatus) (out []*mode
 }
 
 func (m *forgetful) waits() (out []model.Wait) {
-	jobs := slices.Clone(m.x.c.JobsByKey())
-	slices.SortStableFunc(jobs, func(a, b *model.Job) int { return cmp.Compare(a.QueueName, b.QueueName) })
-	for _, j := range jobs {
-		out = append(out, m.x.waitsOf(j, m.places[j])...)
+	for _, j := range report.ByQueue(m.x.c) {
+		out = append(out, m.x.listWaits(j, m.places[j])...)
 	}
 	return out
 }
@@ -58,7 +56,7 @@ type eachJob struct {
 func (a *eachJob) begin(takes func(*model.Job) bool) (queues []*model.Queue) {
 	x := a.m.x
 	for _, j := range x.c.JobsByKey() {
-		if !mayWait(j) || !j.Seated() || !takes(j) {
+		if !report.MayWait(j) || !j.Seated() || !takes(j) {
 			continue
 		}
 		if a.jobs[j.Queue] == nil {

@@ -115,7 +115,7 @@ func reviewed(t *testing.T, step string, v policy.Verb, ready func(*policy.Sessi
 		for _, a := range p.Actions {
 			x.Run(a)
 		}
-		x.Jobs(func(j *model.Job) model.JobStatus { return model.JobStatus{Job: j.Key} })
+		x.Statuses()
 		x.Close()
 		s.End(plan)
 		waits = nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // outcome is what a step said of a job that it tried without effect, in a form that holds for every job of its kind: the tasks are
@@ -96,59 +97,25 @@ func (x *Cycle) tell(j *model.Job, out *outcome) {
 		x.note(j, t, &own)
 	}
 	if out.undone >= 0 {
-		x.undone[j] = out.undone
+		x.waits.SetUndone(j, out.undone)
 	}
 }
 
 // note sets the wait of a job or of one of its tasks, or takes it away; the turn's outcome has it, too.
 func (x *Cycle) note(j *model.Job, t *model.Task, w *model.Wait) {
 	x.notes = append(x.notes, noted{t, w})
-	switch {
-	case w == nil && t == nil:
-		delete(x.jobWaits, j)
-	case w == nil:
-		delete(x.taskWaits, t)
-	case t == nil:
-		x.jobWaits[j] = after(x.jobWaits[j], w)
-	default:
-		x.taskWaits[t] = w
-	}
-}
-
-// after is what a step says of a job after what an earlier one said: tasks found nodes in the turn of either.
-func after(earlier, w *model.Wait) *model.Wait {
-	if earlier == nil || earlier.Tried == nil || w.Tried == nil || earlier.Tried.Waiting != w.Tried.Waiting || len(earlier.Tried.Found) == 0 {
-		return w
-	}
-	found := slices.Concat(w.Tried.Found, earlier.Tried.Found) // of two on one task the later
-	byTask := func(a, b model.Found) int { return a.Task - b.Task }
-	slices.SortStableFunc(found, byTask)
-	both := *w
-	both.Tried = &model.Tried{Waiting: w.Tried.Waiting, Found: slices.CompactFunc(found, func(a, b model.Found) bool { return a.Task == b.Task })}
-	return &both
+	x.waits.Set(j, t, w)
 }
 
 // tried is how the tasks of a turn fared that was undone; nil: there is no other task that waits.
 func (x *Cycle) tried(j *model.Job, done []placed) *model.Tried {
-	out := &model.Tried{Waiting: int(j.Counts[model.Pending] + j.Counts[model.Pipelined])}
-	if out.Waiting < 2 {
-		return nil
-	}
-	if len(done) == 0 {
-		return out
-	}
 	slices.SortFunc(done, func(a, b placed) int { return strings.Compare(a.task.Key, b.task.Key) })
-	out.Found = make([]model.Found, 0, len(done))
-	n, next := 0, 0
-	for _, t := range j.Tasks {
-		if !t.Waits() {
-			continue
+	next := 0
+	return report.Tried(j, len(done), func(t *model.Task) string {
+		if next == len(done) || done[next].task != t {
+			return ""
 		}
-		if next < len(done) && done[next].task == t {
-			out.Found = append(out.Found, model.Found{Task: n, Node: done[next].bind.Node})
-			next++
-		}
-		n++
-	}
-	return out
+		next++
+		return done[next-1].bind.Node
+	})
 }

@@ -1,13 +1,11 @@
 package action
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // place walks queues, jobs and tasks in order and puts tasks on nodes.
@@ -152,17 +150,17 @@ func (x *Cycle) find(t *model.Task) (p placed, found bool) {
 	choice, found := class.Choose()
 	if !found {
 		nodes := class.Rejections()
-		x.taskWait(t, x.noNode(nodes), nodes)
+		x.taskWait(t, report.NoNode(policy.Predicates, nodes), nodes)
 		return placed{}, false
 	}
 	volumes, err := x.s.Bindings(t, choice.Row)
 	if err != nil {
-		x.taskWait(t, builtin("volumes", err.Error()), nil)
+		x.taskWait(t, report.Builtin("volumes", err.Error()), nil)
 		return placed{}, false
 	}
 	if first := x.takeKept(t, choice.Row); first != nil {
 		x.unsettled = true
-		x.taskWait(t, keptFor(first), nil)
+		x.taskWait(t, report.KeptFor(first), nil)
 		return placed{}, false
 	}
 	if t.Status == model.Pipelined {
@@ -171,34 +169,19 @@ func (x *Cycle) find(t *model.Task) (p placed, found bool) {
 	return x.put(t, choice, volumes), true
 }
 
-// noNode words a histogram as kube-scheduler does, under the row that rejected most.
-func (x *Cycle) noNode(nodes []model.NodeCount) model.Reason {
-	why := model.Reason{Site: policy.Predicates, Reason: "Unschedulable"}
-	total := 0
-	var parts []string
-	for _, n := range nodes {
-		total += n.Count
-		parts = append(parts, n.String())
-	}
-	if total == 0 {
-		why.Table, why.Rule, why.Text = "builtin", "ready-node", "there are no nodes"
-		return why
-	}
-	why.Table, why.Rule = nodes[0].Table, nodes[0].Rule
-	why.Text = fmt.Sprintf("0/%d nodes are available: %s", total, strings.Join(parts, ", "))
-	return why
-}
-
 // put moves a task to the chosen node, where volumes are to be done for it first: allocated if it fits now, else pipelined.
 func (x *Cycle) put(t *model.Task, ch policy.Choice, volumes []model.VolumeBind) placed {
 	node := x.c.Nodes.Rows[ch.Row]
-	b := model.Bind{Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: node.Name, Action: x.action, Score: ch.Score, Feasible: ch.Feasible}
+	b := model.Bind{
+		Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: node.Name, Action: x.waits.Action,
+		Score: ch.Score, Feasible: ch.Feasible, Reason: report.OnlyNode(policy.Predicates),
+	}
 	if ch.RunnerUp != model.NoNode {
 		b.RunnerUp, b.RunnerUpScore, b.Scores = x.c.Nodes.Rows[ch.RunnerUp].Name, ch.RunScore, x.scores(&ch)
 		x.others = ch.Scores(x.others[:0], ch.RunnerUp)
-		b.Reason = x.chosen(&b, x.others)
-	} else {
-		b.Reason = model.Reason{Site: policy.Predicates, Text: "the only node that fits"}
+		b.Reason = report.Preferred(policy.Scores, &b, x.others)
+		x.text = report.AppendPreferred(x.text[:0], &b)
+		b.Reason.Text = x.store.texts.New(x.text)
 	}
 	b.GPUs = x.s.Devices(t, ch.Row, ch.Later)
 	if ch.Later {
@@ -220,43 +203,6 @@ func (x *Cycle) scores(ch *policy.Choice) []model.RowScore {
 	return out
 }
 
-// chosen names the row that put the node ahead of the runner-up most; none, where the two are equal.
-func (x *Cycle) chosen(b *model.Bind, other []model.RowScore) model.Reason {
-	why := model.Reason{Site: policy.Scores}
-	if b.Score == b.RunnerUpScore {
-		why.Text = x.said("score ", b.Score, ", as ", b.RunnerUp, " has; first in the order of nodes")
-		return why
-	}
-	most := 0.0
-	for _, s := range b.Scores {
-		lead := s.Score
-		for _, o := range other {
-			if o.Table == s.Table && o.Rule == s.Rule {
-				lead -= o.Score
-			}
-		}
-		if lead > most {
-			most, why.Table, why.Rule = lead, s.Table, s.Rule
-		}
-	}
-	why.Text = x.said("score ", b.Score, ", next ", b.RunnerUp, " with ", b.RunnerUpScore)
-	return why
-}
-
-// said joins texts and numbers, the latter with six digits.
-func (x *Cycle) said(parts ...any) string {
-	x.text = x.text[:0]
-	for _, part := range parts {
-		switch p := part.(type) {
-		case string:
-			x.text = append(x.text, p...)
-		case float64:
-			x.text = strconv.AppendFloat(x.text, p, 'g', 6, 64)
-		}
-	}
-	return x.store.texts.New(x.text)
-}
-
 // finish ends a turn: kept when jobReady, held when jobPipelined, else undone.
 func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, done []placed) (kept bool) {
 	if step.Word(policy.KeyCommit) == "task" {
@@ -271,37 +217,17 @@ func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, d
 	pipelined := x.s.Pipelined(j)
 	if pipelined.Yes && len(done) > 0 {
 		x.hold(done)
-		why := model.Reason{Site: policy.JobPipelined, Table: tableOf(pipelined), Rule: ruleOf(pipelined), Text: "its places are " +
-			"held, though it is not ready"}
-		if j.Counts[model.Pipelined] > 0 {
-			why.Text = "its tasks wait for resources that are being released"
-		}
-		x.jobWait(j, why)
+		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
 		return false
 	}
 	x.txn.Rollback(start)
 	x.kept.undo()
-	x.undone[j], x.turnUndone = len(done), len(done)
-	why := ready.Reason()
-	if n := len(done); n > 0 {
-		why.Text = fmt.Sprintf("%s; %d found a node, rolled back", why.Text, n)
-	}
-	x.note(j, nil, &model.Wait{Job: j.Key, Queue: j.QueueName, Action: x.action, Reason: why, Tried: x.tried(j, done)})
+	x.turnUndone = len(done)
+	x.waits.SetUndone(j, len(done))
+	wait := x.waits.ForJob(j, report.RolledBack(ready.Reason(), len(done)))
+	wait.Tried = x.tried(j, done)
+	x.note(j, nil, wait)
 	return false
-}
-
-func tableOf(a policy.Answer) string {
-	if a.Rule == nil {
-		return ""
-	}
-	return a.Rule.Table
-}
-
-func ruleOf(a policy.Answer) string {
-	if a.Rule == nil {
-		return ""
-	}
-	return a.Rule.Name
 }
 
 // keep makes the allocated ones binds; what is pipelined stays promised.

@@ -268,7 +268,7 @@ func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
 func (l *stepBacklog) drop(q *model.Queue, reason model.Reason) {
 	x := l.b.x
 	x.notes = x.notes[:0]
-	why := &outcome{undone: -1, notes: []note{{ofJob, &model.Wait{Action: x.action, Reason: reason}}}}
+	why := &outcome{undone: -1, notes: []note{{ofJob, &model.Wait{Action: x.waits.Action, Reason: reason}}}}
 	if known := l.drops[q]; known != nil && known.equal(why) {
 		why = known
 	}

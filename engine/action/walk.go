@@ -5,6 +5,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // visit is what a verb does with the jobs of a step.
@@ -73,7 +74,7 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 	for over := false; !todo.empty() && !over; {
 		t := todo.pop(x.s)
 		if t.Role != "" && slices.Contains(failed, t.Role) {
-			x.taskWait(t, builtin("role", "another pod of role "+t.Role+" found no node"), nil)
+			x.taskWait(t, report.RoleFailed(t.Role), nil)
 			x.withoutPlace(t)
 			continue
 		}

@@ -1,6 +1,9 @@
 package policy
 
-import "github.com/celsius-scheduler/celsius/engine/model"
+import (
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/report"
+)
 
 // sizes are the most that any node has of each dimension when it is empty, as of a clock of the objects, plus 1.
 type sizes struct {
@@ -32,27 +35,14 @@ func (s *Session) NeverFits(t *model.Task) string {
 		return ""
 	}
 	for _, dim := range s.c.Nodes.Dims() {
-		if t.InitRequest.Has(dim) {
-			if never := s.misfit(t, dim); never != "" {
-				return never
-			}
+		if never := s.misfit(t, dim); never != "" {
+			return never
 		}
 	}
 	return ""
 }
 
-// misfit is never of a task that asks for more of a dimension than any node has; "" of any other.
+// misfit says the same of one dimension.
 func (s *Session) misfit(t *model.Task, dim int) string {
-	if t.InitRequest[dim] > s.largest(dim)+model.Slack {
-		return s.never(t, dim)
-	}
-	return ""
-}
-
-func (s *Session) never(t *model.Task, dim int) string {
-	text := "it asks for " + s.c.Dims.Name(dim) + " " + s.c.Dims.AmountText(dim, t.InitRequest[dim]) + " and can never fit: "
-	if most := s.largest(dim); most > 0 {
-		return text + "the largest node has " + s.c.Dims.AmountText(dim, most)
-	}
-	return text + "no node has any"
+	return report.NeverFits(s.c.Dims, t, dim, s.largest(dim))
 }

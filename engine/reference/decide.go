@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"slices"
 	"time"
 
 	"github.com/google/cel-go/common/types/ref"
@@ -9,6 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // cycle is the work of one cycle.
@@ -25,14 +25,11 @@ type cycle struct {
 	filled  map[*policy.Attribute]map[*model.Queue]ref.Val // what waterFill gave that settles once a cycle
 	faults  map[fault]*model.RuleError
 
-	action    string
-	jobWaits  map[*model.Job]*model.Wait
-	taskWaits map[*model.Task]*model.Wait
-	undone    map[*model.Job]int // how many tasks the last turn placed and undid
-	places    map[*model.Job]int // in the order of the queue
-	held      []placed
-	promised  []placed
-	kept      *kept // by the present step; nil: nothing
+	waits    *report.Waits      // why jobs and tasks were left
+	places   map[*model.Job]int // in the order of the queue
+	held     []placed
+	promised []placed
+	kept     *kept // by the present step; nil: nothing
 }
 
 // Run decides cycle by cycle. It carries nothing from one to the next but what settles at the start of a run.
@@ -45,8 +42,9 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 		r.starts = Starts{}
 	}
 	x := &cycle{
-		c: c, p: p, plan: &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}, txn: c.Begin(), starts: r.starts, settled: Starts{}, filled: map[*policy.Attribute]map[*model.Queue]ref.Val{}, faults: map[fault]*model.RuleError{},
-		jobWaits: map[*model.Job]*model.Wait{}, taskWaits: map[*model.Task]*model.Wait{}, undone: map[*model.Job]int{}, places: map[*model.Job]int{},
+		c: c, p: p, plan: &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}, txn: c.Begin(), starts: r.starts,
+		settled: Starts{}, filled: map[*policy.Attribute]map[*model.Queue]ref.Val{}, faults: map[fault]*model.RuleError{},
+		waits: report.NewWaits(), places: map[*model.Job]int{},
 	}
 	x.w, x.seen = policy.NewWorld(c, p, x), c.Clock
 	x.w.BeginAt(now)
@@ -74,7 +72,7 @@ func verbs() map[string]func(*cycle, *policy.Step) {
 }
 
 func (x *cycle) run(a *policy.Action) {
-	x.action = a.Name
+	x.waits.Action = a.Name
 	x.world().Run(a.Name)
 	for _, step := range a.Steps {
 		if !x.condition(step.Condition(policy.KeyWhen), x.world().Frame(), "") {
@@ -87,10 +85,12 @@ func (x *cycle) run(a *policy.Action) {
 // walk gives turns to the jobs of a step, which are those that wait for something and for which the verb is not idle: always to the
 // first job of the first queue. turn does one turn, and says whether the job comes back for another. Where drop says so of a queue,
 // the rest of its jobs are left.
-func (x *cycle) walk(step *policy.Step, idle func(*model.Job) bool, drop func(*model.Queue) policy.Answer, turn func(*model.Job) (again bool)) {
+func (x *cycle) walk(
+	step *policy.Step, idle func(*model.Job) bool, drop func(*model.Queue) policy.Answer, turn func(*model.Job) (again bool),
+) {
 	jobs, places := map[*model.Queue][]*model.Job{}, map[*model.Queue]int{}
 	for _, j := range x.c.JobsByKey() {
-		if waits(j) && j.Seated() && !idle(j) && x.jobPasses(step, j) {
+		if report.MayWait(j) && j.Seated() && !idle(j) && x.jobPasses(step, j) {
 			jobs[j.Queue] = append(jobs[j.Queue], j)
 		}
 	}
@@ -127,18 +127,6 @@ func (x *cycle) placeInOrder(j *model.Job, places map[*model.Queue]int) {
 	}
 }
 
-// waits says whether a job can have something to wait for: to be let in, for nodes, or for what is being released.
-func waits(j *model.Job) bool {
-	if j.Orphan {
-		return slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return t.Status == model.Pending && !t.Foreign })
-	}
-	return j.Phase == model.PhasePending || j.TaskCount() == 0 || len(j.Expected) > 0 || unplaced(j)
-}
-
-func unplaced(j *model.Job) bool {
-	return j.Counts[model.Pending]+j.Counts[model.Pipelined]+j.Counts[model.Allocated] > 0
-}
-
 // admit lets jobs in, in order. A job without minResources is never put to the vote; one that is refused is not tried again in the
 // cycle.
 func (x *cycle) admit(step *policy.Step) {
@@ -154,7 +142,7 @@ func (x *cycle) admit(step *policy.Step) {
 			x.jobWait(j, why)
 			return false
 		}
-		delete(x.jobWaits, j)
+		x.waits.Set(j, nil, nil)
 		x.txn.Admit(j, x.plan.Now)
 		why.Reason = "" // that of a refusal
 		x.plan.Admits = append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: why})

@@ -3,8 +3,8 @@
 //
 // Nothing is remembered from one question to the next, but for the values that settle once a cycle or at the start of a run; every
 // expression is evaluated by cel-go, every order is a sort, every count a loop. What it has in common with the engine is the cluster
-// and its accounting (engine/model), the arithmetic of quotas (engine/quota), the compiled policy, and the fields and functions of
-// the language (engine/policy). Read it in this order:
+// and its accounting (engine/model), the arithmetic of quotas (engine/quota), the compiled policy (engine/policy), the fields and
+// functions of the language (engine/language), and the words for what was decided (engine/report). Read it in this order:
 //
 //	decide.go  a cycle: the actions, their steps, queues and jobs in turns
 //	place.go   one turn of a job: its tasks, what is kept, held or undone

@@ -1,12 +1,11 @@
 package reference
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // placed is a placement that is not kept (yet).
@@ -25,7 +24,8 @@ func (x *cycle) place(step *policy.Step) {
 		return x.any(policy.Overused, x.world().Frame().OfQueue(q))
 	}
 	settled := func(j *model.Job) bool {
-		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending && x.awaited(step, j).IsZero()
+		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending &&
+			x.awaited(step, j).IsZero()
 	}
 	x.kept = nil
 	x.walk(step, settled, overused, func(j *model.Job) (again bool) {
@@ -83,7 +83,7 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (agai
 		t := tasks[0]
 		tasks = tasks[1:]
 		if t.Role != "" && failed[t.Role] {
-			x.taskWait(t, builtin("role", "another pod of role "+t.Role+" found no node"), nil)
+			x.taskWait(t, report.RoleFailed(t.Role), nil)
 			x.c.SetVain(t, t.BestEffort)
 			continue
 		}
@@ -137,8 +137,11 @@ func (x *cycle) allocatable(step *policy.Step, t *model.Task) bool {
 	a := x.all(policy.Allocatable, x.world().Frame().OfTask(t))
 	if !a.Yes {
 		why := a.Reason()
-		if dim, never := x.neverFits(t); never {
-			why.Text += "; " + x.never(t, dim)
+		for _, dim := range x.c.Nodes.Dims() {
+			if never := x.neverFits(t, dim); never != "" && len(x.c.Nodes.ByOrder()) > 0 {
+				why.Text += "; " + never
+				break
+			}
 		}
 		x.taskWait(t, why, nil)
 	}
@@ -147,29 +150,29 @@ func (x *cycle) allocatable(step *policy.Step, t *model.Task) bool {
 
 // try finds a node for a task and puts it there.
 func (x *cycle) try(t *model.Task) (p placed, found bool) {
-	if a := x.all(policy.TaskFeasible, x.world().Frame().OfTask(t)); !a.Yes {
-		x.taskWait(t, a.Reason(), nil)
+	if why, ok := x.feasible(t); !ok {
+		x.taskWait(t, why, nil)
 		return placed{}, false
 	}
-	best, why, nodes := x.choose(t)
-	if why != nil {
-		x.taskWait(t, *why, nodes)
+	best, found, refused := x.choose(t)
+	if !found {
+		x.taskWait(t, report.NoNode(policy.Predicates, refused), refused)
 		return placed{}, false
 	}
 	volumes, err := x.world().Bindings(t, best.row)
 	if err != nil {
-		x.taskWait(t, builtin("volumes", err.Error()), nil)
+		x.taskWait(t, report.Builtin("volumes", err.Error()), nil)
 		return placed{}, false
 	}
 	if first := x.takeKept(t, best.row); first != nil {
-		x.taskWait(t, builtin("await-pods", "the place is kept for "+first.Title+", which comes first and whose pods are being made"), nil)
+		x.taskWait(t, report.KeptFor(first), nil)
 		return placed{}, false
 	}
 	if t.Status == model.Pipelined {
 		x.txn.Unplace(t)
 	}
 	b := best.bind
-	b.Task, b.UID, b.Job, b.Queue, b.Action = t.Key, t.UID, t.Job.Key, t.Job.QueueName, x.action
+	b.Task, b.UID, b.Job, b.Queue, b.Action = t.Key, t.UID, t.Job.Key, t.Job.QueueName, x.waits.Action
 	b.GPUs, b.Volumes = x.devices(t, best), volumes
 	if best.later {
 		x.txn.Pipeline(t, best.row, b.GPUs)
@@ -177,7 +180,7 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 		x.txn.Allocate(t, best.row, b.GPUs)
 	}
 	x.txn.Reserve(t, volumes)
-	delete(x.taskWaits, t)
+	x.waits.Set(t.Job, t, nil)
 	return placed{t, b}, true
 }
 
@@ -186,32 +189,27 @@ func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept, done [
 	ready := x.all(policy.JobReady, x.world().Frame().OfJob(j))
 	if ready.Yes {
 		x.keep(done)
-		delete(x.jobWaits, j)
+		x.waits.Set(j, nil, nil)
 		return true
 	}
 	pipelined := x.vote(policy.JobPipelined, x.world().Frame().OfJob(j))
 	if pipelined.Yes && len(done) > 0 {
 		x.hold(done)
-		why := model.Reason{Site: policy.JobPipelined, Text: "its places are held, though it is not ready"}
-		if pipelined.Rule != nil {
-			why.Table, why.Rule = pipelined.Rule.Table, pipelined.Rule.Name
-		}
-		if j.Counts[model.Pipelined] > 0 {
-			why.Text = "its tasks wait for resources that are being released"
-		}
-		x.jobWait(j, why)
+		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
 		return false
 	}
 	x.txn.Rollback(start)
 	x.kept = before
-	x.undone[j] = len(done)
-	why := ready.Reason()
-	if n := len(done); n > 0 {
-		why.Text = fmt.Sprintf("%s; %d found a node, rolled back", why.Text, n)
-	}
-	earlier := x.jobWaits[j]
-	x.jobWait(j, why)
-	x.jobWaits[j].Tried = tried(j, done, earlier)
+	x.waits.SetUndone(j, len(done))
+	wait := x.waits.ForJob(j, report.RolledBack(ready.Reason(), len(done)))
+	wait.Tried = report.Tried(j, len(done), func(t *model.Task) string {
+		i := slices.IndexFunc(done, func(p placed) bool { return p.task == t })
+		if i < 0 {
+			return ""
+		}
+		return done[i].bind.Node
+	})
+	x.waits.Set(j, nil, wait)
 	return false
 }
 
@@ -247,33 +245,4 @@ func (x *cycle) hold(done []placed) {
 			x.promised = append(x.promised, p)
 		}
 	}
-}
-
-// tried is how the tasks of a job fared that was undone, of several turns together; nil: no other task of it waits. Tasks are told by
-// their places among those that wait.
-func tried(j *model.Job, done []placed, earlier *model.Wait) *model.Tried {
-	var waiting []*model.Task
-	for _, t := range j.Tasks {
-		if t.Waits() {
-			waiting = append(waiting, t)
-		}
-	}
-	if len(waiting) < 2 {
-		return nil
-	}
-	found := map[int]string{}
-	if earlier != nil && earlier.Tried != nil && earlier.Tried.Waiting == len(waiting) {
-		for _, f := range earlier.Tried.Found {
-			found[f.Task] = f.Node
-		}
-	}
-	for _, p := range done {
-		found[slices.Index(waiting, p.task)] = p.bind.Node
-	}
-	out := &model.Tried{Waiting: len(waiting)}
-	for task, node := range found {
-		out.Found = append(out.Found, model.Found{Task: task, Node: node})
-	}
-	slices.SortFunc(out.Found, func(a, b model.Found) int { return cmp.Compare(a.Task, b.Task) })
-	return out
 }

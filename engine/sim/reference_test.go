@@ -9,6 +9,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/reference"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // TestScenariosByReference runs every scenario once by the engine and once by the reference: the plans are the same, to the byte.
@@ -41,7 +42,7 @@ func writtenPlans(t *testing.T, plans []*model.Plan) []string {
 	t.Helper()
 	var out []string
 	for _, plan := range plans {
-		text, err := reference.Written(plan)
+		text, err := report.Written(plan)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference"
+	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/engine/sim/corpus"
 	"github.com/celsius-scheduler/celsius/engine/volcano"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -269,7 +270,7 @@ func TestCorpusByReference(t *testing.T) {
 			if plan == nil {
 				continue
 			}
-			text, err := reference.Written(plan)
+			text, err := report.Written(plan)
 			if err != nil {
 				t.Fatal(err)
 			}

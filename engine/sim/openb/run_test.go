@@ -12,6 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/reference"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // samples reads the policies that ship.
@@ -198,7 +199,7 @@ func TestAPartOfARunByReference(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				text, err := reference.Written(decide(c, h.Policy, o.end()))
+				text, err := report.Written(decide(c, h.Policy, o.end()))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package reference
+package report
 
 import (
 	"encoding/json"

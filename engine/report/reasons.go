@@ -1,0 +1,69 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Builtin is a reason that no row of a table gives.
+func Builtin(rule, text string) model.Reason {
+	return model.Reason{Table: "builtin", Rule: rule, Text: text}
+}
+
+// RoleFailed is why a task is not tried: another of its role found no node in this turn.
+func RoleFailed(role string) model.Reason {
+	return Builtin("role", "another pod of role "+role+" found no node")
+}
+
+// KeptFor is why a task does not get the place that was found for it: it is kept for pods of a job that comes before.
+func KeptFor(first *model.Job) model.Reason {
+	return Builtin("await-pods", "the place is kept for "+first.Title+", which comes first and whose pods are being made")
+}
+
+// Unasked is why no action comes to a job as a whole, under a policy that is paused or has so many actions; without a rule: some may.
+func Unasked(j *model.Job, policy string, paused bool, actions int) model.Reason {
+	switch {
+	case j.Queue == nil:
+		return Builtin("queue", "there is no queue "+strconv.Quote(j.QueueName))
+	case !j.Seated():
+		return Builtin("queue", "the queue "+j.QueueName+" only holds other queues; name one below it")
+	case paused:
+		return Builtin("paused", "policy "+policy+" is paused: nothing is decided until its mode is Active")
+	case actions == 0:
+		return Builtin("pipeline", "the pipeline of policy "+policy+" is empty: it names no action that could let jobs in or place pods")
+	case j.TaskCount() == 0:
+		return Builtin("pipeline", "no action of the pipeline of policy "+policy+" lets the job in")
+	}
+	return model.Reason{}
+}
+
+// Held is why a job that is not ready waits, though its placements are held; because is the answer by which they are.
+func Held(j *model.Job, site string, because model.Reason) model.Reason {
+	why := model.Reason{Site: site, Table: because.Table, Rule: because.Rule, Text: "its places are held, though it is not ready"}
+	if j.Counts[model.Pipelined] > 0 {
+		why.Text = "its tasks wait for resources that are being released"
+	}
+	return why
+}
+
+// RolledBack is why a job waits of which so many tasks were placed and undone.
+func RolledBack(why model.Reason, placed int) model.Reason {
+	if placed > 0 {
+		why.Text = fmt.Sprintf("%s; %d found a node, rolled back", why.Text, placed)
+	}
+	return why
+}
+
+// NeverFits says of a task that asks for more of a dimension than the largest node has that it does; "" of any other.
+func NeverFits(dims *model.Dims, t *model.Task, dim int, largest float64) string {
+	if !t.InitRequest.Has(dim) || !(t.InitRequest[dim] > largest+model.Slack) {
+		return ""
+	}
+	text := "it asks for " + dims.Name(dim) + " " + dims.AmountText(dim, t.InitRequest[dim]) + " and can never fit: "
+	if largest > 0 {
+		return text + "the largest node has " + dims.AmountText(dim, largest)
+	}
+	return text + "no node has any"
+}

@@ -1,0 +1,122 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// The conditions of a PodGroup.
+const (
+	unschedulable = "Unschedulable"
+	scheduled     = "Scheduled"
+	// notEnoughResources is the reason where the row that said no gives none.
+	notEnoughResources = "NotEnoughResources"
+)
+
+// Status is what a job's PodGroup is told at the end of a cycle, while what is only promised still counts (docs/volcano.md, PodGroups at
+// the end of a cycle). whole says whether the job's placements may be kept, and why not; it is asked of jobs that have tasks.
+func (w *Waits) Status(j *model.Job, whole func(*model.Job) (why model.Reason, ok bool)) model.JobStatus {
+	condition := w.condition(j, whole)
+	return model.JobStatus{
+		Job: j.Key, Phase: phase(j, condition), Running: j.Counts[model.Running], Succeeded: j.Counts[model.Succeeded],
+		Failed: j.Counts[model.Failed], Condition: condition,
+	}
+}
+
+// condition says whether a job's placements may be kept: that is what Scheduled means. nil: what was said last stands.
+func (w *Waits) condition(j *model.Job, whole func(*model.Job) (why model.Reason, ok bool)) *model.Condition {
+	if j.TaskCount() == 0 {
+		return w.notLetIn(j)
+	}
+	answer, ok := whole(j)
+	if ok {
+		return w.whole
+	}
+	if leavingOnly(j) {
+		return nil
+	}
+	why := w.jobs[j]
+	for _, t := range j.Tasks {
+		if own := w.tasks[t]; own != nil && t.Status == model.Pending {
+			why = own
+			break
+		}
+	}
+	if why == nil {
+		why = &model.Wait{Reason: answer}
+	}
+	missing := max(j.MinMember-j.Ready()-int64(w.undone[j]), 0)
+	what := fmt.Sprintf("%d/%d tasks in gang unschedulable: ", missing, max(j.TaskCount(), j.MinMember))
+	return waitsFor(why, answer.Reason, what)
+}
+
+// notLetIn says why a job that has no tasks yet was not let in: until it is, it gets none that could say so.
+func (w *Waits) notLetIn(j *model.Job) *model.Condition {
+	why := w.jobs[j]
+	if why == nil || j.Phase != model.PhasePending {
+		return nil
+	}
+	return waitsFor(why, why.Reason.Reason, "not let into queue "+j.QueueName+": ")
+}
+
+func waitsFor(why *model.Wait, reason, what string) *model.Condition {
+	return &model.Condition{
+		Type: unschedulable, Status: "True", Reason: cmp.Or(reason, notEnoughResources), Message: what + why.String(),
+		Cause: model.RowName(why.Reason.Table, why.Reason.Rule),
+	}
+}
+
+// leavingOnly says whether a gang that is not whole lacks nothing but members that are on their way out: none is there that
+// could be placed in their stead, so nothing of it is unschedulable, and what was said of it last stands until they are gone.
+func leavingOnly(j *model.Job) bool {
+	return j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Counts[model.Releasing] > 0 && j.Ready()+releasing(j) >= j.MinMember
+}
+
+// releasing is how many tasks hold a node on their way out.
+func releasing(j *model.Job) (n int64) {
+	if j.Counts[model.Releasing] == 0 {
+		return 0
+	}
+	for _, t := range j.Tasks {
+		if t.Status == model.Releasing && t.NodeName != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// phase is the phase after the cycle. A task that was bound just now is not scheduled yet.
+func phase(j *model.Job, condition *model.Condition) string {
+	if j.Counts[model.Running] > 0 && condition != nil && condition.Type == unschedulable {
+		return "Unknown"
+	}
+	finished := j.Counts[model.Succeeded] + j.Counts[model.Failed]
+	begun := finished + j.Counts[model.Running] + j.Counts[model.Bound] + releasing(j)
+	switch {
+	case begun >= j.MinMember && begun == finished && j.TaskCount() > 0:
+		return "Completed"
+	case begun >= j.MinMember && begun > 0:
+		return "Running"
+	case j.Phase == "Inqueue":
+		return "Inqueue"
+	}
+	return "Pending"
+}
+
+// Queues adds the statuses of queues to a plan, and warns of what pods ask for that this version does not heed.
+func Queues(c *model.Cluster, plan *model.Plan) {
+	if c.Claiming > 0 {
+		plan.Warnings = append(plan.Warnings, fmt.Sprintf("%d pod(s) claim resources (DRA), which this version does not heed", c.Claiming))
+	}
+	for _, q := range c.QueuesByName() {
+		status := model.QueueStatus{Queue: q.Name, Allocated: map[string]string{}}
+		for i, v := range q.Allocated {
+			if q.Allocated.Has(i) {
+				status.Allocated[c.Dims.Name(i)] = c.Dims.Quantity(i, v).String()
+			}
+		}
+		plan.Queues = append(plan.Queues, status)
+	}
+}

@@ -1,0 +1,166 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Waits is of each job and task the last reason that it was left for, so that a later action's success clears it.
+type Waits struct {
+	Action string // at work
+	jobs   map[*model.Job]*model.Wait
+	tasks  map[*model.Task]*model.Wait
+	undone map[*model.Job]int
+	whole  *model.Condition // of the jobs that can start
+}
+
+// NewWaits begins a cycle.
+func NewWaits() *Waits {
+	return &Waits{
+		jobs: map[*model.Job]*model.Wait{}, tasks: map[*model.Task]*model.Wait{}, undone: map[*model.Job]int{},
+		whole: &model.Condition{Type: scheduled, Status: "True", Reason: "tasks in gang are ready to be scheduled"},
+	}
+}
+
+// ForJob is a wait of a job as a whole.
+func (w *Waits) ForJob(j *model.Job, why model.Reason) *model.Wait {
+	return &model.Wait{Job: j.Key, Queue: j.QueueName, Action: w.Action, Reason: why}
+}
+
+// ForTask is a wait of one task.
+func (w *Waits) ForTask(t *model.Task, why model.Reason, nodes []model.NodeCount) *model.Wait {
+	return &model.Wait{Job: t.Job.Key, Task: t.Key, Queue: t.Job.QueueName, Action: w.Action, Reason: why, Nodes: nodes}
+}
+
+// Set has a job, or where t is not nil one of its tasks, wait for a reason; nil: for none any more. What a job's turn undid is told
+// together with what an earlier one did.
+func (w *Waits) Set(j *model.Job, t *model.Task, wait *model.Wait) {
+	switch {
+	case t == nil && wait == nil:
+		delete(w.jobs, j)
+	case t == nil:
+		w.jobs[j] = after(w.jobs[j], wait)
+	case wait == nil:
+		delete(w.tasks, t)
+	default:
+		w.tasks[t] = wait
+	}
+}
+
+// SetUndone says how many tasks a job's last turn placed, and undid again.
+func (w *Waits) SetUndone(j *model.Job, placed int) { w.undone[j] = placed }
+
+// Waits says whether a job was left for a reason of its own.
+func (w *Waits) Waits(j *model.Job) bool { return w.jobs[j] != nil }
+
+// after is what is said of a job after what was said before: tasks found nodes in the turn of either.
+func after(earlier, w *model.Wait) *model.Wait {
+	if earlier == nil || earlier.Tried == nil || w.Tried == nil || earlier.Tried.Waiting != w.Tried.Waiting || len(earlier.Tried.Found) == 0 {
+		return w
+	}
+	found := slices.Concat(w.Tried.Found, earlier.Tried.Found) // of two on one task the later
+	byTask := func(a, b model.Found) int { return a.Task - b.Task }
+	slices.SortStableFunc(found, byTask)
+	both := *w
+	both.Tried = &model.Tried{
+		Waiting: w.Tried.Waiting, Found: slices.CompactFunc(found, func(a, b model.Found) bool { return byTask(a, b) == 0 }),
+	}
+	return &both
+}
+
+// Tried is how the tasks of a job fared in a turn that placed so many of them and was undone; nil: there is no other task that waits.
+// node is what was found for a task, "" nothing; it is asked in the order of keys.
+func Tried(j *model.Job, placed int, node func(*model.Task) string) *model.Tried {
+	out := &model.Tried{Waiting: int(j.Counts[model.Pending] + j.Counts[model.Pipelined])}
+	if out.Waiting < 2 {
+		return nil
+	}
+	if placed == 0 {
+		return out
+	}
+	out.Found = make([]model.Found, 0, placed)
+	n := 0
+	for _, t := range j.Tasks {
+		if !t.Waits() {
+			continue
+		}
+		if name := node(t); name != "" {
+			out.Found = append(out.Found, model.Found{Task: n, Node: name})
+		}
+		n++
+	}
+	return out
+}
+
+// Untried gives the pending tasks that no step came to their reason, and so a job that waits to be let in and has no tasks yet. unasked is
+// why no action comes to the job as a whole; feasible tells why a task could be placed nowhere.
+func (w *Waits) Untried(j *model.Job, unasked model.Reason, feasible func(*model.Task) (why model.Reason, ok bool)) {
+	if w.jobs[j] != nil || j.Counts[model.Pending] == 0 && (j.Phase != model.PhasePending || j.TaskCount() > 0) {
+		return
+	}
+	if unasked.Rule != "" && !j.Orphan {
+		w.Set(j, nil, w.ForJob(j, unasked))
+		return
+	}
+	for _, t := range j.Tasks {
+		switch {
+		case t.Status != model.Pending || w.tasks[t] != nil:
+		case j.Orphan:
+			if !t.Foreign {
+				w.Set(j, t, w.ForTask(t, Builtin("podgroup", "its PodGroup is not there"), nil))
+			}
+		default:
+			why, ok := feasible(t)
+			if ok {
+				why = Builtin("turn", "not tried: its job's turn ended, or no action of the pipeline takes it")
+			}
+			w.Set(j, t, w.ForTask(t, why, nil))
+		}
+	}
+}
+
+// List is a job's wait, then those of its tasks, which sort puts in order. place is the job's in its queue's order.
+func (w *Waits) List(j *model.Job, place int, sort func([]*model.Task)) []model.Wait {
+	var out []model.Wait
+	add := func(w *model.Wait) {
+		own := *w
+		own.Place = place
+		out = append(out, own)
+	}
+	if own := w.jobs[j]; own != nil && (j.Phase == model.PhasePending || Unplaced(j)) {
+		add(own)
+	}
+	var left []*model.Task
+	for _, t := range j.Tasks {
+		if w.tasks[t] != nil && t.Status == model.Pending {
+			left = append(left, t)
+		}
+	}
+	sort(left)
+	for _, t := range left {
+		add(w.tasks[t])
+	}
+	return out
+}
+
+// Unplaced says whether tasks of a job have no node yet, or one that is only promised.
+func Unplaced(j *model.Job) bool {
+	return j.Counts[model.Pending]+j.Counts[model.Pipelined]+j.Counts[model.Allocated] > 0
+}
+
+// MayWait says whether a job can have something to wait for: to be let in, for nodes, or for what is being released.
+func MayWait(j *model.Job) bool {
+	if j.Orphan {
+		return j.Counts[model.Pending] > 0 && slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return !t.Foreign })
+	}
+	return j.Phase == model.PhasePending || j.TaskCount() == 0 || len(j.Expected) > 0 || Unplaced(j)
+}
+
+// ByQueue is all jobs by their queues' names, and keys: the order in which waits are listed.
+func ByQueue(c *model.Cluster) []*model.Job {
+	jobs := slices.Clone(c.JobsByKey())
+	slices.SortStableFunc(jobs, func(a, b *model.Job) int { return cmp.Compare(a.QueueName, b.QueueName) })
+	return jobs
+}
