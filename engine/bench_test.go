@@ -16,7 +16,7 @@ import (
 
 // scene is a cluster and a policy at work on it, whose time moves on by a second a cycle.
 type scene struct {
-	s    *policy.Session
+	d    *engine.Decider
 	now  time.Time
 	plan *model.Plan // of the last cycle
 }
@@ -27,17 +27,24 @@ func newScene(tb testing.TB, p *policy.Policy, deltas []model.Delta) *scene {
 	if errs := c.Apply(deltas...); len(errs) > 0 {
 		tb.Fatal(errs[0])
 	}
-	return &scene{s: policy.NewSession(c, p), now: benchStart()}
+	x := &scene{now: benchStart()}
+	x.begin(c, p)
+	return x
+}
+
+// begin has a session begin, with nothing remembered.
+func (x *scene) begin(c *model.Cluster, p *policy.Policy) {
+	x.d = engine.NewDecider(policy.NewSession(c, p), nil)
 }
 
 func (x *scene) cycle() {
-	x.plan = engine.Cycle(x.s, x.now)
+	x.plan = x.d.Cycle(x.now)
 	x.now = x.now.Add(time.Second)
 }
 
 func (x *scene) apply(tb testing.TB, deltas []model.Delta) {
 	tb.Helper()
-	if errs := x.s.Cluster().Apply(deltas...); len(errs) > 0 {
+	if errs := x.d.Session().Cluster().Apply(deltas...); len(errs) > 0 {
 		tb.Fatal(errs[0])
 	}
 }
@@ -46,8 +53,8 @@ func (x *scene) apply(tb testing.TB, deltas []model.Delta) {
 func (x *scene) evaluations() uint64 {
 	n := uint64(0)
 	for _, site := range policy.Sites() {
-		for _, r := range x.s.Policy().Rules(site.Name) {
-			n += x.s.Evaluated(r)
+		for _, r := range x.d.Session().Policy().Rules(site.Name) {
+			n += x.d.Session().Evaluated(r)
 		}
 	}
 	return n
@@ -126,7 +133,7 @@ func cold(b *testing.B, p *policy.Policy, deltas []model.Delta) *meter {
 		x := newScene(b, p, deltas)
 		b.StartTimer()
 		start := cpu(b)
-		x.s = policy.NewSession(x.s.Cluster(), p)
+		x.begin(x.d.Session().Cluster(), p)
 		x.cycle()
 		m.used += cpu(b) - start
 		b.StopTimer()

@@ -51,7 +51,8 @@ func TestARowHasItsShareOfACycle(t *testing.T) {
 		var plans []string
 		for range 2 {
 			c, p := crowd(t, 50, 40), dear(t, fmt.Sprintf(fourLoops, test.onError))
-			plan := engine.Decide(c, p, benchStart())
+			var d engine.Decider
+			plan := d.Decide(c, p, benchStart())
 			if n := len(plan.Binds); n < test.least || n > test.most {
 				t.Errorf("onError %s: %d pods are bound", test.onError, n)
 			}
@@ -65,7 +66,7 @@ func TestARowHasItsShareOfACycle(t *testing.T) {
 			}
 			plans = append(plans, string(text))
 			if test.onError == "deny" { // the next cycle asks the others
-				if next := engine.Decide(c, p, benchStart().Add(time.Second)); len(next.Binds) == 0 {
+				if next := d.Decide(c, p, benchStart().Add(time.Second)); len(next.Binds) == 0 {
 					t.Error("no pod is bound in the second cycle")
 				}
 			}

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
 var updateCosts = flag.Bool("update", false, "write what testdata/costs.txt holds anew")
@@ -51,7 +49,7 @@ func costed(t *testing.T) map[string]func() (x *scene, run func()) {
 		out["decide/"+w.String()] = func() (*scene, func()) {
 			x := newScene(t, defaultPolicy(t), w.objects())
 			return x, func() {
-				x.s = policy.NewSession(x.s.Cluster(), x.s.Policy())
+				x.begin(x.d.Session().Cluster(), x.d.Session().Policy())
 				x.cycle()
 			}
 		}

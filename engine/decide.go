@@ -8,41 +8,59 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// Decider decides as Decide does.
-type Decider func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan
-
 // Decide runs one cycle: (cluster, policy, now) in, Plan with its reasons out. What the plan binds is
 // Binding in the cluster afterwards, and what it admits is in; everything else is as it was.
-// The cluster remembers verdicts for the next cycle under the same policy.
 func Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
-	return Observe(c, p, now, func(string) {})
+	return new(Decider).Decide(c, p, now)
+}
+
+// DecideFunc decides as Decide does.
+type DecideFunc func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan
+
+// Decider runs one cycle after the other, and remembers between them what still holds while the cluster and the policy are the same. That
+// saves work and decides nothing. The zero value remembers nothing yet.
+type Decider struct {
+	session *policy.Session // of the last cycle; nil: there was none
+	memory  *action.Memory  // nil: none yet
+}
+
+// NewDecider goes on with a session of the caller's own, and with what is remembered of its jobs; nil: nothing is yet.
+func NewDecider(s *policy.Session, m *action.Memory) *Decider { return &Decider{s, m} }
+
+// Session is that of the last cycle; nil: there was none.
+func (d *Decider) Session() *policy.Session { return d.session }
+
+// Decide is Decide of the package, for one cycle after the other.
+func (d *Decider) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
+	return d.Observe(c, p, now, func(string) {})
 }
 
 // Observe is Decide for a caller with a clock, which nothing here has: ran is told of each action when it has run.
-func Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran func(action string)) *model.Plan {
-	s, ok := c.View.(*policy.Session)
-	switch {
-	case !ok || s.Policy() != p:
-		s = policy.NewSession(c, p)
-		c.View = s
+func (d *Decider) Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran func(action string)) *model.Plan {
+	switch s := d.session; {
+	case s == nil || s.Cluster() != c || s.Policy() != p:
+		d.session, d.memory = policy.NewSession(c, p), nil
 	case s.Spent():
-		s = s.Renewed()
-		c.View = s
+		d.session, d.memory = s.Renewed(), nil
 	}
-	return cycle(s, now, ran)
+	return d.cycle(now, ran)
 }
 
-// Cycle is Decide on a session of the caller's own.
-func Cycle(s *policy.Session, now time.Time) *model.Plan { return cycle(s, now, func(string) {}) }
+// Cycle is Decide with the session that there is.
+func (d *Decider) Cycle(now time.Time) *model.Plan { return d.cycle(now, func(string) {}) }
 
-func cycle(s *policy.Session, now time.Time, ran func(action string)) *model.Plan {
-	if plan := s.Still(now); plan != nil && action.Reorder(s, plan) {
+func (d *Decider) cycle(now time.Time, ran func(action string)) *model.Plan {
+	s := d.session
+	if d.memory == nil {
+		d.memory = action.NewMemory(s)
+	}
+	if plan := s.Still(now); plan != nil && d.memory.Reorder(plan) {
 		return plan
 	}
 	c, p := s.Cluster(), s.Policy()
 	plan := &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
 	s.Begin(now)
-	x := action.Begin(s, plan)
+	x := action.Begin(s, d.memory, plan)
 	if p.Mode != "Paused" {
 		for _, a := range p.Actions {
 			x.Run(a)

@@ -7,6 +7,8 @@
 // What a cycle decides is defined by engine/reference, which is written to be read, and remembers nothing; what follows is the same made
 // fast, held to it byte for byte. A new behaviour is written there first.
 //
+// Who runs cycle after cycle has a Decider, which remembers between them; there is no other place where anything is remembered.
+//
 // Between the inputs and the Plan there is no I/O, no clock, no log, no randomness, and no goroutine that outlives a
 // call: the same input gives the same bytes. One cycle goes
 //

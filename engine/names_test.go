@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -46,11 +47,10 @@ func TestResourceNamesComeAndGo(t *testing.T) {
 		for _, x := range scenes {
 			x.apply(t, deltas)
 			if x == scenes[1] {
-				x.s = x.s.Renewed()
-				action.Forget(x.s)
+				x.d = engine.NewDecider(x.d.Session().Renewed(), action.Forgetful())
 			}
 			x.cycle()
-			if err := x.s.Cluster().Check(); err != nil {
+			if err := x.d.Session().Cluster().Check(); err != nil {
 				t.Fatal(err)
 			}
 			text, err := json.Marshal(x.plan)
@@ -108,7 +108,7 @@ func TestResourceNamesComeAndGo(t *testing.T) {
 			t.Errorf("step %d: %s, want %s", i, got, step.want)
 		}
 	}
-	if got := fmt.Sprint(scenes[0].s.Cluster().Nodes.Columns()); got != "[0 1 2 3 4]" {
+	if got := fmt.Sprint(scenes[0].d.Session().Cluster().Nodes.Columns()); got != "[0 1 2 3 4]" {
 		t.Errorf("dimensions with columns: %s", got)
 	}
 }

@@ -41,7 +41,7 @@ type run struct {
 	// noErrors leaves out which rows erred: what is remembered is not asked again.
 	noErrors bool
 	// after sees the cluster after each cycle.
-	after func(c *model.Cluster, s *policy.Session, plan *model.Plan)
+	after func(c *model.Cluster, d *engine.Decider, plan *model.Plan)
 }
 
 // pauses are the cycles after each step of a history, by how long after it: most find nothing new.
@@ -54,19 +54,18 @@ func pauses() []time.Duration {
 func (r run) plans(t *rapid.T) []string {
 	c := model.NewCluster(model.Options{})
 	var out []string
-	var s *policy.Session
+	var d *engine.Decider
 	now := time.Unix(1_700_000_100, 0).UTC()
 	for n, deltas := range r.history() {
 		c.Apply(deltas...) // mistakes in objects are as good as any other
-		if p := r.policies[n%len(r.policies)]; s == nil || s.Policy() != p {
-			s = policy.NewSession(c, p)
+		if p := r.policies[n%len(r.policies)]; d == nil || d.Session().Policy() != p {
+			d = engine.NewDecider(policy.NewSession(c, p), nil)
 		}
 		for _, pause := range pauses() {
 			if r.forgets {
-				s = s.Renewed()
-				action.Forget(s)
+				d = engine.NewDecider(d.Session().Renewed(), action.Forgetful())
 			}
-			plan := engine.Cycle(s, now.Add(time.Duration(n)*time.Minute+pause))
+			plan := d.Cycle(now.Add(time.Duration(n)*time.Minute + pause))
 			if err := c.Check(); err != nil {
 				t.Fatalf("cycle %d, %v later: %v", n, pause, err)
 			}
@@ -75,7 +74,7 @@ func (r run) plans(t *rapid.T) []string {
 			}
 			out = append(out, madeUp.ReplaceAllString(written(t, plan), ""))
 			if r.after != nil {
-				r.after(c, s, plan)
+				r.after(c, d, plan)
 			}
 			c.Apply(started(c, plan)...)
 		}
@@ -293,7 +292,7 @@ type judge struct {
 	t    *rapid.T
 	w    *world
 	c    *model.Cluster
-	s    *policy.Session
+	d    *engine.Decider
 	plan *model.Plan
 
 	pods  []*corev1.Pod     // in key order
@@ -301,8 +300,8 @@ type judge struct {
 	bound map[string]model.Bind
 }
 
-func newJudge(t *rapid.T, w *world, c *model.Cluster, s *policy.Session, plan *model.Plan) *judge {
-	j := &judge{t: t, w: w, c: c, s: s, plan: plan, where: map[string]string{}, bound: map[string]model.Bind{}}
+func newJudge(t *rapid.T, w *world, c *model.Cluster, d *engine.Decider, plan *model.Plan) *judge {
+	j := &judge{t: t, w: w, c: c, d: d, plan: plan, where: map[string]string{}, bound: map[string]model.Bind{}}
 	for _, task := range c.TasksByKey() {
 		p := task.Object
 		j.pods = append(j.pods, p)
@@ -474,7 +473,7 @@ func (j *judge) quotas() {
 		if len(asked[q.Name]) > 0 && spec.Status.State == v1beta1.QueueStateClosed {
 			j.fatalf("queue %s is closed, but pods of it are bound", q.Name)
 		}
-		deserved, ok := j.s.QueueAmounts(q, "deserved")
+		deserved, ok := j.d.Session().QueueAmounts(q, "deserved")
 		held := j.held(q.Name)
 		for name := range asked[q.Name] {
 			dim, _ := j.c.Dims.Find(string(name))
@@ -555,8 +554,8 @@ func TestPlansKeepPromises(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				w := drawWorld(t)
 				r := run{world: w, policies: p.policies[:1]}
-				r.after = func(c *model.Cluster, s *policy.Session, plan *model.Plan) {
-					j := newJudge(t, w, c, s, plan)
+				r.after = func(c *model.Cluster, d *engine.Decider, plan *model.Plan) {
+					j := newJudge(t, w, c, d, plan)
 					j.room()
 					j.reasons()
 					if p.name != "launch" {
@@ -576,7 +575,7 @@ func TestPlansKeepPromises(t *testing.T) {
 
 // again decides once more, with nothing changed: what was bound stays so, and is not bound a second time.
 func (j *judge) again() {
-	plan := engine.Cycle(j.s, j.plan.Now)
+	plan := j.d.Cycle(j.plan.Now)
 	for _, b := range plan.Binds {
 		if first, twice := j.bound[b.Task]; twice {
 			j.fatalf("%s was bound to %s, and again to %s", b.Task, first.Node, b.Node)
@@ -646,7 +645,7 @@ func TestRoomIsUsed(t *testing.T) {
 				w, pods := drawSimpleWorld(t)
 				r := run{world: w, policies: p.policies[:1]}
 				wanted := pods
-				r.after = func(_ *model.Cluster, _ *policy.Session, plan *model.Plan) {
+				r.after = func(_ *model.Cluster, _ *engine.Decider, plan *model.Plan) {
 					now := wanted
 					wanted = 0 // in later cycles
 					if len(plan.Binds) != now || len(plan.Waits) > 0 {

@@ -41,8 +41,9 @@ func TestIdleCycleAllocatesAPlan(t *testing.T) {
 func TestPlacingAndUndoingAllocatesNothing(t *testing.T) {
 	w := workload{100, 4, 20, "shapes"}
 	x := newScene(t, defaultPolicy(t), w.objects())
-	x.s.Begin(x.now)
-	c := x.s.Cluster()
+	s := x.d.Session()
+	s.Begin(x.now)
+	c := s.Cluster()
 	var tasks []*model.Task
 	for _, j := range c.Jobs {
 		tasks = append(tasks, j.Tasks...)
@@ -54,12 +55,12 @@ func TestPlacingAndUndoingAllocatesNothing(t *testing.T) {
 		start := txn.Mark()
 		placed = 0
 		for _, task := range tasks {
-			choice, ok := x.s.Class(task).Choose()
-			if !ok || !x.s.Allocatable(task).Yes || !x.s.Feasible(task).Yes {
+			choice, ok := s.Class(task).Choose()
+			if !ok || !s.Allocatable(task).Yes || !s.Feasible(task).Yes {
 				t.Fatal("there is room")
 			}
 			txn.Allocate(task, choice.Row, nil)
-			if x.s.IsReady(task.Job) {
+			if s.IsReady(task.Job) {
 				txn.Bind(task)
 			}
 			placed++

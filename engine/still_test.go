@@ -83,16 +83,16 @@ func TestWhoErrsWithTimeIsNamedInOrder(t *testing.T) {
 	p := aging(t, "1 / (2 - (now - job.createdAt).getMinutes())")
 	for i := range 40 {
 		c := stillWorld(t, "c", "a", "b")
-		s := policy.NewSession(c, p)
+		d := engine.NewDecider(policy.NewSession(c, p), nil)
 		for _, second := range []int{50, 54, 55} {
-			engine.Cycle(s, at(second).Time)
+			d.Cycle(at(second).Time)
 		}
 		if i%2 == 0 {
 			for _, err := range c.Apply(model.Delta{Object: stillNode("cpu=5 memory=8Gi pods=8")}) {
 				t.Fatal(err)
 			}
 		}
-		if errs := engine.Cycle(s, at(165).Time).Errors; len(errs) != 1 || errs[0].Object != "a/j1" || errs[0].Count != 6 {
+		if errs := d.Cycle(at(165).Time).Errors; len(errs) != 1 || errs[0].Object != "a/j1" || errs[0].Count != 6 {
 			t.Fatalf("want one error, of each job in two steps, first of a/j1: %+v", errs)
 		}
 	}
@@ -103,6 +103,7 @@ func TestOrderMovesWithTimeAlone(t *testing.T) {
 	t.Parallel()
 	p := aging(t, "('urgent' in job.labels ? 3 : (now - job.createdAt).getMinutes())")
 	s := policy.NewSession(stillWorld(t, "q"), p)
+	d := engine.NewDecider(s, nil)
 	var first *model.Plan
 	evaluated := func() (n uint64) {
 		for _, r := range p.Rules(policy.Predicates) {
@@ -124,7 +125,7 @@ func TestOrderMovesWithTimeAlone(t *testing.T) {
 		{191, map[string]int{"a/j0": 3, "a/j1": 1, "a/j2": 2}, false}, // 3, 3, 3
 		{235, map[string]int{"a/j0": 3, "a/j1": 1, "a/j2": 2}, true},
 	} {
-		plan := engine.Cycle(s, at(step.second).Time)
+		plan := d.Cycle(at(step.second).Time)
 		if diff := gocmp.Diff(step.want, places(plan)); diff != "" {
 			t.Errorf("after %d s (-want +got):\n%s", step.second, diff)
 		}
@@ -138,7 +139,7 @@ func TestOrderMovesWithTimeAlone(t *testing.T) {
 	if n := evaluated(); n != before || n == 0 {
 		t.Errorf("predicates were evaluated %d times in the first cycles, and %d times after the last", before, n)
 	}
-	if plan := engine.Cycle(s, at(235).Add(time.Hour)); plan.Now != at(235).Add(time.Hour) || first.Now != at(54).Time {
+	if plan := d.Cycle(at(235).Add(time.Hour)); plan.Now != at(235).Add(time.Hour) || first.Now != at(54).Time {
 		t.Errorf("the plans are of %v and %v", plan.Now, first.Now)
 	}
 }
@@ -148,9 +149,9 @@ func TestJobsGoWhileTheOrderMoves(t *testing.T) {
 	t.Parallel()
 	p := aging(t, "('urgent' in job.labels ? 3 : (now - job.createdAt).getMinutes())")
 	c := stillWorld(t, "q")
-	s := policy.NewSession(c, p)
+	d := engine.NewDecider(policy.NewSession(c, p), nil)
 	for _, second := range []int{50, 54, 55} {
-		engine.Cycle(s, at(second).Time)
+		d.Cycle(at(second).Time)
 	}
 	var gone []model.Delta
 	for _, task := range c.Jobs["a/j1"].Tasks {
@@ -164,7 +165,7 @@ func TestJobsGoWhileTheOrderMoves(t *testing.T) {
 		second int
 		want   map[string]int
 	}{{185, map[string]int{"a/j0": 1, "a/j2": 2}}, {251, map[string]int{"a/j0": 2, "a/j2": 1}}} {
-		if diff := gocmp.Diff(step.want, places(engine.Cycle(s, at(step.second).Time))); diff != "" {
+		if diff := gocmp.Diff(step.want, places(d.Cycle(at(step.second).Time))); diff != "" {
 			t.Errorf("after %d s (-want +got):\n%s", step.second, diff)
 		}
 	}
@@ -174,10 +175,11 @@ func TestJobsGoWhileTheOrderMoves(t *testing.T) {
 func TestAJobMadeAnewGoesBehind(t *testing.T) {
 	t.Parallel()
 	c := stillWorld(t, "q")
-	s := policy.NewSession(c, compile(t, "ages", policyOf("mode: Active", "name: predicates", "name: gang")).policies[0])
+	p := compile(t, "ages", policyOf("mode: Active", "name: predicates", "name: gang")).policies[0]
+	d := engine.NewDecider(policy.NewSession(c, p), nil)
 	step := func(second int, want map[string]int) {
 		t.Helper()
-		if diff := gocmp.Diff(want, places(engine.Cycle(s, at(second).Time))); diff != "" {
+		if diff := gocmp.Diff(want, places(d.Cycle(at(second).Time))); diff != "" {
 			t.Errorf("after %d s (-want +got):\n%s", second, diff)
 		}
 	}

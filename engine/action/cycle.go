@@ -19,8 +19,7 @@ type Cycle struct {
 	notes []noted // what the present turn noted of them
 	// turnUndone is how many tasks the present turn placed and undid; -1: it did neither.
 	turnUndone int
-	store      *store
-	memory     memory
+	memory     *Memory
 	others     []model.RowScore // of a runner-up; reused
 	done       []placed         // in this turn; reused
 	text       []byte           // reused
@@ -39,12 +38,11 @@ type placed struct {
 }
 
 // Begin opens a cycle of work on a plan.
-func Begin(s *policy.Session, plan *model.Plan) *Cycle {
-	st := storeOf(s)
+func Begin(s *policy.Session, m *Memory, plan *model.Plan) *Cycle {
 	x := &Cycle{
-		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, waits: report.NewWaits(), store: st, memory: st.memory, verbs: verbs(),
+		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, waits: report.NewWaits(), memory: m, verbs: verbs(),
 	}
-	x.memory.begin(x)
+	m.jobs.begin(x)
 	return x
 }
 
@@ -96,7 +94,7 @@ func (x *Cycle) Close() {
 			x.plan.Pipelines = append(x.plan.Pipelines, p.bind)
 		}
 	}
-	x.plan.Waits = x.memory.waits()
+	x.plan.Waits = x.memory.jobs.waits()
 	if len(x.plan.Binds)+len(x.plan.Admits) == 0 {
 		x.txn.Rollback(0)
 	}
@@ -106,13 +104,13 @@ func (x *Cycle) Close() {
 		}
 	}
 	x.txn.Commit()
-	x.memory.end()
+	x.memory.jobs.end()
 }
 
 // Statuses gives every pending task of ours a reason, of its own or its job's, and the plan the statuses of jobs and queues, while what is
 // only promised still counts.
 func (x *Cycle) Statuses() {
-	x.plan.Jobs = x.memory.statuses(func(j *model.Job) model.JobStatus { return x.waits.Status(j, x.whole) })
+	x.plan.Jobs = x.memory.jobs.statuses(func(j *model.Job) model.JobStatus { return x.waits.Status(j, x.whole) })
 	report.Queues(x.c, x.plan)
 }
 

@@ -5,9 +5,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// memory is what a session knows of jobs beside the cluster: what would come of trying them, and what was said of them last. It saves
-// work and decides nothing: a memory that remembers nothing gives the same plans.
-type memory interface {
+// jobMemory is what is known of jobs beside the cluster: what would come of trying them, and what was said of them last. It saves
+// work and decides nothing: one that remembers nothing gives the same plans.
+type jobMemory interface {
 	// begin opens a cycle.
 	begin(x *Cycle)
 	// of is what is known of the attempts of a step.
@@ -38,26 +38,19 @@ type attempts interface {
 	end()
 }
 
-// store is what a session keeps for this package from cycle to cycle.
-type store struct {
-	memory memory
+// Memory is what the cycles of a session know of those before.
+type Memory struct {
+	jobs   jobMemory
 	scores model.Slab[model.RowScore]
 	texts  model.Texts
 }
 
-// storeOf is the session's, made at the first call.
-func storeOf(s *policy.Session) *store {
-	st, ok := s.Kept.(*store)
-	if !ok {
-		st = &store{memory: newBacklog(s)}
-		s.Kept = st
-	}
-	return st
-}
+// NewMemory has nothing in it yet.
+func NewMemory(s *policy.Session) *Memory { return &Memory{jobs: newBacklog(s)} }
 
-// Forget has a session's cycles begin with nothing known of jobs from now on, and try each of them.
-func Forget(s *policy.Session) { s.Kept = &store{memory: &forgetful{}} }
+// Forgetful remembers nothing of jobs: each is tried in each cycle.
+func Forgetful() *Memory { return &Memory{jobs: &forgetful{}} }
 
 // Reorder brings the places in a plan that is still that of the last cycle up to date, as jobs may go before others by nothing but the
 // passing of time; false: it takes a cycle to tell. Who comes first makes no other difference to a cycle in which no attempt had an effect.
-func Reorder(s *policy.Session, plan *model.Plan) bool { return storeOf(s).memory.reorder(plan) }
+func (m *Memory) Reorder(plan *model.Plan) bool { return m.jobs.reorder(plan) }

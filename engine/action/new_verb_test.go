@@ -82,7 +82,7 @@ func loadReview(t *testing.T, step string, v policy.Verb) (*policy.Policy, sourc
 }
 
 // reviewed runs two cycles over four jobs, of which two are alike to what review asks, and gives why they wait, and how many turns there were.
-func reviewed(t *testing.T, step string, v policy.Verb, ready func(*policy.Session)) (waits []string, turns int) {
+func reviewed(t *testing.T, step string, v policy.Verb, memory func(*policy.Session) *Memory) (waits []string, turns int) {
 	t.Helper()
 	p, issues := loadReview(t, step, v)
 	if issues.Err() != nil {
@@ -106,11 +106,11 @@ func reviewed(t *testing.T, step string, v policy.Verb, ready func(*policy.Sessi
 		t.Fatal(errs)
 	}
 	s, r := policy.NewSession(c, p), &reviewer{}
-	ready(s)
+	m := memory(s)
 	for range 2 {
 		plan := &model.Plan{Now: time.Unix(1_800_000_000, 0)}
 		s.Begin(plan.Now)
-		x := Begin(s, plan)
+		x := Begin(s, m, plan)
 		x.verbs = append(x.verbs, verb{v.Name, r.run})
 		for _, a := range p.Actions {
 			x.Run(a)
@@ -135,23 +135,22 @@ func TestANewVerb(t *testing.T) {
 	v := review(policy.QueueOrder, policy.JobOrder, policy.JobValid)
 	want := []string{"own/here: firm: IT IS THERE", "own/here: firm: IT IS THERE", "own/here: firm: IT IS ELSEWHERE"}
 	step := "{verb: review, tone: firm, loud: true, after: 1m}"
-	kept := func(*policy.Session) {}
 
-	waits, turns := reviewed(t, step, v, kept)
+	waits, turns := reviewed(t, step, v, NewMemory)
 	if diff := cmp.Diff(want, waits); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if turns != 3 {
 		t.Errorf("%d turns of four jobs of three kinds in a cycle and one after it, want 3", turns)
 	}
-	if waits, turns = reviewed(t, step, v, Forget); !slices.Equal(waits, want) || turns != 8 {
+	if waits, turns = reviewed(t, step, v, func(*policy.Session) *Memory { return Forgetful() }); !slices.Equal(waits, want) || turns != 8 {
 		t.Errorf("without a memory %d turns gave %v", turns, waits)
 	}
-	if waits, _ = reviewed(t, `{verb: review, of: "job.labels['site'] != 'there'"}`, v, kept); !slices.Equal(waits, []string{"own/here: calm: it is elsewhere"}) {
+	if waits, _ = reviewed(t, `{verb: review, of: "job.labels['site'] != 'there'"}`, v, NewMemory); !slices.Equal(waits, []string{"own/here: calm: it is elsewhere"}) {
 		t.Errorf("of some jobs: %v", waits)
 	}
 	// That the declaration is what tells them apart.
-	if waits, turns = reviewed(t, step, review(policy.QueueOrder, policy.JobOrder, policy.JobEnqueueable), kept); slices.Equal(waits, want) || turns != 1 {
+	if waits, turns = reviewed(t, step, review(policy.QueueOrder, policy.JobOrder, policy.JobEnqueueable), NewMemory); slices.Equal(waits, want) || turns != 1 {
 		t.Errorf("a verb that hides what it asks told unlike jobs apart: %d turns, %v", turns, waits)
 	}
 

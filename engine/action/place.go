@@ -181,7 +181,7 @@ func (x *Cycle) put(t *model.Task, ch policy.Choice, volumes []model.VolumeBind)
 		x.others = ch.Scores(x.others[:0], ch.RunnerUp)
 		b.Reason = report.Preferred(policy.Scores, &b, x.others)
 		x.text = report.AppendPreferred(x.text[:0], &b)
-		b.Reason.Text = x.store.texts.New(x.text)
+		b.Reason.Text = x.memory.texts.New(x.text)
 	}
 	b.GPUs = x.s.Devices(t, ch.Row, ch.Later)
 	if ch.Later {
@@ -198,7 +198,7 @@ func (x *Cycle) put(t *model.Task, ch policy.Choice, volumes []model.VolumeBind)
 // scores are those of the chosen node, for the plan to keep.
 func (x *Cycle) scores(ch *policy.Choice) []model.RowScore {
 	x.others = ch.Scores(x.others[:0], ch.Row)
-	out := x.store.scores.Slice(len(x.others))
+	out := x.memory.scores.Slice(len(x.others))
 	copy(out, x.others)
 	return out
 }

@@ -21,7 +21,7 @@ type visit struct {
 // walk gives turns to the jobs of a step, always to the first job of the first queue. A turn that has an effect may change the orders of
 // queues and jobs, which are asked again after it; one without effect leaves everything as it was, and the queue's next job follows.
 func (x *Cycle) walk(step *policy.Step, v visit) {
-	jobs, queues := x.memory.of(step), x.s.Queues()
+	jobs, queues := x.memory.jobs.of(step), x.s.Queues()
 	for _, q := range jobs.begin(func(j *model.Job) bool { return !v.idle(j) && x.jobPasses(step, policy.KeyJobs, j) }) {
 		queues.Put(q)
 	}

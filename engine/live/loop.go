@@ -42,6 +42,7 @@ type loop struct {
 	policy   func() *policy.Policy
 	observe  func(plan *model.Plan, at time.Time) // is told of each cycle that ended; may be nil
 	cluster  *model.Cluster
+	decider  engine.Decider
 	feed     *feed
 	outbox   *outbox.Outbox
 	intake   *intake
@@ -59,7 +60,6 @@ type loop struct {
 	warnings map[string]bool
 	gauged   time.Time
 	cycled   atomic.Bool // there was a cycle
-	paused   bool        // the policy of the last cycle was
 }
 
 // run makes cycles until ctx ends.
@@ -128,14 +128,12 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.deltas, backoff = l.intake.due(l.deltas[:0], now)
 	l.apply()
 	p := l.policy()
-	paused := p.Mode == string(policyv1alpha1.ModePaused)
-	if paused && !l.paused {
+	if last := l.decider.Session(); paused(p) && (last == nil || !paused(last.Policy())) {
 		l.pause()
 	}
-	l.paused = paused
 	start := time.Now()
 	last := start
-	plan := engine.Observe(l.cluster, p, now, func(action string) {
+	plan := l.decider.Observe(l.cluster, p, now, func(action string) {
 		l.metrics.actionDuration.WithLabelValues(action).Observe(time.Since(last).Seconds())
 		last = time.Now()
 	})
@@ -154,6 +152,8 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	}
 	return backoff
 }
+
+func paused(p *policy.Policy) bool { return p.Mode == string(policyv1alpha1.ModePaused) }
 
 // pause takes back the bindings that were decided and have not gone out. What may be under way is left to end.
 func (l *loop) pause() {

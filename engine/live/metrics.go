@@ -178,7 +178,7 @@ func (m *metrics) servedInstead(reason string) {
 
 // gauges brings up to date what is read off the model. Only the loop may call it.
 func (m *metrics) gauges(l *loop) {
-	session, _ := l.cluster.View.(*policy.Session)
+	session := l.decider.Session()
 	if session != nil {
 		if session != m.session {
 			m.session, m.evaluated = session, map[*policy.Rule]uint64{}

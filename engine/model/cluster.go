@@ -56,8 +56,6 @@ type Cluster struct {
 	ObjectClock uint64
 	// NamespaceClock is bumped by every change of a namespace.
 	NamespaceClock uint64
-	// View is a slot for what engine remembers between cycles.
-	View any
 
 	content uint64 // see Content
 	books   bookkeeping

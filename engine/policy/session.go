@@ -20,8 +20,6 @@ type Session struct {
 	c *model.Cluster
 	// Split says when several processors evaluate one row. The answers are the same.
 	Split Split
-	// Kept is a slot for what engine/action remembers between cycles.
-	Kept any
 
 	actions    uint64 // how many SetAction has told of
 	frames     []*language.Frame

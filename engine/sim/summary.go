@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
@@ -76,7 +75,7 @@ type Use struct {
 func (w *World) Summarise(plan *model.Plan) Summary {
 	c := w.cluster
 	var s Summary
-	session, _ := c.View.(*policy.Session) // of the last cycle
+	session := w.decider.Session() // of the last cycle
 	for _, name := range sortedKeys(c.Queues) {
 		q := summariseQueue(c, c.Queues[name])
 		if session != nil {

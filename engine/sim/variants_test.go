@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -86,9 +87,7 @@ func shuffled(seed int64) func() ScenarioOptions {
 // renewed has each cycle begin with nothing remembered.
 func renewed() ScenarioOptions {
 	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
-		s := policy.NewSession(w.Cluster(), w.Policy)
-		action.Forget(s)
-		w.Cluster().View = s
+		w.decider.Decider = *engine.NewDecider(policy.NewSession(w.Cluster(), w.Policy), action.Forgetful())
 		return nil
 	}}
 }
@@ -96,11 +95,8 @@ func renewed() ScenarioOptions {
 // forgetful has every job be tried in every cycle, by sessions that remember all else.
 func forgetful() ScenarioOptions {
 	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
-		s, ok := w.Cluster().View.(*policy.Session)
-		if !ok || s.Policy() != w.Policy {
-			s = policy.NewSession(w.Cluster(), w.Policy)
-			action.Forget(s)
-			w.Cluster().View = s
+		if s := w.decider.Session(); s == nil || s.Policy() != w.Policy {
+			w.decider.Decider = *engine.NewDecider(policy.NewSession(w.Cluster(), w.Policy), action.Forgetful())
 		}
 		return nil
 	}}
@@ -109,11 +105,10 @@ func forgetful() ScenarioOptions {
 // spread has every row that can be asked by several goroutines be asked so, in one session.
 func spread() ScenarioOptions {
 	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
-		s, ok := w.Cluster().View.(*policy.Session)
-		if !ok || s.Policy() != w.Policy {
+		if s := w.decider.Session(); s == nil || s.Policy() != w.Policy {
 			s = policy.NewSession(w.Cluster(), w.Policy)
 			s.Split = policy.Split{Cores: 3, From: 1}
-			w.Cluster().View = s
+			w.decider.Decider = *engine.NewDecider(s, nil)
 		}
 		return nil
 	}}

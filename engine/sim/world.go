@@ -34,8 +34,8 @@ type Options struct {
 	// Shuffle, where it is not 0, seeds the order in which objects go into the
 	// cluster. No decision may depend on it.
 	Shuffle int64
-	// Decide decides; nil: engine.Decide.
-	Decide engine.Decider
+	// Decide decides; nil: an engine.Decider does.
+	Decide engine.DecideFunc
 	// MaxObjects is manifest.Options.MaxObjects of what Load reads.
 	MaxObjects int
 }
@@ -46,7 +46,7 @@ type World struct {
 	// Policy decides; it may be replaced between cycles.
 	Policy *policy.Policy
 
-	decide     engine.Decider
+	decider    decider
 	began, now time.Time
 	schedulers []string
 	maxObjects int
@@ -62,10 +62,23 @@ type World struct {
 	turned     bool                 // the last cycle found PodGroups in another phase, which the next one reads
 }
 
+// decider is who decides in a world.
+type decider struct {
+	engine.Decider
+	other engine.DecideFunc // who does so in its place; nil: nobody
+}
+
+func (d *decider) decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
+	if d.other != nil {
+		return d.other(c, p, now)
+	}
+	return d.Decide(c, p, now)
+}
+
 // NewWorld is a world with nothing in it.
 func NewWorld(o Options) *World {
 	w := &World{
-		decide:     o.Decide,
+		decider:    decider{other: o.Decide},
 		now:        o.Now,
 		schedulers: manifest.OurSchedulers(o.SchedulerNames),
 		maxObjects: o.MaxObjects,
@@ -81,9 +94,6 @@ func NewWorld(o Options) *World {
 		w.now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
 	}
 	w.began = w.now
-	if w.decide == nil {
-		w.decide = engine.Decide
-	}
 	if o.Shuffle != 0 {
 		w.shuffle = rand.New(rand.NewPCG(uint64(o.Shuffle), 0))
 	}
@@ -286,7 +296,7 @@ func (w *World) Cycle() (*model.Plan, error) {
 	w.turned = false
 	var all *model.Plan
 	for {
-		plan := w.decide(w.cluster, w.Policy, w.now)
+		plan := w.decider.decide(w.cluster, w.Policy, w.now)
 		if err := w.obey(plan); err != nil {
 			return nil, fmt.Errorf("carry out the plan: %w", err)
 		}

@@ -32,7 +32,7 @@ type Runner struct {
 	// Rewrite, where it is set, is given the YAML of every case's policy, and gives the YAML that is compiled.
 	Rewrite func(policy []byte) ([]byte, error)
 	// Decider decides; nil: engine.Decide.
-	Decider engine.Decider
+	Decider engine.DecideFunc
 
 	tables     map[string]*rules.Table
 	actions    []string
@@ -116,7 +116,7 @@ type session struct {
 	c      *Case
 	state  *model.Cluster
 	policy *policy.Policy
-	by     engine.Decider
+	by     engine.DecideFunc
 }
 
 func (s *session) decide() *model.Plan {

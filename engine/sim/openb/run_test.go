@@ -194,7 +194,7 @@ func TestAPartOfARunByReference(t *testing.T) {
 		t.Run(h.Name, func(t *testing.T) {
 			t.Parallel()
 			var texts []string
-			for _, decide := range []engine.Decider{(&reference.Run{}).Decide, engine.Decide} {
+			for _, decide := range []engine.DecideFunc{(&reference.Run{}).Decide, engine.Decide} {
 				c, err := o.cluster()
 				if err != nil {
 					t.Fatal(err)
