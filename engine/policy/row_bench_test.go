@@ -108,8 +108,8 @@ func BenchmarkRow(b *testing.B) {
 	scope, _ := kernelFixture(b)
 	n := &s.c.Nodes
 	rows := n.ByOrder()
-	f := s.frame().OfTask(task)
-	defer s.done()
+	f := s.ask.Frame().OfTask(task)
+	defer s.ask.Done()
 	bools, numbers := make([]bool, len(rows)), make([]float64, len(rows))
 	for _, x := range benchRows() {
 		e, issues := scope.Compile(source.NewText(x.expression), rules.Anything())
@@ -187,8 +187,8 @@ func TestRowsByHand(t *testing.T) {
 	scope, _ := kernelFixture(t)
 	n := &s.c.Nodes
 	rows := n.ByOrder()
-	f := s.frame().OfTask(task)
-	defer s.done()
+	f := s.ask.Frame().OfTask(task)
+	defer s.ask.Done()
 	for _, x := range benchRows() {
 		e, issues := scope.Compile(source.NewText(x.expression), rules.Anything())
 		if issues.Err() != nil {
