@@ -21,7 +21,8 @@
 //
 // # Packages
 //
-//	rules                  text -> typed expression -> value; what an expression reads. Knows nothing of scheduling
+//	rules                  text -> checked expression; what it reads, what it may cost. Knows nothing of scheduling
+//	rules/eval             checked expression -> closures, columns of many rows -> value, within a budget
 //	rules/source           YAML and JSON -> values that know their place; issues with positions
 //	rules/tables           Volcano's plugins, actions and default configuration as YAML, embedded
 //	rules/admission        what is filled in and refused before it is stored, as YAML, embedded
@@ -35,8 +36,7 @@
 //	engine/report          words for what a cycle decided: reasons, waits, conditions, phases, statuses
 //	engine/action          the verbs of which every pipeline is made
 //	engine                 this: one cycle from its parts
-//	engine/reference       the same cycle as plainly as it can be said: the definition. reference/values says what expressions give,
-//	                       reference/kept which places are kept for pods that are being made, reference/devices which devices are given
+//	engine/reference       the same cycle as plainly as it can be said: the definition
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
 //	engine/sim/manifest    files of objects, and the short format of a world, checked and read into objects
 //	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:

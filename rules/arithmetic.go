@@ -83,7 +83,7 @@ func lengthOf(v ref.Val) int64 {
 	case types.Bytes:
 		return int64(len(v))
 	case traits.Lister:
-		return sizeOf(v)
+		return SizeOf(v)
 	}
 	return 0
 }

@@ -20,23 +20,24 @@ const (
 	SmallCost = 10_000
 )
 
-// growth says how what a function does grows with its arguments.
-type growth uint8
+// Growth says how what a function does grows with its arguments.
+type Growth uint8
 
+// How a function may grow with its arguments: with their sum, or with their product.
 const (
-	linear growth = iota + 1
-	quadratic
+	Linear Growth = iota + 1
+	Quadratic
 )
 
-// walkers are the functions of libraries that go through lists and strings, and make such, of which CEL's own estimate knows
+// Walkers are the functions of libraries that go through lists and strings, and make such, of which CEL's own estimate knows
 // nothing, or not how large what lies in a list may have become.
-func walkers() map[string]growth {
-	return map[string]growth{
-		"distinct": quadratic, "sets.contains": quadratic, "sets.equivalent": quadratic, "sets.intersects": quadratic,
-		"indexOf": quadratic, "lastIndexOf": quadratic, // in strings; in lists the other is an element
-		"slice": linear, "flatten": linear, "sort": linear, "@sortByAssociatedKeys": linear, "reverse": linear, "lists.range": linear,
-		"isSorted": linear, "sum": linear, "max": linear, "min": linear,
-		"format": linear, "join": linear, "replace": linear, "split": linear, "strings.quote": linear, "charAt": linear, mapInsert: linear,
+func Walkers() map[string]Growth {
+	return map[string]Growth{
+		"distinct": Quadratic, "sets.contains": Quadratic, "sets.equivalent": Quadratic, "sets.intersects": Quadratic,
+		"indexOf": Quadratic, "lastIndexOf": Quadratic, // in strings; in lists the other is an element
+		"slice": Linear, "flatten": Linear, "sort": Linear, "@sortByAssociatedKeys": Linear, "reverse": Linear, "lists.range": Linear,
+		"isSorted": Linear, "sum": Linear, "max": Linear, "min": Linear,
+		"format": Linear, "join": Linear, "replace": Linear, "split": Linear, "strings.quote": Linear, "charAt": Linear, mapInsert: Linear,
 	}
 }
 
@@ -44,13 +45,34 @@ func walkers() map[string]growth {
 type estimator struct {
 	scope   *Scope
 	sizes   map[int64]*Size
-	walkers map[string]growth
+	walkers map[string]Growth
+}
+
+// Estimate is what is known of an evaluation before it.
+type Estimate struct {
+	// Cost of one evaluation, in CEL's units.
+	Cost checker.CostEstimate
+	// Size is how large the value may become.
+	Size *Size
+	// Metered says that the cost is not small, or little is known of it.
+	Metered bool
+}
+
+// Estimate estimates one evaluation of a checked expression.
+func (s *Scope) Estimate(checked *cel.Ast) (e Estimate, err error) {
+	a := checked.NativeRep()
+	sizes := s.sizesOf(a)
+	if e.Cost, err = s.cost(checked, sizes); err != nil {
+		return e, err
+	}
+	e.Size, e.Metered = sizes[a.Expr().ID()], e.Cost.Max > SmallCost || s.unforeseen(a)
+	return e, nil
 }
 
 // cost estimates what one evaluation costs.
 func (s *Scope) cost(checked *cel.Ast, sizes map[int64]*Size) (checker.CostEstimate, error) {
 	// Not by the environment, in which libraries have estimates of their own, that go by the lengths of outermost lists.
-	cost, err := checker.Cost(checked.NativeRep(), &estimator{s, sizes, walkers()})
+	cost, err := checker.Cost(checked.NativeRep(), &estimator{s, sizes, Walkers()})
 	if err != nil {
 		return cost, err //nolint:wrapcheck // it is told of as it is
 	}
@@ -84,7 +106,7 @@ func (s *Scope) computedCost(a *ast.AST) (sum uint64) {
 		if e.Kind() != ast.SelectKind {
 			return
 		}
-		if o := s.objectOf(a.GetType(e.AsSelect().Operand().ID())); o != nil {
+		if o := s.ObjectOf(a.GetType(e.AsSelect().Operand().ID())); o != nil {
 			if m := o.Find(e.AsSelect().FieldName()); m != nil {
 				sum = plusOf(sum, m.Cost)
 			}
@@ -144,15 +166,15 @@ func rangeOf(function string, args []checker.AstNode) (uint64, bool) {
 }
 
 // of is how many steps a function takes that goes through its arguments.
-func (g growth) of(args []*Size) uint64 {
+func (g Growth) of(args []*Size) uint64 {
 	sum, product := uint64(0), uint64(1)
 	for _, a := range args {
 		sum, product = plusOf(sum, a.walk()), timesOf(product, a.walk())
 	}
-	if g == quadratic && len(args) == 1 {
+	if g == Quadratic && len(args) == 1 {
 		product = timesOf(args[0].length(), product)
 	}
-	if g == quadratic {
+	if g == Quadratic {
 		return product
 	}
 	return sum

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -119,11 +120,11 @@ func (x *explainer) undefinedField(m []string) string {
 func (x *explainer) undeclared(m []string) string {
 	name := m[1]
 	message := x.word(name, "%q is not known here")
-	known := slices.Sorted(keysOf(x.scope.roots))
+	known := slices.Sorted(maps.Keys(x.scope.roots))
 	called := x.at+x.width < len(x.runes) && x.runes[x.at+x.width] == '('
 	if called {
 		message = fmt.Sprintf("there is no function %q", name)
-		known = slices.Sorted(keysOf(x.scope.env.Functions()))
+		known = slices.Sorted(maps.Keys(x.scope.env.Functions()))
 	}
 	switch near := source.Nearest(name, known); {
 	case near != "":
@@ -331,8 +332,8 @@ func (o *Overload) Signature(name string) string {
 	return fmt.Sprintf("%s(%s) -> %s", name, strings.Join(args, ", "), o.Result)
 }
 
-// typeName writes a type for people: true or false, an int, a Queue, list(string).
-func typeName(t *cel.Type) string { return withArticle(t.String()) }
+// TypeName writes a type for people: true or false, an int, a Queue, list(string).
+func TypeName(t *cel.Type) string { return withArticle(t.String()) }
 
 func withArticle(name string) string {
 	switch {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -347,7 +348,7 @@ type Scope struct {
 // (an object with attributes), or add some (params, variables).
 func (l *Language) Scope(roots map[string]*cel.Type, extra ...*Object) (*Scope, error) {
 	s := &Scope{lang: l, roots: roots, objects: map[string]*Object{}, names: slices.Clone(l.vocab.Roots), numbers: map[string]int{}}
-	for _, name := range slices.Sorted(keysOf(roots)) {
+	for _, name := range slices.Sorted(maps.Keys(roots)) {
 		if !slices.Contains(s.names, name) {
 			s.names = append(s.names, name)
 		}
@@ -363,7 +364,7 @@ func (l *Language) Scope(roots map[string]*cel.Type, extra ...*Object) (*Scope, 
 		return nil, fmt.Errorf("rule language: %w", err)
 	}
 	opts := []cel.EnvOption{cel.CustomTypeProvider(&provider{Registry: registry, scope: s})}
-	for _, name := range slices.Sorted(keysOf(roots)) {
+	for _, name := range slices.Sorted(maps.Keys(roots)) {
 		opts = append(opts, cel.Variable(name, roots[name]))
 	}
 	s.env, err = l.base.Extend(opts...)
@@ -373,15 +374,23 @@ func (l *Language) Scope(roots map[string]*cel.Type, extra ...*Object) (*Scope, 
 	return s, nil
 }
 
-func keysOf[V any](m map[string]V) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
+// Row is the root that stands for the rows of a table in turn, "" for none.
+func (s *Scope) Row() string { return s.lang.vocab.Row }
+
+// Root is the type of a root, nil where it is not declared.
+func (s *Scope) Root(name string) *cel.Type { return s.roots[name] }
+
+// Roots are the names of the roots, by their number.
+func (s *Scope) Roots() []string { return s.names }
+
+// Number is that of a root.
+func (s *Scope) Number(root string) (number int, ok bool) {
+	number, ok = s.numbers[root]
+	return number, ok
 }
+
+// Singleton says whether an operator has one function for all its overloads.
+func (s *Scope) Singleton(name string) bool { return s.lang.functions[name].Singleton != nil }
 
 func (s *Scope) object(name string) *Object {
 	if o, ok := s.objects[name]; ok {
@@ -390,8 +399,8 @@ func (s *Scope) object(name string) *Object {
 	return s.lang.objects[name]
 }
 
-// objectOf gives the declared object behind a CEL type, or nil.
-func (s *Scope) objectOf(t *cel.Type) *Object {
+// ObjectOf gives the declared object behind a CEL type, or nil.
+func (s *Scope) ObjectOf(t *cel.Type) *Object {
 	if t == nil || t.Kind() != types.StructKind && t.Kind() != types.OpaqueKind {
 		return nil
 	}
@@ -404,7 +413,7 @@ func (s *Scope) elementOf(t *cel.Type) *Object {
 	for t != nil && (t.Kind() == types.ListKind || t.TypeName() == "optional_type") && len(t.Parameters()) > 0 {
 		t = t.Parameters()[0]
 	}
-	if o := s.objectOf(t); o != nil && !o.Leaf {
+	if o := s.ObjectOf(t); o != nil && !o.Leaf {
 		return o
 	}
 	return nil

@@ -28,9 +28,9 @@ func makers() map[string]func(args []ref.Val) int64 {
 		"join": joinedLength, "replace": replacedLength,
 		"format": func(args []ref.Val) int64 {
 			format, _ := args[0].(types.String)
-			return int64(len(format)) + mostPrecision*int64(strings.Count(string(format), "%.")) + charsPerStep*walked(args[1], mostMade)
+			return int64(len(format)) + mostPrecision*int64(strings.Count(string(format), "%.")) + charsPerStep*Walked(args[1], mostMade)
 		},
-		"flatten": func(args []ref.Val) int64 { return walked(args[0], mostMade) },
+		"flatten": func(args []ref.Val) int64 { return Walked(args[0], mostMade) },
 		listsRange: func(args []ref.Val) int64 {
 			n, _ := args[0].(types.Int)
 			return int64(n)
@@ -43,7 +43,7 @@ func tooLarge(function string, size int64) ref.Val {
 	if size <= mostMade {
 		return nil
 	}
-	return types.NewErr("%s%d characters or elements in one value: %s would make more", exceeds, mostMade, function)
+	return OverBudget("%d characters or elements in one value: %s would make more", mostMade, function)
 }
 
 // bounds gives the error of a call that would make too much or take too long, nil where it would not; nil: the function does neither.
@@ -51,7 +51,7 @@ func bounds(function string) func(args []ref.Val) ref.Val {
 	if size := makers()[function]; size != nil {
 		return func(args []ref.Val) ref.Val { return tooLarge(function, size(args)) }
 	}
-	steps := searchers()[function]
+	steps := Searchers()[function]
 	if steps == nil {
 		return nil
 	}
@@ -59,7 +59,7 @@ func bounds(function string) func(args []ref.Val) ref.Val {
 		if steps(args) <= mostMade {
 			return nil
 		}
-		return types.NewErr("%s%d steps in one call: %s would take more, as what it is given is long", exceeds, mostMade, function)
+		return OverBudget("%d steps in one call: %s would take more, as what it is given is long", mostMade, function)
 	}
 }
 
@@ -75,7 +75,7 @@ func joinedLength(args []ref.Val) int64 {
 	}
 	if len(args) > 1 {
 		separator, _ := args[1].(types.String)
-		sum += sizeOf(list) * int64(len(separator))
+		sum += SizeOf(list) * int64(len(separator))
 	}
 	return sum
 }
@@ -101,7 +101,7 @@ func bounded(f *functions.Overload, bounds func(args []ref.Val) ref.Val) *functi
 		if err := bounds(args); err != nil {
 			return err
 		}
-		return apply(f, args)
+		return Apply(f, args)
 	}
 	return &functions.Overload{Operator: f.Operator, OperandTrait: f.OperandTrait, Function: call}
 }
@@ -132,7 +132,7 @@ func (b boundedCalls) ProgramOptions() []cel.ProgramOption {
 			if err != nil {
 				return nil, err
 			}
-			return &boundedCall{call, &invocation{name: call.Function(), f: f}}, nil
+			return &boundedCall{call, Callee{call.Function(), f}}, nil
 		}),
 	}
 }
@@ -140,7 +140,7 @@ func (b boundedCalls) ProgramOptions() []cel.ProgramOption {
 // boundedCall is such a call as cel-go has it.
 type boundedCall struct {
 	interpreter.InterpretableCall
-	c *invocation
+	c Callee
 }
 
 // Eval implements interpreter.Interpretable.
@@ -156,8 +156,31 @@ func (b *boundedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 			return values[i]
 		}
 	}
-	if b.c.wrong(values[0]) {
-		return b.c.noOverload()
+	if b.c.Wrong(values[0]) {
+		return b.c.NoOverload()
 	}
-	return b.c.f.Function(values...)
+	return b.c.F.Function(values...)
+}
+
+// exceeds is how the text of every such error begins.
+const exceeds = "exceeded its budget of "
+
+// OverBudget is the error of what is over its budget, or would be.
+func OverBudget(format string, args ...any) ref.Val { return types.NewErr(exceeds+format, args...) }
+
+// Exceeded says whether an error is that of an exceeded budget.
+func Exceeded(err ref.Val) bool {
+	e, ok := err.(*types.Err)
+	return ok && len(e.String()) > len(exceeds) && e.String()[:len(exceeds)] == exceeds
+}
+
+// Apply calls a function in the form that it has.
+func Apply(f *functions.Overload, args []ref.Val) ref.Val {
+	switch {
+	case len(args) == 1 && f.Unary != nil:
+		return f.Unary(args[0])
+	case len(args) == 2 && f.Binary != nil:
+		return f.Binary(args[0], args[1])
+	}
+	return f.Function(args...)
 }

@@ -23,7 +23,7 @@ func (s *Scope) optionalFields(text source.Text, a *ast.AST) source.Issues {
 		if through {
 			t = t.Parameters()[0]
 		}
-		o := s.objectOf(t)
+		o := s.ObjectOf(t)
 		if o == nil || o.Leaf || !through && e.Kind() == ast.SelectKind {
 			return
 		}

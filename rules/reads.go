@@ -125,18 +125,27 @@ type reader struct {
 	reads Reads
 }
 
-// readsOf derives what e reads. bound holds the paths that comprehension variables stand for.
-func readsOf(s *Scope, a *ast.AST, e ast.Expr, bound map[string][]Read) *Reads {
-	reads, _ := readsAndEnds(s, a, e, bound)
-	return reads
-}
-
-// readsAndEnds also gives the paths that the value itself may be, for those who read on from it.
-func readsAndEnds(s *Scope, a *ast.AST, e ast.Expr, bound map[string][]Read) (*Reads, []Read) {
+// Reads derives what a part of a checked expression reads. Ends are the paths that the value itself may be, for those who read on
+// from it.
+func (s *Scope) Reads(a *ast.AST, e ast.Expr) (reads *Reads, ends []Read) {
 	r := &reader{scope: s, ast: a}
-	ends := r.open(e, bound)
+	ends = r.open(e, nil)
 	r.close(ends)
 	return &r.reads, ends
+}
+
+// ReadsNow says whether a part reads the time.
+func (s *Scope) ReadsNow(a *ast.AST, e ast.Expr) bool {
+	reads, _ := s.Reads(a, e)
+	return reads.now()
+}
+
+func (r *Reads) now() bool { return slices.Contains(r.Roots(), "now") }
+
+// Declared lists what the functions that a call may be of are declared to read.
+func (s *Scope) Declared(a *ast.AST, call ast.Expr) []string {
+	r := &reader{scope: s, ast: a}
+	return r.declared(call.ID())
 }
 
 func (r *reader) close(paths []Read) {
@@ -189,7 +198,7 @@ func (r *reader) open(e ast.Expr, bound map[string][]Read) []Read {
 
 // extend goes one member on. A computed member is replaced by what it reads; what is read of its value follows from there.
 func (r *reader) extend(paths []Read, t *cel.Type, field string) []Read {
-	object := r.scope.objectOf(t)
+	object := r.scope.ObjectOf(t)
 	if object == nil || object.Leaf {
 		return keyed(paths, field)
 	}
@@ -331,7 +340,7 @@ func (r *reader) through(declared []string, args []ast.Expr, open [][]Read) {
 		r.close(paths)
 	}
 	for i := range args {
-		if o := r.scope.objectOf(r.ast.GetType(args[i].ID())); !named[i] && (o == nil || o.Leaf) {
+		if o := r.scope.ObjectOf(r.ast.GetType(args[i].ID())); !named[i] && (o == nil || o.Leaf) {
 			r.close(open[i])
 		}
 	}
@@ -343,7 +352,7 @@ func (r *reader) along(paths []Read, t *cel.Type, field string) ([]Read, *cel.Ty
 		paths, t = each(paths, t), t.Parameters()[0]
 	}
 	next := r.extend(paths, t, field)
-	if o := r.scope.objectOf(t); o != nil {
+	if o := r.scope.ObjectOf(t); o != nil {
 		if m := o.Find(field); m != nil {
 			t = m.Type
 		}
@@ -372,15 +381,6 @@ func (r *reader) index(args []ast.Expr, bound map[string][]Read) []Read {
 		return each(paths, t)
 	}
 	return keyed(paths, constant(args[1]))
-}
-
-func constant(e ast.Expr) string {
-	if e.Kind() == ast.LiteralKind {
-		if s, ok := e.AsLiteral().(types.String); ok {
-			return string(s)
-		}
-	}
-	return ""
 }
 
 // each goes on with the elements of lists.
@@ -413,7 +413,7 @@ func (r *reader) comprehension(e ast.Expr, bound map[string][]Read) []Read {
 			inner[c.IterVar2()] = nil
 			elements = c.IterVar2()
 		}
-		if r.scope.objectOf(t.Parameters()[0]) != nil {
+		if r.scope.ObjectOf(t.Parameters()[0]) != nil {
 			inner[elements] = each(paths, t)
 		}
 	} else if c.HasIterVar2() {
@@ -423,7 +423,7 @@ func (r *reader) comprehension(e ast.Expr, bound map[string][]Read) []Read {
 	of := r.scope.elementOf(r.ast.GetType(e.ID()))
 	for _, x := range []ast.Expr{c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()} {
 		open := r.open(x, inner)
-		if r.scope.objectOf(r.ast.GetType(x.ID())) == nil {
+		if r.scope.ObjectOf(r.ast.GetType(x.ID())) == nil {
 			r.close(open)
 		}
 		if of != nil && r.scope.elementOf(r.ast.GetType(x.ID())) == of {
@@ -433,40 +433,23 @@ func (r *reader) comprehension(e ast.Expr, bound map[string][]Read) []Read {
 	return made
 }
 
-// nowParts finds the largest parts of an expression that read now, and nothing else. moving says
+// NowParts finds the largest parts of an expression that read now, and nothing else. moving says
 // that now is also read where it mixes with the elements of a comprehension.
-func nowParts(s *Scope, a *ast.AST, e ast.Expr) (parts []ast.Expr, moving bool) {
-	reads := readsOf(s, a, e, nil)
-	if !slices.Contains(reads.Roots(), "now") {
+func (s *Scope) NowParts(a *ast.AST, e ast.Expr) (parts []ast.Expr, moving bool) {
+	reads, _ := s.Reads(a, e)
+	if !reads.now() {
 		return nil, false
 	}
 	if reads.Only("now") {
 		return []ast.Expr{e}, false
 	}
-	inside := children(e)
+	inside := Children(e)
 	if inside == nil {
 		return nil, true
 	}
 	for _, child := range inside {
-		p, m := nowParts(s, a, child)
+		p, m := s.NowParts(a, child)
 		parts, moving = append(parts, p...), moving || m
 	}
 	return parts, moving || len(parts) == 0 // a computed member reads it
-}
-
-func children(e ast.Expr) []ast.Expr {
-	switch e.Kind() {
-	case ast.SelectKind:
-		return []ast.Expr{e.AsSelect().Operand()}
-	case ast.CallKind:
-		out := slices.Clone(e.AsCall().Args())
-		if e.AsCall().IsMemberFunction() {
-			out = append(out, e.AsCall().Target())
-		}
-		return out
-	case ast.ListKind:
-		return e.AsList().Elements()
-	default:
-		return nil
-	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// searchers say how many steps functions take that look for one of their arguments in another, so that it goes by the product of
+// Searchers say how many steps functions take that look for one of their arguments in another, so that it goes by the product of
 // their lengths.
-func searchers() map[string]func(args []ref.Val) int64 {
+func Searchers() map[string]func(args []ref.Val) int64 {
 	return map[string]func(args []ref.Val) int64{
 		"matches": patternSteps, "find": patternSteps, "findAll": findAllSteps, "indexOf": indexSteps, "lastIndexOf": indexSteps,
 	}
@@ -23,7 +23,7 @@ func searchers() map[string]func(args []ref.Val) int64 {
 func patternSteps(args []ref.Val) int64 {
 	pattern, _ := args[1].(types.String)
 	states := statesOf(string(pattern))
-	return states + walked(args[0], mostMade)*(states/4+1)
+	return states + Walked(args[0], mostMade)*(states/4+1)
 }
 
 // findAllSteps are those of finding each match. The text behind a match is gone through again where the pattern may have looked
@@ -70,21 +70,21 @@ func statesIn(p *patterns.Regexp) int64 {
 // indexSteps are those of looking for a text at each place of another, or for an element in a list.
 func indexSteps(args []ref.Val) int64 {
 	if _, ok := args[0].(types.String); !ok {
-		return walked(args[0], mostMade)
+		return Walked(args[0], mostMade)
 	}
-	return walked(args[0], mostMade) + lengthOf(args[0])*lengthOf(args[1])/charsPerStep
+	return Walked(args[0], mostMade) + lengthOf(args[0])*lengthOf(args[1])/charsPerStep
 }
 
 // multiplies says that what a call takes goes by the product of lengths of which none is written out.
 func multiplies(e ast.Expr) bool {
-	c, args := e.AsCall(), argumentsOf(e.AsCall())
+	c, args := e.AsCall(), ArgumentsOf(e.AsCall())
 	switch name := c.FunctionName(); {
 	case name == "findAll" && len(args) > 1:
-		return looksFurther(stringLiteral(args[1])) || !writtenOut(args[1])
+		return looksFurther(StringLiteral(args[1])) || !writtenOut(args[1])
 	case name == "matches" || name == "find":
 		return len(args) > 1 && !writtenOut(args[1])
 	default:
-		return walkers()[name] == quadratic && (len(args) == 1 || !slices.ContainsFunc(args[:2], writtenOut))
+		return Walkers()[name] == Quadratic && (len(args) == 1 || !slices.ContainsFunc(args[:2], writtenOut))
 	}
 }
 

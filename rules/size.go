@@ -154,7 +154,7 @@ func (z *sizer) computed(e ast.Expr) *Size {
 		return out
 	case ast.CallKind:
 		var args []*Size
-		for _, a := range argumentsOf(e.AsCall()) {
+		for _, a := range ArgumentsOf(e.AsCall()) {
 			args = append(args, z.size(a))
 		}
 		return callSize(e.AsCall(), args, t)
@@ -185,7 +185,7 @@ func (z *sizer) member(sel ast.SelectExpr, t *cel.Type) *Size {
 	if sel.IsTestOnly() {
 		return nil
 	}
-	o := z.scope.objectOf(z.ast.GetType(sel.Operand().ID()))
+	o := z.scope.ObjectOf(z.ast.GetType(sel.Operand().ID()))
 	if o == nil {
 		return of.element()
 	}
@@ -210,14 +210,14 @@ func sizeIn(v ref.Val) *Size {
 	case types.Bytes:
 		return &Size{most: uint64(len(v))}
 	case traits.Mapper:
-		out := &Size{most: uint64(sizeOf(v))} //nolint:gosec // not below 0
+		out := &Size{most: uint64(SizeOf(v))} //nolint:gosec // not below 0
 		for it := v.Iterator(); it.HasNext() == types.True; {
 			key := it.Next()
 			out.keys, out.of = larger(out.keys, sizeIn(key)), larger(out.of, sizeIn(v.Get(key)))
 		}
 		return out
 	case traits.Lister:
-		out := &Size{most: uint64(sizeOf(v))} //nolint:gosec // not below 0
+		out := &Size{most: uint64(SizeOf(v))} //nolint:gosec // not below 0
 		for it := v.Iterator(); it.HasNext() == types.True; {
 			out.of = larger(out.of, sizeIn(it.Next()))
 		}
@@ -342,7 +342,7 @@ func insertedOf(args []*Size) uint64 {
 // replacements is how often something may be replaced in a string.
 func replacements(c ast.CallExpr, in *Size) uint64 {
 	times := plusOf(1, in.length())
-	if old := stringLiteral(c.Args()[0]); old != "" {
+	if old := StringLiteral(c.Args()[0]); old != "" {
 		times = in.length() / uint64(len(old))
 	}
 	if len(c.Args()) == 3 {

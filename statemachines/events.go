@@ -7,14 +7,14 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/traits"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // eventRow derives an event from a change.
 type eventRow struct {
 	name, description, from, event, otherwise string
-	when, while, since, exitCodes             *rules.Expr
+	when, while, since, exitCodes             *eval.Expr
 	after                                     time.Duration
 	at                                        source.Value
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/cel-go/common/types"
 
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -251,12 +252,12 @@ func (l *loader) open() error {
 }
 
 // expr compiles a guard or another expression; one that was left out is nil.
-func (l *loader) expr(v source.Value, source string, want rules.Kind) *rules.Expr {
+func (l *loader) expr(v source.Value, source string, want rules.Kind) *eval.Expr {
 	t := v.Text(&l.issues)
 	if !v.Exists() || !t.Written() || l.scopes[source] == nil {
 		return nil
 	}
-	e, issues := l.scopes[source].Compile(t, want)
+	e, issues := eval.Compile(l.scopes[source], t, want)
 	if source == "" {
 		l.misguarded += len(issues.Errors())
 	}

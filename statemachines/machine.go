@@ -13,7 +13,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/looplab/fsm"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -53,7 +53,7 @@ type effect struct {
 // retainRow overrules what a row says is retained.
 type retainRow struct {
 	name, retain string
-	when         *rules.Expr
+	when         *eval.Expr
 }
 
 // action is something that can be asked of the object.
@@ -85,7 +85,7 @@ type row struct {
 // nextRow is one way on, open while its guard holds.
 type nextRow struct {
 	name, to, reason, message string
-	when                      *rules.Expr
+	when                      *eval.Expr
 	after                     time.Duration
 	count                     []string
 	set                       map[string]string
@@ -295,7 +295,7 @@ func (m *Machine) move(out Outcome, r *row, event, to string) (Outcome, error) {
 }
 
 // holds evaluates a guard; none always holds.
-func (m *Machine) holds(when *rules.Expr, row string, vars roots) (bool, error) {
+func (m *Machine) holds(when *eval.Expr, row string, vars roots) (bool, error) {
 	if when == nil {
 		return true, nil
 	}
@@ -309,7 +309,7 @@ func (m *Machine) holds(when *rules.Expr, row string, vars roots) (bool, error) 
 	}
 }
 
-func rowError(e *rules.Expr, row string, err error) *RowError {
+func rowError(e *eval.Expr, row string, err error) *RowError {
 	i := e.Text.Issue(0, 1, "", "")
 	return &RowError{Place: fmt.Sprintf("%s:%d:%d", i.File, i.Line, i.Column), Row: row, Err: err}
 }

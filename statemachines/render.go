@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // Arrow is a way from one phase to another, with the names of all that may take it.
@@ -76,7 +76,7 @@ func (n *nextRow) label() string {
 }
 
 // written is an expression on one line; "" where there is none.
-func written(e *rules.Expr) string {
+func written(e *eval.Expr) string {
 	if e == nil {
 		return ""
 	}

@@ -1,6 +1,8 @@
 package statemachines
 
-import "github.com/celsius-scheduler/celsius/rules"
+import (
+	"github.com/celsius-scheduler/celsius/rules"
+)
 
 // Part is one kind of mapping in the file of a machine, with the keys that it may have.
 type Part struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/decode"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // Mistake is one thing that is wrong with an object.
@@ -298,7 +299,7 @@ func (v *visit) failed(got ref.Val) error {
 	return fmt.Errorf("rule %s gave a %s", v.row.name, got.Type().TypeName())
 }
 
-func (v *visit) ask(e *rules.Expr) (bool, error) {
+func (v *visit) ask(e *eval.Expr) (bool, error) {
 	got := e.Eval(v)
 	yes, ok := got.(types.Bool)
 	if !ok {

@@ -14,6 +14,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/admission"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -37,13 +38,13 @@ type Table struct {
 // variable is a named expression that rows share.
 type variable struct {
 	name string
-	expr *rules.Expr
+	expr *eval.Expr
 }
 
 // loop is one of the lists that a row is asked for each element of.
 type loop struct {
 	item, index string
-	in          *rules.Expr
+	in          *eval.Expr
 }
 
 // row is one rule.
@@ -51,8 +52,8 @@ type row struct {
 	name       string
 	operations []string
 	loops      []loop
-	when       *rules.Expr
-	expression *rules.Expr // for a default, its value
+	when       *eval.Expr
+	expression *eval.Expr // for a default, its value
 	fieldPath  *text
 	message    *text
 }
@@ -62,7 +63,7 @@ type text struct{ parts []part }
 
 type part struct {
 	text string
-	expr *rules.Expr
+	expr *eval.Expr
 }
 
 // What opens a file of rows.
@@ -369,7 +370,7 @@ func (c *compiler) loops(r *row, v source.Value) (extra map[string]*cel.Type, ok
 }
 
 // compile checks an expression in which extra is known besides the roots of all rows and the variables so far.
-func (c *compiler) compile(t source.Text, extra map[string]*cel.Type, want rules.Kind) *rules.Expr {
+func (c *compiler) compile(t source.Text, extra map[string]*cel.Type, want rules.Kind) *eval.Expr {
 	all := map[string]*cel.Type{}
 	maps.Copy(all, c.roots)
 	maps.Copy(all, extra)
@@ -378,7 +379,7 @@ func (c *compiler) compile(t source.Text, extra map[string]*cel.Type, want rules
 		c.report(t.Issue(0, 1, err.Error(), ""))
 		return nil
 	}
-	e, issues := scope.Compile(t, want)
+	e, issues := eval.Compile(scope, t, want)
 	c.issues = append(c.issues, issues...)
 	return e
 }

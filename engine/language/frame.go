@@ -6,6 +6,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // Frame is what the roots stand for in one evaluation.
@@ -123,8 +124,8 @@ func (f *Frame) global(name string) (any, bool) {
 	return nil, false
 }
 
-// Meter implements rules.Purse. What has no meter has a budget for each evaluation.
-func (f *Frame) Meter(e *rules.Expr) *rules.Meter {
+// Meter implements eval.Purse. What has no meter has a budget for each evaluation.
+func (f *Frame) Meter(e *eval.Expr) *eval.Meter {
 	if f.World == nil || f.World.Meter == nil {
 		return nil
 	}

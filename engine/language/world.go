@@ -11,7 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/topology"
 	"github.com/celsius-scheduler/celsius/engine/volume"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // World is a cluster as the rows of a policy see it at one moment: every view of an object leads back to it.
@@ -41,7 +41,7 @@ type World struct {
 	Cycle        uint64
 	dictionaries map[aspect]*dictionary // of what only the objects of nodes tell
 	// Meter gives what an expression draws its budget from; nil: each evaluation has one of its own.
-	Meter   func(*rules.Expr) *rules.Meter
+	Meter   func(*eval.Expr) *eval.Meter
 	nowRoot any     // see nowValue
 	offers  []offer // reused
 

@@ -6,9 +6,8 @@ import (
 
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/celsius-scheduler/celsius/engine/language"
-	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // Accounting is an accounting function: an algorithm over many objects that does not fit in an expression, written in an attribute in
@@ -74,11 +73,11 @@ func (fn *Accounting) shape() rules.AttributeFunction {
 // Account is a compiled attribute with an accounting function.
 type Account struct {
 	// Args are the compiled arguments by name, and those of a mapping by "argument.name".
-	Args     map[string]*rules.Expr
+	Args     map[string]*eval.Expr
 	function *Accounting
 	fields   []accountField
 	slot     int // of what a session keeps of it
-	keep     func(s *Accounts) account
+	keep     func(s *Session) account
 }
 
 // accountField is a computed field that an account gives.
@@ -130,7 +129,7 @@ func (s *tableScope) compileAccount(fn *Accounting, a *rules.Attribute) *Account
 		return nil
 	}
 	when, ok := s.guardOf(a)
-	x := &Account{Args: map[string]*rules.Expr{}, function: fn}
+	x := &Account{Args: map[string]*eval.Expr{}, function: fn}
 	if fn.check != nil && !fn.check(s, a) || !s.arguments(x, a) || !ok || !fn.compile(s, a, x) {
 		return nil
 	}
@@ -213,33 +212,10 @@ func members(reads, of *rules.Reads, member, owner string) {
 	}
 }
 
-// Accounts are what a session keeps of its policy's accounts.
-type Accounts struct {
-	*language.World
-	c       *model.Cluster
-	ask     Evaluator
-	states  []account // by Account.slot
-	rebuilt uint64    // how often one of them was made anew
-}
-
-// Evaluator is what accounts need of who evaluates a policy.
-type Evaluator interface {
-	Frame() *language.Frame // lends one; it is given back with Done
-	Done()
-	FaultOf(x *Attribute, f *language.Frame, err ref.Val)
-	Errors() uint64
-	StampOf(byAction bool) language.Stamp
-}
-
-// NewAccounts begins with nothing kept.
-func NewAccounts(w *language.World, p *Policy, ask Evaluator) *Accounts {
-	return &Accounts{World: w, c: w.Cluster(), ask: ask, states: make([]account, len(p.accounts))}
-}
-
-// Of is what is kept of an account, as it was when it was last brought up to date.
-func (s *Accounts) Of(x *Account) account {
-	if s.states[x.slot] == nil {
-		s.states[x.slot] = x.keep(s)
+// accountOf is what the session keeps of an account, as it was when it was last brought up to date.
+func (s *Session) accountOf(x *Account) account {
+	if s.accounts[x.slot] == nil {
+		s.accounts[x.slot] = x.keep(s)
 	}
-	return s.states[x.slot]
+	return s.accounts[x.slot]
 }

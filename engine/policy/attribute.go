@@ -10,6 +10,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -19,9 +20,9 @@ type Attribute struct {
 	Settle          string
 	slot            int // in the memo of its owner's view, or in the session for the cluster
 	Type            *cel.Type
-	When, Expr      *rules.Expr
+	When, Expr      *eval.Expr
 	Function        string
-	Args            map[string]*rules.Expr
+	Args            map[string]*eval.Expr
 	Over            string // of sum: task, job or queue
 	changes         rules.Changes
 	// byAction says that the action is read, which changes within a cycle.
@@ -81,7 +82,7 @@ func rootsOf(a *rules.Attribute) []string {
 }
 
 // guardOf compiles an attribute's guard, nil if it has none; false: there was a mistake.
-func (s *tableScope) guardOf(a *rules.Attribute) (when *rules.Expr, ok bool) {
+func (s *tableScope) guardOf(a *rules.Attribute) (when *eval.Expr, ok bool) {
 	if a.When.Value == "" {
 		return nil, true
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // hierarchy is a tree of queues, of which each node has a part of the keys of all queues below it. N tells its nodes.
@@ -133,8 +133,8 @@ func (x *branches[N]) put(q *model.Queue) bool {
 
 // read reads the keys of the rows that do not branch.
 func (x *branches[N]) read(b *branch[N]) {
-	f := x.s.ask.Frame()
-	defer x.s.ask.Done()
+	f := x.s.frame()
+	defer x.s.done()
 	f.Queue = x.s.QueueView(b.queue)
 	b.version, b.keys = b.queue.Version, x.s.keysBut(QueueOrder, x.row, f, b.keys)
 }
@@ -294,13 +294,13 @@ type quotaBranches struct {
 	s       *Session
 	tree    *QuotaTree
 	now     *treeState
-	each    *rules.Each // of a queue on the path
+	each    *eval.Each // of a queue on the path
 	version uint64
 	moved   model.Cursor[*model.Queue]
 }
 
 func (h *quotaBranches) update() bool {
-	h.now = h.s.accounts.treeOf(h.tree)
+	h.now = h.s.treeOf(h.tree)
 	if h.version == 0 {
 		h.version = h.now.version
 		h.moved.Skip(&h.now.moved)
@@ -332,8 +332,8 @@ func (h *quotaBranches) path(q *model.Queue) ([]*model.Queue, bool) {
 }
 
 func (h *quotaBranches) part(q *model.Queue) (Key, bool) {
-	f := h.s.ask.Frame()
-	defer h.s.ask.Done()
+	f := h.s.frame()
+	defer h.s.done()
 	return KeyOf(h.each.Of(f, h.s.QueueView(q)))
 }
 

@@ -3,15 +3,15 @@ package policy
 import (
 	"maps"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // meters count what the expressions use that run within a budget: those of one row, one attribute, one variable or one step's condition
 // together, with their parts that read only now.
-type meters struct{ of map[*rules.Expr]*rules.Meter }
+type meters struct{ of map[*eval.Expr]*eval.Meter }
 
 func metersOf(p *Policy) meters {
-	m := meters{of: map[*rules.Expr]*rules.Meter{}}
+	m := meters{of: map[*eval.Expr]*eval.Meter{}}
 	for _, r := range p.all {
 		m.share(r.asked()...)
 	}
@@ -32,14 +32,14 @@ func metersOf(p *Policy) meters {
 }
 
 // share gives one meter to all of these that are counted.
-func (m *meters) share(list ...*rules.Expr) {
-	var one *rules.Meter
+func (m *meters) share(list ...*eval.Expr) {
+	var one *eval.Meter
 	for _, e := range list {
 		if e == nil || !e.Metered {
 			continue
 		}
 		if one == nil {
-			one = rules.NewMeter(rules.EvaluationBudget(), rules.RoundSteps)
+			one = eval.NewMeter(eval.EvaluationBudget(), eval.RoundSteps)
 		}
 		m.of[e] = one
 		for _, part := range e.NowParts {
@@ -68,7 +68,15 @@ func (s *Session) Spent() bool {
 // Renewed is a session that remembers nothing of this one but the values that settle at a start.
 func (s *Session) Renewed() *Session {
 	out := NewSession(s.c, s.p)
-	out.ask.Split, out.Keep = s.ask.Split, s.Keep
+	out.Split, out.Keep = s.Split, s.Keep
 	out.starts = maps.Clone(s.starts)
 	return out
+}
+
+// costAnew is what it costs to read a variable or an attribute that is computed each time that it is asked until when something holds.
+func costAnew(byTime bool, e *eval.Expr) uint64 {
+	if !byTime || e == nil {
+		return 0
+	}
+	return e.Cost.Max
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -44,16 +45,16 @@ func TestWhatIsCountedHasOneOwner(t *testing.T) {
 	for i := range 3 {
 		see := func(by Split) (text string, spent bool) {
 			s, task := overBudgetWorld(t)
-			s.Spread(by)
+			s.Split = by
 			r := s.p.rules[Scores][i]
 			if r.Expression.Metered {
 				t.Fatalf("%s is counted itself", r.Name)
 			}
-			f := s.ask.Frame().OfTask(task)
-			defer s.ask.Done()
+			f := s.frame().OfTask(task)
+			defer s.done()
 			rows := s.c.Nodes.ByOrder()
 			out := make([]float64, len(rows))
-			failed := s.ask.NumberEach(&s.verdicts.plan.scores[i].expression, f, rows, out)
+			failed := s.numberEach(&s.columns.scores[i].expression, f, rows, out)
 			return fmt.Sprint(out, len(failed)), s.Spent()
 		}
 		one, spent := see(Split{Cores: 1})
@@ -97,7 +98,7 @@ func TestStartOverItsBudget(t *testing.T) {
 // An argument by column that is counted has the budget of an evaluation: its call is not given up for each node.
 func TestCountedArgumentsByColumn(t *testing.T) {
 	scope, p := kernelFixture(t)
-	e, issues := scope.Compile(source.NewText(countedArgument), rules.Bool())
+	e, issues := eval.Compile(scope, source.NewText(countedArgument), rules.Bool())
 	if issues.Err() != nil || !e.Metered || e.ByRow != "" {
 		t.Fatal(issues, "or not counted, or by row: ", e.ByRow, e.Interpreted)
 	}
@@ -105,12 +106,12 @@ func TestCountedArgumentsByColumn(t *testing.T) {
 	s := NewSession(world.c, p)
 	for cycle := range 2 {
 		s.Begin(noon())
-		f := s.ask.Frame().OfTask(task)
+		f := s.frame().OfTask(task)
 		rows := s.c.Nodes.ByOrder()
 		if failed := e.HoldsEach(&s.verdicts.pipeline.batch, f, rows, make([]bool, len(rows))); len(failed) > 0 {
 			t.Errorf("cycle %d: %d nodes were given up", cycle, len(failed))
 		}
-		s.ask.Done()
+		s.done()
 	}
 }
 
@@ -124,7 +125,7 @@ attributes:
 variables: [{name: v, on: queue, expression: "`+turns+`2"}]
 overused: [{name: o, when: "`+turns+`1 > 3", expression: "`+turns+`variables.v > 4", message: "{{`+turns+`1}}"}]
 `)
-	distinct := map[*rules.Meter]int{}
+	distinct := map[*eval.Meter]int{}
 	for _, e := range s.p.expressions() {
 		one := s.meters.of[e]
 		if (one != nil) != e.Metered {

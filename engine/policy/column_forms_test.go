@@ -9,6 +9,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -47,11 +48,11 @@ func columnExpressions() []string {
 const countedArgument = "lists.range(int(task.request.cpu) + 1).map(i, task.request)[0].fits(node.idle)"
 
 // columnForms are those, compiled.
-func columnForms(t *testing.T, scope *rules.Scope) []*rules.Expr {
+func columnForms(t *testing.T, scope *rules.Scope) []*eval.Expr {
 	t.Helper()
-	var list []*rules.Expr
+	var list []*eval.Expr
 	for _, text := range columnExpressions() {
-		e, issues := scope.Compile(source.NewText(text), rules.Anything())
+		e, issues := eval.Compile(scope, source.NewText(text), rules.Anything())
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}
@@ -71,7 +72,7 @@ func TestFormsByColumn(t *testing.T) {
 // TestManyValues: where a label has as many values as there are nodes, or first few and then many, it is not computed by value.
 func TestManyValues(t *testing.T) {
 	scope, _ := kernelFixture(t)
-	e, issues := scope.Compile(source.NewText("int(node.labels['host']) > 90"), rules.Bool())
+	e, issues := eval.Compile(scope, source.NewText("int(node.labels['host']) > 90"), rules.Bool())
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}
@@ -84,11 +85,11 @@ func TestManyValues(t *testing.T) {
 	}
 	c := aCluster(t, objects...)
 	s := NewSession(c, loaded(t, policyText("jobOrder: []")))
-	var batch rules.Batch
+	var batch eval.Batch
 	holding := func() (holds int) {
 		s.Begin(noon())
-		f := s.ask.Frame().OfTask(c.Tasks["a/p"])
-		defer s.ask.Done()
+		f := s.frame().OfTask(c.Tasks["a/p"])
+		defer s.done()
 		out := make([]bool, len(c.Nodes.ByOrder()))
 		if failed := e.HoldsEach(&batch, f, c.Nodes.ByOrder(), out); len(failed) > 0 {
 			t.Errorf("%d nodes were given up", len(failed))

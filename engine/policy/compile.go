@@ -14,6 +14,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -161,7 +162,7 @@ func (s *tableScope) variableObject(roots []string) *rules.Object {
 }
 
 // compile compiles an expression that is asked only where the guards hold.
-func (s *tableScope) compile(text source.Text, roots []string, want rules.Kind, guards ...*rules.Expr) *rules.Expr {
+func (s *tableScope) compile(text source.Text, roots []string, want rules.Kind, guards ...*eval.Expr) *eval.Expr {
 	if !text.Written() {
 		return nil // reported where it is missing
 	}
@@ -169,7 +170,7 @@ func (s *tableScope) compile(text source.Text, roots []string, want rules.Kind, 
 	if sc == nil {
 		return nil
 	}
-	e, issues := sc.Compile(text, want)
+	e, issues := eval.Compile(sc, text, want)
 	doubts := e.Doubts(guards...)
 	if doubts.Err() != nil {
 		e = nil
@@ -421,7 +422,7 @@ func (s *tableScope) constant(text source.Text, want rules.Kind) (ref.Val, bool)
 }
 
 // message compiles the {{CEL}} parts of a text that is told after what guards it was asked.
-func (s *tableScope) message(t source.Text, roots []string, guards ...*rules.Expr) *Message {
+func (s *tableScope) message(t source.Text, roots []string, guards ...*eval.Expr) *Message {
 	if t.Value == "" {
 		return nil
 	}
@@ -450,12 +451,4 @@ func (s *tableScope) message(t source.Text, roots []string, guards ...*rules.Exp
 		at = to + 2
 	}
 	return m
-}
-
-// costAnew is what it costs to read a variable or an attribute that is computed each time that it is asked until when something holds.
-func costAnew(byTime bool, e *rules.Expr) uint64 {
-	if !byTime || e == nil {
-		return 0
-	}
-	return e.Cost.Max
 }

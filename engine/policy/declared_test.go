@@ -18,13 +18,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // reading is an expression about one field, or one call of a function, as it is asked of every object that it can be asked of.
 type reading struct {
 	name string
-	*rules.Expr
+	*eval.Expr
 }
 
 // readingsOf are all fields of a vocabulary by several ways to their objects, and all functions with sample arguments.
@@ -39,7 +40,7 @@ func readingsOf(t testing.TB, v rules.Vocabulary) (out []reading) {
 		t.Fatal(err)
 	}
 	add := func(name, text string) {
-		e, issues := scope.Compile(source.NewText(text), rules.Anything())
+		e, issues := eval.Compile(scope, source.NewText(text), rules.Anything())
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}
@@ -121,7 +122,7 @@ func (d *declarations) Check(*rapid.T) {
 	for _, r := range d.readings {
 		alike, ids := map[string]string{}, map[string]string{}
 		d.each(w, r.Reads, func(of string, f *language.Frame) {
-			value := string(language.Encode(nil, r.Eval(f)))
+			value := string(encode(nil, r.Eval(f)))
 			if types.IsError(r.Eval(f)) {
 				value = fmt.Sprint(r.Eval(f))
 			}

@@ -118,7 +118,9 @@ func identifies(read rules.Read) bool {
 }
 
 // ofVolumes says that a read is of the volumes of the task that is asked about.
-func ofVolumes(read rules.Read) bool { return read.Root == "task" && anyOf(read, language.FromVolumes) }
+func ofVolumes(read rules.Read) bool {
+	return read.Root == "task" && anyOf(read, language.FromVolumes)
+}
 
 // ofClock says that a read is of the time.
 func ofClock(read rules.Read) bool { return read.Root == "now" || anyOf(read, language.FromClock) }
@@ -213,6 +215,9 @@ func ofItsNode(read rules.Read) bool {
 	return read.Root == "task" && len(read.Steps) == 2 && read.Steps[0].Member.Origin == language.ToNode &&
 		read.Steps[1].Member.Origin.Within(language.FromOwn) && read.Steps[1].Member.Changes <= rules.ByObject
 }
+
+// local says that what is read of a job changes only where the job does.
+func (s *Session) local(read rules.Read) bool { return s.p.reach(read, "job") == within }
 
 // memberOrigin says where the way from an owner to the members of an accounting function leads: queues and jobs are touched with theirs.
 func memberOrigin(owner string) rules.Origin {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // Fact is what the compiler knows of one row.
@@ -70,7 +71,7 @@ func (r *Rule) fact() Fact {
 }
 
 // byRow is the first part of several expressions that has no form by column.
-func byRow(list ...*rules.Expr) string {
+func byRow(list ...*eval.Expr) string {
 	for _, e := range list {
 		if e != nil && e.ByRow != "" {
 			return e.ByRow
@@ -80,7 +81,7 @@ func byRow(list ...*rules.Expr) string {
 }
 
 // interpreted says what in the first of several expressions leaves it to cel-go.
-func interpreted(list ...*rules.Expr) string {
+func interpreted(list ...*eval.Expr) string {
 	for _, e := range list {
 		if e != nil && e.Interpreted != "" {
 			return e.Interpreted
@@ -90,8 +91,8 @@ func interpreted(list ...*rules.Expr) string {
 }
 
 // metered says that one of several expressions runs within a budget.
-func metered(list ...*rules.Expr) bool {
-	return slices.ContainsFunc(list, func(e *rules.Expr) bool { return e != nil && e.Metered })
+func metered(list ...*eval.Expr) bool {
+	return slices.ContainsFunc(list, func(e *eval.Expr) bool { return e != nil && e.Metered })
 }
 
 func (x *Attribute) fact() Fact {
@@ -100,7 +101,7 @@ func (x *Attribute) fact() Fact {
 		Cache: "until what it reads changes",
 	}
 	reads := &rules.Reads{}
-	all := append([]*rules.Expr{x.When, x.Expr}, values(x.Args)...)
+	all := append([]*eval.Expr{x.When, x.Expr}, values(x.Args)...)
 	f.Interpreted, f.Metered = interpreted(all...), metered(all...)
 	for _, e := range all {
 		if e != nil {
@@ -120,8 +121,8 @@ func (x *Attribute) fact() Fact {
 	return f
 }
 
-func values(args map[string]*rules.Expr) []*rules.Expr {
-	var out []*rules.Expr
+func values(args map[string]*eval.Expr) []*eval.Expr {
+	var out []*eval.Expr
 	for _, name := range sortedKeys(args) {
 		out = append(out, args[name])
 	}
@@ -251,7 +252,7 @@ func owners(reads *rules.Reads) []string {
 
 // timeUnit words how a row moves with time, "" if it does not.
 func timeUnit(r *Rule) string {
-	exprs := slices.DeleteFunc([]*rules.Expr{r.When, r.Expression}, func(e *rules.Expr) bool { return e == nil })
+	exprs := slices.DeleteFunc([]*eval.Expr{r.When, r.Expression}, func(e *eval.Expr) bool { return e == nil })
 	var parts []string
 	for _, e := range exprs {
 		if e.NowMoves {

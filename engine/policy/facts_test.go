@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
@@ -46,7 +46,7 @@ func TestTheDefaultPolicyIsNotCounted(t *testing.T) {
 	if len(p.all) == 0 {
 		t.Fatal("no rows")
 	}
-	messages := map[*rules.Expr]bool{}
+	messages := map[*eval.Expr]bool{}
 	for _, r := range p.all {
 		for _, e := range r.asked() {
 			messages[e] = e != r.When && e != r.Expression

@@ -13,6 +13,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -76,7 +77,7 @@ func TestEveryMember(t *testing.T) {
 			}
 			expression := reads[at]
 			at++
-			e, issues := scope.Compile(source.NewText(expression), rules.Anything())
+			e, issues := eval.Compile(scope, source.NewText(expression), rules.Anything())
 			if issues.Err() != nil {
 				t.Errorf("%s does not compile: %v", expression, issues)
 				continue
@@ -112,7 +113,7 @@ func TestEveryFunction(t *testing.T) {
 			}
 			ids[o.ID] = true
 			call := sampleCall(f, o)
-			e, issues := scope.Compile(source.NewText(call), rules.Anything())
+			e, issues := eval.Compile(scope, source.NewText(call), rules.Anything())
 			if issues.Err() != nil {
 				t.Errorf("%s does not compile: %v", call, issues)
 				continue

@@ -18,6 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
@@ -131,7 +132,7 @@ func FuzzExpression(f *testing.F) {
 		if len(text) > 1<<10 || !utf8.ValidString(text) {
 			t.Skip("takes only time")
 		}
-		e, issues := scope.Compile(source.NewText(text), rules.Anything())
+		e, issues := eval.Compile(scope, source.NewText(text), rules.Anything())
 		if e == nil {
 			if issues.Err() == nil {
 				t.Fatal("neither an expression nor an issue")
@@ -206,7 +207,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 		aPod("p2", "cpu=2 memory=1Gi nvidia.com/gpu=1", runningOn("n1"), annotated("volcano.sh/task-spec", "worker")))
 	s := NewSession(c, loaded(t, policyText("jobOrder: []")))
 	s.Begin(noon())
-	f := s.ask.Frame().OfTask(c.Tasks["a/p1"])
+	f := s.frame().OfTask(c.Tasks["a/p1"])
 	f.Node, f.GPU = s.NodeView(0), s.NodeView(0).DevicesNow().Views[0]
 	f.Victim, f.Preemptor = s.TaskView(c.Tasks["a/p2"]), s.TaskView(c.Tasks["a/p1"])
 	f.Request, f.Scope = s.Amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")

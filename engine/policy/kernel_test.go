@@ -15,6 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -116,10 +117,10 @@ func refusedFor() []string {
 
 // compiled writes an expression of a type into a format, and compiles it. One that is refused is written again, less deep; any
 // other mistake is the grammar's.
-func (g *grammar) compiled(t *rapid.T, scope *rules.Scope, kind, format string) *rules.Expr {
+func (g *grammar) compiled(t *rapid.T, scope *rules.Scope, kind, format string) *eval.Expr {
 	for depth := 4; ; depth-- {
 		text := strings.ReplaceAll(format, "%s", g.write(t, kind, depth))
-		e, issues := scope.Compile(source.NewText(text), rules.Anything())
+		e, issues := eval.Compile(scope, source.NewText(text), rules.Anything())
 		if issues.Err() == nil {
 			return e
 		}
@@ -255,10 +256,10 @@ func compiledAgrees(t *rapid.T, scope *rules.Scope, p *Policy) {
 }
 
 // agreesInWorlds holds expressions to cel-go in two random worlds, one after the other, for each pod on each node.
-func agreesInWorlds(t *rapid.T, p *Policy, list ...*rules.Expr) {
+func agreesInWorlds(t *rapid.T, p *Policy, list ...*eval.Expr) {
 	w := newTwins(p, nil)
 	w.apply(t, model.Delta{Object: aQueue("q1")}, model.Delta{Object: aQueue("q2")})
-	var batch rules.Batch
+	var batch eval.Batch
 	for range 2 { // what was kept of the first world must not be seen in the second
 		var deltas []model.Delta
 		for range 3 {
@@ -268,19 +269,19 @@ func agreesInWorlds(t *rapid.T, p *Policy, list ...*rules.Expr) {
 		w.apply(t, deltas...)
 		s := w.remembers.s
 		for _, task := range w.remembers.c.TasksByKey() {
-			f := s.ask.Frame().OfTask(task)
+			f := s.frame().OfTask(task)
 			f.Request, f.Scope = s.Amounts(task.Request), celtypes.String("queue")
 			f.Victim, f.Preemptor = s.TaskView(task), s.TaskView(task)
 			for _, e := range list {
 				agreesOnNodes(t, e, f, &batch)
 			}
-			s.ask.Done()
+			s.done()
 		}
 	}
 }
 
 // agreesOnNodes holds the closures of an expression to cel-go on every node, and the columns to what they gave.
-func agreesOnNodes(t *rapid.T, e *rules.Expr, f *language.Frame, batch *rules.Batch) {
+func agreesOnNodes(t *rapid.T, e *eval.Expr, f *language.Frame, batch *eval.Batch) {
 	c := f.World.Cluster()
 	var rows []int32
 	wants := map[int32]ref.Val{}
@@ -306,7 +307,7 @@ func agreesOnNodes(t *rapid.T, e *rules.Expr, f *language.Frame, batch *rules.Ba
 }
 
 // columnsAgree holds an expression by column to its values: what is not given up must be right, and no error may be missed.
-func columnsAgree(t *rapid.T, e *rules.Expr, f *language.Frame, batch *rules.Batch, rows []int32, wants map[int32]ref.Val) {
+func columnsAgree(t *rapid.T, e *eval.Expr, f *language.Frame, batch *eval.Batch, rows []int32, wants map[int32]ref.Val) {
 	check := func(failed []int32, same func(i int, want ref.Val) bool) {
 		for i, row := range rows {
 			if !slices.Contains(failed, row) && !same(i, wants[row]) {
@@ -329,7 +330,7 @@ func columnsAgree(t *rapid.T, e *rules.Expr, f *language.Frame, batch *rules.Bat
 }
 
 // typedAgrees holds what gives a value without a box to the value.
-func typedAgrees(t *rapid.T, e *rules.Expr, f *language.Frame, want ref.Val) {
+func typedAgrees(t *rapid.T, e *eval.Expr, f *language.Frame, want ref.Val) {
 	switch e.Type.Kind() {
 	case celtypes.BoolKind:
 		x, err := e.Holds(f)

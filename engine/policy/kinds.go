@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // Kinds tells jobs apart by what a step of an action can read of them. Of jobs of one kind and one queue, tried by the
@@ -30,9 +31,9 @@ type Kinds struct {
 // Kinds of a step; nil where one job's fate says nothing of another's, be it that rows tell every task from every other, or
 // that they move with each moment.
 func (s *Session) Kinds(step *Step) *Kinds {
-	cs := s.verdicts.plan
+	cs := &s.columns
 	exprs := step.asks(s.p)
-	if s.rest.restless || slices.ContainsFunc(exprs, (*rules.Expr).Moves) {
+	if s.rest.restless || slices.ContainsFunc(exprs, (*eval.Expr).Moves) {
 		return nil
 	}
 	if step.Verb.Asks(Predicates, Scores, DeviceScores) && cs.tellTasksApart() || step.Verb.Asks(TaskOrder) && s.TasksMove() {
@@ -55,6 +56,25 @@ func (s *Session) Kinds(step *Step) *Kinds {
 // tellTasksApart says that what rows say of one task says nothing of another.
 func (cs *columns) tellTasksApart() bool {
 	return cs.single || cs.own || cs.volatile || cs.moving || cs.telling
+}
+
+// asks lists all expressions that a step asks about jobs and their tasks, by itself or of the rows, but for the orders of queues and jobs.
+func (step *Step) asks(p *Policy) []*eval.Expr {
+	out := append(step.conditions(), step.reads...)
+	for _, site := range step.Verb.Sites {
+		if site == QueueOrder || site == JobOrder {
+			continue
+		}
+		for _, r := range p.rules[site] {
+			out = append(out, r.asked()...)
+		}
+	}
+	if slices.ContainsFunc(out, func(e *eval.Expr) bool { return readsStarving(e.Reads) }) && !step.Verb.Asks(JobStarving) {
+		for _, r := range p.rules[JobStarving] {
+			out = append(out, r.asked()...)
+		}
+	}
+	return out
 }
 
 // add notes one read; false: what is read cannot be told from a job alone.
@@ -132,11 +152,11 @@ func (k *Kinds) told(read rules.Read) bool {
 // encode appends what a read gives for a job or a task. Of parts it is how many there are: what is read of them is apart.
 func (k *Kinds) encode(b []byte, of ref.Val, read rules.Read) []byte {
 	if ofParts(read) {
-		if l, ok := language.Follow(of, read.Steps).(traits.Lister); ok {
+		if l, ok := follow(of, read.Steps).(traits.Lister); ok {
 			return binary.AppendVarint(b, int64(language.SizeOf(l)))
 		}
 	}
-	return language.EncodeRead(b, of, read)
+	return encodeRead(b, of, read)
 }
 
 // ownWholly says that a computed member reads nothing but its own object.
@@ -148,7 +168,7 @@ func (s *Session) ownWholly(m *rules.Member) bool {
 func (k *Kinds) Epoch() string {
 	s := k.s
 	b := binary.AppendUvarint(nil, s.c.NamespaceClock)
-	if k.peers || s.verdicts.plan.peers || s.verdicts.plan.matched || s.verdicts.plan.images {
+	if k.peers || s.columns.peers || s.columns.matched || s.columns.images {
 		b = binary.AppendUvarint(b, s.Counts().Version())
 	}
 	if k.related {
@@ -207,10 +227,10 @@ func (k *Kinds) Of(j *model.Job) (string, bool) {
 func (k *Kinds) ofTask(b []byte, t *model.Task) []byte {
 	b = append(append(b, t.Role...), 0, byte(t.Status))
 	for _, yes := range []bool{t.Gated, t.BestEffort} {
-		b = language.Encode(b, types.Bool(yes))
+		b = encode(b, types.Bool(yes))
 	}
-	b = language.EncodeAmounts(b, t.Request)
-	class := k.s.verdicts.classKey(t)
+	b = encodeAmounts(b, t.Request)
+	class := k.s.classKey(t)
 	b = append(binary.AppendVarint(b, int64(len(class))), class...)
 	var v ref.Val = k.s.TaskView(t)
 	for _, read := range k.task {
@@ -234,10 +254,21 @@ func (s *Session) Local(sites ...string) bool {
 }
 
 // LocalFilter says that whether a step takes a job is told by the job alone.
-func (s *Session) LocalFilter(e *rules.Expr) bool {
+func (s *Session) LocalFilter(e *eval.Expr) bool {
 	return !e.Timely() && !slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool {
 		return read.Root != "action" && read.Root != "pipeline" && !s.local(read)
 	})
+}
+
+// asked are the expressions of a row.
+func (r *Rule) asked() []*eval.Expr {
+	out := []*eval.Expr{r.When, r.Expression}
+	if r.Message != nil {
+		for _, part := range r.Message.parts {
+			out = append(out, part.expr)
+		}
+	}
+	return slices.DeleteFunc(out, func(e *eval.Expr) bool { return e == nil })
 }
 
 // Token names what a step's answers rest on besides a job: the content of the cluster, that at the cycle's beginning, at which
@@ -249,6 +280,3 @@ type Token struct {
 
 // Token of this moment.
 func (s *Session) Token() Token { return Token{s.c.Content(), s.rest.begun, s.rest.values} }
-
-// local says that what is read of a job changes only where the job does.
-func (s *Session) local(read rules.Read) bool { return s.p.reach(read, "job") == within }

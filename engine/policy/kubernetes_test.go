@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -22,11 +23,11 @@ func asked(t *testing.T, expression string, n *corev1.Node, p *corev1.Pod, other
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, issues := scope.Compile(source.NewText(expression), rules.Anything())
+	e, issues := eval.Compile(scope, source.NewText(expression), rules.Anything())
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}
-	f := s.ask.Frame().OfTask(c.Tasks["a/"+p.Name])
+	f := s.frame().OfTask(c.Tasks["a/"+p.Name])
 	f.Node = s.NodeView(c.Nodes.Index[n.Name])
 	return show(e.Eval(f))
 }

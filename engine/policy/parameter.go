@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/cel"
 
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -41,7 +42,7 @@ type ParameterKind interface {
 	read(s *tableScope, v source.Value) any
 }
 
-// Condition is an expression that is true or false: a *rules.Expr, nil where it is always true.
+// Condition is an expression that is true or false: a *eval.Expr, nil where it is always true.
 type Condition struct {
 	// Roots are what it may read, besides what every row sees. With a job or a task its queue is known, too.
 	Roots []string
@@ -66,7 +67,7 @@ func (k Condition) read(s *tableScope, v source.Value) any {
 	case v.Exists():
 		return s.compile(v.Text(&s.issues), k.Roots, want)
 	case k.Default == "true":
-		return (*rules.Expr)(nil)
+		return (*eval.Expr)(nil)
 	}
 	return s.declared(k.Default, k.Roots, want)
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
-	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // layer is what of a node an answer depends on, and so what it is asked anew for.
@@ -54,7 +54,7 @@ type pipeline struct {
 
 	selection
 	questions []question // that were asked of nodes together
-	batch     rules.Batch
+	batch     eval.Batch
 	bools     []bool
 	numbers   []float64
 	others    []int32 // of missing
@@ -66,8 +66,8 @@ func (c *Class) update(changed layer, rows []int32) {
 		return
 	}
 	p := &c.v.pipeline
-	p.c, p.f, p.changed = c, c.v.ask.Frame().OfTask(c.task), changed
-	defer c.v.ask.Done()
+	p.c, p.f, p.changed = c, c.v.ask.frame().OfTask(c.task), changed
+	defer c.v.ask.done()
 	switch {
 	case changed == ofTaskVolumes:
 		p.each(rows)
@@ -192,7 +192,7 @@ func (p *pipeline) room(rows []int32) []int32 {
 		x := &c.cells[row]
 		x.fits = c.fit(row)
 		if c.task.GPUCount > 0 && x.fits != noFit {
-			x.verdict, x.fits = c.v.onDevices(c.task, row, x.fits)
+			x.verdict, x.fits = c.v.about.onDevices(c.task, row, x.fits)
 		}
 		return x.verdict == 0 && x.fits != noFit
 	})

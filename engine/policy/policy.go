@@ -1,13 +1,12 @@
 package policy
 
 import (
-	"slices"
-
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // Policy is a compiled SchedulingPolicy: immutable, safe to share. A Session holds it beside a cluster.
@@ -64,8 +63,8 @@ type Rule struct {
 	// Number of the rule in its policy, from 1; verdict columns hold it.
 	Number int
 
-	When       *rules.Expr // nil: always
-	Expression *rules.Expr
+	When       *eval.Expr // nil: always
+	Expression *eval.Expr
 	Message    *Message // nil: none
 	Weight     float64
 	Normalize  string
@@ -95,7 +94,7 @@ type Message struct {
 
 type part struct {
 	text string
-	expr *rules.Expr
+	expr *eval.Expr
 }
 
 // Variable is a compiled variable.
@@ -104,7 +103,7 @@ type Variable struct {
 	Table string
 	On    string
 	slot  int
-	Expr  *rules.Expr
+	Expr  *eval.Expr
 	// byAction says that the action is read, which changes within a cycle.
 	byAction bool
 	// byTime says that the time is read.
@@ -115,15 +114,4 @@ type Variable struct {
 type Action struct {
 	Name  string
 	Steps []*Step
-}
-
-// asked are the expressions of a row.
-func (r *Rule) asked() []*rules.Expr {
-	out := []*rules.Expr{r.When, r.Expression}
-	if r.Message != nil {
-		for _, part := range r.Message.parts {
-			out = append(out, part.expr)
-		}
-	}
-	return slices.DeleteFunc(out, func(e *rules.Expr) bool { return e == nil })
 }

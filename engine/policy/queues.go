@@ -4,6 +4,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // branching is a row of queueOrder whose key is a list along a path, and each of its parts what one node of a tree of queues
@@ -12,7 +13,7 @@ type branching struct {
 	row int // among the rows of the site
 	// Either the row is queue.path.map(q, each), along a tree of queues, ...
 	tree *QuotaTree
-	each *rules.Each
+	each *eval.Each
 	// ... or it is the key of a queue in a tree of shares.
 	shares *Attribute
 }
@@ -45,9 +46,9 @@ func (s *Session) always(r *Rule) bool {
 	if r.When == nil {
 		return true
 	}
-	f := s.ask.Frame()
-	defer s.ask.Done()
-	has, err := s.ask.Guard(r, f)
+	f := s.frame()
+	defer s.done()
+	has, err := s.guard(r, f)
 	return r.When.Constant() && has && err == nil
 }
 
@@ -99,7 +100,7 @@ func (p *Policy) sharesAt(path string) (found *Attribute) {
 
 // treeOfElements is the tree of queues along whose paths a list is made, where what is read of each queue there moves with
 // that queue alone, or is summed up by the tree for it; nil: there is none.
-func (p *Policy) treeOfElements(each *rules.Each, read rules.Read) *QuotaTree {
+func (p *Policy) treeOfElements(each *eval.Each, read rules.Read) *QuotaTree {
 	if len(read.Steps) < 2 || each.Over != "queue."+read.Steps[0].Member.Name {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // quotaTreeFunction gives several computed fields at once.
@@ -78,7 +79,7 @@ type QuotaTree struct {
 // RollUp is one figure that is added up.
 type RollUp struct {
 	name string
-	Expr *rules.Expr
+	Expr *eval.Expr
 	// own says that a queue's term reads only what the queue is touched with, of all that moves with steps.
 	own bool
 }
@@ -100,12 +101,12 @@ func compileTree(s *tableScope, a *rules.Attribute, x *Account) bool {
 	if e := x.Args["flat"]; e != nil && e.Constant() {
 		t.flat = e.Eval(s.probe) == types.True
 	}
-	x.keep = func(kept *Accounts) account {
+	x.keep = func(session *Session) account {
 		follows := !t.moving && !slices.ContainsFunc(t.RollUps, func(r RollUp) bool { return !r.own })
-		return &treeState{derived: derived{s: kept, byAction: t.byAction, follows: follows, lasts: t.kept}, t: t}
+		return &treeState{derived: derived{s: session, byAction: t.byAction, follows: follows, lasts: t.kept}, t: t}
 	}
 	for _, part := range treeParts() {
-		args := map[string]*rules.Expr{}
+		args := map[string]*eval.Expr{}
 		for _, name := range part.args {
 			if e := x.Args[name]; e != nil {
 				args[name] = e
@@ -127,7 +128,7 @@ func compileTree(s *tableScope, a *rules.Attribute, x *Account) bool {
 }
 
 // treeField makes one computed field of a tree, that depends on some arguments.
-func (s *tableScope) treeField(t *QuotaTree, a *rules.Attribute, args map[string]*rules.Expr, part treePart) accountField {
+func (s *tableScope) treeField(t *QuotaTree, a *rules.Attribute, args map[string]*eval.Expr, part treePart) accountField {
 	x := s.field(a, part.name)
 	x.Type, x.Args, x.Tree, x.part = part.typ, args, t, part.get
 	reads := &rules.Reads{}
@@ -151,7 +152,7 @@ func (s *tableScope) rollUpField(t *QuotaTree, a *rules.Attribute, k int, r Roll
 		doc: "the sum of " + strings.TrimSpace(r.Expr.Text.Value) + " over it and all queues below it",
 		get: func(at *TreePlaces, i int) ref.Val { return at.w.Amounts(at.sums[k].Of(i).Clone()) },
 	})
-	f.Args = map[string]*rules.Expr{rollUpArgument: r.Expr}
+	f.Args = map[string]*eval.Expr{rollUpArgument: r.Expr}
 	for _, name := range structureArguments() {
 		if e := t.Args[name]; e != nil {
 			members(f.reads, e.Reads, "queue", "cluster")
@@ -248,7 +249,7 @@ func misnamed(name string) (message, hint string) {
 }
 
 // rollUp is one figure that is added up; nil: its name is none for a field.
-func (s *tableScope) rollUp(name string, e *rules.Expr) *RollUp {
+func (s *tableScope) rollUp(name string, e *eval.Expr) *RollUp {
 	if message, _ := misnamed(name); message != "" {
 		return nil
 	}
@@ -277,8 +278,8 @@ type treeState struct {
 }
 
 // treeOf is a tree as the cluster is now.
-func (s *Accounts) treeOf(t *QuotaTree) *treeState {
-	st, _ := s.Of(t.Account).(*treeState)
+func (s *Session) treeOf(t *QuotaTree) *treeState {
+	st, _ := s.accountOf(t.Account).(*treeState)
 	st.update()
 	return st
 }
@@ -306,7 +307,7 @@ func (st *treeState) carry(language.Stamp) bool {
 		return false
 	}
 	for _, x := range st.t.sums {
-		sum := s.Of(x)
+		sum := s.accountOf(x)
 		if sum.update(); sum.erring() {
 			return false
 		}
@@ -334,12 +335,12 @@ func sameParty(a, b *quota.Party) bool {
 
 // sharedNow is a text of what is said of all queues.
 func (st *treeState) sharedNow() []byte {
-	f := st.s.ask.Frame()
-	defer st.s.ask.Done()
+	f := st.s.frame()
+	defer st.s.done()
 	var out []byte
 	for _, name := range []string{"total", "root", "flat"} {
 		if e := st.t.Args[name]; e != nil {
-			out = language.Encode(out, e.Eval(f))
+			out = encode(out, e.Eval(f))
 		}
 	}
 	return out
@@ -361,15 +362,15 @@ func (st *treeState) replay(language.Stamp) bool {
 // enter adds up what one queue has now.
 func (st *treeState) enter(i int) {
 	s, t := st.s, st.t
-	f := s.ask.Frame()
-	defer s.ask.Done()
+	f := s.frame()
+	defer s.done()
 	f.Queue = s.QueueView(st.queues[i])
 	differs := false
 	for k, r := range t.RollUps {
 		v := r.Expr.Eval(f)
 		a, ok := v.(*language.Amounts)
 		if !ok {
-			s.ask.FaultOf(t.Attribute, f, v)
+			s.faultOf(t.Attribute, f, v)
 			a = &language.Amounts{}
 		}
 		differs = st.Add(k, i, a.Resources) || differs
@@ -396,7 +397,7 @@ func (st *treeState) rebuild() bool {
 		}
 	}
 	total, flat, root := st.settings()
-	st.TreePlaces = PlaceQueues(s.World, t, queues, st.parties, root, flat, total)
+	st.TreePlaces = PlaceQueues(&s.World, t, queues, st.parties, root, flat, total)
 	st.changed = make([]uint64, len(queues))
 	for i := range queues {
 		st.Fail(i, wrong[i])
@@ -409,14 +410,14 @@ func (st *treeState) rebuild() bool {
 // party evaluates what one queue brings. An error is of that queue alone.
 func (st *treeState) party(q *model.Queue) (quota.Party, ref.Val) {
 	s, t := st.s, st.t
-	f := s.ask.Frame()
-	defer s.ask.Done()
+	f := s.frame()
+	defer s.done()
 	f.Queue = s.QueueView(q)
 	p := quota.Party{Name: q.Name}
 	parent := t.Args["parent"].Eval(f)
 	name, ok := parent.(types.String)
 	if !ok {
-		s.ask.FaultOf(t.Attribute, f, parent)
+		s.faultOf(t.Attribute, f, parent)
 		return p, parent
 	}
 	p.Parent = string(name)
@@ -431,7 +432,7 @@ func (st *treeState) party(q *model.Queue) (quota.Party, ref.Val) {
 		v := e.Eval(f)
 		a, ok := v.(*language.Amounts)
 		if !ok {
-			s.ask.FaultOf(t.Attribute, f, v)
+			s.faultOf(t.Attribute, f, v)
 			return quota.Party{Name: q.Name, Parent: p.Parent}, v
 		}
 		*arg.into = a.Resources.Clone()
@@ -442,13 +443,13 @@ func (st *treeState) party(q *model.Queue) (quota.Party, ref.Val) {
 // settings evaluates what is said of the whole tree.
 func (st *treeState) settings() (total model.Resources, flat bool, root string) {
 	s, t := st.s, st.t
-	f := s.ask.Frame()
-	defer s.ask.Done()
+	f := s.frame()
+	defer s.done()
 	whole := t.Args["total"].Eval(f)
 	if a, ok := whole.(*language.Amounts); ok {
 		total = a.Resources
 	} else {
-		s.ask.FaultOf(t.Attribute, f, whole)
+		s.faultOf(t.Attribute, f, whole)
 	}
 	if e := t.Args["flat"]; e != nil && e.Eval(f) == types.True {
 		return total, true, ""
@@ -456,14 +457,14 @@ func (st *treeState) settings() (total model.Resources, flat bool, root string) 
 	v := t.Args["root"].Eval(f)
 	name, ok := v.(types.String)
 	if !ok {
-		s.ask.FaultOf(t.Attribute, f, v)
+		s.faultOf(t.Attribute, f, v)
 	}
 	return total, false, string(name)
 }
 
 // pathVersion is when anything that the queues on a queue's path sum up was last found to differ. The root, where
 // every sum moves with every step, is on no path but its own.
-func (s *Accounts) pathVersion(t *QuotaTree, q *model.Queue) uint64 {
+func (s *Session) pathVersion(t *QuotaTree, q *model.Queue) uint64 {
 	st := s.treeOf(t)
 	at, ok := st.index[q]
 	if !ok {
@@ -477,7 +478,7 @@ func (s *Accounts) pathVersion(t *QuotaTree, q *model.Queue) uint64 {
 }
 
 // treeVersion sums up the versions of the trees that a queue's value goes along.
-func (s *Accounts) treeVersion(trees []*QuotaTree, owner ref.Val) uint64 {
+func (s *Session) treeVersion(trees []*QuotaTree, owner ref.Val) uint64 {
 	q, ok := owner.(*language.QueueView)
 	if !ok {
 		return s.c.Clock

@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -121,7 +122,7 @@ func TestResourceFunctions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, issues := scope.Compile(source.NewText(test.expression), rules.Anything())
+			e, issues := eval.Compile(scope, source.NewText(test.expression), rules.Anything())
 			if issues.Err() != nil {
 				t.Fatal(issues)
 			}

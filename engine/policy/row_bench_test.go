@@ -12,6 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -108,15 +109,15 @@ func BenchmarkRow(b *testing.B) {
 	scope, _ := kernelFixture(b)
 	n := &s.c.Nodes
 	rows := n.ByOrder()
-	f := s.ask.Frame().OfTask(task)
-	defer s.ask.Done()
+	f := s.frame().OfTask(task)
+	defer s.done()
 	bools, numbers := make([]bool, len(rows)), make([]float64, len(rows))
 	for _, x := range benchRows() {
-		e, issues := scope.Compile(source.NewText(x.expression), rules.Anything())
+		e, issues := eval.Compile(scope, source.NewText(x.expression), rules.Anything())
 		if issues.Err() != nil {
 			b.Fatal(issues)
 		}
-		var batch rules.Batch
+		var batch eval.Batch
 		byHand := func() {
 			for i, row := range rows {
 				if x.fits != nil {
@@ -187,17 +188,17 @@ func TestRowsByHand(t *testing.T) {
 	scope, _ := kernelFixture(t)
 	n := &s.c.Nodes
 	rows := n.ByOrder()
-	f := s.ask.Frame().OfTask(task)
-	defer s.ask.Done()
+	f := s.frame().OfTask(task)
+	defer s.done()
 	for _, x := range benchRows() {
-		e, issues := scope.Compile(source.NewText(x.expression), rules.Anything())
+		e, issues := eval.Compile(scope, source.NewText(x.expression), rules.Anything())
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}
 		if e.ByRow != "" {
 			t.Errorf("%s: by row: %s", x.name, e.ByRow)
 		}
-		var batch rules.Batch
+		var batch eval.Batch
 		bools, numbers := make([]bool, len(rows)), make([]float64, len(rows))
 		var failed []int32
 		if x.fits != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -29,23 +30,23 @@ func answered[T any](rows, failed []int32, out []T) []string {
 }
 
 // toldBy asks an expression in a session that nothing has been asked of yet.
-func toldBy(c *model.Cluster, p *Policy, by Split, e *rules.Expr, task *model.Task) []string {
+func toldBy(c *model.Cluster, p *Policy, by Split, e *eval.Expr, task *model.Task) []string {
 	s := NewSession(c, p)
-	s.Spread(by)
+	s.Split = by
 	s.Begin(noon())
-	f := s.ask.Frame().OfTask(task)
-	defer s.ask.Done()
+	f := s.frame().OfTask(task)
+	defer s.done()
 	q, rows := queryOf(e), c.Nodes.ByOrder()
 	if e.Type.Kind() == celtypes.BoolKind {
 		out := make([]bool, len(rows))
-		return answered(rows, s.ask.HoldsEach(&q, f, rows, out), out)
+		return answered(rows, s.holdsEach(&q, f, rows, out), out)
 	}
 	out := make([]float64, len(rows))
-	return answered(rows, s.ask.NumberEach(&q, f, rows, out), out)
+	return answered(rows, s.numberEach(&q, f, rows, out), out)
 }
 
 // spreadAgrees holds what several goroutines say of an expression to what one says, in a random world. Run it with the race detector.
-func spreadAgrees(t *rapid.T, p *Policy, list ...*rules.Expr) {
+func spreadAgrees(t *rapid.T, p *Policy, list ...*eval.Expr) {
 	w := newTwins(p, nil)
 	deltas := []model.Delta{{Object: aQueue("q1")}, {Object: aQueue("q2")}}
 	for i := range 12 {
@@ -117,13 +118,13 @@ func TestWhatIsSpread(t *testing.T) {
 		{expensive + " && (task.node == null || task.node.name != node.name)", 10_000, Split{Cores: 2}, 1},
 		{expensive + " && now > task.createdAt", 10_000, Split{Cores: 2}, 1}, // it is followed until when it holds
 	} {
-		e, issues := scope.Compile(source.NewText(test.expression), rules.Bool())
+		e, issues := eval.Compile(scope, source.NewText(test.expression), rules.Bool())
 		if issues.Err() != nil {
 			t.Fatal(issues)
 		}
 		s, q := NewSession(model.NewCluster(model.Options{}), p), queryOf(e)
-		s.Spread(test.by)
-		if got := s.ask.cores(&q, test.nodes); got != test.want {
+		s.Split = test.by
+		if got := s.cores(&q, test.nodes); got != test.want {
 			t.Errorf("%s on %d nodes with %+v: spread over %d, want %d", test.expression, test.nodes, test.by, got, test.want)
 		}
 	}
@@ -133,7 +134,7 @@ func TestWhatIsSpread(t *testing.T) {
 func TestExpensiveRowsSpreadAreAsOne(t *testing.T) {
 	see := func(by Split) (scores [][]float64, asked []uint64) {
 		s, task := expensiveWorld(t, 50)
-		s.Spread(by)
+		s.Split = by
 		c := s.Class(task)
 		for _, r := range s.p.rules[Scores] {
 			asked = append(asked, s.Evaluated(r))

@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // Step is a verb with its parameters. What is asked for a parameter that its verb does not have is as if there were none.
 type Step struct {
 	Verb   *Verb
-	values []any         // of the verb's parameters, in their order
-	reads  []*rules.Expr // what the verb itself reads
+	values []any        // of the verb's parameters, in their order
+	reads  []*eval.Expr // what the verb itself reads
 }
 
 // Condition is a parameter that is an expression; nil: it always holds.
-func (s *Step) Condition(key string) *rules.Expr { return valueOf[*rules.Expr](s, key) }
+func (s *Step) Condition(key string) *eval.Expr { return valueOf[*eval.Expr](s, key) }
 
 // Flag is a parameter that is true or false.
 func (s *Step) Flag(key string) bool { return valueOf[bool](s, key) }
@@ -44,10 +45,10 @@ func valueOf[T any](s *Step, key string) (value T) {
 }
 
 // conditions are all expressions among the parameters.
-func (s *Step) conditions() []*rules.Expr {
-	var out []*rules.Expr
+func (s *Step) conditions() []*eval.Expr {
+	var out []*eval.Expr
 	for _, v := range s.values {
-		if e, ok := v.(*rules.Expr); ok && e != nil {
+		if e, ok := v.(*eval.Expr); ok && e != nil {
 			out = append(out, e)
 		}
 	}
@@ -86,33 +87,14 @@ func (s *tableScope) step(v source.Value) *Step {
 }
 
 // declared compiles an expression of a verb's declaration.
-func (s *tableScope) declared(text string, roots []string, want rules.Kind) *rules.Expr {
+func (s *tableScope) declared(text string, roots []string, want rules.Kind) *eval.Expr {
 	sc := s.scope(roots)
 	if sc == nil {
 		return nil
 	}
-	e, issues := sc.Compile(source.NewText(text), want)
+	e, issues := eval.Compile(sc, source.NewText(text), want)
 	for _, i := range issues {
 		s.report(i)
 	}
 	return e
-}
-
-// asks lists all expressions that a step asks about jobs and their tasks, by itself or of the rows, but for the orders of queues and jobs.
-func (step *Step) asks(p *Policy) []*rules.Expr {
-	out := append(step.conditions(), step.reads...)
-	for _, site := range step.Verb.Sites {
-		if site == QueueOrder || site == JobOrder {
-			continue
-		}
-		for _, r := range p.rules[site] {
-			out = append(out, r.asked()...)
-		}
-	}
-	if slices.ContainsFunc(out, func(e *rules.Expr) bool { return readsStarving(e.Reads) }) && !step.Verb.Asks(JobStarving) {
-		for _, r := range p.rules[JobStarving] {
-			out = append(out, r.asked()...)
-		}
-	}
-	return out
 }

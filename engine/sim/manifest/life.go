@@ -79,10 +79,11 @@ func ReadLife(text string, containers []string) (l Life, mistakes []error) {
 		return l, []error{fmt.Errorf("%s is no YAML map: %s; write it as {run: 30s}", LifeAnnotation, yamlMessage(err))}
 	}
 	keys := lifeKeys()
+	names := slices.Sorted(maps.Keys(keys))
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		read, ok := keys[key]
 		if !ok {
-			mistake("there is no key %s%s; the keys are %s", key, didYouMean(key, slices.Sorted(maps.Keys(keys))), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
+			mistake("there is no key %s%s; the keys are %s", key, didYouMean(key, names), strings.Join(names, ", "))
 			continue
 		}
 		if err := read(&l, given[key], containers); err != nil {

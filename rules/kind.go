@@ -1,0 +1,52 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+)
+
+// Kind is what a site wants an expression to give.
+type Kind struct {
+	// Name as the author reads it: "true or false", "a number".
+	Name string
+	// Accepts says whether a type will do.
+	Accepts func(*cel.Type) bool
+}
+
+func anyOf(kinds ...types.Kind) func(*cel.Type) bool {
+	return func(t *cel.Type) bool { return slices.Contains(kinds, t.Kind()) }
+}
+
+// Bool wants true or false.
+func Bool() Kind { return Kind{"true or false", anyOf(types.BoolKind)} }
+
+// Number wants an int or a double.
+func Number() Kind { return Kind{"a number", anyOf(types.IntKind, types.DoubleKind)} }
+
+// String wants a text.
+func String() Kind { return Kind{"a string", anyOf(types.StringKind)} }
+
+// Duration wants a duration.
+func Duration() Kind { return Kind{"a duration", anyOf(types.DurationKind)} }
+
+// Anything takes every type.
+func Anything() Kind { return Kind{"anything", func(*cel.Type) bool { return true }} }
+
+// Exactly wants one type.
+func Exactly(t *cel.Type, name string) Kind {
+	return Kind{name, func(got *cel.Type) bool { return got.IsExactType(t) }}
+}
+
+// SortKey wants what can be ordered: a number, string, bool, timestamp, duration, or a list of them.
+func SortKey() Kind {
+	return Kind{"a sort key (number, string, bool, timestamp, duration, or a list of them)", sortable}
+}
+
+func sortable(t *cel.Type) bool {
+	if t.Kind() == types.ListKind {
+		return sortable(t.Parameters()[0])
+	}
+	return anyOf(types.BoolKind, types.IntKind, types.DoubleKind, types.StringKind, types.TimestampKind, types.DurationKind)(t)
+}
