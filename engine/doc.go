@@ -36,7 +36,8 @@
 //	engine/report          words for what a cycle decided: reasons, waits, conditions, phases, statuses
 //	engine/action          the verbs of which every pipeline is made
 //	engine                 this: one cycle from its parts
-//	engine/reference       the same cycle as plainly as it can be said: the definition
+//	engine/reference       the same cycle as plainly as it can be said: the definition. reference/values says what expressions give,
+//	                       reference/kept which places are kept for pods that are being made, reference/devices which devices are given
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
 //	engine/sim/manifest    files of objects, and the short format of a world, checked and read into objects
 //	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:

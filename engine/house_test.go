@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,9 +22,14 @@ const (
 	mostMethods = 40   // of a type
 )
 
+// codeLines bounds packages that are to stay short, without blank lines and lines that are comments.
+func codeLines() map[string]int {
+	return map[string]int{"engine/reference": 700} // it is the definition, and read from beginning to end
+}
+
 // exception lets something be over its bound, up to its present figure.
 type exception struct {
-	what, unit string // a package, or a type with its package; lines, fields or methods
+	what, unit string // a package, or a type with its package; lines, lines of code, fields or methods
 	figure     int
 	reason     string
 }
@@ -58,9 +64,8 @@ var exceptions = []exception{
 	{"engine/policy.Attribute", "fields", 19, toBeCut},
 	{"engine/policy.Heap", "fields", 19, toBeCut},
 	{"engine/policy.Rule", "fields", 19, toBeCut},
-	{"engine/policy.Session", "methods", 130, toBeCut},
-	{"engine/policy.Session", "fields", 27, toBeCut},
-	{"engine/reference.cycle", "methods", 80, "the whole of a cycle, written in one place to be read"},
+	{"engine/policy.Session", "methods", 80, toBeCut},
+	{"engine/policy.verdicts", "fields", 19, toBeCut},
 	{"engine/sim/manifest.ShortSpec", "fields", 19, "a field is a key of the short form"},
 	{"engine/sim.World", "fields", 16, toBeCut},
 	{"engine/sim.World", "methods", 60, toBeCut},
@@ -100,12 +105,12 @@ func TestOverBounds(t *testing.T) {
 	}
 }
 
-// figure is what is counted: a package or type, and of it lines, fields or methods.
+// figure is what is counted: a package or type, and of it lines, lines of code, fields or methods.
 type figure struct{ what, unit string }
 
 // overBounds names what is over its bound without an exception or beyond it, and exceptions that are not needed.
 func overBounds(figures map[figure]int, exceptions []exception) []string {
-	bounds := map[string]int{"lines": mostLines, "fields": mostFields, "methods": mostMethods}
+	bounds := map[string]int{"lines": mostLines, "fields": mostFields, "methods": mostMethods, "lines of code": math.MaxInt}
 	var wrong []string
 	excepted := map[figure]int{}
 	for _, e := range exceptions {
@@ -119,7 +124,11 @@ func overBounds(figures map[figure]int, exceptions []exception) []string {
 		}
 	}
 	for of, n := range figures {
-		if most := max(bounds[of.unit], excepted[of]); n > most {
+		most := max(bounds[of.unit], excepted[of])
+		if own, ok := codeLines()[of.what]; ok && of.unit == "lines of code" {
+			most = own
+		}
+		if n > most {
 			wrong = append(wrong, fmt.Sprintf("%s has %d %s, more than %d", of.what, n, of.unit, most))
 		}
 	}
@@ -127,7 +136,7 @@ func overBounds(figures map[figure]int, exceptions []exception) []string {
 	return wrong
 }
 
-// measured counts the lines of each package, and the fields and methods of each type of it.
+// measured counts the lines of each package, with and without blank ones and comments, and the fields and methods of each type of it.
 func measured(t *testing.T) map[figure]int {
 	t.Helper()
 	figures := map[figure]int{}
@@ -151,6 +160,11 @@ func measured(t *testing.T) map[figure]int {
 		}
 		if !ast.IsGenerated(file) {
 			figures[figure{filepath.Dir(name), "lines"}] += bytes.Count(text, []byte("\n"))
+			for line := range bytes.Lines(text) {
+				if line = bytes.TrimSpace(line); len(line) > 0 && !bytes.HasPrefix(line, []byte("//")) {
+					figures[figure{filepath.Dir(name), "lines of code"}]++
+				}
+			}
 			countTypes(file, filepath.Dir(name), figures)
 		}
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// backlog is the memory that remembers jobs from one cycle to the next, so that a cycle looks at those that changed, and at one of each kind
-// of those that wait: see stepBacklog. It follows the cluster by its log of jobs.
+// backlog is the memory that remembers jobs from one cycle to the next, so that a cycle looks at those that changed, and at one of each
+// kind of those that wait: see stepBacklog. It follows the cluster by its log of jobs.
 type backlog struct {
 	s *policy.Session
 	c *model.Cluster

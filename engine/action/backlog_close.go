@@ -103,8 +103,8 @@ func (b *backlog) listWaits() {
 }
 
 func equalWaits(a, b model.Wait) bool {
-	return a.Job == b.Job && a.Task == b.Task && a.Queue == b.Queue && a.Action == b.Action && a.Reason == b.Reason && a.Place == b.Place && slices.Equal(a.Nodes, b.Nodes) &&
-		a.Tried.Equal(b.Tried)
+	return a.Job == b.Job && a.Task == b.Task && a.Queue == b.Queue && a.Action == b.Action && a.Reason == b.Reason && a.Place == b.Place &&
+		slices.Equal(a.Nodes, b.Nodes) && a.Tried.Equal(b.Tried)
 }
 
 func (b *backlog) reorder(plan *model.Plan) bool {

@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// jobOrder is the parked jobs of one queue, in order: those from read on are to come in this walk, been those that have had their turn. Jobs
-// that are parked no more are still in it.
+// jobOrder is the parked jobs of one queue, in order: those from read on are to come in this walk, been those that have had their turn.
+// Jobs that are parked no more are still in it.
 type jobOrder struct {
 	jobs, been []*parked
 	read       int

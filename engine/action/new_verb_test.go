@@ -81,7 +81,8 @@ func loadReview(t *testing.T, step string, v policy.Verb) (*policy.Policy, sourc
 	return policy.LoadWith(docs[0], append(policy.Verbs(), v), policy.Vocabulary())
 }
 
-// reviewed runs two cycles over four jobs, of which two are alike to what review asks, and gives why they wait, and how many turns there were.
+// reviewed runs two cycles over four jobs, of which two are alike to what review asks, and gives why they wait, and how many turns there
+// were.
 func reviewed(t *testing.T, step string, v policy.Verb, memory func(*policy.Session) *Memory) (waits []string, turns int) {
 	t.Helper()
 	p, issues := loadReview(t, step, v)
@@ -128,8 +129,8 @@ func reviewed(t *testing.T, step string, v policy.Verb, memory func(*policy.Sess
 	return waits, r.turns
 }
 
-// A new verb is its declaration and its run, and all else follows: a policy names it, its steps are compiled and checked by its parameters, the
-// cycle runs it, and which jobs are of one kind to it follows from the sites that it says it asks.
+// A new verb is its declaration and its run, and all else follows: a policy names it, its steps are compiled and checked by its parameters,
+// the cycle runs it, and which jobs are of one kind to it follows from the sites that it says it asks.
 func TestANewVerb(t *testing.T) {
 	t.Parallel()
 	v := review(policy.QueueOrder, policy.JobOrder, policy.JobValid)
@@ -146,11 +147,13 @@ func TestANewVerb(t *testing.T) {
 	if waits, turns = reviewed(t, step, v, func(*policy.Session) *Memory { return Forgetful() }); !slices.Equal(waits, want) || turns != 8 {
 		t.Errorf("without a memory %d turns gave %v", turns, waits)
 	}
-	if waits, _ = reviewed(t, `{verb: review, of: "job.labels['site'] != 'there'"}`, v, NewMemory); !slices.Equal(waits, []string{"own/here: calm: it is elsewhere"}) {
+	waits, _ = reviewed(t, `{verb: review, of: "job.labels['site'] != 'there'"}`, v, NewMemory)
+	if !slices.Equal(waits, []string{"own/here: calm: it is elsewhere"}) {
 		t.Errorf("of some jobs: %v", waits)
 	}
 	// That the declaration is what tells them apart.
-	if waits, turns = reviewed(t, step, review(policy.QueueOrder, policy.JobOrder, policy.JobEnqueueable), NewMemory); slices.Equal(waits, want) || turns != 1 {
+	waits, turns = reviewed(t, step, review(policy.QueueOrder, policy.JobOrder, policy.JobEnqueueable), NewMemory)
+	if slices.Equal(waits, want) || turns != 1 {
 		t.Errorf("a verb that hides what it asks told unlike jobs apart: %d turns, %v", turns, waits)
 	}
 

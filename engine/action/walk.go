@@ -63,8 +63,8 @@ func (x *Cycle) try(j *model.Job, v visit) (again, effect bool) {
 	return again, effect
 }
 
-// turn gives one job the floor: its tasks are placed in order until the turn is over by the step's word, one finds no node and onNoNode does
-// not go on, or none is left. Its placements are kept, held or undone together, or, where the step commits by task, each kept at once.
+// turn gives one job the floor: its tasks are placed in order until the turn is over by the step's word, one finds no node and onNoNode
+// does not go on, or none is left. Its placements are kept, held or undone together, or, where the step commits by task, each kept at once.
 // It says whether the job comes back for the tasks that are left.
 func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bool) {
 	start := x.txn.Mark()

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
@@ -77,7 +79,7 @@ type Account struct {
 	function *Accounting
 	fields   []accountField
 	slot     int // of what a session keeps of it
-	keep     func(s *Session) account
+	keep     func(s *Accounts) account
 }
 
 // accountField is a computed field that an account gives.
@@ -212,10 +214,33 @@ func members(reads, of *rules.Reads, member, owner string) {
 	}
 }
 
-// accountOf is what the session keeps of an account, as it was when it was last brought up to date.
-func (s *Session) accountOf(x *Account) account {
-	if s.accounts[x.slot] == nil {
-		s.accounts[x.slot] = x.keep(s)
+// Accounts are what a session keeps of its policy's accounts.
+type Accounts struct {
+	*language.World
+	c       *model.Cluster
+	ask     Evaluator
+	states  []account // by Account.slot
+	rebuilt uint64    // how often one of them was made anew
+}
+
+// Evaluator is what accounts need of who evaluates a policy.
+type Evaluator interface {
+	Frame() *language.Frame // lends one; it is given back with Done
+	Done()
+	FaultOf(x *Attribute, f *language.Frame, err ref.Val)
+	Errors() uint64
+	StampOf(byAction bool) language.Stamp
+}
+
+// NewAccounts begins with nothing kept.
+func NewAccounts(w *language.World, p *Policy, ask Evaluator) *Accounts {
+	return &Accounts{World: w, c: w.Cluster(), ask: ask, states: make([]account, len(p.accounts))}
+}
+
+// Of is what is kept of an account, as it was when it was last brought up to date.
+func (s *Accounts) Of(x *Account) account {
+	if s.states[x.slot] == nil {
+		s.states[x.slot] = x.keep(s)
 	}
-	return s.accounts[x.slot]
+	return s.states[x.slot]
 }

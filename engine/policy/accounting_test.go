@@ -28,7 +28,7 @@ func largestFunction() *Accounting {
 		compile: func(s *tableScope, a *rules.Attribute, x *Account) bool {
 			f := s.oneField(x, a, "queue")
 			f.Type = types.DoubleType
-			x.keep = func(s *Session) account {
+			x.keep = func(s *Accounts) account {
 				return &largestState{derived: derived{s: s, follows: true, lasts: true}, x: f}
 			}
 			return true
@@ -69,8 +69,8 @@ func (st *largestState) enter(j *model.Job) {
 	if delete(st.of, j); st.s.c.Jobs[j.Key] != j || j.Queue == nil {
 		return
 	}
-	f := st.s.frame().OfJobAlone(j)
-	defer st.s.done()
+	f := st.s.ask.Frame().OfJobAlone(j)
+	defer st.s.ask.Done()
 	st.of[j], _ = language.Number(st.x.Args["of"].Eval(f))
 }
 
@@ -78,8 +78,8 @@ func (st *largestState) value(x *Attribute, owner ref.Val) ref.Val {
 	st.update()
 	largest := 0.0
 	if least := x.Args["least"]; least != nil {
-		largest, _ = language.Number(least.Eval(st.s.frame()))
-		st.s.done()
+		largest, _ = language.Number(least.Eval(st.s.ask.Frame()))
+		st.s.ask.Done()
 	}
 	for j, n := range st.of {
 		if language.Owner(owner) == any(j.Queue) {

@@ -11,23 +11,20 @@ import (
 // what erred, and how often each row was asked.
 func anew(s *Session) *Session {
 	out := s.Renewed()
-	out.Cycle, out.Action, out.actions, out.UsedAtStart = s.Cycle, s.Action, s.actions, s.UsedAtStart
+	out.Cycle, out.Action, out.UsedAtStart = s.Cycle, s.Action, s.UsedAtStart
 	out.SetTime(s.Now.Time)
-	out.faults, out.faultOrder, out.erring = maps.Clone(s.faults), slices.Clone(s.faultOrder), s.erring
-	out.meters, out.evaluated = s.meters, s.evaluated
-	out.rest.begun, out.rest.now, out.rest.until, out.rest.values = s.rest.begun, s.rest.now, s.rest.until, s.rest.values
+	from, to := s.ask, out.ask
+	to.faults, to.faultOrder, to.erring, to.evaluated = maps.Clone(from.faults), slices.Clone(from.faultOrder), from.erring, from.evaluated
+	to.actions, to.until, out.meters = from.actions, from.until, s.meters
+	out.rest.begun, out.rest.now, out.rest.values = s.rest.begun, s.rest.now, s.rest.values
 	out.verdicts.begin(s.Cycle)
 	settled := map[*Attribute][]language.Memo{}
 	for _, x := range s.p.attributes {
 		if x.Settle != "cycle" && x.Settle != "start" {
 			continue
 		}
-		if x.account != nil && x.account.function.AllAtOnce {
-			shared := *s.accountOf(x.account).(*fillState)
-			shared.s = out
-			out.accounts[x.account.slot] = &shared
-		}
 		for _, view := range s.Owners(x.On) {
+			s.Attribute(x, view)
 			memo, _ := s.memoOf(x, view)
 			settled[x] = append(settled[x], *memo)
 		}

@@ -133,8 +133,8 @@ func (x *branches[N]) put(q *model.Queue) bool {
 
 // read reads the keys of the rows that do not branch.
 func (x *branches[N]) read(b *branch[N]) {
-	f := x.s.frame()
-	defer x.s.done()
+	f := x.s.ask.Frame()
+	defer x.s.ask.Done()
 	f.Queue = x.s.QueueView(b.queue)
 	b.version, b.keys = b.queue.Version, x.s.keysBut(QueueOrder, x.row, f, b.keys)
 }
@@ -300,7 +300,7 @@ type quotaBranches struct {
 }
 
 func (h *quotaBranches) update() bool {
-	h.now = h.s.treeOf(h.tree)
+	h.now = h.s.accounts.treeOf(h.tree)
 	if h.version == 0 {
 		h.version = h.now.version
 		h.moved.Skip(&h.now.moved)
@@ -332,8 +332,8 @@ func (h *quotaBranches) path(q *model.Queue) ([]*model.Queue, bool) {
 }
 
 func (h *quotaBranches) part(q *model.Queue) (Key, bool) {
-	f := h.s.frame()
-	defer h.s.done()
+	f := h.s.ask.Frame()
+	defer h.s.ask.Done()
 	return KeyOf(h.each.Of(f, h.s.QueueView(q)))
 }
 

@@ -68,15 +68,7 @@ func (s *Session) Spent() bool {
 // Renewed is a session that remembers nothing of this one but the values that settle at a start.
 func (s *Session) Renewed() *Session {
 	out := NewSession(s.c, s.p)
-	out.Split, out.Keep = s.Split, s.Keep
+	out.ask.Split, out.Keep = s.ask.Split, s.Keep
 	out.starts = maps.Clone(s.starts)
 	return out
-}
-
-// costAnew is what it costs to read a variable or an attribute that is computed each time that it is asked until when something holds.
-func costAnew(byTime bool, e *eval.Expr) uint64 {
-	if !byTime || e == nil {
-		return 0
-	}
-	return e.Cost.Max
 }

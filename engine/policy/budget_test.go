@@ -45,16 +45,16 @@ func TestWhatIsCountedHasOneOwner(t *testing.T) {
 	for i := range 3 {
 		see := func(by Split) (text string, spent bool) {
 			s, task := overBudgetWorld(t)
-			s.Split = by
+			s.Spread(by)
 			r := s.p.rules[Scores][i]
 			if r.Expression.Metered {
 				t.Fatalf("%s is counted itself", r.Name)
 			}
-			f := s.frame().OfTask(task)
-			defer s.done()
+			f := s.ask.Frame().OfTask(task)
+			defer s.ask.Done()
 			rows := s.c.Nodes.ByOrder()
 			out := make([]float64, len(rows))
-			failed := s.numberEach(&s.columns.scores[i].expression, f, rows, out)
+			failed := s.ask.NumberEach(&s.verdicts.plan.scores[i].expression, f, rows, out)
 			return fmt.Sprint(out, len(failed)), s.Spent()
 		}
 		one, spent := see(Split{Cores: 1})
@@ -106,12 +106,12 @@ func TestCountedArgumentsByColumn(t *testing.T) {
 	s := NewSession(world.c, p)
 	for cycle := range 2 {
 		s.Begin(noon())
-		f := s.frame().OfTask(task)
+		f := s.ask.Frame().OfTask(task)
 		rows := s.c.Nodes.ByOrder()
 		if failed := e.HoldsEach(&s.verdicts.pipeline.batch, f, rows, make([]bool, len(rows))); len(failed) > 0 {
 			t.Errorf("cycle %d: %d nodes were given up", cycle, len(failed))
 		}
-		s.done()
+		s.ask.Done()
 	}
 }
 

@@ -4,93 +4,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/google/cel-go/common/types"
-
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
-
-// score evaluates a row of scores: NaN where it has no opinion, or erred.
-func (s *Session) score(r *Rule, f *language.Frame) float64 {
-	switch has, err := s.guard(r, f); {
-	case err != nil:
-		s.evaluated[r.Number]++
-		s.fault(r, f, err)
-		return math.NaN()
-	case !has:
-		s.evaluated[r.Number]++
-		return math.NaN()
-	}
-	return s.value(r, f)
-}
-
-// value evaluates a row of scores whose guard holds: NaN where it erred.
-func (s *Session) value(r *Rule, f *language.Frame) float64 {
-	s.evaluated[r.Number]++
-	x, err := r.Expression.Number(f)
-	if err == nil && (math.IsNaN(x) || math.IsInf(x, 0)) {
-		err = types.NewErr("the score is %v", x)
-	}
-	if err == nil {
-		return x
-	}
-	s.fault(r, f, err)
-	return math.NaN()
-}
-
-// Weighted rounds and weighs a value that is normalised already.
-func (r *Rule) Weighted(v float64) float64 {
-	if v != v {
-		return 0
-	}
-	switch r.RoundMode {
-	case "trunc":
-		v = math.Trunc(v/r.RoundStep) * r.RoundStep
-	case "floor":
-		v = math.Floor(v/r.RoundStep) * r.RoundStep
-	case "ceil":
-		v = math.Ceil(v/r.RoundStep) * r.RoundStep
-	case "nearest":
-		v = math.Round(v/r.RoundStep) * r.RoundStep
-	}
-	return min(max(v*r.Weight, -mostScore), mostScore)
-}
-
-// mostScore bounds what one row adds to a score, so that their sum is a number that a Plan can be written with.
-const mostScore = 1e300
-
-// Span is the range of a column over the group that is chosen from.
-type Span struct{ Min, Max float64 }
-
-// Normalised maps a raw value to 0..100 (docs/rule-language.md, Scores).
-func (r *Rule) Normalised(v float64, g Span) float64 {
-	if v != v {
-		return v
-	}
-	switch r.Normalize {
-	case "max":
-		if g.Max == 0 {
-			return 0
-		}
-		return 100 * v / g.Max
-	case "inverseMax":
-		if g.Max == 0 {
-			return 100
-		}
-		return 100 - 100*v/g.Max
-	case "minMax":
-		if g.Max == g.Min {
-			return 0
-		}
-		return 100 * ((v - g.Min) / (g.Max - g.Min)) // in the order of kube-scheduler, for what is truncated afterwards
-	case "inverseSum":
-		if g.Max == 0 {
-			return 100
-		}
-		return 100 * (g.Max + g.Min - v) / g.Max
-	}
-	return v
-}
 
 // Choice is the node chosen for a task.
 type Choice struct {
@@ -195,8 +111,8 @@ func (x *chooser) group(want fit) []int32 {
 // scoreOwn asks the rows that tell every task from every other, on the nodes that are chosen from.
 func (x *chooser) scoreOwn(rows []int32) {
 	v, state := x.c.v, &x.c.rows
-	f := v.ask.frame().OfTask(x.c.task)
-	defer v.ask.done()
+	f := v.ask.Frame().OfTask(x.c.task)
+	defer v.ask.Done()
 	for k, r := range v.plan.scores {
 		if !r.own {
 			continue
@@ -208,7 +124,7 @@ func (x *chooser) scoreOwn(rows []int32) {
 		}
 		for _, row := range rows {
 			f.Point(row)
-			state.raw[k][row] = v.ask.score(r.Rule, f)
+			state.raw[k][row] = v.ask.Score(r.Rule, f)
 		}
 	}
 }
@@ -217,7 +133,7 @@ func (x *chooser) scoreOwn(rows []int32) {
 func (x *chooser) scoreOwnColumn(r *rowPlan, f *language.Frame, rows []int32, column []float64) {
 	p, ask := &x.c.v.pipeline, x.c.v.ask
 	p.numbers = model.Resized(p.numbers, len(rows))
-	failed := ask.numberEach(&r.expression, f, rows, p.numbers)
+	failed := ask.NumberEach(&r.expression, f, rows, p.numbers)
 	for i, row := range rows {
 		column[row] = p.numbers[i]
 	}
@@ -231,9 +147,9 @@ func (x *chooser) scoreOwnColumn(r *rowPlan, f *language.Frame, rows []int32, co
 			continue
 		}
 		f.Point(row)
-		column[row] = ask.score(r.Rule, f)
+		column[row] = ask.Score(r.Rule, f)
 	}
-	ask.askedTogether(r.Rule, told)
+	ask.AskedTogether(r.Rule, told)
 }
 
 // ranks lists the normalised columns; the ranges of those that have several values are still to be found.
@@ -314,9 +230,6 @@ func (rank *ranking) adds(raw []float64, row int) float64 {
 	}
 	return rank.rule.Weighted(rank.rule.Normalised(raw[row], rank.span))
 }
-
-// Normalises says whether the row's value depends on the group that is chosen from.
-func (r *Rule) Normalises() bool { return r.Normalize != "" && r.Normalize != "none" }
 
 // Scores appends each row's part of a node's score, over the group that was chosen from.
 func (ch *Choice) Scores(out []model.RowScore, node int32) []model.RowScore {

@@ -65,7 +65,7 @@ func newClass(v *verdicts) *Class {
 // catchUp brings the class up to date with the nodes that changed, and with those in whose topology domains something did.
 func (c *Class) catchUp() {
 	n := c.v.nodes
-	epoch := c.v.about.epoch()
+	epoch := c.v.epoch()
 	entries, ok := c.cursor.Read(&n.Log)
 	if !ok || epoch != c.epoch || len(c.cells) != len(n.Rows) || len(n.Rows) == 0 || c.v.plan.volatile || c.otherTopology() {
 		c.epoch = epoch

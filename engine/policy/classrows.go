@@ -141,7 +141,7 @@ func (x *classRows) key(b []byte, r *rowPlan) []byte {
 	if r.byEpoch {
 		b = append(b, x.c.epoch...)
 	}
-	return x.c.v.about.encodeReads(b, x.c.task, r.class)
+	return x.c.v.encodeReads(b, x.c.task, r.class)
 }
 
 // guard asks a row's guard once, where it says the same for all nodes. One that errs is asked for each, as the error names it.
@@ -151,7 +151,7 @@ func (x *classRows) guard(k int, r *rowPlan, f *language.Frame) guard {
 	}
 	x.guards[k] = varies
 	if r.byClass {
-		switch has, err := x.c.v.ask.guard(r.Rule, f); {
+		switch has, err := x.c.v.ask.Guard(r.Rule, f); {
 		case err != nil:
 		case has:
 			x.guards[k] = holds
@@ -206,15 +206,15 @@ func (x *classRows) opinion(f *language.Frame, k int, row int32) language.Opinio
 	if kept != nil && (kept.at[row] == at || kept.recall(&v.alike, r, row, at)) {
 		return kept.what[row]
 	}
-	errors := v.ask.errors()
+	errors := v.ask.Errors()
 	look(f, row)
 	var said language.Opinion
 	if x.guards[k] == holds {
-		said = v.ask.says(r.Rule, f)
+		said = v.ask.Says(r.Rule, f)
 	} else {
-		said = v.ask.opinion(r.Rule, f)
+		said = v.ask.Opinion(r.Rule, f)
 	}
-	if kept != nil && v.ask.errors() == errors {
+	if kept != nil && v.ask.Errors() == errors {
 		kept.learn(&v.alike, r, row, said, at)
 	}
 	return said
@@ -233,10 +233,10 @@ func (x *classRows) value(f *language.Frame, k int, row int32) {
 	r, kept := v.plan.scores[k], x.values[k]
 	at := v.versionsOf(r)[row] + 1
 	if kept == nil || kept.at[row] != at && !kept.recall(&v.alike, r, row, at) {
-		errors := v.ask.errors()
+		errors := v.ask.Errors()
 		look(f, row)
 		x.raw[k][row] = x.valueAfresh(f, k, r)
-		if kept != nil && v.ask.errors() == errors {
+		if kept != nil && v.ask.Errors() == errors {
 			kept.learn(&v.alike, r, row, x.raw[k][row], at)
 		}
 	}
@@ -248,9 +248,9 @@ func (x *classRows) valueAfresh(f *language.Frame, k int, r *rowPlan) float64 {
 	case stays:
 		return math.NaN()
 	case holds:
-		return x.c.v.ask.value(r.Rule, f)
+		return x.c.v.ask.Value(r.Rule, f)
 	default:
-		return x.c.v.ask.score(r.Rule, f)
+		return x.c.v.ask.Score(r.Rule, f)
 	}
 }
 

@@ -88,8 +88,8 @@ func TestManyValues(t *testing.T) {
 	var batch eval.Batch
 	holding := func() (holds int) {
 		s.Begin(noon())
-		f := s.frame().OfTask(c.Tasks["a/p"])
-		defer s.done()
+		f := s.ask.Frame().OfTask(c.Tasks["a/p"])
+		defer s.ask.Done()
 		out := make([]bool, len(c.Nodes.ByOrder()))
 		if failed := e.HoldsEach(&batch, f, c.Nodes.ByOrder(), out); len(failed) > 0 {
 			t.Errorf("%d nodes were given up", len(failed))

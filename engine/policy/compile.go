@@ -452,3 +452,11 @@ func (s *tableScope) message(t source.Text, roots []string, guards ...*eval.Expr
 	}
 	return m
 }
+
+// costAnew is what it costs to read a variable or an attribute that is computed each time that it is asked until when something holds.
+func costAnew(byTime bool, e *eval.Expr) uint64 {
+	if !byTime || e == nil {
+		return 0
+	}
+	return e.Cost.Max
+}

@@ -122,7 +122,7 @@ func (d *declarations) Check(*rapid.T) {
 	for _, r := range d.readings {
 		alike, ids := map[string]string{}, map[string]string{}
 		d.each(w, r.Reads, func(of string, f *language.Frame) {
-			value := string(encode(nil, r.Eval(f)))
+			value := string(language.Encode(nil, r.Eval(f)))
 			if types.IsError(r.Eval(f)) {
 				value = fmt.Sprint(r.Eval(f))
 			}

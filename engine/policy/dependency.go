@@ -216,9 +216,6 @@ func ofItsNode(read rules.Read) bool {
 		read.Steps[1].Member.Origin.Within(language.FromOwn) && read.Steps[1].Member.Changes <= rules.ByObject
 }
 
-// local says that what is read of a job changes only where the job does.
-func (s *Session) local(read rules.Read) bool { return s.p.reach(read, "job") == within }
-
 // memberOrigin says where the way from an owner to the members of an accounting function leads: queues and jobs are touched with theirs.
 func memberOrigin(owner string) rules.Origin {
 	if owner == "queue" || owner == "job" {

@@ -6,7 +6,7 @@ import "github.com/celsius-scheduler/celsius/engine/language"
 // of shares. Such a value holds at one moment. It is brought to another one by what the logs name, where what it reads lets it, and is
 // made anew else.
 type derived struct {
-	s *Session
+	s *Accounts
 	// What follows from what it reads: byAction says that the action is; follows, that within a cycle nothing moves of it but what
 	// the logs name; lasts, that it can be taken over from cycle to cycle, and past changes of objects.
 	byAction, follows, lasts bool
@@ -37,20 +37,20 @@ func (d *derived) bring(x deriver) {
 	if d.made && d.settles && d.at.Cycle == s.Cycle {
 		return
 	}
-	at := s.stampOf(d.byAction)
+	at := s.ask.StampOf(d.byAction)
 	at.Clock = s.c.ObjectClock
 	moved, stepped := d.at != at, d.clock != s.c.Clock
 	holds := d.made && (!moved || d.lasts && x.carry(at))
-	erring := s.erring
+	erring := s.ask.Errors()
 	if holds && (stepped || moved && d.follows) {
 		holds = d.follows && x.replay(at)
-		d.erred = d.erred || s.erring != erring
+		d.erred = d.erred || s.ask.Errors() != erring
 	}
 	if !holds {
-		erring = s.erring
+		erring = s.ask.Errors()
 		d.made = x.rebuild()
 		s.rebuilt++
-		d.version, d.erred = s.rebuilt, s.erring != erring
+		d.version, d.erred = s.rebuilt, s.ask.Errors() != erring
 	}
 	d.at, d.clock = at, s.c.Clock
 }

@@ -26,17 +26,17 @@ type device struct {
 }
 
 // rooms lists the devices of a node. The list holds until the next call.
-func (s *Session) rooms(row int32, later bool) []room {
-	gpus := s.c.Nodes.GPUs[row]
-	out := language.RoomFor(s.devices.rooms, len(gpus))
-	s.devices.rooms = out
+func (v *verdicts) rooms(row int32, later bool) []room {
+	gpus := v.c.Nodes.GPUs[row]
+	out := language.RoomFor(v.devices.rooms, len(gpus))
+	v.devices.rooms = out
 	for i := range gpus {
 		out[i] = room{&gpus[i], gpus[i].Free, gpus[i].MemoryFree}
 	}
-	if !later || !s.c.Nodes.Moves(row) {
+	if !later || !v.c.Nodes.Moves(row) {
 		return out
 	}
-	for _, t := range s.c.Nodes.Tasks[row] {
+	for _, t := range v.c.Nodes.Tasks[row] {
 		sign := int64(0)
 		switch t.Status {
 		case model.Releasing:
@@ -58,17 +58,17 @@ func (s *Session) rooms(row int32, later bool) []room {
 
 func (r room) takes(t *model.Task) bool { return r.milli >= t.GPUMilli && r.memory >= t.GPUMemory }
 
-func (s *Session) devicesFit(t *model.Task, row int32, later bool) bool {
+func (v *verdicts) devicesFit(t *model.Task, row int32, later bool) bool {
 	count := int64(0)
 	if later {
-		for _, r := range s.rooms(row, later) {
+		for _, r := range v.rooms(row, later) {
 			if r.takes(t) {
 				count++
 			}
 		}
 		return count >= t.GPUCount
 	}
-	gpus := s.c.Nodes.GPUs[row]
+	gpus := v.c.Nodes.GPUs[row]
 	for i := range gpus {
 		if g := &gpus[i]; g.Free >= t.GPUMilli && g.MemoryFree >= t.GPUMemory {
 			count++
@@ -78,11 +78,11 @@ func (s *Session) devicesFit(t *model.Task, row int32, later bool) bool {
 }
 
 // onDevices is the verdict on a node that has what the task asks for otherwise, and whether it fits now or later with devices.
-func (s *Session) onDevices(t *model.Task, row int32, fits fit) (verdict int16, with fit) {
+func (v *verdicts) onDevices(t *model.Task, row int32, fits fit) (verdict int16, with fit) {
 	switch later := fits == fitsLater; {
-	case s.devicesFit(t, row, later):
+	case v.devicesFit(t, row, later):
 		return 0, fits
-	case !later && s.c.Nodes.Moves(row) && s.devicesFit(t, row, true):
+	case !later && v.c.Nodes.Moves(row) && v.devicesFit(t, row, true):
 		return 0, fitsLater
 	}
 	return noDevices, fits
@@ -91,22 +91,22 @@ func (s *Session) onDevices(t *model.Task, row int32, fits fit) (verdict int16, 
 // Devices chooses the devices of a node for a task, by index in ascending order: those with the largest sums of
 // deviceScores among those that are free enough (later: when all that is releasing is gone), lowest index on ties.
 // Where no row has an opinion, a part of a device comes from the fullest that has it, and whole devices are the first.
-func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
+func (v *verdicts) Devices(t *model.Task, row int32, later bool) []int {
 	if t.GPUCount == 0 {
 		return nil
 	}
-	fit := s.devices.fit[:0]
-	f := s.frame().OfTask(t)
-	defer s.done()
-	node := s.NodeView(row)
+	fit := v.devices.fit[:0]
+	f := v.ask.Frame().OfTask(t)
+	defer v.ask.Done()
+	node := v.NodeView(row)
 	f.Node = node
-	for i, r := range s.rooms(row, later) {
+	for i, r := range v.rooms(row, later) {
 		if r.takes(t) {
 			f.GPU = node.DevicesNow().Views[i]
-			fit = append(fit, device{r.gpu.Index, s.deviceScore(t, r, f)})
+			fit = append(fit, device{r.gpu.Index, v.deviceScore(t, r, f)})
 		}
 	}
-	s.devices.fit = fit
+	v.devices.fit = fit
 	slices.SortStableFunc(fit, func(a, b device) int {
 		switch {
 		case a.score > b.score:
@@ -125,10 +125,10 @@ func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
 }
 
 // deviceScore sums the rows' opinions on a device.
-func (s *Session) deviceScore(t *model.Task, r room, f *language.Frame) float64 {
+func (v *verdicts) deviceScore(t *model.Task, r room, f *language.Frame) float64 {
 	sum, asked := 0.0, false
-	for _, rule := range s.p.rules[DeviceScores] {
-		if v := s.score(rule, f); v == v {
+	for _, rule := range v.policy.rules[DeviceScores] {
+		if v := v.ask.Score(rule, f); v == v {
 			sum, asked = sum+v*rule.Weight, true
 		}
 	}

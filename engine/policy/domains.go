@@ -31,8 +31,8 @@ func (c *Class) meet() {
 	if !c.v.plan.peers {
 		return
 	}
-	context := c.v.about.TopologyOf(c.task)
-	x.moves = c.v.about.topologyMoves()
+	context := c.v.TopologyOf(c.task)
+	x.moves = c.v.Topology.Moves()
 	if len(context.Watched()) == 0 {
 		return
 	}
@@ -50,15 +50,15 @@ func (c *Class) meet() {
 
 // otherTopology says that the class's topology context is another now, or that nodes changed their domains: all is computed anew.
 func (c *Class) otherTopology() bool {
-	plan, about := c.v.plan, c.v.about
+	plan, v := c.v.plan, c.v
 	if !plan.peers {
 		return false
 	}
-	now, old := about.TopologyOf(c.task), c.domains.context
+	now, old := v.TopologyOf(c.task), c.domains.context
 	if old == nil {
 		return !plan.sameTopology(now, &topology.Context{})
 	}
-	return c.domains.moves != about.topologyMoves() || !plan.sameTopology(now, old)
+	return c.domains.moves != v.Topology.Moves() || !plan.sameTopology(now, old)
 }
 
 // sameTopology says that two contexts agree in what the active rows read: tasks of one class always do, until the terms of
@@ -111,10 +111,10 @@ func (c *Class) scoreGroup(touched []int32) {
 		rows = c.v.nodes.ByOrder()
 		x.want, x.sizes = want, append(x.sizes[:0], sizes...)
 	}
-	f := c.v.ask.frame().OfTask(c.task)
-	defer c.v.ask.done()
-	c.v.about.chosenFrom(x.sizes)
-	defer c.v.about.chosenFrom(nil)
+	f := c.v.ask.Frame().OfTask(c.task)
+	defer c.v.ask.Done()
+	c.v.Sizes = x.sizes
+	defer func() { c.v.Sizes = nil }()
 	for _, row := range rows {
 		if !c.cells[row].in(want) {
 			continue

@@ -207,7 +207,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 		aPod("p2", "cpu=2 memory=1Gi nvidia.com/gpu=1", runningOn("n1"), annotated("volcano.sh/task-spec", "worker")))
 	s := NewSession(c, loaded(t, policyText("jobOrder: []")))
 	s.Begin(noon())
-	f := s.frame().OfTask(c.Tasks["a/p1"])
+	f := s.ask.Frame().OfTask(c.Tasks["a/p1"])
 	f.Node, f.GPU = s.NodeView(0), s.NodeView(0).DevicesNow().Views[0]
 	f.Victim, f.Preemptor = s.TaskView(c.Tasks["a/p2"]), s.TaskView(c.Tasks["a/p1"])
 	f.Request, f.Scope = s.Amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")

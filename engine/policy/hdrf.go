@@ -66,8 +66,8 @@ func compileShares(s *tableScope, a *rules.Attribute, x *Account) bool {
 			lasting = lasting && (arg.sees == "" || s.p.lasting(r, arg.sees) && s.p.quiet(r) && (arg.sees == "job" || r.Changes <= rules.ByObject))
 		}
 	}
-	x.keep = func(session *Session) account {
-		return &shareState{derived: derived{s: session, byAction: f.byAction, follows: own, lasts: lasting}, x: f}
+	x.keep = func(kept *Accounts) account {
+		return &shareState{derived: derived{s: kept, byAction: f.byAction, follows: own, lasts: lasting}, x: f}
 	}
 	return true
 }
@@ -96,8 +96,8 @@ func (st *shareState) carry(language.Stamp) bool {
 	if !known || st.erred {
 		return false
 	}
-	f := s.frame()
-	defer s.done()
+	f := s.ask.Frame()
+	defer s.ask.Done()
 	if total, ok := x.Args["total"].Eval(f).(*language.Amounts); !ok || !identical(total.Resources, st.total) {
 		return false
 	}
@@ -129,12 +129,12 @@ func (st *shareState) replay(language.Stamp) bool {
 // rebuild implements deriver: without a total there is no tree.
 func (st *shareState) rebuild() bool {
 	s, x := st.s, st.x
-	f := s.frame()
-	defer s.done()
+	f := s.ask.Frame()
+	defer s.ask.Done()
 	v := x.Args["total"].Eval(f)
 	total, ok := v.(*language.Amounts)
 	if !ok {
-		s.faultOf(x, f, v)
+		s.ask.FaultOf(x, f, v)
 		st.err = v
 		return false
 	}
@@ -161,23 +161,23 @@ func (st *shareState) rebuild() bool {
 }
 
 // parts evaluates a text of parts with slashes between.
-func (s *Session) parts(x *Attribute, f *language.Frame, arg string) ([]string, bool) {
+func (s *Accounts) parts(x *Attribute, f *language.Frame, arg string) ([]string, bool) {
 	v := x.Args[arg].Eval(f)
 	text, ok := v.(types.String)
 	if !ok {
-		s.faultOf(x, f, v)
+		s.ask.FaultOf(x, f, v)
 		return nil, false
 	}
 	return strings.Split(string(text), "/"), true
 }
 
 // weights reads numbers; what is none is an error of that queue, and counts as 1.
-func (s *Session) weights(x *Attribute, f *language.Frame, parts []string) []float64 {
+func (s *Accounts) weights(x *Attribute, f *language.Frame, parts []string) []float64 {
 	out := make([]float64, len(parts))
 	for i, part := range parts {
 		w, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 		if err != nil || w != w {
-			s.faultOf(x, f, types.NewErr("%q is no weight; write a number", part))
+			s.ask.FaultOf(x, f, types.NewErr("%q is no weight; write a number", part))
 			w = 1
 		}
 		out[i] = w
@@ -199,15 +199,15 @@ func (st *shareState) enter(j *model.Job) {
 		st.tree.Drop(j.Key)
 		return
 	}
-	f := s.frame()
-	defer s.done()
+	f := s.ask.Frame()
+	defer s.ask.Done()
 	f.Job = s.JobView(j)
 	var values [2]model.Resources
 	for i, arg := range []string{"allocated", "request"} {
 		v := x.Args[arg].Eval(f)
 		a, ok := v.(*language.Amounts)
 		if !ok {
-			s.faultOf(x, f, v)
+			s.ask.FaultOf(x, f, v)
 			st.tree.Drop(j.Key)
 			return
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -302,7 +303,7 @@ func (s *Session) flatQueues() *Heap[*model.Queue] {
 		version: func(q *model.Queue) uint64 {
 			version := q.Version
 			for _, t := range trees {
-				version += s.pathVersion(t, q)
+				version += s.accounts.pathVersion(t, q)
 			}
 			return version
 		},
@@ -353,11 +354,11 @@ func (s *Session) OrderEpoch() (string, bool) {
 		for _, read := range r.Reads.All {
 			switch {
 			case read.Root == "cluster" && !ofMembers(read):
-				b = encodeKey(b, follow(s.ClusterView, read.Steps), read.Key)
+				b = language.EncodeKey(b, language.Follow(s.ClusterView, read.Steps), read.Key)
 			case read.Root == "job" && !s.local(read):
 				return "", false
 			case read.Root == "action":
-				b = encode(b, s.Action)
+				b = language.Encode(b, s.Action)
 			}
 		}
 	}

@@ -269,13 +269,13 @@ func agreesInWorlds(t *rapid.T, p *Policy, list ...*eval.Expr) {
 		w.apply(t, deltas...)
 		s := w.remembers.s
 		for _, task := range w.remembers.c.TasksByKey() {
-			f := s.frame().OfTask(task)
+			f := s.ask.Frame().OfTask(task)
 			f.Request, f.Scope = s.Amounts(task.Request), celtypes.String("queue")
 			f.Victim, f.Preemptor = s.TaskView(task), s.TaskView(task)
 			for _, e := range list {
 				agreesOnNodes(t, e, f, &batch)
 			}
-			s.done()
+			s.ask.Done()
 		}
 	}
 }

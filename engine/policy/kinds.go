@@ -31,7 +31,7 @@ type Kinds struct {
 // Kinds of a step; nil where one job's fate says nothing of another's, be it that rows tell every task from every other, or
 // that they move with each moment.
 func (s *Session) Kinds(step *Step) *Kinds {
-	cs := &s.columns
+	cs := s.verdicts.plan
 	exprs := step.asks(s.p)
 	if s.rest.restless || slices.ContainsFunc(exprs, (*eval.Expr).Moves) {
 		return nil
@@ -56,25 +56,6 @@ func (s *Session) Kinds(step *Step) *Kinds {
 // tellTasksApart says that what rows say of one task says nothing of another.
 func (cs *columns) tellTasksApart() bool {
 	return cs.single || cs.own || cs.volatile || cs.moving || cs.telling
-}
-
-// asks lists all expressions that a step asks about jobs and their tasks, by itself or of the rows, but for the orders of queues and jobs.
-func (step *Step) asks(p *Policy) []*eval.Expr {
-	out := append(step.conditions(), step.reads...)
-	for _, site := range step.Verb.Sites {
-		if site == QueueOrder || site == JobOrder {
-			continue
-		}
-		for _, r := range p.rules[site] {
-			out = append(out, r.asked()...)
-		}
-	}
-	if slices.ContainsFunc(out, func(e *eval.Expr) bool { return readsStarving(e.Reads) }) && !step.Verb.Asks(JobStarving) {
-		for _, r := range p.rules[JobStarving] {
-			out = append(out, r.asked()...)
-		}
-	}
-	return out
 }
 
 // add notes one read; false: what is read cannot be told from a job alone.
@@ -152,11 +133,11 @@ func (k *Kinds) told(read rules.Read) bool {
 // encode appends what a read gives for a job or a task. Of parts it is how many there are: what is read of them is apart.
 func (k *Kinds) encode(b []byte, of ref.Val, read rules.Read) []byte {
 	if ofParts(read) {
-		if l, ok := follow(of, read.Steps).(traits.Lister); ok {
+		if l, ok := language.Follow(of, read.Steps).(traits.Lister); ok {
 			return binary.AppendVarint(b, int64(language.SizeOf(l)))
 		}
 	}
-	return encodeRead(b, of, read)
+	return language.EncodeRead(b, of, read)
 }
 
 // ownWholly says that a computed member reads nothing but its own object.
@@ -168,7 +149,7 @@ func (s *Session) ownWholly(m *rules.Member) bool {
 func (k *Kinds) Epoch() string {
 	s := k.s
 	b := binary.AppendUvarint(nil, s.c.NamespaceClock)
-	if k.peers || s.columns.peers || s.columns.matched || s.columns.images {
+	if k.peers || s.verdicts.plan.peers || s.verdicts.plan.matched || s.verdicts.plan.images {
 		b = binary.AppendUvarint(b, s.Counts().Version())
 	}
 	if k.related {
@@ -227,10 +208,10 @@ func (k *Kinds) Of(j *model.Job) (string, bool) {
 func (k *Kinds) ofTask(b []byte, t *model.Task) []byte {
 	b = append(append(b, t.Role...), 0, byte(t.Status))
 	for _, yes := range []bool{t.Gated, t.BestEffort} {
-		b = encode(b, types.Bool(yes))
+		b = language.Encode(b, types.Bool(yes))
 	}
-	b = encodeAmounts(b, t.Request)
-	class := k.s.classKey(t)
+	b = language.EncodeAmounts(b, t.Request)
+	class := k.s.verdicts.classKey(t)
 	b = append(binary.AppendVarint(b, int64(len(class))), class...)
 	var v ref.Val = k.s.TaskView(t)
 	for _, read := range k.task {
@@ -260,17 +241,6 @@ func (s *Session) LocalFilter(e *eval.Expr) bool {
 	})
 }
 
-// asked are the expressions of a row.
-func (r *Rule) asked() []*eval.Expr {
-	out := []*eval.Expr{r.When, r.Expression}
-	if r.Message != nil {
-		for _, part := range r.Message.parts {
-			out = append(out, part.expr)
-		}
-	}
-	return slices.DeleteFunc(out, func(e *eval.Expr) bool { return e == nil })
-}
-
 // Token names what a step's answers rest on besides a job: the content of the cluster, that at the cycle's beginning, at which
 // some attributes settle, and what the time says.
 type Token struct {
@@ -280,3 +250,6 @@ type Token struct {
 
 // Token of this moment.
 func (s *Session) Token() Token { return Token{s.c.Content(), s.rest.begun, s.rest.values} }
+
+// local says that what is read of a job changes only where the job does.
+func (s *Session) local(read rules.Read) bool { return s.p.reach(read, "job") == within }

@@ -27,7 +27,7 @@ func asked(t *testing.T, expression string, n *corev1.Node, p *corev1.Pod, other
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}
-	f := s.frame().OfTask(c.Tasks["a/"+p.Name])
+	f := s.ask.Frame().OfTask(c.Tasks["a/"+p.Name])
 	f.Node = s.NodeView(c.Nodes.Index[n.Name])
 	return show(e.Eval(f))
 }

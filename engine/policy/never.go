@@ -12,9 +12,9 @@ type sizes struct {
 }
 
 // largest is the most that any node has of a dimension.
-func (s *Session) largest(dim int) float64 {
-	n, x := &s.c.Nodes, &s.ofNodes
-	if at := s.c.ObjectClock + 1; x.at != at {
+func (v *verdicts) largest(dim int) float64 {
+	n, x := &v.c.Nodes, &v.ofNodes
+	if at := v.c.ObjectClock + 1; x.at != at {
 		x.at, x.most = at, x.most[:0]
 		for dim, column := range n.Allocatable {
 			most := 0.0
@@ -30,12 +30,12 @@ func (s *Session) largest(dim int) float64 {
 }
 
 // NeverFits says of a task that asks for more than any node has when it is empty that it does; "" of any other.
-func (s *Session) NeverFits(t *model.Task) string {
-	if len(s.c.Nodes.Index) == 0 {
+func (v *verdicts) NeverFits(t *model.Task) string {
+	if len(v.c.Nodes.Index) == 0 {
 		return ""
 	}
-	for _, dim := range s.c.Nodes.Dims() {
-		if never := s.misfit(t, dim); never != "" {
+	for _, dim := range v.c.Nodes.Dims() {
+		if never := v.misfit(t, dim); never != "" {
 			return never
 		}
 	}
@@ -43,6 +43,6 @@ func (s *Session) NeverFits(t *model.Task) string {
 }
 
 // misfit says the same of one dimension.
-func (s *Session) misfit(t *model.Task, dim int) string {
-	return report.NeverFits(s.c.Dims, t, dim, s.largest(dim))
+func (v *verdicts) misfit(t *model.Task, dim int) string {
+	return report.NeverFits(v.c.Dims, t, dim, v.largest(dim))
 }

@@ -66,8 +66,8 @@ func (c *Class) update(changed layer, rows []int32) {
 		return
 	}
 	p := &c.v.pipeline
-	p.c, p.f, p.changed = c, c.v.ask.frame().OfTask(c.task), changed
-	defer c.v.ask.done()
+	p.c, p.f, p.changed = c, c.v.ask.Frame().OfTask(c.task), changed
+	defer c.v.ask.Done()
 	switch {
 	case changed == ofTaskVolumes:
 		p.each(rows)
@@ -192,7 +192,7 @@ func (p *pipeline) room(rows []int32) []int32 {
 		x := &c.cells[row]
 		x.fits = c.fit(row)
 		if c.task.GPUCount > 0 && x.fits != noFit {
-			x.verdict, x.fits = c.v.about.onDevices(c.task, row, x.fits)
+			x.verdict, x.fits = c.v.onDevices(c.task, row, x.fits)
 		}
 		return x.verdict == 0 && x.fits != noFit
 	})

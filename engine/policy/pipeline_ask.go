@@ -28,7 +28,7 @@ func (p *pipeline) tally() {
 				}
 			}
 		}
-		p.c.v.ask.askedTogether(q.row.Rule, asked)
+		p.c.v.ask.AskedTogether(q.row.Rule, asked)
 	}
 }
 
@@ -94,7 +94,7 @@ func (p *pipeline) predicateOfMany(k int, r *rowPlan, rows []int32) (rejects boo
 	}
 	asked := p.guarded(question{row: r, rows: unknown, opinions: kept}, p.c.rows.guards[k])
 	p.bools = model.Resized(p.bools, len(asked))
-	p.drop(ask.holdsEach(&r.expression, p.f, asked, p.bools)...)
+	p.drop(ask.HoldsEach(&r.expression, p.f, asked, p.bools)...)
 	versions := p.c.v.versionsOf(r)
 	for i, row := range asked {
 		if p.isDropped(row) {
@@ -132,7 +132,7 @@ func (p *pipeline) guarded(q question, known guard) []int32 {
 		return q.rows
 	}
 	p.bools = model.Resized(p.bools, len(q.rows))
-	p.drop(p.c.v.ask.holdsEach(&r.when, p.f, q.rows, p.bools)...)
+	p.drop(p.c.v.ask.HoldsEach(&r.when, p.f, q.rows, p.bools)...)
 	versions, from := p.c.v.versionsOf(r), len(p.arena)
 	for i, row := range q.rows {
 		switch {
@@ -180,7 +180,7 @@ func (p *pipeline) scoreManyBy(k int, rows []int32) {
 	}
 	asked := p.guarded(question{row: r, rows: rows, values: kept}, p.c.rows.scoreGuard(k, r, p.f))
 	p.numbers = model.Resized(p.numbers, len(asked))
-	p.drop(p.c.v.ask.numberEach(&r.expression, p.f, asked, p.numbers)...)
+	p.drop(p.c.v.ask.NumberEach(&r.expression, p.f, asked, p.numbers)...)
 	for i, row := range asked {
 		x := p.numbers[i]
 		if x-x != 0 { // neither NaN nor infinite is a score

@@ -56,7 +56,7 @@ func TestManyNodesAreAsEach(t *testing.T) {
 	p := loaded(t, policyText(erringTable))
 	rapid.Check(t, func(t *rapid.T) {
 		many, each := erringWorlds(t, p)
-		many.s.Split = Split{Cores: rapid.IntRange(1, 3).Draw(t, "cores"), From: 1}
+		many.s.Spread(Split{Cores: rapid.IntRange(1, 3).Draw(t, "cores"), From: 1})
 		each.s.verdicts.pipeline.few = math.MaxInt
 		compareSeen(t, "at first", many, each)
 		// Then some nodes change: all before the next question here, and there with a question after each.

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"slices"
+
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
@@ -114,4 +116,15 @@ type Variable struct {
 type Action struct {
 	Name  string
 	Steps []*Step
+}
+
+// asked are the expressions of a row.
+func (r *Rule) asked() []*eval.Expr {
+	out := []*eval.Expr{r.When, r.Expression}
+	if r.Message != nil {
+		for _, part := range r.Message.parts {
+			out = append(out, part.expr)
+		}
+	}
+	return slices.DeleteFunc(out, func(e *eval.Expr) bool { return e == nil })
 }

@@ -44,8 +44,8 @@ func (s *Session) Ask(site string, on Subject) ([]Said, error) {
 		}
 		return nil, fmt.Errorf("unknown site %q; %s", site, source.Suggest(site, names))
 	}
-	f := s.frame()
-	defer s.done()
+	f := s.ask.Frame()
+	defer s.ask.Done()
 	if err := s.about(f, on); err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (s *Session) about(f *language.Frame, on Subject) error {
 }
 
 func (s *Session) said(r *Rule, f *language.Frame) Said {
-	has, err := s.guard(r, f)
+	has, err := s.ask.Guard(r, f)
 	if err == nil && !has {
 		return Said{Rule: r, Value: "no opinion"}
 	}
@@ -107,7 +107,7 @@ func (s *Session) said(r *Rule, f *language.Frame) Said {
 	}
 	out := Said{Rule: r, Value: language.Text(v)}
 	if v == types.Bool(r.Site.DenyIs) && r.Message != nil {
-		out.Text = s.words(r.Message, f)
+		out.Text = s.ask.Words(r.Message, f)
 	}
 	return out
 }
@@ -119,8 +119,8 @@ func (s *Session) Before(site string, a, b Subject) (first bool, by *Rule, err e
 		return false, nil, fmt.Errorf("site %s orders nothing", site)
 	}
 	keys := func(on Subject) ([]Key, error) {
-		f := s.frame()
-		defer s.done()
+		f := s.ask.Frame()
+		defer s.ask.Done()
 		if err := s.about(f, on); err != nil {
 			return nil, err
 		}
@@ -155,12 +155,12 @@ func (s *Session) tie(site string, a, b Subject) bool {
 // Score gives what each row of scores says about a task on a node, rounded and weighted; nothing is normalised,
 // for there is no group to choose from. The task may be anywhere, and need not fit.
 func (s *Session) Score(t *model.Task, row int32) []model.RowScore {
-	f := s.frame().OfTask(t)
-	defer s.done()
+	f := s.ask.Frame().OfTask(t)
+	defer s.ask.Done()
 	f.Node = s.NodeView(row)
 	var out []model.RowScore
-	for _, r := range s.columns.scores {
-		if v := s.score(r.Rule, f); v == v {
+	for _, r := range s.verdicts.plan.scores {
+		if v := s.ask.Score(r.Rule, f); v == v {
 			out = append(out, model.RowScore{Table: r.Table, Rule: r.Name, Score: r.Weighted(v)})
 		}
 	}
@@ -170,17 +170,17 @@ func (s *Session) Score(t *model.Task, row int32) []model.RowScore {
 // ScoreAmong gives what each row of scores says about a task on each of some nodes, normalised over these nodes,
 // rounded and weighted. The task may be anywhere, and need not fit.
 func (s *Session) ScoreAmong(t *model.Task, nodes []int32) [][]model.RowScore {
-	f := s.frame().OfTask(t)
-	defer s.done()
+	f := s.ask.Frame().OfTask(t)
+	defer s.ask.Done()
 	s.Sizes = s.TopologyOf(t).SizesAmong(nodes)
 	defer func() { s.Sizes = nil }()
 	out := make([][]model.RowScore, len(nodes))
-	for _, r := range s.columns.scores {
+	for _, r := range s.verdicts.plan.scores {
 		raw := make([]float64, len(nodes))
 		g := Span{math.Inf(1), math.Inf(-1)}
 		for i, row := range nodes {
 			f.Node = s.NodeView(row)
-			if raw[i] = s.score(r.Rule, f); raw[i] == raw[i] {
+			if raw[i] = s.ask.Score(r.Rule, f); raw[i] == raw[i] {
 				g.Min, g.Max = min(g.Min, raw[i]), max(g.Max, raw[i])
 			}
 		}
@@ -195,8 +195,8 @@ func (s *Session) ScoreAmong(t *model.Task, nodes []int32) [][]model.RowScore {
 
 // Fits asks predicates about a task on a node, without what is built in.
 func (s *Session) Fits(t *model.Task, row int32) Answer {
-	f := s.frame().OfTask(t)
-	defer s.done()
+	f := s.ask.Frame().OfTask(t)
+	defer s.ask.Done()
 	f.Node = s.NodeView(row)
 	return s.all(Predicates, f)
 }

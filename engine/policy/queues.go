@@ -46,9 +46,9 @@ func (s *Session) always(r *Rule) bool {
 	if r.When == nil {
 		return true
 	}
-	f := s.frame()
-	defer s.done()
-	has, err := s.guard(r, f)
+	f := s.ask.Frame()
+	defer s.ask.Done()
+	has, err := s.ask.Guard(r, f)
 	return r.When.Constant() && has && err == nil
 }
 

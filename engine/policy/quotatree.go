@@ -101,9 +101,9 @@ func compileTree(s *tableScope, a *rules.Attribute, x *Account) bool {
 	if e := x.Args["flat"]; e != nil && e.Constant() {
 		t.flat = e.Eval(s.probe) == types.True
 	}
-	x.keep = func(session *Session) account {
+	x.keep = func(kept *Accounts) account {
 		follows := !t.moving && !slices.ContainsFunc(t.RollUps, func(r RollUp) bool { return !r.own })
-		return &treeState{derived: derived{s: session, byAction: t.byAction, follows: follows, lasts: t.kept}, t: t}
+		return &treeState{derived: derived{s: kept, byAction: t.byAction, follows: follows, lasts: t.kept}, t: t}
 	}
 	for _, part := range treeParts() {
 		args := map[string]*eval.Expr{}
@@ -278,8 +278,8 @@ type treeState struct {
 }
 
 // treeOf is a tree as the cluster is now.
-func (s *Session) treeOf(t *QuotaTree) *treeState {
-	st, _ := s.accountOf(t.Account).(*treeState)
+func (s *Accounts) treeOf(t *QuotaTree) *treeState {
+	st, _ := s.Of(t.Account).(*treeState)
 	st.update()
 	return st
 }
@@ -307,7 +307,7 @@ func (st *treeState) carry(language.Stamp) bool {
 		return false
 	}
 	for _, x := range st.t.sums {
-		sum := s.accountOf(x)
+		sum := s.Of(x)
 		if sum.update(); sum.erring() {
 			return false
 		}
@@ -335,12 +335,12 @@ func sameParty(a, b *quota.Party) bool {
 
 // sharedNow is a text of what is said of all queues.
 func (st *treeState) sharedNow() []byte {
-	f := st.s.frame()
-	defer st.s.done()
+	f := st.s.ask.Frame()
+	defer st.s.ask.Done()
 	var out []byte
 	for _, name := range []string{"total", "root", "flat"} {
 		if e := st.t.Args[name]; e != nil {
-			out = encode(out, e.Eval(f))
+			out = language.Encode(out, e.Eval(f))
 		}
 	}
 	return out
@@ -362,15 +362,15 @@ func (st *treeState) replay(language.Stamp) bool {
 // enter adds up what one queue has now.
 func (st *treeState) enter(i int) {
 	s, t := st.s, st.t
-	f := s.frame()
-	defer s.done()
+	f := s.ask.Frame()
+	defer s.ask.Done()
 	f.Queue = s.QueueView(st.queues[i])
 	differs := false
 	for k, r := range t.RollUps {
 		v := r.Expr.Eval(f)
 		a, ok := v.(*language.Amounts)
 		if !ok {
-			s.faultOf(t.Attribute, f, v)
+			s.ask.FaultOf(t.Attribute, f, v)
 			a = &language.Amounts{}
 		}
 		differs = st.Add(k, i, a.Resources) || differs
@@ -397,7 +397,7 @@ func (st *treeState) rebuild() bool {
 		}
 	}
 	total, flat, root := st.settings()
-	st.TreePlaces = PlaceQueues(&s.World, t, queues, st.parties, root, flat, total)
+	st.TreePlaces = PlaceQueues(s.World, t, queues, st.parties, root, flat, total)
 	st.changed = make([]uint64, len(queues))
 	for i := range queues {
 		st.Fail(i, wrong[i])
@@ -410,14 +410,14 @@ func (st *treeState) rebuild() bool {
 // party evaluates what one queue brings. An error is of that queue alone.
 func (st *treeState) party(q *model.Queue) (quota.Party, ref.Val) {
 	s, t := st.s, st.t
-	f := s.frame()
-	defer s.done()
+	f := s.ask.Frame()
+	defer s.ask.Done()
 	f.Queue = s.QueueView(q)
 	p := quota.Party{Name: q.Name}
 	parent := t.Args["parent"].Eval(f)
 	name, ok := parent.(types.String)
 	if !ok {
-		s.faultOf(t.Attribute, f, parent)
+		s.ask.FaultOf(t.Attribute, f, parent)
 		return p, parent
 	}
 	p.Parent = string(name)
@@ -432,7 +432,7 @@ func (st *treeState) party(q *model.Queue) (quota.Party, ref.Val) {
 		v := e.Eval(f)
 		a, ok := v.(*language.Amounts)
 		if !ok {
-			s.faultOf(t.Attribute, f, v)
+			s.ask.FaultOf(t.Attribute, f, v)
 			return quota.Party{Name: q.Name, Parent: p.Parent}, v
 		}
 		*arg.into = a.Resources.Clone()
@@ -443,13 +443,13 @@ func (st *treeState) party(q *model.Queue) (quota.Party, ref.Val) {
 // settings evaluates what is said of the whole tree.
 func (st *treeState) settings() (total model.Resources, flat bool, root string) {
 	s, t := st.s, st.t
-	f := s.frame()
-	defer s.done()
+	f := s.ask.Frame()
+	defer s.ask.Done()
 	whole := t.Args["total"].Eval(f)
 	if a, ok := whole.(*language.Amounts); ok {
 		total = a.Resources
 	} else {
-		s.faultOf(t.Attribute, f, whole)
+		s.ask.FaultOf(t.Attribute, f, whole)
 	}
 	if e := t.Args["flat"]; e != nil && e.Eval(f) == types.True {
 		return total, true, ""
@@ -457,14 +457,14 @@ func (st *treeState) settings() (total model.Resources, flat bool, root string) 
 	v := t.Args["root"].Eval(f)
 	name, ok := v.(types.String)
 	if !ok {
-		s.faultOf(t.Attribute, f, v)
+		s.ask.FaultOf(t.Attribute, f, v)
 	}
 	return total, false, string(name)
 }
 
 // pathVersion is when anything that the queues on a queue's path sum up was last found to differ. The root, where
 // every sum moves with every step, is on no path but its own.
-func (s *Session) pathVersion(t *QuotaTree, q *model.Queue) uint64 {
+func (s *Accounts) pathVersion(t *QuotaTree, q *model.Queue) uint64 {
 	st := s.treeOf(t)
 	at, ok := st.index[q]
 	if !ok {
@@ -478,7 +478,7 @@ func (s *Session) pathVersion(t *QuotaTree, q *model.Queue) uint64 {
 }
 
 // treeVersion sums up the versions of the trees that a queue's value goes along.
-func (s *Session) treeVersion(trees []*QuotaTree, owner ref.Val) uint64 {
+func (s *Accounts) treeVersion(trees []*QuotaTree, owner ref.Val) uint64 {
 	q, ok := owner.(*language.QueueView)
 	if !ok {
 		return s.c.Clock

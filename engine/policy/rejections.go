@@ -50,7 +50,7 @@ func (x *rejections) find() []model.NodeCount {
 	out := slices.Grow([]model.NodeCount(nil), len(all))
 	for _, r := range all {
 		if r.code > 0 {
-			out = append(out, x.byText(x.c.v.rules[r.code-1], r)...)
+			out = append(out, x.byText(x.c.v.policy.all[r.code-1], r)...)
 			continue
 		}
 		r.told.Count = r.count
@@ -119,7 +119,7 @@ func (x *rejections) builtin(code int) model.NodeCount {
 		return report.TooFewDevices()
 	case code <= -100:
 		dim := -100 - code
-		return report.Insufficient(x.c.v.dims.Name(dim), x.c.v.about.misfit(x.c.task, dim))
+		return report.Insufficient(x.c.v.c.Dims.Name(dim), x.c.v.misfit(x.c.task, dim))
 	}
 	return model.NodeCount{}
 }
@@ -127,8 +127,8 @@ func (x *rejections) builtin(code int) model.NodeCount {
 // byText is what a row says of the nodes that it rejected.
 func (x *rejections) byText(r *Rule, of refusals) []model.NodeCount {
 	c, ask := x.c, x.c.v.ask
-	f := ask.frame().OfTask(c.task)
-	defer ask.done()
+	f := ask.Frame().OfTask(c.task)
+	defer ask.Done()
 	rejected := func(yield func(int32) bool) {
 		for _, row := range c.v.nodes.ByOrder() {
 			if int(c.cells[row].verdict) == of.code && !yield(row) {
@@ -138,6 +138,6 @@ func (x *rejections) byText(r *Rule, of refusals) []model.NodeCount {
 	}
 	return report.ByText(of.count, rejected, r.Message != nil && r.Message.OfNode, c.v.nodes, func(row int32) model.NodeCount {
 		f.Point(row)
-		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: ask.text(r, f)}
+		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: ask.Text(r, f)}
 	})
 }

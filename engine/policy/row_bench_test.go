@@ -109,8 +109,8 @@ func BenchmarkRow(b *testing.B) {
 	scope, _ := kernelFixture(b)
 	n := &s.c.Nodes
 	rows := n.ByOrder()
-	f := s.frame().OfTask(task)
-	defer s.done()
+	f := s.ask.Frame().OfTask(task)
+	defer s.ask.Done()
 	bools, numbers := make([]bool, len(rows)), make([]float64, len(rows))
 	for _, x := range benchRows() {
 		e, issues := eval.Compile(scope, source.NewText(x.expression), rules.Anything())
@@ -188,8 +188,8 @@ func TestRowsByHand(t *testing.T) {
 	scope, _ := kernelFixture(t)
 	n := &s.c.Nodes
 	rows := n.ByOrder()
-	f := s.frame().OfTask(task)
-	defer s.done()
+	f := s.ask.Frame().OfTask(task)
+	defer s.ask.Done()
 	for _, x := range benchRows() {
 		e, issues := eval.Compile(scope, source.NewText(x.expression), rules.Anything())
 		if issues.Err() != nil {

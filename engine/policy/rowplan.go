@@ -52,9 +52,10 @@ type rowPlan struct {
 	when, expression query
 }
 
-func (cs *columns) init(s *Session) {
+func planOf(policy *Policy) *columns {
+	cs := &columns{}
 	all := &rules.Reads{}
-	for _, r := range s.p.Predicates() {
+	for _, r := range policy.Predicates() {
 		p := cs.plan(r, all)
 		cs.predicates, cs.single = append(cs.predicates, p), cs.single || p.own
 		cs.volatile = cs.volatile || p.candidates // which nodes are chosen from depends on it
@@ -62,7 +63,7 @@ func (cs *columns) init(s *Session) {
 		cs.ofVolumes = cs.ofVolumes || p.volumes
 	}
 	cs.holdVolumes = heldByTask(cs.predicates)
-	for _, r := range s.p.rules[Scores] {
+	for _, r := range policy.rules[Scores] {
 		if r.Weight != 0 {
 			p := cs.plan(r, all)
 			cs.scores, cs.own, cs.late = append(cs.scores, p), cs.own || p.own, cs.late || p.candidates
@@ -73,6 +74,7 @@ func (cs *columns) init(s *Session) {
 			cs.depend(read)
 		}
 	}
+	return cs
 }
 
 // depend notes what one read of the active rows makes columns depend on: the class, or figures of the cluster.
@@ -174,4 +176,43 @@ func (m *Message) within(of *rules.Reads) bool {
 		}
 	}
 	return true
+}
+
+// What a row of a policy costs a node, in nanoseconds.
+const (
+	interpretedCost = 300
+	byRowCost       = 60
+	loopCost        = 300 // of one whose lists are short
+	manyUnits       = 100 // of CEL's; what has less by column is as fast as memory, and what has more takes half a nanosecond for each
+)
+
+// query is an expression about nodes, and how it can be spread.
+type query struct {
+	*eval.Expr
+	apart bool // what it reads of two nodes is theirs alone, and the rest is but read
+	cost  int  // a node, in nanoseconds; 0: it is not worth it
+}
+
+// queryOf gives the query of an expression; that of nil has none.
+func queryOf(e *eval.Expr) query {
+	if e == nil {
+		return query{}
+	}
+	return query{e, !e.Reads.Counted && !slices.ContainsFunc(e.Reads.All, isShared), costOf(e)} // a meter has one owner
+}
+
+// costOf is a rough estimate: of how long lists are nothing is known.
+func costOf(e *eval.Expr) int {
+	const loops = 10 // CEL's bounds are that far apart where there is a loop
+	switch units := int(min(e.Cost.Min, rules.CostLimit)); {
+	case e.Interpreted != "":
+		return interpretedCost
+	case e.ByRow != "" && e.Cost.Max > loops*(e.Cost.Min+1):
+		return loopCost
+	case e.ByRow != "":
+		return byRowCost + units
+	case units >= manyUnits:
+		return units / 2
+	}
+	return 0
 }

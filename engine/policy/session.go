@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/google/cel-go/common/types"
@@ -19,54 +18,26 @@ type Session struct {
 	language.World
 	p *Policy
 	c *model.Cluster
-	// Split says when several processors evaluate one row. The answers are the same.
-	Split Split
 
-	actions    uint64 // how many SetAction has told of
-	frames     []*language.Frame
-	depth      int
-	accounts   []account // by Account.slot
-	rebuilt    uint64    // how often one of them was made anew
-	starts     map[started]ref.Val
-	faults     map[any]*model.RuleError
-	faultOrder []*model.RuleError
-	erring     uint64 // errors so far
-	columns    columns
-	evaluated  []uint64 // by the rule's number
-	rest       rest
-	keyText    []byte // scratch
-	keyRoom    model.Slab[Key]
-	verdicts   verdicts
-	devices    deviceScratch
-	epochText  text
-	ofNodes    sizes
-	work       language.Workspace
-	pool       pool
-	meters     meters
+	ask      *evaluator
+	accounts *Accounts
+	verdicts verdicts
+	rest     rest
+	meters   meters
+	keyRoom  model.Slab[Key]
 
+	starts      map[started]ref.Val
 	startsSwept model.Swept
-}
-
-// text is one that is made again and again, with the room that it is written into.
-type text struct {
-	text string
-	room []byte
 }
 
 // NewSession begins with nothing remembered.
 func NewSession(c *model.Cluster, p *Policy) *Session {
-	s := &Session{
-		p: p, c: c,
-		accounts: make([]account, len(p.accounts)),
-		starts:   map[started]ref.Val{}, faults: map[any]*model.RuleError{},
-	}
+	s := &Session{p: p, c: c, starts: map[started]ref.Val{}, meters: metersOf(p)}
 	s.Init(c, p.layout, s)
-	s.work.Variables = make([]language.HeldValue, len(p.variables))
-	s.evaluated = make([]uint64, len(p.all)+1)
-	s.meters = metersOf(p)
 	s.Meter = func(e *eval.Expr) *eval.Meter { return s.meters.of[e] }
-	s.columns.init(s)
-	s.verdicts.init(s)
+	s.ask = newEvaluator(&s.World, p)
+	s.accounts = NewAccounts(&s.World, p, s.ask)
+	s.verdicts.init(&s.World, p, s.ask)
 	s.initRest()
 	return s
 }
@@ -76,16 +47,16 @@ func (s *Session) Policy() *Policy { return s.p }
 
 // Evaluated is how often a rule of the session's policy was evaluated since the session began. Keys of
 // orders are not counted.
-func (s *Session) Evaluated(r *Rule) uint64 { return s.evaluated[r.Number] }
+func (s *Session) Evaluated(r *Rule) uint64 { return s.ask.evaluated[r.Number] }
 
 // Begin starts a cycle: what settles once a cycle is computed from the state as it is now.
 func (s *Session) Begin(now time.Time) {
 	s.Cycle++
 	s.SetTime(now)
-	s.rest.begun, s.rest.now, s.rest.until = s.c.Content(), now, time.Time{}
+	s.rest.begun, s.rest.now, s.ask.until = s.c.Content(), now, time.Time{}
 	s.rest.values = string(s.timeParts())
 	s.UsedAtStart = s.c.Used.Clone()
-	s.noFaults()
+	s.ask.noFaults()
 	s.meters.begin()
 	s.Action = types.String("")
 	s.verdicts.begin(s.Cycle)
@@ -101,7 +72,7 @@ func (s *Session) Begin(now time.Time) {
 // settle computes an attribute that does not move within a cycle for everything that has it.
 func (s *Session) settle(x *Attribute) {
 	if x.account != nil && x.account.function.AllAtOnce && x.When == nil {
-		s.accountOf(x.account).update()
+		s.accounts.Of(x.account).update()
 		return
 	}
 	for _, view := range s.Owners(x.On) {
@@ -114,83 +85,22 @@ func (s *Session) SetAction(name string) {
 	if s.Action != types.String(name) {
 		s.Action = types.String(name)
 	}
-	s.actions++
+	s.ask.actions++
 }
-
-// stampOf is the present moment of the cycle for a value that reads the action, or does not.
-func (s *Session) stampOf(byAction bool) language.Stamp {
-	at := language.Stamp{Cycle: s.Cycle}
-	if byAction {
-		at.Action = s.actions
-	}
-	return at
-}
-
-// Faults are the errors of rows in this cycle, in the order in which they came first.
-func (s *Session) Faults() []model.RuleError {
-	var out []model.RuleError
-	for _, e := range s.faultOrder {
-		out = append(out, *e)
-	}
-	return out
-}
-
-func (s *Session) noFaults() {
-	clear(s.faults)
-	s.faultOrder = nil
-}
-
-// fault counts an error of a row.
-func (s *Session) fault(r *Rule, f *language.Frame, err ref.Val) {
-	s.count(r, model.RuleError{Site: r.Site.Name, Table: r.Table, Rule: r.Name}, f, err)
-}
-
-// faultOf counts an error of an attribute.
-func (s *Session) faultOf(x *Attribute, f *language.Frame, err ref.Val) {
-	s.count(x, model.RuleError{Site: "attributes", Table: x.Table, Rule: x.Name}, f, err)
-}
-
-func (s *Session) count(of any, first model.RuleError, f *language.Frame, err ref.Val) {
-	s.erring++
-	e, ok := s.faults[of]
-	if !ok {
-		first.Object, first.Text = f.Subject(), fmt.Sprint(err)
-		e = &first
-		s.faults[of] = e
-		s.faultOrder = append(s.faultOrder, e)
-	}
-	e.Count++
-	if rules.Exceeded(err) {
-		e.OverBudget++
-	}
-}
-
-// frame lends a clean frame; give it back with done.
-func (s *Session) frame() *language.Frame {
-	if s.depth == len(s.frames) {
-		s.frames = append(s.frames, &language.Frame{})
-	}
-	f := s.frames[s.depth]
-	*f = language.Frame{World: &s.World, Workspace: &s.work}
-	s.depth++
-	return f
-}
-
-func (s *Session) done() { s.depth-- }
 
 // Variable implements Values: a variable is computed once for what it is on, until something changes.
 func (s *Session) Variable(v *Variable, f *language.Frame) ref.Val {
 	held := &f.Workspace.Variables[v.slot]
-	at := s.stampOf(v.byAction)
+	at := s.ask.StampOf(v.byAction)
 	on := f.Owner(v.On)
 	if v.Expr.Reads.Changes() > rules.ByCycle || on != nil {
 		at.Clock = s.c.Clock
 	}
-	if held.Value != nil && (!v.byTime || !s.rest.asking) && held.Stamp == at && held.On == on {
+	if held.Value != nil && (!v.byTime || !s.ask.asking) && held.Stamp == at && held.On == on {
 		return held.Value
 	}
 	value := v.Expr.Eval(f)
-	s.watch(v.Expr, f)
+	s.ask.Watch(v.Expr, f)
 	*held = language.HeldValue{Memo: language.Memo{Stamp: at, Value: value}, On: on}
 	return value
 }
@@ -201,7 +111,7 @@ func (s *Session) Attribute(x *Attribute, owner ref.Val) ref.Val {
 	if x.Settle == "start" {
 		return s.atStart(x, owner, m)
 	}
-	at := s.stampOf(x.byAction)
+	at := s.ask.StampOf(x.byAction)
 	switch {
 	case x.Settle == "cycle":
 		at.Action = 0
@@ -209,11 +119,11 @@ func (s *Session) Attribute(x *Attribute, owner ref.Val) ref.Val {
 	case x.reach == within:
 		at.Clock = version + 1
 	case x.reach == alongTree:
-		at.Clock = version + s.treeVersion(x.trees, owner) + 1
+		at.Clock = version + s.accounts.treeVersion(x.trees, owner) + 1
 	default:
 		at.Clock = s.c.Clock + 1
 	}
-	if m.Value != nil && m.Stamp == at && (!x.byTime || !s.rest.asking) {
+	if m.Value != nil && m.Stamp == at && (!x.byTime || !s.ask.asking) {
 		return m.Value
 	}
 	m.Value = s.compute(x, owner)
@@ -251,7 +161,7 @@ func (s *Session) atStart(x *Attribute, owner ref.Val, m *language.Memo) ref.Val
 	if v, ok := s.starts[key]; ok {
 		return v
 	}
-	at := s.stampOf(false)
+	at := s.ask.StampOf(false)
 	if m.Value != nil && m.Stamp == at {
 		return m.Value
 	}
@@ -265,12 +175,12 @@ func (s *Session) atStart(x *Attribute, owner ref.Val, m *language.Memo) ref.Val
 }
 
 func (s *Session) compute(x *Attribute, owner ref.Val) ref.Val {
-	f := s.frame()
-	defer s.done()
+	f := s.ask.Frame()
+	defer s.ask.Done()
 	f.About(owner)
 	if x.When != nil {
 		held := x.When.Eval(f)
-		s.watch(x.When, f)
+		s.ask.Watch(x.When, f)
 		if held != types.True {
 			if types.IsError(held) {
 				return held
@@ -279,9 +189,30 @@ func (s *Session) compute(x *Attribute, owner ref.Val) ref.Val {
 		}
 	}
 	if x.account != nil {
-		return s.accountOf(x.account).value(x, owner)
+		return s.accounts.Of(x.account).value(x, owner)
 	}
 	v := x.Expr.Eval(f)
-	s.watch(x.Expr, f)
+	s.ask.Watch(x.Expr, f)
 	return language.Held(v)
 }
+
+// Faults are the errors of rows in this cycle, in the order in which they came first.
+func (s *Session) Faults() []model.RuleError { return s.ask.Faults() }
+
+// Spread says when several processors evaluate one row. The answers are the same.
+func (s *Session) Spread(over Split) { s.ask.Split = over }
+
+// Until notes that something that the plan rests on may be another from that moment on; the zero time is none.
+func (s *Session) Until(moment time.Time) { s.ask.Until(moment) }
+
+// NeverFits says of a task that asks for more than any node has when it is empty that it does; "" of any other.
+func (s *Session) NeverFits(t *model.Task) string { return s.verdicts.NeverFits(t) }
+
+// Devices chooses the devices of a node for a task, by index in ascending order: those with the largest sums of deviceScores among those
+// that are free enough, later: when all that is releasing is gone.
+func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
+	return s.verdicts.Devices(t, row, later)
+}
+
+// Class gives the class of a task, brought up to date, as the task sees it. It is valid until the next call.
+func (s *Session) Class(t *model.Task) *Class { return s.verdicts.of(t) }

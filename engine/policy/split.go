@@ -14,7 +14,7 @@ import (
 )
 
 // Split says over how many processors one question may be spread: an expensive row of the policy, asked of many nodes. The zero
-// value spreads what pays over all that the process may use. What is answered is the same.
+// Value spreads what pays over all that the process may use. What is answered is the same.
 type Split struct {
 	// Cores is the most goroutines that one question has, the one that asks included; 0: as many as runtime.GOMAXPROCS says.
 	Cores int
@@ -27,14 +27,6 @@ type Split struct {
 const (
 	worthSplitting = 200_000
 	leastShare     = 100_000
-)
-
-// What a row of a policy costs a node, in nanoseconds.
-const (
-	interpretedCost = 300
-	byRowCost       = 60
-	loopCost        = 300 // of one whose lists are short
-	manyUnits       = 100 // of CEL's; what has less by column is as fast as memory, and what has more takes half a nanosecond for each
 )
 
 // pool is the goroutines that one question is spread over, beside the one that asks it. None of them outlives the question.
@@ -50,55 +42,24 @@ type worker struct {
 	failed []int32
 }
 
-// query is an expression about nodes, and how it can be spread.
-type query struct {
-	*eval.Expr
-	apart bool // what it reads of two nodes is theirs alone, and the rest is but read
-	cost  int  // a node, in nanoseconds; 0: it is not worth it
-}
-
-// queryOf gives the query of an expression; that of nil has none.
-func queryOf(e *eval.Expr) query {
-	if e == nil {
-		return query{}
-	}
-	return query{e, !e.Reads.Counted && !slices.ContainsFunc(e.Reads.All, isShared), costOf(e)} // a meter has one owner
-}
-
-// costOf is a rough estimate: of how long lists are nothing is known.
-func costOf(e *eval.Expr) int {
-	const loops = 10 // CEL's bounds are that far apart where there is a loop
-	switch units := int(min(e.Cost.Min, rules.CostLimit)); {
-	case e.Interpreted != "":
-		return interpretedCost
-	case e.ByRow != "" && e.Cost.Max > loops*(e.Cost.Min+1):
-		return loopCost
-	case e.ByRow != "":
-		return byRowCost + units
-	case units >= manyUnits:
-		return units / 2
-	}
-	return 0
-}
-
-// holdsEach is HoldsEach of a query, over several cores where that pays. It is the session's memory that the result lies in.
-func (s *Session) holdsEach(q *query, f *language.Frame, rows []int32, out []bool) (failed []int32) {
+// HoldsEach is HoldsEach of a query, over several cores where that pays. It is the session's memory that the result lies in.
+func (s *evaluator) HoldsEach(q *query, f *language.Frame, rows []int32, out []bool) (failed []int32) {
 	if n := s.cores(q, len(rows)); n > 1 {
 		return split(s, n, q, f, rows, out, (*eval.Expr).HoldsEach)
 	}
-	return q.HoldsEach(&s.verdicts.pipeline.batch, f, rows, out)
+	return q.HoldsEach(&s.batch, f, rows, out)
 }
 
-// numberEach is NumberEach likewise.
-func (s *Session) numberEach(q *query, f *language.Frame, rows []int32, out []float64) (failed []int32) {
+// NumberEach is NumberEach likewise.
+func (s *evaluator) NumberEach(q *query, f *language.Frame, rows []int32, out []float64) (failed []int32) {
 	if n := s.cores(q, len(rows)); n > 1 {
 		return split(s, n, q, f, rows, out, (*eval.Expr).NumberEach)
 	}
-	return q.NumberEach(&s.verdicts.pipeline.batch, f, rows, out)
+	return q.NumberEach(&s.batch, f, rows, out)
 }
 
 // cores is how many goroutines a query of so many nodes is spread over.
-func (s *Session) cores(q *query, rows int) int {
+func (s *evaluator) cores(q *query, rows int) int {
 	if !q.apart || s.Split.Cores == 1 {
 		return 1
 	}
@@ -120,7 +81,7 @@ type askEach[T any] func(e *eval.Expr, b *eval.Batch, roots rules.Rows, rows []i
 
 // split evaluates a query by n goroutines, this one included: each takes the next part of the rows until there is none, and fills its
 // places of out. It comes back when all are done.
-func split[T bool | float64](s *Session, n int, q *query, f *language.Frame, rows []int32, out []T, each askEach[T]) []int32 {
+func split[T bool | float64](s *evaluator, n int, q *query, f *language.Frame, rows []int32, out []T, each askEach[T]) []int32 {
 	const partsEach = 4 // so that they end at about the same time
 	s.prepare(q, f)
 	part := max(len(rows)/(partsEach*n), 1)
@@ -137,7 +98,7 @@ func split[T bool | float64](s *Session, n int, q *query, f *language.Frame, row
 		}
 	}
 	for len(s.pool.workers) < n {
-		s.pool.workers = append(s.pool.workers, &worker{work: language.Workspace{Variables: make([]language.HeldValue, len(s.p.variables))}})
+		s.pool.workers = append(s.pool.workers, &worker{work: language.Workspace{Variables: make([]language.HeldValue, len(s.work.Variables))}})
 	}
 	workers := s.pool.workers[:n]
 	for _, w := range workers {
@@ -148,14 +109,14 @@ func split[T bool | float64](s *Session, n int, q *query, f *language.Frame, row
 	first := workers[0]
 	first.failed = append(first.failed, given(each, q.Expr, first, rows[:1], out[:1])...)
 	rows, out = rows[1:], out[1:]
-	s.Shared = true
+	s.w.Shared = true
 	var others sync.WaitGroup
 	for _, w := range workers[1:] {
 		others.Go(func() { drain(w) })
 	}
 	drain(first)
 	others.Wait()
-	s.Shared = false
+	s.w.Shared = false
 	for _, w := range workers[1:] {
 		first.failed = append(first.failed, w.failed...)
 	}
@@ -174,7 +135,7 @@ func given[T any](each askEach[T], e *eval.Expr, w *worker, rows []int32, out []
 }
 
 // prepare has all be made that a query reads beside the nodes, so that it is but read from then on.
-func (s *Session) prepare(q *query, f *language.Frame) {
+func (s *evaluator) prepare(q *query, f *language.Frame) {
 	for _, read := range q.Reads.All {
 		if read.Root == "node" || read.Through {
 			continue

@@ -50,15 +50,15 @@ func BenchmarkManyCores(b *testing.B) {
 	for _, nodes := range []int{1000, 5000, 10000} {
 		s, task := expensiveWorld(b, nodes)
 		rows := s.c.Nodes.ByOrder()
-		f := s.frame().OfTask(task)
+		f := s.ask.Frame().OfTask(task)
 		out := make([]float64, len(rows))
-		for _, r := range s.columns.scores {
+		for _, r := range s.verdicts.plan.scores {
 			b.Run(fmt.Sprintf("row=%s/nodes=%d", r.Name, nodes), func(b *testing.B) {
 				b.ReportAllocs()
 				began, least := spentCPU(b), time.Hour
 				for b.Loop() {
 					at := time.Now()
-					if failed := s.numberEach(&r.expression, f, rows, out); len(failed) > 0 {
+					if failed := s.ask.NumberEach(&r.expression, f, rows, out); len(failed) > 0 {
 						b.Fatalf("%d nodes were given up", len(failed))
 					}
 					least = min(least, time.Since(at))
@@ -67,6 +67,6 @@ func BenchmarkManyCores(b *testing.B) {
 				b.ReportMetric(float64(spentCPU(b)-began)/float64(b.N*len(rows)), "cpu-ns/pair")
 			})
 		}
-		s.done()
+		s.ask.Done()
 	}
 }

@@ -32,17 +32,17 @@ func answered[T any](rows, failed []int32, out []T) []string {
 // toldBy asks an expression in a session that nothing has been asked of yet.
 func toldBy(c *model.Cluster, p *Policy, by Split, e *eval.Expr, task *model.Task) []string {
 	s := NewSession(c, p)
-	s.Split = by
+	s.Spread(by)
 	s.Begin(noon())
-	f := s.frame().OfTask(task)
-	defer s.done()
+	f := s.ask.Frame().OfTask(task)
+	defer s.ask.Done()
 	q, rows := queryOf(e), c.Nodes.ByOrder()
 	if e.Type.Kind() == celtypes.BoolKind {
 		out := make([]bool, len(rows))
-		return answered(rows, s.holdsEach(&q, f, rows, out), out)
+		return answered(rows, s.ask.HoldsEach(&q, f, rows, out), out)
 	}
 	out := make([]float64, len(rows))
-	return answered(rows, s.numberEach(&q, f, rows, out), out)
+	return answered(rows, s.ask.NumberEach(&q, f, rows, out), out)
 }
 
 // spreadAgrees holds what several goroutines say of an expression to what one says, in a random world. Run it with the race detector.
@@ -123,8 +123,8 @@ func TestWhatIsSpread(t *testing.T) {
 			t.Fatal(issues)
 		}
 		s, q := NewSession(model.NewCluster(model.Options{}), p), queryOf(e)
-		s.Split = test.by
-		if got := s.cores(&q, test.nodes); got != test.want {
+		s.Spread(test.by)
+		if got := s.ask.cores(&q, test.nodes); got != test.want {
 			t.Errorf("%s on %d nodes with %+v: spread over %d, want %d", test.expression, test.nodes, test.by, got, test.want)
 		}
 	}
@@ -134,7 +134,7 @@ func TestWhatIsSpread(t *testing.T) {
 func TestExpensiveRowsSpreadAreAsOne(t *testing.T) {
 	see := func(by Split) (scores [][]float64, asked []uint64) {
 		s, task := expensiveWorld(t, 50)
-		s.Split = by
+		s.Spread(by)
 		c := s.Class(task)
 		for _, r := range s.p.rules[Scores] {
 			asked = append(asked, s.Evaluated(r))

@@ -98,3 +98,22 @@ func (s *tableScope) declared(text string, roots []string, want rules.Kind) *eva
 	}
 	return e
 }
+
+// asks lists all expressions that a step asks about jobs and their tasks, by itself or of the rows, but for the orders of queues and jobs.
+func (step *Step) asks(p *Policy) []*eval.Expr {
+	out := append(step.conditions(), step.reads...)
+	for _, site := range step.Verb.Sites {
+		if site == QueueOrder || site == JobOrder {
+			continue
+		}
+		for _, r := range p.rules[site] {
+			out = append(out, r.asked()...)
+		}
+	}
+	if slices.ContainsFunc(out, func(e *eval.Expr) bool { return readsStarving(e.Reads) }) && !step.Verb.Asks(JobStarving) {
+		for _, r := range p.rules[JobStarving] {
+			out = append(out, r.asked()...)
+		}
+	}
+	return out
+}

@@ -75,8 +75,8 @@ func compileSum(s *tableScope, a *rules.Attribute, x *Account) bool {
 			own = own && (r.Changes <= rules.ByCycle || s.p.reach(r, f.Over) == within || r.Root == f.Over && ofItsNode(r))
 		}
 	}
-	x.keep = func(session *Session) account {
-		return &sumState{derived: derived{s: session, byAction: f.byAction, follows: own, lasts: lasting}, x: f}
+	x.keep = func(kept *Accounts) account {
+		return &sumState{derived: derived{s: kept, byAction: f.byAction, follows: own, lasts: lasting}, x: f}
 	}
 	return true
 }
@@ -164,11 +164,11 @@ func (st *sumState) value(x *Attribute, owner ref.Val) ref.Val {
 		key = v.Of.Name
 	}
 	if x.Args["by"] == nil {
-		return Sum(&st.s.World, x.Type, st.totals[key][""])
+		return Sum(st.s.World, x.Type, st.totals[key][""])
 	}
 	out := make(map[ref.Val]ref.Val, len(st.totals[key]))
 	for by, t := range st.totals[key] {
-		out[types.String(by)] = Sum(&st.s.World, x.Type.Parameters()[1], t)
+		out[types.String(by)] = Sum(st.s.World, x.Type.Parameters()[1], t)
 	}
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
 }
@@ -282,8 +282,8 @@ func replayed[T any](st *sumState, cursor *model.Cursor[T], log *model.Log[T]) b
 // member puts the present value of one member in place of its old one.
 func (st *sumState) member(of any) {
 	s, x := st.s, st.x
-	f := s.frame()
-	defer s.done()
+	f := s.ask.Frame()
+	defer s.ask.Done()
 	if old, known := st.members[of]; known {
 		group := st.totals[old.owner]
 		group[old.by].Add(old.value, -1)
@@ -324,7 +324,7 @@ func (st *sumState) member(of any) {
 }
 
 // member makes a member of a sum what the frame is about, and gives its owner; false: it has none.
-func (s *Session) member(f *language.Frame, x *Attribute, of any) (owner any, ok bool) {
+func (s *Accounts) member(f *language.Frame, x *Attribute, of any) (owner any, ok bool) {
 	var job *model.Job
 	switch m := of.(type) {
 	case *model.Queue:
@@ -374,6 +374,6 @@ func (st *sumState) put(m sumMember) {
 func (st *sumState) faultIn(of any, f *language.Frame, v ref.Val) {
 	if types.IsError(v) {
 		st.without[of] = true
-		st.s.faultOf(st.x, f, v)
+		st.s.ask.FaultOf(st.x, f, v)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // catchUpEach brings a class up to date with what was touched node by node.
 func catchUpEach(s *Session, t *model.Task) {
-	c, n := s.verdicts.classes.byKey[s.classKey(t)], &s.c.Nodes
+	c, n := s.verdicts.classes.byKey[s.verdicts.classKey(t)], &s.c.Nodes
 	var touched []int32
 	entries, _ := c.cursor.Read(&n.Log)
 	for _, row := range entries {

@@ -37,12 +37,12 @@ func compileTypicalTasks(s *tableScope, a *rules.Attribute, x *Account) bool {
 		sizes.All = append(sizes.All, rules.Read{Root: "node", Steps: []rules.Step{{Member: node.Find(name)}}, Changes: rules.ByObject})
 	}
 	members(reads, sizes, "node", "cluster")
-	x.keep = func(s *Session) account { return typicalCount{s} }
+	x.keep = func(s *Accounts) account { return typicalCount{s} }
 	return true
 }
 
 // typicalCount keeps nothing: the shapes are counted where the memo of the field does not hold.
-type typicalCount struct{ s *Session }
+type typicalCount struct{ s *Accounts }
 
 func (typicalCount) update() {}
 
@@ -50,7 +50,7 @@ func (typicalCount) erring() bool { return false }
 
 // value implements account.
 func (t typicalCount) value(x *Attribute, _ ref.Val) ref.Val {
-	f := t.s.frame()
-	defer t.s.done()
+	f := t.s.ask.Frame()
+	defer t.s.ask.Done()
 	return language.TypicalTasks(t.s.c, x.Args["cover"].Eval(f))
 }

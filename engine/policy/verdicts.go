@@ -7,48 +7,33 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/engine/topology"
-	"github.com/celsius-scheduler/celsius/rules"
 )
 
 // asker evaluates rows of the policy, and counts evaluations and errors.
 type asker interface {
-	frame() *language.Frame // lends one; it is given back with done
-	done()
-	guard(r *Rule, f *language.Frame) (has bool, err ref.Val)
-	opinion(r *Rule, f *language.Frame) language.Opinion
-	says(r *Rule, f *language.Frame) language.Opinion
-	score(r *Rule, f *language.Frame) float64
-	value(r *Rule, f *language.Frame) float64
-	holdsEach(q *query, f *language.Frame, rows []int32, out []bool) (failed []int32)
-	numberEach(q *query, f *language.Frame, rows []int32, out []float64) (failed []int32)
-	askedTogether(r *Rule, nodes int)
-	errors() uint64
-	text(r *Rule, f *language.Frame) string
-}
-
-// surroundings tell what classes depend on besides the nodes and the rows of the policy.
-type surroundings interface {
-	classKey(t *model.Task) string
-	epoch() string
-	encodeReads(b []byte, t *model.Task, reads []rules.Read) []byte
-	TopologyOf(t *model.Task) *topology.Context
-	topologyMoves() uint64
-	chosenFrom(sizes []int32) // while scores that read the group are asked; nil: no more
-	onDevices(t *model.Task, row int32, fits fit) (verdict int16, with fit)
-	volumeMemo(t *model.Task, rows int) *language.VolumeMemo
-	misfit(t *model.Task, dim int) string
+	Frame() *language.Frame // lends one; it is given back with done
+	Done()
+	Guard(r *Rule, f *language.Frame) (has bool, err ref.Val)
+	Opinion(r *Rule, f *language.Frame) language.Opinion
+	Says(r *Rule, f *language.Frame) language.Opinion
+	Score(r *Rule, f *language.Frame) float64
+	Value(r *Rule, f *language.Frame) float64
+	HoldsEach(q *query, f *language.Frame, rows []int32, out []bool) (failed []int32)
+	NumberEach(q *query, f *language.Frame, rows []int32, out []float64) (failed []int32)
+	AskedTogether(r *Rule, nodes int)
+	Errors() uint64
+	Text(r *Rule, f *language.Frame) string
 }
 
 // verdicts say on which nodes tasks can be placed, and which is best: by classes of tasks, with all that these share and what brings them
 // up to date.
 type verdicts struct {
-	ask   asker
-	about surroundings
-	plan  *columns
-	rules []*Rule // by number, less 1
-	nodes *model.Nodes
-	dims  *model.Dims
+	*language.World
+	ask    asker
+	policy *Policy
+	plan   *columns
+	c      *model.Cluster
+	nodes  *model.Nodes
 
 	classes classStore
 	scratch *Class               // where nothing can be kept
@@ -60,6 +45,17 @@ type verdicts struct {
 	pipeline pipeline
 	ordered  ordered
 	totals   []float64 // of the last choice
+
+	keyText   []byte // scratch
+	epochText text
+	devices   deviceScratch
+	ofNodes   sizes
+}
+
+// text is one that is made again and again, with the room that it is written into.
+type text struct {
+	text string
+	room []byte
 }
 
 // results are those of rows for all classes that are in use.
@@ -75,17 +71,15 @@ type ordered struct {
 	rows []int32
 }
 
-func (v *verdicts) init(s *Session) {
-	*v = verdicts{ask: s, about: s, plan: &s.columns, rules: s.p.all, nodes: &s.c.Nodes, dims: s.c.Dims}
+func (v *verdicts) init(w *language.World, p *Policy, ask asker) {
+	c := w.Cluster()
+	*v = verdicts{World: w, ask: ask, policy: p, plan: planOf(p), c: c, nodes: &c.Nodes}
 	v.classes = classStore{byKey: map[string]*Class{}, entries: mostEntries}
 	v.results.opinions.by, v.results.values.by = map[string]*rowResults[language.Opinion]{}, map[string]*rowResults[float64]{}
 	v.alike.nodes, v.pipeline.stages, v.pipeline.few = v.nodes, stages(), fewRows
 	v.ofTask = newClass(v)
 	v.ofTask.oneTask = true
 }
-
-// Class gives the class of a task, brought up to date, as the task sees it. It is valid until the next call.
-func (s *Session) Class(t *model.Task) *Class { return s.verdicts.of(t) }
 
 func (v *verdicts) of(t *model.Task) *Class {
 	c := v.classOf(t)
@@ -104,7 +98,7 @@ func (v *verdicts) classOf(t *model.Task) *Class {
 		v.scratch.computeAll()
 		return v.scratch
 	}
-	c := v.classes.of(v, v.about.classKey(t))
+	c := v.classes.of(v, v.classKey(t))
 	c.task = t
 	c.catchUp()
 	return c

@@ -18,17 +18,17 @@ func heldByTask(rows []*rowPlan) bool {
 }
 
 // volumeMemo is the memo of a task, empty where it does not hold any more; nil where nothing can be remembered.
-func (s *Session) volumeMemo(t *model.Task, rows int) *language.VolumeMemo {
-	if !s.columns.holdVolumes {
+func (v *verdicts) volumeMemo(t *model.Task, rows int) *language.VolumeMemo {
+	if !v.plan.holdVolumes {
 		return nil
 	}
-	v := s.TaskView(t)
-	m, now := v.Volumes, s.c.Storage.Version
+	x := v.TaskView(t)
+	m, now := x.Volumes, v.c.Storage.Version
 	if m == nil || m.Pod != t.Object || m.Status != t.Status || m.Storage != now || len(m.Verdict) != rows {
 		m = &language.VolumeMemo{
 			Pod: t.Object, Status: t.Status, Storage: now, Verdict: make([]int16, rows), Version: make([]uint64, rows),
 		}
-		v.Volumes = m
+		x.Volumes = m
 	}
 	return m
 }
@@ -48,7 +48,7 @@ func (c *Class) withVolumes(t *model.Task) *Class {
 		x.domains.group = c.domains.context.NewGroup()
 		x.rows.ownGroupScores(len(x.cells))
 	}
-	c.v.volumes = c.v.about.volumeMemo(t, len(x.cells))
+	c.v.volumes = c.v.volumeMemo(t, len(x.cells))
 	x.update(ofTaskVolumes, c.v.nodes.ByOrder())
 	x.scoreGroup(nil)
 	return x
@@ -73,7 +73,7 @@ func (v *verdicts) rejectedByVolumes(f *language.Frame, row int32) int16 {
 	f.Point(row)
 	verdict := int16(0)
 	for _, r := range v.plan.predicates {
-		if r.volumes && v.ask.opinion(r.Rule, f) == language.No {
+		if r.volumes && v.ask.Opinion(r.Rule, f) == language.No {
 			verdict = int16(r.Number)
 			break
 		}

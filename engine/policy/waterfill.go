@@ -54,10 +54,10 @@ func compileWaterFill(s *tableScope, a *rules.Attribute, x *Account) bool {
 			s.p.claimReads(claims, x.Args[name].Reads)
 		}
 	}
-	x.keep = func(session *Session) account {
+	x.keep = func(kept *Accounts) account {
 		settles := f.Settle != "current"
 		return &fillState{
-			derived: derived{s: session, byAction: f.byAction && !settles, follows: true, lasts: true, settles: settles}, x: f, reads: claims,
+			derived: derived{s: kept, byAction: f.byAction && !settles, follows: true, lasts: true, settles: settles}, x: f, reads: claims,
 		}
 	}
 	return true
@@ -185,12 +185,12 @@ func (st *fillState) forget() { *st = fillState{derived: st.derived, x: st.x, re
 // replay implements deriver.
 func (st *fillState) replay(to language.Stamp) bool {
 	s, x := st.s, st.x
-	f := s.frame()
-	defer s.done()
+	f := s.ask.Frame()
+	defer s.ask.Done()
 	whole := x.Args["total"].Eval(f)
 	total, ok := whole.(*language.Amounts)
 	if !ok {
-		s.faultOf(x, f, whole)
+		s.ask.FaultOf(x, f, whole)
 		st.forget()
 		return true
 	}
@@ -240,10 +240,10 @@ func (st *fillState) sharedNow() []byte {
 	}
 	var out []byte
 	for _, r := range st.reads.shared {
-		out = encode(out, follow(st.s.ClusterView, r.Steps))
+		out = language.Encode(out, language.Follow(st.s.ClusterView, r.Steps))
 	}
 	for _, x := range st.reads.accounts {
-		st.s.accountOf(x).update()
+		st.s.Of(x).update()
 	}
 	return out
 }
@@ -277,7 +277,7 @@ func (st *fillState) claim(f *language.Frame, i int) (changed bool) {
 		return took
 	}
 	if c.err = claimInto(x, f, &st.next); c.err != nil {
-		st.s.faultOf(x, f, c.err)
+		st.s.ask.FaultOf(x, f, c.err)
 		c.takes, c.value = false, c.err
 		return took
 	}

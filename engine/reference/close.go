@@ -42,21 +42,21 @@ func (x *cycle) close() {
 		}
 	}
 	x.txn.Commit()
-	x.plan.Errors = x.erred()
+	x.plan.Errors = x.Faults()
 	x.c.CloseCycle()
 }
 
 // feasible says whether a task could be placed somewhere.
 func (x *cycle) feasible(t *model.Task) (why model.Reason, ok bool) {
-	a := x.all(policy.TaskFeasible, x.world().Frame().OfTask(t))
+	a := x.all(policy.TaskFeasible, x.Frame().OfTask(t))
 	return a.Reason(), a.Yes
 }
 
 // whole says whether the placements of a job may be kept.
 func (x *cycle) whole(j *model.Job) (why model.Reason, ok bool) {
-	a := x.all(policy.JobValid, x.world().Frame().OfJob(j))
+	a := x.all(policy.JobValid, x.Frame().OfJob(j))
 	if a.Yes {
-		a = x.all(policy.JobReady, x.world().Frame().OfJob(j))
+		a = x.all(policy.JobReady, x.Frame().OfJob(j))
 	}
 	return a.Reason(), a.Yes
 }

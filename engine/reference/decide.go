@@ -3,52 +3,40 @@ package reference
 import (
 	"time"
 
-	"github.com/google/cel-go/common/types/ref"
-
-	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/reference/kept"
+	"github.com/celsius-scheduler/celsius/engine/reference/values"
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // cycle is the work of one cycle.
 type cycle struct {
-	c      *model.Cluster
-	p      *policy.Policy
-	w      *language.World
-	seen   uint64 // the clock of the cluster that w is of
-	plan   *model.Plan
-	txn    *model.Txn
-	starts Starts
-	// settled are the values that settle once a cycle.
-	settled Starts
-	filled  map[*policy.Attribute]map[*model.Queue]ref.Val // what waterFill gave that settles once a cycle
-	faults  map[fault]*model.RuleError
-
+	*values.Values
+	c        *model.Cluster
+	p        *policy.Policy
+	plan     *model.Plan
+	txn      *model.Txn
 	waits    *report.Waits      // why jobs and tasks were left
 	places   map[*model.Job]int // in the order of the queue
 	held     []placed
 	promised []placed
-	kept     *kept // by the present step; nil: nothing
+	kept     *kept.Places // by the present step; nil: nothing
 }
 
 // Run decides cycle by cycle. It carries nothing from one to the next but what settles at the start of a run.
-type Run struct{ starts Starts }
+type Run struct{ settled values.Settled }
 
 // Decide runs one cycle: (cluster, policy, now) in, Plan out. What the plan binds is Binding in the cluster afterwards, and what it
 // admits is in; everything else is as it was.
 func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
-	if r.starts == nil {
-		r.starts = Starts{}
+	if r.settled == nil {
+		r.settled = values.Settled{}
 	}
-	x := &cycle{
-		c: c, p: p, plan: &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}, txn: c.Begin(), starts: r.starts,
-		settled: Starts{}, filled: map[*policy.Attribute]map[*model.Queue]ref.Val{}, faults: map[fault]*model.RuleError{},
-		waits: report.NewWaits(), places: map[*model.Job]int{},
-	}
-	x.w, x.seen = policy.NewWorld(c, p, x), c.Clock
-	x.w.BeginAt(now)
-	x.settle()
+	x := &cycle{c: c, p: p, txn: c.Begin(), waits: report.NewWaits(), places: map[*model.Job]int{}}
+	x.plan = &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
+	x.Values = values.New(c, p, now, r.settled, x.starving)
+	x.Settle()
 	if p.Mode != "Paused" {
 		for _, a := range p.Actions {
 			x.run(a)
@@ -58,14 +46,6 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 	return x.plan
 }
 
-// world is the cluster as rows see it, made anew wherever the cluster has changed since.
-func (x *cycle) world() *language.World {
-	if x.seen != x.c.Clock {
-		x.w, x.seen = x.w.Anew(), x.c.Clock
-	}
-	return x.w
-}
-
 // verbs says how the step of each verb is run.
 func verbs() map[string]func(*cycle, *policy.Step) {
 	return map[string]func(*cycle, *policy.Step){policy.Admit: (*cycle).admit, policy.Place: (*cycle).place}
@@ -73,9 +53,9 @@ func verbs() map[string]func(*cycle, *policy.Step) {
 
 func (x *cycle) run(a *policy.Action) {
 	x.waits.Action = a.Name
-	x.world().Run(a.Name)
+	x.World().Run(a.Name)
 	for _, step := range a.Steps {
-		if !x.condition(step.Condition(policy.KeyWhen), x.world().Frame(), "") {
+		if !x.condition(step.Condition(policy.KeyWhen), x.Frame(), "") {
 			continue
 		}
 		verbs()[step.Verb.Name](x, step)
@@ -97,33 +77,26 @@ func (x *cycle) walk(
 	for len(jobs) > 0 {
 		q := x.firstQueue(jobs)
 		x.sortJobs(jobs[q])
-		if why := drop(q); why.Yes {
-			for _, j := range jobs[q] {
-				x.placeInOrder(j, places)
-				if j.Counts[model.Pending] > 0 {
-					x.jobWait(j, why.Reason())
-				}
-			}
-			delete(jobs, q)
-			continue
+		why, taken := drop(q), jobs[q][:1]
+		if why.Yes {
+			taken = jobs[q]
 		}
-		j := jobs[q][0]
-		jobs[q] = jobs[q][1:]
-		x.placeInOrder(j, places)
-		if turn(j) {
-			jobs[q] = append(jobs[q], j)
+		jobs[q] = jobs[q][len(taken):]
+		for _, j := range taken {
+			if x.places[j] == 0 { // the first step that comes to a job gives it its place
+				places[q]++
+				x.places[j] = places[q]
+			}
+			switch {
+			case !why.Yes && turn(j):
+				jobs[q] = append(jobs[q], j)
+			case why.Yes && j.Counts[model.Pending] > 0:
+				x.jobWait(j, why.Reason())
+			}
 		}
 		if len(jobs[q]) == 0 {
 			delete(jobs, q)
 		}
-	}
-}
-
-// placeInOrder notes a job's place in its queue's order, as the first step has it that comes to it.
-func (x *cycle) placeInOrder(j *model.Job, places map[*model.Queue]int) {
-	if x.places[j] == 0 {
-		places[j.Queue]++
-		x.places[j] = places[j.Queue]
 	}
 }
 
@@ -135,7 +108,7 @@ func (x *cycle) admit(step *policy.Step) {
 	x.walk(step, in, never, func(j *model.Job) bool {
 		answer := policy.Answer{Yes: true}
 		if step.Flag(policy.KeyVote) && j.HasMinResources {
-			answer = x.vote(policy.JobEnqueueable, x.world().Frame().OfJob(j))
+			answer = x.vote(policy.JobEnqueueable, x.Frame().OfJob(j))
 		}
 		why := answer.Reason()
 		if !answer.Yes {

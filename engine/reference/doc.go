@@ -9,8 +9,12 @@
 //	decide.go  a cycle: the actions, their steps, queues and jobs in turns
 //	place.go   one turn of a job: its tasks, what is kept, held or undone
 //	node.go    one task: predicates, scores, the best node, or why there is none
-//	await.go   places for pods that are still being made
 //	sites.go   how the answers of rows combine, and how things are put in order
-//	values.go  computed fields, variables and what accounting functions add up
 //	close.go   reasons and statuses at the end
+//
+// Below it, to be read where it matters:
+//
+//	reference/values   what expressions give: rows, computed fields, and what accounting functions add up
+//	reference/kept     places for pods that are still being made
+//	reference/devices  which devices of a node a task gets
 package reference

@@ -10,6 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/reference/devices"
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
@@ -73,9 +74,9 @@ func (x *cycle) refuses(t *model.Task, row int32) (why refusal, refuses bool) {
 	if !x.c.Nodes.Rows[row].Ready {
 		return refusal{builtin: report.NotReady()}, true
 	}
-	f := x.world().Frame().OfTask(t).OnNode(row)
+	f := x.Frame().OfTask(t).OnNode(row)
 	for _, r := range x.p.Predicates() {
-		if x.opinion(r, f) == language.No {
+		if x.Opinion(r, f) == language.No {
 			return refusal{rule: r}, true
 		}
 	}
@@ -86,7 +87,7 @@ func (x *cycle) refuses(t *model.Task, row int32) (why refusal, refuses bool) {
 			}
 		}
 	}
-	if !x.fitsNow(t, row) && len(x.rooms(t, row, true)) < int(t.GPUCount) {
+	if !x.fitsNow(t, row) && len(devices.Rooms(&x.c.Nodes, t, row, true)) < int(t.GPUCount) {
 		return refusal{builtin: report.TooFewDevices()}, true
 	}
 	return refusal{}, false
@@ -94,7 +95,7 @@ func (x *cycle) refuses(t *model.Task, row int32) (why refusal, refuses bool) {
 
 // fitsNow says that a node has room for a task, devices included, before anything that is being released is gone.
 func (x *cycle) fitsNow(t *model.Task, row int32) bool {
-	return x.c.Nodes.FitsIdle(t.InitRequest, row) && len(x.rooms(t, row, false)) >= int(t.GPUCount)
+	return x.c.Nodes.FitsIdle(t.InitRequest, row) && len(devices.Rooms(&x.c.Nodes, t, row, false)) >= int(t.GPUCount)
 }
 
 // score asks all rows of scores about a task on the nodes that are chosen from: each row's part by node, and their sums. Rows without
@@ -102,14 +103,14 @@ func (x *cycle) fitsNow(t *model.Task, row int32) bool {
 func (x *cycle) score(t *model.Task, group []int32) (parts [][]model.RowScore, totals []float64) {
 	parts, totals = make([][]model.RowScore, len(group)), make([]float64, len(group))
 	var normalised [][]float64
-	x.world().Among(t, group, func() {
+	x.World().Among(t, group, func() {
 		for _, r := range x.p.Rules(policy.Scores) {
 			if r.Weight == 0 {
 				continue
 			}
 			values, span := make([]float64, len(group)), policy.Span{Min: math.Inf(1), Max: math.Inf(-1)}
 			for i, row := range group {
-				if values[i] = x.number(r, x.world().Frame().OfTask(t).OnNode(row)); !math.IsNaN(values[i]) {
+				if values[i] = x.Number(r, x.Frame().OfTask(t).OnNode(row)); !math.IsNaN(values[i]) {
 					span.Min, span.Max = min(span.Min, values[i]+0), max(span.Max, values[i]+0)
 				}
 			}
@@ -158,7 +159,7 @@ func (x *cycle) histogram(t *model.Task, refused map[refusal][]int32) (out []mod
 		}
 		tells := r.Message != nil && r.Message.OfNode
 		out = append(out, report.ByText(len(rows), slices.Values(rows), tells, &x.c.Nodes, func(row int32) model.NodeCount {
-			return model.NodeCount{Table: r.Table, Rule: r.Name, Text: x.text(r, x.world().Frame().OfTask(t).OnNode(row))}
+			return model.NodeCount{Table: r.Table, Rule: r.Name, Text: x.Text(r, x.Frame().OfTask(t).OnNode(row))}
 		})...)
 	}
 	return out
@@ -173,61 +174,14 @@ func (x *cycle) neverFits(t *model.Task, dim int) string {
 	return report.NeverFits(x.c.Dims, t, dim, largest)
 }
 
-// room is a device of a node, by its place there, that has enough free for a task.
-type room struct {
-	place int
-	milli int64 // free
-}
-
-// rooms are the devices that have enough free: now, or when all that is being released is gone and what is promised is taken.
-func (x *cycle) rooms(t *model.Task, row int32, later bool) []room {
-	var out []room
-	for i, gpu := range x.c.Nodes.GPUs[row] {
-		milli, memory := gpu.Free, gpu.MemoryFree
-		for _, o := range x.c.Nodes.Tasks[row] {
-			if !later || !slices.Contains(o.GPUs, i) {
-				continue
-			}
-			if o.Status == model.Releasing {
-				milli, memory = milli+o.GPUMilli, memory+o.GPUMemory
-			}
-			if o.Status == model.Pipelined {
-				milli, memory = milli-o.GPUMilli, memory-o.GPUMemory
-			}
-		}
-		if milli >= t.GPUMilli && memory >= t.GPUMemory {
-			out = append(out, room{i, milli})
-		}
-	}
-	return out
-}
-
-// devices chooses the devices of a node: those with the largest sums of deviceScores, of equals the first. Where no row has an opinion,
-// a part of a device comes from the fullest that has it.
+// devices chooses the devices of a node by the sums of deviceScores.
 func (x *cycle) devices(t *model.Task, on choice) []int {
-	if t.GPUCount == 0 {
-		return nil
-	}
-	rooms := x.rooms(t, on.row, on.later)
-	scores := map[int]float64{}
-	for _, r := range rooms {
-		f := x.world().Frame().OfTask(t).OnNode(on.row).OnDevice(r.place)
-		asked := false
-		for _, rule := range x.p.Rules(policy.DeviceScores) {
-			if v := x.number(rule, f); !math.IsNaN(v) {
-				scores[r.place] += v * rule.Weight
-				asked = true
+	return devices.Choose(&x.c.Nodes, t, on.row, on.later, func(place int) (sum float64, asked bool) {
+		for _, r := range x.p.Rules(policy.DeviceScores) {
+			if v := x.Number(r, x.Frame().OfTask(t).OnNode(on.row).OnDevice(place)); !math.IsNaN(v) {
+				sum, asked = sum+v*r.Weight, true
 			}
 		}
-		if !asked && t.GPUMilli < model.WholeGPU {
-			scores[r.place] = -float64(r.milli)
-		}
-	}
-	slices.SortStableFunc(rooms, func(a, b room) int { return cmp.Compare(scores[b.place], scores[a.place]) })
-	var out []int
-	for _, r := range rooms[:min(len(rooms), int(t.GPUCount))] {
-		out = append(out, x.c.Nodes.GPUs[on.row][r.place].Index)
-	}
-	slices.Sort(out)
-	return out
+		return sum, asked
+	})
 }

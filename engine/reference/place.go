@@ -2,9 +2,12 @@ package reference
 
 import (
 	"slices"
+	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/reference/kept"
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
@@ -21,7 +24,7 @@ func (x *cycle) place(step *policy.Step) {
 		if !step.Gate(policy.Overused) {
 			return policy.Answer{}
 		}
-		return x.any(policy.Overused, x.world().Frame().OfQueue(q))
+		return x.any(policy.Overused, x.Frame().OfQueue(q))
 	}
 	settled := func(j *model.Job) bool {
 		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending &&
@@ -46,8 +49,7 @@ func (x *cycle) place(step *policy.Step) {
 func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*model.Task) (again bool) {
 	tasks, known := left[j]
 	if !known {
-		if a := x.all(policy.JobValid, x.world().Frame().OfJob(j)); !a.Yes {
-			x.jobWait(j, a.Reason())
+		if x.refused(j, policy.JobValid, x.Frame().OfJob(j)) {
 			return false
 		}
 		for _, t := range j.Tasks {
@@ -57,14 +59,8 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 		}
 		x.sortTasks(tasks)
 	}
-	if len(tasks) == 0 {
+	if len(tasks) == 0 || step.Gate(policy.Preemptive) && x.refused(j, policy.Preemptive, x.Frame().OfJob(j).OfRequest(tasks[0].Request)) {
 		return false
-	}
-	if step.Gate(policy.Preemptive) {
-		if a := x.all(policy.Preemptive, x.world().Frame().OfJob(j).OfRequest(tasks[0].Request)); !a.Yes {
-			x.jobWait(j, a.Reason())
-			return false
-		}
 	}
 	if again, tasks = x.turn(step, j, tasks); again {
 		left[j] = tasks
@@ -72,10 +68,19 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 	return again
 }
 
+// refused asks a gate about a job, and notes why it does not hold.
+func (x *cycle) refused(j *model.Job, gate string, f *language.Frame) bool {
+	a := x.all(gate, f)
+	if !a.Yes {
+		x.jobWait(j, a.Reason())
+	}
+	return !a.Yes
+}
+
 // turn places a job's tasks, one after the other, until the step's turn is over or a task finds no node, and gives those that are left.
 // The placements are kept, held or undone together, or, where the step commits per task, each kept at once.
 func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (again bool, left []*model.Task) {
-	start, before := x.txn.Mark(), x.kept.clone()
+	start, before := x.txn.Mark(), x.kept.Clone()
 	var done []placed
 	failed := map[string]bool{}
 	for over := false; len(tasks) > 0 && !over; {
@@ -96,7 +101,7 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (agai
 			x.c.SetVain(t, t.BestEffort)
 			failed[t.Role] = true
 			x.c.SetRoleFailed(j, t.Role, true)
-			over = !x.condition(step.Condition(policy.KeyOnNoNode), x.world().Frame().OfJob(j), "job "+j.Key+": ")
+			over = !x.condition(step.Condition(policy.KeyOnNoNode), x.Frame().OfJob(j), "job "+j.Key+": ")
 			continue
 		}
 		if done = append(done, p); step.Word(policy.KeyCommit) == "task" {
@@ -110,7 +115,7 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (agai
 		x.c.SetRoleFailed(j, role, false)
 	}
 	kept := step.Word(policy.KeyCommit) == "task" || x.finish(j, start, before, done)
-	for _, t := range j.Tasks { // one that asks for nothing counts for its gang while it waits, but for the rest of the turn in which it found no place
+	for _, t := range j.Tasks { // one that asks for nothing counts for its gang while it waits, but in a turn from which it got no place
 		x.c.SetVain(t, false)
 	}
 	return kept && again, tasks
@@ -122,9 +127,9 @@ func (x *cycle) turnOver(step *policy.Step, j *model.Job) bool {
 	case "oneTask":
 		return true
 	case "untilReady":
-		return x.all(policy.JobReady, x.world().Frame().OfJob(j)).Yes
+		return x.all(policy.JobReady, x.Frame().OfJob(j)).Yes
 	case "untilFed":
-		return !x.Starving(j)
+		return !x.starving(j)
 	}
 	return false
 }
@@ -134,7 +139,7 @@ func (x *cycle) allocatable(step *policy.Step, t *model.Task) bool {
 	if !step.Gate(policy.Allocatable) {
 		return true
 	}
-	a := x.all(policy.Allocatable, x.world().Frame().OfTask(t))
+	a := x.all(policy.Allocatable, x.Frame().OfTask(t))
 	if !a.Yes {
 		why := a.Reason()
 		for _, dim := range x.c.Nodes.Dims() {
@@ -159,12 +164,12 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 		x.taskWait(t, report.NoNode(policy.Predicates, refused), refused)
 		return placed{}, false
 	}
-	volumes, err := x.world().Bindings(t, best.row)
+	volumes, err := x.World().Bindings(t, best.row)
 	if err != nil {
 		x.taskWait(t, report.Builtin("volumes", err.Error()), nil)
 		return placed{}, false
 	}
-	if first := x.takeKept(t, best.row); first != nil {
+	if first := x.kept.Take(t, best.row); first != nil {
 		x.taskWait(t, report.KeptFor(first), nil)
 		return placed{}, false
 	}
@@ -185,14 +190,14 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 }
 
 // finish ends a turn: kept where jobReady holds, held until the cycle ends where jobPipelined does, else undone.
-func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept, done []placed) (keep bool) {
-	ready := x.all(policy.JobReady, x.world().Frame().OfJob(j))
+func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept.Places, done []placed) (keep bool) {
+	ready := x.all(policy.JobReady, x.Frame().OfJob(j))
 	if ready.Yes {
 		x.keep(done)
 		x.waits.Set(j, nil, nil)
 		return true
 	}
-	pipelined := x.vote(policy.JobPipelined, x.world().Frame().OfJob(j))
+	pipelined := x.vote(policy.JobPipelined, x.Frame().OfJob(j))
 	if pipelined.Yes && len(done) > 0 {
 		x.hold(done)
 		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
@@ -219,7 +224,7 @@ func (x *cycle) keep(done []placed) {
 	for _, p := range done {
 		x.bind(p)
 	}
-	if len(done) == 0 || !x.all(policy.JobReady, x.world().Frame().OfJob(done[0].task.Job)).Yes {
+	if len(done) == 0 || !x.all(policy.JobReady, x.Frame().OfJob(done[0].task.Job)).Yes {
 		return
 	}
 	for _, p := range x.held {
@@ -245,4 +250,34 @@ func (x *cycle) hold(done []placed) {
 			x.promised = append(x.promised, p)
 		}
 	}
+}
+
+// awaited says until when a step waits for a job's pods: for a while after it was let in, while some are still to be made. The zero
+// time: it does not.
+func (x *cycle) awaited(step *policy.Step, j *model.Job) (until time.Time) {
+	wait := step.Period(policy.KeyAwaitPods)
+	if end := j.AdmittedAt.Add(wait); wait > 0 && !j.AdmittedAt.IsZero() && len(j.Expected) > 0 && end.After(x.plan.Now) {
+		return end
+	}
+	return until
+}
+
+// await keeps places for a job that is awaited and just had its turn.
+func (x *cycle) await(step *policy.Step, j *model.Job) {
+	until := x.awaited(step, j)
+	least := j.MinMember - j.Ready() - j.Counts[model.Pipelined]
+	if until.IsZero() || least > 0 && j.Valid() >= j.MinMember { // those that must start together are there, and could not
+		return
+	}
+	if at := &x.plan.KeptUntil; at.IsZero() || until.Before(*at) {
+		*at = until
+	}
+	if x.kept == nil {
+		var gate func(*model.Task) bool
+		if step.Gate(policy.Allocatable) {
+			gate = func(t *model.Task) bool { return x.all(policy.Allocatable, x.Frame().OfTask(t)).Yes }
+		}
+		x.kept = kept.New(x.c, gate)
+	}
+	x.kept.Keep(j, least)
 }

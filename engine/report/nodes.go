@@ -39,7 +39,9 @@ const (
 
 // ByText is what a row says of the nodes that it refuses, which are so many: one text, or, where its message tells of the node, a few
 // with their counts, most nodes first.
-func ByText(count int, refused iter.Seq[int32], tellsOfNode bool, nodes *model.Nodes, say func(row int32) model.NodeCount) []model.NodeCount {
+func ByText(
+	count int, refused iter.Seq[int32], tellsOfNode bool, nodes *model.Nodes, say func(row int32) model.NodeCount,
+) []model.NodeCount {
 	var out []model.NodeCount
 	var first model.NodeCount
 	looked, eachNamed := 0, true

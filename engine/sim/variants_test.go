@@ -107,7 +107,7 @@ func spread() ScenarioOptions {
 	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
 		if s := w.decider.Session(); s == nil || s.Policy() != w.Policy {
 			s = policy.NewSession(w.Cluster(), w.Policy)
-			s.Split = policy.Split{Cores: 3, From: 1}
+			s.Spread(policy.Split{Cores: 3, From: 1})
 			w.decider.Decider = *engine.NewDecider(s, nil)
 		}
 		return nil

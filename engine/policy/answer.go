@@ -1,0 +1,47 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+// Answer is what a site says, with the row that decided. Rule is nil where no row did.
+type Answer struct {
+	Yes  bool
+	Rule *Rule
+	Text string
+}
+
+// Reason of the answer, for the plan.
+func (a Answer) Reason() model.Reason {
+	if a.Rule == nil {
+		return model.Reason{Text: a.Text}
+	}
+	return a.Rule.reason(a.Text)
+}
+
+// Denial is what a row of a site says that denies.
+func Denial(site *Site) language.Opinion {
+	if site.DenyIs {
+		return language.Yes
+	}
+	return language.No
+}
+
+// Words is the message, with what eval gives for its expressions.
+func (m *Message) Words(eval func(*eval.Expr) ref.Val) string {
+	var b strings.Builder
+	for _, p := range m.parts {
+		if p.expr == nil {
+			b.WriteString(p.text)
+			continue
+		}
+		b.WriteString(language.Text(eval(p.expr)))
+	}
+	return b.String()
+}

@@ -1,0 +1,53 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+// ReadsTime says whether anything in the policy reads the time, be it a row, what it computes, or an action's filter:
+// then another decision may come of nothing but waiting.
+func (p *Policy) ReadsTime() bool {
+	return slices.ContainsFunc(p.expressions(), func(e *eval.Expr) bool { return e.Timely() || movesUnseen(e.Reads) })
+}
+
+// expressions are all of the policy's.
+func (p *Policy) expressions() []*eval.Expr {
+	var out []*eval.Expr
+	add := func(list ...*eval.Expr) {
+		out = append(out, slices.DeleteFunc(list, func(e *eval.Expr) bool { return e == nil })...)
+	}
+	for _, r := range p.all {
+		add(r.asked()...)
+	}
+	for _, x := range p.attributes {
+		add(x.When, x.Expr)
+	}
+	for _, v := range p.variables {
+		add(v.Expr)
+	}
+	for _, a := range p.Actions {
+		for _, step := range a.Steps {
+			add(step.conditions()...)
+		}
+	}
+	return append(out, p.arguments()...)
+}
+
+// arguments are the expressions that functions of attributes ask of their members.
+func (p *Policy) arguments() []*eval.Expr {
+	var out []*eval.Expr
+	for _, x := range p.accounts {
+		out = append(out, values(x.Args)...)
+	}
+	return out
+}
+
+func readsNow(reads *rules.Reads) bool { return slices.ContainsFunc(reads.All, ofClock) }
+
+// movesUnseen says that the time is read in another way than by its name, which is not followed.
+func movesUnseen(reads *rules.Reads) bool {
+	return slices.ContainsFunc(reads.All, func(read rules.Read) bool { return read.Root != "now" && ofClock(read) })
+}

@@ -1,0 +1,233 @@
+// Package kept is the places that engine/reference keeps for jobs that were let in a moment ago and whose pods are being made.
+package kept
+
+import (
+	"math"
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Places is the places that a step keeps: who comes later in the step's order takes nothing that those before need. What a pod asks for
+// is known before it is there, where it may not go is not.
+type Places struct {
+	c           *model.Cluster
+	allocatable func(*model.Task) bool // the gate of that name; nil: the step does not heed it
+	shapes      []shape
+	room        model.Resources              // what the nodes have idle, or will have, in sum, less what is kept
+	queues      map[*model.Queue]*model.Task // what is kept in a queue, as one task would ask for it
+}
+
+// shape is pods that ask for the same, of jobs for which places are kept.
+type shape struct {
+	of    *model.Job // the first of them
+	size  model.Resources
+	slots int64 // how many the nodes have room for
+	kept  int64 // how many places are kept
+}
+
+// alike is pods of one job that ask for the same.
+type alike struct {
+	size  model.Resources
+	count int64
+}
+
+// New keeps nothing yet.
+func New(c *model.Cluster, allocatable func(*model.Task) bool) *Places {
+	k := &Places{c: c, allocatable: allocatable, queues: map[*model.Queue]*model.Task{}}
+	k.room = k.roomLeft()
+	return k
+}
+
+// Clone is the same places, to go back to.
+func (k *Places) Clone() *Places {
+	if k == nil {
+		return nil
+	}
+	own := *k
+	own.shapes, own.room = slices.Clone(k.shapes), k.room.Clone()
+	return &own
+}
+
+// Keep keeps places for a job that is awaited and just had its turn: for the least pods without which it cannot start, if there is room
+// for all of them, and for as many of the others as there is room for.
+func (k *Places) Keep(j *model.Job, least int64) {
+	must, others := divided(k.placeless(j, least > 0), least)
+	if least > 0 && !k.keep(j, must...) {
+		return
+	}
+	for _, p := range others {
+		most := alike{p.size, 0}
+		for most.count < p.count {
+			if _, ok := k.mayKeep(j, alike{p.size, most.count + 1}); !ok {
+				break
+			}
+			most.count++
+		}
+		if most.count > 0 {
+			k.keep(j, most)
+		}
+	}
+}
+
+// placeless is the pods of a job that are still to be made, after those that are there and without a place, if they are asked for.
+func (k *Places) placeless(j *model.Job, there bool) (out []alike) {
+	add := func(size model.Resources, count int64) {
+		i := slices.IndexFunc(out, func(p alike) bool { return p.size.Equal(size) })
+		if i < 0 {
+			out, i = append(out, alike{size: size}), len(out)
+		}
+		out[i].count += count
+	}
+	for _, t := range j.Tasks {
+		if there && t.Status == model.Pending && !t.Gated {
+			add(t.Request, 1)
+		}
+	}
+	for size, count := range k.c.Missing(j) {
+		add(size, count)
+	}
+	return out
+}
+
+// divided is the first so many pods, none where there are fewer, and the others.
+func divided(pods []alike, least int64) (must, others []alike) {
+	for _, p := range pods {
+		n := max(min(p.count, least), 0)
+		least -= n
+		if n > 0 {
+			must = append(must, alike{p.size, n})
+		}
+		if n < p.count {
+			others = append(others, alike{p.size, p.count - n})
+		}
+	}
+	if least > 0 {
+		return nil, nil
+	}
+	return must, others
+}
+
+// keep keeps places for pods of a job, where there are enough for all of them.
+func (k *Places) keep(j *model.Job, pods ...alike) bool {
+	asks, ok := k.mayKeep(j, pods...)
+	if !ok {
+		return false
+	}
+	if asks != nil {
+		k.queues[j.Queue] = asks
+	}
+	for _, p := range pods {
+		s := k.shapeOf(p.size)
+		if s.kept == 0 {
+			s.of = j
+		}
+		s.kept += p.count
+		k.room.AddIn(p.size.Scale(float64(p.count)), -1)
+	}
+	return true
+}
+
+// mayKeep says whether there are places for some pods of a job beside those that are kept, and what its queue is asked for with them;
+// nil: its queue is not asked.
+func (k *Places) mayKeep(j *model.Job, pods ...alike) (asks *model.Task, ok bool) {
+	var all model.Resources
+	for _, p := range pods {
+		if s := k.shapeOf(p.size); s.slots-s.kept < p.count {
+			return nil, false
+		}
+		all = all.Add(p.size.Scale(float64(p.count)))
+	}
+	if len(pods) == 0 || !all.Fits(k.room) {
+		return nil, false
+	}
+	if k.allocatable == nil {
+		return nil, true
+	}
+	if before := k.queues[j.Queue]; before != nil {
+		all = all.Add(before.Request)
+	}
+	asks = &model.Task{Job: j, Request: all, InitRequest: all, Template: &model.Template{}}
+	if k.allocatable(asks) {
+		return asks, true
+	}
+	return nil, j.AdmittedNow // what its queue deserves is from before it was let in
+}
+
+func (k *Places) shapeOf(size model.Resources) *shape {
+	i := slices.IndexFunc(k.shapes, func(s shape) bool { return s.size.Equal(size) })
+	if i < 0 {
+		i = len(k.shapes)
+		k.shapes = append(k.shapes, shape{size: size})
+		for _, row := range k.c.Nodes.ByOrder() {
+			k.shapes[i].slots += k.slots(row, size, nil)
+		}
+	}
+	return &k.shapes[i]
+}
+
+// roomLeft is what all nodes that take pods have idle or will have.
+func (k *Places) roomLeft() (sum model.Resources) {
+	for _, row := range k.c.Nodes.ByOrder() {
+		for i := range k.c.Dims.Len() {
+			if k.takes(row) {
+				sum.Set(i, sum.Get(i)+max(k.c.Nodes.FutureIdle(i, row), 0))
+			}
+		}
+	}
+	return sum
+}
+
+func (k *Places) takes(row int32) bool {
+	n := k.c.Nodes.Rows[row]
+	return n.Ready && !n.Unschedulable
+}
+
+// mostSlots on one node is as many as any node takes.
+const mostSlots = 1 << 20
+
+// slots is how many pods of a size a node has room for beside a task that goes there.
+func (k *Places) slots(row int32, size, beside model.Resources) int64 {
+	if !k.takes(row) {
+		return 0
+	}
+	most := float64(mostSlots)
+	for i, each := range size {
+		if each > 0 {
+			most = min(most, math.Floor((k.c.Nodes.FutureIdle(i, row)-beside.Get(i)+model.Slack)/each))
+		}
+	}
+	return int64(max(most, 0))
+}
+
+// Take says for whom a task may not have the place on a node that was found for it; nil: it may, and has it from here on.
+func (k *Places) Take(t *model.Task, row int32) *model.Job {
+	if k == nil || len(k.shapes) == 0 {
+		return nil
+	}
+	lost := func(s *shape) int64 { return k.slots(row, s.size, nil) - k.slots(row, s.size, t.Request) }
+	for i := range k.shapes {
+		if s := &k.shapes[i]; s.kept > 0 && s.slots-lost(s) < s.kept {
+			return s.of
+		}
+	}
+	if !t.Request.Fits(k.room) {
+		for _, s := range k.shapes {
+			if s.kept > 0 {
+				return s.of
+			}
+		}
+		return nil
+	}
+	if asks := k.queues[t.Job.Queue]; asks != nil {
+		both := asks.Request.Add(t.Request)
+		if !k.allocatable(&model.Task{Job: asks.Job, Request: both, InitRequest: both, Template: asks.Template}) {
+			return asks.Job
+		}
+	}
+	for i := range k.shapes {
+		k.shapes[i].slots -= lost(&k.shapes[i])
+	}
+	k.room.AddIn(t.Request, -1)
+	return nil
+}

@@ -1,0 +1,103 @@
+package values
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+// Eval evaluates an expression by cel-go. One whose cost is not known to be small has a budget for each evaluation, in steps that are
+// those of its compiled form: to be over it is an error. The budget that the evaluations of a row share in a cycle is the engine's alone,
+// as it draws on how often a row is asked.
+func Eval(e *eval.Expr, f *language.Frame) ref.Val {
+	if e.Metered {
+		return e.Eval(f)
+	}
+	return e.Interpret(f)
+}
+
+// Opinion asks a row of a yes-or-no site: none where its guard does not hold; what its onError says where it errs.
+func (x *Values) Opinion(r *policy.Rule, f *language.Frame) language.Opinion {
+	v := x.value(r, f)
+	switch v {
+	case nil:
+		return language.Abstain
+	case types.True:
+		return language.Yes
+	case types.False:
+		return language.No
+	}
+	x.fault(r.Site.Name, r.Table, r.Name, f, v)
+	deny := policy.Denial(r.Site)
+	switch r.OnError {
+	case "deny":
+		return deny
+	case "allow":
+		return language.Yes + language.No - deny
+	}
+	return language.Abstain
+}
+
+// Number asks a row of scores: NaN where it has no opinion, or errs.
+func (x *Values) Number(r *policy.Rule, f *language.Frame) float64 {
+	v := x.value(r, f)
+	if v == nil {
+		return math.NaN()
+	}
+	n, ok := language.Number(v)
+	if ok && (math.IsNaN(n) || math.IsInf(n, 0)) {
+		v, ok = types.NewErr("the score is %v", n), false
+	}
+	if !ok {
+		x.fault(r.Site.Name, r.Table, r.Name, f, v)
+		return math.NaN()
+	}
+	return n
+}
+
+// value is what a row gives: nil where its guard does not hold, an error where that errs.
+func (x *Values) value(r *policy.Rule, f *language.Frame) ref.Val {
+	if r.When != nil {
+		if held := Eval(r.When, f); held != types.True {
+			if held == types.False {
+				return nil
+			}
+			return held
+		}
+	}
+	return Eval(r.Expression, f)
+}
+
+// Text is what a row says against what it was asked about: its message, its expression, or how it erred.
+func (x *Values) Text(r *policy.Rule, f *language.Frame) string {
+	if v := x.value(r, f); types.IsError(v) {
+		return fmt.Sprintf("erred: %v", v)
+	}
+	if r.Message == nil {
+		return r.Expression.Text.Value + " does not hold"
+	}
+	return r.Message.Words(func(e *eval.Expr) ref.Val { return Eval(e, f) })
+}
+
+// Keys are an object's sort keys by the rows of a site. What errs, or has no order, is none.
+func (x *Values) Keys(site string, f *language.Frame) []policy.Key {
+	var out []policy.Key
+	for _, r := range x.p.Rules(site) {
+		var k policy.Key
+		if v := x.value(r, f); v != nil {
+			var ok bool
+			if k, ok = policy.KeyOf(v); !ok {
+				x.fault(r.Site.Name, r.Table, r.Name, f, v)
+				k = policy.Key{}
+			}
+		}
+		out = append(out, k)
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+package values
+
+import (
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// sum adds up what the members of an object have.
+func (x *Values) sum(a *policy.Attribute, of ref.Val) ref.Val {
+	totals := map[string]*policy.Total{}
+	for _, m := range x.members(a, language.Owner(of)) {
+		if w := a.Args["when"]; w != nil {
+			if held := Eval(w, m); held != types.True {
+				x.faultIn(a, m, held)
+				continue
+			}
+		}
+		key := ""
+		if e := a.Args["by"]; e != nil {
+			by, ok := Eval(e, m).(types.String)
+			if !ok {
+				x.faultIn(a, m, Eval(e, m))
+				continue
+			}
+			key = string(by)
+		}
+		v := Eval(a.Args["of"], m)
+		if types.IsError(v) {
+			x.faultIn(a, m, v)
+			continue
+		}
+		if totals[key] == nil {
+			totals[key] = &policy.Total{}
+		}
+		totals[key].Add(v, 1)
+	}
+	if a.Args["by"] == nil {
+		return policy.Sum(x.World(), a.Type, totals[""])
+	}
+	out := map[ref.Val]ref.Val{}
+	for key, t := range totals {
+		out[types.String(key)] = policy.Sum(x.World(), a.Type.Parameters()[1], t)
+	}
+	return types.NewRefValMap(types.DefaultTypeAdapter, out)
+}
+
+// members are frames about the members of an object: of a queue its jobs, of a namespace, a queue or a job its tasks, of the cluster all.
+// A job that stands for one pod without a group is none.
+func (x *Values) members(a *policy.Attribute, of any) []*language.Frame {
+	var out []*language.Frame
+	if a.Over == "queue" {
+		for _, q := range x.c.QueuesByName() {
+			out = append(out, x.Frame().OfQueue(q))
+		}
+		return out
+	}
+	for _, j := range x.c.JobsByKey() {
+		switch o := of.(type) {
+		case *model.Queue:
+			if j.Queue != o {
+				continue
+			}
+		case *model.Job:
+			if j != o {
+				continue
+			}
+		case *model.Namespace:
+			if j.Namespace != o.Name {
+				continue
+			}
+		}
+		if a.Over == "job" && !j.Orphan {
+			out = append(out, x.Frame().OfJobAlone(j))
+		}
+		for _, t := range j.Tasks {
+			if a.Over == "task" {
+				out = append(out, x.Frame().OfTaskAlone(t))
+			}
+		}
+	}
+	return out
+}

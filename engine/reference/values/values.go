@@ -1,0 +1,103 @@
+package values
+
+import (
+	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// Values is what expressions give in one cycle.
+type Values struct {
+	c       *model.Cluster
+	p       *policy.Policy
+	world   *language.World
+	seen    uint64 // the clock of the cluster that the world is of
+	starves func(*model.Job) bool
+	starts  Settled // values that settle at the start of the run
+	settled Settled // once a cycle
+	filled  map[*policy.Attribute]map[*model.Queue]ref.Val
+	faults  map[fault]*model.RuleError
+}
+
+// Settled is values of computed fields that have settled.
+type Settled map[field]ref.Val
+
+// field is a computed field of one object, by its name.
+type field struct {
+	of    *policy.Attribute
+	owner string
+}
+
+// New begins a cycle. starts is what settled as the run began, empty at its first cycle; starving says whether a job wants more.
+func New(c *model.Cluster, p *policy.Policy, now time.Time, starts Settled, starving func(*model.Job) bool) *Values {
+	x := &Values{
+		c: c, p: p, seen: c.Clock, starves: starving, starts: starts, settled: Settled{},
+		filled: map[*policy.Attribute]map[*model.Queue]ref.Val{}, faults: map[fault]*model.RuleError{},
+	}
+	x.world = policy.NewWorld(c, p, x)
+	x.world.BeginAt(now)
+	return x
+}
+
+// World is the cluster as rows see it, made anew wherever the cluster has changed since.
+func (x *Values) World() *language.World {
+	if x.seen != x.c.Clock {
+		x.world, x.seen = x.world.Anew(), x.c.Clock
+	}
+	return x.world
+}
+
+// Frame is what an expression is evaluated in, about nothing yet.
+func (x *Values) Frame() *language.Frame { return x.World().Frame() }
+
+// Starving implements policy.Values.
+func (x *Values) Starving(j *model.Job) bool { return x.starves(j) }
+
+// Settle computes what settles once a cycle, or at the start of the run, for everything that has it.
+func (x *Values) Settle() {
+	for _, a := range x.p.Attributes() {
+		if a.Settle == "cycle" || a.Settle == "start" {
+			for _, view := range x.World().Owners(a.On) {
+				x.Attribute(a, view)
+			}
+		}
+	}
+}
+
+// Attribute implements policy.Values.
+func (x *Values) Attribute(a *policy.Attribute, of ref.Val) ref.Val {
+	values := map[string]Settled{"cycle": x.settled, "start": x.starts}[a.Settle]
+	key := field{a, language.OwnerName(of)}
+	if v, ok := values[key]; ok {
+		return v
+	}
+	v := language.Held(x.compute(a, of))
+	if values != nil {
+		values[key] = v
+	}
+	return v
+}
+
+// Variable implements policy.Values.
+func (x *Values) Variable(v *policy.Variable, f *language.Frame) ref.Val { return Eval(v.Expr, f) }
+
+func (x *Values) compute(a *policy.Attribute, of ref.Val) ref.Val {
+	f := x.World().FrameOf(of)
+	if a.When != nil {
+		switch held := Eval(a.When, f); {
+		case types.IsError(held):
+			return held
+		case held != types.True:
+			return types.NewErr("%s has no value here: its guard is false", a.Name)
+		}
+	}
+	if function := accounting()[a.Function]; function != nil {
+		return function(x, a, of)
+	}
+	return Eval(a.Expr, f)
+}
