@@ -78,7 +78,7 @@ func loadReview(t *testing.T, step string, v policy.Verb) (*policy.Policy, sourc
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}
-	return policy.LoadWith(docs[0], append(policy.Verbs(), v), policy.Vocabulary())
+	return policy.LoadIn(docs[0], append(policy.Verbs(), v), policy.Vocabulary(), policy.AccountingFunctions())
 }
 
 // reviewed runs two cycles over four jobs, of which two are alike to what review asks, and gives why they wait, and how many turns there

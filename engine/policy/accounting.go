@@ -58,8 +58,8 @@ const (
 	member       = "member"
 )
 
-// accountingFunctions lists them all.
-func accountingFunctions() []*Accounting {
+// AccountingFunctions lists them all.
+func AccountingFunctions() []*Accounting {
 	return []*Accounting{sumFunction(), waterFillFunction(), typicalTasksFunction(), quotaTreeFunction(), hdrfFunction()}
 }
 
@@ -79,7 +79,7 @@ type Account struct {
 	function *Accounting
 	fields   []accountField
 	slot     int // of what a session keeps of it
-	keep     func(s *Accounts) account
+	keep     func(s *Accounts) Kept
 }
 
 // accountField is a computed field that an account gives.
@@ -90,14 +90,14 @@ type accountField struct {
 	then  func(m *rules.Member) // told what the field is read by; nil: nobody
 }
 
-// account is what a session keeps of an Account.
-type account interface {
-	// update brings it up to date with the cluster.
-	update()
-	// value is that of one of the fields, for an owner.
-	value(x *Attribute, owner ref.Val) ref.Val
-	// erring says that something of it errs: each cycle is told of it.
-	erring() bool
+// Kept is what a session keeps of an Account.
+type Kept interface {
+	// Update brings it up to date with the cluster.
+	Update()
+	// Value is that of one of the fields, for an owner.
+	Value(x *Attribute, owner ref.Val) ref.Val
+	// Erring says that something of it errs: each cycle is told of it.
+	Erring() bool
 }
 
 // account compiles an attribute with an accounting function, and makes its fields visible.
@@ -219,8 +219,8 @@ type Accounts struct {
 	*language.World
 	c       *model.Cluster
 	ask     Evaluator
-	states  []account // by Account.slot
-	rebuilt uint64    // how often one of them was made anew
+	states  []Kept // by Account.slot
+	rebuilt uint64 // how often one of them was made anew
 }
 
 // Evaluator is what accounts need of who evaluates a policy.
@@ -234,11 +234,11 @@ type Evaluator interface {
 
 // NewAccounts begins with nothing kept.
 func NewAccounts(w *language.World, p *Policy, ask Evaluator) *Accounts {
-	return &Accounts{World: w, c: w.Cluster(), ask: ask, states: make([]account, len(p.accounts))}
+	return &Accounts{World: w, c: w.Cluster(), ask: ask, states: make([]Kept, len(p.accounts))}
 }
 
 // Of is what is kept of an account, as it was when it was last brought up to date.
-func (s *Accounts) Of(x *Account) account {
+func (s *Accounts) Of(x *Account) Kept {
 	if s.states[x.slot] == nil {
 		s.states[x.slot] = x.keep(s)
 	}

@@ -28,7 +28,7 @@ func largestFunction() *Accounting {
 		compile: func(s *tableScope, a *rules.Attribute, x *Account) bool {
 			f := s.oneField(x, a, "queue")
 			f.Type = types.DoubleType
-			x.keep = func(s *Accounts) account {
+			x.keep = func(s *Accounts) Kept {
 				return &largestState{derived: derived{s: s, follows: true, lasts: true}, x: f}
 			}
 			return true
@@ -44,7 +44,7 @@ type largestState struct {
 	of     map[*model.Job]float64
 }
 
-func (st *largestState) update() { st.bring(st) }
+func (st *largestState) Update() { st.bring(st) }
 
 func (st *largestState) carry(language.Stamp) bool { return true }
 
@@ -74,8 +74,8 @@ func (st *largestState) enter(j *model.Job) {
 	st.of[j], _ = language.Number(st.x.Args["of"].Eval(f))
 }
 
-func (st *largestState) value(x *Attribute, owner ref.Val) ref.Val {
-	st.update()
+func (st *largestState) Value(x *Attribute, owner ref.Val) ref.Val {
+	st.Update()
 	largest := 0.0
 	if least := x.Args["least"]; least != nil {
 		largest, _ = language.Number(least.Eval(st.s.ask.Frame()))
@@ -96,7 +96,7 @@ func loadedWithLargest(t *testing.T, table string) (*Policy, source.Issues) {
 	if len(docs) != 1 {
 		t.Fatal(issues)
 	}
-	return loadWith(docs[0], Verbs(), Vocabulary(), append(accountingFunctions(), largestFunction()))
+	return LoadIn(docs[0], Verbs(), Vocabulary(), append(AccountingFunctions(), largestFunction()))
 }
 
 const largest = `

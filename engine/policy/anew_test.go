@@ -19,7 +19,7 @@ func anew(s *Session) *Session {
 	out.rest.begun, out.rest.now, out.rest.values = s.rest.begun, s.rest.now, s.rest.values
 	out.verdicts.begin(s.Cycle)
 	settled := map[*Attribute][]language.Memo{}
-	for _, x := range s.p.attributes {
+	for _, x := range s.p.Attributes() {
 		if x.Settle != "cycle" && x.Settle != "start" {
 			continue
 		}

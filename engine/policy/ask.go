@@ -11,7 +11,7 @@ import (
 
 // all asks for agreement: the first row that says no decides.
 func (s *Session) all(site string, f *language.Frame) Answer {
-	for _, r := range s.p.rules[site] {
+	for _, r := range s.p.Rules(site) {
 		if s.ask.Opinion(r, f) == language.No {
 			return s.answer(false, r, f)
 		}
@@ -21,7 +21,7 @@ func (s *Session) all(site string, f *language.Frame) Answer {
 
 // agreed is all without words.
 func (s *Session) agreed(site string, f *language.Frame) bool {
-	for _, r := range s.p.rules[site] {
+	for _, r := range s.p.Rules(site) {
 		if s.ask.Opinion(r, f) == language.No {
 			return false
 		}
@@ -33,7 +33,7 @@ func (s *Session) agreed(site string, f *language.Frame) bool {
 func (s *Session) vote(site string, f *language.Frame) Answer {
 	var permit *Rule
 	tier := -1
-	for _, r := range s.p.rules[site] {
+	for _, r := range s.p.Rules(site) {
 		if r.Tier != tier && permit != nil {
 			break
 		}
@@ -94,7 +94,7 @@ func (s *Session) Starving(j *model.Job) bool {
 	f := s.ask.Frame().OfJob(j)
 	defer s.ask.Done()
 	starving, tier := false, -1
-	for _, r := range s.p.rules[JobStarving] {
+	for _, r := range s.p.Rules(JobStarving) {
 		if tier >= 0 && r.Tier != tier {
 			break
 		}
@@ -115,7 +115,7 @@ func (s *Session) Overused(q *model.Queue) Answer {
 	f := s.ask.Frame()
 	defer s.ask.Done()
 	f.Queue = s.QueueView(q)
-	for _, r := range s.p.rules[Overused] {
+	for _, r := range s.p.Rules(Overused) {
 		if s.ask.Opinion(r, f) == language.Yes {
 			return s.answer(true, r, f)
 		}
@@ -175,7 +175,7 @@ func (s *Session) Condition(e *eval.Expr) (bool, error) {
 
 // QueueAmounts gives a queue's computed Resources by name, for reports; ok is false where there is none.
 func (s *Session) QueueAmounts(q *model.Queue, name string) (model.Resources, bool) {
-	for _, x := range s.p.attributes {
+	for _, x := range s.p.Attributes() {
 		if x.On == "queue" && x.Name == name {
 			if a, ok := readAttribute(x, s.QueueView(q)).(*language.Amounts); ok {
 				return a.Resources, true

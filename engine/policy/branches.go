@@ -205,7 +205,7 @@ func (b *branch[N]) Pop() any {
 
 // before is the order of queues.
 func (x *branches[N]) before(a, b *branch[N]) bool {
-	for i, r := range x.s.p.rules[QueueOrder] {
+	for i, r := range x.s.p.Rules(QueueOrder) {
 		var c int
 		if i == x.row {
 			c = comparePaths(a.path, b.path)

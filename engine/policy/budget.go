@@ -15,12 +15,12 @@ func metersOf(p *Policy) meters {
 	for _, r := range p.all {
 		m.share(r.asked()...)
 	}
-	for _, x := range p.attributes {
-		m.share(append(values(x.Args), x.When, x.Expr)...)
+	for _, x := range p.Attributes() {
+		m.share(append(argumentsOf(x.Args), x.When, x.Expr)...)
 	}
 	for _, x := range p.accounts {
 		if len(x.fields) > 1 { // which all of them share
-			m.share(values(x.Args)...)
+			m.share(argumentsOf(x.Args)...)
 		}
 	}
 	for _, e := range p.expressions() {

@@ -46,7 +46,7 @@ func TestWhatIsCountedHasOneOwner(t *testing.T) {
 		see := func(by Split) (text string, spent bool) {
 			s, task := overBudgetWorld(t)
 			s.Spread(by)
-			r := s.p.rules[Scores][i]
+			r := s.p.Rules(Scores)[i]
 			if r.Expression.Metered {
 				t.Fatalf("%s is counted itself", r.Name)
 			}
@@ -72,7 +72,7 @@ func TestWhatIsCountedHasOneOwner(t *testing.T) {
 // A value of the start that is over its budget is an error for the cycle, and is computed again in the next.
 func TestStartOverItsBudget(t *testing.T) {
 	s, _ := overBudgetWorld(t)
-	x := s.p.attributes[0]
+	x := s.p.Attributes()[0]
 	first := readAttribute(x, s.ClusterView)
 	if !rules.Exceeded(first) {
 		t.Fatalf("got %v", first)

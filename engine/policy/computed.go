@@ -12,7 +12,7 @@ import (
 // settles once a cycle is as of the last Begin.
 func (s *Session) Computed(q *model.Queue) map[string]string {
 	out := map[string]string{}
-	for _, x := range s.p.attributes {
+	for _, x := range s.p.Attributes() {
 		if x.On != "queue" {
 			continue
 		}

@@ -480,7 +480,7 @@ func TestUndeclared(t *testing.T) {
 	function.Functions = append(function.Functions, silent)
 	for _, v := range []rules.Vocabulary{field, function} {
 		docs, _ := source.Parse("policy.yaml", []byte(policyText("jobOrder: []")))
-		if p, issues := LoadWith(docs[0], Verbs(), v); p != nil || !strings.Contains(issues.Error(), "mystery") {
+		if p, issues := LoadIn(docs[0], Verbs(), v, AccountingFunctions()); p != nil || !strings.Contains(issues.Error(), "mystery") {
 			t.Errorf("what does not say what it reads is taken: %v", issues)
 		}
 	}

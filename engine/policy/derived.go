@@ -55,8 +55,8 @@ func (d *derived) bring(x deriver) {
 	d.at, d.clock = at, s.c.Clock
 }
 
-// erring implements account.
-func (d *derived) erring() bool { return d.erred }
+// Erring implements Kept.
+func (d *derived) Erring() bool { return d.erred }
 
 // eachOnce does something for each entry of a log, however often it stands there.
 func eachOnce[T comparable](entries []T, do func(T)) {

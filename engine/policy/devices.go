@@ -127,7 +127,7 @@ func (v *verdicts) Devices(t *model.Task, row int32, later bool) []int {
 // deviceScore sums the rows' opinions on a device.
 func (v *verdicts) deviceScore(t *model.Task, r room, f *language.Frame) float64 {
 	sum, asked := 0.0, false
-	for _, rule := range v.policy.rules[DeviceScores] {
+	for _, rule := range v.policy.Rules(DeviceScores) {
 		if v := v.ask.Score(rule, f); v == v {
 			sum, asked = sum+v*rule.Weight, true
 		}

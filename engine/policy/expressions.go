@@ -40,7 +40,7 @@ func (p *Policy) expressions() []*eval.Expr {
 func (p *Policy) arguments() []*eval.Expr {
 	var out []*eval.Expr
 	for _, x := range p.accounts {
-		out = append(out, values(x.Args)...)
+		out = append(out, argumentsOf(x.Args)...)
 	}
 	return out
 }

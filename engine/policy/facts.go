@@ -101,7 +101,7 @@ func (x *Attribute) fact() Fact {
 		Cache: "until what it reads changes",
 	}
 	reads := &rules.Reads{}
-	all := append([]*eval.Expr{x.When, x.Expr}, values(x.Args)...)
+	all := append([]*eval.Expr{x.When, x.Expr}, argumentsOf(x.Args)...)
 	f.Interpreted, f.Metered = interpreted(all...), metered(all...)
 	for _, e := range all {
 		if e != nil {
@@ -121,7 +121,7 @@ func (x *Attribute) fact() Fact {
 	return f
 }
 
-func values(args map[string]*eval.Expr) []*eval.Expr {
+func argumentsOf(args map[string]*eval.Expr) []*eval.Expr {
 	var out []*eval.Expr
 	for _, name := range sortedKeys(args) {
 		out = append(out, args[name])

@@ -22,7 +22,7 @@ func hashes(t *testing.T, seed int64, names ...string) []float64 {
 	s := begun(t, c, "attributes:\n- {name: chance, on: cluster, expression: \"[["+strings.Join(names, "], [")+
 		"]].map(names, hash01(names))\"}")
 	var out []float64
-	for part := range strings.SplitSeq(language.Text(readAttribute(s.p.attributes[0], s.ClusterView)), ", ") {
+	for part := range strings.SplitSeq(language.Text(readAttribute(s.p.Attributes()[0], s.ClusterView)), ", ") {
 		var x float64
 		if _, err := fmt.Sscan(part, &x); err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func TestHash01OfAnyList(t *testing.T) {
 	for _, names := range []string{"", "'a'", "'a', 'b'", "'a', 'b', 'c'", "'a', 'b', 'c', 'd'", "'a', 'b', 'c', 'd', 'e'"} {
 		c := aCluster(t, aQueue("q"))
 		s := begun(t, c, "attributes:\n- {name: same, on: cluster, expression: \"hash01(["+names+"]) == hash01(["+names+"].map(x, x))\"}")
-		if got := readAttribute(s.p.attributes[0], s.ClusterView); got != types.True {
+		if got := readAttribute(s.p.Attributes()[0], s.ClusterView); got != types.True {
 			t.Errorf("[%s]: %v", names, got)
 		}
 	}
@@ -92,7 +92,7 @@ func TestTypicalTasks(t *testing.T) {
 		aQueue("q"), aGroup("g", "q"), aPod("p1", "cpu=1"), aPod("p2", "cpu=1"), aPod("p3", "cpu=2", annotated("celsius.dev/gpu-milli", "500")))
 	const table = "attributes:\n- {name: typical, on: cluster, settle: SETTLE, typicalTasks: {cover: COVER}}\nqueueOrder: []"
 	value := func(s *Session) string {
-		return strings.TrimSpace(language.Text(readAttribute(s.p.attributes[0], s.ClusterView)))
+		return strings.TrimSpace(language.Text(readAttribute(s.p.Attributes()[0], s.ClusterView)))
 	}
 	with := func(settle, cover string) *Session {
 		return begun(t, c, strings.NewReplacer("SETTLE", settle, "COVER", cover).Replace(table))

@@ -75,7 +75,7 @@ func vocabularyDocs(t *testing.T) map[string]string {
 			docs[f.Name] = f.Doc
 		}
 	}
-	for _, f := range accountingFunctions() {
+	for _, f := range AccountingFunctions() {
 		docs[f.Name] = f.Doc
 	}
 	if len(docs) < 20 {
@@ -96,7 +96,7 @@ func usersOf(t *testing.T) map[string][]string {
 		text := regexp.MustCompile(`(?m)(^|\s)#.*$`).ReplaceAllString(string(data), "")
 		for function := range vocabularyDocs(t) {
 			call := `\b` + function + `\(` // in an expression
-			if slices.ContainsFunc(accountingFunctions(), isCalled(function)) {
+			if slices.ContainsFunc(AccountingFunctions(), isCalled(function)) {
 				call = `\b` + function + `:` // a key of an attribute
 			}
 			if regexp.MustCompile(call).MatchString(text) {

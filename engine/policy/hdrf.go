@@ -66,28 +66,28 @@ func compileShares(s *tableScope, a *rules.Attribute, x *Account) bool {
 			lasting = lasting && (arg.sees == "" || s.p.lasting(r, arg.sees) && s.p.quiet(r) && (arg.sees == "job" || r.Changes <= rules.ByObject))
 		}
 	}
-	x.keep = func(kept *Accounts) account {
+	x.keep = func(kept *Accounts) Kept {
 		return &shareState{derived: derived{s: kept, byAction: f.byAction, follows: own, lasts: lasting}, x: f}
 	}
 	return true
 }
 
-// value implements account.
-func (st *shareState) value(*Attribute, ref.Val) ref.Val {
-	st.update()
+// Value implements Kept.
+func (st *shareState) Value(*Attribute, ref.Val) ref.Val {
+	st.Update()
 	if st.err != nil {
 		return st.err
 	}
 	return &language.ShareTree{Tree: st.tree, Paths: st.paths, Number: st.version, Clock: st.clock}
 }
 
-// erring implements account.
-func (st *shareState) erring() bool { return st.erred || st.err != nil }
+// Erring implements Kept.
+func (st *shareState) Erring() bool { return st.erred || st.err != nil }
 
-// update implements account. It costs one evaluation and one look at the siblings on the way up for each job that changed, and
+// Update implements Kept. It costs one evaluation and one look at the siblings on the way up for each job that changed, and
 // everything anew where a queue has another place, or the total is another; for each cycle, where an argument errs, or reads more than
 // its own queue or job.
-func (st *shareState) update() { st.bring(st) }
+func (st *shareState) Update() { st.bring(st) }
 
 // carry implements deriver: it looks at what is said of queues, and of all.
 func (st *shareState) carry(language.Stamp) bool {

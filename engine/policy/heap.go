@@ -283,7 +283,7 @@ func (h *Heap[T]) read(item *heapItem[T]) {
 
 // moves says how far from an item lies what the keys of a site read, of what changes within a cycle, and along which trees.
 func (s *Session) moves(site, root string) (far reach, trees []*QuotaTree) {
-	for _, r := range s.p.rules[site] {
+	for _, r := range s.p.Rules(site) {
 		for _, read := range r.Reads.All {
 			if read.Changes > rules.ByCycle {
 				far, trees = max(far, s.p.reach(read, root)), s.p.treesOf(trees, read)
@@ -297,7 +297,7 @@ func (s *Session) moves(site, root string) (far reach, trees []*QuotaTree) {
 func (s *Session) flatQueues() *Heap[*model.Queue] {
 	far, trees := s.moves(QueueOrder, "queue")
 	return &Heap[*model.Queue]{
-		s: s, rows: s.p.rules[QueueOrder], keys: func(q *model.Queue, room []Key) ([]Key, time.Time) { return s.queueKeys(q, room), time.Time{} },
+		s: s, rows: s.p.Rules(QueueOrder), keys: func(q *model.Queue, room []Key) ([]Key, time.Time) { return s.queueKeys(q, room), time.Time{} },
 		far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
 		log: &s.c.QueueLog, cursor: s.c.QueueLog.End(), items: map[*model.Queue]*heapItem[*model.Queue]{},
 		version: func(q *model.Queue) uint64 {
@@ -321,7 +321,7 @@ func JobTie(a, b *model.Job) int {
 func (s *Session) Jobs() *Heap[*model.Job] {
 	far, _ := s.moves(JobOrder, "job")
 	return &Heap[*model.Job]{
-		s: s, rows: s.p.rules[JobOrder], keys: s.jobKeys, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
+		s: s, rows: s.p.Rules(JobOrder), keys: s.jobKeys, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
 		log: &s.c.JobLog, cursor: s.c.JobLog.End(), items: map[*model.Job]*heapItem[*model.Job]{},
 		version: func(j *model.Job) uint64 { return j.Version },
 		created: func(j *model.Job) time.Time { return j.CreatedAt },
@@ -350,7 +350,7 @@ func (s *Session) OrderEpoch() (string, bool) {
 		return "", false
 	}
 	var b []byte
-	for _, r := range s.p.rules[JobOrder] {
+	for _, r := range s.p.Rules(JobOrder) {
 		for _, read := range r.Reads.All {
 			switch {
 			case read.Root == "cluster" && !ofMembers(read):

@@ -223,7 +223,7 @@ func (k *Kinds) ofTask(b []byte, t *model.Task) []byte {
 // Local says that what sites ask about a job is told by the job itself: it changes only where the job does.
 func (s *Session) Local(sites ...string) bool {
 	for _, site := range sites {
-		for _, r := range s.p.rules[site] {
+		for _, r := range s.p.Rules(site) {
 			for _, e := range r.asked() {
 				if slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool { return !s.local(read) }) {
 					return false

@@ -52,7 +52,7 @@ scores: [{name: image, expression: node.imageLocality(task)}]
 		if ch, ok := s.Class(task).Choose(); !ok || ch.Row != 0 {
 			t.Fatalf("%s: no node", task.Key)
 		}
-		if v := s.starts[started{of: s.p.attributes[0], owner: task.Job.Key}]; v == nil {
+		if v := s.starts[started{of: s.p.Attributes()[0], owner: task.Job.Key}]; v == nil {
 			t.Fatalf("%s: nothing is known of its start", task.Job.Key)
 		}
 	})

@@ -20,25 +20,44 @@ const (
 
 // Load compiles a SchedulingPolicy. All mistakes come back at once, each at its place; with one of
 // severity Error there is no Policy.
-func Load(doc *source.Document) (*Policy, source.Issues) { return LoadWith(doc, Verbs(), Vocabulary()) }
-
-// LoadWith is Load where steps have other verbs, or the language has other fields and functions: all of them must say what they read.
-func LoadWith(doc *source.Document, verbs []Verb, v rules.Vocabulary) (*Policy, source.Issues) {
-	return loadWith(doc, verbs, v, accountingFunctions())
+func Load(doc *source.Document) (*Policy, source.Issues) {
+	return LoadIn(doc, Verbs(), Vocabulary(), AccountingFunctions())
 }
 
-// loadWith is LoadWith where attributes have other accounting functions.
-func loadWith(doc *source.Document, verbs []Verb, v rules.Vocabulary, functions []*Accounting) (*Policy, source.Issues) {
-	if what := language.Undeclared(v); what != nil {
-		return nil, source.Issues{doc.Root.Issuef("it must be declared, as it is remembered by that", "%s: it is not said what is read",
-			strings.Join(what, ", "))}
-	}
-	l := &loader{shape: shapeWith(functions), functions: functions, shipped: map[string]*rules.Table{}, verbs: verbs}
-	lang, err := rules.NewLanguage(v)
+// LoadIn is Load in a dialect.
+func LoadIn(doc *source.Document, verbs []Verb, v rules.Vocabulary, functions []*Accounting) (*Policy, source.Issues) {
+	d, err := NewDialect(verbs, v, functions)
 	if err != nil {
 		return nil, source.Issues{doc.Root.Issuef("", "%v", err)}
 	}
-	l.lang = lang
+	return d.Load(doc)
+}
+
+// Dialect is what a policy can be written with.
+type Dialect struct {
+	verbs     []Verb
+	functions []*Accounting
+	shape     rules.Shape
+	lang      *rules.Language
+}
+
+// NewDialect has steps of these verbs, a language of these fields and functions, and attributes with these accounting functions. All
+// fields and functions must say what they read, as what is remembered follows from that.
+func NewDialect(verbs []Verb, v rules.Vocabulary, functions []*Accounting) (*Dialect, error) {
+	if what := language.Undeclared(v); what != nil {
+		return nil, fmt.Errorf("%s: it is not said what is read; it must be declared, as what is remembered follows from it",
+			strings.Join(what, ", "))
+	}
+	lang, err := rules.NewLanguage(v)
+	if err != nil {
+		return nil, err
+	}
+	return &Dialect{verbs, functions, shapeWith(functions), lang}, nil
+}
+
+// Load compiles a policy that is written in the dialect.
+func (d *Dialect) Load(doc *source.Document) (*Policy, source.Issues) {
+	l := &loader{Dialect: d, shipped: map[string]*rules.Table{}}
 	p := l.policy(doc)
 	l.issues.Sort()
 	if l.issues.Err() != nil {
@@ -93,13 +112,9 @@ func ShippedNames() []string {
 
 // loader is the work of one Load.
 type loader struct {
-	lang    *rules.Language
-	shape   rules.Shape
+	*Dialect
 	shipped map[string]*rules.Table
-	verbs   []Verb
 	issues  source.Issues
-	// functions are the accounting functions.
-	functions []*Accounting
 }
 
 // accounting finds an accounting function; nil: there is none of that name.

@@ -48,7 +48,6 @@ var reasoned = map[string]string{
 	"treeplaces.go deserved":            "an argument of the accounting function",
 	"treeplaces.go guarantee":           "an argument of the accounting function",
 	"compile.go starving":               "the word of a mistake that is reported",
-	"../action/walk.go role":            "the reason of a wait",
 	"../action/place.go volumes":        "the reason of a wait",
 	"../language/native.go Member.Name": "finds the amounts of a node that a field is declared with",
 	"queues.go Member.Name":             "writes a path as an author does",

@@ -19,7 +19,7 @@ func (s *Session) keys(site string, f *language.Frame, room []Key) []Key {
 
 // keysBut leaves one row out.
 func (s *Session) keysBut(site string, but int, f *language.Frame, room []Key) []Key {
-	list := s.p.rules[site]
+	list := s.p.Rules(site)
 	out := room
 	if len(out) != len(list) {
 		out = s.keyRoom.Slice(len(list))
@@ -70,7 +70,7 @@ func (s *Session) key(r *Rule, f *language.Frame) (k Key, err ref.Val) {
 
 // compareKeys is the first difference in tier order.
 func (s *Session) compareKeys(site string, a, b []Key) int {
-	for i, r := range s.p.rules[site] {
+	for i, r := range s.p.Rules(site) {
 		if c := r.Compare(&a[i], &b[i]); c != 0 {
 			return c
 		}
@@ -106,7 +106,7 @@ func (s *Session) SortTasks(tasks []*model.Task) {
 	switch {
 	case len(tasks) < 2:
 		return
-	case len(s.p.rules[TaskOrder]) == 0:
+	case len(s.p.Rules(TaskOrder)) == 0:
 		slices.SortFunc(tasks, TaskTie)
 		return
 	}
@@ -127,7 +127,7 @@ func (s *Session) SortTasks(tasks []*model.Task) {
 
 // TasksMove says whether the order of tasks can change within a turn.
 func (s *Session) TasksMove() bool {
-	for _, r := range s.p.rules[TaskOrder] {
+	for _, r := range s.p.Rules(TaskOrder) {
 		if r.Reads.Changes() > rules.ByCycle {
 			return true
 		}

@@ -128,3 +128,22 @@ func (r *Rule) asked() []*eval.Expr {
 	}
 	return slices.DeleteFunc(out, func(e *eval.Expr) bool { return e == nil })
 }
+
+// Predicates lists the rows of predicates in the order in which a node is asked them: first those that read nothing of it but its
+// object, then the others, then those that read who is in its topology domains, then those that read volumes; of each kind in tier order.
+func (p *Policy) Predicates() []*Rule {
+	kind := func(r *Rule) int {
+		switch d := &r.rests; {
+		case d.volumes:
+			return 3
+		case d.peers:
+			return 2
+		case !d.static:
+			return 1
+		}
+		return 0
+	}
+	out := slices.Clone(p.Rules(Predicates))
+	slices.SortStableFunc(out, func(a, b *Rule) int { return kind(a) - kind(b) })
+	return out
+}

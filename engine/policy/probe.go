@@ -55,7 +55,7 @@ func (s *Session) Ask(site string, on Subject) ([]Said, error) {
 		}
 	}
 	var out []Said
-	for _, r := range s.p.rules[site] {
+	for _, r := range s.p.Rules(site) {
 		out = append(out, s.said(r, f))
 	}
 	return out, nil
@@ -134,7 +134,7 @@ func (s *Session) Before(site string, a, b Subject) (first bool, by *Rule, err e
 	if err != nil {
 		return false, nil, err
 	}
-	for i, r := range s.p.rules[site] {
+	for i, r := range s.p.Rules(site) {
 		if c := r.Compare(&x[i], &y[i]); c != 0 {
 			return c < 0, r, nil
 		}

@@ -22,7 +22,7 @@ type branching struct {
 // nil: there is none.
 func (s *Session) branchingOf() *branching {
 	var found *branching
-	for i, r := range s.p.rules[QueueOrder] {
+	for i, r := range s.p.Rules(QueueOrder) {
 		far := within
 		for _, read := range r.Reads.All {
 			if read.Changes > rules.ByCycle {
@@ -32,7 +32,7 @@ func (s *Session) branchingOf() *branching {
 		if far == within {
 			continue
 		}
-		b := s.p.branchingRow(r)
+		b := branchingRow(s.p, r)
 		if b == nil || found != nil || !s.always(r) {
 			return nil
 		}
@@ -53,12 +53,12 @@ func (s *Session) always(r *Rule) bool {
 }
 
 // branchingRow is what such a row is; nil: it is none.
-func (p *Policy) branchingRow(r *Rule) *branching {
+func branchingRow(p *Policy, r *Rule) *branching {
 	if function, paths, ok := r.Expression.Call(); ok {
 		if function != language.ShareKeyFunction || len(paths) != 2 || paths[1] != "queue" {
 			return nil
 		}
-		if x := p.sharesAt(paths[0]); x != nil {
+		if x := sharesAt(p, paths[0]); x != nil {
 			return &branching{shares: x}
 		}
 		return nil
@@ -72,7 +72,7 @@ func (p *Policy) branchingRow(r *Rule) *branching {
 		if read.Changes <= rules.ByCycle {
 			continue
 		}
-		t := p.treeOfElements(each, read)
+		t := treeOfElements(p, each, read)
 		if t == nil || b.tree != nil && b.tree != t {
 			return nil
 		}
@@ -85,8 +85,8 @@ func (p *Policy) branchingRow(r *Rule) *branching {
 }
 
 // sharesAt is the tree of shares that a path leads to; nil: there is none, or several tables have one of that name.
-func (p *Policy) sharesAt(path string) (found *Attribute) {
-	for _, x := range p.attributes {
+func sharesAt(p *Policy, path string) (found *Attribute) {
+	for _, x := range p.Attributes() {
 		if x.account == nil || !x.Type.IsExactType(language.ShareTreeType()) || path != "cluster."+x.Name {
 			continue
 		}
@@ -100,7 +100,7 @@ func (p *Policy) sharesAt(path string) (found *Attribute) {
 
 // treeOfElements is the tree of queues along whose paths a list is made, where what is read of each queue there moves with
 // that queue alone, or is summed up by the tree for it; nil: there is none.
-func (p *Policy) treeOfElements(each *eval.Each, read rules.Read) *QuotaTree {
+func treeOfElements(p *Policy, each *eval.Each, read rules.Read) *QuotaTree {
 	if len(read.Steps) < 2 || each.Over != "queue."+read.Steps[0].Member.Name {
 		return nil
 	}

@@ -101,7 +101,7 @@ func compileTree(s *tableScope, a *rules.Attribute, x *Account) bool {
 	if e := x.Args["flat"]; e != nil && e.Constant() {
 		t.flat = e.Eval(s.probe) == types.True
 	}
-	x.keep = func(kept *Accounts) account {
+	x.keep = func(kept *Accounts) Kept {
 		follows := !t.moving && !slices.ContainsFunc(t.RollUps, func(r RollUp) bool { return !r.own })
 		return &treeState{derived: derived{s: kept, byAction: t.byAction, follows: follows, lasts: t.kept}, t: t}
 	}
@@ -280,13 +280,13 @@ type treeState struct {
 // treeOf is a tree as the cluster is now.
 func (s *Accounts) treeOf(t *QuotaTree) *treeState {
 	st, _ := s.Of(t.Account).(*treeState)
-	st.update()
+	st.Update()
 	return st
 }
 
-// value implements account.
-func (st *treeState) value(x *Attribute, owner ref.Val) ref.Val {
-	st.update()
+// Value implements Kept.
+func (st *treeState) Value(x *Attribute, owner ref.Val) ref.Val {
+	st.Update()
 	q, ok := owner.(*language.QueueView)
 	if !ok {
 		return types.NewErr("%s is a field of queues", x.Name)
@@ -294,10 +294,10 @@ func (st *treeState) value(x *Attribute, owner ref.Val) ref.Val {
 	return st.Read(x, q.Of)
 }
 
-// update implements account. It costs one look at the log where nothing changed, one evaluation and one addition for each level, for each
+// Update implements Kept. It costs one look at the log where nothing changed, one evaluation and one addition for each level, for each
 // queue that did, and everything anew where a queue stands elsewhere or may hold something else; for each cycle, where something errs, or
 // reads more than its own queue.
-func (st *treeState) update() { st.bring(st) }
+func (st *treeState) Update() { st.bring(st) }
 
 // carry implements deriver: it looks at what the sums are added up along.
 func (st *treeState) carry(language.Stamp) bool {
@@ -308,7 +308,7 @@ func (st *treeState) carry(language.Stamp) bool {
 	}
 	for _, x := range st.t.sums {
 		sum := s.Of(x)
-		if sum.update(); sum.erring() {
+		if sum.Update(); sum.Erring() {
 			return false
 		}
 	}

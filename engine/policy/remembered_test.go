@@ -16,7 +16,6 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -259,7 +258,7 @@ func (d *declarations) remember(p *Policy, seed int) string {
 func TestRemembered(t *testing.T) {
 	t.Parallel()
 	v := withMisdeclared()
-	lang, err := rules.NewLanguage(v)
+	dialect, err := NewDialect(Verbs(), v, AccountingFunctions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,10 +269,9 @@ func TestRemembered(t *testing.T) {
 			continue
 		}
 		docs, _ := source.Parse("policy.yaml", []byte(policyText(table)))
-		l := &loader{shape: Shape(), shipped: map[string]*rules.Table{}, verbs: Verbs(), lang: lang}
-		p := l.policy(docs[0])
-		if l.issues.Err() != nil {
-			t.Fatalf("%v\n%s", l.issues, table)
+		p, issues := dialect.Load(docs[0])
+		if p == nil {
+			t.Fatalf("%v\n%s", issues, table)
 		}
 		wrong := strings.Contains(strings.ToLower(r.name), "wrongly")
 		for seed := range 3 {

@@ -59,11 +59,11 @@ func planOf(policy *Policy) *columns {
 		p := cs.plan(r, all)
 		cs.predicates, cs.single = append(cs.predicates, p), cs.single || p.own
 		cs.volatile = cs.volatile || p.candidates // which nodes are chosen from depends on it
-		cs.telling = cs.telling || !r.Message.within(r.Reads)
+		cs.telling = cs.telling || tellsMore(r.Message, r.Reads)
 		cs.ofVolumes = cs.ofVolumes || p.volumes
 	}
 	cs.holdVolumes = heldByTask(cs.predicates)
-	for _, r := range policy.rules[Scores] {
+	for _, r := range policy.Rules(Scores) {
 		if r.Weight != 0 {
 			p := cs.plan(r, all)
 			cs.scores, cs.own, cs.late = append(cs.scores, p), cs.own || p.own, cs.late || p.candidates
@@ -139,29 +139,10 @@ func (cs *columns) follow(e *eval.Expr) {
 	}
 }
 
-// Predicates lists the rows of predicates in the order in which a node is asked them: first those that read nothing of it but its
-// object, then the others, then those that read who is in its topology domains, then those that read volumes; of each kind in tier order.
-func (p *Policy) Predicates() []*Rule {
-	kind := func(r *Rule) int {
-		switch d := &r.rests; {
-		case d.volumes:
-			return 3
-		case d.peers:
-			return 2
-		case !d.static:
-			return 1
-		}
-		return 0
-	}
-	out := slices.Clone(p.rules[Predicates])
-	slices.SortStableFunc(out, func(a, b *Rule) int { return kind(a) - kind(b) })
-	return out
-}
-
-// within says that a message reads no more than its row does, the node's own figures, and nothing that is new each moment.
-func (m *Message) within(of *rules.Reads) bool {
+// tellsMore says that a message reads more than its row does, the node's own figures, and nothing that is new each moment.
+func tellsMore(m *Message, of *rules.Reads) bool {
 	if m == nil {
-		return true
+		return false
 	}
 	known := of.Strings()
 	for _, p := range m.parts {
@@ -171,11 +152,11 @@ func (m *Message) within(of *rules.Reads) bool {
 		for _, read := range p.expr.Reads.All {
 			ofNode := read.Root == "node" && !beyondNode(read)
 			if ofClock(read) || !ofNode && !slices.Contains(known, read.String()) {
-				return false
+				return true
 			}
 		}
 	}
-	return true
+	return false
 }
 
 // What a row of a policy costs a node, in nanoseconds.

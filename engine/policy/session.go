@@ -62,7 +62,7 @@ func (s *Session) Begin(now time.Time) {
 	s.verdicts.begin(s.Cycle)
 	s.forget()
 	s.LimitDictionaries()
-	for _, x := range s.p.attributes {
+	for _, x := range s.p.Attributes() {
 		if x.Settle == "cycle" || x.Settle == "start" {
 			s.settle(x)
 		}
@@ -72,7 +72,7 @@ func (s *Session) Begin(now time.Time) {
 // settle computes an attribute that does not move within a cycle for everything that has it.
 func (s *Session) settle(x *Attribute) {
 	if x.account != nil && x.account.function.AllAtOnce && x.When == nil {
-		s.accounts.Of(x.account).update()
+		s.accounts.Of(x.account).Update()
 		return
 	}
 	for _, view := range s.Owners(x.On) {
@@ -189,7 +189,7 @@ func (s *Session) compute(x *Attribute, owner ref.Val) ref.Val {
 		}
 	}
 	if x.account != nil {
-		return s.accounts.Of(x.account).value(x, owner)
+		return s.accounts.Of(x.account).Value(x, owner)
 	}
 	v := x.Expr.Eval(f)
 	s.ask.Watch(x.Expr, f)

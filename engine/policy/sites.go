@@ -164,7 +164,7 @@ func everywhere() []string {
 }
 
 // Shape is what a table may hold.
-func Shape() rules.Shape { return shapeWith(accountingFunctions()) }
+func Shape() rules.Shape { return shapeWith(AccountingFunctions()) }
 
 // shapeWith is the shape of tables with these accounting functions.
 func shapeWith(functions []*Accounting) rules.Shape {

@@ -136,7 +136,7 @@ func TestExpensiveRowsSpreadAreAsOne(t *testing.T) {
 		s, task := expensiveWorld(t, 50)
 		s.Spread(by)
 		c := s.Class(task)
-		for _, r := range s.p.rules[Scores] {
+		for _, r := range s.p.Rules(Scores) {
 			asked = append(asked, s.Evaluated(r))
 		}
 		return c.rows.raw, asked

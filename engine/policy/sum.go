@@ -75,7 +75,7 @@ func compileSum(s *tableScope, a *rules.Attribute, x *Account) bool {
 			own = own && (r.Changes <= rules.ByCycle || s.p.reach(r, f.Over) == within || r.Root == f.Over && ofItsNode(r))
 		}
 	}
-	x.keep = func(kept *Accounts) account {
+	x.keep = func(kept *Accounts) Kept {
 		return &sumState{derived: derived{s: kept, byAction: f.byAction, follows: own, lasts: lasting}, x: f}
 	}
 	return true
@@ -151,9 +151,9 @@ func whole(v ref.Val) bool {
 	return x == math.Trunc(x)
 }
 
-// value implements account. It costs what has changed since it was last asked for, or a look at every member.
-func (st *sumState) value(x *Attribute, owner ref.Val) ref.Val {
-	st.update()
+// Value implements Kept. It costs what has changed since it was last asked for, or a look at every member.
+func (st *sumState) Value(x *Attribute, owner ref.Val) ref.Val {
+	st.Update()
 	var key any
 	switch v := owner.(type) {
 	case *language.QueueView:
@@ -173,8 +173,8 @@ func (st *sumState) value(x *Attribute, owner ref.Val) ref.Val {
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
 }
 
-// erring implements account.
-func (st *sumState) erring() bool { return len(st.without) > 0 }
+// Erring implements Kept.
+func (st *sumState) Erring() bool { return len(st.without) > 0 }
 
 // Sum is a total as a value of a type; nil is nothing.
 func Sum(w *language.World, typ *cel.Type, t *Total) ref.Val {
@@ -191,8 +191,8 @@ func Sum(w *language.World, typ *cel.Type, t *Total) ref.Val {
 	}
 }
 
-// update implements account.
-func (st *sumState) update() { st.bring(st) }
+// Update implements Kept.
+func (st *sumState) Update() { st.bring(st) }
 
 // rebuild implements deriver, with a look at every member.
 func (st *sumState) rebuild() bool {

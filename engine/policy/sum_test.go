@@ -100,7 +100,7 @@ attributes:
 func figures(x *side) any {
 	out := map[string]string{}
 	s := x.s
-	for _, a := range s.p.attributes {
+	for _, a := range s.p.Attributes() {
 		switch a.On {
 		case "cluster":
 			out["cluster."+a.Name] = exactly(readAttribute(a, s.ClusterView))

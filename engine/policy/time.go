@@ -32,11 +32,11 @@ func (s *Session) initRest() {
 		}
 	}
 	moves := func(e *eval.Expr) bool { return e != nil && e.Moves() }
-	s.rest.ordered = slices.ContainsFunc(s.p.rules[JobOrder], func(r *Rule) bool { return readsNow(r.Reads) })
+	s.rest.ordered = slices.ContainsFunc(s.p.Rules(JobOrder), func(r *Rule) bool { return readsNow(r.Reads) })
 	// These are not followed: columns are as wide as the cluster, sums ask each member, and queues along a tree are asked in parts.
 	s.rest.restless = s.rest.restless || slices.ContainsFunc(s.p.arguments(), moves)
 	for _, site := range []string{Predicates, Scores, DeviceScores, QueueOrder} {
-		for _, r := range s.p.rules[site] {
+		for _, r := range s.p.Rules(site) {
 			s.rest.restless = s.rest.restless || moves(r.When) || moves(r.Expression)
 		}
 	}

@@ -37,19 +37,19 @@ func compileTypicalTasks(s *tableScope, a *rules.Attribute, x *Account) bool {
 		sizes.All = append(sizes.All, rules.Read{Root: "node", Steps: []rules.Step{{Member: node.Find(name)}}, Changes: rules.ByObject})
 	}
 	members(reads, sizes, "node", "cluster")
-	x.keep = func(s *Accounts) account { return typicalCount{s} }
+	x.keep = func(s *Accounts) Kept { return typicalCount{s} }
 	return true
 }
 
 // typicalCount keeps nothing: the shapes are counted where the memo of the field does not hold.
 type typicalCount struct{ s *Accounts }
 
-func (typicalCount) update() {}
+func (typicalCount) Update() {}
 
-func (typicalCount) erring() bool { return false }
+func (typicalCount) Erring() bool { return false }
 
-// value implements account.
-func (t typicalCount) value(x *Attribute, _ ref.Val) ref.Val {
+// Value implements Kept.
+func (t typicalCount) Value(x *Attribute, _ ref.Val) ref.Val {
 	f := t.s.ask.Frame()
 	defer t.s.ask.Done()
 	return language.TypicalTasks(t.s.c, x.Args["cover"].Eval(f))

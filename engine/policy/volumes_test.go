@@ -122,7 +122,7 @@ func TestVolumesCostNothing(t *testing.T) {
 	apply(t, c, someStorage()...)
 	s := begun(t, c, volumeRows)
 	evaluated := func(name string) uint64 {
-		for _, r := range s.p.rules[Predicates] {
+		for _, r := range s.p.Rules(Predicates) {
 			if r.Name == name {
 				return s.Evaluated(r)
 			}

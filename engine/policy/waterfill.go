@@ -54,7 +54,7 @@ func compileWaterFill(s *tableScope, a *rules.Attribute, x *Account) bool {
 			s.p.claimReads(claims, x.Args[name].Reads)
 		}
 	}
-	x.keep = func(kept *Accounts) account {
+	x.keep = func(kept *Accounts) Kept {
 		settles := f.Settle != "current"
 		return &fillState{
 			derived: derived{s: kept, byAction: f.byAction && !settles, follows: true, lasts: true, settles: settles}, x: f, reads: claims,
@@ -156,9 +156,9 @@ type claim struct {
 	value ref.Val // what it gets, or err; nil: it takes no part
 }
 
-// value implements account.
-func (st *fillState) value(x *Attribute, owner ref.Val) ref.Val {
-	st.update()
+// Value implements Kept.
+func (st *fillState) Value(x *Attribute, owner ref.Val) ref.Val {
+	st.Update()
 	q, ok := owner.(*language.QueueView)
 	if i, known := st.index[q.Of]; ok && known && st.claims[i].value != nil {
 		return st.claims[i].value
@@ -166,9 +166,9 @@ func (st *fillState) value(x *Attribute, owner ref.Val) ref.Val {
 	return types.NewErr("%s has no value for queue %s: it takes no part", x.Name, q.Of.Name)
 }
 
-// update implements account. It costs one evaluation of the arguments for each queue that changed, and where one of them, or the total,
+// Update implements Kept. It costs one evaluation of the arguments for each queue that changed, and where one of them, or the total,
 // gave something else, the rounds of quota.Water.
-func (st *fillState) update() { st.bring(st) }
+func (st *fillState) Update() { st.bring(st) }
 
 // carry implements deriver: a replay finds out which claims are others.
 func (st *fillState) carry(language.Stamp) bool { return true }
@@ -243,7 +243,7 @@ func (st *fillState) sharedNow() []byte {
 		out = language.Encode(out, language.Follow(st.s.ClusterView, r.Steps))
 	}
 	for _, x := range st.reads.accounts {
-		st.s.Of(x).update()
+		st.s.Of(x).Update()
 	}
 	return out
 }
