@@ -118,10 +118,11 @@ func otherUIDs(history [][]model.Delta) [][]model.Delta {
 	return out
 }
 
-// started are the pods that a plan bound, as a kubelet leaves them.
+// started are the pods that a plan bound, as a kubelet leaves them, and their volumes.
 func started(c *model.Cluster, plan *model.Plan) []model.Delta {
 	var out []model.Delta
 	for _, b := range plan.Binds {
+		out = append(out, bound(c, b)...)
 		p := c.Tasks[b.Task].Object.DeepCopy()
 		p.Spec.NodeName, p.Status.Phase = b.Node, corev1.PodRunning
 		p.Annotations[model.RecordAnnotation] = c.Tasks[b.Task].Record().String()

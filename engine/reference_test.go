@@ -2,6 +2,9 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +41,8 @@ func byReference(t *rapid.T, r run) []string {
 // under as many that are drawn.
 func TestReference(t *testing.T) {
 	t.Parallel()
+	var seen seenWorlds
+	t.Cleanup(func() { seen.check(t) })
 	tried := samplePolicies(t)
 	for _, p := range policies(t) {
 		tried[p.name] = p.policies[0]
@@ -51,7 +56,9 @@ func TestReference(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				w := drawRichWorld(t)
 				r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
-				if diff := gocmp.Diff(byReference(t, r), r.plans(t)); diff != "" {
+				plans := byReference(t, r)
+				seen.add(w, plans)
+				if diff := gocmp.Diff(plans, r.plans(t)); diff != "" {
 					w.Log(t)
 					t.Fatalf("-reference +engine:\n%s", diff)
 				}
@@ -59,6 +66,39 @@ func TestReference(t *testing.T) {
 		})
 	}
 }
+
+// seenWorlds counts the worlds that were gone through: all, those with volumes, and of these those in which a bind needs something done for
+// its volumes, and those in which a row about volumes refuses something.
+type seenWorlds struct{ all, volumes, bound, refused atomic.Int64 }
+
+func (s *seenWorlds) add(w *world, plans []string) {
+	s.all.Add(1)
+	if !w.volumes {
+		return
+	}
+	s.volumes.Add(1)
+	says := func(what string) bool {
+		return slices.ContainsFunc(plans, func(plan string) bool { return strings.Contains(plan, what) })
+	}
+	if says(`"volumes": [`) {
+		s.bound.Add(1)
+	}
+	if says(`"rule": "volume`) {
+		s.refused.Add(1)
+	}
+}
+
+// check wants as many worlds as the property is meant to go through, where it went through all.
+func (s *seenWorlds) check(t *testing.T) {
+	all, volumes, bound, refused := s.all.Load(), s.volumes.Load(), s.bound.Load(), s.refused.Load()
+	t.Logf("%d worlds, %d of them with volumes, of which %d are bound and %d refused", all, volumes, bound, refused)
+	if all >= leastWorlds && (volumes < 2000 || bound < 150 || refused < 500) {
+		t.Errorf("of %d worlds %d have volumes, of which %d are bound and %d refused: want 2000, 150 and 500", all, volumes, bound, refused)
+	}
+}
+
+// leastWorlds is how many a run goes through that is not cut short.
+const leastWorlds = 10_000
 
 // drawnPolicies is how many are drawn: with a hundred worlds each, and those under policies that ship, they are ten thousand and more.
 const drawnPolicies = 90

@@ -11,8 +11,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// drawRichWorld is a world in which some pods say who is to be near them, queues may be below others, and Jobs may have pods that are
-// not made yet.
+// drawRichWorld is a world in which some pods say who is to be near them, queues may be below others, Jobs may have pods that are
+// not made yet, and pods may have volumes.
 func drawRichWorld(t *rapid.T) *world {
 	w := drawWorld(t)
 	if rapid.Bool().Draw(t, "plain") {
@@ -32,6 +32,9 @@ func drawRichWorld(t *rapid.T) *world {
 				enrich(t, d.Object.(metav1.Object))
 			}
 		}
+	}
+	if rapid.Bool().Draw(t, "volumes") {
+		withVolumes(t, w)
 	}
 	return w
 }

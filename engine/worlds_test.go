@@ -20,6 +20,7 @@ import (
 type world struct {
 	objects []metav1.Object
 	changes [][]model.Delta
+	volumes bool // some pods have volumes
 }
 
 func one[T any](t *rapid.T, label string, values ...T) T {

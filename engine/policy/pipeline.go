@@ -120,7 +120,7 @@ func (p *pipeline) enter(rows []int32) []int32 {
 		x := &c.cells[row]
 		switch p.changed {
 		case ofTaskVolumes:
-			return x.verdict == 0 // what the class counted is not the task's
+			return x.verdict == 0 || x.verdict == noDevices // what the class counted is not the task's; rows come before devices
 		case ofDomains:
 			if x.plain != 0 {
 				return false
@@ -215,7 +215,9 @@ func (p *pipeline) askOfVolumes(rows []int32) []int32 {
 		return rows
 	}
 	for _, row := range rows {
-		p.c.cells[row].verdict = p.c.v.rejectedByVolumes(p.f, row)
+		if no := p.c.v.rejectedByVolumes(p.f, row); no != 0 {
+			p.c.cells[row].verdict = no
+		}
 	}
 	return p.passed(rows)
 }
