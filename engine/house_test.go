@@ -67,8 +67,6 @@ var exceptions = []exception{
 	{"engine/policy.Session", "methods", 80, toBeCut},
 	{"engine/policy.verdicts", "fields", 19, toBeCut},
 	{"engine/sim/manifest.ShortSpec", "fields", 19, "a field is a key of the short form"},
-	{"engine/sim.World", "fields", 16, toBeCut},
-	{"engine/sim.World", "methods", 60, toBeCut},
 	{"engine/topology.Counts", "fields", 30, toBeCut},
 	{"rules.Member", "fields", 26, "a field is a property that a declaration may have"},
 	{"rules.Row", "fields", 16, "a field is a key of a row"},

@@ -5,23 +5,37 @@ import (
 	"slices"
 	"time"
 
-	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// holdBack keeps items that come later, and gives those that come now.
-func (w *World) holdBack(items []manifest.Item) []manifest.Item {
+// agenda is what happens to a world by itself.
+type agenda struct {
+	leaving map[manifest.ID]time.Time // pods that are being deleted, and when they are gone
+	due     map[manifest.ID]time.Time // pods, and when something next happens to them by itself
+	later   []manifest.Item           // what comes later, in the order of its coming
+}
+
+// forget strikes out what was to happen to an object.
+func (a *agenda) forget(id manifest.ID) {
+	delete(a.leaving, id)
+	delete(a.due, id)
+}
+
+// holdBack keeps items that come after that moment, and gives the others.
+func (a *agenda) holdBack(items []manifest.Item, from time.Time) []manifest.Item {
 	var now []manifest.Item
 	for _, i := range items {
-		if i.Comes.After(w.now) {
-			w.later = append(w.later, i)
+		if i.Comes.After(from) {
+			a.later = append(a.later, i)
 			continue
 		}
 		now = append(now, i)
 	}
-	slices.SortStableFunc(w.later, func(a, b manifest.Item) int {
-		return cmp.Or(a.Comes.Compare(b.Comes), manifest.CompareIDs(a.ID(), b.ID()))
+	slices.SortStableFunc(a.later, func(x, y manifest.Item) int {
+		return cmp.Or(x.Comes.Compare(y.Comes), manifest.CompareIDs(x.ID(), y.ID()))
 	})
 	return now
 }
@@ -127,14 +141,14 @@ func scheduledAt(p *corev1.Pod) *time.Time {
 
 // nextEvent is when something next happens by itself: a pod starts, ends or goes, or
 // something comes. ok is false where nothing will.
-func (w *World) nextEvent() (at time.Time, ok bool) {
-	for _, due := range w.due {
+func (a *agenda) nextEvent() (at time.Time, ok bool) {
+	for _, due := range a.due {
 		if !ok || due.Before(at) {
 			at, ok = due, true
 		}
 	}
-	if len(w.later) > 0 && (!ok || w.later[0].Comes.Before(at)) {
-		at, ok = w.later[0].Comes, true
+	if len(a.later) > 0 && (!ok || a.later[0].Comes.Before(at)) {
+		at, ok = a.later[0].Comes, true
 	}
 	return at, ok
 }

@@ -24,11 +24,11 @@ func (r *Report) Explain(name string) (string, error) {
 	if len(r.Plans) == 0 {
 		return "", errors.New("nothing was decided yet")
 	}
-	return r.world.explain(r.Plans[len(r.Plans)-1], name)
+	return explain(r.world, r.Plans[len(r.Plans)-1], name)
 }
 
-func (w *World) explain(plan *model.Plan, name string) (string, error) {
-	e := explainer{plan: plan, world: w, titles: w.titles()}
+func explain(w *World, plan *model.Plan, name string) (string, error) {
+	e := explainer{plan: plan, world: w, titles: titlesOf(w.cluster)}
 	if name == "all" {
 		return e.all(), nil
 	}

@@ -2,13 +2,11 @@ package sim
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
@@ -98,34 +96,4 @@ func (w *World) Drain(node string) error {
 		}
 	}
 	return nil
-}
-
-func (w *World) pod(name string) (*corev1.Pod, error) {
-	namespace, short, ok := strings.Cut(name, "/")
-	if !ok {
-		namespace, short = metav1.NamespaceDefault, name
-	}
-	if p, ok := w.objects[manifest.ID{Kind: "Pod", Namespace: namespace, Name: short}].(*corev1.Pod); ok {
-		return p, nil
-	}
-	return nil, w.unknown("Pod", model.Key(namespace, short))
-}
-
-func (w *World) node(name string) (*corev1.Node, error) {
-	if n, ok := w.objects[manifest.ID{Kind: "Node", Namespace: "", Name: name}].(*corev1.Node); ok {
-		return n, nil
-	}
-	return nil, w.unknown("Node", name)
-}
-
-// unknown says that there is no such object, and which one may be meant.
-func (w *World) unknown(kindName, name string) error {
-	var names []string
-	for _, id := range w.sorted(kindName) {
-		names = append(names, objectKey(w.objects[id]))
-	}
-	if near := nearest(name, names); near != "" {
-		return fmt.Errorf("there is no %s %s; did you mean %s?", strings.ToLower(kindName), name, near)
-	}
-	return fmt.Errorf("there is no %s %s", strings.ToLower(kindName), name)
 }

@@ -25,9 +25,9 @@ func (d decision) plain() decision {
 	return d
 }
 
-// decisions are the lines of a plan, in the order in which they were decided.
-func (w *World) decisions(plan *model.Plan, fold bool) []decision {
-	titles := w.titles()
+// decisionsOf are the lines of a plan for the cluster, in the order in which they were decided.
+func decisionsOf(c *model.Cluster, plan *model.Plan, fold bool) []decision {
+	titles := titlesOf(c)
 	var out []decision
 	for _, a := range plan.Admits {
 		out = append(out, decision{verb: "admit", what: titles.of(a.Job), queue: a.Queue, why: a.Reason.String()})
@@ -56,7 +56,7 @@ func (w *World) decisions(plan *model.Plan, fold bool) []decision {
 }
 
 // told is a plan with a wait for each pod that shares its job's reason: what its node was, or that it was not tried.
-func (w *World) told(plan *model.Plan) *model.Plan {
+func told(c *model.Cluster, plan *model.Plan) *model.Plan {
 	out := *plan
 	out.Waits = nil
 	for waits := plan.Waits; len(waits) > 0; {
@@ -65,7 +65,7 @@ func (w *World) told(plan *model.Plan) *model.Plan {
 			of++
 		}
 		out.Waits = append(out.Waits, waits[:of]...)
-		if job := w.cluster.Jobs[first.Job]; job != nil && first.Task == "" && first.Tried != nil {
+		if job := c.Jobs[first.Job]; job != nil && first.Task == "" && first.Tried != nil {
 			out.Waits = append(out.Waits, shared(first, job, waits[1:of])...)
 		}
 		waits = waits[of:]

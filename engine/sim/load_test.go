@@ -87,7 +87,7 @@ func TestKubectlOutputIsTaken(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tasks (-want +got)\n%s", diff)
 	}
-	if got := w.titles().of("default/train-7d0f5ba6-3c1f-4b7e-9a34-6f1f0a1c7b11"); got != "default/train" {
+	if got := titlesOf(w.cluster).of("default/train-7d0f5ba6-3c1f-4b7e-9a34-6f1f0a1c7b11"); got != "default/train" {
 		t.Errorf("the job goes by %s, want default/train", got)
 	}
 }
@@ -162,7 +162,7 @@ spec:
 		"minResources":       quantities(*g.Spec.MinResources),
 		"worker annotations": worker.Annotations, "worker scheduler": worker.Spec.SchedulerName,
 		"master priority": *master.Spec.Priority, "master role": master.Labels["role"], "master job": master.Labels["volcano.sh/job-name"],
-		"title": w.titles().of("ml/train-train"),
+		"title": titlesOf(w.cluster).of("ml/train-train"),
 	}
 	want := map[string]any{
 		"minMember": int32(2), "queue": "research", "phase": schedulingv1beta1.PodGroupPending, "minTaskMember": map[string]int32{
@@ -270,7 +270,7 @@ spec: {schedulerName: volcano, containers: [{name: c}]}
 	if shared.QueueName != "q1" || shared.MinMember != 2 || len(shared.Tasks) != 2 {
 		t.Errorf("queue %s, minMember %d, %d pods", shared.QueueName, shared.MinMember, len(shared.Tasks))
 	}
-	if a, b := w.titles().of(alone.Key), w.titles().of(shared.Key); a != "ml/alone" || b != "default/rs" {
+	if a, b := titlesOf(w.cluster).of(alone.Key), titlesOf(w.cluster).of(shared.Key); a != "ml/alone" || b != "default/rs" {
 		t.Errorf("the jobs go by %s and %s", a, b)
 	}
 }

@@ -9,10 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
-	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
-	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // completeQuota has a quota limit what it is to limit, as the quota controller says in its status.
@@ -52,25 +49,6 @@ func (w *World) countQuotas() error {
 		}
 	}
 	return w.put(changed...)
-}
-
-func (w *World) usedOf(namespace, name string) resource.Quantity {
-	var sum resource.Quantity
-	for id, o := range w.objects {
-		if p, ok := o.(*corev1.Pod); ok && id.Namespace == namespace && w.isThere(p) {
-			sum.Add(quotaAmount(p, name))
-		}
-	}
-	return sum
-}
-
-// isThere says whether a pod would be there in a cluster in which Jobs' pods are made once their job is let in.
-func (w *World) isThere(p *corev1.Pod) bool {
-	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		return false
-	}
-	g, ok := w.objects[manifest.ID{Kind: "PodGroup", Namespace: p.Namespace, Name: objects.GroupOf(p)}].(*schedulingv1beta1.PodGroup)
-	return p.Spec.NodeName != "" || !ok || string(g.Status.Phase) != model.PhasePending
 }
 
 // quotaAmount is what a pod counts for under one name of a quota.

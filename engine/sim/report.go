@@ -45,8 +45,8 @@ func (r *Report) add(plan *model.Plan) {
 	}
 	r.Timeline.Cycles++
 	r.erred = sumErrors(r.erred, plan.Errors)
-	plan = r.world.told(plan)
-	c := cycle{number: r.Timeline.Cycles, after: plan.Now.Sub(r.Timeline.From), lines: r.world.decisions(plan, false)}
+	plan = told(r.world.cluster, plan)
+	c := cycle{number: r.Timeline.Cycles, after: plan.Now.Sub(r.Timeline.From), lines: decisionsOf(r.world.cluster, plan, false)}
 	if last := len(r.cycles) - 1; r.timed && last >= 0 && !news(plan, c.lines, r.cycles[last].lines) {
 		return // who waits did so before, for the same reason
 	}
@@ -57,7 +57,7 @@ func (r *Report) add(plan *model.Plan) {
 // finish closes a run.
 func (r *Report) finish(last *model.Plan) {
 	r.Summary = r.world.Summarise(last)
-	t := r.world.timeline()
+	t := r.world.history.timeline(r.world.cluster)
 	t.From, t.To, t.Cycles, t.Stopped = r.Timeline.From, r.world.now, r.Timeline.Cycles, r.Timeline.Stopped
 	r.Timeline = t
 }

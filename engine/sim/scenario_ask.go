@@ -77,7 +77,7 @@ func (s *scenario) ask(args []string) error {
 		return usage
 	}
 	q := question{site: args[0]}
-	if err := how.read(&asker{s.world, s.world.titles()}, &q, args[1:]); errors.Is(err, errUsage) {
+	if err := how.read(&asker{s.world, titlesOf(s.world.cluster)}, &q, args[1:]); errors.Is(err, errUsage) {
 		return usage
 	} else if err != nil {
 		return err

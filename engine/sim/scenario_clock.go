@@ -48,8 +48,9 @@ func (s *scenario) until(args []string) error {
 // maxScenarioCycles is the most cycles of one verb of a scenario.
 const maxScenarioCycles = 2000
 
-func (w *World) showTimeline() [][]string {
-	t := w.timeline()
+// jobRunRows are the jobs, with what passed since the world began.
+func jobRunRows(w *World) [][]string {
+	t := w.history.timeline(w.cluster)
 	t.From = w.began
 	return t.rows()
 }

@@ -15,8 +15,7 @@ import (
 // show prints what the world holds.
 func (s *scenario) show(args []string) error {
 	rows := map[string]func(*World) [][]string{
-		"queues": (*World).showQueues, "nodes": (*World).showNodes, "jobs": (*World).showJobs, "pods": (*World).showPods,
-		"timeline": (*World).showTimeline, "volumes": (*World).showVolumes,
+		"queues": queueRows, "nodes": nodeRows, "jobs": jobRows, "pods": podRows, "timeline": jobRunRows, "volumes": volumeRows,
 	}
 	show, ok := rows[args[0]]
 	if !ok {
@@ -26,7 +25,7 @@ func (s *scenario) show(args []string) error {
 	return nil
 }
 
-func (w *World) showQueues() [][]string {
+func queueRows(w *World) [][]string {
 	rows := [][]string{{"QUEUE", "STATE", "JOBS", "ALLOCATED"}}
 	for _, name := range sortedKeys(w.cluster.Queues) {
 		q := summariseQueue(w.cluster, w.cluster.Queues[name])
@@ -35,7 +34,7 @@ func (w *World) showQueues() [][]string {
 	return rows
 }
 
-func (w *World) showNodes() [][]string {
+func nodeRows(w *World) [][]string {
 	c := w.cluster
 	rows := [][]string{{"NODE", "STATE", "PODS", "IDLE"}}
 	for _, name := range sortedKeys(c.Nodes.Index) {
@@ -68,8 +67,8 @@ func gpusFree(gpus []model.GPU) string {
 	return ", gpus " + strings.Join(free, " ")
 }
 
-func (w *World) showJobs() [][]string {
-	titles := w.titles()
+func jobRows(w *World) [][]string {
+	titles := titlesOf(w.cluster)
 	rows := [][]string{{"JOB", "QUEUE", "PHASE", "MIN", "PODS"}}
 	for _, key := range sortedKeys(w.cluster.Jobs) {
 		if j := w.cluster.Jobs[key]; !j.Orphan {
@@ -93,7 +92,7 @@ func statusCounts(j *model.Job) string {
 	return strings.Join(parts, ", ")
 }
 
-func (w *World) showPods() [][]string {
+func podRows(w *World) [][]string {
 	rows := [][]string{{"POD", "STATUS", "NODE", "ASKS"}}
 	for _, key := range sortedKeys(w.cluster.Tasks) {
 		t := w.cluster.Tasks[key]
@@ -109,8 +108,8 @@ func (w *World) showPods() [][]string {
 	return rows
 }
 
-// showVolumes lists volumes with their claims, then the claims that have no volume.
-func (w *World) showVolumes() [][]string {
+// volumeRows lists volumes with their claims, then the claims that have no volume.
+func volumeRows(w *World) [][]string {
 	rows := [][]string{{"VOLUME", "CLASS", "CLAIM"}}
 	for _, id := range w.sorted(model.PersistentVolume) {
 		pv, claim := w.objects[id].(*corev1.PersistentVolume), "-"

@@ -94,7 +94,7 @@ func (w *World) Summarise(plan *model.Plan) Summary {
 		}
 	}
 	s.Cluster.ReadyNodes = c.ReadyNodes
-	s.Cluster.Use = w.use()
+	s.Cluster.Use = useOf(c)
 	s.Cluster.Bound = len(plan.Binds)
 	for _, job := range c.Jobs {
 		pending := int64(0)
@@ -154,9 +154,8 @@ func summariseQueue(c *model.Cluster, q *model.Queue) QueueSummary {
 // shown leaves out amounts that are 0.
 func shown(r model.Resources) model.Resources { return r.Positive() }
 
-// use is cpu, memory and pods, then whatever else is in use, then devices.
-func (w *World) use() []Use {
-	c := w.cluster
+// useOf a cluster is cpu, memory and pods, then whatever else is in use, then devices.
+func useOf(c *model.Cluster) []Use {
 	var out []Use
 	for _, i := range c.Dims.Sorted() {
 		used, total := c.Used.Get(i), c.Total.Get(i)

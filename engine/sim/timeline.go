@@ -117,23 +117,23 @@ func copied(t *time.Time) *time.Time {
 }
 
 // forget notes that a pod is gone.
-func (w *World) forget(id manifest.ID) {
-	s := w.history.of[id]
+func (h *history) forget(id manifest.ID, now time.Time) {
+	s := h.of[id]
 	if s == nil {
 		return
 	}
-	delete(w.history.of, id)
+	delete(h.of, id)
 	if s.Ended == nil {
-		s.Outcome, s.Ended = OutcomeDeleted, copied(&w.now)
+		s.Outcome, s.Ended = OutcomeDeleted, &now
 	}
 }
 
-// timeline tells the lives of all pods and jobs.
-func (w *World) timeline() Timeline {
-	titles := w.titles()
+// timeline tells the lives of all pods, and of all jobs of the cluster that they were in.
+func (h *history) timeline(c *model.Cluster) Timeline {
+	titles := titlesOf(c)
 	var t Timeline
 	jobs := map[string]*JobRun{}
-	for _, s := range w.history.all {
+	for _, s := range h.all {
 		run := s.PodRun
 		if s.job != "" {
 			run.Job = titles.of(s.job)
@@ -146,7 +146,7 @@ func (w *World) timeline() Timeline {
 		}
 		t.Pods = append(t.Pods, run)
 	}
-	for key, job := range w.cluster.Jobs {
+	for key, job := range c.Jobs {
 		switch j := jobs[key]; {
 		case job.Orphan:
 		case j == nil && len(job.Expected) > 0: // its pods are made when it is let in

@@ -1,6 +1,10 @@
 package sim
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
 
 // titles are what people call jobs: a PodGroup goes by the name of the Job, or of
 // the pod, that it was made for, because its own name holds a uid.
@@ -13,10 +17,10 @@ func (t titles) of(job string) string {
 	return strings.TrimPrefix(job, "~") // an orphan goes by its pod
 }
 
-// titles of the world's jobs. Two jobs that would go by one title keep their names.
-func (w *World) titles() titles {
+// titlesOf a cluster's jobs. Two jobs that would go by one title keep their names.
+func titlesOf(c *model.Cluster) titles {
 	out, users := titles{}, map[string]int{}
-	for key, job := range w.cluster.Jobs {
+	for key, job := range c.Jobs {
 		if !job.Orphan {
 			out[key] = job.Title
 			users[job.Title]++

@@ -52,14 +52,12 @@ type World struct {
 	maxObjects int
 	shuffle    *rand.Rand // nil: objects go in by name
 	cluster    *model.Cluster
-	objects    map[manifest.ID]metav1.Object
-	leaving    map[manifest.ID]time.Time // pods that are being deleted, and when they are gone
-	due        map[manifest.ID]time.Time // pods, and when something next happens to them by itself
-	later      []manifest.Item           // what comes later, in the order of its coming
-	history    history
-	counted    map[manifest.ID]bool // quotas of which the world counts what is used
-	unmade     map[manifest.ID]bool // Jobs whose pods are still to be made
-	turned     bool                 // the last cycle found PodGroups in another phase, which the next one reads
+	store
+	agenda
+	history history
+	counted map[manifest.ID]bool // quotas of which the world counts what is used
+	unmade  map[manifest.ID]bool // Jobs whose pods are still to be made
+	turned  bool                 // the last cycle found PodGroups in another phase, which the next one reads
 }
 
 // decider is who decides in a world.
@@ -83,9 +81,8 @@ func NewWorld(o Options) *World {
 		schedulers: manifest.OurSchedulers(o.SchedulerNames),
 		maxObjects: o.MaxObjects,
 		cluster:    model.NewCluster(model.Options{Seed: o.Seed, SchedulerNames: manifest.OurSchedulers(o.SchedulerNames)}),
-		objects:    map[manifest.ID]metav1.Object{},
-		leaving:    map[manifest.ID]time.Time{},
-		due:        map[manifest.ID]time.Time{},
+		store:      store{objects: map[manifest.ID]metav1.Object{}},
+		agenda:     agenda{leaving: map[manifest.ID]time.Time{}, due: map[manifest.ID]time.Time{}},
 		history:    history{of: map[manifest.ID]*span{}},
 		counted:    map[manifest.ID]bool{},
 		unmade:     map[manifest.ID]bool{},
@@ -127,7 +124,7 @@ func (w *World) Submit(o *manifest.Objects) source.Issues {
 	if issues = append(issues, w.unreadable(c.samples)...); issues.Err() != nil {
 		return issues
 	}
-	return append(issues, w.take(w.holdBack(items))...)
+	return append(issues, w.take(w.holdBack(items, w.now))...)
 }
 
 // unreadable says what the model would have against objects that are made only later.
@@ -269,9 +266,8 @@ func (w *World) remove(id manifest.ID) {
 		return
 	}
 	delete(w.objects, id)
-	delete(w.leaving, id)
-	delete(w.due, id)
-	w.forget(id)
+	w.agenda.forget(id)
+	w.history.forget(id, w.now)
 	delete(w.counted, id)
 	delete(w.unmade, id)
 	w.cluster.Apply(model.Delta{Op: model.Delete, Object: o})
@@ -337,18 +333,6 @@ func sumErrors(sum, more []model.RuleError) []model.RuleError {
 		sum[i].OverBudget += e.OverBudget
 	}
 	return sum
-}
-
-// sorted lists the world's objects of a kind in order.
-func (w *World) sorted(kindName string) []manifest.ID {
-	var out []manifest.ID
-	for id := range w.objects {
-		if id.Kind == kindName {
-			out = append(out, id)
-		}
-	}
-	slices.SortFunc(out, manifest.CompareIDs)
-	return out
 }
 
 // obey makes objects of what a plan says.
@@ -480,20 +464,4 @@ func (w *World) queueStatuses(plan *model.Plan) []metav1.Object {
 		}
 	}
 	return out
-}
-
-// countGroups counts PodGroups by queue and phase.
-func (w *World) countGroups() map[string]map[string]int32 {
-	counts := map[string]map[string]int32{}
-	for _, o := range w.objects {
-		g, ok := o.(*schedulingv1beta1.PodGroup)
-		if !ok {
-			continue
-		}
-		if counts[g.Spec.Queue] == nil {
-			counts[g.Spec.Queue] = map[string]int32{}
-		}
-		counts[g.Spec.Queue][string(g.Status.Phase)]++
-	}
-	return counts
 }

@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
+)
+
+// store is the objects of a world.
+type store struct {
+	objects map[manifest.ID]metav1.Object
+}
+
+// sorted lists the objects of a kind in order.
+func (s *store) sorted(kindName string) []manifest.ID {
+	var out []manifest.ID
+	for id := range s.objects {
+		if id.Kind == kindName {
+			out = append(out, id)
+		}
+	}
+	slices.SortFunc(out, manifest.CompareIDs)
+	return out
+}
+
+// countGroups counts PodGroups by queue and phase.
+func (s *store) countGroups() map[string]map[string]int32 {
+	counts := map[string]map[string]int32{}
+	for _, o := range s.objects {
+		g, ok := o.(*schedulingv1beta1.PodGroup)
+		if !ok {
+			continue
+		}
+		if counts[g.Spec.Queue] == nil {
+			counts[g.Spec.Queue] = map[string]int32{}
+		}
+		counts[g.Spec.Queue][string(g.Status.Phase)]++
+	}
+	return counts
+}
+
+func (s *store) pod(name string) (*corev1.Pod, error) {
+	namespace, short, ok := strings.Cut(name, "/")
+	if !ok {
+		namespace, short = metav1.NamespaceDefault, name
+	}
+	if p, ok := s.objects[manifest.ID{Kind: "Pod", Namespace: namespace, Name: short}].(*corev1.Pod); ok {
+		return p, nil
+	}
+	return nil, s.unknown("Pod", model.Key(namespace, short))
+}
+
+func (s *store) node(name string) (*corev1.Node, error) {
+	if n, ok := s.objects[manifest.ID{Kind: "Node", Namespace: "", Name: name}].(*corev1.Node); ok {
+		return n, nil
+	}
+	return nil, s.unknown("Node", name)
+}
+
+// unknown says that there is no such object, and which one may be meant.
+func (s *store) unknown(kindName, name string) error {
+	var names []string
+	for _, id := range s.sorted(kindName) {
+		names = append(names, objectKey(s.objects[id]))
+	}
+	if near := nearest(name, names); near != "" {
+		return fmt.Errorf("there is no %s %s; did you mean %s?", strings.ToLower(kindName), name, near)
+	}
+	return fmt.Errorf("there is no %s %s", strings.ToLower(kindName), name)
+}
+
+func (s *store) usedOf(namespace, name string) resource.Quantity {
+	var sum resource.Quantity
+	for id, o := range s.objects {
+		if p, ok := o.(*corev1.Pod); ok && id.Namespace == namespace && s.isThere(p) {
+			sum.Add(quotaAmount(p, name))
+		}
+	}
+	return sum
+}
+
+// isThere says whether a pod would be there in a cluster in which Jobs' pods are made once their job is let in.
+func (s *store) isThere(p *corev1.Pod) bool {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return false
+	}
+	g, ok := s.objects[manifest.ID{Kind: "PodGroup", Namespace: p.Namespace, Name: objects.GroupOf(p)}].(*schedulingv1beta1.PodGroup)
+	return p.Spec.NodeName != "" || !ok || string(g.Status.Phase) != model.PhasePending
+}
