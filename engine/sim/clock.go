@@ -18,8 +18,8 @@ type agenda struct {
 	later   []manifest.Item           // what comes later, in the order of its coming
 }
 
-// forget strikes out what was to happen to an object.
-func (a *agenda) forget(id manifest.ID) {
+// strike strikes out what was to happen to an object.
+func (a *agenda) strike(id manifest.ID) {
 	delete(a.leaving, id)
 	delete(a.due, id)
 }

@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
 func TestMain(m *testing.M) {

@@ -266,7 +266,7 @@ func (w *World) remove(id manifest.ID) {
 		return
 	}
 	delete(w.objects, id)
-	w.agenda.forget(id)
+	w.strike(id)
 	w.history.forget(id, w.now)
 	delete(w.counted, id)
 	delete(w.unmade, id)
