@@ -14,10 +14,12 @@ import (
 // the step's order takes nothing that they need. What a pod asks for is known before it is there, where it may not go is not. Nothing is
 // kept that is not there.
 type kept struct {
-	shapes []shape
-	room   model.Resources              // what the nodes have idle, or will have, in sum, less what is kept
-	queues map[*model.Queue]*model.Task // what is kept in a queue, as one task would ask for it
-	was    struct {                     // as the present turn began
+	c           *model.Cluster
+	allocatable func(*model.Task) bool // the gate of that name; nil: the step does not heed it
+	shapes      []shape
+	room        model.Resources              // what the nodes have idle, or will have, in sum, less what is kept
+	queues      map[*model.Queue]*model.Task // what is kept in a queue, as one task would ask for it
+	was         struct {                     // as the present turn began
 		slots []int64
 		room  model.Resources
 	}
@@ -62,28 +64,44 @@ func (x *Cycle) await(step *policy.Step, j *model.Job) {
 	if at := &x.plan.KeptUntil; at.IsZero() || until.Before(*at) {
 		*at = until
 	}
-	x.unsettled = true
+	x.result.unsettled = true
 	if x.kept == nil {
-		x.kept = &kept{room: x.roomLeft(), queues: map[*model.Queue]*model.Task{}}
+		x.kept = x.keepPlaces(step)
 	}
-	must, others := divided(x.placeless(j, least > 0), least)
-	if least > 0 && !x.keepFor(step, j, must...) {
+	x.kept.keepFor(j, least)
+}
+
+// keepPlaces begins to keep places for a step.
+func (x *Cycle) keepPlaces(step *policy.Step) *kept {
+	k := &kept{c: x.c, queues: map[*model.Queue]*model.Task{}}
+	if step.Gate(policy.Allocatable) {
+		k.allocatable = x.s.MayAllocate
+	}
+	k.room = k.roomLeft()
+	return k
+}
+
+// keepFor keeps places for a job: for the least pods without which it cannot start, if there is room for all of them, and for as many of
+// the others as there is room for.
+func (k *kept) keepFor(j *model.Job, least int64) {
+	must, others := divided(k.placeless(j, least > 0), least)
+	if least > 0 && !k.keep(j, must...) {
 		return
 	}
 	for _, p := range others {
-		most := min(p.count, x.shapeOf(p.size).free())
+		most := min(p.count, k.shapeOf(p.size).free())
 		p.count = int64(sort.Search(int(most), func(n int) bool {
-			_, ok := x.mayKeep(step, j, alike{p.size, int64(n) + 1})
+			_, ok := k.mayKeep(j, alike{p.size, int64(n) + 1})
 			return !ok
 		}))
 		if p.count > 0 {
-			x.keepFor(step, j, p)
+			k.keep(j, p)
 		}
 	}
 }
 
 // placeless is the pods of a job that are still to be made, after those that are there and without a place, if they are asked for.
-func (x *Cycle) placeless(j *model.Job, there bool) []alike {
+func (k *kept) placeless(j *model.Job, there bool) []alike {
 	var out []alike
 	add := func(size model.Resources, count int64) {
 		if i := slices.IndexFunc(out, func(p alike) bool { return p.size.Equal(size) }); i >= 0 {
@@ -97,7 +115,7 @@ func (x *Cycle) placeless(j *model.Job, there bool) []alike {
 			add(t.Request, 1)
 		}
 	}
-	for size, count := range x.c.Missing(j) {
+	for size, count := range k.c.Missing(j) {
 		add(size, count)
 	}
 	return out
@@ -120,15 +138,14 @@ func divided(pods []alike, least int64) (must, others []alike) {
 	return must, others
 }
 
-// keepFor keeps places for pods of a job, where there are enough for all of them.
-func (x *Cycle) keepFor(step *policy.Step, j *model.Job, pods ...alike) bool {
-	asks, ok := x.mayKeep(step, j, pods...)
+// keep keeps places for pods of a job, where there are enough for all of them.
+func (k *kept) keep(j *model.Job, pods ...alike) bool {
+	asks, ok := k.mayKeep(j, pods...)
 	if !ok {
 		return false
 	}
-	k := x.kept
 	for _, p := range pods {
-		s := x.shapeOf(p.size)
+		s := k.shapeOf(p.size)
 		if s.kept == 0 {
 			s.of = j
 		}
@@ -143,37 +160,36 @@ func (x *Cycle) keepFor(step *policy.Step, j *model.Job, pods ...alike) bool {
 
 // mayKeep says whether there are places for some pods of a job beside those that are kept, and what its queue is asked for with them;
 // nil: its queue is not asked.
-func (x *Cycle) mayKeep(step *policy.Step, j *model.Job, pods ...alike) (asks *model.Task, ok bool) {
+func (k *kept) mayKeep(j *model.Job, pods ...alike) (asks *model.Task, ok bool) {
 	var all model.Resources
 	for _, p := range pods {
-		if x.shapeOf(p.size).free() < p.count {
+		if k.shapeOf(p.size).free() < p.count {
 			return nil, false
 		}
 		all = all.Add(p.size.Scale(float64(p.count)))
 	}
-	if len(pods) == 0 || !all.Fits(x.kept.room) {
+	if len(pods) == 0 || !all.Fits(k.room) {
 		return nil, false
 	}
-	if !step.Gate(policy.Allocatable) {
+	if k.allocatable == nil {
 		return nil, true
 	}
-	if before := x.kept.queues[j.Queue]; before != nil {
+	if before := k.queues[j.Queue]; before != nil {
 		all = all.Add(before.Request)
 	}
 	asks = &model.Task{Job: j, Request: all, InitRequest: all, Template: &model.Template{}}
-	if x.s.MayAllocate(asks) {
+	if k.allocatable(asks) {
 		return asks, true
 	}
 	return nil, j.AdmittedNow // what its queue deserves is from before it was let in
 }
 
 // shapeOf is the shape of pods of a size.
-func (x *Cycle) shapeOf(size model.Resources) *shape {
-	k := x.kept
+func (k *kept) shapeOf(size model.Resources) *shape {
 	i := slices.IndexFunc(k.shapes, func(s shape) bool { return s.size.Equal(size) })
 	if i < 0 {
 		i = len(k.shapes)
-		k.shapes = append(k.shapes, shape{size: size, slots: x.slots(size)})
+		k.shapes = append(k.shapes, shape{size: size, slots: k.slots(size)})
 	}
 	return &k.shapes[i]
 }
@@ -182,29 +198,29 @@ func (x *Cycle) shapeOf(size model.Resources) *shape {
 func (s *shape) free() int64 { return s.slots - s.kept }
 
 // roomLeft is what all nodes that take pods have idle or will have.
-func (x *Cycle) roomLeft() model.Resources {
+func (k *kept) roomLeft() model.Resources {
 	var sum model.Resources
-	for _, row := range x.c.Nodes.ByOrder() {
-		if !x.takes(row) {
+	for _, row := range k.c.Nodes.ByOrder() {
+		if !k.takes(row) {
 			continue
 		}
-		for i := range x.c.Dims.Len() {
-			sum.Set(i, sum.Get(i)+max(x.c.Nodes.FutureIdle(i, row), 0))
+		for i := range k.c.Dims.Len() {
+			sum.Set(i, sum.Get(i)+max(k.c.Nodes.FutureIdle(i, row), 0))
 		}
 	}
 	return sum
 }
 
-func (x *Cycle) takes(row int32) bool {
-	n := x.c.Nodes.Rows[row]
+func (k *kept) takes(row int32) bool {
+	n := k.c.Nodes.Rows[row]
 	return n.Ready && !n.Unschedulable
 }
 
 // slots is how many pods of a size the nodes have room for, on each as many as it takes whole.
-func (x *Cycle) slots(size model.Resources) int64 {
+func (k *kept) slots(size model.Resources) int64 {
 	sum := int64(0)
-	for _, row := range x.c.Nodes.ByOrder() {
-		sum += x.slotsOn(row, size, nil)
+	for _, row := range k.c.Nodes.ByOrder() {
+		sum += k.slotsOn(row, size, nil)
 	}
 	return sum
 }
@@ -213,26 +229,25 @@ func (x *Cycle) slots(size model.Resources) int64 {
 const mostSlots = 1 << 20
 
 // slotsOn is how many of a size a node has room for beside a task that goes there.
-func (x *Cycle) slotsOn(row int32, size, beside model.Resources) int64 {
-	if !x.takes(row) {
+func (k *kept) slotsOn(row int32, size, beside model.Resources) int64 {
+	if !k.takes(row) {
 		return 0
 	}
 	most := float64(mostSlots)
 	for i, each := range size {
 		if each > 0 {
-			most = min(most, math.Floor((x.c.Nodes.FutureIdle(i, row)-beside.Get(i)+model.Slack)/each))
+			most = min(most, math.Floor((k.c.Nodes.FutureIdle(i, row)-beside.Get(i)+model.Slack)/each))
 		}
 	}
 	return int64(max(most, 0))
 }
 
-// takeKept says for whom a task may not have the place on a node that was found for it; nil: it may, and has it from here on.
-func (x *Cycle) takeKept(t *model.Task, row int32) *model.Job {
-	k := x.kept
+// take says for whom a task may not have the place on a node that was found for it; nil: it may, and has it from here on.
+func (k *kept) take(t *model.Task, row int32) *model.Job {
 	if k == nil || len(k.shapes) == 0 {
 		return nil
 	}
-	lost := func(s *shape) int64 { return x.slotsOn(row, s.size, nil) - x.slotsOn(row, s.size, t.Request) }
+	lost := func(s *shape) int64 { return k.slotsOn(row, s.size, nil) - k.slotsOn(row, s.size, t.Request) }
 	for i := range k.shapes {
 		if s := &k.shapes[i]; s.kept > 0 && s.slots-lost(s) < s.kept {
 			return s.of
@@ -243,7 +258,7 @@ func (x *Cycle) takeKept(t *model.Task, row int32) *model.Job {
 	}
 	if asks := k.queues[t.Job.Queue]; asks != nil {
 		both := asks.Request.Add(t.Request)
-		if !x.s.MayAllocate(&model.Task{Job: asks.Job, Request: both, InitRequest: both, Template: asks.Template}) {
+		if !k.allocatable(&model.Task{Job: asks.Job, Request: both, InitRequest: both, Template: asks.Template}) {
 			return asks.Job
 		}
 	}

@@ -15,20 +15,17 @@ type Cycle struct {
 	txn  *model.Txn
 	plan *model.Plan
 
-	waits *report.Waits
-	notes []noted // what the present turn noted of them
-	// turnUndone is how many tasks the present turn placed and undid; -1: it did neither.
-	turnUndone int
-	memory     *Memory
-	others     []model.RowScore // of a runner-up; reused
-	done       []placed         // in this turn; reused
-	text       []byte           // reused
-	verbs      []verb
-	held       []placed
-	pipelined  []placed
-	without    []*model.Task // a place in this turn
-	kept       *kept         // by the present step; nil: nothing
-	unsettled  bool          // the present turn rests on what is kept, which no kind of jobs tells
+	waits     *report.Waits
+	result    turnResult // of the present turn
+	memory    *Memory
+	others    []model.RowScore // of a runner-up; reused
+	done      []placed         // in this turn; reused
+	text      []byte           // reused
+	verbs     []verb
+	held      []placed
+	pipelined []placed
+	without   []*model.Task // a place in this turn
+	kept      *kept         // by the present step; nil: nothing
 }
 
 // placed is a placement that is not kept (yet).

@@ -39,11 +39,21 @@ func (o *outcome) equal(p *outcome) bool {
 	})
 }
 
-// outcomeOf makes an outcome of a turn's notes: of several on one thing the last.
-func outcomeOf(j *model.Job, notes []noted, undone int) *outcome {
-	out := &outcome{undone: undone}
-	last := make(map[*model.Task]*model.Wait, len(notes))
-	for _, x := range notes {
+// turnResult is what a turn of a job comes to.
+type turnResult struct {
+	notes     []noted
+	undone    int  // tasks that it placed and undid; -1: it did neither
+	unsettled bool // it rests on what is kept, which no kind of jobs tells
+}
+
+// reset begins a turn.
+func (r *turnResult) reset() { r.notes, r.undone, r.unsettled = r.notes[:0], -1, false }
+
+// outcome is what it comes to for every job of the kind: of several notes on one thing the last.
+func (r *turnResult) outcome(j *model.Job) *outcome {
+	out := &outcome{undone: r.undone}
+	last := make(map[*model.Task]*model.Wait, len(r.notes))
+	for _, x := range r.notes {
 		last[x.task] = x.wait
 	}
 	if w, ok := last[nil]; ok {
@@ -103,7 +113,7 @@ func (x *Cycle) tell(j *model.Job, out *outcome) {
 
 // note sets the wait of a job or of one of its tasks, or takes it away; the turn's outcome has it, too.
 func (x *Cycle) note(j *model.Job, t *model.Task, w *model.Wait) {
-	x.notes = append(x.notes, noted{t, w})
+	x.result.notes = append(x.result.notes, noted{t, w})
 	x.waits.Set(j, t, w)
 }
 

@@ -158,8 +158,8 @@ func (x *Cycle) find(t *model.Task) (p placed, found bool) {
 		x.taskWait(t, report.Builtin("volumes", err.Error()), nil)
 		return placed{}, false
 	}
-	if first := x.takeKept(t, choice.Row); first != nil {
-		x.unsettled = true
+	if first := x.kept.take(t, choice.Row); first != nil {
+		x.result.unsettled = true
 		x.taskWait(t, report.KeptFor(first), nil)
 		return placed{}, false
 	}
@@ -222,7 +222,7 @@ func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, d
 	}
 	x.txn.Rollback(start)
 	x.kept.undo()
-	x.turnUndone = len(done)
+	x.result.undone = len(done)
 	x.waits.SetUndone(j, len(done))
 	wait := x.waits.ForJob(j, report.RolledBack(ready.Reason(), len(done)))
 	wait.Tried = x.tried(j, done)

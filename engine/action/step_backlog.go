@@ -248,7 +248,7 @@ func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
 		r.version = j.Version // touched, and as it was
 	}
 	if k != nil {
-		l.settle(k, outcomeOf(j, x.notes, x.turnUndone))
+		l.settle(k, x.result.outcome(j))
 		if p == nil {
 			p = l.parkAt(c, k)
 		}
@@ -267,7 +267,7 @@ func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
 // drop notes for every job of a queue that is left out why.
 func (l *stepBacklog) drop(q *model.Queue, reason model.Reason) {
 	x := l.b.x
-	x.notes = x.notes[:0]
+	x.result.reset()
 	why := &outcome{undone: -1, notes: []note{{ofJob, &model.Wait{Action: x.waits.Action, Reason: reason}}}}
 	if known := l.drops[q]; known != nil && known.equal(why) {
 		why = known

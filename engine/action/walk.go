@@ -53,10 +53,10 @@ func (x *Cycle) tryJobs(q *model.Queue, jobs attempts, v visit) (effect bool) {
 
 // try gives a job a turn, which has an effect if anything of it is left.
 func (x *Cycle) try(j *model.Job, v visit) (again, effect bool) {
-	x.notes, x.turnUndone, x.unsettled = x.notes[:0], -1, false
+	x.result.reset()
 	content := x.c.Content()
 	again = v.turn(j)
-	effect = again || x.unsettled || x.c.Content() != content
+	effect = again || x.result.unsettled || x.c.Content() != content
 	if effect && len(x.plan.Binds)+len(x.plan.Admits) > 0 {
 		x.txn.Commit() // the cycle will not be undone as a whole
 	}
