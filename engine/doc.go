@@ -26,6 +26,7 @@
 //	rules/source           YAML and JSON -> values that know their place; issues with positions
 //	rules/tables           Volcano's plugins, actions and default configuration as YAML, embedded
 //	rules/admission        what is filled in and refused before it is stored, as YAML, embedded
+//	engine/follow          how what is kept beside objects follows them: logs with cursors, and slots
 //	engine/model           the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
 //	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
 //	engine/topology        who is placed in which topology domain, and what pods' terms of affinity and spread say of a node
@@ -80,6 +81,7 @@
 //	session   a policy at work on a cluster: it answers sites, and remembers what still holds
 //	class     the tasks that agree in all that the active rows read
 //	column    the verdicts, or the scores of one row, of one class: an entry a node
+//	slot      the small number of an object while it is there, by which others keep what they know of it
 //	txn       one undo log over the state, with savepoints
 //	kept, held, undone   the three endings of a job's turn
 package engine

@@ -21,8 +21,8 @@ const (
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
-	ofPolicy   = "engine/language engine/model engine/quota engine/report engine/topology engine/volume rules rules/eval rules/source " +
-		"rules/tables crds/policy/v1alpha1"
+	ofPolicy   = "engine/follow engine/language engine/model engine/quota engine/report engine/topology engine/volume rules rules/eval " +
+		"rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/devices engine/reference/kept engine/reference/values"
 	simOurs        = "engine engine/model engine/policy rules/source statemachines/objects " + allCRDs
 	simOthers      = apiObjects + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
@@ -44,16 +44,17 @@ var mayImport = map[string]string{
 	"rules/source":             "",
 	"rules/admission":          "",
 	"rules/tables":             "",
-	"engine/model":             "crds/decode " + allCRDs,
-	"engine/quota":             "engine/model",
-	"engine/volume":            "engine/model",
+	"engine/follow":            "",
+	"engine/model":             "engine/follow crds/decode " + allCRDs,
+	"engine/quota":             "engine/follow engine/model",
+	"engine/volume":            "engine/follow engine/model",
 	"engine/report":            "engine/model",
-	"engine/topology":          "engine/model",
-	"engine/language":          "engine/model engine/quota engine/topology engine/volume rules rules/eval",
+	"engine/topology":          "engine/follow engine/model",
+	"engine/language":          "engine/follow engine/model engine/quota engine/topology engine/volume rules rules/eval",
 	"engine/policy":            ofPolicy,
 	"engine/policy/oracle":     "",
 	"engine/volcano":           "engine/policy rules rules/source",
-	"engine/action":            "engine/model engine/quota engine/policy engine/report",
+	"engine/action":            "engine/follow engine/model engine/quota engine/policy engine/report",
 	"engine":                   "engine/model engine/policy engine/action",
 	"engine/reference":         "engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
 	"engine/reference/devices": "engine/model",
@@ -101,6 +102,7 @@ var mayImportOthers = map[string]string{
 	"rules/source":            "gopkg.in/yaml.v3",
 	"rules/admission":         "",
 	"rules/tables":            "",
+	"engine/follow":           "",
 	"engine/model":            apiObjects + " " + podMath,
 	"engine/quota":            "",
 	"engine/report":           "",

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
@@ -16,7 +17,7 @@ type backlog struct {
 	c *model.Cluster
 	x *Cycle // the present one
 
-	cursor  model.Cursor[*model.Job]
+	cursor  follow.Cursor[*model.Job]
 	cycle   uint64
 	local   bool // a job's status is told by the job and its waits alone
 	steps   []*stepBacklog

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -21,7 +22,7 @@ type dictionary struct {
 	of     func(n *model.Node) string
 	codes  []int32  // by row
 	object []uint64 // by row: the version that the code is of, plus 1
-	cursor model.Cursor[int32]
+	cursor follow.Cursor[int32]
 	index  map[string]int32
 	Many   bool // the values are not few
 	retry  uint64

@@ -96,7 +96,6 @@ type (
 	// NodeView is a node as a value.
 	NodeView struct {
 		View[model.Node]
-		object              uint64
 		labels, annotations ref.Val // once they were read
 		taints              ref.Val // likewise
 		free                freeDevices
@@ -172,76 +171,6 @@ func (v *ClusterView) Value() any { return v }
 
 // Value implements ref.Val.
 func (v *specView) Value() any { return v }
-
-// TaskView is a task as rows see it.
-func (w *World) TaskView(t *model.Task) *TaskView {
-	if v, ok := t.View.(*TaskView); ok && v.World == w && v.Of == t {
-		return v
-	}
-	var v *TaskView
-	if w.Shared {
-		v = &TaskView{View: View[model.Task]{Memos: make([]Memo, w.layout.Memos.Task)}}
-	} else {
-		v = w.taskRoom(t.Job)
-		v.Memos = w.memoRoom.Slice(w.layout.Memos.Task)
-	}
-	v.Of, v.World, v.typ = t, w, w.typ.task
-	t.View = v
-	return v
-}
-
-// taskLot is how many views of tasks are made at once. They keep each other, and the tasks they are of, so they are of one job,
-// whose tasks come and go together.
-const taskLot = 8
-
-func (w *World) taskRoom(j *model.Job) *TaskView {
-	if len(w.lot) == 0 || w.lotOf != j {
-		w.lot, w.lotOf = make([]TaskView, min(max(j.Counts[model.Pending], 1), taskLot)), j
-	}
-	v := &w.lot[0]
-	w.lot = w.lot[1:]
-	return v
-}
-
-// JobView is a job as rows see it.
-func (w *World) JobView(j *model.Job) *JobView {
-	if v, ok := j.View.(*JobView); ok && v.World == w && v.Of == j {
-		return v
-	}
-	v := &JobView{View: View[model.Job]{Of: j, World: w, typ: w.typ.job, Memos: w.memoRoom.Slice(w.layout.Memos.Job)}}
-	j.View = v
-	return v
-}
-
-// QueueView is a queue as rows see it, null for none.
-func (w *World) QueueView(q *model.Queue) ref.Val {
-	if q == nil {
-		return types.NullValue
-	}
-	if v, ok := q.View.(*QueueView); ok && v.World == w && v.Of == q {
-		return v
-	}
-	v := &QueueView{
-		View:   View[model.Queue]{Of: q, World: w, typ: w.typ.queue, Memos: make([]Memo, w.layout.Memos.Queue)},
-		labels: w.stringMap(q.Labels), annotations: w.stringMap(q.Annotations),
-	}
-	v.spec = specView{View: View[model.Queue]{Of: q, World: w, typ: w.typ.spec}}
-	q.View = v
-	return v
-}
-
-// NodeView is the node in a row as rows of a policy see it.
-func (w *World) NodeView(row int32) *NodeView {
-	n := w.c.Nodes.Rows[row]
-	if v, ok := n.View.(*NodeView); ok && v.World == w && v.Of == n && v.object == w.c.Nodes.Object[row] {
-		return v
-	}
-	v := &NodeView{
-		View: View[model.Node]{Of: n, World: w, typ: w.typ.node, Memos: make([]Memo, w.layout.Memos.Node)}, object: w.c.Nodes.Object[row],
-	}
-	n.View = v
-	return v
-}
 
 func (v *NodeView) taintList() ref.Val {
 	if v.taints == nil {

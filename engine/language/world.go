@@ -33,10 +33,9 @@ type World struct {
 	noStrings ref.Val // the map without entries
 	noWords   ref.Val // the list without strings
 	memoRoom  model.Slab[Memo]
-	lot       []TaskView // views that are still to be used, for tasks of lotOf
-	lotOf     *model.Job
+	views     views
 	dims      *Dims
-	// Shared says that several goroutines evaluate at once: what is not of one node is only read.
+	// Shared says that several goroutines evaluate at once: what is not of one node is only read. It begins by Share.
 	Shared       bool
 	Cycle        uint64
 	dictionaries map[aspect]*dictionary // of what only the objects of nodes tell
@@ -88,6 +87,7 @@ func (w *World) Init(c *model.Cluster, layout Layout, values Values) {
 	w.dims = &Dims{Dims: c.Dims, Shared: &w.Shared}
 	w.Topology = topology.New(c, func(t *model.Task) *topology.TaskMemo { return &w.TaskView(t).topology })
 	w.ClusterView = &ClusterView{View: View[model.Cluster]{Of: c, World: w, typ: w.typ.cluster, Memos: make([]Memo, layout.Memos.Cluster)}}
+	w.LimitViews()
 }
 
 // Anew is the same moment of the cycle, seen by one who has seen nothing yet.

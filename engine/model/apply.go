@@ -11,6 +11,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
 // Options of a new cluster. The zero value is usable.
@@ -52,6 +53,9 @@ func NewCluster(o Options) *Cluster {
 			specs:     map[string]*jobSpec{},
 			templates: map[string]*Template{},
 		},
+	}
+	for _, slots := range []*follow.Slots{&c.Slots.Tasks, &c.Slots.Jobs, &c.Slots.Queues} {
+		slots.Take() // that of objects which no cluster has
 	}
 	c.Nodes.Index = map[string]int32{}
 	c.Nodes.dims = c.Dims
@@ -295,6 +299,9 @@ func (c *Cluster) settle() {
 	}
 	c.books.nodesChanged, c.books.totalsChanged = false, false
 	c.Nodes.letGo()
+	for _, slots := range []*follow.Slots{&c.Slots.Tasks, &c.Slots.Jobs, &c.Slots.Queues, &c.Nodes.Slots} {
+		slots.Settle()
+	}
 }
 
 // SetNodeOrder says how ties of nodes are broken: the lowest rank wins, and nodes that rank does not name
@@ -339,6 +346,7 @@ func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 	}
 	c.books.guess = append(c.books.guess, row)
 	n.Object[row]++
+	n.Slots.Change(row)
 	c.touchNode(row)
 }
 
@@ -379,6 +387,7 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 	case len(m.errs) > 0 && !t.Status.onNode():
 		// What we cannot read we do not place.
 	case old == nil:
+		t.Slot = c.Slots.Tasks.Take()
 		c.Tasks[t.Key] = t
 		c.joinJob(t)
 		c.seat(t)
@@ -437,7 +446,9 @@ func (c *Cluster) replaceTask(t, next *Task) {
 		c.leaveJob(t)
 	}
 	role := t.role
+	next.Slot = t.Slot
 	*t = *next
+	c.Slots.Tasks.Change(t.Slot)
 	if stays {
 		t.Job = job
 		if t.share(job.role(t.Role)); t.role != role {
@@ -451,6 +462,7 @@ func (c *Cluster) replaceTask(t, next *Task) {
 	}
 	if job.Orphan && stays {
 		c.readOrphan(job, t)
+		c.Slots.Jobs.Change(job.Slot)
 	}
 	c.account(t, 1)
 	job.dropRole(role)
@@ -462,6 +474,7 @@ func (c *Cluster) removeTask(t *Task) {
 	c.account(t, -1)
 	c.leaveJob(t)
 	delete(c.Tasks, t.Key)
+	c.Slots.Tasks.Leave(t.Slot)
 	t.gone, t.Node = true, NoNode
 	c.touchTask(t, row)
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
 func class(name string, value int32, isDefault bool) *schedulingv1.PriorityClass {
@@ -294,9 +295,9 @@ func TestQueueComesAndGoes(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"Pending": 1, "Inqueue": 1}, q.Phases); diff != "" || j.Queue != q || q.Allocated.Get(CPU) != 1000 {
 		t.Errorf("allocated %g; phases (-want +got):\n%s", q.Allocated.Get(CPU), diff)
 	}
-	cursor := c.QueueLog.Next()
+	cursor := c.QueueLog.End()
 	apply(t, c, Delta{Delete, group("h", "q")}, Delta{Upsert, group("g", "other")})
-	if entries, ok := c.QueueLog.since(cursor); !ok || len(entries) == 0 || len(q.Jobs) != 0 || q.Allocated.Get(CPU) != 0 {
+	if entries, ok := cursor.Read(&c.QueueLog); !ok || len(entries) == 0 || len(q.Jobs) != 0 || q.Allocated.Get(CPU) != 0 {
 		t.Errorf("the queue has %d jobs, %g of cpu and %d log entries", len(q.Jobs), q.Allocated.Get(CPU), len(entries))
 	}
 	apply(t, c, Delta{Upsert, group("g", "q")}, Delta{Delete, queue("q")})
@@ -434,18 +435,35 @@ func TestPodChangesItsJobAndRole(t *testing.T) {
 	}
 }
 
-func TestViewsAreDroppedWithTheirObjects(t *testing.T) {
+func TestWhatIsKeptBySlotGoesWithItsObject(t *testing.T) {
 	c := cluster(t, node("n", "cpu=1"), queue("q"), group("g", "q"), pod("p", ""))
 	task, row := c.Tasks["a/p"], c.Nodes.Index["n"]
-	fill := func() { task.View, task.Job.View, c.Queues["q"].View, c.Nodes.Rows[row].View = 1, 1, 1, 1 }
-	fill()
-	apply(t, c, upserts(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}})...)
-	if task.View == nil || task.Job.View == nil || c.Queues["q"].View == nil || c.Nodes.Rows[row].View == nil {
-		t.Error("a view is gone though its object did not change")
+	var known struct{ task, job, queue, node follow.BySlot[int] }
+	kept := func() [4]int {
+		known.task.Follow(&c.Slots.Tasks)
+		known.job.Follow(&c.Slots.Jobs)
+		known.queue.Follow(&c.Slots.Queues)
+		known.node.Follow(&c.Nodes.Slots)
+		return [4]int{known.task.Get(task.Slot), known.job.Get(task.Job.Slot), known.queue.Get(c.Queues["q"].Slot), known.node.Get(row)}
 	}
-	apply(t, c, upserts(node("n", "cpu=1"), queue("q"), group("g", "q"), pod("p", ""))...)
-	if task.View != nil || task.Job.View != nil || c.Queues["q"].View != nil || c.Nodes.Rows[row].View != nil {
-		t.Error("a view outlived the object that it was made from")
+	kept()
+	known.task.Set(task.Slot, 1)
+	known.job.Set(task.Job.Slot, 1)
+	known.queue.Set(c.Queues["q"].Slot, 1)
+	known.node.Set(row, 1)
+	apply(t, c, upserts(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}})...)
+	if got := kept(); got != [4]int{1, 1, 1, 1} {
+		t.Errorf("something is forgotten though its object did not change: %v", got)
+	}
+	for i, o := range []any{pod("p", ""), group("g", "q"), queue("q"), node("n", "cpu=1")} {
+		apply(t, c, upserts(o)...)
+		want := [4]int{0, 1, 1, 1}
+		for k := range want[:i+1] {
+			want[k] = 0
+		}
+		if got := kept(); got != want {
+			t.Errorf("after %T: what is known of task, job, queue and node is %v, want %v", o, got, want)
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
 // Check recomputes from its tasks and objects everything that the cluster keeps, and returns the first promise that
@@ -18,6 +20,7 @@ func (c *Cluster) Check() error {
 	for _, check := range []func() error{
 		c.checkTasks, c.checkColumns, c.checkRows, c.checkNodes, c.checkJobs, c.checkQueues, c.checkTotals, c.checkWaiting, c.checkOrder,
 		c.checkQuotas, c.checkStorage,
+		func() error { return checkSlots(c) },
 	} {
 		if err := check(); err != nil {
 			return err
@@ -161,9 +164,8 @@ func (c *Cluster) checkRows() error {
 	n, used := &c.Nodes, 0
 	for row, node := range n.Rows {
 		if node == nil {
-			empty := len(n.Tasks[row]) == 0 && n.GPUs[row] == nil && n.AllocatableOf(int32(row)).Equal(nil)
-			if !empty || !slices.Contains(n.free, int32(row)) {
-				return fmt.Errorf("nodes: row %d is free, but holds something, or is not listed as free", row)
+			if len(n.Tasks[row]) > 0 || n.GPUs[row] != nil || !n.AllocatableOf(int32(row)).Equal(nil) {
+				return fmt.Errorf("nodes: row %d is free, but holds something", row)
 			}
 			continue
 		}
@@ -172,8 +174,8 @@ func (c *Cluster) checkRows() error {
 			return fmt.Errorf("node %s: is in row %d, but filed in %d", node.Name, row, at)
 		}
 	}
-	if used != len(n.Index) || used+len(n.free) != len(n.Rows) {
-		return fmt.Errorf("nodes: %d rows, %d in use, %d free, %d names", len(n.Rows), used, len(n.free), len(n.Index))
+	if used != len(n.Index) || n.Slots.Len() != len(n.Rows) {
+		return fmt.Errorf("nodes: %d rows, %d slots, %d in use, %d names", len(n.Rows), n.Slots.Len(), used, len(n.Index))
 	}
 	return nil
 }
@@ -467,9 +469,24 @@ func (c *Cluster) checkOrder() error {
 		len(n.Log.Entries), len(c.TaskLog.Entries), len(c.JobLog.Entries), len(c.QueueLog.Entries),
 		len(c.Storage.Log.Entries),
 	} {
-		if length > logLimit {
-			return fmt.Errorf("a log has %d entries, more than %d", length, logLimit)
+		if length > follow.LogLimit {
+			return fmt.Errorf("a log has %d entries, more than %d", length, follow.LogLimit)
 		}
 	}
 	return nil
+}
+
+// checkSlots: every object has a slot, or a row, of its own, and the others are free.
+func checkSlots(c *Cluster) error {
+	return errors.Join(c.Slots.Tasks.Check(slotsOf(c.Tasks, func(t *Task) int32 { return t.Slot })),
+		c.Slots.Jobs.Check(slotsOf(c.Jobs, func(j *Job) int32 { return j.Slot })),
+		c.Slots.Queues.Check(slotsOf(c.Queues, func(q *Queue) int32 { return q.Slot })), c.Nodes.Slots.Check(c.Nodes.byOrder))
+}
+
+func slotsOf[T any](objects map[string]T, slot func(T) int32) []int32 {
+	used := []int32{0}
+	for _, x := range objects {
+		used = append(used, slot(x))
+	}
+	return used
 }

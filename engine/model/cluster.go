@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
 // NoNode is the row of a task that is nowhere.
@@ -44,11 +46,14 @@ type Cluster struct {
 	// Claiming counts the tasks of ours that claim resources (DRA) and are Pending or Binding.
 	Claiming int
 
+	// Slots are those of tasks, jobs and queues. Slot 0 is that of objects which no cluster has.
+	Slots struct{ Tasks, Jobs, Queues follow.Slots }
+
 	// TaskLog, JobLog and QueueLog name what was touched, in order, for caches with a
 	// cursor of their own. A task's change touches its job and its queue; a job's change does not touch its tasks.
-	TaskLog  Log[*Task]
-	JobLog   Log[*Job]
-	QueueLog Log[*Queue]
+	TaskLog  follow.Log[*Task]
+	JobLog   follow.Log[*Job]
+	QueueLog follow.Log[*Queue]
 
 	// Clock is bumped by every change of anything.
 	Clock uint64
@@ -86,25 +91,18 @@ type Nodes struct {
 	Ranked uint64
 
 	// Object and Version are bumped when the node's object, or anything of the
-	// node, changes. Log names the touched rows in order.
+	// node, changes. Log names the touched rows in order. Slots are the rows.
 	Object  []uint64
 	Version []uint64
-	Log     Log[int32]
+	Log     follow.Log[int32]
+	Slots   follow.Slots
 
 	dims    *Dims
 	sorted  []int   // dims.Sorted(), of as many dimensions as there are columns
-	free    []int32 // rows to use again
 	byOrder []int32 // rows in use, by Order
 	few     Slab[*Task]
 	columns columnBook
 	rests   map[spotOf]float64 // see rest
-}
-
-// Log is an append-only list, which each reader follows by a Cursor of its own. When it grows past
-// its limit it is cut, and a reader whose cursor lies before Start must read everything again.
-type Log[T any] struct {
-	Start   uint64
-	Entries []T
 }
 
 // Node is what a node's object says.
@@ -121,9 +119,6 @@ type Node struct {
 	Images map[string]int64
 	// Object is for library code that wants the Kubernetes object. Never changed.
 	Object *corev1.Node
-	// View is a slot for the rule language's view of this node, owned by engine/policy;
-	// nil again after every change of the object.
-	View any
 
 	capacity  Resources
 	gpuCount  int
@@ -162,6 +157,7 @@ const (
 // Task is a pod, as a scheduler sees it.
 type Task struct {
 	Key       string // namespace/name
+	Slot      int32  // see Cluster.Slots
 	Name      string
 	Namespace string
 	UID       string
@@ -208,7 +204,6 @@ type Task struct {
 	Volumes []VolumeBind
 
 	Object *corev1.Pod
-	View   any // owned by engine/policy; nil again after every change of the object or of the job it belongs to
 
 	group     string // key of the PodGroup that the pod names; "" for none and for foreign pods
 	boundIn   string // the queue in which it was bound; "": not known, or not bound
@@ -228,6 +223,7 @@ type HostPort struct {
 // Job is a PodGroup and its tasks.
 type Job struct {
 	Key                string // namespace/name of the PodGroup
+	Slot               int32  // see Cluster.Slots
 	Name               string // of the Job or the pod for which the PodGroup was made; else the PodGroup's
 	Title              string // namespace/name by which people know it; the last tie of orders, before Key
 	Namespace          string
@@ -264,7 +260,6 @@ type Job struct {
 
 	Object  any // *v1beta1.PodGroup, nil for orphans
 	Version uint64
-	View    any // owned by engine/policy; nil again after every change of the object
 
 	owner    string // key of the batch Job that controls the PodGroup; "" for none
 	ownerUID types.UID
@@ -287,6 +282,7 @@ type Role struct {
 // Queue is a Volcano queue.
 type Queue struct {
 	Name        string
+	Slot        int32 // see Cluster.Slots
 	UID         string
 	CreatedAt   time.Time
 	Labels      map[string]string
@@ -315,7 +311,6 @@ type Queue struct {
 
 	Object  any // *v1beta1.Queue
 	Version uint64
-	View    any // owned by engine/policy; nil again after every change of the object
 
 	rests rests
 }

@@ -16,7 +16,7 @@ func (c *Cluster) joinJob(t *Task) {
 	j := c.Jobs[t.group]
 	if t.group == "" || j == nil || !t.mayJoin(j) {
 		j = &Job{
-			Key: orphanPrefix + t.Key, Orphan: true, Phase: PhasePending, QueueName: t.boundIn,
+			Slot: c.Slots.Jobs.Take(), Key: orphanPrefix + t.Key, Orphan: true, Phase: PhasePending, QueueName: t.boundIn,
 			Allocated: emptySum(), Request: emptySum(), GatedRequest: emptySum(),
 		}
 		c.readOrphan(j, t)
@@ -26,7 +26,7 @@ func (c *Cluster) joinJob(t *Task) {
 		}
 		c.enterQueue(j)
 	}
-	t.Job, t.View = j, nil
+	t.Job = j
 	t.share(j.role(t.Role))
 	j.Tasks = append(j.Tasks, t)
 	c.untidy(j)
@@ -35,7 +35,7 @@ func (c *Cluster) joinJob(t *Task) {
 // readOrphan fills in a job that stands for one pod.
 func (c *Cluster) readOrphan(j *Job, t *Task) {
 	j.Name, j.Title, j.Namespace, j.CreatedAt = t.Name, j.Key, t.Namespace, t.CreatedAt
-	j.Labels, j.Annotations, j.View = t.Labels, t.Annotations, nil
+	j.Labels, j.Annotations = t.Labels, t.Annotations
 	j.Preemptable = readPreemptable(t.Annotations, t.Labels, false)
 	j.PreemptableForGang = readPreemptable(t.Annotations, t.Labels, true)
 	j.PriorityClassName = t.PriorityClassName
@@ -49,6 +49,7 @@ func (c *Cluster) leaveJob(t *Task) {
 	if j.Orphan {
 		c.leaveQueue(j)
 		delete(c.Jobs, j.Key)
+		c.Slots.Jobs.Leave(j.Slot)
 		c.books.jobs = nil
 		if t.group != "" {
 			c.books.groupless.put(t.group, t.Key, t, false)
@@ -64,6 +65,7 @@ func (c *Cluster) rejoin(t *Task) {
 	c.account(t, -1)
 	c.leaveJob(t)
 	c.joinJob(t)
+	c.Slots.Tasks.Change(t.Slot)
 	c.account(t, 1)
 	c.touchJob(was)
 	c.touchTask(t, t.Node)
@@ -125,6 +127,7 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 	}
 	if j == nil {
 		j = next
+		j.Slot = c.Slots.Jobs.Take()
 		j.Allocated, j.Request, j.GatedRequest = emptySum(), emptySum(), emptySum()
 		c.Jobs[j.Key], c.books.jobs = j, nil
 	} else {
@@ -134,6 +137,7 @@ func (c *Cluster) upsertGroup(o *v1beta1.PodGroup, m *mistakes) {
 			members = slices.Clone(j.Tasks)
 		}
 		j.takeOver(next)
+		c.Slots.Jobs.Change(j.Slot)
 	}
 	if j.owner != "" {
 		c.books.owned.put(j.owner, j.Key, j, true)
@@ -167,7 +171,7 @@ func (j *Job) takeOver(next *Job) {
 	j.MinResources, j.HasMinResources = next.MinResources, next.HasMinResources
 	j.RoleMin, j.RoleMinTotal = next.RoleMin, next.RoleMinTotal
 	j.Name, j.Title, j.owner, j.ownerUID = next.Name, next.Title, next.owner, next.ownerUID
-	j.Phase, j.Object, j.View = next.Phase, next.Object, nil
+	j.Phase, j.Object = next.Phase, next.Object
 }
 
 // removeGroup leaves the group's tasks in jobs of their own.
@@ -178,6 +182,7 @@ func (c *Cluster) removeGroup(key string) {
 	}
 	j.tidy()
 	delete(c.Jobs, key)
+	c.Slots.Jobs.Leave(j.Slot)
 	c.books.jobs = nil
 	tasks := slices.Clone(j.Tasks)
 	for _, t := range tasks {
@@ -256,11 +261,13 @@ func (c *Cluster) upsertQueue(o *v1beta1.Queue, m *mistakes) {
 	}
 	if q := c.Queues[next.Name]; q != nil {
 		next.Jobs, next.Phases, next.Allocated, next.Request = q.Jobs, q.Phases, q.Allocated, q.Request
-		next.Version, next.rests = q.Version, q.rests
+		next.Slot, next.Version, next.rests = q.Slot, q.Version, q.rests
 		*q = *next
+		c.Slots.Queues.Change(q.Slot)
 		c.touchQueue(q)
 		return
 	}
+	next.Slot = c.Slots.Queues.Take()
 	c.Queues[next.Name], c.books.queues = next, nil
 	c.touchQueue(next)
 	for _, j := range c.books.queueless.list(next.Name) {
@@ -284,6 +291,7 @@ func (c *Cluster) removeQueue(name string) {
 		return
 	}
 	delete(c.Queues, name)
+	c.Slots.Queues.Leave(q.Slot)
 	c.books.queues = nil
 	for _, j := range byKey(q.Jobs) {
 		c.leaveQueue(j)
@@ -321,14 +329,16 @@ func (c *Cluster) readClasses() {
 	for _, j := range c.JobsByKey() {
 		changed := false
 		if v := c.classValue(j.PriorityClassName); v != j.Priority {
-			j.Priority, j.View, changed = v, nil, true
+			j.Priority, changed = v, true
+			c.Slots.Jobs.Change(j.Slot)
 		}
 		for _, t := range j.Tasks {
 			if t.gone || t.Job != j {
 				continue // the job is not tidied yet
 			}
 			if v := c.preemptionPolicy(t.Object); v != t.PreemptionPolicy {
-				t.PreemptionPolicy, t.View, changed = v, nil, true
+				t.PreemptionPolicy, changed = v, true
+				c.Slots.Tasks.Change(t.Slot)
 			}
 		}
 		if changed {

@@ -131,10 +131,8 @@ func present(v float64) float64 {
 
 // take gives a row to a new node: one that is free, or one more. Its columns hold nothing.
 func (n *Nodes) take(node *Node) int32 {
-	row := int32(len(n.Rows))
-	if last := len(n.free) - 1; last >= 0 {
-		row, n.free = n.free[last], n.free[:last]
-	} else {
+	row := n.Slots.Take()
+	if int(row) == len(n.Rows) {
 		n.addRow()
 	}
 	node.Row = row
@@ -163,7 +161,7 @@ func (n *Nodes) release(row int32) {
 	n.setAllocatable(row, nil)
 	delete(n.Index, n.Rows[row].Name)
 	n.Rows[row], n.GPUs[row], n.Tasks[row], n.Order[row] = nil, nil, nil, noRank
-	n.free = append(n.free, row)
+	n.Slots.Leave(row)
 }
 
 // attach adds a task to the list of its row, which is in key order.

@@ -66,30 +66,3 @@ func TestSeededNodeOrder(t *testing.T) {
 		t.Errorf("50 seeds gave %d orders only", len(seen))
 	}
 }
-
-func TestLog(t *testing.T) {
-	var l Log[int]
-	fill := func(n int) {
-		for range n {
-			l.Add(int(l.Next())) // so that an entry is its own cursor
-		}
-	}
-	since := func(cursor uint64, ok bool, length uint64) {
-		t.Helper()
-		entries, got := l.since(cursor)
-		if got != ok || uint64(len(entries)) != length {
-			t.Errorf("since %d: %d entries, %t; want %d, %t", cursor, len(entries), got, length, ok)
-		}
-		if len(entries) > 0 && entries[0] != int(cursor) {
-			t.Errorf("since %d: the first entry is %d", cursor, entries[0])
-		}
-	}
-	since(0, true, 0)
-	fill(logLimit)
-	since(10, true, logLimit-10)
-	fill(1) // and the older half is cut
-	since(10, false, 0)
-	since(logLimit/2, true, logLimit/2+1)
-	since(logLimit+1, true, 0)
-	since(logLimit+2, false, 0) // a cursor that this log never gave
-}

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
 // The random world: few names, so that objects meet, come back, and miss each other.
@@ -266,12 +267,55 @@ type machine struct {
 	c     *Cluster
 	x     *Txn
 	saves []saved
+	known struct{ tasks, jobs, queues, nodes follow.BySlot[string] } // what objects say
+	most  struct{ tasks, jobs, queues, nodes int }                   // how many there were at once
 }
 
 func (m *machine) Check(t *rapid.T) {
 	if err := m.c.Check(); err != nil {
 		t.Fatal(err)
 	}
+	c, k := m.c, &m.known
+	dense(t, "tasks", &c.Slots.Tasks, len(c.Tasks)+1, &m.most.tasks)
+	dense(t, "jobs", &c.Slots.Jobs, len(c.Jobs)+1, &m.most.jobs)
+	dense(t, "queues", &c.Slots.Queues, len(c.Queues)+1, &m.most.queues)
+	dense(t, "nodes", &c.Nodes.Slots, len(c.Nodes.Index), &m.most.nodes)
+	k.tasks.Follow(&c.Slots.Tasks)
+	k.jobs.Follow(&c.Slots.Jobs)
+	k.queues.Follow(&c.Slots.Queues)
+	k.nodes.Follow(&c.Nodes.Slots)
+	for _, task := range c.Tasks {
+		know(t, &k.tasks, task.Slot, fmt.Sprintf("%p %p %p %s", task, task.Object, task.Job, task.PreemptionPolicy))
+	}
+	for _, j := range c.Jobs {
+		know(t, &k.jobs, j.Slot, fmt.Sprintf("%p %p %d %v %v", j, j.Object, j.Priority, j.Labels, j.CreatedAt))
+	}
+	for _, q := range c.Queues {
+		know(t, &k.queues, q.Slot, fmt.Sprintf("%p %p", q, q.Object))
+	}
+	for _, row := range c.Nodes.ByOrder() {
+		know(t, &k.nodes, row, fmt.Sprintf("%p %p", c.Nodes.Rows[row], c.Nodes.Rows[row].Object))
+	}
+}
+
+// addedInAStep is how many objects of a kind may come in a step, those counted that are gone at its end: each delta may leave every task in
+// a job of its own.
+const addedInAStep = 6 * 7
+
+// dense holds that there are no more slots than there were objects at once, and came in one step.
+func dense(t *rapid.T, what string, s *follow.Slots, there int, most *int) {
+	*most = max(*most, there)
+	if s.Len() > *most+addedInAStep {
+		t.Fatalf("%d slots of %s, of which there were %d", s.Len(), what, *most)
+	}
+}
+
+// know keeps what an object says, unless it is kept already, and still so.
+func know(t *rapid.T, known *follow.BySlot[string], slot int32, text string) {
+	if was := known.Get(slot); was != "" && was != text {
+		t.Fatalf("in slot %d is %s, and nobody was told: %s was", slot, text, was)
+	}
+	known.Set(slot, text)
 }
 
 // pick draws a task or job of those for which ok holds; the zero value if there is none.

@@ -9,6 +9,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/ephemeral"
+
+	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
 // The kinds of objects that storage is made of.
@@ -32,7 +34,7 @@ type Storage struct {
 	Objects map[StorageID]metav1.Object
 	// Version is bumped by every change of an object, of a promise, and of who uses a claim; Log names what changed.
 	Version uint64
-	Log     Log[StorageID]
+	Log     follow.Log[StorageID]
 
 	promised map[StorageID]map[string]int // to what, and by how many tasks
 	users    map[string]int               // claim -> tasks that have a node, or are promised one

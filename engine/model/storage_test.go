@@ -123,12 +123,12 @@ func TestStorageObjects(t *testing.T) {
 	if got := c.Storage.Objects[StorageID{StorageClass, "fast"}]; got != class {
 		t.Errorf("the class is %v", got)
 	}
-	before := c.Storage.Log.Next()
+	before := c.Storage.Log.End()
 	apply(t, c, Delta{Op: Delete, Object: claimNamed("c1")})
 	if _, there := c.Storage.Objects[StorageID{VolumeClaim, "a/c1"}]; there {
 		t.Error("the claim is still there")
 	}
-	changed, ok := c.Storage.Log.since(before)
+	changed, ok := before.Read(&c.Storage.Log)
 	if diff := cmp.Diff([]StorageID{{VolumeClaim, "a/c1"}}, changed); diff != "" || !ok {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}

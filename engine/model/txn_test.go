@@ -28,13 +28,13 @@ func TestRollbackRestoresWhatWas(t *testing.T) {
 	if g.PlacedNow != 2 || g.Phase != PhaseInqueue || !g.AdmittedNow || c.Queues["q"].Phases[PhaseInqueue] != 1 {
 		t.Errorf("placed %d, phase %s, admitted %t", g.PlacedNow, g.Phase, g.AdmittedNow)
 	}
-	version, cursor := c.Nodes.Version[row], c.Nodes.Log.Next()
+	version, cursor := c.Nodes.Version[row], c.Nodes.Log.End()
 	x.Rollback(saved)
 	check(t, c)
 	if diff := cmp.Diff(middle, dump(c)); diff != "" {
 		t.Errorf("rolled back to the middle (-then +now):\n%s", diff)
 	}
-	if entries, _ := c.Nodes.Log.since(cursor); c.Nodes.Version[row] == version || !slices.Contains(entries, row) {
+	if entries, _ := cursor.Read(&c.Nodes.Log); c.Nodes.Version[row] == version || !slices.Contains(entries, row) {
 		t.Error("a rollback is no change of its node")
 	}
 	x.Rollback(0)
@@ -130,7 +130,10 @@ func TestCheckSees(t *testing.T) {
 		"node index":      func(c *Cluster) { c.Nodes.Index["x"] = 0 },
 		"row":             func(c *Cluster) { c.Nodes.Rows[0].Row = 3 },
 		"short column":    func(c *Cluster) { c.Nodes.Version = nil },
-		"free row":        func(c *Cluster) { c.Nodes.free = append(c.Nodes.free, 0) },
+		"free row":        func(c *Cluster) { c.Nodes.Slots.Leave(0) },
+		"lost slot":       func(c *Cluster) { c.Slots.Tasks.Take() },
+		"slot of two":     func(c *Cluster) { c.Tasks["a/p"].Slot = c.Tasks["a/run"].Slot },
+		"no slot of jobs": func(c *Cluster) { c.Jobs["a/g"].Slot = 0 },
 		"total":           func(c *Cluster) { c.Total[CPU]++ },
 		"cluster used":    func(c *Cluster) { c.Used[CPU]++ },
 		"ready nodes":     func(c *Cluster) { c.ReadyNodes++ },
@@ -169,16 +172,16 @@ func TestCheckSees(t *testing.T) {
 
 func TestAStepIsLogged(t *testing.T) {
 	c := cluster(t, queue("q"), group("g", "q"), node("n", "cpu=4 pods=9"), pod("p", "cpu=1"))
-	nodes, jobs, queues, clock, objects := c.Nodes.Log.Next(), c.JobLog.Next(), c.QueueLog.Next(), c.Clock, c.ObjectClock
+	nodes, jobs, queues, clock, objects := c.Nodes.Log.End(), c.JobLog.End(), c.QueueLog.End(), c.Clock, c.ObjectClock
 	row := c.Nodes.Index["n"]
 	c.Begin().Allocate(c.Tasks["a/p"], row, nil)
-	if got, ok := c.Nodes.Log.since(nodes); !ok || !slices.Equal(got, []int32{row}) {
+	if got, ok := nodes.Read(&c.Nodes.Log); !ok || !slices.Equal(got, []int32{row}) {
 		t.Errorf("nodes touched: %v, %t", got, ok)
 	}
-	if got, ok := c.JobLog.since(jobs); !ok || !slices.Equal(got, []*Job{c.Jobs["a/g"]}) {
+	if got, ok := jobs.Read(&c.JobLog); !ok || !slices.Equal(got, []*Job{c.Jobs["a/g"]}) {
 		t.Errorf("%d jobs touched, %t", len(got), ok)
 	}
-	if got, ok := c.QueueLog.since(queues); !ok || !slices.Equal(got, []*Queue{c.Queues["q"]}) {
+	if got, ok := queues.Read(&c.QueueLog); !ok || !slices.Equal(got, []*Queue{c.Queues["q"]}) {
 		t.Errorf("%d queues touched, %t", len(got), ok)
 	}
 	if c.Clock == clock || c.ObjectClock != objects {

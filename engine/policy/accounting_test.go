@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"pgregory.net/rapid"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -40,7 +41,7 @@ func largestFunction() *Accounting {
 type largestState struct {
 	derived
 	x      *Attribute
-	cursor model.Cursor[*model.Job]
+	cursor follow.Cursor[*model.Job]
 	of     map[*model.Job]float64
 }
 

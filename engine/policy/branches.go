@@ -3,6 +3,7 @@ package policy
 import (
 	"container/heap"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
@@ -53,7 +54,7 @@ type branches[N comparable] struct {
 
 	begun  bool
 	clock  uint64 // of the cluster
-	cursor model.Cursor[*model.Queue]
+	cursor follow.Cursor[*model.Queue]
 	parts  map[N]*keyPart[N]
 	again  func(N) bool // x.reread
 }
@@ -296,7 +297,7 @@ type quotaBranches struct {
 	now     *treeState
 	each    *eval.Each // of a queue on the path
 	version uint64
-	moved   model.Cursor[*model.Queue]
+	moved   follow.Cursor[*model.Queue]
 }
 
 func (h *quotaBranches) update() bool {
@@ -342,7 +343,7 @@ type shareBranches struct {
 	s     *Session
 	of    *Attribute
 	tree  *language.ShareTree // nil: not looked at yet
-	moved model.Cursor[*quota.Group]
+	moved follow.Cursor[*quota.Group]
 }
 
 func (h *shareBranches) update() bool {

@@ -1,6 +1,9 @@
 package policy
 
-import "github.com/celsius-scheduler/celsius/engine/model"
+import (
+	"github.com/celsius-scheduler/celsius/engine/follow"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
 
 // What stands in a verdict beside 0 (the node can be chosen where the task fits) and the numbers of rules.
 const (
@@ -28,7 +31,7 @@ type Class struct {
 	// oneTask says that it is but what one task with volumes sees of its class.
 	oneTask bool
 
-	cursor  model.Cursor[int32] // in the log of nodes
+	cursor  follow.Cursor[int32] // in the log of nodes
 	epoch   string
 	cells   []cell             // by row of the node table
 	fitting [fitsLater + 1]int // how many cells fit, now and later

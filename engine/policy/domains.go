@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/topology"
 )
@@ -11,10 +12,10 @@ import (
 type domains struct {
 	// context is nil where nobody's terms concern the class: then this costs nothing.
 	context *topology.Context
-	moves   uint64                // of nodes between domains
-	cursors []model.Cursor[int32] // in the logs of what the context watches
-	scored  []uint64              // by row: the node's version, plus 1, of the scores that do not read the context
-	marked  []uint64              // by row: the round in which it was looked at again
+	moves   uint64                 // of nodes between domains
+	cursors []follow.Cursor[int32] // in the logs of what the context watches
+	scored  []uint64               // by row: the node's version, plus 1, of the scores that do not read the context
+	marked  []uint64               // by row: the round in which it was looked at again
 	round   uint64
 	around  []int32 // rows of the last round, in the nodes' order
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
@@ -43,8 +44,8 @@ func hdrfFunction() *Accounting {
 type shareState struct {
 	derived
 	x       *Attribute
-	jobs    model.Cursor[*model.Job]
-	queues  model.Cursor[*model.Queue]
+	jobs    follow.Cursor[*model.Job]
+	queues  follow.Cursor[*model.Queue]
 	tree    *quota.Shares
 	total   model.Resources
 	paths   map[*model.Queue][]string

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -21,8 +22,8 @@ type Heap[T comparable] struct {
 	tie     func(a, b T) int // of those created at the same moment
 	version func(T) uint64
 	items   map[T]*heapItem[T] // where an object's item is found
-	log     *model.Log[T]
-	cursor  model.Cursor[T] // in log
+	log     *follow.Log[T]
+	cursor  follow.Cursor[T] // in log
 	clock   uint64
 	objects uint64 // the cluster's ObjectClock
 	far     reach  // of what the keys read: how much is read again when anything changed

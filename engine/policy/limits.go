@@ -23,6 +23,7 @@ func (s *Session) forget() {
 		s.NamespacesSwept = model.Swept(len(s.Namespaces))
 	}
 	s.Topology.Forget(s.Keep)
+	s.LimitViews()
 }
 
 // there says whether the cluster has the owner of an attribute; namespaces are the names of those that it has.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
@@ -267,14 +268,14 @@ type treeState struct {
 
 	*TreePlaces
 	dims   int // how many resources were known
-	cursor model.Cursor[*model.Queue]
+	cursor follow.Cursor[*model.Queue]
 	// What the tree is made of: what queues say of themselves, their views, and what is said of all.
 	parties []quota.Party
 	views   []ref.Val
 	shared  []byte
 	// changed is when a queue's sums were last found to differ; moved lists whose did.
 	changed []uint64
-	moved   model.Log[*model.Queue]
+	moved   follow.Log[*model.Queue]
 }
 
 // treeOf is a tree as the cluster is now.

@@ -109,7 +109,7 @@ func split[T bool | float64](s *evaluator, n int, q *query, f *language.Frame, r
 	first := workers[0]
 	first.failed = append(first.failed, given(each, q.Expr, first, rows[:1], out[:1])...)
 	rows, out = rows[1:], out[1:]
-	s.w.Shared = true
+	s.w.Share()
 	var others sync.WaitGroup
 	for _, w := range workers[1:] {
 		others.Go(func() { drain(w) })

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -86,9 +87,9 @@ type sumState struct {
 	derived
 	x *Attribute
 	// How far the log of its members was read: the one of these that they are in.
-	tasks  model.Cursor[*model.Task]
-	jobs   model.Cursor[*model.Job]
-	queues model.Cursor[*model.Queue]
+	tasks  follow.Cursor[*model.Task]
+	jobs   follow.Cursor[*model.Job]
+	queues follow.Cursor[*model.Queue]
 
 	members map[any]sumMember
 	// totals are by owner (a queue, a job, the name of a namespace, nil for the cluster), then by what `by` gives, "" without it.
@@ -271,7 +272,7 @@ func (st *sumState) replay(language.Stamp) bool {
 }
 
 // replayed puts in the present values of the members that changed; false: it is not known which did.
-func replayed[T any](st *sumState, cursor *model.Cursor[T], log *model.Log[T]) bool {
+func replayed[T any](st *sumState, cursor *follow.Cursor[T], log *follow.Log[T]) bool {
 	entries, ok := cursor.Read(log)
 	for _, m := range entries {
 		st.member(m)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
@@ -135,7 +136,7 @@ type fillState struct {
 	x     *Attribute
 	reads *claimReads
 
-	cursor model.Cursor[*model.Queue]
+	cursor follow.Cursor[*model.Queue]
 	shared []byte         // what the claims read of the cluster
 	queues []*model.Queue // in name order
 	index  map[*model.Queue]int

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -24,7 +25,7 @@ type Shares struct {
 	before   []bool // the same memory, of the last time
 	root     *Group
 	members  map[string]*leaf
-	moved    model.Log[*Group] // whose ranks have changed
+	moved    follow.Log[*Group] // whose ranks have changed
 }
 
 // Group is an inner node of Shares. Its children are in the order of their names, so that sums do not depend on history.
@@ -283,7 +284,7 @@ func (c *standing) add(o *standing, least float64) {
 
 // Moved lists the groups whose ranks have changed since the last time that a reader asked. They may repeat, and the list is valid until
 // the next question. Where ok is false, it is not known which have.
-func (s *Shares) Moved(reader *model.Cursor[*Group]) (groups []*Group, ok bool) {
+func (s *Shares) Moved(reader *follow.Cursor[*Group]) (groups []*Group, ok bool) {
 	s.count(s.root)
 	return reader.Read(&s.moved)
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -23,7 +24,7 @@ type Counts struct {
 	memo func(*model.Task) *TaskMemo
 
 	clock      uint64 // of the cluster, when all this was so
-	cursor     model.Cursor[*model.Task]
+	cursor     follow.Cursor[*model.Task]
 	objects    uint64 // ObjectClock
 	namespaces uint64 // NamespaceClock
 

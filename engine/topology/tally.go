@@ -3,6 +3,7 @@ package topology
 import (
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -78,7 +79,7 @@ type Tally struct {
 	total  int64
 
 	// Log names the domains whose counts changed; AllDomains stands for all.
-	Log model.Log[int32]
+	Log follow.Log[int32]
 }
 
 // at is the count of a row's domain; ok is false where the node is in none.

@@ -22,6 +22,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumerestrictions"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumezone"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -32,7 +33,7 @@ type Volumes struct {
 	ctx      context.Context //nolint:containedctx // it carries the logger that discards, which the plugins take from nowhere else
 	indexers map[string]cache.Indexer
 	book     *notebook
-	cursor   model.Cursor[model.StorageID]
+	cursor   follow.Cursor[model.StorageID]
 
 	binding      *volumebinding.VolumeBinding
 	zone, limits filter

@@ -1,27 +1,39 @@
-package model
+package follow
 
-// A Log holds so many entries before its older half is cut: at most logLimit, at least logLeast.
+import "slices"
+
+// A Log holds so many entries before its older half is cut: at most LogLimit, at least logLeast.
 const (
-	logLimit = 1 << 16
+	LogLimit = 1 << 16
 	logLeast = 1 << 12
 	// logShare is how many times as long as what it is about a log may be: to read that anew costs a reader no more than a log of
 	// that length, and the entries keep what is long gone.
 	logShare = 4
 )
 
+// Log is an append-only list, which each reader follows by a Cursor of its own. When it grows past
+// its limit it is cut, and a reader whose cursor lies before Start must read everything again.
+type Log[T any] struct {
+	Start   uint64
+	Entries []T
+}
+
 // Add appends an entry, in constant time on the average.
-func (l *Log[T]) Add(entry T) { l.AddOf(entry, logLimit) }
+func (l *Log[T]) Add(entry T) { l.AddOf(entry, LogLimit) }
 
 // AddOf is Add to a log about so many things.
 func (l *Log[T]) AddOf(entry T, things int) {
-	if len(l.Entries) >= min(max(logShare*things, logLeast), logLimit) {
+	if len(l.Entries) >= min(max(logShare*things, logLeast), LogLimit) {
 		cut := len(l.Entries) / 2
 		n := copy(l.Entries, l.Entries[cut:])
 		clear(l.Entries[n:]) // so that what is cut can be collected
 		l.Entries = l.Entries[:n]
 		l.Start += uint64(cut)
 	}
-	l.Entries = Append(l.Entries, entry)
+	if n := len(l.Entries); n == cap(l.Entries) {
+		l.Entries = slices.Grow(l.Entries, n+1) // the built-in one gives a long list but a quarter more
+	}
+	l.Entries = append(l.Entries, entry)
 }
 
 // Next is the number of the next entry.

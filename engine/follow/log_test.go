@@ -1,4 +1,4 @@
-package model
+package follow
 
 import (
 	"slices"
@@ -44,7 +44,7 @@ func TestCursorFollows(t *testing.T) {
 	if end := l.End(); end != c {
 		t.Errorf("the end is %v, not %v", end, c)
 	}
-	for i := range 2 * logLimit {
+	for i := range 2 * LogLimit {
 		l.Add(i)
 	}
 	expect("after a cut", 1)
@@ -55,4 +55,32 @@ func TestCursorFollows(t *testing.T) {
 	if anew != 2 {
 		t.Error("it goes on in the middle of another log")
 	}
+}
+
+func TestLog(t *testing.T) {
+	t.Parallel()
+	var l Log[int]
+	fill := func(n int) {
+		for range n {
+			l.Add(int(l.Next())) // so that an entry is its own cursor
+		}
+	}
+	since := func(cursor uint64, ok bool, length uint64) {
+		t.Helper()
+		entries, got := l.since(cursor)
+		if got != ok || uint64(len(entries)) != length {
+			t.Errorf("since %d: %d entries, %t; want %d, %t", cursor, len(entries), got, length, ok)
+		}
+		if len(entries) > 0 && entries[0] != int(cursor) {
+			t.Errorf("since %d: the first entry is %d", cursor, entries[0])
+		}
+	}
+	since(0, true, 0)
+	fill(LogLimit)
+	since(10, true, LogLimit-10)
+	fill(1) // and the older half is cut
+	since(10, false, 0)
+	since(LogLimit/2, true, LogLimit/2+1)
+	since(LogLimit+1, true, 0)
+	since(LogLimit+2, false, 0) // a cursor that this log never gave
 }
