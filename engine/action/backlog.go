@@ -24,26 +24,19 @@ type backlog struct {
 	bySteps map[*policy.Step]*stepBacklog
 	records map[*model.Job]*record
 
-	listed  []*record // jobs with a queue, in key order
-	open    []*record // jobs that may wait for something, by queue and key
-	touched []*record // jobs with a queue that changed
-	fresh   []*record // those of open that not every step has its answer for, in key order
-	looked  []*record // whose waits and statuses are to be told anew in this cycle
-
-	known   []*model.JobStatus // of listed; what plans have of it is never changed in place
-	owned   bool               // no plan has known yet
-	waiting []model.Wait       // of open; never changed in place
-	changed bool               // waiting is to be listed anew
-	slabs   slabs
-	dueNow  []dueOrder // reused
+	listed statusList // of jobs with a queue
+	open   waitList   // of jobs that may wait for something
+	fresh  []*record  // those of open that not every step has its answer for, in key order
+	looked []*record  // whose waits and statuses are to be told anew in this cycle
+	slabs  slabs
+	dueNow []dueOrder // reused
 }
 
 // slabs are where what is kept of jobs is made.
 type slabs struct {
-	records  model.Slab[record]
-	at       model.Slab[*parked]
-	parked   model.Slab[parked]
-	statuses model.Slab[model.JobStatus]
+	records model.Slab[record]
+	at      model.Slab[*parked]
+	parked  model.Slab[parked]
 }
 
 // record is one job.
@@ -110,7 +103,8 @@ func byQueue(a, b *record) int {
 // reset begins anew, with a look at every job.
 func (b *backlog) reset() {
 	clear(b.records)
-	b.listed, b.open, b.fresh, b.waiting, b.changed = nil, nil, nil, nil, true
+	b.fresh = nil
+	var listed, open []*record
 	for _, l := range b.steps {
 		l.reset()
 	}
@@ -118,15 +112,15 @@ func (b *backlog) reset() {
 		r := b.record(j)
 		r.queue, r.listed, r.version = j.QueueName, j.Seated(), j.Version
 		if r.listed {
-			b.listed = append(b.listed, r)
+			listed = append(listed, r)
 		}
 		if r.open = report.MayWait(j); r.open {
-			b.open = append(b.open, r)
+			open = append(open, r)
 			b.refresh(r)
 		}
 	}
-	slices.SortFunc(b.open, byQueue)
-	b.known, b.owned, b.touched = make([]*model.JobStatus, len(b.listed)), true, slices.Clone(b.listed)
+	b.listed.reset(listed)
+	b.open.reset(open)
 }
 
 // record makes a job's record.
@@ -151,7 +145,7 @@ func (b *backlog) sync(j *model.Job) {
 		return
 	}
 	r.version = j.Version
-	b.list(r, there && j.Seated())
+	b.listed.put(r, there && j.Seated())
 	b.toOpen(r, there && report.MayWait(j))
 	if !there {
 		delete(b.records, j)
@@ -166,45 +160,16 @@ func (r *record) forget() {
 	}
 }
 
-// list puts a job among those that have a status, or takes it from there.
-func (b *backlog) list(r *record, listed bool) {
-	if listed {
-		b.touched = append(b.touched, r)
-	}
-	if r.listed == listed {
-		return
-	}
-	r.listed = listed
-	i, _ := slices.BinarySearchFunc(b.listed, r, byKey)
-	b.own()
-	if r.status = nil; listed {
-		b.listed = slices.Insert(b.listed, i, r)
-		b.known = slices.Insert(b.known, i, nil)
-		return
-	}
-	b.listed = slices.Delete(b.listed, i, i+1)
-	b.known = slices.Delete(b.known, i, i+1)
-}
-
 // toOpen puts a job that changed among those that may wait, for each step to look at it, or takes it from there.
 func (b *backlog) toOpen(r *record, open bool) {
 	r.leave()
-	if moved := r.queue != r.job.QueueName; r.open && (moved || !open) {
-		i, _ := slices.BinarySearchFunc(b.open, r, byQueue)
-		b.open = slices.Delete(b.open, i, i+1)
-		b.changed = b.changed || len(r.waits) > 0
-		r.open, r.waits = false, nil
+	if r.queue != r.job.QueueName {
+		b.open.put(r, false)
 	}
 	r.queue = r.job.QueueName
-	if !open {
-		return
+	if b.open.put(r, open); open {
+		b.refresh(r)
 	}
-	if !r.open {
-		r.open = true
-		i, _ := slices.BinarySearchFunc(b.open, r, byQueue)
-		b.open = slices.Insert(b.open, i, r)
-	}
-	b.refresh(r)
 }
 
 // leave has a job be parked no more: each step is to look at it.

@@ -14,7 +14,7 @@ func (b *backlog) statuses(told func(*model.Job) model.JobStatus) []*model.JobSt
 		b.look(r)
 	}
 	if !b.local { // a status may be another though nothing of its job changed, and it rests on what the job waits for
-		for _, r := range b.open {
+		for _, r := range b.open.records {
 			b.look(r)
 		}
 	}
@@ -29,48 +29,17 @@ func (b *backlog) statuses(told func(*model.Job) model.JobStatus) []*model.JobSt
 	}
 	slices.SortFunc(b.looked, byKey)
 	if !b.local {
-		b.touched = append(b.touched[:0], b.listed...)
+		b.listed.changed = append(b.listed.changed[:0], b.listed.records...)
 	}
-	for _, list := range [][]*record{b.touched, b.looked} {
+	for _, list := range [][]*record{b.listed.changed, b.looked} {
 		for _, r := range list {
 			if r.listed && r.told != b.cycle {
 				r.told = b.cycle
-				b.tell(r, told(r.job))
+				b.listed.tell(r, told(r.job))
 			}
 		}
 	}
-	b.touched, b.owned = b.touched[:0], false
-	if len(b.known) == 0 {
-		return nil
-	}
-	return b.known
-}
-
-// tell notes a job's status, if it is another.
-func (b *backlog) tell(r *record, st model.JobStatus) {
-	if r.status != nil && same(r.status, &st) {
-		return
-	}
-	i, _ := slices.BinarySearchFunc(b.listed, r, byKey)
-	r.status = b.slabs.statuses.New()
-	*r.status = st
-	b.own()
-	b.known[i] = r.status
-}
-
-// own makes the list of statuses this cycle's own, as plans have it.
-func (b *backlog) own() {
-	if !b.owned {
-		b.known, b.owned = slices.Clone(b.known), true
-	}
-}
-
-func same(a, b *model.JobStatus) bool {
-	x, y := *a, *b
-	if x.Condition != nil && y.Condition != nil && *x.Condition == *y.Condition {
-		x.Condition = y.Condition
-	}
-	return x == y
+	return b.listed.give()
 }
 
 func (b *backlog) waits() []model.Wait {
@@ -82,29 +51,9 @@ func (b *backlog) waits() []model.Wait {
 		if r.placed == b.cycle {
 			place = r.place
 		}
-		waits := b.x.listWaits(r.job, place)
-		if !slices.EqualFunc(r.waits, waits, equalWaits) {
-			r.waits, b.changed = waits, true
-		}
+		b.open.set(r, b.x.listWaits(r.job, place))
 	}
-	b.listWaits()
-	return b.waiting
-}
-
-// listWaits lists them anew where any is another.
-func (b *backlog) listWaits() {
-	if !b.changed {
-		return
-	}
-	b.changed, b.waiting = false, nil
-	for _, r := range b.open {
-		b.waiting = append(b.waiting, r.waits...)
-	}
-}
-
-func equalWaits(a, b model.Wait) bool {
-	return a.Job == b.Job && a.Task == b.Task && a.Queue == b.Queue && a.Action == b.Action && a.Reason == b.Reason && a.Place == b.Place &&
-		slices.Equal(a.Nodes, b.Nodes) && a.Tried.Equal(b.Tried)
+	return b.open.give()
 }
 
 func (b *backlog) reorder(plan *model.Plan) bool {
@@ -126,8 +75,7 @@ func (b *backlog) reorder(plan *model.Plan) bool {
 		return false
 	}
 	b.renumber()
-	b.listWaits()
-	plan.Waits, plan.Same = b.waiting, false
+	plan.Waits, plan.Same = b.open.give(), false
 	s.End(plan)
 	return true
 }
@@ -167,18 +115,9 @@ func (b *backlog) renumber() {
 				}
 				p.rec.placed = b.cycle
 				if place++; p.rec.place != place {
-					p.rec.move(place)
-					b.changed = true
+					b.open.move(p.rec, place)
 				}
 			}
 		}
-	}
-}
-
-func (r *record) move(place int) {
-	r.place = place
-	r.waits = slices.Clone(r.waits)
-	for i := range r.waits {
-		r.waits[i].Place = place
 	}
 }
