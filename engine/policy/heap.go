@@ -13,15 +13,12 @@ import (
 
 // Heap gives its items in order, first the first at that moment: keys are read again when what they
 // read may have changed. What is put before the first is asked for is sorted once; what comes later, or
-// has other keys since, is in a heap beside.
+// has other keys since, is in a heap beside. An object is in one heap of a session at a time, for no longer than a cycle.
 type Heap[T comparable] struct {
-	s       *Session
-	rows    []*Rule // of the order
-	keys    func(x T, room []Key) ([]Key, time.Time)
-	created func(T) time.Time
-	tie     func(a, b T) int // of those created at the same moment
-	version func(T) uint64
-	items   map[T]*heapItem[T] // where an object's item is found
+	s    *Session
+	rows []*Rule // of the order
+	heaped[T]
+	items   *follow.BySlot[*heapItem[T]] // of all heaps of the session
 	log     *follow.Log[T]
 	cursor  follow.Cursor[T] // in log
 	clock   uint64
@@ -38,11 +35,33 @@ type Heap[T comparable] struct {
 	spare []*heapItem[T] // that were taken, to be used again
 }
 
+// heaped is what a heap asks of its objects.
+type heaped[T any] struct {
+	keys    func(x T, room []Key) ([]Key, time.Time)
+	created func(T) time.Time
+	tie     func(a, b T) int // of those created at the same moment
+	version func(T) uint64
+	slot    func(T) int32
+}
+
 type heapItem[T comparable] struct {
 	Ranked[T]
+	in      *Heap[T]
 	version uint64
 	index   int // in the heap, or where inRun in the run
 	inRun   bool
+}
+
+// heapItems are those of all heaps of a session, by which an object's item is found.
+type heapItems struct {
+	jobs   follow.BySlot[*heapItem[*model.Job]]
+	queues follow.BySlot[*heapItem[*model.Queue]]
+}
+
+// begin drops what a heap of an earlier cycle left of objects that are gone.
+func (x *heapItems) begin(c *model.Cluster) {
+	x.jobs.Follow(&c.Slots.Jobs)
+	x.queues.Follow(&c.Slots.Queues)
 }
 
 // Ranked is something with its place in an order: its keys.
@@ -121,9 +140,9 @@ func (h *Heap[T]) Put(x T) {
 	} else {
 		item = h.slab.New()
 	}
-	item.Of = x
+	item.Of, item.in = x, h
 	h.read(item)
-	h.items[x] = item
+	h.items.Set(h.slot(x), item)
 	if h.count++; h.gathered {
 		h.push(item)
 		return
@@ -172,7 +191,7 @@ func (h *Heap[T]) take() *heapItem[T] {
 			h.down(0)
 		}
 	}
-	delete(h.items, item.Of)
+	h.items.Set(h.slot(item.Of), nil)
 	return item
 }
 
@@ -232,7 +251,7 @@ func (h *Heap[T]) refresh() {
 		}
 	default:
 		for _, x := range touched {
-			if item := h.items[x]; item != nil {
+			if item := h.items.Get(h.slot(x)); item != nil && item.Of == x && item.in == h {
 				h.look(item)
 			}
 		}
@@ -298,18 +317,21 @@ func (s *Session) moves(site, root string) (far reach, trees []*QuotaTree) {
 func (s *Session) flatQueues() *Heap[*model.Queue] {
 	far, trees := s.moves(QueueOrder, "queue")
 	return &Heap[*model.Queue]{
-		s: s, rows: s.p.Rules(QueueOrder), keys: func(q *model.Queue, room []Key) ([]Key, time.Time) { return s.queueKeys(q, room), time.Time{} },
-		far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
-		log: &s.c.QueueLog, cursor: s.c.QueueLog.End(), items: map[*model.Queue]*heapItem[*model.Queue]{},
-		version: func(q *model.Queue) uint64 {
-			version := q.Version
-			for _, t := range trees {
-				version += s.accounts.pathVersion(t, q)
-			}
-			return version
+		s: s, rows: s.p.Rules(QueueOrder), far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
+		log: &s.c.QueueLog, cursor: s.c.QueueLog.End(), items: &s.items.queues,
+		heaped: heaped[*model.Queue]{
+			keys:    func(q *model.Queue, room []Key) ([]Key, time.Time) { return s.queueKeys(q, room), time.Time{} },
+			created: func(q *model.Queue) time.Time { return q.CreatedAt },
+			tie:     func(a, b *model.Queue) int { return cmp.Compare(a.Name, b.Name) },
+			slot:    func(q *model.Queue) int32 { return q.Slot },
+			version: func(q *model.Queue) uint64 {
+				version := q.Version
+				for _, t := range trees {
+					version += s.accounts.pathVersion(t, q)
+				}
+				return version
+			},
 		},
-		created: func(q *model.Queue) time.Time { return q.CreatedAt },
-		tie:     func(a, b *model.Queue) int { return cmp.Compare(a.Name, b.Name) },
 	}
 }
 
@@ -322,11 +344,14 @@ func JobTie(a, b *model.Job) int {
 func (s *Session) Jobs() *Heap[*model.Job] {
 	far, _ := s.moves(JobOrder, "job")
 	return &Heap[*model.Job]{
-		s: s, rows: s.p.Rules(JobOrder), keys: s.jobKeys, far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
-		log: &s.c.JobLog, cursor: s.c.JobLog.End(), items: map[*model.Job]*heapItem[*model.Job]{},
-		version: func(j *model.Job) uint64 { return j.Version },
-		created: func(j *model.Job) time.Time { return j.CreatedAt },
-		tie:     JobTie,
+		s: s, rows: s.p.Rules(JobOrder), far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
+		log: &s.c.JobLog, cursor: s.c.JobLog.End(), items: &s.items.jobs,
+		heaped: heaped[*model.Job]{
+			keys: s.jobKeys, tie: JobTie,
+			created: func(j *model.Job) time.Time { return j.CreatedAt },
+			slot:    func(j *model.Job) int32 { return j.Slot },
+			version: func(j *model.Job) uint64 { return j.Version },
+		},
 	}
 }
 

@@ -25,6 +25,7 @@ type Session struct {
 	rest     rest
 	meters   meters
 	keyRoom  model.Slab[Key]
+	items    heapItems
 
 	starts      map[started]ref.Val
 	startsSwept model.Swept
