@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -34,7 +35,7 @@ func newScene(tb testing.TB, p *policy.Policy, deltas []model.Delta) *scene {
 
 // begin has a session begin, with nothing remembered.
 func (x *scene) begin(c *model.Cluster, p *policy.Policy) {
-	x.d = engine.NewDecider(policy.NewSession(c, p), nil)
+	x.d = engine.NewDecider(session.New(c, p), nil)
 }
 
 func (x *scene) cycle() {

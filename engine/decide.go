@@ -6,6 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 // Decide runs one cycle: (cluster, policy, now) in, Plan with its reasons out. What the plan binds is
@@ -20,15 +21,15 @@ type DecideFunc func(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 // Decider runs one cycle after the other, and remembers between them what still holds while the cluster and the policy are the same. That
 // saves work and decides nothing. The zero value remembers nothing yet.
 type Decider struct {
-	session *policy.Session // of the last cycle; nil: there was none
-	memory  *action.Memory  // nil: none yet
+	session *session.Session // of the last cycle; nil: there was none
+	memory  *action.Memory   // nil: none yet
 }
 
 // NewDecider goes on with a session of the caller's own, and with what is remembered of its jobs; nil: nothing is yet.
-func NewDecider(s *policy.Session, m *action.Memory) *Decider { return &Decider{s, m} }
+func NewDecider(s *session.Session, m *action.Memory) *Decider { return &Decider{s, m} }
 
 // Session is that of the last cycle; nil: there was none.
-func (d *Decider) Session() *policy.Session { return d.session }
+func (d *Decider) Session() *session.Session { return d.session }
 
 // Decide is Decide of the package, for one cycle after the other.
 func (d *Decider) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
@@ -39,7 +40,7 @@ func (d *Decider) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *mod
 func (d *Decider) Observe(c *model.Cluster, p *policy.Policy, now time.Time, ran func(action string)) *model.Plan {
 	switch s := d.session; {
 	case s == nil || s.Cluster() != c || s.Policy() != p:
-		d.session, d.memory = policy.NewSession(c, p), nil
+		d.session, d.memory = session.New(c, p), nil
 	case s.Spent():
 		d.session, d.memory = s.Renewed(), nil
 	}

@@ -12,7 +12,7 @@
 // Between the inputs and the Plan there is no I/O, no clock, no log, no randomness, and no goroutine that outlives a
 // call: the same input gives the same bytes. One cycle goes
 //
-//	Decide --> policy.Session.Begin            what settles once a cycle is computed
+//	Decide --> session.Session.Begin           what settles once a cycle is computed
 //	       --> action.Begin                    opens one model.Txn
 //	       --> Run(action) for each action of the pipeline
 //	              step by step: admit, place   ask the Session's sites, try in the Txn, keep, hold or undo
@@ -32,7 +32,9 @@
 //	engine/topology        who is placed in which topology domain, and what pods' terms of affinity and spread say of a node
 //	engine/quota           who may use how much: algorithms over amounts and weights
 //	engine/language        what a policy can say: types, fields and functions over a World, each with what it reads
-//	engine/policy          where rules and model meet: sites, tables compiled, a session's answers, verdicts by node
+//	engine/policy          a policy compiled: sites, tables, rows, computed fields, verbs; what follows from what they read
+//	engine/verdict         on which nodes a task can be placed, which is best, and why not on the others: by classes of tasks
+//	engine/session         a policy at work on a cluster: it answers each site's question, and orders queues, jobs and tasks
 //	engine/volcano         configurations of Volcano's scheduler, converted into policies
 //	engine/report          words for what a cycle decided: reasons, waits, conditions, phases, statuses
 //	engine/action          the verbs of which every pipeline is made

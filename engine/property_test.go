@@ -24,6 +24,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -59,7 +60,7 @@ func (r run) plans(t *rapid.T) []string {
 	for n, deltas := range r.history() {
 		c.Apply(deltas...) // mistakes in objects are as good as any other
 		if p := r.policies[n%len(r.policies)]; d == nil || d.Session().Policy() != p {
-			d = engine.NewDecider(policy.NewSession(c, p), nil)
+			d = engine.NewDecider(session.New(c, p), nil)
 		}
 		for _, pause := range pauses() {
 			if r.forgets {

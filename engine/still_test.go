@@ -13,6 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 func stillNode(allocatable string) *corev1.Node {
@@ -83,7 +84,7 @@ func TestWhoErrsWithTimeIsNamedInOrder(t *testing.T) {
 	p := aging(t, "1 / (2 - (now - job.createdAt).getMinutes())")
 	for i := range 40 {
 		c := stillWorld(t, "c", "a", "b")
-		d := engine.NewDecider(policy.NewSession(c, p), nil)
+		d := engine.NewDecider(session.New(c, p), nil)
 		for _, second := range []int{50, 54, 55} {
 			d.Cycle(at(second).Time)
 		}
@@ -102,7 +103,7 @@ func TestWhoErrsWithTimeIsNamedInOrder(t *testing.T) {
 func TestOrderMovesWithTimeAlone(t *testing.T) {
 	t.Parallel()
 	p := aging(t, "('urgent' in job.labels ? 3 : (now - job.createdAt).getMinutes())")
-	s := policy.NewSession(stillWorld(t, "q"), p)
+	s := session.New(stillWorld(t, "q"), p)
 	d := engine.NewDecider(s, nil)
 	var first *model.Plan
 	evaluated := func() (n uint64) {
@@ -149,7 +150,7 @@ func TestJobsGoWhileTheOrderMoves(t *testing.T) {
 	t.Parallel()
 	p := aging(t, "('urgent' in job.labels ? 3 : (now - job.createdAt).getMinutes())")
 	c := stillWorld(t, "q")
-	d := engine.NewDecider(policy.NewSession(c, p), nil)
+	d := engine.NewDecider(session.New(c, p), nil)
 	for _, second := range []int{50, 54, 55} {
 		d.Cycle(at(second).Time)
 	}
@@ -176,7 +177,7 @@ func TestAJobMadeAnewGoesBehind(t *testing.T) {
 	t.Parallel()
 	c := stillWorld(t, "q")
 	p := compile(t, "ages", policyOf("mode: Active", "name: predicates", "name: gang")).policies[0]
-	d := engine.NewDecider(policy.NewSession(c, p), nil)
+	d := engine.NewDecider(session.New(c, p), nil)
 	step := func(second int, want map[string]int) {
 		t.Helper()
 		if diff := gocmp.Diff(want, places(d.Cycle(at(second).Time))); diff != "" {

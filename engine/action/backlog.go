@@ -8,12 +8,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 // backlog is the memory that remembers jobs from one cycle to the next, so that a cycle looks at those that changed, and at one of each
 // kind of those that wait: see stepBacklog. It follows the cluster by its log of jobs.
 type backlog struct {
-	s *policy.Session
+	s *session.Session
 	c *model.Cluster
 	x *Cycle // the present one
 
@@ -60,7 +61,7 @@ type record struct {
 	waits  []model.Wait // as of the last cycle
 }
 
-func newBacklog(s *policy.Session) *backlog {
+func newBacklog(s *session.Session) *backlog {
 	b := &backlog{
 		s: s, c: s.Cluster(), bySteps: map[*policy.Step]*stepBacklog{}, records: map[*model.Job]*record{},
 		local: s.Local(policy.JobValid, policy.JobReady),

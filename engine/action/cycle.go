@@ -6,11 +6,12 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 // Cycle is the work of one cycle: the session that answers, the transaction that tries, the plan that grows.
 type Cycle struct {
-	s    *policy.Session
+	s    *session.Session
 	c    *model.Cluster
 	txn  *model.Txn
 	plan *model.Plan
@@ -35,7 +36,7 @@ type placed struct {
 }
 
 // Begin opens a cycle of work on a plan.
-func Begin(s *policy.Session, m *Memory, plan *model.Plan) *Cycle {
+func Begin(s *session.Session, m *Memory, plan *model.Plan) *Cycle {
 	x := &Cycle{
 		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, waits: report.NewWaits(), memory: m, verbs: verbs(),
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 // forgetful is a memory that remembers nothing: each job is tried in each cycle, and all is said anew.
@@ -17,7 +18,7 @@ type forgetful struct {
 func (m *forgetful) begin(x *Cycle) { m.x, m.places = x, map[*model.Job]int{} }
 
 func (m *forgetful) of(*policy.Step) attempts {
-	return &eachJob{m: m, jobs: map[*model.Queue]*policy.Heap[*model.Job]{}, placed: map[*model.Queue]int{}}
+	return &eachJob{m: m, jobs: map[*model.Queue]*session.Heap[*model.Job]{}, placed: map[*model.Queue]int{}}
 }
 
 func (m *forgetful) statuses(told func(*model.Job) model.JobStatus) (out []*model.JobStatus) {
@@ -49,7 +50,7 @@ func (m *forgetful) reorder(*model.Plan) bool { return false }
 // eachJob has every job be tried.
 type eachJob struct {
 	m      *forgetful
-	jobs   map[*model.Queue]*policy.Heap[*model.Job]
+	jobs   map[*model.Queue]*session.Heap[*model.Job]
 	placed map[*model.Queue]int // how many were given their places
 }
 

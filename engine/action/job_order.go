@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 // jobOrder is the parked jobs of one queue, in order: those from read on are to come in this walk, been those that have had their turn.
@@ -26,7 +26,7 @@ type jobOrder struct {
 const block = 64
 
 // open readies the jobs for a walk, in the order of this moment. anew: all keys may be others.
-func (o *jobOrder) open(s *policy.Session, now time.Time, anew bool) {
+func (o *jobOrder) open(s *session.Session, now time.Time, anew bool) {
 	o.read, o.been, o.beenDue, o.same = 0, o.been[:0], o.beenDue[:0], true
 	if anew || !o.until.IsZero() && !now.Before(o.until) {
 		o.rerank(s, now, anew)
@@ -34,7 +34,7 @@ func (o *jobOrder) open(s *policy.Session, now time.Time, anew bool) {
 }
 
 // rerank reads the keys again that may be others now, and says whether the order is another.
-func (o *jobOrder) rerank(s *policy.Session, now time.Time, anew bool) (moved bool) {
+func (o *jobOrder) rerank(s *session.Session, now time.Time, anew bool) (moved bool) {
 	inOrder, at := true, instant(now) // who has other keys, between those beside it
 	for k, first := range o.firsts {
 		if !anew && first > at {
@@ -60,7 +60,7 @@ func (o *jobOrder) rerank(s *policy.Session, now time.Time, anew bool) (moved bo
 }
 
 // rerankAt reads the keys of one job again if they may be others, and says whether it still is between those beside it.
-func (o *jobOrder) rerankAt(i int, s *policy.Session, now time.Time, anew bool) (inOrder bool) {
+func (o *jobOrder) rerankAt(i int, s *session.Session, now time.Time, anew bool) (inOrder bool) {
 	p := o.jobs[i]
 	if !anew && (p.rank.Until.IsZero() || now.Before(p.rank.Until)) {
 		return true
@@ -85,7 +85,7 @@ func instant(t time.Time) int64 {
 }
 
 // sort puts the jobs in order, and says whether they were not.
-func (o *jobOrder) sort(s *policy.Session) (moved bool) {
+func (o *jobOrder) sort(s *session.Session) (moved bool) {
 	before := func(a, b *parked) int { return s.Compare(&a.rank, &b.rank) }
 	if slices.IsSortedFunc(o.jobs, before) {
 		return false
@@ -137,13 +137,13 @@ func (o *jobOrder) next(before int) *parked {
 }
 
 // before is how many come before a job that is not in it.
-func (o *jobOrder) before(s *policy.Session, r *policy.Ranked[*model.Job]) int {
-	n, _ := slices.BinarySearchFunc(o.jobs[o.read:], r, func(p *parked, r *policy.Ranked[*model.Job]) int { return s.Compare(&p.rank, r) })
+func (o *jobOrder) before(s *session.Session, r *session.Ranked[*model.Job]) int {
+	n, _ := slices.BinarySearchFunc(o.jobs[o.read:], r, func(p *parked, r *session.Ranked[*model.Job]) int { return s.Compare(&p.rank, r) })
 	return o.read + n
 }
 
 // pass leaves a job parked that was to come, or parks one.
-func (o *jobOrder) pass(p *parked, s *policy.Session) {
+func (o *jobOrder) pass(p *parked, s *session.Session) {
 	var due int64
 	if o.read < len(o.jobs) && o.jobs[o.read] == p {
 		if o.read++; o.same {
@@ -167,7 +167,7 @@ func (o *jobOrder) write() {
 }
 
 // close ends a walk: what has been is what is parked.
-func (o *jobOrder) close(s *policy.Session) {
+func (o *jobOrder) close(s *session.Session) {
 	for p := o.head(); p != nil; p = o.head() {
 		o.pass(p, s)
 	}

@@ -3,6 +3,7 @@ package action
 import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 // jobMemory is what is known of jobs beside the cluster: what would come of trying them, and what was said of them last. It saves
@@ -46,7 +47,7 @@ type Memory struct {
 }
 
 // NewMemory has nothing in it yet.
-func NewMemory(s *policy.Session) *Memory { return &Memory{jobs: newBacklog(s)} }
+func NewMemory(s *session.Session) *Memory { return &Memory{jobs: newBacklog(s)} }
 
 // Forgetful remembers nothing of jobs: each is tried in each cycle.
 func Forgetful() *Memory { return &Memory{jobs: &forgetful{}} }

@@ -14,6 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -83,7 +84,7 @@ func loadReview(t *testing.T, step string, v policy.Verb) (*policy.Policy, sourc
 
 // reviewed runs two cycles over four jobs, of which two are alike to what review asks, and gives why they wait, and how many turns there
 // were.
-func reviewed(t *testing.T, step string, v policy.Verb, memory func(*policy.Session) *Memory) (waits []string, turns int) {
+func reviewed(t *testing.T, step string, v policy.Verb, memory func(*session.Session) *Memory) (waits []string, turns int) {
 	t.Helper()
 	p, issues := loadReview(t, step, v)
 	if issues.Err() != nil {
@@ -106,7 +107,7 @@ func reviewed(t *testing.T, step string, v policy.Verb, memory func(*policy.Sess
 	if errs := c.Apply(deltas...); len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	s, r := policy.NewSession(c, p), &reviewer{}
+	s, r := session.New(c, p), &reviewer{}
 	m := memory(s)
 	for range 2 {
 		plan := &model.Plan{Now: time.Unix(1_800_000_000, 0)}
@@ -144,7 +145,7 @@ func TestANewVerb(t *testing.T) {
 	if turns != 3 {
 		t.Errorf("%d turns of four jobs of three kinds in a cycle and one after it, want 3", turns)
 	}
-	if waits, turns = reviewed(t, step, v, func(*policy.Session) *Memory { return Forgetful() }); !slices.Equal(waits, want) || turns != 8 {
+	if waits, turns = reviewed(t, step, v, func(*session.Session) *Memory { return Forgetful() }); !slices.Equal(waits, want) || turns != 8 {
 		t.Errorf("without a memory %d turns gave %v", turns, waits)
 	}
 	waits, _ = reviewed(t, `{verb: review, of: "job.labels['site'] != 'there'"}`, v, NewMemory)

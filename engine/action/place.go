@@ -6,6 +6,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/engine/verdict"
 )
 
 // place walks queues, jobs and tasks in order and puts tasks on nodes.
@@ -73,7 +75,7 @@ type taskQueue struct {
 
 func (q *taskQueue) empty() bool { return len(q.tasks) == 0 }
 
-func (q *taskQueue) pop(s *policy.Session) *model.Task {
+func (q *taskQueue) pop(s *session.Session) *model.Task {
 	if q.moves {
 		s.SortTasks(q.tasks)
 	}
@@ -170,7 +172,7 @@ func (x *Cycle) find(t *model.Task) (p placed, found bool) {
 }
 
 // put moves a task to the chosen node, where volumes are to be done for it first: allocated if it fits now, else pipelined.
-func (x *Cycle) put(t *model.Task, ch policy.Choice, volumes []model.VolumeBind) placed {
+func (x *Cycle) put(t *model.Task, ch verdict.Choice, volumes []model.VolumeBind) placed {
 	node := x.c.Nodes.Rows[ch.Row]
 	b := model.Bind{
 		Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: node.Name, Action: x.waits.Action,
@@ -196,7 +198,7 @@ func (x *Cycle) put(t *model.Task, ch policy.Choice, volumes []model.VolumeBind)
 }
 
 // scores are those of the chosen node, for the plan to keep.
-func (x *Cycle) scores(ch *policy.Choice) []model.RowScore {
+func (x *Cycle) scores(ch *verdict.Choice) []model.RowScore {
 	x.others = ch.Scores(x.others[:0], ch.Row)
 	out := x.memory.scores.Slice(len(x.others))
 	copy(out, x.others)

@@ -2,21 +2,21 @@ package action
 
 import (
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 // queueCursor goes through the jobs of one queue in a walk: those that are parked and those that are not, in one order.
 type queueCursor struct {
-	order  *jobOrder                // of those that are parked; nil: the step parks none
-	heap   *policy.Heap[*model.Job] // those that are not; nil: none
-	placed int                      // how many were given their places
+	order  *jobOrder                 // of those that are parked; nil: the step parks none
+	heap   *session.Heap[*model.Job] // those that are not; nil: none
+	placed int                       // how many were given their places
 	// sought says that it is known whether there is a first of heap, and how many of order come before it.
 	sought, first bool
 	before        int
 	// rec is the job that it is at: a parked one, or one that was taken from heap and has a rank.
 	rec     *record
 	parked  *parked
-	rank    policy.Ranked[*model.Job]
+	rank    session.Ranked[*model.Job]
 	version uint64 // of the job as its turn began
 }
 
@@ -38,7 +38,7 @@ func (c *queueCursor) advance(b *backlog) bool {
 }
 
 // seek finds how many of those that are parked come before the first that is not.
-func (c *queueCursor) seek(s *policy.Session) {
+func (c *queueCursor) seek(s *session.Session) {
 	c.sought, c.first, c.before = true, false, 0
 	if c.order != nil {
 		c.before = len(c.order.jobs)
@@ -46,14 +46,14 @@ func (c *queueCursor) seek(s *policy.Session) {
 	if c.heap == nil {
 		return
 	}
-	var first *policy.Ranked[*model.Job]
+	var first *session.Ranked[*model.Job]
 	if first, c.first = c.heap.First(); c.first && c.order != nil {
 		c.before = c.order.before(s, first)
 	}
 }
 
 // put has a job come back for another turn.
-func (c *queueCursor) put(s *policy.Session, j *model.Job) {
+func (c *queueCursor) put(s *session.Session, j *model.Job) {
 	if c.heap == nil {
 		c.heap = s.Jobs()
 	}

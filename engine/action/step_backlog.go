@@ -6,24 +6,25 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 // stepBacklog is what one step of an action remembers of jobs that it tried without effect: they are parked, in the order of their queue.
 // Those of one kind fare alike at the same state, so that of a kind one job is tried, and the others pass unlooked at.
 type stepBacklog struct {
 	b      *backlog
-	s      *policy.Session
+	s      *session.Session
 	step   *policy.Step
 	action string
 	index  int // of the step
 	// kinds is nil where nothing can be remembered: each job is tried in each cycle.
-	kinds   *policy.Kinds
+	kinds   *session.Kinds
 	never   bool   // the step is never taken
 	epoch   string // of kinds
 	order   string // epoch of the order of jobs
 	known   map[string]*kind
 	orders  map[*model.Queue]*jobOrder
-	refused policy.Token // at which some kind was tried without effect last
+	refused session.Token // at which some kind was tried without effect last
 	drops   map[*model.Queue]*outcome
 	cursors map[*model.Queue]*queueCursor // of the present walk
 }
@@ -31,12 +32,12 @@ type stepBacklog struct {
 // kind is jobs that the step cannot tell apart.
 type kind struct {
 	out *outcome
-	at  policy.Token // of the state at which out came
+	at  session.Token // of the state at which out came
 }
 
 // parked is a job that a step need not come to.
 type parked struct {
-	rank policy.Ranked[*model.Job]
+	rank session.Ranked[*model.Job]
 	rec  *record
 	kind *kind    // nil: the step does not take the job
 	out  *outcome // that the job's waits rest on
@@ -139,7 +140,7 @@ func (l *stepBacklog) settle(k *kind, out *outcome) {
 }
 
 // holds says that it is known what comes of a kind at this state.
-func (k *kind) holds(now policy.Token) bool { return k != nil && k.out != nil && k.at == now }
+func (k *kind) holds(now session.Token) bool { return k != nil && k.out != nil && k.at == now }
 
 // begin finds who is to be taken.
 func (l *stepBacklog) begin(takes func(*model.Job) bool) []*model.Queue {
@@ -218,7 +219,7 @@ func (l *stepBacklog) next(q *model.Queue) *model.Job {
 }
 
 // parkKnown parks a job of which it is known what would come of it at this state; nil: it is not.
-func (l *stepBacklog) parkKnown(c *queueCursor, now policy.Token) *parked {
+func (l *stepBacklog) parkKnown(c *queueCursor, now session.Token) *parked {
 	j := c.rank.Of
 	if l.kinds == nil || l.refused != now || !l.b.x.awaited(l.step, j).IsZero() {
 		return nil

@@ -1,6 +1,8 @@
 package action
 
-import "github.com/celsius-scheduler/celsius/engine/policy"
+import (
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
 
 // verb is how the steps of a verb of the language are run.
 type verb struct {

@@ -129,6 +129,7 @@ func encodeMap(b []byte, m traits.Mapper) []byte {
 	return b
 }
 
+// EncodeAmounts is Encode of amounts.
 func EncodeAmounts(b []byte, r model.Resources) []byte {
 	for len(r) > 0 && r[len(r)-1] != r[len(r)-1] {
 		r = r[:len(r)-1] // one that is absent, as the others are that nobody has named yet

@@ -9,6 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 // metrics of one scheduler, in a registry of its own: several may be in one process.
@@ -40,7 +41,7 @@ type metrics struct {
 	queueShare     *prometheus.GaugeVec
 	known          map[string]bool // queues that have series
 
-	session   *policy.Session // whose evaluations were counted last
+	session   *session.Session // whose evaluations were counted last
 	evaluated map[*policy.Rule]uint64
 }
 

@@ -14,7 +14,7 @@ const NoNode = int32(-1)
 
 // Cluster is the one state that decisions are made on. It has one owner and no
 // locks: deltas go in by Apply, tentative steps by a Txn, and nothing else
-// changes it. Fields are read by engine/policy and engine/action; only this
+// changes it. Fields are read by engine/language and all above it; only this
 // package writes them.
 type Cluster struct {
 	// Dims interns resource names; all Resources of this cluster are indexed by it.

@@ -18,7 +18,7 @@
 //	  versions, Log (what was touched)      Plan (what was decided)
 //	        |
 //	        v
-//	  caches of engine/policy catch up, each from its own cursor
+//	  caches of engine/verdict and engine/session catch up, each from its own cursor
 //
 // A Cluster has one owner and no locks. Its exported fields are read by everyone and written here only; slices and
 // maps that are read from it are valid until the next change and must not be altered.

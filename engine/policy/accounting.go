@@ -32,10 +32,10 @@ type Accounting struct {
 	// fields names the computed fields that an attribute gives, where that is not one of the attribute's name.
 	fields func(a *rules.Attribute) []string
 	// check reports what is wrong with an attribute before its arguments are compiled; false: something is.
-	check func(s *tableScope, a *rules.Attribute) bool
-	// compile fills in what an attribute computes: the account's fields, and what a session keeps for them. The arguments are compiled
+	check func(s *TableScope, a *rules.Attribute) bool
+	// Compile fills in what an attribute computes: the account's fields, and what a session keeps for them. The arguments are compiled
 	// already. false: there was a mistake.
-	compile func(s *tableScope, a *rules.Attribute, x *Account) bool
+	Compile func(s *TableScope, a *rules.Attribute, x *Account) bool
 }
 
 // AccountingArgument is an argument of an accounting function.
@@ -46,11 +46,11 @@ type AccountingArgument struct {
 	Optional bool
 	// Map says that it is a mapping from names to expressions, each of which is an argument by "argument.name".
 	Map bool
-	// sees is the root that the expression is asked of, beside those that every row sees: "" is none, and member the word
+	// Sees is the root that the expression is asked of, beside those that every row sees: "" is none, and member the word
 	// that the argument over gives.
-	sees string
-	// want is what the expression gives. An argument without is a word, which compile reads.
-	want rules.Kind
+	Sees string
+	// Want is what the expression gives. An argument without is a word, which compile reads.
+	Want rules.Kind
 }
 
 const (
@@ -76,10 +76,10 @@ func (fn *Accounting) shape() rules.AttributeFunction {
 type Account struct {
 	// Args are the compiled arguments by name, and those of a mapping by "argument.name".
 	Args     map[string]*eval.Expr
-	function *Accounting
-	fields   []accountField
+	Function *Accounting
+	Fields   []accountField
 	slot     int // of what a session keeps of it
-	keep     func(s *Accounts) Kept
+	Keep     func(s *Accounts) Kept
 }
 
 // accountField is a computed field that an account gives.
@@ -101,7 +101,7 @@ type Kept interface {
 }
 
 // account compiles an attribute with an accounting function, and makes its fields visible.
-func (s *tableScope) account(fn *Accounting, a *rules.Attribute) {
+func (s *TableScope) account(fn *Accounting, a *rules.Attribute) {
 	typeName, names := objectName(a.On), []string{a.Name}
 	if fn.fields != nil {
 		names = fn.fields(a)
@@ -114,9 +114,9 @@ func (s *tableScope) account(fn *Accounting, a *rules.Attribute) {
 		}
 		return
 	}
-	x.slot = len(s.p.accounts)
-	s.p.accounts = append(s.p.accounts, x)
-	for _, f := range x.fields {
+	x.slot = len(s.p.Accounts)
+	s.p.Accounts = append(s.p.Accounts, x)
+	for _, f := range x.Fields {
 		if m := s.publish(f.Attribute, a, f.doc, f.reads); m != nil && f.then != nil {
 			f.then(m)
 		}
@@ -124,19 +124,19 @@ func (s *tableScope) account(fn *Accounting, a *rules.Attribute) {
 }
 
 // compileAccount compiles the arguments, then the rest; nil: there was a mistake.
-func (s *tableScope) compileAccount(fn *Accounting, a *rules.Attribute) *Account {
+func (s *TableScope) compileAccount(fn *Accounting, a *rules.Attribute) *Account {
 	if len(fn.On) > 0 && !slices.Contains(fn.On, a.On) {
 		words := map[string]string{"cluster": "the cluster", "queue": "queues"}
 		s.report(a.At.Issuef("write on: "+fn.On[0], "%s is on %s, not on %s", fn.Name, words[fn.On[0]], a.On))
 		return nil
 	}
 	when, ok := s.guardOf(a)
-	x := &Account{Args: map[string]*eval.Expr{}, function: fn}
-	if fn.check != nil && !fn.check(s, a) || !s.arguments(x, a) || !ok || !fn.compile(s, a, x) {
+	x := &Account{Args: map[string]*eval.Expr{}, Function: fn}
+	if fn.check != nil && !fn.check(s, a) || !s.arguments(x, a) || !ok || !fn.Compile(s, a, x) {
 		return nil
 	}
-	for _, f := range x.fields {
-		f.When, f.account = when, x
+	for _, f := range x.Fields {
+		f.When, f.Account = when, x
 		if when != nil {
 			f.reads.Add(when.Reads)
 		}
@@ -145,10 +145,10 @@ func (s *tableScope) compileAccount(fn *Accounting, a *rules.Attribute) *Account
 }
 
 // arguments compiles those that are written; false: there is a mistake, or one is missing, which is reported where.
-func (s *tableScope) arguments(x *Account, a *rules.Attribute) bool {
+func (s *TableScope) arguments(x *Account, a *rules.Attribute) bool {
 	whole := true
-	for _, arg := range x.function.Args {
-		if arg.want.Accepts == nil {
+	for _, arg := range x.Function.Args {
+		if arg.Want.Accepts == nil {
 			continue
 		}
 		names := []string{arg.Name}
@@ -160,7 +160,7 @@ func (s *tableScope) arguments(x *Account, a *rules.Attribute) bool {
 			if arg.Optional && !arg.Map && text.Value == "" {
 				continue
 			}
-			e := s.compile(text, arg.roots(a), arg.want)
+			e := s.compile(text, arg.roots(a), arg.Want)
 			if whole = whole && e != nil; e != nil {
 				x.Args[name] = e
 			}
@@ -171,24 +171,24 @@ func (s *tableScope) arguments(x *Account, a *rules.Attribute) bool {
 
 // roots are what an argument's expression sees beside what every row sees.
 func (arg *AccountingArgument) roots(a *rules.Attribute) []string {
-	switch arg.sees {
+	switch arg.Sees {
 	case "":
 		return nil
 	case member:
 		return []string{a.Args[overArgument].Value}
 	}
-	return []string{arg.sees}
+	return []string{arg.Sees}
 }
 
-// oneField is the attribute's own computed field, which reads all that the arguments read, of each of these members of an owner.
-func (s *tableScope) oneField(x *Account, a *rules.Attribute, owner string) *Attribute {
+// OneField is the attribute's own computed field, which reads all that the arguments read, of each of these members of an owner.
+func (s *TableScope) OneField(x *Account, a *rules.Attribute, owner string) *Attribute {
 	f := s.field(a, a.Name)
 	f.Args = x.Args
 	if f.Settle == "" {
-		f.Settle = x.function.Settles
+		f.Settle = x.Function.Settles
 	}
 	reads := &rules.Reads{}
-	for _, arg := range x.function.Args {
+	for _, arg := range x.Function.Args {
 		e := x.Args[arg.Name]
 		if e == nil {
 			continue
@@ -199,7 +199,7 @@ func (s *tableScope) oneField(x *Account, a *rules.Attribute, owner string) *Att
 		}
 		members(reads, e.Reads, sees, owner)
 	}
-	x.fields = []accountField{{Attribute: f, doc: a.Description, reads: reads}}
+	x.Fields = []accountField{{Attribute: f, doc: a.Description, reads: reads}}
 	return f
 }
 
@@ -218,7 +218,7 @@ func members(reads, of *rules.Reads, member, owner string) {
 type Accounts struct {
 	*language.World
 	c       *model.Cluster
-	ask     Evaluator
+	Ask     Evaluator
 	states  []Kept // by Account.slot
 	rebuilt uint64 // how often one of them was made anew
 }
@@ -234,13 +234,13 @@ type Evaluator interface {
 
 // NewAccounts begins with nothing kept.
 func NewAccounts(w *language.World, p *Policy, ask Evaluator) *Accounts {
-	return &Accounts{World: w, c: w.Cluster(), ask: ask, states: make([]Kept, len(p.accounts))}
+	return &Accounts{World: w, c: w.Cluster(), Ask: ask, states: make([]Kept, len(p.Accounts))}
 }
 
 // Of is what is kept of an account, as it was when it was last brought up to date.
 func (s *Accounts) Of(x *Account) Kept {
 	if s.states[x.slot] == nil {
-		s.states[x.slot] = x.keep(s)
+		s.states[x.slot] = x.Keep(s)
 	}
 	return s.states[x.slot]
 }

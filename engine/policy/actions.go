@@ -40,7 +40,7 @@ func (c *compiler) pipeline(spec source.Value) {
 			c.p.Pipeline, c.p.Actions = append(c.p.Pipeline, name), append(c.p.Actions, a)
 		}
 	}
-	c.p.layout.Pipeline = language.StringList(c.p.Pipeline)
+	c.p.Layout.Pipeline = language.StringList(c.p.Pipeline)
 }
 
 func suggestList(words []string) string {
@@ -74,7 +74,7 @@ func (c *compiler) definitions(v source.Value) map[string]source.Value {
 
 func (c *compiler) action(name string, v source.Value) *Action {
 	a := &Action{Name: name}
-	s := &tableScope{
+	s := &TableScope{
 		compiler: c, entry: &entry{name: name, at: v, table: &rules.Table{}}, objects: c.objects,
 		scopes: map[string]*rules.Scope{}, probe: &language.Frame{}, filters: true,
 	}

@@ -45,3 +45,14 @@ func (m *Message) Words(eval func(*eval.Expr) ref.Val) string {
 	}
 	return b.String()
 }
+
+// Expressions are those that the message has.
+func (m *Message) Expressions() []*eval.Expr {
+	var out []*eval.Expr
+	for _, p := range m.parts {
+		if p.expr != nil {
+			out = append(out, p.expr)
+		}
+	}
+	return out
+}

@@ -18,22 +18,22 @@ import (
 type Attribute struct {
 	Table, Name, On string
 	Settle          string
-	slot            int // in the memo of its owner's view, or in the session for the cluster
+	Slot            int // in the memo of its owner's view, or in the session for the cluster
 	Type            *cel.Type
 	When, Expr      *eval.Expr
 	Function        string
 	Args            map[string]*eval.Expr
 	Over            string // of sum: task, job or queue
-	changes         rules.Changes
-	// byAction says that the action is read, which changes within a cycle.
-	byAction bool
-	// byTime says that the time is read.
-	byTime bool
-	// reach is how far from the owner lies what is read, of what moves with steps; trees are those along which it does.
-	reach reach
-	trees []*QuotaTree
-	// account is what the attribute with an accounting function compiled to, which may have other fields too; nil: it is an expression.
-	account *Account
+	Changes         rules.Changes
+	// ByAction says that the action is read, which changes within a cycle.
+	ByAction bool
+	// ByTime says that the time is read.
+	ByTime bool
+	// Reach is how far from the owner lies what is read, of what moves with steps; trees are those along which it does.
+	Reach Reach
+	Trees []*QuotaTree
+	// Account is what the attribute with an accounting function compiled to, which may have other fields too; nil: it is an expression.
+	Account *Account
 	// Tree is the quotaTree that the field is a part of; nil: it is of none.
 	Tree *QuotaTree
 	part func(at *TreePlaces, i int) ref.Val
@@ -47,7 +47,7 @@ func objectName(on string) string {
 }
 
 // attribute compiles one, and makes it visible: to its own table if private, else to the later ones as well.
-func (s *tableScope) attribute(a *rules.Attribute) {
+func (s *TableScope) attribute(a *rules.Attribute) {
 	typeName := objectName(a.On)
 	if typeName == "" {
 		if slices.Contains(s.shape.Owners, a.On) {
@@ -82,7 +82,7 @@ func rootsOf(a *rules.Attribute) []string {
 }
 
 // guardOf compiles an attribute's guard, nil if it has none; false: there was a mistake.
-func (s *tableScope) guardOf(a *rules.Attribute) (when *eval.Expr, ok bool) {
+func (s *TableScope) guardOf(a *rules.Attribute) (when *eval.Expr, ok bool) {
 	if a.When.Value == "" {
 		return nil, true
 	}
@@ -91,18 +91,18 @@ func (s *tableScope) guardOf(a *rules.Attribute) (when *eval.Expr, ok bool) {
 }
 
 // field is a computed field of an attribute, on what the attribute is on.
-func (s *tableScope) field(a *rules.Attribute, name string) *Attribute {
+func (s *TableScope) field(a *rules.Attribute, name string) *Attribute {
 	return &Attribute{Table: s.entry.name, Name: name, On: a.On, Settle: a.Settle, Function: a.Function}
 }
 
 // publish gives an attribute its place, and lets rows read it; nil: its name is taken.
-func (s *tableScope) publish(x *Attribute, a *rules.Attribute, doc string, reads *rules.Reads) *rules.Member {
+func (s *TableScope) publish(x *Attribute, a *rules.Attribute, doc string, reads *rules.Reads) *rules.Member {
 	if s.clashes(x, a) {
 		return nil
 	}
 	typeName := objectName(x.On)
-	memos := s.p.layout.MemosOf(typeName)
-	x.slot = *memos
+	memos := s.p.Layout.MemosOf(typeName)
+	x.Slot = *memos
 	*memos++
 	s.settleReads(x, reads)
 	s.p.attributes = append(s.p.attributes, x)
@@ -110,7 +110,7 @@ func (s *tableScope) publish(x *Attribute, a *rules.Attribute, doc string, reads
 }
 
 // clashes says whether another attribute, or a field, has the name already.
-func (s *tableScope) clashes(x *Attribute, a *rules.Attribute) bool {
+func (s *TableScope) clashes(x *Attribute, a *rules.Attribute) bool {
 	key := x.On + "." + x.Name
 	if other, ok := s.owners[key]; ok {
 		if other != s.entry.name { // a name that stands twice in one table is reported as such
@@ -138,7 +138,7 @@ type sameFields struct {
 	keys []string
 }
 
-func (s *tableScope) clashing(other string, a *rules.Attribute, key string) {
+func (s *TableScope) clashing(other string, a *rules.Attribute, key string) {
 	i := slices.IndexFunc(s.clashed, func(c *sameFields) bool { return c.with == other })
 	if i < 0 {
 		i = len(s.clashed)
@@ -148,25 +148,25 @@ func (s *tableScope) clashing(other string, a *rules.Attribute, key string) {
 }
 
 // reportClashes reports, once for each other table, what both compute.
-func (s *tableScope) reportClashes() {
+func (s *TableScope) reportClashes() {
 	for _, c := range s.clashed {
 		s.report(c.at.Issuef(TwoOwners, "both tables %q and %q compute %s", c.with, s.entry.name, strings.Join(c.keys, ", ")))
 	}
 }
 
 // settleReads says how often the attribute changes: one that settles once a cycle does not move with steps.
-func (s *tableScope) settleReads(x *Attribute, reads *rules.Reads) {
+func (s *TableScope) settleReads(x *Attribute, reads *rules.Reads) {
 	for i := range reads.All {
 		r := &reads.All[i]
 		if x.Settle == "cycle" || x.Settle == "start" {
 			r.Changes = min(r.Changes, rules.ByCycle)
 		}
 		if r.Changes > rules.ByCycle {
-			x.reach = max(x.reach, s.p.reach(*r, x.On))
-			x.trees = s.p.treesOf(x.trees, *r)
+			x.Reach = max(x.Reach, s.p.Reach(*r, x.On))
+			x.Trees = s.p.TreesOf(x.Trees, *r)
 		}
 	}
-	x.changes, x.byAction, x.byTime = reads.Changes(), readsAction(reads), readsNow(reads)
+	x.Changes, x.ByAction, x.ByTime = reads.Changes(), readsAction(reads), ReadsNow(reads)
 }
 
 func readsAction(reads *rules.Reads) bool { return slices.Contains(reads.Roots(), "action") }
@@ -175,25 +175,25 @@ func readsAction(reads *rules.Reads) bool { return slices.Contains(reads.Roots()
 func (p *Policy) quiet(r rules.Read) bool {
 	return !slices.ContainsFunc(r.Steps, func(step rules.Step) bool {
 		x := p.computed[step.Member]
-		return x != nil && x.account != nil
+		return x != nil && x.Account != nil
 	})
 }
 
-// treesOf adds the trees that a read goes along.
-func (p *Policy) treesOf(trees []*QuotaTree, r rules.Read) []*QuotaTree {
+// TreesOf adds the trees that a read goes along.
+func (p *Policy) TreesOf(trees []*QuotaTree, r rules.Read) []*QuotaTree {
 	for _, step := range r.Steps {
-		if t := p.trees[step.Member]; t != nil && !t.flat && !slices.Contains(trees, t) {
+		if t := p.Trees[step.Member]; t != nil && !t.Flat && !slices.Contains(trees, t) {
 			trees = append(trees, t)
 		}
 	}
 	return trees
 }
 
-func (s *tableScope) declare(x *Attribute, private bool, doc, typeName string, reads *rules.Reads) *rules.Member {
+func (s *TableScope) declare(x *Attribute, private bool, doc, typeName string, reads *rules.Reads) *rules.Member {
 	own := x.On
 	m := &rules.Member{
-		Name: x.Name, Type: x.Type, Doc: doc, Changes: x.changes, Cost: costAnew(x.byTime, x.Expr), Reads: reads, Own: own,
-		Get: func(o any) ref.Val { return readAttribute(x, o) },
+		Name: x.Name, Type: x.Type, Doc: doc, Changes: x.Changes, Cost: costAnew(x.ByTime, x.Expr), Reads: reads, Own: own,
+		Get: func(o any) ref.Val { return ReadAttribute(x, o) },
 	}
 	if x.Expr != nil {
 		m.Size = x.Expr.Size
@@ -212,8 +212,8 @@ func (s *tableScope) declare(x *Attribute, private bool, doc, typeName string, r
 	return m
 }
 
-// readAttribute answers a read of a computed field.
-func readAttribute(x *Attribute, o any) ref.Val {
+// ReadAttribute answers a read of a computed field.
+func ReadAttribute(x *Attribute, o any) ref.Val {
 	switch v := o.(type) {
 	case *language.QueueView:
 		return v.World.Values.(Values).Attribute(x, v)

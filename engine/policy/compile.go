@@ -38,8 +38,8 @@ func newCompiler(l *loader, p *Policy) *compiler {
 	return c
 }
 
-// tableScope is what the rows of one table see.
-type tableScope struct {
+// TableScope is what the rows of one table see.
+type TableScope struct {
 	*compiler
 	entry   *entry
 	objects map[string]*rules.Object // with the table's private attributes
@@ -57,7 +57,7 @@ type tableScope struct {
 
 // table compiles one entry.
 func (c *compiler) table(e *entry) {
-	s := &tableScope{
+	s := &TableScope{
 		compiler: c, entry: e, objects: map[string]*rules.Object{}, scopes: map[string]*rules.Scope{}, probe: &language.Frame{},
 		failed: map[string]bool{},
 	}
@@ -84,7 +84,7 @@ func (c *compiler) table(e *entry) {
 }
 
 // paramObject declares the table's params and sets their values.
-func (s *tableScope) paramObject() *rules.Object {
+func (s *TableScope) paramObject() *rules.Object {
 	o := &rules.Object{Name: "Params", Type: language.Object("Params")}
 	given := map[string]source.Value{}
 	names := []string{}
@@ -115,13 +115,13 @@ func (s *tableScope) paramObject() *rules.Object {
 }
 
 // scope is the environment of an expression that sees these roots.
-func (s *tableScope) scope(roots []string) *rules.Scope {
+func (s *TableScope) scope(roots []string) *rules.Scope {
 	key := strings.Join(roots, " ")
 	if sc, ok := s.scopes[key]; ok {
 		return sc
 	}
 	all := map[string]*cel.Type{"params": s.params.Type, "variables": language.Object("Variables")}
-	known := rootTypes()
+	known := RootTypes()
 	for _, r := range append(everywhere(), roots...) {
 		all[r] = known[r]
 	}
@@ -139,12 +139,12 @@ func (s *tableScope) scope(roots []string) *rules.Scope {
 }
 
 // variableObject declares the variables so far that can be computed where these roots are known.
-func (s *tableScope) variableObject(roots []string) *rules.Object {
+func (s *TableScope) variableObject(roots []string) *rules.Object {
 	o := &rules.Object{Name: "Variables", Type: language.Object("Variables")}
 	for _, v := range s.vars {
 		if v.On == "" || v.On == "cluster" || slices.Contains(roots, v.On) {
 			o.Members = append(o.Members, &rules.Member{
-				Name: v.Name, Type: v.Expr.Type, Size: v.Expr.Size, Cost: costAnew(v.byTime, v.Expr),
+				Name: v.Name, Type: v.Expr.Type, Size: v.Expr.Size, Cost: costAnew(v.ByTime, v.Expr),
 				Reads: v.Expr.Reads, Ends: v.Expr.Ends, Get: func(o any) ref.Val {
 					f, ok := o.(*language.Frame)
 					if !ok {
@@ -162,7 +162,7 @@ func (s *tableScope) variableObject(roots []string) *rules.Object {
 }
 
 // compile compiles an expression that is asked only where the guards hold.
-func (s *tableScope) compile(text source.Text, roots []string, want rules.Kind, guards ...*eval.Expr) *eval.Expr {
+func (s *TableScope) compile(text source.Text, roots []string, want rules.Kind, guards ...*eval.Expr) *eval.Expr {
 	if !text.Written() {
 		return nil // reported where it is missing
 	}
@@ -195,11 +195,11 @@ const starving = "starving"
 
 // readsStarving says whether a job's starving is read, which in a row could be read for its own answer without end.
 func readsStarving(reads *rules.Reads) bool {
-	return slices.ContainsFunc(reads.All, ofAnswers)
+	return slices.ContainsFunc(reads.All, OfAnswers)
 }
 
 // report places an issue in the author's own file: one inside of a shipped table comes from what the entry sets.
-func (s *tableScope) report(i source.Issue) {
+func (s *TableScope) report(i source.Issue) {
 	if i.File != "" && i.File != s.entry.at.Document().File {
 		i = s.entry.at.Get("name").Issuef(i.Hint, "%s (%s:%d)", i.Message, i.File, i.Line)
 	}
@@ -208,7 +208,7 @@ func (s *tableScope) report(i source.Issue) {
 
 // better adds what only this package knows: which table computes a field, and why a variable is not known here. false: the
 // issue only follows from another one.
-func (s *tableScope) better(i source.Issue, roots []string) (source.Issue, bool) {
+func (s *TableScope) better(i source.Issue, roots []string) (source.Issue, bool) {
 	m := regexp.MustCompile(`^(\w+) has no field "(\w+)"$`).FindStringSubmatch(i.Message)
 	if m == nil {
 		return i, true
@@ -251,7 +251,7 @@ func (s *tableScope) better(i source.Issue, roots []string) (source.Issue, bool)
 }
 
 // noVariable says why a variable is not known at a place.
-func (s *tableScope) noVariable(i source.Issue, name string, roots []string) source.Issue {
+func (s *TableScope) noVariable(i source.Issue, name string, roots []string) source.Issue {
 	for _, v := range s.vars {
 		if v.Name == name {
 			i.Message = fmt.Sprintf("variable %q is on %s, which is not known here", name, v.On)
@@ -272,7 +272,7 @@ func (s *tableScope) noVariable(i source.Issue, name string, roots []string) sou
 }
 
 // checkCycles reports variables that need each other.
-func (s *tableScope) checkCycles() {
+func (s *TableScope) checkCycles() {
 	uses := map[string][]string{}
 	word := regexp.MustCompile(`\bvariables\.(\w+)`)
 	for _, v := range s.entry.table.Variables {
@@ -309,7 +309,7 @@ func findCycle(start, at string, uses map[string][]string, path []string) []stri
 	return nil
 }
 
-func (s *tableScope) variable(v *rules.Variable) {
+func (s *TableScope) variable(v *rules.Variable) {
 	if slices.Contains(s.cyclic, v.Name) {
 		return
 	}
@@ -328,16 +328,16 @@ func (s *tableScope) variable(v *rules.Variable) {
 		return
 	}
 	x := &Variable{
-		Name: v.Name, Table: s.entry.name, On: v.On, slot: len(s.p.variables), Expr: e, byAction: readsAction(e.Reads),
-		byTime: readsNow(e.Reads),
+		Name: v.Name, Table: s.entry.name, On: v.On, Slot: len(s.p.Variables), Expr: e, ByAction: readsAction(e.Reads),
+		ByTime: ReadsNow(e.Reads),
 	}
-	s.p.variables = append(s.p.variables, x)
+	s.p.Variables = append(s.p.Variables, x)
 	s.vars = append(s.vars, x)
 	clear(s.scopes)
 }
 
 // row compiles one row. A row whose guard is false for good is dropped.
-func (s *tableScope) row(site *Site, row *rules.Row) {
+func (s *TableScope) row(site *Site, row *rules.Row) {
 	r := &Rule{
 		Site: site, Table: s.entry.name, Name: row.Name, Reason: row.Reason, Tier: s.entry.tier, Reads: &rules.Reads{}, Weight: 1,
 		Normalize: row.Normalize, RoundMode: row.RoundMode, Curable: row.Curable, Descending: row.Descending, OnError: row.OnError, RoundStep: 1,
@@ -358,15 +358,15 @@ func (s *tableScope) row(site *Site, row *rules.Row) {
 		return
 	}
 	r.Reads.Add(r.Expression.Reads)
-	r.rests = dependencyOf(r.Reads)
-	r.Number = len(s.p.all) + 1
-	s.p.all = append(s.p.all, r)
+	r.Rests = DependencyOf(r.Reads)
+	r.Number = len(s.p.All) + 1
+	s.p.All = append(s.p.All, r)
 	s.p.rules[site.Name] = append(s.p.rules[site.Name], r)
 }
 
 // guard folds a constant guard and says whether it is false for good: by its params alone, whatever else it reads,
 // which is an error here, and an error makes nothing false.
-func (s *tableScope) guard(r *Rule) (never bool) {
+func (s *TableScope) guard(r *Rule) (never bool) {
 	if r.When == nil {
 		return false
 	}
@@ -383,7 +383,7 @@ func (s *tableScope) guard(r *Rule) (never bool) {
 }
 
 // settings evaluates what a row may say in params.
-func (s *tableScope) settings(r *Rule, row *rules.Row) {
+func (s *TableScope) settings(r *Rule, row *rules.Row) {
 	if v, ok := s.constant(row.Weight, rules.Number()); ok {
 		r.Weight, _ = language.Number(v)
 	}
@@ -401,7 +401,7 @@ func (s *tableScope) settings(r *Rule, row *rules.Row) {
 }
 
 // constant evaluates an expression over params only.
-func (s *tableScope) constant(text source.Text, want rules.Kind) (ref.Val, bool) {
+func (s *TableScope) constant(text source.Text, want rules.Kind) (ref.Val, bool) {
 	if text.Value == "" {
 		return nil, false
 	}
@@ -422,7 +422,7 @@ func (s *tableScope) constant(text source.Text, want rules.Kind) (ref.Val, bool)
 }
 
 // message compiles the {{CEL}} parts of a text that is told after what guards it was asked.
-func (s *tableScope) message(t source.Text, roots []string, guards ...*eval.Expr) *Message {
+func (s *TableScope) message(t source.Text, roots []string, guards ...*eval.Expr) *Message {
 	if t.Value == "" {
 		return nil
 	}

@@ -10,91 +10,91 @@ import (
 // This file says what follows from the declarations of what is read (origin.go): all that decides what may be remembered asks here. It is
 // asked when a policy is compiled or a session begins.
 
-// dependency is what the value of a row, or of an expression, rests on.
-type dependency struct {
-	// class is what is read of the task that is asked about, its job and its queue, and of the step: tasks that agree in it are of one class.
-	class []rules.Read
-	// identity says that it tells every task from every other.
-	identity bool
-	// volumes says that the task's volumes are read.
-	volumes bool
-	// terms and images say that what other pods ask about the task is read, or which of its images some node has.
-	terms, images bool
-	// moving says that some of class moves within a cycle.
-	moving bool
+// Dependency is what the value of a row, or of an expression, rests on.
+type Dependency struct {
+	// Class is what is read of the task that is asked about, its job and its queue, and of the step: tasks that agree in it are of one class.
+	Class []rules.Read
+	// Identity says that it tells every task from every other.
+	Identity bool
+	// Volumes says that the task's volumes are read.
+	Volumes bool
+	// Terms and images say that what other pods ask about the task is read, or which of its images some node has.
+	Terms, Images bool
+	// Moving says that some of class moves within a cycle.
+	Moving bool
 
 	node bool // the node, or one of its devices, is read
-	// static says that of the node nothing is read but what its object says.
-	static bool
-	// amounts says that of the node nothing is read but amounts, and some that move: nodes of one number are the same to it.
-	amounts    bool
-	peers      bool // who is in the node's topology domains, or has its images, is read
-	candidates bool // so is which nodes are chosen from
-	beyond     bool // so is what neither the node nor the peers of its task tell of
+	// Static says that of the node nothing is read but what its object says.
+	Static bool
+	// Amounts says that of the node nothing is read but amounts, and some that move: nodes of one number are the same to it.
+	Amounts    bool
+	Peers      bool // who is in the node's topology domains, or has its images, is read
+	Candidates bool // so is which nodes are chosen from
+	Beyond     bool // so is what neither the node nor the peers of its task tell of
 
-	cluster bool // figures of the cluster are read
-	clock   bool // so is the time
+	Cluster bool // figures of the cluster are read
+	Clock   bool // so is the time
 }
 
-// dependencyOf derives it from what is read.
-func dependencyOf(reads *rules.Reads) dependency {
-	d := dependency{static: true, amounts: true}
+// DependencyOf derives it from what is read.
+func DependencyOf(reads *rules.Reads) Dependency {
+	d := Dependency{Static: true, Amounts: true}
 	for _, read := range reads.All {
 		d.add(read)
 	}
-	d.amounts = d.amounts && !d.static
+	d.Amounts = d.Amounts && !d.Static
 	return d
 }
 
-func (d *dependency) add(read rules.Read) {
-	d.identity = d.identity || identifies(read)
-	d.volumes = d.volumes || ofVolumes(read)
-	d.cluster = d.cluster || read.Root == "cluster"
-	d.clock = d.clock || ofClock(read)
+func (d *Dependency) add(read rules.Read) {
+	d.Identity = d.Identity || identifies(read)
+	d.Volumes = d.Volumes || OfVolumes(read)
+	d.Cluster = d.Cluster || read.Root == "cluster"
+	d.Clock = d.Clock || OfClock(read)
 	switch {
 	case ofClass(read):
 		d.addClass(read)
-	case ofNodes(read):
+	case OfNodes(read):
 		d.node = true
-		d.static = d.static && read.Changes <= rules.ByObject
-		d.amounts = d.amounts && inAmounts(read)
-		d.peers, d.candidates = d.peers || aroundNode(read), d.candidates || anyOf(read, language.FromCandidates)
-		d.beyond = d.beyond || beyondNode(read)
+		d.Static = d.Static && read.Changes <= rules.ByObject
+		d.Amounts = d.Amounts && InAmounts(read)
+		d.Peers, d.Candidates = d.Peers || aroundNode(read), d.Candidates || AnyOf(read, language.FromCandidates)
+		d.Beyond = d.Beyond || BeyondNode(read)
 	}
 }
 
-func (d *dependency) addClass(read rules.Read) {
-	d.class = append(d.class, read)
+func (d *Dependency) addClass(read rules.Read) {
+	d.Class = append(d.Class, read)
 	if read.Root == "action" || read.Root == "pipeline" {
 		return
 	}
-	d.terms, d.images = d.terms || anyOf(read, language.FromOthersTerms), d.images || anyOf(read, language.FromImages)
-	d.moving = d.moving || read.Changes > rules.ByCycle
-	d.beyond = d.beyond || anyOf(read, language.FromPeers|language.FromImageNodes|language.FromCandidates) // they have no value of their own
+	d.Terms, d.Images = d.Terms || AnyOf(read, language.FromOthersTerms), d.Images || AnyOf(read, language.FromImages)
+	d.Moving = d.Moving || read.Changes > rules.ByCycle
+	d.Beyond = d.Beyond || AnyOf(read, language.FromPeers|language.FromImageNodes|language.FromCandidates) // they have no value of their own
 }
 
-// lastOf is the member that a read ends at; nil: it is of the root itself.
-func lastOf(read rules.Read) *rules.Member {
+// LastOf is the member that a read ends at; nil: it is of the root itself.
+func LastOf(read rules.Read) *rules.Member {
 	if len(read.Steps) == 0 {
 		return nil
 	}
 	return read.Steps[len(read.Steps)-1].Member
 }
 
-// anyOf says that some field on the way of a read is made of something.
-func anyOf(read rules.Read, origin rules.Origin) bool {
+// AnyOf says that some field on the way of a read is made of something.
+func AnyOf(read rules.Read, origin rules.Origin) bool {
 	return slices.ContainsFunc(read.Steps, func(step rules.Step) bool { return step.Member.Origin.Any(origin) })
 }
 
-// ofParts says that a read ends at the parts of an object, of which more is read apart.
-func ofParts(read rules.Read) bool {
-	m := lastOf(read)
+// OfParts says that a read ends at the parts of an object, of which more is read apart.
+func OfParts(read rules.Read) bool {
+	m := LastOf(read)
 	return m != nil && m.Origin.Any(language.ToParts)
 }
 
-// ofMembers says that a read is what an accounting function reads of its members: no path of a row leads there, and
+// OfMembers says that a read is what an accounting function reads of its members: no path of a row leads there, and
 // the attribute that the function computes is read as well.
-func ofMembers(read rules.Read) bool {
+func OfMembers(read rules.Read) bool {
 	return slices.ContainsFunc(read.Steps, func(step rules.Step) bool { return step.Member.Get == nil })
 }
 
@@ -102,59 +102,59 @@ func ofMembers(read rules.Read) bool {
 func ofClass(read rules.Read) bool {
 	switch read.Root {
 	case "task", "job", "queue":
-		return !read.Through && !ofVolumes(read) && !ofMembers(read)
+		return !read.Through && !OfVolumes(read) && !OfMembers(read)
 	case "action", "pipeline":
 		return true
 	}
 	return false
 }
 
-// ofNodes says that a read is of the node that is tried, or of a device of it.
-func ofNodes(read rules.Read) bool { return read.Root == "node" || read.Root == "gpu" }
+// OfNodes says that a read is of the node that is tried, or of a device of it.
+func OfNodes(read rules.Read) bool { return read.Root == "node" || read.Root == "gpu" }
 
 // identifies says that a read tells every task from every other.
 func identifies(read rules.Read) bool {
-	return read.Root == "task" && len(read.Steps) == 1 && anyOf(read, language.FromIdentity)
+	return read.Root == "task" && len(read.Steps) == 1 && AnyOf(read, language.FromIdentity)
 }
 
-// ofVolumes says that a read is of the volumes of the task that is asked about.
-func ofVolumes(read rules.Read) bool {
-	return read.Root == "task" && anyOf(read, language.FromVolumes)
+// OfVolumes says that a read is of the volumes of the task that is asked about.
+func OfVolumes(read rules.Read) bool {
+	return read.Root == "task" && AnyOf(read, language.FromVolumes)
 }
 
-// ofClock says that a read is of the time.
-func ofClock(read rules.Read) bool { return read.Root == "now" || anyOf(read, language.FromClock) }
+// OfClock says that a read is of the time.
+func OfClock(read rules.Read) bool { return read.Root == "now" || AnyOf(read, language.FromClock) }
 
-// ofAnswers says that a read is of what the rows of jobStarving answer.
-func ofAnswers(read rules.Read) bool { return anyOf(read, language.FromAnswers) }
+// OfAnswers says that a read is of what the rows of jobStarving answer.
+func OfAnswers(read rules.Read) bool { return AnyOf(read, language.FromAnswers) }
 
 // aroundNode says that a read goes to what lies around the node that is tried.
 func aroundNode(read rules.Read) bool {
-	return ofNodes(read) && anyOf(read, language.FromPeers|language.FromImageNodes|language.FromCandidates)
+	return OfNodes(read) && AnyOf(read, language.FromPeers|language.FromImageNodes|language.FromCandidates)
 }
 
-// inAmounts says that what is read of a node is told by its number.
-func inAmounts(read rules.Read) bool {
+// InAmounts says that what is read of a node is told by its number.
+func InAmounts(read rules.Read) bool {
 	return read.Root == "node" && len(read.Steps) > 0 && !slices.ContainsFunc(read.Steps, func(step rules.Step) bool {
 		return step.Member.Reads != nil || !step.Member.Origin.Any(language.FromAmounts)
 	})
 }
 
-// beyondNode says that what is read through a node is not told by the node: what the jobs, queues or nodes of its tasks have and may
+// BeyondNode says that what is read through a node is not told by the node: what the jobs, queues or nodes of its tasks have and may
 // change, which of them these are, and all that is of no one object.
-func beyondNode(read rules.Read) bool {
+func BeyondNode(read rules.Read) bool {
 	const around = language.FromPeers | language.FromImageNodes | language.FromCandidates
 	for i, step := range read.Steps {
 		m, last := step.Member, i == len(read.Steps)-1
 		switch {
 		case m.Reads != nil: // what it reads is among the reads as well, but not where it leads
-			if !last && lastOf(read).Changes > rules.Static {
+			if !last && LastOf(read).Changes > rules.Static {
 				return true
 			}
 		case m.Origin.Any(language.ToQueue):
 			return true // a job is moved to another, and its tasks are where they were
 		case m.Origin.Any(language.ToJob | language.ToNode | language.ToNamespace):
-			if last || lastOf(read).Changes > rules.Static {
+			if last || LastOf(read).Changes > rules.Static {
 				return true
 			}
 		case i == 0 && m.Origin.Within(around): // followed by what its task asks about them
@@ -167,32 +167,33 @@ func beyondNode(read rules.Read) bool {
 	return false
 }
 
-// reach is how far from an object something lies.
-type reach uint8
+// Reach is how far from an object something lies.
+type Reach uint8
 
 const (
-	within    reach = iota // the object itself, and what it is touched with
-	alongTree              // the queues above a queue, and what they sum up
-	beyondIt
+	// Within and the others go from near to far.
+	Within    Reach = iota // the object itself, and what it is touched with
+	AlongTree              // the queues above a queue, and what they sum up
+	BeyondIt
 )
 
-// reach of a read, seen from an object of its kind.
-func (p *Policy) reach(read rules.Read, owner string) reach {
+// Reach of a read, seen from an object of its kind.
+func (p *Policy) Reach(read rules.Read, owner string) Reach {
 	if read.Root != owner {
-		return beyondIt
+		return BeyondIt
 	}
-	far := within
+	far := Within
 	for i, step := range read.Steps {
 		m, last := step.Member, i == len(read.Steps)-1
-		switch t := p.trees[m]; {
-		case t != nil && t.flat, t != nil && last:
+		switch t := p.Trees[m]; {
+		case t != nil && t.Flat, t != nil && last:
 		case t != nil:
-			far = alongTree
+			far = AlongTree
 		case m.Reads != nil && last: // what it reads is among the reads as well
 		case m.Origin.Any(language.ToParts|language.ToMembers) && m.Origin.Within(language.FromOwn):
 		case last && m.Origin.Within(language.FromOwn|language.ToTasks|language.ToJob|language.ToQueue|language.ToNode):
 		default:
-			return beyondIt
+			return BeyondIt
 		}
 	}
 	return far
@@ -201,7 +202,7 @@ func (p *Policy) reach(read rules.Read, owner string) reach {
 // lasting says that a read, seen from an object of its kind, is of what that object is touched with, in whatever cycle: not of what settles
 // once a cycle, nor of what moves with other objects.
 func (p *Policy) lasting(read rules.Read, owner string) bool {
-	if p.reach(read, owner) != within || len(read.Steps) == 0 {
+	if p.Reach(read, owner) != Within || len(read.Steps) == 0 {
 		return false
 	}
 	return !slices.ContainsFunc(read.Steps, func(step rules.Step) bool {
@@ -224,8 +225,8 @@ func memberOrigin(owner string) rules.Origin {
 	return language.FromAll
 }
 
-// isShared says that to read something may change what is not of one node alone, though it was read before.
-func isShared(read rules.Read) bool {
+// IsShared says that to read something may change what is not of one node alone, though it was read before.
+func IsShared(read rules.Read) bool {
 	// A link is followed to views that are made when they are first asked for, and terms, images and volumes are kept for all tasks together.
 	const kept = language.ToJob | language.ToQueue | language.ToNode | language.FromTerms | language.FromOthersTerms | language.FromImages |
 		language.FromVolumes | language.FromPeers | language.FromImageNodes | language.FromCandidates |

@@ -2,61 +2,61 @@ package policy
 
 import "github.com/celsius-scheduler/celsius/engine/language"
 
-// derived is what all values have in common that are made of many objects and kept: of sums, of what is shared out, of trees of quotas and
+// Derived is what all values have in common that are made of many objects and kept: of sums, of what is shared out, of trees of quotas and
 // of shares. Such a value holds at one moment. It is brought to another one by what the logs name, where what it reads lets it, and is
 // made anew else.
-type derived struct {
-	s *Accounts
+type Derived struct {
+	Accounts *Accounts
 	// What follows from what it reads: byAction says that the action is; follows, that within a cycle nothing moves of it but what
 	// the logs name; lasts, that it can be taken over from cycle to cycle, and past changes of objects.
-	byAction, follows, lasts bool
+	byAction, Follows, Lasts bool
 	// settles says that it stays for a cycle as it was first found in it.
 	settles bool
 
 	made    bool
 	at      language.Stamp // when it was last brought up to date, with the clock of the objects
 	clock   uint64         // of the cluster, then
-	version uint64         // another where it was made anew
+	Version uint64         // another where it was made anew
 	erred   bool           // something of it erred since it was made anew: each cycle is told of it
 }
 
-// deriver is a value with what is its own of that.
-type deriver interface {
-	// carry says whether the value, but for what the logs name, is what it would be if it were made anew at this moment of another cycle,
+// Deriver is a value with what is its own of that.
+type Deriver interface {
+	// Carry says whether the value, but for what the logs name, is what it would be if it were made anew at this moment of another cycle,
 	// or after a change of objects. The moment that it holds at is still the old one.
-	carry(to language.Stamp) bool
-	// replay takes in what the logs name; false: it must be made anew.
-	replay(to language.Stamp) bool
-	// rebuild makes it anew; false: there is no value.
-	rebuild() bool
+	Carry(to language.Stamp) bool
+	// Replay takes in what the logs name; false: it must be made anew.
+	Replay(to language.Stamp) bool
+	// Rebuild makes it anew; false: there is no value.
+	Rebuild() bool
 }
 
-// bring brings a value to the present moment.
-func (d *derived) bring(x deriver) {
-	s := d.s
+// Bring brings a value to the present moment.
+func (d *Derived) Bring(x Deriver) {
+	s := d.Accounts
 	if d.made && d.settles && d.at.Cycle == s.Cycle {
 		return
 	}
-	at := s.ask.StampOf(d.byAction)
+	at := s.Ask.StampOf(d.byAction)
 	at.Clock = s.c.ObjectClock
 	moved, stepped := d.at != at, d.clock != s.c.Clock
-	holds := d.made && (!moved || d.lasts && x.carry(at))
-	erring := s.ask.Errors()
-	if holds && (stepped || moved && d.follows) {
-		holds = d.follows && x.replay(at)
-		d.erred = d.erred || s.ask.Errors() != erring
+	holds := d.made && (!moved || d.Lasts && x.Carry(at))
+	erring := s.Ask.Errors()
+	if holds && (stepped || moved && d.Follows) {
+		holds = d.Follows && x.Replay(at)
+		d.erred = d.erred || s.Ask.Errors() != erring
 	}
 	if !holds {
-		erring = s.ask.Errors()
-		d.made = x.rebuild()
+		erring = s.Ask.Errors()
+		d.made = x.Rebuild()
 		s.rebuilt++
-		d.version, d.erred = s.rebuilt, s.ask.Errors() != erring
+		d.Version, d.erred = s.rebuilt, s.Ask.Errors() != erring
 	}
 	d.at, d.clock = at, s.c.Clock
 }
 
 // Erring implements Kept.
-func (d *derived) Erring() bool { return d.erred }
+func (d *Derived) Erring() bool { return d.erred }
 
 // eachOnce does something for each entry of a log, however often it stands there.
 func eachOnce[T comparable](entries []T, do func(T)) {

@@ -10,22 +10,22 @@ import (
 // ReadsTime says whether anything in the policy reads the time, be it a row, what it computes, or an action's filter:
 // then another decision may come of nothing but waiting.
 func (p *Policy) ReadsTime() bool {
-	return slices.ContainsFunc(p.expressions(), func(e *eval.Expr) bool { return e.Timely() || movesUnseen(e.Reads) })
+	return slices.ContainsFunc(p.Expressions(), func(e *eval.Expr) bool { return e.Timely() || MovesUnseen(e.Reads) })
 }
 
-// expressions are all of the policy's.
-func (p *Policy) expressions() []*eval.Expr {
+// Expressions are all of the policy's.
+func (p *Policy) Expressions() []*eval.Expr {
 	var out []*eval.Expr
 	add := func(list ...*eval.Expr) {
 		out = append(out, slices.DeleteFunc(list, func(e *eval.Expr) bool { return e == nil })...)
 	}
-	for _, r := range p.all {
-		add(r.asked()...)
+	for _, r := range p.All {
+		add(r.Asked()...)
 	}
 	for _, x := range p.attributes {
 		add(x.When, x.Expr)
 	}
-	for _, v := range p.variables {
+	for _, v := range p.Variables {
 		add(v.Expr)
 	}
 	for _, a := range p.Actions {
@@ -33,21 +33,22 @@ func (p *Policy) expressions() []*eval.Expr {
 			add(step.conditions()...)
 		}
 	}
-	return append(out, p.arguments()...)
+	return append(out, p.Arguments()...)
 }
 
-// arguments are the expressions that functions of attributes ask of their members.
-func (p *Policy) arguments() []*eval.Expr {
+// Arguments are the expressions that functions of attributes ask of their members.
+func (p *Policy) Arguments() []*eval.Expr {
 	var out []*eval.Expr
-	for _, x := range p.accounts {
-		out = append(out, argumentsOf(x.Args)...)
+	for _, x := range p.Accounts {
+		out = append(out, ArgumentsOf(x.Args)...)
 	}
 	return out
 }
 
-func readsNow(reads *rules.Reads) bool { return slices.ContainsFunc(reads.All, ofClock) }
+// ReadsNow says that the time is read.
+func ReadsNow(reads *rules.Reads) bool { return slices.ContainsFunc(reads.All, OfClock) }
 
-// movesUnseen says that the time is read in another way than by its name, which is not followed.
-func movesUnseen(reads *rules.Reads) bool {
-	return slices.ContainsFunc(reads.All, func(read rules.Read) bool { return read.Root != "now" && ofClock(read) })
+// MovesUnseen says that the time is read in another way than by its name, which is not followed.
+func MovesUnseen(reads *rules.Reads) bool {
+	return slices.ContainsFunc(reads.All, func(read rules.Read) bool { return read.Root != "now" && OfClock(read) })
 }

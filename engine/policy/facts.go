@@ -64,7 +64,7 @@ func (r *Rule) fact() Fact {
 	}
 	return Fact{
 		Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64,
-		Metered: metered(r.asked()...),
+		Metered: metered(r.Asked()...),
 		Reads:   plainReads(r.Reads), Cache: heldFor(r), Interpreted: interpreted(r.When, r.Expression),
 		Columns: r.Site.Name == Predicates || r.Site.Name == Scores, ByRow: byRow(r.When, r.Expression),
 	}
@@ -101,7 +101,7 @@ func (x *Attribute) fact() Fact {
 		Cache: "until what it reads changes",
 	}
 	reads := &rules.Reads{}
-	all := append([]*eval.Expr{x.When, x.Expr}, argumentsOf(x.Args)...)
+	all := append([]*eval.Expr{x.When, x.Expr}, ArgumentsOf(x.Args)...)
 	f.Interpreted, f.Metered = interpreted(all...), metered(all...)
 	for _, e := range all {
 		if e != nil {
@@ -115,13 +115,14 @@ func (x *Attribute) fact() Fact {
 		f.Cache = "computed once a cycle"
 	case x.Settle == "start":
 		f.Cache = "computed once a run"
-	case x.account != nil && x.account.function.Held != "":
-		f.Cache = x.account.function.Held
+	case x.Account != nil && x.Account.Function.Held != "":
+		f.Cache = x.Account.Function.Held
 	}
 	return f
 }
 
-func argumentsOf(args map[string]*eval.Expr) []*eval.Expr {
+// ArgumentsOf lists the arguments of an accounting function, in the order of their names.
+func ArgumentsOf(args map[string]*eval.Expr) []*eval.Expr {
 	var out []*eval.Expr
 	for _, name := range sortedKeys(args) {
 		out = append(out, args[name])
@@ -149,7 +150,7 @@ func plainReads(reads *rules.Reads) []string {
 
 // heldFor is cacheable, but for rows that are asked of each task with volumes by itself.
 func heldFor(r *Rule) string {
-	if r.Site.Name == Predicates && r.rests.volumes {
+	if r.Site.Name == Predicates && r.Rests.Volumes {
 		return "never for a task with volumes; else per class and node, until the node changes"
 	}
 	return cacheable(r)
@@ -160,7 +161,7 @@ func cacheable(r *Rule) string {
 	m := movesOf(r.Reads)
 	parts := []string{}
 	switch {
-	case r.Site.Name == Scores && r.rests.identity:
+	case r.Site.Name == Scores && r.Rests.Identity:
 		return "never: it reads what tells every task from every other"
 	case m.beyondNode || m.cluster > rules.ByCycle:
 		return "never: it reads what any step changes"
@@ -198,7 +199,7 @@ func movesOf(reads *rules.Reads) readMoves {
 			if m.around = around(m.around, read); around("", read) == "" {
 				m.node = max(m.node, read.Changes)
 			}
-			m.beyondNode = m.beyondNode || beyondNode(read)
+			m.beyondNode = m.beyondNode || BeyondNode(read)
 		case "cluster":
 			m.cluster = max(m.cluster, read.Changes)
 		case "now":
@@ -227,11 +228,11 @@ func around(known string, read rules.Read) string {
 	const images, peers, group = "how many nodes have an image", "who is in its topology domains",
 		"who is in its topology domains and which nodes are chosen from"
 	switch {
-	case anyOf(read, language.FromCandidates) || known == group:
+	case AnyOf(read, language.FromCandidates) || known == group:
 		return group
-	case anyOf(read, language.FromPeers) || known == peers:
+	case AnyOf(read, language.FromPeers) || known == peers:
 		return peers
-	case anyOf(read, language.FromImageNodes):
+	case AnyOf(read, language.FromImageNodes):
 		return images
 	}
 	return known

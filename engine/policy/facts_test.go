@@ -43,16 +43,16 @@ func TestTheDefaultPolicyIsNotCounted(t *testing.T) {
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}
-	if len(p.all) == 0 {
+	if len(p.All) == 0 {
 		t.Fatal("no rows")
 	}
 	messages := map[*eval.Expr]bool{}
-	for _, r := range p.all {
-		for _, e := range r.asked() {
+	for _, r := range p.All {
+		for _, e := range r.Asked() {
 			messages[e] = e != r.When && e != r.Expression
 		}
 	}
-	for _, e := range p.expressions() {
+	for _, e := range p.Expressions() {
 		if e.Reads.Counted && !messages[e] {
 			t.Errorf("%s is counted", e.Text.Value)
 		}
@@ -139,7 +139,7 @@ func TestCacheFacts(t *testing.T) {
 			"expression: node.a > 1}]", "per class and node, until the node changes in any way"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			all := loaded(t, policyText(test.table)).Facts()
+			all := compiled(t, aPolicy(test.table)).Facts()
 			if got := all[len(all)-1].Cache; got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
@@ -215,7 +215,7 @@ func TestResolveRenames(t *testing.T) {
 	if issues.Err() != nil {
 		t.Fatal(issues)
 	}
-	q := loaded(t, string(out))
+	q := compiled(t, string(out))
 	p, _ := Default()
 	if diff := cmp.Diff(facts(p), strings.ReplaceAll(facts(q), " renamed-", " ")); diff != "" {
 		t.Errorf("(-shipped +renamed):\n%s", diff)
@@ -224,7 +224,7 @@ func TestResolveRenames(t *testing.T) {
 
 // A policy with mistakes is neither resolved nor shown.
 func TestResolveRefuses(t *testing.T) {
-	docs, _ := source.Parse("bad.yaml", []byte(policyText("jobOrder: [{name: r, by: job.priorty}]")))
+	docs, _ := source.Parse("bad.yaml", []byte(aPolicy("jobOrder: [{name: r, by: job.priorty}]")))
 	if out, issues := Resolve(docs[0], nil); out != nil || issues.Err() == nil {
 		t.Errorf("resolved to %q", out)
 	}

@@ -27,22 +27,22 @@ func hdrfFunction() *Accounting {
 			"costs a look at the siblings on the way up.",
 		Args: []AccountingArgument{
 			{Name: "path", Doc: "A queue's place as a text: names from the root down, with slashes between. The root's own is not looked " +
-				"at.", sees: "queue", want: str},
+				"at.", Sees: "queue", Want: str},
 			{Name: "weights", Doc: "Numbers in the same form, one for each name of the path. One below 1, or that is missing, is 1; of a group " +
-				"that several queues name, the first queue's by name counts.", sees: "queue", want: str},
-			{Name: "total", Doc: "Resources that there are in all; sees no queue and no job.", want: amount},
-			{Name: "allocated", Doc: "Resources that a job has.", sees: "job", want: amount},
-			{Name: "request", Doc: "Resources that a job has and wants, together.", sees: "job", want: amount},
+				"that several queues name, the first queue's by name counts.", Sees: "queue", Want: str},
+			{Name: "total", Doc: "Resources that there are in all; sees no queue and no job.", Want: amount},
+			{Name: "allocated", Doc: "Resources that a job has.", Sees: "job", Want: amount},
+			{Name: "request", Doc: "Resources that a job has and wants, together.", Sees: "job", Want: amount},
 		},
 		On:      []string{"cluster"},
 		Held:    "kept by delta",
-		compile: compileShares,
+		Compile: compileShares,
 	}
 }
 
 // shareState is the outcome of one hdrf, kept by delta.
 type shareState struct {
-	derived
+	Derived
 	x       *Attribute
 	jobs    follow.Cursor[*model.Job]
 	queues  follow.Cursor[*model.Queue]
@@ -57,18 +57,18 @@ type shareState struct {
 // written is what a queue says of its place.
 type written struct{ path, weights string }
 
-func compileShares(s *tableScope, a *rules.Attribute, x *Account) bool {
-	f := s.oneField(x, a, "cluster")
+func compileShares(s *TableScope, a *rules.Attribute, x *Account) bool {
+	f := s.OneField(x, a, "cluster")
 	f.Type = language.ShareTreeType()
 	own, lasting := true, true
-	for _, arg := range x.function.Args {
+	for _, arg := range x.Function.Args {
 		for _, r := range x.Args[arg.Name].Reads.All {
-			own = own && (r.Changes <= rules.ByCycle || arg.sees == "job" && s.p.reach(r, "job") == within)
-			lasting = lasting && (arg.sees == "" || s.p.lasting(r, arg.sees) && s.p.quiet(r) && (arg.sees == "job" || r.Changes <= rules.ByObject))
+			own = own && (r.Changes <= rules.ByCycle || arg.Sees == "job" && s.p.Reach(r, "job") == Within)
+			lasting = lasting && (arg.Sees == "" || s.p.lasting(r, arg.Sees) && s.p.quiet(r) && (arg.Sees == "job" || r.Changes <= rules.ByObject))
 		}
 	}
-	x.keep = func(kept *Accounts) Kept {
-		return &shareState{derived: derived{s: kept, byAction: f.byAction, follows: own, lasts: lasting}, x: f}
+	x.Keep = func(kept *Accounts) Kept {
+		return &shareState{Derived: Derived{Accounts: kept, byAction: f.ByAction, Follows: own, Lasts: lasting}, x: f}
 	}
 	return true
 }
@@ -79,7 +79,7 @@ func (st *shareState) Value(*Attribute, ref.Val) ref.Val {
 	if st.err != nil {
 		return st.err
 	}
-	return &language.ShareTree{Tree: st.tree, Paths: st.paths, Number: st.version, Clock: st.clock}
+	return &language.ShareTree{Tree: st.tree, Paths: st.paths, Number: st.Version, Clock: st.clock}
 }
 
 // Erring implements Kept.
@@ -88,17 +88,17 @@ func (st *shareState) Erring() bool { return st.erred || st.err != nil }
 // Update implements Kept. It costs one evaluation and one look at the siblings on the way up for each job that changed, and
 // everything anew where a queue has another place, or the total is another; for each cycle, where an argument errs, or reads more than
 // its own queue or job.
-func (st *shareState) Update() { st.bring(st) }
+func (st *shareState) Update() { st.Bring(st) }
 
-// carry implements deriver: it looks at what is said of queues, and of all.
-func (st *shareState) carry(language.Stamp) bool {
-	s, x := st.s, st.x
+// Carry implements Deriver: it looks at what is said of queues, and of all.
+func (st *shareState) Carry(language.Stamp) bool {
+	s, x := st.Accounts, st.x
 	touched, known := st.queues.Peek(&s.c.QueueLog)
 	if !known || st.erred {
 		return false
 	}
-	f := s.ask.Frame()
-	defer s.ask.Done()
+	f := s.Ask.Frame()
+	defer s.Ask.Done()
 	if total, ok := x.Args["total"].Eval(f).(*language.Amounts); !ok || !identical(total.Resources, st.total) {
 		return false
 	}
@@ -118,24 +118,24 @@ func (st *shareState) carry(language.Stamp) bool {
 	return true
 }
 
-// replay implements deriver.
-func (st *shareState) replay(language.Stamp) bool {
-	entries, ok := st.jobs.Read(&st.s.c.JobLog)
+// Replay implements Deriver.
+func (st *shareState) Replay(language.Stamp) bool {
+	entries, ok := st.jobs.Read(&st.Accounts.c.JobLog)
 	if ok {
 		eachOnce(entries, st.enter)
 	}
 	return ok
 }
 
-// rebuild implements deriver: without a total there is no tree.
-func (st *shareState) rebuild() bool {
-	s, x := st.s, st.x
-	f := s.ask.Frame()
-	defer s.ask.Done()
+// Rebuild implements Deriver: without a total there is no tree.
+func (st *shareState) Rebuild() bool {
+	s, x := st.Accounts, st.x
+	f := s.Ask.Frame()
+	defer s.Ask.Done()
 	v := x.Args["total"].Eval(f)
 	total, ok := v.(*language.Amounts)
 	if !ok {
-		s.ask.FaultOf(x, f, v)
+		s.Ask.FaultOf(x, f, v)
 		st.err = v
 		return false
 	}
@@ -166,7 +166,7 @@ func (s *Accounts) parts(x *Attribute, f *language.Frame, arg string) ([]string,
 	v := x.Args[arg].Eval(f)
 	text, ok := v.(types.String)
 	if !ok {
-		s.ask.FaultOf(x, f, v)
+		s.Ask.FaultOf(x, f, v)
 		return nil, false
 	}
 	return strings.Split(string(text), "/"), true
@@ -178,7 +178,7 @@ func (s *Accounts) weights(x *Attribute, f *language.Frame, parts []string) []fl
 	for i, part := range parts {
 		w, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 		if err != nil || w != w {
-			s.ask.FaultOf(x, f, types.NewErr("%q is no weight; write a number", part))
+			s.Ask.FaultOf(x, f, types.NewErr("%q is no weight; write a number", part))
 			w = 1
 		}
 		out[i] = w
@@ -188,7 +188,7 @@ func (s *Accounts) weights(x *Attribute, f *language.Frame, parts []string) []fl
 
 // enter says what one job has and wants. One in no queue, or in one without a path, takes no part.
 func (st *shareState) enter(j *model.Job) {
-	s, x := st.s, st.x
+	s, x := st.Accounts, st.x
 	if is := s.c.Jobs[j.Key]; is != j {
 		if is == nil {
 			st.tree.Drop(j.Key)
@@ -200,15 +200,15 @@ func (st *shareState) enter(j *model.Job) {
 		st.tree.Drop(j.Key)
 		return
 	}
-	f := s.ask.Frame()
-	defer s.ask.Done()
+	f := s.Ask.Frame()
+	defer s.Ask.Done()
 	f.Job = s.JobView(j)
 	var values [2]model.Resources
 	for i, arg := range []string{"allocated", "request"} {
 		v := x.Args[arg].Eval(f)
 		a, ok := v.(*language.Amounts)
 		if !ok {
-			s.ask.FaultOf(x, f, v)
+			s.Ask.FaultOf(x, f, v)
 			st.tree.Drop(j.Key)
 			return
 		}

@@ -1,136 +1,38 @@
 package policy
 
 import (
-	"slices"
-	"time"
-
-	"github.com/google/cel-go/common/types"
-	"github.com/google/cel-go/common/types/ref"
+	"cmp"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// keys computes the keys of all rows of an order site. Room is where they are put, if there is any.
-func (s *Session) keys(site string, f *language.Frame, room []Key) []Key {
-	return s.keysBut(site, -1, f, room)
-}
-
-// keysBut leaves one row out.
-func (s *Session) keysBut(site string, but int, f *language.Frame, room []Key) []Key {
-	list := s.p.Rules(site)
-	out := room
-	if len(out) != len(list) {
-		out = s.keyRoom.Slice(len(list))
-	}
-	for i, r := range list {
-		out[i] = Key{}
-		if i == but {
-			continue
-		}
-		has, err := s.ask.Guard(r, f)
-		if err == nil && has {
-			out[i], err = s.key(r, f)
-		}
-		if err != nil {
-			out[i] = Key{}
-			s.ask.Fault(r, f, err)
-		}
-	}
-	return out
-}
-
-// key computes the key of one row; an error is the value that is none.
-func (s *Session) key(r *Rule, f *language.Frame) (k Key, err ref.Val) {
-	e := r.Expression
-	defer s.ask.Watch(e, f)
-	switch e.Type.Kind() {
-	case types.BoolKind:
-		x, err := e.Holds(f)
-		if x {
-			k.bits = 1
-		}
-		k.kind = intKey
-		return k, err
-	case types.DoubleKind:
-		x, err := e.Number(f)
-		if k, ok := floatKeyOf(x); ok || err != nil {
-			return k, err
-		}
-		return Key{}, types.Double(x)
-	default:
-		v := e.Eval(f)
-		if k, ok := KeyOf(v); ok {
-			return k, nil
-		}
-		return Key{}, v
-	}
-}
-
-// compareKeys is the first difference in tier order.
-func (s *Session) compareKeys(site string, a, b []Key) int {
-	for i, r := range s.p.Rules(site) {
-		if c := r.Compare(&a[i], &b[i]); c != 0 {
-			return c
-		}
-	}
-	return 0
-}
-
-// queueKeys and the like are an object's keys now.
-func (s *Session) queueKeys(q *model.Queue, room []Key) []Key {
-	f := s.ask.Frame()
-	defer s.ask.Done()
-	f.Queue = s.QueueView(q)
-	return s.keys(QueueOrder, f, room)
-}
-
-// jobKeys also gives the moment until which they hold; zero: while the job does.
-func (s *Session) jobKeys(j *model.Job, room []Key) (keys []Key, until time.Time) {
-	f := s.ask.Frame()
-	defer s.ask.Done()
-	f.Job = s.JobView(j)
-	return s.until(func() []Key { return s.keys(JobOrder, f, room) })
-}
-
-func (s *Session) taskKeys(t *model.Task) []Key {
-	f := s.ask.Frame()
-	defer s.ask.Done()
-	f.Task = s.TaskView(t)
-	return s.keys(TaskOrder, f, nil)
-}
-
-// SortTasks orders tasks by the rows of taskOrder, then numeric suffix, creation time and name.
-func (s *Session) SortTasks(tasks []*model.Task) {
+// Compare compares two keys of the row: who has none comes last, whichever way the row sorts.
+func (r *Rule) Compare(x, y *language.Key) int {
 	switch {
-	case len(tasks) < 2:
-		return
-	case len(s.p.Rules(TaskOrder)) == 0:
-		slices.SortFunc(tasks, TaskTie)
-		return
+	case x.None() && y.None():
+		return 0
+	case x.None():
+		return 1
+	case y.None():
+		return -1
 	}
-	ranked := make([]Ranked[*model.Task], len(tasks))
-	for i, t := range tasks {
-		ranked[i] = Ranked[*model.Task]{Of: t, keys: s.taskKeys(t)}
+	if r.Descending {
+		return y.Compare(x)
 	}
-	slices.SortFunc(ranked, func(a, b Ranked[*model.Task]) int {
-		if c := s.compareKeys(TaskOrder, a.keys, b.keys); c != 0 {
-			return c
-		}
-		return TaskTie(a.Of, b.Of)
-	})
-	for i := range ranked {
-		tasks[i] = ranked[i].Of
-	}
+	return x.Compare(y)
 }
 
-// TasksMove says whether the order of tasks can change within a turn.
-func (s *Session) TasksMove() bool {
-	for _, r := range s.p.Rules(TaskOrder) {
-		if r.Reads.Changes() > rules.ByCycle {
-			return true
-		}
+// TaskTie is the final order of tasks. Names come before UIDs: creation times are whole seconds, UIDs are random, and one manifest must
+// not get other places each time.
+func TaskTie(a, b *model.Task) int {
+	if a.Index >= 0 && b.Index >= 0 && a.Index != b.Index {
+		return cmp.Compare(a.Index, b.Index)
 	}
-	return false
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Key, b.Key), cmp.Compare(a.UID, b.UID))
+}
+
+// JobTie is the last tie between jobs: the names that people know them by, as those of PodGroups may hold a UID.
+func JobTie(a, b *model.Job) int {
+	return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.Key, b.Key))
 }

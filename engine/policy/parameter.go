@@ -39,7 +39,7 @@ type ParameterKind interface {
 	// Otherwise is what holds where nothing stands there, for people.
 	Otherwise() string
 	// read gives the value; v may be absent.
-	read(s *tableScope, v source.Value) any
+	read(s *TableScope, v source.Value) any
 }
 
 // Condition is an expression that is true or false: a *eval.Expr, nil where it is always true.
@@ -61,7 +61,7 @@ func (k Condition) Written() string {
 // Otherwise implements ParameterKind.
 func (k Condition) Otherwise() string { return "`" + k.Default + "`" }
 
-func (k Condition) read(s *tableScope, v source.Value) any {
+func (k Condition) read(s *TableScope, v source.Value) any {
 	want := rules.Exactly(cel.BoolType, "true or false")
 	switch {
 	case v.Exists():
@@ -86,7 +86,7 @@ func (k Flag) Otherwise() string {
 	return "false"
 }
 
-func (k Flag) read(s *tableScope, v source.Value) any {
+func (k Flag) read(s *TableScope, v source.Value) any {
 	if !v.Exists() {
 		return k.Default
 	}
@@ -107,7 +107,7 @@ func (k Word) Written() string {
 // Otherwise implements ParameterKind.
 func (k Word) Otherwise() string { return k.Default }
 
-func (k Word) read(s *tableScope, v source.Value) any { return s.word(v, k.Default, k.Of) }
+func (k Word) read(s *TableScope, v source.Value) any { return s.word(v, k.Default, k.Of) }
 
 // Words is any number of some words: a []string.
 type Words struct{ Of []string }
@@ -118,7 +118,7 @@ func (k Words) Written() string { return "list of " + strings.Join(k.Of, ", ") }
 // Otherwise implements ParameterKind.
 func (k Words) Otherwise() string { return "none" }
 
-func (k Words) read(s *tableScope, v source.Value) any {
+func (k Words) read(s *TableScope, v source.Value) any {
 	var out []string
 	for _, item := range s.items(v) {
 		out = append(out, s.word(item, "", k.Of))
@@ -137,7 +137,7 @@ func (k Period) Written() string {
 // Otherwise implements ParameterKind.
 func (k Period) Otherwise() string { return "0s, which switches it off" }
 
-func (k Period) read(s *tableScope, v source.Value) any {
+func (k Period) read(s *TableScope, v source.Value) any {
 	if !v.Exists() {
 		return time.Duration(0)
 	}

@@ -22,13 +22,13 @@ type Policy struct {
 	Actions []*Action
 
 	rules      map[string][]*Rule // by site, in tier order
-	all        []*Rule
+	All        []*Rule
 	attributes []*Attribute
-	accounts   []*Account
-	variables  []*Variable
-	trees      map[*rules.Member]*QuotaTree // by the members that lead along them
+	Accounts   []*Account
+	Variables  []*Variable
+	Trees      map[*rules.Member]*QuotaTree // by the members that lead along them
 	computed   map[*rules.Member]*Attribute // by the members that read them
-	layout     language.Layout
+	Layout     language.Layout
 	tierCount  int
 }
 
@@ -43,7 +43,7 @@ type Values interface {
 
 // NewWorld begins to see a cluster by a policy.
 func NewWorld(c *model.Cluster, p *Policy, values Values) *language.World {
-	return language.NewWorld(c, p.layout, values)
+	return language.NewWorld(c, p.Layout, values)
 }
 
 // Rules lists the rows of one site, in tier order.
@@ -53,7 +53,7 @@ func (p *Policy) Rules(site string) []*Rule { return p.rules[site] }
 func (p *Policy) Attributes() []*Attribute { return p.attributes }
 
 // RuleCount is how many rows there are.
-func (p *Policy) RuleCount() int { return len(p.all) }
+func (p *Policy) RuleCount() int { return len(p.All) }
 
 // Rule is a compiled row.
 type Rule struct {
@@ -78,8 +78,8 @@ type Rule struct {
 	OnError    string
 	// Reads is what the guard and the expression read together.
 	Reads *rules.Reads
-	// rests is what follows from it.
-	rests dependency
+	// Rests is what follows from it.
+	Rests Dependency
 }
 
 // reason names the rule, with a text.
@@ -104,12 +104,12 @@ type Variable struct {
 	Name  string
 	Table string
 	On    string
-	slot  int
+	Slot  int
 	Expr  *eval.Expr
-	// byAction says that the action is read, which changes within a cycle.
-	byAction bool
-	// byTime says that the time is read.
-	byTime bool
+	// ByAction says that the action is read, which changes within a cycle.
+	ByAction bool
+	// ByTime says that the time is read.
+	ByTime bool
 }
 
 // Action is a compiled action: a list of steps.
@@ -118,13 +118,11 @@ type Action struct {
 	Steps []*Step
 }
 
-// asked are the expressions of a row.
-func (r *Rule) asked() []*eval.Expr {
+// Asked are the expressions of a row.
+func (r *Rule) Asked() []*eval.Expr {
 	out := []*eval.Expr{r.When, r.Expression}
 	if r.Message != nil {
-		for _, part := range r.Message.parts {
-			out = append(out, part.expr)
-		}
+		out = append(out, r.Message.Expressions()...)
 	}
 	return slices.DeleteFunc(out, func(e *eval.Expr) bool { return e == nil })
 }
@@ -133,12 +131,12 @@ func (r *Rule) asked() []*eval.Expr {
 // object, then the others, then those that read who is in its topology domains, then those that read volumes; of each kind in tier order.
 func (p *Policy) Predicates() []*Rule {
 	kind := func(r *Rule) int {
-		switch d := &r.rests; {
-		case d.volumes:
+		switch d := &r.Rests; {
+		case d.Volumes:
 			return 3
-		case d.peers:
+		case d.Peers:
 			return 2
-		case !d.static:
+		case !d.Static:
 			return 1
 		}
 		return 0

@@ -38,23 +38,23 @@ func quotaTreeFunction() *Accounting {
 		Name: "quotaTree",
 		Doc:  doc,
 		Args: []AccountingArgument{
-			{Name: "parent", Doc: "Name of the queue above; \"\" is the root.", sees: "queue", want: str},
-			{Name: "root", Doc: "Name of the queue at the top; sees no queue.", want: str},
+			{Name: "parent", Doc: "Name of the queue above; \"\" is the root.", Sees: "queue", Want: str},
+			{Name: "root", Doc: "Name of the queue at the top; sees no queue.", Want: str},
 			{Name: "flat", Optional: true, Doc: "Whether there is no tree: each queue is a leaf and its own root; sees no queue. False, if it " +
-				"is left out.", want: rules.Bool()},
-			{Name: "total", Doc: "Resources that there are in all; sees no queue.", want: amount},
-			{Name: "guarantee", Optional: true, Doc: "Resources kept for the queue.", sees: "queue", want: amount},
+				"is left out.", Want: rules.Bool()},
+			{Name: "total", Doc: "Resources that there are in all; sees no queue.", Want: amount},
+			{Name: "guarantee", Optional: true, Doc: "Resources kept for the queue.", Sees: "queue", Want: amount},
 			{Name: "capability", Optional: true, Doc: "Most Resources for the queue. A dimension that is missing, or cpu or memory that is not " +
-				"above 0, is no limit.", sees: "queue", want: amount},
-			{Name: "deserved", Optional: true, Doc: "Resources that the queue is due.", sees: "queue", want: amount},
+				"above 0, is no limit.", Sees: "queue", Want: amount},
+			{Name: "deserved", Optional: true, Doc: "Resources that the queue is due.", Sees: "queue", Want: amount},
 			{Name: rollUpArgument, Optional: true, Map: true, Doc: "Names of further computed fields, each with Resources of a queue: the field " +
-				"is their sum over the queue and all below it.", sees: "queue", want: amount},
+				"is their sum over the queue and all below it.", Sees: "queue", Want: amount},
 		},
 		On:      []string{"queue"},
 		Held:    "kept by delta",
 		fields:  treeFields,
 		check:   checkRollUps,
-		compile: compileTree,
+		Compile: compileTree,
 	}
 }
 
@@ -66,10 +66,10 @@ type QuotaTree struct {
 	*Account
 	Attribute *Attribute // for reports of its errors
 	RollUps   []RollUp
-	// flat is true where there is no tree for good: a queue's path is the queue itself.
-	flat bool
-	// moving says that who stands where, or what a queue may hold, moves with steps.
-	moving   bool
+	// Flat is true where there is no tree for good: a queue's path is the queue itself.
+	Flat bool
+	// Moving says that who stands where, or what a queue may hold, moves with steps.
+	Moving   bool
 	byAction bool
 	// kept says that queues say where they stand, and what is added up, by nothing but what they are touched with, so that a tree holds from
 	// cycle to cycle; sums are what they add up for that.
@@ -94,17 +94,17 @@ func treeFields(a *rules.Attribute) []string {
 	return append(out, rollUpNames(a)...)
 }
 
-func compileTree(s *tableScope, a *rules.Attribute, x *Account) bool {
+func compileTree(s *TableScope, a *rules.Attribute, x *Account) bool {
 	t := &QuotaTree{Account: x, Attribute: &Attribute{Table: s.entry.name, Name: a.Name}, kept: true}
 	if !s.treeReads(t, a) {
 		return false
 	}
 	if e := x.Args["flat"]; e != nil && e.Constant() {
-		t.flat = e.Eval(s.probe) == types.True
+		t.Flat = e.Eval(s.probe) == types.True
 	}
-	x.keep = func(kept *Accounts) Kept {
-		follows := !t.moving && !slices.ContainsFunc(t.RollUps, func(r RollUp) bool { return !r.own })
-		return &treeState{derived: derived{s: kept, byAction: t.byAction, follows: follows, lasts: t.kept}, t: t}
+	x.Keep = func(kept *Accounts) Kept {
+		follows := !t.Moving && !slices.ContainsFunc(t.RollUps, func(r RollUp) bool { return !r.own })
+		return &TreeState{Derived: Derived{Accounts: kept, byAction: t.byAction, Follows: follows, Lasts: t.kept}, t: t}
 	}
 	for _, part := range treeParts() {
 		args := map[string]*eval.Expr{}
@@ -117,19 +117,19 @@ func compileTree(s *tableScope, a *rules.Attribute, x *Account) bool {
 		if part.name == "path" {
 			field.then = func(m *rules.Member) {
 				m.Bound = mostLevels
-				s.p.trees[m] = t
+				s.p.Trees[m] = t
 			}
 		}
-		x.fields = append(x.fields, field)
+		x.Fields = append(x.Fields, field)
 	}
 	for k, r := range t.RollUps {
-		x.fields = append(x.fields, s.rollUpField(t, a, k, r))
+		x.Fields = append(x.Fields, s.rollUpField(t, a, k, r))
 	}
 	return true
 }
 
 // treeField makes one computed field of a tree, that depends on some arguments.
-func (s *tableScope) treeField(t *QuotaTree, a *rules.Attribute, args map[string]*eval.Expr, part treePart) accountField {
+func (s *TableScope) treeField(t *QuotaTree, a *rules.Attribute, args map[string]*eval.Expr, part treePart) accountField {
 	x := s.field(a, part.name)
 	x.Type, x.Args, x.Tree, x.part = part.typ, args, t, part.get
 	reads := &rules.Reads{}
@@ -144,10 +144,10 @@ func (s *tableScope) treeField(t *QuotaTree, a *rules.Attribute, args map[string
 }
 
 // rollUpField makes the computed field of what is added up: it reads who stands where, and the queues below.
-func (s *tableScope) rollUpField(t *QuotaTree, a *rules.Attribute, k int, r RollUp) accountField {
+func (s *TableScope) rollUpField(t *QuotaTree, a *rules.Attribute, k int, r RollUp) accountField {
 	// The way from a queue to all that its sums are made of.
 	below := &rules.Member{Name: "below", Origin: language.ToMembers, Changes: rules.ByObject}
-	s.p.trees[below] = t
+	s.p.Trees[below] = t
 	f := s.treeField(t, a, nil, treePart{
 		name: r.name, typ: language.ResourcesType(),
 		doc: "the sum of " + strings.TrimSpace(r.Expr.Text.Value) + " over it and all queues below it",
@@ -175,15 +175,15 @@ const mostLevels = 16
 func structureArguments() []string { return []string{"parent", "root", "flat"} }
 
 // treeReads finds out how a tree with such arguments is kept; false: the name of a roll-up is none.
-func (s *tableScope) treeReads(t *QuotaTree, a *rules.Attribute) bool {
+func (s *TableScope) treeReads(t *QuotaTree, a *rules.Attribute) bool {
 	whole := true
-	for _, arg := range t.function.Args {
+	for _, arg := range t.Function.Args {
 		e := t.Args[arg.Name]
 		if e == nil {
 			continue
 		}
-		t.moving = t.moving || e.Reads.Changes() > rules.ByCycle
-		if arg.sees != "" {
+		t.Moving = t.Moving || e.Reads.Changes() > rules.ByCycle
+		if arg.Sees != "" {
 			s.p.keepReads(t, e.Reads)
 		}
 		t.byAction = t.byAction || readsAction(e.Reads)
@@ -207,9 +207,9 @@ func (p *Policy) keepReads(t *QuotaTree, reads *rules.Reads) {
 		t.kept = t.kept && p.lasting(r, "queue")
 		for _, step := range r.Steps {
 			switch x := p.computed[step.Member]; {
-			case x == nil || x.account == nil:
-			case x.account.function.OfMembers:
-				t.sums = append(t.sums, x.account)
+			case x == nil || x.Account == nil:
+			case x.Account.Function.OfMembers:
+				t.sums = append(t.sums, x.Account)
 			default:
 				t.kept = false
 			}
@@ -228,7 +228,7 @@ func rollUpNames(a *rules.Attribute) []string {
 }
 
 // checkRollUps reports the names that are none for a field. The arguments are compiled all the same, so that all mistakes come at once.
-func checkRollUps(s *tableScope, a *rules.Attribute) bool {
+func checkRollUps(s *TableScope, a *rules.Attribute) bool {
 	for _, name := range rollUpNames(a) {
 		if message, hint := misnamed(name); message != "" {
 			text := a.Args[rollUpArgument+"."+name]
@@ -250,20 +250,20 @@ func misnamed(name string) (message, hint string) {
 }
 
 // rollUp is one figure that is added up; nil: its name is none for a field.
-func (s *tableScope) rollUp(name string, e *eval.Expr) *RollUp {
+func (s *TableScope) rollUp(name string, e *eval.Expr) *RollUp {
 	if message, _ := misnamed(name); message != "" {
 		return nil
 	}
 	r := &RollUp{name: name, Expr: e, own: true}
 	for _, read := range e.Reads.All {
-		r.own = r.own && (read.Changes <= rules.ByCycle || s.p.reach(read, "queue") == within)
+		r.own = r.own && (read.Changes <= rules.ByCycle || s.p.Reach(read, "queue") == Within)
 	}
 	return r
 }
 
-// treeState is a quotaTree as the cluster is now: who stands where, and the sums, kept by delta.
-type treeState struct {
-	derived
+// TreeState is a quotaTree as the cluster is now: who stands where, and the sums, kept by delta.
+type TreeState struct {
+	Derived
 	t *QuotaTree
 
 	*TreePlaces
@@ -275,18 +275,18 @@ type treeState struct {
 	shared  []byte
 	// changed is when a queue's sums were last found to differ; moved lists whose did.
 	changed []uint64
-	moved   follow.Log[*model.Queue]
+	Moved   follow.Log[*model.Queue]
 }
 
-// treeOf is a tree as the cluster is now.
-func (s *Accounts) treeOf(t *QuotaTree) *treeState {
-	st, _ := s.Of(t.Account).(*treeState)
+// TreeOf is a tree as the cluster is now.
+func (s *Accounts) TreeOf(t *QuotaTree) *TreeState {
+	st, _ := s.Of(t.Account).(*TreeState)
 	st.Update()
 	return st
 }
 
 // Value implements Kept.
-func (st *treeState) Value(x *Attribute, owner ref.Val) ref.Val {
+func (st *TreeState) Value(x *Attribute, owner ref.Val) ref.Val {
 	st.Update()
 	q, ok := owner.(*language.QueueView)
 	if !ok {
@@ -298,11 +298,11 @@ func (st *treeState) Value(x *Attribute, owner ref.Val) ref.Val {
 // Update implements Kept. It costs one look at the log where nothing changed, one evaluation and one addition for each level, for each
 // queue that did, and everything anew where a queue stands elsewhere or may hold something else; for each cycle, where something errs, or
 // reads more than its own queue.
-func (st *treeState) Update() { st.bring(st) }
+func (st *TreeState) Update() { st.Bring(st) }
 
-// carry implements deriver: it looks at what the sums are added up along.
-func (st *treeState) carry(language.Stamp) bool {
-	s := st.s
+// Carry implements Deriver: it looks at what the sums are added up along.
+func (st *TreeState) Carry(language.Stamp) bool {
+	s := st.Accounts
 	touched, known := st.cursor.Peek(&s.c.QueueLog)
 	if !known || st.erred || st.dims != s.c.Dims.Len() || len(st.queues) != len(s.c.Queues) {
 		return false
@@ -335,9 +335,9 @@ func sameParty(a, b *quota.Party) bool {
 }
 
 // sharedNow is a text of what is said of all queues.
-func (st *treeState) sharedNow() []byte {
-	f := st.s.ask.Frame()
-	defer st.s.ask.Done()
+func (st *TreeState) sharedNow() []byte {
+	f := st.Accounts.Ask.Frame()
+	defer st.Accounts.Ask.Done()
 	var out []byte
 	for _, name := range []string{"total", "root", "flat"} {
 		if e := st.t.Args[name]; e != nil {
@@ -347,9 +347,9 @@ func (st *treeState) sharedNow() []byte {
 	return out
 }
 
-// replay implements deriver: it adds up what changed.
-func (st *treeState) replay(language.Stamp) bool {
-	entries, ok := st.cursor.Read(&st.s.c.QueueLog)
+// Replay implements Deriver: it adds up what changed.
+func (st *TreeState) Replay(language.Stamp) bool {
+	entries, ok := st.cursor.Read(&st.Accounts.c.QueueLog)
 	if ok {
 		eachOnce(entries, func(q *model.Queue) {
 			if i, known := st.index[q]; known {
@@ -361,30 +361,30 @@ func (st *treeState) replay(language.Stamp) bool {
 }
 
 // enter adds up what one queue has now.
-func (st *treeState) enter(i int) {
-	s, t := st.s, st.t
-	f := s.ask.Frame()
-	defer s.ask.Done()
+func (st *TreeState) enter(i int) {
+	s, t := st.Accounts, st.t
+	f := s.Ask.Frame()
+	defer s.Ask.Done()
 	f.Queue = s.QueueView(st.queues[i])
 	differs := false
 	for k, r := range t.RollUps {
 		v := r.Expr.Eval(f)
 		a, ok := v.(*language.Amounts)
 		if !ok {
-			s.ask.FaultOf(t.Attribute, f, v)
+			s.Ask.FaultOf(t.Attribute, f, v)
 			a = &language.Amounts{}
 		}
 		differs = st.Add(k, i, a.Resources) || differs
 	}
 	for at := i; differs && at >= 0; at = st.places[at].Above {
 		st.changed[at] = s.c.Clock
-		st.moved.Add(st.queues[at])
+		st.Moved.Add(st.queues[at])
 	}
 }
 
-// rebuild implements deriver.
-func (st *treeState) rebuild() bool {
-	s, t := st.s, st.t
+// Rebuild implements Deriver.
+func (st *TreeState) Rebuild() bool {
+	s, t := st.Accounts, st.t
 	st.cursor.Skip(&s.c.QueueLog)
 	st.dims, st.shared = s.c.Dims.Len(), st.sharedNow()
 	queues := s.c.QueuesByName()
@@ -409,16 +409,16 @@ func (st *treeState) rebuild() bool {
 }
 
 // party evaluates what one queue brings. An error is of that queue alone.
-func (st *treeState) party(q *model.Queue) (quota.Party, ref.Val) {
-	s, t := st.s, st.t
-	f := s.ask.Frame()
-	defer s.ask.Done()
+func (st *TreeState) party(q *model.Queue) (quota.Party, ref.Val) {
+	s, t := st.Accounts, st.t
+	f := s.Ask.Frame()
+	defer s.Ask.Done()
 	f.Queue = s.QueueView(q)
 	p := quota.Party{Name: q.Name}
 	parent := t.Args["parent"].Eval(f)
 	name, ok := parent.(types.String)
 	if !ok {
-		s.ask.FaultOf(t.Attribute, f, parent)
+		s.Ask.FaultOf(t.Attribute, f, parent)
 		return p, parent
 	}
 	p.Parent = string(name)
@@ -433,7 +433,7 @@ func (st *treeState) party(q *model.Queue) (quota.Party, ref.Val) {
 		v := e.Eval(f)
 		a, ok := v.(*language.Amounts)
 		if !ok {
-			s.ask.FaultOf(t.Attribute, f, v)
+			s.Ask.FaultOf(t.Attribute, f, v)
 			return quota.Party{Name: q.Name, Parent: p.Parent}, v
 		}
 		*arg.into = a.Resources.Clone()
@@ -442,15 +442,15 @@ func (st *treeState) party(q *model.Queue) (quota.Party, ref.Val) {
 }
 
 // settings evaluates what is said of the whole tree.
-func (st *treeState) settings() (total model.Resources, flat bool, root string) {
-	s, t := st.s, st.t
-	f := s.ask.Frame()
-	defer s.ask.Done()
+func (st *TreeState) settings() (total model.Resources, flat bool, root string) {
+	s, t := st.Accounts, st.t
+	f := s.Ask.Frame()
+	defer s.Ask.Done()
 	whole := t.Args["total"].Eval(f)
 	if a, ok := whole.(*language.Amounts); ok {
 		total = a.Resources
 	} else {
-		s.ask.FaultOf(t.Attribute, f, whole)
+		s.Ask.FaultOf(t.Attribute, f, whole)
 	}
 	if e := t.Args["flat"]; e != nil && e.Eval(f) == types.True {
 		return total, true, ""
@@ -458,15 +458,28 @@ func (st *treeState) settings() (total model.Resources, flat bool, root string) 
 	v := t.Args["root"].Eval(f)
 	name, ok := v.(types.String)
 	if !ok {
-		s.ask.FaultOf(t.Attribute, f, v)
+		s.Ask.FaultOf(t.Attribute, f, v)
 	}
 	return total, false, string(name)
 }
 
-// pathVersion is when anything that the queues on a queue's path sum up was last found to differ. The root, where
+// Path lists the queues from the root's child down to a queue; false: there is no way to it.
+func (st *TreeState) Path(q *model.Queue) ([]*model.Queue, bool) {
+	i, ok := st.index[q]
+	if !ok {
+		return nil, false
+	}
+	path := make([]*model.Queue, len(st.places[i].Path))
+	for level, k := range st.places[i].Path {
+		path[level] = st.queues[k]
+	}
+	return path, true
+}
+
+// PathVersion is when anything that the queues on a queue's path sum up was last found to differ. The root, where
 // every sum moves with every step, is on no path but its own.
-func (s *Accounts) pathVersion(t *QuotaTree, q *model.Queue) uint64 {
-	st := s.treeOf(t)
+func (s *Accounts) PathVersion(t *QuotaTree, q *model.Queue) uint64 {
+	st := s.TreeOf(t)
 	at, ok := st.index[q]
 	if !ok {
 		return s.c.Clock
@@ -478,15 +491,15 @@ func (s *Accounts) pathVersion(t *QuotaTree, q *model.Queue) uint64 {
 	return last
 }
 
-// treeVersion sums up the versions of the trees that a queue's value goes along.
-func (s *Accounts) treeVersion(trees []*QuotaTree, owner ref.Val) uint64 {
+// TreeVersion sums up the versions of the trees that a queue's value goes along.
+func (s *Accounts) TreeVersion(trees []*QuotaTree, owner ref.Val) uint64 {
 	q, ok := owner.(*language.QueueView)
 	if !ok {
 		return s.c.Clock
 	}
 	version := uint64(0)
 	for _, t := range trees {
-		version += s.pathVersion(t, q.Of)
+		version += s.PathVersion(t, q.Of)
 	}
 	return version
 }

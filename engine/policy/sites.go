@@ -104,8 +104,8 @@ func (s Site) Asked() bool {
 	return slices.ContainsFunc(Verbs(), func(v Verb) bool { return v.Asks(s.Name) })
 }
 
-// siteNamed finds a site.
-func siteNamed(name string) *Site {
+// SiteNamed finds a site.
+func SiteNamed(name string) *Site {
 	all := Sites()
 	i := slices.IndexFunc(all, func(s Site) bool { return s.Name == name })
 	if i < 0 {
@@ -143,8 +143,8 @@ func Roots() []Root {
 	}
 }
 
-// rootTypes gives the type of every root.
-func rootTypes() map[string]*cel.Type {
+// RootTypes gives the type of every root.
+func RootTypes() map[string]*cel.Type {
 	out := map[string]*cel.Type{}
 	for _, r := range Roots() {
 		out[r.Name] = r.Type

@@ -56,7 +56,7 @@ func (s *Step) conditions() []*eval.Expr {
 }
 
 // step compiles a step by what its verb declares.
-func (s *tableScope) step(v source.Value) *Step {
+func (s *TableScope) step(v source.Value) *Step {
 	verb := s.need(v, "verb")
 	name := verb.String(&s.issues)
 	of := verbNamed(s.verbs, name)
@@ -87,7 +87,7 @@ func (s *tableScope) step(v source.Value) *Step {
 }
 
 // declared compiles an expression of a verb's declaration.
-func (s *tableScope) declared(text string, roots []string, want rules.Kind) *eval.Expr {
+func (s *TableScope) declared(text string, roots []string, want rules.Kind) *eval.Expr {
 	sc := s.scope(roots)
 	if sc == nil {
 		return nil
@@ -99,20 +99,20 @@ func (s *tableScope) declared(text string, roots []string, want rules.Kind) *eva
 	return e
 }
 
-// asks lists all expressions that a step asks about jobs and their tasks, by itself or of the rows, but for the orders of queues and jobs.
-func (step *Step) asks(p *Policy) []*eval.Expr {
+// Asks lists all expressions that a step asks about jobs and their tasks, by itself or of the rows, but for the orders of queues and jobs.
+func (step *Step) Asks(p *Policy) []*eval.Expr {
 	out := append(step.conditions(), step.reads...)
 	for _, site := range step.Verb.Sites {
 		if site == QueueOrder || site == JobOrder {
 			continue
 		}
 		for _, r := range p.rules[site] {
-			out = append(out, r.asked()...)
+			out = append(out, r.Asked()...)
 		}
 	}
 	if slices.ContainsFunc(out, func(e *eval.Expr) bool { return readsStarving(e.Reads) }) && !step.Verb.Asks(JobStarving) {
 		for _, r := range p.rules[JobStarving] {
-			out = append(out, r.asked()...)
+			out = append(out, r.Asked()...)
 		}
 	}
 	return out

@@ -25,15 +25,15 @@ func sumFunction() *Accounting {
 			"its old value and put in with the new.",
 		Args: []AccountingArgument{
 			{Name: overArgument, Doc: "The word `task`, `job` or `queue`: what the members are."},
-			{Name: "of", Doc: "What is added for each member: Resources or a number.", sees: member, want: summable()},
-			{Name: "when", Optional: true, Doc: "Which members count; all, if it is left out.", sees: member, want: rules.Bool()},
+			{Name: "of", Doc: "What is added for each member: Resources or a number.", Sees: member, Want: summable()},
+			{Name: "when", Optional: true, Doc: "Which members count; all, if it is left out.", Sees: member, Want: rules.Bool()},
 			{Name: "by", Optional: true, Doc: "A string by which members are told apart: the result is a map from it to the sums, without those " +
-				"that have no member.", sees: member, want: rules.String()},
+				"that have no member.", Sees: member, Want: rules.String()},
 		},
 		OfMembers: true,
 		Held:      "kept by delta",
 		check:     checkSum,
-		compile:   compileSum,
+		Compile:   compileSum,
 	}
 }
 
@@ -44,7 +44,7 @@ func summable() rules.Kind {
 }
 
 // checkSum reports members that an owner does not have.
-func checkSum(s *tableScope, a *rules.Attribute) bool {
+func checkSum(s *TableScope, a *rules.Attribute) bool {
 	over := a.Args[overArgument]
 	if !over.Written() {
 		return false // reported where it is missing
@@ -63,8 +63,8 @@ func checkSum(s *tableScope, a *rules.Attribute) bool {
 	return false
 }
 
-func compileSum(s *tableScope, a *rules.Attribute, x *Account) bool {
-	f := s.oneField(x, a, a.On)
+func compileSum(s *TableScope, a *rules.Attribute, x *Account) bool {
+	f := s.OneField(x, a, a.On)
 	f.Over = a.Args[overArgument].Value
 	if f.Type = x.Args["of"].Type; x.Args["by"] != nil {
 		f.Type = cel.MapType(cel.StringType, f.Type)
@@ -73,18 +73,18 @@ func compileSum(s *tableScope, a *rules.Attribute, x *Account) bool {
 	for _, e := range x.Args {
 		for _, r := range e.Reads.All {
 			lasting = lasting && s.p.lasting(r, f.Over)
-			own = own && (r.Changes <= rules.ByCycle || s.p.reach(r, f.Over) == within || r.Root == f.Over && ofItsNode(r))
+			own = own && (r.Changes <= rules.ByCycle || s.p.Reach(r, f.Over) == Within || r.Root == f.Over && ofItsNode(r))
 		}
 	}
-	x.keep = func(kept *Accounts) Kept {
-		return &sumState{derived: derived{s: kept, byAction: f.byAction, follows: own, lasts: lasting}, x: f}
+	x.Keep = func(kept *Accounts) Kept {
+		return &sumState{Derived: Derived{Accounts: kept, byAction: f.ByAction, Follows: own, Lasts: lasting}, x: f}
 	}
 	return true
 }
 
 // sumState keeps a sum by delta: a member that changed is taken out with its old value and put in with the new.
 type sumState struct {
-	derived
+	Derived
 	x *Attribute
 	// How far the log of its members was read: the one of these that they are in.
 	tasks  follow.Cursor[*model.Task]
@@ -165,11 +165,11 @@ func (st *sumState) Value(x *Attribute, owner ref.Val) ref.Val {
 		key = v.Of.Name
 	}
 	if x.Args["by"] == nil {
-		return Sum(st.s.World, x.Type, st.totals[key][""])
+		return Sum(st.Accounts.World, x.Type, st.totals[key][""])
 	}
 	out := make(map[ref.Val]ref.Val, len(st.totals[key]))
 	for by, t := range st.totals[key] {
-		out[types.String(by)] = Sum(st.s.World, x.Type.Parameters()[1], t)
+		out[types.String(by)] = Sum(st.Accounts.World, x.Type.Parameters()[1], t)
 	}
 	return types.NewRefValMap(types.DefaultTypeAdapter, out)
 }
@@ -193,11 +193,11 @@ func Sum(w *language.World, typ *cel.Type, t *Total) ref.Val {
 }
 
 // Update implements Kept.
-func (st *sumState) Update() { st.bring(st) }
+func (st *sumState) Update() { st.Bring(st) }
 
-// rebuild implements deriver, with a look at every member.
-func (st *sumState) rebuild() bool {
-	c := st.s.c
+// Rebuild implements Deriver, with a look at every member.
+func (st *sumState) Rebuild() bool {
+	c := st.Accounts.c
 	st.members, st.totals, st.without, st.broken = map[any]sumMember{}, map[any]map[string]*Total{}, map[any]bool{}, false
 	switch st.x.Over {
 	case "queue":
@@ -221,9 +221,9 @@ func (st *sumState) rebuild() bool {
 	return true
 }
 
-// carry implements deriver: members that are gone are in the log. What erred is asked again, as a fault is one of a cycle.
-func (st *sumState) carry(to language.Stamp) bool {
-	if !st.replay(to) {
+// Carry implements Deriver: members that are gone are in the log. What erred is asked again, as a fault is one of a cycle.
+func (st *sumState) Carry(to language.Stamp) bool {
+	if !st.Replay(to) {
 		return false
 	}
 	if st.at.Cycle != to.Cycle {
@@ -254,13 +254,13 @@ func membersInOrder(members map[any]bool) []any {
 	return out
 }
 
-// replay implements deriver.
-func (st *sumState) replay(language.Stamp) bool {
+// Replay implements Deriver.
+func (st *sumState) Replay(language.Stamp) bool {
 	if st.broken {
 		return false
 	}
 	known := false
-	switch c := st.s.c; st.x.Over {
+	switch c := st.Accounts.c; st.x.Over {
 	case "queue":
 		known = replayed(st, &st.queues, &c.QueueLog)
 	case "task":
@@ -282,9 +282,9 @@ func replayed[T any](st *sumState, cursor *follow.Cursor[T], log *follow.Log[T])
 
 // member puts the present value of one member in place of its old one.
 func (st *sumState) member(of any) {
-	s, x := st.s, st.x
-	f := s.ask.Frame()
-	defer s.ask.Done()
+	s, x := st.Accounts, st.x
+	f := s.Ask.Frame()
+	defer s.Ask.Done()
 	if old, known := st.members[of]; known {
 		group := st.totals[old.owner]
 		group[old.by].Add(old.value, -1)
@@ -375,6 +375,6 @@ func (st *sumState) put(m sumMember) {
 func (st *sumState) faultIn(of any, f *language.Frame, v ref.Val) {
 	if types.IsError(v) {
 		st.without[of] = true
-		st.s.ask.FaultOf(st.x, f, v)
+		st.Accounts.Ask.FaultOf(st.x, f, v)
 	}
 }

@@ -16,19 +16,19 @@ func typicalTasksFunction() *Accounting {
 			"trace, else over the tasks that are known; beside each stands how many devices the nodes have that it could run on. Settles once a " +
 			"cycle unless `settle` says otherwise, which costs a step for each task.",
 		Args: []AccountingArgument{
-			{Name: "cover", Doc: "A number above 0, at most 1: the part of the tasks that is typical.", want: rules.Number()},
+			{Name: "cover", Doc: "A number above 0, at most 1: the part of the tasks that is typical.", Want: rules.Number()},
 		},
 		On:      []string{"cluster"},
 		Settles: "cycle",
-		compile: compileTypicalTasks,
+		Compile: compileTypicalTasks,
 	}
 }
 
 // compileTypicalTasks adds to what is read the cluster's workload, or its tasks, and its nodes.
-func compileTypicalTasks(s *tableScope, a *rules.Attribute, x *Account) bool {
-	f := s.oneField(x, a, "cluster")
+func compileTypicalTasks(s *TableScope, a *rules.Attribute, x *Account) bool {
+	f := s.OneField(x, a, "cluster")
 	f.Type = language.TypicalType()
-	reads := x.fields[0].reads
+	reads := x.Fields[0].reads
 	tasks := rules.Read{Root: "cluster", Steps: []rules.Step{{Member: s.objects["Cluster"].Find("workload")}}, Changes: rules.ByObject}
 	reads.Add(&rules.Reads{All: []rules.Read{tasks}})
 	node := s.objects["Node"]
@@ -37,7 +37,7 @@ func compileTypicalTasks(s *tableScope, a *rules.Attribute, x *Account) bool {
 		sizes.All = append(sizes.All, rules.Read{Root: "node", Steps: []rules.Step{{Member: node.Find(name)}}, Changes: rules.ByObject})
 	}
 	members(reads, sizes, "node", "cluster")
-	x.keep = func(s *Accounts) Kept { return typicalCount{s} }
+	x.Keep = func(s *Accounts) Kept { return typicalCount{s} }
 	return true
 }
 
@@ -50,7 +50,7 @@ func (typicalCount) Erring() bool { return false }
 
 // Value implements Kept.
 func (t typicalCount) Value(x *Attribute, _ ref.Val) ref.Val {
-	f := t.s.ask.Frame()
-	defer t.s.ask.Done()
+	f := t.s.Ask.Frame()
+	defer t.s.Ask.Done()
 	return language.TypicalTasks(t.s.c, x.Args["cover"].Eval(f))
 }

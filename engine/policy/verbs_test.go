@@ -113,7 +113,7 @@ func namesOf(verbs []Verb) []string {
 func TestVerbsAreDeclaredSoundly(t *testing.T) {
 	t.Parallel()
 	for _, v := range Verbs() {
-		p := loaded(t, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  pipeline: [a]\n  "+
+		p := compiled(t, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  pipeline: [a]\n  "+
 			"actions: [{name: a, steps: [{verb: "+v.Name+"}]}]\n")
 		step := p.Actions[0].Steps[0]
 		if step.Verb.Name != v.Name {

@@ -26,28 +26,28 @@ func waterFillFunction() *Accounting {
 			"met, or nothing remains or changes. Settles once a cycle unless `settle` says otherwise.",
 		Args: []AccountingArgument{
 			{Name: "among", Optional: true, Doc: "Which queues take part; all, if it is left out. Reading the value of one that does not is an " +
-				"error.", sees: "queue", want: rules.Bool()},
-			{Name: "total", Doc: "Resources that are shared out; sees no queue.", want: amount},
+				"error.", Sees: "queue", Want: rules.Bool()},
+			{Name: "total", Doc: "Resources that are shared out; sees no queue.", Want: amount},
 			{
 				Name: "weight", Doc: "A number above 0. A queue with another one is left out, which is an error of that queue.",
-				sees: "queue", want: rules.Number(),
+				Sees: "queue", Want: rules.Number(),
 			},
-			{Name: "floor", Optional: true, Doc: "Resources that the queue gets in any case.", sees: "queue", want: amount},
+			{Name: "floor", Optional: true, Doc: "Resources that the queue gets in any case.", Sees: "queue", Want: amount},
 			{
 				Name: "ceiling", Optional: true, Doc: "Most Resources for the queue; a missing dimension is no limit.",
-				sees: "queue", want: amount,
+				Sees: "queue", Want: amount,
 			},
-			{Name: "demand", Doc: "What the queue can use; a missing dimension is 0.", sees: "queue", want: amount},
+			{Name: "demand", Doc: "What the queue can use; a missing dimension is 0.", Sees: "queue", Want: amount},
 		},
 		On:        []string{"queue"},
 		Settles:   "cycle",
 		AllAtOnce: true,
-		compile:   compileWaterFill,
+		Compile:   compileWaterFill,
 	}
 }
 
-func compileWaterFill(s *tableScope, a *rules.Attribute, x *Account) bool {
-	f := s.oneField(x, a, "cluster")
+func compileWaterFill(s *TableScope, a *rules.Attribute, x *Account) bool {
+	f := s.OneField(x, a, "cluster")
 	f.Type = language.ResourcesType()
 	claims := &claimReads{}
 	for _, name := range sortedKeys(x.Args) {
@@ -55,10 +55,10 @@ func compileWaterFill(s *tableScope, a *rules.Attribute, x *Account) bool {
 			s.p.claimReads(claims, x.Args[name].Reads)
 		}
 	}
-	x.keep = func(kept *Accounts) Kept {
+	x.Keep = func(kept *Accounts) Kept {
 		settles := f.Settle != "current"
 		return &fillState{
-			derived: derived{s: kept, byAction: f.byAction && !settles, follows: true, lasts: true, settles: settles}, x: f, reads: claims,
+			Derived: Derived{Accounts: kept, byAction: f.ByAction && !settles, Follows: true, Lasts: true, settles: settles}, x: f, reads: claims,
 		}
 	}
 	return true
@@ -82,7 +82,7 @@ func (p *Policy) claimReads(c *claimReads, reads *rules.Reads) {
 		switch {
 		case r.Root == "now", r.Root == "action": // a cycle begins with no action
 			c.byCycle = true
-		case r.Root == "cluster" && ofMembers(r): // on the way to a computed field of the cluster, or to one that is beyond
+		case r.Root == "cluster" && OfMembers(r): // on the way to a computed field of the cluster, or to one that is beyond
 		case r.Root == "cluster" && len(r.Steps) == 1 && encodable(r.Steps[0].Member.Type):
 			c.shared = append(c.shared, r)
 		case r.Root == "queue":
@@ -95,7 +95,7 @@ func (p *Policy) claimReads(c *claimReads, reads *rules.Reads) {
 
 // claimReadsOwn adds a read that begins at the claim's queue.
 func (p *Policy) claimReadsOwn(c *claimReads, r rules.Read) {
-	if len(r.Steps) == 0 || p.reach(r, "queue") != within {
+	if len(r.Steps) == 0 || p.Reach(r, "queue") != Within {
 		c.beyond = true
 		return
 	}
@@ -106,11 +106,11 @@ func (p *Policy) claimReadsOwn(c *claimReads, r rules.Read) {
 		}
 		c.byCycle = c.byCycle || x.Settle == "cycle" || x.Settle == "start"
 		switch {
-		case x.account == nil:
-		case !x.account.function.OfMembers:
+		case x.Account == nil:
+		case !x.Account.Function.OfMembers:
 			c.beyond = true
-		case !slices.Contains(c.accounts, x.account):
-			c.accounts = append(c.accounts, x.account)
+		case !slices.Contains(c.accounts, x.Account):
+			c.accounts = append(c.accounts, x.Account)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func encodable(t *cel.Type) bool {
 
 // fillState is the outcome of one waterFill, with the claims that it is of.
 type fillState struct {
-	derived
+	Derived
 	x     *Attribute
 	reads *claimReads
 
@@ -169,29 +169,29 @@ func (st *fillState) Value(x *Attribute, owner ref.Val) ref.Val {
 
 // Update implements Kept. It costs one evaluation of the arguments for each queue that changed, and where one of them, or the total,
 // gave something else, the rounds of quota.Water.
-func (st *fillState) Update() { st.bring(st) }
+func (st *fillState) Update() { st.Bring(st) }
 
-// carry implements deriver: a replay finds out which claims are others.
-func (st *fillState) carry(language.Stamp) bool { return true }
+// Carry implements Deriver: a replay finds out which claims are others.
+func (st *fillState) Carry(language.Stamp) bool { return true }
 
-// rebuild implements deriver.
-func (st *fillState) rebuild() bool {
+// Rebuild implements Deriver.
+func (st *fillState) Rebuild() bool {
 	st.forget()
-	return st.replay(st.at)
+	return st.Replay(st.at)
 }
 
 // forget leaves nothing of what was shared out.
-func (st *fillState) forget() { *st = fillState{derived: st.derived, x: st.x, reads: st.reads} }
+func (st *fillState) forget() { *st = fillState{Derived: st.Derived, x: st.x, reads: st.reads} }
 
-// replay implements deriver.
-func (st *fillState) replay(to language.Stamp) bool {
-	s, x := st.s, st.x
-	f := s.ask.Frame()
-	defer s.ask.Done()
+// Replay implements Deriver.
+func (st *fillState) Replay(to language.Stamp) bool {
+	s, x := st.Accounts, st.x
+	f := s.Ask.Frame()
+	defer s.Ask.Done()
 	whole := x.Args["total"].Eval(f)
 	total, ok := whole.(*language.Amounts)
 	if !ok {
-		s.ask.FaultOf(x, f, whole)
+		s.Ask.FaultOf(x, f, whole)
 		st.forget()
 		return true
 	}
@@ -209,7 +209,7 @@ func (st *fillState) replay(to language.Stamp) bool {
 
 // findClaims lists the claims that may be others now, and says whether queues came or went.
 func (st *fillState) findClaims(to language.Stamp) (regrouped bool) {
-	c := st.s.c
+	c := st.Accounts.c
 	shared := st.sharedNow()
 	touched, known := st.cursor.Read(&c.QueueLog)
 	another := st.at.Cycle != to.Cycle
@@ -236,15 +236,15 @@ func (st *fillState) findClaims(to language.Stamp) (regrouped bool) {
 
 // sharedNow is a text of what the claims have in common, in whose making the queues' accounts tell of their errors.
 func (st *fillState) sharedNow() []byte {
-	if len(st.s.c.Queues) == 0 {
+	if len(st.Accounts.c.Queues) == 0 {
 		return nil
 	}
 	var out []byte
 	for _, r := range st.reads.shared {
-		out = language.Encode(out, language.Follow(st.s.ClusterView, r.Steps))
+		out = language.Encode(out, language.Follow(st.Accounts.ClusterView, r.Steps))
 	}
 	for _, x := range st.reads.accounts {
-		st.s.Of(x).Update()
+		st.Accounts.Of(x).Update()
 	}
 	return out
 }
@@ -278,7 +278,7 @@ func (st *fillState) claim(f *language.Frame, i int) (changed bool) {
 		return took
 	}
 	if c.err = claimInto(x, f, &st.next); c.err != nil {
-		st.s.ask.FaultOf(x, f, c.err)
+		st.Accounts.Ask.FaultOf(x, f, c.err)
 		c.takes, c.value = false, c.err
 		return took
 	}
@@ -347,7 +347,7 @@ func (st *fillState) share() {
 		r := st.water.Of(n)
 		n++
 		if was, ok := c.value.(*language.Amounts); !ok || !identical(was.Resources, r) {
-			c.value = st.s.Amounts(r.Clone())
+			c.value = st.Accounts.Amounts(r.Clone())
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (x *cycle) taskPasses(step *policy.Step, t *model.Task) bool {
 
 // sorted puts objects in order: the first difference of their keys in tier order, then tie.
 func sorted[T comparable](x *cycle, site string, list []T, about func(T) *language.Frame, tie func(a, b T) int) {
-	keys := map[T][]policy.Key{}
+	keys := map[T][]language.Key{}
 	for _, o := range list {
 		keys[o] = x.Keys(site, about(o))
 	}

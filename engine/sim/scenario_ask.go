@@ -12,14 +12,15 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 // question is what the verb ask puts to a site.
 type question struct {
-	policy.Subject
+	session.Subject
 	site string
 	// other is the second of two objects whose order is asked.
-	other *policy.Subject
+	other *session.Subject
 	// about is the subject in words, as the answers show it.
 	about string
 }
@@ -82,7 +83,7 @@ func (s *scenario) ask(args []string) error {
 	} else if err != nil {
 		return err
 	}
-	session := policy.NewSession(s.world.cluster, s.world.Policy)
+	session := session.New(s.world.cluster, s.world.Policy)
 	session.Begin(s.world.now)
 	rows, err := q.put(session)
 	s.print(columns("", rows))
@@ -90,7 +91,7 @@ func (s *scenario) ask(args []string) error {
 }
 
 // put asks, and gives the answers as lines.
-func (q *question) put(session *policy.Session) ([][]string, error) {
+func (q *question) put(session *session.Session) ([][]string, error) {
 	if q.other != nil {
 		return q.putOrder(session)
 	}
@@ -116,7 +117,7 @@ func (q *question) put(session *policy.Session) ([][]string, error) {
 }
 
 // putOrder asks which of two objects comes first.
-func (q *question) putOrder(session *policy.Session) ([][]string, error) {
+func (q *question) putOrder(session *session.Session) ([][]string, error) {
 	first, by, err := session.Before(q.site, q.Subject, *q.other)
 	names := strings.Fields(q.about)
 	if !first {
@@ -155,7 +156,7 @@ func named[T any](what, name string, all map[string]T, called func(key string) s
 	return none, fmt.Errorf("there is no %s %s", what, want)
 }
 
-func (a *asker) job(on *policy.Subject, name string) (string, error) {
+func (a *asker) job(on *session.Subject, name string) (string, error) {
 	j, err := named("job", name, a.world.cluster.Jobs, a.titles.of)
 	if err != nil {
 		return "", err
@@ -168,7 +169,7 @@ func (a *asker) pod(name string) (*model.Task, error) {
 	return named("pod", name, a.world.cluster.Tasks, func(key string) string { return key })
 }
 
-func (a *asker) task(on *policy.Subject, name string) (string, error) {
+func (a *asker) task(on *session.Subject, name string) (string, error) {
 	t, err := a.pod(name)
 	if err != nil {
 		return "", err
@@ -177,7 +178,7 @@ func (a *asker) task(on *policy.Subject, name string) (string, error) {
 	return t.Key, nil
 }
 
-func (a *asker) queue(on *policy.Subject, name string) (string, error) {
+func (a *asker) queue(on *session.Subject, name string) (string, error) {
 	q := a.world.cluster.Queues[name]
 	if q == nil {
 		return "", a.world.unknown("Queue", name)
@@ -187,7 +188,7 @@ func (a *asker) queue(on *policy.Subject, name string) (string, error) {
 }
 
 // finder puts a named object into a subject and says what it is called.
-type finder func(a *asker, on *policy.Subject, name string) (string, error)
+type finder func(a *asker, on *session.Subject, name string) (string, error)
 
 func subjectOf(find finder) func(*asker, *question, []string) error {
 	return func(a *asker, q *question, args []string) (err error) {
@@ -204,7 +205,7 @@ func orderOf(find finder) func(*asker, *question, []string) error {
 		if len(args) != 2 {
 			return errUsage
 		}
-		q.other = &policy.Subject{}
+		q.other = &session.Subject{}
 		first, err := find(a, &q.Subject, args[0])
 		second, also := find(a, q.other, args[1])
 		q.about = first + " " + second

@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine"
 	"github.com/celsius-scheduler/celsius/engine/action"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -87,7 +88,7 @@ func shuffled(seed int64) func() ScenarioOptions {
 // renewed has each cycle begin with nothing remembered.
 func renewed() ScenarioOptions {
 	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
-		w.decider.Decider = *engine.NewDecider(policy.NewSession(w.Cluster(), w.Policy), action.Forgetful())
+		w.decider.Decider = *engine.NewDecider(session.New(w.Cluster(), w.Policy), action.Forgetful())
 		return nil
 	}}
 }
@@ -96,7 +97,7 @@ func renewed() ScenarioOptions {
 func forgetful() ScenarioOptions {
 	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
 		if s := w.decider.Session(); s == nil || s.Policy() != w.Policy {
-			w.decider.Decider = *engine.NewDecider(policy.NewSession(w.Cluster(), w.Policy), action.Forgetful())
+			w.decider.Decider = *engine.NewDecider(session.New(w.Cluster(), w.Policy), action.Forgetful())
 		}
 		return nil
 	}}
@@ -106,8 +107,8 @@ func forgetful() ScenarioOptions {
 func spread() ScenarioOptions {
 	return ScenarioOptions{Compile: loadOnce, BeforeCycle: func(w *World) error {
 		if s := w.decider.Session(); s == nil || s.Policy() != w.Policy {
-			s = policy.NewSession(w.Cluster(), w.Policy)
-			s.Spread(policy.Split{Cores: 3, From: 1})
+			s = session.New(w.Cluster(), w.Policy)
+			s.Spread(session.Split{Cores: 3, From: 1})
 			w.decider.Decider = *engine.NewDecider(s, nil)
 		}
 		return nil

@@ -46,7 +46,7 @@ func doubtful(t *testing.T) *rules.Scope {
 	return s
 }
 
-// What is said of an expression whose types are right: nothing, or SEVERITY: MESSAGE (HINT). Places are in engine/policy/testdata/issues.
+// What is said of an expression whose types are right: nothing, or SEVERITY: MESSAGE (HINT). Places are in engine/session/testdata/issues.
 func TestDoubts(t *testing.T) {
 	s := doubtful(t)
 	for _, test := range []struct{ expression, guard, want string }{

@@ -86,15 +86,15 @@ func (x *Values) Text(r *policy.Rule, f *language.Frame) string {
 }
 
 // Keys are an object's sort keys by the rows of a site. What errs, or has no order, is none.
-func (x *Values) Keys(site string, f *language.Frame) []policy.Key {
-	var out []policy.Key
+func (x *Values) Keys(site string, f *language.Frame) []language.Key {
+	var out []language.Key
 	for _, r := range x.p.Rules(site) {
-		var k policy.Key
+		var k language.Key
 		if v := x.value(r, f); v != nil {
 			var ok bool
-			if k, ok = policy.KeyOf(v); !ok {
+			if k, ok = language.KeyOf(v); !ok {
 				x.fault(r.Site.Name, r.Table, r.Name, f, v)
-				k = policy.Key{}
+				k = language.Key{}
 			}
 		}
 		out = append(out, k)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
-	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
 )
 
 // scoreSlack is by how much two scores may differ and be the same.
@@ -34,17 +34,17 @@ func answerable(fn string) bool { return answers()[fn] != nil }
 // asker puts questions to a session.
 type asker struct {
 	state *model.Cluster
-	s     *policy.Session
+	s     *session.Session
 }
 
-func (s *session) asker() *asker {
-	a := &asker{s.state, policy.NewSession(s.state, s.policy)}
+func (s *opened) asker() *asker {
+	a := &asker{s.state, session.New(s.state, s.policy)}
 	a.s.Begin(s.c.Origin.RecordedAt)
 	return a
 }
 
 // calls asks all that was asked and lists the answers that differ.
-func (s *session) calls() []string {
+func (s *opened) calls() []string {
 	a := s.asker()
 	var d differ
 	for _, call := range s.c.Observed.TestCalls {

@@ -111,19 +111,19 @@ func (r *Runner) Decide(c *Case) (*model.Plan, error) {
 	return s.decide(), nil
 }
 
-// session is a case, opened.
-type session struct {
+// opened is a case with its cluster and its policy.
+type opened struct {
 	c      *Case
 	state  *model.Cluster
 	policy *policy.Policy
 	by     engine.DecideFunc
 }
 
-func (s *session) decide() *model.Plan {
+func (s *opened) decide() *model.Plan {
 	return s.by(s.state, s.policy, s.c.Origin.RecordedAt)
 }
 
-func (r *Runner) open(c *Case) (*session, error) {
+func (r *Runner) open(c *Case) (*opened, error) {
 	p, err := r.policy(c)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (r *Runner) open(c *Case) (*session, error) {
 	if by == nil {
 		by = engine.Decide
 	}
-	return &session{c: c, state: state, policy: p, by: by}, nil
+	return &opened{c: c, state: state, policy: p, by: by}, nil
 }
 
 // find gives the case of an id.

@@ -96,7 +96,7 @@ func (x *Scored) tiers(base *Case) (json.RawMessage, error) {
 }
 
 // scores asks what the row's plugin said and lists the nodes for which the answer is another.
-func (s *session) scores() []string {
+func (s *opened) scores() []string {
 	x := s.c.Scored
 	scores, names, err := s.scoresOf(x)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *session) scores() []string {
 }
 
 // scoresOf gives what each row says about the pod on each of the nodes, by the nodes' names.
-func (s *session) scoresOf(x *Scored) (scores [][]model.RowScore, names []string, err error) {
+func (s *opened) scoresOf(x *Scored) (scores [][]model.RowScore, names []string, err error) {
 	a := s.asker()
 	t, err := a.task(x.Task)
 	if err != nil {

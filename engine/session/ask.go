@@ -1,0 +1,196 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+// all asks for agreement: the first row that says no decides.
+func (s *Session) all(site string, f *language.Frame) policy.Answer {
+	for _, r := range s.p.Rules(site) {
+		if s.ask.Opinion(r, f) == language.No {
+			return s.answer(false, r, f)
+		}
+	}
+	return policy.Answer{Yes: true}
+}
+
+// agreed is all without words.
+func (s *Session) agreed(site string, f *language.Frame) bool {
+	for _, r := range s.p.Rules(site) {
+		if s.ask.Opinion(r, f) == language.No {
+			return false
+		}
+	}
+	return true
+}
+
+// vote goes tier by tier: a refusal is final, else a permit is; nobody: permit.
+func (s *Session) vote(site string, f *language.Frame) policy.Answer {
+	var permit *policy.Rule
+	tier := -1
+	for _, r := range s.p.Rules(site) {
+		if r.Tier != tier && permit != nil {
+			break
+		}
+		tier = r.Tier
+		switch s.ask.Opinion(r, f) {
+		case language.No:
+			return s.answer(false, r, f)
+		case language.Yes:
+			if permit == nil {
+				permit = r
+			}
+		case language.Abstain:
+		}
+	}
+	return policy.Answer{Yes: true, Rule: permit}
+}
+
+func (s *Session) answer(yes bool, r *policy.Rule, f *language.Frame) policy.Answer {
+	return policy.Answer{Yes: yes, Rule: r, Text: s.ask.Text(r, f)}
+}
+
+// askJob asks a site about a job.
+func (s *Session) askJob(j *model.Job, ask func(f *language.Frame) policy.Answer) policy.Answer {
+	f := s.ask.Frame().OfJob(j)
+	defer s.ask.Done()
+	return ask(f)
+}
+
+// Valid asks jobValid.
+func (s *Session) Valid(j *model.Job) policy.Answer {
+	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.all(policy.JobValid, f) })
+}
+
+// Ready asks jobReady: may the job's placements be kept?
+func (s *Session) Ready(j *model.Job) policy.Answer {
+	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.all(policy.JobReady, f) })
+}
+
+// IsReady is Ready where nobody wants to know why not.
+func (s *Session) IsReady(j *model.Job) bool {
+	f := s.ask.Frame().OfJob(j)
+	defer s.ask.Done()
+	return s.agreed(policy.JobReady, f)
+}
+
+// Pipelined asks jobPipelined: may they be held?
+func (s *Session) Pipelined(j *model.Job) policy.Answer {
+	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.vote(policy.JobPipelined, f) })
+}
+
+// Enqueueable asks jobEnqueueable: may the job be let in?
+func (s *Session) Enqueueable(j *model.Job) policy.Answer {
+	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.vote(policy.JobEnqueueable, f) })
+}
+
+// Starving asks jobStarving: all rows of the first tier that has any; none: no.
+func (s *Session) Starving(j *model.Job) bool {
+	f := s.ask.Frame().OfJob(j)
+	defer s.ask.Done()
+	starving, tier := false, -1
+	for _, r := range s.p.Rules(policy.JobStarving) {
+		if tier >= 0 && r.Tier != tier {
+			break
+		}
+		tier = r.Tier
+		switch s.ask.Opinion(r, f) {
+		case language.No:
+			return false
+		case language.Yes:
+			starving = true
+		case language.Abstain:
+		}
+	}
+	return starving
+}
+
+// Overused asks whether to skip a queue now: any row.
+func (s *Session) Overused(q *model.Queue) policy.Answer {
+	f := s.ask.Frame()
+	defer s.ask.Done()
+	f.Queue = s.QueueView(q)
+	for _, r := range s.p.Rules(policy.Overused) {
+		if s.ask.Opinion(r, f) == language.Yes {
+			return s.answer(true, r, f)
+		}
+	}
+	return policy.Answer{}
+}
+
+// Allocatable asks whether the queue may take a task.
+func (s *Session) Allocatable(t *model.Task) policy.Answer {
+	f := s.ask.Frame().OfTask(t)
+	defer s.ask.Done()
+	return s.all(policy.Allocatable, f)
+}
+
+// MayAllocate is Allocatable without words.
+func (s *Session) MayAllocate(t *model.Task) bool {
+	f := s.ask.Frame().OfTask(t)
+	defer s.ask.Done()
+	return s.agreed(policy.Allocatable, f)
+}
+
+// Preemptive asks whether a job's queue may take request by force.
+func (s *Session) Preemptive(j *model.Job, request model.Resources) policy.Answer {
+	f := s.ask.Frame().OfJob(j)
+	defer s.ask.Done()
+	f.Request = s.Amounts(request)
+	return s.all(policy.Preemptive, f)
+}
+
+// Feasible asks taskFeasible: can the task be placed anywhere at all?
+func (s *Session) Feasible(t *model.Task) policy.Answer {
+	f := s.ask.Frame().OfTask(t)
+	defer s.ask.Done()
+	return s.all(policy.TaskFeasible, f)
+}
+
+// JobFilter evaluates a step's condition on a job. An error is false, with its text.
+func (s *Session) JobFilter(e *eval.Expr, j *model.Job) (bool, error) {
+	f := s.ask.Frame().OfJob(j)
+	defer s.ask.Done()
+	return s.filter(e, f)
+}
+
+// TaskFilter evaluates a step's condition on a task.
+func (s *Session) TaskFilter(e *eval.Expr, t *model.Task) (bool, error) {
+	f := s.ask.Frame().OfTask(t)
+	defer s.ask.Done()
+	return s.filter(e, f)
+}
+
+// Condition evaluates a step's condition on the cluster.
+func (s *Session) Condition(e *eval.Expr) (bool, error) {
+	f := s.ask.Frame()
+	defer s.ask.Done()
+	return s.filter(e, f)
+}
+
+// QueueAmounts gives a queue's computed Resources by name, for reports; ok is false where there is none.
+func (s *Session) QueueAmounts(q *model.Queue, name string) (model.Resources, bool) {
+	for _, x := range s.p.Attributes() {
+		if x.On == "queue" && x.Name == name {
+			if a, ok := policy.ReadAttribute(x, s.QueueView(q)).(*language.Amounts); ok {
+				return a.Resources, true
+			}
+		}
+	}
+	return nil, false
+}
+
+func (s *Session) filter(e *eval.Expr, f *language.Frame) (bool, error) {
+	holds, err := e.Holds(f)
+	s.ask.Watch(e, f)
+	if err != nil {
+		return false, fmt.Errorf("%s: %v", strings.TrimSpace(e.Text.Value), err)
+	}
+	return holds, nil
+}

@@ -1,0 +1,378 @@
+package session
+
+import (
+	"container/heap"
+
+	"github.com/celsius-scheduler/celsius/engine/follow"
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/quota"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+// hierarchy is a tree of queues, of which each node has a part of the keys of all queues below it. N tells its nodes.
+type hierarchy[N comparable] interface {
+	// update brings it to the present moment; false: it is another than it was, or there is none.
+	update() bool
+	// changed calls again for the nodes whose parts may be others since the last time; false: it is not known which, or again said so.
+	// touched are the queues that changed.
+	changed(touched []*model.Queue, again func(N) bool) bool
+	// path is the way to a queue; false: there is none.
+	path(q *model.Queue) ([]N, bool)
+	// part is what a node has; false: it is no key.
+	part(node N) (language.Key, bool)
+}
+
+// branchHeap is a heap of queues along a hierarchy.
+type branchHeap interface {
+	// put adds a queue; false: it has no key that fits in.
+	put(q *model.Queue) bool
+	// take removes the first queue.
+	take() (*model.Queue, bool)
+	// refresh reads again what has changed; false: that cannot be told.
+	refresh() bool
+	// all lists the queues that are there, and forgets them.
+	all() []*model.Queue
+}
+
+// keyPart is what a node of the hierarchy has, for all queues below it.
+type keyPart[N comparable] struct {
+	key language.Key
+	at  *branch[N] // nil: nobody below is there
+}
+
+// branches are the queues that are there, as a tree of heaps.
+type branches[N comparable] struct {
+	s    *Session
+	row  int // among the rows of the site, the one whose keys go along the hierarchy
+	of   hierarchy[N]
+	flat *Heap[*model.Queue] // for its order of ties
+	top  *branch[N]
+	at   map[*model.Queue]*branch[N]
+	// depth is how many parts a key has; -1: none is known yet.
+	depth int
+
+	begun  bool
+	clock  uint64 // of the cluster
+	cursor follow.Cursor[*model.Queue]
+	parts  map[N]*keyPart[N]
+	again  func(N) bool // x.reread
+}
+
+// branch is a node with queues below it, or a queue.
+type branch[N comparable] struct {
+	x     *branches[N]
+	above *branch[N]
+	index int
+	part  *keyPart[N]
+	kids  []*branch[N]
+
+	queue   *model.Queue
+	keys    []language.Key // of the other rows
+	path    []*keyPart[N]
+	version uint64
+
+	first *branch[N] // of the queues below; of a queue itself
+}
+
+func newBranches[N comparable](s *Session, row int, of hierarchy[N], flat *Heap[*model.Queue]) *branches[N] {
+	x := &branches[N]{s: s, row: row, of: of, flat: flat}
+	x.again = x.reread
+	x.clear()
+	return x
+}
+
+func (x *branches[N]) clear() {
+	x.top, x.at, x.parts, x.depth = &branch[N]{x: x}, map[*model.Queue]*branch[N]{}, map[N]*keyPart[N]{}, -1
+	x.begun, x.clock, x.cursor = false, x.s.c.Clock, x.s.c.QueueLog.End()
+}
+
+// all lists the queues that are there, and forgets them.
+func (x *branches[N]) all() []*model.Queue {
+	out := make([]*model.Queue, 0, len(x.at))
+	var walk func(b *branch[N])
+	walk = func(b *branch[N]) {
+		if b.queue != nil {
+			out = append(out, b.queue)
+		}
+		for _, kid := range b.kids {
+			walk(kid)
+		}
+	}
+	walk(x.top)
+	x.clear()
+	return out
+}
+
+// put adds a queue; false: it has no key that fits in.
+func (x *branches[N]) put(q *model.Queue) bool {
+	if !x.refresh() {
+		return false
+	}
+	b := &branch[N]{x: x, queue: q}
+	var ok bool
+	if b.path, ok = x.pathOf(q); !ok || x.depth >= 0 && len(b.path) != x.depth {
+		return false
+	}
+	x.depth = len(b.path)
+	x.read(b)
+	at := x.top
+	for _, p := range b.path {
+		if p.at == nil {
+			p.at = &branch[N]{x: x, above: at, part: p}
+			at.kids = append(at.kids, p.at)
+			p.at.index = len(at.kids) - 1
+		}
+		at = p.at
+	}
+	b.above, b.index = at, len(at.kids)
+	at.kids = append(at.kids, b)
+	x.at[q] = b
+	b.rise()
+	return true
+}
+
+// read reads the keys of the rows that do not branch.
+func (x *branches[N]) read(b *branch[N]) {
+	f := x.s.ask.Frame()
+	defer x.s.ask.Done()
+	f.Queue = x.s.QueueView(b.queue)
+	b.version, b.keys = b.queue.Version, x.s.keysBut(policy.QueueOrder, x.row, f, b.keys)
+}
+
+// take removes the first queue.
+func (x *branches[N]) take() (*model.Queue, bool) {
+	b := x.top.first
+	if b == nil {
+		return nil, false
+	}
+	q := b.queue
+	delete(x.at, q)
+	for {
+		above := b.above
+		heap.Remove(above, b.index)
+		if above.part == nil || len(above.kids) > 0 {
+			above.rise()
+			return q, true
+		}
+		above.part.at = nil
+		b = above
+	}
+}
+
+// rise puts a branch in its place among its siblings, and those above it as well.
+func (b *branch[N]) rise() {
+	for ; b.above != nil; b = b.above {
+		b.find()
+		heap.Fix(b.above, b.index)
+	}
+	b.find()
+}
+
+// find is the first queue below.
+func (b *branch[N]) find() {
+	switch {
+	case b.queue != nil:
+		b.first = b
+	case len(b.kids) > 0:
+		b.first = b.kids[0].first
+	default:
+		b.first = nil
+	}
+}
+
+// Len implements sort.Interface.
+func (b *branch[N]) Len() int { return len(b.kids) }
+
+// Less implements sort.Interface.
+func (b *branch[N]) Less(i, j int) bool { return b.x.before(b.kids[i].first, b.kids[j].first) }
+
+// Swap implements sort.Interface.
+func (b *branch[N]) Swap(i, j int) {
+	b.kids[i], b.kids[j] = b.kids[j], b.kids[i]
+	b.kids[i].index, b.kids[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (b *branch[N]) Push(any) {}
+
+// Pop implements heap.Interface.
+func (b *branch[N]) Pop() any {
+	last := b.kids[len(b.kids)-1]
+	b.kids[len(b.kids)-1] = nil
+	b.kids = b.kids[:len(b.kids)-1]
+	return last
+}
+
+// before is the order of queues.
+func (x *branches[N]) before(a, b *branch[N]) bool {
+	for i, r := range x.s.p.Rules(policy.QueueOrder) {
+		var c int
+		if i == x.row {
+			c = comparePaths(a.path, b.path)
+			if r.Descending {
+				c = -c
+			}
+		} else {
+			c = r.Compare(&a.keys[i], &b.keys[i])
+		}
+		if c != 0 {
+			return c < 0
+		}
+	}
+	return x.flat.byAge(a.queue, b.queue) < 0
+}
+
+func comparePaths[N comparable](a, b []*keyPart[N]) int {
+	for i := range min(len(a), len(b)) {
+		if a[i] == b[i] {
+			continue
+		}
+		if c := a[i].key.Compare(&b[i].key); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// refresh reads again what has changed, one node after the other, so that each finds all others in order; false: that cannot be told.
+func (x *branches[N]) refresh() bool {
+	if x.begun && x.clock == x.s.c.Clock {
+		return true
+	}
+	x.begun, x.clock = true, x.s.c.Clock
+	touched, known := x.cursor.Read(&x.s.c.QueueLog)
+	known = x.of.update() && known && x.of.changed(touched, x.again)
+	for _, q := range touched {
+		if b := x.at[q]; b != nil && b.version != q.Version {
+			x.read(b)
+			b.rise()
+		}
+	}
+	return known
+}
+
+// reread reads the part of a node again; false: it has none.
+func (x *branches[N]) reread(node N) bool {
+	p := x.parts[node]
+	if p == nil {
+		return true
+	}
+	k, ok := x.of.part(node)
+	if !ok {
+		return false
+	}
+	p.key = k
+	if p.at != nil {
+		p.at.rise()
+	}
+	return true
+}
+
+// pathOf gives the nodes on the way to a queue; false: it has no key.
+func (x *branches[N]) pathOf(q *model.Queue) (path []*keyPart[N], ok bool) {
+	nodes, ok := x.of.path(q)
+	if !ok {
+		return nil, false
+	}
+	for _, node := range nodes {
+		p := x.parts[node]
+		if p == nil {
+			k, ok := x.of.part(node)
+			if !ok {
+				return nil, false
+			}
+			p = &keyPart[N]{key: k}
+			x.parts[node] = p
+		}
+		path = append(path, p)
+	}
+	return path, true
+}
+
+// quotaBranches is a tree of quotas as a hierarchy: a node is a queue.
+type quotaBranches struct {
+	s       *Session
+	tree    *policy.QuotaTree
+	now     *policy.TreeState
+	each    *eval.Each // of a queue on the path
+	version uint64
+	moved   follow.Cursor[*model.Queue]
+}
+
+func (h *quotaBranches) update() bool {
+	h.now = h.s.accounts.TreeOf(h.tree)
+	if h.version == 0 {
+		h.version = h.now.Version
+		h.moved.Skip(&h.now.Moved)
+	}
+	return h.version == h.now.Version
+}
+
+func (h *quotaBranches) changed(touched []*model.Queue, again func(*model.Queue) bool) bool {
+	queues, known := h.moved.Read(&h.now.Moved)
+	for _, list := range [][]*model.Queue{queues, touched} {
+		for _, q := range list {
+			known = known && again(q)
+		}
+	}
+	return known
+}
+
+func (h *quotaBranches) path(q *model.Queue) ([]*model.Queue, bool) {
+	return h.now.Path(q)
+}
+
+func (h *quotaBranches) part(q *model.Queue) (language.Key, bool) {
+	f := h.s.ask.Frame()
+	defer h.s.ask.Done()
+	return language.KeyOf(h.each.Of(f, h.s.QueueView(q)))
+}
+
+// shareBranches is a tree of shares as a hierarchy: a node is a group.
+type shareBranches struct {
+	s     *Session
+	of    *policy.Attribute
+	tree  *language.ShareTree // nil: not looked at yet
+	moved follow.Cursor[*quota.Group]
+}
+
+func (h *shareBranches) update() bool {
+	t, ok := policy.ReadAttribute(h.of, h.s.ClusterView.Value()).(*language.ShareTree)
+	if !ok || h.tree != nil && h.tree.Tree != t.Tree {
+		return false
+	}
+	if h.tree == nil {
+		t.Tree.Moved(&h.moved) // from here on
+	}
+	h.tree = t
+	return true
+}
+
+func (h *shareBranches) changed(_ []*model.Queue, again func(*quota.Group) bool) bool {
+	groups, known := h.tree.Tree.Moved(&h.moved)
+	for _, g := range groups {
+		known = known && again(g)
+	}
+	return known
+}
+
+func (h *shareBranches) path(q *model.Queue) ([]*quota.Group, bool) {
+	names, ok := h.tree.Paths[q]
+	groups := h.tree.Tree.Groups(names)
+	return groups, ok && len(groups) == len(names)-1
+}
+
+func (h *shareBranches) part(g *quota.Group) (language.Key, bool) { return rankKey(g.Rank()) }
+
+// rankKey is what a group has in the keys of the queues below it, as the function key has it.
+func rankKey(r quota.Rank) (language.Key, bool) {
+	saturated := 0.0
+	if r.Saturated {
+		saturated = 1
+	}
+	first, _ := language.NumberKey(saturated)
+	second, ok := language.NumberKey(r.Share)
+	return language.ListKey([]language.Key{first, second}), ok
+}

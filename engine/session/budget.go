@@ -1,0 +1,75 @@
+package session
+
+import (
+	"maps"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+// meters count what the expressions use that run within a budget: those of one row, one attribute, one variable or one step's condition
+// together, with their parts that read only now.
+type meters struct{ of map[*eval.Expr]*eval.Meter }
+
+func metersOf(p *policy.Policy) meters {
+	m := meters{of: map[*eval.Expr]*eval.Meter{}}
+	for _, r := range p.All {
+		m.share(r.Asked()...)
+	}
+	for _, x := range p.Attributes() {
+		m.share(append(policy.ArgumentsOf(x.Args), x.When, x.Expr)...)
+	}
+	for _, x := range p.Accounts {
+		if len(x.Fields) > 1 { // which all of them share
+			m.share(policy.ArgumentsOf(x.Args)...)
+		}
+	}
+	for _, e := range p.Expressions() {
+		if m.of[e] == nil {
+			m.share(e)
+		}
+	}
+	return m
+}
+
+// share gives one meter to all of these that are counted.
+func (m *meters) share(list ...*eval.Expr) {
+	var one *eval.Meter
+	for _, e := range list {
+		if e == nil || !e.Metered {
+			continue
+		}
+		if one == nil {
+			one = eval.NewMeter(eval.EvaluationBudget(), eval.RoundSteps)
+		}
+		m.of[e] = one
+		for _, part := range e.NowParts {
+			m.of[part] = one
+		}
+	}
+}
+
+func (m *meters) begin() {
+	for _, one := range m.of {
+		one.Begin()
+	}
+}
+
+// Spent says that some row had no budget left for all that it was asked in the last cycle: what it said of the others is not what it
+// would say in another cycle, and must not be remembered.
+func (s *Session) Spent() bool {
+	for _, one := range s.meters.of {
+		if one.Dry() {
+			return true
+		}
+	}
+	return false
+}
+
+// Renewed is a session that remembers nothing of this one but the values that settle at a start.
+func (s *Session) Renewed() *Session {
+	out := New(s.c, s.p)
+	out.ask.Split, out.Keep = s.ask.Split, s.Keep
+	out.starts = maps.Clone(s.starts)
+	return out
+}

@@ -1,0 +1,25 @@
+package session
+
+import (
+	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// Computed gives the fields of a queue that the policy's tables compute, by name, as
+// messages would show them. Those that have no value for the queue are left out. What
+// settles once a cycle is as of the last Begin.
+func (s *Session) Computed(q *model.Queue) map[string]string {
+	out := map[string]string{}
+	for _, x := range s.p.Attributes() {
+		if x.On != "queue" {
+			continue
+		}
+		if v := policy.ReadAttribute(x, s.QueueView(q)); !types.IsError(v) && v != types.NullValue {
+			out[x.Name] = language.Text(v)
+		}
+	}
+	return out
+}

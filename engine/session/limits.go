@@ -1,0 +1,46 @@
+package session
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// forget drops, at the beginning of a cycle, what is kept of objects that are gone.
+func (s *Session) forget() {
+	if s.startsSwept.Due(len(s.starts), s.Keep) {
+		names := s.NamespaceNames()
+		maps.DeleteFunc(s.starts, func(key started, _ ref.Val) bool { return !s.there(key.of.On, key.owner, names) })
+		s.startsSwept = model.Swept(len(s.starts))
+	}
+	if s.NamespacesSwept.Due(len(s.Namespaces), s.Keep) {
+		names := s.NamespaceNames()
+		maps.DeleteFunc(s.Namespaces, func(name string, _ *language.NamespaceView) bool { return !s.there("namespace", name, names) })
+		s.NamespacesSwept = model.Swept(len(s.Namespaces))
+	}
+	s.Topology.Forget(s.Keep)
+	s.LimitViews()
+	s.items.begin(s.c)
+}
+
+// there says whether the cluster has the owner of an attribute; namespaces are the names of those that it has.
+func (s *Session) there(on, name string, namespaces []string) bool {
+	ok := true
+	switch on {
+	case "queue":
+		_, ok = s.c.Queues[name]
+	case "job":
+		_, ok = s.c.Jobs[name]
+	case "task":
+		_, ok = s.c.Tasks[name]
+	case "node":
+		_, ok = s.c.Nodes.Index[name]
+	case "namespace":
+		_, ok = slices.BinarySearch(namespaces, name)
+	}
+	return ok
+}

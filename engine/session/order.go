@@ -1,0 +1,133 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// keys computes the keys of all rows of an order site. Room is where they are put, if there is any.
+func (s *Session) keys(site string, f *language.Frame, room []language.Key) []language.Key {
+	return s.keysBut(site, -1, f, room)
+}
+
+// keysBut leaves one row out.
+func (s *Session) keysBut(site string, but int, f *language.Frame, room []language.Key) []language.Key {
+	list := s.p.Rules(site)
+	out := room
+	if len(out) != len(list) {
+		out = s.keyRoom.Slice(len(list))
+	}
+	for i, r := range list {
+		out[i] = language.Key{}
+		if i == but {
+			continue
+		}
+		has, err := s.ask.Guard(r, f)
+		if err == nil && has {
+			out[i], err = s.key(r, f)
+		}
+		if err != nil {
+			out[i] = language.Key{}
+			s.ask.Fault(r, f, err)
+		}
+	}
+	return out
+}
+
+// key computes the key of one row; an error is the value that is none.
+func (s *Session) key(r *policy.Rule, f *language.Frame) (k language.Key, err ref.Val) {
+	e := r.Expression
+	defer s.ask.Watch(e, f)
+	switch e.Type.Kind() {
+	case types.BoolKind:
+		x, err := e.Holds(f)
+		return language.BoolKey(x), err
+	case types.DoubleKind:
+		x, err := e.Number(f)
+		if k, ok := language.NumberKey(x); ok || err != nil {
+			return k, err
+		}
+		return language.Key{}, types.Double(x)
+	default:
+		v := e.Eval(f)
+		if k, ok := language.KeyOf(v); ok {
+			return k, nil
+		}
+		return language.Key{}, v
+	}
+}
+
+// compareKeys is the first difference in tier order.
+func (s *Session) compareKeys(site string, a, b []language.Key) int {
+	for i, r := range s.p.Rules(site) {
+		if c := r.Compare(&a[i], &b[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// queueKeys and the like are an object's keys now.
+func (s *Session) queueKeys(q *model.Queue, room []language.Key) []language.Key {
+	f := s.ask.Frame()
+	defer s.ask.Done()
+	f.Queue = s.QueueView(q)
+	return s.keys(policy.QueueOrder, f, room)
+}
+
+// jobKeys also gives the moment until which they hold; zero: while the job does.
+func (s *Session) jobKeys(j *model.Job, room []language.Key) (keys []language.Key, until time.Time) {
+	f := s.ask.Frame()
+	defer s.ask.Done()
+	f.Job = s.JobView(j)
+	return s.until(func() []language.Key { return s.keys(policy.JobOrder, f, room) })
+}
+
+func (s *Session) taskKeys(t *model.Task) []language.Key {
+	f := s.ask.Frame()
+	defer s.ask.Done()
+	f.Task = s.TaskView(t)
+	return s.keys(policy.TaskOrder, f, nil)
+}
+
+// SortTasks orders tasks by the rows of taskOrder, then numeric suffix, creation time and name.
+func (s *Session) SortTasks(tasks []*model.Task) {
+	switch {
+	case len(tasks) < 2:
+		return
+	case len(s.p.Rules(policy.TaskOrder)) == 0:
+		slices.SortFunc(tasks, policy.TaskTie)
+		return
+	}
+	ranked := make([]Ranked[*model.Task], len(tasks))
+	for i, t := range tasks {
+		ranked[i] = Ranked[*model.Task]{Of: t, keys: s.taskKeys(t)}
+	}
+	slices.SortFunc(ranked, func(a, b Ranked[*model.Task]) int {
+		if c := s.compareKeys(policy.TaskOrder, a.keys, b.keys); c != 0 {
+			return c
+		}
+		return policy.TaskTie(a.Of, b.Of)
+	})
+	for i := range ranked {
+		tasks[i] = ranked[i].Of
+	}
+}
+
+// TasksMove says whether the order of tasks can change within a turn.
+func (s *Session) TasksMove() bool {
+	for _, r := range s.p.Rules(policy.TaskOrder) {
+		if r.Reads.Changes() > rules.ByCycle {
+			return true
+		}
+	}
+	return false
+}

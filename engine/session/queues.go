@@ -1,0 +1,177 @@
+package session
+
+import (
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+// branching is a row of queueOrder whose key is a list along a path, and each of its parts what one node of a tree of queues
+// has: the queues below a node share the node's part, so that a change of it moves them all at once, and none of them against another.
+type branching struct {
+	row int // among the rows of the site
+	// Either the row is queue.path.map(q, each), along a tree of queues, ...
+	tree *policy.QuotaTree
+	each *eval.Each
+	// ... or it is the key of a queue in a tree of shares.
+	shares *policy.Attribute
+}
+
+// branchingOf finds the row of queueOrder that is one, if it is the only one that reads more than the queue, of what moves with steps;
+// nil: there is none.
+func (s *Session) branchingOf() *branching {
+	var found *branching
+	for i, r := range s.p.Rules(policy.QueueOrder) {
+		far := policy.Within
+		for _, read := range r.Reads.All {
+			if read.Changes > rules.ByCycle {
+				far = max(far, s.p.Reach(read, "queue"))
+			}
+		}
+		if far == policy.Within {
+			continue
+		}
+		b := branchingRow(s.p, r)
+		if b == nil || found != nil || !s.always(r) {
+			return nil
+		}
+		b.row, found = i, b
+	}
+	return found
+}
+
+// always says that a row has an opinion on everything.
+func (s *Session) always(r *policy.Rule) bool {
+	if r.When == nil {
+		return true
+	}
+	f := s.ask.Frame()
+	defer s.ask.Done()
+	has, err := s.ask.Guard(r, f)
+	return r.When.Constant() && has && err == nil
+}
+
+// branchingRow is what such a row is; nil: it is none.
+func branchingRow(p *policy.Policy, r *policy.Rule) *branching {
+	if function, paths, ok := r.Expression.Call(); ok {
+		if function != language.ShareKeyFunction || len(paths) != 2 || paths[1] != "queue" {
+			return nil
+		}
+		if x := sharesAt(p, paths[0]); x != nil {
+			return &branching{shares: x}
+		}
+		return nil
+	}
+	each, ok := r.Expression.Each()
+	if !ok {
+		return nil
+	}
+	b := &branching{each: each}
+	for _, read := range r.Reads.All {
+		if read.Changes <= rules.ByCycle {
+			continue
+		}
+		t := treeOfElements(p, each, read)
+		if t == nil || b.tree != nil && b.tree != t {
+			return nil
+		}
+		b.tree = t
+	}
+	if b.tree == nil {
+		return nil
+	}
+	return b
+}
+
+// sharesAt is the tree of shares that a path leads to; nil: there is none, or several tables have one of that name.
+func sharesAt(p *policy.Policy, path string) (found *policy.Attribute) {
+	for _, x := range p.Attributes() {
+		if x.Account == nil || !x.Type.IsExactType(language.ShareTreeType()) || path != "cluster."+x.Name {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = x
+	}
+	return found
+}
+
+// treeOfElements is the tree of queues along whose paths a list is made, where what is read of each queue there moves with
+// that queue alone, or is summed up by the tree for it; nil: there is none.
+func treeOfElements(p *policy.Policy, each *eval.Each, read rules.Read) *policy.QuotaTree {
+	if len(read.Steps) < 2 || each.Over != "queue."+read.Steps[0].Member.Name {
+		return nil
+	}
+	t := p.Trees[read.Steps[0].Member]
+	if t == nil || t.Flat || t.Moving {
+		return nil
+	}
+	read.Steps = read.Steps[1:]
+	for _, step := range read.Steps {
+		if on := p.Trees[step.Member]; on != nil && (on != t || step.Member.Get != nil) {
+			return nil
+		}
+	}
+	if p.Reach(read, "queue") == policy.BeyondIt {
+		return nil
+	}
+	return t
+}
+
+// Queues is a heap of queues: rows of queueOrder, then creation time, then name. Where a row branches, it is kept as a tree of heaps,
+// in which a change costs a few comparisons for each level.
+//
+// Where queues lie at different depths, one key may be the beginning of another and equal to it, and that is no order: of a at [5], b
+// at [5, 1] and c at [5, 3], a is equal to both, and b comes before c. If c was created first and b last, c comes before a, a before b,
+// and b before c. Who is taken first of such queues then depends on which are compared with which: on the flat heap, which stays.
+type Queues struct {
+	flat *Heap[*model.Queue]
+	tree branchHeap // nil: there is none
+}
+
+// Queues is an empty heap of queues.
+func (s *Session) Queues() *Queues {
+	q := &Queues{flat: s.flatQueues()}
+	if b := s.branchingOf(); b != nil {
+		if b.shares != nil {
+			q.tree = newBranches(s, b.row, &shareBranches{s: s, of: b.shares}, q.flat)
+		} else {
+			q.tree = newBranches(s, b.row, &quotaBranches{s: s, tree: b.tree, each: b.each}, q.flat)
+		}
+	}
+	return q
+}
+
+// Put adds a queue.
+func (q *Queues) Put(x *model.Queue) {
+	if q.tree != nil {
+		if q.tree.put(x) {
+			return
+		}
+		q.fell(x)
+		return
+	}
+	q.flat.Put(x)
+}
+
+// fell moves all to the flat heap, for good.
+func (q *Queues) fell(more ...*model.Queue) {
+	for _, x := range append(q.tree.all(), more...) {
+		q.flat.Put(x)
+	}
+	q.tree = nil
+}
+
+// Take removes the first queue; false: there is none.
+func (q *Queues) Take() (*model.Queue, bool) {
+	if q.tree != nil {
+		if q.tree.refresh() {
+			return q.tree.take()
+		}
+		q.fell()
+	}
+	return q.flat.Take()
+}

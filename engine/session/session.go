@@ -1,0 +1,221 @@
+package session
+
+import (
+	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/verdict"
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+// Session is a Policy beside a Cluster: it answers every site's question, and remembers what stays true.
+// It has one owner, like the cluster.
+type Session struct {
+	language.World
+	p *policy.Policy
+	c *model.Cluster
+
+	ask      *evaluator
+	accounts *policy.Accounts
+	verdicts *verdict.Verdicts
+	rest     rest
+	meters   meters
+	keyRoom  model.Slab[language.Key]
+	items    heapItems
+
+	starts      map[started]ref.Val
+	startsSwept model.Swept
+}
+
+// New begins with nothing remembered.
+func New(c *model.Cluster, p *policy.Policy) *Session {
+	s := &Session{p: p, c: c, starts: map[started]ref.Val{}, meters: metersOf(p)}
+	s.Init(c, p.Layout, s)
+	s.Meter = func(e *eval.Expr) *eval.Meter { return s.meters.of[e] }
+	s.ask = newEvaluator(&s.World, p)
+	s.accounts = policy.NewAccounts(&s.World, p, s.ask)
+	s.verdicts = verdict.New(&s.World, p, s.ask)
+	s.initRest()
+	return s
+}
+
+// Policy that the session answers by.
+func (s *Session) Policy() *policy.Policy { return s.p }
+
+// Evaluated is how often a rule of the session's policy was evaluated since the session began. Keys of
+// orders are not counted.
+func (s *Session) Evaluated(r *policy.Rule) uint64 { return s.ask.evaluated[r.Number] }
+
+// Begin starts a cycle: what settles once a cycle is computed from the state as it is now.
+func (s *Session) Begin(now time.Time) {
+	s.Cycle++
+	s.SetTime(now)
+	s.rest.begun, s.rest.now, s.ask.until = s.c.Content(), now, time.Time{}
+	s.rest.values = string(s.timeParts())
+	s.UsedAtStart = s.c.Used.Clone()
+	s.ask.noFaults()
+	s.meters.begin()
+	s.Action = types.String("")
+	s.verdicts.Begin(s.Cycle)
+	s.forget()
+	s.LimitDictionaries()
+	for _, x := range s.p.Attributes() {
+		if x.Settle == "cycle" || x.Settle == "start" {
+			s.settle(x)
+		}
+	}
+}
+
+// settle computes an attribute that does not move within a cycle for everything that has it.
+func (s *Session) settle(x *policy.Attribute) {
+	if x.Account != nil && x.Account.Function.AllAtOnce && x.When == nil {
+		s.accounts.Of(x.Account).Update()
+		return
+	}
+	for _, view := range s.Owners(x.On) {
+		policy.ReadAttribute(x, view)
+	}
+}
+
+// SetAction says which action runs, for rows that ask.
+func (s *Session) SetAction(name string) {
+	if s.Action != types.String(name) {
+		s.Action = types.String(name)
+	}
+	s.ask.actions++
+}
+
+// Variable implements Values: a variable is computed once for what it is on, until something changes.
+func (s *Session) Variable(v *policy.Variable, f *language.Frame) ref.Val {
+	held := &f.Workspace.Variables[v.Slot]
+	at := s.ask.StampOf(v.ByAction)
+	on := f.Owner(v.On)
+	if v.Expr.Reads.Changes() > rules.ByCycle || on != nil {
+		at.Clock = s.c.Clock
+	}
+	if held.Value != nil && (!v.ByTime || !s.ask.asking) && held.Stamp == at && held.On == on {
+		return held.Value
+	}
+	value := v.Expr.Eval(f)
+	s.ask.Watch(v.Expr, f)
+	*held = language.HeldValue{Memo: language.Memo{Stamp: at, Value: value}, On: on}
+	return value
+}
+
+// Attribute implements Values: it answers a computed field from its memo, or computes it.
+func (s *Session) Attribute(x *policy.Attribute, owner ref.Val) ref.Val {
+	m, version := s.memoOf(x, owner)
+	if x.Settle == "start" {
+		return s.atStart(x, owner, m)
+	}
+	at := s.ask.StampOf(x.ByAction)
+	switch {
+	case x.Settle == "cycle":
+		at.Action = 0
+	case x.Changes <= rules.ByCycle:
+	case x.Reach == policy.Within:
+		at.Clock = version + 1
+	case x.Reach == policy.AlongTree:
+		at.Clock = version + s.accounts.TreeVersion(x.Trees, owner) + 1
+	default:
+		at.Clock = s.c.Clock + 1
+	}
+	if m.Value != nil && m.Stamp == at && (!x.ByTime || !s.ask.asking) {
+		return m.Value
+	}
+	m.Value = s.compute(x, owner)
+	m.Stamp = at
+	return m.Value
+}
+
+// memoOf is where a computed field of an object is kept, and the object's version.
+func (s *Session) memoOf(x *policy.Attribute, owner ref.Val) (m *language.Memo, version uint64) {
+	switch v := owner.(type) {
+	case *language.QueueView:
+		return &v.Memos[x.Slot], v.Of.Version
+	case *language.JobView:
+		return &v.Memos[x.Slot], v.Of.Version
+	case *language.TaskView:
+		return &v.Memos[x.Slot], v.Of.Job.Version
+	case *language.NodeView:
+		return &v.Memos[x.Slot], s.c.Nodes.Version[v.Of.Row]
+	case *language.NamespaceView:
+		return &v.Memos[x.Slot], s.c.Clock
+	}
+	return &s.ClusterView.Memos[x.Slot], s.c.Clock
+}
+
+// started is what an attribute of settle start was computed for.
+type started struct {
+	of    *policy.Attribute
+	owner string
+}
+
+// atStart is the value of the run's first cycle, or of the first in which its owner was there. What is over its budget holds for the cycle,
+// and is computed again in the next.
+func (s *Session) atStart(x *policy.Attribute, owner ref.Val, m *language.Memo) ref.Val {
+	key := started{x, language.OwnerName(owner)}
+	if v, ok := s.starts[key]; ok {
+		return v
+	}
+	at := s.ask.StampOf(false)
+	if m.Value != nil && m.Stamp == at {
+		return m.Value
+	}
+	v := s.compute(x, owner)
+	if rules.Exceeded(v) {
+		*m = language.Memo{Stamp: at, Value: v}
+		return v
+	}
+	s.starts[key] = v
+	return v
+}
+
+func (s *Session) compute(x *policy.Attribute, owner ref.Val) ref.Val {
+	f := s.ask.Frame()
+	defer s.ask.Done()
+	f.About(owner)
+	if x.When != nil {
+		held := x.When.Eval(f)
+		s.ask.Watch(x.When, f)
+		if held != types.True {
+			if types.IsError(held) {
+				return held
+			}
+			return types.NewErr("%s has no value here: its guard is false", x.Name)
+		}
+	}
+	if x.Account != nil {
+		return s.accounts.Of(x.Account).Value(x, owner)
+	}
+	v := x.Expr.Eval(f)
+	s.ask.Watch(x.Expr, f)
+	return language.Held(v)
+}
+
+// Faults are the errors of rows in this cycle, in the order in which they came first.
+func (s *Session) Faults() []model.RuleError { return s.ask.Faults() }
+
+// Spread says when several processors evaluate one row. The answers are the same.
+func (s *Session) Spread(over Split) { s.ask.Split = over }
+
+// Until notes that something that the plan rests on may be another from that moment on; the zero time is none.
+func (s *Session) Until(moment time.Time) { s.ask.Until(moment) }
+
+// NeverFits says of a task that asks for more than any node has when it is empty that it does; "" of any other.
+func (s *Session) NeverFits(t *model.Task) string { return s.verdicts.NeverFits(t) }
+
+// Devices chooses the devices of a node for a task, by index in ascending order: those with the largest sums of deviceScores among those
+// that are free enough, later: when all that is releasing is gone.
+func (s *Session) Devices(t *model.Task, row int32, later bool) []int {
+	return s.verdicts.Devices(t, row, later)
+}
+
+// Class gives the class of a task, brought up to date, as the task sees it. It is valid until the next call.
+func (s *Session) Class(t *model.Task) *verdict.Class { return s.verdicts.Of(t) }

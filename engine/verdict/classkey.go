@@ -1,0 +1,98 @@
+package verdict
+
+import (
+	"encoding/binary"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// epoch is a text of all that columns depend on besides classes and nodes: figures of the cluster, and time.
+func (v *Verdicts) epoch() string {
+	plan := v.Plan
+	if len(plan.globals) == 0 && len(plan.nowParts) == 0 && !plan.nowMoves && !plan.byCycle {
+		return ""
+	}
+	x := &v.epochText
+	b := x.room[:0]
+	for _, r := range plan.globals {
+		b = language.Encode(b, language.Follow(v.ClusterView, r.Steps))
+	}
+	f := v.ask.Frame()
+	defer v.ask.Done()
+	for _, e := range plan.nowParts {
+		b = language.Encode(b, e.Eval(f))
+	}
+	if plan.nowMoves {
+		b = language.Encode(b, v.Now)
+	}
+	if plan.byCycle {
+		b = binary.AppendUvarint(b, v.Cycle)
+	}
+	if x.room = b; string(b) != x.text {
+		x.text = string(b)
+	}
+	return x.text
+}
+
+// ClassKey is a text of what the active rows, and the built-in fit, read of a task.
+func (v *Verdicts) ClassKey(t *model.Task) string {
+	x := v.TaskView(t)
+	at := language.Stamp{Cycle: v.Cycle, Clock: v.c.ObjectClock}
+	if v.Plan.moving {
+		at.Clock = v.c.Clock
+	}
+	if x.ClassKey != "" && x.ClassAt == at && !v.readsAction() {
+		return x.ClassKey
+	}
+	b := language.EncodeAmounts(v.spareText(), t.InitRequest)
+	for _, n := range []int64{t.GPUCount, t.GPUMilli, t.GPUMemory} {
+		b = binary.AppendVarint(b, n)
+	}
+	if v.Plan.ofVolumes && t.HasVolumes {
+		b = append(b, 'v') // other rows are asked of it
+	}
+	b = v.encodeReads(b, t, v.Plan.Class)
+	x.ClassAt = at
+	if c := v.Classes.ByKey[string(b)]; c != nil {
+		x.ClassKey = c.key
+	} else {
+		x.ClassKey = string(b)
+	}
+	v.keyText = b
+	return x.ClassKey
+}
+
+// spareText lends the room for a text; put it into keyText when it is read. Who asks meanwhile gets none.
+func (v *Verdicts) spareText() []byte {
+	b := v.keyText[:0]
+	v.keyText = nil
+	return b
+}
+
+// encodeReads appends what some reads give for a task.
+func (v *Verdicts) encodeReads(b []byte, t *model.Task, reads []rules.Read) []byte {
+	for _, r := range reads {
+		switch r.Root {
+		case "task":
+			b = language.EncodeRead(b, v.TaskView(t), r)
+		case "job":
+			b = language.EncodeRead(b, v.JobView(t.Job), r)
+		case "queue":
+			b = language.EncodeRead(b, v.QueueView(t.Job.Queue), r)
+		case "action":
+			b = language.Encode(b, v.Action)
+		}
+	}
+	return b
+}
+
+func (v *Verdicts) readsAction() bool {
+	for _, r := range v.Plan.Class {
+		if r.Root == "action" {
+			return true
+		}
+	}
+	return false
+}

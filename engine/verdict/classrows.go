@@ -1,0 +1,273 @@
+package verdict
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// classRows are the rows of predicates and scores as they are asked for one class, and what they said. Rows are known by their places
+// in the plan.
+type classRows struct {
+	c           *Class
+	predicates  [layers][]int // those to be asked at each layer
+	scoreLayers []layer
+	guards      []guard // of the predicates, then of the scores, where they are asked once a class
+	asked       askedScores
+
+	// opinions and values are the results that classes share which are alike in what a row reads; nil: they are not shared.
+	opinions []*rowResults[language.Opinion]
+	values   []*rowResults[float64]
+	Raw      [][]float64 // by score: NaN where the row has no opinion; shared where values has it
+	ranges   []oneValue  // by score
+}
+
+// askedScores are the scores that have an opinion on some node, as far as that is known for all at once.
+type askedScores struct {
+	made  bool
+	all   []int
+	added []int // those that are not normalised
+	fixed bool  // some of them read nothing of a node but its object
+}
+
+// oneValue says whether a score is the same for all nodes.
+type oneValue struct {
+	same  bool // every value so far is first
+	known bool // there was a value
+	first float64
+}
+
+// guard is what is known of a row's guard for a class.
+type guard uint8
+
+const (
+	unknown guard = iota
+	holds
+	stays // the row has no opinion on any node
+	varies
+)
+
+// begin forgets what was known, as all is computed anew.
+func (x *classRows) begin() {
+	plan := x.c.v.Plan
+	x.guards, x.ranges = model.Resized(x.guards, len(plan.predicates)+len(plan.Scores)), model.Resized(x.ranges, len(plan.Scores))
+	for k := range x.ranges {
+		x.ranges[k].same = true
+	}
+	x.asked.made = false
+	for at := range x.predicates {
+		x.predicates[at] = x.predicates[at][:0]
+	}
+	for k, r := range plan.predicates {
+		at := min(x.layer(r), ofDomains)
+		if r.Volumes && x.c.Task.HasVolumes {
+			at = ofTaskVolumes
+		}
+		x.predicates[at] = append(x.predicates[at], k)
+	}
+	x.scoreLayers = x.scoreLayers[:0]
+	for _, r := range plan.Scores {
+		x.scoreLayers = append(x.scoreLayers, x.layer(r))
+	}
+	x.join()
+}
+
+// layer of a row for this class: where nobody has terms that concern it, what is in a node's domains is nothing to it.
+func (x *classRows) layer(r *Row) layer {
+	switch near := &x.c.domains; {
+	case r.Static && !r.Volumes:
+		return OfObject
+	case near.context == nil || !r.Peers && !r.Volumes: // what reads volumes is asked last
+		return ofNode
+	case r.Candidates && near.group != nil:
+		return ofGroup
+	}
+	return ofDomains
+}
+
+// shares says that what a row says of a node to a class depends on nothing but the node, what the row reads of the class,
+// and the epoch. Where nobody has terms that concern a class, what is in a node's domains is nothing to it.
+func (x *classRows) shares(r *Row) bool {
+	return !r.own && !r.Volumes && !r.Beyond && (x.c.domains.context == nil || !r.Peers)
+}
+
+// join gives a class the columns of its rows: those that it shares with others, and those that are its own.
+func (x *classRows) join() {
+	v, plan, rows := x.c.v, x.c.v.Plan, len(x.c.Cells)
+	x.opinions, x.values = language.RoomFor(x.opinions, len(plan.predicates)), language.RoomFor(x.values, len(plan.Scores))
+	x.Raw = language.RoomFor(x.Raw, len(plan.Scores))
+	var key []byte
+	for k, r := range plan.predicates {
+		x.opinions[k] = nil
+		if x.shares(r) {
+			key = x.key(key[:0], r)
+			x.opinions[k] = v.Results.Opinions.of(key, rows)
+		}
+	}
+	for k, r := range plan.Scores {
+		if x.shares(r) {
+			key = x.key(key[:0], r)
+			x.values[k] = v.Results.Values.of(key, rows)
+			x.Raw[k] = x.values[k].what
+			continue
+		}
+		if x.values[k] != nil {
+			x.values[k], x.Raw[k] = nil, nil
+		}
+		x.Raw[k] = model.Resized(x.Raw[k], rows)
+	}
+	v.joined()
+}
+
+// hold says that the class has its columns still.
+func (x *classRows) hold() {
+	for _, kept := range x.opinions {
+		if kept != nil {
+			kept.held = true
+		}
+	}
+	for _, kept := range x.values {
+		if kept != nil {
+			kept.held = true
+		}
+	}
+}
+
+// key is a text of a row and of all that it reads besides the nodes.
+func (x *classRows) key(b []byte, r *Row) []byte {
+	b = binary.AppendVarint(b, int64(r.Number))
+	if r.byEpoch {
+		b = append(b, x.c.epoch...)
+	}
+	return x.c.v.encodeReads(b, x.c.Task, r.Class)
+}
+
+// guard asks a row's guard once, where it says the same for all nodes. One that errs is asked for each, as the error names it.
+func (x *classRows) guard(k int, r *Row, f *language.Frame) guard {
+	if x.guards[k] != unknown {
+		return x.guards[k]
+	}
+	x.guards[k] = varies
+	if r.byClass {
+		switch has, err := x.c.v.ask.Guard(r.Rule, f); {
+		case err != nil:
+		case has:
+			x.guards[k] = holds
+		default:
+			x.guards[k] = stays
+		}
+	}
+	return x.guards[k]
+}
+
+// scoreGuard is guard of a score.
+func (x *classRows) scoreGuard(k int, r *Row, f *language.Frame) guard {
+	return x.guard(len(x.c.v.Plan.predicates)+k, r, f)
+}
+
+// scores lists the scores that are asked.
+func (x *classRows) scores(f *language.Frame) *askedScores {
+	out := &x.asked
+	if out.made {
+		return out
+	}
+	*out = askedScores{made: true, all: out.all[:0], added: out.added[:0]}
+	for k, r := range x.c.v.Plan.Scores {
+		if r.own {
+			continue
+		}
+		if x.scoreGuard(k, r, f) == stays {
+			x.silence(k)
+			continue
+		}
+		out.all, out.fixed = append(out.all, k), out.fixed || x.scoreLayers[k] == OfObject
+		if !r.Normalises() {
+			out.added = append(out.added, k)
+		}
+	}
+	return out
+}
+
+// silence notes that a score has no opinion on any node.
+func (x *classRows) silence(k int) {
+	for row := range x.Raw[k] {
+		x.Raw[k][row] = math.NaN()
+	}
+	x.ranges[k].first, x.ranges[k].known = math.NaN(), true
+}
+
+// opinion is what a predicate says of a row's node.
+func (x *classRows) opinion(f *language.Frame, k int, row int32) language.Opinion {
+	v := x.c.v
+	r, kept := v.Plan.predicates[k], x.opinions[k]
+	at := v.versionsOf(r)[row] + 1
+	if kept != nil && (kept.at[row] == at || kept.recall(&v.Alike, r, row, at)) {
+		return kept.what[row]
+	}
+	errors := v.ask.Errors()
+	look(f, row)
+	var said language.Opinion
+	if x.guards[k] == holds {
+		said = v.ask.Says(r.Rule, f)
+	} else {
+		said = v.ask.Opinion(r.Rule, f)
+	}
+	if kept != nil && v.ask.Errors() == errors {
+		kept.learn(&v.Alike, r, row, said, at)
+	}
+	return said
+}
+
+// look makes a frame look at a node, if it does not yet.
+func look(f *language.Frame, row int32) {
+	if f.Node == nil {
+		f.Point(row)
+	}
+}
+
+// value asks a score of a row's node: NaN where it has no opinion, or erred.
+func (x *classRows) value(f *language.Frame, k int, row int32) {
+	v := x.c.v
+	r, kept := v.Plan.Scores[k], x.values[k]
+	at := v.versionsOf(r)[row] + 1
+	if kept == nil || kept.at[row] != at && !kept.recall(&v.Alike, r, row, at) {
+		errors := v.ask.Errors()
+		look(f, row)
+		x.Raw[k][row] = x.valueAfresh(f, k, r)
+		if kept != nil && v.ask.Errors() == errors {
+			kept.learn(&v.Alike, r, row, x.Raw[k][row], at)
+		}
+	}
+	x.note(k, row)
+}
+
+func (x *classRows) valueAfresh(f *language.Frame, k int, r *Row) float64 {
+	switch x.scoreGuard(k, r, f) {
+	case stays:
+		return math.NaN()
+	case holds:
+		return x.c.v.ask.Value(r.Rule, f)
+	default:
+		return x.c.v.ask.Score(r.Rule, f)
+	}
+}
+
+// note keeps whether all values of a score are one.
+func (x *classRows) note(k int, row int32) {
+	raw, one := x.Raw[k][row], &x.ranges[k]
+	if !one.known {
+		one.first, one.known = raw, true
+	}
+	one.same = one.same && (raw == one.first || raw != raw && one.first != one.first)
+}
+
+// sum adds up the scores without normalisation.
+func (x *classRows) sum(row int32) float64 {
+	base := 0.0
+	for _, k := range x.asked.added {
+		base += x.c.v.Plan.Scores[k].Weighted(x.Raw[k][row])
+	}
+	return base
+}

@@ -1,0 +1,140 @@
+package verdict
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// room is what one device of a node has free: now, or when all that is releasing is gone and what is promised is taken.
+type room struct {
+	gpu           *model.GPU
+	milli, memory int64
+}
+
+// deviceScratch is memory for the devices of one node, used again and again.
+type deviceScratch struct {
+	rooms []room
+	fit   []device
+}
+
+// device is one that a task fits on, by its index on the node.
+type device struct {
+	index int
+	score float64
+}
+
+// rooms lists the devices of a node. The list holds until the next call.
+func (v *Verdicts) rooms(row int32, later bool) []room {
+	gpus := v.c.Nodes.GPUs[row]
+	out := language.RoomFor(v.devices.rooms, len(gpus))
+	v.devices.rooms = out
+	for i := range gpus {
+		out[i] = room{&gpus[i], gpus[i].Free, gpus[i].MemoryFree}
+	}
+	if !later || !v.c.Nodes.Moves(row) {
+		return out
+	}
+	for _, t := range v.c.Nodes.Tasks[row] {
+		sign := int64(0)
+		switch t.Status {
+		case model.Releasing:
+			sign = 1
+		case model.Pipelined:
+			sign = -1
+		default:
+			continue
+		}
+		for _, i := range t.GPUs {
+			if i < len(out) {
+				out[i].milli += sign * t.GPUMilli
+				out[i].memory += sign * t.GPUMemory
+			}
+		}
+	}
+	return out
+}
+
+func (r room) takes(t *model.Task) bool { return r.milli >= t.GPUMilli && r.memory >= t.GPUMemory }
+
+func (v *Verdicts) devicesFit(t *model.Task, row int32, later bool) bool {
+	count := int64(0)
+	if later {
+		for _, r := range v.rooms(row, later) {
+			if r.takes(t) {
+				count++
+			}
+		}
+		return count >= t.GPUCount
+	}
+	gpus := v.c.Nodes.GPUs[row]
+	for i := range gpus {
+		if g := &gpus[i]; g.Free >= t.GPUMilli && g.MemoryFree >= t.GPUMemory {
+			count++
+		}
+	}
+	return count >= t.GPUCount
+}
+
+// onDevices is the verdict on a node that has what the task asks for otherwise, and whether it fits now or later with devices.
+func (v *Verdicts) onDevices(t *model.Task, row int32, fits fit) (verdict int16, with fit) {
+	switch later := fits == fitsLater; {
+	case v.devicesFit(t, row, later):
+		return 0, fits
+	case !later && v.c.Nodes.Moves(row) && v.devicesFit(t, row, true):
+		return 0, fitsLater
+	}
+	return noDevices, fits
+}
+
+// Devices chooses the devices of a node for a task, by index in ascending order: those with the largest sums of
+// deviceScores among those that are free enough (later: when all that is releasing is gone), lowest index on ties.
+// Where no row has an opinion, a part of a device comes from the fullest that has it, and whole devices are the first.
+func (v *Verdicts) Devices(t *model.Task, row int32, later bool) []int {
+	if t.GPUCount == 0 {
+		return nil
+	}
+	fit := v.devices.fit[:0]
+	f := v.ask.Frame().OfTask(t)
+	defer v.ask.Done()
+	node := v.NodeView(row)
+	f.Node = node
+	for i, r := range v.rooms(row, later) {
+		if r.takes(t) {
+			f.GPU = node.DevicesNow().Views[i]
+			fit = append(fit, device{r.gpu.Index, v.deviceScore(t, r, f)})
+		}
+	}
+	v.devices.fit = fit
+	slices.SortStableFunc(fit, func(a, b device) int {
+		switch {
+		case a.score > b.score:
+			return -1
+		case a.score < b.score:
+			return 1
+		}
+		return a.index - b.index
+	})
+	out := slices.Grow([]int(nil), min(len(fit), int(t.GPUCount)))
+	for _, d := range fit[:min(len(fit), int(t.GPUCount))] {
+		out = append(out, d.index)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// deviceScore sums the rows' opinions on a device.
+func (v *Verdicts) deviceScore(t *model.Task, r room, f *language.Frame) float64 {
+	sum, asked := 0.0, false
+	for _, rule := range v.policy.Rules(policy.DeviceScores) {
+		if v := v.ask.Score(rule, f); v == v {
+			sum, asked = sum+v*rule.Weight, true
+		}
+	}
+	if !asked && t.GPUMilli < model.WholeGPU {
+		return -float64(r.milli)
+	}
+	return sum
+}

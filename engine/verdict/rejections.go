@@ -1,0 +1,144 @@
+package verdict
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
+)
+
+// refusals is how many nodes were refused for one reason.
+type refusals struct {
+	code  int // a rule's number, notOffered, noDevices, or what misfitCode gives
+	count int
+	told  model.NodeCount // where no rule refused them
+}
+
+// rejections tell why no node was chosen from.
+type rejections struct {
+	c      *Class
+	counts []model.NodeCount
+	at     uint64 // of the log, plus 1
+}
+
+// Rejections counts, over all nodes, which row said no, most nodes first.
+func (c *Class) Rejections() []model.NodeCount {
+	x, plan := &c.rejections, c.v.Plan
+	if at := c.v.nodes.Log.Next() + 1; x.at != at || plan.single || plan.telling {
+		x.counts, x.at = x.find(), at
+	}
+	return x.counts
+}
+
+// misfitCode stands for a dimension in which a request does not fit.
+func misfitCode(dim int) int { return -100 - dim }
+
+func (x *rejections) find() []model.NodeCount {
+	var few [8]refusals
+	all := x.misfits(x.refused(few[:0]))
+	for i := range all {
+		if all[i].code <= 0 {
+			all[i].told = x.builtin(all[i].code)
+		}
+	}
+	slices.SortFunc(all, func(a, b refusals) int {
+		return cmp.Or(b.count-a.count, cmp.Compare(rankOf(a.code), rankOf(b.code)), strings.Compare(a.told.Text, b.told.Text))
+	})
+	out := slices.Grow([]model.NodeCount(nil), len(all))
+	for _, r := range all {
+		if r.code > 0 {
+			out = append(out, x.byText(x.c.v.policy.All[r.code-1], r)...)
+			continue
+		}
+		r.told.Count = r.count
+		out = append(out, r.told)
+	}
+	return out
+}
+
+// refused counts the nodes by their verdicts, and lists those that no row refuses.
+func (x *rejections) refused(all []refusals) (counted []refusals, passed []int32) {
+	c := x.c
+	passed = c.touched[:0]
+	last := -1
+	for _, row := range c.v.nodes.ByOrder() {
+		code := int(c.Cells[row].Verdict)
+		if code == 0 {
+			passed = append(passed, row)
+			continue
+		}
+		if last < 0 || all[last].code != code {
+			if last = slices.IndexFunc(all, func(r refusals) bool { return r.code == code }); last < 0 {
+				last, all = len(all), append(all, refusals{code: code})
+			}
+		}
+		all[last].count++
+	}
+	c.touched = passed
+	return all, passed
+}
+
+// misfits counts nodes by the first dimension in which the request does not fit, in the order in which people are shown them.
+func (x *rejections) misfits(all []refusals, rows []int32) []refusals {
+	n, c := x.c.v.nodes, x.c
+	for _, dim := range n.Dims() {
+		if !c.Task.InitRequest.Has(dim) {
+			continue
+		}
+		want, fit := c.Task.InitRequest[dim], rows[:0]
+		for _, row := range rows {
+			if !(want > n.FutureIdle(dim, row)+model.Slack) {
+				fit = append(fit, row)
+			}
+		}
+		if count := len(rows) - len(fit); count > 0 {
+			all = append(all, refusals{code: misfitCode(dim), count: count})
+		}
+		rows = fit
+	}
+	return all
+}
+
+// rankOf orders what rejected equally many nodes: rows in their order, then what is built in.
+func rankOf(code int) int {
+	if code > 0 {
+		return code
+	}
+	return math.MaxInt
+}
+
+// builtin words a rejection that no row made.
+func (x *rejections) builtin(code int) model.NodeCount {
+	switch {
+	case code == notOffered:
+		return report.NotReady()
+	case code == noDevices:
+		return report.TooFewDevices()
+	case code <= -100:
+		dim := -100 - code
+		return report.Insufficient(x.c.v.c.Dims.Name(dim), x.c.v.misfit(x.c.Task, dim))
+	}
+	return model.NodeCount{}
+}
+
+// byText is what a row says of the nodes that it rejected.
+func (x *rejections) byText(r *policy.Rule, of refusals) []model.NodeCount {
+	c, ask := x.c, x.c.v.ask
+	f := ask.Frame().OfTask(c.Task)
+	defer ask.Done()
+	rejected := func(yield func(int32) bool) {
+		for _, row := range c.v.nodes.ByOrder() {
+			if int(c.Cells[row].Verdict) == of.code && !yield(row) {
+				return
+			}
+		}
+	}
+	return report.ByText(of.count, rejected, r.Message != nil && r.Message.OfNode, c.v.nodes, func(row int32) model.NodeCount {
+		f.Point(row)
+		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: ask.Text(r, f)}
+	})
+}

@@ -1,0 +1,276 @@
+package verdict
+
+import (
+	"math"
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// tournament is one of the nodes that a class chooses from, in groups of eight: level 0 has the nodes' scores by their places in
+// the order of ties, each further level the best of every group of the one below it. So the first of equals is the one that wins, and
+// where a node changed only the groups above it are looked at again, as far up as their best is another. It is made when the class
+// chooses for the first time.
+type tournament struct {
+	made   bool
+	want   fit
+	ranked uint64        // Nodes.Ranked that the places are of
+	moved  []int32       // rows that may have changed since the last choice
+	levels [][]float64   // -Inf: not chosen from; all but the last are filled up to whole groups
+	ranges []columnRange // of the rankings, one each
+}
+
+// groupBits is the logarithm of how many places a group has: eight scores are a line of a processor's cache.
+const groupBits = 3
+
+// columnRange is the range of a normalised column, with what it was made of.
+type columnRange struct {
+	policy.Span
+	atMin, atMax int       // rows that have the extremes
+	held         []float64 // by row, as the range knows it; NaN: not chosen from, or no opinion
+}
+
+// most moved rows for which the paths above them are cheaper than all of the tree, as a part of all rows.
+const manyMoved = 8
+
+// moved notes that a row's verdict, fit or scores changed.
+func (x *chooser) moved(row int32) {
+	switch t := &x.tournament; {
+	case !t.made:
+	case len(t.moved) > len(t.levels[0])/manyMoved:
+		t.made = false
+	default:
+		t.moved = append(t.moved, row)
+	}
+}
+
+// play brings the tournament up to date and gives the best two nodes; the second is NoNode where there is but one.
+// Some node is to be chosen from.
+func (x *chooser) play(want fit) (best, next int32) {
+	t, n := &x.tournament, x.c.v.nodes
+	switch {
+	case !t.made || t.want != want || t.ranked != n.Ranked || x.otherwiseRanked():
+		t.want, t.ranked = want, n.Ranked
+		x.ranks()
+		x.measure()
+		x.replay()
+	case x.remeasure():
+		x.replay()
+	default:
+		for _, row := range t.moved {
+			if n.Rows[row] != nil {
+				t.set(n.Order[row], x.scoreIn(want, row))
+			}
+		}
+	}
+	t.made, t.moved = true, t.moved[:0]
+	first, second := t.best()
+	order := n.ByOrder()
+	if second < 0 {
+		return order[first], model.NoNode
+	}
+	return order[first], order[second]
+}
+
+// scoreIn is the score of a row where it is in the group that is chosen from, else less than any score.
+func (x *chooser) scoreIn(want fit, row int32) float64 {
+	if !x.c.Cells[row].in(want) {
+		return math.Inf(-1)
+	}
+	return x.Total(int(row), x.Rankings)
+}
+
+// otherwiseRanked says that a column which had one value has several now, or has another.
+func (x *chooser) otherwiseRanked() bool {
+	return slices.ContainsFunc(x.Rankings, func(r ranking) bool {
+		one := &x.c.Rows.ranges[r.column]
+		return r.same && (!one.same || math.Float64bits(r.span.Min) != math.Float64bits(one.first))
+	})
+}
+
+// measure finds the ranges of the columns that have several values, among the rows that are chosen from.
+func (x *chooser) measure() {
+	t := &x.tournament
+	t.ranges = slices.Grow(t.ranges[:0], len(x.Rankings))[:len(x.Rankings)]
+	for i := range t.ranges {
+		rank, r := &x.Rankings[i], &t.ranges[i]
+		if rank.same {
+			r.held = r.held[:0]
+			continue
+		}
+		r.held = model.Resized(r.held, len(x.c.Cells))
+		for row := range r.held {
+			r.held[row] = x.ranked(rank.column, int32(row))
+		}
+		r.find()
+		rank.span = r.Span
+	}
+}
+
+// remeasure moves the ranges with the rows that moved, and says whether one is another now.
+func (x *chooser) remeasure() bool {
+	other := false
+	for i := range x.Rankings {
+		rank, r := &x.Rankings[i], &x.tournament.ranges[i]
+		if rank.same {
+			continue
+		}
+		for _, row := range x.tournament.moved {
+			r.replace(row, x.ranked(rank.column, row))
+		}
+		if (r.atMin == 0 || r.atMax == 0) && r.Span != noSpan() {
+			r.find()
+		}
+		other = other || rank.span != r.Span
+		rank.span = r.Span
+	}
+	return other
+}
+
+// ranked is a row's value in a column, NaN where the row is not chosen from.
+func (x *chooser) ranked(column int, row int32) float64 {
+	if !x.c.Cells[row].in(x.tournament.want) {
+		return math.NaN()
+	}
+	return x.c.Rows.Raw[column][row] + 0 // there is one zero in a range
+}
+
+// noSpan is the range of nothing.
+func noSpan() policy.Span { return policy.Span{Min: math.Inf(1), Max: math.Inf(-1)} }
+
+// find computes the range from all rows.
+func (r *columnRange) find() {
+	r.Span, r.atMin, r.atMax = noSpan(), 0, 0
+	for _, v := range r.held {
+		r.enter(v)
+	}
+}
+
+// replace gives a row another value. It may leave nobody at an extreme: then the range has to be found anew.
+func (r *columnRange) replace(row int32, v float64) {
+	old := r.held[row]
+	r.held[row] = v
+	r.enter(v) // first, so that a range that moves on has somebody in it
+	if old == r.Min {
+		r.atMin--
+	}
+	if old == r.Max {
+		r.atMax--
+	}
+}
+
+func (r *columnRange) enter(v float64) {
+	switch {
+	case v < r.Min:
+		r.Min, r.atMin = v, 1
+	case v == r.Min:
+		r.atMin++
+	}
+	switch {
+	case v > r.Max:
+		r.Max, r.atMax = v, 1
+	case v == r.Max:
+		r.atMax++
+	}
+}
+
+// replay computes all scores, and the best of all groups.
+func (x *chooser) replay() {
+	t, order := &x.tournament, x.c.v.nodes.ByOrder()
+	scores := t.level(0, len(order))
+	for place, row := range order {
+		scores[place] = x.scoreIn(t.want, row)
+	}
+	depth := 1
+	for ; len(scores) > 1; depth++ {
+		n := len(scores) >> groupBits
+		groups := t.level(depth, n)
+		for i := range n {
+			groups[i] = bestOf(scores, i)
+		}
+		scores = groups
+	}
+	t.levels = t.levels[:depth]
+}
+
+// level is room for so many places of a level, filled up to whole groups with such as nobody chooses, unless there is but one.
+func (x *tournament) level(depth, places int) []float64 {
+	if depth == len(x.levels) {
+		x.levels = append(x.levels, nil)
+	}
+	room := places
+	if places > 1 || depth == 0 {
+		room = (places + 1<<groupBits - 1) >> groupBits << groupBits
+	}
+	out := language.RoomFor(x.levels[depth], room)
+	for i := places; i < room; i++ {
+		out[i] = math.Inf(-1)
+	}
+	x.levels[depth] = out
+	return out
+}
+
+// bestOf is the best score of a group.
+func bestOf(scores []float64, group int) float64 {
+	places := (*[1 << groupBits]float64)(scores[group<<groupBits:])
+	best := places[0]
+	for _, score := range places[1:] {
+		if score > best {
+			best = score
+		}
+	}
+	return best
+}
+
+// set gives a place another score.
+func (x *tournament) set(place int32, score float64) {
+	i := int(place)
+	for depth, scores := range x.levels {
+		if scores[i] == score {
+			return
+		}
+		scores[i] = score
+		if depth+1 < len(x.levels) {
+			i >>= groupBits
+			score = bestOf(scores, i)
+		}
+	}
+}
+
+// best gives the places of the best score and of the second best, -1 where nobody else is chosen from.
+func (x *tournament) best() (first, second int) {
+	bestScore, next, nextAt, nextDepth := x.levels[len(x.levels)-1][0], math.Inf(-1), -1, 0
+	for depth := len(x.levels) - 2; depth >= 0; depth-- {
+		from := first << groupBits
+		first = x.winner(depth, from, bestScore)
+		for i, score := range x.levels[depth][from : from+1<<groupBits] {
+			// What stands beside the winner, at any depth, are groups that have no place in common: of equals the one that begins first.
+			at := from + i
+			if at == first || score == math.Inf(-1) {
+				continue
+			}
+			if score > next || score == next && at<<(groupBits*depth) < nextAt<<(groupBits*nextDepth) {
+				next, nextAt, nextDepth = score, at, depth
+			}
+		}
+	}
+	if nextAt < 0 {
+		return first, -1
+	}
+	for nextDepth > 0 {
+		nextDepth--
+		nextAt = x.winner(nextDepth, nextAt<<groupBits, next)
+	}
+	return first, nextAt
+}
+
+// winner is the first place of a group that has the group's best score.
+func (x *tournament) winner(depth, from int, score float64) int {
+	last := from | (1<<groupBits - 1)
+	for from < last && x.levels[depth][from] != score {
+		from++
+	}
+	return from
+}
