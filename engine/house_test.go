@@ -34,21 +34,16 @@ type exception struct {
 	reason     string
 }
 
-// Reasons that several exceptions have.
-const (
-	toBeCut       = "to be cut"
-	rowOfTheState = "a field is a fact of an object that rows may read, or a count of it"
-)
+// rowOfTheState is the reason of several exceptions.
+const rowOfTheState = "a field is a fact of an object that rows may read, or a count of it"
 
 // exceptions are what is over a bound today. Some figures are rounded up.
 var exceptions = []exception{
 	{"crds/policy/v1alpha1.InlineTable", "fields", 23, "a field is a section of a table in the API"},
 	{"crds/policy/v1alpha1.Step", "fields", 20, "a field is a parameter of a verb in the API"},
 	{"engine/live.Options", "fields", 16, "a field is a flag"},
-	{"engine/live.loop", "fields", 23, toBeCut},
 	{"engine/live.metrics", "fields", 27, "a field is a metric"},
-	{"engine/language.World", "fields", 27, toBeCut},
-	{"engine/model", "lines", 5870, toBeCut},
+	{"engine/model", "lines", 5870, "the one state, and all that changes it: what takes in an object fills what the rest keeps"},
 	{"engine/model.Cluster", "fields", 25, "the one state; a method is what can be asked of it or done to it"},
 	{"engine/model.Cluster", "methods", 86, "the one state; a method is what can be asked of it or done to it"},
 	{"engine/model.Job", "fields", 40, rowOfTheState},
@@ -56,13 +51,7 @@ var exceptions = []exception{
 	{"engine/model.Queue", "fields", 26, rowOfTheState},
 	{"engine/model.Task", "fields", 45, rowOfTheState},
 	{"engine/model.Template", "fields", 19, rowOfTheState},
-	{"engine/model.bookkeeping", "fields", 18, toBeCut},
-	{"engine/policy.Attribute", "fields", 19, toBeCut},
-	{"engine/policy.Rule", "fields", 19, toBeCut},
-	{"engine/session.Heap", "fields", 19, toBeCut},
-	{"engine/session.Session", "methods", 80, toBeCut},
 	{"engine/sim/manifest.ShortSpec", "fields", 19, "a field is a key of the short form"},
-	{"engine/topology.Counts", "fields", 30, toBeCut},
 	{"rules.Member", "fields", 26, "a field is a property that a declaration may have"},
 	{"rules.Row", "fields", 16, "a field is a key of a row"},
 }
@@ -82,14 +71,14 @@ func TestOverBounds(t *testing.T) {
 		want       int
 	}{
 		{nil, 2},
-		{[]exception{{"b", "lines", 5001, toBeCut}, {"b.T", "fields", 20, toBeCut}}, 0},
-		{[]exception{{"b", "lines", 5001, toBeCut}, {"b.T", "fields", 16, ""}}, 1},
-		{[]exception{{"b", "lines", 5000, toBeCut}, {"b.T", "fields", 16, toBeCut}}, 1},
+		{[]exception{{"b", "lines", 5001, "why"}, {"b.T", "fields", 20, "why"}}, 0},
+		{[]exception{{"b", "lines", 5001, "why"}, {"b.T", "fields", 16, ""}}, 1},
+		{[]exception{{"b", "lines", 5000, "why"}, {"b.T", "fields", 16, "why"}}, 1},
 		{[]exception{
-			{"b", "lines", 5001, toBeCut},
-			{"b.T", "fields", 16, toBeCut},
-			{"b.T", "methods", 41, toBeCut},
-			{"c", "lines", 9999, toBeCut},
+			{"b", "lines", 5001, "why"},
+			{"b.T", "fields", 16, "why"},
+			{"b.T", "methods", 41, "why"},
+			{"c", "lines", 9999, "why"},
 		}, 2},
 	} {
 		if got := overBounds(figures, c.exceptions); len(got) != c.want {

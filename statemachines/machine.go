@@ -38,7 +38,7 @@ type Machine struct {
 	policies policyRules
 	phases   []*phase
 	moves    []move
-	pool     *sync.Pool // of *fsm.FSM, which are dear to make
+	pool     *sync.Pool // of *fsm.FSM, which are expensive to make
 	at       source.Value
 	shipped  bool
 }

@@ -39,11 +39,11 @@ func fragmentFunctions() []*rules.Function {
 		{
 			Name: "fillGain",
 			Doc: "By how many thousandths of a device placing the task on the node, or on that one device of it, changes what later tasks can " +
-				"be expected to fill there: below 0 as a rule, and the further the dearer the place is. Later tasks are a stream of the typical " +
-				"ones that goes on for `horizon` tasks on the average, the last argument. Each device takes what comes first and fits, again and " +
-				"again; what all of them would be filled with so counts by the part of it for which the node has CPU, and room for tasks that ask " +
-				"for several devices, on the average over the typical tasks, where one counts the more the fewer devices the nodes have that it " +
-				"could run on. Without a device: as for `fragGain`. -1e9 where too little is free.",
+				"be expected to fill there: below 0 as a rule, and the further, the more later tasks lose by it. Later tasks are a stream of the " +
+				"typical ones that goes on for `horizon` tasks on the average, the last argument. Each device takes what comes first and fits, " +
+				"again and again; what all of them would be filled with so counts by the part of it for which the node has CPU, and room for tasks " +
+				"that ask for several devices, on the average over the typical tasks, where one counts the more the fewer devices the nodes have " +
+				"that it could run on. Without a device: as for `fragGain`. -1e9 where too little is free.",
 			Overloads: []rules.Overload{
 				{
 					ID: "fillGain_node", Args: []*cel.Type{t, n, TypicalType(), cel.IntType}, Result: d, Cost: 200, Eval: guarded(fillGain), Reads: onNode,

@@ -35,7 +35,7 @@ func nodeFields() []*rules.Member {
 			func(n *model.Nodes, row int32) int64 { return int64(n.TaskCount[row]) }),
 		nodeInt("maxTasks", FromSpec|FromAmounts, rules.ByObject, "allocatable pods",
 			func(n *model.Nodes, row int32) int64 { return int64(allocatable(n, model.Pods, row) / 1000) }),
-		bounded(field("tasks", cel.ListType(TaskType()), ToTasks, rules.ByStep, "tasks on it, by name; dear", func(n v) ref.Val {
+		bounded(field("tasks", cel.ListType(TaskType()), ToTasks, rules.ByStep, "tasks on it, by name; expensive", func(n v) ref.Val {
 			return listOf(n.World.TasksOn(n.Of.Row), func(t *model.Task) ref.Val { return n.World.TaskView(t) })
 		}), 512),
 		coded(nodeString("revocableZone", FromSpec, rules.ByObject, "label volcano.sh/revocable-zone, \"\" if none",

@@ -16,8 +16,8 @@ type views struct {
 	queues  follow.BySlot[*QueueView]
 	nodes   follow.BySlot[*NodeView]
 	objects uint64     // the cluster's ObjectClock, of which they are good
-	lot     []TaskView // that are still to be used, for tasks of lotOf
-	lotOf   *model.Job
+	spare   []TaskView // that are still to be used, for tasks of spareOf
+	spareOf *model.Job
 }
 
 // LimitViews drops those that are not good any more.
@@ -63,17 +63,17 @@ func (w *World) TaskView(t *model.Task) *TaskView {
 	return v
 }
 
-// taskLot is how many views of tasks are made at once. They keep each other, and the tasks they are of, so they are of one job,
+// mostSpareViews is how many views of tasks are made at once. They keep each other, and the tasks they are of, so they are of one job,
 // whose tasks come and go together.
-const taskLot = 8
+const mostSpareViews = 8
 
 // roomFor is a view for a task of a job.
 func (x *views) roomFor(j *model.Job) *TaskView {
-	if len(x.lot) == 0 || x.lotOf != j {
-		x.lot, x.lotOf = make([]TaskView, min(max(j.Counts[model.Pending], 1), taskLot)), j
+	if len(x.spare) == 0 || x.spareOf != j {
+		x.spare, x.spareOf = make([]TaskView, min(max(j.Counts[model.Pending], 1), mostSpareViews)), j
 	}
-	v := &x.lot[0]
-	x.lot = x.lot[1:]
+	v := &x.spare[0]
+	x.spare = x.spare[1:]
 	return v
 }
 

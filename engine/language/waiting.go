@@ -43,7 +43,7 @@ func waitLimit(annotations map[string]string) (time.Duration, bool) {
 }
 
 func inWindowFunction() *rules.Function {
-	var zones sync.Map // of the zones that exist, by name: reading one anew each time is dear
+	var zones sync.Map // of the zones that exist, by name: reading one anew each time is expensive
 	zone := func(name string) (*time.Location, error) {
 		if l, ok := zones.Load(name); ok {
 			return l.(*time.Location), nil

@@ -16,36 +16,50 @@ import (
 
 // World is a cluster as the rows of a policy see it at one moment: every view of an object leads back to it.
 type World struct {
-	c           *model.Cluster
-	layout      Layout
-	Values      Values
-	Now         types.Timestamp
-	Action      ref.Val
-	UsedAtStart model.Resources
+	c      *model.Cluster
+	layout Layout
+	Values Values
+	Moment
+	constants
+	kept
+
 	ClusterView *ClusterView
-	typ         viewTypes
-	Namespaces  map[string]*NamespaceView
 	volumes     *volume.Volumes
 	Topology    *topology.Counts
+	// Shared says that several goroutines evaluate at once: what is not of one node is only read. It begins by Share.
+	Shared bool
+	// Meter gives what an expression draws its budget from; nil: each evaluation has one of its own.
+	Meter func(*eval.Expr) *eval.Meter
+}
+
+// Moment is the moment of a cycle at which the world is seen.
+type Moment struct {
+	Cycle       uint64
+	Now         types.Timestamp
+	nowRoot     any // see nowValue
+	Action      ref.Val
+	UsedAtStart model.Resources
 	// Sizes are the domains of the nodes that are chosen from, while scores that read them are computed.
 	Sizes []int32
+}
 
+// constants are values and types that many reads give.
+type constants struct {
+	typ       viewTypes
 	noStrings ref.Val // the map without entries
 	noWords   ref.Val // the list without strings
-	memoRoom  model.Slab[Memo]
-	views     views
 	dims      *Dims
-	// Shared says that several goroutines evaluate at once: what is not of one node is only read. It begins by Share.
-	Shared       bool
-	Cycle        uint64
-	dictionaries map[aspect]*dictionary // of what only the objects of nodes tell
-	// Meter gives what an expression draws its budget from; nil: each evaluation has one of its own.
-	Meter   func(*eval.Expr) *eval.Meter
-	nowRoot any     // see nowValue
-	offers  []offer // reused
+}
 
-	Keep            int // how much of a kind may be kept of what is gone
+// kept is what was made for one read and serves the next.
+type kept struct {
+	views           views
+	Namespaces      map[string]*NamespaceView
 	NamespacesSwept model.Swept
+	dictionaries    map[aspect]*dictionary // of what only the objects of nodes tell
+	memoRoom        model.Slab[Memo]
+	offers          []offer
+	Keep            int // how much of a kind may be kept of what is gone
 }
 
 // Values computes what the fields of the language cannot tell by themselves.
@@ -74,22 +88,6 @@ func (l *Layout) MemosOf(typeName string) *int {
 // cluster holds, and not on how long it has been followed.
 const mostKept = 1024
 
-// Init begins a world with nothing in it that was seen.
-func (w *World) Init(c *model.Cluster, layout Layout, values Values) {
-	*w = World{
-		c: c, layout: layout, Values: values, Action: types.String(""), Keep: mostKept, noStrings: StringMap(nil), noWords: StringList(nil),
-		Namespaces: map[string]*NamespaceView{}, dictionaries: map[aspect]*dictionary{},
-	}
-	w.typ = viewTypes{
-		task: TaskType(), job: JobType(), role: roleType(), queue: QueueType(), spec: queueSpecType(), node: NodeType(),
-		taint: taintType(), gpu: GPUType(), cluster: ClusterType(),
-	}
-	w.dims = &Dims{Dims: c.Dims, Shared: &w.Shared}
-	w.Topology = topology.New(c, func(t *model.Task) *topology.TaskMemo { return &w.TaskView(t).topology })
-	w.ClusterView = &ClusterView{View: View[model.Cluster]{Of: c, World: w, typ: w.typ.cluster, Memos: make([]Memo, layout.Memos.Cluster)}}
-	w.LimitViews()
-}
-
 // Anew is the same moment of the cycle, seen by one who has seen nothing yet.
 func (w *World) Anew() *World {
 	out := NewWorld(w.c, w.layout, w.Values)
@@ -117,8 +115,17 @@ func (w *World) nowValue() any {
 
 // NewWorld begins to see a cluster.
 func NewWorld(c *model.Cluster, layout Layout, values Values) *World {
-	w := &World{}
-	w.Init(c, layout, values)
+	w := &World{c: c, layout: layout, Values: values}
+	w.Action, w.Keep = types.String(""), mostKept
+	w.noStrings, w.noWords, w.dims = StringMap(nil), StringList(nil), &Dims{Dims: c.Dims, Shared: &w.Shared}
+	w.Namespaces, w.dictionaries = map[string]*NamespaceView{}, map[aspect]*dictionary{}
+	w.typ = viewTypes{
+		task: TaskType(), job: JobType(), role: roleType(), queue: QueueType(), spec: queueSpecType(), node: NodeType(),
+		taint: taintType(), gpu: GPUType(), cluster: ClusterType(),
+	}
+	w.Topology = topology.New(c, func(t *model.Task) *topology.TaskMemo { return &w.TaskView(t).topology })
+	w.ClusterView = &ClusterView{View: View[model.Cluster]{Of: c, World: w, typ: w.typ.cluster, Memos: make([]Memo, layout.Memos.Cluster)}}
+	w.LimitViews()
 	return w
 }
 

@@ -285,16 +285,20 @@ func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 	names := []string{"celsius", "volcano"}
 	l := &loop{
 		period: time.Second, window: 20 * time.Millisecond, gangTimeout: time.Minute, policy: func() *policy.Policy { return p },
-		cluster: model.NewCluster(model.Options{SchedulerNames: names}), feed: f.feed, outbox: out, intake: newIntake(names, nodes),
-		statuses: &statuses{
-			server: f, pods: f, outbox: out, feed: f.feed, events: said, log: log, waits: map[string]*waiting{},
-			queues: map[string]*queueState{}, open: map[string]bool{},
+		cluster: model.NewCluster(model.Options{SchedulerNames: names}),
+		parts: parts{
+			feed: f.feed, outbox: out, intake: newIntake(names, nodes),
+			statuses: &statuses{
+				server: f, pods: f, outbox: out, feed: f.feed, events: said, log: log, waits: map[string]*waiting{},
+				queues: map[string]*queueState{}, open: map[string]bool{},
+			},
+			binder: &binder{
+				pods: f, storage: f, volumeTimeout: time.Minute, nodes: nodes, outbox: out, feed: f.feed, metrics: m, log: log,
+				scheduled: scheduledEvents(said, m),
+			},
+			events: said, metrics: m, log: log,
 		},
-		binder: &binder{
-			pods: f, storage: f, volumeTimeout: time.Minute, nodes: nodes, outbox: out, feed: f.feed, metrics: m, log: log,
-			scheduled: scheduledEvents(said, m),
-		},
-		events: said, metrics: m, log: log, broken: map[string]*group{}, faults: map[string]time.Time{},
+		broken: map[string]*group{}, told: told{faults: map[string]time.Time{}},
 	}
 	return &rig{l, f, context.Background()}
 }

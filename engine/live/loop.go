@@ -39,10 +39,22 @@ const (
 type loop struct {
 	period, window, gangTimeout time.Duration
 
-	policy   func() *policy.Policy
-	observe  func(plan *model.Plan, at time.Time) // is told of each cycle that ended; may be nil
-	cluster  *model.Cluster
-	decider  engine.Decider
+	policy  func() *policy.Policy
+	observe func(plan *model.Plan, at time.Time) // is told of each cycle that ended; may be nil
+	cluster *model.Cluster
+	decider engine.Decider
+	parts
+
+	cycle  uint64
+	stamp  string // of the policy: NAME@GENERATION
+	broken map[string]*group
+	deltas []model.Delta
+	told
+	cycled atomic.Bool // there was a cycle
+}
+
+// parts are what a loop works with.
+type parts struct {
 	feed     *feed
 	outbox   *outbox.Outbox
 	intake   *intake
@@ -51,15 +63,13 @@ type loop struct {
 	events   *recorder
 	metrics  *metrics
 	log      logr.Logger
+}
 
-	cycle    uint64
-	stamp    string // of the policy: NAME@GENERATION
-	broken   map[string]*group
-	deltas   []model.Delta
-	faults   map[string]time.Time // what was logged of rows that err, and when
+// told is what was logged and measured already.
+type told struct {
+	faults   map[string]time.Time // of rows that err, and when
 	warnings map[string]bool
 	gauged   time.Time
-	cycled   atomic.Bool // there was a cycle
 }
 
 // run makes cycles until ctx ends.

@@ -274,12 +274,15 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 	return &loop{
 		period: s.o.Period, window: s.o.Window, gangTimeout: s.o.GangTimeout,
 		cluster: model.NewCluster(model.Options{SchedulerNames: s.o.SchedulerNames}),
-		feed:    in, outbox: out, intake: newIntake(s.o.SchedulerNames, nodes),
-		statuses: &statuses{
-			server: applied{s.client}, pods: p, outbox: out, feed: in, events: said, log: s.log,
-			waits: map[string]*waiting{}, queues: map[string]*queueState{}, open: map[string]bool{},
+		parts: parts{
+			feed: in, outbox: out, intake: newIntake(s.o.SchedulerNames, nodes),
+			statuses: &statuses{
+				server: applied{s.client}, pods: p, outbox: out, feed: in, events: said, log: s.log,
+				waits: map[string]*waiting{}, queues: map[string]*queueState{}, open: map[string]bool{},
+			},
+			binder: b, events: said, metrics: s.metrics, log: s.log,
 		},
-		binder: b, events: said, metrics: s.metrics, log: s.log, broken: map[string]*group{}, faults: map[string]time.Time{},
+		broken: map[string]*group{}, told: told{faults: map[string]time.Time{}},
 	}
 }
 

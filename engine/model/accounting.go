@@ -239,7 +239,7 @@ func (c *Cluster) SetRoleFailed(j *Job, role string, failed bool) {
 }
 
 // SetVain notes that no place was found for a task in its job's turn, or takes that back. One that asks for nothing
-// counts as ready while it waits, but not where it was just tried in vain.
+// counts as ready while it waits, but not where it was just tried and found no node.
 func (c *Cluster) SetVain(t *Task, vain bool) {
 	if t.Vain == vain {
 		return

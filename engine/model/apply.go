@@ -82,7 +82,11 @@ type bookkeeping struct {
 	broken    error     // the first promise that a caller broke
 	usedRest  Resources // what Used lacks of the exact sum
 
-	// For the end of an Apply.
+	applied
+}
+
+// applied is what the end of an Apply has to see to.
+type applied struct {
 	applying       bool
 	untidy         []*Job  // whose lists of tasks have lost their order, or of which something else may be expected
 	guess          []int32 // rows on which a task with devices came, went or changed
@@ -272,7 +276,7 @@ func (c *Cluster) remove(object any, m *mistakes) {
 	}
 }
 
-// settle does once for a whole Apply what would be dear for each delta.
+// settle does once for a whole Apply what would be expensive for each delta.
 func (c *Cluster) settle() {
 	c.Nodes.grow()
 	if c.books.classesChanged {

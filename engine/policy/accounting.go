@@ -214,6 +214,30 @@ func members(reads, of *rules.Reads, member, owner string) {
 	}
 }
 
+// amountArgument is an argument that gives Resources, and where these are put.
+type amountArgument struct {
+	name string
+	into *model.Resources
+}
+
+// amountsInto evaluates arguments into the memory of earlier ones; one that is left out gives none. An error is a *types.Err.
+func amountsInto(args map[string]*eval.Expr, f *language.Frame, list []amountArgument) ref.Val {
+	for _, arg := range list {
+		*arg.into = (*arg.into)[:0]
+		e := args[arg.name]
+		if e == nil {
+			continue
+		}
+		v := e.Eval(f)
+		a, ok := v.(*language.Amounts)
+		if !ok {
+			return v
+		}
+		*arg.into = append(*arg.into, a.Resources...)
+	}
+	return nil
+}
+
 // Accounts are what a session keeps of its policy's accounts.
 type Accounts struct {
 	*language.World

@@ -24,19 +24,24 @@ type Attribute struct {
 	Function        string
 	Args            map[string]*eval.Expr
 	Over            string // of sum: task, job or queue
-	Changes         rules.Changes
-	// ByAction says that the action is read, which changes within a cycle.
-	ByAction bool
-	// ByTime says that the time is read.
-	ByTime bool
-	// Reach is how far from the owner lies what is read, of what moves with steps; trees are those along which it does.
-	Reach Reach
-	Trees []*QuotaTree
+	Pace
 	// Account is what the attribute with an accounting function compiled to, which may have other fields too; nil: it is an expression.
 	Account *Account
 	// Tree is the quotaTree that the field is a part of; nil: it is of none.
 	Tree *QuotaTree
 	part func(at *TreePlaces, i int) ref.Val
+}
+
+// Pace is when the value of a computed field may be another, by what it reads.
+type Pace struct {
+	Changes rules.Changes
+	// ByAction says that the action is read, which changes within a cycle.
+	ByAction bool
+	// ByTime says that the time is read.
+	ByTime bool
+	// Reach is how far from the owner lies what is read, of what moves with steps; Trees are those along which it does.
+	Reach Reach
+	Trees []*QuotaTree
 }
 
 // objectName is the type behind an owner's word.

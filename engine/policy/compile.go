@@ -339,8 +339,9 @@ func (s *TableScope) variable(v *rules.Variable) {
 // row compiles one row. A row whose guard is false for good is dropped.
 func (s *TableScope) row(site *Site, row *rules.Row) {
 	r := &Rule{
-		Site: site, Table: s.entry.name, Name: row.Name, Reason: row.Reason, Tier: s.entry.tier, Reads: &rules.Reads{}, Weight: 1,
-		Normalize: row.Normalize, RoundMode: row.RoundMode, Curable: row.Curable, Descending: row.Descending, OnError: row.OnError, RoundStep: 1,
+		Site: site, Table: s.entry.name, Name: row.Name, Reason: row.Reason, Tier: s.entry.tier,
+		Curable: row.Curable, Descending: row.Descending, OnError: row.OnError, Reading: Reading{Reads: &rules.Reads{}},
+		Scaling: Scaling{Weight: 1, Normalize: row.Normalize, RoundMode: row.RoundMode, RoundStep: 1},
 	}
 	if r.OnError == "" {
 		r.OnError = site.OnError

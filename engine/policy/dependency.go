@@ -170,8 +170,8 @@ func BeyondNode(read rules.Read) bool {
 // Reach is how far from an object something lies.
 type Reach uint8
 
+// How far, from near to far.
 const (
-	// Within and the others go from near to far.
 	Within    Reach = iota // the object itself, and what it is touched with
 	AlongTree              // the queues above a queue, and what they sum up
 	BeyondIt

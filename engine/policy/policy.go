@@ -68,17 +68,25 @@ type Rule struct {
 	When       *eval.Expr // nil: always
 	Expression *eval.Expr
 	Message    *Message // nil: none
-	Weight     float64
-	Normalize  string
-	RoundMode  string
-	RoundStep  float64
+	Scaling
 	Veto       bool
 	Curable    bool
 	Descending bool
 	OnError    string
-	// Reads is what the guard and the expression read together.
+	Reading
+}
+
+// Scaling is what becomes of the value of a row of scores.
+type Scaling struct {
+	Weight    float64
+	Normalize string
+	RoundMode string
+	RoundStep float64
+}
+
+// Reading is what the guard and the expression of a row read together, and what follows from it.
+type Reading struct {
 	Reads *rules.Reads
-	// Rests is what follows from it.
 	Rests Dependency
 }
 

@@ -422,21 +422,10 @@ func (st *TreeState) party(q *model.Queue) (quota.Party, ref.Val) {
 		return p, parent
 	}
 	p.Parent = string(name)
-	for _, arg := range []struct {
-		name string
-		into *model.Resources
-	}{{"capability", &p.Capability}, {"deserved", &p.Deserved}, {"guarantee", &p.Guarantee}} {
-		e := t.Args[arg.name]
-		if e == nil {
-			continue
-		}
-		v := e.Eval(f)
-		a, ok := v.(*language.Amounts)
-		if !ok {
-			s.Ask.FaultOf(t.Attribute, f, v)
-			return quota.Party{Name: q.Name, Parent: p.Parent}, v
-		}
-		*arg.into = a.Resources.Clone()
+	list := []amountArgument{{"capability", &p.Capability}, {"deserved", &p.Deserved}, {"guarantee", &p.Guarantee}}
+	if err := amountsInto(t.Args, f, list); err != nil {
+		s.Ask.FaultOf(t.Attribute, f, err)
+		return quota.Party{Name: q.Name, Parent: p.Parent}, err
 	}
 	return p, nil
 }

@@ -305,23 +305,7 @@ func claimInto(x *Attribute, f *language.Frame, c *quota.Claim) ref.Val {
 		return types.NewErr("weight of queue %s must be above 0, is %s", f.Subject(), language.Text(weight))
 	}
 	c.Weight = w
-	for _, arg := range []struct {
-		name string
-		into *model.Resources
-	}{{"floor", &c.Floor}, {"ceiling", &c.Ceiling}, {"demand", &c.Demand}} {
-		*arg.into = (*arg.into)[:0]
-		e := x.Args[arg.name]
-		if e == nil {
-			continue
-		}
-		v := e.Eval(f)
-		a, ok := v.(*language.Amounts)
-		if !ok {
-			return v
-		}
-		*arg.into = append(*arg.into, a.Resources...)
-	}
-	return nil
+	return amountsInto(x.Args, f, []amountArgument{{"floor", &c.Floor}, {"ceiling", &c.Ceiling}, {"demand", &c.Demand}})
 }
 
 // identical says that amounts are the same to the last bit.

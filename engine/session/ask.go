@@ -10,8 +10,11 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
+// answers puts sites' questions to the rows.
+type answers struct{ base }
+
 // all asks for agreement: the first row that says no decides.
-func (s *Session) all(site string, f *language.Frame) policy.Answer {
+func (s *answers) all(site string, f *language.Frame) policy.Answer {
 	for _, r := range s.p.Rules(site) {
 		if s.ask.Opinion(r, f) == language.No {
 			return s.answer(false, r, f)
@@ -21,7 +24,7 @@ func (s *Session) all(site string, f *language.Frame) policy.Answer {
 }
 
 // agreed is all without words.
-func (s *Session) agreed(site string, f *language.Frame) bool {
+func (s *answers) agreed(site string, f *language.Frame) bool {
 	for _, r := range s.p.Rules(site) {
 		if s.ask.Opinion(r, f) == language.No {
 			return false
@@ -31,7 +34,7 @@ func (s *Session) agreed(site string, f *language.Frame) bool {
 }
 
 // vote goes tier by tier: a refusal is final, else a permit is; nobody: permit.
-func (s *Session) vote(site string, f *language.Frame) policy.Answer {
+func (s *answers) vote(site string, f *language.Frame) policy.Answer {
 	var permit *policy.Rule
 	tier := -1
 	for _, r := range s.p.Rules(site) {
@@ -52,46 +55,46 @@ func (s *Session) vote(site string, f *language.Frame) policy.Answer {
 	return policy.Answer{Yes: true, Rule: permit}
 }
 
-func (s *Session) answer(yes bool, r *policy.Rule, f *language.Frame) policy.Answer {
+func (s *answers) answer(yes bool, r *policy.Rule, f *language.Frame) policy.Answer {
 	return policy.Answer{Yes: yes, Rule: r, Text: s.ask.Text(r, f)}
 }
 
 // askJob asks a site about a job.
-func (s *Session) askJob(j *model.Job, ask func(f *language.Frame) policy.Answer) policy.Answer {
+func (s *answers) askJob(j *model.Job, ask func(f *language.Frame) policy.Answer) policy.Answer {
 	f := s.ask.Frame().OfJob(j)
 	defer s.ask.Done()
 	return ask(f)
 }
 
 // Valid asks jobValid.
-func (s *Session) Valid(j *model.Job) policy.Answer {
+func (s *answers) Valid(j *model.Job) policy.Answer {
 	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.all(policy.JobValid, f) })
 }
 
 // Ready asks jobReady: may the job's placements be kept?
-func (s *Session) Ready(j *model.Job) policy.Answer {
+func (s *answers) Ready(j *model.Job) policy.Answer {
 	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.all(policy.JobReady, f) })
 }
 
 // IsReady is Ready where nobody wants to know why not.
-func (s *Session) IsReady(j *model.Job) bool {
+func (s *answers) IsReady(j *model.Job) bool {
 	f := s.ask.Frame().OfJob(j)
 	defer s.ask.Done()
 	return s.agreed(policy.JobReady, f)
 }
 
 // Pipelined asks jobPipelined: may they be held?
-func (s *Session) Pipelined(j *model.Job) policy.Answer {
+func (s *answers) Pipelined(j *model.Job) policy.Answer {
 	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.vote(policy.JobPipelined, f) })
 }
 
 // Enqueueable asks jobEnqueueable: may the job be let in?
-func (s *Session) Enqueueable(j *model.Job) policy.Answer {
+func (s *answers) Enqueueable(j *model.Job) policy.Answer {
 	return s.askJob(j, func(f *language.Frame) policy.Answer { return s.vote(policy.JobEnqueueable, f) })
 }
 
 // Starving asks jobStarving: all rows of the first tier that has any; none: no.
-func (s *Session) Starving(j *model.Job) bool {
+func (s *answers) Starving(j *model.Job) bool {
 	f := s.ask.Frame().OfJob(j)
 	defer s.ask.Done()
 	starving, tier := false, -1
@@ -112,7 +115,7 @@ func (s *Session) Starving(j *model.Job) bool {
 }
 
 // Overused asks whether to skip a queue now: any row.
-func (s *Session) Overused(q *model.Queue) policy.Answer {
+func (s *answers) Overused(q *model.Queue) policy.Answer {
 	f := s.ask.Frame()
 	defer s.ask.Done()
 	f.Queue = s.QueueView(q)
@@ -125,21 +128,21 @@ func (s *Session) Overused(q *model.Queue) policy.Answer {
 }
 
 // Allocatable asks whether the queue may take a task.
-func (s *Session) Allocatable(t *model.Task) policy.Answer {
+func (s *answers) Allocatable(t *model.Task) policy.Answer {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
 	return s.all(policy.Allocatable, f)
 }
 
 // MayAllocate is Allocatable without words.
-func (s *Session) MayAllocate(t *model.Task) bool {
+func (s *answers) MayAllocate(t *model.Task) bool {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
 	return s.agreed(policy.Allocatable, f)
 }
 
 // Preemptive asks whether a job's queue may take request by force.
-func (s *Session) Preemptive(j *model.Job, request model.Resources) policy.Answer {
+func (s *answers) Preemptive(j *model.Job, request model.Resources) policy.Answer {
 	f := s.ask.Frame().OfJob(j)
 	defer s.ask.Done()
 	f.Request = s.Amounts(request)
@@ -147,46 +150,34 @@ func (s *Session) Preemptive(j *model.Job, request model.Resources) policy.Answe
 }
 
 // Feasible asks taskFeasible: can the task be placed anywhere at all?
-func (s *Session) Feasible(t *model.Task) policy.Answer {
+func (s *answers) Feasible(t *model.Task) policy.Answer {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
 	return s.all(policy.TaskFeasible, f)
 }
 
 // JobFilter evaluates a step's condition on a job. An error is false, with its text.
-func (s *Session) JobFilter(e *eval.Expr, j *model.Job) (bool, error) {
+func (s *answers) JobFilter(e *eval.Expr, j *model.Job) (bool, error) {
 	f := s.ask.Frame().OfJob(j)
 	defer s.ask.Done()
 	return s.filter(e, f)
 }
 
 // TaskFilter evaluates a step's condition on a task.
-func (s *Session) TaskFilter(e *eval.Expr, t *model.Task) (bool, error) {
+func (s *answers) TaskFilter(e *eval.Expr, t *model.Task) (bool, error) {
 	f := s.ask.Frame().OfTask(t)
 	defer s.ask.Done()
 	return s.filter(e, f)
 }
 
 // Condition evaluates a step's condition on the cluster.
-func (s *Session) Condition(e *eval.Expr) (bool, error) {
+func (s *answers) Condition(e *eval.Expr) (bool, error) {
 	f := s.ask.Frame()
 	defer s.ask.Done()
 	return s.filter(e, f)
 }
 
-// QueueAmounts gives a queue's computed Resources by name, for reports; ok is false where there is none.
-func (s *Session) QueueAmounts(q *model.Queue, name string) (model.Resources, bool) {
-	for _, x := range s.p.Attributes() {
-		if x.On == "queue" && x.Name == name {
-			if a, ok := policy.ReadAttribute(x, s.QueueView(q)).(*language.Amounts); ok {
-				return a.Resources, true
-			}
-		}
-	}
-	return nil, false
-}
-
-func (s *Session) filter(e *eval.Expr, f *language.Frame) (bool, error) {
+func (s *answers) filter(e *eval.Expr, f *language.Frame) (bool, error) {
 	holds, err := e.Holds(f)
 	s.ask.Watch(e, f)
 	if err != nil {

@@ -44,7 +44,7 @@ type keyPart[N comparable] struct {
 
 // branches are the queues that are there, as a tree of heaps.
 type branches[N comparable] struct {
-	s    *Session
+	s    *orders
 	row  int // among the rows of the site, the one whose keys go along the hierarchy
 	of   hierarchy[N]
 	flat *Heap[*model.Queue] // for its order of ties
@@ -76,7 +76,7 @@ type branch[N comparable] struct {
 	first *branch[N] // of the queues below; of a queue itself
 }
 
-func newBranches[N comparable](s *Session, row int, of hierarchy[N], flat *Heap[*model.Queue]) *branches[N] {
+func newBranches[N comparable](s *orders, row int, of hierarchy[N], flat *Heap[*model.Queue]) *branches[N] {
 	x := &branches[N]{s: s, row: row, of: of, flat: flat}
 	x.again = x.reread
 	x.clear()
@@ -293,7 +293,7 @@ func (x *branches[N]) pathOf(q *model.Queue) (path []*keyPart[N], ok bool) {
 
 // quotaBranches is a tree of quotas as a hierarchy: a node is a queue.
 type quotaBranches struct {
-	s       *Session
+	s       *orders
 	tree    *policy.QuotaTree
 	now     *policy.TreeState
 	each    *eval.Each // of a queue on the path
@@ -332,7 +332,7 @@ func (h *quotaBranches) part(q *model.Queue) (language.Key, bool) {
 
 // shareBranches is a tree of shares as a hierarchy: a node is a group.
 type shareBranches struct {
-	s     *Session
+	s     *orders
 	of    *policy.Attribute
 	tree  *language.ShareTree // nil: not looked at yet
 	moved follow.Cursor[*quota.Group]

@@ -23,3 +23,15 @@ func (s *Session) Computed(q *model.Queue) map[string]string {
 	}
 	return out
 }
+
+// QueueAmounts gives a queue's computed Resources by name, for reports; ok is false where there is none.
+func (s *Session) QueueAmounts(q *model.Queue, name string) (model.Resources, bool) {
+	for _, x := range s.p.Attributes() {
+		if x.On == "queue" && x.Name == name {
+			if a, ok := policy.ReadAttribute(x, s.QueueView(q)).(*language.Amounts); ok {
+				return a.Resources, true
+			}
+		}
+	}
+	return nil, false
+}

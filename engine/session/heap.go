@@ -16,7 +16,7 @@ import (
 // read may have changed. What is put before the first is asked for is sorted once; what comes later, or
 // has other keys since, is in a heap beside. An object is in one heap of a session at a time, for no longer than a cycle.
 type Heap[T comparable] struct {
-	s    *Session
+	s    *orders
 	rows []*policy.Rule // of the order
 	heaped[T]
 	items   *follow.BySlot[*heapItem[T]] // of all heaps of the session
@@ -26,14 +26,19 @@ type Heap[T comparable] struct {
 	objects uint64       // the cluster's ObjectClock
 	far     policy.Reach // of what the keys read: how much is read again when anything changed
 
-	count    int            // of all that is there
-	run      []*heapItem[T] // in order from next on, with gaps
-	next     int
-	gathered bool // run is sorted
-	heap     []*heapItem[T]
+	count int // of all that is there
+	gathering[T]
+	heap []*heapItem[T]
 
 	slab  model.Slab[heapItem[T]]
 	spare []*heapItem[T] // that were taken, to be used again
+}
+
+// gathering is what was put before the first was asked for.
+type gathering[T comparable] struct {
+	run      []*heapItem[T] // in order from next on, with gaps
+	next     int
+	gathered bool // run is sorted
 }
 
 // heaped is what a heap asks of its objects.
@@ -303,7 +308,7 @@ func (h *Heap[T]) read(item *heapItem[T]) {
 }
 
 // moves says how far from an item lies what the keys of a site read, of what changes within a cycle, and along which trees.
-func (s *Session) moves(site, root string) (far policy.Reach, trees []*policy.QuotaTree) {
+func (s *orders) moves(site, root string) (far policy.Reach, trees []*policy.QuotaTree) {
 	for _, r := range s.p.Rules(site) {
 		for _, read := range r.Reads.All {
 			if read.Changes > rules.ByCycle {
@@ -315,7 +320,7 @@ func (s *Session) moves(site, root string) (far policy.Reach, trees []*policy.Qu
 }
 
 // flatQueues is a heap of queues that reads keys again one by one.
-func (s *Session) flatQueues() *Heap[*model.Queue] {
+func (s *orders) flatQueues() *Heap[*model.Queue] {
 	far, trees := s.moves(policy.QueueOrder, "queue")
 	return &Heap[*model.Queue]{
 		s: s, rows: s.p.Rules(policy.QueueOrder), far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
@@ -339,7 +344,7 @@ func (s *Session) flatQueues() *Heap[*model.Queue] {
 }
 
 // Jobs is an empty heap of jobs: rows of jobOrder, then creation time, then namespace/name.
-func (s *Session) Jobs() *Heap[*model.Job] {
+func (s *orders) Jobs() *Heap[*model.Job] {
 	far, _ := s.moves(policy.JobOrder, "job")
 	return &Heap[*model.Job]{
 		s: s, rows: s.p.Rules(policy.JobOrder), far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
@@ -354,37 +359,15 @@ func (s *Session) Jobs() *Heap[*model.Job] {
 }
 
 // Rank brings a job's place in the order of jobs up to date.
-func (s *Session) Rank(r *Ranked[*model.Job]) {
+func (s *orders) Rank(r *Ranked[*model.Job]) {
 	r.created = r.Of.CreatedAt
 	r.keys, r.Until = s.jobKeys(r.Of, r.keys)
 }
 
 // Compare is negative where a comes before b in the order of jobs.
-func (s *Session) Compare(a, b *Ranked[*model.Job]) int {
+func (s *orders) Compare(a, b *Ranked[*model.Job]) int {
 	if c := cmp.Or(s.compareKeys(policy.JobOrder, a.keys, b.keys), a.created.Compare(b.created)); c != 0 {
 		return c
 	}
 	return policy.JobTie(a.Of, b.Of)
-}
-
-// OrderEpoch is a text of what the order of jobs rests on besides the jobs themselves and the passing of time; false where that
-// moves within a cycle, or cannot be told.
-func (s *Session) OrderEpoch() (string, bool) {
-	if far, _ := s.moves(policy.JobOrder, "job"); far != policy.Within {
-		return "", false
-	}
-	var b []byte
-	for _, r := range s.p.Rules(policy.JobOrder) {
-		for _, read := range r.Reads.All {
-			switch {
-			case read.Root == "cluster" && !policy.OfMembers(read):
-				b = language.EncodeKey(b, language.Follow(s.ClusterView, read.Steps), read.Key)
-			case read.Root == "job" && !s.local(read):
-				return "", false
-			case read.Root == "action":
-				b = language.Encode(b, s.Action)
-			}
-		}
-	}
-	return string(append(b, s.rest.values...)), true
 }

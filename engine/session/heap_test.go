@@ -81,8 +81,8 @@ jobOrder: [{name: age, when: variables.odd, by: variables.age}, {name: name, by:
 	}
 }
 
-// orders are the objects of both heaps in the order that the heaps hold them in, and the pending tasks in theirs.
-func orders(x *side) any {
+// ordersIn are the objects of both heaps in the order that the heaps hold them in, and the pending tasks in theirs.
+func ordersIn(x *side) any {
 	out := map[string][]string{}
 	for _, q := range taken(x.queues) {
 		out["queues"] = append(out["queues"], q.Name)
@@ -133,7 +133,7 @@ func TestOrdersAreWhatTheyWouldBeAfresh(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := loaded(t, policyText(table))
-			rapid.Check(t, func(t *rapid.T) { newTwins(p, orders).run(t) })
+			rapid.Check(t, func(t *rapid.T) { newTwins(p, ordersIn).run(t) })
 		})
 	}
 }

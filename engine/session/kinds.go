@@ -222,7 +222,7 @@ func (s *Session) Local(sites ...string) bool {
 	for _, site := range sites {
 		for _, r := range s.p.Rules(site) {
 			for _, e := range r.Asked() {
-				if slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool { return !s.local(read) }) {
+				if slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool { return !local(s.p, read) }) {
 					return false
 				}
 			}
@@ -234,7 +234,7 @@ func (s *Session) Local(sites ...string) bool {
 // LocalFilter says that whether a step takes a job is told by the job alone.
 func (s *Session) LocalFilter(e *eval.Expr) bool {
 	return !e.Timely() && !slices.ContainsFunc(e.Reads.All, func(read rules.Read) bool {
-		return read.Root != "action" && read.Root != "pipeline" && !s.local(read)
+		return read.Root != "action" && read.Root != "pipeline" && !local(s.p, read)
 	})
 }
 
@@ -249,4 +249,26 @@ type Token struct {
 func (s *Session) Token() Token { return Token{s.c.Content(), s.rest.begun, s.rest.values} }
 
 // local says that what is read of a job changes only where the job does.
-func (s *Session) local(read rules.Read) bool { return s.p.Reach(read, "job") == policy.Within }
+func local(p *policy.Policy, read rules.Read) bool { return p.Reach(read, "job") == policy.Within }
+
+// OrderEpoch is a text of what the order of jobs rests on besides the jobs themselves and the passing of time; false where that
+// moves within a cycle, or cannot be told.
+func (s *Session) OrderEpoch() (string, bool) {
+	if far, _ := s.moves(policy.JobOrder, "job"); far != policy.Within {
+		return "", false
+	}
+	var b []byte
+	for _, r := range s.p.Rules(policy.JobOrder) {
+		for _, read := range r.Reads.All {
+			switch {
+			case read.Root == "cluster" && !policy.OfMembers(read):
+				b = language.EncodeKey(b, language.Follow(s.ClusterView, read.Steps), read.Key)
+			case read.Root == "job" && !local(s.p, read):
+				return "", false
+			case read.Root == "action":
+				b = language.Encode(b, s.Action)
+			}
+		}
+	}
+	return string(append(b, s.rest.values...)), true
+}

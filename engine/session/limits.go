@@ -14,12 +14,12 @@ import (
 func (s *Session) forget() {
 	if s.startsSwept.Due(len(s.starts), s.Keep) {
 		names := s.NamespaceNames()
-		maps.DeleteFunc(s.starts, func(key started, _ ref.Val) bool { return !s.there(key.of.On, key.owner, names) })
+		maps.DeleteFunc(s.starts, func(key started, _ ref.Val) bool { return !there(s.c, key.of.On, key.owner, names) })
 		s.startsSwept = model.Swept(len(s.starts))
 	}
 	if s.NamespacesSwept.Due(len(s.Namespaces), s.Keep) {
 		names := s.NamespaceNames()
-		maps.DeleteFunc(s.Namespaces, func(name string, _ *language.NamespaceView) bool { return !s.there("namespace", name, names) })
+		maps.DeleteFunc(s.Namespaces, func(name string, _ *language.NamespaceView) bool { return !there(s.c, "namespace", name, names) })
 		s.NamespacesSwept = model.Swept(len(s.Namespaces))
 	}
 	s.Topology.Forget(s.Keep)
@@ -28,17 +28,17 @@ func (s *Session) forget() {
 }
 
 // there says whether the cluster has the owner of an attribute; namespaces are the names of those that it has.
-func (s *Session) there(on, name string, namespaces []string) bool {
+func there(c *model.Cluster, on, name string, namespaces []string) bool {
 	ok := true
 	switch on {
 	case "queue":
-		_, ok = s.c.Queues[name]
+		_, ok = c.Queues[name]
 	case "job":
-		_, ok = s.c.Jobs[name]
+		_, ok = c.Jobs[name]
 	case "task":
-		_, ok = s.c.Tasks[name]
+		_, ok = c.Tasks[name]
 	case "node":
-		_, ok = s.c.Nodes.Index[name]
+		_, ok = c.Nodes.Index[name]
 	case "namespace":
 		_, ok = slices.BinarySearch(namespaces, name)
 	}

@@ -13,13 +13,22 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
+// orders puts queues, jobs and tasks in order.
+type orders struct {
+	base
+	accounts *policy.Accounts
+	keyRoom  model.Slab[language.Key]
+	items    heapItems
+	byTime   bool // the order of jobs reads the time
+}
+
 // keys computes the keys of all rows of an order site. Room is where they are put, if there is any.
-func (s *Session) keys(site string, f *language.Frame, room []language.Key) []language.Key {
+func (s *orders) keys(site string, f *language.Frame, room []language.Key) []language.Key {
 	return s.keysBut(site, -1, f, room)
 }
 
 // keysBut leaves one row out.
-func (s *Session) keysBut(site string, but int, f *language.Frame, room []language.Key) []language.Key {
+func (s *orders) keysBut(site string, but int, f *language.Frame, room []language.Key) []language.Key {
 	list := s.p.Rules(site)
 	out := room
 	if len(out) != len(list) {
@@ -43,7 +52,7 @@ func (s *Session) keysBut(site string, but int, f *language.Frame, room []langua
 }
 
 // key computes the key of one row; an error is the value that is none.
-func (s *Session) key(r *policy.Rule, f *language.Frame) (k language.Key, err ref.Val) {
+func (s *orders) key(r *policy.Rule, f *language.Frame) (k language.Key, err ref.Val) {
 	e := r.Expression
 	defer s.ask.Watch(e, f)
 	switch e.Type.Kind() {
@@ -66,7 +75,7 @@ func (s *Session) key(r *policy.Rule, f *language.Frame) (k language.Key, err re
 }
 
 // compareKeys is the first difference in tier order.
-func (s *Session) compareKeys(site string, a, b []language.Key) int {
+func (s *orders) compareKeys(site string, a, b []language.Key) int {
 	for i, r := range s.p.Rules(site) {
 		if c := r.Compare(&a[i], &b[i]); c != 0 {
 			return c
@@ -76,7 +85,7 @@ func (s *Session) compareKeys(site string, a, b []language.Key) int {
 }
 
 // queueKeys and the like are an object's keys now.
-func (s *Session) queueKeys(q *model.Queue, room []language.Key) []language.Key {
+func (s *orders) queueKeys(q *model.Queue, room []language.Key) []language.Key {
 	f := s.ask.Frame()
 	defer s.ask.Done()
 	f.Queue = s.QueueView(q)
@@ -84,14 +93,14 @@ func (s *Session) queueKeys(q *model.Queue, room []language.Key) []language.Key 
 }
 
 // jobKeys also gives the moment until which they hold; zero: while the job does.
-func (s *Session) jobKeys(j *model.Job, room []language.Key) (keys []language.Key, until time.Time) {
+func (s *orders) jobKeys(j *model.Job, room []language.Key) (keys []language.Key, until time.Time) {
 	f := s.ask.Frame()
 	defer s.ask.Done()
 	f.Job = s.JobView(j)
 	return s.until(func() []language.Key { return s.keys(policy.JobOrder, f, room) })
 }
 
-func (s *Session) taskKeys(t *model.Task) []language.Key {
+func (s *orders) taskKeys(t *model.Task) []language.Key {
 	f := s.ask.Frame()
 	defer s.ask.Done()
 	f.Task = s.TaskView(t)
@@ -99,7 +108,7 @@ func (s *Session) taskKeys(t *model.Task) []language.Key {
 }
 
 // SortTasks orders tasks by the rows of taskOrder, then numeric suffix, creation time and name.
-func (s *Session) SortTasks(tasks []*model.Task) {
+func (s *orders) SortTasks(tasks []*model.Task) {
 	switch {
 	case len(tasks) < 2:
 		return
@@ -123,11 +132,24 @@ func (s *Session) SortTasks(tasks []*model.Task) {
 }
 
 // TasksMove says whether the order of tasks can change within a turn.
-func (s *Session) TasksMove() bool {
+func (s *orders) TasksMove() bool {
 	for _, r := range s.p.Rules(policy.TaskOrder) {
 		if r.Reads.Changes() > rules.ByCycle {
 			return true
 		}
 	}
 	return false
+}
+
+// until computes keys, and the moment until which they hold.
+func (s *orders) until(keys func() []language.Key) ([]language.Key, time.Time) {
+	if !s.byTime {
+		return keys(), time.Time{}
+	}
+	x := s.ask
+	others, asking := x.until, x.asking
+	x.until, x.asking = time.Time{}, true
+	out, until := keys(), x.until
+	x.until, x.asking = others, asking
+	return out, until
 }

@@ -21,7 +21,7 @@ type branching struct {
 
 // branchingOf finds the row of queueOrder that is one, if it is the only one that reads more than the queue, of what moves with steps;
 // nil: there is none.
-func (s *Session) branchingOf() *branching {
+func (s *orders) branchingOf() *branching {
 	var found *branching
 	for i, r := range s.p.Rules(policy.QueueOrder) {
 		far := policy.Within
@@ -43,7 +43,7 @@ func (s *Session) branchingOf() *branching {
 }
 
 // always says that a row has an opinion on everything.
-func (s *Session) always(r *policy.Rule) bool {
+func (s *orders) always(r *policy.Rule) bool {
 	if r.When == nil {
 		return true
 	}
@@ -133,7 +133,7 @@ type Queues struct {
 }
 
 // Queues is an empty heap of queues.
-func (s *Session) Queues() *Queues {
+func (s *orders) Queues() *Queues {
 	q := &Queues{flat: s.flatQueues()}
 	if b := s.branchingOf(); b != nil {
 		if b.shares != nil {

@@ -17,30 +17,36 @@ import (
 // Session is a Policy beside a Cluster: it answers every site's question, and remembers what stays true.
 // It has one owner, like the cluster.
 type Session struct {
-	language.World
-	p *policy.Policy
-	c *model.Cluster
+	base
+	answers
+	orders
 
-	ask      *evaluator
 	accounts *policy.Accounts
 	verdicts *verdict.Verdicts
 	rest     rest
 	meters   meters
-	keyRoom  model.Slab[language.Key]
-	items    heapItems
 
 	starts      map[started]ref.Val
 	startsSwept model.Swept
 }
 
+// base is what all parts of a session know.
+type base struct {
+	*language.World
+	p   *policy.Policy
+	c   *model.Cluster
+	ask *evaluator
+}
+
 // New begins with nothing remembered.
 func New(c *model.Cluster, p *policy.Policy) *Session {
-	s := &Session{p: p, c: c, starts: map[started]ref.Val{}, meters: metersOf(p)}
-	s.Init(c, p.Layout, s)
-	s.Meter = func(e *eval.Expr) *eval.Meter { return s.meters.of[e] }
-	s.ask = newEvaluator(&s.World, p)
-	s.accounts = policy.NewAccounts(&s.World, p, s.ask)
-	s.verdicts = verdict.New(&s.World, p, s.ask)
+	s := &Session{starts: map[started]ref.Val{}, meters: metersOf(p)}
+	w := language.NewWorld(c, p.Layout, s)
+	w.Meter = func(e *eval.Expr) *eval.Meter { return s.meters.of[e] }
+	s.base = base{World: w, p: p, c: c, ask: newEvaluator(w, p)}
+	s.accounts = policy.NewAccounts(w, p, s.ask)
+	s.answers, s.orders = answers{s.base}, orders{base: s.base, accounts: s.accounts}
+	s.verdicts = verdict.New(w, p, s.ask)
 	s.initRest()
 	return s
 }

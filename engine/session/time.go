@@ -15,12 +15,11 @@ type rest struct {
 	parts    []*eval.Expr // of all expressions: those that read the time only
 	restless bool         // some expression may change with each moment, in a way that is not followed
 
-	begun   uint64 // the content when the last cycle began
-	now     time.Time
-	values  string      // of parts
-	text    []byte      // scratch for such
-	plan    *model.Plan // of the last cycle, nil where it changed the cluster's content
-	ordered bool        // the order of jobs reads the time
+	begun  uint64 // the content when the last cycle began
+	now    time.Time
+	values string      // of parts
+	text   []byte      // scratch for such
+	plan   *model.Plan // of the last cycle, nil where it changed the cluster's content
 }
 
 func (s *Session) initRest() {
@@ -33,7 +32,7 @@ func (s *Session) initRest() {
 		}
 	}
 	moves := func(e *eval.Expr) bool { return e != nil && e.Moves() }
-	s.rest.ordered = slices.ContainsFunc(s.p.Rules(policy.JobOrder), func(r *policy.Rule) bool { return policy.ReadsNow(r.Reads) })
+	s.byTime = slices.ContainsFunc(s.p.Rules(policy.JobOrder), func(r *policy.Rule) bool { return policy.ReadsNow(r.Reads) })
 	// These are not followed: columns are as wide as the cluster, sums ask each member, and queues along a tree are asked in parts.
 	s.rest.restless = s.rest.restless || slices.ContainsFunc(s.p.Arguments(), moves)
 	for _, site := range []string{policy.Predicates, policy.Scores, policy.DeviceScores, policy.QueueOrder} {
@@ -41,19 +40,6 @@ func (s *Session) initRest() {
 			s.rest.restless = s.rest.restless || moves(r.When) || moves(r.Expression)
 		}
 	}
-}
-
-// until computes keys, and the moment until which they hold.
-func (s *Session) until(keys func() []language.Key) ([]language.Key, time.Time) {
-	if !s.rest.ordered {
-		return keys(), time.Time{}
-	}
-	x := s.ask
-	others, asking := x.until, x.asking
-	x.until, x.asking = time.Time{}, true
-	out, until := keys(), x.until
-	x.until, x.asking = others, asking
-	return out, until
 }
 
 // timeParts is a text of what the parts that read the time only say now.

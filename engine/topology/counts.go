@@ -23,34 +23,48 @@ type Counts struct {
 	// memo is where what was found out about a task is remembered.
 	memo func(*model.Task) *TaskMemo
 
-	clock      uint64 // of the cluster, when all this was so
+	asOf
+	selecting
+	known
+
+	version    uint64 // of which terms there are: a context holds as long
+	moves      uint64 // how often nodes changed their domains
+	topologies map[string]*domains
+	rows       []seenNode
+	total      int    // nodes
+	fresher    bool   // all was counted anew, and how much of it is in use is not known yet
+	text       []byte // scratch
+}
+
+// asOf is when all was as it is counted.
+type asOf struct {
+	clock      uint64 // of the cluster
 	cursor     follow.Cursor[*model.Task]
 	objects    uint64 // ObjectClock
 	namespaces uint64 // NamespaceClock
+}
 
-	version   uint64 // of which terms there are: a context holds as long
-	ids       int    // given to selectors and tallies; never given again
-	freshFrom int    // selectors from this id on are not matched against placed tasks yet
+// selecting is the selectors that terms have, and who is placed where of those that they select.
+type selecting struct {
+	ids       int // given to selectors and tallies; never given again
+	freshFrom int // selectors from this id on are not matched against placed tasks yet
 	fresh     []*Tally
-	moves     uint64 // how often nodes changed their domains
-	dead      int    // templates that no task has
-	byLabels  bool   // some selector reads labels of namespaces
+	byLabels  bool // some selector reads labels of namespaces
+	selectors map[string]*selector
+	byLabel   map[label][]*selector
+	rest      []*selector // that name no label
+	tallies   map[string]*Tally
+	inclusive []*Tally          // that leave out nodes
+	images    map[string]*Tally // that some task asked for
+}
 
-	topologies map[string]*domains
-	rows       []seenNode
-	selectors  map[string]*selector
-	byLabel    map[label][]*selector
-	rest       []*selector // that name no label
-	tallies    map[string]*Tally
-	inclusive  []*Tally // that leave out nodes
-	templates  map[string]*template
-	contexts   map[string]*Context
-	text       []byte // scratch
-	records    map[*model.Task]*record
-	images     map[string]*Tally // that some task asked for
-	total      int               // nodes
-	swept      model.Swept       // contexts and images
-	fresher    bool              // all was counted anew, and how much of it is in use is not known yet
+// known is what is known of tasks, by what they ask for.
+type known struct {
+	templates map[string]*template
+	dead      int // templates that no task has
+	contexts  map[string]*Context
+	records   map[*model.Task]*record
+	swept     model.Swept // contexts and images
 }
 
 // TaskMemo is what Counts remembers of one task; its zero value is nothing.

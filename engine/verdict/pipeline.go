@@ -10,8 +10,8 @@ import (
 // layer is what of a node an answer depends on, and so what it is asked anew for.
 type layer uint8
 
+// Layers, from what moves rarely to what moves often.
 const (
-	// OfObject and the others go from what moves rarely to what moves often.
 	OfObject      layer = iota // the node's object
 	ofNode                     // the node
 	ofDomains                  // who is in the node's topology domains

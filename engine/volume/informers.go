@@ -56,7 +56,7 @@ const (
 	byClaim = "claim"        // the others, by the claim that they are for
 )
 
-// volumes is an indexer of volumes. Asked for those of a class, it leaves out what the binder would look at in vain: those of
+// volumes is an indexer of volumes. Asked for those of a class, it leaves out what the binder would look at for nothing: those of
 // another claim, and those that only another node reaches. So its search costs what could be taken there, and not all that there is.
 type volumes struct {
 	ordered
