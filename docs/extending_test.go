@@ -117,8 +117,10 @@ func TestExtending(t *testing.T) {
 	}
 	x, blocks := extended{root: root, dir: t.TempDir()}, blocksOf(t, page)
 	x.change(t, blocks)
-	core := []string{"./engine/language", "./engine/policy", "./engine/session", "./engine/action", "./engine/reference",
-		"./engine/reference/values"}
+	core := []string{
+		"./engine/language", "./engine/policy", "./engine/session", "./engine/action", "./engine/reference",
+		"./engine/reference/values",
+	}
 	output(t, root, "go", append([]string{"vet", "-overlay", x.overlay}, core...)...)
 	const tests = "TestEachVerbIsRun|TestEveryAccountingFunctionIsDefined|TestUndeclared"
 	output(t, root, "go", append([]string{"test", "-overlay", x.overlay, "-run", tests}, core...)...)
