@@ -92,7 +92,7 @@ func (s *evaluator) count(of any, first model.RuleError, f *language.Frame, err 
 	}
 }
 
-// Frame lends a clean frame; give it back with done.
+// Frame lends a clean frame; give it back with Done.
 func (s *evaluator) Frame() *language.Frame {
 	if s.depth == len(s.frames) {
 		s.frames = append(s.frames, &language.Frame{})

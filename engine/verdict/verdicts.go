@@ -12,7 +12,7 @@ import (
 
 // Asker evaluates rows of the policy, and counts evaluations and errors.
 type Asker interface {
-	Frame() *language.Frame // lends one; it is given back with done
+	Frame() *language.Frame // lends one; it is given back with Done
 	Done()
 	Guard(r *policy.Rule, f *language.Frame) (has bool, err ref.Val)
 	Opinion(r *policy.Rule, f *language.Frame) language.Opinion
