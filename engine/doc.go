@@ -36,11 +36,12 @@
 //	engine/verdict         on which nodes a task can be placed, which is best, and why not on the others: by classes of tasks
 //	engine/session         a policy at work on a cluster: it answers each site's question, and orders queues, jobs and tasks
 //	engine/volcano         configurations of Volcano's scheduler, converted into policies
+//	engine/kept            places kept for pods that are being made, so that nobody who comes later takes them
 //	engine/report          words for what a cycle decided: reasons, waits, conditions, phases, statuses
 //	engine/action          the verbs of which every pipeline is made
 //	engine                 this: one cycle from its parts
 //	engine/reference       the same cycle as plainly as it can be said: the definition. reference/values says what expressions give,
-//	                       reference/kept which places are kept for pods that are being made, reference/devices which devices are given
+//	                       reference/devices which devices are given
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
 //	engine/sim/manifest    files of objects, and the short format of a world, checked and read into objects
 //	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:

@@ -23,7 +23,7 @@ const (
 	allOthers  = "..."
 	ofPolicy   = "engine/follow engine/language engine/model engine/quota engine/report engine/topology engine/volume rules rules/eval " +
 		"rules/source rules/tables crds/policy/v1alpha1"
-	belowReference = "engine/reference/devices engine/reference/kept engine/reference/values"
+	belowReference = "engine/reference/devices engine/reference/values"
 	simOurs        = "engine engine/model engine/policy engine/session rules/source statemachines/objects " + allCRDs
 	simOthers      = apiObjects + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
@@ -49,6 +49,7 @@ var mayImport = map[string]string{
 	"engine/quota":            "engine/follow engine/model",
 	"engine/volume":           "engine/follow engine/model",
 	"engine/report":           "engine/model",
+	"engine/kept":             "engine/model",
 	"engine/topology":         "engine/follow engine/model",
 	"engine/language":         "engine/follow engine/model engine/quota engine/topology engine/volume rules rules/eval",
 	"engine/policy":           ofPolicy,
@@ -57,11 +58,10 @@ var mayImport = map[string]string{
 	"engine/session": "engine/follow engine/language engine/model engine/policy engine/quota engine/verdict rules rules/eval " +
 		"rules/source",
 	"engine/volcano":           "engine/policy rules rules/source",
-	"engine/action":            "engine/follow engine/model engine/policy engine/report engine/session engine/verdict",
+	"engine/action":            "engine/follow engine/kept engine/model engine/policy engine/report engine/session engine/verdict",
 	"engine":                   "engine/model engine/policy engine/session engine/action",
-	"engine/reference":         "engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
+	"engine/reference":         "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
 	"engine/reference/devices": "engine/model",
-	"engine/reference/kept":    "engine/model",
 	"engine/reference/values":  "engine/language engine/model engine/policy engine/quota rules rules/eval",
 	"engine/sim":               simOurs + " engine/sim/manifest",
 	"engine/sim/manifest":      "engine/model rules/source crds/batch/v1alpha1 crds/scheduling/v1beta1",
@@ -109,6 +109,7 @@ var mayImportOthers = map[string]string{
 	"engine/model":            apiObjects + " " + podMath,
 	"engine/quota":            "",
 	"engine/report":           "",
+	"engine/kept":             "",
 	"engine/volume": apiObjects + " " + podMath +
 		" k8s.io/client-go k8s.io/klog/v2 k8s.io/kube-scheduler/framework k8s.io/kubernetes/pkg/scheduler",
 	"engine/topology":          apiObjects,
@@ -121,7 +122,6 @@ var mayImportOthers = map[string]string{
 	"engine/action":            "",
 	"engine/reference":         "github.com/google/cel-go",
 	"engine/reference/devices": "",
-	"engine/reference/kept":    "",
 	"engine/reference/values":  "github.com/google/cel-go",
 	"engine":                   "",
 	"engine/sim":               simOthers,

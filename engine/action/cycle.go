@@ -3,6 +3,7 @@ package action
 import (
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/kept"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
@@ -26,7 +27,7 @@ type Cycle struct {
 	held      []placed
 	pipelined []placed
 	without   []*model.Task // a place in this turn
-	kept      *kept         // by the present step; nil: nothing
+	kept      *kept.Places  // by the present step; nil: nothing
 }
 
 // placed is a placement that is not kept (yet).
@@ -87,8 +88,12 @@ func (x *Cycle) Close() {
 			x.plan.Holds = append(x.plan.Holds, p.bind)
 		}
 	}
-	for _, p := range x.pipelined {
-		if p.task.Status == model.Pipelined {
+	latest := make(map[*model.Task]int, len(x.pipelined)) // a later step may have promised a task another node
+	for i, p := range x.pipelined {
+		latest[p.task] = i
+	}
+	for i, p := range x.pipelined {
+		if p.task.Status == model.Pipelined && latest[p.task] == i {
 			x.plan.Pipelines = append(x.plan.Pipelines, p.bind)
 		}
 	}

@@ -3,6 +3,7 @@ package action
 import (
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/kept"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
@@ -160,7 +161,7 @@ func (x *Cycle) find(t *model.Task) (p placed, found bool) {
 		x.taskWait(t, report.Builtin("volumes", err.Error()), nil)
 		return placed{}, false
 	}
-	if first := x.kept.take(t, choice.Row); first != nil {
+	if first := x.kept.Take(t, choice.Row); first != nil {
 		x.result.unsettled = true
 		x.taskWait(t, report.KeptFor(first), nil)
 		return placed{}, false
@@ -206,7 +207,9 @@ func (x *Cycle) scores(ch *verdict.Choice) []model.RowScore {
 }
 
 // finish ends a turn: kept when jobReady, held when jobPipelined, else undone.
-func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, done []placed) (kept bool) {
+func (x *Cycle) finish(
+	step *policy.Step, j *model.Job, start model.Savepoint, before *kept.Places, done []placed,
+) (keep bool) {
 	if step.Word(policy.KeyCommit) == "task" {
 		return true
 	}
@@ -223,7 +226,7 @@ func (x *Cycle) finish(step *policy.Step, j *model.Job, start model.Savepoint, d
 		return false
 	}
 	x.txn.Rollback(start)
-	x.kept.undo()
+	x.kept = before
 	x.result.undone = len(done)
 	x.waits.SetUndone(j, len(done))
 	wait := x.waits.ForJob(j, report.RolledBack(ready.Reason(), len(done)))

@@ -68,7 +68,7 @@ func (x *Cycle) try(j *model.Job, v visit) (again, effect bool) {
 // It says whether the job comes back for the tasks that are left.
 func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bool) {
 	start := x.txn.Mark()
-	x.kept.begin()
+	before := x.kept.Clone()
 	done := x.done[:0]
 	var failed []string // roles of which a task found no node
 	for over := false; !todo.empty() && !over; {
@@ -103,7 +103,7 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 	for _, role := range failed {
 		x.c.SetRoleFailed(j, role, false)
 	}
-	kept := x.finish(step, j, start, done)
+	kept := x.finish(step, j, start, before, done)
 	x.endTurn(done)
 	return kept && again
 }

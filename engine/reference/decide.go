@@ -3,9 +3,9 @@ package reference
 import (
 	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/kept"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/engine/reference/kept"
 	"github.com/celsius-scheduler/celsius/engine/reference/values"
 	"github.com/celsius-scheduler/celsius/engine/report"
 )

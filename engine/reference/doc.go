@@ -4,7 +4,8 @@
 // Nothing is remembered from one question to the next, but for the values that settle once a cycle or at the start of a run; every
 // expression is evaluated by cel-go, every order is a sort, every count a loop. What it has in common with the engine is the cluster
 // and its accounting (engine/model), the arithmetic of quotas (engine/quota), the compiled policy (engine/policy), the fields and
-// functions of the language (engine/language), and the words for what was decided (engine/report). Read it in this order:
+// functions of the language (engine/language), the places kept for pods that are being made (engine/kept), and the words for what was
+// decided (engine/report). Read it in this order:
 //
 //	decide.go  a cycle: the actions, their steps, queues and jobs in turns
 //	place.go   one turn of a job: its tasks, what is kept, held or undone
@@ -15,6 +16,5 @@
 // Below it, to be read where it matters:
 //
 //	reference/values   what expressions give: rows, computed fields, and what accounting functions add up
-//	reference/kept     places for pods that are still being made
 //	reference/devices  which devices of a node a task gets
 package reference

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/celsius-scheduler/celsius/engine/kept"
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
-	"github.com/celsius-scheduler/celsius/engine/reference/kept"
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
@@ -247,6 +247,7 @@ func (x *cycle) hold(done []placed) {
 		if p.task.Status == model.Allocated {
 			x.held = append(x.held, p)
 		} else {
+			x.promised = slices.DeleteFunc(x.promised, func(before placed) bool { return before.task == p.task })
 			x.promised = append(x.promised, p)
 		}
 	}

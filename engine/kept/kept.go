@@ -1,9 +1,10 @@
-// Package kept is the places that engine/reference keeps for jobs that were let in a moment ago and whose pods are being made.
+// Package kept is the places that a cycle keeps for jobs that were let in a moment ago and whose pods are being made.
 package kept
 
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -57,15 +58,14 @@ func (k *Places) Keep(j *model.Job, least int64) {
 		return
 	}
 	for _, p := range others {
-		most := alike{p.size, 0}
-		for most.count < p.count {
-			if _, ok := k.mayKeep(j, alike{p.size, most.count + 1}); !ok {
-				break
-			}
-			most.count++
-		}
-		if most.count > 0 {
-			k.keep(j, most)
+		s := k.shapeOf(p.size)
+		most := min(p.count, s.slots-s.kept)
+		p.count = int64(sort.Search(int(most), func(n int) bool {
+			_, ok := k.mayKeep(j, alike{p.size, int64(n) + 1})
+			return !ok
+		}))
+		if p.count > 0 {
+			k.keep(j, p)
 		}
 	}
 }
