@@ -31,7 +31,7 @@ func Follow(v ref.Val, steps []rules.Step) ref.Val {
 }
 
 // EncodeRead is Encode of what a read gives for an object, without a box around what is read as it is.
-func EncodeRead(b []byte, of ref.Val, r rules.Read) []byte {
+func EncodeRead(b []byte, of ref.Val, r *rules.Read) []byte {
 	if len(r.Steps) != 1 || r.Key != "" {
 		return EncodeKey(b, Follow(of, r.Steps), r.Key)
 	}

@@ -47,10 +47,16 @@ func (w *World) Share() {
 
 // TaskView is a task as rows see it.
 func (w *World) TaskView(t *model.Task) *TaskView {
-	w.LimitViews()
+	if w.views.objects != w.c.ObjectClock {
+		w.dropViews()
+	}
 	if v := w.views.tasks.Get(t.Slot); v != nil && v.Of == t {
 		return v
 	}
+	return w.newTaskView(t)
+}
+
+func (w *World) newTaskView(t *model.Task) *TaskView {
 	var v *TaskView
 	if w.Shared {
 		v = &TaskView{View: View[model.Task]{Memos: make([]Memo, w.layout.Memos.Task)}}

@@ -20,13 +20,19 @@ import (
 // others need not be.
 type Kinds struct {
 	s         *Session
-	job, task []rules.Read
+	job, task []kindRead
 	namespace bool            // what is read lies in the job's namespace
 	related   bool            // other objects than the job's own change what is read
 	peers     bool            // so do the terms of other pods, and which nodes have images
 	known     map[string]bool // what is in each key, as text
 	text      []byte
 	waiting   []*model.Task
+}
+
+// kindRead is a read by which kinds are told apart.
+type kindRead struct {
+	rules.Read
+	parts bool // of parts, of which it is how many there are: what is read of them is apart
 }
 
 // Kinds of a step; nil where one job's fate says nothing of another's, be it that rows tell every task from every other, or
@@ -76,9 +82,9 @@ func (k *Kinds) add(read rules.Read) bool {
 	switch {
 	case k.told(read):
 	case read.Root == "job":
-		k.job = append(k.job, read)
+		k.job = append(k.job, kindRead{read, policy.OfParts(read)})
 	default:
-		k.task = append(k.task, read)
+		k.task = append(k.task, kindRead{read, policy.OfParts(read)})
 	}
 	return true
 }
@@ -127,14 +133,19 @@ func (k *Kinds) told(read rules.Read) bool {
 	return false
 }
 
-// encode appends what a read gives for a job or a task. Of parts it is how many there are: what is read of them is apart.
-func (k *Kinds) encode(b []byte, of ref.Val, read rules.Read) []byte {
-	if policy.OfParts(read) {
-		if l, ok := language.Follow(of, read.Steps).(traits.Lister); ok {
-			return binary.AppendVarint(b, int64(language.SizeOf(l)))
+// encode appends what some reads give for a job or a task.
+func encode(b []byte, of ref.Val, reads []kindRead) []byte {
+	for i := range reads {
+		read := &reads[i]
+		if read.parts {
+			if l, ok := language.Follow(of, read.Steps).(traits.Lister); ok {
+				b = binary.AppendVarint(b, int64(language.SizeOf(l)))
+				continue
+			}
 		}
+		b = language.EncodeRead(b, of, &read.Read)
 	}
-	return language.EncodeRead(b, of, read)
+	return b
 }
 
 // ownWholly says that a computed member reads nothing but its own object.
@@ -169,9 +180,7 @@ func (k *Kinds) Of(j *model.Job) (string, bool) {
 	}
 	b = binary.AppendVarint(binary.AppendVarint(b, j.MinMember), int64(len(j.Roles)))
 	b = append(append(b, j.Phase...), 0)
-	for _, read := range k.job {
-		b = k.encode(b, s.JobView(j), read)
-	}
+	b = encode(b, s.JobView(j), k.job)
 	waiting := k.waiting[:0]
 	for _, t := range j.Tasks {
 		if t.HasVolumes {
@@ -210,11 +219,7 @@ func (k *Kinds) ofTask(b []byte, t *model.Task) []byte {
 	b = language.EncodeAmounts(b, t.Request)
 	class := k.s.verdicts.ClassKey(t)
 	b = append(binary.AppendVarint(b, int64(len(class))), class...)
-	var v ref.Val = k.s.TaskView(t)
-	for _, read := range k.task {
-		b = k.encode(b, v, read)
-	}
-	return b
+	return encode(b, k.s.TaskView(t), k.task)
 }
 
 // Local says that what sites ask about a job is told by the job itself: it changes only where the job does.

@@ -73,10 +73,12 @@ func (v *Verdicts) spareText() []byte {
 
 // encodeReads appends what some reads give for a task.
 func (v *Verdicts) encodeReads(b []byte, t *model.Task, reads []rules.Read) []byte {
-	for _, r := range reads {
+	task := v.TaskView(t)
+	for i := range reads {
+		r := &reads[i]
 		switch r.Root {
 		case "task":
-			b = language.EncodeRead(b, v.TaskView(t), r)
+			b = language.EncodeRead(b, task, r)
 		case "job":
 			b = language.EncodeRead(b, v.JobView(t.Job), r)
 		case "queue":
