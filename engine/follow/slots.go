@@ -62,6 +62,7 @@ func (s *Slots) Check(used []int32) error {
 type BySlot[T any] struct {
 	kept   []T
 	cursor Cursor[int32]
+	slots  int // as many as there were at the last Follow
 }
 
 // Get is what is kept in a slot; the zero value: nothing is.
@@ -74,7 +75,7 @@ func (b *BySlot[T]) Get(slot int32) (x T) {
 
 // Set keeps something in a slot.
 func (b *BySlot[T]) Set(slot int32, x T) {
-	b.Grow(int(slot) + 1)
+	b.Grow(max(int(slot)+1, b.slots)) // at once, as the others are set as well in general
 	b.kept[slot] = x
 }
 
@@ -87,6 +88,7 @@ func (b *BySlot[T]) Grow(n int) {
 
 // Follow drops what is kept of objects that went or are others, as far as that was not done yet.
 func (b *BySlot[T]) Follow(s *Slots) {
+	b.slots = s.Len()
 	b.cursor.Follow(&s.Changed, func(slot int32) {
 		if int(slot) < len(b.kept) {
 			clear(b.kept[slot : slot+1])

@@ -103,7 +103,7 @@ func (p *pipeline) together(rows []int32) {
 
 // run takes nodes through all stages.
 func (p *pipeline) run(rows []int32) {
-	p.begin(len(p.c.Cells))
+	p.begin(len(p.c.Cells), len(rows)*len(p.c.v.Plan.predicates))
 	live := p.enter(rows)
 	left := live
 	for i := range p.stages {

@@ -1,5 +1,7 @@
 package verdict
 
+import "slices"
+
 // selection is memory for lists of nodes that grow shorter, and says which nodes were dropped from all of them.
 type selection struct {
 	arena   []int32
@@ -8,10 +10,10 @@ type selection struct {
 	marks   []uint64 // by row of the node table: the round in which it was dropped
 }
 
-// begin forgets all lists; there are that many rows.
-func (x *selection) begin(rows int) {
+// begin forgets all lists; there are that many rows, and so many entries that the lists to come may have.
+func (x *selection) begin(rows, entries int) {
 	x.round++
-	x.dropped, x.arena = x.dropped[:0], x.arena[:0]
+	x.dropped, x.arena = x.dropped[:0], slices.Grow(x.arena[:0], entries)
 	for len(x.marks) < rows {
 		x.marks = append(x.marks, 0)
 	}
