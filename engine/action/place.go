@@ -143,12 +143,26 @@ func (x *Cycle) mayAllocate(step *policy.Step, t *model.Task) bool {
 	return a.Yes
 }
 
-// find finds a node for a task and puts it there.
+// find finds a node for a task and puts it there. One that was promised a node before gives that up first, and has it again if none is
+// found.
 func (x *Cycle) find(t *model.Task) (p placed, found bool) {
 	if a := x.s.Feasible(t); !a.Yes {
 		x.taskWait(t, a.Reason(), nil)
 		return placed{}, false
 	}
+	if t.Status != model.Pipelined {
+		return x.choose(t)
+	}
+	before := x.txn.Mark()
+	x.txn.Unplace(t)
+	if p, found = x.choose(t); !found {
+		x.txn.Rollback(before)
+	}
+	return p, found
+}
+
+// choose puts a task on the best node that takes it.
+func (x *Cycle) choose(t *model.Task) (p placed, found bool) {
 	class := x.s.Class(t)
 	choice, found := class.Choose()
 	if !found {
@@ -165,9 +179,6 @@ func (x *Cycle) find(t *model.Task) (p placed, found bool) {
 		x.result.unsettled = true
 		x.taskWait(t, report.KeptFor(first), nil)
 		return placed{}, false
-	}
-	if t.Status == model.Pipelined {
-		x.txn.Unplace(t)
 	}
 	return x.put(t, choice, volumes), true
 }

@@ -29,6 +29,8 @@ func placeVerb() Verb {
 				"and the task is allocated. Only where none has are the nodes scored that will have room " +
 				"once what is being released is gone: then the task is pipelined, which promises it the place until the cycle ends, " +
 				"and the next cycle decides anew.",
+			"A task that an earlier step promised a node gives it up before it is tried again, so that it counts nowhere while it is asked " +
+				"about, and has it again if no other is found.",
 			"A task for which no node was found fails its role for the rest of the turn: other tasks of that role, if it has a name, " +
 				"are not tried and say so (`builtin/role`), as they ask for the same. " +
 				"A task that the gate `allocatable` refuses fails nobody.",

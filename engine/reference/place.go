@@ -153,11 +153,19 @@ func (x *cycle) allocatable(step *policy.Step, t *model.Task) bool {
 	return a.Yes
 }
 
-// try finds a node for a task and puts it there.
+// try finds a node for a task and puts it there. One that was promised a node before gives that up first, and has it again if none is found.
 func (x *cycle) try(t *model.Task) (p placed, found bool) {
 	if why, ok := x.feasible(t); !ok {
 		x.taskWait(t, why, nil)
 		return placed{}, false
+	}
+	if before := x.txn.Mark(); t.Status == model.Pipelined {
+		x.txn.Unplace(t)
+		defer func() {
+			if !found {
+				x.txn.Rollback(before)
+			}
+		}()
 	}
 	best, found, refused := x.choose(t)
 	if !found {
@@ -172,9 +180,6 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 	if first := x.kept.Take(t, best.row); first != nil {
 		x.taskWait(t, report.KeptFor(first), nil)
 		return placed{}, false
-	}
-	if t.Status == model.Pipelined {
-		x.txn.Unplace(t)
 	}
 	b := best.bind
 	b.Task, b.UID, b.Job, b.Queue, b.Action = t.Key, t.UID, t.Job.Key, t.Job.QueueName, x.waits.Action
