@@ -23,6 +23,11 @@ func (r *Rule) Compare(x, y *language.Key) int {
 	return x.Compare(y)
 }
 
+// QueueAge is the final order of queues.
+func QueueAge(a, b *model.Queue) int {
+	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
+}
+
 // TaskTie is the final order of tasks. Names come before UIDs: creation times are whole seconds, UIDs are random, and one manifest must
 // not get other places each time.
 func TaskTie(a, b *model.Task) int {
@@ -36,3 +41,6 @@ func TaskTie(a, b *model.Task) int {
 func JobTie(a, b *model.Job) int {
 	return cmp.Or(cmp.Compare(a.Title, b.Title), cmp.Compare(a.Key, b.Key))
 }
+
+// JobAge is the final order of jobs.
+func JobAge(a, b *model.Job) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), JobTie(a, b)) }

@@ -96,8 +96,10 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (agai
 			x.c.SetVain(t, t.BestEffort)
 			continue
 		}
+		promised := x.txn.Mark()
 		p, found := x.try(t)
 		if !found {
+			x.txn.Rollback(promised)
 			x.c.SetVain(t, t.BestEffort)
 			failed[t.Role] = true
 			x.c.SetRoleFailed(j, t.Role, true)
@@ -153,19 +155,14 @@ func (x *cycle) allocatable(step *policy.Step, t *model.Task) bool {
 	return a.Yes
 }
 
-// try finds a node for a task and puts it there. One that was promised a node before gives that up first, and has it again if none is found.
+// try finds a node for a task and puts it there. One that was promised a node before gives that up first.
 func (x *cycle) try(t *model.Task) (p placed, found bool) {
 	if why, ok := x.feasible(t); !ok {
 		x.taskWait(t, why, nil)
 		return placed{}, false
 	}
-	if before := x.txn.Mark(); t.Status == model.Pipelined {
+	if t.Status == model.Pipelined {
 		x.txn.Unplace(t)
-		defer func() {
-			if !found {
-				x.txn.Rollback(before)
-			}
-		}()
 	}
 	best, found, refused := x.choose(t)
 	if !found {

@@ -1,7 +1,6 @@
 package reference
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -123,16 +122,12 @@ func (x *cycle) firstQueue(of map[*model.Queue][]*model.Job) *model.Queue {
 			list = append(list, q)
 		}
 	}
-	sorted(x, policy.QueueOrder, list, x.Frame().OfQueue, func(a, b *model.Queue) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Name, b.Name))
-	})
+	sorted(x, policy.QueueOrder, list, x.Frame().OfQueue, policy.QueueAge)
 	return list[0]
 }
 
 func (x *cycle) sortJobs(list []*model.Job) {
-	sorted(x, policy.JobOrder, list, x.Frame().OfJobAlone, func(a, b *model.Job) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), policy.JobTie(a, b))
-	})
+	sorted(x, policy.JobOrder, list, x.Frame().OfJobAlone, policy.JobAge)
 }
 
 func (x *cycle) sortTasks(list []*model.Task) {

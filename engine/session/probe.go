@@ -146,9 +146,9 @@ func (s *Session) Before(site string, a, b Subject) (first bool, by *policy.Rule
 func (s *Session) tie(site string, a, b Subject) bool {
 	switch site {
 	case policy.QueueOrder:
-		return s.flatQueues().byAge(a.Queue, b.Queue) < 0
+		return policy.QueueAge(a.Queue, b.Queue) < 0
 	case policy.JobOrder:
-		return s.Jobs().byAge(a.Job, b.Job) < 0
+		return policy.JobAge(a.Job, b.Job) < 0
 	}
 	return policy.TaskTie(a.Task, b.Task) < 0
 }

@@ -161,7 +161,6 @@ func (m *memory) orders() map[string][]string {
 func (m *memory) afreshOrders(w *language.World) map[string][]string {
 	out := map[string][]string{}
 	queueTie := func(a, b *model.Queue) int { return a.CreatedAt.Compare(b.CreatedAt) }
-	jobTie := func(a, b *model.Job) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), policy.JobTie(a, b)) }
 	for _, r := range m.p.Rules(policy.QueueOrder) {
 		of := func(q *model.Queue) (*language.Frame, string) { return w.Frame().OfQueue(q), q.Name }
 		out[policy.QueueOrder] = sortedBy(r, w.Cluster().QueuesByName(), of, queueTie)
@@ -169,7 +168,7 @@ func (m *memory) afreshOrders(w *language.World) map[string][]string {
 	for _, r := range m.p.Rules(policy.JobOrder) {
 		jobs := slices.DeleteFunc(w.Cluster().JobsByKey(), func(j *model.Job) bool { return j.Orphan || j.Queue == nil })
 		of := func(j *model.Job) (*language.Frame, string) { return w.Frame().OfJobAlone(j), j.Key }
-		out[policy.JobOrder] = sortedBy(r, jobs, of, jobTie)
+		out[policy.JobOrder] = sortedBy(r, jobs, of, policy.JobAge)
 	}
 	return out
 }
