@@ -10,7 +10,7 @@ import (
 func (x *Cycle) admit(step *policy.Step) {
 	in := func(j *model.Job) bool { return j.Phase != model.PhasePending }
 	never := func(*model.Queue) policy.Answer { return policy.Answer{} }
-	x.walk(step, visit{in, never, func(j *model.Job) (again bool) {
+	x.walk(step, visit{idle: in, drop: never, turn: func(j *model.Job) (again bool) {
 		why := policy.Answer{Yes: true}
 		if step.Flag(policy.KeyVote) && j.HasMinResources {
 			why = x.s.Enqueueable(j)

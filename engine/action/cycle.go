@@ -98,7 +98,7 @@ func (x *Cycle) Close() {
 		}
 	}
 	x.plan.Waits = x.memory.jobs.waits()
-	if len(x.plan.Binds)+len(x.plan.Admits) == 0 {
+	if len(x.plan.Binds)+len(x.plan.Admits)+len(x.plan.Evicts) == 0 {
 		x.txn.Rollback(0)
 	}
 	for _, p := range slices.Concat(x.held, x.pipelined) {

@@ -16,12 +16,6 @@ func (x *Cycle) place(step *policy.Step) {
 	left := map[*model.Job]*taskQueue{} // of jobs that come back for another turn
 	var room taskQueue
 	x.kept = nil
-	overused := func(q *model.Queue) policy.Answer {
-		if !step.Gate(policy.Overused) {
-			return policy.Answer{}
-		}
-		return x.s.Overused(q)
-	}
 	settled := func(j *model.Job) bool {
 		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending &&
 			x.awaited(step, j).IsZero()
@@ -44,7 +38,7 @@ func (x *Cycle) place(step *policy.Step) {
 		}
 		return again
 	}
-	x.walk(step, visit{settled, overused, func(j *model.Job) (again bool) {
+	x.walk(step, visit{idle: settled, drop: x.overused(step), turn: func(j *model.Job) (again bool) {
 		placed := j.PlacedNow
 		if take(j) {
 			return true
@@ -56,6 +50,16 @@ func (x *Cycle) place(step *policy.Step) {
 		x.await(step, j)
 		return false
 	}})
+}
+
+// overused asks the gate of that name, if the step heeds it.
+func (x *Cycle) overused(step *policy.Step) func(q *model.Queue) policy.Answer {
+	return func(q *model.Queue) policy.Answer {
+		if !step.Gate(policy.Overused) {
+			return policy.Answer{}
+		}
+		return x.s.Overused(q)
+	}
 }
 
 // preemptive asks the gate of that name for the tasks that are to be placed.

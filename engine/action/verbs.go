@@ -15,5 +15,6 @@ func verbs() []verb {
 	return []verb{
 		{policy.Admit, (*Cycle).admit},
 		{policy.Place, (*Cycle).place},
+		{policy.Displace, (*Cycle).displace},
 	}
 }

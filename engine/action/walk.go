@@ -10,6 +10,8 @@ import (
 
 // visit is what a verb does with the jobs of a step.
 type visit struct {
+	// begin is called before the first turn; nil: there is nothing to do.
+	begin func()
 	// idle says that there is nothing to do for a job: it is not even put in order.
 	idle func(*model.Job) bool
 	// drop says whether to leave the rest of a queue, and why.
@@ -23,6 +25,10 @@ type visit struct {
 func (x *Cycle) walk(step *policy.Step, v visit) {
 	jobs, queues := x.memory.jobs.of(step), x.s.Queues()
 	for _, q := range jobs.begin(func(j *model.Job) bool { return !v.idle(j) && x.jobPasses(step, policy.KeyJobs, j) }) {
+		if v.begin != nil {
+			v.begin()
+			v.begin = nil
+		}
 		queues.Put(q)
 	}
 	for {
@@ -57,7 +63,7 @@ func (x *Cycle) try(j *model.Job, v visit) (again, effect bool) {
 	content := x.c.Content()
 	again = v.turn(j)
 	effect = again || x.result.unsettled || x.c.Content() != content
-	if effect && len(x.plan.Binds)+len(x.plan.Admits) > 0 {
+	if effect && len(x.plan.Binds)+len(x.plan.Admits)+len(x.plan.Evicts) > 0 {
 		x.txn.Commit() // the cycle will not be undone as a whole
 	}
 	return again, effect

@@ -194,7 +194,7 @@ func jobFields() []*rules.Member {
 		count("readyTasks", "allocatedTasks and Succeeded", FromState, rules.ByStep, (*model.Job).Ready),
 		count("validTasks", "readyTasks, Pipelined and Pending", FromState, rules.ByStep, (*model.Job).Valid),
 		count("runningTasks", "status Running", FromState, rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Running] }),
-		count("releasingTasks", "status Releasing", FromState, rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Releasing] }),
+		count("releasingTasks", "status Releasing", FromState, rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Releasing] + j.Counts[model.Gone] }),
 		count("succeededTasks", "status Succeeded", FromState, rules.ByObject, func(j *model.Job) int64 { return j.Counts[model.Succeeded] }),
 		count("failedTasks", "status Failed", FromState, rules.ByObject, func(j *model.Job) int64 { return j.Counts[model.Failed] }),
 		count("placedNow", "allocated or pipelined in this cycle", FromState, rules.ByStep, func(j *model.Job) int64 { return j.PlacedNow }),

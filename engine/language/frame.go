@@ -2,6 +2,7 @@ package language
 
 import (
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -146,6 +147,8 @@ func (f *Frame) Parent() cel.Activation { return nil }
 // Subject names what the frame is about, for error reports.
 func (f *Frame) Subject() string {
 	switch {
+	case f.Victim != nil && f.Preemptor != nil:
+		return f.Victim.(*TaskView).Of.Key + " for " + f.Preemptor.(*TaskView).Of.Key
 	case f.Task != nil && f.Node != nil:
 		return f.Task.(*TaskView).Of.Key + " on " + f.Node.(*NodeView).Of.Name
 	case f.Task != nil:
@@ -228,6 +231,12 @@ func (f *Frame) OfJobAlone(j *model.Job) *Frame {
 func (f *Frame) OfTaskAlone(t *model.Task) *Frame {
 	f.Task = f.World.TaskView(t)
 	return f
+}
+
+// OfVictim fills a frame's preemptor with its job, its victim and its scope, but not its queue.
+func (f *Frame) OfVictim(preemptor, victim *model.Task, scope string) *Frame {
+	f.Preemptor, f.Victim, f.Scope = f.World.TaskView(preemptor), f.World.TaskView(victim), types.String(scope)
+	return f.OfJobAlone(preemptor.Job)
 }
 
 // OfRequest fills a frame's request.

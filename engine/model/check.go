@@ -92,6 +92,8 @@ func (c *Cluster) checkSpot(t *Task) error {
 	switch {
 	case t.Status >= NumStatus:
 		return errors.New("no such status")
+	case t.Status == Gone:
+		return errors.New("is taken for gone, though no step looks ahead")
 	case t.Status == Pending && (t.NodeName != "" || t.GPUs != nil):
 		return fmt.Errorf("is on node %q with devices %v", t.NodeName, t.GPUs)
 	case !t.Status.onNode() && t.Node != NoNode:
@@ -202,7 +204,7 @@ func (c *Cluster) checkNodes() error {
 			continue
 		case Releasing:
 			w.releasing.add(t.Request)
-		case Pending, Allocated, Binding, Bound, Running, Succeeded, Failed, Unknown, NumStatus:
+		case Pending, Allocated, Binding, Bound, Running, Succeeded, Failed, Unknown, Gone, NumStatus:
 		}
 		w.used.add(t.Request)
 		w.count++

@@ -151,6 +151,7 @@ const (
 	Succeeded
 	Failed
 	Unknown
+	Gone // Releasing, and while a step looks ahead as if it were gone already
 	NumStatus
 )
 

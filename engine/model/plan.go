@@ -25,6 +25,7 @@ type Plan struct {
 
 	Admits    []Admit       `json:"admits,omitempty"`
 	Binds     []Bind        `json:"binds,omitempty"`
+	Evicts    []Evict       `json:"evicts,omitempty"`
 	Pipelines []Bind        `json:"pipelines,omitempty"` // promised on what is being released; decided anew next cycle
 	Holds     []Bind        `json:"holds,omitempty"`     // allocated for a job that waits for its pipelined rest; no bind
 	Waits     []Wait        `json:"waits,omitempty"`
@@ -63,6 +64,25 @@ type Bind struct {
 	RunnerUpScore float64      `json:"runnerUpScore,omitempty"`
 	Feasible      int          `json:"feasible"` // nodes chosen from
 	Reason        Reason       `json:"reason"`
+}
+
+// Evict takes a task off its node, with what it is for and why this one.
+type Evict struct {
+	Task  string `json:"task"`
+	UID   string `json:"uid,omitempty"`
+	Job   string `json:"job"`
+	Queue string `json:"queue"`
+	Node  string `json:"node"`
+	// For is the task for which room is made, ForJob and ForQueue its job and queue; "" where the task goes for no other's sake.
+	For      string `json:"for,omitempty"`
+	ForJob   string `json:"forJob,omitempty"`
+	ForQueue string `json:"forQueue,omitempty"`
+	Action   string `json:"action"`
+	// Reason is the first row that lets it go; Rows are all that do, as table/rule.
+	Reason Reason   `json:"reason"`
+	Rows   []string `json:"rows,omitempty"`
+	// Needed is what refuses the node to the task for which it goes, were it spared.
+	Needed Reason `json:"needed,omitzero"`
 }
 
 // RowScore is one row's part of a score, after normalisation, rounding and weight.

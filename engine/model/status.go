@@ -15,7 +15,7 @@ func (s Status) String() string {
 		return "Bound"
 	case Running:
 		return "Running"
-	case Releasing:
+	case Releasing, Gone:
 		return "Releasing"
 	case Succeeded:
 		return "Succeeded"
@@ -32,10 +32,16 @@ func (s Status) HoldsResources() bool {
 }
 
 // onNode is true of a task that is counted on its node, if it has one.
-func (s Status) onNode() bool { return s != Pending && s != Succeeded && s != Failed }
+func (s Status) onNode() bool { return s != Pending && s != Succeeded && s != Failed && s != Gone }
 
 // HoldsResources is true of a task of the allocated class: Allocated, Binding, Bound, Running.
 func (t *Task) HoldsResources() bool { return t.Status.HoldsResources() }
+
+// MayGo is true of a task that can be evicted at all: it is ours, holds a place on a node, and has a queue.
+func (t *Task) MayGo() bool {
+	holds := t.Status == Binding || t.Status == Bound || t.Status == Running || t.Status == Unknown
+	return holds && !t.Foreign && t.Job.Queue != nil
+}
 
 // Waits is true of a task that has no place, or is only promised one.
 func (t *Task) Waits() bool { return t.Status == Pending || t.Status == Pipelined }

@@ -126,6 +126,25 @@ func (x *Txn) Evict(t *Task) {
 	}
 }
 
+// Leave takes a task that can be evicted, or is Releasing already, for gone, so that a step can look ahead.
+func (x *Txn) Leave(t *Task) {
+	if x.c.promise(t.Status == Releasing || t.MayGo(), "take for gone", t, "is Releasing or can be evicted") {
+		to := t.spot()
+		to.status, to.node = Gone, NoNode
+		x.step(t, to, 0)
+	}
+}
+
+// Return gives a task that is taken for gone a status on its node back: that of before, or Releasing.
+func (x *Txn) Return(t *Task, status Status) {
+	row, ok := x.c.Nodes.Index[t.NodeName]
+	if x.c.promise(t.Status == Gone && ok, "return", t, "is taken for gone from a node that is there") {
+		to := t.spot()
+		to.status, to.node = status, row
+		x.step(t, to, 0)
+	}
+}
+
 func (x *Txn) step(t *Task, to spot, placed int64) {
 	j := t.Job
 	x.log = Append(x.log, step{content: x.c.content, task: t, was: t.spot(), job: j, placed: j.PlacedNow})

@@ -52,6 +52,20 @@ func (p *Policy) Rules(site string) []*Rule { return p.rules[site] }
 // Attributes lists the computed fields, in tier order.
 func (p *Policy) Attributes() []*Attribute { return p.attributes }
 
+// PlacingAfter lists the steps of a pipeline that come after one and place tasks.
+func (p *Policy) PlacingAfter(step *Step) (out []*Step) {
+	after := false
+	for _, a := range p.Actions {
+		for _, s := range a.Steps {
+			if after && s.Verb.Name == Place {
+				out = append(out, s)
+			}
+			after = after || s == step
+		}
+	}
+	return out
+}
+
 // RuleCount is how many rows there are.
 func (p *Policy) RuleCount() int { return len(p.All) }
 

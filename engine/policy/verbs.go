@@ -24,14 +24,14 @@ type Verb struct {
 }
 
 // Verbs lists every verb of this version.
-func Verbs() []Verb { return []Verb{admitVerb(), placeVerb()} }
+func Verbs() []Verb { return []Verb{admitVerb(), placeVerb(), displaceVerb()} }
 
 // LaterVerbs are the verbs that are known by name, but not in this version.
-func LaterVerbs() []string { return []string{"displace", "evict"} }
+func LaterVerbs() []string { return []string{"evict"} }
 
 // LaterActions are Volcano's actions that are known by name, but not in this version.
 func LaterActions() []string {
-	return []string{"preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"}
+	return []string{"shuffle", "gangpreempt", "gangreclaim"}
 }
 
 // Asks says whether the verb asks one of some sites.

@@ -24,7 +24,7 @@ func (x *cycle) close() {
 	}
 	report.Queues(x.c, x.plan)
 	for _, j := range report.ByQueue(x.c) {
-		x.plan.Waits = append(x.plan.Waits, x.waits.List(j, x.places[j], x.sortTasks)...)
+		x.plan.Waits = append(x.plan.Waits, x.waits.List(j, x.places[j], x.SortTasks)...)
 	}
 	for _, p := range x.held {
 		if p.task.Status == model.Allocated {
@@ -42,21 +42,21 @@ func (x *cycle) close() {
 		}
 	}
 	x.txn.Commit()
-	x.plan.Errors = x.Faults()
+	x.plan.Errors, x.plan.Warnings = x.Faults(), x.Warnings
 	x.c.CloseCycle()
 }
 
 // feasible says whether a task could be placed somewhere.
 func (x *cycle) feasible(t *model.Task) (why model.Reason, ok bool) {
-	a := x.all(policy.TaskFeasible, x.Frame().OfTask(t))
+	a := x.All(policy.TaskFeasible, x.Frame().OfTask(t))
 	return a.Reason(), a.Yes
 }
 
 // whole says whether the placements of a job may be kept.
 func (x *cycle) whole(j *model.Job) (why model.Reason, ok bool) {
-	a := x.all(policy.JobValid, x.Frame().OfJob(j))
+	a := x.All(policy.JobValid, x.Frame().OfJob(j))
 	if a.Yes {
-		a = x.all(policy.JobReady, x.Frame().OfJob(j))
+		a = x.All(policy.JobReady, x.Frame().OfJob(j))
 	}
 	return a.Reason(), a.Yes
 }

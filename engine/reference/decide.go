@@ -6,13 +6,14 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/kept"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/reference/answers"
 	"github.com/celsius-scheduler/celsius/engine/reference/values"
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // cycle is the work of one cycle.
 type cycle struct {
-	*values.Values
+	*answers.Answers
 	c        *model.Cluster
 	p        *policy.Policy
 	plan     *model.Plan
@@ -35,7 +36,7 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 	}
 	x := &cycle{c: c, p: p, txn: c.Begin(), waits: report.NewWaits(), places: map[*model.Job]int{}}
 	x.plan = &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
-	x.Values = values.New(c, p, now, r.settled, x.starving)
+	x.Values = values.New(c, p, now, r.settled, x.Starving)
 	x.Settle()
 	if p.Mode != "Paused" {
 		for _, a := range p.Actions {
@@ -48,14 +49,14 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 
 // verbs says how the step of each verb is run.
 func verbs() map[string]func(*cycle, *policy.Step) {
-	return map[string]func(*cycle, *policy.Step){policy.Admit: (*cycle).admit, policy.Place: (*cycle).place}
+	return map[string]func(*cycle, *policy.Step){policy.Admit: (*cycle).admit, policy.Place: (*cycle).place, policy.Displace: (*cycle).displace}
 }
 
 func (x *cycle) run(a *policy.Action) {
 	x.waits.Action = a.Name
 	x.World().Run(a.Name)
 	for _, step := range a.Steps {
-		if !x.condition(step.Condition(policy.KeyWhen), x.Frame(), "") {
+		if !x.Condition(step.Condition(policy.KeyWhen), x.Frame(), "") {
 			continue
 		}
 		verbs()[step.Verb.Name](x, step)
@@ -70,13 +71,13 @@ func (x *cycle) walk(
 ) {
 	jobs, places := map[*model.Queue][]*model.Job{}, map[*model.Queue]int{}
 	for _, j := range x.c.JobsByKey() {
-		if report.MayWait(j) && j.Seated() && !idle(j) && x.jobPasses(step, j) {
+		if report.MayWait(j) && j.Seated() && !idle(j) && x.JobPasses(step, j) {
 			jobs[j.Queue] = append(jobs[j.Queue], j)
 		}
 	}
 	for len(jobs) > 0 {
-		q := x.firstQueue(jobs)
-		x.sortJobs(jobs[q])
+		q := x.FirstQueue(jobs)
+		x.SortJobs(jobs[q])
 		why, taken := drop(q), jobs[q][:1]
 		if why.Yes {
 			taken = jobs[q]
@@ -108,7 +109,7 @@ func (x *cycle) admit(step *policy.Step) {
 	x.walk(step, in, never, func(j *model.Job) bool {
 		answer := policy.Answer{Yes: true}
 		if step.Flag(policy.KeyVote) && j.HasMinResources {
-			answer = x.vote(policy.JobEnqueueable, x.Frame().OfJob(j))
+			answer = x.Vote(policy.JobEnqueueable, x.Frame().OfJob(j))
 		}
 		why := answer.Reason()
 		if !answer.Yes {

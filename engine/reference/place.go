@@ -20,18 +20,12 @@ type placed struct {
 // place walks queues, jobs and tasks in order and puts tasks on nodes.
 func (x *cycle) place(step *policy.Step) {
 	left := map[*model.Job][]*model.Task{} // of jobs that come back for another turn
-	overused := func(q *model.Queue) policy.Answer {
-		if !step.Gate(policy.Overused) {
-			return policy.Answer{}
-		}
-		return x.any(policy.Overused, x.Frame().OfQueue(q))
-	}
 	settled := func(j *model.Job) bool {
 		return j.TaskCount() > 0 && j.Counts[model.Pending]+j.Counts[model.Pipelined] == 0 && j.Phase != model.PhasePending &&
 			x.awaited(step, j).IsZero()
 	}
 	x.kept = nil
-	x.walk(step, settled, overused, func(j *model.Job) (again bool) {
+	x.walk(step, settled, x.overused(step), func(j *model.Job) (again bool) {
 		before := j.PlacedNow
 		if x.take(step, j, left) {
 			return true
@@ -45,6 +39,27 @@ func (x *cycle) place(step *policy.Step) {
 	})
 }
 
+// overused asks the gate of that name, if the step heeds it.
+func (x *cycle) overused(step *policy.Step) func(q *model.Queue) policy.Answer {
+	return func(q *model.Queue) policy.Answer {
+		if !step.Gate(policy.Overused) {
+			return policy.Answer{}
+		}
+		return x.Any(policy.Overused, x.Frame().OfQueue(q))
+	}
+}
+
+// tasksOf are those of a job that a step is about, in order.
+func (x *cycle) tasksOf(step *policy.Step, j *model.Job) (tasks []*model.Task) {
+	for _, t := range j.Tasks {
+		if x.TaskPasses(step, t) {
+			tasks = append(tasks, t)
+		}
+	}
+	x.SortTasks(tasks)
+	return tasks
+}
+
 // take gives one job the floor, if it may have it.
 func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*model.Task) (again bool) {
 	tasks, known := left[j]
@@ -52,12 +67,7 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 		if x.refused(j, policy.JobValid, x.Frame().OfJob(j)) {
 			return false
 		}
-		for _, t := range j.Tasks {
-			if x.taskPasses(step, t) {
-				tasks = append(tasks, t)
-			}
-		}
-		x.sortTasks(tasks)
+		tasks = x.tasksOf(step, j)
 	}
 	if len(tasks) == 0 || step.Gate(policy.Preemptive) && x.refused(j, policy.Preemptive, x.Frame().OfJob(j).OfRequest(tasks[0].Request)) {
 		return false
@@ -70,7 +80,7 @@ func (x *cycle) take(step *policy.Step, j *model.Job, left map[*model.Job][]*mod
 
 // refused asks a gate about a job, and notes why it does not hold.
 func (x *cycle) refused(j *model.Job, gate string, f *language.Frame) bool {
-	a := x.all(gate, f)
+	a := x.All(gate, f)
 	if !a.Yes {
 		x.jobWait(j, a.Reason())
 	}
@@ -84,7 +94,7 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (agai
 	var done []placed
 	failed := map[string]bool{}
 	for over := false; len(tasks) > 0 && !over; {
-		x.sortTasks(tasks)
+		x.SortTasks(tasks)
 		t := tasks[0]
 		tasks = tasks[1:]
 		if t.Role != "" && failed[t.Role] {
@@ -103,7 +113,7 @@ func (x *cycle) turn(step *policy.Step, j *model.Job, tasks []*model.Task) (agai
 			x.c.SetVain(t, t.BestEffort)
 			failed[t.Role] = true
 			x.c.SetRoleFailed(j, t.Role, true)
-			over = !x.condition(step.Condition(policy.KeyOnNoNode), x.Frame().OfJob(j), "job "+j.Key+": ")
+			over = !x.Condition(step.Condition(policy.KeyOnNoNode), x.Frame().OfJob(j), "job "+j.Key+": ")
 			continue
 		}
 		if done = append(done, p); step.Word(policy.KeyCommit) == "task" {
@@ -129,9 +139,9 @@ func (x *cycle) turnOver(step *policy.Step, j *model.Job) bool {
 	case "oneTask":
 		return true
 	case "untilReady":
-		return x.all(policy.JobReady, x.Frame().OfJob(j)).Yes
+		return x.All(policy.JobReady, x.Frame().OfJob(j)).Yes
 	case "untilFed":
-		return !x.starving(j)
+		return !x.Starving(j)
 	}
 	return false
 }
@@ -141,11 +151,11 @@ func (x *cycle) allocatable(step *policy.Step, t *model.Task) bool {
 	if !step.Gate(policy.Allocatable) {
 		return true
 	}
-	a := x.all(policy.Allocatable, x.Frame().OfTask(t))
+	a := x.All(policy.Allocatable, x.Frame().OfTask(t))
 	if !a.Yes {
 		why := a.Reason()
 		for _, dim := range x.c.Nodes.Dims() {
-			if never := x.neverFits(t, dim); never != "" && len(x.c.Nodes.ByOrder()) > 0 {
+			if never := x.NeverFits(t, dim); never != "" && len(x.c.Nodes.ByOrder()) > 0 {
 				why.Text += "; " + never
 				break
 			}
@@ -164,27 +174,27 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 	if t.Status == model.Pipelined {
 		x.txn.Unplace(t)
 	}
-	best, found, refused := x.choose(t)
+	best, found, refused := x.Choose(t)
 	if !found {
 		x.taskWait(t, report.NoNode(policy.Predicates, refused), refused)
 		return placed{}, false
 	}
-	volumes, err := x.World().Bindings(t, best.row)
+	volumes, err := x.World().Bindings(t, best.Row)
 	if err != nil {
 		x.taskWait(t, report.Builtin("volumes", err.Error()), nil)
 		return placed{}, false
 	}
-	if first := x.kept.Take(t, best.row); first != nil {
+	if first := x.kept.Take(t, best.Row); first != nil {
 		x.taskWait(t, report.KeptFor(first), nil)
 		return placed{}, false
 	}
-	b := best.bind
+	b := best.Bind
 	b.Task, b.UID, b.Job, b.Queue, b.Action = t.Key, t.UID, t.Job.Key, t.Job.QueueName, x.waits.Action
-	b.GPUs, b.Volumes = x.devices(t, best), volumes
-	if best.later {
-		x.txn.Pipeline(t, best.row, b.GPUs)
+	b.GPUs, b.Volumes = x.Devices(t, best), volumes
+	if best.Later {
+		x.txn.Pipeline(t, best.Row, b.GPUs)
 	} else {
-		x.txn.Allocate(t, best.row, b.GPUs)
+		x.txn.Allocate(t, best.Row, b.GPUs)
 	}
 	x.txn.Reserve(t, volumes)
 	x.waits.Set(t.Job, t, nil)
@@ -193,13 +203,13 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 
 // finish ends a turn: kept where jobReady holds, held until the cycle ends where jobPipelined does, else undone.
 func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept.Places, done []placed) (keep bool) {
-	ready := x.all(policy.JobReady, x.Frame().OfJob(j))
+	ready := x.All(policy.JobReady, x.Frame().OfJob(j))
 	if ready.Yes {
 		x.keep(done)
 		x.waits.Set(j, nil, nil)
 		return true
 	}
-	pipelined := x.vote(policy.JobPipelined, x.Frame().OfJob(j))
+	pipelined := x.Vote(policy.JobPipelined, x.Frame().OfJob(j))
 	if pipelined.Yes && len(done) > 0 {
 		x.hold(done)
 		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
@@ -226,7 +236,7 @@ func (x *cycle) keep(done []placed) {
 	for _, p := range done {
 		x.bind(p)
 	}
-	if len(done) == 0 || !x.all(policy.JobReady, x.Frame().OfJob(done[0].task.Job)).Yes {
+	if len(done) == 0 || !x.All(policy.JobReady, x.Frame().OfJob(done[0].task.Job)).Yes {
 		return
 	}
 	for _, p := range x.held {
@@ -278,7 +288,7 @@ func (x *cycle) await(step *policy.Step, j *model.Job) {
 	if x.kept == nil {
 		var gate func(*model.Task) bool
 		if step.Gate(policy.Allocatable) {
-			gate = func(t *model.Task) bool { return x.all(policy.Allocatable, x.Frame().OfTask(t)).Yes }
+			gate = func(t *model.Task) bool { return x.All(policy.Allocatable, x.Frame().OfTask(t)).Yes }
 		}
 		x.kept = kept.New(x.c, gate)
 	}

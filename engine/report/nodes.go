@@ -26,6 +26,11 @@ func Insufficient(name, never string) model.NodeCount {
 	return refused("fit", "Insufficient "+name)
 }
 
+// Refused is why one node is refused that is counted so.
+func Refused(n model.NodeCount) model.Reason {
+	return model.Reason{Site: "predicates", Table: n.Table, Rule: n.Rule, Text: n.Text}
+}
+
 func refused(rule, text string) model.NodeCount {
 	return model.NodeCount{Table: "builtin", Rule: rule, Text: text}
 }

@@ -68,7 +68,7 @@ func (w *World) RunFor(o RunOptions) (*Report, error) {
 }
 
 // moves says whether a plan changes anything.
-func moves(plan *model.Plan) bool { return len(plan.Admits)+len(plan.Binds) > 0 }
+func moves(plan *model.Plan) bool { return len(plan.Admits)+len(plan.Binds)+len(plan.Evicts) > 0 }
 
 // news says whether a cycle's lines tell people anything that those of another did not.
 func news(plan *model.Plan, lines, before []decision) bool {

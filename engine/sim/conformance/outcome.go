@@ -91,6 +91,9 @@ func (c *Case) outcome(state *model.Cluster, plan *model.Plan) *Outcome {
 	for _, b := range plan.Pipelines {
 		o.Pipelined[b.Task] = b.Node
 	}
+	for _, e := range plan.Evicts {
+		o.Evicts = append(o.Evicts, e.Task)
+	}
 	o.phases(c, plan)
 	for _, j := range state.Jobs {
 		if j.Orphan {

@@ -1,4 +1,4 @@
-package reference
+package answers
 
 import (
 	"cmp"
@@ -14,11 +14,11 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// choice is a node that was found for a task.
-type choice struct {
-	row   int32
-	later bool // it fits only when what is being released is gone
-	bind  model.Bind
+// Choice is a node that was found for a task.
+type Choice struct {
+	Row   int32
+	Later bool // it fits only when what is being released is gone
+	Bind  model.Bind
 }
 
 // refusal is why a node does not take a task: a row, or what is built in.
@@ -27,13 +27,13 @@ type refusal struct {
 	builtin model.NodeCount
 }
 
-// choose takes the node with the largest score among those that fit now, or, where there are none, among those that fit later; of
+// Choose takes the node with the largest score among those that fit now, or, where there are none, among those that fit later; of
 // equals the first in the order of nodes. Where there is none it says why.
-func (x *cycle) choose(t *model.Task) (best choice, found bool, refused []model.NodeCount) {
+func (x *Answers) Choose(t *model.Task) (best Choice, found bool, refused []model.NodeCount) {
 	var now, later []int32
 	reasons := map[refusal][]int32{}
 	for _, row := range x.c.Nodes.ByOrder() {
-		why, refuses := x.refuses(t, row)
+		why, refuses := x.Refuses(t, row)
 		switch {
 		case refuses:
 			reasons[why] = append(reasons[why], row)
@@ -45,23 +45,19 @@ func (x *cycle) choose(t *model.Task) (best choice, found bool, refused []model.
 	}
 	from := now
 	if len(now) == 0 {
-		from, best.later = later, true
+		from, best.Later = later, true
 	}
 	if len(from) == 0 {
-		return choice{}, false, x.histogram(t, reasons)
+		return Choice{}, false, x.histogram(t, reasons)
 	}
 	scores, totals := x.score(t, from)
-	byScore := make([]int, len(from))
-	for i := range from {
-		byScore[i] = i
-	}
-	slices.SortStableFunc(byScore, func(a, b int) int { return cmp.Compare(totals[b], totals[a]) })
+	byScore := descending(totals)
 	name := func(i int) string { return x.c.Nodes.Rows[from[i]].Name }
 	first := byScore[0]
-	best.row = from[first]
-	best.bind = model.Bind{Node: name(first), Score: totals[first], Feasible: len(from), Reason: report.OnlyNode(policy.Predicates)}
+	best.Row = from[first]
+	best.Bind = model.Bind{Node: name(first), Score: totals[first], Feasible: len(from), Reason: report.OnlyNode(policy.Predicates)}
 	if len(from) > 1 {
-		next, b := byScore[1], &best.bind
+		next, b := byScore[1], &best.Bind
 		b.RunnerUp, b.RunnerUpScore, b.Scores = name(next), totals[next], scores[first]
 		b.Reason = report.Preferred(policy.Scores, b, scores[next])
 		b.Reason.Text = string(report.AppendPreferred(nil, b))
@@ -69,8 +65,8 @@ func (x *cycle) choose(t *model.Task) (best choice, found bool, refused []model.
 	return best, true, nil
 }
 
-// refuses says why a node does not take a task, now or later: the first row of predicates that says no, or what is built in.
-func (x *cycle) refuses(t *model.Task, row int32) (why refusal, refuses bool) {
+// Refuses says why a node does not take a task, now or later: the first row of predicates that says no, or what is built in.
+func (x *Answers) Refuses(t *model.Task, row int32) (why refusal, refuses bool) {
 	if !x.c.Nodes.Rows[row].Ready {
 		return refusal{builtin: report.NotReady()}, true
 	}
@@ -83,7 +79,7 @@ func (x *cycle) refuses(t *model.Task, row int32) (why refusal, refuses bool) {
 	if !x.c.Nodes.FitsIdle(t.InitRequest, row) {
 		for _, dim := range x.c.Nodes.Dims() {
 			if t.InitRequest.Has(dim) && t.InitRequest[dim] > x.c.Nodes.FutureIdle(dim, row)+model.Slack {
-				return refusal{builtin: report.Insufficient(x.c.Dims.Name(dim), x.neverFits(t, dim))}, true
+				return refusal{builtin: report.Insufficient(x.c.Dims.Name(dim), x.NeverFits(t, dim))}, true
 			}
 		}
 	}
@@ -94,13 +90,13 @@ func (x *cycle) refuses(t *model.Task, row int32) (why refusal, refuses bool) {
 }
 
 // fitsNow says that a node has room for a task, devices included, before anything that is being released is gone.
-func (x *cycle) fitsNow(t *model.Task, row int32) bool {
+func (x *Answers) fitsNow(t *model.Task, row int32) bool {
 	return x.c.Nodes.FitsIdle(t.InitRequest, row) && len(devices.Rooms(&x.c.Nodes, t, row, false)) >= int(t.GPUCount)
 }
 
 // score asks all rows of scores about a task on the nodes that are chosen from: each row's part by node, and their sums. Rows without
 // normalisation are added up first.
-func (x *cycle) score(t *model.Task, group []int32) (parts [][]model.RowScore, totals []float64) {
+func (x *Answers) score(t *model.Task, group []int32) (parts [][]model.RowScore, totals []float64) {
 	parts, totals = make([][]model.RowScore, len(group)), make([]float64, len(group))
 	var normalised [][]float64
 	x.World().Among(t, group, func() {
@@ -140,7 +136,7 @@ func add(to, values []float64) {
 }
 
 // histogram counts the nodes by what refused them, most nodes first; among equals rows come in their order, then what is built in.
-func (x *cycle) histogram(t *model.Task, refused map[refusal][]int32) (out []model.NodeCount) {
+func (x *Answers) histogram(t *model.Task, refused map[refusal][]int32) (out []model.NodeCount) {
 	place := func(r refusal) int {
 		if r.rule == nil {
 			return math.MaxInt
@@ -165,8 +161,8 @@ func (x *cycle) histogram(t *model.Task, refused map[refusal][]int32) (out []mod
 	return out
 }
 
-// neverFits says of a task that asks for more of a dimension than any node has when it is empty that it does; "" of any other.
-func (x *cycle) neverFits(t *model.Task, dim int) string {
+// NeverFits says of a task that asks for more of a dimension than any node has when it is empty that it does; "" of any other.
+func (x *Answers) NeverFits(t *model.Task, dim int) string {
 	largest := 0.0
 	for _, row := range x.c.Nodes.ByOrder() {
 		largest = max(largest, x.c.Nodes.AllocatableOf(row).Get(dim))
@@ -174,14 +170,64 @@ func (x *cycle) neverFits(t *model.Task, dim int) string {
 	return report.NeverFits(x.c.Dims, t, dim, largest)
 }
 
-// devices chooses the devices of a node by the sums of deviceScores.
-func (x *cycle) devices(t *model.Task, on choice) []int {
-	return devices.Choose(&x.c.Nodes, t, on.row, on.later, func(place int) (sum float64, asked bool) {
+// Devices chooses the devices of a node by the sums of deviceScores.
+func (x *Answers) Devices(t *model.Task, on Choice) []int {
+	return devices.Choose(&x.c.Nodes, t, on.Row, on.Later, func(place int) (sum float64, asked bool) {
 		for _, r := range x.p.Rules(policy.DeviceScores) {
-			if v := x.Number(r, x.Frame().OfTask(t).OnNode(on.row).OnDevice(place)); !math.IsNaN(v) {
+			if v := x.Number(r, x.Frame().OfTask(t).OnNode(on.Row).OnDevice(place)); !math.IsNaN(v) {
 				sum, asked = sum+v*r.Weight, true
 			}
 		}
 		return sum, asked
 	})
+}
+
+// Curable says whether a node could take a task if others left it: it is ready, and no row of predicates refuses it but those that an
+// eviction may cure.
+func (x *Answers) Curable(t *model.Task, row int32) bool {
+	if !x.c.Nodes.Rows[row].Ready {
+		return false
+	}
+	return !slices.ContainsFunc(x.p.Predicates(), func(r *policy.Rule) bool {
+		return x.Opinion(r, x.Frame().OfTask(t).OnNode(row)) == language.No && !r.Curable
+	})
+}
+
+// RefusesLater says why a node does not take a task though all that is being released were gone, and what is promised taken.
+func (x *Answers) RefusesLater(t *model.Task, row int32) (why model.Reason, refuses bool) {
+	f := x.Frame().OfTask(t).OnNode(row)
+	for _, r := range x.p.Predicates() {
+		if x.Opinion(r, f) == language.No {
+			return policy.Answer{Rule: r, Text: x.Text(r, f)}.Reason(), true
+		}
+	}
+	for _, dim := range x.c.Nodes.Dims() {
+		if t.InitRequest.Has(dim) && t.InitRequest[dim] > x.c.Nodes.FutureIdle(dim, row)+model.Slack {
+			return report.Refused(report.Insufficient(x.c.Dims.Name(dim), x.NeverFits(t, dim))), true
+		}
+	}
+	if len(devices.Rooms(&x.c.Nodes, t, row, true)) < int(t.GPUCount) {
+		return report.Refused(report.TooFewDevices()), true
+	}
+	return model.Reason{}, false
+}
+
+// ByScore puts nodes in the order of a task's scores, the best first; of equals the first in the order of nodes.
+func (x *Answers) ByScore(t *model.Task, nodes []int32) []int32 {
+	_, totals := x.score(t, nodes)
+	out := make([]int32, len(nodes))
+	for i, place := range descending(totals) {
+		out[i] = nodes[place]
+	}
+	return out
+}
+
+// descending lists the places of some numbers, the largest first, of equals the first.
+func descending(numbers []float64) []int {
+	places := make([]int, len(numbers))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(numbers[b], numbers[a]) })
+	return places
 }

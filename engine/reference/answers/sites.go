@@ -1,4 +1,4 @@
-package reference
+package answers
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
-// all wants every row to agree; the first that says no is the answer.
-func (x *cycle) all(site string, f *language.Frame) policy.Answer {
+// All wants every row to agree; the first that says no is the answer.
+func (x *Answers) All(site string, f *language.Frame) policy.Answer {
 	for _, r := range x.p.Rules(site) {
 		if x.Opinion(r, f) == language.No {
 			return policy.Answer{Rule: r, Text: x.Text(r, f)}
@@ -24,8 +24,8 @@ func (x *cycle) all(site string, f *language.Frame) policy.Answer {
 	return policy.Answer{Yes: true}
 }
 
-// any wants one row that says yes.
-func (x *cycle) any(site string, f *language.Frame) policy.Answer {
+// Any wants one row that says yes.
+func (x *Answers) Any(site string, f *language.Frame) policy.Answer {
 	for _, r := range x.p.Rules(site) {
 		if x.Opinion(r, f) == language.Yes {
 			return policy.Answer{Yes: true, Rule: r, Text: x.Text(r, f)}
@@ -34,8 +34,8 @@ func (x *cycle) any(site string, f *language.Frame) policy.Answer {
 	return policy.Answer{}
 }
 
-// vote goes tier by tier: a refusal is final, else a permit is; nobody: permit.
-func (x *cycle) vote(site string, f *language.Frame) policy.Answer {
+// Vote goes tier by tier: a refusal is final, else a permit is; nobody: permit.
+func (x *Answers) Vote(site string, f *language.Frame) policy.Answer {
 	permit := policy.Answer{Yes: true}
 	for _, r := range x.p.Rules(site) {
 		if permit.Rule != nil && r.Tier != permit.Rule.Tier {
@@ -54,8 +54,8 @@ func (x *cycle) vote(site string, f *language.Frame) policy.Answer {
 	return permit
 }
 
-// starving asks all rows of the first tier of jobStarving that has any, none of which says no; nobody: no.
-func (x *cycle) starving(j *model.Job) bool {
+// Starving asks all rows of the first tier of jobStarving that has any, none of which says no; nobody: no.
+func (x *Answers) Starving(j *model.Job) bool {
 	starving := false
 	list := x.p.Rules(policy.JobStarving)
 	for _, r := range list {
@@ -73,8 +73,8 @@ func (x *cycle) starving(j *model.Job) bool {
 	return starving
 }
 
-// condition evaluates a condition of a step. An error is false, and a warning about what it was asked.
-func (x *cycle) condition(e *eval.Expr, f *language.Frame, about string) bool {
+// Condition evaluates a condition of a step. An error is false, and a warning about what it was asked.
+func (x *Answers) Condition(e *eval.Expr, f *language.Frame, about string) bool {
 	if e == nil {
 		return true
 	}
@@ -85,22 +85,18 @@ func (x *cycle) condition(e *eval.Expr, f *language.Frame, about string) bool {
 	return v == types.True
 }
 
-func (x *cycle) warn(text string) {
-	if !slices.Contains(x.plan.Warnings, text) {
-		x.plan.Warnings = append(x.plan.Warnings, text)
-	}
+// JobPasses says whether a step is about a job.
+func (x *Answers) JobPasses(step *policy.Step, j *model.Job) bool {
+	return x.Condition(step.Condition(policy.KeyJobs), x.Frame().OfJob(j), "job "+j.Key+": ")
 }
 
-func (x *cycle) jobPasses(step *policy.Step, j *model.Job) bool {
-	return x.condition(step.Condition(policy.KeyJobs), x.Frame().OfJob(j), "job "+j.Key+": ")
-}
-
-func (x *cycle) taskPasses(step *policy.Step, t *model.Task) bool {
-	return x.condition(step.Condition(policy.KeyTasks), x.Frame().OfTask(t), "pod "+t.Key+": ") && t.Waits()
+// TaskPasses says whether a step is about a task.
+func (x *Answers) TaskPasses(step *policy.Step, t *model.Task) bool {
+	return x.Condition(step.Condition(policy.KeyTasks), x.Frame().OfTask(t), "pod "+t.Key+": ") && t.Waits()
 }
 
 // sorted puts objects in order: the first difference of their keys in tier order, then tie.
-func sorted[T comparable](x *cycle, site string, list []T, about func(T) *language.Frame, tie func(a, b T) int) {
+func sorted[T comparable](x *Answers, site string, list []T, about func(T) *language.Frame, tie func(a, b T) int) {
 	keys := map[T][]language.Key{}
 	for _, o := range list {
 		keys[o] = x.Keys(site, about(o))
@@ -115,7 +111,8 @@ func sorted[T comparable](x *cycle, site string, list []T, about func(T) *langua
 	})
 }
 
-func (x *cycle) firstQueue(of map[*model.Queue][]*model.Job) *model.Queue {
+// FirstQueue is the first of the queues that have jobs left.
+func (x *Answers) FirstQueue(of map[*model.Queue][]*model.Job) *model.Queue {
 	var list []*model.Queue
 	for _, q := range x.c.QueuesByName() {
 		if len(of[q]) > 0 {
@@ -126,10 +123,12 @@ func (x *cycle) firstQueue(of map[*model.Queue][]*model.Job) *model.Queue {
 	return list[0]
 }
 
-func (x *cycle) sortJobs(list []*model.Job) {
+// SortJobs puts jobs of a queue in order.
+func (x *Answers) SortJobs(list []*model.Job) {
 	sorted(x, policy.JobOrder, list, x.Frame().OfJobAlone, policy.JobAge)
 }
 
-func (x *cycle) sortTasks(list []*model.Task) {
+// SortTasks puts tasks of a job in order.
+func (x *Answers) SortTasks(list []*model.Task) {
 	sorted(x, policy.TaskOrder, list, x.Frame().OfTaskAlone, policy.TaskTie)
 }

@@ -1,0 +1,86 @@
+package policy
+
+// Displace is the verb that makes room by evicting others.
+const Displace = "displace"
+
+// The parameters of displace that place has not.
+const (
+	KeyScope      = "scope"
+	KeyCandidates = "candidates"
+	KeyVictims    = "victims"
+	KeyNodes      = "nodes"
+)
+
+// The scopes of displace.
+const (
+	ScopeQueue       = "queue"
+	ScopeJob         = "job"
+	ScopeOtherQueues = "otherQueues"
+)
+
+// The orders in which displace tries nodes.
+const (
+	ByScore = "byScore"
+	ByOrder = "byOrder"
+)
+
+func displaceVerb() Verb {
+	return Verb{
+		Name: Displace,
+		Doc: "Walks queues, jobs and tasks in order and promises tasks the room that others leave who are evicted for them, as the rows of a " +
+			"section permit.",
+		Itself: []string{
+			"Of a job only tasks are looked at that are Pending, whatever `tasks` says. `jobValid` is asked before a job's first turn, and " +
+				"`taskFeasible` before any node is looked at.",
+			"A node counts if it is ready and no row of predicates refuses it but those that are `curable`, which an eviction may cure.",
+			"Room that is there, or is being released already, comes first: where some node has it, and every predicate and gate holds, the " +
+				"task is promised that node and nobody goes.",
+			"Who may go is asked for each node: of the pods there that the scope and `candidates` name, that run or are bound to it, and are " +
+				"this scheduler's, each table goes through them in victim order with books of its own, which already lack those whom it has let " +
+				"go. Rows with `veto` are asked before all others, and their no is final; else the first tier decides that lets anybody go, " +
+				"and in it whom at least one table lets go and none keeps.",
+			"Without a difference in the rows of `victimOrder` these go first: of other queues, those of the queue that comes last in queueOrder; of " +
+				"other jobs, those of the job that comes last by the rows of jobOrder; then the tasks that come last in taskOrder.",
+			"They are evicted one by one until the gates and the predicates hold and the node has the room, volumes and devices included. Then whoever " +
+				"is not needed for it stays after all, the last first, until sparing any one of them would undo it; and those that remain are put to " +
+				"the rows once more, all of whom must still let them go.",
+			"A pod whose eviction the API server refused is left alone for a while.",
+			"What a turn has evicted and promised is kept where jobPipelined holds, else undone, or kept task by task, as `commit` says; before it is " +
+				"kept, whoever is not needed for the promises of the whole turn stays.",
+			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone.",
+		},
+		Parameters: []Parameter{
+			whenParameter(), jobsParameter(),
+			{KeyTasks, "The tasks that it is about.", Condition{Roots: []string{"task"}, Default: "task.status == 'Pending' && !task.gated"}},
+			{KeyScope, "Whose tasks may go: those of other jobs of the queue, of the job itself, or of other queues.", Word{
+				Of: []string{ScopeQueue, ScopeJob, ScopeOtherQueues}, Default: ScopeQueue,
+			}},
+			{KeyCandidates, "Who of them is put to the rows at all.", Condition{
+				Roots: []string{"preemptor", "victim", "job"}, Default: "victim.status == 'Running' && victim.preemptable",
+			}},
+			{KeyVictims, "The section of rows that says who may go.", Word{Of: []string{Preemptable, Reclaimable}, Default: Preemptable}},
+			{KeyNodes, "In which order nodes are tried on which somebody would have to go: by score, or in the order of nodes.", Word{
+				Of: []string{ByScore, ByOrder}, Default: ByScore,
+			}},
+			{KeyGates, "Which sites may stop it: `overused` drops the queue for the whole step, `preemptive` skips the task, and `allocatable` is " +
+				"asked again after each eviction, and must hold in the end.", Words{Of: []string{Overused, Allocatable, Preemptive}}},
+			{
+				KeyCommit, "What is kept or undone together: by `job`, a job's promises are kept where jobPipelined holds, else undone; by `task`, each " +
+					"is kept at once.",
+				Word{Of: []string{"job", "task"}, Default: "job"},
+			},
+			{
+				KeyTurn, "How long one job keeps the floor before the orders of queues and jobs are read again: until jobReady holds, " +
+					"until jobStarving does not, for one task, or for all.",
+				Word{Of: []string{"untilReady", "untilFed", "oneTask", "all"}, Default: "untilFed"},
+			},
+			{KeyOnNoNode, "Where a task found no node: whether to go on with the job's other tasks. `role.failed` says which roles " +
+				"have failed in this turn.", Condition{Roots: []string{"job"}, Default: "false"}},
+		},
+		Sites: []string{
+			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible,
+			Predicates, Scores, DeviceScores, Preemptable, Reclaimable, VictimOrder,
+		},
+		Reads: []string{"job.uid"}, // its own tasks are no victims, or they alone are
+	}
+}

@@ -1,0 +1,30 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// Evict takes a task off its node for another. first is the first row that lets it go, rows are all that do, as table/rule, and needed
+// is what would refuse the node to the other, were this one spared.
+func Evict(t, preemptor *model.Task, action string, first model.Reason, rows []string, needed model.Reason) model.Evict {
+	first.Text = fmt.Sprintf("makes room for %s by %s", preemptor.Key, strings.Join(rows, ", "))
+	needed.Text = "spared, " + preemptor.Key + " has no place here: " + needed.Text
+	return model.Evict{
+		Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: t.NodeName, For: preemptor.Key, ForJob: preemptor.Job.Key,
+		ForQueue: preemptor.Job.QueueName, Action: action, Reason: first, Rows: rows, Needed: needed,
+	}
+}
+
+// RoomMade is why a task is promised a node on which so many others go for it.
+func RoomMade(victims int) model.Reason {
+	switch victims {
+	case 0:
+		return model.Reason{Text: "it fits, and nobody has to go"}
+	case 1:
+		return model.Reason{Text: "1 pod is evicted for it"}
+	}
+	return model.Reason{Text: fmt.Sprintf("%d pods are evicted for it", victims)}
+}

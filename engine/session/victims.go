@@ -1,0 +1,189 @@
+package session
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// Victim is a task that may go for another, with the rows that let it.
+type Victim struct {
+	Task *model.Task
+	Lets []*policy.Rule
+}
+
+// Question is who may go for a task.
+type Question struct {
+	Site, Scope string
+	For         *model.Task
+	Txn         *model.Txn // in which those whom a table lets go are gone while it is asked about the next
+}
+
+// candidate is one of those that are asked about, with what was said of it so far.
+type candidate struct {
+	task *model.Task
+	keys [4][]language.Key
+	lets []*policy.Rule
+	kept bool
+}
+
+// Victims are those of some candidates that may go, the first to go first. A veto of any table is final; else the first tier decides that
+// lets anybody go, and in it whom at least one table lets go and none keeps.
+func (s *orders) Victims(q Question, tasks []*model.Task) (out []Victim) {
+	rules := s.p.Rules(q.Site)
+	if len(rules) == 0 || len(tasks) == 0 {
+		return nil
+	}
+	list := s.inVictimOrder(q, tasks)
+	for len(rules) > 0 {
+		n := tableLen(rules)
+		if table := vetoesOf(rules[:n]); len(table) > 0 {
+			s.fold(q, table, list)
+			list = slices.DeleteFunc(list, func(c *candidate) bool { return c.kept })
+		}
+		rules = rules[n:]
+	}
+	for rules = s.p.Rules(q.Site); len(rules) > 0; {
+		for _, c := range list {
+			c.lets, c.kept = nil, false
+		}
+		for tier := rules[0].Tier; len(rules) > 0 && rules[0].Tier == tier; {
+			n := tableLen(rules)
+			s.fold(q, rules[:n], list)
+			rules = rules[n:]
+		}
+		for _, c := range list {
+			if len(c.lets) > 0 && !c.kept {
+				out = append(out, Victim{c.task, c.lets})
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return nil
+}
+
+// tableLen is how many of some rows are of the table of the first.
+func tableLen(rules []*policy.Rule) int {
+	i := slices.IndexFunc(rules, func(r *policy.Rule) bool { return r.Table != rules[0].Table || r.Tier != rules[0].Tier })
+	if i < 0 {
+		return len(rules)
+	}
+	return i
+}
+
+func vetoesOf(rules []*policy.Rule) (out []*policy.Rule) {
+	for _, r := range rules {
+		if r.Veto {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// fold puts candidates to the rows of one table, one after the other; those whom it lets go are gone while it is asked about the next.
+func (s *orders) fold(q Question, table []*policy.Rule, list []*candidate) {
+	start := q.Txn.Mark()
+	f := s.ask.Frame()
+	defer s.ask.Done()
+	for _, c := range list {
+		before, no := len(c.lets), false
+		f.OfVictim(q.For, c.task, q.Scope)
+		for _, r := range table {
+			switch s.ask.Opinion(r, f) {
+			case language.No:
+				no = true
+			case language.Yes:
+				c.lets = append(c.lets, r)
+			case language.Abstain:
+			}
+		}
+		c.kept = c.kept || no
+		if !no && len(c.lets) > before {
+			q.Txn.Evict(c.task)
+		}
+	}
+	q.Txn.Rollback(start)
+}
+
+// inVictimOrder puts those first who go first: tasks without a PodGroup, then by the rows of victimOrder; without a difference those
+// whose queue, job and task come last in their orders.
+func (s *orders) inVictimOrder(q Question, tasks []*model.Task) []*candidate {
+	list := make([]*candidate, len(tasks))
+	for i, t := range tasks {
+		c := &candidate{task: t}
+		list[i] = c
+		c.keys[0] = s.victimKeys(q, t)
+		c.keys[1] = s.queueKeys(t.Job.Queue, nil)
+		c.keys[2], _ = s.jobKeys(t.Job, nil)
+		c.keys[3] = s.taskKeys(t)
+	}
+	compare := func(site string, i int, a, b *candidate) int { return s.compareKeys(site, a.keys[i], b.keys[i]) }
+	slices.SortFunc(list, func(a, b *candidate) int {
+		x, y := a.task.Job, b.task.Job
+		switch {
+		case x.Orphan && !y.Orphan:
+			return -1
+		case y.Orphan && !x.Orphan:
+			return 1
+		}
+		c := compare(policy.VictimOrder, 0, a, b)
+		if c == 0 && x.Queue != y.Queue {
+			c = cmp.Or(compare(policy.QueueOrder, 1, b, a), policy.QueueAge(y.Queue, x.Queue))
+		}
+		if c == 0 && x != y {
+			c = compare(policy.JobOrder, 2, b, a)
+		}
+		return cmp.Or(c, compare(policy.TaskOrder, 3, b, a), policy.TaskTie(b.task, a.task))
+	})
+	return list
+}
+
+func (s *orders) victimKeys(q Question, t *model.Task) []language.Key {
+	f := s.ask.Frame().OfVictim(q.For, t, q.Scope)
+	defer s.ask.Done()
+	return s.keys(policy.VictimOrder, f, nil)
+}
+
+// ByScore puts nodes in the order of a task's scores, the best first; of equals the first as they come.
+func (s *Session) ByScore(t *model.Task, nodes []int32) []int32 {
+	totals, normalised := make([]float64, len(nodes)), make([]float64, len(nodes))
+	f := s.ask.Frame().OfTask(t)
+	defer s.ask.Done()
+	s.Sizes = s.TopologyOf(t).SizesAmong(nodes)
+	defer func() { s.Sizes = nil }()
+	for _, last := range []bool{false, true} { // those that are normalised are added last
+		for _, r := range s.verdicts.Plan.Scores {
+			if r.Normalises() != last {
+				continue
+			}
+			span := policy.Span{Min: math.Inf(1), Max: math.Inf(-1)}
+			for i, row := range nodes {
+				f.Point(row)
+				v := s.ask.Score(r.Rule, f)
+				if v == v {
+					span.Min, span.Max = min(span.Min, v+0), max(span.Max, v+0)
+				}
+				normalised[i] = v
+			}
+			for i, v := range normalised {
+				totals[i] += r.Weighted(r.Normalised(v, span))
+			}
+		}
+	}
+	places := make([]int, len(nodes))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(totals[b], totals[a]) })
+	out := make([]int32, len(nodes))
+	for i, place := range places {
+		out[i] = nodes[place]
+	}
+	return out
+}
