@@ -385,6 +385,7 @@ func (x *force) conclude(done []room) {
 		x.settled = true
 		for _, v := range r.victims {
 			x.gone = append(x.gone, v.Task)
+			x.memory.jobs.befell(v.Task.Job)
 			rows := make([]string, len(v.Lets))
 			for i, l := range v.Lets {
 				rows[i] = l.Table + "/" + l.Name
