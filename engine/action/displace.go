@@ -15,6 +15,8 @@ type force struct {
 	step   *policy.Step
 	search *eviction.Search
 	forced bool // some turn was kept
+	// victims of the turns that were kept, some of whom may be spared in the end
+	victims []*model.Task
 }
 
 // displace makes room for tasks by evicting others.
@@ -46,11 +48,24 @@ func (x *Cycle) displace(step *policy.Step) {
 		}
 		return again
 	}})
-	if f.forced {
-		f.search.LookBack()
-	} else {
+	if !f.forced {
 		x.txn.Rollback(start)
+		return
 	}
+	goes := map[*model.Task]bool{}
+	for _, r := range f.search.Kept() {
+		x.pipelined = append(x.pipelined, placed{r.Task, r.Bind})
+		x.plan.Evicts = append(x.plan.Evicts, f.search.Evicts(r)...)
+		for _, v := range r.Victims {
+			goes[v.Task] = true
+		}
+	}
+	for _, t := range f.victims {
+		if !goes[t] {
+			x.memory.jobs.befell(t.Job)
+		}
+	}
+	f.search.LookBack()
 }
 
 // turn makes room for a job's tasks, one after the other, until the step's turn is over or one finds none. What was evicted and promised
@@ -84,7 +99,7 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again bool) {
 		case r.Placing:
 			x.txn.Rollback(before)
 		default:
-			x.conclude([]eviction.Room{r})
+			x.keepRoom(r)
 		}
 		over = x.turnOver(x.step, j)
 		again = over && !todo.empty()
@@ -95,7 +110,7 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again bool) {
 	kept := byTask
 	forced := slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing })
 	if pipelined := x.s.Pipelined(j); !byTask && pipelined.Yes && forced {
-		x.conclude(x.search.GiveBack(done))
+		x.keepRoom(x.search.GiveBack(done)...)
 		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
 		kept = true
 	}
@@ -106,14 +121,14 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again bool) {
 	return kept && again
 }
 
-// conclude writes what is evicted and promised into the plan.
-func (x *force) conclude(done []eviction.Room) {
+// keepRoom keeps promises.
+func (x *force) keepRoom(done ...eviction.Room) {
+	x.forced = true
+	x.search.Keep(done...)
 	for _, r := range done {
 		x.note(r.Task.Job, r.Task, nil)
-		x.pipelined = append(x.pipelined, placed{r.Task, r.Bind})
-		x.forced = true
-		x.plan.Evicts = append(x.plan.Evicts, x.search.Keep(r)...)
 		for _, v := range r.Victims {
+			x.victims = append(x.victims, v.Task)
 			x.memory.jobs.befell(v.Task.Job)
 		}
 	}

@@ -34,7 +34,9 @@ type Search struct {
 	c           *model.Cluster
 	scope, site string
 	allocatable bool
-	gone        []*model.Task // that are taken for gone: what was being released, and those who go
+	gone        []*model.Task // that were taken for gone once, in the order of the first time
+	known       map[*model.Task]bool
+	kept        []Room // by the step so far
 }
 
 // Options say for what room is made.
@@ -53,7 +55,7 @@ type Options struct {
 func New(o Options) *Search {
 	return &Search{
 		Options: o, c: o.Session.Cluster(), scope: o.Step.Word(policy.KeyScope), site: o.Step.Word(policy.KeyVictims),
-		allocatable: o.Step.Gate(policy.Allocatable),
+		allocatable: o.Step.Gate(policy.Allocatable), known: map[*model.Task]bool{},
 	}
 }
 
@@ -63,21 +65,28 @@ func (x *Search) LookAhead() {
 		if releasing == 0 {
 			continue
 		}
-		for _, t := range x.c.Nodes.Tasks[row] {
+		for _, t := range slices.Clone(x.c.Nodes.Tasks[row]) {
 			if t.Status == model.Releasing {
-				x.gone = append(x.gone, t)
+				x.leave(t)
 			}
 		}
 	}
-	for _, t := range x.gone {
-		x.Txn.Leave(t)
+}
+
+// leave takes a task for gone.
+func (x *Search) leave(t *model.Task) {
+	x.Txn.Leave(t)
+	if !x.known[t] {
+		x.known[t], x.gone = true, append(x.gone, t)
 	}
 }
 
 // LookBack ends that.
 func (x *Search) LookBack() {
 	for _, t := range x.gone {
-		x.Txn.Return(t, model.Releasing)
+		if t.Status == model.Gone {
+			x.Txn.Return(t, model.Releasing)
+		}
 	}
 }
 
@@ -86,26 +95,10 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 	if !x.Session.Feasible(t).Yes {
 		return Room{}, false
 	}
-	class := x.Session.Class(t)
-	var nodes []int32
-	for _, row := range x.c.Nodes.ByOrder() {
-		if class.Curable(row) {
-			nodes = append(nodes, row)
-		}
-	}
-	if x.Step.Word(policy.KeyNodes) == policy.ByScore {
-		nodes = class.ByScore(nodes)
-	}
-	if x.scope != policy.ScopeJob && x.mayAllocate(t) { // what is there is not to be had from the job itself
-		for _, row := range nodes {
-			if !x.Session.Class(t).TakesLater(row) {
-				continue
-			}
-			placing := x.thereNow(t, row) && x.Placed(t)
-			if r, found = x.promise(t, row, nil); found {
-				r.Placing = placing
-				return r, true
-			}
+	nodes := x.nodes(t)
+	if x.scope != policy.ScopeJob { // what is there is not to be had from the job itself
+		if r, found = x.roomThere(t, nodes); found {
+			return r, true
 		}
 	}
 	for _, row := range nodes {
@@ -118,14 +111,47 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 	return Room{}, false
 }
 
+// nodes are those on which room for a task can be there, or be made, in the order of the step.
+func (x *Search) nodes(t *model.Task) (nodes []int32) {
+	class := x.Session.Class(t)
+	for _, row := range x.c.Nodes.ByOrder() {
+		if class.Curable(row) {
+			nodes = append(nodes, row)
+		}
+	}
+	if x.Step.Word(policy.KeyNodes) == policy.ByScore {
+		nodes = class.ByScore(nodes)
+	}
+	return nodes
+}
+
+// roomThere promises the first node on which nobody has to go.
+func (x *Search) roomThere(t *model.Task, nodes []int32) (r Room, found bool) {
+	if !x.mayAllocate(t) {
+		return Room{}, false
+	}
+	for _, row := range nodes {
+		if !x.Session.Class(t).TakesLater(row) {
+			continue
+		}
+		placing := x.thereNow(t, row) && x.Placed(t)
+		if r, found = x.promise(t, row, nil); found {
+			r.Placing = placing
+			return r, true
+		}
+	}
+	return Room{}, false
+}
+
 // thereNow says whether a node has room for a task beside those that are taken for gone.
 func (x *Search) thereNow(t *model.Task, row int32) bool {
 	asked := t.InitRequest
 	for _, o := range x.gone {
-		if o.NodeName == x.c.Nodes.Rows[row].Name {
-			if asked = asked.Add(o.Request); t.GPUCount > 0 && o.GPUCount > 0 {
-				return false
-			}
+		if o.Status != model.Gone || o.NodeName != x.c.Nodes.Rows[row].Name {
+			continue
+		}
+		if asked = asked.Add(o.Request); t.GPUCount > 0 && o.GPUCount > 0 {
+			return false
 		}
 	}
 	return x.c.Nodes.FitsIdle(asked, row)
@@ -133,13 +159,11 @@ func (x *Search) thereNow(t *model.Task, row int32) bool {
 
 // roomMade evicts one after the other until the task fits, spares who is not needed for that, and promises the node.
 func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
-	var gone []Victim
-	for _, v := range x.mayGo(t, row) {
-		gone = append(gone, Victim{Victim: v, was: v.Task.Status})
-		x.Txn.Leave(v.Task)
-		if found = x.takes(t, row); found {
-			break
-		}
+	lets, start := x.mayGo(t, row), x.Txn.Mark()
+	gone, found := x.takeAway(t, row, lets, false)
+	if !found {
+		x.Txn.Rollback(start)
+		gone, found = x.takeAway(t, row, lets, true)
 	}
 	if !found {
 		return Room{}, false
@@ -154,13 +178,36 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 				continue
 			}
 			v.needed = x.refusal(t, row)
-			x.Txn.Leave(v.Task)
+			x.leave(v.Task)
 		}
 	}
 	if !x.permitted(t, gone) {
 		return Room{}, false
 	}
 	return x.promise(t, row, gone)
+}
+
+// takeAway evicts one after the other until the task fits: all as they come, or but for those without whom a row refuses the node that did
+// not before, as a task may have to be where they are.
+func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choosy bool) (gone []Victim, found bool) {
+	spared := false
+	for _, v := range lets {
+		before, was := choosy && x.Session.Class(t).RowRefuses(row), v.Task.Status
+		x.leave(v.Task)
+		if choosy && !before && x.Session.Class(t).RowRefuses(row) {
+			x.Txn.Return(v.Task, was)
+			spared = true
+			continue
+		}
+		gone = append(gone, Victim{Victim: v, was: was})
+		if choosy && !spared {
+			continue // it was tried
+		}
+		if x.takes(t, row) {
+			return gone, true
+		}
+	}
+	return nil, false
 }
 
 // mayGo are those on a node that may go for a task, the first to go first.
@@ -235,7 +282,7 @@ func (x *Search) permitted(t *model.Task, gone []Victim) bool {
 			return false
 		}
 		gone[i].Victim = lets[at]
-		x.Txn.Leave(v.Task)
+		x.leave(v.Task)
 	}
 	return true
 }
@@ -273,8 +320,34 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 	return Room{Task: t, Bind: b, row: row, Victims: victims}, true
 }
 
-// GiveBack spares those who are not needed for all promises of a turn together, the last to go first.
+// GiveBack spares those who are not needed for all promises of a turn together, the last to go first: whose place there is room for
+// elsewhere, as others go, and who need not go as others go from the same node.
 func (x *Search) GiveBack(done []Room) []Room {
+	for i := len(done) - 1; i >= 0 && len(done) > 1 && x.scope != policy.ScopeJob; i-- {
+		if len(done[i].Victims) > 0 {
+			done = x.elsewhere(done, i)
+		}
+	}
+	return x.spare(done)
+}
+
+// elsewhere is the promises of a turn with one of them moved to where nobody goes for it, if there is room.
+func (x *Search) elsewhere(done []Room, which int) []Room {
+	less, before, t := slices.Clone(done), x.Txn.Mark(), done[which].Task
+	x.Txn.Unplace(t)
+	for _, v := range done[which].Victims {
+		x.Txn.Return(v.Task, v.was)
+	}
+	r, found := x.roomThere(t, x.nodes(t))
+	if less[which] = r; !found || !x.gatesHold(less) {
+		x.Txn.Rollback(before)
+		return done
+	}
+	return less
+}
+
+// spare spares those who are not needed for all promises on their node, the last to go first.
+func (x *Search) spare(done []Room) []Room {
 	on := map[int32][]int{} // the promises on each node
 	for i, r := range done {
 		on[r.row] = append(on[r.row], i)
@@ -291,7 +364,7 @@ func (x *Search) GiveBack(done []Room) []Room {
 	return done
 }
 
-// without is the promises of a turn with one victim less, if those on its node hold without it.
+// without is the promises with one victim less, if those on its node hold without it, and the gates hold for all.
 func (x *Search) without(done []Room, there []int, of, which int) []Room {
 	less, before, v := slices.Clone(done), x.Txn.Mark(), done[of].Victims[which]
 	for _, i := range there {
@@ -309,13 +382,38 @@ func (x *Search) without(done []Room, there []int, of, which int) []Room {
 			return done
 		}
 	}
+	if !x.gatesHold(less) {
+		x.Txn.Rollback(before)
+		return done
+	}
 	return less
 }
 
-// Keep notes that a promise is kept, and gives those who go for it, for the plan.
-func (x *Search) Keep(r Room) (out []model.Evict) {
+// gatesHold asks the gate allocatable about each promise, as if the others were there alone.
+func (x *Search) gatesHold(done []Room) bool {
+	if !x.allocatable {
+		return true
+	}
+	for _, r := range done {
+		before := x.Txn.Mark()
+		x.Txn.Unplace(r.Task)
+		ok := x.Session.MayAllocate(r.Task)
+		if x.Txn.Rollback(before); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// Keep keeps promises, as the turn in which they were made is kept.
+func (x *Search) Keep(done ...Room) { x.kept = append(x.kept, done...) }
+
+// Kept are the promises of the step, without those victims that are needed for none of them.
+func (x *Search) Kept() []Room { return x.spare(x.kept) }
+
+// Evicts are those who go for a task, for the plan.
+func (x *Search) Evicts(r Room) (out []model.Evict) {
 	for _, v := range r.Victims {
-		x.gone = append(x.gone, v.Task)
 		rows := make([]string, len(v.Lets))
 		for i, l := range v.Lets {
 			rows[i] = l.Table + "/" + l.Name

@@ -27,6 +27,10 @@ func (x *cycle) displace(step *policy.Step) {
 		again, left[j] = x.takeByForce(force, j, tasks)
 		return again
 	})
+	for _, r := range force.Spare(force.Kept) {
+		x.hold([]placed{{r.Task, r.Bind}})
+		x.plan.Evicts = append(x.plan.Evicts, force.Evicts(r)...)
+	}
 	force.LookBack()
 }
 
@@ -61,7 +65,7 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 		case r.Placing:
 			x.txn.Rollback(before)
 		default:
-			x.carryOut(force, []eviction.Room{r})
+			x.keepRoom(force, r)
 		}
 		over = x.turnOver(step, j)
 		again = over && len(tasks) > 0
@@ -73,7 +77,7 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 	pipelined := x.Vote(policy.JobPipelined, x.Frame().OfJob(j))
 	forced := slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing })
 	if !byTask && pipelined.Yes && forced {
-		x.carryOut(force, force.GiveBack(done))
+		x.keepRoom(force, force.GiveBack(done)...)
 		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
 		kept = true
 	}
@@ -86,11 +90,10 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 	return kept && again, tasks
 }
 
-// carryOut writes what is evicted and promised into the plan.
-func (x *cycle) carryOut(force *eviction.Search, done []eviction.Room) {
+// keepRoom keeps promises.
+func (x *cycle) keepRoom(force *eviction.Search, done ...eviction.Room) {
+	force.Kept = append(force.Kept, done...)
 	for _, r := range done {
 		x.waits.Set(r.Task.Job, r.Task, nil)
-		x.hold([]placed{{r.Task, r.Bind}})
-		x.plan.Evicts = append(x.plan.Evicts, force.Evicts(r)...)
 	}
 }

@@ -29,6 +29,9 @@ func (c *Class) Curable(row int32) bool {
 	})
 }
 
+// RowRefuses says whether a row of predicates refuses the node.
+func (c *Class) RowRefuses(row int32) bool { return c.Cells[row].Verdict > 0 }
+
 // TakesLater says whether a node takes the class's task when all that is being released is gone and what is promised is taken.
 func (c *Class) TakesLater(row int32) bool {
 	return c.Cells[row].Verdict == 0 && c.misfitLater(row) < 0 && (c.Task.GPUCount == 0 || c.v.devicesFit(c.Task, row, true))

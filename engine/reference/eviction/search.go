@@ -18,6 +18,7 @@ type Search struct {
 	Txn     *model.Txn
 	Step    *policy.Step
 	Action  string
+	Kept    []Room // by the step so far
 }
 
 // Room is a node that a task is promised, and who goes for it.
@@ -60,22 +61,26 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 	if !x.All(policy.TaskFeasible, x.Frame().OfTask(t)).Yes {
 		return Room{}, false
 	}
+	if x.Step.Word(policy.KeyScope) != policy.ScopeJob { // what is there is not to be had from the job itself
+		if r, found = x.onAny(t, x.roomThere); found {
+			return r, true
+		}
+	}
+	return x.onAny(t, x.roomMade)
+}
+
+// onAny tries nodes in the order of the step.
+func (x *Search) onAny(t *model.Task, try func(*model.Task, int32) (Room, bool)) (r Room, found bool) {
 	nodes := slices.DeleteFunc(slices.Clone(x.Cluster.Nodes.ByOrder()), func(row int32) bool { return !x.Curable(t, row) })
 	if x.Step.Word(policy.KeyNodes) == policy.ByScore {
 		nodes = x.ByScore(t, nodes)
 	}
-	ways := []func(*model.Task, int32) (Room, bool){x.roomThere, x.roomMade}
-	if x.Step.Word(policy.KeyScope) == policy.ScopeJob {
-		ways = ways[1:] // what is there is not to be had from the job itself
-	}
-	for _, try := range ways {
-		for _, row := range nodes {
-			before := x.Txn.Mark()
-			if r, found = try(t, row); found {
-				return r, true
-			}
-			x.Txn.Rollback(before)
+	for _, row := range nodes {
+		before := x.Txn.Mark()
+		if r, found = try(t, row); found {
+			return r, true
 		}
+		x.Txn.Rollback(before)
 	}
 	return Room{}, false
 }
@@ -113,14 +118,11 @@ func (x *Search) placedLater(t *model.Task) bool {
 
 // roomMade evicts one after the other until the task fits, spares who is not needed for that, and promises the node.
 func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
-	var gone []Victim
-	for _, v := range x.mayGo(t, row) {
-		gone = append(gone, Victim{Victim: v, was: v.Task.Status})
-		x.Txn.Leave(v.Task)
-		if _, refuses := x.refusesForce(t, row); !refuses {
-			found = true
-			break
-		}
+	lets, start := x.mayGo(t, row), x.Txn.Mark()
+	gone, found := x.takeAway(t, row, lets, false)
+	if !found {
+		x.Txn.Rollback(start)
+		gone, found = x.takeAway(t, row, lets, true)
 	}
 	if !found {
 		return Room{}, false
@@ -141,6 +143,24 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		return Room{}, false
 	}
 	return x.promise(t, row, gone)
+}
+
+// takeAway evicts one after the other until the task fits: all as they come, or but for those without whom a row refuses the node that did
+// not before, as a task may have to be where they are.
+func (x *Search) takeAway(t *model.Task, row int32, lets []answers.Victim, choosy bool) (gone []Victim, found bool) {
+	for _, v := range lets {
+		before, was := x.RowRefuses(t, row), v.Task.Status
+		x.Txn.Leave(v.Task)
+		if choosy && !before && x.RowRefuses(t, row) {
+			x.Txn.Return(v.Task, was)
+			continue
+		}
+		gone = append(gone, Victim{Victim: v, was: was})
+		if _, refuses := x.refusesForce(t, row); !refuses {
+			return gone, true
+		}
+	}
+	return nil, false
 }
 
 // mayGo are those on a node that may go for a task, the first to go first.
@@ -217,20 +237,44 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 	return Room{Task: t, Bind: b, Row: row, Victims: victims}, true
 }
 
-// GiveBack spares those who are not needed for all promises of a turn together, the last to go first.
+// GiveBack spares those who are not needed for all promises of a turn together, the last to go first: whose place there is room for
+// elsewhere, as others go, and who need not go as others go from the same node.
 func (x *Search) GiveBack(done []Room) []Room {
+	for i := len(done) - 1; i >= 0 && len(done) > 1 && x.Step.Word(policy.KeyScope) != policy.ScopeJob; i-- {
+		if len(done[i].Victims) > 0 {
+			done = x.elsewhere(done, i)
+		}
+	}
+	return x.Spare(done)
+}
+
+// elsewhere is the promises of a turn with one of them moved to where nobody goes for it, if there is room.
+func (x *Search) elsewhere(done []Room, which int) []Room {
+	less, before, t := slices.Clone(done), x.Txn.Mark(), done[which].Task
+	x.Txn.Unplace(t)
+	for _, v := range done[which].Victims {
+		x.Txn.Return(v.Task, v.was)
+	}
+	r, found := x.onAny(t, x.roomThere)
+	if less[which] = r; !found || !x.gatesHold(less) {
+		x.Txn.Rollback(before)
+		return done
+	}
+	return less
+}
+
+// Spare spares those who are not needed for all promises on their node, the last to go first.
+func (x *Search) Spare(done []Room) []Room {
 	for i := len(done) - 1; i >= 0; i-- {
 		for k := len(done[i].Victims) - 1; k >= 0; k-- {
-			if less, ok := x.without(done, i, k); ok {
-				done = less
-			}
+			done = x.without(done, i, k)
 		}
 	}
 	return done
 }
 
-// without is the promises of a turn with one victim less; false: some would not hold on its node.
-func (x *Search) without(done []Room, of, which int) (less []Room, ok bool) {
+// without is the promises with one victim less, if those on its node hold without it, and the gates hold for all.
+func (x *Search) without(done []Room, of, which int) []Room {
 	less, before, v := slices.Clone(done), x.Txn.Mark(), done[of].Victims[which]
 	var there []int // the promises on the node
 	for i, r := range done {
@@ -239,7 +283,7 @@ func (x *Search) without(done []Room, of, which int) (less []Room, ok bool) {
 		}
 	}
 	if len(there) < 2 {
-		return done, false
+		return done
 	}
 	for _, i := range there {
 		x.Txn.Unplace(done[i].Task)
@@ -248,15 +292,30 @@ func (x *Search) without(done []Room, of, which int) (less []Room, ok bool) {
 	less[of].Victims = slices.Delete(slices.Clone(done[of].Victims), which, which+1)
 	for _, i := range there {
 		_, refuses := x.refusesForce(done[i].Task, done[i].Row)
+		ok := false
 		if !refuses {
 			less[i], ok = x.promise(done[i].Task, done[i].Row, less[i].Victims)
 		}
-		if refuses || !ok {
+		if !ok {
 			x.Txn.Rollback(before)
-			return done, false
+			return done
 		}
 	}
-	return less, true
+	if !x.gatesHold(less) {
+		x.Txn.Rollback(before)
+		return done
+	}
+	return less
+}
+
+// gatesHold asks the gate allocatable about each promise, as if the others were there alone.
+func (x *Search) gatesHold(done []Room) bool {
+	return !x.Step.Gate(policy.Allocatable) || !slices.ContainsFunc(done, func(r Room) bool {
+		before := x.Txn.Mark()
+		defer x.Txn.Rollback(before)
+		x.Txn.Unplace(r.Task)
+		return !x.All(policy.Allocatable, x.Frame().OfTask(r.Task)).Yes
+	})
 }
 
 // Evicts are those who go for a task, for the plan.
