@@ -119,7 +119,12 @@ func otherUIDs(history [][]model.Delta) [][]model.Delta {
 	return out
 }
 
-// started are the pods that a plan bound, as a kubelet leaves them, and their volumes.
+// refusedFor is for how long a pod is spared whose eviction was refused: it may go again with the third of the pauses, though nothing
+// else has changed since the second.
+const refusedFor = 20 * time.Second
+
+// started are the pods that a plan bound, as a kubelet leaves them, and their volumes; and of the pods that it evicted those of which
+// that was refused.
 func started(c *model.Cluster, plan *model.Plan) []model.Delta {
 	var out []model.Delta
 	for _, b := range plan.Binds {
@@ -128,6 +133,11 @@ func started(c *model.Cluster, plan *model.Plan) []model.Delta {
 		p.Spec.NodeName, p.Status.Phase = b.Node, corev1.PodRunning
 		p.Annotations[model.RecordAnnotation] = c.Tasks[b.Task].Record().String()
 		out = append(out, model.Delta{Object: p})
+	}
+	for _, e := range plan.Evicts {
+		if t := c.Tasks[e.Task]; e.Task[len(e.Task)-1]%2 == 0 {
+			out = append(out, model.Delta{Op: model.Forget, Object: t.Object, Spared: plan.Now.Add(refusedFor)})
+		}
 	}
 	return out
 }

@@ -232,7 +232,7 @@ func (x *force) roomMade(t *model.Task, row int32) (r room, found bool) {
 func (x *force) mayGo(t *model.Task, row int32) []session.Victim {
 	var candidates []*model.Task
 	for _, v := range x.c.Nodes.Tasks[row] {
-		if v.MayGo() && x.inScope(t, v) && x.isCandidate(t, v) {
+		if v.MayGo() && x.inScope(t, v) && !x.spared(v) && x.isCandidate(t, v) {
 			candidates = append(candidates, v)
 		}
 	}
@@ -240,6 +240,15 @@ func (x *force) mayGo(t *model.Task, row int32) []session.Victim {
 		return nil
 	}
 	return x.s.Victims(x.question(t), candidates)
+}
+
+// spared says whether an eviction of a task was refused a short while ago. It can go again later, though nothing else changes.
+func (x *force) spared(v *model.Task) bool {
+	if !v.Spared.After(x.plan.Now) {
+		return false
+	}
+	x.s.Until(v.Spared)
+	return true
 }
 
 // enough says whether a task could fit if all candidates went, as far as amounts tell: if not, nobody need be asked.
@@ -390,7 +399,7 @@ func (x *force) conclude(done []room) {
 				rows[i] = l.Table + "/" + l.Name
 			}
 			first := policy.Answer{Rule: v.Lets[0]}.Reason()
-			x.plan.Evicts = append(x.plan.Evicts, report.Evict(v.Task, r.task, x.waits.Action, first, rows, v.needed))
+			x.plan.Evicts = append(x.plan.Evicts, report.Evict(v.Task, r.task, x.waits.Action, x.step.Via(), first, rows, v.needed))
 		}
 	}
 }

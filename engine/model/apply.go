@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -174,6 +175,8 @@ type Delta struct {
 	// scheduling.k8s.io/v1, a *StorageClass, *CSINode, *CSIDriver, *CSIStorageCapacity or *VolumeAttachment of
 	// storage.k8s.io/v1, or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
 	Object any
+	// Spared is until when nobody is to evict the pod of a Forget, because that was refused. Later versions of the pod keep it.
+	Spared time.Time
 }
 
 // Apply brings the cluster up to date. The errors are *ObjectErrors, one for each mistake in the
@@ -227,7 +230,7 @@ func (c *Cluster) upsert(d Delta, m *mistakes) {
 	case *corev1.Node:
 		c.upsertNode(o, m)
 	case *corev1.Pod:
-		c.upsertPod(o, d.Op == Forget, m)
+		c.upsertPod(o, &d, m)
 	case *corev1.Namespace:
 		c.Namespaces[o.Name] = &Namespace{Name: o.Name, Labels: o.Labels}
 		c.NamespaceClock++
@@ -375,13 +378,19 @@ func (c *Cluster) removeNode(name string) {
 	c.touchNode(row)
 }
 
-func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
+func (c *Cluster) upsertPod(o *corev1.Pod, d *Delta, m *mistakes) {
 	var buffer [128]byte
 	key := appendKey(buffer[:0], o.Namespace, o.Name)
 	old := c.Tasks[string(key)]
 	t := c.readPod(taskKeyOf(key, old), o, old, m)
-	if old != nil && old.UID == t.UID && !forget {
-		t.assume(old)
+	if old != nil && old.UID == t.UID {
+		t.Spared = old.Spared
+		if d.Op != Forget {
+			t.assume(old)
+		}
+	}
+	if d.Op == Forget && !d.Spared.IsZero() {
+		t.Spared = d.Spared
 	}
 	if old != nil && (old.UID != t.UID || len(m.errs) > 0 && !t.Status.onNode()) {
 		c.removeTask(old)

@@ -82,7 +82,7 @@ func (x *cycle) takeByForce(step *policy.Step, j *model.Job, tasks []*model.Task
 			continue
 		}
 		if done = append(done, r); byTask {
-			x.carryOut(done)
+			x.carryOut(step, done)
 			done = nil
 		}
 		over = x.turnOver(step, j)
@@ -95,7 +95,7 @@ func (x *cycle) takeByForce(step *policy.Step, j *model.Job, tasks []*model.Task
 	pipelined := x.Vote(policy.JobPipelined, x.Frame().OfJob(j))
 	forced := slices.ContainsFunc(done, func(r room) bool { return !r.placing })
 	if !byTask && pipelined.Yes && forced {
-		x.carryOut(x.giveBack(step, done))
+		x.carryOut(step, x.giveBack(step, done))
 		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
 		kept = true
 	}
@@ -200,7 +200,7 @@ func (x *cycle) roomMade(step *policy.Step, t *model.Task, row int32) (r room, f
 func (x *cycle) mayGo(step *policy.Step, t *model.Task, row int32) []answers.Victim {
 	var candidates []*model.Task
 	for _, v := range x.c.Nodes.Tasks[row] {
-		if !v.MayGo() || !inScope(step.Word(policy.KeyScope), t, v) {
+		if !v.MayGo() || !inScope(step.Word(policy.KeyScope), t, v) || v.Spared.After(x.plan.Now) {
 			continue
 		}
 		f := x.Frame().OfVictim(t, v, step.Word(policy.KeyScope))
@@ -313,7 +313,7 @@ func (x *cycle) without(step *policy.Step, done []room, of, which int) (less []r
 }
 
 // carryOut writes what is evicted and promised into the plan.
-func (x *cycle) carryOut(done []room) {
+func (x *cycle) carryOut(step *policy.Step, done []room) {
 	for _, r := range done {
 		x.waits.Set(r.task.Job, r.task, nil)
 		x.hold([]placed{r.placed})
@@ -323,7 +323,7 @@ func (x *cycle) carryOut(done []room) {
 				rows = append(rows, l.Table+"/"+l.Name)
 			}
 			first := policy.Answer{Rule: v.Lets[0]}.Reason()
-			x.plan.Evicts = append(x.plan.Evicts, report.Evict(v.Task, r.task, x.waits.Action, first, rows, v.needed))
+			x.plan.Evicts = append(x.plan.Evicts, report.Evict(v.Task, r.task, x.waits.Action, step.Via(), first, rows, v.needed))
 		}
 	}
 }
