@@ -136,7 +136,8 @@ func started(c *model.Cluster, plan *model.Plan) []model.Delta {
 	}
 	for _, e := range plan.Evicts {
 		if t := c.Tasks[e.Task]; e.Task[len(e.Task)-1]%2 == 0 {
-			out = append(out, model.Delta{Op: model.Forget, Object: t.Object, Spared: plan.Now.Add(refusedFor)})
+			t.Spare(plan.Now.Add(refusedFor))
+			out = append(out, model.Delta{Op: model.Forget, Object: t.Object})
 		}
 	}
 	return out

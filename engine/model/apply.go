@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -175,8 +174,6 @@ type Delta struct {
 	// scheduling.k8s.io/v1, a *StorageClass, *CSINode, *CSIDriver, *CSIStorageCapacity or *VolumeAttachment of
 	// storage.k8s.io/v1, or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
 	Object any
-	// Spared is until when nobody is to evict the pod of a Forget, because that was refused. Later versions of the pod keep it.
-	Spared time.Time
 }
 
 // Apply brings the cluster up to date. The errors are *ObjectErrors, one for each mistake in the
@@ -230,7 +227,7 @@ func (c *Cluster) upsert(d Delta, m *mistakes) {
 	case *corev1.Node:
 		c.upsertNode(o, m)
 	case *corev1.Pod:
-		c.upsertPod(o, &d, m)
+		c.upsertPod(o, d.Op == Forget, m)
 	case *corev1.Namespace:
 		c.Namespaces[o.Name] = &Namespace{Name: o.Name, Labels: o.Labels}
 		c.NamespaceClock++
@@ -378,19 +375,16 @@ func (c *Cluster) removeNode(name string) {
 	c.touchNode(row)
 }
 
-func (c *Cluster) upsertPod(o *corev1.Pod, d *Delta, m *mistakes) {
+func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 	var buffer [128]byte
 	key := appendKey(buffer[:0], o.Namespace, o.Name)
 	old := c.Tasks[string(key)]
 	t := c.readPod(taskKeyOf(key, old), o, old, m)
 	if old != nil && old.UID == t.UID {
 		t.Spared = old.Spared
-		if d.Op != Forget {
+		if !forget {
 			t.assume(old)
 		}
-	}
-	if d.Op == Forget && !d.Spared.IsZero() {
-		t.Spared = d.Spared
 	}
 	if old != nil && (old.UID != t.UID || len(m.errs) > 0 && !t.Status.onNode()) {
 		c.removeTask(old)
@@ -430,13 +424,14 @@ func (c *Cluster) seat(t *Task) {
 // assume keeps what we decided for the older version of a task and what its pod cannot show yet.
 func (t *Task) assume(old *Task) {
 	bound := t.Status == Bound || t.Status == Running || t.Status == Unknown
+	going := old.Status == Releasing && old.Object.DeletionTimestamp == nil
 	switch {
-	case old.Status == Binding && t.Status == Pending:
-		t.Status, t.NodeName = Binding, old.NodeName
+	case (old.Status == Binding || going && old.NodeName != "") && t.Status == Pending:
+		t.Status, t.NodeName = old.Status, old.NodeName
 		t.keep(old)
 		t.recorded = false // its pod may be bound otherwise
 		t.BestEffort = t.InitRequest.IsEmpty() && t.GPUCount == 0
-	case old.Status == Releasing && old.Object.DeletionTimestamp == nil && bound && t.NodeName == old.NodeName:
+	case going && bound && t.NodeName == old.NodeName:
 		t.Status = Releasing
 	}
 	t.keepVolumes(old)
