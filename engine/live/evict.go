@@ -306,8 +306,8 @@ func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 	l.evicts.forget(l.cluster)
 	until := l.evicts.spare(t, now)
 	if w := l.cluster.Tasks[e.For]; w != nil && l.waitsStill(e) {
-		l.events.Eventf(w.Object, corev1.EventTypeWarning, eventEvictRefused, "pod %s on node %s could not be evicted for it, because of %s, and is "+
-			"left alone for %s (policy %s): %s", e.Task, e.Node, e.Action, until.Sub(now), e.policy, why)
+		l.events.Eventf(w.Object, corev1.EventTypeWarning, eventEvictRefused, "pod %s on node %s could not be evicted for it, because of %s, "+
+			"and is left alone for %s (policy %s): %s", e.Task, e.Node, e.Action, until.Sub(now), e.policy, why)
 	}
 	t.Spare(until)
 	l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})

@@ -85,9 +85,9 @@ func newMetrics() *metrics {
 	m.gangWait = m.histogram("celsius_gang_wait_seconds",
 		"Time from a PodGroup's creation until its minMember pods were bound, in seconds. Creations are known to the second.",
 		prometheus.ExponentialBuckets(0.01, 2, 20))
-	m.evictions = m.counters("celsius_evictions_total", "Tries to evict a pod, by the action that decided it, the first row that lets the pod "+
-		"go, and result: evicted, refused (it stays, say by a disruption budget), gone (it was on its way out already), unknown (tried again), "+
-		"unsent (the lease had not been renewed in time; tried again). Without an action, of gangs that are given up.",
+	m.evictions = m.counters("celsius_evictions_total", "Tries to evict a pod, by the action that decided it, the first row that lets the "+
+		"pod go, and result: evicted, refused (it stays, say by a disruption budget), gone (it was on its way out already), unknown (tried "+
+		"again), unsent (the lease had not been renewed in time; tried again). Without an action, of gangs that are given up.",
 		"action", "table", "row", "result")
 	m.pendingPods = m.gauge("celsius_pending_pods", "Pods of this scheduler that wait for a node.")
 	m.podGroups = m.gaugesBy("celsius_podgroups", "PodGroups of this scheduler, by queue and phase.", "queue", "phase")

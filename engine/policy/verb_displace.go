@@ -61,8 +61,8 @@ func displaceVerb() Verb {
 			"They are evicted one by one until the gates and the predicates hold and the node has the room, volumes and devices included. Then whoever " +
 				"is not needed for it stays after all, the last first, until sparing any one of them would undo it; and those that remain are put to " +
 				"the rows once more, all of whom must still let them go.",
-			"A pod whose eviction the API server refused is left alone for a while: for 10 s, and for twice as long after each refusal, 5 minutes at " +
-				"most.",
+			"A pod whose eviction the API server refused is left alone for a while: for 10 s, then for twice as long after each refusal, for 5 " +
+				"minutes at most.",
 			"What a turn has evicted and promised is kept where jobPipelined holds, else undone, or kept task by task, as `commit` says; before it is " +
 				"kept, whoever is not needed for the promises of the whole turn stays.",
 			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone.",

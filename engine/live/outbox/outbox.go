@@ -1,7 +1,7 @@
 // Package outbox has writes to the API server done by workers, the urgent ones first: bindings; then statuses that somebody waits for
-// before pods can be made; then evictions; then other statuses; then events. What is written about one object is one entry, in which the newest
-// replaces what has not gone out yet, and never two writes of one object are under way at once. How many writes are under way follows
-// what the API server takes: see pace.
+// before pods can be made; then evictions; then other statuses; then events. What is written about one object is one entry, in which the
+// newest replaces what has not gone out yet, and never two writes of one object are under way at once. How many writes are under way
+// follows what the API server takes: see pace.
 package outbox
 
 import (
@@ -15,11 +15,11 @@ type Class uint8
 
 // The classes.
 const (
-	Binding Class = iota // bindings
-	Awaited              // statuses that somebody waits for before pods can be made
-	Eviction             // evictions, each with the word on its pod
-	Status               // other statuses
-	Event                // events
+	Binding  Class = iota // bindings
+	Awaited               // statuses that somebody waits for before pods can be made
+	Eviction              // evictions, each with the word on its pod
+	Status                // other statuses
+	Event                 // events
 	numClasses
 )
 
