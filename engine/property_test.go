@@ -119,7 +119,12 @@ func otherUIDs(history [][]model.Delta) [][]model.Delta {
 	return out
 }
 
-// started are the pods that a plan bound, as a kubelet leaves them, and their volumes.
+// refusedFor is for how long a pod is spared whose eviction was refused: it may go again with the third of the pauses, though nothing
+// else has changed since the second.
+const refusedFor = 20 * time.Second
+
+// started are the pods that a plan bound, as a kubelet leaves them, and their volumes; and of the pods that it evicted those of which
+// that was refused.
 func started(c *model.Cluster, plan *model.Plan) []model.Delta {
 	var out []model.Delta
 	for _, b := range plan.Binds {
@@ -129,14 +134,19 @@ func started(c *model.Cluster, plan *model.Plan) []model.Delta {
 		p.Annotations[model.RecordAnnotation] = c.Tasks[b.Task].Record().String()
 		out = append(out, model.Delta{Object: p})
 	}
-	for n, e := range plan.Evicts { // some are gone at once, others take their time
-		p := c.Tasks[e.Task].Object.DeepCopy()
-		if n%2 == 0 {
+	for n, e := range plan.Evicts { // some are refused, some are gone at once, others take their time
+		t := c.Tasks[e.Task]
+		p := t.Object.DeepCopy()
+		switch (n + len(plan.Evicts)) % 4 {
+		case 0:
+			t.Spare(plan.Now.Add(refusedFor))
+			out = append(out, model.Delta{Op: model.Forget, Object: t.Object})
+		case 1:
 			out = append(out, model.Delta{Op: model.Delete, Object: p})
-			continue
+		default:
+			p.DeletionTimestamp = new(at(60))
+			out = append(out, model.Delta{Object: p})
 		}
-		p.DeletionTimestamp = new(at(60))
-		out = append(out, model.Delta{Object: p})
 	}
 	return out
 }

@@ -214,7 +214,7 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choos
 func (x *Search) mayGo(t *model.Task, row int32) []session.Victim {
 	var candidates []*model.Task
 	for _, v := range x.c.Nodes.Tasks[row] {
-		if v.MayGo() && x.inScope(t, v) && x.isCandidate(t, v) {
+		if v.MayGo() && x.inScope(t, v) && !x.spared(v) && x.isCandidate(t, v) {
 			candidates = append(candidates, v)
 		}
 	}
@@ -222,6 +222,15 @@ func (x *Search) mayGo(t *model.Task, row int32) []session.Victim {
 		return nil
 	}
 	return x.Session.Victims(x.question(t), candidates)
+}
+
+// spared says whether an eviction of a task was refused a short while ago. It can go again later, though nothing else changes.
+func (x *Search) spared(v *model.Task) bool {
+	if !v.Spared.After(x.Session.Now.Time) {
+		return false
+	}
+	x.Session.Until(v.Spared)
+	return true
 }
 
 // enough says whether a task could fit if all candidates went, as far as amounts tell: if not, nobody need be asked.
@@ -419,7 +428,7 @@ func (x *Search) Evicts(r Room) (out []model.Evict) {
 			rows[i] = l.Table + "/" + l.Name
 		}
 		first := policy.Answer{Rule: v.Lets[0]}.Reason()
-		out = append(out, report.Evict(v.Task, r.Task, x.Action, first, rows, v.needed))
+		out = append(out, report.Evict(v.Task, r.Task, x.Action, x.Step.Via(), first, rows, v.needed))
 	}
 	return out
 }

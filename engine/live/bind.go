@@ -94,7 +94,7 @@ func (b *nodeBook) get(node string) *nodeNews {
 	return &nodeNews{}
 }
 
-// binder carries out orders. Its methods are for any goroutine.
+// binder carries out orders and evictions. Its methods are for any goroutine.
 type binder struct {
 	pods    pods
 	nodes   *nodeBook
@@ -105,8 +105,9 @@ type binder struct {
 	// storage is where volumes are bound before pods are, and volumeTimeout how long that may take.
 	storage       storage
 	volumeTimeout time.Duration
-	// scheduled is told of each pod that was bound.
+	// scheduled is told of each pod that was bound, sentAway of each that was evicted.
 	scheduled func(*order)
+	sentAway  func(*eviction)
 }
 
 // orderKey is the key under which an order stands in line for the first time; tried again it has another,
@@ -242,24 +243,4 @@ func joinInts(numbers []int) string {
 		text = strconv.AppendInt(text, int64(n), 10)
 	}
 	return string(text)
-}
-
-// evict sends away a pod of a gang that is given up.
-func (b *binder) evict(t *model.Task) {
-	namespace, name, uid := t.Namespace, t.Name, types.UID(t.UID)
-	b.outbox.Put(outbox.Binding, "evict/"+t.Key+"/"+t.UID, func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-		defer cancel()
-		err := b.pods.Evict(ctx, namespace, name, uid)
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-			err = nil // it is gone already
-		}
-		b.feed.add(change{object: &evictOutcome{key: model.Key(namespace, name), uid: string(uid), err: err}}, false)
-	})
-}
-
-// evictOutcome is what became of an eviction.
-type evictOutcome struct {
-	key, uid string
-	err      error
 }

@@ -17,7 +17,7 @@
 //
 // # The outbox
 //
-// Package outbox has workers do the writes: bindings first, and never two of one object at once.
+// Package outbox has workers do the writes: bindings first, evictions on few workers, and never two of one object at once.
 //
 // # The policy
 //
@@ -29,6 +29,9 @@
 // refused one is forgotten, and its pod waits (in the model: it has a scheduling gate) for a time that doubles
 // with each refusal. One whose outcome is unknown is read back, and sent again to the same node until the answer is known,
 // so a pod is never bound twice and its place is never given away while a request may still be on its way.
+//
+// An eviction is assumed in the same way: its task is Releasing until its pod is gone. A refused one is forgotten, and so is what has not
+// gone out for the same job; its task is spared for a time that doubles with each refusal.
 //
 // A PodGroup's phase is assumed in the same way: until our own write is seen, an older version of the object does not undo it.
 //
@@ -42,5 +45,5 @@
 // # Who writes what
 //
 // PodGroup: phase from Inqueue on, conditions, counts. Queue: status.allocated. Pod: the Binding, the condition PodScheduled
-// while it is False, status.nominatedNodeName. All as field manager celsius-scheduler.
+// while it is False, status.nominatedNodeName; the Eviction or the deletion, and with it the condition DisruptionTarget. All as field manager celsius-scheduler.
 package live

@@ -22,7 +22,9 @@ const (
 	eventUnschedulable    = "Unschedulable"    // of PodGroups
 	eventBindRefused      = "BindRefused"      // of pods
 	eventGangReleased     = "GangReleased"     // of PodGroups
-	eventEvict            = "Evict"            // of pods
+	eventEvict            = "Evict"            // of pods and PodGroups
+	eventRoomMade         = "RoomMade"         // of pods for which others are evicted
+	eventEvictRefused     = "EvictRefused"     // of pods for which another was to be evicted
 	eventInvalid          = "Invalid"          // of whatever cannot be read
 )
 

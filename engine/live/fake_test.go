@@ -46,6 +46,7 @@ type fakeServer struct {
 	// onBind may answer a binding in the server's place: by an error, before it is done or after.
 	onBind func(b *corev1.Binding) (before, after error)
 	onGet  func(name string) error
+	onEnd  func(how, key string) error // may refuse an eviction or a deletion
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
@@ -177,12 +178,43 @@ func (f *fakeServer) Get(_ context.Context, namespace, name string) (*corev1.Pod
 
 // Evict implements pods.
 func (f *fakeServer) Evict(_ context.Context, namespace, name string, uid types.UID) error {
-	p := f.pods[model.Key(namespace, name)]
-	if p == nil || p.UID != uid {
-		return apierrors.NewNotFound(podResource, name)
+	return f.end("evict", namespace, name, uid)
+}
+
+// Delete implements pods.
+func (f *fakeServer) Delete(_ context.Context, namespace, name string, uid types.UID) error {
+	return f.end("delete", namespace, name, uid)
+}
+
+// end makes a pod go: at once, or where it has a grace period, when the test drops it.
+func (f *fakeServer) end(how, namespace, name string, uid types.UID) error {
+	key := model.Key(namespace, name)
+	if f.onEnd != nil {
+		if err := f.onEnd(how, key); err != nil {
+			return err
+		}
 	}
-	f.writes = append(f.writes, "evict "+model.Key(namespace, name))
-	f.drop(p)
+	p := f.pods[key]
+	switch {
+	case p == nil:
+		return apierrors.NewNotFound(podResource, name)
+	case p.UID != uid:
+		return apierrors.NewConflict(podResource, name, errors.New("precondition failed: UID"))
+	}
+	f.writes = append(f.writes, how+" "+key)
+	if p.Spec.TerminationGracePeriodSeconds == nil {
+		f.drop(p)
+		return nil
+	}
+	f.as(key, func(p *corev1.Pod) {
+		now := metav1.Now()
+		p.DeletionTimestamp = &now
+		if how == "evict" { // as the API server does
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
+			})
+		}
+	})
 	return nil
 }
 
@@ -197,7 +229,7 @@ func (f *fakeServer) PatchStatus(_ context.Context, namespace, name string, patc
 	if err := json.Unmarshal(patch, &meta); err != nil {
 		f.t.Fatalf("patch of %s: %v", key, err)
 	}
-	if meta.Metadata.UID != p.UID || meta.Metadata.ResourceVersion != p.ResourceVersion {
+	if version := meta.Metadata.ResourceVersion; meta.Metadata.UID != p.UID || version != "" && version != p.ResourceVersion {
 		return apierrors.NewConflict(podResource, name, errors.New("it has changed"))
 	}
 	old, err := json.Marshal(p)
@@ -294,11 +326,11 @@ func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 			},
 			binder: &binder{
 				pods: f, storage: f, volumeTimeout: time.Minute, nodes: nodes, outbox: out, feed: f.feed, metrics: m, log: log,
-				scheduled: scheduledEvents(said, m),
+				scheduled: scheduledEvents(said, m), sentAway: evictedEvents(said),
 			},
 			events: said, metrics: m, log: log,
 		},
-		broken: map[string]*group{}, told: told{faults: map[string]time.Time{}},
+		broken: map[string]*group{}, evicts: newEvictor(), told: told{faults: map[string]time.Time{}},
 	}
 	return &rig{l, f, context.Background()}
 }

@@ -81,21 +81,10 @@ func (l *loop) release(j *model.Job, g *group, now time.Time) {
 	l.log.Info("a gang that cannot become whole is released", "podgroup", j.Key, "why", g.broken.text)
 	for _, t := range j.Tasks {
 		if t.Status == model.Bound || t.Status == model.Running {
-			l.events.Eventf(t.Object, corev1.EventTypeWarning, eventEvict, "evicted, because its group %s cannot become whole", j.Name)
-			l.binder.evict(t)
-			l.metrics.evictions.Inc()
+			l.binder.evict(&eviction{victim: t.Object, Evict: model.Evict{
+				Task: t.Key, UID: t.UID, Job: j.Key, Queue: j.QueueName, Node: t.NodeName,
+				Reason: model.Reason{Table: "builtin", Rule: "gang", Text: "its group " + j.Name + " cannot become whole"},
+			}})
 		}
-	}
-}
-
-// evictEnded takes in what became of an eviction. One that failed, say by a disruption budget, is tried
-// again with the next release.
-func (l *loop) evictEnded(o *evictOutcome) {
-	if o.err == nil {
-		return
-	}
-	l.log.Info("a pod could not be evicted", "pod", o.key, "error", o.err.Error())
-	if t := l.cluster.Tasks[o.key]; t != nil && t.UID == o.uid {
-		l.events.Eventf(t.Object, corev1.EventTypeWarning, eventEvict, "could not be evicted: %v", o.err)
 	}
 }

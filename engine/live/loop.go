@@ -48,6 +48,7 @@ type loop struct {
 	cycle  uint64
 	stamp  string // of the policy: NAME@GENERATION
 	broken map[string]*group
+	evicts evictor
 	deltas []model.Delta
 	told
 	cycled atomic.Bool // there was a cycle
@@ -150,6 +151,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.metrics.cycle(time.Since(start), plan)
 	l.stamp = fmt.Sprintf("%s@%d", plan.Policy, plan.Generation)
 	l.sendBinds(plan, now)
+	l.sendEvicts(plan)
 	l.gangs(now)
 	l.tell(plan, now)
 	l.report(plan, now)
@@ -165,9 +167,10 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 
 func paused(p *policy.Policy) bool { return p.Mode == string(policyv1alpha1.ModePaused) }
 
-// pause takes back the bindings that were decided and have not gone out. What may be under way is left to end.
+// pause takes back the bindings and evictions that were decided and have not gone out. What may be under way is left to end.
 func (l *loop) pause() {
 	l.deltas = l.deltas[:0]
+	l.recall(func(*eviction) bool { return true })
 	for _, t := range l.cluster.Tasks {
 		if t.Status == model.Binding && !t.Foreign && l.outbox.Cancel(orderKey(t.Key, t.UID)) {
 			l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
@@ -185,7 +188,8 @@ func (l *loop) takeIn(now time.Time) {
 			l.apply() // so that the task is as the changes before this one left it
 			l.bindEnded(o, now)
 		case *evictOutcome:
-			l.evictEnded(o)
+			l.apply() // so that the task is as the changes before this one left it
+			l.evictEnded(o, now)
 		case *groupOutcome:
 			l.statuses.groupWritten(l.intake.groups[o.key], o, now)
 		case *queueOutcome:

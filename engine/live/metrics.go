@@ -30,7 +30,7 @@ type metrics struct {
 	stages         stages
 	bindWait       prometheus.Histogram
 	gangWait       prometheus.Histogram
-	evictions      prometheus.Counter
+	evictions      *prometheus.CounterVec
 	pendingPods    prometheus.Gauge
 	podGroups      *prometheus.GaugeVec
 	writesWaiting  *prometheus.GaugeVec
@@ -58,7 +58,7 @@ func newMetrics() *metrics {
 	m.cycleDuration = m.histogram("celsius_cycle_duration_seconds", "Time that deciding took in a cycle, in seconds.",
 		prometheus.ExponentialBuckets(0.0005, 2, 16))
 	m.decisions = m.counters("celsius_decisions_total",
-		"Decisions by kind (admit, bind, pipeline, hold) and the action that made them. Pipelines and holds are made anew each cycle.",
+		"Decisions by kind (admit, bind, evict, pipeline, hold) and the action that made them. Pipelines and holds are made anew each cycle.",
 		"kind", "action")
 	m.evaluations = m.counters("celsius_evaluations_total",
 		"Evaluations by row of the policy; what is remembered is not evaluated. Keys of orders are not counted.", "site", "table", "rule")
@@ -85,7 +85,10 @@ func newMetrics() *metrics {
 	m.gangWait = m.histogram("celsius_gang_wait_seconds",
 		"Time from a PodGroup's creation until its minMember pods were bound, in seconds. Creations are known to the second.",
 		prometheus.ExponentialBuckets(0.01, 2, 20))
-	m.evictions = m.counter("celsius_evictions_total", "Evictions that were asked for.")
+	m.evictions = m.counters("celsius_evictions_total", "Tries to evict a pod, by the action that decided it, the first row that lets the "+
+		"pod go, and result: evicted, refused (it stays, say by a disruption budget), gone (it was on its way out already), unknown (tried "+
+		"again), unsent (the lease had not been renewed in time; tried again). Without an action, of gangs that are given up.",
+		"action", "table", "row", "result")
 	m.pendingPods = m.gauge("celsius_pending_pods", "Pods of this scheduler that wait for a node.")
 	m.podGroups = m.gaugesBy("celsius_podgroups", "PodGroups of this scheduler, by queue and phase.", "queue", "phase")
 	m.writesWaiting = m.gaugesBy("celsius_writes_waiting", "Writes to the API server that wait for a worker, by class.", "class")
@@ -148,6 +151,11 @@ func (m *metrics) bind(r result, took time.Duration) {
 	m.bindDuration.WithLabelValues(string(r)).Observe(took.Seconds())
 }
 
+// evict counts one try. It is for any goroutine.
+func (m *metrics) evict(e *eviction, r result) {
+	m.evictions.WithLabelValues(e.Action, e.Reason.Table, e.Reason.Rule, string(r)).Inc()
+}
+
 // cycle counts what a cycle decided.
 func (m *metrics) cycle(took time.Duration, plan *model.Plan) {
 	m.cycles.Inc()
@@ -159,6 +167,9 @@ func (m *metrics) cycle(took time.Duration, plan *model.Plan) {
 		for i := range binds {
 			m.decisions.WithLabelValues(kind, binds[i].Action).Inc()
 		}
+	}
+	for i := range plan.Evicts {
+		m.decisions.WithLabelValues("evict", plan.Evicts[i].Action).Inc()
 	}
 	for i := range plan.Errors {
 		e := &plan.Errors[i]

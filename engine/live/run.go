@@ -270,7 +270,7 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 		pods: p, storage: coreStorage{p.client}, volumeTimeout: s.o.VolumeTimeout, nodes: nodes, outbox: out, feed: in,
 		metrics: s.metrics, log: s.log,
 	}
-	b.scheduled = scheduledEvents(said, s.metrics)
+	b.scheduled, b.sentAway = scheduledEvents(said, s.metrics), evictedEvents(said)
 	return &loop{
 		period: s.o.Period, window: s.o.Window, gangTimeout: s.o.GangTimeout,
 		cluster: model.NewCluster(model.Options{SchedulerNames: s.o.SchedulerNames}),
@@ -282,7 +282,7 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 			},
 			binder: b, events: said, metrics: s.metrics, log: s.log,
 		},
-		broken: map[string]*group{}, told: told{faults: map[string]time.Time{}},
+		broken: map[string]*group{}, evicts: newEvictor(), told: told{faults: map[string]time.Time{}},
 	}
 }
 

@@ -27,6 +27,8 @@ type pods interface {
 	Get(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 	// Evict asks for the end of a pod, as far as disruption budgets let it.
 	Evict(ctx context.Context, namespace, name string, uid types.UID) error
+	// Delete asks for the end of a pod, whatever disruption budgets say.
+	Delete(ctx context.Context, namespace, name string, uid types.UID) error
 	// PatchStatus is a strategic merge patch of a pod's status.
 	PatchStatus(ctx context.Context, namespace, name string, patch []byte) error
 }
@@ -85,11 +87,17 @@ func (p corePods) Get(ctx context.Context, namespace, name string) (*corev1.Pod,
 	return p.client.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
+// Evict does not do what client-go's EvictV1 does, which asks again and again while a budget refuses, and keeps a worker as long.
 func (p corePods) Evict(ctx context.Context, namespace, name string, uid types.UID) error {
-	return p.client.Pods(namespace).EvictV1(ctx, &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: name},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
-	})
+	return p.client.RESTClient().Post().MaxRetries(0).Namespace(namespace).Resource("pods").Name(name).SubResource("eviction").
+		Body(&policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: name},
+			DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
+		}).Do(ctx).Error()
+}
+
+func (p corePods) Delete(ctx context.Context, namespace, name string, uid types.UID) error {
+	return p.client.Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 }
 
 func (p corePods) PatchStatus(ctx context.Context, namespace, name string, patch []byte) error {

@@ -380,8 +380,11 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 	key := appendKey(buffer[:0], o.Namespace, o.Name)
 	old := c.Tasks[string(key)]
 	t := c.readPod(taskKeyOf(key, old), o, old, m)
-	if old != nil && old.UID == t.UID && !forget {
-		t.assume(old)
+	if old != nil && old.UID == t.UID {
+		t.Spared = old.Spared
+		if !forget {
+			t.assume(old)
+		}
 	}
 	if old != nil && (old.UID != t.UID || len(m.errs) > 0 && !t.Status.onNode()) {
 		c.removeTask(old)
@@ -421,13 +424,14 @@ func (c *Cluster) seat(t *Task) {
 // assume keeps what we decided for the older version of a task and what its pod cannot show yet.
 func (t *Task) assume(old *Task) {
 	bound := t.Status == Bound || t.Status == Running || t.Status == Unknown
+	going := old.Status == Releasing && old.Object.DeletionTimestamp == nil
 	switch {
-	case old.Status == Binding && t.Status == Pending:
-		t.Status, t.NodeName = Binding, old.NodeName
+	case (old.Status == Binding || going && old.NodeName != "") && t.Status == Pending:
+		t.Status, t.NodeName = old.Status, old.NodeName
 		t.keep(old)
 		t.recorded = false // its pod may be bound otherwise
 		t.BestEffort = t.InitRequest.IsEmpty() && t.GPUCount == 0
-	case old.Status == Releasing && old.Object.DeletionTimestamp == nil && bound && t.NodeName == old.NodeName:
+	case going && bound && t.NodeName == old.NodeName:
 		t.Status = Releasing
 	}
 	t.keepVolumes(old)

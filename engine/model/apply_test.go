@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -413,14 +414,48 @@ func TestAssumedBindingsAndEvictions(t *testing.T) {
 	if p.NodeName != "n" || c.Nodes.Idle(CPU, p.Node) != 2000 {
 		t.Errorf("the binding is on %q with %g idle", p.NodeName, c.Nodes.Idle(CPU, p.Node))
 	}
+	until := time.Unix(100, 0)
+	victim.Spare(until)
 	apply(t, c, Delta{Forget, pod("p", "cpu=1")}, Delta{Forget, running})
 	statuses("both failed", Pending, Running)
+	apply(t, c, upserts(running)...)
+	if !victim.Spared.Equal(until) {
+		t.Errorf("a later version of the pod is spared until %s", victim.Spared)
+	}
 	x.Allocate(p, c.Nodes.Index["n"], nil)
 	x.Bind(p)
 	x.Evict(victim)
 	x.Commit()
 	apply(t, c, upserts(pod("p", "cpu=1", on("n")), pod("victim", "cpu=1", on("n"), func(p *corev1.Pod) { p.Status.Phase = "Failed" }))...)
 	statuses("both succeeded", Running, Failed)
+	another := running.DeepCopy()
+	another.UID = "another"
+	apply(t, c, upserts(another)...)
+	if victim = c.Tasks["a/victim"]; !victim.Spared.IsZero() {
+		t.Errorf("another pod of its name is spared until %s", victim.Spared)
+	}
+}
+
+// A pod that is evicted while its binding is under way keeps its place, though it does not show either.
+func TestEvictionOfWhatIsBeingBound(t *testing.T) {
+	c := cluster(t, node("n", "cpu=4 pods=9"), pod("p", "cpu=1"))
+	p, x := c.Tasks["a/p"], c.Begin()
+	x.Allocate(p, c.Nodes.Index["n"], nil)
+	x.Bind(p)
+	x.Evict(p)
+	x.Commit()
+	apply(t, c, upserts(pod("p", "cpu=1"))...)
+	if p.Status != Releasing || p.NodeName != "n" || c.Nodes.Idle(CPU, p.Node) != 3000 {
+		t.Errorf("%s on %q", p.Status, p.NodeName)
+	}
+	apply(t, c, upserts(pod("p", "cpu=1", on("n")))...)
+	if p.Status != Releasing {
+		t.Errorf("bound meanwhile: %s", p.Status)
+	}
+	apply(t, c, Delta{Forget, pod("p", "cpu=1")})
+	if p.Status != Pending || p.NodeName != "" {
+		t.Errorf("neither bound nor evicted: %s on %q", p.Status, p.NodeName)
+	}
 }
 
 func TestPodChangesItsJobAndRole(t *testing.T) {

@@ -176,6 +176,7 @@ type Task struct {
 	CreatedAt        time.Time
 	StartedAt        time.Time // zero: not started
 	ScheduledAt      time.Time // zero: not scheduled
+	Spared           time.Time // until when nobody evicts it, because an eviction was refused; zero: it was not
 	Gated            bool
 	BestEffort       bool
 	Vain             bool // it found no place in this turn; set by engine/action through Cluster.SetVain

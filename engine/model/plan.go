@@ -78,12 +78,17 @@ type Evict struct {
 	ForJob   string `json:"forJob,omitempty"`
 	ForQueue string `json:"forQueue,omitempty"`
 	Action   string `json:"action"`
+	// Via is how: "" by the Eviction API, which honours disruption budgets, ViaDelete by deletion.
+	Via string `json:"via,omitempty"`
 	// Reason is the first row that lets it go; Rows are all that do, as table/rule.
 	Reason Reason   `json:"reason"`
 	Rows   []string `json:"rows,omitempty"`
 	// Needed is what refuses the node to the task for which it goes, were it spared.
 	Needed Reason `json:"needed,omitzero"`
 }
+
+// ViaDelete is how a task is evicted that is to go whatever its disruption budgets say.
+const ViaDelete = "delete"
 
 // RowScore is one row's part of a score, after normalisation, rounding and weight.
 type RowScore struct {

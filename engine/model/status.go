@@ -1,5 +1,7 @@
 package model
 
+import "time"
+
 // String is the status as policies write it: Pending.
 func (s Status) String() string {
 	switch s {
@@ -42,6 +44,10 @@ func (t *Task) MayGo() bool {
 	holds := t.Status == Binding || t.Status == Bound || t.Status == Running || t.Status == Unknown
 	return holds && !t.Foreign && t.Job.Queue != nil
 }
+
+// Spare notes until when nobody is to evict a task, because that was refused; later versions of its pod keep it. It goes before the Apply
+// that forgets the eviction, which makes the change known.
+func (t *Task) Spare(until time.Time) { t.Spared = until }
 
 // Waits is true of a task that has no place, or is only promised one.
 func (t *Task) Waits() bool { return t.Status == Pending || t.Status == Pipelined }

@@ -1,5 +1,7 @@
 package policy
 
+import "github.com/celsius-scheduler/celsius/engine/model"
+
 // Displace is the verb that makes room by evicting others.
 const Displace = "displace"
 
@@ -9,6 +11,7 @@ const (
 	KeyCandidates = "candidates"
 	KeyVictims    = "victims"
 	KeyNodes      = "nodes"
+	KeyVia        = "via"
 )
 
 // The scopes of displace.
@@ -23,6 +26,20 @@ const (
 	ByScore = "byScore"
 	ByOrder = "byOrder"
 )
+
+// The ways in which displace evicts.
+const (
+	ViaEvict  = "evict"
+	ViaDelete = model.ViaDelete
+)
+
+// Via is how those go whom the step evicts, as a plan has it.
+func (s *Step) Via() string {
+	if via := s.Word(KeyVia); via != ViaEvict {
+		return via
+	}
+	return ""
+}
 
 func displaceVerb() Verb {
 	return Verb{
@@ -44,7 +61,8 @@ func displaceVerb() Verb {
 			"They are evicted one by one until the gates and the predicates hold and the node has the room, volumes and devices included. Then whoever " +
 				"is not needed for it stays after all, the last first, until sparing any one of them would undo it; and those that remain are put to " +
 				"the rows once more, all of whom must still let them go.",
-			"A pod whose eviction the API server refused is left alone for a while.",
+			"A pod whose eviction the API server refused is left alone for a while: for 10 s, then for twice as long after each refusal, for 5 " +
+				"minutes at most.",
 			"What a turn has evicted and promised is kept where jobPipelined holds, else undone, or kept task by task, as `commit` says; before it is " +
 				"kept, whoever is not needed for the promises of the whole turn stays.",
 			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone.",
@@ -62,6 +80,10 @@ func displaceVerb() Verb {
 			{KeyNodes, "In which order nodes are tried on which somebody would have to go: by score, or in the order of nodes.", Word{
 				Of: []string{ByScore, ByOrder}, Default: ByScore,
 			}},
+			{
+				KeyVia, "How those go who are evicted: `evict` asks the API server to evict them, as far as PodDisruptionBudgets let it; `delete` " +
+					"deletes them whatever budgets say.", Word{Of: []string{ViaEvict, ViaDelete}, Default: ViaEvict},
+			},
 			{KeyGates, "Which sites may stop it: `overused` drops the queue for the whole step, `preemptive` skips the task, and `allocatable` is " +
 				"asked again after each eviction, and must hold in the end.", Words{Of: []string{Overused, Allocatable, Preemptive}}},
 			{

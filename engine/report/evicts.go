@@ -9,12 +9,12 @@ import (
 
 // Evict takes a task off its node for another. first is the first row that lets it go, rows are all that do, as table/rule, and needed
 // is what would refuse the node to the other, were this one spared.
-func Evict(t, preemptor *model.Task, action string, first model.Reason, rows []string, needed model.Reason) model.Evict {
+func Evict(t, preemptor *model.Task, action, via string, first model.Reason, rows []string, needed model.Reason) model.Evict {
 	first.Text = fmt.Sprintf("makes room for %s by %s", preemptor.Key, strings.Join(rows, ", "))
 	needed.Text = "spared, " + preemptor.Key + " has no place here: " + needed.Text
 	return model.Evict{
 		Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: t.NodeName, For: preemptor.Key, ForJob: preemptor.Job.Key,
-		ForQueue: preemptor.Job.QueueName, Action: action, Reason: first, Rows: rows, Needed: needed,
+		ForQueue: preemptor.Job.QueueName, Action: action, Via: via, Reason: first, Rows: rows, Needed: needed,
 	}
 }
 

@@ -161,23 +161,25 @@ type Step struct {
 	// +optional
 	Victims string `json:"victims,omitempty"`
 
-	// displace: true passes over nodes that have room without an eviction (false).
-	// +optional
-	NeedVictims *bool `json:"needVictims,omitempty"`
-
-	// displace: in which order nodes are tried: byScore, byOrder or byCost.
+	// displace: in which order nodes are tried: byScore or byOrder.
 	// +optional
 	Nodes string `json:"nodes,omitempty"`
 
-	// displace: whether room is made for a task at a time or for a whole gang: task, gang.
+	// displace: how those go who are evicted: evict asks the API server to evict them, as
+	// far as PodDisruptionBudgets let it; delete deletes them whatever budgets say (evict).
+	// +optional
+	Via string `json:"via,omitempty"`
+
+	// No verb yet: whether room is made for a task at a time or for a whole gang: task,
+	// gang.
 	// +optional
 	Unit string `json:"unit,omitempty"`
 
-	// displace with unit gang: whether victims are taken by whole gangs only.
+	// No verb yet: with unit gang, whether victims are taken by whole gangs only.
 	// +optional
 	WholeBundles *bool `json:"wholeBundles,omitempty"`
 
-	// displace with unit gang: how many domains of the network are tried at most.
+	// No verb yet: with unit gang, how many domains of the network are tried at most.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	MaxDomains *int32 `json:"maxDomains,omitempty"`

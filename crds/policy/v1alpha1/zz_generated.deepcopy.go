@@ -590,11 +590,6 @@ func (in *Step) DeepCopyInto(out *Step) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
-	if in.NeedVictims != nil {
-		in, out := &in.NeedVictims, &out.NeedVictims
-		*out = new(bool)
-		**out = **in
-	}
 	if in.WholeBundles != nil {
 		in, out := &in.WholeBundles, &out.WholeBundles
 		*out = new(bool)

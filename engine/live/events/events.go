@@ -87,6 +87,17 @@ func (w *Writer) Write(ctx context.Context, e Event) error {
 	return nil
 }
 
+// longestMessage is what the API server takes of a message, in bytes, less what is put before one that stands for several.
+const longestMessage = 1024 - len("(combined from similar events): ")
+
+// short is a text of so many bytes at most; what is cut off is told by dots.
+func short(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
+}
+
 // event is an Event as the older API has it.
 func (w *Writer) event(e Event) *corev1.Event {
 	at := metav1.NewTime(e.At)
@@ -98,7 +109,7 @@ func (w *Writer) event(e Event) *corev1.Event {
 			Name:        strings.TrimRight(of, "-.") + suffix,            // a name may not be cut behind these
 			Annotations: e.Annotations,
 		},
-		InvolvedObject: e.On, Reason: e.Reason, Message: e.Message, Type: e.Type, Action: cmp.Or(e.Action, e.Reason),
+		InvolvedObject: e.On, Reason: e.Reason, Message: short(e.Message, longestMessage), Type: e.Type, Action: cmp.Or(e.Action, e.Reason),
 		FirstTimestamp: at, LastTimestamp: at, Count: 1,
 		Source: corev1.EventSource{Component: w.component}, ReportingController: w.component,
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -166,5 +167,20 @@ func TestMany(t *testing.T) {
 	}
 	if len(s.held) > 25 {
 		t.Errorf("%d events of one object", len(s.held))
+	}
+}
+
+// A message that is longer than the API server takes is cut where a character ends.
+func TestLongMessage(t *testing.T) {
+	s := &server{t: t, held: map[string]*corev1.Event{}}
+	e := jobEvent("train", time.Now())
+	e.Message = "a" + strings.Repeat("\u00e4", 600)
+	if err := NewWriter(s, "celsius-controllers").Write(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := s.only()
+	if len(got.Message) > longestMessage || len(got.Message) < longestMessage-2 || !utf8.ValidString(got.Message) ||
+		!strings.HasSuffix(got.Message, "\u00e4...") {
+		t.Errorf("%d bytes: %q", len(got.Message), got.Message)
 	}
 }

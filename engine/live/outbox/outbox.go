@@ -1,7 +1,7 @@
 // Package outbox has writes to the API server done by workers, the urgent ones first: bindings; then statuses that somebody waits for
-// before pods can be made; then other statuses; then events. What is written about one object is one entry, in which the newest
-// replaces what has not gone out yet, and never two writes of one object are under way at once. How many writes are under way follows
-// what the API server takes: see pace.
+// before pods can be made; then evictions; then other statuses; then events. What is written about one object is one entry, in which the
+// newest replaces what has not gone out yet, and never two writes of one object are under way at once. How many writes are under way
+// follows what the API server takes: see pace.
 package outbox
 
 import (
@@ -15,28 +15,30 @@ type Class uint8
 
 // The classes.
 const (
-	Binding Class = iota // bindings and evictions
-	Awaited              // statuses that somebody waits for before pods can be made
-	Status               // other statuses
-	Event                // events
+	Binding  Class = iota // bindings
+	Awaited               // statuses that somebody waits for before pods can be made
+	Eviction              // evictions, each with the word on its pod
+	Status                // other statuses
+	Event                 // events
 	numClasses
 )
 
 // String is the class as metrics name it.
-func (c Class) String() string { return [...]string{"bind", "waiter", "status", "event"}[c] }
+func (c Class) String() string { return [...]string{"bind", "waiter", "evict", "status", "event"}[c] }
 
 // While bindings wait, one write of another class is let through after so many of them, so that nothing starves.
 // A PodGroup's status costs the API server twice what a binding does, for it is of a custom resource, and what is said of an object
 // while its first word waits becomes one write with it: statuses and events are let through rarely, but for those that have
-// waited long.
+// waited long. Evictions are few, and somebody waits for their room.
 const (
-	bindsPerWaiter = 4
-	bindsPerStatus = 200
-	bindsPerLate   = 20
-	lateAfter      = 30 * time.Second
+	bindsPerWaiter   = 4
+	bindsPerEviction = 10
+	bindsPerStatus   = 200
+	bindsPerLate     = 20
+	lateAfter        = 30 * time.Second
 )
 
-// slowEach is for how many waiting writes of the classes from toStatus on there is one more of them under way at once. Few go out one
+// slowEach is for how many waiting statuses and events there is one more of them under way at once. Few go out one
 // after another: a binding that is decided meanwhile shares the API server with one of them, not with a quarter of all workers.
 const slowEach = 16
 
@@ -55,7 +57,7 @@ type Outbox struct {
 	entries map[string]*entry // queued or under way
 	waiting [numClasses]int
 	under   int // writes that are under way
-	slow    int // of them those of the classes from toStatus on
+	slow    int // of them those of the classes from Eviction on
 	pace    pace
 	served  [numClasses]int // bindings since the last of a class
 	dropped uint64
@@ -225,7 +227,7 @@ func (o *Outbox) take() *entry {
 		o.waiting[c]--
 		e.queued = false
 		o.under++
-		if c >= Status {
+		if c >= Eviction {
 			o.slow++
 		}
 		return e
@@ -237,7 +239,7 @@ func (o *Outbox) take() *entry {
 func (o *Outbox) next() (Class, bool) {
 	slow := numClasses
 	if o.slow < o.slowAtOnce() {
-		for c := Status; c < numClasses; c++ {
+		for c := Eviction; c < numClasses; c++ {
 			if o.waiting[c] > 0 {
 				slow = c
 				break
@@ -247,12 +249,17 @@ func (o *Outbox) next() (Class, bool) {
 	switch {
 	case o.waiting[Binding] > 0:
 		o.served[Awaited]++
+		o.served[Eviction]++
 		o.served[Status]++
 		if o.waiting[Awaited] > 0 && o.served[Awaited] > bindsPerWaiter {
 			o.served[Awaited] = 0
 			return Awaited, true
 		}
-		if slow < numClasses && o.served[Status] > o.bindsPer(slow) {
+		if slow == Eviction && o.served[Eviction] > bindsPerEviction {
+			o.served[Eviction] = 0
+			return Eviction, true
+		}
+		if slow > Eviction && slow < numClasses && o.served[Status] > o.bindsPer(slow) {
 			o.served[Status] = 0
 			return slow, true
 		}
@@ -263,10 +270,11 @@ func (o *Outbox) next() (Class, bool) {
 	return slow, slow < numClasses
 }
 
-// slowAtOnce is how many writes of the classes from toStatus on may be under way: the more, the more of them wait, and never so many that a
+// slowAtOnce is how many writes of the classes from Eviction on may be under way: the more, the more of them wait, and never so many that a
 // binding finds no worker.
 func (o *Outbox) slowAtOnce() int {
-	return max(min(1+(o.waiting[Status]+o.waiting[Event])/slowEach, o.pace.limit/4), 1)
+	more := o.waiting[Eviction] + (o.waiting[Status]+o.waiting[Event])/slowEach
+	return max(min(1+more, o.pace.limit/4), 1)
 }
 
 // bindsPer is after how many bindings a write of a slow class, of which there is one, is let through.
@@ -294,7 +302,7 @@ func (o *Outbox) finish(e *entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.under--
-	if e.class >= Status {
+	if e.class >= Eviction {
 		o.slow--
 	}
 	o.ready.Signal()

@@ -169,6 +169,39 @@ func TestOutboxKeepsWorkersForBindings(t *testing.T) {
 	}
 }
 
+// Evictions go before statuses, one after every few bindings, and leave workers to bindings though the API server keeps them waiting.
+func TestEvictionsDoNotHoldUpBindings(t *testing.T) {
+	o := New(8)
+	o.Put(Status, "status", nothing)
+	for i := range 2 {
+		o.Put(Eviction, fmt.Sprint("evict", i), nothing)
+	}
+	for i := range 25 {
+		o.Put(Binding, fmt.Sprint("b", i), nothing)
+	}
+	want := bindings(0, 10) + " evict0 " + bindings(10, 20) + " evict1 " + bindings(20, 25) + " status"
+	if diff := cmp.Diff(want, sent(o)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := New(8)
+		for i := range 9 {
+			o.Put(Eviction, fmt.Sprint("evict", i), func(ctx context.Context) { <-ctx.Done() })
+		}
+		finished := make(chan struct{})
+		go func() { defer close(finished); o.Run(ctx) }()
+		defer func() { cancel(); <-finished }()
+		synctest.Wait()
+		bound := false
+		o.Put(Binding, "b", func(context.Context) { bound = true })
+		synctest.Wait()
+		if w, _ := o.Depths(); !bound || w[Eviction] != 7 {
+			t.Errorf("bound: %t; %d evictions wait, want 7", bound, w[Eviction])
+		}
+	})
+}
+
 func TestEventsAreBounded(t *testing.T) {
 	o := New(1)
 	for i := range maxEvents + 5 {

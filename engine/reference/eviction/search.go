@@ -167,8 +167,8 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []answers.Victim, choos
 func (x *Search) mayGo(t *model.Task, row int32) []answers.Victim {
 	var candidates []*model.Task
 	for _, v := range x.Cluster.Nodes.Tasks[row] {
-		if !v.MayGo() || !inScope(x.Step.Word(policy.KeyScope), t, v) {
-			continue
+		if !v.MayGo() || !inScope(x.Step.Word(policy.KeyScope), t, v) || v.Spared.After(x.World().Now.Time) {
+			continue // the last: its eviction was refused a short while ago
 		}
 		f := x.Frame().OfVictim(t, v, x.Step.Word(policy.KeyScope))
 		if x.Condition(x.Step.Condition(policy.KeyCandidates), f, "pod "+v.Key+": ") {
@@ -326,7 +326,7 @@ func (x *Search) Evicts(r Room) (out []model.Evict) {
 			rows = append(rows, l.Table+"/"+l.Name)
 		}
 		first := policy.Answer{Rule: v.Lets[0]}.Reason()
-		out = append(out, report.Evict(v.Task, r.Task, x.Action, first, rows, v.Needed))
+		out = append(out, report.Evict(v.Task, r.Task, x.Action, x.Step.Via(), first, rows, v.Needed))
 	}
 	return out
 }

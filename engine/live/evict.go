@@ -1,0 +1,315 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/outbox"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+const (
+	// sparedFirst is for how long a pod is left alone after the first eviction of it that was refused; it doubles with each.
+	sparedFirst = 10 * time.Second
+	sparedMost  = 5 * time.Minute
+)
+
+// evicted is the result of an eviction that succeeded. The others are those of bindings: refused (the pod stays), gone (it is not there
+// any more, or is on its way out already), unknown and unsent.
+const evicted result = "evicted"
+
+// eviction is one that was decided.
+type eviction struct {
+	model.Evict
+	policy    string // NAME@GENERATION
+	namespace string
+	name      string
+	victim    *corev1.Pod
+	group     *v1beta1.PodGroup // of the victim; nil: none
+	winner    *corev1.Pod       // for which it goes; nil: it goes for no other's sake
+	marked    bool              // its pod says that it goes
+	tries     int               // of which the outcome is unknown
+	answered  int               // of them those that the API server answered
+}
+
+// text says why the pod goes, as its event and its condition have it.
+func (e *eviction) text() string {
+	if e.Action == "" {
+		return "Pod is evicted, because " + e.Reason.Text
+	}
+	return fmt.Sprintf("Pod is evicted, because of %s: it %s (policy %s)", e.Action, e.Reason.Text, e.policy)
+}
+
+// evictOutcome is what became of an eviction.
+type evictOutcome struct {
+	eviction *eviction
+	result   result
+	err      error
+}
+
+// evictKey is the key under which an eviction stands in line for the first time.
+func evictKey(task, uid string) string { return "evict/" + task + "/" + uid }
+
+// evict has a pod sent away by a worker.
+func (b *binder) evict(e *eviction) {
+	e.namespace, e.name, _ = strings.Cut(e.Task, "/")
+	b.outbox.Put(outbox.Eviction, evictKey(e.Task, e.UID), func(ctx context.Context) { b.tryEvict(ctx, e) })
+}
+
+// tryEvict is one attempt at an eviction. It ends evicted, refused or gone; until then it is tried again, which does no harm: it is of
+// one pod by its UID.
+func (b *binder) tryEvict(ctx context.Context, e *eviction) {
+	result, err := b.sendAway(ctx, e)
+	b.metrics.evict(e, result)
+	switch result {
+	case unknown, unsent:
+		if ctx.Err() != nil {
+			return // the end: who leads next sees whether the pod is on its way out, and decides anew
+		}
+		wait := min(unknownFirst<<min(e.tries, 10), unknownMost)
+		if result == unknown {
+			e.tries++
+		}
+		b.log.V(1).Info("it is not known that a pod is evicted; it is tried again", "pod", e.Task, "result", result, "after", wait,
+			"error", err.Error())
+		b.outbox.Later(wait, outbox.Eviction, "re"+evictKey(e.Task, e.UID), func(ctx context.Context) { b.tryEvict(ctx, e) })
+		return
+	case evicted:
+		b.log.Info("evicted", "pod", e.Task, "for", e.For, "action", e.Action, "via", e.Via, "policy", e.policy, "rows", e.Rows)
+		b.sentAway(e)
+	case refused, gone:
+		b.log.V(1).Info("not evicted", "pod", e.Task, "result", result, "error", errText(err))
+	}
+	b.feed.add(change{object: &evictOutcome{e, result, err}}, result == refused)
+}
+
+// sendAway asks the API server to evict or to delete a pod. What is deleted says that it goes before, so that whoever sees it end knows
+// why; what is evicted is made to say so by the API server as it goes, and by us in more words after, for it would write over them.
+// So a pod that stays, whether by a budget or because we end in between, has not said that it goes, unless it was to be deleted.
+func (b *binder) sendAway(ctx context.Context, e *eviction) (result, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var err error
+	if e.Via == model.ViaDelete {
+		if err = b.mark(ctx, e, corev1.ConditionTrue, e.text()); err == nil {
+			err = b.pods.Delete(ctx, e.namespace, e.name, types.UID(e.UID))
+		}
+	} else if err = b.pods.Evict(ctx, e.namespace, e.name, types.UID(e.UID)); err == nil {
+		if err := b.mark(ctx, e, corev1.ConditionTrue, e.text()); err != nil {
+			b.log.V(1).Info("an evicted pod does not say for whom it goes", "pod", e.Task, "error", err.Error())
+		}
+	}
+	result := b.judge(ctx, e, err)
+	if result == refused && e.marked {
+		if err := b.mark(ctx, e, corev1.ConditionFalse, "Pod stays, as its eviction was refused"); err != nil {
+			b.log.V(1).Info("a pod that stays says still that it goes", "pod", e.Task, "error", err.Error())
+		}
+	}
+	return result, err
+}
+
+// mark writes on a pod whether it goes. One that is not there, or is another, is none to write on, and no error.
+func (b *binder) mark(ctx context.Context, e *eviction, goes corev1.ConditionStatus, text string) error {
+	if goes == corev1.ConditionTrue && e.marked {
+		return nil
+	}
+	at := metav1.Now()
+	err := b.pods.PatchStatus(ctx, e.namespace, e.name, encode(applyBody{
+		Metadata: applyMeta{UID: types.UID(e.UID)},
+		Status: struct {
+			Conditions []podCondition `json:"conditions"`
+		}{[]podCondition{{
+			Type: corev1.DisruptionTarget, Status: goes, Reason: corev1.PodReasonPreemptionByScheduler, Message: text, LastTransitionTime: &at,
+		}}},
+	}))
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) {
+		return err
+	}
+	e.marked = err == nil && goes == corev1.ConditionTrue
+	return nil
+}
+
+// judge says how an attempt ended.
+func (b *binder) judge(ctx context.Context, e *eviction, err error) result {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return evicted
+	case errors.Is(err, lease.ErrLapsed):
+		return unsent
+	case apierrors.IsNotFound(err):
+		return gone
+	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause), apierrors.IsForbidden(err), apierrors.IsInvalid(err),
+		apierrors.IsBadRequest(err), apierrors.IsUnauthorized(err), apierrors.IsMethodNotSupported(err):
+		return refused
+	case apierrors.IsConflict(err):
+		// Another pod has its name, or the API server's own tries met other writers.
+		pod, err := b.pods.Get(ctx, e.namespace, e.name)
+		if apierrors.IsNotFound(err) || err == nil && (string(pod.UID) != e.UID || pod.DeletionTimestamp != nil) {
+			return gone
+		}
+	}
+	if errors.As(err, &status) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsTooManyRequests(err) {
+		e.answered++
+	}
+	if e.answered >= answeredTries || e.tries >= unknownTries {
+		return refused
+	}
+	return unknown
+}
+
+// refusal is what the API server said, with the word of the disruption budget that it said it for.
+func refusal(err error) string {
+	cause, ok := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause)
+	if !ok || cause.Message == "" {
+		return errText(err)
+	}
+	return strings.TrimSuffix(errText(err), ".") + ": " + cause.Message
+}
+
+// evictedEvents says of a pod that goes, of its group, and of the pod for which it goes, that it goes and why.
+func evictedEvents(said *recorder) func(*eviction) {
+	return func(e *eviction) {
+		said.Event(e.victim, corev1.EventTypeWarning, eventEvict, e.text())
+		if e.Action == "" {
+			return
+		}
+		if e.group != nil {
+			said.Eventf(e.group, corev1.EventTypeNormal, eventEvict, "%s: pod %s %s (policy %s)", e.Action, e.name, e.Reason.Text, e.policy)
+		}
+		if e.winner != nil {
+			said.Eventf(e.winner, corev1.EventTypeNormal, eventRoomMade, "pod %s is evicted from node %s for it, because of %s, by %s (policy %s)",
+				e.Task, e.Node, e.Action, strings.Join(e.Rows, ", "), e.policy)
+		}
+	}
+}
+
+// evictor is what the loop knows of evictions.
+type evictor struct {
+	leaving map[string]*eviction // by pod: those for which others wait, and of which it is not known yet what became of them
+	spared  map[string]*spared   // by pod
+}
+
+func newEvictor() evictor { return evictor{map[string]*eviction{}, map[string]*spared{}} }
+
+// spared is a pod whose evictions were refused.
+type spared struct {
+	uid      string
+	refusals int
+}
+
+// spare says until when a pod is left alone of which another eviction was refused.
+func (v *evictor) spare(t *model.Task, now time.Time) time.Time {
+	s := v.spared[t.Key]
+	if s == nil || s.uid != t.UID {
+		s = &spared{uid: t.UID}
+		v.spared[t.Key] = s
+	}
+	until := now.Add(min(sparedFirst<<min(s.refusals, 20), sparedMost))
+	s.refusals++
+	return until
+}
+
+// forget drops the pods that are not there any more.
+func (v *evictor) forget(c *model.Cluster) {
+	for key, s := range v.spared {
+		if t := c.Tasks[key]; t == nil || t.UID != s.uid {
+			delete(v.spared, key)
+		}
+	}
+}
+
+// sendEvicts puts the evictions into the outbox. What was about to be bound need not be evicted: it is not.
+func (l *loop) sendEvicts(plan *model.Plan) {
+	l.recall(func(e *eviction) bool { return !l.waitsStill(e) })
+	for i := range plan.Evicts {
+		e := &eviction{Evict: plan.Evicts[i], policy: l.stamp}
+		t := l.cluster.Tasks[e.Task]
+		if t == nil || t.UID != e.UID {
+			continue
+		}
+		if l.outbox.Cancel(orderKey(t.Key, t.UID)) {
+			l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
+			continue
+		}
+		e.victim = t.Object
+		e.group, _ = t.Job.Object.(*v1beta1.PodGroup)
+		if w := l.cluster.Tasks[e.For]; w != nil {
+			e.winner = w.Object
+		}
+		l.evicts.leaving[e.Task] = e
+		l.binder.evict(e)
+	}
+	l.apply()
+}
+
+// waitsStill says whether the pod for which another goes is still there, and on no node.
+func (l *loop) waitsStill(e *eviction) bool {
+	w := l.cluster.Tasks[e.For]
+	return e.winner == nil || w != nil && w.UID == string(e.winner.UID) && w.Waits()
+}
+
+// recall takes back evictions that have not gone out. What may be under way is left to end.
+func (l *loop) recall(which func(*eviction) bool) {
+	for key, e := range l.evicts.leaving {
+		if !which(e) || !l.outbox.Cancel(evictKey(e.Task, e.UID)) {
+			continue
+		}
+		delete(l.evicts.leaving, key)
+		if t := l.cluster.Tasks[key]; t != nil && t.UID == e.UID && assumedGoing(t) {
+			l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
+		}
+	}
+	l.apply()
+}
+
+// assumedGoing says whether a task counts as being released, though its pod does not show it yet.
+func assumedGoing(t *model.Task) bool {
+	return t.Status == model.Releasing && t.Object.DeletionTimestamp == nil
+}
+
+// evictEnded takes in what became of an eviction. A pod that goes is told of by its own events. One that stays is taken back, and with it
+// what has not gone out for the same job, for which room is to be found anew; and it is left alone for a while. A gang's release
+// that failed, say by a disruption budget, is tried again with the next.
+func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
+	e := o.eviction
+	if l.evicts.leaving[e.Task] == e {
+		delete(l.evicts.leaving, e.Task)
+	}
+	if o.result != refused {
+		return
+	}
+	why := refusal(o.err)
+	l.log.Info("a pod could not be evicted", "pod", e.Task, "for", e.For, "action", e.Action, "policy", e.policy, "error", why)
+	t := l.cluster.Tasks[e.Task]
+	if t == nil || t.UID != e.UID {
+		return
+	}
+	if e.For == "" {
+		l.events.Eventf(t.Object, corev1.EventTypeWarning, eventEvict, "could not be evicted: %s", why)
+		return
+	}
+	if !assumedGoing(t) {
+		return
+	}
+	l.evicts.forget(l.cluster)
+	until := l.evicts.spare(t, now)
+	if w := l.cluster.Tasks[e.For]; w != nil && l.waitsStill(e) {
+		l.events.Eventf(w.Object, corev1.EventTypeWarning, eventEvictRefused, "pod %s on node %s could not be evicted for it, because of %s, "+
+			"and is left alone for %s (policy %s): %s", e.Task, e.Node, e.Action, until.Sub(now), e.policy, why)
+	}
+	t.Spare(until)
+	l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
+	l.recall(func(other *eviction) bool { return other.ForJob == e.ForJob })
+}

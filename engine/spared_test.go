@@ -1,0 +1,62 @@
+package engine_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// Whose eviction was refused is left alone, and can go later though nothing else has changed: the engine says as the reference does.
+func TestRefusedVictimsAreSpared(t *testing.T) {
+	t.Parallel()
+	p := compile(t, "policy.yaml", []byte(`
+apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: own}
+spec:
+  pipeline: [enqueue, allocate, preempt, reclaim]
+  tiers:
+  - name: first
+    tables: [{name: priority}, {name: gang}, {name: conformance}, {name: predicates}]
+`)).policies[0]
+	var again atomic.Int64 // worlds in which somebody is evicted who was refused before
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawRichWorld(t)
+		r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
+		plans := byReference(t, r)
+		if diff := gocmp.Diff(plans, r.plans(t)); diff != "" {
+			w.Log(t)
+			t.Fatalf("-reference +engine:\n%s", diff)
+		}
+		if evictedTwice(plans) {
+			again.Add(1)
+		}
+	})
+	if again.Load() == 0 {
+		t.Error("in no world somebody is evicted who was refused before")
+	}
+}
+
+// evictedTwice says whether two plans evict the same pod.
+func evictedTwice(plans []string) bool {
+	seen := map[string]bool{}
+	for _, plan := range plans {
+		_, evicts, _ := strings.Cut(plan, `"evicts": [`)
+		evicts, _, _ = strings.Cut(evicts, "\n  ]")
+		for line := range strings.Lines(evicts) {
+			if line = strings.TrimSpace(line); !strings.HasPrefix(line, `"task": `) {
+				continue
+			}
+			if seen[line] {
+				return true
+			}
+			seen[line] = true
+		}
+	}
+	return false
+}
