@@ -10,18 +10,19 @@ import (
 
 // decision is one line of a report: what was decided about one task or job.
 type decision struct {
-	verb  string // admit, bind, pipeline, hold, wait
+	verb  string // admit, bind, evict, pipeline, hold, wait
 	what  string // a pod's or a job's title
 	queue string
 	node  string
 	why   string
-	bind  *model.Bind // of a bind, pipeline or hold
-	wait  *model.Wait // of a wait
+	bind  *model.Bind  // of a bind, pipeline or hold
+	evict *model.Evict // of an evict
+	wait  *model.Wait  // of a wait
 }
 
 // plain is what a line tells people, to be compared.
 func (d decision) plain() decision {
-	d.bind, d.wait = nil, nil
+	d.bind, d.evict, d.wait = nil, nil, nil
 	return d
 }
 
@@ -32,15 +33,19 @@ func decisionsOf(c *model.Cluster, plan *model.Plan, fold bool) []decision {
 	for _, a := range plan.Admits {
 		out = append(out, decision{verb: "admit", what: titles.of(a.Job), queue: a.Queue, why: a.Reason.String()})
 	}
-	for _, group := range []struct {
-		verb  string
-		binds []model.Bind
-	}{{"bind", plan.Binds}, {"pipeline", plan.Pipelines}, {"hold", plan.Holds}} {
-		for i := range group.binds {
-			b := &group.binds[i]
-			out = append(out, decision{verb: group.verb, what: b.Task, queue: b.Queue, node: place(b), why: b.Reason.String(), bind: b})
+	placed := func(verb string, binds []model.Bind) {
+		for i := range binds {
+			b := &binds[i]
+			out = append(out, decision{verb: verb, what: b.Task, queue: b.Queue, node: place(b), why: b.Reason.String(), bind: b})
 		}
 	}
+	placed("bind", plan.Binds)
+	for i := range plan.Evicts {
+		e := &plan.Evicts[i]
+		out = append(out, decision{verb: "evict", what: e.Task, queue: e.Queue, node: e.Node, why: forWhom(e) + "; " + needed(e), evict: e})
+	}
+	placed("pipeline", plan.Pipelines)
+	placed("hold", plan.Holds)
 	for i := range plan.Waits {
 		wait := &plan.Waits[i]
 		what := wait.Task
@@ -53,6 +58,28 @@ func decisionsOf(c *model.Cluster, plan *model.Plan, fold bool) []decision {
 		return folded(out)
 	}
 	return out
+}
+
+// forWhom says for whom a pod goes, in which action, and by which rows.
+func forWhom(e *model.Evict) string {
+	return fmt.Sprintf("in %s: for %s, as %s", e.Action, e.For, permit(e.Rows))
+}
+
+// permit is "a/x permits", or "a/x, b/y and c/z permit".
+func permit(rows []string) string {
+	last := len(rows) - 1
+	if last < 1 {
+		return strings.Join(rows, "") + " permits"
+	}
+	return strings.Join(rows[:last], ", ") + " and " + rows[last] + " permit"
+}
+
+// needed says why the other has no place unless this one goes.
+func needed(e *model.Evict) string {
+	if row := model.RowName(e.Needed.Table, e.Needed.Rule); row != "" {
+		return fmt.Sprintf("%s (%s)", e.Needed.Text, row)
+	}
+	return e.Needed.Text
 }
 
 // told is a plan with a wait for each pod that shares its job's reason: what its node was, or that it was not tried.
@@ -108,6 +135,7 @@ func count(n int, what string) string {
 
 // folded joins neighbours that differ in nothing but the number at the end of the
 // name, where the numbers go up by one: worker-0, worker-1, worker-2 is worker-[0-2].
+// Of pods that are evicted the last mostly goes first, so theirs may go down, too: worker-[2-0].
 func folded(lines []decision) []decision {
 	var out []decision
 	for _, group := range foldedGroups(lines) {
@@ -121,8 +149,11 @@ func foldedGroups(lines []decision) [][]decision {
 	var out [][]decision
 	for i := 0; i < len(lines); {
 		prefix, first, ok := numbered(lines[i].what)
-		j := i + 1
-		for ok && j < len(lines) && follows(lines[j], lines[i], prefix, first+(j-i)) {
+		j, step := i+1, 1
+		if ok && lines[i].evict != nil && j < len(lines) && follows(lines[j], lines[i], prefix, first-1) {
+			step = -1
+		}
+		for ok && j < len(lines) && follows(lines[j], lines[i], prefix, first+step*(j-i)) {
 			j++
 		}
 		out = append(out, lines[i:j])
@@ -136,7 +167,8 @@ func joined(group []decision) decision {
 	d := group[0]
 	if len(group) > 1 {
 		prefix, first, _ := numbered(d.what)
-		d.what, d.bind = fmt.Sprintf("%s[%d-%d]", prefix, first, first+len(group)-1), nil
+		_, last, _ := numbered(group[len(group)-1].what)
+		d.what, d.bind, d.evict = fmt.Sprintf("%s[%d-%d]", prefix, first, last), nil, nil
 	}
 	return d
 }
