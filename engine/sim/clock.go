@@ -93,7 +93,11 @@ func (w *World) kubelet() error {
 		for _, id := range ids {
 			if _, leaves := w.leaving[id]; leaves {
 				again := w.anew(id, metav1.NewTime(w.now))
+				group, alone := w.groupAlone(w.objects[id].(*corev1.Pod))
 				w.remove(id)
+				if alone {
+					w.remove(group)
+				}
 				if again != nil {
 					w.written[id] = again
 					changed = append(changed, again)

@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
 // afresh is what is still to be made, and what is made anew when it is gone.
@@ -51,6 +52,17 @@ func (a *afresh) lifecycle() (*statemachines.Machine, error) {
 		a.machine = m
 	}
 	return a.machine, nil
+}
+
+// groupAlone is the PodGroup that was made for a bare pod alone, and goes with it.
+func (s *store) groupAlone(p *corev1.Pod) (manifest.ID, bool) {
+	id := manifest.ID{Kind: "PodGroup", Namespace: p.Namespace, Name: objects.GroupOf(p)}
+	o, there := s.objects[id]
+	if !there {
+		return id, false
+	}
+	owner := metav1.GetControllerOfNoCopy(o)
+	return id, owner != nil && owner.Kind == "Pod" && owner.Name == p.Name
 }
 
 // keeper plays the controller of one Job, as far as evictions concern it.
@@ -106,6 +118,9 @@ func (k keeper) evicted(p *corev1.Pod) error {
 		if err := k.leave(other); err != nil {
 			return err
 		}
+	}
+	if g := newCompletion(k.World, nil).groupOf(k.job); step.Effect == "kill" && g != nil {
+		k.remove(manifest.IDOf(g))
 	}
 	return k.move(m, step)
 }

@@ -26,15 +26,20 @@ func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 		return
 	}
 	if c.groupOf(j) == nil {
-		g := objects.PodGroup(j, c.priorityOf)
-		g.CreationTimestamp = j.CreationTimestamp
-		c.add(manifest.Item{Kind: "PodGroup", Object: g, Value: i.Value})
+		c.addGroup(i, j)
 	}
 	for t := range j.Spec.Tasks {
 		if task := &j.Spec.Tasks[t]; task.Replicas > 0 {
 			c.samples = append(c.samples, manifest.Item{Kind: "Pod", Object: c.world.jobPod(j, objects.PodPlan{Task: task}), Value: i.Value})
 		}
 	}
+}
+
+// addGroup adds the PodGroup of a Job.
+func (c *completion) addGroup(i manifest.Item, j *batchv1alpha1.Job) {
+	g := objects.PodGroup(j, c.priorityOf)
+	g.CreationTimestamp = j.CreationTimestamp
+	c.add(manifest.Item{Kind: "PodGroup", Object: g, Value: i.Value})
 }
 
 // defaultJob does what of admission's defaults matters here.
@@ -88,6 +93,8 @@ func (w *World) controllers() (made bool, err error) {
 		switch {
 		case !model.MakesPods(j.Status.State.Phase):
 			delete(w.unmade, id)
+		case g == nil && j.Status.State.Phase != batchv1alpha1.Restarting: // it went as the Job ended all its pods
+			c.addGroup(manifest.Item{Kind: "Job", Object: j}, j)
 		case j.Status.State.Phase != batchv1alpha1.Restarting && objects.Admitted(g) && !c.lacking(j, g):
 			delete(w.unmade, id)
 		}

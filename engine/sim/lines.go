@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,6 +87,10 @@ func needed(e *model.Evict) string {
 func told(c *model.Cluster, plan *model.Plan) *model.Plan {
 	out := *plan
 	out.Waits = nil
+	promised := map[string]bool{}
+	for _, b := range slices.Concat(plan.Pipelines, plan.Holds) {
+		promised[b.Task] = true
+	}
 	for waits := plan.Waits; len(waits) > 0; {
 		first, of := &waits[0], 1
 		for of < len(waits) && waits[of].Job == first.Job {
@@ -93,22 +98,22 @@ func told(c *model.Cluster, plan *model.Plan) *model.Plan {
 		}
 		out.Waits = append(out.Waits, waits[:of]...)
 		if job := c.Jobs[first.Job]; job != nil && first.Task == "" && first.Tried != nil {
-			out.Waits = append(out.Waits, shared(first, job, waits[1:of])...)
+			out.Waits = append(out.Waits, shared(first, job, waits[1:of], promised)...)
 		}
 		waits = waits[of:]
 	}
 	return &out
 }
 
-// shared are the waits of a job's pods that have none of their own.
-func shared(wait *model.Wait, job *model.Job, own []model.Wait) []model.Wait {
+// shared are the waits of a job's pods that have none of their own, and are promised nothing.
+func shared(wait *model.Wait, job *model.Job, own []model.Wait, promised map[string]bool) []model.Wait {
 	has := map[string]bool{}
 	for i := range own {
 		has[own[i].Task] = true
 	}
 	var out []model.Wait
 	for t, fared := range wait.Tasks(job) {
-		if has[t.Key] || t.Gated || t.Foreign {
+		if has[t.Key] || promised[t.Key] || t.Gated || t.Foreign {
 			continue
 		}
 		pod := *wait

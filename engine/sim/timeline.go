@@ -79,10 +79,11 @@ type history struct {
 	all []*span
 }
 
-// span is a PodRun with the key of its job.
+// span is a PodRun with the key of its job, and what this is called.
 type span struct {
 	PodRun
-	job string
+	job   string
+	title string // of the job, which may be gone before its pods
 }
 
 // remember notes what has become of a pod.
@@ -96,6 +97,9 @@ func (w *World) remember(p *corev1.Pod) {
 	}
 	if slices.Contains(w.schedulers, p.Spec.SchedulerName) {
 		s.job = model.Key(p.Namespace, objects.GroupOf(p))
+		if j := w.cluster.Jobs[s.job]; j != nil && !j.Orphan {
+			s.title = j.Title
+		}
 		if g, ok := w.objects[manifest.ID{Kind: "PodGroup", Namespace: p.Namespace, Name: objects.GroupOf(p)}].(*schedulingv1beta1.PodGroup); ok {
 			s.Queue = g.Spec.Queue
 		}
@@ -157,6 +161,9 @@ func (h *history) timeline(c *model.Cluster) Timeline {
 		run := s.PodRun
 		if s.job != "" {
 			run.Job = titles.of(s.job)
+			if _, there := titles[s.job]; !there && s.title != "" {
+				run.Job = s.title
+			}
 			j := jobs[s.job]
 			if j == nil {
 				j = &JobRun{Job: run.Job, Queue: run.Queue, Submitted: run.Submitted}
