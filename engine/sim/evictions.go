@@ -165,7 +165,7 @@ func (k keeper) move(m *statemachines.Machine, step statemachines.Step) error {
 
 // settle has the Job go on from a phase in which it waits for its pods to go, and gives it as it is then.
 func (k keeper) settle() (*batchv1alpha1.Job, error) {
-	if k.phase() == string(batchv1alpha1.Restarting) {
+	if k.waits() {
 		m, err := k.lifecycle()
 		if err != nil {
 			return nil, err
@@ -179,6 +179,15 @@ func (k keeper) settle() (*batchv1alpha1.Job, error) {
 		}
 	}
 	return k.objects[manifest.IDOf(k.job)].(*batchv1alpha1.Job), nil
+}
+
+// waits says whether the Job is in a phase that ends when its pods are gone.
+func (k keeper) waits() bool {
+	switch k.job.Status.State.Phase {
+	case batchv1alpha1.Restarting, batchv1alpha1.Aborting, batchv1alpha1.Completing, batchv1alpha1.Terminating:
+		return true
+	}
+	return false
 }
 
 func (k keeper) phase() string {

@@ -91,11 +91,12 @@ func (w *World) controllers() (made bool, err error) {
 		}
 		g := c.groupOf(j)
 		switch {
+		case keeper{w, j}.waits():
 		case !model.MakesPods(j.Status.State.Phase):
 			delete(w.unmade, id)
-		case g == nil && j.Status.State.Phase != batchv1alpha1.Restarting: // it went as the Job ended all its pods
+		case g == nil: // it went as the Job ended all its pods
 			c.addGroup(manifest.Item{Kind: "Job", Object: j}, j)
-		case j.Status.State.Phase != batchv1alpha1.Restarting && objects.Admitted(g) && !c.lacking(j, g):
+		case objects.Admitted(g) && !c.lacking(j, g):
 			delete(w.unmade, id)
 		}
 	}

@@ -66,7 +66,7 @@ type JobRun struct {
 	Submitted time.Time  `json:"submitted"`
 	Started   *time.Time `json:"started,omitempty"`
 	Finished  *time.Time `json:"finished,omitempty"` // nil while a pod of it has not ended
-	// Pods that it has had, of which some have ended; of one that was evicted and came again only the last counts.
+	// Pods that it has had, of which some have ended; of one that came again under its name only the last counts.
 	Pods  int `json:"pods"`
 	Ended int `json:"ended"`
 	// Evicted is how often a pod of it was evicted.
@@ -203,7 +203,7 @@ func (j *JobRun) add(run PodRun, last bool) {
 	if run.Evicted != nil {
 		j.Evicted++
 	}
-	if last || run.Evicted == nil {
+	if last {
 		j.Pods++
 	}
 	if run.Submitted.Before(j.Submitted) {
@@ -212,7 +212,7 @@ func (j *JobRun) add(run PodRun, last bool) {
 	if run.Bound != nil && (j.Started == nil || run.Bound.Before(*j.Started)) {
 		j.Started = run.Bound
 	}
-	if run.Ended != nil && (last || run.Evicted == nil) {
+	if run.Ended != nil && last {
 		j.Ended++
 		if j.Finished == nil || run.Ended.After(*j.Finished) {
 			j.Finished = run.Ended
