@@ -66,7 +66,7 @@ var mayImport = map[string]string{
 	"engine/reference/devices":  "engine/model",
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
-	"engine/sim":                simOurs + " engine/sim/manifest",
+	"engine/sim":                simOurs + " engine/sim/manifest statemachines",
 	"engine/sim/manifest":       "engine/model rules/source crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/sim/corpus":         "",
 	"engine/sim/conformance":    simOurs + " engine/sim engine/volcano rules",

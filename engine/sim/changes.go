@@ -48,12 +48,20 @@ func (r *Report) outcomes() map[string]string {
 				out[run.Pod] = "wait"
 			}
 		case !r.timed:
-			out[run.Pod] = run.Node
+			out[run.Pod] = run.Node + evictedFor(&run)
 		default:
-			out[run.Pod] = run.Node + " " + r.since(run.Bound) + " to " + r.since(run.Ended)
+			out[run.Pod] = run.Node + " " + r.since(run.Bound) + " to " + r.since(run.Ended) + evictedFor(&run)
 		}
 	}
 	return out
+}
+
+// evictedFor is for whom a pod was evicted; "" where it was not.
+func evictedFor(run *PodRun) string {
+	if run.Evicted == nil {
+		return ""
+	}
+	return ", evicted for " + run.EvictedFor
 }
 
 // since is how long after the start of the run a time was.

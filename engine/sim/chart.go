@@ -254,8 +254,16 @@ func (a axis) title(run *PodRun) string {
 		return text + ": waits since " + since(run.Submitted)
 	}
 	text += fmt.Sprintf(": waited %s, bound at %s", lasted(run.Bound.Sub(run.Submitted)), since(*run.Bound))
-	if run.Ended == nil {
+	if run.Evicted != nil {
+		text += fmt.Sprintf(", evicted at %s for %s", since(*run.Evicted), run.EvictedFor)
+	}
+	switch {
+	case run.Ended == nil && run.Evicted != nil:
+		return text + ", about to go"
+	case run.Ended == nil:
 		return text + ", runs on"
+	case run.Outcome == OutcomeEvicted:
+		return text + ", gone at " + since(*run.Ended)
 	}
 	return text + fmt.Sprintf(", %s at %s", strings.ToLower(run.Outcome), since(*run.Ended))
 }

@@ -92,7 +92,16 @@ func (w *World) kubelet() error {
 		var changed []metav1.Object
 		for _, id := range ids {
 			if _, leaves := w.leaving[id]; leaves {
+				again := w.anew(id, metav1.NewTime(w.now))
+				group, alone := w.groupAlone(w.objects[id].(*corev1.Pod))
 				w.remove(id)
+				if alone {
+					w.remove(group)
+				}
+				if again != nil {
+					w.written[id] = again
+					changed = append(changed, again)
+				}
 				continue
 			}
 			changed = append(changed, w.next(w.objects[id].(*corev1.Pod)))

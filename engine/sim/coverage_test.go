@@ -97,6 +97,14 @@ func reasons(r ScenarioResult) map[shippedRow]bool {
 		for _, b := range slices.Concat(p.Binds, p.Pipelines, p.Holds) {
 			reason(b.Reason)
 		}
+		for i := range p.Evicts {
+			e := &p.Evicts[i]
+			for _, name := range e.Rows {
+				table, row, _ := strings.Cut(name, "/")
+				add(e.Reason.Site, table, row)
+			}
+			reason(e.Needed)
+		}
 		for _, w := range p.Waits {
 			reason(w.Reason)
 			for _, n := range w.Nodes {
@@ -139,13 +147,16 @@ func cellsOf(line string) []string {
 	return out
 }
 
-// outcome is what a scenario's plans decide, without the words: who is let in, what goes where, what phases follow.
+// outcome is what a scenario's plans decide, without the words: who is let in, who is evicted, what goes where, what phases follow.
 func outcome(r ScenarioResult) string {
 	var out strings.Builder
 	for i, p := range r.Plans {
 		fmt.Fprintln(&out, "cycle", i)
 		for _, a := range p.Admits {
 			fmt.Fprintln(&out, "admit", a.Job)
+		}
+		for _, e := range p.Evicts {
+			fmt.Fprintln(&out, "evict", e.Task, "for", e.For)
 		}
 		for j, binds := range [][]model.Bind{p.Binds, p.Pipelines, p.Holds} {
 			for _, b := range binds {

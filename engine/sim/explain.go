@@ -115,6 +115,9 @@ func (e *explainer) all() string {
 			explain(b.Job)
 		}
 	}
+	for i := range e.plan.Evicts {
+		explain(e.plan.Evicts[i].Job)
+	}
 	for _, wait := range e.plan.Waits {
 		explain(wait.Job)
 	}
@@ -224,7 +227,20 @@ func (e *explainer) task(t *model.Task) string {
 			out.WriteString(waiting("  ", wait))
 		}
 	}
+	for i := range e.plan.Evicts {
+		switch v := &e.plan.Evicts[i]; t.Key {
+		case v.Task:
+			out.WriteString(eviction(v))
+		case v.For:
+			fmt.Fprintf(&out, "  %s goes for it, as %s\n", v.Task, permit(v.Rows))
+		}
+	}
 	return out.String()
+}
+
+// eviction is for whom a pod goes, by which rows, and why it has to.
+func eviction(v *model.Evict) string {
+	return fmt.Sprintf("  evicted from %s %s\n  %s\n", v.Node, forWhom(v), needed(v))
 }
 
 // standing is where a pod is that nothing was decided about.

@@ -67,12 +67,31 @@ func inside(t *testing.T, issues source.Issues, file string, data []byte) {
 	}
 }
 
+// preemptSections are a world in which a pod is evicted for another, and the policy that has it so.
+const preemptSections = `-- p --
+apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: p}
+spec:
+  pipeline: [enqueue, allocate, preempt]
+  tiers: [{name: first, tables: [{name: priority}, {name: gang}]}]
+-- w --
+apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: n1, cpu: 2}]
+priorityClasses: {high: 5}
+jobs:
+- {name: low, replicas: 2, min: 1, cpu: 1, node: n1}
+- {name: high, priority: high, cpu: 1}
+`
+
 // FuzzScenario: whatever a scenario holds, nothing panics, an error names the scenario, and what -update
 // writes is a scenario that passes.
 func FuzzScenario(f *testing.F) {
 	f.Add([]byte("# R.\nload w\nfinish j-0\nshow pods\ncmp want\n" + worldSection + "-- want --\n"))
 	f.Add([]byte("now 2026-03-01T00:00:00Z\nseed 3\nload w\nadvance 1h\ndrain n1\nshow jobs\ncmp want\n" + worldSection + "-- want --\n"))
 	f.Add([]byte("load w\ncycle 2\nexplain all\ncmp want\n" + worldSection + "-- want --\n"))
+	f.Add([]byte("policy p\nload w\ncycle\nadvance 31s\ncycle\nexplain all\nshow timeline\ncmp want\n" + preemptSections + "-- want --\n"))
 	f.Add([]byte("check p\ncmp want\n-- p --\na: b\n-- want --\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 1<<12 {

@@ -26,15 +26,20 @@ func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 		return
 	}
 	if c.groupOf(j) == nil {
-		g := objects.PodGroup(j, c.priorityOf)
-		g.CreationTimestamp = j.CreationTimestamp
-		c.add(manifest.Item{Kind: "PodGroup", Object: g, Value: i.Value})
+		c.addGroup(i, j)
 	}
 	for t := range j.Spec.Tasks {
 		if task := &j.Spec.Tasks[t]; task.Replicas > 0 {
 			c.samples = append(c.samples, manifest.Item{Kind: "Pod", Object: c.world.jobPod(j, objects.PodPlan{Task: task}), Value: i.Value})
 		}
 	}
+}
+
+// addGroup adds the PodGroup of a Job.
+func (c *completion) addGroup(i manifest.Item, j *batchv1alpha1.Job) {
+	g := objects.PodGroup(j, c.priorityOf)
+	g.CreationTimestamp = j.CreationTimestamp
+	c.add(manifest.Item{Kind: "PodGroup", Object: g, Value: i.Value})
 }
 
 // defaultJob does what of admission's defaults matters here.
@@ -75,23 +80,24 @@ func (w *World) jobPod(j *batchv1alpha1.Job, plan objects.PodPlan) *corev1.Pod {
 	return p
 }
 
-// controllers plays the controllers of Jobs: the pods of those that were let in are made, at once. It says whether there were any.
+// controllers plays the controllers of Jobs: the pods of those that were let in are made, at once, and those that come again once they
+// are gone. It says whether there were any.
 func (w *World) controllers() (made bool, err error) {
 	c := newCompletion(w, nil)
 	for _, id := range slices.SortedFunc(maps.Keys(w.unmade), manifest.CompareIDs) {
-		j := w.objects[id].(*batchv1alpha1.Job)
-		g := c.groupOf(j)
-		if !objects.Admitted(g) {
-			continue
+		j, err := keeper{w, w.objects[id].(*batchv1alpha1.Job)}.settle()
+		if err != nil {
+			return false, err
 		}
-		delete(w.unmade, id)
-		for t := range j.Spec.Tasks {
-			task := &j.Spec.Tasks[t]
-			for n := range int(task.Replicas) {
-				if c.find("Pod", j.Namespace, objects.PodName(j.Name, task.Name, n)) == nil {
-					c.add(manifest.Item{Kind: "Pod", Object: w.jobPod(j, objects.PodPlan{Task: task, Index: n, Group: g.Name})})
-				}
-			}
+		g := c.groupOf(j)
+		switch {
+		case keeper{w, j}.waits():
+		case !model.MakesPods(j.Status.State.Phase):
+			delete(w.unmade, id)
+		case g == nil: // it went as the Job ended all its pods
+			c.addGroup(manifest.Item{Kind: "Job", Object: j}, j)
+		case objects.Admitted(g) && !c.lacking(j, g):
+			delete(w.unmade, id)
 		}
 	}
 	if len(c.items) == 0 {
@@ -101,11 +107,37 @@ func (w *World) controllers() (made bool, err error) {
 	return true, append(issues, w.take(items)...).Err()
 }
 
-// noteJobs remembers which of the new objects are Jobs whose pods are to be made.
-func (w *World) noteJobs(in []metav1.Object) {
-	for _, o := range in {
-		if j, ok := o.(*batchv1alpha1.Job); ok && model.MakesPods(j.Status.State.Phase) {
-			w.unmade[manifest.IDOf(j)] = true
+// lacking adds the pods that a Job lacks, and says whether others come again that are still there.
+func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup) (later bool) {
+	all := c.world.unmade[manifest.IDOf(j)]
+	for t := range j.Spec.Tasks {
+		task := &j.Spec.Tasks[t]
+		for n := range int(task.Replicas) {
+			id := manifest.ID{Kind: "Pod", Namespace: j.Namespace, Name: objects.PodName(j.Name, task.Name, n)}
+			switch again := c.world.again[id]; {
+			case c.find("Pod", id.Namespace, id.Name) != nil:
+				later = later || again
+			case all || again:
+				delete(c.world.again, id)
+				c.add(manifest.Item{Kind: "Pod", Object: c.world.jobPod(j, objects.PodPlan{Task: task, Index: n, Group: g.Name})})
+			}
+		}
+	}
+	return later
+}
+
+// noteMade remembers which of the new objects are Jobs whose pods are to be made, and how pods were written that come again.
+func (w *World) noteMade(items []manifest.Item) {
+	for _, i := range items {
+		switch o := i.Object.(type) {
+		case *batchv1alpha1.Job:
+			if model.MakesPods(o.Status.State.Phase) {
+				w.unmade[manifest.IDOf(o)] = true
+			}
+		case *corev1.Pod:
+			if i.OfJob {
+				w.written[manifest.IDOf(o)] = o
+			}
 		}
 	}
 }

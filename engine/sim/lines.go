@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,18 +11,19 @@ import (
 
 // decision is one line of a report: what was decided about one task or job.
 type decision struct {
-	verb  string // admit, bind, pipeline, hold, wait
+	verb  string // admit, bind, evict, pipeline, hold, wait
 	what  string // a pod's or a job's title
 	queue string
 	node  string
 	why   string
-	bind  *model.Bind // of a bind, pipeline or hold
-	wait  *model.Wait // of a wait
+	bind  *model.Bind  // of a bind, pipeline or hold
+	evict *model.Evict // of an evict
+	wait  *model.Wait  // of a wait
 }
 
 // plain is what a line tells people, to be compared.
 func (d decision) plain() decision {
-	d.bind, d.wait = nil, nil
+	d.bind, d.evict, d.wait = nil, nil, nil
 	return d
 }
 
@@ -32,15 +34,19 @@ func decisionsOf(c *model.Cluster, plan *model.Plan, fold bool) []decision {
 	for _, a := range plan.Admits {
 		out = append(out, decision{verb: "admit", what: titles.of(a.Job), queue: a.Queue, why: a.Reason.String()})
 	}
-	for _, group := range []struct {
-		verb  string
-		binds []model.Bind
-	}{{"bind", plan.Binds}, {"pipeline", plan.Pipelines}, {"hold", plan.Holds}} {
-		for i := range group.binds {
-			b := &group.binds[i]
-			out = append(out, decision{verb: group.verb, what: b.Task, queue: b.Queue, node: place(b), why: b.Reason.String(), bind: b})
+	placed := func(verb string, binds []model.Bind) {
+		for i := range binds {
+			b := &binds[i]
+			out = append(out, decision{verb: verb, what: b.Task, queue: b.Queue, node: place(b), why: b.Reason.String(), bind: b})
 		}
 	}
+	placed("bind", plan.Binds)
+	for i := range plan.Evicts {
+		e := &plan.Evicts[i]
+		out = append(out, decision{verb: "evict", what: e.Task, queue: e.Queue, node: e.Node, why: forWhom(e) + "; " + needed(e), evict: e})
+	}
+	placed("pipeline", plan.Pipelines)
+	placed("hold", plan.Holds)
 	for i := range plan.Waits {
 		wait := &plan.Waits[i]
 		what := wait.Task
@@ -55,10 +61,36 @@ func decisionsOf(c *model.Cluster, plan *model.Plan, fold bool) []decision {
 	return out
 }
 
+// forWhom says for whom a pod goes, in which action, and by which rows.
+func forWhom(e *model.Evict) string {
+	return fmt.Sprintf("in %s: for %s, as %s", e.Action, e.For, permit(e.Rows))
+}
+
+// permit is "a/x permits", or "a/x, b/y and c/z permit".
+func permit(rows []string) string {
+	last := len(rows) - 1
+	if last < 1 {
+		return strings.Join(rows, "") + " permits"
+	}
+	return strings.Join(rows[:last], ", ") + " and " + rows[last] + " permit"
+}
+
+// needed says why the other has no place unless this one goes.
+func needed(e *model.Evict) string {
+	if row := model.RowName(e.Needed.Table, e.Needed.Rule); row != "" {
+		return fmt.Sprintf("%s (%s)", e.Needed.Text, row)
+	}
+	return e.Needed.Text
+}
+
 // told is a plan with a wait for each pod that shares its job's reason: what its node was, or that it was not tried.
 func told(c *model.Cluster, plan *model.Plan) *model.Plan {
 	out := *plan
 	out.Waits = nil
+	promised := map[string]bool{}
+	for _, b := range slices.Concat(plan.Pipelines, plan.Holds) {
+		promised[b.Task] = true
+	}
 	for waits := plan.Waits; len(waits) > 0; {
 		first, of := &waits[0], 1
 		for of < len(waits) && waits[of].Job == first.Job {
@@ -66,22 +98,22 @@ func told(c *model.Cluster, plan *model.Plan) *model.Plan {
 		}
 		out.Waits = append(out.Waits, waits[:of]...)
 		if job := c.Jobs[first.Job]; job != nil && first.Task == "" && first.Tried != nil {
-			out.Waits = append(out.Waits, shared(first, job, waits[1:of])...)
+			out.Waits = append(out.Waits, shared(first, job, waits[1:of], promised)...)
 		}
 		waits = waits[of:]
 	}
 	return &out
 }
 
-// shared are the waits of a job's pods that have none of their own.
-func shared(wait *model.Wait, job *model.Job, own []model.Wait) []model.Wait {
+// shared are the waits of a job's pods that have none of their own, and are promised nothing.
+func shared(wait *model.Wait, job *model.Job, own []model.Wait, promised map[string]bool) []model.Wait {
 	has := map[string]bool{}
 	for i := range own {
 		has[own[i].Task] = true
 	}
 	var out []model.Wait
 	for t, fared := range wait.Tasks(job) {
-		if has[t.Key] || t.Gated || t.Foreign {
+		if has[t.Key] || promised[t.Key] || t.Gated || t.Foreign {
 			continue
 		}
 		pod := *wait
@@ -108,6 +140,7 @@ func count(n int, what string) string {
 
 // folded joins neighbours that differ in nothing but the number at the end of the
 // name, where the numbers go up by one: worker-0, worker-1, worker-2 is worker-[0-2].
+// Of pods that are evicted the last mostly goes first, so theirs may go down, too: worker-[2-0].
 func folded(lines []decision) []decision {
 	var out []decision
 	for _, group := range foldedGroups(lines) {
@@ -121,8 +154,11 @@ func foldedGroups(lines []decision) [][]decision {
 	var out [][]decision
 	for i := 0; i < len(lines); {
 		prefix, first, ok := numbered(lines[i].what)
-		j := i + 1
-		for ok && j < len(lines) && follows(lines[j], lines[i], prefix, first+(j-i)) {
+		j, step := i+1, 1
+		if ok && lines[i].evict != nil && j < len(lines) && follows(lines[j], lines[i], prefix, first-1) {
+			step = -1
+		}
+		for ok && j < len(lines) && follows(lines[j], lines[i], prefix, first+step*(j-i)) {
 			j++
 		}
 		out = append(out, lines[i:j])
@@ -136,7 +172,8 @@ func joined(group []decision) decision {
 	d := group[0]
 	if len(group) > 1 {
 		prefix, first, _ := numbered(d.what)
-		d.what, d.bind = fmt.Sprintf("%s[%d-%d]", prefix, first, first+len(group)-1), nil
+		_, last, _ := numbered(group[len(group)-1].what)
+		d.what, d.bind, d.evict = fmt.Sprintf("%s[%d-%d]", prefix, first, last), nil, nil
 	}
 	return d
 }

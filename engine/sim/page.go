@@ -148,13 +148,17 @@ func classOf(classes map[string]string, queue string) string {
 
 func (r *Report) figures() []pageFigure {
 	c := r.Summary.Cluster
-	bound := 0
+	bound, evicted := 0, 0
 	for _, p := range r.Plans {
 		bound += len(p.Binds)
+		evicted += len(p.Evicts)
 	}
 	out := []pageFigure{
 		{"Pods bound", strconv.Itoa(bound), ""},
 		{"Pods waiting", strconv.Itoa(c.Waiting), "of " + count(c.WaitingJobs, "job")},
+	}
+	if evicted > 0 {
+		out = append(out, pageFigure{"Pods evicted", strconv.Itoa(evicted), ""})
 	}
 	if r.timed {
 		done := 0
@@ -213,7 +217,7 @@ func (r *Report) pageDecisions(p *page, classes map[string]string) {
 			p.Decisions = append(p.Decisions, d)
 		}
 	}
-	for _, verb := range []string{"admit", "bind", "pipeline", "hold", "evict", "wait"} {
+	for _, verb := range []string{"admit", "bind", "evict", "pipeline", "hold", "wait"} {
 		if counts[verb] > 0 {
 			p.Verbs = append(p.Verbs, pageVerb{verb, counts[verb]})
 		}
@@ -239,6 +243,9 @@ func pageLine(group []decision) pageDecision {
 		for _, s := range b.Scores {
 			d.Scores = append(d.Scores, pageScore{model.Score(s.Score), model.RowName(s.Table, s.Rule)})
 		}
+	}
+	if e := first.evict; e != nil {
+		words = append(words, e.For, e.ForJob, e.ForQueue)
 	}
 	if w := first.wait; w != nil {
 		d.Why = w.Reason.String()

@@ -132,7 +132,7 @@ func table(lines []decision, wide bool) string {
 	for _, d := range lines {
 		row := []string{d.verb, d.what, dash(d.node), dash(d.queue)}
 		if wide {
-			row = append(row, scoring(d.bind)...)
+			row = append(row, scoring(d)...)
 		}
 		rows = append(rows, append(row, d.why))
 	}
@@ -140,8 +140,12 @@ func table(lines []decision, wide bool) string {
 }
 
 // scoring is the wide cells of a line: action, nodes chosen from, score, runner-up.
-func scoring(b *model.Bind) []string {
-	if b == nil {
+func scoring(d decision) []string {
+	b := d.bind
+	switch {
+	case d.evict != nil:
+		return []string{dash(d.evict.Action), "-", "-", "-"}
+	case b == nil:
 		return []string{"-", "-", "-", "-"}
 	}
 	runnerUp := "-"

@@ -24,6 +24,7 @@ jobs:
 - {name: big, replicas: 2, cpu: 64}
 - {name: next, cpu: 4}
 - {name: share, gpuMilli: 500, memory: 1Gi}
+- {name: old, replicas: 2, cpu: 500m, node: n3}
 pods:
 - {name: web, scheduler: other, node: n3, cpu: 500m}
 - {name: solo, cpu: 1}
@@ -38,6 +39,14 @@ pods:
 	}
 	share := bind("default/share-0", "default/share", "default", "n2")
 	share.GPUs, share.Feasible, share.Scores, share.RunnerUp = []int{0}, 1, nil, ""
+	evict := func(task string) model.Evict {
+		return model.Evict{
+			Task: task, Job: "default/old", Queue: "default", Node: "n3", For: "default/next-0", ForJob: "default/next", ForQueue: "default",
+			Action: "preempt", Reason: model.Reason{Site: "preemptable", Table: "priority", Rule: "strictly-lower"},
+			Rows:   []string{"priority/strictly-lower", "gang/keep-gang-whole", "conformance/not-critical"},
+			Needed: model.Reason{Site: "predicates", Table: "builtin", Rule: "fit", Text: "spared, default/next-0 has no place here: Insufficient cpu"},
+		}
+	}
 	plan := &model.Plan{
 		Policy: "default", Generation: 2, Now: w.Now(),
 		Admits: []model.Admit{{Job: "default/train", Queue: "research", Reason: model.Reason{Table: "overcommit", Rule: "nothing-asked"}}},
@@ -47,6 +56,7 @@ pods:
 			bind("default/train-2", "default/train", "research", "n2"),
 			share,
 		},
+		Evicts:    []model.Evict{evict("default/old-1"), evict("default/old-0")},
 		Pipelines: []model.Bind{bind("default/next-0", "default/next", "default", "n3")},
 		Holds:     []model.Bind{bind("default/solo", "default/podgroup-solo", "default", "n3")},
 		Waits: []model.Wait{
@@ -106,7 +116,7 @@ func TestExplain(t *testing.T) {
 	}
 	golden(t, "report/explain-all.golden", all)
 	var some string
-	for _, name := range []string{"train-2", "default/big", "big-1", "solo", "web", "next-0"} {
+	for _, name := range []string{"train-2", "default/big", "big-1", "solo", "web", "next-0", "old-1"} {
 		text, err := r.Explain(name)
 		if err != nil {
 			t.Fatal(err)
@@ -127,6 +137,7 @@ func TestExplain(t *testing.T) {
 func TestFolded(t *testing.T) {
 	t.Parallel()
 	line := func(what, node string) decision { return decision{verb: "bind", what: what, node: node} }
+	gone := func(what string) decision { return decision{verb: "evict", what: what, evict: &model.Evict{}} }
 	tests := []struct {
 		name string
 		in   []decision
@@ -141,6 +152,9 @@ func TestFolded(t *testing.T) {
 			[]decision{line("a0", "n"), line("a1", "n"), line("b-00", "n"), line("b-01", "n")},
 			[]string{"a0", "a1", "b-00", "b-01"},
 		},
+		{"down, of what is not evicted", []decision{line("a-1", "n"), line("a-0", "n")}, []string{"a-1", "a-0"}},
+		{"down, of what is evicted", []decision{gone("a-2"), gone("a-1"), gone("a-0")}, []string{"a-[2-0]"}},
+		{"up, of what is evicted", []decision{gone("a-1"), gone("a-2"), gone("a-1")}, []string{"a-[1-2]", "a-1"}},
 		{"past nine", []decision{line("a-9", "n"), line("a-10", "n")}, []string{"a-[9-10]"}},
 		{"nothing", nil, nil},
 	}

@@ -124,6 +124,10 @@ func (w *World) step(plan *model.Plan, o RunOptions) (d time.Duration, more bool
 // rows are the jobs, with what passed since the run began.
 func (t Timeline) rows() [][]string {
 	rows := [][]string{{"JOB", "QUEUE", "PODS", "SUBMITTED", "STARTED", "FINISHED", "WAITED"}}
+	evictions := slices.ContainsFunc(t.Jobs, func(j JobRun) bool { return j.Evicted > 0 })
+	if evictions {
+		rows[0] = append(rows[0], "EVICTED")
+	}
 	since := func(at *time.Time) string {
 		if at == nil {
 			return "-"
@@ -135,7 +139,11 @@ func (t Timeline) rows() [][]string {
 		if j.Started != nil {
 			waited = lasted(j.Started.Sub(j.Submitted))
 		}
-		rows = append(rows, []string{j.Job, j.Queue, fmt.Sprint(j.Pods), since(&j.Submitted), since(j.Started), since(j.Finished), waited})
+		row := []string{j.Job, j.Queue, fmt.Sprint(j.Pods), since(&j.Submitted), since(j.Started), since(j.Finished), waited}
+		if evictions {
+			row = append(row, fmt.Sprint(j.Evicted))
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

@@ -56,8 +56,9 @@ type ClusterSummary struct {
 	Nodes      int   `json:"nodes"`
 	ReadyNodes int   `json:"readyNodes"`
 	Use        []Use `json:"use"`
-	// Bound and Waiting count the pods that the last cycle bound, and those of ours that still wait.
+	// Bound, Evicted and Waiting count the pods that the last cycle bound and evicted, and those of ours that still wait.
 	Bound   int `json:"bound"`
+	Evicted int `json:"evicted,omitempty"`
 	Waiting int `json:"waiting"`
 	// WaitingJobs counts the jobs that still want pods placed.
 	WaitingJobs int `json:"waitingJobs"`
@@ -95,7 +96,7 @@ func (w *World) Summarise(plan *model.Plan) Summary {
 	}
 	s.Cluster.ReadyNodes = c.ReadyNodes
 	s.Cluster.Use = useOf(c)
-	s.Cluster.Bound = len(plan.Binds)
+	s.Cluster.Bound, s.Cluster.Evicted = len(plan.Binds), len(plan.Evicts)
 	for _, job := range c.Jobs {
 		pending := int64(0)
 		for _, t := range job.Tasks {
@@ -222,6 +223,10 @@ func (s ClusterSummary) text() string {
 	if s.ReadyNodes < s.Nodes {
 		ready = fmt.Sprintf(" (%d ready)", s.ReadyNodes)
 	}
-	return columns("", rows) + fmt.Sprintf("\n%s%s; %s bound, %s of %s waiting\n",
-		count(s.Nodes, "node"), ready, count(s.Bound, "pod"), count(s.Waiting, "pod"), count(s.WaitingJobs, "job"))
+	evicted := ""
+	if s.Evicted > 0 {
+		evicted = fmt.Sprintf(", %d evicted", s.Evicted)
+	}
+	return columns("", rows) + fmt.Sprintf("\n%s%s; %s bound%s, %s of %s waiting\n",
+		count(s.Nodes, "node"), ready, count(s.Bound, "pod"), evicted, count(s.Waiting, "pod"), count(s.WaitingJobs, "job"))
 }

@@ -35,6 +35,7 @@ const (
 	OutcomeSucceeded = "Succeeded"
 	OutcomeFailed    = "Failed"
 	OutcomeDeleted   = "Deleted"
+	OutcomeEvicted   = "Evicted"
 )
 
 // PodRun is the life of one pod, as far as it went.
@@ -50,7 +51,10 @@ type PodRun struct {
 	Submitted time.Time  `json:"submitted"`
 	Bound     *time.Time `json:"bound,omitempty"`
 	Ended     *time.Time `json:"ended,omitempty"`
-	// Outcome is Waiting, Running (or bound, and about to), Succeeded, Failed or Deleted.
+	// Evicted is when it was told to go, EvictedFor the pod for which, if it was.
+	Evicted    *time.Time `json:"evicted,omitempty"`
+	EvictedFor string     `json:"evictedFor,omitempty"`
+	// Outcome is Waiting, Running (or bound, and about to), Succeeded, Failed, Evicted or Deleted.
 	Outcome string `json:"outcome"`
 }
 
@@ -62,8 +66,11 @@ type JobRun struct {
 	Submitted time.Time  `json:"submitted"`
 	Started   *time.Time `json:"started,omitempty"`
 	Finished  *time.Time `json:"finished,omitempty"` // nil while a pod of it has not ended
-	Pods      int        `json:"pods"`
-	Ended     int        `json:"ended"`
+	// Pods that it has had, of which some have ended; of one that came again under its name only the last counts.
+	Pods  int `json:"pods"`
+	Ended int `json:"ended"`
+	// Evicted is how often a pod of it was evicted.
+	Evicted int `json:"evicted,omitempty"`
 }
 
 // history is the lives of all pods that a world ever had.
@@ -72,10 +79,11 @@ type history struct {
 	all []*span
 }
 
-// span is a PodRun with the key of its job.
+// span is a PodRun with the key of its job, and what this is called.
 type span struct {
 	PodRun
-	job string
+	job   string
+	title string // of the job, which may be gone before its pods
 }
 
 // remember notes what has become of a pod.
@@ -89,6 +97,9 @@ func (w *World) remember(p *corev1.Pod) {
 	}
 	if slices.Contains(w.schedulers, p.Spec.SchedulerName) {
 		s.job = model.Key(p.Namespace, objects.GroupOf(p))
+		if j := w.cluster.Jobs[s.job]; j != nil && !j.Orphan {
+			s.title = j.Title
+		}
 		if g, ok := w.objects[manifest.ID{Kind: "PodGroup", Namespace: p.Namespace, Name: objects.GroupOf(p)}].(*schedulingv1beta1.PodGroup); ok {
 			s.Queue = g.Spec.Queue
 		}
@@ -116,6 +127,13 @@ func copied(t *time.Time) *time.Time {
 	return &at
 }
 
+// evicted notes that a pod is told to go.
+func (h *history) evicted(id manifest.ID, e *model.Evict, now time.Time) {
+	if s := h.of[id]; s != nil {
+		s.Evicted, s.EvictedFor = &now, e.For
+	}
+}
+
 // forget notes that a pod is gone.
 func (h *history) forget(id manifest.ID, now time.Time) {
 	s := h.of[id]
@@ -125,6 +143,9 @@ func (h *history) forget(id manifest.ID, now time.Time) {
 	delete(h.of, id)
 	if s.Ended == nil {
 		s.Outcome, s.Ended = OutcomeDeleted, &now
+		if s.Evicted != nil {
+			s.Outcome = OutcomeEvicted
+		}
 	}
 }
 
@@ -132,17 +153,23 @@ func (h *history) forget(id manifest.ID, now time.Time) {
 func (h *history) timeline(c *model.Cluster) Timeline {
 	titles := titlesOf(c)
 	var t Timeline
-	jobs := map[string]*JobRun{}
+	jobs, last := map[string]*JobRun{}, map[string]*span{}
+	for _, s := range h.all {
+		last[s.Pod] = s
+	}
 	for _, s := range h.all {
 		run := s.PodRun
 		if s.job != "" {
 			run.Job = titles.of(s.job)
+			if _, there := titles[s.job]; !there && s.title != "" {
+				run.Job = s.title
+			}
 			j := jobs[s.job]
 			if j == nil {
 				j = &JobRun{Job: run.Job, Queue: run.Queue, Submitted: run.Submitted}
 				jobs[s.job] = j
 			}
-			j.add(run)
+			j.add(run, last[s.Pod] == s)
 		}
 		t.Pods = append(t.Pods, run)
 	}
@@ -171,16 +198,21 @@ func (h *history) timeline(c *model.Cluster) Timeline {
 	return t
 }
 
-// add counts a pod of the job.
-func (j *JobRun) add(run PodRun) {
-	j.Pods++
+// add counts a pod of the job. It is the last of its name, or others came after it.
+func (j *JobRun) add(run PodRun, last bool) {
+	if run.Evicted != nil {
+		j.Evicted++
+	}
+	if last {
+		j.Pods++
+	}
 	if run.Submitted.Before(j.Submitted) {
 		j.Submitted = run.Submitted
 	}
 	if run.Bound != nil && (j.Started == nil || run.Bound.Before(*j.Started)) {
 		j.Started = run.Bound
 	}
-	if run.Ended != nil {
+	if run.Ended != nil && last {
 		j.Ended++
 		if j.Finished == nil || run.Ended.After(*j.Finished) {
 			j.Finished = run.Ended

@@ -56,8 +56,8 @@ type World struct {
 	agenda
 	history history
 	counted map[manifest.ID]bool // quotas of which the world counts what is used
-	unmade  map[manifest.ID]bool // Jobs whose pods are still to be made
-	turned  bool                 // the last cycle found PodGroups in another phase, which the next one reads
+	afresh
+	turned bool // the last cycle found PodGroups in another phase, which the next one reads
 }
 
 // decider is who decides in a world.
@@ -85,7 +85,7 @@ func NewWorld(o Options) *World {
 		agenda:     agenda{leaving: map[manifest.ID]time.Time{}, due: map[manifest.ID]time.Time{}},
 		history:    history{of: map[manifest.ID]*span{}},
 		counted:    map[manifest.ID]bool{},
-		unmade:     map[manifest.ID]bool{},
+		afresh:     newAfresh(),
 	}
 	if w.now.IsZero() {
 		w.now = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
@@ -160,7 +160,7 @@ func (w *World) take(items []manifest.Item) source.Issues {
 	if issues.Err() == nil {
 		w.noteLeaving(in)
 		w.noteQuotas(in)
-		w.noteJobs(in)
+		w.noteMade(items)
 		return append(issues, w.refused(w.countQuotas(), nil)...)
 	}
 	for _, i := range items {
@@ -270,6 +270,7 @@ func (w *World) remove(id manifest.ID) {
 	w.history.forget(id, w.now)
 	delete(w.counted, id)
 	delete(w.unmade, id)
+	delete(w.written, id)
 	w.cluster.Apply(model.Delta{Op: model.Delete, Object: o})
 }
 
@@ -311,6 +312,7 @@ func after(first, last *model.Plan) *model.Plan {
 	both := *last
 	both.Admits = slices.Concat(first.Admits, last.Admits)
 	both.Binds = slices.Concat(first.Binds, last.Binds)
+	both.Evicts = slices.Concat(first.Evicts, last.Evicts)
 	both.Warnings = slices.Clone(first.Warnings)
 	for _, text := range last.Warnings {
 		if !slices.Contains(both.Warnings, text) {
@@ -367,6 +369,11 @@ func (w *World) obey(plan *model.Plan) error {
 	changed = append(changed, groups...)
 	if err := w.put(changed...); err != nil {
 		return err
+	}
+	for i := range plan.Evicts {
+		if err := w.evict(&plan.Evicts[i]); err != nil {
+			return err
+		}
 	}
 	return w.put(w.queueStatuses(plan)...)
 }

@@ -267,7 +267,11 @@ func (c *converter) job(v source.Value, name string, s *ShortJob) {
 	}
 	c.emit("PodGroup", v, g)
 	for _, p := range pods {
+		before := len(c.out.Items)
 		c.emit("Pod", p.place, p.Pod)
+		for i := range c.out.Items[before:] {
+			c.out.Items[before+i].OfJob = true
+		}
 	}
 }
 

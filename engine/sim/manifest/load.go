@@ -38,6 +38,7 @@ type Item struct {
 	Object metav1.Object
 	Value  source.Value
 	Comes  time.Time // when it comes to be; zero: at once
+	OfJob  bool      // a pod of a job of the short format
 }
 
 // ID names the object.
