@@ -52,6 +52,7 @@ func ParamKeys() []Key {
 		{"max", "a value", "The most that it may be."},
 		{"enum", "list of words", "All that it may be."},
 		{"description", "text", "What it does."},
+		{"asVolcano", "value", "What `policy convert` sets, where the default is another behaviour than Volcano's."},
 		{"volcano", "text", "The argument of Volcano's plugin that sets it; `*` stands for the key of a map."},
 		{"deprecated", "text", "Why it should not be used any more."},
 	}

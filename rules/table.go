@@ -66,6 +66,8 @@ type Param struct {
 	Name, Type, Description string
 	// Volcano is the argument of Volcano's plugin that sets it; * stands for the key of a map.
 	Volcano    string
+	// AsVolcano is what a converted configuration sets, where the default here is another behaviour than Volcano's; absent: the default.
+	AsVolcano  source.Value
 	Deprecated string
 	Default    source.Value // absent: there is none
 	Optional   bool
@@ -213,6 +215,8 @@ func (r *tableReader) params(v source.Value) []*Param {
 				p.Description = k.Value.String(r.issues)
 			case "volcano":
 				p.Volcano = k.Value.String(r.issues)
+			case "asVolcano":
+				p.AsVolcano = k.Value
 			case "deprecated":
 				p.Deprecated = k.Value.String(r.issues)
 			}

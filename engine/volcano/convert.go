@@ -184,6 +184,11 @@ func (c *converter) entry(b *strings.Builder, p Plugin) {
 	for _, f := range p.Arguments {
 		c.argument(table, f.Name, f, params)
 	}
+	for _, x := range table.Params {
+		if _, set := params[x.Name]; !set && x.AsVolcano.Exists() {
+			params[x.Name] = x.AsVolcano.Any()
+		}
+	}
 	switches := c.flags(table, p, params)
 	if len(params) > 0 {
 		fmt.Fprintf(b, "      params: %s\n", yamlText(params))
