@@ -148,17 +148,10 @@ func (b *binder) judge(ctx context.Context, e *eviction, err error) result {
 		return evicted
 	case errors.Is(err, lease.ErrLapsed):
 		return unsent
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err) && b.leaves(ctx, e):
 		return gone
-	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause), apierrors.IsForbidden(err), apierrors.IsInvalid(err),
-		apierrors.IsBadRequest(err), apierrors.IsUnauthorized(err), apierrors.IsMethodNotSupported(err):
+	case refuses(err):
 		return refused
-	case apierrors.IsConflict(err):
-		// Another pod has its name, or the API server's own tries met other writers.
-		pod, err := b.pods.Get(ctx, e.namespace, e.name)
-		if apierrors.IsNotFound(err) || err == nil && (string(pod.UID) != e.UID || pod.DeletionTimestamp != nil) {
-			return gone
-		}
 	}
 	if errors.As(err, &status) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsTooManyRequests(err) {
 		e.answered++
@@ -167,6 +160,19 @@ func (b *binder) judge(ctx context.Context, e *eviction, err error) result {
 		return refused
 	}
 	return unknown
+}
+
+// leaves says whether a pod is gone, or on its way out already. A conflict does not tell: another pod may have its name, or the API
+// server's own tries met other writers.
+func (b *binder) leaves(ctx context.Context, e *eviction) bool {
+	pod, err := b.pods.Get(ctx, e.namespace, e.name)
+	return apierrors.IsNotFound(err) || err == nil && (string(pod.UID) != e.UID || pod.DeletionTimestamp != nil)
+}
+
+// refuses says whether an answer is a no, which another try would not change soon.
+func refuses(err error) bool {
+	return apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsBadRequest(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
 }
 
 // refusal is what the API server said, with the word of the disruption budget that it said it for.

@@ -30,8 +30,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// preempting is a policy by which jobs of higher priority displace pods of lower ones, by the Eviction API or as via says.
-func preempting(t *testing.T, via string) *policy.Policy {
+// preempting is a policy by which jobs of higher priority displace pods of lower ones, with more parameters of its step.
+func preempting(t *testing.T, more string) *policy.Policy {
 	t.Helper()
 	docs, issues := source.Parse("policy.yaml", []byte(`
 apiVersion: scheduling.celsius.dev/v1alpha1
@@ -42,7 +42,7 @@ spec:
   actions:
   - name: make-room
     steps:
-    - {verb: displace, jobs: job.starving, candidates: "victim.status == 'Running'"`+via+`}
+    - {verb: displace, jobs: job.starving`+more+`}
   tiers:
   - name: first
     tables: [{name: priority}, {name: gang}, {name: predicates}]
@@ -58,9 +58,9 @@ spec:
 }
 
 // room runs a test in a world in which pod high waits, and pods low-1 to low-N run, each on a node of its own that it fills.
-func room(t *testing.T, via string, lows int, test func(t *testing.T, r *rig)) {
+func room(t *testing.T, more string, lows int, test func(t *testing.T, r *rig)) {
 	t.Helper()
-	p := preempting(t, via)
+	p := preempting(t, more)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRigOf(newFakeServer(t), p)
 		f := r.server
@@ -254,20 +254,21 @@ func TestRefusedDeletion(t *testing.T) {
 // What has no answer, or is not sent because the lease has lapsed, is tried again, and of one pod by its UID.
 func TestEvictionIsTriedAgain(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		err  error
+		name  string
+		err   error
+		often int
 	}{
-		{"no answer", errNoAnswer},
-		{"too many requests at all", apierrors.NewTooManyRequests("later", 1)},
-		{"the lease has lapsed", fmt.Errorf("evict: %w", lease.ErrLapsed)},
-		{"its own writers met", apierrors.NewConflict(podResource, "low-1", errUnderneath)},
+		{"no answer", errNoAnswer, 3},
+		{"too many requests at all", apierrors.NewTooManyRequests("later", 1), 3},
+		{"the lease has lapsed", fmt.Errorf("evict: %w", lease.ErrLapsed), 2 * unknownTries},
+		{"its own writers met", apierrors.NewConflict(podResource, "low-1", errUnderneath), 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			room(t, "", 1, func(t *testing.T, r *rig) {
 				f := r.server
 				tries := 0
 				f.onEnd = func(string, string) error {
-					if tries++; tries < 4 {
+					if tries++; tries <= c.often {
 						if len(f.ends()) != 0 {
 							t.Error("evicted though the server was not asked")
 						}
@@ -275,8 +276,8 @@ func TestEvictionIsTriedAgain(t *testing.T) {
 					}
 					return nil
 				}
-				r.settle(5)
-				if diff := cmp.Diff([]string{"evict default/low-1"}, f.ends()); diff != "" || tries != 4 {
+				r.settle(3 * c.often)
+				if diff := cmp.Diff([]string{"evict default/low-1"}, f.ends()); diff != "" || tries != c.often+1 {
 					t.Errorf("%d tries (-want +got):\n%s", tries, diff)
 				}
 				if f.told("Pod default/high EvictRefused") != "" {
@@ -295,9 +296,14 @@ func TestVictimGoesBeforeEviction(t *testing.T) {
 		r.tick()
 		f.drop(f.pods["default/low-1"])
 		f.put(testPod("low-1", "low-1", "2"))
+		r.work() // before any of that is seen
 		r.settle(2)
 		if diff := cmp.Diff([]string{"default/high n1"}, f.bindings); diff != "" || len(f.ends()) != 0 || len(r.evicts.leaving) != 0 {
 			t.Errorf("bindings (-want +got):\n%s%v", diff, f.ends())
+		}
+		tries := testutil.CollectAndCount(r.metrics.evictions)
+		if n := testutil.ToFloat64(r.metrics.evictions.WithLabelValues("make-room", "priority", "strictly-lower", "gone")); n != 1 || tries != 1 {
+			t.Errorf("%g times gone, and %d results", n, tries)
 		}
 	})
 }
@@ -408,6 +414,32 @@ func TestNeedIsRolledBackAsAWhole(t *testing.T) {
 		r.settle(5)
 		if asked != 1 {
 			t.Errorf("%d evictions were asked for, though without the first there is no room", asked)
+		}
+	})
+}
+
+// Whose binding has not gone out yet is not bound, and need not be evicted.
+func TestEvictionOfWhatIsNotBoundYet(t *testing.T) {
+	p := preempting(t, ", candidates: 'true'")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRigOf(newFakeServer(t), p)
+		f := r.server
+		f.put(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 10}, testQueue("default"), testNode("n1", "2"))
+		f.put(testGroup("low", 0), testPod("low", "low", "2"))
+		f.deliver(-1)
+		r.tick()
+		if w, _ := r.outbox.Depths(); w[outbox.Binding] != 1 {
+			t.Fatalf("%d bindings stand in line", w[outbox.Binding])
+		}
+		g := testGroup("high", 1)
+		g.Spec.PriorityClassName = "high"
+		f.put(g, testPod("high", "high", "2"))
+		r.settle(5)
+		if diff := cmp.Diff([]string{"default/high n1"}, f.bindings); diff != "" || len(f.ends()) != 0 {
+			t.Errorf("bindings (-want +got):\n%s%v", diff, f.ends())
+		}
+		if got := r.cluster.Tasks["default/low"].Status; got != model.Pending {
+			t.Errorf("the other is %s", got)
 		}
 	})
 }
