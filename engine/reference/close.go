@@ -42,7 +42,7 @@ func (x *cycle) close() {
 	}
 	report.Queues(x.c, x.plan)
 	x.txn.Commit()
-	x.plan.Errors, x.plan.Warnings = x.Faults(), x.Warnings
+	x.plan.Errors, x.plan.Warnings = x.Faults(), slices.Concat(x.Warnings, x.plan.Warnings)
 	x.c.CloseCycle()
 }
 
