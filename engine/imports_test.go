@@ -21,7 +21,7 @@ const (
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
-	ofPolicy   = "engine/follow engine/language engine/model engine/quota engine/report engine/topology engine/volume rules rules/eval " +
+	ofPolicy   = "engine/disruption engine/follow engine/language engine/model engine/quota engine/report engine/topology engine/volume rules rules/eval " +
 		"rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/devices engine/reference/values"
 	simOurs        = "engine engine/model engine/policy engine/session rules/source statemachines/objects " + allCRDs
@@ -51,7 +51,8 @@ var mayImport = map[string]string{
 	"engine/report":           "engine/model",
 	"engine/kept":             "engine/model",
 	"engine/topology":         "engine/follow engine/model",
-	"engine/language":         "engine/follow engine/model engine/quota engine/topology engine/volume rules rules/eval",
+	"engine/disruption":       "engine/follow engine/model",
+	"engine/language":         "engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume rules rules/eval",
 	"engine/policy":           ofPolicy,
 	"engine/session/oracle":   "",
 	"engine/verdict":          "engine/follow engine/language engine/model engine/policy engine/report engine/topology rules rules/eval",
@@ -113,6 +114,7 @@ var mayImportOthers = map[string]string{
 	"engine/volume": apiObjects + " " + podMath +
 		" k8s.io/client-go k8s.io/klog/v2 k8s.io/kube-scheduler/framework k8s.io/kubernetes/pkg/scheduler",
 	"engine/topology":          apiObjects,
+	"engine/disruption":        "",
 	"engine/language":          apiObjects + " " + podMath + " github.com/google/cel-go",
 	"engine/policy":            apiObjects + " " + podMath + " github.com/google/cel-go",
 	"engine/session/oracle":    "",

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,6 +102,7 @@ func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
 	p.Spec.Containers[0].Resources.Requests = list(one(t, "requests", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi", "cpu=2", "cpu=700m memory=300Mi",
 		"cpu=1 nvidia.com/gpu=1", ""))
 	p.Spec.PriorityClassName = one(t, "class", "", "", "low", "high")
+	p.Labels = map[string]string{"role": p.Annotations[model.RoleAnnotation]}
 	switch rapid.IntRange(0, 20).Draw(t, "wish") {
 	case 6:
 		p.Spec.NodeSelector = map[string]string{"zone": "east"}
@@ -139,6 +141,17 @@ func drawLife(t *rapid.T, p *corev1.Pod, nodes int) {
 	}
 }
 
+// drawBudget draws a budget of all pods, of those of one role, or of none.
+func drawBudget(t *rapid.T, name string) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}}
+	b.Spec.Selector = one(t, "budget of", &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"role": "worker"}}, nil)
+	b.Status.DisruptionsAllowed = one(t, "allowed", int32(0), 1, 2)
+	if seldom(t, "gone already") {
+		b.Status.DisruptedPods = map[string]metav1.Time{"g1-0": at(0)}
+	}
+	return b
+}
+
 func drawWorld(t *rapid.T) *world {
 	w := &world{}
 	add := func(o metav1.Object) { w.objects = append(w.objects, o) }
@@ -159,6 +172,9 @@ func drawWorld(t *rapid.T) *world {
 			add(drawPod(t, fmt.Sprint(group, "-", k), group, nodes))
 		}
 	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "budgets") {
+		add(drawBudget(t, fmt.Sprint("b", i+1)))
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "rounds") {
 		var deltas []model.Delta
 		for range rapid.IntRange(0, 3).Draw(t, "changes") {
@@ -173,7 +189,7 @@ func drawWorld(t *rapid.T) *world {
 func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 	group := fmt.Sprint("g", rapid.IntRange(1, groups).Draw(t, "of group"))
 	pod := fmt.Sprint(group, "-", rapid.IntRange(0, 6).Draw(t, "number"))
-	switch rapid.IntRange(0, 5).Draw(t, "change") {
+	switch rapid.IntRange(0, 6).Draw(t, "change") {
 	case 0:
 		return model.Delta{Object: drawNode(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
 	case 1:
@@ -182,6 +198,8 @@ func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 		return model.Delta{Object: drawGroup(t, group, queues)}
 	case 3:
 		return model.Delta{Object: drawQueue(t, fmt.Sprint("q", rapid.IntRange(1, queues).Draw(t, "which")))}
+	case 6:
+		return model.Delta{Op: one(t, "budget's", model.Upsert, model.Upsert, model.Delete), Object: drawBudget(t, one(t, "budget", "b1", "b2"))}
 	}
 	return model.Delta{Object: drawPod(t, pod, group, nodes)}
 }

@@ -35,6 +35,7 @@ type Cluster struct {
 	PriorityClasses map[string]*PriorityClass
 	Namespaces      map[string]*Namespace
 	Quotas          map[string][]*Quota // by namespace, in name order
+	Budgets         Budgets
 	Storage         Storage
 
 	// Total is the sum of Allocatable over ready nodes.

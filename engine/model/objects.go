@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -42,6 +43,8 @@ func kindOf(object any) string {
 		return "Namespace"
 	case *corev1.ResourceQuota:
 		return "ResourceQuota"
+	case *policyv1.PodDisruptionBudget:
+		return "PodDisruptionBudget"
 	case *schedulingv1.PriorityClass:
 		return "PriorityClass"
 	case *v1beta1.PodGroup:
@@ -57,7 +60,7 @@ func kindOf(object any) string {
 // namespaced says whether objects of a kind have namespaces.
 func namespaced(kind string) bool {
 	switch kind {
-	case "Pod", "PodGroup", "Job", "ResourceQuota", VolumeClaim, StorageCapacity:
+	case "Pod", "PodGroup", "Job", "ResourceQuota", "PodDisruptionBudget", VolumeClaim, StorageCapacity:
 		return true
 	}
 	return false

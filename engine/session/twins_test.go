@@ -322,6 +322,14 @@ func (w *twins) ChangeQuota(t *rapid.T) {
 	})
 }
 
+func (w *twins) ChangeBudget(t *rapid.T) {
+	w.apply(t, model.Delta{
+		Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete),
+		Object: aBudget(drawOf(t, "budget", "x", "y"), drawOf(t, "allowed", int32(0), 1, 2), drawOf(t, "app", "a", "b"),
+			drawOf(t, "gone", "p1", "p2", "none")),
+	})
+}
+
 func (w *twins) ChangeStorage(t *rapid.T) {
 	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete), Object: twinStorage(t)})
 }

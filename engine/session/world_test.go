@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,6 +47,17 @@ func aQuota(name, hard, used string) *corev1.ResourceQuota {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"},
 		Status:     corev1.ResourceQuotaStatus{Hard: amountList(hard), Used: amountList(used)},
 	}
+}
+
+// aBudget is a PodDisruptionBudget of namespace a.
+func aBudget(name string, allowed int32, app string, gone ...string) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	b.Status.DisruptionsAllowed, b.Status.DisruptedPods = allowed, map[string]metav1.Time{}
+	for _, pod := range gone {
+		b.Status.DisruptedPods[pod] = metav1.Time{}
+	}
+	return b
 }
 
 // aPod is one of ours, in namespace a and group g, Pending.

@@ -43,12 +43,10 @@ func idleFlags() []string {
 // laterPlugins are Volcano's plugins, with what follows where no table stands for one.
 func laterPlugins() map[string]string {
 	return map[string]string{
-		"cdp":                    "a pod that was just placed is no safer from eviction than others",
 		"deviceshare":            "shared GPUs are placed by the annotations that celsius has for them, not by Volcano's resources",
 		"network-topology-aware": "pods are placed without regard to HyperNodes",
 		"numa-aware":             "the NUMA policies of pods are not heeded",
 		"numaaware":              "the NUMA policies of pods are not heeded",
-		"pdb":                    "PodDisruptionBudgets keep no pod from being evicted by the scheduler",
 		"rescheduling":           "no pod is moved off a node for the sake of balance",
 		"task-topology":          "the pods of a job are placed without regard to the affinity of its tasks",
 		"tdm":                    "revocable nodes are nodes like others at any time of the day",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -307,6 +308,8 @@ func IDOf(o metav1.Object) ID {
 		id.Kind = "Namespace"
 	case *corev1.ResourceQuota:
 		id.Kind = "ResourceQuota"
+	case *policyv1.PodDisruptionBudget:
+		id.Kind = "PodDisruptionBudget"
 	case *schedulingv1beta1.PodGroup:
 		id.Kind = "PodGroup"
 	case *schedulingv1beta1.Queue:
