@@ -14,6 +14,8 @@ const (
 	allOurs    = "..."
 	allCRDs    = "crds/batch/v1alpha1 crds/bus/v1alpha1 crds/policy/v1alpha1 crds/scheduling/v1beta1"
 	apiObjects = "k8s.io/api k8s.io/apimachinery"
+	// loadAPI is that of measured load.
+	loadAPI = "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	// podMath is Kubernetes' own arithmetic on pods and taints. Some of it takes a logr
 	// logger, which is always the one that discards.
 	podMath = "k8s.io/component-helpers github.com/go-logr/logr"
@@ -25,7 +27,7 @@ const (
 		"rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/devices engine/reference/values"
 	simOurs        = "engine engine/model engine/policy engine/session rules/source statemachines/objects " + allCRDs
-	simOthers      = apiObjects + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
+	simOthers      = apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
 
 // mayImport says, for each package of this module, which others of it that package may
@@ -107,7 +109,7 @@ var mayImportOthers = map[string]string{
 	"rules/admission":         "",
 	"rules/tables":            "",
 	"engine/follow":           "",
-	"engine/model":            apiObjects + " " + podMath,
+	"engine/model":            apiObjects + " " + podMath + " " + loadAPI,
 	"engine/quota":            "",
 	"engine/report":           "",
 	"engine/kept":             "",
@@ -127,11 +129,11 @@ var mayImportOthers = map[string]string{
 	"engine/reference/values":  "github.com/google/cel-go",
 	"engine":                   "",
 	"engine/sim":               simOthers,
-	"engine/sim/manifest":      apiObjects + " k8s.io/component-helpers sigs.k8s.io/yaml",
+	"engine/sim/manifest":      apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml",
 	"engine/sim/corpus":        "",
 	"engine/sim/conformance":   simOthers,
 	"engine/sim/openb":         simOthers,
-	"engine/live":              clients + " k8s.io/component-helpers " + metricsLog,
+	"engine/live":              clients + " k8s.io/component-helpers " + loadAPI + " " + metricsLog,
 	"engine/live/lease":        clients,
 	"engine/live/outbox":       "",
 	"engine/live/serving":      clients + " github.com/go-logr/logr",

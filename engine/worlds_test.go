@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
@@ -141,6 +142,14 @@ func drawLife(t *rapid.T, p *corev1.Pod, nodes int) {
 	}
 }
 
+// drawMeasure draws how loaded a node is: now, or long ago.
+func drawMeasure(t *rapid.T, node string) *metricsv1beta1.NodeMetrics {
+	return &metricsv1beta1.NodeMetrics{
+		ObjectMeta: metav1.ObjectMeta{Name: node}, Timestamp: at(one(t, "measured", 0, 0, -3600)),
+		Usage: list(one(t, "usage", "cpu=1 memory=1Gi", "cpu=1700m memory=1Gi", "cpu=7 memory=5Gi", "cpu=0 memory=0")),
+	}
+}
+
 // drawBudget draws a budget of all pods, of those of one role, or of none.
 func drawBudget(t *rapid.T, name string) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}}
@@ -172,6 +181,11 @@ func drawWorld(t *rapid.T) *world {
 			add(drawPod(t, fmt.Sprint(group, "-", k), group, nodes))
 		}
 	}
+	if rapid.Bool().Draw(t, "load is measured") {
+		for i := range nodes {
+			add(drawMeasure(t, fmt.Sprint("n", i+1)))
+		}
+	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "budgets") {
 		add(drawBudget(t, fmt.Sprint("b", i+1)))
 	}
@@ -189,7 +203,7 @@ func drawWorld(t *rapid.T) *world {
 func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 	group := fmt.Sprint("g", rapid.IntRange(1, groups).Draw(t, "of group"))
 	pod := fmt.Sprint(group, "-", rapid.IntRange(0, 6).Draw(t, "number"))
-	switch rapid.IntRange(0, 6).Draw(t, "change") {
+	switch rapid.IntRange(0, 7).Draw(t, "change") {
 	case 0:
 		return model.Delta{Object: drawNode(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
 	case 1:
@@ -200,6 +214,8 @@ func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 		return model.Delta{Object: drawQueue(t, fmt.Sprint("q", rapid.IntRange(1, queues).Draw(t, "which")))}
 	case 6:
 		return model.Delta{Op: one(t, "budget's", model.Upsert, model.Upsert, model.Delete), Object: drawBudget(t, one(t, "budget", "b1", "b2"))}
+	case 7:
+		return model.Delta{Object: drawMeasure(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
 	}
 	return model.Delta{Object: drawPod(t, pod, group, nodes)}
 }

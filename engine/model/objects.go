@@ -9,6 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -45,6 +46,8 @@ func kindOf(object any) string {
 		return "ResourceQuota"
 	case *policyv1.PodDisruptionBudget:
 		return "PodDisruptionBudget"
+	case *metricsv1beta1.NodeMetrics:
+		return "NodeMetrics"
 	case *schedulingv1.PriorityClass:
 		return "PriorityClass"
 	case *v1beta1.PodGroup:

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -47,6 +48,11 @@ func aQuota(name, hard, used string) *corev1.ResourceQuota {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"},
 		Status:     corev1.ResourceQuotaStatus{Hard: amountList(hard), Used: amountList(used)},
 	}
+}
+
+// aMeasure is the NodeMetrics of a node.
+func aMeasure(node, usage string, at time.Time) *metricsv1beta1.NodeMetrics {
+	return &metricsv1beta1.NodeMetrics{ObjectMeta: metav1.ObjectMeta{Name: node}, Timestamp: metav1.NewTime(at), Usage: amountList(usage)}
 }
 
 // aBudget is a PodDisruptionBudget of namespace a.

@@ -12,6 +12,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -310,6 +311,8 @@ func IDOf(o metav1.Object) ID {
 		id.Kind = "ResourceQuota"
 	case *policyv1.PodDisruptionBudget:
 		id.Kind = "PodDisruptionBudget"
+	case *metricsv1beta1.NodeMetrics:
+		id.Kind = "NodeMetrics"
 	case *schedulingv1beta1.PodGroup:
 		id.Kind = "PodGroup"
 	case *schedulingv1beta1.Queue:
