@@ -39,10 +39,11 @@
 //	engine/volcano         configurations of Volcano's scheduler, converted into policies
 //	engine/kept            places kept for pods that are being made, so that nobody who comes later takes them
 //	engine/report          words for what a cycle decided: reasons, waits, conditions, phases, statuses
+//	engine/eviction        room for a task: on which node, who goes for it, and why none of them can be spared
 //	engine/action          the verbs of which every pipeline is made
 //	engine                 this: one cycle from its parts
 //	engine/reference       the same cycle as plainly as it can be said: the definition. reference/values says what expressions give,
-//	                       reference/devices which devices are given
+//	                       reference/answers what sites answer, reference/devices which devices are given, reference/eviction who goes
 //	engine/sim             a world made of files, with a clock of its own; scenarios; sim/openb and sim/conformance replay corpora
 //	engine/sim/manifest    files of objects, and the short format of a world, checked and read into objects
 //	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:
@@ -68,7 +69,8 @@
 // One word for one thing, throughout.
 //
 //	cycle     one run of Decide
-//	plan      all that a cycle decided: admits, binds, pipelines, holds, waits, statuses, errors
+//	plan      all that a cycle decided: admits, binds, evictions, pipelines, holds, waits, statuses, errors
+//	victim    a task that goes, or may go, so that another has its room
 //	reason    why: site, table, rule, and a text for people
 //	task      a pod, as a scheduler sees it
 //	role      the tasks of a job that share a task-spec name

@@ -25,6 +25,7 @@ type drawer struct {
 	functions []*rules.Function
 	roots     map[string]*cel.Type
 	names     int
+	forced    bool // something is displaced
 }
 
 func newDrawer(seed uint64) *drawer {
@@ -290,14 +291,36 @@ func (d *drawer) action(name string) string {
 	return text + "}\n"
 }
 
+// force is a step that displaces.
+func (d *drawer) force() string {
+	text := fmt.Sprintf("    - {verb: displace, jobs: \"job.phase != 'Pending'%s\", scope: %s, victims: %s, nodes: %s, gates: %s, commit: %s, "+
+		"turn: %s, onNoNode: %q", pick(d, "", " && job.starving"), pick(d, "queue", "otherQueues", "otherQueues", "job"),
+		pick(d, "preemptable", "reclaimable"), pick(d, "byScore", "byOrder"),
+		pick(d, "[overused, allocatable]", "[allocatable]", "[preemptive]", "[]"), pick(d, "job", "task"),
+		pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "true", d.expression(cel.BoolType, []string{"job"}, 1)))
+	if d.IntN(2) == 0 {
+		text += fmt.Sprintf(", candidates: %q", pick(d, "true", "!victim.bestEffort || preemptor.bestEffort",
+			"("+d.expression(cel.BoolType, []string{"preemptor", "victim", "job"}, 1)+") || victim.status == 'Running'"))
+	}
+	return text + "}\n"
+}
+
 // policy is a whole one, without the rows that do not compile.
 func (d *drawer) policy(t *testing.T) *policy.Policy {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: drawn}\nspec:\n  actions:\n" +
-		d.action("own"))
-	fmt.Fprintf(&b, "  pipeline: %s\n  tiers:\n", pick(d, "[enqueue, allocate, backfill]", "[enqueue, allocate, backfill]",
-		"[enqueue, own, backfill]", "[own]", "[enqueue, own, allocate]", "[allocate, enqueue, own]"))
+		d.action("own") + "  - name: take\n    steps:\n" + d.force() + d.force())
+	pipelines := []string{"[enqueue, allocate, preempt, reclaim, backfill]", "[enqueue, reclaim, allocate, take]", "[enqueue, take, own]",
+		"[enqueue, allocate, take, backfill]"}
+	if !d.forced {
+		pipelines = append(pipelines, "[enqueue, allocate, backfill]", "[enqueue, own, backfill]", "[own]", "[enqueue, own, allocate]",
+			"[allocate, enqueue, own]")
+	}
+	fmt.Fprintf(&b, "  pipeline: %s\n  tiers:\n", pick(d, pipelines...))
+	if d.forced {
+		fmt.Fprintf(&b, "  - name: first\n    tables:\n    - %s\n", strings.ReplaceAll(choosy, "\n", "\n      "))
+	}
 	tables := slices.DeleteFunc(policy.ShippedNames(), func(string) bool { return d.IntN(5) < 2 })
 	d.Shuffle(len(tables), func(i, k int) { tables[i], tables[k] = tables[k], tables[i] })
 	if slices.Contains(tables, "capacity") { // both compute what a queue deserves
@@ -342,6 +365,8 @@ func loadWithout(t *testing.T, text string) *policy.Policy {
 			switch {
 			case strings.Contains(line, "verb: place"):
 				lines[i.Line-1] = "    - {verb: place}"
+			case strings.Contains(line, "verb: displace"):
+				lines[i.Line-1] = "    - {verb: displace}"
 			case strings.Contains(line, "{name: row-"), strings.Contains(line, "{on: "):
 				lines[i.Line-1] = "        # left out"
 			default:

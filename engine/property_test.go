@@ -129,6 +129,15 @@ func started(c *model.Cluster, plan *model.Plan) []model.Delta {
 		p.Annotations[model.RecordAnnotation] = c.Tasks[b.Task].Record().String()
 		out = append(out, model.Delta{Object: p})
 	}
+	for n, e := range plan.Evicts { // some are gone at once, others take their time
+		p := c.Tasks[e.Task].Object.DeepCopy()
+		if n%2 == 0 {
+			out = append(out, model.Delta{Op: model.Delete, Object: p})
+			continue
+		}
+		p.DeletionTimestamp = new(at(60))
+		out = append(out, model.Delta{Object: p})
+	}
 	return out
 }
 
@@ -169,7 +178,10 @@ func compile(t *testing.T, name string, text []byte) compiled {
 // policyOf writes a policy of the default pipeline with these tables in one tier.
 func policyOf(spec string, tables ...string) []byte {
 	text := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: tested}\nspec:\n  " + spec +
-		"\n  pipeline: [enqueue, allocate, backfill]\n  tiers:\n  - name: only\n    tables:\n"
+		"\n  tiers:\n  - name: only\n    tables:\n"
+	if !strings.Contains(spec, "pipeline:") {
+		text = strings.Replace(text, "\n  tiers:", "\n  pipeline: [enqueue, allocate, backfill]\n  tiers:", 1)
+	}
 	for _, table := range tables {
 		text += "    - " + strings.ReplaceAll(table, "\n", "\n      ") + "\n"
 	}
@@ -231,6 +243,29 @@ inline:
   predicates:
   - {name: by-turns, when: variables.odd, expression: "node.taskCount < 3", message: "node(s) rest in odd minutes"}`
 
+// takingBack is a pipeline, with an action of its own.
+const takingBack = `actions:
+  - name: shed
+    steps:
+    - {verb: displace, jobs: "job.phase != 'Pending'", scope: otherQueues, candidates: "victim.status in ['Running', 'Bound', 'Binding']",
+      victims: reclaimable, gates: [allocatable], nodes: byOrder, commit: task, turn: oneTask, onNoNode: "true"}
+  pipeline: [enqueue, allocate, preempt, reclaim, shed, backfill]`
+
+// choosy is a table that lets go whom others may not.
+const choosy = `name: choosy
+inline:
+  variables:
+  - {name: odd, on: victim, expression: victim.index % 2 == 1}
+  jobStarving:
+  - {name: any, expression: job.pendingTasks > 0}
+  preemptable:
+  - {name: not-the-odd, veto: true, expression: "!variables.odd || victim.job.runningTasks > 1"}
+  - {name: lower, expression: victim.priority < preemptor.priority}
+  reclaimable:
+  - {name: few-each, expression: "victim.queue.allocated.cpu > 1.0 && scope == 'otherQueues'"}
+  victimOrder:
+  - {name: larger-first, by: victim.request.cpu, descending: true}`
+
 // policies are those that the properties are tried with.
 func policies(t *testing.T) []compiled {
 	t.Helper()
@@ -250,6 +285,9 @@ func policies(t *testing.T) []compiled {
 		compile(t, "devices", policyOf("mode: Active", append([]string{devices}, shared...)...)),
 		compile(t, "launch", launch),
 		compile(t, "hours", policyOf("mode: Active", append([]string{hours}, append(shared, "name: nodeorder")...)...)),
+		compile(t, "taking back", policyOf("mode: Active\n  "+takingBack, append([]string{"name: conformance"}, append(shared, "name: nodeorder")...)...)),
+		compile(t, "taking back along the tree", policyOf("mode: Active\n  "+takingBack, "name: gang", "name: priority\nwithout: [jobStarving]",
+			"name: predicates", "name: capacity\nparams: {hierarchy: true, ancestorReclaimLevel: 1}", choosy)),
 		compile(t, "paused", policyOf("mode: Paused", append(shared, "name: nodeorder")...)),
 	}
 }

@@ -53,33 +53,71 @@ func TestReference(t *testing.T) {
 	for name, p := range tried {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(t *rapid.T) {
-				w := drawRichWorld(t)
-				r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
-				plans := byReference(t, r)
-				seen.add(w, plans)
-				if diff := gocmp.Diff(plans, r.plans(t)); diff != "" {
-					w.Log(t)
-					t.Fatalf("-reference +engine:\n%s", diff)
-				}
-			})
+			rapid.Check(t, func(t *rapid.T) { sameByReference(t, drawRichWorld(t), p, &seen) })
 		})
 	}
 }
 
+// The same, where pods fill the nodes and others are to have their room.
+func TestReferenceTakesBack(t *testing.T) {
+	t.Parallel()
+	var seen seenWorlds
+	t.Cleanup(func() {
+		all, evicted, several := seen.all.Load(), seen.evicted.Load(), seen.several.Load()
+		t.Logf("%d worlds; in %d somebody is evicted, in %d several for one", all, evicted, several)
+		if all >= 3000 && (evicted < 150 || several < 30) {
+			t.Errorf("of %d worlds somebody is evicted in %d, several for one in %d: want 150 and 30", all, evicted, several)
+		}
+	})
+	tried := map[string]*policy.Policy{}
+	for _, p := range policies(t) {
+		if strings.HasPrefix(p.name, "taking back") {
+			tried[p.name] = p.policies[0]
+		}
+	}
+	for seed := range uint64(30) {
+		d := newDrawer(1000 + seed)
+		d.forced = true
+		tried[fmt.Sprint("drawn-", seed)] = d.policy(t)
+	}
+	for name, p := range tried {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) { sameByReference(t, drawFullWorld(t), p, &seen) })
+		})
+	}
+}
+
+// sameByReference goes through a world's history twice.
+func sameByReference(t *rapid.T, w *world, p *policy.Policy, seen *seenWorlds) {
+	r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
+	plans := byReference(t, r)
+	seen.add(w, plans)
+	if diff := gocmp.Diff(plans, r.plans(t)); diff != "" {
+		w.Log(t)
+		t.Fatalf("-reference +engine:\n%s", diff)
+	}
+}
+
 // seenWorlds counts the worlds that were gone through: all, those with volumes, and of these those in which a bind needs something done for
-// its volumes, and those in which a row about volumes refuses something.
-type seenWorlds struct{ all, volumes, bound, refused atomic.Int64 }
+// its volumes, those in which a row about volumes refuses something, and those in which somebody is evicted.
+type seenWorlds struct{ all, volumes, bound, refused, evicted, several atomic.Int64 }
 
 func (s *seenWorlds) add(w *world, plans []string) {
 	s.all.Add(1)
+	says := func(what string) bool {
+		return slices.ContainsFunc(plans, func(plan string) bool { return strings.Contains(plan, what) })
+	}
+	if says(`"evicts": [`) {
+		s.evicted.Add(1)
+	}
+	if says(" pods are evicted for it") {
+		s.several.Add(1)
+	}
 	if !w.volumes {
 		return
 	}
 	s.volumes.Add(1)
-	says := func(what string) bool {
-		return slices.ContainsFunc(plans, func(plan string) bool { return strings.Contains(plan, what) })
-	}
 	if says(`"volumes": [`) {
 		s.bound.Add(1)
 	}
@@ -91,7 +129,12 @@ func (s *seenWorlds) add(w *world, plans []string) {
 // check wants as many worlds as the property is meant to go through, where it went through all.
 func (s *seenWorlds) check(t *testing.T) {
 	all, volumes, bound, refused := s.all.Load(), s.volumes.Load(), s.bound.Load(), s.refused.Load()
-	t.Logf("%d worlds, %d of them with volumes, of which %d are bound and %d refused", all, volumes, bound, refused)
+	evicted, several := s.evicted.Load(), s.several.Load()
+	t.Logf("%d worlds, %d of them with volumes, of which %d are bound and %d refused; in %d somebody is evicted, in %d several for one",
+		all, volumes, bound, refused, evicted, several)
+	if all >= leastWorlds && (evicted < 60 || several < 6) {
+		t.Errorf("of %d worlds somebody is evicted in %d, several for one in %d: want 60 and 6", all, evicted, several)
+	}
 	if all >= leastWorlds && (volumes < 2000 || bound < 150 || refused < 500) {
 		t.Errorf("of %d worlds %d have volumes, of which %d are bound and %d refused: want 2000, 150 and 500", all, volumes, bound, refused)
 	}

@@ -1,7 +1,11 @@
 package engine_test
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -15,9 +19,58 @@ import (
 // not made yet, and pods may have volumes.
 func drawRichWorld(t *rapid.T) *world {
 	w := drawWorld(t)
-	if rapid.Bool().Draw(t, "plain") {
-		return w
+	if rapid.Bool().Draw(t, "crowded") {
+		settle(t, w)
 	}
+	if !rapid.Bool().Draw(t, "plain") {
+		enrichWorld(t, w)
+	}
+	return w
+}
+
+// drawFullWorld is a world in which pods fill most nodes, and others wait.
+func drawFullWorld(t *rapid.T) *world {
+	w := &world{}
+	add := func(o metav1.Object) { w.objects = append(w.objects, o) }
+	add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100})
+	add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Value: 1})
+	add(&v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "root"}, Spec: v1beta1.QueueSpec{Weight: 1}})
+	queues, nodes, groups := rapid.IntRange(1, 3).Draw(t, "queues"), rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(2, 5).Draw(t, "groups")
+	for i := range queues {
+		q := drawQueue(t, fmt.Sprint("q", i+1))
+		q.Spec.Parent = one(t, "parent", "", "", "q1")
+		if q.Spec.Parent == q.Name {
+			q.Spec.Parent = ""
+		}
+		q.Spec.Deserved = list(one(t, "deserved", "", "cpu=1", "cpu=3 memory=2Gi"))
+		if seldomer(t, "not reclaimable", 6) {
+			q.Spec.Reclaimable = new(bool)
+		}
+		add(q)
+	}
+	for i := range nodes {
+		n := drawNode(t, fmt.Sprint("n", i+1))
+		n.Spec.Taints, n.Spec.Unschedulable = nil, false
+		add(n)
+	}
+	for i := range groups {
+		group := fmt.Sprint("g", i+1)
+		add(drawGroup(t, group, queues))
+		for k := range rapid.IntRange(1, 4).Draw(t, "pods") {
+			add(drawPod(t, fmt.Sprint(group, "-", k), group, nodes))
+		}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "rounds") {
+		w.changes = append(w.changes, []model.Delta{drawChange(t, nodes, groups, queues)})
+	}
+	settle(t, w)
+	if rapid.Bool().Draw(t, "rich") {
+		enrichWorld(t, w)
+	}
+	return w
+}
+
+func enrichWorld(t *rapid.T, w *world) {
 	var more []metav1.Object
 	for _, o := range w.objects {
 		if g, ok := o.(*v1beta1.PodGroup); ok && seldomer(t, "of a Job", 4) {
@@ -36,8 +89,52 @@ func drawRichWorld(t *rapid.T) *world {
 	if rapid.Bool().Draw(t, "volumes") {
 		withVolumes(t, w)
 	}
-	return w
 }
+
+// settle has the pods of some groups run, as many as there is room for, and those of the others come later.
+func settle(t *rapid.T, w *world) {
+	var nodes []*corev1.Node
+	for _, o := range w.objects {
+		switch o := o.(type) {
+		case *corev1.Node:
+			nodes = append(nodes, o)
+		case *v1beta1.PodGroup:
+			o.Spec.MinMember, o.Spec.PriorityClassName = one(t, "fewer", int32(1), 1, 2), one(t, "class of those who wait", "high", "high", "low", "")
+			o.Status.Phase, o.Spec.MinTaskMember = v1beta1.PodGroupInqueue, nil
+			if resident(o.Name) {
+				o.Spec.MinMember, o.Spec.PriorityClassName = one(t, "least", int32(0), 0, 1), one(t, "class of residents", "", "low")
+				o.Status.Phase = v1beta1.PodGroupRunning
+			}
+		}
+	}
+	left := map[string]int64{}
+	for _, n := range nodes {
+		left[n.Name] = n.Status.Allocatable.Cpu().MilliValue()
+	}
+	for _, o := range w.objects {
+		p, ok := o.(*corev1.Pod)
+		if !ok || !resident(p.Annotations[model.GroupAnnotation]) || p.Spec.NodeName != "" || len(p.Spec.SchedulingGates) > 0 {
+			continue
+		}
+		asks := p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
+		for _, n := range nodes {
+			if asks <= left[n.Name] {
+				left[n.Name] -= asks
+				p.Spec.NodeName, p.Status.Phase = n.Name, corev1.PodRunning
+				break
+			}
+		}
+	}
+	for _, n := range nodes { // most are full then
+		spare := one(t, "spare", int64(0), 0, 500, 1000)
+		room := n.Status.Allocatable.DeepCopy()
+		room[corev1.ResourceCPU] = *resource.NewMilliQuantity(room.Cpu().MilliValue()-max(left[n.Name]-spare, 0), resource.DecimalSI)
+		n.Status.Allocatable, n.Status.Capacity = room, room
+	}
+}
+
+// resident says whether the pods of a group are there before the others.
+func resident(group string) bool { return len(group) > 1 && group[1]%2 == 1 }
 
 // seldomer is true once in n times.
 func seldomer(t *rapid.T, label string, n int) bool { return rapid.IntRange(1, n).Draw(t, label) == n }

@@ -104,6 +104,12 @@ func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
 		"cpu=1 nvidia.com/gpu=1", ""))
 	p.Spec.PriorityClassName = one(t, "class", "", "", "low", "high")
 	p.Labels = map[string]string{"role": p.Annotations[model.RoleAnnotation]}
+	if seldomer(t, "preemptable", 5) {
+		p.Annotations["volcano.sh/preemptable"] = one(t, "is preemptable", "false", "true", "perhaps")
+	}
+	if seldom(t, "never preempts") {
+		p.Spec.PreemptionPolicy = new(corev1.PreemptNever)
+	}
 	switch rapid.IntRange(0, 20).Draw(t, "wish") {
 	case 6:
 		p.Spec.NodeSelector = map[string]string{"zone": "east"}
@@ -127,7 +133,7 @@ func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
 // drawLife makes some pods run, leave, end, or be another scheduler's.
 func drawLife(t *rapid.T, p *corev1.Pod, nodes int) {
 	life := rapid.IntRange(0, 20).Draw(t, "life")
-	if life < 7 || life > 11 {
+	if life < 7 || life > 14 {
 		return
 	}
 	p.Spec.NodeName, p.Status.Phase = fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "on")), corev1.PodRunning

@@ -32,7 +32,7 @@ const own = "spec.tiers[0].tables[0].inline."
 func TestPolicyHandler(t *testing.T) {
 	const right = `{"mode":"Active","pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"gang"}]}]}`
 	const broken = `{"mode":"Active","pipeline":["allocat"],"tiers":[]}`
-	const unknownAction = `unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, enqueue); or define it under ` +
+	const unknownAction = `unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, enqueue, preempt, reclaim); or define it under ` +
 		`spec.actions`
 	for _, c := range []struct {
 		name     string
@@ -66,8 +66,8 @@ func TestPolicyHandler(t *testing.T) {
 				"the cycle ends; add a row of jobPipelined that says when a job may keep places it cannot use yet"},
 		},
 		{
-			name: "rows that no verb asks yet", spec: inline(`{"preemptable":[{"name":"r","expression":"true"}]}`),
-			warnings: []string{own + `preemptable: rows of preemptable are compiled and checked, but no verb of this version asks them: they have ` +
+			name: "rows that no verb asks yet", spec: inline(`{"evictable":[{"name":"r","expression":"true"}]}`),
+			warnings: []string{own + `evictable: rows of evictable are compiled and checked, but no verb of this version asks them: they have ` +
 				`no effect yet`},
 		},
 		{

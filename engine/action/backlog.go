@@ -246,6 +246,26 @@ func (b *backlog) ranked(c *queueCursor, r *record) {
 	}
 }
 
+// befell has each step look at a job again, as pods of it were evicted: one that was still to come to it comes to it as it is now.
+func (b *backlog) befell(j *model.Job) {
+	r := b.records[j]
+	if r == nil {
+		return
+	}
+	b.recall(r)
+	for i, p := range r.at {
+		c := b.steps[i].cursors[j.Queue]
+		if p != nil && p.kind != nil && p.seen != b.cycle && c != nil && c.rec != r {
+			c.put(b.s, j)
+			c.sought = false
+		}
+	}
+	r.leave()
+	if r.open {
+		b.refresh(r)
+	}
+}
+
 // look has a job's waits told anew at the end of the cycle.
 func (b *backlog) look(r *record) {
 	if r.looked != b.cycle {

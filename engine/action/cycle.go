@@ -80,7 +80,8 @@ func (x *Cycle) carryOut(step *policy.Step) {
 	x.warn("verb " + step.Verb.Name + " is known, but nothing runs it")
 }
 
-// Close writes what waits and what is only promised into the plan, and undoes the latter: it is decided anew next cycle.
+// Close writes what waits and what is only promised into the plan, and undoes the latter: it is decided anew next cycle. What queues hold
+// is told after that.
 // Where nothing else was decided, the cluster's content is what it was before the cycle.
 func (x *Cycle) Close() {
 	for _, p := range x.held {
@@ -106,15 +107,15 @@ func (x *Cycle) Close() {
 			x.txn.Unplace(p.task)
 		}
 	}
+	report.Queues(x.c, x.plan)
 	x.txn.Commit()
 	x.memory.jobs.end()
 }
 
-// Statuses gives every pending task of ours a reason, of its own or its job's, and the plan the statuses of jobs and queues, while what is
-// only promised still counts.
+// Statuses gives every pending task of ours a reason, of its own or its job's, and the plan the statuses of jobs, while what is only
+// promised still counts.
 func (x *Cycle) Statuses() {
 	x.plan.Jobs = x.memory.jobs.statuses(func(j *model.Job) model.JobStatus { return x.waits.Status(j, x.whole) })
-	report.Queues(x.c, x.plan)
 }
 
 // whole says whether the placements of a job may be kept.

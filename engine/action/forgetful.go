@@ -21,6 +21,8 @@ func (m *forgetful) of(*policy.Step) attempts {
 	return &eachJob{m: m, jobs: map[*model.Queue]*session.Heap[*model.Job]{}, placed: map[*model.Queue]int{}}
 }
 
+func (m *forgetful) befell(*model.Job) {}
+
 func (m *forgetful) statuses(told func(*model.Job) model.JobStatus) (out []*model.JobStatus) {
 	for _, j := range m.x.c.JobsByKey() {
 		if report.MayWait(j) {

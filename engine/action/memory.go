@@ -13,6 +13,8 @@ type jobMemory interface {
 	begin(x *Cycle)
 	// of is what is known of the attempts of a step.
 	of(step *policy.Step) attempts
+	// befell says that something of a job changed in a turn that was not its own.
+	befell(j *model.Job)
 	// statuses are those of all jobs with a queue in the order of their keys, each as told says. Before that, each pending task of ours gets
 	// a reason, of its own or its job's.
 	statuses(told func(*model.Job) model.JobStatus) []*model.JobStatus

@@ -38,7 +38,7 @@ func (x *Cycle) place(step *policy.Step) {
 		}
 		return again
 	}
-	x.walk(step, visit{idle: settled, drop: x.overused(step), turn: func(j *model.Job) (again bool) {
+	x.walk(step, visit{idle: settled, drop: overused(x.s, step), turn: func(j *model.Job) (again bool) {
 		placed := j.PlacedNow
 		if take(j) {
 			return true
@@ -53,12 +53,12 @@ func (x *Cycle) place(step *policy.Step) {
 }
 
 // overused asks the gate of that name, if the step heeds it.
-func (x *Cycle) overused(step *policy.Step) func(q *model.Queue) policy.Answer {
+func overused(s *session.Session, step *policy.Step) func(q *model.Queue) policy.Answer {
 	return func(q *model.Queue) policy.Answer {
 		if !step.Gate(policy.Overused) {
 			return policy.Answer{}
 		}
-		return x.s.Overused(q)
+		return s.Overused(q)
 	}
 }
 

@@ -27,7 +27,7 @@
 //
 //	status                                 node                  job and queue
 //	Pending                                -                     request
-//	Pipelined                              pipelined             -
+//	Pipelined                              pipelined             allocated, request
 //	Allocated, Binding, Bound, Running     used                  allocated, request
 //	Releasing                              used and releasing    -
 //	Unknown                                used                  -

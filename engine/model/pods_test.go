@@ -208,7 +208,7 @@ func TestAccountingByStatus(t *testing.T) {
 		},
 		{
 			name: "Pipelined", pod: pod("p", "cpu=1"), step: func(x *Txn, t *Task, row int32) { x.Pipeline(t, row, nil) },
-			want: sums{Pipelined: 1, Idle: 4, Future: 3},
+			want: sums{Pipelined: 1, Idle: 4, Future: 3, Allocated: 1, Request: 1},
 		},
 		{
 			name: "evicted", pod: pod("p", "cpu=1", on("n")), step: func(x *Txn, t *Task, _ int32) { x.Evict(t) },

@@ -22,7 +22,6 @@ func (x *cycle) close() {
 			x.plan.Jobs = append(x.plan.Jobs, &status)
 		}
 	}
-	report.Queues(x.c, x.plan)
 	for _, j := range report.ByQueue(x.c) {
 		x.plan.Waits = append(x.plan.Waits, x.waits.List(j, x.places[j], x.SortTasks)...)
 	}
@@ -41,6 +40,7 @@ func (x *cycle) close() {
 			x.txn.Unplace(p.task)
 		}
 	}
+	report.Queues(x.c, x.plan)
 	x.txn.Commit()
 	x.plan.Errors, x.plan.Warnings = x.Faults(), x.Warnings
 	x.c.CloseCycle()

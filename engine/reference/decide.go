@@ -36,7 +36,7 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 	}
 	x := &cycle{c: c, p: p, txn: c.Begin(), waits: report.NewWaits(), places: map[*model.Job]int{}}
 	x.plan = &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
-	x.Values = values.New(c, p, now, r.settled, x.Starving)
+	x.Answers = answers.New(c, p, now, r.settled)
 	x.Settle()
 	if p.Mode != "Paused" {
 		for _, a := range p.Actions {
@@ -49,7 +49,9 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 
 // verbs says how the step of each verb is run.
 func verbs() map[string]func(*cycle, *policy.Step) {
-	return map[string]func(*cycle, *policy.Step){policy.Admit: (*cycle).admit, policy.Place: (*cycle).place, policy.Displace: (*cycle).displace}
+	return map[string]func(*cycle, *policy.Step){
+		policy.Admit: (*cycle).admit, policy.Place: (*cycle).place, policy.Displace: (*cycle).displace,
+	}
 }
 
 func (x *cycle) run(a *policy.Action) {

@@ -7,14 +7,15 @@
 // functions of the language (engine/language), the places kept for pods that are being made (engine/kept), and the words for what was
 // decided (engine/report). Read it in this order:
 //
-//	decide.go  a cycle: the actions, their steps, queues and jobs in turns
-//	place.go   one turn of a job: its tasks, what is kept, held or undone
-//	node.go    one task: predicates, scores, the best node, or why there is none
-//	sites.go   how the answers of rows combine, and how things are put in order
-//	close.go   reasons and statuses at the end
+//	decide.go    a cycle: the actions, their steps, queues and jobs in turns
+//	place.go     one turn of a job: its tasks, what is kept, held or undone
+//	displace.go  the same where others are evicted for its tasks
+//	close.go     reasons and statuses at the end
 //
 // Below it, to be read where it matters:
 //
-//	reference/values   what expressions give: rows, computed fields, and what accounting functions add up
-//	reference/devices  which devices of a node a task gets
+//	reference/answers   what sites answer, how things are put in order, and the best node for a task, or why there is none
+//	reference/eviction  who goes for a task, and from which node
+//	reference/values    what expressions give: rows, computed fields, and what accounting functions add up
+//	reference/devices   which devices of a node a task gets
 package reference

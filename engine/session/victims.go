@@ -2,7 +2,6 @@ package session
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
@@ -148,42 +147,4 @@ func (s *orders) victimKeys(q Question, t *model.Task) []language.Key {
 	f := s.ask.Frame().OfVictim(q.For, t, q.Scope)
 	defer s.ask.Done()
 	return s.keys(policy.VictimOrder, f, nil)
-}
-
-// ByScore puts nodes in the order of a task's scores, the best first; of equals the first as they come.
-func (s *Session) ByScore(t *model.Task, nodes []int32) []int32 {
-	totals, normalised := make([]float64, len(nodes)), make([]float64, len(nodes))
-	f := s.ask.Frame().OfTask(t)
-	defer s.ask.Done()
-	s.Sizes = s.TopologyOf(t).SizesAmong(nodes)
-	defer func() { s.Sizes = nil }()
-	for _, last := range []bool{false, true} { // those that are normalised are added last
-		for _, r := range s.verdicts.Plan.Scores {
-			if r.Normalises() != last {
-				continue
-			}
-			span := policy.Span{Min: math.Inf(1), Max: math.Inf(-1)}
-			for i, row := range nodes {
-				f.Point(row)
-				v := s.ask.Score(r.Rule, f)
-				if v == v {
-					span.Min, span.Max = min(span.Min, v+0), max(span.Max, v+0)
-				}
-				normalised[i] = v
-			}
-			for i, v := range normalised {
-				totals[i] += r.Weighted(r.Normalised(v, span))
-			}
-		}
-	}
-	places := make([]int, len(nodes))
-	for i := range places {
-		places[i] = i
-	}
-	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(totals[b], totals[a]) })
-	out := make([]int32, len(nodes))
-	for i, place := range places {
-		out[i] = nodes[place]
-	}
-	return out
 }

@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"cmp"
+	"math"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
@@ -26,6 +28,9 @@ func (c *Class) Curable(row int32) bool {
 		return !r.Curable && c.v.ask.Opinion(r.Rule, f) == language.No
 	})
 }
+
+// RowRefuses says whether a row of predicates refuses the node.
+func (c *Class) RowRefuses(row int32) bool { return c.Cells[row].Verdict > 0 }
 
 // TakesLater says whether a node takes the class's task when all that is being released is gone and what is promised is taken.
 func (c *Class) TakesLater(row int32) bool {
@@ -58,4 +63,43 @@ func (c *Class) RefusedLater(row int32) model.Reason {
 		code = noDevices
 	}
 	return report.Refused(c.rejections.builtin(code))
+}
+
+// ByScore puts nodes in the order of the scores of the class's task, the best first; of equals the first as they come.
+func (c *Class) ByScore(nodes []int32) []int32 {
+	totals, normalised := make([]float64, len(nodes)), make([]float64, len(nodes))
+	v, t := c.v, c.Task
+	f := v.ask.Frame().OfTask(t)
+	defer v.ask.Done()
+	v.Sizes = v.TopologyOf(t).SizesAmong(nodes)
+	defer func() { v.Sizes = nil }()
+	for _, last := range []bool{false, true} { // those that are normalised are added last
+		for _, r := range v.Plan.Scores {
+			if r.Normalises() != last {
+				continue
+			}
+			span := policy.Span{Min: math.Inf(1), Max: math.Inf(-1)}
+			for i, row := range nodes {
+				f.Point(row)
+				x := v.ask.Score(r.Rule, f)
+				if x == x {
+					span.Min, span.Max = min(span.Min, x+0), max(span.Max, x+0)
+				}
+				normalised[i] = x
+			}
+			for i, x := range normalised {
+				totals[i] += r.Weighted(r.Normalised(x, span))
+			}
+		}
+	}
+	places := make([]int, len(nodes))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(totals[b], totals[a]) })
+	out := make([]int32, len(nodes))
+	for i, place := range places {
+		out[i] = nodes[place]
+	}
+	return out
 }

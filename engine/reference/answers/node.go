@@ -193,6 +193,13 @@ func (x *Answers) Curable(t *model.Task, row int32) bool {
 	})
 }
 
+// RowRefuses says whether a row of predicates refuses a node.
+func (x *Answers) RowRefuses(t *model.Task, row int32) bool {
+	return slices.ContainsFunc(x.p.Predicates(), func(r *policy.Rule) bool {
+		return x.Opinion(r, x.Frame().OfTask(t).OnNode(row)) == language.No
+	})
+}
+
 // RefusesLater says why a node does not take a task though all that is being released were gone, and what is promised taken.
 func (x *Answers) RefusesLater(t *model.Task, row int32) (why model.Reason, refuses bool) {
 	f := x.Frame().OfTask(t).OnNode(row)

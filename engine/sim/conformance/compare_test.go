@@ -73,6 +73,12 @@ func TestDifferences(t *testing.T) {
 		},
 		{"an eviction", recorded(func(o *Observed) { o.Evicts = []string{"ns/v"} }), bound("n1", "n2"), []string{"evict ns/v: -, Volcano yes"}},
 		{
+			"other pods go where it varies who does", recorded(func(o *Observed) {
+				unstable(&Invariants{EvictCount: new(int)})(o)
+				o.Jobs["ns/pg"] = Job{Tasks: map[string]map[string]string{"Binding": {"ns/p1": "n1"}, "Releasing": {"ns/p2": "n2"}}}
+			}), bound("n1", "n2"), []string{"number of pods that are Binding: 2, Volcano 1", "number of pods that are Releasing: 0, Volcano 1"},
+		},
+		{
 			"accounts", recorded(func(o *Observed) { o.Nodes["n1"] = NodeUse{Idle: "cpu 400.00, memory 1024.00, pods 8.00"} }), bound("n1", "n2"),
 			[]string{"idle cpu on n1: 500.00, Volcano 400.00", "idle pods on n1: 9.00, Volcano 8.00"},
 		},

@@ -1,0 +1,425 @@
+// Package eviction makes room for a task: on which node, who goes for it, and why none of them can be spared. engine/reference/eviction
+// defines it.
+package eviction
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/session"
+)
+
+// Room is a node that a task is promised, and who goes for it.
+type Room struct {
+	Task    *model.Task
+	Bind    model.Bind
+	Victims []Victim // in the order in which they were evicted
+	// Placing says that the room is there now, nobody has to go, and a later step would place the task.
+	Placing bool
+	row     int32
+}
+
+// Victim is a task that goes for another.
+type Victim struct {
+	session.Victim
+	needed model.Reason // what refuses the other, were this one spared
+	was    model.Status
+}
+
+// Search makes room for the tasks of one step.
+type Search struct {
+	Options
+	c           *model.Cluster
+	scope, site string
+	allocatable bool
+	gone        []*model.Task // that were taken for gone once, in the order of the first time
+	known       map[*model.Task]bool
+	kept        []Room // by the step so far
+}
+
+// Options say for what room is made.
+type Options struct {
+	Session *session.Session
+	Txn     *model.Txn
+	Step    *policy.Step
+	Action  string
+	// Warn is told of conditions that err.
+	Warn func(text string)
+	// Placed says whether a later step would place a task if there is room now.
+	Placed func(*model.Task) bool
+}
+
+// New begins a step.
+func New(o Options) *Search {
+	return &Search{
+		Options: o, c: o.Session.Cluster(), scope: o.Step.Word(policy.KeyScope), site: o.Step.Word(policy.KeyVictims),
+		allocatable: o.Step.Gate(policy.Allocatable), known: map[*model.Task]bool{},
+	}
+}
+
+// LookAhead takes all that is being released for gone while the step lasts: whoever is promised room meets the nodes as they will be.
+func (x *Search) LookAhead() {
+	for row, releasing := range x.c.Nodes.Releasing[model.Pods] {
+		if releasing == 0 {
+			continue
+		}
+		for _, t := range slices.Clone(x.c.Nodes.Tasks[row]) {
+			if t.Status == model.Releasing {
+				x.leave(t)
+			}
+		}
+	}
+}
+
+// leave takes a task for gone.
+func (x *Search) leave(t *model.Task) {
+	x.Txn.Leave(t)
+	if !x.known[t] {
+		x.known[t], x.gone = true, append(x.gone, t)
+	}
+}
+
+// LookBack ends that.
+func (x *Search) LookBack() {
+	for _, t := range x.gone {
+		if t.Status == model.Gone {
+			x.Txn.Return(t, model.Releasing)
+		}
+	}
+}
+
+// RoomFor finds room for a task: where nobody has to go for it, else on the first node on which it can be made.
+func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
+	if !x.Session.Feasible(t).Yes {
+		return Room{}, false
+	}
+	nodes := x.nodes(t)
+	if x.scope != policy.ScopeJob { // what is there is not to be had from the job itself
+		if r, found = x.roomThere(t, nodes); found {
+			return r, true
+		}
+	}
+	for _, row := range nodes {
+		before := x.Txn.Mark()
+		if r, found = x.roomMade(t, row); found {
+			return r, true
+		}
+		x.Txn.Rollback(before)
+	}
+	return Room{}, false
+}
+
+// nodes are those on which room for a task can be there, or be made, in the order of the step.
+func (x *Search) nodes(t *model.Task) (nodes []int32) {
+	class := x.Session.Class(t)
+	for _, row := range x.c.Nodes.ByOrder() {
+		if class.Curable(row) {
+			nodes = append(nodes, row)
+		}
+	}
+	if x.Step.Word(policy.KeyNodes) == policy.ByScore {
+		nodes = class.ByScore(nodes)
+	}
+	return nodes
+}
+
+// roomThere promises the first node on which nobody has to go.
+func (x *Search) roomThere(t *model.Task, nodes []int32) (r Room, found bool) {
+	if !x.mayAllocate(t) {
+		return Room{}, false
+	}
+	for _, row := range nodes {
+		if !x.Session.Class(t).TakesLater(row) {
+			continue
+		}
+		placing := x.thereNow(t, row) && x.Placed(t)
+		if r, found = x.promise(t, row, nil); found {
+			r.Placing = placing
+			return r, true
+		}
+	}
+	return Room{}, false
+}
+
+// thereNow says whether a node has room for a task beside those that are taken for gone.
+func (x *Search) thereNow(t *model.Task, row int32) bool {
+	asked := t.InitRequest
+	for _, o := range x.gone {
+		if o.Status != model.Gone || o.NodeName != x.c.Nodes.Rows[row].Name {
+			continue
+		}
+		if asked = asked.Add(o.Request); t.GPUCount > 0 && o.GPUCount > 0 {
+			return false
+		}
+	}
+	return x.c.Nodes.FitsIdle(asked, row)
+}
+
+// roomMade evicts one after the other until the task fits, spares who is not needed for that, and promises the node.
+func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
+	lets, start := x.mayGo(t, row), x.Txn.Mark()
+	gone, found := x.takeAway(t, row, lets, false)
+	if !found {
+		x.Txn.Rollback(start)
+		gone, found = x.takeAway(t, row, lets, true)
+	}
+	if !found {
+		return Room{}, false
+	}
+	for before := 0; before != len(gone); {
+		before = len(gone)
+		for i := len(gone) - 1; i >= 0; i-- {
+			v := &gone[i]
+			x.Txn.Return(v.Task, v.was)
+			if x.takes(t, row) {
+				gone = slices.Delete(gone, i, i+1)
+				continue
+			}
+			v.needed = x.refusal(t, row)
+			x.leave(v.Task)
+		}
+	}
+	if !x.permitted(t, gone) {
+		return Room{}, false
+	}
+	return x.promise(t, row, gone)
+}
+
+// takeAway evicts one after the other until the task fits: all as they come, or but for those without whom a row refuses the node that did
+// not before, as a task may have to be where they are.
+func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choosy bool) (gone []Victim, found bool) {
+	spared := false
+	for _, v := range lets {
+		before, was := choosy && x.Session.Class(t).RowRefuses(row), v.Task.Status
+		x.leave(v.Task)
+		if choosy && !before && x.Session.Class(t).RowRefuses(row) {
+			x.Txn.Return(v.Task, was)
+			spared = true
+			continue
+		}
+		gone = append(gone, Victim{Victim: v, was: was})
+		if choosy && !spared {
+			continue // it was tried
+		}
+		if x.takes(t, row) {
+			return gone, true
+		}
+	}
+	return nil, false
+}
+
+// mayGo are those on a node that may go for a task, the first to go first.
+func (x *Search) mayGo(t *model.Task, row int32) []session.Victim {
+	var candidates []*model.Task
+	for _, v := range x.c.Nodes.Tasks[row] {
+		if v.MayGo() && x.inScope(t, v) && x.isCandidate(t, v) {
+			candidates = append(candidates, v)
+		}
+	}
+	if !x.enough(t, row, candidates) {
+		return nil
+	}
+	return x.Session.Victims(x.question(t), candidates)
+}
+
+// enough says whether a task could fit if all candidates went, as far as amounts tell: if not, nobody need be asked.
+func (x *Search) enough(t *model.Task, row int32, candidates []*model.Task) bool {
+	for _, dim := range x.c.Nodes.Dims() {
+		if !t.InitRequest.Has(dim) {
+			continue
+		}
+		room := x.c.Nodes.FutureIdle(dim, row)
+		for _, v := range candidates {
+			room += v.Request.Get(dim)
+		}
+		if t.InitRequest[dim] > room+model.Slack {
+			return false
+		}
+	}
+	return true
+}
+
+func (x *Search) question(t *model.Task) session.Question {
+	return session.Question{Site: x.site, Scope: x.scope, For: t, Txn: x.Txn}
+}
+
+// inScope says whether the step looks at a task as one that may go for another.
+func (x *Search) inScope(t, v *model.Task) bool {
+	switch x.scope {
+	case policy.ScopeJob:
+		return v.Job == t.Job
+	case policy.ScopeQueue:
+		return v.Job != t.Job && v.Job.Queue == t.Job.Queue
+	}
+	return v.Job.Queue != t.Job.Queue
+}
+
+func (x *Search) isCandidate(t, v *model.Task) bool {
+	condition := x.Step.Condition(policy.KeyCandidates)
+	if condition == nil {
+		return true
+	}
+	ok, err := x.Session.VictimFilter(condition, t, v, x.scope)
+	if err != nil {
+		x.Warn("pod " + v.Key + ": " + err.Error())
+	}
+	return ok
+}
+
+// permitted puts those who go in the end to the rows once more, as if they were all that were asked about: all must be let go.
+func (x *Search) permitted(t *model.Task, gone []Victim) bool {
+	tasks := make([]*model.Task, len(gone))
+	for i, v := range gone {
+		x.Txn.Return(v.Task, v.was)
+		tasks[i] = v.Task
+	}
+	lets := x.Session.Victims(x.question(t), tasks)
+	for i, v := range gone {
+		at := slices.IndexFunc(lets, func(l session.Victim) bool { return l.Task == v.Task })
+		if at < 0 {
+			return false
+		}
+		gone[i].Victim = lets[at]
+		x.leave(v.Task)
+	}
+	return true
+}
+
+func (x *Search) mayAllocate(t *model.Task) bool { return !x.allocatable || x.Session.MayAllocate(t) }
+
+// takes says whether a task may have the room that is or will be on a node.
+func (x *Search) takes(t *model.Task, row int32) bool {
+	return x.mayAllocate(t) && x.Session.Class(t).TakesLater(row)
+}
+
+// refusal is why it may not.
+func (x *Search) refusal(t *model.Task, row int32) model.Reason {
+	if x.allocatable {
+		if a := x.Session.Allocatable(t); !a.Yes {
+			return a.Reason()
+		}
+	}
+	return x.Session.Class(t).RefusedLater(row)
+}
+
+// promise promises a task a node, which some others leave for it.
+func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok bool) {
+	volumes, err := x.Session.Bindings(t, row)
+	if err != nil {
+		return Room{}, false
+	}
+	b := model.Bind{
+		Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: x.c.Nodes.Rows[row].Name, Action: x.Action,
+		Feasible: 1, Reason: report.RoomMade(len(victims)),
+	}
+	b.GPUs, b.Volumes = x.Session.Devices(t, row, true), volumes
+	x.Txn.Pipeline(t, row, b.GPUs)
+	x.Txn.Reserve(t, volumes)
+	return Room{Task: t, Bind: b, row: row, Victims: victims}, true
+}
+
+// GiveBack spares those who are not needed for all promises of a turn together, the last to go first: whose place there is room for
+// elsewhere, as others go, and who need not go as others go from the same node.
+func (x *Search) GiveBack(done []Room) []Room {
+	for i := len(done) - 1; i >= 0 && len(done) > 1 && x.scope != policy.ScopeJob; i-- {
+		if len(done[i].Victims) > 0 {
+			done = x.elsewhere(done, i)
+		}
+	}
+	return x.spare(done)
+}
+
+// elsewhere is the promises of a turn with one of them moved to where nobody goes for it, if there is room.
+func (x *Search) elsewhere(done []Room, which int) []Room {
+	less, before, t := slices.Clone(done), x.Txn.Mark(), done[which].Task
+	x.Txn.Unplace(t)
+	for _, v := range done[which].Victims {
+		x.Txn.Return(v.Task, v.was)
+	}
+	r, found := x.roomThere(t, x.nodes(t))
+	if less[which] = r; !found || !x.gatesHold(less) {
+		x.Txn.Rollback(before)
+		return done
+	}
+	return less
+}
+
+// spare spares those who are not needed for all promises on their node, the last to go first.
+func (x *Search) spare(done []Room) []Room {
+	on := map[int32][]int{} // the promises on each node
+	for i, r := range done {
+		on[r.row] = append(on[r.row], i)
+	}
+	for i := len(done) - 1; i >= 0; i-- {
+		there := on[done[i].row]
+		if len(there) < 2 {
+			continue
+		}
+		for k := len(done[i].Victims) - 1; k >= 0; k-- {
+			done = x.without(done, there, i, k)
+		}
+	}
+	return done
+}
+
+// without is the promises with one victim less, if those on its node hold without it, and the gates hold for all.
+func (x *Search) without(done []Room, there []int, of, which int) []Room {
+	less, before, v := slices.Clone(done), x.Txn.Mark(), done[of].Victims[which]
+	for _, i := range there {
+		x.Txn.Unplace(done[i].Task)
+	}
+	x.Txn.Return(v.Task, v.was)
+	less[of].Victims = slices.Delete(slices.Clone(done[of].Victims), which, which+1)
+	for _, i := range there {
+		ok := x.takes(done[i].Task, done[i].row)
+		if ok {
+			less[i], ok = x.promise(done[i].Task, done[i].row, less[i].Victims)
+		}
+		if !ok {
+			x.Txn.Rollback(before)
+			return done
+		}
+	}
+	if !x.gatesHold(less) {
+		x.Txn.Rollback(before)
+		return done
+	}
+	return less
+}
+
+// gatesHold asks the gate allocatable about each promise, as if the others were there alone.
+func (x *Search) gatesHold(done []Room) bool {
+	if !x.allocatable {
+		return true
+	}
+	for _, r := range done {
+		before := x.Txn.Mark()
+		x.Txn.Unplace(r.Task)
+		ok := x.Session.MayAllocate(r.Task)
+		if x.Txn.Rollback(before); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// Keep keeps promises, as the turn in which they were made is kept.
+func (x *Search) Keep(done ...Room) { x.kept = append(x.kept, done...) }
+
+// Kept are the promises of the step, without those victims that are needed for none of them.
+func (x *Search) Kept() []Room { return x.spare(x.kept) }
+
+// Evicts are those who go for a task, for the plan.
+func (x *Search) Evicts(r Room) (out []model.Evict) {
+	for _, v := range r.Victims {
+		rows := make([]string, len(v.Lets))
+		for i, l := range v.Lets {
+			rows[i] = l.Table + "/" + l.Name
+		}
+		first := policy.Answer{Rule: v.Lets[0]}.Reason()
+		out = append(out, report.Evict(v.Task, r.Task, x.Action, first, rows, v.needed))
+	}
+	return out
+}

@@ -1,0 +1,332 @@
+// Package eviction makes room for a task: on which node, who goes for it, and why none of them can be spared.
+package eviction
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/reference/answers"
+	"github.com/celsius-scheduler/celsius/engine/report"
+)
+
+// Search makes room for the tasks of one step.
+type Search struct {
+	*answers.Answers
+	Cluster *model.Cluster
+	Policy  *policy.Policy
+	Txn     *model.Txn
+	Step    *policy.Step
+	Action  string
+	Kept    []Room // by the step so far
+}
+
+// Room is a node that a task is promised, and who goes for it.
+type Room struct {
+	Task    *model.Task
+	Bind    model.Bind
+	Row     int32
+	Victims []Victim // in the order in which they were evicted
+	// Placing says that the room is there now, nobody has to go, and a later step would place the task.
+	Placing bool
+}
+
+// Victim is a task that goes for another.
+type Victim struct {
+	answers.Victim
+	Needed model.Reason // what refuses the other, were this one spared
+	was    model.Status
+}
+
+// LookAhead takes all that is being released for gone while the step lasts: whoever is promised room meets the nodes as they will be.
+func (x *Search) LookAhead() {
+	for _, t := range x.Cluster.TasksByKey() {
+		if t.Status == model.Releasing && t.Node != model.NoNode {
+			x.Txn.Leave(t)
+		}
+	}
+}
+
+// LookBack ends that.
+func (x *Search) LookBack() {
+	for _, t := range x.Cluster.TasksByKey() {
+		if t.Status == model.Gone {
+			x.Txn.Return(t, model.Releasing)
+		}
+	}
+}
+
+// RoomFor finds room for a task: where nobody has to go for it, else on the first node on which it can be made.
+func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
+	if !x.All(policy.TaskFeasible, x.Frame().OfTask(t)).Yes {
+		return Room{}, false
+	}
+	if x.Step.Word(policy.KeyScope) != policy.ScopeJob { // what is there is not to be had from the job itself
+		if r, found = x.onAny(t, x.roomThere); found {
+			return r, true
+		}
+	}
+	return x.onAny(t, x.roomMade)
+}
+
+// onAny tries nodes in the order of the step.
+func (x *Search) onAny(t *model.Task, try func(*model.Task, int32) (Room, bool)) (r Room, found bool) {
+	nodes := slices.DeleteFunc(slices.Clone(x.Cluster.Nodes.ByOrder()), func(row int32) bool { return !x.Curable(t, row) })
+	if x.Step.Word(policy.KeyNodes) == policy.ByScore {
+		nodes = x.ByScore(t, nodes)
+	}
+	for _, row := range nodes {
+		before := x.Txn.Mark()
+		if r, found = try(t, row); found {
+			return r, true
+		}
+		x.Txn.Rollback(before)
+	}
+	return Room{}, false
+}
+
+// roomThere promises a node on which nobody has to go.
+func (x *Search) roomThere(t *model.Task, row int32) (r Room, found bool) {
+	if _, refuses := x.refusesForce(t, row); refuses {
+		return Room{}, false
+	}
+	placing := x.thereNow(t, row) && x.placedLater(t)
+	r, found = x.promise(t, row, nil)
+	r.Placing = placing
+	return r, found
+}
+
+// thereNow says whether a node has room for a task beside those that are taken for gone.
+func (x *Search) thereNow(t *model.Task, row int32) bool {
+	asked := t.InitRequest
+	for _, o := range x.Cluster.TasksByKey() {
+		if o.Status == model.Gone && o.NodeName == x.Cluster.Nodes.Rows[row].Name {
+			if asked = asked.Add(o.Request); t.GPUCount > 0 && o.GPUCount > 0 {
+				return false
+			}
+		}
+	}
+	return x.Cluster.Nodes.FitsIdle(asked, row)
+}
+
+// placedLater says whether a later step would place a task if there is room now.
+func (x *Search) placedLater(t *model.Task) bool {
+	return slices.ContainsFunc(x.Policy.PlacingAfter(x.Step), func(s *policy.Step) bool {
+		return x.Condition(s.Condition(policy.KeyWhen), x.Frame(), "") && x.JobPasses(s, t.Job) && x.TaskPasses(s, t)
+	})
+}
+
+// roomMade evicts one after the other until the task fits, spares who is not needed for that, and promises the node.
+func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
+	lets, start := x.mayGo(t, row), x.Txn.Mark()
+	gone, found := x.takeAway(t, row, lets, false)
+	if !found {
+		x.Txn.Rollback(start)
+		gone, found = x.takeAway(t, row, lets, true)
+	}
+	if !found {
+		return Room{}, false
+	}
+	for before := 0; before != len(gone); {
+		before = len(gone)
+		for i := len(gone) - 1; i >= 0; i-- {
+			x.Txn.Return(gone[i].Task, gone[i].was)
+			refuses := false
+			if gone[i].Needed, refuses = x.refusesForce(t, row); refuses {
+				x.Txn.Leave(gone[i].Task)
+			} else {
+				gone = slices.Delete(gone, i, i+1)
+			}
+		}
+	}
+	if gone, found = x.permitted(t, gone); !found {
+		return Room{}, false
+	}
+	return x.promise(t, row, gone)
+}
+
+// takeAway evicts one after the other until the task fits: all as they come, or but for those without whom a row refuses the node that did
+// not before, as a task may have to be where they are.
+func (x *Search) takeAway(t *model.Task, row int32, lets []answers.Victim, choosy bool) (gone []Victim, found bool) {
+	for _, v := range lets {
+		before, was := x.RowRefuses(t, row), v.Task.Status
+		x.Txn.Leave(v.Task)
+		if choosy && !before && x.RowRefuses(t, row) {
+			x.Txn.Return(v.Task, was)
+			continue
+		}
+		gone = append(gone, Victim{Victim: v, was: was})
+		if _, refuses := x.refusesForce(t, row); !refuses {
+			return gone, true
+		}
+	}
+	return nil, false
+}
+
+// mayGo are those on a node that may go for a task, the first to go first.
+func (x *Search) mayGo(t *model.Task, row int32) []answers.Victim {
+	var candidates []*model.Task
+	for _, v := range x.Cluster.Nodes.Tasks[row] {
+		if !v.MayGo() || !inScope(x.Step.Word(policy.KeyScope), t, v) {
+			continue
+		}
+		f := x.Frame().OfVictim(t, v, x.Step.Word(policy.KeyScope))
+		if x.Condition(x.Step.Condition(policy.KeyCandidates), f, "pod "+v.Key+": ") {
+			candidates = append(candidates, v)
+		}
+	}
+	return x.Victims(x.question(t), candidates)
+}
+
+// question is who may go for a task.
+func (x *Search) question(t *model.Task) answers.Question {
+	return answers.Question{Site: x.Step.Word(policy.KeyVictims), Scope: x.Step.Word(policy.KeyScope), For: t, Txn: x.Txn}
+}
+
+// inScope says whether a step looks at a task as one that may go for another.
+func inScope(scope string, t, v *model.Task) bool {
+	switch scope {
+	case policy.ScopeJob:
+		return v.Job == t.Job
+	case policy.ScopeQueue:
+		return v.Job != t.Job && v.Job.Queue == t.Job.Queue
+	}
+	return v.Job.Queue != t.Job.Queue
+}
+
+// permitted puts those who go in the end to the rows once more, as if they were all that were asked about, and all must be let go.
+func (x *Search) permitted(t *model.Task, gone []Victim) (by []Victim, ok bool) {
+	var tasks []*model.Task
+	for _, v := range gone {
+		x.Txn.Return(v.Task, v.was)
+		tasks = append(tasks, v.Task)
+	}
+	lets := x.Victims(x.question(t), tasks)
+	for i, v := range gone {
+		at := slices.IndexFunc(lets, func(l answers.Victim) bool { return l.Task == v.Task })
+		if at < 0 {
+			return nil, false
+		}
+		gone[i].Victim = lets[at]
+		x.Txn.Leave(v.Task)
+	}
+	return gone, true
+}
+
+// refusesForce says why a task may not have the room that is or will be on a node.
+func (x *Search) refusesForce(t *model.Task, row int32) (why model.Reason, refuses bool) {
+	if x.Step.Gate(policy.Allocatable) {
+		if a := x.All(policy.Allocatable, x.Frame().OfTask(t)); !a.Yes {
+			return a.Reason(), true
+		}
+	}
+	return x.RefusesLater(t, row)
+}
+
+// promise promises a task a node, which some others leave for it.
+func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok bool) {
+	volumes, err := x.World().Bindings(t, row)
+	if err != nil {
+		return Room{}, false
+	}
+	b := model.Bind{Node: x.Cluster.Nodes.Rows[row].Name, Feasible: 1, Reason: report.RoomMade(len(victims))}
+	b.Task, b.UID, b.Job, b.Queue, b.Action = t.Key, t.UID, t.Job.Key, t.Job.QueueName, x.Action
+	b.GPUs, b.Volumes = x.Devices(t, answers.Choice{Row: row, Later: true}), volumes
+	x.Txn.Pipeline(t, row, b.GPUs)
+	x.Txn.Reserve(t, volumes)
+	return Room{Task: t, Bind: b, Row: row, Victims: victims}, true
+}
+
+// GiveBack spares those who are not needed for all promises of a turn together, the last to go first: whose place there is room for
+// elsewhere, as others go, and who need not go as others go from the same node.
+func (x *Search) GiveBack(done []Room) []Room {
+	for i := len(done) - 1; i >= 0 && len(done) > 1 && x.Step.Word(policy.KeyScope) != policy.ScopeJob; i-- {
+		if len(done[i].Victims) > 0 {
+			done = x.elsewhere(done, i)
+		}
+	}
+	return x.Spare(done)
+}
+
+// elsewhere is the promises of a turn with one of them moved to where nobody goes for it, if there is room.
+func (x *Search) elsewhere(done []Room, which int) []Room {
+	less, before, t := slices.Clone(done), x.Txn.Mark(), done[which].Task
+	x.Txn.Unplace(t)
+	for _, v := range done[which].Victims {
+		x.Txn.Return(v.Task, v.was)
+	}
+	r, found := x.onAny(t, x.roomThere)
+	if less[which] = r; !found || !x.gatesHold(less) {
+		x.Txn.Rollback(before)
+		return done
+	}
+	return less
+}
+
+// Spare spares those who are not needed for all promises on their node, the last to go first.
+func (x *Search) Spare(done []Room) []Room {
+	for i := len(done) - 1; i >= 0; i-- {
+		for k := len(done[i].Victims) - 1; k >= 0; k-- {
+			done = x.without(done, i, k)
+		}
+	}
+	return done
+}
+
+// without is the promises with one victim less, if those on its node hold without it, and the gates hold for all.
+func (x *Search) without(done []Room, of, which int) []Room {
+	less, before, v := slices.Clone(done), x.Txn.Mark(), done[of].Victims[which]
+	var there []int // the promises on the node
+	for i, r := range done {
+		if r.Row == done[of].Row {
+			there = append(there, i)
+		}
+	}
+	if len(there) < 2 {
+		return done
+	}
+	for _, i := range there {
+		x.Txn.Unplace(done[i].Task)
+	}
+	x.Txn.Return(v.Task, v.was)
+	less[of].Victims = slices.Delete(slices.Clone(done[of].Victims), which, which+1)
+	for _, i := range there {
+		_, refuses := x.refusesForce(done[i].Task, done[i].Row)
+		ok := false
+		if !refuses {
+			less[i], ok = x.promise(done[i].Task, done[i].Row, less[i].Victims)
+		}
+		if !ok {
+			x.Txn.Rollback(before)
+			return done
+		}
+	}
+	if !x.gatesHold(less) {
+		x.Txn.Rollback(before)
+		return done
+	}
+	return less
+}
+
+// gatesHold asks the gate allocatable about each promise, as if the others were there alone.
+func (x *Search) gatesHold(done []Room) bool {
+	return !x.Step.Gate(policy.Allocatable) || !slices.ContainsFunc(done, func(r Room) bool {
+		before := x.Txn.Mark()
+		defer x.Txn.Rollback(before)
+		x.Txn.Unplace(r.Task)
+		return !x.All(policy.Allocatable, x.Frame().OfTask(r.Task)).Yes
+	})
+}
+
+// Evicts are those who go for a task, for the plan.
+func (x *Search) Evicts(r Room) (out []model.Evict) {
+	for _, v := range r.Victims {
+		var rows []string
+		for _, l := range v.Lets {
+			rows = append(rows, l.Table+"/"+l.Name)
+		}
+		first := policy.Answer{Rule: v.Lets[0]}.Reason()
+		out = append(out, report.Evict(v.Task, r.Task, x.Action, first, rows, v.Needed))
+	}
+	return out
+}
