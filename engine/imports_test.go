@@ -14,6 +14,8 @@ const (
 	allOurs    = "..."
 	allCRDs    = "crds/batch/v1alpha1 crds/bus/v1alpha1 crds/policy/v1alpha1 crds/scheduling/v1beta1"
 	apiObjects = "k8s.io/api k8s.io/apimachinery"
+	// loadAPI is that of measured load.
+	loadAPI = "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	// podMath is Kubernetes' own arithmetic on pods and taints. Some of it takes a logr
 	// logger, which is always the one that discards.
 	podMath = "k8s.io/component-helpers github.com/go-logr/logr"
@@ -21,11 +23,11 @@ const (
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
-	ofPolicy   = "engine/follow engine/language engine/model engine/quota engine/report engine/topology engine/volume rules rules/eval " +
-		"rules/source rules/tables crds/policy/v1alpha1"
+	ofPolicy   = "engine/disruption engine/follow engine/language engine/model engine/quota engine/report engine/topology engine/volume " +
+		"rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/answers engine/reference/devices engine/reference/eviction engine/reference/values"
 	simOurs        = "engine engine/model engine/policy engine/session rules/source statemachines/objects " + allCRDs
-	simOthers      = apiObjects + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
+	simOthers      = apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
 
 // mayImport says, for each package of this module, which others of it that package may
@@ -51,7 +53,8 @@ var mayImport = map[string]string{
 	"engine/report":           "engine/model",
 	"engine/kept":             "engine/model",
 	"engine/topology":         "engine/follow engine/model",
-	"engine/language":         "engine/follow engine/model engine/quota engine/topology engine/volume rules rules/eval",
+	"engine/disruption":       "engine/follow engine/model",
+	"engine/language":         "engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume rules rules/eval",
 	"engine/policy":           ofPolicy,
 	"engine/session/oracle":   "",
 	"engine/verdict":          "engine/follow engine/language engine/model engine/policy engine/report engine/topology rules rules/eval",
@@ -109,13 +112,14 @@ var mayImportOthers = map[string]string{
 	"rules/admission":         "",
 	"rules/tables":            "",
 	"engine/follow":           "",
-	"engine/model":            apiObjects + " " + podMath,
+	"engine/model":            apiObjects + " " + podMath + " " + loadAPI,
 	"engine/quota":            "",
 	"engine/report":           "",
 	"engine/kept":             "",
 	"engine/volume": apiObjects + " " + podMath +
 		" k8s.io/client-go k8s.io/klog/v2 k8s.io/kube-scheduler/framework k8s.io/kubernetes/pkg/scheduler",
 	"engine/topology":           apiObjects,
+	"engine/disruption":         "",
 	"engine/language":           apiObjects + " " + podMath + " github.com/google/cel-go",
 	"engine/policy":             apiObjects + " " + podMath + " github.com/google/cel-go",
 	"engine/session/oracle":     "",
@@ -131,11 +135,11 @@ var mayImportOthers = map[string]string{
 	"engine/reference/values":   "github.com/google/cel-go",
 	"engine":                    "",
 	"engine/sim":                simOthers,
-	"engine/sim/manifest":       apiObjects + " k8s.io/component-helpers sigs.k8s.io/yaml",
+	"engine/sim/manifest":       apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml",
 	"engine/sim/corpus":         "",
 	"engine/sim/conformance":    simOthers,
 	"engine/sim/openb":          simOthers,
-	"engine/live":               clients + " k8s.io/component-helpers " + metricsLog,
+	"engine/live":               clients + " k8s.io/component-helpers " + loadAPI + " " + metricsLog,
 	"engine/live/lease":         clients,
 	"engine/live/outbox":        "",
 	"engine/live/serving":       clients + " github.com/go-logr/logr",

@@ -5,10 +5,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
@@ -101,6 +103,7 @@ func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
 	p.Spec.Containers[0].Resources.Requests = list(one(t, "requests", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi", "cpu=2", "cpu=700m memory=300Mi",
 		"cpu=1 nvidia.com/gpu=1", ""))
 	p.Spec.PriorityClassName = one(t, "class", "", "", "low", "high")
+	p.Labels = map[string]string{"role": p.Annotations[model.RoleAnnotation]}
 	if seldomer(t, "preemptable", 5) {
 		p.Annotations["volcano.sh/preemptable"] = one(t, "is preemptable", "false", "true", "perhaps")
 	}
@@ -145,6 +148,25 @@ func drawLife(t *rapid.T, p *corev1.Pod, nodes int) {
 	}
 }
 
+// drawMeasure draws how loaded a node is: now, or long ago.
+func drawMeasure(t *rapid.T, node string) *metricsv1beta1.NodeMetrics {
+	return &metricsv1beta1.NodeMetrics{
+		ObjectMeta: metav1.ObjectMeta{Name: node}, Timestamp: at(one(t, "measured", 0, 0, -3600)),
+		Usage: list(one(t, "usage", "cpu=1 memory=1Gi", "cpu=1700m memory=1Gi", "cpu=7 memory=5Gi", "cpu=0 memory=0")),
+	}
+}
+
+// drawBudget draws a budget of all pods, of those of one role, or of none.
+func drawBudget(t *rapid.T, name string) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}}
+	b.Spec.Selector = one(t, "budget of", &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"role": "worker"}}, nil)
+	b.Status.DisruptionsAllowed = one(t, "allowed", int32(0), 1, 2)
+	if seldom(t, "gone already") {
+		b.Status.DisruptedPods = map[string]metav1.Time{"g1-0": at(0)}
+	}
+	return b
+}
+
 func drawWorld(t *rapid.T) *world {
 	w := &world{}
 	add := func(o metav1.Object) { w.objects = append(w.objects, o) }
@@ -165,6 +187,14 @@ func drawWorld(t *rapid.T) *world {
 			add(drawPod(t, fmt.Sprint(group, "-", k), group, nodes))
 		}
 	}
+	if rapid.Bool().Draw(t, "load is measured") {
+		for i := range nodes {
+			add(drawMeasure(t, fmt.Sprint("n", i+1)))
+		}
+	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "budgets") {
+		add(drawBudget(t, fmt.Sprint("b", i+1)))
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "rounds") {
 		var deltas []model.Delta
 		for range rapid.IntRange(0, 3).Draw(t, "changes") {
@@ -179,7 +209,7 @@ func drawWorld(t *rapid.T) *world {
 func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 	group := fmt.Sprint("g", rapid.IntRange(1, groups).Draw(t, "of group"))
 	pod := fmt.Sprint(group, "-", rapid.IntRange(0, 6).Draw(t, "number"))
-	switch rapid.IntRange(0, 5).Draw(t, "change") {
+	switch rapid.IntRange(0, 7).Draw(t, "change") {
 	case 0:
 		return model.Delta{Object: drawNode(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
 	case 1:
@@ -188,6 +218,10 @@ func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 		return model.Delta{Object: drawGroup(t, group, queues)}
 	case 3:
 		return model.Delta{Object: drawQueue(t, fmt.Sprint("q", rapid.IntRange(1, queues).Draw(t, "which")))}
+	case 6:
+		return model.Delta{Op: one(t, "budget's", model.Upsert, model.Upsert, model.Delete), Object: drawBudget(t, one(t, "budget", "b1", "b2"))}
+	case 7:
+		return model.Delta{Object: drawMeasure(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
 	}
 	return model.Delta{Object: drawPod(t, pod, group, nodes)}
 }

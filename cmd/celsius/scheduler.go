@@ -60,6 +60,8 @@ that.`,
 		"after what time a gang that lost members to refused bindings, and never was whole, gives up those that are bound")
 	flags.DurationVar(&o.VolumeTimeout, "volume-timeout", 10*time.Minute,
 		"how long the binding or the making of a pod's volumes may take, before the pod is decided on anew")
+	flags.DurationVar(&o.NodeMetricsInterval, "node-metrics-interval", 30*time.Second,
+		"how often the measured load of nodes is read from the API metrics.k8s.io, if the policy reads it; 0: never")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "take turns with others that hold the same lease; false: schedule at once")
 	flags.StringVar(&o.LeaseName, "lease-name", live.DefaultLease, "the lease to take turns by")
 	leaseFlags(flags, &o.LeaseTimes)

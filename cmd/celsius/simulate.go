@@ -20,7 +20,7 @@ import (
 const simulateHelp = `Simulate shows what the scheduler would decide, and why, without a cluster.
 
 FILES are YAML or JSON files, folders of them, or - for standard input. They hold
-what kubectl prints (kubectl get nodes,pods,vcjob,podgroups,queues,priorityclasses,spol -o yaml), manifests
+what kubectl prints (kubectl get nodes,pods,vcjob,podgroups,queues,priorityclasses,pdb,spol -o yaml), manifests
 as you would apply them (a Job of batch.volcano.sh stands for its PodGroup, and
 for its pods once it was let in), or the short format:
 
@@ -54,7 +54,7 @@ const simulateExamples = `  celsius simulate cluster.yaml jobs/
   celsius simulate --until idle -o html --to page.html cluster.yaml
   celsius simulate --watch cluster.yaml policy.yaml
   celsius simulate --policy binpack.yaml --explain train-0 cluster.yaml
-  kubectl get nodes,pods,vcjob,podgroups,queues,priorityclasses,spol -A -o yaml | celsius simulate -
+  kubectl get nodes,pods,vcjob,podgroups,queues,priorityclasses,pdb,spol -A -o yaml | celsius simulate -
   celsius simulate samples/scenarios/*.txtar`
 
 // simulation is what the flags of simulate say.

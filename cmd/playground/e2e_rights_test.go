@@ -119,6 +119,7 @@ var spareRights = map[string]string{
 	"celsius-scheduler: update persistentvolumes":                 "no pod of the story has a claim that waits",
 	"celsius-scheduler: get persistentvolumeclaims":               "no pod of the story has a claim that waits",
 	"celsius-scheduler: update persistentvolumeclaims":            "no pod of the story has a claim that waits",
+	"celsius-scheduler: list nodes.metrics.k8s.io":                "no policy of the story reads the load of nodes",
 	"celsius-scheduler: patch events":                             "an event that is told again is counted in the first",
 	"celsius-scheduler: delete controllerrevisions.apps":          "only so many policies are kept",
 	"celsius-scheduler: update controllerrevisions.apps":          "who tries a policy that is stored stands where it is kept",

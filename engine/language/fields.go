@@ -44,6 +44,7 @@ func Objects() []*rules.Object {
 		{Name: "Queue", Type: QueueType(), Doc: "A queue; raw figures of the object lie under spec.", Members: queueFields()},
 		{Name: "QueueSpec", Type: queueSpecType(), Doc: "The figures of a queue as its object has them.", Members: queueSpecFields()},
 		{Name: "Node", Type: NodeType(), Doc: "A node that is ready.", Members: append(nodeFields(), domainFields()...)},
+		budgetObject(),
 		{Name: "Taint", Type: taintType(), Doc: "A taint of a node.", Members: taintFields()},
 		{Name: "GPU", Type: GPUType(), Doc: "One device of a node.", Members: gpuFields()},
 		{Name: "Cluster", Type: ClusterType(), Doc: "The whole cluster.", Members: clusterFields()},
@@ -132,7 +133,7 @@ func taskFields() []*rules.Member {
 			func(t v) ref.Val { return types.String(t.Of.PreferredKey) }),
 		hidden("tolerations", FromSpec, rules.ByObject, "tolerations", func(t v) ref.Val { return types.String(t.Of.TolerationsKey) }),
 		hidden("hostPorts", FromSpec, rules.ByObject, "host ports", func(t v) ref.Val { return types.String(t.Of.HostPortsKey) }),
-	}, volumeFields()...)
+	}, slices.Concat(volumeFields(), budgetTaskFields())...)
 }
 
 func (t *TaskView) nodeName() string {

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -40,6 +41,16 @@ func nodeFields() []*rules.Member {
 		}), 512),
 		coded(nodeString("revocableZone", FromSpec, rules.ByObject, "label volcano.sh/revocable-zone, \"\" if none",
 			func(n *model.Nodes, row int32) string { return revocableZone(n.Rows[row]) }), revocableZone),
+		nodeDouble("cpuUsage", FromSpec|FromMeasures, rules.ByObject, "measured use of cpu, in percent of what the machine has; 0 where nothing "+
+			"was measured", measured(model.CPU)),
+		nodeDouble("memoryUsage", FromSpec|FromMeasures, rules.ByObject, "measured use of memory, in percent of what the machine has; 0 where "+
+			"nothing was measured", measured(model.Memory)),
+		field("usageAt", cel.TimestampType, FromMeasures, rules.ByObject, "when that was measured; null where it never was", func(n v) ref.Val {
+			if n.Of.Measure == nil {
+				return types.NullValue
+			}
+			return types.Timestamp{Time: n.Of.Measure.At}
+		}),
 		bounded(field("gpus", cel.ListType(GPUType()), ToParts|FromAmounts, rules.ByStep, "devices by index",
 			func(n v) ref.Val { return n.DevicesNow().list }), 16),
 		coded(nodeString("gpuModel", FromSpec|FromAmounts, rules.ByObject, "model of its devices, \"\" if unknown",
@@ -55,6 +66,20 @@ func nodeFields() []*rules.Member {
 			}),
 		field("gpuTags", cel.MapType(str, num), FromState, rules.ByStep, "gpuTag to tasks on the node", (*NodeView).gpuTags),
 	}...)
+}
+
+// measured is what is in use of a node's CPU or Memory, in percent of what the machine has, or else of what it offers.
+func measured(dim int) func(n *model.Nodes, row int32) float64 {
+	return func(n *model.Nodes, row int32) float64 {
+		x, whole := n.Rows[row].Measure, n.Capacity(dim, row)
+		if whole <= 0 {
+			whole = allocatable(n, dim, row)
+		}
+		if x == nil || whole <= 0 {
+			return 0
+		}
+		return 100 * x.Use[dim] / whole
+	}
 }
 
 func revocableZone(n *model.Node) string { return n.Labels["volcano.sh/revocable-zone"] }
@@ -103,6 +128,14 @@ func nodeString(name string, origin rules.Origin, changes rules.Changes, doc str
 func nodeInt(name string, origin rules.Origin, changes rules.Changes, doc string, get func(n *model.Nodes, row int32) int64) *rules.Member {
 	m := intField(name, origin, changes, doc, ofRow(get))
 	m.Ints = ofRows(get)
+	return m
+}
+
+func nodeDouble(name string, origin rules.Origin, changes rules.Changes, doc string,
+	get func(n *model.Nodes, row int32) float64,
+) *rules.Member {
+	m := doubleField(name, origin, changes, doc, ofRow(get))
+	m.Doubles = ofRows(get)
 	return m
 }
 

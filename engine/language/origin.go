@@ -16,6 +16,7 @@ const (
 	FromSpec                              // what it says itself, as it was written
 	FromState                             // what has become of it
 	FromAmounts                           // of a node: what its number among those that are alike tells (alike)
+	FromMeasures                          // of a node: what was measured of it, which has an age
 	ToParts                               // leads to parts of it
 	ToMembers                             // leads to what touches it by each of its changes
 
@@ -43,7 +44,7 @@ const (
 )
 
 // FromOwn is what an object itself tells of: it is touched where anything of this changes.
-const FromOwn = FromIdentity | FromSpec | FromState | FromAmounts | FromTerms | ToParts | ToMembers
+const FromOwn = FromIdentity | FromSpec | FromState | FromAmounts | FromMeasures | FromTerms | ToParts | ToMembers
 
 // Undeclared lists what of a vocabulary does not say what it reads: nothing could be remembered of it.
 func Undeclared(v rules.Vocabulary) (out []string) {

@@ -14,7 +14,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// timeFunctions are those about how long a job may wait, and what time it is.
+// timeFunctions are those about how long a job may wait, how long a task is spared, and what time it is.
 func timeFunctions() []*rules.Function {
 	optional := cel.OptionalType(cel.DurationType)
 	waitLimit := Method("waitLimit", "How long the job may wait: what its annotation of the waiting time says, where that is a duration "+
@@ -28,7 +28,31 @@ func timeFunctions() []*rules.Function {
 		}
 		return args[1]
 	}, "{0}.annotations")
-	return []*rules.Function{waitLimit, inWindowFunction()}
+	cooldown := Method("cooldown", "How long the task is to be spared from when it was scheduled on: its label, else its annotation, "+
+		"volcano.sh/cooldown-time, where that is a duration such as 10m.", []*cel.Type{TaskType()}, optional, func(args ...ref.Val) ref.Val {
+		t, ok := args[0].(*TaskView)
+		if !ok {
+			return wrongArgument(args[0])
+		}
+		if d, ok := cooldown(t.Of); ok {
+			return types.OptionalOf(types.Duration{Duration: d})
+		}
+		return types.OptionalNone
+	}, "{0}.labels", "{0}.annotations")
+	return []*rules.Function{waitLimit, cooldown, inWindowFunction()}
+}
+
+// cooldown reads what a pod says of its cool-down; what is no duration says nothing.
+func cooldown(t *model.Task) (time.Duration, bool) {
+	text, ok := t.Labels[model.CooldownKey]
+	if !ok {
+		text, ok = t.Annotations[model.CooldownKey]
+	}
+	if !ok {
+		return 0, false
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil
 }
 
 // waitLimit reads what a PodGroup's annotations say of its waiting; what is no duration, or not above 0, says nothing.

@@ -8,6 +8,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/disruption"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/topology"
 	"github.com/celsius-scheduler/celsius/engine/volume"
@@ -26,6 +27,7 @@ type World struct {
 	ClusterView *ClusterView
 	volumes     *volume.Volumes
 	Topology    *topology.Counts
+	budgets     *disruption.Budgets
 	// Shared says that several goroutines evaluate at once: what is not of one node is only read. It begins by Share.
 	Shared bool
 	// Meter gives what an expression draws its budget from; nil: each evaluation has one of its own.
@@ -124,6 +126,7 @@ func NewWorld(c *model.Cluster, layout Layout, values Values) *World {
 		taint: taintType(), gpu: GPUType(), cluster: ClusterType(),
 	}
 	w.Topology = topology.New(c, func(t *model.Task) *topology.TaskMemo { return &w.TaskView(t).topology })
+	w.budgets = disruption.New(c)
 	w.ClusterView = &ClusterView{View: View[model.Cluster]{Of: c, World: w, typ: w.typ.cluster, Memos: make([]Memo, layout.Memos.Cluster)}}
 	w.LimitViews()
 	return w

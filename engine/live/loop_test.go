@@ -521,6 +521,7 @@ func TestOptions(t *testing.T) {
 		{NodeSelector: "a in ("},
 		{Period: -1},
 		{BindWorkers: -1},
+		{NodeMetricsInterval: -1},
 		{LeaseTimes: lease.Times{RenewDeadline: time.Minute}},
 	} {
 		if _, err := wrong.complete(); err == nil {

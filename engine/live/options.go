@@ -46,6 +46,8 @@ type Options struct {
 	// VolumeTimeout is how long the binding or the making of a pod's volumes may take, before the pod is decided on
 	// anew. 0: 10 minutes, as Kubernetes' scheduler has it.
 	VolumeTimeout time.Duration
+	// NodeMetricsInterval is how often the measured load of nodes is read from the API metrics.k8s.io, while the policy reads it. 0: never.
+	NodeMetricsInterval time.Duration
 
 	// LeaderElect has several schedulers of the same lease take turns. Without it this one leads at once.
 	LeaderElect bool
@@ -80,6 +82,9 @@ func (o Options) complete() (Options, error) {
 	orElse(&o.BindWorkers, 64)
 	orElse(&o.GangTimeout, time.Minute)
 	orElse(&o.VolumeTimeout, 10*time.Minute)
+	if o.NodeMetricsInterval < 0 {
+		return o, fmt.Errorf("node metrics interval %s is below 0; 0 is never", o.NodeMetricsInterval)
+	}
 	if o.Period < 0 || o.Window < 0 || o.GangTimeout < 0 || o.VolumeTimeout < 0 {
 		return o, fmt.Errorf("period %s, window %s, gang timeout %s and volume timeout %s must not be below 0", o.Period, o.Window, o.GangTimeout,
 			o.VolumeTimeout)

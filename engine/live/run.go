@@ -18,6 +18,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -83,7 +84,7 @@ type scheduler struct {
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientscheme.AddToScheme, batchv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, v1beta1.AddToScheme,
+		clientscheme.AddToScheme, metricsv1beta1.AddToScheme, batchv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, v1beta1.AddToScheme,
 	} {
 		utilruntime.Must(add(scheme))
 	}
@@ -242,6 +243,10 @@ func (s *scheduler) lead(ctx context.Context) error {
 	case <-p.Ready():
 	}
 	l.policy, l.observe = p.Current, p.Observe
+	if every := s.o.NodeMetricsInterval; every > 0 {
+		load := s.newMeasures(in, func() bool { return p.Current() != nil && p.Current().ReadsMeasures() })
+		all.Go(func() { load.run(ctx, every) })
+	}
 	s.mu.Lock()
 	s.loop = l
 	s.mu.Unlock()

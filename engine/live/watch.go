@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -74,8 +75,8 @@ func upToDate(next http.RoundTripper) http.RoundTripper {
 // watched are the kinds that are looked at.
 func watched() []client.Object {
 	return []client.Object{
-		&corev1.Node{}, &corev1.Namespace{}, &corev1.ResourceQuota{}, &schedulingv1.PriorityClass{}, &v1beta1.Queue{}, &batchv1alpha1.Job{},
-		&v1beta1.PodGroup{}, &corev1.Pod{},
+		&corev1.Node{}, &corev1.Namespace{}, &corev1.ResourceQuota{}, &policyv1.PodDisruptionBudget{}, &schedulingv1.PriorityClass{}, &v1beta1.Queue{},
+		&batchv1alpha1.Job{}, &v1beta1.PodGroup{}, &corev1.Pod{},
 		&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{},
 		&storagev1.StorageClass{}, &storagev1.CSINode{}, &storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{},
 	}
@@ -175,6 +176,8 @@ func matters(names []string, old, o any) urgency {
 		}
 	case *corev1.ResourceQuota:
 		return quotaMatters(old.(*corev1.ResourceQuota), o)
+	case *policyv1.PodDisruptionBudget:
+		return budgetMatters(old.(*policyv1.PodDisruptionBudget), o)
 	case *corev1.Namespace:
 		if maps.Equal(old.(*corev1.Namespace).Labels, o.Labels) {
 			return notAtAll
@@ -222,6 +225,17 @@ func quotaMatters(old, o *corev1.ResourceQuota) urgency {
 		}
 	}
 	return lazily
+}
+
+// budgetMatters: one that is about other pods, or lets more go, can make room.
+func budgetMatters(old, o *policyv1.PodDisruptionBudget) urgency {
+	switch {
+	case old.ResourceVersion == o.ResourceVersion:
+		return notAtAll
+	case old.Generation == o.Generation && o.Status.DisruptionsAllowed <= old.Status.DisruptionsAllowed:
+		return lazily
+	}
+	return urgently
 }
 
 func queueMatters(old, o *v1beta1.Queue) urgency {

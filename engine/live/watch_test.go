@@ -6,6 +6,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,8 @@ func TestMatters(t *testing.T) {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}, Status: corev1.ResourceQuotaStatus{
 		Hard: corev1.ResourceList{"cpu": resource.MustParse("4")}, Used: corev1.ResourceList{"cpu": resource.MustParse("2")},
 	}}
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
+	budget.Status.DisruptionsAllowed = 1
 	claim, attachment, limits, pool := testClaim("c", "local"), &storagev1.VolumeAttachment{}, &storagev1.CSINode{},
 		&storagev1.CSIStorageCapacity{}
 	job := &batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{SchedulerName: "celsius"}}
@@ -72,6 +75,16 @@ func TestMatters(t *testing.T) {
 			"a quota limits otherwise", quota, changed(quota, func(q *corev1.ResourceQuota) { q.Status.Hard["cpu"] = resource.MustParse("5") }),
 			urgently,
 		},
+		{"a budget again", budget, budget, notAtAll},
+		{
+			"a budget lets more go", budget, changed(budget, func(b *policyv1.PodDisruptionBudget) { b.Status.DisruptionsAllowed = 2 }),
+			urgently,
+		},
+		{
+			"it lets fewer go", budget, changed(budget, func(b *policyv1.PodDisruptionBudget) { b.Status.DisruptionsAllowed = 0 }),
+			lazily,
+		},
+		{"a budget is another", budget, changed(budget, func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 }), urgently},
 		{"a claim's event, again", claim, claim, notAtAll},
 		{"a claim is bound", claim, changed(claim, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }), urgently},
 		{"a volume is attached", attachment, changed(attachment, func(a *storagev1.VolumeAttachment) { a.Status.Attached = true }), notAtAll},

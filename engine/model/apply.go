@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -42,6 +44,8 @@ func NewCluster(o Options) *Cluster {
 		PriorityClasses: map[string]*PriorityClass{},
 		Namespaces:      map[string]*Namespace{},
 		Quotas:          map[string][]*Quota{},
+		Measures:        map[string]*Measure{},
+		Budgets:         Budgets{Of: map[string][]*Budget{}},
 		Storage:         newStorage(),
 		Total:           emptySum(),
 		Used:            emptySum(),
@@ -171,7 +175,7 @@ const (
 type Delta struct {
 	Op Op
 	// Object is a *Node, *Pod, *Namespace, *ResourceQuota, *PersistentVolume or *PersistentVolumeClaim of core/v1, a *PriorityClass of
-	// scheduling.k8s.io/v1, a *StorageClass, *CSINode, *CSIDriver, *CSIStorageCapacity or *VolumeAttachment of
+	// scheduling.k8s.io/v1, a *PodDisruptionBudget of policy/v1, a *NodeMetrics of metrics.k8s.io/v1beta1, a *StorageClass, *CSINode, *CSIDriver, *CSIStorageCapacity or *VolumeAttachment of
 	// storage.k8s.io/v1, or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
 	Object any
 }
@@ -207,8 +211,8 @@ func (c *Cluster) apply(d Delta, m *mistakes) {
 	kind, meta, ok := identify(d.Object)
 	if !ok {
 		m.kind, m.name = "delta", fmt.Sprintf("%T", d.Object)
-		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PriorityClass, PodGroup, Job, Queue, and those of "+
-			"storage")
+		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PodDisruptionBudget, PriorityClass, PodGroup, Job, Queue, "+
+			"NodeMetrics, and those of storage")
 		return
 	}
 	m.kind, m.namespace, m.name, m.namespaced = kind, meta.GetNamespace(), meta.GetName(), namespaced(kind)
@@ -233,6 +237,10 @@ func (c *Cluster) upsert(d Delta, m *mistakes) {
 		c.NamespaceClock++
 	case *corev1.ResourceQuota:
 		c.upsertQuota(o, m)
+	case *policyv1.PodDisruptionBudget:
+		c.Budgets.upsert(o, m)
+	case *metricsv1beta1.NodeMetrics:
+		c.setMeasure(o.Name, readMeasure(c.Dims, o, m))
 	case *schedulingv1.PriorityClass:
 		c.PriorityClasses[o.Name] = readPriorityClass(o)
 		c.books.classesChanged = true
@@ -262,6 +270,10 @@ func (c *Cluster) remove(object any, m *mistakes) {
 		c.NamespaceClock++
 	case *corev1.ResourceQuota:
 		c.removeQuota(o.Namespace, o.Name)
+	case *policyv1.PodDisruptionBudget:
+		c.Budgets.remove(o.Namespace, o.Name)
+	case *metricsv1beta1.NodeMetrics:
+		c.setMeasure(o.Name, nil)
 	case *schedulingv1.PriorityClass:
 		delete(c.PriorityClasses, o.Name)
 		c.books.classesChanged = true
@@ -327,6 +339,7 @@ func (c *Cluster) SetNodeOrder(rank map[string]int) {
 func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 	n := &c.Nodes
 	node, allocatable := readNode(c.Dims, o, m)
+	node.Measure = c.Measures[o.Name]
 	row, known := n.Index[o.Name]
 	if known {
 		c.books.totalsChanged = c.books.totalsChanged || node.Ready != n.Rows[row].Ready || !n.offers(row, allocatable)

@@ -19,7 +19,7 @@ func (c *Cluster) Check() error {
 	}
 	for _, check := range []func() error{
 		c.checkTasks, c.checkColumns, c.checkRows, c.checkNodes, c.checkJobs, c.checkQueues, c.checkTotals, c.checkWaiting, c.checkOrder,
-		c.checkQuotas, c.checkStorage,
+		c.checkQuotas, c.Budgets.check, c.checkStorage,
 		func() error { return checkSlots(c) },
 	} {
 		if err := check(); err != nil {

@@ -35,6 +35,8 @@ type Cluster struct {
 	PriorityClasses map[string]*PriorityClass
 	Namespaces      map[string]*Namespace
 	Quotas          map[string][]*Quota // by namespace, in name order
+	Budgets         Budgets
+	Measures        map[string]*Measure // by node, whether it is there or not
 	Storage         Storage
 
 	// Total is the sum of Allocatable over ready nodes.
@@ -117,6 +119,8 @@ type Node struct {
 	GPUModel      string
 	// Images maps an image's normalised name to its size in bytes.
 	Images map[string]int64
+	// Measure is what was measured of its load; nil: nothing.
+	Measure *Measure
 	// Object is for library code that wants the Kubernetes object. Never changed.
 	Object *corev1.Node
 

@@ -159,6 +159,7 @@ func dump(c *Cluster) string {
 		}
 	}
 	say("quotas %s", quotasOf(c))
+	say("outside %s", outside(c))
 	for _, q := range c.QueuesByName() {
 		say("queue %s weight=%d open=%t capability{%s} allocated{%s} request{%s} phases=%v jobs=%v",
 			q.Name, q.Weight, q.Open, words(d, q.Capability), words(d, q.Allocated), words(d, q.Request), q.Phases, sortedKeys(q.Jobs))

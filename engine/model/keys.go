@@ -22,6 +22,8 @@ const (
 	PriorityAnnotation = v1beta1.TaskPriority
 	// PreemptableKey, an annotation or else a label, says whether a pod or a job may be evicted for another.
 	PreemptableKey = v1beta1.PodPreemptable
+	// CooldownKey, a label or else an annotation, is how long a pod is spared from when it was scheduled on.
+	CooldownKey = v1beta1.CooldownTime
 	// RevocableZoneAnnotation names the zone of revocable nodes on which a pod may run.
 	RevocableZoneAnnotation = v1beta1.RevocableZone
 

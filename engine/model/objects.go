@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -42,6 +44,10 @@ func kindOf(object any) string {
 		return "Namespace"
 	case *corev1.ResourceQuota:
 		return "ResourceQuota"
+	case *policyv1.PodDisruptionBudget:
+		return "PodDisruptionBudget"
+	case *metricsv1beta1.NodeMetrics:
+		return "NodeMetrics"
 	case *schedulingv1.PriorityClass:
 		return "PriorityClass"
 	case *v1beta1.PodGroup:
@@ -57,7 +63,7 @@ func kindOf(object any) string {
 // namespaced says whether objects of a kind have namespaces.
 func namespaced(kind string) bool {
 	switch kind {
-	case "Pod", "PodGroup", "Job", "ResourceQuota", VolumeClaim, StorageCapacity:
+	case "Pod", "PodGroup", "Job", "ResourceQuota", "PodDisruptionBudget", VolumeClaim, StorageCapacity:
 		return true
 	}
 	return false

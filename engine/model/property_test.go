@@ -206,7 +206,7 @@ func anyQuota(t *rapid.T) any {
 }
 
 func anyDelta(t *rapid.T) Delta {
-	kind := draw(t, "kind", anyNode, anyPod, anyPod, anyPod, anyGroup, anyQueue, anyClass, anyQuota, anyStorage)
+	kind := draw(t, "kind", anyNode, anyPod, anyPod, anyPod, anyGroup, anyQueue, anyClass, anyQuota, anyStorage, anyBudget, anyLoad)
 	return Delta{Op: draw(t, "op", Upsert, Upsert, Upsert, Delete), Object: kind(t)}
 }
 

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
@@ -12,6 +13,13 @@ import (
 func (p *Policy) ReadsTime() bool {
 	return slices.ContainsFunc(p.Expressions(), func(e *eval.Expr) bool { return e.Timely() || MovesUnseen(e.Reads) })
 }
+
+// ReadsMeasures says whether anything in the policy reads what is measured of nodes.
+func (p *Policy) ReadsMeasures() bool {
+	return slices.ContainsFunc(p.Expressions(), func(e *eval.Expr) bool { return slices.ContainsFunc(e.Reads.All, ofMeasures) })
+}
+
+func ofMeasures(read rules.Read) bool { return AnyOf(read, language.FromMeasures) }
 
 // Expressions are all of the policy's.
 func (p *Policy) Expressions() []*eval.Expr {

@@ -322,6 +322,22 @@ func (w *twins) ChangeQuota(t *rapid.T) {
 	})
 }
 
+func (w *twins) ChangeBudget(t *rapid.T) {
+	w.apply(t, model.Delta{
+		Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete),
+		Object: aBudget(drawOf(t, "budget", "x", "y"), drawOf(t, "allowed", int32(0), 1, 2), drawOf(t, "app", "a", "b"),
+			drawOf(t, "gone", "p1", "p2", "none")),
+	})
+}
+
+func (w *twins) ChangeMeasure(t *rapid.T) {
+	w.apply(t, model.Delta{
+		Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete),
+		Object: aMeasure(drawOf(t, "node", "n1", "n2", "n3", "n4"), drawOf(t, "usage", "cpu=1 memory=1Gi", "cpu=2 memory=1Gi", "cpu=1 memory=2Gi"),
+			w.now.Add(-drawOf(t, "age", 0, time.Minute))),
+	})
+}
+
 func (w *twins) ChangeStorage(t *rapid.T) {
 	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete), Object: twinStorage(t)})
 }

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -46,6 +48,22 @@ func aQuota(name, hard, used string) *corev1.ResourceQuota {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"},
 		Status:     corev1.ResourceQuotaStatus{Hard: amountList(hard), Used: amountList(used)},
 	}
+}
+
+// aMeasure is the NodeMetrics of a node.
+func aMeasure(node, usage string, at time.Time) *metricsv1beta1.NodeMetrics {
+	return &metricsv1beta1.NodeMetrics{ObjectMeta: metav1.ObjectMeta{Name: node}, Timestamp: metav1.NewTime(at), Usage: amountList(usage)}
+}
+
+// aBudget is a PodDisruptionBudget of namespace a.
+func aBudget(name string, allowed int32, app string, gone ...string) *policyv1.PodDisruptionBudget {
+	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}}
+	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	b.Status.DisruptionsAllowed, b.Status.DisruptedPods = allowed, map[string]metav1.Time{}
+	for _, pod := range gone {
+		b.Status.DisruptedPods[pod] = metav1.Time{}
+	}
+	return b
 }
 
 // aPod is one of ours, in namespace a and group g, Pending.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -114,6 +115,10 @@ func (c *completion) complete(i manifest.Item) {
 		o.Status.Phase = cmp.Or(o.Status.Phase, schedulingv1beta1.PodGroupPending)
 	case *corev1.ResourceQuota:
 		c.completeQuota(i, o)
+	case *metricsv1beta1.NodeMetrics:
+		if o.Timestamp.IsZero() {
+			o.Timestamp = metav1.NewTime(c.world.now)
+		}
 	case *corev1.Pod:
 		defaults(o)
 		c.priority(o)

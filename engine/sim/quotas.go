@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,11 +23,15 @@ func (c *completion) completeQuota(i manifest.Item, q *corev1.ResourceQuota) {
 	}
 }
 
-// noteQuotas remembers which of the new quotas do not say what is used: the world counts for them.
-func (w *World) noteQuotas(in []metav1.Object) {
+// noteCounted remembers which of the new quotas do not say what is used, and which of the new budgets have no status: the world counts
+// for them.
+func (w *World) noteCounted(in []metav1.Object) {
 	for _, o := range in {
-		if q, ok := o.(*corev1.ResourceQuota); ok {
-			w.counted[manifest.IDOf(q)] = q.Status.Used == nil
+		switch o := o.(type) {
+		case *corev1.ResourceQuota:
+			w.counted[manifest.IDOf(o)] = o.Status.Used == nil
+		case *policyv1.PodDisruptionBudget:
+			w.counted[manifest.IDOf(o)] = equality.Semantic.DeepEqual(o.Status, policyv1.PodDisruptionBudgetStatus{})
 		}
 	}
 }

@@ -55,7 +55,7 @@ type World struct {
 	store
 	agenda
 	history history
-	counted map[manifest.ID]bool // quotas of which the world counts what is used
+	counted map[manifest.ID]bool // quotas and budgets of which the world counts what is used
 	afresh
 	turned bool // the last cycle found PodGroups in another phase, which the next one reads
 }
@@ -159,9 +159,9 @@ func (w *World) take(items []manifest.Item) source.Issues {
 	issues := w.refused(w.put(in...), values)
 	if issues.Err() == nil {
 		w.noteLeaving(in)
-		w.noteQuotas(in)
+		w.noteCounted(in)
 		w.noteMade(items)
-		return append(issues, w.refused(w.countQuotas(), nil)...)
+		return append(issues, w.refused(errors.Join(w.countQuotas(), w.countBudgets()), nil)...)
 	}
 	for _, i := range items {
 		if _, there := before[i.ID()]; !there {
@@ -285,6 +285,9 @@ func (w *World) Cycle() (*model.Plan, error) {
 		return nil, err
 	}
 	if err := w.countQuotas(); err != nil {
+		return nil, err
+	}
+	if err := w.countBudgets(); err != nil {
 		return nil, err
 	}
 	if _, err := w.controllers(); err != nil {

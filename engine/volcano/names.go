@@ -3,6 +3,7 @@ package volcano
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -43,16 +44,13 @@ func idleFlags() []string {
 // laterPlugins are Volcano's plugins, with what follows where no table stands for one.
 func laterPlugins() map[string]string {
 	return map[string]string{
-		"cdp":                    "a pod that was just placed is no safer from eviction than others",
 		"deviceshare":            "shared GPUs are placed by the annotations that celsius has for them, not by Volcano's resources",
 		"network-topology-aware": "pods are placed without regard to HyperNodes",
 		"numa-aware":             "the NUMA policies of pods are not heeded",
 		"numaaware":              "the NUMA policies of pods are not heeded",
-		"pdb":                    "PodDisruptionBudgets keep no pod from being evicted by the scheduler",
 		"rescheduling":           "no pod is moved off a node for the sake of balance",
 		"task-topology":          "the pods of a job are placed without regard to the affinity of its tasks",
 		"tdm":                    "revocable nodes are nodes like others at any time of the day",
-		"usage":                  "nodes are neither passed over nor scored by measured load",
 	}
 }
 
@@ -75,7 +73,7 @@ func idleArguments() map[string]string {
 
 // isLaterArgument says of an argument of Volcano's plugins that it is known, though no table has a param for it yet.
 func isLaterArgument(name string) bool {
-	return slices.Contains([]string{"predicate.VolumeBindingEnable", "volumebinding.weight"}, name)
+	return slices.Contains([]string{"predicate.VolumeBindingEnable", "volumebinding.weight"}, name) || strings.HasPrefix(name, "estimator.")
 }
 
 // pluginHint is what the author of an unknown plugin's name may have meant.

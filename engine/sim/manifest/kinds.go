@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -38,6 +40,8 @@ func kinds() []kind {
 		{"v1", "Pod", true, func() metav1.Object { return &corev1.Pod{} }},
 		{"v1", "Namespace", false, func() metav1.Object { return &corev1.Namespace{} }},
 		{"v1", "ResourceQuota", true, func() metav1.Object { return &corev1.ResourceQuota{} }},
+		{"policy/v1", "PodDisruptionBudget", true, func() metav1.Object { return &policyv1.PodDisruptionBudget{} }},
+		{"metrics.k8s.io/v1beta1", "NodeMetrics", false, func() metav1.Object { return &metricsv1beta1.NodeMetrics{} }},
 		{"scheduling.k8s.io/v1", "PriorityClass", false, func() metav1.Object { return &schedulingv1.PriorityClass{} }},
 		{groupVersion, "PodGroup", true, func() metav1.Object { return &schedulingv1beta1.PodGroup{} }},
 		{groupVersion, "Queue", false, func() metav1.Object { return &schedulingv1beta1.Queue{} }},

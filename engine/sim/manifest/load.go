@@ -9,8 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -308,6 +310,10 @@ func IDOf(o metav1.Object) ID {
 		id.Kind = "Namespace"
 	case *corev1.ResourceQuota:
 		id.Kind = "ResourceQuota"
+	case *policyv1.PodDisruptionBudget:
+		id.Kind = "PodDisruptionBudget"
+	case *metricsv1beta1.NodeMetrics:
+		id.Kind = "NodeMetrics"
 	case *schedulingv1beta1.PodGroup:
 		id.Kind = "PodGroup"
 	case *schedulingv1beta1.Queue:

@@ -1,0 +1,97 @@
+package live
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// measures lists what is measured of the nodes' load, while the policy reads it. That API cannot be watched. Where a list fails, what was
+// listed before stays, and grows old by itself.
+type measures struct {
+	list   func(ctx context.Context, of *metricsv1beta1.NodeMetricsList) error
+	wanted func() bool
+	feed   *feed
+	log    logr.Logger
+
+	known map[string]bool // nodes of which the feed was told
+	wrong string          // what the log was told last; "": all is well
+}
+
+func (s *scheduler) newMeasures(in *feed, wanted func() bool) *measures {
+	selector, err := labels.Parse(s.o.NodeSelector)
+	if err != nil {
+		selector = labels.Everything() // Options.complete has refused it
+	}
+	return &measures{
+		list: func(ctx context.Context, of *metricsv1beta1.NodeMetricsList) error {
+			return s.client.List(ctx, of, client.MatchingLabelsSelector{Selector: selector})
+		},
+		wanted: wanted, feed: in, log: s.log, known: map[string]bool{},
+	}
+}
+
+// run lists at once, and then each time that so much has passed, until ctx ends.
+func (m *measures) run(ctx context.Context, every time.Duration) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		m.once(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// once tells the feed what is measured now.
+func (m *measures) once(ctx context.Context) {
+	if !m.wanted() {
+		return
+	}
+	var list metricsv1beta1.NodeMetricsList
+	if err := m.list(ctx, &list); err != nil {
+		if ctx.Err() == nil {
+			m.failed(err)
+		}
+		return
+	}
+	if m.wrong != "" {
+		m.wrong = ""
+		m.log.Info("the load of nodes is measured again", "nodes", len(list.Items))
+	}
+	there := make(map[string]bool, len(list.Items))
+	for i := range list.Items {
+		x := &list.Items[i]
+		there[x.Name] = true
+		m.feed.add(change{op: model.Upsert, object: x}, false)
+	}
+	for name := range m.known {
+		if !there[name] {
+			m.feed.add(change{op: model.Delete, object: &metricsv1beta1.NodeMetrics{ObjectMeta: metav1.ObjectMeta{Name: name}}}, false)
+		}
+	}
+	m.known = there
+}
+
+// failed tells the log what is wrong, once.
+func (m *measures) failed(err error) {
+	text := "the load of nodes could not be read; what was measured before counts until it is too old"
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		text = "the policy reads the measured load of nodes, but this cluster has no API metrics.k8s.io: no load is known; is metrics-server installed?"
+	}
+	if told := text + err.Error(); told != m.wrong {
+		m.wrong = told
+		m.log.Info(text, "error", err.Error())
+	}
+}
