@@ -305,14 +305,20 @@ func (d *drawer) force() string {
 	return text + "}\n"
 }
 
+// naming is a step that evicts.
+func (d *drawer) naming() string {
+	return fmt.Sprintf("    - {verb: evict, candidates: %q, budget: %q%s}\n", pick(d, "true", "victim.status == 'Running'"),
+		pick(d, "1", "2", "cluster.nodeCount", d.expression(cel.IntType, []string{"cluster"}, 1)), pick(d, "", ", every: 30s", ", every: 2m"))
+}
+
 // policy is a whole one, without the rows that do not compile.
 func (d *drawer) policy(t *testing.T) *policy.Policy {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: drawn}\nspec:\n  actions:\n" +
-		d.action("own") + "  - name: take\n    steps:\n" + d.force() + d.force())
+		d.action("own") + "  - name: take\n    steps:\n" + d.force() + d.force() + "  - name: shed\n    steps:\n" + d.naming())
 	pipelines := []string{"[enqueue, allocate, preempt, reclaim, backfill]", "[enqueue, reclaim, allocate, take]", "[enqueue, take, own]",
-		"[enqueue, allocate, take, backfill]"}
+		"[enqueue, allocate, take, backfill]", "[enqueue, allocate, shuffle, preempt]", "[enqueue, shed, own]"}
 	if !d.forced {
 		pipelines = append(pipelines, "[enqueue, allocate, backfill]", "[enqueue, own, backfill]", "[own]", "[enqueue, own, allocate]",
 			"[allocate, enqueue, own]")
@@ -367,6 +373,8 @@ func loadWithout(t *testing.T, text string) *policy.Policy {
 				lines[i.Line-1] = "    - {verb: place}"
 			case strings.Contains(line, "verb: displace"):
 				lines[i.Line-1] = "    - {verb: displace}"
+			case strings.Contains(line, "verb: evict"):
+				lines[i.Line-1] = "    - {verb: evict}"
 			case strings.Contains(line, "{name: row-"), strings.Contains(line, "{on: "):
 				lines[i.Line-1] = "        # left out"
 			default:

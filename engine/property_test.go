@@ -259,7 +259,7 @@ const takingBack = `actions:
     steps:
     - {verb: displace, jobs: "job.phase != 'Pending'", scope: otherQueues, candidates: "victim.status in ['Running', 'Bound', 'Binding']",
       victims: reclaimable, gates: [allocatable], nodes: byOrder, commit: task, turn: oneTask, onNoNode: "true"}
-  pipeline: [enqueue, allocate, preempt, reclaim, shed, backfill]`
+  pipeline: [enqueue, allocate, preempt, reclaim, shed, shuffle, backfill]`
 
 // choosy is a table that lets go whom others may not.
 const choosy = `name: choosy
@@ -273,6 +273,9 @@ inline:
   - {name: lower, expression: victim.priority < preemptor.priority}
   reclaimable:
   - {name: few-each, expression: "victim.queue.allocated.cpu > 1.0 && scope == 'otherQueues'"}
+  victims:
+  - {name: not-the-odd, veto: true, expression: "!variables.odd"}
+  - {name: large, every: 1m, expression: "victim.request.cpu > 1.0 && victim.job.runningTasks > 1"}
   victimOrder:
   - {name: larger-first, by: victim.request.cpu, descending: true}`
 

@@ -44,10 +44,10 @@ func TestPolicyConvert(t *testing.T) {
 		code     int
 		out, err string // what the two streams must hold
 	}{
-		{"a ConfigMap", []string{filepath.Join(dir, "helm.yaml")}, exitOK, "    - name: gang\n      without: [preemptable]\n", ""},
+		{"a ConfigMap", []string{filepath.Join(dir, "helm.yaml")}, exitOK, "    - name: gang\n      params: {protect: tier}\n      without: [preemptable]\n", ""},
 		{"arguments are params", []string{filepath.Join(dir, "helm.yaml"), "--name", "default"}, exitOK, "      params: {weight: 5}\n", ""},
-		{"standard input", []string{"-"}, exitOK, "pipeline: [allocate]", "-:1:21: warning: actions: action preempt is dropped"},
-		{"what is not written is off", []string{"-", "--flags", "explicit"}, exitOK, "    - name: gang\n      only: []\n", ""},
+		{"standard input", []string{"-"}, exitOK, "pipeline: [allocate]", "-:1:21: warning: actions: action gangpreempt is dropped"},
+		{"what is not written is off", []string{"-", "--flags", "explicit"}, exitOK, "    - name: gang\n      params: {protect: tier}\n      only: []\n", ""},
 		{
 			"a key that Volcano ignores",
 			[]string{filepath.Join(dir, "typo.conf")},
@@ -60,7 +60,7 @@ func TestPolicyConvert(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := run(append([]string{"policy", "convert"}, c.args...),
-			strings.NewReader("actions: \"allocate, preempt\"\ntiers: [{plugins: [{name: gang}]}]\n"), &out, &errs)
+			strings.NewReader("actions: \"allocate, gangpreempt\"\ntiers: [{plugins: [{name: gang}]}]\n"), &out, &errs)
 		if code != c.code || !strings.Contains(out.String(), c.out) {
 			t.Errorf("%s: code %d, want %d\nstdout, want %q:\n%s\nstderr:\n%s", c.name, code, c.code, c.out, out.String(), errs.String())
 		}

@@ -16,5 +16,6 @@ func verbs() []verb {
 		{policy.Admit, (*Cycle).admit},
 		{policy.Place, (*Cycle).place},
 		{policy.Displace, (*Cycle).displace},
+		{policy.Evict, func(x *Cycle, step *policy.Step) { naming{x, step}.evict() }},
 	}
 }

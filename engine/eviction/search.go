@@ -423,12 +423,8 @@ func (x *Search) Kept() []Room { return x.spare(x.kept) }
 // Evicts are those who go for a task, for the plan.
 func (x *Search) Evicts(r Room) (out []model.Evict) {
 	for _, v := range r.Victims {
-		rows := make([]string, len(v.Lets))
-		for i, l := range v.Lets {
-			rows[i] = l.Table + "/" + l.Name
-		}
 		first := policy.Answer{Rule: v.Lets[0]}.Reason()
-		out = append(out, report.Evict(v.Task, r.Task, x.Action, x.Step.Via(), first, rows, v.needed))
+		out = append(out, report.Evict(v.Task, r.Task, x.Action, x.Step.Via(), first, v.Rows(), v.needed))
 	}
 	return out
 }

@@ -233,9 +233,13 @@ func (f *Frame) OfTaskAlone(t *model.Task) *Frame {
 	return f
 }
 
-// OfVictim fills a frame's preemptor with its job, its victim and its scope, but not its queue.
+// OfVictim fills a frame's victim, and if there is a preemptor that with its job and the scope, but not its queue.
 func (f *Frame) OfVictim(preemptor, victim *model.Task, scope string) *Frame {
-	f.Preemptor, f.Victim, f.Scope = f.World.TaskView(preemptor), f.World.TaskView(victim), types.String(scope)
+	f.Victim = f.World.TaskView(victim)
+	if preemptor == nil {
+		return f
+	}
+	f.Preemptor, f.Scope = f.World.TaskView(preemptor), types.String(scope)
 	return f.OfJobAlone(preemptor.Job)
 }
 

@@ -48,6 +48,9 @@ type Cluster struct {
 	// Claiming counts the tasks of ours that claim resources (DRA) and are Pending or Binding.
 	Claiming int
 
+	// Fired is when rows and steps were asked last that rest in between, by their names.
+	Fired map[string]time.Time
+
 	// Slots are those of tasks, jobs and queues. Slot 0 is that of objects which no cluster has.
 	Slots struct{ Tasks, Jobs, Queues follow.Slots }
 

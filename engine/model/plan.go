@@ -34,6 +34,9 @@ type Plan struct {
 	Errors    []RuleError   `json:"errors,omitempty"`
 	Warnings  []string      `json:"warnings,omitempty"`
 
+	// Fired is what of Cluster.Fired this cycle has set.
+	Fired map[string]time.Time `json:"fired,omitempty"`
+
 	// KeptUntil is when the first of the places is free again that were kept for a job whose pods are on their way; zero: none were.
 	KeptUntil time.Time `json:"-"`
 	// Same says that, but for Now, this is the plan of the cycle before, which was at the same state.

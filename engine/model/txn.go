@@ -135,6 +135,14 @@ func (x *Txn) Leave(t *Task) {
 	}
 }
 
+// Fire notes that a row or a step was asked that rests for a while then. It is not undone.
+func (x *Txn) Fire(name string, now time.Time) {
+	if x.c.Fired == nil {
+		x.c.Fired = map[string]time.Time{}
+	}
+	x.c.Fired[name] = now
+}
+
 // Return gives a task that is taken for gone a status on its node back: that of before, or Releasing.
 func (x *Txn) Return(t *Task, status Status) {
 	row, ok := x.c.Nodes.Index[t.NodeName]

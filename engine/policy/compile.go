@@ -396,9 +396,14 @@ func (s *TableScope) settings(r *Rule, row *rules.Row) {
 	if v, ok := s.constant(row.Veto, rules.Bool()); ok {
 		r.Veto = v == types.True
 	}
-	if _, err := time.ParseDuration(row.Every.Value); err != nil {
-		s.constant(row.Every, rules.Duration())
+	every, err := time.ParseDuration(row.Every.Value)
+	if err != nil {
+		if v, ok := s.constant(row.Every, rules.Duration()); ok {
+			d, _ := v.(types.Duration)
+			every = d.Duration
+		}
 	}
+	r.Every = every
 }
 
 // constant evaluates an expression over params only.

@@ -148,6 +148,22 @@ func (k Period) read(s *TableScope, v source.Value) any {
 	return d
 }
 
+// Count is a number of things, as a number or an expression: a *eval.Expr, nil where there is no limit.
+type Count struct{}
+
+// Written implements ParameterKind.
+func (k Count) Written() string { return "a number, or CEL: int" }
+
+// Otherwise implements ParameterKind.
+func (k Count) Otherwise() string { return "no limit" }
+
+func (k Count) read(s *TableScope, v source.Value) any {
+	if !v.Exists() {
+		return (*eval.Expr)(nil)
+	}
+	return s.compile(v.Text(&s.issues), nil, rules.Exactly(cel.IntType, "a whole number"))
+}
+
 // listed is "a, b or c".
 func listed(words []string, last string) string {
 	n := len(words) - 1

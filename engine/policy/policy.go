@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"time"
 
 	"github.com/google/cel-go/common/types/ref"
 
@@ -84,6 +85,7 @@ type Rule struct {
 	Message    *Message // nil: none
 	Scaling
 	Veto       bool
+	Every      time.Duration // how long it rests after it was asked
 	Curable    bool
 	Descending bool
 	OnError    string

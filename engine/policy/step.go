@@ -29,6 +29,9 @@ func (s *Step) Word(key string) string { return valueOf[string](s, key) }
 // Period is a parameter that is a time.
 func (s *Step) Period(key string) time.Duration { return valueOf[time.Duration](s, key) }
 
+// Name is the verb with what tells the step from others of its action, for what is remembered of it.
+func (s *Step) Name(action string) string { return action + "/" + s.Verb.Name }
+
 // Gate says whether the step heeds a gate.
 func (s *Step) Gate(name string) bool {
 	return slices.Contains(valueOf[[]string](s, KeyGates), name)

@@ -80,10 +80,7 @@ func displaceVerb() Verb {
 			{KeyNodes, "In which order nodes are tried on which somebody would have to go: by score, or in the order of nodes.", Word{
 				Of: []string{ByScore, ByOrder}, Default: ByScore,
 			}},
-			{
-				KeyVia, "How those go who are evicted: `evict` asks the API server to evict them, as far as PodDisruptionBudgets let it; `delete` " +
-					"deletes them whatever budgets say.", Word{Of: []string{ViaEvict, ViaDelete}, Default: ViaEvict},
-			},
+			viaParameter(),
 			{KeyGates, "Which sites may stop it: `overused` drops the queue for the whole step, `preemptive` skips the task, and `allocatable` is " +
 				"asked again after each eviction, and must hold in the end.", Words{Of: []string{Overused, Allocatable, Preemptive}}},
 			{
@@ -104,5 +101,12 @@ func displaceVerb() Verb {
 			Predicates, Scores, DeviceScores, Preemptable, Reclaimable, VictimOrder,
 		},
 		Reads: []string{"job.uid"}, // its own tasks are no victims, or they alone are
+	}
+}
+
+func viaParameter() Parameter {
+	return Parameter{
+		KeyVia, "How those go who are evicted: `evict` asks the API server to evict them, as far as PodDisruptionBudgets let it; `delete` " +
+			"deletes them whatever budgets say.", Word{Of: []string{ViaEvict, ViaDelete}, Default: ViaEvict},
 	}
 }

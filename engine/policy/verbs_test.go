@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
@@ -101,6 +102,8 @@ func kindInAPI(k ParameterKind) (reflect.Type, []string) {
 		return reflect.TypeFor[[]string](), k.Of
 	case Word:
 		return reflect.TypeFor[string](), k.Of
+	case Count:
+		return reflect.TypeFor[*runtime.RawExtension](), nil
 	}
 	return reflect.TypeFor[string](), nil
 }

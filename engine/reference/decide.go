@@ -50,7 +50,7 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 // verbs says how the step of each verb is run.
 func verbs() map[string]func(*cycle, *policy.Step) {
 	return map[string]func(*cycle, *policy.Step){
-		policy.Admit: (*cycle).admit, policy.Place: (*cycle).place, policy.Displace: (*cycle).displace,
+		policy.Admit: (*cycle).admit, policy.Place: (*cycle).place, policy.Displace: (*cycle).displace, policy.Evict: (*cycle).evict,
 	}
 }
 

@@ -18,6 +18,14 @@ func Evict(t, preemptor *model.Task, action, via string, first model.Reason, row
 	}
 }
 
+// Named evicts a task that rows name, for no other's sake.
+func Named(t *model.Task, action, via string, first model.Reason, rows []string) model.Evict {
+	first.Text = "named by " + strings.Join(rows, ", ")
+	return model.Evict{
+		Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: t.NodeName, Action: action, Reason: first, Rows: rows, Via: via,
+	}
+}
+
 // RoomMade is why a task is promised a node on which so many others go for it.
 func RoomMade(victims int) model.Reason {
 	switch victims {

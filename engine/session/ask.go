@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/cel-go/common/types"
+
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -182,6 +184,18 @@ func (s *answers) Condition(e *eval.Expr) (bool, error) {
 	f := s.ask.Frame()
 	defer s.ask.Done()
 	return s.filter(e, f)
+}
+
+// Count evaluates a step's number on the cluster. An error is 0, with its text.
+func (s *answers) Count(e *eval.Expr) (int, error) {
+	f := s.ask.Frame()
+	defer s.ask.Done()
+	v := e.Eval(f)
+	s.ask.Watch(e, f)
+	if n, ok := v.(types.Int); ok {
+		return int(n), nil
+	}
+	return 0, fmt.Errorf("%s: %v", strings.TrimSpace(e.Text.Value), v)
 }
 
 func (s *answers) filter(e *eval.Expr, f *language.Frame) (bool, error) {

@@ -15,6 +15,15 @@ type Victim struct {
 	Lets []*policy.Rule
 }
 
+// Rows are those that let it go, as table/rule.
+func (v *Victim) Rows() []string {
+	rows := make([]string, len(v.Lets))
+	for i, r := range v.Lets {
+		rows[i] = r.Table + "/" + r.Name
+	}
+	return rows
+}
+
 // Question is who may go for a task.
 type Question struct {
 	Site, Scope string
@@ -37,16 +46,8 @@ func (s *orders) Victims(q Question, tasks []*model.Task) (out []Victim) {
 	if len(rules) == 0 || len(tasks) == 0 {
 		return nil
 	}
-	list := s.inVictimOrder(q, tasks)
+	list := s.unvetoed(q, s.inVictimOrder(q, tasks))
 	for len(rules) > 0 {
-		n := tableLen(rules)
-		if table := vetoesOf(rules[:n]); len(table) > 0 {
-			s.fold(q, table, list)
-			list = slices.DeleteFunc(list, func(c *candidate) bool { return c.kept })
-		}
-		rules = rules[n:]
-	}
-	for rules = s.p.Rules(q.Site); len(rules) > 0; {
 		for _, c := range list {
 			c.lets, c.kept = nil, false
 		}
@@ -65,6 +66,45 @@ func (s *orders) Victims(q Question, tasks []*model.Task) (out []Victim) {
 		}
 	}
 	return nil
+}
+
+// Named are those of some candidates whom rows name, the first to go first: of the first tier that names anybody, without those whom a veto
+// keeps. Rows that rest are left out.
+func (s *orders) Named(q Question, tasks []*model.Task, rests func(*policy.Rule) bool) (out []Victim) {
+	rules := s.p.Rules(q.Site)
+	if len(rules) == 0 || len(tasks) == 0 {
+		return nil
+	}
+	list := s.unvetoed(q, s.inVictimOrder(q, tasks))
+	for i := 0; i < len(rules) && len(out) == 0; {
+		for tier := rules[i].Tier; i < len(rules) && rules[i].Tier == tier; i++ {
+			if r := rules[i]; !r.Veto && !rests(r) {
+				s.fold(q, rules[i:i+1], list)
+			}
+		}
+		for _, c := range list {
+			if len(c.lets) > 0 {
+				out = append(out, Victim{c.task, c.lets})
+			}
+		}
+	}
+	return out
+}
+
+// unvetoed are the candidates that no veto keeps, with nothing said of them yet.
+func (s *orders) unvetoed(q Question, list []*candidate) []*candidate {
+	for rules := s.p.Rules(q.Site); len(rules) > 0; {
+		n := tableLen(rules)
+		if table := vetoesOf(rules[:n]); len(table) > 0 {
+			s.fold(q, table, list)
+			list = slices.DeleteFunc(list, func(c *candidate) bool { return c.kept })
+		}
+		rules = rules[n:]
+	}
+	for _, c := range list {
+		c.lets = nil
+	}
+	return list
 }
 
 // tableLen is how many of some rows are of the table of the first.

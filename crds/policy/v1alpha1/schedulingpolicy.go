@@ -151,7 +151,7 @@ type Step struct {
 	// +optional
 	Scope string `json:"scope,omitempty"`
 
-	// displace: CEL over preemptor, victim and job; who is a candidate before the rows
+	// displace, evict: CEL over preemptor, victim and job, of evict over victim; who is a candidate before the rows
 	// are asked.
 	// +optional
 	Candidates string `json:"candidates,omitempty"`
@@ -165,7 +165,7 @@ type Step struct {
 	// +optional
 	Nodes string `json:"nodes,omitempty"`
 
-	// displace: how those go who are evicted: evict asks the API server to evict them, as
+	// displace, evict: how those go who are evicted: evict asks the API server to evict them, as
 	// far as PodDisruptionBudgets let it; delete deletes them whatever budgets say (evict).
 	// +optional
 	Via string `json:"via,omitempty"`

@@ -85,6 +85,16 @@ func (x *Answers) Condition(e *eval.Expr, f *language.Frame, about string) bool 
 	return v == types.True
 }
 
+// Count evaluates a step's number. An error is 0, and a warning.
+func (x *Answers) Count(e *eval.Expr) int {
+	v := values.Eval(e, x.Frame())
+	n, ok := v.(types.Int)
+	if !ok {
+		x.warn(fmt.Sprintf("%s: %v", strings.TrimSpace(e.Text.Value), v))
+	}
+	return int(n)
+}
+
 // JobPasses says whether a step is about a job.
 func (x *Answers) JobPasses(step *policy.Step, j *model.Job) bool {
 	return x.Condition(step.Condition(policy.KeyJobs), x.Frame().OfJob(j), "job "+j.Key+": ")

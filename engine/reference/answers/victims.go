@@ -15,6 +15,14 @@ type Victim struct {
 	Lets []*policy.Rule
 }
 
+// Rows are those that let it go, as table/rule.
+func (v *Victim) Rows() (rows []string) {
+	for _, r := range v.Lets {
+		rows = append(rows, r.Table+"/"+r.Name)
+	}
+	return rows
+}
+
 // Question is who may go for a task.
 type Question struct {
 	Site, Scope string
@@ -45,6 +53,35 @@ func (x *Answers) Victims(q Question, candidates []*model.Task) (out []Victim) {
 		for _, t := range candidates {
 			if len(lets[t]) > 0 && !kept[t] {
 				out = append(out, Victim{t, lets[t]})
+			}
+		}
+	}
+	return out
+}
+
+// Named are those of some candidates whom rows name, the first to go first: of the first tier that names anybody, without those whom a veto
+// keeps. Rows that rest are left out.
+func (x *Answers) Named(q Question, candidates []*model.Task, rests func(*policy.Rule) bool) (out []Victim) {
+	x.sortVictims(q, candidates)
+	rules := x.p.Rules(q.Site)
+	vetoes := slices.DeleteFunc(slices.Clone(rules), func(r *policy.Rule) bool { return !r.Veto })
+	for _, table := range byTable(vetoes) {
+		says := x.fold(q, table, candidates)
+		candidates = slices.DeleteFunc(candidates, func(t *model.Task) bool { return says[t].opinion == language.No })
+	}
+	rules = slices.DeleteFunc(slices.Clone(rules), func(r *policy.Rule) bool { return r.Veto || rests(r) })
+	for len(rules) > 0 && len(out) == 0 {
+		tier := slices.DeleteFunc(slices.Clone(rules), func(r *policy.Rule) bool { return r.Tier != rules[0].Tier })
+		rules = rules[len(tier):]
+		named := map[*model.Task][]*policy.Rule{}
+		for _, r := range tier {
+			for t, said := range x.fold(q, []*policy.Rule{r}, candidates) {
+				named[t] = append(named[t], said.lets...)
+			}
+		}
+		for _, t := range candidates {
+			if len(named[t]) > 0 {
+				out = append(out, Victim{t, named[t]})
 			}
 		}
 	}

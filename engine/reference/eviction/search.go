@@ -321,12 +321,8 @@ func (x *Search) gatesHold(done []Room) bool {
 // Evicts are those who go for a task, for the plan.
 func (x *Search) Evicts(r Room) (out []model.Evict) {
 	for _, v := range r.Victims {
-		var rows []string
-		for _, l := range v.Lets {
-			rows = append(rows, l.Table+"/"+l.Name)
-		}
 		first := policy.Answer{Rule: v.Lets[0]}.Reason()
-		out = append(out, report.Evict(v.Task, r.Task, x.Action, x.Step.Via(), first, rows, v.Needed))
+		out = append(out, report.Evict(v.Task, r.Task, x.Action, x.Step.Via(), first, v.Rows(), v.Needed))
 	}
 	return out
 }

@@ -1,0 +1,95 @@
+package action
+
+import (
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/session"
+)
+
+// naming is the work of a step that evicts whom rows name.
+type naming struct {
+	*Cycle
+	step *policy.Step
+}
+
+// evict evicts whom rows name.
+func (x naming) evict() {
+	if x.rests(x.step.Name(x.waits.Action), x.step.Period(policy.KeyEvery)) {
+		return
+	}
+	resting, asked := map[*policy.Rule]bool{}, false
+	for _, r := range x.s.Policy().Rules(policy.Victims) {
+		resting[r] = x.rests(r.Table+"/"+r.Name, r.Every)
+		asked = asked || !resting[r] && !r.Veto
+	}
+	if !asked {
+		return
+	}
+	q := session.Question{Site: policy.Victims, Txn: x.txn}
+	list := x.s.Named(q, x.candidates(), func(r *policy.Rule) bool { return resting[r] })
+	for _, v := range x.within(list) {
+		e := report.Named(v.Task, x.waits.Action, x.step.Via(), policy.Answer{Rule: v.Lets[0]}.Reason(), v.Rows())
+		x.plan.Evicts = append(x.plan.Evicts, e)
+		x.txn.Evict(v.Task)
+		x.memory.jobs.befell(v.Task.Job)
+	}
+}
+
+// rests says whether a row or a step was asked too short a while ago; if not, it is asked now.
+func (x naming) rests(name string, every time.Duration) bool {
+	if every == 0 {
+		return false
+	}
+	if last, known := x.c.Fired[name]; known && x.plan.Now.Before(last.Add(every)) {
+		x.s.Until(last.Add(every))
+		return true
+	}
+	x.s.Until(x.plan.Now.Add(every))
+	x.txn.Fire(name, x.plan.Now)
+	if x.plan.Fired == nil {
+		x.plan.Fired = map[string]time.Time{}
+	}
+	x.plan.Fired[name] = x.plan.Now
+	return false
+}
+
+// candidates are those that the rows are asked about.
+func (x naming) candidates() (out []*model.Task) {
+	condition := x.step.Condition(policy.KeyCandidates)
+	for _, t := range x.c.TasksByKey() {
+		if !t.MayGo() {
+			continue
+		}
+		if t.Spared.After(x.plan.Now) {
+			x.s.Until(t.Spared)
+			continue
+		}
+		ok := condition == nil
+		if !ok {
+			var err error
+			if ok, err = x.s.VictimFilter(condition, nil, t, ""); err != nil {
+				x.warn("pod " + t.Key + ": " + err.Error())
+			}
+		}
+		if ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// within are as many as the budget permits.
+func (x naming) within(list []session.Victim) []session.Victim {
+	budget := x.step.Condition(policy.KeyBudget)
+	if budget == nil {
+		return list
+	}
+	most, err := x.s.Count(budget)
+	if err != nil {
+		x.warn(err.Error())
+	}
+	return list[:min(len(list), max(most, 0))]
+}
