@@ -240,6 +240,9 @@ func twinSelector(t *rapid.T, name string) *metav1.LabelSelector {
 func twinGroup(t *rapid.T) *v1beta1.PodGroup {
 	return aGroup(drawOf(t, "group", "g1", "g2", "g3"), drawOf(t, "queue", "q1", "q2", "q3"), func(g *v1beta1.PodGroup) {
 		g.Spec.MinMember = drawOf(t, "minMember", int32(1), 2)
+		if spare := drawOf(t, "spare", "", "", "1", "50%", "some"); spare != "" {
+			g.Annotations = map[string]string{model.MinAvailableAnnotation: spare, model.MaxUnavailableAnnotation: spare}
+		}
 		g.Status.Phase = drawOf(t, "phase", v1beta1.PodGroupPending, v1beta1.PodGroupInqueue)
 		if drawOf(t, "minResources", false, true) {
 			list := amountList("cpu=1500m requests.cpu=1")
