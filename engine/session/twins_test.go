@@ -336,8 +336,8 @@ func (w *twins) ChangeBudget(t *rapid.T) {
 func (w *twins) ChangeMeasure(t *rapid.T) {
 	w.apply(t, model.Delta{
 		Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete),
-		Object: aMeasure(drawOf(t, "node", "n1", "n2", "n3", "n4"), drawOf(t, "usage", "cpu=1 memory=1Gi", "cpu=2 memory=1Gi", "cpu=1 memory=2Gi"),
-			w.now.Add(-drawOf(t, "age", 0, time.Minute))),
+		Object: aMeasure(drawOf(t, "node", "n1", "n2", "n3", "n4"),
+			drawOf(t, "usage", "cpu=1 memory=1Gi", "cpu=2 memory=1Gi", "cpu=1 memory=2Gi"), w.now.Add(-drawOf(t, "age", 0, time.Minute))),
 	})
 }
 
