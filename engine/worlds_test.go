@@ -159,7 +159,8 @@ func drawMeasure(t *rapid.T, node string) *metricsv1beta1.NodeMetrics {
 // drawBudget draws a budget of all pods, of those of one role, or of none.
 func drawBudget(t *rapid.T, name string) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}}
-	b.Spec.Selector = one(t, "budget of", &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"role": "worker"}}, nil)
+	b.Spec.Selector = one(t, "budget of", &metav1.LabelSelector{},
+		&metav1.LabelSelector{MatchLabels: map[string]string{"role": "worker"}}, nil)
 	b.Status.DisruptionsAllowed = one(t, "allowed", int32(0), 1, 2)
 	if seldom(t, "gone already") {
 		b.Status.DisruptedPods = map[string]metav1.Time{"g1-0": at(0)}

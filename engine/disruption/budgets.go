@@ -55,9 +55,9 @@ func (x *Budgets) sync() {
 		x.update(t)
 	}
 	if x.version != c.Budgets.Version {
-		x.version, x.taken = c.Budgets.Version, map[*model.Budget]int64{}
-		for t := range x.leaving {
-			delete(x.leaving, t)
+		leaving := x.leaving
+		x.version, x.taken, x.leaving = c.Budgets.Version, map[*model.Budget]int64{}, map[*model.Task][]*model.Budget{}
+		for t := range leaving {
 			x.update(t)
 		}
 	}

@@ -88,7 +88,8 @@ func (m *measures) once(ctx context.Context) {
 func (m *measures) failed(err error) {
 	text := "the load of nodes could not be read; what was measured before counts until it is too old"
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		text = "the policy reads the measured load of nodes, but this cluster has no API metrics.k8s.io: no load is known; is metrics-server installed?"
+		text = "the policy reads the measured load of nodes, but this cluster has no API metrics.k8s.io: no load is known; " +
+			"is metrics-server installed?"
 	}
 	if told := text + err.Error(); told != m.wrong {
 		m.wrong = told

@@ -175,7 +175,8 @@ const (
 type Delta struct {
 	Op Op
 	// Object is a *Node, *Pod, *Namespace, *ResourceQuota, *PersistentVolume or *PersistentVolumeClaim of core/v1, a *PriorityClass of
-	// scheduling.k8s.io/v1, a *PodDisruptionBudget of policy/v1, a *NodeMetrics of metrics.k8s.io/v1beta1, a *StorageClass, *CSINode, *CSIDriver, *CSIStorageCapacity or *VolumeAttachment of
+	// scheduling.k8s.io/v1, a *PodDisruptionBudget of policy/v1, a *NodeMetrics of metrics.k8s.io/v1beta1, a *StorageClass,
+	// *CSINode, *CSIDriver, *CSIStorageCapacity or *VolumeAttachment of
 	// storage.k8s.io/v1, or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
 	Object any
 }
@@ -211,8 +212,8 @@ func (c *Cluster) apply(d Delta, m *mistakes) {
 	kind, meta, ok := identify(d.Object)
 	if !ok {
 		m.kind, m.name = "delta", fmt.Sprintf("%T", d.Object)
-		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PodDisruptionBudget, PriorityClass, PodGroup, Job, Queue, "+
-			"NodeMetrics, and those of storage")
+		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PodDisruptionBudget, PriorityClass, "+
+			"PodGroup, Job, Queue, NodeMetrics, and those of storage")
 		return
 	}
 	m.kind, m.namespace, m.name, m.namespaced = kind, meta.GetNamespace(), meta.GetName(), namespaced(kind)

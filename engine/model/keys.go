@@ -24,6 +24,10 @@ const (
 	PreemptableKey = v1beta1.PodPreemptable
 	// CooldownKey, a label or else an annotation, is how long a pod is spared from when it was scheduled on.
 	CooldownKey = v1beta1.CooldownTime
+	// MinAvailableAnnotation is how many pods of a PodGroup are to stay through a disruption, a number or a percentage.
+	MinAvailableAnnotation = v1beta1.JDBMinAvailable
+	// MaxUnavailableAnnotation is how many of them may be missing at a time.
+	MaxUnavailableAnnotation = v1beta1.JDBMaxUnavailable
 	// RevocableZoneAnnotation names the zone of revocable nodes on which a pod may run.
 	RevocableZoneAnnotation = v1beta1.RevocableZone
 

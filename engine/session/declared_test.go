@@ -81,7 +81,9 @@ func waysTo(object string) []string {
 		"Task": {"task", "node.tasks[]"}, "Job": {"job", "task.job", "node.tasks.map(t, t.job)[]"}, "Role": {"job.roles[]", "task.job.roles[]"},
 		"Queue": {"queue", "job.queue", "task.queue"}, "QueueSpec": {"queue.spec", "job.queue.spec"}, "Node": {"node", "task.node"},
 		"Taint": {"node.taints[]"}, "GPU": {"gpu", "node.gpus[]"}, "Cluster": {"cluster"}, "Namespace": {"job.namespaceInfo"},
-		"Quota": {"job.quotas[]"}, "Budget": {"task.disruptionBudgets[]", "node.tasks.map(t, t.disruptionBudgets).flatten()[]"}, "NodeGroups": {"queue.nodeGroups", "queue.nodeGroupsInherited"},
+		"Quota":      {"job.quotas[]"},
+		"Budget":     {"task.disruptionBudgets[]", "node.tasks.map(t, t.disruptionBudgets).flatten()[]"},
+		"NodeGroups": {"queue.nodeGroups", "queue.nodeGroupsInherited"},
 	}[object]
 }
 

@@ -240,6 +240,9 @@ func twinSelector(t *rapid.T, name string) *metav1.LabelSelector {
 func twinGroup(t *rapid.T) *v1beta1.PodGroup {
 	return aGroup(drawOf(t, "group", "g1", "g2", "g3"), drawOf(t, "queue", "q1", "q2", "q3"), func(g *v1beta1.PodGroup) {
 		g.Spec.MinMember = drawOf(t, "minMember", int32(1), 2)
+		if spare := drawOf(t, "spare", "", "", "1", "50%", "some"); spare != "" {
+			g.Annotations = map[string]string{model.MinAvailableAnnotation: spare, model.MaxUnavailableAnnotation: spare}
+		}
 		g.Status.Phase = drawOf(t, "phase", v1beta1.PodGroupPending, v1beta1.PodGroupInqueue)
 		if drawOf(t, "minResources", false, true) {
 			list := amountList("cpu=1500m requests.cpu=1")
@@ -333,8 +336,8 @@ func (w *twins) ChangeBudget(t *rapid.T) {
 func (w *twins) ChangeMeasure(t *rapid.T) {
 	w.apply(t, model.Delta{
 		Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete),
-		Object: aMeasure(drawOf(t, "node", "n1", "n2", "n3", "n4"), drawOf(t, "usage", "cpu=1 memory=1Gi", "cpu=2 memory=1Gi", "cpu=1 memory=2Gi"),
-			w.now.Add(-drawOf(t, "age", 0, time.Minute))),
+		Object: aMeasure(drawOf(t, "node", "n1", "n2", "n3", "n4"),
+			drawOf(t, "usage", "cpu=1 memory=1Gi", "cpu=2 memory=1Gi", "cpu=1 memory=2Gi"), w.now.Add(-drawOf(t, "age", 0, time.Minute))),
 	})
 }
 

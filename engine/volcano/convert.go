@@ -96,7 +96,8 @@ func Convert(conf Conf, o Options) (*Conversion, error) {
 		}
 	}
 	if conf.Metrics.Exists() {
-		c.note(conf.Metrics, "", "", "metrics is dropped: the scheduler reads measured load from the API metrics.k8s.io, as often as --node-metrics-interval says")
+		c.note(conf.Metrics, "", "", "metrics is dropped: the scheduler reads measured load from the API metrics.k8s.io, as often as "+
+			"--node-metrics-interval says")
 	}
 	c.issues.Sort()
 	if err := c.issues.Err(); err != nil {

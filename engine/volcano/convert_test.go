@@ -74,7 +74,7 @@ func TestConvert(t *testing.T) {
 func conversionOf(t *testing.T, f txtar.File) string {
 	t.Helper()
 	conf, issues := Parse(f.Name, f.Data)
-	options := Options{Tables: withoutTables("tdm", "network-topology-aware")}
+	options := Options{Tables: withoutTables("network-topology-aware")}
 	if strings.Contains(f.Name, "explicit") {
 		options.Flags = FlagsExplicit
 	}

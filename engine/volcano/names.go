@@ -50,7 +50,6 @@ func laterPlugins() map[string]string {
 		"numaaware":              "the NUMA policies of pods are not heeded",
 		"rescheduling":           "no pod is moved off a node for the sake of balance",
 		"task-topology":          "the pods of a job are placed without regard to the affinity of its tasks",
-		"tdm":                    "revocable nodes are nodes like others at any time of the day",
 	}
 }
 

@@ -87,6 +87,14 @@ type Observed struct {
 	Trace          []Decision
 	TestCalls      []Call
 	Failures       map[string]any `json:"predicateFailures"`
+	NodeUsage      map[string]NodeUsage
+}
+
+// NodeUsage is what was measured of a node, in percent, by the period over which it was: one of these alone.
+type NodeUsage struct {
+	CPU         map[string]float64
+	Mem         map[string]float64
+	MetricsTime time.Time
 }
 
 // Job is a PodGroup at the end of a case.

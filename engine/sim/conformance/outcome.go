@@ -4,7 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -31,6 +38,7 @@ func (c *Case) cluster() (*model.Cluster, error) {
 	for _, o := range c.Input.Nodes {
 		add(o)
 	}
+	c.addMeasures(add)
 	for _, o := range c.Input.ResourceQuotas {
 		add(o)
 	}
@@ -49,6 +57,32 @@ func (c *Case) cluster() (*model.Cluster, error) {
 		return nil, fmt.Errorf("objects of the case: %w", err)
 	}
 	return state, nil
+}
+
+// addMeasures adds what was measured of nodes. The newest of it was new when the case ran, which is some minutes before it was
+// written down.
+func (c *Case) addMeasures(add func(object any)) {
+	var newest time.Time
+	for _, use := range c.Observed.NodeUsage {
+		if use.MetricsTime.After(newest) {
+			newest = use.MetricsTime
+		}
+	}
+	for _, o := range c.Input.Nodes {
+		use, ok := c.Observed.NodeUsage[o.Name]
+		if !ok || use.MetricsTime.IsZero() {
+			continue
+		}
+		x := &metricsv1beta1.NodeMetrics{Usage: corev1.ResourceList{}}
+		x.Name, x.Timestamp = o.Name, metav1.NewTime(c.Origin.RecordedAt.Add(use.MetricsTime.Sub(newest)))
+		for name, percents := range map[corev1.ResourceName]map[string]float64{corev1.ResourceCPU: use.CPU, corev1.ResourceMemory: use.Mem} {
+			for _, percent := range percents {
+				whole := o.Status.Capacity[name]
+				x.Usage[name] = *resource.NewMilliQuantity(int64(math.Round(percent/100*float64(whole.MilliValue()))), whole.Format)
+			}
+		}
+		add(x)
+	}
 }
 
 // addStorage adds what the case has of volumes. Volcano's list of provisioners whose claims it passes over is not heeded: no
