@@ -302,7 +302,7 @@ func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 	if t == nil || t.UID != e.UID {
 		return
 	}
-	if e.For == "" {
+	if e.Action == "" {
 		l.events.Eventf(t.Object, corev1.EventTypeWarning, eventEvict, "could not be evicted: %s", why)
 		return
 	}
@@ -317,5 +317,5 @@ func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 	}
 	t.Spare(until)
 	l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
-	l.recall(func(other *eviction) bool { return other.ForJob == e.ForJob })
+	l.recall(func(other *eviction) bool { return e.ForJob != "" && other.ForJob == e.ForJob })
 }

@@ -20,7 +20,7 @@ func Evict(t, preemptor *model.Task, action, via string, first model.Reason, row
 
 // Named evicts a task that rows name, for no other's sake.
 func Named(t *model.Task, action, via string, first model.Reason, rows []string) model.Evict {
-	first.Text = "named by " + strings.Join(rows, ", ")
+	first.Text = "is named by " + strings.Join(rows, ", ")
 	return model.Evict{
 		Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: t.NodeName, Action: action, Reason: first, Rows: rows, Via: via,
 	}

@@ -69,7 +69,7 @@ func (s *Session) Still(now time.Time) *model.Plan {
 		return nil
 	}
 	plan := *r.plan
-	plan.Now, plan.Errors, plan.Same = now, nil, true
+	plan.Now, plan.Errors, plan.Fired, plan.Same = now, nil, nil, true
 	return &plan
 }
 

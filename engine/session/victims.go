@@ -75,20 +75,25 @@ func (s *orders) Named(q Question, tasks []*model.Task, rests func(*policy.Rule)
 	if len(rules) == 0 || len(tasks) == 0 {
 		return nil
 	}
-	list := s.unvetoed(q, s.inVictimOrder(q, tasks))
-	for i := 0; i < len(rules) && len(out) == 0; {
+	all := s.inVictimOrder(q, tasks)
+	var names []*candidate
+	for i := 0; i < len(rules) && len(names) == 0; {
 		for tier := rules[i].Tier; i < len(rules) && rules[i].Tier == tier; i++ {
 			if r := rules[i]; !r.Veto && !rests(r) {
-				s.fold(q, rules[i:i+1], list)
+				s.fold(q, rules[i:i+1], all)
 			}
 		}
-		for _, c := range list {
+		for _, c := range all {
 			if len(c.lets) > 0 {
+				names = append(names, &candidate{task: c.task})
 				out = append(out, Victim{c.task, c.lets})
 			}
 		}
 	}
-	return out
+	names = s.unvetoed(q, names)
+	return slices.DeleteFunc(out, func(v Victim) bool {
+		return !slices.ContainsFunc(names, func(c *candidate) bool { return c.task == v.Task })
+	})
 }
 
 // unvetoed are the candidates that no veto keeps, with nothing said of them yet.

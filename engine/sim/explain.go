@@ -240,7 +240,7 @@ func (e *explainer) task(t *model.Task) string {
 
 // eviction is for whom a pod goes, by which rows, and why it has to.
 func eviction(v *model.Evict) string {
-	return fmt.Sprintf("  evicted from %s %s\n  %s\n", v.Node, forWhom(v), needed(v))
+	return fmt.Sprintf("  evicted from %s %s\n", v.Node, becauseOf(v, "\n  "))
 }
 
 // standing is where a pod is that nothing was decided about.

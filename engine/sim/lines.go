@@ -43,7 +43,7 @@ func decisionsOf(c *model.Cluster, plan *model.Plan, fold bool) []decision {
 	placed("bind", plan.Binds)
 	for i := range plan.Evicts {
 		e := &plan.Evicts[i]
-		out = append(out, decision{verb: "evict", what: e.Task, queue: e.Queue, node: e.Node, why: forWhom(e) + "; " + needed(e), evict: e})
+		out = append(out, decision{verb: "evict", what: e.Task, queue: e.Queue, node: e.Node, why: becauseOf(e, "; "), evict: e})
 	}
 	placed("pipeline", plan.Pipelines)
 	placed("hold", plan.Holds)
@@ -63,7 +63,18 @@ func decisionsOf(c *model.Cluster, plan *model.Plan, fold bool) []decision {
 
 // forWhom says for whom a pod goes, in which action, and by which rows.
 func forWhom(e *model.Evict) string {
+	if e.For == "" {
+		return fmt.Sprintf("in %s: %s", e.Action, e.Reason.Text)
+	}
 	return fmt.Sprintf("in %s: for %s, as %s", e.Action, e.For, permit(e.Rows))
+}
+
+// becauseOf says for whom a pod goes, by which rows, and if it is for another why that needs it.
+func becauseOf(e *model.Evict, between string) string {
+	if e.For == "" {
+		return forWhom(e)
+	}
+	return forWhom(e) + between + needed(e)
 }
 
 // permit is "a/x permits", or "a/x, b/y and c/z permit".

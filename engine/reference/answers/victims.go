@@ -63,27 +63,26 @@ func (x *Answers) Victims(q Question, candidates []*model.Task) (out []Victim) {
 // keeps. Rows that rest are left out.
 func (x *Answers) Named(q Question, candidates []*model.Task, rests func(*policy.Rule) bool) (out []Victim) {
 	x.sortVictims(q, candidates)
-	rules := x.p.Rules(q.Site)
-	vetoes := slices.DeleteFunc(slices.Clone(rules), func(r *policy.Rule) bool { return !r.Veto })
-	for _, table := range byTable(vetoes) {
-		says := x.fold(q, table, candidates)
-		candidates = slices.DeleteFunc(candidates, func(t *model.Task) bool { return says[t].opinion == language.No })
-	}
-	rules = slices.DeleteFunc(slices.Clone(rules), func(r *policy.Rule) bool { return r.Veto || rests(r) })
-	for len(rules) > 0 && len(out) == 0 {
+	rules := slices.DeleteFunc(slices.Clone(x.p.Rules(q.Site)), func(r *policy.Rule) bool { return r.Veto || rests(r) })
+	var names []*model.Task
+	by := map[*model.Task][]*policy.Rule{}
+	for len(rules) > 0 && len(names) == 0 {
 		tier := slices.DeleteFunc(slices.Clone(rules), func(r *policy.Rule) bool { return r.Tier != rules[0].Tier })
 		rules = rules[len(tier):]
-		named := map[*model.Task][]*policy.Rule{}
 		for _, r := range tier {
 			for t, said := range x.fold(q, []*policy.Rule{r}, candidates) {
-				named[t] = append(named[t], said.lets...)
+				by[t] = append(by[t], said.lets...)
 			}
 		}
-		for _, t := range candidates {
-			if len(named[t]) > 0 {
-				out = append(out, Victim{t, named[t]})
-			}
-		}
+		names = slices.DeleteFunc(slices.Clone(candidates), func(t *model.Task) bool { return len(by[t]) == 0 })
+	}
+	vetoes := slices.DeleteFunc(slices.Clone(x.p.Rules(q.Site)), func(r *policy.Rule) bool { return !r.Veto })
+	for _, table := range byTable(vetoes) {
+		says := x.fold(q, table, names)
+		names = slices.DeleteFunc(names, func(t *model.Task) bool { return says[t].opinion == language.No })
+	}
+	for _, t := range names {
+		out = append(out, Victim{t, by[t]})
 	}
 	return out
 }
