@@ -60,12 +60,14 @@ var mayImport = map[string]string{
 	"engine/verdict":          "engine/follow engine/language engine/model engine/policy engine/report engine/topology rules rules/eval",
 	"engine/session": "engine/follow engine/language engine/model engine/policy engine/quota engine/verdict rules rules/eval " +
 		"rules/source",
-	"engine/volcano":            "engine/policy rules rules/source",
-	"engine/action":             "engine/eviction engine/follow engine/kept engine/model engine/policy engine/report engine/session engine/verdict",
-	"engine/eviction":           "engine/model engine/policy engine/report engine/session",
-	"engine":                    "engine/model engine/policy engine/session engine/action",
-	"engine/reference":          "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
-	"engine/reference/answers":  "engine/language engine/model engine/policy engine/report engine/reference/devices engine/reference/values rules/eval",
+	"engine/volcano": "engine/policy rules rules/source",
+	"engine/action": "engine/eviction engine/follow engine/kept engine/model engine/policy engine/report engine/session " +
+		"engine/verdict",
+	"engine/eviction":  "engine/model engine/policy engine/report engine/session",
+	"engine":           "engine/model engine/policy engine/session engine/action",
+	"engine/reference": "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
+	"engine/reference/answers": "engine/language engine/model engine/policy engine/report engine/reference/devices engine/reference/values " +
+		"rules/eval",
 	"engine/reference/devices":  "engine/model",
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",

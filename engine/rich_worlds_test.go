@@ -35,7 +35,8 @@ func drawFullWorld(t *rapid.T) *world {
 	add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100})
 	add(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Value: 1})
 	add(&v1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "root"}, Spec: v1beta1.QueueSpec{Weight: 1}})
-	queues, nodes, groups := rapid.IntRange(1, 3).Draw(t, "queues"), rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(2, 5).Draw(t, "groups")
+	queues, nodes := rapid.IntRange(1, 3).Draw(t, "queues"), rapid.IntRange(1, 3).Draw(t, "nodes")
+	groups := rapid.IntRange(2, 5).Draw(t, "groups")
 	for i := range queues {
 		q := drawQueue(t, fmt.Sprint("q", i+1))
 		q.Spec.Parent = one(t, "parent", "", "", "q1")
@@ -99,7 +100,8 @@ func settle(t *rapid.T, w *world) {
 		case *corev1.Node:
 			nodes = append(nodes, o)
 		case *v1beta1.PodGroup:
-			o.Spec.MinMember, o.Spec.PriorityClassName = one(t, "fewer", int32(1), 1, 2), one(t, "class of those who wait", "high", "high", "low", "")
+			o.Spec.MinMember = one(t, "fewer", int32(1), 1, 2)
+			o.Spec.PriorityClassName = one(t, "class of those who wait", "high", "high", "low", "")
 			o.Status.Phase, o.Spec.MinTaskMember = v1beta1.PodGroupInqueue, nil
 			if resident(o.Name) {
 				o.Spec.MinMember, o.Spec.PriorityClassName = one(t, "least", int32(0), 0, 1), one(t, "class of residents", "", "low")

@@ -195,11 +195,14 @@ func jobFields() []*rules.Member {
 		count("readyTasks", "allocatedTasks and Succeeded", FromState, rules.ByStep, (*model.Job).Ready),
 		count("validTasks", "readyTasks, Pipelined and Pending", FromState, rules.ByStep, (*model.Job).Valid),
 		count("runningTasks", "status Running", FromState, rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Running] }),
-		count("releasingTasks", "status Releasing", FromState, rules.ByStep, func(j *model.Job) int64 { return j.Counts[model.Releasing] + j.Counts[model.Gone] }),
+		count("releasingTasks", "status Releasing", FromState, rules.ByStep, func(j *model.Job) int64 {
+			return j.Counts[model.Releasing] + j.Counts[model.Gone]
+		}),
 		count("succeededTasks", "status Succeeded", FromState, rules.ByObject, func(j *model.Job) int64 { return j.Counts[model.Succeeded] }),
 		count("failedTasks", "status Failed", FromState, rules.ByObject, func(j *model.Job) int64 { return j.Counts[model.Failed] }),
 		count("placedNow", "allocated or pipelined in this cycle", FromState, rules.ByStep, func(j *model.Job) int64 { return j.PlacedNow }),
-		amountField("allocated", FromState, rules.ByStep, "sum of request over allocatedTasks and pipelinedTasks: who is promised room has taken it",
+		amountField("allocated", FromState, rules.ByStep,
+			"sum of request over allocatedTasks and pipelinedTasks: who is promised room has taken it",
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.Allocated, &j.allocated, j.World }),
 		amountField("request", FromState, rules.ByStep, "what it asks for, whether its pods are there or not: allocated, Pending, and expected",
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.Request, &j.request, j.World }),

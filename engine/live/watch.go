@@ -75,7 +75,8 @@ func upToDate(next http.RoundTripper) http.RoundTripper {
 // watched are the kinds that are looked at.
 func watched() []client.Object {
 	return []client.Object{
-		&corev1.Node{}, &corev1.Namespace{}, &corev1.ResourceQuota{}, &policyv1.PodDisruptionBudget{}, &schedulingv1.PriorityClass{}, &v1beta1.Queue{},
+		&corev1.Node{}, &corev1.Namespace{}, &corev1.ResourceQuota{}, &policyv1.PodDisruptionBudget{}, &schedulingv1.PriorityClass{},
+		&v1beta1.Queue{},
 		&batchv1alpha1.Job{}, &v1beta1.PodGroup{}, &corev1.Pod{},
 		&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{},
 		&storagev1.StorageClass{}, &storagev1.CSINode{}, &storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{},

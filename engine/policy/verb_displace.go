@@ -56,15 +56,15 @@ func displaceVerb() Verb {
 				"this scheduler's, each table goes through them in victim order with books of its own, which already lack those whom it has let " +
 				"go. Rows with `veto` are asked before all others, and their no is final; else the first tier decides that lets anybody go, " +
 				"and in it whom at least one table lets go and none keeps.",
-			"Without a difference in the rows of `victimOrder` these go first: of other queues, those of the queue that comes last in queueOrder; of " +
-				"other jobs, those of the job that comes last by the rows of jobOrder; then the tasks that come last in taskOrder.",
-			"They are evicted one by one until the gates and the predicates hold and the node has the room, volumes and devices included. Then whoever " +
-				"is not needed for it stays after all, the last first, until sparing any one of them would undo it; and those that remain are put to " +
+			"Without a difference in the rows of `victimOrder` these go first: of other queues, those of the queue that comes last in queueOrder; " +
+				"of other jobs, those of the job that comes last by the rows of jobOrder; then the tasks that come last in taskOrder.",
+			"They are evicted one by one until the gates and the predicates hold and the node has the room, volumes and devices included. Then " +
+				"whoever is not needed for it stays after all, the last first, until sparing any one of them would undo it; and those that remain are put to " +
 				"the rows once more, all of whom must still let them go.",
 			"A pod whose eviction the API server refused is left alone for a while: for 10 s, then for twice as long after each refusal, for 5 " +
 				"minutes at most.",
-			"What a turn has evicted and promised is kept where jobPipelined holds, else undone, or kept task by task, as `commit` says; before it is " +
-				"kept, whoever is not needed for the promises of the whole turn stays.",
+			"What a turn has evicted and promised is kept where jobPipelined holds, else undone, or kept task by task, as `commit` says; before it " +
+				"is kept, whoever is not needed for the promises of the whole turn stays.",
 			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone.",
 		},
 		Parameters: []Parameter{
@@ -84,8 +84,8 @@ func displaceVerb() Verb {
 			{KeyGates, "Which sites may stop it: `overused` drops the queue for the whole step, `preemptive` skips the task, and `allocatable` is " +
 				"asked again after each eviction, and must hold in the end.", Words{Of: []string{Overused, Allocatable, Preemptive}}},
 			{
-				KeyCommit, "What is kept or undone together: by `job`, a job's promises are kept where jobPipelined holds, else undone; by `task`, each " +
-					"is kept at once.",
+				KeyCommit, "What is kept or undone together: by `job`, a job's promises are kept where jobPipelined holds, else undone; by `task`, " +
+					"each is kept at once.",
 				Word{Of: []string{"job", "task"}, Default: "job"},
 			},
 			{

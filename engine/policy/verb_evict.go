@@ -18,8 +18,8 @@ func evictVerb() Verb {
 		Itself: []string{
 			"Only pods of this scheduler are looked at that run or are bound, in the order of `victimOrder` without a preemptor: those first that " +
 				"come last by queueOrder, jobOrder and taskOrder.",
-			"The first tier decides that names anybody, and in it whom any row names. Each row goes through them with books of its own, which already " +
-				"lack those whom it has named. Then rows with `veto` are asked about those who are named, and their no is final.",
+			"The first tier decides that names anybody, and in it whom any row names. Each row goes through them with books of its own, which " +
+				"already lack those whom it has named. Then rows with `veto` are asked about those who are named, and their no is final.",
 			"A row, or a step, with `every` rests for so long after it was asked. When that was is part of the cluster, and of the plan; after a " +
 				"restart it is asked at once.",
 			"A pod whose eviction the API server refused is left alone for a while.",

@@ -43,8 +43,10 @@ pods:
 		return model.Evict{
 			Task: task, Job: "default/old", Queue: "default", Node: "n3", For: "default/next-0", ForJob: "default/next", ForQueue: "default",
 			Action: "preempt", Reason: model.Reason{Site: "preemptable", Table: "priority", Rule: "strictly-lower"},
-			Rows:   []string{"priority/strictly-lower", "gang/keep-gang-whole", "conformance/not-critical"},
-			Needed: model.Reason{Site: "predicates", Table: "builtin", Rule: "fit", Text: "spared, default/next-0 has no place here: Insufficient cpu"},
+			Rows: []string{"priority/strictly-lower", "gang/keep-gang-whole", "conformance/not-critical"},
+			Needed: model.Reason{
+				Site: "predicates", Table: "builtin", Rule: "fit", Text: "spared, default/next-0 has no place here: Insufficient cpu",
+			},
 		}
 	}
 	plan := &model.Plan{
