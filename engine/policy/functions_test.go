@@ -38,6 +38,8 @@ func oneTable() map[string][2]string {
 		"scale":                       {general, "the algebra of Resources: a multiple"},
 		"names":                       {general, "the algebra of Resources: its dimensions, which an expression cannot list"},
 		"waitLimit":                   {general, "an annotation read as a duration: an expression cannot try whether a text is one"},
+		"cooldown":                    {general, "a time that an annotation or a label may hold, and may fail to be"},
+		"inWindow":                    {general, "a moment and a window of the day, which may go over midnight"},
 		"jsonNumbers":                 {general, "JSON read as a map: an expression cannot try whether a text is that"},
 		"strategyFit":                 {accounting, "a mean over the resources that a pod asks for, by names and patterns"},
 		"binpack":                     {accounting, "a mean over the resources that a pod asks for, which an expression cannot list"},

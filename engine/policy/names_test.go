@@ -18,7 +18,7 @@ var declaring = []string{
 	"../language/fields.go", "../language/nodefields.go", "../language/namespaces.go", "../language/nearby.go",
 	"../language/images.go", "../language/volumes.go", "../language/members.go", "../language/functions.go",
 	"../language/strategy.go", "../language/allocation.go", "../language/fragments.go", "../language/waiting.go",
-	"../language/decay.go", "../language/claims.go", "../language/sharetree.go",
+	"../language/decay.go", "../language/claims.go", "../language/sharetree.go", "../language/budgets.go", "../language/unavailable.go",
 }
 
 // otherWords are names of fields that are words of other things, too: roots and owners, keys of a document, resources, and sites.
