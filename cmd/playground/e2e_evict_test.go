@@ -21,6 +21,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -30,6 +31,7 @@ import (
 // evictions is a world in which some are evicted for others. Pods of it ask for 1 CPU, or for what their crew says.
 type evictions struct {
 	*world
+	admin *rest.Config
 	mu    sync.Mutex
 	asked []string // evictions that the scheduler in this process asked for, in the order of the answers: pod and code
 }
@@ -40,15 +42,23 @@ var evictionPath = regexp.MustCompile(`/pods/([^/]+)/eviction$`)
 func newEvictions(t *testing.T, pipeline string, tables ...string) *evictions {
 	t.Helper()
 	e := &evictions{world: newWorld(t)}
+	e.admin = rest.CopyConfig(e.Config)
 	e.trouble(func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)
-		if of := evictionPath.FindStringSubmatch(r.URL.Path); of != nil && err == nil {
+		if err != nil {
+			return answer, err
+		}
+		if answer.StatusCode == http.StatusForbidden {
+			t.Errorf("the role that ships does not let the scheduler %s %s", r.Method, r.URL.Path)
+		}
+		if of := evictionPath.FindStringSubmatch(r.URL.Path); of != nil {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.asked = append(e.asked, fmt.Sprintf("%s %d", of[1], answer.StatusCode))
 		}
-		return answer, err
+		return answer, nil
 	})
+	e.asShipped()
 	e.Apply(queueA + "---" + strings.ReplaceAll(queueA, "${queue.a}", "${queue.b}"))
 	for class, value := range map[string]int{"low": 10, "mid": 50, "high": 100} {
 		e.Apply(fmt.Sprintf(`
@@ -77,9 +87,37 @@ spec:
 	return e
 }
 
+// asShipped has the scheduler in this process be a user who may do what the role that ships lets it.
+func (e *evictions) asShipped() {
+	e.t.Helper()
+	text, err := os.ReadFile("../../deploy/scheduler/rbac.yaml")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.Apply(strings.NewReplacer(
+		"{kind: ServiceAccount, name: celsius-scheduler, namespace: celsius-system}",
+		`{kind: User, name: "${scheduler}", apiGroup: rbac.authorization.k8s.io}`,
+		"name: celsius-scheduler", `name: "${world}"`,
+	).Replace(string(text)))
+	e.forgetLater(func(ctx context.Context) error {
+		rbac := e.Kube.RbacV1()
+		return errors.Join(rbac.ClusterRoles().Delete(ctx, e.Name, metav1.DeleteOptions{}),
+			rbac.ClusterRoleBindings().Delete(ctx, e.Name, metav1.DeleteOptions{}))
+	})
+	e.Config.Impersonate.UserName = e.SchedulerName
+}
+
 // start runs the scheduler, with ten cycles a second.
 func (e *evictions) start() {
-	e.StartScheduler(func(o *live.Options) { o.Period = 100 * time.Millisecond })
+	e.StartScheduler(func(o *live.Options) { o.Period, o.Namespace = 100*time.Millisecond, e.Namespace })
+}
+
+// StartControllers runs them as the administrator, as all but the scheduler is.
+func (e *evictions) StartControllers() {
+	e.t.Helper()
+	w := *e.world
+	w.Config = e.admin
+	w.StartControllers()
 }
 
 // crew is a PodGroup and its pods, NAME-0 and so on.
@@ -112,7 +150,7 @@ spec: {queue: "${queue.%s}", minMember: %d, priorityClassName: %q}
 `, c.name, queue, c.least, class))
 	for i := range c.pods {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: e.Namespace, Name: fmt.Sprintf("%s-%d", c.name, i),
+			Namespace: e.Namespace, Name: fmt.Sprintf("%s-%d", c.name, i), Labels: map[string]string{"crew": c.name},
 			Annotations: map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: c.name},
 		}}
 		pod.Spec.SchedulerName, pod.Spec.PriorityClassName = e.SchedulerName, class
@@ -183,19 +221,24 @@ func (e *evictions) are(want map[string]string) {
 	})
 }
 
-// still fails the test if any pod changes within 20 cycles, or anybody is asked for.
+// still fails the test if any pod changes within 20 cycles, or an eviction is taken.
 func (e *evictions) still() {
 	e.t.Helper()
 	before, err := e.now()
-	asked := e.requests()
+	taken := e.taken()
 	time.Sleep(2 * time.Second)
 	after, err2 := e.now()
 	if diff := cmp.Diff(before, after); diff != "" || err != nil || err2 != nil {
 		e.t.Errorf("something moves still (-before +after) %v %v:\n%s", err, err2, diff)
 	}
-	if diff := cmp.Diff(asked, e.requests()); diff != "" {
-		e.t.Errorf("evictions are asked for still (-before +after):\n%s", diff)
+	if diff := cmp.Diff(taken, e.taken()); diff != "" {
+		e.t.Errorf("evictions go on (-before +after):\n%s", diff)
 	}
+}
+
+// taken are the evictions that the API server took.
+func (e *evictions) taken() []string {
+	return slices.DeleteFunc(e.requests(), func(a string) bool { return !strings.HasSuffix(a, " 201") })
 }
 
 func (e *evictions) requests() []string {
@@ -301,20 +344,7 @@ func TestE2EEvictAGangMakesRoom(t *testing.T) {
 		if !strings.HasPrefix(name, "cheap-") {
 			t.Errorf("pod %s goes", name)
 		}
-		p := &corev1.Pod{}
-		e.Wait("pod "+name+" says why it goes", func() error {
-			if err := e.Get(name, p); err != nil {
-				return err
-			}
-			for _, c := range p.Status.Conditions {
-				if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler &&
-					strings.HasPrefix(c.Message, "Pod is evicted, because of preempt: it makes room for "+e.Namespace+"/hero-") &&
-					strings.HasSuffix(c.Message, by+stamp) {
-					return nil
-				}
-			}
-			return fmt.Errorf("%+v", p.Status.Conditions)
-		})
+		e.Wait("pod "+name+" says why it goes", func() error { return e.goesFor(name, "preempt", "hero-", by+stamp) })
 		e.tells("Pod", name, "Evict", "Pod is evicted, because of preempt: it makes room for "+e.Namespace+"/hero-", by+stamp)
 		e.tells("PodGroup", "cheap", "Evict", "preempt: pod "+name+" makes room for "+e.Namespace+"/hero-", by+stamp)
 	}
@@ -337,7 +367,8 @@ func TestE2EEvictAGangMakesRoom(t *testing.T) {
 // goes. Two gangs have their due; the third would be more than it, and waits as a whole.
 func TestE2EEvictAQueueReclaimsItsDue(t *testing.T) {
 	t.Parallel()
-	e := newEvictions(t, "enqueue, allocate, backfill, reclaim", "{name: priority}", "{name: gang}", "{name: predicates}", "{name: proportion}")
+	e := newEvictions(t, "enqueue, allocate, backfill, reclaim", "{name: priority}", "{name: gang}", "{name: predicates}",
+		"{name: proportion}")
 	e.Nodes(2, "cpu=4")
 	e.start()
 	e.StartControllers()
@@ -362,10 +393,11 @@ spec:
 	is := func(what, want string) {
 		t.Helper()
 		e.Wait(what, func() error {
-			if got, err := shares(); got != want || err != nil {
-				return fmt.Errorf("%s %w; want %s", got, err, want)
+			got, err := shares()
+			if err == nil && got != want {
+				err = fmt.Errorf("%s; want %s", got, want)
 			}
-			return nil
+			return err
 		})
 	}
 	is("the Job has all", "map[lent runs:8]")
@@ -379,15 +411,87 @@ spec:
 	}
 }
 
+// kept runs a pod, kept-0, of which a budget lets none go.
+func (e *evictions) kept() {
+	e.t.Helper()
+	e.Apply(`
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: keep}
+spec: {minAvailable: 1, selector: {matchLabels: {app: kept}}}
+`)
+	e.runs(crew{name: "kept", class: "low", pods: 1, change: func(p *corev1.Pod) {
+		lingers(p)
+		p.Labels["app"] = "kept"
+	}})
+	e.Wait("the budget knows of the pod", func() error {
+		b := &policyv1.PodDisruptionBudget{}
+		if err := e.Get("keep", b); err != nil || b.Status.CurrentHealthy == 1 && b.Status.ObservedGeneration == b.Generation {
+			return err
+		}
+		return fmt.Errorf("%+v", b.Status)
+	})
+}
+
+// goesFor is nil when a pod's condition says that it goes for another.
+func (e *evictions) goesFor(name, action, winner, rows string) error {
+	p := &corev1.Pod{}
+	if err := e.Get(name, p); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("Pod is evicted, because of %s: it makes room for %s/%s", action, e.Namespace, winner)
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler &&
+			strings.HasPrefix(c.Message, text) && strings.HasSuffix(c.Message, rows) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%+v", p.Status.Conditions)
+}
+
+// TestE2EEvictByDeletion has a step that puts the policy above budgets.
+func TestE2EEvictByDeletion(t *testing.T) {
+	t.Parallel()
+	e := newEvictions(t, "")
+	e.Apply(`
+apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: "${policy}"}
+spec:
+  mode: Active
+  pipeline: [enqueue, allocate, make-room]
+  actions:
+  - name: make-room
+    steps:
+    - {verb: displace, jobs: job.starving, via: delete}
+  tiers:
+  - name: first
+    tables: [{name: priority}, {name: gang}, {name: predicates}]
+`)
+	e.Nodes(1, "cpu=1")
+	e.start()
+	e.kept()
+	e.come(crew{name: "hero", class: "high", least: 1, pods: 1})
+	e.are(map[string]string{"kept-0": "goes", "hero-0": "waits"})
+	if err := e.goesFor("kept-0", "make-room", "hero-0", "gang/keep-gang-whole (policy "+e.Policy+"@1)"); err != nil {
+		t.Errorf("the pod does not say why it goes: %v", err) // it has to say so before it goes
+	}
+	e.released()
+	e.are(map[string]string{"hero-0": "runs"})
+	if asked := e.requests(); len(asked) > 0 {
+		t.Errorf("evictions asked for: %v", asked)
+	}
+}
+
 // TestE2EEvictABudgetHolds has the pod that would go first protected by a budget. Without the table pdb the API server refuses it, and
 // another goes; with it, it is not asked for.
 func TestE2EEvictABudgetHolds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tables []string
-		want   []string
+		want   []string // evictions asked for, sorted; what is refused is asked for again after some time
 	}{
-		"refused":   {nil, []string{"kept-0 429", "free-0 201"}},
+		"refused":   {nil, []string{"free-0 201", "kept-0 429"}},
 		"not asked": {[]string{"{name: pdb}"}, []string{"free-0 201"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -395,28 +499,15 @@ func TestE2EEvictABudgetHolds(t *testing.T) {
 			tables := append([]string{"{name: priority}", "{name: gang}", "{name: predicates}"}, c.tables...)
 			e := newEvictions(t, "enqueue, allocate, backfill, preempt", tables...)
 			e.Nodes(1, "cpu=2")
-			e.Apply(`
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: keep}
-spec: {minAvailable: 1, selector: {matchLabels: {app: kept}}}
-`)
 			e.start()
-			e.runs(crew{name: "kept", class: "low", pods: 1, change: func(p *corev1.Pod) { p.Labels = map[string]string{"app": "kept"} }})
+			e.kept()
 			e.runs(crew{name: "free", class: "mid", pods: 1})
-			e.Wait("the budget knows of the pod", func() error {
-				b := &policyv1.PodDisruptionBudget{}
-				if err := e.Get("keep", b); err != nil || b.Status.CurrentHealthy == 1 && b.Status.ObservedGeneration == b.Generation {
-					return err
-				}
-				return fmt.Errorf("%+v", b.Status)
-			})
 			e.come(crew{name: "first", class: "high", least: 1, pods: 1})
 			e.are(map[string]string{"first-0": "runs", "kept-0": "runs", "free-0": ""})
 			e.come(crew{name: "second", class: "high", least: 1, pods: 1})
 			e.still()
 			e.are(map[string]string{"first-0": "runs", "kept-0": "runs", "second-0": "waits"})
-			if diff := cmp.Diff(c.want, e.requests()); diff != "" {
+			if diff := cmp.Diff(c.want, slices.Compact(slices.Sorted(slices.Values(e.requests())))); diff != "" {
 				t.Errorf("evictions asked for (-want +got):\n%s", diff)
 			}
 			if c.tables == nil {
@@ -464,90 +555,98 @@ func TestE2EEvictTheYoungAreSpared(t *testing.T) {
 	}
 }
 
-// TestE2EEvictKilledInBetween kills a scheduler while it evicts 24 pods for a gang. The next one evicts the rest, and nobody twice as many;
-// and where the gang is gone meanwhile, nobody more goes.
+// TestE2EEvictKilledInBetween kills a scheduler while it evicts 24 pods for a gang. The next one evicts the rest, whether those evicted are
+// still on their way out or gone; and where the gang is gone meanwhile, nobody more goes.
 func TestE2EEvictKilledInBetween(t *testing.T) {
 	t.Parallel()
-	for name, stays := range map[string]bool{"the gang stays": true, "the gang goes": false} {
+	const lows, heroes = 40, 24
+	for name, c := range map[string]struct{ heroGoes, lowsGone bool }{
+		"the gang stays":           {},
+		"the gang stays, room too": {lowsGone: true},
+		"the gang goes":            {heroGoes: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const pods = 24
 			e := newEvictions(t, "enqueue, allocate, backfill, preempt", "{name: priority}", "{name: gang}", "{name: predicates}")
 			e.Nodes(2, "cpu=20")
-			scheduler := func() *process {
-				return e.Process("scheduler", "--scheduler-name", "${scheduler}", "--namespace", "${namespace}", "--leader-elect=false",
-					"--metrics-address", "0", "--health-address", "0", "--policy", "${policy}", "--node-selector", e.NodeSelector,
-					"--kube-api-qps", "10", "--kube-api-burst", "10")
-			}
-			goes := func() (goes, on int) {
-				for _, p := range e.Pods("") {
-					if p.DeletionTimestamp != nil {
-						goes++
-					} else if strings.HasPrefix(p.Name, "low-") {
-						on++
-					}
-				}
-				return goes, on
-			}
-			first := scheduler()
-			e.runs(crew{name: "low", class: "low", pods: 40, change: lingers})
-			e.come(crew{name: "hero", class: "high", least: pods, pods: pods})
+			first := e.slowScheduler()
+			e.runs(crew{name: "low", class: "low", pods: lows, change: lingers})
+			e.come(crew{name: "hero", class: "high", least: heroes, pods: heroes})
 			e.Wait("some pods go", func() error {
-				if n, _ := goes(); n < 3 {
+				if n := lows - e.left("low"); n < 3 {
 					return fmt.Errorf("%d do", n)
 				}
 				return nil
 			})
 			first.Kill()
-			killed, _ := goes()
-			if killed >= pods {
+			killed, want := lows-e.left("low"), heroes
+			if killed >= heroes {
 				t.Fatalf("%d pods go already: it was killed too late", killed)
 			}
-			want := pods
-			if !stays {
+			if c.lowsGone {
+				e.released()
+			}
+			if c.heroGoes {
 				want = killed
-				groups := e.Kube.CoreV1().Pods(e.Namespace)
-				for i := range pods {
-					if err := groups.Delete(e.Context, fmt.Sprintf("hero-%d", i), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
-						t.Fatal(err)
-					}
+				at0, of := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{LabelSelector: "crew=hero"}
+				if err := e.Kube.CoreV1().Pods(e.Namespace).DeleteCollection(e.Context, at0, of); err != nil {
+					t.Fatal(err)
 				}
+				e.come(crew{name: "sign", queue: "b", pods: 1}) // is promised what is being released, by who has seen all there is
 			}
-			scheduler()
-			if !stays {
-				e.come(crew{name: "sign", queue: "b", pods: 1}) // promised what is being released: the scheduler has seen all
-				e.Wait("the next scheduler decides", func() error {
-					p := &corev1.Pod{}
-					if err := e.Get("sign-0", p); err != nil || p.Status.NominatedNodeName != "" {
-						return err
-					}
-					return errors.New(waitsFor(p))
-				})
-			}
+			e.slowScheduler()
 			e.Wait("as many go as must", func() error {
-				if n, _ := goes(); n < want {
+				if n := lows - e.left("low"); n < want {
 					return fmt.Errorf("%d of %d do", n, want)
 				}
-				return nil
-			})
-			time.Sleep(2 * time.Second)
-			if n, on := goes(); n != want || on != 40-want {
-				t.Errorf("%d pods go and %d stay, %d of which went when the scheduler was killed; want %d", n, on, killed, want)
-			}
-			if stays {
-				e.released()
-				all := map[string]string{}
-				for i := range pods {
-					all[fmt.Sprintf("hero-%d", i)] = "runs"
+				p := &corev1.Pod{}
+				if err := client.IgnoreNotFound(e.Get("sign-0", p)); err != nil || !c.heroGoes || p.Status.NominatedNodeName != "" {
+					return err
 				}
-				e.are(all)
-				if n, on := goes(); n != 0 || on != 40-pods {
-					t.Errorf("in the end %d pods go and %d are there; want %d", n, on, 40-pods)
+				return errors.New(waitsFor(p))
+			})
+			e.still()
+			if n := lows - e.left("low"); n != want {
+				t.Errorf("%d pods go, %d of which went when the scheduler was killed; want %d", n, killed, want)
+			}
+			if !c.heroGoes {
+				e.released()
+				e.Wait("the gang runs", func() error {
+					now, err := e.now()
+					for name, state := range now {
+						if strings.HasPrefix(name, "hero-") && state != "runs" {
+							return fmt.Errorf("%s %s", name, state)
+						}
+					}
+					return err
+				})
+				if n := lows - e.left("low"); n != want {
+					t.Errorf("%d pods are gone in the end; want %d", n, want)
 				}
 			}
 			t.Logf("%d of %d pods went when the scheduler was killed", killed, want)
 		})
 	}
+}
+
+// slowScheduler is a scheduler that can be killed, and sends few requests a second.
+func (e *evictions) slowScheduler() *process {
+	e.t.Helper()
+	return e.Process("scheduler", "--scheduler-name", "${scheduler}", "--namespace", "${namespace}", "--leader-elect=false",
+		"--metrics-address", "0", "--health-address", "0", "--policy", "${policy}", "--node-selector", e.NodeSelector,
+		"--kube-api-qps", "10", "--kube-api-burst", "10")
+}
+
+// left is how many pods of a crew are there and stay.
+func (e *evictions) left(crew string) int {
+	e.t.Helper()
+	n := 0
+	for _, p := range e.Pods("crew=" + crew) {
+		if p.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // TestE2EEvictAfterVolcano takes a configuration of Volcano over, with preempt and reclaim, and has both do their work.
