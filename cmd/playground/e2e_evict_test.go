@@ -175,9 +175,15 @@ spec: {queue: "${queue.%s}", minMember: %d, priorityClassName: %q}
 func (e *evictions) runs(c crew) {
 	e.t.Helper()
 	e.come(c)
+	e.allRun(c.name, c.pods)
+}
+
+// allRun waits until all pods of a crew run.
+func (e *evictions) allRun(crew string, pods int) {
+	e.t.Helper()
 	want := map[string]string{}
-	for i := range c.pods {
-		want[fmt.Sprintf("%s-%d", c.name, i)] = "runs"
+	for i := range pods {
+		want[fmt.Sprintf("%s-%d", crew, i)] = "runs"
 	}
 	e.are(want)
 }
@@ -319,24 +325,7 @@ func TestE2EEvictAGangMakesRoom(t *testing.T) {
 		}
 		return nil
 	})
-	e.Wait("the gang is promised the rooms", func() error {
-		promised := map[string]bool{}
-		for i := range 3 {
-			p := &corev1.Pod{}
-			if err := e.Get(fmt.Sprintf("hero-%d", i), p); err != nil {
-				return err
-			}
-			node := p.Status.NominatedNodeName
-			if !room[node] || !strings.Contains(waitsFor(p), "being released on node "+node) {
-				return fmt.Errorf("%s is promised node %q; it waits: %s", p.Name, node, waitsFor(p))
-			}
-			promised[node] = true
-		}
-		if len(promised) < 3 {
-			return fmt.Errorf("nodes %v are promised", promised)
-		}
-		return nil
-	})
+	e.promised("hero", 3, room)
 	e.still()
 	const by = "by priority/strictly-lower, gang/keep-gang-whole (policy "
 	stamp := e.Policy + "@1)"
@@ -353,7 +342,7 @@ func TestE2EEvictAGangMakesRoom(t *testing.T) {
 	}
 
 	e.released()
-	e.are(map[string]string{"hero-0": "runs", "hero-1": "runs", "hero-2": "runs"})
+	e.allRun("hero", 3)
 	e.still()
 	if asked := e.requests(); len(asked) != 3 || slices.ContainsFunc(asked, func(a string) bool { return !strings.HasSuffix(a, " 201") }) {
 		t.Errorf("evictions asked for: %v", asked)
@@ -361,6 +350,29 @@ func TestE2EEvictAGangMakesRoom(t *testing.T) {
 	if n := len(e.Pods("")); n != 1+4+4+3-3 {
 		t.Errorf("%d pods are there", n)
 	}
+}
+
+// promised waits until each pod of a gang is promised another of these nodes.
+func (e *evictions) promised(gang string, pods int, rooms map[string]bool) {
+	e.t.Helper()
+	e.Wait("the gang is promised the rooms", func() error {
+		promised := map[string]bool{}
+		for i := range pods {
+			p := &corev1.Pod{}
+			if err := e.Get(fmt.Sprintf("%s-%d", gang, i), p); err != nil {
+				return err
+			}
+			node := p.Status.NominatedNodeName
+			if !rooms[node] || !strings.Contains(waitsFor(p), "being released on node "+node) {
+				return fmt.Errorf("%s is promised node %q; it waits: %s", p.Name, node, waitsFor(p))
+			}
+			promised[node] = true
+		}
+		if len(promised) < pods {
+			return fmt.Errorf("nodes %v are promised", promised)
+		}
+		return nil
+	})
 }
 
 // TestE2EEvictAQueueReclaimsItsDue has queue b come for its half of a cluster that was lent to a, whose Job makes every pod anew that
@@ -572,13 +584,9 @@ func TestE2EEvictKilledInBetween(t *testing.T) {
 			first := e.slowScheduler()
 			e.runs(crew{name: "low", class: "low", pods: lows, change: lingers})
 			e.come(crew{name: "hero", class: "high", least: heroes, pods: heroes})
-			e.Wait("some pods go", func() error {
-				if n := lows - e.left("low"); n < 3 {
-					return fmt.Errorf("%d do", n)
-				}
-				return nil
-			})
+			e.leave("low", lows-3)
 			first.Kill()
+			time.Sleep(time.Second) // what was under way ends
 			killed, want := lows-e.left("low"), heroes
 			if killed >= heroes {
 				t.Fatalf("%d pods go already: it was killed too late", killed)
@@ -595,31 +603,23 @@ func TestE2EEvictKilledInBetween(t *testing.T) {
 				e.come(crew{name: "sign", queue: "b", pods: 1}) // is promised what is being released, by who has seen all there is
 			}
 			e.slowScheduler()
-			e.Wait("as many go as must", func() error {
-				if n := lows - e.left("low"); n < want {
-					return fmt.Errorf("%d of %d do", n, want)
-				}
-				p := &corev1.Pod{}
-				if err := client.IgnoreNotFound(e.Get("sign-0", p)); err != nil || !c.heroGoes || p.Status.NominatedNodeName != "" {
-					return err
-				}
-				return errors.New(waitsFor(p))
-			})
+			e.leave("low", lows-want)
+			if c.heroGoes {
+				e.Wait("the next scheduler has decided", func() error {
+					p := &corev1.Pod{}
+					if err := e.Get("sign-0", p); err != nil || p.Status.NominatedNodeName != "" {
+						return err
+					}
+					return errors.New(waitsFor(p))
+				})
+			}
 			e.still()
 			if n := lows - e.left("low"); n != want {
 				t.Errorf("%d pods go, %d of which went when the scheduler was killed; want %d", n, killed, want)
 			}
 			if !c.heroGoes {
 				e.released()
-				e.Wait("the gang runs", func() error {
-					now, err := e.now()
-					for name, state := range now {
-						if strings.HasPrefix(name, "hero-") && state != "runs" {
-							return fmt.Errorf("%s %s", name, state)
-						}
-					}
-					return err
-				})
+				e.allRun("hero", heroes)
 				if n := lows - e.left("low"); n != want {
 					t.Errorf("%d pods are gone in the end; want %d", n, want)
 				}
@@ -635,6 +635,17 @@ func (e *evictions) slowScheduler() *process {
 	return e.Process("scheduler", "--scheduler-name", "${scheduler}", "--namespace", "${namespace}", "--leader-elect=false",
 		"--metrics-address", "0", "--health-address", "0", "--policy", "${policy}", "--node-selector", e.NodeSelector,
 		"--kube-api-qps", "10", "--kube-api-burst", "10")
+}
+
+// leave waits until no more than so many pods of a crew stay.
+func (e *evictions) leave(crew string, most int) {
+	e.t.Helper()
+	e.Wait("pods go", func() error {
+		if n := e.left(crew); n > most {
+			return fmt.Errorf("%d pods of %s stay; want %d", n, crew, most)
+		}
+		return nil
+	})
 }
 
 // left is how many pods of a crew are there and stay.
