@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,9 @@ const (
 // any more, or is on its way out already), unknown and unsent.
 const evicted result = "evicted"
 
+// recalled is how an eviction ends that is not tried again, as nobody needs it any more.
+const recalled result = "recalled"
+
 // eviction is one that was decided.
 type eviction struct {
 	model.Evict
@@ -41,6 +45,7 @@ type eviction struct {
 	marked    bool              // its pod says that it goes
 	tries     int               // of which the outcome is unknown
 	answered  int               // of them those that the API server answered
+	recalled  atomic.Bool       // it is not to be tried again
 }
 
 // text says why the pod goes, as its event and its condition have it.
@@ -68,8 +73,13 @@ func (b *binder) evict(e *eviction) {
 }
 
 // tryEvict is one attempt at an eviction. It ends evicted, refused or gone; until then it is tried again, which does no harm: it is of
-// one pod by its UID.
+// one pod by its UID. Where it is recalled meanwhile it is not; if a try reached the pod after all, the pod's own events tell.
 func (b *binder) tryEvict(ctx context.Context, e *eviction) {
+	if e.recalled.Load() {
+		b.stays(ctx, e, "Pod stays, as nobody needs its room any more")
+		b.feed.add(change{object: &evictOutcome{e, recalled, nil}}, true)
+		return
+	}
 	result, err := b.sendAway(ctx, e)
 	b.metrics.evict(e, result)
 	switch result {
@@ -111,12 +121,22 @@ func (b *binder) sendAway(ctx context.Context, e *eviction) (result, error) {
 		}
 	}
 	result := b.judge(ctx, e, err)
-	if result == refused && e.marked {
-		if err := b.mark(ctx, e, corev1.ConditionFalse, "Pod stays, as its eviction was refused"); err != nil {
-			b.log.V(1).Info("a pod that stays says still that it goes", "pod", e.Task, "error", err.Error())
-		}
+	if result == refused {
+		b.stays(ctx, e, "Pod stays, as its eviction was refused")
 	}
 	return result, err
+}
+
+// stays has a pod that said that it goes say that it stays.
+func (b *binder) stays(ctx context.Context, e *eviction, text string) {
+	if !e.marked {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if err := b.mark(ctx, e, corev1.ConditionFalse, text); err != nil {
+		b.log.V(1).Info("a pod that stays says still that it goes", "pod", e.Task, "error", err.Error())
+	}
 }
 
 // mark writes on a pod whether it goes. One that is not there, or is another, is none to write on, and no error.
@@ -266,10 +286,14 @@ func (l *loop) waitsStill(e *eviction) bool {
 	return e.winner == nil || w != nil && w.UID == string(e.winner.UID) && w.Waits()
 }
 
-// recall takes back evictions that have not gone out. What may be under way is left to end.
+// recall takes back evictions that have not gone out. What may be under way is left to end, and not tried again.
 func (l *loop) recall(which func(*eviction) bool) {
 	for key, e := range l.evicts.leaving {
-		if !which(e) || !l.outbox.Cancel(evictKey(e.Task, e.UID)) {
+		if !which(e) {
+			continue
+		}
+		if !l.outbox.Cancel(evictKey(e.Task, e.UID)) {
+			e.recalled.Store(true)
 			continue
 		}
 		delete(l.evicts.leaving, key)
@@ -292,6 +316,9 @@ func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 	e := o.eviction
 	if l.evicts.leaving[e.Task] == e {
 		delete(l.evicts.leaving, e.Task)
+	}
+	if t := l.cluster.Tasks[e.Task]; o.result == recalled && t != nil && t.UID == e.UID && assumedGoing(t) {
+		l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
 	}
 	if o.result != refused {
 		return

@@ -384,6 +384,33 @@ func TestEvictionIsRecalled(t *testing.T) {
 	}
 }
 
+// What is tried again, because there was no answer, is not once the pod for which it was is gone; and a pod that said that it goes says
+// that it stays.
+func TestEvictionThatIsTriedAgainIsRecalled(t *testing.T) {
+	for via, stays := range map[string]corev1.ConditionStatus{"evict": "", "delete": corev1.ConditionFalse} {
+		t.Run(via, func(t *testing.T) {
+			room(t, ", via: "+via, 1, func(t *testing.T, r *rig) {
+				f := r.server
+				f.onEnd = func(string, string) error { return errNoAnswer }
+				f.deliver(-1)
+				r.tick()
+				r.work()
+				f.drop(f.pods["default/high"])
+				f.deliver(-1)
+				r.tick()
+				f.onEnd = nil
+				r.settle(10)
+				if got := r.cluster.Tasks["default/low-1"].Status; got != model.Running || len(f.ends()) != 0 || len(r.evicts.leaving) != 0 {
+					t.Errorf("the victim is %s: %v", got, f.ends())
+				}
+				if c := conditionOf(f.pods["default/low-1"], corev1.DisruptionTarget); c.Status != stays {
+					t.Errorf("it says %+v", c)
+				}
+			})
+		})
+	}
+}
+
 // Where one of several is refused, those that have not gone out for the same job stay.
 func TestNeedIsRolledBackAsAWhole(t *testing.T) {
 	p := preempting(t, "")
