@@ -3,6 +3,7 @@
 package eviction
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -34,6 +35,7 @@ type Search struct {
 	c           *model.Cluster
 	scope, site string
 	allocatable bool
+	byCost      bool
 	gone        []*model.Task // that were taken for gone once, in the order of the first time
 	known       map[*model.Task]bool
 	kept        []Room // by the step so far
@@ -55,7 +57,7 @@ type Options struct {
 func New(o Options) *Search {
 	return &Search{
 		Options: o, c: o.Session.Cluster(), scope: o.Step.Word(policy.KeyScope), site: o.Step.Word(policy.KeyVictims),
-		allocatable: o.Step.Gate(policy.Allocatable), known: map[*model.Task]bool{},
+		allocatable: o.Step.Gate(policy.Allocatable), byCost: o.Step.Word(policy.KeyNodes) == policy.ByCost, known: map[*model.Task]bool{},
 	}
 }
 
@@ -101,6 +103,9 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 			return r, true
 		}
 	}
+	if x.byCost {
+		return x.cheapest(t, nodes)
+	}
 	for _, row := range nodes {
 		before := x.Txn.Mark()
 		if r, found = x.roomMade(t, row); found {
@@ -111,6 +116,53 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 	return Room{}, false
 }
 
+// cheapest makes room on that of the first nodes on which those go who matter least.
+func (x *Search) cheapest(t *model.Task, nodes []int32) (r Room, found bool) {
+	var best cost
+	row, tried := model.NoNode, 0
+	for _, candidate := range nodes {
+		before := x.Txn.Mark()
+		made, ok := x.roomMade(t, candidate)
+		if x.Txn.Rollback(before); !ok {
+			continue
+		}
+		if c := x.costOf(made.Victims); row == model.NoNode || c.less(&best) {
+			best, row = c, candidate
+		}
+		if tried++; tried == policy.MostCosts {
+			break
+		}
+	}
+	if row == model.NoNode {
+		return Room{}, false
+	}
+	return x.roomMade(t, row)
+}
+
+// cost is what it costs that some go: the highest priority of a job and of a pod of such jobs, the sums of priorities, how many they are, and
+// when the first of the highest started, as the later the better.
+type cost struct{ job, pod, jobs, pods, count, started int64 }
+
+func (x *Search) costOf(victims []Victim) (c cost) {
+	now := x.Session.Now.Time
+	for i, v := range victims {
+		j, p, start := v.Task.Job.Priority, v.Task.Priority, v.Task.Started(now).Unix()
+		c.jobs, c.pods, c.count = c.jobs+j, c.pods+p, c.count+1
+		switch {
+		case i == 0 || j > c.job || j == c.job && p > c.pod:
+			c.job, c.pod, c.started = j, p, start
+		case j == c.job && p == c.pod:
+			c.started = min(c.started, start)
+		}
+	}
+	return c
+}
+
+func (c *cost) less(o *cost) bool {
+	return cmp.Or(cmp.Compare(c.job, o.job), cmp.Compare(c.pod, o.pod), cmp.Compare(c.jobs, o.jobs), cmp.Compare(c.pods, o.pods),
+		cmp.Compare(c.count, o.count), cmp.Compare(o.started, c.started)) < 0
+}
+
 // nodes are those on which room for a task can be there, or be made, in the order of the step.
 func (x *Search) nodes(t *model.Task) (nodes []int32) {
 	class := x.Session.Class(t)
@@ -119,10 +171,10 @@ func (x *Search) nodes(t *model.Task) (nodes []int32) {
 			nodes = append(nodes, row)
 		}
 	}
-	if x.Step.Word(policy.KeyNodes) == policy.ByScore {
-		nodes = class.ByScore(nodes)
+	if x.Step.Word(policy.KeyNodes) == policy.ByOrder {
+		return nodes
 	}
-	return nodes
+	return class.ByScore(nodes)
 }
 
 // roomThere promises the first node on which nobody has to go.

@@ -25,7 +25,11 @@ const (
 const (
 	ByScore = "byScore"
 	ByOrder = "byOrder"
+	ByCost  = "byCost"
 )
+
+// MostCosts is how many nodes are compared by cost.
+const MostCosts = 100
 
 // The ways in which displace evicts.
 const (
@@ -77,9 +81,12 @@ func displaceVerb() Verb {
 				Roots: []string{"preemptor", "victim", "job"}, Default: "victim.status == 'Running' && victim.preemptable",
 			}},
 			{KeyVictims, "The section of rows that says who may go.", Word{Of: []string{Preemptable, Reclaimable}, Default: Preemptable}},
-			{KeyNodes, "In which order nodes are tried on which somebody would have to go: by score, or in the order of nodes.", Word{
-				Of: []string{ByScore, ByOrder}, Default: ByScore,
-			}},
+			{
+				KeyNodes, "Which of the nodes is taken on which somebody would have to go: the first by score on which room can be made, the first in the " +
+					"order of nodes, or, by cost, of the first 100 by score that on which those go who matter least: whose highest priority is the " +
+					"lowest (of jobs, then of pods), then whose sum of priorities is, then the fewest, then those of them that started last.",
+				Word{Of: []string{ByScore, ByOrder, ByCost}, Default: ByScore},
+			},
 			viaParameter(),
 			{KeyGates, "Which sites may stop it: `overused` drops the queue for the whole step, `preemptive` skips the task, and `allocatable` is " +
 				"asked again after each eviction, and must hold in the end.", Words{Of: []string{Overused, Allocatable, Preemptive}}},

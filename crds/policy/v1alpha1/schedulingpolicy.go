@@ -161,7 +161,7 @@ type Step struct {
 	// +optional
 	Victims string `json:"victims,omitempty"`
 
-	// displace: in which order nodes are tried: byScore or byOrder.
+	// displace: which of the nodes is taken on which others have to go: byScore, byOrder or byCost.
 	// +optional
 	Nodes string `json:"nodes,omitempty"`
 

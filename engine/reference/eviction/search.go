@@ -66,16 +66,15 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 			return r, true
 		}
 	}
+	if x.Step.Word(policy.KeyNodes) == policy.ByCost {
+		return x.cheapest(t)
+	}
 	return x.onAny(t, x.roomMade)
 }
 
 // onAny tries nodes in the order of the step.
 func (x *Search) onAny(t *model.Task, try func(*model.Task, int32) (Room, bool)) (r Room, found bool) {
-	nodes := slices.DeleteFunc(slices.Clone(x.Cluster.Nodes.ByOrder()), func(row int32) bool { return !x.Curable(t, row) })
-	if x.Step.Word(policy.KeyNodes) == policy.ByScore {
-		nodes = x.ByScore(t, nodes)
-	}
-	for _, row := range nodes {
+	for _, row := range x.nodes(t) {
 		before := x.Txn.Mark()
 		if r, found = try(t, row); found {
 			return r, true
@@ -83,6 +82,15 @@ func (x *Search) onAny(t *model.Task, try func(*model.Task, int32) (Room, bool))
 		x.Txn.Rollback(before)
 	}
 	return Room{}, false
+}
+
+// nodes are those on which room for a task can be there, or be made, in the order of the step.
+func (x *Search) nodes(t *model.Task) []int32 {
+	nodes := slices.DeleteFunc(slices.Clone(x.Cluster.Nodes.ByOrder()), func(row int32) bool { return !x.Curable(t, row) })
+	if x.Step.Word(policy.KeyNodes) == policy.ByOrder {
+		return nodes
+	}
+	return x.ByScore(t, nodes)
 }
 
 // roomThere promises a node on which nobody has to go.
