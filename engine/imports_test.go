@@ -26,6 +26,7 @@ const (
 	ofPolicy   = "engine/disruption engine/follow engine/language engine/model engine/quota engine/report engine/topology engine/volume " +
 		"rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/answers engine/reference/devices engine/reference/eviction engine/reference/values"
+	belowProof     = "engine/reference/answers engine/reference/devices engine/reference/values"
 	simOurs        = "engine engine/model engine/policy engine/session rules/source statemachines/objects " + allCRDs
 	simOthers      = apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
@@ -64,6 +65,7 @@ var mayImport = map[string]string{
 	"engine/action":             "engine/eviction engine/follow engine/kept engine/model engine/policy engine/report engine/session engine/verdict",
 	"engine/eviction":           "engine/model engine/policy engine/report engine/session",
 	"engine":                    "engine/model engine/policy engine/session engine/action",
+	"engine/proof":              "engine/language engine/model engine/policy " + belowProof,
 	"engine/reference":          "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
 	"engine/reference/answers":  "engine/language engine/model engine/policy engine/report engine/reference/devices engine/reference/values rules/eval",
 	"engine/reference/devices":  "engine/model",
@@ -128,6 +130,7 @@ var mayImportOthers = map[string]string{
 	"engine/volcano":            "",
 	"engine/action":             "",
 	"engine/eviction":           "",
+	"engine/proof":              "",
 	"engine/reference":          "",
 	"engine/reference/answers":  "github.com/google/cel-go",
 	"engine/reference/eviction": "",
