@@ -146,7 +146,7 @@ func (x *Cycle) found(check func()) []Violation {
 func (x *Cycle) byStep(all []*promise, i int) {
 	p := all[i]
 	x.World().Run(p.action)
-	x.fits(all, p)
+	x.fits(all, i)
 	x.tried(func() {
 		x.undo(all[i+1:], func(*promise) bool { return true })
 		x.certified(p)
@@ -157,7 +157,7 @@ func (x *Cycle) byStep(all []*promise, i int) {
 func atEnd(known, all []Violation) (out []Violation) {
 	for _, v := range all {
 		if !slices.Contains(known, v) {
-			v.Kind, v.Text = AtEnd, v.Text+", though it was so when the room was made ("+string(v.Kind)+")"
+			v.Kind, v.Text = AtEnd, v.Text+" any more at the end of the cycle ("+string(v.Kind)+")"
 			out = append(out, v)
 		}
 	}
@@ -206,12 +206,17 @@ func (x *Cycle) nodeRefuses(p *promise, row int32) string {
 func said(a policy.Answer) string { return a.Rule.Table + "/" + a.Rule.Name + " says: " + a.Text }
 
 // fits checks that a task has the room that it is promised, and that its job would have what it needs to start. What later steps promise,
-// which may not heed the gate, does not count for that.
-func (x *Cycle) fits(all []*promise, p *promise) {
+// which may not heed the gate, does not count for that. A task that asks for more to start than to run has its room if it comes before those
+// who were promised room after it.
+func (x *Cycle) fits(all []*promise, i int) {
+	p := all[i]
 	if vote := x.Vote(policy.JobPipelined, x.Frame().OfJob(p.task.Job)); p.step.Word(policy.KeyCommit) == "job" && !vote.Yes {
 		x.violated(Fit, p.task.Key, "", "its job would not start: %s", said(vote))
 	}
 	x.tried(func() {
+		if startsLarger(p.task) {
+			x.undo(all[i+1:], func(*promise) bool { return true })
+		}
 		x.txn.Unplace(p.task)
 		if a := x.All(policy.TaskFeasible, x.Frame().OfTask(p.task)); !a.Yes {
 			x.violated(Fit, p.task.Key, "", "it can be placed nowhere: %s", said(a))
@@ -237,6 +242,15 @@ func (x *Cycle) fits(all []*promise, p *promise) {
 			x.violated(Fit, p.task.Key, "", "it may not have node %s: %s", p.bind.Node, why)
 		}
 	})
+}
+
+func startsLarger(t *model.Task) bool {
+	for dim := range t.InitRequest {
+		if t.InitRequest.Has(dim) && t.InitRequest[dim] > t.Request.Get(dim) {
+			return true
+		}
+	}
+	return false
 }
 
 // undo takes some promises back, and has those stay who go for them.

@@ -158,6 +158,8 @@ func (x *Cycle) victims(plan *model.Plan) (out []victim) {
 			continue
 		case t.Foreign || t.Job.Queue == nil:
 			x.violated(Foreign, e.For, e.Task, "it is not this scheduler's, or has no queue")
+			told[t] = true
+			continue
 		case t.Status != model.Releasing || t.Node == model.NoNode:
 			x.violated(Untold, e.For, e.Task, "the cluster has it %s", t.Status)
 			continue
