@@ -23,7 +23,9 @@ func byReference(t *rapid.T, r run, seen *seenWorlds) []string {
 	var out []string
 	decide := new(proof.Run).Checked(new(reference.Run).Decide, func(plan *model.Plan, wrong []proof.Violation) {
 		for _, v := range wrong {
-			if v.Kind == proof.AtEnd { // rows may say of one room what they no longer say when the next is made
+			// Rows may say of one room what they no longer say when the next is made; a later step may place others where there was room; and
+			// a step of scope job does not look for room that is there.
+			if v.Kind == proof.AtEnd || v.Kind == proof.Lost || v.Kind == proof.Idle && ofItself(plan, v.Task) {
 				seen.overtaken.Add(1)
 				continue
 			}
@@ -44,6 +46,11 @@ func byReference(t *rapid.T, r run, seen *seenWorlds) []string {
 		}
 	}
 	return out
+}
+
+// ofItself says whether a task has its room of its own job.
+func ofItself(plan *model.Plan, task string) bool {
+	return slices.ContainsFunc(plan.Evicts, func(e model.Evict) bool { return e.For == task && e.ForJob == e.Job })
 }
 
 // The engine decides what the reference decides, to the byte: under every policy that ships, under those that other properties use, and
@@ -73,7 +80,7 @@ func TestReferenceTakesBack(t *testing.T) {
 	var seen seenWorlds
 	t.Cleanup(func() {
 		all, evicted, several := seen.all.Load(), seen.evicted.Load(), seen.several.Load()
-		t.Logf("%d worlds; in %d somebody is evicted, in %d several for one; %d certificates are overtaken by what is decided later", all, evicted,
+		t.Logf("%d worlds; in %d somebody is evicted, in %d several for one; %d things are not so at the end", all, evicted,
 			several, seen.overtaken.Load())
 		if all >= 3000 && (evicted < 150 || several < 30) {
 			t.Errorf("of %d worlds somebody is evicted in %d, several for one in %d: want 150 and 30", all, evicted, several)

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -26,6 +27,7 @@ type promise struct {
 	action  string
 	step    *policy.Step // that made it; nil: no step that displaces
 	place   int          // of the step in the pipeline
+	bound   bool         // a later action bound something, which may have changed what rows say
 }
 
 // promises are those of a plan, in the order in which they were made, with who goes for each.
@@ -56,7 +58,23 @@ func (x *Cycle) promises(plan *model.Plan, victims []victim) (out []*promise) {
 		}
 		p.victims = append(p.victims, v)
 	}
+	inOrder(plan, out)
 	return out
+}
+
+// inOrder puts promises in the order in which they were made: one that a later step promised the same once more stands where its victims do.
+func inOrder(plan *model.Plan, all []*promise) {
+	keys, last := map[*promise]int{}, -1
+	for _, p := range all {
+		keys[p] = last
+		if len(p.victims) > 0 {
+			keys[p] = slices.IndexFunc(plan.Evicts, func(e model.Evict) bool { return e.Task == p.victims[0].task.Key })
+			if p.bind.Action == p.victims[0].evict.Action {
+				last = keys[p]
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *promise) int { return cmp.Compare(keys[a], keys[b]) })
 }
 
 // steps are those that can have made a promise: of its action those that displace and have all in their scope who go for it.
@@ -101,10 +119,11 @@ func inScope(s *policy.Step, t, v *model.Task) bool {
 }
 
 // checkPromises checks each promise, with all of them in place and all who go gone.
-func (x *Cycle) checkPromises(all []*promise) {
+func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 	wrong := make([][]Violation, len(all))
 	for i, p := range slices.Backward(all) {
 		steps := x.steps(p)
+		p.bound = x.boundAfter(plan, p.action)
 		for n, s := range steps { // of several that can have made it, the one by which the least is wrong
 			was := *p
 			p.step, p.place = s.Step, s.place
@@ -131,6 +150,12 @@ func (x *Cycle) checkPromises(all []*promise) {
 	}
 }
 
+// boundAfter says whether an action that comes after another bound something.
+func (x *Cycle) boundAfter(plan *model.Plan, action string) bool {
+	at := slices.Index(x.p.Pipeline, action)
+	return slices.ContainsFunc(plan.Binds, func(b model.Bind) bool { return slices.Index(x.p.Pipeline, b.Action) > at })
+}
+
 // found is what some checks find.
 func (x *Cycle) found(check func()) []Violation {
 	before := x.wrong
@@ -147,18 +172,25 @@ func (x *Cycle) byStep(all []*promise, i int) {
 	p := all[i]
 	x.World().Run(p.action)
 	x.fits(all, i)
-	x.tried(func() {
-		x.undo(all[i+1:], func(*promise) bool { return true })
-		x.certified(p)
+	found := x.found(func() {
+		x.tried(func() {
+			x.undo(all[i+1:], func(*promise) bool { return true })
+			x.certified(p)
+		})
 	})
+	if p.bound { // a plan does not tell how things stood before that
+		found = atEnd(nil, found)
+	}
+	x.wrong = append(x.wrong, found...)
 }
 
 // atEnd are those of some violations that were not known already, which are so only at the end.
 func atEnd(known, all []Violation) (out []Violation) {
 	for _, v := range all {
-		if !slices.Contains(known, v) {
-			v.Kind, v.Text = AtEnd, v.Text+" any more at the end of the cycle ("+string(v.Kind)+")"
-			out = append(out, v)
+		late := v
+		late.Kind, late.Text = AtEnd, v.Text+" any more at the end of the cycle ("+string(v.Kind)+")"
+		if !slices.Contains(known, v) && !slices.Contains(known, late) {
+			out = append(out, late)
 		}
 	}
 	return out
@@ -209,7 +241,10 @@ func said(a policy.Answer) string { return a.Rule.Table + "/" + a.Rule.Name + " 
 // which may not heed the gate, does not count for that. A task that asks for more to start than to run has its room if it comes before those
 // who were promised room after it.
 func (x *Cycle) fits(all []*promise, i int) {
-	p := all[i]
+	p, kind := all[i], Fit
+	if len(p.victims) == 0 {
+		kind = Lost
+	}
 	if vote := x.Vote(policy.JobPipelined, x.Frame().OfJob(p.task.Job)); p.step.Word(policy.KeyCommit) == "job" && !vote.Yes {
 		x.violated(Fit, p.task.Key, "", "its job would not start: %s", said(vote))
 	}
@@ -222,7 +257,7 @@ func (x *Cycle) fits(all []*promise, i int) {
 			x.violated(Fit, p.task.Key, "", "it can be placed nowhere: %s", said(a))
 		}
 		if why := x.nodeRefuses(p, p.row); why != "" {
-			x.violated(Fit, p.task.Key, "", "it does not fit node %s: %s", p.bind.Node, why)
+			x.violated(kind, p.task.Key, "", "it does not fit node %s: %s", p.bind.Node, why)
 			return
 		}
 		free := 0
@@ -238,7 +273,7 @@ func (x *Cycle) fits(all []*promise, i int) {
 	x.tried(func() {
 		x.undo(all, func(o *promise) bool { return o.place > p.place })
 		x.txn.Unplace(p.task)
-		if why := x.gateRefuses(p); why != "" {
+		if why := x.gateRefuses(p); why != "" && !p.bound {
 			x.violated(Fit, p.task.Key, "", "it may not have node %s: %s", p.bind.Node, why)
 		}
 	})

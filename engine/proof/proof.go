@@ -23,6 +23,8 @@ type Kind string
 const (
 	// Fit: a task does not fit the node that it is promised, though all who go were gone, or its job would not start with it.
 	Fit Kind = "fit"
+	// Lost: a task that is promised room for which nobody goes, by a step that evicts, has it no more.
+	Lost Kind = "lost"
 	// Needed: all promises would hold were the victim spared.
 	Needed Kind = "needed"
 	// Legal: the rows that are named do not let the victim go.
@@ -135,7 +137,7 @@ func (x *Cycle) Check(plan *model.Plan) []Violation {
 	x.putBack(plan.Holds, x.txn.Allocate)
 	promises := x.promises(plan, victims)
 	x.putBack(plan.Pipelines, x.txn.Pipeline)
-	x.checkPromises(promises)
+	x.checkPromises(plan, promises)
 	x.txn.Rollback(0)
 	return x.wrong
 }
