@@ -27,7 +27,7 @@ type promise struct {
 	action  string
 	step    *policy.Step // that made it; nil: no step that displaces
 	place   int          // of the step in the pipeline
-	bound   bool         // a later action bound something, which may have changed what rows say
+	late    bool         // a later action placed something, which may have changed what rows say
 }
 
 // promises are those of a plan, in the order in which they were made, with who goes for each.
@@ -123,7 +123,7 @@ func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 	wrong := make([][]Violation, len(all))
 	for i, p := range slices.Backward(all) {
 		steps := x.steps(p)
-		p.bound = x.boundAfter(plan, p.action)
+		p.late = x.placedAfter(plan, p.action)
 		for n, s := range steps { // of several that can have made it, the one by which the least is wrong
 			was := *p
 			p.step, p.place = s.Step, s.place
@@ -150,10 +150,12 @@ func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 	}
 }
 
-// boundAfter says whether an action that comes after another bound something.
-func (x *Cycle) boundAfter(plan *model.Plan, action string) bool {
+// placedAfter says whether an action that comes after another bound something, or promised it.
+func (x *Cycle) placedAfter(plan *model.Plan, action string) bool {
 	at := slices.Index(x.p.Pipeline, action)
-	return slices.ContainsFunc(plan.Binds, func(b model.Bind) bool { return slices.Index(x.p.Pipeline, b.Action) > at })
+	return slices.ContainsFunc(slices.Concat(plan.Binds, plan.Holds, plan.Pipelines), func(b model.Bind) bool {
+		return slices.Index(x.p.Pipeline, b.Action) > at
+	})
 }
 
 // found is what some checks find.
@@ -178,7 +180,7 @@ func (x *Cycle) byStep(all []*promise, i int) {
 			x.certified(p)
 		})
 	})
-	if p.bound { // a plan does not tell how things stood before that
+	if p.late { // a plan does not tell how things stood before that
 		found = atEnd(nil, found)
 	}
 	x.wrong = append(x.wrong, found...)
@@ -273,7 +275,7 @@ func (x *Cycle) fits(all []*promise, i int) {
 	x.tried(func() {
 		x.undo(all, func(o *promise) bool { return o.place > p.place })
 		x.txn.Unplace(p.task)
-		if why := x.gateRefuses(p); why != "" && !p.bound {
+		if why := x.gateRefuses(p); why != "" && !p.late {
 			x.violated(Fit, p.task.Key, "", "it may not have node %s: %s", p.bind.Node, why)
 		}
 	})
@@ -288,10 +290,10 @@ func startsLarger(t *model.Task) bool {
 	return false
 }
 
-// undo takes some promises back, and has those stay who go for them.
+// undo takes some promises back, and has those stay who go for them. What steps promise that place stays: they may have promised it anew.
 func (x *Cycle) undo(all []*promise, which func(*promise) bool) {
 	for _, p := range all {
-		if which(p) {
+		if p.step != nil && which(p) {
 			x.txn.Unplace(p.task)
 			for _, v := range p.victims {
 				x.giveBack(v)
