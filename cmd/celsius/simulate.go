@@ -105,8 +105,8 @@ func newSimulateCommand() *cobra.Command {
 	f.StringVar(&s.to, "to", "", "write the report to this file instead of standard output")
 	f.BoolVar(&s.watching, "watch", false, "simulate again whenever a file changes, and print what is decided otherwise")
 	f.BoolVar(&s.strict, "strict", false, "take warnings about the input, and rows of the policy that err, for mistakes")
-	f.BoolVar(&s.verify, "verify", false, "check each eviction after it was decided: that the room is there, that nobody goes in vain, and that "+
-		"the rows permit it")
+	f.BoolVar(&s.verify, "verify", false, "check each eviction after it was decided: that the room is there, that nobody goes in vain, and "+
+		"that the rows permit it")
 	f.BoolVar(&s.update, "update", false, "rewrite what scenarios expect to what they printed")
 	c.AddCommand(newTraceCommand(), newConformanceCommand())
 	return c

@@ -62,7 +62,8 @@ func (x *Cycle) promises(plan *model.Plan, victims []victim) (out []*promise) {
 	return out
 }
 
-// inOrder puts promises in the order in which they were made: one that a later step promised the same once more stands where its victims do.
+// inOrder puts promises in the order in which they were made: one that a later step promised the same once more stands where its victims
+// do.
 func inOrder(plan *model.Plan, all []*promise) {
 	keys, last := map[*promise]int{}, -1
 	for _, p := range all {
@@ -240,8 +241,8 @@ func (x *Cycle) nodeRefuses(p *promise, row int32) string {
 func said(a policy.Answer) string { return a.Rule.Table + "/" + a.Rule.Name + " says: " + a.Text }
 
 // fits checks that a task has the room that it is promised, and that its job would have what it needs to start. What later steps promise,
-// which may not heed the gate, does not count for that. A task that asks for more to start than to run has its room if it comes before those
-// who were promised room after it.
+// which may not heed the gate, does not count for that. A task that asks for more to start than to run has its room if it comes before
+// those who were promised room after it.
 func (x *Cycle) fits(all []*promise, i int) {
 	p, kind := all[i], Fit
 	if len(p.victims) == 0 {

@@ -1,5 +1,5 @@
-// Package proof checks evictions after they were decided. It knows nothing of how they are found: it puts the promises of a plan back, takes
-// those who go for gone, and asks the policy whether that is so for which it says that they go.
+// Package proof checks evictions after they were decided. It knows nothing of how they are found: it puts the promises of a plan back,
+// takes those who go for gone, and asks the policy whether that is so for which it says that they go.
 //
 //	proof.go     a cycle: what is noted before it, and the plan that is checked after it
 //	promises.go  what is checked of each promise for which somebody goes
