@@ -26,6 +26,7 @@ const (
 	ofPolicy   = "engine/disruption engine/follow engine/language engine/model engine/quota engine/report engine/topology engine/volume " +
 		"rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/answers engine/reference/devices engine/reference/eviction engine/reference/values"
+	belowProof     = "engine/reference/answers engine/reference/devices engine/reference/values"
 	simOurs        = "engine engine/model engine/policy engine/session rules/source statemachines/objects " + allCRDs
 	simOthers      = apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
@@ -68,6 +69,7 @@ var mayImport = map[string]string{
 	"engine/reference": "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
 	"engine/reference/answers": "engine/language engine/model engine/policy engine/report engine/reference/devices engine/reference/values " +
 		"rules/eval",
+	"engine/proof":              "engine/language engine/model engine/policy " + belowProof,
 	"engine/reference/devices":  "engine/model",
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
@@ -130,6 +132,7 @@ var mayImportOthers = map[string]string{
 	"engine/volcano":            "",
 	"engine/action":             "",
 	"engine/eviction":           "",
+	"engine/proof":              "",
 	"engine/reference":          "",
 	"engine/reference/answers":  "github.com/google/cel-go",
 	"engine/reference/eviction": "",

@@ -13,19 +13,30 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/proof"
 	"github.com/celsius-scheduler/celsius/engine/reference"
 )
 
 // byReference goes through a world's history as run.plans does, decided by the reference.
-func byReference(t *rapid.T, r run) []string {
+func byReference(t *rapid.T, r run, seen *seenWorlds) []string {
 	c := model.NewCluster(model.Options{})
 	var out []string
-	var by reference.Run
+	decide := new(proof.Run).Checked(new(reference.Run).Decide, func(plan *model.Plan, wrong []proof.Violation) {
+		for _, v := range wrong {
+			// Rows may say of one room what they no longer say when the next is made; a later step may place others where there was room; and
+			// a step of scope job does not look for room that is there.
+			if v.Kind == proof.AtEnd || v.Kind == proof.Lost || v.Kind == proof.Idle && ofItself(plan, v.Task) {
+				seen.overtaken.Add(1)
+				continue
+			}
+			t.Errorf("%s: %v", plan.Now, v)
+		}
+	})
 	now := time.Unix(1_700_000_100, 0).UTC()
 	for n, deltas := range r.history() {
 		c.Apply(deltas...)
 		for _, pause := range pauses() {
-			plan := by.Decide(c, r.policies[0], now.Add(time.Duration(n)*time.Minute+pause))
+			plan := decide(c, r.policies[0], now.Add(time.Duration(n)*time.Minute+pause))
 			if err := c.Check(); err != nil {
 				t.Fatalf("cycle %d, %v later: %v", n, pause, err)
 			}
@@ -35,6 +46,11 @@ func byReference(t *rapid.T, r run) []string {
 		}
 	}
 	return out
+}
+
+// ofItself says whether a task has its room of its own job.
+func ofItself(plan *model.Plan, task string) bool {
+	return slices.ContainsFunc(plan.Evicts, func(e model.Evict) bool { return e.For == task && e.ForJob == e.Job })
 }
 
 // The engine decides what the reference decides, to the byte: under every policy that ships, under those that other properties use, and
@@ -64,7 +80,8 @@ func TestReferenceTakesBack(t *testing.T) {
 	var seen seenWorlds
 	t.Cleanup(func() {
 		all, evicted, several := seen.all.Load(), seen.evicted.Load(), seen.several.Load()
-		t.Logf("%d worlds; in %d somebody is evicted, in %d several for one", all, evicted, several)
+		t.Logf("%d worlds; in %d somebody is evicted, in %d several for one; %d things are not so at the end", all, evicted,
+			several, seen.overtaken.Load())
 		if all >= 3000 && (evicted < 150 || several < 30) {
 			t.Errorf("of %d worlds somebody is evicted in %d, several for one in %d: want 150 and 30", all, evicted, several)
 		}
@@ -91,7 +108,7 @@ func TestReferenceTakesBack(t *testing.T) {
 // sameByReference goes through a world's history twice.
 func sameByReference(t *rapid.T, w *world, p *policy.Policy, seen *seenWorlds) {
 	r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
-	plans := byReference(t, r)
+	plans := byReference(t, r, seen)
 	seen.add(w, plans)
 	if diff := gocmp.Diff(plans, r.plans(t)); diff != "" {
 		w.Log(t)
@@ -100,8 +117,9 @@ func sameByReference(t *rapid.T, w *world, p *policy.Policy, seen *seenWorlds) {
 }
 
 // seenWorlds counts the worlds that were gone through: all, those with volumes, and of these those in which a bind needs something done for
-// its volumes, those in which a row about volumes refuses something, and those in which somebody is evicted.
-type seenWorlds struct{ all, volumes, bound, refused, evicted, several atomic.Int64 }
+// its volumes, those in which a row about volumes refuses something, and those in which somebody is evicted. overtaken counts the evictions
+// of which something that the plan says was so when the room was made, and is no more at the end.
+type seenWorlds struct{ all, volumes, bound, refused, evicted, several, overtaken atomic.Int64 }
 
 func (s *seenWorlds) add(w *world, plans []string) {
 	s.all.Add(1)

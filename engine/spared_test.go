@@ -28,7 +28,7 @@ spec:
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawRichWorld(t)
 		r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
-		plans := byReference(t, r)
+		plans := byReference(t, r, new(seenWorlds))
 		if diff := gocmp.Diff(plans, r.plans(t)); diff != "" {
 			w.Log(t)
 			t.Fatalf("-reference +engine:\n%s", diff)

@@ -11,7 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/proof"
 	"github.com/celsius-scheduler/celsius/engine/sim"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -45,7 +48,8 @@ run, and what differs is shown.
 Exit codes:
   0  the simulation ran, even if pods wait
   1  the input has mistakes; all of them are printed. With --strict warnings are
-     mistakes, and so are rows that erred; the report is printed all the same
+     mistakes, and so are rows that erred; with --verify evictions are that do not
+     hold; the report is printed all the same
   2  the command line is wrong
   3  skipped: what it should run on is not there
   4  a scenario printed something else than it expects`
@@ -72,6 +76,8 @@ type simulation struct {
 	watching   bool
 	strict     bool
 	update     bool
+	verify     bool
+	unproven   []string // what was found by verify
 }
 
 func newSimulateCommand() *cobra.Command {
@@ -99,6 +105,8 @@ func newSimulateCommand() *cobra.Command {
 	f.StringVar(&s.to, "to", "", "write the report to this file instead of standard output")
 	f.BoolVar(&s.watching, "watch", false, "simulate again whenever a file changes, and print what is decided otherwise")
 	f.BoolVar(&s.strict, "strict", false, "take warnings about the input, and rows of the policy that err, for mistakes")
+	f.BoolVar(&s.verify, "verify", false, "check each eviction after it was decided: that the room is there, that nobody goes in vain, and "+
+		"that the rows permit it")
 	f.BoolVar(&s.update, "update", false, "rewrite what scenarios expect to what they printed")
 	c.AddCommand(newTraceCommand(), newConformanceCommand())
 	return c
@@ -140,6 +148,8 @@ func (s *simulation) simulate(c *cobra.Command, args []string) error {
 	}
 	if s.watching {
 		switch {
+		case s.verify:
+			return usageError("--verify is not for --watch: it ends with what it found")
 		case slices.Contains(args, "-"):
 			return usageError("--watch is for files and folders, and standard input is neither")
 		case s.output != "table" && s.output != "wide" && s.to == "":
@@ -157,7 +167,27 @@ func (s *simulation) simulate(c *cobra.Command, args []string) error {
 	if erred := report.Erred(); s.strict && erred != "" {
 		return exitError{exitMistakes, fmt.Errorf("rows of the policy erred:\n%s", erred)}
 	}
-	return nil
+	return s.proven()
+}
+
+// decide is who decides; nil: as ever. With --verify each plan is checked, and what is found told of where.
+func (s *simulation) decide(where string) engine.DecideFunc {
+	if !s.verify {
+		return nil
+	}
+	return new(proof.Run).Checked(new(engine.Decider).Decide, func(plan *model.Plan, wrong []proof.Violation) {
+		for _, v := range wrong {
+			s.unproven = append(s.unproven, where+plan.Now.Format(time.RFC3339)+" "+v.String())
+		}
+	})
+}
+
+// proven is an error where something was found by --verify.
+func (s *simulation) proven() error {
+	if len(s.unproven) == 0 {
+		return nil
+	}
+	return exitError{exitMistakes, fmt.Errorf("evictions that do not hold:\n%s", strings.Join(s.unproven, "\n"))}
 }
 
 // once reads the files and runs the cycles.
@@ -166,7 +196,7 @@ func (s *simulation) once(c *cobra.Command, args []string, now time.Time) (*sim.
 	if err != nil {
 		return nil, choice{}, err
 	}
-	w := sim.NewWorld(sim.Options{Now: now, Seed: s.seed, SchedulerNames: s.schedulers})
+	w := sim.NewWorld(sim.Options{Now: now, Seed: s.seed, SchedulerNames: s.schedulers, Decide: s.decide("")})
 	policies, issues := w.Load(sources...)
 	if err := s.vet(c.ErrOrStderr(), issues); err != nil {
 		return nil, choice{}, err
@@ -321,7 +351,9 @@ func (s *simulation) scenarios(c *cobra.Command, files []string) error {
 		if err != nil {
 			return fmt.Errorf("read scenario: %w", err)
 		}
-		o := sim.ScenarioOptions{Update: s.update, World: sim.Options{Seed: s.seed, SchedulerNames: s.schedulers}}
+		o := sim.ScenarioOptions{
+			Update: s.update, World: sim.Options{Seed: s.seed, SchedulerNames: s.schedulers, Decide: s.decide(file + " ")},
+		}
 		r, err := sim.RunScenario(file, data, o)
 		switch {
 		case err != nil:
@@ -346,5 +378,5 @@ func (s *simulation) scenarios(c *cobra.Command, files []string) error {
 	case differ > 0:
 		return exitError{exitDiffers, fmt.Errorf("%d of %d scenarios differ", differ, len(files))}
 	}
-	return nil
+	return s.proven()
 }

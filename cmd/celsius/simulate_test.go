@@ -170,3 +170,62 @@ func TestSameInputSameBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestVerify shows that --verify lists evictions that do not hold, after the report: by a row of the policy
+// one goes as there are others, which go then.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	policy := `apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: p}
+spec:
+  pipeline: [preempt]
+  tiers:
+  - name: first
+    tables: [{name: priority}, {name: gang}, {name: predicates}ROWS]
+`
+	world := `apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: n1, cpu: 3}]
+priorityClasses: {high: 5}
+jobs:
+- {name: low, replicas: 3, min: 1, cpu: 1, node: n1}
+- {name: first, priority: high, cpu: 1, phase: Inqueue}
+- {name: second, priority: high, cpu: 1, phase: Inqueue}
+`
+	scenario := "# R.\npolicy p\nload w\ncycle\nshow queues\ncmp want\n-- p --\n"
+	row := ", {name: own, inline: {preemptable: [{name: not-the-last, veto: true, expression: victim.index != 2 || victim.job.runningTasks > 2}]}}"
+	wrong := strings.Replace(policy, "ROWS", row, 1)
+	dir := files(t, map[string]string{
+		"world.yaml": world, "right.yaml": strings.Replace(policy, "ROWS", "", 1), "wrong.yaml": wrong,
+		"wrong.txtar": scenario + wrong + "-- w --\n" + world + "-- want --\n",
+	})
+	const found = " atEnd: pod default/low-2 goes for default/first-0, but the rows of preemptable do not let it any more at the end of the cycle"
+	for _, test := range []struct {
+		args      []string
+		code      int
+		out, errs string
+	}{
+		{[]string{"--verify", "--policy", "right.yaml", "world.yaml"}, exitOK, "default/low-2", ""},
+		{[]string{"--verify", "--policy", "wrong.yaml", "world.yaml"}, exitMistakes, "default/low-2", "do not hold:\n2026-03-02T10:00:00Z" + found},
+		{[]string{"--policy", "wrong.yaml", "world.yaml"}, exitOK, "default/low-2", ""},
+		{[]string{"--verify", "--watch", "world.yaml"}, exitUsage, "", "--verify is not for --watch"},
+		{[]string{"--verify", "--update", "wrong.txtar"}, exitMistakes, "ok ", "wrong.txtar 2026-01-05T12:00:00Z" + found},
+	} {
+		args := []string{"simulate"}
+		if !strings.HasSuffix(test.args[len(test.args)-1], ".txtar") {
+			args = append(args, "--now", "2026-03-02T10:00:00Z")
+		}
+		for _, a := range test.args {
+			if strings.Contains(a, ".") {
+				a = filepath.Join(dir, a)
+			}
+			args = append(args, a)
+		}
+		var out, errs bytes.Buffer
+		code := run(args, strings.NewReader(""), &out, &errs)
+		if code != test.code || !strings.Contains(out.String(), test.out) || !strings.Contains(errs.String(), test.errs) {
+			t.Errorf("%v: %d, want %d\n%s\n%s", test.args, code, test.code, out.String(), errs.String())
+		}
+	}
+}

@@ -50,6 +50,7 @@ func (x *Cycle) displace(step *policy.Step) {
 	}})
 	if !f.forced {
 		x.txn.Rollback(start)
+		f.search.LookBack() // what of it was committed on the way
 		return
 	}
 	goes := map[*model.Task]bool{}

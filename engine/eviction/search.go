@@ -98,10 +98,13 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 		return Room{}, false
 	}
 	nodes := x.nodes(t)
-	if x.scope != policy.ScopeJob { // what is there is not to be had from the job itself
-		if r, found = x.roomThere(t, nodes); found {
-			return r, true
-		}
+	before := x.Txn.Mark()
+	if r, found = x.roomThere(t, nodes); found && x.scope == policy.ScopeJob {
+		x.Txn.Rollback(before)
+		return Room{}, false // it is not to be had from the job itself
+	}
+	if found {
+		return r, true
 	}
 	if x.byCost {
 		return x.cheapest(t, nodes)

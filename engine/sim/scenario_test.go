@@ -9,9 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/proof"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -41,7 +45,7 @@ func TestScenarios(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path, data := scenarioFile(t, name)
-			o := ScenarioOptions{Update: updating(), AfterCycle: checked}
+			o := ScenarioOptions{Update: updating(), AfterCycle: checked, World: Options{Decide: proven(t)}}
 			r, err := RunScenario(path, data, o)
 			if err != nil {
 				t.Fatal(err)
@@ -71,6 +75,15 @@ func scenarioFile(t *testing.T, name string) (path string, data []byte) {
 
 // checked is an AfterCycle that finds a broken promise of the cluster.
 func checked(w *World) error { return w.Cluster().Check() }
+
+// proven is a Decide that has every plan checked.
+func proven(t *testing.T) engine.DecideFunc {
+	return new(proof.Run).Checked(new(engine.Decider).Decide, func(plan *model.Plan, wrong []proof.Violation) {
+		for _, v := range wrong {
+			t.Errorf("%s: %v", plan.Now.Format(time.TimeOnly), v)
+		}
+	})
+}
 
 // scenarioForm checks what keeps many scenarios readable.
 func scenarioForm(t *testing.T, data []byte, r ScenarioResult) {

@@ -201,13 +201,15 @@ func (p *pipeline) room(rows []int32) []int32 {
 
 func (c *Class) fit(row int32) fit {
 	n := c.v.nodes
-	switch {
-	case n.FitsIdle(c.Task.InitRequest, row):
+	switch now := n.FitsIdle(c.Task.InitRequest, row); {
+	case now && !n.Moves(row):
 		return fitsNow
-	case n.FitsFuture(c.Task.InitRequest, row):
-		return fitsLater
+	case !n.FitsFuture(c.Task.InitRequest, row): // what is promised to others is theirs, though it is idle still
+		return noFit
+	case now:
+		return fitsNow
 	}
-	return noFit
+	return fitsLater
 }
 
 // askOfVolumes asks what reads a task's volumes; its answers are no part of a class.

@@ -76,11 +76,9 @@ func (x *Answers) Refuses(t *model.Task, row int32) (why refusal, refuses bool) 
 			return refusal{rule: r}, true
 		}
 	}
-	if !x.c.Nodes.FitsIdle(t.InitRequest, row) {
-		for _, dim := range x.c.Nodes.Dims() {
-			if t.InitRequest.Has(dim) && t.InitRequest[dim] > x.c.Nodes.FutureIdle(dim, row)+model.Slack {
-				return refusal{builtin: report.Insufficient(x.c.Dims.Name(dim), x.NeverFits(t, dim))}, true
-			}
+	for _, dim := range x.c.Nodes.Dims() { // what is promised to others is theirs, though it is idle still
+		if t.InitRequest.Has(dim) && t.InitRequest[dim] > x.c.Nodes.FutureIdle(dim, row)+model.Slack {
+			return refusal{builtin: report.Insufficient(x.c.Dims.Name(dim), x.NeverFits(t, dim))}, true
 		}
 	}
 	if !x.fitsNow(t, row) && len(devices.Rooms(&x.c.Nodes, t, row, true)) < int(t.GPUCount) {

@@ -61,10 +61,13 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 	if !x.All(policy.TaskFeasible, x.Frame().OfTask(t)).Yes {
 		return Room{}, false
 	}
-	if x.Step.Word(policy.KeyScope) != policy.ScopeJob { // what is there is not to be had from the job itself
-		if r, found = x.onAny(t, x.roomThere); found {
-			return r, true
-		}
+	before := x.Txn.Mark()
+	if r, found = x.onAny(t, x.roomThere); found && x.Step.Word(policy.KeyScope) == policy.ScopeJob {
+		x.Txn.Rollback(before)
+		return Room{}, false // it is not to be had from the job itself
+	}
+	if found {
+		return r, true
 	}
 	if x.Step.Word(policy.KeyNodes) == policy.ByCost {
 		return x.cheapest(t)

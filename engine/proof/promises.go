@@ -1,0 +1,436 @@
+package proof
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/reference/answers"
+	"github.com/celsius-scheduler/celsius/engine/reference/devices"
+)
+
+// victim is a task that is evicted, with what the plan says of it.
+type victim struct {
+	task  *model.Task
+	evict model.Evict
+}
+
+// promise is a node that a task is promised, with those who go for it.
+type promise struct {
+	task    *model.Task
+	bind    model.Bind
+	row     int32
+	victims []victim
+	action  string
+	step    *policy.Step // that made it; nil: no step that displaces
+	place   int          // of the step in the pipeline
+	late    bool         // a later action placed something, which may have changed what rows say
+}
+
+// promises are those of a plan, in the order in which they were made, with who goes for each.
+func (x *Cycle) promises(plan *model.Plan, victims []victim) (out []*promise) {
+	taken := map[*model.Task]bool{}
+	for _, b := range plan.Pipelines {
+		t, row := x.c.Tasks[b.Task], x.row(b.Node)
+		if t == nil || row == model.NoNode || t.Status != model.Pending || taken[t] {
+			x.violated(Fit, b.Task, "", "it is not a pod that waits and can be promised node %s", b.Node)
+			continue
+		}
+		taken[t] = true
+		out = append(out, &promise{task: t, bind: b, row: row, action: b.Action})
+	}
+	for _, v := range victims {
+		at := slices.IndexFunc(out, func(p *promise) bool { return p.task.Key == v.evict.For })
+		switch {
+		case v.evict.For == "":
+			x.violated(Certificate, "", v.task.Key, "the plan does not say for whom")
+			continue
+		case at < 0:
+			x.violated(Certificate, v.evict.For, v.task.Key, "that is not promised anything")
+			continue
+		}
+		p := out[at]
+		if p.bind.Node != v.task.NodeName || p.task.Job.Key != v.evict.ForJob {
+			x.violated(Certificate, v.evict.For, v.task.Key, "that is a pod of %s, and promised node %s", p.task.Job.Key, p.bind.Node)
+		}
+		p.victims = append(p.victims, v)
+	}
+	inOrder(plan, out)
+	return out
+}
+
+// inOrder puts promises in the order in which they were made: one that a later step promised the same once more stands where its victims
+// do.
+func inOrder(plan *model.Plan, all []*promise) {
+	keys, last := map[*promise]int{}, -1
+	for _, p := range all {
+		keys[p] = last
+		if len(p.victims) > 0 {
+			keys[p] = slices.IndexFunc(plan.Evicts, func(e model.Evict) bool { return e.Task == p.victims[0].task.Key })
+			if p.bind.Action == p.victims[0].evict.Action {
+				last = keys[p]
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *promise) int { return cmp.Compare(keys[a], keys[b]) })
+}
+
+// steps are those that can have made a promise: of its action those that displace and have all in their scope who go for it.
+func (x *Cycle) steps(p *promise) (out []placed) {
+	if len(p.victims) > 0 { // a later step may have promised it the same once more
+		p.action = p.victims[0].evict.Action
+	}
+	outside := func(s *policy.Step) bool {
+		return slices.ContainsFunc(p.victims, func(v victim) bool { return !inScope(s, p.task, v.task) })
+	}
+	n := 0
+	for _, a := range x.p.Actions {
+		for _, s := range a.Steps {
+			n++
+			if a.Name == p.action {
+				p.place = n
+			}
+			if a.Name == p.action && s.Verb.Name == policy.Displace && !outside(s) {
+				out = append(out, placed{s, n})
+			}
+		}
+	}
+	return out
+}
+
+// placed is a step with its place in the pipeline.
+type placed struct {
+	*policy.Step
+	place int
+}
+
+// inScope says whether a victim is one of those at whom a step looks for a task.
+func inScope(s *policy.Step, t, v *model.Task) bool {
+	sameJob, sameQueue := t.Job == v.Job, t.Job.Queue == v.Job.Queue
+	switch s.Word(policy.KeyScope) {
+	case policy.ScopeJob:
+		return sameJob
+	case policy.ScopeQueue:
+		return sameQueue && !sameJob
+	}
+	return !sameQueue
+}
+
+// checkPromises checks each promise, with all of them in place and all who go gone.
+func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
+	wrong := make([][]Violation, len(all))
+	for i, p := range slices.Backward(all) {
+		steps := x.steps(p)
+		p.late = x.placedAfter(plan, p.action)
+		for n, s := range steps { // of several that can have made it, the one by which the least is wrong
+			was := *p
+			p.step, p.place = s.Step, s.place
+			if found := x.found(func() { x.byStep(all, i) }); n == 0 || len(found) < len(wrong[i]) {
+				wrong[i] = found
+			} else {
+				*p = was
+			}
+		}
+		if len(steps) == 0 && len(p.victims) > 0 {
+			wrong[i] = []Violation{{Certificate, p.task.Key, "", "no step of action " + p.action + " makes room by such pods"}}
+		}
+	}
+	for i, p := range all {
+		x.wrong = append(x.wrong, wrong[i]...)
+		if p.step != nil && len(p.victims) > 0 {
+			x.World().Run(p.action)
+			x.wrong = append(x.wrong, atEnd(wrong[i], x.found(func() { x.certified(p) }))...)
+			for _, v := range p.victims {
+				x.needed(all, p, v)
+			}
+			x.idle(all[i:])
+		}
+	}
+}
+
+// placedAfter says whether an action that comes after another bound something, or promised it.
+func (x *Cycle) placedAfter(plan *model.Plan, action string) bool {
+	at := slices.Index(x.p.Pipeline, action)
+	return slices.ContainsFunc(slices.Concat(plan.Binds, plan.Holds, plan.Pipelines), func(b model.Bind) bool {
+		return slices.Index(x.p.Pipeline, b.Action) > at
+	})
+}
+
+// found is what some checks find.
+func (x *Cycle) found(check func()) []Violation {
+	before := x.wrong
+	x.wrong = nil
+	check()
+	out := x.wrong
+	x.wrong = before
+	return out
+}
+
+// byStep checks what depends on the step that made a promise: that the task has its room, and that those may go who go for it, as it was
+// when the promise was made.
+func (x *Cycle) byStep(all []*promise, i int) {
+	p := all[i]
+	x.World().Run(p.action)
+	x.fits(all, i)
+	found := x.found(func() {
+		x.tried(func() {
+			x.undo(all[i+1:], func(*promise) bool { return true })
+			x.certified(p)
+		})
+	})
+	if p.late { // a plan does not tell how things stood before that
+		found = atEnd(nil, found)
+	}
+	x.wrong = append(x.wrong, found...)
+}
+
+// atEnd are those of some violations that were not known already, which are so only at the end.
+func atEnd(known, all []Violation) (out []Violation) {
+	for _, v := range all {
+		late := v
+		late.Kind, late.Text = AtEnd, v.Text+" any more at the end of the cycle ("+string(v.Kind)+")"
+		if !slices.Contains(known, v) && !slices.Contains(known, late) {
+			out = append(out, late)
+		}
+	}
+	return out
+}
+
+// tried runs something that is undone.
+func (x *Cycle) tried(do func()) {
+	before := x.txn.Mark()
+	do()
+	x.txn.Rollback(before)
+}
+
+// refuses says why a task may not have a node, were all gone who go; "": it may.
+func (x *Cycle) refuses(p *promise, row int32) string {
+	if why := x.gateRefuses(p); why != "" {
+		return why
+	}
+	return x.nodeRefuses(p, row)
+}
+
+// gateRefuses asks the gate allocatable, if the step heeds it.
+func (x *Cycle) gateRefuses(p *promise) string {
+	if p.step == nil || !p.step.Gate(policy.Allocatable) {
+		return ""
+	}
+	if a := x.All(policy.Allocatable, x.Frame().OfTask(p.task)); !a.Yes {
+		return said(a)
+	}
+	return ""
+}
+
+func (x *Cycle) nodeRefuses(p *promise, row int32) string {
+	if !x.c.Nodes.Rows[row].Ready {
+		return "the node is not ready"
+	}
+	if why, refuses := x.RefusesLater(p.task, row); refuses {
+		return why.Text
+	}
+	if _, err := x.World().Bindings(p.task, row); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func said(a policy.Answer) string { return a.Rule.Table + "/" + a.Rule.Name + " says: " + a.Text }
+
+// fits checks that a task has the room that it is promised, and that its job would have what it needs to start. What later steps promise,
+// which may not heed the gate, does not count for that. A task that asks for more to start than to run has its room if it comes before
+// those who were promised room after it.
+func (x *Cycle) fits(all []*promise, i int) {
+	p, kind := all[i], Fit
+	if len(p.victims) == 0 {
+		kind = Lost
+	}
+	if vote := x.Vote(policy.JobPipelined, x.Frame().OfJob(p.task.Job)); p.step.Word(policy.KeyCommit) == "job" && !vote.Yes {
+		x.violated(Fit, p.task.Key, "", "its job would not start: %s", said(vote))
+	}
+	x.tried(func() {
+		if startsLarger(p.task) {
+			x.undo(all[i+1:], func(*promise) bool { return true })
+		}
+		x.txn.Unplace(p.task)
+		if a := x.All(policy.TaskFeasible, x.Frame().OfTask(p.task)); !a.Yes {
+			x.violated(Fit, p.task.Key, "", "it can be placed nowhere: %s", said(a))
+		}
+		if why := x.nodeRefuses(p, p.row); why != "" {
+			x.violated(kind, p.task.Key, "", "it does not fit node %s: %s", p.bind.Node, why)
+			return
+		}
+		free := 0
+		for _, r := range devices.Rooms(&x.c.Nodes, p.task, p.row, true) {
+			if slices.Contains(p.bind.GPUs, x.c.Nodes.GPUs[p.row][r.Place].Index) {
+				free++
+			}
+		}
+		if free != len(p.bind.GPUs) {
+			x.violated(Fit, p.task.Key, "", "not all of devices %v of node %s are free for it", p.bind.GPUs, p.bind.Node)
+		}
+	})
+	x.tried(func() {
+		x.undo(all, func(o *promise) bool { return o.place > p.place })
+		x.txn.Unplace(p.task)
+		if why := x.gateRefuses(p); why != "" && !p.late {
+			x.violated(Fit, p.task.Key, "", "it may not have node %s: %s", p.bind.Node, why)
+		}
+	})
+}
+
+func startsLarger(t *model.Task) bool {
+	for dim := range t.InitRequest {
+		if t.InitRequest.Has(dim) && t.InitRequest[dim] > t.Request.Get(dim) {
+			return true
+		}
+	}
+	return false
+}
+
+// undo takes some promises back, and has those stay who go for them. What steps promise that place stays: they may have promised it anew.
+func (x *Cycle) undo(all []*promise, which func(*promise) bool) {
+	for _, p := range all {
+		if p.step != nil && which(p) {
+			x.txn.Unplace(p.task)
+			for _, v := range p.victims {
+				x.giveBack(v)
+			}
+		}
+	}
+}
+
+// legal asks once more whether those may go who go for a task, as if they were all that were asked about.
+func (x *Cycle) legal(p *promise) {
+	scope := p.step.Word(policy.KeyScope)
+	x.tried(func() {
+		x.txn.Unplace(p.task)
+		var tasks []*model.Task
+		for _, v := range p.victims {
+			x.giveBack(v)
+			tasks = append(tasks, v.task)
+		}
+		for _, v := range p.victims {
+			switch {
+			case x.Condition(p.step.Condition(policy.KeyCandidates), x.Frame().OfVictim(p.task, v.task, scope), "") && !v.task.Spared.After(x.now):
+			case p.task.BestEffort && !v.task.BestEffort:
+				x.violated(BestEffort, p.task.Key, v.task.Key, "that asks for nothing, and the step is not about such victims")
+			default:
+				x.violated(Candidate, p.task.Key, v.task.Key, "the step is not about it")
+			}
+		}
+		lets := x.Victims(answers.Question{Site: p.step.Word(policy.KeyVictims), Scope: scope, For: p.task, Txn: x.txn}, tasks)
+		for _, v := range p.victims {
+			at := slices.IndexFunc(lets, func(l answers.Victim) bool { return l.Task == v.task })
+			if at < 0 {
+				x.violated(Legal, p.task.Key, v.task.Key, "the rows of %s do not let it", p.step.Word(policy.KeyVictims))
+				continue
+			}
+			for _, row := range v.evict.Rows {
+				if !slices.ContainsFunc(lets[at].Lets, func(r *policy.Rule) bool { return r.Table+"/"+r.Name == row }) {
+					x.violated(Legal, p.task.Key, v.task.Key, "%s does not let it", row)
+				}
+			}
+		}
+	})
+}
+
+func (x *Cycle) giveBack(v victim) { x.txn.Return(v.task, x.was[v.task]) }
+
+// certified checks what the plan says of those who go for a task: by which rows, and what would refuse the node, were one spared.
+func (x *Cycle) certified(p *promise) {
+	if len(p.victims) > 0 {
+		x.legal(p)
+	}
+	for _, v := range p.victims {
+		e := v.evict
+		if len(e.Rows) == 0 || e.Reason.Table+"/"+e.Reason.Rule != e.Rows[0] {
+			x.violated(Certificate, p.task.Key, v.task.Key, "the plan does not say by which rows, the first first")
+		}
+		x.tried(func() {
+			x.txn.Unplace(p.task)
+			x.giveBack(v)
+			if e.Needed.Text == "" || !x.rowRefuses(p, e.Needed) {
+				x.violated(Certificate, p.task.Key, v.task.Key, "were it spared, %q of %s would not refuse node %s",
+					strings.Trim(e.Needed.Table+"/"+e.Needed.Rule, "/"), e.Needed.Site, p.bind.Node)
+			}
+		})
+	}
+}
+
+// rowRefuses says whether the row that a reason names refuses a task its node.
+func (x *Cycle) rowRefuses(p *promise, why model.Reason) bool {
+	if why.Table == "builtin" {
+		switch short := func(dim int) bool {
+			return p.task.InitRequest.Has(dim) && p.task.InitRequest[dim] > x.c.Nodes.FutureIdle(dim, p.row)+model.Slack
+		}; why.Rule {
+		case "fit":
+			return slices.ContainsFunc(x.c.Nodes.Dims(), short)
+		case "devices":
+			return len(devices.Rooms(&x.c.Nodes, p.task, p.row, true)) < int(p.task.GPUCount)
+		}
+		return false
+	}
+	rules, f := x.p.Predicates(), x.Frame().OfTask(p.task)
+	switch why.Site {
+	case policy.Allocatable:
+		rules = x.p.Rules(policy.Allocatable)
+	case policy.Predicates:
+		f = f.OnNode(p.row)
+	default:
+		return false
+	}
+	return slices.ContainsFunc(rules, func(r *policy.Rule) bool {
+		return r.Table == why.Table && r.Name == why.Rule && x.Opinion(r, f) == language.No
+	})
+}
+
+// needed checks that sparing a victim would break a promise on its node, whichever devices each then had, or a gate of any promise.
+func (x *Cycle) needed(all []*promise, of *promise, v victim) {
+	x.tried(func() {
+		var there []*promise
+		for _, p := range all {
+			if p.row == of.row {
+				there = append(there, p)
+				x.txn.Unplace(p.task)
+			}
+		}
+		x.giveBack(v)
+		for _, p := range there {
+			if x.refuses(p, p.row) != "" {
+				return
+			}
+			volumes, _ := x.World().Bindings(p.task, p.row)
+			x.txn.Pipeline(p.task, p.row, x.Devices(p.task, answers.Choice{Row: p.row, Later: true}))
+			x.txn.Reserve(p.task, volumes)
+		}
+		for _, p := range all {
+			refuses := false
+			x.tried(func() { // as if the others were there alone
+				x.txn.Unplace(p.task)
+				refuses = x.gateRefuses(p) != ""
+			})
+			if refuses {
+				return
+			}
+		}
+		x.violated(Needed, of.task.Key, v.task.Key, "all that is promised would be there without that")
+	})
+}
+
+// idle checks that the task of the first of some promises had no room anywhere before anybody went for it and for those that came later.
+func (x *Cycle) idle(later []*promise) {
+	p := later[0]
+	x.tried(func() {
+		x.undo(later, func(*promise) bool { return true })
+		for _, row := range x.c.Nodes.ByOrder() {
+			if x.refuses(p, row) == "" {
+				x.violated(Idle, p.task.Key, "", "it fits node %s, where nobody has to go for it", x.c.Nodes.Rows[row].Name)
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,222 @@
+// Package proof checks evictions after they were decided. It knows nothing of how they are found: it puts the promises of a plan back,
+// takes those who go for gone, and asks the policy whether that is so for which it says that they go.
+//
+//	proof.go     a cycle: what is noted before it, and the plan that is checked after it
+//	promises.go  what is checked of each promise for which somebody goes
+package proof
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/reference/answers"
+	"github.com/celsius-scheduler/celsius/engine/reference/values"
+)
+
+// Kind is what is wrong with an eviction.
+type Kind string
+
+// The kinds of violations.
+const (
+	// Fit: a task does not fit the node that it is promised, though all who go were gone, or its job would not start with it.
+	Fit Kind = "fit"
+	// Lost: a task that is promised room for which nobody goes, by a step that evicts, has it no more.
+	Lost Kind = "lost"
+	// Needed: all promises would hold were the victim spared.
+	Needed Kind = "needed"
+	// Legal: the rows that are named do not let the victim go.
+	Legal Kind = "legal"
+	// Certificate: the plan does not say for whom, by which rows and why a victim goes, or what it says is not so.
+	Certificate Kind = "certificate"
+	// AtEnd: what the plan says of a victim was so when room was made, and is no more, as others go, or have places, by now.
+	AtEnd Kind = "atEnd"
+	// Candidate: the step is not about such victims, or the victim is spared for now.
+	Candidate Kind = "candidate"
+	// BestEffort: a task that asks for nothing displaces one that asks for something, which the step does not allow.
+	BestEffort Kind = "bestEffort"
+	// Foreign: the victim is not this scheduler's, or holds no place.
+	Foreign Kind = "foreign"
+	// Twice: the victim goes already.
+	Twice Kind = "twice"
+	// Untold: a task goes of which the plan does not tell.
+	Untold Kind = "untold"
+	// Gang: a gang is taken below its minimum and not as a whole, under a policy that keeps gangs whole.
+	Gang Kind = "gang"
+	// Idle: the task fits a node where nobody would have to go.
+	Idle Kind = "idle"
+)
+
+// Violation is something that does not hold of an eviction, or of the promise for which somebody goes.
+type Violation struct {
+	Kind   Kind
+	Task   string // for which room is made; "" where none is known
+	Victim string // "" where it is about the promise as a whole
+	Text   string
+}
+
+func (v Violation) String() string {
+	text := string(v.Kind) + ": "
+	if v.Victim != "" {
+		text += "pod " + v.Victim + " goes"
+		if v.Task != "" {
+			text += " for " + v.Task
+		}
+	} else {
+		text += "room is made for " + v.Task
+	}
+	return text + ", but " + v.Text
+}
+
+// Run checks cycle by cycle. The zero value begins.
+type Run struct{ settled values.Settled }
+
+// Decide decides, as an engine does.
+type Decide = func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan
+
+// Checked is a Decide that has each plan checked, and tells of what is wrong. The cluster is as it was without that.
+func (r *Run) Checked(decide Decide, tell func(*model.Plan, []Violation)) Decide {
+	return func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan {
+		x := r.Begin(c, p, now)
+		plan := decide(c, p, now)
+		if wrong := x.Check(plan); len(wrong) > 0 {
+			tell(plan, wrong)
+		}
+		return plan
+	}
+}
+
+// Cycle is one cycle whose plan is to be checked.
+type Cycle struct {
+	*answers.Answers
+	c     *model.Cluster
+	p     *policy.Policy
+	now   time.Time
+	goes  map[*model.Task]bool         // already, before the cycle
+	was   map[*model.Task]model.Status // before it was evicted
+	txn   *model.Txn
+	wrong []Violation
+}
+
+// Begin notes, before a cycle, what can not be seen any more after it: who goes already, and what settles as the cycle begins.
+func (r *Run) Begin(c *model.Cluster, p *policy.Policy, now time.Time) *Cycle {
+	if r.settled == nil {
+		r.settled = values.Settled{}
+	}
+	x := &Cycle{c: c, p: p, now: now, goes: map[*model.Task]bool{}, was: map[*model.Task]model.Status{}}
+	for _, t := range c.TasksByKey() {
+		x.was[t] = t.Status
+		x.goes[t] = t.Status == model.Releasing
+	}
+	x.Answers = answers.New(c, p, now, r.settled)
+	x.Settle()
+	return x
+}
+
+// Check checks the plan of the cycle, with the cluster as the cycle left it: who is evicted is Releasing there, what is only promised is
+// Pending again. Afterwards the cluster is as it was.
+func (x *Cycle) Check(plan *model.Plan) []Violation {
+	x.wrong, x.txn = nil, x.c.Begin()
+	victims := x.victims(plan)
+	if len(plan.Evicts) == 0 {
+		return x.wrong
+	}
+	for _, b := range plan.Binds {
+		if t := x.c.Tasks[b.Task]; t != nil && x.was[t] == model.Pending {
+			x.was[t] = model.Binding
+		}
+	}
+	for _, t := range x.c.TasksByKey() {
+		if t.Status == model.Releasing && t.Node != model.NoNode {
+			x.txn.Leave(t)
+		}
+	}
+	x.gangs(victims)
+	x.putBack(plan.Holds, x.txn.Allocate)
+	promises := x.promises(plan, victims)
+	x.putBack(plan.Pipelines, x.txn.Pipeline)
+	x.checkPromises(plan, promises)
+	x.txn.Rollback(0)
+	return x.wrong
+}
+
+func (x *Cycle) violated(kind Kind, task, victim, text string, args ...any) {
+	x.wrong = append(x.wrong, Violation{kind, task, victim, fmt.Sprintf(text, args...)})
+}
+
+// victims are the evictions of a plan that can be looked into, with what can be said of each alone.
+func (x *Cycle) victims(plan *model.Plan) (out []victim) {
+	told := map[*model.Task]bool{}
+	for _, e := range plan.Evicts {
+		t := x.c.Tasks[e.Task]
+		switch {
+		case t == nil:
+			x.violated(Foreign, e.For, e.Task, "there is no such pod")
+			continue
+		case told[t] || x.goes[t]:
+			x.violated(Twice, e.For, e.Task, "it goes already")
+			continue
+		case t.Foreign || t.Job.Queue == nil:
+			x.violated(Foreign, e.For, e.Task, "it is not this scheduler's, or has no queue")
+			told[t] = true
+			continue
+		case t.Status != model.Releasing || t.Node == model.NoNode:
+			x.violated(Untold, e.For, e.Task, "the cluster has it %s", t.Status)
+			continue
+		case t.NodeName != e.Node:
+			x.violated(Certificate, e.For, e.Task, "it is on node %s, not on %s", t.NodeName, e.Node)
+		}
+		told[t] = true
+		out = append(out, victim{t, e})
+	}
+	for _, t := range x.c.TasksByKey() {
+		if t.Status == model.Releasing && !x.goes[t] && !told[t] {
+			x.violated(Untold, "", t.Key, "the plan does not tell of it")
+		}
+	}
+	return out
+}
+
+// gangs finds those that are taken below their minimum, and not as a whole.
+func (x *Cycle) gangs(victims []victim) {
+	taken := map[*model.Job]int64{}
+	for _, v := range victims {
+		if x.was[v.task].HoldsResources() {
+			taken[v.task.Job]++
+		}
+	}
+	for _, v := range victims {
+		j := v.task.Job
+		if left := j.Ready(); x.keepsGangs() && left < j.MinMember && left+taken[j] >= j.MinMember && j.Holding() > 0 {
+			x.violated(Gang, v.evict.For, v.task.Key, "of the %d pods of %s that must be there together %d are left", j.MinMember, j.Key, left)
+		}
+	}
+}
+
+// keepsGangs says whether the policy has the rows by which the table gang keeps gangs whole, whatever others say.
+func (x *Cycle) keepsGangs() bool {
+	return slices.ContainsFunc([]string{policy.Preemptable, policy.Reclaimable}, func(site string) bool {
+		return slices.ContainsFunc(x.p.Rules(site), func(r *policy.Rule) bool { return r.Veto && r.Name == "keep-gang-whole" })
+	})
+}
+
+// putBack does again what ended with the cycle, as far as it can be done.
+func (x *Cycle) putBack(list []model.Bind, do func(*model.Task, int32, []int)) {
+	for _, b := range list {
+		t, row := x.c.Tasks[b.Task], x.row(b.Node)
+		if t == nil || t.Status != model.Pending || row == model.NoNode {
+			continue // told where it matters
+		}
+		do(t, row, b.GPUs)
+		x.txn.Reserve(t, b.Volumes)
+	}
+}
+
+func (x *Cycle) row(node string) int32 {
+	if row, ok := x.c.Nodes.Index[node]; ok {
+		return row
+	}
+	return model.NoNode
+}

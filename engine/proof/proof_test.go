@@ -1,0 +1,227 @@
+package proof_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/proof"
+	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/sim"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// preempting is a policy by which pods of lower priority make room, and gangs are kept whole.
+const preempting = `apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: p}
+spec:
+  pipeline: [preempt]
+  tiers:
+  - name: first
+    tables: [{name: priority}, {name: gang}, {name: predicates}]
+`
+
+// full is a world in which two pods of low have to go for new, as it has no place on n2, where a gang is.
+const full = `apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: n1, cpu: 5}, {name: n2, cpu: 3}, {name: n3, cpu: 1}]
+priorityClasses: {high: 5}
+jobs:
+- {name: low, replicas: 4, min: 1, cpu: 1, node: n1}
+- {name: peer, priority: high, cpu: 1, node: n1}
+- {name: gang, replicas: 3, cpu: 1, node: n2}
+- {name: aside, cpu: 1, node: n3}
+- {name: new, priority: high, cpu: 2, phase: Inqueue}
+- {name: idler, priority: high, phase: Inqueue}
+pods: [{name: other, scheduler: default-scheduler, node: n3}]
+`
+
+// newWorld is a world of these texts, at the beginning of its first cycle.
+func newWorld(t *testing.T, policyText, worldText string) (*model.Cluster, *policy.Policy) {
+	t.Helper()
+	w := sim.NewWorld(sim.Options{})
+	_, issues := w.Load(manifest.Source{Name: "world.yaml", Data: []byte(worldText)})
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	docs, issues := source.Parse("policy.yaml", []byte(policyText))
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	p, issues := policy.Load(docs[0])
+	if issues.Err() != nil {
+		t.Fatal(issues)
+	}
+	return w.Cluster(), p
+}
+
+// hand makes a plan by hand.
+type hand struct {
+	c    *model.Cluster
+	txn  *model.Txn
+	plan *model.Plan
+}
+
+// evict has pods go for another, with what the engine would say of it.
+func (h hand) evict(preemptor string, victims ...string) {
+	for _, name := range victims {
+		t := h.c.Tasks["default/"+name]
+		h.txn.Evict(t)
+		h.plan.Evicts = append(h.plan.Evicts, report.Evict(t, h.c.Tasks["default/"+preemptor], "preempt", "",
+			model.Reason{Site: policy.Preemptable, Table: "priority", Rule: "strictly-lower"},
+			[]string{"priority/strictly-lower", "gang/keep-gang-whole"}, report.Refused(report.Insufficient("cpu", ""))))
+	}
+	h.txn.Commit()
+}
+
+// promise promises a pod a node.
+func (h hand) promise(pod, node string) {
+	t := h.c.Tasks["default/"+pod]
+	h.plan.Pipelines = append(h.plan.Pipelines, model.Bind{Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: node,
+		Action: "preempt"})
+}
+
+func now() time.Time { return time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC) }
+
+// TestWrongPlans shows that each kind of wrong plan is found out, and a right one is not.
+func TestWrongPlans(t *testing.T) {
+	t.Parallel()
+	right := func(h hand) { h.evict("new-0", "low-3", "low-2"); h.promise("new-0", "n1") }
+	tests := []struct {
+		name string
+		make func(h hand)
+		want string // the kinds of violations, each with the victim
+	}{
+		{"right", right, ""},
+		{"a needless victim", func(h hand) { h.evict("new-0", "low-1"); right(h) },
+			"certificate low-1, certificate low-2, certificate low-3, needed low-1, needed low-2, needed low-3"},
+		{"too few go", func(h hand) { h.evict("new-0", "low-3"); h.promise("new-0", "n1") }, "fit"},
+		{"promised where it does not fit", func(h hand) { right(h); h.plan.Pipelines[0].Node = "n3" },
+			"certificate low-2, certificate low-3, fit"},
+		{"promised nothing", func(h hand) { h.evict("new-0", "low-3", "low-2") }, "certificate low-2, certificate low-3"},
+		{"promised a node that is not there", func(h hand) { right(h); h.plan.Pipelines[0].Node = "n9" },
+			"certificate low-2, certificate low-3, fit"},
+		{"a row says no of one", func(h hand) { h.evict("new-0", "low-3", "peer-0"); h.promise("new-0", "n1") }, "legal peer-0"},
+		{"rows left out", func(h hand) { right(h); h.plan.Evicts[1].Rows = nil }, "certificate low-2"},
+		{"a row that there is not", func(h hand) { right(h); h.plan.Evicts[1].Rows[1] = "gang/no-such" }, "legal low-2"},
+		{"another row first", func(h hand) { right(h); slices.Reverse(h.plan.Evicts[1].Rows) }, "certificate low-2"},
+		{"a row that would not refuse", func(h hand) {
+			right(h)
+			h.plan.Evicts[0].Needed = model.Reason{Site: policy.Predicates, Table: "predicates", Rule: "node-affinity", Text: "?"}
+		}, "certificate low-3"},
+		{"not said what would refuse", func(h hand) { right(h); h.plan.Evicts[0].Needed = model.Reason{} }, "certificate low-3"},
+		{"not said for whom", func(h hand) { right(h); h.plan.Evicts[0].For = "" }, "certificate low-3"},
+		{"for a pod of another job", func(h hand) { right(h); h.plan.Evicts[0].ForJob = "default/low" }, "certificate low-3"},
+		{"another action", func(h hand) {
+			right(h)
+			h.plan.Evicts[0].Action, h.plan.Evicts[1].Action = "reclaim", "reclaim"
+		}, "certificate"},
+		{"another node", func(h hand) { right(h); h.plan.Evicts[0].Node = "n2" }, "certificate low-3"},
+		{"one twice", func(h hand) { right(h); h.plan.Evicts = append(h.plan.Evicts, h.plan.Evicts[0]) }, "twice low-3"},
+		{"another scheduler's", func(h hand) {
+			right(h)
+			h.plan.Evicts = append(h.plan.Evicts, h.plan.Evicts[0])
+			h.plan.Evicts[2].Task = "default/other"
+		}, "foreign other"},
+		{"no such pod", func(h hand) { right(h); h.plan.Evicts[0].Task = "default/nobody" }, "foreign nobody, untold low-3"},
+		{"one of whom nothing is told", func(h hand) { right(h); h.txn.Evict(h.c.Tasks["default/aside-0"]) }, "untold aside-0"},
+		{"part of a gang", func(h hand) { h.evict("new-0", "gang-0", "gang-1"); h.promise("new-0", "n2") },
+			"gang gang-0, gang gang-1, legal gang-0, legal gang-1"},
+		{"a gang as a whole", func(h hand) { h.evict("new-0", "gang-0", "gang-1", "gang-2"); h.promise("new-0", "n2") },
+			"certificate gang-0, certificate gang-1, certificate gang-2, legal gang-0, legal gang-1, legal gang-2, needed gang-0, " +
+				"needed gang-1, needed gang-2"},
+		{"for one that asks for nothing", func(h hand) { h.evict("idler-0", "low-3"); h.promise("idler-0", "n1") },
+			"bestEffort low-3, certificate low-3, idle, needed low-3"},
+		{"one that is spared", func(h hand) { right(h); h.c.Tasks["default/low-3"].Spare(now().Add(time.Minute)) }, "candidate low-3"},
+		{"where another node has room", func(h hand) {
+			right(h)
+			n := h.c.Nodes.Rows[h.c.Nodes.Index["n1"]].Object.DeepCopy()
+			n.Name, n.UID = "n4", "n4"
+			n.Labels = nil
+			h.c.Apply(model.Delta{Object: n})
+		}, "idle"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c, p := newWorld(t, preempting, full)
+			cycle := new(proof.Run).Begin(c, p, now())
+			h := hand{c, c.Begin(), &model.Plan{Now: now()}}
+			test.make(h)
+			got := map[string]bool{}
+			wrong := cycle.Check(h.plan)
+			for _, v := range wrong {
+				got[strings.TrimSpace(string(v.Kind)+" "+strings.TrimPrefix(v.Victim, "default/"))] = true
+			}
+			if kinds := strings.Join(slices.Sorted(maps.Keys(got)), ", "); kinds != test.want {
+				t.Errorf("found %q, want %q:\n%v", kinds, test.want, wrong)
+			}
+			if err := c.Check(); err != nil {
+				t.Error(err)
+			}
+			for _, v := range h.plan.Evicts {
+				if task := c.Tasks[v.Task]; task != nil && !task.Foreign && task.Status != model.Releasing {
+					t.Errorf("%s is %s after the check", task.Key, task.Status)
+				}
+			}
+			if task := c.Tasks["default/new-0"]; task.Status != model.Pending {
+				t.Errorf("%s is %s after the check", task.Key, task.Status)
+			}
+		})
+	}
+}
+
+// TestTheEnginesPlan shows that the plan above that is right is the engine's, and that one who goes already does not go again.
+func TestTheEnginesPlan(t *testing.T) {
+	t.Parallel()
+	c, p := newWorld(t, preempting, full)
+	var run proof.Run
+	decide := run.Checked(new(engine.Decider).Decide, func(_ *model.Plan, wrong []proof.Violation) { t.Error(wrong) })
+	plan := decide(c, p, now())
+	var who []string
+	for _, e := range plan.Evicts {
+		who = append(who, fmt.Sprintf("%s %s %v", e.Task, e.For, e.Rows))
+	}
+	if got, want := strings.Join(who, ", "), "default/low-3 default/new-0 [priority/strictly-lower gang/keep-gang-whole], "+
+		"default/low-2 default/new-0 [priority/strictly-lower gang/keep-gang-whole]"; got != want {
+		t.Errorf("the engine evicts %s, want %s", got, want)
+	}
+	wrong := run.Begin(c, p, now()).Check(plan)
+	if len(wrong) < 2 || wrong[0].Kind != proof.Twice || wrong[1].Kind != proof.Twice {
+		t.Errorf("the same again: %v", wrong)
+	}
+}
+
+// TestAtEnd shows that rows are asked once more when all is decided: one went by a row that says no now that another goes as well.
+func TestAtEnd(t *testing.T) {
+	t.Parallel()
+	c, p := newWorld(t, strings.Replace(preempting, "{name: gang}", "{name: gang}, {name: own, inline: {preemptable: "+
+		"[{name: not-the-last, veto: true, expression: victim.index != 2 || victim.job.runningTasks > 2}]}}", 1),
+		`apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: n1, cpu: 3}]
+priorityClasses: {high: 5}
+jobs:
+- {name: low, replicas: 3, min: 1, cpu: 1, node: n1}
+- {name: first, priority: high, cpu: 1, phase: Inqueue}
+- {name: second, priority: high, cpu: 1, phase: Inqueue}
+`)
+	cycle := new(proof.Run).Begin(c, p, now())
+	h := hand{c, c.Begin(), &model.Plan{Now: now()}}
+	h.evict("first-0", "low-2")
+	h.promise("first-0", "n1")
+	h.evict("second-0", "low-1")
+	h.promise("second-0", "n1")
+	if got, want := fmt.Sprint(cycle.Check(h.plan)), "[atEnd: pod default/low-2 goes for default/first-0, but the rows of preemptable do not let it "+
+		"any more at the end of the cycle (legal)]"; got != want {
+		t.Errorf("found %s, want %s", got, want)
+	}
+}
