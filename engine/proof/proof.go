@@ -133,8 +133,9 @@ func (x *Cycle) Check(plan *model.Plan) []Violation {
 			x.txn.Leave(t)
 		}
 	}
-	x.gangs(victims)
 	x.putBack(plan.Holds, x.txn.Allocate)
+	victims = x.named(plan, victims)
+	x.gangs(victims)
 	promises := x.promises(plan, victims)
 	x.putBack(plan.Pipelines, x.txn.Pipeline)
 	x.checkPromises(plan, promises)
