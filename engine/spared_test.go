@@ -26,7 +26,7 @@ spec:
 `)).policies[0]
 	var again atomic.Int64 // worlds in which somebody is evicted who was refused before
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawRichWorld(t)
+		w := drawFullWorld(t)
 		r := run{world: w, policies: []*policy.Policy{p}, noErrors: true}
 		plans := byReference(t, r, new(seenWorlds))
 		if diff := gocmp.Diff(plans, r.plans(t)); diff != "" {
