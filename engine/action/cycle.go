@@ -17,17 +17,28 @@ type Cycle struct {
 	txn  *model.Txn
 	plan *model.Plan
 
-	waits     *report.Waits
-	result    turnResult // of the present turn
-	memory    *Memory
-	others    []model.RowScore // of a runner-up; reused
-	done      []placed         // in this turn; reused
-	text      []byte           // reused
-	verbs     []verb
+	waits   *report.Waits
+	result  turnResult // of the present turn
+	memory  *Memory
+	others  []model.RowScore // of a runner-up; reused
+	done    []placed         // in this turn; reused
+	text    []byte           // reused
+	verbs   []verb
+	without []*model.Task // a place in this turn
+	promises
+	kept *kept.Places // by the present step; nil: nothing
+}
+
+// promises are what is not kept for good in this cycle.
+type promises struct {
 	held      []placed
 	pipelined []placed
-	without   []*model.Task // a place in this turn
-	kept      *kept.Places  // by the present step; nil: nothing
+	forced    map[*model.Task]bool // others go for it; nil: for nobody
+}
+
+// hasForced says whether others go for a task of a job, which no kind of jobs tells.
+func (x *promises) hasForced(j *model.Job) bool {
+	return x.forced != nil && slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return x.forced[t] })
 }
 
 // placed is a placement that is not kept (yet).

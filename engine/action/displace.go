@@ -14,7 +14,7 @@ type force struct {
 	*Cycle
 	step   *policy.Step
 	search *eviction.Search
-	forced bool // some turn was kept
+	some   bool // of the turns were kept
 	// victims of the turns that were kept, some of whom may be spared in the end
 	victims []*model.Task
 }
@@ -48,7 +48,7 @@ func (x *Cycle) displace(step *policy.Step) {
 		}
 		return again
 	}})
-	if !f.forced {
+	if !f.some {
 		x.txn.Rollback(start)
 		f.search.LookBack() // what of it was committed on the way
 		return
@@ -56,6 +56,12 @@ func (x *Cycle) displace(step *policy.Step) {
 	goes := map[*model.Task]bool{}
 	for _, r := range f.search.Kept() {
 		x.pipelined = append(x.pipelined, placed{r.Task, r.Bind})
+		if len(r.Victims) > 0 {
+			if x.forced == nil {
+				x.forced = map[*model.Task]bool{}
+			}
+			x.forced[r.Task] = true
+		}
 		x.plan.Evicts = append(x.plan.Evicts, f.search.Evicts(r)...)
 		for _, v := range r.Victims {
 			goes[v.Task] = true
@@ -124,7 +130,7 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again bool) {
 
 // keepRoom keeps promises.
 func (x *force) keepRoom(done ...eviction.Room) {
-	x.forced = true
+	x.some = true
 	x.search.Keep(done...)
 	for _, r := range done {
 		x.note(r.Task.Job, r.Task, nil)

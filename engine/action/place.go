@@ -92,8 +92,9 @@ func (q *taskQueue) pop(s *session.Session) *model.Task {
 // tasksOf fills a queue with what of a job a step takes.
 func (x *Cycle) tasksOf(step *policy.Step, j *model.Job, q *taskQueue) {
 	q.moves, q.all = x.s.TasksMove(), q.all[:0]
+	x.result.unsettled = x.result.unsettled || x.hasForced(j)
 	for _, t := range j.Tasks {
-		if x.taskPasses(step, t) {
+		if x.taskPasses(step, t) && !x.forced[t] { // a promise for which others go is kept
 			q.all = append(q.all, t)
 		}
 	}

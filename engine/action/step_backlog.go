@@ -221,7 +221,7 @@ func (l *stepBacklog) next(q *model.Queue) *model.Job {
 // parkKnown parks a job of which it is known what would come of it at this state; nil: it is not.
 func (l *stepBacklog) parkKnown(c *queueCursor, now session.Token) *parked {
 	j := c.rank.Of
-	if l.kinds == nil || l.refused != now || !l.b.x.awaited(l.step, j).IsZero() {
+	if l.kinds == nil || l.refused != now || !l.b.x.awaited(l.step, j).IsZero() || l.b.x.hasForced(j) {
 		return nil
 	}
 	k := l.kindOf(j)

@@ -22,7 +22,8 @@ type cycle struct {
 	places   map[*model.Job]int // in the order of the queue
 	held     []placed
 	promised []placed
-	kept     *kept.Places // by the present step; nil: nothing
+	forced   map[*model.Task]bool // others go for it
+	kept     *kept.Places         // by the present step; nil: nothing
 }
 
 // Run decides cycle by cycle. It carries nothing from one to the next but what settles at the start of a run.
@@ -34,7 +35,7 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 	if r.settled == nil {
 		r.settled = values.Settled{}
 	}
-	x := &cycle{c: c, p: p, txn: c.Begin(), waits: report.NewWaits(), places: map[*model.Job]int{}}
+	x := &cycle{c: c, p: p, txn: c.Begin(), waits: report.NewWaits(), places: map[*model.Job]int{}, forced: map[*model.Task]bool{}}
 	x.plan = &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
 	x.Answers = answers.New(c, p, now, r.settled)
 	x.Settle()

@@ -52,7 +52,7 @@ func (x *cycle) overused(step *policy.Step) func(q *model.Queue) policy.Answer {
 // tasksOf are those of a job that a step is about, in order.
 func (x *cycle) tasksOf(step *policy.Step, j *model.Job) (tasks []*model.Task) {
 	for _, t := range j.Tasks {
-		if x.TaskPasses(step, t) {
+		if x.TaskPasses(step, t) && !x.forced[t] { // a promise for which others go is kept
 			tasks = append(tasks, t)
 		}
 	}

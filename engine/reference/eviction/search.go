@@ -274,14 +274,25 @@ func (x *Search) elsewhere(done []Room, which int) []Room {
 	return less
 }
 
-// Spare spares those who are not needed for all promises on their node, the last to go first.
+// Spare spares those who are not needed for all promises on their node, the last to go first, until nobody more can be spared.
 func (x *Search) Spare(done []Room) []Room {
-	for i := len(done) - 1; i >= 0; i-- {
-		for k := len(done[i].Victims) - 1; k >= 0; k-- {
-			done = x.without(done, i, k)
+	for before := -1; before != going(done); {
+		before = going(done)
+		for i := len(done) - 1; i >= 0; i-- {
+			for k := len(done[i].Victims) - 1; k >= 0; k-- {
+				done = x.without(done, i, k)
+			}
 		}
 	}
 	return done
+}
+
+// going is how many go.
+func going(done []Room) (n int) {
+	for _, r := range done {
+		n += len(r.Victims)
+	}
+	return n
 }
 
 // without is the promises with one victim less, if those on its node hold without it, and the gates hold for all.
