@@ -13,6 +13,8 @@ import (
 	"github.com/google/cel-go/cel"
 	celtypes "github.com/google/cel-go/common/types"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -204,6 +206,9 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 			n.Labels["zone"], n.Annotations["celsius.dev/gpu-model"] = "east", "A100"
 			n.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectPreferNoSchedule}}
 		}),
+		&policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "a"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
+		},
 		aQueue("q"), aQuota("quota", "cpu=4", "cpu=1"), aGroup("g", "q"), aPod("p1", "cpu=1 memory=1Gi"),
 		aPod("p2", "cpu=2 memory=1Gi nvidia.com/gpu=1", runningOn("n1"), annotated("volcano.sh/task-spec", "worker")))
 	s := New(c, loaded(t, policyText("jobOrder: []")))
@@ -237,6 +242,7 @@ func allMembers() []string {
 		"Task": "task", "Job": "job", "Role": "job.roles[0]", "Queue": "queue", "QueueSpec": "queue.spec", "Node": "node",
 		"Taint": "node.taints[0]", "GPU": "gpu", "Typical": "typical", "Cluster": "cluster", "Resources": "request",
 		"Namespace": "job.namespaceInfo", "Quota": "job.quotas[0]", "NodeGroups": "queue.nodeGroups",
+		"Budget": "task.disruptionBudgets[0]",
 	}
 	var out []string
 	for _, o := range language.Objects() {
