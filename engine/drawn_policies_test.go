@@ -317,8 +317,10 @@ func (d *drawer) policy(t *testing.T) *policy.Policy {
 	var b strings.Builder
 	b.WriteString("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: drawn}\nspec:\n  actions:\n" +
 		d.action("own") + "  - name: take\n    steps:\n" + d.force() + d.force() + "  - name: shed\n    steps:\n" + d.naming())
-	pipelines := []string{"[enqueue, allocate, preempt, reclaim, backfill]", "[enqueue, reclaim, allocate, take]", "[enqueue, take, own]",
-		"[enqueue, allocate, take, backfill]", "[enqueue, allocate, shuffle, preempt]", "[enqueue, shed, own]"}
+	pipelines := []string{
+		"[enqueue, allocate, preempt, reclaim, backfill]", "[enqueue, reclaim, allocate, take]", "[enqueue, take, own]",
+		"[enqueue, allocate, take, backfill]", "[enqueue, allocate, shuffle, preempt]", "[enqueue, shed, own]",
+	}
 	if !d.forced {
 		pipelines = append(pipelines, "[enqueue, allocate, backfill]", "[enqueue, own, backfill]", "[own]", "[enqueue, own, allocate]",
 			"[allocate, enqueue, own]")

@@ -65,7 +65,7 @@ type Table struct {
 type Param struct {
 	Name, Type, Description string
 	// Volcano is the argument of Volcano's plugin that sets it; * stands for the key of a map.
-	Volcano    string
+	Volcano string
 	// AsVolcano is what a converted configuration sets, where the default here is another behaviour than Volcano's; absent: the default.
 	AsVolcano  source.Value
 	Deprecated string

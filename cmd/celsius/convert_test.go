@@ -45,13 +45,17 @@ func TestPolicyConvert(t *testing.T) {
 		out, err string // what the two streams must hold
 	}{
 		{
-			"a ConfigMap", []string{filepath.Join(dir, "helm.yaml")}, exitOK,
+			"a ConfigMap",
+			[]string{filepath.Join(dir, "helm.yaml")},
+			exitOK,
 			"    - name: gang\n      params: {protect: tier}\n      without: [preemptable]\n", "",
 		},
 		{"arguments are params", []string{filepath.Join(dir, "helm.yaml"), "--name", "default"}, exitOK, "      params: {weight: 5}\n", ""},
 		{"standard input", []string{"-"}, exitOK, "pipeline: [allocate]", "-:1:21: warning: actions: action gangpreempt is dropped"},
 		{
-			"what is not written is off", []string{"-", "--flags", "explicit"}, exitOK,
+			"what is not written is off",
+			[]string{"-", "--flags", "explicit"},
+			exitOK,
 			"    - name: gang\n      params: {protect: tier}\n      only: []\n", "",
 		},
 		{

@@ -194,20 +194,26 @@ jobs:
 - {name: second, priority: high, cpu: 1, phase: Inqueue}
 `
 	scenario := "# R.\npolicy p\nload w\ncycle\nshow queues\ncmp want\n-- p --\n"
-	row := ", {name: own, inline: {preemptable: [{name: not-the-last, veto: true, expression: victim.index != 2 || victim.job.runningTasks > 2}]}}"
+	row := ", {name: own, inline: {preemptable: " +
+		"[{name: not-the-last, veto: true, expression: victim.index != 2 || victim.job.runningTasks > 2}]}}"
 	wrong := strings.Replace(policy, "ROWS", row, 1)
 	dir := files(t, map[string]string{
 		"world.yaml": world, "right.yaml": strings.Replace(policy, "ROWS", "", 1), "wrong.yaml": wrong,
 		"wrong.txtar": scenario + wrong + "-- w --\n" + world + "-- want --\n",
 	})
-	const found = " atEnd: pod default/low-2 goes for default/first-0, but the rows of preemptable do not let it any more at the end of the cycle"
+	const found = " atEnd: pod default/low-2 goes for default/first-0, but the rows of preemptable do not let it any more at the end of " +
+		"the cycle"
 	for _, test := range []struct {
 		args      []string
 		code      int
 		out, errs string
 	}{
 		{[]string{"--verify", "--policy", "right.yaml", "world.yaml"}, exitOK, "default/low-2", ""},
-		{[]string{"--verify", "--policy", "wrong.yaml", "world.yaml"}, exitMistakes, "default/low-2", "do not hold:\n2026-03-02T10:00:00Z" + found},
+		{
+			[]string{"--verify", "--policy", "wrong.yaml", "world.yaml"},
+			exitMistakes, "default/low-2",
+			"do not hold:\n2026-03-02T10:00:00Z" + found,
+		},
 		{[]string{"--policy", "wrong.yaml", "world.yaml"}, exitOK, "default/low-2", ""},
 		{[]string{"--verify", "--watch", "world.yaml"}, exitUsage, "", "--verify is not for --watch"},
 		{[]string{"--verify", "--update", "wrong.txtar"}, exitMistakes, "ok ", "wrong.txtar 2026-01-05T12:00:00Z" + found},

@@ -84,8 +84,7 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again bool) {
 	var failed []string // roles of which a task found no room
 	for over := false; !todo.empty() && !over; {
 		t := todo.pop(x.s)
-		if t.Status != model.Pending || t.Role != "" && slices.Contains(failed, t.Role) ||
-			x.step.Gate(policy.Preemptive) && !x.s.Preemptive(j, t.Request).Yes {
+		if t.Role != "" && slices.Contains(failed, t.Role) || x.passes(j, t) {
 			x.withoutPlace(t)
 			continue
 		}
@@ -114,18 +113,28 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again bool) {
 	for _, role := range failed {
 		x.c.SetRoleFailed(j, role, false)
 	}
-	kept := byTask
-	forced := slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing })
-	if pipelined := x.s.Pipelined(j); !byTask && pipelined.Yes && forced {
-		x.keepRoom(x.search.GiveBack(done)...)
-		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
-		kept = true
-	}
+	kept := byTask || x.keepTurn(j, done)
 	if !kept {
 		x.txn.Rollback(start)
 	}
 	x.endTurn(nil)
 	return kept && again
+}
+
+// passes says whether no room is sought for a task: it does not wait for any, or may not take it by force.
+func (x *force) passes(j *model.Job, t *model.Task) bool {
+	return t.Status != model.Pending || x.step.Gate(policy.Preemptive) && !x.s.Preemptive(j, t.Request).Yes
+}
+
+// keepTurn keeps the promises of a turn as a whole, if the job may be held with them and a later step would not make do without.
+func (x *force) keepTurn(j *model.Job, done []eviction.Room) (kept bool) {
+	pipelined := x.s.Pipelined(j)
+	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {
+		return false
+	}
+	x.keepRoom(x.search.GiveBack(done)...)
+	x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
+	return true
 }
 
 // keepRoom keeps promises.

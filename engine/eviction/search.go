@@ -142,8 +142,8 @@ func (x *Search) cheapest(t *model.Task, nodes []int32) (r Room, found bool) {
 	return x.roomMade(t, row)
 }
 
-// cost is what it costs that some go: the highest priority of a job and of a pod of such jobs, the sums of priorities, how many they are, and
-// when the first of the highest started, as the later the better.
+// cost is what it costs that some go: the highest priority of a job and of a pod of such jobs, the sums of priorities, how many they are,
+// and when the first of the highest started, as the later the better.
 type cost struct{ job, pod, jobs, pods, count, started int64 }
 
 func (x *Search) costOf(victims []Victim) (c cost) {
@@ -418,12 +418,12 @@ func (x *Search) spare(done []Room) []Room {
 	}
 	for before := -1; before != going(done); {
 		before = going(done)
-		for i := len(done) - 1; i >= 0; i-- {
+		for i := range slices.Backward(done) {
 			there := on[done[i].row]
 			if len(there) < 2 {
 				continue
 			}
-			for k := len(done[i].Victims) - 1; k >= 0; k-- {
+			for k := range slices.Backward(done[i].Victims) {
 				done = x.without(done, there, i, k)
 			}
 		}

@@ -154,6 +154,7 @@ func (b *binder) try(ctx context.Context, o *order) {
 		b.scheduled(o)
 	case refused, gone:
 		b.log.V(1).Info("not bound", "pod", o.Task, "node", o.Node, "result", result, "error", errText(err))
+	case evicted, recalled: // no ends of bindings
 	}
 	// What was bound, or is gone, is told by the pod's own events; only metrics need to hear of it.
 	b.feed.add(change{object: &bindOutcome{o, result, err}}, false)

@@ -45,6 +45,6 @@
 // # Who writes what
 //
 // PodGroup: phase from Inqueue on, conditions, counts. Queue: status.allocated. Pod: the Binding, the condition PodScheduled
-// while it is False, status.nominatedNodeName; the Eviction or the deletion, and with it the condition DisruptionTarget. All as field manager
-// celsius-scheduler.
+// while it is False, status.nominatedNodeName; the Eviction or the deletion, and with it the condition DisruptionTarget. All as field
+// manager celsius-scheduler.
 package live

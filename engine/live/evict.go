@@ -100,6 +100,7 @@ func (b *binder) tryEvict(ctx context.Context, e *eviction) {
 		b.sentAway(e)
 	case refused, gone:
 		b.log.V(1).Info("not evicted", "pod", e.Task, "result", result, "error", errText(err))
+	case bound, recalled: // no ends of what was sent
 	}
 	b.feed.add(change{object: &evictOutcome{e, result, err}}, result == refused)
 }

@@ -316,8 +316,10 @@ func TestRestartAfterEviction(t *testing.T) {
 		before := f.ends()
 		fresh := newRigOf(f, r.policy())
 		f.history = nil
-		for _, o := range []metav1.Object{f.nodes["n1"], f.nodes["n2"], f.queues["default"], f.pods["default/low-1"], f.pods["default/low-2"],
-			f.pods["default/high"], f.groups["default/low-1"], f.groups["default/low-2"], f.groups["default/high"]} {
+		for _, o := range []metav1.Object{
+			f.nodes["n1"], f.nodes["n2"], f.queues["default"], f.pods["default/low-1"], f.pods["default/low-2"],
+			f.pods["default/high"], f.groups["default/low-1"], f.groups["default/low-2"], f.groups["default/high"],
+		} {
 			f.history = append(f.history, change{op: model.Upsert, object: o})
 		}
 		fresh.settle(20)
@@ -363,7 +365,7 @@ func TestEvictionIsRecalled(t *testing.T) {
 		{"paused", func(r *rig) {
 			paused := *r.policy()
 			paused.Mode = "Paused"
-			r.loop.policy = func() *policy.Policy { return &paused }
+			r.policy = func() *policy.Policy { return &paused }
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -492,7 +494,11 @@ func TestEvictionsComeAfterBindings(t *testing.T) {
 // An eviction that a budget refuses is asked for once, whatever the API server says of asking again: a worker has other things to do.
 // Both ways carry the pod's UID.
 func TestEvictionsAtTheServer(t *testing.T) {
-	forbidden := budget().(*apierrors.StatusError).Status()
+	var refused *apierrors.StatusError
+	if !errors.As(budget(), &refused) {
+		t.Fatal("a budget refuses with a status")
+	}
+	forbidden := refused.Status()
 	for _, c := range []struct {
 		name, method, path string
 		end                func(corePods) error

@@ -60,7 +60,7 @@ func (c *Cluster) countInJob(t *Task, sign int64) {
 	if t.Status == Pending && t.Gated {
 		j.GatedRequest.addSum(&j.rests.gated, t.Request, f)
 	}
-	holds := t.HoldsResources() || t.Status == Pipelined // who is promised room has taken it, for shares and limits
+	holds := t.Status.taken()
 	if !holds && t.Status != Pending {
 		return
 	}

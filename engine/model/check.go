@@ -305,7 +305,7 @@ func (c *Cluster) checkJob(j *Job) error {
 		all[t.Status]++
 		r.Counts[t.Status]++
 		switch {
-		case t.HoldsResources(), t.Status == Pipelined:
+		case t.Status.taken():
 			allocated.add(t.Request)
 			request.add(t.Request)
 		case t.Status == Pending:

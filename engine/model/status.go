@@ -33,6 +33,9 @@ func (s Status) HoldsResources() bool {
 	return s == Allocated || s == Binding || s == Bound || s == Running
 }
 
+// taken is true of a task whose request counts as taken, for shares and limits: who is promised room has it.
+func (s Status) taken() bool { return s.HoldsResources() || s == Pipelined }
+
 // onNode is true of a task that is counted on its node, if it has one.
 func (s Status) onNode() bool { return s != Pending && s != Succeeded && s != Failed && s != Gone }
 

@@ -66,6 +66,12 @@ func TestTheAPIHasWhatVerbsDeclare(t *testing.T) {
 			}
 		}
 	}
+	theAPINames(t, api, having)
+}
+
+// theAPINames holds that the descriptions of a step's keys name the verbs that have them.
+func theAPINames(t *testing.T, api map[string]string, having map[string][]string) {
+	t.Helper()
 	for name, text := range api {
 		before, _, _ := strings.Cut(text, ": ")
 		verbs := strings.FieldsFunc(before, func(r rune) bool { return r == ',' || r == ' ' })

@@ -348,7 +348,7 @@ func (x *Cycle) certified(p *promise) {
 	for _, v := range p.victims {
 		e := v.evict
 		if len(e.Rows) == 0 || e.Reason.Table+"/"+e.Reason.Rule != e.Rows[0] {
-			x.violated(Certificate, p.task.Key, v.task.Key, "the plan does not say by which rows, the first first")
+			x.violated(Certificate, p.task.Key, v.task.Key, "the plan does not say by which rows, or by another one first")
 		}
 		x.tried(func() {
 			x.txn.Unplace(p.task)

@@ -85,8 +85,10 @@ func (h hand) evict(preemptor string, victims ...string) {
 // promise promises a pod a node.
 func (h hand) promise(pod, node string) {
 	t := h.c.Tasks["default/"+pod]
-	h.plan.Pipelines = append(h.plan.Pipelines, model.Bind{Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: node,
-		Action: "preempt"})
+	h.plan.Pipelines = append(h.plan.Pipelines, model.Bind{
+		Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: node,
+		Action: "preempt",
+	})
 }
 
 func now() time.Time { return time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC) }
@@ -101,14 +103,20 @@ func TestWrongPlans(t *testing.T) {
 		want string // the kinds of violations, each with the victim
 	}{
 		{"right", right, ""},
-		{"a needless victim", func(h hand) { h.evict("new-0", "low-1"); right(h) },
-			"certificate low-1, certificate low-2, certificate low-3, needed low-1, needed low-2, needed low-3"},
+		{
+			"a needless victim", func(h hand) { h.evict("new-0", "low-1"); right(h) },
+			"certificate low-1, certificate low-2, certificate low-3, needed low-1, needed low-2, needed low-3",
+		},
 		{"too few go", func(h hand) { h.evict("new-0", "low-3"); h.promise("new-0", "n1") }, "fit"},
-		{"promised where it does not fit", func(h hand) { right(h); h.plan.Pipelines[0].Node = "n3" },
-			"certificate low-2, certificate low-3, fit"},
+		{
+			"promised where it does not fit", func(h hand) { right(h); h.plan.Pipelines[0].Node = "n3" },
+			"certificate low-2, certificate low-3, fit",
+		},
 		{"promised nothing", func(h hand) { h.evict("new-0", "low-3", "low-2") }, "certificate low-2, certificate low-3"},
-		{"promised a node that is not there", func(h hand) { right(h); h.plan.Pipelines[0].Node = "n9" },
-			"certificate low-2, certificate low-3, fit"},
+		{
+			"promised a node that is not there", func(h hand) { right(h); h.plan.Pipelines[0].Node = "n9" },
+			"certificate low-2, certificate low-3, fit",
+		},
 		{"a row says no of one", func(h hand) { h.evict("new-0", "low-3", "peer-0"); h.promise("new-0", "n1") }, "legal peer-0"},
 		{"rows left out", func(h hand) { right(h); h.plan.Evicts[1].Rows = nil }, "certificate low-2"},
 		{"a row that there is not", func(h hand) { right(h); h.plan.Evicts[1].Rows[1] = "gang/no-such" }, "legal low-2"},
@@ -133,13 +141,19 @@ func TestWrongPlans(t *testing.T) {
 		}, "foreign other"},
 		{"no such pod", func(h hand) { right(h); h.plan.Evicts[0].Task = "default/nobody" }, "foreign nobody, untold low-3"},
 		{"one of whom nothing is told", func(h hand) { right(h); h.txn.Evict(h.c.Tasks["default/aside-0"]) }, "untold aside-0"},
-		{"part of a gang", func(h hand) { h.evict("new-0", "gang-0", "gang-1"); h.promise("new-0", "n2") },
-			"gang gang-0, gang gang-1, legal gang-0, legal gang-1"},
-		{"a gang as a whole", func(h hand) { h.evict("new-0", "gang-0", "gang-1", "gang-2"); h.promise("new-0", "n2") },
+		{
+			"part of a gang", func(h hand) { h.evict("new-0", "gang-0", "gang-1"); h.promise("new-0", "n2") },
+			"gang gang-0, gang gang-1, legal gang-0, legal gang-1",
+		},
+		{
+			"a gang as a whole", func(h hand) { h.evict("new-0", "gang-0", "gang-1", "gang-2"); h.promise("new-0", "n2") },
 			"certificate gang-0, certificate gang-1, certificate gang-2, legal gang-0, legal gang-1, legal gang-2, needed gang-0, " +
-				"needed gang-1, needed gang-2"},
-		{"for one that asks for nothing", func(h hand) { h.evict("idler-0", "low-3"); h.promise("idler-0", "n1") },
-			"bestEffort low-3, certificate low-3, idle, needed low-3"},
+				"needed gang-1, needed gang-2",
+		},
+		{
+			"for one that asks for nothing", func(h hand) { h.evict("idler-0", "low-3"); h.promise("idler-0", "n1") },
+			"bestEffort low-3, certificate low-3, idle, needed low-3",
+		},
 		{"one that is spared", func(h hand) { right(h); h.c.Tasks["default/low-3"].Spare(now().Add(time.Minute)) }, "candidate low-3"},
 		{"where another node has room", func(h hand) {
 			right(h)
@@ -220,8 +234,8 @@ jobs:
 	h.promise("first-0", "n1")
 	h.evict("second-0", "low-1")
 	h.promise("second-0", "n1")
-	if got, want := fmt.Sprint(cycle.Check(h.plan)), "[atEnd: pod default/low-2 goes for default/first-0, but the rows of preemptable do not let it "+
-		"any more at the end of the cycle (legal)]"; got != want {
+	if got, want := fmt.Sprint(cycle.Check(h.plan)), "[atEnd: pod default/low-2 goes for default/first-0, but the rows of preemptable do not "+
+		"let it any more at the end of the cycle (legal)]"; got != want {
 		t.Errorf("found %s, want %s", got, want)
 	}
 }

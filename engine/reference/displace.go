@@ -46,8 +46,7 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 		x.SortTasks(tasks)
 		t := tasks[0]
 		tasks = tasks[1:]
-		if t.Status != model.Pending || t.Role != "" && failed[t.Role] ||
-			step.Gate(policy.Preemptive) && !x.All(policy.Preemptive, x.Frame().OfJob(j).OfRequest(t.Request)).Yes {
+		if t.Role != "" && failed[t.Role] || x.passes(step, t) {
 			x.c.SetVain(t, t.BestEffort)
 			continue
 		}
@@ -74,14 +73,7 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 	for role := range failed {
 		x.c.SetRoleFailed(j, role, false)
 	}
-	kept := byTask
-	pipelined := x.Vote(policy.JobPipelined, x.Frame().OfJob(j))
-	forced := slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing })
-	if !byTask && pipelined.Yes && forced {
-		x.keepRoom(force, force.GiveBack(done)...)
-		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
-		kept = true
-	}
+	kept := byTask || x.keepTurn(force, j, done)
 	if !kept {
 		x.txn.Rollback(start)
 	}
@@ -89,6 +81,23 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 		x.c.SetVain(t, false)
 	}
 	return kept && again, tasks
+}
+
+// passes says whether no room is sought for a task: it does not wait for any, or may not take it by force.
+func (x *cycle) passes(step *policy.Step, t *model.Task) bool {
+	return t.Status != model.Pending ||
+		step.Gate(policy.Preemptive) && !x.All(policy.Preemptive, x.Frame().OfJob(t.Job).OfRequest(t.Request)).Yes
+}
+
+// keepTurn keeps the promises of a turn as a whole, if the job may be held with them and a later step would not make do without.
+func (x *cycle) keepTurn(force *eviction.Search, j *model.Job, done []eviction.Room) (kept bool) {
+	pipelined := x.Vote(policy.JobPipelined, x.Frame().OfJob(j))
+	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {
+		return false
+	}
+	x.keepRoom(force, force.GiveBack(done)...)
+	x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
+	return true
 }
 
 // keepRoom keeps promises.

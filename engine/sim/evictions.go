@@ -186,8 +186,9 @@ func (k keeper) waits() bool {
 	switch k.job.Status.State.Phase {
 	case batchv1alpha1.Restarting, batchv1alpha1.Aborting, batchv1alpha1.Completing, batchv1alpha1.Terminating:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 func (k keeper) phase() string {

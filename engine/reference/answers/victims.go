@@ -110,11 +110,12 @@ func (x *Answers) fold(q Question, table []*policy.Rule, candidates []*model.Tas
 	for _, t := range candidates {
 		one := said{opinion: language.Abstain}
 		for _, r := range table {
-			switch opinion := x.Opinion(r, x.Frame().OfVictim(q.For, t, q.Scope)); {
-			case opinion == language.No:
-				one.opinion = opinion
-			case opinion == language.Yes:
+			switch x.Opinion(r, x.Frame().OfVictim(q.For, t, q.Scope)) {
+			case language.No:
+				one.opinion = language.No
+			case language.Yes:
 				one.lets = append(one.lets, r)
+			case language.Abstain:
 			}
 		}
 		if one.opinion != language.No && len(one.lets) > 0 {

@@ -31,8 +31,8 @@ func (x *Search) cheapest(t *model.Task) (r Room, found bool) {
 	return x.roomMade(t, row)
 }
 
-// cost is what it costs that some go: the highest priority of a job, and of a pod of such jobs, the sums of priorities, how many they are, and
-// how long the first to have started of the highest has run.
+// cost is what it costs that some go: the highest priority of a job, and of a pod of such jobs, the sums of priorities, how many they are,
+// and how long the first to have started of the highest has run.
 func (x *Search) cost(victims []Victim) []int64 {
 	var jobs, pods int64
 	highest := slices.MaxFunc(victims, func(a, b Victim) int {

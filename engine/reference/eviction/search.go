@@ -278,8 +278,8 @@ func (x *Search) elsewhere(done []Room, which int) []Room {
 func (x *Search) Spare(done []Room) []Room {
 	for before := -1; before != going(done); {
 		before = going(done)
-		for i := len(done) - 1; i >= 0; i-- {
-			for k := len(done[i].Victims) - 1; k >= 0; k-- {
+		for i := range slices.Backward(done) {
+			for k := range slices.Backward(done[i].Victims) {
 				done = x.without(done, i, k)
 			}
 		}
