@@ -257,7 +257,7 @@ inline:
 const takingBack = `actions:
   - name: shed
     steps:
-    - {verb: displace, jobs: "job.phase != 'Pending'", scope: otherQueues, candidates: "victim.status in ['Running', 'Bound', 'Binding']",
+    - {verb: displace, jobs: "job.phase != 'Pending'", scope: otherQueues, candidates: "victim.status in ['Running', 'Bound']",
       victims: reclaimable, gates: [allocatable], nodes: byOrder, commit: task, turn: oneTask, onNoNode: "true"}
   pipeline: [enqueue, allocate, preempt, reclaim, shed, shuffle, backfill]`
 

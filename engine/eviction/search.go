@@ -398,12 +398,26 @@ func (x *Search) GiveBack(done []Room) []Room {
 // elsewhere is the promises of a turn with one of them moved to where nobody goes for it, if there is room.
 func (x *Search) elsewhere(done []Room, which int) []Room {
 	less, before, t := slices.Clone(done), x.Txn.Mark(), done[which].Task
-	x.Txn.Unplace(t)
+	for _, r := range done {
+		if r.row == done[which].row {
+			x.Txn.Unplace(r.Task)
+		}
+	}
 	for _, v := range done[which].Victims {
 		x.Txn.Return(v.Task, v.was)
 	}
-	r, found := x.roomThere(t, x.nodes(t))
-	if less[which] = r; !found || !x.gatesHold(less) {
+	ok := true
+	for i, r := range done { // the others on its node may rest on who went for it
+		if r.row == done[which].row && i != which && ok {
+			if ok = x.takes(r.Task, r.row); ok {
+				less[i], ok = x.promise(r.Task, r.row, r.Victims)
+			}
+		}
+	}
+	if ok {
+		less[which], ok = x.roomThere(t, x.nodes(t))
+	}
+	if !ok || !x.gatesHold(less) {
 		x.Txn.Rollback(before)
 		return done
 	}

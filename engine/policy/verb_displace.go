@@ -63,8 +63,8 @@ func displaceVerb() Verb {
 			"Without a difference in the rows of `victimOrder` these go first: of other queues, those of the queue that comes last in queueOrder; " +
 				"of other jobs, those of the job that comes last by the rows of jobOrder; then the tasks that come last in taskOrder.",
 			"They are evicted one by one until the gates and the predicates hold and the node has the room, volumes and devices included. Then " +
-				"whoever is not needed for it stays after all, the last first, until sparing any one of them would undo it; and those that remain are " +
-				"put to the rows once more, all of whom must still let them go.",
+				"whoever is not needed for it stays after all, the last first, until sparing any one of them would undo it; and those that remain " +
+				"are put to the rows once more, all of whom must still let them go.",
 			"A pod whose eviction the API server refused is left alone for a while: for 10 s, then for twice as long after each refusal, for 5 " +
 				"minutes at most.",
 			"What a turn has evicted and promised is kept where jobPipelined holds, else undone, or kept task by task, as `commit` says; before " +
@@ -82,8 +82,8 @@ func displaceVerb() Verb {
 			}},
 			{KeyVictims, "The section of rows that says who may go.", Word{Of: []string{Preemptable, Reclaimable}, Default: Preemptable}},
 			{
-				KeyNodes, "Which of the nodes is taken on which somebody would have to go: the first by score on which room can be made, the first in " +
-					"the order of nodes, or, by cost, of the first 100 by score that on which those go who matter least: whose highest priority is the " +
+				KeyNodes, "Which of the nodes is taken on which somebody would have to go: the first by score on which room can be made, the first " +
+					"in the order of nodes, or, by cost, of the first 100 by score that on which those go who matter least: whose highest priority is the " +
 					"lowest (of jobs, then of pods), then whose sum of priorities is, then the fewest, then those of them that started last.",
 				Word{Of: []string{ByScore, ByOrder, ByCost}, Default: ByScore},
 			},

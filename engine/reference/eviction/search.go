@@ -262,12 +262,27 @@ func (x *Search) GiveBack(done []Room) []Room {
 // elsewhere is the promises of a turn with one of them moved to where nobody goes for it, if there is room.
 func (x *Search) elsewhere(done []Room, which int) []Room {
 	less, before, t := slices.Clone(done), x.Txn.Mark(), done[which].Task
-	x.Txn.Unplace(t)
+	for i, r := range done {
+		if r.Row == done[which].Row {
+			x.Txn.Unplace(done[i].Task)
+		}
+	}
 	for _, v := range done[which].Victims {
 		x.Txn.Return(v.Task, v.was)
 	}
-	r, found := x.onAny(t, x.roomThere)
-	if less[which] = r; !found || !x.gatesHold(less) {
+	ok := true
+	for i, r := range done { // the others on its node may rest on who went for it
+		if r.Row == done[which].Row && i != which && ok {
+			_, refuses := x.refusesForce(r.Task, r.Row)
+			if ok = !refuses; ok {
+				less[i], ok = x.promise(r.Task, r.Row, r.Victims)
+			}
+		}
+	}
+	if ok {
+		less[which], ok = x.onAny(t, x.roomThere)
+	}
+	if !ok || !x.gatesHold(less) {
 		x.Txn.Rollback(before)
 		return done
 	}
