@@ -83,8 +83,8 @@ func displaceVerb() Verb {
 			{KeyVictims, "The section of rows that says who may go.", Word{Of: []string{Preemptable, Reclaimable}, Default: Preemptable}},
 			{
 				KeyNodes, "Which of the nodes is taken on which somebody would have to go: the first by score on which room can be made, the first " +
-					"in the order of nodes, or, by cost, of the first 100 by score that on which those go who matter least: whose highest priority is the " +
-					"lowest (of jobs, then of pods), then whose sum of priorities is, then the fewest, then those of them that started last.",
+					"in the order of nodes, or, by cost, of the first 100 by score that on which those go who matter least: whose highest priority is " +
+					"the lowest (of jobs, then of pods), then whose sum of priorities is, then the fewest, then those of them that started last.",
 				Word{Of: []string{ByScore, ByOrder, ByCost}, Default: ByScore},
 			},
 			viaParameter(),
