@@ -185,8 +185,9 @@ func (x *Search) roomThere(t *model.Task, nodes []int32) (r Room, found bool) {
 	if !x.mayAllocate(t) {
 		return Room{}, false
 	}
+	class := x.Session.Class(t)
 	for _, row := range nodes {
-		if !x.Session.Class(t).TakesLater(row) {
+		if !class.TakesLater(row) {
 			continue
 		}
 		placing := x.thereNow(t, row) && x.Placed(t)

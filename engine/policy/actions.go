@@ -81,6 +81,7 @@ func (c *compiler) action(name string, v source.Value) *Action {
 	s.params = &rules.Object{Name: "Params", Type: language.Object("Params")}
 	for _, item := range c.items(c.need(v, "steps")) {
 		if step := s.step(item); step != nil {
+			step.number = len(a.Steps)
 			a.Steps = append(a.Steps, step)
 		}
 	}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 // Step is a verb with its parameters. What is asked for a parameter that its verb does not have is as if there were none.
 type Step struct {
 	Verb   *Verb
+	number int          // of the step in its action, from 0
 	values []any        // of the verb's parameters, in their order
 	reads  []*eval.Expr // what the verb itself reads
 }
@@ -30,7 +32,9 @@ func (s *Step) Word(key string) string { return valueOf[string](s, key) }
 func (s *Step) Period(key string) time.Duration { return valueOf[time.Duration](s, key) }
 
 // Name is the verb with what tells the step from others of its action, for what is remembered of it.
-func (s *Step) Name(action string) string { return action + "/" + s.Verb.Name }
+func (s *Step) Name(action string) string {
+	return action + "/" + s.Verb.Name + "/" + strconv.Itoa(s.number)
+}
 
 // Gate says whether the step heeds a gate.
 func (s *Step) Gate(name string) bool {
