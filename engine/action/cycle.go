@@ -91,10 +91,11 @@ func (x *Cycle) carryOut(step *policy.Step) {
 	x.warn("verb " + step.Verb.Name + " is known, but nothing runs it")
 }
 
-// Close writes what waits and what is only promised into the plan, and undoes the latter: it is decided anew next cycle. What queues hold
-// is told after that.
+// Close writes what waits and what is only promised into the plan, and undoes the latter: it is decided anew next cycle, but for nominated
+// nodes. What queues hold is told after that.
 // Where nothing else was decided, the cluster's content is what it was before the cycle.
 func (x *Cycle) Close() {
+	nominated := x.nominate()
 	for _, p := range x.held {
 		if p.task.Status == model.Allocated {
 			x.plan.Holds = append(x.plan.Holds, p.bind)
@@ -117,6 +118,9 @@ func (x *Cycle) Close() {
 		if p.task.Status == model.Allocated || p.task.Status == model.Pipelined {
 			x.txn.Unplace(p.task)
 		}
+	}
+	for _, n := range nominated {
+		x.c.Nominate(n.task, n.node) // after what is undone, as what the cluster contains is another then
 	}
 	report.Queues(x.c, x.plan)
 	x.txn.Commit()

@@ -236,7 +236,7 @@ func (x *Cycle) finish(
 		return true
 	}
 	pipelined := x.s.Pipelined(j)
-	if pipelined.Yes && len(done) > 0 {
+	if pipelined.Yes && (len(done) > 0 || x.hasForced(j)) {
 		x.hold(done)
 		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
 		return false

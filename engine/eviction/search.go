@@ -45,7 +45,7 @@ type Search struct {
 type Options struct {
 	Session *session.Session
 	Txn     *model.Txn
-	Step    *policy.Step
+	Step    *policy.Step // nil: none, rooms are only renewed
 	Action  string
 	// Warn is told of conditions that err.
 	Warn func(text string)
@@ -53,12 +53,14 @@ type Options struct {
 	Placed func(*model.Task) bool
 }
 
-// New begins a step.
+// New begins a step, or the renewal of rooms.
 func New(o Options) *Search {
-	return &Search{
-		Options: o, c: o.Session.Cluster(), scope: o.Step.Word(policy.KeyScope), site: o.Step.Word(policy.KeyVictims),
-		allocatable: o.Step.Gate(policy.Allocatable), byCost: o.Step.Word(policy.KeyNodes) == policy.ByCost, known: map[*model.Task]bool{},
+	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}}
+	if o.Step != nil {
+		x.scope, x.site = o.Step.Word(policy.KeyScope), o.Step.Word(policy.KeyVictims)
+		x.allocatable, x.byCost = o.Step.Gate(policy.Allocatable), o.Step.Word(policy.KeyNodes) == policy.ByCost
 	}
+	return x
 }
 
 // LookAhead takes all that is being released for gone while the step lasts: whoever is promised room meets the nodes as they will be.
@@ -117,6 +119,18 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 		x.Txn.Rollback(before)
 	}
 	return Room{}, false
+}
+
+// Renew promises a task its nominated node once more, if it may have it.
+func (x *Search) Renew(t *model.Task) (r Room, ok bool) {
+	row, ok := x.c.Nodes.Index[t.NominatedNode]
+	if !ok || !t.Job.Seated() || t.Job.Phase == model.PhasePending || !x.Session.Valid(t.Job).Yes || !x.Session.Feasible(t).Yes ||
+		!x.Session.MayAllocate(t) || !x.Session.Class(t).TakesLater(row) {
+		return Room{}, false
+	}
+	r, ok = x.promise(t, row, nil)
+	r.Bind.Reason = report.Kept()
+	return r, ok
 }
 
 // cheapest makes room on that of the first nodes on which those go who matter least.

@@ -346,4 +346,9 @@ func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 	t.Spare(until)
 	l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
 	l.recall(func(other *eviction) bool { return e.ForJob != "" && other.ForJob == e.ForJob })
+	if j := l.cluster.Jobs[e.ForJob]; j != nil {
+		for _, w := range j.Tasks {
+			l.cluster.Nominate(w, "")
+		}
+	}
 }

@@ -187,18 +187,26 @@ func (s *statuses) forgetWaits(cycle uint64) {
 	}
 }
 
+// nominated is the node on which a pod has room that others leave for it, which its status says, for whoever decides after us; "" if none do.
+func (l *loop) nominated(b *model.Bind) string {
+	if t := l.cluster.Tasks[b.Task]; t != nil {
+		return t.NominatedNode
+	}
+	return ""
+}
+
 // waitsOf goes through all that a plan leaves waiting.
 func (l *loop) waitsOf(plan *model.Plan, now time.Time) {
 	const unschedulable = corev1.PodReasonUnschedulable
 	for i := range plan.Pipelines {
 		b := &plan.Pipelines[i]
 		before := "waits for resources that are being released on node " + b.Node + ": "
-		l.waitOf(b.Task, cause{reason: unschedulable, node: b.Node, before: before, why: b.Reason}, now)
+		l.waitOf(b.Task, cause{reason: unschedulable, node: l.nominated(b), before: before, why: b.Reason}, now)
 	}
 	for i := range plan.Holds {
 		b := &plan.Holds[i]
 		before := "a place on node " + b.Node + " is kept while its group waits for the rest: "
-		l.waitOf(b.Task, cause{reason: unschedulable, before: before, why: b.Reason}, now)
+		l.waitOf(b.Task, cause{reason: unschedulable, node: l.nominated(b), before: before, why: b.Reason}, now)
 	}
 	for i := range plan.Waits {
 		if w := &plan.Waits[i]; w.Task != "" {

@@ -51,6 +51,7 @@ func NewCluster(o Options) *Cluster {
 		Used:            emptySum(),
 		books: bookkeeping{
 			lost:      waiting[*Task]{},
+			nominated: map[*Task]bool{},
 			groupless: waiting[*Task]{},
 			queueless: waiting[*Job]{},
 			owned:     waiting[*Job]{},
@@ -76,6 +77,8 @@ type bookkeeping struct {
 
 	specs map[string]*jobSpec // of batch Jobs, by key
 	owned waiting[*Job]       // batch Job key -> jobs whose PodGroup it controls, whether it is there or not
+
+	nominated map[*Task]bool // who has a nominated node
 
 	rank   map[string]int // of nodes, as SetNodeOrder had it; nil: none
 	marked []*Job         // jobs that CloseCycle has to look at
@@ -395,7 +398,7 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 	old := c.Tasks[string(key)]
 	t := c.readPod(taskKeyOf(key, old), o, old, m)
 	if old != nil && old.UID == t.UID {
-		t.Spared = old.Spared
+		t.Spared, t.NominatedNode = old.Spared, old.NominatedNode
 		if !forget {
 			t.assume(old)
 		}
@@ -406,7 +409,7 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 	}
 	switch {
 	case len(m.errs) > 0 && !t.Status.onNode():
-		// What we cannot read we do not place.
+		return // what we cannot read we do not place
 	case old == nil:
 		t.Slot = c.Slots.Tasks.Take()
 		c.Tasks[t.Key] = t
@@ -416,7 +419,9 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 		c.touchTask(t, NoNode)
 	default:
 		c.replaceTask(old, t)
+		t = old
 	}
+	c.Nominate(t, t.NominatedNode)
 }
 
 // taskKeyOf is a key as text: that of the task that is known, if there is one.
@@ -498,5 +503,6 @@ func (c *Cluster) removeTask(t *Task) {
 	delete(c.Tasks, t.Key)
 	c.Slots.Tasks.Leave(t.Slot)
 	t.gone, t.Node = true, NoNode
+	delete(c.books.nominated, t)
 	c.touchTask(t, row)
 }

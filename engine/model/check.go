@@ -94,6 +94,8 @@ func (c *Cluster) checkSpot(t *Task) error {
 		return errors.New("no such status")
 	case t.Status == Gone:
 		return errors.New("is taken for gone, though no step looks ahead")
+	case c.books.nominated[t] != (t.NominatedNode != ""), t.NominatedNode != "" && t.Foreign:
+		return fmt.Errorf("has the nominated node %q", t.NominatedNode)
 	case t.Status == Pending && (t.NodeName != "" || t.GPUs != nil):
 		return fmt.Errorf("is on node %q with devices %v", t.NodeName, t.GPUs)
 	case !t.Status.onNode() && t.Node != NoNode:

@@ -69,7 +69,8 @@ func displaceVerb() Verb {
 				"minutes at most.",
 			"What a turn has evicted and promised is kept where jobPipelined holds, else undone, or kept task by task, as `commit` says; before " +
 				"it is kept, whoever is not needed for the promises of the whole turn stays.",
-			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone.",
+			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone. Until then it is the job's: each " +
+				"cycle gives it that room before any queue has a turn, or a place elsewhere that is there now, as long as the job may start with it.",
 		},
 		Parameters: []Parameter{
 			whenParameter(), jobsParameter(),

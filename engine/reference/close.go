@@ -25,6 +25,7 @@ func (x *cycle) close() {
 	for _, j := range report.ByQueue(x.c) {
 		x.plan.Waits = append(x.plan.Waits, x.waits.List(j, x.places[j], x.SortTasks)...)
 	}
+	x.nominate()
 	for _, p := range x.held {
 		if p.task.Status == model.Allocated {
 			x.plan.Holds = append(x.plan.Holds, p.bind)

@@ -40,6 +40,7 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 	x.Answers = answers.New(c, p, now, r.settled)
 	x.Settle()
 	if p.Mode != "Paused" {
+		x.renew()
 		for _, a := range p.Actions {
 			x.run(a)
 		}

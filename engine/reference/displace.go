@@ -29,7 +29,9 @@ func (x *cycle) displace(step *policy.Step) {
 	})
 	for _, r := range force.Spare(force.Kept) {
 		x.hold([]placed{{r.Task, r.Bind}})
-		x.forced[r.Task] = x.forced[r.Task] || len(r.Victims) > 0
+		if len(r.Victims) > 0 {
+			x.forced[r.Task] = true
+		}
 		x.plan.Evicts = append(x.plan.Evicts, force.Evicts(r)...)
 	}
 	force.LookBack()

@@ -210,7 +210,7 @@ func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept.Places,
 		return true
 	}
 	pipelined := x.Vote(policy.JobPipelined, x.Frame().OfJob(j))
-	if pipelined.Yes && len(done) > 0 {
+	if pipelined.Yes && (len(done) > 0 || slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return x.forced[t] })) {
 		x.hold(done)
 		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
 		return false
@@ -239,8 +239,13 @@ func (x *cycle) keep(done []placed) {
 	if len(done) == 0 || !x.All(policy.JobReady, x.Frame().OfJob(done[0].task.Job)).Yes {
 		return
 	}
+	x.release(done[0].task.Job)
+}
+
+// release binds what is held of a job that is ready.
+func (x *cycle) release(j *model.Job) {
 	for _, p := range x.held {
-		if p.task.Job == done[0].task.Job {
+		if p.task.Job == j {
 			x.bind(p)
 		}
 	}

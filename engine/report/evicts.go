@@ -26,6 +26,12 @@ func Named(t *model.Task, action, via string, first model.Reason, rows []string)
 	}
 }
 
+// Nominated is the action, as it were, by which tasks get room that others left for them in an earlier cycle.
+const Nominated = "nominated"
+
+// Kept is why a task is promised a node that it was promised in an earlier cycle.
+func Kept() model.Reason { return model.Reason{Text: "others leave this node for it"} }
+
 // RoomMade is why a task is promised a node on which so many others go for it.
 func RoomMade(victims int) model.Reason {
 	switch victims {

@@ -75,6 +75,22 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 	return x.onAny(t, x.roomMade)
 }
 
+// Renew promises a task its nominated node once more, if it may have it.
+func (x *Search) Renew(t *model.Task) (r Room, ok bool) {
+	row, ok := x.Cluster.Nodes.Index[t.NominatedNode]
+	if !ok || !t.Job.Seated() || t.Job.Phase == model.PhasePending || !x.Cluster.Nodes.Rows[row].Ready ||
+		!x.All(policy.JobValid, x.Frame().OfJob(t.Job)).Yes || !x.All(policy.TaskFeasible, x.Frame().OfTask(t)).Yes ||
+		!x.All(policy.Allocatable, x.Frame().OfTask(t)).Yes {
+		return Room{}, false
+	}
+	if _, refuses := x.RefusesLater(t, row); refuses {
+		return Room{}, false
+	}
+	r, ok = x.promise(t, row, nil)
+	r.Bind.Reason = report.Kept()
+	return r, ok
+}
+
 // onAny tries nodes in the order of the step.
 func (x *Search) onAny(t *model.Task, try func(*model.Task, int32) (Room, bool)) (r Room, found bool) {
 	for _, row := range x.nodes(t) {

@@ -1,0 +1,90 @@
+package action
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/eviction"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
+)
+
+// Renew gives the tasks with a nominated node their room before anybody else has a turn: each is promised its node as it will be, and who
+// may not have it any more loses it; then each whom a node takes now is placed there. What of that is held is kept by its job as ever.
+func (x *Cycle) Renew() {
+	nominated := x.c.Nominated()
+	if len(nominated) == 0 {
+		return
+	}
+	x.waits.Action = report.Nominated
+	x.forced = map[*model.Task]bool{}
+	ahead := eviction.New(eviction.Options{Session: x.s, Txn: x.txn, Action: report.Nominated})
+	ahead.LookAhead()
+	var renewed []placed
+	for _, t := range nominated {
+		x.memory.jobs.befell(t.Job)
+		if r, ok := ahead.Renew(t); ok {
+			renewed = append(renewed, placed{t, r.Bind})
+		} else {
+			x.c.Nominate(t, "")
+		}
+	}
+	ahead.LookBack()
+	for i, p := range renewed {
+		before := x.txn.Mark()
+		if now, found := x.find(p.task); found && p.task.Status == model.Allocated {
+			renewed[i] = now
+		} else {
+			x.txn.Rollback(before)
+		}
+		x.note(p.task.Job, p.task, nil)
+		x.forced[p.task] = true
+	}
+	x.hold(renewed)
+	for _, j := range x.forcedJobs() {
+		if x.s.IsReady(j) {
+			x.release(j)
+		} else {
+			x.jobWait(j, report.Held(j, policy.JobPipelined, x.s.Pipelined(j).Reason()))
+		}
+	}
+	x.waits.Action = ""
+}
+
+// forcedJobs are those of which others go for a task, or went, in key order.
+func (x *Cycle) forcedJobs() (jobs []*model.Job) {
+	for t := range x.forced {
+		jobs = append(jobs, t.Job)
+	}
+	slices.SortFunc(jobs, func(a, b *model.Job) int { return cmp.Compare(a.Key, b.Key) })
+	return slices.Compact(jobs)
+}
+
+// nomination is the nominated node that a task gets; "": it loses it.
+type nomination struct {
+	task *model.Task
+	node string
+}
+
+// nominate finds whose room the cycles that follow are to keep: of those that wait for it, of each job for which others go, or went, as
+// long as the job may start with it.
+func (x *Cycle) nominate() (out []nomination) {
+	for _, j := range x.forcedJobs() {
+		_, starts := x.whole(j)
+		starts = starts || x.s.Pipelined(j).Yes
+		for _, t := range j.Tasks {
+			switch {
+			case starts && t.Status == model.Pipelined:
+				out = append(out, nomination{t, t.NodeName})
+			case t.NominatedNode == "", starts && t.Status == model.Allocated:
+			default:
+				out = append(out, nomination{t, ""})
+				if !starts {
+					x.plan.KeptUntil = x.plan.Now // there is room for others
+				}
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Nominate notes on which node a task has room that others left or leave for it, so that the cycles that follow keep it for the task; "" takes
+// that back. Only a task of ours that waits has such a node.
+func (c *Cluster) Nominate(t *Task, node string) {
+	if t.Foreign || !t.Waits() {
+		node = ""
+	}
+	if c.books.nominated[t] == (node != "") && t.NominatedNode == node {
+		return
+	}
+	t.NominatedNode = node
+	if node == "" {
+		delete(c.books.nominated, t)
+	} else {
+		c.books.nominated[t] = true
+	}
+	c.changed()
+}
+
+// Nominated are the tasks with a nominated node, in key order.
+func (c *Cluster) Nominated() []*Task {
+	if len(c.books.nominated) == 0 {
+		return nil
+	}
+	return slices.SortedFunc(maps.Keys(c.books.nominated), func(a, b *Task) int { return strings.Compare(a.Key, b.Key) })
+}
