@@ -63,7 +63,6 @@ func (d *Decider) cycle(now time.Time, ran func(action string)) *model.Plan {
 	s.Begin(now)
 	x := action.Begin(s, d.memory, plan)
 	if p.Mode != "Paused" {
-		x.Renew()
 		for _, a := range p.Actions {
 			x.Run(a)
 			ran(a.Name)

@@ -26,6 +26,7 @@
 //	rules/source           YAML and JSON -> values that know their place; issues with positions
 //	rules/tables           Volcano's plugins, actions and default configuration as YAML, embedded
 //	rules/admission        what is filled in and refused before it is stored, as YAML, embedded
+//	engine/seeds           what the properties of a test binary draw from
 //	engine/follow          how what is kept beside objects follows them: logs with cursors, and slots
 //	engine/model           the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
 //	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model

@@ -15,6 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/proof"
 	"github.com/celsius-scheduler/celsius/engine/reference"
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // byReference goes through a world's history as run.plans does, decided by the reference.

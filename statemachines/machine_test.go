@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/looplab/fsm"
 	"pgregory.net/rapid"
+
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // twoTasks is a job of two tasks of two pods each, whose gang is three.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // FuzzJobs gives the handlers whatever may stand in a request. Nothing panics; no rule of ours errs over what the

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
+
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 func TestReadSimulationMistakes(t *testing.T) {

@@ -47,12 +47,15 @@ type placed struct {
 	bind model.Bind
 }
 
-// Begin opens a cycle of work on a plan.
+// Begin opens a cycle of work on a plan, in which first of all those get room for whom others left.
 func Begin(s *session.Session, m *Memory, plan *model.Plan) *Cycle {
 	x := &Cycle{
 		s: s, c: s.Cluster(), txn: s.Cluster().Begin(), plan: plan, waits: report.NewWaits(), memory: m, verbs: verbs(),
 	}
 	m.jobs.begin(x)
+	if s.Policy().Mode != "Paused" {
+		nominations{x}.renew()
+	}
 	return x
 }
 
@@ -95,7 +98,7 @@ func (x *Cycle) carryOut(step *policy.Step) {
 // nodes. What queues hold is told after that.
 // Where nothing else was decided, the cluster's content is what it was before the cycle.
 func (x *Cycle) Close() {
-	nominated := x.nominate()
+	nominated := nominations{x}.after()
 	for _, p := range x.held {
 		if p.task.Status == model.Allocated {
 			x.plan.Holds = append(x.plan.Holds, p.bind)

@@ -10,9 +10,12 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// Renew gives the tasks with a nominated node their room before anybody else has a turn: each is promised its node as it will be, and who
+// nominations is the work of a cycle for tasks with a nominated node.
+type nominations struct{ *Cycle }
+
+// renew gives the tasks with a nominated node their room before anybody else has a turn: each is promised its node as it will be, and who
 // may not have it any more loses it; then each whom a node takes now is placed there. What of that is held is kept by its job as ever.
-func (x *Cycle) Renew() {
+func (x nominations) renew() {
 	nominated := x.c.Nominated()
 	if len(nominated) == 0 {
 		return
@@ -42,7 +45,7 @@ func (x *Cycle) Renew() {
 		x.forced[p.task] = true
 	}
 	x.hold(renewed)
-	for _, j := range x.forcedJobs() {
+	for _, j := range x.jobs() {
 		if x.s.IsReady(j) {
 			x.release(j)
 		} else {
@@ -52,8 +55,8 @@ func (x *Cycle) Renew() {
 	x.waits.Action = ""
 }
 
-// forcedJobs are those of which others go for a task, or went, in key order.
-func (x *Cycle) forcedJobs() (jobs []*model.Job) {
+// jobs are those of which others go for a task, or went, in key order.
+func (x nominations) jobs() (jobs []*model.Job) {
 	for t := range x.forced {
 		jobs = append(jobs, t.Job)
 	}
@@ -67,10 +70,10 @@ type nomination struct {
 	node string
 }
 
-// nominate finds whose room the cycles that follow are to keep: of those that wait for it, of each job for which others go, or went, as
+// after finds whose room the cycles that follow are to keep: of those that wait for it, of each job for which others go, or went, as
 // long as the job may start with it.
-func (x *Cycle) nominate() (out []nomination) {
-	for _, j := range x.forcedJobs() {
+func (x nominations) after() (out []nomination) {
+	for _, j := range x.jobs() {
 		_, starts := x.whole(j)
 		starts = starts || x.s.Pipelined(j).Yes
 		for _, t := range j.Tasks {

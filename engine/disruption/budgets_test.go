@@ -11,6 +11,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/disruption"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 func pod(name, app string, leaves bool) *corev1.Pod {

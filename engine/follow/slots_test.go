@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // However objects come, change and go: each has a slot of its own, there are no more slots than there were objects at once, those counted

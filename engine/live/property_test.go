@@ -15,6 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // TestRandomHistories plays random histories of a small cluster against the loop: objects come, change and go,

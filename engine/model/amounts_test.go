@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
+
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // edges are quantities at which counting has gone wrong, or may, in ascending order.

@@ -198,9 +198,9 @@ type Task struct {
 
 	*Template // what its pod has in common with others; never nil
 
-	HasVolumes    bool     // claims volumes, or names disks itself
-	Claims        []string // namespace/name of the claims of its volumes, each once
-	HasClaims     bool     // claims resources (DRA)
+	HasVolumes bool     // claims volumes, or names disks itself
+	Claims     []string // namespace/name of the claims of its volumes, each once
+	HasClaims  bool     // claims resources (DRA)
 	// NominatedNode has room for it that others left or leave, from one cycle to the next; see Cluster.Nominate.
 	NominatedNode string
 

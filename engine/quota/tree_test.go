@@ -12,6 +12,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // stands words a place by names: its path, a leaf's mark, what it may hold, what it deserves, its problem.

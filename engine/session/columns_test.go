@@ -11,6 +11,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // placement is all that the answer for one task holds.

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // walk is one cluster, what followed it from the beginning, and the transaction of the cycle that runs.

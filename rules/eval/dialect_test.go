@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"pgregory.net/rapid"
 
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // rewritten writes the fields of a document, and reads what comes out.

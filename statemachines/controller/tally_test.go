@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // TestTally: whatever PodGroups do, what is kept is what counting them all gives, and exactly the queues whose counts

@@ -10,6 +10,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // good and bad are candidates that compile and do not.

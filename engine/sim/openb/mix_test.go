@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/celsius-scheduler/celsius/engine/seeds"
 )
 
 // mixable is pods of all kinds.

@@ -1,0 +1,19 @@
+// Package seeds has the properties of a test binary that imports it draw from the seed $RAPID_SEED, as if -rapid.seed said so: what a run of
+// all tests draws is then the same whenever the same is tested. Without the variable each run draws anew.
+package seeds
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	_ "pgregory.net/rapid" // whose flag is set
+)
+
+func init() {
+	if seed := os.Getenv("RAPID_SEED"); seed != "" {
+		if err := flag.Set("rapid.seed", seed); err != nil {
+			panic(fmt.Sprintf("RAPID_SEED is %q: %v", seed, err))
+		}
+	}
+}
