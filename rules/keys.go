@@ -120,7 +120,7 @@ func sectionKeys() []Key {
 			"How values of the nodes that are chosen from are brought to 0..100; default none.",
 		},
 		{"round", "mapping of mode (trunc, floor, ceil, nearest) and step", "Rounds to multiples of step, default 1, after normalising."},
-		{"veto", "bool, or CEL over params", "A no of this row holds whatever other tiers say."},
+		{"veto", "bool, or CEL over params", "A no of this row holds whatever other tiers say, and its yes lets nobody go."},
 		{"every", "duration, or CEL over params", "The row is asked at most that often."},
 	}
 }

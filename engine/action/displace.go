@@ -21,13 +21,10 @@ type force struct {
 
 // displace makes room for tasks by evicting others.
 func (x *Cycle) displace(step *policy.Step) {
-	later := x.s.Policy().PlacingAfter(step)
 	f := &force{Cycle: x, step: step, search: eviction.New(eviction.Options{
 		Session: x.s, Txn: x.txn, Step: step, Action: x.waits.Action, Warn: x.warn,
-		Placed: func(t *model.Task) bool {
-			return slices.ContainsFunc(later, func(s *policy.Step) bool {
-				return x.taken(s) && x.jobPasses(s, policy.KeyJobs, t.Job) && x.taskPasses(s, t)
-			})
+		About: func(s *policy.Step, t *model.Task) bool {
+			return x.taken(s) && x.jobPasses(s, policy.KeyJobs, t.Job) && x.taskPasses(s, t)
 		},
 	})}
 	left := map[*model.Job]*taskQueue{} // of jobs that come back for another turn
@@ -43,8 +40,11 @@ func (x *Cycle) displace(step *policy.Step) {
 			todo = &taskQueue{}
 			x.tasksOf(step, j, todo)
 		}
-		if again = f.turn(j, todo); again {
-			left[j] = todo
+		for stable := false; !stable; { // else it is tried once more, without those who would take the room back
+			tried := &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves}
+			if again, stable = f.turn(j, tried); again {
+				left[j] = tried
+			}
 		}
 		return again
 	}})
@@ -76,9 +76,9 @@ func (x *Cycle) displace(step *policy.Step) {
 }
 
 // turn makes room for a job's tasks, one after the other, until the step's turn is over or one finds none. What was evicted and promised
-// is kept or undone together, or, where the step commits per task, each kept at once. It says whether the job comes back for the tasks
-// that are left.
-func (x *force) turn(j *model.Job, todo *taskQueue) (again bool) {
+// is kept or undone together, or, where the step commits per task, each kept at once; what is not stable is undone. It says whether the job
+// comes back for the tasks that are left.
+func (x *force) turn(j *model.Job, todo *taskQueue) (again, stable bool) {
 	start, byTask := x.txn.Mark(), x.step.Word(policy.KeyCommit) == "task"
 	var done []eviction.Room
 	var failed []string // roles of which a task found no room
@@ -90,6 +90,9 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again bool) {
 		}
 		before := x.txn.Mark()
 		r, found := x.search.RoomFor(t)
+		for ; found && byTask && !x.search.Stable([]eviction.Room{r}); r, found = x.search.RoomFor(t) {
+			x.txn.Rollback(before)
+		}
 		if !found {
 			x.withoutPlace(t)
 			if !slices.Contains(failed, t.Role) {
@@ -113,12 +116,15 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again bool) {
 	for _, role := range failed {
 		x.c.SetRoleFailed(j, role, false)
 	}
-	kept := byTask || x.keepTurn(j, done)
+	kept, stable := byTask, true
+	if !byTask {
+		kept, stable = x.keepTurn(j, done)
+	}
 	if !kept {
 		x.txn.Rollback(start)
 	}
 	x.endTurn(nil)
-	return kept && again
+	return kept && again, stable
 }
 
 // passes says whether no room is sought for a task: it does not wait for any, or may not take it by force.
@@ -127,14 +133,17 @@ func (x *force) passes(j *model.Job, t *model.Task) bool {
 }
 
 // keepTurn keeps the promises of a turn as a whole, if the job may be held with them and a later step would not make do without.
-func (x *force) keepTurn(j *model.Job, done []eviction.Room) (kept bool) {
+func (x *force) keepTurn(j *model.Job, done []eviction.Room) (kept, stable bool) {
 	pipelined := x.s.Pipelined(j)
 	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {
-		return false
+		return false, true
 	}
-	x.keepRoom(x.search.GiveBack(done)...)
+	if done = x.search.GiveBack(done); !x.search.Stable(done) {
+		return false, false
+	}
+	x.keepRoom(done...)
 	x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
-	return true
+	return true, true
 }
 
 // keepRoom keeps promises.

@@ -36,9 +36,11 @@ type Search struct {
 	scope, site string
 	allocatable bool
 	byCost      bool
+	later       []*policy.Step
 	gone        []*model.Task // that were taken for gone once, in the order of the first time
 	known       map[*model.Task]bool
 	kept        []Room // by the step so far
+	barred      map[barred]bool
 }
 
 // Options say for what room is made.
@@ -49,14 +51,15 @@ type Options struct {
 	Action  string
 	// Warn is told of conditions that err.
 	Warn func(text string)
-	// Placed says whether a later step would place a task if there is room now.
-	Placed func(*model.Task) bool
+	// About says whether a step would look at a task that waits.
+	About func(*policy.Step, *model.Task) bool
 }
 
 // New begins a step, or the renewal of rooms.
 func New(o Options) *Search {
 	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}}
 	if o.Step != nil {
+		x.later = o.Session.Policy().PlacingAfter(o.Step)
 		x.scope, x.site = o.Step.Word(policy.KeyScope), o.Step.Word(policy.KeyVictims)
 		x.allocatable, x.byCost = o.Step.Gate(policy.Allocatable), o.Step.Word(policy.KeyNodes) == policy.ByCost
 	}
@@ -204,13 +207,18 @@ func (x *Search) roomThere(t *model.Task, nodes []int32) (r Room, found bool) {
 		if !class.TakesLater(row) {
 			continue
 		}
-		placing := x.thereNow(t, row) && x.Placed(t)
+		placing := x.thereNow(t, row) && x.placed(t)
 		if r, found = x.promise(t, row, nil); found {
 			r.Placing = placing
 			return r, true
 		}
 	}
 	return Room{}, false
+}
+
+// placed says whether a later step would place a task if there is room now.
+func (x *Search) placed(t *model.Task) bool {
+	return slices.ContainsFunc(x.later, func(s *policy.Step) bool { return x.About(s, t) })
 }
 
 // thereNow says whether a node has room for a task beside those that are taken for gone.
@@ -284,7 +292,7 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choos
 func (x *Search) mayGo(t *model.Task, row int32) []session.Victim {
 	var candidates []*model.Task
 	for _, v := range x.c.Nodes.Tasks[row] {
-		if v.MayGo() && x.inScope(t, v) && !x.spared(v) && x.isCandidate(t, v) {
+		if v.MayGo() && x.inScope(t, v) && !x.spared(v) && !x.barred[barred{v, t.Job}] && x.isCandidate(t, v) {
 			candidates = append(candidates, v)
 		}
 	}

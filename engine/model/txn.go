@@ -143,6 +143,20 @@ func (x *Txn) Fire(name string, now time.Time) {
 	x.c.Fired[name] = now
 }
 
+// Suppose gives a task the status that it would come to, for a look at what would be then, which is undone: Running to one that is promised
+// a node, Pending to one that is taken for gone.
+func (x *Txn) Suppose(t *Task, status Status) {
+	to := spot{status: Pending, node: NoNode}
+	if status == Running {
+		to = t.spot()
+		to.status, to.boundIn = Running, t.Job.QueueName
+	}
+	if x.c.promise(status == Running && t.Status == Pipelined || status == Pending && t.Status == Gone, "suppose things of", t,
+		"is promised a node, or taken for gone") {
+		x.step(t, to, 0)
+	}
+}
+
 // Return gives a task that is taken for gone a status on its node back: that of before, or Releasing.
 func (x *Txn) Return(t *Task, status Status) {
 	row, ok := x.c.Nodes.Index[t.NodeName]

@@ -67,6 +67,18 @@ func (p *Policy) PlacingAfter(step *Step) (out []*Step) {
 	return out
 }
 
+// Displacing lists the steps of a pipeline that displace.
+func (p *Policy) Displacing() (out []*Step) {
+	for _, a := range p.Actions {
+		for _, s := range a.Steps {
+			if s.Verb.Name == Displace {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
 // RuleCount is how many rows there are.
 func (p *Policy) RuleCount() int { return len(p.All) }
 

@@ -3,6 +3,7 @@
 //
 //	proof.go     a cycle: what is noted before it, and the plan that is checked after it
 //	promises.go  what is checked of each promise for which somebody goes
+//	stable.go    whether those who go would take the room back
 package proof
 
 import (
@@ -27,6 +28,8 @@ const (
 	Lost Kind = "lost"
 	// Needed: all promises would hold were the victim spared.
 	Needed Kind = "needed"
+	// Stable: the victim, pending again, would have the task evicted for which it goes, or another that was promised room there.
+	Stable Kind = "stable"
 	// Legal: the rows that are named do not let the victim go.
 	Legal Kind = "legal"
 	// Certificate: the plan does not say for whom, by which rows and why a victim goes, or what it says is not so.

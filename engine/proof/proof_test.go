@@ -26,7 +26,11 @@ spec:
   pipeline: [preempt]
   tiers:
   - name: first
-    tables: [{name: priority}, {name: gang}, {name: predicates}]
+    tables:
+    - {name: priority}
+    - {name: gang}
+    - {name: house, inline: {preemptable: [{name: small, expression: victim.request.cpu < 2.0}]}}
+    - {name: predicates}
 `
 
 // full is a world in which two pods of low have to go for new, as it has no place on n2, where a gang is.
@@ -77,7 +81,7 @@ func (h hand) evict(preemptor string, victims ...string) {
 		h.txn.Evict(t)
 		h.plan.Evicts = append(h.plan.Evicts, report.Evict(t, h.c.Tasks["default/"+preemptor], "preempt", "",
 			model.Reason{Site: policy.Preemptable, Table: "priority", Rule: "strictly-lower"},
-			[]string{"priority/strictly-lower", "gang/keep-gang-whole"}, report.Refused(report.Insufficient("cpu", ""))))
+			[]string{"priority/strictly-lower", "house/small"}, report.Refused(report.Insufficient("cpu", ""))))
 	}
 	h.txn.Commit()
 }
@@ -204,8 +208,8 @@ func TestTheEnginesPlan(t *testing.T) {
 	for _, e := range plan.Evicts {
 		who = append(who, fmt.Sprintf("%s %s %v", e.Task, e.For, e.Rows))
 	}
-	if got, want := strings.Join(who, ", "), "default/low-3 default/new-0 [priority/strictly-lower gang/keep-gang-whole], "+
-		"default/low-2 default/new-0 [priority/strictly-lower gang/keep-gang-whole]"; got != want {
+	if got, want := strings.Join(who, ", "), "default/low-3 default/new-0 [priority/strictly-lower house/small], "+
+		"default/low-2 default/new-0 [priority/strictly-lower house/small]"; got != want {
 		t.Errorf("the engine evicts %s, want %s", got, want)
 	}
 	wrong := run.Begin(c, p, now()).Check(plan)
@@ -214,11 +218,52 @@ func TestTheEnginesPlan(t *testing.T) {
 	}
 }
 
+// TestStable shows that it is found out where one goes who would have the other evicted in turn.
+func TestStable(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ row, want string }{
+		{"victim.job.name < preemptor.job.name", ""},
+		{"victim.job.name != preemptor.job.name", "stable"},
+	} {
+		c, p := newWorld(t, `apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: p}
+spec:
+  pipeline: [preempt]
+  tiers:
+  - name: first
+    tables:
+    - {name: priority, without: [preemptable]}
+    - {name: house, inline: {preemptable: [{name: by-name, expression: `+tt.row+`}]}}
+    - {name: predicates}
+`, `apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: n1, cpu: 2}]
+jobs:
+- {name: low, replicas: 2, min: 1, cpu: 1, node: n1}
+- {name: new, cpu: 1, phase: Inqueue}
+`)
+		cycle := new(proof.Run).Begin(c, p, now())
+		h := hand{c, c.Begin(), &model.Plan{Now: now()}}
+		h.evict("new-0", "low-1")
+		h.plan.Evicts[0].Rows = []string{"house/by-name"}
+		h.plan.Evicts[0].Reason.Table, h.plan.Evicts[0].Reason.Rule = "house", "by-name"
+		h.promise("new-0", "n1")
+		var found []string
+		for _, v := range cycle.Check(h.plan) {
+			found = append(found, string(v.Kind))
+		}
+		if got := strings.Join(found, " "); got != tt.want {
+			t.Errorf("%s: found %q, want %q", tt.row, got, tt.want)
+		}
+	}
+}
+
 // TestAtEnd shows that rows are asked once more when all is decided: one went by a row that says no now that another goes as well.
 func TestAtEnd(t *testing.T) {
 	t.Parallel()
-	c, p := newWorld(t, strings.Replace(preempting, "{name: gang}", "{name: gang}, {name: own, inline: {preemptable: "+
-		"[{name: not-the-last, veto: true, expression: victim.index != 2 || victim.job.runningTasks > 2}]}}", 1),
+	c, p := newWorld(t, strings.Replace(preempting, "- {name: gang}\n", "- {name: gang}\n    - {name: own, inline: {preemptable: "+
+		"[{name: not-the-last, veto: true, expression: victim.index != 2 || victim.job.runningTasks > 2}]}}\n", 1),
 		`apiVersion: sim.celsius.dev/v1alpha1
 kind: World
 nodes: [{name: n1, cpu: 3}]

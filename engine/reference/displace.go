@@ -24,7 +24,10 @@ func (x *cycle) displace(step *policy.Step) {
 			}
 			tasks = x.tasksOf(step, j)
 		}
-		again, left[j] = x.takeByForce(force, j, tasks)
+		stable := false
+		for !stable { // else it is tried once more, without those who would take the room back
+			again, stable, left[j] = x.takeByForce(force, j, slices.Clone(tasks))
+		}
 		return again
 	})
 	for _, r := range force.Spare(force.Kept) {
@@ -38,8 +41,9 @@ func (x *cycle) displace(step *policy.Step) {
 }
 
 // takeByForce makes room for a job's tasks, one after the other, until the step's turn is over or one finds none, and gives those that
-// are left. What was evicted and promised is kept or undone together, or, where the step commits per task, each kept at once.
-func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model.Task) (again bool, left []*model.Task) {
+// are left. What was evicted and promised is kept or undone together, or, where the step commits per task, each kept at once. What is not
+// stable is undone.
+func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model.Task) (again, stable bool, left []*model.Task) {
 	step := force.Step
 	start, byTask := x.txn.Mark(), step.Word(policy.KeyCommit) == "task"
 	var done []eviction.Room
@@ -54,6 +58,9 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 		}
 		before := x.txn.Mark()
 		r, found := force.RoomFor(t)
+		for ; found && byTask && !force.Stable([]eviction.Room{r}); r, found = force.RoomFor(t) {
+			x.txn.Rollback(before)
+		}
 		if !found {
 			x.c.SetVain(t, t.BestEffort)
 			failed[t.Role] = true
@@ -75,14 +82,17 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 	for role := range failed {
 		x.c.SetRoleFailed(j, role, false)
 	}
-	kept := byTask || x.keepTurn(force, j, done)
+	kept, stable := byTask, true
+	if !byTask {
+		kept, stable = x.keepTurn(force, j, done)
+	}
 	if !kept {
 		x.txn.Rollback(start)
 	}
 	for _, t := range j.Tasks {
 		x.c.SetVain(t, false)
 	}
-	return kept && again, tasks
+	return kept && again, stable, tasks
 }
 
 // passes says whether no room is sought for a task: it does not wait for any, or may not take it by force.
@@ -92,14 +102,17 @@ func (x *cycle) passes(step *policy.Step, t *model.Task) bool {
 }
 
 // keepTurn keeps the promises of a turn as a whole, if the job may be held with them and a later step would not make do without.
-func (x *cycle) keepTurn(force *eviction.Search, j *model.Job, done []eviction.Room) (kept bool) {
+func (x *cycle) keepTurn(force *eviction.Search, j *model.Job, done []eviction.Room) (kept, stable bool) {
 	pipelined := x.Vote(policy.JobPipelined, x.Frame().OfJob(j))
 	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {
-		return false
+		return false, true
 	}
-	x.keepRoom(force, force.GiveBack(done)...)
+	if done = force.GiveBack(done); !force.Stable(done) {
+		return false, false
+	}
+	x.keepRoom(force, done...)
 	x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
-	return true
+	return true, true
 }
 
 // keepRoom keeps promises.

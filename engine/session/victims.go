@@ -39,7 +39,7 @@ type candidate struct {
 	kept bool
 }
 
-// Victims are those of some candidates that may go, the first to go first. A veto of any table is final; else the first tier decides that
+// Victims are those of some candidates that may go, the first to go first. A veto of any table is final, and lets nobody go; else the first tier decides that
 // lets anybody go, and in it whom at least one table lets go and none keeps.
 func (s *orders) Victims(q Question, tasks []*model.Task) (out []Victim) {
 	rules := s.p.Rules(q.Site)
@@ -136,19 +136,21 @@ func (s *orders) fold(q Question, table []*policy.Rule, list []*candidate) {
 	f := s.ask.Frame()
 	defer s.ask.Done()
 	for _, c := range list {
-		before, no := len(c.lets), false
+		yes, no := false, false
 		f.OfVictim(q.For, c.task, q.Scope)
 		for _, r := range table {
 			switch s.ask.Opinion(r, f) {
 			case language.No:
 				no = true
 			case language.Yes:
-				c.lets = append(c.lets, r)
+				if yes = true; !r.Veto {
+					c.lets = append(c.lets, r)
+				}
 			case language.Abstain:
 			}
 		}
 		c.kept = c.kept || no
-		if !no && len(c.lets) > before {
+		if yes && !no {
 			q.Txn.Evict(c.task)
 		}
 	}

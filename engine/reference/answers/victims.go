@@ -30,7 +30,7 @@ type Question struct {
 	Txn         *model.Txn // in which those whom a table lets go are gone while it is asked about the next
 }
 
-// Victims are those of some candidates that may go, the first to go first. A veto of any table is final; else the first tier decides that
+// Victims are those of some candidates that may go, the first to go first. A veto of any table is final, and lets nobody go; else the first tier decides that
 // lets anybody go, and in it whom at least one table lets go and none keeps.
 func (x *Answers) Victims(q Question, candidates []*model.Task) (out []Victim) {
 	x.sortVictims(q, candidates)
@@ -98,7 +98,7 @@ func byTable(rules []*policy.Rule) (out [][]*policy.Rule) {
 	return out
 }
 
-// said is what a table says of a candidate, and its rows that let it go.
+// said is what a table says of a candidate, and its rows that let it go; one with veto only keeps.
 type said struct {
 	opinion language.Opinion
 	lets    []*policy.Rule
@@ -108,17 +108,19 @@ type said struct {
 func (x *Answers) fold(q Question, table []*policy.Rule, candidates []*model.Task) map[*model.Task]said {
 	start, says := q.Txn.Mark(), map[*model.Task]said{}
 	for _, t := range candidates {
-		one := said{opinion: language.Abstain}
+		one, yes := said{opinion: language.Abstain}, false
 		for _, r := range table {
 			switch x.Opinion(r, x.Frame().OfVictim(q.For, t, q.Scope)) {
 			case language.No:
 				one.opinion = language.No
 			case language.Yes:
-				one.lets = append(one.lets, r)
+				if yes = true; !r.Veto {
+					one.lets = append(one.lets, r)
+				}
 			case language.Abstain:
 			}
 		}
-		if one.opinion != language.No && len(one.lets) > 0 {
+		if yes && one.opinion != language.No {
 			one.opinion = language.Yes
 			q.Txn.Evict(t)
 		}

@@ -19,6 +19,7 @@ type Search struct {
 	Step    *policy.Step
 	Action  string
 	Kept    []Room // by the step so far
+	barred  map[barred]bool
 }
 
 // Room is a node that a task is promised, and who goes for it.
@@ -40,6 +41,7 @@ type Victim struct {
 
 // LookAhead takes all that is being released for gone while the step lasts: whoever is promised room meets the nodes as they will be.
 func (x *Search) LookAhead() {
+	x.barred = map[barred]bool{}
 	for _, t := range x.Cluster.TasksByKey() {
 		if t.Status == model.Releasing && t.Node != model.NoNode {
 			x.Txn.Leave(t)
@@ -138,9 +140,12 @@ func (x *Search) thereNow(t *model.Task, row int32) bool {
 
 // placedLater says whether a later step would place a task if there is room now.
 func (x *Search) placedLater(t *model.Task) bool {
-	return slices.ContainsFunc(x.Policy.PlacingAfter(x.Step), func(s *policy.Step) bool {
-		return x.Condition(s.Condition(policy.KeyWhen), x.Frame(), "") && x.JobPasses(s, t.Job) && x.TaskPasses(s, t)
-	})
+	return slices.ContainsFunc(x.Policy.PlacingAfter(x.Step), func(s *policy.Step) bool { return x.about(s, t) })
+}
+
+// about says whether a step would look at a task that waits.
+func (x *Search) about(s *policy.Step, t *model.Task) bool {
+	return x.Condition(s.Condition(policy.KeyWhen), x.Frame(), "") && x.JobPasses(s, t.Job) && x.TaskPasses(s, t)
 }
 
 // roomMade evicts one after the other until the task fits, spares who is not needed for that, and promises the node.
@@ -194,8 +199,9 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []answers.Victim, choos
 func (x *Search) mayGo(t *model.Task, row int32) []answers.Victim {
 	var candidates []*model.Task
 	for _, v := range x.Cluster.Nodes.Tasks[row] {
-		if !v.MayGo() || !inScope(x.Step.Word(policy.KeyScope), t, v) || v.Spared.After(x.World().Now.Time) {
-			continue // the last: its eviction was refused a short while ago
+		if !v.MayGo() || !inScope(x.Step.Word(policy.KeyScope), t, v) || v.Spared.After(x.World().Now.Time) ||
+			x.barred[barred{v, t.Job}] {
+			continue // Spared: its eviction was refused a short while ago
 		}
 		f := x.Frame().OfVictim(t, v, x.Step.Word(policy.KeyScope))
 		if x.Condition(x.Step.Condition(policy.KeyCandidates), f, "pod "+v.Key+": ") {
