@@ -32,7 +32,10 @@ func byReference(t *rapid.T, r run, seen *seenWorlds) []string {
 			}
 			// Who goes for one promise may make room for another elsewhere, which the search does not always find, or take room from one that
 			// another step made; and what was needed may be told as it was before others were spared. These are few, and counted.
-			if slices.Contains([]proof.Kind{proof.Needed, proof.Idle, proof.Certificate, proof.Fit, proof.Legal, proof.Candidate}, v.Kind) {
+			doubtful := []proof.Kind{
+				proof.Needed, proof.Idle, proof.Certificate, proof.Fit, proof.Legal, proof.Candidate, proof.Stable,
+			}
+			if slices.Contains(doubtful, v.Kind) {
 				seen.doubtful.Add(1)
 				continue
 			}

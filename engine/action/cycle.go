@@ -3,6 +3,7 @@ package action
 import (
 	"slices"
 
+	"github.com/celsius-scheduler/celsius/engine/eviction"
 	"github.com/celsius-scheduler/celsius/engine/kept"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -34,6 +35,7 @@ type promises struct {
 	held      []placed
 	pipelined []placed
 	forced    map[*model.Task]bool // others go for it; nil: for nobody
+	rooms     []eviction.Room      // of steps that displace
 }
 
 // hasForced says whether others go for a task of a job, which no kind of jobs tells.

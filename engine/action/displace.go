@@ -27,6 +27,8 @@ func (x *Cycle) displace(step *policy.Step) {
 			return x.taken(s) && x.jobPasses(s, policy.KeyJobs, t.Job) && x.taskPasses(s, t)
 		},
 	})}
+	x.rooms = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { return !r.Stands() }) // those that a step between has placed
+	f.search.Keep(x.rooms...)
 	left := map[*model.Job]*taskQueue{} // of jobs that come back for another turn
 	start := x.txn.Mark()
 	idle := func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
@@ -53,26 +55,53 @@ func (x *Cycle) displace(step *policy.Step) {
 		f.search.LookBack() // what of it was committed on the way
 		return
 	}
-	goes := map[*model.Task]bool{}
-	for _, r := range f.search.Kept() {
+	x.rooms = f.search.Kept()
+	f.tellEvicts()
+	f.search.LookBack()
+}
+
+// tellEvicts has the plan tell of those who go for others: who is spared by now goes no more.
+func (x *force) tellEvicts() {
+	goes, evicts := map[string]model.Evict{}, [][]model.Evict{}
+	for i := range x.rooms {
+		r := &x.rooms[i]
 		x.pipelined = append(x.pipelined, placed{r.Task, r.Bind})
+		evicts = append(evicts, r.Evicts())
+		for _, e := range evicts[i] {
+			goes[e.Task] = e
+		}
 		if len(r.Victims) > 0 {
 			if x.forced == nil {
 				x.forced = map[*model.Task]bool{}
 			}
 			x.forced[r.Task] = true
 		}
-		x.plan.Evicts = append(x.plan.Evicts, f.search.Evicts(r)...)
-		for _, v := range r.Victims {
-			goes[v.Task] = true
+	}
+	told := x.plan.Evicts
+	x.plan.Evicts = nil
+	for _, e := range told {
+		if now, ok := goes[e.Task]; ok {
+			e = now
+			delete(goes, e.Task)
+		} else if e.For != "" {
+			x.memory.jobs.befell(x.c.Tasks[e.Task].Job)
+			continue
+		}
+		x.plan.Evicts = append(x.plan.Evicts, e)
+	}
+	for _, list := range evicts {
+		for _, e := range list {
+			if _, untold := goes[e.Task]; untold {
+				x.plan.Evicts = append(x.plan.Evicts, e)
+				delete(goes, e.Task)
+			}
 		}
 	}
-	for _, t := range f.victims {
-		if !goes[t] {
+	for _, t := range x.victims {
+		if t.Status != model.Gone {
 			x.memory.jobs.befell(t.Job)
 		}
 	}
-	f.search.LookBack()
 }
 
 // turn makes room for a job's tasks, one after the other, until the step's turn is over or one finds none. What was evicted and promised

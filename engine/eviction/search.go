@@ -20,6 +20,7 @@ type Room struct {
 	// Placing says that the room is there now, nobody has to go, and a later step would place the task.
 	Placing bool
 	row     int32
+	by      *Search // of the step that made it
 }
 
 // Victim is a task that goes for another.
@@ -39,8 +40,9 @@ type Search struct {
 	later       []*policy.Step
 	gone        []*model.Task // that were taken for gone once, in the order of the first time
 	known       map[*model.Task]bool
-	kept        []Room // by the step so far
+	kept        []Room // in this cycle so far
 	barred      map[barred]bool
+	served      map[*model.Job]bool // others go for it, or went and it has yet to get their room; nil: it is not asked
 }
 
 // Options say for what room is made.
@@ -57,7 +59,10 @@ type Options struct {
 
 // New begins a step, or the renewal of rooms.
 func New(o Options) *Search {
-	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}}
+	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}, served: map[*model.Job]bool{}}
+	for _, t := range x.c.Nominated() {
+		x.served[t.Job] = true
+	}
 	if o.Step != nil {
 		x.later = o.Session.Policy().PlacingAfter(o.Step)
 		x.scope, x.site = o.Step.Word(policy.KeyScope), o.Step.Word(policy.KeyVictims)
@@ -292,7 +297,7 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choos
 func (x *Search) mayGo(t *model.Task, row int32) []session.Victim {
 	var candidates []*model.Task
 	for _, v := range x.c.Nodes.Tasks[row] {
-		if v.MayGo() && x.inScope(t, v) && !x.spared(v) && !x.barred[barred{v, t.Job}] && x.isCandidate(t, v) {
+		if v.MayGo() && x.inScope(t, v) && !x.spared(v) && !x.barred[barred{v, t.Job}] && !x.isServed(t, v) && x.isCandidate(t, v) {
 			candidates = append(candidates, v)
 		}
 	}
@@ -301,6 +306,9 @@ func (x *Search) mayGo(t *model.Task, row int32) []session.Victim {
 	}
 	return x.Session.Victims(x.question(t), candidates)
 }
+
+// isServed says whether others go for the job of a task: it does not go for another job meanwhile.
+func (x *Search) isServed(t, v *model.Task) bool { return t.Job != v.Job && x.served[v.Job] }
 
 // spared says whether an eviction of a task was refused a short while ago. It can go again later, though nothing else changes.
 func (x *Search) spared(v *model.Task) bool {
@@ -404,7 +412,7 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 	b.GPUs, b.Volumes = x.Session.Devices(t, row, true), volumes
 	x.Txn.Pipeline(t, row, b.GPUs)
 	x.Txn.Reserve(t, volumes)
-	return Room{Task: t, Bind: b, row: row, Victims: victims}, true
+	return Room{Task: t, Bind: b, row: row, Victims: victims, by: x}, true
 }
 
 // GiveBack spares those who are not needed for all promises of a turn together, the last to go first: whose place there is room for
@@ -433,7 +441,7 @@ func (x *Search) elsewhere(done []Room, which int) []Room {
 	for i, r := range done { // the others on its node may rest on who went for it
 		if r.row == done[which].row && i != which && ok {
 			if ok = x.takes(r.Task, r.row); ok {
-				less[i], ok = x.promise(r.Task, r.row, r.Victims)
+				less[i], ok = r.again(r.Victims)
 			}
 		}
 	}
@@ -456,12 +464,8 @@ func (x *Search) spare(done []Room) []Room {
 	for before := -1; before != going(done); {
 		before = going(done)
 		for i := range slices.Backward(done) {
-			there := on[done[i].row]
-			if len(there) < 2 {
-				continue
-			}
 			for k := range slices.Backward(done[i].Victims) {
-				done = x.without(done, there, i, k)
+				done = x.without(done, on[done[i].row], i, k)
 			}
 		}
 	}
@@ -485,9 +489,10 @@ func (x *Search) without(done []Room, there []int, of, which int) []Room {
 	x.Txn.Return(v.Task, v.was)
 	less[of].Victims = slices.Delete(slices.Clone(done[of].Victims), which, which+1)
 	for _, i := range there {
-		ok := x.takes(done[i].Task, done[i].row)
+		r := &done[i]
+		ok := r.by.takes(r.Task, r.row)
 		if ok {
-			less[i], ok = x.promise(done[i].Task, done[i].row, less[i].Victims)
+			less[i], ok = r.again(less[i].Victims)
 		}
 		if !ok {
 			x.Txn.Rollback(before)
@@ -501,12 +506,20 @@ func (x *Search) without(done []Room, there []int, of, which int) []Room {
 	return less
 }
 
+// again promises a node that was promised before, with these who leave it.
+func (r *Room) again(victims []Victim) (Room, bool) {
+	again, ok := r.by.promise(r.Task, r.row, victims)
+	again.Placing = r.Placing
+	return again, ok
+}
+
 // gatesHold asks the gate allocatable about each promise, as if the others were there alone.
 func (x *Search) gatesHold(done []Room) bool {
-	if !x.allocatable {
-		return true
-	}
-	for _, r := range done {
+	for i := range done {
+		r := &done[i]
+		if !r.by.allocatable {
+			continue
+		}
 		before := x.Txn.Mark()
 		x.Txn.Unplace(r.Task)
 		ok := x.Session.MayAllocate(r.Task)
@@ -517,17 +530,30 @@ func (x *Search) gatesHold(done []Room) bool {
 	return true
 }
 
-// Keep keeps promises, as the turn in which they were made is kept.
-func (x *Search) Keep(done ...Room) { x.kept = append(x.kept, done...) }
+// Stands says whether a promise is as it was made.
+func (r *Room) Stands() bool { return r.Task.Status == model.Pipelined && r.Task.Node == r.row }
 
-// Kept are the promises of the step, without those victims that are needed for none of them.
-func (x *Search) Kept() []Room { return x.spare(x.kept) }
+// Keep keeps promises, as the turn in which they were made is kept.
+func (x *Search) Keep(done ...Room) {
+	x.kept = append(x.kept, done...)
+	for _, r := range done {
+		if len(r.Victims) > 0 {
+			x.served[r.Task.Job] = true
+		}
+	}
+}
+
+// Kept are the promises of the cycle, without those victims that are needed for none of them.
+func (x *Search) Kept() []Room {
+	x.kept = x.spare(x.kept)
+	return x.kept
+}
 
 // Evicts are those who go for a task, for the plan.
-func (x *Search) Evicts(r Room) (out []model.Evict) {
+func (r *Room) Evicts() (out []model.Evict) {
 	for _, v := range r.Victims {
 		first := policy.Answer{Rule: v.Lets[0]}.Reason()
-		out = append(out, report.Evict(v.Task, r.Task, x.Action, x.Step.Via(), first, v.Rows(), v.needed))
+		out = append(out, report.Evict(v.Task, r.Task, r.Bind.Action, r.by.Step.Via(), first, v.Rows(), v.needed))
 	}
 	return out
 }

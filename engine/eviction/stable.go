@@ -52,7 +52,9 @@ func (x *Search) takesBack(t *model.Task, row int32, promised map[*model.Task]bo
 		defer x.Txn.Rollback(before)
 		o := x.Options
 		o.Step, o.Warn = s, func(string) {} // nothing of it is done
-		r, found := New(o).roomMade(t, row)
+		back := New(o)
+		back.served = nil
+		r, found := back.roomMade(t, row)
 		return found && slices.ContainsFunc(r.Victims, func(v Victim) bool { return promised[v.Task] })
 	})
 }

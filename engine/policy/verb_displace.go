@@ -68,9 +68,11 @@ func displaceVerb() Verb {
 			"A pod whose eviction the API server refused is left alone for a while: for 10 s, then for twice as long after each refusal, for 5 " +
 				"minutes at most.",
 			"What a turn has evicted and promised is kept where jobPipelined holds, else undone, or kept task by task, as `commit` says; before " +
-				"it is kept, whoever is not needed for the promises of the whole turn stays.",
+				"it is kept, whoever is not needed for the promises of the whole turn stays, and at the end of each step whoever is not needed for " +
+				"those of the cycle so far.",
 			"Nobody goes who would take the room back: who would, pending again and with the winner running, have the winner evicted from that node " +
-				"by any step of the policy. The turn is tried once more without them.",
+				"by any step of the policy. The turn is tried once more without them. And nobody goes for another job of a job for which others go, " +
+				"until it has their room.",
 			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone. Until then it is the job's: each " +
 				"cycle gives it that room before any queue has a turn, or a place elsewhere that is there now, as long as the job may start with it.",
 		},

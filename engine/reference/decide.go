@@ -7,6 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
+	"github.com/celsius-scheduler/celsius/engine/reference/eviction"
 	"github.com/celsius-scheduler/celsius/engine/reference/values"
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
@@ -23,6 +24,7 @@ type cycle struct {
 	held     []placed
 	promised []placed
 	forced   map[*model.Task]bool // others go for it
+	rooms    []eviction.Room      // promised by steps that displace
 	kept     *kept.Places         // by the present step; nil: nothing
 }
 

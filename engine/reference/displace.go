@@ -16,6 +16,11 @@ func (x *cycle) displace(step *policy.Step) {
 	x.kept = nil
 	force := &eviction.Search{Answers: x.Answers, Cluster: x.c, Policy: x.p, Txn: x.txn, Step: step, Action: x.waits.Action}
 	force.LookAhead()
+	force.Kept = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { // those that a step between has placed
+		return r.Task.Status != model.Pipelined || r.Task.Node != r.Row
+	})
+	x.rooms = force.Kept
+	before := len(force.Kept)
 	x.walk(step, idle, x.overused(step), func(j *model.Job) (again bool) {
 		tasks, known := left[j]
 		if !known {
@@ -30,14 +35,41 @@ func (x *cycle) displace(step *policy.Step) {
 		}
 		return again
 	})
-	for _, r := range force.Spare(force.Kept) {
-		x.hold([]placed{{r.Task, r.Bind}})
-		if len(r.Victims) > 0 {
-			x.forced[r.Task] = true
-		}
-		x.plan.Evicts = append(x.plan.Evicts, force.Evicts(r)...)
+	if len(force.Kept) > before {
+		x.rooms = force.Spare(force.Kept)
+		x.tellEvicts()
 	}
 	force.LookBack()
+}
+
+// tellEvicts has the plan tell of those who go for others: who is spared by now goes no more.
+func (x *cycle) tellEvicts() {
+	goes := map[string]model.Evict{}
+	for _, r := range x.rooms {
+		x.hold([]placed{{r.Task, r.Bind}})
+		for _, e := range eviction.Evicts(r) {
+			goes[e.Task] = e
+			x.forced[r.Task] = true
+		}
+	}
+	told := x.plan.Evicts
+	x.plan.Evicts = nil
+	for _, e := range told {
+		if now, ok := goes[e.Task]; ok {
+			e = now
+			delete(goes, e.Task)
+		} else if e.For != "" {
+			continue
+		}
+		x.plan.Evicts = append(x.plan.Evicts, e)
+	}
+	for _, r := range x.rooms {
+		for _, e := range eviction.Evicts(r) {
+			if _, untold := goes[e.Task]; untold {
+				x.plan.Evicts = append(x.plan.Evicts, e)
+			}
+		}
+	}
 }
 
 // takeByForce makes room for a job's tasks, one after the other, until the step's turn is over or one finds none, and gives those that

@@ -18,8 +18,10 @@ type Search struct {
 	Txn     *model.Txn
 	Step    *policy.Step
 	Action  string
-	Kept    []Room // by the step so far
+	Kept    []Room // in this cycle so far
 	barred  map[barred]bool
+	// supposed says that what is asked is not done.
+	supposed bool
 }
 
 // Room is a node that a task is promised, and who goes for it.
@@ -30,6 +32,7 @@ type Room struct {
 	Victims []Victim // in the order in which they were evicted
 	// Placing says that the room is there now, nobody has to go, and a later step would place the task.
 	Placing bool
+	step    *policy.Step // by which it was made
 }
 
 // Victim is a task that goes for another.
@@ -200,7 +203,7 @@ func (x *Search) mayGo(t *model.Task, row int32) []answers.Victim {
 	var candidates []*model.Task
 	for _, v := range x.Cluster.Nodes.Tasks[row] {
 		if !v.MayGo() || !inScope(x.Step.Word(policy.KeyScope), t, v) || v.Spared.After(x.World().Now.Time) ||
-			x.barred[barred{v, t.Job}] {
+			x.barred[barred{v, t.Job}] || x.served(t, v) {
 			continue // Spared: its eviction was refused a short while ago
 		}
 		f := x.Frame().OfVictim(t, v, x.Step.Word(policy.KeyScope))
@@ -209,6 +212,13 @@ func (x *Search) mayGo(t *model.Task, row int32) []answers.Victim {
 		}
 	}
 	return x.Victims(x.question(t), candidates)
+}
+
+// served says whether others go for the job of a task, or went and it has yet to get their room: it does not go for another job meanwhile.
+func (x *Search) served(t, v *model.Task) bool {
+	return !x.supposed && t.Job != v.Job &&
+		(slices.ContainsFunc(v.Job.Tasks, func(o *model.Task) bool { return o.NominatedNode != "" }) ||
+			slices.ContainsFunc(x.Kept, func(r Room) bool { return r.Task.Job == v.Job && len(r.Victims) > 0 }))
 }
 
 // question is who may go for a task.
@@ -267,7 +277,7 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 	b.GPUs, b.Volumes = x.Devices(t, answers.Choice{Row: row, Later: true}), volumes
 	x.Txn.Pipeline(t, row, b.GPUs)
 	x.Txn.Reserve(t, volumes)
-	return Room{Task: t, Bind: b, Row: row, Victims: victims}, true
+	return Room{Task: t, Bind: b, Row: row, Victims: victims, step: x.Step}, true
 }
 
 // GiveBack spares those who are not needed for all promises of a turn together, the last to go first: whose place there is room for
@@ -297,7 +307,7 @@ func (x *Search) elsewhere(done []Room, which int) []Room {
 		if r.Row == done[which].Row && i != which && ok {
 			_, refuses := x.refusesForce(r.Task, r.Row)
 			if ok = !refuses; ok {
-				less[i], ok = x.promise(r.Task, r.Row, r.Victims)
+				less[i], ok = x.again(r, r.Victims)
 			}
 		}
 	}
@@ -339,21 +349,17 @@ func (x *Search) without(done []Room, of, which int) []Room {
 	for i, r := range done {
 		if r.Row == done[of].Row {
 			there = append(there, i)
+			x.Txn.Unplace(r.Task)
 		}
-	}
-	if len(there) < 2 {
-		return done
-	}
-	for _, i := range there {
-		x.Txn.Unplace(done[i].Task)
 	}
 	x.Txn.Return(v.Task, v.was)
 	less[of].Victims = slices.Delete(slices.Clone(done[of].Victims), which, which+1)
 	for _, i := range there {
-		_, refuses := x.refusesForce(done[i].Task, done[i].Row)
+		r := done[i]
+		_, refuses := x.asOf(r.step).refusesForce(r.Task, r.Row)
 		ok := false
 		if !refuses {
-			less[i], ok = x.promise(done[i].Task, done[i].Row, less[i].Victims)
+			less[i], ok = x.again(r, less[i].Victims)
 		}
 		if !ok {
 			x.Txn.Rollback(before)
@@ -367,9 +373,26 @@ func (x *Search) without(done []Room, of, which int) []Room {
 	return less
 }
 
+// asOf is the search by another step.
+func (x *Search) asOf(step *policy.Step) *Search {
+	out := *x
+	out.Step = step
+	return &out
+}
+
+// again promises a node that was promised before, with these who leave it.
+func (x *Search) again(r Room, victims []Victim) (Room, bool) {
+	again, ok := x.asOf(r.step).promise(r.Task, r.Row, victims)
+	again.Bind.Action, again.Placing = r.Bind.Action, r.Placing
+	return again, ok
+}
+
 // gatesHold asks the gate allocatable about each promise, as if the others were there alone.
 func (x *Search) gatesHold(done []Room) bool {
-	return !x.Step.Gate(policy.Allocatable) || !slices.ContainsFunc(done, func(r Room) bool {
+	return !slices.ContainsFunc(done, func(r Room) bool {
+		if !r.step.Gate(policy.Allocatable) {
+			return false
+		}
 		before := x.Txn.Mark()
 		defer x.Txn.Rollback(before)
 		x.Txn.Unplace(r.Task)
@@ -378,10 +401,10 @@ func (x *Search) gatesHold(done []Room) bool {
 }
 
 // Evicts are those who go for a task, for the plan.
-func (x *Search) Evicts(r Room) (out []model.Evict) {
+func Evicts(r Room) (out []model.Evict) {
 	for _, v := range r.Victims {
 		first := policy.Answer{Rule: v.Lets[0]}.Reason()
-		out = append(out, report.Evict(v.Task, r.Task, x.Action, x.Step.Via(), first, v.Rows(), v.Needed))
+		out = append(out, report.Evict(v.Task, r.Task, r.Bind.Action, r.step.Via(), first, v.Rows(), v.Needed))
 	}
 	return out
 }
