@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -100,6 +101,8 @@ func taskFields() []*rules.Member {
 		amountField("initRequest", FromSpec, rules.ByObject, "what it needs to start: request, or its init containers where they need more",
 			func(t v) (model.Resources, *Amounts, *World) { return t.Of.InitRequest, &t.initRequest, t.World }),
 		boolField("bestEffort", FromSpec, rules.ByObject, "initRequest is empty but for pods", func(t v) bool { return t.Of.BestEffort }),
+		oneOf(stringField("qosClass", FromSpec, rules.ByObject, "Kubernetes' class of its quality of service",
+			func(t v) string { return string(qos.GetPodQOS(t.Of.Object)) }), "BestEffort", "Burstable", "Guaranteed"),
 		boolField("gated", FromSpec, rules.ByObject, "has scheduling gates", func(t v) bool { return t.Of.Gated }),
 		boolField("preemptable", FromSpec, rules.ByObject, "annotation, else label, volcano.sh/preemptable; unset true, malformed false",
 			func(t v) bool { return t.Of.Preemptable }),

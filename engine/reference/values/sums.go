@@ -49,12 +49,20 @@ func (x *Values) sum(a *policy.Attribute, of ref.Val) ref.Val {
 }
 
 // members are frames about the members of an object: of a queue its jobs, of a namespace, a queue or a job its tasks, of the cluster all.
-// A job that stands for one pod without a group is none.
+// A job that stands for one pod without a group is none, nor is a node that is not ready.
 func (x *Values) members(a *policy.Attribute, of any) []*language.Frame {
 	var out []*language.Frame
-	if a.Over == "queue" {
+	switch a.Over {
+	case "queue":
 		for _, q := range x.c.QueuesByName() {
 			out = append(out, x.Frame().OfQueue(q))
+		}
+		return out
+	case "node":
+		for _, row := range x.c.Nodes.ByOrder() {
+			if x.c.Nodes.Rows[row].Ready {
+				out = append(out, x.Frame().OnNode(row))
+			}
 		}
 		return out
 	}
