@@ -52,6 +52,10 @@ func Objects() []*rules.Object {
 		{Name: "Typical", Type: TypicalType(), Doc: "The most frequent shapes of task: a value of the accounting function `typicalTasks`, for " +
 			"`fragGain`."},
 		{
+			Name: "Buckets", Type: BucketsType(), Leaf: true,
+			Doc: "The tasks of a job, put together by what its owner says of its roles: a value of the function `taskBuckets`.",
+		},
+		{
 			Name: "ShareTree", Type: ShareTreeType(), Leaf: true,
 			Doc: "Shares of jobs and queues along a tree, as the accounting function hdrf keeps them.",
 		},
@@ -136,7 +140,7 @@ func taskFields() []*rules.Member {
 			func(t v) ref.Val { return types.String(t.Of.PreferredKey) }),
 		hidden("tolerations", FromSpec, rules.ByObject, "tolerations", func(t v) ref.Val { return types.String(t.Of.TolerationsKey) }),
 		hidden("hostPorts", FromSpec, rules.ByObject, "host ports", func(t v) ref.Val { return types.String(t.Of.HostPortsKey) }),
-	}, slices.Concat(volumeFields(), budgetTaskFields())...)
+	}, append(slices.Concat(volumeFields(), budgetTaskFields()), bucketTaskField())...)
 }
 
 func (t *TaskView) nodeName() string {
@@ -217,7 +221,7 @@ func jobFields() []*rules.Member {
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.GatedRequest, &j.gatedRequest, j.World }),
 		boolField("starving", FromAnswers, rules.ByStep, "outcome of jobStarving; only an action's filters may read it",
 			func(j v) bool { return j.World.Values.Starving(j.Of) }),
-	}, slices.Concat(unavailableJobFields(), namespaceJobFields())...)
+	}, append(slices.Concat(unavailableJobFields(), namespaceJobFields()), bucketJobField())...)
 }
 
 func allocatedTasks(j *model.Job) int64 {

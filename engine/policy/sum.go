@@ -21,8 +21,8 @@ func sumFunction() *Accounting {
 	return &Accounting{
 		Name: "sum",
 		Doc: "A sum over the members of the owner: a queue's jobs, a job's, queue's or namespace's tasks, all of the cluster, and its nodes " +
-			"that are ready. Jobs that stand for one pod without a group are left out, their tasks are not. It is kept by delta: a member that changed is taken out with " +
-			"its old value and put in with the new.",
+			"that are ready. Jobs that stand for one pod without a group are left out, their tasks are not. It is kept by delta: a member that " +
+			"changed is taken out with its old value and put in with the new.",
 		Args: []AccountingArgument{
 			{Name: overArgument, Doc: "The word `task`, `job`, `queue` or `node`: what the members are."},
 			{Name: "of", Doc: "What is added for each member: Resources or a number.", Sees: member, Want: summable()},
@@ -240,7 +240,8 @@ func (st *sumState) Carry(to language.Stamp) bool {
 	return true
 }
 
-// erringInOrder lists the members without a value by their keys, nodes in their order, for the first fault of a cycle to be the same each time.
+// erringInOrder lists the members without a value by their keys, nodes in their order, for the first fault of a cycle to be the same each
+// time.
 func (st *sumState) erringInOrder() []any {
 	byName := map[string]any{}
 	for of := range st.without {

@@ -48,7 +48,6 @@ func laterPlugins() map[string]string {
 		"network-topology-aware": "pods are placed without regard to HyperNodes",
 		"numa-aware":             "the NUMA policies of pods are not heeded",
 		"numaaware":              "the NUMA policies of pods are not heeded",
-		"task-topology":          "the pods of a job are placed without regard to the affinity of its tasks",
 	}
 }
 
