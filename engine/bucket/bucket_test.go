@@ -58,13 +58,19 @@ func TestOf(t *testing.T) {
 	}{
 		{"nothing is said", nil, []string{"ps", "worker"}, []int{-1, -1}},
 		{"two roles go together", wish("ps,worker", "", ""), []string{"ps", "worker", "other"}, []int{0, 0, -1}},
-		{"those of a role keep apart, and share out the others", wish("ps,worker", "ps", ""), []string{"ps", "ps", "worker", "worker"},
-			[]int{0, 1, 0, 1}},
+		{
+			"those of a role keep apart, and share out the others", wish("ps,worker", "ps", ""),
+			[]string{"ps", "ps", "worker", "worker"},
+			[]int{0, 1, 0, 1},
+		},
 		{"a role goes together", wish("worker", "", ""), []string{"worker", "worker"}, []int{0, 0}},
 		{"two roles keep apart", wish("", "ps,worker", ""), []string{"ps", "worker", "ps"}, []int{0, 1, 0}},
 		{"a node is a bucket", wish("ps,worker", "", ""), []string{"worker", "ps n2", "ps n1", "ps n2"}, []int{1, 1, 0, 1}},
-		{"order comes first, and one wish outweighs the other", wish("ps,worker", "ps", "worker,ps"), []string{"ps", "ps", "worker"},
-			[]int{0, 0, 0}},
+		{
+			"order comes first, and one wish outweighs the other", wish("ps,worker", "ps", "worker,ps"),
+			[]string{"ps", "ps", "worker"},
+			[]int{0, 0, 0},
+		},
 		{"an unknown role", wish("ps,worker;chief", "", ""), []string{"ps", "worker"}, []int{-1, -1}},
 		{"a role twice", wish("ps,ps", "", ""), []string{"ps"}, []int{-1}},
 		{"an unknown role in order", wish("ps,worker", "", "ps,chief"), []string{"ps", "worker"}, []int{-1, -1}},
@@ -115,55 +121,26 @@ func TestFit(t *testing.T) {
 }
 
 // plainly is Of as plainly as it can be said: each task looks at all buckets.
-func plainly(j *model.Job) []int {
+func plainly(j *model.Job) (out []int) {
 	w, ok := wishesOf(j)
 	in := map[*model.Task]int{}
-	var roles []map[string]int
-	var needs []float64
-	var nodes []string
-	put := func(t *model.Task, i int) {
-		for len(roles) <= i {
-			roles, needs, nodes = append(roles, map[string]int{}), append(needs, 0), append(nodes, "")
-		}
-		roles[i][t.Role]++
-		in[t] = i
-	}
-	var list []*model.Task
-	for _, t := range j.Tasks {
-		if ok && w.strength[t.Role] > 0 {
-			list = append(list, t)
-		}
-	}
-	for len(list) > 0 {
-		first := slices.MinFunc(list, func(a, b *model.Task) int {
-			if a.NodeName != b.NodeName && (a.NodeName == "" || b.NodeName == "") {
-				return map[bool]int{true: 1, false: -1}[a.NodeName == ""]
-			}
-			r, s := w.rank(a.Role), w.rank(b.Role)
-			if a.NodeName != "" {
-				r, s = [2]int{}, [2]int{}
-			}
-			return slices.Compare([]string{a.NodeName, fmt.Sprintf("%03d %03d", r[0], r[1]+9), a.Key},
-				[]string{b.NodeName, fmt.Sprintf("%03d %03d", s[0], s[1]+9), b.Key})
-		})
-		list = slices.DeleteFunc(list, func(t *model.Task) bool { return t == first })
-		best, most := len(roles), math.MinInt
-		for i := range roles {
-			drawn := w.drawn(first.Role, roles[i])
-			if first.NodeName != "" {
-				drawn = map[bool]int{true: 0, false: -1}[nodes[i] == first.NodeName]
-			}
-			if drawn >= 0 && (drawn > most || drawn == most && needs[i] < needs[best]) {
+	var all []*plain
+	for _, t := range inTurn(j, w, ok) {
+		best, most := len(all), math.MinInt
+		for i, b := range all {
+			if drawn := b.drawn(w, t); drawn >= 0 && (drawn > most || drawn == most && b.need < all[best].need) {
 				best, most = i, drawn
 			}
 		}
-		put(first, best)
-		if nodes[best] = first.NodeName; first.NodeName == "" {
-			nodes[best] = "none"
-			needs[best] += need(first)
+		if best == len(all) {
+			all = append(all, &plain{node: t.NodeName, roles: map[string]int{}})
+		}
+		b := all[best]
+		in[t] = best
+		if b.roles[t.Role]++; t.NodeName == "" {
+			b.node, b.need = "none", b.need+need(t)
 		}
 	}
-	var out []int
 	for _, t := range j.Tasks {
 		i, ok := in[t]
 		if !ok {
@@ -172,6 +149,42 @@ func plainly(j *model.Job) []int {
 		out = append(out, i)
 	}
 	return out
+}
+
+// plain is a bucket: of a node, or of none.
+type plain struct {
+	node  string
+	roles map[string]int
+	need  float64
+}
+
+// drawn is how much a task is; one with a place is to the bucket of its node alone.
+func (b *plain) drawn(w *wishes, t *model.Task) int {
+	switch t.NodeName {
+	case "":
+		return w.drawn(t.Role, b.roles)
+	case b.node:
+		return 0
+	}
+	return -1
+}
+
+// inTurn is the tasks of which something is said, those with a place first, by node.
+func inTurn(j *model.Job, w *wishes, ok bool) (list []*model.Task) {
+	key := func(t *model.Task) []string {
+		if t.NodeName != "" {
+			return []string{"0", t.NodeName, t.Key}
+		}
+		r := w.rank(t.Role)
+		return []string{"1", fmt.Sprintf("%03d %03d", r[0], r[1]+9), t.Key}
+	}
+	for _, t := range j.Tasks {
+		if ok && w.strength[t.Role] > 0 {
+			list = append(list, t)
+		}
+	}
+	slices.SortFunc(list, func(a, b *model.Task) int { return slices.Compare(key(a), key(b)) })
+	return list
 }
 
 func TestOfAsPlainly(t *testing.T) {

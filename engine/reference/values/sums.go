@@ -67,19 +67,8 @@ func (x *Values) members(a *policy.Attribute, of any) []*language.Frame {
 		return out
 	}
 	for _, j := range x.c.JobsByKey() {
-		switch o := of.(type) {
-		case *model.Queue:
-			if j.Queue != o {
-				continue
-			}
-		case *model.Job:
-			if j != o {
-				continue
-			}
-		case *model.Namespace:
-			if j.Namespace != o.Name {
-				continue
-			}
+		if !belongs(j, of) {
+			continue
 		}
 		if a.Over == "job" && !j.Orphan {
 			out = append(out, x.Frame().OfJobAlone(j))
@@ -91,4 +80,17 @@ func (x *Values) members(a *policy.Attribute, of any) []*language.Frame {
 		}
 	}
 	return out
+}
+
+// belongs says whether a job is one of an object's; all are the cluster's.
+func belongs(j *model.Job, of any) bool {
+	switch o := of.(type) {
+	case *model.Queue:
+		return j.Queue == o
+	case *model.Job:
+		return j == o
+	case *model.Namespace:
+		return j.Namespace == o.Name
+	}
+	return true
 }
