@@ -32,6 +32,7 @@
 //	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
 //	engine/topology        who is placed in which topology domain, and what pods' terms of affinity and spread say of a node
 //	engine/disruption      which PodDisruptionBudgets are about a task, and how many more of its pods each lets go
+//	engine/bucket          which tasks of a job belong together, by what its owner says of its roles
 //	engine/quota           who may use how much: algorithms over amounts and weights
 //	engine/language        what a policy can say: types, fields and functions over a World, each with what it reads
 //	engine/policy          a policy compiled: sites, tables, rows, computed fields, verbs; what follows from what they read

@@ -240,6 +240,9 @@ func (d *drawer) attribute() string {
 	switch {
 	case d.IntN(3) == 0 && (on == "queue" || on == "cluster"):
 		member := pick(d, "job", "task")
+		if on == "cluster" {
+			member = pick(d, member, member, "node")
+		}
 		t = cel.DoubleType
 		text += fmt.Sprintf("sum: {over: %s, of: %q, when: %q}", member, d.expression(t, []string{member}, 1),
 			d.expression(cel.BoolType, []string{member}, 1))

@@ -19,7 +19,9 @@ const (
 	// podMath is Kubernetes' own arithmetic on pods and taints. Some of it takes a logr
 	// logger, which is always the one that discards.
 	podMath = "k8s.io/component-helpers github.com/go-logr/logr"
-	clients = apiObjects + " k8s.io/client-go sigs.k8s.io/controller-runtime"
+	// podClass tells the class of a pod's quality of service.
+	podClass = "k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
+	clients  = apiObjects + " k8s.io/client-go sigs.k8s.io/controller-runtime"
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
@@ -56,10 +58,12 @@ var mayImport = map[string]string{
 	"engine/kept":             "engine/model",
 	"engine/topology":         "engine/follow engine/model",
 	"engine/disruption":       "engine/follow engine/model",
-	"engine/language":         "engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume rules rules/eval",
-	"engine/policy":           ofPolicy,
-	"engine/session/oracle":   "",
-	"engine/verdict":          "engine/follow engine/language engine/model engine/policy engine/report engine/topology rules rules/eval",
+	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
+	"engine/language": "engine/bucket engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume rules " +
+		"rules/eval",
+	"engine/policy":         ofPolicy,
+	"engine/session/oracle": "",
+	"engine/verdict":        "engine/follow engine/language engine/model engine/policy engine/report engine/topology rules rules/eval",
 	"engine/session": "engine/follow engine/language engine/model engine/policy engine/quota engine/verdict rules rules/eval " +
 		"rules/source",
 	"engine/volcano": "engine/policy rules rules/source",
@@ -126,7 +130,8 @@ var mayImportOthers = map[string]string{
 		" k8s.io/client-go k8s.io/klog/v2 k8s.io/kube-scheduler/framework k8s.io/kubernetes/pkg/scheduler",
 	"engine/topology":           apiObjects,
 	"engine/disruption":         "",
-	"engine/language":           apiObjects + " " + podMath + " github.com/google/cel-go",
+	"engine/bucket":             "",
+	"engine/language":           apiObjects + " " + podMath + " " + podClass + " github.com/google/cel-go",
 	"engine/policy":             apiObjects + " " + podMath + " github.com/google/cel-go",
 	"engine/session/oracle":     "",
 	"engine/verdict":            "github.com/google/cel-go",

@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
@@ -50,6 +51,10 @@ func Objects() []*rules.Object {
 		{Name: "Cluster", Type: ClusterType(), Doc: "The whole cluster.", Members: clusterFields()},
 		{Name: "Typical", Type: TypicalType(), Doc: "The most frequent shapes of task: a value of the accounting function `typicalTasks`, for " +
 			"`fragGain`."},
+		{
+			Name: "Buckets", Type: BucketsType(), Leaf: true,
+			Doc: "The tasks of a job, put together by what its owner says of its roles: a value of the function `taskBuckets`.",
+		},
 		{
 			Name: "ShareTree", Type: ShareTreeType(), Leaf: true,
 			Doc: "Shares of jobs and queues along a tree, as the accounting function hdrf keeps them.",
@@ -100,6 +105,8 @@ func taskFields() []*rules.Member {
 		amountField("initRequest", FromSpec, rules.ByObject, "what it needs to start: request, or its init containers where they need more",
 			func(t v) (model.Resources, *Amounts, *World) { return t.Of.InitRequest, &t.initRequest, t.World }),
 		boolField("bestEffort", FromSpec, rules.ByObject, "initRequest is empty but for pods", func(t v) bool { return t.Of.BestEffort }),
+		oneOf(stringField("qosClass", FromSpec, rules.ByObject, "Kubernetes' class of its quality of service",
+			func(t v) string { return string(qos.GetPodQOS(t.Of.Object)) }), "BestEffort", "Burstable", "Guaranteed"),
 		boolField("gated", FromSpec, rules.ByObject, "has scheduling gates", func(t v) bool { return t.Of.Gated }),
 		boolField("preemptable", FromSpec, rules.ByObject, "annotation, else label, volcano.sh/preemptable; unset true, malformed false",
 			func(t v) bool { return t.Of.Preemptable }),
@@ -133,7 +140,7 @@ func taskFields() []*rules.Member {
 			func(t v) ref.Val { return types.String(t.Of.PreferredKey) }),
 		hidden("tolerations", FromSpec, rules.ByObject, "tolerations", func(t v) ref.Val { return types.String(t.Of.TolerationsKey) }),
 		hidden("hostPorts", FromSpec, rules.ByObject, "host ports", func(t v) ref.Val { return types.String(t.Of.HostPortsKey) }),
-	}, slices.Concat(volumeFields(), budgetTaskFields())...)
+	}, append(slices.Concat(volumeFields(), budgetTaskFields()), bucketTaskField())...)
 }
 
 func (t *TaskView) nodeName() string {
@@ -214,7 +221,7 @@ func jobFields() []*rules.Member {
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.GatedRequest, &j.gatedRequest, j.World }),
 		boolField("starving", FromAnswers, rules.ByStep, "outcome of jobStarving; only an action's filters may read it",
 			func(j v) bool { return j.World.Values.Starving(j.Of) }),
-	}, slices.Concat(unavailableJobFields(), namespaceJobFields())...)
+	}, append(slices.Concat(unavailableJobFields(), namespaceJobFields()), bucketJobField())...)
 }
 
 func allocatedTasks(j *model.Job) int64 {

@@ -146,9 +146,13 @@ func (f *Frame) Parent() cel.Activation { return nil }
 
 // Subject names what the frame is about, for error reports.
 func (f *Frame) Subject() string {
+	victim, _ := f.Victim.(*TaskView)
+	preemptor, _ := f.Preemptor.(*TaskView)
 	switch {
-	case f.Victim != nil && f.Preemptor != nil:
-		return f.Victim.(*TaskView).Of.Key + " for " + f.Preemptor.(*TaskView).Of.Key
+	case victim != nil && preemptor != nil:
+		return victim.Of.Key + " for " + preemptor.Of.Key
+	case victim != nil:
+		return victim.Of.Key
 	case f.Task != nil && f.Node != nil:
 		return f.Task.(*TaskView).Of.Key + " on " + f.Node.(*NodeView).Of.Name
 	case f.Task != nil:
@@ -233,10 +237,11 @@ func (f *Frame) OfTaskAlone(t *model.Task) *Frame {
 	return f
 }
 
-// OfVictim fills a frame's victim, and if there is a preemptor that with its job and the scope, but not its queue.
+// OfVictim fills a frame's victim, and if there is a preemptor that with its job and the scope, but not its queue; else it is null.
 func (f *Frame) OfVictim(preemptor, victim *model.Task, scope string) *Frame {
 	f.Victim = f.World.TaskView(victim)
 	if preemptor == nil {
+		f.Preemptor = types.NullValue
 		return f
 	}
 	f.Preemptor, f.Scope = f.World.TaskView(preemptor), types.String(scope)

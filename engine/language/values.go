@@ -84,6 +84,8 @@ type (
 		labels, annotations                                      ref.Val // once they were read
 		allocated, request, expected, gatedRequest, minResources Amounts // boxes
 		roles                                                    *roleList
+		buckets                                                  *bucketsValue // as of a version of the job plus 1
+		bucketsAt                                                uint64
 	}
 	// QueueView is a queue as a value.
 	QueueView struct {

@@ -23,7 +23,7 @@ type Attribute struct {
 	When, Expr      *eval.Expr
 	Function        string
 	Args            map[string]*eval.Expr
-	Over            string // of sum: task, job or queue
+	Over            string // of sum: task, job, queue or node
 	Pace
 	// Account is what the attribute with an accounting function compiled to, which may have other fields too; nil: it is an expression.
 	Account *Account

@@ -137,7 +137,7 @@ func Roots() []Root {
 		{"node", language.NodeType(), "The node that is tried.", false},
 		{"gpu", language.GPUType(), "The device that is tried.", false},
 		{"request", language.ResourcesType(), "What is asked for: a task's request, or that of a whole gang.", false},
-		{"preemptor", language.TaskType(), "The task for which somebody should go.", false},
+		{"preemptor", language.TaskType(), "The task for which somebody should go; null where nobody goes for another, as in evict.", false},
 		{"victim", language.TaskType(), "The task that would have to go.", false},
 		{"scope", str, "Whose tasks may go: queue, job or otherQueues.", false},
 	}

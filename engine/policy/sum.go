@@ -20,11 +20,11 @@ import (
 func sumFunction() *Accounting {
 	return &Accounting{
 		Name: "sum",
-		Doc: "A sum over the members of the owner: a queue's jobs, a job's, queue's or namespace's tasks, all of the cluster. Jobs that " +
-			"stand for one pod without a group are left out, their tasks are not. It is kept by delta: a member that changed is taken out with " +
-			"its old value and put in with the new.",
+		Doc: "A sum over the members of the owner: a queue's jobs, a job's, queue's or namespace's tasks, all of the cluster, and its nodes " +
+			"that are ready. Jobs that stand for one pod without a group are left out, their tasks are not. It is kept by delta: a member that " +
+			"changed is taken out with its old value and put in with the new.",
 		Args: []AccountingArgument{
-			{Name: overArgument, Doc: "The word `task`, `job` or `queue`: what the members are."},
+			{Name: overArgument, Doc: "The word `task`, `job`, `queue` or `node`: what the members are."},
 			{Name: "of", Doc: "What is added for each member: Resources or a number.", Sees: member, Want: summable()},
 			{Name: "when", Optional: true, Doc: "Which members count; all, if it is left out.", Sees: member, Want: rules.Bool()},
 			{Name: "by", Optional: true, Doc: "A string by which members are told apart: the result is a map from it to the sums, without those " +
@@ -50,7 +50,7 @@ func checkSum(s *TableScope, a *rules.Attribute) bool {
 		return false // reported where it is missing
 	}
 	allowed := map[string][]string{
-		"cluster": {"job", "queue", "task"}, "namespace": {"job", "task"}, "queue": {"job", "task"}, "job": {"task"},
+		"cluster": {"job", "node", "queue", "task"}, "namespace": {"job", "task"}, "queue": {"job", "task"}, "job": {"task"},
 	}[a.On]
 	if slices.Contains(allowed, over.Value) {
 		return true
@@ -90,6 +90,7 @@ type sumState struct {
 	tasks  follow.Cursor[*model.Task]
 	jobs   follow.Cursor[*model.Job]
 	queues follow.Cursor[*model.Queue]
+	nodes  follow.Cursor[int32]
 
 	members map[any]sumMember
 	// totals are by owner (a queue, a job, the name of a namespace, nil for the cluster), then by what `by` gives, "" without it.
@@ -205,6 +206,11 @@ func (st *sumState) Rebuild() bool {
 		for _, q := range c.QueuesByName() {
 			st.member(q)
 		}
+	case "node":
+		st.nodes.Skip(&c.Nodes.Log)
+		for _, row := range c.Nodes.ByOrder() {
+			st.member(row)
+		}
 	case "task":
 		st.tasks.Skip(&c.TaskLog)
 		for _, j := range c.JobsByKey() { // by job, as there are fewer of them to be sorted
@@ -227,17 +233,18 @@ func (st *sumState) Carry(to language.Stamp) bool {
 		return false
 	}
 	if st.at.Cycle != to.Cycle {
-		for _, of := range membersInOrder(st.without) {
+		for _, of := range st.erringInOrder() {
 			st.member(of)
 		}
 	}
 	return true
 }
 
-// membersInOrder lists members by their keys, for the first fault of a cycle to be the same each time.
-func membersInOrder(members map[any]bool) []any {
+// erringInOrder lists the members without a value by their keys, nodes in their order, for the first fault of a cycle to be the same each
+// time.
+func (st *sumState) erringInOrder() []any {
 	byName := map[string]any{}
-	for of := range members {
+	for of := range st.without {
 		switch m := of.(type) {
 		case *model.Task:
 			byName[m.Job.Key+" "+m.Key] = m
@@ -247,7 +254,12 @@ func membersInOrder(members map[any]bool) []any {
 			byName[m.Name] = m
 		}
 	}
-	out := make([]any, 0, len(members))
+	out := make([]any, 0, len(st.without))
+	for _, row := range st.Accounts.c.Nodes.ByOrder() {
+		if st.without[row] {
+			out = append(out, row)
+		}
+	}
 	for _, name := range sortedKeys(byName) {
 		out = append(out, byName[name])
 	}
@@ -263,6 +275,8 @@ func (st *sumState) Replay(language.Stamp) bool {
 	switch c := st.Accounts.c; st.x.Over {
 	case "queue":
 		known = replayed(st, &st.queues, &c.QueueLog)
+	case "node":
+		known = replayed(st, &st.nodes, &c.Nodes.Log)
 	case "task":
 		known = replayed(st, &st.tasks, &c.TaskLog)
 	default:
@@ -333,6 +347,12 @@ func (s *Accounts) member(f *language.Frame, x *Attribute, of any) (owner any, o
 			return nil, false // it is gone
 		}
 		f.Queue = s.QueueView(m)
+		return nil, true
+	case int32:
+		if n := s.c.Nodes.Rows[m]; n == nil || !n.Ready {
+			return nil, false
+		}
+		f.Node = s.NodeView(m)
 		return nil, true
 	case *model.Job:
 		if m.Orphan || s.c.Jobs[m.Key] != m {

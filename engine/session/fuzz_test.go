@@ -259,7 +259,7 @@ func allMembers() []string {
 func sampleValues() map[string]string {
 	return map[string]string{
 		"Task": "task", "Node": "node", "Job": "job", "NodeGroups": "queue.nodeGroups", "GPU": "gpu", "Queue": "queue", "ShareTree": "tree",
-		"Typical": "typical", "Resources": "task.request", "int": "2", "double": "1.5", "string": "'cpu'",
+		"Typical": "typical", "Buckets": "job.taskBuckets()", "Resources": "task.request", "int": "2", "double": "1.5", "string": "'cpu'",
 		"google.protobuf.Timestamp": "now", "google.protobuf.Duration": "duration('90m')",
 		"optional_type(google.protobuf.Duration)": "optional.of(duration('1h'))",
 		"list(string)": "['cpu', 'memory', 'nvidia.com/gpu']", "map(string, double)": "{'cpu': 2.0}", "map(string, int)": "{'cpu': 2}",

@@ -397,13 +397,15 @@ func byRowForNow() map[string]string {
 	const (
 		domains = "asked on the nodes of the domains where something changed, which are few; who is there is counted already"
 		age     = "a guard that compares the time with when a node was measured, which is asked when it is measured anew"
+		buckets = "asked of the pods of the few jobs whose owner says which roles belong together; where these are moves with each of them"
 		volumes = "asked for each pod with volumes by itself, through Kubernetes' own plugins, which take a node"
 	)
 	return map[string]string{
 		"predicates/pod-affinity": domains, "predicates/spread": domains, "nodeorder/pod-affinity": domains, "nodeorder/spread": domains,
 		"predicates/volume-sharing": volumes, "predicates/volume-limits": volumes, "predicates/volume-zone": volumes,
-		"predicates/volume-binding": volumes,
-		"usage/cpu-usage":           age, "usage/memory-usage": age, "usage/least-used": age,
+		"predicates/volume-binding":     volumes,
+		"task-topology/with-its-bucket": buckets,
+		"usage/cpu-usage":               age, "usage/memory-usage": age, "usage/least-used": age,
 	}
 }
 

@@ -64,6 +64,9 @@ func (s *Session) Kinds(step *policy.Step) *Kinds {
 // add notes one read; false: what is read cannot be told from a job alone.
 func (k *Kinds) add(read rules.Read) bool {
 	if read.Root == "preemptor" {
+		if len(read.Steps) == 0 {
+			return true // that there is one
+		}
 		read.Root = "task" // it is a task of the job
 	}
 	if read.Root != "job" && read.Root != "task" || policy.OfVolumes(read) {

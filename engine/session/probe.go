@@ -51,7 +51,7 @@ func (s *Session) Ask(site string, on Subject) ([]Said, error) {
 		return nil, err
 	}
 	for _, root := range where.Roots {
-		if v, ok := f.ResolveName(root); !ok || v == types.NullValue {
+		if v, ok := f.ResolveName(root); !ok || v == types.NullValue && site != policy.VictimOrder {
 			return nil, fmt.Errorf("site %s asks about %v: no %s is given", site, where.Roots, root)
 		}
 	}
@@ -84,7 +84,7 @@ func (s *Session) about(f *language.Frame, on Subject) error {
 		f.Queue = s.QueueView(on.Queue)
 	}
 	if on.Victim != nil {
-		f.Victim = s.TaskView(on.Victim)
+		f.Victim, f.Preemptor = s.TaskView(on.Victim), types.NullValue
 	}
 	if on.Preemptor != nil {
 		f.Preemptor = s.TaskView(on.Preemptor)

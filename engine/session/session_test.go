@@ -270,8 +270,8 @@ func TestConstantGuards(t *testing.T) {
 // The names of what a table switches on and off.
 func TestOnlyAndWithout(t *testing.T) {
 	for _, test := range []struct{ entry, want string }{
-		{"{name: gang}", "evictable jobOrder jobPipelined jobReady jobStarving jobValid preemptable reclaimable"},
-		{"{name: gang, without: [jobReady, jobOrder]}", "evictable jobPipelined jobStarving jobValid preemptable reclaimable"},
+		{"{name: gang}", "evictable jobOrder jobPipelined jobReady jobStarving jobValid preemptable reclaimable victims"},
+		{"{name: gang, without: [jobReady, jobOrder]}", "evictable jobPipelined jobStarving jobValid preemptable reclaimable victims"},
 		{"{name: gang, only: [jobReady]}", "evictable jobReady jobValid"}, // what Volcano has no flag for stays
 		{"{name: gang, only: []}", "evictable jobValid"},
 		{"{name: drf, without: [jobOrder, queueOrder, attributes, preemptable, reclaimable]}", ""},

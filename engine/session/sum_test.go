@@ -37,6 +37,11 @@ attributes:
 - {on: queue, name: erringTasks, sum: {over: task, when: "6 / (task.index - 2) > 1", of: task.priority}}
 - {on: queue, name: quotas, sum: {over: job, of: "job.quotas.size() + job.quotaRequest.names().size()"}}
 - {on: cluster, name: tasks, sum: {over: task, of: "1"}}
+- {on: node, name: measured, expression: "node.usageAt != null && now - node.usageAt < duration('1m')"}
+- {on: cluster, name: measured, sum: {over: node, when: node.measured, of: node.allocatable}}
+- {on: cluster, name: leaving, sum: {over: node, when: "!node.unschedulable", by: "node.labels[?'zone'].orValue('')", of: node.releasing}}
+- {on: cluster, name: inUse, sum: {over: node, of: "node.cpuUsage / 3.0 - node.releasing.cpu"}}
+- {on: cluster, name: erringNodes, sum: {over: node, of: "6 / (node.taskCount - 1)"}}
 - {on: queue, name: tasks, sum: {over: task, when: task.holdsResources, of: task.request}}
 - {on: namespace, name: asked, sum: {over: job, of: job.request}}
 - {on: namespace, name: admitted, sum: {over: job, when: job.admittedNow && job.hasMinResources, of: job.minResources}}

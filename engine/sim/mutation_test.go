@@ -19,6 +19,8 @@ const (
 	emptied      = "emptied"
 	emptiedList  = "emptied as a list"
 	emptiedTruth = "is never so"
+	emptiedCount = "is 0"
+	emptiedError = "errs"
 )
 
 // change is one change of what ships: a row or an attribute of a table, or a step of an action.
@@ -160,6 +162,10 @@ func (c change) change(rows []any) []any {
 			empty(row, "(%s).filter(none, false)")
 		case c.how == emptiedTruth:
 			empty(row, "(%s) && false")
+		case c.how == emptiedCount:
+			empty(row, "(%s) * 0")
+		case c.how == emptiedError:
+			empty(row, "[%s][1]")
 		case row["by"] != nil:
 			descending, _ := row["descending"].(bool)
 			row["descending"] = !descending
@@ -195,11 +201,12 @@ func empty(attribute object, nothing string) {
 	}
 }
 
-// compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list, or a truth.
+// compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list, a truth or a number; what is none
+// of these errs.
 func (c change) compile(doc *source.Document) (*policy.Policy, source.Issues) {
 	p, issues := c.compileAsIs(doc)
 	if c.how == emptied {
-		for _, how := range []string{emptiedList, emptiedTruth} {
+		for _, how := range []string{emptiedList, emptiedTruth, emptiedCount, emptiedError} {
 			if issues.Err() != nil {
 				c.how = how
 				p, issues = c.compileAsIs(doc)

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
@@ -165,7 +168,7 @@ jobs:
 	}
 }
 
-// TestSampleScenarios runs the scenarios below samples.
+// TestSampleScenarios runs the scenarios below samples. A section that has the name of a sample policy is that.
 func TestSampleScenarios(t *testing.T) {
 	t.Parallel()
 	for _, path := range sampleFiles(t, ".txtar") {
@@ -176,6 +179,18 @@ func TestSampleScenarios(t *testing.T) {
 		r, err := RunScenario(path, data, ScenarioOptions{Update: updating(), AfterCycle: checked})
 		if err != nil || r.Diff != "" || r.Heading == "" || len(r.Unused) > 0 {
 			t.Errorf("%s: %v, heading %q, unused %v, %s", path, err, r.Heading, r.Unused, r.Diff)
+		}
+		for _, f := range txtar.Parse(r.Archive).Files {
+			if !strings.HasSuffix(f.Name, ".yaml") {
+				continue
+			}
+			want, err := os.ReadFile(filepath.Join(samplesDir, "policies", f.Name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(f.Data)); diff != "" {
+				t.Errorf("%s: the section is not the sample %s (-sample +section)\n%s", path, f.Name, diff)
+			}
 		}
 		if updating() {
 			if err := os.WriteFile(path, r.Archive, 0o644); err != nil {

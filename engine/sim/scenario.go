@@ -63,7 +63,8 @@ type ScenarioResult struct {
 //	show WHAT           print queues, nodes, jobs, pods, timeline or volumes
 //	explain NAME        print why a pod or a job fared as it did in the last cycle; "all": every one
 //	ask SITE NAME...    print what each row of a site says: "ask predicates POD NODE", "ask jobOrder JOB OTHER",
-//	                    "ask preemptable POD by POD", "ask evictable POD for JOB", "ask preemptive JOB cpu=2"
+//	                    "ask preemptable POD by POD", "ask evictable POD for JOB", "ask preemptive JOB cpu=2",
+//	                    "ask victimOrder POD by POD"; without "by POD": where nobody goes for another
 //	check SECTION       compile a policy, and print what is wrong with it
 //	cmp SECTION         what was printed since the last cmp must be this
 //

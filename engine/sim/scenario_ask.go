@@ -48,7 +48,8 @@ func inquiries() []inquiry {
 		{[]string{policy.Allocatable, policy.TaskFeasible}, 1, "POD", subjectOf((*asker).task)},
 		{[]string{policy.Preemptive}, 2, "JOB RESOURCE=AMOUNT...", (*asker).preemptive},
 		{[]string{policy.Predicates, policy.Scores, policy.DeviceScores}, 2, "POD NODE", (*asker).onNode},
-		{[]string{policy.Preemptable, policy.Reclaimable, policy.VictimOrder}, 3, "POD by POD [scope WORD]", (*asker).victimBy},
+		{[]string{policy.Preemptable, policy.Reclaimable}, 3, "POD by POD [scope WORD]", (*asker).victimBy},
+		{[]string{policy.VictimOrder}, 1, "POD [by POD [scope WORD]]", (*asker).victimAmong},
 		{[]string{policy.Evictable}, 3, "POD for JOB [scope WORD]", (*asker).victimFor},
 		{[]string{policy.Victims}, 1, "POD", (*asker).victim},
 	}
@@ -297,6 +298,14 @@ func (a *asker) victim(q *question, args []string) error {
 		return errUsage
 	}
 	return a.goes(q, args[0], "")
+}
+
+// victimAmong is about a victim that goes for a pod, or for nobody.
+func (a *asker) victimAmong(q *question, args []string) error {
+	if len(args) == 1 {
+		return a.victim(q, args)
+	}
+	return a.victimBy(q, args)
 }
 
 // goes names the victim of a question.

@@ -37,6 +37,7 @@ func TestAsk(t *testing.T) {
 		{"deviceScores new-0 n1", "deviceScores  default/new-0 on n1  -1000  house/fullest\n"},
 		{"victims on-0", "victims  default/on-0  error  house/tired: no such key: tired\n"},
 		{"victimOrder on-0 by new-0", "victimOrder  default/on-0 by default/new-0  2026-01-05T12:00:00Z  house/youngest\n"},
+		{"victimOrder on-0", "victimOrder  default/on-0  2026-01-05T12:00:00Z  house/youngest\n"},
 		{"overused default", "overused  default  no  house/never\n"},
 		{"jobReady default/on", "jobReady  default/on  -  the policy has no row\n"},
 		{"taskOrder on-1 on-0", "taskOrder  default/on-0 before default/on-1  by  nothing but the final order of ties\n"},
@@ -71,6 +72,7 @@ func TestAskErrors(t *testing.T) {
 		{"preemptable on-0 for new-0", "write ask preemptable POD by POD [scope WORD]"},
 		{"evictable on-0 for new scope", "write ask evictable POD for JOB [scope WORD]"},
 		{"evictable on-0 for newer", "there is no job default/newer; did you mean default/new?"},
+		{"victimOrder on-0 new-0", "write ask victimOrder POD [by POD [scope WORD]]"},
 		{"victims on-0 on-1", "write ask victims POD"},
 	}
 	for _, test := range tests {

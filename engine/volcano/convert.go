@@ -281,6 +281,10 @@ func mapParamOf(table *rules.Table, argument string) (param *rules.Param, key st
 func (c *converter) argument(table *rules.Table, name string, f source.Field, params map[string]any) {
 	v := f.Value
 	if p := paramOf(table, name); p != nil {
+		if items := mappings(v); items != nil {
+			params[p.Name] = c.strategies(table, name, items, params)
+			return
+		}
 		if x, err := c.value(p, p.Type, v); err != nil {
 			c.note(v, "", "", "%s: argument %s: %v; the default is used", table.Name, name, err)
 		} else {
@@ -317,6 +321,44 @@ func (c *converter) argument(table *rules.Table, name string, f source.Field, pa
 	default:
 		c.issues = append(c.issues, f.Key.Issuef(argumentHint(table, name), "table %s has no param for argument %q", table.Name, name))
 	}
+}
+
+// mappings are the elements of a list of mappings; nil: the value is none.
+func mappings(v source.Value) []source.Value {
+	if v.Kind() != source.List {
+		return nil
+	}
+	items := v.Items(&source.Issues{})
+	if slices.ContainsFunc(items, func(item source.Value) bool { return item.Kind() != source.Map }) {
+		return nil
+	}
+	return items
+}
+
+// strategies gives the names of a list of mappings, each of a name and params; these are arguments of dotted names. A name for which the
+// table has no param is left out.
+func (c *converter) strategies(table *rules.Table, name string, elements []source.Value, params map[string]any) []string {
+	names := []string{}
+	for _, item := range elements {
+		at := item.Get("name")
+		if !at.Exists() {
+			at = item
+		}
+		own := name + "." + item.Get("name").String(&c.issues)
+		if !slices.ContainsFunc(table.Params, func(p *rules.Param) bool { return strings.HasPrefix(p.Volcano, own+".") }) {
+			c.note(at, "", "", "%s: argument %s is dropped: Volcano has nothing of that name either", table.Name, own)
+			continue
+		}
+		names = append(names, strings.TrimPrefix(own, name+"."))
+		for _, f := range item.Fields([]string{"name", "params"}, &c.issues) {
+			if f.Name == "params" && f.Value.Kind() != source.Null {
+				for _, inner := range f.Value.Fields(nil, &c.issues) {
+					c.argument(table, own+"."+inner.Name, inner, params)
+				}
+			}
+		}
+	}
+	return names
 }
 
 // turnsOff says whether an argument turns something off, which is no loss where there is no such thing.

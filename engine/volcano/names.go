@@ -48,8 +48,6 @@ func laterPlugins() map[string]string {
 		"network-topology-aware": "pods are placed without regard to HyperNodes",
 		"numa-aware":             "the NUMA policies of pods are not heeded",
 		"numaaware":              "the NUMA policies of pods are not heeded",
-		"rescheduling":           "no pod is moved off a node for the sake of balance",
-		"task-topology":          "the pods of a job are placed without regard to the affinity of its tasks",
 	}
 }
 
@@ -64,9 +62,16 @@ func refusedPlugins() map[string]string {
 // idleArguments are what no table does and no plan lacks, with the reason that the author is told.
 func idleArguments() map[string]string {
 	const claims = "resource claims are not heeded here: pods that have one are placed by their other needs, and a warning counts them"
+	const unread = "Volcano does not read it either"
 	return map[string]string{
 		"predicate.DynamicResourceAllocationEnable": claims,
 		"capacity.DynamicResourceAllocationEnable":  claims,
+		"metricsPeriod": "what is measured is what the API metrics.k8s.io says, over a time of its own; staleAfter says how old it may be",
+		"strategies.lowNodeUtilization.thresholds.pods":            unread,
+		"strategies.lowNodeUtilization.targetThresholds.pods":      unread,
+		"strategies.lowNodeUtilization.thresholdPriorityClassName": unread,
+		"strategies.lowNodeUtilization.numberOfNodes":              unread,
+		"strategies.lowNodeUtilization.nodeFit":                    unread,
 	}
 }
 

@@ -49,29 +49,26 @@ func (x *Values) sum(a *policy.Attribute, of ref.Val) ref.Val {
 }
 
 // members are frames about the members of an object: of a queue its jobs, of a namespace, a queue or a job its tasks, of the cluster all.
-// A job that stands for one pod without a group is none.
+// A job that stands for one pod without a group is none, nor is a node that is not ready.
 func (x *Values) members(a *policy.Attribute, of any) []*language.Frame {
 	var out []*language.Frame
-	if a.Over == "queue" {
+	switch a.Over {
+	case "queue":
 		for _, q := range x.c.QueuesByName() {
 			out = append(out, x.Frame().OfQueue(q))
 		}
 		return out
+	case "node":
+		for _, row := range x.c.Nodes.ByOrder() {
+			if x.c.Nodes.Rows[row].Ready {
+				out = append(out, x.Frame().OnNode(row))
+			}
+		}
+		return out
 	}
 	for _, j := range x.c.JobsByKey() {
-		switch o := of.(type) {
-		case *model.Queue:
-			if j.Queue != o {
-				continue
-			}
-		case *model.Job:
-			if j != o {
-				continue
-			}
-		case *model.Namespace:
-			if j.Namespace != o.Name {
-				continue
-			}
+		if !belongs(j, of) {
+			continue
 		}
 		if a.Over == "job" && !j.Orphan {
 			out = append(out, x.Frame().OfJobAlone(j))
@@ -83,4 +80,17 @@ func (x *Values) members(a *policy.Attribute, of any) []*language.Frame {
 		}
 	}
 	return out
+}
+
+// belongs says whether a job is one of an object's; all are the cluster's.
+func belongs(j *model.Job, of any) bool {
+	switch o := of.(type) {
+	case *model.Queue:
+		return j.Queue == o
+	case *model.Job:
+		return j == o
+	case *model.Namespace:
+		return j.Namespace == o.Name
+	}
+	return true
 }
