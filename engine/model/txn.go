@@ -92,8 +92,7 @@ func devicesFree(devices []GPU, t *Task, gpus []int) bool {
 		return true
 	}
 	for n, i := range gpus {
-		if i < 0 || i >= len(devices) || slices.Contains(gpus[:n], i) || devices[i].Free < t.GPUMilli ||
-			devices[i].MemoryFree < t.deviceMemory(&devices[i]) {
+		if i < 0 || i >= len(devices) || slices.Contains(gpus[:n], i) || !devices[i].Takes(t) {
 			return false
 		}
 	}

@@ -8,15 +8,9 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// room is what one device of a node has free: now, or when all that is releasing is gone and what is promised is taken.
-type room struct {
-	gpu           *model.GPU
-	milli, memory int64
-}
-
 // deviceScratch is memory for the devices of one node, used again and again.
 type deviceScratch struct {
-	rooms []room
+	later []model.GPU
 	fit   []device
 }
 
@@ -26,52 +20,21 @@ type device struct {
 	score float64
 }
 
-// rooms lists the devices of a node. The list holds until the next call.
-func (v *Verdicts) rooms(row int32, later bool) []room {
-	gpus := v.c.Nodes.GPUs[row]
-	out := language.RoomFor(v.devices.rooms, len(gpus))
-	v.devices.rooms = out
-	for i := range gpus {
-		out[i] = room{&gpus[i], gpus[i].Free, gpus[i].MemoryFree}
-	}
+// gpus lists the devices of a node: now, or when all that is releasing is gone and what is promised is taken. The list holds until the
+// next call.
+func (v *Verdicts) gpus(row int32, later bool) []model.GPU {
 	if !later || !v.c.Nodes.Moves(row) {
-		return out
+		return v.c.Nodes.GPUs[row]
 	}
-	for _, t := range v.c.Nodes.Tasks[row] {
-		sign := int64(0)
-		switch t.Status {
-		case model.Releasing:
-			sign = 1
-		case model.Pipelined:
-			sign = -1
-		default:
-			continue
-		}
-		for _, i := range t.GPUs {
-			if i < len(out) {
-				out[i].milli += sign * t.GPUMilli
-				out[i].memory += sign * t.GPUMemory
-			}
-		}
-	}
-	return out
+	v.devices.later = model.GPUsLater(&v.c.Nodes, row, v.devices.later[:0])
+	return v.devices.later
 }
-
-func (r room) takes(t *model.Task) bool { return r.milli >= t.GPUMilli && r.memory >= t.GPUMemory }
 
 func (v *Verdicts) devicesFit(t *model.Task, row int32, later bool) bool {
 	count := int64(0)
-	if later {
-		for _, r := range v.rooms(row, later) {
-			if r.takes(t) {
-				count++
-			}
-		}
-		return count >= t.GPUCount
-	}
-	gpus := v.c.Nodes.GPUs[row]
+	gpus := v.gpus(row, later)
 	for i := range gpus {
-		if g := &gpus[i]; g.Free >= t.GPUMilli && g.MemoryFree >= t.GPUMemory {
+		if gpus[i].Takes(t) {
 			count++
 		}
 	}
@@ -101,10 +64,11 @@ func (v *Verdicts) Devices(t *model.Task, row int32, later bool) []int {
 	defer v.ask.Done()
 	node := v.NodeView(row)
 	f.Node = node
-	for i, r := range v.rooms(row, later) {
-		if r.takes(t) {
+	gpus := v.gpus(row, later)
+	for i := range gpus {
+		if g := &gpus[i]; g.Takes(t) {
 			f.GPU = node.DevicesNow().Views[i]
-			fit = append(fit, device{r.gpu.Index, v.deviceScore(t, r, f)})
+			fit = append(fit, device{g.Index, v.deviceScore(t, g, f)})
 		}
 	}
 	v.devices.fit = fit
@@ -126,7 +90,7 @@ func (v *Verdicts) Devices(t *model.Task, row int32, later bool) []int {
 }
 
 // deviceScore sums the rows' opinions on a device.
-func (v *Verdicts) deviceScore(t *model.Task, r room, f *language.Frame) float64 {
+func (v *Verdicts) deviceScore(t *model.Task, g *model.GPU, f *language.Frame) float64 {
 	sum, asked := 0.0, false
 	for _, rule := range v.policy.Rules(policy.DeviceScores) {
 		if v := v.ask.Score(rule, f); v == v {
@@ -134,7 +98,7 @@ func (v *Verdicts) deviceScore(t *model.Task, r room, f *language.Frame) float64
 		}
 	}
 	if !asked && t.GPUMilli < model.WholeGPU {
-		return -float64(r.milli)
+		return -float64(g.Free)
 	}
 	return sum
 }

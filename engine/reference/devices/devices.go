@@ -16,21 +16,13 @@ type Room struct {
 
 // Rooms are the devices that have enough free: now, or when all that is being released is gone and what is promised is taken.
 func Rooms(nodes *model.Nodes, t *model.Task, row int32, later bool) (out []Room) {
-	for i, gpu := range nodes.GPUs[row] {
-		milli, memory := gpu.Free, gpu.MemoryFree
-		for _, o := range nodes.Tasks[row] {
-			if !later || !slices.Contains(o.GPUs, i) {
-				continue
-			}
-			if o.Status == model.Releasing {
-				milli, memory = milli+o.GPUMilli, memory+o.GPUMemory
-			}
-			if o.Status == model.Pipelined {
-				milli, memory = milli-o.GPUMilli, memory-o.GPUMemory
-			}
-		}
-		if milli >= t.GPUMilli && memory >= t.GPUMemory {
-			out = append(out, Room{i, milli})
+	gpus := nodes.GPUs[row]
+	if later {
+		gpus = model.GPUsLater(nodes, row, nil)
+	}
+	for i := range gpus {
+		if gpus[i].Takes(t) {
+			out = append(out, Room{i, gpus[i].Free})
 		}
 	}
 	return out
