@@ -165,8 +165,8 @@ func TestCardMistakes(t *testing.T) {
 			"cards are asked for in Volcano's words (volcano.sh/gpu-memory), and in others as well; leave one of both away",
 		"volcano.sh/vgpu-number=1 volcano.sh/vgpu-cores=101": "spec.containers[].resources.limits[volcano.sh/vgpu-cores]: " +
 			"is 101, not from 0 to 100",
-		"volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory-percentage=0": "spec.containers[].resources.limits[volcano.sh/vgpu-memory-percentage]: " +
-			"is 0, not from 1 to 100",
+		"volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory-percentage=0": "spec.containers[].resources.limits" +
+			"[volcano.sh/vgpu-memory-percentage]: is 0, not from 1 to 100",
 		"volcano.sh/gpu-number=2000": "spec.containers[].resources.limits[volcano.sh/gpu-number]: is 2000; no node has more than 1024 cards",
 	} {
 		c := NewCluster(Options{})
@@ -180,7 +180,8 @@ func TestCardMistakes(t *testing.T) {
 // What a binding writes is what Volcano's device plugins look for.
 func TestWhatABindingWrites(t *testing.T) {
 	now := time.Unix(1700000000, 5)
-	c := cluster(t, sharedCards("x", "y"), pod("share", "volcano.sh/vgpu-number=2 volcano.sh/vgpu-memory-percentage=50 volcano.sh/vgpu-cores=25"),
+	c := cluster(t, sharedCards("x", "y"),
+		pod("share", "volcano.sh/vgpu-number=2 volcano.sh/vgpu-memory-percentage=50 volcano.sh/vgpu-cores=25"),
 		pod("memory", "volcano.sh/gpu-memory=100"), pod("milli", "", annotated(GPUMilliAnnotation, "300")))
 	ids := "x,NVIDIA,4096,25:y,NVIDIA,4096,25:"
 	for name, tt := range map[string]struct {

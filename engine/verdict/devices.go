@@ -3,6 +3,8 @@ package verdict
 import (
 	"slices"
 
+	"github.com/google/cel-go/common/types/ref"
+
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -33,12 +35,70 @@ func (v *Verdicts) gpus(row int32, later bool) []model.GPU {
 func (v *Verdicts) devicesFit(t *model.Task, row int32, later bool) bool {
 	count := int64(0)
 	gpus := v.gpus(row, later)
+	if len(v.Plan.devices) == 0 {
+		for i := range gpus {
+			if gpus[i].Takes(t) {
+				count++
+			}
+		}
+		return count >= t.GPUCount
+	}
+	f := v.ask.Frame().OfTask(t)
+	defer v.ask.Done()
+	node := v.NodeView(row)
+	f.Node = node
 	for i := range gpus {
-		if gpus[i].Takes(t) {
+		if gpus[i].Takes(t) && v.refusing(f, node, &gpus[i], later) == nil {
 			count++
 		}
 	}
 	return count >= t.GPUCount
+}
+
+// refusing is the first row of devicePredicates that refuses a device, of which the frame then is; nil: none.
+func (v *Verdicts) refusing(f *language.Frame, node *language.NodeView, g *model.GPU, later bool) *policy.Rule {
+	if len(v.Plan.devices) == 0 {
+		return nil
+	}
+	f.GPU = node.DeviceView(g, later)
+	for _, r := range v.Plan.devices {
+		if v.ask.Opinion(r, f) == language.No {
+			return r
+		}
+	}
+	return nil
+}
+
+// rowOfDevices is the row of devicePredicates that leaves a task too few devices of a node that had enough, with the frame of the first
+// device that it refuses; nil: none.
+func (v *Verdicts) rowOfDevices(t *model.Task, row int32, f *language.Frame) *policy.Rule {
+	node := v.NodeView(row)
+	f.Node = node
+	var left []ref.Val
+	gpus := v.gpus(row, true)
+	for i := range gpus {
+		if gpus[i].Takes(t) {
+			left = append(left, node.DeviceView(&gpus[i], true))
+		}
+	}
+	for _, r := range v.Plan.devices {
+		if int64(len(left)) < t.GPUCount {
+			return nil
+		}
+		var first ref.Val
+		left = slices.DeleteFunc(left, func(gpu ref.Val) bool {
+			f.GPU = gpu
+			no := v.ask.Opinion(r, f) == language.No
+			if no && first == nil {
+				first = gpu
+			}
+			return no
+		})
+		if f.GPU = first; int64(len(left)) < t.GPUCount {
+			return r
+		}
+	}
+	return nil
 }
 
 // onDevices is the verdict on a node that has what the task asks for otherwise, and whether it fits now or later with devices.
@@ -66,8 +126,8 @@ func (v *Verdicts) Devices(t *model.Task, row int32, later bool) []int {
 	f.Node = node
 	gpus := v.gpus(row, later)
 	for i := range gpus {
-		if g := &gpus[i]; g.Takes(t) {
-			f.GPU = node.DevicesNow().Views[i]
+		if g := &gpus[i]; g.Takes(t) && v.refusing(f, node, g, later) == nil {
+			f.GPU = node.DeviceView(g, later)
 			fit = append(fit, device{g.Index, v.deviceScore(t, g, f)})
 		}
 	}

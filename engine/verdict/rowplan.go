@@ -11,6 +11,7 @@ import (
 // Plan is the plan of what the active predicate and score rows read.
 type Plan struct {
 	predicates, Scores []*Row
+	devices            []*policy.Rule // of devicePredicates
 	// Class lists what a class is: the task, job and queue fields that active rows read.
 	Class []rules.Read
 	epochReads
@@ -64,6 +65,12 @@ func planOf(of *policy.Policy) *Plan {
 		cs.ofVolumes = cs.ofVolumes || p.Volumes
 	}
 	cs.holdVolumes = heldByTask(cs.predicates)
+	for _, r := range of.Rules(policy.DevicePredicates) {
+		p := cs.plan(r, all)
+		cs.devices, cs.single = append(cs.devices, r), cs.single || p.own || p.Volumes
+		cs.volatile = cs.volatile || p.Candidates || p.Peers
+		cs.telling = cs.telling || tellsMore(r.Message, r.Reads)
+	}
 	for _, r := range of.Rules(policy.Scores) {
 		if r.Weight != 0 {
 			p := cs.plan(r, all)
@@ -148,7 +155,7 @@ func tellsMore(m *policy.Message, of *rules.Reads) bool {
 	known := of.Strings()
 	for _, e := range m.Expressions() {
 		for _, read := range e.Reads.All {
-			ofNode := read.Root == "node" && !policy.BeyondNode(read)
+			ofNode := policy.OfNodes(read) && !policy.BeyondNode(read)
 			if policy.OfClock(read) || !ofNode && !slices.Contains(known, read.String()) {
 				return true
 			}
