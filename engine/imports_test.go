@@ -56,7 +56,7 @@ var mayImport = map[string]string{
 	"engine/kept":             "engine/model",
 	"engine/topology":         "engine/follow engine/model",
 	"engine/disruption":       "engine/follow engine/model",
-	"engine/language":         "engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume rules rules/eval",
+	"engine/language":         "engine/cards engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume rules rules/eval",
 	"engine/policy":           ofPolicy,
 	"engine/session/oracle":   "",
 	"engine/verdict":          "engine/follow engine/language engine/model engine/policy engine/report engine/topology rules rules/eval",

@@ -139,6 +139,9 @@ func registered(text string) (out []Card, err error) {
 		if err1 != nil || err2 != nil || err3 != nil || words[0] == "" {
 			return nil, wrong
 		}
+		if slices.ContainsFunc(out, func(c Card) bool { return c.UUID == words[0] }) {
+			return nil, &Mistake{RegisterAnnotation, fmt.Sprintf("card %q is listed twice", words[0])}
+		}
 		c := Card{UUID: words[0], Type: words[3], Sharers: int(sharers), Memory: int64(memory) * Unit, Healthy: healthy}
 		if len(words) > 5 {
 			c.Mode = words[5]
@@ -184,7 +187,8 @@ func Asked(o *corev1.Pod) (Ask, error) {
 	}
 	switch {
 	case len(asks) > 1:
-		return Ask{}, &Mistake{nameOf(asks[1].Kind), fmt.Sprintf("is asked for beside %s: a pod may ask for cards in one way", nameOf(asks[0].Kind))}
+		text := fmt.Sprintf("is asked for beside %s: a pod may ask for cards in one way", nameOf(asks[0].Kind))
+		return Ask{}, &Mistake{nameOf(asks[1].Kind), text}
 	case len(asks) == 0:
 		return Ask{}, nil
 	case asks[0].Count > mostCards:

@@ -16,7 +16,8 @@ func TestABindingNamesItsCards(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		f := r.server
 		n := testNode("n1", "8")
-		n.Annotations = map[string]string{cards.RegisterAnnotation: "GPU-a,4,8192,NVIDIA-A10,true,hami-core:GPU-b,4,8192,NVIDIA-A10,true,hami-core:"}
+		const told = ",4,8192,NVIDIA-A10,true,hami-core:"
+		n.Annotations = map[string]string{cards.RegisterAnnotation: "GPU-a" + told + "GPU-b" + told}
 		n.Status.Capacity = n.Status.Allocatable
 		n.Status.Allocatable[cards.ShareNumber], n.Status.Allocatable[cards.ShareMemory] = resource.MustParse("8"), resource.MustParse("16384")
 		f.put(n, testQueue("default"), testGroup("g", 1))

@@ -13,7 +13,6 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
-	"github.com/celsius-scheduler/celsius/engine/cards"
 	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
@@ -343,9 +342,7 @@ func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 	node, allocatable := readNode(c.Dims, o, m)
 	node.Measure = c.Measures[o.Name]
 	row, known := n.Index[o.Name]
-	var had []cards.Card
 	if known {
-		had = n.Rows[row].cards
 		c.books.totalsChanged = c.books.totalsChanged || node.Ready != n.Rows[row].Ready || !n.offers(row, allocatable)
 		node.Row = row
 		*n.Rows[row] = *node
@@ -355,9 +352,6 @@ func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 	}
 	n.setAllocatable(row, allocatable)
 	n.GPUs[row] = newGPUs(n.Rows[row])
-	if len(had) > 0 && !slices.Equal(had, node.cards) {
-		renumber(n, row, had)
-	}
 	for _, t := range n.Tasks[row] {
 		if t.Status != Pipelined {
 			holdGPUs(n.GPUs[row], t, 1)

@@ -204,9 +204,10 @@ type Task struct {
 	group     string // key of the PodGroup that the pod names; "" for none and for foreign pods
 	boundIn   string // the queue in which it was bound; "": not known, or not bound
 	role      *Role
-	knownGPUs bool // GPUs was said by the pod or decided by us, and not guessed
-	recorded  bool // what it holds on its node, and its rights, are as its binding had them
-	gone      bool // deleted, or replaced by a pod of another UID
+	knownGPUs bool     // GPUs was said by the pod or decided by us, and not guessed
+	cards     []string // UUIDs of the devices, where these have some: GPUs follows from them, and from how the node lists its devices
+	recorded  bool     // what it holds on its node, and its rights, are as its binding had them
+	gone      bool     // deleted, or replaced by a pod of another UID
 }
 
 // HostPort is a port that a pod claims on its node.

@@ -75,9 +75,16 @@ func (m *mistakes) addCard(err error, field func(key string) string) {
 func readTaskGPUs(d *Dims, t *Task, m *mistakes) {
 	errs := len(m.errs)
 	wish := gpuWish(d, t, m)
-	held := readDevices(t, &wish, m)
+	_, uuids := cards.Held(t.Annotations, wish.GPUKind)
+	var held []int
+	if len(uuids) == 0 {
+		held = readDevices(t, &wish, m)
+	}
 	if len(m.errs) > errs || wish.GPUCount == 0 {
 		return
+	}
+	if t.NodeName != "" {
+		t.cards = uuids
 	}
 	t.wantGPUs(wish)
 	t.GPUModels = readModels(t.Annotations)
@@ -303,72 +310,69 @@ func ForgetDevices(annotations map[string]string) {
 	cards.Forget(annotations)
 }
 
-// renumber has the tasks of a row hold the devices that they held, where these have other numbers now.
-func renumber(n *Nodes, row int32, was []cards.Card) {
-	is := n.Rows[row].cards
-	number := func(i int) int {
-		if i >= len(was) || was[i].UUID == "" {
-			return i
-		}
-		return slices.IndexFunc(is, func(c cards.Card) bool { return c.UUID == was[i].UUID })
-	}
-	for _, t := range n.Tasks[row] {
-		var devices []int
-		for _, i := range t.GPUs {
-			if at := number(i); at >= 0 {
-				devices = append(devices, at)
-			}
-		}
-		slices.Sort(devices)
-		if t.GPUs != nil && !slices.Equal(devices, t.GPUs) {
-			t.GPUs = devices
-		}
-	}
-}
-
-// guessGPUs finds devices for the tasks on a row that hold some, though nobody wrote down which: in order of their
-// creation, each those that another scheduler's binding names, or the lowest devices that are free enough, as a kubelet would give them.
-// It depends on nothing but who is there now, so the order in which objects arrive does not matter.
+// guessGPUs finds devices for the tasks on a row that hold some, though nobody wrote down their numbers: those that the task has by UUID
+// are where the node lists them; then, in order of their creation, each gets the lowest devices that are free enough, as a kubelet would
+// give them. It depends on nothing but who is there now, so the order in which objects arrive does not matter.
 func (c *Cluster) guessGPUs(row int32) {
-	var unknown []*Task
+	var named, unknown []*Task
 	free := newGPUs(c.Nodes.Rows[row])
 	for _, t := range c.Nodes.Tasks[row] {
 		switch {
 		case t.GPUCount == 0 || t.Status == Pipelined:
 		case t.knownGPUs:
 			holdGPUs(free, t, 1)
+		case len(t.cards) > 0 && t.decided():
+			named = append(named, t)
 		default:
 			unknown = append(unknown, t)
 		}
+	}
+	for _, t := range named {
+		hasGPUs(c, t, numbersOf(free, t))
+		holdGPUs(free, t, 1)
 	}
 	slices.SortStableFunc(unknown, func(a, b *Task) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Key, b.Key))
 	})
 	for _, t := range unknown {
-		devices := namedDevices(free, t)
+		devices := numbersOf(free, t)
 		for i := range free {
 			if int64(len(devices)) < t.GPUCount && free[i].spares(t) && !slices.Contains(devices, i) {
 				devices = append(devices, i)
 			}
 		}
 		slices.Sort(devices)
-		if !slices.Equal(devices, t.GPUs) {
-			to := t.spot()
-			to.gpus = devices
-			c.move(t, to)
-		}
+		hasGPUs(c, t, devices)
 		holdGPUs(free, t, 1)
 	}
 }
 
-// namedDevices are those that a task's annotations name by UUID, each once.
-func namedDevices(gpus []GPU, t *Task) (devices []int) {
-	_, uuids := cards.Held(t.Annotations, t.GPUKind)
-	for _, uuid := range uuids {
-		i := slices.IndexFunc(gpus, func(g GPU) bool { return g.UUID == uuid })
-		if i >= 0 && !slices.Contains(devices, i) && int64(len(devices)) < t.GPUCount {
+// hasGPUs has a task hold devices.
+func hasGPUs(c *Cluster, t *Task, devices []int) {
+	if !slices.Equal(devices, t.GPUs) {
+		to := t.spot()
+		to.gpus = devices
+		c.move(t, to)
+	}
+}
+
+// numbersOf are the devices that a task has by UUID, in ascending order, each once.
+func numbersOf(gpus []GPU, t *Task) (devices []int) {
+	for i := range gpus {
+		if int64(len(devices)) < t.GPUCount && slices.Contains(t.cards, gpus[i].UUID) {
 			devices = append(devices, i)
 		}
 	}
 	return devices
+}
+
+// uuidsOf are the UUIDs of some devices; nil where one of them has none.
+func uuidsOf(gpus []GPU, devices []int) (uuids []string) {
+	for _, i := range devices {
+		if i < 0 || i >= len(gpus) || gpus[i].UUID == "" {
+			return nil
+		}
+		uuids = append(uuids, gpus[i].UUID)
+	}
+	return uuids
 }

@@ -22,12 +22,14 @@ type Record struct {
 	Preemptable   bool   `json:"preemptable"`
 	RevocableZone string `json:"revocableZone,omitempty"`
 	// GPUs are the devices, where their node tells them apart, GPUMilli and GPUMemory or GPUPercent what is held of each.
-	GPUs       []int  `json:"gpus,omitempty"`
-	GPUKind    string `json:"gpuKind,omitempty"`
-	GPUCount   int64  `json:"gpuCount,omitempty"`
-	GPUMilli   int64  `json:"gpuMilli,omitempty"`
-	GPUMemory  int64  `json:"gpuMemory,omitempty"`
-	GPUPercent int64  `json:"gpuPercent,omitempty"`
+	GPUs []int `json:"gpus,omitempty"`
+	// Cards are their UUIDs, in place of GPUs where the node tells these.
+	Cards      []string `json:"cards,omitempty"`
+	GPUKind    string   `json:"gpuKind,omitempty"`
+	GPUCount   int64    `json:"gpuCount,omitempty"`
+	GPUMilli   int64    `json:"gpuMilli,omitempty"`
+	GPUMemory  int64    `json:"gpuMemory,omitempty"`
+	GPUPercent int64    `json:"gpuPercent,omitempty"`
 }
 
 // mayJoin says whether the job of the PodGroup that a task names is the task's. A task that was bound stays in the queue that had room for
@@ -45,6 +47,7 @@ func (t *Task) Record() Record {
 	if t.knownGPUs {
 		r.GPUs = t.GPUs
 	}
+	r.Cards = t.cards
 	return r
 }
 
@@ -61,14 +64,14 @@ func (t *Task) obey(r *Record) {
 	t.wantGPUs(Devices{
 		GPUKind: r.GPUKind, GPUCount: r.GPUCount, GPUMilli: r.GPUMilli, GPUMemory: r.GPUMemory, GPUPercent: r.GPUPercent,
 	})
-	t.GPUs, t.knownGPUs, t.recorded = r.GPUs, r.GPUs != nil, true
+	t.GPUs, t.knownGPUs, t.cards, t.recorded = r.GPUs, r.GPUs != nil, r.Cards, true
 }
 
 // keep has a task be what was decided of an older version of it, which has the same node.
 func (t *Task) keep(old *Task) {
 	t.group, t.boundIn, t.Priority, t.Preemptable, t.RevocableZone = old.group, old.boundIn, old.Priority, old.Preemptable, old.RevocableZone
 	t.wantGPUs(old.Devices)
-	t.GPUs, t.knownGPUs, t.recorded = nil, old.knownGPUs, true
+	t.GPUs, t.knownGPUs, t.cards, t.recorded = nil, old.knownGPUs, old.cards, true
 	if old.knownGPUs {
 		t.GPUs = old.GPUs
 	}
@@ -131,6 +134,7 @@ func (r *Record) possible() bool {
 	}
 	slices.Sort(r.GPUs)
 	listed := n == 0 || int64(n) == r.GPUCount && r.GPUs[0] >= 0 && r.GPUs[n-1] < maxNodeGPUs && len(slices.Compact(slices.Clone(r.GPUs))) == n
+	listed = listed && (len(r.Cards) == 0 || n == 0 && int64(len(r.Cards)) == r.GPUCount)
 	return listed && r.GPUCount >= 0 && r.GPUCount <= maxNodeGPUs && r.GPUMilli >= 0 && r.GPUMilli <= WholeGPU && r.GPUMemory >= 0 &&
 		r.GPUMemory <= Most && r.GPUPercent >= 0 && r.GPUPercent <= 100
 }

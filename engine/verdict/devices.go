@@ -32,10 +32,13 @@ func (v *Verdicts) gpus(row int32, later bool) []model.GPU {
 	return v.devices.later
 }
 
+// deviceRows are the rows that say which devices a task may have.
+func (v *Verdicts) deviceRows() []*policy.Rule { return v.policy.Rules(policy.DevicePredicates) }
+
 func (v *Verdicts) devicesFit(t *model.Task, row int32, later bool) bool {
 	count := int64(0)
 	gpus := v.gpus(row, later)
-	if len(v.Plan.devices) == 0 {
+	if len(v.deviceRows()) == 0 {
 		for i := range gpus {
 			if gpus[i].Takes(t) {
 				count++
@@ -57,11 +60,11 @@ func (v *Verdicts) devicesFit(t *model.Task, row int32, later bool) bool {
 
 // refusing is the first row of devicePredicates that refuses a device, of which the frame then is; nil: none.
 func (v *Verdicts) refusing(f *language.Frame, node *language.NodeView, g *model.GPU, later bool) *policy.Rule {
-	if len(v.Plan.devices) == 0 {
+	if len(v.deviceRows()) == 0 {
 		return nil
 	}
 	f.GPU = node.DeviceView(g, later)
-	for _, r := range v.Plan.devices {
+	for _, r := range v.deviceRows() {
 		if v.ask.Opinion(r, f) == language.No {
 			return r
 		}
@@ -81,7 +84,7 @@ func (v *Verdicts) rowOfDevices(t *model.Task, row int32, f *language.Frame) *po
 			left = append(left, node.DeviceView(&gpus[i], true))
 		}
 	}
-	for _, r := range v.Plan.devices {
+	for _, r := range v.deviceRows() {
 		if int64(len(left)) < t.GPUCount {
 			return nil
 		}

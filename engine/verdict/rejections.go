@@ -86,7 +86,7 @@ func (x *rejections) refused(all []refusals) (counted []refusals, passed []int32
 func (x *rejections) codeOf(row int32) int {
 	c := x.c
 	code := int(c.Cells[row].Verdict)
-	if code != noDevices || len(c.v.Plan.devices) == 0 {
+	if code != noDevices || len(c.v.deviceRows()) == 0 {
 		return code
 	}
 	f := c.v.ask.Frame().OfTask(c.Task)

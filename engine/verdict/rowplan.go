@@ -11,7 +11,6 @@ import (
 // Plan is the plan of what the active predicate and score rows read.
 type Plan struct {
 	predicates, Scores []*Row
-	devices            []*policy.Rule // of devicePredicates
 	// Class lists what a class is: the task, job and queue fields that active rows read.
 	Class []rules.Read
 	epochReads
@@ -67,8 +66,7 @@ func planOf(of *policy.Policy) *Plan {
 	cs.holdVolumes = heldByTask(cs.predicates)
 	for _, r := range of.Rules(policy.DevicePredicates) {
 		p := cs.plan(r, all)
-		cs.devices, cs.single = append(cs.devices, r), cs.single || p.own || p.Volumes
-		cs.volatile = cs.volatile || p.Candidates || p.Peers
+		cs.single, cs.volatile = cs.single || p.own || p.Volumes, cs.volatile || p.Candidates || p.Peers
 		cs.telling = cs.telling || tellsMore(r.Message, r.Reads)
 	}
 	for _, r := range of.Rules(policy.Scores) {
