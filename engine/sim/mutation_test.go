@@ -19,6 +19,7 @@ const (
 	emptied      = "emptied"
 	emptiedList  = "emptied as a list"
 	emptiedTruth = "is never so"
+	emptiedText  = "emptied as a text"
 )
 
 // change is one change of what ships: a row or an attribute of a table, or a step of an action.
@@ -160,6 +161,8 @@ func (c change) change(rows []any) []any {
 			empty(row, "(%s).filter(none, false)")
 		case c.how == emptiedTruth:
 			empty(row, "(%s) && false")
+		case c.how == emptiedText:
+			empty(row, "(%s).substring(0, 0)")
 		case row["by"] != nil:
 			descending, _ := row["descending"].(bool)
 			row["descending"] = !descending
@@ -195,11 +198,11 @@ func empty(attribute object, nothing string) {
 	}
 }
 
-// compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list, or a truth.
+// compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list, a truth, or a text.
 func (c change) compile(doc *source.Document) (*policy.Policy, source.Issues) {
 	p, issues := c.compileAsIs(doc)
 	if c.how == emptied {
-		for _, how := range []string{emptiedList, emptiedTruth} {
+		for _, how := range []string{emptiedList, emptiedTruth, emptiedText} {
 			if issues.Err() != nil {
 				c.how = how
 				p, issues = c.compileAsIs(doc)
