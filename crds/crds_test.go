@@ -219,7 +219,8 @@ func TestSections(t *testing.T) {
 	sections := map[string]bool{}
 	for _, s := range []string{
 		"queueOrder", "jobOrder", "taskOrder", "jobValid", "jobReady", "jobPipelined", "jobStarving", "jobEnqueueable", "overused",
-		"allocatable", "preemptive", "taskFeasible", "predicates", "scores", "deviceScores", "preemptable", "reclaimable", "evictable",
+		"allocatable", "preemptive", "taskFeasible", "predicates", "scores", "devicePredicates", "deviceScores",
+		"preemptable", "reclaimable", "evictable",
 		"victims", "victimOrder", "attributes", "variables",
 	} {
 		sections[inline+"."+s] = true

@@ -51,7 +51,8 @@ var mayImport = map[string]string{
 	"rules/tables":            "",
 	"engine/follow":           "",
 	"engine/seeds":            "",
-	"engine/model":            "engine/follow crds/decode " + allCRDs,
+	"engine/cards":            "",
+	"engine/model":            "engine/cards engine/follow crds/decode " + allCRDs,
 	"engine/quota":            "engine/follow engine/model",
 	"engine/volume":           "engine/follow engine/model",
 	"engine/report":           "engine/model",
@@ -59,7 +60,7 @@ var mayImport = map[string]string{
 	"engine/topology":         "engine/follow engine/model",
 	"engine/disruption":       "engine/follow engine/model",
 	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
-	"engine/language": "engine/bucket engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume rules " +
+	"engine/language": "engine/bucket engine/cards engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume rules " +
 		"rules/eval",
 	"engine/policy":         ofPolicy,
 	"engine/session/oracle": "",
@@ -122,6 +123,7 @@ var mayImportOthers = map[string]string{
 	"rules/tables":            "",
 	"engine/follow":           "",
 	"engine/seeds":            "pgregory.net/rapid",
+	"engine/cards":            apiObjects,
 	"engine/model":            apiObjects + " " + podMath + " " + loadAPI,
 	"engine/quota":            "",
 	"engine/report":           "",

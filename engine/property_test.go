@@ -302,6 +302,9 @@ func policies(t *testing.T) []compiled {
 			append([]string{"name: conformance"}, append(shared, "name: nodeorder")...)...)),
 		compile(t, "taking back along the tree", policyOf("mode: Active\n  "+takingBack, "name: gang", "name: priority\nwithout: [jobStarving]",
 			"name: predicates", "name: capacity\nparams: {hierarchy: true, ancestorReclaimLevel: 1}", choosy)),
+		compile(t, "cards", policyOf("mode: Active", append(shared, "name: deviceshare\nparams: {policy: binpack, weight: 1}")...)),
+		compile(t, "taking back cards", policyOf("mode: Active\n  "+takingBack, append([]string{"name: conformance"},
+			append(shared, "name: deviceshare\nparams: {policy: spread, weight: 1}")...)...)),
 		compile(t, "paused", policyOf("mode: Paused", append(shared, "name: nodeorder")...)),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/cards"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -57,13 +58,17 @@ func drawQueue(t *rapid.T, name string) *v1beta1.Queue {
 
 func drawNode(t *rapid.T, name string) *corev1.Node {
 	allocatable := list(one(t, "allocatable", "cpu=4 memory=8Gi pods=8", "cpu=2 memory=2Gi pods=3",
-		"cpu=8 memory=6Gi pods=9 nvidia.com/gpu=2"))
+		"cpu=8 memory=6Gi pods=9 nvidia.com/gpu=2", sharedCards))
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": one(t, "zone", "east", "west")}},
 		Status:     corev1.NodeStatus{Allocatable: allocatable, Capacity: allocatable},
 	}
 	if effect := one(t, "taint", "", "", "", "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule); effect != "" {
 		n.Spec.Taints = []corev1.Taint{{Key: "dedicated", Effect: effect}}
+	}
+	if _, ok := allocatable[cards.ShareNumber]; ok {
+		n.Annotations = map[string]string{cards.RegisterAnnotation: name + "-a,2,8000,NVIDIA-A10," + one(t, "healthy", "true", "true", "false") +
+			",hami-core:" + name + "-b,3,4000,NVIDIA-T4,true,hami-core:"}
 	}
 	n.Spec.Unschedulable = seldom(t, "cordoned")
 	if seldom(t, "unready") {
@@ -123,11 +128,28 @@ func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
 		p.Spec.InitContainers = []corev1.Container{{Name: "init", Resources: corev1.ResourceRequirements{Requests: list("cpu=2")}}}
 	case 11:
 		p.Annotations[model.GPUMilliAnnotation] = "400"
+	case 12, 13:
+		drawShare(t, p)
 	}
 	if len(p.Spec.SchedulingGates) == 0 {
 		drawLife(t, p, nodes)
 	}
 	return p
+}
+
+// sharedCards are what a node offers whose cards can be shared.
+const sharedCards = "cpu=8 memory=6Gi pods=9 volcano.sh/vgpu-number=5 volcano.sh/vgpu-memory=12000 volcano.sh/vgpu-cores=200"
+
+// drawShare has a pod ask for shares of cards, and perhaps for certain cards.
+func drawShare(t *rapid.T, p *corev1.Pod) {
+	p.Spec.Containers[0].Resources.Requests = list("cpu=1 " + one(t, "share", "volcano.sh/vgpu-memory=3000",
+		"volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory-percentage=50 volcano.sh/vgpu-cores=60",
+		"volcano.sh/vgpu-number=2 volcano.sh/vgpu-memory=500", "volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory=10 volcano.sh/vgpu-cores=100", "volcano.sh/vgpu-number=1",
+		"volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory-percentage=10"))
+	if key := one(t, "which", "", "", "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"); key != "" {
+		p.Annotations[key] = one(t, "type", "a10", "T4,H100")
+	}
+	p.Annotations["volcano.sh/vgpu-podgroup-policy"] = one(t, "apart", "", "", "spread")
 }
 
 // drawLife makes some pods run, leave, end, or be another scheduler's.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
 
+	"github.com/celsius-scheduler/celsius/engine/cards"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/rules"
 )
@@ -127,6 +128,11 @@ func taskFields() []*rules.Member {
 		intField("gpuCount", FromSpec, rules.ByObject, "devices asked", func(t v) int64 { return t.Of.GPUCount }),
 		intField("gpuMilli", FromSpec, rules.ByObject, "thousandths of a device asked of each", func(t v) int64 { return t.Of.GPUMilli }),
 		intField("gpuMemory", FromSpec, rules.ByObject, "bytes of device memory asked of each", func(t v) int64 { return t.Of.GPUMemory }),
+		intField("gpuPercent", FromSpec, rules.ByObject, "percent of its memory asked of each device, in place of gpuMemory; 0: none",
+			func(t v) int64 { return t.Of.GPUPercent }),
+		oneOf(stringField("gpuKind", FromSpec, rules.ByObject, "by which of Volcano's resources devices are asked: volcano.sh/gpu-memory, "+
+			"volcano.sh/gpu-number, or volcano.sh/vgpu-number and its like; \"\" by none of them",
+			func(t v) string { return t.Of.GPUKind }), "", cards.Memory, cards.Number, cards.Share),
 		field("gpuModels", cel.ListType(str), FromSpec, rules.ByObject, "allowed models, empty: any",
 			func(t v) ref.Val { return t.World.words(t.Of.GPUModels) }),
 		stringField("gpuTag", FromSpec, rules.ByObject, "\"share\", \"<k>-gpu\", \"\" without GPU", func(t v) string { return t.Of.GPUTag }),
@@ -340,6 +346,14 @@ func gpuFields() []*rules.Member {
 		intField("memory", FromSpec|FromAmounts, rules.ByObject, "bytes", func(g v) int64 { return g.Of.Memory }),
 		intField("memoryFree", FromState|FromAmounts, rules.ByStep, "bytes that are free", func(g v) int64 { return g.Of.MemoryFree }),
 		intField("taskCount", FromState|FromAmounts, rules.ByStep, "tasks that share it", func(g v) int64 { return int64(g.Of.TaskCount) }),
+		intField("sharers", FromSpec, rules.ByObject, "how many tasks may share it, 0 where nobody says",
+			func(g v) int64 { return int64(g.Of.Sharers) }),
+		stringField("uuid", FromSpec, rules.ByObject, "UUID, \"\" if unknown", func(g v) string { return g.Of.UUID }),
+		stringField("mode", FromSpec, rules.ByObject, "how it is shared, as its node says: hami-core or mig; \"\" if unknown",
+			func(g v) string { return g.Of.Mode }),
+		boolField("healthy", FromSpec, rules.ByObject, "its node does not say that it is broken", func(g v) bool { return !g.Of.Unhealthy }),
+		bounded(field("tasks", cel.ListType(TaskType()), ToTasks, rules.ByStep, "tasks that share it, by name",
+			func(g v) ref.Val { return g.tasks() }), 16),
 	}
 }
 

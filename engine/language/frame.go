@@ -260,8 +260,8 @@ func (f *Frame) OnNode(row int32) *Frame {
 	return f
 }
 
-// OnDevice fills a frame's device: one of its node's, by its place there.
-func (f *Frame) OnDevice(i int) *Frame {
-	f.GPU = f.Node.(*NodeView).DevicesNow().Views[i]
+// OnDevice fills a frame's device: one of its node's, as it is, or later, as it will be.
+func (f *Frame) OnDevice(g *model.GPU, later bool) *Frame {
+	f.GPU = f.Node.(*NodeView).DeviceView(g, later)
 	return f
 }

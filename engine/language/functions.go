@@ -313,7 +313,24 @@ func ownNodeFunctions() []*rules.Function {
 				return types.Double(nodeAffinityScore(t.Of, n.Of))
 			}, "{0}.preferredNodeTerms", "{1}.name", "{1}.labels"), always(&rules.Native{Doubles: preferenceColumn})),
 		gpusWithFunction(),
+		ofDevice("takes", "The device has what the task asks of one free: thousandths, memory, and a place among those who share it.",
+			cel.BoolType, func(g *model.GPU, t *model.Task) ref.Val { return types.Bool(g.Takes(t)) }, "{0}.free", "{0}.taskCount", "{0}.sharers"),
+		ofDevice("memoryFor", "How much of the device's memory the task would take, in bytes: all of it with the whole device, unless it says "+
+			"how much.", cel.IntType, func(g *model.GPU, t *model.Task) ref.Val { return types.Int(t.DeviceMemory(g)) }),
 	}
+}
+
+// ofDevice is a function of a device and a task.
+func ofDevice(name, doc string, gives *cel.Type, of func(g *model.GPU, t *model.Task) ref.Val, reads ...string) *rules.Function {
+	reads = append(reads, "{0}.capacity", "{0}.memory", "{0}.memoryFree", "{1}.gpuMilli", "{1}.gpuMemory", "{1}.gpuPercent")
+	return Method(name, doc, []*cel.Type{GPUType(), TaskType()}, gives, func(args ...ref.Val) ref.Val {
+		g, ok := args[0].(*GPUView)
+		t, isTask := args[1].(*TaskView)
+		if !ok || !isTask {
+			return wrongArgument(args[1])
+		}
+		return of(g.Of, t.Of)
+	}, reads...)
 }
 
 func gpusWithFunction() *rules.Function {

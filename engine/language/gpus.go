@@ -1,6 +1,8 @@
 package language
 
 import (
+	"slices"
+
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -13,6 +15,26 @@ type GPUViews struct {
 	list  ref.Val
 }
 
+// DeviceView is a device of the node as a value, later: as it is when all that is being released is gone and what is promised is taken.
+func (n *NodeView) DeviceView(g *model.GPU, later bool) ref.Val {
+	return &GPUView{View[model.GPU]{Of: g, World: n.World, typ: n.World.typ.gpu}, n.Of.Row, later}
+}
+
+// tasks are those that hold the device, by name.
+func (g *GPUView) tasks() ref.Val {
+	leaves := model.Pipelined
+	if g.later {
+		leaves = model.Releasing
+	}
+	var on []*model.Task
+	for _, t := range g.World.TasksOn(g.row) {
+		if t.Status != leaves && slices.Contains(t.GPUs, g.Of.Index) {
+			on = append(on, t)
+		}
+	}
+	return listOf(on, func(t *model.Task) ref.Val { return g.World.TaskView(t) })
+}
+
 // DevicesNow are the node's devices as values.
 func (n *NodeView) DevicesNow() *GPUViews {
 	gpus, v := n.World.c.Nodes.GPUs[n.Of.Row], &n.gpus
@@ -21,7 +43,7 @@ func (n *NodeView) DevicesNow() *GPUViews {
 	}
 	v.of, v.Views = gpus, make([]ref.Val, len(gpus))
 	for i := range gpus {
-		v.Views[i] = &GPUView{View[model.GPU]{Of: &gpus[i], World: n.World, typ: n.World.typ.gpu}}
+		v.Views[i] = n.DeviceView(&gpus[i], false)
 	}
 	v.list = List(v.Views)
 	return v

@@ -110,7 +110,11 @@ type (
 	}
 	taintView struct{ View[taint] }
 	// GPUView is a device as a value.
-	GPUView struct{ View[model.GPU] }
+	GPUView struct {
+		View[model.GPU]
+		row   int32
+		later bool
+	}
 	// ClusterView is the cluster as a value.
 	ClusterView struct {
 		View[model.Cluster]

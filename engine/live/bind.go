@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -40,9 +40,10 @@ const (
 // order is one binding that was decided.
 type order struct {
 	model.Bind
-	policy    string       // NAME@GENERATION
-	record    model.Record // for who leads next
-	created   time.Time    // of the pod; zero: not known
+	policy    string            // NAME@GENERATION
+	record    model.Record      // for who leads next
+	devices   map[string]string // for who runs the pod
+	created   time.Time         // of the pod; zero: not known
 	decided   time.Time
 	sent      time.Time // for the first time
 	known     int       // the node's standing when it was decided, as nodeBook had it
@@ -226,22 +227,9 @@ func (b *binder) readBack(ctx context.Context, o *order, cause error, otherwise 
 // binding is the object that is sent. The API server copies its annotations to the pod.
 func (o *order) binding() *corev1.Binding {
 	annotations := map[string]string{PolicyAnnotation: o.policy, model.RecordAnnotation: o.record.String()}
-	if len(o.GPUs) > 0 {
-		annotations[model.GPUsAnnotation] = joinInts(o.GPUs)
-	}
+	maps.Copy(annotations, o.devices)
 	return &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.name, UID: types.UID(o.UID), Annotations: annotations},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: o.Node},
 	}
-}
-
-func joinInts(numbers []int) string {
-	var text []byte
-	for i, n := range numbers {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = strconv.AppendInt(text, int64(n), 10)
-	}
-	return string(text)
 }

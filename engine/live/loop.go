@@ -269,7 +269,7 @@ func (l *loop) sendBinds(plan *model.Plan, began time.Time) {
 		l.metrics.stages.decided.Observe(took)
 		o := &order{Bind: *b, policy: l.stamp, decided: decided}
 		if t := l.cluster.Tasks[b.Task]; t != nil {
-			o.created, o.record = t.CreatedAt, t.Record()
+			o.created, o.record, o.devices = t.CreatedAt, t.Record(), model.BindAnnotations(&l.cluster.Nodes, t, b, decided)
 		}
 		l.binder.send(o)
 	}

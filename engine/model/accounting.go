@@ -11,18 +11,19 @@ type spot struct {
 	node     int32
 	nodeName string
 	gpus     []int
-	known    bool // gpus was said or decided, and not guessed
+	known    bool     // gpus was said or decided, and not guessed
+	cards    []string // see Task
 	volumes  []VolumeBind
 	boundIn  string
 }
 
 func (t *Task) spot() spot {
-	return spot{t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.Volumes, t.boundIn}
+	return spot{t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.cards, t.Volumes, t.boundIn}
 }
 
 func (t *Task) setSpot(s spot) {
-	t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.Volumes, t.boundIn = s.status, s.node, s.nodeName, s.gpus, s.known, s.volumes,
-		s.boundIn
+	t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.cards = s.status, s.node, s.nodeName, s.gpus, s.known, s.cards
+	t.Volumes, t.boundIn = s.volumes, s.boundIn
 }
 
 // move is the one door through which a known task goes from one spot to another, an undo included.

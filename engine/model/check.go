@@ -262,7 +262,7 @@ func checkGPUs(want, kept []GPU, tasks []*Task) error {
 		for _, i := range t.GPUs {
 			if i < len(want) && t.Status != Pipelined {
 				want[i].Free -= t.GPUMilli
-				want[i].MemoryFree -= t.deviceMemory(&want[i])
+				want[i].MemoryFree -= t.DeviceMemory(&want[i])
 				want[i].TaskCount++
 			}
 		}

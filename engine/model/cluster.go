@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/celsius-scheduler/celsius/engine/cards"
 	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
@@ -129,18 +130,8 @@ type Node struct {
 
 	capacity  Resources
 	gpuCount  int
-	gpuMemory int64 // bytes of each device
-}
-
-// GPU is one device of a node.
-type GPU struct {
-	Index      int
-	Model      string
-	Capacity   int64 // thousandths of a device: 1000
-	Free       int64 // thousandths
-	Memory     int64 // bytes, 0 where unknown
-	MemoryFree int64
-	TaskCount  int
+	gpuMemory int64        // bytes of each device
+	cards     []cards.Card // where the node tells of each of its devices
 }
 
 // Status is where a task is in its life, as the scheduler sees it.
@@ -190,11 +181,7 @@ type Task struct {
 	Request          Resources
 	InitRequest      Resources
 
-	GPUCount  int64
-	GPUMilli  int64 // thousandths of each device
-	GPUMemory int64 // bytes of each device
-	GPUModels []string
-	GPUTag    string
+	Devices
 
 	*Template // what its pod has in common with others; never nil
 
@@ -218,9 +205,10 @@ type Task struct {
 	group     string // key of the PodGroup that the pod names; "" for none and for foreign pods
 	boundIn   string // the queue in which it was bound; "": not known, or not bound
 	role      *Role
-	knownGPUs bool // GPUs was said by the pod or decided by us, and not guessed
-	recorded  bool // what it holds on its node, and its rights, are as its binding had them
-	gone      bool // deleted, or replaced by a pod of another UID
+	knownGPUs bool     // GPUs was said by the pod or decided by us, and not guessed
+	cards     []string // UUIDs of the devices, where these have some: GPUs follows from them, and from how the node lists its devices
+	recorded  bool     // what it holds on its node, and its rights, are as its binding had them
+	gone      bool     // deleted, or replaced by a pod of another UID
 }
 
 // HostPort is a port that a pod claims on its node.

@@ -2,65 +2,132 @@ package model
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/crds/decode"
+	"github.com/celsius-scheduler/celsius/engine/cards"
 )
 
 // maxNodeGPUs bounds what an annotation may claim, so that a typing error does not fill the memory.
 const maxNodeGPUs = 1024
 
-// readNodeGPUs is how many devices a node has.
-func readNodeGPUs(d *Dims, o *corev1.Node, allocatable Resources, m *mistakes) int {
-	if dim, ok := d.Find(GPUResource); ok && allocatable.Get(dim) > 0 {
-		return int(min(allocatable[dim]/d.Unit(dim), maxNodeGPUs))
-	}
-	n, _ := readInt(o.Annotations, NodeGPUsAnnotation, intRange{0, maxNodeGPUs}, m)
-	return int(n)
+// GPU is one device of a node.
+type GPU struct {
+	Index      int
+	Model      string
+	Capacity   int64 // thousandths of a device: 1000
+	Free       int64 // thousandths
+	Memory     int64 // bytes, 0 where unknown
+	MemoryFree int64
+	TaskCount  int
+	// UUID and Mode are "" where the node does not tell. Sharers is how many tasks may share it; 0: nobody says.
+	UUID, Mode string
+	Sharers    int
+	Unhealthy  bool
 }
 
-// readTaskGPUs fills in which devices a task wants, from its request and its pod's annotations, and
+// Devices is what a task wants of devices, or has.
+type Devices struct {
+	// GPUKind is how it asks: a word of engine/cards, or "" for whole devices of GPUResource and for our annotations.
+	GPUKind    string
+	GPUCount   int64
+	GPUMilli   int64 // thousandths of each device
+	GPUMemory  int64 // bytes of each device
+	GPUPercent int64 // of the memory of each device, in place of GPUMemory; 0: none
+	GPUTag     string
+	GPUModels  []string
+}
+
+// readNodeGPUs fills in how many devices a node has, and what it tells of each.
+func (n *Node) readNodeGPUs(d *Dims, o *corev1.Node, allocatable Resources, m *mistakes) {
+	var err error
+	if n.cards, err = cards.Of(o); err != nil {
+		m.addCard(err, annotation)
+	}
+	if len(n.cards) > 0 {
+		n.gpuCount = len(n.cards)
+		return
+	}
+	n.gpuMemory = min(readQuantity(o.Annotations, GPUMemoryAnnotation, m), Most-1)
+	if dim, ok := d.Find(GPUResource); ok && allocatable.Get(dim) > 0 {
+		n.gpuCount = int(min(allocatable[dim]/d.Unit(dim), maxNodeGPUs))
+		return
+	}
+	count, _ := readInt(o.Annotations, NodeGPUsAnnotation, intRange{0, maxNodeGPUs}, m)
+	n.gpuCount = int(count)
+}
+
+// addCard adds a mistake of engine/cards, in the field that a key stands for.
+func (m *mistakes) addCard(err error, field func(key string) string) {
+	if x, ok := errors.AsType[*cards.Mistake](err); ok {
+		m.add(field(x.Key), "%s", x.Text)
+	}
+}
+
+// readTaskGPUs fills in which devices a task wants, from its requests and its pod's annotations, and
 // which it holds. Where something is wrong it wants none.
 func readTaskGPUs(d *Dims, t *Task, m *mistakes) {
 	errs := len(m.errs)
-	count, milli, memory := gpuWish(d, t, m)
-	held := readDevices(t, count, m)
-	if len(m.errs) > errs || count == 0 {
+	wish := gpuWish(d, t, m)
+	_, uuids := cards.Held(t.Annotations, wish.GPUKind)
+	var held []int
+	if len(uuids) == 0 {
+		held = readDevices(t, &wish, m)
+	}
+	if len(m.errs) > errs || wish.GPUCount == 0 {
 		return
 	}
-	t.wantGPUs(count, milli, memory)
+	if t.NodeName != "" {
+		t.cards = uuids
+	}
+	t.wantGPUs(wish)
 	t.GPUModels = readModels(t.Annotations)
 	t.GPUs, t.knownGPUs = held, held != nil
 }
 
 // wantGPUs says which devices a task wants, or has: so many, and so much of each.
-func (t *Task) wantGPUs(count, milli, memory int64) {
-	t.GPUCount, t.GPUMilli, t.GPUMemory, t.GPUTag = count, milli, memory, ""
+func (t *Task) wantGPUs(wish Devices) {
+	wish.GPUModels, wish.GPUTag = t.GPUModels, ""
 	switch {
-	case count == 1 && milli < WholeGPU:
-		t.GPUTag = "share"
-	case count > 0:
-		t.GPUTag = strconv.FormatInt(count, 10) + "-gpu"
+	case wish.GPUCount == 1 && wish.GPUMilli < WholeGPU:
+		wish.GPUTag = "share"
+	case wish.GPUCount > 0:
+		wish.GPUTag = strconv.FormatInt(wish.GPUCount, 10) + "-gpu"
 	}
+	t.Devices = wish
 }
 
 // gpuWish is how many devices the task wants, and of each how many thousandths and how many bytes.
-func gpuWish(d *Dims, t *Task, m *mistakes) (count, milli, memory int64) {
+func gpuWish(d *Dims, t *Task, m *mistakes) Devices {
 	count, hasCount := readInt(t.Annotations, GPUCountAnnotation, intRange{0, maxNodeGPUs}, m)
 	milli, hasMilli := readInt(t.Annotations, GPUMilliAnnotation, intRange{1, WholeGPU}, m)
-	memory = readQuantity(t.Annotations, GPUMemoryAnnotation, m)
+	memory := readQuantity(t.Annotations, GPUMemoryAnnotation, m)
 	if !hasCount && (hasMilli || memory > 0) {
 		count = 1
 	}
 	if !hasMilli && memory == 0 {
 		milli = WholeGPU // else a share of the memory alone
 	}
+	whole := int64(0)
 	if dim, ok := d.Find(GPUResource); ok && t.InitRequest.Get(dim) > 0 {
-		whole := int64(t.InitRequest[dim] / d.Unit(dim))
+		whole = int64(t.InitRequest[dim] / d.Unit(dim))
+	}
+	if ask, err := cards.Asked(t.Object); err != nil {
+		m.addCard(err, func(key string) string { return "spec.containers[].resources.limits[" + key + "]" })
+	} else if ask.Count > 0 {
+		if whole > 0 || count > 0 {
+			m.add("spec.containers[].resources.limits", "cards are asked for in Volcano's words (%s), and in others as well; leave one of both away",
+				ask.Resource())
+		}
+		return Devices{GPUKind: ask.Kind, GPUCount: ask.Count, GPUMilli: ask.Milli, GPUMemory: ask.Memory, GPUPercent: ask.Percent}
+	}
+	if whole > 0 {
 		if hasCount && count != whole {
 			m.add(annotation(GPUCountAnnotation), "is %d, but the containers request %s: %d", count, GPUResource, whole)
 		}
@@ -70,7 +137,7 @@ func gpuWish(d *Dims, t *Task, m *mistakes) (count, milli, memory int64) {
 		}
 		count, milli = whole, WholeGPU
 	}
-	return count, milli, memory
+	return Devices{GPUCount: count, GPUMilli: milli, GPUMemory: memory}
 }
 
 func readModels(annotations map[string]string) []string {
@@ -85,23 +152,28 @@ func readModels(annotations map[string]string) []string {
 }
 
 // readDevices reads which devices a task with a node holds, in ascending order; nil where nobody wrote it.
-func readDevices(t *Task, count int64, m *mistakes) []int {
-	text, ok := t.Annotations[GPUsAnnotation]
-	if !ok || t.NodeName == "" {
+func readDevices(t *Task, wish *Devices, m *mistakes) []int {
+	key := GPUsAnnotation
+	text, ok := t.Annotations[key]
+	if !ok {
+		key = cards.IndexAnnotation
+		text, _ = cards.Held(t.Annotations, wish.GPUKind)
+	}
+	if text == "" && !ok || t.NodeName == "" {
 		return nil
 	}
 	devices := []int{}
 	for part := range strings.SplitSeq(text, ",") {
 		i, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || i < 0 || i >= maxNodeGPUs {
-			m.add(annotation(GPUsAnnotation), "%q is no list of device numbers such as 0,1", text)
+			m.add(annotation(key), "%q is no list of device numbers such as 0,1", text)
 			return nil
 		}
 		devices = append(devices, i)
 	}
 	slices.Sort(devices)
-	if n := len(slices.Compact(slices.Clone(devices))); n != len(devices) || int64(n) != count {
-		m.add(annotation(GPUsAnnotation), "%q names %d different devices, but the pod wants %d", text, n, count)
+	if n := len(slices.Compact(slices.Clone(devices))); n != len(devices) || int64(n) != wish.GPUCount {
+		m.add(annotation(key), "%q names %d different devices, but the pod wants %d", text, n, wish.GPUCount)
 		return nil
 	}
 	return devices
@@ -142,11 +214,31 @@ func newGPUs(n *Node) []GPU {
 	}
 	gpus := make([]GPU, n.gpuCount)
 	for i := range gpus {
-		gpus[i] = GPU{
-			Index: i, Model: n.GPUModel, Capacity: WholeGPU, Free: WholeGPU, Memory: n.gpuMemory, MemoryFree: n.gpuMemory,
+		g := &gpus[i]
+		*g = GPU{Index: i, Model: n.GPUModel, Capacity: WholeGPU, Free: WholeGPU, Memory: n.gpuMemory}
+		if len(n.cards) > 0 {
+			c := &n.cards[i]
+			g.Model, g.Memory = cmp.Or(c.Type, n.GPUModel), c.Memory
+			g.UUID, g.Mode, g.Sharers, g.Unhealthy = c.UUID, c.Mode, c.Sharers, !c.Healthy
 		}
+		g.MemoryFree = g.Memory
 	}
 	return gpus
+}
+
+// hold counts what a task takes of a device, sign 1 to hold and -1 to let go.
+func (g *GPU) hold(t *Task, sign int64) {
+	g.Free -= sign * t.GPUMilli
+	g.MemoryFree -= sign * t.DeviceMemory(g)
+	g.TaskCount += int(sign)
+}
+
+// Takes says whether a device has room for a task.
+func (g *GPU) Takes(t *Task) bool { return g.MemoryFree >= t.GPUMemory && g.spares(t) }
+
+// spares is as Takes, but whose memory is not known has enough.
+func (g *GPU) spares(t *Task) bool {
+	return g.Free >= t.GPUMilli && g.MemoryFree >= t.DeviceMemory(g) && (g.Sharers == 0 || g.TaskCount < g.Sharers)
 }
 
 // holdGPUs counts what a task holds of its devices, sign 1 to hold and -1 to let go. Devices that the node lacks
@@ -154,52 +246,133 @@ func newGPUs(n *Node) []GPU {
 func holdGPUs(gpus []GPU, t *Task, sign int64) {
 	for _, i := range t.GPUs {
 		if i >= 0 && i < len(gpus) {
-			gpus[i].Free -= sign * t.GPUMilli
-			gpus[i].MemoryFree -= sign * t.deviceMemory(&gpus[i])
-			gpus[i].TaskCount += int(sign)
+			gpus[i].hold(t, sign)
 		}
 	}
 }
 
-// deviceMemory is what a task takes of a device's memory: what it asked for, else all where it takes the
-// whole device; 0 where the memory is unknown.
-func (t *Task) deviceMemory(g *GPU) int64 {
-	if g.Memory == 0 || t.GPUMemory == 0 && t.GPUMilli >= g.Capacity {
+// GPUsLater appends the devices of a node as they are when all that is being released is gone and what is promised is taken.
+func GPUsLater(n *Nodes, row int32, to []GPU) []GPU {
+	to = append(to, n.GPUs[row]...)
+	if !n.Moves(row) {
+		return to
+	}
+	for _, t := range n.Tasks[row] {
+		switch t.Status {
+		case Releasing:
+			holdGPUs(to, t, -1)
+		case Pipelined:
+			holdGPUs(to, t, 1)
+		default:
+		}
+	}
+	return to
+}
+
+// DeviceMemory is what a task takes of a device's memory: what it asked for, else all where it takes the
+// whole device; 0 where the memory is unknown. A percentage is rounded down, as what is asked for is counted.
+func (t *Task) DeviceMemory(g *GPU) int64 {
+	switch {
+	case t.GPUPercent > 0:
+		return g.Memory / cards.Unit * t.GPUPercent / 100 * cards.Unit
+	case g.Memory == 0 || t.GPUMemory == 0 && t.GPUMilli >= g.Capacity:
 		return g.Memory
 	}
 	return t.GPUMemory
 }
 
-// guessGPUs finds devices for the tasks on a row that hold some, though nobody wrote down which: in order of their
-// creation, each the lowest devices that are free enough, as a kubelet would give them. It depends on
-// nothing but who is there now, so the order in which objects arrive does not matter.
+// BindAnnotations is what a binding writes to a pod of the devices that it gives it, for who runs the pod.
+func BindAnnotations(n *Nodes, t *Task, b *Bind, now time.Time) map[string]string {
+	row, ok := n.Index[b.Node]
+	if len(b.GPUs) == 0 || !ok {
+		return nil
+	}
+	var chosen []cards.Chosen
+	numbers := make([]string, len(b.GPUs))
+	for k, i := range b.GPUs {
+		numbers[k] = strconv.Itoa(i)
+		if i < len(n.GPUs[row]) {
+			g := &n.GPUs[row][i]
+			chosen = append(chosen, cards.Chosen{Number: i, UUID: g.UUID, Milli: t.GPUMilli, Memory: t.DeviceMemory(g)})
+		}
+	}
+	out := cards.Written(t.Object, t.GPUKind, b.Node, chosen, now)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[GPUsAnnotation] = strings.Join(numbers, ",")
+	return out
+}
+
+// ForgetDevices takes away what a binding wrote of devices.
+func ForgetDevices(annotations map[string]string) {
+	delete(annotations, GPUsAnnotation)
+	cards.Forget(annotations)
+}
+
+// guessGPUs finds devices for the tasks on a row that hold some, though nobody wrote down their numbers: those that the task has by UUID
+// are where the node lists them; then, in order of their creation, each gets the lowest devices that are free enough, as a kubelet would
+// give them. It depends on nothing but who is there now, so the order in which objects arrive does not matter.
 func (c *Cluster) guessGPUs(row int32) {
-	var unknown []*Task
+	var named, unknown []*Task
 	free := newGPUs(c.Nodes.Rows[row])
 	for _, t := range c.Nodes.Tasks[row] {
 		switch {
 		case t.GPUCount == 0 || t.Status == Pipelined:
 		case t.knownGPUs:
 			holdGPUs(free, t, 1)
+		case len(t.cards) > 0 && t.decided():
+			named = append(named, t)
 		default:
 			unknown = append(unknown, t)
 		}
+	}
+	for _, t := range named {
+		hasGPUs(c, t, numbersOf(free, t))
+		holdGPUs(free, t, 1)
 	}
 	slices.SortStableFunc(unknown, func(a, b *Task) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.Key, b.Key))
 	})
 	for _, t := range unknown {
-		var devices []int
+		devices := numbersOf(free, t)
 		for i := range free {
-			if int64(len(devices)) < t.GPUCount && free[i].Free >= t.GPUMilli && free[i].MemoryFree >= t.deviceMemory(&free[i]) {
+			if int64(len(devices)) < t.GPUCount && free[i].spares(t) && !slices.Contains(devices, i) {
 				devices = append(devices, i)
 			}
 		}
-		if !slices.Equal(devices, t.GPUs) {
-			to := t.spot()
-			to.gpus = devices
-			c.move(t, to)
-		}
+		slices.Sort(devices)
+		hasGPUs(c, t, devices)
 		holdGPUs(free, t, 1)
 	}
+}
+
+// hasGPUs has a task hold devices.
+func hasGPUs(c *Cluster, t *Task, devices []int) {
+	if !slices.Equal(devices, t.GPUs) {
+		to := t.spot()
+		to.gpus = devices
+		c.move(t, to)
+	}
+}
+
+// numbersOf are the devices that a task has by UUID, in ascending order, each once.
+func numbersOf(gpus []GPU, t *Task) (devices []int) {
+	for i := range gpus {
+		if int64(len(devices)) < t.GPUCount && slices.Contains(t.cards, gpus[i].UUID) {
+			devices = append(devices, i)
+		}
+	}
+	return devices
+}
+
+// uuidsOf are the UUIDs of some devices; nil where one of them has none.
+func uuidsOf(gpus []GPU, devices []int) (uuids []string) {
+	for _, i := range devices {
+		if i < 0 || i >= len(gpus) || gpus[i].UUID == "" {
+			return nil
+		}
+		uuids = append(uuids, gpus[i].UUID)
+	}
+	return uuids
 }

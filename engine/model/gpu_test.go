@@ -111,12 +111,12 @@ func TestDevicesOfNodes(t *testing.T) {
 	}), node("none", "cpu=1"))
 	want := map[string][]GPU{
 		"label": {
-			{0, "A100", 1000, 1000, 80 << 30, 80 << 30, 0},
-			{1, "A100", 1000, 1000, 80 << 30, 80 << 30, 0},
-			{2, "A100", 1000, 1000, 80 << 30, 80 << 30, 0},
-			{3, "A100", 1000, 1000, 80 << 30, 80 << 30, 0},
+			{Index: 0, Model: "A100", Capacity: 1000, Free: 1000, Memory: 80 << 30, MemoryFree: 80 << 30},
+			{Index: 1, Model: "A100", Capacity: 1000, Free: 1000, Memory: 80 << 30, MemoryFree: 80 << 30},
+			{Index: 2, Model: "A100", Capacity: 1000, Free: 1000, Memory: 80 << 30, MemoryFree: 80 << 30},
+			{Index: 3, Model: "A100", Capacity: 1000, Free: 1000, Memory: 80 << 30, MemoryFree: 80 << 30},
 		},
-		"annotated": {{0, "T4", 1000, 1000, 0, 0, 0}, {1, "T4", 1000, 1000, 0, 0, 0}},
+		"annotated": {{Model: "T4", Capacity: 1000, Free: 1000}, {Index: 1, Model: "T4", Capacity: 1000, Free: 1000}},
 		"none":      nil,
 	}
 	for name, gpus := range want {

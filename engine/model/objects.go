@@ -97,8 +97,7 @@ func readNode(d *Dims, o *corev1.Node, m *mistakes) (*Node, Resources) {
 	allocatable := d.Offers(offered)
 	n.capacity = d.Offers(o.Status.Capacity)
 	m.notNegative(d, "status.allocatable", allocatable)
-	n.gpuCount = readNodeGPUs(d, o, allocatable, m)
-	n.gpuMemory = min(readQuantity(o.Annotations, GPUMemoryAnnotation, m), Most-1)
+	n.readNodeGPUs(d, o, allocatable, m)
 	return n, allocatable
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	podresource "k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/celsius-scheduler/celsius/engine/cards"
 )
 
 // readPod is what a Pod object says, with the status and the node that the object gives it; old is the task as it was
@@ -193,6 +196,10 @@ func readRequests(d *Dims, t *Task, o *corev1.Pod, m *mistakes) {
 }
 
 func podAmounts(d *Dims, list corev1.ResourceList) Resources {
+	if _, ok := list[cards.SharePercent]; ok { // no node offers it
+		list = maps.Clone(list)
+		delete(list, cards.SharePercent)
+	}
 	r := d.Resources(list)
 	for len(r) <= Pods {
 		r = append(r, Absent())

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/cards"
 	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
@@ -24,13 +25,18 @@ func draw[T any](t *rapid.T, label string, values ...T) T {
 
 func anyNode(t *rapid.T) any {
 	return node(draw(t, "node", "n1", "n2", "n3"),
-		draw(t, "allocatable", "cpu=4 memory=9 pods=5", "cpu=64 memory=90 pods=50 nvidia.com/gpu=3", "cpu=1", "cpu=1e300 memory=1e16 pods=1e300"),
+		draw(t, "allocatable", "cpu=4 memory=9 pods=5", "cpu=64 memory=90 pods=50 nvidia.com/gpu=3", "cpu=1", "cpu=1e300 memory=1e16 pods=1e300",
+			"cpu=9 pods=9 volcano.sh/gpu-memory=100 volcano.sh/gpu-number=3"),
 		func(n *corev1.Node) {
 			n.Labels["zone"] = draw(t, "zone", "east", "west")
 			if draw(t, "gpus", false, true) {
 				n.Annotations[NodeGPUsAnnotation] = draw(t, "gpus-count", "2", "0", "two")
 				n.Annotations[GPUMemoryAnnotation] = "16"
 			}
+			if text := draw(t, "cards", "", "", "x,2,50,A,true,:y,0,9,A,false,", "y,2,50,A,true:x,2,9,A,true:z,1,9,A,true", "x"); text != "" {
+				n.Annotations[cards.RegisterAnnotation] = text
+			}
+			n.Annotations[cards.UnhealthyAnnotation] = draw(t, "unhealthy", "", "", "1", "one")
 			n.Status.Conditions = draw(t, "conditions", nil, []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse}})
 		})
 }
@@ -39,6 +45,13 @@ func anyPod(t *rapid.T) any {
 	p := pod(draw(t, "pod", "p1", "p2", "p3", "p4", "p5", "p6"),
 		draw(t, "requests", "", "cpu=1", "cpu=2 memory=3", "cpu=1 nvidia.com/gpu=1", "cpu=1 example.com/x=1",
 			"cpu=1e300 memory=9007199254740991", "cpu=9007199254740991m memory=1e16", "cpu=3m memory=6Pi example.com/x=1e10000000"))
+	for name, q := range list(draw(t, "cards", "", "", "", "volcano.sh/vgpu-memory=10", "volcano.sh/gpu-memory=20", "volcano.sh/gpu-number=2",
+		"volcano.sh/vgpu-number=2 volcano.sh/vgpu-cores=30", "volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory-percentage=101")) {
+		p.Spec.Containers[0].Resources.Requests[name] = q
+	}
+	if ids := draw(t, "ids", "", "", "", "x,NVIDIA,1,1:", "z,NVIDIA,1,1:x,NVIDIA,1,1:", "?"); ids != "" {
+		p.Annotations["volcano.sh/vgpu-ids-new"] = ids
+	}
 	p.UID = types.UID(draw(t, "uid", "1", "2"))
 	p.CreationTimestamp = metav1.NewTime(time.Unix(int64(rapid.IntRange(0, 3).Draw(t, "created")), 0))
 	p.Annotations[GroupAnnotation] = draw(t, "group", "g1", "g2", "")

@@ -21,11 +21,15 @@ type Record struct {
 	Priority      int64  `json:"priority"`
 	Preemptable   bool   `json:"preemptable"`
 	RevocableZone string `json:"revocableZone,omitempty"`
-	// GPUs are the devices, where their node tells them apart, GPUMilli and GPUMemory what is held of each.
-	GPUs      []int `json:"gpus,omitempty"`
-	GPUCount  int64 `json:"gpuCount,omitempty"`
-	GPUMilli  int64 `json:"gpuMilli,omitempty"`
-	GPUMemory int64 `json:"gpuMemory,omitempty"`
+	// GPUs are the devices, where their node tells them apart, GPUMilli and GPUMemory or GPUPercent what is held of each.
+	GPUs []int `json:"gpus,omitempty"`
+	// Cards are their UUIDs, in place of GPUs where the node tells these.
+	Cards      []string `json:"cards,omitempty"`
+	GPUKind    string   `json:"gpuKind,omitempty"`
+	GPUCount   int64    `json:"gpuCount,omitempty"`
+	GPUMilli   int64    `json:"gpuMilli,omitempty"`
+	GPUMemory  int64    `json:"gpuMemory,omitempty"`
+	GPUPercent int64    `json:"gpuPercent,omitempty"`
 }
 
 // mayJoin says whether the job of the PodGroup that a task names is the task's. A task that was bound stays in the queue that had room for
@@ -36,12 +40,14 @@ func (t *Task) mayJoin(j *Job) bool { return t.boundIn == "" || t.boundIn == j.Q
 func (t *Task) Record() Record {
 	r := Record{
 		UID: t.UID, Node: t.NodeName, Queue: t.boundIn, Priority: t.Priority, Preemptable: t.Preemptable,
-		RevocableZone: t.RevocableZone, GPUCount: t.GPUCount, GPUMilli: t.GPUMilli, GPUMemory: t.GPUMemory,
+		RevocableZone: t.RevocableZone, GPUKind: t.GPUKind, GPUCount: t.GPUCount, GPUMilli: t.GPUMilli, GPUMemory: t.GPUMemory,
+		GPUPercent: t.GPUPercent,
 	}
 	_, r.Group, _ = strings.Cut(t.group, "/")
 	if t.knownGPUs {
 		r.GPUs = t.GPUs
 	}
+	r.Cards = t.cards
 	return r
 }
 
@@ -55,15 +61,17 @@ func (t *Task) obey(r *Record) {
 		t.group, t.boundIn = Key(t.Namespace, r.Group), r.Queue
 	}
 	t.Priority, t.Preemptable, t.RevocableZone = r.Priority, r.Preemptable, r.RevocableZone
-	t.wantGPUs(r.GPUCount, r.GPUMilli, r.GPUMemory)
-	t.GPUs, t.knownGPUs, t.recorded = r.GPUs, r.GPUs != nil, true
+	t.wantGPUs(Devices{
+		GPUKind: r.GPUKind, GPUCount: r.GPUCount, GPUMilli: r.GPUMilli, GPUMemory: r.GPUMemory, GPUPercent: r.GPUPercent,
+	})
+	t.GPUs, t.knownGPUs, t.cards, t.recorded = r.GPUs, r.GPUs != nil, r.Cards, true
 }
 
 // keep has a task be what was decided of an older version of it, which has the same node.
 func (t *Task) keep(old *Task) {
 	t.group, t.boundIn, t.Priority, t.Preemptable, t.RevocableZone = old.group, old.boundIn, old.Priority, old.Preemptable, old.RevocableZone
-	t.wantGPUs(old.GPUCount, old.GPUMilli, old.GPUMemory)
-	t.GPUs, t.knownGPUs, t.recorded = nil, old.knownGPUs, true
+	t.wantGPUs(old.Devices)
+	t.GPUs, t.knownGPUs, t.cards, t.recorded = nil, old.knownGPUs, old.cards, true
 	if old.knownGPUs {
 		t.GPUs = old.GPUs
 	}
@@ -76,7 +84,7 @@ func (t *Task) decided() bool {
 
 // readDecided fills in what was decided of a task whose pod has a node: as it is known of the older version of it, else as its record
 // says. Without a record its annotations are its owner's word, now as ever; what they say of devices can only be more than it holds, so
-// a share is taken for all of the device.
+// a share is taken for all of the device. What a pod asks for in Volcano's words is in its containers, which nobody can change.
 func (t *Task) readDecided(old *Task, m *mistakes) {
 	if t.NodeName == "" {
 		return
@@ -91,7 +99,7 @@ func (t *Task) readDecided(old *Task, m *mistakes) {
 			return
 		}
 	}
-	if t.GPUCount > 0 {
+	if t.GPUCount > 0 && t.GPUKind == "" {
 		t.GPUMilli, t.GPUMemory = WholeGPU, 0
 	}
 }
@@ -126,8 +134,9 @@ func (r *Record) possible() bool {
 	}
 	slices.Sort(r.GPUs)
 	listed := n == 0 || int64(n) == r.GPUCount && r.GPUs[0] >= 0 && r.GPUs[n-1] < maxNodeGPUs && len(slices.Compact(slices.Clone(r.GPUs))) == n
+	listed = listed && (len(r.Cards) == 0 || n == 0 && int64(len(r.Cards)) == r.GPUCount)
 	return listed && r.GPUCount >= 0 && r.GPUCount <= maxNodeGPUs && r.GPUMilli >= 0 && r.GPUMilli <= WholeGPU && r.GPUMemory >= 0 &&
-		r.GPUMemory <= Most
+		r.GPUMemory <= Most && r.GPUPercent >= 0 && r.GPUPercent <= 100
 }
 
 // GroupOf is the name of the PodGroup that a pod belongs to, "" for none: the one that it was bound for, else the one that it names.
@@ -152,7 +161,7 @@ func AsBound(o *corev1.Pod) error {
 	said.Spec.NodeName = ""
 	t := NewCluster(Options{SchedulerNames: []string{o.Spec.SchedulerName}}).readPod(Key(o.Namespace, o.Name), said, nil, &m)
 	t.NodeName = o.Spec.NodeName
-	t.GPUs = readDevices(t, t.GPUCount, &m)
+	t.GPUs = readDevices(t, &t.Devices, &m)
 	t.knownGPUs = t.GPUs != nil
 	if len(m.errs) > 0 {
 		return m.errs[0]

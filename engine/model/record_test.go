@@ -137,6 +137,10 @@ func TestARecordOfAnotherCountsForNothing(t *testing.T) {
 		"negative":         {`{"uid":"uid-p","node":"n1","group":"g","gpus":[-1],"gpuCount":1,"gpuMilli":1}`, "nobody can hold"},
 		"a device twice":   {`{"uid":"uid-p","node":"n1","group":"g","gpus":[0,0],"gpuCount":2,"gpuMilli":1}`, "nobody can hold"},
 		"less than none":   {`{"uid":"uid-p","node":"n1","group":"g","gpus":[0],"gpuCount":1,"gpuMilli":-1000}`, "nobody can hold"},
+		"cards beside numbers": {
+			`{"uid":"uid-p","node":"n1","group":"g","gpus":[0],"cards":["x"],"gpuCount":1,"gpuMilli":1}`, "nobody can hold",
+		},
+		"too few cards":    {`{"uid":"uid-p","node":"n1","group":"g","cards":["x"],"gpuCount":2,"gpuMilli":1}`, "nobody can hold"},
 		"the wrong number": {`{"uid":"uid-p","node":"n1","group":"g","gpus":[],"gpuCount":-1}`, "nobody can hold"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {

@@ -80,7 +80,9 @@ func (x *Txn) Pipeline(t *Task, row int32, gpus []int) {
 func (x *Txn) place(t *Task, status Status, row int32, gpus []int) {
 	to := spot{status: status, node: row, nodeName: x.c.Nodes.Rows[row].Name}
 	if t.GPUCount > 0 && len(gpus) > 0 {
-		to.gpus, to.known = slices.Clone(gpus), true
+		to.gpus = slices.Clone(gpus)
+		to.cards = uuidsOf(x.c.Nodes.GPUs[row], gpus)
+		to.known = to.cards == nil
 	}
 	x.step(t, to, 1)
 }
@@ -92,8 +94,7 @@ func devicesFree(devices []GPU, t *Task, gpus []int) bool {
 		return true
 	}
 	for n, i := range gpus {
-		if i < 0 || i >= len(devices) || slices.Contains(gpus[:n], i) || devices[i].Free < t.GPUMilli ||
-			devices[i].MemoryFree < t.deviceMemory(&devices[i]) {
+		if i < 0 || i >= len(devices) || slices.Contains(gpus[:n], i) || !devices[i].Takes(t) {
 			return false
 		}
 	}

@@ -453,7 +453,7 @@ func (s *TableScope) message(t source.Text, roots []string, guards ...*eval.Expr
 		}
 		expr := s.compile(t.Slice(from+2, to), roots, rules.Anything(), guards...)
 		m.parts = append(m.parts, part{expr: expr})
-		m.OfNode = m.OfNode || expr != nil && slices.Contains(expr.Reads.Roots(), "node")
+		m.OfNode = m.OfNode || expr != nil && slices.ContainsFunc(expr.Reads.All, OfNodes)
 		at = to + 2
 	}
 	return m

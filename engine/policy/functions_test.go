@@ -47,6 +47,8 @@ func oneTable() map[string][2]string {
 		"inWindow":                    {general, "a moment and a window of the day, which may go over midnight"},
 		"jsonNumbers":                 {general, "JSON read as a map: an expression cannot try whether a text is that"},
 		"strategyFit":                 {accounting, "a mean over the resources that a pod asks for, by names and patterns"},
+		"takes":                       {accounting, "room on a device, as it is counted there"},
+		"memoryFor":                   {accounting, "what is counted on a device for a task"},
 		"binpack":                     {accounting, "a mean over the resources that a pod asks for, which an expression cannot list"},
 		"firstUntolerated":            {kubernetes, "the taint that the filter TaintToleration names"},
 		"intolerablePreferNoSchedule": {kubernetes, "the score of TaintToleration"},

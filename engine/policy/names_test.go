@@ -25,7 +25,7 @@ var declaring = []string{
 // otherWords are names of fields that are words of other things, too: roots and owners, keys of a document, resources, and sites.
 var otherWords = []string{
 	"task", "job", "queue", "node", "namespace", "request", "name", "spec", "status", "cpu", "memory", "pods",
-	"allocatable", "preemptable", "reclaimable", "weight", "tasks",
+	"allocatable", "preemptable", "reclaimable", "weight", "tasks", "mode",
 }
 
 // objectTypes give the types of objects, which fields lead to.

@@ -26,26 +26,27 @@ type Site struct {
 
 // The names of the sites.
 const (
-	QueueOrder     = "queueOrder"
-	JobOrder       = "jobOrder"
-	TaskOrder      = "taskOrder"
-	JobValid       = "jobValid"
-	JobReady       = "jobReady"
-	JobPipelined   = "jobPipelined"
-	JobStarving    = "jobStarving"
-	JobEnqueueable = "jobEnqueueable"
-	Overused       = "overused"
-	Allocatable    = "allocatable"
-	Preemptive     = "preemptive"
-	TaskFeasible   = "taskFeasible"
-	Predicates     = "predicates"
-	Scores         = "scores"
-	DeviceScores   = "deviceScores"
-	Preemptable    = "preemptable"
-	Reclaimable    = "reclaimable"
-	Evictable      = "evictable"
-	Victims        = "victims"
-	VictimOrder    = "victimOrder"
+	QueueOrder       = "queueOrder"
+	JobOrder         = "jobOrder"
+	TaskOrder        = "taskOrder"
+	JobValid         = "jobValid"
+	JobReady         = "jobReady"
+	JobPipelined     = "jobPipelined"
+	JobStarving      = "jobStarving"
+	JobEnqueueable   = "jobEnqueueable"
+	Overused         = "overused"
+	Allocatable      = "allocatable"
+	Preemptive       = "preemptive"
+	TaskFeasible     = "taskFeasible"
+	Predicates       = "predicates"
+	Scores           = "scores"
+	DevicePredicates = "devicePredicates"
+	DeviceScores     = "deviceScores"
+	Preemptable      = "preemptable"
+	Reclaimable      = "reclaimable"
+	Evictable        = "evictable"
+	Victims          = "victims"
+	VictimOrder      = "victimOrder"
 )
 
 // Sites lists every site, in the order of docs/rule-language.md, Sections.
@@ -85,6 +86,9 @@ func Sites() []Site {
 			"that read volumes.", []string{"curable"}, "task", "node", "job", "queue"),
 		score(Scores, "How good the node is for the task: normalised, rounded, weighted, summed.", []string{"normalize", "round"}, "task", "node",
 			"job", "queue"),
+		say(DevicePredicates, "deny", "May the task have this device of the node? All; a node on which too few of the devices that have room "+
+			"are left is refused by the first row that leaves too few. `gpu` is the device as it is, or, where the task waits for what is "+
+			"being released, as it will be.", nil, "task", "node", "gpu"),
 		score(DeviceScores, "How good a device is for the task; those with the largest sums are taken.", nil, "task", "node", "gpu"),
 		say(Preemptable, "deny", "May this victim of the preemptor's own queue go? Inside a tier all tables that have an opinion; the first "+
 			"tier that names anybody decides.", veto, "preemptor", "victim", "scope"),

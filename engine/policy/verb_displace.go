@@ -110,7 +110,7 @@ func displaceVerb() Verb {
 		},
 		Sites: []string{
 			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible,
-			Predicates, Scores, DeviceScores, Preemptable, Reclaimable, VictimOrder,
+			Predicates, Scores, DevicePredicates, DeviceScores, Preemptable, Reclaimable, VictimOrder,
 		},
 		Reads: []string{"job.uid"}, // its own tasks are no victims, or they alone are
 	}

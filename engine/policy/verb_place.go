@@ -66,7 +66,7 @@ func placeVerb() Verb {
 		},
 		Sites: []string{
 			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible,
-			Predicates, Scores, DeviceScores,
+			Predicates, Scores, DevicePredicates, DeviceScores,
 		},
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
-	"github.com/celsius-scheduler/celsius/engine/reference/devices"
 )
 
 // victim is a task that is evicted, with what the plan says of it.
@@ -265,8 +264,8 @@ func (x *Cycle) fits(all []*promise, i int) {
 			return
 		}
 		free := 0
-		for _, r := range devices.Rooms(&x.c.Nodes, p.task, p.row, true) {
-			if slices.Contains(p.bind.GPUs, x.c.Nodes.GPUs[p.row][r.Place].Index) {
+		for _, gpu := range x.Rooms(p.task, p.row, true) {
+			if slices.Contains(p.bind.GPUs, gpu.Index) {
 				free++
 			}
 		}
@@ -371,7 +370,7 @@ func (x *Cycle) rowRefuses(p *promise, why model.Reason) bool {
 		case "fit":
 			return slices.ContainsFunc(x.c.Nodes.Dims(), short)
 		case "devices":
-			return len(devices.Rooms(&x.c.Nodes, p.task, p.row, true)) < int(p.task.GPUCount)
+			return len(x.Rooms(p.task, p.row, true)) < int(p.task.GPUCount)
 		}
 		return false
 	}
@@ -381,6 +380,9 @@ func (x *Cycle) rowRefuses(p *promise, why model.Reason) bool {
 		rules = x.p.Rules(policy.Allocatable)
 	case policy.Predicates:
 		f = f.OnNode(p.row)
+	case policy.DevicePredicates:
+		r, _ := x.RowOfDevices(p.task, p.row)
+		return r != nil && r.Table == why.Table && r.Name == why.Rule
 	default:
 		return false
 	}

@@ -232,7 +232,7 @@ func (d *declarations) each(w *language.World, reads *rules.Reads, ask func(of s
 				continue
 			}
 			for i := range c.Nodes.GPUs[row] {
-				g.OnDevice(i)
+				g.OnDevice(&c.Nodes.GPUs[row][i], false)
 				ask(fmt.Sprint(subjectOf(&g), " device ", i), &g)
 			}
 		}

@@ -43,8 +43,8 @@ func (s *Session) Kinds(step *policy.Step) *Kinds {
 	if s.rest.restless || slices.ContainsFunc(exprs, (*eval.Expr).Moves) {
 		return nil
 	}
-	if step.Verb.Asks(policy.Predicates, policy.Scores, policy.DeviceScores) && cs.TellTasksApart() || step.Verb.Asks(policy.TaskOrder) &&
-		s.TasksMove() {
+	ofNodes := step.Verb.Asks(policy.Predicates, policy.Scores, policy.DevicePredicates, policy.DeviceScores)
+	if ofNodes && cs.TellTasksApart() || step.Verb.Asks(policy.TaskOrder) && s.TasksMove() {
 		return nil
 	}
 	k := &Kinds{s: s, known: map[string]bool{}}

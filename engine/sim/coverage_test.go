@@ -109,6 +109,7 @@ func reasons(r ScenarioResult) map[shippedRow]bool {
 			reason(w.Reason)
 			for _, n := range w.Nodes {
 				add(policy.Predicates, n.Table, n.Rule)
+				add(policy.DevicePredicates, n.Table, n.Rule)
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func (a *afresh) anew(id manifest.ID, now metav1.Time) *corev1.Pod {
 	p := was.DeepCopy()
 	p.CreationTimestamp, p.DeletionTimestamp = now, nil
 	p.Spec.NodeName, p.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
-	delete(p.Annotations, model.GPUsAnnotation)
+	model.ForgetDevices(p.Annotations)
 	delete(p.Annotations, model.RecordAnnotation)
 	return p
 }

@@ -21,6 +21,7 @@ const (
 	emptiedTruth = "is never so"
 	emptiedCount = "is 0"
 	emptiedError = "errs"
+	emptiedText  = "emptied as a text"
 )
 
 // change is one change of what ships: a row or an attribute of a table, or a step of an action.
@@ -166,6 +167,8 @@ func (c change) change(rows []any) []any {
 			empty(row, "(%s) * 0")
 		case c.how == emptiedError:
 			empty(row, "[%s][1]")
+		case c.how == emptiedText:
+			empty(row, "(%s).substring(0, 0)")
 		case row["by"] != nil:
 			descending, _ := row["descending"].(bool)
 			row["descending"] = !descending
@@ -201,12 +204,12 @@ func empty(attribute object, nothing string) {
 	}
 }
 
-// compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list, a truth or a number; what is none
+// compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list, a truth, a number or a text; what is none
 // of these errs.
 func (c change) compile(doc *source.Document) (*policy.Policy, source.Issues) {
 	p, issues := c.compileAsIs(doc)
 	if c.how == emptied {
-		for _, how := range []string{emptiedList, emptiedTruth, emptiedCount, emptiedError} {
+		for _, how := range []string{emptiedList, emptiedTruth, emptiedCount, emptiedText, emptiedError} {
 			if issues.Err() != nil {
 				c.how = how
 				p, issues = c.compileAsIs(doc)

@@ -350,8 +350,10 @@ func (w *World) obey(plan *model.Plan) error {
 		}
 		p = p.DeepCopy()
 		p.Spec.NodeName = b.Node
-		if len(b.GPUs) > 0 {
-			metav1.SetMetaDataAnnotation(&p.ObjectMeta, model.GPUsAnnotation, join(b.GPUs))
+		if t := w.cluster.Tasks[b.Task]; t != nil {
+			for key, text := range model.BindAnnotations(&w.cluster.Nodes, t, &b, w.now) {
+				metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, text)
+			}
 		}
 		if err := model.AsBound(p); err != nil {
 			return err

@@ -47,7 +47,7 @@ func (v *Verdicts) ClassKey(t *model.Task) string {
 		return x.ClassKey
 	}
 	b := language.EncodeAmounts(v.spareText(), t.InitRequest)
-	for _, n := range []int64{t.GPUCount, t.GPUMilli, t.GPUMemory} {
+	for _, n := range []int64{t.GPUCount, t.GPUMilli, t.GPUMemory, t.GPUPercent} {
 		b = binary.AppendVarint(b, n)
 	}
 	if v.Plan.ofVolumes && t.HasVolumes {

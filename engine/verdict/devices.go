@@ -3,20 +3,16 @@ package verdict
 import (
 	"slices"
 
+	"github.com/google/cel-go/common/types/ref"
+
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// room is what one device of a node has free: now, or when all that is releasing is gone and what is promised is taken.
-type room struct {
-	gpu           *model.GPU
-	milli, memory int64
-}
-
 // deviceScratch is memory for the devices of one node, used again and again.
 type deviceScratch struct {
-	rooms []room
+	later []model.GPU
 	fit   []device
 }
 
@@ -26,56 +22,86 @@ type device struct {
 	score float64
 }
 
-// rooms lists the devices of a node. The list holds until the next call.
-func (v *Verdicts) rooms(row int32, later bool) []room {
-	gpus := v.c.Nodes.GPUs[row]
-	out := language.RoomFor(v.devices.rooms, len(gpus))
-	v.devices.rooms = out
-	for i := range gpus {
-		out[i] = room{&gpus[i], gpus[i].Free, gpus[i].MemoryFree}
-	}
+// gpus lists the devices of a node: now, or when all that is releasing is gone and what is promised is taken. The list holds until the
+// next call.
+func (v *Verdicts) gpus(row int32, later bool) []model.GPU {
 	if !later || !v.c.Nodes.Moves(row) {
-		return out
+		return v.c.Nodes.GPUs[row]
 	}
-	for _, t := range v.c.Nodes.Tasks[row] {
-		sign := int64(0)
-		switch t.Status {
-		case model.Releasing:
-			sign = 1
-		case model.Pipelined:
-			sign = -1
-		default:
-			continue
-		}
-		for _, i := range t.GPUs {
-			if i < len(out) {
-				out[i].milli += sign * t.GPUMilli
-				out[i].memory += sign * t.GPUMemory
-			}
-		}
-	}
-	return out
+	v.devices.later = model.GPUsLater(&v.c.Nodes, row, v.devices.later[:0])
+	return v.devices.later
 }
 
-func (r room) takes(t *model.Task) bool { return r.milli >= t.GPUMilli && r.memory >= t.GPUMemory }
+// deviceRows are the rows that say which devices a task may have.
+func (v *Verdicts) deviceRows() []*policy.Rule { return v.policy.Rules(policy.DevicePredicates) }
 
 func (v *Verdicts) devicesFit(t *model.Task, row int32, later bool) bool {
 	count := int64(0)
-	if later {
-		for _, r := range v.rooms(row, later) {
-			if r.takes(t) {
+	gpus := v.gpus(row, later)
+	if len(v.deviceRows()) == 0 {
+		for i := range gpus {
+			if gpus[i].Takes(t) {
 				count++
 			}
 		}
 		return count >= t.GPUCount
 	}
-	gpus := v.c.Nodes.GPUs[row]
+	f := v.ask.Frame().OfTask(t)
+	defer v.ask.Done()
+	node := v.NodeView(row)
+	f.Node = node
 	for i := range gpus {
-		if g := &gpus[i]; g.Free >= t.GPUMilli && g.MemoryFree >= t.GPUMemory {
+		if gpus[i].Takes(t) && v.refusing(f, node, &gpus[i], later) == nil {
 			count++
 		}
 	}
 	return count >= t.GPUCount
+}
+
+// refusing is the first row of devicePredicates that refuses a device, of which the frame then is; nil: none.
+func (v *Verdicts) refusing(f *language.Frame, node *language.NodeView, g *model.GPU, later bool) *policy.Rule {
+	if len(v.deviceRows()) == 0 {
+		return nil
+	}
+	f.GPU = node.DeviceView(g, later)
+	for _, r := range v.deviceRows() {
+		if v.ask.Opinion(r, f) == language.No {
+			return r
+		}
+	}
+	return nil
+}
+
+// rowOfDevices is the row of devicePredicates that leaves a task too few devices of a node that had enough, with the frame of the first
+// device that it refuses; nil: none.
+func (v *Verdicts) rowOfDevices(t *model.Task, row int32, f *language.Frame) *policy.Rule {
+	node := v.NodeView(row)
+	f.Node = node
+	var left []ref.Val
+	gpus := v.gpus(row, true)
+	for i := range gpus {
+		if gpus[i].Takes(t) {
+			left = append(left, node.DeviceView(&gpus[i], true))
+		}
+	}
+	for _, r := range v.deviceRows() {
+		if int64(len(left)) < t.GPUCount {
+			return nil
+		}
+		var first ref.Val
+		left = slices.DeleteFunc(left, func(gpu ref.Val) bool {
+			f.GPU = gpu
+			no := v.ask.Opinion(r, f) == language.No
+			if no && first == nil {
+				first = gpu
+			}
+			return no
+		})
+		if f.GPU = first; int64(len(left)) < t.GPUCount {
+			return r
+		}
+	}
+	return nil
 }
 
 // onDevices is the verdict on a node that has what the task asks for otherwise, and whether it fits now or later with devices.
@@ -101,10 +127,11 @@ func (v *Verdicts) Devices(t *model.Task, row int32, later bool) []int {
 	defer v.ask.Done()
 	node := v.NodeView(row)
 	f.Node = node
-	for i, r := range v.rooms(row, later) {
-		if r.takes(t) {
-			f.GPU = node.DevicesNow().Views[i]
-			fit = append(fit, device{r.gpu.Index, v.deviceScore(t, r, f)})
+	gpus := v.gpus(row, later)
+	for i := range gpus {
+		if g := &gpus[i]; g.Takes(t) && v.refusing(f, node, g, later) == nil {
+			f.GPU = node.DeviceView(g, later)
+			fit = append(fit, device{g.Index, v.deviceScore(t, g, f)})
 		}
 	}
 	v.devices.fit = fit
@@ -126,7 +153,7 @@ func (v *Verdicts) Devices(t *model.Task, row int32, later bool) []int {
 }
 
 // deviceScore sums the rows' opinions on a device.
-func (v *Verdicts) deviceScore(t *model.Task, r room, f *language.Frame) float64 {
+func (v *Verdicts) deviceScore(t *model.Task, g *model.GPU, f *language.Frame) float64 {
 	sum, asked := 0.0, false
 	for _, rule := range v.policy.Rules(policy.DeviceScores) {
 		if v := v.ask.Score(rule, f); v == v {
@@ -134,7 +161,7 @@ func (v *Verdicts) deviceScore(t *model.Task, r room, f *language.Frame) float64
 		}
 	}
 	if !asked && t.GPUMilli < model.WholeGPU {
-		return -float64(r.milli)
+		return -float64(g.Free)
 	}
 	return sum
 }

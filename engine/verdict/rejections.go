@@ -66,7 +66,7 @@ func (x *rejections) refused(all []refusals) (counted []refusals, passed []int32
 	passed = c.touched[:0]
 	last := -1
 	for _, row := range c.v.nodes.ByOrder() {
-		code := int(c.Cells[row].Verdict)
+		code := x.codeOf(row)
 		if code == 0 {
 			passed = append(passed, row)
 			continue
@@ -80,6 +80,21 @@ func (x *rejections) refused(all []refusals) (counted []refusals, passed []int32
 	}
 	c.touched = passed
 	return all, passed
+}
+
+// codeOf is why a node is not chosen from: its verdict, or the row of devicePredicates that leaves it too few devices.
+func (x *rejections) codeOf(row int32) int {
+	c := x.c
+	code := int(c.Cells[row].Verdict)
+	if code != noDevices || len(c.v.deviceRows()) == 0 {
+		return code
+	}
+	f := c.v.ask.Frame().OfTask(c.Task)
+	defer c.v.ask.Done()
+	if r := c.v.rowOfDevices(c.Task, row, f); r != nil {
+		return r.Number
+	}
+	return code
 }
 
 // misfits counts nodes by the first dimension in which the request does not fit, in the order in which people are shown them.
@@ -132,13 +147,16 @@ func (x *rejections) byText(r *policy.Rule, of refusals) []model.NodeCount {
 	defer ask.Done()
 	rejected := func(yield func(int32) bool) {
 		for _, row := range c.v.nodes.ByOrder() {
-			if int(c.Cells[row].Verdict) == of.code && !yield(row) {
+			if x.codeOf(row) == of.code && !yield(row) {
 				return
 			}
 		}
 	}
 	return report.ByText(of.count, rejected, r.Message != nil && r.Message.OfNode, c.v.nodes, func(row int32) model.NodeCount {
 		f.Point(row)
+		if r.Site.Name == policy.DevicePredicates {
+			c.v.rowOfDevices(c.Task, row, f)
+		}
 		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: ask.Text(r, f)}
 	})
 }

@@ -60,6 +60,11 @@ func (c *Class) RefusedLater(row int32) model.Reason {
 	case dim >= 0:
 		code = misfitCode(dim)
 	default:
+		f := c.v.ask.Frame().OfTask(c.Task)
+		defer c.v.ask.Done()
+		if r := c.v.rowOfDevices(c.Task, row, f); r != nil {
+			return policy.Answer{Rule: r, Text: c.v.ask.Text(r, f)}.Reason()
+		}
 		code = noDevices
 	}
 	return report.Refused(c.rejections.builtin(code))

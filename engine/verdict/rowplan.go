@@ -64,6 +64,11 @@ func planOf(of *policy.Policy) *Plan {
 		cs.ofVolumes = cs.ofVolumes || p.Volumes
 	}
 	cs.holdVolumes = heldByTask(cs.predicates)
+	for _, r := range of.Rules(policy.DevicePredicates) {
+		p := cs.plan(r, all)
+		cs.single, cs.volatile = cs.single || p.own || p.Volumes, cs.volatile || p.Candidates || p.Peers
+		cs.telling = cs.telling || tellsMore(r.Message, r.Reads)
+	}
 	for _, r := range of.Rules(policy.Scores) {
 		if r.Weight != 0 {
 			p := cs.plan(r, all)
@@ -148,7 +153,7 @@ func tellsMore(m *policy.Message, of *rules.Reads) bool {
 	known := of.Strings()
 	for _, e := range m.Expressions() {
 		for _, read := range e.Reads.All {
-			ofNode := read.Root == "node" && !policy.BeyondNode(read)
+			ofNode := policy.OfNodes(read) && !policy.BeyondNode(read)
 			if policy.OfClock(read) || !ofNode && !slices.Contains(known, read.String()) {
 				return true
 			}

@@ -307,17 +307,18 @@ func (c *converter) argument(table *rules.Table, name string, f source.Field, pa
 		return
 	}
 	why, idle := idleArguments()[name]
+	lost, later := laterArgument(table.Name, name)
 	switch {
-	case v.Kind() == source.Map:
+	case v.Kind() == source.Map && !later:
 		for _, inner := range v.Fields(nil, &c.issues) {
 			c.argument(table, name+"."+inner.Name, inner, params)
 		}
 	case idle:
 		c.note(f.Key, "", "", "%s: argument %s is dropped: %s", table.Name, name, why)
-	case isLaterArgument(name) && turnsOff(v):
+	case later && turnsOff(v):
 		c.note(f.Key, "", "", "%s: argument %s has no effect: there is nothing to turn off yet", table.Name, name)
-	case isLaterArgument(name):
-		c.note(f.Key, table.Name+": "+name, "", "%s: argument %s is dropped: table %s has nothing of the kind yet", table.Name, name, table.Name)
+	case later:
+		c.note(f.Key, table.Name+": "+name, "", "%s: argument %s is dropped: %s", table.Name, name, lost)
 	default:
 		c.issues = append(c.issues, f.Key.Issuef(argumentHint(table, name), "table %s has no param for argument %q", table.Name, name))
 	}

@@ -22,7 +22,7 @@ func flagSections() map[string][]string {
 		"enableReclaimable":  {"reclaimable"},
 		"enablePreemptive":   {"preemptive"},
 		"enableQueueOrder":   {"queueOrder"},
-		"enablePredicate":    {"predicates", "taskFeasible"},
+		"enablePredicate":    {"predicates", "devicePredicates", "taskFeasible"},
 		"enableNodeOrder":    {"scores", "deviceScores"},
 		"enabledVictim":      {"victims"},
 		"enabledOverused":    {"overused"},
@@ -44,7 +44,6 @@ func idleFlags() []string {
 // laterPlugins are Volcano's plugins, with what follows where no table stands for one.
 func laterPlugins() map[string]string {
 	return map[string]string{
-		"deviceshare":            "shared GPUs are placed by the annotations that celsius has for them, not by Volcano's resources",
 		"network-topology-aware": "pods are placed without regard to HyperNodes",
 		"numa-aware":             "the NUMA policies of pods are not heeded",
 		"numaaware":              "the NUMA policies of pods are not heeded",
@@ -63,6 +62,7 @@ func refusedPlugins() map[string]string {
 func idleArguments() map[string]string {
 	const claims = "resource claims are not heeded here: pods that have one are placed by their other needs, and a warning counts them"
 	const unread = "Volcano does not read it either"
+	const cards = "who asks for GPU cards in Volcano's words is given some, by each of its resources and whatever the others are set to"
 	return map[string]string{
 		"predicate.DynamicResourceAllocationEnable": claims,
 		"capacity.DynamicResourceAllocationEnable":  claims,
@@ -72,12 +72,29 @@ func idleArguments() map[string]string {
 		"strategies.lowNodeUtilization.thresholdPriorityClassName": unread,
 		"strategies.lowNodeUtilization.numberOfNodes":              unread,
 		"strategies.lowNodeUtilization.nodeFit":                    unread,
+		"deviceshare.GPUSharingEnable":                             cards,
+		"deviceshare.GPUNumberEnable":                              cards,
+		"deviceshare.VGPUEnable":                                   cards,
 	}
 }
 
-// isLaterArgument says of an argument of Volcano's plugins that it is known, though no table has a param for it yet.
-func isLaterArgument(name string) bool {
-	return slices.Contains([]string{"predicate.VolumeBindingEnable", "volumebinding.weight"}, name) || strings.HasPrefix(name, "estimator.")
+// laterArgument says of an argument of Volcano's plugins that it is known, though no table has a param for it yet, and why that is a loss.
+func laterArgument(table, name string) (why string, known bool) {
+	const ascend = "cards of Ascend are not told apart: pods that ask for some are placed by the sums of their nodes"
+	why, known = map[string]string{
+		"deviceshare.NodeLockEnable": "no node is locked while a device plugin hands out cards; it finds them by the annotations of each pod",
+		"deviceshare.GPUExclusiveRules": "write each rule as a row of devicePredicates, such as: task.labels[?'team'] != optional.of('a') || " +
+			"!gpu.tasks.exists(t, t.labels[?'team'] == optional.of('a'))",
+		"deviceshare.KnownGeometriesCMName":       "cards are not cut by MIG: whoever asks for that waits",
+		"deviceshare.KnownGeometriesCMNamespace":  "cards are not cut by MIG: whoever asks for that waits",
+		"deviceshare.ASCEND310PVNPUEnable":        ascend,
+		"deviceshare.AscendHAMiVNPUEnable":        ascend,
+		"deviceshare.AscendMindClusterVNPUEnable": ascend,
+	}[name]
+	if !known && (name == "predicate.VolumeBindingEnable" || name == "volumebinding.weight" || strings.HasPrefix(name, "estimator.")) {
+		return "table " + table + " has nothing of the kind yet", true
+	}
+	return why, known
 }
 
 // pluginHint is what the author of an unknown plugin's name may have meant.

@@ -114,6 +114,12 @@ type InlineTable struct {
 	// +optional
 	Scores []Row `json:"scores,omitempty"`
 
+	// Over task, node, gpu: what must hold for the task to have the device.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	DevicePredicates []Row `json:"devicePredicates,omitempty"`
+
 	// Over task, node, gpu: numbers whose sum chooses among a node's devices.
 	// +listType=map
 	// +listMapKey=name

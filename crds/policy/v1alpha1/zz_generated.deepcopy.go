@@ -241,6 +241,13 @@ func (in *InlineTable) DeepCopyInto(out *InlineTable) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.DevicePredicates != nil {
+		in, out := &in.DevicePredicates, &out.DevicePredicates
+		*out = make([]Row, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.DeviceScores != nil {
 		in, out := &in.DeviceScores, &out.DeviceScores
 		*out = make([]Row, len(*in))

@@ -81,7 +81,10 @@ func (x *Answers) Refuses(t *model.Task, row int32) (why refusal, refuses bool) 
 			return refusal{builtin: report.Insufficient(x.c.Dims.Name(dim), x.NeverFits(t, dim))}, true
 		}
 	}
-	if !x.fitsNow(t, row) && len(devices.Rooms(&x.c.Nodes, t, row, true)) < int(t.GPUCount) {
+	if !x.fitsNow(t, row) && len(x.Rooms(t, row, true)) < int(t.GPUCount) {
+		if rule, _ := x.RowOfDevices(t, row); rule != nil {
+			return refusal{rule: rule}, true
+		}
 		return refusal{builtin: report.TooFewDevices()}, true
 	}
 	return refusal{}, false
@@ -89,7 +92,7 @@ func (x *Answers) Refuses(t *model.Task, row int32) (why refusal, refuses bool) 
 
 // fitsNow says that a node has room for a task, devices included, before anything that is being released is gone.
 func (x *Answers) fitsNow(t *model.Task, row int32) bool {
-	return x.c.Nodes.FitsIdle(t.InitRequest, row) && len(devices.Rooms(&x.c.Nodes, t, row, false)) >= int(t.GPUCount)
+	return x.c.Nodes.FitsIdle(t.InitRequest, row) && len(x.Rooms(t, row, false)) >= int(t.GPUCount)
 }
 
 // score asks all rows of scores about a task on the nodes that are chosen from: each row's part by node, and their sums. Rows without
@@ -153,7 +156,11 @@ func (x *Answers) histogram(t *model.Task, refused map[refusal][]int32) (out []m
 		}
 		tells := r.Message != nil && r.Message.OfNode
 		out = append(out, report.ByText(len(rows), slices.Values(rows), tells, &x.c.Nodes, func(row int32) model.NodeCount {
-			return model.NodeCount{Table: r.Table, Rule: r.Name, Text: x.Text(r, x.Frame().OfTask(t).OnNode(row))}
+			f := x.Frame().OfTask(t).OnNode(row)
+			if r.Site.Name == policy.DevicePredicates {
+				_, f = x.RowOfDevices(t, row)
+			}
+			return model.NodeCount{Table: r.Table, Rule: r.Name, Text: x.Text(r, f)}
 		})...)
 	}
 	return out
@@ -168,11 +175,47 @@ func (x *Answers) NeverFits(t *model.Task, dim int) string {
 	return report.NeverFits(x.c.Dims, t, dim, largest)
 }
 
+// Rooms are the devices of a node that a task may have: they have room, and no row of devicePredicates refuses them.
+func (x *Answers) Rooms(t *model.Task, row int32, later bool) []model.GPU {
+	return slices.DeleteFunc(devices.Rooms(&x.c.Nodes, t, row, later), func(gpu model.GPU) bool {
+		return slices.ContainsFunc(x.p.Rules(policy.DevicePredicates), func(r *policy.Rule) bool {
+			return x.Opinion(r, x.Frame().OfTask(t).OnNode(row).OnDevice(&gpu, later)) == language.No
+		})
+	})
+}
+
+// RowOfDevices is the row of devicePredicates that leaves a task too few devices of a node that will have enough, with a frame about the
+// first that it refuses; nil: none.
+func (x *Answers) RowOfDevices(t *model.Task, row int32) (*policy.Rule, *language.Frame) {
+	rooms := devices.Rooms(&x.c.Nodes, t, row, true)
+	for _, r := range x.p.Rules(policy.DevicePredicates) {
+		if len(rooms) < int(t.GPUCount) {
+			return nil, nil
+		}
+		var first *language.Frame
+		rooms = slices.DeleteFunc(rooms, func(gpu model.GPU) bool {
+			f := x.Frame().OfTask(t).OnNode(row).OnDevice(&gpu, true)
+			no := x.Opinion(r, f) == language.No
+			if no && first == nil {
+				first = f
+			}
+			return no
+		})
+		if len(rooms) < int(t.GPUCount) {
+			return r, first
+		}
+	}
+	return nil, nil
+}
+
 // Devices chooses the devices of a node by the sums of deviceScores.
 func (x *Answers) Devices(t *model.Task, on Choice) []int {
-	return devices.Choose(&x.c.Nodes, t, on.Row, on.Later, func(place int) (sum float64, asked bool) {
+	if t.GPUCount == 0 {
+		return nil
+	}
+	return devices.Choose(t, x.Rooms(t, on.Row, on.Later), func(gpu *model.GPU) (sum float64, asked bool) {
 		for _, r := range x.p.Rules(policy.DeviceScores) {
-			if v := x.Number(r, x.Frame().OfTask(t).OnNode(on.Row).OnDevice(place)); !math.IsNaN(v) {
+			if v := x.Number(r, x.Frame().OfTask(t).OnNode(on.Row).OnDevice(gpu, on.Later)); !math.IsNaN(v) {
 				sum, asked = sum+v*r.Weight, true
 			}
 		}
@@ -211,7 +254,10 @@ func (x *Answers) RefusesLater(t *model.Task, row int32) (why model.Reason, refu
 			return report.Refused(report.Insufficient(x.c.Dims.Name(dim), x.NeverFits(t, dim))), true
 		}
 	}
-	if len(devices.Rooms(&x.c.Nodes, t, row, true)) < int(t.GPUCount) {
+	if len(x.Rooms(t, row, true)) < int(t.GPUCount) {
+		if r, f := x.RowOfDevices(t, row); r != nil {
+			return policy.Answer{Rule: r, Text: x.Text(r, f)}.Reason(), true
+		}
 		return report.Refused(report.TooFewDevices()), true
 	}
 	return model.Reason{}, false

@@ -8,51 +8,35 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Room is a device of a node, by its place there, that has enough free for a task.
-type Room struct {
-	Place int
-	milli int64 // free
-}
-
-// Rooms are the devices that have enough free: now, or when all that is being released is gone and what is promised is taken.
-func Rooms(nodes *model.Nodes, t *model.Task, row int32, later bool) (out []Room) {
-	for i, gpu := range nodes.GPUs[row] {
-		milli, memory := gpu.Free, gpu.MemoryFree
-		for _, o := range nodes.Tasks[row] {
-			if !later || !slices.Contains(o.GPUs, i) {
-				continue
-			}
-			if o.Status == model.Releasing {
-				milli, memory = milli+o.GPUMilli, memory+o.GPUMemory
-			}
-			if o.Status == model.Pipelined {
-				milli, memory = milli-o.GPUMilli, memory-o.GPUMemory
-			}
-		}
-		if milli >= t.GPUMilli && memory >= t.GPUMemory {
-			out = append(out, Room{i, milli})
+// Rooms are the devices of a node that have enough free for a task: now, or when all that is being released is gone and what is promised
+// is taken.
+func Rooms(nodes *model.Nodes, t *model.Task, row int32, later bool) (out []model.GPU) {
+	gpus := nodes.GPUs[row]
+	if later {
+		gpus = model.GPUsLater(nodes, row, nil)
+	}
+	for i := range gpus {
+		if gpus[i].Takes(t) {
+			out = append(out, gpus[i])
 		}
 	}
 	return out
 }
 
-// Choose takes those with the largest scores, of equals the first. Where score has no opinion, a part of a device comes from the fullest
-// that has it.
-func Choose(nodes *model.Nodes, t *model.Task, row int32, later bool, score func(place int) (sum float64, asked bool)) (out []int) {
-	if t.GPUCount == 0 {
-		return nil
-	}
-	rooms, scores := Rooms(nodes, t, row, later), map[int]float64{}
-	for _, r := range rooms {
-		sum, asked := score(r.Place)
+// Choose takes of some devices those with the largest scores, of equals the first. Where score has no opinion, a part of a device comes
+// from the fullest that has it.
+func Choose(t *model.Task, rooms []model.GPU, score func(gpu *model.GPU) (sum float64, asked bool)) (out []int) {
+	scores := map[int]float64{}
+	for i := range rooms {
+		sum, asked := score(&rooms[i])
 		if !asked && t.GPUMilli < model.WholeGPU {
-			sum = -float64(r.milli)
+			sum = -float64(rooms[i].Free)
 		}
-		scores[r.Place] = sum
+		scores[rooms[i].Index] = sum
 	}
-	slices.SortStableFunc(rooms, func(a, b Room) int { return cmp.Compare(scores[b.Place], scores[a.Place]) })
-	for _, r := range rooms[:min(len(rooms), int(t.GPUCount))] {
-		out = append(out, nodes.GPUs[row][r.Place].Index)
+	slices.SortStableFunc(rooms, func(a, b model.GPU) int { return cmp.Compare(scores[b.Index], scores[a.Index]) })
+	for _, gpu := range rooms[:min(len(rooms), int(t.GPUCount))] {
+		out = append(out, gpu.Index)
 	}
 	slices.Sort(out)
 	return out

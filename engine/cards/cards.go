@@ -1,0 +1,337 @@
+// Package cards knows the words in which Volcano's device plugins and pods speak of GPU cards: what a node tells of its cards, what a
+// pod asks of them, and what a binding writes to the pod so that the device plugin of its node gives it the cards that were chosen.
+//
+//	Of      node's annotation and capacity -> its cards
+//	Asked   pod -> what it asks of cards
+//	Held    pod on a node -> the cards that a binding gave it
+//	Written cards that were chosen -> annotations
+package cards
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Resources that containers have limits of.
+const (
+	// MemoryResource is a part of one card's memory, NumberResource how many whole cards; a node's capacity has the sums of its cards.
+	MemoryResource = "volcano.sh/gpu-memory"
+	NumberResource = "volcano.sh/gpu-number"
+	// ShareNumber is on how many cards a container wants a share, 1 where ShareMemory alone is given.
+	ShareNumber = "volcano.sh/vgpu-number"
+	ShareMemory = "volcano.sh/vgpu-memory"
+	// SharePercent is the share of a card's memory in percent. It comes before ShareMemory, and is no resource of any node.
+	SharePercent = "volcano.sh/vgpu-memory-percentage"
+	ShareCores   = "volcano.sh/vgpu-cores"
+)
+
+// Annotations of nodes.
+const (
+	// UnhealthyAnnotation lists the cards, counted from 0, that are not to be used: "0,2".
+	UnhealthyAnnotation = "volcano.sh/gpu-unhealthy-ids"
+	// RegisterAnnotation lists the cards that can be shared.
+	RegisterAnnotation = "volcano.sh/node-vgpu-register"
+	// HandshakeAnnotation says that these cards are gone, if it begins with handshakeGone.
+	HandshakeAnnotation = "volcano.sh/node-vgpu-handshake"
+	handshakeGone       = "Deleted"
+)
+
+// Annotations of pods that a binding writes.
+const (
+	IndexAnnotation      = "volcano.sh/gpu-index"
+	predicateAnnotation  = "volcano.sh/predicate-time"
+	shareIDsAnnotation   = "volcano.sh/vgpu-ids-new"
+	allocateAnnotation   = "volcano.sh/devices-to-allocate"
+	shareNodeAnnotation  = "volcano.sh/vgpu-node"
+	shareTimeAnnotation  = "volcano.sh/vgpu-time"
+	bindTimeAnnotation   = "volcano.sh/bind-time"
+	bindPhaseAnnotation  = "volcano.sh/bind-phase"
+	phaseOfWhatWasChosen = "allocating"
+)
+
+// How a pod asks for cards.
+const (
+	Memory = "memory" // MemoryResource
+	Number = "number" // NumberResource
+	Share  = "vgpu"   // ShareNumber and its like
+)
+
+// Unit is the memory that one of MemoryResource or ShareMemory counts as, in bytes.
+const Unit = 1 << 20
+
+// wholeCard is a card in thousandths, fullCores what its cores count.
+const (
+	wholeCard = 1000
+	fullCores = 100
+)
+
+// most bounds what is read of a quantity: so much memory no card has.
+const most = 1 << 32
+
+// mostCards bounds what an annotation may list.
+const mostCards = 1024
+
+// Card is a card of a node.
+type Card struct {
+	// UUID, Type and Mode are "" where the node does not tell.
+	UUID, Type, Mode string
+	// Sharers is how many pods may share it; 0: nobody says.
+	Sharers int
+	Memory  int64 // bytes
+	Healthy bool
+}
+
+// Of are the cards that a node tells of in Volcano's words; nil where it does not.
+func Of(o *corev1.Node) ([]Card, error) {
+	if text := o.Annotations[RegisterAnnotation]; text != "" && !strings.HasPrefix(o.Annotations[HandshakeAnnotation], handshakeGone) {
+		return registered(text)
+	}
+	list := o.Status.Capacity
+	if len(list) == 0 {
+		list = o.Status.Allocatable
+	}
+	number := min(whole(list[NumberResource]), mostCards)
+	if number <= 0 {
+		return nil, nil
+	}
+	out := slices.Repeat([]Card{{Memory: whole(list[MemoryResource]) / number * Unit, Healthy: true}}, int(number))
+	for part := range strings.SplitSeq(o.Annotations[UnhealthyAnnotation], ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		i, err := strconv.Atoi(part)
+		if err != nil || i < 0 {
+			return out, &Mistake{UnhealthyAnnotation, fmt.Sprintf("%q is no card's number: write them as 0,2", part)}
+		}
+		if i < len(out) {
+			out[i].Healthy = false
+		}
+	}
+	return out, nil
+}
+
+// Mistake is one in an annotation or a limit.
+type Mistake struct{ Key, Text string }
+
+func (m *Mistake) Error() string { return m.Text }
+
+// registered reads "uuid,sharers,memory,type,health,mode" of each card; ":" ends one. The mode may be missing.
+func registered(text string) (out []Card, err error) {
+	for part := range strings.SplitSeq(text, ":") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		words := strings.Split(part, ",")
+		wrong := &Mistake{RegisterAnnotation, fmt.Sprintf("%q is no card: write UUID,SHARERS,MEMORY,TYPE,HEALTH,MODE", part)}
+		if len(words) < 5 || len(out) == mostCards {
+			return nil, wrong
+		}
+		sharers, err1 := strconv.ParseUint(words[1], 10, 16)
+		memory, err2 := strconv.ParseUint(words[2], 10, 32)
+		healthy, err3 := strconv.ParseBool(words[4])
+		if err1 != nil || err2 != nil || err3 != nil || words[0] == "" {
+			return nil, wrong
+		}
+		if slices.ContainsFunc(out, func(c Card) bool { return c.UUID == words[0] }) {
+			return nil, &Mistake{RegisterAnnotation, fmt.Sprintf("card %q is listed twice", words[0])}
+		}
+		c := Card{UUID: words[0], Type: words[3], Sharers: int(sharers), Memory: int64(memory) * Unit, Healthy: healthy}
+		if len(words) > 5 {
+			c.Mode = words[5]
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// Ask is what a pod asks of cards: so many, and of each so many thousandths and so many bytes, or so many percent of its memory.
+type Ask struct {
+	Kind                          string
+	Count, Milli, Memory, Percent int64
+}
+
+// Asked is what a pod asks of cards in Volcano's words. Shares are asked for by container, and cards are chosen by pod, so its containers
+// must ask for the same of each card; each then has cards that none of the others has.
+func Asked(o *corev1.Pod) (Ask, error) {
+	var asks []Ask
+	if n := podLimit(&o.Spec, MemoryResource); n > 0 {
+		asks = append(asks, Ask{Kind: Memory, Count: 1, Memory: n * Unit})
+	}
+	if n := podLimit(&o.Spec, NumberResource); n > 0 {
+		asks = append(asks, Ask{Kind: Number, Count: n, Milli: wholeCard})
+	}
+	share := -1
+	for i := range o.Spec.Containers {
+		x, ok, err := askedShare(&o.Spec.Containers[i])
+		switch {
+		case err != nil:
+			return Ask{}, err
+		case !ok:
+		case share < 0:
+			share, asks = len(asks), append(asks, x)
+		default:
+			was := asks[share]
+			if was.Memory != x.Memory || was.Percent != x.Percent || was.Milli != x.Milli {
+				return Ask{}, &Mistake{ShareNumber, fmt.Sprintf("container %s asks for another share of a card than the containers before it: "+
+					"shares of one pod must be alike", o.Spec.Containers[i].Name)}
+			}
+			asks[share].Count += x.Count
+		}
+	}
+	switch {
+	case len(asks) > 1:
+		text := fmt.Sprintf("is asked for beside %s: a pod may ask for cards in one way", nameOf(asks[0].Kind))
+		return Ask{}, &Mistake{nameOf(asks[1].Kind), text}
+	case len(asks) == 0:
+		return Ask{}, nil
+	case asks[0].Count > mostCards:
+		return Ask{}, &Mistake{nameOf(asks[0].Kind), fmt.Sprintf("is %d; no node has more than %d cards", asks[0].Count, mostCards)}
+	}
+	return asks[0], nil
+}
+
+// Resource is the one by which cards are asked for.
+func (x Ask) Resource() string { return nameOf(x.Kind) }
+
+// nameOf is the resource by which a kind of cards is asked for.
+func nameOf(kind string) string {
+	return map[string]string{Memory: MemoryResource, Number: NumberResource, Share: ShareNumber}[kind]
+}
+
+// askedShare is what a container asks for.
+func askedShare(ctr *corev1.Container) (x Ask, asks bool, err error) {
+	count, counted := limit(ctr, ShareNumber)
+	memory, measured := limit(ctr, ShareMemory)
+	percent, parted := limit(ctr, SharePercent)
+	cores, _ := limit(ctr, ShareCores)
+	if !counted && !measured {
+		return Ask{}, false, nil
+	}
+	if !counted {
+		count = 1
+	}
+	switch {
+	case parted && (percent < 1 || percent > 100):
+		return Ask{}, false, &Mistake{SharePercent, fmt.Sprintf("is %d, not from 1 to 100", percent)}
+	case cores > fullCores:
+		return Ask{}, false, &Mistake{ShareCores, fmt.Sprintf("is %d, not from 0 to 100", cores)}
+	}
+	x = Ask{Kind: Share, Count: count, Milli: cores * wholeCard / fullCores}
+	switch {
+	case parted:
+		x.Percent = percent
+	case memory > 0:
+		x.Memory = memory * Unit
+	default:
+		x.Percent = 100
+	}
+	return x, count > 0, nil
+}
+
+func limit(ctr *corev1.Container, name corev1.ResourceName) (n int64, ok bool) {
+	q, ok := ctr.Resources.Limits[name]
+	if !ok {
+		q, ok = ctr.Resources.Requests[name]
+	}
+	return whole(q), ok
+}
+
+// podLimit is what the containers of a pod ask for together, or one init container where that is more.
+func podLimit(spec *corev1.PodSpec, name corev1.ResourceName) int64 {
+	sum, largest := int64(0), int64(0)
+	for i := range spec.Containers {
+		n, _ := limit(&spec.Containers[i], name)
+		sum += n
+	}
+	for i := range spec.InitContainers {
+		n, _ := limit(&spec.InitContainers[i], name)
+		largest = max(largest, n)
+	}
+	return min(max(sum, largest), most)
+}
+
+// whole is a quantity as a number, 0 where it is below.
+func whole(q resource.Quantity) int64 {
+	if math.Abs(q.AsApproximateFloat64()) >= most {
+		return most * int64(max(q.Sign(), 0))
+	}
+	return max(q.Value(), 0)
+}
+
+// Held are the cards that annotations say were given to a pod: by number, or by UUID.
+func Held(annotations map[string]string, kind string) (numbers string, uuids []string) {
+	switch kind {
+	case Memory, Number:
+		return annotations[IndexAnnotation], nil
+	case Share:
+		for container := range strings.SplitSeq(annotations[shareIDsAnnotation], ";") {
+			for card := range strings.SplitSeq(container, ":") {
+				if uuid, _, ok := strings.Cut(card, ","); ok {
+					uuids = append(uuids, uuid)
+				}
+			}
+		}
+	}
+	return "", uuids
+}
+
+// Chosen is a card that was chosen for a pod, and what it takes of it.
+type Chosen struct {
+	Number        int
+	UUID          string
+	Milli, Memory int64
+}
+
+// Written are the annotations by which a device plugin finds the cards that were chosen; nil where none looks for any.
+func Written(o *corev1.Pod, kind, node string, chosen []Chosen, now time.Time) map[string]string {
+	switch kind {
+	case Memory, Number:
+		numbers := make([]string, len(chosen))
+		for i, c := range chosen {
+			numbers[i] = strconv.Itoa(c.Number)
+		}
+		return map[string]string{IndexAnnotation: strings.Join(numbers, ","), predicateAnnotation: strconv.FormatInt(now.UnixNano(), 10)}
+	case Share:
+		ids, at := containersOf(o, chosen), strconv.FormatInt(now.Unix(), 10)
+		return map[string]string{
+			shareIDsAnnotation: ids, allocateAnnotation: ids, shareNodeAnnotation: node, shareTimeAnnotation: at, bindTimeAnnotation: at,
+			bindPhaseAnnotation: phaseOfWhatWasChosen,
+		}
+	}
+	return nil
+}
+
+// containersOf deals the cards out to the containers that ask for some: "uuid,NVIDIA,memory,cores:" of each card, ";" between containers.
+func containersOf(o *corev1.Pod, chosen []Chosen) string {
+	var out []string
+	for i := range o.Spec.Containers {
+		x, ok, err := askedShare(&o.Spec.Containers[i])
+		if !ok || err != nil {
+			continue
+		}
+		n := min(int(x.Count), len(chosen))
+		text := ""
+		for _, c := range chosen[:n] {
+			text += fmt.Sprintf("%s,NVIDIA,%d,%d:", c.UUID, c.Memory/Unit, c.Milli*fullCores/wholeCard)
+		}
+		out, chosen = append(out, text), chosen[n:]
+	}
+	return strings.Join(out, ";")
+}
+
+// Forget takes away what a binding wrote.
+func Forget(annotations map[string]string) {
+	for _, key := range []string{
+		IndexAnnotation, predicateAnnotation, shareIDsAnnotation, allocateAnnotation, shareNodeAnnotation, shareTimeAnnotation,
+		bindTimeAnnotation, bindPhaseAnnotation,
+	} {
+		delete(annotations, key)
+	}
+}
