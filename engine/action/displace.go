@@ -14,6 +14,7 @@ type force struct {
 	*Cycle
 	step   *policy.Step
 	search *eviction.Search
+	gangs  *eviction.Gangs
 	some   bool // of the turns were kept
 	// victims of the turns that were kept, some of whom may be spared in the end
 	victims []*model.Task
@@ -30,6 +31,7 @@ func (x *Cycle) displace(step *policy.Step) {
 			})
 		},
 	})}
+	f.gangs = &eviction.Gangs{Search: f.search}
 	left := map[*model.Job]*taskQueue{} // of jobs that come back for another turn
 	start := x.txn.Mark()
 	idle := func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
@@ -43,7 +45,12 @@ func (x *Cycle) displace(step *policy.Step) {
 			todo = &taskQueue{}
 			x.tasksOf(step, j, todo)
 		}
-		if again = f.turn(j, todo); again {
+		if step.Word(policy.KeyUnit) == policy.UnitGang {
+			again = f.together(j, todo)
+		} else {
+			again = f.turn(j, todo)
+		}
+		if again {
 			left[j] = todo
 		}
 		return again
@@ -67,6 +74,7 @@ func (x *Cycle) displace(step *policy.Step) {
 			goes[v.Task] = true
 		}
 	}
+	f.plan.Evicts = append(f.plan.Evicts, f.needs(goes)...)
 	for _, t := range f.victims {
 		if !goes[t] {
 			x.memory.jobs.befell(t.Job)

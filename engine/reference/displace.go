@@ -15,6 +15,7 @@ func (x *cycle) displace(step *policy.Step) {
 	idle := func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
 	x.kept = nil
 	force := &eviction.Search{Answers: x.Answers, Cluster: x.c, Policy: x.p, Txn: x.txn, Step: step, Action: x.waits.Action}
+	gangs := &eviction.Gangs{Search: force}
 	force.LookAhead()
 	x.walk(step, idle, x.overused(step), func(j *model.Job) (again bool) {
 		tasks, known := left[j]
@@ -24,7 +25,11 @@ func (x *cycle) displace(step *policy.Step) {
 			}
 			tasks = x.tasksOf(step, j)
 		}
-		again, left[j] = x.takeByForce(force, j, tasks)
+		if step.Word(policy.KeyUnit) == policy.UnitGang {
+			again, left[j] = x.takeTogether(gangs, j, tasks)
+		} else {
+			again, left[j] = x.takeByForce(force, j, tasks)
+		}
 		return again
 	})
 	for _, r := range force.Spare(force.Kept) {
@@ -32,7 +37,46 @@ func (x *cycle) displace(step *policy.Step) {
 		x.forced[r.Task] = x.forced[r.Task] || len(r.Victims) > 0
 		x.plan.Evicts = append(x.plan.Evicts, force.Evicts(r)...)
 	}
+	for _, n := range gangs.Needs() {
+		evicts := gangs.EvictsForGang(n)
+		for _, r := range n.Rooms {
+			x.hold([]placed{{r.Task, r.Bind}})
+			x.forced[r.Task] = x.forced[r.Task] || len(evicts) > 0
+		}
+		x.plan.Evicts = append(x.plan.Evicts, evicts...)
+	}
 	force.LookBack()
+}
+
+// takeTogether makes room for as many of a job's tasks as it may be held with, until the step's turn is over or there is none, and gives
+// those that are left. The job comes back for them only if the step is still about it.
+func (x *cycle) takeTogether(gangs *eviction.Gangs, j *model.Job, tasks []*model.Task) (again bool, left []*model.Task) {
+	waiting := func() []*model.Task {
+		return slices.DeleteFunc(slices.Clone(tasks), func(t *model.Task) bool { return t.Status != model.Pending })
+	}
+	for over := false; len(waiting()) > 0 && !over; {
+		x.SortTasks(tasks)
+		var all model.Resources
+		for _, t := range waiting() {
+			all = all.Add(t.Request)
+		}
+		if gangs.Step.Gate(policy.Preemptive) && !x.All(policy.Preemptive, x.Frame().OfJob(j).OfRequest(all)).Yes {
+			return false, nil
+		}
+		before := x.txn.Mark()
+		n, found := gangs.RoomForGang(j, waiting())
+		if !found || n.Placing() {
+			x.txn.Rollback(before)
+			return false, nil
+		}
+		gangs.KeepNeed(n)
+		for _, r := range n.Rooms {
+			x.waits.Set(j, r.Task, nil)
+		}
+		x.jobWait(j, report.Held(j, policy.JobPipelined, n.Pipelined))
+		over = x.turnOver(gangs.Step, j)
+	}
+	return len(waiting()) > 0 && x.JobPasses(gangs.Step, j), waiting()
 }
 
 // takeByForce makes room for a job's tasks, one after the other, until the step's turn is over or one finds none, and gives those that

@@ -178,15 +178,18 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []answers.Victim, choos
 func (x *Search) mayGo(t *model.Task, row int32) []answers.Victim {
 	var candidates []*model.Task
 	for _, v := range x.Cluster.Nodes.Tasks[row] {
-		if !v.MayGo() || !inScope(x.Step.Word(policy.KeyScope), t, v) || v.Spared.After(x.World().Now.Time) {
-			continue // the last: its eviction was refused a short while ago
-		}
-		f := x.Frame().OfVictim(t, v, x.Step.Word(policy.KeyScope))
-		if x.Condition(x.Step.Condition(policy.KeyCandidates), f, "pod "+v.Key+": ") {
+		if x.isCandidate(t, v) {
 			candidates = append(candidates, v)
 		}
 	}
 	return x.Victims(x.question(t), candidates)
+}
+
+// isCandidate says whether a task is put to the rows at all. One whose eviction was refused a short while ago is not.
+func (x *Search) isCandidate(t, v *model.Task) bool {
+	scope := x.Step.Word(policy.KeyScope)
+	return v.MayGo() && inScope(scope, t, v) && !v.Spared.After(x.World().Now.Time) &&
+		x.Condition(x.Step.Condition(policy.KeyCandidates), x.Frame().OfVictim(t, v, scope), "pod "+v.Key+": ")
 }
 
 // question is who may go for a task.
