@@ -10,7 +10,7 @@ import (
 )
 
 // MostDeliberate is the largest part of the effective cases that may differ deliberately, in percent.
-const MostDeliberate = 3
+const MostDeliberate = 4
 
 //go:embed deliberate.yaml
 var deliberateFile []byte
