@@ -229,8 +229,6 @@ actions:
 	for _, v := range policy.Verbs() {
 		r.verb(v)
 	}
-	r.para("Not in this version: the verbs %s, and so the actions %s. A pipeline that names one is refused, and told so.",
-		codes(policy.LaterVerbs()), codes(policy.LaterActions()))
 }
 
 // verb tells one verb: its parameters, what it asks the rows, and what it decides by itself.

@@ -159,9 +159,7 @@ func (r *reference) sections() {
 	r.para("A section is a kind of decision. Rows are asked in the order of tiers, tables and rows. No rows at all: everything passes, " +
 		"every job is ready, and nobody starves. " +
 		"“If it errs” is what a row without `onError` is taken to say, see [errors](#errors).")
-	r.siteTable(true)
-	r.para("These are compiled and checked, and asked by verbs of a later version:")
-	r.siteTable(false)
+	r.siteTable()
 	r.para("The keys that only some sections have:")
 	var rows [][]string
 	seen := map[string]int{}
@@ -183,13 +181,11 @@ func (r *reference) sections() {
 	r.table([]string{"key", "value", "meaning", "sections"}, rows)
 }
 
-func (r *reference) siteTable(asked bool) {
+func (r *reference) siteTable() {
 	var rows [][]string
 	for _, s := range policy.Sites() {
-		if s.Asked() == asked {
-			gives, _, _ := strings.Cut(s.Want.Name, " (")
-			rows = append(rows, []string{code(s.Name), codes(s.Roots), gives, s.Doc, s.OnError})
-		}
+		gives, _, _ := strings.Cut(s.Want.Name, " (")
+		rows = append(rows, []string{code(s.Name), codes(s.Roots), gives, s.Doc, s.OnError})
 	}
 	r.table([]string{"section", "a row sees", "and gives", "what is asked, and how rows combine", "if it errs"}, rows)
 }

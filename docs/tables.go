@@ -73,9 +73,6 @@ func (p *page) shippedTable(name string, t *rules.Table) {
 		if answers != "" || strings.Contains(s.Doc, "? ") {
 			question += "?"
 		}
-		if !s.Asked() {
-			question += " Asked by verbs of a later version."
-		}
 		p.para("_%s_", sentence(question))
 		for _, row := range rows {
 			p.ruleRow(row)

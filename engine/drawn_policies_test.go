@@ -267,7 +267,7 @@ func (d *drawer) rows() string {
 		fmt.Fprintf(&b, "        - %s\n", d.attribute())
 	}
 	for _, s := range policy.Sites() {
-		if !s.Asked() || d.IntN(4) > 0 {
+		if d.IntN(4) > 0 {
 			continue
 		}
 		fmt.Fprintf(&b, "        %s:\n", s.Name)
@@ -296,6 +296,9 @@ func (d *drawer) action(name string) string {
 
 // force is a step that displaces.
 func (d *drawer) force() string {
+	if d.IntN(3) == 0 {
+		return d.forceForGangs()
+	}
 	text := fmt.Sprintf("    - {verb: displace, jobs: \"job.phase != 'Pending'%s\", scope: %s, victims: %s, nodes: %s, gates: %s, "+
 		"commit: %s, turn: %s, onNoNode: %q", pick(d, "", " && job.starving"), pick(d, "queue", "otherQueues", "otherQueues", "job"),
 		pick(d, "preemptable", "reclaimable"), pick(d, "byScore", "byOrder", "byCost", "byCost"),
@@ -306,6 +309,16 @@ func (d *drawer) force() string {
 			"("+d.expression(cel.BoolType, []string{"preemptor", "victim", "job"}, 1)+") || victim.status == 'Running'"))
 	}
 	return text + "}\n"
+}
+
+// forceForGangs is one that makes room for gangs.
+func (d *drawer) forceForGangs() string {
+	return fmt.Sprintf("    - {verb: displace, unit: gang, jobs: \"job.phase != 'Pending'%s\", scope: %s, victims: %s, nodes: %s, gates: %s, "+
+		"wholeBundles: %s, turn: %s, onNoNode: %q, candidates: %q}\n", pick(d, "", " && job.starving"), pick(d, "queue", "otherQueues"),
+		pick(d, "evictable", "evictable", "preemptable", "reclaimable"), pick(d, "byScore", "byOrder"),
+		pick(d, "[overused, allocatable]", "[allocatable]", "[preemptive]", "[]"), pick(d, "true", "true", "false"),
+		pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "true", "false"),
+		pick(d, "true", "victim.status == 'Running'", "victim.job.priority <= job.priority"))
 }
 
 // naming is a step that evicts.

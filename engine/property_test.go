@@ -261,6 +261,14 @@ const takingBack = `actions:
       victims: reclaimable, gates: [allocatable], nodes: byOrder, commit: task, turn: oneTask, onNoNode: "true"}
   pipeline: [enqueue, allocate, preempt, reclaim, shed, shuffle, backfill]`
 
+// takingGangs is a pipeline with an action that takes gangs, of the same queue and of others.
+const takingGangs = `actions:
+  - name: oust
+    steps:
+    - {verb: displace, unit: gang, jobs: "job.phase != 'Pending'", scope: queue, victims: evictable, gates: [allocatable], onNoNode: "true"}
+    - {verb: displace, unit: gang, jobs: "job.phase != 'Pending'", scope: otherQueues, victims: evictable, turn: all, nodes: byOrder}
+  pipeline: [enqueue, allocate, oust, backfill]`
+
 // choosy is a table that lets go whom others may not.
 const choosy = `name: choosy
 inline:
@@ -273,6 +281,9 @@ inline:
   - {name: lower, expression: victim.priority < preemptor.priority}
   reclaimable:
   - {name: few-each, expression: "victim.queue.allocated.cpu > 1.0 && scope == 'otherQueues'"}
+  evictable:
+  - {name: not-the-large, veto: true, expression: "victim.request.cpu < 3.0"}
+  - {name: few-each, expression: "scope == 'queue' ? victim.job.priority <= job.priority : victim.queue.allocated.cpu > 1.0"}
   victims:
   - {name: not-the-odd, veto: true, expression: "!variables.odd"}
   - {name: large, every: 1m, expression: "victim.request.cpu > 1.0 && victim.job.runningTasks > 1"}
@@ -305,6 +316,9 @@ func policies(t *testing.T) []compiled {
 		compile(t, "cards", policyOf("mode: Active", append(shared, "name: deviceshare\nparams: {policy: binpack, weight: 1}")...)),
 		compile(t, "taking back cards", policyOf("mode: Active\n  "+takingBack, append([]string{"name: conformance"},
 			append(shared, "name: deviceshare\nparams: {policy: spread, weight: 1}")...)...)),
+		compile(t, "taking back gangs", policyOf("mode: Active\n  "+takingGangs, "name: gang", "name: predicates", "name: drf", choosy)),
+		compile(t, "taking back by gangs", policyOf("mode: Active\n  pipeline: [enqueue, allocate, gangpreempt, gangreclaim, backfill]",
+			append([]string{"name: conformance"}, append(shared, "name: nodeorder")...)...)),
 		compile(t, "paused", policyOf("mode: Paused", append(shared, "name: nodeorder")...)),
 	}
 }

@@ -90,11 +90,15 @@ func TestReferenceTakesBack(t *testing.T) {
 	var seen seenWorlds
 	t.Cleanup(func() {
 		all, evicted, several := seen.all.Load(), seen.evicted.Load(), seen.several.Load()
-		t.Logf("%d worlds; in %d somebody is evicted, in %d several for one; %d things are not so at the end", all, evicted,
-			several, seen.overtaken.Load())
+		gangs, whole := seen.gangs.Load(), seen.whole.Load()
+		t.Logf("%d worlds; in %d somebody is evicted, in %d several for one, in %d for gangs, in %d gangs as a whole; "+
+			"%d things are not so at the end", all, evicted, several, gangs, whole, seen.overtaken.Load())
 		seen.few(t)
 		if all >= 3000 && (evicted < 150 || several < 30) {
 			t.Errorf("of %d worlds somebody is evicted in %d, several for one in %d: want 150 and 30", all, evicted, several)
+		}
+		if all >= 3000 && (gangs < 40 || whole < 5) {
+			t.Errorf("of %d worlds somebody is evicted for gangs in %d, gangs as a whole in %d: want 40 and 5", all, gangs, whole)
 		}
 	})
 	tried := map[string]*policy.Policy{}
@@ -127,12 +131,13 @@ func sameByReference(t *rapid.T, w *world, p *policy.Policy, seen *seenWorlds) {
 	}
 }
 
-// seenWorlds counts the worlds that were gone through: all, those with volumes, and of these those in which a bind needs something done for
-// its volumes, those in which a row about volumes refuses something, and those in which somebody is evicted. overtaken counts the evictions
-// of which something that the plan says was so when the room was made, and is no more at the end, and doubtful what else the checker finds:
-// the search spares victims by node, and does not go back over the nodes of earlier promises.
+// seenWorlds counts the worlds that were gone through: all, those with volumes, and of these those in which a bind needs something done
+// for its volumes, those in which a row about volumes refuses something, and those in which somebody is evicted, several for one, some for
+// a gang, and a gang as a whole. overtaken counts the evictions of which something that the plan says was so when the room was made, and
+// is no more at the end, and doubtful what else the checker finds: the search spares victims by node, and does not go back over the nodes
+// of earlier promises.
 type seenWorlds struct {
-	all, volumes, bound, refused, evicted, several, overtaken, doubtful atomic.Int64
+	all, volumes, bound, refused, evicted, several, gangs, whole, overtaken, doubtful atomic.Int64
 }
 
 // few wants hardly any doubtful evictions: a few in a hundred of the worlds in which somebody is evicted.
@@ -154,6 +159,12 @@ func (s *seenWorlds) add(w *world, plans []string) {
 	}
 	if says(" pods are evicted for it") {
 		s.several.Add(1)
+	}
+	if says("evicted for it and its gang") {
+		s.gangs.Add(1)
+	}
+	if says(`"whole": true`) {
+		s.whole.Add(1)
 	}
 	if !w.volumes {
 		return

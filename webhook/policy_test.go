@@ -32,8 +32,8 @@ const own = "spec.tiers[0].tables[0].inline."
 func TestPolicyHandler(t *testing.T) {
 	const right = `{"mode":"Active","pipeline":["allocate"],"tiers":[{"name":"t","tables":[{"name":"gang"}]}]}`
 	const broken = `{"mode":"Active","pipeline":["allocat"],"tiers":[]}`
-	const unknownAction = `unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, enqueue, preempt, ` +
-		`reclaim, shuffle); or define it under spec.actions`
+	const unknownAction = `unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, enqueue, gangpreempt, ` +
+		`gangreclaim, preempt, reclaim, shuffle); or define it under spec.actions`
 	for _, c := range []struct {
 		name     string
 		spec     string
@@ -64,11 +64,6 @@ func TestPolicyHandler(t *testing.T) {
 			name: "a warning", spec: inline(`{"jobReady":[{"name":"r","expression":"true"}]}`),
 			warnings: []string{"spec.tiers: there are rows of jobReady, but none of jobPipelined: a job that is not ready holds its places until " +
 				"the cycle ends; add a row of jobPipelined that says when a job may keep places it cannot use yet"},
-		},
-		{
-			name: "rows that no verb asks yet", spec: inline(`{"evictable":[{"name":"r","expression":"true"}]}`),
-			warnings: []string{own + `evictable: rows of evictable are compiled and checked, but no verb of this version asks them: they have ` +
-				`no effect yet`},
 		},
 		{
 			name: "an update that breaks it", old: right, spec: broken, message: "spec.pipeline[0]: " + unknownAction,

@@ -51,7 +51,8 @@ func TestPolicyConvert(t *testing.T) {
 			"    - name: gang\n      params: {protect: tier}\n      without: [preemptable]\n", "",
 		},
 		{"arguments are params", []string{filepath.Join(dir, "helm.yaml"), "--name", "default"}, exitOK, "      params: {weight: 5}\n", ""},
-		{"standard input", []string{"-"}, exitOK, "pipeline: [allocate]", "-:1:21: warning: actions: action gangpreempt is dropped"},
+		{"standard input", []string{"-"}, exitOK, "pipeline: [allocate, gangpreempt]",
+			"-:2:50: warning: configurations[0].arguments.maxDomains: action gangpreempt: argument maxDomains is dropped"},
 		{
 			"what is not written is off",
 			[]string{"-", "--flags", "explicit"},
@@ -70,7 +71,8 @@ func TestPolicyConvert(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := run(append([]string{"policy", "convert"}, c.args...),
-			strings.NewReader("actions: \"allocate, gangpreempt\"\ntiers: [{plugins: [{name: gang}]}]\n"), &out, &errs)
+			strings.NewReader("actions: \"allocate, gangpreempt\"\n"+
+				"configurations: [{name: gangpreempt, arguments: {maxDomains: 3}}]\ntiers: [{plugins: [{name: gang}]}]\n"), &out, &errs)
 		if code != c.code || !strings.Contains(out.String(), c.out) {
 			t.Errorf("%s: code %d, want %d\nstdout, want %q:\n%s\nstderr:\n%s", c.name, code, c.code, c.out, out.String(), errs.String())
 		}

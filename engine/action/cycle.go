@@ -36,6 +36,24 @@ type promises struct {
 	pipelined []placed
 	forced    map[*model.Task]bool // others go for it; nil: for nobody
 	rooms     []eviction.Room      // of steps that displace
+	told      map[string]bool      // who goes for rooms, as the plan has told so far
+}
+
+// force notes that others go for a task.
+func (x *promises) force(t *model.Task) {
+	if x.forced == nil {
+		x.forced = map[*model.Task]bool{}
+	}
+	x.forced[t] = true
+}
+
+// served are the jobs for which others go, or went and they have yet to get their room.
+func (x *promises) served() map[*model.Job]bool {
+	served := map[*model.Job]bool{}
+	for t := range x.forced {
+		served[t.Job] = true
+	}
+	return served
 }
 
 // hasForced says whether others go for a task of a job, which no kind of jobs tells.

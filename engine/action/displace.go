@@ -14,7 +14,9 @@ type force struct {
 	*Cycle
 	step   *policy.Step
 	search *eviction.Search
+	gangs  *eviction.Gangs
 	some   bool // of the turns were kept
+	apart  bool // some of them task by task, and not for several at once
 	// victims of the turns that were kept, some of whom may be spared in the end
 	victims []*model.Task
 }
@@ -22,13 +24,14 @@ type force struct {
 // displace makes room for tasks by evicting others.
 func (x *Cycle) displace(step *policy.Step) {
 	f := &force{Cycle: x, step: step, search: eviction.New(eviction.Options{
-		Session: x.s, Txn: x.txn, Step: step, Action: x.waits.Action, Warn: x.warn,
+		Session: x.s, Txn: x.txn, Step: step, Action: x.waits.Action, Warn: x.warn, Served: x.served(),
 		About: func(s *policy.Step, t *model.Task) bool {
 			return x.taken(s) && x.jobPasses(s, policy.KeyJobs, t.Job) && x.taskPasses(s, t)
 		},
 	})}
 	x.rooms = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { return !r.Stands() }) // those that a step between has placed
 	f.search.Keep(x.rooms...)
+	f.gangs = &eviction.Gangs{Search: f.search}
 	left := map[*model.Job]*taskQueue{} // of jobs that come back for another turn
 	start := x.txn.Mark()
 	idle := func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
@@ -41,6 +44,12 @@ func (x *Cycle) displace(step *policy.Step) {
 			}
 			todo = &taskQueue{}
 			x.tasksOf(step, j, todo)
+		}
+		if step.Word(policy.KeyUnit) == policy.UnitGang {
+			if again = f.together(j, todo); again {
+				left[j] = todo
+			}
+			return again
 		}
 		for stable := false; !stable; { // else it is tried once more, without those who would take the room back
 			tried := &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves}
@@ -55,8 +64,19 @@ func (x *Cycle) displace(step *policy.Step) {
 		f.search.LookBack() // what of it was committed on the way
 		return
 	}
-	x.rooms = f.search.Kept()
-	f.tellEvicts()
+	if f.apart {
+		if x.told == nil {
+			x.told = map[string]bool{}
+		}
+		x.rooms = f.search.Kept()
+		f.tellEvicts()
+	}
+	f.tellNeeds()
+	for _, t := range f.victims {
+		if t.Status != model.Gone {
+			x.memory.jobs.befell(t.Job)
+		}
+	}
 	f.search.LookBack()
 }
 
@@ -69,12 +89,10 @@ func (x *force) tellEvicts() {
 		evicts = append(evicts, r.Evicts())
 		for _, e := range evicts[i] {
 			goes[e.Task] = e
+			x.told[e.Task] = true
 		}
 		if len(r.Victims) > 0 {
-			if x.forced == nil {
-				x.forced = map[*model.Task]bool{}
-			}
-			x.forced[r.Task] = true
+			x.force(r.Task)
 		}
 	}
 	told := x.plan.Evicts
@@ -83,7 +101,7 @@ func (x *force) tellEvicts() {
 		if now, ok := goes[e.Task]; ok {
 			e = now
 			delete(goes, e.Task)
-		} else if e.For != "" {
+		} else if x.told[e.Task] {
 			x.memory.jobs.befell(x.c.Tasks[e.Task].Job)
 			continue
 		}
@@ -95,11 +113,6 @@ func (x *force) tellEvicts() {
 				x.plan.Evicts = append(x.plan.Evicts, e)
 				delete(goes, e.Task)
 			}
-		}
-	}
-	for _, t := range x.victims {
-		if t.Status != model.Gone {
-			x.memory.jobs.befell(t.Job)
 		}
 	}
 }
@@ -177,7 +190,7 @@ func (x *force) keepTurn(j *model.Job, done []eviction.Room) (kept, stable bool)
 
 // keepRoom keeps promises.
 func (x *force) keepRoom(done ...eviction.Room) {
-	x.some = true
+	x.some, x.apart = true, true
 	x.search.Keep(done...)
 	for _, r := range done {
 		x.note(r.Task.Job, r.Task, nil)

@@ -42,7 +42,6 @@ type Search struct {
 	known       map[*model.Task]bool
 	kept        []Room // in this cycle so far
 	barred      map[barred]bool
-	served      map[*model.Job]bool // others go for it, or went and it has yet to get their room; nil: it is not asked
 }
 
 // Options say for what room is made.
@@ -53,16 +52,15 @@ type Options struct {
 	Action  string
 	// Warn is told of conditions that err.
 	Warn func(text string)
+	// Served are the jobs for which others go, or went and they have yet to get their room: they do not go for other jobs meanwhile.
+	Served map[*model.Job]bool
 	// About says whether a step would look at a task that waits.
 	About func(*policy.Step, *model.Task) bool
 }
 
 // New begins a step, or the renewal of rooms.
 func New(o Options) *Search {
-	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}, served: map[*model.Job]bool{}}
-	for _, t := range x.c.Nominated() {
-		x.served[t.Job] = true
-	}
+	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}}
 	if o.Step != nil {
 		x.later = o.Session.Policy().PlacingAfter(o.Step)
 		x.scope, x.site = o.Step.Word(policy.KeyScope), o.Step.Word(policy.KeyVictims)
@@ -308,7 +306,7 @@ func (x *Search) mayGo(t *model.Task, row int32) []session.Victim {
 }
 
 // isServed says whether others go for the job of a task: it does not go for another job meanwhile.
-func (x *Search) isServed(t, v *model.Task) bool { return t.Job != v.Job && x.served[v.Job] }
+func (x *Search) isServed(t, v *model.Task) bool { return t.Job != v.Job && x.Served[v.Job] }
 
 // spared says whether an eviction of a task was refused a short while ago. It can go again later, though nothing else changes.
 func (x *Search) spared(v *model.Task) bool {
@@ -538,7 +536,7 @@ func (x *Search) Keep(done ...Room) {
 	x.kept = append(x.kept, done...)
 	for _, r := range done {
 		if len(r.Victims) > 0 {
-			x.served[r.Task.Job] = true
+			x.Served[r.Task.Job] = true
 		}
 	}
 }

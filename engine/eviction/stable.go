@@ -31,15 +31,47 @@ func (x *Search) Stable(done []Room) bool {
 	for _, r := range done {
 		for _, v := range r.Victims {
 			if x.takesBack(v.Task, r.row, promised) {
-				if x.barred == nil {
-					x.barred = map[barred]bool{}
-				}
-				x.barred[barred{v.Task, r.Task.Job}], stable = true, false
+				x.bar(v.Task, r.Task.Job)
+				stable = false
 			}
 		}
 	}
 	x.Txn.Rollback(before)
 	return stable
+}
+
+// StableNeed says the same of the room for several tasks of a job.
+func (x *Gangs) StableNeed(n *Need) bool {
+	if len(n.Units) == 0 {
+		return true
+	}
+	before, stable := x.Txn.Mark(), true
+	gone := n.Victims()
+	rows, promised := make([]int32, len(gone)), make(map[*model.Task]bool, len(n.Rooms))
+	for i, t := range gone {
+		rows[i] = x.c.Nodes.Index[t.NodeName]
+		x.Txn.Suppose(t, model.Pending)
+	}
+	for _, r := range n.Rooms {
+		promised[r.Task] = true
+		x.Txn.Suppose(r.Task, model.Running)
+	}
+	for i, t := range gone {
+		if x.takesBack(t, rows[i], promised) {
+			x.bar(t, n.Rooms[0].Task.Job)
+			stable = false
+		}
+	}
+	x.Txn.Rollback(before)
+	return stable
+}
+
+// bar has a task not go for a job.
+func (x *Search) bar(t *model.Task, j *model.Job) {
+	if x.barred == nil {
+		x.barred = map[barred]bool{}
+	}
+	x.barred[barred{t, j}] = true
 }
 
 // takesBack says whether by some step of the policy a task has those evicted from a node who were promised it.
@@ -51,10 +83,8 @@ func (x *Search) takesBack(t *model.Task, row int32, promised map[*model.Task]bo
 		before := x.Txn.Mark()
 		defer x.Txn.Rollback(before)
 		o := x.Options
-		o.Step, o.Warn = s, func(string) {} // nothing of it is done
-		back := New(o)
-		back.served = nil
-		r, found := back.roomMade(t, row)
+		o.Step, o.Served, o.Warn = s, nil, func(string) {} // nothing of it is done
+		r, found := New(o).roomMade(t, row)
 		return found && slices.ContainsFunc(r.Victims, func(v Victim) bool { return promised[v.Task] })
 	})
 }

@@ -88,6 +88,8 @@ type Evict struct {
 	Rows   []string `json:"rows,omitempty"`
 	// Needed is what refuses the node to the task for which it goes, were it spared.
 	Needed Reason `json:"needed,omitzero"`
+	// Whole says that it goes with all others of its job: Needed is what refuses the other, were they all spared.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // ViaDelete is how a task is evicted that is to go whatever its disruption budgets say.

@@ -31,8 +31,6 @@ func (c *compiler) pipeline(spec source.Value) {
 		case ok:
 			a = c.action(name, definition)
 			compiled[name] = a
-		case slices.Contains(LaterActions(), name):
-			c.report(item.Issuef("leave it out for now; this version has "+suggestList(known), "action %q is not in this version yet", name))
 		default:
 			c.report(item.Issuef(source.Suggest(name, known)+"; or define it under spec.actions", "unknown action %q", name))
 		}

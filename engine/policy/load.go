@@ -184,25 +184,6 @@ func (c *compiler) lint(spec source.Value) {
 		i.Severity = source.Warning
 		c.report(i)
 	}
-	var quiet source.Issues
-	for _, tier := range spec.Get("tiers").Items(&quiet) {
-		for _, table := range tier.Get("tables").Items(&quiet) {
-			c.notAsked(table.Get("inline"))
-		}
-	}
-}
-
-// notAsked warns of rows of a policy's own that are accepted and not yet honoured.
-func (c *compiler) notAsked(table source.Value) {
-	for _, s := range Sites() {
-		rows := table.Get(s.Name)
-		if s.Asked() || rows.Kind() != source.List {
-			continue
-		}
-		i := rows.Issuef("", "rows of %s are compiled and checked, but no verb of this version asks them: they have no effect yet", s.Name)
-		i.Severity = source.Warning
-		c.report(i)
-	}
 }
 
 func (l *loader) header(root source.Value, version, kind string) {

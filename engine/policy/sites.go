@@ -102,12 +102,6 @@ func Sites() []Site {
 	}
 }
 
-// Asked says whether a verb of this version puts the site's question. Rows of the others are compiled and checked,
-// and wait for the verbs that evict.
-func (s Site) Asked() bool {
-	return slices.ContainsFunc(Verbs(), func(v Verb) bool { return v.Asks(s.Name) })
-}
-
 // SiteNamed finds a site.
 func SiteNamed(name string) *Site {
 	all := Sites()

@@ -69,8 +69,6 @@ func (s *TableScope) step(v source.Value) *Step {
 	of := verbNamed(s.verbs, name)
 	switch known := verbNames(s.verbs); {
 	case of != nil:
-	case slices.Contains(LaterVerbs(), name):
-		s.report(verb.Issuef("this version has "+listed(known, "and"), "verb %q is not in this version yet", name))
 	case name != "":
 		s.report(verb.Issuef(source.Suggest(name, known), "unknown verb %q", name))
 	}
@@ -85,6 +83,9 @@ func (s *TableScope) step(v source.Value) *Step {
 	step := &Step{Verb: of}
 	for _, p := range of.Parameters {
 		step.values = append(step.values, p.Kind.read(s, v.Get(p.Name)))
+	}
+	if of.Name == Displace {
+		s.checkUnit(v, step)
 	}
 	for _, field := range of.Reads {
 		root, _, _ := strings.Cut(field, ".")

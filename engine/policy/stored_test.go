@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -41,25 +40,6 @@ func TestLoadStored(t *testing.T) {
 		}
 		if p != nil && p.Generation != 4 {
 			t.Errorf("%s: generation %d", c.name, p.Generation)
-		}
-	}
-}
-
-// TestNotAskedIsTold: what is accepted and not yet honoured stands in the page that lists such things.
-func TestNotAskedIsTold(t *testing.T) {
-	page, err := os.ReadFile("../../docs/compatibility.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var row string
-	for line := range strings.Lines(string(page)) {
-		if strings.HasPrefix(line, "| SchedulingPolicy |") {
-			row = line
-		}
-	}
-	for _, s := range Sites() {
-		if strings.Contains(row, "`"+s.Name+"`") == s.Asked() {
-			t.Errorf("docs/compatibility.md: section %s is asked: %v; the row of SchedulingPolicy says %q", s.Name, s.Asked(), row)
 		}
 	}
 }

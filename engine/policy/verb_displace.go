@@ -1,6 +1,9 @@
 package policy
 
-import "github.com/celsius-scheduler/celsius/engine/model"
+import (
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
 
 // Displace is the verb that makes room by evicting others.
 const Displace = "displace"
@@ -12,6 +15,14 @@ const (
 	KeyVictims    = "victims"
 	KeyNodes      = "nodes"
 	KeyVia        = "via"
+	KeyUnit       = "unit"
+	KeyWhole      = "wholeBundles"
+)
+
+// The units in which displace makes room, and evicts.
+const (
+	UnitTask = "task"
+	UnitGang = "gang"
 )
 
 // The scopes of displace.
@@ -73,6 +84,19 @@ func displaceVerb() Verb {
 			"Nobody goes who would take the room back: who would, pending again and with the winner running, have the winner evicted from that node " +
 				"by any step of the policy. The turn is tried once more without them. And nobody goes for another job of a job for which others go, " +
 				"until it has their room.",
+			"With `unit: gang` room is made for several of a job's tasks at once: as few, in their order, as jobPipelined holds with, and one at " +
+				"least. If they have no room, units go. First come pods that their jobs can spare, one by one in victim order: while more are " +
+				"ready than minMember, and than the least of their role where minMember covers the leasts of all roles; all, where fewer are " +
+				"ready as it is. Then come jobs as a whole, in the same order; of those that no row tells apart the last that was made. All " +
+				"pods that such a " +
+				"job runs must be candidates and be let go by the rows, and it must not have been promised room itself; else none goes.",
+			"With `unit: gang` the first of these units are tried, then the first two, four and so on, and between the last that were too few and " +
+				"the first that were enough the fewest are looked for by halves. Then units are spared, the last first, until none more can be: what " +
+				"was promised on their nodes stays there, or moves to where there is room. The rows of the section are asked about all units in " +
+				"their order, of which each goes as a whole or not at all, and once more about those that remain.",
+			"With `unit: gang`, `preemptor` is the first of the job's tasks that wait; `preemptive` is asked about what all of them request " +
+				"together, and a no skips the job, which comes back after its turn only while `jobs` holds of it; with `byCost` nodes are tried " +
+				"as with `byScore`. Victims may be anywhere: the whole cluster is one domain.",
 			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone. Until then it is the job's: each " +
 				"cycle gives it that room before any queue has a turn, or a place elsewhere that is there now, as long as the job may start with it.",
 		},
@@ -85,13 +109,20 @@ func displaceVerb() Verb {
 			{KeyCandidates, "Who of them is put to the rows at all.", Condition{
 				Roots: []string{"preemptor", "victim", "job"}, Default: "victim.status == 'Running' && victim.preemptable",
 			}},
-			{KeyVictims, "The section of rows that says who may go.", Word{Of: []string{Preemptable, Reclaimable}, Default: Preemptable}},
+			{KeyVictims, "The section of rows that says who may go.", Word{
+				Of: []string{Preemptable, Reclaimable, Evictable}, Default: Preemptable,
+			}},
 			{
 				KeyNodes, "Which of the nodes is taken on which somebody would have to go: the first by score on which room can be made, the first " +
 					"in the order of nodes, or, by cost, of the first 100 by score that on which those go who matter least: whose highest priority is " +
 					"the lowest (of jobs, then of pods), then whose sum of priorities is, then the fewest, then those of them that started last.",
 				Word{Of: []string{ByScore, ByOrder, ByCost}, Default: ByScore},
 			},
+			{
+				KeyUnit, "Whether room is made for one task at a time, by evicting pods of one node, or for what a `gang` needs to start, by " +
+					"evicting what other gangs can spare and gangs as a whole, on all nodes.", Word{Of: []string{UnitTask, UnitGang}, Default: UnitTask},
+			},
+			{KeyWhole, "Whether, with `unit: gang`, jobs may go as a whole that have no pods to spare, or not enough.", Flag{Default: true}},
 			viaParameter(),
 			{KeyGates, "Which sites may stop it: `overused` drops the queue for the whole step, `preemptive` skips the task, and `allocatable` is " +
 				"asked again after each eviction, and must hold in the end.", Words{Of: []string{Overused, Allocatable, Preemptive}}},
@@ -110,9 +141,23 @@ func displaceVerb() Verb {
 		},
 		Sites: []string{
 			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible,
-			Predicates, Scores, DevicePredicates, DeviceScores, Preemptable, Reclaimable, VictimOrder,
+			Predicates, Scores, DevicePredicates, DeviceScores, Preemptable, Reclaimable, Evictable, VictimOrder,
 		},
 		Reads: []string{"job.uid"}, // its own tasks are no victims, or they alone are
+	}
+}
+
+// checkUnit says what does not go together with room for gangs.
+func (s *TableScope) checkUnit(v source.Value, step *Step) {
+	gang := step.Word(KeyUnit) == UnitGang
+	if whole := v.Get(KeyWhole); whole.Exists() && !gang {
+		s.report(whole.Issuef("add unit: gang, or remove it", "%s is about gangs, and this step makes room for one task at a time", KeyWhole))
+	}
+	if gang && step.Word(KeyScope) == ScopeJob {
+		s.report(v.Get(KeyScope).Issuef("use scope: queue or otherQueues", "a step with unit: gang makes room by other jobs alone"))
+	}
+	if gang && step.Word(KeyCommit) == "task" {
+		s.report(v.Get(KeyCommit).Issuef("use commit: job, or leave it out", "a step with unit: gang promises a job's tasks together"))
 	}
 }
 

@@ -26,14 +26,6 @@ type Verb struct {
 // Verbs lists every verb of this version.
 func Verbs() []Verb { return []Verb{admitVerb(), placeVerb(), displaceVerb(), evictVerb()} }
 
-// LaterVerbs are the verbs that are known by name, but not in this version.
-func LaterVerbs() []string { return nil }
-
-// LaterActions are Volcano's actions that are known by name, but not in this version.
-func LaterActions() []string {
-	return []string{"gangpreempt", "gangreclaim"}
-}
-
 // Asks says whether the verb asks one of some sites.
 func (v *Verb) Asks(sites ...string) bool {
 	return slices.ContainsFunc(v.Sites, func(site string) bool { return slices.Contains(sites, site) })

@@ -15,6 +15,7 @@ import (
 type victim struct {
 	task  *model.Task
 	evict model.Evict
+	place int // in the plan
 }
 
 // promise is a node that a task is promised, with those who go for it.
@@ -52,7 +53,7 @@ func (x *Cycle) promises(plan *model.Plan, victims []victim) (out []*promise) {
 			continue
 		}
 		p := out[at]
-		if p.bind.Node != v.task.NodeName || p.task.Job.Key != v.evict.ForJob {
+		if p.bind.Node != v.task.NodeName && !x.takesGangs(v.evict.Action) || p.task.Job.Key != v.evict.ForJob {
 			x.violated(Certificate, v.evict.For, v.task.Key, "that is a pod of %s, and promised node %s", p.task.Job.Key, p.bind.Node)
 		}
 		p.victims = append(p.victims, v)
@@ -139,7 +140,11 @@ func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 	}
 	for i, p := range all {
 		x.wrong = append(x.wrong, wrong[i]...)
-		if p.step != nil && len(p.victims) > 0 {
+		switch {
+		case p.step == nil:
+		case p.ofGang():
+			x.checkGang(all, i, wrong[i])
+		case len(p.victims) > 0:
 			x.World().Run(p.action)
 			x.wrong = append(x.wrong, atEnd(wrong[i], x.found(func() { x.certified(p) }))...)
 			for _, v := range p.victims {
@@ -178,7 +183,11 @@ func (x *Cycle) byStep(all []*promise, i int) {
 	found := x.found(func() {
 		x.tried(func() {
 			x.undo(all[i+1:], func(*promise) bool { return true })
-			x.certified(p)
+			if p.ofGang() {
+				x.certifiedGang(x.need(all, i))
+			} else {
+				x.certified(p)
+			}
 		})
 	})
 	if p.late { // a plan does not tell how things stood before that

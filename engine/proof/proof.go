@@ -4,6 +4,7 @@
 //	proof.go     a cycle: what is noted before it, and the plan that is checked after it
 //	promises.go  what is checked of each promise for which somebody goes
 //	stable.go    whether those who go would take the room back
+//	gangs.go     the same where room is made for several of a job at once, and gangs go as a whole
 package proof
 
 import (
@@ -99,6 +100,7 @@ type Cycle struct {
 	now   time.Time
 	goes  map[*model.Task]bool         // already, before the cycle
 	was   map[*model.Task]model.Status // before it was evicted
+	bound map[*model.Task]bool         // by the cycle
 	txn   *model.Txn
 	wrong []Violation
 }
@@ -108,7 +110,7 @@ func (r *Run) Begin(c *model.Cluster, p *policy.Policy, now time.Time) *Cycle {
 	if r.settled == nil {
 		r.settled = values.Settled{}
 	}
-	x := &Cycle{c: c, p: p, now: now, goes: map[*model.Task]bool{}, was: map[*model.Task]model.Status{}}
+	x := &Cycle{c: c, p: p, now: now, goes: map[*model.Task]bool{}, was: map[*model.Task]model.Status{}, bound: map[*model.Task]bool{}}
 	for _, t := range c.TasksByKey() {
 		x.was[t] = t.Status
 		x.goes[t] = t.Status == model.Releasing
@@ -128,7 +130,7 @@ func (x *Cycle) Check(plan *model.Plan) []Violation {
 	}
 	for _, b := range plan.Binds {
 		if t := x.c.Tasks[b.Task]; t != nil && x.was[t] == model.Pending {
-			x.was[t] = model.Binding
+			x.was[t], x.bound[t] = model.Binding, true
 		}
 	}
 	for _, t := range x.c.TasksByKey() {
@@ -153,7 +155,7 @@ func (x *Cycle) violated(kind Kind, task, victim, text string, args ...any) {
 // victims are the evictions of a plan that can be looked into, with what can be said of each alone.
 func (x *Cycle) victims(plan *model.Plan) (out []victim) {
 	told := map[*model.Task]bool{}
-	for _, e := range plan.Evicts {
+	for place, e := range plan.Evicts {
 		t := x.c.Tasks[e.Task]
 		switch {
 		case t == nil:
@@ -173,7 +175,7 @@ func (x *Cycle) victims(plan *model.Plan) (out []victim) {
 			x.violated(Certificate, e.For, e.Task, "it is on node %s, not on %s", t.NodeName, e.Node)
 		}
 		told[t] = true
-		out = append(out, victim{t, e})
+		out = append(out, victim{t, e, place})
 	}
 	for _, t := range x.c.TasksByKey() {
 		if t.Status == model.Releasing && !x.goes[t] && !told[t] {
@@ -193,7 +195,8 @@ func (x *Cycle) gangs(victims []victim) {
 	}
 	for _, v := range victims {
 		j := v.task.Job
-		if left := j.Ready(); x.keepsGangs() && left < j.MinMember && left+taken[j] >= j.MinMember && j.Holding() > 0 {
+		left, kept := j.Ready(), x.keepsGangs() || x.onlyByGangs(victims, j)
+		if kept && left < j.MinMember && left+taken[j] >= j.MinMember && j.Holding() > 0 {
 			x.violated(Gang, v.evict.For, v.task.Key, "of the %d pods of %s that must be there together %d are left", j.MinMember, j.Key, left)
 		}
 	}

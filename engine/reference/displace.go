@@ -14,7 +14,8 @@ func (x *cycle) displace(step *policy.Step) {
 	left := map[*model.Job][]*model.Task{} // of jobs that come back for another turn
 	idle := func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
 	x.kept = nil
-	force := &eviction.Search{Answers: x.Answers, Cluster: x.c, Policy: x.p, Txn: x.txn, Step: step, Action: x.waits.Action}
+	force := &eviction.Search{Answers: x.Answers, Cluster: x.c, Policy: x.p, Txn: x.txn, Step: step, Action: x.waits.Action, Served: x.served()}
+	gangs := &eviction.Gangs{Search: force}
 	force.LookAhead()
 	force.Kept = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { // those that a step between has placed
 		return r.Task.Status != model.Pipelined || r.Task.Node != r.Row
@@ -29,6 +30,10 @@ func (x *cycle) displace(step *policy.Step) {
 			}
 			tasks = x.tasksOf(step, j)
 		}
+		if step.Word(policy.KeyUnit) == policy.UnitGang {
+			again, left[j] = x.takeTogether(gangs, j, tasks)
+			return again
+		}
 		stable := false
 		for !stable { // else it is tried once more, without those who would take the room back
 			again, stable, left[j] = x.takeByForce(force, j, slices.Clone(tasks))
@@ -39,7 +44,26 @@ func (x *cycle) displace(step *policy.Step) {
 		x.rooms = force.Spare(force.Kept)
 		x.tellEvicts()
 	}
+	for _, n := range gangs.Needs() {
+		evicts := gangs.EvictsForGang(n)
+		for _, r := range n.Rooms {
+			x.hold([]placed{{r.Task, r.Bind}})
+			if len(evicts) > 0 {
+				x.forced[r.Task] = true
+			}
+		}
+		x.plan.Evicts = append(x.plan.Evicts, evicts...)
+	}
 	force.LookBack()
+}
+
+// served are the jobs for which others go, or went and they have yet to get their room.
+func (x *cycle) served() map[*model.Job]bool {
+	served := map[*model.Job]bool{}
+	for t := range x.forced {
+		served[t.Job] = true
+	}
+	return served
 }
 
 // tellEvicts has the plan tell of those who go for others: who is spared by now goes no more.
@@ -50,6 +74,7 @@ func (x *cycle) tellEvicts() {
 		for _, e := range eviction.Evicts(r) {
 			goes[e.Task] = e
 			x.forced[r.Task] = true
+			x.told[e.Task] = true
 		}
 	}
 	told := x.plan.Evicts
@@ -58,7 +83,7 @@ func (x *cycle) tellEvicts() {
 		if now, ok := goes[e.Task]; ok {
 			e = now
 			delete(goes, e.Task)
-		} else if e.For != "" {
+		} else if x.told[e.Task] {
 			continue
 		}
 		x.plan.Evicts = append(x.plan.Evicts, e)
@@ -70,6 +95,40 @@ func (x *cycle) tellEvicts() {
 			}
 		}
 	}
+}
+
+// takeTogether makes room for as many of a job's tasks as it may be held with, until the step's turn is over or there is none, and gives
+// those that are left. The job comes back for them only if the step is still about it.
+func (x *cycle) takeTogether(gangs *eviction.Gangs, j *model.Job, tasks []*model.Task) (again bool, left []*model.Task) {
+	waiting := func() []*model.Task {
+		return slices.DeleteFunc(slices.Clone(tasks), func(t *model.Task) bool { return t.Status != model.Pending })
+	}
+	for over := false; len(waiting()) > 0 && !over; {
+		x.SortTasks(tasks)
+		var all model.Resources
+		for _, t := range waiting() {
+			all = all.Add(t.Request)
+		}
+		if gangs.Step.Gate(policy.Preemptive) && !x.All(policy.Preemptive, x.Frame().OfJob(j).OfRequest(all)).Yes {
+			return false, nil
+		}
+		before := x.txn.Mark()
+		n, found := gangs.RoomForGang(j, waiting())
+		for ; found && !gangs.StableNeed(n); n, found = gangs.RoomForGang(j, waiting()) {
+			x.txn.Rollback(before)
+		}
+		if !found || n.Placing() {
+			x.txn.Rollback(before)
+			return false, nil
+		}
+		gangs.KeepNeed(n)
+		for _, r := range n.Rooms {
+			x.waits.Set(j, r.Task, nil)
+		}
+		x.jobWait(j, report.Held(j, policy.JobPipelined, n.Pipelined))
+		over = x.turnOver(gangs.Step, j)
+	}
+	return len(waiting()) > 0 && x.JobPasses(gangs.Step, j), waiting()
 }
 
 // takeByForce makes room for a job's tasks, one after the other, until the step's turn is over or one finds none, and gives those that
@@ -149,7 +208,7 @@ func (x *cycle) keepTurn(force *eviction.Search, j *model.Job, done []eviction.R
 
 // keepRoom keeps promises.
 func (x *cycle) keepRoom(force *eviction.Search, done ...eviction.Room) {
-	force.Kept = append(force.Kept, done...)
+	force.Keep(done...)
 	for _, r := range done {
 		x.waits.Set(r.Task.Job, r.Task, nil)
 	}

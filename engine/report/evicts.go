@@ -18,6 +18,18 @@ func Evict(t, preemptor *model.Task, action, via string, first model.Reason, row
 	}
 }
 
+// ForGang evicts a task for one of a gang, which has no place on a node otherwise. If the whole of its own gang goes, that is so were all
+// of it spared.
+func ForGang(e model.Evict, node string, needed model.Reason, whole bool) model.Evict {
+	who := "spared"
+	if whole {
+		who = "spared with the whole of its gang"
+	}
+	e.Needed, e.Whole = needed, whole
+	e.Needed.Text = who + ", " + e.For + " has no place on " + node + ": " + needed.Text
+	return e
+}
+
 // Named evicts a task that rows name, for no other's sake.
 func Named(t *model.Task, action, via string, first model.Reason, rows []string) model.Evict {
 	first.Text = "is named by " + strings.Join(rows, ", ")
@@ -41,4 +53,12 @@ func RoomMade(victims int) model.Reason {
 		return model.Reason{Text: "1 pod is evicted for it"}
 	}
 	return model.Reason{Text: fmt.Sprintf("%d pods are evicted for it", victims)}
+}
+
+// GangRoomMade is why a task is promised a node while so many others go for it and those of its gang that are promised theirs with it.
+func GangRoomMade(victims int) model.Reason {
+	if victims == 1 {
+		return model.Reason{Text: "1 pod is evicted for it and its gang"}
+	}
+	return model.Reason{Text: fmt.Sprintf("%d pods are evicted for it and its gang", victims)}
 }

@@ -37,16 +37,41 @@ type candidate struct {
 	keys [4][]language.Key
 	lets []*policy.Rule
 	kept bool
+	// unit tells those who go or stay together, who stand next to each other.
+	unit int
 }
 
-// Victims are those of some candidates that may go, the first to go first. A veto of any table is final, and lets nobody go; else the first tier decides that
-// lets anybody go, and in it whom at least one table lets go and none keeps.
+// Victims are those of some candidates that may go, the first to go first. A veto of any table is final, and lets nobody go; else the first
+// tier decides that lets anybody go, and in it whom at least one table lets go and none keeps.
 func (s *orders) Victims(q Question, tasks []*model.Task) (out []Victim) {
-	rules := s.p.Rules(q.Site)
-	if len(rules) == 0 || len(tasks) == 0 {
+	if len(s.p.Rules(q.Site)) == 0 || len(tasks) == 0 {
 		return nil
 	}
-	list := s.unvetoed(q, s.inVictimOrder(q, tasks))
+	return s.let(q, s.inVictimOrder(q, tasks))
+}
+
+// Units are those of some units of tasks that may go, in their order. All of a unit go, or none.
+func (s *orders) Units(q Question, units [][]*model.Task) (out [][]Victim) {
+	var list []*candidate
+	number := map[*model.Task]int{}
+	for i, unit := range units {
+		for _, t := range unit {
+			list, number[t] = append(list, &candidate{task: t, unit: i}), i
+		}
+	}
+	for i, v := range s.let(q, list) {
+		if i == 0 || number[v.Task] != number[out[len(out)-1][0].Task] {
+			out = append(out, nil)
+		}
+		out[len(out)-1] = append(out[len(out)-1], v)
+	}
+	return out
+}
+
+// let are those of some candidates that may go, in their order.
+func (s *orders) let(q Question, list []*candidate) (out []Victim) {
+	rules := s.p.Rules(q.Site)
+	list = s.unvetoed(q, list)
 	for len(rules) > 0 {
 		for _, c := range list {
 			c.lets, c.kept = nil, false
@@ -57,7 +82,11 @@ func (s *orders) Victims(q Question, tasks []*model.Task) (out []Victim) {
 			rules = rules[n:]
 		}
 		for _, c := range list {
-			if len(c.lets) > 0 && !c.kept {
+			c.kept = c.kept || len(c.lets) == 0
+		}
+		keepTogether(list)
+		for _, c := range list {
+			if !c.kept {
 				out = append(out, Victim{c.task, c.lets})
 			}
 		}
@@ -66,6 +95,29 @@ func (s *orders) Victims(q Question, tasks []*model.Task) (out []Victim) {
 		}
 	}
 	return nil
+}
+
+// keepTogether keeps whole units of which one is kept.
+func keepTogether(list []*candidate) {
+	for len(list) > 0 {
+		n := unitLen(list)
+		if slices.ContainsFunc(list[:n], func(c *candidate) bool { return c.kept }) {
+			for _, c := range list[:n] {
+				c.kept = true
+			}
+		}
+		list = list[n:]
+	}
+}
+
+// unitLen is how many of some candidates are of the unit of the first.
+func unitLen(list []*candidate) int {
+	for i, c := range list {
+		if c.unit != list[0].unit {
+			return i
+		}
+	}
+	return len(list)
 }
 
 // Named are those of some candidates whom rows name, the first to go first: of the first tier that names anybody, without those whom a veto
@@ -85,7 +137,7 @@ func (s *orders) Named(q Question, tasks []*model.Task, rests func(*policy.Rule)
 		}
 		for _, c := range all {
 			if len(c.lets) > 0 {
-				names = append(names, &candidate{task: c.task})
+				names = append(names, &candidate{task: c.task, unit: c.unit})
 				out = append(out, Victim{c.task, c.lets})
 			}
 		}
@@ -102,6 +154,7 @@ func (s *orders) unvetoed(q Question, list []*candidate) []*candidate {
 		n := tableLen(rules)
 		if table := vetoesOf(rules[:n]); len(table) > 0 {
 			s.fold(q, table, list)
+			keepTogether(list)
 			list = slices.DeleteFunc(list, func(c *candidate) bool { return c.kept })
 		}
 		rules = rules[n:]
@@ -130,36 +183,83 @@ func vetoesOf(rules []*policy.Rule) (out []*policy.Rule) {
 	return out
 }
 
-// fold puts candidates to the rows of one table, one after the other; those whom it lets go are gone while it is asked about the next.
+// fold puts candidates to the rows of one table, one after the other; those whom it lets go are gone while it is asked about the next. Of
+// units of several, those of which it keeps one are not.
 func (s *orders) fold(q Question, table []*policy.Rule, list []*candidate) {
 	start := q.Txn.Mark()
 	f := s.ask.Frame()
 	defer s.ask.Done()
-	for _, c := range list {
-		yes, no := false, false
-		f.OfVictim(q.For, c.task, q.Scope)
-		for _, r := range table {
-			switch s.ask.Opinion(r, f) {
-			case language.No:
-				no = true
-			case language.Yes:
-				if yes = true; !r.Veto {
-					c.lets = append(c.lets, r)
-				}
-			case language.Abstain:
-			}
+	for len(list) > 0 {
+		n := unitLen(list)
+		before, no := q.Txn.Mark(), false
+		for _, c := range list[:n] {
+			no = !s.letsGo(q, table, f, c) || no
 		}
-		c.kept = c.kept || no
-		if yes && !no {
-			q.Txn.Evict(c.task)
+		if no && n > 1 {
+			q.Txn.Rollback(before)
 		}
+		list = list[n:]
 	}
 	q.Txn.Rollback(start)
+}
+
+// letsGo puts a candidate to the rows of one table; if they let it go, it is gone. It is false where they keep it.
+func (s *orders) letsGo(q Question, table []*policy.Rule, f *language.Frame, c *candidate) bool {
+	yes, no := false, false
+	f.OfVictim(q.For, c.task, q.Scope)
+	for _, r := range table {
+		switch s.ask.Opinion(r, f) {
+		case language.No:
+			no = true
+		case language.Yes:
+			if yes = true; !r.Veto {
+				c.lets = append(c.lets, r)
+			}
+		case language.Abstain:
+		}
+	}
+	c.kept = c.kept || no
+	if yes && !no {
+		q.Txn.Evict(c.task)
+	}
+	return !no
+}
+
+// SortVictims puts those first who go first.
+func (s *orders) SortVictims(q Question, tasks []*model.Task) {
+	for i, c := range s.inVictimOrder(q, tasks) {
+		tasks[i] = c.task
+	}
+}
+
+// SortGangs puts the first tasks of jobs first whose jobs go first: as SortVictims, but that without a difference in the order of jobs
+// those go first that were made last, and of those the first by name.
+func (s *orders) SortGangs(q Question, tasks []*model.Task) {
+	list := s.candidates(q, tasks)
+	slices.SortFunc(list, func(a, b *candidate) int {
+		x, y := a.task.Job, b.task.Job
+		return cmp.Or(s.compareVictims(a, b), y.CreatedAt.Compare(x.CreatedAt), cmp.Compare(x.Key, y.Key))
+	})
+	for i, c := range list {
+		tasks[i] = c.task
+	}
 }
 
 // inVictimOrder puts those first who go first: tasks without a PodGroup, then by the rows of victimOrder; without a difference those
 // whose queue, job and task come last in their orders.
 func (s *orders) inVictimOrder(q Question, tasks []*model.Task) []*candidate {
+	list := s.candidates(q, tasks)
+	slices.SortFunc(list, func(a, b *candidate) int {
+		return cmp.Or(s.compareVictims(a, b), s.compareKeys(policy.TaskOrder, b.keys[3], a.keys[3]), policy.TaskTie(b.task, a.task))
+	})
+	for i, c := range list {
+		c.unit = i
+	}
+	return list
+}
+
+// candidates are some tasks with what orders them.
+func (s *orders) candidates(q Question, tasks []*model.Task) []*candidate {
 	list := make([]*candidate, len(tasks))
 	for i, t := range tasks {
 		c := &candidate{task: t}
@@ -169,25 +269,26 @@ func (s *orders) inVictimOrder(q Question, tasks []*model.Task) []*candidate {
 		c.keys[2], _ = s.jobKeys(t.Job, nil)
 		c.keys[3] = s.taskKeys(t)
 	}
-	compare := func(site string, i int, a, b *candidate) int { return s.compareKeys(site, a.keys[i], b.keys[i]) }
-	slices.SortFunc(list, func(a, b *candidate) int {
-		x, y := a.task.Job, b.task.Job
-		switch {
-		case x.Orphan && !y.Orphan:
-			return -1
-		case y.Orphan && !x.Orphan:
-			return 1
-		}
-		c := compare(policy.VictimOrder, 0, a, b)
-		if c == 0 && x.Queue != y.Queue {
-			c = cmp.Or(compare(policy.QueueOrder, 1, b, a), policy.QueueAge(y.Queue, x.Queue))
-		}
-		if c == 0 && x != y {
-			c = compare(policy.JobOrder, 2, b, a)
-		}
-		return cmp.Or(c, compare(policy.TaskOrder, 3, b, a), policy.TaskTie(b.task, a.task))
-	})
 	return list
+}
+
+// compareVictims compares candidates as far as the order of jobs goes.
+func (s *orders) compareVictims(a, b *candidate) int {
+	x, y := a.task.Job, b.task.Job
+	switch {
+	case x.Orphan && !y.Orphan:
+		return -1
+	case y.Orphan && !x.Orphan:
+		return 1
+	}
+	c := s.compareKeys(policy.VictimOrder, a.keys[0], b.keys[0])
+	if c == 0 && x.Queue != y.Queue {
+		c = cmp.Or(s.compareKeys(policy.QueueOrder, b.keys[1], a.keys[1]), policy.QueueAge(y.Queue, x.Queue))
+	}
+	if c == 0 && x != y {
+		c = s.compareKeys(policy.JobOrder, b.keys[2], a.keys[2])
+	}
+	return c
 }
 
 func (s *orders) victimKeys(q Question, t *model.Task) []language.Key {

@@ -269,8 +269,7 @@ func runs(t *testing.T) []*run {
 	return out
 }
 
-// differs says whether the scenario goes otherwise with a change. Rows of sites that no verb of this version asks show in
-// answers to questions only; of the others those do not count.
+// differs says whether the scenario goes otherwise with a change. What rows answer to questions alone does not count.
 func (r *run) differs(c change, known map[string]compiled) (bool, error) {
 	if c.table != "" && !r.tables[c.table] || c.table == "" && !r.actions[c.action] {
 		return false, nil
@@ -286,15 +285,7 @@ func (r *run) differs(c change, known map[string]compiled) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("%s: %s: %w", r.name, c, err)
 	}
-	if !asked(c.site) {
-		return !slices.Equal(answers(r.plain.Output), answers(changed.Output)), nil
-	}
 	return outcome(r.plain) != outcome(changed), nil
-}
-
-func asked(site string) bool {
-	i := slices.IndexFunc(policy.Sites(), func(s policy.Site) bool { return s.Name == site })
-	return i < 0 || policy.Sites()[i].Asked()
 }
 
 // TestEveryRowMatters removes each row of each shipped table, and each step of each shipped action, or

@@ -92,7 +92,7 @@ func Convert(conf Conf, o Options) (*Conversion, error) {
 	for _, a := range conf.Configurations {
 		c.actionKnown(a.Name)
 		for _, f := range a.Arguments {
-			c.note(f.Key, "", "", "action %s: argument %s has no effect", a.Name.Value, f.Name)
+			c.actionArgument(a.Name.Value, f)
 		}
 	}
 	if conf.Metrics.Exists() {
@@ -106,18 +106,12 @@ func Convert(conf Conf, o Options) (*Conversion, error) {
 	return &Conversion{[]byte(b.String()), c.notes}, nil
 }
 
-// pipeline gives the actions that exist. Those that Volcano does not have either are issues.
+// pipeline gives the actions. Those that Volcano does not have either are issues.
 func (c *converter) pipeline(conf Conf) []string {
 	out := []string{}
 	for _, a := range conf.Actions {
-		switch {
-		case !c.actionKnown(a):
-		case slices.Contains(c.options.Actions, a.Value):
+		if c.actionKnown(a) {
 			out = append(out, a.Value)
-		default:
-			i := a.Issue(0, len(a.Value), fmt.Sprintf("action %s is dropped: this version has %s", a.Value, strings.Join(c.options.Actions, ", ")),
-				"")
-			c.notes = append(c.notes, noted(i, "action "+a.Value))
 		}
 	}
 	if len(conf.Actions) == 0 {
@@ -128,12 +122,28 @@ func (c *converter) pipeline(conf Conf) []string {
 
 // actionKnown says whether an action exists, here or in Volcano; else that is an issue.
 func (c *converter) actionKnown(a source.Text) bool {
-	known := slices.Concat(c.options.Actions, policy.LaterActions())
+	known := c.options.Actions
 	if slices.Contains(known, a.Value) {
 		return true
 	}
 	c.issues = append(c.issues, a.Issue(0, len([]rune(a.Value)), fmt.Sprintf("unknown action %q", a.Value), source.Suggest(a.Value, known)))
 	return false
+}
+
+// actionArgument says what follows of the argument of an action: none is a param.
+func (c *converter) actionArgument(action string, f source.Field) {
+	gangs := action == "gangpreempt" || action == "gangreclaim"
+	switch {
+	case gangs && f.Name == "allowWholeBundle" && turnsOff(f.Value):
+		c.note(f.Key, "action "+action+": "+f.Name,
+			"define an action of that name under spec.actions, as the shipped one with wholeBundles: false",
+			"action %s: argument %s is dropped: the shipped action lets gangs go as a whole", action, f.Name)
+	case gangs && f.Name == "maxDomains":
+		c.note(f.Key, "", "", "action %s: argument %s is dropped: the whole cluster is one domain, as HyperNodes are not there yet", action,
+			f.Name)
+	default:
+		c.note(f.Key, "", "", "action %s: argument %s has no effect", action, f.Name)
+	}
 }
 
 func emptyList(n int) string {

@@ -170,12 +170,14 @@ type Step struct {
 	// +optional
 	Via string `json:"via,omitempty"`
 
-	// No verb yet: whether room is made for a task at a time or for a whole gang: task,
-	// gang.
+	// displace: whether room is made for a task at a time, by evicting pods, or for all that a
+	// job needs to start, by evicting what gangs can spare and gangs as a whole: task or gang
+	// (task).
 	// +optional
 	Unit string `json:"unit,omitempty"`
 
-	// No verb yet: with unit gang, whether victims are taken by whole gangs only.
+	// displace: with unit gang, whether gangs may go as a whole that have nothing to spare
+	// (true).
 	// +optional
 	WholeBundles *bool `json:"wholeBundles,omitempty"`
 

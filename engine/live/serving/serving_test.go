@@ -342,8 +342,8 @@ func TestPolicyLife(t *testing.T) {
 			"observed 1 rules 10 warnings 0\nCompiled=True Compiled: 10 rules\nActive=True Serving: serving default@1\ncelsius serves 1\n")
 
 		w.put("default", brokenSpec)
-		mistake := `spec.pipeline[1]: unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, enqueue, preempt, ` +
-			`reclaim, shuffle); or define it under spec.actions`
+		mistake := `spec.pipeline[1]: unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, enqueue, gangpreempt, ` +
+			`gangreclaim, preempt, reclaim, shuffle); or define it under spec.actions`
 		broken := "serving default@1, because generation 2 does not compile: " + mistake
 		w.check("broken", serving(p), "default@1 Active")
 		w.check("broken", w.take(), []string{"Warning PolicyRejected default: " + broken})

@@ -30,39 +30,61 @@ type Question struct {
 	Txn         *model.Txn // in which those whom a table lets go are gone while it is asked about the next
 }
 
-// Victims are those of some candidates that may go, the first to go first. A veto of any table is final, and lets nobody go; else the first tier decides that
-// lets anybody go, and in it whom at least one table lets go and none keeps.
-func (x *Answers) Victims(q Question, candidates []*model.Task) (out []Victim) {
-	x.sortVictims(q, candidates)
+// Victims are those of some candidates that may go, the first to go first. A veto of any table is final, and lets nobody go; else the first
+// tier decides that lets anybody go, and in it whom at least one table lets go and none keeps.
+func (x *Answers) Victims(q Question, candidates []*model.Task) []Victim {
+	x.SortVictims(q, candidates)
+	return slices.Concat(x.Units(q, each(candidates))...)
+}
+
+// Units are those of some units of candidates that may go, in their order. All of a unit go, or none.
+func (x *Answers) Units(q Question, units [][]*model.Task) (out [][]Victim) {
 	rules := x.p.Rules(q.Site)
 	vetoes := slices.DeleteFunc(slices.Clone(rules), func(r *policy.Rule) bool { return !r.Veto })
+	units = slices.Clone(units)
 	for _, table := range byTable(vetoes) {
-		says := x.fold(q, table, candidates)
-		candidates = slices.DeleteFunc(candidates, func(t *model.Task) bool { return says[t].opinion == language.No })
+		says := x.fold(q, table, units)
+		units = slices.DeleteFunc(units, func(unit []*model.Task) bool {
+			return slices.ContainsFunc(unit, func(t *model.Task) bool { return says[t].opinion == language.No })
+		})
 	}
 	for len(rules) > 0 && len(out) == 0 {
 		tier := slices.DeleteFunc(slices.Clone(rules), func(r *policy.Rule) bool { return r.Tier != rules[0].Tier })
 		rules = rules[len(tier):]
 		lets, kept := map[*model.Task][]*policy.Rule{}, map[*model.Task]bool{}
 		for _, table := range byTable(tier) {
-			for t, said := range x.fold(q, table, candidates) {
+			for t, said := range x.fold(q, table, units) {
 				kept[t] = kept[t] || said.opinion == language.No
 				lets[t] = append(lets[t], said.lets...)
 			}
 		}
-		for _, t := range candidates {
-			if len(lets[t]) > 0 && !kept[t] {
-				out = append(out, Victim{t, lets[t]})
+		for _, unit := range units {
+			var goes []Victim
+			for _, t := range unit {
+				if len(lets[t]) > 0 && !kept[t] {
+					goes = append(goes, Victim{t, lets[t]})
+				}
+			}
+			if len(goes) == len(unit) {
+				out = append(out, goes)
 			}
 		}
 	}
 	return out
 }
 
+// each makes a unit of every task.
+func each(tasks []*model.Task) (units [][]*model.Task) {
+	for _, t := range tasks {
+		units = append(units, []*model.Task{t})
+	}
+	return units
+}
+
 // Named are those of some candidates whom rows name, the first to go first: of the first tier that names anybody, without those whom a veto
 // keeps. Rows that rest are left out.
 func (x *Answers) Named(q Question, candidates []*model.Task, rests func(*policy.Rule) bool) (out []Victim) {
-	x.sortVictims(q, candidates)
+	x.SortVictims(q, candidates)
 	rules := slices.DeleteFunc(slices.Clone(x.p.Rules(q.Site)), func(r *policy.Rule) bool { return r.Veto || rests(r) })
 	var names []*model.Task
 	by := map[*model.Task][]*policy.Rule{}
@@ -70,7 +92,7 @@ func (x *Answers) Named(q Question, candidates []*model.Task, rests func(*policy
 		tier := slices.DeleteFunc(slices.Clone(rules), func(r *policy.Rule) bool { return r.Tier != rules[0].Tier })
 		rules = rules[len(tier):]
 		for _, r := range tier {
-			for t, said := range x.fold(q, []*policy.Rule{r}, candidates) {
+			for t, said := range x.fold(q, []*policy.Rule{r}, each(candidates)) {
 				by[t] = append(by[t], said.lets...)
 			}
 		}
@@ -78,7 +100,7 @@ func (x *Answers) Named(q Question, candidates []*model.Task, rests func(*policy
 	}
 	vetoes := slices.DeleteFunc(slices.Clone(x.p.Rules(q.Site)), func(r *policy.Rule) bool { return !r.Veto })
 	for _, table := range byTable(vetoes) {
-		says := x.fold(q, table, names)
+		says := x.fold(q, table, each(names))
 		names = slices.DeleteFunc(names, func(t *model.Task) bool { return says[t].opinion == language.No })
 	}
 	for _, t := range names {
@@ -104,66 +126,93 @@ type said struct {
 	lets    []*policy.Rule
 }
 
-// fold puts candidates to the rows of one table, one after the other; those whom it lets go are gone while it is asked about the next.
-func (x *Answers) fold(q Question, table []*policy.Rule, candidates []*model.Task) map[*model.Task]said {
+// fold puts candidates to the rows of one table, one after the other; those whom it lets go are gone while it is asked about the next. Of
+// units of several, those of which it keeps one are not.
+func (x *Answers) fold(q Question, table []*policy.Rule, units [][]*model.Task) map[*model.Task]said {
 	start, says := q.Txn.Mark(), map[*model.Task]said{}
-	for _, t := range candidates {
-		one, yes := said{opinion: language.Abstain}, false
-		for _, r := range table {
-			switch x.Opinion(r, x.Frame().OfVictim(q.For, t, q.Scope)) {
-			case language.No:
-				one.opinion = language.No
-			case language.Yes:
-				if yes = true; !r.Veto {
-					one.lets = append(one.lets, r)
+	for _, unit := range units {
+		before, kept := q.Txn.Mark(), false
+		for _, t := range unit {
+			one, yes := said{opinion: language.Abstain}, false
+			for _, r := range table {
+				switch x.Opinion(r, x.Frame().OfVictim(q.For, t, q.Scope)) {
+				case language.No:
+					one.opinion = language.No
+				case language.Yes:
+					if yes = true; !r.Veto {
+						one.lets = append(one.lets, r)
+					}
+				case language.Abstain:
 				}
-			case language.Abstain:
 			}
+			if yes && one.opinion != language.No {
+				one.opinion = language.Yes
+				q.Txn.Evict(t)
+			}
+			says[t], kept = one, kept || one.opinion == language.No
 		}
-		if yes && one.opinion != language.No {
-			one.opinion = language.Yes
-			q.Txn.Evict(t)
+		if kept {
+			q.Txn.Rollback(before)
 		}
-		says[t] = one
 	}
 	q.Txn.Rollback(start)
 	return says
 }
 
-// sortVictims puts those first who go first: tasks without a PodGroup, then by the rows of victimOrder; without a difference those whose
+// SortVictims puts those first who go first: tasks without a PodGroup, then by the rows of victimOrder; without a difference those whose
 // queue, job and task come last in their orders.
-func (x *Answers) sortVictims(q Question, list []*model.Task) {
-	keys := map[*model.Task][4][]language.Key{}
-	sites := []string{policy.VictimOrder, policy.QueueOrder, policy.JobOrder, policy.TaskOrder}
+func (x *Answers) SortVictims(q Question, list []*model.Task) {
+	compare := x.victimOrder(q, list)
+	slices.SortFunc(list, func(a, b *model.Task) int {
+		return cmp.Or(compare(a, b, policy.VictimOrder, policy.QueueOrder, policy.JobOrder, policy.TaskOrder), policy.TaskTie(b, a))
+	})
+}
+
+// SortGangs puts the first tasks of jobs first whose jobs go first: as SortVictims, but that without a difference in the order of jobs
+// those go first that were made last, and of those the first by name.
+func (x *Answers) SortGangs(q Question, list []*model.Task) {
+	compare := x.victimOrder(q, list)
+	slices.SortFunc(list, func(a, b *model.Task) int {
+		return cmp.Or(compare(a, b, policy.VictimOrder, policy.QueueOrder, policy.JobOrder), b.Job.CreatedAt.Compare(a.Job.CreatedAt),
+			cmp.Compare(a.Job.Key, b.Job.Key))
+	})
+}
+
+// victimOrder compares tasks by the rows of some sites: tasks without a PodGroup first.
+func (x *Answers) victimOrder(q Question, list []*model.Task) func(a, b *model.Task, sites ...string) int {
+	keys := map[*model.Task]map[string][]language.Key{}
 	for _, t := range list {
-		about := []*language.Frame{
-			x.Frame().OfVictim(q.For, t, q.Scope), x.Frame().OfQueue(t.Job.Queue), x.Frame().OfJobAlone(t.Job), x.Frame().OfTaskAlone(t),
+		keys[t] = map[string][]language.Key{
+			policy.VictimOrder: x.Keys(policy.VictimOrder, x.Frame().OfVictim(q.For, t, q.Scope)),
+			policy.QueueOrder:  x.Keys(policy.QueueOrder, x.Frame().OfQueue(t.Job.Queue)),
+			policy.JobOrder:    x.Keys(policy.JobOrder, x.Frame().OfJobAlone(t.Job)),
+			policy.TaskOrder:   x.Keys(policy.TaskOrder, x.Frame().OfTaskAlone(t)),
 		}
-		var of [4][]language.Key
-		for i, site := range sites {
-			of[i] = x.Keys(site, about[i])
-		}
-		keys[t] = of
 	}
-	compare := func(i int, a, b *model.Task) int {
-		for k, r := range x.p.Rules(sites[i]) {
-			if c := r.Compare(&keys[a][i][k], &keys[b][i][k]); c != 0 {
+	rows := func(site string, a, b *model.Task) int {
+		for k, r := range x.p.Rules(site) {
+			if c := r.Compare(&keys[a][site][k], &keys[b][site][k]); c != 0 {
 				return c
 			}
 		}
 		return 0
 	}
-	slices.SortFunc(list, func(a, b *model.Task) int {
+	return func(a, b *model.Task, sites ...string) int {
 		if a.Job.Orphan != b.Job.Orphan {
 			return map[bool]int{true: -1, false: 1}[a.Job.Orphan]
 		}
-		c := compare(0, a, b)
-		if a.Job.Queue != b.Job.Queue {
-			c = cmp.Or(c, compare(1, b, a), policy.QueueAge(b.Job.Queue, a.Job.Queue))
+		c := 0
+		for _, site := range sites {
+			switch {
+			case c != 0 || site == policy.JobOrder && a.Job == b.Job || site == policy.QueueOrder && a.Job.Queue == b.Job.Queue:
+			case site == policy.VictimOrder:
+				c = rows(site, a, b)
+			case site == policy.QueueOrder:
+				c = cmp.Or(rows(site, b, a), policy.QueueAge(b.Job.Queue, a.Job.Queue))
+			default:
+				c = rows(site, b, a)
+			}
 		}
-		if a.Job != b.Job {
-			c = cmp.Or(c, compare(2, b, a))
-		}
-		return cmp.Or(c, compare(3, b, a), policy.TaskTie(b, a))
-	})
+		return c
+	}
 }

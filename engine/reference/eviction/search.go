@@ -20,8 +20,8 @@ type Search struct {
 	Action  string
 	Kept    []Room // in this cycle so far
 	barred  map[barred]bool
-	// supposed says that what is asked is not done.
-	supposed bool
+	// Served are the jobs for which others go, or went and they have yet to get their room: they do not go for other jobs meanwhile.
+	Served map[*model.Job]bool
 }
 
 // Room is a node that a task is promised, and who goes for it.
@@ -202,23 +202,19 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []answers.Victim, choos
 func (x *Search) mayGo(t *model.Task, row int32) []answers.Victim {
 	var candidates []*model.Task
 	for _, v := range x.Cluster.Nodes.Tasks[row] {
-		if !v.MayGo() || !inScope(x.Step.Word(policy.KeyScope), t, v) || v.Spared.After(x.World().Now.Time) ||
-			x.barred[barred{v, t.Job}] || x.served(t, v) {
-			continue // Spared: its eviction was refused a short while ago
-		}
-		f := x.Frame().OfVictim(t, v, x.Step.Word(policy.KeyScope))
-		if x.Condition(x.Step.Condition(policy.KeyCandidates), f, "pod "+v.Key+": ") {
+		if x.isCandidate(t, v) {
 			candidates = append(candidates, v)
 		}
 	}
 	return x.Victims(x.question(t), candidates)
 }
 
-// served says whether others go for the job of a task, or went and it has yet to get their room: it does not go for another job meanwhile.
-func (x *Search) served(t, v *model.Task) bool {
-	return !x.supposed && t.Job != v.Job &&
-		(slices.ContainsFunc(v.Job.Tasks, func(o *model.Task) bool { return o.NominatedNode != "" }) ||
-			slices.ContainsFunc(x.Kept, func(r Room) bool { return r.Task.Job == v.Job && len(r.Victims) > 0 }))
+// isCandidate says whether a task is put to the rows at all. One whose eviction was refused a short while ago is not.
+func (x *Search) isCandidate(t, v *model.Task) bool {
+	scope := x.Step.Word(policy.KeyScope)
+	return v.MayGo() && inScope(scope, t, v) && !v.Spared.After(x.World().Now.Time) && !x.barred[barred{v, t.Job}] &&
+		(t.Job == v.Job || !x.Served[v.Job]) &&
+		x.Condition(x.Step.Condition(policy.KeyCandidates), x.Frame().OfVictim(t, v, scope), "pod "+v.Key+": ")
 }
 
 // question is who may go for a task.
@@ -278,6 +274,14 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 	x.Txn.Pipeline(t, row, b.GPUs)
 	x.Txn.Reserve(t, volumes)
 	return Room{Task: t, Bind: b, Row: row, Victims: victims, step: x.Step}, true
+}
+
+// Keep keeps promises.
+func (x *Search) Keep(done ...Room) {
+	x.Kept = append(x.Kept, done...)
+	for _, r := range done {
+		x.Served[r.Task.Job] = x.Served[r.Task.Job] || len(r.Victims) > 0
+	}
 }
 
 // GiveBack spares those who are not needed for all promises of a turn together, the last to go first: whose place there is room for

@@ -37,6 +37,29 @@ func (x *Search) Stable(done []Room) bool {
 	return stable
 }
 
+// StableNeed says the same of the room for several tasks of a job.
+func (x *Gangs) StableNeed(n Need) bool {
+	before, stable := x.Txn.Mark(), true
+	rows := map[*model.Task]int32{}
+	var gone []*model.Task
+	for _, u := range n.Units {
+		for _, v := range u.victims {
+			gone, rows[v.Task] = append(gone, v.Task), x.Cluster.Nodes.Index[v.Task.NodeName]
+			x.Txn.Suppose(v.Task, model.Pending)
+		}
+	}
+	for _, r := range n.Rooms {
+		x.Txn.Suppose(r.Task, model.Running)
+	}
+	for _, t := range gone {
+		if x.takesBack(t, rows[t], n.Rooms) {
+			x.barred[barred{t, n.Rooms[0].Task.Job}], stable = true, false
+		}
+	}
+	x.Txn.Rollback(before)
+	return stable
+}
+
 // takesBack says whether by some step of the policy a task has those evicted from a node who were promised it.
 func (x *Search) takesBack(t *model.Task, row int32, done []Room) bool {
 	return slices.ContainsFunc(x.Policy.Displacing(), func(s *policy.Step) bool {
@@ -48,7 +71,7 @@ func (x *Search) takesBack(t *model.Task, row int32, done []Room) bool {
 			x.Txn.Rollback(before)
 			x.Warnings = warnings // nothing of it is done
 		}()
-		back := &Search{Answers: x.Answers, Cluster: x.Cluster, Policy: x.Policy, Txn: x.Txn, Step: s, Action: x.Action, supposed: true}
+		back := &Search{Answers: x.Answers, Cluster: x.Cluster, Policy: x.Policy, Txn: x.Txn, Step: s, Action: x.Action}
 		r, found := back.roomMade(t, row)
 		return found && slices.ContainsFunc(r.Victims, func(v Victim) bool {
 			return slices.ContainsFunc(done, func(r Room) bool { return r.Task == v.Task })

@@ -121,13 +121,11 @@ type Invariants struct {
 
 // Decision is one entry of the trace: enough of it to say whether anything was refused, scored or displaced, and its text.
 type Decision struct {
-	Kind    string
-	Vote    float64
-	Result  *bool
-	Pass    *bool
-	Victims []string
-	Ops     []struct{ Op string }
-	Text    string
+	Kind   string
+	Vote   float64
+	Result *bool
+	Pass   *bool
+	Text   string
 }
 
 // UnmarshalJSON keeps the text beside the fields.
@@ -310,11 +308,6 @@ func (d Decision) effective() bool {
 		return d.Pass != nil && !*d.Pass
 	}
 	return false
-}
-
-// displaces says whether the decision is an eviction, or the naming of victims.
-func (d Decision) displaces() bool {
-	return len(d.Victims) > 0 || slices.ContainsFunc(d.Ops, func(x struct{ Op string }) bool { return x.Op == "evict" })
 }
 
 // AfterClose says whether the recorded phases are those after the close of the cycle.

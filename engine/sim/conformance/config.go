@@ -207,25 +207,10 @@ func (r *Runner) lost(c *Case) string {
 
 // unless says of what may be lost when it matters to a case; all else always does.
 func unless() map[string]func(*Case) bool {
-	out := map[string]func(*Case) bool{
+	return map[string]func(*Case) bool{
 		// Without HyperNodes, all nodes get the same score from it, and it says nothing else.
 		"plugin network-topology-aware": func(c *Case) bool { return c.Scored != nil || len(c.Input.HyperNodes)+len(c.Input.HyperNodeInfo) > 0 },
 	}
-	for _, name := range policy.LaterActions() {
-		out["action "+name] = (*Case).displaced
-	}
-	return out
-}
-
-// displaced says whether an action that evicts took part in what was observed, or could have: something was evicted, or
-// was to be until it was undone; somebody was offered as a victim; or a pod was promised a place although nobody was leaving.
-func (c *Case) displaced() bool {
-	o := c.Observed
-	if len(o.Evicts) > 0 || slices.ContainsFunc(o.Trace, Decision.displaces) {
-		return true
-	}
-	leaving := func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }
-	return len(o.Pipelined) > 0 && !slices.ContainsFunc(c.Input.Pods, leaving)
 }
 
 // term is something that a pod can ask for, and the argument of a plugin that shows that the plugin's table heeds it.

@@ -9,7 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// MostDeliberate is the largest part of the effective cases that may differ deliberately, in percent.
+// MostDeliberate is the largest part of the effective cases that may differ deliberately, in percent. Those whose recorded outcome is a
+// defect are not among them.
 const MostDeliberate = 3
 
 //go:embed deliberate.yaml
@@ -26,6 +27,8 @@ type Difference struct {
 	Case string
 	Mark string   // where the recorded outcome is called a defect
 	Why  string   // what is done here instead
+	// Defect is what is wrong with what was recorded, whatever one prefers: that it evicts in vain, or without end. "": nothing.
+	Defect string
 	List []string // the differences, exactly as they are found
 }
 
@@ -61,7 +64,7 @@ func readDeliberate(file string, data []byte) (*Deliberate, error) {
 
 func readDifference(v source.Value, issues *source.Issues) *Difference {
 	x := &Difference{}
-	for _, f := range v.Fields([]string{"case", "mark", "why", "differences"}, issues) {
+	for _, f := range v.Fields([]string{"case", "mark", "why", "defect", "differences"}, issues) {
 		switch f.Name {
 		case "case":
 			x.Case = f.Value.String(issues)
@@ -69,6 +72,8 @@ func readDifference(v source.Value, issues *source.Issues) *Difference {
 			x.Mark = mark(f.Value, issues)
 		case "why":
 			x.Why = f.Value.String(issues)
+		case "defect":
+			x.Defect = f.Value.String(issues)
 		case "differences":
 			x.List = f.Value.Strings(issues)
 		}

@@ -17,7 +17,7 @@ type Report struct {
 }
 
 // count is a line of a table.
-type count struct{ effective, passed, deliberate, failed, skipped int }
+type count struct{ effective, passed, deliberate, defects, failed, skipped int }
 
 func (n *count) add(r *Result) {
 	switch {
@@ -28,6 +28,9 @@ func (n *count) add(r *Result) {
 		n.failed++
 	case r.Deliberate != nil:
 		n.deliberate++
+		if r.Deliberate.Defect != "" {
+			n.defects++
+		}
 	default:
 		n.passed++
 	}
@@ -66,8 +69,8 @@ func (p *Report) OK() bool {
 	return n.failed == 0 && len(p.Stale) == 0 && !n.tooMany() && n.passed > 0
 }
 
-// tooMany says whether more than MostDeliberate percent of the effective cases differ deliberately.
-func (n *count) tooMany() bool { return 100*n.deliberate > MostDeliberate*n.effective }
+// tooMany says whether more than MostDeliberate percent of the effective cases differ deliberately, defects apart.
+func (n *count) tooMany() bool { return 100*(n.deliberate-n.defects) > MostDeliberate*(n.effective-n.defects) }
 
 // Verdict is the last line.
 func (p *Report) Verdict() string {
@@ -175,14 +178,20 @@ func (p *Report) deliberates(b *strings.Builder) {
 			continue
 		}
 		fmt.Fprintf(b, "deliberate %s (%s)\n    %s\n", r.Case.ID, r.Deliberate.Mark, r.Deliberate.Why)
+		if r.Deliberate.Defect != "" {
+			fmt.Fprintf(b, "    a defect: %s\n", r.Deliberate.Defect)
+		}
 		for _, d := range r.Differences {
 			fmt.Fprintf(b, "    %s\n", d)
 		}
 	}
 	n := p.total()
-	if n.deliberate > 0 {
-		fmt.Fprintf(b, "%d of %d effective cases differ deliberately (%.1f %%, at most %d %%)", n.deliberate, n.effective,
-			100*float64(n.deliberate)/float64(max(n.effective, 1)), MostDeliberate)
+	if n.defects > 0 {
+		fmt.Fprintf(b, "%d of %d effective cases record a defect, which is not copied\n", n.defects, n.effective)
+	}
+	if left, of := n.deliberate-n.defects, n.effective-n.defects; left > 0 {
+		fmt.Fprintf(b, "%d of %d effective cases differ deliberately (%.1f %%, at most %d %%)", left, of,
+			100*float64(left)/float64(max(of, 1)), MostDeliberate)
 		if n.tooMany() {
 			b.WriteString(": TOO MANY")
 		}

@@ -1,0 +1,67 @@
+package action
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
+)
+
+// together makes room for as many of a job's tasks as it may be held with, until the step's turn is over or there is none. It says whether
+// the job comes back for the tasks that are left, which it does only if the step is still about it.
+func (x *force) together(j *model.Job, todo *taskQueue) (again bool) {
+	for over := false; !over; {
+		todo.tasks = slices.DeleteFunc(todo.tasks, func(t *model.Task) bool { return t.Status != model.Pending })
+		if todo.empty() {
+			return false
+		}
+		x.s.SortTasks(todo.tasks)
+		if x.step.Gate(policy.Preemptive) && !x.s.Preemptive(j, sumOf(todo.tasks)).Yes {
+			return false
+		}
+		before := x.txn.Mark()
+		n, found := x.gangs.RoomForGang(j, todo.tasks)
+		for ; found && !x.gangs.StableNeed(&n); n, found = x.gangs.RoomForGang(j, todo.tasks) {
+			x.txn.Rollback(before)
+		}
+		if !found || n.Placing() {
+			x.txn.Rollback(before)
+			return false
+		}
+		x.some = true
+		x.gangs.KeepNeed(n)
+		for _, r := range n.Rooms {
+			x.note(j, r.Task, nil)
+		}
+		for _, t := range n.Victims() {
+			x.victims = append(x.victims, t)
+			x.memory.jobs.befell(t.Job)
+		}
+		x.jobWait(j, report.Held(j, policy.JobPipelined, n.Pipelined))
+		over = x.turnOver(x.step, j)
+	}
+	todo.tasks = slices.DeleteFunc(todo.tasks, func(t *model.Task) bool { return t.Status != model.Pending })
+	return !todo.empty() && x.jobPasses(x.step, policy.KeyJobs, j)
+}
+
+// sumOf is what some tasks ask for.
+func sumOf(tasks []*model.Task) (sum model.Resources) {
+	for _, t := range tasks {
+		sum = sum.Add(t.Request)
+	}
+	return sum
+}
+
+// tellNeeds promises what was kept for several tasks at once, and has the plan tell of those who go for it.
+func (x *force) tellNeeds() {
+	for _, n := range x.gangs.Needs() {
+		for _, r := range n.Rooms {
+			x.pipelined = append(x.pipelined, placed{r.Task, r.Bind})
+			if len(n.Units) > 0 {
+				x.promises.force(r.Task)
+			}
+		}
+		x.plan.Evicts = append(x.plan.Evicts, x.gangs.EvictsForGang(&n)...)
+	}
+}

@@ -1,0 +1,479 @@
+package eviction
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
+)
+
+// Gangs makes room for gangs, as units, by units.
+type Gangs struct {
+	*Search
+	needs []Need // that were kept, by the step so far
+}
+
+// Need is the room for several tasks of a job, which is promised as a whole, and who goes for it.
+type Need struct {
+	Rooms     []Room
+	Units     []Unit       // in the order in which they were evicted
+	Pipelined model.Reason // why the job may be held with it
+}
+
+// Placing says that all of it is there now, nobody has to go, and a later step would place the tasks.
+func (n *Need) Placing() bool {
+	return !slices.ContainsFunc(n.Rooms, func(r Room) bool { return !r.Placing })
+}
+
+// Victims are those who go for it.
+func (n *Need) Victims() (out []*model.Task) {
+	for _, u := range n.Units {
+		for _, v := range u.victims {
+			out = append(out, v.Task)
+		}
+	}
+	return out
+}
+
+// Unit is a task that its gang can spare, or what cannot be spared of a gang: it goes after those of the gang that can be, and with them.
+type Unit struct {
+	victims []Victim
+	whole   bool
+	at      Room         // that is refused, were it spared
+	needed  model.Reason // what refuses that
+}
+
+func (u *Unit) job() *model.Job { return u.victims[0].Task.Job }
+
+// RoomForGang finds room for as many of a job's tasks, in their order, as it may be held with, and for one at least: where nobody has to go
+// for them, else as the fewest units go, in their order, from which none can be spared.
+func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bool) {
+	start := x.Txn.Mark()
+	if n, found = x.allPlaced(j, tasks); found {
+		return n, true
+	}
+	x.Txn.Rollback(start)
+	units := x.units(tasks[0])
+	enough := func(count int) bool {
+		x.Txn.Rollback(start)
+		for i := range units[:count] {
+			x.goes(&units[i])
+		}
+		n, found = x.allPlaced(j, tasks)
+		return found
+	}
+	few, many := 0, min(1, len(units))
+	for many > few && !enough(many) {
+		few, many = many, min(2*many, len(units))
+	}
+	last := many // that was tried
+	for many-few > 1 {
+		last = (few + many) / 2
+		if enough(last) {
+			many = last
+		} else {
+			few = last
+		}
+	}
+	if many == few || last != many && !enough(many) {
+		x.Txn.Rollback(start)
+		return Need{}, false
+	}
+	n.Units = slices.Clone(units[:many])
+	x.dropUnneeded(&n)
+	x.spareUnits(n.Rooms, &n.Units)
+	if !x.unitsPermitted(tasks[0], n.Units) {
+		x.Txn.Rollback(start)
+		return Need{}, false
+	}
+	return n, true
+}
+
+// goes takes a unit for gone.
+func (x *Gangs) goes(u *Unit) {
+	for _, v := range u.victims {
+		x.leave(v.Task)
+	}
+}
+
+// stays takes it for there.
+func (x *Gangs) stays(u *Unit) {
+	for _, v := range u.victims {
+		x.Txn.Return(v.Task, v.was)
+	}
+}
+
+// allPlaced promises tasks of a job the best nodes that take them as things are, one after the other, until it may be held.
+func (x *Gangs) allPlaced(j *model.Job, tasks []*model.Task) (n Need, found bool) {
+	var failed []string
+	var vain []*model.Task
+	for over := false; len(tasks) > 0 && !found && !over; tasks = tasks[1:] {
+		t := tasks[0]
+		r, ok := Room{}, false
+		if (t.Role == "" || !slices.Contains(failed, t.Role)) && x.Session.Feasible(t).Yes {
+			if r, ok = x.roomThere(t, x.nodes(t)); !ok {
+				failed = append(failed, t.Role)
+				x.c.SetRoleFailed(j, t.Role, true)
+				over = !x.goesOn(j)
+			}
+		}
+		if !ok {
+			if t.BestEffort {
+				x.c.SetVain(t, true)
+				vain = append(vain, t)
+			}
+			continue
+		}
+		n.Rooms = append(n.Rooms, r)
+		a := x.Session.Pipelined(j)
+		if found = a.Yes; found {
+			n.Pipelined = a.Reason()
+		}
+	}
+	for _, role := range failed {
+		x.c.SetRoleFailed(j, role, false)
+	}
+	for _, t := range vain {
+		x.c.SetVain(t, false)
+	}
+	return n, found
+}
+
+// goesOn says whether a job's other tasks are tried where one found no node.
+func (x *Gangs) goesOn(j *model.Job) bool {
+	condition := x.Step.Condition(policy.KeyOnNoNode)
+	if condition == nil {
+		return true
+	}
+	ok, err := x.Session.JobFilter(condition, j)
+	if err != nil {
+		x.Warn("job " + j.Key + ": " + err.Error())
+	}
+	return ok
+}
+
+// units are those that may go for a task and others of its job, the first to go first: what gangs can spare before gangs as a whole.
+func (x *Gangs) units(t *model.Task) (out []Unit) {
+	candidates, of, jobs := x.candidates(t)
+	can := map[*model.Task]bool{}
+	for _, j := range jobs {
+		for _, v := range spareable(j, of[j]) {
+			can[v] = true
+		}
+	}
+	var asked [][]*model.Task
+	for _, v := range candidates {
+		if can[v] {
+			asked = append(asked, []*model.Task{v})
+		}
+	}
+	if x.Step.Flag(policy.KeyWhole) {
+		asked = append(asked, x.gangs(t, jobs, of, can)...)
+	}
+	let := map[*model.Job]int{} // how many of those that can be spared
+	for _, lets := range x.Session.Units(x.question(t), asked) {
+		u := Unit{whole: !can[lets[0].Task]}
+		for _, v := range lets {
+			u.victims = append(u.victims, Victim{Victim: v, was: v.Task.Status})
+		}
+		j := u.job()
+		if !u.whole {
+			let[j]++
+		} else if let[j]+len(lets) < len(of[j]) {
+			continue
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+// gangs are what cannot be spared of those jobs that may go as a whole, the first to go first.
+func (x *Gangs) gangs(t *model.Task, jobs []*model.Job, of map[*model.Job][]*model.Task, can map[*model.Task]bool) (out [][]*model.Task) {
+	rest := map[*model.Job][]*model.Task{}
+	var firsts []*model.Task
+	for _, j := range jobs {
+		left := slices.DeleteFunc(slices.Clone(of[j]), func(v *model.Task) bool { return can[v] })
+		if len(left) > 0 && mayGoWhole(j, of[j]) {
+			rest[j], firsts = left, append(firsts, left[0])
+		}
+	}
+	x.Session.SortGangs(x.question(t), firsts)
+	for _, v := range firsts {
+		out = append(out, rest[v.Job])
+	}
+	return out
+}
+
+// candidates are all that may go for a task as far as the step is concerned, the first to go first, by job, and the jobs in the order of
+// the first of each.
+func (x *Gangs) candidates(t *model.Task) (all []*model.Task, of map[*model.Job][]*model.Task, jobs []*model.Job) {
+	for row := range x.c.Nodes.Tasks {
+		for _, v := range x.c.Nodes.Tasks[row] {
+			if v.MayGo() && x.inScope(t, v) && !x.spared(v) && !x.barred[barred{v, t.Job}] && !x.isServed(t, v) {
+				all = append(all, v)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *model.Task) int { return strings.Compare(a.Key, b.Key) })
+	all = slices.DeleteFunc(all, func(v *model.Task) bool { return !x.isCandidate(t, v) })
+	x.Session.SortVictims(x.question(t), all)
+	of = map[*model.Job][]*model.Task{}
+	for _, v := range all {
+		if len(of[v.Job]) == 0 {
+			jobs = append(jobs, v.Job)
+		}
+		of[v.Job] = append(of[v.Job], v)
+	}
+	return all, of, jobs
+}
+
+// spareable are those of some tasks of a job, the first first, without whom it has the pods that it needs; all, where it has too few as it
+// is and is promised no room either.
+func spareable(j *model.Job, tasks []*model.Task) (out []*model.Task) {
+	surplus := j.Ready() - j.MinMember
+	switch {
+	case surplus < 0 && j.Counts[model.Pipelined] > 0:
+		return nil
+	case surplus < 0:
+		return tasks
+	}
+	spare := map[string]int64{} // by role
+	if j.MinMember >= j.RoleMinTotal {
+		for _, r := range j.Roles {
+			spare[r.Name] = r.Ready() - r.Min
+		}
+	}
+	for _, t := range tasks {
+		if int64(len(out)) == surplus {
+			break
+		}
+		if left, bound := spare[t.Role]; bound && left <= 0 {
+			continue
+		} else if bound {
+			spare[t.Role] = left - 1
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// mayGoWhole says whether a job may go as a whole, as its candidates are all that it runs, and it was not promised room itself.
+func mayGoWhole(j *model.Job, candidates []*model.Task) bool {
+	if j.Counts[model.Pipelined] > 0 {
+		return false
+	}
+	running := 0
+	for _, t := range j.Tasks {
+		if t.HoldsResources() || t.MayGo() {
+			running++
+		}
+	}
+	return running == len(candidates)
+}
+
+// rowsOf are the nodes of some units.
+func (x *Gangs) rowsOf(units []Unit) map[int32]bool {
+	out := map[int32]bool{}
+	for i := range units {
+		for _, v := range units[i].victims {
+			if row, ok := x.c.Nodes.Index[v.Task.NodeName]; ok {
+				out[row] = true
+			}
+		}
+	}
+	return out
+}
+
+// dropUnneeded spares all units at once from whose nodes nothing was promised, if the promises hold.
+func (x *Gangs) dropUnneeded(n *Need) {
+	promised, whole := map[int32]bool{}, map[*model.Job]bool{}
+	for _, r := range n.Rooms {
+		promised[r.row] = true
+	}
+	var stay, goes []Unit
+	for _, u := range slices.Backward(n.Units) {
+		there := false
+		for row := range x.rowsOf([]Unit{u}) {
+			there = there || promised[row]
+		}
+		if there || !u.whole && whole[u.job()] {
+			goes, whole[u.job()] = append(goes, u), whole[u.job()] || u.whole
+		} else {
+			stay = append(stay, u)
+		}
+	}
+	if rooms, _, _, ok := x.withoutUnits(n.Rooms, stay); ok {
+		slices.Reverse(goes)
+		n.Rooms, n.Units = rooms, goes
+	}
+}
+
+// spareUnits spares units that are not needed for some promises, the last to go first, until none more can be, and notes of the others what
+// refuses which of the promises to the first one's job.
+func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
+	whole := wholeOf(*units)
+	for _, n := range x.needs {
+		maps.Copy(whole, wholeOf(n.Units))
+	}
+	for before := -1; before != len(*units); {
+		before = len(*units)
+		for i, u := range slices.Backward(*units) {
+			if !u.whole && whole[u.job()] {
+				continue // it goes with that
+			}
+			less, refused, why, ok := x.withoutUnits(rooms, []Unit{u})
+			if ok {
+				copy(rooms, less)
+				*units = slices.Delete(*units, i, i+1)
+				if u.whole {
+					delete(whole, u.job())
+				}
+				continue
+			}
+			if refused.Task.Job == rooms[0].Task.Job {
+				(*units)[i].at, (*units)[i].needed = refused, why
+			}
+		}
+	}
+}
+
+// wholeOf are the jobs that go as a whole.
+func wholeOf(units []Unit) map[*model.Job]bool {
+	whole := map[*model.Job]bool{}
+	for i := range units {
+		if u := &units[i]; u.whole {
+			whole[u.job()] = true
+		}
+	}
+	return whole
+}
+
+// withoutUnits is some promises with units spared: those on their nodes stay there, if they can, or go where room is, and all others must
+// hold. Otherwise it is as before, and refused is the first that does not hold.
+func (x *Gangs) withoutUnits(rooms []Room, units []Unit) (less []Room, refused Room, why model.Reason, ok bool) {
+	less = slices.Clone(rooms)
+	before, touched := x.Txn.Mark(), x.rowsOf(units)
+	for _, r := range rooms {
+		if touched[r.row] {
+			x.Txn.Unplace(r.Task)
+		}
+	}
+	for i := range units {
+		x.stays(&units[i])
+	}
+	for i, r := range rooms {
+		if !touched[r.row] {
+			continue
+		}
+		why = model.Reason{}
+		if ok = x.takes(r.Task, r.row); ok {
+			less[i], ok = x.promise(r.Task, r.row, nil)
+		} else {
+			why = x.refusal(r.Task, r.row)
+		}
+		if !ok {
+			less[i], ok = x.roomThere(r.Task, x.nodes(r.Task))
+		}
+		if !ok {
+			x.Txn.Rollback(before)
+			return rooms, r, why, false
+		}
+	}
+	for _, r := range less { // what is on other nodes has its amounts, but rows may read who is there now
+		mark := x.Txn.Mark()
+		x.Txn.Unplace(r.Task)
+		if ok = x.mayAllocate(r.Task) && !x.Session.Class(r.Task).RowRefuses(r.row); !ok {
+			why = x.refusal(r.Task, r.row)
+		}
+		if x.Txn.Rollback(mark); !ok {
+			x.Txn.Rollback(before)
+			return rooms, r, why, false
+		}
+	}
+	return less, Room{}, model.Reason{}, true
+}
+
+// unitsPermitted puts the units that go in the end to the rows once more, as if they were all that were asked about, and all must be let
+// go.
+func (x *Gangs) unitsPermitted(t *model.Task, units []Unit) bool {
+	asked := make([][]*model.Task, len(units))
+	for i := range units {
+		x.stays(&units[i])
+		for _, v := range units[i].victims {
+			asked[i] = append(asked[i], v.Task)
+		}
+	}
+	lets := x.Session.Units(x.question(t), asked)
+	if len(lets) == len(units) {
+		for i := range lets {
+			for k, v := range lets[i] {
+				units[i].victims[k].Victim = v
+			}
+		}
+	}
+	for i := range units {
+		x.goes(&units[i])
+	}
+	return len(lets) == len(units)
+}
+
+// KeepNeed keeps a need.
+func (x *Gangs) KeepNeed(n Need) {
+	x.needs = append(x.needs, n)
+	if len(n.Units) > 0 {
+		x.Served[n.Rooms[0].Task.Job] = true
+	}
+}
+
+// Needs are those that the step has kept, without the units that none of them needs.
+func (x *Gangs) Needs() []Need {
+	for i := range slices.Backward(x.needs) {
+		if len(x.needs) == 1 {
+			break // nothing was promised since
+		}
+		var rooms []Room // its own first
+		for k := range x.needs {
+			rooms = append(rooms, x.needs[(i+k)%len(x.needs)].Rooms...)
+		}
+		x.spareUnits(rooms, &x.needs[i].Units)
+		for k := range x.needs {
+			rooms = rooms[copy(x.needs[(i+k)%len(x.needs)].Rooms, rooms):]
+		}
+	}
+	for i := range x.needs {
+		count := len(x.needs[i].Victims())
+		for k := range x.needs[i].Rooms {
+			b := &x.needs[i].Rooms[k].Bind
+			if b.Reason = report.RoomMade(0); count > 0 {
+				b.Reason = report.GangRoomMade(count)
+			}
+		}
+	}
+	return x.needs
+}
+
+// EvictsForGang are those who go for a need, for the plan.
+func (x *Gangs) EvictsForGang(n *Need) (out []model.Evict) {
+	whole := map[*model.Job]*Unit{} // what cannot be spared of a gang tells of all of it why it goes
+	for i := range n.Units {
+		if u := &n.Units[i]; u.whole {
+			whole[u.job()] = u
+		}
+	}
+	for i := range n.Units {
+		u := &n.Units[i]
+		why := u
+		if all := whole[u.job()]; all != nil {
+			why = all
+		}
+		for _, v := range u.victims {
+			first := policy.Answer{Rule: v.Lets[0]}.Reason()
+			e := report.Evict(v.Task, why.at.Task, x.Action, x.Step.Via(), first, v.Rows(), model.Reason{})
+			out = append(out, report.ForGang(e, why.at.Bind.Node, why.needed, why.whole))
+		}
+	}
+	return out
+}

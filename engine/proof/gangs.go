@@ -1,0 +1,245 @@
+package proof
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/reference/answers"
+)
+
+// ofGang says whether a promise was made by a step that makes room for several of a job at once.
+func (p *promise) ofGang() bool {
+	return p.step != nil && p.step.Word(policy.KeyUnit) == policy.UnitGang
+}
+
+// takesGangs says whether an action has a step that takes gangs as a whole.
+func (x *Cycle) takesGangs(action string) bool {
+	return slices.ContainsFunc(x.displacing(action), func(s *policy.Step) bool { return s.Word(policy.KeyUnit) == policy.UnitGang })
+}
+
+// displacing are the steps of an action that displace.
+func (x *Cycle) displacing(action string) (out []*policy.Step) {
+	for _, a := range x.p.Actions {
+		for _, s := range a.Steps {
+			if a.Name == action && s.Verb.Name == policy.Displace {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// onlyByGangs says whether all who go of a job go by actions that take gangs as a whole, or what they can spare, and nothing else.
+func (x *Cycle) onlyByGangs(victims []victim, j *model.Job) bool {
+	return !slices.ContainsFunc(victims, func(v victim) bool {
+		return v.task.Job == j && slices.ContainsFunc(x.displacing(v.evict.Action), func(s *policy.Step) bool {
+			return s.Word(policy.KeyUnit) != policy.UnitGang
+		})
+	})
+}
+
+// need is what a gang was promised together, if that is the last promise of it: by one action.
+func (x *Cycle) need(all []*promise, last int) (out []*promise) {
+	same := func(p *promise) bool { return p.task.Job == all[last].task.Job && p.by() == all[last].by() }
+	if slices.ContainsFunc(all[last+1:], same) {
+		return nil
+	}
+	for _, p := range all[:last+1] {
+		if same(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// by is the action by which somebody goes for it, else that which promised it.
+func (p *promise) by() string {
+	if len(p.victims) > 0 {
+		return p.victims[0].evict.Action
+	}
+	return p.bind.Action
+}
+
+// goingFor are those who go for a need, as the plan has them.
+func goingFor(need []*promise) (out []victim) {
+	for _, p := range need {
+		out = append(out, p.victims...)
+	}
+	slices.SortFunc(out, func(a, b victim) int { return cmp.Compare(a.place, b.place) })
+	return out
+}
+
+// units part those who go into those who go together: the whole of a job, or one alone.
+func units(victims []victim) (out [][]victim) {
+	of := map[*model.Job]int{}
+	for _, v := range victims {
+		if at, known := of[v.task.Job]; known && v.evict.Whole {
+			out[at] = append(out[at], v)
+			continue
+		}
+		if v.evict.Whole {
+			of[v.task.Job] = len(out)
+		}
+		out = append(out, []victim{v})
+	}
+	return out
+}
+
+// checkGang checks what is promised to a gang at the end of the cycle, after the last promise of it.
+func (x *Cycle) checkGang(all []*promise, last int, known []Violation) {
+	need := x.need(all, last)
+	if len(goingFor(need)) == 0 {
+		return
+	}
+	x.World().Run(need[0].by())
+	x.wrong = append(x.wrong, atEnd(known, x.found(func() { x.certifiedGang(need) }))...)
+	for _, unit := range units(goingFor(need)) {
+		x.wholeGoes(unit)
+		x.neededUnit(all, unit)
+	}
+	x.idleForGang(all[slices.Index(all, need[0]):], need)
+}
+
+// certifiedGang checks what the plan says of those who go for a need: by which rows, and what would refuse which promise, were one, or the
+// whole of a gang, spared.
+func (x *Cycle) certifiedGang(need []*promise) {
+	victims := goingFor(need)
+	if len(victims) == 0 {
+		return
+	}
+	x.legalForGang(need, victims)
+	for _, unit := range units(victims) {
+		first := unit[0]
+		for _, v := range unit {
+			if e := v.evict; len(e.Rows) == 0 || e.Reason.Table+"/"+e.Reason.Rule != e.Rows[0] {
+				x.violated(Certificate, e.For, v.task.Key, "the plan does not say by which rows, or by another one first")
+			}
+			if v.evict.For != first.evict.For || v.evict.Needed != first.evict.Needed {
+				x.violated(Certificate, v.evict.For, v.task.Key, "of its gang, which goes as a whole, the plan says that %s goes for another reason",
+					first.task.Key)
+			}
+		}
+		p := need[slices.IndexFunc(need, func(p *promise) bool { return p.task.Key == first.evict.For })]
+		x.tried(func() {
+			x.txn.Unplace(p.task)
+			for _, v := range unit {
+				x.giveBack(v)
+			}
+			if why := first.evict.Needed; why.Text == "" || !x.rowRefuses(p, why) {
+				x.violated(Certificate, p.task.Key, first.task.Key, "were it spared, %q of %s would not refuse node %s",
+					strings.Trim(why.Table+"/"+why.Rule, "/"), why.Site, p.bind.Node)
+			}
+		})
+	}
+}
+
+// legalForGang asks once more whether those may go who go for a need, in the order of the plan, as if they were all that were asked about.
+func (x *Cycle) legalForGang(need []*promise, victims []victim) {
+	step, t := need[len(need)-1].step, need[0].task // that of the others may not be known yet
+	scope := step.Word(policy.KeyScope)
+	x.tried(func() {
+		for _, p := range need {
+			x.txn.Unplace(p.task)
+		}
+		var asked [][]*model.Task
+		for i, v := range victims {
+			x.giveBack(v)
+			if i == 0 || !v.evict.Whole || !victims[i-1].evict.Whole || victims[i-1].task.Job != v.task.Job {
+				asked = append(asked, nil)
+			}
+			asked[len(asked)-1] = append(asked[len(asked)-1], v.task)
+		}
+		for _, v := range victims {
+			if !x.Condition(step.Condition(policy.KeyCandidates), x.Frame().OfVictim(t, v.task, scope), "") || v.task.Spared.After(x.now) {
+				x.violated(Candidate, t.Key, v.task.Key, "the step is not about it")
+			}
+		}
+		lets := slices.Concat(x.Units(answers.Question{Site: step.Word(policy.KeyVictims), Scope: scope, For: t, Txn: x.txn}, asked)...)
+		for _, v := range victims {
+			at := slices.IndexFunc(lets, func(l answers.Victim) bool { return l.Task == v.task })
+			if at < 0 {
+				x.violated(Legal, t.Key, v.task.Key, "the rows of %s do not let it", step.Word(policy.KeyVictims))
+				continue
+			}
+			for _, row := range v.evict.Rows {
+				if !slices.ContainsFunc(lets[at].Lets, func(r *policy.Rule) bool { return r.Table+"/"+r.Name == row }) {
+					x.violated(Legal, t.Key, v.task.Key, "%s does not let it", row)
+				}
+			}
+		}
+	})
+}
+
+// wholeGoes checks that of a job that goes as a whole nobody stays who was there before.
+func (x *Cycle) wholeGoes(unit []victim) {
+	if !unit[0].evict.Whole {
+		return
+	}
+	for _, t := range unit[0].task.Job.Tasks {
+		if t.HoldsResources() && x.was[t].HoldsResources() && !x.bound[t] {
+			x.violated(Gang, unit[0].evict.For, unit[0].task.Key, "as the whole of its gang, of which %s stays", t.Key)
+			return
+		}
+	}
+}
+
+// neededUnit checks that sparing a unit would break a promise on its nodes, whichever devices each then had, or one anywhere that rows or
+// gates would then refuse.
+func (x *Cycle) neededUnit(all []*promise, unit []victim) {
+	x.tried(func() {
+		var there []*promise
+		for _, p := range all {
+			if slices.ContainsFunc(unit, func(v victim) bool { return v.task.NodeName == p.bind.Node }) {
+				there = append(there, p)
+				x.txn.Unplace(p.task)
+			}
+		}
+		for _, v := range unit {
+			x.giveBack(v)
+		}
+		for _, p := range there {
+			if x.refuses(p, p.row) != "" {
+				return
+			}
+			volumes, _ := x.World().Bindings(p.task, p.row)
+			x.txn.Pipeline(p.task, p.row, x.Devices(p.task, answers.Choice{Row: p.row, Later: true}))
+			x.txn.Reserve(p.task, volumes)
+		}
+		for _, p := range all {
+			refuses := false
+			x.tried(func() { // as if the others were there alone
+				x.txn.Unplace(p.task)
+				refuses = x.gateRefuses(p) != "" || slices.ContainsFunc(x.p.Predicates(), func(r *policy.Rule) bool {
+					return x.Opinion(r, x.Frame().OfTask(p.task).OnNode(p.row)) == language.No
+				})
+			})
+			if refuses {
+				return
+			}
+		}
+		x.violated(Needed, unit[0].evict.For, unit[0].task.Key, "all that is promised would be there without that")
+	})
+}
+
+// idleForGang checks that there was no room for all of a need before anybody went for it and for those that came later: that taking the
+// first node that takes each does not do.
+func (x *Cycle) idleForGang(later, need []*promise) {
+	x.tried(func() {
+		x.undo(later, func(*promise) bool { return true })
+		for _, p := range need {
+			at := slices.IndexFunc(x.c.Nodes.ByOrder(), func(row int32) bool { return x.refuses(p, row) == "" })
+			if at < 0 {
+				return
+			}
+			row := x.c.Nodes.ByOrder()[at]
+			volumes, _ := x.World().Bindings(p.task, row)
+			x.txn.Pipeline(p.task, row, x.Devices(p.task, answers.Choice{Row: row, Later: true}))
+			x.txn.Reserve(p.task, volumes)
+		}
+		x.violated(Idle, need[0].task.Key, "", "all of its gang that is promised room fits where nobody has to go for it")
+	})
+}

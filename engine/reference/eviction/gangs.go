@@ -1,0 +1,370 @@
+package eviction
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
+)
+
+// Gangs makes room for gangs, as units, by units.
+type Gangs struct {
+	*Search
+	needs []Need // that were kept, by the step so far
+}
+
+// Need is the room for several tasks of a job, which is promised as a whole, and who goes for it.
+type Need struct {
+	Rooms     []Room
+	Units     []Unit       // in the order in which they were evicted
+	Pipelined model.Reason // why the job may be held with it
+}
+
+// Placing says that all of it is there now, nobody has to go, and a later step would place the tasks.
+func (n Need) Placing() bool {
+	return !slices.ContainsFunc(n.Rooms, func(r Room) bool { return !r.Placing })
+}
+
+// Unit is a task that its gang can spare, or what cannot be spared of a gang: it goes after those of the gang that can be, and with them.
+type Unit struct {
+	victims []Victim
+	whole   bool
+	at      Room         // that is refused, were it spared
+	needed  model.Reason // what refuses that
+}
+
+// RoomForGang finds room for as many of a job's tasks, in their order, as it may be held with, and for one at least: where nobody has to go
+// for them, else as the fewest units go, in their order, from which none can be spared.
+func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bool) {
+	start := x.Txn.Mark()
+	if n, found = x.allPlaced(j, tasks); found {
+		return n, true
+	}
+	x.Txn.Rollback(start)
+	units := x.units(tasks[0])
+	enough := func(count int) bool {
+		x.Txn.Rollback(start)
+		for _, u := range units[:count] {
+			x.leave(u)
+		}
+		n, found = x.allPlaced(j, tasks)
+		return found
+	}
+	few, many := 0, min(1, len(units))
+	for ; many > few && !enough(many); few, many = many, min(2*many, len(units)) {
+	}
+	for many-few > 1 {
+		if middle := (few + many) / 2; enough(middle) {
+			many = middle
+		} else {
+			few = middle
+		}
+	}
+	if many == few || !enough(many) {
+		x.Txn.Rollback(start)
+		return Need{}, false
+	}
+	n.Units = slices.Clone(units[:many])
+	x.dropUnneeded(&n)
+	x.spareUnits(n.Rooms, &n.Units)
+	if !x.unitsPermitted(tasks[0], n.Units) {
+		x.Txn.Rollback(start)
+		return Need{}, false
+	}
+	return n, true
+}
+
+// leave takes a unit for gone.
+func (x *Gangs) leave(u Unit) {
+	for _, v := range u.victims {
+		x.Txn.Leave(v.Task)
+	}
+}
+
+// stay takes it for there.
+func (x *Gangs) stay(u Unit) {
+	for _, v := range u.victims {
+		x.Txn.Return(v.Task, v.was)
+	}
+}
+
+// allPlaced promises tasks of a job the best nodes that take them as things are, one after the other, until it may be held.
+func (x *Gangs) allPlaced(j *model.Job, tasks []*model.Task) (n Need, found bool) {
+	failed := map[string]bool{}
+	for over := false; len(tasks) > 0 && !found && !over; tasks = tasks[1:] {
+		t := tasks[0]
+		r, ok := Room{}, false
+		if (t.Role == "" || !failed[t.Role]) && x.All(policy.TaskFeasible, x.Frame().OfTask(t)).Yes {
+			if r, ok = x.onAny(t, x.roomThere); !ok {
+				failed[t.Role] = true
+				x.Cluster.SetRoleFailed(j, t.Role, true)
+				over = !x.Condition(x.Step.Condition(policy.KeyOnNoNode), x.Frame().OfJob(j), "job "+j.Key+": ")
+			}
+		}
+		if !ok {
+			x.Cluster.SetVain(t, t.BestEffort)
+			continue
+		}
+		n.Rooms = append(n.Rooms, r)
+		if a := x.Vote(policy.JobPipelined, x.Frame().OfJob(j)); a.Yes {
+			n.Pipelined, found = a.Reason(), true
+		}
+	}
+	for role := range failed {
+		x.Cluster.SetRoleFailed(j, role, false)
+	}
+	for _, t := range j.Tasks {
+		x.Cluster.SetVain(t, false)
+	}
+	return n, found
+}
+
+// units are those that may go for a task and others of its job, the first to go first: what gangs can spare before gangs as a whole.
+func (x *Gangs) units(t *model.Task) (out []Unit) {
+	var candidates, spare []*model.Task
+	for _, v := range x.Cluster.TasksByKey() {
+		if v.Node != model.NoNode && x.isCandidate(t, v) {
+			candidates = append(candidates, v)
+		}
+	}
+	x.SortVictims(x.question(t), candidates)
+	can := map[*model.Task]bool{}
+	rest := map[*model.Job][]*model.Task{}
+	var gangs []*model.Task // the first of each
+	for _, v := range candidates {
+		if _, known := rest[v.Job]; known {
+			continue
+		}
+		of := slices.DeleteFunc(slices.Clone(candidates), func(o *model.Task) bool { return o.Job != v.Job })
+		for _, o := range spareable(v.Job, of) {
+			can[o] = true
+		}
+		rest[v.Job] = slices.DeleteFunc(slices.Clone(of), func(o *model.Task) bool { return can[o] })
+		if x.Step.Flag(policy.KeyWhole) && len(rest[v.Job]) > 0 && mayGoWhole(v.Job, of) {
+			gangs = append(gangs, rest[v.Job][0])
+		}
+	}
+	x.SortGangs(x.question(t), gangs)
+	spare = slices.DeleteFunc(slices.Clone(candidates), func(v *model.Task) bool { return !can[v] })
+	var asked [][]*model.Task
+	for _, v := range spare {
+		asked = append(asked, []*model.Task{v})
+	}
+	for _, v := range gangs {
+		asked = append(asked, rest[v.Job])
+	}
+	let := map[*model.Task]bool{}
+	for _, lets := range x.Units(x.question(t), asked) {
+		u := Unit{whole: !can[lets[0].Task]}
+		for _, v := range lets {
+			let[v.Task] = true
+			u.victims = append(u.victims, Victim{Victim: v, was: v.Task.Status})
+		}
+		kept := func(v *model.Task) bool { return v.Job == lets[0].Task.Job && !let[v] }
+		if !u.whole || !slices.ContainsFunc(spare, kept) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// spareable are those of some tasks of a job, the first first, without whom it has the pods that it needs; all, where it has too few as it
+// is and is promised no room either.
+func spareable(j *model.Job, tasks []*model.Task) (out []*model.Task) {
+	surplus := j.Ready() - j.MinMember
+	switch {
+	case surplus < 0 && j.Counts[model.Pipelined] > 0:
+		return nil
+	case surplus < 0:
+		return tasks
+	}
+	taken := map[string]int64{}
+	for _, t := range tasks {
+		role := slices.IndexFunc(j.Roles, func(r *model.Role) bool { return r.Name == t.Role })
+		if int64(len(out)) == surplus ||
+			j.MinMember >= j.RoleMinTotal && role >= 0 && j.Roles[role].Ready()-taken[t.Role] <= j.Roles[role].Min {
+			continue
+		}
+		taken[t.Role]++
+		out = append(out, t)
+	}
+	return out
+}
+
+// mayGoWhole says whether a job may go as a whole, as its candidates are all that it runs, and it was not promised room itself.
+func mayGoWhole(j *model.Job, candidates []*model.Task) bool {
+	return j.Counts[model.Pipelined] == 0 && !slices.ContainsFunc(j.Tasks, func(t *model.Task) bool {
+		return (t.HoldsResources() || t.MayGo()) && !slices.Contains(candidates, t)
+	})
+}
+
+// dropUnneeded spares all units at once from whose nodes nothing was promised, if the promises hold.
+func (x *Gangs) dropUnneeded(n *Need) {
+	var stay, goes []Unit
+	for _, u := range slices.Backward(n.Units) {
+		there := slices.ContainsFunc(u.victims, func(v Victim) bool {
+			return slices.ContainsFunc(n.Rooms, func(r Room) bool { return r.Bind.Node == v.Task.NodeName })
+		})
+		if there || !u.whole && goesWhole(goes, u.victims[0].Task.Job) {
+			goes = append(goes, u)
+		} else {
+			stay = append(stay, u)
+		}
+	}
+	if rooms, _, _, ok := x.withoutUnits(n.Rooms, stay); ok {
+		slices.Reverse(goes)
+		n.Rooms, n.Units = rooms, goes
+	}
+}
+
+// goesWhole says whether a job goes as a whole.
+func goesWhole(units []Unit, j *model.Job) bool {
+	return slices.ContainsFunc(units, func(u Unit) bool { return u.whole && u.victims[0].Task.Job == j })
+}
+
+// spareUnits spares units that are not needed for some promises, the last to go first, until none more can be, and notes of the others what
+// refuses which of the promises to the first one's job.
+func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
+	for before := -1; before != len(*units); {
+		before = len(*units)
+		for i, u := range slices.Backward(*units) {
+			whole := func(units []Unit) bool { return goesWhole(units, u.victims[0].Task.Job) }
+			if !u.whole && (whole(*units) || slices.ContainsFunc(x.needs, func(n Need) bool { return whole(n.Units) })) {
+				continue // it goes with that
+			}
+			less, refused, why, ok := x.withoutUnits(rooms, []Unit{u})
+			if ok {
+				copy(rooms, less)
+				*units = slices.Delete(*units, i, i+1)
+				continue
+			}
+			if refused.Task.Job == rooms[0].Task.Job {
+				(*units)[i].at, (*units)[i].needed = refused, why
+			}
+		}
+	}
+}
+
+// withoutUnits is some promises with units spared: those on their nodes stay there, if they can, or go where room is, and all others must
+// hold. Otherwise it is as before, and refused is the first that does not hold.
+func (x *Gangs) withoutUnits(rooms []Room, units []Unit) (less []Room, refused Room, why model.Reason, ok bool) {
+	less = slices.Clone(rooms)
+	before := x.Txn.Mark()
+	touched := func(r Room) bool {
+		return slices.ContainsFunc(units, func(u Unit) bool {
+			return slices.ContainsFunc(u.victims, func(v Victim) bool { return v.Task.NodeName == r.Bind.Node })
+		})
+	}
+	for _, r := range rooms {
+		if touched(r) {
+			x.Txn.Unplace(r.Task)
+		}
+	}
+	for _, u := range units {
+		x.stay(u)
+	}
+	for i, r := range rooms {
+		if !touched(r) {
+			continue
+		}
+		why, refuses := x.refusesForce(r.Task, r.Row)
+		if ok = !refuses; ok {
+			less[i], ok = x.promise(r.Task, r.Row, nil)
+		}
+		if !ok {
+			less[i], ok = x.onAny(r.Task, x.roomThere)
+		}
+		if !ok {
+			x.Txn.Rollback(before)
+			return rooms, r, why, false
+		}
+	}
+	for _, r := range less { // what is on other nodes has its amounts, but rows may read who is there now
+		mark := x.Txn.Mark()
+		x.Txn.Unplace(r.Task)
+		why, _ := x.refusesForce(r.Task, r.Row)
+		ok = x.gateHolds(r.Task) && !x.RowRefuses(r.Task, r.Row)
+		if x.Txn.Rollback(mark); !ok {
+			x.Txn.Rollback(before)
+			return rooms, r, why, false
+		}
+	}
+	return less, Room{}, model.Reason{}, true
+}
+
+// gateHolds asks the gate allocatable about a task, if the step heeds it.
+func (x *Gangs) gateHolds(t *model.Task) bool {
+	return !x.Step.Gate(policy.Allocatable) || x.All(policy.Allocatable, x.Frame().OfTask(t)).Yes
+}
+
+// unitsPermitted puts the units that go in the end to the rows once more, as if they were all that were asked about, and all must be let
+// go.
+func (x *Gangs) unitsPermitted(t *model.Task, units []Unit) bool {
+	var asked [][]*model.Task
+	for _, u := range units {
+		x.stay(u)
+		asked = append(asked, nil)
+		for _, v := range u.victims {
+			asked[len(asked)-1] = append(asked[len(asked)-1], v.Task)
+		}
+	}
+	lets := x.Units(x.question(t), asked)
+	for i := range lets {
+		for k, v := range lets[i] {
+			units[i].victims[k].Victim = v
+		}
+	}
+	for _, u := range units {
+		x.leave(u)
+	}
+	return len(lets) == len(units)
+}
+
+// KeepNeed keeps a need.
+func (x *Gangs) KeepNeed(n Need) {
+	x.needs = append(x.needs, n)
+	x.Served[n.Rooms[0].Task.Job] = x.Served[n.Rooms[0].Task.Job] || len(n.Units) > 0
+}
+
+// Needs are those that the step has kept, without the units that none of them needs.
+func (x *Gangs) Needs() []Need {
+	for i := range slices.Backward(x.needs) {
+		var rooms []Room // its own first
+		for k := range x.needs {
+			rooms = append(rooms, x.needs[(i+k)%len(x.needs)].Rooms...)
+		}
+		x.spareUnits(rooms, &x.needs[i].Units)
+		for k := range x.needs {
+			rooms = rooms[copy(x.needs[(i+k)%len(x.needs)].Rooms, rooms):]
+		}
+	}
+	for i := range x.needs {
+		n := &x.needs[i]
+		count := len(x.EvictsForGang(*n))
+		for k := range n.Rooms {
+			if n.Rooms[k].Bind.Reason = report.RoomMade(0); count > 0 {
+				n.Rooms[k].Bind.Reason = report.GangRoomMade(count)
+			}
+		}
+	}
+	return x.needs
+}
+
+// EvictsForGang are those who go for a need, for the plan.
+func (x *Gangs) EvictsForGang(n Need) (out []model.Evict) {
+	for _, u := range n.Units {
+		why := u // of what cannot be spared of its gang, if that goes
+		for _, o := range n.Units {
+			if o.whole && o.victims[0].Task.Job == u.victims[0].Task.Job {
+				why = o
+			}
+		}
+		for _, v := range u.victims {
+			first := policy.Answer{Rule: v.Lets[0]}.Reason()
+			e := report.Evict(v.Task, why.at.Task, x.Action, x.Step.Via(), first, v.Rows(), model.Reason{})
+			out = append(out, report.ForGang(e, why.at.Bind.Node, why.needed, why.whole))
+		}
+	}
+	return out
+}
