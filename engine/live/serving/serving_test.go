@@ -337,9 +337,9 @@ func TestPolicyLife(t *testing.T) {
 
 		w.put("default", rightSpec)
 		w.check("first", serving(p), "default@1 Active")
-		w.check("first", w.take(), []string{"Normal PolicyActivated default: scheduler celsius serves default@1 (10 rules)"})
+		w.check("first", w.take(), []string{"Normal PolicyActivated default: scheduler celsius serves default@1 (11 rules)"})
 		w.check("first", w.status("default"),
-			"observed 1 rules 10 warnings 0\nCompiled=True Compiled: 10 rules\nActive=True Serving: serving default@1\ncelsius serves 1\n")
+			"observed 1 rules 11 warnings 0\nCompiled=True Compiled: 11 rules\nActive=True Serving: serving default@1\ncelsius serves 1\n")
 
 		w.put("default", brokenSpec)
 		mistake := `spec.pipeline[1]: unknown action "allocat"; did you mean "allocate"? (known: allocate, backfill, enqueue, gangpreempt, ` +
@@ -364,8 +364,8 @@ func TestPolicyLife(t *testing.T) {
 		w.put("default", pausedSpec)
 		w.check("paused", serving(p), "default@4 Paused")
 		w.check("paused", w.take(),
-			[]string{"Normal PolicyActivated default: scheduler celsius serves default@4 (10 rules); it is paused: nothing is bound or evicted"})
-		w.check("paused", w.status("default"), "observed 4 rules 10 warnings 0\nCompiled=True Compiled: 10 rules\nActive=False Paused: serving "+
+			[]string{"Normal PolicyActivated default: scheduler celsius serves default@4 (11 rules); it is paused: nothing is bound or evicted"})
+		w.check("paused", w.status("default"), "observed 4 rules 11 warnings 0\nCompiled=True Compiled: 11 rules\nActive=False Paused: serving "+
 			"default@4, paused: nothing is bound or evicted until spec.mode is Active\ncelsius serves 4\n")
 
 		w.put("default", warnedSpec)
@@ -528,7 +528,7 @@ func TestPolicyNotSelected(t *testing.T) {
 		for _, name := range []string{"c", "b", "a"} {
 			w.put(name, rightSpec)
 		}
-		a := "observed 1 rules 10 warnings 0\nCompiled=True Compiled: 10 rules\nActive=True Serving: serving a@1\ncelsius serves 1\n"
+		a := "observed 1 rules 11 warnings 0\nCompiled=True Compiled: 11 rules\nActive=True Serving: serving a@1\ncelsius serves 1\n"
 		w.check("a", w.status("a"), a)
 		w.check("b", w.status("b"), strings.NewReplacer("a@1", "b@1", "celsius", "volcano").Replace(a))
 		w.check("c", strings.Contains(w.status("c"), `Active=False NotSelected: scheduler`), true)
@@ -606,7 +606,7 @@ func TestPolicyStatusRepaired(t *testing.T) {
 		w.settle()
 		w.check("status", w.status("default"), want)
 		w.check("transition", transition(), first)
-		if !slices.Equal(w.take(), []string{"Normal PolicyActivated default: scheduler celsius serves default@1 (10 rules)"}) {
+		if !slices.Equal(w.take(), []string{"Normal PolicyActivated default: scheduler celsius serves default@1 (11 rules)"}) {
 			t.Error("told again")
 		}
 		stop()
