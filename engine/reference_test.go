@@ -50,7 +50,7 @@ func byReference(t *rapid.T, r run, seen *seenWorlds) []string {
 			if err := c.Check(); err != nil {
 				t.Fatalf("cycle %d, %v later: %v", n, pause, err)
 			}
-			plan.Errors = nil
+			withoutErrors(plan)
 			out = append(out, written(t, plan))
 			c.Apply(started(c, plan)...)
 		}

@@ -117,7 +117,7 @@ func budget() error {
 }
 
 const (
-	by   = " by priority/strictly-lower, gang/keep-gang-whole (policy default@0)"
+	by   = " by priority/strictly-lower (policy default@0)"
 	goes = "Pod is evicted, because of make-room: it makes room for default/high" + by
 	why  = "make-room: pod low-1 makes room for default/high" + by
 	wins = "pod default/low-1 is evicted from node n1 for it, because of make-room," + by

@@ -8,6 +8,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
@@ -177,6 +178,17 @@ func (c *compiler) lint(spec source.Value) {
 			"there are rows of jobReady, but none of jobPipelined: a job that is not ready holds its places until the cycle ends")
 		i.Severity = source.Warning
 		c.report(i)
+	}
+	for _, site := range []string{Preemptable, Reclaimable, Evictable} {
+		for _, r := range c.p.rules[site] {
+			if !r.Veto && slices.ContainsFunc(r.Asked(), (*eval.Expr).Timely) {
+				i := r.Expression.Text.Issue(0, len([]rune(r.Expression.Text.Value)),
+					"who may go changes with nothing but time: two pods may take each other's place in turn",
+					"write it as a row with veto: true, which only keeps; or let nobody go by the clock")
+				i.Severity = source.Warning
+				c.report(i)
+			}
+		}
 	}
 	if at := spec.Get("pipeline"); at.Kind() == source.List && len(c.p.Actions) == 0 && c.issues.Err() == nil {
 		i := at.Issuef("name actions, as [enqueue, allocate, backfill]; to stop deciding for a while write mode: Paused",

@@ -149,7 +149,7 @@ func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 			x.wrong = append(x.wrong, atEnd(wrong[i], x.found(func() { x.certified(p) }))...)
 			for _, v := range p.victims {
 				x.needed(all, p, v)
-				x.stable(all, i, v)
+				aftermath{x}.stable(all, i, v)
 			}
 			x.idle(all[i:])
 		}

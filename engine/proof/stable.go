@@ -8,10 +8,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
 )
 
-// stable checks that a victim, pending again, could not have those evicted from its node who were promised it: that by no step it would have
-// room there with all gone whom the rows let go for it, and none without. That is so of the turn in which it was evicted; what was evicted and
-// promised after that may change what rows say.
-func (x *Cycle) stable(all []*promise, i int, v victim) {
+// aftermath is the check of what comes after evictions.
+type aftermath struct{ *Cycle }
+
+// stable checks that a victim, pending again, could not have those evicted from its node who were promised it: that by no step it has
+// room there with all gone whom the rows let go for it, and none without. That is so of the turn in which it was evicted; what was evicted
+// and promised after that may change what rows say.
+func (x aftermath) stable(all []*promise, i int, v victim) {
 	of := all[i]
 	turn := func(p *promise) bool {
 		return p == of || p.task.Job == of.task.Job && p.step == of.step && of.step.Word(policy.KeyCommit) == "job"
@@ -32,7 +35,7 @@ func (x *Cycle) stable(all []*promise, i int, v victim) {
 }
 
 // again says by which rows a victim, pending again, would have some of those evicted who were promised its node; "": by none.
-func (x *Cycle) again(all []*promise, row int32, victim *model.Task, which func(*promise) bool) string {
+func (x aftermath) again(all []*promise, row int32, victim *model.Task, which func(*promise) bool) string {
 	ours := map[*model.Task]bool{}
 	for _, p := range all {
 		if which(p) {
@@ -52,7 +55,7 @@ func (x *Cycle) again(all []*promise, row int32, victim *model.Task, which func(
 }
 
 // forces says whether a step makes room for a task at all.
-func (x *Cycle) forces(s *policy.Step, t *model.Task) bool {
+func (x aftermath) forces(s *policy.Step, t *model.Task) bool {
 	j := x.Frame().OfJob(t.Job)
 	return t.Job.Seated() && x.Condition(s.Condition(policy.KeyWhen), x.Frame(), "") && x.JobPasses(s, t.Job) && x.TaskPasses(s, t) &&
 		x.All(policy.JobValid, j).Yes && x.All(policy.TaskFeasible, x.Frame().OfTask(t)).Yes &&
@@ -61,7 +64,7 @@ func (x *Cycle) forces(s *policy.Step, t *model.Task) bool {
 }
 
 // takesBack says whether a task has room on a node only with some of ours gone whom the rows let go for it.
-func (x *Cycle) takesBack(s *policy.Step, t *model.Task, row int32, ours map[*model.Task]bool) (back bool) {
+func (x aftermath) takesBack(s *policy.Step, t *model.Task, row int32, ours map[*model.Task]bool) (back bool) {
 	scope := s.Word(policy.KeyScope)
 	candidates := slices.DeleteFunc(slices.Clone(x.c.Nodes.Tasks[row]), func(o *model.Task) bool {
 		return !o.MayGo() || !inScope(s, t, o) || o.Spared.After(x.now) ||

@@ -44,7 +44,7 @@ func NewTypical(workload []model.Shape, cover float64, nodes []Machine) *Typical
 		taken += s.Tasks
 	}
 	for _, s := range shapes {
-		if s.GPUCount > 0 && !slices.Contains(t.needs, s.GPUMilli) {
+		if s.GPUCount > 0 && s.GPUMilli > 0 && !slices.Contains(t.needs, s.GPUMilli) {
 			t.needs = append(t.needs, s.GPUMilli)
 		}
 		for _, m := range s.GPUModels {

@@ -38,7 +38,10 @@ func (r *Run) Decide(c *model.Cluster, p *policy.Policy, now time.Time) *model.P
 	if r.settled == nil {
 		r.settled = values.Settled{}
 	}
-	x := &cycle{c: c, p: p, txn: c.Begin(), waits: report.NewWaits(), places: map[*model.Job]int{}, forced: map[*model.Task]bool{}, told: map[string]bool{}}
+	x := &cycle{
+		c: c, p: p, txn: c.Begin(), waits: report.NewWaits(), places: map[*model.Job]int{},
+		forced: map[*model.Task]bool{}, told: map[string]bool{},
+	}
 	x.plan = &model.Plan{Policy: p.Name, Generation: p.Generation, Now: now}
 	x.Answers = answers.New(c, p, now, r.settled)
 	x.Settle()

@@ -14,7 +14,9 @@ func (x *cycle) displace(step *policy.Step) {
 	left := map[*model.Job][]*model.Task{} // of jobs that come back for another turn
 	idle := func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
 	x.kept = nil
-	force := &eviction.Search{Answers: x.Answers, Cluster: x.c, Policy: x.p, Txn: x.txn, Step: step, Action: x.waits.Action, Served: x.served()}
+	force := &eviction.Search{
+		Answers: x.Answers, Cluster: x.c, Policy: x.p, Txn: x.txn, Step: step, Action: x.waits.Action, Served: eviction.Served(x.forced),
+	}
 	gangs := &eviction.Gangs{Search: force}
 	force.LookAhead()
 	force.Kept = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { // those that a step between has placed
@@ -42,93 +44,38 @@ func (x *cycle) displace(step *policy.Step) {
 	})
 	if len(force.Kept) > before {
 		x.rooms = force.Spare(force.Kept)
-		x.tellEvicts()
+		for _, r := range x.rooms {
+			x.promise(r, len(r.Victims) > 0)
+		}
+		x.plan.Evicts = eviction.Tell(x.plan.Evicts, x.rooms, x.told)
 	}
 	for _, n := range gangs.Needs() {
-		evicts := gangs.EvictsForGang(n)
 		for _, r := range n.Rooms {
-			x.hold([]placed{{r.Task, r.Bind}})
-			if len(evicts) > 0 {
-				x.forced[r.Task] = true
-			}
+			x.promise(r, len(n.Units) > 0)
 		}
-		x.plan.Evicts = append(x.plan.Evicts, evicts...)
+		x.plan.Evicts = append(x.plan.Evicts, gangs.EvictsForGang(n)...)
 	}
 	force.LookBack()
 }
 
-// served are the jobs for which others go, or went and they have yet to get their room.
-func (x *cycle) served() map[*model.Job]bool {
-	served := map[*model.Job]bool{}
-	for t := range x.forced {
-		served[t.Job] = true
-	}
-	return served
-}
-
-// tellEvicts has the plan tell of those who go for others: who is spared by now goes no more.
-func (x *cycle) tellEvicts() {
-	goes := map[string]model.Evict{}
-	for _, r := range x.rooms {
-		x.hold([]placed{{r.Task, r.Bind}})
-		for _, e := range eviction.Evicts(r) {
-			goes[e.Task] = e
-			x.forced[r.Task] = true
-			x.told[e.Task] = true
-		}
-	}
-	told := x.plan.Evicts
-	x.plan.Evicts = nil
-	for _, e := range told {
-		if now, ok := goes[e.Task]; ok {
-			e = now
-			delete(goes, e.Task)
-		} else if x.told[e.Task] {
-			continue
-		}
-		x.plan.Evicts = append(x.plan.Evicts, e)
-	}
-	for _, r := range x.rooms {
-		for _, e := range eviction.Evicts(r) {
-			if _, untold := goes[e.Task]; untold {
-				x.plan.Evicts = append(x.plan.Evicts, e)
-			}
-		}
+// promise holds room that was made, by force or not.
+func (x *cycle) promise(r eviction.Room, forced bool) {
+	x.hold([]placed{{r.Task, r.Bind}})
+	if forced {
+		x.forced[r.Task] = true
 	}
 }
 
-// takeTogether makes room for as many of a job's tasks as it may be held with, until the step's turn is over or there is none, and gives
-// those that are left. The job comes back for them only if the step is still about it.
+// takeTogether makes room for several of a job's tasks at once, and gives those that are left, if the job comes back for them.
 func (x *cycle) takeTogether(gangs *eviction.Gangs, j *model.Job, tasks []*model.Task) (again bool, left []*model.Task) {
-	waiting := func() []*model.Task {
-		return slices.DeleteFunc(slices.Clone(tasks), func(t *model.Task) bool { return t.Status != model.Pending })
-	}
-	for over := false; len(waiting()) > 0 && !over; {
-		x.SortTasks(tasks)
-		var all model.Resources
-		for _, t := range waiting() {
-			all = all.Add(t.Request)
-		}
-		if gangs.Step.Gate(policy.Preemptive) && !x.All(policy.Preemptive, x.Frame().OfJob(j).OfRequest(all)).Yes {
-			return false, nil
-		}
-		before := x.txn.Mark()
-		n, found := gangs.RoomForGang(j, waiting())
-		for ; found && !gangs.StableNeed(n); n, found = gangs.RoomForGang(j, waiting()) {
-			x.txn.Rollback(before)
-		}
-		if !found || n.Placing() {
-			x.txn.Rollback(before)
-			return false, nil
-		}
-		gangs.KeepNeed(n)
+	needs, left := gangs.Take(j, tasks, func() bool { return x.turnOver(gangs.Step, j) })
+	for _, n := range needs {
 		for _, r := range n.Rooms {
 			x.waits.Set(j, r.Task, nil)
 		}
 		x.jobWait(j, report.Held(j, policy.JobPipelined, n.Pipelined))
-		over = x.turnOver(gangs.Step, j)
 	}
-	return len(waiting()) > 0 && x.JobPasses(gangs.Step, j), waiting()
+	return len(left) > 0, left
 }
 
 // takeByForce makes room for a job's tasks, one after the other, until the step's turn is over or one finds none, and gives those that

@@ -1,6 +1,8 @@
 package reference
 
 import (
+	"slices"
+
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference/eviction"
@@ -22,7 +24,6 @@ func (x *cycle) renew() {
 		}
 	}
 	ahead.LookBack()
-	jobs := map[*model.Job]bool{}
 	for i, p := range renewed {
 		before := x.txn.Mark()
 		if now, found := x.try(p.task); found && p.task.Status == model.Allocated {
@@ -31,32 +32,29 @@ func (x *cycle) renew() {
 			x.txn.Rollback(before)
 		}
 		x.waits.Set(p.task.Job, p.task, nil)
-		x.forced[p.task], jobs[p.task.Job] = true, true
+		x.forced[p.task] = true
 	}
 	x.hold(renewed)
-	for _, j := range x.c.JobsByKey() {
-		switch {
-		case !jobs[j]:
-		case x.All(policy.JobReady, x.Frame().OfJob(j)).Yes:
+	for _, j := range x.forcedJobs() {
+		if x.All(policy.JobReady, x.Frame().OfJob(j)).Yes {
 			x.release(j)
-		default:
+		} else {
 			x.jobWait(j, report.Held(j, policy.JobPipelined, x.Vote(policy.JobPipelined, x.Frame().OfJob(j)).Reason()))
 		}
 	}
 	x.waits.Action = ""
 }
 
+// forcedJobs are those of which others go for a task, or went, in key order.
+func (x *cycle) forcedJobs() []*model.Job {
+	forced := eviction.Served(x.forced)
+	return slices.DeleteFunc(slices.Clone(x.c.JobsByKey()), func(j *model.Job) bool { return !forced[j] })
+}
+
 // nominate has the cycles that follow keep the room of those that wait for it, of each job for which others go, or went: as long as the job
 // may start with it.
 func (x *cycle) nominate() {
-	jobs := map[*model.Job]bool{}
-	for t := range x.forced {
-		jobs[t.Job] = true
-	}
-	for _, j := range x.c.JobsByKey() {
-		if !jobs[j] {
-			continue
-		}
+	for _, j := range x.forcedJobs() {
 		_, starts := x.whole(j)
 		starts = starts || x.Vote(policy.JobPipelined, x.Frame().OfJob(j)).Yes
 		for _, t := range j.Tasks {

@@ -34,6 +34,37 @@ type Unit struct {
 	needed  model.Reason // what refuses that
 }
 
+// Take makes room for as many of a job's tasks as it may be held with, until the turn is over or there is none, and gives those that are
+// left. The job comes back for them only if the step is still about it: else there are none.
+func (x *Gangs) Take(j *model.Job, tasks []*model.Task, over func() bool) (needs []Need, left []*model.Task) {
+	for ended := false; !ended; {
+		tasks = slices.DeleteFunc(slices.Clone(tasks), func(t *model.Task) bool { return t.Status != model.Pending })
+		x.SortTasks(tasks)
+		var all model.Resources
+		for _, t := range tasks {
+			all = all.Add(t.Request)
+		}
+		if len(tasks) == 0 || x.Step.Gate(policy.Preemptive) && !x.All(policy.Preemptive, x.Frame().OfJob(j).OfRequest(all)).Yes {
+			return needs, nil
+		}
+		before := x.Txn.Mark()
+		n, found := x.RoomForGang(j, tasks)
+		for ; found && !x.StableNeed(n); n, found = x.RoomForGang(j, tasks) {
+			x.Txn.Rollback(before)
+		}
+		if !found || n.Placing() {
+			x.Txn.Rollback(before)
+			return needs, nil
+		}
+		x.KeepNeed(n)
+		needs, ended = append(needs, n), over()
+	}
+	if !x.JobPasses(x.Step, j) {
+		return needs, nil
+	}
+	return needs, slices.DeleteFunc(tasks, func(t *model.Task) bool { return t.Status != model.Pending })
+}
+
 // RoomForGang finds room for as many of a job's tasks, in their order, as it may be held with, and for one at least: where nobody has to go
 // for them, else as the fewest units go, in their order, from which none can be spared.
 func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bool) {

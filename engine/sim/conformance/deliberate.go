@@ -25,11 +25,11 @@ type Deliberate struct {
 // Difference is a case whose outcome here is another, and better, one.
 type Difference struct {
 	Case string
-	Mark string   // where the recorded outcome is called a defect
-	Why  string   // what is done here instead
+	Mark string // where the recorded outcome is called a defect
+	Why  string // what is done here instead
 	// Defect is what is wrong with what was recorded, whatever one prefers: that it evicts in vain, or without end. "": nothing.
 	Defect string
-	List []string // the differences, exactly as they are found
+	List   []string // the differences, exactly as they are found
 }
 
 // shippedDeliberate reads the list that is built in.

@@ -70,7 +70,9 @@ func (p *Report) OK() bool {
 }
 
 // tooMany says whether more than MostDeliberate percent of the effective cases differ deliberately, defects apart.
-func (n *count) tooMany() bool { return 100*(n.deliberate-n.defects) > MostDeliberate*(n.effective-n.defects) }
+func (n *count) tooMany() bool {
+	return 100*(n.deliberate-n.defects) > MostDeliberate*(n.effective-n.defects)
+}
 
 // Verdict is the last line.
 func (p *Report) Verdict() string {

@@ -1,0 +1,41 @@
+package eviction
+
+import "github.com/celsius-scheduler/celsius/engine/model"
+
+// Served are the jobs of some tasks for which others go, or went and they have yet to get their room.
+func Served(forced map[*model.Task]bool) map[*model.Job]bool {
+	served := map[*model.Job]bool{}
+	for t := range forced {
+		served[t.Job] = true
+	}
+	return served
+}
+
+// Tell is what a plan tells of evictions, with those for some rooms: who was told before, by known, and is spared by now goes no more.
+func Tell(plan []model.Evict, rooms []Room, known map[string]bool) (out []model.Evict) {
+	goes := map[string]model.Evict{}
+	for _, r := range rooms {
+		for _, e := range Evicts(r) {
+			goes[e.Task] = e
+		}
+	}
+	told := map[string]bool{}
+	for _, e := range plan {
+		now, stays := goes[e.Task]
+		switch {
+		case stays:
+			out = append(out, now)
+		case !known[e.Task]:
+			out = append(out, e)
+		}
+		told[e.Task] = true
+	}
+	for _, r := range rooms {
+		for _, e := range Evicts(r) {
+			if known[e.Task] = true; !told[e.Task] {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
