@@ -84,10 +84,16 @@ spec:
     tables: [{name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
 `)).policies[0]
 	for _, s := range []takingShape{
-		{nodes: 100, gang: 80}, {nodes: 500, gang: 80}, {nodes: 1000, gang: 80}, {nodes: 5000, gang: 80},
-		{nodes: 100, gang: 400}, {nodes: 500, gang: 2000},
-		{nodes: 500, gang: 80, vain: true}, {nodes: 5000, gang: 80, vain: true},
-		{nodes: 100}, {nodes: 500},
+		{nodes: 100, gang: 80},
+		{nodes: 500, gang: 80},
+		{nodes: 1000, gang: 80},
+		{nodes: 5000, gang: 80},
+		{nodes: 100, gang: 400},
+		{nodes: 500, gang: 2000},
+		{nodes: 500, gang: 80, vain: true},
+		{nodes: 5000, gang: 80, vain: true},
+		{nodes: 100},
+		{nodes: 500},
 	} {
 		objects := s.objects()
 		b.Run(s.String(), func(b *testing.B) {

@@ -60,8 +60,8 @@ var mayImport = map[string]string{
 	"engine/topology":         "engine/follow engine/model",
 	"engine/disruption":       "engine/follow engine/model",
 	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
-	"engine/language": "engine/bucket engine/cards engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume rules " +
-		"rules/eval",
+	"engine/language": "engine/bucket engine/cards engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume " +
+		"rules rules/eval",
 	"engine/policy":         ofPolicy,
 	"engine/session/oracle": "",
 	"engine/verdict":        "engine/follow engine/language engine/model engine/policy engine/report engine/topology rules rules/eval",

@@ -144,7 +144,8 @@ const sharedCards = "cpu=8 memory=6Gi pods=9 volcano.sh/vgpu-number=5 volcano.sh
 func drawShare(t *rapid.T, p *corev1.Pod) {
 	p.Spec.Containers[0].Resources.Requests = list("cpu=1 " + one(t, "share", "volcano.sh/vgpu-memory=3000",
 		"volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory-percentage=50 volcano.sh/vgpu-cores=60",
-		"volcano.sh/vgpu-number=2 volcano.sh/vgpu-memory=500", "volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory=10 volcano.sh/vgpu-cores=100", "volcano.sh/vgpu-number=1",
+		"volcano.sh/vgpu-number=2 volcano.sh/vgpu-memory=500",
+		"volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory=10 volcano.sh/vgpu-cores=100", "volcano.sh/vgpu-number=1",
 		"volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory-percentage=10"))
 	if key := one(t, "which", "", "", "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"); key != "" {
 		p.Annotations[key] = one(t, "type", "a10", "T4,H100")

@@ -198,28 +198,7 @@ func (r *tableReader) params(v source.Value) []*Param {
 	for _, f := range v.Fields(nil, r.issues) {
 		p := &Param{Name: f.Name, At: f.Value}
 		for _, k := range f.Value.Fields(keyNames(ParamKeys()), r.issues) {
-			switch k.Name {
-			case "type":
-				p.Type = r.word(k.Value, r.shape.ParamTypes)
-			case "default":
-				p.Default = k.Value
-			case "optional":
-				p.Optional = k.Value.Bool(r.issues)
-			case "min":
-				p.Min = k.Value
-			case "max":
-				p.Max = k.Value
-			case "enum":
-				p.Enum = k.Value.Strings(r.issues)
-			case "description":
-				p.Description = k.Value.String(r.issues)
-			case "volcano":
-				p.Volcano = k.Value.String(r.issues)
-			case "asVolcano":
-				p.AsVolcano = k.Value
-			case "deprecated":
-				p.Deprecated = k.Value.String(r.issues)
-			}
+			r.param(p, k.Name, k.Value)
 		}
 		r.need(f.Value, "type")
 		if !p.Optional && !p.Default.Exists() && f.Value.Kind() == source.Map {
@@ -228,6 +207,32 @@ func (r *tableReader) params(v source.Value) []*Param {
 		out = append(out, p)
 	}
 	return out
+}
+
+// param reads one key of a param.
+func (r *tableReader) param(p *Param, key string, v source.Value) {
+	switch key {
+	case "type":
+		p.Type = r.word(v, r.shape.ParamTypes)
+	case "default":
+		p.Default = v
+	case "optional":
+		p.Optional = v.Bool(r.issues)
+	case "min":
+		p.Min = v
+	case "max":
+		p.Max = v
+	case "enum":
+		p.Enum = v.Strings(r.issues)
+	case "description":
+		p.Description = v.String(r.issues)
+	case "volcano":
+		p.Volcano = v.String(r.issues)
+	case "asVolcano":
+		p.AsVolcano = v
+	case "deprecated":
+		p.Deprecated = v.String(r.issues)
+	}
 }
 
 func (r *tableReader) variables(v source.Value) []*Variable {

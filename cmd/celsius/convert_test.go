@@ -51,8 +51,12 @@ func TestPolicyConvert(t *testing.T) {
 			"    - name: gang\n      params: {protect: tier}\n      without: [preemptable]\n", "",
 		},
 		{"arguments are params", []string{filepath.Join(dir, "helm.yaml"), "--name", "default"}, exitOK, "      params: {weight: 5}\n", ""},
-		{"standard input", []string{"-"}, exitOK, "pipeline: [allocate, gangpreempt]",
-			"-:2:50: warning: configurations[0].arguments.maxDomains: action gangpreempt: argument maxDomains is dropped"},
+		{
+			"standard input",
+			[]string{"-"},
+			exitOK, "pipeline: [allocate, gangpreempt]",
+			"-:2:50: warning: configurations[0].arguments.maxDomains: action gangpreempt: argument maxDomains is dropped",
+		},
 		{
 			"what is not written is off",
 			[]string{"-", "--flags", "explicit"},

@@ -39,8 +39,8 @@ type promises struct {
 	told      map[string]bool      // who goes for rooms, as the plan has told so far
 }
 
-// force notes that others go for a task.
-func (x *promises) force(t *model.Task) {
+// byForce notes that others go for a task.
+func (x *promises) byForce(t *model.Task) {
 	if x.forced == nil {
 		x.forced = map[*model.Task]bool{}
 	}

@@ -92,7 +92,7 @@ func (x *force) tellEvicts() {
 			x.told[e.Task] = true
 		}
 		if len(r.Victims) > 0 {
-			x.force(r.Task)
+			x.byForce(r.Task)
 		}
 	}
 	told := x.plan.Evicts
@@ -132,9 +132,6 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again, stable bool) {
 		}
 		before := x.txn.Mark()
 		r, found := x.search.RoomFor(t)
-		for ; found && byTask && !x.search.Stable([]eviction.Room{r}); r, found = x.search.RoomFor(t) {
-			x.txn.Rollback(before)
-		}
 		if !found {
 			x.withoutPlace(t)
 			if !slices.Contains(failed, t.Role) {
@@ -158,10 +155,7 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again, stable bool) {
 	for _, role := range failed {
 		x.c.SetRoleFailed(j, role, false)
 	}
-	kept, stable := byTask, true
-	if !byTask {
-		kept, stable = x.keepTurn(j, done)
-	}
+	kept, stable := x.keepTurn(j, done)
 	if !kept {
 		x.txn.Rollback(start)
 	}
@@ -176,6 +170,9 @@ func (x *force) passes(j *model.Job, t *model.Task) bool {
 
 // keepTurn keeps the promises of a turn as a whole, if the job may be held with them and a later step would not make do without.
 func (x *force) keepTurn(j *model.Job, done []eviction.Room) (kept, stable bool) {
+	if x.step.Word(policy.KeyCommit) == "task" {
+		return true, true // as they were made
+	}
 	pipelined := x.s.Pipelined(j)
 	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {
 		return false, true

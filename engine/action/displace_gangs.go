@@ -59,7 +59,7 @@ func (x *force) tellNeeds() {
 		for _, r := range n.Rooms {
 			x.pipelined = append(x.pipelined, placed{r.Task, r.Bind})
 			if len(n.Units) > 0 {
-				x.promises.force(r.Task)
+				x.byForce(r.Task)
 			}
 		}
 		x.plan.Evicts = append(x.plan.Evicts, x.gangs.EvictsForGang(&n)...)

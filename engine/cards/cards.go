@@ -317,11 +317,11 @@ func containersOf(o *corev1.Pod, chosen []Chosen) string {
 			continue
 		}
 		n := min(int(x.Count), len(chosen))
-		text := ""
+		var text strings.Builder
 		for _, c := range chosen[:n] {
-			text += fmt.Sprintf("%s,NVIDIA,%d,%d:", c.UUID, c.Memory/Unit, c.Milli*fullCores/wholeCard)
+			fmt.Fprintf(&text, "%s,NVIDIA,%d,%d:", c.UUID, c.Memory/Unit, c.Milli*fullCores/wholeCard)
 		}
-		out, chosen = append(out, text), chosen[n:]
+		out, chosen = append(out, text.String()), chosen[n:]
 	}
 	return strings.Join(out, ";")
 }

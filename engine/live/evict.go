@@ -346,9 +346,14 @@ func (l *loop) evictEnded(o *evictOutcome, now time.Time) {
 	t.Spare(until)
 	l.deltas = append(l.deltas, model.Delta{Op: model.Forget, Object: t.Object})
 	l.recall(func(other *eviction) bool { return e.ForJob != "" && other.ForJob == e.ForJob })
-	if j := l.cluster.Jobs[e.ForJob]; j != nil {
-		for _, w := range j.Tasks {
-			l.cluster.Nominate(w, "")
+	l.releaseRoom(e.ForJob)
+}
+
+// releaseRoom takes back the room that others leave for a job.
+func (l *loop) releaseRoom(job string) {
+	if j := l.cluster.Jobs[job]; j != nil {
+		for _, t := range j.Tasks {
+			l.cluster.Nominate(t, "")
 		}
 	}
 }

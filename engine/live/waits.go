@@ -187,7 +187,8 @@ func (s *statuses) forgetWaits(cycle uint64) {
 	}
 }
 
-// nominated is the node on which a pod has room that others leave for it, which its status says, for whoever decides after us; "" if none do.
+// nominated is the node on which a pod has room that others leave for it, which its status says, for whoever decides after us; "" if none
+// do.
 func (l *loop) nominated(b *model.Bind) string {
 	if t := l.cluster.Tasks[b.Task]; t != nil {
 		return t.NominatedNode

@@ -51,7 +51,8 @@ func TestCardsHeld(t *testing.T) {
 			[]card{{1000, 8192, 0}, {1000, 2192, 1}},
 		},
 		{
-			"a number is of whole cards", plainCards(), []any{pod("a", "volcano.sh/gpu-number=1", on("n"))},
+			"a number is of whole cards", plainCards(),
+			[]any{pod("a", "volcano.sh/gpu-number=1", on("n"))},
 			[]card{{0, 0, 1}, {1000, 8192, 0}},
 		},
 		{
@@ -67,11 +68,13 @@ func TestCardsHeld(t *testing.T) {
 			[]card{{1000, 8192 - 2703, 1}},
 		},
 		{
-			"without either it is all of the memory", sharedCards("x"), []any{pod("a", "volcano.sh/vgpu-number=1", on("n"))},
+			"without either it is all of the memory", sharedCards("x"),
+			[]any{pod("a", "volcano.sh/vgpu-number=1", on("n"))},
 			[]card{{1000, 0, 1}},
 		},
 		{
-			"memory alone is of one card", sharedCards("x", "y"), []any{pod("a", "volcano.sh/vgpu-memory=100", on("n"))},
+			"memory alone is of one card", sharedCards("x", "y"),
+			[]any{pod("a", "volcano.sh/vgpu-memory=100", on("n"))},
 			[]card{{1000, 8092, 1}, {1000, 8192, 0}},
 		},
 		{

@@ -118,14 +118,8 @@ func gpuWish(d *Dims, t *Task, m *mistakes) Devices {
 	if dim, ok := d.Find(GPUResource); ok && t.InitRequest.Get(dim) > 0 {
 		whole = int64(t.InitRequest[dim] / d.Unit(dim))
 	}
-	if ask, err := cards.Asked(t.Object); err != nil {
-		m.addCard(err, func(key string) string { return "spec.containers[].resources.limits[" + key + "]" })
-	} else if ask.Count > 0 {
-		if whole > 0 || count > 0 {
-			m.add("spec.containers[].resources.limits", "cards are asked for in Volcano's words (%s), and in others as well; leave one of both away",
-				ask.Resource())
-		}
-		return Devices{GPUKind: ask.Kind, GPUCount: ask.Count, GPUMilli: ask.Milli, GPUMemory: ask.Memory, GPUPercent: ask.Percent}
+	if asked := cardWish(t, whole > 0 || count > 0, m); asked.GPUCount > 0 {
+		return asked
 	}
 	if whole > 0 {
 		if hasCount && count != whole {
@@ -138,6 +132,20 @@ func gpuWish(d *Dims, t *Task, m *mistakes) Devices {
 		count, milli = whole, WholeGPU
 	}
 	return Devices{GPUCount: count, GPUMilli: milli, GPUMemory: memory}
+}
+
+// cardWish is what of that a task asks for in Volcano's words; others says that it asks for devices in others as well.
+func cardWish(t *Task, others bool, m *mistakes) Devices {
+	ask, err := cards.Asked(t.Object)
+	if err != nil {
+		m.addCard(err, func(key string) string { return "spec.containers[].resources.limits[" + key + "]" })
+		return Devices{}
+	}
+	if ask.Count > 0 && others {
+		m.add("spec.containers[].resources.limits", "cards are asked for in Volcano's words (%s), and in others as well; leave one of both away",
+			ask.Resource())
+	}
+	return Devices{GPUKind: ask.Kind, GPUCount: ask.Count, GPUMilli: ask.Milli, GPUMemory: ask.Memory, GPUPercent: ask.Percent}
 }
 
 func readModels(annotations map[string]string) []string {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Nominate notes on which node a task has room that others left or leave for it, so that the cycles that follow keep it for the task; "" takes
-// that back. Only a task of ours that waits has such a node.
+// Nominate notes on which node a task has room that others left or leave for it, so that the cycles that follow keep it for the task; ""
+// takes that back. Only a task of ours that waits has such a node.
 func (c *Cluster) Nominate(t *Task, node string) {
 	if t.Foreign || !t.Waits() {
 		node = ""

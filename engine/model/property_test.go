@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"testing"
 	"time"
 
@@ -45,10 +46,9 @@ func anyPod(t *rapid.T) any {
 	p := pod(draw(t, "pod", "p1", "p2", "p3", "p4", "p5", "p6"),
 		draw(t, "requests", "", "cpu=1", "cpu=2 memory=3", "cpu=1 nvidia.com/gpu=1", "cpu=1 example.com/x=1",
 			"cpu=1e300 memory=9007199254740991", "cpu=9007199254740991m memory=1e16", "cpu=3m memory=6Pi example.com/x=1e10000000"))
-	for name, q := range list(draw(t, "cards", "", "", "", "volcano.sh/vgpu-memory=10", "volcano.sh/gpu-memory=20", "volcano.sh/gpu-number=2",
-		"volcano.sh/vgpu-number=2 volcano.sh/vgpu-cores=30", "volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory-percentage=101")) {
-		p.Spec.Containers[0].Resources.Requests[name] = q
-	}
+	cards := draw(t, "cards", "", "", "", "volcano.sh/vgpu-memory=10", "volcano.sh/gpu-memory=20", "volcano.sh/gpu-number=2",
+		"volcano.sh/vgpu-number=2 volcano.sh/vgpu-cores=30", "volcano.sh/vgpu-number=1 volcano.sh/vgpu-memory-percentage=101")
+	maps.Copy(p.Spec.Containers[0].Resources.Requests, list(cards))
 	if ids := draw(t, "ids", "", "", "", "x,NVIDIA,1,1:", "z,NVIDIA,1,1:x,NVIDIA,1,1:", "?"); ids != "" {
 		p.Annotations["volcano.sh/vgpu-ids-new"] = ids
 	}

@@ -135,8 +135,8 @@ func (r *Record) possible() bool {
 	slices.Sort(r.GPUs)
 	listed := n == 0 || int64(n) == r.GPUCount && r.GPUs[0] >= 0 && r.GPUs[n-1] < maxNodeGPUs && len(slices.Compact(slices.Clone(r.GPUs))) == n
 	listed = listed && (len(r.Cards) == 0 || n == 0 && int64(len(r.Cards)) == r.GPUCount)
-	return listed && r.GPUCount >= 0 && r.GPUCount <= maxNodeGPUs && r.GPUMilli >= 0 && r.GPUMilli <= WholeGPU && r.GPUMemory >= 0 &&
-		r.GPUMemory <= Most && r.GPUPercent >= 0 && r.GPUPercent <= 100
+	within := func(v, most int64) bool { return v >= 0 && v <= most }
+	return listed && within(r.GPUCount, maxNodeGPUs) && within(r.GPUMilli, WholeGPU) && within(r.GPUMemory, Most) && within(r.GPUPercent, 100)
 }
 
 // GroupOf is the name of the PodGroup that a pod belongs to, "" for none: the one that it was bound for, else the one that it names.

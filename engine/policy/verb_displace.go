@@ -69,8 +69,8 @@ func displaceVerb() Verb {
 				"task is promised that node and nobody goes.",
 			"Who may go is asked for each node: of the pods there that the scope and `candidates` name, that run or are bound to it, and are " +
 				"this scheduler's, each table goes through them in victim order with books of its own, which already lack those whom it has let " +
-				"go. Rows with `veto` are asked before all others, their no is final, and their yes lets nobody go; then the first tier decides that lets anybody go, " +
-				"and in it whom at least one table lets go and none keeps.",
+				"go. Rows with `veto` are asked before all others, their no is final, and their yes lets nobody go; then the first tier decides " +
+				"that lets anybody go, and in it whom at least one table lets go and none keeps.",
 			"Without a difference in the rows of `victimOrder` these go first: of other queues, those of the queue that comes last in queueOrder; " +
 				"of other jobs, those of the job that comes last by the rows of jobOrder; then the tasks that come last in taskOrder.",
 			"They are evicted one by one until the gates and the predicates hold and the node has the room, volumes and devices included. Then " +
@@ -81,8 +81,8 @@ func displaceVerb() Verb {
 			"What a turn has evicted and promised is kept where jobPipelined holds, else undone, or kept task by task, as `commit` says; before " +
 				"it is kept, whoever is not needed for the promises of the whole turn stays, and at the end of each step whoever is not needed for " +
 				"those of the cycle so far.",
-			"Nobody goes who would take the room back: who would, pending again and with the winner running, have the winner evicted from that node " +
-				"by any step of the policy. The turn is tried once more without them. And nobody goes for another job of a job for which others go, " +
+			"Nobody goes who would take the room back: who would, pending again and with the winner running, have the winner evicted from that " +
+				"node by any step of the policy. The turn is tried once more without them. And nobody goes for another job of a job for which others go, " +
 				"until it has their room.",
 			"With `unit: gang` room is made for several of a job's tasks at once: as few, in their order, as jobPipelined holds with, and one at " +
 				"least. If they have no room, units go. First come pods that their jobs can spare, one by one in victim order: while more are " +
@@ -97,8 +97,8 @@ func displaceVerb() Verb {
 			"With `unit: gang`, `preemptor` is the first of the job's tasks that wait; `preemptive` is asked about what all of them request " +
 				"together, and a no skips the job, which comes back after its turn only while `jobs` holds of it; with `byCost` nodes are tried " +
 				"as with `byScore`. Victims may be anywhere: the whole cluster is one domain.",
-			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone. Until then it is the job's: each " +
-				"cycle gives it that room before any queue has a turn, or a place elsewhere that is there now, as long as the job may start with it.",
+			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone. Until then it is the job's: " +
+				"each cycle gives it that room before any queue has a turn, or a place elsewhere that is there now, as long as the job may start with it.",
 		},
 		Parameters: []Parameter{
 			whenParameter(), jobsParameter(),

@@ -59,8 +59,8 @@ func (x aftermath) forces(s *policy.Step, t *model.Task) bool {
 	j := x.Frame().OfJob(t.Job)
 	return t.Job.Seated() && x.Condition(s.Condition(policy.KeyWhen), x.Frame(), "") && x.JobPasses(s, t.Job) && x.TaskPasses(s, t) &&
 		x.All(policy.JobValid, j).Yes && x.All(policy.TaskFeasible, x.Frame().OfTask(t)).Yes &&
-		!(s.Gate(policy.Overused) && x.Any(policy.Overused, x.Frame().OfQueue(t.Job.Queue)).Yes) &&
-		!(s.Gate(policy.Preemptive) && !x.All(policy.Preemptive, j.OfRequest(t.Request)).Yes)
+		(!s.Gate(policy.Overused) || !x.Any(policy.Overused, x.Frame().OfQueue(t.Job.Queue)).Yes) &&
+		(!s.Gate(policy.Preemptive) || x.All(policy.Preemptive, j.OfRequest(t.Request)).Yes)
 }
 
 // takesBack says whether a task has room on a node only with some of ours gone whom the rows let go for it.

@@ -96,9 +96,6 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 		}
 		before := x.txn.Mark()
 		r, found := force.RoomFor(t)
-		for ; found && byTask && !force.Stable([]eviction.Room{r}); r, found = force.RoomFor(t) {
-			x.txn.Rollback(before)
-		}
 		if !found {
 			x.c.SetVain(t, t.BestEffort)
 			failed[t.Role] = true
@@ -120,10 +117,7 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 	for role := range failed {
 		x.c.SetRoleFailed(j, role, false)
 	}
-	kept, stable := byTask, true
-	if !byTask {
-		kept, stable = x.keepTurn(force, j, done)
-	}
+	kept, stable := x.keepTurn(force, j, done)
 	if !kept {
 		x.txn.Rollback(start)
 	}
@@ -141,6 +135,9 @@ func (x *cycle) passes(step *policy.Step, t *model.Task) bool {
 
 // keepTurn keeps the promises of a turn as a whole, if the job may be held with them and a later step would not make do without.
 func (x *cycle) keepTurn(force *eviction.Search, j *model.Job, done []eviction.Room) (kept, stable bool) {
+	if force.Step.Word(policy.KeyCommit) == "task" {
+		return true, true // as they were made
+	}
 	pipelined := x.Vote(policy.JobPipelined, x.Frame().OfJob(j))
 	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {
 		return false, true

@@ -204,8 +204,8 @@ func empty(attribute object, nothing string) {
 	}
 }
 
-// compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list, a truth, a number or a text; what is none
-// of these errs.
+// compile compiles a policy that is changed. An attribute that cannot be emptied as an amount is a list, a truth, a number or a text; what
+// is none of these errs.
 func (c change) compile(doc *source.Document) (*policy.Policy, source.Issues) {
 	p, issues := c.compileAsIs(doc)
 	if c.how == emptied {

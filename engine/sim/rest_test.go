@@ -52,8 +52,8 @@ func takerPolicy(t *testing.T, tiers []string) *policy.Policy {
 	return p
 }
 
-// drawCrowd draws a world of up to 4 nodes, 3 queues and 6 jobs of up to 3 pods, of which some fill the nodes, some wait, some come later, and
-// none ends.
+// drawCrowd draws a world of up to 4 nodes, 3 queues and 6 jobs of up to 3 pods, of which some fill the nodes, some wait, some come later,
+// and none ends.
 func drawCrowd(t *rapid.T) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: sim.celsius.dev/v1alpha1\nkind: World\npriorityClasses: {low: 1, high: 5}\nnodes:\n")
@@ -86,14 +86,14 @@ func drawCrowd(t *rapid.T) string {
 				more += ", " + s
 			}
 		}
-		fmt.Fprintf(&b, "- {name: j%d, queue: q%d, replicas: %d, min: %d, cpu: %d%s}\n", i+1, rapid.IntRange(1, queues).Draw(t, "queue"), replicas,
-			rapid.IntRange(0, replicas).Draw(t, "min"), cpu, more)
+		fmt.Fprintf(&b, "- {name: j%d, queue: q%d, replicas: %d, min: %d, cpu: %d%s}\n", i+1,
+			rapid.IntRange(1, queues).Draw(t, "queue"), replicas, rapid.IntRange(0, replicas).Draw(t, "min"), cpu, more)
 	}
 	return b.String()
 }
 
-// TestTakingBackComesToRest: what taking back does has an end. In a world in which nothing happens any more by itself nobody is evicted after
-// a while, whoever was evicted and comes again; and each eviction on the way is what its plan says.
+// TestTakingBackComesToRest: what taking back does has an end. In a world in which nothing happens any more by itself nobody is evicted
+// after a while, whoever was evicted and comes again; and each eviction on the way is what its plan says.
 func TestTakingBackComesToRest(t *testing.T) {
 	t.Parallel()
 	var worlds, evicted atomic.Int64

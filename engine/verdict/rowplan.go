@@ -64,11 +64,7 @@ func planOf(of *policy.Policy) *Plan {
 		cs.ofVolumes = cs.ofVolumes || p.Volumes
 	}
 	cs.holdVolumes = heldByTask(cs.predicates)
-	for _, r := range of.Rules(policy.DevicePredicates) {
-		p := cs.plan(r, all)
-		cs.single, cs.volatile = cs.single || p.own || p.Volumes, cs.volatile || p.Candidates || p.Peers
-		cs.telling = cs.telling || tellsMore(r.Message, r.Reads)
-	}
+	cs.ofDevices(of, all)
 	for _, r := range of.Rules(policy.Scores) {
 		if r.Weight != 0 {
 			p := cs.plan(r, all)
@@ -81,6 +77,15 @@ func planOf(of *policy.Policy) *Plan {
 		}
 	}
 	return cs
+}
+
+// ofDevices notes what rows about devices depend on.
+func (cs *Plan) ofDevices(of *policy.Policy, all *rules.Reads) {
+	for _, r := range of.Rules(policy.DevicePredicates) {
+		p := cs.plan(r, all)
+		cs.single, cs.volatile = cs.single || p.own || p.Volumes, cs.volatile || p.Candidates || p.Peers
+		cs.telling = cs.telling || tellsMore(r.Message, r.Reads)
+	}
 }
 
 // depend notes what one read of the active rows makes columns depend on: the class, or figures of the cluster.

@@ -185,6 +185,11 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 	for _, v := range gangs {
 		asked = append(asked, rest[v.Job])
 	}
+	return x.let(t, asked, spare, can)
+}
+
+// let are those of some units whom the rows let go: what of a gang cannot be spared only with all of it that can be.
+func (x *Gangs) let(t *model.Task, asked [][]*model.Task, spare []*model.Task, can map[*model.Task]bool) (out []Unit) {
 	let := map[*model.Task]bool{}
 	for _, lets := range x.Units(x.question(t), asked) {
 		u := Unit{whole: !can[lets[0].Task]}

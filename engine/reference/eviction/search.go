@@ -61,8 +61,17 @@ func (x *Search) LookBack() {
 	}
 }
 
-// RoomFor finds room for a task: where nobody has to go for it, else on the first node on which it can be made.
+// RoomFor finds room for a task: where nobody has to go for it, else on the first node on which it can be made. Where it is to be kept at
+// once, it is stable.
 func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
+	before, atOnce := x.Txn.Mark(), x.Step.Word(policy.KeyCommit) == "task"
+	for r, found = x.roomFor(t); found && atOnce && !x.Stable([]Room{r}); r, found = x.roomFor(t) {
+		x.Txn.Rollback(before)
+	}
+	return r, found
+}
+
+func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
 	if !x.All(policy.TaskFeasible, x.Frame().OfTask(t)).Yes {
 		return Room{}, false
 	}
