@@ -82,8 +82,8 @@ func displaceVerb() Verb {
 				"it is kept, whoever is not needed for the promises of the whole turn stays, and at the end of each step whoever is not needed for " +
 				"those of the cycle so far.",
 			"Nobody goes who would take the room back: who would, pending again and with the winner running, have the winner evicted from that " +
-				"node by any step of the policy. The turn is tried once more without them. And nobody goes for another job of a job for which others go, " +
-				"until it has their room.",
+				"node by any step of the policy. The turn is tried once more without them. And nobody goes for another job of a job for which " +
+				"others go, until it has their room.",
 			"With `unit: gang` room is made for several of a job's tasks at once: as few, in their order, as jobPipelined holds with, and one at " +
 				"least. If they have no room, units go. First come pods that their jobs can spare, one by one in victim order: while more are " +
 				"ready than minMember, and than the least of their role where minMember covers the leasts of all roles; all, where fewer are " +
@@ -98,7 +98,8 @@ func displaceVerb() Verb {
 				"together, and a no skips the job, which comes back after its turn only while `jobs` holds of it; with `byCost` nodes are tried " +
 				"as with `byScore`. Victims may be anywhere: the whole cluster is one domain.",
 			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone. Until then it is the job's: " +
-				"each cycle gives it that room before any queue has a turn, or a place elsewhere that is there now, as long as the job may start with it.",
+				"each cycle gives it that room before any queue has a turn, or a place elsewhere that is there now, as long as the job may " +
+				"start with it.",
 		},
 		Parameters: []Parameter{
 			whenParameter(), jobsParameter(),
