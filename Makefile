@@ -23,8 +23,8 @@ help: ## list the targets
 build: ## build bin/celsius
 	go build -o bin/celsius ./cmd/celsius
 
-# From which seed the properties draw: each commit has its own, so that what failed fails again. 0 is another one each time.
-RAPID_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=8 HEAD 2>/dev/null) 2>/dev/null || echo 0)
+# From which seed the properties draw, so that what failed fails again; 0 is another one each time.
+RAPID_SEED ?= 2449522028
 
 .PHONY: test
 test: ## run all tests; at the end is told what did not run, and why
