@@ -489,22 +489,32 @@ func going(done []Room) (n int) {
 
 // without is the promises with one victim less, if those on its node hold without it, and the gates hold for all.
 func (x *Search) without(done []Room, there []int, of, which int) []Room {
-	less, before, v := slices.Clone(done), x.Txn.Mark(), done[of].Victims[which]
+	before, v := x.Txn.Mark(), done[of].Victims[which]
 	for _, i := range there {
 		x.Txn.Unplace(done[i].Task)
 	}
 	x.Txn.Return(v.Task, v.was)
-	less[of].Victims = slices.Delete(slices.Clone(done[of].Victims), which, which+1)
+	rooms := make([]Room, 0, len(there))
 	for _, i := range there {
 		r := &done[i]
+		victims := r.Victims
+		if i == of {
+			victims = slices.Delete(slices.Clone(victims), which, which+1)
+		}
 		ok := r.by.takes(r.Task, r.row)
 		if ok {
-			less[i], ok = r.again(less[i].Victims)
+			var again Room
+			again, ok = r.again(victims)
+			rooms = append(rooms, again)
 		}
 		if !ok {
 			x.Txn.Rollback(before)
 			return done
 		}
+	}
+	less := slices.Clone(done)
+	for n, i := range there {
+		less[i] = rooms[n]
 	}
 	if !x.gatesHold(less) {
 		x.Txn.Rollback(before)

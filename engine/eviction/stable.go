@@ -28,9 +28,10 @@ func (x *Search) Stable(done []Room) bool {
 			x.Txn.Suppose(v.Task, model.Pending)
 		}
 	}
+	others := x.others()
 	for _, r := range done {
 		for _, v := range r.Victims {
-			if x.takesBack(v.Task, r.row, promised) {
+			if x.takesBack(others, v.Task, r.row, promised) {
 				x.bar(v.Task, r.Task.Job)
 				stable = false
 			}
@@ -56,8 +57,9 @@ func (x *Gangs) StableNeed(n *Need) bool {
 		promised[r.Task] = true
 		x.Txn.Suppose(r.Task, model.Running)
 	}
+	others := x.others()
 	for i, t := range gone {
-		if x.takesBack(t, rows[i], promised) {
+		if x.takesBack(others, t, rows[i], promised) {
 			x.bar(t, n.Rooms[0].Task.Job)
 			stable = false
 		}
@@ -74,17 +76,25 @@ func (x *Search) bar(t *model.Task, j *model.Job) {
 	x.barred[barred{t, j}] = true
 }
 
-// takesBack says whether by some step of the policy a task has those evicted from a node who were promised it.
-func (x *Search) takesBack(t *model.Task, row int32, promised map[*model.Task]bool) bool {
-	return slices.ContainsFunc(x.Session.Policy().Displacing(), func(s *policy.Step) bool {
-		if !x.About(s, t) || !x.mayForce(s, t) {
+// others are searches by each step of the policy that displaces, of which nothing is done.
+func (x *Search) others() (out []*Search) {
+	for _, s := range x.Session.Policy().Displacing() {
+		o := x.Options
+		o.Step, o.Served, o.Warn = s, nil, func(string) {}
+		out = append(out, New(o))
+	}
+	return out
+}
+
+// takesBack says whether by some step a task has those evicted from a node who were promised it.
+func (x *Search) takesBack(others []*Search, t *model.Task, row int32, promised map[*model.Task]bool) bool {
+	return slices.ContainsFunc(others, func(other *Search) bool {
+		if !x.About(other.Step, t) || !x.mayForce(other.Step, t) {
 			return false
 		}
 		before := x.Txn.Mark()
 		defer x.Txn.Rollback(before)
-		o := x.Options
-		o.Step, o.Served, o.Warn = s, nil, func(string) {} // nothing of it is done
-		r, found := New(o).roomMade(t, row)
+		r, found := other.roomMade(t, row)
 		return found && slices.ContainsFunc(r.Victims, func(v Victim) bool { return promised[v.Task] })
 	})
 }

@@ -205,9 +205,7 @@ func (x *Cycle) neededUnit(all []*promise, unit []victim) {
 			if x.refuses(p, p.row) != "" {
 				return
 			}
-			volumes, _ := x.World().Bindings(p.task, p.row)
-			x.txn.Pipeline(p.task, p.row, x.Devices(p.task, answers.Choice{Row: p.row, Later: true}))
-			x.txn.Reserve(p.task, volumes)
+			x.again(p, p.row)
 		}
 		for _, p := range all {
 			refuses := false
@@ -236,9 +234,7 @@ func (x *Cycle) idleForGang(later, need []*promise) {
 				return
 			}
 			row := x.c.Nodes.ByOrder()[at]
-			volumes, _ := x.World().Bindings(p.task, row)
-			x.txn.Pipeline(p.task, row, x.Devices(p.task, answers.Choice{Row: row, Later: true}))
-			x.txn.Reserve(p.task, volumes)
+			x.again(p, row)
 		}
 		x.violated(Idle, need[0].task.Key, "", "all of its gang that is promised room fits where nobody has to go for it")
 	})

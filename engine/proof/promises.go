@@ -400,6 +400,13 @@ func (x *Cycle) rowRefuses(p *promise, why model.Reason) bool {
 	})
 }
 
+// again promises the task of a promise a node that takes it.
+func (x *Cycle) again(p *promise, row int32) {
+	volumes, _ := x.World().Bindings(p.task, row)
+	x.txn.Pipeline(p.task, row, x.Devices(p.task, answers.Choice{Row: row, Later: true}))
+	x.txn.Reserve(p.task, volumes)
+}
+
 // needed checks that sparing a victim would break a promise on its node, whichever devices each then had, or a gate of any promise.
 func (x *Cycle) needed(all []*promise, of *promise, v victim) {
 	x.tried(func() {
@@ -415,9 +422,7 @@ func (x *Cycle) needed(all []*promise, of *promise, v victim) {
 			if x.refuses(p, p.row) != "" {
 				return
 			}
-			volumes, _ := x.World().Bindings(p.task, p.row)
-			x.txn.Pipeline(p.task, p.row, x.Devices(p.task, answers.Choice{Row: p.row, Later: true}))
-			x.txn.Reserve(p.task, volumes)
+			x.again(p, p.row)
 		}
 		for _, p := range all {
 			refuses := false

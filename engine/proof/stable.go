@@ -25,7 +25,7 @@ func (x aftermath) stable(all []*promise, i int, v victim) {
 			if kind == Stable {
 				x.undo(all[i:], func(p *promise) bool { return !turn(p) })
 			}
-			again = x.again(all, of.row, v.task, func(p *promise) bool { return p.step != nil && (kind == AtEnd || turn(p)) })
+			again = x.takenBack(all, of.row, v.task, func(p *promise) bool { return p.step != nil && (kind == AtEnd || turn(p)) })
 		})
 		if again != "" {
 			x.violated(kind, of.task.Key, v.task.Key, "pending again it would have the room back, by the rows of %s", again)
@@ -34,8 +34,8 @@ func (x aftermath) stable(all []*promise, i int, v victim) {
 	}
 }
 
-// again says by which rows a victim, pending again, would have some of those evicted who were promised its node; "": by none.
-func (x aftermath) again(all []*promise, row int32, victim *model.Task, which func(*promise) bool) string {
+// takenBack says by which rows a victim, pending again, would have some of those evicted who were promised its node; "": by none.
+func (x aftermath) takenBack(all []*promise, row int32, victim *model.Task, which func(*promise) bool) string {
 	ours := map[*model.Task]bool{}
 	for _, p := range all {
 		if which(p) {
