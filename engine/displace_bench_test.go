@@ -10,6 +10,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
 // takingShape is a cluster that is full of pods of one GPU each, and a gang that waits.
@@ -72,22 +73,31 @@ func (s takingShape) objects() []model.Delta {
 
 // BenchmarkTakeBack is one cycle in which a queue takes back what is due to it, of a cluster that is full.
 func BenchmarkTakeBack(b *testing.B) {
-	p := compile(b, "taking", []byte(`apiVersion: scheduling.celsius.dev/v1alpha1
+	policies := map[bool]*policy.Policy{}
+	for whole, pipeline := range map[bool]string{
+		false: "[enqueue, allocate, preempt, reclaim, backfill]",
+		true:  "[enqueue, allocate, gangpreempt, gangreclaim, backfill]",
+	} {
+		policies[whole] = compile(b, "taking", fmt.Appendf(nil, `apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: taking}
 spec:
-  pipeline: [enqueue, allocate, preempt, reclaim, backfill]
+  pipeline: %s
   tiers:
   - name: first
     tables: [{name: priority}, {name: gang}, {name: conformance}]
   - name: second
     tables: [{name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
-`)).policies[0]
+`, pipeline)).policies[0]
+	}
 	for _, s := range []takingShape{
 		{nodes: 100, gang: 80},
 		{nodes: 500, gang: 80},
 		{nodes: 1000, gang: 80},
 		{nodes: 5000, gang: 80},
+		{nodes: 10000, gang: 80},
+		{nodes: 5000, gang: 1000},
+		{nodes: 5000, gang: 80, big: true},
 		{nodes: 100, gang: 400},
 		{nodes: 500, gang: 2000},
 		{nodes: 500, gang: 80, vain: true},
@@ -100,7 +110,7 @@ spec:
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
-				x := newScene(b, p, objects)
+				x := newScene(b, policies[s.big], objects)
 				b.StartTimer()
 				x.cycle()
 				b.StopTimer()

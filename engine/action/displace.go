@@ -19,11 +19,21 @@ type force struct {
 	apart  bool // some of them task by task, and not for several at once
 	// victims of the turns that were kept, some of whom may be spared in the end
 	victims []*model.Task
+	// vain is the content of the cluster at which a job had a turn without effect, by kind.
+	vain map[string]uint64
+	// vainly is when there was no room for a task of the present turn, by what tells those that fare alike.
+	vainly map[string]state
+}
+
+// state is what the room for a task of a turn rests on besides the task: the content of the cluster, and how many roles have failed.
+type state struct {
+	content uint64
+	failed  int
 }
 
 // displace makes room for tasks by evicting others.
 func (x *Cycle) displace(step *policy.Step) {
-	f := &force{Cycle: x, step: step, search: eviction.New(eviction.Options{
+	f := &force{Cycle: x, step: step, vain: map[string]uint64{}, vainly: map[string]state{}, search: eviction.New(eviction.Options{
 		Session: x.s, Txn: x.txn, Step: step, Action: x.waits.Action, Warn: x.warn, Served: x.served(),
 		About: func(s *policy.Step, t *model.Task) bool {
 			return x.taken(s) && x.jobPasses(s, policy.KeyJobs, t.Job) && x.taskPasses(s, t)
@@ -37,25 +47,20 @@ func (x *Cycle) displace(step *policy.Step) {
 	idle := func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
 	x.kept = nil
 	x.walk(step, visit{begin: f.search.LookAhead, idle: idle, drop: overused(x.s, step), turn: func(j *model.Job) (again bool) {
-		todo := left[j]
+		content, todo := x.c.Content(), left[j]
+		var kind string
 		if todo == nil {
-			if !x.s.Valid(j).Yes {
+			if kind = f.kind(j); kind != "" && f.vain[kind] == content || !x.s.Valid(j).Yes {
 				return false
 			}
 			todo = &taskQueue{}
 			x.tasksOf(step, j, todo)
 		}
-		if step.Word(policy.KeyUnit) == policy.UnitGang {
-			if again = f.together(j, todo); again {
-				left[j] = todo
-			}
-			return again
+		if todo, again = f.turns(j, todo); again {
+			left[j] = todo
 		}
-		for stable := false; !stable; { // else it is tried once more, without those who would take the room back
-			tried := &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves}
-			if again, stable = f.turn(j, tried); again {
-				left[j] = tried
-			}
+		if kind != "" && x.c.Content() == content {
+			f.vain[kind] = content
 		}
 		return again
 	}})
@@ -78,6 +83,24 @@ func (x *Cycle) displace(step *policy.Step) {
 		}
 	}
 	f.search.LookBack()
+}
+
+// kind is a text that jobs share of which one fares as the other; "": the job has none.
+func (x *force) kind(j *model.Job) string {
+	kind, _ := x.memory.jobs.of(x.step).alike(j)
+	return kind
+}
+
+// turns gives a job its turn. It says whether the job comes back for another, and with which tasks.
+func (x *force) turns(j *model.Job, todo *taskQueue) (left *taskQueue, again bool) {
+	if x.step.Word(policy.KeyUnit) == policy.UnitGang {
+		return todo, x.together(j, todo)
+	}
+	for stable := false; !stable; { // else it is tried once more, without those who would take the room back
+		left = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves}
+		again, stable = x.turn(j, left)
+	}
+	return left, again
 }
 
 // tellEvicts has the plan tell of those who go for others: who is spared by now goes no more.
@@ -124,6 +147,7 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again, stable bool) {
 	start, byTask := x.txn.Mark(), x.step.Word(policy.KeyCommit) == "task"
 	var done []eviction.Room
 	var failed []string // roles of which a task found no room
+	clear(x.vainly)
 	for over := false; !todo.empty() && !over; {
 		t := todo.pop(x.s)
 		if t.Role != "" && slices.Contains(failed, t.Role) || x.passes(j, t) {
@@ -131,7 +155,7 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again, stable bool) {
 			continue
 		}
 		before := x.txn.Mark()
-		r, found := x.search.RoomFor(t)
+		r, found := x.roomFor(t, len(failed))
 		if !found {
 			x.withoutPlace(t)
 			if !slices.Contains(failed, t.Role) {
@@ -163,6 +187,22 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again, stable bool) {
 	return kept && again, stable
 }
 
+// roomFor finds room for a task, but for those that are as one that found none: a wide gang of equal tasks is known to be in vain by the
+// first ones.
+func (x *force) roomFor(t *model.Task, failed int) (eviction.Room, bool) {
+	key, ok := x.memory.jobs.of(x.step).alikeInTurn(t)
+	ok = ok && !t.BestEffort // of which it counts who had no place
+	at := state{x.c.Content(), failed}
+	if was, tried := x.vainly[key]; ok && tried && was == at {
+		return eviction.Room{}, false
+	}
+	r, found := x.search.RoomFor(t)
+	if ok && !found {
+		x.vainly[key] = at
+	}
+	return r, found
+}
+
 // passes says whether no room is sought for a task: it does not wait for any, or may not take it by force.
 func (x *force) passes(j *model.Job, t *model.Task) bool {
 	return t.Status != model.Pending || x.step.Gate(policy.Preemptive) && !x.s.Preemptive(j, t.Request).Yes
@@ -177,7 +217,7 @@ func (x *force) keepTurn(j *model.Job, done []eviction.Room) (kept, stable bool)
 	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {
 		return false, true
 	}
-	if done = x.search.GiveBack(done); !x.search.Stable(done) {
+	if x.search.GiveBack(done); !x.search.Stable(done) {
 		return false, false
 	}
 	x.keepRoom(done...)

@@ -89,6 +89,10 @@ func (a *eachJob) tried(j *model.Job, again, _ bool) {
 	}
 }
 
+func (a *eachJob) alike(*model.Job) (string, bool) { return "", false }
+
+func (a *eachJob) alikeInTurn(*model.Task) (string, bool) { return "", false }
+
 func (a *eachJob) drop(q *model.Queue, why model.Reason) {
 	for j := a.next(q); j != nil; j = a.next(q) {
 		if j.Counts[model.Pending] > 0 {

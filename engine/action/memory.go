@@ -35,6 +35,9 @@ type attempts interface {
 	next(q *model.Queue) *model.Job
 	// tried says what came of the job that next gave: whether it comes back for another turn, and whether the turn had an effect.
 	tried(j *model.Job, again, effect bool)
+	// alike is a text that jobs of a queue share that fare alike at the same state, alikeInTurn one of tasks of a job; false: as no other.
+	alike(j *model.Job) (string, bool)
+	alikeInTurn(t *model.Task) (string, bool)
 	// drop leaves the rest of a queue for a reason.
 	drop(q *model.Queue, why model.Reason)
 	// end closes the walk.

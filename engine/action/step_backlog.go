@@ -18,7 +18,9 @@ type stepBacklog struct {
 	action string
 	index  int // of the step
 	// kinds is nil where nothing can be remembered: each job is tried in each cycle.
-	kinds   *session.Kinds
+	kinds *session.Kinds
+	// fates are the kinds by which jobs and tasks are told apart within a walk: the order of jobs is nothing to them.
+	fates   *session.Kinds
 	never   bool   // the step is never taken
 	epoch   string // of kinds
 	order   string // epoch of the order of jobs
@@ -48,6 +50,7 @@ type parked struct {
 func newStepBacklog(b *backlog, action string, step *policy.Step, index int) *stepBacklog {
 	s := b.s
 	l := &stepBacklog{b: b, s: s, action: action, step: step, index: index, kinds: s.Kinds(step), cursors: map[*model.Queue]*queueCursor{}}
+	l.fates = l.kinds
 	if _, ok := s.OrderEpoch(); !ok {
 		l.kinds = nil
 	}
@@ -263,6 +266,20 @@ func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
 	if again {
 		c.put(l.s, j)
 	}
+}
+
+func (l *stepBacklog) alike(j *model.Job) (string, bool) {
+	if l.fates == nil {
+		return "", false
+	}
+	return l.fates.Of(j)
+}
+
+func (l *stepBacklog) alikeInTurn(t *model.Task) (string, bool) {
+	if l.fates == nil {
+		return "", false
+	}
+	return l.fates.OfTask(t)
 }
 
 // drop notes for every job of a queue that is left out why.

@@ -424,110 +424,102 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 
 // GiveBack spares those who are not needed for all promises of a turn together, the last to go first: whose place there is room for
 // elsewhere, as others go, and who need not go as others go from the same node.
-func (x *Search) GiveBack(done []Room) []Room {
+func (x *Search) GiveBack(done []Room) {
 	for i := len(done) - 1; i >= 0 && len(done) > 1 && x.scope != policy.ScopeJob; i-- {
 		if len(done[i].Victims) > 0 {
-			done = x.elsewhere(done, i)
+			x.elsewhere(done, i)
 		}
 	}
-	return x.spare(done)
+	x.spare(done)
 }
 
-// elsewhere is the promises of a turn with one of them moved to where nobody goes for it, if there is room.
-func (x *Search) elsewhere(done []Room, which int) []Room {
-	less, before, t := slices.Clone(done), x.Txn.Mark(), done[which].Task
-	for _, r := range done {
-		if r.row == done[which].row {
-			x.Txn.Unplace(r.Task)
+// elsewhere moves one of the promises of a turn to where nobody goes for it, if there is room.
+func (x *Search) elsewhere(done []Room, which int) {
+	before, t, row := x.Txn.Mark(), done[which].Task, done[which].row
+	var there []int // the others on its node may rest on who went for it
+	for i := range done {
+		if done[i].row == row {
+			x.Txn.Unplace(done[i].Task)
+			if i != which {
+				there = append(there, i)
+			}
 		}
 	}
 	for _, v := range done[which].Victims {
 		x.Txn.Return(v.Task, v.was)
 	}
-	ok := true
-	for i, r := range done { // the others on its node may rest on who went for it
-		if r.row == done[which].row && i != which && ok {
-			if ok = x.takes(r.Task, r.row); ok {
-				less[i], ok = r.again(r.Victims)
-			}
-		}
-	}
+	rooms, ok := renewed(done, there)
+	var moved Room
 	if ok {
-		less[which], ok = x.roomThere(t, x.nodes(t))
+		moved, ok = x.roomThere(t, x.nodes(t))
 	}
-	if !ok || !x.gatesHold(less) {
+	if !ok || !x.gatesHold(done) {
 		x.Txn.Rollback(before)
-		return done
+		return
 	}
-	return less
+	done[which] = moved
+	for n, i := range there {
+		done[i] = rooms[n]
+	}
+}
+
+// renewed are some promises made once more.
+func renewed(done []Room, which []int) (rooms []Room, ok bool) {
+	for _, i := range which {
+		r := &done[i]
+		if !r.by.takes(r.Task, r.row) {
+			return nil, false
+		}
+		again, ok := r.by.promise(r.Task, r.row, r.Victims)
+		if again.Placing = r.Placing; !ok {
+			return nil, false
+		}
+		rooms = append(rooms, again)
+	}
+	return rooms, true
 }
 
 // spare spares those who are not needed for all promises on their node, the last to go first, until nobody more can be spared.
-func (x *Search) spare(done []Room) []Room {
+func (x *Search) spare(done []Room) {
 	on := map[int32][]int{} // the promises on each node
-	for i, r := range done {
-		on[r.row] = append(on[r.row], i)
+	for i := range done {
+		on[done[i].row] = append(on[done[i].row], i)
 	}
 	for before := -1; before != going(done); {
 		before = going(done)
 		for i := range slices.Backward(done) {
 			for k := range slices.Backward(done[i].Victims) {
-				done = x.without(done, on[done[i].row], i, k)
+				x.without(done, on[done[i].row], i, k)
 			}
 		}
 	}
-	return done
 }
 
 // going is how many go.
 func going(done []Room) (n int) {
-	for _, r := range done {
-		n += len(r.Victims)
+	for i := range done {
+		n += len(done[i].Victims)
 	}
 	return n
 }
 
-// without is the promises with one victim less, if those on its node hold without it, and the gates hold for all.
-func (x *Search) without(done []Room, there []int, of, which int) []Room {
-	before, v := x.Txn.Mark(), done[of].Victims[which]
+// without has one victim less go, if the promises on its node hold without it, and the gates hold for all.
+func (x *Search) without(done []Room, there []int, of, which int) {
+	before, all := x.Txn.Mark(), done[of].Victims
 	for _, i := range there {
 		x.Txn.Unplace(done[i].Task)
 	}
-	x.Txn.Return(v.Task, v.was)
-	rooms := make([]Room, 0, len(there))
-	for _, i := range there {
-		r := &done[i]
-		victims := r.Victims
-		if i == of {
-			victims = slices.Delete(slices.Clone(victims), which, which+1)
-		}
-		ok := r.by.takes(r.Task, r.row)
-		if ok {
-			var again Room
-			again, ok = r.again(victims)
-			rooms = append(rooms, again)
-		}
-		if !ok {
-			x.Txn.Rollback(before)
-			return done
-		}
-	}
-	less := slices.Clone(done)
-	for n, i := range there {
-		less[i] = rooms[n]
-	}
-	if !x.gatesHold(less) {
+	x.Txn.Return(all[which].Task, all[which].was)
+	done[of].Victims = slices.Delete(slices.Clone(all), which, which+1)
+	rooms, ok := renewed(done, there)
+	if !ok || !x.gatesHold(done) {
 		x.Txn.Rollback(before)
-		return done
+		done[of].Victims = all
+		return
 	}
-	return less
-}
-
-// again promises a node that was promised before, with these who leave it.
-func (r *Room) again(victims []Victim) (Room, bool) {
-	again, ok := r.by.promise(r.Task, r.row, victims)
-	again.Placing = r.Placing
-	return again, ok
+	for n, i := range there {
+		done[i] = rooms[n]
+	}
 }
 
 // gatesHold asks the gate allocatable about each promise, as if the others were there alone.
@@ -562,7 +554,7 @@ func (x *Search) Keep(done ...Room) {
 
 // Kept are the promises of the cycle, without those victims that are needed for none of them.
 func (x *Search) Kept() []Room {
-	x.kept = x.spare(x.kept)
+	x.spare(x.kept)
 	return x.kept
 }
 

@@ -144,7 +144,6 @@ func displaceVerb() Verb {
 			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible,
 			Predicates, Scores, DevicePredicates, DeviceScores, Preemptable, Reclaimable, Evictable, VictimOrder,
 		},
-		Reads: []string{"job.uid"}, // its own tasks are no victims, or they alone are
 	}
 }
 

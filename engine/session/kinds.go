@@ -24,6 +24,7 @@ type Kinds struct {
 	namespace bool            // what is read lies in the job's namespace
 	related   bool            // other objects than the job's own change what is read
 	peers     bool            // so do the terms of other pods, and which nodes have images
+	among     bool            // jobs of one queue, or the tasks of a job, go for each other: who runs tells a job from others
 	known     map[string]bool // what is in each key, as text
 	text      []byte
 	waiting   []*model.Task
@@ -47,7 +48,8 @@ func (s *Session) Kinds(step *policy.Step) *Kinds {
 	if ofNodes && cs.TellTasksApart() || step.Verb.Asks(policy.TaskOrder) && s.TasksMove() {
 		return nil
 	}
-	k := &Kinds{s: s, known: map[string]bool{}}
+	scope := step.Word(policy.KeyScope)
+	k := &Kinds{s: s, known: map[string]bool{}, among: scope == policy.ScopeQueue || scope == policy.ScopeJob}
 	for _, read := range cs.Class {
 		k.known[read.String()] = true
 	}
@@ -169,7 +171,7 @@ func (k *Kinds) Epoch() string {
 	return string(b)
 }
 
-// Of is a text that jobs of one kind share; false: the job is of no kind, as it has volumes.
+// Of is a text that jobs of one kind share; false: the job is of no kind, as it has volumes, or some of it may go for another.
 func (k *Kinds) Of(j *model.Job) (string, bool) {
 	s := k.s
 	b := append(append(k.text[:0], j.QueueName...), 0)
@@ -186,7 +188,7 @@ func (k *Kinds) Of(j *model.Job) (string, bool) {
 	b = encode(b, s.JobView(j), k.job)
 	waiting := k.waiting[:0]
 	for _, t := range j.Tasks {
-		if t.HasVolumes {
+		if t.HasVolumes || k.among && t.Node != model.NoNode {
 			return "", false
 		}
 		if t.Status == model.Pending || t.Status == model.Pipelined {
@@ -211,6 +213,16 @@ func (k *Kinds) Of(j *model.Job) (string, bool) {
 	for _, t := range waiting {
 		b = binary.AppendVarint(b, int64(place[t]))
 	}
+	return string(b), true
+}
+
+// OfTask is a text that those tasks of a job share that fare alike; false: the task fares as no other, as it has volumes.
+func (k *Kinds) OfTask(t *model.Task) (string, bool) {
+	if t.HasVolumes {
+		return "", false
+	}
+	b := k.ofTask(k.text[:0], t)
+	k.text = b
 	return string(b), true
 }
 

@@ -243,6 +243,28 @@ func (x *classRows) value(f *language.Frame, k int, row int32) {
 	x.note(k, row)
 }
 
+// valuesLater writes what a score says of some nodes, which need not be those that are chosen from now.
+func (x *classRows) valuesLater(f *language.Frame, k int, nodes []int32, out []float64) {
+	v := x.c.v
+	r, kept, versions := v.Plan.Scores[k], x.values[k], v.versionsOf(v.Plan.Scores[k])
+	if r.own || r.Candidates {
+		kept = nil // it is not the same among other nodes
+	}
+	for i, row := range nodes {
+		at := versions[row] + 1
+		if kept != nil && (kept.at[row] == at || kept.recall(&v.Alike, r, row, at)) {
+			out[i] = kept.what[row]
+			continue
+		}
+		errors := v.ask.Errors()
+		f.Point(row)
+		out[i] = v.ask.Score(r.Rule, f)
+		if kept != nil && v.ask.Errors() == errors {
+			kept.learn(&v.Alike, r, row, out[i], at)
+		}
+	}
+}
+
 func (x *classRows) valueAfresh(f *language.Frame, k int, r *Row) float64 {
 	switch x.scoreGuard(k, r, f) {
 	case stays:

@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
@@ -72,27 +71,27 @@ func (c *Class) RefusedLater(row int32) model.Reason {
 
 // ByScore puts nodes in the order of the scores of the class's task, the best first; of equals the first as they come.
 func (c *Class) ByScore(nodes []int32) []int32 {
-	totals, normalised := make([]float64, len(nodes)), make([]float64, len(nodes))
+	totals, values := make([]float64, len(nodes)), make([]float64, len(nodes))
 	v, t := c.v, c.Task
 	f := v.ask.Frame().OfTask(t)
 	defer v.ask.Done()
 	v.Sizes = v.TopologyOf(t).SizesAmong(nodes)
 	defer func() { v.Sizes = nil }()
 	for _, last := range []bool{false, true} { // those that are normalised are added last
-		for _, r := range v.Plan.Scores {
+		for k, r := range v.Plan.Scores {
 			if r.Normalises() != last {
 				continue
 			}
-			span := policy.Span{Min: math.Inf(1), Max: math.Inf(-1)}
-			for i, row := range nodes {
-				f.Point(row)
-				x := v.ask.Score(r.Rule, f)
-				if x == x {
-					span.Min, span.Max = min(span.Min, x+0), max(span.Max, x+0)
+			span := noSpan()
+			c.Rows.valuesLater(f, k, nodes, values)
+			if last {
+				for _, x := range values {
+					if x == x {
+						span.Min, span.Max = min(span.Min, x+0), max(span.Max, x+0)
+					}
 				}
-				normalised[i] = x
 			}
-			for i, x := range normalised {
+			for i, x := range values {
 				totals[i] += r.Weighted(r.Normalised(x, span))
 			}
 		}
