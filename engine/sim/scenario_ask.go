@@ -265,11 +265,7 @@ func scoped(q *question, args []string, otherwise string) []string {
 }
 
 func (a *asker) victimBy(q *question, args []string) error {
-	otherwise := "queue"
-	if q.site == policy.Reclaimable {
-		otherwise = "otherQueues"
-	}
-	args = scoped(q, args, otherwise)
+	args = scoped(q, args, "")
 	if len(args) != 3 || args[1] != "by" {
 		return errUsage
 	}
@@ -278,11 +274,20 @@ func (a *asker) victimBy(q *question, args []string) error {
 		return err
 	}
 	q.Preemptor = preemptor
-	return a.goes(q, args[0], "by "+preemptor.Key)
+	if err := a.goes(q, args[0], "by "+preemptor.Key); err != nil || q.Scope != "" {
+		return err
+	}
+	switch q.Scope = policy.ScopeQueue; { // as the shipped actions ask
+	case q.site == policy.Reclaimable:
+		q.Scope = policy.ScopeOtherQueues
+	case q.Victim.Job == preemptor.Job:
+		q.Scope = policy.ScopeJob
+	}
+	return nil
 }
 
 func (a *asker) victimFor(q *question, args []string) error {
-	args = scoped(q, args, "queue")
+	args = scoped(q, args, policy.ScopeQueue)
 	if len(args) != 3 || args[1] != "for" {
 		return errUsage
 	}
