@@ -85,7 +85,7 @@ var mayImport = map[string]string{
 	"engine/sim/conformance":    simOurs + " engine/sim engine/volcano rules",
 	"engine/sim/openb":          simOurs + " engine/sim",
 	"engine/live": "engine/live/events engine/live/lease engine/live/outbox engine/live/scrape engine/live/serving engine " +
-		"engine/model engine/policy engine/session crds/informers " + allCRDs,
+		"engine/proof engine/model engine/policy engine/session crds/informers " + allCRDs,
 	"engine/live/lease":   "",
 	"engine/live/outbox":  "",
 	"engine/live/serving": "engine/model engine/policy rules/source crds/policy/v1alpha1",

@@ -62,6 +62,8 @@ that.`,
 		"how long the binding or the making of a pod's volumes may take, before the pod is decided on anew")
 	flags.DurationVar(&o.NodeMetricsInterval, "node-metrics-interval", 30*time.Second,
 		"how often the measured load of nodes is read from the API metrics.k8s.io, if the policy reads it; 0: never")
+	flags.DurationVar(&o.VerifyEvictions, "verify-evictions", 0, "check evictions after they were decided, for at most so long a cycle, and "+
+		"count what does not hold in celsius_eviction_violations_total: say 100ms; 0: never")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "take turns with others that hold the same lease; false: schedule at once")
 	flags.StringVar(&o.LeaseName, "lease-name", live.DefaultLease, "the lease to take turns by")
 	leaseFlags(flags, &o.LeaseTimes)
