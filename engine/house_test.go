@@ -42,7 +42,7 @@ var exceptions = []exception{
 	{"crds/policy/v1alpha1.InlineTable", "fields", 24, "a field is a section of a table in the API"},
 	{"crds/policy/v1alpha1.Step", "fields", 20, "a field is a parameter of a verb in the API"},
 	{"engine/language", "lines", 5400, "what a policy can say, field by field and function by function, with what each reads"},
-	{"engine/live.Options", "fields", 18, "a field is a flag"},
+	{"engine/live.Options", "fields", 19, "a field is a flag"},
 	{"engine/live.metrics", "fields", 28, "a field is a metric"},
 	{"engine/model", "lines", 6350, "the one state, and all that changes it: what takes in an object fills what the rest keeps"},
 	{"engine/model.Cluster", "fields", 28, "the one state; a method is what can be asked of it or done to it"},

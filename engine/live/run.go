@@ -244,8 +244,11 @@ func (s *scheduler) lead(ctx context.Context) error {
 	}
 	l.policy, l.observe = p.Current, p.Observe
 	if every := s.o.NodeMetricsInterval; every > 0 {
-		load := s.newMeasures(in, func() bool { return p.Current() != nil && p.Current().ReadsMeasures() })
-		all.Go(func() { load.run(ctx, every) })
+		measured, err := s.newMeasures(in, func() bool { return p.Current() != nil && p.Current().ReadsMeasures() })
+		if err != nil {
+			return err
+		}
+		all.Go(func() { measured.run(ctx, every) })
 	}
 	s.mu.Lock()
 	s.loop = l

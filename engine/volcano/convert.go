@@ -95,10 +95,7 @@ func Convert(conf Conf, o Options) (*Conversion, error) {
 			c.actionArgument(a.Name.Value, f)
 		}
 	}
-	if conf.Metrics.Exists() {
-		c.note(conf.Metrics, "", "", "metrics is dropped: the scheduler reads measured load from the API metrics.k8s.io, as often as "+
-			"--node-metrics-interval says")
-	}
+	c.metrics(conf.Metrics)
 	c.issues.Sort()
 	if err := c.issues.Err(); err != nil {
 		return &Conversion{Notes: c.notes}, err
