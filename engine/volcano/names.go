@@ -82,6 +82,7 @@ func idleArguments() map[string]string {
 func laterArgument(table, name string) (why string, known bool) {
 	const ascend = "cards of Ascend are not told apart: pods that ask for some are placed by the sums of their nodes"
 	why, known = map[string]string{
+		"estimator.burst_ratio":      "limits of pods are not read: a pod is never taken to use more than it asks for",
 		"deviceshare.NodeLockEnable": "no node is locked while a device plugin hands out cards; it finds them by the annotations of each pod",
 		"deviceshare.GPUExclusiveRules": "write each rule as a row of devicePredicates, such as: task.labels[?'team'] != optional.of('a') || " +
 			"!gpu.tasks.exists(t, t.labels[?'team'] == optional.of('a'))",
@@ -91,7 +92,10 @@ func laterArgument(table, name string) (why string, known bool) {
 		"deviceshare.AscendHAMiVNPUEnable":        ascend,
 		"deviceshare.AscendMindClusterVNPUEnable": ascend,
 	}[name]
-	if !known && (name == "predicate.VolumeBindingEnable" || name == "volumebinding.weight" || strings.HasPrefix(name, "estimator.")) {
+	if !known && strings.HasPrefix(name, "estimator.") {
+		return "what pods that ask for nothing are taken to use is said by its params bestEffortCPU and bestEffortMemory, in cores and bytes", true
+	}
+	if !known && (name == "predicate.VolumeBindingEnable" || name == "volumebinding.weight") {
 		return "table " + table + " has nothing of the kind yet", true
 	}
 	return why, known
