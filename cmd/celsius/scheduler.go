@@ -65,12 +65,15 @@ that.`,
 		"how often the measured load of nodes is read, if the policy reads it; 0: never")
 	flags.StringVar(&o.Prometheus.URL, "prometheus-url", "",
 		"ask this Prometheus for the measured load of nodes, instead of the API metrics.k8s.io: say https://prometheus.monitoring:9090")
-	flags.StringVar(&o.Prometheus.CAFile, "prometheus-ca-file", "", "certificates, as PEM, of who may vouch for Prometheus; default: as the system has it")
-	flags.StringVar(&o.Prometheus.TokenFile, "prometheus-token-file", "", "a file with a bearer token for Prometheus, which is read for each query")
+	flags.StringVar(&o.Prometheus.CAFile, "prometheus-ca-file", "",
+		"certificates, as PEM, of who may vouch for Prometheus; default: as the system has it")
+	flags.StringVar(&o.Prometheus.TokenFile, "prometheus-token-file", "",
+		"a file with a bearer token for Prometheus, which is read for each query")
 	flags.StringVar(&o.Prometheus.Label, "prometheus-node-label", nodeload.DefaultLabel,
 		"the label of Prometheus' answers that has the name of the node; a port behind it is taken off")
 	flags.StringVar(&o.Prometheus.CPU, "prometheus-cpu-query", nodeload.DefaultCPU, "what gives the cores that are used of each node")
-	flags.StringVar(&o.Prometheus.Memory, "prometheus-memory-query", nodeload.DefaultMemory, "what gives the bytes of memory that are used of each node")
+	flags.StringVar(&o.Prometheus.Memory, "prometheus-memory-query", nodeload.DefaultMemory,
+		"what gives the bytes of memory that are used of each node")
 	flags.StringVar(&o.Prometheus.Time, "prometheus-time-query", nodeload.DefaultTime, "what gives the second at which that was measured")
 	flags.DurationVar(&o.VerifyEvictions, "verify-evictions", 0, "check evictions after they were decided, for at most so long a cycle, and "+
 		"count what does not hold in celsius_eviction_violations_total: say 100ms; 0: never")

@@ -16,8 +16,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// measures lists what is measured of the nodes' load, while the policy reads it: by the API metrics.k8s.io, or by Prometheus. Neither can be
-// watched. Where a list fails, what was listed before stays, and grows old by itself.
+// measures lists what is measured of the nodes' load, while the policy reads it: by the API metrics.k8s.io, or by Prometheus. Neither can
+// be watched. Where a list fails, what was listed before stays, and grows old by itself.
 type measures struct {
 	list   func(ctx context.Context, of *metricsv1beta1.NodeMetricsList) error
 	wanted func() bool

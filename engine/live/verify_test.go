@@ -80,7 +80,8 @@ func (r *rig) checksOf() string {
 // What does not hold of an eviction is counted, logged and told of on the pod that goes. What is decided and written is what it is without
 // a check.
 func TestEvictionsAreChecked(t *testing.T) {
-	const found = "atEnd: pod default/low-2 goes for default/first-0, but the rows of preemptable do not let it any more at the end of the cycle"
+	const found = "atEnd: pod default/low-2 goes for default/first-0, but the rows of preemptable do not let it any more " +
+		"at the end of the cycle"
 	writes := map[time.Duration][]string{}
 	for _, most := range []time.Duration{0, time.Second} {
 		doubt(t, most, func(t *testing.T, r *rig) {

@@ -129,7 +129,8 @@ func (r *Run) Begin(c *model.Cluster, p *policy.Policy, now time.Time) *Cycle {
 		r.settled = values.Settled{}
 	}
 	x := &Cycle{
-		c: c, p: p, now: now, bound: map[*model.Task]bool{}, began: make([]model.Status, c.Slots.Tasks.Len()), patience: patience{enough: r.Enough},
+		c: c, p: p, now: now, bound: map[*model.Task]bool{}, began: make([]model.Status, c.Slots.Tasks.Len()),
+		patience: patience{enough: r.Enough},
 	}
 	for _, t := range c.Tasks {
 		x.began[t.Slot] = t.Status

@@ -7,8 +7,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// metrics says what is to be set where the scheduler is started, so that it reads what Volcano reads of the nodes' load: a policy says nothing
-// of that.
+// metrics says what is to be set where the scheduler is started, so that it reads what Volcano reads of the nodes' load: a policy says
+// nothing of that.
 func (c *converter) metrics(conf source.Value) {
 	if !conf.Exists() {
 		return
@@ -37,7 +37,8 @@ func (c *converter) metrics(conf source.Value) {
 			}
 		default:
 			if !ofElastic || !strings.HasPrefix(f.Name, "elasticsearch.") {
-				c.note(f.Key, "", "it takes type, address and interval", "metrics: %s has no effect: Volcano reads nothing of that name from it", f.Name)
+				c.note(f.Key, "", "it takes type, address and interval",
+					"metrics: %s has no effect: Volcano reads nothing of that name from it", f.Name)
 			}
 		}
 	}
@@ -53,12 +54,15 @@ func (c *converter) metrics(conf source.Value) {
 		if address == "" {
 			address = "URL"
 		}
-		c.note(conf, "", set("--prometheus-url "+address), "metrics is a matter of how the scheduler is started: it asks Prometheus if it is told so")
+		c.note(conf, "", set("--prometheus-url "+address),
+			"metrics is a matter of how the scheduler is started: it asks Prometheus if it is told so")
 	case "prometheus_adaptor", "prometheus_adapt":
-		c.note(conf, "", set(), "metrics is a matter of how the scheduler is started: %s, or from Prometheus, if it is given --prometheus-url", api)
+		c.note(conf, "", set(),
+			"metrics is a matter of how the scheduler is started: %s, or from Prometheus, if it is given --prometheus-url", api)
 	case "elasticsearch":
 		c.note(conf, "metrics: type", set(), "metrics: Elasticsearch is not asked; %s, or from Prometheus, if it is given --prometheus-url", api)
 	default:
-		c.note(conf, "", set(), "metrics: type %q is none that Volcano knows, which are prometheus, prometheus_adaptor and elasticsearch; %s", kind, api)
+		c.note(conf, "", set(),
+			"metrics: type %q is none that Volcano knows, which are prometheus, prometheus_adaptor and elasticsearch; %s", kind, api)
 	}
 }

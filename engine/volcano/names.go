@@ -85,7 +85,7 @@ func laterArgument(table, name string) (why string, known bool) {
 		"capacity.DynamicResourceAllocationEnable": claims,
 		"capacity.DRAConsumableCapacityEnable":     claims,
 		"estimator.burst_ratio":                    "limits of pods are not read: a pod is never taken to use more than it asks for",
-		"deviceshare.NodeLockEnable":               "no node is locked while a device plugin hands out cards; it finds them by the annotations of each pod",
+		"deviceshare.NodeLockEnable":               "no node is locked while a device plugin hands out cards, which finds them by annotations",
 		"deviceshare.GPUExclusiveRules": "write each rule as a row of devicePredicates, such as: task.labels[?'team'] != optional.of('a') || " +
 			"!gpu.tasks.exists(t, t.labels[?'team'] == optional.of('a'))",
 		"deviceshare.KnownGeometriesCMName":       "cards are not cut by MIG: whoever asks for that waits",
@@ -95,7 +95,7 @@ func laterArgument(table, name string) (why string, known bool) {
 		"deviceshare.AscendMindClusterVNPUEnable": ascend,
 	}[name]
 	if !known && strings.HasPrefix(name, "estimator.") {
-		return "what pods that ask for nothing are taken to use is said by its params bestEffortCPU and bestEffortMemory, in cores and bytes", true
+		return "what pods that ask for nothing are taken to use is said by params bestEffortCPU and bestEffortMemory, in cores and bytes", true
 	}
 	if !known && (name == "predicate.VolumeBindingEnable" || name == "volumebinding.weight") {
 		return "table " + table + " has nothing of the kind yet", true
@@ -117,8 +117,8 @@ func actionArguments() map[string]map[string]string {
 	const nodes = "all nodes are looked at, those that matter to a decision once"
 	errs := map[string]string{"predicateErrorCacheEnable": "what rows say of a node is kept for as long as it holds, whatever this says"}
 	preempt := map[string]string{
-		"enableTopologyAwarePreemption": "who goes is found with all that rows say of the nodes when they are gone, and given back where there is " +
-			"no need for it, and the first node by score is taken",
+		"enableTopologyAwarePreemption": "who goes is found with all that rows say of the nodes when they are gone, and given back where " +
+			"there is no need for it, and the first node by score is taken",
 		"topologyAwarePreemptWorkerNum": nodes, "minCandidateNodesPercentage": nodes, "minCandidateNodesAbsolute": nodes,
 		"maxCandidateNodesAbsolute": nodes,
 	}

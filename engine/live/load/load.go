@@ -1,8 +1,8 @@
 // Package load asks Prometheus for the measured load of nodes, in the form in which the API metrics.k8s.io has it.
 //
-// Three queries give a number for each node: the cores that are used, the bytes of memory, and the second at which it was measured. The last
-// is asked for itself, as the answer to any other has the time of the question. What is answered to anything but these three, or is not
-// answered in time, tells of nothing.
+// Three queries give a number for each node: the cores that are used, the bytes of memory, and the second at which it was measured. The
+// last is asked for itself, as the answer to any other has the time of the question. What is answered otherwise, or not
+// in time, tells of nothing.
 package load
 
 import (
@@ -81,8 +81,8 @@ func New(o Options) (*Source, error) {
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, fmt.Errorf("the URL of Prometheus %q: must be one such as https://prometheus.monitoring:9090", u.Redacted())
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("the URL of Prometheus %q: must have neither a user, nor a query or a fragment; a bearer token is read from a file",
-			u.Redacted())
+		return nil, fmt.Errorf("the URL of Prometheus %q: must have neither a user, nor a query or a fragment; a bearer token is read "+
+			"from a file", u.Redacted())
 	case u.Scheme == "http" && o.TokenFile != "":
 		return nil, fmt.Errorf("the URL of Prometheus %q: a bearer token is sent by https only", o.URL)
 	}

@@ -84,17 +84,21 @@ func TestList(t *testing.T) {
 		{"of one nothing but cpu", with("memory", vector(number("instance", "a", "2.5e9"), number("instance", "b", "1024"))), ab},
 		{"of one no number", with("time", vector(number("instance", "b", "1767610800"), number("instance", "a", "1767610790.5"),
 			number("instance", "c", "NaN"))), ab},
-		{"less than nothing", with("cpu", vector(number("instance", "a", "1.5"), number("instance", "b", ".25"), number("instance", "c", "-1"))), ab},
-		{"more than can be", with("cpu", vector(number("instance", "a", "1.5"), number("instance", "b", ".25"), number("instance", "c", "+Inf"))), ab},
+		{"below 0", with("cpu", vector(number("instance", "a", "1.5"), number("instance", "b", ".25"), number("instance", "c", "-1"))), ab},
+		{"too much", with("cpu", vector(number("instance", "a", "1.5"), number("instance", "b", ".25"), number("instance", "c", "+Inf"))), ab},
 		{"nothing", with("time", vector()), "Prometheus tells of no node all of cpu, memory and time: of 3, 3 and 0, by label instance"},
 		{"another label", with("cpu", vector(number("node", "a", "1"))), "without label instance: that must have the name of a node"},
-		{"two of a node", with("cpu", vector(number("instance", "a:1", "1"), number("instance", "a:2", "1"))),
-			"two numbers for node a: it must have one"},
-		{"a number", with("cpu", `{"status": "success", "data": {"resultType": "scalar", "result": [1, "1"]}}`),
-			"the answer is a scalar, and must be a vector"},
+		{
+			"two of a node", with("cpu", vector(number("instance", "a:1", "1"), number("instance", "a:2", "1"))),
+			"two numbers for node a: it must have one",
+		},
+		{
+			"a number", with("cpu", `{"status": "success", "data": {"resultType": "scalar", "result": [1, "1"]}}`),
+			"the answer is a scalar, and must be a vector",
+		},
 		{"not JSON", with("memory", "<html>"), `ask Prometheus for "` + strings.ReplaceAll(DefaultMemory, `"`, `\"`) + `": `},
 		{"half of it", with("memory", all["memory"][:80]), "ask Prometheus for "},
-		{"a refusal", with("cpu", `{"status": "error", "errorType": "bad_data", "error": "parse error: unexpected end"}`), "parse error: unexpected end"},
+		{"a refusal", with("cpu", `{"status": "error", "errorType": "bad_data", "error": "parse error"}`), "parse error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +117,7 @@ func TestBadServers(t *testing.T) {
 		name, want string
 		serve      http.HandlerFunc
 	}{
-		{"fails", "server error: 503: no room", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no room", http.StatusServiceUnavailable) }},
+		{"fails", "server error: 503: no room", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no room", 503) }},
 		{"sends elsewhere", "302", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }},
 		{"says too much", "longer than 32 MiB", func(w http.ResponseWriter, _ *http.Request) {
 			for range mostBytes/1000 + 2 {
@@ -125,7 +129,8 @@ func TestBadServers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := told(t, Options{URL: serving(t, c.serve).URL}); !strings.Contains(got, "ask Prometheus for") || !strings.Contains(got, c.want) {
+			got := told(t, Options{URL: serving(t, c.serve).URL})
+			if !strings.Contains(got, "ask Prometheus for") || !strings.Contains(got, c.want) {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
