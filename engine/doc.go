@@ -54,6 +54,7 @@
 //	engine/live/serving      which of the cluster's policies is obeyed, and what is told of each
 //	engine/live/outbox       writes to the API server, the urgent ones first, as many at once as it takes
 //	engine/live/events       Events, so that clients of both of Kubernetes' APIs of events find all they look for
+//	engine/live/load         the measured load of nodes, asked of Prometheus
 //	engine/live/lease        taking turns: until when a process may write
 //	engine/live/scrape       metrics, for those who may read them
 //	statemachines          lifecycles as data; statemachines/controller obeys them

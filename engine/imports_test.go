@@ -84,9 +84,10 @@ var mayImport = map[string]string{
 	"engine/sim/corpus":         "",
 	"engine/sim/conformance":    simOurs + " engine/sim engine/volcano rules",
 	"engine/sim/openb":          simOurs + " engine/sim",
-	"engine/live": "engine/live/events engine/live/lease engine/live/outbox engine/live/scrape engine/live/serving engine " +
-		"engine/model engine/policy engine/session crds/informers " + allCRDs,
+	"engine/live": "engine/live/events engine/live/lease engine/live/load engine/live/outbox engine/live/scrape engine/live/serving engine " +
+		"engine/proof engine/model engine/policy engine/session crds/informers " + allCRDs,
 	"engine/live/lease":   "",
+	"engine/live/load":    "",
 	"engine/live/outbox":  "",
 	"engine/live/serving": "engine/model engine/policy rules/source crds/policy/v1alpha1",
 	"statemachines":       "rules rules/eval rules/source",
@@ -155,6 +156,7 @@ var mayImportOthers = map[string]string{
 	"engine/sim/openb":          simOthers,
 	"engine/live":               clients + " k8s.io/component-helpers " + loadAPI + " " + metricsLog,
 	"engine/live/lease":         clients,
+	"engine/live/load":          apiObjects + " " + loadAPI + " github.com/prometheus/client_golang github.com/prometheus/common/model",
 	"engine/live/outbox":        "",
 	"engine/live/serving":       clients + " github.com/go-logr/logr",
 	"statemachines":             "github.com/looplab/fsm github.com/google/cel-go gopkg.in/yaml.v3",

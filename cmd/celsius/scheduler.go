@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/celsius-scheduler/celsius/engine/live"
+	nodeload "github.com/celsius-scheduler/celsius/engine/live/load"
 )
 
 func newSchedulerCommand() *cobra.Command {
@@ -61,7 +62,21 @@ that.`,
 	flags.DurationVar(&o.VolumeTimeout, "volume-timeout", 10*time.Minute,
 		"how long the binding or the making of a pod's volumes may take, before the pod is decided on anew")
 	flags.DurationVar(&o.NodeMetricsInterval, "node-metrics-interval", 30*time.Second,
-		"how often the measured load of nodes is read from the API metrics.k8s.io, if the policy reads it; 0: never")
+		"how often the measured load of nodes is read, if the policy reads it; 0: never")
+	flags.StringVar(&o.Prometheus.URL, "prometheus-url", "",
+		"ask this Prometheus for the measured load of nodes, instead of the API metrics.k8s.io: say https://prometheus.monitoring:9090")
+	flags.StringVar(&o.Prometheus.CAFile, "prometheus-ca-file", "",
+		"certificates, as PEM, of who may vouch for Prometheus; default: as the system has it")
+	flags.StringVar(&o.Prometheus.TokenFile, "prometheus-token-file", "",
+		"a file with a bearer token for Prometheus, which is read for each query")
+	flags.StringVar(&o.Prometheus.Label, "prometheus-node-label", nodeload.DefaultLabel,
+		"the label of Prometheus' answers that has the name of the node; a port behind it is taken off")
+	flags.StringVar(&o.Prometheus.CPU, "prometheus-cpu-query", nodeload.DefaultCPU, "what gives the cores that are used of each node")
+	flags.StringVar(&o.Prometheus.Memory, "prometheus-memory-query", nodeload.DefaultMemory,
+		"what gives the bytes of memory that are used of each node")
+	flags.StringVar(&o.Prometheus.Time, "prometheus-time-query", nodeload.DefaultTime, "what gives the second at which that was measured")
+	flags.DurationVar(&o.VerifyEvictions, "verify-evictions", 0, "check evictions after they were decided, for at most so long a cycle, and "+
+		"count what does not hold in celsius_eviction_violations_total: say 100ms; 0: never")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "take turns with others that hold the same lease; false: schedule at once")
 	flags.StringVar(&o.LeaseName, "lease-name", live.DefaultLease, "the lease to take turns by")
 	leaseFlags(flags, &o.LeaseTimes)

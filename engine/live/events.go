@@ -25,6 +25,7 @@ const (
 	eventEvict            = "Evict"            // of pods and PodGroups
 	eventRoomMade         = "RoomMade"         // of pods for which others are evicted
 	eventEvictRefused     = "EvictRefused"     // of pods for which another was to be evicted
+	eventEvictInDoubt     = "EvictInDoubt"     // of pods that go, or for which others do, where a check of that finds something wrong
 	eventInvalid          = "Invalid"          // of whatever cannot be read
 )
 

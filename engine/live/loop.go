@@ -62,6 +62,7 @@ type parts struct {
 	statuses *statuses
 	binder   *binder
 	events   *recorder
+	verifier *verifier
 	metrics  *metrics
 	log      logr.Logger
 }
@@ -142,6 +143,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	if last := l.decider.Session(); paused(p) && (last == nil || !paused(last.Policy())) {
 		l.pause()
 	}
+	noted := l.verifier.begin(l.cluster, p, now)
 	start := time.Now()
 	last := start
 	plan := l.decider.Observe(l.cluster, p, now, func(action string) {
@@ -151,6 +153,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.metrics.cycle(time.Since(start), plan)
 	l.stamp = fmt.Sprintf("%s@%d", plan.Policy, plan.Generation)
 	l.sendBinds(plan, now)
+	l.verifier.check(noted, l.cluster, plan, l.stamp)
 	l.sendEvicts(plan)
 	l.gangs(now)
 	l.tell(plan, now)

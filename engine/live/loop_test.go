@@ -15,6 +15,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/load"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -522,6 +523,9 @@ func TestOptions(t *testing.T) {
 		{Period: -1},
 		{BindWorkers: -1},
 		{NodeMetricsInterval: -1},
+		{VerifyEvictions: -1},
+		{Prometheus: load.Options{URL: "prometheus:9090"}},
+		{Prometheus: load.Options{TokenFile: "token"}},
 		{LeaseTimes: lease.Times{RenewDeadline: time.Minute}},
 	} {
 		if _, err := wrong.complete(); err == nil {

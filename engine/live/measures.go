@@ -12,11 +12,12 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/celsius-scheduler/celsius/engine/live/load"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// measures lists what is measured of the nodes' load, while the policy reads it. That API cannot be watched. Where a list fails, what was
-// listed before stays, and grows old by itself.
+// measures lists what is measured of the nodes' load, while the policy reads it: by the API metrics.k8s.io, or by Prometheus. Neither can
+// be watched. Where a list fails, what was listed before stays, and grows old by itself.
 type measures struct {
 	list   func(ctx context.Context, of *metricsv1beta1.NodeMetricsList) error
 	wanted func() bool
@@ -27,17 +28,24 @@ type measures struct {
 	wrong string          // what the log was told last; "": all is well
 }
 
-func (s *scheduler) newMeasures(in *feed, wanted func() bool) *measures {
+func (s *scheduler) newMeasures(in *feed, wanted func() bool) (*measures, error) {
+	m := &measures{wanted: wanted, feed: in, log: s.log, known: map[string]bool{}}
+	if s.o.Prometheus.URL != "" {
+		from, err := load.New(s.o.Prometheus)
+		if err != nil {
+			return nil, err
+		}
+		m.list = from.List
+		return m, nil
+	}
 	selector, err := labels.Parse(s.o.NodeSelector)
 	if err != nil {
 		selector = labels.Everything() // Options.complete has refused it
 	}
-	return &measures{
-		list: func(ctx context.Context, of *metricsv1beta1.NodeMetricsList) error {
-			return s.client.List(ctx, of, client.MatchingLabelsSelector{Selector: selector})
-		},
-		wanted: wanted, feed: in, log: s.log, known: map[string]bool{},
+	m.list = func(ctx context.Context, of *metricsv1beta1.NodeMetricsList) error {
+		return s.client.List(ctx, of, client.MatchingLabelsSelector{Selector: selector})
 	}
+	return m, nil
 }
 
 // run lists at once, and then each time that so much has passed, until ctx ends.
@@ -89,7 +97,7 @@ func (m *measures) failed(err error) {
 	text := "the load of nodes could not be read; what was measured before counts until it is too old"
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 		text = "the policy reads the measured load of nodes, but this cluster has no API metrics.k8s.io: no load is known; " +
-			"is metrics-server installed?"
+			"is metrics-server installed? Or give --prometheus-url"
 	}
 	if told := text + err.Error(); told != m.wrong {
 		m.wrong = told

@@ -31,6 +31,7 @@ type metrics struct {
 	bindWait       prometheus.Histogram
 	gangWait       prometheus.Histogram
 	evictions      *prometheus.CounterVec
+	checks         checks
 	pendingPods    prometheus.Gauge
 	podGroups      *prometheus.GaugeVec
 	writesWaiting  *prometheus.GaugeVec
@@ -47,6 +48,12 @@ type metrics struct {
 
 // stages are where the time goes between seeing a pod and having it bound.
 type stages struct{ gathered, decided, queued, bound prometheus.Observer }
+
+// checks are those of evictions that were decided.
+type checks struct {
+	plans, wrong *prometheus.CounterVec // by result; by kind
+	took         prometheus.Histogram
+}
 
 func newStages(by *prometheus.HistogramVec) stages {
 	return stages{by.WithLabelValues("gathered"), by.WithLabelValues("decided"), by.WithLabelValues("queued"), by.WithLabelValues("bound")}
@@ -89,6 +96,14 @@ func newMetrics() *metrics {
 		"pod go, and result: evicted, refused (it stays, say by a disruption budget), gone (it was on its way out already), unknown (tried "+
 		"again), unsent (the lease had not been renewed in time; tried again). Without an action, of gangs that are given up.",
 		"action", "table", "row", "result")
+	m.checks = checks{
+		plans: m.counters("celsius_eviction_checks_total", "Plans that evict, by what became of their check: whole, part (there was no time for "+
+			"the rest), not (there was no time for any of it).", "result"),
+		wrong: m.counters("celsius_eviction_violations_total", "What does not hold of evictions by a check after they were decided, by kind.",
+			"kind"),
+		took: m.histogram("celsius_eviction_check_duration_seconds",
+			"Time for which the check of a plan that evicts held up its cycle, in seconds.", prometheus.ExponentialBuckets(0.0005, 2, 16)),
+	}
 	m.pendingPods = m.gauge("celsius_pending_pods", "Pods of this scheduler that wait for a node.")
 	m.podGroups = m.gaugesBy("celsius_podgroups", "PodGroups of this scheduler, by queue and phase.", "queue", "phase")
 	m.writesWaiting = m.gaugesBy("celsius_writes_waiting", "Writes to the API server that wait for a worker, by class.", "class")

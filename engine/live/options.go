@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/load"
 )
 
 // Names that a scheduler goes by in a cluster.
@@ -48,6 +49,11 @@ type Options struct {
 	VolumeTimeout time.Duration
 	// NodeMetricsInterval is how often the measured load of nodes is read from the API metrics.k8s.io, while the policy reads it. 0: never.
 	NodeMetricsInterval time.Duration
+	// Prometheus is asked for that instead, if its URL is given.
+	Prometheus load.Options
+
+	// VerifyEvictions has evictions checked after they were decided, for at most so long a cycle. 0: never.
+	VerifyEvictions time.Duration
 
 	// LeaderElect has several schedulers of the same lease take turns. Without it this one leads at once.
 	LeaderElect bool
@@ -88,6 +94,14 @@ func (o Options) complete() (Options, error) {
 	if o.Period < 0 || o.Window < 0 || o.GangTimeout < 0 || o.VolumeTimeout < 0 {
 		return o, fmt.Errorf("period %s, window %s, gang timeout %s and volume timeout %s must not be below 0", o.Period, o.Window, o.GangTimeout,
 			o.VolumeTimeout)
+	}
+	if p := o.Prometheus; p.URL != "" || p.CAFile != "" || p.TokenFile != "" {
+		if _, err := load.New(p); err != nil {
+			return o, err
+		}
+	}
+	if o.VerifyEvictions < 0 {
+		return o, fmt.Errorf("time for the check of evictions %s is below 0; 0 is never", o.VerifyEvictions)
 	}
 	if o.BindWorkers < 0 {
 		return o, fmt.Errorf("%d bind workers: at least 1 is needed", o.BindWorkers)

@@ -244,8 +244,11 @@ func (s *scheduler) lead(ctx context.Context) error {
 	}
 	l.policy, l.observe = p.Current, p.Observe
 	if every := s.o.NodeMetricsInterval; every > 0 {
-		load := s.newMeasures(in, func() bool { return p.Current() != nil && p.Current().ReadsMeasures() })
-		all.Go(func() { load.run(ctx, every) })
+		measured, err := s.newMeasures(in, func() bool { return p.Current() != nil && p.Current().ReadsMeasures() })
+		if err != nil {
+			return err
+		}
+		all.Go(func() { measured.run(ctx, every) })
 	}
 	s.mu.Lock()
 	s.loop = l
@@ -285,7 +288,7 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 				server: applied{s.client}, pods: p, outbox: out, feed: in, events: said, log: s.log,
 				waits: map[string]*waiting{}, queues: map[string]*queueState{}, open: map[string]bool{},
 			},
-			binder: b, events: said, metrics: s.metrics, log: s.log,
+			binder: b, events: said, verifier: newVerifier(s.o.VerifyEvictions, s.metrics, said, s.log), metrics: s.metrics, log: s.log,
 		},
 		broken: map[string]*group{}, evicts: newEvictor(), told: told{faults: map[string]time.Time{}},
 	}

@@ -98,6 +98,9 @@ func (x *Cycle) checkGang(all []*promise, last int, known []Violation) {
 	x.World().Run(need[0].by())
 	x.wrong = append(x.wrong, atEnd(known, x.found(func() { x.certifiedGang(need) }))...)
 	for _, unit := range units(goingFor(need)) {
+		if x.stops() {
+			return
+		}
 		x.wholeGoes(unit)
 		x.neededUnit(all, unit)
 	}
@@ -180,7 +183,7 @@ func (x *Cycle) wholeGoes(unit []victim) {
 		return
 	}
 	for _, t := range unit[0].task.Job.Tasks {
-		if t.HoldsResources() && x.was[t].HoldsResources() && !x.bound[t] {
+		if t.HoldsResources() && x.was(t).HoldsResources() && !x.bound[t] {
 			x.violated(Gang, unit[0].evict.For, unit[0].task.Key, "as the whole of its gang, of which %s stays", t.Key)
 			return
 		}
@@ -229,8 +232,8 @@ func (x *Cycle) idleForGang(later, need []*promise) {
 	x.tried(func() {
 		x.undo(later, func(*promise) bool { return true })
 		for _, p := range need {
-			at := slices.IndexFunc(x.c.Nodes.ByOrder(), func(row int32) bool { return x.refuses(p, row) == "" })
-			if at < 0 {
+			at := slices.IndexFunc(x.c.Nodes.ByOrder(), func(row int32) bool { return x.stops() || x.refuses(p, row) == "" })
+			if at < 0 || x.cut {
 				return
 			}
 			row := x.c.Nodes.ByOrder()[at]

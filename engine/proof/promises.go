@@ -123,6 +123,9 @@ func inScope(s *policy.Step, t, v *model.Task) bool {
 func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 	wrong := make([][]Violation, len(all))
 	for i, p := range slices.Backward(all) {
+		if x.stops() {
+			return // what made the promises before is not known
+		}
 		steps := x.steps(p)
 		p.late = x.placedAfter(plan, p.action)
 		for n, s := range steps { // of several that can have made it, the one by which the least is wrong
@@ -141,15 +144,17 @@ func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 	for i, p := range all {
 		x.wrong = append(x.wrong, wrong[i]...)
 		switch {
-		case p.step == nil:
+		case p.step == nil || x.stops():
 		case p.ofGang():
 			x.checkGang(all, i, wrong[i])
 		case len(p.victims) > 0:
 			x.World().Run(p.action)
 			x.wrong = append(x.wrong, atEnd(wrong[i], x.found(func() { x.certified(p) }))...)
 			for _, v := range p.victims {
-				x.needed(all, p, v)
-				aftermath{x}.stable(all, i, v)
+				if !x.stops() {
+					x.needed(all, p, v)
+					aftermath{x}.stable(all, i, v)
+				}
 			}
 			x.idle(all[i:])
 		}
@@ -347,7 +352,7 @@ func (x *Cycle) legal(p *promise) {
 	})
 }
 
-func (x *Cycle) giveBack(v victim) { x.txn.Return(v.task, x.was[v.task]) }
+func (x *Cycle) giveBack(v victim) { x.txn.Return(v.task, x.was(v.task)) }
 
 // certified checks what the plan says of those who go for a task: by which rows, and what would refuse the node, were one spared.
 func (x *Cycle) certified(p *promise) {
@@ -444,6 +449,9 @@ func (x *Cycle) idle(later []*promise) {
 	x.tried(func() {
 		x.undo(later, func(*promise) bool { return true })
 		for _, row := range x.c.Nodes.ByOrder() {
+			if x.stops() {
+				return
+			}
 			if x.refuses(p, row) == "" {
 				x.violated(Idle, p.task.Key, "", "it fits node %s, where nobody has to go for it", x.c.Nodes.Rows[row].Name)
 				return

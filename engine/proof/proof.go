@@ -75,7 +75,11 @@ func (v Violation) String() string {
 }
 
 // Run checks cycle by cycle. The zero value begins.
-type Run struct{ settled values.Settled }
+type Run struct {
+	// Enough says whether to look no further; it is asked now and then, and may be nil: all is looked at.
+	Enough  func() bool
+	settled values.Settled
+}
 
 // Decide decides, as an engine does.
 type Decide = func(c *model.Cluster, p *policy.Policy, now time.Time) *model.Plan
@@ -98,39 +102,83 @@ type Cycle struct {
 	c     *model.Cluster
 	p     *policy.Policy
 	now   time.Time
-	goes  map[*model.Task]bool         // already, before the cycle
-	was   map[*model.Task]model.Status // before it was evicted
-	bound map[*model.Task]bool         // by the cycle
+	began []model.Status       // by slot, before the cycle
+	bound map[*model.Task]bool // by the cycle
 	txn   *model.Txn
 	wrong []Violation
+	patience
 }
+
+// patience says when to look no further.
+type patience struct {
+	enough func() bool // nil: never
+	cut    bool        // there was enough before all was looked at
+}
+
+func (x *patience) stops() bool {
+	x.cut = x.cut || x.enough != nil && x.enough()
+	return x.cut
+}
+
+// Cut says whether there was enough before all was looked at.
+func (x *patience) Cut() bool { return x.cut }
 
 // Begin notes, before a cycle, what can not be seen any more after it: who goes already, and what settles as the cycle begins.
 func (r *Run) Begin(c *model.Cluster, p *policy.Policy, now time.Time) *Cycle {
 	if r.settled == nil {
 		r.settled = values.Settled{}
 	}
-	x := &Cycle{c: c, p: p, now: now, goes: map[*model.Task]bool{}, was: map[*model.Task]model.Status{}, bound: map[*model.Task]bool{}}
-	for _, t := range c.TasksByKey() {
-		x.was[t] = t.Status
-		x.goes[t] = t.Status == model.Releasing
+	x := &Cycle{
+		c: c, p: p, now: now, bound: map[*model.Task]bool{}, began: make([]model.Status, c.Slots.Tasks.Len()),
+		patience: patience{enough: r.Enough},
+	}
+	for _, t := range c.Tasks {
+		x.began[t.Slot] = t.Status
 	}
 	x.Answers = answers.New(c, p, now, r.settled)
-	x.Settle()
+	x.settle()
 	return x
 }
 
+// settle computes what settles as the cycle begins, and all that settles at the start of a run: that cannot be made up for.
+func (x *Cycle) settle() {
+	for _, at := range []string{"start", "cycle"} {
+		for _, a := range x.p.Attributes() {
+			if a.Settle != at {
+				continue
+			}
+			for _, owner := range x.World().Owners(a.On) {
+				if at == "cycle" && x.stops() {
+					return
+				}
+				x.Attribute(a, owner)
+			}
+		}
+	}
+}
+
+// was is the status that a task had before the cycle evicted it.
+func (x *Cycle) was(t *model.Task) model.Status {
+	if x.bound[t] {
+		return model.Binding
+	}
+	return x.began[t.Slot]
+}
+
 // Check checks the plan of the cycle, with the cluster as the cycle left it: who is evicted is Releasing there, what is only promised is
-// Pending again. Afterwards the cluster is as it was.
+// Pending again. Afterwards the cluster is as it was. Where there is enough before the end, what was found until then holds.
 func (x *Cycle) Check(plan *model.Plan) []Violation {
+	if x.cut {
+		return nil
+	}
 	x.wrong, x.txn = nil, x.c.Begin()
 	victims := x.victims(plan)
 	if len(plan.Evicts) == 0 {
 		return x.wrong
 	}
 	for _, b := range plan.Binds {
-		if t := x.c.Tasks[b.Task]; t != nil && x.was[t] == model.Pending {
-			x.was[t], x.bound[t] = model.Binding, true
+		if t := x.c.Tasks[b.Task]; t != nil && x.was(t) == model.Pending {
+			x.bound[t] = true
 		}
 	}
 	for _, t := range x.c.TasksByKey() {
@@ -161,7 +209,7 @@ func (x *Cycle) victims(plan *model.Plan) (out []victim) {
 		case t == nil:
 			x.violated(Foreign, e.For, e.Task, "there is no such pod")
 			continue
-		case told[t] || x.goes[t]:
+		case told[t] || x.was(t) == model.Releasing:
 			x.violated(Twice, e.For, e.Task, "it goes already")
 			continue
 		case t.Foreign || t.Job.Queue == nil:
@@ -178,7 +226,7 @@ func (x *Cycle) victims(plan *model.Plan) (out []victim) {
 		out = append(out, victim{t, e, place})
 	}
 	for _, t := range x.c.TasksByKey() {
-		if t.Status == model.Releasing && !x.goes[t] && !told[t] {
+		if t.Status == model.Releasing && x.was(t) != model.Releasing && !told[t] {
 			x.violated(Untold, "", t.Key, "the plan does not tell of it")
 		}
 	}
@@ -189,7 +237,7 @@ func (x *Cycle) victims(plan *model.Plan) (out []victim) {
 func (x *Cycle) gangs(victims []victim) {
 	taken := map[*model.Job]int64{}
 	for _, v := range victims {
-		if x.was[v.task].HoldsResources() {
+		if x.was(v.task).HoldsResources() {
 			taken[v.task.Job]++
 		}
 	}

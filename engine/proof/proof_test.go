@@ -284,3 +284,41 @@ jobs:
 		t.Errorf("found %s, want %s", got, want)
 	}
 }
+
+// TestEnough shows that a check can be cut short anywhere: what was found until then is part of what there is to find, and the cluster is
+// as it was.
+func TestEnough(t *testing.T) {
+	t.Parallel()
+	whole, cuts := "", 0
+	for asks := 100; ; asks-- {
+		c, p := newWorld(t, preempting, full)
+		left := asks
+		run := proof.Run{Enough: func() bool { left--; return left < 0 }}
+		cycle := run.Begin(c, p, now())
+		h := hand{c, c.Begin(), &model.Plan{Now: now()}}
+		h.evict("new-0", "low-1", "low-3", "low-2")
+		h.promise("new-0", "n1")
+		found := fmt.Sprint(cycle.Check(h.plan))
+		if err := c.Check(); err != nil {
+			t.Error(err)
+		}
+		switch cut := cycle.Cut(); {
+		case asks == 100 && (cut || len(found) < 100):
+			t.Fatalf("with all the time in the world it is cut (%v), or finds little: %s", cut, found)
+		case asks == 100:
+			whole = found
+		case !cut && found != whole:
+			t.Errorf("after %d questions %s is found, and it is not said that it was cut", asks, found)
+		case !strings.HasPrefix(whole, strings.TrimSuffix(found, "]")):
+			t.Errorf("after %d questions %s is found, which is not the beginning of %s", asks, found, whole)
+		case cut:
+			cuts++
+		}
+		if asks == 0 {
+			break
+		}
+	}
+	if cuts < 5 {
+		t.Errorf("cut in %d places: it asks too rarely", cuts)
+	}
+}

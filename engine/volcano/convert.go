@@ -95,10 +95,7 @@ func Convert(conf Conf, o Options) (*Conversion, error) {
 			c.actionArgument(a.Name.Value, f)
 		}
 	}
-	if conf.Metrics.Exists() {
-		c.note(conf.Metrics, "", "", "metrics is dropped: the scheduler reads measured load from the API metrics.k8s.io, as often as "+
-			"--node-metrics-interval says")
-	}
+	c.metrics(conf.Metrics)
 	c.issues.Sort()
 	if err := c.issues.Err(); err != nil {
 		return &Conversion{Notes: c.notes}, err
@@ -133,6 +130,7 @@ func (c *converter) actionKnown(a source.Text) bool {
 // actionArgument says what follows of the argument of an action: none is a param.
 func (c *converter) actionArgument(action string, f source.Field) {
 	gangs := action == "gangpreempt" || action == "gangreclaim"
+	why, known := actionArguments()[action][f.Name]
 	switch {
 	case gangs && f.Name == "allowWholeBundle" && turnsOff(f.Value):
 		c.note(f.Key, "action "+action+": "+f.Name,
@@ -141,8 +139,14 @@ func (c *converter) actionArgument(action string, f source.Field) {
 	case gangs && f.Name == "maxDomains":
 		c.note(f.Key, "", "", "action %s: argument %s is dropped: the whole cluster is one domain, as HyperNodes are not there yet", action,
 			f.Name)
+	case f.Name == "enableTopologyAwarePreemption" && known && !turnsOff(f.Value):
+		c.note(f.Key, "action "+action+": "+f.Name, "define an action of that name under spec.actions, as the shipped one with nodes: byCost",
+			"action %s: argument %s is dropped: %s", action, f.Name, why)
+	case known:
+		c.note(f.Key, "", "", "action %s: argument %s has no effect: %s", action, f.Name, why)
 	default:
-		c.note(f.Key, "", "", "action %s: argument %s has no effect", action, f.Name)
+		c.note(f.Key, "", source.Suggest(f.Name, slices.Sorted(maps.Keys(actionArguments()[action]))),
+			"action %s: argument %s has no effect: Volcano reads none of that name", action, f.Name)
 	}
 }
 

@@ -65,7 +65,6 @@ func idleArguments() map[string]string {
 	const cards = "who asks for GPU cards in Volcano's words is given some, by each of its resources and whatever the others are set to"
 	return map[string]string{
 		"predicate.DynamicResourceAllocationEnable": claims,
-		"capacity.DynamicResourceAllocationEnable":  claims,
 		"metricsPeriod": "what is measured is what the API metrics.k8s.io says, over a time of its own; staleAfter says how old it may be",
 		"strategies.lowNodeUtilization.thresholds.pods":            unread,
 		"strategies.lowNodeUtilization.targetThresholds.pods":      unread,
@@ -81,8 +80,12 @@ func idleArguments() map[string]string {
 // laterArgument says of an argument of Volcano's plugins that it is known, though no table has a param for it yet, and why that is a loss.
 func laterArgument(table, name string) (why string, known bool) {
 	const ascend = "cards of Ascend are not told apart: pods that ask for some are placed by the sums of their nodes"
+	const claims = "resource claims are not counted: what a queue's capability says of a deviceclass limits nobody"
 	why, known = map[string]string{
-		"deviceshare.NodeLockEnable": "no node is locked while a device plugin hands out cards; it finds them by the annotations of each pod",
+		"capacity.DynamicResourceAllocationEnable": claims,
+		"capacity.DRAConsumableCapacityEnable":     claims,
+		"estimator.burst_ratio":                    "limits of pods are not read: a pod is never taken to use more than it asks for",
+		"deviceshare.NodeLockEnable":               "no node is locked while a device plugin hands out cards, which finds them by annotations",
 		"deviceshare.GPUExclusiveRules": "write each rule as a row of devicePredicates, such as: task.labels[?'team'] != optional.of('a') || " +
 			"!gpu.tasks.exists(t, t.labels[?'team'] == optional.of('a'))",
 		"deviceshare.KnownGeometriesCMName":       "cards are not cut by MIG: whoever asks for that waits",
@@ -91,7 +94,10 @@ func laterArgument(table, name string) (why string, known bool) {
 		"deviceshare.AscendHAMiVNPUEnable":        ascend,
 		"deviceshare.AscendMindClusterVNPUEnable": ascend,
 	}[name]
-	if !known && (name == "predicate.VolumeBindingEnable" || name == "volumebinding.weight" || strings.HasPrefix(name, "estimator.")) {
+	if !known && strings.HasPrefix(name, "estimator.") {
+		return "what pods that ask for nothing are taken to use is said by params bestEffortCPU and bestEffortMemory, in cores and bytes", true
+	}
+	if !known && (name == "predicate.VolumeBindingEnable" || name == "volumebinding.weight") {
 		return "table " + table + " has nothing of the kind yet", true
 	}
 	return why, known
@@ -104,4 +110,24 @@ func pluginHint(name string, tables map[string]*rules.Table) string {
 		return "did you mean " + near + "?"
 	}
 	return "Volcano has none of that name; what a plugin of your own does can be rows of a table under inline"
+}
+
+// actionArguments are what Volcano's actions take, with the reason why nothing follows of it here.
+func actionArguments() map[string]map[string]string {
+	const nodes = "all nodes are looked at, those that matter to a decision once"
+	errs := map[string]string{"predicateErrorCacheEnable": "what rows say of a node is kept for as long as it holds, whatever this says"}
+	preempt := map[string]string{
+		"enableTopologyAwarePreemption": "who goes is found with all that rows say of the nodes when they are gone, and given back where " +
+			"there is no need for it, and the first node by score is taken",
+		"topologyAwarePreemptWorkerNum": nodes, "minCandidateNodesPercentage": nodes, "minCandidateNodesAbsolute": nodes,
+		"maxCandidateNodesAbsolute": nodes,
+	}
+	maps.Copy(preempt, errs)
+	gangs := maps.Clone(errs)
+	gangs["allowWholeBundle"] = "that is what the shipped action does"
+	gangs["maxDomains"] = ""
+	enqueue := map[string]string{"overcommit-factor": "it is an argument of plugin overcommit"}
+	return map[string]map[string]string{
+		"enqueue": enqueue, "allocate": errs, "backfill": errs, "preempt": preempt, "reclaim": errs, "gangpreempt": gangs, "gangreclaim": gangs,
+	}
 }

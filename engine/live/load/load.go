@@ -1,0 +1,254 @@
+// Package load asks Prometheus for the measured load of nodes, in the form in which the API metrics.k8s.io has it.
+//
+// Three queries give a number for each node: the cores that are used, the bytes of memory, and the second at which it was measured. The
+// last is asked for itself, as the answer to any other has the time of the question. What is answered otherwise, or not
+// in time, tells of nothing.
+package load
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	prommodel "github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+)
+
+// What is asked where nothing else is said: of Prometheus' node exporter, whose label instance has the name of the node.
+const (
+	DefaultLabel  = "instance"
+	DefaultCPU    = `sum by (instance) (rate(node_cpu_seconds_total{mode!="idle"}[10m]))`
+	DefaultMemory = `avg_over_time(node_memory_MemTotal_bytes[10m]) - avg_over_time(node_memory_MemAvailable_bytes[10m])`
+	DefaultTime   = `timestamp(node_memory_MemAvailable_bytes)`
+)
+
+const (
+	mostTime  = 10 * time.Second // for all queries of a list
+	mostBytes = 32 << 20         // of an answer
+	mostToken = 64 << 10         // of a file with a token
+	mostValue = 1e15             // of a number that can be meant
+)
+
+// Options say whom to ask, and what. The zero value asks nobody.
+type Options struct {
+	// URL is that of Prometheus, with what comes before /api. "": the load of nodes is not asked here.
+	URL string
+	// CAFile has the certificates of those who may vouch for the server, as PEM. "": those that the system trusts.
+	CAFile string
+	// TokenFile has a bearer token; it is read for each query. "": none is sent.
+	TokenFile string
+	// Label is that of the answers in which the name of the node is, where it may have a port. "": DefaultLabel.
+	Label string
+	// CPU, Memory and Time are the queries. "": the defaults.
+	CPU, Memory, Time string
+}
+
+// Source asks.
+type Source struct {
+	options Options
+	api     promv1.API
+}
+
+// New makes a source, and refuses what cannot be meant.
+func New(o Options) (*Source, error) {
+	for _, x := range []struct {
+		field     *string
+		otherwise string
+	}{{&o.Label, DefaultLabel}, {&o.CPU, DefaultCPU}, {&o.Memory, DefaultMemory}, {&o.Time, DefaultTime}} {
+		if *x.field == "" {
+			*x.field = x.otherwise
+		}
+	}
+	u, err := url.Parse(o.URL)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("the URL of Prometheus: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, fmt.Errorf("the URL of Prometheus %q: must be one such as https://prometheus.monitoring:9090", u.Redacted())
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("the URL of Prometheus %q: must have neither a user, nor a query or a fragment; a bearer token is read "+
+			"from a file", u.Redacted())
+	case u.Scheme == "http" && o.TokenFile != "":
+		return nil, fmt.Errorf("the URL of Prometheus %q: a bearer token is sent by https only", o.URL)
+	}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, MaxIdleConns: 2, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 64 << 10,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+	}
+	if o.CAFile != "" {
+		if transport.TLSClientConfig.RootCAs, err = certificates(o.CAFile); err != nil {
+			return nil, err
+		}
+	}
+	client, err := api.NewClient(api.Config{Address: o.URL, Client: &http.Client{
+		Transport:     guarded{transport, o.TokenFile},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token is not for others
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("the URL of Prometheus: %w", err)
+	}
+	return &Source{o, promv1.NewAPI(client)}, nil
+}
+
+func certificates(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("certificates for Prometheus: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("certificates for Prometheus: %s has none: it must have some as PEM", file)
+	}
+	return pool, nil
+}
+
+// guarded sends the token, and reads no more of an answer than can be meant.
+type guarded struct {
+	next  http.RoundTripper
+	token string // file
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
+	if g.token != "" {
+		token, err := readToken(g.token)
+		if err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := g.next.RoundTrip(r)
+	if err == nil {
+		answer.Body = &bounded{answer.Body, mostBytes}
+	}
+	return answer, err
+}
+
+func readToken(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("the token for Prometheus: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostToken))
+	token := strings.TrimSpace(string(text))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the token for Prometheus: %w", err)
+	case token == "" || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }):
+		return "", fmt.Errorf("the token for Prometheus: %s must have one, on one line", file)
+	}
+	return token, nil
+}
+
+// bounded is a body that errs where it is too long.
+type bounded struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, fmt.Errorf("an answer is longer than %d MiB: ask for one number a node", mostBytes>>20)
+	}
+	return n, err
+}
+
+// List asks what is measured of all nodes. Of nodes of which not all is told, nothing is.
+func (s *Source) List(ctx context.Context, of *metricsv1beta1.NodeMetricsList) error {
+	ctx, cancel := context.WithTimeout(ctx, mostTime)
+	defer cancel()
+	var values [3]map[string]float64
+	for i, query := range []string{s.options.CPU, s.options.Memory, s.options.Time} {
+		var err error
+		if values[i], err = s.ask(ctx, query); err != nil {
+			return fmt.Errorf("ask Prometheus for %q: %w", query, err)
+		}
+	}
+	of.Items = nil
+	for node, cpu := range values[0] {
+		memory, known := values[1][node]
+		at, dated := values[2][node]
+		if !known || !dated {
+			continue
+		}
+		of.Items = append(of.Items, metricsv1beta1.NodeMetrics{
+			ObjectMeta: metav1.ObjectMeta{Name: node},
+			Timestamp:  metav1.NewTime(time.UnixMilli(int64(at * 1000))),
+			Usage: corev1.ResourceList{
+				corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(cpu*1000), resource.DecimalSI),
+				corev1.ResourceMemory: *resource.NewQuantity(int64(memory), resource.BinarySI),
+			},
+		})
+	}
+	slices.SortFunc(of.Items, func(a, b metricsv1beta1.NodeMetrics) int { return strings.Compare(a.Name, b.Name) })
+	if len(of.Items) == 0 {
+		return fmt.Errorf("Prometheus tells of no node all of cpu, memory and time: of %d, %d and %d, by label %s", len(values[0]),
+			len(values[1]), len(values[2]), s.options.Label)
+	}
+	return nil
+}
+
+// ask is the number that a query gives for each node; what is no number that can be meant is left out.
+func (s *Source) ask(ctx context.Context, query string) (map[string]float64, error) {
+	answer, _, err := s.api.Query(ctx, query, time.Time{})
+	if err != nil {
+		return nil, explained(err)
+	}
+	vector, ok := answer.(prommodel.Vector)
+	if !ok {
+		return nil, fmt.Errorf("the answer is a %s, and must be a vector with a number for each node", answer.Type())
+	}
+	out := make(map[string]float64, len(vector))
+	for _, x := range vector {
+		value, named := x.Metric[prommodel.LabelName(s.options.Label)]
+		node := withoutPort(string(value))
+		switch _, twice := out[node]; {
+		case !named || node == "":
+			return nil, fmt.Errorf("the answer has %s, without label %s: that must have the name of a node", x.Metric, s.options.Label)
+		case twice:
+			return nil, fmt.Errorf("the answer has two numbers for node %s: it must have one, as a sum or an average by (%s) has", node,
+				s.options.Label)
+		}
+		if v := float64(x.Value); v >= 0 && v <= mostValue && !math.IsNaN(v) {
+			out[node] = v
+		}
+	}
+	return out, nil
+}
+
+// explained adds what the server said.
+func explained(err error) error {
+	var of *promv1.Error
+	if errors.As(err, &of) && of.Detail != "" {
+		return fmt.Errorf("%w: %.200s", err, of.Detail)
+	}
+	return err
+}
+
+// withoutPort is the name in front of a port, where there is one.
+func withoutPort(s string) string {
+	name, port, ok := strings.Cut(s, ":")
+	if ok && port != "" && strings.Trim(port, "0123456789") == "" {
+		return name
+	}
+	return s
+}

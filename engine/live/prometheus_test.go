@@ -1,0 +1,40 @@
+package live
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/go-logr/logr"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	"github.com/celsius-scheduler/celsius/engine/live/load"
+)
+
+// Where Prometheus is given it is asked, and only while the policy reads what is measured.
+func TestMeasuresOfPrometheus(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		fmt.Fprint(w, `{"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"instance": "n1"}, "value": [1, "2"]}]}}`)
+	}))
+	defer server.Close()
+	s := &scheduler{o: Options{Prometheus: load.Options{URL: server.URL}}, log: logr.Discard()}
+	wanted := false
+	m, err := s.newMeasures(newFeed(), func() bool { return wanted })
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.once(t.Context())
+	if asked > 0 || len(m.feed.drain()) > 0 {
+		t.Error("it is asked for what nobody reads")
+	}
+	wanted = true
+	m.once(t.Context())
+	all := m.feed.drain()
+	if asked != 3 || len(all) != 1 || all[0].object.(*metricsv1beta1.NodeMetrics).Name != "n1" {
+		t.Errorf("asked %d times, and told %v", asked, all)
+	}
+}
