@@ -1,0 +1,155 @@
+package sim
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+)
+
+// small is a world in which everything that may go can be tried: up to 4 nodes, up to 5 jobs whose pods run there, and one that waits. All
+// pods of a job ask for the same cpu, and nothing else matters.
+type small struct {
+	idle  []int // cpu by node
+	pods  []running
+	least map[string]int // pods that a job must keep
+	wait  struct{ pods, min, cpu, priority int }
+	other bool // the job that waits is of another queue than the others
+	text  string
+}
+
+type running struct {
+	job, task           string
+	node, cpu, priority int
+}
+
+func drawSmall(t *rapid.T) *small {
+	w := &small{least: map[string]int{}, other: rapid.Bool().Draw(t, "other queue")}
+	var nodes, jobs strings.Builder
+	for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
+		w.idle = append(w.idle, rapid.IntRange(1, 4).Draw(t, "cpu"))
+		fmt.Fprintf(&nodes, "- {name: n%d, cpu: %d}\n", i, w.idle[i])
+	}
+	for i := range rapid.IntRange(1, 5).Draw(t, "jobs") {
+		name, cpu, priority := fmt.Sprintf("j%d", i), rapid.IntRange(1, 2).Draw(t, "cpu"), rapid.IntRange(0, 2).Draw(t, "priority")
+		var tasks []string
+		for k := range rapid.IntRange(1, 3).Draw(t, "pods") {
+			if n := rapid.IntRange(0, len(w.idle)-1).Draw(t, "node"); w.idle[n] >= cpu {
+				w.idle[n] -= cpu
+				w.pods = append(w.pods, running{name, fmt.Sprintf("t%d", k), n, cpu, priority})
+				tasks = append(tasks, fmt.Sprintf("{name: t%d, min: 0, cpu: %d, node: n%d}", k, cpu, n))
+			}
+		}
+		if len(tasks) == 0 {
+			continue
+		}
+		w.least[name] = rapid.IntRange(1, len(tasks)).Draw(t, "min")
+		fmt.Fprintf(&jobs, "- {name: %s, queue: lent, priority: p%d, min: %d, tasks: [%s]}\n", name, priority, w.least[name],
+			strings.Join(tasks, ", "))
+	}
+	w.wait.pods, w.wait.cpu = rapid.IntRange(1, 4).Draw(t, "waiting"), rapid.IntRange(1, 3).Draw(t, "cpu")
+	w.wait.min, w.wait.priority = rapid.IntRange(1, w.wait.pods).Draw(t, "min"), rapid.IntRange(0, 2).Draw(t, "priority")
+	queue := "lent"
+	if w.other {
+		queue = "due"
+	}
+	w.text = fmt.Sprintf("apiVersion: sim.celsius.dev/v1alpha1\nkind: World\npriorityClasses: {p0: 0, p1: 10, p2: 20}\n"+
+		"queues: [{name: lent}, {name: due}]\nnodes:\n%sjobs:\n%s- {name: wait, queue: %s, priority: p%d, replicas: %d, min: %d, cpu: %d}\n",
+		nodes.String(), jobs.String(), queue, w.wait.priority, w.wait.pods, w.wait.min, w.wait.cpu)
+	return w
+}
+
+// room is for how many of the pods that wait there is room when a set of the running pods is gone.
+func (w *small) room(gone uint) (room int) {
+	for n, idle := range w.idle {
+		for i, p := range w.pods {
+			if p.node == n && gone&(1<<i) != 0 {
+				idle += p.cpu
+			}
+		}
+		room += idle / w.wait.cpu
+	}
+	return min(room, w.wait.pods)
+}
+
+// legal says whether a set may go: of the same queue only pods of jobs of lower priority, and of no job more than it can spare.
+func (w *small) legal(gone uint) bool {
+	left := map[string]int{}
+	for i, p := range w.pods {
+		if gone&(1<<i) == 0 {
+			left[p.job]++
+		} else if !w.other && p.priority >= w.wait.priority {
+			return false
+		}
+	}
+	for i, p := range w.pods {
+		if gone&(1<<i) != 0 && left[p.job] < w.least[p.job] {
+			return false
+		}
+	}
+	return true
+}
+
+// TestEveryWayIsTried holds the search against all sets of pods that could go, in small worlds: whoever goes may go, all of them are
+// needed, and where any set would do, one is found. That is so for most gangs: room is made task by task, so who goes for the first can be
+// whom a later one would have needed to go.
+func TestEveryWayIsTried(t *testing.T) {
+	t.Parallel()
+	p := takerPolicy(t, []string{"{name: priority}, {name: gang}, {name: predicates}, {name: house, inline: {reclaimable: [{name: any, expression: 'true'}]}}"})
+	var ways, missed atomic.Int64
+	t.Cleanup(func() {
+		of, n := ways.Load(), missed.Load()
+		if t.Logf("in %d worlds there was a way, of which %d were missed", of, n); n > 1+of/100 {
+			t.Error("these are too many")
+		}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawSmall(t)
+		world := NewWorld(Options{Decide: new(engine.Decider).Decide})
+		world.Policy = p
+		if _, issues := world.Load(manifest.Source{Name: "world.yaml", Data: []byte(w.text)}); issues.Err() != nil {
+			t.Fatalf("%s\n%v", w.text, issues)
+		}
+		names := map[string]uint{}
+		for i, p := range w.pods {
+			names[fmt.Sprintf("default/%s-%s-0", p.job, p.task)] = 1 << i
+		}
+		plan, err := world.Cycle()
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone := uint(0)
+		for _, e := range plan.Evicts {
+			gone |= names[e.Task]
+		}
+		start := len(plan.Binds) + len(plan.Pipelines)
+		if bits.OnesCount(gone) != len(plan.Evicts) || !w.legal(gone) || gone != 0 && start < w.wait.min || start > w.room(gone) {
+			t.Fatalf("%s\nmay not go, or for nothing: %+v", w.text, plan.Evicts)
+		}
+		for i := range w.pods {
+			if bit := uint(1) << i; gone&bit != 0 && w.legal(gone&^bit) && w.room(gone&^bit) >= start {
+				t.Fatalf("%s\none too many goes: %+v", w.text, plan.Evicts)
+			}
+		}
+		if gone != 0 {
+			ways.Add(1)
+		}
+		if gone != 0 || start > 0 {
+			return
+		}
+		for set := uint(1); set < 1<<len(w.pods); set++ {
+			if w.legal(set) && w.room(set) >= w.wait.min {
+				ways.Add(1)
+				missed.Add(1)
+				t.Logf("%s\nmissed: %b of %v", w.text, set, w.pods)
+				break
+			}
+		}
+	})
+}
