@@ -62,7 +62,7 @@ var mayImport = map[string]string{
 	"engine/topology":         "engine/follow engine/model",
 	"engine/disruption":       "engine/follow engine/model",
 	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
-	"engine/language": "engine/bucket engine/cards engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume " +
+	"engine/language": "engine/bucket engine/cards engine/disruption engine/follow engine/model engine/numa engine/quota engine/topology engine/volume " +
 		"rules rules/eval",
 	"engine/policy":         ofPolicy,
 	"engine/session/oracle": "",
@@ -77,12 +77,12 @@ var mayImport = map[string]string{
 	"engine/reference": "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
 	"engine/reference/answers": "engine/language engine/model engine/policy engine/report engine/reference/devices engine/reference/values " +
 		"rules/eval",
-	"engine/proof":              "engine/language engine/model engine/policy " + belowProof,
+	"engine/proof":              "engine/language engine/model engine/numa engine/policy " + belowProof,
 	"engine/reference/devices":  "engine/model",
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
 	"engine/sim":                simOurs + " engine/sim/manifest statemachines",
-	"engine/sim/manifest":       "engine/model rules/source crds/batch/v1alpha1 crds/scheduling/v1beta1",
+	"engine/sim/manifest":       "engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 crds/scheduling/v1beta1",
 	"engine/sim/corpus":         "",
 	"engine/sim/conformance":    simOurs + " engine/sim engine/volcano rules",
 	"engine/sim/openb":          simOurs + " engine/sim",

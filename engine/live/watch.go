@@ -22,6 +22,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/informers"
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -78,6 +79,7 @@ func watched() []client.Object {
 		&corev1.Node{}, &corev1.Namespace{}, &corev1.ResourceQuota{}, &policyv1.PodDisruptionBudget{}, &schedulingv1.PriorityClass{},
 		&v1beta1.Queue{},
 		&batchv1alpha1.Job{}, &v1beta1.PodGroup{}, &corev1.Pod{},
+		&nodeinfov1alpha1.Numatopology{},
 		&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{},
 		&storagev1.StorageClass{}, &storagev1.CSINode{}, &storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{},
 	}
@@ -86,7 +88,7 @@ func watched() []client.Object {
 // optional says whether a cluster may do without a kind: then nothing of it is there.
 func optional(kind client.Object) bool {
 	switch kind.(type) {
-	case *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.CSIStorageCapacity, *storagev1.VolumeAttachment:
+	case *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.CSIStorageCapacity, *storagev1.VolumeAttachment, *nodeinfov1alpha1.Numatopology:
 		return true
 	}
 	return false
@@ -136,6 +138,9 @@ func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 				o = tomb.Obj
 			}
 			f.add(change{op: model.Delete, object: o}, true)
+			if node, ok := o.(*corev1.Node); ok { // another machine of that name tells of itself
+				f.add(change{op: model.Delete, object: &nodeinfov1alpha1.Numatopology{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}}, true)
+			}
 		},
 	}
 }
@@ -173,6 +178,10 @@ func matters(names []string, old, o any) urgency {
 		return queueMatters(old.(*v1beta1.Queue), o)
 	case *batchv1alpha1.Job:
 		if equality.Semantic.DeepEqual(old.(*batchv1alpha1.Job).Spec, o.Spec) { // of which the stripper left what matters
+			return notAtAll
+		}
+	case *nodeinfov1alpha1.Numatopology:
+		if equality.Semantic.DeepEqual(old.(*nodeinfov1alpha1.Numatopology).Spec, o.Spec) {
 			return notAtAll
 		}
 	case *corev1.ResourceQuota:

@@ -30,7 +30,7 @@ type Choice struct {
 	CPUs Set
 	// Nodes is on how many NUMA nodes they are.
 	Nodes int
-	// Admitted says whether the node's policy lets the pod in.
+	// Admitted says whether the node's policy lets the pod in. Where there is one, too few CPUs are refused by each.
 	Admitted bool
 }
 
@@ -42,7 +42,7 @@ func (n *Node) Choose(free Set, wishes []int) Choice {
 		got := n.take(free.And(within), wish)
 		got = got.Or(n.take(free.Without(got), wish-got.Len()))
 		out.CPUs, free = out.CPUs.Or(got), free.Without(got)
-		out.Admitted = out.Admitted && admitted
+		out.Admitted = out.Admitted && admitted && (got.Len() == wish || n.Policy == None)
 	}
 	for _, numa := range n.numas {
 		if numa.cpus.shared(out.CPUs) > 0 {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/celsius-scheduler/celsius/crds/decode"
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
@@ -36,6 +37,8 @@ type Node struct {
 	listed []listed
 	byUID  map[string]int
 
+	said    nodeinfov1alpha1.NumatopoSpec
+	places  string
 	numas   []group // by number
 	sockets []group
 	cores   []group
@@ -60,7 +63,7 @@ type Mistake struct{ Field, Text string }
 func Read(o *nodeinfov1alpha1.Numatopology) (n *Node, wrong []Mistake) {
 	n = &Node{
 		CPUManager: o.Spec.Policies[nodeinfov1alpha1.CPUManagerPolicy], Policy: o.Spec.Policies[nodeinfov1alpha1.TopologyManagerPolicy],
-		byUID: map[string]int{},
+		byUID: map[string]int{}, said: o.Spec,
 	}
 	say := func(field, text string, args ...any) {
 		wrong = append(wrong, Mistake{field, fmt.Sprintf(text, args...)})
@@ -133,6 +136,9 @@ func (n *Node) readPlaces(o *nodeinfov1alpha1.Numatopology, say func(field, text
 		numas[numa], sockets[socket], cores[core] = append(numas[numa], cpu), append(sockets[socket], cpu), append(cores[core], cpu)
 	}
 	n.all, n.numas, n.sockets, n.cores = Of(all...), groupsOf(numas), groupsOf(sockets), groupsOf(cores)
+	for _, core := range n.cores {
+		n.places += fmt.Sprint(core.id, core.cpus)
+	}
 }
 
 func groupsOf(cpus map[[3]int][]int) (out []group) {
@@ -145,6 +151,19 @@ func groupsOf(cpus map[[3]int][]int) (out []group) {
 
 // Pins says whether the kubelet gives containers CPUs of their own. A node of which nothing is known does not.
 func (n *Node) Pins() bool { return n != nil && n.CPUManager == Static }
+
+// Equal says whether both were told the same.
+func (n *Node) Equal(o *Node) bool {
+	return n == o || n != nil && o != nil && equality.Semantic.DeepEqual(n.said, o.said)
+}
+
+// Places is a text that tells where the CPUs are; "" where nothing is known.
+func (n *Node) Places() string {
+	if n == nil {
+		return ""
+	}
+	return n.places
+}
 
 // Holder is a pod on the node, with the CPUs that were chosen for it.
 type Holder struct {

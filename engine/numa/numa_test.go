@@ -144,7 +144,7 @@ func TestChoose(t *testing.T) {
 		if !got.CPUs.within(free) || got.CPUs.Len() != min(wish, free.Len()) {
 			t.Errorf("%d of %s are %s", wish, free, got.CPUs)
 		}
-		admitted := policy == None || policy == BestEffort || preferred && (policy == Restricted || len(nodes) == 1)
+		admitted := policy == None || policy == BestEffort && wish <= free.Len() || preferred && (policy == Restricted || len(nodes) == 1)
 		if got.Admitted != admitted || policy != None && nodes != nil && got.Nodes != len(nodes) {
 			t.Errorf("%d of %s: %+v, want as on %d NUMA nodes, preferred: %t", wish, free, got, len(nodes), preferred)
 		}
@@ -168,7 +168,8 @@ func TestChooseByHand(t *testing.T) {
 		{"where they fit, though others come first", SingleNUMA, "0-3,8-15", []int{6}, "8-13", 1, true},
 		{"what was parted already is taken first", SingleNUMA, "0-2,4-7", []int{1}, "2", 1, true},
 		{"container by container", SingleNUMA, "0-15", []int{5, 4}, "0-4,8-11", 2, true},
-		{"too few", BestEffort, "0-1", []int{4}, "0-1", 1, true},
+		{"too few", BestEffort, "0-1", []int{4}, "0-1", 1, false},
+		{"too few without a policy", None, "0-1", []int{4}, "0-1", 1, true},
 		{"too few for a claim", Restricted, "0-1", []int{4}, "0-1", 1, false},
 		{"nobody asks", SingleNUMA, "0-15", nil, "", 0, true},
 	} {

@@ -47,7 +47,12 @@ func Parse(text string) (Set, error) {
 }
 
 // String is as Parse reads it.
-func (s Set) String() string { return cpuset.New(s.list()...).String() }
+func (s Set) String() string {
+	if s.Empty() {
+		return ""
+	}
+	return cpuset.New(s.list()...).String()
+}
 
 // All lists the CPUs in ascending order.
 func (s Set) All() iter.Seq[int] {
