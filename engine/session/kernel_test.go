@@ -407,7 +407,7 @@ func byRowForNow() map[string]string {
 		"predicates/volume-binding":     volumes,
 		"task-topology/with-its-bucket": buckets,
 		"numaaware/aligned":             cpus, "numaaware/fewest-numa-nodes": cpus,
-		"usage/cpu-usage":               age, "usage/memory-usage": age, "usage/least-used": age,
+		"usage/cpu-usage": age, "usage/memory-usage": age, "usage/least-used": age,
 	}
 }
 
