@@ -478,7 +478,8 @@ func TestSchemaKeeps(t *testing.T) {
 func TestScheme(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme, nodeinfov1alpha1.AddToScheme, schedulingv1beta1.AddToScheme, policyv1alpha1.AddToScheme,
+		batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme, nodeinfov1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
+		policyv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)

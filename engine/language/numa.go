@@ -23,8 +23,8 @@ func numaNodeFields() []*rules.Member {
 		}
 	}
 	return []*rules.Member{
-		nodeString("cpuManagerPolicy", FromSpec, rules.ByObject, "policy of its kubelet's CPU manager, static where containers get CPUs of their "+
-			"own; \"\" where there is no Numatopology", of(func(n *numa.Node) string { return n.CPUManager })),
+		nodeString("cpuManagerPolicy", FromSpec, rules.ByObject, "policy of its kubelet's CPU manager, static where containers get CPUs of "+
+			"their own; \"\" where there is no Numatopology", of(func(n *numa.Node) string { return n.CPUManager })),
 		oneOf(nodeString("topologyManagerPolicy", FromSpec, rules.ByObject, "policy of its kubelet's topology manager; \"\" where there is no "+
 			"Numatopology", of(func(n *numa.Node) string { return n.Policy })), "", numa.None, numa.BestEffort, numa.Restricted, numa.SingleNUMA),
 		nodeInt("freeCPUs", FromSpec|FromState, rules.ByStep, "CPUs that no task has for itself, or is promised; 0 where the CPU manager is "+
@@ -66,8 +66,8 @@ func numaFunctions() []*rules.Function {
 	}
 	return []*rules.Function{
 		about("admitsCPUs", "Whether the node's topology manager would let the task in with the CPUs that it would have: restricted wants each "+
-			"container's on as few NUMA nodes as it takes on the empty machine, single-numa-node on one, best-effort as many as it asks for; none lets "+
-			"everybody in, as does a node whose CPU manager is not static.",
+			"container's on as few NUMA nodes as it takes on the empty machine, single-numa-node on one, best-effort as many as it asks for; none "+
+			"lets everybody in, as does a node whose CPU manager is not static.",
 			cel.BoolType, func(c numa.Choice) ref.Val { return types.Bool(c.Admitted) }),
 		about("numaNodes", "On how many NUMA nodes of the node the CPUs would be that the task would have for itself; 0 where it has none.",
 			cel.IntType, func(c numa.Choice) ref.Val { return types.Int(c.Nodes) }),

@@ -85,7 +85,8 @@ type scheduler struct {
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientscheme.AddToScheme, metricsv1beta1.AddToScheme, batchv1alpha1.AddToScheme, nodeinfov1alpha1.AddToScheme, policyv1alpha1.AddToScheme, v1beta1.AddToScheme,
+		clientscheme.AddToScheme, metricsv1beta1.AddToScheme, batchv1alpha1.AddToScheme, nodeinfov1alpha1.AddToScheme,
+		policyv1alpha1.AddToScheme, v1beta1.AddToScheme,
 	} {
 		utilruntime.Must(add(scheme))
 	}

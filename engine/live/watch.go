@@ -180,10 +180,6 @@ func matters(names []string, old, o any) urgency {
 		if equality.Semantic.DeepEqual(old.(*batchv1alpha1.Job).Spec, o.Spec) { // of which the stripper left what matters
 			return notAtAll
 		}
-	case *nodeinfov1alpha1.Numatopology:
-		if equality.Semantic.DeepEqual(old.(*nodeinfov1alpha1.Numatopology).Spec, o.Spec) {
-			return notAtAll
-		}
 	case *corev1.ResourceQuota:
 		return quotaMatters(old.(*corev1.ResourceQuota), o)
 	case *policyv1.PodDisruptionBudget:
@@ -193,16 +189,18 @@ func matters(names []string, old, o any) urgency {
 			return notAtAll
 		}
 	case *storagev1.VolumeAttachment, *storagev1.CSIStorageCapacity, *storagev1.CSINode, *corev1.PersistentVolume,
-		*corev1.PersistentVolumeClaim:
+		*corev1.PersistentVolumeClaim, *nodeinfov1alpha1.Numatopology:
 		return storageMatters(old, o)
 	}
 	return urgently
 }
 
-// storageMatters passes over what drivers and controllers report of volumes again and again.
+// storageMatters passes over what drivers and controllers report of volumes, and exporters of CPUs, again and again.
 func storageMatters(old, o any) urgency {
 	same := false
 	switch o := o.(type) {
+	case *nodeinfov1alpha1.Numatopology:
+		same = equality.Semantic.DeepEqual(old.(*nodeinfov1alpha1.Numatopology).Spec, o.Spec)
 	case *storagev1.VolumeAttachment:
 		same = equality.Semantic.DeepEqual(old.(*storagev1.VolumeAttachment).Spec, o.Spec)
 	case *storagev1.CSINode:

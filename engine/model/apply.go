@@ -282,10 +282,8 @@ func (c *Cluster) remove(object any, m *mistakes) {
 		c.removeQuota(o.Namespace, o.Name)
 	case *policyv1.PodDisruptionBudget:
 		c.Budgets.remove(o.Namespace, o.Name)
-	case *metricsv1beta1.NodeMetrics:
-		c.setMeasure(o.Name, nil)
-	case *nodeinfov1alpha1.Numatopology:
-		setNuma(c, o.Name, nil)
+	case *metricsv1beta1.NodeMetrics, *nodeinfov1alpha1.Numatopology:
+		forgetTold(c, object)
 	case *schedulingv1.PriorityClass:
 		delete(c.PriorityClasses, o.Name)
 		c.books.classesChanged = true

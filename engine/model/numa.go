@@ -3,6 +3,7 @@ package model
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/apis/core/v1/helper/qos"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/engine/numa"
@@ -46,6 +47,16 @@ func setNuma(c *Cluster, node string, x *numa.Node) {
 	c.Nodes.Rows[row].Numa = x
 	c.Nodes.Object[row]++
 	c.touchNode(row)
+}
+
+// forgetTold forgets what an object told of a node.
+func forgetTold(c *Cluster, object any) {
+	switch o := object.(type) {
+	case *metricsv1beta1.NodeMetrics:
+		c.setMeasure(o.Name, nil)
+	case *nodeinfov1alpha1.Numatopology:
+		setNuma(c, o.Name, nil)
+	}
 }
 
 // FreeCPUs are the CPUs of a node that no task on it has for itself: those on their way out have theirs still, and those that are

@@ -36,7 +36,8 @@ func machine(policy, free string, sockets, numas, cores, threads int) *nodeinfov
 func read(t interface {
 	Helper()
 	Fatal(...any)
-}, o *nodeinfov1alpha1.Numatopology) *Node {
+}, o *nodeinfov1alpha1.Numatopology,
+) *Node {
 	t.Helper()
 	n, wrong := Read(o)
 	if len(wrong) > 0 {
@@ -101,7 +102,8 @@ func FuzzParse(f *testing.F) {
 // The best hint is that of all masks of NUMA nodes.
 func TestHint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		sockets, numas, cores := rapid.IntRange(1, 3).Draw(t, "sockets"), rapid.IntRange(1, 2).Draw(t, "numas"), rapid.IntRange(1, 3).Draw(t, "cores")
+		sockets := rapid.IntRange(1, 3).Draw(t, "sockets")
+		numas, cores := rapid.IntRange(1, 2).Draw(t, "numas"), rapid.IntRange(1, 3).Draw(t, "cores")
 		o := machine(Restricted, "", sockets, numas, cores, 2)
 		delete(o.Spec.CPUDetail, fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "lost"))) // one NUMA node is smaller
 		n, _ := Read(o)
