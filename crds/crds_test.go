@@ -17,6 +17,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds"
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
@@ -129,6 +130,9 @@ func TestNames(t *testing.T) {
 			},
 		},
 		"Command": {Group: "bus.volcano.sh", Version: "v1alpha1", Scope: "Namespaced", Plural: "commands"},
+		"Numatopology": {
+			Group: "nodeinfo.volcano.sh", Version: "v1alpha1", Scope: "Cluster", Plural: "numatopologies", Short: []string{"numatopo"},
+		},
 		"PodGroup": {
 			Group: "scheduling.volcano.sh", Version: "v1beta1", Scope: "Namespaced", Plural: "podgroups",
 			Short: []string{"pg", "podgroup-v1beta1"},
@@ -272,6 +276,7 @@ func samples() map[string]runtime.Object {
 	return map[string]runtime.Object{
 		"Job":              &batchv1alpha1.Job{},
 		"Command":          &busv1alpha1.Command{},
+		"Numatopology":     &nodeinfov1alpha1.Numatopology{},
 		"PodGroup":         &schedulingv1beta1.PodGroup{},
 		"Queue":            &schedulingv1beta1.Queue{},
 		"SchedulingPolicy": &policyv1alpha1.SchedulingPolicy{},
@@ -473,7 +478,8 @@ func TestSchemaKeeps(t *testing.T) {
 func TestScheme(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme, policyv1alpha1.AddToScheme,
+		batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme, nodeinfov1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
+		policyv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)

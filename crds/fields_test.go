@@ -98,6 +98,32 @@ message string
 reason string
 target object required:apiVersion,kind,name,uid
 `,
+	"Numatopology": `
+spec object
+spec.cpuDetail object
+spec.cpuDetail{} object
+spec.cpuDetail{}.core integer
+spec.cpuDetail{}.numa integer
+spec.cpuDetail{}.socket integer
+spec.numares object
+spec.numares{} object
+spec.numares{}.allocatable string
+spec.numares{}.capacity integer
+spec.podAllocations array
+spec.podAllocations[] object
+spec.podAllocations[].containerAllocations array
+spec.podAllocations[].containerAllocations[] object
+spec.podAllocations[].containerAllocations[].allocations object
+spec.podAllocations[].containerAllocations[].allocations{} string
+spec.podAllocations[].containerAllocations[].name string
+spec.podAllocations[].name string
+spec.podAllocations[].namespace string
+spec.podAllocations[].uid string
+spec.policies object
+spec.policies{} string
+spec.resReserved object
+spec.resReserved{} string
+`,
 	"PodGroup": `
 spec object
 spec.minMember integer >=0

@@ -29,6 +29,7 @@
 //	engine/seeds           what the properties of a test binary draw from
 //	engine/follow          how what is kept beside objects follows them: logs with cursors, and slots
 //	engine/cards           Volcano's words for GPU cards: what nodes tell, pods ask for, and bindings write
+//	engine/numa            which CPUs of a node a pod will have: what Numatopologies tell, and what kubelets choose
 //	engine/model           the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
 //	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
 //	engine/topology        who is placed in which topology domain, and what pods' terms of affinity and spread say of a node

@@ -12,7 +12,7 @@ const module = "github.com/celsius-scheduler/celsius"
 // Names for what several packages of the tables share.
 const (
 	allOurs    = "..."
-	allCRDs    = "crds/batch/v1alpha1 crds/bus/v1alpha1 crds/policy/v1alpha1 crds/scheduling/v1beta1"
+	allCRDs    = "crds/batch/v1alpha1 crds/bus/v1alpha1 crds/nodeinfo/v1alpha1 crds/policy/v1alpha1 crds/scheduling/v1beta1"
 	apiObjects = "k8s.io/api k8s.io/apimachinery"
 	// loadAPI is that of measured load.
 	loadAPI = "k8s.io/metrics/pkg/apis/metrics/v1beta1"
@@ -41,6 +41,7 @@ var mayImport = map[string]string{
 	"crds/bus/v1alpha1":       "",
 	"crds/decode":             "",
 	"crds/generate":           "crds/decode " + allCRDs,
+	"crds/nodeinfo/v1alpha1":  "",
 	"crds/informers":          "crds/decode " + allCRDs,
 	"crds/policy/v1alpha1":    "",
 	"crds/scheduling/v1beta1": "",
@@ -52,7 +53,8 @@ var mayImport = map[string]string{
 	"engine/follow":           "",
 	"engine/seeds":            "",
 	"engine/cards":            "",
-	"engine/model":            "engine/cards engine/follow crds/decode " + allCRDs,
+	"engine/numa":             "crds/decode crds/nodeinfo/v1alpha1",
+	"engine/model":            "engine/cards engine/follow engine/numa crds/decode " + allCRDs,
 	"engine/quota":            "engine/follow engine/model",
 	"engine/volume":           "engine/follow engine/model",
 	"engine/report":           "engine/model",
@@ -60,7 +62,7 @@ var mayImport = map[string]string{
 	"engine/topology":         "engine/follow engine/model",
 	"engine/disruption":       "engine/follow engine/model",
 	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
-	"engine/language": "engine/bucket engine/cards engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume " +
+	"engine/language": "engine/bucket engine/cards engine/disruption engine/follow engine/model engine/numa engine/quota engine/topology engine/volume " +
 		"rules rules/eval",
 	"engine/policy":         ofPolicy,
 	"engine/session/oracle": "",
@@ -75,12 +77,12 @@ var mayImport = map[string]string{
 	"engine/reference": "engine/kept engine/language engine/model engine/policy engine/report rules rules/eval " + belowReference,
 	"engine/reference/answers": "engine/language engine/model engine/policy engine/report engine/reference/devices engine/reference/values " +
 		"rules/eval",
-	"engine/proof":              "engine/language engine/model engine/policy " + belowProof,
+	"engine/proof":              "engine/language engine/model engine/numa engine/policy " + belowProof,
 	"engine/reference/devices":  "engine/model",
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
 	"engine/sim":                simOurs + " engine/sim/manifest statemachines",
-	"engine/sim/manifest":       "engine/model rules/source crds/batch/v1alpha1 crds/scheduling/v1beta1",
+	"engine/sim/manifest":       "engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 crds/scheduling/v1beta1",
 	"engine/sim/corpus":         "",
 	"engine/sim/conformance":    simOurs + " engine/sim engine/volcano rules",
 	"engine/sim/openb":          simOurs + " engine/sim",
@@ -114,6 +116,7 @@ var mayImportOthers = map[string]string{
 	"crds/bus/v1alpha1":       apiObjects,
 	"crds/decode":             apiObjects,
 	"crds/generate":           apiObjects + " sigs.k8s.io/yaml",
+	"crds/nodeinfo/v1alpha1":  apiObjects,
 	"crds/informers":          clients + " github.com/prometheus/client_golang github.com/go-logr/logr",
 	"crds/policy/v1alpha1":    apiObjects,
 	"crds/scheduling/v1beta1": apiObjects,
@@ -125,7 +128,8 @@ var mayImportOthers = map[string]string{
 	"engine/follow":           "",
 	"engine/seeds":            "pgregory.net/rapid",
 	"engine/cards":            apiObjects,
-	"engine/model":            apiObjects + " " + podMath + " " + loadAPI,
+	"engine/numa":             apiObjects + " k8s.io/utils/cpuset",
+	"engine/model":            apiObjects + " " + podClass + " " + podMath + " " + loadAPI,
 	"engine/quota":            "",
 	"engine/report":           "",
 	"engine/kept":             "",

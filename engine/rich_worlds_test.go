@@ -54,6 +54,11 @@ func drawFullWorld(t *rapid.T) *world {
 		n.Spec.Taints, n.Spec.Unschedulable = nil, false
 		add(n)
 	}
+	if rapid.Bool().Draw(t, "CPUs are told") {
+		for i := range nodes {
+			add(drawNuma(t, fmt.Sprint("n", i+1)))
+		}
+	}
 	for i := range groups {
 		group := fmt.Sprint("g", i+1)
 		add(drawGroup(t, group, queues))

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/cards"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -115,7 +116,7 @@ func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
 	if seldom(t, "never preempts") {
 		p.Spec.PreemptionPolicy = new(corev1.PreemptNever)
 	}
-	switch rapid.IntRange(0, 20).Draw(t, "wish") {
+	switch rapid.IntRange(0, 23).Draw(t, "wish") {
 	case 6:
 		p.Spec.NodeSelector = map[string]string{"zone": "east"}
 	case 7:
@@ -130,6 +131,8 @@ func drawPod(t *rapid.T, name, group string, nodes int) *corev1.Pod {
 		p.Annotations[model.GPUMilliAnnotation] = "400"
 	case 12, 13:
 		drawShare(t, p)
+	case 14, 15, 16:
+		drawPinned(t, p)
 	}
 	if len(p.Spec.SchedulingGates) == 0 {
 		drawLife(t, p, nodes)
@@ -151,6 +154,38 @@ func drawShare(t *rapid.T, p *corev1.Pod) {
 		p.Annotations[key] = one(t, "type", "a10", "T4,H100")
 	}
 	p.Annotations["volcano.sh/vgpu-podgroup-policy"] = one(t, "apart", "", "", "spread")
+}
+
+// drawPinned has a pod be Guaranteed, so that it gets CPUs of its own, and perhaps say how these are to lie.
+func drawPinned(t *rapid.T, p *corev1.Pod) {
+	asked := list(one(t, "pinned", "cpu=1 memory=1Gi", "cpu=2 memory=1Gi", "cpu=3 memory=1Gi", "cpu=1500m memory=1Gi"))
+	p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: asked, Limits: asked}
+	p.Annotations[v1beta1.NumaPolicyKey] = one(t, "NUMA policy", "", "none", "best-effort", "restricted", "single-numa-node", "any")
+}
+
+// drawNuma draws which CPUs of a node lie where, and are free; some pods are listed.
+func drawNuma(t *rapid.T, node string) *nodeinfov1alpha1.Numatopology {
+	o := &nodeinfov1alpha1.Numatopology{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	o.Spec.Policies = map[nodeinfov1alpha1.PolicyName]string{
+		nodeinfov1alpha1.CPUManagerPolicy:      one(t, "CPU manager", "static", "static", "static", "none"),
+		nodeinfov1alpha1.TopologyManagerPolicy: one(t, "topology manager", "none", "best-effort", "restricted", "single-numa-node"),
+	}
+	o.Spec.ResReserved = map[string]string{"cpu": one(t, "reserved", "0", "0", "500m")}
+	o.Spec.CPUDetail = map[string]nodeinfov1alpha1.CPUInfo{}
+	of := one(t, "CPUs of a NUMA node", 2, 4)
+	for cpu := range 2 * of {
+		o.Spec.CPUDetail[fmt.Sprint(cpu)] = nodeinfov1alpha1.CPUInfo{NUMANodeID: cpu / of, SocketID: cpu / of, CoreID: cpu / 2}
+	}
+	free := one(t, "free", fmt.Sprint("0-", 2*of-1), fmt.Sprint("0-", 2*of-1), "0-1,3", "1,3", "")
+	o.Spec.NumaResMap = map[string]nodeinfov1alpha1.ResourceInfo{"cpu": {Allocatable: free, Capacity: 2 * of}}
+	for range rapid.IntRange(0, 2).Draw(t, "listed") {
+		name := fmt.Sprint(one(t, "of group", "g1", "g2"), "-", rapid.IntRange(0, 3).Draw(t, "number"))
+		o.Spec.PodAllocations = append(o.Spec.PodAllocations, nodeinfov1alpha1.PodAllocation{
+			Namespace: "a", Name: name, // a UID is another in each history
+			ContainerAllocations: []nodeinfov1alpha1.ContainerAllocation{{Allocations: map[string]string{"cpu": one(t, "has", "2", "0-1", "2-3")}}},
+		})
+	}
+	return o
 }
 
 // drawLife makes some pods run, leave, end, or be another scheduler's.
@@ -216,6 +251,11 @@ func drawWorld(t *rapid.T) *world {
 			add(drawMeasure(t, fmt.Sprint("n", i+1)))
 		}
 	}
+	if rapid.Bool().Draw(t, "CPUs are told") {
+		for i := range nodes {
+			add(drawNuma(t, fmt.Sprint("n", i+1)))
+		}
+	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "budgets") {
 		add(drawBudget(t, fmt.Sprint("b", i+1)))
 	}
@@ -233,7 +273,7 @@ func drawWorld(t *rapid.T) *world {
 func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 	group := fmt.Sprint("g", rapid.IntRange(1, groups).Draw(t, "of group"))
 	pod := fmt.Sprint(group, "-", rapid.IntRange(0, 6).Draw(t, "number"))
-	switch rapid.IntRange(0, 7).Draw(t, "change") {
+	switch rapid.IntRange(0, 8).Draw(t, "change") {
 	case 0:
 		return model.Delta{Object: drawNode(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
 	case 1:
@@ -246,6 +286,11 @@ func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 		return model.Delta{Op: one(t, "budget's", model.Upsert, model.Upsert, model.Delete), Object: drawBudget(t, one(t, "budget", "b1", "b2"))}
 	case 7:
 		return model.Delta{Object: drawMeasure(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
+	case 8:
+		return model.Delta{
+			Op:     one(t, "Numatopology's", model.Upsert, model.Upsert, model.Delete),
+			Object: drawNuma(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which"))),
+		}
 	}
 	return model.Delta{Object: drawPod(t, pod, group, nodes)}
 }

@@ -15,6 +15,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/decode"
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
@@ -26,6 +27,7 @@ func goType(kind string) (reflect.Type, error) {
 	for _, object := range []any{
 		batchv1alpha1.Job{},
 		busv1alpha1.Command{},
+		nodeinfov1alpha1.Numatopology{},
 		policyv1alpha1.SchedulingPolicy{},
 		schedulingv1beta1.PodGroup{},
 		schedulingv1beta1.Queue{},

@@ -25,6 +25,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
@@ -117,7 +118,8 @@ func ours(gvk schema.GroupVersionKind, kind runtime.Object) bool {
 		return false
 	}
 	return slices.Contains([]schema.GroupVersion{
-		batchv1alpha1.GroupVersion, busv1alpha1.GroupVersion, policyv1alpha1.GroupVersion, schedulingv1beta1.GroupVersion,
+		batchv1alpha1.GroupVersion, busv1alpha1.GroupVersion, nodeinfov1alpha1.GroupVersion, policyv1alpha1.GroupVersion,
+		schedulingv1beta1.GroupVersion,
 	}, gvk.GroupVersion())
 }
 

@@ -47,7 +47,7 @@ func (x naming) rests(name string, every time.Duration) bool {
 		x.s.Until(last.Add(every))
 		return true
 	}
-	x.s.Until(x.plan.Now.Add(every))
+	x.s.Until(x.plan.Now.Add(1)) // from the next cycle on it rests, and rows of lower tiers may name others
 	x.txn.Fire(name, x.plan.Now)
 	if x.plan.Fired == nil {
 		x.plan.Fired = map[string]time.Time{}

@@ -208,7 +208,7 @@ func (x *Cycle) put(t *model.Task, ch verdict.Choice, volumes []model.VolumeBind
 	} else {
 		x.txn.Allocate(t, ch.Row, b.GPUs)
 	}
-	b.Volumes = volumes
+	b.Volumes, b.CPUs = volumes, t.CPUs.String()
 	x.txn.Reserve(t, volumes)
 	x.note(t.Job, t, nil)
 	return placed{t, b}

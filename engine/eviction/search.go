@@ -240,7 +240,7 @@ func (x *Search) thereNow(t *model.Task, row int32) bool {
 		if o.Status != model.Gone || o.NodeName != x.c.Nodes.Rows[row].Name {
 			continue
 		}
-		if asked = asked.Add(o.Request); t.GPUCount > 0 && o.GPUCount > 0 {
+		if asked = asked.Add(o.Request); t.GPUCount > 0 && o.GPUCount > 0 || len(t.Pins) > 0 && len(o.Pins) > 0 {
 			return false
 		}
 	}
@@ -419,6 +419,7 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 	b.GPUs, b.Volumes = x.Session.Devices(t, row, true), volumes
 	x.Txn.Pipeline(t, row, b.GPUs)
 	x.Txn.Reserve(t, volumes)
+	b.CPUs = t.CPUs.String()
 	return Room{Task: t, Bind: b, row: row, Victims: victims, by: x}, true
 }
 

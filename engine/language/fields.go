@@ -146,7 +146,7 @@ func taskFields() []*rules.Member {
 			func(t v) ref.Val { return types.String(t.Of.PreferredKey) }),
 		hidden("tolerations", FromSpec, rules.ByObject, "tolerations", func(t v) ref.Val { return types.String(t.Of.TolerationsKey) }),
 		hidden("hostPorts", FromSpec, rules.ByObject, "host ports", func(t v) ref.Val { return types.String(t.Of.HostPortsKey) }),
-	}, append(slices.Concat(volumeFields(), budgetTaskFields()), bucketTaskField())...)
+	}, append(slices.Concat(volumeFields(), budgetTaskFields(), numaTaskFields()), bucketTaskField())...)
 }
 
 func (t *TaskView) nodeName() string {

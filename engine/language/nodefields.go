@@ -31,6 +31,7 @@ func nodeFields() []*rules.Member {
 	for _, a := range NodeAmounts() {
 		members = append(members, a.member())
 	}
+	members = append(members, numaNodeFields()...)
 	return append(members, []*rules.Member{
 		nodeInt("taskCount", FromState|FromAmounts, rules.ByStep, "tasks on it, releasing included, pipelined not",
 			func(n *model.Nodes, row int32) int64 { return int64(n.TaskCount[row]) }),

@@ -26,6 +26,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
@@ -84,7 +85,8 @@ type scheduler struct {
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientscheme.AddToScheme, metricsv1beta1.AddToScheme, batchv1alpha1.AddToScheme, policyv1alpha1.AddToScheme, v1beta1.AddToScheme,
+		clientscheme.AddToScheme, metricsv1beta1.AddToScheme, batchv1alpha1.AddToScheme, nodeinfov1alpha1.AddToScheme,
+		policyv1alpha1.AddToScheme, v1beta1.AddToScheme,
 	} {
 		utilruntime.Must(add(scheme))
 	}

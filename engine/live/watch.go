@@ -22,6 +22,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/informers"
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -78,6 +79,7 @@ func watched() []client.Object {
 		&corev1.Node{}, &corev1.Namespace{}, &corev1.ResourceQuota{}, &policyv1.PodDisruptionBudget{}, &schedulingv1.PriorityClass{},
 		&v1beta1.Queue{},
 		&batchv1alpha1.Job{}, &v1beta1.PodGroup{}, &corev1.Pod{},
+		&nodeinfov1alpha1.Numatopology{},
 		&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{},
 		&storagev1.StorageClass{}, &storagev1.CSINode{}, &storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{},
 	}
@@ -86,7 +88,7 @@ func watched() []client.Object {
 // optional says whether a cluster may do without a kind: then nothing of it is there.
 func optional(kind client.Object) bool {
 	switch kind.(type) {
-	case *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.CSIStorageCapacity, *storagev1.VolumeAttachment:
+	case *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.CSIStorageCapacity, *storagev1.VolumeAttachment, *nodeinfov1alpha1.Numatopology:
 		return true
 	}
 	return false
@@ -136,6 +138,9 @@ func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 				o = tomb.Obj
 			}
 			f.add(change{op: model.Delete, object: o}, true)
+			if node, ok := o.(*corev1.Node); ok { // another machine of that name tells of itself
+				f.add(change{op: model.Delete, object: &nodeinfov1alpha1.Numatopology{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}}, true)
+			}
 		},
 	}
 }
@@ -184,16 +189,18 @@ func matters(names []string, old, o any) urgency {
 			return notAtAll
 		}
 	case *storagev1.VolumeAttachment, *storagev1.CSIStorageCapacity, *storagev1.CSINode, *corev1.PersistentVolume,
-		*corev1.PersistentVolumeClaim:
+		*corev1.PersistentVolumeClaim, *nodeinfov1alpha1.Numatopology:
 		return storageMatters(old, o)
 	}
 	return urgently
 }
 
-// storageMatters passes over what drivers and controllers report of volumes again and again.
+// storageMatters passes over what drivers and controllers report of volumes, and exporters of CPUs, again and again.
 func storageMatters(old, o any) urgency {
 	same := false
 	switch o := o.(type) {
+	case *nodeinfov1alpha1.Numatopology:
+		same = equality.Semantic.DeepEqual(old.(*nodeinfov1alpha1.Numatopology).Spec, o.Spec)
 	case *storagev1.VolumeAttachment:
 		same = equality.Semantic.DeepEqual(old.(*storagev1.VolumeAttachment).Spec, o.Spec)
 	case *storagev1.CSINode:

@@ -3,6 +3,8 @@ package model
 import (
 	"slices"
 	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/numa"
 )
 
 // spot is what a task's accounting depends on and a step may change: where it is, and as what.
@@ -13,17 +15,18 @@ type spot struct {
 	gpus     []int
 	known    bool     // gpus was said or decided, and not guessed
 	cards    []string // see Task
+	cpus     numa.Set
 	volumes  []VolumeBind
 	boundIn  string
 }
 
 func (t *Task) spot() spot {
-	return spot{t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.cards, t.Volumes, t.boundIn}
+	return spot{t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.cards, t.CPUs, t.Volumes, t.boundIn}
 }
 
 func (t *Task) setSpot(s spot) {
 	t.Status, t.Node, t.NodeName, t.GPUs, t.knownGPUs, t.cards = s.status, s.node, s.nodeName, s.gpus, s.known, s.cards
-	t.Volumes, t.boundIn = s.volumes, s.boundIn
+	t.CPUs, t.Volumes, t.boundIn = s.cpus, s.volumes, s.boundIn
 }
 
 // move is the one door through which a known task goes from one spot to another, an undo included.

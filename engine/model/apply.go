@@ -12,8 +12,10 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/follow"
+	"github.com/celsius-scheduler/celsius/engine/numa"
 )
 
 // Options of a new cluster. The zero value is usable.
@@ -45,6 +47,7 @@ func NewCluster(o Options) *Cluster {
 		Namespaces:      map[string]*Namespace{},
 		Quotas:          map[string][]*Quota{},
 		Measures:        map[string]*Measure{},
+		Numas:           map[string]*numa.Node{},
 		Budgets:         Budgets{Of: map[string][]*Budget{}},
 		Storage:         newStorage(),
 		Total:           emptySum(),
@@ -178,7 +181,8 @@ const (
 type Delta struct {
 	Op Op
 	// Object is a *Node, *Pod, *Namespace, *ResourceQuota, *PersistentVolume or *PersistentVolumeClaim of core/v1, a *PriorityClass of
-	// scheduling.k8s.io/v1, a *PodDisruptionBudget of policy/v1, a *NodeMetrics of metrics.k8s.io/v1beta1, a *StorageClass,
+	// scheduling.k8s.io/v1, a *PodDisruptionBudget of policy/v1, a *NodeMetrics of metrics.k8s.io/v1beta1, a *Numatopology of
+	// nodeinfo.volcano.sh/v1alpha1, a *StorageClass,
 	// *CSINode, *CSIDriver, *CSIStorageCapacity or *VolumeAttachment of
 	// storage.k8s.io/v1, or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
 	Object any
@@ -216,7 +220,7 @@ func (c *Cluster) apply(d Delta, m *mistakes) {
 	if !ok {
 		m.kind, m.name = "delta", fmt.Sprintf("%T", d.Object)
 		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PodDisruptionBudget, PriorityClass, "+
-			"PodGroup, Job, Queue, NodeMetrics, and those of storage")
+			"PodGroup, Job, Queue, NodeMetrics, Numatopology, and those of storage")
 		return
 	}
 	m.kind, m.namespace, m.name, m.namespaced = kind, meta.GetNamespace(), meta.GetName(), namespaced(kind)
@@ -245,6 +249,8 @@ func (c *Cluster) upsert(d Delta, m *mistakes) {
 		c.Budgets.upsert(o, m)
 	case *metricsv1beta1.NodeMetrics:
 		c.setMeasure(o.Name, readMeasure(c.Dims, o, m))
+	case *nodeinfov1alpha1.Numatopology:
+		setNuma(c, o.Name, readNuma(o, m))
 	case *schedulingv1.PriorityClass:
 		c.PriorityClasses[o.Name] = readPriorityClass(o)
 		c.books.classesChanged = true
@@ -276,8 +282,8 @@ func (c *Cluster) remove(object any, m *mistakes) {
 		c.removeQuota(o.Namespace, o.Name)
 	case *policyv1.PodDisruptionBudget:
 		c.Budgets.remove(o.Namespace, o.Name)
-	case *metricsv1beta1.NodeMetrics:
-		c.setMeasure(o.Name, nil)
+	case *metricsv1beta1.NodeMetrics, *nodeinfov1alpha1.Numatopology:
+		forgetTold(c, object)
 	case *schedulingv1.PriorityClass:
 		delete(c.PriorityClasses, o.Name)
 		c.books.classesChanged = true
@@ -343,7 +349,7 @@ func (c *Cluster) SetNodeOrder(rank map[string]int) {
 func (c *Cluster) upsertNode(o *corev1.Node, m *mistakes) {
 	n := &c.Nodes
 	node, allocatable := readNode(c.Dims, o, m)
-	node.Measure = c.Measures[o.Name]
+	node.Told = Told{c.Measures[o.Name], c.Numas[o.Name]}
 	row, known := n.Index[o.Name]
 	if known {
 		c.books.totalsChanged = c.books.totalsChanged || node.Ready != n.Rows[row].Ready || !n.offers(row, allocatable)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/cards"
 	"github.com/celsius-scheduler/celsius/engine/follow"
+	"github.com/celsius-scheduler/celsius/engine/numa"
 )
 
 // NoNode is the row of a task that is nowhere.
@@ -37,7 +38,8 @@ type Cluster struct {
 	Namespaces      map[string]*Namespace
 	Quotas          map[string][]*Quota // by namespace, in name order
 	Budgets         Budgets
-	Measures        map[string]*Measure // by node, whether it is there or not
+	Measures        map[string]*Measure   // by node, whether it is there or not
+	Numas           map[string]*numa.Node // likewise
 	Storage         Storage
 
 	// Total is the sum of Allocatable over ready nodes.
@@ -123,8 +125,7 @@ type Node struct {
 	GPUModel      string
 	// Images maps an image's normalised name to its size in bytes.
 	Images map[string]int64
-	// Measure is what was measured of its load; nil: nothing.
-	Measure *Measure
+	Told
 	// Object is for library code that wants the Kubernetes object. Never changed.
 	Object *corev1.Node
 
@@ -132,6 +133,12 @@ type Node struct {
 	gpuCount  int
 	gpuMemory int64        // bytes of each device
 	cards     []cards.Card // where the node tells of each of its devices
+}
+
+// Told is what others tell of a node; nil: nothing.
+type Told struct {
+	Measure *Measure   // what was measured of its load
+	Numa    *numa.Node // which of its CPUs lie where, and are free
 }
 
 // Status is where a task is in its life, as the scheduler sees it.
@@ -182,6 +189,7 @@ type Task struct {
 	InitRequest      Resources
 
 	Devices
+	Pinned
 
 	*Template // what its pod has in common with others; never nil
 

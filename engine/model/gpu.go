@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/crds/decode"
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/cards"
 )
 
@@ -289,18 +290,32 @@ func (t *Task) DeviceMemory(g *GPU) int64 {
 	return t.GPUMemory
 }
 
-// BindAnnotations is what a binding writes to a pod of the devices that it gives it, for who runs the pod.
+// BindAnnotations is what a binding writes to a pod of the devices and the CPUs that it gives it, for who runs the pod.
 func BindAnnotations(n *Nodes, t *Task, b *Bind, now time.Time) map[string]string {
 	row, ok := n.Index[b.Node]
-	if len(b.GPUs) == 0 || !ok {
+	if !ok {
+		return nil
+	}
+	out := deviceAnnotations(n.GPUs[row], t, b, now)
+	if text := decision(n, row, b.CPUs); text != "" {
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[v1beta1.TopologyDecisionAnnotation] = text
+	}
+	return out
+}
+
+func deviceAnnotations(gpus []GPU, t *Task, b *Bind, now time.Time) map[string]string {
+	if len(b.GPUs) == 0 {
 		return nil
 	}
 	var chosen []cards.Chosen
 	numbers := make([]string, len(b.GPUs))
 	for k, i := range b.GPUs {
 		numbers[k] = strconv.Itoa(i)
-		if i < len(n.GPUs[row]) {
-			g := &n.GPUs[row][i]
+		if i < len(gpus) {
+			g := &gpus[i]
 			chosen = append(chosen, cards.Chosen{Number: i, UUID: g.UUID, Milli: t.GPUMilli, Memory: t.DeviceMemory(g)})
 		}
 	}
@@ -312,9 +327,10 @@ func BindAnnotations(n *Nodes, t *Task, b *Bind, now time.Time) map[string]strin
 	return out
 }
 
-// ForgetDevices takes away what a binding wrote of devices.
+// ForgetDevices takes away what a binding wrote of devices and CPUs.
 func ForgetDevices(annotations map[string]string) {
 	delete(annotations, GPUsAnnotation)
+	delete(annotations, v1beta1.TopologyDecisionAnnotation)
 	cards.Forget(annotations)
 }
 

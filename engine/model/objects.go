@@ -12,6 +12,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
@@ -48,6 +49,8 @@ func kindOf(object any) string {
 		return "PodDisruptionBudget"
 	case *metricsv1beta1.NodeMetrics:
 		return "NodeMetrics"
+	case *nodeinfov1alpha1.Numatopology:
+		return "Numatopology"
 	case *schedulingv1.PriorityClass:
 		return "PriorityClass"
 	case *v1beta1.PodGroup:

@@ -58,6 +58,8 @@ type Bind struct {
 	Queue string `json:"queue"`
 	Node  string `json:"node"`
 	GPUs  []int  `json:"gpus,omitempty"`
+	// CPUs are those that are its own, as 0,2-4.
+	CPUs string `json:"cpus,omitempty"`
 	// Volumes is what has to be done for its claims before the pod is bound.
 	Volumes       []VolumeBind `json:"volumes,omitempty"`
 	Action        string       `json:"action"`

@@ -62,6 +62,7 @@ func (c *Cluster) readPod(key string, o *corev1.Pod, old *Task, m *mistakes) *Ta
 		readRequests(c.Dims, t, o, m)
 	}
 	readTaskGPUs(c.Dims, t, m)
+	t.readPins()
 	t.readDecided(old, m)
 	// A share of a device is no resource, but who wants one wants something.
 	t.BestEffort = t.InitRequest.IsEmpty() && t.GPUCount == 0

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/celsius-scheduler/celsius/engine/numa"
 )
 
 // Record is what a binding decided of its pod: what it is accounted for and what its rights depend on, as long as it is on that
@@ -30,6 +32,8 @@ type Record struct {
 	GPUMilli   int64    `json:"gpuMilli,omitempty"`
 	GPUMemory  int64    `json:"gpuMemory,omitempty"`
 	GPUPercent int64    `json:"gpuPercent,omitempty"`
+	// CPUs are those that were chosen for it alone, as 0,2-4.
+	CPUs string `json:"cpus,omitempty"`
 }
 
 // mayJoin says whether the job of the PodGroup that a task names is the task's. A task that was bound stays in the queue that had room for
@@ -41,7 +45,7 @@ func (t *Task) Record() Record {
 	r := Record{
 		UID: t.UID, Node: t.NodeName, Queue: t.boundIn, Priority: t.Priority, Preemptable: t.Preemptable,
 		RevocableZone: t.RevocableZone, GPUKind: t.GPUKind, GPUCount: t.GPUCount, GPUMilli: t.GPUMilli, GPUMemory: t.GPUMemory,
-		GPUPercent: t.GPUPercent,
+		GPUPercent: t.GPUPercent, CPUs: t.CPUs.String(),
 	}
 	_, r.Group, _ = strings.Cut(t.group, "/")
 	if t.knownGPUs {
@@ -65,6 +69,7 @@ func (t *Task) obey(r *Record) {
 		GPUKind: r.GPUKind, GPUCount: r.GPUCount, GPUMilli: r.GPUMilli, GPUMemory: r.GPUMemory, GPUPercent: r.GPUPercent,
 	})
 	t.GPUs, t.knownGPUs, t.cards, t.recorded = r.GPUs, r.GPUs != nil, r.Cards, true
+	t.CPUs, _ = numa.Parse(r.CPUs) // which is possible
 }
 
 // keep has a task be what was decided of an older version of it, which has the same node.
@@ -72,6 +77,7 @@ func (t *Task) keep(old *Task) {
 	t.group, t.boundIn, t.Priority, t.Preemptable, t.RevocableZone = old.group, old.boundIn, old.Priority, old.Preemptable, old.RevocableZone
 	t.wantGPUs(old.Devices)
 	t.GPUs, t.knownGPUs, t.cards, t.recorded = nil, old.knownGPUs, old.cards, true
+	t.CPUs = old.CPUs
 	if old.knownGPUs {
 		t.GPUs = old.GPUs
 	}
@@ -135,8 +141,9 @@ func (r *Record) possible() bool {
 	slices.Sort(r.GPUs)
 	listed := n == 0 || int64(n) == r.GPUCount && r.GPUs[0] >= 0 && r.GPUs[n-1] < maxNodeGPUs && len(slices.Compact(slices.Clone(r.GPUs))) == n
 	listed = listed && (len(r.Cards) == 0 || n == 0 && int64(len(r.Cards)) == r.GPUCount)
+	_, err := numa.Parse(r.CPUs)
 	within := func(v, most int64) bool { return v >= 0 && v <= most }
-	return listed && within(r.GPUCount, maxNodeGPUs) && within(r.GPUMilli, WholeGPU) && within(r.GPUMemory, Most) && within(r.GPUPercent, 100)
+	return listed && err == nil && within(r.GPUCount, maxNodeGPUs) && within(r.GPUMilli, WholeGPU) && within(r.GPUMemory, Most) && within(r.GPUPercent, 100)
 }
 
 // GroupOf is the name of the PodGroup that a pod belongs to, "" for none: the one that it was bound for, else the one that it names.

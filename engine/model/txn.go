@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/numa"
 )
 
 // Txn is a run of tentative steps on the cluster, each done at once, with a log by which they
@@ -84,7 +86,19 @@ func (x *Txn) place(t *Task, status Status, row int32, gpus []int) {
 		to.cards = uuidsOf(x.c.Nodes.GPUs[row], gpus)
 		to.known = to.cards == nil
 	}
+	to.cpus = CPUsFor(&x.c.Nodes, t, row).CPUs
 	x.step(t, to, 1)
+}
+
+// Pin has a task that was given a node have these of its CPUs, in place of those that were chosen: for who places anew what a plan says.
+func (x *Txn) Pin(t *Task, cpus string) error {
+	set, err := numa.Parse(cpus)
+	if err == nil && x.c.promise(t.Status == Allocated || t.Status == Pipelined, "pin", t, "is Allocated or Pipelined") {
+		to := t.spot()
+		to.cpus = set
+		x.step(t, to, 0)
+	}
+	return err //nolint:wrapcheck // it names the list
 }
 
 // devicesFree says whether the devices are as many as the task wants, different ones, and each free enough. No

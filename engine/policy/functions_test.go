@@ -34,6 +34,8 @@ func oneTable() map[string][2]string {
 		"compare":                     {accounting, "two places in that tree"},
 		"with":                        {accounting, "that tree after a change"},
 		"without":                     {accounting, "that tree after a change"},
+		"admitsCPUs":                  {accounting, "which CPUs the kubelet would give follows from all that it gave before"},
+		"numaNodes":                   {accounting, "the same CPUs"},
 		"taskBuckets":                 {accounting, "tasks join buckets one after the other, each where those before it are"},
 		"bucketOf":                    {accounting, "those buckets"},
 		"waitingIn":                   {accounting, "those buckets"},

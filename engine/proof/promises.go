@@ -7,6 +7,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/numa"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/reference/answers"
 )
@@ -285,6 +286,9 @@ func (x *Cycle) fits(all []*promise, i int) {
 		}
 		if free != len(p.bind.GPUs) {
 			x.violated(Fit, p.task.Key, "", "not all of devices %v of node %s are free for it", p.bind.GPUs, p.bind.Node)
+		}
+		if cpus, _ := numa.Parse(p.bind.CPUs); !cpus.Without(model.FreeCPUs(&x.c.Nodes, p.row)).Empty() {
+			x.violated(Fit, p.task.Key, "", "not all of the CPUs %s of node %s are free for it", p.bind.CPUs, p.bind.Node)
 		}
 	})
 	x.tried(func() {

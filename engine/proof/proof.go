@@ -266,6 +266,9 @@ func (x *Cycle) putBack(list []model.Bind, do func(*model.Task, int32, []int)) {
 		}
 		do(t, row, b.GPUs)
 		x.txn.Reserve(t, b.Volumes)
+		if err := x.txn.Pin(t, b.CPUs); err != nil {
+			x.violated(Fit, b.Task, "", "%v", err)
+		}
 	}
 }
 

@@ -197,6 +197,7 @@ func (x *cycle) try(t *model.Task) (p placed, found bool) {
 		x.txn.Allocate(t, best.Row, b.GPUs)
 	}
 	x.txn.Reserve(t, volumes)
+	b.CPUs = t.CPUs.String()
 	x.waits.Set(t.Job, t, nil)
 	return placed{t, b}, true
 }

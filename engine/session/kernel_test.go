@@ -398,6 +398,7 @@ func byRowForNow() map[string]string {
 		domains = "asked on the nodes of the domains where something changed, which are few; who is there is counted already"
 		age     = "a guard that compares the time with when a node was measured, which is asked when it is measured anew"
 		buckets = "asked of the pods of the few jobs whose owner says which roles belong together; where these are moves with each of them"
+		cpus    = "asked of the nodes that tell of their CPUs, for pods that get some of their own"
 		volumes = "asked for each pod with volumes by itself, through Kubernetes' own plugins, which take a node"
 	)
 	return map[string]string{
@@ -405,7 +406,8 @@ func byRowForNow() map[string]string {
 		"predicates/volume-sharing": volumes, "predicates/volume-limits": volumes, "predicates/volume-zone": volumes,
 		"predicates/volume-binding":     volumes,
 		"task-topology/with-its-bucket": buckets,
-		"usage/cpu-usage":               age, "usage/memory-usage": age, "usage/least-used": age,
+		"numaaware/aligned":             cpus, "numaaware/fewest-numa-nodes": cpus,
+		"usage/cpu-usage": age, "usage/memory-usage": age, "usage/least-used": age,
 	}
 }
 

@@ -341,6 +341,14 @@ func (w *twins) ChangeMeasure(t *rapid.T) {
 	})
 }
 
+func (w *twins) ChangeNuma(t *rapid.T) {
+	w.apply(t, model.Delta{
+		Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete),
+		Object: aNuma(drawOf(t, "node", "n1", "n2", "n3", "n4"), drawOf(t, "policy", "best-effort", "single-numa-node"),
+			drawOf(t, "free", "0-7", "0-3,6-7", "1,5"), drawOf(t, "cpus", 2, 4)),
+	})
+}
+
 func (w *twins) ChangeStorage(t *rapid.T) {
 	w.apply(t, model.Delta{Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete), Object: twinStorage(t)})
 }

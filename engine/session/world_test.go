@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -53,6 +55,20 @@ func aQuota(name, hard, used string) *corev1.ResourceQuota {
 // aMeasure is the NodeMetrics of a node.
 func aMeasure(node, usage string, at time.Time) *metricsv1beta1.NodeMetrics {
 	return &metricsv1beta1.NodeMetrics{ObjectMeta: metav1.ObjectMeta{Name: node}, Timestamp: metav1.NewTime(at), Usage: amountList(usage)}
+}
+
+// aNuma is the Numatopology of a node with two NUMA nodes of so many CPUs each.
+func aNuma(node, policy, free string, of int) *nodeinfov1alpha1.Numatopology {
+	o := &nodeinfov1alpha1.Numatopology{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	o.Spec.Policies = map[nodeinfov1alpha1.PolicyName]string{
+		nodeinfov1alpha1.CPUManagerPolicy: "static", nodeinfov1alpha1.TopologyManagerPolicy: policy,
+	}
+	o.Spec.CPUDetail = map[string]nodeinfov1alpha1.CPUInfo{}
+	for cpu := range 8 {
+		o.Spec.CPUDetail[fmt.Sprint(cpu)] = nodeinfov1alpha1.CPUInfo{NUMANodeID: cpu / of, SocketID: cpu / of, CoreID: cpu}
+	}
+	o.Spec.NumaResMap = map[string]nodeinfov1alpha1.ResourceInfo{"cpu": {Allocatable: free}}
+	return o
 }
 
 // aBudget is a PodDisruptionBudget of namespace a.

@@ -134,12 +134,16 @@ func shared(wait *model.Wait, job *model.Job, own []model.Wait, promised map[str
 	return out
 }
 
-// place is a node, and the devices held there.
+// place is a node, and the devices and the CPUs held there.
 func place(b *model.Bind) string {
-	if len(b.GPUs) == 0 {
-		return b.Node
+	out := b.Node
+	if len(b.GPUs) > 0 {
+		out += " gpu " + join(b.GPUs)
 	}
-	return b.Node + " gpu " + join(b.GPUs)
+	if b.CPUs != "" {
+		out += " cpu " + b.CPUs
+	}
+	return out
 }
 
 func count(n int, what string) string {

@@ -170,6 +170,7 @@ func (c *converter) note(at source.Value, lost, hint, format string, args ...any
 // entry writes one plugin as an entry of a tier.
 func (c *converter) entry(b *strings.Builder, p Plugin) {
 	name := p.At.Get("name")
+	p.Name = cmp.Or(otherNames()[p.Name], p.Name)
 	table, ok := c.options.Tables[p.Name]
 	if !ok {
 		follows, later := laterPlugins()[p.Name]

@@ -41,12 +41,13 @@ func idleFlags() []string {
 	}
 }
 
+// otherNames are the tables of plugins that Volcano calls otherwise.
+func otherNames() map[string]string { return map[string]string{"numa-aware": "numaaware"} }
+
 // laterPlugins are Volcano's plugins, with what follows where no table stands for one.
 func laterPlugins() map[string]string {
 	return map[string]string{
 		"network-topology-aware": "pods are placed without regard to HyperNodes",
-		"numa-aware":             "the NUMA policies of pods are not heeded",
-		"numaaware":              "the NUMA policies of pods are not heeded",
 	}
 }
 

@@ -142,7 +142,7 @@ func (x *Search) thereNow(t *model.Task, row int32) bool {
 	asked := t.InitRequest
 	for _, o := range x.Cluster.TasksByKey() {
 		if o.Status == model.Gone && o.NodeName == x.Cluster.Nodes.Rows[row].Name {
-			if asked = asked.Add(o.Request); t.GPUCount > 0 && o.GPUCount > 0 {
+			if asked = asked.Add(o.Request); t.GPUCount > 0 && o.GPUCount > 0 || len(t.Pins) > 0 && len(o.Pins) > 0 {
 				return false
 			}
 		}
@@ -282,6 +282,7 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 	b.GPUs, b.Volumes = x.Devices(t, answers.Choice{Row: row, Later: true}), volumes
 	x.Txn.Pipeline(t, row, b.GPUs)
 	x.Txn.Reserve(t, volumes)
+	b.CPUs = t.CPUs.String()
 	return Room{Task: t, Bind: b, Row: row, Victims: victims, step: x.Step}, true
 }
 

@@ -52,7 +52,7 @@ func TestWhyNot(t *testing.T) {
 		{`"nodes": [`, `"sharding": {"mode": "hard"}, "nodes": [`, "shards are not there yet"},
 		{`"shardingMode": "none"`, `"shardingMode": "soft"`, "shards are not there yet"},
 		{`"name": "gang"`, `"name": "fake"`, "custom plugin fake"},
-		{`"name": "gang"`, `"name": "numa-aware"`, "plugin numa-aware is not there yet"},
+		{`"name": "gang"`, `"name": "numa-aware"`, ""},     // it is there
 		{`"name": "gang"`, `"name": "no-such-plugin"`, ""}, // likewise
 		{`"actions": ["allocate"]`, `"actions": ["no-such-action"]`, ""},
 		{`"name": "gang"`, `"name": "gang", "arguments": {"depth": 3}`, ""},       // it cannot be converted, and fails

@@ -15,6 +15,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -314,6 +315,8 @@ func IDOf(o metav1.Object) ID {
 		id.Kind = "PodDisruptionBudget"
 	case *metricsv1beta1.NodeMetrics:
 		id.Kind = "NodeMetrics"
+	case *nodeinfov1alpha1.Numatopology:
+		id.Kind = "Numatopology"
 	case *schedulingv1beta1.PodGroup:
 		id.Kind = "PodGroup"
 	case *schedulingv1beta1.Queue:

@@ -1,0 +1,130 @@
+package numa
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Wishes are how many CPUs of their own the containers of a Guaranteed pod get that start with it and stay: those that ask for whole ones.
+func Wishes(o *corev1.PodSpec) (out []int) {
+	add := func(list []corev1.Container, stays func(*corev1.Container) bool) {
+		for i := range list {
+			q := list[i].Resources.Requests[corev1.ResourceCPU]
+			if n := q.Value(); stays(&list[i]) && n > 0 && n < mostCPUs && q.MilliValue() == 1000*n {
+				out = append(out, int(n))
+			}
+		}
+	}
+	add(o.InitContainers, func(c *corev1.Container) bool {
+		return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	})
+	add(o.Containers, func(*corev1.Container) bool { return true })
+	return out
+}
+
+// Choice is what a pod would have of a node.
+type Choice struct {
+	CPUs Set
+	// Nodes is on how many NUMA nodes they are.
+	Nodes int
+	// Admitted says whether the node's policy lets the pod in. Where there is one, too few CPUs are refused by each.
+	Admitted bool
+}
+
+// Choose is what a pod with these wishes would have of what is free, container by container, as the kubelet would choose.
+func (n *Node) Choose(free Set, wishes []int) Choice {
+	out := Choice{Admitted: true}
+	for _, wish := range wishes {
+		within, admitted := n.within(free, wish)
+		got := n.take(free.And(within), wish)
+		got = got.Or(n.take(free.Without(got), wish-got.Len()))
+		out.CPUs, free = out.CPUs.Or(got), free.Without(got)
+		out.Admitted = out.Admitted && admitted && (got.Len() == wish || n.Policy == None)
+	}
+	for _, numa := range n.numas {
+		if numa.cpus.shared(out.CPUs) > 0 {
+			out.Nodes++
+		}
+	}
+	return out
+}
+
+// within are the CPUs of the NUMA nodes from which a container's come first, and whether the node's policy is content with them.
+func (n *Node) within(free Set, wish int) (cpus Set, admitted bool) {
+	nodes, preferred := n.hint(free, wish)
+	for i, numa := range n.numas {
+		if nodes == nil || slices.Contains(nodes, i) {
+			cpus = cpus.Or(numa.cpus)
+		}
+	}
+	switch n.Policy {
+	case Restricted:
+		return cpus, preferred
+	case SingleNUMA:
+		return cpus, preferred && len(nodes) == 1
+	case BestEffort:
+		return cpus, true
+	}
+	return n.all, true
+}
+
+// hint are the fewest NUMA nodes that together have so many CPUs free, by their places in the list; of as many, those of which the last
+// comes first, then the last but one, and so on. They are preferred if no fewer would do on the empty machine. nil: all together have not
+// so many.
+//
+// Any mask of NUMA nodes with room is a hint of the kubelet. There are very many; which is best can be said without listing them.
+func (n *Node) hint(free Set, wish int) (nodes []int, preferred bool) {
+	count, total := make([]int, len(n.numas)), make([]int, len(n.numas))
+	for i, numa := range n.numas {
+		count[i], total[i] = numa.cpus.shared(free), numa.cpus.Len()
+	}
+	size := fewest(count, wish)
+	if size < 0 {
+		return nil, false
+	}
+	preferred = size == fewest(total, wish)
+	for i := len(count) - 1; i >= 0; i-- {
+		if left := size - len(nodes); most(count[:i], left) < wish { // it takes this one
+			nodes, wish = append(nodes, i), wish-count[i]
+		}
+	}
+	return nodes, preferred
+}
+
+// fewest is how many of some counts it takes for a sum; below 0: all are not enough.
+func fewest(counts []int, sum int) int {
+	for size := range len(counts) + 1 {
+		if most(counts, size) >= sum {
+			return size
+		}
+	}
+	return -1
+}
+
+// most is the sum of the largest counts, so many of them.
+func most(counts []int, size int) (sum int) {
+	sorted := slices.Clone(counts)
+	slices.Sort(sorted)
+	for i := range min(max(size, 0), len(sorted)) {
+		sum += sorted[len(sorted)-1-i]
+	}
+	return sum
+}
+
+// Decision is what was chosen, in Volcano's words: how many CPUs of which NUMA node, as JSON.
+func (n *Node) Decision(cpus Set) string {
+	by := map[string]map[string]string{}
+	for _, numa := range n.numas {
+		if count := numa.cpus.shared(cpus); count > 0 {
+			by[strconv.Itoa(numa.id[0])] = map[string]string{string(corev1.ResourceCPU): strconv.Itoa(count)}
+		}
+	}
+	text, err := json.Marshal(map[string]any{"numa": by})
+	if err != nil {
+		return "" // texts only
+	}
+	return string(text)
+}

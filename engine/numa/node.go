@@ -1,0 +1,241 @@
+package numa
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/celsius-scheduler/celsius/crds/decode"
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
+)
+
+// Static is the CPU manager that gives containers CPUs of their own.
+const Static = "static"
+
+// The policies of topology managers. Another word, and none, is None.
+const (
+	None       = "none"
+	BestEffort = "best-effort"
+	Restricted = "restricted"
+	SingleNUMA = "single-numa-node"
+)
+
+// Node is what a Numatopology says of its node. It is never changed.
+type Node struct {
+	// CPUManager is the kubelet's policy; Policy is that of its topology manager, None where it does not say.
+	CPUManager, Policy string
+
+	pool   Set // what is free, or had by pods that are listed
+	all    Set // whose place is known
+	listed []listed
+	byUID  map[string]int
+
+	said    nodeinfov1alpha1.NumatopoSpec
+	places  string
+	numas   []group // by number
+	sockets []group
+	cores   []group
+}
+
+// listed is a pod of which the kubelet says what it has.
+type listed struct {
+	key  string
+	cpus Set
+}
+
+// group is CPUs that belong together.
+type group struct {
+	id   [3]int // NUMA node or socket; of a core: socket, NUMA node, core
+	cpus Set
+}
+
+// Mistake is one in a Numatopology.
+type Mistake struct{ Field, Text string }
+
+// Read is what an object says. What is wrong in it counts as empty.
+func Read(o *nodeinfov1alpha1.Numatopology) (n *Node, wrong []Mistake) {
+	n = &Node{
+		CPUManager: o.Spec.Policies[nodeinfov1alpha1.CPUManagerPolicy], Policy: o.Spec.Policies[nodeinfov1alpha1.TopologyManagerPolicy],
+		byUID: map[string]int{}, said: o.Spec,
+	}
+	say := func(field, text string, args ...any) {
+		wrong = append(wrong, Mistake{field, fmt.Sprintf(text, args...)})
+	}
+	switch n.Policy {
+	case BestEffort, Restricted, SingleNUMA, None:
+	case "":
+		n.Policy = None
+	default:
+		say("spec.policies[TopologyManagerPolicy]", "%q is none of %s, %s, %s, %s", n.Policy, None, BestEffort, Restricted, SingleNUMA)
+		n.Policy = None
+	}
+	set := func(field, text string) Set {
+		s, err := Parse(text)
+		if err != nil {
+			say(field, "%v", err)
+		}
+		return s
+	}
+	const cpu = string(corev1.ResourceCPU)
+	n.readPlaces(o, say)
+	free := set("spec.numares[cpu].allocatable", o.Spec.NumaResMap[cpu].Allocatable)
+	if strange := free.Without(n.all); !strange.Empty() {
+		say("spec.cpuDetail", "lacks the CPUs %s, which are free: nobody gets them", strange)
+	}
+	n.pool = free
+	for i, pod := range o.Spec.PodAllocations {
+		one := listed{key: pod.Namespace + "/" + pod.Name}
+		for k, container := range pod.ContainerAllocations {
+			field := fmt.Sprintf("spec.podAllocations[%d].containerAllocations[%d].allocations[cpu]", i, k)
+			one.cpus = one.cpus.Or(set(field, container.Allocations[cpu]))
+		}
+		if pod.UID != "" {
+			n.byUID[string(pod.UID)] = len(n.listed)
+		}
+		n.listed = append(n.listed, one)
+		n.pool = n.pool.Or(one.cpus)
+	}
+	n.pool = n.pool.And(n.all)
+	n.pool = n.pool.Without(n.take(n.all, reserved(o.Spec.ResReserved[cpu], say)))
+	return n, wrong
+}
+
+// reserved is how many CPUs are kept for the system.
+func reserved(text string, say func(field, text string, args ...any)) int {
+	if text == "" {
+		return 0
+	}
+	q, err := decode.Quantity(text)
+	if err != nil || q.Sign() < 0 {
+		say("spec.resReserved[cpu]", "%q is no quantity such as 500m", text)
+		return 0
+	}
+	return int(math.Ceil(min(q.AsApproximateFloat64(), mostCPUs)))
+}
+
+// readPlaces fills in where CPUs are.
+func (n *Node) readPlaces(o *nodeinfov1alpha1.Numatopology, say func(field, text string, args ...any)) {
+	numas, sockets, cores := map[[3]int][]int{}, map[[3]int][]int{}, map[[3]int][]int{}
+	var all []int
+	for _, name := range slices.Sorted(maps.Keys(o.Spec.CPUDetail)) {
+		cpu, err := strconv.Atoi(name)
+		x := o.Spec.CPUDetail[name]
+		if err != nil || cpu < 0 || cpu >= mostCPUs || strconv.Itoa(cpu) != name {
+			say("spec.cpuDetail["+name+"]", "%q is no number of a CPU, from 0 to %d", name, mostCPUs-1)
+			continue
+		}
+		all = append(all, cpu)
+		numa, socket, core := [3]int{x.NUMANodeID}, [3]int{x.SocketID}, [3]int{x.SocketID, x.NUMANodeID, x.CoreID}
+		numas[numa], sockets[socket], cores[core] = append(numas[numa], cpu), append(sockets[socket], cpu), append(cores[core], cpu)
+	}
+	n.all, n.numas, n.sockets, n.cores = Of(all...), groupsOf(numas), groupsOf(sockets), groupsOf(cores)
+	for _, core := range n.cores {
+		n.places += fmt.Sprint(core.id, core.cpus)
+	}
+}
+
+func groupsOf(cpus map[[3]int][]int) (out []group) {
+	for id, list := range cpus {
+		out = append(out, group{id, Of(list...)})
+	}
+	slices.SortFunc(out, func(a, b group) int { return slices.Compare(a.id[:], b.id[:]) })
+	return out
+}
+
+// Pins says whether the kubelet gives containers CPUs of their own. A node of which nothing is known does not.
+func (n *Node) Pins() bool { return n != nil && n.CPUManager == Static }
+
+// Equal says whether both were told the same.
+func (n *Node) Equal(o *Node) bool {
+	return n == o || n != nil && o != nil && equality.Semantic.DeepEqual(n.said, o.said)
+}
+
+// Places is a text that tells where the CPUs are; "" where nothing is known.
+func (n *Node) Places() string {
+	if n == nil {
+		return ""
+	}
+	return n.places
+}
+
+// Holder is a pod on the node, with the CPUs that were chosen for it.
+type Holder struct {
+	UID, Key string
+	Chosen   Set
+}
+
+// has is what the kubelet says that a pod has. One for which CPUs were chosen is known by its UID: another of its name was there before it.
+func (n *Node) has(h Holder) (s Set, ok bool) {
+	if i, ok := n.byUID[h.UID]; ok {
+		return n.listed[i].cpus, true
+	}
+	i := slices.IndexFunc(n.listed, func(l listed) bool { return l.key == h.Key && h.Chosen.Empty() })
+	if i < 0 {
+		return Set{}, false
+	}
+	return n.listed[i].cpus, true
+}
+
+// Free are the CPUs that nobody has of those who are on the node. Whom the kubelet lists has what it says; what was chosen for the others
+// is theirs, and where the kubelet gave that to somebody else, they have as many of what is left. A listed pod that is not on the node any
+// more has nothing.
+func (n *Node) Free(holders iter.Seq[Holder]) Set {
+	var given, chosen Set
+	var unlisted []Holder
+	for h := range holders {
+		if cpus, ok := n.has(h); ok {
+			given = given.Or(cpus)
+		} else if !h.Chosen.Empty() {
+			unlisted, chosen = append(unlisted, h), chosen.Or(h.Chosen)
+		}
+	}
+	free := n.pool.Without(given).Without(chosen)
+	for _, h := range unlisted {
+		if lost := h.Chosen.shared(given); lost > 0 {
+			free = free.Without(n.take(free, lost))
+		}
+	}
+	return free
+}
+
+// take chooses so many CPUs as they belong together: sockets as wholes, then cores as wholes, then the rest, each from where the fewest are
+// free. Where there are not so many it is all.
+func (n *Node) take(from Set, count int) (out Set) {
+	for _, whole := range [][]group{n.sockets, n.cores} {
+		for _, g := range n.fewestFirst(whole, from) {
+			if g.cpus.within(from) && g.cpus.Len() <= count {
+				out, from, count = out.Or(g.cpus), from.Without(g.cpus), count-g.cpus.Len()
+			}
+		}
+	}
+	for _, core := range n.fewestFirst(n.cores, from) {
+		for cpu := range core.cpus.And(from).All() {
+			if count == 0 {
+				return out
+			}
+			out, count = out.Or(Of(cpu)), count-1
+		}
+	}
+	return out
+}
+
+// fewestFirst are groups in the order of how many of their sockets' CPUs are free, then of how many of their own, the fewest first.
+func (n *Node) fewestFirst(groups []group, free Set) []group {
+	ofSocket := map[int]int{}
+	for _, s := range n.sockets {
+		ofSocket[s.id[0]] = s.cpus.shared(free)
+	}
+	of := func(g group) int { return ofSocket[g.id[0]] }
+	out := slices.DeleteFunc(slices.Clone(groups), func(g group) bool { return g.cpus.shared(free) == 0 })
+	slices.SortStableFunc(out, func(a, b group) int {
+		return cmp.Or(of(a)-of(b), a.cpus.shared(free)-b.cpus.shared(free))
+	})
+	return out
+}

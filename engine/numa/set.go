@@ -1,0 +1,143 @@
+package numa
+
+import (
+	"fmt"
+	"iter"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"k8s.io/utils/cpuset"
+)
+
+// mostCPUs is beyond the number of every CPU, so that a typing error does not fill the memory.
+const mostCPUs = 8192
+
+const wordBits = 64
+
+// Set is a set of CPUs, by number. It is a value: nothing changes it.
+type Set struct{ words []uint64 } // the last is not 0
+
+// Of is the set of these CPUs. Numbers that no CPU has are passed over.
+func Of(cpus ...int) (s Set) {
+	for _, cpu := range cpus {
+		if cpu < 0 || cpu >= mostCPUs {
+			continue
+		}
+		for len(s.words) <= cpu/wordBits {
+			s.words = append(s.words, 0)
+		}
+		s.words[cpu/wordBits] |= 1 << (cpu % wordBits)
+	}
+	return s
+}
+
+// Parse reads a list of numbers and ranges, such as 0,2-4.
+func Parse(text string) (Set, error) {
+	for number := range strings.FieldsFuncSeq(text, func(r rune) bool { return r < '0' || r > '9' }) {
+		if n, err := strconv.Atoi(number); err != nil || n >= mostCPUs { // a range is written out
+			return Set{}, fmt.Errorf("%q names the CPU %s; numbers are below %d", text, number, mostCPUs)
+		}
+	}
+	cpus, err := cpuset.Parse(text)
+	if err != nil {
+		return Set{}, fmt.Errorf("%q is no list of CPUs such as 0,2-4", text)
+	}
+	return Of(cpus.List()...), nil
+}
+
+// String is as Parse reads it.
+func (s Set) String() string {
+	if s.Empty() {
+		return ""
+	}
+	return cpuset.New(s.list()...).String()
+}
+
+// All lists the CPUs in ascending order.
+func (s Set) All() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, word := range s.words {
+			for ; word != 0; word &= word - 1 {
+				if !yield(i*wordBits + bits.TrailingZeros64(word)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s Set) list() (out []int) {
+	for cpu := range s.All() {
+		out = append(out, cpu)
+	}
+	return out
+}
+
+// Len is how many there are.
+func (s Set) Len() (n int) {
+	for _, word := range s.words {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// Empty says whether there is none.
+func (s Set) Empty() bool { return len(s.words) == 0 }
+
+// And are the CPUs of both.
+func (s Set) And(o Set) Set {
+	return s.join(o, min(len(s.words), len(o.words)), func(a, b uint64) uint64 { return a & b })
+}
+
+// Or are the CPUs of either.
+func (s Set) Or(o Set) Set {
+	return s.join(o, max(len(s.words), len(o.words)), func(a, b uint64) uint64 { return a | b })
+}
+
+// Without are the CPUs that the other lacks.
+func (s Set) Without(o Set) Set {
+	return s.join(o, len(s.words), func(a, b uint64) uint64 { return a &^ b })
+}
+
+// Equal says whether both have the same CPUs.
+func (s Set) Equal(o Set) bool { return s.within(o) && o.within(s) }
+
+// within says whether the other has all of them.
+func (s Set) within(o Set) bool {
+	for i := range s.words {
+		if s.words[i]&^o.word(i) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// shared is how many CPUs both have.
+func (s Set) shared(o Set) (n int) {
+	for i := range min(len(s.words), len(o.words)) {
+		n += bits.OnesCount64(s.words[i] & o.words[i])
+	}
+	return n
+}
+
+func (s Set) word(i int) uint64 {
+	if i < len(s.words) {
+		return s.words[i]
+	}
+	return 0
+}
+
+func (s Set) join(o Set, n int, op func(a, b uint64) uint64) Set {
+	out := make([]uint64, n)
+	last := 0
+	for i := range out {
+		if out[i] = op(s.word(i), o.word(i)); out[i] != 0 {
+			last = i + 1
+		}
+	}
+	if last == 0 {
+		return Set{}
+	}
+	return Set{out[:last]}
+}
