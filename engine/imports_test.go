@@ -25,11 +25,11 @@ const (
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
-	ofPolicy   = "engine/disruption engine/follow engine/language engine/model engine/quota engine/report engine/topology engine/volume " +
+	ofPolicy   = "engine/disruption engine/extender engine/follow engine/language engine/model engine/quota engine/report engine/topology engine/volume " +
 		"rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/answers engine/reference/devices engine/reference/eviction engine/reference/values"
 	belowProof     = "engine/reference/answers engine/reference/devices engine/reference/values"
-	simOurs        = "engine engine/model engine/policy engine/session rules/source statemachines/objects " + allCRDs
+	simOurs        = "engine engine/extender engine/model engine/policy engine/session rules/source statemachines/objects " + allCRDs
 	simOthers      = apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
 
@@ -52,7 +52,8 @@ var mayImport = map[string]string{
 	"engine/follow":           "",
 	"engine/seeds":            "",
 	"engine/cards":            "",
-	"engine/model":            "engine/cards engine/follow crds/decode " + allCRDs,
+	"engine/extender":         "",
+	"engine/model":            "engine/cards engine/extender engine/follow crds/decode " + allCRDs,
 	"engine/quota":            "engine/follow engine/model",
 	"engine/volume":           "engine/follow engine/model",
 	"engine/report":           "engine/model",
@@ -60,7 +61,7 @@ var mayImport = map[string]string{
 	"engine/topology":         "engine/follow engine/model",
 	"engine/disruption":       "engine/follow engine/model",
 	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
-	"engine/language": "engine/bucket engine/cards engine/disruption engine/follow engine/model engine/quota engine/topology engine/volume " +
+	"engine/language": "engine/bucket engine/cards engine/disruption engine/extender engine/follow engine/model engine/quota engine/topology engine/volume " +
 		"rules rules/eval",
 	"engine/policy":         ofPolicy,
 	"engine/session/oracle": "",
@@ -80,12 +81,13 @@ var mayImport = map[string]string{
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
 	"engine/sim":                simOurs + " engine/sim/manifest statemachines",
-	"engine/sim/manifest":       "engine/model rules/source crds/batch/v1alpha1 crds/scheduling/v1beta1",
+	"engine/sim/manifest":       "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/scheduling/v1beta1",
 	"engine/sim/corpus":         "",
 	"engine/sim/conformance":    simOurs + " engine/sim engine/volcano rules",
 	"engine/sim/openb":          simOurs + " engine/sim",
-	"engine/live": "engine/live/events engine/live/lease engine/live/outbox engine/live/scrape engine/live/serving engine " +
-		"engine/model engine/policy engine/session crds/informers " + allCRDs,
+	"engine/live": "engine/live/asks engine/live/events engine/live/lease engine/live/outbox engine/live/scrape engine/live/serving engine " +
+		"engine/extender engine/model engine/policy engine/session crds/informers " + allCRDs,
+	"engine/live/asks":    "engine/extender engine/model",
 	"engine/live/lease":   "",
 	"engine/live/outbox":  "",
 	"engine/live/serving": "engine/model engine/policy rules/source crds/policy/v1alpha1",
@@ -124,6 +126,7 @@ var mayImportOthers = map[string]string{
 	"engine/follow":           "",
 	"engine/seeds":            "pgregory.net/rapid",
 	"engine/cards":            apiObjects,
+	"engine/extender":         apiObjects,
 	"engine/model":            apiObjects + " " + podMath + " " + loadAPI,
 	"engine/quota":            "",
 	"engine/report":           "",
@@ -154,6 +157,7 @@ var mayImportOthers = map[string]string{
 	"engine/sim/conformance":    simOthers,
 	"engine/sim/openb":          simOthers,
 	"engine/live":               clients + " k8s.io/component-helpers " + loadAPI + " " + metricsLog,
+	"engine/live/asks":          apiObjects + " github.com/go-logr/logr",
 	"engine/live/lease":         clients,
 	"engine/live/outbox":        "",
 	"engine/live/serving":       clients + " github.com/go-logr/logr",

@@ -16,6 +16,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/cards"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -179,6 +180,33 @@ func drawMeasure(t *rapid.T, node string) *metricsv1beta1.NodeMetrics {
 	}
 }
 
+// drawAnswer draws what an extender says of a group's tasks, of the group, or of a queue: now, or long ago.
+func drawAnswer(t *rapid.T, name, group, queue string) *extender.Answer {
+	a := &extender.Answer{ObjectMeta: metav1.ObjectMeta{Name: name}, At: at(one(t, "said", 0, 0, 60, -3600))}
+	form := one(t, "form", extender.Predicate, extender.Prioritize, extender.JobEnqueueable, extender.JobReady, extender.QueueOverused)
+	a.URL = "http://extender/" + form
+	switch form {
+	case extender.JobEnqueueable:
+		a.Of, a.Says = extender.Subject{Kind: extender.Job, Job: "a/" + group}, one(t, "vote", extender.Permit, extender.Reject, extender.Abstain)
+	case extender.JobReady:
+		a.Of, a.Says = extender.Subject{Kind: extender.Job, Job: "a/" + group}, one(t, "word", extender.Yes, extender.No)
+	case extender.QueueOverused:
+		a.Of, a.Says = extender.Subject{Kind: extender.Queue, Queue: queue}, one(t, "word", extender.Yes, extender.No)
+	default:
+		a.Of = extender.Subject{Kind: extender.Task, Job: "a/" + group, Role: one(t, "role", "", "worker")}
+		for i := range 3 {
+			a.Nodes = append(a.Nodes, extender.NodeAnswer{
+				Name: fmt.Sprint("n", i+1), Refused: one(t, "refused", "", "", "no licence"), Score: one(t, "score", 0.0, 3, 50),
+				Error: one(t, "failed", "", "", "", "answered 500"),
+			})
+		}
+	}
+	if seldom(t, "not asked") {
+		a.Error, a.Says = "answered 500", ""
+	}
+	return a
+}
+
 // drawBudget draws a budget of all pods, of those of one role, or of none.
 func drawBudget(t *rapid.T, name string) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}}
@@ -219,6 +247,9 @@ func drawWorld(t *rapid.T) *world {
 	for i := range rapid.IntRange(0, 2).Draw(t, "budgets") {
 		add(drawBudget(t, fmt.Sprint("b", i+1)))
 	}
+	for i := range one(t, "answers", 0, 0, 3, 12) {
+		add(drawAnswer(t, fmt.Sprint("said", i), fmt.Sprint("g", i%groups+1), fmt.Sprint("q", i%queues+1)))
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "rounds") {
 		var deltas []model.Delta
 		for range rapid.IntRange(0, 3).Draw(t, "changes") {
@@ -233,7 +264,7 @@ func drawWorld(t *rapid.T) *world {
 func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 	group := fmt.Sprint("g", rapid.IntRange(1, groups).Draw(t, "of group"))
 	pod := fmt.Sprint(group, "-", rapid.IntRange(0, 6).Draw(t, "number"))
-	switch rapid.IntRange(0, 7).Draw(t, "change") {
+	switch rapid.IntRange(0, 8).Draw(t, "change") {
 	case 0:
 		return model.Delta{Object: drawNode(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
 	case 1:
@@ -246,6 +277,8 @@ func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 		return model.Delta{Op: one(t, "budget's", model.Upsert, model.Upsert, model.Delete), Object: drawBudget(t, one(t, "budget", "b1", "b2"))}
 	case 7:
 		return model.Delta{Object: drawMeasure(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
+	case 8:
+		return model.Delta{Op: one(t, "answer's", model.Upsert, model.Upsert, model.Delete), Object: drawAnswer(t, "said1", group, "q1")}
 	}
 	return model.Delta{Object: drawPod(t, pod, group, nodes)}
 }

@@ -13,6 +13,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
@@ -180,7 +181,7 @@ type Delta struct {
 	// Object is a *Node, *Pod, *Namespace, *ResourceQuota, *PersistentVolume or *PersistentVolumeClaim of core/v1, a *PriorityClass of
 	// scheduling.k8s.io/v1, a *PodDisruptionBudget of policy/v1, a *NodeMetrics of metrics.k8s.io/v1beta1, a *StorageClass,
 	// *CSINode, *CSIDriver, *CSIStorageCapacity or *VolumeAttachment of
-	// storage.k8s.io/v1, or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
+	// storage.k8s.io/v1, an *extender.Answer, or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
 	Object any
 }
 
@@ -216,7 +217,7 @@ func (c *Cluster) apply(d Delta, m *mistakes) {
 	if !ok {
 		m.kind, m.name = "delta", fmt.Sprintf("%T", d.Object)
 		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PodDisruptionBudget, PriorityClass, "+
-			"PodGroup, Job, Queue, NodeMetrics, and those of storage")
+			"PodGroup, Job, Queue, NodeMetrics, ExtenderAnswer, and those of storage")
 		return
 	}
 	m.kind, m.namespace, m.name, m.namespaced = kind, meta.GetNamespace(), meta.GetName(), namespaced(kind)
@@ -245,6 +246,8 @@ func (c *Cluster) upsert(d Delta, m *mistakes) {
 		c.Budgets.upsert(o, m)
 	case *metricsv1beta1.NodeMetrics:
 		c.setMeasure(o.Name, readMeasure(c.Dims, o, m))
+	case *extender.Answer:
+		setAnswer(c, o, m)
 	case *schedulingv1.PriorityClass:
 		c.PriorityClasses[o.Name] = readPriorityClass(o)
 		c.books.classesChanged = true
@@ -278,6 +281,8 @@ func (c *Cluster) remove(object any, m *mistakes) {
 		c.Budgets.remove(o.Namespace, o.Name)
 	case *metricsv1beta1.NodeMetrics:
 		c.setMeasure(o.Name, nil)
+	case *extender.Answer:
+		touchSubjects(c, c.Answers.Remove(o.Name))
 	case *schedulingv1.PriorityClass:
 		delete(c.PriorityClasses, o.Name)
 		c.books.classesChanged = true

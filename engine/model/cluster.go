@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/celsius-scheduler/celsius/engine/cards"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/follow"
 )
 
@@ -38,6 +39,7 @@ type Cluster struct {
 	Quotas          map[string][]*Quota // by namespace, in name order
 	Budgets         Budgets
 	Measures        map[string]*Measure // by node, whether it is there or not
+	Answers         extender.Answers    // what extenders said
 	Storage         Storage
 
 	// Total is the sum of Allocatable over ready nodes.

@@ -13,6 +13,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 )
 
 // Key is how objects with a namespace are named here: namespace/name.
@@ -48,6 +49,8 @@ func kindOf(object any) string {
 		return "PodDisruptionBudget"
 	case *metricsv1beta1.NodeMetrics:
 		return "NodeMetrics"
+	case *extender.Answer:
+		return extender.Kind
 	case *schedulingv1.PriorityClass:
 		return "PriorityClass"
 	case *v1beta1.PodGroup:

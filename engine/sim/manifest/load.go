@@ -16,6 +16,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -314,6 +315,8 @@ func IDOf(o metav1.Object) ID {
 		id.Kind = "PodDisruptionBudget"
 	case *metricsv1beta1.NodeMetrics:
 		id.Kind = "NodeMetrics"
+	case *extender.Answer:
+		id.Kind = extender.Kind
 	case *schedulingv1beta1.PodGroup:
 		id.Kind = "PodGroup"
 	case *schedulingv1beta1.Queue:
