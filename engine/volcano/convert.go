@@ -169,12 +169,9 @@ func (c *converter) entry(b *strings.Builder, p Plugin) {
 	table, ok := c.options.Tables[p.Name]
 	if !ok {
 		follows, later := laterPlugins()[p.Name]
-		why, refused := refusedPlugins()[p.Name]
 		switch {
 		case later:
 			c.note(name, "plugin "+p.Name, "", "plugin %s is dropped: no table stands for it yet, so %s", p.Name, follows)
-		case refused:
-			c.issues = append(c.issues, name.Issuef("remove it", "plugin %s is not supported: %s", p.Name, why))
 		default:
 			c.issues = append(c.issues, name.Issuef(pluginHint(p.Name, c.options.Tables), "unknown plugin %q", p.Name))
 		}
@@ -314,6 +311,12 @@ func (c *converter) argument(table *rules.Table, name string, f source.Field, pa
 		}
 		entries[key] = x
 		params[p.Name] = entries
+		return
+	}
+	if why, refused := refusedArguments()[name]; refused {
+		if fmt.Sprint(v.Any()) != "" {
+			c.issues = append(c.issues, f.Key.Issuef("remove it", "%s: argument %s is not supported: %s", table.Name, name, why))
+		}
 		return
 	}
 	why, idle := idleArguments()[name]
