@@ -125,6 +125,9 @@ func Asks(p *Policy, w *language.World, frame func() *language.Frame) (out []ext
 			continue
 		}
 		x := account.Fields[0].Attribute
+		if !p.rowsRead(x) {
+			continue
+		}
 		a := asking{w: w, frame: frame, x: x, seen: map[extender.Subject]bool{}}
 		f := frame()
 		url, okURL := x.Args["url"].Eval(f).(types.String)
@@ -142,6 +145,15 @@ func Asks(p *Policy, w *language.World, frame func() *language.Frame) (out []ext
 		}
 	}
 	return out, next
+}
+
+// rowsRead says that some row reads a computed field: those of a table may be left out of a policy, section by section.
+func (p *Policy) rowsRead(x *Attribute) bool {
+	return slices.ContainsFunc(p.All, func(r *Rule) bool {
+		return slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool {
+			return slices.ContainsFunc(read.Steps, func(step rules.Step) bool { return p.computed[step.Member] == x })
+		})
+	})
 }
 
 // asking collects what is to be asked for one attribute.
@@ -167,7 +179,7 @@ func (a *asking) all() {
 				a.about(extender.Subject{Kind: extender.Queue, Queue: j.QueueName}, a.frame().OfQueue(j.Queue), nil)
 			}
 		case "job":
-			if a.x.Over == extender.JobEnqueueable && j.Seated() && !in || a.x.Over == extender.JobReady && waiting && in {
+			if a.x.Over == extender.JobEnqueueable && j.Seated() && !in && j.HasMinResources || a.x.Over == extender.JobReady && waiting && in {
 				a.about(extender.Subject{Kind: extender.Job, Job: j.Key}, a.frame().OfJob(j), nil)
 			}
 		case "task":
