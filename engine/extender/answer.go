@@ -2,6 +2,7 @@ package extender
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,14 +19,14 @@ const (
 // Answer is what was said of one subject at one address.
 type Answer struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	// URL is the address that was asked.
 	URL string `json:"url"`
 	// Of is what was asked about.
 	Of Subject `json:"of"`
 	// At is when it was asked; where nodes were asked about at several moments, the first of these.
-	At metav1.Time `json:"at,omitempty"`
+	At metav1.Time `json:"at,omitzero"`
 	// Error is why it could not be asked; "": it was.
 	Error string `json:"error,omitempty"`
 	// Says is the word that was said of the subject as a whole; "" where it was asked about nodes.
@@ -66,12 +67,16 @@ const (
 	Queue = "Queue"
 )
 
-// The words of which an answer is one.
+// The words of which an answer is one: a vote, or yes or no; of a node it is allow or refuse, and failed where it could not be asked.
 const (
-	Permit, Reject, Abstain = "permit", "reject", "abstain" // a vote
-	Yes, No                 = "yes", "no"
-	Failed                  = "failed" // it could not be asked
-	Allow, Refuse           = "allow", "refuse"
+	Permit  = "permit"
+	Reject  = "reject"
+	Abstain = "abstain"
+	Yes     = "yes"
+	No      = "no"
+	Failed  = "failed"
+	Allow   = "allow"
+	Refuse  = "refuse"
 )
 
 // String names a subject.
@@ -104,43 +109,51 @@ func (s Subject) Wider() []Subject {
 // Mistake is something that is wrong in an answer.
 type Mistake struct{ Field, Text string }
 
+// mistakes collects what is wrong.
+type mistakes []Mistake
+
+func (m *mistakes) add(field, format string, args ...any) {
+	*m = append(*m, Mistake{field, fmt.Sprintf(format, args...)})
+}
+
 // Mistakes are what is wrong with it.
-func (a *Answer) Mistakes() (out []Mistake) {
-	add := func(field, format string, args ...any) {
-		out = append(out, Mistake{field, fmt.Sprintf(format, args...)})
-	}
+func (a *Answer) Mistakes() []Mistake {
+	var m mistakes
 	if a.URL == "" {
-		add("url", "is missing: write the address that was asked, as the policy's table has it")
+		m.add("url", "is missing: write the address that was asked, as the policy's table has it")
 	}
 	if a.At.IsZero() {
-		add("at", "is missing: an answer that was given at no time is of no use")
+		m.add("at", "is missing: an answer that was given at no time is of no use")
 	}
-	of := a.Of
-	switch {
-	case of.Kind != Task && of.Kind != Job && of.Kind != Queue:
-		add("of.kind", "is %q, not Task, Job or Queue", of.Kind)
-	case of.Kind == Queue && of.Queue == "":
-		add("of.queue", "is missing")
-	case of.Kind != Queue && !strings.Contains(of.Job, "/"):
-		add("of.job", "is %q; write NAMESPACE/NAME of the PodGroup", of.Job)
-	}
-	words := map[string][]string{Job: {Permit, Reject, Abstain, Yes, No}, Queue: {Yes, No}}[of.Kind]
+	a.Of.check(&m)
+	words := map[string][]string{Job: {Permit, Reject, Abstain, Yes, No}, Queue: {Yes, No}}[a.Of.Kind]
 	switch {
 	case a.Error != "":
-	case of.Kind == Task && a.Says != "":
-		add("says", "is %q: of tasks it is said by node, under nodes", a.Says)
+	case a.Of.Kind == Task && a.Says != "":
+		m.add("says", "is %q: of tasks it is said by node, under nodes", a.Says)
 	case words != nil && !slices.Contains(words, a.Says):
-		add("says", "is %q, not one of %s", a.Says, strings.Join(words, ", "))
+		m.add("says", "is %q, not one of %s", a.Says, strings.Join(words, ", "))
 	}
 	for i := range a.Nodes {
 		if a.Nodes[i].Name == "" {
-			add(fmt.Sprintf("nodes[%d].name", i), "is missing")
+			m.add(fmt.Sprintf("nodes[%d].name", i), "is missing")
 		}
-		if x := a.Nodes[i].Score; x != x || x-x != 0 {
-			add(fmt.Sprintf("nodes[%d].score", i), "is %v, and no number to be compared", x)
+		if x := a.Nodes[i].Score; math.IsNaN(x) || math.IsInf(x, 0) {
+			m.add(fmt.Sprintf("nodes[%d].score", i), "is %v, and no number to be compared", x)
 		}
 	}
-	return out
+	return m
+}
+
+func (s *Subject) check(m *mistakes) {
+	switch {
+	case s.Kind != Task && s.Kind != Job && s.Kind != Queue:
+		m.add("of.kind", "is %q, not Task, Job or Queue", s.Kind)
+	case s.Kind == Queue && s.Queue == "":
+		m.add("of.queue", "is missing")
+	case s.Kind != Queue && !strings.Contains(s.Job, "/"):
+		m.add("of.job", "is %q; write NAMESPACE/NAME of the PodGroup", s.Job)
+	}
 }
 
 // Ask is a question that a plan would have answered.

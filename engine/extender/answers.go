@@ -47,9 +47,8 @@ func (s *Answers) Set(a *Answer) []Subject {
 	}
 	s.byName[a.Name] = k
 	of := key{a.URL, a.Of}
-	list := append(s.byKey[of], k)
-	slices.SortFunc(list, func(a, b *Known) int { return cmp.Compare(a.Name, b.Name) })
-	s.byKey[of] = list
+	s.byKey[of] = append(s.byKey[of], k)
+	slices.SortFunc(s.byKey[of], func(a, b *Known) int { return cmp.Compare(a.Name, b.Name) })
 	s.count[a.Of]++
 	s.versions[a.Of] = s.serial
 	return append(touched, a.Of)

@@ -189,8 +189,8 @@ func answerFunctions() []*rules.Function {
 		return of(name, doc, cel.StringType, get1, get1)
 	}
 	return []*rules.Function{
-		both("says", "The word that was said: permit, reject or abstain as a vote, yes or no; of a node allow or refuse; failed where it could not "+
-			"be asked; \"\" where it has not answered yet.", (*answerValue).says),
+		both("says", "The word that was said: permit, reject or abstain as a vote, yes or no; of a node allow or refuse; failed where it could "+
+			"not be asked; \"\" where it has not answered yet.", (*answerValue).says),
 		both("text", "Why: why the node is refused, how it could not be asked, or that it has not answered yet.", (*answerValue).text),
 		of("score", "The score that was given for the node; 0 where there is none.", cel.DoubleType,
 			func(a *answerValue, n *NodeView) ref.Val { return types.Double(a.score(n)) }, nil),

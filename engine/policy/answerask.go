@@ -27,8 +27,8 @@ func answerFunction() *Accounting {
 	text, duration := rules.String(), rules.Exactly(cel.DurationType, "a duration")
 	return &Accounting{
 		Name: answerName,
-		Doc: "On a task, a job or a queue: an Answer, what a service outside said of it. What was not said yet, or longer ago than `refresh`, is " +
-			"asked between cycles, by POST at the address, as Volcano's extenders are; a decision itself waits for nobody. Tasks of one job and " +
+		Doc: "On a task, a job or a queue: an Answer, what a service outside said of it. What was not said yet, or longer ago than `refresh`, " +
+			"is asked between cycles, by POST at the address, as Volcano's extenders are; a decision itself waits for nobody. Tasks of one job and " +
 			"role that ask for the same, of the same nodes, are asked about as one: those that are pending, of jobs that were let in; where their " +
 			"answer is about nodes, again of nodes that changed. Jobs are asked about before they are let in, or, with the form jobReady, while " +
 			"pods of them wait; queues while jobs in them do.",
@@ -169,25 +169,26 @@ type asking struct {
 }
 
 func (a *asking) all() {
-	c := a.w.Cluster()
-	for _, j := range c.JobsByKey() {
-		waiting := j.Seated() && j.Counts[model.Pending] > 0
-		in := j.Phase != model.PhasePending
-		switch a.x.On {
-		case "queue":
-			if j.Seated() && (waiting || !in) {
-				a.about(extender.Subject{Kind: extender.Queue, Queue: j.QueueName}, a.frame().OfQueue(j.Queue), nil)
-			}
-		case "job":
-			if a.x.Over == extender.JobEnqueueable && j.Seated() && !in && j.HasMinResources || a.x.Over == extender.JobReady && waiting && in {
-				a.about(extender.Subject{Kind: extender.Job, Job: j.Key}, a.frame().OfJob(j), nil)
-			}
-		case "task":
-			for _, t := range j.Tasks {
-				if waiting && in && t.Status == model.Pending && !t.Gated {
-					a.about(language.TaskSubject(t), a.frame().OfTask(t), t)
-				}
-			}
+	for _, j := range a.w.Cluster().JobsByKey() {
+		if !j.Seated() {
+			continue
+		}
+		waiting, in := j.Counts[model.Pending] > 0, j.Phase != model.PhasePending
+		switch {
+		case a.x.On == "queue" && (waiting || !in):
+			a.about(extender.Subject{Kind: extender.Queue, Queue: j.QueueName}, a.frame().OfQueue(j.Queue), nil)
+		case a.x.Over == extender.JobEnqueueable && !in && j.HasMinResources, a.x.Over == extender.JobReady && in && waiting:
+			a.about(extender.Subject{Kind: extender.Job, Job: j.Key}, a.frame().OfJob(j), nil)
+		case a.x.On == "task" && in && waiting:
+			a.tasks(j)
+		}
+	}
+}
+
+func (a *asking) tasks(j *model.Job) {
+	for _, t := range j.Tasks {
+		if t.Status == model.Pending && !t.Gated {
+			a.about(language.TaskSubject(t), a.frame().OfTask(t), t)
 		}
 	}
 }
@@ -201,32 +202,37 @@ func (a *asking) about(of extender.Subject, f *language.Frame, t *model.Task) {
 	if a.x.When != nil && a.x.When.Eval(f) != types.True {
 		return
 	}
-	now, c := a.w.Now.Time, a.w.Cluster()
-	known := c.Answers.Find(a.ask.URL, of)
-	fresh := known != nil && now.Before(known.At.Add(a.refresh))
-	if fresh {
-		if due := known.At.Add(a.refresh); a.next.IsZero() || due.Before(a.next) {
+	known := a.w.Cluster().Answers.Find(a.ask.URL, of)
+	q := a.ask
+	q.Of, q.All = of, true
+	if known != nil {
+		due := known.At.Add(a.refresh)
+		if q.All = !a.w.Now.Before(due); !q.All && (a.next.IsZero() || due.Before(a.next)) {
 			a.next = due
 		}
 	}
-	q := a.ask
-	q.Of, q.All = of, !fresh
-	if t == nil {
-		if !fresh {
-			a.out = append(a.out, q)
-		}
-		return
+	if t != nil {
+		q.Task, q.Nodes = t.Key, a.nodes(known, q.All)
+		q.All = q.All && len(q.Nodes) > 0
 	}
-	q.Task = t.Key
-	for _, row := range c.Nodes.ByOrder() {
-		if n := c.Nodes.Rows[row]; n.Ready && (!fresh || known.Error == "" && outdated(known.Node(n.Name), n)) {
-			q.Nodes = append(q.Nodes, n.Name)
-		}
-	}
-	slices.Sort(q.Nodes)
-	if len(q.Nodes) > 0 {
+	if q.All || len(q.Nodes) > 0 {
 		a.out = append(a.out, q)
 	}
+}
+
+// nodes are those that are to be asked about: all, or those of which nothing was said as they are.
+func (a *asking) nodes(known *extender.Known, all bool) (out []string) {
+	if !all && known.Error != "" {
+		return nil // it could not be asked about any
+	}
+	c := a.w.Cluster()
+	for _, row := range c.Nodes.ByOrder() {
+		if n := c.Nodes.Rows[row]; n.Ready && (all || outdated(known.Node(n.Name), n)) {
+			out = append(out, n.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // outdated says that nothing was said of a node, or something of an older version of it.

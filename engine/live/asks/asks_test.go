@@ -47,7 +47,9 @@ func newRig(t *testing.T) *rig {
 			r.told <- a
 		}
 	}, log)
-	list := corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "example.com/fpga": resource.MustParse("1")}
+	list := corev1.ResourceList{
+		"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "example.com/fpga": resource.MustParse("1"),
+	}
 	var deltas []model.Delta
 	for _, name := range []string{"n1", "n2"} {
 		deltas = append(deltas, model.Delta{Object: &corev1.Node{
@@ -109,7 +111,10 @@ func (r *rig) one(ask extender.Ask) *extender.Answer {
 	}
 }
 
-// text is what an answer says.
+// reply200 answers; who has gone does not read it.
+func reply200(w http.ResponseWriter, text string) { _, _ = io.WriteString(w, text) }
+
+// said is what an answer says.
 func said(a *extender.Answer) string {
 	out := fmt.Sprint(a.Says, a.Error)
 	for _, n := range a.Nodes {
@@ -127,26 +132,14 @@ func TestForms(t *testing.T) {
 		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" || r.Header.Get("Authorization") != "" {
 			t.Errorf("%s with %v", r.Method, r.Header)
 		}
-		switch r.URL.Path {
-		case "/filter":
-			if strings.Contains(string(body), `"Name":"n1"`) {
-				fmt.Fprint(w, `{"status": "no licence", "code": 2}`)
-			} else {
-				fmt.Fprint(w, `{}`)
-			}
-		case "/rate":
-			fmt.Fprint(w, `{"nodeScore": {"n1": 3.5, "elsewhere": 9}}`)
-		case "/permit":
-			fmt.Fprint(w, `{"status": 1}`)
-		case "/reject":
-			fmt.Fprint(w, `{"status": -1}`)
-		case "/abstain":
-			fmt.Fprint(w, `{"status": 0}`)
-		case "/ready":
-			fmt.Fprint(w, `{"status": true}`)
-		case "/overused":
-			fmt.Fprint(w, `{"overused": true}`)
+		answer := map[string]string{
+			"/filter": `{}`, "/rate": `{"nodeScore": {"n1": 3.5, "elsewhere": 9}}`, "/permit": `{"status": 1}`, "/reject": `{"status": -1}`,
+			"/abstain": `{"status": 0}`, "/ready": `{"status": true}`, "/overused": `{"overused": true}`,
+		}[r.URL.Path]
+		if r.URL.Path == "/filter" && strings.Contains(string(body), `"Name":"n1"`) {
+			answer = `{"status": "no licence", "code": 2}`
 		}
+		reply200(w, answer)
 	}))
 	defer server.Close()
 	r := newRig(t)
@@ -193,11 +186,11 @@ func TestFailures(t *testing.T) {
 		case "/long":
 			_, _ = w.Write([]byte(`{"status": "` + strings.Repeat("x", mostBytes) + `"}`))
 		case "/garbled":
-			fmt.Fprint(w, `{"status": tru`)
+			reply200(w, `{"status": tru`)
 		case "/elsewhere":
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		case "/rate":
-			fmt.Fprint(w, `{"errorMessage": "no idea"}`)
+			reply200(w, `{"errorMessage": "no idea"}`)
 		}
 	}))
 	defer server.Close()
@@ -238,7 +231,7 @@ func TestAgain(t *testing.T) {
 			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
-		fmt.Fprintf(w, `{"status": "no %d"}`, asked.Load())
+		reply200(w, fmt.Sprintf(`{"status": "no %d"}`, asked.Load()))
 	}))
 	defer server.Close()
 	r := newRig(t)
@@ -272,7 +265,7 @@ func TestBounds(t *testing.T) {
 		}
 		<-done
 		under.Add(-1)
-		fmt.Fprint(w, `{"status": true}`)
+		reply200(w, `{"status": true}`)
 	}))
 	defer server.Close()
 	r := newRig(t)
@@ -310,7 +303,8 @@ func TestBounds(t *testing.T) {
 // What nobody asks about for long is forgotten.
 func TestForgets(t *testing.T) {
 	var told []string
-	a := New(func(op model.Op, x *extender.Answer) { told = append(told, fmt.Sprint(op, x.Name)) }, funcr.New(func(string, string) {}, funcr.Options{}))
+	tell := func(op model.Op, x *extender.Answer) { told = append(told, fmt.Sprint(op, x.Name)) }
+	a := New(tell, funcr.New(func(string, string) {}, funcr.Options{}))
 	now := time.Unix(1_700_000_000, 0)
 	for i, age := range []time.Duration{0, forgetAfter + time.Second} {
 		x := &extender.Answer{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}, At: metav1.NewTime(now.Add(-age))}

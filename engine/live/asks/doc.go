@@ -1,4 +1,4 @@
-// Package asks asks extenders what plans would have answered, between cycles, and feeds what they say back.
+// Package asks puts to extenders, between cycles, what plans would have answered, and feeds what they say back.
 //
 //	Plan.Asks --Ask--> questions, written while the cluster holds still --Run--> POST --> extender.Answer --tell--> the feed, and a cycle
 //

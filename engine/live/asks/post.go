@@ -32,7 +32,8 @@ func (a *Asker) post(ctx context.Context, q *question, p post) reply {
 	defer func() { <-a.requests }()
 	to, err := url.Parse(q.URL)
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
-		return reply{err: fmt.Sprintf("%q is no address: write http://HOST/... or https://HOST/... as the table's urlPrefix", q.URL), nobody: true}
+		wrong := fmt.Sprintf("%q is no address: write http://HOST/... or https://HOST/... as the table's urlPrefix", q.URL)
+		return reply{err: wrong, nobody: true}
 	}
 	ctx, stop := context.WithTimeout(ctx, q.Timeout)
 	defer stop()
