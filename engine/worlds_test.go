@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/cards"
 	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
 // world is a random history: the objects that are there at first, and what changes before each later cycle.
@@ -207,6 +209,26 @@ func drawAnswer(t *rapid.T, name, group, queue string) *extender.Answer {
 	return a
 }
 
+// answered adds to a world what extenders say in it, where the policy asks some.
+func answered(t *rapid.T, w *world, p *policy.Policy) *world {
+	if !slices.ContainsFunc(p.All, func(r *policy.Rule) bool { return r.Table == "extender" }) {
+		return w
+	}
+	drawn := func(i int) *extender.Answer {
+		return drawAnswer(t, fmt.Sprint("said", i), one(t, "of group", "g1", "g2", "g3"), one(t, "of queue", "q1", "q2"))
+	}
+	for i := range one(t, "answers", 2, 6, 20, 40) {
+		w.objects = append(w.objects, drawn(i))
+	}
+	for i := range w.changes {
+		for range one(t, "new answers", 0, 1, 3) {
+			op := one(t, "answer's", model.Upsert, model.Upsert, model.Delete)
+			w.changes[i] = append(w.changes[i], model.Delta{Op: op, Object: drawn(rapid.IntRange(0, 5).Draw(t, "which answer"))})
+		}
+	}
+	return w
+}
+
 // drawBudget draws a budget of all pods, of those of one role, or of none.
 func drawBudget(t *rapid.T, name string) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}}
@@ -247,9 +269,6 @@ func drawWorld(t *rapid.T) *world {
 	for i := range rapid.IntRange(0, 2).Draw(t, "budgets") {
 		add(drawBudget(t, fmt.Sprint("b", i+1)))
 	}
-	for i := range one(t, "answers", 0, 0, 3, 12) {
-		add(drawAnswer(t, fmt.Sprint("said", i), fmt.Sprint("g", i%groups+1), fmt.Sprint("q", i%queues+1)))
-	}
 	for range rapid.IntRange(0, 2).Draw(t, "rounds") {
 		var deltas []model.Delta
 		for range rapid.IntRange(0, 3).Draw(t, "changes") {
@@ -264,7 +283,7 @@ func drawWorld(t *rapid.T) *world {
 func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 	group := fmt.Sprint("g", rapid.IntRange(1, groups).Draw(t, "of group"))
 	pod := fmt.Sprint(group, "-", rapid.IntRange(0, 6).Draw(t, "number"))
-	switch rapid.IntRange(0, 8).Draw(t, "change") {
+	switch rapid.IntRange(0, 7).Draw(t, "change") {
 	case 0:
 		return model.Delta{Object: drawNode(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
 	case 1:
@@ -277,8 +296,6 @@ func drawChange(t *rapid.T, nodes, groups, queues int) model.Delta {
 		return model.Delta{Op: one(t, "budget's", model.Upsert, model.Upsert, model.Delete), Object: drawBudget(t, one(t, "budget", "b1", "b2"))}
 	case 7:
 		return model.Delta{Object: drawMeasure(t, fmt.Sprint("n", rapid.IntRange(1, nodes).Draw(t, "which")))}
-	case 8:
-		return model.Delta{Op: one(t, "answer's", model.Upsert, model.Upsert, model.Delete), Object: drawAnswer(t, "said1", group, "q1")}
 	}
 	return model.Delta{Object: drawPod(t, pod, group, nodes)}
 }
