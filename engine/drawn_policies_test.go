@@ -382,7 +382,8 @@ func (d *drawer) extended(seed uint64) string {
 	if r.IntN(3) > 0 {
 		return ""
 	}
-	out := fmt.Sprintf("  - name: asked\n    tables:\n    - {name: extender, params: {urlPrefix: 'http://extender', ignorable: %v", r.IntN(2) == 0)
+	out := fmt.Sprintf("  - name: asked\n    tables:\n    - {name: extender, params: {urlPrefix: 'http://extender', ignorable: %v",
+		r.IntN(2) == 0)
 	for _, verb := range slices.Sorted(maps.Keys(extender.Forms())) {
 		if r.IntN(3) == 0 {
 			out += ", " + verb + "Verb: " + verb

@@ -25,8 +25,8 @@ const (
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
-	ofPolicy   = "engine/disruption engine/extender engine/follow engine/language engine/model engine/quota engine/report engine/topology engine/volume " +
-		"rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
+	ofPolicy   = "engine/disruption engine/extender engine/follow engine/language engine/model engine/quota engine/report engine/topology " +
+		"engine/volume rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/answers engine/reference/devices engine/reference/eviction engine/reference/values"
 	belowProof     = "engine/reference/answers engine/reference/devices engine/reference/values"
 	simOurs        = "engine engine/extender engine/model engine/policy engine/session rules/source statemachines/objects " + allCRDs
@@ -61,8 +61,8 @@ var mayImport = map[string]string{
 	"engine/topology":         "engine/follow engine/model",
 	"engine/disruption":       "engine/follow engine/model",
 	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
-	"engine/language": "engine/bucket engine/cards engine/disruption engine/extender engine/follow engine/model engine/quota engine/topology engine/volume " +
-		"rules rules/eval",
+	"engine/language": "engine/bucket engine/cards engine/disruption engine/extender engine/follow engine/model engine/quota engine/topology " +
+		"engine/volume rules rules/eval",
 	"engine/policy":         ofPolicy,
 	"engine/session/oracle": "",
 	"engine/verdict":        "engine/follow engine/language engine/model engine/policy engine/report engine/topology rules rules/eval",

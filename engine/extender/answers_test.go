@@ -49,12 +49,18 @@ func TestFind(t *testing.T) {
 		if s.Remove("d"); s.Find("u", like).Says != "role" || s.VersionsOf(like) == before {
 			t.Error("what was removed counts")
 		}
-		for _, a := range list {
-			s.Remove(a.Name)
-		}
-		if !s.None() || len(s.byKey)+len(s.versions)+len(s.count) > 0 {
-			t.Error("something of what was removed is kept")
-		}
+		leave(t, &s, list)
+	}
+}
+
+// leave removes answers, of which nothing is to be left.
+func leave(t *testing.T, s *Answers, list []*Answer) {
+	t.Helper()
+	for _, a := range list {
+		s.Remove(a.Name)
+	}
+	if !s.None() || len(s.byKey)+len(s.versions)+len(s.count) > 0 {
+		t.Error("something of what was removed is kept")
 	}
 }
 

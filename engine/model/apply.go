@@ -268,8 +268,7 @@ func (c *Cluster) remove(object any, m *mistakes) {
 		c.removeNode(o.Name)
 	case *corev1.Pod:
 		// The deletion of a pod that another of the same name has replaced is old news.
-		if t := c.Tasks[Key(o.Namespace, o.Name)]; t != nil &&
-			(o.UID == "" || t.Object.UID == "" || t.Object.UID == o.UID) {
+		if t := c.Tasks[Key(o.Namespace, o.Name)]; t != nil && sameUID(o, t.Object) {
 			c.removeTask(t)
 		}
 	case *corev1.Namespace:
@@ -296,6 +295,9 @@ func (c *Cluster) remove(object any, m *mistakes) {
 		c.Storage.remove(StorageID{m.kind, m.called()})
 	}
 }
+
+// sameUID says that two versions of a pod may be of one: where a UID is not known, they are.
+func sameUID(a, b *corev1.Pod) bool { return a.UID == "" || b.UID == "" || a.UID == b.UID }
 
 // settle does once for a whole Apply what would be expensive for each delta.
 func (c *Cluster) settle() {

@@ -313,10 +313,7 @@ func (c *converter) argument(table *rules.Table, name string, f source.Field, pa
 		params[p.Name] = entries
 		return
 	}
-	if why, refused := refusedArguments()[name]; refused {
-		if fmt.Sprint(v.Any()) != "" {
-			c.issues = append(c.issues, f.Key.Issuef("remove it", "%s: argument %s is not supported: %s", table.Name, name, why))
-		}
+	if c.refused(table, name, f) {
 		return
 	}
 	why, idle := idleArguments()[name]
@@ -335,6 +332,15 @@ func (c *converter) argument(table *rules.Table, name string, f source.Field, pa
 	default:
 		c.issues = append(c.issues, f.Key.Issuef(argumentHint(table, name), "table %s has no param for argument %q", table.Name, name))
 	}
+}
+
+// refused reports an argument without which the configuration would decide something else; false: it is none. An empty one does nothing.
+func (c *converter) refused(table *rules.Table, name string, f source.Field) bool {
+	why, refused := refusedArguments()[name]
+	if refused && fmt.Sprint(f.Value.Any()) != "" {
+		c.issues = append(c.issues, f.Key.Issuef("remove it", "%s: argument %s is not supported: %s", table.Name, name, why))
+	}
+	return refused
 }
 
 // mappings are the elements of a list of mappings; nil: the value is none.

@@ -180,8 +180,8 @@ func nodeOf(c *model.Cluster, row int32) nodeInfo {
 	n := &c.Nodes
 	return nodeInfo{
 		Name: n.Rows[row].Name, Node: n.Rows[row].Object, Allocatable: amountsOf(c, n.AllocatableOf(row)),
-		Capacity: amountsOf(c, n.CapacityOf(row)), Used: amountsOf(c, n.UsedOf(row)), Idle: amountsOf(c, n.IdleOf(row)), Releasing: amountsOf(c, n.ReleasingOf(row)),
-		Pipelined: amountsOf(c, n.PipelinedOf(row)),
+		Capacity: amountsOf(c, n.CapacityOf(row)), Used: amountsOf(c, n.UsedOf(row)), Idle: amountsOf(c, n.IdleOf(row)),
+		Releasing: amountsOf(c, n.ReleasingOf(row)), Pipelined: amountsOf(c, n.PipelinedOf(row)),
 	}
 }
 
