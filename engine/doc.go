@@ -30,6 +30,7 @@
 //	engine/follow          how what is kept beside objects follows them: logs with cursors, and slots
 //	engine/cards           Volcano's words for GPU cards: what nodes tell, pods ask for, and bindings write
 //	engine/numa            which CPUs of a node a pod will have: what Numatopologies tell, and what kubelets choose
+//	engine/extender        what services outside are asked, and what they said: inputs with an age
 //	engine/model           the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
 //	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
 //	engine/topology        who is placed in which topology domain, and what pods' terms of affinity and spread say of a node
@@ -53,6 +54,7 @@
 //	engine/sim/manifest    files of objects, and the short format of a world, checked and read into objects
 //	engine/live            the scheduler at work in a cluster. Below it are parts of its own, and what all that runs there has in common:
 //	engine/live/serving      which of the cluster's policies is obeyed, and what is told of each
+//	engine/live/asks         what plans would have answered by extenders, asked between cycles
 //	engine/live/outbox       writes to the API server, the urgent ones first, as many at once as it takes
 //	engine/live/events       Events, so that clients of both of Kubernetes' APIs of events find all they look for
 //	engine/live/load         the measured load of nodes, asked of Prometheus

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/extender"
+	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -25,16 +28,22 @@ type drawer struct {
 	functions []*rules.Function
 	roots     map[string]*cel.Type
 	names     int
+	seed      uint64
 	forced    bool // something is displaced
 }
 
 func newDrawer(seed uint64) *drawer {
-	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 7)), objects: map[string]*rules.Object{}, roots: map[string]*cel.Type{}}
+	d := &drawer{Rand: rand.New(rand.NewPCG(seed, 7)), seed: seed, objects: map[string]*rules.Object{}, roots: map[string]*cel.Type{}}
 	v := policy.Vocabulary()
 	for _, o := range v.Objects {
 		d.objects[o.Name] = o
 	}
-	d.functions = v.Functions
+	answer := language.AnswerType()
+	for _, f := range v.Functions {
+		if args := f.Overloads[0].Args; len(args) == 0 || !args[0].IsExactType(answer) { // only tables have answers
+			d.functions = append(d.functions, f)
+		}
+	}
 	for _, r := range policy.Roots() {
 		d.roots[r.Name] = r.Type
 	}
@@ -345,7 +354,7 @@ func (d *drawer) policy(t *testing.T) *policy.Policy {
 	if d.forced {
 		fmt.Fprintf(&b, "  - name: first\n    tables:\n    - %s\n", strings.ReplaceAll(choosy, "\n", "\n      "))
 	}
-	tables := slices.DeleteFunc(policy.ShippedNames(), func(string) bool { return d.IntN(5) < 2 })
+	tables := slices.DeleteFunc(policy.ShippedNames(), func(name string) bool { return name == "extender" || d.IntN(5) < 2 })
 	d.Shuffle(len(tables), func(i, k int) { tables[i], tables[k] = tables[k], tables[i] })
 	if slices.Contains(tables, "capacity") { // both compute what a queue deserves
 		tables = slices.DeleteFunc(tables, func(name string) bool { return name == "proportion" })
@@ -362,7 +371,25 @@ func (d *drawer) policy(t *testing.T) *policy.Policy {
 		}
 		tables = tables[n:]
 	}
+	b.WriteString(d.extended(d.seed))
 	return loadWithout(t, b.String())
+}
+
+// extended is a tier with the table of extenders, for some of the policies. It draws from a source of its own: what else is drawn is as
+// without it.
+func (d *drawer) extended(seed uint64) string {
+	r := rand.New(rand.NewPCG(seed, 11))
+	if r.IntN(3) > 0 {
+		return ""
+	}
+	out := fmt.Sprintf("  - name: asked\n    tables:\n    - {name: extender, params: {urlPrefix: 'http://extender', ignorable: %v",
+		r.IntN(2) == 0)
+	for _, verb := range slices.Sorted(maps.Keys(extender.Forms())) {
+		if r.IntN(3) == 0 {
+			out += ", " + verb + "Verb: " + verb
+		}
+	}
+	return out + "}}\n"
 }
 
 // loadWithout compiles a policy without the lines that have mistakes: what is drawn may be too expensive, or always fail.

@@ -25,11 +25,11 @@ const (
 	// metricsLog is how what runs in a cluster tells of itself.
 	metricsLog = "github.com/prometheus/client_golang github.com/go-logr/logr k8s.io/klog/v2"
 	allOthers  = "..."
-	ofPolicy   = "engine/disruption engine/follow engine/language engine/model engine/quota engine/report engine/topology engine/volume " +
-		"rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
+	ofPolicy   = "engine/disruption engine/extender engine/follow engine/language engine/model engine/quota engine/report engine/topology " +
+		"engine/volume rules rules/eval rules/source rules/tables crds/policy/v1alpha1"
 	belowReference = "engine/reference/answers engine/reference/devices engine/reference/eviction engine/reference/values"
 	belowProof     = "engine/reference/answers engine/reference/devices engine/reference/values"
-	simOurs        = "engine engine/model engine/policy engine/session rules/source statemachines/objects " + allCRDs
+	simOurs        = "engine engine/extender engine/model engine/policy engine/session rules/source statemachines/objects " + allCRDs
 	simOthers      = apiObjects + " " + loadAPI + " k8s.io/component-helpers sigs.k8s.io/yaml golang.org/x/tools/txtar"
 )
 
@@ -54,7 +54,8 @@ var mayImport = map[string]string{
 	"engine/seeds":            "",
 	"engine/cards":            "",
 	"engine/numa":             "crds/decode crds/nodeinfo/v1alpha1",
-	"engine/model":            "engine/cards engine/follow engine/numa crds/decode " + allCRDs,
+	"engine/extender":         "",
+	"engine/model":            "engine/cards engine/extender engine/follow engine/numa crds/decode " + allCRDs,
 	"engine/quota":            "engine/follow engine/model",
 	"engine/volume":           "engine/follow engine/model",
 	"engine/report":           "engine/model",
@@ -62,8 +63,8 @@ var mayImport = map[string]string{
 	"engine/topology":         "engine/follow engine/model",
 	"engine/disruption":       "engine/follow engine/model",
 	"engine/bucket":           "engine/model crds/scheduling/v1beta1",
-	"engine/language": "engine/bucket engine/cards engine/disruption engine/follow engine/model engine/numa engine/quota engine/topology engine/volume " +
-		"rules rules/eval",
+	"engine/language": "engine/bucket engine/cards engine/disruption engine/extender engine/follow engine/model engine/numa engine/quota " +
+		"engine/topology engine/volume rules rules/eval",
 	"engine/policy":         ofPolicy,
 	"engine/session/oracle": "",
 	"engine/verdict":        "engine/follow engine/language engine/model engine/policy engine/report engine/topology rules rules/eval",
@@ -82,12 +83,13 @@ var mayImport = map[string]string{
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
 	"engine/sim":                simOurs + " engine/sim/manifest statemachines",
-	"engine/sim/manifest":       "engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 crds/scheduling/v1beta1",
+	"engine/sim/manifest":       "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 crds/scheduling/v1beta1",
 	"engine/sim/corpus":         "",
 	"engine/sim/conformance":    simOurs + " engine/sim engine/volcano rules",
 	"engine/sim/openb":          simOurs + " engine/sim",
-	"engine/live": "engine/live/events engine/live/lease engine/live/load engine/live/outbox engine/live/scrape engine/live/serving engine " +
-		"engine/proof engine/model engine/policy engine/session crds/informers " + allCRDs,
+	"engine/live": "engine/live/asks engine/live/events engine/live/lease engine/live/load engine/live/outbox engine/live/scrape engine/live/serving engine " +
+		"engine/extender engine/proof engine/model engine/policy engine/session crds/informers " + allCRDs,
+	"engine/live/asks":    "engine/extender engine/model",
 	"engine/live/lease":   "",
 	"engine/live/load":    "",
 	"engine/live/outbox":  "",
@@ -129,6 +131,7 @@ var mayImportOthers = map[string]string{
 	"engine/seeds":            "pgregory.net/rapid",
 	"engine/cards":            apiObjects,
 	"engine/numa":             apiObjects + " k8s.io/utils/cpuset",
+	"engine/extender":         apiObjects,
 	"engine/model":            apiObjects + " " + podClass + " " + podMath + " " + loadAPI,
 	"engine/quota":            "",
 	"engine/report":           "",
@@ -159,6 +162,7 @@ var mayImportOthers = map[string]string{
 	"engine/sim/conformance":    simOthers,
 	"engine/sim/openb":          simOthers,
 	"engine/live":               clients + " k8s.io/component-helpers " + loadAPI + " " + metricsLog,
+	"engine/live/asks":          apiObjects + " github.com/go-logr/logr",
 	"engine/live/lease":         clients,
 	"engine/live/load":          apiObjects + " " + loadAPI + " github.com/prometheus/client_golang github.com/prometheus/common/model",
 	"engine/live/outbox":        "",

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,9 @@ import (
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/cards"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
 // world is a random history: the objects that are there at first, and what changes before each later cycle.
@@ -212,6 +215,53 @@ func drawMeasure(t *rapid.T, node string) *metricsv1beta1.NodeMetrics {
 		ObjectMeta: metav1.ObjectMeta{Name: node}, Timestamp: at(one(t, "measured", 0, 0, -3600)),
 		Usage: list(one(t, "usage", "cpu=1 memory=1Gi", "cpu=1700m memory=1Gi", "cpu=7 memory=5Gi", "cpu=0 memory=0")),
 	}
+}
+
+// drawAnswer draws what an extender says of a group's tasks, of the group, or of a queue: now, or long ago.
+func drawAnswer(t *rapid.T, name, group, queue string) *extender.Answer {
+	a := &extender.Answer{ObjectMeta: metav1.ObjectMeta{Name: name}, At: at(one(t, "said", 0, 0, 60, -3600))}
+	form := one(t, "form", extender.Predicate, extender.Prioritize, extender.JobEnqueueable, extender.JobReady, extender.QueueOverused)
+	a.URL = "http://extender/" + form
+	switch form {
+	case extender.JobEnqueueable:
+		a.Of, a.Says = extender.Subject{Kind: extender.Job, Job: "a/" + group}, one(t, "vote", extender.Permit, extender.Reject, extender.Abstain)
+	case extender.JobReady:
+		a.Of, a.Says = extender.Subject{Kind: extender.Job, Job: "a/" + group}, one(t, "word", extender.Yes, extender.No)
+	case extender.QueueOverused:
+		a.Of, a.Says = extender.Subject{Kind: extender.Queue, Queue: queue}, one(t, "word", extender.Yes, extender.No)
+	default:
+		a.Of = extender.Subject{Kind: extender.Task, Job: "a/" + group, Role: one(t, "role", "", "worker")}
+		for i := range 3 {
+			a.Nodes = append(a.Nodes, extender.NodeAnswer{
+				Name: fmt.Sprint("n", i+1), Refused: one(t, "refused", "", "", "no licence"), Score: one(t, "score", 0.0, 3, 50),
+				Error: one(t, "failed", "", "", "", "answered 500"),
+			})
+		}
+	}
+	if seldom(t, "not asked") {
+		a.Error, a.Says = "answered 500", ""
+	}
+	return a
+}
+
+// answered adds to a world what extenders say in it, where the policy asks some.
+func answered(t *rapid.T, w *world, p *policy.Policy) *world {
+	if !slices.ContainsFunc(p.All, func(r *policy.Rule) bool { return r.Table == "extender" }) {
+		return w
+	}
+	drawn := func(i int) *extender.Answer {
+		return drawAnswer(t, fmt.Sprint("said", i), one(t, "of group", "g1", "g2", "g3"), one(t, "of queue", "q1", "q2"))
+	}
+	for i := range one(t, "answers", 2, 6, 20, 40) {
+		w.objects = append(w.objects, drawn(i))
+	}
+	for i := range w.changes {
+		for range one(t, "new answers", 0, 1, 3) {
+			op := one(t, "answer's", model.Upsert, model.Upsert, model.Delete)
+			w.changes[i] = append(w.changes[i], model.Delta{Op: op, Object: drawn(rapid.IntRange(0, 5).Draw(t, "which answer"))})
+		}
+	}
+	return w
 }
 
 // drawBudget draws a budget of all pods, of those of one role, or of none.

@@ -36,7 +36,7 @@ func TestPolicyConvert(t *testing.T) {
 	dir := files(t, map[string]string{
 		"helm.yaml":    helmConf,
 		"typo.conf":    "actions: allocate\ntiers:\n- plugins:\n  - name: proportion\n    enableOverused: true\n",
-		"extender.yml": "actions: allocate\ntiers:\n- plugins:\n  - {name: extender}\n",
+		"extender.yml": "actions: allocate\ntiers:\n- plugins:\n  - {name: extender, arguments: {extender.preemptableVerb: p}}\n",
 	})
 	for _, c := range []struct {
 		name     string
@@ -69,7 +69,10 @@ func TestPolicyConvert(t *testing.T) {
 			exitMistakes, "",
 			`typo.conf:5:5: tiers[0].plugins[0].enableOverused: unknown field "enableOverused"; did you mean "enabledOverused"?`,
 		},
-		{"a plugin that is refused", []string{filepath.Join(dir, "extender.yml")}, exitMistakes, "", "plugin extender is not supported: "},
+		{
+			"an argument that is refused", []string{filepath.Join(dir, "extender.yml")}, exitMistakes, "",
+			"argument extender.preemptableVerb is not supported: ",
+		},
 		{"a file that is not there", []string{filepath.Join(dir, "none")}, exitMistakes, "", "no such file"},
 		{"unknown flags", []string{"-", "--flags", "on"}, exitUsage, "", "--flags is default or explicit"},
 	} {

@@ -238,7 +238,7 @@ func (x *Cycle) finish(
 	pipelined := x.s.Pipelined(j)
 	if pipelined.Yes && (len(done) > 0 || x.hasForced(j)) {
 		x.hold(done)
-		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
+		x.jobWait(j, report.Unready(j, policy.JobPipelined, pipelined.Reason(), ready.Reason()))
 		return false
 	}
 	x.txn.Rollback(start)

@@ -56,6 +56,7 @@ func Objects() []*rules.Object {
 			Name: "Buckets", Type: BucketsType(), Leaf: true,
 			Doc: "The tasks of a job, put together by what its owner says of its roles: a value of the function `taskBuckets`.",
 		},
+		answerObject(),
 		{
 			Name: "ShareTree", Type: ShareTreeType(), Leaf: true,
 			Doc: "Shares of jobs and queues along a tree, as the accounting function hdrf keeps them.",
@@ -146,7 +147,8 @@ func taskFields() []*rules.Member {
 			func(t v) ref.Val { return types.String(t.Of.PreferredKey) }),
 		hidden("tolerations", FromSpec, rules.ByObject, "tolerations", func(t v) ref.Val { return types.String(t.Of.TolerationsKey) }),
 		hidden("hostPorts", FromSpec, rules.ByObject, "host ports", func(t v) ref.Val { return types.String(t.Of.HostPortsKey) }),
-	}, append(slices.Concat(volumeFields(), budgetTaskFields(), numaTaskFields()), bucketTaskField())...)
+	}, append(slices.Concat(volumeFields(), budgetTaskFields(), numaTaskFields()), bucketTaskField(),
+		answersField(func(t v) *World { return t.World }))...)
 }
 
 func (t *TaskView) nodeName() string {
@@ -227,7 +229,8 @@ func jobFields() []*rules.Member {
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.GatedRequest, &j.gatedRequest, j.World }),
 		boolField("starving", FromAnswers, rules.ByStep, "outcome of jobStarving; only an action's filters may read it",
 			func(j v) bool { return j.World.Values.Starving(j.Of) }),
-	}, append(slices.Concat(unavailableJobFields(), namespaceJobFields()), bucketJobField())...)
+	}, append(slices.Concat(unavailableJobFields(), namespaceJobFields()), bucketJobField(),
+		answersField(func(j v) *World { return j.World }))...)
 }
 
 func allocatedTasks(j *model.Job) int64 {
@@ -277,6 +280,7 @@ func queueFields() []*rules.Member {
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Allocated, &q.allocated, q.World }),
 		amountField("request", FromState, rules.ByStep, "allocated and Pending, and what is expected of its jobs that were let in",
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Request, &q.request, q.World }),
+		answersField(func(q v) *World { return q.World }),
 	}, nodeGroupFields()...)
 }
 

@@ -328,7 +328,7 @@ func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 				pods: f, storage: f, volumeTimeout: time.Minute, nodes: nodes, outbox: out, feed: f.feed, metrics: m, log: log,
 				scheduled: scheduledEvents(said, m), sentAway: evictedEvents(said),
 			},
-			events: said, verifier: newVerifier(0, m, said, log), metrics: m, log: log,
+			asks: newAsks(f.feed, log), events: said, verifier: newVerifier(0, m, said, log), metrics: m, log: log,
 		},
 		broken: map[string]*group{}, evicts: newEvictor(), told: told{faults: map[string]time.Time{}},
 	}

@@ -17,6 +17,7 @@ import (
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine"
+	"github.com/celsius-scheduler/celsius/engine/live/asks"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -61,6 +62,7 @@ type parts struct {
 	intake   *intake
 	statuses *statuses
 	binder   *binder
+	asks     *asks.Asker
 	events   *recorder
 	verifier *verifier
 	metrics  *metrics
@@ -155,6 +157,7 @@ func (l *loop) once(now time.Time) (backoff time.Time) {
 	l.sendBinds(plan, now)
 	l.verifier.check(noted, l.cluster, plan, l.stamp)
 	l.sendEvicts(plan)
+	l.asks.Ask(l.cluster, plan.Asks, now)
 	l.gangs(now)
 	l.tell(plan, now)
 	l.report(plan, now)

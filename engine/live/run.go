@@ -29,6 +29,8 @@ import (
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/extender"
+	"github.com/celsius-scheduler/celsius/engine/live/asks"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
@@ -210,6 +212,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 	said := newRecorder(s.scheme, pods.client.Events(""), out, s.log)
 	l := s.newLoop(pods, out, in, said)
 	all.Go(func() { out.Run(ctx) })
+	all.Go(func() { l.asks.Run(ctx) })
 
 	objects, err := s.newCache(said)
 	if err != nil {
@@ -290,10 +293,16 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 				server: applied{s.client}, pods: p, outbox: out, feed: in, events: said, log: s.log,
 				waits: map[string]*waiting{}, queues: map[string]*queueState{}, open: map[string]bool{},
 			},
-			binder: b, events: said, verifier: newVerifier(s.o.VerifyEvictions, s.metrics, said, s.log), metrics: s.metrics, log: s.log,
+			binder: b, asks: newAsks(in, s.log), events: said, verifier: newVerifier(s.o.VerifyEvictions, s.metrics, said, s.log),
+			metrics: s.metrics, log: s.log,
 		},
 		broken: map[string]*group{}, evicts: newEvictor(), told: told{faults: map[string]time.Time{}},
 	}
+}
+
+// newAsks asks extenders, and begins a cycle with what they say.
+func newAsks(in *feed, log logr.Logger) *asks.Asker {
+	return asks.New(func(op model.Op, a *extender.Answer) { in.add(change{op: op, object: a}, true) }, log)
 }
 
 // ensureQueues makes the queues that everything is under where they are missing.

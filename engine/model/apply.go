@@ -14,6 +14,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/numa"
 )
@@ -184,7 +185,7 @@ type Delta struct {
 	// scheduling.k8s.io/v1, a *PodDisruptionBudget of policy/v1, a *NodeMetrics of metrics.k8s.io/v1beta1, a *Numatopology of
 	// nodeinfo.volcano.sh/v1alpha1, a *StorageClass,
 	// *CSINode, *CSIDriver, *CSIStorageCapacity or *VolumeAttachment of
-	// storage.k8s.io/v1, or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
+	// storage.k8s.io/v1, an *extender.Answer, or a *PodGroup or *Queue of v1beta1. It is kept and must not be changed afterwards.
 	Object any
 }
 
@@ -220,7 +221,7 @@ func (c *Cluster) apply(d Delta, m *mistakes) {
 	if !ok {
 		m.kind, m.name = "delta", fmt.Sprintf("%T", d.Object)
 		m.add("", "is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PodDisruptionBudget, PriorityClass, "+
-			"PodGroup, Job, Queue, NodeMetrics, Numatopology, and those of storage")
+			"PodGroup, Job, Queue, NodeMetrics, Numatopology, ExtenderAnswer, and those of storage")
 		return
 	}
 	m.kind, m.namespace, m.name, m.namespaced = kind, meta.GetNamespace(), meta.GetName(), namespaced(kind)
@@ -251,6 +252,8 @@ func (c *Cluster) upsert(d Delta, m *mistakes) {
 		c.setMeasure(o.Name, readMeasure(c.Dims, o, m))
 	case *nodeinfov1alpha1.Numatopology:
 		setNuma(c, o.Name, readNuma(o, m))
+	case *extender.Answer:
+		setAnswer(c, o, m)
 	case *schedulingv1.PriorityClass:
 		c.PriorityClasses[o.Name] = readPriorityClass(o)
 		c.books.classesChanged = true
@@ -271,8 +274,7 @@ func (c *Cluster) remove(object any, m *mistakes) {
 		c.removeNode(o.Name)
 	case *corev1.Pod:
 		// The deletion of a pod that another of the same name has replaced is old news.
-		if t := c.Tasks[Key(o.Namespace, o.Name)]; t != nil &&
-			(o.UID == "" || t.Object.UID == "" || t.Object.UID == o.UID) {
+		if t := c.Tasks[Key(o.Namespace, o.Name)]; t != nil && sameUID(o, t.Object) {
 			c.removeTask(t)
 		}
 	case *corev1.Namespace:
@@ -284,6 +286,8 @@ func (c *Cluster) remove(object any, m *mistakes) {
 		c.Budgets.remove(o.Namespace, o.Name)
 	case *metricsv1beta1.NodeMetrics, *nodeinfov1alpha1.Numatopology:
 		forgetTold(c, object)
+	case *extender.Answer:
+		touchSubjects(c, c.Answers.Remove(o.Name))
 	case *schedulingv1.PriorityClass:
 		delete(c.PriorityClasses, o.Name)
 		c.books.classesChanged = true
@@ -297,6 +301,9 @@ func (c *Cluster) remove(object any, m *mistakes) {
 		c.Storage.remove(StorageID{m.kind, m.called()})
 	}
 }
+
+// sameUID says that two versions of a pod may be of one: where a UID is not known, they are.
+func sameUID(a, b *corev1.Pod) bool { return a.UID == "" || b.UID == "" || a.UID == b.UID }
 
 // settle does once for a whole Apply what would be expensive for each delta.
 func (c *Cluster) settle() {

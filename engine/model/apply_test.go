@@ -342,11 +342,11 @@ func TestBadObjectsStopNoOther(t *testing.T) {
 	}
 	want := []string{
 		"delta <nil>: is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PodDisruptionBudget, PriorityClass, " +
-			"PodGroup, Job, Queue, NodeMetrics, Numatopology, and those of storage",
+			"PodGroup, Job, Queue, NodeMetrics, Numatopology, ExtenderAnswer, and those of storage",
 		"delta *v1.Pod: is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PodDisruptionBudget, PriorityClass, " +
-			"PodGroup, Job, Queue, NodeMetrics, Numatopology, and those of storage",
+			"PodGroup, Job, Queue, NodeMetrics, Numatopology, ExtenderAnswer, and those of storage",
 		"delta int: is nil or of no kind known here: Node, Pod, Namespace, ResourceQuota, PodDisruptionBudget, PriorityClass, " +
-			"PodGroup, Job, Queue, NodeMetrics, Numatopology, and those of storage",
+			"PodGroup, Job, Queue, NodeMetrics, Numatopology, ExtenderAnswer, and those of storage",
 		"Node : metadata.name: is missing",
 		"PodGroup a/bad: spec.minResources[cpu]: -1 is below 0",
 		"PodGroup a/bad: spec.minMember: -1 is below 0",

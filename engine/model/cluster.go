@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/celsius-scheduler/celsius/engine/cards"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/numa"
 )
@@ -40,6 +41,7 @@ type Cluster struct {
 	Budgets         Budgets
 	Measures        map[string]*Measure   // by node, whether it is there or not
 	Numas           map[string]*numa.Node // likewise
+	Answers         extender.Answers      // what extenders said
 	Storage         Storage
 
 	// Total is the sum of Allocatable over ready nodes.

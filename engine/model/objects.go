@@ -14,6 +14,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 )
 
 // Key is how objects with a namespace are named here: namespace/name.
@@ -51,6 +52,8 @@ func kindOf(object any) string {
 		return "NodeMetrics"
 	case *nodeinfov1alpha1.Numatopology:
 		return "Numatopology"
+	case *extender.Answer:
+		return extender.Kind
 	case *schedulingv1.PriorityClass:
 		return "PriorityClass"
 	case *v1beta1.PodGroup:

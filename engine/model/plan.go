@@ -4,6 +4,8 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/celsius-scheduler/celsius/engine/extender"
 )
 
 // Reason says why: which site asked, which rule of which table answered, and the text for people.
@@ -36,6 +38,9 @@ type Plan struct {
 
 	// Fired is what of Cluster.Fired this cycle has set.
 	Fired map[string]time.Time `json:"fired,omitempty"`
+
+	// Asks is what extenders are to be asked: what rows of the policy read, and was not said yet, or too long ago.
+	Asks []extender.Ask `json:"asks,omitempty"`
 
 	// KeptUntil is when the first of the places is free again that were kept for a job whose pods are on their way; zero: none were.
 	KeptUntil time.Time `json:"-"`

@@ -60,7 +60,7 @@ const (
 
 // AccountingFunctions lists them all.
 func AccountingFunctions() []*Accounting {
-	return []*Accounting{sumFunction(), waterFillFunction(), typicalTasksFunction(), quotaTreeFunction(), hdrfFunction()}
+	return []*Accounting{sumFunction(), waterFillFunction(), typicalTasksFunction(), quotaTreeFunction(), hdrfFunction(), answerFunction()}
 }
 
 // shape is what a table may hold of it.

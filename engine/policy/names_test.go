@@ -19,7 +19,7 @@ var declaring = []string{
 	"../language/images.go", "../language/volumes.go", "../language/members.go", "../language/functions.go",
 	"../language/strategy.go", "../language/allocation.go", "../language/fragments.go", "../language/waiting.go",
 	"../language/decay.go", "../language/claims.go", "../language/sharetree.go", "../language/budgets.go", "../language/unavailable.go",
-	"../language/buckets.go", "../language/numa.go",
+	"../language/buckets.go", "../language/numa.go", "../language/answers.go",
 }
 
 // otherWords are names of fields that are words of other things, too: roots and owners, keys of a document, resources, and sites.

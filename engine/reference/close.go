@@ -45,6 +45,7 @@ func (x *cycle) close() {
 	x.txn.Commit()
 	x.plan.Errors, x.plan.Warnings = x.Faults(), append(x.Warnings, x.plan.Warnings...)
 	x.c.CloseCycle()
+	x.plan.Asks, _ = policy.Asks(x.p, x.World(), x.Frame)
 }
 
 // feasible says whether a task could be placed somewhere.

@@ -213,7 +213,7 @@ func (x *cycle) finish(j *model.Job, start model.Savepoint, before *kept.Places,
 	pipelined := x.Vote(policy.JobPipelined, x.Frame().OfJob(j))
 	if pipelined.Yes && (len(done) > 0 || slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return x.forced[t] })) {
 		x.hold(done)
-		x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
+		x.jobWait(j, report.Unready(j, policy.JobPipelined, pipelined.Reason(), ready.Reason()))
 		return false
 	}
 	x.txn.Rollback(start)

@@ -39,6 +39,15 @@ func Unasked(j *model.Job, policy string, paused bool, actions int) model.Reason
 	return model.Reason{}
 }
 
+// Unready is Held where nothing else is known than why the job is not ready.
+func Unready(j *model.Job, site string, because, unready model.Reason) model.Reason {
+	why := Held(j, site, because)
+	if j.Counts[model.Pipelined] == 0 && unready.Text != "" {
+		why.Text += ": " + unready.Text
+	}
+	return why
+}
+
 // Held is why a job that is not ready waits, though its placements are held; because is the answer by which they are.
 func Held(j *model.Job, site string, because model.Reason) model.Reason {
 	why := model.Reason{Site: site, Table: because.Table, Rule: because.Rule, Text: "its places are held, though it is not ready"}

@@ -197,6 +197,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 	}
 	roots := policy.RootTypes()
 	roots["typical"], roots["tree"] = language.TypicalType(), language.ShareTreeType() // what is no root, and an attribute's value only
+	roots["said"] = language.AnswerType()
 	scope, err := lang.Scope(roots)
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +220,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 	f.Request, f.Scope = s.Amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
 	tree := language.NewShareTree(quota.NewShares(c.Total), map[*model.Queue][]string{})
 	return scope,
-		&alsoValues{f, map[string]any{"typical": language.NewTypical(quota.NewTypical(c.Shapes(), 1, language.Machines(c))), "tree": tree}}
+		&alsoValues{f, map[string]any{"typical": language.NewTypical(quota.NewTypical(c.Shapes(), 1, language.Machines(c))), "tree": tree, "said": s.Answer("http://x", f.Task)}}
 }
 
 // alsoValues is a Frame in which further names stand for what only attributes give.
@@ -259,7 +260,7 @@ func allMembers() []string {
 func sampleValues() map[string]string {
 	return map[string]string{
 		"Task": "task", "Node": "node", "Job": "job", "NodeGroups": "queue.nodeGroups", "GPU": "gpu", "Queue": "queue", "ShareTree": "tree",
-		"Typical": "typical", "Buckets": "job.taskBuckets()", "Resources": "task.request", "int": "2", "double": "1.5", "string": "'cpu'",
+		"Typical": "typical", "Answer": "said", "Buckets": "job.taskBuckets()", "Resources": "task.request", "int": "2", "double": "1.5", "string": "'cpu'",
 		"google.protobuf.Timestamp": "now", "google.protobuf.Duration": "duration('90m')",
 		"optional_type(google.protobuf.Duration)": "optional.of(duration('1h'))",
 		"list(string)": "['cpu', 'memory', 'nvidia.com/gpu']", "map(string, double)": "{'cpu': 2.0}", "map(string, int)": "{'cpu': 2}",

@@ -81,8 +81,18 @@ func (s *Session) Tick() {
 
 // End closes a cycle, and keeps its plan for as long as it holds.
 func (s *Session) End(plan *model.Plan) {
+	asks(s, plan)
 	s.rest.plan = nil
 	if s.c.Content() == s.rest.begun {
 		s.rest.plan = plan
 	}
+}
+
+// asks lists what extenders are to be asked; where something has to be asked again at some moment, the plan holds until then.
+func asks(s *Session, plan *model.Plan) {
+	var again time.Time
+	plan.Asks, again = policy.Asks(s.p, s.World, func() *language.Frame {
+		return &language.Frame{World: s.World, Workspace: &s.ask.work}
+	})
+	s.ask.Until(again)
 }

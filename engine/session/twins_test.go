@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
@@ -346,6 +347,18 @@ func (w *twins) ChangeNuma(t *rapid.T) {
 		Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Delete),
 		Object: aNuma(drawOf(t, "node", "n1", "n2", "n3", "n4"), drawOf(t, "policy", "best-effort", "single-numa-node"),
 			drawOf(t, "free", "0-7", "0-3,6-7", "1,5"), drawOf(t, "cpus", 2, 4)),
+	})
+}
+
+func (w *twins) ChangeAnswer(t *rapid.T) {
+	of := extender.Subject{Kind: extender.Queue, Queue: drawOf(t, "queue", "q1", "q2")}
+	if kind := drawOf(t, "kind", extender.Task, extender.Task, extender.Job, extender.Queue); kind != extender.Queue {
+		of = extender.Subject{Kind: kind, Job: "a/" + drawOf(t, "group", "g1", "g2", "g3")}
+	}
+	w.apply(t, model.Delta{
+		Op: drawOf(t, "op", model.Upsert, model.Upsert, model.Upsert, model.Delete),
+		Object: anAnswer(drawOf(t, "answer", "x", "y", "z"), "http://x", of, drawOf(t, "says", extender.Yes, extender.No),
+			drawOf(t, "refused", "", "no licence"), w.now.Add(-drawOf(t, "age", 0, time.Minute))),
 	})
 }
 

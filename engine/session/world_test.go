@@ -15,6 +15,7 @@ import (
 
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -50,6 +51,17 @@ func aQuota(name, hard, used string) *corev1.ResourceQuota {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"},
 		Status:     corev1.ResourceQuotaStatus{Hard: amountList(hard), Used: amountList(used)},
 	}
+}
+
+// anAnswer is what an extender said: of a group, or of the queue of that name where the URL is that of queues.
+func anAnswer(name, url string, of extender.Subject, says, refused string, at time.Time) *extender.Answer {
+	a := &extender.Answer{ObjectMeta: metav1.ObjectMeta{Name: name}, URL: url, Of: of, At: metav1.NewTime(at)}
+	if of.Kind != extender.Task {
+		a.Says = says
+		return a
+	}
+	a.Nodes = []extender.NodeAnswer{{Name: "n1", Refused: refused}, {Name: "n2", Score: 7}, {Name: "n3", Error: refused}}
+	return a
 }
 
 // aMeasure is the NodeMetrics of a node.

@@ -14,6 +14,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -118,6 +119,10 @@ func (c *completion) complete(i manifest.Item) {
 	case *metricsv1beta1.NodeMetrics:
 		if o.Timestamp.IsZero() {
 			o.Timestamp = metav1.NewTime(c.world.now)
+		}
+	case *extender.Answer:
+		if o.At.IsZero() {
+			o.At = metav1.NewTime(c.world.now)
 		}
 	case *corev1.Pod:
 		defaults(o)

@@ -197,6 +197,10 @@ func empty(attribute object, nothing string) {
 				attribute[function] = args
 			}
 		}
+	case attribute["answer"] != nil:
+		args := maps.Clone(attribute["answer"].(object))
+		args["url"] = "'http://nobody'"
+		attribute["answer"] = args
 	case attribute["name"] == "share":
 		attribute["expression"] = "0.0"
 	default:

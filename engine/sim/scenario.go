@@ -60,7 +60,7 @@ type ScenarioResult struct {
 //	advance DURATION    let time pass
 //	finish POD...       the pods end well; likewise fail, delete
 //	cordon NODE...      take nodes out of use; drain deletes their pods as well
-//	show WHAT           print queues, nodes, jobs, pods, timeline or volumes
+//	show WHAT           print queues, nodes, jobs, pods, timeline, volumes or asks
 //	explain NAME        print why a pod or a job fared as it did in the last cycle; "all": every one
 //	ask SITE NAME...    print what each row of a site says: "ask predicates POD NODE", "ask jobOrder JOB OTHER",
 //	                    "ask preemptable POD by POD", "ask evictable POD for JOB", "ask preemptive JOB cpu=2",
@@ -195,7 +195,7 @@ func (s *scenario) verbs() map[string]scenarioVerb {
 		"delete":  {1, many, "delete POD...", s.each((*World).Delete)},
 		"cordon":  {1, many, "cordon NODE...", s.each((*World).Cordon)},
 		"drain":   {1, many, "drain NODE...", s.each((*World).Drain)},
-		"show":    {1, 1, "show queues, nodes, jobs, pods, timeline or volumes", s.show},
+		"show":    {1, 1, "show queues, nodes, jobs, pods, timeline, volumes or asks", s.show},
 		"explain": {1, 1, "explain POD, JOB or all", s.explain},
 		"ask":     {2, many, "ask SITE NAME...", s.ask},
 		"check":   {1, 1, "check SECTION", s.check},

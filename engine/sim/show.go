@@ -16,6 +16,7 @@ import (
 func (s *scenario) show(args []string) error {
 	rows := map[string]func(*World) [][]string{
 		"queues": queueRows, "nodes": nodeRows, "jobs": jobRows, "pods": podRows, "timeline": jobRunRows, "volumes": volumeRows,
+		"asks": s.askRows,
 	}
 	show, ok := rows[args[0]]
 	if !ok {
@@ -23,6 +24,17 @@ func (s *scenario) show(args []string) error {
 	}
 	s.print(columns("", show(s.inWorld())))
 	return nil
+}
+
+// askRows are what the last plan would have extenders asked.
+func (s *scenario) askRows(*World) [][]string {
+	rows := [][]string{{"EXTENDER", "ABOUT", "NODES"}}
+	if len(s.plans) > 0 {
+		for _, a := range s.plans[len(s.plans)-1].Asks {
+			rows = append(rows, []string{a.URL, a.Of.String(), strings.Join(a.Nodes, " ")})
+		}
+	}
+	return rows
 }
 
 func queueRows(w *World) [][]string {

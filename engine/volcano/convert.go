@@ -174,12 +174,9 @@ func (c *converter) entry(b *strings.Builder, p Plugin) {
 	table, ok := c.options.Tables[p.Name]
 	if !ok {
 		follows, later := laterPlugins()[p.Name]
-		why, refused := refusedPlugins()[p.Name]
 		switch {
 		case later:
 			c.note(name, "plugin "+p.Name, "", "plugin %s is dropped: no table stands for it yet, so %s", p.Name, follows)
-		case refused:
-			c.issues = append(c.issues, name.Issuef("remove it", "plugin %s is not supported: %s", p.Name, why))
 		default:
 			c.issues = append(c.issues, name.Issuef(pluginHint(p.Name, c.options.Tables), "unknown plugin %q", p.Name))
 		}
@@ -321,6 +318,9 @@ func (c *converter) argument(table *rules.Table, name string, f source.Field, pa
 		params[p.Name] = entries
 		return
 	}
+	if c.refused(table, name, f) {
+		return
+	}
 	why, idle := idleArguments()[name]
 	lost, later := laterArgument(table.Name, name)
 	switch {
@@ -337,6 +337,15 @@ func (c *converter) argument(table *rules.Table, name string, f source.Field, pa
 	default:
 		c.issues = append(c.issues, f.Key.Issuef(argumentHint(table, name), "table %s has no param for argument %q", table.Name, name))
 	}
+}
+
+// refused reports an argument without which the configuration would decide something else; false: it is none. An empty one does nothing.
+func (c *converter) refused(table *rules.Table, name string, f source.Field) bool {
+	why, refused := refusedArguments()[name]
+	if refused && fmt.Sprint(f.Value.Any()) != "" {
+		c.issues = append(c.issues, f.Key.Issuef("remove it", "%s: argument %s is not supported: %s", table.Name, name, why))
+	}
+	return refused
 }
 
 // mappings are the elements of a list of mappings; nil: the value is none.

@@ -51,11 +51,14 @@ func laterPlugins() map[string]string {
 	}
 }
 
-// refusedPlugins are those for which nothing will stand in, with the reason.
-func refusedPlugins() map[string]string {
+// refusedArguments are those without which a configuration would decide something else, with the reason.
+func refusedArguments() map[string]string {
+	const victims = "who has to go is settled within a cycle, for each task and node anew, and nobody outside can be asked of that beforehand; " +
+		"write it as rows of preemptable or reclaimable"
+	const steps = "a placement is decided within a cycle, which waits for nobody outside; write what it forbids as an answer of predicateVerb"
 	return map[string]string{
-		"extender": "it would wait for an HTTP server inside of every cycle, and no answer of it could be explained or repeated; write what it " +
-			"decides as rows of a table",
+		"extender.preemptableVerb": victims, "extender.reclaimableVerb": victims,
+		"extender.allocateFuncVerb": steps, "extender.deallocateFuncVerb": steps,
 	}
 }
 
@@ -80,6 +83,7 @@ func idleArguments() map[string]string {
 
 // laterArgument says of an argument of Volcano's plugins that it is known, though no table has a param for it yet, and why that is a loss.
 func laterArgument(table, name string) (why string, known bool) {
+	const session = "extenders are asked between cycles, each question by itself, and are not told when a cycle begins, ends, or lets a job in"
 	const ascend = "cards of Ascend are not told apart: pods that ask for some are placed by the sums of their nodes"
 	const claims = "resource claims are not counted: what a queue's capability says of a deviceclass limits nobody"
 	why, known = map[string]string{
@@ -87,6 +91,9 @@ func laterArgument(table, name string) (why string, known bool) {
 		"capacity.DRAConsumableCapacityEnable":     claims,
 		"estimator.burst_ratio":                    "limits of pods are not read: a pod is never taken to use more than it asks for",
 		"deviceshare.NodeLockEnable":               "no node is locked while a device plugin hands out cards, which finds them by annotations",
+		"extender.onSessionOpenVerb":               session,
+		"extender.onSessionCloseVerb":              session,
+		"extender.jobEnqueuedVerb":                 session,
 		"deviceshare.GPUExclusiveRules": "write each rule as a row of devicePredicates, such as: task.labels[?'team'] != optional.of('a') || " +
 			"!gpu.tasks.exists(t, t.labels[?'team'] == optional.of('a'))",
 		"deviceshare.KnownGeometriesCMName":       "cards are not cut by MIG: whoever asks for that waits",

@@ -271,6 +271,10 @@ type Attribute struct {
 	// The shapes of task that are most common.
 	// +optional
 	TypicalTasks *TypicalTasks `json:"typicalTasks,omitempty"`
+
+	// What a service outside says, which is asked between cycles.
+	// +optional
+	Answer *Answer `json:"answer,omitempty"`
 }
 
 // Sum adds up an expression over objects.
@@ -398,6 +402,23 @@ type TypicalTasks struct {
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Cover runtime.RawExtension `json:"cover"`
+}
+
+// Answer is what a service outside says of a task, a job or a queue.
+// +kubebuilder:pruning:PreserveUnknownFields
+type Answer struct {
+	// CEL over params: the address that is asked.
+	URL string `json:"url"`
+
+	// The form of the question: predicate, prioritize, jobEnqueueable, jobReady or
+	// queueOverused.
+	As string `json:"as"`
+
+	// CEL over params: for how long an answer is waited for.
+	Timeout string `json:"timeout"`
+
+	// CEL over params: after what time it is asked again.
+	Refresh string `json:"refresh"`
 }
 
 // Row is one rule. Which of its fields may be used depends on its section; the compiler

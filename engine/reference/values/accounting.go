@@ -20,6 +20,7 @@ func accounting() map[string]func(x *Values, a *policy.Attribute, of ref.Val) re
 		"quotaTree":    (*Values).quotaTree,
 		"hdrf":         (*Values).shares,
 		"typicalTasks": (*Values).typicalTasks,
+		"answer":       (*Values).answer,
 	}
 }
 
@@ -47,4 +48,9 @@ func (x *Values) amountsInto(
 		}
 	}
 	return nil
+}
+
+// answer is what an extender said.
+func (x *Values) answer(a *policy.Attribute, of ref.Val) ref.Val {
+	return policy.AnswerOf(x.World(), a, of, Eval(a.Args["url"], x.Frame()))
 }

@@ -13,6 +13,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 )
 
 // kind is one kind of object that a world is made of.
@@ -44,6 +45,7 @@ func kinds() []kind {
 		{"policy/v1", "PodDisruptionBudget", true, func() metav1.Object { return &policyv1.PodDisruptionBudget{} }},
 		{"metrics.k8s.io/v1beta1", "NodeMetrics", false, func() metav1.Object { return &metricsv1beta1.NodeMetrics{} }},
 		{"nodeinfo.volcano.sh/v1alpha1", "Numatopology", false, func() metav1.Object { return &nodeinfov1alpha1.Numatopology{} }},
+		{extender.Version, extender.Kind, false, func() metav1.Object { return &extender.Answer{} }},
 		{"scheduling.k8s.io/v1", "PriorityClass", false, func() metav1.Object { return &schedulingv1.PriorityClass{} }},
 		{groupVersion, "PodGroup", true, func() metav1.Object { return &schedulingv1beta1.PodGroup{} }},
 		{groupVersion, "Queue", false, func() metav1.Object { return &schedulingv1beta1.Queue{} }},

@@ -17,6 +17,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -317,6 +318,8 @@ func IDOf(o metav1.Object) ID {
 		id.Kind = "NodeMetrics"
 	case *nodeinfov1alpha1.Numatopology:
 		id.Kind = "Numatopology"
+	case *extender.Answer:
+		id.Kind = extender.Kind
 	case *schedulingv1beta1.PodGroup:
 		id.Kind = "PodGroup"
 	case *schedulingv1beta1.Queue:

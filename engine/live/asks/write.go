@@ -1,0 +1,200 @@
+package asks
+
+import (
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/celsius-scheduler/celsius/engine/extender"
+	"github.com/celsius-scheduler/celsius/engine/model"
+)
+
+// The objects of a question, with the names that Volcano's extenders know.
+type (
+	amounts struct {
+		MilliCPU        float64
+		Memory          float64
+		ScalarResources map[string]float64 `json:",omitempty"` // in thousandths
+		MaxTaskNum      int                `json:",omitempty"`
+	}
+	taskInfo struct {
+		UID         string
+		Job         string
+		Name        string
+		Namespace   string
+		TaskRole    string
+		Resreq      amounts
+		InitResreq  amounts
+		Priority    int64
+		Preemptable bool
+		BestEffort  bool
+		Pod         *corev1.Pod
+	}
+	nodeInfo struct {
+		Name        string
+		Node        *corev1.Node
+		Allocatable amounts
+		Capacity    amounts
+		Used        amounts
+		Idle        amounts
+		Releasing   amounts
+		Pipelined   amounts
+	}
+	jobInfo struct {
+		UID               string
+		Name              string
+		Namespace         string
+		Queue             string
+		Priority          int64
+		MinAvailable      int64
+		TaskMinAvailable  map[string]int64
+		Allocated         amounts
+		TotalRequest      amounts
+		Tasks             map[string]int64 // how many there are of each status
+		CreationTimestamp metav1.Time
+		PodGroup          any
+	}
+	queueInfo struct {
+		UID       string
+		Name      string
+		Weight    int64
+		Allocated amounts
+		Request   amounts
+		Queue     any
+	}
+)
+
+// write writes the requests of a question; nil: what it is about is gone. nodes are those that were written already.
+func write(c *model.Cluster, ask extender.Ask, nodes map[string][]byte) *question {
+	q := &question{Ask: ask, versions: map[string]string{}}
+	switch ask.Of.Kind {
+	case extender.Queue:
+		queue := c.Queues[ask.Of.Queue]
+		if queue == nil {
+			return nil
+		}
+		q.posts = []post{{body: text(map[string]any{"queue": queueInfo{
+			UID: queue.UID, Name: queue.Name, Weight: queue.Weight, Allocated: amountsOf(c, queue.Allocated), Request: amountsOf(c, queue.Request),
+			Queue: queue.Object,
+		}})}}
+	case extender.Job:
+		j := c.Jobs[ask.Of.Job]
+		if j == nil {
+			return nil
+		}
+		q.posts = []post{{body: text(map[string]any{"job": jobOf(c, j)})}}
+	default:
+		t := c.Tasks[ask.Task]
+		if t == nil {
+			return nil
+		}
+		q.aboutNodes(c, text(taskOf(c, t)), nodes)
+		if len(q.posts) == 0 {
+			return nil
+		}
+	}
+	return q
+}
+
+// aboutNodes writes a request for each node, or one for all.
+func (q *question) aboutNodes(c *model.Cluster, task []byte, written map[string][]byte) {
+	var all []json.RawMessage
+	var names []string
+	for _, name := range q.Nodes {
+		row, ok := c.Nodes.Index[name]
+		if !ok {
+			continue
+		}
+		if written[name] == nil {
+			written[name] = text(nodeOf(c, row))
+		}
+		q.versions[name] = c.Nodes.Rows[row].Object.ResourceVersion
+		names = append(names, name)
+		if q.As == extender.Prioritize {
+			all = append(all, written[name])
+			continue
+		}
+		q.posts = append(q.posts, post{name, text(map[string]json.RawMessage{"task": task, "node": written[name]})})
+	}
+	if q.Nodes = names; len(all) > 0 {
+		q.posts = []post{{body: text(map[string]any{"task": json.RawMessage(task), "nodes": all})}}
+	}
+}
+
+// text is a value as JSON. What the objects of a cluster hold can be written; what could not would be null.
+func text(v any) []byte {
+	out, err := json.Marshal(v)
+	if err != nil {
+		return []byte("null")
+	}
+	return out
+}
+
+func amountsOf(c *model.Cluster, r model.Resources) (out amounts) {
+	for i := range r {
+		if !r.Has(i) || r[i]-r[i] != 0 {
+			continue
+		}
+		q := c.Dims.Quantity(i, r[i])
+		switch c.Dims.Name(i) {
+		case string(corev1.ResourceCPU):
+			out.MilliCPU = float64(q.MilliValue())
+		case string(corev1.ResourceMemory):
+			out.Memory = float64(q.Value())
+		case string(corev1.ResourcePods):
+			out.MaxTaskNum = int(q.Value())
+		default:
+			if out.ScalarResources == nil {
+				out.ScalarResources = map[string]float64{}
+			}
+			out.ScalarResources[c.Dims.Name(i)] = float64(q.MilliValue())
+		}
+	}
+	return out
+}
+
+func taskOf(c *model.Cluster, t *model.Task) taskInfo {
+	return taskInfo{
+		UID: t.UID, Job: t.Job.Key, Name: t.Name, Namespace: t.Namespace, TaskRole: t.Role, Resreq: amountsOf(c, t.Request),
+		InitResreq: amountsOf(c, t.InitRequest), Priority: t.Priority, Preemptable: t.Preemptable, BestEffort: t.BestEffort, Pod: shown(t.Object),
+	}
+}
+
+// shown is a pod without what its containers run and are told, which nobody needs for where it goes, and which may be secret.
+func shown(o *corev1.Pod) *corev1.Pod {
+	out := o.DeepCopy()
+	out.ManagedFields = nil
+	delete(out.Annotations, corev1.LastAppliedConfigAnnotation)
+	for _, list := range [][]corev1.Container{out.Spec.Containers, out.Spec.InitContainers} {
+		for i := range list {
+			list[i].Env, list[i].EnvFrom, list[i].Command, list[i].Args = nil, nil, nil, nil
+			list[i].Lifecycle, list[i].LivenessProbe, list[i].ReadinessProbe, list[i].StartupProbe = nil, nil, nil, nil
+		}
+	}
+	out.Spec.EphemeralContainers = nil
+	return out
+}
+
+func nodeOf(c *model.Cluster, row int32) nodeInfo {
+	n := &c.Nodes
+	return nodeInfo{
+		Name: n.Rows[row].Name, Node: n.Rows[row].Object, Allocatable: amountsOf(c, n.AllocatableOf(row)),
+		Capacity: amountsOf(c, n.CapacityOf(row)), Used: amountsOf(c, n.UsedOf(row)), Idle: amountsOf(c, n.IdleOf(row)),
+		Releasing: amountsOf(c, n.ReleasingOf(row)), Pipelined: amountsOf(c, n.PipelinedOf(row)),
+	}
+}
+
+func jobOf(c *model.Cluster, j *model.Job) jobInfo {
+	out := jobInfo{
+		UID: j.Key, Name: j.Name, Namespace: j.Namespace, Queue: j.QueueName, Priority: j.Priority, MinAvailable: j.MinMember,
+		TaskMinAvailable: j.RoleMin, Allocated: amountsOf(c, j.Allocated), TotalRequest: amountsOf(c, j.Request),
+		Tasks: map[string]int64{}, CreationTimestamp: metav1.NewTime(j.CreatedAt), PodGroup: j.Object,
+	}
+	for status, count := range j.Counts {
+		if count > 0 {
+			out.Tasks[model.Status(status).String()] = count
+		}
+	}
+	return out
+}
