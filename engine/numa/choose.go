@@ -12,7 +12,11 @@ import (
 func Wishes(o *corev1.PodSpec) (out []int) {
 	add := func(list []corev1.Container, stays func(*corev1.Container) bool) {
 		for i := range list {
+			limit, limited := list[i].Resources.Limits[corev1.ResourceCPU]
 			q := list[i].Resources.Requests[corev1.ResourceCPU]
+			if !limited || limit.Cmp(q) != 0 {
+				continue // then the pod is not Guaranteed
+			}
 			if n := q.Value(); stays(&list[i]) && n > 0 && n < mostCPUs && q.MilliValue() == 1000*n {
 				out = append(out, int(n))
 			}

@@ -244,7 +244,8 @@ spec.resReserved[cpu]: "-1" is no quantity such as 500m`
 func TestWishes(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	asks := func(cpu string) corev1.ResourceRequirements {
-		return corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}
+		amounts := corev1.ResourceList{"cpu": resource.MustParse(cpu)}
+		return corev1.ResourceRequirements{Requests: amounts, Limits: amounts}
 	}
 	got := Wishes(&corev1.PodSpec{
 		InitContainers: []corev1.Container{{Resources: asks("7")}, {Resources: asks("1"), RestartPolicy: &always}},

@@ -216,7 +216,7 @@ func TestScenarioErrors(t *testing.T) {
 		{"number", "seed x\n", `x:1: seed: "x" is no whole number`},
 		{"cycles", "cycle 0\n", `x:1: cycle: "0" is no number from 1 to 100`},
 		{"duration", "advance 5\n", `x:1: advance: "5" is no duration; write it as 90s or 1h30m`},
-		{"show", "show all\n", `x:1: show: "all" cannot be shown; there are jobs, nodes, pods, queues, timeline, volumes`},
+		{"show", "show all\n", `x:1: show: "all" cannot be shown; there are asks, jobs, nodes, pods, queues, timeline, volumes`},
 		{"explain", "explain j\n", "x:1: explain: nothing was decided yet"},
 		{"uncompared", "load w\nshow pods\n", "x:2: what was printed last is not compared; end with cmp"},
 	}
