@@ -139,9 +139,6 @@ func (c *converter) actionArgument(action string, f source.Field) {
 	case gangs && f.Name == "maxDomains":
 		c.note(f.Key, "", "", "action %s: argument %s is dropped: the whole cluster is one domain, as HyperNodes are not there yet", action,
 			f.Name)
-	case f.Name == "enableTopologyAwarePreemption" && known && !turnsOff(f.Value):
-		c.note(f.Key, "action "+action+": "+f.Name, "define an action of that name under spec.actions, as the shipped one with nodes: byCost",
-			"action %s: argument %s is dropped: %s", action, f.Name, why)
 	case known:
 		c.note(f.Key, "", "", "action %s: argument %s has no effect: %s", action, f.Name, why)
 	default:

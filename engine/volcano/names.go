@@ -125,8 +125,8 @@ func actionArguments() map[string]map[string]string {
 	const nodes = "all nodes are looked at, those that matter to a decision once"
 	errs := map[string]string{"predicateErrorCacheEnable": "what rows say of a node is kept for as long as it holds, whatever this says"}
 	preempt := map[string]string{
-		"enableTopologyAwarePreemption": "who goes is found with all that rows say of the nodes when they are gone, and given back where " +
-			"there is no need for it, and the first node by score is taken",
+		"enableTopologyAwarePreemption": "the shipped action always asks all that rows say of a node when those are gone who would go, " +
+			"and takes the node where those go who matter least",
 		"topologyAwarePreemptWorkerNum": nodes, "minCandidateNodesPercentage": nodes, "minCandidateNodesAbsolute": nodes,
 		"maxCandidateNodesAbsolute": nodes,
 	}
