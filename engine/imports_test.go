@@ -83,12 +83,13 @@ var mayImport = map[string]string{
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
 	"engine/sim":                simOurs + " engine/sim/manifest statemachines",
-	"engine/sim/manifest":       "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 crds/scheduling/v1beta1",
-	"engine/sim/corpus":         "",
-	"engine/sim/conformance":    simOurs + " engine/sim engine/volcano rules",
-	"engine/sim/openb":          simOurs + " engine/sim",
-	"engine/live": "engine/live/asks engine/live/events engine/live/lease engine/live/load engine/live/outbox engine/live/scrape engine/live/serving engine " +
-		"engine/extender engine/proof engine/model engine/policy engine/session crds/informers " + allCRDs,
+	"engine/sim/manifest": "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
+		"crds/scheduling/v1beta1",
+	"engine/sim/corpus":      "",
+	"engine/sim/conformance": simOurs + " engine/sim engine/volcano rules",
+	"engine/sim/openb":       simOurs + " engine/sim",
+	"engine/live": "engine/live/asks engine/live/events engine/live/lease engine/live/load engine/live/outbox engine/live/scrape " +
+		"engine/live/serving engine engine/extender engine/proof engine/model engine/policy engine/session crds/informers " + allCRDs,
 	"engine/live/asks":    "engine/extender engine/model",
 	"engine/live/lease":   "",
 	"engine/live/load":    "",

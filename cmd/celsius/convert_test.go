@@ -70,7 +70,9 @@ func TestPolicyConvert(t *testing.T) {
 			`typo.conf:5:5: tiers[0].plugins[0].enableOverused: unknown field "enableOverused"; did you mean "enabledOverused"?`,
 		},
 		{
-			"an argument that is refused", []string{filepath.Join(dir, "extender.yml")}, exitMistakes, "",
+			"an argument that is refused",
+			[]string{filepath.Join(dir, "extender.yml")},
+			exitMistakes, "",
 			"argument extender.preemptableVerb is not supported: ",
 		},
 		{"a file that is not there", []string{filepath.Join(dir, "none")}, exitMistakes, "", "no such file"},

@@ -18,7 +18,8 @@ func TestMeasuresOfPrometheus(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
-		fmt.Fprint(w, `{"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"instance": "n1"}, "value": [1, "2"]}]}}`)
+		_, _ = fmt.Fprint(w, `{"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"instance": "n1"}, `+
+			`"value": [1, "2"]}]}}`)
 	}))
 	defer server.Close()
 	s := &scheduler{o: Options{Prometheus: load.Options{URL: server.URL}}, log: logr.Discard()}

@@ -12,8 +12,8 @@ import (
 )
 
 // pinning is the Numatopology of a node with two NUMA nodes of four CPUs each.
-func pinning(node, free string) *nodeinfov1alpha1.Numatopology {
-	o := &nodeinfov1alpha1.Numatopology{ObjectMeta: metav1.ObjectMeta{Name: node}}
+func pinning(free string) *nodeinfov1alpha1.Numatopology {
+	o := &nodeinfov1alpha1.Numatopology{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	o.Spec.Policies = map[nodeinfov1alpha1.PolicyName]string{
 		nodeinfov1alpha1.CPUManagerPolicy: "static", nodeinfov1alpha1.TopologyManagerPolicy: "single-numa-node",
 	}
@@ -35,7 +35,7 @@ func TestCPUsOfTasks(t *testing.T) {
 	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{Allocatable: list("cpu=8 memory=8 pods=8")}}
 	p := guaranteed("p")
-	c := cluster(t, pinning("n", "0-7"), n, p)
+	c := cluster(t, pinning("0-7"), n, p)
 	task, row := c.Tasks["a/p"], c.Nodes.Index["n"]
 	free := func(c *Cluster, want string) {
 		t.Helper()
@@ -59,14 +59,14 @@ func TestCPUsOfTasks(t *testing.T) {
 	bound := guaranteed("p")
 	bound.Spec.NodeName = "n"
 	bound.Annotations = map[string]string{RecordAnnotation: task.Record().String()}
-	next := cluster(t, bound, n, pinning("n", "0-7"))
+	next := cluster(t, bound, n, pinning("0-7"))
 	free(next, "3-7")
-	if errs := next.Apply(Delta{Object: pinning("n", "0-99999")}); fmt.Sprint(errs) != "[Numatopology n: spec.numares[cpu].allocatable: "+
+	if errs := next.Apply(Delta{Object: pinning("0-99999")}); fmt.Sprint(errs) != "[Numatopology n: spec.numares[cpu].allocatable: "+
 		`"0-99999" names the CPU 99999; numbers are below 8192]` {
 		t.Error(errs)
 	}
 	free(next, "")
-	next.Apply(Delta{Op: Delete, Object: pinning("n", "")})
+	next.Apply(Delta{Op: Delete, Object: pinning("")})
 	if next.Nodes.Rows[next.Nodes.Index["n"]].Numa != nil {
 		t.Error("what was told of the node is there still")
 	}

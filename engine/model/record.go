@@ -143,7 +143,8 @@ func (r *Record) possible() bool {
 	listed = listed && (len(r.Cards) == 0 || n == 0 && int64(len(r.Cards)) == r.GPUCount)
 	_, err := numa.Parse(r.CPUs)
 	within := func(v, most int64) bool { return v >= 0 && v <= most }
-	return listed && err == nil && within(r.GPUCount, maxNodeGPUs) && within(r.GPUMilli, WholeGPU) && within(r.GPUMemory, Most) && within(r.GPUPercent, 100)
+	return listed && err == nil && within(r.GPUCount, maxNodeGPUs) && within(r.GPUMilli, WholeGPU) &&
+		within(r.GPUMemory, Most) && within(r.GPUPercent, 100)
 }
 
 // GroupOf is the name of the PodGroup that a pod belongs to, "" for none: the one that it was bound for, else the one that it names.

@@ -90,9 +90,9 @@ func (n *Node) hint(free Set, wish int) (nodes []int, preferred bool) {
 		return nil, false
 	}
 	preferred = size == fewest(total, wish)
-	for i := len(count) - 1; i >= 0; i-- {
+	for i, n := range slices.Backward(count) {
 		if left := size - len(nodes); most(count[:i], left) < wish { // it takes this one
-			nodes, wish = append(nodes, i), wish-count[i]
+			nodes, wish = append(nodes, i), wish-n
 		}
 	}
 	return nodes, preferred

@@ -16,8 +16,9 @@ import (
 	_ "github.com/celsius-scheduler/celsius/engine/seeds" // which the properties draw from
 )
 
-// machine is a Numatopology with as many sockets, NUMA nodes of each, cores of each of these, and CPUs of each core.
-func machine(policy, free string, sockets, numas, cores, threads int) *nodeinfov1alpha1.Numatopology {
+// machine is a Numatopology with as many sockets, NUMA nodes of each, cores of each of these, of two CPUs each.
+func machine(policy, free string, sockets, numas, cores int) *nodeinfov1alpha1.Numatopology {
+	const threads = 2
 	o := &nodeinfov1alpha1.Numatopology{}
 	o.Spec.Policies = map[nodeinfov1alpha1.PolicyName]string{
 		nodeinfov1alpha1.CPUManagerPolicy: Static, nodeinfov1alpha1.TopologyManagerPolicy: policy,
@@ -104,7 +105,7 @@ func TestHint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sockets := rapid.IntRange(1, 3).Draw(t, "sockets")
 		numas, cores := rapid.IntRange(1, 2).Draw(t, "numas"), rapid.IntRange(1, 3).Draw(t, "cores")
-		o := machine(Restricted, "", sockets, numas, cores, 2)
+		o := machine(Restricted, "", sockets, numas, cores)
 		delete(o.Spec.CPUDetail, fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "lost"))) // one NUMA node is smaller
 		n, _ := Read(o)
 		free, wish := anySet(sockets*numas*cores*2).Draw(t, "free").And(n.all), rapid.IntRange(1, 20).Draw(t, "wish")
@@ -139,7 +140,7 @@ func TestHint(t *testing.T) {
 func TestChoose(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := rapid.SampledFrom([]string{None, BestEffort, Restricted, SingleNUMA}).Draw(t, "policy")
-		n := read(t, machine(policy, "", 2, 2, 2, 2))
+		n := read(t, machine(policy, "", 2, 2, 2))
 		free, wish := anySet(15).Draw(t, "free"), rapid.IntRange(1, 16).Draw(t, "wish")
 		got := n.Choose(free, []int{wish})
 		nodes, preferred := n.hint(free, wish)
@@ -175,20 +176,20 @@ func TestChooseByHand(t *testing.T) {
 		{"too few for a claim", Restricted, "0-1", []int{4}, "0-1", 1, false},
 		{"nobody asks", SingleNUMA, "0-15", nil, "", 0, true},
 	} {
-		n := read(t, machine(c.policy, "", 2, 1, 4, 2))
+		n := read(t, machine(c.policy, "", 2, 1, 4))
 		got := n.Choose(parse(t, c.free), c.wishes)
 		if got.CPUs.String() != c.want || got.Nodes != c.nodes || got.Admitted != c.admitted {
 			t.Errorf("%s: %s on %d, admitted: %t", c.name, got.CPUs, got.Nodes, got.Admitted)
 		}
 	}
-	n := read(t, machine(SingleNUMA, "", 2, 1, 4, 2))
+	n := read(t, machine(SingleNUMA, "", 2, 1, 4))
 	if got := n.Decision(parse(t, "6-9")); got != `{"numa":{"0":{"cpu":"2"},"1":{"cpu":"2"}}}` {
 		t.Error(got)
 	}
 }
 
 func TestFree(t *testing.T) {
-	o := machine(SingleNUMA, "4-15", 2, 1, 4, 2)
+	o := machine(SingleNUMA, "4-15", 2, 1, 4)
 	o.Spec.ResReserved = map[string]string{"cpu": "1500m"}
 	o.Spec.PodAllocations = []nodeinfov1alpha1.PodAllocation{
 		{UID: "u1", Namespace: "a", Name: "p1", ContainerAllocations: []nodeinfov1alpha1.ContainerAllocation{
@@ -216,7 +217,7 @@ func TestFree(t *testing.T) {
 
 // What is wrong is told at its field, and counts as empty.
 func TestReadMistakes(t *testing.T) {
-	o := machine("strict", "0-3x", 1, 1, 2, 2)
+	o := machine("strict", "0-3x", 1, 1, 2)
 	o.Spec.ResReserved = map[string]string{"cpu": "-1"}
 	o.Spec.CPUDetail["9000"], o.Spec.CPUDetail["01"] = nodeinfov1alpha1.CPUInfo{}, nodeinfov1alpha1.CPUInfo{}
 	o.Spec.PodAllocations = []nodeinfov1alpha1.PodAllocation{{
@@ -236,7 +237,7 @@ spec.resReserved[cpu]: "-1" is no quantity such as 500m`
 	if got := strings.Join(told, "\n"); got != want || !n.Free(slices.Values([]Holder{})).Empty() || n.Policy != None {
 		t.Errorf("%s\n%+v", got, n)
 	}
-	if _, wrong = Read(machine(None, "2-6", 1, 1, 2, 2)); len(wrong) != 1 || wrong[0].Field != "spec.cpuDetail" {
+	if _, wrong = Read(machine(None, "2-6", 1, 1, 2)); len(wrong) != 1 || wrong[0].Field != "spec.cpuDetail" {
 		t.Error(wrong)
 	}
 }

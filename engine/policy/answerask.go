@@ -29,9 +29,9 @@ func answerFunction() *Accounting {
 		Name: answerName,
 		Doc: "On a task, a job or a queue: an Answer, what a service outside said of it. What was not said yet, or longer ago than `refresh`, " +
 			"is asked between cycles, by POST at the address, as Volcano's extenders are; a decision itself waits for nobody. Tasks of one job " +
-			"and role that ask for the same, of the same nodes, are asked about as one: those that are pending, of jobs that were let in; where their " +
-			"answer is about nodes, again of nodes that changed. Jobs are asked about before they are let in, or, with the form jobReady, while " +
-			"pods of them wait; queues while jobs in them do.",
+			"and role that ask for the same, of the same nodes, are asked about as one: those that are pending, of jobs that were let in; where " +
+			"their answer is about nodes, again of nodes that changed. Jobs are asked about before they are let in, or, with the form jobReady, " +
+			"while pods of them wait; queues while jobs in them do.",
 		Args: []AccountingArgument{
 			{Name: "url", Doc: "The address, a string; sees no object.", Want: text},
 			{Name: asArgument, Doc: "The form of the question, a word: " + strings.Join(forms(""), ", ") + "."},

@@ -220,7 +220,10 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 	f.Request, f.Scope = s.Amounts(c.Tasks["a/p1"].Request), celtypes.String("queue")
 	tree := language.NewShareTree(quota.NewShares(c.Total), map[*model.Queue][]string{})
 	return scope,
-		&alsoValues{f, map[string]any{"typical": language.NewTypical(quota.NewTypical(c.Shapes(), 1, language.Machines(c))), "tree": tree, "said": s.Answer("http://x", f.Task)}}
+		&alsoValues{f, map[string]any{
+			"typical": language.NewTypical(quota.NewTypical(c.Shapes(), 1, language.Machines(c))), "tree": tree,
+			"said": s.Answer("http://x", f.Task),
+		}}
 }
 
 // alsoValues is a Frame in which further names stand for what only attributes give.
@@ -260,7 +263,8 @@ func allMembers() []string {
 func sampleValues() map[string]string {
 	return map[string]string{
 		"Task": "task", "Node": "node", "Job": "job", "NodeGroups": "queue.nodeGroups", "GPU": "gpu", "Queue": "queue", "ShareTree": "tree",
-		"Typical": "typical", "Answer": "said", "Buckets": "job.taskBuckets()", "Resources": "task.request", "int": "2", "double": "1.5", "string": "'cpu'",
+		"Typical": "typical", "Answer": "said", "Buckets": "job.taskBuckets()", "Resources": "task.request", "int": "2", "double": "1.5",
+		"string":                    "'cpu'",
 		"google.protobuf.Timestamp": "now", "google.protobuf.Duration": "duration('90m')",
 		"optional_type(google.protobuf.Duration)": "optional.of(duration('1h'))",
 		"list(string)": "['cpu', 'memory', 'nvidia.com/gpu']", "map(string, double)": "{'cpu': 2.0}", "map(string, int)": "{'cpu': 2}",

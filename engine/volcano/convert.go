@@ -302,17 +302,11 @@ func (c *converter) argument(table *rules.Table, name string, f source.Field, pa
 		return
 	}
 	if p, key := mapParamOf(table, name); p != nil && v.Kind() != source.Map {
-		x, err := c.value(p, elementType(p.Type), v)
-		if err != nil {
+		if x, err := c.value(p, elementType(p.Type), v); err != nil {
 			c.note(v, "", "", "%s: argument %s: %v; it is left out", table.Name, name, err)
-			return
+		} else {
+			setEntry(params, p.Name, key, x)
 		}
-		entries, _ := params[p.Name].(map[string]any)
-		if entries == nil {
-			entries = map[string]any{}
-		}
-		entries[key] = x
-		params[p.Name] = entries
 		return
 	}
 	if c.refused(table, name, f) {
@@ -334,6 +328,16 @@ func (c *converter) argument(table *rules.Table, name string, f source.Field, pa
 	default:
 		c.issues = append(c.issues, f.Key.Issuef(argumentHint(table, name), "table %s has no param for argument %q", table.Name, name))
 	}
+}
+
+// setEntry sets an entry of a param that is a map.
+func setEntry(params map[string]any, name, key string, x any) {
+	entries, _ := params[name].(map[string]any)
+	if entries == nil {
+		entries = map[string]any{}
+	}
+	entries[key] = x
+	params[name] = entries
 }
 
 // refused reports an argument without which the configuration would decide something else; false: it is none. An empty one does nothing.

@@ -26,22 +26,7 @@ func (c *converter) metrics(conf source.Value) {
 			flags = append(flags, "--node-metrics-interval "+text)
 		}
 	}
-	ofElastic := kind == "elasticsearch"
-	for _, f := range conf.Fields(nil, &c.issues) {
-		switch f.Name {
-		case "type", "address", "interval":
-		case "tls.insecureSkipVerify":
-			if !turnsOff(f.Value) {
-				c.note(f.Key, "metrics: "+f.Name, "give --prometheus-ca-file", "metrics: %s is dropped: no server is asked that cannot show who it is",
-					f.Name)
-			}
-		default:
-			if !ofElastic || !strings.HasPrefix(f.Name, "elasticsearch.") {
-				c.note(f.Key, "", "it takes type, address and interval",
-					"metrics: %s has no effect: Volcano reads nothing of that name from it", f.Name)
-			}
-		}
-	}
+	c.otherMetrics(conf, kind == "elasticsearch")
 	const api = "the scheduler reads the measured load of nodes from the API metrics.k8s.io, which metrics-server serves"
 	set := func(more ...string) string {
 		if flags := append(more, flags...); len(flags) > 0 {
@@ -64,5 +49,24 @@ func (c *converter) metrics(conf source.Value) {
 	default:
 		c.note(conf, "", set(),
 			"metrics: type %q is none that Volcano knows, which are prometheus, prometheus_adaptor and elasticsearch; %s", kind, api)
+	}
+}
+
+// otherMetrics says what becomes of the rest of the section.
+func (c *converter) otherMetrics(conf source.Value, ofElastic bool) {
+	for _, f := range conf.Fields(nil, &c.issues) {
+		switch f.Name {
+		case "type", "address", "interval":
+		case "tls.insecureSkipVerify":
+			if !turnsOff(f.Value) {
+				c.note(f.Key, "metrics: "+f.Name, "give --prometheus-ca-file", "metrics: %s is dropped: no server is asked that cannot show who it is",
+					f.Name)
+			}
+		default:
+			if !ofElastic || !strings.HasPrefix(f.Name, "elasticsearch.") {
+				c.note(f.Key, "", "it takes type, address and interval",
+					"metrics: %s has no effect: Volcano reads nothing of that name from it", f.Name)
+			}
+		}
 	}
 }

@@ -53,8 +53,8 @@ func laterPlugins() map[string]string {
 
 // refusedArguments are those without which a configuration would decide something else, with the reason.
 func refusedArguments() map[string]string {
-	const victims = "who has to go is settled within a cycle, for each task and node anew, and nobody outside can be asked of that beforehand; " +
-		"write it as rows of preemptable or reclaimable"
+	const victims = "who has to go is settled within a cycle, for each task and node anew, and nobody outside can be asked of that " +
+		"beforehand; write it as rows of preemptable or reclaimable"
 	const steps = "a placement is decided within a cycle, which waits for nobody outside; write what it forbids as an answer of predicateVerb"
 	return map[string]string{
 		"extender.preemptableVerb": victims, "extender.reclaimableVerb": victims,

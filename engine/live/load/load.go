@@ -145,7 +145,7 @@ func readToken(file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the token for Prometheus: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, mostToken))
 	token := strings.TrimSpace(string(text))
 	switch {
@@ -201,7 +201,7 @@ func (s *Source) List(ctx context.Context, of *metricsv1beta1.NodeMetricsList) e
 	}
 	slices.SortFunc(of.Items, func(a, b metricsv1beta1.NodeMetrics) int { return strings.Compare(a.Name, b.Name) })
 	if len(of.Items) == 0 {
-		return fmt.Errorf("Prometheus tells of no node all of cpu, memory and time: of %d, %d and %d, by label %s", len(values[0]),
+		return fmt.Errorf("of no node Prometheus tells all of cpu, memory and time: of %d, %d and %d, by label %s", len(values[0]),
 			len(values[1]), len(values[2]), s.options.Label)
 	}
 	return nil

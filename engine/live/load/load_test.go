@@ -32,7 +32,7 @@ func answering(t *testing.T, answers map[string]string) *httptest.Server {
 		if r.URL.Path != "/prom/api/v1/query" || query == "" || r.FormValue("time") != "" {
 			t.Errorf("asked for %s %v", r.URL, r.Form)
 		}
-		fmt.Fprint(w, answers[query])
+		_, _ = fmt.Fprint(w, answers[query])
 	})
 }
 
@@ -86,7 +86,7 @@ func TestList(t *testing.T) {
 			number("instance", "c", "NaN"))), ab},
 		{"below 0", with("cpu", vector(number("instance", "a", "1.5"), number("instance", "b", ".25"), number("instance", "c", "-1"))), ab},
 		{"too much", with("cpu", vector(number("instance", "a", "1.5"), number("instance", "b", ".25"), number("instance", "c", "+Inf"))), ab},
-		{"nothing", with("time", vector()), "Prometheus tells of no node all of cpu, memory and time: of 3, 3 and 0, by label instance"},
+		{"nothing", with("time", vector()), "of no node Prometheus tells all of cpu, memory and time: of 3, 3 and 0, by label instance"},
 		{"another label", with("cpu", vector(number("node", "a", "1"))), "without label instance: that must have the name of a node"},
 		{
 			"two of a node", with("cpu", vector(number("instance", "a:1", "1"), number("instance", "a:2", "1"))),
@@ -117,7 +117,9 @@ func TestBadServers(t *testing.T) {
 		name, want string
 		serve      http.HandlerFunc
 	}{
-		{"fails", "server error: 503: no room", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no room", 503) }},
+		{"fails", "server error: 503: no room", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "no room", http.StatusServiceUnavailable)
+		}},
 		{"sends elsewhere", "302", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }},
 		{"says too much", "longer than 32 MiB", func(w http.ResponseWriter, _ *http.Request) {
 			for range mostBytes/1000 + 2 {
@@ -155,7 +157,7 @@ func TestTokens(t *testing.T) {
 	var got []string
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = append(got, r.Header.Get("Authorization"))
-		fmt.Fprint(w, vector(number("node", "a", "1")))
+		_, _ = fmt.Fprint(w, vector(number("node", "a", "1")))
 	}))
 	defer s.Close()
 	dir := t.TempDir()
