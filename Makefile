@@ -86,7 +86,7 @@ imports: ## check who imports whom
 	go test -count=1 -run '^TestImports$$' ./engine
 
 .PHONY: bench
-bench: ## run the benchmarks on one processor, five times, some twelve minutes
+bench: ## run the benchmarks on one processor, five times, some fifteen minutes
 	GOMAXPROCS=1 go test -run '^$$' -bench . -benchmem -benchtime 0.3s -count 5 -timeout 30m ./engine/...
 
 .PHONY: bench-live

@@ -101,6 +101,7 @@ type meter struct {
 	evaluations uint64
 	hash        uint32 // of the first plan
 	binds       int    // of the last
+	evictions   int    // of the last
 }
 
 // cpu is the CPU time that this process has used.
@@ -139,7 +140,7 @@ func cold(b *testing.B, p *policy.Policy, deltas []model.Delta) *meter {
 		m.used += cpu(b) - start
 		b.StopTimer()
 		m.evaluations += x.evaluations()
-		m.binds, m.hash = len(x.plan.Binds), planHash(b, x.plan)
+		m.binds, m.hash, m.evictions = len(x.plan.Binds), planHash(b, x.plan), len(x.plan.Evicts)
 		b.StartTimer()
 	}
 	m.report(b)

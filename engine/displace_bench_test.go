@@ -107,19 +107,11 @@ spec:
 	} {
 		objects := s.objects()
 		b.Run(s.String(), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				b.StopTimer()
-				x := newScene(b, policies[s.big], objects)
-				b.StartTimer()
-				x.cycle()
-				b.StopTimer()
-				if evicted := len(x.plan.Evicts); evicted == 0 != s.vain {
-					b.Fatalf("%d are evicted", evicted)
-				}
-				b.ReportMetric(float64(len(x.plan.Evicts)), "evictions")
-				b.StartTimer()
+			m := cold(b, policies[s.big], objects)
+			if m.evictions == 0 != s.vain {
+				b.Fatalf("%d are evicted", m.evictions)
 			}
+			b.ReportMetric(float64(m.evictions), "evictions")
 		})
 	}
 }
