@@ -15,8 +15,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// small is a world in which everything that may go can be tried: up to 4 nodes, up to 5 jobs whose pods run there, and one that waits, whose
-// pods start together or not at all. All pods of a job ask for the same cpu, and nothing else matters.
+// small is a world in which everything that may go can be tried: up to 4 nodes, up to 5 jobs whose pods run there, and one that waits,
+// whose pods start together or not at all. All pods of a job ask for the same cpu, and nothing else matters.
 type small struct {
 	idle  []int // cpu by node
 	pods  []running
