@@ -19,10 +19,10 @@ type force struct {
 	apart  bool // some of them task by task, and not for several at once
 	// victims of the turns that were kept, some of whom may be spared in the end
 	victims []*model.Task
-	// vain is the content of the cluster at which a job had a turn without effect, by kind.
-	vain map[string]uint64
-	// vainly is when there was no room for a task of the present turn, by what tells those that fare alike.
-	vainly map[string]state
+	// jobsInVain is the content of the cluster at which a job had a turn without effect, by kind.
+	jobsInVain map[string]uint64
+	// tasksInVain is the state at which there was no room for a task of the present turn, by what those share that fare alike.
+	tasksInVain map[string]state
 }
 
 // state is what the room for a task of a turn rests on besides the task: the content of the cluster, and how many roles have failed.
@@ -33,12 +33,13 @@ type state struct {
 
 // displace makes room for tasks by evicting others.
 func (x *Cycle) displace(step *policy.Step) {
-	f := &force{Cycle: x, step: step, vain: map[string]uint64{}, vainly: map[string]state{}, search: eviction.New(eviction.Options{
+	f := &force{Cycle: x, step: step, jobsInVain: map[string]uint64{}, tasksInVain: map[string]state{}}
+	f.search = eviction.New(eviction.Options{
 		Session: x.s, Txn: x.txn, Step: step, Action: x.waits.Action, Warn: x.warn, Served: x.served(),
 		About: func(s *policy.Step, t *model.Task) bool {
 			return x.taken(s) && x.jobPasses(s, policy.KeyJobs, t.Job) && x.taskPasses(s, t)
 		},
-	})}
+	})
 	x.rooms = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { return !r.Stands() }) // those that a step between has placed
 	f.search.Keep(x.rooms...)
 	f.gangs = &eviction.Gangs{Search: f.search}
@@ -50,7 +51,7 @@ func (x *Cycle) displace(step *policy.Step) {
 		content, todo := x.c.Content(), left[j]
 		var kind string
 		if todo == nil {
-			if kind = f.kind(j); kind != "" && f.vain[kind] == content || !x.s.Valid(j).Yes {
+			if kind = f.kind(j); kind != "" && f.jobsInVain[kind] == content || !x.s.Valid(j).Yes {
 				return false
 			}
 			todo = &taskQueue{}
@@ -60,7 +61,7 @@ func (x *Cycle) displace(step *policy.Step) {
 			left[j] = todo
 		}
 		if kind != "" && x.c.Content() == content {
-			f.vain[kind] = content
+			f.jobsInVain[kind] = content
 		}
 		return again
 	}})
@@ -147,7 +148,7 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again, stable bool) {
 	start, byTask := x.txn.Mark(), x.step.Word(policy.KeyCommit) == "task"
 	var done []eviction.Room
 	var failed []string // roles of which a task found no room
-	clear(x.vainly)
+	clear(x.tasksInVain)
 	for over := false; !todo.empty() && !over; {
 		t := todo.pop(x.s)
 		if t.Role != "" && slices.Contains(failed, t.Role) || x.passes(j, t) {
@@ -193,12 +194,12 @@ func (x *force) roomFor(t *model.Task, failed int) (eviction.Room, bool) {
 	key, ok := x.memory.jobs.of(x.step).alikeInTurn(t)
 	ok = ok && !t.BestEffort // of which it counts who had no place
 	at := state{x.c.Content(), failed}
-	if was, tried := x.vainly[key]; ok && tried && was == at {
+	if was, tried := x.tasksInVain[key]; ok && tried && was == at {
 		return eviction.Room{}, false
 	}
 	r, found := x.search.RoomFor(t)
 	if ok && !found {
-		x.vainly[key] = at
+		x.tasksInVain[key] = at
 	}
 	return r, found
 }
