@@ -471,7 +471,7 @@ func (x *Gangs) EvictsForGang(n *Need) (out []model.Evict) {
 		}
 		for _, v := range u.victims {
 			first := policy.Answer{Rule: v.Lets[0]}.Reason()
-			e := report.Evict(v.Task, why.at.Task, x.Action, x.Step.Via(), first, v.Rows(), model.Reason{})
+			e := report.Evict(v.Task, why.at.Task, x.Action, x.Step.Via(), first, v.Rows())
 			out = append(out, report.ForGang(e, why.at.Bind.Node, why.needed, why.whole))
 		}
 	}

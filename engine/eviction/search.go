@@ -26,7 +26,8 @@ type Room struct {
 // Victim is a task that goes for another.
 type Victim struct {
 	session.Victim
-	needed model.Reason // what refuses the other, were this one spared
+	needed model.Reason // what refuses the room of at, were this one spared
+	at     *model.Task
 	was    model.Status
 }
 
@@ -267,7 +268,6 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 				gone = slices.Delete(gone, i, i+1)
 				continue
 			}
-			v.needed = x.refusal(t, row)
 			x.leave(v.Task)
 		}
 	}
@@ -423,61 +423,81 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 	return Room{Task: t, Bind: b, row: row, Victims: victims, by: x}, true
 }
 
-// GiveBack spares those who are not needed for all promises of a turn together, the last to go first: whose place there is room for
+// GiveBack spares those who are not needed for all of some promises together, the last to go first: whose place there is room for
 // elsewhere, as others go, and who need not go as others go from the same node.
 func (x *Search) GiveBack(done []Room) {
-	for i := len(done) - 1; i >= 0 && len(done) > 1 && x.scope != policy.ScopeJob; i-- {
-		if len(done[i].Victims) > 0 {
+	for i := len(done) - 1; i >= 0 && len(done) > 1; i-- {
+		if r := &done[i]; len(r.Victims) > 0 && r.by.scope != policy.ScopeJob && r.mayFitElsewhere() {
 			x.elsewhere(done, i)
 		}
 	}
 	x.spare(done)
 }
 
-// elsewhere moves one of the promises of a turn to where nobody goes for it, if there is room.
+// mayFitElsewhere says whether there can be room for a task, as far as amounts tell, if those stay who go for it.
+func (r *Room) mayFitElsewhere() bool {
+	nodes := &r.by.c.Nodes
+	for row := range int32(len(nodes.Rows)) {
+		if row != r.row && nodes.FitsFuture(r.Task.InitRequest, row) {
+			return true
+		}
+	}
+	for dim, want := range r.Task.InitRequest {
+		room := nodes.FutureIdle(dim, r.row) + r.Task.Request.Get(dim)
+		for _, v := range r.Victims {
+			room -= v.Task.Request.Get(dim)
+		}
+		if want > room+2*model.Slack { // sums may be rounded otherwise
+			return false
+		}
+	}
+	return true
+}
+
+// elsewhere moves one of some promises to where nobody goes for it, if there is room, from which nobody would take it back.
 func (x *Search) elsewhere(done []Room, which int) {
-	before, t, row := x.Txn.Mark(), done[which].Task, done[which].row
+	before, was := x.Txn.Mark(), done[which]
 	var there []int // the others on its node may rest on who went for it
 	for i := range done {
-		if done[i].row == row {
+		if done[i].row == was.row {
 			x.Txn.Unplace(done[i].Task)
 			if i != which {
 				there = append(there, i)
 			}
 		}
 	}
-	for _, v := range done[which].Victims {
+	for _, v := range was.Victims {
 		x.Txn.Return(v.Task, v.was)
 	}
-	rooms, ok := renewed(done, there)
-	var moved Room
-	if ok {
-		moved, ok = x.roomThere(t, x.nodes(t))
+	rooms, refused := renewed(done, there)
+	if ok := refused == nil; ok {
+		if done[which], ok = was.by.roomThere(was.Task, was.by.nodes(was.Task)); ok {
+			if x.gateRefuses(done) == nil && len(x.takers(done, done[which].row)) == 0 {
+				for n, i := range there {
+					done[i] = rooms[n]
+				}
+				return
+			}
+		}
+		done[which] = was
 	}
-	if !ok || !x.gatesHold(done) {
-		x.Txn.Rollback(before)
-		return
-	}
-	done[which] = moved
-	for n, i := range there {
-		done[i] = rooms[n]
-	}
+	x.Txn.Rollback(before)
 }
 
-// renewed are some promises made once more.
-func renewed(done []Room, which []int) (rooms []Room, ok bool) {
+// renewed are some promises made once more, up to the first that is refused.
+func renewed(done []Room, which []int) (rooms []Room, refused *Room) {
 	for _, i := range which {
 		r := &done[i]
 		if !r.by.takes(r.Task, r.row) {
-			return nil, false
+			return nil, r
 		}
 		again, ok := r.by.promise(r.Task, r.row, r.Victims)
 		if again.Placing = r.Placing; !ok {
-			return nil, false
+			return nil, r
 		}
 		rooms = append(rooms, again)
 	}
-	return rooms, true
+	return rooms, nil
 }
 
 // spare spares those who are not needed for all promises on their node, the last to go first, until nobody more can be spared.
@@ -504,27 +524,47 @@ func going(done []Room) (n int) {
 	return n
 }
 
-// without has one victim less go, if the promises on its node hold without it, and the gates hold for all.
+// without has one victim less go, if the promises on its node hold without it, and the gates hold for all. Otherwise it notes for whom the
+// victim is needed.
 func (x *Search) without(done []Room, there []int, of, which int) {
 	before, all := x.Txn.Mark(), done[of].Victims
+	v := &all[which]
 	for _, i := range there {
 		x.Txn.Unplace(done[i].Task)
 	}
-	x.Txn.Return(all[which].Task, all[which].was)
+	x.Txn.Return(v.Task, v.was)
 	done[of].Victims = slices.Delete(slices.Clone(all), which, which+1)
-	rooms, ok := renewed(done, there)
-	if !ok || !x.gatesHold(done) {
-		x.Txn.Rollback(before)
-		done[of].Victims = all
+	rooms, refused := renewed(done, there)
+	var why model.Reason
+	if refused != nil {
+		why = refused.by.refusal(refused.Task, refused.row)
+	} else if refused = x.gateRefuses(done); refused != nil {
+		why = x.gateAnswer(refused)
+	}
+	if refused == nil {
+		for n, i := range there {
+			done[i] = rooms[n]
+		}
 		return
 	}
-	for n, i := range there {
-		done[i] = rooms[n]
-	}
+	done[of].Victims = all
+	x.Txn.Rollback(before)
+	x.isNeeded(&done[of], v, refused.Task, why)
 }
 
-// gatesHold asks the gate allocatable about each promise, as if the others were there alone.
-func (x *Search) gatesHold(done []Room) bool {
+// isNeeded notes why a victim cannot be spared: what would refuse the node to whom it goes for, with all others in place, or else to at.
+func (x *Search) isNeeded(own *Room, v *Victim, at *model.Task, why model.Reason) {
+	before := x.Txn.Mark()
+	x.Txn.Unplace(own.Task)
+	x.Txn.Return(v.Task, v.was)
+	if v.needed, v.at = why, at; !own.by.takes(own.Task, own.row) {
+		v.needed, v.at = own.by.refusal(own.Task, own.row), own.Task
+	}
+	x.Txn.Rollback(before)
+}
+
+// gateRefuses is the first promise that the gate allocatable refuses, as if the others were there alone.
+func (x *Search) gateRefuses(done []Room) *Room {
 	for i := range done {
 		r := &done[i]
 		if !r.by.allocatable {
@@ -534,10 +574,18 @@ func (x *Search) gatesHold(done []Room) bool {
 		x.Txn.Unplace(r.Task)
 		ok := x.Session.MayAllocate(r.Task)
 		if x.Txn.Rollback(before); !ok {
-			return false
+			return r
 		}
 	}
-	return true
+	return nil
+}
+
+// gateAnswer is why it refuses it.
+func (x *Search) gateAnswer(r *Room) model.Reason {
+	before := x.Txn.Mark()
+	defer x.Txn.Rollback(before)
+	x.Txn.Unplace(r.Task)
+	return x.Session.Allocatable(r.Task).Reason()
 }
 
 // Stands says whether a promise is as it was made.
@@ -555,7 +603,7 @@ func (x *Search) Keep(done ...Room) {
 
 // Kept are the promises of the cycle, without those victims that are needed for none of them.
 func (x *Search) Kept() []Room {
-	x.spare(x.kept)
+	x.GiveBack(x.kept)
 	return x.kept
 }
 
@@ -563,7 +611,8 @@ func (x *Search) Kept() []Room {
 func (r *Room) Evicts() (out []model.Evict) {
 	for _, v := range r.Victims {
 		first := policy.Answer{Rule: v.Lets[0]}.Reason()
-		out = append(out, report.Evict(v.Task, r.Task, r.Bind.Action, r.by.Step.Via(), first, v.Rows(), v.needed))
+		e := report.Evict(v.Task, r.Task, r.Bind.Action, r.by.Step.Via(), first, v.Rows())
+		out = append(out, report.Needed(e, v.at, v.needed))
 	}
 	return out
 }

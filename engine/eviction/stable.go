@@ -16,10 +16,19 @@ type barred struct {
 // Stable says whether none of those who go would, once they are pending again, have somebody evicted for whom they went, on the node that
 // they left. Who would is barred: it does not go for that job in this step.
 func (x *Search) Stable(done []Room) bool {
-	if going(done) == 0 {
-		return true
+	takers := x.takers(done, model.NoNode)
+	for _, b := range takers {
+		x.bar(b.victim, b.job)
 	}
-	before, stable := x.Txn.Mark(), true
+	return len(takers) == 0
+}
+
+// takers are those of them who would, on one node, or on any.
+func (x *Search) takers(done []Room, row int32) (out []barred) {
+	if going(done) == 0 {
+		return nil
+	}
+	before := x.Txn.Mark()
 	promised := make(map[*model.Task]bool, len(done))
 	for _, r := range done {
 		promised[r.Task] = true
@@ -31,14 +40,13 @@ func (x *Search) Stable(done []Room) bool {
 	others := x.others()
 	for _, r := range done {
 		for _, v := range r.Victims {
-			if x.takesBack(others, v.Task, r.row, promised) {
-				x.bar(v.Task, r.Task.Job)
-				stable = false
+			if (row == model.NoNode || r.row == row) && x.takesBack(others, v.Task, r.row, promised) {
+				out = append(out, barred{v.Task, r.Task.Job})
 			}
 		}
 	}
 	x.Txn.Rollback(before)
-	return stable
+	return out
 }
 
 // StableNeed says the same of the room for several tasks of a job.

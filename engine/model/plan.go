@@ -93,8 +93,9 @@ type Evict struct {
 	// Reason is the first row that lets it go; Rows are all that do, as table/rule.
 	Reason Reason   `json:"reason"`
 	Rows   []string `json:"rows,omitempty"`
-	// Needed is what refuses the node to the task for which it goes, were it spared.
-	Needed Reason `json:"needed,omitzero"`
+	// Needed is what refuses the node to the task for which it goes, were it spared; or to NeededFor, which was promised room as well.
+	Needed    Reason `json:"needed,omitzero"`
+	NeededFor string `json:"neededFor,omitempty"`
 	// Whole says that it goes with all others of its job: Needed is what refuses the other, were they all spared.
 	Whole bool `json:"whole,omitempty"`
 }

@@ -150,9 +150,10 @@ func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 			x.checkGang(all, i, wrong[i])
 		case len(p.victims) > 0:
 			x.World().Run(p.action)
-			x.wrong = append(x.wrong, atEnd(wrong[i], x.found(func() { x.certified(p) }))...)
+			x.wrong = append(x.wrong, atEnd(wrong[i], x.found(func() { x.permitted(p) }))...)
 			for _, v := range p.victims {
 				if !x.stops() {
+					x.certified(all, p, v)
 					x.needed(all, p, v)
 					aftermath{x}.stable(all, i, v)
 				}
@@ -192,7 +193,7 @@ func (x *Cycle) byStep(all []*promise, i int) {
 			if p.ofGang() {
 				x.certifiedGang(x.need(all, i))
 			} else {
-				x.certified(p)
+				x.permitted(p)
 			}
 		})
 	})
@@ -358,25 +359,37 @@ func (x *Cycle) legal(p *promise) {
 
 func (x *Cycle) giveBack(v victim) { x.txn.Return(v.task, x.was(v.task)) }
 
-// certified checks what the plan says of those who go for a task: by which rows, and what would refuse the node, were one spared.
-func (x *Cycle) certified(p *promise) {
+// permitted checks by which rows the plan says that those may go who go for a task.
+func (x *Cycle) permitted(p *promise) {
 	if len(p.victims) > 0 {
 		x.legal(p)
 	}
 	for _, v := range p.victims {
-		e := v.evict
-		if len(e.Rows) == 0 || e.Reason.Table+"/"+e.Reason.Rule != e.Rows[0] {
+		if e := v.evict; len(e.Rows) == 0 || e.Reason.Table+"/"+e.Reason.Rule != e.Rows[0] {
 			x.violated(Certificate, p.task.Key, v.task.Key, "the plan does not say by which rows, or by another one first")
 		}
-		x.tried(func() {
-			x.txn.Unplace(p.task)
-			x.giveBack(v)
-			if e.Needed.Text == "" || !x.rowRefuses(p, e.Needed) {
-				x.violated(Certificate, p.task.Key, v.task.Key, "were it spared, %q of %s would not refuse node %s",
-					strings.Trim(e.Needed.Table+"/"+e.Needed.Rule, "/"), e.Needed.Site, p.bind.Node)
-			}
-		})
 	}
+}
+
+// certified checks what the plan says would refuse which promise its node, were a victim spared at the end of the cycle.
+func (x *Cycle) certified(all []*promise, of *promise, v victim) {
+	e, p := v.evict, of
+	if e.NeededFor != "" {
+		at := slices.IndexFunc(all, func(p *promise) bool { return p.task.Key == e.NeededFor })
+		if at < 0 {
+			x.violated(Certificate, of.task.Key, v.task.Key, "it is needed for %s, which is not promised anything", e.NeededFor)
+			return
+		}
+		p = all[at]
+	}
+	x.tried(func() {
+		x.txn.Unplace(p.task)
+		x.giveBack(v)
+		if e.Needed.Text == "" || !x.rowRefuses(p, e.Needed) {
+			x.violated(Certificate, p.task.Key, v.task.Key, "were it spared, %q of %s would not refuse node %s",
+				strings.Trim(e.Needed.Table+"/"+e.Needed.Rule, "/"), e.Needed.Site, p.bind.Node)
+		}
+	})
 }
 
 // rowRefuses says whether the row that a reason names refuses a task its node.

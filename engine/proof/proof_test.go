@@ -79,9 +79,10 @@ func (h hand) evict(preemptor string, victims ...string) {
 	for _, name := range victims {
 		t := h.c.Tasks["default/"+name]
 		h.txn.Evict(t)
-		h.plan.Evicts = append(h.plan.Evicts, report.Evict(t, h.c.Tasks["default/"+preemptor], "preempt", "",
-			model.Reason{Site: policy.Preemptable, Table: "priority", Rule: "strictly-lower"},
-			[]string{"priority/strictly-lower", "house/small"}, report.Refused(report.Insufficient("cpu", ""))))
+		by := h.c.Tasks["default/"+preemptor]
+		first := model.Reason{Site: policy.Preemptable, Table: "priority", Rule: "strictly-lower"}
+		e := report.Evict(t, by, "preempt", "", first, []string{"priority/strictly-lower", "house/small"})
+		h.plan.Evicts = append(h.plan.Evicts, report.Needed(e, by, report.Refused(report.Insufficient("cpu", ""))))
 	}
 	h.txn.Commit()
 }

@@ -43,7 +43,7 @@ func (x *cycle) displace(step *policy.Step) {
 		return again
 	})
 	if len(force.Kept) > before {
-		x.rooms = force.Spare(force.Kept)
+		x.rooms = force.GiveBack(force.Kept)
 		for _, r := range x.rooms {
 			x.promise(r, len(r.Victims) > 0)
 		}

@@ -7,15 +7,25 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
-// Evict takes a task off its node for another. first is the first row that lets it go, rows are all that do, as table/rule, and needed
-// is what would refuse the node to the other, were this one spared.
-func Evict(t, preemptor *model.Task, action, via string, first model.Reason, rows []string, needed model.Reason) model.Evict {
+// Evict takes a task off its node for another. first is the first row that lets it go, and rows are all that do, as table/rule.
+func Evict(t, preemptor *model.Task, action, via string, first model.Reason, rows []string) model.Evict {
 	first.Text = fmt.Sprintf("makes room for %s by %s", preemptor.Key, strings.Join(rows, ", "))
-	needed.Text = "spared, " + preemptor.Key + " has no place here: " + needed.Text
 	return model.Evict{
 		Task: t.Key, UID: t.UID, Job: t.Job.Key, Queue: t.Job.QueueName, Node: t.NodeName, For: preemptor.Key, ForJob: preemptor.Job.Key,
-		ForQueue: preemptor.Job.QueueName, Action: action, Via: via, Reason: first, Rows: rows, Needed: needed,
+		ForQueue: preemptor.Job.QueueName, Action: action, Via: via, Reason: first, Rows: rows,
 	}
+}
+
+// Needed adds what would refuse its node to a task that was promised it, were the one that is evicted spared: as a rule to the task for
+// which it goes.
+func Needed(e model.Evict, at *model.Task, why model.Reason) model.Evict {
+	where := "here"
+	if at.Key != e.For {
+		e.NeededFor, where = at.Key, "on "+at.NodeName
+	}
+	e.Needed = why
+	e.Needed.Text = "spared, " + at.Key + " has no place " + where + ": " + why.Text
+	return e
 }
 
 // ForGang evicts a task for one of a gang, which has no place on a node otherwise. If the whole of its own gang goes, that is so were all

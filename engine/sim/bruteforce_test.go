@@ -15,13 +15,13 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
 )
 
-// small is a world in which everything that may go can be tried: up to 4 nodes, up to 5 jobs whose pods run there, and one that waits,
-// whose pods start together or not at all. All pods of a job ask for the same cpu, and nothing else matters.
+// small is a world in which everything that may go can be tried: up to 4 nodes, up to 5 jobs whose pods run there, and one that waits.
+// All pods of a job ask for the same cpu, and nothing else matters.
 type small struct {
 	idle  []int // cpu by node
 	pods  []running
 	least map[string]int // pods that a job must keep
-	wait  struct{ pods, cpu, priority int }
+	wait  struct{ pods, min, cpu, priority int }
 	other bool // the job that waits is of another queue than the others
 	text  string
 }
@@ -56,6 +56,7 @@ func drawSmall(t *rapid.T) *small {
 			strings.Join(tasks, ", "))
 	}
 	w.wait.pods, w.wait.cpu = rapid.IntRange(1, 4).Draw(t, "waiting"), rapid.IntRange(1, 3).Draw(t, "cpu")
+	w.wait.min = rapid.IntRange(1, w.wait.pods).Draw(t, "least")
 	w.wait.priority = rapid.IntRange(1, 2).Draw(t, "priority")
 	queue := "lent"
 	if w.other {
@@ -63,7 +64,7 @@ func drawSmall(t *rapid.T) *small {
 	}
 	w.text = fmt.Sprintf("apiVersion: sim.celsius.dev/v1alpha1\nkind: World\npriorityClasses: {p0: 0, p1: 10, p2: 20}\n"+
 		"queues: [{name: lent}, {name: due}]\nnodes:\n%sjobs:\n%s- {name: wait, queue: %s, priority: p%d, replicas: %d, min: %d, cpu: %d}\n",
-		nodes.String(), jobs.String(), queue, w.wait.priority, w.wait.pods, w.wait.pods, w.wait.cpu)
+		nodes.String(), jobs.String(), queue, w.wait.priority, w.wait.pods, w.wait.min, w.wait.cpu)
 	return w
 }
 
@@ -123,7 +124,7 @@ func TestEveryWayIsTried(t *testing.T) {
 		if gone != 0 {
 			ways.Add(1)
 		}
-		if set := w.way(); gone == 0 && start == 0 && set != 0 {
+		if set := w.way(w.wait.min); start == 0 && set != 0 {
 			ways.Add(1)
 			missed.Add(1)
 			t.Logf("%s\nmissed: %b of %v", w.text, set, w.pods)
@@ -156,7 +157,7 @@ func (w *small) gone(plan *model.Plan) (set uint) {
 
 // problem is what is wrong with a set that goes so that so many start; "": nothing.
 func (w *small) problem(gone uint, start int) string {
-	if !w.legal(gone) || gone != 0 && start < w.wait.pods || start > w.room(gone) {
+	if !w.legal(gone) || gone != 0 && start < w.wait.min || start > w.room(gone) {
 		return "may not go, or for nothing"
 	}
 	for i := range w.pods {
@@ -167,10 +168,10 @@ func (w *small) problem(gone uint, start int) string {
 	return ""
 }
 
-// way is a set that would do; 0: there is none.
-func (w *small) way() uint {
+// way is a set that would do for so many pods; 0: there is none.
+func (w *small) way(start int) uint {
 	for set := uint(1); set < 1<<len(w.pods); set++ {
-		if w.legal(set) && w.room(set) >= w.wait.pods {
+		if w.legal(set) && w.room(set) >= start {
 			return set
 		}
 	}

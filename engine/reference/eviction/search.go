@@ -38,7 +38,8 @@ type Room struct {
 // Victim is a task that goes for another.
 type Victim struct {
 	answers.Victim
-	Needed model.Reason // what refuses the other, were this one spared
+	Needed model.Reason // what refuses the room of at, were this one spared
+	at     *model.Task
 	was    model.Status
 }
 
@@ -175,8 +176,7 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		before = len(gone)
 		for i := len(gone) - 1; i >= 0; i-- {
 			x.Txn.Return(gone[i].Task, gone[i].was)
-			refuses := false
-			if gone[i].Needed, refuses = x.refusesForce(t, row); refuses {
+			if _, refuses := x.refusesForce(t, row); refuses {
 				x.Txn.Leave(gone[i].Task)
 			} else {
 				gone = slices.Delete(gone, i, i+1)
@@ -294,49 +294,50 @@ func (x *Search) Keep(done ...Room) {
 	}
 }
 
-// GiveBack spares those who are not needed for all promises of a turn together, the last to go first: whose place there is room for
+// GiveBack spares those who are not needed for all of some promises together, the last to go first: whose place there is room for
 // elsewhere, as others go, and who need not go as others go from the same node.
 func (x *Search) GiveBack(done []Room) []Room {
-	for i := len(done) - 1; i >= 0 && len(done) > 1 && x.Step.Word(policy.KeyScope) != policy.ScopeJob; i-- {
-		if len(done[i].Victims) > 0 {
+	for i := len(done) - 1; i >= 0 && len(done) > 1; i-- {
+		if len(done[i].Victims) > 0 && done[i].step.Word(policy.KeyScope) != policy.ScopeJob {
 			done = x.elsewhere(done, i)
 		}
 	}
-	return x.Spare(done)
+	return x.spare(done)
 }
 
-// elsewhere is the promises of a turn with one of them moved to where nobody goes for it, if there is room.
+// elsewhere is some promises with one of them moved to where nobody goes for it, if there is room, from which nobody would take it back.
 func (x *Search) elsewhere(done []Room, which int) []Room {
-	less, before, t := slices.Clone(done), x.Txn.Mark(), done[which].Task
-	for i, r := range done {
-		if r.Row == done[which].Row {
-			x.Txn.Unplace(done[i].Task)
+	less, before, r := slices.Clone(done), x.Txn.Mark(), done[which]
+	for _, o := range done {
+		if o.Row == r.Row {
+			x.Txn.Unplace(o.Task)
 		}
 	}
-	for _, v := range done[which].Victims {
+	for _, v := range r.Victims {
 		x.Txn.Return(v.Task, v.was)
 	}
 	ok := true
-	for i, r := range done { // the others on its node may rest on who went for it
-		if r.Row == done[which].Row && i != which && ok {
-			_, refuses := x.refusesForce(r.Task, r.Row)
+	for i, o := range done { // the others on its node may rest on who went for it
+		if o.Row == r.Row && i != which && ok {
+			_, refuses := x.asOf(o.step).refusesForce(o.Task, o.Row)
 			if ok = !refuses; ok {
-				less[i], ok = x.again(r, r.Victims)
+				less[i], ok = x.again(o, o.Victims)
 			}
 		}
 	}
 	if ok {
-		less[which], ok = x.onAny(t, x.roomThere)
+		less[which], ok = x.asOf(r.step).onAny(r.Task, x.asOf(r.step).roomThere)
+		less[which].Bind.Action = r.Bind.Action
 	}
-	if !ok || !x.gatesHold(less) {
+	if !ok || x.gateRefuses(less) != nil || len(x.takers(less, less[which].Row)) > 0 {
 		x.Txn.Rollback(before)
 		return done
 	}
 	return less
 }
 
-// Spare spares those who are not needed for all promises on their node, the last to go first, until nobody more can be spared.
-func (x *Search) Spare(done []Room) []Room {
+// spare spares those who are not needed for all promises on their node, the last to go first, until nobody more can be spared.
+func (x *Search) spare(done []Room) []Room {
 	for before := -1; before != going(done); {
 		before = going(done)
 		for i := range slices.Backward(done) {
@@ -356,9 +357,10 @@ func going(done []Room) (n int) {
 	return n
 }
 
-// without is the promises with one victim less, if those on its node hold without it, and the gates hold for all.
+// without is some promises with one victim less, if those on its node hold without it, and the gates hold for all. Otherwise it is noted
+// for whom the victim is needed.
 func (x *Search) without(done []Room, of, which int) []Room {
-	less, before, v := slices.Clone(done), x.Txn.Mark(), done[of].Victims[which]
+	less, before, v := slices.Clone(done), x.Txn.Mark(), &done[of].Victims[which]
 	var there []int // the promises on the node
 	for i, r := range done {
 		if r.Row == done[of].Row {
@@ -370,21 +372,36 @@ func (x *Search) without(done []Room, of, which int) []Room {
 	less[of].Victims = slices.Delete(slices.Clone(done[of].Victims), which, which+1)
 	for _, i := range there {
 		r := done[i]
-		_, refuses := x.asOf(r.step).refusesForce(r.Task, r.Row)
+		why, refuses := x.asOf(r.step).refusesForce(r.Task, r.Row)
 		ok := false
 		if !refuses {
 			less[i], ok = x.again(r, less[i].Victims)
 		}
 		if !ok {
 			x.Txn.Rollback(before)
+			x.isNeeded(&done[of], v, r.Task, why)
 			return done
 		}
 	}
-	if !x.gatesHold(less) {
+	if r := x.gateRefuses(less); r != nil {
+		why := x.gateAnswer(r).Reason()
 		x.Txn.Rollback(before)
+		x.isNeeded(&done[of], v, r.Task, why)
 		return done
 	}
 	return less
+}
+
+// isNeeded notes why a victim cannot be spared: what would refuse the node to whom it goes for, with all others in place, or else to at.
+func (x *Search) isNeeded(own *Room, v *Victim, at *model.Task, why model.Reason) {
+	before := x.Txn.Mark()
+	x.Txn.Unplace(own.Task)
+	x.Txn.Return(v.Task, v.was)
+	v.Needed, v.at = why, at
+	if why, refuses := x.asOf(own.step).refusesForce(own.Task, own.Row); refuses {
+		v.Needed, v.at = why, own.Task
+	}
+	x.Txn.Rollback(before)
 }
 
 // asOf is the search by another step.
@@ -401,24 +418,29 @@ func (x *Search) again(r Room, victims []Victim) (Room, bool) {
 	return again, ok
 }
 
-// gatesHold asks the gate allocatable about each promise, as if the others were there alone.
-func (x *Search) gatesHold(done []Room) bool {
-	return !slices.ContainsFunc(done, func(r Room) bool {
-		if !r.step.Gate(policy.Allocatable) {
-			return false
+// gateRefuses is the first promise that the gate allocatable refuses, as if the others were there alone.
+func (x *Search) gateRefuses(done []Room) *Room {
+	for i, r := range done {
+		if r.step.Gate(policy.Allocatable) && !x.gateAnswer(&r).Yes {
+			return &done[i]
 		}
-		before := x.Txn.Mark()
-		defer x.Txn.Rollback(before)
-		x.Txn.Unplace(r.Task)
-		return !x.All(policy.Allocatable, x.Frame().OfTask(r.Task)).Yes
-	})
+	}
+	return nil
+}
+
+func (x *Search) gateAnswer(r *Room) policy.Answer {
+	before := x.Txn.Mark()
+	defer x.Txn.Rollback(before)
+	x.Txn.Unplace(r.Task)
+	return x.All(policy.Allocatable, x.Frame().OfTask(r.Task))
 }
 
 // Evicts are those who go for a task, for the plan.
 func Evicts(r Room) (out []model.Evict) {
 	for _, v := range r.Victims {
 		first := policy.Answer{Rule: v.Lets[0]}.Reason()
-		out = append(out, report.Evict(v.Task, r.Task, r.Bind.Action, r.step.Via(), first, v.Rows(), v.Needed))
+		e := report.Evict(v.Task, r.Task, r.Bind.Action, r.step.Via(), first, v.Rows())
+		out = append(out, report.Needed(e, v.at, v.Needed))
 	}
 	return out
 }

@@ -16,10 +16,16 @@ type barred struct {
 // Stable says whether none of those who go would, once they are pending again, have somebody evicted for whom they went, on the node that
 // they left. Who would is barred: it does not go for that job in this step.
 func (x *Search) Stable(done []Room) bool {
-	if going(done) == 0 {
-		return true
+	takers := x.takers(done, model.NoNode)
+	for _, b := range takers {
+		x.barred[b] = true
 	}
-	before, stable := x.Txn.Mark(), true
+	return len(takers) == 0
+}
+
+// takers are those of them who would, on one node, or on any.
+func (x *Search) takers(done []Room, row int32) (out []barred) {
+	before := x.Txn.Mark()
 	for _, r := range done {
 		x.Txn.Suppose(r.Task, model.Running)
 		for _, v := range r.Victims {
@@ -28,13 +34,13 @@ func (x *Search) Stable(done []Room) bool {
 	}
 	for _, r := range done {
 		for _, v := range r.Victims {
-			if x.takesBack(v.Task, r.Row, done) {
-				x.barred[barred{v.Task, r.Task.Job}], stable = true, false
+			if (row == model.NoNode || r.Row == row) && x.takesBack(v.Task, r.Row, done) {
+				out = append(out, barred{v.Task, r.Task.Job})
 			}
 		}
 	}
 	x.Txn.Rollback(before)
-	return stable
+	return out
 }
 
 // StableNeed says the same of the room for several tasks of a job.
