@@ -70,7 +70,7 @@ var mayImport = map[string]string{
 	"engine/verdict":        "engine/follow engine/language engine/model engine/policy engine/report engine/topology rules rules/eval",
 	"engine/session": "engine/follow engine/language engine/model engine/policy engine/quota engine/verdict rules rules/eval " +
 		"rules/source",
-	"engine/volcano": "engine/policy rules rules/source",
+	"engine/volcano": "engine/policy crds/decode rules rules/source",
 	"engine/action": "engine/eviction engine/follow engine/kept engine/model engine/policy engine/report engine/session " +
 		"engine/verdict",
 	"engine/eviction":  "engine/model engine/policy engine/report engine/session",

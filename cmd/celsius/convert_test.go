@@ -55,7 +55,7 @@ func TestPolicyConvert(t *testing.T) {
 			"standard input",
 			[]string{"-"},
 			exitOK, "pipeline: [allocate, gangpreempt]",
-			"-:2:50: warning: configurations[0].arguments.maxDomains: action gangpreempt: argument maxDomains is dropped",
+			"-:2:50: warning: configurations[0].arguments.maxDomains: action gangpreempt: argument maxDomains has no effect",
 		},
 		{
 			"what is not written is off",

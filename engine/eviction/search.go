@@ -4,6 +4,7 @@ package eviction
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -172,15 +173,15 @@ func (x *Search) cheapest(t *model.Task, nodes []int32) (r Room, found bool) {
 	return x.roomMade(t, row)
 }
 
-// cost is what it costs that some go: the highest priority of a job and of a pod of such jobs, the sums of priorities, how many they are,
-// and when the first of the highest started, as the later the better.
+// cost is what it costs that some go: the highest priority of a job and of a pod of such jobs, the sums of priorities, each counted from
+// the lowest that there is, how many they are, and when the first of the highest started, as the later the better.
 type cost struct{ job, pod, jobs, pods, count, started int64 }
 
 func (x *Search) costOf(victims []Victim) (c cost) {
 	now := x.Session.Now.Time
 	for i, v := range victims {
 		j, p, start := v.Task.Job.Priority, v.Task.Priority, v.Task.Started(now).Unix()
-		c.jobs, c.pods, c.count = c.jobs+j, c.pods+p, c.count+1
+		c.jobs, c.pods, c.count = c.jobs+j-math.MinInt32, c.pods+p-math.MinInt32, c.count+1
 		switch {
 		case i == 0 || j > c.job || j == c.job && p > c.pod:
 			c.job, c.pod, c.started = j, p, start

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/celsius-scheduler/celsius/crds/decode"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -90,7 +91,9 @@ func Convert(conf Conf, o Options) (*Conversion, error) {
 		fmt.Fprintf(&b, "  - name: tier-%d\n    tables:%s\n%s", i+1, emptyList(entries.Len()), entries.String())
 	}
 	for _, a := range conf.Configurations {
-		c.actionKnown(a.Name)
+		if !c.actionKnown(a.Name) {
+			continue
+		}
 		for _, f := range a.Arguments {
 			c.actionArgument(a.Name.Value, f)
 		}
@@ -136,14 +139,11 @@ func (c *converter) actionArgument(action string, f source.Field) {
 		c.note(f.Key, "action "+action+": "+f.Name,
 			"define an action of that name under spec.actions, as the shipped one with wholeBundles: false",
 			"action %s: argument %s is dropped: the shipped action lets gangs go as a whole", action, f.Name)
-	case gangs && f.Name == "maxDomains":
-		c.note(f.Key, "", "", "action %s: argument %s is dropped: the whole cluster is one domain, as HyperNodes are not there yet", action,
-			f.Name)
 	case known:
 		c.note(f.Key, "", "", "action %s: argument %s has no effect: %s", action, f.Name, why)
 	default:
-		c.note(f.Key, "", source.Suggest(f.Name, slices.Sorted(maps.Keys(actionArguments()[action]))),
-			"action %s: argument %s has no effect: Volcano reads none of that name", action, f.Name)
+		c.issues = append(c.issues, f.Key.Issuef(source.Suggest(f.Name, slices.Sorted(maps.Keys(actionArguments()[action]))),
+			"action %s: unknown argument %q", action, f.Name))
 	}
 }
 
@@ -173,7 +173,7 @@ func (c *converter) entry(b *strings.Builder, p Plugin) {
 		follows, later := laterPlugins()[p.Name]
 		switch {
 		case later:
-			c.note(name, "plugin "+p.Name, "", "plugin %s is dropped: no table stands for it yet, so %s", p.Name, follows)
+			c.note(name, "plugin "+p.Name, "", "plugin %s is dropped%s: no table stands for it yet, so %s", p.Name, withAll(p), follows)
 		default:
 			c.issues = append(c.issues, name.Issuef(pluginHint(p.Name, c.options.Tables), "unknown plugin %q", p.Name))
 		}
@@ -182,7 +182,7 @@ func (c *converter) entry(b *strings.Builder, p Plugin) {
 	c.used[p.Name]++
 	n := c.used[p.Name]
 	if n > 1 && len(table.Attributes) > 0 {
-		c.note(name, "", "", "the second entry of plugin %s is dropped: what its table computes cannot be there twice", p.Name)
+		c.note(name, "", "", "the second entry of plugin %s is dropped%s: what its table computes cannot be there twice", p.Name, withAll(p))
 		return
 	}
 	if n == 1 {
@@ -206,15 +206,25 @@ func (c *converter) entry(b *strings.Builder, p Plugin) {
 	b.WriteString(switches)
 }
 
+// withAll names the arguments and flags that are dropped with their plugin.
+func withAll(p Plugin) string {
+	var names []string
+	for _, f := range slices.Concat(p.Flags, p.Arguments) {
+		names = append(names, f.Name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ", and with it " + strings.Join(names, ", ")
+}
+
 // flags gives the line that switches sections, "" where all that the table has are on, and sets the params that are flags.
 func (c *converter) flags(table *rules.Table, p Plugin, params map[string]any) string {
 	on := map[string]bool{}
 	for _, f := range p.Flags {
 		value := f.Value.Bool(&c.issues)
 		on[f.Name] = value
-		if value {
-			c.flag(table, p, f, params)
-		}
+		c.flag(table, p, f, value, params)
 	}
 	var only, without []string
 	sections := flagSections()
@@ -242,16 +252,22 @@ func (c *converter) flags(table *rules.Table, p Plugin, params map[string]any) s
 	return fmt.Sprintf("      without: %s\n", yamlText(without))
 }
 
-// flag sets the param that a flag that is on stands for, or says that it has no effect.
-func (c *converter) flag(table *rules.Table, p Plugin, f source.Field, params map[string]any) {
+// flag sets the param that a flag that is on stands for, or says that the flag has no effect.
+func (c *converter) flag(table *rules.Table, p Plugin, f source.Field, on bool, params map[string]any) {
 	param := paramOf(table, f.Name)
 	switch {
-	case param != nil:
+	case param != nil && on:
 		params[param.Name] = true
-	case f.Name == hierarchyFlag:
+	case param != nil:
+	case f.Name == hierarchyFlag && on:
 		c.note(f.Key, p.Name+": "+f.Name, "", "%s: %s is dropped: table %s knows no hierarchy", p.Name, f.Name, table.Name)
+	case f.Name == hierarchyFlag:
+		c.note(f.Key, "", "", "%s: %s has no effect: table %s knows no hierarchy", p.Name, f.Name, table.Name)
 	case slices.Contains(idleFlags(), f.Name):
-		c.note(f.Key, "", "", "%s: %s has no effect: no row of table %s reads it", p.Name, f.Name, table.Name)
+		c.note(f.Key, "", "", "%s: %s has no effect: no table has rows of the kind", p.Name, f.Name)
+	case !slices.ContainsFunc(flagSections()[f.Name], func(s string) bool { return len(table.Sections[s]) > 0 }):
+		c.note(f.Key, "", "", "%s: %s has no effect: table %s has no rows of %s", p.Name, f.Name, table.Name,
+			strings.Join(flagSections()[f.Name], " or "))
 	}
 }
 
@@ -289,7 +305,11 @@ func mapParamOf(table *rules.Table, argument string) (param *rules.Param, key st
 // argument sets the param that takes an argument; a nested argument is one of a dotted name.
 func (c *converter) argument(table *rules.Table, name string, f source.Field, params map[string]any) {
 	v := f.Value
-	if p := paramOf(table, name); p != nil {
+	if p := paramOf(table, name); p != nil && name != hierarchyFlag {
+		if p.Deprecated != "" {
+			c.note(f.Key, "", "", "%s: argument %s has no effect: %s", table.Name, name, p.Deprecated)
+			return
+		}
 		if items := mappings(v); items != nil {
 			params[p.Name] = c.strategies(table, name, items, params)
 			return
@@ -309,24 +329,32 @@ func (c *converter) argument(table *rules.Table, name string, f source.Field, pa
 		}
 		return
 	}
-	if c.refused(table, name, f) {
-		return
-	}
-	why, idle := idleArguments()[name]
-	lost, later := laterArgument(table.Name, name)
+	other, known := otherArguments()[table.Name][name]
 	switch {
-	case v.Kind() == source.Map && !later:
+	case v.Kind() == source.Map && !known:
 		for _, inner := range v.Fields(nil, &c.issues) {
 			c.argument(table, name+"."+inner.Name, inner, params)
 		}
-	case idle:
-		c.note(f.Key, "", "", "%s: argument %s is dropped: %s", table.Name, name, why)
-	case later && turnsOff(v):
-		c.note(f.Key, "", "", "%s: argument %s has no effect: there is nothing to turn off yet", table.Name, name)
-	case later:
-		c.note(f.Key, table.Name+": "+name, "", "%s: argument %s is dropped: %s", table.Name, name, lost)
+	case !known:
+		c.issues = append(c.issues, f.Key.Issuef(argumentHint(table, name), "%s: unknown argument %q", table.Name, name))
 	default:
-		c.issues = append(c.issues, f.Key.Issuef(argumentHint(table, name), "table %s has no param for argument %q", table.Name, name))
+		c.other(table, name, f, other)
+	}
+}
+
+// other says what becomes of an argument that no param takes.
+func (c *converter) other(table *rules.Table, name string, f source.Field, x argument) {
+	switch {
+	case x.fate == idle || x.fate == always && !turnsOff(f.Value):
+		c.note(f.Key, "", "", "%s: argument %s has no effect: %s", table.Name, name, x.why)
+	case x.fate == refused && fmt.Sprint(f.Value.Any()) == "":
+		c.note(f.Key, "", "", "%s: argument %s has no effect: it is empty", table.Name, name)
+	case x.fate == refused:
+		c.issues = append(c.issues, f.Key.Issuef("remove it", "%s: argument %s is not supported: %s", table.Name, name, x.why))
+	case x.fate == lost && turnsOff(f.Value):
+		c.note(f.Key, "", "", "%s: argument %s has no effect: there is nothing to turn off yet", table.Name, name)
+	default:
+		c.note(f.Key, table.Name+": "+name, "", "%s: argument %s is dropped: %s", table.Name, name, x.why)
 	}
 }
 
@@ -338,15 +366,6 @@ func setEntry(params map[string]any, name, key string, x any) {
 	}
 	entries[key] = x
 	params[name] = entries
-}
-
-// refused reports an argument without which the configuration would decide something else; false: it is none. An empty one does nothing.
-func (c *converter) refused(table *rules.Table, name string, f source.Field) bool {
-	why, refused := refusedArguments()[name]
-	if refused && fmt.Sprint(f.Value.Any()) != "" {
-		c.issues = append(c.issues, f.Key.Issuef("remove it", "%s: argument %s is not supported: %s", table.Name, name, why))
-	}
-	return refused
 }
 
 // mappings are the elements of a list of mappings; nil: the value is none.
@@ -392,23 +411,6 @@ func turnsOff(v source.Value) bool {
 	return slices.Contains([]string{"0", "false"}, fmt.Sprint(v.Any()))
 }
 
-// argumentHint is what the author may have meant.
-func argumentHint(table *rules.Table, name string) string {
-	var known []string
-	for _, p := range table.Params {
-		if p.Volcano != "" {
-			known = append(known, p.Volcano)
-		}
-	}
-	if len(known) == 0 {
-		return "it takes none"
-	}
-	if near := source.Nearest(name, known); near != "" {
-		return "did you mean " + near + "?"
-	}
-	return "it takes " + strings.Join(known, ", ")
-}
-
 // elementType of "map(string,T)" is T.
 func elementType(t string) string {
 	_, element, ok := strings.Cut(strings.TrimSuffix(t, ")"), ",")
@@ -431,6 +433,11 @@ func (c *converter) value(p *rules.Param, kind string, v source.Value) (any, err
 		x, err := strconv.ParseInt(text, 10, 64)
 		return x, cmp.Or(explain(err, "must be a whole number, found %q", text), bounds(p, float64(x)))
 	case "double":
+		if slices.Contains(quantities(), p.Volcano) {
+			q, err := decode.Quantity(text)
+			x := q.AsApproximateFloat64()
+			return x, cmp.Or(explain(err, "must be an amount such as 250m or 200Mi, found %q", text), bounds(p, x))
+		}
 		x, err := strconv.ParseFloat(text, 64)
 		return x, cmp.Or(explain(err, "must be a number, found %q", text), bounds(p, x))
 	case "duration":

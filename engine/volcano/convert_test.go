@@ -154,8 +154,6 @@ func TestConvertArguments(t *testing.T) {
 		{`{res.a/b.left: 1, res.a/b.right: "2.5", res: {c: {left: 3}}}`, `{left: {"a/b": 1, c: 3}, right: {"a/b": 2.5}}`, ""},
 		{`{res.a.left: many}`, "", `argument res.a.left: must be a number, found "many"; it is left out`},
 		{`{zone.z1: "0:00-1:00"}`, `{zones: {z1: "0:00-1:00"}}`, ""},
-		{`{predicate.DynamicResourceAllocationEnable: true}`, "", "argument predicate.DynamicResourceAllocationEnable is dropped: resource " +
-			"claims are not heeded here: pods that have one are placed by their other needs, and a warning counts them"},
 	} {
 		conf, issues := readConf(t, "actions: allocate\ntiers: [{plugins: [{name: kinds, enableJobOrder: true, arguments: "+
 			test.arguments+"}]}]\n")

@@ -26,7 +26,7 @@ func (c *converter) metrics(conf source.Value) {
 			flags = append(flags, "--node-metrics-interval "+text)
 		}
 	}
-	c.otherMetrics(conf, kind == "elasticsearch")
+	c.otherMetrics(conf, kind)
 	const api = "the scheduler reads the measured load of nodes from the API metrics.k8s.io, which metrics-server serves"
 	set := func(more ...string) string {
 		if flags := append(more, flags...); len(flags) > 0 {
@@ -53,20 +53,26 @@ func (c *converter) metrics(conf source.Value) {
 }
 
 // otherMetrics says what becomes of the rest of the section.
-func (c *converter) otherMetrics(conf source.Value, ofElastic bool) {
+func (c *converter) otherMetrics(conf source.Value, kind string) {
 	for _, f := range conf.Fields(nil, &c.issues) {
 		switch f.Name {
-		case "type", "address", "interval":
+		case "type", "interval":
+		case "address":
+			if kind != "prometheus" {
+				c.note(f.Key, "", "", "metrics: address has no effect: the API metrics.k8s.io is asked of the API server, which knows who serves it")
+			}
 		case "tls.insecureSkipVerify":
 			if !turnsOff(f.Value) {
 				c.note(f.Key, "metrics: "+f.Name, "give --prometheus-ca-file", "metrics: %s is dropped: no server is asked that cannot show who it is",
 					f.Name)
 			}
 		default:
-			if !ofElastic || !strings.HasPrefix(f.Name, "elasticsearch.") {
-				c.note(f.Key, "", "it takes type, address and interval",
-					"metrics: %s has no effect: Volcano reads nothing of that name from it", f.Name)
+			if strings.HasPrefix(f.Name, "elasticsearch.") {
+				c.note(f.Key, "", "", "metrics: %s has no effect: Elasticsearch is not asked", f.Name)
+				continue
 			}
+			c.note(f.Key, "", "it takes type, address, interval, tls.insecureSkipVerify and elasticsearch.*",
+				"metrics: %s has no effect: Volcano reads nothing of that name from it", f.Name)
 		}
 	}
 }

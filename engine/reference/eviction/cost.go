@@ -2,6 +2,7 @@ package eviction
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -31,8 +32,9 @@ func (x *Search) cheapest(t *model.Task) (r Room, found bool) {
 	return x.roomMade(t, row)
 }
 
-// cost is what it costs that some go: the highest priority of a job, and of a pod of such jobs, the sums of priorities, how many they are,
-// and how long the first to have started of the highest has run.
+// cost is what it costs that some go: the highest priority of a job, and of a pod of such jobs, the sums of priorities, each counted from
+// the lowest that there is, so that nobody more goes because of a priority below 0, how many they are, and how long the first to have
+// started of the highest has run.
 func (x *Search) cost(victims []Victim) []int64 {
 	var jobs, pods int64
 	highest := slices.MaxFunc(victims, func(a, b Victim) int {
@@ -41,7 +43,7 @@ func (x *Search) cost(victims []Victim) []int64 {
 			b.Task.Started(now).Compare(a.Task.Started(now)))
 	}).Task
 	for _, v := range victims {
-		jobs, pods = jobs+v.Task.Job.Priority, pods+v.Task.Priority
+		jobs, pods = jobs+v.Task.Job.Priority-math.MinInt32, pods+v.Task.Priority-math.MinInt32
 	}
 	return []int64{
 		highest.Job.Priority, highest.Priority, jobs, pods, int64(len(victims)), -highest.Started(x.World().Now.Time).Unix(),

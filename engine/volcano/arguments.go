@@ -1,0 +1,140 @@
+package volcano
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// fate is what becomes of an argument of Volcano's that no param takes.
+type fate uint8
+
+const (
+	// idle: nothing follows of it, and nothing need follow.
+	idle fate = iota + 1
+	// lost: it does something in Volcano, and nothing here.
+	lost
+	// refused: without it the configuration would decide something else.
+	refused
+	// always: it holds here whether or not it is turned on.
+	always
+)
+
+// argument is an argument that Volcano takes, and no param does.
+type argument struct {
+	fate fate
+	why  string // what the author is told; the sentence begins with what became of it
+}
+
+// otherArguments are, by table, the arguments of Volcano's plugins that no param of the table takes. With its params they are all that
+// Volcano's plugin takes: whatever else is written is a mistake.
+func otherArguments() map[string]map[string]argument {
+	const cards = "who asks for GPU cards in Volcano's words is given some, by each of its resources and whatever this says"
+	const mig = "cards are not cut by MIG: whoever asks for that waits"
+	const ascend = "cards of Ascend are not told apart: pods that ask for some are placed by the sums of their nodes"
+	const claims = "resource claims are not counted: what a queue's capability says of a deviceclass limits nobody"
+	const session = "extenders are asked between cycles, each question by itself, and are not told when a cycle begins, ends, or lets a job in"
+	const victims = "who has to go is settled within a cycle, for each task and node anew, and nobody outside can be asked of that " +
+		"beforehand; write it as rows of preemptable or reclaimable"
+	const steps = "a placement is decided within a cycle, which waits for nobody outside; write what it forbids as an answer of predicateVerb"
+	const unread = "Volcano does not read it either"
+	return map[string]map[string]argument{
+		"predicates": {
+			"predicate.DynamicResourceAllocationEnable": {idle, "resource claims are not heeded here: pods that have one are placed by their " +
+				"other needs, and a warning counts them"},
+			"predicate.VolumeBindingEnable": {always, "the row volume-binding is asked of every pod that has volumes; who wants it otherwise " +
+				"copies the table under inline, and leaves the row out"},
+			"volumebinding.weight": {lost, "nodes are not scored by how well their volumes fit what is claimed"},
+		},
+		"capacity": {
+			"capacity.DynamicResourceAllocationEnable": {lost, claims},
+			"capacity.DRAConsumableCapacityEnable":     {lost, claims},
+		},
+		"usage": {
+			"estimator.burst_ratio": {lost, "limits of pods are not read: a pod is never taken to use more than it asks for"},
+		},
+		"rescheduling": {
+			"metricsPeriod": {idle, "what is measured is what the API metrics.k8s.io says, over a time of its own; staleAfter says how old it " +
+				"may be"},
+			"strategies.lowNodeUtilization.thresholds.pods":            {idle, unread},
+			"strategies.lowNodeUtilization.targetThresholds.pods":      {idle, unread},
+			"strategies.lowNodeUtilization.thresholdPriorityClassName": {idle, unread},
+			"strategies.lowNodeUtilization.numberOfNodes":              {idle, unread},
+			"strategies.lowNodeUtilization.nodeFit":                    {idle, unread},
+		},
+		"deviceshare": {
+			"deviceshare.GPUSharingEnable": {idle, cards},
+			"deviceshare.GPUNumberEnable":  {idle, cards},
+			"deviceshare.VGPUEnable":       {idle, cards},
+			"deviceshare.NodeLockEnable": {lost, "no node is locked while a device plugin hands out cards, which finds them by " +
+				"annotations"},
+			"deviceshare.GPUExclusiveRules": {lost, "pods of one rule may share a card unless a row says no; write each rule as a row of " +
+				"devicePredicates, such as: task.labels[?'team'] != " +
+				"optional.of('a') || !gpu.tasks.exists(t, t.labels[?'team'] == optional.of('a'))"},
+			"deviceshare.KnownGeometriesCMName":       {lost, mig},
+			"deviceshare.KnownGeometriesCMNamespace":  {lost, mig},
+			"deviceshare.ASCEND310PVNPUEnable":        {lost, ascend},
+			"deviceshare.AscendHAMiVNPUEnable":        {lost, ascend},
+			"deviceshare.AscendMindClusterVNPUEnable": {lost, ascend},
+		},
+		"extender": {
+			"extender.onSessionOpenVerb":  {lost, session},
+			"extender.onSessionCloseVerb": {lost, session},
+			"extender.jobEnqueuedVerb":    {lost, session},
+			"extender.preemptableVerb":    {refused, victims},
+			"extender.reclaimableVerb":    {refused, victims},
+			"extender.allocateFuncVerb":   {refused, steps},
+			"extender.deallocateFuncVerb": {refused, steps},
+		},
+	}
+}
+
+// quantities are arguments that Volcano writes as Kubernetes does amounts, such as 250m, and params as numbers.
+func quantities() []string { return []string{"estimator.be_cpu", "estimator.be_mem"} }
+
+// argumentHint is what the author may have meant.
+func argumentHint(table *rules.Table, name string) string {
+	known := slices.Collect(maps.Keys(otherArguments()[table.Name]))
+	for _, p := range table.Params {
+		if p.Volcano != "" && p.Volcano != hierarchyFlag {
+			known = append(known, p.Volcano)
+		}
+	}
+	if _, flag := flagSections()[name]; flag || name == hierarchyFlag || slices.Contains(idleFlags(), name) {
+		return "it is a flag: write it beside arguments"
+	}
+	if len(known) == 0 {
+		return "it takes none"
+	}
+	if near := source.Nearest(name, known); near != "" {
+		return "did you mean " + near + "?"
+	}
+	slices.Sort(known)
+	return "it takes " + strings.Join(known, ", ")
+}
+
+// actionArguments are what Volcano's actions take, with the reason why nothing follows of it here.
+func actionArguments() map[string]map[string]string {
+	nodes := fmt.Sprintf("no sample is taken: nodes are tried in the order of their scores, until there are %d on which room can be made",
+		policy.MostCosts)
+	errs := map[string]string{"predicateErrorCacheEnable": "what rows say of a node is kept for as long as it holds, whatever this says"}
+	preempt := map[string]string{
+		"enableTopologyAwarePreemption": "the shipped action always does what this is for: it asks all rows of a node as it will be when " +
+			"those are gone who would go, and takes the node where those go who matter least",
+		"topologyAwarePreemptWorkerNum": nodes, "minCandidateNodesPercentage": nodes, "minCandidateNodesAbsolute": nodes,
+		"maxCandidateNodesAbsolute": nodes,
+	}
+	maps.Copy(preempt, errs)
+	gangs := maps.Clone(errs)
+	gangs["allowWholeBundle"] = "that is what the shipped action does"
+	gangs["maxDomains"] = "the whole cluster is one domain, as HyperNodes are not read"
+	enqueue := map[string]string{"overcommit-factor": "it is read as an argument of the plugin overcommit alone, as in Volcano"}
+	return map[string]map[string]string{
+		"enqueue": enqueue, "allocate": errs, "backfill": errs, "preempt": preempt, "reclaim": errs, "gangpreempt": gangs, "gangreclaim": gangs,
+	}
+}
