@@ -114,7 +114,7 @@ func (x *Gangs) allPlaced(j *model.Job, tasks []*model.Task) (n Need, found bool
 		t := tasks[0]
 		r, ok := Room{}, false
 		if (t.Role == "" || !slices.Contains(failed, t.Role)) && x.Session.Feasible(t).Yes {
-			if r, ok = x.roomThere(t, x.nodes(t)); !ok {
+			if r, ok = x.roomThere(t); !ok {
 				failed = append(failed, t.Role)
 				x.c.SetRoleFailed(j, t.Role, true)
 				over = !x.goesOn(j)
@@ -375,7 +375,7 @@ func (x *Gangs) withoutUnits(rooms []Room, units []Unit) (less []Room, refused R
 			why = x.refusal(r.Task, r.row)
 		}
 		if !ok {
-			less[i], ok = x.roomThere(r.Task, x.nodes(r.Task))
+			less[i], ok = x.roomThere(r.Task)
 		}
 		if !ok {
 			x.Txn.Rollback(before)

@@ -114,15 +114,15 @@ func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
 	if !x.Session.Feasible(t).Yes {
 		return Room{}, false
 	}
-	nodes := x.nodes(t)
 	before := x.Txn.Mark()
-	if r, found = x.roomThere(t, nodes); found && x.scope == policy.ScopeJob {
+	if r, found = x.roomThere(t); found && x.scope == policy.ScopeJob {
 		x.Txn.Rollback(before)
 		return Room{}, false // it is not to be had from the job itself
 	}
 	if found {
 		return r, true
 	}
+	nodes := x.nodes(t)
 	if x.byCost {
 		return x.cheapest(t, nodes)
 	}
@@ -196,25 +196,25 @@ func (c *cost) less(o *cost) bool {
 }
 
 // nodes are those on which room for a task can be there, or be made, in the order of the step.
-func (x *Search) nodes(t *model.Task) (nodes []int32) {
+func (x *Search) nodes(t *model.Task) []int32 {
 	class := x.Session.Class(t)
-	for _, row := range x.c.Nodes.ByOrder() {
-		if class.Curable(row) {
-			nodes = append(nodes, row)
-		}
-	}
+	nodes := class.Curable()
 	if x.Step.Word(policy.KeyNodes) == policy.ByOrder {
 		return nodes
 	}
-	return class.ByScore(nodes)
+	return class.ByScore(nodes, nodes)
 }
 
 // roomThere promises the first node on which nobody has to go.
-func (x *Search) roomThere(t *model.Task, nodes []int32) (r Room, found bool) {
+func (x *Search) roomThere(t *model.Task) (r Room, found bool) {
 	if !x.mayAllocate(t) {
 		return Room{}, false
 	}
 	class := x.Session.Class(t)
+	nodes := class.Roomy()
+	if len(nodes) > 1 && x.Step.Word(policy.KeyNodes) != policy.ByOrder {
+		nodes = class.ByScore(class.Curable(), nodes)
+	}
 	for _, row := range nodes {
 		if !class.TakesLater(row) {
 			continue
@@ -452,7 +452,7 @@ func (x *Search) elsewhere(done []Room, which int) {
 	rooms, ok := renewed(done, there)
 	var moved Room
 	if ok {
-		moved, ok = x.roomThere(t, x.nodes(t))
+		moved, ok = x.roomThere(t)
 	}
 	if !ok || !x.gatesHold(done) {
 		x.Txn.Rollback(before)
