@@ -42,6 +42,8 @@ type Search struct {
 	known       map[*model.Task]bool
 	kept        []Room // in this cycle so far
 	barred      map[barred]bool
+	who         *session.Candidates
+	barren      barren
 }
 
 // Options say for what room is made.
@@ -62,7 +64,7 @@ type Options struct {
 func New(o Options) *Search {
 	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}}
 	if o.Step != nil {
-		x.later = o.Session.Policy().PlacingAfter(o.Step)
+		x.later, x.who = o.Session.Policy().PlacingAfter(o.Step), session.NewCandidates(o.Session, o.Step, o.Warn)
 		x.scope, x.site = o.Step.Word(policy.KeyScope), o.Step.Word(policy.KeyVictims)
 		x.allocatable, x.byCost = o.Step.Gate(policy.Allocatable), o.Step.Word(policy.KeyNodes) == policy.ByCost
 	}
@@ -122,6 +124,11 @@ func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
 	if found {
 		return r, true
 	}
+	if nobodyWithin(x.scope, t) {
+		return Room{}, false
+	}
+	kind, known := x.who.Kind(t)
+	x.barren.begin(kind, known, len(x.c.Nodes.Rows))
 	nodes := x.nodes(t)
 	if x.byCost {
 		return x.cheapest(t, nodes)
@@ -302,12 +309,7 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choos
 
 // mayGo are those on a node that may go for a task, the first to go first.
 func (x *Search) mayGo(t *model.Task, row int32) []session.Victim {
-	var candidates []*model.Task
-	for _, v := range x.c.Nodes.Tasks[row] {
-		if v.MayGo() && x.inScope(t, v) && !x.spared(v) && !x.barred[barred{v, t.Job}] && !x.isServed(t, v) && x.isCandidate(t, v) {
-			candidates = append(candidates, v)
-		}
-	}
+	candidates := x.candidates(t, row)
 	if !x.enough(t, row, candidates) {
 		return nil
 	}
@@ -345,29 +347,6 @@ func (x *Search) enough(t *model.Task, row int32, candidates []*model.Task) bool
 
 func (x *Search) question(t *model.Task) session.Question {
 	return session.Question{Site: x.site, Scope: x.scope, For: t, Txn: x.Txn}
-}
-
-// inScope says whether the step looks at a task as one that may go for another.
-func (x *Search) inScope(t, v *model.Task) bool {
-	switch x.scope {
-	case policy.ScopeJob:
-		return v.Job == t.Job
-	case policy.ScopeQueue:
-		return v.Job != t.Job && v.Job.Queue == t.Job.Queue
-	}
-	return v.Job.Queue != t.Job.Queue
-}
-
-func (x *Search) isCandidate(t, v *model.Task) bool {
-	condition := x.Step.Condition(policy.KeyCandidates)
-	if condition == nil {
-		return true
-	}
-	ok, err := x.Session.VictimFilter(condition, t, v, x.scope)
-	if err != nil {
-		x.Warn("pod " + v.Key + ": " + err.Error())
-	}
-	return ok
 }
 
 // permitted puts those who go in the end to the rows once more, as if they were all that were asked about: all must be let go.
