@@ -247,3 +247,28 @@ func BenchmarkTakeBackAtWork(b *testing.B) {
 		b.Run(s.String(), func(b *testing.B) { s.take(b, p, s.atWork) })
 	}
 }
+
+// BenchmarkTakeBackFromNobody is a cycle in which nothing starves, with steps that take back and without: of a cluster that is full of pods
+// with GPUs nothing has changed, or a gang of ten comes that asks for none, and has room.
+func BenchmarkTakeBackFromNobody(b *testing.B) {
+	cluster, _ := takingShape{5000, 80, pods}.objects()
+	for _, of := range []struct{ steps, pipeline string }{{"none", takeNone}, {"pods", takePods}, {"gangs", takeGangs}} {
+		x := newScene(b, takingPolicy(b, of.pipeline), cluster)
+		x.settle()
+		b.Run("steps="+of.steps+"/changed=nothing", func(b *testing.B) {
+			m := &meter{}
+			start := cpu(b)
+			for b.Loop() {
+				x.cycle()
+			}
+			m.used = cpu(b) - start
+			m.report(b)
+		})
+		b.Run("steps="+of.steps+"/changed=gang", func(b *testing.B) {
+			v := &visit{x: x, pods: 10, milli: 1000, into: func(gang []model.Delta) {
+				gang[0].Object.(*v1beta1.PodGroup).Spec.Queue = "due"
+			}}
+			v.measure(b)
+		})
+	}
+}
