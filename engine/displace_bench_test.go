@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,72 +15,120 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
+// mayGo says who of those that run may go for the others.
+type mayGo string
+
+const (
+	pods   mayGo = "pods"   // each by itself
+	gangs  mayGo = "gangs"  // they are of gangs of 8, which go as a whole
+	nobody mayGo = "nobody" // none
+	tooFew mayGo = "tooFew" // one less than is needed, here and there among all nodes
+)
+
 // takingShape is a cluster that is full of pods of one GPU each, and a gang that waits.
 type takingShape struct {
-	nodes int  // of 8 GPUs
-	gang  int  // pods of one GPU each that wait, and must start together; 0: single jobs of one pod, as many as run
-	big   bool // the running pods are of gangs of 8 that must stay whole
-	vain  bool // nobody may go
+	nodes int // of 8 GPUs
+	gang  int // pods of one GPU each that wait, and must start together; 0: single jobs of one pod, as many as run
+	may   mayGo
 }
 
-func (s takingShape) String() string {
-	return fmt.Sprintf("nodes=%d/gang=%d/whole=%t/vain=%t", s.nodes, s.gang, s.big, s.vain)
+func (s takingShape) String() string { return fmt.Sprintf("nodes=%d/gang=%d/may=%s", s.nodes, s.gang, s.may) }
+
+// due is how many of those that wait get room: half of the cluster at most, all of a gang or nothing.
+func (s takingShape) due() int {
+	switch {
+	case s.may == nobody || s.may == tooFew:
+		return 0
+	case s.gang == 0:
+		return 4 * s.nodes
+	}
+	return s.gang
 }
 
-func (s takingShape) objects() []model.Delta {
-	var out []model.Delta
-	for _, name := range []string{"lent", "due"} {
-		q := benchQueue(name)
-		if s.vain && name == "lent" {
-			q.Spec.Reclaimable = new(bool)
-		}
-		out = append(out, upsert(q))
+// benchGPUs is an object's amount of GPUs.
+func benchGPUs(list corev1.ResourceList, count int64) {
+	list["nvidia.com/gpu"] = *resource.NewQuantity(count, resource.DecimalSI)
+}
+
+// gpuNode is a node of 8 GPUs.
+func gpuNode(i int) *corev1.Node {
+	n := benchNode(i, "64")
+	benchGPUs(n.Status.Allocatable, 8)
+	return n
+}
+
+// gpuJob is a job of some pods with GPUs, which run on a node, or wait, where that is "".
+func gpuJob(name, queue string, count, min int, gpus int64, node string) []model.Delta {
+	g := benchGroup(name, min, time.Unix(0, 0))
+	g.Spec.Queue, g.Status.Phase = queue, v1beta1.PodGroupInqueue
+	if node != "" {
+		g.Status.Phase = v1beta1.PodGroupRunning
 	}
-	add := func(name, queue string, pods, min int, phase v1beta1.PodGroupPhase, node func(i int) string) {
-		g := benchGroup(name, pods, time.Unix(int64(len(out)), 0))
-		g.Spec.Queue, g.Spec.MinMember, g.Status.Phase = queue, int32(min), phase
-		out = append(out, upsert(g))
-		for i := range pods {
-			p := benchPod(fmt.Sprintf("%s-%05d", name, i), name, 1000, 1024)
-			p.Spec.Containers[0].Resources.Requests["nvidia.com/gpu"] = resource.MustParse("1")
-			if n := node(i); n != "" {
-				p.Spec.NodeName, p.Status.Phase = n, corev1.PodRunning
-			}
-			out = append(out, upsert(p))
+	out := []model.Delta{upsert(g)}
+	for i := range count {
+		p := benchPod(fmt.Sprintf("%s-%05d", name, i), name, 1000, 1024)
+		benchGPUs(p.Spec.Containers[0].Resources.Requests, gpus)
+		if node != "" {
+			p.Spec.NodeName, p.Status.Phase = node, corev1.PodRunning
 		}
-	}
-	for i := range s.nodes {
-		n := benchNode(i, "64")
-		n.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse("8")
-		out = append(out, upsert(n))
-		on := func(int) string { return n.Name }
-		if s.big {
-			add(fmt.Sprintf("whole-%05d", i), "lent", 8, 8, v1beta1.PodGroupRunning, on)
-			continue
-		}
-		for k := range 8 {
-			add(fmt.Sprintf("one-%05d-%d", i, k), "lent", 1, 0, v1beta1.PodGroupRunning, on)
-		}
-	}
-	none := func(int) string { return "" }
-	if s.gang > 0 {
-		add("gang", "due", s.gang, s.gang, v1beta1.PodGroupInqueue, none)
-		return out
-	}
-	for i := range 8 * s.nodes {
-		add(fmt.Sprintf("wait-%05d", i), "due", 1, 1, v1beta1.PodGroupInqueue, none)
+		out = append(out, upsert(p))
 	}
 	return out
 }
 
-// BenchmarkTakeBack is one cycle in which a queue takes back what is due to it, of a cluster that is full.
-func BenchmarkTakeBack(b *testing.B) {
-	policies := map[bool]*policy.Policy{}
-	for whole, pipeline := range map[bool]string{
-		false: "[enqueue, allocate, preempt, reclaim, backfill]",
-		true:  "[enqueue, allocate, gangpreempt, gangreclaim, backfill]",
-	} {
-		policies[whole] = compile(b, "taking", fmt.Appendf(nil, `apiVersion: scheduling.celsius.dev/v1alpha1
+// inTurn has each job be made a second after the one before.
+func inTurn(deltas []model.Delta) []model.Delta {
+	for i, d := range deltas {
+		if g, ok := d.Object.(*v1beta1.PodGroup); ok {
+			g.CreationTimestamp.Time = time.Unix(int64(i), 0)
+		}
+	}
+	return deltas
+}
+
+// objects are the cluster, and then those who wait.
+func (s takingShape) objects() (cluster, waiting []model.Delta) {
+	lent, due := benchQueue("lent"), benchQueue("due")
+	if s.may == nobody {
+		lent.Spec.Reclaimable = new(bool)
+	}
+	cluster = append(cluster, upsert(lent), upsert(due))
+	for i := range s.nodes {
+		n := gpuNode(i)
+		cluster = append(cluster, upsert(n))
+		if s.may == gangs {
+			cluster = append(cluster, gpuJob(fmt.Sprintf("whole-%05d", i), "lent", 8, 8, 1, n.Name)...)
+			continue
+		}
+		for k := range 8 {
+			one := gpuJob(fmt.Sprintf("one-%05d-%d", i, k), "lent", 1, 0, 1, n.Name)
+			if s.may == tooFew && !s.first(8*i+k) {
+				one[1].Object.(*corev1.Pod).Annotations["volcano.sh/preemptable"] = "false"
+			}
+			cluster = append(cluster, one...)
+		}
+	}
+	if s.gang > 0 {
+		waiting = gpuJob("gang", "due", s.gang, s.gang, 1, "")
+	} else {
+		for i := range 8 * s.nodes {
+			waiting = append(waiting, gpuJob(fmt.Sprintf("wait-%05d", i), "due", 1, 1, 1, "")...)
+		}
+	}
+	all := inTurn(append(cluster, waiting...))
+	return all[:len(cluster)], all[len(cluster):]
+}
+
+// first says whether a running pod is the first of its part, where they all are as many parts as one less than are needed.
+func (s takingShape) first(pod int) bool {
+	part := func(pod int) int { return pod * (s.gang - 1) / (8 * s.nodes) }
+	return pod == 0 || part(pod) != part(pod-1)
+}
+
+// takingPolicy is a policy of Volcano's plugins with a pipeline.
+func takingPolicy(tb testing.TB, pipeline string) *policy.Policy {
+	tb.Helper()
+	return compile(tb, "taking", fmt.Appendf(nil, `apiVersion: scheduling.celsius.dev/v1alpha1
 kind: SchedulingPolicy
 metadata: {name: taking}
 spec:
@@ -89,29 +139,136 @@ spec:
   - name: second
     tables: [{name: drf}, {name: predicates}, {name: proportion}, {name: nodeorder}]
 `, pipeline)).policies[0]
+}
+
+// The pipelines that take back.
+const (
+	takePods  = "[enqueue, allocate, preempt, reclaim, backfill]"
+	takeGangs = "[enqueue, allocate, gangpreempt, gangreclaim, backfill]"
+	takeNone  = "[enqueue, allocate, backfill]"
+)
+
+// cold is a measured cycle of a cluster of which nothing is known yet.
+func (s takingShape) cold(b *testing.B, p *policy.Policy) *scene {
+	cluster, waiting := s.objects()
+	return newScene(b, p, append(cluster, waiting...))
+}
+
+// atWork is one of a cluster that was at rest when they came who wait.
+func (s takingShape) atWork(b *testing.B, p *policy.Policy) *scene {
+	cluster, waiting := s.objects()
+	x := newScene(b, p, cluster)
+	x.settle()
+	x.apply(b, waiting)
+	return x
+}
+
+// take measures a cycle that takes room back, and checks what comes of it: so many go, for as many others, who are bound when they are
+// gone.
+func (s takingShape) take(b *testing.B, p *policy.Policy, begin func(*testing.B, *policy.Policy) *scene) {
+	m := &meter{}
+	for b.Loop() {
+		b.StopTimer()
+		x := begin(b, p)
+		m.once(b, x, x.cycle)
+		gone := x.evicted(b)
+		if may, promised := len(gone), len(x.plan.Pipelines); may != s.due() || promised != s.due() {
+			b.Fatalf("%d go, and %d are promised room; want %d", may, promised, s.due())
+		}
+		x.apply(b, gone)
+		x.cycle()
+		if m.binds = len(x.plan.Binds); m.binds != s.due() {
+			b.Fatalf("%d are bound in the end, want %d", m.binds, s.due())
+		}
+		b.StartTimer()
 	}
+	m.report(b)
+	b.ReportMetric(float64(m.evictions), "evictions")
+}
+
+// once measures a cycle while the timer is stopped otherwise. What making the world left to the collector is none of its cost.
+func (m *meter) once(b *testing.B, x *scene, cycle func()) {
+	b.Helper()
+	runtime.GC()
+	before := x.evaluations()
+	b.StartTimer()
+	start := cpu(b)
+	cycle()
+	m.used += cpu(b) - start
+	b.StopTimer()
+	m.evaluations += x.evaluations() - before
+	m.hash, m.evictions = planHash(b, x.plan), len(x.plan.Evicts)
+}
+
+// evicted is that the pods are gone that the last plan evicts.
+func (x *scene) evicted(tb testing.TB) (out []model.Delta) {
+	tb.Helper()
+	for _, e := range x.plan.Evicts {
+		out = append(out, model.Delta{Op: model.Delete, Object: benchPod(strings.TrimPrefix(e.Task, "default/"), "", 0, 0)})
+	}
+	return out
+}
+
+// BenchmarkTakeBack is one cycle in which a queue takes back what is due to it, of a cluster that is full, from a cold state.
+func BenchmarkTakeBack(b *testing.B) {
+	one, whole := takingPolicy(b, takePods), takingPolicy(b, takeGangs)
 	for _, s := range []takingShape{
-		{nodes: 100, gang: 80},
-		{nodes: 500, gang: 80},
-		{nodes: 1000, gang: 80},
-		{nodes: 5000, gang: 80},
-		{nodes: 10000, gang: 80},
-		{nodes: 5000, gang: 1000},
-		{nodes: 5000, gang: 80, big: true},
-		{nodes: 100, gang: 400},
-		{nodes: 500, gang: 2000},
-		{nodes: 500, gang: 80, vain: true},
-		{nodes: 5000, gang: 80, vain: true},
-		{nodes: 100},
-		{nodes: 500},
+		{10, 40, pods},
+		{50, 80, pods},
+		{100, 80, pods},
+		{200, 80, pods},
+		{500, 80, pods},
+		{1000, 80, pods},
+		{5000, 80, pods},
+		{10000, 80, pods},
+		{5000, 1000, pods},
+		{5000, 80, gangs},
+		{100, 400, pods},
+		{500, 2000, pods},
+		{500, 80, nobody},
+		{5000, 80, nobody},
+		{500, 80, tooFew},
+		{5000, 80, tooFew},
+		{100, 0, pods},
+		{500, 0, pods},
 	} {
-		objects := s.objects()
-		b.Run(s.String(), func(b *testing.B) {
-			m := cold(b, policies[s.big], objects)
-			if m.evictions == 0 != s.vain {
-				b.Fatalf("%d are evicted", m.evictions)
+		p := one
+		if s.may == gangs {
+			p = whole
+		}
+		b.Run(s.String(), func(b *testing.B) { s.take(b, p, s.cold) })
+	}
+}
+
+// BenchmarkTakeBackAtWork is a gang that comes to a cluster that is full and at rest.
+func BenchmarkTakeBackAtWork(b *testing.B) {
+	p := takingPolicy(b, takePods)
+	for _, s := range []takingShape{{500, 80, pods}, {5000, 80, pods}, {500, 80, nobody}, {5000, 80, nobody}, {500, 80, tooFew}, {5000, 80, tooFew}} {
+		b.Run(s.String(), func(b *testing.B) { s.take(b, p, s.atWork) })
+	}
+}
+
+// BenchmarkTakeBackFromNobody is a cycle in which nothing starves, with steps that take back and without: of a cluster that is full of pods
+// with GPUs nothing has changed, or a gang of ten comes that asks for none, and has room.
+func BenchmarkTakeBackFromNobody(b *testing.B) {
+	cluster, _ := takingShape{5000, 80, pods}.objects()
+	for _, of := range []struct{ steps, pipeline string }{{"none", takeNone}, {"pods", takePods}, {"gangs", takeGangs}} {
+		x := newScene(b, takingPolicy(b, of.pipeline), cluster)
+		x.settle()
+		b.Run("steps="+of.steps+"/changed=nothing", func(b *testing.B) {
+			m := &meter{}
+			start := cpu(b)
+			for b.Loop() {
+				x.cycle()
 			}
-			b.ReportMetric(float64(m.evictions), "evictions")
+			m.used = cpu(b) - start
+			m.report(b)
+		})
+		b.Run("steps="+of.steps+"/changed=gang", func(b *testing.B) {
+			v := &visit{x: x, pods: 10, milli: 1000, into: func(gang []model.Delta) {
+				gang[0].Object.(*v1beta1.PodGroup).Spec.Queue = "due"
+			}}
+			v.measure(b)
 		})
 	}
 }

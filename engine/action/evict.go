@@ -58,26 +58,16 @@ func (x naming) rests(name string, every time.Duration) bool {
 
 // candidates are those that the rows are asked about.
 func (x naming) candidates() (out []*model.Task) {
-	condition := x.step.Condition(policy.KeyCandidates)
 	for _, t := range x.c.TasksByKey() {
-		if !t.MayGo() {
-			continue
-		}
-		if t.Spared.After(x.plan.Now) {
+		switch {
+		case !t.MayGo():
+		case t.Spared.After(x.plan.Now):
 			x.s.Until(t.Spared)
-			continue
-		}
-		ok := condition == nil
-		if !ok {
-			var err error
-			if ok, err = x.s.VictimFilter(condition, nil, t, ""); err != nil {
-				x.warn("pod " + t.Key + ": " + err.Error())
-			}
-		}
-		if ok {
+		default:
 			out = append(out, t)
 		}
 	}
+	out, _ = session.NewCandidates(x.s, x.step, x.warn).Of(nil, out)
 	return out
 }
 

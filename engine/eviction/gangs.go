@@ -114,7 +114,7 @@ func (x *Gangs) allPlaced(j *model.Job, tasks []*model.Task) (n Need, found bool
 		t := tasks[0]
 		r, ok := Room{}, false
 		if (t.Role == "" || !slices.Contains(failed, t.Role)) && x.Session.Feasible(t).Yes {
-			if r, ok = x.roomThere(t, x.nodes(t)); !ok {
+			if r, ok = x.roomThere(t); !ok {
 				failed = append(failed, t.Role)
 				x.c.SetRoleFailed(j, t.Role, true)
 				over = !x.goesOn(j)
@@ -157,7 +157,7 @@ func (x *Gangs) goesOn(j *model.Job) bool {
 
 // units are those that may go for a task and others of its job, the first to go first: what gangs can spare before gangs as a whole.
 func (x *Gangs) units(t *model.Task) (out []Unit) {
-	candidates, of, jobs := x.candidates(t)
+	candidates, of, jobs := x.everybody(t)
 	can := map[*model.Task]bool{}
 	for _, j := range jobs {
 		for _, v := range spareable(j, of[j]) {
@@ -207,18 +207,15 @@ func (x *Gangs) gangs(t *model.Task, jobs []*model.Job, of map[*model.Job][]*mod
 	return out
 }
 
-// candidates are all that may go for a task as far as the step is concerned, the first to go first, by job, and the jobs in the order of
+// everybody is all that may go for a task as far as the step is concerned, the first to go first, by job, and the jobs in the order of
 // the first of each.
-func (x *Gangs) candidates(t *model.Task) (all []*model.Task, of map[*model.Job][]*model.Task, jobs []*model.Job) {
+func (x *Gangs) everybody(t *model.Task) (all []*model.Task, of map[*model.Job][]*model.Task, jobs []*model.Job) {
 	for row := range x.c.Nodes.Tasks {
-		for _, v := range x.c.Nodes.Tasks[row] {
-			if v.MayGo() && x.inScope(t, v) && !x.spared(v) && !x.barred[barred{v, t.Job}] && !x.isServed(t, v) {
-				all = append(all, v)
-			}
-		}
+		all = x.inScope(t, int32(row), all)
 	}
 	slices.SortFunc(all, func(a, b *model.Task) int { return strings.Compare(a.Key, b.Key) })
-	all = slices.DeleteFunc(all, func(v *model.Task) bool { return !x.isCandidate(t, v) })
+	all, _ = x.who.Of(t, all)
+	all = x.unbarred(t, all)
 	x.Session.SortVictims(x.question(t), all)
 	of = map[*model.Job][]*model.Task{}
 	for _, v := range all {
@@ -375,7 +372,7 @@ func (x *Gangs) withoutUnits(rooms []Room, units []Unit) (less []Room, refused R
 			why = x.refusal(r.Task, r.row)
 		}
 		if !ok {
-			less[i], ok = x.roomThere(r.Task, x.nodes(r.Task))
+			less[i], ok = x.roomThere(r.Task)
 		}
 		if !ok {
 			x.Txn.Rollback(before)

@@ -44,6 +44,8 @@ type Search struct {
 	known       map[*model.Task]bool
 	kept        []Room // in this cycle so far
 	barred      map[barred]bool
+	who         *session.Candidates
+	barren      barren
 }
 
 // Options say for what room is made.
@@ -64,7 +66,7 @@ type Options struct {
 func New(o Options) *Search {
 	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}}
 	if o.Step != nil {
-		x.later = o.Session.Policy().PlacingAfter(o.Step)
+		x.later, x.who = o.Session.Policy().PlacingAfter(o.Step), session.NewCandidates(o.Session, o.Step, o.Warn)
 		x.scope, x.site = o.Step.Word(policy.KeyScope), o.Step.Word(policy.KeyVictims)
 		x.allocatable, x.byCost = o.Step.Gate(policy.Allocatable), o.Step.Word(policy.KeyNodes) == policy.ByCost
 	}
@@ -116,15 +118,20 @@ func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
 	if !x.Session.Feasible(t).Yes {
 		return Room{}, false
 	}
-	nodes := x.nodes(t)
 	before := x.Txn.Mark()
-	if r, found = x.roomThere(t, nodes); found && x.scope == policy.ScopeJob {
+	if r, found = x.roomThere(t); found && x.scope == policy.ScopeJob {
 		x.Txn.Rollback(before)
 		return Room{}, false // it is not to be had from the job itself
 	}
 	if found {
 		return r, true
 	}
+	if nobodyWithin(x.scope, t) {
+		return Room{}, false
+	}
+	kind, known := x.who.Kind(t)
+	x.barren.begin(kind, known, len(x.c.Nodes.Rows))
+	nodes := x.nodes(t)
 	if x.byCost {
 		return x.cheapest(t, nodes)
 	}
@@ -198,25 +205,25 @@ func (c *cost) less(o *cost) bool {
 }
 
 // nodes are those on which room for a task can be there, or be made, in the order of the step.
-func (x *Search) nodes(t *model.Task) (nodes []int32) {
+func (x *Search) nodes(t *model.Task) []int32 {
 	class := x.Session.Class(t)
-	for _, row := range x.c.Nodes.ByOrder() {
-		if class.Curable(row) {
-			nodes = append(nodes, row)
-		}
-	}
+	nodes := class.Curable()
 	if x.Step.Word(policy.KeyNodes) == policy.ByOrder {
 		return nodes
 	}
-	return class.ByScore(nodes)
+	return class.ByScore(nodes, nodes)
 }
 
 // roomThere promises the first node on which nobody has to go.
-func (x *Search) roomThere(t *model.Task, nodes []int32) (r Room, found bool) {
+func (x *Search) roomThere(t *model.Task) (r Room, found bool) {
 	if !x.mayAllocate(t) {
 		return Room{}, false
 	}
 	class := x.Session.Class(t)
+	nodes := class.Roomy()
+	if len(nodes) > 1 && x.Step.Word(policy.KeyNodes) != policy.ByOrder {
+		nodes = class.ByScore(class.Curable(), nodes)
+	}
 	for _, row := range nodes {
 		if !class.TakesLater(row) {
 			continue
@@ -303,12 +310,7 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choos
 
 // mayGo are those on a node that may go for a task, the first to go first.
 func (x *Search) mayGo(t *model.Task, row int32) []session.Victim {
-	var candidates []*model.Task
-	for _, v := range x.c.Nodes.Tasks[row] {
-		if v.MayGo() && x.inScope(t, v) && !x.spared(v) && !x.barred[barred{v, t.Job}] && !x.isServed(t, v) && x.isCandidate(t, v) {
-			candidates = append(candidates, v)
-		}
-	}
+	candidates := x.candidates(t, row)
 	if !x.enough(t, row, candidates) {
 		return nil
 	}
@@ -346,29 +348,6 @@ func (x *Search) enough(t *model.Task, row int32, candidates []*model.Task) bool
 
 func (x *Search) question(t *model.Task) session.Question {
 	return session.Question{Site: x.site, Scope: x.scope, For: t, Txn: x.Txn}
-}
-
-// inScope says whether the step looks at a task as one that may go for another.
-func (x *Search) inScope(t, v *model.Task) bool {
-	switch x.scope {
-	case policy.ScopeJob:
-		return v.Job == t.Job
-	case policy.ScopeQueue:
-		return v.Job != t.Job && v.Job.Queue == t.Job.Queue
-	}
-	return v.Job.Queue != t.Job.Queue
-}
-
-func (x *Search) isCandidate(t, v *model.Task) bool {
-	condition := x.Step.Condition(policy.KeyCandidates)
-	if condition == nil {
-		return true
-	}
-	ok, err := x.Session.VictimFilter(condition, t, v, x.scope)
-	if err != nil {
-		x.Warn("pod " + v.Key + ": " + err.Error())
-	}
-	return ok
 }
 
 // permitted puts those who go in the end to the rows once more, as if they were all that were asked about: all must be let go.
@@ -472,7 +451,7 @@ func (x *Search) elsewhere(done []Room, which int) {
 	}
 	rooms, refused := renewed(done, there)
 	if ok := refused == nil; ok {
-		if done[which], ok = was.by.roomThere(was.Task, was.by.nodes(was.Task)); ok {
+		if done[which], ok = was.by.roomThere(was.Task); ok {
 			if x.gateRefuses(done) == nil && len(x.takers(done, done[which].row)) == 0 {
 				for n, i := range there {
 					done[i] = rooms[n]

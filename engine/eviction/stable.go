@@ -84,6 +84,14 @@ func (x *Search) bar(t *model.Task, j *model.Job) {
 	x.barred[barred{t, j}] = true
 }
 
+// unbarred are those of some tasks who go for a task's job.
+func (x *Search) unbarred(t *model.Task, tasks []*model.Task) []*model.Task {
+	if len(x.barred) == 0 {
+		return tasks
+	}
+	return slices.DeleteFunc(tasks, func(v *model.Task) bool { return x.barred[barred{v, t.Job}] })
+}
+
 // others are searches by each step of the policy that displaces, of which nothing is done.
 func (x *Search) others() (out []*Search) {
 	for _, s := range x.Session.Policy().Displacing() {

@@ -172,13 +172,6 @@ func (s *answers) TaskFilter(e *eval.Expr, t *model.Task) (bool, error) {
 	return s.filter(e, f)
 }
 
-// VictimFilter evaluates a step's condition on a task that may go for another.
-func (s *answers) VictimFilter(e *eval.Expr, preemptor, victim *model.Task, scope string) (bool, error) {
-	f := s.ask.Frame().OfVictim(preemptor, victim, scope)
-	defer s.ask.Done()
-	return s.filter(e, f)
-}
-
 // Condition evaluates a step's condition on the cluster.
 func (s *answers) Condition(e *eval.Expr) (bool, error) {
 	f := s.ask.Frame()

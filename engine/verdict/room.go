@@ -10,9 +10,18 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
-// Curable says whether a node could take the class's task if others left it: it is ready, and no row of predicates refuses it but those
-// that an eviction may cure.
-func (c *Class) Curable(row int32) bool {
+// Curable are the nodes that could take the class's task if others left them, in the order of nodes: they are ready, and no row of
+// predicates refuses them but those that an eviction may cure.
+func (c *Class) Curable() (nodes []int32) {
+	for _, row := range c.v.nodes.ByOrder() {
+		if c.curable(row) {
+			nodes = append(nodes, row)
+		}
+	}
+	return nodes
+}
+
+func (c *Class) curable(row int32) bool {
 	code := c.Cells[row].Verdict
 	if code <= 0 {
 		return code != notOffered
@@ -69,41 +78,67 @@ func (c *Class) RefusedLater(row int32) model.Reason {
 	return report.Refused(c.rejections.builtin(code))
 }
 
-// ByScore puts nodes in the order of the scores of the class's task, the best first; of equals the first as they come.
-func (c *Class) ByScore(nodes []int32) []int32 {
-	totals, values := make([]float64, len(nodes)), make([]float64, len(nodes))
-	v, t := c.v, c.Task
-	f := v.ask.Frame().OfTask(t)
+// Roomy are the nodes that no row of predicates refuses and that have the amounts for the class's task then, in the order of nodes.
+func (c *Class) Roomy() (nodes []int32) {
+	if c.fitting[fitsNow]+c.fitting[fitsLater] == 0 {
+		return nil
+	}
+	for _, row := range c.v.nodes.ByOrder() {
+		if x := &c.Cells[row]; x.Verdict == 0 && x.Fits != noFit {
+			nodes = append(nodes, row)
+		}
+	}
+	return nodes
+}
+
+// ByScore puts some of the nodes in the order of the scores of the class's task among all of them, the best first; of equals the first as
+// they come, which is that of all.
+func (c *Class) ByScore(nodes, some []int32) []int32 {
+	totals, values := make([]float64, len(some)), make([]float64, len(nodes))
+	v := c.v
+	f := v.ask.Frame().OfTask(c.Task)
 	defer v.ask.Done()
-	v.Sizes = v.TopologyOf(t).SizesAmong(nodes)
+	v.Sizes = v.TopologyOf(c.Task).SizesAmong(nodes)
 	defer func() { v.Sizes = nil }()
 	for _, last := range []bool{false, true} { // those that are normalised are added last
 		for k, r := range v.Plan.Scores {
-			if r.Normalises() != last {
-				continue
-			}
-			span := noSpan()
-			c.Rows.valuesLater(f, k, nodes, values)
-			if last {
-				for _, x := range values {
-					if x == x {
-						span.Min, span.Max = min(span.Min, x+0), max(span.Max, x+0)
-					}
+			switch {
+			case r.Normalises() != last || c.Rows.scoreGuard(k, r, f) == stays:
+			case last:
+				c.Rows.valuesLater(f, k, nodes, values)
+				addNormalised(r, nodes, values, some, totals)
+			default:
+				c.Rows.valuesLater(f, k, some, values)
+				for i := range some {
+					totals[i] += r.Weighted(values[i])
 				}
-			}
-			for i, x := range values {
-				totals[i] += r.Weighted(r.Normalised(x, span))
 			}
 		}
 	}
-	places := make([]int, len(nodes))
+	places := make([]int, len(some))
 	for i := range places {
 		places[i] = i
 	}
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(totals[b], totals[a]) })
-	out := make([]int32, len(nodes))
+	out := make([]int32, len(some))
 	for i, place := range places {
-		out[i] = nodes[place]
+		out[i] = some[place]
 	}
 	return out
+}
+
+// addNormalised adds the values of a row among nodes to the totals of some of them.
+func addNormalised(r *Row, nodes []int32, values []float64, some []int32, totals []float64) {
+	span, i := noSpan(), 0
+	for _, x := range values {
+		if x == x {
+			span.Min, span.Max = min(span.Min, x+0), max(span.Max, x+0)
+		}
+	}
+	for at, row := range nodes {
+		if i < len(some) && some[i] == row {
+			totals[i] += r.Weighted(r.Normalised(values[at], span))
+			i++
+		}
+	}
 }

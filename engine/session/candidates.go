@@ -1,0 +1,94 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+)
+
+// Candidates says who may go for a task as far as the condition of a step tells.
+type Candidates struct {
+	s         *Session
+	condition *eval.Expr // nil: everybody
+	scope     string
+	warn      func(text string)
+
+	known  bool // the following are
+	stands bool
+	of     []rules.Read
+	text   []byte
+}
+
+// NewCandidates are those of a step; warn is told of those of whom its condition errs.
+func NewCandidates(s *Session, step *policy.Step, warn func(text string)) *Candidates {
+	return &Candidates{s: s, condition: step.Condition(policy.KeyCandidates), scope: step.Word(policy.KeyScope), warn: warn}
+}
+
+// Of are those of some tasks that pass for a task. erred says that it is not known of all of them.
+func (x *Candidates) Of(t *model.Task, tasks []*model.Task) (pass []*model.Task, erred bool) {
+	if x.condition == nil || len(tasks) == 0 {
+		return tasks, false
+	}
+	f := x.s.ask.Frame().OfVictim(t, tasks[0], x.scope)
+	defer x.s.ask.Done()
+	return slices.DeleteFunc(tasks, func(v *model.Task) bool {
+		f.Victim = x.s.TaskView(v)
+		ok, err := x.s.filter(x.condition, f)
+		if err != nil {
+			x.warn("pod " + v.Key + ": " + err.Error())
+			erred = true
+		}
+		return !ok
+	}), erred
+}
+
+// Kind is a text that tasks share for which the same pass, on each node until it changes; false: what else changes may make others pass.
+func (x *Candidates) Kind(t *model.Task) (string, bool) {
+	if !x.known {
+		x.known, x.stands = true, x.standing()
+	}
+	if !x.stands {
+		return "", false
+	}
+	b := append(append(x.text[:0], t.Job.QueueName...), 0)
+	if x.scope != policy.ScopeOtherQueues { // who is of the job tells who may go
+		b = append(append(b, t.Job.Key...), 0)
+	}
+	for i := range x.of {
+		read := &x.of[i]
+		if read.Root == "job" {
+			b = language.EncodeRead(b, x.s.JobView(t.Job), read)
+		} else {
+			b = language.EncodeRead(b, x.s.TaskView(t), read)
+		}
+	}
+	x.text = b
+	return string(b), true
+}
+
+// standing says that who passes is told by the task for which they go, and by who goes: by what is read of the one, which it notes, and by
+// what of the other changes its node too, or nothing in a step.
+func (x *Candidates) standing() bool {
+	if x.condition == nil {
+		return true
+	}
+	for _, read := range x.condition.Reads.All {
+		switch {
+		case (read.Root == "preemptor" || read.Root == "job") && !read.Through:
+			each := slices.ContainsFunc(read.Steps, func(step rules.Step) bool { return step.Each })
+			if len(read.Steps) > 0 && (each || policy.OfParts(read) || x.s.p.Reach(read, read.Root) != policy.Within) {
+				return false
+			}
+			if len(read.Steps) > 0 {
+				x.of = append(x.of, read)
+			}
+		case read.Changes > rules.ByCycle && x.s.p.Reach(read, "victim") != policy.Within:
+			return false
+		}
+	}
+	return true
+}
