@@ -34,8 +34,8 @@ func (s scattered) objects() []model.Delta {
 	return inTurn(out)
 }
 
-// consolidating is a policy that has pods move together, off as many nodes as there are jobs that need a whole one: the emptiest first, each
-// wholly before the next, as long as the others that are in use have the room.
+// consolidating is a policy that has pods move together, off as many nodes as there are jobs that need a whole one: the emptiest first,
+// each wholly before the next, as long as the others that are in use have the room.
 func consolidating(tb testing.TB) *policy.Policy {
 	tb.Helper()
 	return compile(tb, "consolidating", []byte(`apiVersion: scheduling.celsius.dev/v1alpha1
@@ -59,8 +59,14 @@ spec:
         - {on: node, name: left, private: true, expression: "node.used['nvidia.com/gpu'] - node.moving"}
         - {on: cluster, name: moving, private: true, sum: {over: node, of: node.moving}}
         - {on: cluster, name: emptied, private: true, sum: {over: node, when: node.left == 0.0, of: "1"}}
-        - {on: cluster, name: room, private: true, sum: {over: node, when: node.left > 0.0 && node.moving == 0.0, of: "node.idle['nvidia.com/gpu']"}}
-        - {on: cluster, name: large, private: true, sum: {over: task, when: "task.status == 'Pending' && task.request['nvidia.com/gpu'] >= 8.0", of: "1"}}
+        - on: cluster
+          name: room
+          private: true
+          sum: {over: node, when: node.left > 0.0 && node.moving == 0.0, of: "node.idle['nvidia.com/gpu']"}
+        - on: cluster
+          name: large
+          private: true
+          sum: {over: task, when: "task.status == 'Pending' && task.request['nvidia.com/gpu'] >= 8.0", of: "1"}
         victims:
         - name: moves-together
           when: victim.request['nvidia.com/gpu'] > 0.0
@@ -94,7 +100,7 @@ func BenchmarkConsolidate(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				x := newScene(b, p, objects)
-				m.once(b, x, x.cycle)
+				m.once(b, x, x.first)
 				gone := x.evicted(b)
 				if moving, promised := len(gone), len(x.plan.Pipelines); moving != 4*s.large || promised != s.large {
 					b.Fatalf("%d move, and %d are promised room; want %d and %d", moving, promised, 4*s.large, s.large)

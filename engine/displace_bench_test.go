@@ -32,7 +32,9 @@ type takingShape struct {
 	may   mayGo
 }
 
-func (s takingShape) String() string { return fmt.Sprintf("nodes=%d/gang=%d/may=%s", s.nodes, s.gang, s.may) }
+func (s takingShape) String() string {
+	return fmt.Sprintf("nodes=%d/gang=%d/may=%s", s.nodes, s.gang, s.may)
+}
 
 // due is how many of those that wait get room: half of the cluster at most, all of a gang or nothing.
 func (s takingShape) due() int {
@@ -148,29 +150,37 @@ const (
 	takeNone  = "[enqueue, allocate, backfill]"
 )
 
-// cold is a measured cycle of a cluster of which nothing is known yet.
-func (s takingShape) cold(b *testing.B, p *policy.Policy) *scene {
+// cold is a cluster of which nothing is known yet, and its first cycle.
+func (s takingShape) cold(b *testing.B, p *policy.Policy) (x *scene, cycle func()) {
 	cluster, waiting := s.objects()
-	return newScene(b, p, append(cluster, waiting...))
+	x = newScene(b, p, append(cluster, waiting...))
+	return x, x.first
 }
 
-// atWork is one of a cluster that was at rest when they came who wait.
-func (s takingShape) atWork(b *testing.B, p *policy.Policy) *scene {
+// atWork is one that was at rest when they came who wait, and its next cycle.
+func (s takingShape) atWork(b *testing.B, p *policy.Policy) (x *scene, cycle func()) {
 	cluster, waiting := s.objects()
-	x := newScene(b, p, cluster)
+	x = newScene(b, p, cluster)
 	x.settle()
 	x.apply(b, waiting)
-	return x
+	return x, x.cycle
+}
+
+// first is a cycle with the session that it begins.
+func (x *scene) first() {
+	s := x.d.Session()
+	x.begin(s.Cluster(), s.Policy())
+	x.cycle()
 }
 
 // take measures a cycle that takes room back, and checks what comes of it: so many go, for as many others, who are bound when they are
 // gone.
-func (s takingShape) take(b *testing.B, p *policy.Policy, begin func(*testing.B, *policy.Policy) *scene) {
+func (s takingShape) take(b *testing.B, p *policy.Policy, begin func(*testing.B, *policy.Policy) (*scene, func())) {
 	m := &meter{}
 	for b.Loop() {
 		b.StopTimer()
-		x := begin(b, p)
-		m.once(b, x, x.cycle)
+		x, cycle := begin(b, p)
+		m.once(b, x, cycle)
 		gone := x.evicted(b)
 		if may, promised := len(gone), len(x.plan.Pipelines); may != s.due() || promised != s.due() {
 			b.Fatalf("%d go, and %d are promised room; want %d", may, promised, s.due())
@@ -243,7 +253,14 @@ func BenchmarkTakeBack(b *testing.B) {
 // BenchmarkTakeBackAtWork is a gang that comes to a cluster that is full and at rest.
 func BenchmarkTakeBackAtWork(b *testing.B) {
 	p := takingPolicy(b, takePods)
-	for _, s := range []takingShape{{500, 80, pods}, {5000, 80, pods}, {500, 80, nobody}, {5000, 80, nobody}, {500, 80, tooFew}, {5000, 80, tooFew}} {
+	for _, s := range []takingShape{
+		{500, 80, pods},
+		{5000, 80, pods},
+		{500, 80, nobody},
+		{5000, 80, nobody},
+		{500, 80, tooFew},
+		{5000, 80, tooFew},
+	} {
 		b.Run(s.String(), func(b *testing.B) { s.take(b, p, s.atWork) })
 	}
 }
