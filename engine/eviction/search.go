@@ -519,7 +519,7 @@ func (x *Search) without(done []Room, there []int, of, which int) {
 	if refused != nil {
 		why = refused.by.refusal(refused.Task, refused.row)
 	} else if refused = x.gateRefuses(done); refused != nil {
-		why = x.gateAnswer(refused)
+		why = refused.gateAnswer()
 	}
 	if refused == nil {
 		for n, i := range there {
@@ -529,18 +529,19 @@ func (x *Search) without(done []Room, there []int, of, which int) {
 	}
 	done[of].Victims = all
 	x.Txn.Rollback(before)
-	x.isNeeded(&done[of], v, refused.Task, why)
+	v.isNeeded(&done[of], refused.Task, why)
 }
 
 // isNeeded notes why a victim cannot be spared: what would refuse the node to whom it goes for, with all others in place, or else to at.
-func (x *Search) isNeeded(own *Room, v *Victim, at *model.Task, why model.Reason) {
-	before := x.Txn.Mark()
-	x.Txn.Unplace(own.Task)
-	x.Txn.Return(v.Task, v.was)
+func (v *Victim) isNeeded(own *Room, at *model.Task, why model.Reason) {
+	txn := own.by.Txn
+	before := txn.Mark()
+	txn.Unplace(own.Task)
+	txn.Return(v.Task, v.was)
 	if v.needed, v.at = why, at; !own.by.takes(own.Task, own.row) {
 		v.needed, v.at = own.by.refusal(own.Task, own.row), own.Task
 	}
-	x.Txn.Rollback(before)
+	txn.Rollback(before)
 }
 
 // gateRefuses is the first promise that the gate allocatable refuses, as if the others were there alone.
@@ -561,11 +562,12 @@ func (x *Search) gateRefuses(done []Room) *Room {
 }
 
 // gateAnswer is why it refuses it.
-func (x *Search) gateAnswer(r *Room) model.Reason {
-	before := x.Txn.Mark()
-	defer x.Txn.Rollback(before)
-	x.Txn.Unplace(r.Task)
-	return x.Session.Allocatable(r.Task).Reason()
+func (r *Room) gateAnswer() model.Reason {
+	txn := r.by.Txn
+	before := txn.Mark()
+	defer txn.Rollback(before)
+	txn.Unplace(r.Task)
+	return r.by.Session.Allocatable(r.Task).Reason()
 }
 
 // Stands says whether a promise is as it was made.

@@ -153,7 +153,7 @@ func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 			x.wrong = append(x.wrong, atEnd(wrong[i], x.found(func() { x.permitted(p) }))...)
 			for _, v := range p.victims {
 				if !x.stops() {
-					x.certified(all, p, v)
+					aftermath{x}.certified(all, p, v)
 					x.needed(all, p, v)
 					aftermath{x}.stable(all, i, v)
 				}
@@ -372,7 +372,7 @@ func (x *Cycle) permitted(p *promise) {
 }
 
 // certified checks what the plan says would refuse which promise its node, were a victim spared at the end of the cycle.
-func (x *Cycle) certified(all []*promise, of *promise, v victim) {
+func (x aftermath) certified(all []*promise, of *promise, v victim) {
 	e, p := v.evict, of
 	if e.NeededFor != "" {
 		at := slices.IndexFunc(all, func(p *promise) bool { return p.task.Key == e.NeededFor })
