@@ -174,10 +174,10 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 	}
 	for before := 0; before != len(gone); {
 		before = len(gone)
-		for i := len(gone) - 1; i >= 0; i-- {
-			x.Txn.Return(gone[i].Task, gone[i].was)
+		for i, v := range slices.Backward(gone) {
+			x.Txn.Return(v.Task, v.was)
 			if _, refuses := x.refusesForce(t, row); refuses {
-				x.Txn.Leave(gone[i].Task)
+				x.Txn.Leave(v.Task)
 			} else {
 				gone = slices.Delete(gone, i, i+1)
 			}
