@@ -75,6 +75,9 @@ that.`,
 	flags.StringVar(&o.Prometheus.Memory, "prometheus-memory-query", nodeload.DefaultMemory,
 		"what gives the bytes of memory that are used of each node")
 	flags.StringVar(&o.Prometheus.Time, "prometheus-time-query", nodeload.DefaultTime, "what gives the second at which that was measured")
+	flags.StringToStringVar(&o.Extenders.TLS, "extender-tls", nil,
+		"HOST:PORT=FOLDER: what TLS with an extender at that address needs, in files as a Secret of the type kubernetes.io/tls has them: ca.crt "+
+			"(who may vouch for it), and tls.crt with tls.key (who the scheduler is); one may do without the other; repeatable")
 	flags.DurationVar(&o.VerifyEvictions, "verify-evictions", 0, "check evictions after they were decided, for at most so long a cycle, and "+
 		"count what does not hold in celsius_eviction_violations_total: say 100ms; 0: never")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "take turns with others that hold the same lease; false: schedule at once")

@@ -3,6 +3,7 @@ package extender
 import (
 	"fmt"
 	"math"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ type Answer struct {
 
 	// URL is the address that was asked.
 	URL string `json:"url"`
+	// As is the form of the question, which of Forms; "": it is an answer to each.
+	As string `json:"as,omitempty"`
 	// Of is what was asked about.
 	Of Subject `json:"of"`
 	// At is when it was asked; where nodes were asked about at several moments, the first of these.
@@ -126,6 +129,9 @@ func (a *Answer) Mistakes() []Mistake {
 		m.add("at", "is missing: an answer that was given at no time is of no use")
 	}
 	a.Of.check(&m)
+	if on, ok := Forms()[a.As]; a.As != "" && (!ok || on != strings.ToLower(a.Of.Kind)) {
+		m.add("as", "is %q, and no form of question about a %s", a.As, a.Of.Kind)
+	}
 	words := map[string][]string{Job: {Permit, Reject, Abstain, Yes, No}, Queue: {Yes, No}}[a.Of.Kind]
 	switch {
 	case a.Error != "":
@@ -138,8 +144,8 @@ func (a *Answer) Mistakes() []Mistake {
 		if a.Nodes[i].Name == "" {
 			m.add(fmt.Sprintf("nodes[%d].name", i), "is missing")
 		}
-		if x := a.Nodes[i].Score; math.IsNaN(x) || math.IsInf(x, 0) {
-			m.add(fmt.Sprintf("nodes[%d].score", i), "is %v, and no number to be compared", x)
+		if x := a.Nodes[i].Score; !Comparable(x) {
+			m.add(fmt.Sprintf("nodes[%d].score", i), "is %v, and no number to be compared; the largest is %g", x, MostScore)
 		}
 	}
 	return m
@@ -154,6 +160,38 @@ func (s *Subject) check(m *mistakes) {
 	case s.Kind != Queue && !strings.Contains(s.Job, "/"):
 		m.add("of.job", "is %q; write NAMESPACE/NAME of the PodGroup", s.Job)
 	}
+}
+
+// MostScore is beyond every score that can be meant: what is larger would drown all that it is added to.
+const MostScore = 1e15
+
+// Comparable says whether a score can be compared with others, and be added to them.
+func Comparable(score float64) bool { return math.Abs(score) <= MostScore }
+
+// CheckAddress says what is wrong with the address of a question; "": nothing. What it says never has a user or a password in it, as those
+// read it who own the pods.
+func CheckAddress(address string) string {
+	const write = "write http://HOST/PATH or https://HOST/PATH"
+	u, err := url.Parse(address)
+	switch {
+	case strings.Contains(address, "@") && (err != nil || u.User != nil || u.Host == ""):
+		return "an address has a user before its host: leave it out, as reasons and logs show addresses, and " + write
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "":
+		return fmt.Sprintf("%q is no address: %s", address, write)
+	}
+	return ""
+}
+
+// OneSlash is an address with single slashes in its path, as after a prefix that ends in one.
+func OneSlash(address string) string {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		return address
+	}
+	for strings.Contains(rest, "//") {
+		rest = strings.ReplaceAll(rest, "//", "/")
+	}
+	return scheme + "://" + rest
 }
 
 // Ask is a question that a plan would have answered.
@@ -181,4 +219,15 @@ const (
 // Forms are the words of the forms, with what each is asked about, by the word of an attribute's owner.
 func Forms() map[string]string {
 	return map[string]string{Predicate: "task", Prioritize: "task", JobEnqueueable: "job", JobReady: "job", QueueOverused: "queue"}
+}
+
+// FormsAbout are the words of the forms of questions about owners of a word; "" of all.
+func FormsAbout(on string) (out []string) {
+	for form, of := range Forms() {
+		if on == "" || on == of {
+			out = append(out, form)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

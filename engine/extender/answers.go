@@ -16,8 +16,8 @@ type Answers struct {
 }
 
 type key struct {
-	url string
-	of  Subject
+	url, as string
+	of      Subject
 }
 
 // Known is an answer that is known.
@@ -46,7 +46,7 @@ func (s *Answers) Set(a *Answer) []Subject {
 		k.nodes[a.Nodes[i].Name] = &a.Nodes[i]
 	}
 	s.byName[a.Name] = k
-	of := key{a.URL, a.Of}
+	of := key{a.URL, a.As, a.Of}
 	s.byKey[of] = append(s.byKey[of], k)
 	slices.SortFunc(s.byKey[of], func(a, b *Known) int { return cmp.Compare(a.Name, b.Name) })
 	s.count[a.Of]++
@@ -61,7 +61,7 @@ func (s *Answers) Remove(name string) []Subject {
 		return nil
 	}
 	delete(s.byName, name)
-	of := key{old.URL, old.Of}
+	of := key{old.URL, old.As, old.Of}
 	if s.byKey[of] = slices.DeleteFunc(s.byKey[of], func(k *Known) bool { return k == old }); len(s.byKey[of]) == 0 {
 		delete(s.byKey, of)
 	}
@@ -74,14 +74,17 @@ func (s *Answers) Remove(name string) []Subject {
 	return []Subject{old.Of}
 }
 
-// Find is what was said at an address of a subject, or of one that is wider; nil: nothing.
-func (s *Answers) Find(url string, of Subject) *Known {
+// Find is what was said at an address, asked in a form, of a subject, or of one that is wider; nil: nothing. What says nothing of its form
+// counts last.
+func (s *Answers) Find(url, as string, of Subject) *Known {
 	if len(s.byKey) == 0 {
 		return nil
 	}
 	for _, wider := range of.Wider() {
-		if list := s.byKey[key{url, wider}]; len(list) > 0 {
-			return list[0]
+		for _, form := range []string{as, ""} {
+			if list := s.byKey[key{url, form, wider}]; len(list) > 0 {
+				return list[0]
+			}
 		}
 	}
 	return nil
@@ -99,7 +102,7 @@ func (s *Answers) VersionsOf(of Subject) (out [3]uint64) {
 
 // same says that two answers say the same.
 func same(a, b *Answer) bool {
-	return a.URL == b.URL && a.Of == b.Of && a.At.Equal(&b.At) && a.Error == b.Error && a.Says == b.Says && reflect.DeepEqual(a.Nodes, b.Nodes)
+	return a.URL == b.URL && a.As == b.As && a.Of == b.Of && a.At.Equal(&b.At) && a.Error == b.Error && a.Says == b.Says && reflect.DeepEqual(a.Nodes, b.Nodes)
 }
 
 // None says that nothing is known.

@@ -35,18 +35,18 @@ func TestFind(t *testing.T) {
 		elsewhere := job
 		elsewhere.Role = "ps"
 		for of, want := range map[Subject]string{like: "like", other: "role", elsewhere: "first", job: "first"} {
-			if got := s.Find("u", of); got == nil || got.Says != want {
+			if got := s.Find("u", "", of); got == nil || got.Says != want {
 				t.Errorf("of %v %q it says %v, want %q", of, of.Like, got, want)
 			}
 		}
-		if s.Find("v", like) != nil || s.Find("u", Subject{Kind: Job, Job: "a/j"}) != nil {
+		if s.Find("v", "", like) != nil || s.Find("u", "", Subject{Kind: Job, Job: "a/j"}) != nil {
 			t.Error("an answer counts elsewhere")
 		}
 		before := s.VersionsOf(like)
 		if s.Set(said("c", role, "role")) != nil || s.VersionsOf(like) != before {
 			t.Error("the same again is another answer")
 		}
-		if s.Remove("d"); s.Find("u", like).Says != "role" || s.VersionsOf(like) == before {
+		if s.Remove("d"); s.Find("u", "", like).Says != "role" || s.VersionsOf(like) == before {
 			t.Error("what was removed counts")
 		}
 		leave(t, &s, list)
@@ -69,7 +69,7 @@ func TestMoves(t *testing.T) {
 	var s Answers
 	a, b := Subject{Kind: Queue, Queue: "a"}, Subject{Kind: Queue, Queue: "b"}
 	s.Set(said("x", a, Yes))
-	if touched := s.Set(said("x", b, Yes)); !slices.Equal(touched, []Subject{a, b}) || s.Find("u", a) != nil || s.Find("u", b) == nil {
+	if touched := s.Set(said("x", b, Yes)); !slices.Equal(touched, []Subject{a, b}) || s.Find("u", "", a) != nil || s.Find("u", "", b) == nil {
 		t.Errorf("touched %v", touched)
 	}
 }
@@ -90,9 +90,15 @@ func TestMistakes(t *testing.T) {
 			Answer{Of: Subject{Kind: Task, Job: "a/j"}, Nodes: []NodeAnswer{{Score: math.NaN()}}},
 			"url is missing: write the address that was asked, as the policy's table has it; " +
 				"at is missing: an answer that was given at no time is of no use; nodes[0].name is missing; " +
-				"nodes[0].score is NaN, and no number to be compared",
+				"nodes[0].score is NaN, and no number to be compared; the largest is 1e+15",
 		},
 		{Answer{URL: "u", At: metav1.Now(), Of: Subject{Kind: Job, Job: "a/j"}, Error: "answered 500"}, ""},
+		{Answer{URL: "u", At: metav1.Now(), Of: Subject{Kind: Job, Job: "a/j"}, Error: "x", As: JobReady}, ""},
+		{Answer{URL: "u", At: metav1.Now(), Of: Subject{Kind: Job, Job: "a/j"}, Error: "x", As: Predicate}, `as is "predicate", and no form of question about a Job`},
+		{
+			Answer{URL: "u", At: metav1.Now(), Of: Subject{Kind: Task, Job: "a/j"}, Nodes: []NodeAnswer{{Name: "n", Score: -1e300}}},
+			"nodes[0].score is -1e+300, and no number to be compared; the largest is 1e+15",
+		},
 	} {
 		var got []string
 		for _, m := range c.a.Mistakes() {
@@ -100,6 +106,39 @@ func TestMistakes(t *testing.T) {
 		}
 		if text := strings.Join(got, "; "); text != c.want {
 			t.Errorf("%q, want %q", text, c.want)
+		}
+	}
+}
+
+// Two questions at one address have an answer each: a rating lets nobody in. What says nothing of its form is an answer to both.
+func TestForms(t *testing.T) {
+	of := Subject{Kind: Task, Job: "a/j"}
+	var s Answers
+	rating, either := said("a", of, ""), said("b", of, "")
+	rating.As = Prioritize
+	s.Set(rating)
+	if s.Find("u", Predicate, of) != nil || s.Find("u", Prioritize, of) == nil {
+		t.Error("a rating is an answer to who asked for a verdict")
+	}
+	s.Set(either)
+	if got := s.Find("u", Predicate, of); got == nil || got.Name != "b" {
+		t.Errorf("found %v, want what says nothing of its form", got)
+	}
+	if got := s.Find("u", Prioritize, of); got.Name != "a" {
+		t.Errorf("found %s, want what says that it is of that form", got.Name)
+	}
+}
+
+// What is wrong with an address is said without what is secret in it.
+func TestAddresses(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://x/y": "", "https://x:8443/a/b?c=d@e": "", "https://[::1]:1/x": "",
+		"": "is no address", "x:80/y": "is no address", "/filter": "is no address", "ftp://x/y": "is no address", "http:///y": "is no address",
+		"http://x/y#z": "is no address", "http://x y/": "is no address", "http://me:secret@x/y": "has a user", "http://secret@x": "has a user",
+		"me:secret@x/y": "has a user", "http://me:secret@x:y:z/": "has a user",
+	} {
+		if got := CheckAddress(address); !strings.Contains(got, want) || want == "" && got != "" || strings.Contains(got, "secret") {
+			t.Errorf("%s: %q, want %q", address, got, want)
 		}
 	}
 }

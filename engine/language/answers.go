@@ -118,9 +118,9 @@ func (a *answerValue) at() time.Time {
 	return a.of.At.Time
 }
 
-// Answer is what was said at an address of the object that a view is of.
-func (w *World) Answer(url string, view ref.Val) ref.Val {
-	return &answerValue{url, w.c.Answers.Find(url, subjectOf(view))}
+// Answer is what was said at an address, asked in a form, of the object that a view is of.
+func (w *World) Answer(url, as string, view ref.Val) ref.Val {
+	return &answerValue{url, w.c.Answers.Find(url, as, subjectOf(view))}
 }
 
 func subjectOf(view ref.Val) extender.Subject {

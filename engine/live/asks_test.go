@@ -100,6 +100,18 @@ func TestExtenderDecides(t *testing.T) {
 	if !r.untilBound(2, 20*time.Second) {
 		t.Fatalf("bound %v after the extender is back", f.bindings)
 	}
+	got := series(t, r.metrics.registry)
+	of := fmt.Sprintf("extender=%q,form=", strings.TrimPrefix(server.URL, "http://"))
+	for _, name := range []string{
+		`celsius_extender_requests_total{` + of + `"predicate",outcome="answered"}`,
+		`celsius_extender_requests_total{` + of + `"predicate",outcome="wrong"}`,
+		`celsius_extender_request_duration_seconds_count{` + of + `"queueOverused"}`,
+		`celsius_extender_answer_age_seconds_count{` + of + `"queueOverused"}`,
+	} {
+		if got[name] == "" || got[name] == "0" {
+			t.Errorf("%s is %q", name, got[name])
+		}
+	}
 	next := newFakeServer(t)
 	r = begin(next)
 	next.put(testNode("n1", "2"), testNode("n2", "2"), testNode("n3", "2"), testQueue("default"), testGroup("i", 1), testPod("c", "i", "1"))

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/asks"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -328,7 +329,7 @@ func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 				pods: f, storage: f, volumeTimeout: time.Minute, nodes: nodes, outbox: out, feed: f.feed, metrics: m, log: log,
 				scheduled: scheduledEvents(said, m), sentAway: evictedEvents(said),
 			},
-			asks: newAsks(f.feed, log), events: said, verifier: newVerifier(0, m, said, log), metrics: m, log: log,
+			asks: newAsks(asks.Options{}, f.feed, m, log), events: said, verifier: newVerifier(0, m, said, log), metrics: m, log: log,
 		},
 		broken: map[string]*group{}, evicts: newEvictor(), told: told{faults: map[string]time.Time{}},
 	}

@@ -32,6 +32,7 @@ type metrics struct {
 	gangWait       prometheus.Histogram
 	evictions      *prometheus.CounterVec
 	checks         checks
+	extenders      extenders
 	pendingPods    prometheus.Gauge
 	podGroups      *prometheus.GaugeVec
 	writesWaiting  *prometheus.GaugeVec
@@ -53,6 +54,44 @@ type stages struct{ gathered, decided, queued, bound prometheus.Observer }
 type checks struct {
 	plans, wrong *prometheus.CounterVec // by result; by kind
 	took         prometheus.Histogram
+}
+
+// extenders are what is asked of services outside, and how old what they said becomes.
+type extenders struct {
+	asked  *prometheus.CounterVec
+	took   *prometheus.HistogramVec
+	age    *prometheus.HistogramVec
+	noRoom *prometheus.CounterVec
+}
+
+// Asked implements asks.Meter.
+func (x extenders) Asked(server, form, outcome string, took time.Duration) {
+	x.asked.WithLabelValues(server, form, outcome).Inc()
+	x.took.WithLabelValues(server, form).Observe(took.Seconds())
+}
+
+// Replaced implements asks.Meter.
+func (x extenders) Replaced(server, form string, age time.Duration) {
+	x.age.WithLabelValues(server, form).Observe(max(age.Seconds(), 0))
+}
+
+// NoRoom implements asks.Meter.
+func (x extenders) NoRoom(server, form string) { x.noRoom.WithLabelValues(server, form).Inc() }
+
+func (m *metrics) newExtenders() extenders {
+	return extenders{
+		asked: m.counters("celsius_extender_requests_total", "Requests to extenders, by server, form of the question (predicate, prioritize, "+
+			"jobEnqueueable, jobReady, queueOverused) and outcome: answered, wrong (another status than 200, or what cannot be read), late (not "+
+			"within the timeout), unreached (no connection, or it broke).", "extender", "form", "outcome"),
+		took: m.histograms("celsius_extender_request_duration_seconds",
+			"Time that a request to an extender took, however it ended, by server and form of the question, in seconds.",
+			prometheus.ExponentialBuckets(0.001, 2, 17), "extender", "form"),
+		age: m.histograms("celsius_extender_answer_age_seconds", "How old an answer of an extender was when another took its place, by server "+
+			"and form of the question, in seconds: more than refreshAfter where it is asked too much, or answers slowly; who it is about waits "+
+			"from staleAfter on.", prometheus.ExponentialBuckets(0.25, 2, 12), "extender", "form"),
+		noRoom: m.counters("celsius_extender_questions_postponed_total", "Questions that were left to a later cycle, as too many waited for the "+
+			"server, by server and form of the question.", "extender", "form"),
+	}
 }
 
 func newStages(by *prometheus.HistogramVec) stages {
@@ -104,6 +143,7 @@ func newMetrics() *metrics {
 		took: m.histogram("celsius_eviction_check_duration_seconds",
 			"Time for which the check of a plan that evicts held up its cycle, in seconds.", prometheus.ExponentialBuckets(0.0005, 2, 16)),
 	}
+	m.extenders = m.newExtenders()
 	m.pendingPods = m.gauge("celsius_pending_pods", "Pods of this scheduler that wait for a node.")
 	m.podGroups = m.gaugesBy("celsius_podgroups", "PodGroups of this scheduler, by queue and phase.", "queue", "phase")
 	m.writesWaiting = m.gaugesBy("celsius_writes_waiting", "Writes to the API server that wait for a worker, by class.", "class")

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/celsius-scheduler/celsius/engine/live/asks"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/load"
 )
@@ -51,6 +52,9 @@ type Options struct {
 	NodeMetricsInterval time.Duration
 	// Prometheus is asked for that instead, if its URL is given.
 	Prometheus load.Options
+
+	// Extenders are what is known of the servers that policies ask.
+	Extenders asks.Options
 
 	// VerifyEvictions has evictions checked after they were decided, for at most so long a cycle. 0: never.
 	VerifyEvictions time.Duration
@@ -99,6 +103,9 @@ func (o Options) complete() (Options, error) {
 		if _, err := load.New(p); err != nil {
 			return o, err
 		}
+	}
+	if err := o.Extenders.Check(); err != nil {
+		return o, err
 	}
 	if o.VerifyEvictions < 0 {
 		return o, fmt.Errorf("time for the check of evictions %s is below 0; 0 is never", o.VerifyEvictions)

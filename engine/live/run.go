@@ -293,7 +293,7 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 				server: applied{s.client}, pods: p, outbox: out, feed: in, events: said, log: s.log,
 				waits: map[string]*waiting{}, queues: map[string]*queueState{}, open: map[string]bool{},
 			},
-			binder: b, asks: newAsks(in, s.log), events: said, verifier: newVerifier(s.o.VerifyEvictions, s.metrics, said, s.log),
+			binder: b, asks: newAsks(s.o.Extenders, in, s.metrics, s.log), events: said, verifier: newVerifier(s.o.VerifyEvictions, s.metrics, said, s.log),
 			metrics: s.metrics, log: s.log,
 		},
 		broken: map[string]*group{}, evicts: newEvictor(), told: told{faults: map[string]time.Time{}},
@@ -301,8 +301,8 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 }
 
 // newAsks asks extenders, and begins a cycle with what they say.
-func newAsks(in *feed, log logr.Logger) *asks.Asker {
-	return asks.New(func(op model.Op, a *extender.Answer) { in.add(change{op: op, object: a}, true) }, log)
+func newAsks(o asks.Options, in *feed, m *metrics, log logr.Logger) *asks.Asker {
+	return asks.New(o, func(op model.Op, a *extender.Answer) { in.add(change{op: op, object: a}, op == model.Upsert) }, m.extenders, log)
 }
 
 // ensureQueues makes the queues that everything is under where they are missing.

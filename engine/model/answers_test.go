@@ -35,11 +35,11 @@ func TestAnswers(t *testing.T) {
 	}
 	was = versions()
 	c.Apply(about("queue", of, extender.Yes))
-	if versions() == was || c.Answers.Find("http://x", of) == nil {
+	if versions() == was || c.Answers.Find("http://x", "", of) == nil {
 		t.Error("an answer does not touch its queue")
 	}
 	errs := c.Apply(about("queue", of, "perhaps"))
-	if fmt.Sprint(errs) != `[ExtenderAnswer queue: says: is "perhaps", not one of yes, no]` || c.Answers.Find("http://x", of) != nil {
+	if fmt.Sprint(errs) != `[ExtenderAnswer queue: says: is "perhaps", not one of yes, no]` || c.Answers.Find("http://x", "", of) != nil {
 		t.Errorf("%v", errs)
 	}
 	c.Apply(Delta{Op: Delete, Object: &extender.Answer{ObjectMeta: metav1.ObjectMeta{Name: "before"}}})

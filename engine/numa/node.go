@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -36,6 +37,7 @@ type Node struct {
 	all    Set // whose place is known
 	listed []listed
 	byUID  map[string]int
+	byKey  map[string]int // the first of a name
 
 	said    nodeinfov1alpha1.NumatopoSpec
 	places  string
@@ -63,9 +65,14 @@ type Mistake struct{ Field, Text string }
 func Read(o *nodeinfov1alpha1.Numatopology) (n *Node, wrong []Mistake) {
 	n = &Node{
 		CPUManager: o.Spec.Policies[nodeinfov1alpha1.CPUManagerPolicy], Policy: o.Spec.Policies[nodeinfov1alpha1.TopologyManagerPolicy],
-		byUID: map[string]int{}, said: o.Spec,
+		byUID: map[string]int{}, byKey: map[string]int{}, said: o.Spec,
 	}
+	more := 0
 	say := func(field, text string, args ...any) {
+		if len(wrong) == mostMistakes {
+			more++
+			return
+		}
 		wrong = append(wrong, Mistake{field, fmt.Sprintf(text, args...)})
 	}
 	switch n.Policy {
@@ -73,7 +80,7 @@ func Read(o *nodeinfov1alpha1.Numatopology) (n *Node, wrong []Mistake) {
 	case "":
 		n.Policy = None
 	default:
-		say("spec.policies[TopologyManagerPolicy]", "%q is none of %s, %s, %s, %s", n.Policy, None, BestEffort, Restricted, SingleNUMA)
+		say("spec.policies[TopologyManagerPolicy]", "%s is none of %s, %s, %s, %s", quoted(n.Policy), None, BestEffort, Restricted, SingleNUMA)
 		n.Policy = None
 	}
 	set := func(field, text string) Set {
@@ -96,6 +103,9 @@ func Read(o *nodeinfov1alpha1.Numatopology) (n *Node, wrong []Mistake) {
 			field := fmt.Sprintf("spec.podAllocations[%d].containerAllocations[%d].allocations[cpu]", i, k)
 			one.cpus = one.cpus.Or(set(field, container.Allocations[cpu]))
 		}
+		if _, twice := n.byKey[one.key]; !twice {
+			n.byKey[one.key] = len(n.listed)
+		}
 		if pod.UID != "" {
 			n.byUID[string(pod.UID)] = len(n.listed)
 		}
@@ -104,6 +114,9 @@ func Read(o *nodeinfov1alpha1.Numatopology) (n *Node, wrong []Mistake) {
 	}
 	n.pool = n.pool.And(n.all)
 	n.pool = n.pool.Without(n.take(n.all, reserved(o.Spec.ResReserved[cpu], say)))
+	if more > 0 {
+		wrong = append(wrong, Mistake{"spec", fmt.Sprintf("more mistakes: %d", more)})
+	}
 	return n, wrong
 }
 
@@ -114,7 +127,7 @@ func reserved(text string, say func(field, text string, args ...any)) int {
 	}
 	q, err := decode.Quantity(text)
 	if err != nil || q.Sign() < 0 {
-		say("spec.resReserved[cpu]", "%q is no quantity such as 500m", text)
+		say("spec.resReserved[cpu]", "%s is no quantity such as 500m", quoted(text))
 		return 0
 	}
 	return int(math.Ceil(min(q.AsApproximateFloat64(), mostCPUs)))
@@ -128,17 +141,23 @@ func (n *Node) readPlaces(o *nodeinfov1alpha1.Numatopology, say func(field, text
 		cpu, err := strconv.Atoi(name)
 		x := o.Spec.CPUDetail[name]
 		if err != nil || cpu < 0 || cpu >= mostCPUs || strconv.Itoa(cpu) != name {
-			say("spec.cpuDetail["+name+"]", "%q is no number of a CPU, from 0 to %d", name, mostCPUs-1)
+			say("spec.cpuDetail["+name[:min(len(name), mostShown)]+"]", "%s is no number of a CPU, from 0 to %d", quoted(name), mostCPUs-1)
 			continue
 		}
 		all = append(all, cpu)
 		numa, socket, core := [3]int{x.NUMANodeID}, [3]int{x.SocketID}, [3]int{x.SocketID, x.NUMANodeID, x.CoreID}
 		numas[numa], sockets[socket], cores[core] = append(numas[numa], cpu), append(sockets[socket], cpu), append(cores[core], cpu)
 	}
-	n.all, n.numas, n.sockets, n.cores = Of(all...), groupsOf(numas), groupsOf(sockets), groupsOf(cores)
-	for _, core := range n.cores {
-		n.places += fmt.Sprint(core.id, core.cpus)
+	if len(numas) > mostNUMAs {
+		say("spec.cpuDetail", "has %d NUMA nodes; kubelets align CPUs on %d at most: nobody gets any", len(numas), mostNUMAs)
+		return
 	}
+	n.all, n.numas, n.sockets, n.cores = Of(all...), groupsOf(numas), groupsOf(sockets), groupsOf(cores)
+	var places strings.Builder
+	for _, core := range n.cores {
+		fmt.Fprint(&places, core.id, core.cpus)
+	}
+	n.places = places.String()
 }
 
 func groupsOf(cpus map[[3]int][]int) (out []group) {
@@ -176,8 +195,8 @@ func (n *Node) has(h Holder) (s Set, ok bool) {
 	if i, ok := n.byUID[h.UID]; ok {
 		return n.listed[i].cpus, true
 	}
-	i := slices.IndexFunc(n.listed, func(l listed) bool { return l.key == h.Key && h.Chosen.Empty() })
-	if i < 0 {
+	i, ok := n.byKey[h.Key]
+	if !ok || !h.Chosen.Empty() {
 		return Set{}, false
 	}
 	return n.listed[i].cpus, true

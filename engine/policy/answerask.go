@@ -34,7 +34,7 @@ func answerFunction() *Accounting {
 			"while pods of them wait; queues while jobs in them do.",
 		Args: []AccountingArgument{
 			{Name: "url", Doc: "The address, a string; sees no object.", Want: text},
-			{Name: asArgument, Doc: "The form of the question, a word: " + strings.Join(forms(""), ", ") + "."},
+			{Name: asArgument, Doc: "The form of the question, a word: " + strings.Join(extender.FormsAbout(""), ", ") + "."},
 			{Name: "timeout", Doc: "For how long an answer is waited for, a duration.", Want: duration},
 			{Name: "refresh", Doc: "After what time it is asked again, a duration.", Want: duration},
 		},
@@ -43,20 +43,9 @@ func answerFunction() *Accounting {
 	}
 }
 
-// forms are the words of the forms of questions about owners of a word; "" of all.
-func forms(on string) (out []string) {
-	for form, of := range extender.Forms() {
-		if on == "" || on == of {
-			out = append(out, form)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
 func checkAnswer(s *TableScope, a *rules.Attribute) bool {
 	as := a.Args[asArgument]
-	allowed := forms(a.On)
+	allowed := extender.FormsAbout(a.On)
 	switch {
 	case !as.Written():
 		return false // reported where it is missing
@@ -71,12 +60,33 @@ func checkAnswer(s *TableScope, a *rules.Attribute) bool {
 }
 
 func compileAnswer(s *TableScope, a *rules.Attribute, x *Account) bool {
+	if !s.addressCanBe(a, x) {
+		return false
+	}
 	f := s.OneField(x, a, a.On)
 	f.Type, f.Over = language.AnswerType(), a.Args[asArgument].Value
 	said := s.objects[objectName(a.On)].Find(language.AnswersMember)
 	x.Fields[0].reads.Add(&rules.Reads{All: []rules.Read{{Root: a.On, Steps: []rules.Step{{Member: said}}, Changes: said.Changes}}})
 	x.Keep = func(s *Accounts) Kept { return answerKept{s} }
 	return true
+}
+
+// addressCanBe refuses an address that is known when the policy is loaded, and can be none. Where there is none nobody is asked.
+func (s *TableScope) addressCanBe(a *rules.Attribute, x *Account) bool {
+	if !x.Args["url"].Constant() {
+		return true
+	}
+	address, _ := x.Args["url"].Eval(&language.Frame{}).(types.String)
+	wrong := extender.CheckAddress(string(address))
+	if address == "" || wrong == "" {
+		return true
+	}
+	issue := a.Args["url"].Issue(0, len(a.Args["url"].Value), wrong, "")
+	if s.entry.params.Exists() { // which make it, most likely
+		issue = s.entry.params.Issuef("", "table %s: %s", s.entry.table.Name, wrong)
+	}
+	s.report(issue)
+	return false
 }
 
 // answerKept keeps nothing: the cluster does.
@@ -102,19 +112,10 @@ func AnswerOf(w *language.World, x *Attribute, owner, url ref.Val) ref.Val {
 	if address == "" {
 		return types.NewErr("%s has no value here: there is no address", x.Name)
 	}
-	return w.Answer(oneSlash(string(address)), owner)
-}
-
-// oneSlash is an address with single slashes in its path, as after a prefix that ends in one.
-func oneSlash(url string) string {
-	scheme, rest, ok := strings.Cut(url, "://")
-	if !ok {
-		return url
+	if wrong := extender.CheckAddress(string(address)); wrong != "" {
+		return types.NewErr("%s has no value here: %s", x.Name, wrong)
 	}
-	for strings.Contains(rest, "//") {
-		rest = strings.ReplaceAll(rest, "//", "/")
-	}
-	return scheme + "://" + rest
+	return w.Answer(extender.OneSlash(string(address)), x.Over, owner)
 }
 
 // Asks is what extenders are to be asked for the next cycle, and when more of it has to be asked again; the zero time: never. frame makes
@@ -133,10 +134,10 @@ func Asks(p *Policy, w *language.World, frame func() *language.Frame) (out []ext
 		url, okURL := x.Args["url"].Eval(f).(types.String)
 		timeout, okTimeout := x.Args["timeout"].Eval(f).(types.Duration)
 		refresh, okRefresh := x.Args["refresh"].Eval(f).(types.Duration)
-		if !okURL || !okTimeout || !okRefresh || url == "" {
+		if !okURL || !okTimeout || !okRefresh || extender.CheckAddress(string(url)) != "" {
 			continue // who reads it is told why
 		}
-		a.ask = extender.Ask{URL: oneSlash(string(url)), As: x.Over, Timeout: timeout.Duration}
+		a.ask = extender.Ask{URL: extender.OneSlash(string(url)), As: x.Over, Timeout: timeout.Duration}
 		a.refresh = refresh.Duration
 		a.all()
 		out = append(out, a.out...)
@@ -202,7 +203,7 @@ func (a *asking) about(of extender.Subject, f *language.Frame, t *model.Task) {
 	if a.x.When != nil && a.x.When.Eval(f) != types.True {
 		return
 	}
-	known := a.w.Cluster().Answers.Find(a.ask.URL, of)
+	known := a.w.Cluster().Answers.Find(a.ask.URL, a.ask.As, of)
 	q := a.ask
 	q.Of, q.All = of, true
 	if known != nil {

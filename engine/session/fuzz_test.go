@@ -222,7 +222,7 @@ func everyRoot(t testing.TB) (*rules.Scope, cel.Activation) {
 	return scope,
 		&alsoValues{f, map[string]any{
 			"typical": language.NewTypical(quota.NewTypical(c.Shapes(), 1, language.Machines(c))), "tree": tree,
-			"said": s.Answer("http://x", f.Task),
+			"said": s.Answer("http://x", "", f.Task),
 		}}
 }
 

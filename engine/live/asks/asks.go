@@ -1,14 +1,15 @@
 package asks
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -19,90 +20,165 @@ import (
 )
 
 const (
-	mostQuestions = 64       // that wait
-	mostNodes     = 256      // that one question is about; the next plan asks about the others
-	mostRequests  = 16       // under way at once
-	mostBytes     = 10 << 20 // of an answer
-	forgetAfter   = 10 * time.Minute
-	sweepEvery    = time.Minute
+	mostQuestions  = 64  // of one server that wait or are being asked
+	mostOfAll      = 512 // of all servers
+	mostNodes      = 256 // that one question is about; the next ones ask about the others
+	mostRequests   = 16  // to one server at once
+	mostUnanswered = 4   // requests of one question, before the rest of it is given up
+	mostTime       = time.Minute
+	mostBytes      = 1 << 20  // of an answer
+	mostHeader     = 64 << 10 // in front of it
+	mostText       = 300      // characters of what it says
+	mostLines      = 6        // of the log about one address, in a sweep
+	forgetAfter    = 10 * time.Minute
+	sweepEvery     = time.Minute
 )
 
 // Asker asks. Ask is for who owns the cluster; Run does the work.
 type Asker struct {
 	tell   func(op model.Op, a *extender.Answer)
 	client *http.Client
+	trust  trust
+	meter  Meter
 	log    logr.Logger
 
 	questions chan *question
-	requests  chan struct{} // a token for each that is under way
 
 	mu    sync.Mutex
-	under map[key]bool             // waits, or is being asked
-	known map[key]*extender.Answer // what was told
-	wrong map[string]string        // by address: how it failed last
+	lines map[string]*line   // by server: where something is asked
+	all   int                // questions of all lines
+	under map[key]bool       // waits, or is being asked
+	known map[key]*known     // what was told
+	wrong map[string]trouble // by address; by server where the files for its TLS fail
 	swept time.Time
 }
 
+// line is what is asked of one server, so that a slow one holds up nobody else.
+type line struct {
+	server    string
+	questions int
+	requests  chan struct{} // a token for each that is under way
+}
+
 type key struct {
-	url string
-	of  extender.Subject
+	url, as string
+	of      extender.Subject
 }
 
-// question is an ask with the bodies of its requests, by node; one without a node where it is asked about all at once.
-type question struct {
-	extender.Ask
-	posts    []post
-	versions map[string]string // of nodes
+// known is what was told, and when each node was asked about.
+type known struct {
+	*extender.Answer
+	asked map[string]time.Time
 }
 
-type post struct {
-	node string
-	body []byte
+// trouble is how an address fails.
+type trouble struct {
+	text  string // of the last failure; "": it answers
+	lines int    // of the log, since the last sweep
 }
 
-// New makes an asker that tells what it hears.
-func New(tell func(op model.Op, a *extender.Answer), log logr.Logger) *Asker {
+// New makes an asker that tells what it hears. What it asks, and how that ends, meter is told; nil: nobody is.
+func New(o Options, tell func(op model.Op, a *extender.Answer), meter Meter, log logr.Logger) *Asker {
+	if meter == nil {
+		meter = silence{}
+	}
+	t := o.trust()
 	return &Asker{
-		tell: tell, log: log,
-		client: &http.Client{
-			Transport: &http.Transport{ // without a proxy: what is asked goes where the policy says
-				TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, MaxIdleConnsPerHost: mostRequests, IdleConnTimeout: time.Minute,
-				ForceAttemptHTTP2: true,
-			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-		questions: make(chan *question, mostQuestions), requests: make(chan struct{}, mostRequests),
-		under: map[key]bool{}, known: map[key]*extender.Answer{}, wrong: map[string]string{},
+		tell: tell, log: log, meter: meter, trust: t, client: t.client(),
+		questions: make(chan *question, mostOfAll),
+		lines:     map[string]*line{}, under: map[key]bool{}, known: map[key]*known{}, wrong: map[string]trouble{},
 	}
 }
 
-// Ask takes in what a plan asks, but for what is being asked already. It reads the cluster, and waits for nobody.
+// Ask takes in what a plan asks, but for what is being asked already. It reads the cluster, and waits for nobody. Where there is no room for
+// all, those have it who were never asked about, and then those who were asked about longest ago.
 func (a *Asker) Ask(c *model.Cluster, asks []extender.Ask, now time.Time) {
-	a.sweep(now)
-	objects := map[string][]byte{} // nodes, as they are written for several questions
-	for i := range asks {
-		ask := asks[i]
-		k := key{ask.URL, ask.Of}
-		a.mu.Lock()
-		busy := a.under[k]
-		a.mu.Unlock()
-		if busy || len(a.questions) == cap(a.questions) {
+	a.sweep(c, now)
+	nodes := map[string]*nodeInfo{} // that several questions are about
+	for _, ask := range a.longestAgoFirst(asks) {
+		l := a.enter(ask)
+		if l == nil {
+			continue // it is being asked, or there is no room: the next plan asks it again
+		}
+		q := write(c, ask, nodes)
+		if q == nil { // what it is about is gone
+			a.leave(key{ask.URL, ask.As, ask.Of}, l)
 			continue
 		}
-		ask.Nodes = slices.Clone(ask.Nodes[:min(len(ask.Nodes), mostNodes)])
-		q := write(c, ask, objects)
-		if q == nil {
-			continue // what it is about is gone
-		}
-		a.mu.Lock()
-		a.under[k] = true
-		a.mu.Unlock()
-		a.questions <- q // there is room: nobody else puts anything in
+		q.line = l
+		a.questions <- q // there is room: no more are let in than it holds
 	}
 }
 
-// sweep forgets what nobody has asked about for long.
-func (a *Asker) sweep(now time.Time) {
+// longestAgoFirst are questions, each about no more nodes than one may be about.
+func (a *Asker) longestAgoFirst(asks []extender.Ask) []extender.Ask {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	type dated struct {
+		extender.Ask
+		at time.Time
+	}
+	list := make([]dated, len(asks))
+	for i, ask := range asks {
+		list[i].Ask = ask
+		k := a.known[key{ask.URL, ask.As, ask.Of}]
+		if k == nil {
+			k = &known{}
+		} else {
+			list[i].at = k.At.Time
+		}
+		if len(ask.Nodes) > mostNodes {
+			list[i].Nodes = slices.Clone(ask.Nodes)
+			slices.SortStableFunc(list[i].Nodes, func(a, b string) int { return k.asked[a].Compare(k.asked[b]) })
+		}
+	}
+	slices.SortStableFunc(list, func(a, b dated) int { return a.at.Compare(b.at) })
+	out := make([]extender.Ask, len(list))
+	for i := range list {
+		out[i] = list[i].Ask
+	}
+	return out
+}
+
+// enter lets a question in; nil: it is being asked already, or there is no room for it.
+func (a *Asker) enter(ask extender.Ask) *line {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k, server := key{ask.URL, ask.As, ask.Of}, serverOf(ask.URL)
+	if a.under[k] {
+		return nil
+	}
+	l := a.lines[server]
+	if l == nil {
+		l = &line{server: server, requests: make(chan struct{}, mostRequests)}
+	}
+	if l.questions == mostQuestions || a.all == mostOfAll {
+		a.meter.NoRoom(server, ask.As)
+		return nil
+	}
+	a.lines[server], a.under[k] = l, true
+	l.questions++
+	a.all++
+	return l
+}
+
+// leave ends what enter began.
+func (a *Asker) leave(k key, l *line) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.left(k, l)
+}
+
+func (a *Asker) left(k key, l *line) {
+	delete(a.under, k)
+	a.all--
+	if l.questions--; l.questions == 0 {
+		delete(a.lines, l.server)
+	}
+}
+
+// sweep forgets what nobody has asked about for long, and what is about somebody who is gone, or waits no more.
+func (a *Asker) sweep(c *model.Cluster, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now.Sub(a.swept) < sweepEvery {
@@ -110,11 +186,27 @@ func (a *Asker) sweep(now time.Time) {
 	}
 	a.swept = now
 	for k, x := range a.known {
-		if now.Sub(x.At.Time) > forgetAfter && !a.under[k] {
+		if (now.Sub(x.At.Time) > forgetAfter || gone(c, k.of)) && !a.under[k] {
 			delete(a.known, k)
-			a.tell(model.Delete, x)
+			a.tell(model.Delete, x.Answer)
 		}
 	}
+	for url, t := range a.wrong {
+		if t.lines = 0; t.text == "" {
+			delete(a.wrong, url)
+		} else {
+			a.wrong[url] = t
+		}
+	}
+}
+
+// gone says that nobody asks about a subject any more.
+func gone(c *model.Cluster, of extender.Subject) bool {
+	if of.Kind == extender.Queue {
+		return c.Queues[of.Queue] == nil
+	}
+	j := c.Jobs[of.Job]
+	return j == nil || of.Kind == extender.Task && j.Counts[model.Pending] == 0
 }
 
 // Run asks until ctx ends; when it returns nothing is under way any more.
@@ -134,82 +226,119 @@ func (a *Asker) Run(ctx context.Context) {
 
 // answer asks one question, and tells the answer.
 func (a *Asker) answer(ctx context.Context, q *question) {
-	began := time.Now()
-	x := &extender.Answer{URL: q.URL, Of: q.Of, At: metav1.NewTime(began)}
-	x.Name = nameOf(q.URL, q.Of)
-	replies := a.all(ctx, q)
+	k := key{q.URL, q.As, q.Of}
+	x := &extender.Answer{URL: q.URL, As: q.As, Of: q.Of, At: metav1.NewTime(time.Now())}
+	x.Name = nameOf(k)
+	replies := a.allOf(ctx, q)
 	if ctx.Err() != nil {
 		return
 	}
 	q.read(x, replies)
-	k := key{q.URL, q.Of}
-	a.mu.Lock()
-	if old := a.known[k]; old != nil && !q.All && old.Error == "" && x.Error == "" {
-		x = merged(old, x)
+	for i := range replies {
+		if r := &replies[i]; r.outcome != "" {
+			a.meter.Asked(q.line.server, q.As, r.outcome, r.took)
+		}
 	}
-	a.known[k] = x
-	a.report(x)
-	delete(a.under, k)
-	a.tell(model.Upsert, x)
-	a.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	old := a.known[k]
+	if old != nil {
+		a.meter.Replaced(q.line.server, q.As, time.Since(old.At.Time))
+	}
+	next := q.joined(old, x)
+	a.known[k] = next
+	a.report(next.Answer)
+	a.left(k, q.line)
+	a.tell(model.Upsert, next.Answer)
 }
 
-// all sends the requests of a question. The first goes alone: where nobody is there, the others need not wait for that as well.
-func (a *Asker) all(ctx context.Context, q *question) []reply {
+// allOf sends the requests of a question. The first goes alone: where nobody is there, the others need not wait for that as well. Where
+// many are not answered the rest is given up.
+func (a *Asker) allOf(ctx context.Context, q *question) []reply {
 	replies := make([]reply, len(q.posts))
-	if len(q.posts) == 0 {
-		return replies
-	}
-	if replies[0] = a.post(ctx, q, q.posts[0]); replies[0].nobody {
+	if replies[0] = a.post(ctx, q, &q.posts[0]); replies[0].nobody {
 		return replies[:1]
 	}
+	var next, unanswered atomic.Int32
 	var rest sync.WaitGroup
-	for i := range q.posts[1:] {
-		rest.Go(func() { replies[i+1] = a.post(ctx, q, q.posts[i+1]) })
+	for range min(mostRequests, len(q.posts)-1) {
+		rest.Go(func() {
+			for i := int(next.Add(1)); i < len(q.posts); i = int(next.Add(1)) {
+				if unanswered.Load() >= mostUnanswered {
+					replies[i] = reply{err: fmt.Sprintf("left %d requests about other nodes unanswered", mostUnanswered)}
+					continue
+				}
+				if replies[i] = a.post(ctx, q, &q.posts[i]); replies[i].nobody {
+					unanswered.Add(1)
+				}
+			}
+		})
 	}
 	rest.Wait()
 	return replies
 }
 
-// merged is an older answer with what was said of some nodes since.
-func merged(old, x *extender.Answer) *extender.Answer {
-	out := *x
-	out.At = old.At
-	again := map[string]bool{}
+// joined is an answer with what was said before of nodes that it is not about: of all of them, or, where it began to ask about all, of those
+// that it has not come to. It is as old as the oldest part of it.
+func (q *question) joined(old *known, x *extender.Answer) *known {
+	out := &known{x, map[string]time.Time{}}
 	for i := range x.Nodes {
-		again[x.Nodes[i].Name] = true
+		out.asked[x.Nodes[i].Name] = x.At.Time
 	}
-	out.Nodes = slices.Clone(x.Nodes)
+	if old == nil || x.Error != "" {
+		return out
+	}
 	for i := range old.Nodes {
-		if !again[old.Nodes[i].Name] {
-			out.Nodes = append(out.Nodes, old.Nodes[i])
+		name := old.Nodes[i].Name
+		if _, again := out.asked[name]; again || q.All && !q.later[name] {
+			continue
+		}
+		x.Nodes = append(x.Nodes, old.Nodes[i])
+		out.asked[name] = old.asked[name]
+		if at := old.asked[name]; at.Before(x.At.Time) {
+			x.At = metav1.NewTime(at)
 		}
 	}
-	slices.SortFunc(out.Nodes, func(a, b extender.NodeAnswer) int { return strings.Compare(a.Name, b.Name) })
-	return &out
+	slices.SortFunc(x.Nodes, func(a, b extender.NodeAnswer) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
-// report logs how an address fails, once, and that it answers again.
+// report logs how an address fails, and that it answers again. Each is said once, and no more than a few lines in a while.
 func (a *Asker) report(x *extender.Answer) {
 	wrong := x.Error
 	for i := range x.Nodes {
-		if wrong == "" {
-			wrong = x.Nodes[i].Error
-		}
+		wrong = cmp.Or(wrong, x.Nodes[i].Error)
 	}
-	switch was, failed := a.wrong[x.URL]; {
-	case wrong == "" && failed:
-		delete(a.wrong, x.URL)
+	t := a.wrong[x.URL]
+	if t.text == wrong {
+		return
+	}
+	t.text = wrong
+	t.lines++
+	a.wrong[x.URL] = t
+	switch {
+	case t.lines > mostLines:
+	case wrong == "":
 		a.log.Info("an extender answers again", "url", x.URL)
-	case wrong != "" && wrong != was:
-		a.wrong[x.URL] = wrong
+	default:
 		a.log.Info("an extender could not be asked; unless the policy ignores that, who it was asked about waits", "url", x.URL,
 			"about", x.Of.String(), "error", wrong)
 	}
 }
 
-// nameOf is the name of an answer's object: of an address and a subject there is one.
-func nameOf(url string, of extender.Subject) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %+q", url, []string{of.Kind, of.Job, of.Queue, of.Role, of.Like}))
+// filesFail logs that files cannot be used, once in a while.
+func (a *Asker) filesFail(server string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t := a.wrong[server]
+	if t.lines++; t.lines == 1 {
+		a.log.Error(err, "an extender could not be asked, as the files for its TLS cannot be used", "server", server)
+	}
+	a.wrong[server] = t
+}
+
+// nameOf is the name of an answer's object: of an address, a form and a subject there is one.
+func nameOf(k key) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %+q", k.url, k.as, []string{k.of.Kind, k.of.Job, k.of.Queue, k.of.Role, k.of.Like}))
 	return fmt.Sprintf("%x", sum[:16])
 }

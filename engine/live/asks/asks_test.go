@@ -36,17 +36,22 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, c: model.NewCluster(model.Options{}), told: make(chan *extender.Answer, 100)}
+	return newRigOf(t, Options{}, nil)
+}
+
+func newRigOf(t *testing.T, o Options, m Meter) *rig {
+	t.Helper()
+	r := &rig{t: t, c: model.NewCluster(model.Options{}), told: make(chan *extender.Answer, 1000)}
 	log := funcr.New(func(_, args string) {
 		r.mu.Lock()
 		r.logged = append(r.logged, args)
 		r.mu.Unlock()
 	}, funcr.Options{})
-	r.Asker = New(func(op model.Op, a *extender.Answer) {
+	r.Asker = New(o, func(op model.Op, a *extender.Answer) {
 		if op == model.Upsert {
 			r.told <- a
 		}
-	}, log)
+	}, m, log)
 	list := corev1.ResourceList{
 		"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "example.com/fpga": resource.MustParse("1"),
 	}
@@ -200,7 +205,7 @@ func TestFailures(t *testing.T) {
 		{server.URL + "/fails", extender.JobReady, "answered 500 Internal Server Error, not 200"},
 		{server.URL + "/fails", extender.Predicate, "n1@7:answered 500 Internal Server Error, not 2000 n2@7:answered 500"},
 		{server.URL + "/slow", extender.Predicate, "did not answer within 100ms"},
-		{server.URL + "/long", extender.JobEnqueueable, "answered with more than 10485760 bytes"},
+		{server.URL + "/long", extender.JobEnqueueable, "answered with more than 1 MiB"},
 		{server.URL + "/garbled", extender.JobReady, "answered what cannot be read: "},
 		{server.URL + "/elsewhere", extender.JobReady, "answered 307 Temporary Redirect, not 200"},
 		{server.URL + "/rate", extender.Prioritize, "n1@7:answered: no idea0 n2"},
@@ -300,18 +305,35 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What nobody asks about for long is forgotten.
+// What nobody asks about for long is forgotten, and what is about who is gone or waits no more.
 func TestForgets(t *testing.T) {
+	r := newRig(t)
 	var told []string
-	tell := func(op model.Op, x *extender.Answer) { told = append(told, fmt.Sprint(op, x.Name)) }
-	a := New(tell, funcr.New(func(string, string) {}, funcr.Options{}))
+	r.tell = func(op model.Op, x *extender.Answer) { told = append(told, fmt.Sprint(op, x.Name)) }
 	now := time.Unix(1_700_000_000, 0)
-	for i, age := range []time.Duration{0, forgetAfter + time.Second} {
-		x := &extender.Answer{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}, At: metav1.NewTime(now.Add(-age))}
-		a.known[key{url: x.Name}] = x
+	put := func(name string, age time.Duration, of extender.Subject) {
+		x := &extender.Answer{ObjectMeta: metav1.ObjectMeta{Name: name}, At: metav1.NewTime(now.Add(-age)), Of: of}
+		r.known[key{url: name, of: of}] = &known{Answer: x}
 	}
-	a.Ask(model.NewCluster(model.Options{}), nil, now)
-	if want := []string{fmt.Sprint(model.Delete, "1")}; !slices.Equal(told, want) {
+	job, tasks := extender.Subject{Kind: extender.Job, Job: "a/g"}, extender.Subject{Kind: extender.Task, Job: "a/g"}
+	put("job", 0, job)
+	put("old", forgetAfter+time.Second, job)
+	put("tasks", 0, tasks)
+	put("queue", 0, extender.Subject{Kind: extender.Queue, Queue: "q"})
+	put("gone", 0, extender.Subject{Kind: extender.Job, Job: "a/gone"})
+	put("gone queue", 0, extender.Subject{Kind: extender.Queue, Queue: "gone"})
+	r.Ask(r.c, nil, now)
+	slices.Sort(told)
+	if want := []string{fmt.Sprint(model.Delete, "gone"), fmt.Sprint(model.Delete, "gone queue"), fmt.Sprint(model.Delete, "old")}; !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
+	}
+	told = nil
+	pod := r.c.Tasks["a/p"].Object
+	if errs := r.c.Apply(model.Delta{Op: model.Delete, Object: pod}); errs != nil {
+		t.Fatal(errs)
+	}
+	r.Ask(r.c, nil, now.Add(sweepEvery))
+	if want := []string{fmt.Sprint(model.Delete, "tasks")}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q: nobody waits", told, want)
 	}
 }

@@ -2,14 +2,19 @@ package asks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/celsius-scheduler/celsius/engine/extender"
 )
@@ -20,55 +25,83 @@ type reply struct {
 	err  string // why there is none; "": there is one
 	// nobody says that the service was not reached, or did not answer.
 	nobody bool
+	// outcome is how the request ended, and took after what time; "": it was not sent.
+	outcome string
+	took    time.Duration
 }
 
 // post sends one request, when its turn has come.
-func (a *Asker) post(ctx context.Context, q *question, p post) reply {
+func (a *Asker) post(ctx context.Context, q *question, p *post) (r reply) {
 	select {
 	case <-ctx.Done():
 		return reply{err: "the scheduler ends"}
-	case a.requests <- struct{}{}:
+	case q.line.requests <- struct{}{}:
 	}
-	defer func() { <-a.requests }()
-	to, err := url.Parse(q.URL)
-	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
-		wrong := fmt.Sprintf("%q is no address: write http://HOST/... or https://HOST/... as the table's urlPrefix", q.URL)
+	defer func() { <-q.line.requests }()
+	if wrong := cmp.Or(extender.CheckAddress(q.URL), a.trust.mayBeAsked(q.URL)); wrong != "" {
 		return reply{err: wrong, nobody: true}
 	}
-	ctx, stop := context.WithTimeout(ctx, q.Timeout)
+	began := time.Now()
+	defer func() { r.took = time.Since(began) }()
+	timeout := min(q.Timeout, mostTime)
+	ctx, stop := context.WithTimeout(ctx, timeout)
 	defer stop()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, q.URL, bytes.NewReader(p.body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, q.URL, bytes.NewReader(p.text()))
 	if err != nil {
-		return reply{err: err.Error(), nobody: true}
+		return reply{err: "cannot be asked", nobody: true}
 	}
 	request.Header.Set("Content-Type", "application/json")
 	response, err := a.client.Do(request)
 	if err != nil {
-		return reply{err: notReached(err, q.Timeout), nobody: true}
+		return a.notReached(q.line.server, err, timeout)
 	}
 	defer func() { _ = response.Body.Close() }() // nothing is written to it
-	if response.StatusCode != http.StatusOK {
-		return reply{err: "answered " + response.Status + ", not 200"}
+	if code := response.StatusCode; code != http.StatusOK {
+		return reply{err: fmt.Sprintf("answered %s, not 200", strings.TrimSpace(fmt.Sprint(code, " ", http.StatusText(code)))), outcome: Wrong}
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostBytes+1))
 	switch {
 	case err != nil:
-		return reply{err: notReached(err, q.Timeout), nobody: true}
+		return a.notReached(q.line.server, err, timeout)
 	case len(body) > mostBytes:
-		return reply{err: fmt.Sprintf("answered with more than %d bytes", mostBytes)}
+		return reply{err: fmt.Sprintf("answered with more than %d MiB", mostBytes>>20), outcome: Wrong}
 	}
-	return reply{body: body}
+	return reply{body: body, outcome: Answered}
 }
 
 // notReached says how a request failed, without the address, which stands beside it.
-func notReached(err error, timeout time.Duration) string {
+func (a *Asker) notReached(server string, err error, timeout time.Duration) reply {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("did not answer within %s", timeout)
+		return reply{err: fmt.Sprintf("did not answer within %s", timeout), nobody: true, outcome: Late}
 	}
-	if of, ok := errors.AsType[*url.Error](err); ok {
-		err = of.Err
+	out := reply{nobody: true, outcome: Unreached}
+	var files untold
+	var doubted *tls.CertificateVerificationError
+	switch of, ok := errors.AsType[*url.Error](err); {
+	case errors.As(err, &files):
+		a.filesFail(server, files.error)
+		out.err = "the scheduler cannot use the files for its TLS"
+	case errors.As(err, &doubted):
+		out.err = oneLine("could not be reached: "+doubted.Error()) + "; who may vouch for it is said to the scheduler, by --extender-tls"
+	case ok:
+		out.err = oneLine("could not be reached: " + of.Err.Error())
+	default:
+		out.err = oneLine("could not be reached: " + err.Error())
 	}
-	return "could not be reached: " + err.Error()
+	return out
+}
+
+// oneLine is a text from outside as reasons and logs show it: on one line, and not too long.
+func oneLine(s string) string {
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	if n := 0; len(s) > mostText {
+		for i := range s {
+			if n++; n > mostText {
+				return s[:i] + "…"
+			}
+		}
+	}
+	return s
 }
 
 // The forms of answers, as Volcano's extenders give them.
@@ -100,15 +133,15 @@ func (q *question) read(x *extender.Answer, replies []reply) {
 	}
 	switch q.As {
 	case extender.Predicate:
-		for i, r := range replies {
-			x.Nodes = append(x.Nodes, q.verdict(q.posts[i].node, r))
+		for i := range replies {
+			x.Nodes = append(x.Nodes, q.verdict(q.posts[i].node, &replies[i]))
 		}
 		return
 	case extender.Prioritize:
-		q.ratings(x, replies[0])
+		q.ratings(x, &replies[0])
 		return
 	}
-	r := replies[0]
+	r := &replies[0]
 	switch q.As {
 	case extender.JobEnqueueable:
 		var said voteReply
@@ -130,14 +163,14 @@ func (q *question) read(x *extender.Answer, replies []reply) {
 }
 
 // verdict is what was said of one node.
-func (q *question) verdict(node string, r reply) extender.NodeAnswer {
+func (q *question) verdict(node string, r *reply) extender.NodeAnswer {
 	var said predicateReply
 	r.decode(&said)
 	out := extender.NodeAnswer{Name: node, Version: q.versions[node], Error: r.err}
 	switch {
 	case r.err != "":
 	case said.Status != "":
-		out.Refused = said.Status
+		out.Refused = cmp.Or(oneLine(said.Status), "without a word")
 	case said.Code != 0:
 		out.Refused = fmt.Sprintf("code %d", said.Code)
 	}
@@ -145,13 +178,21 @@ func (q *question) verdict(node string, r reply) extender.NodeAnswer {
 }
 
 // ratings are what was said of all nodes at once; one that is not named has no score.
-func (q *question) ratings(x *extender.Answer, r reply) {
+func (q *question) ratings(x *extender.Answer, r *reply) {
 	var said prioritizeReply
 	if r.decode(&said); r.err == "" && said.ErrorMessage != "" {
-		r.err = "answered: " + said.ErrorMessage
+		r.err, r.outcome = oneLine("answered: "+said.ErrorMessage), Wrong
 	}
 	for _, node := range q.Nodes {
-		x.Nodes = append(x.Nodes, extender.NodeAnswer{Name: node, Version: q.versions[node], Error: r.err, Score: said.NodeScore[node]})
+		one := extender.NodeAnswer{Name: node, Version: q.versions[node], Error: r.err}
+		switch score := said.NodeScore[node]; {
+		case r.err != "":
+		case !extender.Comparable(score):
+			one.Error, r.outcome = fmt.Sprintf("answered the score %g: it must be from %g to %g", score, -extender.MostScore, extender.MostScore), Wrong
+		default:
+			one.Score = score
+		}
+		x.Nodes = append(x.Nodes, one)
 	}
 }
 
@@ -160,9 +201,32 @@ func (r *reply) decode(into any) {
 	if r.err != "" {
 		return
 	}
-	if err := json.Unmarshal(r.body, into); err != nil {
-		r.err = "answered what cannot be read: " + err.Error()
+	err := json.Unmarshal(r.body, into)
+	if err == nil {
+		return
 	}
+	r.err, r.outcome = oneLine("answered what cannot be read: "+err.Error()), Wrong
+	if of, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		what, _, _ := strings.Cut(of.Value, " ") // a number stands behind its name
+		what = cmp.Or(map[string]string{"array": "an array", "object": "an object", "bool": "true or false"}[what], "a "+what)
+		r.err = oneLine(fmt.Sprintf("answered what cannot be read: at %s stands %s, where %s belongs", cmp.Or(of.Field, "its top"), what,
+			kindOf(of.Type)))
+	}
+}
+
+// kindOf is the word for what JSON must have there.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Int:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number within bounds"
+	}
+	return "an object"
 }
 
 func vote(status int) string {

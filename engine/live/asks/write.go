@@ -65,16 +65,33 @@ type (
 	}
 )
 
-// write writes the requests of a question; nil: what it is about is gone. nodes are those that were written already.
-func write(c *model.Cluster, ask extender.Ask, nodes map[string][]byte) *question {
-	q := &question{Ask: ask, versions: map[string]string{}}
+// question is an ask with all that its requests say.
+type question struct {
+	extender.Ask
+	line     *line
+	posts    []post
+	versions map[string]string // of nodes
+	later    map[string]bool   // nodes that it would be about, if there were not too many
+}
+
+// post is one request: about one node, all of them, or none. Its text is made when it is sent, as there may be many that wait.
+type post struct {
+	node  string
+	task  []byte
+	nodes []*nodeInfo
+	whole []byte // instead of the others
+}
+
+// write notes what the requests of a question say; nil: what it is about is gone. nodes are those that were noted already.
+func write(c *model.Cluster, ask extender.Ask, nodes map[string]*nodeInfo) *question {
+	q := &question{Ask: ask, versions: map[string]string{}, later: map[string]bool{}}
 	switch ask.Of.Kind {
 	case extender.Queue:
 		queue := c.Queues[ask.Of.Queue]
 		if queue == nil {
 			return nil
 		}
-		q.posts = []post{{body: text(map[string]any{"queue": queueInfo{
+		q.posts = []post{{whole: text(map[string]any{"queue": queueInfo{
 			UID: queue.UID, Name: queue.Name, Weight: queue.Weight, Allocated: amountsOf(c, queue.Allocated), Request: amountsOf(c, queue.Request),
 			Queue: queue.Object,
 		}})}}
@@ -83,7 +100,7 @@ func write(c *model.Cluster, ask extender.Ask, nodes map[string][]byte) *questio
 		if j == nil {
 			return nil
 		}
-		q.posts = []post{{body: text(map[string]any{"job": jobOf(c, j)})}}
+		q.posts = []post{{whole: text(map[string]any{"job": jobOf(c, j)})}}
 	default:
 		t := c.Tasks[ask.Task]
 		if t == nil {
@@ -97,29 +114,46 @@ func write(c *model.Cluster, ask extender.Ask, nodes map[string][]byte) *questio
 	return q
 }
 
-// aboutNodes writes a request for each node, or one for all.
-func (q *question) aboutNodes(c *model.Cluster, task []byte, written map[string][]byte) {
-	var all []json.RawMessage
-	var names []string
+// aboutNodes notes a request for each node, or one for all.
+func (q *question) aboutNodes(c *model.Cluster, task []byte, noted map[string]*nodeInfo) {
+	var all []*nodeInfo
+	names := []string{}
 	for _, name := range q.Nodes {
 		row, ok := c.Nodes.Index[name]
 		if !ok {
 			continue
 		}
-		if written[name] == nil {
-			written[name] = text(nodeOf(c, row))
+		if len(names) == mostNodes {
+			q.later[name] = true
+			continue
+		}
+		if noted[name] == nil {
+			noted[name] = nodeOf(c, row)
 		}
 		q.versions[name] = c.Nodes.Rows[row].Object.ResourceVersion
 		names = append(names, name)
-		if q.As == extender.Prioritize {
-			all = append(all, written[name])
-			continue
+		all = append(all, noted[name])
+	}
+	q.Nodes = names
+	switch {
+	case q.As == extender.Prioritize && len(all) > 0:
+		q.posts = []post{{task: task, nodes: all}}
+	case q.As != extender.Prioritize:
+		for i, name := range names {
+			q.posts = append(q.posts, post{node: name, task: task, nodes: all[i : i+1]})
 		}
-		q.posts = append(q.posts, post{name, text(map[string]json.RawMessage{"task": task, "node": written[name]})})
 	}
-	if q.Nodes = names; len(all) > 0 {
-		q.posts = []post{{body: text(map[string]any{"task": json.RawMessage(task), "nodes": all})}}
+}
+
+// text is what a request says.
+func (p *post) text() []byte {
+	switch {
+	case p.whole != nil:
+		return p.whole
+	case p.node != "":
+		return text(map[string]any{"task": json.RawMessage(p.task), "node": p.nodes[0]})
 	}
+	return text(map[string]any{"task": json.RawMessage(p.task), "nodes": p.nodes})
 }
 
 // text is a value as JSON. What the objects of a cluster hold can be written; what could not would be null.
@@ -176,9 +210,10 @@ func shown(o *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-func nodeOf(c *model.Cluster, row int32) nodeInfo {
+// nodeOf is what is said of a node. Its object is nobody's to change, so that it can be written later.
+func nodeOf(c *model.Cluster, row int32) *nodeInfo {
 	n := &c.Nodes
-	return nodeInfo{
+	return &nodeInfo{
 		Name: n.Rows[row].Name, Node: n.Rows[row].Object, Allocatable: amountsOf(c, n.AllocatableOf(row)),
 		Capacity: amountsOf(c, n.CapacityOf(row)), Used: amountsOf(c, n.UsedOf(row)), Idle: amountsOf(c, n.IdleOf(row)),
 		Releasing: amountsOf(c, n.ReleasingOf(row)), Pipelined: amountsOf(c, n.PipelinedOf(row)),
