@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -33,6 +34,13 @@ type intake struct {
 	owned  map[string][]string
 	holds  map[string]*hold
 	nodes  *nodeBook
+	numas  numas
+}
+
+// numas are what is told of nodes' CPUs, as the API server has it, and which nodes there are.
+type numas struct {
+	told  map[string]*nodeinfov1alpha1.Numatopology
+	nodes map[string]bool
 }
 
 // member is a pod's part in a group.
@@ -57,6 +65,7 @@ func newIntake(names []string, nodes *nodeBook) *intake {
 	return &intake{
 		names: names, nodes: nodes, groups: map[string]*group{}, member: map[string]member{}, jobs: map[string]string{},
 		owned: map[string][]string{}, holds: map[string]*hold{},
+		numas: numas{map[string]*nodeinfov1alpha1.Numatopology{}, map[string]bool{}},
 	}
 }
 
@@ -71,8 +80,30 @@ func (in *intake) object(out []model.Delta, c change, now time.Time) []model.Del
 		return in.job(out, c.op, o)
 	case *corev1.Node:
 		in.nodes.put(o.Name, standing(c.op, o))
+		return in.numas.node(append(out, model.Delta{Op: c.op, Object: o}), c.op, o.Name)
+	case *nodeinfov1alpha1.Numatopology:
+		if c.op == model.Delete {
+			delete(in.numas.told, o.Name)
+		} else {
+			in.numas.told[o.Name] = o
+		}
 	}
 	return append(out, model.Delta{Op: c.op, Object: c.object})
+}
+
+// node has what is told of a node's CPUs forgotten with the node. Where one of its name comes again it counts as far as it is there still,
+// as it does for a scheduler that begins then: an exporter that finds nothing new does not tell it again.
+func (n numas) node(out []model.Delta, op model.Op, name string) []model.Delta {
+	was := n.nodes[name]
+	if op == model.Delete {
+		delete(n.nodes, name)
+		return append(out, model.Delta{Op: model.Delete, Object: &nodeinfov1alpha1.Numatopology{ObjectMeta: metav1.ObjectMeta{Name: name}}})
+	}
+	n.nodes[name] = true
+	if told := n.told[name]; told != nil && !was {
+		out = append(out, model.Delta{Op: model.Upsert, Object: told})
+	}
+	return out
 }
 
 // standing is why a node takes no new pods, "" if it does.

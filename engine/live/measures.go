@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -26,7 +27,13 @@ type measures struct {
 
 	known map[string]bool // nodes of which the feed was told
 	wrong string          // what the log was told last; "": all is well
+	ahead int             // nodes that were measured in time to come, by the last list
 }
+
+const (
+	mostMeasuring = 30 * time.Second // for one list
+	mostAhead     = time.Minute      // by which clocks may differ
+)
 
 func (s *scheduler) newMeasures(in *feed, wanted func() bool) (*measures, error) {
 	m := &measures{wanted: wanted, feed: in, log: s.log, known: map[string]bool{}}
@@ -68,7 +75,9 @@ func (m *measures) once(ctx context.Context) {
 		return
 	}
 	var list metricsv1beta1.NodeMetricsList
-	if err := m.list(ctx, &list); err != nil {
+	within, stop := context.WithTimeout(ctx, mostMeasuring)
+	defer stop()
+	if err := m.list(within, &list); err != nil {
 		if ctx.Err() == nil {
 			m.failed(err)
 		}
@@ -79,6 +88,7 @@ func (m *measures) once(ctx context.Context) {
 		m.log.Info("the load of nodes is measured again", "nodes", len(list.Items))
 	}
 	there := make(map[string]bool, len(list.Items))
+	list.Items = m.past(list.Items)
 	for i := range list.Items {
 		x := &list.Items[i]
 		there[x.Name] = true
@@ -90,6 +100,19 @@ func (m *measures) once(ctx context.Context) {
 		}
 	}
 	m.known = there
+}
+
+// past leaves out what says that it was measured in time to come: it would count as new for as long as that is ahead.
+func (m *measures) past(list []metricsv1beta1.NodeMetrics) []metricsv1beta1.NodeMetrics {
+	latest := time.Now().Add(mostAhead)
+	out := slices.DeleteFunc(slices.Clone(list), func(x metricsv1beta1.NodeMetrics) bool { return x.Timestamp.After(latest) })
+	if ahead := len(list) - len(out); ahead != m.ahead {
+		if m.ahead == 0 {
+			m.log.Info("the load of nodes is passed over that was measured in time to come; are the clocks right?", "nodes", ahead)
+		}
+		m.ahead = ahead
+	}
+	return out
 }
 
 // failed tells the log what is wrong, once.

@@ -89,6 +89,14 @@ func TestMeasures(t *testing.T) {
 		if len(logged) != 3 || !strings.Contains(logged[1], "too slow") || !strings.Contains(logged[2], "measured again") {
 			t.Errorf("logged %q, want another failure, and that it is over", logged)
 		}
+		ahead := measured("a", "2")
+		ahead.Timestamp = metav1.NewTime(time.Now().Add(time.Hour))
+		answer = append(answer, ahead)
+		next("b 500 at 1000; ")
+		next("b 500 at 1000; ")
+		if len(logged) != 4 || !strings.Contains(logged[3], "in time to come") {
+			t.Errorf("logged %q, want once that the clocks differ", logged)
+		}
 		stop()
 	})
 }

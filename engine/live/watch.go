@@ -138,9 +138,6 @@ func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 				o = tomb.Obj
 			}
 			f.add(change{op: model.Delete, object: o}, true)
-			if node, ok := o.(*corev1.Node); ok { // another machine of that name tells of itself
-				f.add(change{op: model.Delete, object: &nodeinfov1alpha1.Numatopology{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}}, true)
-			}
 		},
 	}
 }

@@ -211,7 +211,7 @@ func (s *Source) List(ctx context.Context, of *metricsv1beta1.NodeMetricsList) e
 func (s *Source) ask(ctx context.Context, query string) (map[string]float64, error) {
 	answer, _, err := s.api.Query(ctx, query, time.Time{})
 	if err != nil {
-		return nil, explained(err)
+		return nil, fmt.Errorf("%.1000s", explained(err).Error()) // the server says what is in it
 	}
 	vector, ok := answer.(prommodel.Vector)
 	if !ok {
@@ -223,9 +223,9 @@ func (s *Source) ask(ctx context.Context, query string) (map[string]float64, err
 		node := withoutPort(string(value))
 		switch _, twice := out[node]; {
 		case !named || node == "":
-			return nil, fmt.Errorf("the answer has %s, without label %s: that must have the name of a node", x.Metric, s.options.Label)
+			return nil, fmt.Errorf("the answer has %.200s, without label %s: that must have the name of a node", x.Metric.String(), s.options.Label)
 		case twice:
-			return nil, fmt.Errorf("the answer has two numbers for node %s: it must have one, as a sum or an average by (%s) has", node,
+			return nil, fmt.Errorf("the answer has two numbers for node %.200s: it must have one, as a sum or an average by (%s) has", node,
 				s.options.Label)
 		}
 		if v := float64(x.Value); v >= 0 && v <= mostValue && !math.IsNaN(v) {

@@ -99,11 +99,12 @@ func TestList(t *testing.T) {
 		{"not JSON", with("memory", "<html>"), `ask Prometheus for "` + strings.ReplaceAll(DefaultMemory, `"`, `\"`) + `": `},
 		{"half of it", with("memory", all["memory"][:80]), "ask Prometheus for "},
 		{"a refusal", with("cpu", `{"status": "error", "errorType": "bad_data", "error": "parse error"}`), "parse error"},
+		{"a long refusal", with("cpu", `{"status": "error", "errorType": "bad_data", "error": "`+strings.Repeat("x", 100_000)+`"}`), "xxx"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got := told(t, Options{URL: answering(t, c.answers).URL + "/prom/"}); !strings.Contains(got, c.want) {
-				t.Errorf("%s, want %s", got, c.want)
+			if got := told(t, Options{URL: answering(t, c.answers).URL + "/prom/"}); !strings.Contains(got, c.want) || len(got) > 2000 {
+				t.Errorf("%.3000s, want %s", got, c.want)
 			}
 		})
 	}
