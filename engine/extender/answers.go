@@ -102,7 +102,8 @@ func (s *Answers) VersionsOf(of Subject) (out [3]uint64) {
 
 // same says that two answers say the same.
 func same(a, b *Answer) bool {
-	return a.URL == b.URL && a.As == b.As && a.Of == b.Of && a.At.Equal(&b.At) && a.Error == b.Error && a.Says == b.Says && reflect.DeepEqual(a.Nodes, b.Nodes)
+	return a.URL == b.URL && a.As == b.As && a.Of == b.Of && a.At.Equal(&b.At) && a.Error == b.Error && a.Says == b.Says &&
+		reflect.DeepEqual(a.Nodes, b.Nodes)
 }
 
 // None says that nothing is known.

@@ -94,7 +94,10 @@ func TestMistakes(t *testing.T) {
 		},
 		{Answer{URL: "u", At: metav1.Now(), Of: Subject{Kind: Job, Job: "a/j"}, Error: "answered 500"}, ""},
 		{Answer{URL: "u", At: metav1.Now(), Of: Subject{Kind: Job, Job: "a/j"}, Error: "x", As: JobReady}, ""},
-		{Answer{URL: "u", At: metav1.Now(), Of: Subject{Kind: Job, Job: "a/j"}, Error: "x", As: Predicate}, `as is "predicate", and no form of question about a Job`},
+		{
+			Answer{URL: "u", At: metav1.Now(), Of: Subject{Kind: Job, Job: "a/j"}, Error: "x", As: Predicate},
+			`as is "predicate", and no form of question about a Job`,
+		},
 		{
 			Answer{URL: "u", At: metav1.Now(), Of: Subject{Kind: Task, Job: "a/j"}, Nodes: []NodeAnswer{{Name: "n", Score: -1e300}}},
 			"nodes[0].score is -1e+300, and no number to be compared; the largest is 1e+15",

@@ -92,12 +92,8 @@ func (o Options) complete() (Options, error) {
 	orElse(&o.BindWorkers, 64)
 	orElse(&o.GangTimeout, time.Minute)
 	orElse(&o.VolumeTimeout, 10*time.Minute)
-	if o.NodeMetricsInterval < 0 {
-		return o, fmt.Errorf("node metrics interval %s is below 0; 0 is never", o.NodeMetricsInterval)
-	}
-	if o.Period < 0 || o.Window < 0 || o.GangTimeout < 0 || o.VolumeTimeout < 0 {
-		return o, fmt.Errorf("period %s, window %s, gang timeout %s and volume timeout %s must not be below 0", o.Period, o.Window, o.GangTimeout,
-			o.VolumeTimeout)
+	if err := o.belowZero(); err != nil {
+		return o, err
 	}
 	if p := o.Prometheus; p.URL != "" || p.CAFile != "" || p.TokenFile != "" {
 		if _, err := load.New(p); err != nil {
@@ -107,18 +103,28 @@ func (o Options) complete() (Options, error) {
 	if err := o.Extenders.Check(); err != nil {
 		return o, err
 	}
-	if o.VerifyEvictions < 0 {
-		return o, fmt.Errorf("time for the check of evictions %s is below 0; 0 is never", o.VerifyEvictions)
-	}
-	if o.BindWorkers < 0 {
-		return o, fmt.Errorf("%d bind workers: at least 1 is needed", o.BindWorkers)
-	}
 	if _, err := labels.Parse(o.NodeSelector); err != nil {
 		return o, fmt.Errorf("node selector %q: %w", o.NodeSelector, err)
 	}
 	var err error
 	o.LeaseTimes, err = o.LeaseTimes.Complete()
 	return o, err
+}
+
+// belowZero refuses what is below 0 and must not be.
+func (o *Options) belowZero() error {
+	switch {
+	case o.NodeMetricsInterval < 0:
+		return fmt.Errorf("node metrics interval %s is below 0; 0 is never", o.NodeMetricsInterval)
+	case o.Period < 0 || o.Window < 0 || o.GangTimeout < 0 || o.VolumeTimeout < 0:
+		return fmt.Errorf("period %s, window %s, gang timeout %s and volume timeout %s must not be below 0", o.Period, o.Window, o.GangTimeout,
+			o.VolumeTimeout)
+	case o.VerifyEvictions < 0:
+		return fmt.Errorf("time for the check of evictions %s is below 0; 0 is never", o.VerifyEvictions)
+	case o.BindWorkers < 0:
+		return fmt.Errorf("%d bind workers: at least 1 is needed", o.BindWorkers)
+	}
+	return nil
 }
 
 func orElse[T comparable](field *T, otherwise T) {

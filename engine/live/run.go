@@ -293,8 +293,9 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 				server: applied{s.client}, pods: p, outbox: out, feed: in, events: said, log: s.log,
 				waits: map[string]*waiting{}, queues: map[string]*queueState{}, open: map[string]bool{},
 			},
-			binder: b, asks: newAsks(s.o.Extenders, in, s.metrics, s.log), events: said, verifier: newVerifier(s.o.VerifyEvictions, s.metrics, said, s.log),
-			metrics: s.metrics, log: s.log,
+			binder: b, asks: newAsks(s.o.Extenders, in, s.metrics, s.log), events: said,
+			verifier: newVerifier(s.o.VerifyEvictions, s.metrics, said, s.log),
+			metrics:  s.metrics, log: s.log,
 		},
 		broken: map[string]*group{}, evicts: newEvictor(), told: told{faults: map[string]time.Time{}},
 	}

@@ -90,8 +90,8 @@ func New(o Options, tell func(op model.Op, a *extender.Answer), meter Meter, log
 	}
 }
 
-// Ask takes in what a plan asks, but for what is being asked already. It reads the cluster, and waits for nobody. Where there is no room for
-// all, those have it who were never asked about, and then those who were asked about longest ago.
+// Ask takes in what a plan asks, but for what is being asked already. It reads the cluster, and waits for nobody. Where there is no room
+// for all, those have it who were never asked about, and then those who were asked about longest ago.
 func (a *Asker) Ask(c *model.Cluster, asks []extender.Ask, now time.Time) {
 	a.sweep(c, now)
 	nodes := map[string]*nodeInfo{} // that several questions are about
@@ -278,8 +278,8 @@ func (a *Asker) allOf(ctx context.Context, q *question) []reply {
 	return replies
 }
 
-// joined is an answer with what was said before of nodes that it is not about: of all of them, or, where it began to ask about all, of those
-// that it has not come to. It is as old as the oldest part of it.
+// joined is an answer with what was said before of nodes that it is not about: of all of them, or, where it began to ask about all, of
+// those that it has not come to. It is as old as the oldest part of it.
 func (q *question) joined(old *known, x *extender.Answer) *known {
 	out := &known{x, map[string]time.Time{}}
 	for i := range x.Nodes {

@@ -324,7 +324,8 @@ func TestForgets(t *testing.T) {
 	put("gone queue", 0, extender.Subject{Kind: extender.Queue, Queue: "gone"})
 	r.Ask(r.c, nil, now)
 	slices.Sort(told)
-	if want := []string{fmt.Sprint(model.Delete, "gone"), fmt.Sprint(model.Delete, "gone queue"), fmt.Sprint(model.Delete, "old")}; !slices.Equal(told, want) {
+	want := []string{fmt.Sprint(model.Delete, "gone"), fmt.Sprint(model.Delete, "gone queue"), fmt.Sprint(model.Delete, "old")}
+	if !slices.Equal(told, want) {
 		t.Errorf("told %q, want %q", told, want)
 	}
 	told = nil

@@ -269,7 +269,8 @@ func TestLogIsBounded(t *testing.T) {
 func TestPasswordsAreNotShown(t *testing.T) {
 	r := newRig(t)
 	for _, url := range []string{"http://me:secret@127.0.0.1:1/x", "me:secret@x/y"} {
-		if got := said(r.one(about(url, extender.JobReady))); !strings.Contains(got, "has a user before its host") || strings.Contains(got, "secret") {
+		got := said(r.one(about(url, extender.JobReady)))
+		if !strings.Contains(got, "has a user before its host") || strings.Contains(got, "secret") {
 			t.Errorf("%q", got)
 		}
 	}

@@ -188,7 +188,8 @@ func (q *question) ratings(x *extender.Answer, r *reply) {
 		switch score := said.NodeScore[node]; {
 		case r.err != "":
 		case !extender.Comparable(score):
-			one.Error, r.outcome = fmt.Sprintf("answered the score %g: it must be from %g to %g", score, -extender.MostScore, extender.MostScore), Wrong
+			one.Error, r.outcome = fmt.Sprintf("answered the score %g: it must be from %g to %g",
+				score, -extender.MostScore, extender.MostScore), Wrong
 		default:
 			one.Score = score
 		}
@@ -216,17 +217,10 @@ func (r *reply) decode(into any) {
 
 // kindOf is the word for what JSON must have there.
 func kindOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "a string"
-	case reflect.Int:
-		return "a whole number"
-	case reflect.Float64:
-		return "a number within bounds"
+	known := map[reflect.Kind]string{
+		reflect.Bool: "true or false", reflect.String: "a string", reflect.Int: "a whole number", reflect.Float64: "a number within bounds",
 	}
-	return "an object"
+	return cmp.Or(known[t.Kind()], "an object")
 }
 
 func vote(status int) string {
