@@ -66,6 +66,7 @@ var mayImport = map[string]string{
 	"engine/language": "engine/bucket engine/cards engine/disruption engine/extender engine/follow engine/model engine/numa engine/quota " +
 		"engine/topology engine/volume rules rules/eval",
 	"engine/policy":         ofPolicy,
+	"engine/policy/facts":   "engine/language engine/policy rules rules/eval",
 	"engine/session/oracle": "",
 	"engine/verdict":        "engine/follow engine/language engine/model engine/policy engine/report engine/topology rules rules/eval",
 	"engine/session": "engine/follow engine/language engine/model engine/policy engine/quota engine/verdict rules rules/eval " +
@@ -144,6 +145,7 @@ var mayImportOthers = map[string]string{
 	"engine/bucket":             "",
 	"engine/language":           apiObjects + " " + podMath + " " + podClass + " github.com/google/cel-go",
 	"engine/policy":             apiObjects + " " + podMath + " github.com/google/cel-go",
+	"engine/policy/facts":       "",
 	"engine/session/oracle":     "",
 	"engine/verdict":            "github.com/google/cel-go",
 	"engine/session":            "github.com/google/cel-go",

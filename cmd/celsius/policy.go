@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/facts"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
@@ -156,7 +157,7 @@ func newPolicyFactsCommand() *cobra.Command {
 func printFacts(out io.Writer, p *policy.Policy) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	say(w, "SITE\tROW\tTYPE\tCOST\tCOMPILED\tREADS\tHOLDS\n")
-	for _, f := range p.Facts() {
+	for _, f := range facts.Of(p) {
 		cost := fmt.Sprint(f.Cost)
 		if !f.Bounded {
 			cost = "unbounded"

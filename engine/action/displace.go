@@ -97,10 +97,11 @@ func (x *force) turns(j *model.Job, todo *taskQueue) (left *taskQueue, again boo
 	if x.step.Word(policy.KeyUnit) == policy.UnitGang {
 		return todo, x.together(j, todo)
 	}
-	for stable := false; !stable; { // else it is tried once more, without those who would take the room back
+	x.search.TakeTurn(func() (t eviction.Turn) {
 		left = &taskQueue{tasks: slices.Clone(todo.tasks), moves: todo.moves}
-		again, stable = x.turn(j, left)
-	}
+		t, again = x.turn(j, left)
+		return t
+	})
 	return left, again
 }
 
@@ -144,9 +145,8 @@ func (x *force) tellEvicts() {
 // turn makes room for a job's tasks, one after the other, until the step's turn is over or one finds none. What was evicted and promised
 // is kept or undone together, or, where the step commits per task, each kept at once; what is not stable is undone. It says whether the job
 // comes back for the tasks that are left.
-func (x *force) turn(j *model.Job, todo *taskQueue) (again, stable bool) {
+func (x *force) turn(j *model.Job, todo *taskQueue) (turn eviction.Turn, again bool) {
 	start, byTask := x.txn.Mark(), x.step.Word(policy.KeyCommit) == "task"
-	var done []eviction.Room
 	var failed []string // roles of which a task found no room
 	clear(x.tasksInVain)
 	for over := false; !todo.empty() && !over; {
@@ -168,7 +168,7 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again, stable bool) {
 		}
 		switch {
 		case !byTask:
-			done = append(done, r)
+			turn.Done = append(turn.Done, r)
 		case r.Placing:
 			x.txn.Rollback(before)
 		default:
@@ -180,12 +180,11 @@ func (x *force) turn(j *model.Job, todo *taskQueue) (again, stable bool) {
 	for _, role := range failed {
 		x.c.SetRoleFailed(j, role, false)
 	}
-	kept, stable := x.keepTurn(j, done)
-	if !kept {
+	if turn.Kept, turn.Stable = x.keepTurn(j, slices.Clone(turn.Done)); !turn.Kept {
 		x.txn.Rollback(start)
 	}
 	x.endTurn(nil)
-	return kept && again, stable
+	return turn, turn.Kept && again
 }
 
 // roomFor finds room for a task, but for those that are as one that found none: a wide gang of equal tasks is known to be in vain by the

@@ -44,6 +44,7 @@ type Search struct {
 	known       map[*model.Task]bool
 	kept        []Room // in this cycle so far
 	barred      map[barred]bool
+	denied      denials // in the present turn of a job
 	who         *session.Candidates
 	barren      barren
 }
@@ -258,13 +259,18 @@ func (x *Search) thereNow(t *model.Task, row int32) bool {
 
 // roomMade evicts one after the other until the task fits, spares who is not needed for that, and promises the node.
 func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
-	lets, start := x.mayGo(t, row), x.Txn.Mark()
+	candidates, start := x.candidates(t, row), x.Txn.Mark()
+	if !x.enough(t, row, candidates) {
+		return Room{}, false
+	}
+	lets := x.Session.Victims(x.question(t), candidates) // the first to go first
 	gone, found := x.takeAway(t, row, lets, false)
 	if !found {
 		x.Txn.Rollback(start)
 		gone, found = x.takeAway(t, row, lets, true)
 	}
 	if !found {
+		x.denied.note(candidates, lets)
 		return Room{}, false
 	}
 	for before := 0; before != len(gone); {
@@ -306,15 +312,6 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []session.Victim, choos
 		}
 	}
 	return nil, false
-}
-
-// mayGo are those on a node that may go for a task, the first to go first.
-func (x *Search) mayGo(t *model.Task, row int32) []session.Victim {
-	candidates := x.candidates(t, row)
-	if !x.enough(t, row, candidates) {
-		return nil
-	}
-	return x.Session.Victims(x.question(t), candidates)
 }
 
 // isServed says whether others go for the job of a task: it does not go for another job meanwhile.

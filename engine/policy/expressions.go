@@ -60,3 +60,12 @@ func ReadsNow(reads *rules.Reads) bool { return slices.ContainsFunc(reads.All, O
 func MovesUnseen(reads *rules.Reads) bool {
 	return slices.ContainsFunc(reads.All, func(read rules.Read) bool { return read.Root != "now" && OfClock(read) })
 }
+
+// ArgumentsOf lists the arguments of an accounting function, in the order of their names.
+func ArgumentsOf(args map[string]*eval.Expr) []*eval.Expr {
+	var out []*eval.Expr
+	for _, name := range sortedKeys(args) {
+		out = append(out, args[name])
+	}
+	return out
+}

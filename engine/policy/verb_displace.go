@@ -39,8 +39,11 @@ const (
 	ByCost  = "byCost"
 )
 
-// MostCosts is how many nodes are compared by cost.
-const MostCosts = 100
+// How many nodes are compared by cost, and how many other ways are tried for a turn in which some of a job's tasks found no room.
+const (
+	MostCosts   = 100
+	MostDetours = 8
+)
 
 // The ways in which displace evicts.
 const (
@@ -81,6 +84,9 @@ func displaceVerb() Verb {
 			"What a turn has evicted and promised is kept where jobPipelined holds, else undone, or kept task by task, as `commit` says; before " +
 				"it is kept, whoever is not needed for the promises of the whole turn stays, and at the end of each step whoever is not needed for " +
 				"those of the cycle so far.",
+			"A turn that is undone, as tasks found no room, is tried up to 8 times more: each time one of those stays who went, the " +
+				"last first, if others of its job were not let go where they would have made room. So gangs spare whom nobody else can " +
+				"stand in for.",
 			"Nobody goes who would take the room back: who would, pending again and with the winner running, have the winner evicted from that " +
 				"node by any step of the policy. The turn is tried once more without them. And nobody goes for another job of a job for which " +
 				"others go, until it has their room.",
@@ -88,8 +94,8 @@ func displaceVerb() Verb {
 				"least. If they have no room, units go. First come pods that their jobs can spare, one by one in victim order: while more are " +
 				"ready than minMember, and than the least of their role where minMember covers the leasts of all roles; all, where fewer are " +
 				"ready as it is. Then come jobs as a whole, in the same order; of those that no row tells apart the last that was made. All " +
-				"pods that such a " +
-				"job runs must be candidates and be let go by the rows, and it must not have been promised room itself; else none goes.",
+				"pods that such a job runs must be candidates and be let go by the rows, and it must not have been promised room itself; else " +
+				"none goes.",
 			"With `unit: gang` the first of these units are tried, then the first two, four and so on, and between the last that were too few and " +
 				"the first that were enough the fewest are looked for by halves. Then units are spared, the last first, until none more can be: what " +
 				"was promised on their nodes stays there, or moves to where there is room. The rows of the section are asked about all units in " +

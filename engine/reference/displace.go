@@ -36,10 +36,10 @@ func (x *cycle) displace(step *policy.Step) {
 			again, left[j] = x.takeTogether(gangs, j, tasks)
 			return again
 		}
-		stable := false
-		for !stable { // else it is tried once more, without those who would take the room back
-			again, stable, left[j] = x.takeByForce(force, j, slices.Clone(tasks))
-		}
+		force.TakeTurn(func() (t eviction.Turn) {
+			t, again, left[j] = x.takeByForce(force, j, slices.Clone(tasks))
+			return t
+		})
 		return again
 	})
 	if len(force.Kept) > before {
@@ -78,13 +78,12 @@ func (x *cycle) takeTogether(gangs *eviction.Gangs, j *model.Job, tasks []*model
 	return len(left) > 0, left
 }
 
-// takeByForce makes room for a job's tasks, one after the other, until the step's turn is over or one finds none, and gives those that
-// are left. What was evicted and promised is kept or undone together, or, where the step commits per task, each kept at once. What is not
-// stable is undone.
-func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model.Task) (again, stable bool, left []*model.Task) {
+// takeByForce makes room for a job's tasks, one after the other, until the step's turn is over or one finds none. What was evicted and
+// promised is kept or undone together, or, where the step commits per task, each kept at once. What is not stable is undone. It says
+// whether the job comes back, and for which tasks.
+func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model.Task) (out eviction.Turn, again bool, left []*model.Task) {
 	step := force.Step
 	start, byTask := x.txn.Mark(), step.Word(policy.KeyCommit) == "task"
-	var done []eviction.Room
 	failed := map[string]bool{}
 	for over := false; len(tasks) > 0 && !over; {
 		x.SortTasks(tasks)
@@ -105,7 +104,7 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 		}
 		switch {
 		case !byTask:
-			done = append(done, r)
+			out.Done = append(out.Done, r)
 		case r.Placing:
 			x.txn.Rollback(before)
 		default:
@@ -117,14 +116,13 @@ func (x *cycle) takeByForce(force *eviction.Search, j *model.Job, tasks []*model
 	for role := range failed {
 		x.c.SetRoleFailed(j, role, false)
 	}
-	kept, stable := x.keepTurn(force, j, done)
-	if !kept {
+	if out.Kept, out.Stable = x.keepTurn(force, j, slices.Clone(out.Done)); !out.Kept {
 		x.txn.Rollback(start)
 	}
 	for _, t := range j.Tasks {
 		x.c.SetVain(t, false)
 	}
-	return kept && again, stable, tasks
+	return out, out.Kept && again, tasks
 }
 
 // passes says whether no room is sought for a task: it does not wait for any, or may not take it by force.

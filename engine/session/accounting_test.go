@@ -12,6 +12,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/facts"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -128,7 +129,7 @@ func TestAFunctionIsOneFile(t *testing.T) {
 		t.Fatal(issues)
 	}
 	held := map[string]string{}
-	for _, f := range p.Facts() {
+	for _, f := range facts.Of(p) {
 		held[f.Name] = f.Cache
 	}
 	if held["queue.widest"] != "kept by delta" || held["queue.longest"] != "computed once a cycle" {

@@ -19,6 +19,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/facts"
 	"github.com/celsius-scheduler/celsius/engine/quota"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
@@ -89,7 +90,7 @@ func FuzzLoad(f *testing.F) {
 			if p == nil {
 				continue
 			}
-			p.Facts()
+			facts.Of(p)
 			if out, found := policy.Resolve(doc, nil); found.Err() != nil || len(out) == 0 {
 				t.Fatalf("it does not resolve: %v", found)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/facts"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -418,7 +419,7 @@ func TestTablesAreCompiled(t *testing.T) {
 	for _, name := range policy.ShippedNames() {
 		p := loaded(t, fmt.Sprintf("apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec:\n  "+
 			"pipeline: [allocate]\n  tiers: [{name: a, tables: [{name: %s}]}]\n", name))
-		for _, fact := range p.Facts() {
+		for _, fact := range facts.Of(p) {
 			if fact.Interpreted != "" {
 				t.Errorf("%s %s/%s is left to cel-go: %s", fact.Site, fact.Table, fact.Name, fact.Interpreted)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/policy/facts"
 )
 
 // keysOf gives what the rows of jobOrder say about a job, in their order.
@@ -279,7 +280,7 @@ func TestOnlyAndWithout(t *testing.T) {
 		p := loaded(t, "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: x}\nspec: {pipeline: "+
 			"[allocate], tiers: [{name: t, tables: ["+test.entry+"]}]}\n")
 		sites := map[string]bool{}
-		for _, f := range p.Facts() {
+		for _, f := range facts.Of(p) {
 			if f.Site != "attributes" {
 				sites[f.Site] = true
 			}

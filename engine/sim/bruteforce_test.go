@@ -100,8 +100,7 @@ func (w *small) legal(gone uint) bool {
 }
 
 // TestEveryWayIsTried holds the search against all sets of pods that could go, in small worlds: whoever goes may go, all of them are
-// needed, and where any set would do, one is found. That is so for most gangs: room is made task by task, so who goes for the first can be
-// whom a later one would have needed to go.
+// needed, and where any set would do, one is found.
 func TestEveryWayIsTried(t *testing.T) {
 	t.Parallel()
 	p := takerPolicy(t, []string{
@@ -110,8 +109,8 @@ func TestEveryWayIsTried(t *testing.T) {
 	var ways, missed atomic.Int64
 	t.Cleanup(func() {
 		of, n := ways.Load(), missed.Load()
-		if t.Logf("in %d worlds there was a way, of which %d were missed", of, n); n > 1+of/100 {
-			t.Error("these are too many")
+		if t.Logf("in %d worlds there was a way, of which %d were missed", of, n); n > 0 {
+			t.Error("none may be")
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {

@@ -18,7 +18,8 @@ type Search struct {
 	Txn     *model.Txn
 	Step    *policy.Step
 	Action  string
-	Kept    []Room // in this cycle so far
+	Kept    []Room              // in this cycle so far
+	denied  map[*model.Job]bool // of which some were not let go in a turn, where room was sought in vain
 	barred  map[barred]bool
 	// Served are the jobs for which others go, or went and they have yet to get their room: they do not go for other jobs meanwhile.
 	Served map[*model.Job]bool
@@ -163,13 +164,16 @@ func (x *Search) about(s *policy.Step, t *model.Task) bool {
 
 // roomMade evicts one after the other until the task fits, spares who is not needed for that, and promises the node.
 func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
-	lets, start := x.mayGo(t, row), x.Txn.Mark()
+	candidates, start := x.candidates(t, row), x.Txn.Mark()
+	lets := x.Victims(x.question(t), candidates) // the first to go first
 	gone, found := x.takeAway(t, row, lets, false)
 	if !found {
 		x.Txn.Rollback(start)
 		gone, found = x.takeAway(t, row, lets, true)
 	}
 	if !found {
+		x.Txn.Rollback(start)
+		x.deny(t, row, candidates, lets)
 		return Room{}, false
 	}
 	for before := 0; before != len(gone); {
@@ -207,15 +211,14 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []answers.Victim, choos
 	return nil, false
 }
 
-// mayGo are those on a node that may go for a task, the first to go first.
-func (x *Search) mayGo(t *model.Task, row int32) []answers.Victim {
-	var candidates []*model.Task
+// candidates are those on a node that the rows are asked about for a task.
+func (x *Search) candidates(t *model.Task, row int32) (out []*model.Task) {
 	for _, v := range x.Cluster.Nodes.Tasks[row] {
 		if x.isCandidate(t, v) {
-			candidates = append(candidates, v)
+			out = append(out, v)
 		}
 	}
-	return x.Victims(x.question(t), candidates)
+	return out
 }
 
 // isCandidate says whether a task is put to the rows at all. One whose eviction was refused a short while ago is not.

@@ -77,7 +77,9 @@ func (x *Search) takesBack(t *model.Task, row int32, done []Room) bool {
 			x.Txn.Rollback(before)
 			x.Warnings = warnings // nothing of it is done
 		}()
-		back := &Search{Answers: x.Answers, Cluster: x.Cluster, Policy: x.Policy, Txn: x.Txn, Step: s, Action: x.Action}
+		back := &Search{
+			Answers: x.Answers, Cluster: x.Cluster, Policy: x.Policy, Txn: x.Txn, Step: s, Action: x.Action, denied: map[*model.Job]bool{},
+		}
 		r, found := back.roomMade(t, row)
 		return found && slices.ContainsFunc(r.Victims, func(v Victim) bool {
 			return slices.ContainsFunc(done, func(r Room) bool { return r.Task == v.Task })

@@ -1,4 +1,5 @@
-package policy
+// Package facts says what is known of each row of a policy before it is asked: what it gives, costs and reads, and for how long that holds.
+package facts
 
 import (
 	"math"
@@ -6,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 )
@@ -43,21 +45,21 @@ func (f Fact) Compiled() string {
 	return "compiled"
 }
 
-// Facts lists what is known of every row and attribute, in the order of the sites.
-func (p *Policy) Facts() []Fact {
+// Of lists what is known of every row and attribute of a policy, in the order of the sites.
+func Of(p *policy.Policy) []Fact {
 	var out []Fact
-	for _, x := range p.attributes {
-		out = append(out, x.fact())
+	for _, x := range p.Attributes() {
+		out = append(out, ofAttribute(x))
 	}
-	for _, site := range Sites() {
-		for _, r := range p.rules[site.Name] {
-			out = append(out, r.fact())
+	for _, site := range policy.Sites() {
+		for _, r := range p.Rules(site.Name) {
+			out = append(out, ofRule(r))
 		}
 	}
 	return out
 }
 
-func (r *Rule) fact() Fact {
+func ofRule(r *policy.Rule) Fact {
 	cost := r.Expression.Cost.Max
 	if r.When != nil {
 		cost = saturate(cost, r.When.Cost.Max)
@@ -66,7 +68,7 @@ func (r *Rule) fact() Fact {
 		Site: r.Site.Name, Table: r.Table, Name: r.Name, Type: r.Expression.Type.String(), Cost: cost, Bounded: cost < math.MaxUint64,
 		Metered: metered(r.Asked()...),
 		Reads:   plainReads(r.Reads), Cache: heldFor(r), Interpreted: interpreted(r.When, r.Expression),
-		Columns: r.Site.Name == Predicates || r.Site.Name == Scores, ByRow: byRow(r.When, r.Expression),
+		Columns: r.Site.Name == policy.Predicates || r.Site.Name == policy.Scores, ByRow: byRow(r.When, r.Expression),
 	}
 }
 
@@ -95,13 +97,13 @@ func metered(list ...*eval.Expr) bool {
 	return slices.ContainsFunc(list, func(e *eval.Expr) bool { return e != nil && e.Metered })
 }
 
-func (x *Attribute) fact() Fact {
+func ofAttribute(x *policy.Attribute) Fact {
 	f := Fact{
 		Site: "attributes", Table: x.Table, Name: x.On + "." + x.Name, Type: x.Type.String(), Bounded: true,
 		Cache: "until what it reads changes",
 	}
 	reads := &rules.Reads{}
-	all := append([]*eval.Expr{x.When, x.Expr}, ArgumentsOf(x.Args)...)
+	all := append([]*eval.Expr{x.When, x.Expr}, policy.ArgumentsOf(x.Args)...)
 	f.Interpreted, f.Metered = interpreted(all...), metered(all...)
 	for _, e := range all {
 		if e != nil {
@@ -119,15 +121,6 @@ func (x *Attribute) fact() Fact {
 		f.Cache = x.Account.Function.Held
 	}
 	return f
-}
-
-// ArgumentsOf lists the arguments of an accounting function, in the order of their names.
-func ArgumentsOf(args map[string]*eval.Expr) []*eval.Expr {
-	var out []*eval.Expr
-	for _, name := range sortedKeys(args) {
-		out = append(out, args[name])
-	}
-	return out
 }
 
 func saturate(a, b uint64) uint64 {
@@ -149,25 +142,25 @@ func plainReads(reads *rules.Reads) []string {
 }
 
 // heldFor is cacheable, but for rows that are asked of each task with volumes by itself.
-func heldFor(r *Rule) string {
-	if r.Site.Name == Predicates && r.Rests.Volumes {
+func heldFor(r *policy.Rule) string {
+	if r.Site.Name == policy.Predicates && r.Rests.Volumes {
 		return "never for a task with volumes; else per class and node, until the node changes"
 	}
 	return cacheable(r)
 }
 
 // cacheable words for how long a row's value holds, by what it reads (docs/rule-language.md, What a row reads).
-func cacheable(r *Rule) string {
+func cacheable(r *policy.Rule) string {
 	m := movesOf(r.Reads)
 	parts := []string{}
 	switch {
-	case r.Site.Name == Scores && r.Rests.Identity:
+	case r.Site.Name == policy.Scores && r.Rests.Identity:
 		return "never: it reads what tells every task from every other"
 	case m.beyondNode || m.cluster > rules.ByCycle:
 		return "never: it reads what any step changes"
 	case m.nodes:
 		parts = append(parts, "per class and node, until "+m.ofNode())
-	case r.Site.Name == Predicates || r.Site.Name == Scores || r.Site.Name == TaskFeasible:
+	case r.Site.Name == policy.Predicates || r.Site.Name == policy.Scores || r.Site.Name == policy.TaskFeasible:
 		parts = append(parts, "per class")
 	case len(r.Reads.All) == 0:
 		parts = append(parts, "for ever")
@@ -199,7 +192,7 @@ func movesOf(reads *rules.Reads) readMoves {
 			if m.around = around(m.around, read); around("", read) == "" {
 				m.node = max(m.node, read.Changes)
 			}
-			m.beyondNode = m.beyondNode || BeyondNode(read)
+			m.beyondNode = m.beyondNode || policy.BeyondNode(read)
 		case "cluster":
 			m.cluster = max(m.cluster, read.Changes)
 		case "now":
@@ -228,11 +221,11 @@ func around(known string, read rules.Read) string {
 	const images, peers, group = "how many nodes have an image", "who is in its topology domains",
 		"who is in its topology domains and which nodes are chosen from"
 	switch {
-	case AnyOf(read, language.FromCandidates) || known == group:
+	case policy.AnyOf(read, language.FromCandidates) || known == group:
 		return group
-	case AnyOf(read, language.FromPeers) || known == peers:
+	case policy.AnyOf(read, language.FromPeers) || known == peers:
 		return peers
-	case AnyOf(read, language.FromImageNodes):
+	case policy.AnyOf(read, language.FromImageNodes):
 		return images
 	}
 	return known
@@ -252,7 +245,7 @@ func owners(reads *rules.Reads) []string {
 }
 
 // timeUnit words how a row moves with time, "" if it does not.
-func timeUnit(r *Rule) string {
+func timeUnit(r *policy.Rule) string {
 	exprs := slices.DeleteFunc([]*eval.Expr{r.When, r.Expression}, func(e *eval.Expr) bool { return e == nil })
 	var parts []string
 	for _, e := range exprs {

@@ -1,0 +1,57 @@
+package eviction
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/session"
+)
+
+// Turn is what came of a job's turn.
+type Turn struct {
+	Done         []Room // together
+	Kept, Stable bool
+}
+
+// TakeTurn takes a job's turn until it is stable: each time without those who would take the room back. One that is not kept though some of
+// the job's tasks found room by force is taken again, each time with another of those staying who went, until it is kept. A job has only so
+// many pods to spare: where one of them went though others could have gone, there is no room on a node that only its pods could leave. So
+// those are asked to stay of whose jobs others were not let go, the last to go first.
+func (x *Search) TakeTurn(take func() Turn) {
+	stable := func() (t Turn) {
+		for !t.Stable {
+			t = take()
+		}
+		return t
+	}
+	x.denied = nil
+	first := stable()
+	kept, denied, tries := first.Kept, x.denied, 0
+	for _, r := range slices.Backward(first.Done) {
+		for _, v := range slices.Backward(r.Victims) {
+			if kept || !denied[v.Task.Job] || tries == policy.MostDetours {
+				continue
+			}
+			tries++
+			x.denied = nil
+			x.bar(v.Task, r.Task.Job)
+			kept = stable().Kept
+			delete(x.barred, barred{v.Task, r.Task.Job})
+		}
+	}
+}
+
+// denials are the jobs of which some were not let go, where a task would have room if they were.
+type denials map[*model.Job]bool
+
+func (d *denials) note(candidates []*model.Task, lets []session.Victim) {
+	for _, v := range candidates {
+		if !(*d)[v.Job] && !slices.ContainsFunc(lets, func(l session.Victim) bool { return l.Task == v }) {
+			if *d == nil {
+				*d = denials{}
+			}
+			(*d)[v.Job] = true
+		}
+	}
+}
