@@ -11,7 +11,7 @@ ARGS ?=
 # How long each fuzz target runs.
 T ?= 30s
 # The benchmarks of which one cycle takes far less than making its world: they run three times, one cycle each.
-MOVING := ^Benchmark(TakeBack|TakeBackAtWork|Consolidate)$$
+MOVING := ^Benchmark(TakeBack|TakeBackAtWork|TakeBackSparing|Consolidate)$$
 # The targets by which generate makes everything that is generated.
 GENERATE := generate-deepcopy generate-crds generate-docs
 

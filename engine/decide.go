@@ -72,6 +72,7 @@ func (d *Decider) cycle(now time.Time, ran func(action string)) *model.Plan {
 	x.Close()
 	plan.Errors = s.Faults()
 	c.CloseCycle()
+	plan.Remember(c)
 	s.End(plan)
 	return plan
 }

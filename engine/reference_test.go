@@ -30,6 +30,10 @@ func byReference(t *rapid.T, r run, seen *seenWorlds) []string {
 				seen.overtaken.Add(1)
 				continue
 			}
+			if v.Kind == proof.Progress { // what is drawn may compare by one thing, and put in order by its contrary
+				seen.backward.Add(1)
+				continue
+			}
 			// Who goes for one promise may make room for another elsewhere, which the search does not always find, or take room from one that
 			// another step made; and what was needed may be told as it was before others were spared. These are few, and counted.
 			doubtful := []proof.Kind{
@@ -137,7 +141,7 @@ func sameByReference(t *rapid.T, w *world, p *policy.Policy, seen *seenWorlds) {
 // is no more at the end, and doubtful what else the checker finds: the search spares victims by node, and does not go back over the nodes
 // of earlier promises.
 type seenWorlds struct {
-	all, volumes, bound, refused, evicted, several, gangs, whole, overtaken, doubtful atomic.Int64
+	all, volumes, bound, refused, evicted, several, gangs, whole, overtaken, backward, doubtful atomic.Int64
 }
 
 // few wants hardly any doubtful evictions: a few in a hundred of the worlds in which somebody is evicted.

@@ -3,6 +3,7 @@ package action
 import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // admit lets jobs in, in order. A job without minResources is never put to the vote; one that is
@@ -23,7 +24,7 @@ func (x *Cycle) admit(step *policy.Step) {
 		x.txn.Admit(j, x.plan.Now)
 		reason := why.Reason()
 		reason.Reason = "" // that of a refusal
-		x.plan.Admits = model.Append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: reason})
+		x.plan.Admits = slab.Append(x.plan.Admits, model.Admit{Job: j.Key, Queue: j.QueueName, Reason: reason})
 		return false
 	}})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // backlog is the memory that remembers jobs from one cycle to the next, so that a cycle looks at those that changed, and at one of each
@@ -35,9 +36,9 @@ type backlog struct {
 
 // slabs are where what is kept of jobs is made.
 type slabs struct {
-	records model.Slab[record]
-	at      model.Slab[*parked]
-	parked  model.Slab[parked]
+	records slab.Of[record]
+	at      slab.Of[*parked]
+	parked  slab.Of[parked]
 }
 
 // record is one job.

@@ -153,6 +153,11 @@ func (x *Cycle) Close() {
 // Statuses gives every pending task of ours a reason, of its own or its job's, and the plan the statuses of jobs, while what is only
 // promised still counts.
 func (x *Cycle) Statuses() {
+	for _, j := range (nominations{x}).jobs() {
+		if (nominations{x}).starts(j) {
+			x.waits.SetServed(j)
+		}
+	}
 	x.plan.Jobs = x.memory.jobs.statuses(func(j *model.Job) model.JobStatus { return x.waits.Status(j, x.whole) })
 }
 

@@ -43,7 +43,7 @@ func (x naming) rests(name string, every time.Duration) bool {
 	if every == 0 {
 		return false
 	}
-	if last, known := x.c.Fired[name]; known && x.plan.Now.Before(last.Add(every)) {
+	if last, known := x.c.Past.Fired[name]; known && x.plan.Now.Before(last.Add(every)) {
 		x.s.Until(last.Add(every))
 		return true
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // statusList is the statuses of the jobs with a queue, in the order of their keys.
@@ -12,7 +13,7 @@ type statusList struct {
 	changed []*record          // since the last cycle
 	known   []*model.JobStatus // of records; what plans have of it is never changed in place
 	owned   bool               // no plan has known yet
-	made    model.Slab[model.JobStatus]
+	made    slab.Of[model.JobStatus]
 }
 
 // reset begins anew with some jobs.

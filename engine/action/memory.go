@@ -4,6 +4,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // jobMemory is what is known of jobs beside the cluster: what would come of trying them, and what was said of them last. It saves
@@ -47,8 +48,8 @@ type attempts interface {
 // Memory is what the cycles of a session know of those before.
 type Memory struct {
 	jobs   jobMemory
-	scores model.Slab[model.RowScore]
-	texts  model.Texts
+	scores slab.Of[model.RowScore]
+	texts  slab.Texts
 }
 
 // NewMemory has nothing in it yet.

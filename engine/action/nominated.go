@@ -74,8 +74,7 @@ type nomination struct {
 // long as the job may start with it.
 func (x nominations) after() (out []nomination) {
 	for _, j := range x.jobs() {
-		_, starts := x.whole(j)
-		starts = starts || x.s.Pipelined(j).Yes
+		starts := x.starts(j)
 		for _, t := range j.Tasks {
 			switch {
 			case starts && t.Status == model.Pipelined:
@@ -90,4 +89,10 @@ func (x nominations) after() (out []nomination) {
 		}
 	}
 	return out
+}
+
+// starts says whether a job may start with what it has and is promised.
+func (x nominations) starts(j *model.Job) bool {
+	_, whole := x.whole(j)
+	return whole || x.s.Pipelined(j).Yes
 }

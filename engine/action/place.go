@@ -8,6 +8,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
 	"github.com/celsius-scheduler/celsius/engine/session"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/engine/verdict"
 )
 
@@ -256,7 +257,7 @@ func (x *Cycle) keep(done []placed) {
 	for _, p := range done {
 		if p.task.Status == model.Allocated {
 			x.txn.Bind(p.task)
-			x.plan.Binds = model.Append(x.plan.Binds, p.bind)
+			x.plan.Binds = slab.Append(x.plan.Binds, p.bind)
 			continue
 		}
 		x.pipelined = append(x.pipelined, p)
@@ -286,7 +287,7 @@ func (x *Cycle) release(j *model.Job) {
 			continue
 		}
 		x.txn.Bind(p.task)
-		x.plan.Binds = model.Append(x.plan.Binds, p.bind)
+		x.plan.Binds = slab.Append(x.plan.Binds, p.bind)
 	}
 	x.held = rest
 }

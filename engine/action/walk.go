@@ -6,6 +6,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // visit is what a verb does with the jobs of a step.
@@ -98,7 +99,7 @@ func (x *Cycle) turn(step *policy.Step, j *model.Job, todo *taskQueue) (again bo
 			over = !x.jobPasses(step, policy.KeyOnNoNode, j)
 			continue
 		}
-		done = model.Append(done, p)
+		done = slab.Append(done, p)
 		if step.Word(policy.KeyCommit) == "task" {
 			x.keep(done)
 			done = done[:0]

@@ -3,6 +3,7 @@ package eviction
 import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // barren are the nodes of which nobody could go for tasks of a kind, each with its version then, plus 1.
@@ -17,7 +18,7 @@ func (x *barren) begin(kind string, known bool, rows int) {
 	case !known:
 		x.of = nil
 	case x.of == nil || x.kind != kind || len(x.of) != rows:
-		x.kind, x.of = kind, model.Resized(x.of, rows)
+		x.kind, x.of = kind, slab.Resized(x.of, rows)
 	}
 }
 

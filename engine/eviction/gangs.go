@@ -308,8 +308,7 @@ func (x *Gangs) dropUnneeded(n *Need) {
 	}
 }
 
-// spareUnits spares units that are not needed for some promises, the last to go first, until none more can be, and notes of the others what
-// refuses which of the promises to the first one's job.
+// spareUnits spares units that are not needed for some promises, the last to go first, until none more can be, and notes of the others why.
 func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
 	whole := wholeOf(*units)
 	for _, n := range x.needs {
@@ -330,11 +329,45 @@ func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
 				}
 				continue
 			}
-			if refused.Task.Job == rooms[0].Task.Job {
+			own := refused.Task.Job == rooms[0].Task.Job
+			if own {
+				(*units)[i].at, (*units)[i].needed = refused, why
+			}
+			if !x.isNeeded(&(*units)[i], rooms) && !own {
 				(*units)[i].at, (*units)[i].needed = refused, why
 			}
 		}
 	}
+}
+
+// isNeeded notes of a unit what would refuse which of the promises to the first one's job, were it spared and all others in place: of that
+// which was found before, if it is so, else of the first. It says whether it is so of any.
+func (x *Gangs) isNeeded(u *Unit, rooms []Room) bool {
+	known := slices.IndexFunc(rooms, func(r Room) bool { return r.Task == u.at.Task })
+	if known >= 0 && rooms[known].Task.Job == rooms[0].Task.Job && x.breaks(u, rooms[known]) {
+		return true
+	}
+	for i, r := range rooms {
+		if i != known && r.Task.Job == rooms[0].Task.Job && x.breaks(u, r) {
+			return true
+		}
+	}
+	return false
+}
+
+// breaks says whether a promise would be refused, were a unit spared and all others in place, and notes it.
+func (x *Gangs) breaks(u *Unit, r Room) bool {
+	before := x.Txn.Mark()
+	defer x.Txn.Rollback(before)
+	x.Txn.Unplace(r.Task)
+	if x.stays(u); x.takes(r.Task, r.row) {
+		return false
+	}
+	if why := x.refusal(r.Task, r.row); u.at.Task != r.Task || u.needed.Table != why.Table || u.needed.Rule != why.Rule {
+		u.needed = why
+	}
+	u.at = r
+	return true
 }
 
 // wholeOf are the jobs that go as a whole.
@@ -440,6 +473,7 @@ func (x *Gangs) Needs() []Need {
 			rooms = rooms[copy(x.needs[(i+k)%len(x.needs)].Rooms, rooms):]
 		}
 	}
+	x.noteNeeded()
 	for i := range x.needs {
 		count := len(x.needs[i].Victims())
 		for k := range x.needs[i].Rooms {
@@ -450,6 +484,32 @@ func (x *Gangs) Needs() []Need {
 		}
 	}
 	return x.needs
+}
+
+// noteNeeded notes of all units once more why they are needed: what would be refused as things are in the end, and if that is of those for
+// whom they go, why it would have been as they were promised it.
+func (x *Gangs) noteNeeded() {
+	for _, n := range x.needs {
+		for i := range n.Units {
+			x.isNeeded(&n.Units[i], n.Rooms)
+		}
+	}
+	before := x.Txn.Mark()
+	for _, n := range slices.Backward(x.needs) {
+		for i := range n.Units {
+			u := &n.Units[i]
+			if k := slices.IndexFunc(n.Rooms, func(r Room) bool { return r.Task == u.at.Task }); k >= 0 {
+				x.isNeeded(u, n.Rooms[k:k+1])
+			}
+		}
+		for _, r := range n.Rooms {
+			x.Txn.Unplace(r.Task)
+		}
+		for i := range n.Units {
+			x.stays(&n.Units[i])
+		}
+	}
+	x.Txn.Rollback(before)
 }
 
 // EvictsForGang are those who go for a need, for the plan.
@@ -467,9 +527,12 @@ func (x *Gangs) EvictsForGang(n *Need) (out []model.Evict) {
 			why = all
 		}
 		for _, v := range u.victims {
-			first := policy.Answer{Rule: v.Lets[0]}.Reason()
-			e := report.Evict(v.Task, why.at.Task, x.Action, x.Step.Via(), first, v.Rows())
-			out = append(out, report.ForGang(e, why.at.Bind.Node, why.needed, why.whole))
+			own, first := n.Rooms[0].Task, policy.Answer{Rule: v.Lets[0]}.Reason()
+			if why.at.Task.Job == own.Job {
+				own = why.at.Task
+			}
+			e := report.Evict(v.Task, own, x.Action, x.Step.Via(), first, v.Rows())
+			out = append(out, report.ForGang(e, why.at.Task, why.at.Bind.Node, why.needed, why.whole))
 		}
 	}
 	return out

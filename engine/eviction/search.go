@@ -47,6 +47,7 @@ type Search struct {
 	denied      denials // in the present turn of a job
 	who         *session.Candidates
 	barren      barren
+	together    together
 }
 
 // Options say for what room is made.
@@ -403,8 +404,9 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 // GiveBack spares those who are not needed for all of some promises together, the last to go first: whose place there is room for
 // elsewhere, as others go, and who need not go as others go from the same node.
 func (x *Search) GiveBack(done []Room) {
+	x.together.gated = gatedApart(x.Session, done)
 	for i := len(done) - 1; i >= 0 && len(done) > 1; i-- {
-		if r := &done[i]; len(r.Victims) > 0 && r.by.scope != policy.ScopeJob && r.mayFitElsewhere() {
+		if r := &done[i]; len(r.Victims) > 0 && r.by.scope != policy.ScopeJob && r.mayFitElsewhere(&x.together.vacant) {
 			x.elsewhere(done, i)
 		}
 	}
@@ -412,12 +414,10 @@ func (x *Search) GiveBack(done []Room) {
 }
 
 // mayFitElsewhere says whether there can be room for a task, as far as amounts tell, if those stay who go for it.
-func (r *Room) mayFitElsewhere() bool {
+func (r *Room) mayFitElsewhere(others *vacant) bool {
 	nodes := &r.by.c.Nodes
-	for row := range int32(len(nodes.Rows)) {
-		if row != r.row && nodes.FitsFuture(r.Task.InitRequest, row) {
-			return true
-		}
+	if others.beside(r.by.c, r.Task.InitRequest, r.row) {
+		return true
 	}
 	for dim, want := range r.Task.InitRequest {
 		room := nodes.FutureIdle(dim, r.row) + r.Task.Request.Get(dim)
@@ -543,11 +543,8 @@ func (v *Victim) isNeeded(own *Room, at *model.Task, why model.Reason) {
 
 // gateRefuses is the first promise that the gate allocatable refuses, as if the others were there alone.
 func (x *Search) gateRefuses(done []Room) *Room {
-	for i := range done {
+	for _, i := range x.together.gated {
 		r := &done[i]
-		if !r.by.allocatable {
-			continue
-		}
 		before := x.Txn.Mark()
 		x.Txn.Unplace(r.Task)
 		ok := x.Session.MayAllocate(r.Task)

@@ -25,7 +25,7 @@ func (x *Search) Stable(done []Room) bool {
 
 // takers are those of them who would, on one node, or on any.
 func (x *Search) takers(done []Room, row int32) (out []barred) {
-	if going(done) == 0 {
+	if !slices.ContainsFunc(done, func(r Room) bool { return (row == model.NoNode || r.row == row) && len(r.Victims) > 0 }) {
 		return nil
 	}
 	before := x.Txn.Mark()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -95,7 +96,7 @@ func (d *dictionary) catchUp(w *World) {
 func (d *dictionary) all(w *World) {
 	n := &w.c.Nodes
 	clear(d.index)
-	d.codes, d.object = model.Resized(d.codes, len(n.Rows)), model.Resized(d.object, len(n.Rows))
+	d.codes, d.object = slab.Resized(d.codes, len(n.Rows)), slab.Resized(d.object, len(n.Rows))
 	d.Many = false
 	d.cursor.Skip(&n.Log)
 	for row := range n.Rows {

@@ -229,7 +229,7 @@ func jobFields() []*rules.Member {
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.GatedRequest, &j.gatedRequest, j.World }),
 		boolField("starving", FromAnswers, rules.ByStep, "outcome of jobStarving; only an action's filters may read it",
 			func(j v) bool { return j.World.Values.Starving(j.Of) }),
-	}, append(slices.Concat(unavailableJobFields(), namespaceJobFields()), bucketJobField(),
+	}, append(slices.Concat(unavailableJobFields(), namespaceJobFields()), bucketJobField(), rivalsField(),
 		answersField(func(j v) *World { return j.World }))...)
 }
 
@@ -276,7 +276,7 @@ func queueFields() []*rules.Member {
 		intField("jobCount", FromState, rules.ByObject, "jobs known", func(q v) int64 { return q.Of.JobCount() }),
 		intField("pendingJobs", FromState, rules.ByAdmit, "jobs of phase Pending", phase("Pending")),
 		intField("runningJobs", FromState, rules.ByObject, "jobs of phase Running", phase("Running")),
-		amountField("allocated", FromState, rules.ByStep, "sum of request over the allocatedTasks and pipelinedTasks of its jobs",
+		amountField("allocated", FromHeld, rules.ByStep, "sum of request over the allocatedTasks and pipelinedTasks of its jobs",
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Allocated, &q.allocated, q.World }),
 		amountField("request", FromState, rules.ByStep, "allocated and Pending, and what is expected of its jobs that were let in",
 			func(q v) (model.Resources, *Amounts, *World) { return q.Of.Request, &q.request, q.World }),

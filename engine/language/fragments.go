@@ -11,6 +11,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/quota"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -305,7 +306,7 @@ func hashColumn(t rules.Rows, args []rules.Source, rows []int32, out []float64) 
 		return false
 	}
 	d := workspaceOf(t)
-	d.names = model.Resized(d.names, len(rows))
+	d.names = slab.Resized(d.names, len(rows))
 	args[2].Member.Strings(t, rows, d.names)
 	from := hashed(seeded(c), string(first))
 	for i, second := range d.names {

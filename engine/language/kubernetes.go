@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -39,12 +40,12 @@ func matchesColumn(r rules.Rows, args []rules.Source, rows []int32, out []bool) 
 		return false
 	}
 	w, d := worldOf(r), workspaceOf(r)
-	d.codes = model.Resized(d.codes, len(rows))
+	d.codes = slab.Resized(d.codes, len(rows))
 	distinct := w.byLabels(v.Of.NodeAffinityLabels).numbers(w, rows, d.codes)
 	if distinct == 0 {
 		return false
 	}
-	d.answers = model.Resized(d.answers, distinct)
+	d.answers = slab.Resized(d.answers, distinct)
 	for i, code := range d.codes {
 		if d.answers[code] == Abstain {
 			d.answers[code] = No

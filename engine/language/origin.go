@@ -15,6 +15,7 @@ const (
 	FromIdentity rules.Origin = 1 << iota // tells it from all others of its kind, and never changes
 	FromSpec                              // what it says itself, as it was written
 	FromState                             // what has become of it
+	FromHeld                              // of a queue: the sum of what its tasks hold, whichever of them hold it
 	FromAmounts                           // of a node: what its number among those that are alike tells (alike)
 	FromMeasures                          // of a node: what was measured of it, which has an age
 	ToParts                               // leads to parts of it
@@ -44,7 +45,7 @@ const (
 )
 
 // FromOwn is what an object itself tells of: it is touched where anything of this changes.
-const FromOwn = FromIdentity | FromSpec | FromState | FromAmounts | FromMeasures | FromTerms | ToParts | ToMembers
+const FromOwn = FromIdentity | FromSpec | FromState | FromHeld | FromAmounts | FromMeasures | FromTerms | ToParts | ToMembers
 
 // Undeclared lists what of a vocabulary does not say what it reads: nothing could be remembered of it.
 func Undeclared(v rules.Vocabulary) (out []string) {

@@ -2,6 +2,7 @@ package language
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +15,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
-// timeFunctions are those about how long a job may wait, how long a task is spared, and what time it is.
+// timeFunctions are those about how long a job may wait, how long a task is spared, what time it is, and what is past.
 func timeFunctions() []*rules.Function {
 	optional := cel.OptionalType(cel.DurationType)
 	waitLimit := Method("waitLimit", "How long the job may wait: what its annotation of the waiting time says, where that is a duration "+
@@ -39,7 +40,11 @@ func timeFunctions() []*rules.Function {
 		}
 		return types.OptionalNone
 	}, "{0}.labels", "{0}.annotations")
-	return []*rules.Function{waitLimit, cooldown, inWindowFunction()}
+	decay := called(Method("decayed",
+		"What is left of an amount of that age if it halves with every half-life: amount * 2^(-age/halfLife). An age below 0 counts as 0; a "+
+			"half-life that is not above 0 is an error.",
+		[]*cel.Type{cel.DoubleType, cel.DurationType, cel.DurationType}, cel.DoubleType, decayed, rules.Arguments), "age", "halfLife")
+	return []*rules.Function{waitLimit, cooldown, inWindowFunction(), rivalryFunction(), decay}
 }
 
 // cooldown reads what a pod says of its cool-down; what is no duration says nothing.
@@ -126,4 +131,21 @@ func window(text string) (from, until int, err error) {
 func minuteOfDay(text string) (int, bool) {
 	t, err := time.Parse("15:04", strings.TrimSpace(text))
 	return t.Hour()*60 + t.Minute(), err == nil
+}
+
+func decayed(args ...ref.Val) ref.Val {
+	amount, isNumber := Number(args[0])
+	age, isAge := args[1].(types.Duration)
+	half, isHalf := args[2].(types.Duration)
+	switch {
+	case !isNumber:
+		return wrongArgument(args[0])
+	case !isAge:
+		return wrongArgument(args[1])
+	case !isHalf:
+		return wrongArgument(args[2])
+	case half.Duration <= 0:
+		return types.NewErr("the half-life must be above 0, found %s", half.Duration)
+	}
+	return types.Double(amount * math.Exp2(-float64(max(age.Duration, time.Duration(0)))/float64(half.Duration)))
 }

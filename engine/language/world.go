@@ -10,6 +10,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/disruption"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/engine/topology"
 	"github.com/celsius-scheduler/celsius/engine/volume"
 	"github.com/celsius-scheduler/celsius/rules/eval"
@@ -57,9 +58,9 @@ type constants struct {
 type kept struct {
 	views           views
 	Namespaces      map[string]*NamespaceView
-	NamespacesSwept model.Swept
+	NamespacesSwept slab.Swept
 	dictionaries    map[aspect]*dictionary // of what only the objects of nodes tell
-	memoRoom        model.Slab[Memo]
+	memoRoom        slab.Of[Memo]
 	offers          []offer
 	Keep            int // how much of a kind may be kept of what is gone
 }

@@ -171,6 +171,14 @@ func (c *Cluster) touchJob(j *Job) {
 	}
 }
 
+func touchJobs(c *Cluster, keys []string) {
+	for _, key := range keys {
+		if j := c.Jobs[key]; j != nil {
+			c.touchJob(j)
+		}
+	}
+}
+
 func (c *Cluster) touchQueue(q *Queue) {
 	c.changed()
 	q.Version++

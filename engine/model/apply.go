@@ -414,6 +414,8 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 		t.Spared, t.NominatedNode = old.Spared, old.NominatedNode
 		if !forget {
 			t.assume(old)
+		} else {
+			c.Past.Rivals.Stays(t.UID)
 		}
 	}
 	if old != nil && (old.UID != t.UID || len(m.errs) > 0 && !t.Status.onNode()) {
@@ -518,4 +520,5 @@ func (c *Cluster) removeTask(t *Task) {
 	t.gone, t.Node = true, NoNode
 	delete(c.books.nominated, t)
 	c.touchTask(t, row)
+	touchJobs(c, c.Past.Rivals.Gone(t.UID))
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/extender"
 	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/numa"
+	"github.com/celsius-scheduler/celsius/engine/rivals"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // NoNode is the row of a task that is nowhere.
@@ -53,8 +55,7 @@ type Cluster struct {
 	// Claiming counts the tasks of ours that claim resources (DRA) and are Pending or Binding.
 	Claiming int
 
-	// Fired is when rows and steps were asked last that rest in between, by their names.
-	Fired map[string]time.Time
+	Past Past
 
 	// Slots are those of tasks, jobs and queues. Slot 0 is that of objects which no cluster has.
 	Slots struct{ Tasks, Jobs, Queues follow.Slots }
@@ -74,6 +75,12 @@ type Cluster struct {
 
 	content uint64 // see Content
 	books   bookkeeping
+}
+
+// Past is what earlier cycles did that later ones read.
+type Past struct {
+	Fired  map[string]time.Time // when rows and steps were asked last that rest in between, by their names
+	Rivals rivals.Book
 }
 
 // Nodes is a struct of arrays, one row a node. Rows of deleted nodes are reused.
@@ -110,7 +117,7 @@ type Nodes struct {
 	dims    *Dims
 	sorted  []int   // dims.Sorted(), of as many dimensions as there are columns
 	byOrder []int32 // rows in use, by Order
-	few     Slab[*Task]
+	few     slab.Of[*Task]
 	columns columnBook
 	rests   map[spotOf]float64 // see rest
 }

@@ -36,7 +36,7 @@ type Plan struct {
 	Errors    []RuleError   `json:"errors,omitempty"`
 	Warnings  []string      `json:"warnings,omitempty"`
 
-	// Fired is what of Cluster.Fired this cycle has set.
+	// Fired is what of Past.Fired this cycle has set.
 	Fired map[string]time.Time `json:"fired,omitempty"`
 
 	// Asks is what extenders are to be asked: what rows of the policy read, and was not said yet, or too long ago.
@@ -46,6 +46,15 @@ type Plan struct {
 	KeptUntil time.Time `json:"-"`
 	// Same says that, but for Now, this is the plan of the cycle before, which was at the same state.
 	Same bool `json:"-"`
+}
+
+// Remember has the cluster remember for whom those go whom the plan evicts.
+func (p *Plan) Remember(c *Cluster) {
+	for i := range p.Evicts {
+		if e := &p.Evicts[i]; c.Jobs[e.Job] != nil && c.Jobs[e.ForJob] != nil {
+			c.Past.Rivals.Evicted(e.UID, e.Job, e.ForJob, p.Now)
+		}
+	}
 }
 
 // Admit lets a job into its queue: PodGroup Pending -> Inqueue.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/numa"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // Txn is a run of tentative steps on the cluster, each done at once, with a log by which they
@@ -152,10 +153,10 @@ func (x *Txn) Leave(t *Task) {
 
 // Fire notes that a row or a step was asked that rests for a while then. It is not undone.
 func (x *Txn) Fire(name string, now time.Time) {
-	if x.c.Fired == nil {
-		x.c.Fired = map[string]time.Time{}
+	if x.c.Past.Fired == nil {
+		x.c.Past.Fired = map[string]time.Time{}
 	}
-	x.c.Fired[name] = now
+	x.c.Past.Fired[name] = now
 }
 
 // Suppose gives a task the status that it would come to, for a look at what would be then, which is undone: Running to one that is promised
@@ -184,7 +185,7 @@ func (x *Txn) Return(t *Task, status Status) {
 
 func (x *Txn) step(t *Task, to spot, placed int64) {
 	j := t.Job
-	x.log = Append(x.log, step{content: x.c.content, task: t, was: t.spot(), job: j, placed: j.PlacedNow})
+	x.log = slab.Append(x.log, step{content: x.c.content, task: t, was: t.spot(), job: j, placed: j.PlacedNow})
 	if placed != 0 {
 		j.PlacedNow = max(j.PlacedNow+placed, 0)
 		x.c.mark(j)

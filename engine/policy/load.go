@@ -8,7 +8,6 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
-	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/tables"
 )
@@ -169,33 +168,6 @@ func (l *loader) policy(doc *source.Document) *Policy {
 	c.pipeline(spec)
 	c.lint(spec)
 	return p
-}
-
-// lint warns of what is legal and hardly meant.
-func (c *compiler) lint(spec source.Value) {
-	if len(c.p.rules[JobReady]) > 0 && len(c.p.rules[JobPipelined]) == 0 {
-		i := spec.Get("tiers").Issuef("add a row of jobPipelined that says when a job may keep places it cannot use yet",
-			"there are rows of jobReady, but none of jobPipelined: a job that is not ready holds its places until the cycle ends")
-		i.Severity = source.Warning
-		c.report(i)
-	}
-	for _, site := range []string{Preemptable, Reclaimable, Evictable} {
-		for _, r := range c.p.rules[site] {
-			if !r.Veto && slices.ContainsFunc(r.Asked(), (*eval.Expr).Timely) {
-				i := r.Expression.Text.Issue(0, len([]rune(r.Expression.Text.Value)),
-					"who may go changes with nothing but time: two pods may take each other's place in turn",
-					"write it as a row with veto: true, which only keeps; or let nobody go by the clock")
-				i.Severity = source.Warning
-				c.report(i)
-			}
-		}
-	}
-	if at := spec.Get("pipeline"); at.Kind() == source.List && len(c.p.Actions) == 0 && c.issues.Err() == nil {
-		i := at.Issuef("name actions, as [enqueue, allocate, backfill]; to stop deciding for a while write mode: Paused",
-			"the pipeline is empty: no job is let in, and no pod is placed")
-		i.Severity = source.Warning
-		c.report(i)
-	}
 }
 
 func (l *loader) header(root source.Value, version, kind string) {

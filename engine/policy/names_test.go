@@ -18,7 +18,7 @@ var declaring = []string{
 	"../language/fields.go", "../language/nodefields.go", "../language/namespaces.go", "../language/nearby.go",
 	"../language/images.go", "../language/volumes.go", "../language/members.go", "../language/functions.go",
 	"../language/strategy.go", "../language/allocation.go", "../language/fragments.go", "../language/waiting.go",
-	"../language/decay.go", "../language/claims.go", "../language/sharetree.go", "../language/budgets.go", "../language/unavailable.go",
+	"../language/rivals.go", "../language/claims.go", "../language/sharetree.go", "../language/budgets.go", "../language/unavailable.go",
 	"../language/buckets.go", "../language/numa.go", "../language/answers.go",
 }
 

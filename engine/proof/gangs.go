@@ -96,20 +96,25 @@ func (x *Cycle) checkGang(all []*promise, last int, known []Violation) {
 		return
 	}
 	x.World().Run(need[0].by())
-	x.wrong = append(x.wrong, atEnd(known, x.found(func() { x.certifiedGang(need) }))...)
+	x.wrong = append(x.wrong, atEnd(known, x.found(func() { x.certifiedGang(all, need) }))...)
 	for _, unit := range units(goingFor(need)) {
 		if x.stops() {
 			return
 		}
 		x.wholeGoes(unit)
-		x.neededUnit(all, unit)
+		if e := unit[0].evict; e.NeededFor != "" && !slices.ContainsFunc(all, func(p *promise) bool { return p.task.Key == e.NeededFor }) {
+			x.violated(Certificate, e.For, e.Task, "it is needed for %s, which is not promised anything", e.NeededFor)
+		}
+		if !goesWhole(all, unit[0].task.Job) || unit[0].evict.Whole {
+			x.neededUnit(all, unit)
+		}
 	}
 	x.idleForGang(all[slices.Index(all, need[0]):], need)
 }
 
 // certifiedGang checks what the plan says of those who go for a need: by which rows, and what would refuse which promise, were one, or the
 // whole of a gang, spared.
-func (x *Cycle) certifiedGang(need []*promise) {
+func (x *Cycle) certifiedGang(all, need []*promise) {
 	victims := goingFor(need)
 	if len(victims) == 0 {
 		return
@@ -126,7 +131,11 @@ func (x *Cycle) certifiedGang(need []*promise) {
 					first.task.Key)
 			}
 		}
-		p := need[slices.IndexFunc(need, func(p *promise) bool { return p.task.Key == first.evict.For })]
+		at := slices.IndexFunc(all, func(p *promise) bool { return p.task.Key == cmp.Or(first.evict.NeededFor, first.evict.For) })
+		if at < 0 {
+			continue // that was promised later: it is asked at the end
+		}
+		p := all[at]
 		x.tried(func() {
 			x.txn.Unplace(p.task)
 			for _, v := range unit {
@@ -149,6 +158,11 @@ func (x *Cycle) legalForGang(need []*promise, victims []victim) {
 			x.txn.Unplace(p.task)
 		}
 		var asked [][]*model.Task
+		var tasks []*model.Task
+		for _, p := range need {
+			tasks = append(tasks, p.task)
+		}
+		measured{x}.due(step, tasks...)
 		for i, v := range victims {
 			x.giveBack(v)
 			if i == 0 || !v.evict.Whole || !victims[i-1].evict.Whole || victims[i-1].task.Job != v.task.Job {
@@ -168,12 +182,20 @@ func (x *Cycle) legalForGang(need []*promise, victims []victim) {
 				x.violated(Legal, t.Key, v.task.Key, "the rows of %s do not let it", step.Word(policy.KeyVictims))
 				continue
 			}
+			measured{x}.along(step, t, v, lets[at].Lets)
 			for _, row := range v.evict.Rows {
 				if !slices.ContainsFunc(lets[at].Lets, func(r *policy.Rule) bool { return r.Table+"/"+r.Name == row }) {
 					x.violated(Legal, t.Key, v.task.Key, "%s does not let it", row)
 				}
 			}
 		}
+	})
+}
+
+// goesWhole says whether the rest of a job goes as a whole: then nobody of it is of use any more.
+func goesWhole(all []*promise, j *model.Job) bool {
+	return slices.ContainsFunc(all, func(p *promise) bool {
+		return slices.ContainsFunc(p.victims, func(v victim) bool { return v.task.Job == j && v.evict.Whole })
 	})
 }
 

@@ -191,7 +191,7 @@ func (x *Cycle) byStep(all []*promise, i int) {
 		x.tried(func() {
 			x.undo(all[i+1:], func(*promise) bool { return true })
 			if p.ofGang() {
-				x.certifiedGang(x.need(all, i))
+				x.certifiedGang(all[:i+1], x.need(all, i))
 			} else {
 				x.permitted(p)
 			}
@@ -203,12 +203,13 @@ func (x *Cycle) byStep(all []*promise, i int) {
 	x.wrong = append(x.wrong, found...)
 }
 
-// atEnd are those of some violations that were not known already, which are so only at the end.
+// atEnd are those of some violations that were not known already, which are so only at the end. Which way an eviction goes is asked of how
+// things were before.
 func atEnd(known, all []Violation) (out []Violation) {
 	for _, v := range all {
 		late := v
 		late.Kind, late.Text = AtEnd, v.Text+" any more at the end of the cycle ("+string(v.Kind)+")"
-		if !slices.Contains(known, v) && !slices.Contains(known, late) {
+		if v.Kind != Progress && !slices.Contains(known, v) && !slices.Contains(known, late) {
 			out = append(out, late)
 		}
 	}
@@ -332,6 +333,7 @@ func (x *Cycle) legal(p *promise) {
 			x.giveBack(v)
 			tasks = append(tasks, v.task)
 		}
+		measured{x}.due(p.step, p.task)
 		for _, v := range p.victims {
 			switch {
 			case x.Condition(p.step.Condition(policy.KeyCandidates), x.Frame().OfVictim(p.task, v.task, scope), "") && !v.task.Spared.After(x.now):
@@ -348,6 +350,7 @@ func (x *Cycle) legal(p *promise) {
 				x.violated(Legal, p.task.Key, v.task.Key, "the rows of %s do not let it", p.step.Word(policy.KeyVictims))
 				continue
 			}
+			measured{x}.along(p.step, p.task, v, lets[at].Lets)
 			for _, row := range v.evict.Rows {
 				if !slices.ContainsFunc(lets[at].Lets, func(r *policy.Rule) bool { return r.Table+"/"+r.Name == row }) {
 					x.violated(Legal, p.task.Key, v.task.Key, "%s does not let it", row)

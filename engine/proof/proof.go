@@ -3,6 +3,7 @@
 //
 //	proof.go     a cycle: what is noted before it, and the plan that is checked after it
 //	promises.go  what is checked of each promise for which somebody goes
+//	progress.go  whether evictions go one way
 //	stable.go    whether those who go would take the room back
 //	gangs.go     the same where room is made for several of a job at once, and gangs go as a whole
 package proof
@@ -49,6 +50,9 @@ const (
 	Untold Kind = "untold"
 	// Gang: a gang is taken below its minimum and not as a whole, under a policy that keeps gangs whole.
 	Gang Kind = "gang"
+	// Progress: the victim does not come after the task by the order of a table that lets it go by comparing the two, or the task's queue may
+	// not take by force what it is promised.
+	Progress Kind = "progress"
 	// Idle: the task fits a node where nobody would have to go.
 	Idle Kind = "idle"
 )

@@ -16,6 +16,11 @@ func (x *cycle) close() {
 			x.waits.Untried(j, report.Unasked(j, x.p.Name, x.p.Mode == "Paused", len(x.p.Actions)), x.feasible)
 		}
 	}
+	for _, j := range x.forcedJobs() {
+		if x.starts(j) {
+			x.waits.SetServed(j)
+		}
+	}
 	for _, j := range x.c.JobsByKey() {
 		if j.Seated() {
 			status := x.waits.Status(j, x.whole)
@@ -45,6 +50,7 @@ func (x *cycle) close() {
 	x.txn.Commit()
 	x.plan.Errors, x.plan.Warnings = x.Faults(), append(x.Warnings, x.plan.Warnings...)
 	x.c.CloseCycle()
+	x.plan.Remember(x.c)
 	x.plan.Asks, _ = policy.Asks(x.p, x.World(), x.Frame)
 }
 

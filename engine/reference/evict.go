@@ -42,7 +42,7 @@ func (x *cycle) rests(name string, every time.Duration) bool {
 	if every == 0 {
 		return false
 	}
-	if last, known := x.c.Fired[name]; known && x.plan.Now.Before(last.Add(every)) {
+	if last, known := x.c.Past.Fired[name]; known && x.plan.Now.Before(last.Add(every)) {
 		return true
 	}
 	x.txn.Fire(name, x.plan.Now)

@@ -55,8 +55,7 @@ func (x *cycle) forcedJobs() []*model.Job {
 // may start with it.
 func (x *cycle) nominate() {
 	for _, j := range x.forcedJobs() {
-		_, starts := x.whole(j)
-		starts = starts || x.Vote(policy.JobPipelined, x.Frame().OfJob(j)).Yes
+		starts := x.starts(j)
 		for _, t := range j.Tasks {
 			switch {
 			case starts && t.Status == model.Pipelined:
@@ -70,4 +69,10 @@ func (x *cycle) nominate() {
 			}
 		}
 	}
+}
+
+// starts says whether a job may start with what it has and is promised.
+func (x *cycle) starts(j *model.Job) bool {
+	_, whole := x.whole(j)
+	return whole || x.Vote(policy.JobPipelined, x.Frame().OfJob(j)).Yes
 }

@@ -28,15 +28,18 @@ func Needed(e model.Evict, at *model.Task, why model.Reason) model.Evict {
 	return e
 }
 
-// ForGang evicts a task for one of a gang, which has no place on a node otherwise. If the whole of its own gang goes, that is so were all
-// of it spared.
-func ForGang(e model.Evict, node string, needed model.Reason, whole bool) model.Evict {
+// ForGang evicts a task for one of a gang, as it, or another that was promised room, has no place on a node otherwise. If the whole of its
+// own gang goes, that is so were all of it spared.
+func ForGang(e model.Evict, at *model.Task, node string, needed model.Reason, whole bool) model.Evict {
 	who := "spared"
+	if at.Key != e.For {
+		e.NeededFor = at.Key
+	}
 	if whole {
 		who = "spared with the whole of its gang"
 	}
 	e.Needed, e.Whole = needed, whole
-	e.Needed.Text = who + ", " + e.For + " has no place on " + node + ": " + needed.Text
+	e.Needed.Text = who + ", " + at.Key + " has no place on " + node + ": " + needed.Text
 	return e
 }
 

@@ -20,7 +20,7 @@ const (
 func (w *Waits) Status(j *model.Job, whole func(*model.Job) (why model.Reason, ok bool)) model.JobStatus {
 	condition := w.condition(j, whole)
 	return model.JobStatus{
-		Job: j.Key, Phase: phase(j, condition), Running: j.Counts[model.Running], Succeeded: j.Counts[model.Succeeded],
+		Job: j.Key, Phase: w.phase(j, condition), Running: j.Counts[model.Running], Succeeded: j.Counts[model.Succeeded],
 		Failed: j.Counts[model.Failed], Condition: condition,
 	}
 }
@@ -88,7 +88,7 @@ func releasing(j *model.Job) (n int64) {
 }
 
 // phase is the phase after the cycle. A task that was bound just now is not scheduled yet.
-func phase(j *model.Job, condition *model.Condition) string {
+func (w *Waits) phase(j *model.Job, condition *model.Condition) string {
 	if j.Counts[model.Running] > 0 && condition != nil && condition.Type == unschedulable {
 		return "Unknown"
 	}
@@ -99,7 +99,7 @@ func phase(j *model.Job, condition *model.Condition) string {
 		return "Completed"
 	case begun >= j.MinMember && begun > 0:
 		return "Running"
-	case j.Phase == "Inqueue":
+	case j.Phase == "Inqueue", w.served[j] && j.Phase != model.PhasePending:
 		return "Inqueue"
 	}
 	return "Pending"

@@ -13,13 +13,14 @@ type Waits struct {
 	jobs   map[*model.Job]*model.Wait
 	tasks  map[*model.Task]*model.Wait
 	undone map[*model.Job]int
+	served map[*model.Job]bool
 	whole  *model.Condition // of the jobs that can start
 }
 
 // NewWaits begins a cycle.
 func NewWaits() *Waits {
 	return &Waits{
-		jobs: map[*model.Job]*model.Wait{}, tasks: map[*model.Task]*model.Wait{}, undone: map[*model.Job]int{},
+		jobs: map[*model.Job]*model.Wait{}, tasks: map[*model.Task]*model.Wait{}, undone: map[*model.Job]int{}, served: map[*model.Job]bool{},
 		whole: &model.Condition{Type: scheduled, Status: "True", Reason: "tasks in gang are ready to be scheduled"},
 	}
 }
@@ -51,6 +52,10 @@ func (w *Waits) Set(j *model.Job, t *model.Task, wait *model.Wait) {
 
 // SetUndone says how many tasks a job's last turn placed, and undid again.
 func (w *Waits) SetUndone(j *model.Job, placed int) { w.undone[j] = placed }
+
+// SetServed says that others go for a job, or went, and that it may start with the room that they leave: it need not be let in anew for
+// that.
+func (w *Waits) SetServed(j *model.Job) { w.served[j] = true }
 
 // Waits says whether a job was left for a reason of its own.
 func (w *Waits) Waits(j *model.Job) bool { return w.jobs[j] != nil }

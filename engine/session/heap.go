@@ -9,6 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -30,7 +31,7 @@ type Heap[T comparable] struct {
 	gathering[T]
 	heap []*heapItem[T]
 
-	slab  model.Slab[heapItem[T]]
+	slab  slab.Of[heapItem[T]]
 	spare []*heapItem[T] // that were taken, to be used again
 }
 

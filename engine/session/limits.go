@@ -8,6 +8,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // forget drops, at the beginning of a cycle, what is kept of objects that are gone.
@@ -15,12 +16,12 @@ func (s *Session) forget() {
 	if s.startsSwept.Due(len(s.starts), s.Keep) {
 		names := s.NamespaceNames()
 		maps.DeleteFunc(s.starts, func(key started, _ ref.Val) bool { return !there(s.c, key.of.On, key.owner, names) })
-		s.startsSwept = model.Swept(len(s.starts))
+		s.startsSwept = slab.Swept(len(s.starts))
 	}
 	if s.NamespacesSwept.Due(len(s.Namespaces), s.Keep) {
 		names := s.NamespaceNames()
 		maps.DeleteFunc(s.Namespaces, func(name string, _ *language.NamespaceView) bool { return !there(s.c, "namespace", name, names) })
-		s.NamespacesSwept = model.Swept(len(s.Namespaces))
+		s.NamespacesSwept = slab.Swept(len(s.Namespaces))
 	}
 	s.Topology.Forget(s.Keep)
 	s.LimitViews()

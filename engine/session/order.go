@@ -10,6 +10,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -17,7 +18,7 @@ import (
 type orders struct {
 	base
 	accounts *policy.Accounts
-	keyRoom  model.Slab[language.Key]
+	keyRoom  slab.Of[language.Key]
 	items    heapItems
 	byTime   bool // the order of jobs reads the time
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/engine/verdict"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
@@ -27,7 +28,7 @@ type Session struct {
 	meters   meters
 
 	starts      map[started]ref.Val
-	startsSwept model.Swept
+	startsSwept slab.Swept
 }
 
 // base is what all parts of a session know.

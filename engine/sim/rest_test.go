@@ -36,8 +36,13 @@ var takers = map[string][]string{
 
 func takerPolicy(t *testing.T, tiers []string) *policy.Policy {
 	t.Helper()
+	return takerPolicyOf(t, "[enqueue, allocate, preempt, reclaim, backfill]", tiers)
+}
+
+func takerPolicyOf(t *testing.T, pipeline string, tiers []string) *policy.Policy {
+	t.Helper()
 	text := "apiVersion: scheduling.celsius.dev/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: taker}\nspec:\n" +
-		"  pipeline: [enqueue, allocate, preempt, reclaim, backfill]\n  tiers:\n"
+		"  pipeline: " + pipeline + "\n  tiers:\n"
 	for i, tables := range tiers {
 		text += fmt.Sprintf("  - name: tier-%d\n    tables: [%s]\n", i+1, tables)
 	}

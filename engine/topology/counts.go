@@ -9,6 +9,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // Counts counts, by topology domain, the placed tasks that terms of pods speak of, and the placed tasks whose own
@@ -64,7 +65,7 @@ type known struct {
 	dead      int // templates that no task has
 	contexts  map[string]*Context
 	records   map[*model.Task]*record
-	swept     model.Swept // contexts and images
+	swept     slab.Swept // contexts and images
 }
 
 // TaskMemo is what Counts remembers of one task; its zero value is nothing.
@@ -524,7 +525,7 @@ func (p *Counts) Size() int { return len(p.contexts) + len(p.images) }
 // How many are in use shows in the cycle after that.
 func (p *Counts) Forget(keep int) {
 	if p.fresher {
-		p.swept, p.fresher = model.Swept(p.Size()), false
+		p.swept, p.fresher = slab.Swept(p.Size()), false
 	}
 	if p.swept.Due(p.Size(), keep) {
 		p.fresher = true

@@ -5,6 +5,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // nowhere is the domain of a node without the topology's label.
@@ -185,7 +186,7 @@ func (x *limit) settle(ta *Tally) {
 	for len(ta.counts) < len(ta.where.rows) {
 		ta.counts = append(ta.counts, 0)
 	}
-	x.present = model.Resized(x.present, len(ta.where.rows))
+	x.present = slab.Resized(x.present, len(ta.where.rows))
 	for row, in := range ta.included {
 		if in {
 			x.present[ta.where.of[row]]++

@@ -6,6 +6,7 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // Alike numbers the nodes by all that they tell in amounts: what they have, what of it is taken, by how many tasks, and their
@@ -49,13 +50,13 @@ func (a *Alike) Of(row int32) int32 {
 func (a *Alike) anew(rows int) {
 	a.Epoch++
 	a.begin()
-	a.codes, a.at = model.Resized(a.codes, rows), model.Resized(a.at, rows)
+	a.codes, a.at = slab.Resized(a.codes, rows), slab.Resized(a.at, rows)
 	a.words, a.Ends, a.hashes = a.words[:0], a.Ends[:0], a.hashes[:0]
 	size := 64
 	for size < 2*MostAlike(rows) {
 		size *= 2
 	}
-	a.table = model.Resized(a.table, size)
+	a.table = slab.Resized(a.table, size)
 	if a.Models == nil || len(a.Models) > language.MostDictionaries {
 		a.Models = map[string]uint64{}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // Choice is the node chosen for a task.
@@ -133,7 +134,7 @@ func (x *chooser) scoreOwn(rows []int32) {
 // scoreOwnColumn asks one row of all nodes at once. Where that gives no score it is asked again, node by node, for what went wrong.
 func (x *chooser) scoreOwnColumn(r *Row, f *language.Frame, rows []int32, column []float64) {
 	p, ask := &x.c.v.Pipeline, x.c.v.ask
-	p.numbers = model.Resized(p.numbers, len(rows))
+	p.numbers = slab.Resized(p.numbers, len(rows))
 	failed := ask.NumberEach(&r.Query, f, rows, p.numbers)
 	for i, row := range rows {
 		column[row] = p.numbers[i]
@@ -201,7 +202,7 @@ func (x *chooser) Total(row int, ranks []ranking) float64 {
 // totals is total of many rows, row of the policy by row, as the order of adding is the same. It holds until the next call.
 func (x *chooser) totals(rows []int32) []float64 {
 	v, raw := x.c.v, x.c.Rows.Raw
-	out := model.Resized(v.totals, len(rows))
+	out := slab.Resized(v.totals, len(rows))
 	v.totals = out
 	if !v.Plan.own {
 		for i, row := range rows {

@@ -3,6 +3,7 @@ package verdict
 import (
 	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // What stands in a verdict beside 0 (the node can be chosen where the task fits) and the numbers of rules.
@@ -98,7 +99,7 @@ func (c *Class) computeAll() {
 	c.fitting = [fitsLater + 1]int{}
 	c.Cursor.Skip(&c.v.nodes.Log)
 	c.rejections.at, c.Chooser.tournament.made = 0, false
-	c.Cells = model.Resized(c.Cells, rows)
+	c.Cells = slab.Resized(c.Cells, rows)
 	for row := range rows {
 		c.Cells[row].Verdict = notOffered
 	}

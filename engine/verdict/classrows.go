@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
-	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // classRows are the rows of predicates and scores as they are asked for one class, and what they said. Rows are known by their places
@@ -52,7 +52,7 @@ const (
 // begin forgets what was known, as all is computed anew.
 func (x *classRows) begin() {
 	plan := x.c.v.Plan
-	x.guards, x.ranges = model.Resized(x.guards, len(plan.predicates)+len(plan.Scores)), model.Resized(x.ranges, len(plan.Scores))
+	x.guards, x.ranges = slab.Resized(x.guards, len(plan.predicates)+len(plan.Scores)), slab.Resized(x.ranges, len(plan.Scores))
 	for k := range x.ranges {
 		x.ranges[k].same = true
 	}
@@ -116,7 +116,7 @@ func (x *classRows) join() {
 		if x.values[k] != nil {
 			x.values[k], x.Raw[k] = nil, nil
 		}
-		x.Raw[k] = model.Resized(x.Raw[k], rows)
+		x.Raw[k] = slab.Resized(x.Raw[k], rows)
 	}
 	v.joined()
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/follow"
-	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 	"github.com/celsius-scheduler/celsius/engine/topology"
 )
 
@@ -39,8 +39,8 @@ func (c *Class) meet() {
 	}
 	rows := len(c.Cells)
 	x.context = context
-	x.scored, x.marked = model.Resized(x.scored, rows), model.Resized(x.marked, rows)
-	x.cursors = model.Resized(x.cursors, len(context.Watched()))
+	x.scored, x.marked = slab.Resized(x.scored, rows), slab.Resized(x.marked, rows)
+	x.cursors = slab.Resized(x.cursors, len(context.Watched()))
 	for i, ta := range context.Watched() {
 		x.cursors[i].Skip(&ta.Log)
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
-	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // question is one row of the policy, asked of some nodes together, and where its results are kept.
@@ -93,7 +93,7 @@ func (p *pipeline) predicateOfMany(k int, r *Row, rows []int32) (rejects bool) {
 		unknown, others = missing(p, r, kept, rows)
 	}
 	asked := p.guarded(question{row: r, rows: unknown, opinions: kept}, p.c.Rows.guards[k])
-	p.bools = model.Resized(p.bools, len(asked))
+	p.bools = slab.Resized(p.bools, len(asked))
 	p.drop(ask.HoldsEach(&r.Query, p.f, asked, p.bools)...)
 	versions := p.c.v.versionsOf(r)
 	for i, row := range asked {
@@ -131,7 +131,7 @@ func (p *pipeline) guarded(q question, known guard) []int32 {
 	if known == holds || r.When == nil {
 		return q.rows
 	}
-	p.bools = model.Resized(p.bools, len(q.rows))
+	p.bools = slab.Resized(p.bools, len(q.rows))
 	p.drop(p.c.v.ask.HoldsEach(&r.Guard, p.f, q.rows, p.bools)...)
 	versions, from := p.c.v.versionsOf(r), len(p.arena)
 	for i, row := range q.rows {
@@ -179,7 +179,7 @@ func (p *pipeline) scoreManyBy(k int, rows []int32) {
 		raw[row] = math.NaN()
 	}
 	asked := p.guarded(question{row: r, rows: rows, values: kept}, p.c.Rows.scoreGuard(k, r, p.f))
-	p.numbers = model.Resized(p.numbers, len(asked))
+	p.numbers = slab.Resized(p.numbers, len(asked))
 	p.drop(p.c.v.ask.NumberEach(&r.Query, p.f, asked, p.numbers)...)
 	for i, row := range asked {
 		x := p.numbers[i]

@@ -7,6 +7,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // tournament is one of the nodes that a class chooses from, in groups of eight: level 0 has the nodes' scores by their places in
@@ -100,7 +101,7 @@ func (x *chooser) measure() {
 			r.held = r.held[:0]
 			continue
 		}
-		r.held = model.Resized(r.held, len(x.c.Cells))
+		r.held = slab.Resized(r.held, len(x.c.Cells))
 		for row := range r.held {
 			r.held[row] = x.ranked(rank.column, int32(row))
 		}

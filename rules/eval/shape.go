@@ -29,6 +29,43 @@ func (e *Expr) Call() (function string, paths []string, ok bool) {
 	return c.FunctionName(), paths, true
 }
 
+// Comparison is one of two paths by their order.
+type Comparison struct {
+	Less, More string // what has to be the smaller for it to hold, and what the larger, or the same
+}
+
+// Comparisons are those of paths by their order on which it rests that an expression of true or false holds: it is one, or they are
+// joined by &&, || and ?:.
+func (e *Expr) Comparisons() []Comparison {
+	if e.checked == nil {
+		return nil
+	}
+	return comparisons(e.checked.Expr())
+}
+
+func comparisons(e ast.Expr) (out []Comparison) {
+	if e.Kind() != ast.CallKind {
+		return nil
+	}
+	args := e.AsCall().Args()
+	switch e.AsCall().FunctionName() {
+	case operators.LogicalAnd, operators.LogicalOr, operators.Conditional:
+		for _, arg := range args {
+			out = append(out, comparisons(arg)...)
+		}
+	case operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
+		first, ok := pathText(args[0])
+		second, okSecond := pathText(args[1])
+		if strings.HasPrefix(e.AsCall().FunctionName(), "_>") {
+			first, second = second, first
+		}
+		if ok && okSecond {
+			out = append(out, Comparison{first, second})
+		}
+	}
+	return out
+}
+
 // pathText is a path of fields as text.
 func pathText(e ast.Expr) (string, bool) {
 	switch e.Kind() {

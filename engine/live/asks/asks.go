@@ -26,10 +26,12 @@ const (
 	mostRequests   = 16  // to one server at once
 	mostUnanswered = 4   // requests of one question, before the rest of it is given up
 	mostTime       = time.Minute
-	mostBytes      = 1 << 20  // of an answer
-	mostHeader     = 64 << 10 // in front of it
-	mostText       = 300      // characters of what it says
-	mostLines      = 6        // of the log about one address, in a sweep
+	mostDial       = 5 * time.Second // until there is a connection
+	mostQuiet      = 5 * time.Second // of a connection that is waited on, and of its answer to whether it is there
+	mostBytes      = 1 << 20         // of an answer
+	mostHeader     = 64 << 10        // in front of it
+	mostText       = 300             // characters of what it says
+	mostLines      = 6               // of the log about one address, in a sweep
 	forgetAfter    = 10 * time.Minute
 	sweepEvery     = time.Minute
 )

@@ -9,9 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -51,9 +53,10 @@ func (a *Asker) post(ctx context.Context, q *question, p *post) (r reply) {
 		return reply{err: "cannot be asked", nobody: true}
 	}
 	request.Header.Set("Content-Type", "application/json")
+	request.Header["Idempotency-Key"] = nil // is not sent, and lets a question be asked again that met a connection which was being closed
 	response, err := a.client.Do(request)
 	if err != nil {
-		return a.notReached(q.line.server, err, timeout)
+		return a.notReached(ctx, q.line.server, err, timeout)
 	}
 	defer func() { _ = response.Body.Close() }() // nothing is written to it
 	if code := response.StatusCode; code != http.StatusOK {
@@ -62,7 +65,7 @@ func (a *Asker) post(ctx context.Context, q *question, p *post) (r reply) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostBytes+1))
 	switch {
 	case err != nil:
-		return a.notReached(q.line.server, err, timeout)
+		return a.notReached(ctx, q.line.server, err, timeout)
 	case len(body) > mostBytes:
 		return reply{err: fmt.Sprintf("answered with more than %d MiB", mostBytes>>20), outcome: Wrong}
 	}
@@ -70,30 +73,54 @@ func (a *Asker) post(ctx context.Context, q *question, p *post) (r reply) {
 }
 
 // notReached says how a request failed, without the address, which stands beside it.
-func (a *Asker) notReached(server string, err error, timeout time.Duration) reply {
-	if errors.Is(err, context.DeadlineExceeded) {
+func (a *Asker) notReached(ctx context.Context, server string, err error, timeout time.Duration) reply {
+	if ctx.Err() != nil {
 		return reply{err: fmt.Sprintf("did not answer within %s", timeout), nobody: true, outcome: Late}
 	}
 	out := reply{nobody: true, outcome: Unreached}
 	var files untold
 	var doubted *tls.CertificateVerificationError
-	switch of, ok := errors.AsType[*url.Error](err); {
+	switch {
 	case errors.As(err, &files):
 		a.filesFail(server, files.error)
 		out.err = "the scheduler cannot use the files for its TLS"
 	case errors.As(err, &doubted):
 		out.err = oneLine("could not be reached: "+doubted.Error()) + "; who may vouch for it is said to the scheduler, by --extender-tls"
-	case ok:
-		out.err = oneLine("could not be reached: " + of.Err.Error())
 	default:
-		out.err = oneLine("could not be reached: " + err.Error())
+		out.err = oneLine("could not be reached: " + withoutPorts(err))
 	}
 	return out
 }
 
-// oneLine is a text from outside as reasons and logs show it: on one line, and not too long.
+var streamNumber = regexp.MustCompile(`stream ID \d+; `)
+
+// withoutPorts is what is wrong with a connection, without its ends, and without its number: these are others each time, so that who waits
+// would be told anew, and they are nothing that the owners of pods must know.
+func withoutPorts(err error) string {
+	if of, ok := errors.AsType[*net.DNSError](err); ok {
+		why := of.Err
+		if of.IsTimeout {
+			why = "no answer in time"
+		}
+		return fmt.Sprintf("looking up %s: %s", of.Name, why)
+	}
+	of, ok := errors.AsType[*net.OpError](err)
+	switch {
+	case ok && of.Op == "dial" && of.Timeout(), !ok && errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("no connection within %s", mostDial)
+	case ok && of.Err != nil:
+		return of.Op + ": " + of.Err.Error()
+	}
+	if of, ok := errors.AsType[*url.Error](err); ok {
+		err = of.Err
+	}
+	return streamNumber.ReplaceAllString(err.Error(), "")
+}
+
+// oneLine is a text from outside as reasons and logs show it: on one line, with nothing in it that is not seen, and not too long.
 func oneLine(s string) string {
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	unseen := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, " "), unseen), " ")
 	if n := 0; len(s) > mostText {
 		for i := range s {
 			if n++; n > mostText {

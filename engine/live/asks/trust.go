@@ -58,16 +58,21 @@ func (o Options) trust() trust {
 	return out
 }
 
-// client makes the requests. It uses no proxy and follows no redirect: what is asked goes where the policy says.
+// client makes the requests. It uses no proxy and follows no redirect: what is asked goes where the policy says. A connection is made on
+// after the request that it is for was given up, so making one has a time of its own; and one that is shared by requests is tried now and
+// then, as one whose other end is gone without a word would keep all of them from a server that is back.
 func (t trust) client() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			DialTLSContext: t.dial, MaxIdleConnsPerHost: mostRequests, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+			DialContext: dialer().DialContext, DialTLSContext: t.dial, MaxIdleConnsPerHost: mostRequests, IdleConnTimeout: time.Minute,
+			ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{SendPingTimeout: mostQuiet, PingTimeout: mostQuiet},
 			MaxResponseHeaderBytes: mostHeader,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
+
+func dialer() *net.Dialer { return &net.Dialer{Timeout: mostDial} }
 
 // untold is an error of which nobody is told but the log: it may name files.
 type untold struct{ error }
@@ -81,7 +86,7 @@ func (t trust) dial(ctx context.Context, network, server string) (net.Conn, erro
 	if err != nil {
 		return nil, untold{err}
 	}
-	return (&tls.Dialer{Config: config}).DialContext(ctx, network, server)
+	return (&tls.Dialer{NetDialer: dialer(), Config: config}).DialContext(ctx, network, server)
 }
 
 // config is what TLS with a server needs.

@@ -259,8 +259,7 @@ func goesWhole(units []Unit, j *model.Job) bool {
 	return slices.ContainsFunc(units, func(u Unit) bool { return u.whole && u.victims[0].Task.Job == j })
 }
 
-// spareUnits spares units that are not needed for some promises, the last to go first, until none more can be, and notes of the others what
-// refuses which of the promises to the first one's job.
+// spareUnits spares units that are not needed for some promises, the last to go first, until none more can be, and notes of the others why.
 func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
 	for before := -1; before != len(*units); {
 		before = len(*units)
@@ -275,11 +274,37 @@ func (x *Gangs) spareUnits(rooms []Room, units *[]Unit) {
 				*units = slices.Delete(*units, i, i+1)
 				continue
 			}
-			if refused.Task.Job == rooms[0].Task.Job {
+			own := refused.Task.Job == rooms[0].Task.Job
+			if own {
+				(*units)[i].at, (*units)[i].needed = refused, why
+			}
+			if !x.isNeeded(&(*units)[i], rooms) && !own {
 				(*units)[i].at, (*units)[i].needed = refused, why
 			}
 		}
 	}
+}
+
+// isNeeded notes of a unit what would refuse which of the promises to the first one's job, were it spared and all others in place: of that
+// which was found before, if it is so, else of the first. It says whether it is so of any.
+func (x *Gangs) isNeeded(u *Unit, rooms []Room) bool {
+	own, before := slices.Clone(rooms), x.Txn.Mark()
+	own = slices.DeleteFunc(own, func(r Room) bool { return r.Task.Job != rooms[0].Task.Job })
+	known := slices.DeleteFunc(slices.Clone(own), func(r Room) bool { return r.Task != u.at.Task })
+	for _, r := range slices.Concat(known, own) {
+		x.Txn.Unplace(r.Task)
+		x.stay(*u)
+		why, refuses := x.refusesForce(r.Task, r.Row)
+		if x.Txn.Rollback(before); !refuses {
+			continue
+		}
+		if u.at.Task != r.Task || u.needed.Table != why.Table || u.needed.Rule != why.Rule {
+			u.needed = why
+		}
+		u.at = r
+		return true
+	}
+	return false
 }
 
 // withoutUnits is some promises with units spared: those on their nodes stay there, if they can, or go where room is, and all others must
@@ -375,6 +400,7 @@ func (x *Gangs) Needs() []Need {
 			rooms = rooms[copy(x.needs[(i+k)%len(x.needs)].Rooms, rooms):]
 		}
 	}
+	x.noteNeeded()
 	for i := range x.needs {
 		n := &x.needs[i]
 		count := len(x.EvictsForGang(*n))
@@ -387,6 +413,32 @@ func (x *Gangs) Needs() []Need {
 	return x.needs
 }
 
+// noteNeeded notes of all units once more why they are needed: what would be refused as things are in the end, and if that is of those for
+// whom they go, why it would have been as they were promised it.
+func (x *Gangs) noteNeeded() {
+	for _, n := range x.needs {
+		for i := range n.Units {
+			x.isNeeded(&n.Units[i], n.Rooms)
+		}
+	}
+	before := x.Txn.Mark()
+	for _, n := range slices.Backward(x.needs) {
+		for i := range n.Units {
+			u := &n.Units[i]
+			if k := slices.IndexFunc(n.Rooms, func(r Room) bool { return r.Task == u.at.Task }); k >= 0 {
+				x.isNeeded(u, n.Rooms[k:k+1])
+			}
+		}
+		for _, r := range n.Rooms {
+			x.Txn.Unplace(r.Task)
+		}
+		for _, u := range n.Units {
+			x.stay(u)
+		}
+	}
+	x.Txn.Rollback(before)
+}
+
 // EvictsForGang are those who go for a need, for the plan.
 func (x *Gangs) EvictsForGang(n Need) (out []model.Evict) {
 	for _, u := range n.Units {
@@ -397,9 +449,12 @@ func (x *Gangs) EvictsForGang(n Need) (out []model.Evict) {
 			}
 		}
 		for _, v := range u.victims {
-			first := policy.Answer{Rule: v.Lets[0]}.Reason()
-			e := report.Evict(v.Task, why.at.Task, x.Action, x.Step.Via(), first, v.Rows())
-			out = append(out, report.ForGang(e, why.at.Bind.Node, why.needed, why.whole))
+			own, first := n.Rooms[0].Task, policy.Answer{Rule: v.Lets[0]}.Reason()
+			if why.at.Task.Job == own.Job {
+				own = why.at.Task
+			}
+			e := report.Evict(v.Task, own, x.Action, x.Step.Via(), first, v.Rows())
+			out = append(out, report.ForGang(e, why.at.Task, why.at.Bind.Node, why.needed, why.whole))
 		}
 	}
 	return out

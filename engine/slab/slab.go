@@ -1,22 +1,23 @@
-package model
+// Package slab makes values, texts and lists by the chunk, for what there is by the ten thousand.
+package slab
 
 import (
 	"slices"
 	"strings"
 )
 
-// slabSize is how many values a Slab makes at once. While one of them is used the others are kept with it, so it is small.
+// slabSize is how many values an Of makes at once. While one of them is used the others are kept with it, so it is small.
 const slabSize = 32
 
-// Slab makes values by the chunk, for what is made by the ten thousand: the allocator is asked less often, and what is made together
+// Of makes values by the chunk, for what is made by the ten thousand: the allocator is asked less often, and what is made together
 // lies together. The zero value is ready.
-type Slab[T any] struct{ free []T }
+type Of[T any] struct{ free []T }
 
 // New is a zero value.
-func (s *Slab[T]) New() *T { return &s.Slice(1)[0] }
+func (s *Of[T]) New() *T { return &s.Slice(1)[0] }
 
 // Slice is n zero values, which no append grows in place.
-func (s *Slab[T]) Slice(n int) []T {
+func (s *Of[T]) Slice(n int) []T {
 	if n > len(s.free) {
 		if n >= slabSize {
 			return make([]T, n)
@@ -31,7 +32,7 @@ func (s *Slab[T]) Slice(n int) []T {
 // textRoom is how many bytes of texts lie together at most. Who keeps one of them keeps the others.
 const textRoom = 1 << 10
 
-// Texts makes strings that lie together, as a Slab does with values. The zero value is ready; it is not to be copied.
+// Texts makes strings that lie together, as Of does with values. The zero value is ready; it is not to be copied.
 type Texts struct{ b strings.Builder }
 
 // New is text as a string.

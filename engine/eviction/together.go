@@ -1,0 +1,72 @@
+package eviction
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/session"
+)
+
+// together is what is known of promises while they are given back together.
+type together struct {
+	vacant vacant
+	gated  []int // those of which the gate allocatable is asked
+}
+
+// vacant is on which nodes there is room for what is asked, as far as amounts tell, at a content of the cluster. Of many promises few ask
+// for something else, and few are moved.
+type vacant struct {
+	content uint64
+	rows    map[string][2]int32 // the first two, as the one may be a task's own
+	text    []byte
+}
+
+// beside says whether another node than one has room for what is asked.
+func (v *vacant) beside(c *model.Cluster, asked model.Resources, own int32) bool {
+	if v.rows == nil || v.content != c.Content() {
+		v.content, v.rows = c.Content(), map[string][2]int32{}
+	}
+	v.text = v.text[:0]
+	for _, amount := range asked {
+		v.text = binary.LittleEndian.AppendUint64(v.text, math.Float64bits(amount))
+	}
+	rows, known := v.rows[string(v.text)]
+	if !known {
+		rows = firstTwo(&c.Nodes, asked)
+		v.rows[string(v.text)] = rows
+	}
+	return rows[0] != model.NoNode && (rows[0] != own || rows[1] != model.NoNode)
+}
+
+// firstTwo are the first nodes that have room for what is asked.
+func firstTwo(nodes *model.Nodes, asked model.Resources) [2]int32 {
+	out, n := [2]int32{model.NoNode, model.NoNode}, 0
+	for row := range int32(len(nodes.Rows)) {
+		if nodes.FitsFuture(asked, row) {
+			out[n] = row
+			if n++; n == len(out) {
+				break
+			}
+		}
+	}
+	return out
+}
+
+// gatedApart are those of some promises of which the gate allocatable is asked: it answers the same of others that are gated alike, so
+// that the first of them speaks for all.
+func gatedApart(s *session.Session, done []Room) (out []int) {
+	gates, asked := session.NewGates(s), map[string]bool{}
+	for i := range done {
+		if !done[i].by.allocatable {
+			continue
+		}
+		kind, known := gates.Kind(done[i].Task)
+		if known && asked[kind] {
+			continue
+		}
+		asked[kind] = true
+		out = append(out, i)
+	}
+	return out
+}

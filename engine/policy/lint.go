@@ -1,0 +1,90 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// lint warns of what is legal and hardly meant.
+func (c *compiler) lint(spec source.Value) {
+	if len(c.p.rules[JobReady]) > 0 && len(c.p.rules[JobPipelined]) == 0 {
+		c.warn(spec.Get("tiers").Issuef("add a row of jobPipelined that says when a job may keep places it cannot use yet",
+			"there are rows of jobReady, but none of jobPipelined: a job that is not ready holds its places until the cycle ends"))
+	}
+	for _, site := range []string{Preemptable, Reclaimable, Evictable} {
+		for _, r := range c.p.rules[site] {
+			if !r.Veto {
+				c.lintTaking(r)
+			}
+		}
+	}
+	if at := spec.Get("pipeline"); at.Kind() == source.List && len(c.p.Actions) == 0 && c.issues.Err() == nil {
+		c.warn(at.Issuef("name actions, as [enqueue, allocate, backfill]; to stop deciding for a while write mode: Paused",
+			"the pipeline is empty: no job is let in, and no pod is placed"))
+	}
+}
+
+func (c *compiler) warn(i source.Issue) {
+	i.Severity = source.Warning
+	c.report(i)
+}
+
+// lintTaking warns of a row that lets pods go by what does not only go one way, so that two may take each other's place in turn.
+func (c *compiler) lintTaking(r *Rule) {
+	at := func(said, instead string) {
+		c.warn(r.Expression.Text.Issue(0, len([]rune(r.Expression.Text.Value)), said, instead))
+	}
+	if slices.ContainsFunc(r.Asked(), (*eval.Expr).Timely) {
+		at("who may go changes with nothing but time: two pods may take each other's place in turn",
+			"write it as a row with veto: true, which only keeps; or let nobody go by the clock")
+	}
+	for _, x := range r.Expression.Comparisons() {
+		field, smallerGoes := sameOfBoth(x)
+		switch {
+		case field == "":
+		case changesByTaking(r, field):
+			at(field+" is compared as it is before the eviction, and that changes it: two pods may take each other's place in turn",
+				"compare what it is with the one placed and the other gone, as drf does; or let pods go only where the two differ by a margin")
+		case strings.HasPrefix(field, "job.") && !c.ordersJobs(field, smallerGoes):
+			at("pods go by "+field+", and no row of jobOrder puts jobs in that order: the job that lost its room may stand first for it again",
+				"add to jobOrder a row by: "+field+map[bool]string{true: ", descending: true"}[smallerGoes])
+		}
+	}
+}
+
+// sameOfBoth is the field that a comparison compares of the victim with the same of the one for which it goes, and whether the victim's has
+// to be the smaller; "" where it is no such comparison.
+func sameOfBoth(x eval.Comparison) (field string, smallerGoes bool) {
+	gives, takes := x.Less, x.More
+	smallerGoes = strings.HasPrefix(gives, "victim.")
+	if !smallerGoes {
+		gives, takes = takes, gives
+	}
+	field, ofVictim := strings.CutPrefix(gives, "victim.")
+	if !ofVictim || strings.TrimPrefix(takes, "preemptor.") != field {
+		return "", false
+	}
+	return field, smallerGoes
+}
+
+// changesByTaking says whether what a row reads of that field of a victim changes while tasks are placed and evicted.
+func changesByTaking(r *Rule, field string) bool {
+	return slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool {
+		return read.String() == "victim."+field && read.Changes >= rules.ByStep
+	})
+}
+
+// ordersJobs says whether a row puts jobs in order by that field, the larger or the smaller first. Of a row that does so by more than the
+// field itself, which of both cannot be told.
+func (c *compiler) ordersJobs(field string, largerFirst bool) bool {
+	return slices.ContainsFunc(c.p.rules[JobOrder], func(r *Rule) bool {
+		if strings.TrimSpace(r.Expression.Text.Value) == field {
+			return r.Descending == largerFirst
+		}
+		return slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool { return read.String() == field })
+	})
+}

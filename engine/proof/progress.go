@@ -1,0 +1,74 @@
+package proof
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+)
+
+// measured is the check that evictions go one way, as far as the policy's own rows tell which. It is asked as things were before anybody
+// went for the task.
+type measured struct{ *Cycle }
+
+// along checks of one who goes inside a queue the rows that let it go by comparing something of it with the same of the task for which it
+// goes, or of their jobs: where the same table puts jobs, or the tasks of one, in order by that, the victim does not come first. So by that
+// order what waits comes later with each eviction.
+func (x measured) along(step *policy.Step, t *model.Task, v victim, lets []*policy.Rule) {
+	site, claims, gives := policy.JobOrder, x.Frame().OfJobAlone(t.Job), x.Frame().OfJobAlone(v.task.Job)
+	switch step.Word(policy.KeyScope) {
+	case policy.ScopeJob:
+		site, claims, gives = policy.TaskOrder, x.Frame().OfTaskAlone(t), x.Frame().OfTaskAlone(v.task)
+	case policy.ScopeQueue:
+	default:
+		return // queues give what is beyond their due, which is what the rows say it is
+	}
+	first, second := x.Keys(site, claims), x.Keys(site, gives)
+	for _, let := range lets {
+		for i, r := range x.p.Rules(site) {
+			if r.Table == let.Table && comparesBy(let, r) && r.Compare(&first[i], &second[i]) > 0 {
+				x.violated(Progress, t.Key, v.task.Key, "by %s/%s it comes first of the two, and %s/%s lets it go", r.Table, r.Name, let.Table,
+					let.Name)
+			}
+		}
+	}
+}
+
+// comparesBy says whether a row that lets tasks go compares them with those for which they go by something that a row of an order reads.
+func comparesBy(let, order *policy.Rule) bool {
+	reads := func(paths ...string) bool {
+		return slices.ContainsFunc(paths, func(path string) bool {
+			for _, read := range let.Reads.All {
+				if read.String() == path {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	for _, read := range order.Reads.All {
+		path := read.String()
+		if of, ok := strings.CutPrefix(path, "task."); ok && reads("victim."+of) && reads("preemptor."+of) {
+			return true
+		}
+		if strings.HasPrefix(path, "job.") && reads("victim."+path) && reads("preemptor."+path, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// due checks that the queue of tasks that are promised room may take by force what they ask for, where the step heeds that.
+func (x measured) due(step *policy.Step, tasks ...*model.Task) {
+	if !step.Gate(policy.Preemptive) {
+		return
+	}
+	var asks model.Resources
+	for _, t := range tasks {
+		asks = asks.Add(t.Request)
+	}
+	if a := x.All(policy.Preemptive, x.Frame().OfJob(tasks[0].Job).OfRequest(asks)); !a.Yes {
+		x.violated(Progress, tasks[0].Key, "", "its queue may not take so much by force: %s", said(a))
+	}
+}

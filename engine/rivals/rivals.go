@@ -1,0 +1,98 @@
+// Package rivals remembers of which jobs pods went for which others, and so which two take room from each other in turn.
+package rivals
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kept is for how long is remembered that a pod of one job went for another.
+const Kept = 24 * time.Hour
+
+// Book is what is remembered. The zero value is one of which nothing is.
+type Book struct {
+	going map[string]going                // by the UID of the pod, while it is there
+	last  map[string]map[string]time.Time // by the key of the job whose pods went, and of the one for which: when the last was evicted
+}
+
+type going struct {
+	of, ours string // the keys of its job, and of that for which it goes
+	at       time.Time
+}
+
+// Evicted notes that a pod of one job is evicted for another.
+func (b *Book) Evicted(uid, of, ours string, at time.Time) {
+	if of == ours || ours == "" {
+		return
+	}
+	if b.going == nil {
+		b.going = map[string]going{}
+	}
+	b.going[uid] = going{of, ours, at}
+}
+
+// Stays takes that back of a pod, as its eviction was refused.
+func (b *Book) Stays(uid string) { delete(b.going, uid) }
+
+// Gone notes that a pod is gone, and gives the keys of the jobs whose rivals are others by that, or are so anew.
+func (b *Book) Gone(uid string) (of []string) {
+	g, evicted := b.going[uid]
+	if !evicted {
+		return nil
+	}
+	delete(b.going, uid)
+	if b.last == nil {
+		b.last = map[string]map[string]time.Time{}
+	}
+	if b.last[g.of] == nil {
+		b.last[g.of] = map[string]time.Time{}
+	}
+	for other, at := range b.last[g.of] {
+		if g.at.Sub(at) > Kept {
+			delete(b.last[g.of], other)
+			of = append(of, g.of, other)
+		}
+	}
+	if at := b.last[g.of][g.ours]; at.Before(g.at) {
+		b.last[g.of][g.ours] = g.at
+	}
+	if _, rivals := b.Since(g.of, g.ours); rivals {
+		of = append(of, g.of, g.ours)
+	}
+	return of
+}
+
+// Left forgets a job that is there no more.
+func (b *Book) Left(job string) {
+	delete(b.last, job)
+	for of, others := range b.last {
+		if delete(others, job); len(others) == 0 {
+			delete(b.last, of)
+		}
+	}
+	maps.DeleteFunc(b.going, func(_ string, g going) bool { return g.of == job || g.ours == job })
+}
+
+// Since says whether of two jobs pods of each went for the other within a day, and when the last of them was evicted.
+func (b *Book) Since(job, other string) (at time.Time, rivals bool) {
+	there, went := b.last[job][other]
+	back, came := b.last[other][job]
+	first, last := there, back
+	if last.Before(first) {
+		first, last = last, first
+	}
+	if !went || !came || last.Sub(first) > Kept {
+		return time.Time{}, false
+	}
+	return last, true
+}
+
+// Of are the rivals of a job, by key, in the order of their keys.
+func (b *Book) Of(job string) []string {
+	return slices.DeleteFunc(slices.SortedFunc(maps.Keys(b.last[job]), strings.Compare), func(other string) bool {
+		_, rivals := b.Since(job, other)
+		return !rivals
+	})
+}

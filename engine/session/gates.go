@@ -1,0 +1,80 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/language"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/rules"
+)
+
+// Gates tells tasks apart of which the gate allocatable may say different things in a step, each as if it alone had no place.
+type Gates struct {
+	s     *Session
+	alike bool // there are such that fare alike
+	of    []rules.Read
+	text  []byte
+}
+
+// NewGates are those of a session.
+func NewGates(s *Session) *Gates {
+	g := &Gates{s: s, alike: true}
+	for _, r := range s.p.Rules(policy.Allocatable) {
+		own, ok := ofHoldings(r.Reads)
+		if !ok {
+			return &Gates{s: s}
+		}
+		g.of = append(g.of, own...)
+	}
+	return g
+}
+
+// Kind is a text that tasks share that fare alike, whichever of them has no place; false: each fares as no other.
+func (g *Gates) Kind(t *model.Task) (string, bool) {
+	if !g.alike {
+		return "", false
+	}
+	b := append(append(g.text[:0], t.Job.QueueName...), 0)
+	b = language.Encode(b, g.s.Amounts(t.Request))
+	for i := range g.of {
+		read := &g.of[i]
+		if read.Root == "job" {
+			b = language.EncodeRead(b, g.s.JobView(t.Job), read)
+		} else {
+			b = language.EncodeRead(b, g.s.TaskView(t), read)
+		}
+	}
+	g.text = b
+	return string(b), true
+}
+
+// ofHoldings says that nothing moves in a cycle of what is read about a task but what queues hold: to which of two tasks of a queue, of one
+// request, a place is given, is told apart only by what else is read of them and their jobs, which is own.
+func ofHoldings(reads *rules.Reads) (own []rules.Read, ok bool) {
+	for _, read := range reads.All {
+		last, ofTask := policy.LastOf(read), read.Root == "task" || read.Root == "job"
+		switch {
+		case last == nil && !ofTask:
+		case last == nil, read.Changes > rules.ByCycle && !holdings(read):
+			return nil, false
+		case !ofTask || read.Changes > rules.ByCycle || read.Steps[0].Member.Origin.Any(language.ToQueue):
+		case policy.OfParts(read), policy.OfMembers(read), slices.ContainsFunc(read.Steps, func(step rules.Step) bool { return step.Each }):
+			return nil, false
+		default:
+			own = append(own, read)
+		}
+	}
+	return own, true
+}
+
+// holdings says that a read is of what a queue holds, where the way to it does not move, or computed, of what is among the reads as well.
+func holdings(read rules.Read) bool {
+	last := len(read.Steps) - 1
+	for i, step := range read.Steps {
+		if m := step.Member; m.Changes > rules.ByCycle && m.Reads == nil && (i < last || !m.Origin.Within(language.FromHeld)) {
+			return false
+		}
+	}
+	return true
+}
