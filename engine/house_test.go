@@ -39,7 +39,8 @@ const rowOfTheState = "a field is a fact of an object that rows may read, or a c
 
 // exceptions are what is over a bound today. Some figures are rounded up.
 var exceptions = []exception{
-	{"crds/policy/v1alpha1.InlineTable", "fields", 24, "a field is a section of a table in the API"},
+	{"crds/policy/v1alpha1.InlineTable", "fields", 25, "a field is a section of a table in the API"},
+	{"crds/policy/v1alpha1.Row", "fields", 16, "a field is a key of a row in the API"},
 	{"crds/policy/v1alpha1.Step", "fields", 20, "a field is a parameter of a verb in the API"},
 	{"engine/language", "lines", 5550, "what a policy can say, field by field and function by function, with what each reads"},
 	{"engine/live.Options", "fields", 20, "a field is a flag"},
@@ -55,10 +56,10 @@ var exceptions = []exception{
 	{"engine/model.Plan", "fields", 17, "a field is a list of what a cycle decided"},
 	{"engine/policy", "lines", 5500, "what a policy can say, verb by verb and function by function, with what each reads"},
 	{"engine/policy.Rule", "fields", 16, "a field is a key of a row"},
-	{"engine/sim", "lines", 5100, "a world of files, its clock, what happens in it, and the words for what came of that"},
+	{"engine/sim", "lines", 5110, "a world of files, its clock, what happens in it, and the words for what came of that"},
 	{"engine/sim/manifest.ShortSpec", "fields", 19, "a field is a key of the short form"},
 	{"rules.Member", "fields", 26, "a field is a property that a declaration may have"},
-	{"rules.Row", "fields", 16, "a field is a key of a row"},
+	{"rules.Row", "fields", 17, "a field is a key of a row"},
 }
 
 // TestHouse holds packages and types to their bounds, and exceptions to being needed.

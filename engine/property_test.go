@@ -300,7 +300,11 @@ inline:
   - {name: not-the-odd, veto: true, expression: "!variables.odd"}
   - {name: large, every: 1m, expression: "victim.request.cpu > 1.0 && victim.job.runningTasks > 1"}
   victimOrder:
-  - {name: larger-first, by: victim.request.cpu, descending: true}`
+  - {name: larger-first, by: victim.request.cpu, descending: true}
+  victimCost:
+  - {name: cpu, when: victim.index > 0, expression: victim.request.cpu}
+  - {name: largest, fold: max, when: "victim.request.cpu > 1.0", expression: victim.request.cpu}
+  - {name: last, fold: thenMax, expression: victim.index}`
 
 // policies are those that the properties are tried with.
 func policies(t *testing.T) []compiled {

@@ -19,6 +19,22 @@ func Normalizations() []Key {
 	}
 }
 
+// The words of fold.
+const (
+	FoldSum = "sum"
+	FoldMax = "max"
+	ThenMax = "thenMax"
+)
+
+// Folds are the words of fold.
+func Folds() []Key {
+	return []Key{
+		{FoldSum, "the sum over all who go", "It is the default."},
+		{FoldMax, "the largest of those who go", ""},
+		{ThenMax, "the largest of those who go and had the largest value in each row before with max or thenMax", ""},
+	}
+}
+
 // Roundings are the words of round.mode.
 func Roundings() []Key {
 	return []Key{
@@ -121,6 +137,7 @@ func sectionKeys() []Key {
 		},
 		{"round", "mapping of mode (trunc, floor, ceil, nearest) and step", "Rounds to multiples of step, default 1, after normalising."},
 		{"veto", "bool, or CEL over params", "A no of this row holds whatever other tiers say, and its yes lets nobody go."},
+		{"fold", "sum, max or thenMax", "How the numbers of those who go become one."},
 		{"every", "duration, or CEL over params", "The row is asked at most that often."},
 	}
 }

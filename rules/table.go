@@ -101,7 +101,7 @@ type Row struct {
 	Name, Description, Reason string
 	Expression, When, Message source.Text
 	Weight, Veto, Every       source.Text
-	Normalize                 string
+	Normalize, Fold           string
 	RoundMode                 string
 	RoundStep                 source.Text
 	Curable, Descending       bool
@@ -388,6 +388,8 @@ func (r *tableReader) rowField(row *Row, f source.Field) {
 		row.Every = f.Value.Text(r.issues)
 	case "normalize":
 		row.Normalize = r.word(f.Value, keyNames(Normalizations()))
+	case "fold":
+		row.Fold = r.word(f.Value, keyNames(Folds()))
 	case "round":
 		r.rounding(row, f.Value)
 	case "curable":

@@ -19,10 +19,23 @@ type force struct {
 	apart  bool // some of them task by task, and not for several at once
 	// victims of the turns that were kept, some of whom may be spared in the end
 	victims []*model.Task
-	// jobsInVain is the content of the cluster at which a job had a turn without effect, by kind.
-	jobsInVain map[string]uint64
-	// tasksInVain is the state at which there was no room for a task of the present turn, by what those share that fare alike.
-	tasksInVain map[string]state
+	// jobsInVain is what came of jobs that had a turn without effect, by kind.
+	jobsInVain map[string]jobInVain
+	// tasksInVain are tasks of the present turn for which there was no room, by what those share that fare alike.
+	tasksInVain map[string]taskInVain
+	last        model.InVain // that was told
+}
+
+// jobInVain is what came of a job at a content of the cluster.
+type jobInVain struct {
+	content uint64
+	out     *outcome
+}
+
+// taskInVain is why nobody goes for a task, at a state.
+type taskInVain struct {
+	at  state
+	why model.InVain
 }
 
 // state is what the room for a task of a turn rests on besides the task: the content of the cluster, and how many roles have failed.
@@ -33,9 +46,13 @@ type state struct {
 
 // displace makes room for tasks by evicting others.
 func (x *Cycle) displace(step *policy.Step) {
-	f := &force{Cycle: x, step: step, jobsInVain: map[string]uint64{}, tasksInVain: map[string]state{}}
+	f := &force{Cycle: x, step: step, jobsInVain: map[string]jobInVain{}, tasksInVain: map[string]taskInVain{}}
 	f.search = eviction.New(eviction.Options{
 		Session: x.s, Txn: x.txn, Step: step, Action: x.waits.Action, Warn: x.warn, Served: x.served(),
+		InVain: func(j *model.Job, t *model.Task, why model.InVain) {
+			f.last = why
+			x.result.inVain(x.waits, j, t, &why)
+		},
 		About: func(s *policy.Step, t *model.Task) bool {
 			return x.taken(s) && x.jobPasses(s, policy.KeyJobs, t.Job) && x.taskPasses(s, t)
 		},
@@ -51,7 +68,12 @@ func (x *Cycle) displace(step *policy.Step) {
 		content, todo := x.c.Content(), left[j]
 		var kind string
 		if todo == nil {
-			if kind = f.kind(j); kind != "" && f.jobsInVain[kind] == content || !x.s.Valid(j).Yes {
+			kind = f.kind(j)
+			if was, tried := f.jobsInVain[kind]; tried && was.content == content {
+				x.tell(j, was.out)
+				return false
+			}
+			if !x.s.Valid(j).Yes {
 				return false
 			}
 			todo = &taskQueue{}
@@ -61,7 +83,7 @@ func (x *Cycle) displace(step *policy.Step) {
 			left[j] = todo
 		}
 		if kind != "" && x.c.Content() == content {
-			f.jobsInVain[kind] = content
+			f.jobsInVain[kind] = jobInVain{content, x.result.outcome(j)}
 		}
 		return again
 	}})
@@ -193,12 +215,13 @@ func (x *force) roomFor(t *model.Task, failed int) (eviction.Room, bool) {
 	key, ok := x.memory.jobs.of(x.step).alikeInTurn(t)
 	ok = ok && !t.BestEffort // of which it counts who had no place
 	at := state{x.c.Content(), failed}
-	if was, tried := x.tasksInVain[key]; ok && tried && was == at {
+	if was, tried := x.tasksInVain[key]; ok && tried && was.at == at {
+		x.search.TellAgain(t, was.why)
 		return eviction.Room{}, false
 	}
 	r, found := x.search.RoomFor(t)
 	if ok && !found {
-		x.tasksInVain[key] = at
+		x.tasksInVain[key] = taskInVain{at, x.last}
 	}
 	return r, found
 }
@@ -228,7 +251,7 @@ func (x *force) keepTurn(j *model.Job, done []eviction.Room) (kept, stable bool)
 // keepRoom keeps promises.
 func (x *force) keepRoom(done ...eviction.Room) {
 	x.some, x.apart = true, true
-	x.search.Keep(done...)
+	x.search.KeepTurn(done...)
 	for _, r := range done {
 		x.note(r.Task.Job, r.Task, nil)
 		for _, v := range r.Victims {

@@ -11,7 +11,7 @@ import (
 // together makes room for as many of a job's tasks as it may be held with, until the step's turn is over or there is none. It says whether
 // the job comes back for the tasks that are left, which it does only if the step is still about it.
 func (x *force) together(j *model.Job, todo *taskQueue) (again bool) {
-	for over := false; !over; {
+	for over, some := false, false; !over; some = true {
 		todo.tasks = slices.DeleteFunc(todo.tasks, func(t *model.Task) bool { return t.Status != model.Pending })
 		if todo.empty() {
 			return false
@@ -25,6 +25,7 @@ func (x *force) together(j *model.Job, todo *taskQueue) (again bool) {
 		for ; found && !x.gangs.StableNeed(&n); n, found = x.gangs.RoomForGang(j, todo.tasks) {
 			x.txn.Rollback(before)
 		}
+		x.gangs.TellInVain(j, found || some)
 		if !found || n.Placing() {
 			x.txn.Rollback(before)
 			return false

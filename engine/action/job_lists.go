@@ -135,5 +135,5 @@ func (l *waitList) give() []model.Wait {
 
 func equalWaits(a, b model.Wait) bool {
 	return a.Job == b.Job && a.Task == b.Task && a.Queue == b.Queue && a.Action == b.Action && a.Reason == b.Reason && a.Place == b.Place &&
-		slices.Equal(a.Nodes, b.Nodes) && a.Tried.Equal(b.Tried)
+		slices.Equal(a.Nodes, b.Nodes) && a.Tried.Equal(b.Tried) && slices.EqualFunc(a.InVain, b.InVain, model.InVain.Equal)
 }

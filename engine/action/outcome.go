@@ -15,24 +15,29 @@ type outcome struct {
 	undone int // tasks that were placed, and undone again; none: -1
 }
 
-// note is a wait of a job or a task, or that what an earlier step had said is no more.
+// note is a wait of a job or a task, or that what an earlier step had said is no more, or why nobody goes for it.
 type note struct {
-	task int         // ofJob: the job as a whole
-	wait *model.Wait // nil: no more
+	task   int         // ofJob: the job as a whole
+	wait   *model.Wait // nil: no more
+	inVain *model.InVain
 }
 
 const ofJob = -1
 
 // noted is a note as a turn makes it.
 type noted struct {
-	task *model.Task // nil: the job
-	wait *model.Wait
+	task   *model.Task // nil: the job
+	wait   *model.Wait
+	inVain *model.InVain // nil: it is about the wait
 }
 
 func (o *outcome) equal(p *outcome) bool {
 	return o.undone == p.undone && slices.EqualFunc(o.notes, p.notes, func(a, b note) bool {
-		if a.task != b.task || (a.wait == nil) != (b.wait == nil) {
+		if a.task != b.task || (a.wait == nil) != (b.wait == nil) || (a.inVain == nil) != (b.inVain == nil) {
 			return false
+		}
+		if a.inVain != nil {
+			return a.inVain.Equal(*b.inVain)
 		}
 		return a.wait == nil || a.wait.Action == b.wait.Action && a.wait.Reason == b.wait.Reason && slices.Equal(a.wait.Nodes, b.wait.Nodes) &&
 			a.wait.Tried.Equal(b.wait.Tried)
@@ -53,19 +58,31 @@ func (r *turnResult) reset() { r.notes, r.undone, r.unsettled = r.notes[:0], -1,
 func (r *turnResult) outcome(j *model.Job) *outcome {
 	out := &outcome{undone: r.undone}
 	last := make(map[*model.Task]*model.Wait, len(r.notes))
+	vain := map[*model.Task]*model.InVain{}
 	for _, x := range r.notes {
-		last[x.task] = x.wait
+		switch {
+		case x.inVain == nil:
+			last[x.task] = x.wait
+		case len(x.inVain.Nodes) > 0:
+			vain[x.task] = x.inVain
+		default:
+			delete(vain, x.task)
+		}
 	}
-	if w, ok := last[nil]; ok {
-		out.notes = append(out.notes, note{ofJob, w})
+	add := func(task int, t *model.Task) {
+		if w, ok := last[t]; ok {
+			out.notes = append(out.notes, note{task: task, wait: w})
+		}
+		if v, ok := vain[t]; ok {
+			out.notes = append(out.notes, note{task: task, inVain: v})
+		}
 	}
-	if len(last) == len(out.notes) {
+	add(ofJob, nil)
+	if len(last)+len(vain) == len(out.notes) {
 		return out
 	}
 	for i, t := range waitingTasks(j) {
-		if w, ok := last[t]; ok {
-			out.notes = append(out.notes, note{i, w})
-		}
+		add(i, t)
 	}
 	return out
 }
@@ -95,7 +112,11 @@ func (x *Cycle) tell(j *model.Job, out *outcome) {
 			}
 			t = tasks[n.task]
 		}
-		if n.wait == nil {
+		switch {
+		case n.inVain != nil:
+			x.result.inVain(x.waits, j, t, n.inVain)
+			continue
+		case n.wait == nil:
 			x.note(j, t, nil)
 			continue
 		}
@@ -113,8 +134,14 @@ func (x *Cycle) tell(j *model.Job, out *outcome) {
 
 // note sets the wait of a job or of one of its tasks, or takes it away; the turn's outcome has it, too.
 func (x *Cycle) note(j *model.Job, t *model.Task, w *model.Wait) {
-	x.result.notes = append(x.result.notes, noted{t, w})
+	x.result.notes = append(x.result.notes, noted{task: t, wait: w})
 	x.waits.Set(j, t, w)
+}
+
+// inVain notes why nobody goes for a task of a job, or for the job as a whole.
+func (r *turnResult) inVain(waits *report.Waits, j *model.Job, t *model.Task, why *model.InVain) {
+	r.notes = append(r.notes, noted{task: t, inVain: why})
+	waits.SetInVain(j, t, *why)
 }
 
 // tried is how the tasks of a turn fared that was undone; nil: there is no other task that waits.

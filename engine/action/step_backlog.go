@@ -286,7 +286,7 @@ func (l *stepBacklog) alikeInTurn(t *model.Task) (string, bool) {
 func (l *stepBacklog) drop(q *model.Queue, reason model.Reason) {
 	x := l.b.x
 	x.result.reset()
-	why := &outcome{undone: -1, notes: []note{{ofJob, &model.Wait{Action: x.waits.Action, Reason: reason}}}}
+	why := &outcome{undone: -1, notes: []note{{task: ofJob, wait: &model.Wait{Action: x.waits.Action, Reason: reason}}}}
 	if known := l.drops[q]; known != nil && known.equal(why) {
 		why = known
 	}

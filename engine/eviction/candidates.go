@@ -22,17 +22,19 @@ func (x *barren) begin(kind string, known bool, rows int) {
 	}
 }
 
-// candidates are those on a node that the rows are asked about for a task.
-func (x *Search) candidates(t *model.Task, row int32) []*model.Task {
+// candidates are those on a node that the rows are asked about for a task. back says that there are others, who would take the room back.
+func (x *Search) candidates(t *model.Task, row int32) (out []*model.Task, back bool) {
 	version := x.c.Nodes.Version[row] + 1
 	if x.barren.of != nil && x.barren.of[row] == version {
-		return nil
+		return nil, false
 	}
 	out, erred := x.who.Of(t, x.inScope(t, row, nil))
 	if x.barren.of != nil && len(out) == 0 && !erred {
 		x.barren.of[row] = version
 	}
-	return x.unbarred(t, out)
+	all := len(out)
+	out = x.unbarred(t, out)
+	return out, len(out) < all
 }
 
 // inScope appends those on a node at whom the step looks for a task.

@@ -29,8 +29,10 @@ func (n *Need) Placing() bool {
 }
 
 // Victims are those who go for it.
-func (n *Need) Victims() (out []*model.Task) {
-	for _, u := range n.Units {
+func (n *Need) Victims() []*model.Task { return victimsOf(n.Units) }
+
+func victimsOf(units []Unit) (out []*model.Task) {
+	for _, u := range units {
 		for _, v := range u.victims {
 			out = append(out, v.Task)
 		}
@@ -48,10 +50,14 @@ type Unit struct {
 
 func (u *Unit) job() *model.Job { return u.victims[0].Task.Job }
 
+// TellInVain tells why nobody goes for a gang; if some of it has room, that there is nothing to tell.
+func (x *Gangs) TellInVain(j *model.Job, found bool) { x.vain.told(x.Search, j, nil, found) }
+
 // RoomForGang finds room for as many of a job's tasks, in their order, as it may be held with, and for one at least: where nobody has to go
 // for them, else as the fewest units go, in their order, from which none can be spared.
 func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bool) {
 	start := x.Txn.Mark()
+	x.vain.Reset()
 	if n, found = x.allPlaced(j, tasks); found {
 		return n, true
 	}
@@ -80,6 +86,7 @@ func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bo
 	}
 	if many == few || last != many && !enough(many) {
 		x.Txn.Rollback(start)
+		x.vain.PodsTooFew(len(victimsOf(units)))
 		return Need{}, false
 	}
 	n.Units = slices.Clone(units[:many])
@@ -174,7 +181,14 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 		asked = append(asked, x.gangs(t, jobs, of, can)...)
 	}
 	let := map[*model.Job]int{} // how many of those that can be spared
-	for _, lets := range x.Session.Units(x.question(t), asked) {
+	x.vain.PodsNotSpared(len(candidates) - inAll(asked))
+	units, kept := x.Session.Units(x.question(t), asked)
+	if refused := inAll(asked) - inAll(units); kept == nil {
+		x.vain.PodsKept(refused, x.site, "", "")
+	} else {
+		x.vain.PodsKept(refused, x.site, kept.Table, kept.Name)
+	}
+	for _, lets := range units {
 		u := Unit{whole: !can[lets[0].Task]}
 		for _, v := range lets {
 			u.victims = append(u.victims, Victim{Victim: v, was: v.Task.Status})
@@ -188,6 +202,14 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 		out = append(out, u)
 	}
 	return out
+}
+
+// inAll is how many there are in some lists.
+func inAll[T any](lists [][]T) (n int) {
+	for _, list := range lists {
+		n += len(list)
+	}
+	return n
 }
 
 // gangs are what cannot be spared of those jobs that may go as a whole, the first to go first.
@@ -215,7 +237,9 @@ func (x *Gangs) everybody(t *model.Task) (all []*model.Task, of map[*model.Job][
 	}
 	slices.SortFunc(all, func(a, b *model.Task) int { return strings.Compare(a.Key, b.Key) })
 	all, _ = x.who.Of(t, all)
+	asked := len(all)
 	all = x.unbarred(t, all)
+	x.vain.PodsTakenBack(asked - len(all))
 	x.Session.SortVictims(x.question(t), all)
 	of = map[*model.Job][]*model.Task{}
 	for _, v := range all {
@@ -436,7 +460,7 @@ func (x *Gangs) unitsPermitted(t *model.Task, units []Unit) bool {
 			asked[i] = append(asked[i], v.Task)
 		}
 	}
-	lets := x.Session.Units(x.question(t), asked)
+	lets, _ := x.Session.Units(x.question(t), asked)
 	if len(lets) == len(units) {
 		for i := range lets {
 			for k, v := range lets[i] {
@@ -446,6 +470,9 @@ func (x *Gangs) unitsPermitted(t *model.Task, units []Unit) bool {
 	}
 	for i := range units {
 		x.goes(&units[i])
+	}
+	if len(lets) != len(units) {
+		x.vain.PodsOnlyTogether(len(victimsOf(units)))
 	}
 	return len(lets) == len(units)
 }

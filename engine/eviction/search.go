@@ -3,8 +3,6 @@
 package eviction
 
 import (
-	"cmp"
-	"math"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -38,15 +36,17 @@ type Search struct {
 	c           *model.Cluster
 	scope, site string
 	allocatable bool
-	byCost      bool
 	later       []*policy.Step
 	gone        []*model.Task // that were taken for gone once, in the order of the first time
 	known       map[*model.Task]bool
 	kept        []Room // in this cycle so far
+	keptOf      map[*model.Job][]int
+	turns       map[*model.Job]int // that were kept in this step
 	barred      map[barred]bool
 	denied      denials // in the present turn of a job
 	who         *session.Candidates
 	barren      barren
+	vain        inVain
 	together    together
 }
 
@@ -60,17 +60,19 @@ type Options struct {
 	Warn func(text string)
 	// Served are the jobs for which others go, or went and they have yet to get their room: they do not go for other jobs meanwhile.
 	Served map[*model.Job]bool
+	// InVain is told why nobody goes for a task, or, where that is nil, for a job as a whole; nil: nobody is told.
+	InVain func(*model.Job, *model.Task, model.InVain)
 	// About says whether a step would look at a task that waits.
 	About func(*policy.Step, *model.Task) bool
 }
 
 // New begins a step, or the renewal of rooms.
 func New(o Options) *Search {
-	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}}
+	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}, keptOf: map[*model.Job][]int{}, turns: map[*model.Job]int{}}
 	if o.Step != nil {
 		x.later, x.who = o.Session.Policy().PlacingAfter(o.Step), session.NewCandidates(o.Session, o.Step, o.Warn)
 		x.scope, x.site = o.Step.Word(policy.KeyScope), o.Step.Word(policy.KeyVictims)
-		x.allocatable, x.byCost = o.Step.Gate(policy.Allocatable), o.Step.Word(policy.KeyNodes) == policy.ByCost
+		x.allocatable, x.vain.tell = o.Step.Gate(policy.Allocatable), o.InVain
 	}
 	return x
 }
@@ -113,10 +115,12 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 	for r, found = x.roomFor(t); found && atOnce && !x.Stable([]Room{r}); r, found = x.roomFor(t) {
 		x.Txn.Rollback(before)
 	}
+	x.vain.told(x, t.Job, t, found)
 	return r, found
 }
 
 func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
+	x.vain.Reset()
 	if !x.Session.Feasible(t).Yes {
 		return Room{}, false
 	}
@@ -134,7 +138,7 @@ func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
 	kind, known := x.who.Kind(t)
 	x.barren.begin(kind, known, len(x.c.Nodes.Rows))
 	nodes := x.nodes(t)
-	if x.byCost {
+	if x.Step.Word(policy.KeyNodes) == policy.ByCost {
 		return x.cheapest(t, nodes)
 	}
 	for _, row := range nodes {
@@ -159,20 +163,25 @@ func (x *Search) Renew(t *model.Task) (r Room, ok bool) {
 	return r, ok
 }
 
-// cheapest makes room on that of the first nodes on which those go who matter least.
+// cheapest makes room on that of the first nodes on which it costs least that they go who have to.
 func (x *Search) cheapest(t *model.Task, nodes []int32) (r Room, found bool) {
-	var best cost
+	var best, costs []float64
+	var gone []*model.Task
 	row, tried := model.NoNode, 0
 	for _, candidate := range nodes {
 		before := x.Txn.Mark()
-		made, ok := x.roomMade(t, candidate)
-		if x.Txn.Rollback(before); !ok {
-			continue
+		if made, ok := x.roomMade(t, candidate); ok {
+			gone = gone[:0]
+			for i := range made.Victims {
+				gone = append(gone, made.Victims[i].Task)
+			}
+			costs = x.Session.Costs(t, x.scope, gone, costs[:0])
+			if row == model.NoNode || slices.Compare(costs, best) < 0 {
+				best, costs, row = costs, best, candidate
+			}
+			tried++
 		}
-		if c := x.costOf(made.Victims); row == model.NoNode || c.less(&best) {
-			best, row = c, candidate
-		}
-		if tried++; tried == policy.MostCosts {
+		if x.Txn.Rollback(before); tried == policy.MostCosts {
 			break
 		}
 	}
@@ -180,30 +189,6 @@ func (x *Search) cheapest(t *model.Task, nodes []int32) (r Room, found bool) {
 		return Room{}, false
 	}
 	return x.roomMade(t, row)
-}
-
-// cost is what it costs that some go: the highest priority of a job and of a pod of such jobs, the sums of priorities, each counted from
-// the lowest that there is, how many they are, and when the first of the highest started, as the later the better.
-type cost struct{ job, pod, jobs, pods, count, started int64 }
-
-func (x *Search) costOf(victims []Victim) (c cost) {
-	now := x.Session.Now.Time
-	for i, v := range victims {
-		j, p, start := v.Task.Job.Priority, v.Task.Priority, v.Task.Started(now).Unix()
-		c.jobs, c.pods, c.count = c.jobs+j-math.MinInt32, c.pods+p-math.MinInt32, c.count+1
-		switch {
-		case i == 0 || j > c.job || j == c.job && p > c.pod:
-			c.job, c.pod, c.started = j, p, start
-		case j == c.job && p == c.pod:
-			c.started = min(c.started, start)
-		}
-	}
-	return c
-}
-
-func (c *cost) less(o *cost) bool {
-	return cmp.Or(cmp.Compare(c.job, o.job), cmp.Compare(c.pod, o.pod), cmp.Compare(c.jobs, o.jobs), cmp.Compare(c.pods, o.pods),
-		cmp.Compare(c.count, o.count), cmp.Compare(o.started, c.started)) < 0
 }
 
 // nodes are those on which room for a task can be there, or be made, in the order of the step.
@@ -260,17 +245,29 @@ func (x *Search) thereNow(t *model.Task, row int32) bool {
 
 // roomMade evicts one after the other until the task fits, spares who is not needed for that, and promises the node.
 func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
-	candidates, start := x.candidates(t, row), x.Txn.Mark()
+	candidates, back := x.candidates(t, row)
+	start := x.Txn.Mark()
 	if !x.enough(t, row, candidates) {
+		x.vain.node(candidates, back, (*report.InVain).TooLittle)
 		return Room{}, false
 	}
-	lets := x.Session.Victims(x.question(t), candidates) // the first to go first
+	lets, kept := x.Session.Victims(x.question(t), candidates) // the first to go first
 	gone, found := x.takeAway(t, row, lets, false)
 	if !found {
 		x.Txn.Rollback(start)
 		gone, found = x.takeAway(t, row, lets, true)
 	}
 	if !found {
+		x.vain.node(candidates, back, func(v *report.InVain) {
+			switch {
+			case len(lets) == len(candidates):
+				v.StillRefused(x.refusal(t, row))
+			case kept == nil:
+				v.Kept(x.site, "", "")
+			default:
+				v.Kept(x.site, kept.Table, kept.Name)
+			}
+		})
 		x.denied.note(candidates, lets)
 		return Room{}, false
 	}
@@ -287,9 +284,13 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		}
 	}
 	if !x.permitted(t, gone) {
+		x.vain.OnlyTogether()
 		return Room{}, false
 	}
-	return x.promise(t, row, gone)
+	if r, found = x.promise(t, row, gone); !found {
+		x.vain.NoVolumes()
+	}
+	return r, found
 }
 
 // takeAway evicts one after the other until the task fits: all as they come, or but for those without whom a row refuses the node that did
@@ -355,7 +356,7 @@ func (x *Search) permitted(t *model.Task, gone []Victim) bool {
 		x.Txn.Return(v.Task, v.was)
 		tasks[i] = v.Task
 	}
-	lets := x.Session.Victims(x.question(t), tasks)
+	lets, _ := x.Session.Victims(x.question(t), tasks)
 	for i, v := range gone {
 		at := slices.IndexFunc(lets, func(l session.Victim) bool { return l.Task == v.Task })
 		if at < 0 {
@@ -567,14 +568,20 @@ func (r *Room) gateAnswer() model.Reason {
 // Stands says whether a promise is as it was made.
 func (r *Room) Stands() bool { return r.Task.Status == model.Pipelined && r.Task.Node == r.row }
 
-// Keep keeps promises, as the turn in which they were made is kept.
+// Keep keeps promises, as those of earlier steps are kept.
 func (x *Search) Keep(done ...Room) {
-	x.kept = append(x.kept, done...)
 	for _, r := range done {
-		if len(r.Victims) > 0 {
+		x.keptOf[r.Task.Job] = append(x.keptOf[r.Task.Job], len(x.kept))
+		if x.kept = append(x.kept, r); len(r.Victims) > 0 {
 			x.Served[r.Task.Job] = true
 		}
 	}
+}
+
+// KeepTurn keeps the promises of a turn, or one of them.
+func (x *Search) KeepTurn(done ...Room) {
+	x.Keep(done...)
+	x.turns[done[0].Task.Job]++
 }
 
 // Kept are the promises of the cycle, without those victims that are needed for none of them.

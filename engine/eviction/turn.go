@@ -27,7 +27,9 @@ func (x *Search) TakeTurn(take func() Turn) {
 	}
 	x.denied = nil
 	first := stable()
-	kept, denied, tries := first.Kept, x.denied, 0
+	kept, denied, tries, tell := first.Kept, x.denied, 0, x.vain.tell
+	x.vain.tell = nil
+	defer func() { x.vain.tell = tell }()
 	for _, r := range slices.Backward(first.Done) {
 		for _, v := range slices.Backward(r.Victims) {
 			if kept || !denied[v.Task.Job] || tries == policy.MostDetours {

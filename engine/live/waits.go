@@ -42,13 +42,13 @@ type cause struct {
 	why    model.Reason
 	nodes  []model.NodeCount
 	fared  model.Fared
+	inVain []model.InVain
 }
 
 // same says that there is nothing new to say. Another node that was found and rolled back is nothing new: it is another in many cycles.
-
 func (c *cause) same(o *cause) bool {
 	return c.reason == o.reason && c.node == o.node && c.before == o.before && c.why == o.why && slices.Equal(c.nodes, o.nodes) &&
-		c.fared.Untried == o.fared.Untried && (c.fared.Node == "") == (o.fared.Node == "")
+		slices.EqualFunc(c.inVain, o.inVain, model.InVain.Equal) && c.fared.Untried == o.fared.Untried && (c.fared.Node == "") == (o.fared.Node == "")
 }
 
 // of says whether both are of one row.
@@ -57,7 +57,7 @@ func (c *cause) of(o *cause) bool {
 }
 
 func (c *cause) saying() saying {
-	return saying{c.reason, c.before + (&model.Wait{Reason: c.why, Nodes: c.nodes, Fared: c.fared}).String(), c.node}
+	return saying{c.reason, c.before + (&model.Wait{Reason: c.why, Nodes: c.nodes, Fared: c.fared, InVain: c.inVain}).String(), c.node}
 }
 
 // wait says on a pod why it waits, if it is time to. g is its group, nil for none. An event says it of one pod for all of
@@ -211,7 +211,7 @@ func (l *loop) waitsOf(plan *model.Plan, now time.Time) {
 	}
 	for i := range plan.Waits {
 		if w := &plan.Waits[i]; w.Task != "" {
-			l.waitOf(w.Task, cause{reason: unschedulable, why: w.Reason, nodes: w.Nodes}, now)
+			l.waitOf(w.Task, cause{reason: unschedulable, why: w.Reason, nodes: w.Nodes, inVain: w.InVain}, now)
 		}
 	}
 	for i := range plan.Waits {
@@ -222,7 +222,7 @@ func (l *loop) waitsOf(plan *model.Plan, now time.Time) {
 		}
 		for t, fared := range w.Tasks(j) {
 			if s := l.statuses.waits[t.Key]; s == nil || s.cycle != l.cycle || s.uid != t.UID {
-				l.waitOf(t.Key, cause{reason: unschedulable, why: w.Reason, nodes: w.Nodes, fared: fared}, now)
+				l.waitOf(t.Key, cause{reason: unschedulable, why: w.Reason, nodes: w.Nodes, fared: fared, inVain: w.InVain}, now)
 			}
 		}
 	}

@@ -135,6 +135,21 @@ type Wait struct {
 	Tried *Tried `json:"-"`
 	// Fared is how a task fared in such a turn of its job, whose reason it shares.
 	Fared Fared `json:"fared,omitzero"`
+	// InVain is why nobody goes for it, of each action that looked for somebody who may.
+	InVain []InVain `json:"inVain,omitempty"`
+}
+
+// InVain is why an action has nobody go for a task, or for a gang.
+type InVain struct {
+	Action string `json:"action"`
+	Scope  string `json:"scope"` // whose pods it looked at: policy.ScopeJob, ScopeQueue, ScopeOtherQueues
+	// Nodes says how many nodes, or, for a gang, how many pods there are of each kind. Nodes of which nobody is asked are not among them.
+	Nodes []NodeCount `json:"nodes"`
+}
+
+// Equal says whether both tell the same.
+func (v InVain) Equal(o InVain) bool {
+	return v.Action == o.Action && v.Scope == o.Scope && slices.Equal(v.Nodes, o.Nodes)
 }
 
 // Tried is a turn of a job that was undone as a whole.

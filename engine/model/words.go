@@ -103,8 +103,34 @@ func (n NodeCount) Why() string {
 	return n.Text
 }
 
-// String is why something waits, for people: its reason, and what rejected how many nodes as far as the reason has not said it.
+// String is why something waits, for people: its reason, what rejected how many nodes as far as the reason has not said it, and why nobody
+// goes for it.
 func (w *Wait) String() string {
+	text := w.withNodes()
+	for _, why := range w.InVain {
+		text += "; " + why.String()
+	}
+	return text
+}
+
+// String is why nobody goes, for people.
+func (v InVain) String() string {
+	parts := make([]string, len(v.Nodes))
+	for i, n := range v.Nodes {
+		parts[i] = n.String()
+	}
+	return v.What() + ": " + strings.Join(parts, ", ")
+}
+
+// What it is, without why.
+func (v InVain) What() string {
+	if v.Scope == "job" {
+		return "nobody of its own job goes for it in " + v.Action
+	}
+	return "nobody goes for it in " + v.Action
+}
+
+func (w *Wait) withNodes() string {
 	told := true
 	for _, n := range w.Nodes {
 		told = told && strings.Contains(w.Reason.Text, n.Text)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -341,7 +342,7 @@ func (s *TableScope) row(site *Site, row *rules.Row) {
 	r := &Rule{
 		Site: site, Table: s.entry.name, Name: row.Name, Reason: row.Reason, Tier: s.entry.tier,
 		Curable: row.Curable, Descending: row.Descending, OnError: row.OnError, Reading: Reading{Reads: &rules.Reads{}},
-		Scaling: Scaling{Weight: 1, Normalize: row.Normalize, RoundMode: row.RoundMode, RoundStep: 1},
+		Scaling: Scaling{Weight: 1, Normalize: row.Normalize, RoundMode: row.RoundMode, RoundStep: 1, Fold: cmp.Or(row.Fold, rules.FoldSum)},
 	}
 	if r.OnError == "" {
 		r.OnError = site.OnError

@@ -166,6 +166,9 @@ func (l *loader) policy(doc *source.Document) *Policy {
 		c.table(e)
 	}
 	c.pipeline(spec)
+	if len(p.rules[VictimCost]) == 0 && slices.ContainsFunc(p.Displacing(), (*Step).byCost) {
+		c.table(l.otherwise("least-harm", len(p.Tiers)))
+	}
 	c.lint(spec)
 	return p
 }
@@ -291,6 +294,11 @@ func (l *loader) shippedTable(at source.Value, name string) *rules.Table {
 	return t
 }
 
+// otherwise is the entry of a shipped table that is there though no tier names it, in a tier behind them.
+func (l *loader) otherwise(name string, tier int) *entry {
+	return &entry{name: name, tier: tier, table: l.shippedTable(source.Value{}, name), off: map[string]bool{}}
+}
+
 // switches reads only and without.
 func (l *loader) switches(e *entry, v source.Value) {
 	var sections []string
@@ -324,7 +332,7 @@ func (l *loader) switches(e *entry, v source.Value) {
 
 // LeftOn are the sections that only leaves on unless without names them: the others rest on them, and Volcano has no flag for them.
 func LeftOn() []string {
-	return []string{"attributes", JobValid, Evictable, VictimOrder}
+	return []string{"attributes", JobValid, Evictable, VictimOrder, VictimCost}
 }
 
 // items reads a list that may be absent.

@@ -104,12 +104,19 @@ type Rule struct {
 	Reading
 }
 
-// Scaling is what becomes of the value of a row of scores.
+// How the values of a row of victimCost become one.
+const (
+	FoldSum = rules.FoldSum
+	ThenMax = rules.ThenMax
+)
+
+// Scaling is what becomes of the value of a row of scores, or, by Fold, of the values of one of victimCost.
 type Scaling struct {
 	Weight    float64
 	Normalize string
 	RoundMode string
 	RoundStep float64
+	Fold      string
 }
 
 // Reading is what the guard and the expression of a row read together, and what follows from it.

@@ -47,6 +47,7 @@ const (
 	Evictable        = "evictable"
 	Victims          = "victims"
 	VictimOrder      = "victimOrder"
+	VictimCost       = "victimCost"
 )
 
 // Sites lists every site, in the order of docs/rule-language.md, Sections.
@@ -99,6 +100,12 @@ func Sites() []Site {
 		say(Victims, "deny", "Should this task go now? Whom any row of the first tier names that names anybody, less vetoes.",
 			[]string{"veto", "every"}, "victim"),
 		order(VictimOrder, "Who goes first. Without rows: the reverse of queueOrder, jobOrder and taskOrder.", "preemptor", "victim"),
+		{
+			rules.Section{Name: VictimCost, Expression: "expression", Keys: []string{"fold"}},
+			[]string{"preemptor", "victim", "scope"}, rules.Number(), "skip",
+			"What it costs that this victim goes, with all others who go with it gone. Of several nodes the one is taken where it is least for all " +
+				"of them together: first difference in tier order. Without rows: those of the table `least-harm`.", false,
+		},
 	}
 }
 

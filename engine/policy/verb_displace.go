@@ -121,8 +121,7 @@ func displaceVerb() Verb {
 			}},
 			{
 				KeyNodes, "Which of the nodes is taken on which somebody would have to go: the first by score on which room can be made, the first " +
-					"in the order of nodes, or, by cost, of the first 100 by score that on which those go who matter least: whose highest priority is " +
-					"the lowest (of jobs, then of pods), then whose sum of priorities is, then the fewest, then those of them that started last.",
+					"in the order of nodes, or, by cost, of the first 100 by score that on which it costs least by the rows of `victimCost` that they go.",
 				Word{Of: []string{ByScore, ByOrder, ByCost}, Default: ByScore},
 			},
 			{
@@ -148,10 +147,13 @@ func displaceVerb() Verb {
 		},
 		Sites: []string{
 			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible,
-			Predicates, Scores, DevicePredicates, DeviceScores, Preemptable, Reclaimable, Evictable, VictimOrder,
+			Predicates, Scores, DevicePredicates, DeviceScores, Preemptable, Reclaimable, Evictable, VictimOrder, VictimCost,
 		},
 	}
 }
+
+// byCost says whether nodes are compared by who would go there.
+func (s *Step) byCost() bool { return s.Word(KeyNodes) == ByCost && s.Word(KeyUnit) == UnitTask }
 
 // checkUnit says what does not go together with room for gangs.
 func (s *TableScope) checkUnit(v source.Value, step *Step) {

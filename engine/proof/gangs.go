@@ -175,7 +175,8 @@ func (x *Cycle) legalForGang(need []*promise, victims []victim) {
 				x.violated(Candidate, t.Key, v.task.Key, "the step is not about it")
 			}
 		}
-		lets := slices.Concat(x.Units(answers.Question{Site: step.Word(policy.KeyVictims), Scope: scope, For: t, Txn: x.txn}, asked)...)
+		going, _ := x.Units(answers.Question{Site: step.Word(policy.KeyVictims), Scope: scope, For: t, Txn: x.txn}, asked)
+		lets := slices.Concat(going...)
 		for _, v := range victims {
 			at := slices.IndexFunc(lets, func(l answers.Victim) bool { return l.Task == v.task })
 			if at < 0 {

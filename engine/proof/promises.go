@@ -343,7 +343,7 @@ func (x *Cycle) legal(p *promise) {
 				x.violated(Candidate, p.task.Key, v.task.Key, "the step is not about it")
 			}
 		}
-		lets := x.Victims(answers.Question{Site: p.step.Word(policy.KeyVictims), Scope: scope, For: p.task, Txn: x.txn}, tasks)
+		lets, _ := x.Victims(answers.Question{Site: p.step.Word(policy.KeyVictims), Scope: scope, For: p.task, Txn: x.txn}, tasks)
 		for _, v := range p.victims {
 			at := slices.IndexFunc(lets, func(l answers.Victim) bool { return l.Task == v.task })
 			if at < 0 {

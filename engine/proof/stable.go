@@ -70,7 +70,7 @@ func (x aftermath) takesBack(s *policy.Step, t *model.Task, row int32, ours map[
 		return !o.MayGo() || !inScope(s, t, o) || o.Spared.After(x.now) ||
 			!x.Condition(s.Condition(policy.KeyCandidates), x.Frame().OfVictim(t, o, scope), "")
 	})
-	lets := x.Victims(answers.Question{Site: s.Word(policy.KeyVictims), Scope: scope, For: t, Txn: x.txn}, candidates)
+	lets, _ := x.Victims(answers.Question{Site: s.Word(policy.KeyVictims), Scope: scope, For: t, Txn: x.txn}, candidates)
 	back = true
 	for _, withOurs := range []bool{true, false} {
 		x.tried(func() {

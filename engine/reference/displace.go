@@ -13,16 +13,16 @@ import (
 func (x *cycle) displace(step *policy.Step) {
 	left := map[*model.Job][]*model.Task{} // of jobs that come back for another turn
 	idle := func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
-	x.kept = nil
 	force := &eviction.Search{
-		Answers: x.Answers, Cluster: x.c, Policy: x.p, Txn: x.txn, Step: step, Action: x.waits.Action, Served: eviction.Served(x.forced),
+		Answers: x.Answers, Cluster: x.c, Policy: x.p, Txn: x.txn, Step: step, Action: x.waits.Action, Waits: x.waits,
+		Served: eviction.Served(x.forced),
 	}
 	gangs := &eviction.Gangs{Search: force}
 	force.LookAhead()
 	force.Kept = slices.DeleteFunc(x.rooms, func(r eviction.Room) bool { // those that a step between has placed
 		return r.Task.Status != model.Pipelined || r.Task.Node != r.Row
 	})
-	x.rooms = force.Kept
+	x.rooms, x.kept = force.Kept, nil
 	before := len(force.Kept)
 	x.walk(step, idle, x.overused(step), func(j *model.Job) (again bool) {
 		tasks, known := left[j]

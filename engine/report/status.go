@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
@@ -37,19 +38,22 @@ func (w *Waits) condition(j *model.Job, whole func(*model.Job) (why model.Reason
 	if leavingOnly(j) {
 		return nil
 	}
-	why := w.jobs[j]
+	why := model.Wait{Reason: answer}
+	if own := w.jobs[j]; own != nil {
+		why = *own
+	}
+	why.InVain = w.vain[vainOf{j, nil}]
 	for _, t := range j.Tasks {
 		if own := w.tasks[t]; own != nil && t.Status == model.Pending {
-			why = own
+			vain := slices.Concat(why.InVain, w.vain[vainOf{j, t}])
+			why = *own
+			why.InVain = vain
 			break
 		}
 	}
-	if why == nil {
-		why = &model.Wait{Reason: answer}
-	}
 	missing := max(j.MinMember-j.Ready()-int64(w.undone[j]), 0)
 	what := fmt.Sprintf("%d/%d tasks in gang unschedulable: ", missing, max(j.TaskCount(), j.MinMember))
-	return waitsFor(why, answer.Reason, what)
+	return waitsFor(&why, answer.Reason, what)
 }
 
 // notLetIn says why a job that has no tasks yet was not let in: until it is, it gets none that could say so.

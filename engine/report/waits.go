@@ -14,13 +14,21 @@ type Waits struct {
 	tasks  map[*model.Task]*model.Wait
 	undone map[*model.Job]int
 	served map[*model.Job]bool
+	vain   map[vainOf][]model.InVain
 	whole  *model.Condition // of the jobs that can start
+}
+
+// vainOf is for whom nobody goes: a task, or a gang as a whole, of which task is nil.
+type vainOf struct {
+	job  *model.Job
+	task *model.Task
 }
 
 // NewWaits begins a cycle.
 func NewWaits() *Waits {
 	return &Waits{
 		jobs: map[*model.Job]*model.Wait{}, tasks: map[*model.Task]*model.Wait{}, undone: map[*model.Job]int{}, served: map[*model.Job]bool{},
+		vain:  map[vainOf][]model.InVain{},
 		whole: &model.Condition{Type: scheduled, Status: "True", Reason: "tasks in gang are ready to be scheduled"},
 	}
 }
@@ -56,6 +64,17 @@ func (w *Waits) SetUndone(j *model.Job, placed int) { w.undone[j] = placed }
 // SetServed says that others go for a job, or went, and that it may start with the room that they leave: it need not be let in anew for
 // that.
 func (w *Waits) SetServed(j *model.Job) { w.served[j] = true }
+
+// SetInVain says why an action has nobody go for a task, or, where t is nil, for a job as a whole: instead of what it said before of the
+// same scope. Nothing is told of no nodes.
+func (w *Waits) SetInVain(j *model.Job, t *model.Task, why model.InVain) {
+	of := vainOf{j, t}
+	all := slices.DeleteFunc(w.vain[of], func(o model.InVain) bool { return o.Action == why.Action && o.Scope == why.Scope })
+	if len(why.Nodes) > 0 {
+		all = append(all, why)
+	}
+	w.vain[of] = all
+}
 
 // Waits says whether a job was left for a reason of its own.
 func (w *Waits) Waits(j *model.Job) bool { return w.jobs[j] != nil }
@@ -129,13 +148,16 @@ func (w *Waits) Untried(j *model.Job, unasked model.Reason, feasible func(*model
 // List is a job's wait, then those of its tasks, which sort puts in order. place is the job's in its queue's order.
 func (w *Waits) List(j *model.Job, place int, sort func([]*model.Task)) []model.Wait {
 	var out []model.Wait
-	add := func(w *model.Wait) {
-		own := *w
-		own.Place = place
+	add := func(why *model.Wait, t *model.Task) {
+		own := *why
+		own.Place, own.InVain = place, w.vain[vainOf{j, t}]
+		if len(out) == 0 && t != nil { // what is said of a gang as a whole is told once
+			own.InVain = slices.Concat(w.vain[vainOf{j, nil}], own.InVain)
+		}
 		out = append(out, own)
 	}
 	if own := w.jobs[j]; own != nil && (j.Phase == model.PhasePending || Unplaced(j)) {
-		add(own)
+		add(own, nil)
 	}
 	var left []*model.Task
 	for _, t := range j.Tasks {
@@ -145,7 +167,7 @@ func (w *Waits) List(j *model.Job, place int, sort func([]*model.Task)) []model.
 	}
 	sort(left)
 	for _, t := range left {
-		add(w.tasks[t])
+		add(w.tasks[t], t)
 	}
 	return out
 }

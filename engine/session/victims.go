@@ -36,22 +36,24 @@ type candidate struct {
 	task *model.Task
 	keys [4][]language.Key
 	lets []*policy.Rule
+	no   *policy.Rule // the first row to keep it
 	kept bool
 	// unit tells those who go or stay together, who stand next to each other.
 	unit int
 }
 
 // Victims are those of some candidates that may go, the first to go first. A veto of any table is final, and lets nobody go; else the first
-// tier decides that lets anybody go, and in it whom at least one table lets go and none keeps.
-func (s *orders) Victims(q Question, tasks []*model.Task) (out []Victim) {
+// tier decides that lets anybody go, and in it whom at least one table lets go and none keeps. kept is the row that keeps the first of the
+// others that a row keeps; nil: there is none.
+func (s *orders) Victims(q Question, tasks []*model.Task) (out []Victim, kept *policy.Rule) {
 	if len(s.p.Rules(q.Site)) == 0 || len(tasks) == 0 {
-		return nil
+		return nil, nil
 	}
 	return s.let(q, s.inVictimOrder(q, tasks))
 }
 
 // Units are those of some units of tasks that may go, in their order. All of a unit go, or none.
-func (s *orders) Units(q Question, units [][]*model.Task) (out [][]Victim) {
+func (s *orders) Units(q Question, units [][]*model.Task) (out [][]Victim, kept *policy.Rule) {
 	var list []*candidate
 	number := map[*model.Task]int{}
 	for i, unit := range units {
@@ -59,19 +61,20 @@ func (s *orders) Units(q Question, units [][]*model.Task) (out [][]Victim) {
 			list, number[t] = append(list, &candidate{task: t, unit: i}), i
 		}
 	}
-	for i, v := range s.let(q, list) {
+	lets, kept := s.let(q, list)
+	for i, v := range lets {
 		if i == 0 || number[v.Task] != number[out[len(out)-1][0].Task] {
 			out = append(out, nil)
 		}
 		out[len(out)-1] = append(out[len(out)-1], v)
 	}
-	return out
+	return out, kept
 }
 
-// let are those of some candidates that may go, in their order.
-func (s *orders) let(q Question, list []*candidate) (out []Victim) {
+// let are those of some candidates that may go, in their order, and the row that keeps the first of the others that a row keeps.
+func (s *orders) let(q Question, all []*candidate) (out []Victim, kept *policy.Rule) {
 	rules := s.p.Rules(q.Site)
-	list = s.unvetoed(q, list)
+	list := s.unvetoed(q, slices.Clone(all))
 	for len(rules) > 0 {
 		for _, c := range list {
 			c.lets, c.kept = nil, false
@@ -91,10 +94,15 @@ func (s *orders) let(q Question, list []*candidate) (out []Victim) {
 			}
 		}
 		if len(out) > 0 {
-			return out
+			break
 		}
 	}
-	return nil
+	for _, c := range all {
+		if (c.kept || len(out) == 0) && c.no != nil {
+			return out, c.no
+		}
+	}
+	return out, nil
 }
 
 // keepTogether keeps whole units of which one is kept.
@@ -210,7 +218,9 @@ func (s *orders) letsGo(q Question, table []*policy.Rule, f *language.Frame, c *
 	for _, r := range table {
 		switch s.ask.Opinion(r, f) {
 		case language.No:
-			no = true
+			if no = true; c.no == nil {
+				c.no = r
+			}
 		case language.Yes:
 			if yes = true; !r.Veto {
 				c.lets = append(c.lets, r)

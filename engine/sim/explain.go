@@ -199,14 +199,23 @@ func waiting(indent string, w model.Wait) string {
 		step = " in " + w.Action
 	}
 	text := fmt.Sprintf("%swaits%s: %s\n", indent, step, dash(w.Why()))
-	if len(w.Nodes) == 0 {
-		return text
+	text += histogram(indent+"  ", "NODES", w.Nodes)
+	for _, v := range w.InVain {
+		text += indent + "  " + v.What() + ":\n" + histogram(indent+"    ", "COUNT", v.Nodes)
 	}
-	rows := [][]string{{"NODES", "ROW", "WHY"}}
-	for _, n := range w.Nodes {
+	return text
+}
+
+// histogram is how many there are of each count, what that is, and why; "" of none.
+func histogram(indent, of string, counts []model.NodeCount) string {
+	if len(counts) == 0 {
+		return ""
+	}
+	rows := [][]string{{of, "ROW", "WHY"}}
+	for _, n := range counts {
 		rows = append(rows, []string{fmt.Sprint(n.Count), model.RowName(n.Table, n.Rule), n.Why()})
 	}
-	return text + columns(indent+"  ", rows)
+	return columns(indent, rows)
 }
 
 // task is what was decided about a pod; "" where nothing was.

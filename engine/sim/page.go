@@ -254,6 +254,12 @@ func pageLine(group []decision) pageDecision {
 			d.Nodes = append(d.Nodes, pageCount{n.Count, model.RowName(n.Table, n.Rule), n.Why()})
 			words = append(words, model.RowName(n.Table, n.Rule), n.Why())
 		}
+		for _, v := range w.InVain {
+			for _, n := range v.Nodes {
+				d.Nodes = append(d.Nodes, pageCount{n.Count, model.RowName(n.Table, n.Rule), v.What() + ": " + n.Why()})
+			}
+			words = append(words, v.String())
+		}
 	}
 	d.Search = strings.Join(words, " ")
 	return d

@@ -48,7 +48,7 @@ func inquiries() []inquiry {
 		{[]string{policy.Allocatable, policy.TaskFeasible}, 1, "POD", subjectOf((*asker).task)},
 		{[]string{policy.Preemptive}, 2, "JOB RESOURCE=AMOUNT...", (*asker).preemptive},
 		{[]string{policy.Predicates, policy.Scores, policy.DevicePredicates, policy.DeviceScores}, 2, "POD NODE", (*asker).onNode},
-		{[]string{policy.Preemptable, policy.Reclaimable}, 3, "POD by POD [scope WORD]", (*asker).victimBy},
+		{[]string{policy.Preemptable, policy.Reclaimable, policy.VictimCost}, 3, "POD by POD [scope WORD]", (*asker).victimBy},
 		{[]string{policy.VictimOrder}, 1, "POD [by POD [scope WORD]]", (*asker).victimAmong},
 		{[]string{policy.Evictable}, 3, "POD for JOB [scope WORD]", (*asker).victimFor},
 		{[]string{policy.Victims}, 1, "POD", (*asker).victim},

@@ -157,6 +157,12 @@ type InlineTable struct {
 	// +listMapKey=name
 	// +optional
 	VictimOrder []Row `json:"victimOrder,omitempty"`
+
+	// Over preemptor, victim, scope: numbers, what it costs that the victim goes.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	VictimCost []Row `json:"victimCost,omitempty"`
 }
 
 // Param declares a parameter of a table.
@@ -482,6 +488,10 @@ type Row struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Curable *runtime.RawExtension `json:"curable,omitempty"`
+
+	// In victimCost: how the numbers of those who go become one: sum, max or thenMax (sum).
+	// +optional
+	Fold string `json:"fold,omitempty"`
 
 	// In victims: the row names somebody at most once in this time, such as 1m, or CEL
 	// over params.

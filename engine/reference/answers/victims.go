@@ -31,19 +31,34 @@ type Question struct {
 }
 
 // Victims are those of some candidates that may go, the first to go first. A veto of any table is final, and lets nobody go; else the first
-// tier decides that lets anybody go, and in it whom at least one table lets go and none keeps.
-func (x *Answers) Victims(q Question, candidates []*model.Task) []Victim {
+// tier decides that lets anybody go, and in it whom at least one table lets go and none keeps. kept is the row that keeps the first of the
+// others that a row keeps; nil: there is none.
+func (x *Answers) Victims(q Question, candidates []*model.Task) (out []Victim, kept *policy.Rule) {
 	x.SortVictims(q, candidates)
-	return slices.Concat(x.Units(q, each(candidates))...)
+	units, kept := x.Units(q, each(candidates))
+	return slices.Concat(units...), kept
 }
 
 // Units are those of some units of candidates that may go, in their order. All of a unit go, or none.
-func (x *Answers) Units(q Question, units [][]*model.Task) (out [][]Victim) {
+func (x *Answers) Units(q Question, units [][]*model.Task) (out [][]Victim, kept *policy.Rule) {
+	no := map[*model.Task]*policy.Rule{} // the first row to keep it
+	out = x.units(q, units, no)
+	for _, t := range slices.Concat(units...) {
+		may := func(unit []Victim) bool { return slices.ContainsFunc(unit, func(v Victim) bool { return v.Task == t }) }
+		if kept == nil && !slices.ContainsFunc(out, may) {
+			kept = no[t]
+		}
+	}
+	return out, kept
+}
+
+func (x *Answers) units(q Question, units [][]*model.Task, no map[*model.Task]*policy.Rule) (out [][]Victim) {
 	rules := x.p.Rules(q.Site)
 	vetoes := slices.DeleteFunc(slices.Clone(rules), func(r *policy.Rule) bool { return !r.Veto })
 	units = slices.Clone(units)
 	for _, table := range byTable(vetoes) {
 		says := x.fold(q, table, units)
+		note(no, says)
 		units = slices.DeleteFunc(units, func(unit []*model.Task) bool {
 			return slices.ContainsFunc(unit, func(t *model.Task) bool { return says[t].opinion == language.No })
 		})
@@ -53,7 +68,9 @@ func (x *Answers) Units(q Question, units [][]*model.Task) (out [][]Victim) {
 		rules = rules[len(tier):]
 		lets, kept := map[*model.Task][]*policy.Rule{}, map[*model.Task]bool{}
 		for _, table := range byTable(tier) {
-			for t, said := range x.fold(q, table, units) {
+			says := x.fold(q, table, units)
+			note(no, says)
+			for t, said := range says {
 				kept[t] = kept[t] || said.opinion == language.No
 				lets[t] = append(lets[t], said.lets...)
 			}
@@ -120,10 +137,18 @@ func byTable(rules []*policy.Rule) (out [][]*policy.Rule) {
 	return out
 }
 
-// said is what a table says of a candidate, and its rows that let it go; one with veto only keeps.
+// said is what a table says of a candidate, its rows that let it go, and the first that keeps it; one with veto only keeps.
 type said struct {
 	opinion language.Opinion
 	lets    []*policy.Rule
+	no      *policy.Rule
+}
+
+// note notes the rows that keep candidates whom none kept before.
+func note(no map[*model.Task]*policy.Rule, says map[*model.Task]said) {
+	for t, said := range says {
+		no[t] = cmp.Or(no[t], said.no)
+	}
 }
 
 // fold puts candidates to the rows of one table, one after the other; those whom it lets go are gone while it is asked about the next. Of
@@ -137,7 +162,7 @@ func (x *Answers) fold(q Question, table []*policy.Rule, units [][]*model.Task) 
 			for _, r := range table {
 				switch x.Opinion(r, x.Frame().OfVictim(q.For, t, q.Scope)) {
 				case language.No:
-					one.opinion = language.No
+					one.opinion, one.no = language.No, cmp.Or(one.no, r)
 				case language.Yes:
 					if yes = true; !r.Veto {
 						one.lets = append(one.lets, r)

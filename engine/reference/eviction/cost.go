@@ -1,7 +1,6 @@
 package eviction
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -9,20 +8,19 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/policy"
 )
 
-// cheapest makes room on that of the first nodes on which those go who matter least.
+// cheapest makes room on that of the first nodes on which it costs least that they go who have to.
 func (x *Search) cheapest(t *model.Task) (r Room, found bool) {
-	var best []int64
+	var best []float64
 	row, tried := model.NoNode, 0
 	for _, candidate := range x.nodes(t) {
 		before := x.Txn.Mark()
-		made, ok := x.roomMade(t, candidate)
-		if x.Txn.Rollback(before); !ok {
-			continue
+		if made, ok := x.roomMade(t, candidate); ok {
+			if costs := x.costs(t, made.Victims); row == model.NoNode || slices.Compare(costs, best) < 0 {
+				best, row = costs, candidate
+			}
+			tried++
 		}
-		if cost := x.cost(made.Victims); best == nil || slices.Compare(cost, best) < 0 {
-			best, row = cost, candidate
-		}
-		if tried++; tried == policy.MostCosts {
+		if x.Txn.Rollback(before); tried == policy.MostCosts {
 			break
 		}
 	}
@@ -32,20 +30,33 @@ func (x *Search) cheapest(t *model.Task) (r Room, found bool) {
 	return x.roomMade(t, row)
 }
 
-// cost is what it costs that some go: the highest priority of a job, and of a pod of such jobs, the sums of priorities, each counted from
-// the lowest that there is, so that nobody more goes because of a priority below 0, how many they are, and how long the first to have
-// started of the highest has run.
-func (x *Search) cost(victims []Victim) []int64 {
-	var jobs, pods int64
-	highest := slices.MaxFunc(victims, func(a, b Victim) int {
-		now := x.World().Now.Time
-		return cmp.Or(cmp.Compare(a.Task.Job.Priority, b.Task.Job.Priority), cmp.Compare(a.Task.Priority, b.Task.Priority),
-			b.Task.Started(now).Compare(a.Task.Started(now)))
-	}).Task
-	for _, v := range victims {
-		jobs, pods = jobs+v.Task.Job.Priority-math.MinInt32, pods+v.Task.Priority-math.MinInt32
+// costs are, by each row of victimCost, what it costs that some go for a task, as they are gone: the sum of what the row says of them, or
+// the largest of it, which is least of all where it says nothing.
+func (x *Search) costs(t *model.Task, victims []Victim) (costs []float64) {
+	most := victims
+	for _, r := range x.Policy.Rules(policy.VictimCost) {
+		among, cost := victims, math.Inf(-1)
+		switch r.Fold {
+		case policy.FoldSum:
+			cost = 0
+		case policy.ThenMax:
+			among = most
+		}
+		says := map[*model.Task]float64{}
+		for _, v := range among {
+			n := x.Number(r, x.Frame().OfVictim(t, v.Task, x.Step.Word(policy.KeyScope)))
+			switch says[v.Task] = n; {
+			case math.IsNaN(n):
+			case r.Fold == policy.FoldSum:
+				cost += n
+			default:
+				cost = max(cost, n)
+			}
+		}
+		if r.Fold != policy.FoldSum {
+			most = slices.DeleteFunc(slices.Clone(among), func(v Victim) bool { return says[v.Task] != cost })
+		}
+		costs = append(costs, cost)
 	}
-	return []int64{
-		highest.Job.Priority, highest.Priority, jobs, pods, int64(len(victims)), -highest.Started(x.World().Now.Time).Unix(),
-	}
+	return costs
 }

@@ -52,6 +52,7 @@ func (x *Gangs) Take(j *model.Job, tasks []*model.Task, over func() bool) (needs
 		for ; found && !x.StableNeed(n); n, found = x.RoomForGang(j, tasks) {
 			x.Txn.Rollback(before)
 		}
+		x.tellInVain(j, nil, found || len(needs) > 0)
 		if !found || n.Placing() {
 			x.Txn.Rollback(before)
 			return needs, nil
@@ -69,6 +70,7 @@ func (x *Gangs) Take(j *model.Job, tasks []*model.Task, over func() bool) (needs
 // for them, else as the fewest units go, in their order, from which none can be spared.
 func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bool) {
 	start := x.Txn.Mark()
+	x.vain.Reset()
 	if n, found = x.allPlaced(j, tasks); found {
 		return n, true
 	}
@@ -94,6 +96,7 @@ func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bo
 	}
 	if many == few || !enough(many) {
 		x.Txn.Rollback(start)
+		x.vain.PodsTooFew(len(victimsOf(units)))
 		return Need{}, false
 	}
 	n.Units = slices.Clone(units[:many])
@@ -159,6 +162,9 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 			candidates = append(candidates, v)
 		}
 	}
+	all := len(candidates)
+	candidates = slices.DeleteFunc(candidates, func(v *model.Task) bool { return x.barred[barred{v, t.Job}] })
+	x.vain.PodsTakenBack(all - len(candidates))
 	x.SortVictims(x.question(t), candidates)
 	can := map[*model.Task]bool{}
 	rest := map[*model.Job][]*model.Task{}
@@ -185,13 +191,20 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 	for _, v := range gangs {
 		asked = append(asked, rest[v.Job])
 	}
+	x.vain.PodsNotSpared(len(candidates) - len(slices.Concat(asked...)))
 	return x.let(t, asked, spare, can)
 }
 
 // let are those of some units whom the rows let go: what of a gang cannot be spared only with all of it that can be.
 func (x *Gangs) let(t *model.Task, asked [][]*model.Task, spare []*model.Task, can map[*model.Task]bool) (out []Unit) {
 	let := map[*model.Task]bool{}
-	for _, lets := range x.Units(x.question(t), asked) {
+	units, kept := x.Units(x.question(t), asked)
+	if refused := len(slices.Concat(asked...)) - len(slices.Concat(units...)); kept == nil {
+		x.vain.PodsKept(refused, x.Step.Word(policy.KeyVictims), "", "")
+	} else {
+		x.vain.PodsKept(refused, x.Step.Word(policy.KeyVictims), kept.Table, kept.Name)
+	}
+	for _, lets := range units {
 		u := Unit{whole: !can[lets[0].Task]}
 		for _, v := range lets {
 			let[v.Task] = true
@@ -370,7 +383,7 @@ func (x *Gangs) unitsPermitted(t *model.Task, units []Unit) bool {
 			asked[len(asked)-1] = append(asked[len(asked)-1], v.Task)
 		}
 	}
-	lets := x.Units(x.question(t), asked)
+	lets, _ := x.Units(x.question(t), asked)
 	for i := range lets {
 		for k, v := range lets[i] {
 			units[i].victims[k].Victim = v
@@ -379,7 +392,18 @@ func (x *Gangs) unitsPermitted(t *model.Task, units []Unit) bool {
 	for _, u := range units {
 		x.leave(u)
 	}
+	if len(lets) != len(units) {
+		x.vain.PodsOnlyTogether(len(victimsOf(units)))
+	}
 	return len(lets) == len(units)
+}
+
+// victimsOf are those who go with some units.
+func victimsOf(units []Unit) (out []Victim) {
+	for _, u := range units {
+		out = append(out, u.victims...)
+	}
+	return out
 }
 
 // KeepNeed keeps a need.

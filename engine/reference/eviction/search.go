@@ -21,8 +21,12 @@ type Search struct {
 	Kept    []Room              // in this cycle so far
 	denied  map[*model.Job]bool // of which some were not let go in a turn, where room was sought in vain
 	barred  map[barred]bool
+	turns   map[*model.Job]int // that were kept in this step
 	// Served are the jobs for which others go, or went and they have yet to get their room: they do not go for other jobs meanwhile.
 	Served map[*model.Job]bool
+	// Waits are told why nobody goes for a task; nil: nobody is told, as of a detour.
+	Waits *report.Waits
+	vain  report.InVain
 }
 
 // Room is a node that a task is promised, and who goes for it.
@@ -46,7 +50,7 @@ type Victim struct {
 
 // LookAhead takes all that is being released for gone while the step lasts: whoever is promised room meets the nodes as they will be.
 func (x *Search) LookAhead() {
-	x.barred = map[barred]bool{}
+	x.barred, x.turns = map[barred]bool{}, map[*model.Job]int{}
 	for _, t := range x.Cluster.TasksByKey() {
 		if t.Status == model.Releasing && t.Node != model.NoNode {
 			x.Txn.Leave(t)
@@ -70,10 +74,22 @@ func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
 	for r, found = x.roomFor(t); found && atOnce && !x.Stable([]Room{r}); r, found = x.roomFor(t) {
 		x.Txn.Rollback(before)
 	}
+	x.tellInVain(t.Job, t, found)
 	return r, found
 }
 
+// tellInVain tells why nobody goes for a task, or for a gang; if room was found, that there is nothing to tell.
+func (x *Search) tellInVain(j *model.Job, t *model.Task, found bool) {
+	if found {
+		x.vain.Reset()
+	}
+	if x.Waits != nil {
+		x.Waits.SetInVain(j, t, x.vain.Told(x.Action, x.Step.Word(policy.KeyScope)))
+	}
+}
+
 func (x *Search) roomFor(t *model.Task) (r Room, found bool) {
+	x.vain.Reset()
 	if !x.All(policy.TaskFeasible, x.Frame().OfTask(t)).Yes {
 		return Room{}, false
 	}
@@ -164,15 +180,30 @@ func (x *Search) about(s *policy.Step, t *model.Task) bool {
 
 // roomMade evicts one after the other until the task fits, spares who is not needed for that, and promises the node.
 func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
-	candidates, start := x.candidates(t, row), x.Txn.Mark()
-	lets := x.Victims(x.question(t), candidates) // the first to go first
+	candidates, back := x.candidates(t, row)
+	start := x.Txn.Mark()
+	lets, kept := x.Victims(x.question(t), candidates) // the first to go first
 	gone, found := x.takeAway(t, row, lets, false)
 	if !found {
 		x.Txn.Rollback(start)
 		gone, found = x.takeAway(t, row, lets, true)
 	}
 	if !found {
+		why, _ := x.refusesForce(t, row)
 		x.Txn.Rollback(start)
+		switch enough := x.enough(t, row, candidates); {
+		case back:
+			x.vain.TakenBack()
+		case len(candidates) == 0:
+		case !enough:
+			x.vain.TooLittle()
+		case len(lets) == len(candidates):
+			x.vain.StillRefused(why)
+		case kept == nil:
+			x.vain.Kept(x.Step.Word(policy.KeyVictims), "", "")
+		default:
+			x.vain.Kept(x.Step.Word(policy.KeyVictims), kept.Table, kept.Name)
+		}
 		x.deny(t, row, candidates, lets)
 		return Room{}, false
 	}
@@ -188,9 +219,13 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 		}
 	}
 	if gone, found = x.permitted(t, gone); !found {
+		x.vain.OnlyTogether()
 		return Room{}, false
 	}
-	return x.promise(t, row, gone)
+	if r, found = x.promise(t, row, gone); !found {
+		x.vain.NoVolumes()
+	}
+	return r, found
 }
 
 // takeAway evicts one after the other until the task fits: all as they come, or but for those without whom a row refuses the node that did
@@ -211,21 +246,36 @@ func (x *Search) takeAway(t *model.Task, row int32, lets []answers.Victim, choos
 	return nil, false
 }
 
-// candidates are those on a node that the rows are asked about for a task.
-func (x *Search) candidates(t *model.Task, row int32) (out []*model.Task) {
+// candidates are those on a node that the rows are asked about for a task. back says that there are others, who would take the room back.
+func (x *Search) candidates(t *model.Task, row int32) (out []*model.Task, back bool) {
 	for _, v := range x.Cluster.Nodes.Tasks[row] {
 		if x.isCandidate(t, v) {
 			out = append(out, v)
 		}
 	}
-	return out
+	all := len(out)
+	out = slices.DeleteFunc(out, func(v *model.Task) bool { return x.barred[barred{v, t.Job}] })
+	return out, len(out) < all
+}
+
+// enough says whether a task could fit if all candidates went, as far as amounts tell.
+func (x *Search) enough(t *model.Task, row int32, candidates []*model.Task) bool {
+	for _, dim := range x.Cluster.Nodes.Dims() {
+		room := x.Cluster.Nodes.FutureIdle(dim, row)
+		for _, v := range candidates {
+			room += v.Request.Get(dim)
+		}
+		if t.InitRequest.Has(dim) && t.InitRequest[dim] > room+model.Slack {
+			return false
+		}
+	}
+	return true
 }
 
 // isCandidate says whether a task is put to the rows at all. One whose eviction was refused a short while ago is not.
 func (x *Search) isCandidate(t, v *model.Task) bool {
 	scope := x.Step.Word(policy.KeyScope)
-	return v.MayGo() && inScope(scope, t, v) && !v.Spared.After(x.World().Now.Time) && !x.barred[barred{v, t.Job}] &&
-		(t.Job == v.Job || !x.Served[v.Job]) &&
+	return v.MayGo() && inScope(scope, t, v) && !v.Spared.After(x.World().Now.Time) && (t.Job == v.Job || !x.Served[v.Job]) &&
 		x.Condition(x.Step.Condition(policy.KeyCandidates), x.Frame().OfVictim(t, v, scope), "pod "+v.Key+": ")
 }
 
@@ -252,7 +302,7 @@ func (x *Search) permitted(t *model.Task, gone []Victim) (by []Victim, ok bool) 
 		x.Txn.Return(v.Task, v.was)
 		tasks = append(tasks, v.Task)
 	}
-	lets := x.Victims(x.question(t), tasks)
+	lets, _ := x.Victims(x.question(t), tasks)
 	for i, v := range gone {
 		at := slices.IndexFunc(lets, func(l answers.Victim) bool { return l.Task == v.Task })
 		if at < 0 {
@@ -292,6 +342,7 @@ func (x *Search) promise(t *model.Task, row int32, victims []Victim) (r Room, ok
 // Keep keeps promises.
 func (x *Search) Keep(done ...Room) {
 	x.Kept = append(x.Kept, done...)
+	x.turns[done[0].Task.Job]++
 	for _, r := range done {
 		x.Served[r.Task.Job] = x.Served[r.Task.Job] || len(r.Victims) > 0
 	}

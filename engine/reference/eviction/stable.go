@@ -14,27 +14,54 @@ type barred struct {
 }
 
 // Stable says whether none of those who go would, once they are pending again, have somebody evicted for whom they went, on the node that
-// they left. Who would is barred: it does not go for that job in this step.
+// they left. Who would is barred: it does not go for that job in this step. With what a job gets in one turn more may be taken from it than
+// before: if somebody who went for it in an earlier one would do that now, nobody who goes in this one does.
 func (x *Search) Stable(done []Room) bool {
 	takers := x.takers(done, model.NoNode)
+	if len(done) > 0 && x.turns[done[0].Task.Job] < policy.MostDetours && x.fromMates(done) {
+		for _, r := range done {
+			for _, v := range r.Victims {
+				takers = append(takers, barred{v.Task, r.Task.Job})
+			}
+		}
+	}
 	for _, b := range takers {
 		x.barred[b] = true
 	}
 	return len(takers) == 0
 }
 
-// takers are those of them who would, on one node, or on any.
-func (x *Search) takers(done []Room, row int32) (out []barred) {
-	before := x.Txn.Mark()
-	for _, r := range done {
-		x.Txn.Suppose(r.Task, model.Running)
+// mates are the other promises of the cycle so far to the jobs of some.
+func (x *Search) mates(done []Room) []Room {
+	return slices.DeleteFunc(slices.Clone(x.Kept), func(k Room) bool {
+		return slices.ContainsFunc(done, func(r Room) bool { return r.Task == k.Task }) ||
+			!slices.ContainsFunc(done, func(r Room) bool { return r.Task.Job == k.Task.Job })
+	})
+}
+
+// suppose takes those who are promised room, and all others of their jobs who are, for Running, and those who go for them for pending again.
+func (x *Search) suppose(done, mates []Room) {
+	for _, r := range slices.Concat(done, mates) {
 		for _, v := range r.Victims {
 			x.Txn.Suppose(v.Task, model.Pending)
 		}
 	}
 	for _, r := range done {
+		for _, t := range r.Task.Job.Tasks {
+			if t.Status == model.Pipelined {
+				x.Txn.Suppose(t, model.Running)
+			}
+		}
+	}
+}
+
+// takers are those who go for some promises and would take the room back, on one node, or on any.
+func (x *Search) takers(done []Room, row int32) (out []barred) {
+	before, mates := x.Txn.Mark(), x.mates(done)
+	x.suppose(done, mates)
+	for _, r := range done {
 		for _, v := range r.Victims {
-			if (row == model.NoNode || r.Row == row) && x.takesBack(v.Task, r.Row, done) {
+			if (row == model.NoNode || r.Row == row) && x.takesBack(v.Task, r.Row, slices.Concat(done, mates)) {
 				out = append(out, barred{v.Task, r.Task.Job})
 			}
 		}
@@ -43,27 +70,43 @@ func (x *Search) takers(done []Room, row int32) (out []barred) {
 	return out
 }
 
+// fromMates says whether somebody who went for the other promises would take their room back.
+func (x *Search) fromMates(done []Room) bool {
+	before, mates := x.Txn.Mark(), x.mates(done)
+	defer x.Txn.Rollback(before)
+	x.suppose(done, mates)
+	return slices.ContainsFunc(mates, func(r Room) bool {
+		return slices.ContainsFunc(r.Victims, func(v Victim) bool { return x.takesBack(v.Task, r.Row, slices.Concat(done, mates)) })
+	})
+}
+
 // StableNeed says the same of the room for several tasks of a job.
 func (x *Gangs) StableNeed(n Need) bool {
-	before, stable := x.Txn.Mark(), true
-	rows := map[*model.Task]int32{}
-	var gone []*model.Task
-	for _, u := range n.Units {
-		for _, v := range u.victims {
-			gone, rows[v.Task] = append(gone, v.Task), x.Cluster.Nodes.Index[v.Task.NodeName]
-			x.Txn.Suppose(v.Task, model.Pending)
+	before := x.Txn.Mark()
+	defer x.Txn.Rollback(before)
+	j, gone := n.Rooms[0].Task.Job, victimsOf(n.Units)
+	mates := slices.DeleteFunc(slices.Clone(x.needs), func(m Need) bool { return m.Rooms[0].Task.Job != j })
+	rooms, earlier := n.Rooms, []Victim(nil)
+	for _, m := range mates {
+		rooms, earlier = slices.Concat(rooms, m.Rooms), append(earlier, victimsOf(m.Units)...)
+	}
+	for _, v := range slices.Concat(gone, earlier) {
+		x.Txn.Suppose(v.Task, model.Pending)
+	}
+	for _, t := range j.Tasks {
+		if t.Status == model.Pipelined {
+			x.Txn.Suppose(t, model.Running)
 		}
 	}
-	for _, r := range n.Rooms {
-		x.Txn.Suppose(r.Task, model.Running)
+	back := func(v Victim) bool { return x.takesBack(v.Task, x.Cluster.Nodes.Index[v.Task.NodeName], rooms) }
+	takers := slices.DeleteFunc(slices.Clone(gone), func(v Victim) bool { return !back(v) })
+	if len(mates) < policy.MostDetours && slices.ContainsFunc(earlier, back) {
+		takers = gone
 	}
-	for _, t := range gone {
-		if x.takesBack(t, rows[t], n.Rooms) {
-			x.barred[barred{t, n.Rooms[0].Task.Job}], stable = true, false
-		}
+	for _, v := range takers {
+		x.barred[barred{v.Task, j}] = true
 	}
-	x.Txn.Rollback(before)
-	return stable
+	return len(takers) == 0
 }
 
 // takesBack says whether by some step of the policy a task has those evicted from a node who were promised it.

@@ -27,7 +27,9 @@ func (x *Search) TakeTurn(take func() Turn) {
 	}
 	x.denied = map[*model.Job]bool{}
 	first, tries := stable(), 0
-	kept, denied := first.Kept, x.denied
+	kept, denied, waits := first.Kept, x.denied, x.Waits
+	x.Waits = nil
+	defer func() { x.Waits = waits }()
 	for _, r := range slices.Backward(first.Done) {
 		for _, v := range slices.Backward(r.Victims) {
 			if kept || !denied[v.Task.Job] || tries == policy.MostDetours {
@@ -44,14 +46,8 @@ func (x *Search) TakeTurn(take func() Turn) {
 
 // deny notes the jobs of those who were not let go, where a task would have room if they were.
 func (x *Search) deny(t *model.Task, row int32, candidates []*model.Task, lets []answers.Victim) {
-	for _, dim := range x.Cluster.Nodes.Dims() {
-		room := x.Cluster.Nodes.FutureIdle(dim, row)
-		for _, v := range candidates {
-			room += v.Request.Get(dim)
-		}
-		if t.InitRequest.Has(dim) && t.InitRequest[dim] > room+model.Slack {
-			return
-		}
+	if !x.enough(t, row, candidates) {
+		return
 	}
 	for _, v := range candidates {
 		if !slices.ContainsFunc(lets, func(l answers.Victim) bool { return l.Task == v }) {
