@@ -39,15 +39,20 @@ type Search struct {
 	later       []*policy.Step
 	gone        []*model.Task // that were taken for gone once, in the order of the first time
 	known       map[*model.Task]bool
-	kept        []Room // in this cycle so far
-	keptOf      map[*model.Job][]int
-	turns       map[*model.Job]int // that were kept in this step
+	kept        keeping
 	barred      map[barred]bool
 	denied      denials // in the present turn of a job
 	who         *session.Candidates
 	barren      barren
 	vain        inVain
 	together    together
+}
+
+// keeping is the promises that are kept.
+type keeping struct {
+	rooms []Room // in this cycle so far
+	of    map[*model.Job][]int
+	turns map[*model.Job]int // of this step
 }
 
 // Options say for what room is made.
@@ -68,7 +73,7 @@ type Options struct {
 
 // New begins a step, or the renewal of rooms.
 func New(o Options) *Search {
-	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}, keptOf: map[*model.Job][]int{}, turns: map[*model.Job]int{}}
+	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}, kept: keeping{of: map[*model.Job][]int{}, turns: map[*model.Job]int{}}}
 	if o.Step != nil {
 		x.later, x.who = o.Session.Policy().PlacingAfter(o.Step), session.NewCandidates(o.Session, o.Step, o.Warn)
 		x.scope, x.site = o.Step.Word(policy.KeyScope), o.Step.Word(policy.KeyVictims)
@@ -161,34 +166,6 @@ func (x *Search) Renew(t *model.Task) (r Room, ok bool) {
 	r, ok = x.promise(t, row, nil)
 	r.Bind.Reason = report.Kept()
 	return r, ok
-}
-
-// cheapest makes room on that of the first nodes on which it costs least that they go who have to.
-func (x *Search) cheapest(t *model.Task, nodes []int32) (r Room, found bool) {
-	var best, costs []float64
-	var gone []*model.Task
-	row, tried := model.NoNode, 0
-	for _, candidate := range nodes {
-		before := x.Txn.Mark()
-		if made, ok := x.roomMade(t, candidate); ok {
-			gone = gone[:0]
-			for i := range made.Victims {
-				gone = append(gone, made.Victims[i].Task)
-			}
-			costs = x.Session.Costs(t, x.scope, gone, costs[:0])
-			if row == model.NoNode || slices.Compare(costs, best) < 0 {
-				best, costs, row = costs, best, candidate
-			}
-			tried++
-		}
-		if x.Txn.Rollback(before); tried == policy.MostCosts {
-			break
-		}
-	}
-	if row == model.NoNode {
-		return Room{}, false
-	}
-	return x.roomMade(t, row)
 }
 
 // nodes are those on which room for a task can be there, or be made, in the order of the step.
@@ -571,8 +548,8 @@ func (r *Room) Stands() bool { return r.Task.Status == model.Pipelined && r.Task
 // Keep keeps promises, as those of earlier steps are kept.
 func (x *Search) Keep(done ...Room) {
 	for _, r := range done {
-		x.keptOf[r.Task.Job] = append(x.keptOf[r.Task.Job], len(x.kept))
-		if x.kept = append(x.kept, r); len(r.Victims) > 0 {
+		x.kept.of[r.Task.Job] = append(x.kept.of[r.Task.Job], len(x.kept.rooms))
+		if x.kept.rooms = append(x.kept.rooms, r); len(r.Victims) > 0 {
 			x.Served[r.Task.Job] = true
 		}
 	}
@@ -581,13 +558,13 @@ func (x *Search) Keep(done ...Room) {
 // KeepTurn keeps the promises of a turn, or one of them.
 func (x *Search) KeepTurn(done ...Room) {
 	x.Keep(done...)
-	x.turns[done[0].Task.Job]++
+	x.kept.turns[done[0].Task.Job]++
 }
 
 // Kept are the promises of the cycle, without those victims that are needed for none of them.
 func (x *Search) Kept() []Room {
-	x.GiveBack(x.kept)
-	return x.kept
+	x.GiveBack(x.kept.rooms)
+	return x.kept.rooms
 }
 
 // Evicts are those who go for a task, for the plan.

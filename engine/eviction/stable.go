@@ -18,7 +18,7 @@ type barred struct {
 // before: if somebody who went for it in an earlier one would do that now, nobody who goes in this one does.
 func (x *Search) Stable(done []Room) bool {
 	takers := x.takers(done, model.NoNode)
-	if len(done) > 0 && x.turns[done[0].Task.Job] < policy.MostDetours && x.fromMates(done) {
+	if len(done) > 0 && x.kept.turns[done[0].Task.Job] < policy.MostDetours && newAftermath(x).fromMates(done) {
 		for _, r := range done {
 			for _, v := range r.Victims {
 				takers = append(takers, barred{v.Task, r.Task.Job})
@@ -33,14 +33,25 @@ func (x *Search) Stable(done []Room) bool {
 
 // aftermath is what will be once those who are promised room have it.
 type aftermath struct {
+	*Search
 	mates    []*Room // the other promises of the cycle so far to the jobs of some
 	promised map[*model.Task]bool
-	others   []*Search
+	others   []*Search // by each step of the policy that displaces, of which nothing is done
+}
+
+func newAftermath(x *Search) *aftermath {
+	a := &aftermath{Search: x, promised: map[*model.Task]bool{}}
+	for _, s := range x.Session.Policy().Displacing() {
+		o := x.Options
+		o.Step, o.Served, o.InVain, o.Warn = s, nil, nil, func(string) {}
+		a.others = append(a.others, New(o))
+	}
+	return a
 }
 
 // suppose takes those who are promised room, and all others of their jobs who are, for Running, and those who go for them for pending again.
-func (x *Search) suppose(done []Room) (a aftermath) {
-	a.promised, a.others = make(map[*model.Task]bool, len(done)), x.others()
+func (a *aftermath) suppose(done []Room) {
+	x := a.Search
 	jobs := map[*model.Job]bool{}
 	again := func(r *Room) {
 		for _, v := range r.Victims {
@@ -57,22 +68,26 @@ func (x *Search) suppose(done []Room) (a aftermath) {
 			continue
 		}
 		jobs[j] = true
-		for _, at := range x.keptOf[j] {
-			if r := &x.kept[at]; !a.promised[r.Task] {
+		for _, at := range x.kept.of[j] {
+			if r := &x.kept.rooms[at]; !a.promised[r.Task] {
 				a.mates = append(a.mates, r)
 				again(r)
 			}
 		}
-		for _, t := range j.Tasks {
-			if t.Status == model.Pipelined {
-				x.Txn.Suppose(t, model.Running)
-			}
-		}
+		a.runs(j)
 	}
 	for _, r := range a.mates {
 		a.promised[r.Task] = true
 	}
-	return a
+}
+
+// runs takes the tasks of a job that are promised room for Running.
+func (a *aftermath) runs(j *model.Job) {
+	for _, t := range j.Tasks {
+		if t.Status == model.Pipelined {
+			a.Txn.Suppose(t, model.Running)
+		}
+	}
 }
 
 // takers are those who go for some promises and would take the room back, on one node, or on any.
@@ -80,11 +95,11 @@ func (x *Search) takers(done []Room, row int32) (out []barred) {
 	if !slices.ContainsFunc(done, func(r Room) bool { return (row == model.NoNode || r.row == row) && len(r.Victims) > 0 }) {
 		return nil
 	}
-	before := x.Txn.Mark()
-	a := x.suppose(done)
+	before, a := x.Txn.Mark(), newAftermath(x)
+	a.suppose(done)
 	for _, r := range done {
 		for _, v := range r.Victims {
-			if (row == model.NoNode || r.row == row) && x.takesBack(a.others, v.Task, r.row, a.promised) {
+			if (row == model.NoNode || r.row == row) && a.takesBack(v.Task, r.row) {
 				out = append(out, barred{v.Task, r.Task.Job})
 			}
 		}
@@ -94,15 +109,15 @@ func (x *Search) takers(done []Room, row int32) (out []barred) {
 }
 
 // fromMates says whether somebody who went for the other promises would take their room back.
-func (x *Search) fromMates(done []Room) bool {
-	if !slices.ContainsFunc(done, func(r Room) bool { return len(x.keptOf[r.Task.Job]) > 0 }) {
+func (a *aftermath) fromMates(done []Room) bool {
+	if !slices.ContainsFunc(done, func(r Room) bool { return len(a.kept.of[r.Task.Job]) > 0 }) {
 		return false
 	}
-	before := x.Txn.Mark()
-	defer x.Txn.Rollback(before)
-	a := x.suppose(done)
+	before := a.Txn.Mark()
+	defer a.Txn.Rollback(before)
+	a.suppose(done)
 	return slices.ContainsFunc(a.mates, func(r *Room) bool {
-		return slices.ContainsFunc(r.Victims, func(v Victim) bool { return x.takesBack(a.others, v.Task, r.row, a.promised) })
+		return slices.ContainsFunc(r.Victims, func(v Victim) bool { return a.takesBack(v.Task, r.row) })
 	})
 }
 
@@ -114,14 +129,14 @@ func (x *Gangs) StableNeed(n *Need) bool {
 	before := x.Txn.Mark()
 	defer x.Txn.Rollback(before)
 	j, gone, rows := n.Rooms[0].Task.Job, victimsOf(n.Units), map[*model.Task]int32{}
-	promised := make(map[*model.Task]bool, len(n.Rooms))
+	a := newAftermath(x.Search)
 	var earlier []*model.Task
 	mates := 0
 	for i := range x.needs {
 		if m := &x.needs[i]; m.Rooms[0].Task.Job == j {
 			mates, earlier = mates+1, append(earlier, m.Victims()...)
 			for _, r := range m.Rooms {
-				promised[r.Task] = true
+				a.promised[r.Task] = true
 			}
 		}
 	}
@@ -130,15 +145,10 @@ func (x *Gangs) StableNeed(n *Need) bool {
 		x.Txn.Suppose(t, model.Pending)
 	}
 	for _, r := range n.Rooms {
-		promised[r.Task] = true
+		a.promised[r.Task] = true
 	}
-	for _, t := range j.Tasks {
-		if t.Status == model.Pipelined {
-			x.Txn.Suppose(t, model.Running)
-		}
-	}
-	others := x.others()
-	back := func(t *model.Task) bool { return x.takesBack(others, t, rows[t], promised) }
+	a.runs(j)
+	back := func(t *model.Task) bool { return a.takesBack(t, rows[t]) }
 	takers := slices.DeleteFunc(slices.Clone(gone), func(t *model.Task) bool { return !back(t) })
 	if mates < policy.MostDetours && slices.ContainsFunc(earlier, back) {
 		takers = gone
@@ -165,32 +175,22 @@ func (x *Search) unbarred(t *model.Task, tasks []*model.Task) []*model.Task {
 	return slices.DeleteFunc(tasks, func(v *model.Task) bool { return x.barred[barred{v, t.Job}] })
 }
 
-// others are searches by each step of the policy that displaces, of which nothing is done.
-func (x *Search) others() (out []*Search) {
-	for _, s := range x.Session.Policy().Displacing() {
-		o := x.Options
-		o.Step, o.Served, o.InVain, o.Warn = s, nil, nil, func(string) {}
-		out = append(out, New(o))
-	}
-	return out
-}
-
 // takesBack says whether by some step a task has those evicted from a node who were promised it.
-func (x *Search) takesBack(others []*Search, t *model.Task, row int32, promised map[*model.Task]bool) bool {
-	return slices.ContainsFunc(others, func(other *Search) bool {
-		if !x.About(other.Step, t) || !x.mayForce(other.Step, t) {
+func (a *aftermath) takesBack(t *model.Task, row int32) bool {
+	return slices.ContainsFunc(a.others, func(other *Search) bool {
+		if !a.About(other.Step, t) || !a.mayForce(other.Step, t) {
 			return false
 		}
-		before := x.Txn.Mark()
-		defer x.Txn.Rollback(before)
+		before := a.Txn.Mark()
+		defer a.Txn.Rollback(before)
 		r, found := other.roomMade(t, row)
-		return found && slices.ContainsFunc(r.Victims, func(v Victim) bool { return promised[v.Task] })
+		return found && slices.ContainsFunc(r.Victims, func(v Victim) bool { return a.promised[v.Task] })
 	})
 }
 
 // mayForce asks what a step asks before it looks for room.
-func (x *Search) mayForce(s *policy.Step, t *model.Task) bool {
-	return t.Job.Seated() && x.Session.Valid(t.Job).Yes && x.Session.Feasible(t).Yes &&
-		(!s.Gate(policy.Overused) || !x.Session.Overused(t.Job.Queue).Yes) &&
-		(!s.Gate(policy.Preemptive) || x.Session.Preemptive(t.Job, t.Request).Yes)
+func (a *aftermath) mayForce(s *policy.Step, t *model.Task) bool {
+	return t.Job.Seated() && a.Session.Valid(t.Job).Yes && a.Session.Feasible(t).Yes &&
+		(!s.Gate(policy.Overused) || !a.Session.Overused(t.Job.Queue).Yes) &&
+		(!s.Gate(policy.Preemptive) || a.Session.Preemptive(t.Job, t.Request).Yes)
 }

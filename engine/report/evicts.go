@@ -68,6 +68,13 @@ func RoomMade(victims int) model.Reason {
 	return model.Reason{Text: fmt.Sprintf("%d pods are evicted for it", victims)}
 }
 
+// CostsLess adds to why a task is promised a node that it costs less by a row who goes there than who would go on the next best.
+func CostsLess(why model.Reason, site, table, rule, next string) model.Reason {
+	why.Site, why.Table, why.Rule = site, table, rule
+	why.Text += ", which costs less than on " + next
+	return why
+}
+
 // GangRoomMade is why a task is promised a node while so many others go for it and those of its gang that are promised theirs with it.
 func GangRoomMade(victims int) model.Reason {
 	if victims == 1 {

@@ -6,28 +6,37 @@ import (
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
 )
 
 // cheapest makes room on that of the first nodes on which it costs least that they go who have to.
 func (x *Search) cheapest(t *model.Task) (r Room, found bool) {
-	var best []float64
-	row, tried := model.NoNode, 0
-	for _, candidate := range x.nodes(t) {
+	type cost struct {
+		of  []float64
+		row int32
+	}
+	var all []cost // of the nodes on which room can be made, the least first
+	for _, row := range x.nodes(t) {
 		before := x.Txn.Mark()
-		if made, ok := x.roomMade(t, candidate); ok {
-			if costs := x.costs(t, made.Victims); row == model.NoNode || slices.Compare(costs, best) < 0 {
-				best, row = costs, candidate
-			}
-			tried++
+		if made, ok := x.roomMade(t, row); ok {
+			all = append(all, cost{x.costs(t, made.Victims), row})
 		}
-		if x.Txn.Rollback(before); tried == policy.MostCosts {
+		if x.Txn.Rollback(before); len(all) == policy.MostCosts {
 			break
 		}
 	}
-	if row == model.NoNode {
+	if len(all) == 0 {
 		return Room{}, false
 	}
-	return x.roomMade(t, row)
+	slices.SortStableFunc(all, func(a, b cost) int { return slices.Compare(a.of, b.of) })
+	r, found = x.roomMade(t, all[0].row)
+	for i, row := range x.Policy.Rules(policy.VictimCost) {
+		if len(all) > 1 && all[0].of[i] != all[1].of[i] {
+			r.Bind.Reason = report.CostsLess(r.Bind.Reason, policy.VictimCost, row.Table, row.Name, x.Cluster.Nodes.Rows[all[1].row].Name)
+			break
+		}
+	}
+	return r, found
 }
 
 // costs are, by each row of victimCost, what it costs that some go for a task, as they are gone: the sum of what the row says of them, or

@@ -18,7 +18,7 @@ type barred struct {
 // before: if somebody who went for it in an earlier one would do that now, nobody who goes in this one does.
 func (x *Search) Stable(done []Room) bool {
 	takers := x.takers(done, model.NoNode)
-	if len(done) > 0 && x.turns[done[0].Task.Job] < policy.MostDetours && x.fromMates(done) {
+	if len(done) > 0 && x.turns[done[0].Task.Job] < policy.MostDetours && (aftermath{x}).fromMates(done) {
 		for _, r := range done {
 			for _, v := range r.Victims {
 				takers = append(takers, barred{v.Task, r.Task.Job})
@@ -31,8 +31,11 @@ func (x *Search) Stable(done []Room) bool {
 	return len(takers) == 0
 }
 
+// aftermath is a look at what will be once those who are promised room have it.
+type aftermath struct{ *Search }
+
 // mates are the other promises of the cycle so far to the jobs of some.
-func (x *Search) mates(done []Room) []Room {
+func (x aftermath) mates(done []Room) []Room {
 	return slices.DeleteFunc(slices.Clone(x.Kept), func(k Room) bool {
 		return slices.ContainsFunc(done, func(r Room) bool { return r.Task == k.Task }) ||
 			!slices.ContainsFunc(done, func(r Room) bool { return r.Task.Job == k.Task.Job })
@@ -40,7 +43,7 @@ func (x *Search) mates(done []Room) []Room {
 }
 
 // suppose takes those who are promised room, and all others of their jobs who are, for Running, and those who go for them for pending again.
-func (x *Search) suppose(done, mates []Room) {
+func (x aftermath) suppose(done, mates []Room) {
 	for _, r := range slices.Concat(done, mates) {
 		for _, v := range r.Victims {
 			x.Txn.Suppose(v.Task, model.Pending)
@@ -57,8 +60,9 @@ func (x *Search) suppose(done, mates []Room) {
 
 // takers are those who go for some promises and would take the room back, on one node, or on any.
 func (x *Search) takers(done []Room, row int32) (out []barred) {
-	before, mates := x.Txn.Mark(), x.mates(done)
-	x.suppose(done, mates)
+	after := aftermath{x}
+	before, mates := x.Txn.Mark(), after.mates(done)
+	after.suppose(done, mates)
 	for _, r := range done {
 		for _, v := range r.Victims {
 			if (row == model.NoNode || r.Row == row) && x.takesBack(v.Task, r.Row, slices.Concat(done, mates)) {
@@ -71,7 +75,7 @@ func (x *Search) takers(done []Room, row int32) (out []barred) {
 }
 
 // fromMates says whether somebody who went for the other promises would take their room back.
-func (x *Search) fromMates(done []Room) bool {
+func (x aftermath) fromMates(done []Room) bool {
 	before, mates := x.Txn.Mark(), x.mates(done)
 	defer x.Txn.Rollback(before)
 	x.suppose(done, mates)

@@ -1,0 +1,66 @@
+package eviction
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/policy"
+	"github.com/celsius-scheduler/celsius/engine/report"
+)
+
+// priced is what it costs that those go who have to on a node, by each row of victimCost.
+type priced struct {
+	row   int32 // NoNode: there is none
+	costs []float64
+}
+
+// less says whether a node costs less than another; any costs less than none.
+func (p *priced) less(o *priced) bool {
+	return o.row == model.NoNode || slices.Compare(p.costs, o.costs) < 0
+}
+
+// cheapest makes room on that of the first nodes on which it costs least that they go who have to.
+func (x *Search) cheapest(t *model.Task, nodes []int32) (r Room, found bool) {
+	best, next := priced{row: model.NoNode}, priced{row: model.NoNode}
+	var one priced
+	var gone []*model.Task
+	tried := 0
+	for _, row := range nodes {
+		before := x.Txn.Mark()
+		made, ok := x.roomMade(t, row)
+		if ok {
+			gone = gone[:0]
+			for i := range made.Victims {
+				gone = append(gone, made.Victims[i].Task)
+			}
+			one.row, one.costs = row, x.Session.Costs(t, x.scope, gone, one.costs[:0])
+			if one.less(&best) {
+				best, next, one = one, best, next
+			} else if one.less(&next) {
+				next, one = one, next
+			}
+			tried++
+		}
+		if x.Txn.Rollback(before); tried == policy.MostCosts {
+			break
+		}
+	}
+	if best.row == model.NoNode {
+		return Room{}, false
+	}
+	r, found = x.roomMade(t, best.row)
+	if next.row != model.NoNode {
+		r.Bind.Reason = x.costsLess(r.Bind.Reason, best.costs, &next)
+	}
+	return r, found
+}
+
+// costsLess adds to why a node is taken by which row it costs less than the next; nothing, if it costs as much.
+func (x *Search) costsLess(why model.Reason, costs []float64, next *priced) model.Reason {
+	for i, r := range x.Session.Policy().Rules(policy.VictimCost) {
+		if costs[i] != next.costs[i] {
+			return report.CostsLess(why, policy.VictimCost, r.Table, r.Name, x.c.Nodes.Rows[next.row].Name)
+		}
+	}
+	return why
+}
