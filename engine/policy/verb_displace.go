@@ -90,6 +90,8 @@ func displaceVerb() Verb {
 			"Nobody goes who would take the room back: who would, pending again and with the winner running, have the winner evicted from that " +
 				"node by any step of the policy. The turn is tried once more without them. And nobody goes for another job of a job for which " +
 				"others go, until it has their room.",
+			"A job that is promised room in several turns of a step is looked at with all of it: if with that of a later one somebody would take " +
+				"back what an earlier one made, nobody goes in the later one. The first 8 turns of a job are held against those before.",
 			"With `unit: gang` room is made for several of a job's tasks at once: as few, in their order, as jobPipelined holds with, and one at " +
 				"least. If they have no room, units go. First come pods that their jobs can spare, one by one in victim order: while more are " +
 				"ready than minMember, and than the least of their role where minMember covers the leasts of all roles; all, where fewer are " +
