@@ -226,8 +226,8 @@ func (e *evictions) asksOf(s *service, metrics string) map[string]int {
 	return out
 }
 
-// TestE2EExtender has a service that the test runs say where pods go, by TLS with an authority of its own. They go nowhere else; while it is
-// down, or does not answer, they wait and say for whom, and go on when it is back. What it was asked is counted by how that ended.
+// TestE2EExtender has a service that the test runs say where pods go, by TLS with an authority of its own. They go nowhere else; while it
+// is down, or does not answer, they wait and say for whom, and go on when it is back. What it was asked is counted by how that ended.
 func TestE2EExtender(t *testing.T) {
 	t.Parallel()
 	e := newEvictions(t, "")
@@ -274,8 +274,8 @@ func TestE2EExtender(t *testing.T) {
 	}
 }
 
-// TestE2EExtenderIgnored has a service be asked that nobody vouches for, and pods say so; then one in the clear, of which the policy ignores
-// that it is down: pods go where it says while it says something, and anywhere else while it does not.
+// TestE2EExtenderIgnored has a service be asked that nobody vouches for, and pods say so; then one in the clear, of which the policy
+// ignores that it is down: pods go where it says while it says something, and anywhere else while it does not.
 func TestE2EExtenderIgnored(t *testing.T) {
 	t.Parallel()
 	e := newEvictions(t, "")

@@ -73,7 +73,8 @@ type Options struct {
 
 // New begins a step, or the renewal of rooms.
 func New(o Options) *Search {
-	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}, kept: keeping{of: map[*model.Job][]int{}, turns: map[*model.Job]int{}}}
+	x := &Search{Options: o, c: o.Session.Cluster(), known: map[*model.Task]bool{}}
+	x.kept.of, x.kept.turns = map[*model.Job][]int{}, map[*model.Job]int{}
 	if o.Step != nil {
 		x.later, x.who = o.Session.Policy().PlacingAfter(o.Step), session.NewCandidates(o.Session, o.Step, o.Warn)
 		x.scope, x.site = o.Step.Word(policy.KeyScope), o.Step.Word(policy.KeyVictims)

@@ -49,7 +49,7 @@ func newAftermath(x *Search) *aftermath {
 	return a
 }
 
-// suppose takes those who are promised room, and all others of their jobs who are, for Running, and those who go for them for pending again.
+// suppose takes those who are promised room, with all of their jobs who are, for Running, and those who go for them for pending again.
 func (a *aftermath) suppose(done []Room) {
 	x := a.Search
 	jobs := map[*model.Job]bool{}

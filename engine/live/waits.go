@@ -48,7 +48,8 @@ type cause struct {
 // same says that there is nothing new to say. Another node that was found and rolled back is nothing new: it is another in many cycles.
 func (c *cause) same(o *cause) bool {
 	return c.reason == o.reason && c.node == o.node && c.before == o.before && c.why == o.why && slices.Equal(c.nodes, o.nodes) &&
-		slices.EqualFunc(c.inVain, o.inVain, model.InVain.Equal) && c.fared.Untried == o.fared.Untried && (c.fared.Node == "") == (o.fared.Node == "")
+		slices.EqualFunc(c.inVain, o.inVain, model.InVain.Equal) && c.fared.Untried == o.fared.Untried &&
+		(c.fared.Node == "") == (o.fared.Node == "")
 }
 
 // of says whether both are of one row.

@@ -106,11 +106,11 @@ func (n NodeCount) Why() string {
 // String is why something waits, for people: its reason, what rejected how many nodes as far as the reason has not said it, and why nobody
 // goes for it.
 func (w *Wait) String() string {
-	text := w.withNodes()
+	parts := []string{w.withNodes()}
 	for _, why := range w.InVain {
-		text += "; " + why.String()
+		parts = append(parts, why.String())
 	}
-	return text
+	return strings.Join(parts, "; ")
 }
 
 // String is why nobody goes, for people.

@@ -102,9 +102,10 @@ func Sites() []Site {
 		order(VictimOrder, "Who goes first. Without rows: the reverse of queueOrder, jobOrder and taskOrder.", "preemptor", "victim"),
 		{
 			rules.Section{Name: VictimCost, Expression: "expression", Keys: []string{"fold"}},
-			[]string{"preemptor", "victim", "scope"}, rules.Number(), "skip",
-			"What it costs that this victim goes, with all others who go with it gone. Of several nodes the one is taken where it is least for all " +
-				"of them together: first difference in tier order. Without rows: those of the table `least-harm`.", false,
+			[]string{"preemptor", "victim", "scope"},
+			rules.Number(), "skip",
+			"What it costs that this victim goes, with all others who go with it gone. Of several nodes the one is taken where it is least for " +
+				"all of them together: first difference in tier order. Without rows: those of the table `least-harm`.", false,
 		},
 	}
 }

@@ -198,12 +198,13 @@ func waiting(indent string, w model.Wait) string {
 	if w.Action != "" {
 		step = " in " + w.Action
 	}
-	text := fmt.Sprintf("%swaits%s: %s\n", indent, step, dash(w.Why()))
-	text += histogram(indent+"  ", "NODES", w.Nodes)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%swaits%s: %s\n", indent, step, dash(w.Why()))
+	text.WriteString(histogram(indent+"  ", "NODES", w.Nodes))
 	for _, v := range w.InVain {
-		text += indent + "  " + v.What() + ":\n" + histogram(indent+"    ", "COUNT", v.Nodes)
+		text.WriteString(indent + "  " + v.What() + ":\n" + histogram(indent+"    ", "COUNT", v.Nodes))
 	}
-	return text
+	return text.String()
 }
 
 // histogram is how many there are of each count, what that is, and why; "" of none.

@@ -183,8 +183,8 @@ func TestWithoutPorts(t *testing.T) {
 		err  error
 		want string
 	}{
-		{ends("read", os.NewSyscallError("read", syscall.ECONNRESET)), "read: read: connection reset by peer"},
-		{ends("dial", os.NewSyscallError("connect", syscall.ECONNREFUSED)), "dial: connect: connection refused"},
+		{ends("read", os.NewSyscallError("read", syscall.ECONNRESET)), "read: connection reset by peer"},
+		{ends("dial", os.NewSyscallError("connect", syscall.ECONNREFUSED)), "dial: connection refused"},
 		{ends("dial", os.ErrDeadlineExceeded), "no connection within 5s"},
 		{context.DeadlineExceeded, "no connection within 5s"},
 		{ends("dial", &net.DNSError{Err: "no such host", Name: "x", Server: "10.0.0.10:53"}), "looking up x: no such host"},

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"reflect"
 	"regexp"
 	"strings"
@@ -109,7 +110,11 @@ func withoutPorts(err error) string {
 	case ok && of.Op == "dial" && of.Timeout(), !ok && errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("no connection within %s", mostDial)
 	case ok && of.Err != nil:
-		return of.Op + ": " + of.Err.Error()
+		err := of.Err
+		if call, ok := errors.AsType[*os.SyscallError](err); ok {
+			err = call.Err
+		}
+		return of.Op + ": " + err.Error()
 	}
 	if of, ok := errors.AsType[*url.Error](err); ok {
 		err = of.Err

@@ -42,7 +42,7 @@ func (x aftermath) mates(done []Room) []Room {
 	})
 }
 
-// suppose takes those who are promised room, and all others of their jobs who are, for Running, and those who go for them for pending again.
+// suppose takes those who are promised room, with all of their jobs who are, for Running, and those who go for them for pending again.
 func (x aftermath) suppose(done, mates []Room) {
 	for _, r := range slices.Concat(done, mates) {
 		for _, v := range r.Victims {
@@ -94,7 +94,9 @@ func (x *Gangs) StableNeed(n Need) bool {
 	for _, m := range mates {
 		rooms, earlier = slices.Concat(rooms, m.Rooms), append(earlier, victimsOf(m.Units)...)
 	}
+	rows := map[*model.Task]int32{}
 	for _, v := range slices.Concat(gone, earlier) {
+		rows[v.Task] = x.Cluster.Nodes.Index[v.Task.NodeName]
 		x.Txn.Suppose(v.Task, model.Pending)
 	}
 	for _, t := range j.Tasks {
@@ -102,7 +104,7 @@ func (x *Gangs) StableNeed(n Need) bool {
 			x.Txn.Suppose(t, model.Running)
 		}
 	}
-	back := func(v Victim) bool { return x.takesBack(v.Task, x.Cluster.Nodes.Index[v.Task.NodeName], rooms) }
+	back := func(v Victim) bool { return x.takesBack(v.Task, rows[v.Task], rooms) }
 	takers := slices.DeleteFunc(slices.Clone(gone), func(v Victim) bool { return !back(v) })
 	if len(mates) < policy.MostDetours && slices.ContainsFunc(earlier, back) {
 		takers = gone
