@@ -263,7 +263,11 @@ inline:
   allocatable:
   - {name: not-at-once, when: task.index % 4 == 3, expression: "now >= task.createdAt + duration('200s')", message: too soon}
   predicates:
-  - {name: by-turns, when: variables.odd, expression: "node.taskCount < 3", message: "node(s) rest in odd minutes"}`
+  - {name: by-turns, when: variables.odd, expression: "node.taskCount < 3", message: "node(s) rest in odd minutes"}
+  preemptable:
+  - {name: any, expression: "true"}
+  victimCost:
+  - {name: spent, expression: "(victim.index + 1) * ((now - victim.createdAt).getSeconds() % 97)"}`
 
 // takingBack is a pipeline, with an action of its own.
 const takingBack = `actions:
@@ -324,7 +328,7 @@ func policies(t *testing.T) []compiled {
 		compile(t, "house", policyOf("mode: Active", append([]string{house}, shared...)...)),
 		compile(t, "devices", policyOf("mode: Active", append([]string{devices}, shared...)...)),
 		compile(t, "launch", launch),
-		compile(t, "hours", policyOf("mode: Active", append([]string{hours}, append(shared, "name: nodeorder")...)...)),
+		compile(t, "hours", policyOf("pipeline: [enqueue, allocate, preempt, backfill]", append([]string{hours}, append(shared, "name: nodeorder")...)...)),
 		compile(t, "taking back", policyOf("mode: Active\n  "+takingBack,
 			append([]string{"name: conformance"}, append(shared, "name: nodeorder")...)...)),
 		compile(t, "taking back along the tree", policyOf("mode: Active\n  "+takingBack, "name: gang", "name: priority\nwithout: [jobStarving]",

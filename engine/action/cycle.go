@@ -37,6 +37,7 @@ type promises struct {
 	forced    map[*model.Task]bool // others go for it; nil: for nobody
 	rooms     []eviction.Room      // of steps that displace
 	told      map[string]bool      // who goes for rooms, as the plan has told so far
+	roomy     map[*model.Job]bool  // that the present step has promised room
 }
 
 // byForce notes that others go for a task.
@@ -56,9 +57,9 @@ func (x *promises) served() map[*model.Job]bool {
 	return served
 }
 
-// hasForced says whether others go for a task of a job, which no kind of jobs tells.
+// hasForced says whether others go for a task of a job, or the present step has promised it room, which no kind of jobs tells.
 func (x *promises) hasForced(j *model.Job) bool {
-	return x.forced != nil && slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return x.forced[t] })
+	return x.roomy[j] || x.forced != nil && slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return x.forced[t] })
 }
 
 // placed is a placement that is not kept (yet).

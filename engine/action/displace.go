@@ -63,9 +63,10 @@ func (x *Cycle) displace(step *policy.Step) {
 	left := map[*model.Job]*taskQueue{} // of jobs that come back for another turn
 	start := x.txn.Mark()
 	idle := func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
-	x.kept = nil
+	x.kept, x.roomy = nil, map[*model.Job]bool{}
 	x.walk(step, visit{begin: f.search.LookAhead, idle: idle, drop: overused(x.s, step), turn: func(j *model.Job) (again bool) {
 		content, todo := x.c.Content(), left[j]
+		x.result.unsettled = x.result.unsettled || x.hasForced(j)
 		var kind string
 		if todo == nil {
 			kind = f.kind(j)
@@ -87,6 +88,7 @@ func (x *Cycle) displace(step *policy.Step) {
 		}
 		return again
 	}})
+	x.roomy = nil
 	if !f.some {
 		x.txn.Rollback(start)
 		f.search.LookBack() // what of it was committed on the way
@@ -240,8 +242,9 @@ func (x *force) keepTurn(j *model.Job, done []eviction.Room) (kept, stable bool)
 	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {
 		return false, true
 	}
-	if x.search.GiveBack(done); !x.search.Stable(done) {
-		return false, false
+	x.search.GiveBack(done)
+	if ok, again := x.search.Stable(done); !ok {
+		return false, !again
 	}
 	x.keepRoom(done...)
 	x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))
@@ -252,6 +255,7 @@ func (x *force) keepTurn(j *model.Job, done []eviction.Room) (kept, stable bool)
 func (x *force) keepRoom(done ...eviction.Room) {
 	x.some, x.apart = true, true
 	x.search.KeepTurn(done...)
+	x.roomy[done[0].Task.Job] = true
 	for _, r := range done {
 		x.note(r.Task.Job, r.Task, nil)
 		for _, v := range r.Victims {

@@ -21,16 +21,13 @@ func (x *force) together(j *model.Job, todo *taskQueue) (again bool) {
 			return false
 		}
 		before := x.txn.Mark()
-		n, found := x.gangs.RoomForGang(j, todo.tasks)
-		for ; found && !x.gangs.StableNeed(&n); n, found = x.gangs.RoomForGang(j, todo.tasks) {
-			x.txn.Rollback(before)
-		}
+		n, found := x.gangs.StableRoom(j, todo.tasks)
 		x.gangs.TellInVain(j, found || some)
 		if !found || n.Placing() {
 			x.txn.Rollback(before)
 			return false
 		}
-		x.some = true
+		x.some, x.roomy[j] = true, true
 		x.gangs.KeepNeed(n)
 		for _, r := range n.Rooms {
 			x.note(j, r.Task, nil)

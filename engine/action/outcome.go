@@ -60,13 +60,10 @@ func (r *turnResult) outcome(j *model.Job) *outcome {
 	last := make(map[*model.Task]*model.Wait, len(r.notes))
 	vain := map[*model.Task]*model.InVain{}
 	for _, x := range r.notes {
-		switch {
-		case x.inVain == nil:
+		if x.inVain == nil {
 			last[x.task] = x.wait
-		case len(x.inVain.Nodes) > 0:
-			vain[x.task] = x.inVain
-		default:
-			delete(vain, x.task)
+		} else {
+			vain[x.task] = x.inVain // without nodes, too: what an earlier step had said is no more
 		}
 	}
 	add := func(task int, t *model.Task) {

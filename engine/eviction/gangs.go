@@ -53,6 +53,21 @@ func (u *Unit) job() *model.Job { return u.victims[0].Task.Job }
 // TellInVain tells why nobody goes for a gang; if some of it has room, that there is nothing to tell.
 func (x *Gangs) TellInVain(j *model.Job, found bool) { x.vain.told(x.Search, j, nil, found) }
 
+// StableRoom finds room for a gang that nobody takes back.
+func (x *Gangs) StableRoom(j *model.Job, tasks []*model.Task) (n Need, found bool) {
+	before := x.Txn.Mark()
+	for ok, again, tries := false, true, 0; again && tries < policy.MostUnstable; tries++ {
+		if n, found = x.RoomForGang(j, tasks); !found {
+			return n, false
+		}
+		if ok, again = x.StableNeed(&n); ok {
+			return n, true
+		}
+		x.Txn.Rollback(before)
+	}
+	return Need{}, false
+}
+
 // RoomForGang finds room for as many of a job's tasks, in their order, as it may be held with, and for one at least: where nobody has to go
 // for them, else as the fewest units go, in their order, from which none can be spared.
 func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bool) {

@@ -117,8 +117,16 @@ func (x *Search) LookBack() {
 // RoomFor finds room for a task: where nobody has to go for it, else on the first node on which it can be made. Where it is to be kept at
 // once, it is stable.
 func (x *Search) RoomFor(t *model.Task) (r Room, found bool) {
-	before, atOnce := x.Txn.Mark(), x.Step.Word(policy.KeyCommit) == "task"
-	for r, found = x.roomFor(t); found && atOnce && !x.Stable([]Room{r}); r, found = x.roomFor(t) {
+	before := x.Txn.Mark()
+	for ok, again, tries := false, true, 0; !ok && again && tries < policy.MostUnstable; tries++ {
+		x.Txn.Rollback(before)
+		if r, found = x.roomFor(t); !found || x.Step.Word(policy.KeyCommit) != "task" {
+			break
+		}
+		ok, again = x.Stable([]Room{r})
+		found = ok
+	}
+	if !found {
 		x.Txn.Rollback(before)
 	}
 	x.vain.told(x, t.Job, t, found)

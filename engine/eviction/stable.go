@@ -14,21 +14,28 @@ type barred struct {
 }
 
 // Stable says whether none of those who go would, once they are pending again, have somebody evicted for whom they went, on the node that
-// they left. Who would is barred: it does not go for that job in this step. With what a job gets in one turn more may be taken from it than
-// before: if somebody who went for it in an earlier one would do that now, nobody who goes in this one does.
-func (x *Search) Stable(done []Room) bool {
+// they left. Who would is barred: it does not go for that job in this step, and again says that it may be tried without. With what a job gets
+// in one turn more may be taken from it than before: if somebody who went for it in an earlier one would do that now, it is not tried again.
+func (x *Search) Stable(done []Room) (ok, again bool) {
 	takers := x.takers(done, model.NoNode)
-	if len(done) > 0 && x.kept.turns[done[0].Task.Job] < policy.MostDetours && newAftermath(x).fromMates(done) {
-		for _, r := range done {
-			for _, v := range r.Victims {
-				takers = append(takers, barred{v.Task, r.Task.Job})
-			}
-		}
-	}
 	for _, b := range takers {
 		x.bar(b.victim, b.job)
 	}
-	return len(takers) == 0
+	if len(takers) > 0 || !x.kept.hasMates(done) || !newAftermath(x).fromMates(done) {
+		return len(takers) == 0, true
+	}
+	for i := range done {
+		if x.vain.Reset(); len(done[i].Victims) > 0 {
+			x.vain.OfMates()
+		}
+		x.vain.told(x, done[i].Task.Job, done[i].Task, false)
+	}
+	return false, false
+}
+
+// hasMates says whether jobs of some promises are promised more, and have not had many turns.
+func (k *keeping) hasMates(done []Room) bool {
+	return slices.ContainsFunc(done, func(r Room) bool { return len(k.of[r.Task.Job]) > 0 && k.turns[r.Task.Job] < policy.MostMates })
 }
 
 // aftermath is what will be once those who are promised room have it.
@@ -60,12 +67,13 @@ func (a *aftermath) suppose(done []Room) {
 	}
 	for i := range done {
 		a.promised[done[i].Task] = true
+		x.Txn.Suppose(done[i].Task, model.Running)
 		again(&done[i])
 	}
 	for i := range done {
 		j := done[i].Task.Job
-		if jobs[j] {
-			continue
+		if jobs[j] || x.kept.turns[j] >= policy.MostMates {
+			continue // those that had many turns in this step are looked at by themselves
 		}
 		jobs[j] = true
 		for _, at := range x.kept.of[j] {
@@ -110,9 +118,6 @@ func (x *Search) takers(done []Room, row int32) (out []barred) {
 
 // fromMates says whether somebody who went for the other promises would take their room back.
 func (a *aftermath) fromMates(done []Room) bool {
-	if !slices.ContainsFunc(done, func(r Room) bool { return len(a.kept.of[r.Task.Job]) > 0 }) {
-		return false
-	}
 	before := a.Txn.Mark()
 	defer a.Txn.Rollback(before)
 	a.suppose(done)
@@ -122,41 +127,45 @@ func (a *aftermath) fromMates(done []Room) bool {
 }
 
 // StableNeed says the same of the room for several tasks of a job.
-func (x *Gangs) StableNeed(n *Need) bool {
+func (x *Gangs) StableNeed(n *Need) (ok, again bool) {
 	if len(n.Units) == 0 {
-		return true
+		return true, false
 	}
 	before := x.Txn.Mark()
 	defer x.Txn.Rollback(before)
-	j, gone, rows := n.Rooms[0].Task.Job, victimsOf(n.Units), map[*model.Task]int32{}
-	a := newAftermath(x.Search)
-	var earlier []*model.Task
-	mates := 0
+	j, gone, rows, a := n.Rooms[0].Task.Job, victimsOf(n.Units), map[*model.Task]int32{}, newAftermath(x.Search)
+	var mates []*Need
 	for i := range x.needs {
 		if m := &x.needs[i]; m.Rooms[0].Task.Job == j {
-			mates, earlier = mates+1, append(earlier, m.Victims()...)
-			for _, r := range m.Rooms {
-				a.promised[r.Task] = true
-			}
+			mates = append(mates, m)
+		}
+	}
+	if len(mates) >= policy.MostMates {
+		mates = nil
+	}
+	var earlier []*model.Task
+	for _, m := range append(slices.Clone(mates), n) {
+		for _, r := range m.Rooms {
+			a.promised[r.Task] = true
+		}
+		if m != n {
+			earlier = append(earlier, m.Victims()...)
 		}
 	}
 	for _, t := range slices.Concat(gone, earlier) {
 		rows[t] = x.c.Nodes.Index[t.NodeName]
 		x.Txn.Suppose(t, model.Pending)
 	}
-	for _, r := range n.Rooms {
-		a.promised[r.Task] = true
-	}
 	a.runs(j)
 	back := func(t *model.Task) bool { return a.takesBack(t, rows[t]) }
-	takers := slices.DeleteFunc(slices.Clone(gone), func(t *model.Task) bool { return !back(t) })
-	if mates < policy.MostDetours && slices.ContainsFunc(earlier, back) {
-		takers = gone
+	ok = !slices.ContainsFunc(earlier, back)
+	for _, t := range gone {
+		if back(t) {
+			x.bar(t, j)
+			ok, again = false, true
+		}
 	}
-	for _, t := range takers {
-		x.bar(t, j)
-	}
-	return len(takers) == 0
+	return ok, again
 }
 
 // bar has a task not go for a job.

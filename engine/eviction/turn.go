@@ -20,7 +20,7 @@ type Turn struct {
 // those are asked to stay of whose jobs others were not let go, the last to go first.
 func (x *Search) TakeTurn(take func() Turn) {
 	stable := func() (t Turn) {
-		for !t.Stable {
+		for tries := 0; !t.Stable && tries < policy.MostUnstable; tries++ {
 			t = take()
 		}
 		return t

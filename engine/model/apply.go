@@ -414,7 +414,8 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 		t.Spared, t.NominatedNode = old.Spared, old.NominatedNode
 		if !forget {
 			t.assume(old)
-		} else {
+		}
+		if forget || (t.Status == Succeeded || t.Status == Failed) && o.DeletionTimestamp == nil { // its eviction was refused, or it ended by itself first
 			c.Past.Rivals.Stays(t.UID)
 		}
 	}

@@ -55,6 +55,7 @@ func (p *Plan) Remember(c *Cluster) {
 			c.Past.Rivals.Evicted(e.UID, e.Job, e.ForJob, p.Now)
 		}
 	}
+	touchJobs(c, c.Past.Rivals.Forget(p.Now))
 }
 
 // Admit lets a job into its queue: PodGroup Pending -> Inqueue.

@@ -52,14 +52,6 @@ func (t *Task) MayGo() bool {
 // that forgets the eviction, which makes the change known.
 func (t *Task) Spare(until time.Time) { t.Spared = until }
 
-// Started is when a task started; now, if it has not.
-func (t *Task) Started(now time.Time) time.Time {
-	if t.StartedAt.IsZero() {
-		return now
-	}
-	return t.StartedAt
-}
-
 // Waits is true of a task that has no place, or is only promised one.
 func (t *Task) Waits() bool { return t.Status == Pending || t.Status == Pipelined }
 

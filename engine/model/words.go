@@ -124,10 +124,7 @@ func (v InVain) String() string {
 
 // What it is, without why.
 func (v InVain) What() string {
-	if v.Scope == "job" {
-		return "nobody of its own job goes for it in " + v.Action
-	}
-	return "nobody goes for it in " + v.Action
+	return "nobody of " + cmp.Or(map[string]string{"job": "its own job", "queue": "its queue"}[v.Scope], "other queues") + " goes for it in " + v.Action
 }
 
 func (w *Wait) withNodes() string {

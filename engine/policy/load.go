@@ -162,12 +162,14 @@ func (l *loader) policy(doc *source.Document) *Policy {
 	p.Mode = l.word(spec.Get("mode"), "Active", []string{"Active", "Paused"})
 	c := newCompiler(l, p)
 	p.Tiers = l.tierNames(spec.Get("tiers"))
-	for _, e := range l.entries(spec.Get("tiers")) {
+	entries := l.entries(spec.Get("tiers"))
+	for _, e := range entries {
 		c.table(e)
 	}
 	c.pipeline(spec)
-	if len(p.rules[VictimCost]) == 0 && slices.ContainsFunc(p.Displacing(), (*Step).byCost) {
-		c.table(l.otherwise("least-harm", len(p.Tiers)))
+	named := slices.ContainsFunc(entries, func(e *entry) bool { return e.name == leastHarm })
+	if !named && len(p.rules[VictimCost]) == 0 && slices.ContainsFunc(p.Displacing(), (*Step).byCost) {
+		c.table(l.otherwise(leastHarm, len(p.Tiers)))
 	}
 	c.lint(spec)
 	return p
@@ -293,6 +295,9 @@ func (l *loader) shippedTable(at source.Value, name string) *rules.Table {
 	l.shipped[name] = t
 	return t
 }
+
+// leastHarm is the table that says who matters least, where a policy has no rows about that, and no table of that name.
+const leastHarm = "least-harm"
 
 // otherwise is the entry of a shipped table that is there though no tier names it, in a tier behind them.
 func (l *loader) otherwise(name string, tier int) *entry {

@@ -11,8 +11,7 @@ import (
 
 // displace makes room for tasks by evicting others.
 func (x *cycle) displace(step *policy.Step) {
-	left := map[*model.Job][]*model.Task{} // of jobs that come back for another turn
-	idle := func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
+	left, idle := map[*model.Job][]*model.Task{}, func(j *model.Job) bool { return j.Counts[model.Pending] == 0 }
 	force := &eviction.Search{
 		Answers: x.Answers, Cluster: x.c, Policy: x.p, Txn: x.txn, Step: step, Action: x.waits.Action, Waits: x.waits,
 		Served: eviction.Served(x.forced),
@@ -140,8 +139,9 @@ func (x *cycle) keepTurn(force *eviction.Search, j *model.Job, done []eviction.R
 	if !pipelined.Yes || !slices.ContainsFunc(done, func(r eviction.Room) bool { return !r.Placing }) {
 		return false, true
 	}
-	if done = force.GiveBack(done); !force.Stable(done) {
-		return false, false
+	done = force.GiveBack(done)
+	if ok, again := force.Stable(done); !ok {
+		return false, !again
 	}
 	x.keepRoom(force, done...)
 	x.jobWait(j, report.Held(j, policy.JobPipelined, pipelined.Reason()))

@@ -34,7 +34,7 @@ func (v *InVain) Reset() { v.counts = v.counts[:0] }
 
 // TakenBack is a node where of those who could go somebody would take the room back.
 func (v *InVain) TakenBack() {
-	v.add(1, "node(s) where those who could go would have it evicted in turn", "builtin", "stable")
+	v.add(1, "node(s) where those who could go would take the room back", "builtin", "stable")
 }
 
 // TooLittle is a node where there were too little room if all went who are asked about.
@@ -42,13 +42,13 @@ func (v *InVain) TooLittle() {
 	v.add(1, "node(s) with too little room even if all went who may be asked to", "builtin", "fit")
 }
 
-// Kept is a node where a row keeps somebody who would have to go; without a row it is that none of a site lets it.
+// Kept is a node where too few may go, as a row keeps the first of the others; without a row it is that none of a site lets it.
 func (v *InVain) Kept(site, table, rule string) {
 	if rule == "" {
-		v.add(1, "node(s) where no row of %s lets those go who would have to", "", site)
+		v.add(1, "node(s) where too few may go, as no row of %s lets others", "", site)
 		return
 	}
-	v.add(1, "node(s) where %s keeps those who would have to go", table, rule)
+	v.add(1, "node(s) where too few may go, as %s keeps others", table, rule)
 }
 
 // StillRefused is a node that is refused though all go who may.
@@ -56,9 +56,14 @@ func (v *InVain) StillRefused(why model.Reason) {
 	v.add(1, "node(s) that %s refuses even if all go who may", why.Table, why.Rule)
 }
 
+// OfMates is a node where room was made, with which what the job was promised before would be taken from it.
+func (v *InVain) OfMates() {
+	v.add(1, "node(s) where with this room others would take back what its job was promised before", "builtin", "stable")
+}
+
 // OnlyTogether is a node where the rows let those go who would have to, but not without others.
 func (v *InVain) OnlyTogether() {
-	v.add(1, "node(s) where those who would have to go may only go with others", "builtin", "legal")
+	v.add(1, "node(s) where those who are needed may go only with others", "builtin", "legal")
 }
 
 // NoVolumes is a node where room is made, and the task's volumes cannot be bound.
@@ -68,7 +73,7 @@ func (v *InVain) NoVolumes() {
 
 // PodsTakenBack are pods that would take the room of a gang back.
 func (v *InVain) PodsTakenBack(n int) {
-	v.add(n, "pod(s) that would have it evicted in turn", "builtin", "stable")
+	v.add(n, "pod(s) that would take the room back", "builtin", "stable")
 }
 
 // PodsNotSpared are pods that their gangs cannot spare, and that do not go as a whole.
@@ -92,7 +97,7 @@ func (v *InVain) PodsTooFew(n int) {
 
 // PodsOnlyTogether are pods that would have to go, and may only go with others.
 func (v *InVain) PodsOnlyTogether(n int) {
-	v.add(n, "pod(s) that would have to go, and may only go with others", "builtin", "legal")
+	v.add(n, "pod(s) that are needed, and may go only with others", "builtin", "legal")
 }
 
 // Told is what was counted, for the plan, the most first.

@@ -42,7 +42,7 @@ func (w *Waits) condition(j *model.Job, whole func(*model.Job) (why model.Reason
 	if own := w.jobs[j]; own != nil {
 		why = *own
 	}
-	why.InVain = w.vain[vainOf{j, nil}]
+	why.InVain = w.ofJob(j)
 	for _, t := range j.Tasks {
 		if own := w.tasks[t]; own != nil && t.Status == model.Pending {
 			vain := slices.Concat(why.InVain, w.vain[vainOf{j, t}])

@@ -76,6 +76,21 @@ func (w *Waits) SetInVain(j *model.Job, t *model.Task, why model.InVain) {
 	w.vain[of] = all
 }
 
+// ofJob is why nobody goes for a job as a whole, and, if none of its tasks waits for a reason of its own, for the first of which that is told.
+func (w *Waits) ofJob(j *model.Job) []model.InVain {
+	var first []model.InVain
+	for _, t := range j.Tasks {
+		switch {
+		case t.Status != model.Pending:
+		case w.tasks[t] != nil:
+			return w.vain[vainOf{j, nil}]
+		case len(first) == 0:
+			first = w.vain[vainOf{j, t}]
+		}
+	}
+	return slices.Concat(w.vain[vainOf{j, nil}], first)
+}
+
 // Waits says whether a job was left for a reason of its own.
 func (w *Waits) Waits(j *model.Job) bool { return w.jobs[j] != nil }
 
@@ -151,7 +166,9 @@ func (w *Waits) List(j *model.Job, place int, sort func([]*model.Task)) []model.
 	add := func(why *model.Wait, t *model.Task) {
 		own := *why
 		own.Place, own.InVain = place, w.vain[vainOf{j, t}]
-		if len(out) == 0 && t != nil { // what is said of a gang as a whole is told once
+		if t == nil {
+			own.InVain = w.ofJob(j)
+		} else if len(out) == 0 { // what is said of a gang as a whole is told once
 			own.InVain = slices.Concat(w.vain[vainOf{j, nil}], own.InVain)
 		}
 		out = append(out, own)

@@ -15,6 +15,8 @@ const Kept = 24 * time.Hour
 type Book struct {
 	going map[string]going                // by the UID of the pod, while it is there
 	last  map[string]map[string]time.Time // by the key of the job whose pods went, and of the one for which: when the last was evicted
+	by    map[string]map[string]bool      // the other way round: the jobs whose pods went, by that for which
+	swept time.Time
 }
 
 type going struct {
@@ -33,7 +35,7 @@ func (b *Book) Evicted(uid, of, ours string, at time.Time) {
 	b.going[uid] = going{of, ours, at}
 }
 
-// Stays takes that back of a pod, as its eviction was refused.
+// Stays takes that back of a pod: its eviction was refused, or it ended by itself first.
 func (b *Book) Stays(uid string) { delete(b.going, uid) }
 
 // Gone notes that a pod is gone, and gives the keys of the jobs whose rivals are others by that, or are so anew.
@@ -44,17 +46,15 @@ func (b *Book) Gone(uid string) (of []string) {
 	}
 	delete(b.going, uid)
 	if b.last == nil {
-		b.last = map[string]map[string]time.Time{}
+		b.last, b.by = map[string]map[string]time.Time{}, map[string]map[string]bool{}
 	}
 	if b.last[g.of] == nil {
 		b.last[g.of] = map[string]time.Time{}
 	}
-	for other, at := range b.last[g.of] {
-		if g.at.Sub(at) > Kept {
-			delete(b.last[g.of], other)
-			of = append(of, g.of, other)
-		}
+	if b.by[g.ours] == nil {
+		b.by[g.ours] = map[string]bool{}
 	}
+	b.by[g.ours][g.of] = true
 	if at := b.last[g.of][g.ours]; at.Before(g.at) {
 		b.last[g.of][g.ours] = g.at
 	}
@@ -64,13 +64,40 @@ func (b *Book) Gone(uid string) (of []string) {
 	return of
 }
 
+// Forget forgets, once an hour, what is older than a day, and gives the keys of the jobs that it was about, in order.
+func (b *Book) Forget(now time.Time) (of []string) {
+	if now.Sub(b.swept) < time.Hour {
+		return nil
+	}
+	b.swept = now
+	for job, others := range b.last {
+		for other, at := range others {
+			if now.Sub(at) > Kept {
+				b.drop(job, other)
+				of = append(of, job, other)
+			}
+		}
+	}
+	slices.Sort(of)
+	return slices.Compact(of)
+}
+
+func (b *Book) drop(job, other string) {
+	if delete(b.last[job], other); len(b.last[job]) == 0 {
+		delete(b.last, job)
+	}
+	if delete(b.by[other], job); len(b.by[other]) == 0 {
+		delete(b.by, other)
+	}
+}
+
 // Left forgets a job that is there no more.
 func (b *Book) Left(job string) {
-	delete(b.last, job)
-	for of, others := range b.last {
-		if delete(others, job); len(others) == 0 {
-			delete(b.last, of)
-		}
+	for other := range b.last[job] {
+		b.drop(job, other)
+	}
+	for of := range b.by[job] {
+		b.drop(of, job)
 	}
 	maps.DeleteFunc(b.going, func(_ string, g going) bool { return g.of == job || g.ours == job })
 }

@@ -35,14 +35,15 @@ func TestJobsAreRivalsOnceAPodOfEachWentForTheOther(t *testing.T) {
 
 func TestWhatIsNoEvictionOfOneJobForAnotherMakesNoRivals(t *testing.T) {
 	for name, back := range map[string]func(b *rivals.Book){
-		"a third":      func(b *rivals.Book) { b.Evicted("b-0", "b", "c", at(5)) },
-		"itself":       func(b *rivals.Book) { b.Evicted("b-0", "b", "b", at(5)) },
-		"nobody":       func(b *rivals.Book) { b.Evicted("b-0", "b", "", at(5)) },
-		"refused":      func(b *rivals.Book) { b.Evicted("b-0", "b", "a", at(5)); b.Stays("b-0") },
-		"ended itself": func(*rivals.Book) {},
-		"a day later":  func(b *rivals.Book) { b.Evicted("b-0", "b", "a", at(5).Add(rivals.Kept)) },
-		"a left":       func(b *rivals.Book) { b.Left("a"); b.Evicted("b-0", "b", "a", at(5)) },
-		"b left":       func(b *rivals.Book) { b.Evicted("b-0", "b", "a", at(5)); b.Left("b") },
+		"a third":     func(b *rivals.Book) { b.Evicted("b-0", "b", "c", at(5)) },
+		"itself":      func(b *rivals.Book) { b.Evicted("b-0", "b", "b", at(5)) },
+		"nobody":      func(b *rivals.Book) { b.Evicted("b-0", "b", "", at(5)) },
+		"refused":     func(b *rivals.Book) { b.Evicted("b-0", "b", "a", at(5)); b.Stays("b-0") },
+		"ended first": func(b *rivals.Book) { b.Evicted("b-0", "b", "a", at(5)); b.Stays("b-0") },
+		"not evicted": func(*rivals.Book) {},
+		"a day later": func(b *rivals.Book) { b.Evicted("b-0", "b", "a", at(5).Add(rivals.Kept)) },
+		"a left":      func(b *rivals.Book) { b.Left("a"); b.Evicted("b-0", "b", "a", at(5)) },
+		"b left":      func(b *rivals.Book) { b.Evicted("b-0", "b", "a", at(5)); b.Left("b") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b rivals.Book
@@ -69,7 +70,10 @@ func TestWhoIsForgottenAfterADayIsTold(t *testing.T) {
 	b.Gone("a-0")
 	b.Evicted("b-0", "b", "a", at(5))
 	b.Gone("b-0")
-	b.Evicted("a-1", "a", "c", at(1).Add(rivals.Kept))
-	same(t, b.Gone("a-1"), []string{"a", "b"})
+	same(t, b.Forget(at(0).Add(rivals.Kept)), nil)
+	same(t, b.Forget(at(1).Add(rivals.Kept)), nil) // within an hour of the last time
+	same(t, b.Of("b"), []string{"a"})
+	same(t, b.Forget(at(61).Add(rivals.Kept)), []string{"a", "b"})
 	same(t, b.Of("b"), nil)
+	same(t, b.Of("a"), nil)
 }

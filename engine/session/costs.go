@@ -22,6 +22,7 @@ func (s *orders) Costs(t *model.Task, scope string, gone []*model.Task, costs []
 		sum, largest := 0.0, math.Inf(-1)
 		for i, v := range among {
 			f.OfVictim(t, v, scope)
+			s.ask.Watch(r.Expression, f)
 			if says[i] = s.ask.Score(r, f); !math.IsNaN(says[i]) {
 				sum, largest = sum+says[i], max(largest, says[i])
 			}

@@ -187,10 +187,18 @@ func TestWithoutPorts(t *testing.T) {
 		{ends("dial", os.NewSyscallError("connect", syscall.ECONNREFUSED)), "dial: connection refused"},
 		{ends("dial", os.ErrDeadlineExceeded), "no connection within 5s"},
 		{context.DeadlineExceeded, "no connection within 5s"},
-		{ends("dial", &net.DNSError{Err: "no such host", Name: "x", Server: "10.0.0.10:53"}), "looking up x: no such host"},
+		{ends("dial", &net.DNSError{Err: "no such host", Name: "x", Server: "10.0.0.10:53", IsNotFound: true}), "looking up x: no such host"},
 		{
 			ends("dial", &net.DNSError{Err: "read udp 10.1.2.3:4->10.0.0.10:53: i/o timeout", Name: "x", IsTimeout: true}),
 			"looking up x: no answer in time",
+		},
+		{
+			ends("dial", &net.DNSError{Err: "read udp 10.1.2.3:4->10.0.0.10:53: read: connection refused", Name: "x", IsTemporary: true}),
+			"looking up x: the name server could not be asked",
+		},
+		{
+			errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=1999, ErrCode=NO_ERROR"),
+			"http2: server sent GOAWAY and closed the connection; ErrCode=NO_ERROR",
 		},
 		{errors.New("stream error: stream ID 17; INTERNAL_ERROR; received from peer"), "stream error: INTERNAL_ERROR; received from peer"},
 		{io.ErrUnexpectedEOF, "unexpected EOF"},

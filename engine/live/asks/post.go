@@ -93,14 +93,17 @@ func (a *Asker) notReached(ctx context.Context, server string, err error, timeou
 	return out
 }
 
-var streamNumber = regexp.MustCompile(`stream ID \d+; `)
+var streamNumber = regexp.MustCompile(`stream ID \d+; |LastStreamID=\d+, `)
 
 // withoutPorts is what is wrong with a connection, without its ends, and without its number: these are others each time, so that who waits
 // would be told anew, and they are nothing that the owners of pods must know.
 func withoutPorts(err error) string {
 	if of, ok := errors.AsType[*net.DNSError](err); ok {
-		why := of.Err
-		if of.IsTimeout {
+		why := "the name server could not be asked"
+		switch {
+		case of.IsNotFound:
+			why = "no such host"
+		case of.IsTimeout:
 			why = "no answer in time"
 		}
 		return fmt.Sprintf("looking up %s: %s", of.Name, why)

@@ -48,10 +48,7 @@ func (x *Gangs) Take(j *model.Job, tasks []*model.Task, over func() bool) (needs
 			return needs, nil
 		}
 		before := x.Txn.Mark()
-		n, found := x.RoomForGang(j, tasks)
-		for ; found && !x.StableNeed(n); n, found = x.RoomForGang(j, tasks) {
-			x.Txn.Rollback(before)
-		}
+		n, found := x.stableRoom(j, tasks)
 		x.tellInVain(j, nil, found || len(needs) > 0)
 		if !found || n.Placing() {
 			x.Txn.Rollback(before)
@@ -64,6 +61,21 @@ func (x *Gangs) Take(j *model.Job, tasks []*model.Task, over func() bool) (needs
 		return needs, nil
 	}
 	return needs, slices.DeleteFunc(tasks, func(t *model.Task) bool { return t.Status != model.Pending })
+}
+
+// stableRoom finds room for a gang that nobody takes back.
+func (x *Gangs) stableRoom(j *model.Job, tasks []*model.Task) (n Need, found bool) {
+	before := x.Txn.Mark()
+	for ok, again, tries := false, true, 0; again && tries < policy.MostUnstable; tries++ {
+		if n, found = x.RoomForGang(j, tasks); !found {
+			return n, false
+		}
+		if ok, again = x.StableNeed(n); ok {
+			return n, true
+		}
+		x.Txn.Rollback(before)
+	}
+	return Need{}, false
 }
 
 // RoomForGang finds room for as many of a job's tasks, in their order, as it may be held with, and for one at least: where nobody has to go

@@ -14,30 +14,32 @@ type barred struct {
 }
 
 // Stable says whether none of those who go would, once they are pending again, have somebody evicted for whom they went, on the node that
-// they left. Who would is barred: it does not go for that job in this step. With what a job gets in one turn more may be taken from it than
-// before: if somebody who went for it in an earlier one would do that now, nobody who goes in this one does.
-func (x *Search) Stable(done []Room) bool {
+// they left. Who would is barred: it does not go for that job in this step, and again says that it may be tried without. With what a job gets
+// in one turn more may be taken from it than before: if somebody who went for it in an earlier one would do that now, it is not tried again.
+func (x *Search) Stable(done []Room) (ok, again bool) {
 	takers := x.takers(done, model.NoNode)
-	if len(done) > 0 && x.turns[done[0].Task.Job] < policy.MostDetours && (aftermath{x}).fromMates(done) {
-		for _, r := range done {
-			for _, v := range r.Victims {
-				takers = append(takers, barred{v.Task, r.Task.Job})
-			}
-		}
-	}
 	for _, b := range takers {
 		x.barred[b] = true
 	}
-	return len(takers) == 0
+	if len(takers) > 0 || !(aftermath{x}).fromMates(done) {
+		return len(takers) == 0, true
+	}
+	for _, r := range done {
+		if x.vain.Reset(); len(r.Victims) > 0 {
+			x.vain.OfMates()
+		}
+		x.tellInVain(r.Task.Job, r.Task, false)
+	}
+	return false, false
 }
 
 // aftermath is a look at what will be once those who are promised room have it.
 type aftermath struct{ *Search }
 
-// mates are the other promises of the cycle so far to the jobs of some.
+// mates are the other promises of the cycle so far to the jobs of some, but for those that had many turns in this step.
 func (x aftermath) mates(done []Room) []Room {
 	return slices.DeleteFunc(slices.Clone(x.Kept), func(k Room) bool {
-		return slices.ContainsFunc(done, func(r Room) bool { return r.Task == k.Task }) ||
+		return x.turns[k.Task.Job] >= policy.MostMates || slices.ContainsFunc(done, func(r Room) bool { return r.Task == k.Task }) ||
 			!slices.ContainsFunc(done, func(r Room) bool { return r.Task.Job == k.Task.Job })
 	})
 }
@@ -50,8 +52,11 @@ func (x aftermath) suppose(done, mates []Room) {
 		}
 	}
 	for _, r := range done {
+		x.Txn.Suppose(r.Task, model.Running)
+	}
+	for _, r := range done {
 		for _, t := range r.Task.Job.Tasks {
-			if t.Status == model.Pipelined {
+			if t.Status == model.Pipelined && x.turns[t.Job] < policy.MostMates {
 				x.Txn.Suppose(t, model.Running)
 			}
 		}
@@ -85,11 +90,14 @@ func (x aftermath) fromMates(done []Room) bool {
 }
 
 // StableNeed says the same of the room for several tasks of a job.
-func (x *Gangs) StableNeed(n Need) bool {
+func (x *Gangs) StableNeed(n Need) (ok, again bool) {
 	before := x.Txn.Mark()
 	defer x.Txn.Rollback(before)
 	j, gone := n.Rooms[0].Task.Job, victimsOf(n.Units)
 	mates := slices.DeleteFunc(slices.Clone(x.needs), func(m Need) bool { return m.Rooms[0].Task.Job != j })
+	if len(mates) >= policy.MostMates {
+		mates = nil
+	}
 	rooms, earlier := n.Rooms, []Victim(nil)
 	for _, m := range mates {
 		rooms, earlier = slices.Concat(rooms, m.Rooms), append(earlier, victimsOf(m.Units)...)
@@ -105,14 +113,13 @@ func (x *Gangs) StableNeed(n Need) bool {
 		}
 	}
 	back := func(v Victim) bool { return x.takesBack(v.Task, rows[v.Task], rooms) }
-	takers := slices.DeleteFunc(slices.Clone(gone), func(v Victim) bool { return !back(v) })
-	if len(mates) < policy.MostDetours && slices.ContainsFunc(earlier, back) {
-		takers = gone
+	ok = len(gone) == 0 || !slices.ContainsFunc(earlier, back)
+	for _, v := range gone {
+		if back(v) {
+			x.barred[barred{v.Task, j}], ok, again = true, false, true
+		}
 	}
-	for _, v := range takers {
-		x.barred[barred{v.Task, j}] = true
-	}
-	return len(takers) == 0
+	return ok, again
 }
 
 // takesBack says whether by some step of the policy a task has those evicted from a node who were promised it.
