@@ -69,12 +69,7 @@ func (x *Cycle) displace(step *policy.Step) {
 		x.result.unsettled = x.result.unsettled || x.hasForced(j)
 		var kind string
 		if todo == nil {
-			kind = f.kind(j)
-			if was, tried := f.jobsInVain[kind]; tried && was.content == content {
-				x.tell(j, was.out)
-				return false
-			}
-			if !x.s.Valid(j).Yes {
+			if kind = f.kind(j); f.inVain(j, kind, content) || !x.s.Valid(j).Yes {
 				return false
 			}
 			todo = &taskQueue{}
@@ -114,6 +109,16 @@ func (x *Cycle) displace(step *policy.Step) {
 func (x *force) kind(j *model.Job) string {
 	kind, _ := x.memory.jobs.of(x.step).alike(j)
 	return kind
+}
+
+// inVain says whether it is known of a kind that nothing comes of a job's turn, and then tells of the job what was told of another.
+func (x *force) inVain(j *model.Job, kind string, content uint64) bool {
+	was, tried := x.jobsInVain[kind]
+	if !tried || was.content != content {
+		return false
+	}
+	x.tell(j, was.out)
+	return true
 }
 
 // turns gives a job its turn. It says whether the job comes back for another, and with which tasks.

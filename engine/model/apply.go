@@ -415,7 +415,8 @@ func (c *Cluster) upsertPod(o *corev1.Pod, forget bool, m *mistakes) {
 		if !forget {
 			t.assume(old)
 		}
-		if forget || (t.Status == Succeeded || t.Status == Failed) && o.DeletionTimestamp == nil { // its eviction was refused, or it ended by itself first
+		ended := (t.Status == Succeeded || t.Status == Failed) && o.DeletionTimestamp == nil
+		if forget || ended { // its eviction was refused, or it ended by itself first
 			c.Past.Rivals.Stays(t.UID)
 		}
 	}

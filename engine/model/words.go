@@ -124,7 +124,8 @@ func (v InVain) String() string {
 
 // What it is, without why.
 func (v InVain) What() string {
-	return "nobody of " + cmp.Or(map[string]string{"job": "its own job", "queue": "its queue"}[v.Scope], "other queues") + " goes for it in " + v.Action
+	of := cmp.Or(map[string]string{"job": "its own job", "queue": "its queue"}[v.Scope], "other queues")
+	return "nobody of " + of + " goes for it in " + v.Action
 }
 
 func (w *Wait) withNodes() string {

@@ -39,8 +39,8 @@ const (
 	ByCost  = "byCost"
 )
 
-// How many nodes are compared by cost, how many other ways are tried for a turn in which some of a job's tasks found no room, how many turns
-// of a job are held against those before, and how often one is tried without those who would take the room back.
+// How many nodes are compared by cost, how many other ways are tried for a turn in which some of a job's tasks found no room, how many
+// turns of a job are held against those before, and how often one is tried without those who would take the room back.
 const (
 	MostCosts    = 100
 	MostDetours  = 8
@@ -94,8 +94,8 @@ func displaceVerb() Verb {
 				"node by any step of the policy. The turn is tried without them, up to 32 times. And nobody goes for another job of a job for which " +
 				"others go, until it has their room.",
 			"A job that is promised room in several turns of a step is looked at with all of it: if with that of a later one somebody would take " +
-				"back what an earlier one made, nothing comes of the later one. The first 8 turns of a job are held against those before, those after " +
-				"them are looked at by themselves.",
+				"back what an earlier one made, nothing comes of the later one. The first 8 turns of a job are held against those before, those " +
+				"after them are looked at by themselves.",
 			"With `unit: gang` room is made for several of a job's tasks at once: as few, in their order, as jobPipelined holds with, and one at " +
 				"least. If they have no room, units go. First come pods that their jobs can spare, one by one in victim order: while more are " +
 				"ready than minMember, and than the least of their role where minMember covers the leasts of all roles; all, where fewer are " +

@@ -76,7 +76,8 @@ func (w *Waits) SetInVain(j *model.Job, t *model.Task, why model.InVain) {
 	w.vain[of] = all
 }
 
-// ofJob is why nobody goes for a job as a whole, and, if none of its tasks waits for a reason of its own, for the first of which that is told.
+// ofJob is why nobody goes for a job as a whole, and, if none of its tasks waits for a reason of its own, for the first of which that is
+// told.
 func (w *Waits) ofJob(j *model.Job) []model.InVain {
 	var first []model.InVain
 	for _, t := range j.Tasks {

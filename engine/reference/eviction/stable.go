@@ -14,8 +14,9 @@ type barred struct {
 }
 
 // Stable says whether none of those who go would, once they are pending again, have somebody evicted for whom they went, on the node that
-// they left. Who would is barred: it does not go for that job in this step, and again says that it may be tried without. With what a job gets
-// in one turn more may be taken from it than before: if somebody who went for it in an earlier one would do that now, it is not tried again.
+// they left. Who would is barred: it does not go for that job in this step, and again says that it may be tried without. With what a job
+// gets in one turn more may be taken from it than before: if somebody who went for it in an earlier one would do that now, it is not tried
+// again.
 func (x *Search) Stable(done []Room) (ok, again bool) {
 	takers := x.takers(done, model.NoNode)
 	for _, b := range takers {
