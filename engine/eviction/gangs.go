@@ -198,11 +198,8 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 	let := map[*model.Job]int{} // how many of those that can be spared
 	x.vain.PodsNotSpared(len(candidates) - inAll(asked))
 	units, kept := x.Session.Units(x.question(t), asked)
-	if refused := inAll(asked) - inAll(units); kept == nil {
-		x.vain.PodsKept(refused, x.site, "", "")
-	} else {
-		x.vain.PodsKept(refused, x.site, kept.Table, kept.Name)
-	}
+	table, rule := kept.Names()
+	x.vain.PodsKept(inAll(asked)-inAll(units), x.site, table, rule)
 	for _, lets := range units {
 		u := Unit{whole: !can[lets[0].Task]}
 		for _, v := range lets {

@@ -245,14 +245,12 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 	}
 	if !found {
 		x.vain.node(candidates, back, func(v *report.InVain) {
-			switch {
-			case len(lets) == len(candidates):
+			if len(lets) == len(candidates) {
 				v.StillRefused(x.refusal(t, row))
-			case kept == nil:
-				v.Kept(x.site, "", "")
-			default:
-				v.Kept(x.site, kept.Table, kept.Name)
+				return
 			}
+			table, rule := kept.Names()
+			v.Kept(x.site, table, rule)
 		})
 		x.denied.note(candidates, lets)
 		return Room{}, false

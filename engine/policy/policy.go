@@ -125,6 +125,14 @@ type Reading struct {
 	Rests Dependency
 }
 
+// Names are the rule's table and its name; of none they are empty.
+func (r *Rule) Names() (table, name string) {
+	if r == nil {
+		return "", ""
+	}
+	return r.Table, r.Name
+}
+
 // reason names the rule, with a text.
 func (r *Rule) reason(text string) model.Reason {
 	return model.Reason{Site: r.Site.Name, Table: r.Table, Rule: r.Name, Reason: r.Reason, Text: text}

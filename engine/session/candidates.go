@@ -58,16 +58,22 @@ func (x *Candidates) Kind(t *model.Task) (string, bool) {
 	if x.scope != policy.ScopeOtherQueues { // who is of the job tells who may go
 		b = append(append(b, t.Job.Key...), 0)
 	}
-	for i := range x.of {
-		read := &x.of[i]
-		if read.Root == "job" {
-			b = language.EncodeRead(b, x.s.JobView(t.Job), read)
-		} else {
-			b = language.EncodeRead(b, x.s.TaskView(t), read)
-		}
-	}
+	b = encodeReads(b, x.s, t, x.of)
 	x.text = b
 	return string(b), true
+}
+
+// encodeReads appends what is read of a task, or of its job.
+func encodeReads(b []byte, s *Session, t *model.Task, of []rules.Read) []byte {
+	for i := range of {
+		read := &of[i]
+		if read.Root == "job" {
+			b = language.EncodeRead(b, s.JobView(t.Job), read)
+		} else {
+			b = language.EncodeRead(b, s.TaskView(t), read)
+		}
+	}
+	return b
 }
 
 // standing says that who passes is told by the task for which they go, and by who goes: by what is read of the one, which it notes, and by

@@ -37,14 +37,7 @@ func (g *Gates) Kind(t *model.Task) (string, bool) {
 	}
 	b := append(append(g.text[:0], t.Job.QueueName...), 0)
 	b = language.Encode(b, g.s.Amounts(t.Request))
-	for i := range g.of {
-		read := &g.of[i]
-		if read.Root == "job" {
-			b = language.EncodeRead(b, g.s.JobView(t.Job), read)
-		} else {
-			b = language.EncodeRead(b, g.s.TaskView(t), read)
-		}
-	}
+	b = encodeReads(b, g.s, t, g.of)
 	g.text = b
 	return string(b), true
 }

@@ -211,11 +211,8 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 func (x *Gangs) let(t *model.Task, asked [][]*model.Task, spare []*model.Task, can map[*model.Task]bool) (out []Unit) {
 	let := map[*model.Task]bool{}
 	units, kept := x.Units(x.question(t), asked)
-	if refused := len(slices.Concat(asked...)) - len(slices.Concat(units...)); kept == nil {
-		x.vain.PodsKept(refused, x.Step.Word(policy.KeyVictims), "", "")
-	} else {
-		x.vain.PodsKept(refused, x.Step.Word(policy.KeyVictims), kept.Table, kept.Name)
-	}
+	table, rule := kept.Names()
+	x.vain.PodsKept(len(slices.Concat(asked...))-len(slices.Concat(units...)), x.Step.Word(policy.KeyVictims), table, rule)
 	for _, lets := range units {
 		u := Unit{whole: !can[lets[0].Task]}
 		for _, v := range lets {

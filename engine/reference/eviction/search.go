@@ -207,10 +207,9 @@ func (x *Search) roomMade(t *model.Task, row int32) (r Room, found bool) {
 			x.vain.TooLittle()
 		case len(lets) == len(candidates):
 			x.vain.StillRefused(why)
-		case kept == nil:
-			x.vain.Kept(x.Step.Word(policy.KeyVictims), "", "")
 		default:
-			x.vain.Kept(x.Step.Word(policy.KeyVictims), kept.Table, kept.Name)
+			table, rule := kept.Names()
+			x.vain.Kept(x.Step.Word(policy.KeyVictims), table, rule)
 		}
 		x.deny(t, row, candidates, lets)
 		return Room{}, false
