@@ -225,7 +225,7 @@ func TestSections(t *testing.T) {
 		"queueOrder", "jobOrder", "taskOrder", "jobValid", "jobReady", "jobPipelined", "jobStarving", "jobEnqueueable", "overused",
 		"allocatable", "preemptive", "taskFeasible", "predicates", "scores", "devicePredicates", "deviceScores",
 		"preemptable", "reclaimable", "evictable",
-		"victims", "victimOrder", "victimCost", "attributes", "variables",
+		"victims", "victimOrder", "victimCost", "beyondDue", "attributes", "variables",
 	} {
 		sections[inline+"."+s] = true
 	}

@@ -39,7 +39,7 @@ const rowOfTheState = "a field is a fact of an object that rows may read, or a c
 
 // exceptions are what is over a bound today. Some figures are rounded up.
 var exceptions = []exception{
-	{"crds/policy/v1alpha1.InlineTable", "fields", 25, "a field is a section of a table in the API"},
+	{"crds/policy/v1alpha1.InlineTable", "fields", 26, "a field is a section of a table in the API"},
 	{"crds/policy/v1alpha1.Row", "fields", 16, "a field is a key of a row in the API"},
 	{"crds/policy/v1alpha1.Step", "fields", 20, "a field is a parameter of a verb in the API"},
 	{"engine/language", "lines", 5550, "what a policy can say, field by field and function by function, with what each reads"},

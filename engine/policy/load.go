@@ -167,9 +167,8 @@ func (l *loader) policy(doc *source.Document) *Policy {
 		c.table(e)
 	}
 	c.pipeline(spec)
-	named := slices.ContainsFunc(entries, func(e *entry) bool { return e.name == leastHarm })
-	if !named && len(p.rules[VictimCost]) == 0 && slices.ContainsFunc(p.Displacing(), (*Step).byCost) {
-		c.table(l.otherwise(leastHarm, len(p.Tiers)))
+	if slices.ContainsFunc(p.Displacing(), (*Step).byCost) {
+		c.otherwise(SiteNamed(VictimCost), entries)
 	}
 	c.lint(spec)
 	return p
@@ -296,12 +295,12 @@ func (l *loader) shippedTable(at source.Value, name string) *rules.Table {
 	return t
 }
 
-// leastHarm is the table that says who matters least, where a policy has no rows about that, and no table of that name.
-const leastHarm = "least-harm"
-
-// otherwise is the entry of a shipped table that is there though no tier names it, in a tier behind them.
-func (l *loader) otherwise(name string, tier int) *entry {
-	return &entry{name: name, tier: tier, table: l.shippedTable(source.Value{}, name), off: map[string]bool{}}
+// otherwise adds, in a tier behind all others, the shipped table of a site about which a policy has no rows, and no table of that name.
+func (c *compiler) otherwise(site *Site, entries []*entry) {
+	named := slices.ContainsFunc(entries, func(e *entry) bool { return e.name == site.Otherwise })
+	if !named && len(c.p.rules[site.Name]) == 0 {
+		c.table(&entry{name: site.Otherwise, tier: len(c.p.Tiers), table: c.shippedTable(source.Value{}, site.Otherwise), off: map[string]bool{}})
+	}
 }
 
 // switches reads only and without.
@@ -337,7 +336,7 @@ func (l *loader) switches(e *entry, v source.Value) {
 
 // LeftOn are the sections that only leaves on unless without names them: the others rest on them, and Volcano has no flag for them.
 func LeftOn() []string {
-	return []string{"attributes", JobValid, Evictable, VictimOrder, VictimCost}
+	return []string{"attributes", JobValid, Evictable, VictimOrder, VictimCost, BeyondDue}
 }
 
 // items reads a list that may be absent.

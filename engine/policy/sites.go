@@ -22,6 +22,8 @@ type Site struct {
 	Doc string
 	// DenyIs is the answer that a denial stands for: true where a row names what is to be skipped.
 	DenyIs bool
+	// Otherwise is the shipped table whose rows are asked where a policy that asks has none of its own; "": none.
+	Otherwise string
 }
 
 // The names of the sites.
@@ -48,21 +50,22 @@ const (
 	Victims          = "victims"
 	VictimOrder      = "victimOrder"
 	VictimCost       = "victimCost"
+	BeyondDue        = "beyondDue"
 )
 
 // Sites lists every site, in the order of docs/rule-language.md, Sections.
 func Sites() []Site {
 	order := func(name, doc string, roots ...string) Site {
-		return Site{rules.Section{Name: name, Expression: "by", Keys: []string{"descending"}}, roots, rules.SortKey(), "skip", doc, false}
+		return Site{rules.Section{Name: name, Expression: "by", Keys: []string{"descending"}}, roots, rules.SortKey(), "skip", doc, false, ""}
 	}
 	say := func(name, onError, doc string, keys []string, roots ...string) Site {
-		return Site{rules.Section{Name: name, Expression: "expression", Keys: keys}, roots, rules.Bool(), onError, doc, name == Overused}
+		return Site{rules.Section{Name: name, Expression: "expression", Keys: keys}, roots, rules.Bool(), onError, doc, name == Overused, ""}
 	}
 	score := func(name, doc string, keys []string, roots ...string) Site {
 		return Site{
 			rules.Section{Name: name, Expression: "expression", Keys: append([]string{"weight"}, keys...)},
 			roots, rules.Number(), "skip",
-			doc, false,
+			doc, false, "",
 		}
 	}
 	veto := []string{"veto"}
@@ -105,7 +108,12 @@ func Sites() []Site {
 			[]string{"preemptor", "victim", "scope"},
 			rules.Number(), "skip",
 			"What it costs that this victim goes, with all others who go with it gone. Of several nodes the one is taken where it is least for " +
-				"all of them together: first difference in tier order. Without rows: those of the table `least-harm`.", false,
+				"all of them together: first difference in tier order. Without rows: those of the table `least-harm`.", false, "least-harm",
+		},
+		{
+			rules.Section{Name: BeyondDue, Expression: "expression"}, []string{"queue"}, rules.Number(), "skip",
+			"How much of what the queue holds is beyond what it is due. Where rows of the same table let pods go for another queue, the sum over " +
+				"all queues falls with that: whoever checks evictions asks. It decides nothing.", false, "",
 		},
 	}
 }

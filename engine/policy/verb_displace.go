@@ -154,6 +154,7 @@ func displaceVerb() Verb {
 		Sites: []string{
 			QueueOrder, JobOrder, TaskOrder, Overused, Allocatable, Preemptive, JobValid, JobReady, JobPipelined, JobStarving, TaskFeasible,
 			Predicates, Scores, DevicePredicates, DeviceScores, Preemptable, Reclaimable, Evictable, VictimOrder, VictimCost,
+			BeyondDue,
 		},
 	}
 }

@@ -154,6 +154,7 @@ func (x *Cycle) legalForGang(need []*promise, victims []victim) {
 	step, t := need[len(need)-1].step, need[0].task // that of the others may not be known yet
 	scope := step.Word(policy.KeyScope)
 	x.tried(func() {
+		beyond := measured{x}.beyond(t, victims)
 		for _, p := range need {
 			x.txn.Unplace(p.task)
 		}
@@ -177,19 +178,22 @@ func (x *Cycle) legalForGang(need []*promise, victims []victim) {
 		}
 		going, _ := x.Units(answers.Question{Site: step.Word(policy.KeyVictims), Scope: scope, For: t, Txn: x.txn}, asked)
 		lets := slices.Concat(going...)
-		for _, v := range victims {
+		letsOf := make([][]*policy.Rule, len(victims))
+		for i, v := range victims {
 			at := slices.IndexFunc(lets, func(l answers.Victim) bool { return l.Task == v.task })
 			if at < 0 {
 				x.violated(Legal, t.Key, v.task.Key, "the rows of %s do not let it", step.Word(policy.KeyVictims))
 				continue
 			}
-			measured{x}.along(step, t, v, lets[at].Lets)
+			letsOf[i] = lets[at].Lets
+			measured{x}.along(step, t, v, letsOf[i])
 			for _, row := range v.evict.Rows {
-				if !slices.ContainsFunc(lets[at].Lets, func(r *policy.Rule) bool { return r.Table+"/"+r.Name == row }) {
+				if !slices.ContainsFunc(letsOf[i], func(r *policy.Rule) bool { return r.Table+"/"+r.Name == row }) {
 					x.violated(Legal, t.Key, v.task.Key, "%s does not let it", row)
 				}
 			}
 		}
+		measured{x}.falls(step, t, victims, letsOf, beyond)
 	})
 }
 

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ func (x measured) along(step *policy.Step, t *model.Task, v victim, lets []*poli
 		site, claims, gives = policy.TaskOrder, x.Frame().OfTaskAlone(t), x.Frame().OfTaskAlone(v.task)
 	case policy.ScopeQueue:
 	default:
-		return // queues give what is beyond their due, which is what the rows say it is
+		return // that is the other measure
 	}
 	first, second := x.Keys(site, claims), x.Keys(site, gives)
 	for _, let := range lets {
@@ -70,5 +71,44 @@ func (x measured) due(step *policy.Step, tasks ...*model.Task) {
 	}
 	if a := x.All(policy.Preemptive, x.Frame().OfJob(tasks[0].Job).OfRequest(asks)); !a.Yes {
 		x.violated(Progress, tasks[0].Key, "", "its queue may not take so much by force: %s", said(a))
+	}
+}
+
+// beyond is, by each row of beyondDue, how much the queues of both sides together hold beyond what they are due.
+func (x measured) beyond(t *model.Task, victims []victim) (sums []float64) {
+	queues := []*model.Queue{t.Job.Queue}
+	for _, v := range victims {
+		if !slices.Contains(queues, v.task.Job.Queue) {
+			queues = append(queues, v.task.Job.Queue)
+		}
+	}
+	for _, r := range x.p.Rules(policy.BeyondDue) {
+		sum := 0.0
+		for _, q := range queues {
+			if n := x.Number(r, x.Frame().OfQueue(q)); !math.IsNaN(n) {
+				sum += n
+			}
+		}
+		sums = append(sums, sum)
+	}
+	return sums
+}
+
+// falls checks of those who go for a task of another queue that what is held beyond due has become less by the rows of each table that lets
+// all of them go. A task that asks for nothing makes it neither more nor less. It is asked as things were before anybody went; lets are by
+// victim.
+func (x measured) falls(step *policy.Step, t *model.Task, victims []victim, lets [][]*policy.Rule, after []float64) {
+	if step.Word(policy.KeyScope) != policy.ScopeOtherQueues || t.BestEffort || len(victims) == 0 {
+		return
+	}
+	before := x.beyond(t, victims)
+	for i, r := range x.p.Rules(policy.BeyondDue) {
+		letsAll := !slices.ContainsFunc(lets, func(of []*policy.Rule) bool {
+			return !slices.ContainsFunc(of, func(l *policy.Rule) bool { return l.Table == r.Table })
+		})
+		if letsAll && after[i] >= before[i] {
+			x.violated(Progress, t.Key, "", "by %s/%s its queue and those that give hold %.4g beyond their due with it, and %.4g without", r.Table,
+				r.Name, after[i], before[i])
+		}
 	}
 }

@@ -89,6 +89,59 @@ jobs: [{name: low, queue: lent, min: 0, cpu: 1, node: n1}, {name: new, queue: q,
 	}
 }
 
+// TestBeyondDueFalls shows that it is found out where what is held beyond due does not become less by what goes, and by the rows of a table
+// that lets it go.
+func TestBeyondDueFalls(t *testing.T) {
+	t.Parallel()
+	const (
+		lower  = "[{name: lower, expression: victim.job.priority < preemptor.job.priority}]"
+		falls  = `beyondDue: [{name: due, expression: "queue.name == 'lent' ? queue.allocated.cpu : 0.0"}]`
+		stays  = `beyondDue: [{name: due, expression: queue.allocated.cpu}]`
+		others = "reclaimable: " + lower
+	)
+	for _, tt := range []struct{ name, action, rows, want string }{
+		{"falls", "reclaim", others + ", " + falls, ""},
+		{"stays", "reclaim", others + ", " + stays, "progress"},
+		{"stays, as gangs", "gangreclaim", "evictable: [{name: lower, expression: victim.job.priority < job.priority}], " + stays, "progress"},
+		{"of a table that does not let it go", "reclaim", stays, ""},
+		{"inside a queue", "preempt", "preemptable: " + lower + ", " + stays, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			from := "lent"
+			if tt.action == "preempt" {
+				from = "q"
+			}
+			c, p := newWorld(t, `apiVersion: scheduling.celsius.dev/v1alpha1
+kind: SchedulingPolicy
+metadata: {name: p}
+spec:
+  pipeline: [`+tt.action+`]
+  tiers:
+  - name: first
+    tables:
+    - {name: predicates}
+    - {name: house, inline: {jobStarving: [{name: any, expression: "true"}], `+tt.rows+`}}
+    - {name: others, inline: {`+others+`}}
+`, `apiVersion: sim.celsius.dev/v1alpha1
+kind: World
+nodes: [{name: n1, cpu: 1}]
+queues: [{name: q, deserved: {cpu: 1}}, {name: lent}]
+priorityClasses: {high: 5}
+jobs: [{name: low, queue: `+from+`, min: 0, cpu: 1, node: n1}, {name: new, queue: q, priority: high, cpu: 1, phase: Inqueue}]
+`)
+			cycle := new(proof.Run).Begin(c, p, now())
+			plan := new(engine.Decider).Decide(c, p, now())
+			if len(plan.Evicts) != 1 {
+				t.Fatalf("not as meant: %+v", plan.Evicts)
+			}
+			if got := kindsOf(cycle.Check(plan)); got != tt.want {
+				t.Errorf("found %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
 func kindsOf(wrong []proof.Violation) (kinds string) {
 	for _, v := range wrong {
 		kinds += string(v.Kind)

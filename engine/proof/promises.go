@@ -327,6 +327,7 @@ func (x *Cycle) undo(all []*promise, which func(*promise) bool) {
 func (x *Cycle) legal(p *promise) {
 	scope := p.step.Word(policy.KeyScope)
 	x.tried(func() {
+		beyond := measured{x}.beyond(p.task, p.victims)
 		x.txn.Unplace(p.task)
 		var tasks []*model.Task
 		for _, v := range p.victims {
@@ -344,19 +345,22 @@ func (x *Cycle) legal(p *promise) {
 			}
 		}
 		lets, _ := x.Victims(answers.Question{Site: p.step.Word(policy.KeyVictims), Scope: scope, For: p.task, Txn: x.txn}, tasks)
-		for _, v := range p.victims {
+		letsOf := make([][]*policy.Rule, len(p.victims))
+		for i, v := range p.victims {
 			at := slices.IndexFunc(lets, func(l answers.Victim) bool { return l.Task == v.task })
 			if at < 0 {
 				x.violated(Legal, p.task.Key, v.task.Key, "the rows of %s do not let it", p.step.Word(policy.KeyVictims))
 				continue
 			}
-			measured{x}.along(p.step, p.task, v, lets[at].Lets)
+			letsOf[i] = lets[at].Lets
+			measured{x}.along(p.step, p.task, v, letsOf[i])
 			for _, row := range v.evict.Rows {
-				if !slices.ContainsFunc(lets[at].Lets, func(r *policy.Rule) bool { return r.Table+"/"+r.Name == row }) {
+				if !slices.ContainsFunc(letsOf[i], func(r *policy.Rule) bool { return r.Table+"/"+r.Name == row }) {
 					x.violated(Legal, p.task.Key, v.task.Key, "%s does not let it", row)
 				}
 			}
 		}
+		measured{x}.falls(p.step, p.task, p.victims, letsOf, beyond)
 	})
 }
 

@@ -174,7 +174,7 @@ func (c change) change(rows []any) []any {
 			row["descending"] = !descending
 		case c.site == policy.Scores:
 			row["expression"] = fmt.Sprintf("-1.0 * (%s)", row["expression"])
-		case c.site == policy.VictimCost:
+		case c.site == policy.VictimCost, c.site == policy.BeyondDue:
 			row["expression"] = fmt.Sprintf("-(%s)", row["expression"])
 		default:
 			row["expression"] = fmt.Sprintf("!(%s)", row["expression"])

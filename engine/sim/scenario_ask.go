@@ -44,7 +44,7 @@ func inquiries() []inquiry {
 			1,
 			"JOB", subjectOf((*asker).job),
 		},
-		{[]string{policy.Overused}, 1, "QUEUE", subjectOf((*asker).queue)},
+		{[]string{policy.Overused, policy.BeyondDue}, 1, "QUEUE", subjectOf((*asker).queue)},
 		{[]string{policy.Allocatable, policy.TaskFeasible}, 1, "POD", subjectOf((*asker).task)},
 		{[]string{policy.Preemptive}, 2, "JOB RESOURCE=AMOUNT...", (*asker).preemptive},
 		{[]string{policy.Predicates, policy.Scores, policy.DevicePredicates, policy.DeviceScores}, 2, "POD NODE", (*asker).onNode},

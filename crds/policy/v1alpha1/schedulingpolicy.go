@@ -234,7 +234,8 @@ type Table struct {
 	Params map[string]runtime.RawExtension `json:"params,omitempty"`
 
 	// The only sections of the table to use, such as [jobOrder]. Variables stay, and so do
-	// attributes, jobValid, evictable, victimOrder and victimCost unless without names them.
+	// attributes, jobValid, evictable, victimOrder, victimCost and beyondDue unless without
+	// names them.
 	// +listType=set
 	// +optional
 	Only []string `json:"only,omitempty"`

@@ -163,6 +163,12 @@ type InlineTable struct {
 	// +listMapKey=name
 	// +optional
 	VictimCost []Row `json:"victimCost,omitempty"`
+
+	// Over queue: numbers, how much it holds beyond its due, for the proof of evictions.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	BeyondDue []Row `json:"beyondDue,omitempty"`
 }
 
 // Param declares a parameter of a table.
