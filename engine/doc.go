@@ -24,6 +24,7 @@
 //	rules                  text -> checked expression; what it reads, what it may cost. Knows nothing of scheduling
 //	rules/eval             checked expression -> closures, columns of many rows -> value, within a budget
 //	rules/source           YAML and JSON -> values that know their place; issues with positions
+//	rules/typed            objects of an API -> values that rows read, typed by their schema; variables, texts with CEL, paths
 //	rules/tables           Volcano's plugins, actions and default configuration as YAML, embedded
 //	rules/admission        what is filled in and refused before it is stored, as YAML, embedded
 //	engine/seeds           what the properties of a test binary draw from

@@ -48,6 +48,7 @@ var mayImport = map[string]string{
 	"rules":                   "crds/decode rules/source",
 	"rules/eval":              "rules rules/source",
 	"rules/source":            "",
+	"rules/typed":             "rules rules/eval rules/source",
 	"rules/admission":         "",
 	"rules/tables":            "",
 	"engine/follow":           "",
@@ -103,7 +104,7 @@ var mayImport = map[string]string{
 	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape statemachines statemachines/objects crds/decode " +
 		"crds/informers " + allCRDs,
 	"statemachines/objects": "engine/model crds/decode " + allCRDs,
-	"webhook": "engine/live/scrape rules rules/eval rules/source rules/admission statemachines engine/policy crds crds/decode " +
+	"webhook": "engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines engine/policy crds crds/decode " +
 		"crds/informers " + allCRDs,
 	"deploy":               "",
 	"engine/live/scrape":   "",
@@ -130,6 +131,7 @@ var mayImportOthers = map[string]string{
 	"rules":                   "github.com/google/cel-go k8s.io/apiserver/pkg/cel",
 	"rules/eval":              "github.com/google/cel-go k8s.io/apiserver/pkg/cel",
 	"rules/source":            "gopkg.in/yaml.v3",
+	"rules/typed":             "github.com/google/cel-go k8s.io/apiextensions-apiserver k8s.io/apimachinery",
 	"rules/admission":         "",
 	"rules/tables":            "",
 	"engine/follow":           "",

@@ -3,7 +3,6 @@ package webhook
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -11,8 +10,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/celsius-scheduler/celsius/crds/decode"
-	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
+	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
 // Mistake is one thing that is wrong with an object.
@@ -49,63 +48,24 @@ type Request struct {
 	PolicyEvents, PolicyActions []string
 }
 
-// variableObject declares the variables so far.
-func (c *compiler) variableObject() *rules.Object {
-	o := &rules.Object{Name: variablesType().TypeName(), Type: variablesType()}
-	for i, v := range c.table.variables {
-		o.Members = append(o.Members, &rules.Member{
-			Name: v.name, Type: v.expr.Type, Changes: rules.ByObject,
-			Get: func(of any) ref.Val {
-				f, ok := of.(*frame)
-				if !ok {
-					return types.NewErr("no variables")
-				}
-				return f.variable(i)
-			},
-		})
-	}
-	return o
-}
-
-// frame is the evaluation of a table for one state of an object. It is the value of `variables`.
+// frame is the evaluation of a table for one state of an object.
 type frame struct {
 	table   *Table
 	request Request
-	fixed   roots
-	memo    []ref.Val
+	fixed   typed.Roots
 	queues  ref.Val
 }
 
 func (t *Table) frame(r Request) *frame {
-	f := &frame{table: t, request: r, memo: make([]ref.Val, len(t.variables))}
-	f.fixed = roots{
-		"object": newValue(t.object, r.Object), "oldObject": newValue(t.object, r.OldObject),
-		"operation": types.String(r.Operation), "limits": newValue(t.limits, t.limitValues), "schedulerNames": listOf(r.SchedulerNames),
-		"policyEvents": listOf(r.PolicyEvents), "policyActions": listOf(r.PolicyActions),
-		"variables": f.asValue(),
+	f := &frame{table: t, request: r}
+	f.fixed = typed.Roots{
+		"object": typed.Object(t.object, r.Object), "oldObject": typed.Object(t.object, r.OldObject),
+		"operation": types.String(r.Operation), "limits": typed.Object(t.limits, t.limitValues),
+		"schedulerNames": typed.Strings(r.SchedulerNames),
+		"policyEvents":   typed.Strings(r.PolicyEvents), "policyActions": typed.Strings(r.PolicyActions),
+		"variables": t.variables.In(f),
 	}
 	return f
-}
-
-// asValue is the frame as the language sees it.
-func (f *frame) asValue() ref.Val {
-	return variablesValue{newValue(&schema{typ: variablesType()}, nil), f}
-}
-
-// variablesValue is an object whose members are computed.
-type variablesValue struct {
-	*value
-	frame *frame
-}
-
-// Value implements ref.Val.
-func (v variablesValue) Value() any { return v.frame }
-
-func (f *frame) variable(i int) ref.Val {
-	if f.memo[i] == nil {
-		f.memo[i] = f.table.variables[i].expr.Eval(f)
-	}
-	return f.memo[i]
 }
 
 // allQueues lists the queues once.
@@ -123,7 +83,7 @@ func (f *frame) allQueues() ref.Val {
 	}
 	out := make([]ref.Val, len(list))
 	for i, q := range list {
-		out[i] = newValue(f.table.queue, q)
+		out[i] = typed.Object(f.table.queue, q)
 	}
 	f.queues = types.NewRefValList(types.DefaultTypeAdapter, out)
 	return f.queues
@@ -155,7 +115,7 @@ func (f *frame) ResolveName(name string) (any, bool) {
 // unreadable is where an object has not the forms of its kind, or cannot be decoded by those who watch it. The API server
 // asks its schema first, which may be an older one than this.
 func (t *Table) unreadable(object map[string]any) (mistakes []Mistake) {
-	t.object.check("", object, func(m Mistake) { mistakes = append(mistakes, m) })
+	t.object.Check("", object, func(path, message string) { mistakes = append(mistakes, Mistake{Field: path, Message: message}) })
 	if len(mistakes) > 0 {
 		return mistakes
 	}
@@ -247,7 +207,7 @@ func (f *frame) each(r *row, do func(*visit) error) error {
 	if len(r.operations) > 0 && !slices.Contains(r.operations, f.request.Operation) {
 		return nil
 	}
-	return f.loop(&visit{frame: f, row: r, items: roots{}}, r.loops, do)
+	return f.loop(&visit{frame: f, row: r, items: typed.Roots{}}, r.loops, do)
 }
 
 func (f *frame) loop(v *visit, loops []loop, do func(*visit) error) error {
@@ -281,7 +241,7 @@ func (f *frame) loop(v *visit, loops []loop, do func(*visit) error) error {
 type visit struct {
 	*frame
 	row   *row
-	items roots
+	items typed.Roots
 }
 
 // ResolveName implements cel.Activation.
@@ -308,20 +268,12 @@ func (v *visit) ask(e *eval.Expr) (bool, error) {
 	return bool(yes), nil
 }
 
-func (v *visit) render(t *text) (string, error) {
-	var b strings.Builder
-	for _, p := range t.parts {
-		if p.expr == nil {
-			b.WriteString(p.text)
-			continue
-		}
-		got := p.expr.Eval(v)
-		if types.IsError(got) {
-			return "", v.failed(got)
-		}
-		b.WriteString(write(got))
+func (v *visit) render(t *typed.Text) (string, error) {
+	text, err := t.Render(v)
+	if err != nil {
+		return "", fmt.Errorf("rule %s: %w", v.row.name, err)
 	}
-	return b.String(), nil
+	return text, nil
 }
 
 // mistake adds to out what the row says, where it does not hold.
@@ -349,15 +301,15 @@ func (v *visit) write(object map[string]any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps, err := parsePath(path)
+	steps, err := typed.ParsePath(path)
 	if err != nil {
 		return nil, fmt.Errorf("rule %s: %w", v.row.name, err)
 	}
-	given, err := plain(v.row.expression.Eval(v))
+	given, err := typed.Plain(v.row.expression.Eval(v))
 	if err != nil {
 		return nil, fmt.Errorf("rule %s: %w", v.row.name, err)
 	}
-	next, err := put(object, steps, given)
+	next, err := typed.Put(object, steps, given)
 	if err != nil {
 		return nil, fmt.Errorf("rule %s: %s: %w", v.row.name, path, err)
 	}

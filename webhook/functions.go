@@ -22,20 +22,21 @@ import (
 
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
 // mistakeSchema is what podTemplateMistakes gives a list of.
-func mistakeSchema() *schema {
+func mistakeSchema() *typed.Schema {
 	text := func(doc string) apiextensionsv1.JSONSchemaProps {
 		return apiextensionsv1.JSONSchemaProps{Type: "string", Description: doc}
 	}
-	return newSchema(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+	return typed.New(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
 		"field": text("The path in the template."), "message": text("What is wrong."),
-	}}, "Mistake", shapes{})
+	}}, "Mistake")
 }
 
 // functions are those of the language of admission, beyond the dialect's.
-func functions(mistake *schema) []*rules.Function {
+func functions(mistake *typed.Schema) []*rules.Function {
 	texts := cel.ListType(cel.StringType)
 	one := func(name, doc string, o rules.Overload) *rules.Function {
 		o.ID = "admission_" + name
@@ -45,7 +46,7 @@ func functions(mistake *schema) []*rules.Function {
 	return []*rules.Function{
 		one("podTemplateMistakes", "What Kubernetes itself would refuse in a pod made from the template, after its defaults: a list of `field` "+
 			"(a path in the template) and `message`.", rules.Overload{
-			Args: []*cel.Type{cel.DynType}, Result: cel.ListType(mistake.typ), Cost: 1000,
+			Args: []*cel.Type{cel.DynType}, Result: cel.ListType(mistake.Type()), Cost: 1000,
 			Eval: func(args ...ref.Val) ref.Val { return podTemplateMistakes(mistake, args[0]) },
 		}),
 		one("differences", "The paths of the fields in which two values differ, sorted: whole lists where their lengths differ, otherwise "+
@@ -113,27 +114,27 @@ func flagOf(args, name, otherwise ref.Val) ref.Val {
 }
 
 func differences(a, b ref.Val) ref.Val {
-	x, err := plain(a)
+	x, err := typed.Plain(a)
 	if err != nil {
 		return types.WrapErr(err)
 	}
-	y, err := plain(b)
+	y, err := typed.Plain(b)
 	if err != nil {
 		return types.WrapErr(err)
 	}
 	var out []string
 	differing("", x, y, func(path string) { out = append(out, path) })
-	return listOf(out)
+	return typed.Strings(out)
 }
 
 func differing(path string, a, b any, report func(string)) {
-	if same(a, b) {
+	if typed.Same(a, b) {
 		return
 	}
 	x, isMap := a.(map[string]any)
 	y, alsoMap := b.(map[string]any)
 	if isMap && alsoMap {
-		keys := sortedKeys(x)
+		keys := sorted(x)
 		for key := range y {
 			if _, ok := x[key]; !ok {
 				keys = append(keys, key)
@@ -141,7 +142,7 @@ func differing(path string, a, b any, report func(string)) {
 		}
 		slices.Sort(keys)
 		for _, key := range keys {
-			differing(joinPath(path, key), x[key], y[key], report)
+			differing(typed.JoinPath(path, key), x[key], y[key], report)
 		}
 		return
 	}
@@ -191,7 +192,7 @@ func cycleOf(names, edges ref.Val) ref.Val {
 		return false
 	}
 	_ = slices.ContainsFunc(all, walk)
-	return listOf(found)
+	return typed.Strings(found)
 }
 
 // validationOptions let pass what some API server takes: which features the cluster's has on, and whether it lets
@@ -214,14 +215,14 @@ func validationOptions(template *core.PodTemplateSpec) corevalidation.PodValidat
 }
 
 // podTemplateMistakes asks Kubernetes, after its own defaults.
-func podTemplateMistakes(mistake *schema, template ref.Val) ref.Val {
-	fields, err := plain(template)
+func podTemplateMistakes(mistake *typed.Schema, template ref.Val) ref.Val {
+	fields, err := typed.Plain(template)
 	if err != nil {
 		return types.WrapErr(err)
 	}
 	var out []ref.Val
 	report := func(field, message string) {
-		out = append(out, newValue(mistake, map[string]any{"field": field, "message": message}))
+		out = append(out, typed.Object(mistake, map[string]any{"field": field, "message": message}))
 	}
 	data, err := json.Marshal(fields)
 	if err != nil {

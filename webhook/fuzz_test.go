@@ -124,7 +124,7 @@ func disturbed(t *rapid.T, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
-		for _, key := range sortedKeys(v) {
+		for _, key := range sorted(v) {
 			out[key] = disturbed(t, v[key])
 		}
 		return out

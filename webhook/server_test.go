@@ -503,7 +503,7 @@ func TestNobodySignsAnother(t *testing.T) {
 		t.Fatalf("%d Secrets, %v", len(secrets.Items), err)
 	}
 	held := secrets.Items[0].Data
-	if diff := cmp.Diff([]string{"ca.crt", "tls.crt", "tls.key"}, sortedKeys(held)); diff != "" {
+	if diff := cmp.Diff([]string{"ca.crt", "tls.crt", "tls.key"}, sorted(held)); diff != "" {
 		t.Errorf("the Secret (-want +got):\n%s", diff)
 	}
 	if _, err := tls.X509KeyPair(held["ca.crt"], held["tls.key"]); err == nil {

@@ -4,18 +4,21 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/celsius-scheduler/celsius/crds"
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/admission"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
 // Table is the compiled rows of admission of one kind: immutable, safe to share.
@@ -23,22 +26,16 @@ type Table struct {
 	// Kind is whose objects it is about.
 	Kind string
 
-	object, queue *schema
+	object, queue *typed.Schema
 	goType        reflect.Type // what the kind is decoded into by whoever watches it
-	limits        *schema
+	limits        *typed.Schema
 	limitValues   map[string]any // int64, by name
-	variables     []*variable
+	variables     typed.Variables
 	match         []*row
 	bounds        []*row
 	defaults      []*row
 	validations   []*row
 	warnings      []*row
-}
-
-// variable is a named expression that rows share.
-type variable struct {
-	name string
-	expr *eval.Expr
 }
 
 // loop is one of the lists that a row is asked for each element of.
@@ -54,16 +51,8 @@ type row struct {
 	loops      []loop
 	when       *eval.Expr
 	expression *eval.Expr // for a default, its value
-	fieldPath  *text
-	message    *text
-}
-
-// text has {{CEL}} parts.
-type text struct{ parts []part }
-
-type part struct {
-	text string
-	expr *eval.Expr
+	fieldPath  *typed.Text
+	message    *typed.Text
 }
 
 // What opens a file of rows.
@@ -137,6 +126,17 @@ func kinds() map[string]kindOf {
 	}
 }
 
+// kindSchema reads the schema of a kind from its CustomResourceDefinition.
+func kindSchema(manifest, kind string) (*typed.Schema, error) {
+	data, err := crds.Manifests.ReadFile("manifests/" + manifest)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", kind, err)
+	}
+	return typed.FromCRD(data, kind)
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
 // open reads whose table it is, and makes the language for it.
 func (c *compiler) open(root source.Value) error {
 	for _, want := range [][2]string{{"apiVersion", tableVersion}, {"kind", tableKind}} {
@@ -148,7 +148,7 @@ func (c *compiler) open(root source.Value) error {
 	c.table.Kind = of.String(&c.issues)
 	kind, ok := kinds()[c.table.Kind]
 	if !ok {
-		c.report(of.Issuef("write one of "+strings.Join(sortedKeys(kinds()), ", "), "there are no rules of admission for %q", c.table.Kind))
+		c.report(of.Issuef("write one of "+strings.Join(sorted(kinds()), ", "), "there are no rules of admission for %q", c.table.Kind))
 		return nil
 	}
 	var err error
@@ -162,11 +162,11 @@ func (c *compiler) open(root source.Value) error {
 	c.readLimits(root.Get("limits"))
 	mistake := mistakeSchema()
 	byName := map[string]*rules.Object{}
-	for _, s := range []*schema{c.table.object, c.table.queue, c.table.limits, mistake} {
-		s.objects(byName)
+	for _, s := range []*typed.Schema{c.table.object, c.table.queue, c.table.limits, mistake} {
+		s.Objects(byName)
 	}
 	var objects []*rules.Object
-	for _, name := range sortedKeys(byName) {
+	for _, name := range sorted(byName) {
 		objects = append(objects, byName[name])
 	}
 	c.lang, err = rules.NewLanguage(rules.Vocabulary{Objects: objects, Functions: functions(mistake)})
@@ -174,16 +174,14 @@ func (c *compiler) open(root source.Value) error {
 		return fmt.Errorf("rules of admission: %w", err)
 	}
 	c.roots = map[string]*cel.Type{
-		"object": c.table.object.typ, "oldObject": c.table.object.typ, "operation": cel.StringType, "limits": c.table.limits.typ,
-		"queues": cel.ListType(c.table.queue.typ), "schedulerNames": cel.ListType(cel.StringType),
+		"object": c.table.object.Type(), "oldObject": c.table.object.Type(), "operation": cel.StringType, "limits": c.table.limits.Type(),
+		"queues": cel.ListType(c.table.queue.Type()), "schedulerNames": cel.ListType(cel.StringType),
 		"policyEvents": cel.ListType(cel.StringType), "policyActions": cel.ListType(cel.StringType),
 		"namespaceAnnotations": cel.MapType(cel.StringType, cel.StringType),
-		"variables":            variablesType(),
+		"variables":            typed.VariablesType(),
 	}
 	return nil
 }
-
-func variablesType() *cel.Type { return cel.ObjectType("Variables") }
 
 func (c *compiler) read(root source.Value) {
 	for _, f := range root.Fields([]string{
@@ -255,7 +253,7 @@ func (c *compiler) readLimits(v source.Value) {
 		fields[name] = apiextensionsv1.JSONSchemaProps{Type: "integer", Description: item.Get("description").String(&c.issues)}
 		c.table.limitValues[name] = value
 	}
-	c.table.limits = newSchema(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: fields}, "Limits", shapes{})
+	c.table.limits = typed.New(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: fields}, "Limits")
 }
 
 // Limits gives the limits that the table's rows read, by name.
@@ -272,10 +270,10 @@ func (t *Table) Limits() map[string]int64 {
 // WithLimits gives the table with other limits in the place of its own. Errors: there is no limit of a name, or it is less
 // than 1.
 func (t *Table) WithLimits(limits map[string]int64) (*Table, error) {
-	known := sortedKeys(t.limitValues)
+	known := sorted(t.limitValues)
 	next := *t
 	next.limitValues = maps.Clone(t.limitValues)
-	for _, name := range sortedKeys(limits) {
+	for _, name := range sorted(limits) {
 		if _, ok := t.limitValues[name]; !ok {
 			hint := "the limits are " + strings.Join(known, ", ")
 			if near := source.Nearest(name, known); near != "" {
@@ -297,7 +295,7 @@ func (c *compiler) readVariables(v source.Value) {
 		c.need(item, []string{"name", "expression"})
 		name := c.unique(item.Get("name"))
 		if e := c.compile(item.Get("expression").Text(&c.issues), nil, rules.Anything()); e != nil {
-			c.table.variables = append(c.table.variables, &variable{name: name, expr: e})
+			c.table.variables.Add(name, e)
 		}
 	}
 }
@@ -374,7 +372,7 @@ func (c *compiler) compile(t source.Text, extra map[string]*cel.Type, want rules
 	all := map[string]*cel.Type{}
 	maps.Copy(all, c.roots)
 	maps.Copy(all, extra)
-	scope, err := c.lang.Scope(all, c.variableObject())
+	scope, err := c.lang.Scope(all, c.table.variables.Object())
 	if err != nil {
 		c.report(t.Issue(0, 1, err.Error(), ""))
 		return nil
@@ -385,45 +383,9 @@ func (c *compiler) compile(t source.Text, extra map[string]*cel.Type, want rules
 }
 
 // text compiles the {{CEL}} parts of a text.
-func (c *compiler) text(t source.Text, extra map[string]*cel.Type) *text {
-	out := &text{}
-	runes := []rune(t.Value)
-	for at := 0; at < len(runes); {
-		rest := string(runes[at:])
-		before, inside, found := strings.Cut(rest, "{{")
-		if before != "" {
-			out.parts = append(out.parts, part{text: before})
-		}
-		if !found {
-			break
-		}
-		from := at + len([]rune(before)) + 2
-		expression, _, closed := strings.Cut(inside, "}}")
-		if !closed {
-			c.report(t.Issue(from-2, 2, "{{ is never closed", "write }} after the expression"))
-			return nil
-		}
-		to := from + len([]rune(expression))
-		out.parts = append(out.parts, part{expr: c.compile(t.Slice(from, to), extra, rules.Anything())})
-		at = to + 2
-	}
-	return out
-}
-
-// sample is a text of the path's kind, with 0 for each index. false: the parts in CEL are more than indexes.
-func (t *text) sample() (string, bool) {
-	var path strings.Builder
-	for i, p := range t.parts {
-		if p.expr == nil && p.text != "" {
-			path.WriteString(p.text)
-			continue
-		}
-		if i == 0 || !strings.HasSuffix(t.parts[i-1].text, "[") {
-			return "", false
-		}
-		path.WriteString("0")
-	}
-	return path.String(), true
+func (c *compiler) text(t source.Text, extra map[string]*cel.Type) *typed.Text {
+	compile := func(part source.Text) *eval.Expr { return c.compile(part, extra, rules.Anything()) }
+	return typed.ParseText(t, compile, c.report)
 }
 
 // target reports a fieldPath that is none of the kind's, and a default of another type than its field. Where parts in
@@ -432,23 +394,23 @@ func (c *compiler) target(r *row, at source.Value, written bool) {
 	if r.fieldPath == nil {
 		return
 	}
-	path, ok := r.fieldPath.sample()
+	path, ok := r.fieldPath.Sample()
 	if !ok {
 		return
 	}
-	var field *schema
-	if steps, err := parsePath(path); err == nil {
-		field = c.table.object.at(steps)
+	var field *typed.Schema
+	if steps, err := typed.ParsePath(path); err == nil {
+		field = c.table.object.At(steps)
 	}
 	if field == nil {
 		c.report(at.Issuef("write it as spec.tasks[{{i}}].name", "%s has no such field", c.table.Kind))
 		return
 	}
-	if !written || r.expression == nil || field.form == anyForm {
+	if !written || r.expression == nil || field.IsAny() {
 		return
 	}
 	got := r.expression.Type
-	if got.Kind() != types.DynKind && (got.Kind() != field.typ.Kind() || got.Kind() != types.ListKind && !got.IsExactType(field.typ)) {
-		c.report(at.Issuef("", "the field is %s, the value of type %s", field.form.want(), got))
+	if got.Kind() != types.DynKind && (got.Kind() != field.Type().Kind() || got.Kind() != types.ListKind && !got.IsExactType(field.Type())) {
+		c.report(at.Issuef("", "the field is %s, the value of type %s", field.Want(), got))
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/rules/typed"
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
@@ -197,19 +198,11 @@ func outcome(t testing.TB, table *Table, r Request) string {
 
 func valueAt(t testing.TB, object any, path string) string {
 	t.Helper()
-	steps, err := parsePath(path)
+	steps, err := typed.ParsePath(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range steps {
-		switch at := object.(type) {
-		case []any:
-			object = at[s.index]
-		case map[string]any:
-			object = at[s.key]
-		}
-	}
-	data, err := json.Marshal(object)
+	data, err := json.Marshal(steps.Get(object))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -393,14 +386,7 @@ func TestNotHonoured(t *testing.T) {
 		if len(row.operations) != 1 || row.operations[0] != opCreate {
 			t.Errorf("%s: who made the job is told once, on CREATE", row.name)
 		}
-		path := ""
-		for _, p := range row.fieldPath.parts {
-			if p.expr != nil {
-				p.text = "*"
-			}
-			path += p.text
-		}
-		paths = append(paths, path)
+		paths = append(paths, row.fieldPath.Outline("*"))
 	}
 	data, err := os.ReadFile("../statemachines/controller/notyet.yaml")
 	if err != nil {

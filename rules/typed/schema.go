@@ -1,8 +1,10 @@
-package webhook
+package typed
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -10,7 +12,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/celsius-scheduler/celsius/crds"
 	"github.com/celsius-scheduler/celsius/rules"
 )
 
@@ -33,38 +34,48 @@ func (f form) want() string {
 	return [...]string{"any value", "a string", "a whole number", "a number", "true or false", "a list", "a map", "a map of its fields"}[f]
 }
 
-// schema is a type as the rule language sees it, made from an OpenAPI schema.
-type schema struct {
+// Schema is a type as the rule language sees it, made from an OpenAPI schema.
+type Schema struct {
 	form form
 	// small: an int of 32 bits.
 	small bool
 	typ   *cel.Type
 	// elem is of what a list or map consists.
-	elem *schema
+	elem *Schema
 	// object and fields are set for objects.
 	object *rules.Object
-	fields map[string]*schema
+	fields map[string]*Schema
 }
 
-// kindSchema reads the schema of a kind from its CustomResourceDefinition. Types are named by where they stand:
+// FromCRD reads the schema of a kind from its CustomResourceDefinition, in YAML. Types are named by where they stand:
 // Job, Job.spec, Job.spec.tasks[].
-func kindSchema(manifest, kind string) (*schema, error) {
-	data, err := crds.Manifests.ReadFile("manifests/" + manifest)
-	if err != nil {
-		return nil, fmt.Errorf("schema of %s: %w", kind, err)
-	}
+func FromCRD(data []byte, kind string) (*Schema, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.Unmarshal(data, crd); err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", kind, err)
 	}
 	root := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.DeepCopy()
 	root.Properties["metadata"] = metadataSchema()
-	return newSchema(root, kind, shapes{}), nil
+	return New(root, kind), nil
 }
+
+// New makes a type of an OpenAPI schema. It and those below it are named by where they stand.
+func New(p *apiextensionsv1.JSONSchemaProps, name string) *Schema {
+	return newSchema(p, name, shapes{})
+}
+
+// Type is how the language calls it.
+func (s *Schema) Type() *cel.Type { return s.typ }
+
+// IsAny says whether any value has it.
+func (s *Schema) IsAny() bool { return s.form == anyForm }
+
+// Want says what a value must be, for people.
+func (s *Schema) Want() string { return s.form.want() }
 
 // shapes holds the objects known so far by their fields: what has the same fields is one type, so that a job's and a
 // task's policies can stand in one list.
-type shapes map[string]*schema
+type shapes map[string]*Schema
 
 // metadataSchema is what a CustomResourceDefinition leaves out of metadata, as far as rules need it.
 func metadataSchema() apiextensionsv1.JSONSchemaProps {
@@ -104,35 +115,35 @@ func metadataSchema() apiextensionsv1.JSONSchemaProps {
 	}
 }
 
-func newSchema(p *apiextensionsv1.JSONSchemaProps, name string, known shapes) *schema {
+func newSchema(p *apiextensionsv1.JSONSchemaProps, name string, known shapes) *Schema {
 	switch {
 	case p.XIntOrString, p.Type == "":
-		return &schema{form: anyForm, typ: cel.DynType}
+		return &Schema{form: anyForm, typ: cel.DynType}
 	case p.Type == "string":
-		return &schema{form: stringForm, typ: cel.StringType}
+		return &Schema{form: stringForm, typ: cel.StringType}
 	case p.Type == "integer":
-		return &schema{form: intForm, typ: cel.IntType, small: p.Format == "int32"}
+		return &Schema{form: intForm, typ: cel.IntType, small: p.Format == "int32"}
 	case p.Type == "number":
-		return &schema{form: numberForm, typ: cel.DoubleType}
+		return &Schema{form: numberForm, typ: cel.DoubleType}
 	case p.Type == "boolean":
-		return &schema{form: boolForm, typ: cel.BoolType}
+		return &Schema{form: boolForm, typ: cel.BoolType}
 	case p.Type == "array" && p.Items != nil && p.Items.Schema != nil:
 		elem := newSchema(p.Items.Schema, name+"[]", known)
-		return &schema{form: listForm, typ: cel.ListType(elem.typ), elem: elem}
+		return &Schema{form: listForm, typ: cel.ListType(elem.typ), elem: elem}
 	case len(p.Properties) > 0:
 		return newObjectSchema(p, name, known)
 	case p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil:
 		elem := newSchema(p.AdditionalProperties.Schema, name+"{}", known)
-		return &schema{form: mapForm, typ: cel.MapType(cel.StringType, elem.typ), elem: elem}
+		return &Schema{form: mapForm, typ: cel.MapType(cel.StringType, elem.typ), elem: elem}
 	}
-	return &schema{form: anyForm, typ: cel.DynType}
+	return &Schema{form: anyForm, typ: cel.DynType}
 }
 
-func newObjectSchema(p *apiextensionsv1.JSONSchemaProps, name string, known shapes) *schema {
-	s := &schema{form: objectForm, typ: cel.ObjectType(name), fields: map[string]*schema{}}
+func newObjectSchema(p *apiextensionsv1.JSONSchemaProps, name string, known shapes) *Schema {
+	s := &Schema{form: objectForm, typ: cel.ObjectType(name), fields: map[string]*Schema{}}
 	s.object = &rules.Object{Name: name, Type: s.typ, Doc: p.Description}
 	var shape strings.Builder
-	for _, field := range sortedKeys(p.Properties) {
+	for _, field := range slices.Sorted(maps.Keys(p.Properties)) {
 		below := p.Properties[field]
 		f := newSchema(&below, name+"."+field, known)
 		s.fields[field] = f
@@ -150,8 +161,8 @@ func newObjectSchema(p *apiextensionsv1.JSONSchemaProps, name string, known shap
 	return s
 }
 
-// objects adds the object types in a schema to out, by name.
-func (s *schema) objects(out map[string]*rules.Object) {
+// Objects adds the object types in a schema to out, by name.
+func (s *Schema) Objects(out map[string]*rules.Object) {
 	if s.object != nil && out[s.object.Name] != nil {
 		return
 	}
@@ -159,15 +170,15 @@ func (s *schema) objects(out map[string]*rules.Object) {
 		out[s.object.Name] = s.object
 	}
 	if s.elem != nil {
-		s.elem.objects(out)
+		s.elem.Objects(out)
 	}
 	for _, f := range s.fields {
-		f.objects(out)
+		f.Objects(out)
 	}
 }
 
-// at follows a path; nil where the schema has no such field.
-func (s *schema) at(path []step) *schema {
+// At follows a path; nil where the schema has no such field.
+func (s *Schema) At(path Path) *Schema {
 	for _, p := range path {
 		switch {
 		case s == nil:
@@ -183,8 +194,9 @@ func (s *schema) at(path []step) *schema {
 	return s
 }
 
-// check reports values of a form that the schema does not have. Null is taken for absent, unknown fields are left alone.
-func (s *schema) check(path string, value any, report func(Mistake)) {
+// Check reports values of a form that the schema does not have, each with its path. Null is taken for absent, unknown fields are left
+// alone.
+func (s *Schema) Check(path string, value any, report func(path, message string)) {
 	if value == nil || s.form == anyForm {
 		return
 	}
@@ -193,9 +205,9 @@ func (s *schema) check(path string, value any, report func(Mistake)) {
 		if s.form != mapForm && s.form != objectForm {
 			break
 		}
-		for _, key := range sortedKeys(v) {
-			if below := s.at([]step{{key: key}}); below != nil {
-				below.check(joinPath(path, key), v[key], report)
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if below := s.At(Path{{key: key}}); below != nil {
+				below.Check(JoinPath(path, key), v[key], report)
 			}
 		}
 		return
@@ -204,7 +216,7 @@ func (s *schema) check(path string, value any, report func(Mistake)) {
 			break
 		}
 		for i, item := range v {
-			s.elem.check(fmt.Sprintf("%s[%d]", path, i), item, report)
+			s.elem.Check(fmt.Sprintf("%s[%d]", path, i), item, report)
 		}
 		return
 	default:
@@ -216,11 +228,11 @@ func (s *schema) check(path string, value any, report func(Mistake)) {
 	if _, isInt := value.(int64); isInt && s.small {
 		want = "a number of 32 bits"
 	}
-	report(Mistake{Field: path, Message: fmt.Sprintf("is %s, must be %s", describe(value), want)})
+	report(path, fmt.Sprintf("is %s, must be %s", describe(value), want))
 }
 
 // takes says whether a value that is no list and no map has the form.
-func (s *schema) takes(value any) bool {
+func (s *Schema) takes(value any) bool {
 	switch v := value.(type) {
 	case string:
 		return s.form == stringForm

@@ -1,4 +1,4 @@
-package webhook
+package typed
 
 import (
 	"fmt"
@@ -17,13 +17,16 @@ import (
 // value is an object in JSON as rules see it. A field that is absent (or null) reads as the zero value of its type,
 // as it does in Go's types of the API; has() tells it apart.
 type value struct {
-	schema *schema
+	schema *Schema
 	fields map[string]any
 	// memo holds the fields that were read.
 	memo map[string]ref.Val
 }
 
-func newValue(s *schema, fields map[string]any) *value {
+// Object gives an object in JSON to the language: maps of strings, bools, int64, float64, lists and maps. nil: one without fields.
+func Object(s *Schema, fields map[string]any) ref.Val { return newValue(s, fields) }
+
+func newValue(s *Schema, fields map[string]any) *value {
 	return &value{schema: s, fields: fields, memo: map[string]ref.Val{}}
 }
 
@@ -46,7 +49,7 @@ func (v *value) ConvertToType(t ref.Type) ref.Val {
 // Equal implements ref.Val: the same fields, where null and absent are the same.
 func (v *value) Equal(other ref.Val) ref.Val {
 	o, ok := other.(*value)
-	return types.Bool(ok && same(v.fields, o.fields))
+	return types.Bool(ok && Same(v.fields, o.fields))
 }
 
 // Type implements ref.Val.
@@ -74,7 +77,7 @@ func present(object any, field string) bool {
 }
 
 // wrap gives a value in JSON to the language. It is of the schema's form, or null.
-func wrap(s *schema, v any) ref.Val {
+func wrap(s *Schema, v any) ref.Val {
 	switch s.form {
 	case objectForm:
 		fields, _ := v.(map[string]any)
@@ -119,8 +122,8 @@ func wrap(s *schema, v any) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(v)
 }
 
-// plain gives a value of the language as JSON has it: strings, bools, int64, float64, lists and maps.
-func plain(v ref.Val) (any, error) {
+// Plain gives a value of the language as JSON has it: strings, bools, int64, float64, lists and maps.
+func Plain(v ref.Val) (any, error) {
 	switch x := v.(type) {
 	case *value:
 		return x.fields, nil
@@ -137,7 +140,7 @@ func plain(v ref.Val) (any, error) {
 	case traits.Lister:
 		out := []any{}
 		for it := x.Iterator(); it.HasNext() == types.True; {
-			item, err := plain(it.Next())
+			item, err := Plain(it.Next())
 			if err != nil {
 				return nil, err
 			}
@@ -148,7 +151,7 @@ func plain(v ref.Val) (any, error) {
 		out := map[string]any{}
 		for it := x.Iterator(); it.HasNext() == types.True; {
 			key := it.Next()
-			item, err := plain(x.Get(key))
+			item, err := Plain(x.Get(key))
 			if err != nil {
 				return nil, err
 			}
@@ -159,15 +162,15 @@ func plain(v ref.Val) (any, error) {
 	return nil, fmt.Errorf("%s has no form in JSON", v.Type().TypeName())
 }
 
-// write puts a value into a message.
-func write(v ref.Val) string {
+// Say puts a value into a text for people.
+func Say(v ref.Val) string {
 	switch x := v.(type) {
 	case types.String:
 		return string(x)
 	case traits.Lister:
 		var out []string
 		for it := x.Iterator(); it.HasNext() == types.True; {
-			out = append(out, write(it.Next()))
+			out = append(out, Say(it.Next()))
 		}
 		return strings.Join(out, ", ")
 	}
@@ -177,9 +180,9 @@ func write(v ref.Val) string {
 	return fmt.Sprint(v.Value())
 }
 
-// same says whether two values in JSON are equal, where null and absent are the same, and whole numbers are equal
+// Same says whether two values in JSON are equal, where null and absent are the same, and whole numbers are equal
 // however they are written.
-func same(a, b any) bool {
+func Same(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
 		y, ok := b.(map[string]any)
@@ -187,7 +190,7 @@ func same(a, b any) bool {
 			return false
 		}
 		for key := range x {
-			if !same(x[key], y[key]) {
+			if !Same(x[key], y[key]) {
 				return false
 			}
 		}
@@ -199,7 +202,7 @@ func same(a, b any) bool {
 		return true
 	case []any:
 		y, ok := b.([]any)
-		return ok && slices.EqualFunc(x, y, same)
+		return ok && slices.EqualFunc(x, y, Same)
 	case int64:
 		if y, ok := b.(float64); ok {
 			return float64(x) == y
@@ -212,6 +215,9 @@ func same(a, b any) bool {
 	return a == b
 }
 
+// Path leads to a field of an object.
+type Path []step
+
 // step is one step of a path: an index, or a key.
 type step struct {
 	key     string
@@ -219,9 +225,9 @@ type step struct {
 	isIndex bool
 }
 
-// parsePath reads spec.tasks[0].name and metadata.labels["a.b/c"].
-func parsePath(path string) ([]step, error) {
-	var out []step
+// ParsePath reads spec.tasks[0].name and metadata.labels["a.b/c"].
+func ParsePath(path string) (Path, error) {
+	var out Path
 	for rest := path; rest != ""; {
 		if inside, found := strings.CutPrefix(rest, "["); found {
 			if quoted, err := strconv.QuotedPrefix(inside); err == nil {
@@ -256,16 +262,34 @@ func parsePath(path string) ([]step, error) {
 	return out, nil
 }
 
-// joinPath adds a key to a path.
-func joinPath(path, key string) string {
+// Get gives what stands at the path; nil: nothing.
+func (path Path) Get(root any) any {
+	for _, p := range path {
+		switch at := root.(type) {
+		case []any:
+			if !p.isIndex || p.index >= len(at) {
+				return nil
+			}
+			root = at[p.index]
+		case map[string]any:
+			root = at[p.key]
+		default:
+			return nil
+		}
+	}
+	return root
+}
+
+// JoinPath adds a key to a path.
+func JoinPath(path, key string) string {
 	if strings.ContainsAny(key, ".[]/ ") || key == "" {
 		return path + "[" + strconv.Quote(key) + "]"
 	}
 	return strings.TrimPrefix(path+"."+key, ".")
 }
 
-// put gives root with a value at the path; what the path lacks on the way is made. Root itself is not changed.
-func put(root any, path []step, v any) (any, error) {
+// Put gives root with a value at the path; what the path lacks on the way is made. Root itself is not changed.
+func Put(root any, path Path, v any) (any, error) {
 	if len(path) == 0 {
 		return v, nil
 	}
@@ -275,7 +299,7 @@ func put(root any, path []step, v any) (any, error) {
 		if p.index >= len(list) {
 			return nil, fmt.Errorf("there is no element %d in a list of %d", p.index, len(list))
 		}
-		below, err := put(list[p.index], path[1:], v)
+		below, err := Put(list[p.index], path[1:], v)
 		if err != nil {
 			return nil, err
 		}
@@ -287,7 +311,7 @@ func put(root any, path []step, v any) (any, error) {
 	if root != nil && !ok {
 		return nil, fmt.Errorf("%s has no field %s", describe(root), p.key)
 	}
-	below, err := put(fields[p.key], path[1:], v)
+	below, err := Put(fields[p.key], path[1:], v)
 	if err != nil {
 		return nil, err
 	}
@@ -298,19 +322,17 @@ func put(root any, path []step, v any) (any, error) {
 	return fields, nil
 }
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// Strings makes a list of strings.
+func Strings(items []string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, items) }
 
-// listOf makes a list of strings.
-func listOf(items []string) ref.Val { return types.NewStringList(types.DefaultTypeAdapter, items) }
-
-// roots resolves the variables of one evaluation.
-type roots map[string]ref.Val
+// Roots resolves the variables of one evaluation.
+type Roots map[string]ref.Val
 
 // ResolveName implements cel.Activation.
-func (r roots) ResolveName(name string) (any, bool) {
+func (r Roots) ResolveName(name string) (any, bool) {
 	v, ok := r[name]
 	return v, ok
 }
 
 // Parent implements cel.Activation.
-func (r roots) Parent() cel.Activation { return nil }
+func (r Roots) Parent() cel.Activation { return nil }

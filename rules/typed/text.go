@@ -1,0 +1,103 @@
+package typed
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/rules/eval"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// Text has {{CEL}} parts.
+type Text struct{ parts []part }
+
+type part struct {
+	text string
+	expr *eval.Expr
+}
+
+// ParseText compiles the {{CEL}} parts of a text. nil: one is never closed, which is reported. What is wrong in a part is told by who
+// compiles it.
+func ParseText(t source.Text, compile func(source.Text) *eval.Expr, report func(source.Issue)) *Text {
+	out := &Text{}
+	runes := []rune(t.Value)
+	for at := 0; at < len(runes); {
+		rest := string(runes[at:])
+		before, inside, found := strings.Cut(rest, "{{")
+		if before != "" {
+			out.parts = append(out.parts, part{text: before})
+		}
+		if !found {
+			break
+		}
+		from := at + len([]rune(before)) + 2
+		expression, _, closed := strings.Cut(inside, "}}")
+		if !closed {
+			report(t.Issue(from-2, 2, "{{ is never closed", "write }} after the expression"))
+			return nil
+		}
+		to := from + len([]rune(expression))
+		out.parts = append(out.parts, part{expr: compile(t.Slice(from, to))})
+		at = to + 2
+	}
+	return out
+}
+
+// Render writes the text. An error is that of a part.
+func (t *Text) Render(in cel.Activation) (string, error) {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.expr == nil {
+			b.WriteString(p.text)
+			continue
+		}
+		got := p.expr.Eval(in)
+		if err, ok := got.(*types.Err); ok {
+			return "", fmt.Errorf("{{%s}}: %w", strings.TrimSpace(p.expr.Text.Value), err)
+		}
+		b.WriteString(Say(got))
+	}
+	return b.String(), nil
+}
+
+// Whole is the expression of which alone the text consists; nil: it has other parts.
+func (t *Text) Whole() *eval.Expr {
+	if len(t.parts) == 1 {
+		return t.parts[0].expr
+	}
+	return nil
+}
+
+// Outline is the text with a mark in the place of each part in CEL.
+func (t *Text) Outline(mark string) string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.expr != nil {
+			p.text = mark
+		}
+		b.WriteString(p.text)
+	}
+	return b.String()
+}
+
+// Fixed says whether the text has no parts in CEL.
+func (t *Text) Fixed() bool { return len(t.parts) == 0 || len(t.parts) == 1 && t.parts[0].expr == nil }
+
+// Sample is a text of the kind of a path, with 0 for each index. false: the parts in CEL are more than indexes.
+func (t *Text) Sample() (string, bool) {
+	var path strings.Builder
+	for i, p := range t.parts {
+		if p.expr == nil && p.text != "" {
+			path.WriteString(p.text)
+			continue
+		}
+		if i == 0 || !strings.HasSuffix(t.parts[i-1].text, "[") {
+			return "", false
+		}
+		path.WriteString("0")
+	}
+	return path.String(), true
+}
