@@ -7,7 +7,6 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
-	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/celsius-scheduler/celsius/crds/decode"
 	"github.com/celsius-scheduler/celsius/rules/eval"
@@ -194,9 +193,11 @@ func (t *Table) Default(r Request) (object map[string]any, mistakes []Mistake, e
 // matches says whether the table has anything to say of the object.
 func (f *frame) matches() (bool, error) {
 	for _, row := range f.table.match {
-		v := &visit{frame: f, row: row}
-		if yes, err := v.ask(row.expression); err != nil || !yes {
-			return false, err
+		v := &visit{Activation: f, row: row}
+		if yes, err := v.ask(row.expression); err != nil {
+			return false, fmt.Errorf("rule %s: %w", row.name, err)
+		} else if !yes {
+			return false, nil
 		}
 	}
 	return true, nil
@@ -207,56 +208,32 @@ func (f *frame) each(r *row, do func(*visit) error) error {
 	if len(r.operations) > 0 && !slices.Contains(r.operations, f.request.Operation) {
 		return nil
 	}
-	return f.loop(&visit{frame: f, row: r, items: typed.Roots{}}, r.loops, do)
-}
-
-func (f *frame) loop(v *visit, loops []loop, do func(*visit) error) error {
-	if len(loops) == 0 {
-		if v.row.when != nil {
-			if yes, err := v.ask(v.row.when); err != nil || !yes {
+	err := typed.Each(r.loops, f, func(in cel.Activation) error {
+		v := &visit{Activation: in, row: r}
+		if r.when != nil {
+			if yes, err := v.ask(r.when); err != nil || !yes {
 				return err
 			}
 		}
 		return do(v)
-	}
-	l := loops[0]
-	list, ok := l.in.Eval(v).(traits.Lister)
-	if !ok {
-		return v.failed(l.in.Eval(v))
-	}
-	index := types.Int(0)
-	for it := list.Iterator(); it.HasNext() == types.True; index++ {
-		v.items[l.item] = it.Next()
-		if l.index != "" {
-			v.items[l.index] = index
-		}
-		if err := f.loop(v, loops[1:], do); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return fmt.Errorf("rule %s: %w", r.name, err)
 	}
 	return nil
 }
 
 // visit is one row at one element of its lists.
 type visit struct {
-	*frame
-	row   *row
-	items typed.Roots
-}
-
-// ResolveName implements cel.Activation.
-func (v *visit) ResolveName(name string) (any, bool) {
-	if got, ok := v.items[name]; ok {
-		return got, true
-	}
-	return v.frame.ResolveName(name)
+	cel.Activation
+	row *row
 }
 
 func (v *visit) failed(got ref.Val) error {
 	if err, ok := got.(*types.Err); ok {
-		return fmt.Errorf("rule %s: %w", v.row.name, err)
+		return err
 	}
-	return fmt.Errorf("rule %s gave a %s", v.row.name, got.Type().TypeName())
+	return fmt.Errorf("it gave a %s", got.Type().TypeName())
 }
 
 func (v *visit) ask(e *eval.Expr) (bool, error) {
@@ -268,14 +245,6 @@ func (v *visit) ask(e *eval.Expr) (bool, error) {
 	return bool(yes), nil
 }
 
-func (v *visit) render(t *typed.Text) (string, error) {
-	text, err := t.Render(v)
-	if err != nil {
-		return "", fmt.Errorf("rule %s: %w", v.row.name, err)
-	}
-	return text, nil
-}
-
 // mistake adds to out what the row says, where it does not hold.
 func (v *visit) mistake(out *[]Mistake) error {
 	if v.row.expression != nil {
@@ -283,11 +252,11 @@ func (v *visit) mistake(out *[]Mistake) error {
 			return err
 		}
 	}
-	path, err := v.render(v.row.fieldPath)
+	path, err := v.row.fieldPath.Render(v)
 	if err != nil {
 		return err
 	}
-	message, err := v.render(v.row.message)
+	message, err := v.row.message.Render(v)
 	if err != nil {
 		return err
 	}
@@ -297,21 +266,21 @@ func (v *visit) mistake(out *[]Mistake) error {
 
 // write gives the object with the row's value in it.
 func (v *visit) write(object map[string]any) (map[string]any, error) {
-	path, err := v.render(v.row.fieldPath)
+	path, err := v.row.fieldPath.Render(v)
 	if err != nil {
 		return nil, err
 	}
 	steps, err := typed.ParsePath(path)
 	if err != nil {
-		return nil, fmt.Errorf("rule %s: %w", v.row.name, err)
+		return nil, err
 	}
 	given, err := typed.Plain(v.row.expression.Eval(v))
 	if err != nil {
-		return nil, fmt.Errorf("rule %s: %w", v.row.name, err)
+		return nil, err
 	}
 	next, err := typed.Put(object, steps, given)
 	if err != nil {
-		return nil, fmt.Errorf("rule %s: %s: %w", v.row.name, path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return next.(map[string]any), nil
 }

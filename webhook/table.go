@@ -38,17 +38,11 @@ type Table struct {
 	warnings      []*row
 }
 
-// loop is one of the lists that a row is asked for each element of.
-type loop struct {
-	item, index string
-	in          *eval.Expr
-}
-
 // row is one rule.
 type row struct {
 	name       string
 	operations []string
-	loops      []loop
+	loops      []typed.Loop
 	when       *eval.Expr
 	expression *eval.Expr // for a default, its value
 	fieldPath  *typed.Text
@@ -313,10 +307,11 @@ func (c *compiler) rows(v source.Value, s section) []*row {
 				c.report(item.Get("operations").Issuef("write CREATE or UPDATE", "there is no operation %q", op))
 			}
 		}
-		extra, ok := c.loops(r, item.Get("forEach"))
+		loops, extra, ok := typed.ReadLoops(item.Get("forEach"), c.compile, c.roots, &c.issues)
 		if !ok {
 			continue // the rest reads elements of unknown type
 		}
+		r.loops = loops
 		if when := item.Get("when"); when.Exists() {
 			r.when = c.compile(when.Text(&c.issues), extra, rules.Bool())
 		}
@@ -338,33 +333,6 @@ func (c *compiler) rows(v source.Value, s section) []*row {
 		out = append(out, r)
 	}
 	return out
-}
-
-// loops compiles forEach: each list may read the elements of those before it.
-func (c *compiler) loops(r *row, v source.Value) (extra map[string]*cel.Type, ok bool) {
-	extra = map[string]*cel.Type{}
-	for _, item := range v.Items(&c.issues) {
-		item.Fields([]string{"item", "index", "in"}, &c.issues)
-		c.need(item, []string{"item", "in"})
-		l := loop{item: item.Get("item").String(&c.issues), index: item.Get("index").String(&c.issues)}
-		l.in = c.compile(item.Get("in").Text(&c.issues), extra, rules.Kind{
-			Name: "a list", Accepts: func(t *cel.Type) bool { return t.Kind() == types.ListKind },
-		})
-		if l.in == nil {
-			return nil, false
-		}
-		for name, t := range map[string]*cel.Type{l.item: l.in.Type.Parameters()[0], l.index: cel.IntType} {
-			if _, taken := c.roots[name]; taken {
-				c.report(item.Issuef("use another name", "%q is the name of something that all rows see", name))
-				continue
-			}
-			if name != "" {
-				extra[name] = t
-			}
-		}
-		r.loops = append(r.loops, l)
-	}
-	return extra, true
 }
 
 // compile checks an expression in which extra is known besides the roots of all rows and the variables so far.
