@@ -43,7 +43,6 @@ func oneTable() map[string][2]string {
 		"bucketFit":                   {accounting, "how many of those that wait have room together"},
 		"quotaTree":                   {accounting, "amounts along a tree of queues, whose depth an expression does not know"},
 		"scale":                       {general, "the algebra of Resources: a multiple"},
-		"names":                       {general, "the algebra of Resources: its dimensions, which an expression cannot list"},
 		"waitLimit":                   {general, "an annotation read as a duration: an expression cannot try whether a text is one"},
 		"cooldown":                    {general, "a time that an annotation or a label may hold, and may fail to be"},
 		"rivalry":                     {general, "what is remembered of two jobs, which is no field of either"},
