@@ -26,6 +26,7 @@
 //	rules/source           YAML and JSON -> values that know their place; issues with positions
 //	rules/typed            objects of an API -> values that rows read, typed by their schema; variables, texts with CEL, paths
 //	rules/tables           Volcano's plugins, actions and default configuration as YAML, embedded
+//	rules/jobplugins       what plugins add to the pods of Jobs, and make beside them, as YAML, embedded
 //	rules/admission        what is filled in and refused before it is stored, as YAML, embedded
 //	engine/seeds           what the properties of a test binary draw from
 //	engine/follow          how what is kept beside objects follows them: logs with cursors, and slots
@@ -65,6 +66,7 @@
 //	engine/live/lease        taking turns: until when a process may write
 //	engine/live/scrape       metrics, for those who may read them
 //	statemachines          lifecycles as data; statemachines/controller obeys them
+//	statemachines/jobplugin  job plugins compiled, and at work on one Job: its pods, and what stands beside it
 //	statemachines/objects  what controllers make of a Job: its PodGroup and its pods, for the controllers and for sim
 //	webhook                admission
 //	crds                   the API: Go types by group, and their manifests

@@ -50,6 +50,7 @@ var mayImport = map[string]string{
 	"rules/source":            "",
 	"rules/typed":             "rules rules/eval rules/source",
 	"rules/admission":         "",
+	"rules/jobplugins":        "",
 	"rules/tables":            "",
 	"engine/follow":           "",
 	"engine/slab":             "",
@@ -87,7 +88,7 @@ var mayImport = map[string]string{
 	"engine/reference/devices":  "engine/model",
 	"engine/reference/eviction": "engine/model engine/policy engine/report engine/reference/answers",
 	"engine/reference/values":   "engine/language engine/model engine/policy engine/quota rules rules/eval",
-	"engine/sim":                simOurs + " engine/sim/manifest statemachines",
+	"engine/sim":                simOurs + " engine/sim/manifest statemachines statemachines/jobplugin",
 	"engine/sim/manifest": "engine/extender engine/model rules/source crds/batch/v1alpha1 crds/nodeinfo/v1alpha1 " +
 		"crds/scheduling/v1beta1",
 	"engine/sim/corpus":      "",
@@ -101,10 +102,13 @@ var mayImport = map[string]string{
 	"engine/live/outbox":  "",
 	"engine/live/serving": "engine/model engine/policy rules/source crds/policy/v1alpha1",
 	"statemachines":       "rules rules/eval rules/source",
-	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape statemachines statemachines/objects crds/decode " +
+	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/jobplugin " +
+		"statemachines/objects crds/decode " +
 		"crds/informers " + allCRDs,
-	"statemachines/objects": "engine/model crds/decode " + allCRDs,
-	"webhook": "engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines engine/policy crds crds/decode " +
+	"statemachines/jobplugin": "crds crds/batch/v1alpha1 crds/decode rules rules/eval rules/jobplugins rules/source rules/typed",
+	"statemachines/objects":   "engine/model crds/decode statemachines/jobplugin " + allCRDs,
+	"webhook": "engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines " +
+		"statemachines/jobplugin engine/policy crds crds/decode " +
 		"crds/informers " + allCRDs,
 	"deploy":               "",
 	"engine/live/scrape":   "",
@@ -133,6 +137,7 @@ var mayImportOthers = map[string]string{
 	"rules/source":            "gopkg.in/yaml.v3",
 	"rules/typed":             "github.com/google/cel-go k8s.io/apiextensions-apiserver k8s.io/apimachinery",
 	"rules/admission":         "",
+	"rules/jobplugins":        "",
 	"rules/tables":            "",
 	"engine/follow":           "",
 	"engine/slab":             "",
@@ -179,6 +184,7 @@ var mayImportOthers = map[string]string{
 	"engine/live/serving":       clients + " github.com/go-logr/logr",
 	"statemachines":             "github.com/looplab/fsm github.com/google/cel-go gopkg.in/yaml.v3",
 	"statemachines/controller":  clients + " " + metricsLog,
+	"statemachines/jobplugin":   apiObjects + " github.com/google/cel-go golang.org/x/crypto/ssh",
 	"statemachines/objects":     apiObjects + " k8s.io/kubernetes/pkg/quota k8s.io/utils/clock",
 	"webhook": clients + " " + metricsLog +
 		" github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiextensions-apiserver k8s.io/kubernetes",

@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/decode"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/typed"
+	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
 // Mistake is one thing that is wrong with an object.
@@ -45,6 +46,8 @@ type Request struct {
 	SchedulerNames []string
 	// PolicyEvents and PolicyActions are those that a job's policies may name.
 	PolicyEvents, PolicyActions []string
+	// JobPlugins are those that a Job may have. nil: none.
+	JobPlugins *jobplugin.Set
 }
 
 // frame is the evaluation of a table for one state of an object.
@@ -100,6 +103,37 @@ func (f *frame) ofNamespace() ref.Val {
 	return types.NewStringStringMap(types.DefaultTypeAdapter, found)
 }
 
+// plugins lists the plugins that a Job may have, with those that each needs.
+func (f *frame) plugins() ref.Val {
+	var out []ref.Val
+	if set := f.request.JobPlugins; set != nil {
+		for _, name := range set.Names() {
+			needs := []any{}
+			for _, needed := range set.Needs(name) {
+				needs = append(needs, needed)
+			}
+			out = append(out, typed.Object(f.table.plugin, map[string]any{"name": name, "needs": needs}))
+		}
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, out)
+}
+
+// pluginMistakes is what the plugins of the object, a Job, cannot work with.
+func (f *frame) pluginMistakes() ref.Val {
+	if f.request.JobPlugins == nil {
+		return types.NewErr("the job plugins are not known")
+	}
+	found, err := f.request.JobPlugins.Mistakes(f.request.Object)
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	var out []ref.Val
+	for _, m := range found {
+		out = append(out, typed.Object(f.table.mistake, map[string]any{"field": m.Field, "message": m.Message}))
+	}
+	return types.NewRefValList(types.DefaultTypeAdapter, out)
+}
+
 // ResolveName implements cel.Activation: what all rows see.
 func (f *frame) ResolveName(name string) (any, bool) {
 	switch name {
@@ -107,6 +141,10 @@ func (f *frame) ResolveName(name string) (any, bool) {
 		return f.allQueues(), true
 	case "namespaceAnnotations":
 		return f.ofNamespace(), true
+	case "jobPlugins":
+		return f.plugins(), true
+	case "pluginMistakes":
+		return f.pluginMistakes(), true
 	}
 	return f.fixed.ResolveName(name)
 }

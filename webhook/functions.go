@@ -35,6 +35,17 @@ func mistakeSchema() *typed.Schema {
 	}}, "Mistake")
 }
 
+// pluginSchema is what rows know of a job plugin.
+func pluginSchema() *typed.Schema {
+	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
+	return typed.New(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"name": {Type: "string", Description: "Its name."},
+		"needs": {
+			Type: "array", Description: "The plugins that a Job with it has, too.", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text},
+		},
+	}}, "JobPlugin")
+}
+
 // functions are those of the language of admission, beyond the dialect's.
 func functions(mistake *typed.Schema) []*rules.Function {
 	texts := cel.ListType(cel.StringType)
@@ -67,11 +78,6 @@ func functions(mistake *typed.Schema) []*rules.Function {
 				return types.String(source.Nearest(string(word), stringsOf(args[1])))
 			},
 		}),
-		one("flag", "The value that command-line arguments give to a flag, as Go reads them: `-name=value`, `--name=value`, `-name value`; the "+
-			"last counts; else the third argument.", rules.Overload{
-			Args: []*cel.Type{texts, cel.StringType, cel.StringType}, Result: cel.StringType, Cost: 64,
-			Eval: func(args ...ref.Val) ref.Val { return flagOf(args[0], args[1], args[2]) },
-		}),
 	}
 }
 
@@ -85,29 +91,6 @@ func stringsOf(v ref.Val) []string {
 	for it := list.Iterator(); it.HasNext() == types.True; {
 		if s, ok := it.Next().(types.String); ok {
 			out = append(out, string(s))
-		}
-	}
-	return out
-}
-
-func flagOf(args, name, otherwise ref.Val) ref.Val {
-	want, ok := name.(types.String)
-	if !ok {
-		return types.MaybeNoSuchOverloadErr(name)
-	}
-	out := otherwise
-	list := stringsOf(args)
-	for i, arg := range list {
-		bare := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-")
-		if bare == arg {
-			continue
-		}
-		switch name, value, has := strings.Cut(bare, "="); {
-		case name != string(want):
-		case has:
-			out = types.String(value)
-		case i+1 < len(list):
-			out = types.String(list[i+1])
 		}
 	}
 	return out

@@ -19,6 +19,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
 // jobMachine is the state machine that answers the policies of a Job.
@@ -40,7 +41,13 @@ func newJobEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
 			return nil, fmt.Errorf("state machines: %w", issues.Err())
 		}
 	}
-	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, machine: machine, metrics: m}
+	plugins := o.JobPlugins
+	if plugins == nil {
+		if plugins, issues = jobplugin.Default(); plugins == nil {
+			return nil, fmt.Errorf("job plugins: %w", issues.Err())
+		}
+	}
+	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, machine: machine, plugins: plugins, metrics: m}
 	ours := condition{name: "our-scheduler", expression: oursExpression(o.SchedulerNames)}
 	e := endpoint{
 		group: batchv1alpha1.GroupName, version: batchv1alpha1.GroupVersion.Version, resource: "jobs",
@@ -74,6 +81,7 @@ type tableHandler struct {
 	schedulerNames []string
 	// machine says which events and actions policies may name. nil: the kind has no policies.
 	machine *statemachines.Machine
+	plugins *jobplugin.Set
 	metrics *metrics
 }
 
@@ -139,7 +147,7 @@ func (h *tableHandler) request(ctx context.Context, req admission.Request) (*Req
 		return refuse("the %s cannot be read: %w", h.table.Kind, err)
 	}
 	r := &Request{
-		Operation: operation, Object: object, SchedulerNames: h.schedulerNames,
+		Operation: operation, Object: object, SchedulerNames: h.schedulerNames, JobPlugins: h.plugins,
 		Queues:               func() ([]map[string]any, error) { return asJSON(ctx, h.queues) },
 		NamespaceAnnotations: func() (map[string]string, error) { return h.annotations(ctx, req.Namespace) },
 	}

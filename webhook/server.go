@@ -30,6 +30,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
 // Options say how admission is served. The zero value serves as a part of a cluster does.
@@ -44,6 +45,8 @@ type Options struct {
 	// StateMachines are the lifecycles, by the name of their machine; job's says which events and actions policies may
 	// name. What is missing is what ships.
 	StateMachines map[string]*statemachines.Machine
+	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
+	JobPlugins *jobplugin.Set
 	// Limits are those that a cluster has in the place of the shipped ones: limits of rules/admission/job.yaml, by name.
 	Limits map[string]int64
 	// Address is what is listened on; port 0 takes a free one. Default: ":8443".

@@ -26,16 +26,17 @@ type Table struct {
 	// Kind is whose objects it is about.
 	Kind string
 
-	object, queue *typed.Schema
-	goType        reflect.Type // what the kind is decoded into by whoever watches it
-	limits        *typed.Schema
-	limitValues   map[string]any // int64, by name
-	variables     typed.Variables
-	match         []*row
-	bounds        []*row
-	defaults      []*row
-	validations   []*row
-	warnings      []*row
+	object, queue   *typed.Schema
+	plugin, mistake *typed.Schema
+	goType          reflect.Type // what the kind is decoded into by whoever watches it
+	limits          *typed.Schema
+	limitValues     map[string]any // int64, by name
+	variables       typed.Variables
+	match           []*row
+	bounds          []*row
+	defaults        []*row
+	validations     []*row
+	warnings        []*row
 }
 
 // row is one rule.
@@ -154,16 +155,16 @@ func (c *compiler) open(root source.Value) error {
 		return err
 	}
 	c.readLimits(root.Get("limits"))
-	mistake := mistakeSchema()
+	c.table.mistake, c.table.plugin = mistakeSchema(), pluginSchema()
 	byName := map[string]*rules.Object{}
-	for _, s := range []*typed.Schema{c.table.object, c.table.queue, c.table.limits, mistake} {
+	for _, s := range []*typed.Schema{c.table.object, c.table.queue, c.table.limits, c.table.mistake, c.table.plugin} {
 		s.Objects(byName)
 	}
 	var objects []*rules.Object
 	for _, name := range sorted(byName) {
 		objects = append(objects, byName[name])
 	}
-	c.lang, err = rules.NewLanguage(rules.Vocabulary{Objects: objects, Functions: functions(mistake)})
+	c.lang, err = rules.NewLanguage(rules.Vocabulary{Objects: objects, Functions: functions(c.table.mistake)})
 	if err != nil {
 		return fmt.Errorf("rules of admission: %w", err)
 	}
@@ -171,6 +172,7 @@ func (c *compiler) open(root source.Value) error {
 		"object": c.table.object.Type(), "oldObject": c.table.object.Type(), "operation": cel.StringType, "limits": c.table.limits.Type(),
 		"queues": cel.ListType(c.table.queue.Type()), "schedulerNames": cel.ListType(cel.StringType),
 		"policyEvents": cel.ListType(cel.StringType), "policyActions": cel.ListType(cel.StringType),
+		"jobPlugins": cel.ListType(c.table.plugin.Type()), "pluginMistakes": cel.ListType(c.table.mistake.Type()),
 		"namespaceAnnotations": cel.MapType(cel.StringType, cel.StringType),
 		"variables":            typed.VariablesType(),
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/typed"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
@@ -135,7 +136,7 @@ func (s suite) cases(t testing.TB, archive *txtar.Archive) map[string]Request {
 		r := Request{
 			Operation: opCreate, Object: mergedOver(t, s.plain, string(f.Data)), SchedulerNames: []string{"celsius", "volcano"},
 			Queues:       func() ([]map[string]any, error) { return queues, nil },
-			PolicyEvents: machine.PolicyEvents(), PolicyActions: machine.PolicyActions(),
+			PolicyEvents: machine.PolicyEvents(), PolicyActions: machine.PolicyActions(), JobPlugins: jobPlugins(t),
 		}
 		if old := fileOf(archive, name+".old"); old != nil {
 			r.Operation, r.OldObject = opUpdate, mergedOver(t, s.plain, string(old.Data))
@@ -212,6 +213,15 @@ func valueAt(t testing.TB, object any, path string) string {
 // shippedTable is compiled once for all tests.
 var shippedTable = sync.OnceValues(JobTable)
 
+func jobPlugins(t testing.TB) *jobplugin.Set {
+	t.Helper()
+	set, issues := jobplugin.Default()
+	if set == nil {
+		t.Fatal(issues.Error())
+	}
+	return set
+}
+
 func jobTable(t testing.TB) *Table {
 	t.Helper()
 	table, issues := shippedTable()
@@ -282,7 +292,8 @@ func (s suite) run(t *testing.T) {
 func TestDefaultScheduler(t *testing.T) {
 	for _, names := range [][]string{{"celsius", "volcano"}, {"volcano", "celsius"}} {
 		filled, mistakes, err := jobTable(t).Default(Request{
-			Operation: opCreate, Object: merged(t, "spec: {schedulerName: null}"),
+			JobPlugins: jobPlugins(t),
+			Operation:  opCreate, Object: merged(t, "spec: {schedulerName: null}"),
 			SchedulerNames: names,
 		})
 		if err != nil || len(mistakes) > 0 {
@@ -311,7 +322,7 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Request{Operation: opCreate, Object: merged(t, "spec: {queue: nowhere}"), SchedulerNames: []string{"celsius"}}
+	r := Request{Operation: opCreate, Object: merged(t, "spec: {queue: nowhere}"), SchedulerNames: []string{"celsius"}, JobPlugins: jobPlugins(t)}
 	want := "refuse spec.tasks: ask for 3 pods together, and a job may have 2 here; ask for fewer   [too-many-pods]\n"
 	if got := outcome(t, own, r); got != want {
 		t.Errorf("with a limit of two pods: %s", got)

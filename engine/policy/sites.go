@@ -111,7 +111,9 @@ func Sites() []Site {
 				"all of them together: first difference in tier order. Without rows: those of the table `least-harm`.", false, "least-harm",
 		},
 		{
-			rules.Section{Name: BeyondDue, Expression: "expression"}, []string{"queue"}, rules.Number(), "skip",
+			rules.Section{Name: BeyondDue, Expression: "expression"},
+			[]string{"queue"},
+			rules.Number(), "skip",
 			"How much of what the queue holds is beyond what it is due. Where rows of the same table let pods go for another queue, the sum over " +
 				"all queues falls with that: whoever checks evictions asks. It decides nothing.", false, "",
 		},

@@ -12,6 +12,8 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/sim/manifest"
+	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -28,11 +30,31 @@ func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 	if c.groupOf(j) == nil {
 		c.addGroup(i, j)
 	}
+	plugins := c.plugins(j, i.Value)
 	for t := range j.Spec.Tasks {
 		if task := &j.Spec.Tasks[t]; task.Replicas > 0 {
-			c.samples = append(c.samples, manifest.Item{Kind: "Pod", Object: c.world.jobPod(j, objects.PodPlan{Task: task}), Value: i.Value})
+			if pod := c.jobPod(j, objects.PodPlan{Task: task, Plugins: plugins}, i.Value); pod != nil {
+				c.samples = append(c.samples, manifest.Item{Kind: "Pod", Object: pod, Value: i.Value})
+			}
 		}
 	}
+}
+
+// plugins are those of a Job, at work. What they cannot work with is told at the Job.
+func (c *completion) plugins(j *batchv1alpha1.Job, at source.Value) *jobplugin.Run {
+	set, issues := jobplugin.Default()
+	if set == nil {
+		c.issues = append(c.issues, issues...)
+		return nil
+	}
+	run, err := set.For(j)
+	if err != nil {
+		if plugins := at.Get("spec").Get("plugins"); plugins.Exists() {
+			at = plugins
+		}
+		c.issues = append(c.issues, at.Issuef("", "job %s/%s: %v", j.Namespace, j.Name, err))
+	}
+	return run
 }
 
 // addGroup adds the PodGroup of a Job.
@@ -72,11 +94,15 @@ func (c *completion) groupOf(j *batchv1alpha1.Job) *schedulingv1beta1.PodGroup {
 	return nil
 }
 
-// jobPod makes one pod of a Job.
-func (w *World) jobPod(j *batchv1alpha1.Job, plan objects.PodPlan) *corev1.Pod {
-	plan.SchedulerName = w.schedulers[0]
-	p := objects.Pod(j, plan)
-	p.CreationTimestamp = metav1.NewTime(w.now)
+// jobPod makes one pod of a Job; nil: it cannot, which is told at the Job.
+func (c *completion) jobPod(j *batchv1alpha1.Job, plan objects.PodPlan, at source.Value) *corev1.Pod {
+	plan.SchedulerName = c.world.schedulers[0]
+	p, err := objects.Pod(j, plan)
+	if err != nil {
+		c.issues = append(c.issues, at.Issuef("", "job %s/%s: %v", j.Namespace, j.Name, err))
+		return nil
+	}
+	p.CreationTimestamp = metav1.NewTime(c.world.now)
 	return p
 }
 
@@ -110,6 +136,7 @@ func (w *World) controllers() (made bool, err error) {
 // lacking adds the pods that a Job lacks, and says whether others come again that are still there.
 func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup) (later bool) {
 	all := c.world.unmade[manifest.IDOf(j)]
+	plugins := c.plugins(j, source.Value{})
 	for t := range j.Spec.Tasks {
 		task := &j.Spec.Tasks[t]
 		for n := range int(task.Replicas) {
@@ -119,7 +146,10 @@ func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup
 				later = later || again
 			case all || again:
 				delete(c.world.again, id)
-				c.add(manifest.Item{Kind: "Pod", Object: c.world.jobPod(j, objects.PodPlan{Task: task, Index: n, Group: g.Name})})
+				plan := objects.PodPlan{Task: task, Index: n, Group: g.Name, Plugins: plugins}
+				if pod := c.jobPod(j, plan, source.Value{}); pod != nil {
+					c.add(manifest.Item{Kind: "Pod", Object: pod})
+				}
 			}
 		}
 	}

@@ -86,6 +86,15 @@ func Each(loops []Loop, in cel.Activation, do func(in cel.Activation) error) err
 	return nil
 }
 
+// Keep gives an evaluation within Each that stays as it is when the loop goes on.
+func Keep(in cel.Activation) cel.Activation {
+	if w, ok := in.(within); ok {
+		w.items = maps.Clone(w.items)
+		return w
+	}
+	return in
+}
+
 // within is an evaluation at one element of each of its lists.
 type within struct {
 	items Roots

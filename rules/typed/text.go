@@ -34,7 +34,7 @@ func ParseText(t source.Text, compile func(source.Text) *eval.Expr, report func(
 			break
 		}
 		from := at + len([]rune(before)) + 2
-		expression, _, closed := strings.Cut(inside, "}}")
+		expression, closed := expressionIn(inside)
 		if !closed {
 			report(t.Issue(from-2, 2, "{{ is never closed", "write }} after the expression"))
 			return nil
@@ -44,6 +44,30 @@ func ParseText(t source.Text, compile func(source.Text) *eval.Expr, report func(
 		at = to + 2
 	}
 	return out
+}
+
+// expressionIn is the text before the }} that ends an expression: not one in a string of it, or of its maps.
+func expressionIn(text string) (expression string, closed bool) {
+	depth, quote := 0, byte(0)
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '{':
+			depth++
+		case c == '}' && depth > 0:
+			depth--
+		case strings.HasPrefix(text[i:], "}}"):
+			return text[:i], true
+		}
+	}
+	return "", false
 }
 
 // Render writes the text. An error is that of a part.

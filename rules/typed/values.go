@@ -280,6 +280,27 @@ func (path Path) Get(root any) any {
 	return root
 }
 
+// Key goes one step further, to a field.
+func (path Path) Key(key string) Path { return append(slices.Clone(path), step{key: key}) }
+
+// Index is Key for an element of a list.
+func (path Path) Index(index int) Path {
+	return append(slices.Clone(path), step{index: index, isIndex: true})
+}
+
+// String writes the path as ParsePath reads it, in one way.
+func (path Path) String() string {
+	out := ""
+	for _, p := range path {
+		if p.isIndex {
+			out += fmt.Sprintf("[%d]", p.index)
+			continue
+		}
+		out = JoinPath(out, p.key)
+	}
+	return out
+}
+
 // JoinPath adds a key to a path.
 func JoinPath(path, key string) string {
 	if strings.ContainsAny(key, ".[]/ ") || key == "" {

@@ -43,8 +43,7 @@ func (v *Variables) Object() *rules.Object {
 
 // In is the value of `variables` in an evaluation: each is computed when it is first read.
 func (v *Variables) In(in cel.Activation) ref.Val {
-	m := &memo{of: v, in: in, got: make([]ref.Val, len(v.exprs))}
-	return memoValue{newValue(&Schema{typ: VariablesType()}, nil), m}
+	return Computed(VariablesType(), &memo{of: v, in: in, got: make([]ref.Val, len(v.exprs))})
 }
 
 // memo are the values of variables in one evaluation.
@@ -61,11 +60,15 @@ func (m *memo) get(i int) ref.Val {
 	return m.got[i]
 }
 
-// memoValue is a memo as the language sees it.
-type memoValue struct {
+// Computed is an object whose members compute from a value of Go, which they get.
+func Computed(t *cel.Type, of any) ref.Val {
+	return computedValue{newValue(&Schema{typ: t}, nil), of}
+}
+
+type computedValue struct {
 	*value
-	memo *memo
+	of any
 }
 
 // Value implements ref.Val.
-func (v memoValue) Value() any { return v.memo }
+func (v computedValue) Value() any { return v.of }

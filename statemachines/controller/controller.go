@@ -43,6 +43,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -88,6 +89,8 @@ type Options struct {
 	// StateMachines are the lifecycles, by the name of their machine: job and queue. What is missing is
 	// taken from those that are built in.
 	StateMachines map[string]*statemachines.Machine
+	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
+	JobPlugins *jobplugin.Set
 	// MetricsAddress and HealthAddress are where metrics (/metrics) and probes (/healthz, /readyz) are
 	// served, as host:port. Default, and "0": nowhere.
 	MetricsAddress, HealthAddress string
@@ -124,6 +127,13 @@ func (o Options) withDefaults() (Options, error) {
 	var err error
 	if o.LeaseTimes, err = o.LeaseTimes.Complete(); err != nil {
 		return o, fmt.Errorf("options of the controllers: %w", err)
+	}
+	if o.JobPlugins == nil {
+		set, issues := jobplugin.Default()
+		if set == nil {
+			return o, fmt.Errorf("job plugins: %w", issues.Err())
+		}
+		o.JobPlugins = set
 	}
 	machines := map[string]*statemachines.Machine{}
 	for _, name := range []string{jobMachine, queueMachine} {

@@ -51,6 +51,9 @@ func (r *jobs) payDebts(ctx context.Context, w *world) error {
 	if err := r.deleteGroup(ctx, w); err != nil {
 		return err
 	}
+	if err := (besides{r.parts, w}).clear(ctx); err != nil {
+		return err
+	}
 	stays := statemachines.Outcome{Phase: string(w.job.Status.State.Phase)}
 	return r.write(ctx, w, transition{outcome: stays, cause: cause{action: r.machine.Otherwise()}})
 }
@@ -95,6 +98,9 @@ func (r *jobs) kill(ctx context.Context, w *world, step statemachines.Step, c ca
 		return err
 	}
 	if err := r.deleteGroup(ctx, w); err != nil {
+		return err
+	}
+	if err := (besides{r.parts, w}).clear(ctx); err != nil {
 		return err
 	}
 	return r.conclude(ctx, w, step, transition{cause: c})
@@ -197,14 +203,52 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 		return nil, err
 	}
 	if objects.Admitted(w.group) {
-		if err := r.createPods(ctx, w, r.missingPods(w)); err != nil {
-			return &waiting{reason: failedCreate, message: err.Error()}, err
+		if wait, err := r.bringPods(ctx, w); wait != nil || err != nil {
+			return wait, err
 		}
 	}
 	if !r.waits(w.job) {
 		return nil, nil
 	}
 	return w.waitsFor(), nil
+}
+
+// bringPods makes what the job's plugins make beside it, then the pods that are missing.
+func (r *jobs) bringPods(ctx context.Context, w *world) (*waiting, error) {
+	complete := true
+	for range missingPods(w) {
+		complete = false
+		break
+	}
+	if complete && besideIsCurrent(w.job) {
+		return nil, nil
+	}
+	plugins, err := r.pluginsOf(w)
+	if err != nil {
+		return &waiting{pluginError, err.Error(), true}, nil
+	}
+	if !besideIsCurrent(w.job) {
+		if err := (besides{r.parts, w}).bring(ctx, plugins); err != nil {
+			return &waiting{pluginError, err.Error(), true}, err
+		}
+	}
+	var failed error
+	pods := func(yield func(*corev1.Pod) bool) {
+		for plan := range missingPods(w) {
+			plan.SchedulerName, plan.Plugins = r.options.SchedulerNames[0], plugins
+			pod, err := objects.Pod(w.job, plan)
+			if failed = err; err != nil || !yield(pod) {
+				return
+			}
+		}
+	}
+	if err := r.createPods(ctx, w, pods); err != nil {
+		return &waiting{reason: failedCreate, message: err.Error()}, err
+	}
+	if failed != nil {
+		return &waiting{pluginError, failed.Error(), true}, nil
+	}
+	return nil, nil
 }
 
 // superfluous lists the pods that the spec does not ask for: those with a number beyond the replicas, and
@@ -291,23 +335,20 @@ func forwarded(queue *schedulingv1beta1.Queue) bool {
 	return queue != nil && len(queue.Spec.ExtendClusters) > 0
 }
 
-// missingPods makes the pods that the spec asks for and that are not there, each when it is asked for.
-func (r *jobs) missingPods(w *world) iter.Seq[*corev1.Pod] {
+// missingPods are the pods that the spec asks for and that are not there, each planned when it is asked for.
+func missingPods(w *world) iter.Seq[objects.PodPlan] {
 	there := make(map[string]bool, len(w.pods))
 	for _, pod := range w.pods {
 		there[pod.Name] = true
 	}
-	return func(yield func(*corev1.Pod) bool) {
+	return func(yield func(objects.PodPlan) bool) {
 		for i := range w.job.Spec.Tasks {
 			task := &w.job.Spec.Tasks[i]
 			for n := range int(task.Replicas) {
 				if there[objects.PodName(w.job.Name, task.Name, n)] {
 					continue
 				}
-				if !yield(objects.Pod(w.job, objects.PodPlan{
-					Task: task, Index: n, Group: w.group.Name,
-					SchedulerName: r.options.SchedulerNames[0], Forwarded: forwarded(w.queue),
-				})) {
+				if !yield(objects.PodPlan{Task: task, Index: n, Group: w.group.Name, Forwarded: forwarded(w.queue)}) {
 					return
 				}
 			}

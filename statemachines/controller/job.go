@@ -253,6 +253,7 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 	}
 	next := *w
 	next.job, next.debts = job, debts(s)
+	w.enterBeside(s)
 	count(w.pods, next.goes).write(s)
 	s.MinAvailable = job.Spec.MinAvailable
 	s.RetryCount += int32(t.outcome.Counters[retryCounter])
@@ -319,7 +320,11 @@ func (r *jobs) tell(old, job *batchv1alpha1.Job, t transition) {
 	s := job.Status
 	r.metrics.retries.Add(float64(s.RetryCount - old.Status.RetryCount))
 	if t.wait != nil && t.wait.warn && (old.Status.State.Reason != s.State.Reason || old.Status.State.Message != s.State.Message) {
-		r.event(job, corev1.EventTypeWarning, string(batchv1alpha1.PodGroupPending), "Wait", "%s: %s", t.wait.reason, t.wait.message)
+		reason := string(batchv1alpha1.PodGroupPending)
+		if t.wait.reason == pluginError {
+			reason = pluginError
+		}
+		r.event(job, corev1.EventTypeWarning, reason, "Wait", "%s: %s", t.wait.reason, t.wait.message)
 	}
 	if old.Status.State.Phase == s.State.Phase {
 		return

@@ -245,7 +245,10 @@ func TestTakenOver(t *testing.T) {
 			s.add(pg)
 			for i := range job.Spec.Tasks {
 				for n := range int(job.Spec.Tasks[i].Replicas) {
-					pod := objects.Pod(job, objects.PodPlan{Task: &job.Spec.Tasks[i], Index: n, Group: group})
+					pod, err := objects.Pod(job, objects.PodPlan{Task: &job.Spec.Tasks[i], Index: n, Group: group})
+					if err != nil {
+						t.Fatal(err)
+					}
 					pod.Status.Phase = corev1.PodRunning
 					s.add(pod)
 				}
@@ -283,12 +286,10 @@ func TestForeign(t *testing.T) {
 // TestNotYet tells once of each field that is not honoured yet.
 func TestNotYet(t *testing.T) {
 	job := trainJob(t, "")
-	job.Spec.Plugins = map[string][]string{"svc": {}}
 	job.Spec.Tasks[1].DependsOn = &batchv1alpha1.DependsOn{Name: []string{"ps"}}
 	s := newStage(t, Options{}, openQueue(), job)
 	s.settle()
 	for _, want := range []string{
-		"train Warning NotYetHonoured: spec.plugins: ",
 		"train Warning NotYetHonoured: spec.tasks[*].dependsOn: ",
 	} {
 		if !s.told(want) {

@@ -18,6 +18,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
@@ -38,8 +39,11 @@ type world struct {
 	syncing bool
 	// more: there are more pods to be made or deleted than one reconcile does.
 	more bool
-	rec  *recall
-	now  time.Time
+	// plugins are the job's, at work, once they were asked for; beside is what they made, nil where that has not changed.
+	plugins *jobplugin.Run
+	beside  map[string]string
+	rec     *recall
+	now     time.Time
 }
 
 // observe reads what there is of a job.

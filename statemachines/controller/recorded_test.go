@@ -94,7 +94,10 @@ func TestRecordedPods(t *testing.T) {
 		if r.PodGroup != nil {
 			group = r.PodGroup.Name
 		}
-		got := objects.Pod(&r.Job, objects.PodPlan{Task: &task, Index: r.Index, Group: group, Forwarded: r.JobForwarding})
+		got, err := objects.Pod(&r.Job, objects.PodPlan{Task: &task, Index: r.Index, Group: group, Forwarded: r.JobForwarding})
+		if err != nil {
+			return err.Error()
+		}
 		want := r.Pod.DeepCopy()
 		for _, pod := range []*corev1.Pod{got, want} { // the end of a volume's name is free
 			for i := range pod.Spec.Volumes {

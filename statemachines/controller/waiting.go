@@ -25,6 +25,7 @@ const (
 	podsNotRunning = "PodsNotRunning"
 	failedCreate   = "FailedCreate"
 	outOfBounds    = "OutOfBounds"
+	pluginError    = string(batchv1alpha1.PluginError)
 )
 
 // waiting is why a job waits.
@@ -37,7 +38,7 @@ type waiting struct {
 func isWaiting(reason string) bool {
 	switch reason {
 	case queueNotFound, queueClosed, claimNotFound, notYetHonoured, groupPending, groupError, notSchedulable, podsNotRunning,
-		failedCreate, outOfBounds:
+		failedCreate, outOfBounds, pluginError:
 		return true
 	default:
 		return false
@@ -71,6 +72,9 @@ func (r *jobs) cannotBegin(ctx context.Context, w *world) (*waiting, error) {
 	if w.queue == nil {
 		return &waiting{queueNotFound, fmt.Sprintf("there is no queue %s; create it, or create the job anew in another",
 			objects.QueueName(w.job.Spec.Queue)), true}, nil
+	}
+	if _, err := r.pluginsOf(w); err != nil {
+		return &waiting{pluginError, err.Error(), true}, nil
 	}
 	for i, v := range w.job.Spec.Volumes {
 		if v.VolumeClaimName == "" {

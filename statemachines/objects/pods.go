@@ -14,6 +14,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
 // ForwardedValue is the value of JobForwardingKey where the queue sends jobs to other clusters.
@@ -34,10 +35,11 @@ type PodPlan struct {
 	Group         string // the name of the PodGroup
 	SchedulerName string // for a pod whose template and job name none
 	Forwarded     bool   // the queue sends its jobs to other clusters
+	Plugins       *jobplugin.Run
 }
 
-// Pod makes the pod of one index of a task.
-func Pod(job *batchv1alpha1.Job, p PodPlan) *corev1.Pod {
+// Pod makes the pod of one index of a task. An error is that of a row of a plugin.
+func Pod(job *batchv1alpha1.Job, p PodPlan) (*corev1.Pod, error) {
 	template := p.Task.Template.DeepCopy()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -60,7 +62,7 @@ func Pod(job *batchv1alpha1.Job, p PodPlan) *corev1.Pod {
 	pod.Spec.PriorityClassName = cmp.Or(pod.Spec.PriorityClassName, job.Spec.PriorityClassName)
 	mountVolumes(job, &pod.Spec)
 	markPod(job, p, pod)
-	return pod
+	return pod, p.Plugins.Pod(p.Task, p.Index, pod)
 }
 
 // markPod writes the labels and annotations by which pods and jobs find each other.

@@ -1,0 +1,397 @@
+package jobplugin
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/celsius-scheduler/celsius/crds"
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+	"github.com/celsius-scheduler/celsius/rules/jobplugins"
+	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/rules/typed"
+)
+
+const (
+	fileVersion = "rules.celsius.dev/v1alpha1"
+	fileKind    = "JobPlugin"
+)
+
+// Plugin is a compiled job plugin: immutable, safe to share.
+type Plugin struct {
+	Name, Description string
+	// Needs are the plugins that a Job with this one has, too.
+	Needs []string
+
+	last        bool // its rows run after those of plugins that are not
+	params      []*param
+	variables   typed.Variables
+	validations []*validation
+	pods        []*podRow
+	objects     []*object
+}
+
+// asked is what all rows have.
+type asked struct {
+	name  string
+	loops []typed.Loop
+	when  *eval.Expr
+}
+
+// validation finds something wrong with a Job.
+type validation struct {
+	asked
+	expression         *eval.Expr // nil: whatever it is asked for is wrong
+	fieldPath, message *typed.Text
+}
+
+// object is what is made beside a Job.
+type object struct {
+	asked
+	kind     string // apiVersion and kind, as "v1 ConfigMap"
+	template *template
+	called   *typed.Text // its name
+	keep     []string    // paths of fields that stay as they were made
+}
+
+// kinds are those that a plugin may make: what the controllers have the right to.
+var kinds = map[string]reflect.Type{
+	"v1 ConfigMap":                       reflect.TypeFor[corev1.ConfigMap](),
+	"v1 Secret":                          reflect.TypeFor[corev1.Secret](),
+	"v1 Service":                         reflect.TypeFor[corev1.Service](),
+	"networking.k8s.io/v1 NetworkPolicy": reflect.TypeFor[networkingv1.NetworkPolicy](),
+}
+
+// Kinds lists the kinds of objects that a plugin may make, as "v1 ConfigMap".
+func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
+
+// schemas of what rows see, and the language of all plugins.
+type language struct {
+	*rules.Language
+	job, task, pod, container *typed.Schema
+}
+
+var theLanguage = sync.OnceValues(func() (*language, error) {
+	data, err := crds.Manifests.ReadFile("manifests/batch.volcano.sh_jobs.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("schema of Job: %w", err)
+	}
+	l := &language{}
+	if l.job, err = typed.FromCRD(data, "Job"); err != nil {
+		return nil, err
+	}
+	for path, into := range map[string]**typed.Schema{
+		"spec.tasks[0]": &l.task, "spec.tasks[0].template": &l.pod, "spec.tasks[0].template.spec.containers[0]": &l.container,
+	} {
+		steps, err := typed.ParsePath(path)
+		if err != nil {
+			return nil, err
+		}
+		if *into = l.job.At(steps); *into == nil {
+			return nil, fmt.Errorf("schema of Job: there is no %s", path)
+		}
+	}
+	byName := map[string]*rules.Object{}
+	l.job.Objects(byName)
+	var objects []*rules.Object
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		objects = append(objects, byName[name])
+	}
+	l.Language, err = rules.NewLanguage(rules.Vocabulary{Objects: objects, Functions: functions(l.job)})
+	return l, err
+})
+
+// Set is the plugins that a cluster has.
+type Set struct{ plugins map[string]*Plugin }
+
+// Default gives the plugins that ship.
+var Default = sync.OnceValues(func() (*Set, source.Issues) {
+	return (&Set{}).with(jobplugins.FS, "rules/jobplugins/")
+})
+
+// LoadFS gives the plugins that ship, and in their stead, or beside them, those of the files *.yaml and *.yml of a folder. Every mistake of
+// every file comes back at once; with one of severity Error there is no Set.
+func LoadFS(fsys fs.FS) (*Set, source.Issues) {
+	set, issues := Default()
+	if set == nil {
+		return nil, issues
+	}
+	return set.with(fsys, "")
+}
+
+func (s *Set) with(fsys fs.FS, prefix string) (*Set, source.Issues) {
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, source.Issues{{Message: "read job plugins: " + err.Error()}}
+	}
+	out, from := &Set{maps.Clone(s.plugins)}, map[string]string{}
+	if out.plugins == nil {
+		out.plugins = map[string]*Plugin{}
+	}
+	var issues source.Issues
+	for _, e := range entries {
+		if ext := path.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
+			continue
+		}
+		data, err := fs.ReadFile(fsys, e.Name())
+		if err != nil {
+			issues = append(issues, source.Issue{File: e.Name(), Message: err.Error()})
+			continue
+		}
+		docs, found := source.Parse(prefix+e.Name(), data)
+		issues = append(issues, found...)
+		for _, doc := range docs {
+			p, found := Load(doc)
+			issues = append(issues, found...)
+			if p == nil {
+				continue
+			}
+			if first, twice := from[p.Name]; twice {
+				issues = append(issues, doc.Root.Get("metadata").Get("name").Issuef("give it a name of its own", "the plugin %q is in %s already",
+					p.Name, first))
+			}
+			from[p.Name], out.plugins[p.Name] = e.Name(), p
+		}
+	}
+	for _, name := range out.Names() {
+		for _, needed := range out.plugins[name].Needs {
+			if out.plugins[needed] == nil {
+				issues = append(issues, source.Issue{
+					File: from[name], Path: "needs", Message: fmt.Sprintf("%s needs the plugin %q, and there is none", name, needed),
+				})
+			}
+		}
+	}
+	issues.Sort()
+	if issues.Err() != nil {
+		return nil, issues
+	}
+	return out, issues
+}
+
+// Names lists the plugins, sorted.
+func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.plugins)) }
+
+// Plugin gives the plugin of that name; nil: there is none.
+func (s *Set) Plugin(name string) *Plugin { return s.plugins[name] }
+
+// Needs lists the plugins that a Job with this one has, too, and those that these need, sorted.
+func (s *Set) Needs(name string) []string {
+	seen := map[string]bool{name: true}
+	var out []string
+	for todo := []string{name}; len(todo) > 0; todo = todo[1:] {
+		p := s.plugins[todo[0]]
+		if p == nil {
+			continue
+		}
+		for _, needed := range p.Needs {
+			if !seen[needed] {
+				seen[needed] = true
+				out, todo = append(out, needed), append(todo, needed)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Load compiles a plugin. All mistakes come back at once, each at its place; with one of severity Error there is no Plugin.
+func Load(doc *source.Document) (*Plugin, source.Issues) {
+	lang, err := theLanguage()
+	if err != nil {
+		return nil, source.Issues{doc.Root.Issuef("", "%v", err)}
+	}
+	c := &compiler{plugin: &Plugin{}, lang: lang, names: map[string]source.Value{}}
+	c.read(doc.Root)
+	c.issues.Sort()
+	if c.issues.Err() != nil {
+		return nil, c.issues
+	}
+	return c.plugin, c.issues
+}
+
+// compiler is the work of one Load.
+type compiler struct {
+	plugin *Plugin
+	lang   *language
+	names  map[string]source.Value
+	issues source.Issues
+}
+
+func (c *compiler) report(i source.Issue) { c.issues = append(c.issues, i) }
+
+// need reports what is missing.
+func (c *compiler) need(v source.Value, keys ...string) {
+	for _, key := range keys {
+		if !v.Get(key).Exists() && v.Kind() == source.Map {
+			c.report(v.Issuef("add "+key, "%s is missing", key))
+		}
+	}
+}
+
+// unique reads a name that nothing else in the section has.
+func (c *compiler) unique(v source.Value) string {
+	name := v.String(&c.issues)
+	if first, twice := c.names[name]; twice {
+		line, _ := first.Pos()
+		c.report(v.Issuef("give it a name of its own", "duplicate name %q (first on line %d)", name, line))
+	}
+	c.names[name] = v
+	return name
+}
+
+// section begins a section, within which names are unique.
+func (c *compiler) section(v source.Value) []source.Value {
+	c.names = map[string]source.Value{}
+	return v.Items(&c.issues)
+}
+
+func (c *compiler) read(root source.Value) {
+	for _, want := range [][2]string{{"apiVersion", fileVersion}, {"kind", fileKind}} {
+		if got := root.Get(want[0]).String(&c.issues); got != want[1] {
+			c.report(root.Get(want[0]).Issuef("write "+want[1], "%s is %q", want[0], got))
+		}
+	}
+	root.Fields([]string{
+		"apiVersion", "kind", "metadata", "description", "needs", "last", "params", "variables", "validations", "pods", "objects",
+	}, &c.issues)
+	c.need(root, "metadata", "description")
+	root.Get("metadata").Fields([]string{"name"}, &c.issues)
+	p := c.plugin
+	name := root.Get("metadata").Get("name")
+	if p.Name = name.String(&c.issues); p.Name == "" {
+		c.report(name.Issuef("give it the name by which Jobs ask for it", "the name is empty"))
+	}
+	p.Description, p.Needs = root.Get("description").String(&c.issues), root.Get("needs").Strings(&c.issues)
+	p.last = root.Get("last").Bool(&c.issues)
+	p.params = c.readParams(root.Get("params"))
+	for _, item := range c.section(root.Get("variables")) {
+		item.Fields([]string{"name", "description", "expression"}, &c.issues)
+		c.need(item, "name", "expression")
+		name := c.unique(item.Get("name"))
+		if e := c.compileWith(c.jobRoots(), item.Get("expression").Text(&c.issues), rules.Anything()); e != nil {
+			p.variables.Add(name, e)
+		}
+	}
+	for _, item := range c.section(root.Get("validations")) {
+		c.readValidation(item)
+	}
+	for _, item := range c.section(root.Get("pods")) {
+		c.readPodRow(item)
+	}
+	for _, item := range c.section(root.Get("objects")) {
+		c.readObject(item)
+	}
+}
+
+// jobRoots are what every row sees.
+func (c *compiler) jobRoots() map[string]*cel.Type {
+	return map[string]*cel.Type{"job": c.lang.job.Type(), "params": paramsType(), "variables": typed.VariablesType()}
+}
+
+// podRoots are what rows about pods see.
+func (c *compiler) podRoots() map[string]*cel.Type {
+	roots := c.jobRoots()
+	maps.Copy(roots, map[string]*cel.Type{
+		"task": c.lang.task.Type(), "index": cel.IntType, "pod": c.lang.pod.Type(), "container": c.lang.container.Type(),
+	})
+	return roots
+}
+
+func (c *compiler) compileWith(roots map[string]*cel.Type, t source.Text, want rules.Kind) *eval.Expr {
+	scope, err := c.lang.Scope(roots, paramsObject(c.plugin.params), c.plugin.variables.Object())
+	if err != nil {
+		c.report(t.Issue(0, 1, err.Error(), ""))
+		return nil
+	}
+	e, issues := eval.Compile(scope, t, want)
+	c.issues = append(c.issues, issues...)
+	return e
+}
+
+// seeing compiles what sees these roots and some more.
+func (c *compiler) seeing(roots map[string]*cel.Type) typed.Compile {
+	return func(t source.Text, extra map[string]*cel.Type, want rules.Kind) *eval.Expr {
+		all := maps.Clone(roots)
+		maps.Copy(all, extra)
+		return c.compileWith(all, t, want)
+	}
+}
+
+// text compiles a text of what sees these roots.
+func (c *compiler) text(t source.Text, roots map[string]*cel.Type) *typed.Text {
+	compile := func(part source.Text) *eval.Expr { return c.compileWith(roots, part, rules.Anything()) }
+	return typed.ParseText(t, compile, c.report)
+}
+
+// readAsked reads what all rows have, and gives what the rest of the row sees. false: that is not known.
+func (c *compiler) readAsked(item source.Value, roots map[string]*cel.Type) (a asked, sees map[string]*cel.Type, ok bool) {
+	a.name = c.unique(item.Get("name"))
+	loops, extra, ok := typed.ReadLoops(item.Get("forEach"), c.seeing(roots), roots, &c.issues)
+	if !ok {
+		return a, nil, false
+	}
+	a.loops, sees = loops, maps.Clone(roots)
+	maps.Copy(sees, extra)
+	if when := item.Get("when"); when.Exists() {
+		a.when = c.compileWith(sees, when.Text(&c.issues), rules.Bool())
+	}
+	return a, sees, true
+}
+
+func (c *compiler) readValidation(item source.Value) {
+	item.Fields([]string{"name", "description", "forEach", "when", "expression", "fieldPath", "message"}, &c.issues)
+	c.need(item, "name", "message")
+	a, sees, ok := c.readAsked(item, c.jobRoots())
+	if !ok {
+		return
+	}
+	v := &validation{asked: a}
+	if e := item.Get("expression"); e.Exists() {
+		v.expression = c.compileWith(sees, e.Text(&c.issues), rules.Bool())
+	}
+	if at := item.Get("fieldPath"); at.Exists() {
+		v.fieldPath = c.text(at.Text(&c.issues), sees)
+	}
+	v.message = c.text(item.Get("message").Text(&c.issues), sees)
+	c.plugin.validations = append(c.plugin.validations, v)
+}
+
+func (c *compiler) readObject(item source.Value) {
+	item.Fields([]string{"name", "description", "forEach", "when", "keep", "object"}, &c.issues)
+	c.need(item, "name", "object")
+	a, sees, ok := c.readAsked(item, c.jobRoots())
+	v := item.Get("object")
+	if !ok || !v.Exists() {
+		return
+	}
+	o := &object{asked: a, kind: v.Get("apiVersion").String(&c.issues) + " " + v.Get("kind").String(&c.issues)}
+	t := kinds[o.kind]
+	if t == nil {
+		c.report(v.Issuef("", "a plugin makes no %s; it may make %s", strings.TrimSpace(o.kind), strings.Join(Kinds(), ", ")))
+		return
+	}
+	meta := v.Get("metadata")
+	meta.Fields([]string{"name", "labels", "annotations"}, &c.issues)
+	c.need(v, "metadata")
+	c.need(meta, "name")
+	o.called = c.text(meta.Get("name").Text(&c.issues), sees)
+	o.template = c.readTemplate(v, t, sees)
+	for _, at := range item.Get("keep").Items(&c.issues) {
+		o.keep = append(o.keep, at.String(&c.issues))
+		if _, err := typed.ParsePath(o.keep[len(o.keep)-1]); err != nil {
+			c.report(at.Issuef("", "%v", err))
+		}
+	}
+	c.plugin.objects = append(c.plugin.objects, o)
+}

@@ -1,0 +1,181 @@
+package jobplugin
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// param is an argument that a Job may give to a plugin.
+type param struct {
+	name, flag, doc string
+	kind            string // string, int or bool
+	otherwise       ref.Val
+	min, max        *int64
+	pattern         string // of the whole text, as its author wrote it; "": any
+	matches         *regexp.Regexp
+}
+
+// The types that a parameter may have.
+var paramTypes = map[string]*cel.Type{"string": cel.StringType, "int": cel.IntType, "bool": cel.BoolType}
+
+func paramsType() *cel.Type { return cel.ObjectType("Params") }
+
+// paramsObject declares the parameters of a plugin.
+func paramsObject(params []*param) *rules.Object {
+	o := &rules.Object{Name: paramsType().TypeName(), Type: paramsType()}
+	for _, p := range params {
+		o.Members = append(o.Members, &rules.Member{
+			Name: p.name, Type: paramTypes[p.kind], Doc: p.doc, Changes: rules.ByObject,
+			Get: func(of any) ref.Val {
+				got, ok := of.(map[string]ref.Val)
+				if !ok {
+					return types.NewErr("no parameters")
+				}
+				return got[p.name]
+			},
+		})
+	}
+	return o
+}
+
+func (c *compiler) readParams(v source.Value) (out []*param) {
+	for _, item := range c.section(v) {
+		item.Fields([]string{"name", "flag", "type", "default", "min", "max", "pattern", "description"}, &c.issues)
+		c.need(item, "name", "flag", "type", "default")
+		p := &param{
+			name: c.unique(item.Get("name")), flag: item.Get("flag").String(&c.issues), kind: item.Get("type").String(&c.issues),
+			doc: item.Get("description").String(&c.issues),
+		}
+		if paramTypes[p.kind] == nil {
+			c.report(item.Get("type").Issuef("write string, int or bool", "there is no type %q of a parameter", p.kind))
+			continue
+		}
+		if p.kind == "int" {
+			p.min, p.max = c.bound(item.Get("min")), c.bound(item.Get("max"))
+		}
+		if at := item.Get("pattern"); at.Exists() {
+			var err error
+			p.pattern = at.String(&c.issues)
+			if p.matches, err = regexp.Compile("^(?:" + p.pattern + ")$"); err != nil {
+				c.report(at.Issuef("", "it is no regular expression: %v", err))
+			}
+		}
+		var err error
+		if p.otherwise, err = p.read(fmt.Sprint(item.Get("default").Any())); err != nil {
+			c.report(item.Get("default").Issuef("", "the default %v", err))
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func (c *compiler) bound(v source.Value) *int64 {
+	if !v.Exists() {
+		return nil
+	}
+	n := v.Int(&c.issues)
+	return &n
+}
+
+// read reads a value. An error says what it is and what would be right.
+func (p *param) read(text string) (ref.Val, error) {
+	switch p.kind {
+	case "bool":
+		yes, err := strconv.ParseBool(text)
+		if err != nil {
+			return nil, fmt.Errorf("is %q; write true or false", text)
+		}
+		return types.Bool(yes), nil
+	case "int":
+		n, err := strconv.ParseInt(text, 0, 64)
+		if err != nil || p.min != nil && n < *p.min || p.max != nil && n > *p.max {
+			return nil, fmt.Errorf("is %q; write a whole number%s", text, p.within())
+		}
+		return types.Int(n), nil
+	}
+	if p.matches != nil && !p.matches.MatchString(text) {
+		return nil, fmt.Errorf("is %q; write what matches %s", text, p.pattern)
+	}
+	return types.String(text), nil
+}
+
+func (p *param) within() string {
+	switch {
+	case p.min != nil && p.max != nil:
+		return fmt.Sprintf(" from %d to %d", *p.min, *p.max)
+	case p.min != nil:
+		return fmt.Sprintf(" from %d", *p.min)
+	case p.max != nil:
+		return fmt.Sprintf(" up to %d", *p.max)
+	}
+	return ""
+}
+
+// parse reads arguments as Go's command lines have them: --flag=value, --flag value, one dash or two, a bool alone. It gives what each
+// parameter is, and what is wrong: whatever cannot be read is as if it were not there.
+func (p *Plugin) parse(args []string) (values map[string]ref.Val, wrong []string) {
+	values = map[string]ref.Val{}
+	set := flag.NewFlagSet(p.Name, flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	for _, param := range p.params {
+		values[param.name] = param.otherwise
+		read := func(text string) error {
+			v, err := param.read(text)
+			if err != nil {
+				wrong = append(wrong, fmt.Sprintf("--%s %v", param.flag, err))
+				return nil
+			}
+			values[param.name] = v
+			return nil
+		}
+		if param.kind == "bool" {
+			set.BoolFunc(param.flag, "", read)
+		} else {
+			set.Func(param.flag, "", read)
+		}
+	}
+	for rest := args; len(rest) > 0; {
+		err := set.Parse(rest)
+		if at := len(rest) - set.NArg(); err != nil {
+			wrong = append(wrong, p.explain(rest[at-1], err))
+			rest = set.Args()
+			continue
+		}
+		if rest = set.Args(); len(rest) > 0 {
+			wrong = append(wrong, p.explain(rest[0], nil))
+			rest = rest[1:]
+		}
+	}
+	return values, wrong
+}
+
+// explain says what is wrong with an argument that is none.
+func (p *Plugin) explain(arg string, err error) string {
+	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	var flags []string
+	for _, param := range p.params {
+		flags = append(flags, "--"+param.flag)
+		if param.flag == name && err != nil {
+			return fmt.Sprintf("--%s has no value; write --%[1]s=VALUE", name)
+		}
+	}
+	if len(flags) == 0 {
+		return fmt.Sprintf("%q is no argument of the plugin, which has none", arg)
+	}
+	hint := "it has " + strings.Join(flags, ", ")
+	if near := source.Nearest("--"+name, flags); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	return fmt.Sprintf("%q is no argument of the plugin; %s", arg, hint)
+}

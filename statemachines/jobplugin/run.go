@@ -1,0 +1,331 @@
+package jobplugin
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/rules/typed"
+)
+
+// Mistake is something wrong with what a Job asks of a plugin.
+type Mistake struct {
+	// Field is the path in the Job, as spec.plugins.ssh.
+	Field string
+	// Message says what is wrong, and what would be right.
+	Message string
+}
+
+// Run is the plugins of one Job at work: for one goroutine.
+type Run struct {
+	job     *batchv1alpha1.Job
+	fields  map[string]any
+	plugins []*active
+}
+
+// active is a plugin of a Job. It is what its rows see.
+type active struct {
+	*Plugin
+	lang  *language
+	fixed typed.Roots
+}
+
+// For puts the plugins of a Job to work; nil: it has none. An error says what of the Job they cannot work with.
+func (s *Set) For(job *batchv1alpha1.Job) (*Run, error) {
+	if len(job.Spec.Plugins) == 0 {
+		return nil, nil //nolint:nilnil // there is nothing to run
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+	if err != nil {
+		return nil, fmt.Errorf("read the job: %w", err)
+	}
+	r := &Run{job: job, fields: fields}
+	mistakes, err := s.check(fields, &r.plugins)
+	if err != nil {
+		return nil, err
+	}
+	if len(mistakes) > 0 {
+		var lines []string
+		for _, m := range mistakes {
+			lines = append(lines, m.Field+": "+m.Message)
+		}
+		return nil, errors.New(strings.Join(lines, "; "))
+	}
+	return r, nil
+}
+
+// Mistakes says what is wrong with what a Job, as JSON, asks of its plugins, unknown ones included. An error is a row that could not be evaluated.
+func (s *Set) Mistakes(job map[string]any) ([]Mistake, error) {
+	var run []*active
+	return s.check(job, &run)
+}
+
+// check puts plugins to work in the order in which they run, and says what they cannot work with.
+func (s *Set) check(job map[string]any, run *[]*active) (mistakes []Mistake, err error) {
+	lang, err := theLanguage()
+	if err != nil {
+		return nil, err
+	}
+	spec, _ := job["spec"].(map[string]any)
+	asked, _ := spec["plugins"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		p := s.plugins[name]
+		if p == nil {
+			mistakes = append(mistakes, Mistake{typed.JoinPath("spec.plugins", name), s.unknown(name)})
+			continue
+		}
+		var args []string
+		list, _ := asked[name].([]any)
+		for _, item := range list {
+			text, _ := item.(string)
+			args = append(args, text)
+		}
+		values, wrong := p.parse(args)
+		for _, text := range wrong {
+			mistakes = append(mistakes, Mistake{typed.JoinPath("spec.plugins", name), text})
+		}
+		a := &active{Plugin: p, lang: lang}
+		a.fixed = typed.Roots{"job": typed.Object(lang.job, job), "params": paramsValue(values), "variables": p.variables.In(a)}
+		*run = append(*run, a)
+	}
+	slices.SortStableFunc(*run, func(a, b *active) int {
+		switch {
+		case a.last == b.last:
+			return 0
+		case b.last:
+			return -1
+		}
+		return 1
+	})
+	for _, a := range *run {
+		for _, v := range a.validations {
+			err := a.each(&v.asked, a, func(in cel.Activation) error { return v.find(a.Name, in, &mistakes) })
+			if err != nil {
+				return nil, fmt.Errorf("job plugin %s, %s: %w", a.Name, v.name, err)
+			}
+		}
+	}
+	return mistakes, nil
+}
+
+func (s *Set) unknown(name string) string {
+	hint := ""
+	if near := source.Nearest(name, s.Names()); near != "" {
+		hint = "did you mean " + near + "? "
+	}
+	return fmt.Sprintf("there is no job plugin %s; %sthe plugins are %s", name, hint, strings.Join(s.Names(), ", "))
+}
+
+// paramsValue is what the parameters of a plugin are, as the language sees them.
+func paramsValue(values map[string]ref.Val) ref.Val { return typed.Computed(paramsType(), values) }
+
+// ResolveName implements cel.Activation.
+func (a *active) ResolveName(name string) (any, bool) { return a.fixed.ResolveName(name) }
+
+// Parent implements cel.Activation.
+func (a *active) Parent() cel.Activation { return nil }
+
+func holds(e *eval.Expr, in cel.Activation) (bool, error) {
+	got := e.Eval(in)
+	if err, failed := got.(*types.Err); failed {
+		return false, err
+	}
+	yes, ok := got.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("it gave a %s", got.Type().TypeName())
+	}
+	return bool(yes), nil
+}
+
+// each visits what a row is asked for.
+func (a *active) each(r *asked, in cel.Activation, do func(cel.Activation) error) error {
+	return typed.Each(r.loops, in, func(in cel.Activation) error {
+		if r.when != nil {
+			if yes, err := holds(r.when, in); err != nil || !yes {
+				return err
+			}
+		}
+		return do(in)
+	})
+}
+
+// find adds what a row finds wrong.
+func (v *validation) find(plugin string, in cel.Activation, out *[]Mistake) error {
+	if v.expression != nil {
+		if yes, err := holds(v.expression, in); err != nil || yes {
+			return err
+		}
+	}
+	m := Mistake{Field: typed.JoinPath("spec.plugins", plugin)}
+	var err error
+	if v.fieldPath != nil {
+		if m.Field, err = v.fieldPath.Render(in); err != nil {
+			return err
+		}
+	}
+	if m.Message, err = v.message.Render(in); err != nil {
+		return err
+	}
+	*out = append(*out, m)
+	return nil
+}
+
+// taskOf is a task of a Job, as rows see it.
+type taskOf struct{ value ref.Val }
+
+// ResolveName implements cel.Activation.
+func (s *podScope) ResolveName(name string) (any, bool) {
+	switch name {
+	case "task":
+		return s.task.value, true
+	case "index":
+		return types.Int(s.index), true
+	case "pod":
+		return asObject(s.lang.pod, s.pod), true
+	case "container":
+		if s.container == nil {
+			return types.NewErr("the row does not say which containers it is about"), true
+		}
+		return asObject(s.lang.container, s.container), true
+	}
+	return s.active.ResolveName(name)
+}
+
+// asObject gives an object of Go to the language.
+func asObject(schema *typed.Schema, of any) ref.Val {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(of)
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	return typed.Object(schema, fields)
+}
+
+// Pod adds to a pod of a task what the plugins add. An error names the plugin, the row and what was wrong.
+func (r *Run) Pod(task *batchv1alpha1.TaskSpec, index int, pod *corev1.Pod) error {
+	if r == nil || len(r.plugins) == 0 {
+		return nil
+	}
+	at := slices.IndexFunc(r.job.Spec.Tasks, func(t batchv1alpha1.TaskSpec) bool { return t.Name == task.Name })
+	if at < 0 {
+		return fmt.Errorf("the job has no task %s", task.Name)
+	}
+	path := typed.Path(nil).Key("spec").Key("tasks").Index(at)
+	fields, _ := path.Get(r.fields).(map[string]any)
+	one := &taskOf{typed.Object(r.plugins[0].lang.task, fields)}
+	for _, a := range r.plugins {
+		for _, row := range a.pods {
+			s := &podScope{active: a, task: one, index: index, pod: pod}
+			if err := a.each(&row.asked, s, func(in cel.Activation) error { return row.add(s, in) }); err != nil {
+				return fmt.Errorf("job plugin %s, %s: %w", a.Name, row.name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Made is an object that a plugin makes beside the Job.
+type Made struct {
+	// Plugin is whose it is.
+	Plugin string
+	// APIVersion, Kind and Name say which it is; it is in the Job's namespace.
+	APIVersion, Kind, Name string
+
+	job *batchv1alpha1.Job
+	row *object
+	in  cel.Activation
+}
+
+// Plugins lists the plugins, in the order in which they run.
+func (r *Run) Plugins() (names []string) {
+	if r == nil {
+		return nil
+	}
+	for _, a := range r.plugins {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// Objects lists what the plugins make beside the Job.
+func (r *Run) Objects() (out []*Made, err error) {
+	if r == nil {
+		return nil, nil
+	}
+	for _, a := range r.plugins {
+		for _, row := range a.objects {
+			err := a.each(&row.asked, a, func(in cel.Activation) error {
+				name, err := row.called.Render(in)
+				if err != nil {
+					return err
+				}
+				version, kind, _ := strings.Cut(row.kind, " ")
+				out = append(out, &Made{Plugin: a.Name, APIVersion: version, Kind: kind, Name: name, job: r.job, row: row, in: typed.Keep(in)})
+				return nil
+			})
+			if err != nil {
+				return nil, fmt.Errorf("job plugin %s, %s: %w", a.Name, row.name, err)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Render gives the object, as it is to be where this is stored now; nil: nothing is. Fields that the row keeps stay as they are stored.
+func (m *Made) Render(stored map[string]any) (*unstructured.Unstructured, error) {
+	kept := map[string]any{}
+	for _, keep := range m.row.keep {
+		path, err := typed.ParsePath(keep)
+		if err != nil {
+			return nil, err
+		}
+		if v := path.Get(stored); v != nil {
+			kept[path.String()] = v
+		}
+	}
+	v, err := m.row.template.value(m.in, func(path string) bool { return kept[path] != nil })
+	if err != nil {
+		return nil, m.failed(err)
+	}
+	fields, _ := v.(map[string]any)
+	for _, text := range slices.Sorted(maps.Keys(kept)) {
+		path, err := typed.ParsePath(text)
+		if err != nil {
+			return nil, err
+		}
+		next, err := typed.Put(fields, path, kept[text])
+		if err != nil {
+			return nil, m.failed(err)
+		}
+		fields, _ = next.(map[string]any)
+	}
+	if err := m.checked(fields); err != nil {
+		return nil, m.failed(err)
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetNamespace(m.job.Namespace)
+	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(m.job, batchv1alpha1.GroupVersion.WithKind("Job"))})
+	return u, nil
+}
+
+// checked decodes the object as what it is, so that what is wrong is told by its field.
+func (m *Made) checked(fields map[string]any) error {
+	return into(fields, reflect.New(kinds[m.row.kind]).Interface())
+}
+
+func (m *Made) failed(err error) error {
+	return fmt.Errorf("job plugin %s, %s: %w", m.Plugin, m.row.name, err)
+}

@@ -1,0 +1,215 @@
+package jobplugin
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+
+	"github.com/celsius-scheduler/celsius/crds/decode"
+	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/rules/typed"
+)
+
+// template is a value of a type of the API with CEL in it: in texts, or in the place of a value.
+type template struct {
+	text   *typed.Text // of a scalar that has CEL in it
+	asText bool        // the field is one of text, or bytes in base64, whatever the expression gives
+	fixed  any         // another scalar
+	list   []*template
+	keys   []*typed.Text // of a map, with fields
+	fields []*template
+	form   form
+}
+
+type form uint8
+
+const (
+	scalarForm form = iota
+	listForm
+	mapForm
+)
+
+// readTemplate compiles a value that is to become one of a type. What cannot be one is told at its place.
+func (c *compiler) readTemplate(v source.Value, t reflect.Type, extra map[string]*cel.Type) *template {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch v.Kind() {
+	case source.List:
+		return c.listTemplate(v, t, extra)
+	case source.Map:
+		return c.mapTemplate(v, t, extra)
+	}
+	out := &template{form: scalarForm, fixed: v.Any(), asText: t.Kind() == reflect.String || isBytes(t)}
+	if text, ok := out.fixed.(string); ok && strings.Contains(text, "{{") {
+		out.text = c.text(v.Text(&c.issues), extra)
+		if out.text != nil {
+			c.checkWhole(v, out, t)
+		}
+		return out
+	}
+	if wrong := decode.Value(out.fixed, t); wrong != nil {
+		c.report(v.Issuef("", "%s", wrong.ErrorBody()))
+	}
+	return out
+}
+
+// checkWhole reports an expression in the place of a value that gives another type than the field has.
+func (c *compiler) checkWhole(v source.Value, out *template, t reflect.Type) {
+	whole := out.text.Whole()
+	if whole == nil {
+		if !out.asText && t.Kind() != reflect.Interface && !own(t) {
+			c.report(v.Issuef("write it as {{…}} alone", "the field is %s, and this a text", kindOf(t)))
+		}
+		return
+	}
+	got := whole.Type.Kind()
+	if out.asText || own(t) || t.Kind() == reflect.Interface || slices.Contains([]types.Kind{types.DynKind, types.AnyKind, types.ErrorKind}, got) {
+		return
+	}
+	want := map[types.Kind][]reflect.Kind{
+		types.IntKind:    {reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64},
+		types.BoolKind:   {reflect.Bool},
+		types.DoubleKind: {reflect.Float64},
+		types.ListKind:   {reflect.Slice},
+		types.MapKind:    {reflect.Map, reflect.Struct},
+		types.StructKind: {reflect.Struct},
+	}
+	if !slices.Contains(want[got], t.Kind()) {
+		c.report(v.Issuef("", "the field is %s, and the expression gives %s", kindOf(t), whole.Type))
+	}
+}
+
+func isBytes(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
+}
+
+// own says whether a type has a form of its own in JSON, as quantities have.
+func own(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+}
+
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "a map"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a text"
+	}
+	return "a number"
+}
+
+func (c *compiler) listTemplate(v source.Value, t reflect.Type, extra map[string]*cel.Type) *template {
+	out := &template{form: listForm}
+	if t.Kind() != reflect.Slice || isBytes(t) {
+		c.report(v.Issuef("", "the field is %s, and this a list", kindOf(t)))
+		return out
+	}
+	for _, item := range v.Items(&c.issues) {
+		out.list = append(out.list, c.readTemplate(item, t.Elem(), extra))
+	}
+	return out
+}
+
+func (c *compiler) mapTemplate(v source.Value, t reflect.Type, extra map[string]*cel.Type) *template {
+	out := &template{form: mapForm}
+	if own(t) || t.Kind() != reflect.Struct && t.Kind() != reflect.Map {
+		c.report(v.Issuef("", "the field is %s, and this a map", kindOf(t)))
+		return out
+	}
+	for _, f := range v.Fields(nil, &c.issues) {
+		below, ok := reflect.Type(nil), true
+		if t.Kind() == reflect.Map {
+			below = t.Elem()
+		} else if below, ok = decode.FieldType(t, f.Name); !ok {
+			c.report(f.Key.Issuef(nearestField(t, f.Name), "%s has no field %q", t.Name(), f.Name))
+			continue
+		}
+		key := c.text(f.Key.Text(&c.issues), extra)
+		if key == nil {
+			continue
+		}
+		out.keys = append(out.keys, key)
+		out.fields = append(out.fields, c.readTemplate(f.Value, below, extra))
+	}
+	return out
+}
+
+// nearestField is a hint at the field that may have been meant.
+func nearestField(t reflect.Type, name string) string {
+	var known []string
+	for f := range t.Fields() {
+		if tagged, _, _ := strings.Cut(f.Tag.Get("json"), ","); tagged != "" && tagged != "-" {
+			known = append(known, tagged)
+		}
+	}
+	if near := source.Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return ""
+}
+
+// value gives what the template is in an evaluation, in JSON. What without says is left out: a path from the template down.
+func (t *template) value(in cel.Activation, without func(path string) bool) (any, error) {
+	return t.at("", in, without)
+}
+
+func (t *template) at(path string, in cel.Activation, without func(string) bool) (any, error) {
+	switch t.form {
+	case listForm:
+		out := make([]any, len(t.list))
+		for i, item := range t.list {
+			var err error
+			if out[i], err = item.at(fmt.Sprintf("%s[%d]", path, i), in, without); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case mapForm:
+		out := make(map[string]any, len(t.keys))
+		for i, key := range t.keys {
+			name, err := key.Render(in)
+			if err != nil {
+				return nil, err
+			}
+			below := typed.JoinPath(path, name)
+			if without != nil && without(below) {
+				continue
+			}
+			if out[name], err = t.fields[i].at(below, in, without); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case scalarForm:
+	}
+	switch {
+	case t.text == nil:
+		return t.fixed, nil
+	case t.asText || t.text.Whole() == nil:
+		return t.text.Render(in)
+	}
+	v := t.text.Whole().Eval(in)
+	if err, failed := v.(*types.Err); failed {
+		return nil, fmt.Errorf("{{%s}}: %w", strings.TrimSpace(t.text.Whole().Text.Value), err)
+	}
+	return typed.Plain(v)
+}
+
+// into decodes a value in JSON. An error names the field.
+func into(value, out any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return decode.JSON(data, out)
+}
