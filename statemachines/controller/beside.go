@@ -85,16 +85,23 @@ func (b besides) bring(ctx context.Context, run *jobplugin.Run) error {
 	if err != nil {
 		return err
 	}
-	entries := map[string]string{pluginsKey: strconv.FormatInt(b.job.Generation, 10)}
-	for _, name := range run.Plugins() {
-		entries[pluginKey+name] = name
-	}
+	entries := map[string]string{}
 	for _, m := range objects {
 		uid, err := b.bringOne(ctx, m)
-		if err != nil {
+		if err != nil { // what is made until then is known to be
+			for key, value := range b.job.Status.ControlledResources {
+				if isBeside(key) && entries[key] == "" {
+					entries[key] = value
+				}
+			}
+			b.beside = entries
 			return err
 		}
 		entries[madeEntry(m)] = string(uid)
+	}
+	entries[pluginsKey] = strconv.FormatInt(b.job.Generation, 10)
+	for _, name := range run.Plugins() {
+		entries[pluginKey+name] = name
 	}
 	if err := b.delete(ctx, func(key string) bool { return entries[key] == "" }); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +30,7 @@ import (
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
 // kubelet is a finalizer that every pod of a stage has, so that a deleted pod terminates until it is let go.
@@ -492,7 +494,7 @@ func (s *stage) state() string {
 		fmt.Fprintf(&b, "job %s %s %q v%d r%d min%d pending%d running%d succeeded%d failed%d terminating%d tasks%v owes%v\n", jobs.Items[i].Name,
 			st.State.Phase, st.State.Reason, st.Version, st.RetryCount, st.MinAvailable, st.Pending, st.Running, st.Succeeded, st.Failed,
 			st.Terminating,
-			st.TaskStatusCount, st.ControlledResources)
+			st.TaskStatusCount, withoutUIDs(st.ControlledResources))
 		for _, c := range st.Conditions {
 			fmt.Fprintf(&b, "  was %s\n", c.Status)
 		}
@@ -500,6 +502,9 @@ func (s *stage) state() string {
 	for _, pod := range s.pods() {
 		fmt.Fprintf(&b, "pod %s %s deleting=%v version=%s retry=%s\n", pod.Name, pod.Status.Phase, deleting(pod),
 			pod.Annotations[batchv1alpha1.JobVersion], pod.Annotations[batchv1alpha1.JobRetryCountKey])
+	}
+	for _, name := range s.beside() {
+		fmt.Fprintf(&b, "beside %s\n", name)
 	}
 	for _, g := range s.groups() {
 		fmt.Fprintf(&b, "group %s %s min%d %v\n", g.Name, g.Status.Phase, g.Spec.MinMember, g.Spec.MinTaskMember)
@@ -513,6 +518,35 @@ func (s *stage) state() string {
 		fmt.Fprintf(&b, "made %s %d times\n", name, s.made[name])
 	}
 	return b.String()
+}
+
+// withoutUIDs are entries of a ledger without what is never the same.
+func withoutUIDs(ledger map[string]string) map[string]string {
+	out := maps.Clone(ledger)
+	for key := range out {
+		if strings.HasPrefix(key, madeKey) {
+			out[key] = "made"
+		}
+	}
+	return out
+}
+
+// beside lists the objects that plugins made, by kind and name.
+func (s *stage) beside() (names []string) {
+	s.t.Helper()
+	for _, kind := range jobplugin.Kinds() {
+		version, word, _ := strings.Cut(kind, " ")
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(version)
+		list.SetKind(word + "List")
+		if err := s.api.List(context.Background(), list); err != nil {
+			s.t.Fatal(err)
+		}
+		for _, u := range list.Items {
+			names = append(names, word+" "+u.GetName())
+		}
+	}
+	return names
 }
 
 func parseJob(t *testing.T, text string) *batchv1alpha1.Job {

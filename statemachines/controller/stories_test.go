@@ -170,7 +170,9 @@ func scale(s *stage, i int, replicas int32) {
 // tellStory runs a story on a new stage.
 func tellStory(t *testing.T, st story, amnesia bool, trouble trouble) *stage {
 	t.Helper()
-	s := newStage(t, Options{}, openQueue(), parseJob(t, fmt.Sprintf(train, st.policies)))
+	job := parseJob(t, fmt.Sprintf(train, st.policies))
+	job.Spec.Plugins = map[string][]string{"svc": nil}
+	s := newStage(t, Options{}, openQueue(), job)
 	s.amnesia, s.trouble = amnesia, trouble
 	st.tell(s)
 	return s
