@@ -36,5 +36,9 @@ func Files() ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []File{{"rule-language.md", language}, {"tables.md", tables}, {"lifecycles.md", machines}}, nil
+	plugins, err := jobPlugins()
+	if err != nil {
+		return nil, err
+	}
+	return []File{{"rule-language.md", language}, {"tables.md", tables}, {"lifecycles.md", machines}, {"job-plugins.md", plugins}}, nil
 }

@@ -14,6 +14,7 @@ func newControllersCommand() *cobra.Command {
 	var client clientFlags
 	var o controller.Options
 	var machines string
+	var plugins jobPluginsFlag
 	c := &cobra.Command{
 		Use:   "controllers",
 		Short: "Run the controllers of Jobs, Queues, Commands and bare pods",
@@ -32,6 +33,10 @@ Only jobs and pods of the given scheduler names are touched.`,
 				if o.StateMachines, err = loadMachines(machines); err != nil {
 					return err
 				}
+			}
+			var err error
+			if o.JobPlugins, err = plugins.load(); err != nil {
+				return err
 			}
 			cfg, err := client.connect("controllers")
 			if err != nil {
@@ -53,6 +58,7 @@ Only jobs and pods of the given scheduler names are touched.`,
 		"how many pods one job may ask for: of one that asks for more none is made, and it says so; -1: without limit; as the limit pods of "+
 			"admission")
 	flags.StringVar(&machines, "state-machines", "", "folder of state machines (YAML) that replace those of the same name that are built in")
+	plugins.register(flags, "; celsius webhook needs the same")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "wait for the lease, so that one of several instances is at work")
 	flags.StringVar(&o.LeaseName, "lease-name", controller.DefaultLeaseName, "the lease that the leader holds")
 	leaseFlags(flags, &o.LeaseTimes)

@@ -96,7 +96,7 @@ read, change and try before it runs.`,
 	})
 	root.SetVersionTemplate("celsius {{.Version}}\n")
 	root.AddCommand(newSimulateCommand(), newSchedulerCommand(), newControllersCommand(), newWebhookCommand(), newPolicyCommand(),
-		newStateMachineCommand(), newDocsCommand())
+		newStateMachineCommand(), newJobPluginCommand(), newDocsCommand())
 	return root
 }
 

@@ -10,6 +10,7 @@ func newWebhookCommand() *cobra.Command {
 	var clients clientFlags
 	var o webhook.Options
 	var machines string
+	var plugins jobPluginsFlag
 	cmd := &cobra.Command{
 		Use:   "webhook",
 		Short: "Fill in and check Jobs, PodGroups and SchedulingPolicies before they are stored",
@@ -29,6 +30,10 @@ kept nowhere. Any number of replicas may serve at once.`,
   celsius webhook --url-host 127.0.0.1 --unregister-on-exit`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			var err error
+			if o.JobPlugins, err = plugins.load(); err != nil {
+				return err
+			}
 			cfg, err := clients.connect("webhook")
 			if err != nil {
 				return err
@@ -52,6 +57,7 @@ kept nowhere. Any number of replicas may serve at once.`,
 	flags.StringVar(&o.ServiceName, "service-name", "celsius-webhook", "the Service by which the API server reaches this")
 	flags.StringVar(&machines, "state-machines", "",
 		"folder of state machines, as the controllers have it; the machine of jobs says which events and actions policies may name")
+	plugins.register(flags, ", as the controllers have it")
 	flags.StringToInt64Var(&o.Limits, "limit", nil,
 		"how much one Job may ask for, as NAME=VALUE; repeatable; of dependencies, events, pods, policies, tasks, volumes")
 	flags.StringVar(&o.Address, "address", ":8443", "where to listen; port 0 takes a free one")

@@ -43,7 +43,8 @@ type Plugin struct {
 
 // asked is what all rows have.
 type asked struct {
-	name  string
+	name, doc string
+
 	loops []typed.Loop
 	when  *eval.Expr
 }
@@ -116,67 +117,102 @@ type Set struct{ plugins map[string]*Plugin }
 
 // Default gives the plugins that ship.
 var Default = sync.OnceValues(func() (*Set, source.Issues) {
-	return (&Set{}).with(jobplugins.FS, "rules/jobplugins/")
+	set, _, issues := (&Set{}).with(jobplugins.FS, "rules/jobplugins/")
+	return set, issues
 })
 
-// LoadFS gives the plugins that ship, and in their stead, or beside them, those of the files *.yaml and *.yml of a folder. Every mistake of
-// every file comes back at once; with one of severity Error there is no Set.
-func LoadFS(fsys fs.FS) (*Set, source.Issues) {
-	set, issues := Default()
-	if set == nil {
-		return nil, issues
+// LoadFS gives the plugins that ship, and in their stead, or beside them, those of the files *.yaml and *.yml of a folder, whose names are
+// own. Every mistake of every file comes back at once; with one of severity Error there is no Set.
+func LoadFS(fsys fs.FS) (set *Set, own []string, issues source.Issues) {
+	shipped, issues := Default()
+	if shipped == nil {
+		return nil, nil, issues
 	}
-	return set.with(fsys, "")
+	return shipped.with(fsys, "")
 }
 
-func (s *Set) with(fsys fs.FS, prefix string) (*Set, source.Issues) {
+// LoadFile is LoadFS with one file.
+func LoadFile(name string, data []byte) (set *Set, own []string, issues source.Issues) {
+	shipped, issues := Default()
+	if shipped == nil {
+		return nil, nil, issues
+	}
+	add := shipped.adding()
+	add.file(name, data)
+	return add.done()
+}
+
+func (s *Set) with(fsys fs.FS, prefix string) (*Set, []string, source.Issues) {
+	add := s.adding()
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
-		return nil, source.Issues{{Message: "read job plugins: " + err.Error()}}
+		return nil, nil, source.Issues{{Message: "read job plugins: " + err.Error()}}
 	}
-	out, from := &Set{maps.Clone(s.plugins)}, map[string]string{}
-	if out.plugins == nil {
-		out.plugins = map[string]*Plugin{}
-	}
-	var issues source.Issues
 	for _, e := range entries {
 		if ext := path.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
 			continue
 		}
 		data, err := fs.ReadFile(fsys, e.Name())
 		if err != nil {
-			issues = append(issues, source.Issue{File: e.Name(), Message: err.Error()})
+			add.issues = append(add.issues, source.Issue{File: e.Name(), Message: err.Error()})
 			continue
 		}
-		docs, found := source.Parse(prefix+e.Name(), data)
-		issues = append(issues, found...)
-		for _, doc := range docs {
-			p, found := Load(doc)
-			issues = append(issues, found...)
-			if p == nil {
-				continue
+		add.file(prefix+e.Name(), data)
+	}
+	return add.done()
+}
+
+// adding is a Set to which plugins are added.
+type adding struct {
+	set    *Set
+	from   map[string]source.Value // by name, where it stands
+	issues source.Issues
+}
+
+func (s *Set) adding() *adding {
+	out := &adding{set: &Set{maps.Clone(s.plugins)}, from: map[string]source.Value{}}
+	if out.set.plugins == nil {
+		out.set.plugins = map[string]*Plugin{}
+	}
+	return out
+}
+
+func (a *adding) file(name string, data []byte) {
+	docs, found := source.Parse(name, data)
+	a.issues = append(a.issues, found...)
+	if len(docs) == 0 && found.Err() == nil {
+		a.issues = append(a.issues, source.Issue{File: name, Message: "holds no document; a JobPlugin is wanted"})
+	}
+	for _, doc := range docs {
+		p, found := Load(doc)
+		a.issues = append(a.issues, found...)
+		if p == nil {
+			continue
+		}
+		at := doc.Root.Get("metadata").Get("name")
+		if first, twice := a.from[p.Name]; twice {
+			line, _ := first.Pos()
+			a.issues = append(a.issues, at.Issuef("give it a name of its own", "there is a plugin %q already, on line %d of %s", p.Name, line,
+				first.Issuef("", "").File))
+		}
+		a.from[p.Name], a.set.plugins[p.Name] = at, p
+	}
+}
+
+func (a *adding) done() (*Set, []string, source.Issues) {
+	own := slices.Sorted(maps.Keys(a.from))
+	for _, name := range own {
+		for _, needed := range a.set.plugins[name].Needs {
+			if a.set.plugins[needed] == nil {
+				a.issues = append(a.issues, a.from[name].Issuef(source.Suggest(needed, a.set.Names()), "it needs the plugin %q, and there is none", needed))
 			}
-			if first, twice := from[p.Name]; twice {
-				issues = append(issues, doc.Root.Get("metadata").Get("name").Issuef("give it a name of its own", "the plugin %q is in %s already",
-					p.Name, first))
-			}
-			from[p.Name], out.plugins[p.Name] = e.Name(), p
 		}
 	}
-	for _, name := range out.Names() {
-		for _, needed := range out.plugins[name].Needs {
-			if out.plugins[needed] == nil {
-				issues = append(issues, source.Issue{
-					File: from[name], Path: "needs", Message: fmt.Sprintf("%s needs the plugin %q, and there is none", name, needed),
-				})
-			}
-		}
+	a.issues.Sort()
+	if a.issues.Err() != nil {
+		return nil, nil, a.issues
 	}
-	issues.Sort()
-	if issues.Err() != nil {
-		return nil, issues
-	}
-	return out, issues
+	return a.set, own, a.issues
 }
 
 // Names lists the plugins, sorted.
@@ -336,7 +372,7 @@ func (c *compiler) text(t source.Text, roots map[string]*cel.Type) *typed.Text {
 
 // readAsked reads what all rows have, and gives what the rest of the row sees. false: that is not known.
 func (c *compiler) readAsked(item source.Value, roots map[string]*cel.Type) (a asked, sees map[string]*cel.Type, ok bool) {
-	a.name = c.unique(item.Get("name"))
+	a.name, a.doc = c.unique(item.Get("name")), item.Get("description").String(&c.issues)
 	loops, extra, ok := typed.ReadLoops(item.Get("forEach"), c.seeing(roots), roots, &c.issues)
 	if !ok {
 		return a, nil, false

@@ -1,10 +1,120 @@
-package jobplugin
+package jobplugin_test
 
-import "testing"
+import (
+	"os"
+	"strings"
+	"testing"
 
-func TestDefault(t *testing.T) {
-	set, issues := Default()
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
+)
+
+// TestSample runs the plugin of a user's own, which is YAML alone.
+func TestSample(t *testing.T) {
+	set, own, issues := jobplugin.LoadFS(os.DirFS("../../samples/jobplugins"))
 	if set == nil || len(issues) > 0 {
 		t.Fatal(issues.Error())
+	}
+	if diff := cmp.Diff([]string{"jax"}, own); diff != "" {
+		t.Errorf("own plugins (-want +got):\n%s", diff)
+	}
+	data, err := os.ReadFile("../../samples/jobplugins/jobs/jax.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := &batchv1alpha1.Job{}
+	if err := yaml.UnmarshalStrict(data, job); err != nil {
+		t.Fatal(err)
+	}
+	for _, needed := range set.Needs("jax") {
+		job.Spec.Plugins[needed] = nil // as admission does
+	}
+	run, err := set.For(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod, err := objects.Pod(job, objects.PodPlan{Task: &job.Spec.Tasks[0], Index: 3, Group: "g", Plugins: run})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, e := range pod.Spec.Containers[0].Env {
+		if strings.HasPrefix(e.Name, "JAX_") {
+			got[e.Name] = e.Value
+		}
+	}
+	want := map[string]string{"JAX_COORDINATOR_ADDRESS": "jax-worker-0.jax:4321", "JAX_NUM_PROCESSES": "4", "JAX_PROCESS_ID": "3"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("variables (-want +got):\n%s", diff)
+	}
+	if pod.Spec.Hostname != "jax-worker-3" || pod.Spec.Subdomain != "jax" {
+		t.Errorf("the pod is %s.%s", pod.Spec.Hostname, pod.Spec.Subdomain)
+	}
+	if diff := cmp.Diff([]corev1.ContainerPort{{Name: "jax-coordinator", ContainerPort: 4321}}, pod.Spec.Containers[0].Ports); diff != "" {
+		t.Errorf("ports (-want +got):\n%s", diff)
+	}
+}
+
+// TestMistakes shows that what is wrong with a plugin is told at its place, all at once.
+func TestMistakes(t *testing.T) {
+	const head = "apiVersion: rules.celsius.dev/v1alpha1\nkind: JobPlugin\nmetadata: {name: p}\ndescription: d\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"another kind", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\ndescription: d\n", `
+p:1:13: apiVersion: apiVersion is "v1"; write rules.celsius.dev/v1alpha1
+p:2:7: kind: kind is "Pod"; write JobPlugin`},
+		{"unknown keys", head + "podz: []\npods: [{name: a, in: [containers], envs: []}]\n", `
+p:5:1: podz: unknown field "podz"; did you mean "pods"?
+p:6:8: pods[0]: the row adds nothing; add env, ports, mounts, volumes or the like
+p:6:36: pods[0].envs: unknown field "envs"; did you mean "env"?`},
+		{"a field of a pod that is none", head + "pods: [{name: a, in: [containers], env: [{nam: X, value: \"1\"}]}]\n", `
+p:5:43: pods[0].env[0].nam: EnvVar has no field "nam"; did you mean "name"?`},
+		{"a field of an object that is none", head + "objects: [{name: a, object: {apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIPP: None}}}]\n", `
+p:5:89: objects[0].object.spec.clusterIPP: ServiceSpec has no field "clusterIPP"; did you mean "clusterIPs"?`},
+		{"a kind that none may make", head + "objects: [{name: a, object: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}}]\n", `
+p:5:29: objects[0].object: a plugin makes no rbac.authorization.k8s.io/v1 ClusterRole; it may make networking.k8s.io/v1 NetworkPolicy, v1 ConfigMap, v1 Secret, v1 Service`},
+		{"in another namespace", head + "objects: [{name: a, object: {apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kube-system}}}]\n", `
+p:5:80: objects[0].object.metadata.namespace: unknown field "namespace"; known here: annotations, labels, name`},
+		{"a type that the field has not", head + "pods: [{name: a, in: [containers], ports: [{containerPort: \"{{task.name}}\"}], command: \"{{index}}\"}]\n", `
+p:5:60: pods[0].ports[0].containerPort: the field is a number, and the expression gives string
+p:5:88: pods[0].command: the field is a list, and the expression gives int`},
+		{"an expression that is none", head + "variables: [{name: v, expression: job.spec.taskz}]\n", `
+p:5:44: variables[0].expression: Job.spec has no field "taskz"; did you mean "tasks"?`},
+		{"an expression that never ends", head + "pods: [{name: a, hostname: \"{{index\"}]\n", `
+p:5:29: pods[0].hostname: {{ is never closed; write }} after the expression`},
+		{"containers that are not named", head + "pods: [{name: a, env: [{name: X, value: x}]}]\n", `
+p:5:18: pods[0].env: env is added to containers, and the row does not say to which; add in: [containers]`},
+		{"parameters", head + `params:
+- {name: a, flag: a, type: number, default: 1}
+- {name: b, flag: b, type: int, default: 9, max: 8}
+- {name: b, flag: c, type: bool, default: perhaps}
+- {name: d, flag: d, type: string, default: x, pattern: "["}
+`, `
+p:6:28: params[0].type: there is no type "number" of a parameter; write string, int or bool
+p:7:42: params[1].default: the default is "9"; write a whole number up to 8
+p:8:10: params[2].name: duplicate name "b" (first on line 7); give it a name of its own
+p:8:43: params[2].default: the default is "perhaps"; write true or false
+p:9:57: params[3].pattern: it is no regular expression: error parsing regexp: missing closing ]: ` + "`[`"},
+		{"needs what is not there", head + "needs: [svcs]\n", `
+p:3:18: metadata.name: it needs the plugin "svcs", and there is none; did you mean "svc"? (known: env, hcclrank, mpi, p, pytorch, ray, ssh, svc, tensorflow)`},
+		{"twice", head + "---\n" + head, `
+p:8:18: metadata.name: there is a plugin "p" already, on line 3 of p; give it a name of its own`},
+		{"nothing", "", `
+p: holds no document; a JobPlugin is wanted`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			set, _, issues := jobplugin.LoadFile("p", []byte(c.text))
+			got := ""
+			for _, i := range issues {
+				got += "\n" + strings.Split(i.Error(), "\n")[0]
+			}
+			if set != nil || got != c.want {
+				t.Errorf("(-want +got):\n%s", cmp.Diff(c.want, got))
+			}
+		})
 	}
 }

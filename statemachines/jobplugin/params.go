@@ -65,11 +65,12 @@ func (c *compiler) readParams(v source.Value) (out []*param) {
 			p.min, p.max = c.bound(item.Get("min")), c.bound(item.Get("max"))
 		}
 		if at := item.Get("pattern"); at.Exists() {
-			var err error
 			p.pattern = at.String(&c.issues)
-			if p.matches, err = regexp.Compile("^(?:" + p.pattern + ")$"); err != nil {
+			if _, err := regexp.Compile(p.pattern); err != nil {
 				c.report(at.Issuef("", "it is no regular expression: %v", err))
+				continue
 			}
+			p.matches = regexp.MustCompile("^(?:" + p.pattern + ")$")
 		}
 		var err error
 		if p.otherwise, err = p.read(fmt.Sprint(item.Get("default").Any())); err != nil {
