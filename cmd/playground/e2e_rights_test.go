@@ -138,6 +138,12 @@ var spareRights = map[string]string{
 	"celsius-controllers: patch events":                            "an event that is told again is counted in the first",
 	"celsius-controllers: list priorityclasses.scheduling.k8s.io":  "no job of the story names a class",
 	"celsius-controllers: watch priorityclasses.scheduling.k8s.io": "no job of the story names a class",
+	"celsius-controllers: get configmaps":                          "what is beside a job is read when the job is scaled",
+	"celsius-controllers: patch configmaps":                        "a job that is scaled",
+	"celsius-controllers: get services":                            "what is beside a job is read when the job is scaled",
+	"celsius-controllers: patch services":                          "a plugin that makes another Service of a job that is scaled",
+	"celsius-controllers: get networkpolicies.networking.k8s.io":   "what is beside a job is read when the job is scaled",
+	"celsius-controllers: patch networkpolicies.networking.k8s.io": "a plugin that makes another policy of a job that is scaled",
 	"celsius-webhook: get namespaces":                              "all PodGroups of the story name their queue",
 	"celsius-webhook: update secrets/celsius-webhook-certs":        "certificates of the story are new",
 }

@@ -29,11 +29,18 @@ func TestE2ESamples(t *testing.T) {
 		"lifecycles/retry.yaml":         job("retry", "Failed"),
 		"lifecycles/exit-codes.yaml":    job("exit-codes", "Aborted"),
 		"lifecycles/ttl.yaml":           func(w *world) { w.Kubectl("wait", "vcjob/ttl", "--for=delete") },
+		"training/pytorch.yaml":         job("pytorch", "Completed"),
+		"training/tensorflow.yaml":      job("tensorflow", "Completed"),
+		"training/mpi.yaml":             job("mpi", "Completed"),
+		"training/ray.yaml": func(w *world) {
+			w.phase("ray", "Running")
+			w.Kubectl("delete", "vcjob/ray")
+		},
 		"workloads/deployment.yaml":     func(w *world) { w.Kubectl("rollout", "status", "deployment/inference") },
 		"workloads/kubernetes-job.yaml": func(w *world) { w.Kubectl("wait", "job.batch/shuffle", "--for=condition=Complete") },
 		"workloads/pod-group.yaml":      pods("Succeeded", "pair-client", "pair-server"),
 	}
-	for _, folder := range []string{"jobs", "lifecycles", "workloads"} {
+	for _, folder := range []string{"jobs", "lifecycles", "training", "workloads"} {
 		files, err := filepath.Glob(filepath.Join("../../samples", folder, "*.yaml"))
 		if err != nil {
 			t.Fatal(err)

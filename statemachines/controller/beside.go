@@ -31,6 +31,9 @@ const (
 	madeKey    = "celsius.dev/made."
 )
 
+// ofUnknown stands for the UID of an object that was there already and may not be read: it is used, and goes with the Job if it is the Job's.
+const ofUnknown = "unknown"
+
 // isBeside says whether an entry of controlledResources is about what plugins made.
 func isBeside(key string) bool {
 	return key == pluginsKey || strings.HasPrefix(key, madeKey) || strings.HasPrefix(key, pluginKey)
@@ -113,14 +116,17 @@ func (b besides) bring(ctx context.Context, run *jobplugin.Run) error {
 // bringOne makes an object, or brings the job's own of that name in line.
 func (b besides) bringOne(ctx context.Context, m *jobplugin.Made) (types.UID, error) {
 	var stored *unstructured.Unstructured
-	if b.job.Status.ControlledResources[madeEntry(m)] != "" {
+	if uid := b.job.Status.ControlledResources[madeEntry(m)]; uid != "" {
+		if m.Once() {
+			return types.UID(uid), nil
+		}
 		var err error
 		if stored, err = b.read(ctx, m); err != nil {
 			return "", err
 		}
 	}
 	if stored == nil {
-		object, err := m.Render(nil)
+		object, err := m.Render()
 		if err != nil {
 			return "", err
 		}
@@ -130,6 +136,9 @@ func (b besides) bringOne(ctx context.Context, m *jobplugin.Made) (types.UID, er
 			return object.GetUID(), nil
 		case !apierrors.IsAlreadyExists(err):
 			return "", fmt.Errorf("make %s %s: %w", m.Kind, m.Name, err)
+		case m.Once():
+			// Made by a controller that died before it wrote that down, or somebody else's, in the job's own namespace: it may not be read.
+			return ofUnknown, nil
 		}
 		if stored, err = b.read(ctx, m); err != nil {
 			return "", err
@@ -138,7 +147,7 @@ func (b besides) bringOne(ctx context.Context, m *jobplugin.Made) (types.UID, er
 			return "", errBehind
 		}
 	}
-	wanted, err := m.Render(stored.Object)
+	wanted, err := m.Render()
 	if err != nil {
 		return "", err
 	}
@@ -192,7 +201,7 @@ func (b besides) delete(ctx context.Context, which func(key string) bool) error 
 			continue
 		}
 		object, uid := madeObject(b.job.Namespace, key), types.UID(made[key])
-		if object == nil {
+		if object == nil || uid == ofUnknown {
 			continue
 		}
 		err := b.client.Delete(ctx, object, client.Preconditions{UID: &uid})

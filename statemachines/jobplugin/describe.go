@@ -114,7 +114,7 @@ func Schema() []Part {
 			Key{"hostname, subdomain", "text", "unless the pod has one"})},
 		{"A row of objects", "is an object that stands beside the Job from its first pod until its pods are killed.", append(slices.Clone(asked),
 			Key{"object", "object with CEL", "of the kinds " + strings.Join(Kinds(), ", ")},
-			Key{"keep", "list of paths", "fields that stay as they were made: the rest follows the Job when it is scaled"})},
+			Key{"once", "bool", "it stays as it was made; others follow the Job when it is scaled. Secrets are made once: the controllers have no right to read them"})},
 	}
 }
 

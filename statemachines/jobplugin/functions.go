@@ -86,8 +86,8 @@ func functions(job *typed.Schema) []*rules.Function {
 				return types.String(base64.StdEncoding.EncodeToString([]byte(text)))
 			},
 		}),
-		one("rsaKeyPair", "A pair of RSA keys, made anew with each call: `private` in PEM (PKCS #1), `public` as a line of authorized_keys. Of an "+
-			"object whose fields are to keep it, name these in keep: then it is made once.", []string{"bits"}, rules.Overload{
+		one("rsaKeyPair", "A pair of RSA keys, made anew with each call: `private` in PEM (PKCS #1), `public` as a line of authorized_keys. For "+
+			"objects that are made once.", []string{"bits"}, rules.Overload{
 			Args: []*cel.Type{cel.IntType}, Result: cel.MapType(str, str), Cost: 100_000,
 			Eval: func(args ...ref.Val) ref.Val { return rsaKeyPair(args[0]) },
 		}),

@@ -100,7 +100,7 @@ func ofJob(t *testing.T, set *jobplugin.Set, data []byte) string {
 		return out.String() + fmt.Sprintf("error: %v\n", err)
 	}
 	for _, m := range all {
-		object, err := m.Render(nil)
+		object, err := m.Render()
 		if err != nil {
 			fmt.Fprintf(&out, "error: %v\n", err)
 			continue

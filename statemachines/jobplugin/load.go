@@ -62,7 +62,7 @@ type object struct {
 	kind     string // apiVersion and kind, as "v1 ConfigMap"
 	template *template
 	called   *typed.Text // its name
-	keep     []string    // paths of fields that stay as they were made
+	once     bool        // it stays as it was made
 }
 
 // kinds are those that a plugin may make: what the controllers have the right to.
@@ -404,7 +404,7 @@ func (c *compiler) readValidation(item source.Value) {
 }
 
 func (c *compiler) readObject(item source.Value) {
-	item.Fields([]string{"name", "description", "forEach", "when", "keep", "object"}, &c.issues)
+	item.Fields([]string{"name", "description", "forEach", "when", "once", "object"}, &c.issues)
 	c.need(item, "name", "object")
 	a, sees, ok := c.readAsked(item, c.jobRoots())
 	v := item.Get("object")
@@ -423,11 +423,9 @@ func (c *compiler) readObject(item source.Value) {
 	c.need(meta, "name")
 	o.called = c.text(meta.Get("name").Text(&c.issues), sees)
 	o.template = c.readTemplate(v, t, sees)
-	for _, at := range item.Get("keep").Items(&c.issues) {
-		o.keep = append(o.keep, at.String(&c.issues))
-		if _, err := typed.ParsePath(o.keep[len(o.keep)-1]); err != nil {
-			c.report(at.Issuef("", "%v", err))
-		}
+	o.once = item.Get("once").Bool(&c.issues)
+	if !o.once && o.kind == "v1 Secret" {
+		c.report(item.Issuef("add once: true, and put what changes into a ConfigMap", "the controllers read no Secret, so one is made once and stays as it is"))
 	}
 	c.plugin.objects = append(c.plugin.objects, o)
 }

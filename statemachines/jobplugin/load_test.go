@@ -77,8 +77,10 @@ p:5:43: pods[0].env[0].nam: EnvVar has no field "nam"; did you mean "name"?`},
 p:5:89: objects[0].object.spec.clusterIPP: ServiceSpec has no field "clusterIPP"; did you mean "clusterIPs"?`},
 		{"a kind that none may make", head + "objects: [{name: a, object: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}}]\n", `
 p:5:29: objects[0].object: a plugin makes no rbac.authorization.k8s.io/v1 ClusterRole; it may make networking.k8s.io/v1 NetworkPolicy, v1 ConfigMap, v1 Secret, v1 Service`},
-		{"in another namespace", head + "objects: [{name: a, object: {apiVersion: v1, kind: Secret, metadata: {name: a, namespace: kube-system}}}]\n", `
-p:5:80: objects[0].object.metadata.namespace: unknown field "namespace"; known here: annotations, labels, name`},
+		{"in another namespace", head + "objects: [{name: a, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}}]\n", `
+p:5:83: objects[0].object.metadata.namespace: unknown field "namespace"; known here: annotations, labels, name`},
+		{"a Secret that changes", head + "objects: [{name: a, object: {apiVersion: v1, kind: Secret, metadata: {name: a}}}]\n", `
+p:5:11: objects[0]: the controllers read no Secret, so one is made once and stays as it is; add once: true, and put what changes into a ConfigMap`},
 		{"a type that the field has not", head + "pods: [{name: a, in: [containers], ports: [{containerPort: \"{{task.name}}\"}], command: \"{{index}}\"}]\n", `
 p:5:60: pods[0].ports[0].containerPort: the field is a number, and the expression gives string
 p:5:88: pods[0].command: the field is a list, and the expression gives int`},

@@ -115,7 +115,7 @@ func (r *podRow) add(s *podScope, in cel.Activation) error {
 }
 
 func rendered[T any](t *template, in cel.Activation) (out T, err error) {
-	v, err := t.value(in, nil)
+	v, err := t.value(in)
 	if err != nil {
 		return out, err
 	}

@@ -284,34 +284,16 @@ func (r *Run) Objects() (out []*Made, err error) {
 	return out, nil
 }
 
-// Render gives the object, as it is to be where this is stored now; nil: nothing is. Fields that the row keeps stay as they are stored.
-func (m *Made) Render(stored map[string]any) (*unstructured.Unstructured, error) {
-	kept := map[string]any{}
-	for _, keep := range m.row.keep {
-		path, err := typed.ParsePath(keep)
-		if err != nil {
-			return nil, err
-		}
-		if v := path.Get(stored); v != nil {
-			kept[path.String()] = v
-		}
-	}
-	v, err := m.row.template.value(m.in, func(path string) bool { return kept[path] != nil })
+// Once says whether the object stays as it was made.
+func (m *Made) Once() bool { return m.row.once }
+
+// Render gives the object, as it is to be.
+func (m *Made) Render() (*unstructured.Unstructured, error) {
+	v, err := m.row.template.value(m.in)
 	if err != nil {
 		return nil, m.failed(err)
 	}
 	fields, _ := v.(map[string]any)
-	for _, text := range slices.Sorted(maps.Keys(kept)) {
-		path, err := typed.ParsePath(text)
-		if err != nil {
-			return nil, err
-		}
-		next, err := typed.Put(fields, path, kept[text])
-		if err != nil {
-			return nil, m.failed(err)
-		}
-		fields, _ = next.(map[string]any)
-	}
 	if err := m.checked(fields); err != nil {
 		return nil, m.failed(err)
 	}

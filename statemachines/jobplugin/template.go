@@ -158,18 +158,14 @@ func nearestField(t reflect.Type, name string) string {
 	return ""
 }
 
-// value gives what the template is in an evaluation, in JSON. What without says is left out: a path from the template down.
-func (t *template) value(in cel.Activation, without func(path string) bool) (any, error) {
-	return t.at("", in, without)
-}
-
-func (t *template) at(path string, in cel.Activation, without func(string) bool) (any, error) {
+// value gives what the template is in an evaluation, in JSON.
+func (t *template) value(in cel.Activation) (any, error) {
 	switch t.form {
 	case listForm:
 		out := make([]any, len(t.list))
 		for i, item := range t.list {
 			var err error
-			if out[i], err = item.at(fmt.Sprintf("%s[%d]", path, i), in, without); err != nil {
+			if out[i], err = item.value(in); err != nil {
 				return nil, err
 			}
 		}
@@ -181,11 +177,7 @@ func (t *template) at(path string, in cel.Activation, without func(string) bool)
 			if err != nil {
 				return nil, err
 			}
-			below := typed.JoinPath(path, name)
-			if without != nil && without(below) {
-				continue
-			}
-			if out[name], err = t.fields[i].at(below, in, without); err != nil {
+			if out[name], err = t.fields[i].value(in); err != nil {
 				return nil, err
 			}
 		}
