@@ -59,7 +59,7 @@ func (c *completion) plugins(j *batchv1alpha1.Job, at source.Value) *jobplugin.R
 
 // addGroup adds the PodGroup of a Job.
 func (c *completion) addGroup(i manifest.Item, j *batchv1alpha1.Job) {
-	g := objects.PodGroup(j, c.priorityOf)
+	g := objects.PodGroup(j, c.dependents(j), c.priorityOf)
 	g.CreationTimestamp = j.CreationTimestamp
 	c.add(manifest.Item{Kind: "PodGroup", Object: g, Value: i.Value})
 }
@@ -82,6 +82,11 @@ func defaultJob(j *batchv1alpha1.Job) {
 func (c *completion) priorityOf(class string) int32 {
 	value, _ := c.classValue(class)
 	return value
+}
+
+// dependents are the tasks of a Job that depend on others.
+func (c *completion) dependents(j *batchv1alpha1.Job) objects.Dependents {
+	return objects.DependentTasks(j, keeper{c.world, j}.pods())
 }
 
 // groupOf is the PodGroup of a Job, nil where there is none. Older versions named it like the Job.
@@ -122,8 +127,14 @@ func (w *World) controllers() (made bool, err error) {
 			delete(w.unmade, id)
 		case g == nil: // it went as the Job ended all its pods
 			c.addGroup(manifest.Item{Kind: "Job", Object: j}, j)
-		case objects.Admitted(g) && !c.lacking(j, g):
-			delete(w.unmade, id)
+		case objects.Admitted(g):
+			dependents := c.dependents(j)
+			if next := g.DeepCopy(); len(dependents) > 0 && objects.FillPodGroup(next, j, dependents, c.priorityOf) {
+				c.add(manifest.Item{Kind: "PodGroup", Object: next})
+			}
+			if !c.lacking(j, g, dependents) {
+				delete(w.unmade, id)
+			}
 		}
 	}
 	if len(c.items) == 0 {
@@ -133,12 +144,18 @@ func (w *World) controllers() (made bool, err error) {
 	return true, append(issues, w.take(items)...).Err()
 }
 
-// lacking adds the pods that a Job lacks, and says whether others come again that are still there.
-func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup) (later bool) {
+// lacking adds the pods that a Job lacks, but those of tasks that wait for others, and says whether there is more to do for it later: as
+// others come again that are still there, or tasks that depend on others have not started.
+func (c *completion) lacking(j *batchv1alpha1.Job, g *schedulingv1beta1.PodGroup, dependents objects.Dependents) (later bool) {
 	all := c.world.unmade[manifest.IDOf(j)]
 	plugins := c.plugins(j, source.Value{})
 	for t := range j.Spec.Tasks {
 		task := &j.Spec.Tasks[t]
+		depends, known := dependents[task.Name]
+		later = later || known && !depends.Started
+		if depends.Waits != "" {
+			continue
+		}
 		for n := range int(task.Replicas) {
 			id := manifest.ID{Kind: "Pod", Namespace: j.Namespace, Name: objects.PodName(j.Name, task.Name, n)}
 			switch again := c.world.again[id]; {

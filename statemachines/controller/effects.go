@@ -184,12 +184,13 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 	if wait := r.outOfBounds(w.job); wait != nil {
 		return wait, nil
 	}
+	w.dependents = objects.DependentTasks(w.job, slices.DeleteFunc(slices.Clone(w.pods), w.goes))
 	if w.group == nil {
 		if wait, err := r.cannotBegin(ctx, w); wait != nil || err != nil {
 			return wait, err
 		}
 	}
-	if why := r.leftOut(objects.PodGroup(w.job, r.priorityOf(ctx))); w.group == nil && why != nil {
+	if why := r.leftOut(objects.PodGroup(w.job, w.dependents, r.priorityOf(ctx))); w.group == nil && why != nil {
 		// Its mending wakes the job.
 		return &waiting{string(batchv1alpha1.PodGroupError), fmt.Sprintf("its PodGroup cannot be decoded: %s", why), true}, nil
 	}
@@ -207,10 +208,13 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 			return wait, err
 		}
 	}
-	if !r.waits(w.job) {
-		return nil, nil
+	switch {
+	case r.waits(w.job):
+		return w.waitsFor(), nil
+	case w.dependents.Waiting() != "":
+		return &waiting{tasksWait, w.dependents.Waiting(), false}, nil
 	}
-	return w.waitsFor(), nil
+	return nil, nil
 }
 
 // bringPods makes what the job's plugins make beside it, then the pods that are missing.
@@ -268,7 +272,7 @@ func (r *jobs) ensureGroup(ctx context.Context, w *world) error {
 	if w.group != nil {
 		old := w.group.DeepCopy()
 		group := w.group.DeepCopy()
-		if !objects.FillPodGroup(group, w.job, r.priorityOf(ctx)) {
+		if !objects.FillPodGroup(group, w.job, w.dependents, r.priorityOf(ctx)) {
 			return nil
 		}
 		if err := r.client.Patch(ctx, group, client.MergeFrom(old), client.FieldOwner(fieldManager)); err != nil {
@@ -277,7 +281,7 @@ func (r *jobs) ensureGroup(ctx context.Context, w *world) error {
 		w.group = group
 		return nil
 	}
-	group := objects.PodGroup(w.job, r.priorityOf(ctx))
+	group := objects.PodGroup(w.job, w.dependents, r.priorityOf(ctx))
 	err := r.client.Create(ctx, group, client.FieldOwner(fieldManager))
 	if err == nil {
 		w.group = group
@@ -335,7 +339,8 @@ func forwarded(queue *schedulingv1beta1.Queue) bool {
 	return queue != nil && len(queue.Spec.ExtendClusters) > 0
 }
 
-// missingPods are the pods that the spec asks for and that are not there, each planned when it is asked for.
+// missingPods are the pods that the spec asks for and that are not there, each planned when it is asked for; none of tasks that wait for
+// others.
 func missingPods(w *world) iter.Seq[objects.PodPlan] {
 	there := make(map[string]bool, len(w.pods))
 	for _, pod := range w.pods {
@@ -344,6 +349,9 @@ func missingPods(w *world) iter.Seq[objects.PodPlan] {
 	return func(yield func(objects.PodPlan) bool) {
 		for i := range w.job.Spec.Tasks {
 			task := &w.job.Spec.Tasks[i]
+			if w.dependents[task.Name].Waits != "" {
+				continue
+			}
 			for n := range int(task.Replicas) {
 				if there[objects.PodName(w.job.Name, task.Name, n)] {
 					continue

@@ -240,7 +240,7 @@ func TestTakenOver(t *testing.T) {
 				},
 			}
 			s := newStage(t, Options{}, openQueue(), job)
-			pg := objects.PodGroup(job, func(string) int32 { return 0 })
+			pg := objects.PodGroup(job, nil, func(string) int32 { return 0 })
 			pg.Name, pg.Status.Phase = group, schedulingv1beta1.PodGroupRunning
 			s.add(pg)
 			for i := range job.Spec.Tasks {
@@ -286,11 +286,11 @@ func TestForeign(t *testing.T) {
 // TestNotYet tells once of each field that is not honoured yet.
 func TestNotYet(t *testing.T) {
 	job := trainJob(t, "")
-	job.Spec.Tasks[1].DependsOn = &batchv1alpha1.DependsOn{Name: []string{"ps"}}
+	job.Spec.NetworkTopology = &batchv1alpha1.NetworkTopologySpec{Mode: "hard"}
 	s := newStage(t, Options{}, openQueue(), job)
 	s.settle()
 	for _, want := range []string{
-		"train Warning NotYetHonoured: spec.tasks[*].dependsOn: ",
+		"train Warning NotYetHonoured: spec.networkTopology: ",
 	} {
 		if !s.told(want) {
 			t.Errorf("no event %q in %q", want, s.lines)
@@ -365,5 +365,53 @@ func TestQuotaFrees(t *testing.T) {
 	}
 	if got := s.job().Status.State; got.Reason != failedCreate {
 		t.Errorf("tries that a quota gave rise to count as refusals: the job is %+v", got)
+	}
+}
+
+// TestDependsOn starts tasks in their order, in a job that is restarted too, and says who waits for whom.
+func TestDependsOn(t *testing.T) {
+	job := trainJob(t, "")
+	job.Spec.Tasks[1].DependsOn = &batchv1alpha1.DependsOn{Name: []string{"ps"}}
+	s := newStage(t, Options{}, openQueue(), job)
+	names := func() (out []string) {
+		for _, pod := range s.pods() {
+			out = append(out, pod.Name)
+		}
+		return out
+	}
+	for turn := range 2 {
+		s.settle()
+		if got := s.groups()[0].Spec; got.MinMember != 1 || len(got.MinTaskMember) != 1 {
+			t.Errorf("turn %d: the gang is %d of %v, and workers are to come later", turn, got.MinMember, got.MinTaskMember)
+		}
+		s.letIn(schedulingv1beta1.PodGroupInqueue)
+		s.settle()
+		if diff := cmp.Diff([]string{"train-ps-0"}, names()); diff != "" {
+			t.Errorf("turn %d: before ps runs (-want +got):\n%s", turn, diff)
+		}
+		state := s.job().Status.State
+		if want := "task worker waits for task ps, of which 0 of 1 pods are ready"; state.Reason != "TasksWait" || state.Message != want {
+			t.Errorf("turn %d: it says %s: %s", turn, state.Reason, state.Message)
+		}
+		s.play("ps", corev1.PodSucceeded, 0) // faster than anybody looks
+		s.settle()
+		if diff := cmp.Diff([]string{"train-ps-0", "train-worker-0", "train-worker-1"}, names()); diff != "" {
+			t.Errorf("turn %d: once ps is done (-want +got):\n%s", turn, diff)
+		}
+		s.play("worker", corev1.PodRunning, 0)
+		s.settle()
+		if got := s.job().Status.State; got.Phase != batchv1alpha1.Running || got.Reason == "TasksWait" {
+			t.Errorf("turn %d: the job is %+v", turn, got)
+		}
+		if turn == 0 {
+			s.commandJob("RestartJob")
+			s.release()
+			s.settle()
+		}
+	}
+	s.play("worker", corev1.PodSucceeded, 0)
+	s.settle()
+	if got := s.job().Status.State.Phase; got != batchv1alpha1.Completed {
+		t.Errorf("the job is %s", got)
 	}
 }

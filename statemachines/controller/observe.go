@@ -38,7 +38,8 @@ type world struct {
 	// syncing: the job is in a phase that makes pods, so what is left of an earlier version is in the way.
 	syncing bool
 	// more: there are more pods to be made or deleted than one reconcile does.
-	more bool
+	more       bool
+	dependents objects.Dependents
 	// plugins are the job's, at work, once they were asked for; beside is what they made, nil where that has not changed.
 	plugins *jobplugin.Run
 	beside  map[string]string

@@ -25,6 +25,7 @@ const (
 	podsNotRunning = "PodsNotRunning"
 	failedCreate   = "FailedCreate"
 	outOfBounds    = "OutOfBounds"
+	tasksWait      = "TasksWait"
 	pluginError    = string(batchv1alpha1.PluginError)
 )
 
@@ -38,7 +39,7 @@ type waiting struct {
 func isWaiting(reason string) bool {
 	switch reason {
 	case queueNotFound, queueClosed, claimNotFound, notYetHonoured, groupPending, groupError, notSchedulable, podsNotRunning,
-		failedCreate, outOfBounds, pluginError:
+		failedCreate, outOfBounds, pluginError, tasksWait:
 		return true
 	default:
 		return false
@@ -110,6 +111,8 @@ func (w *world) waitsFor() *waiting {
 		return &waiting{notSchedulable, c.Reason, true}
 	case !objects.Admitted(w.group):
 		return &waiting{groupPending, fmt.Sprintf("PodGroup %s waits to be let into queue %s", w.group.Name, queue), false}
+	case w.dependents.Waiting() != "":
+		return &waiting{tasksWait, w.dependents.Waiting(), false}
 	default:
 		return &waiting{podsNotRunning, fmt.Sprintf("waits until %d of its pods run", w.job.Spec.MinAvailable), false}
 	}

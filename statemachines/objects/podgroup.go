@@ -15,8 +15,9 @@ import (
 // GroupName is the name of a job's PodGroup. Older jobs of Volcano's have one named like the job.
 func GroupName(job *batchv1alpha1.Job) string { return job.Name + "-" + string(job.UID) }
 
-// PodGroup makes a job's PodGroup. It waits to be let into its queue.
-func PodGroup(job *batchv1alpha1.Job, priorityOf func(class string) int32) *schedulingv1beta1.PodGroup {
+// PodGroup makes a job's PodGroup. It waits to be let into its queue. Tasks that depend on others are
+// no part of it until they have started.
+func PodGroup(job *batchv1alpha1.Job, dependents Dependents, priorityOf func(class string) int32) *schedulingv1beta1.PodGroup {
 	annotations := maps.Clone(job.Annotations)
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	group := &schedulingv1beta1.PodGroup{
@@ -29,12 +30,13 @@ func PodGroup(job *batchv1alpha1.Job, priorityOf func(class string) int32) *sche
 		},
 		Status: schedulingv1beta1.PodGroupStatus{Phase: schedulingv1beta1.PodGroupPending},
 	}
-	FillPodGroup(group, job, priorityOf)
+	FillPodGroup(group, job, dependents, priorityOf)
 	return group
 }
 
 // FillPodGroup brings a PodGroup's spec in line with its job, and says whether it differed.
-func FillPodGroup(group *schedulingv1beta1.PodGroup, job *batchv1alpha1.Job, priorityOf func(class string) int32) bool {
+func FillPodGroup(group *schedulingv1beta1.PodGroup, job *batchv1alpha1.Job, dependents Dependents, priorityOf func(class string) int32) bool {
+	job = dependents.gang(job)
 	resources := MinResources(job, priorityOf)
 	want := group.Spec
 	want.MinMember = job.Spec.MinAvailable

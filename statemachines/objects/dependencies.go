@@ -1,0 +1,114 @@
+package objects
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+)
+
+// Dependents are the tasks of a Job that depend on others, by name.
+type Dependents map[string]Dependent
+
+// Dependent is a task that depends on others.
+type Dependent struct {
+	// Waits says for which tasks it waits, and what is there of them; "": for none, so that its pods may be made.
+	Waits string
+	// Started says that as many of its pods have a node as must be able to start: they are part of the gang from then on.
+	Started bool
+}
+
+// DependentTasks says how the tasks stand that depend on others. They wait until as many pods of those are ready, or have succeeded, as
+// must be able to start. Pods are those that count: not those that are being deleted, or are of an earlier version of the job.
+func DependentTasks(job *batchv1alpha1.Job, pods []*corev1.Pod) Dependents {
+	if !slices.ContainsFunc(job.Spec.Tasks, func(t batchv1alpha1.TaskSpec) bool { return t.DependsOn != nil && len(t.DependsOn.Name) > 0 }) {
+		return nil
+	}
+	placed, ready := map[string]int32{}, map[string]int32{}
+	for _, pod := range pods {
+		task := pod.Annotations[batchv1alpha1.TaskSpecKey]
+		if pod.Spec.NodeName != "" {
+			placed[task]++
+		}
+		if isReady(pod) {
+			ready[task]++
+		}
+	}
+	least := map[string]int32{}
+	for i := range job.Spec.Tasks {
+		least[job.Spec.Tasks[i].Name] = TaskMinAvailable(&job.Spec.Tasks[i])
+	}
+	out := Dependents{}
+	for i := range job.Spec.Tasks {
+		if task := &job.Spec.Tasks[i]; task.DependsOn != nil && len(task.DependsOn.Name) > 0 {
+			out[task.Name] = Dependent{waitsFor(task.DependsOn, least, ready), placed[task.Name] >= least[task.Name]}
+		}
+	}
+	return out
+}
+
+// waitsFor says what is lacking of the tasks that one depends on; "": nothing.
+func waitsFor(on *batchv1alpha1.DependsOn, least, ready map[string]int32) string {
+	var lacks []string
+	for _, name := range on.Name {
+		switch want, known := least[name]; {
+		case !known:
+			lacks = append(lacks, fmt.Sprintf("task %s, which the job does not have", name))
+		case ready[name] < want:
+			lacks = append(lacks, fmt.Sprintf("task %s, of which %d of %d pods are ready", name, ready[name], want))
+		}
+	}
+	if on.Iteration != batchv1alpha1.IterationAny || len(on.Name) == 1 {
+		return strings.Join(lacks, " and ")
+	}
+	if len(lacks) < len(on.Name) {
+		return ""
+	}
+	return strings.Join(lacks, " or ")
+}
+
+// isReady says whether a pod runs with all its containers ready, or has succeeded.
+func isReady(pod *corev1.Pod) bool {
+	if pod.Status.Phase == corev1.PodSucceeded {
+		return true
+	}
+	return pod.Status.Phase == corev1.PodRunning &&
+		!slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return !s.Ready })
+}
+
+// gang is a job without the tasks that depend on others and have not started yet: of its PodGroup they are no part, or it would wait for
+// pods that wait for it.
+func (d Dependents) gang(job *batchv1alpha1.Job) *batchv1alpha1.Job {
+	out := *job
+	out.Spec.Tasks = nil
+	replicas := int32(0)
+	for i := range job.Spec.Tasks {
+		task := &job.Spec.Tasks[i]
+		if depends, known := d[task.Name]; known && !depends.Started {
+			out.Spec.MinAvailable -= TaskMinAvailable(task)
+			continue
+		}
+		replicas += task.Replicas
+		out.Spec.Tasks = append(out.Spec.Tasks, *task)
+	}
+	if len(out.Spec.Tasks) == len(job.Spec.Tasks) {
+		return job
+	}
+	out.Spec.MinAvailable = max(out.Spec.MinAvailable, min(1, replicas, job.Spec.MinAvailable))
+	return &out
+}
+
+// Waiting says of each task that waits for which others; "": none does.
+func (d Dependents) Waiting() string {
+	var lines []string
+	for name, depends := range d {
+		if depends.Waits != "" {
+			lines = append(lines, fmt.Sprintf("task %s waits for %s", name, depends.Waits))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "; ")
+}
