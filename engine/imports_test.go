@@ -112,7 +112,7 @@ var mayImport = map[string]string{
 		"crds/informers " + allCRDs,
 	"deploy":               "",
 	"engine/live/scrape":   "",
-	"docs":                 "rules rules/source engine/policy statemachines",
+	"docs":                 "rules rules/source engine/policy statemachines statemachines/jobplugin",
 	"engine/live/events":   "",
 	"cmd/celsius":          allOurs,
 	"cmd/playground":       allOurs,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -166,4 +167,98 @@ func TestE2EPluginsForeign(t *testing.T) {
 	}
 	w.Kubectl("delete", "service/work")
 	w.phase("work", "Running")
+}
+
+// TestE2EDependsOn has three tasks in a row: each comes once the one before is ready or done, and says until then for whom it waits.
+func TestE2EDependsOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartScheduler()
+	w.StartControllers()
+	w.queue("a", 1)
+	w.Nodes(1, "cpu=2,memory=16Gi") // room for two of the three
+	w.Apply(`
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: chain}
+spec:
+  schedulerName: ${scheduler}
+  queue: ${queue.a}
+  tasks:
+  - name: load
+    replicas: 1
+    template:
+      metadata: {annotations: {celsius.dev/sim: '{run: 3s}'}}
+      spec: &spec
+        restartPolicy: Never
+        containers: [{name: main, image: main, resources: {requests: {cpu: "1", memory: 1Gi}}}]
+  - name: serve
+    replicas: 1
+    dependsOn: {name: [load]}
+    template:
+      metadata: {annotations: {celsius.dev/sim: '{run: 6s}'}}
+      spec: *spec
+  - name: work
+    replicas: 1
+    dependsOn: {name: [serve, load]}
+    template:
+      metadata: {annotations: {celsius.dev/sim: '{run: 3s}'}}
+      spec: *spec
+`)
+	w.Kubectl("wait", "vcjob/chain", "--for=jsonpath={.status.state.reason}=TasksWait")
+	if got := w.field("vcjob/chain", ".status.state.message"); !strings.Contains(got, "task work waits for task serve, of which 0 of 1 pods are ready") {
+		t.Errorf("it says %q", got)
+	}
+	w.phase("chain", "Completed")
+	made := map[string]string{}
+	for _, pod := range w.Pods("volcano.sh/job-name=chain") {
+		made[pod.Name] = pod.CreationTimestamp.Format(time.TimeOnly)
+	}
+	if made["chain-load-0"] > made["chain-serve-0"] || made["chain-serve-0"] > made["chain-work-0"] || len(made) != 3 {
+		t.Errorf("the pods were made at %v", made)
+	}
+}
+
+// TestE2EClaims has a claim made for a job, which outlives a restart, is mounted by its pods, and goes with the job.
+func TestE2EClaims(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartScheduler()
+	w.StartControllers()
+	w.queue("a", 1)
+	w.localClass("")
+	nodes := w.Nodes(1, "cpu=8,memory=16Gi")
+	w.volume("v", nodes[0])
+	w.Apply(jobLike("work", "  tasks:", `  volumes:
+  - mountPath: /data
+    volumeClaim: {storageClassName: "${world}-local", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+  tasks:`))
+	w.phase("work", "Running")
+	claim := w.field("vcjob/work", ".spec.volumes[0].volumeClaimName")
+	if got := w.field("pod/work-main-0", ".spec.volumes[?(@.persistentVolumeClaim)].persistentVolumeClaim.claimName"); got != claim || claim == "" {
+		t.Errorf("the pod mounts %q, and the job names %q", got, claim)
+	}
+	uid := w.field("pvc/"+claim, ".metadata.uid")
+	w.command("RestartJob", "Job", "work")
+	w.Kubectl("wait", "vcjob/work", "--for=jsonpath={.status.retryCount}=1")
+	w.phase("work", "Running")
+	if got := w.field("pvc/"+claim, ".metadata.uid"); got != uid {
+		t.Errorf("the claim is another one after the restart: %s, %s", got, uid)
+	}
+	w.Kubectl("delete", "vcjob/work")
+	w.Kubectl("wait", "pvc/"+claim, "--for=delete")
+}
+
+// TestE2EClaimRefused tells in the job's status why a claim cannot be made.
+func TestE2EClaimRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartScheduler()
+	w.StartControllers()
+	w.queue("a", 1)
+	w.Apply(jobLike("work", "  tasks:", "  volumes: [{mountPath: /data, volumeClaim: {accessModes: [ReadWriteOnce]}}]\n  tasks:"))
+	w.Kubectl("wait", "vcjob/work", "--for=jsonpath={.status.state.reason}=PVCError")
+	if got := w.field("vcjob/work", ".status.state.message"); !strings.Contains(got, "spec.volumes[0].volumeClaim") || !strings.Contains(got, "resources") {
+		t.Errorf("it says %q", got)
+	}
 }

@@ -132,6 +132,7 @@ var spareRights = map[string]string{
 	"celsius-controllers: update jobs/finalizers.batch.volcano.sh": "asked of who makes objects that hold up the deletion of their owner, " +
 		"where that admission plugin is on",
 	"celsius-controllers: get persistentvolumeclaims":              "no job of the story mounts a claim",
+	"celsius-controllers: create persistentvolumeclaims":           "no job of the story asks for a claim",
 	"celsius-controllers: get statefulsets.apps":                   "as for the ReplicaSets of the story",
 	"celsius-controllers: get daemonsets.apps":                     "as for the ReplicaSets of the story",
 	"celsius-controllers: get queues.scheduling.volcano.sh":        "a cache that may be behind is not believed",

@@ -141,7 +141,7 @@ func (r *jobs) refusedIn(ctx context.Context, quota client.Object) []reconcile.R
 	}
 	var out []reconcile.Request
 	for i := range list.Items {
-		if job := &list.Items[i]; job.Status.State.Reason == failedCreate {
+		if job := &list.Items[i]; job.Status.State.Reason == failedCreate || job.Status.State.Reason == pvcError {
 			name := client.ObjectKeyFromObject(job)
 			r.memory.of(name, job.UID).free()
 			out = append(out, reconcile.Request{NamespacedName: name})
@@ -254,6 +254,7 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 	next := *w
 	next.job, next.debts = job, debts(s)
 	w.enterBeside(s)
+	w.enterClaims(s)
 	count(w.pods, next.goes).write(s)
 	s.MinAvailable = job.Spec.MinAvailable
 	s.RetryCount += int32(t.outcome.Counters[retryCounter])
@@ -321,8 +322,8 @@ func (r *jobs) tell(old, job *batchv1alpha1.Job, t transition) {
 	r.metrics.retries.Add(float64(s.RetryCount - old.Status.RetryCount))
 	if t.wait != nil && t.wait.warn && (old.Status.State.Reason != s.State.Reason || old.Status.State.Message != s.State.Message) {
 		reason := string(batchv1alpha1.PodGroupPending)
-		if t.wait.reason == pluginError {
-			reason = pluginError
+		if t.wait.reason == pluginError || t.wait.reason == pvcError {
+			reason = t.wait.reason
 		}
 		r.event(job, corev1.EventTypeWarning, reason, "Wait", "%s: %s", t.wait.reason, t.wait.message)
 	}

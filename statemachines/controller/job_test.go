@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,14 +85,6 @@ func TestWaits(t *testing.T) {
 				job.Spec.Volumes = []batchv1alpha1.VolumeSpec{{MountPath: "/data", VolumeClaimName: "data"}}
 			},
 			reason: "ClaimNotFound", message: "spec.volumes[0].volumeClaimName: there is no PersistentVolumeClaim data in namespace team",
-		},
-		{
-			name: "claim to be made",
-			prepare: func(_ *stage, job *batchv1alpha1.Job) {
-				job.Spec.Volumes = []batchv1alpha1.VolumeSpec{{MountPath: "/data", VolumeClaim: &corev1.PersistentVolumeClaimSpec{}}}
-			},
-			reason:  "NotYetHonoured",
-			message: "spec.volumes[0].volumeClaim: claims are not made yet; create a PersistentVolumeClaim and name it in volumeClaimName",
 		},
 		{
 			name: "a pod's name is taken",
@@ -413,5 +406,73 @@ func TestDependsOn(t *testing.T) {
 	s.settle()
 	if got := s.job().Status.State.Phase; got != batchv1alpha1.Completed {
 		t.Errorf("the job is %s", got)
+	}
+}
+
+// TestClaims makes a claim once, names it in the job, mounts it, and keeps it when the job is restarted and when it ends.
+func TestClaims(t *testing.T) {
+	job := trainJob(t, "")
+	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	job.Spec.Volumes = []batchv1alpha1.VolumeSpec{
+		{MountPath: "/scratch", VolumeClaim: &corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: size}}},
+		{MountPath: "/data", VolumeClaimName: "data"},
+	}
+	s := newStage(t, Options{}, openQueue(), job)
+	s.add(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data"}})
+	claims := func() (out []string) {
+		list := &corev1.PersistentVolumeClaimList{}
+		if err := s.api.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			out = append(out, list.Items[i].Name+" "+string(list.Items[i].UID))
+		}
+		return out
+	}
+	runs(s)
+	made := s.job().Spec.Volumes[0].VolumeClaimName
+	if !strings.HasPrefix(made, "train-pvc-") || len(claims()) != 2 {
+		t.Errorf("the claim is called %q, and there are %v", made, claims())
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := s.api.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: made}, claim); err != nil {
+		t.Fatal(err)
+	}
+	if !metav1.IsControlledBy(claim, s.job()) || claim.Spec.Resources.Requests.Storage().String() != "1Gi" {
+		t.Errorf("the claim is %+v", claim)
+	}
+	for _, pod := range s.pods() {
+		var paths []string
+		for i, m := range pod.Spec.Containers[0].VolumeMounts {
+			paths = append(paths, m.MountPath+" "+pod.Spec.Volumes[i].PersistentVolumeClaim.ClaimName)
+		}
+		if diff := cmp.Diff([]string{"/scratch " + made, "/data data"}, paths); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", pod.Name, diff)
+		}
+	}
+	before := claims()
+	s.commandJob("RestartJob")
+	again(s)
+	s.play("train", corev1.PodSucceeded, 0)
+	s.settle()
+	if diff := cmp.Diff(before, claims()); diff != "" {
+		t.Errorf("claims after a restart and the end (-want +got):\n%s", diff)
+	}
+	if got := s.job().Status; got.ControlledResources[claimKey+made] != made || got.State.Phase != batchv1alpha1.Completed {
+		t.Errorf("the job is %s and has %v", got.State.Phase, got.ControlledResources)
+	}
+}
+
+// TestClaimTaken leaves a claim alone that is somebody else's, and says so.
+func TestClaimTaken(t *testing.T) {
+	job := trainJob(t, "")
+	job.Spec.Volumes = []batchv1alpha1.VolumeSpec{{MountPath: "/data", VolumeClaim: &corev1.PersistentVolumeClaimSpec{}}}
+	s := newStage(t, Options{}, openQueue(), job)
+	name := objects.Claim(job, &job.Spec.Volumes[0]).Name
+	s.add(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+	refusedOnce(s)
+	want := "spec.volumes[0].volumeClaim: PersistentVolumeClaim " + name + " belongs to another owner"
+	if got := s.job().Status.State; got.Reason != "PVCError" || got.Message != want || !s.told("train Warning PVCError") {
+		t.Errorf("the job says %s: %s\n%v", got.Reason, got.Message, s.lines)
 	}
 }

@@ -40,11 +40,16 @@ type world struct {
 	// more: there are more pods to be made or deleted than one reconcile does.
 	more       bool
 	dependents objects.Dependents
-	// plugins are the job's, at work, once they were asked for; beside is what they made, nil where that has not changed.
-	plugins *jobplugin.Run
-	beside  map[string]string
-	rec     *recall
-	now     time.Time
+	making
+	rec *recall
+	now time.Time
+}
+
+// making is what a reconcile has made beside a job's pods.
+type making struct {
+	plugins *jobplugin.Run    // the job's, at work, once they were asked for
+	beside  map[string]string // entries of the ledger about what they made; nil: as they were
+	claimed []string          // names of claims that are made, or were just now
 }
 
 // observe reads what there is of a job.

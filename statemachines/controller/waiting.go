@@ -4,10 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
@@ -26,6 +22,7 @@ const (
 	failedCreate   = "FailedCreate"
 	outOfBounds    = "OutOfBounds"
 	tasksWait      = "TasksWait"
+	pvcError       = string(batchv1alpha1.PVCError)
 	pluginError    = string(batchv1alpha1.PluginError)
 )
 
@@ -39,7 +36,7 @@ type waiting struct {
 func isWaiting(reason string) bool {
 	switch reason {
 	case queueNotFound, queueClosed, claimNotFound, notYetHonoured, groupPending, groupError, notSchedulable, podsNotRunning,
-		failedCreate, outOfBounds, pluginError, tasksWait:
+		failedCreate, outOfBounds, pluginError, tasksWait, pvcError:
 		return true
 	default:
 		return false
@@ -77,25 +74,7 @@ func (r *jobs) cannotBegin(ctx context.Context, w *world) (*waiting, error) {
 	if _, err := r.pluginsOf(w); err != nil {
 		return &waiting{pluginError, err.Error(), true}, nil
 	}
-	for i, v := range w.job.Spec.Volumes {
-		if v.VolumeClaimName == "" {
-			return &waiting{
-				notYetHonoured,
-				fmt.Sprintf("spec.volumes[%d].volumeClaim: claims are not made yet; create a PersistentVolumeClaim and name it in volumeClaimName", i),
-				true,
-			}, nil
-		}
-		claim := &corev1.PersistentVolumeClaim{}
-		err := r.live.Get(ctx, types.NamespacedName{Namespace: w.job.Namespace, Name: v.VolumeClaimName}, claim)
-		if apierrors.IsNotFound(err) {
-			return &waiting{claimNotFound, fmt.Sprintf("spec.volumes[%d].volumeClaimName: there is no PersistentVolumeClaim %s in namespace %s", i,
-				v.VolumeClaimName, w.job.Namespace), true}, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read PersistentVolumeClaim %s/%s: %w", w.job.Namespace, v.VolumeClaimName, err)
-		}
-	}
-	return nil, nil
+	return r.claims(ctx, w)
 }
 
 // waitsFor says what a job that has a PodGroup waits for.

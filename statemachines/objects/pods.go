@@ -153,10 +153,24 @@ func mountVolumes(job *batchv1alpha1.Job, spec *corev1.PodSpec) {
 // volumeName names a pod's volume: the job's name and twelve characters, as Volcano does. They are
 // drawn from the path, not at random, so that a pod that is made again is the same pod. A volume's
 // name is a DNS label, so a long name of a job is cut.
-func volumeName(job *batchv1alpha1.Job, path string) string {
+func volumeName(job *batchv1alpha1.Job, path string) string { return drawn(job, path, "") }
+
+// drawn is a DNS label of a job's name, a word, and twelve characters that are drawn from the job and a path.
+func drawn(job *batchv1alpha1.Job, path, word string) string {
 	const suffix, longest = 12, 63
 	sum := sha256.Sum256([]byte(string(job.UID) + path))
 	name := strings.ReplaceAll(job.Name, ".", "-")
-	name = name[:min(len(name), longest-suffix-1)]
-	return name + "-" + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:suffix])
+	name = name[:min(len(name), longest-suffix-1-len(word))]
+	return name + word + "-" + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:suffix])
+}
+
+// Claim is the claim that a job has made for a volume: under the name that the volume has, or one that is drawn for it. It belongs to the job.
+func Claim(job *batchv1alpha1.Job, v *batchv1alpha1.VolumeSpec) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: cmp.Or(v.VolumeClaimName, drawn(job, v.MountPath, "-pvc")), Namespace: job.Namespace,
+			OwnerReferences: []metav1.OwnerReference{jobOwner(job)},
+		},
+		Spec: *v.VolumeClaim.DeepCopy(),
+	}
 }

@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
+)
+
+// claimKey opens Volcano's entry in status.controlledResources of a claim that was made. Claims stay while the job is there, with their data.
+const claimKey = "volume-pvc-"
+
+// claims makes the claims that a job asks for, writes their names into its volumes, and checks that the others are there. What keeps the
+// job from them is why it waits.
+func (r *jobs) claims(ctx context.Context, w *world) (*waiting, error) {
+	named := w.job.DeepCopy()
+	for i := range w.job.Spec.Volumes {
+		v := &w.job.Spec.Volumes[i]
+		if v.VolumeClaim == nil {
+			if wait, err := r.hasClaim(ctx, w, i); wait != nil || err != nil {
+				return wait, err
+			}
+			continue
+		}
+		claim := objects.Claim(w.job, v)
+		if err := r.makeClaim(ctx, w, claim, v.VolumeClaimName != ""); err != nil {
+			err = fmt.Errorf("spec.volumes[%d].volumeClaim: %w", i, err)
+			return &waiting{pvcError, err.Error(), true}, err
+		}
+		named.Spec.Volumes[i].VolumeClaimName = claim.Name
+		w.claimed = append(w.claimed, claim.Name)
+	}
+	for i := range named.Spec.Volumes {
+		if named.Spec.Volumes[i].VolumeClaimName != w.job.Spec.Volumes[i].VolumeClaimName {
+			patch := client.MergeFromWithOptions(w.job, client.MergeFromWithOptimisticLock{})
+			if err := r.client.Patch(ctx, named, patch, client.FieldOwner(fieldManager)); err != nil {
+				return nil, fmt.Errorf("write the names of claims into job %s/%s: %w", w.job.Namespace, w.job.Name, err)
+			}
+			w.job, w.rec.version = named, named.ResourceVersion
+			break
+		}
+	}
+	return nil, nil
+}
+
+// hasClaim checks that the claim is there that a volume names.
+func (r *jobs) hasClaim(ctx context.Context, w *world, i int) (*waiting, error) {
+	name := w.job.Spec.Volumes[i].VolumeClaimName
+	err := r.live.Get(ctx, types.NamespacedName{Namespace: w.job.Namespace, Name: name}, &corev1.PersistentVolumeClaim{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return &waiting{claimNotFound, fmt.Sprintf("spec.volumes[%d].volumeClaimName: there is no PersistentVolumeClaim %s in namespace %s", i,
+			name, w.job.Namespace), true}, nil
+	case err != nil:
+		return nil, fmt.Errorf("read PersistentVolumeClaim %s/%s: %w", w.job.Namespace, name, err)
+	}
+	return nil, nil
+}
+
+// makeClaim makes a claim. One of that name will do that is the job's, or that the job names.
+func (r *jobs) makeClaim(ctx context.Context, w *world, claim *corev1.PersistentVolumeClaim, named bool) error {
+	err := r.client.Create(ctx, claim.DeepCopy(), client.FieldOwner(fieldManager))
+	if err == nil {
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make PersistentVolumeClaim %s: %w", claim.Name, err)
+	}
+	if named {
+		return nil
+	}
+	found := &corev1.PersistentVolumeClaim{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(claim), found); err != nil {
+		return fmt.Errorf("read PersistentVolumeClaim %s: %w", claim.Name, err)
+	}
+	if !metav1.IsControlledBy(found, w.job) {
+		return fmt.Errorf("PersistentVolumeClaim %s %w", claim.Name, errForeign)
+	}
+	return nil
+}
+
+// enterClaims writes into a status which claims were made.
+func (w *world) enterClaims(s *batchv1alpha1.JobStatus) {
+	for _, name := range w.claimed {
+		if s.ControlledResources == nil {
+			s.ControlledResources = map[string]string{}
+		}
+		s.ControlledResources[claimKey+name] = name
+	}
+}
