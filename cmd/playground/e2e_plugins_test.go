@@ -188,7 +188,7 @@ spec:
   - name: load
     replicas: 1
     template:
-      metadata: {annotations: {celsius.dev/sim: '{run: 3s}'}}
+      metadata: {annotations: {celsius.dev/sim: '{run: 10s, readyAfter: 4s}'}}
       spec: &spec
         restartPolicy: Never
         containers: [{name: main, image: main, resources: {requests: {cpu: "1", memory: 1Gi}}}]
