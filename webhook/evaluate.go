@@ -34,9 +34,9 @@ func (m Mistake) String() string {
 
 // Request is what a table is asked about. Objects are JSON: maps of strings, bools, int64, float64, lists and maps.
 type Request struct {
-	// Operation is CREATE or UPDATE.
+	// Operation is CREATE, UPDATE or DELETE.
 	Operation string
-	// Object is the new state, OldObject the one before an update.
+	// Object is the new state, of which there is none upon DELETE; OldObject the one before an update or a deletion.
 	Object, OldObject map[string]any
 	// Queues gives all queues; it is asked only where a row reads them.
 	Queues func() ([]map[string]any, error)
@@ -165,8 +165,10 @@ func (t *Table) unreadable(object map[string]any) (mistakes []Mistake) {
 // Check gives what is wrong with the object, every mistake at once, and what it asks for that will not happen. An
 // error is a row that could not be evaluated: it says nothing of the object.
 func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err error) {
-	if mistakes := t.unreadable(r.Object); len(mistakes) > 0 {
-		return mistakes, nil, nil
+	if r.Operation != opDelete { // what is stored and cannot be read can be deleted
+		if mistakes := t.unreadable(r.Object); len(mistakes) > 0 {
+			return mistakes, nil, nil
+		}
 	}
 	f := t.frame(r)
 	if applies, err := f.matches(); err != nil || !applies {

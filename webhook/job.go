@@ -18,6 +18,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines"
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
@@ -26,16 +27,9 @@ import (
 const jobMachine = "job"
 
 // newJobEndpoints are those of Jobs: defaults, and validation.
-func newJobEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
-	table, issues := JobTable()
-	if table == nil {
-		return nil, fmt.Errorf("rules of admission: %w", issues.Err())
-	}
-	table, err := table.WithLimits(o.Limits)
-	if err != nil {
-		return nil, err
-	}
+func newJobEndpoints(table *Table, o Options, in cluster, m *metrics) ([]*endpoint, error) {
 	machine := o.StateMachines[jobMachine]
+	var issues source.Issues
 	if machine == nil {
 		if machine, issues = statemachines.Default(jobMachine); machine == nil {
 			return nil, fmt.Errorf("state machines: %w", issues.Err())
@@ -112,7 +106,7 @@ func (h *tableHandler) validate(ctx context.Context, req admission.Request) admi
 		return *refused
 	}
 	mistakes, warnings, err := h.table.Check(*r)
-	aboutQueue := func(m Mistake) bool { return m.Field == "spec.queue" }
+	aboutQueue := func(m Mistake) bool { return m.Field == "spec.queue" || m.Field == "spec.parent" }
 	if err == nil && h.queuesNow != nil && slices.ContainsFunc(mistakes, aboutQueue) {
 		// The queue may have been made or opened just now: nobody is refused for what was true a moment ago.
 		r.Queues = func() ([]map[string]any, error) { return asJSON(ctx, h.queuesNow) }
@@ -134,17 +128,20 @@ func (h *tableHandler) request(ctx context.Context, req admission.Request) (*Req
 		return nil, &response
 	}
 	operation := string(req.Operation)
-	if operation != opCreate && operation != opUpdate {
-		return refuse(
-			"the operation is %q, and only CREATE and UPDATE are looked at here; the webhook configuration calls this path for too much", operation)
+	if known := h.table.operations(); !slices.Contains(known, operation) {
+		return refuse("the operation is %q, and only %s are looked at here; the webhook configuration calls this path for too much", operation,
+			strings.Join(known, " and "))
 	}
 	if req.Kind.Kind != h.table.Kind {
 		return refuse("the object is a %s, and only a %s is looked at here; the webhook configuration calls this path for too much",
 			req.Kind.Kind, h.table.Kind)
 	}
-	object, err := decodeObject(req.Object)
-	if err != nil {
-		return refuse("the %s cannot be read: %w", h.table.Kind, err)
+	var object map[string]any
+	var err error
+	if operation != opDelete {
+		if object, err = decodeObject(req.Object); err != nil {
+			return refuse("the %s cannot be read: %w", h.table.Kind, err)
+		}
 	}
 	r := &Request{
 		Operation: operation, Object: object, SchedulerNames: h.schedulerNames, JobPlugins: h.plugins,
@@ -154,7 +151,7 @@ func (h *tableHandler) request(ctx context.Context, req admission.Request) (*Req
 	if h.machine != nil {
 		r.PolicyEvents, r.PolicyActions = h.machine.PolicyEvents(), h.machine.PolicyActions()
 	}
-	if operation == opUpdate {
+	if operation != opCreate {
 		if r.OldObject, err = decodeObject(req.OldObject); err != nil {
 			return refuse("the %s before the update cannot be read: %w", h.table.Kind, err)
 		}

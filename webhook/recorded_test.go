@@ -28,12 +28,17 @@ import (
 
 // recorded is one case of a table of admission that was recorded from Volcano.
 type recorded struct {
-	ID             string
-	Job, OldJob    json.RawMessage
-	Allowed        bool
-	Message        string
-	FullPatch      json.RawMessage
-	ExistingQueues []schedulingv1beta1.Queue
+	ID          string
+	Job, OldJob json.RawMessage
+	// Of Queues and PodGroups: an operation and what it is about, or, of a function that was asked directly, its name and the queue.
+	Operation, Fn                    string
+	Object, OldObject, Queue, Parent json.RawMessage
+	Children                         []schedulingv1beta1.Queue
+	Patch                            json.RawMessage
+	Allowed                          bool
+	Message                          string
+	FullPatch                        json.RawMessage
+	ExistingQueues                   []schedulingv1beta1.Queue
 }
 
 // readRecorded gives the cases of one table; it skips the test where there are none.
@@ -227,4 +232,85 @@ func patched(t *testing.T, object, patch []byte) any {
 		t.Fatal(err)
 	}
 	return out
+}
+
+func queueHandler(t testing.TB, queues ...schedulingv1beta1.Queue) *tableHandler {
+	t.Helper()
+	table, issues := QueueTable()
+	if table == nil {
+		t.Fatal(issues.Error())
+	}
+	return &tableHandler{
+		table: table, metrics: newMetrics(),
+		cluster: cluster{queues: func(context.Context) ([]schedulingv1beta1.Queue, error) { return queues, nil }},
+	}
+}
+
+func requestOfKind(kind string, operation admissionv1.Operation, object, old []byte) admission.Request {
+	r := requestFor(operation, object, old)
+	r.Kind = metav1.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: kind}
+	return r
+}
+
+func TestRecordedQueue(t *testing.T) {
+	fields := refused(t)
+	replay(t, "admission-queue", func(r recorded) string {
+		object, old := r.Object, r.OldObject
+		if r.Operation == opDelete {
+			object, old = nil, r.Object
+		}
+		got := queueHandler(t, r.ExistingQueues...).validate(t.Context(), requestOfKind("Queue", admissionv1.Operation(r.Operation), object, old))
+		if r.Operation != opCreate && r.Operation != opUpdate && r.Operation != opDelete { // it is no request of the API server's
+			if got.Allowed != r.Allowed {
+				return message(got)
+			}
+			return ""
+		}
+		return differsInVerdict(r, fields[r.ID], got)
+	})
+}
+
+// TestRecordedQueueCapability asks for a queue as if it were made, or changed, what a function of Volcano was asked: of a queue in its place
+// below others whether its capability fits, of one above others whether theirs do, and what they deserve and are guaranteed.
+func TestRecordedQueueCapability(t *testing.T) {
+	replay(t, "admission-queue-capability", func(r recorded) string {
+		request, queues := requestOfKind("Queue", admissionv1.Create, r.Queue, nil), r.ExistingQueues
+		about := func(field string) bool { return strings.HasPrefix(field, "spec.capability.") }
+		if r.Fn == "childrenConstraints" {
+			var parent schedulingv1beta1.Queue
+			if err := json.Unmarshal(r.Parent, &parent); err != nil {
+				t.Fatal(err)
+			}
+			queues = slices.DeleteFunc(queues, func(q schedulingv1beta1.Queue) bool { return q.Spec.Parent == parent.Name })
+			queues = append(queues, r.Children...)
+			request = requestOfKind("Queue", admissionv1.Update, r.Parent, []byte(`{"metadata": {}}`))
+			about = func(string) bool { return true }
+		}
+		var refused []string
+		if got := queueHandler(t, queues...).validate(t.Context(), request); got.Result != nil && got.Result.Details != nil {
+			for _, c := range got.Result.Details.Causes {
+				if about(c.Field) {
+					refused = append(refused, c.Field)
+				}
+			}
+		}
+		if len(refused) == 0 != r.Allowed {
+			return fmt.Sprintf("refused are %v, recorded %t (%s)", refused, r.Allowed, r.Message)
+		}
+		return ""
+	})
+}
+
+func TestRecordedMutateQueue(t *testing.T) {
+	replay(t, "mutate-queue", func(r recorded) string {
+		got := queueHandler(t).fillIn(t.Context(), requestOfKind("Queue", admissionv1.Create, r.Object, nil))
+		ours, err := json.Marshal(got.Patches)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(patched(t, r.Object, r.Patch), patched(t, r.Object, ours)); diff != "" || !got.Allowed {
+			return fmt.Sprintf("%s (-recorded +got):\n%s", message(got), diff)
+		}
+		return ""
+	})
 }

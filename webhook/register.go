@@ -22,6 +22,7 @@ import (
 
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
 // queueLister gives all queues of the cluster, which the caller must not change.
@@ -54,7 +55,19 @@ type condition struct{ name, expression string }
 
 // newEndpoints lists all that is served.
 func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
-	jobs, err := newJobEndpoints(o, in, m)
+	tables := make([]*Table, 0, 2)
+	for _, compile := range []func() (*Table, source.Issues){JobTable, QueueTable} {
+		table, issues := compile()
+		if table == nil {
+			return nil, fmt.Errorf("rules of admission: %w", issues.Err())
+		}
+		tables = append(tables, table)
+	}
+	tables, err := withLimits(o.Limits, tables...)
+	if err != nil {
+		return nil, err
+	}
+	jobs, err := newJobEndpoints(tables[0], o, in, m)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +75,14 @@ func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	queues := newQueueEndpoints(tables[1], in, m)
 	policies := &endpoint{
 		path: policyPath, name: "validate-policies.celsius.dev",
 		group: policyv1alpha1.GroupName, version: policyv1alpha1.GroupVersion.Version, resource: "schedulingpolicies",
 		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 		handler:    newPolicyHandler(),
 	}
-	return append(slices.Concat(jobs, groups), policies), nil
+	return append(slices.Concat(jobs, groups, queues), policies), nil
 }
 
 // The API server waits that long for an answer, in seconds.

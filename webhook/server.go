@@ -47,7 +47,8 @@ type Options struct {
 	StateMachines map[string]*statemachines.Machine
 	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
 	JobPlugins *jobplugin.Set
-	// Limits are those that a cluster has in the place of the shipped ones: limits of rules/admission/job.yaml, by name.
+	// Limits are those that a cluster has in the place of the shipped ones: limits of rules/admission/job.yaml and
+	// queue.yaml, by name.
 	Limits map[string]int64
 	// Address is what is listened on; port 0 takes a free one. Default: ":8443".
 	Address string

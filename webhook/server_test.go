@@ -339,8 +339,8 @@ func TestRegistered(t *testing.T) {
 		names = append(names, w.Name)
 	}
 	all := []string{
-		"mutate-jobs.celsius.dev", "mutate-podgroups.celsius.dev", "validate-jobs.celsius.dev", "validate-podgroups.celsius.dev",
-		"validate-policies.celsius.dev",
+		"mutate-jobs.celsius.dev", "mutate-podgroups.celsius.dev", "mutate-queues.celsius.dev", "validate-jobs.celsius.dev",
+		"validate-podgroups.celsius.dev", "validate-queues.celsius.dev", "validate-policies.celsius.dev",
 	}
 	if diff := cmp.Diff(all, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -431,7 +431,7 @@ func TestReachedByURL(t *testing.T) {
 		}
 	}
 	mutating, validating := configurations(t, c, "celsius")
-	if len(mutating.Webhooks) != 2 || len(validating.Webhooks) != 3 ||
+	if len(mutating.Webhooks) != 3 || len(validating.Webhooks) != 4 ||
 		*validating.Webhooks[0].ClientConfig.URL != "https://127.0.0.1:8443/jobs/validate" {
 		t.Errorf("%d and %d webhooks: %+v", len(mutating.Webhooks), len(validating.Webhooks), validating.Webhooks[0].ClientConfig)
 	}

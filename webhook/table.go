@@ -60,6 +60,7 @@ const (
 const (
 	opCreate = "CREATE"
 	opUpdate = "UPDATE"
+	opDelete = "DELETE"
 )
 
 // JobTable compiles the table of Jobs that ships.
@@ -67,6 +68,9 @@ func JobTable() (*Table, source.Issues) { return shipped("job.yaml") }
 
 // PodGroupTable compiles the table of PodGroups that ships.
 func PodGroupTable() (*Table, source.Issues) { return shipped("podgroup.yaml") }
+
+// QueueTable compiles the table of Queues that ships.
+func QueueTable() (*Table, source.Issues) { return shipped("queue.yaml") }
 
 func shipped(file string) (*Table, source.Issues) {
 	data, err := admission.FS.ReadFile(file)
@@ -111,13 +115,16 @@ func (c *compiler) report(i source.Issue) { c.issues = append(c.issues, i) }
 type kindOf struct {
 	manifest string
 	goType   reflect.Type
+	// deletions are asked about, too.
+	deletions bool
 }
 
 // kinds are those that a table may be about.
 func kinds() map[string]kindOf {
 	return map[string]kindOf{
-		"Job":      {"batch.volcano.sh_jobs.yaml", reflect.TypeFor[batchv1alpha1.Job]()},
-		"PodGroup": {"scheduling.volcano.sh_podgroups.yaml", reflect.TypeFor[schedulingv1beta1.PodGroup]()},
+		"Job":      {"batch.volcano.sh_jobs.yaml", reflect.TypeFor[batchv1alpha1.Job](), false},
+		"Queue":    {"scheduling.volcano.sh_queues.yaml", reflect.TypeFor[schedulingv1beta1.Queue](), true},
+		"PodGroup": {"scheduling.volcano.sh_podgroups.yaml", reflect.TypeFor[schedulingv1beta1.PodGroup](), false},
 	}
 }
 
@@ -151,8 +158,10 @@ func (c *compiler) open(root source.Value) error {
 	if c.table.object, err = kindSchema(kind.manifest, c.table.Kind); err != nil {
 		return err
 	}
-	if c.table.queue, err = kindSchema("scheduling.volcano.sh_queues.yaml", "Queue"); err != nil {
-		return err
+	if c.table.queue = c.table.object; c.table.Kind != "Queue" {
+		if c.table.queue, err = kindSchema("scheduling.volcano.sh_queues.yaml", "Queue"); err != nil {
+			return err
+		}
 	}
 	c.readLimits(root.Get("limits"))
 	c.table.mistake, c.table.plugin = mistakeSchema(), pluginSchema()
@@ -164,7 +173,7 @@ func (c *compiler) open(root source.Value) error {
 	for _, name := range sorted(byName) {
 		objects = append(objects, byName[name])
 	}
-	c.lang, err = rules.NewLanguage(rules.Vocabulary{Objects: objects, Functions: functions(c.table.mistake)})
+	c.lang, err = rules.NewLanguage(rules.Vocabulary{Objects: objects, Functions: slices.Concat(functions(c.table.mistake), treeFunctions(c.table.queue))})
 	if err != nil {
 		return fmt.Errorf("rules of admission: %w", err)
 	}
@@ -213,6 +222,14 @@ func (s section) keys() (must, may []string) {
 		return []string{"name", "fieldPath", s.value}, []string{"operations", "forEach", "when", "description"}
 	}
 	return []string{"name", "expression"}, []string{"description"}
+}
+
+// operations are those that the table may be asked about.
+func (t *Table) operations() []string {
+	if kinds()[t.Kind].deletions {
+		return []string{opCreate, opUpdate, opDelete}
+	}
+	return []string{opCreate, opUpdate}
 }
 
 // unique reads a name that no other row or variable has.
@@ -285,6 +302,30 @@ func (t *Table) WithLimits(limits map[string]int64) (*Table, error) {
 	return &next, nil
 }
 
+// withLimits gives tables with other limits in the place of their own, each with those that it has. Errors: no table has a limit of a name, or
+// it is less than 1.
+func withLimits(limits map[string]int64, tables ...*Table) ([]*Table, error) {
+	left, out := maps.Clone(limits), make([]*Table, len(tables))
+	for i, t := range tables {
+		own := maps.Clone(limits)
+		maps.DeleteFunc(own, func(name string, _ int64) bool { return t.limitValues[name] == nil })
+		maps.DeleteFunc(left, func(name string, _ int64) bool { return t.limitValues[name] != nil })
+		var err error
+		if out[i], err = t.WithLimits(own); err != nil {
+			return nil, err
+		}
+	}
+	if len(left) > 0 {
+		var known []string
+		for _, t := range tables {
+			known = append(known, sorted(t.limitValues)...)
+		}
+		name := sorted(left)[0]
+		return nil, fmt.Errorf("there is no limit %q: %s", name, source.Suggest(name, known))
+	}
+	return out, nil
+}
+
 func (c *compiler) readVariables(v source.Value) {
 	for _, item := range v.Items(&c.issues) {
 		item.Fields([]string{"name", "description", "expression"}, &c.issues)
@@ -305,8 +346,8 @@ func (c *compiler) rows(v source.Value, s section) []*row {
 		r := &row{name: c.unique(item.Get("name"))}
 		r.operations = item.Get("operations").Strings(&c.issues)
 		for _, op := range r.operations {
-			if op != opCreate && op != opUpdate {
-				c.report(item.Get("operations").Issuef("write CREATE or UPDATE", "there is no operation %q", op))
+			if !slices.Contains(c.table.operations(), op) {
+				c.report(item.Get("operations").Issuef("write "+strings.Join(c.table.operations(), " or "), "there is no operation %q", op))
 			}
 		}
 		loops, extra, ok := typed.ReadLoops(item.Get("forEach"), c.compile, c.roots, &c.issues)

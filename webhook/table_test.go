@@ -54,6 +54,12 @@ const theQueues = `
 - {metadata: {name: root}, status: {state: Open}}
 - {metadata: {name: parent}, spec: {parent: root}, status: {state: Open}}
 - {metadata: {name: child}, spec: {parent: parent}, status: {state: Open}}
+- {metadata: {name: busy}, spec: {parent: root}, status: {state: Open, allocated: {cpu: "1", pods: "2"}}}
+- {metadata: {name: org, annotations: {volcano.sh/hierarchy: root/org/lab, volcano.sh/hierarchy-weights: 1/1/1}}, spec: {parent: root, capability: {cpu: "10", memory: 10Gi}, deserved: {cpu: "8"}, guarantee: {resource: {cpu: "4"}}}}
+- {metadata: {name: lab}, spec: {parent: org, capability: {cpu: "6"}, deserved: {cpu: "5"}, guarantee: {resource: {cpu: "2"}}}}
+- {metadata: {name: bench}, spec: {parent: lab}}
+- {metadata: {name: seat}, spec: {parent: bench, capability: {cpu: "3", memory: 4Gi}}}
+- {metadata: {name: chair}, spec: {parent: seat}}
 `
 
 func decodeText(t testing.TB, text string, into any) {
@@ -75,6 +81,14 @@ metadata: {name: pair, namespace: default}
 spec: {queue: child, minMember: 2}
 `
 
+// plainQueue is the same for Queues.
+const plainQueue = `
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: new}
+spec: {weight: 1, reclaimable: true}
+`
+
 // suite is a kind that has a table, and the cases in testdata.
 type suite struct {
 	name, plain string
@@ -82,7 +96,7 @@ type suite struct {
 }
 
 func suites() []suite {
-	return []suite{{"job", plainJob, limitedTable}, {"podgroup", plainGroup, sync.OnceValues(PodGroupTable)}}
+	return []suite{{"job", plainJob, limitedTable}, {"podgroup", plainGroup, sync.OnceValues(PodGroupTable)}, {"queue", plainQueue, sync.OnceValues(QueueTable)}}
 }
 
 // merged gives the plain Job with a case's changes.
@@ -138,6 +152,9 @@ func (s suite) cases(t testing.TB, archive *txtar.Archive) map[string]Request {
 			Queues:       func() ([]map[string]any, error) { return queues, nil },
 			PolicyEvents: machine.PolicyEvents(), PolicyActions: machine.PolicyActions(), JobPlugins: jobPlugins(t),
 		}
+		if gone := fileOf(archive, name+".deleted"); gone != nil {
+			r.Operation, r.Object, r.OldObject = opDelete, nil, mergedOver(t, s.plain, string(gone.Data))
+		}
 		if old := fileOf(archive, name+".old"); old != nil {
 			r.Operation, r.OldObject = opUpdate, mergedOver(t, s.plain, string(old.Data))
 		}
@@ -172,9 +189,13 @@ func outcome(t testing.TB, table *Table, r Request) string {
 			fmt.Fprintf(&b, "%s %s%s\n", word, m, rule)
 		}
 	}
-	filled, mistakes, err := table.Default(r)
-	if err != nil {
-		return "error " + err.Error() + "\n"
+	var filled map[string]any
+	var mistakes []Mistake
+	var err error
+	if r.Operation != opDelete {
+		if filled, mistakes, err = table.Default(r); err != nil {
+			return "error " + err.Error() + "\n"
+		}
 	}
 	if tell("refuse", mistakes); len(mistakes) > 0 {
 		return b.String()
@@ -422,7 +443,7 @@ func decodeInto(t testing.TB, data []byte, into any) {
 // TestMistakesInTables shows that what is wrong with a table is told at its place.
 func TestMistakesInTables(t *testing.T) {
 	for _, c := range []struct{ table, want string }{
-		{"of: Jbo", `job.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Job, PodGroup`},
+		{"of: Jbo", `job.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Job, PodGroup, Queue`},
 		{"of: Job\ndefalts: []", `job.yaml:4:1: defalts: unknown field "defalts"; did you mean "defaults"?`},
 		{
 			"of: Job\nvalidations:\n- {name: a, expression: object.spec.taks.size() > 0, fieldPath: spec.tasks, message: a}",
