@@ -109,5 +109,13 @@ func (w within) ResolveName(name string) (any, bool) {
 	return w.in.ResolveName(name)
 }
 
+// Meter implements eval.Purse, where who evaluates has one.
+func (w within) Meter(e *eval.Expr) *eval.Meter {
+	if p, ok := w.in.(eval.Purse); ok {
+		return p.Meter(e)
+	}
+	return nil
+}
+
 // Parent implements cel.Activation.
 func (w within) Parent() cel.Activation { return nil }

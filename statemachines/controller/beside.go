@@ -2,11 +2,13 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +18,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	"github.com/celsius-scheduler/celsius/rules/typed"
+	"github.com/celsius-scheduler/celsius/statemachines"
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
@@ -23,16 +26,21 @@ import (
 // killed, whatever the plugins say by then.
 //
 //	plugin-svc = svc                             Volcano's entry of a plugin whose objects are made
-//	celsius.dev/plugins = 3                      the generation of the job of which they are
+//	celsius.dev/plugins = 3/1f0c2d3e             the generation of the job, and the digest of the plugins, of which they are
 //	celsius.dev/made.v1.Secret.job-a-ssh = UID   an object
+//	celsius.dev/made.v1.Secret.job-a-ssh = unknown   one that is about to be made, or was, by a controller that died with it
 const (
 	pluginKey  = "plugin-"
 	pluginsKey = "celsius.dev/plugins"
 	madeKey    = "celsius.dev/made."
 )
 
-// ofUnknown stands for the UID of an object that was there already and may not be read: it is used, and goes with the Job if it is the Job's.
+// ofUnknown stands for the UID of an object that may not be read. It is written before the object is made, so that one that is there
+// already is known for the job's own afterwards; it goes with the Job.
 const ofUnknown = "unknown"
+
+// lookAgain is when something is looked for again of which nobody tells when it comes or goes.
+const lookAgain = 15 * time.Second
 
 // isBeside says whether an entry of controlledResources is about what plugins made.
 func isBeside(key string) bool {
@@ -71,9 +79,76 @@ func (r *jobs) pluginsOf(w *world) (*jobplugin.Run, error) {
 	return w.plugins, nil
 }
 
-// besideIsCurrent says whether what plugins make beside a job is as the job's spec wants it.
-func besideIsCurrent(job *batchv1alpha1.Job) bool {
-	return len(job.Spec.Plugins) == 0 || job.Status.ControlledResources[pluginsKey] == strconv.FormatInt(job.Generation, 10)
+// besideOf is the entry that says of what the objects beside a job are.
+func (r *jobs) besideOf(job *batchv1alpha1.Job) string {
+	return strconv.FormatInt(job.Generation, 10) + "/" + r.options.JobPlugins.Stamp(job)
+}
+
+// besideIsCurrent says whether what plugins make beside a job is as the job's spec and the plugins want it.
+func (r *jobs) besideIsCurrent(job *batchv1alpha1.Job) bool {
+	return len(job.Spec.Plugins) == 0 || job.Status.ControlledResources[pluginsKey] == r.besideOf(job)
+}
+
+// besideIsVolcanos says whether Volcano made what is beside a job: that stays as it is until pods are made.
+func besideIsVolcanos(job *batchv1alpha1.Job) bool {
+	made := job.Status.ControlledResources
+	for name := range job.Spec.Plugins {
+		if made[pluginKey+name] == "" {
+			return false
+		}
+	}
+	return made[pluginsKey] == ""
+}
+
+// pluginsFailed says why a job waits whose plugins could not do their work: a row that fails does so until the job or the plugin changes.
+func (w *world) pluginsFailed(err error) (*waiting, error) {
+	wait := &waiting{pluginError, err.Error(), true}
+	var row *jobplugin.RowError
+	switch {
+	case errors.As(err, &row):
+		return wait, nil
+	case errors.Is(err, errTaken):
+		w.again = lookAgain
+		return wait, nil
+	}
+	return wait, err
+}
+
+// bringBeside makes what plugins make beside a job, or brings it in line.
+func (r *jobs) bringBeside(ctx context.Context, w *world, run *jobplugin.Run) error {
+	made, err := run.Objects()
+	if err != nil {
+		return err
+	}
+	fresh := map[string]string{}
+	for _, m := range made {
+		if key := madeEntry(m); m.Once() && w.job.Status.ControlledResources[key] == "" && !besideIsVolcanos(w.job) {
+			fresh[key] = ofUnknown
+		}
+	}
+	if len(fresh) > 0 {
+		w.beside = w.besideNow()
+		maps.Copy(w.beside, fresh)
+		now := w.job.Status.State
+		stays := transition{outcome: statemachines.Outcome{Phase: string(now.Phase)}, cause: cause{action: r.machine.Otherwise()}}
+		if isWaiting(now.Reason) {
+			stays.wait = &waiting{now.Reason, now.Message, false}
+		}
+		if err := r.write(ctx, w, stays); err != nil {
+			return err
+		}
+	}
+	return besides{r.parts, w}.bring(ctx, run, made, r.besideOf(w.job), fresh)
+}
+
+// besideNow is what the status says about what plugins made.
+func (w *world) besideNow() map[string]string {
+	entries := maps.Clone(w.job.Status.ControlledResources)
+	maps.DeleteFunc(entries, func(key, _ string) bool { return !isBeside(key) })
+	if entries == nil {
+		entries = map[string]string{}
+	}
+	return entries
 }
 
 // besides cares for what plugins make beside one job.
@@ -82,27 +157,24 @@ type besides struct {
 	*world
 }
 
-// bring makes what plugins make, or brings it in line.
-func (b besides) bring(ctx context.Context, run *jobplugin.Run) error {
-	objects, err := run.Objects()
-	if err != nil {
-		return err
-	}
+// bring makes what plugins make, or brings it in line. Fresh are the entries of what may be made once, and was not tried yet.
+func (b besides) bring(ctx context.Context, run *jobplugin.Run, made []*jobplugin.Made, of string, fresh map[string]string) error {
 	entries := map[string]string{}
-	for _, m := range objects {
-		uid, err := b.bringOne(ctx, m)
+	for _, m := range made {
+		key := madeEntry(m)
+		uid, err := b.bringOne(ctx, m, fresh[key] != "")
 		if err != nil { // what is made until then is known to be
-			for key, value := range b.job.Status.ControlledResources {
-				if isBeside(key) && entries[key] == "" {
-					entries[key] = value
-				}
+			known := b.besideNow()
+			maps.Copy(known, entries)
+			if errors.Is(err, errTaken) {
+				delete(known, key)
 			}
-			b.beside = entries
+			b.beside = known
 			return err
 		}
-		entries[madeEntry(m)] = string(uid)
+		entries[key] = string(uid)
 	}
-	entries[pluginsKey] = strconv.FormatInt(b.job.Generation, 10)
+	entries[pluginsKey] = of
 	for _, name := range run.Plugins() {
 		entries[pluginKey+name] = name
 	}
@@ -113,13 +185,16 @@ func (b besides) bring(ctx context.Context, run *jobplugin.Run) error {
 	return nil
 }
 
-// bringOne makes an object, or brings the job's own of that name in line.
-func (b besides) bringOne(ctx context.Context, m *jobplugin.Made) (types.UID, error) {
+// errTaken says that a name is taken that an object needs, which may not be read: it is not known whose it is.
+var errTaken = errors.New("is there already, and it cannot be seen whether it is the job's")
+
+// bringOne makes an object, or brings the job's own of that name in line. Fresh is one that was never tried to be made.
+func (b besides) bringOne(ctx context.Context, m *jobplugin.Made, fresh bool) (types.UID, error) {
 	var stored *unstructured.Unstructured
-	if uid := b.job.Status.ControlledResources[madeEntry(m)]; uid != "" {
-		if m.Once() {
-			return types.UID(uid), nil
-		}
+	switch uid := b.job.Status.ControlledResources[madeEntry(m)]; {
+	case m.Once() && uid != "" && uid != ofUnknown:
+		return types.UID(uid), nil
+	case !m.Once() && uid != "":
 		var err error
 		if stored, err = b.read(ctx, m); err != nil {
 			return "", err
@@ -136,8 +211,9 @@ func (b besides) bringOne(ctx context.Context, m *jobplugin.Made) (types.UID, er
 			return object.GetUID(), nil
 		case !apierrors.IsAlreadyExists(err):
 			return "", fmt.Errorf("make %s %s: %w", m.Kind, m.Name, err)
+		case m.Once() && fresh:
+			return "", fmt.Errorf("job plugin %s: the %s %s %w; delete it, or call the job something else", m.Plugin, m.Kind, m.Name, errTaken)
 		case m.Once():
-			// Made by a controller that died before it wrote that down, or somebody else's, in the job's own namespace: it may not be read.
 			return ofUnknown, nil
 		}
 		if stored, err = b.read(ctx, m); err != nil {
@@ -212,15 +288,18 @@ func (b besides) delete(ctx context.Context, which func(key string) bool) error 
 	return nil
 }
 
-// clear deletes all that plugins made beside a job, whose pods are killed.
+// clear deletes all that plugins made beside a job, whose pods are killed, but what Volcano made, or may not be read: that goes with the job,
+// and is used again.
 func (b besides) clear(ctx context.Context) error {
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(b.job.Status.ControlledResources)), isBeside) {
+	left := b.besideNow()
+	if len(left) == 0 || len(b.job.Spec.Plugins) > 0 && besideIsVolcanos(b.job) {
 		return nil
 	}
 	if err := b.delete(ctx, func(string) bool { return true }); err != nil {
 		return err
 	}
-	b.beside = map[string]string{}
+	maps.DeleteFunc(left, func(_, uid string) bool { return uid != ofUnknown })
+	b.beside = left
 	return nil
 }
 

@@ -10,9 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
 // pluginStage has a job with these plugins.
@@ -150,5 +153,136 @@ func TestBesideUnknown(t *testing.T) {
 	}
 	if len(s.groups()) > 0 || !s.told("train Warning PluginError") {
 		t.Errorf("it has a PodGroup, or nobody was told: %v", s.lines)
+	}
+}
+
+// TestBesideTaken has somebody else's Secret in the way, as of a job of that name that was deleted a moment ago: the job waits, looks again,
+// and never takes it for its own, whichever controller looks.
+func TestBesideTaken(t *testing.T) {
+	s := pluginStage(t, map[string][]string{"ssh": nil})
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "train-ssh", Namespace: namespace}}
+	s.add(theirs)
+	s.settle()
+	s.letIn(schedulingv1beta1.PodGroupInqueue)
+	for range 3 {
+		s.round()
+		s.newController()
+	}
+	state := s.job().Status.State
+	want := "job plugin ssh: the Secret train-ssh is there already, and it cannot be seen whether it is the job's; delete it, or call the job " +
+		"something else"
+	if state.Reason != "PluginError" || state.Message != want || len(s.pods()) > 0 {
+		t.Errorf("the job has %d pods and says %q: %q", len(s.pods()), state.Reason, state.Message)
+	}
+	result, err := s.reconcilers["job"].Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.job())})
+	if err != nil || result.RequeueAfter != lookAgain {
+		t.Errorf("it is looked at again after %v, %v", result.RequeueAfter, err)
+	}
+	if err := s.api.Delete(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	s.settle()
+	if got := s.job().Status.ControlledResources[madeKey+"v1.Secret.train-ssh"]; !strings.HasPrefix(got, "uid-") || len(s.pods()) != 3 {
+		t.Errorf("the job has %d pods and the Secret %q", len(s.pods()), got)
+	}
+}
+
+// TestBesideAnswerLost has the answer to the making of the Secret lost: the next try finds it, and a restarted job uses it again.
+func TestBesideAnswerLost(t *testing.T) {
+	calm := pluginStage(t, map[string][]string{"ssh": nil})
+	runs(calm)
+	for call := 1; call <= calm.calls; call++ {
+		s := pluginStage(t, map[string][]string{"ssh": nil})
+		s.trouble = trouble{call: call, after: true}
+		runs(s)
+		s.commandJob("RestartJob")
+		again(s)
+		if phase := s.job().Status.State.Phase; phase != batchv1alpha1.Running || len(s.secret("train-ssh").Data["id_rsa"]) == 0 {
+			t.Errorf("call %d: the restarted job is %s: %s", call, phase, s.job().Status.State.Message)
+		}
+	}
+}
+
+// TestBesideOfVolcano leaves alone what Volcano made beside a job that runs, and goes on with it when the job is restarted: the Secret is
+// the job's, although it may not be read.
+func TestBesideOfVolcano(t *testing.T) {
+	s := pluginStage(t, map[string][]string{"ssh": nil, "svc": nil})
+	runs(s)
+	job := s.job()
+	job.Status.ControlledResources = map[string]string{"plugin-ssh": "ssh", "plugin-svc": "svc"}
+	if err := s.api.Status().Update(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	s.newController()
+	calls, keys := s.calls, string(s.secret("train-ssh").Data["id_rsa"])
+	s.settle()
+	if s.calls != calls {
+		t.Errorf("%d calls though nothing happened", s.calls-calls)
+	}
+	s.commandJob("RestartJob")
+	again(s)
+	if phase := s.job().Status.State.Phase; phase != batchv1alpha1.Running || string(s.secret("train-ssh").Data["id_rsa"]) != keys {
+		t.Errorf("the restarted job is %s: %s", phase, s.job().Status.State.Message)
+	}
+	if got := s.job().Status.ControlledResources[pluginsKey]; !strings.HasPrefix(got, "0/") {
+		t.Errorf("what is beside it is of %q", got)
+	}
+}
+
+// TestBesideOfOtherPlugins brings what is beside a running job in line when the controllers come with other plugins.
+func TestBesideOfOtherPlugins(t *testing.T) {
+	s := pluginStage(t, map[string][]string{"svc": nil})
+	runs(s)
+	job := s.job()
+	job.Status.ControlledResources[pluginsKey] = "0/00000000"
+	if err := s.api.Status().Update(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	hosts := s.configMap("train-svc")
+	hosts.Data = map[string]string{"old": ""}
+	if err := s.api.Update(t.Context(), hosts); err != nil {
+		t.Fatal(err)
+	}
+	s.newController()
+	s.settle()
+	if data := s.configMap("train-svc").Data; data["VC_WORKER_NUM"] != "2" || len(data) < 4 {
+		t.Errorf("the ConfigMap has %v", data)
+	}
+	if _, old := s.configMap("train-svc").Data["old"]; old {
+		t.Error("the ConfigMap keeps what no plugin says")
+	}
+}
+
+// TestRowFails has a row of a plugin fail on a job: it waits, and is not tried again and again.
+func TestRowFails(t *testing.T) {
+	own, _, issues := jobplugin.LoadFile("own.yaml", []byte(`apiVersion: rules.celsius.dev/v1alpha1
+kind: JobPlugin
+metadata: {name: own}
+description: fails
+pods:
+- {name: number, in: [containers], env: [{name: N, value: "{{job.spec.tasks[7].name}}"}]}
+objects:
+- name: map
+  object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{job.metadata.name}}-own"}, data: {a: "{{job.metadata.labels['no-such']}}"}}
+`))
+	if len(issues) > 0 {
+		t.Fatal(issues)
+	}
+	job := parseJob(t, fmt.Sprintf(train, ""))
+	job.Spec.Plugins = map[string][]string{"own": nil}
+	s := newStage(t, Options{JobPlugins: own}, openQueue(), job)
+	s.settle()
+	s.letIn(schedulingv1beta1.PodGroupInqueue)
+	s.settle()
+	state := s.job().Status.State
+	if state.Reason != "PluginError" || !strings.Contains(state.Message, "job plugin own, ") || len(s.pods()) > 0 {
+		t.Errorf("the job has %d pods and says %q: %q", len(s.pods()), state.Reason, state.Message)
+	}
+	calls := s.calls
+	for range 3 {
+		result, err := s.reconcilers["job"].Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(s.job())})
+		if err != nil || result.RequeueAfter != 0 || s.calls != calls {
+			t.Errorf("it is tried again: %v, %v, %d calls", result.RequeueAfter, err, s.calls-calls)
+		}
 	}
 }

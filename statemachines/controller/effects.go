@@ -155,7 +155,7 @@ func (r *jobs) sync(ctx context.Context, w *world, step statemachines.Step, c ca
 		}
 	}
 	wait, failed := r.bringAbout(ctx, w)
-	if failed != nil && !isRefusal(failed) {
+	if failed != nil && !isRefusal(failed) && w.beside == nil { // what was made beside the job is written down at once
 		return failed
 	}
 	if err := r.conclude(ctx, w, step, transition{cause: c, wait: wait}); err != nil {
@@ -189,10 +189,9 @@ func (r *jobs) bringAbout(ctx context.Context, w *world) (*waiting, error) {
 		if wait, err := r.cannotBegin(ctx, w); wait != nil || err != nil {
 			return wait, err
 		}
-	}
-	if why := r.leftOut(objects.PodGroup(w.job, w.dependents, r.priorityOf(ctx))); w.group == nil && why != nil {
-		// Its mending wakes the job.
-		return &waiting{string(batchv1alpha1.PodGroupError), fmt.Sprintf("its PodGroup cannot be decoded: %s", why), true}, nil
+		if why := r.leftOut(objects.PodGroup(w.job, w.dependents, r.priorityOf(ctx))); why != nil { // its mending wakes the job
+			return &waiting{string(batchv1alpha1.PodGroupError), fmt.Sprintf("its PodGroup cannot be decoded: %s", why), true}, nil
+		}
 	}
 	if err := r.ensureGroup(ctx, w); err != nil {
 		return &waiting{reason: string(batchv1alpha1.PodGroupError), message: err.Error()}, err
@@ -224,16 +223,17 @@ func (r *jobs) bringPods(ctx context.Context, w *world) (*waiting, error) {
 		complete = false
 		break
 	}
-	if complete && besideIsCurrent(w.job) {
+	current := r.besideIsCurrent(w.job)
+	if complete && (current || besideIsVolcanos(w.job)) {
 		return nil, nil
 	}
 	plugins, err := r.pluginsOf(w)
 	if err != nil {
 		return &waiting{pluginError, err.Error(), true}, nil
 	}
-	if !besideIsCurrent(w.job) {
-		if err := (besides{r.parts, w}).bring(ctx, plugins); err != nil {
-			return &waiting{pluginError, err.Error(), true}, err
+	if !current {
+		if err := r.bringBeside(ctx, w, plugins); err != nil {
+			return w.pluginsFailed(err)
 		}
 	}
 	var failed error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -221,7 +222,7 @@ func (r *jobs) reconcile(ctx context.Context, job *batchv1alpha1.Job, rec *recal
 	if len(timers) > 0 {
 		wait = sooner(wait, max(timers[0].At.Sub(w.now), time.Millisecond))
 	}
-	if w.more {
+	if wait = sooner(wait, w.again); w.more {
 		wait = sooner(wait, catchUp)
 	}
 	expires, err := r.expire(ctx, w)
@@ -292,6 +293,9 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 // often as its author likes.
 const longestHistory = 100
 
+// longestMessage bounds what a status says, in bytes.
+const longestMessage = 1024
+
 // enter writes the phase, its history, and why.
 func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 	s := &job.Status
@@ -313,6 +317,9 @@ func (r *jobs) enter(job *batchv1alpha1.Job, now time.Time, t transition) {
 		s.State.Reason, s.State.Message = t.wait.reason, t.wait.message
 	case isWaiting(s.State.Reason):
 		s.State.Reason, s.State.Message = "", ""
+	}
+	if len(s.State.Message) > longestMessage {
+		s.State.Message = strings.ToValidUTF8(s.State.Message[:longestMessage], "") + " …"
 	}
 }
 

@@ -50,6 +50,7 @@ type making struct {
 	plugins *jobplugin.Run    // the job's, at work, once they were asked for
 	beside  map[string]string // entries of the ledger about what they made; nil: as they were
 	claimed []string          // names of claims that are made, or were just now
+	again   time.Duration     // when to look again for what nobody tells of; 0: not
 }
 
 // observe reads what there is of a job.

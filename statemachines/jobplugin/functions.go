@@ -16,6 +16,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/celsius-scheduler/celsius/rules"
@@ -65,6 +66,11 @@ func functions(job *typed.Schema) []*rules.Function {
 				return types.String(dnsLabel(string(text)))
 			},
 		}),
+		one("mapOf", "The map of these keys, each with the value in its place. Keys that stand twice, and lists of two lengths, are errors.",
+			[]string{"keys", "values"}, rules.Overload{
+				Args: []*cel.Type{cel.ListType(str), cel.ListType(str)}, Result: cel.MapType(str, str), Cost: 1000,
+				Eval: func(args ...ref.Val) ref.Val { return mapOf(textsOf(args[0]), textsOf(args[1])) },
+			}),
 		one("json", "A value as JSON, the keys of maps sorted.", nil, rules.Overload{
 			Args: []*cel.Type{cel.DynType}, Result: str, Cost: 1000,
 			Eval: func(args ...ref.Val) ref.Val {
@@ -102,6 +108,32 @@ func fieldsOf(v ref.Val) map[string]any {
 	}
 	fields, _ := plain.(map[string]any)
 	return fields
+}
+
+func textsOf(v ref.Val) (out []string) {
+	list, ok := v.(traits.Lister)
+	if !ok {
+		return nil
+	}
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		text, _ := it.Next().(types.String)
+		out = append(out, string(text))
+	}
+	return out
+}
+
+func mapOf(keys, values []string) ref.Val {
+	if len(keys) != len(values) {
+		return types.NewErr("%d keys and %d values", len(keys), len(values))
+	}
+	out := make(map[string]string, len(keys))
+	for i, key := range keys {
+		if _, twice := out[key]; twice {
+			return types.NewErr("the key %s stands twice", cut(key))
+		}
+		out[key] = values[i]
+	}
+	return types.NewStringStringMap(types.DefaultTypeAdapter, out)
 }
 
 // textAt reads a text in an object in JSON; "": there is none.

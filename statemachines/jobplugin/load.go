@@ -1,6 +1,8 @@
 package jobplugin
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -33,7 +35,8 @@ type Plugin struct {
 	// Needs are the plugins that a Job with this one has, too.
 	Needs []string
 
-	last        bool // its rows run after those of plugins that are not
+	digest      [sha256.Size]byte // of what its file says
+	last        bool              // its rows run after those of plugins that are not
 	params      []*param
 	variables   typed.Variables
 	validations []*validation
@@ -249,6 +252,9 @@ func Load(doc *source.Document) (*Plugin, source.Issues) {
 	}
 	c := &compiler{plugin: &Plugin{}, lang: lang, names: map[string]source.Value{}}
 	c.read(doc.Root)
+	if text, err := json.Marshal(doc.Root.Any()); err == nil {
+		c.plugin.digest = sha256.Sum256(text)
+	}
 	c.issues.Sort()
 	if c.issues.Err() != nil {
 		return nil, c.issues
@@ -261,8 +267,13 @@ type compiler struct {
 	plugin *Plugin
 	lang   *language
 	names  map[string]source.Value
+	// same: no expression since the row began reads of which pod it is asked.
+	same   bool
 	issues source.Issues
 }
+
+// ofPods are the roots that are not the same for all pods of a Job.
+var ofPods = []string{"task", "index", "pod", "container"}
 
 func (c *compiler) report(i source.Issue) { c.issues = append(c.issues, i) }
 
@@ -352,6 +363,9 @@ func (c *compiler) compileWith(roots map[string]*cel.Type, t source.Text, want r
 	}
 	e, issues := eval.Compile(scope, t, want)
 	c.issues = append(c.issues, issues...)
+	if e != nil && slices.ContainsFunc(e.Reads.All, func(r rules.Read) bool { return slices.Contains(ofPods, r.Root) }) {
+		c.same = false
+	}
 	return e
 }
 

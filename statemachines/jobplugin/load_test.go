@@ -1,6 +1,7 @@
 package jobplugin_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -116,6 +117,113 @@ p: holds no document; a JobPlugin is wanted`},
 			}
 			if set != nil || got != c.want {
 				t.Errorf("(-want +got):\n%s", cmp.Diff(c.want, got))
+			}
+		})
+	}
+}
+
+// TestLargeJobs: the largest Jobs that admission takes have pods and objects by the plugins that ship.
+func TestLargeJobs(t *testing.T) {
+	set, issues := jobplugin.Default()
+	if set == nil {
+		t.Fatal(issues.Error())
+	}
+	for _, c := range []struct {
+		tasks, pods int
+		plugins     []string
+		refused     string
+	}{
+		{1, 10_000, []string{"svc", "ssh", "pytorch"}, ""},
+		{1, 100_000, []string{"ssh"}, ""},
+		{1000, 8, []string{"svc", "ssh", "env"}, ""},
+		{2, 1500, []string{"tensorflow", "mpi"}, ""},
+		{1, 100_000, []string{"svc"}, "1 MiB"},
+		{1, 100_000, []string{"tensorflow"}, "128 KiB"},
+		{2, 50_000, []string{"mpi"}, "128 KiB"},
+	} {
+		job := &batchv1alpha1.Job{}
+		job.Name, job.Spec.Plugins = "train-resnet-50", map[string][]string{}
+		for _, p := range c.plugins {
+			job.Spec.Plugins[p] = nil
+		}
+		for i := range c.tasks {
+			task := batchv1alpha1.TaskSpec{Name: []string{"worker", "master"}[min(i, 1)], Replicas: int32(c.pods)}
+			if i > 1 {
+				task.Name = fmt.Sprintf("task-%d", i)
+			}
+			task.Template.Spec.Containers = []corev1.Container{{Name: "c"}}
+			job.Spec.Tasks = append(job.Spec.Tasks, task)
+		}
+		run, err := set.For(job)
+		if c.refused != "" {
+			if err == nil || !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("%v: %v", c, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%v: %v", c, err)
+			continue
+		}
+		for i := range 3 {
+			if _, err := objects.Pod(job, objects.PodPlan{Task: &job.Spec.Tasks[0], Index: i, Plugins: run}); err != nil {
+				t.Errorf("%v: %v", c, err)
+			}
+		}
+		all, err := run.Objects()
+		if err != nil {
+			t.Errorf("%v: %v", c, err)
+		}
+		for _, m := range all {
+			if _, err := m.Render(); err != nil {
+				t.Errorf("%v: %s: %v", c, m.Name, err)
+			}
+		}
+	}
+}
+
+// FuzzArguments: whatever a Job gives as arguments is read, or told, in a few lines.
+func FuzzArguments(f *testing.F) {
+	for _, args := range []string{"--ssh-port=1", "---x", "--=x", "-=x", "-", "--", "--ssh-port\n---x", "-- a", "--ssh-port", "--ssh-private-key=a\nb", "x\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx"} {
+		f.Add(args)
+	}
+	set, issues := jobplugin.Default()
+	if set == nil {
+		f.Fatal(issues.Error())
+	}
+	f.Fuzz(func(t *testing.T, args string) {
+		for _, plugin := range []string{"ssh", "svc", "env"} {
+			job := &batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{Plugins: map[string][]string{plugin: strings.Split(args, "\n")}}}
+			if _, err := set.For(job); err != nil && len(err.Error()) > 10_000 {
+				t.Errorf("%s: %d characters are told of %q", plugin, len(err.Error()), args)
+			}
+		}
+	})
+}
+
+// BenchmarkPod is the pod of one task of a job of n pods with the plugins svc and pytorch.
+func BenchmarkPod(b *testing.B) {
+	set, issues := jobplugin.Default()
+	if set == nil {
+		b.Fatal(issues.Error())
+	}
+	for _, n := range []int32{10, 1000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			job := &batchv1alpha1.Job{}
+			job.Name, job.Spec.Plugins = "train", map[string][]string{"svc": nil, "pytorch": nil}
+			job.Spec.Tasks = []batchv1alpha1.TaskSpec{{Name: "master", Replicas: 1}, {Name: "worker", Replicas: n}}
+			for i := range job.Spec.Tasks {
+				job.Spec.Tasks[i].Template.Spec.Containers = []corev1.Container{{Name: "c"}}
+			}
+			run, err := set.For(job)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if _, err := objects.Pod(job, objects.PodPlan{Task: &job.Spec.Tasks[1], Index: i % int(n), Plugins: run}); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

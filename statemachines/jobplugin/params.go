@@ -50,12 +50,26 @@ func paramsObject(params []*param) *rules.Object {
 }
 
 func (c *compiler) readParams(v source.Value) (out []*param) {
+	flags := map[string]bool{}
 	for _, item := range c.section(v) {
 		item.Fields([]string{"name", "flag", "type", "default", "min", "max", "pattern", "description"}, &c.issues)
 		c.need(item, "name", "flag", "type", "default")
 		p := &param{
 			name: c.unique(item.Get("name")), flag: item.Get("flag").String(&c.issues), kind: item.Get("type").String(&c.issues),
 			doc: item.Get("description").String(&c.issues),
+		}
+		if at := item.Get("flag"); p.flag != "" {
+			if flags[p.flag] {
+				c.report(at.Issuef("give it a flag of its own", "another parameter has the flag %q", p.flag))
+				continue
+			}
+			flags[p.flag] = true
+			if strings.HasPrefix(p.flag, "-") || strings.ContainsAny(p.flag, "= \t\n") {
+				c.report(at.Issuef("write the word alone, such as port for --port", "%q cannot be a flag", p.flag))
+				continue
+			}
+		} else if at.Exists() {
+			c.report(at.Issuef("write a word, such as port for --port", "the flag is empty"))
 		}
 		if paramTypes[p.kind] == nil {
 			c.report(item.Get("type").Issuef("write string, int or bool", "there is no type %q of a parameter", p.kind))
@@ -95,18 +109,18 @@ func (p *param) read(text string) (ref.Val, error) {
 	case "bool":
 		yes, err := strconv.ParseBool(text)
 		if err != nil {
-			return nil, fmt.Errorf("is %q; write true or false", text)
+			return nil, fmt.Errorf("is %q; write true or false", cut(text))
 		}
 		return types.Bool(yes), nil
 	case "int":
 		n, err := strconv.ParseInt(text, 0, 64)
 		if err != nil || p.min != nil && n < *p.min || p.max != nil && n > *p.max {
-			return nil, fmt.Errorf("is %q; write a whole number%s", text, p.within())
+			return nil, fmt.Errorf("is %q; write a whole number%s", cut(text), p.within())
 		}
 		return types.Int(n), nil
 	}
 	if p.matches != nil && !p.matches.MatchString(text) {
-		return nil, fmt.Errorf("is %q; write what matches %s", text, p.pattern)
+		return nil, fmt.Errorf("is %q; write what matches %s", cut(text), p.pattern)
 	}
 	return types.String(text), nil
 }
@@ -123,18 +137,29 @@ func (p *param) within() string {
 	return ""
 }
 
+// mostWrong is how many mistakes are told of one plugin's arguments.
+const mostWrong = 10
+
 // parse reads arguments as Go's command lines have them: --flag=value, --flag value, one dash or two, a bool alone. It gives what each
 // parameter is, and what is wrong: whatever cannot be read is as if it were not there.
 func (p *Plugin) parse(args []string) (values map[string]ref.Val, wrong []string) {
 	values = map[string]ref.Val{}
 	set := flag.NewFlagSet(p.Name, flag.ContinueOnError)
 	set.SetOutput(io.Discard)
+	more := 0
+	tell := func(text string) {
+		if len(wrong) < mostWrong {
+			wrong = append(wrong, text)
+		} else {
+			more++
+		}
+	}
 	for _, param := range p.params {
 		values[param.name] = param.otherwise
 		read := func(text string) error {
 			v, err := param.read(text)
 			if err != nil {
-				wrong = append(wrong, fmt.Sprintf("--%s %v", param.flag, err))
+				tell(fmt.Sprintf("--%s %v", param.flag, err))
 				return nil
 			}
 			values[param.name] = v
@@ -148,17 +173,35 @@ func (p *Plugin) parse(args []string) (values map[string]ref.Val, wrong []string
 	}
 	for rest := args; len(rest) > 0; {
 		err := set.Parse(rest)
-		if at := len(rest) - set.NArg(); err != nil {
-			wrong = append(wrong, p.explain(rest[at-1], err))
-			rest = set.Args()
-			continue
+		left := set.Args()
+		switch {
+		case err != nil && len(left) < len(rest) && (len(left) == 0 || !malformed(left[0])): // the last one that was taken
+			tell(p.explain(rest[len(rest)-len(left)-1], err))
+		case len(left) > 0: // one that is no flag, or not written as one
+			tell(p.explain(left[0], nil))
+			left = left[1:]
 		}
-		if rest = set.Args(); len(rest) > 0 {
-			wrong = append(wrong, p.explain(rest[0], nil))
-			rest = rest[1:]
-		}
+		rest = left
+	}
+	if more > 0 {
+		wrong = append(wrong, fmt.Sprintf("and %d more", more))
 	}
 	return values, wrong
+}
+
+// malformed says whether an argument is one of those that Go's command lines stop at: without a name behind its dashes.
+func malformed(arg string) bool {
+	name, dashes := strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), strings.HasPrefix(arg, "-")
+	return dashes && arg != "-" && arg != "--" && (strings.HasPrefix(name, "-") || strings.HasPrefix(name, "="))
+}
+
+// cut is a text of a user's, as much of it as is told.
+func cut(text string) string {
+	const most = 40
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
 }
 
 // explain says what is wrong with an argument that is none.
@@ -172,11 +215,11 @@ func (p *Plugin) explain(arg string, err error) string {
 		}
 	}
 	if len(flags) == 0 {
-		return fmt.Sprintf("%q is no argument of the plugin, which has none", arg)
+		return fmt.Sprintf("%q is no argument of the plugin, which has none", cut(arg))
 	}
 	hint := "it has " + strings.Join(flags, ", ")
-	if near := source.Nearest("--"+name, flags); near != "" {
+	if near := source.Nearest("--"+cut(name), flags); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
-	return fmt.Sprintf("%q is no argument of the plugin; %s", arg, hint)
+	return fmt.Sprintf("%q is no argument of the plugin; %s", cut(arg), hint)
 }

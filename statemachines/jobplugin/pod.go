@@ -1,6 +1,7 @@
 package jobplugin
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -20,7 +21,12 @@ type podRow struct {
 	sections  []string   // containers, initContainers
 	container *eval.Expr // which of them; nil: all
 	adds      map[string]*template
+	// same: it adds the same to every pod of a Job, so that this is made once.
+	same bool
 }
+
+// additions are what a row adds, by key, as Go has it: of types toPods and toContainers.
+type additions map[string]any
 
 // What a row may add to a pod, and to containers of it. How each is added stands in docs/job-plugins.md.
 var (
@@ -40,6 +46,7 @@ func (c *compiler) readPodRow(item source.Value) {
 		slices.Collect(maps.Keys(toPods)), slices.Collect(maps.Keys(toContainers)))
 	fields := item.Fields(keys, &c.issues)
 	c.need(item, "name")
+	c.same = true
 	a, sees, ok := c.readAsked(item, c.podRoots())
 	if !ok {
 		return
@@ -68,6 +75,7 @@ func (c *compiler) readPodRow(item source.Value) {
 	if len(r.adds) == 0 {
 		c.report(item.Issuef("add env, ports, mounts, volumes or the like", "the row adds nothing"))
 	}
+	r.same = r.container == nil && c.same
 	c.plugin.pods = append(c.plugin.pods, r)
 }
 
@@ -80,15 +88,77 @@ type podScope struct {
 	container *corev1.Container
 }
 
-// add adds to a pod what a row adds to it. What the pod has of its own stays.
-func (r *podRow) add(s *podScope, in cel.Activation) error {
-	for name, t := range r.adds {
-		if toPods[name] == nil {
-			continue
-		}
-		if err := r.addToPod(s.pod, name, t, in); err != nil {
+// run adds to the pod what a row adds to it. What the pod has of its own stays.
+func (s *podScope) run(r *podRow) error {
+	if !r.same {
+		return s.each(&r.asked, s, func(in cel.Activation) error { return s.add(r, in, nil) })
+	}
+	if s.once == nil {
+		s.once = map[*podRow][]additions{}
+	}
+	all, known := s.once[r]
+	if !known {
+		err := s.each(&r.asked, s, func(in cel.Activation) error {
+			one, err := r.additions(in)
+			all = merged(all, one)
+			return err
+		})
+		if err != nil {
 			return err
 		}
+		s.once[r] = all
+	}
+	for _, one := range all {
+		if err := s.add(r, nil, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merged adds what a row adds for another element of its lists to what it adds for those before, where that is lists alone.
+func merged(all []additions, one additions) []additions {
+	if len(all) == 0 {
+		return []additions{one}
+	}
+	env, ok := one["env"].([]corev1.EnvVar)
+	last, also := all[len(all)-1]["env"].([]corev1.EnvVar)
+	if !ok || !also || len(one) != 1 {
+		return append(all, one)
+	}
+	all[len(all)-1]["env"] = append(last, env...)
+	return all
+}
+
+// additions computes what the row adds.
+func (r *podRow) additions(in cel.Activation) (additions, error) {
+	out := additions{}
+	for key, t := range r.adds {
+		v, err := t.value(in)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		of := toPods[key]
+		if of == nil {
+			of = toContainers[key]
+		}
+		decoded := reflect.New(of)
+		if err := into(v, decoded.Interface()); err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		out[key] = decoded.Elem().Interface()
+	}
+	return out, nil
+}
+
+// add adds to the pod, and to its containers: what is given, or what the row adds to each.
+func (s *podScope) add(r *podRow, in cel.Activation, given additions) error {
+	if len(r.sections) == 0 {
+		adds, err := r.of(in, given)
+		if err == nil {
+			addToPod(s.pod, adds)
+		}
+		return err
 	}
 	for _, section := range r.sections {
 		list := s.pod.Spec.Containers
@@ -98,106 +168,110 @@ func (r *podRow) add(s *podScope, in cel.Activation) error {
 		for i := range list {
 			s.container = &list[i]
 			if r.container != nil {
-				if yes, err := holds(r.container, in); err != nil || !yes {
-					if err != nil {
-						return err
-					}
+				if yes, err := holds(r.container, in); err != nil {
+					return err
+				} else if !yes {
 					continue
 				}
 			}
-			if err := r.addToContainer(&list[i], in); err != nil {
+			adds, err := r.of(in, given)
+			if err != nil {
 				return err
 			}
+			addToPod(s.pod, adds)
+			addToContainer(s.pod, &list[i], adds)
 		}
 		s.container = nil
 	}
 	return nil
 }
 
-func rendered[T any](t *template, in cel.Activation) (out T, err error) {
-	v, err := t.value(in)
-	if err != nil {
-		return out, err
+func (r *podRow) of(in cel.Activation, given additions) (additions, error) {
+	if given != nil {
+		return given, nil
 	}
-	return out, into(v, &out)
+	return r.additions(in)
 }
 
-func (r *podRow) addToPod(pod *corev1.Pod, name string, t *template, in cel.Activation) error {
-	switch name {
-	case "annotations", "labels":
-		add, err := rendered[map[string]string](t, in)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		to := &pod.Annotations
-		if name == "labels" {
-			to = &pod.Labels
-		}
-		if *to == nil {
+func addToPod(pod *corev1.Pod, adds additions) {
+	for key, to := range map[string]*map[string]string{"annotations": &pod.Annotations, "labels": &pod.Labels} {
+		add, _ := adds[key].(map[string]string)
+		if len(add) > 0 && *to == nil {
 			*to = map[string]string{}
 		}
-		for key, value := range add {
-			if (*to)[key] == "" {
-				(*to)[key] = value
+		for name, value := range add {
+			if (*to)[name] == "" {
+				(*to)[name] = value
 			}
 		}
-	case "hostname", "subdomain":
-		text, err := rendered[string](t, in)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		to := &pod.Spec.Hostname
-		if name == "subdomain" {
-			to = &pod.Spec.Subdomain
-		}
-		if *to == "" {
+	}
+	for key, to := range map[string]*string{"hostname": &pod.Spec.Hostname, "subdomain": &pod.Spec.Subdomain} {
+		if text, ok := adds[key].(string); ok && *to == "" {
 			*to = text
 		}
-	case "volumes":
-		return addAll(&pod.Spec.Volumes, t, in, name, func(a, b *corev1.Volume) bool { return a.Name == b.Name }, false)
-	case "initContainers":
-		return addAll(&pod.Spec.InitContainers, t, in, name, func(a, b *corev1.Container) bool { return a.Name == b.Name }, false)
 	}
-	return nil
+	volumes, _ := adds["volumes"].([]corev1.Volume)
+	addAll(&pod.Spec.Volumes, volumes, (*corev1.Volume).DeepCopy, func(v *corev1.Volume) string { return v.Name }, false)
+	containers, _ := adds["initContainers"].([]corev1.Container)
+	addAll(&pod.Spec.InitContainers, containers, (*corev1.Container).DeepCopy, func(c *corev1.Container) string { return c.Name }, false)
 }
 
-func (r *podRow) addToContainer(c *corev1.Container, in cel.Activation) error {
-	for _, name := range slices.Sorted(maps.Keys(r.adds)) {
-		t := r.adds[name]
-		var err error
-		switch name {
-		case "env":
-			err = addAll(&c.Env, t, in, name, func(a, b *corev1.EnvVar) bool { return a.Name == b.Name }, true)
-		case "ports":
-			err = addAll(&c.Ports, t, in, name, func(a, b *corev1.ContainerPort) bool { return a.ContainerPort == b.ContainerPort }, false)
-		case "mounts":
-			err = addAll(&c.VolumeMounts, t, in, name, func(a, b *corev1.VolumeMount) bool { return a.MountPath == b.MountPath }, false)
-		case "command":
-			c.Command, err = rendered[[]string](t, in)
-		case "args":
-			c.Args, err = rendered[[]string](t, in)
-		}
-		if err != nil {
-			return err
-		}
+func addToContainer(pod *corev1.Pod, c *corev1.Container, adds additions) {
+	env, _ := adds["env"].([]corev1.EnvVar)
+	addAll(&c.Env, env, (*corev1.EnvVar).DeepCopy, func(e *corev1.EnvVar) string { return e.Name }, true)
+	mounts, _ := adds["mounts"].([]corev1.VolumeMount)
+	addAll(&c.VolumeMounts, mounts, (*corev1.VolumeMount).DeepCopy, func(m *corev1.VolumeMount) string { return m.MountPath }, false)
+	ports, _ := adds["ports"].([]corev1.ContainerPort)
+	for _, port := range ports {
+		addPort(pod, c, port)
 	}
-	return nil
+	if command, ok := adds["command"].([]string); ok {
+		c.Command = slices.Clone(command)
+	}
+	if args, ok := adds["args"].([]string); ok {
+		c.Args = slices.Clone(args)
+	}
 }
 
-// addAll adds what is not there yet; what is, stays, or takes the new value.
-func addAll[T any](to *[]T, t *template, in cel.Activation, name string, same func(a, b *T) bool, replace bool) error {
-	add, err := rendered[[]T](t, in)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+// addPort adds a port, unless the container has it: by number and protocol. Of the pods of a host's network a port is the host's, so one
+// container has it at most. A name that another port of the container has is left out.
+func addPort(pod *corev1.Pod, c *corev1.Container, port corev1.ContainerPort) {
+	same := func(p corev1.ContainerPort) bool {
+		return p.ContainerPort == port.ContainerPort && cmp.Or(p.Protocol, corev1.ProtocolTCP) == cmp.Or(port.Protocol, corev1.ProtocolTCP)
+	}
+	taken := slices.ContainsFunc(c.Ports, same)
+	if pod.Spec.HostNetwork {
+		for i := range pod.Spec.Containers {
+			taken = taken || slices.ContainsFunc(pod.Spec.Containers[i].Ports, same)
+		}
+	}
+	if taken {
+		return
+	}
+	if slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == port.Name }) {
+		port.Name = ""
+	}
+	c.Ports = append(c.Ports, port)
+}
+
+// addAll adds copies of what is not there yet, told apart by a key; what is there stays, or takes the new value.
+func addAll[T any](to *[]T, add []T, dup func(*T) *T, key func(*T) string, replace bool) {
+	if len(add) == 0 {
+		return
+	}
+	at := make(map[string]int, len(*to)+len(add))
+	for i := range *to {
+		at[key(&(*to)[i])] = i
 	}
 	for i := range add {
-		at := slices.IndexFunc(*to, func(old T) bool { return same(&old, &add[i]) })
+		name := key(&add[i])
+		old, there := at[name]
 		switch {
-		case at < 0:
-			*to = append(*to, add[i])
+		case !there:
+			at[name] = len(*to)
+			*to = append(*to, *dup(&add[i]))
 		case replace:
-			(*to)[at] = add[i]
+			(*to)[old] = *dup(&add[i])
 		}
 	}
-	return nil
 }

@@ -1,6 +1,8 @@
 package jobplugin
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +24,19 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
+// RowError is a row of a plugin that failed on a Job: another try fails as well, until the Job or the plugin changes.
+type RowError struct {
+	Plugin, Row string
+	Err         error
+}
+
+func (e *RowError) Error() string {
+	return fmt.Sprintf("job plugin %s, %s: %v", e.Plugin, e.Row, e.Err)
+}
+
+// Unwrap gives what went wrong.
+func (e *RowError) Unwrap() error { return e.Err }
+
 // Mistake is something wrong with what a Job asks of a plugin.
 type Mistake struct {
 	// Field is the path in the Job, as spec.plugins.ssh.
@@ -42,6 +57,8 @@ type active struct {
 	*Plugin
 	lang  *language
 	fixed typed.Roots
+	meter *eval.Meter
+	once  map[*podRow][]additions // of rows that add the same to every pod
 }
 
 // For puts the plugins of a Job to work; nil: it has none. An error says what of the Job they cannot work with.
@@ -115,7 +132,7 @@ func (s *Set) check(job map[string]any, run *[]*active) (mistakes []Mistake, err
 		for _, v := range a.validations {
 			err := a.each(&v.asked, a, func(in cel.Activation) error { return v.find(a.Name, in, &mistakes) })
 			if err != nil {
-				return nil, fmt.Errorf("job plugin %s, %s: %w", a.Name, v.name, err)
+				return nil, &RowError{a.Name, v.name, err}
 			}
 		}
 	}
@@ -127,11 +144,20 @@ func (s *Set) unknown(name string) string {
 	if near := source.Nearest(name, s.Names()); near != "" {
 		hint = "did you mean " + near + "? "
 	}
-	return fmt.Sprintf("there is no job plugin %s; %sthe plugins are %s", name, hint, strings.Join(s.Names(), ", "))
+	return fmt.Sprintf("there is no job plugin %s; %sthe plugins are %s", cut(name), hint, strings.Join(s.Names(), ", "))
 }
 
 // paramsValue is what the parameters of a plugin are, as the language sees them.
 func paramsValue(values map[string]ref.Val) ref.Val { return typed.Computed(paramsType(), values) }
+
+// Meter implements eval.Purse: an expression may go through the hosts of the largest Job that there may be.
+func (a *active) Meter(*eval.Expr) *eval.Meter {
+	if a.meter == nil {
+		const steps, bytes = 50_000_000, 256 << 20
+		a.meter = eval.NewMeter(eval.Budget{Steps: steps, Bytes: bytes}, 1<<40)
+	}
+	return a.meter
+}
 
 // ResolveName implements cel.Activation.
 func (a *active) ResolveName(name string) (any, bool) { return a.fixed.ResolveName(name) }
@@ -227,10 +253,10 @@ func (r *Run) Pod(task *batchv1alpha1.TaskSpec, index int, pod *corev1.Pod) erro
 	fields, _ := path.Get(r.fields).(map[string]any)
 	one := &taskOf{typed.Object(r.plugins[0].lang.task, fields)}
 	for _, a := range r.plugins {
+		s := &podScope{active: a, task: one, index: index, pod: pod}
 		for _, row := range a.pods {
-			s := &podScope{active: a, task: one, index: index, pod: pod}
-			if err := a.each(&row.asked, s, func(in cel.Activation) error { return row.add(s, in) }); err != nil {
-				return fmt.Errorf("job plugin %s, %s: %w", a.Name, row.name, err)
+			if err := s.run(row); err != nil {
+				return &RowError{a.Name, row.name, err}
 			}
 		}
 	}
@@ -247,6 +273,17 @@ type Made struct {
 	job *batchv1alpha1.Job
 	row *object
 	in  cel.Activation
+}
+
+// Stamp tells a Job's plugins, as they are, from others: what they make beside the Job follows from it and from the Job.
+func (s *Set) Stamp(job *batchv1alpha1.Job) string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(job.Spec.Plugins)) {
+		if p := s.plugins[name]; p != nil {
+			sum.Write(p.digest[:])
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:4])
 }
 
 // Plugins lists the plugins, in the order in which they run.
@@ -277,7 +314,7 @@ func (r *Run) Objects() (out []*Made, err error) {
 				return nil
 			})
 			if err != nil {
-				return nil, fmt.Errorf("job plugin %s, %s: %w", a.Name, row.name, err)
+				return nil, &RowError{a.Name, row.name, err}
 			}
 		}
 	}
@@ -309,5 +346,5 @@ func (m *Made) checked(fields map[string]any) error {
 }
 
 func (m *Made) failed(err error) error {
-	return fmt.Errorf("job plugin %s, %s: %w", m.Plugin, m.row.name, err)
+	return &RowError{m.Plugin, m.row.name, err}
 }

@@ -62,12 +62,21 @@ func waitsFor(on *batchv1alpha1.DependsOn, least, ready map[string]int32) string
 		}
 	}
 	if on.Iteration != batchv1alpha1.IterationAny || len(on.Name) == 1 {
-		return strings.Join(lacks, " and ")
+		return firstFew(lacks, " and ", "and")
 	}
 	if len(lacks) < len(on.Name) {
 		return ""
 	}
-	return strings.Join(lacks, " or ")
+	return firstFew(lacks, " or ", "or")
+}
+
+// firstFew joins the first of many texts, and counts the others.
+func firstFew(texts []string, by, last string) string {
+	const most = 3
+	if n := len(texts) - most; n > 0 {
+		return fmt.Sprintf("%s, %s %d more", strings.Join(texts[:most], by), last, n)
+	}
+	return strings.Join(texts, by)
 }
 
 // isReady says whether a pod runs with all its containers ready, or has succeeded.
@@ -110,5 +119,5 @@ func (d Dependents) Waiting() string {
 		}
 	}
 	slices.Sort(lines)
-	return strings.Join(lines, "; ")
+	return firstFew(lines, "; ", "and")
 }
