@@ -160,13 +160,16 @@ func (w *world) clear() {
 		w.Kube.CoreV1().Nodes().DeleteCollection(ctx, at0, metav1.ListOptions{LabelSelector: w.NodeSelector}),
 		client.IgnoreNotFound(w.Client.Delete(ctx, &policyv1alpha1.SchedulingPolicy{ObjectMeta: metav1.ObjectMeta{Name: w.Policy}})),
 	)
-	queues := &schedulingv1beta1.QueueList{}
-	err = errors.Join(err, w.Client.List(ctx, queues))
-	for i := range queues.Items {
-		if strings.HasPrefix(queues.Items[i].Name, w.Queue("")) {
-			err = errors.Join(err, client.IgnoreNotFound(w.Client.Delete(ctx, &queues.Items[i])))
+	over.Wait("the queues of the world are deleted", func() error { // not before their status knows that their pods are gone
+		queues := &schedulingv1beta1.QueueList{}
+		err := w.Client.List(ctx, queues)
+		for i := range queues.Items {
+			if strings.HasPrefix(queues.Items[i].Name, w.Queue("")) {
+				err = errors.Join(err, client.IgnoreNotFound(w.Client.Delete(ctx, &queues.Items[i])))
+			}
 		}
-	}
+		return err
+	})
 	if err != nil {
 		w.t.Errorf("clear the world: %v", err)
 	}
