@@ -79,14 +79,14 @@ func (r *jobs) pluginsOf(w *world) (*jobplugin.Run, error) {
 	return w.plugins, nil
 }
 
-// besideOf is the entry that says of what the objects beside a job are.
-func (r *jobs) besideOf(job *batchv1alpha1.Job) string {
-	return strconv.FormatInt(job.Generation, 10) + "/" + r.options.JobPlugins.Stamp(job)
+// of is the entry that says of what the objects beside a job are.
+func (b besides) of() string {
+	return strconv.FormatInt(b.job.Generation, 10) + "/" + b.options.JobPlugins.Stamp(b.job)
 }
 
-// besideIsCurrent says whether what plugins make beside a job is as the job's spec and the plugins want it.
-func (r *jobs) besideIsCurrent(job *batchv1alpha1.Job) bool {
-	return len(job.Spec.Plugins) == 0 || job.Status.ControlledResources[pluginsKey] == r.besideOf(job)
+// current says whether what plugins make beside a job is as the job's spec and the plugins want it.
+func (b besides) current() bool {
+	return len(b.job.Spec.Plugins) == 0 || b.job.Status.ControlledResources[pluginsKey] == b.of()
 }
 
 // besideIsVolcanos says whether Volcano made what is beside a job: that stays as it is until pods are made.
@@ -114,31 +114,31 @@ func (w *world) pluginsFailed(err error) (*waiting, error) {
 	return wait, err
 }
 
-// bringBeside makes what plugins make beside a job, or brings it in line.
-func (r *jobs) bringBeside(ctx context.Context, w *world, run *jobplugin.Run) error {
+// bring makes what plugins make beside a job, or brings it in line.
+func (b besides) bring(ctx context.Context, run *jobplugin.Run) error {
 	made, err := run.Objects()
 	if err != nil {
 		return err
 	}
 	fresh := map[string]string{}
 	for _, m := range made {
-		if key := madeEntry(m); m.Once() && w.job.Status.ControlledResources[key] == "" && !besideIsVolcanos(w.job) {
+		if key := madeEntry(m); m.Once() && b.job.Status.ControlledResources[key] == "" && !besideIsVolcanos(b.job) {
 			fresh[key] = ofUnknown
 		}
 	}
 	if len(fresh) > 0 {
-		w.beside = w.besideNow()
-		maps.Copy(w.beside, fresh)
-		now := w.job.Status.State
-		stays := transition{outcome: statemachines.Outcome{Phase: string(now.Phase)}, cause: cause{action: r.machine.Otherwise()}}
+		b.beside = b.besideNow()
+		maps.Copy(b.beside, fresh)
+		now := b.job.Status.State
+		stays := transition{outcome: statemachines.Outcome{Phase: string(now.Phase)}, cause: cause{action: b.machine.Otherwise()}}
 		if isWaiting(now.Reason) {
 			stays.wait = &waiting{now.Reason, now.Message, false}
 		}
-		if err := r.write(ctx, w, stays); err != nil {
+		if err := b.write(ctx, b.world, stays); err != nil {
 			return err
 		}
 	}
-	return besides{r.parts, w}.bring(ctx, run, made, r.besideOf(w.job), fresh)
+	return b.bringAll(ctx, run, made, fresh)
 }
 
 // besideNow is what the status says about what plugins made.
@@ -153,12 +153,12 @@ func (w *world) besideNow() map[string]string {
 
 // besides cares for what plugins make beside one job.
 type besides struct {
-	*parts
+	*jobs
 	*world
 }
 
-// bring makes what plugins make, or brings it in line. Fresh are the entries of what may be made once, and was not tried yet.
-func (b besides) bring(ctx context.Context, run *jobplugin.Run, made []*jobplugin.Made, of string, fresh map[string]string) error {
+// bringAll makes these objects, or brings them in line. Fresh are the entries of those that may be made once, and were not tried yet.
+func (b besides) bringAll(ctx context.Context, run *jobplugin.Run, made []*jobplugin.Made, fresh map[string]string) error {
 	entries := map[string]string{}
 	for _, m := range made {
 		key := madeEntry(m)
@@ -174,7 +174,7 @@ func (b besides) bring(ctx context.Context, run *jobplugin.Run, made []*jobplugi
 		}
 		entries[key] = string(uid)
 	}
-	entries[pluginsKey] = of
+	entries[pluginsKey] = b.of()
 	for _, name := range run.Plugins() {
 		entries[pluginKey+name] = name
 	}

@@ -51,7 +51,7 @@ func (r *jobs) payDebts(ctx context.Context, w *world) error {
 	if err := r.deleteGroup(ctx, w); err != nil {
 		return err
 	}
-	if err := (besides{r.parts, w}).clear(ctx); err != nil {
+	if err := (besides{r, w}).clear(ctx); err != nil {
 		return err
 	}
 	stays := statemachines.Outcome{Phase: string(w.job.Status.State.Phase)}
@@ -100,7 +100,7 @@ func (r *jobs) kill(ctx context.Context, w *world, step statemachines.Step, c ca
 	if err := r.deleteGroup(ctx, w); err != nil {
 		return err
 	}
-	if err := (besides{r.parts, w}).clear(ctx); err != nil {
+	if err := (besides{r, w}).clear(ctx); err != nil {
 		return err
 	}
 	return r.conclude(ctx, w, step, transition{cause: c})
@@ -223,7 +223,8 @@ func (r *jobs) bringPods(ctx context.Context, w *world) (*waiting, error) {
 		complete = false
 		break
 	}
-	current := r.besideIsCurrent(w.job)
+	beside := besides{r, w}
+	current := beside.current()
 	if complete && (current || besideIsVolcanos(w.job)) {
 		return nil, nil
 	}
@@ -232,7 +233,7 @@ func (r *jobs) bringPods(ctx context.Context, w *world) (*waiting, error) {
 		return &waiting{pluginError, err.Error(), true}, nil
 	}
 	if !current {
-		if err := r.bringBeside(ctx, w, plugins); err != nil {
+		if err := beside.bring(ctx, plugins); err != nil {
 			return w.pluginsFailed(err)
 		}
 	}
