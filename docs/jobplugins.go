@@ -19,7 +19,8 @@ spec:
 A plugin is a file of rows: what it adds to the Job's pods, and which objects it makes beside the Job. Those below ship, with the
 names, arguments and effects that Volcano's have. ` + "`celsius controllers --job-plugins FOLDER`" + ` adds a cluster's own, or
 puts them in the place of those that ship; give ` + "`celsius webhook`" + ` the same folder, so that arguments are checked when a Job is
-created. ` + "`celsius jobplugin check`" + ` names every mistake of a file at its line and column. [jax.yaml](../samples/jobplugins/jax.yaml) is
+created, and [` + "`celsius simulate`" + `](simulate.md) such a file among the others. ` + "`celsius jobplugin check`" + ` names every
+mistake of a file at its line and column. [jax.yaml](../samples/jobplugins/jax.yaml) is
 one to begin with.
 
 Objects are made once the Job is let in, before its first pod. They belong to the Job; one of the same name that does not is left

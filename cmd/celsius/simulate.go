@@ -35,8 +35,8 @@ for its pods once it was let in), or the short format:
   - {name: train, replicas: 4, cpu: 2}
 
 Known kinds are Node, Pod, PodGroup, Queue, PriorityClass, Namespace,
-SchedulingPolicy, Job, World, and lists of them. Pods of other schedulers only
-take up room. The queues root and default are always there.
+SchedulingPolicy, Job, JobPlugin, World, and lists of them. Pods of other
+schedulers only take up room. The queues root and default are always there.
 
 Cycles are a second apart. With --until a clock runs instead: it goes from event to
 event, as pods end that say how long they run (run: 30s in the short format, or the
@@ -293,7 +293,7 @@ type choice struct {
 // choose finds the policy that --policy means: one among the files by its name, the
 // embedded default, or a file; without the flag the only one among the files, else
 // the default.
-func (s *simulation) choose(policies []manifest.PolicySource) (choice, source.Issues, error) {
+func (s *simulation) choose(policies []manifest.Uncompiled) (choice, source.Issues, error) {
 	if s.policy == "" && len(policies) == 1 {
 		return load(policies[0].Doc)
 	}
@@ -318,7 +318,7 @@ func (s *simulation) choose(policies []manifest.PolicySource) (choice, source.Is
 	return loadFile(s.policy, data)
 }
 
-func names(policies []manifest.PolicySource) []string {
+func names(policies []manifest.Uncompiled) []string {
 	var out []string
 	for _, p := range policies {
 		out = append(out, p.Name)

@@ -42,17 +42,25 @@ func (c *completion) submitted(i manifest.Item, j *batchv1alpha1.Job) {
 
 // plugins are those of a Job, at work. What they cannot work with is told at the Job.
 func (c *completion) plugins(j *batchv1alpha1.Job, at source.Value) *jobplugin.Run {
-	set, issues := jobplugin.Default()
+	set, issues := c.world.plugins.set, source.Issues(nil)
 	if set == nil {
-		c.issues = append(c.issues, issues...)
-		return nil
+		if set, issues = jobplugin.Default(); set == nil {
+			c.issues = append(c.issues, issues...)
+			return nil
+		}
 	}
 	run, err := set.For(j)
 	if err != nil {
 		if plugins := at.Get("spec").Get("plugins"); plugins.Exists() {
 			at = plugins
 		}
-		c.issues = append(c.issues, at.Issuef("", "job %s/%s: %v", j.Namespace, j.Name, err))
+		hint := ""
+		for name := range j.Spec.Plugins {
+			if set.Plugin(name) == nil {
+				hint = "a JobPlugin among the files adds one"
+			}
+		}
+		c.issues = append(c.issues, at.Issuef(hint, "job %s/%s: %v", j.Namespace, j.Name, err))
 	}
 	return run
 }

@@ -349,7 +349,7 @@ func TestLimitsStandForRequests(t *testing.T) {
 			Limits:   corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")},
 		},
 	}}
-	defaults(p)
+	manifest.PodDefaults(p)
 	if diff := cmp.Diff(map[string]string{"cpu": "1", "memory": "1Gi"}, quantities(p.Spec.Containers[0].Resources.Requests)); diff != "" {
 		t.Errorf("requests (-want +got)\n%s", diff)
 	}

@@ -66,20 +66,29 @@ func sampleWorld(t *testing.T, now time.Time) *World {
 	return w
 }
 
-// TestSamplesAreRead takes in every YAML file below samples, each by itself: none has a mistake. Not those of the folders
-// whose objects only a cluster answers to: Kubernetes' own workloads, and commands.
+// TestSamplesAreRead takes in every YAML file below samples, each by itself, but jobs of samples/jobplugins with the plugins
+// that lie there: none has a mistake. Not those of the folders
+// whose objects only a cluster answers to: Kubernetes' own workloads, commands, and rules of admission.
 func TestSamplesAreRead(t *testing.T) {
 	t.Parallel()
 	for _, path := range sampleFiles(t, ".yaml") {
-		if slices.Contains([]string{"workloads", "commands"}, filepath.Base(filepath.Dir(path))) {
+		if slices.Contains([]string{"workloads", "commands", "admission"}, filepath.Base(filepath.Dir(path))) {
 			continue
 		}
-		data, err := os.ReadFile(path)
+		paths := []string{path}
+		if dir := filepath.Dir(path); dir == samplesDir+"/jobplugins/jobs" {
+			plugins, err := filepath.Glob(filepath.Dir(dir) + "/*.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			paths = append(paths, plugins...)
+		}
+		sources, err := manifest.Read(nil, paths...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w := NewWorld(Options{})
-		policies, issues := w.Load(manifest.Source{Name: path, Data: data})
+		policies, issues := w.Load(sources...)
 		if issues.Err() != nil {
 			t.Errorf("%s: %v", path, issues)
 		}

@@ -54,6 +54,7 @@ type World struct {
 	cluster    *model.Cluster
 	store
 	agenda
+	plugins jobPlugins
 	history history
 	counted map[manifest.ID]bool // quotas and budgets of which the world counts what is used
 	afresh
@@ -105,7 +106,7 @@ func (w *World) Cluster() *model.Cluster { return w.cluster }
 
 // Load reads sources and submits what they hold. With a mistake in any of them
 // nothing is taken in. The policies among them are given back, not used.
-func (w *World) Load(sources ...manifest.Source) ([]manifest.PolicySource, source.Issues) {
+func (w *World) Load(sources ...manifest.Source) ([]manifest.Uncompiled, source.Issues) {
 	objects, issues := manifest.Load(manifest.Options{Now: w.now, SchedulerNames: w.schedulers, MaxObjects: w.maxObjects}, sources...)
 	if issues.Err() != nil {
 		return nil, issues
@@ -119,7 +120,19 @@ func (w *World) Load(sources ...manifest.Source) ([]manifest.PolicySource, sourc
 // replaced, but keeps its status where the new one says none. With a mistake
 // among them none is taken in. The world keeps the objects, and may change them.
 func (w *World) Submit(o *manifest.Objects) source.Issues {
-	c := newCompletion(w, o.Items)
+	before := w.plugins
+	issues := w.plugins.add(o.JobPlugins)
+	if issues.Err() == nil {
+		issues = append(issues, w.submit(o.Items)...)
+	}
+	if issues.Err() != nil {
+		w.plugins = before
+	}
+	return issues
+}
+
+func (w *World) submit(in []manifest.Item) source.Issues {
+	c := newCompletion(w, in)
 	items, issues := c.run()
 	if issues = append(issues, w.unreadable(c.samples)...); issues.Err() != nil {
 		return issues
@@ -181,7 +194,7 @@ func (w *World) refused(err error, values map[any]source.Value) source.Issues {
 			out = append(out, source.Issue{Message: e.Error()})
 			continue
 		}
-		place, whole := blame(values[wrong.Object], wrong.Field)
+		place, whole := manifest.Blame(values[wrong.Object], wrong.Field)
 		if whole && wrong.Field != "" {
 			out = append(out, place.Issuef("", "%s", wrong.Text))
 			continue

@@ -145,6 +145,19 @@ func LoadFile(name string, data []byte) (set *Set, own []string, issues source.I
 	return add.done()
 }
 
+// LoadDocuments is LoadFS with documents that were read already.
+func LoadDocuments(docs ...*source.Document) (set *Set, own []string, issues source.Issues) {
+	shipped, issues := Default()
+	if shipped == nil {
+		return nil, nil, issues
+	}
+	add := shipped.adding()
+	for _, doc := range docs {
+		add.document(doc)
+	}
+	return add.done()
+}
+
 func (s *Set) with(fsys fs.FS, prefix string) (*Set, []string, source.Issues) {
 	add := s.adding()
 	entries, err := fs.ReadDir(fsys, ".")
@@ -187,19 +200,23 @@ func (a *adding) file(name string, data []byte) {
 		a.issues = append(a.issues, source.Issue{File: name, Message: "holds no document; a JobPlugin is wanted"})
 	}
 	for _, doc := range docs {
-		p, found := Load(doc)
-		a.issues = append(a.issues, found...)
-		if p == nil {
-			continue
-		}
-		at := doc.Root.Get("metadata").Get("name")
-		if first, twice := a.from[p.Name]; twice {
-			line, _ := first.Pos()
-			a.issues = append(a.issues, at.Issuef("give it a name of its own", "there is a plugin %q already, on line %d of %s", p.Name, line,
-				first.Issuef("", "").File))
-		}
-		a.from[p.Name], a.set.plugins[p.Name] = at, p
+		a.document(doc)
 	}
+}
+
+func (a *adding) document(doc *source.Document) {
+	p, found := Load(doc)
+	a.issues = append(a.issues, found...)
+	if p == nil {
+		return
+	}
+	at := doc.Root.Get("metadata").Get("name")
+	if first, twice := a.from[p.Name]; twice {
+		line, _ := first.Pos()
+		a.issues = append(a.issues, at.Issuef("give it a name of its own", "there is a plugin %q already, on line %d of %s", p.Name, line,
+			first.Issuef("", "").File))
+	}
+	a.from[p.Name], a.set.plugins[p.Name] = at, p
 }
 
 func (a *adding) done() (*Set, []string, source.Issues) {

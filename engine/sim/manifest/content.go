@@ -180,3 +180,30 @@ func down(v source.Value, step any) source.Value {
 	}
 	return source.Value{}
 }
+
+// Blame finds the place of an issue that the model has with an object: field is a
+// path such as metadata.annotations[celsius.dev/gpu-milli].
+// whole is false where only a part of it is there.
+func Blame(v source.Value, field string) (place source.Value, whole bool) {
+	var path []any
+	for field != "" {
+		var step string
+		if rest, ok := strings.CutPrefix(field, "["); ok {
+			step, field, _ = strings.Cut(rest, "]")
+		} else {
+			end := strings.IndexAny(field, ".[")
+			if end < 0 {
+				end = len(field)
+			}
+			step, field = field[:end], field[end:]
+		}
+		field = strings.TrimPrefix(field, ".")
+		var index int
+		if _, err := fmt.Sscanf(step, "%d", &index); err == nil && fmt.Sprint(index) == step {
+			path = append(path, index)
+			continue
+		}
+		path = append(path, step)
+	}
+	return Deepest(v, path...), At(v, path...).Exists()
+}

@@ -32,6 +32,9 @@ const (
 	PolicyKind    = "SchedulingPolicy"
 	PolicyVersion = "scheduling.celsius.dev/v1alpha1"
 
+	jobPluginKind    = "JobPlugin"
+	jobPluginVersion = "rules.celsius.dev/v1alpha1"
+
 	groupVersion = "scheduling.volcano.sh/v1beta1"
 )
 
@@ -69,7 +72,7 @@ func kindNames() []string {
 	for _, k := range kinds() {
 		out = append(out, k.name)
 	}
-	return append(out, PolicyKind, worldKind, "List")
+	return append(out, PolicyKind, jobPluginKind, worldKind, "List")
 }
 
 // listed says whether a kind is a list, and of what: "" for the mixed List of kubectl.

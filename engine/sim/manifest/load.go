@@ -23,15 +23,15 @@ import (
 
 // Objects is what a set of sources said.
 type Objects struct {
-	// Policies are the SchedulingPolicies among the objects, in the order of the sources.
-	Policies []PolicySource
+	// Policies are the SchedulingPolicies among the objects, in the order of the sources, and JobPlugins the JobPlugins.
+	Policies, JobPlugins []Uncompiled
 
 	// Items are the others.
 	Items []Item
 }
 
-// PolicySource is a SchedulingPolicy as its author wrote it, not yet compiled.
-type PolicySource struct {
+// Uncompiled is a SchedulingPolicy or a JobPlugin as its author wrote it.
+type Uncompiled struct {
 	Name string
 	Doc  *source.Document
 }
@@ -140,7 +140,11 @@ func (l *loader) object(d *source.Document, v source.Value, implied string, inLi
 		return
 	}
 	if name == PolicyKind && version == PolicyVersion {
-		l.policy(d, v)
+		l.uncompiled(d, v, name, &l.out.Policies)
+		return
+	}
+	if name == jobPluginKind && version == jobPluginVersion {
+		l.uncompiled(d, v, name, &l.out.JobPlugins)
 		return
 	}
 	k, known, right := findKind(version, name)
@@ -183,6 +187,8 @@ func (l *loader) unknownKind(v source.Value, k kind, known bool, name, version s
 	switch name {
 	case PolicyKind:
 		known, right = true, PolicyVersion
+	case jobPluginKind:
+		known, right = true, jobPluginVersion
 	case worldKind:
 		known, right = true, WorldVersion
 	}
@@ -208,15 +214,16 @@ func (l *loader) list(d *source.Document, v source.Value, implied string) {
 	}
 }
 
-func (l *loader) policy(d *source.Document, v source.Value) {
+// uncompiled takes in what others compile.
+func (l *loader) uncompiled(d *source.Document, v source.Value, kindName string, into *[]Uncompiled) {
 	name := v.Get("metadata").Get("name")
 	if !name.Exists() {
-		l.report(v.Issuef("", "the SchedulingPolicy lacks metadata.name"))
+		l.report(v.Issuef("", "the %s lacks metadata.name", kindName))
 		return
 	}
 	doc := *d
 	doc.Root = v
-	l.out.Policies = append(l.out.Policies, PolicySource{Name: name.String(&l.issues), Doc: &doc})
+	*into = append(*into, Uncompiled{Name: name.String(&l.issues), Doc: &doc})
 }
 
 // add decodes one object of a known kind and checks what its own text can show.
@@ -265,22 +272,21 @@ func (l *loader) skipped(file string) {
 // duplicates reports the second of two objects of one name.
 func (l *loader) duplicates() {
 	seen := map[ID]source.Value{}
-	for _, i := range l.out.Items {
-		first, twice := seen[i.ID()]
-		if !twice {
-			seen[i.ID()] = i.Value
-			continue
+	see := func(id ID, v source.Value) {
+		if first, twice := seen[id]; twice {
+			l.report(v.Issuef("", "%s is there twice; the first is at %s", id, placeOf(first)))
+			return
 		}
-		l.report(i.Value.Issuef("", "%s is there twice; the first is at %s", i.ID(), placeOf(first)))
+		seen[id] = v
 	}
-	policies := map[string]source.Value{}
+	for _, i := range l.out.Items {
+		see(i.ID(), i.Value)
+	}
 	for _, p := range l.out.Policies {
-		first, twice := policies[p.Name]
-		if !twice {
-			policies[p.Name] = p.Doc.Root
-			continue
-		}
-		l.report(p.Doc.Root.Issuef("", "%s %s is there twice; the first is at %s", PolicyKind, p.Name, placeOf(first)))
+		see(ID{Kind: PolicyKind, Name: p.Name}, p.Doc.Root)
+	}
+	for _, p := range l.out.JobPlugins {
+		see(ID{Kind: jobPluginKind, Name: p.Name}, p.Doc.Root)
 	}
 }
 

@@ -1,12 +1,12 @@
-package sim
+package manifest
 
 import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// defaults fills in what an API server would: limits stand for requests that are
+// PodDefaults fills in what an API server would: limits stand for requests that are
 // not said, host networking for host ports, and a pod is Pending until it is more.
-func defaults(p *corev1.Pod) {
+func PodDefaults(p *corev1.Pod) {
 	if p.Status.Phase == "" {
 		p.Status.Phase = corev1.PodPending
 	}
