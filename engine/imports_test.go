@@ -187,7 +187,8 @@ var mayImportOthers = map[string]string{
 	"statemachines/jobplugin":   apiObjects + " github.com/google/cel-go golang.org/x/crypto/ssh",
 	"statemachines/objects":     apiObjects + " k8s.io/kubernetes/pkg/quota k8s.io/utils/clock",
 	"webhook": clients + " " + metricsLog +
-		" github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiextensions-apiserver k8s.io/kubernetes",
+		" github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiserver/pkg/authentication/user k8s.io/apiserver/pkg/authorization" +
+		" k8s.io/apiextensions-apiserver k8s.io/kubernetes",
 	"deploy":             "",
 	"engine/live/scrape": clients + " " + metricsLog,
 	"docs":               "",

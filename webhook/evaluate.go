@@ -46,6 +46,8 @@ type Request struct {
 	SchedulerNames []string
 	// PolicyEvents and PolicyActions are those that a job's policies may name.
 	PolicyEvents, PolicyActions []string
+	// User is who asks.
+	User User
 	// JobPlugins are those that a Job may have. nil: none.
 	JobPlugins *jobplugin.Set
 }
@@ -65,6 +67,7 @@ func (t *Table) frame(r Request) *frame {
 		"operation": types.String(r.Operation), "limits": typed.Object(t.limits, t.limitValues),
 		"schedulerNames": typed.Strings(r.SchedulerNames),
 		"policyEvents":   typed.Strings(r.PolicyEvents), "policyActions": typed.Strings(r.PolicyActions),
+		"user":      r.User.value(t.user),
 		"variables": t.variables.In(f),
 	}
 	return f
@@ -170,24 +173,36 @@ func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err err
 			return mistakes, nil, nil
 		}
 	}
-	f := t.frame(r)
-	if applies, err := f.matches(); err != nil || !applies {
-		return nil, nil, err
-	}
-	if mistakes, err := f.mistakes(t.bounds); err != nil || len(mistakes) > 0 {
-		return mistakes, nil, err
-	}
-	if mistakes, err = f.mistakes(t.validations); err != nil {
-		return nil, nil, err
-	}
-	told, err := f.mistakes(t.warnings)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, w := range told {
-		warnings = append(warnings, w.String())
+	for _, table := range t.all() {
+		wrong, told, within, err := table.ask(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		mistakes = append(mistakes, wrong...)
+		for _, w := range told {
+			warnings = append(warnings, w.String())
+		}
+		if !within { // rows are not asked to go through an object of any size
+			break
+		}
 	}
 	return mistakes, warnings, nil
+}
+
+// ask asks the table's own rows about an object that can be read. within: it is within the table's bounds.
+func (t *Table) ask(r Request) (mistakes, warnings []Mistake, within bool, err error) {
+	f := t.frame(r)
+	if applies, err := f.matches(); err != nil || !applies {
+		return nil, nil, true, err
+	}
+	if mistakes, err := f.mistakes(t.bounds); err != nil || len(mistakes) > 0 {
+		return mistakes, nil, false, err
+	}
+	if mistakes, err = f.mistakes(t.validations); err != nil {
+		return nil, nil, false, err
+	}
+	warnings, err = f.mistakes(t.warnings)
+	return mistakes, warnings, true, err
 }
 
 // mistakes lists what rows find wrong.
@@ -207,12 +222,22 @@ func (t *Table) Default(r Request) (object map[string]any, mistakes []Mistake, e
 	if mistakes := t.unreadable(r.Object); len(mistakes) > 0 {
 		return nil, mistakes, nil
 	}
-	f := t.frame(r)
+	for _, table := range t.all() {
+		if mistakes, err := table.fillIn(&r); err != nil || len(mistakes) > 0 {
+			return nil, mistakes, err
+		}
+	}
+	return r.Object, nil, nil
+}
+
+// fillIn puts what the table's own rows fill in into the object of a request, which is not changed itself.
+func (t *Table) fillIn(r *Request) ([]Mistake, error) {
+	f := t.frame(*r)
 	if applies, err := f.matches(); err != nil || !applies {
-		return r.Object, nil, err
+		return nil, err
 	}
 	if mistakes, err := f.mistakes(t.bounds); err != nil || len(mistakes) > 0 {
-		return nil, mistakes, err
+		return mistakes, err
 	}
 	for _, row := range t.defaults {
 		next := r.Object
@@ -222,12 +247,12 @@ func (t *Table) Default(r Request) (object map[string]any, mistakes []Mistake, e
 			return err
 		})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		r.Object = next
-		f = t.frame(r)
+		f = t.frame(*r)
 	}
-	return r.Object, nil, nil
+	return nil, nil
 }
 
 // matches says whether the table has anything to say of the object.

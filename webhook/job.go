@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +77,9 @@ type tableHandler struct {
 	// machine says which events and actions policies may name. nil: the kind has no policies.
 	machine *statemachines.Machine
 	plugins *jobplugin.Set
-	metrics *metrics
+	// patience is how long a deletion that is refused is looked at again.
+	patience time.Duration
+	metrics  *metrics
 }
 
 // fillIn answers with a patch.
@@ -112,6 +115,9 @@ func (h *tableHandler) validate(ctx context.Context, req admission.Request) admi
 		r.Queues = func() ([]map[string]any, error) { return asJSON(ctx, h.queuesNow) }
 		mistakes, warnings, err = h.table.Check(*r)
 	}
+	if err == nil && len(mistakes) > 0 && r.Operation == opDelete && h.queuesNow != nil {
+		mistakes, err = h.patient(ctx, *r, mistakes)
+	}
 	if err != nil {
 		return h.broken(ctx, req, err)
 	}
@@ -119,6 +125,44 @@ func (h *tableHandler) validate(ctx context.Context, req admission.Request) admi
 		return h.refuse(req, mistakes)
 	}
 	return admission.Allowed("").WithWarnings(mostOf(warnings)...)
+}
+
+// How long a queue that cannot be deleted is looked at again, and how often: whoever deletes jobs and then their queue is not told of pods
+// that have just gone.
+const (
+	patience  = 4 * time.Second
+	lookEvery = 500 * time.Millisecond
+)
+
+// patient asks about the deletion of a queue again for a while.
+func (h *tableHandler) patient(ctx context.Context, r Request, mistakes []Mistake) ([]Mistake, error) {
+	name := objectName(r.OldObject)
+	for end := time.Now().Add(h.patience); time.Now().Before(end) && len(mistakes) > 0; {
+		select {
+		case <-ctx.Done():
+			return mistakes, nil
+		case <-time.After(lookEvery):
+		}
+		all, err := asJSON(ctx, h.queuesNow)
+		if err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(all, func(q map[string]any) bool { return objectName(q) == name })
+		if at < 0 {
+			return nil, nil
+		}
+		r.OldObject, r.Queues = all[at], func() ([]map[string]any, error) { return all, nil }
+		if mistakes, _, err = h.table.Check(r); err != nil {
+			return nil, err
+		}
+	}
+	return mistakes, nil
+}
+
+func objectName(object map[string]any) string {
+	metadata, _ := object["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	return name
 }
 
 // request reads what came. What cannot be read, or is no CREATE or UPDATE, is refused.
@@ -147,6 +191,7 @@ func (h *tableHandler) request(ctx context.Context, req admission.Request) (*Req
 		Operation: operation, Object: object, SchedulerNames: h.schedulerNames, JobPlugins: h.plugins,
 		Queues:               func() ([]map[string]any, error) { return asJSON(ctx, h.queues) },
 		NamespaceAnnotations: func() (map[string]string, error) { return h.annotations(ctx, req.Namespace) },
+		User:                 h.userOf(ctx, req.UserInfo),
 	}
 	if h.machine != nil {
 		r.PolicyEvents, r.PolicyActions = h.machine.PolicyEvents(), h.machine.PolicyActions()

@@ -1,8 +1,6 @@
 package webhook
 
 import (
-	"fmt"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -11,23 +9,21 @@ import (
 
 // newPodGroupEndpoints are those of PodGroups: defaults, and validation. A PodGroup has no status subresource: what only
 // changes its status, as schedulers do all the time, is none of theirs.
-func newPodGroupEndpoints(in cluster, m *metrics) ([]*endpoint, error) {
-	table, issues := PodGroupTable()
-	if table == nil {
-		return nil, fmt.Errorf("rules of admission: %w", issues.Err())
-	}
+func newPodGroupEndpoints(table *Table, in cluster, m *metrics) []*endpoint {
 	h := &tableHandler{table: table, cluster: in, metrics: m}
 	e := endpoint{group: schedulingv1beta1.GroupName, version: schedulingv1beta1.GroupVersion.Version, resource: "podgroups"}
 	mutate, validate := e, e
 	mutate.path, mutate.name, mutate.mutating = "/podgroups/mutate", "mutate-podgroups.celsius.dev", true
 	mutate.operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
-	mutate.conditions = []condition{{name: "leaves-something-open", expression: "!(object.?status.?phase.orValue('') in ['', 'Pending']) || " +
-		"object.?spec.?queue.orValue('') in ['', 'default'] && !object.?metadata.?ownerReferences.orValue([]).exists(o, " +
-		"o.?controller.orValue(false))"}}
+	if !table.fillsIn() {
+		mutate.conditions = []condition{{name: "leaves-something-open", expression: "!(object.?status.?phase.orValue('') in ['', 'Pending']) || " +
+			"object.?spec.?queue.orValue('') in ['', 'default'] && !object.?metadata.?ownerReferences.orValue([]).exists(o, " +
+			"o.?controller.orValue(false))"}}
+	}
 	mutate.handler = admission.HandlerFunc(h.fillIn)
 	validate.path, validate.name = "/podgroups/validate", "validate-podgroups.celsius.dev"
 	validate.operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}
 	validate.conditions = []condition{{name: "spec-changed", expression: "oldObject == null || object.?spec != oldObject.?spec"}}
 	validate.handler = admission.HandlerFunc(h.validate)
-	return []*endpoint{&mutate, &validate}, nil
+	return []*endpoint{&mutate, &validate}
 }

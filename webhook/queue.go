@@ -10,7 +10,7 @@ import (
 // newQueueEndpoints are those of Queues: defaults, and validation, of their deletion too. What only changes the status, as schedulers and
 // controllers do all the time, is written to a subresource and none of theirs.
 func newQueueEndpoints(table *Table, in cluster, m *metrics) []*endpoint {
-	h := &tableHandler{table: table, cluster: in, metrics: m}
+	h := &tableHandler{table: table, cluster: in, patience: patience, metrics: m}
 	e := endpoint{group: schedulingv1beta1.GroupName, version: schedulingv1beta1.GroupVersion.Version, resource: "queues"}
 	mutate, validate := e, e
 	mutate.path, mutate.name, mutate.mutating = "/queues/mutate", "mutate-queues.celsius.dev", true

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	applyv1 "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +36,8 @@ type cluster struct {
 	queuesNow queueLister
 	// annotations gives those of a namespace.
 	annotations func(ctx context.Context, namespace string) (map[string]string, error)
+	// authorizer says who may do what. nil: that is not known.
+	authorizer authorizer.Authorizer
 }
 
 // endpoint is one path of the server, and when the API server is to call it.
@@ -55,13 +58,14 @@ type condition struct{ name, expression string }
 
 // newEndpoints lists all that is served.
 func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
-	tables := make([]*Table, 0, 2)
-	for _, compile := range []func() (*Table, source.Issues){JobTable, QueueTable} {
+	shipped := []func() (*Table, source.Issues){JobTable, QueueTable, PodGroupTable}
+	tables := make([]*Table, 0, len(shipped))
+	for _, compile := range shipped {
 		table, issues := compile()
 		if table == nil {
 			return nil, fmt.Errorf("rules of admission: %w", issues.Err())
 		}
-		tables = append(tables, table)
+		tables = append(tables, table.with(o.AdmissionRules))
 	}
 	tables, err := withLimits(o.Limits, tables...)
 	if err != nil {
@@ -71,11 +75,7 @@ func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, err := newPodGroupEndpoints(in, m)
-	if err != nil {
-		return nil, err
-	}
-	queues := newQueueEndpoints(tables[1], in, m)
+	queues, groups := newQueueEndpoints(tables[1], in, m), newPodGroupEndpoints(tables[2], in, m)
 	policies := &endpoint{
 		path: policyPath, name: "validate-policies.celsius.dev",
 		group: policyv1alpha1.GroupName, version: policyv1alpha1.GroupVersion.Version, resource: "schedulingpolicies",

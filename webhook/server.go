@@ -47,6 +47,8 @@ type Options struct {
 	StateMachines map[string]*statemachines.Machine
 	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
 	JobPlugins *jobplugin.Set
+	// AdmissionRules are a cluster's own, beside those that ship: see LoadFS.
+	AdmissionRules []*Table
 	// Limits are those that a cluster has in the place of the shipped ones: limits of rules/admission/job.yaml and
 	// queue.yaml, by name.
 	Limits map[string]int64
@@ -149,7 +151,11 @@ func newServer(ctx context.Context, cfg *rest.Config, o Options) (*server, error
 		return nil, fmt.Errorf("watch the API server: %w", err)
 	}
 	s.certs = newCertSource(o, s.client)
-	s.endpoints, err = newEndpoints(o, s.cluster(), s.metrics)
+	in := s.cluster()
+	if in.authorizer, err = authorizing(cfg); err != nil {
+		return nil, err
+	}
+	s.endpoints, err = newEndpoints(o, in, s.metrics)
 	return s, err
 }
 

@@ -23,20 +23,24 @@ import (
 
 // Table is the compiled rows of admission of one kind: immutable, safe to share.
 type Table struct {
-	// Kind is whose objects it is about.
-	Kind string
+	// Kind is whose objects it is about; Name tells it from others of the kind.
+	Kind, Name string
 
-	object, queue   *typed.Schema
-	plugin, mistake *typed.Schema
-	goType          reflect.Type // what the kind is decoded into by whoever watches it
-	limits          *typed.Schema
-	limitValues     map[string]any // int64, by name
-	variables       typed.Variables
-	match           []*row
-	bounds          []*row
-	defaults        []*row
-	validations     []*row
-	warnings        []*row
+	schemas
+	goType      reflect.Type   // what the kind is decoded into by whoever watches it
+	limitValues map[string]any // int64, by name
+	variables   typed.Variables
+	match       []*row
+	bounds      []*row
+	defaults    []*row
+	validations []*row
+	warnings    []*row
+	own         []*Table // a cluster's own, asked after this
+}
+
+// schemas are those of what rows see.
+type schemas struct {
+	object, queue, plugin, mistake, user, limits *typed.Schema
 }
 
 // row is one rule.
@@ -146,6 +150,9 @@ func (c *compiler) open(root source.Value) error {
 			c.report(root.Get(want[0]).Issuef("write "+want[1], "%s is %q", want[0], got))
 		}
 	}
+	metadata := root.Get("metadata")
+	metadata.Fields([]string{"name"}, &c.issues)
+	c.table.Name = metadata.Get("name").String(&c.issues)
 	of := root.Get("of")
 	c.table.Kind = of.String(&c.issues)
 	kind, ok := kinds()[c.table.Kind]
@@ -164,16 +171,17 @@ func (c *compiler) open(root source.Value) error {
 		}
 	}
 	c.readLimits(root.Get("limits"))
-	c.table.mistake, c.table.plugin = mistakeSchema(), pluginSchema()
+	c.table.mistake, c.table.plugin, c.table.user = mistakeSchema(), pluginSchema(), userSchema()
 	byName := map[string]*rules.Object{}
-	for _, s := range []*typed.Schema{c.table.object, c.table.queue, c.table.limits, c.table.mistake, c.table.plugin} {
+	for _, s := range []*typed.Schema{c.table.object, c.table.queue, c.table.limits, c.table.mistake, c.table.plugin, c.table.user} {
 		s.Objects(byName)
 	}
 	var objects []*rules.Object
 	for _, name := range sorted(byName) {
 		objects = append(objects, byName[name])
 	}
-	c.lang, err = rules.NewLanguage(rules.Vocabulary{Objects: objects, Functions: slices.Concat(functions(c.table.mistake), treeFunctions(c.table.queue))})
+	c.lang, err = rules.NewLanguage(rules.Vocabulary{Objects: objects, Functions: slices.Concat(
+		functions(c.table.mistake), treeFunctions(c.table.queue), userFunctions(c.table.user))})
 	if err != nil {
 		return fmt.Errorf("rules of admission: %w", err)
 	}
@@ -183,6 +191,7 @@ func (c *compiler) open(root source.Value) error {
 		"policyEvents": cel.ListType(cel.StringType), "policyActions": cel.ListType(cel.StringType),
 		"jobPlugins": cel.ListType(c.table.plugin.Type()), "pluginMistakes": cel.ListType(c.table.mistake.Type()),
 		"namespaceAnnotations": cel.MapType(cel.StringType, cel.StringType),
+		"user":                 c.table.user.Type(),
 		"variables":            typed.VariablesType(),
 	}
 	return nil

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/celsius-scheduler/celsius/statemachines"
@@ -13,7 +10,7 @@ import (
 func newControllersCommand() *cobra.Command {
 	var client clientFlags
 	var o controller.Options
-	var machines string
+	var machines folderFlag
 	var plugins jobPluginsFlag
 	c := &cobra.Command{
 		Use:   "controllers",
@@ -28,13 +25,10 @@ Only jobs and pods of the given scheduler names are touched.`,
   celsius controllers --state-machines ./machines`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if machines != "" {
-				var err error
-				if o.StateMachines, err = loadMachines(machines); err != nil {
-					return err
-				}
-			}
 			var err error
+			if o.StateMachines, err = loadFolder(machines, statemachines.LoadFS); err != nil {
+				return err
+			}
 			if o.JobPlugins, err = plugins.load(); err != nil {
 				return err
 			}
@@ -57,7 +51,7 @@ Only jobs and pods of the given scheduler names are touched.`,
 	flags.IntVar(&o.MaxPods, "max-pods-per-job", controller.DefaultMaxPods,
 		"how many pods one job may ask for: of one that asks for more none is made, and it says so; -1: without limit; as the limit pods of "+
 			"admission")
-	flags.StringVar(&machines, "state-machines", "", "folder of state machines (YAML) that replace those of the same name that are built in")
+	machines.register(flags, "state-machines", "folder of state machines (YAML) that replace those of the same name that are built in")
 	plugins.register(flags, "; celsius webhook needs the same")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "wait for the lease, so that one of several instances is at work")
 	flags.StringVar(&o.LeaseName, "lease-name", controller.DefaultLeaseName, "the lease that the leader holds")
@@ -68,20 +62,4 @@ Only jobs and pods of the given scheduler names are touched.`,
 		"the API server lets get /metrics; false: to everybody, in plain HTTP")
 	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where /healthz and /readyz are served, as host:port; 0: nowhere")
 	return c
-}
-
-// loadMachines reads a folder of state machines, and refuses it with all its mistakes.
-func loadMachines(dir string) (map[string]*statemachines.Machine, error) {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return nil, usageError("--state-machines: %w", err)
-	}
-	if !info.IsDir() {
-		return nil, usageError("--state-machines: %s is not a folder", dir)
-	}
-	machines, issues := statemachines.LoadFS(os.DirFS(dir))
-	if issues.Err() != nil {
-		return nil, fmt.Errorf("--state-machines %s: %w", dir, issues)
-	}
-	return machines, nil
 }

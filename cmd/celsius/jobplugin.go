@@ -1,12 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -45,10 +42,13 @@ func checkJobPlugins(out io.Writer, in io.Reader, args []string) error {
 	var issues source.Issues
 	var lines []string
 	for _, arg := range args {
-		set, own, found := readJobPlugins(arg, in)
-		issues = append(issues, found...)
-		for _, name := range own {
-			p := set.Plugin(name)
+		found, wrong := readAs(arg, in, jobPluginsIn, func(name string, data []byte) (foundPlugins, source.Issues) {
+			set, own, issues := jobplugin.LoadFile(name, data)
+			return foundPlugins{set, own}, issues
+		})
+		issues = append(issues, wrong...)
+		for _, name := range found.own {
+			p := found.set.Plugin(name)
 			lines = append(lines, fmt.Sprintf("%s: job plugin %q is right: %d parameters, %d rows for pods, %d objects", arg, p.Name, len(p.Params()),
 				len(p.PodRows()), len(p.ObjectRows())))
 		}
@@ -56,59 +56,26 @@ func checkJobPlugins(out io.Writer, in io.Reader, args []string) error {
 	return tellChecked(out, issues, lines)
 }
 
-// readJobPlugins gives the plugins of a file or folder beside those that ship, and the names of its own.
-func readJobPlugins(arg string, in io.Reader) (set *jobplugin.Set, own []string, issues source.Issues) {
-	fail := func(err error) (*jobplugin.Set, []string, source.Issues) {
-		return nil, nil, source.Issues{{File: arg, Message: err.Error()}}
-	}
-	if arg == "-" {
-		data, err := io.ReadAll(in)
-		if err != nil {
-			return fail(err)
-		}
-		return jobplugin.LoadFile("-", data)
-	}
-	info, err := os.Stat(arg)
-	switch {
-	case err != nil:
-		return fail(err)
-	case info.IsDir():
-		set, own, issues = jobplugin.LoadFS(os.DirFS(arg))
-		for i := range issues {
-			issues[i].File = filepath.Join(arg, issues[i].File)
-		}
-		return set, own, issues
-	}
-	data, err := os.ReadFile(arg)
-	if err != nil {
-		return fail(err)
-	}
-	return jobplugin.LoadFile(arg, data)
+// foundPlugins are the plugins that a file or folder gives together with those that ship, and the names of its own.
+type foundPlugins struct {
+	set *jobplugin.Set
+	own []string
+}
+
+func jobPluginsIn(folder fs.FS) (foundPlugins, source.Issues) {
+	set, own, issues := jobplugin.LoadFS(folder)
+	return foundPlugins{set, own}, issues
 }
 
 // jobPluginsFlag is the folder of a cluster's own plugins.
-type jobPluginsFlag struct{ dir string }
+type jobPluginsFlag struct{ folderFlag }
 
 func (f *jobPluginsFlag) register(flags *pflag.FlagSet, more string) {
-	flags.StringVar(&f.dir, "job-plugins", "", "folder of job plugins (YAML) beside, or in the place of, those that are built in"+more)
+	f.folderFlag.register(flags, "job-plugins", "folder of job plugins (YAML) beside, or in the place of, those that are built in"+more)
 }
 
-// load reads the folder, and refuses it with all its mistakes; nil: there is none.
+// load reads the folder, and refuses it with all its mistakes; nil: there is none, and those that ship are used.
 func (f *jobPluginsFlag) load() (*jobplugin.Set, error) {
-	if f.dir == "" {
-		return nil, nil //nolint:nilnil // then those that ship are used
-	}
-	switch info, err := os.Stat(f.dir); {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, usageError("--job-plugins: there is no folder %s", f.dir)
-	case err != nil:
-		return nil, usageError("--job-plugins: %w", err)
-	case !info.IsDir():
-		return nil, usageError("--job-plugins: %s is not a folder", f.dir)
-	}
-	set, _, issues := jobplugin.LoadFS(os.DirFS(f.dir))
-	if issues.Err() != nil {
-		return nil, fmt.Errorf("--job-plugins %s: %w", strings.TrimSuffix(f.dir, "/"), issues)
-	}
-	return set, nil
+	found, err := loadFolder(f.folderFlag, jobPluginsIn)
+	return found.set, err
 }

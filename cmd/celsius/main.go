@@ -96,7 +96,7 @@ read, change and try before it runs.`,
 	})
 	root.SetVersionTemplate("celsius {{.Version}}\n")
 	root.AddCommand(newSimulateCommand(), newSchedulerCommand(), newControllersCommand(), newWebhookCommand(), newPolicyCommand(),
-		newStateMachineCommand(), newJobPluginCommand(), newDocsCommand())
+		newStateMachineCommand(), newJobPluginCommand(), newAdmissionCommand(), newDocsCommand())
 	return root
 }
 

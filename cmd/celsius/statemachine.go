@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -63,28 +64,11 @@ func readMachines(arg string, in io.Reader) ([]*statemachines.Machine, source.Is
 		}
 		return []*statemachines.Machine{m}, issues
 	}
-	fail := func(err error) ([]*statemachines.Machine, source.Issues) {
-		return nil, source.Issues{{File: arg, Message: err.Error()}}
-	}
-	if arg == "-" {
-		data, err := io.ReadAll(in)
-		if err != nil {
-			return fail(err)
-		}
-		return one(statemachines.LoadFile("-", data))
-	}
-	info, err := os.Stat(arg)
-	switch {
-	case err != nil && slices.Contains(statemachines.Names(), arg):
+	if _, err := os.Stat(arg); err != nil && slices.Contains(statemachines.Names(), arg) {
 		return one(statemachines.Default(arg))
-	case err != nil:
-		return fail(err)
-	case info.IsDir():
-		all, issues := statemachines.LoadFS(os.DirFS(arg))
-		for i := range issues {
-			issues[i].File = filepath.Join(arg, issues[i].File)
-		}
-		var out []*statemachines.Machine
+	}
+	folder := func(fsys fs.FS) (out []*statemachines.Machine, issues source.Issues) {
+		all, issues := statemachines.LoadFS(fsys)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			if m := all[name]; !m.Shipped() {
 				m.File = filepath.Join(arg, m.File)
@@ -93,11 +77,9 @@ func readMachines(arg string, in io.Reader) ([]*statemachines.Machine, source.Is
 		}
 		return out, issues
 	}
-	data, err := os.ReadFile(arg)
-	if err != nil {
-		return fail(err)
-	}
-	return one(statemachines.LoadFile(arg, data))
+	return readAs(arg, in, folder, func(name string, data []byte) ([]*statemachines.Machine, source.Issues) {
+		return one(statemachines.LoadFile(name, data))
+	})
 }
 
 func newStateMachineRenderCommand() *cobra.Command {

@@ -3,19 +3,21 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/celsius-scheduler/celsius/statemachines"
 	"github.com/celsius-scheduler/celsius/webhook"
 )
 
 func newWebhookCommand() *cobra.Command {
 	var clients clientFlags
 	var o webhook.Options
-	var machines string
+	var machines, rules folderFlag
 	var plugins jobPluginsFlag
 	cmd := &cobra.Command{
 		Use:   "webhook",
-		Short: "Fill in and check Jobs, PodGroups and SchedulingPolicies before they are stored",
-		Long: `Fill in what Jobs and PodGroups leave open, and refuse Jobs, PodGroups and
-SchedulingPolicies that cannot work, before they are stored.
+		Short: "Fill in and check Jobs, PodGroups, Queues and SchedulingPolicies before they are stored",
+		Long: `Fill in what Jobs, PodGroups and Queues leave open, and refuse those and
+SchedulingPolicies that cannot work, before they are stored. --admission-rules
+adds rules of this cluster's own.
 
 It serves, then tells the API server to ask it: it writes a
 MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. While they are
@@ -34,14 +36,15 @@ kept nowhere. Any number of replicas may serve at once.`,
 			if o.JobPlugins, err = plugins.load(); err != nil {
 				return err
 			}
+			if o.StateMachines, err = loadFolder(machines, statemachines.LoadFS); err != nil {
+				return err
+			}
+			if o.AdmissionRules, err = loadFolder(rules, webhook.LoadFS); err != nil {
+				return err
+			}
 			cfg, err := clients.connect("webhook")
 			if err != nil {
 				return err
-			}
-			if machines != "" {
-				if o.StateMachines, err = loadMachines(machines); err != nil {
-					return err
-				}
 			}
 			ctx, stop := untilSignal(c.Context())
 			defer stop()
@@ -55,9 +58,11 @@ kept nowhere. Any number of replicas may serve at once.`,
 	flags.StringVar(&o.Namespace, "namespace", "celsius-system",
 		"where the Service and the Secret of the certificates are; nothing in it is looked at")
 	flags.StringVar(&o.ServiceName, "service-name", "celsius-webhook", "the Service by which the API server reaches this")
-	flags.StringVar(&machines, "state-machines", "",
+	machines.register(flags, "state-machines",
 		"folder of state machines, as the controllers have it; the machine of jobs says which events and actions policies may name")
 	plugins.register(flags, ", as the controllers have it")
+	rules.register(flags, "admission-rules", "folder of rules of admission (YAML) of this cluster's own, for Jobs, PodGroups and Queues, asked "+
+		"after those that are built in")
 	flags.StringToInt64Var(&o.Limits, "limit", nil,
 		"how much one Job may ask for, or how deep queues may stand below each other, as NAME=VALUE; repeatable; of dependencies, depth, events, "+
 			"pods, policies, tasks, volumes")

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -160,16 +161,14 @@ func (w *world) clear() {
 		w.Kube.CoreV1().Nodes().DeleteCollection(ctx, at0, metav1.ListOptions{LabelSelector: w.NodeSelector}),
 		client.IgnoreNotFound(w.Client.Delete(ctx, &policyv1alpha1.SchedulingPolicy{ObjectMeta: metav1.ObjectMeta{Name: w.Policy}})),
 	)
-	over.Wait("the queues of the world are deleted", func() error { // not before their status knows that their pods are gone
-		queues := &schedulingv1beta1.QueueList{}
-		err := w.Client.List(ctx, queues)
-		for i := range queues.Items {
-			if strings.HasPrefix(queues.Items[i].Name, w.Queue("")) {
-				err = errors.Join(err, client.IgnoreNotFound(w.Client.Delete(ctx, &queues.Items[i])))
-			}
+	queues := &schedulingv1beta1.QueueList{}
+	err = errors.Join(err, w.Client.List(ctx, queues))
+	for i := range queues.Items {
+		if q := &queues.Items[i]; strings.HasPrefix(q.Name, w.Queue("")) { // nobody counts its pods any more
+			uncounted := client.RawPatch(types.MergePatchType, []byte(`{"status":{"allocated":null}}`))
+			err = errors.Join(err, w.Client.Status().Patch(ctx, q, uncounted), w.Client.Delete(ctx, q))
 		}
-		return err
-	})
+	}
 	if err != nil {
 		w.t.Errorf("clear the world: %v", err)
 	}

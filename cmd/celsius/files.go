@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/celsius-scheduler/celsius/rules/source"
+)
+
+// folderFlag names a folder of files of a cluster's own, such as its state machines.
+type folderFlag struct{ name, dir string }
+
+func (f *folderFlag) register(flags *pflag.FlagSet, name, doc string) {
+	f.name = "--" + name
+	flags.StringVar(&f.dir, name, "", doc)
+}
+
+// loadFolder reads the folder of a flag, and refuses it with all its mistakes. Where none is given it gives the zero value.
+func loadFolder[T any](f folderFlag, load func(fs.FS) (T, source.Issues)) (loaded T, err error) {
+	if f.dir == "" {
+		return loaded, nil
+	}
+	switch info, err := os.Stat(f.dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return loaded, usageError("%s: there is no folder %s", f.name, f.dir)
+	case err != nil:
+		return loaded, usageError("%s: %w", f.name, err)
+	case !info.IsDir():
+		return loaded, usageError("%s: %s is not a folder", f.name, f.dir)
+	}
+	loaded, issues := load(os.DirFS(f.dir))
+	if issues.Err() != nil {
+		return loaded, fmt.Errorf("%s %s: %w", f.name, strings.TrimSuffix(f.dir, "/"), issues)
+	}
+	return loaded, nil
+}
+
+// readAs reads a file, a folder or, for -, standard input.
+func readAs[T any](arg string, in io.Reader, folder func(fs.FS) (T, source.Issues), file func(name string, data []byte) (T, source.Issues)) (
+	loaded T, issues source.Issues,
+) {
+	data, err := []byte(nil), error(nil)
+	if arg == "-" {
+		data, err = io.ReadAll(in)
+	} else if info, wrong := os.Stat(arg); wrong == nil && info.IsDir() {
+		loaded, issues = folder(os.DirFS(arg))
+		for i := range issues {
+			issues[i].File = filepath.Join(arg, issues[i].File)
+		}
+		return loaded, issues
+	} else {
+		data, err = os.ReadFile(arg)
+	}
+	if err != nil {
+		return loaded, source.Issues{{File: arg, Message: err.Error()}}
+	}
+	return file(arg, data)
+}

@@ -1,0 +1,241 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+func samples(t *testing.T) []*Table {
+	t.Helper()
+	tables, issues := LoadFS(os.DirFS("../samples/admission"))
+	if tables == nil {
+		t.Fatal(issues.Error())
+	}
+	return tables
+}
+
+// rights are what users may do, as "user verb resource.group/namespace/name"; errors for who is called ill.
+type rights []string
+
+func (r rights) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	if a.GetUser().GetName() == "ill" {
+		return authorizer.DecisionNoOpinion, "", errors.New("nobody answers")
+	}
+	text := fmt.Sprintf("%s %s %s.%s/%s/%s", a.GetUser().GetName(), a.GetVerb(), a.GetResource(), a.GetAPIGroup(), a.GetNamespace(), a.GetName())
+	if slices.Contains(r, text) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// asked has the shipped rows and a cluster's own asked by a user about a Job.
+func asked(t *testing.T, own []*Table, who string, r Request) (string, error) {
+	t.Helper()
+	all := rights{"jane use queues.scheduling.volcano.sh//child", "jane get secrets./team/key"}
+	in := cluster{authorizer: all}
+	r.User = in.userOf(t.Context(), authenticationv1.UserInfo{Username: who, Groups: []string{"people"}})
+	mistakes, warnings, err := jobTable(t).with(own).Check(r)
+	var lines []string
+	for _, m := range mistakes {
+		lines = append(lines, m.String())
+	}
+	for _, w := range warnings {
+		lines = append(lines, "warning: "+w)
+	}
+	return strings.Join(lines, "\n"), err
+}
+
+// jobIn gives a request that a Job be made, with these changes to the plain one.
+func jobIn(t *testing.T, change string) Request {
+	t.Helper()
+	return Request{
+		Operation: opCreate, Object: merged(t, change), SchedulerNames: []string{"celsius"}, JobPlugins: jobPlugins(t),
+		Queues: func() (queues []map[string]any, err error) {
+			decodeText(t, theQueues, &queues)
+			return queues, nil
+		},
+	}
+}
+
+// TestOwnSamples asks the rules of admission of samples/admission.
+func TestOwnSamples(t *testing.T) {
+	const worker = "tasks: [{name: w, replicas: %d, template: {spec: {restartPolicy: Never, containers: " +
+		"[{name: a, image: x, resources: {limits: {nvidia.com/gpu: %q}}}]}}}]"
+	for _, c := range []struct{ who, change, want string }{
+		{"jane", "spec: {queue: child}", ""},
+		{"joe", "spec: {queue: default}", ""},
+		{"joe", "spec: {queue: child}", "spec.queue: user joe may not use queue child; ask its owner for the right to use it, or name another"},
+		{
+			"jane", "metadata: {namespace: prod}\nspec: {queue: child}",
+			"spec.priorityClassName: is missing, and a job in namespace prod says how urgent it is; write one of those that " +
+				"`kubectl get priorityclasses` lists",
+		},
+		{"jane", "metadata: {namespace: prod}\nspec: {queue: child, priorityClassName: high}", ""},
+		{"joe", "spec: {queue: default, " + fmt.Sprintf(worker, 65, "1") + "}", ""},
+	} {
+		got, err := asked(t, samples(t), c.who, jobIn(t, c.change))
+		if err != nil {
+			t.Errorf("%s, %s: %v", c.who, c.change, err)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s, %s (-want +got):\n%s", c.who, c.change, diff)
+		}
+	}
+	r := jobIn(t, "spec: {queue: research, "+fmt.Sprintf(worker, 13, "5")+"}")
+	r.Queues = func() ([]map[string]any, error) {
+		return []map[string]any{{"metadata": map[string]any{"name": "research"}}}, nil
+	}
+	got, err := asked(t, samples(t), "joe", r)
+	want := "spec.tasks: ask for 65 GPUs, and a job in queue research may have 64; ask for fewer, or name another queue\n" +
+		"spec.queue: user joe may not use queue research; ask its owner for the right to use it, or name another"
+	if err != nil || got != want {
+		t.Errorf("too many GPUs: %v\n%s", err, cmp.Diff(want, got))
+	}
+	r.Operation, r.OldObject = opUpdate, r.Object // what is stored may be changed otherwise
+	if got, err := asked(t, samples(t), "joe", r); err != nil || got != "" {
+		t.Errorf("an update that has nothing to do with it: %v %s", err, got)
+	}
+}
+
+// TestOwnGroups asks them about PodGroups: those of the controllers go into any queue.
+func TestOwnGroups(t *testing.T) {
+	table, issues := PodGroupTable()
+	if table == nil {
+		t.Fatal(issues.Error())
+	}
+	for who, want := range map[string]int{"joe": 1, "jane": 0, "system:serviceaccount:celsius-system:celsius-controllers": 0} {
+		r := jobIn(t, "{}")
+		r.Object = mergedOver(t, plainGroup, "{}")
+		r.User = cluster{authorizer: rights{"jane use queues.scheduling.volcano.sh//child"}}.userOf(t.Context(), authenticationv1.UserInfo{Username: who})
+		mistakes, _, err := table.with(samples(t)).Check(r)
+		if err != nil || len(mistakes) != want {
+			t.Errorf("%s: %v %v", who, mistakes, err)
+		}
+	}
+}
+
+// TestOwnRows shows what a cluster's own rows see, and what becomes of what they say.
+func TestOwnRows(t *testing.T) {
+	file := func(rows string) []*Table {
+		tables, issues := LoadFile("own.yaml", []byte("apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\nmetadata: {name: own}\nof: Job\n"+rows))
+		if issues.Err() != nil {
+			t.Fatal(issues.Error())
+		}
+		return tables
+	}
+	const secret = `{name: key, expression: "user.may('get', 'secrets', 'team', 'key') && 'people' in user.groups", fieldPath: spec, message: no}`
+	rule := file("validations: [" + secret + "]")
+	for who, want := range map[string]string{"jane": "", "joe": "spec: no"} {
+		if got, err := asked(t, rule, who, jobIn(t, "{}")); err != nil || got != want {
+			t.Errorf("%s: %q %v", who, got, err)
+		}
+	}
+	if _, err := asked(t, rule, "ill", jobIn(t, "{}")); err == nil || !strings.Contains(err.Error(), "nobody answers") {
+		t.Errorf("where the API server does not answer: %v", err)
+	}
+	// All that is wrong is told at once, but rows are not sent through an object beyond the bounds.
+	never := file("validations: [{name: never, fieldPath: spec.minAvailable, message: never}]")
+	if got, _ := asked(t, never, "jane", jobIn(t, "spec: {minAvailable: -1}")); !strings.Contains(got, "spec.minAvailable: never") || strings.Count(got, "\n") < 1 {
+		t.Errorf("not all mistakes are told:\n%s", got)
+	}
+	small, err := jobTable(t).WithLimits(map[string]int64{"tasks": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mistakes, _, err := small.with(never).Check(jobIn(t, "spec: {tasks: [{name: a, replicas: 1}, {name: b, replicas: 1}]}"))
+	if err != nil || slices.ContainsFunc(mistakes, func(m Mistake) bool { return m.Rule == "never" }) || len(mistakes) == 0 {
+		t.Errorf("beyond the bounds: %v %v", mistakes, err)
+	}
+	// Defaults see what was filled in before them.
+	fills := file("defaults: [{name: more, when: \"object.spec.queue == 'default'\", fieldPath: spec.maxRetry, value: object.spec.maxRetry + 1}]")
+	object, wrong, err := jobTable(t).with(fills).Default(jobIn(t, "spec: {queue: null, maxRetry: null}"))
+	if err != nil || len(wrong) > 0 || valueAt(t, object, "spec.maxRetry") != "4" {
+		t.Errorf("filled in: %v %v %v", valueAt(t, object, "spec.maxRetry"), wrong, err)
+	}
+}
+
+// TestOwnServed has the server ask them, by who the API server says asks.
+func TestOwnServed(t *testing.T) {
+	o := Options{AdmissionRules: samples(t)}.withDefaults()
+	lists := func(context.Context) ([]schedulingv1beta1.Queue, error) {
+		q := schedulingv1beta1.Queue{}
+		q.Name = "research"
+		return []schedulingv1beta1.Queue{q}, nil
+	}
+	endpoints, err := newEndpoints(o, cluster{queues: lists, authorizer: rights{}}, newMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, err := json.Marshal(merged(t, "spec: {queue: research}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := requestFor(admissionv1.Create, object, nil)
+	req.UserInfo = authenticationv1.UserInfo{Username: "joe"}
+	at := slices.IndexFunc(endpoints, func(e *endpoint) bool { return e.path == "/jobs/validate" })
+	got := endpoints[at].handler.Handle(t.Context(), req)
+	if got.Allowed || !strings.Contains(got.Result.Message, "user joe may not use queue research") {
+		t.Errorf("joe gets %v %v", got.Allowed, got.Result)
+	}
+}
+
+// TestOwnDefaultsOfGroups has the API server ask about all PodGroups where a cluster's own rows fill something in.
+func TestOwnDefaultsOfGroups(t *testing.T) {
+	own, issues := LoadFile("own.yaml", []byte("apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\nmetadata: {name: own}\nof: PodGroup\n"+
+		"defaults: [{name: one, fieldPath: spec.minMember, value: '1'}]"))
+	if issues.Err() != nil {
+		t.Fatal(issues.Error())
+	}
+	for _, rules := range [][]*Table{nil, own} {
+		s := testServer(t, Options{AdmissionRules: rules}, fakeClient(t, interceptor.Funcs{}))
+		at := slices.IndexFunc(s.endpoints, func(e *endpoint) bool { return e.path == "/podgroups/mutate" })
+		if got := len(s.endpoints[at].conditions) > 0; got == (rules != nil) {
+			t.Errorf("%d own tables: conditions %v", len(rules), s.endpoints[at].conditions)
+		}
+	}
+}
+
+// TestOwnFiles tells all mistakes of a folder, and of one that has nothing.
+func TestOwnFiles(t *testing.T) {
+	const head = "apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\n"
+	for _, c := range []struct {
+		files map[string]string
+		want  string
+	}{
+		{
+			map[string]string{"a.yaml": head + "of: Jbo", "b.yml": head + "of: Job\n---\n" + head + "of: Queue\nwarnigs: []", "c.txt": "no"},
+			`a.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Job, PodGroup, Queue` + "\n" +
+				`b.yml:8:1: warnigs: unknown field "warnigs"; did you mean "warnings"?`,
+		},
+		{map[string]string{"c.txt": "no"}, "there are no rules of admission in the folder: no *.yaml or *.yml"},
+		{map[string]string{"a.yaml": head + "metadata: {nam: x}\nof: Job"}, `a.yaml:3:12: metadata.nam: unknown field "nam"; did you mean "name"?`},
+	} {
+		fsys := fstest.MapFS{}
+		for name, text := range c.files {
+			fsys[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		tables, issues := LoadFS(fsys)
+		var lines []string
+		for _, i := range issues {
+			lines = append(lines, i.Error())
+		}
+		if diff := cmp.Diff(c.want, strings.Join(lines, "\n")); diff != "" || tables != nil {
+			t.Errorf("%d tables (-want +got):\n%s", len(tables), diff)
+		}
+	}
+}
