@@ -24,8 +24,8 @@ mistake of a file at its line and column. [jax.yaml](../samples/jobplugins/jax.y
 one to begin with.
 
 Objects are made once the Job is let in, before its first pod. They belong to the Job; one of the same name that does not is left
-alone, and the Job says so and waits. When the Job is scaled they are brought in line. They go when the Job's pods are killed, also at its end, and are made anew
-with them. What was made stands in ` + "`status.controlledResources`" + `.`
+alone, and the Job says so and waits. When the Job is scaled they are brought in line. They go when the Job's pods are killed, also at
+its end, and are made anew with them. What was made stands in ` + "`status.controlledResources`" + `.`
 
 // jobPlugins writes the job plugins that ship, and how others are written.
 func jobPlugins() ([]byte, error) {
@@ -41,8 +41,8 @@ func jobPlugins() ([]byte, error) {
 		pluginPage(p, set.Plugin(name))
 	}
 	p.heading(2, "What a file may hold")
-	p.para("Values may have CEL in them, between `{{` and `}}`. Where that is all of a value, the value is what the expression gives: a number, a list, a map. " +
-		"In a field of text it is always written as text.")
+	p.para("Values may have CEL in them, between `{{` and `}}`. Where that is all of a value, the value is what the expression " +
+		"gives: a number, a list, a map. In a field of text it is always written as text.")
 	for _, part := range jobplugin.Schema() {
 		p.para("**%s** %s", part.Name, part.Doc)
 		var rows [][]string

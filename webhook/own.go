@@ -3,6 +3,7 @@ package webhook
 import (
 	"io/fs"
 	"path"
+	"slices"
 
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
@@ -54,7 +55,7 @@ func (t *Table) with(own []*Table) *Table {
 	next := *t
 	for _, table := range own {
 		if table.Kind == t.Kind {
-			next.own = append(next.own[:len(next.own):len(next.own)], table)
+			next.own = append(slices.Clip(next.own), table)
 		}
 	}
 	return &next

@@ -36,7 +36,8 @@ func (r rights) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 	if a.GetUser().GetName() == "ill" {
 		return authorizer.DecisionNoOpinion, "", errors.New("nobody answers")
 	}
-	text := fmt.Sprintf("%s %s %s.%s/%s/%s", a.GetUser().GetName(), a.GetVerb(), a.GetResource(), a.GetAPIGroup(), a.GetNamespace(), a.GetName())
+	what := fmt.Sprintf("%s.%s/%s/%s", a.GetResource(), a.GetAPIGroup(), a.GetNamespace(), a.GetName())
+	text := fmt.Sprintf("%s %s %s", a.GetUser().GetName(), a.GetVerb(), what)
 	if slices.Contains(r, text) {
 		return authorizer.DecisionAllow, "", nil
 	}
@@ -121,7 +122,8 @@ func TestOwnGroups(t *testing.T) {
 	for who, want := range map[string]int{"joe": 1, "jane": 0, "system:serviceaccount:celsius-system:celsius-controllers": 0} {
 		r := jobIn(t, "{}")
 		r.Object = mergedOver(t, plainGroup, "{}")
-		r.User = cluster{authorizer: rights{"jane use queues.scheduling.volcano.sh//child"}}.userOf(t.Context(), authenticationv1.UserInfo{Username: who})
+		in := cluster{authorizer: rights{"jane use queues.scheduling.volcano.sh//child"}}
+		r.User = in.userOf(t.Context(), authenticationv1.UserInfo{Username: who})
 		mistakes, _, err := table.with(samples(t)).Check(r)
 		if err != nil || len(mistakes) != want {
 			t.Errorf("%s: %v %v", who, mistakes, err)
@@ -129,17 +131,26 @@ func TestOwnGroups(t *testing.T) {
 	}
 }
 
-// TestOwnRows shows what a cluster's own rows see, and what becomes of what they say.
-func TestOwnRows(t *testing.T) {
-	file := func(rows string) []*Table {
-		tables, issues := LoadFile("own.yaml", []byte("apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\nmetadata: {name: own}\nof: Job\n"+rows))
-		if issues.Err() != nil {
-			t.Fatal(issues.Error())
-		}
-		return tables
+// ownRules are rows of a cluster's own about a kind.
+func ownRules(t *testing.T, kind, rows string) []*Table {
+	t.Helper()
+	const head = "apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\nmetadata: {name: own}\n"
+	tables, issues := LoadFile("own.yaml", []byte(head+"of: "+kind+"\n"+rows))
+	if issues.Err() != nil {
+		t.Fatal(issues.Error())
 	}
-	const secret = `{name: key, expression: "user.may('get', 'secrets', 'team', 'key') && 'people' in user.groups", fieldPath: spec, message: no}`
-	rule := file("validations: [" + secret + "]")
+	return tables
+}
+
+// TestOwnUser asks about who asks, in a namespace, and where the API server does not answer.
+func TestOwnUser(t *testing.T) {
+	rule := ownRules(t, "Job", `
+validations:
+- name: key
+  expression: "user.may('get', 'secrets', 'team', 'key') && 'people' in user.groups"
+  fieldPath: spec
+  message: no
+`)
 	for who, want := range map[string]string{"jane": "", "joe": "spec: no"} {
 		if got, err := asked(t, rule, who, jobIn(t, "{}")); err != nil || got != want {
 			t.Errorf("%s: %q %v", who, got, err)
@@ -148,9 +159,13 @@ func TestOwnRows(t *testing.T) {
 	if _, err := asked(t, rule, "ill", jobIn(t, "{}")); err == nil || !strings.Contains(err.Error(), "nobody answers") {
 		t.Errorf("where the API server does not answer: %v", err)
 	}
-	// All that is wrong is told at once, but rows are not sent through an object beyond the bounds.
-	never := file("validations: [{name: never, fieldPath: spec.minAvailable, message: never}]")
-	if got, _ := asked(t, never, "jane", jobIn(t, "spec: {minAvailable: -1}")); !strings.Contains(got, "spec.minAvailable: never") || strings.Count(got, "\n") < 1 {
+}
+
+// TestOwnMistakes tells all that is wrong at once, but sends no row through an object beyond the bounds.
+func TestOwnMistakes(t *testing.T) {
+	never := ownRules(t, "Job", "validations: [{name: never, fieldPath: spec.minAvailable, message: never}]")
+	got, err := asked(t, never, "jane", jobIn(t, "spec: {minAvailable: -1}"))
+	if err != nil || !strings.Contains(got, "spec.minAvailable: never") || strings.Count(got, "\n") < 1 {
 		t.Errorf("not all mistakes are told:\n%s", got)
 	}
 	small, err := jobTable(t).WithLimits(map[string]int64{"tasks": 1})
@@ -161,8 +176,14 @@ func TestOwnRows(t *testing.T) {
 	if err != nil || slices.ContainsFunc(mistakes, func(m Mistake) bool { return m.Rule == "never" }) || len(mistakes) == 0 {
 		t.Errorf("beyond the bounds: %v %v", mistakes, err)
 	}
-	// Defaults see what was filled in before them.
-	fills := file("defaults: [{name: more, when: \"object.spec.queue == 'default'\", fieldPath: spec.maxRetry, value: object.spec.maxRetry + 1}]")
+}
+
+// TestOwnDefaults has rows of a cluster's own see what was filled in before them.
+func TestOwnDefaults(t *testing.T) {
+	fills := ownRules(t, "Job", `
+defaults:
+- {name: more, when: "object.spec.queue == 'default'", fieldPath: spec.maxRetry, value: object.spec.maxRetry + 1}
+`)
 	object, wrong, err := jobTable(t).with(fills).Default(jobIn(t, "spec: {queue: null, maxRetry: null}"))
 	if err != nil || len(wrong) > 0 || valueAt(t, object, "spec.maxRetry") != "4" {
 		t.Errorf("filled in: %v %v %v", valueAt(t, object, "spec.maxRetry"), wrong, err)
@@ -196,11 +217,7 @@ func TestOwnServed(t *testing.T) {
 
 // TestOwnDefaultsOfGroups has the API server ask about all PodGroups where a cluster's own rows fill something in.
 func TestOwnDefaultsOfGroups(t *testing.T) {
-	own, issues := LoadFile("own.yaml", []byte("apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\nmetadata: {name: own}\nof: PodGroup\n"+
-		"defaults: [{name: one, fieldPath: spec.minMember, value: '1'}]"))
-	if issues.Err() != nil {
-		t.Fatal(issues.Error())
-	}
+	own := ownRules(t, "PodGroup", "defaults: [{name: one, fieldPath: spec.minMember, value: '1'}]")
 	for _, rules := range [][]*Table{nil, own} {
 		s := testServer(t, Options{AdmissionRules: rules}, fakeClient(t, interceptor.Funcs{}))
 		at := slices.IndexFunc(s.endpoints, func(e *endpoint) bool { return e.path == "/podgroups/mutate" })
@@ -223,7 +240,10 @@ func TestOwnFiles(t *testing.T) {
 				`b.yml:8:1: warnigs: unknown field "warnigs"; did you mean "warnings"?`,
 		},
 		{map[string]string{"c.txt": "no"}, "there are no rules of admission in the folder: no *.yaml or *.yml"},
-		{map[string]string{"a.yaml": head + "metadata: {nam: x}\nof: Job"}, `a.yaml:3:12: metadata.nam: unknown field "nam"; did you mean "name"?`},
+		{
+			map[string]string{"a.yaml": head + "metadata: {nam: x}\nof: Job"},
+			`a.yaml:3:12: metadata.nam: unknown field "nam"; did you mean "name"?`,
+		},
 	} {
 		fsys := fstest.MapFS{}
 		for name, text := range c.files {

@@ -16,8 +16,8 @@ func newPodGroupEndpoints(table *Table, in cluster, m *metrics) []*endpoint {
 	mutate.path, mutate.name, mutate.mutating = "/podgroups/mutate", "mutate-podgroups.celsius.dev", true
 	mutate.operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Create}
 	if !table.fillsIn() {
-		mutate.conditions = []condition{{name: "leaves-something-open", expression: "!(object.?status.?phase.orValue('') in ['', 'Pending']) || " +
-			"object.?spec.?queue.orValue('') in ['', 'default'] && !object.?metadata.?ownerReferences.orValue([]).exists(o, " +
+		mutate.conditions = []condition{{name: "leaves-something-open", expression: "!(object.?status.?phase.orValue('') in ['', 'Pending']) " +
+			"|| object.?spec.?queue.orValue('') in ['', 'default'] && !object.?metadata.?ownerReferences.orValue([]).exists(o, " +
 			"o.?controller.orValue(false))"}}
 	}
 	mutate.handler = admission.HandlerFunc(h.fillIn)

@@ -49,9 +49,7 @@ func TestDeletedWhenItsPodsAreGone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req := requestFor(admissionv1.Delete, nil, old)
-			req.Kind.Kind = "Queue"
-			if got := h.validate(t.Context(), req); got.Allowed != c.want {
+			if got := h.validate(t.Context(), queueRequest(admissionv1.Delete, nil, old)); got.Allowed != c.want {
 				t.Errorf("allowed: %v, %v", got.Allowed, got.Result)
 			}
 		})

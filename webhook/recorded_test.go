@@ -246,9 +246,9 @@ func queueHandler(t testing.TB, queues ...schedulingv1beta1.Queue) *tableHandler
 	}
 }
 
-func requestOfKind(kind string, operation admissionv1.Operation, object, old []byte) admission.Request {
+func queueRequest(operation admissionv1.Operation, object, old []byte) admission.Request {
 	r := requestFor(operation, object, old)
-	r.Kind = metav1.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: kind}
+	r.Kind = metav1.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "Queue"}
 	return r
 }
 
@@ -259,7 +259,7 @@ func TestRecordedQueue(t *testing.T) {
 		if r.Operation == opDelete {
 			object, old = nil, r.Object
 		}
-		got := queueHandler(t, r.ExistingQueues...).validate(t.Context(), requestOfKind("Queue", admissionv1.Operation(r.Operation), object, old))
+		got := queueHandler(t, r.ExistingQueues...).validate(t.Context(), queueRequest(admissionv1.Operation(r.Operation), object, old))
 		if r.Operation != opCreate && r.Operation != opUpdate && r.Operation != opDelete { // it is no request of the API server's
 			if got.Allowed != r.Allowed {
 				return message(got)
@@ -270,11 +270,11 @@ func TestRecordedQueue(t *testing.T) {
 	})
 }
 
-// TestRecordedQueueCapability asks for a queue as if it were made, or changed, what a function of Volcano was asked: of a queue in its place
-// below others whether its capability fits, of one above others whether theirs do, and what they deserve and are guaranteed.
+// TestRecordedQueueCapability asks for a queue as if it were made, or changed, what a function of Volcano was asked: of a queue in its
+// place below others whether its capability fits, of one above others whether theirs do, and what they deserve and are guaranteed.
 func TestRecordedQueueCapability(t *testing.T) {
 	replay(t, "admission-queue-capability", func(r recorded) string {
-		request, queues := requestOfKind("Queue", admissionv1.Create, r.Queue, nil), r.ExistingQueues
+		request, queues := queueRequest(admissionv1.Create, r.Queue, nil), r.ExistingQueues
 		about := func(field string) bool { return strings.HasPrefix(field, "spec.capability.") }
 		if r.Fn == "childrenConstraints" {
 			var parent schedulingv1beta1.Queue
@@ -283,7 +283,7 @@ func TestRecordedQueueCapability(t *testing.T) {
 			}
 			queues = slices.DeleteFunc(queues, func(q schedulingv1beta1.Queue) bool { return q.Spec.Parent == parent.Name })
 			queues = append(queues, r.Children...)
-			request = requestOfKind("Queue", admissionv1.Update, r.Parent, []byte(`{"metadata": {}}`))
+			request = queueRequest(admissionv1.Update, r.Parent, []byte(`{"metadata": {}}`))
 			about = func(string) bool { return true }
 		}
 		var refused []string
@@ -303,7 +303,7 @@ func TestRecordedQueueCapability(t *testing.T) {
 
 func TestRecordedMutateQueue(t *testing.T) {
 	replay(t, "mutate-queue", func(r recorded) string {
-		got := queueHandler(t).fillIn(t.Context(), requestOfKind("Queue", admissionv1.Create, r.Object, nil))
+		got := queueHandler(t).fillIn(t.Context(), queueRequest(admissionv1.Create, r.Object, nil))
 		ours, err := json.Marshal(got.Patches)
 		if err != nil {
 			t.Fatal(err)

@@ -311,8 +311,8 @@ func (t *Table) WithLimits(limits map[string]int64) (*Table, error) {
 	return &next, nil
 }
 
-// withLimits gives tables with other limits in the place of their own, each with those that it has. Errors: no table has a limit of a name, or
-// it is less than 1.
+// withLimits gives tables with other limits in the place of their own, each with those that it has. Errors: no table has a limit of a
+// name, or it is less than 1.
 func withLimits(limits map[string]int64, tables ...*Table) ([]*Table, error) {
 	left, out := maps.Clone(limits), make([]*Table, len(tables))
 	for i, t := range tables {

@@ -55,7 +55,8 @@ const theQueues = `
 - {metadata: {name: parent}, spec: {parent: root}, status: {state: Open}}
 - {metadata: {name: child}, spec: {parent: parent}, status: {state: Open}}
 - {metadata: {name: busy}, spec: {parent: root}, status: {state: Open, allocated: {cpu: "1", pods: "2"}}}
-- {metadata: {name: org, annotations: {volcano.sh/hierarchy: root/org/lab, volcano.sh/hierarchy-weights: 1/1/1}}, spec: {parent: root, capability: {cpu: "10", memory: 10Gi}, deserved: {cpu: "8"}, guarantee: {resource: {cpu: "4"}}}}
+- {metadata: {name: org, annotations: {volcano.sh/hierarchy: root/org/lab, volcano.sh/hierarchy-weights: 1/1/1}},
+  spec: {parent: root, capability: {cpu: "10", memory: 10Gi}, deserved: {cpu: "8"}, guarantee: {resource: {cpu: "4"}}}}
 - {metadata: {name: lab}, spec: {parent: org, capability: {cpu: "6"}, deserved: {cpu: "5"}, guarantee: {resource: {cpu: "2"}}}}
 - {metadata: {name: bench}, spec: {parent: lab}}
 - {metadata: {name: seat}, spec: {parent: bench, capability: {cpu: "3", memory: 4Gi}}}
@@ -96,7 +97,11 @@ type suite struct {
 }
 
 func suites() []suite {
-	return []suite{{"job", plainJob, limitedTable}, {"podgroup", plainGroup, sync.OnceValues(PodGroupTable)}, {"queue", plainQueue, sync.OnceValues(QueueTable)}}
+	return []suite{
+		{"job", plainJob, limitedTable},
+		{"podgroup", plainGroup, sync.OnceValues(PodGroupTable)},
+		{"queue", plainQueue, sync.OnceValues(QueueTable)},
+	}
 }
 
 // merged gives the plain Job with a case's changes.
@@ -343,7 +348,9 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := Request{Operation: opCreate, Object: merged(t, "spec: {queue: nowhere}"), SchedulerNames: []string{"celsius"}, JobPlugins: jobPlugins(t)}
+	r := Request{
+		Operation: opCreate, Object: merged(t, "spec: {queue: nowhere}"), SchedulerNames: []string{"celsius"}, JobPlugins: jobPlugins(t),
+	}
 	want := "refuse spec.tasks: ask for 3 pods together, and a job may have 2 here; ask for fewer   [too-many-pods]\n"
 	if got := outcome(t, own, r); got != want {
 		t.Errorf("with a limit of two pods: %s", got)

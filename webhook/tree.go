@@ -26,8 +26,8 @@ func treeFunctions(queue *typed.Schema) []*rules.Function {
 		return &rules.Function{Name: name, Doc: doc, Names: names, Overloads: []rules.Overload{o}}
 	}
 	return []*rules.Function{
-		one("queuesAbove", "The queue of that name and those above it by spec.parent, nearest first, root left out; it ends where one is missing, or "+
-			"stands above itself.", []string{"queues", "name"}, rules.Overload{
+		one("queuesAbove", "The queue of that name and those above it by spec.parent, nearest first, root left out; it ends where one is "+
+			"missing, or stands above itself.", []string{"queues", "name"}, rules.Overload{
 			Args: []*cel.Type{queues, cel.StringType}, Result: queues,
 			Eval: func(args ...ref.Val) ref.Val { return newTree(args[0]).list(newTree(args[0]).above(textOf(args[1]))) },
 		}),
@@ -55,7 +55,8 @@ func treeFunctions(queue *typed.Schema) []*rules.Function {
 			Args: []*cel.Type{cel.ListType(amounts)}, Result: cel.MapType(cel.StringType, cel.StringType),
 			Eval: func(args ...ref.Val) ref.Val { return totalOf(args[0]) },
 		}),
-		one("moreThan", "The resources of which the first has more than the second, sorted; what is missing there is 0, what is no amount is left out.",
+		one("moreThan", "The resources of which the first has more than the second, sorted; what is missing there is 0, what is no amount is "+
+			"left out.",
 			nil, rules.Overload{
 				Args: []*cel.Type{amounts, amounts}, Result: cel.ListType(cel.StringType),
 				Eval: func(args ...ref.Val) ref.Val {

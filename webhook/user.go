@@ -64,7 +64,8 @@ func userFunctions(s *typed.Schema) []*rules.Function {
 	}
 	return []*rules.Function{{
 		Name: "may", Names: []string{"verb", "resource", "name"}, Overloads: []rules.Overload{overload("cluster", 3), overload("namespace", 4)},
-		Doc: "Whether the API server lets the user do that, as of `kubectl auth can-i`: `user.may('use', 'queues.scheduling.volcano.sh', 'q')`. " +
+		Doc: "Whether the API server lets the user do that, as of `kubectl auth can-i`: `user.may('use', " +
+			"'queues.scheduling.volcano.sh', 'q')`. " +
 			"Before the name stands the namespace, of what is in one: `user.may('get', 'secrets', 'team', 'key')`.",
 	}}
 }

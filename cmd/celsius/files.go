@@ -43,9 +43,9 @@ func loadFolder[T any](f folderFlag, load func(fs.FS) (T, source.Issues)) (loade
 }
 
 // readAs reads a file, a folder or, for -, standard input.
-func readAs[T any](arg string, in io.Reader, folder func(fs.FS) (T, source.Issues), file func(name string, data []byte) (T, source.Issues)) (
-	loaded T, issues source.Issues,
-) {
+func readAs[T any](
+	arg string, in io.Reader, folder func(fs.FS) (T, source.Issues), file func(name string, data []byte) (T, source.Issues),
+) (loaded T, issues source.Issues) {
 	data, err := []byte(nil), error(nil)
 	if arg == "-" {
 		data, err = io.ReadAll(in)

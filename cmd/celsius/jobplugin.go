@@ -49,8 +49,8 @@ func checkJobPlugins(out io.Writer, in io.Reader, args []string) error {
 		issues = append(issues, wrong...)
 		for _, name := range found.own {
 			p := found.set.Plugin(name)
-			lines = append(lines, fmt.Sprintf("%s: job plugin %q is right: %d parameters, %d rows for pods, %d objects", arg, p.Name, len(p.Params()),
-				len(p.PodRows()), len(p.ObjectRows())))
+			lines = append(lines, fmt.Sprintf("%s: job plugin %q is right: %d parameters, %d rows for pods, %d objects", arg, p.Name,
+				len(p.Params()), len(p.PodRows()), len(p.ObjectRows())))
 		}
 	}
 	return tellChecked(out, issues, lines)

@@ -61,11 +61,11 @@ kept nowhere. Any number of replicas may serve at once.`,
 	machines.register(flags, "state-machines",
 		"folder of state machines, as the controllers have it; the machine of jobs says which events and actions policies may name")
 	plugins.register(flags, ", as the controllers have it")
-	rules.register(flags, "admission-rules", "folder of rules of admission (YAML) of this cluster's own, for Jobs, PodGroups and Queues, asked "+
-		"after those that are built in")
+	rules.register(flags, "admission-rules", "folder of rules of admission (YAML) of this cluster's own, for Jobs, PodGroups and Queues, "+
+		"asked after those that are built in")
 	flags.StringToInt64Var(&o.Limits, "limit", nil,
-		"how much one Job may ask for, or how deep queues may stand below each other, as NAME=VALUE; repeatable; of dependencies, depth, events, "+
-			"pods, policies, tasks, volumes")
+		"how much one Job may ask for, or how deep queues may stand below each other, as NAME=VALUE; repeatable; of dependencies, depth, "+
+			"events, pods, policies, tasks, volumes")
 	flags.StringVar(&o.Address, "address", ":8443", "where to listen; port 0 takes a free one")
 	flags.StringVar(&o.URLHost, "url-host", "",
 		"host, or host:port, by which the API server reaches this in place of the Service; without a port, that of --address")

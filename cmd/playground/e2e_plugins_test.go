@@ -73,8 +73,8 @@ spec:
         containers: [{name: main, image: main, resources: {requests: {cpu: "1", memory: 1Gi}}}]
 `
 
-// TestE2EPlugins has a job of MPI its whole way: hosts, keys and variables are there with its pods, follow it when it is scaled, and go with
-// them.
+// TestE2EPlugins has a job of MPI its whole way: hosts, keys and variables are there with its pods, follow it when it is scaled, and go
+// with them.
 func TestE2EPlugins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -206,7 +206,8 @@ spec:
       spec: *spec
 `)
 	w.Kubectl("wait", "vcjob/chain", "--for=jsonpath={.status.state.reason}=TasksWait")
-	if got := w.field("vcjob/chain", ".status.state.message"); !strings.Contains(got, "task work waits for task serve, of which 0 of 1 pods are ready") {
+	const why = "task work waits for task serve, of which 0 of 1 pods are ready"
+	if got := w.field("vcjob/chain", ".status.state.message"); !strings.Contains(got, why) {
 		t.Errorf("it says %q", got)
 	}
 	w.phase("chain", "Completed")
@@ -235,7 +236,8 @@ func TestE2EClaims(t *testing.T) {
   tasks:`))
 	w.phase("work", "Running")
 	claim := w.field("vcjob/work", ".spec.volumes[0].volumeClaimName")
-	if got := w.field("pod/work-main-0", ".spec.volumes[?(@.persistentVolumeClaim)].persistentVolumeClaim.claimName"); got != claim || claim == "" {
+	const claimOf = ".spec.volumes[?(@.persistentVolumeClaim)].persistentVolumeClaim.claimName"
+	if got := w.field("pod/work-main-0", claimOf); got != claim || claim == "" {
 		t.Errorf("the pod mounts %q, and the job names %q", got, claim)
 	}
 	uid := w.field("pvc/"+claim, ".metadata.uid")
@@ -258,7 +260,8 @@ func TestE2EClaimRefused(t *testing.T) {
 	w.queue("a", 1)
 	w.Apply(jobLike("work", "  tasks:", "  volumes: [{mountPath: /data, volumeClaim: {accessModes: [ReadWriteOnce]}}]\n  tasks:"))
 	w.Kubectl("wait", "vcjob/work", "--for=jsonpath={.status.state.reason}=PVCError")
-	if got := w.field("vcjob/work", ".status.state.message"); !strings.Contains(got, "spec.volumes[0].volumeClaim") || !strings.Contains(got, "resources") {
+	got := w.field("vcjob/work", ".status.state.message")
+	if !strings.Contains(got, "spec.volumes[0].volumeClaim") || !strings.Contains(got, "resources") {
 		t.Errorf("it says %q", got)
 	}
 }

@@ -67,12 +67,12 @@ func madeObject(namespace, key string) *unstructured.Unstructured {
 	return nil
 }
 
-// pluginsOf puts the plugins of a job to work, once a reconcile. An error says what of the job they cannot work with.
-func (r *jobs) pluginsOf(w *world) (*jobplugin.Run, error) {
+// pluginsOf puts the plugins of a job to work, once a reconcile, or says what of the job they cannot work with.
+func (r *jobs) pluginsOf(w *world) (*jobplugin.Run, *waiting) {
 	if w.plugins == nil && len(w.job.Spec.Plugins) > 0 {
 		run, err := r.options.JobPlugins.For(w.job)
 		if err != nil {
-			return nil, err
+			return nil, &waiting{pluginError, err.Error(), true}
 		}
 		w.plugins = run
 	}
@@ -190,52 +190,65 @@ var errTaken = errors.New("is there already, and it cannot be seen whether it is
 
 // bringOne makes an object, or brings the job's own of that name in line. Fresh is one that was never tried to be made.
 func (b besides) bringOne(ctx context.Context, m *jobplugin.Made, fresh bool) (types.UID, error) {
-	var stored *unstructured.Unstructured
-	switch uid := b.job.Status.ControlledResources[madeEntry(m)]; {
-	case m.Once() && uid != "" && uid != ofUnknown:
-		return types.UID(uid), nil
-	case !m.Once() && uid != "":
-		var err error
-		if stored, err = b.read(ctx, m); err != nil {
-			return "", err
+	known := b.job.Status.ControlledResources[madeEntry(m)]
+	if m.Once() {
+		if known != "" && known != ofUnknown {
+			return types.UID(known), nil
 		}
-	}
-	if stored == nil {
-		object, err := m.Render()
-		if err != nil {
-			return "", err
-		}
-		err = b.client.Create(ctx, object, client.FieldOwner(fieldManager))
+		uid, err := b.makeOne(ctx, m)
 		switch {
-		case err == nil:
-			return object.GetUID(), nil
 		case !apierrors.IsAlreadyExists(err):
-			return "", fmt.Errorf("make %s %s: %w", m.Kind, m.Name, err)
-		case m.Once() && fresh:
+			return uid, err
+		case fresh:
 			return "", fmt.Errorf("job plugin %s: the %s %s %w; delete it, or call the job something else", m.Plugin, m.Kind, m.Name, errTaken)
-		case m.Once():
-			return ofUnknown, nil
 		}
-		if stored, err = b.read(ctx, m); err != nil {
-			return "", err
-		}
-		if stored == nil {
-			return "", errBehind
+		return ofUnknown, nil
+	}
+	if known == "" {
+		if uid, err := b.makeOne(ctx, m); !apierrors.IsAlreadyExists(err) {
+			return uid, err
 		}
 	}
-	wanted, err := m.Render()
+	stored, err := b.read(ctx, m)
 	if err != nil {
 		return "", err
+	}
+	if stored == nil {
+		if known == "" {
+			return "", errBehind // it was there a moment ago
+		}
+		return b.makeOne(ctx, m)
+	}
+	return stored.GetUID(), b.update(ctx, m, stored)
+}
+
+// makeOne makes an object.
+func (b besides) makeOne(ctx context.Context, m *jobplugin.Made) (types.UID, error) {
+	object, err := m.Render()
+	if err != nil {
+		return "", err
+	}
+	if err := b.client.Create(ctx, object, client.FieldOwner(fieldManager)); err != nil {
+		return "", fmt.Errorf("make %s %s: %w", m.Kind, m.Name, err)
+	}
+	return object.GetUID(), nil
+}
+
+// update brings an object in line, where it is not.
+func (b besides) update(ctx context.Context, m *jobplugin.Made, stored *unstructured.Unstructured) error {
+	wanted, err := m.Render()
+	if err != nil {
+		return err
 	}
 	next := stored.DeepCopy()
 	next.Object = overlaid(stored.Object, wanted.Object)
 	if typed.Same(stored.Object, next.Object) {
-		return stored.GetUID(), nil
+		return nil
 	}
 	if err := b.client.Patch(ctx, next, client.MergeFrom(stored), client.FieldOwner(fieldManager)); err != nil {
-		return "", fmt.Errorf("update %s %s: %w", m.Kind, m.Name, err)
+		return fmt.Errorf("update %s %s: %w", m.Kind, m.Name, err)
 	}
-	return stored.GetUID(), nil
+	return nil
 }
 
 // read reads an object; nil: there is none. One that is not the job's is an error: it is left alone.
@@ -288,8 +301,8 @@ func (b besides) delete(ctx context.Context, which func(key string) bool) error 
 	return nil
 }
 
-// clear deletes all that plugins made beside a job, whose pods are killed, but what Volcano made, or may not be read: that goes with the job,
-// and is used again.
+// clear deletes all that plugins made beside a job, whose pods are killed, but what Volcano made, or may not be read: that goes with the
+// job, and is used again.
 func (b besides) clear(ctx context.Context) error {
 	left := b.besideNow()
 	if len(left) == 0 || len(b.job.Spec.Plugins) > 0 && besideIsVolcanos(b.job) {

@@ -26,26 +26,26 @@ func pluginStage(t *testing.T, plugins map[string][]string) *stage {
 	return newStage(t, Options{}, openQueue(), job)
 }
 
-func (s *stage) secret(name string) *corev1.Secret {
+// secret is the one that the plugin ssh makes, configMap what svc makes.
+func (s *stage) secret() *corev1.Secret {
 	s.t.Helper()
 	out := &corev1.Secret{}
-	if err := s.api.Get(s.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, out); err != nil {
+	if err := s.api.Get(s.t.Context(), types.NamespacedName{Namespace: namespace, Name: "train-ssh"}, out); err != nil {
 		s.t.Fatal(err)
 	}
 	return out
 }
 
-func (s *stage) configMap(name string) *corev1.ConfigMap {
+func (s *stage) configMap() *corev1.ConfigMap {
 	s.t.Helper()
 	out := &corev1.ConfigMap{}
-	if err := s.api.Get(s.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, out); err != nil {
+	if err := s.api.Get(s.t.Context(), types.NamespacedName{Namespace: namespace, Name: "train-svc"}, out); err != nil {
 		s.t.Fatal(err)
 	}
 	return out
 }
 
-// TestBeside follows what plugins make from the first pod to the end: made when the job is let in, brought in line when it is scaled, but for
-// the Secret, which is made once; gone with the pods, and made anew with them.
+// TestBeside has plugins make what is beside a job when that is let in, and its pods find it.
 func TestBeside(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"ssh": nil, "svc": nil, "pytorch": {"--master=ps"}})
 	s.settle()
@@ -64,22 +64,30 @@ func TestBeside(t *testing.T) {
 		}
 	}
 	for _, pod := range s.pods() {
-		if !slices.ContainsFunc(pod.Spec.Containers[0].Env, func(e corev1.EnvVar) bool { return e.Name == "MASTER_ADDR" && e.Value == "train-ps-0.train" }) {
+		master := corev1.EnvVar{Name: "MASTER_ADDR", Value: "train-ps-0.train"}
+		if !slices.Contains(pod.Spec.Containers[0].Env, master) {
 			t.Errorf("%s has no MASTER_ADDR: %v", pod.Name, pod.Spec.Containers[0].Env)
 		}
 	}
-	before, calls := s.secret("train-ssh"), s.calls
+	calls := s.calls
 	s.settle()
 	if s.calls != calls {
 		t.Errorf("%d calls though nothing happened", s.calls-calls)
 	}
+}
 
+// TestBesideChanges goes on: what is beside a job is brought in line when it is scaled, but for the Secret, which is made once; it goes
+// with the pods, and is made anew with them.
+func TestBesideChanges(t *testing.T) {
+	s := pluginStage(t, map[string][]string{"ssh": nil, "svc": nil})
+	runs(s)
+	all, before := s.beside(), s.secret()
 	scale(s, 1, 3)
 	s.settle()
-	if after := s.secret("train-ssh"); string(before.Data["id_rsa"]) != string(after.Data["id_rsa"]) || len(after.Data["id_rsa"]) == 0 {
+	if after := s.secret(); string(before.Data["id_rsa"]) != string(after.Data["id_rsa"]) || len(after.Data["id_rsa"]) == 0 {
 		t.Error("the keys are others after the job was scaled")
 	}
-	if got := s.configMap("train-svc").Data["VC_WORKER_NUM"]; got != "3" {
+	if got := s.configMap().Data["VC_WORKER_NUM"]; got != "3" {
 		t.Errorf("VC_WORKER_NUM is %s after the job was scaled to 3", got)
 	}
 
@@ -91,7 +99,7 @@ func TestBeside(t *testing.T) {
 	if diff := cmp.Diff(all, s.beside()); diff != "" {
 		t.Errorf("beside the job that was restarted (-want +got):\n%s", diff)
 	}
-	if got := s.secret("train-ssh"); string(got.Data["id_rsa"]) == string(before.Data["id_rsa"]) {
+	if got := s.secret(); string(got.Data["id_rsa"]) == string(before.Data["id_rsa"]) {
 		t.Error("the restarted job has the keys of the one before")
 	}
 	s.play("train", corev1.PodSucceeded, 0)
@@ -121,7 +129,8 @@ func TestBesideDied(t *testing.T) {
 // TestBesideForeign leaves an object of the name alone that is not the job's, and tells; no pod is made without what it needs.
 func TestBesideForeign(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"svc": nil})
-	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: namespace}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.7"}}
+	theirs := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "train", Namespace: namespace}}
+	theirs.Spec.ClusterIP = "10.0.0.7"
 	s.add(theirs)
 	s.settle()
 	s.letIn(schedulingv1beta1.PodGroupInqueue)
@@ -138,7 +147,7 @@ func TestBesideForeign(t *testing.T) {
 		t.Errorf("the ledger does not tell what was made: %v", ledger)
 	}
 	found := &corev1.Service{}
-	if err := s.api.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "train"}, found); err != nil || found.Spec.ClusterIP != "10.0.0.7" {
+	if err := s.api.Get(t.Context(), client.ObjectKeyFromObject(theirs), found); err != nil || found.Spec.ClusterIP != "10.0.0.7" {
 		t.Errorf("their Service is %+v, %v", found.Spec, err)
 	}
 }
@@ -148,7 +157,8 @@ func TestBesideUnknown(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"pytorsh": nil, "svc": {"--no"}})
 	s.settle()
 	state := s.job().Status.State
-	if state.Reason != "PluginError" || !strings.Contains(state.Message, "did you mean pytorch?") || !strings.Contains(state.Message, `"--no"`) {
+	nearest, argument := strings.Contains(state.Message, "did you mean pytorch?"), strings.Contains(state.Message, `"--no"`)
+	if state.Reason != "PluginError" || !nearest || !argument {
 		t.Errorf("the job says %q: %q", state.Reason, state.Message)
 	}
 	if len(s.groups()) > 0 || !s.told("train Warning PluginError") {
@@ -156,8 +166,8 @@ func TestBesideUnknown(t *testing.T) {
 	}
 }
 
-// TestBesideTaken has somebody else's Secret in the way, as of a job of that name that was deleted a moment ago: the job waits, looks again,
-// and never takes it for its own, whichever controller looks.
+// TestBesideTaken has somebody else's Secret in the way, as of a job of that name that was deleted a moment ago: the job waits, looks
+// again, and never takes it for its own, whichever controller looks.
 func TestBesideTaken(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"ssh": nil})
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "train-ssh", Namespace: namespace}}
@@ -169,8 +179,8 @@ func TestBesideTaken(t *testing.T) {
 		s.newController()
 	}
 	state := s.job().Status.State
-	want := "job plugin ssh: the Secret train-ssh is there already, and it cannot be seen whether it is the job's; delete it, or call the job " +
-		"something else"
+	want := "job plugin ssh: the Secret train-ssh is there already, and it cannot be seen whether it is the job's; delete it, or call " +
+		"the job something else"
 	if state.Reason != "PluginError" || state.Message != want || len(s.pods()) > 0 {
 		t.Errorf("the job has %d pods and says %q: %q", len(s.pods()), state.Reason, state.Message)
 	}
@@ -197,7 +207,7 @@ func TestBesideAnswerLost(t *testing.T) {
 		runs(s)
 		s.commandJob("RestartJob")
 		again(s)
-		if phase := s.job().Status.State.Phase; phase != batchv1alpha1.Running || len(s.secret("train-ssh").Data["id_rsa"]) == 0 {
+		if phase := s.job().Status.State.Phase; phase != batchv1alpha1.Running || len(s.secret().Data["id_rsa"]) == 0 {
 			t.Errorf("call %d: the restarted job is %s: %s", call, phase, s.job().Status.State.Message)
 		}
 	}
@@ -214,14 +224,14 @@ func TestBesideOfVolcano(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.newController()
-	calls, keys := s.calls, string(s.secret("train-ssh").Data["id_rsa"])
+	calls, keys := s.calls, string(s.secret().Data["id_rsa"])
 	s.settle()
 	if s.calls != calls {
 		t.Errorf("%d calls though nothing happened", s.calls-calls)
 	}
 	s.commandJob("RestartJob")
 	again(s)
-	if phase := s.job().Status.State.Phase; phase != batchv1alpha1.Running || string(s.secret("train-ssh").Data["id_rsa"]) != keys {
+	if phase := s.job().Status.State.Phase; phase != batchv1alpha1.Running || string(s.secret().Data["id_rsa"]) != keys {
 		t.Errorf("the restarted job is %s: %s", phase, s.job().Status.State.Message)
 	}
 	if got := s.job().Status.ControlledResources[pluginsKey]; !strings.HasPrefix(got, "0/") {
@@ -238,17 +248,17 @@ func TestBesideOfOtherPlugins(t *testing.T) {
 	if err := s.api.Status().Update(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
-	hosts := s.configMap("train-svc")
+	hosts := s.configMap()
 	hosts.Data = map[string]string{"old": ""}
 	if err := s.api.Update(t.Context(), hosts); err != nil {
 		t.Fatal(err)
 	}
 	s.newController()
 	s.settle()
-	if data := s.configMap("train-svc").Data; data["VC_WORKER_NUM"] != "2" || len(data) < 4 {
+	if data := s.configMap().Data; data["VC_WORKER_NUM"] != "2" || len(data) < 4 {
 		t.Errorf("the ConfigMap has %v", data)
 	}
-	if _, old := s.configMap("train-svc").Data["old"]; old {
+	if _, old := s.configMap().Data["old"]; old {
 		t.Error("the ConfigMap keeps what no plugin says")
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/celsius-scheduler/celsius/statemachines/objects"
 )
 
-// claimKey opens Volcano's entry in status.controlledResources of a claim that was made. Claims stay while the job is there, with their data.
+// claimKey opens Volcano's entry in status.controlledResources of a claim that was made. Claims stay while the job is there, with their
+// data.
 const claimKey = "volume-pvc-"
 
 // claims makes the claims that a job asks for, writes their names into its volumes, and checks that the others are there. What keeps the

@@ -228,21 +228,25 @@ func (r *jobs) bringPods(ctx context.Context, w *world) (*waiting, error) {
 	if complete && (current || besideIsVolcanos(w.job)) {
 		return nil, nil
 	}
-	plugins, err := r.pluginsOf(w)
-	if err != nil {
-		return &waiting{pluginError, err.Error(), true}, nil
+	plugins, wait := r.pluginsOf(w)
+	if wait != nil {
+		return wait, nil
 	}
 	if !current {
 		if err := beside.bring(ctx, plugins); err != nil {
 			return w.pluginsFailed(err)
 		}
 	}
-	var failed error
+	var failed *waiting
 	pods := func(yield func(*corev1.Pod) bool) {
 		for plan := range missingPods(w) {
 			plan.SchedulerName, plan.Plugins = r.options.SchedulerNames[0], plugins
 			pod, err := objects.Pod(w.job, plan)
-			if failed = err; err != nil || !yield(pod) {
+			if err != nil {
+				failed = &waiting{pluginError, err.Error(), true}
+				return
+			}
+			if !yield(pod) {
 				return
 			}
 		}
@@ -250,10 +254,7 @@ func (r *jobs) bringPods(ctx context.Context, w *world) (*waiting, error) {
 	if err := r.createPods(ctx, w, pods); err != nil {
 		return &waiting{reason: failedCreate, message: err.Error()}, err
 	}
-	if failed != nil {
-		return &waiting{pluginError, failed.Error(), true}, nil
-	}
-	return nil, nil
+	return failed, nil
 }
 
 // superfluous lists the pods that the spec does not ask for: those with a number beyond the replicas, and

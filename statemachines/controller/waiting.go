@@ -71,8 +71,8 @@ func (r *jobs) cannotBegin(ctx context.Context, w *world) (*waiting, error) {
 		return &waiting{queueNotFound, fmt.Sprintf("there is no queue %s; create it, or create the job anew in another",
 			objects.QueueName(w.job.Spec.Queue)), true}, nil
 	}
-	if _, err := r.pluginsOf(w); err != nil {
-		return &waiting{pluginError, err.Error(), true}, nil
+	if _, wait := r.pluginsOf(w); wait != nil {
+		return wait, nil
 	}
 	return r.claims(ctx, w)
 }

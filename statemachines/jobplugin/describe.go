@@ -27,7 +27,10 @@ type Row struct {
 // Params lists the parameters.
 func (p *Plugin) Params() (out []Param) {
 	for _, x := range p.params {
-		d := Param{Name: x.name, Flag: "--" + x.flag, Type: x.kind, Default: fmt.Sprint(x.otherwise.Value()), Doc: x.doc, Range: strings.TrimSpace(x.within())}
+		d := Param{
+			Name: x.name, Flag: "--" + x.flag, Type: x.kind, Default: fmt.Sprint(x.otherwise.Value()), Doc: x.doc,
+			Range: strings.TrimSpace(x.within()),
+		}
 		if x.pattern != "" {
 			d.Range = "matches " + x.pattern
 		}
@@ -72,7 +75,10 @@ func Schema() []Part {
 	asked := []Key{
 		{"name", "text", "by which errors name the row"},
 		{"description", "text", "for people"},
-		{"forEach", "list of {item, index, in}", "the row is asked for each element of the lists, of which the later may read the elements of the earlier"},
+		{
+			"forEach", "list of {item, index, in}",
+			"the row is asked for each element of the lists, of which the later may read the elements of the earlier",
+		},
 		{"when", "CEL: bool", "whether the row is asked at all"},
 	}
 	return []Part{
@@ -114,7 +120,8 @@ func Schema() []Part {
 			Key{"hostname, subdomain", "text", "unless the pod has one"})},
 		{"A row of objects", "is an object that stands beside the Job from its first pod until its pods are killed.", append(slices.Clone(asked),
 			Key{"object", "object with CEL", "of the kinds " + strings.Join(Kinds(), ", ")},
-			Key{"once", "bool", "it stays as it was made; others follow the Job when it is scaled. Secrets are made once: the controllers have no right to read them"})},
+			Key{"once", "bool", "it stays as it was made; others follow the Job when it is scaled. Secrets are made once: the controllers " +
+				"have no right to read them"})},
 	}
 }
 
@@ -132,7 +139,8 @@ func Roots() ([]Root, error) {
 		return nil, err
 	}
 	return []Root{
-		{"job", lang.job.Type(), "the Job, as it is stored; a field that is absent reads as the zero value of its type, and has() tells it apart"},
+		{"job", lang.job.Type(), "the Job, as it is stored; a field that is absent reads as the zero value of its type, and has() tells " +
+			"it apart"},
 		{"params", paramsType(), "the plugin's parameters"},
 		{"variables", cel.ObjectType("Variables"), "the plugin's variables"},
 		{"task", lang.task.Type(), "in pods: the task of the pod"},

@@ -44,7 +44,8 @@ func functions(job *typed.Schema) []*rules.Function {
 				return types.String(podName(fieldsOf(args[0]), string(task), int64(index)))
 			},
 		}),
-		one("hosts", "The hosts that the pods of a job are, or those of the task of that name, in their order: pod.job, or what the template says as "+
+		one("hosts", "The hosts that the pods of a job are, or those of the task of that name, in their order: pod.job, or what the template "+
+			"says as "+
 			"hostname and subdomain; where a template has a hostname, all pods of the task are the one.", []string{"job", "task"},
 			rules.Overload{
 				Args: []*cel.Type{job.Type()}, Result: cel.ListType(str), Cost: 1000,

@@ -69,7 +69,7 @@ type object struct {
 }
 
 // kinds are those that a plugin may make: what the controllers have the right to.
-var kinds = map[string]reflect.Type{
+var kinds = map[string]reflect.Type{ //nolint:gochecknoglobals // a table that never changes
 	"v1 ConfigMap":                       reflect.TypeFor[corev1.ConfigMap](),
 	"v1 Secret":                          reflect.TypeFor[corev1.Secret](),
 	"v1 Service":                         reflect.TypeFor[corev1.Service](),
@@ -85,7 +85,7 @@ type language struct {
 	job, task, pod, container *typed.Schema
 }
 
-var theLanguage = sync.OnceValues(func() (*language, error) {
+var theLanguage = sync.OnceValues(func() (*language, error) { //nolint:gochecknoglobals // made once, as it is dear, and never changed
 	data, err := crds.Manifests.ReadFile("manifests/batch.volcano.sh_jobs.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("schema of Job: %w", err)
@@ -119,7 +119,7 @@ var theLanguage = sync.OnceValues(func() (*language, error) {
 type Set struct{ plugins map[string]*Plugin }
 
 // Default gives the plugins that ship.
-var Default = sync.OnceValues(func() (*Set, source.Issues) {
+var Default = sync.OnceValues(func() (*Set, source.Issues) { //nolint:gochecknoglobals // made once, as it is dear, and never changed
 	set, _, issues := (&Set{}).with(jobplugins.FS, "rules/jobplugins/")
 	return set, issues
 })
@@ -224,7 +224,8 @@ func (a *adding) done() (*Set, []string, source.Issues) {
 	for _, name := range own {
 		for _, needed := range a.set.plugins[name].Needs {
 			if a.set.plugins[needed] == nil {
-				a.issues = append(a.issues, a.from[name].Issuef(source.Suggest(needed, a.set.Names()), "it needs the plugin %q, and there is none", needed))
+				hint := source.Suggest(needed, a.set.Names())
+				a.issues = append(a.issues, a.from[name].Issuef(hint, "it needs the plugin %q, and there is none", needed))
 			}
 		}
 	}
@@ -290,7 +291,7 @@ type compiler struct {
 }
 
 // ofPods are the roots that are not the same for all pods of a Job.
-var ofPods = []string{"task", "index", "pod", "container"}
+var ofPods = []string{"task", "index", "pod", "container"} //nolint:gochecknoglobals // a table that never changes
 
 func (c *compiler) report(i source.Issue) { c.issues = append(c.issues, i) }
 
@@ -456,7 +457,8 @@ func (c *compiler) readObject(item source.Value) {
 	o.template = c.readTemplate(v, t, sees)
 	o.once = item.Get("once").Bool(&c.issues)
 	if !o.once && o.kind == "v1 Secret" {
-		c.report(item.Issuef("add once: true, and put what changes into a ConfigMap", "the controllers read no Secret, so one is made once and stays as it is"))
+		c.report(item.Issuef("add once: true, and put what changes into a ConfigMap",
+			"the controllers read no Secret, so one is made once and stays as it is"))
 	}
 	c.plugin.objects = append(c.plugin.objects, o)
 }

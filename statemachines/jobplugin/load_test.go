@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
@@ -64,59 +65,23 @@ func TestSample(t *testing.T) {
 // TestMistakes shows that what is wrong with a plugin is told at its place, all at once.
 func TestMistakes(t *testing.T) {
 	const head = "apiVersion: rules.celsius.dev/v1alpha1\nkind: JobPlugin\nmetadata: {name: p}\ndescription: d\n"
-	for _, c := range []struct{ name, text, want string }{
-		{"another kind", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\ndescription: d\n", `
-p:1:13: apiVersion: apiVersion is "v1"; write rules.celsius.dev/v1alpha1
-p:2:7: kind: kind is "Pod"; write JobPlugin`},
-		{"unknown keys", head + "podz: []\npods: [{name: a, in: [containers], envs: []}]\n", `
-p:5:1: podz: unknown field "podz"; did you mean "pods"?
-p:6:8: pods[0]: the row adds nothing; add env, ports, mounts, volumes or the like
-p:6:36: pods[0].envs: unknown field "envs"; did you mean "env"?`},
-		{"a field of a pod that is none", head + "pods: [{name: a, in: [containers], env: [{nam: X, value: \"1\"}]}]\n", `
-p:5:43: pods[0].env[0].nam: EnvVar has no field "nam"; did you mean "name"?`},
-		{"a field of an object that is none", head + "objects: [{name: a, object: {apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIPP: None}}}]\n", `
-p:5:89: objects[0].object.spec.clusterIPP: ServiceSpec has no field "clusterIPP"; did you mean "clusterIPs"?`},
-		{"a kind that none may make", head + "objects: [{name: a, object: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}}]\n", `
-p:5:29: objects[0].object: a plugin makes no rbac.authorization.k8s.io/v1 ClusterRole; it may make networking.k8s.io/v1 NetworkPolicy, v1 ConfigMap, v1 Secret, v1 Service`},
-		{"in another namespace", head + "objects: [{name: a, object: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: kube-system}}}]\n", `
-p:5:83: objects[0].object.metadata.namespace: unknown field "namespace"; known here: annotations, labels, name`},
-		{"a Secret that changes", head + "objects: [{name: a, object: {apiVersion: v1, kind: Secret, metadata: {name: a}}}]\n", `
-p:5:11: objects[0]: the controllers read no Secret, so one is made once and stays as it is; add once: true, and put what changes into a ConfigMap`},
-		{"a type that the field has not", head + "pods: [{name: a, in: [containers], ports: [{containerPort: \"{{task.name}}\"}], command: \"{{index}}\"}]\n", `
-p:5:60: pods[0].ports[0].containerPort: the field is a number, and the expression gives string
-p:5:88: pods[0].command: the field is a list, and the expression gives int`},
-		{"an expression that is none", head + "variables: [{name: v, expression: job.spec.taskz}]\n", `
-p:5:44: variables[0].expression: Job.spec has no field "taskz"; did you mean "tasks"?`},
-		{"an expression that never ends", head + "pods: [{name: a, hostname: \"{{index\"}]\n", `
-p:5:29: pods[0].hostname: {{ is never closed; write }} after the expression`},
-		{"containers that are not named", head + "pods: [{name: a, env: [{name: X, value: x}]}]\n", `
-p:5:18: pods[0].env: env is added to containers, and the row does not say to which; add in: [containers]`},
-		{"parameters", head + `params:
-- {name: a, flag: a, type: number, default: 1}
-- {name: b, flag: b, type: int, default: 9, max: 8}
-- {name: b, flag: c, type: bool, default: perhaps}
-- {name: d, flag: d, type: string, default: x, pattern: "["}
-`, `
-p:6:28: params[0].type: there is no type "number" of a parameter; write string, int or bool
-p:7:42: params[1].default: the default is "9"; write a whole number up to 8
-p:8:10: params[2].name: duplicate name "b" (first on line 7); give it a name of its own
-p:8:43: params[2].default: the default is "perhaps"; write true or false
-p:9:57: params[3].pattern: it is no regular expression: error parsing regexp: missing closing ]: ` + "`[`"},
-		{"needs what is not there", head + "needs: [svcs]\n", `
-p:3:18: metadata.name: it needs the plugin "svcs", and there is none; did you mean "svc"? (known: env, hcclrank, mpi, p, pytorch, ray, ssh, svc, tensorflow)`},
-		{"twice", head + "---\n" + head, `
-p:8:18: metadata.name: there is a plugin "p" already, on line 3 of p; give it a name of its own`},
-		{"nothing", "", `
-p: holds no document; a JobPlugin is wanted`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			set, _, issues := jobplugin.LoadFile("p", []byte(c.text))
+	archive, err := txtar.ParseFile("testdata/mistakes/mistakes.txtar")
+	if err != nil || len(archive.Files)%2 != 0 {
+		t.Fatalf("%d files, %v", len(archive.Files), err)
+	}
+	for i := 0; i < len(archive.Files); i += 2 {
+		name, text, want := strings.TrimSuffix(archive.Files[i].Name, ".yaml"), string(archive.Files[i].Data), string(archive.Files[i+1].Data)
+		t.Run(name, func(t *testing.T) {
+			if !strings.HasPrefix(text, "apiVersion:") && !strings.HasPrefix(text, "#") {
+				text = head + text
+			}
+			set, _, issues := jobplugin.LoadFile("p", []byte(text))
 			got := ""
 			for _, i := range issues {
-				got += "\n" + strings.Split(i.Error(), "\n")[0]
+				got += strings.Split(i.Error(), "\n")[0] + "\n"
 			}
-			if set != nil || got != c.want {
-				t.Errorf("(-want +got):\n%s", cmp.Diff(c.want, got))
+			if set != nil || got != want || archive.Files[i+1].Name != name+".want" {
+				t.Errorf("(-want +got):\n%s", cmp.Diff(want, got))
 			}
 		})
 	}
@@ -184,7 +149,10 @@ func TestLargeJobs(t *testing.T) {
 
 // FuzzArguments: whatever a Job gives as arguments is read, or told, in a few lines.
 func FuzzArguments(f *testing.F) {
-	for _, args := range []string{"--ssh-port=1", "---x", "--=x", "-=x", "-", "--", "--ssh-port\n---x", "-- a", "--ssh-port", "--ssh-private-key=a\nb", "x\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx"} {
+	for _, args := range []string{
+		"--ssh-port=1", "---x", "--=x", "-=x", "-", "--", "--ssh-port\n---x", "-- a", "--ssh-port", "--ssh-private-key=a\nb",
+		strings.Repeat("y\n", 12),
+	} {
 		f.Add(args)
 	}
 	set, issues := jobplugin.Default()

@@ -30,12 +30,12 @@ type additions map[string]any
 
 // What a row may add to a pod, and to containers of it. How each is added stands in docs/job-plugins.md.
 var (
-	toPods = map[string]reflect.Type{
+	toPods = map[string]reflect.Type{ //nolint:gochecknoglobals // a table that never changes
 		"annotations": reflect.TypeFor[map[string]string](), "labels": reflect.TypeFor[map[string]string](),
 		"hostname": reflect.TypeFor[string](), "subdomain": reflect.TypeFor[string](),
 		"volumes": reflect.TypeFor[[]corev1.Volume](), "initContainers": reflect.TypeFor[[]corev1.Container](),
 	}
-	toContainers = map[string]reflect.Type{
+	toContainers = map[string]reflect.Type{ //nolint:gochecknoglobals // a table that never changes
 		"env": reflect.TypeFor[[]corev1.EnvVar](), "ports": reflect.TypeFor[[]corev1.ContainerPort](),
 		"mounts": reflect.TypeFor[[]corev1.VolumeMount](), "command": reflect.TypeFor[[]string](), "args": reflect.TypeFor[[]string](),
 	}

@@ -85,7 +85,8 @@ func (s *Set) For(job *batchv1alpha1.Job) (*Run, error) {
 	return r, nil
 }
 
-// Mistakes says what is wrong with what a Job, as JSON, asks of its plugins, unknown ones included. An error is a row that could not be evaluated.
+// Mistakes says what is wrong with what a Job, as JSON, asks of its plugins, unknown ones included. An error is a row that could not be
+// evaluated.
 func (s *Set) Mistakes(job map[string]any) ([]Mistake, error) {
 	var run []*active
 	return s.check(job, &run)

@@ -44,6 +44,7 @@ func (c *compiler) readTemplate(v source.Value, t reflect.Type, extra map[string
 		return c.listTemplate(v, t, extra)
 	case source.Map:
 		return c.mapTemplate(v, t, extra)
+	default:
 	}
 	out := &template{form: scalarForm, fixed: v.Any(), asText: t.Kind() == reflect.String || isBytes(t)}
 	if text, ok := out.fixed.(string); ok && strings.Contains(text, "{{") {
@@ -69,7 +70,8 @@ func (c *compiler) checkWhole(v source.Value, out *template, t reflect.Type) {
 		return
 	}
 	got := whole.Type.Kind()
-	if out.asText || own(t) || t.Kind() == reflect.Interface || slices.Contains([]types.Kind{types.DynKind, types.AnyKind, types.ErrorKind}, got) {
+	unknown := slices.Contains([]types.Kind{types.DynKind, types.AnyKind, types.ErrorKind}, got)
+	if out.asText || own(t) || t.Kind() == reflect.Interface || unknown {
 		return
 	}
 	want := map[types.Kind][]reflect.Kind{
@@ -104,8 +106,9 @@ func kindOf(t reflect.Type) string {
 		return "true or false"
 	case reflect.String:
 		return "a text"
+	default:
+		return "a number"
 	}
-	return "a number"
 }
 
 func (c *compiler) listTemplate(v source.Value, t reflect.Type, extra map[string]*cel.Type) *template {
@@ -120,6 +123,14 @@ func (c *compiler) listTemplate(v source.Value, t reflect.Type, extra map[string
 	return out
 }
 
+// fieldType is the type of a field of a struct, or of every value of a map.
+func fieldType(t reflect.Type, name string) (reflect.Type, bool) {
+	if t.Kind() == reflect.Map {
+		return t.Elem(), true
+	}
+	return decode.FieldType(t, name)
+}
+
 func (c *compiler) mapTemplate(v source.Value, t reflect.Type, extra map[string]*cel.Type) *template {
 	out := &template{form: mapForm}
 	if own(t) || t.Kind() != reflect.Struct && t.Kind() != reflect.Map {
@@ -127,10 +138,8 @@ func (c *compiler) mapTemplate(v source.Value, t reflect.Type, extra map[string]
 		return out
 	}
 	for _, f := range v.Fields(nil, &c.issues) {
-		below, ok := reflect.Type(nil), true
-		if t.Kind() == reflect.Map {
-			below = t.Elem()
-		} else if below, ok = decode.FieldType(t, f.Name); !ok {
+		below, ok := fieldType(t, f.Name)
+		if !ok {
 			c.report(f.Key.Issuef(nearestField(t, f.Name), "%s has no field %q", t.Name(), f.Name))
 			continue
 		}

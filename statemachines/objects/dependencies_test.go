@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,31 +20,39 @@ func TestDependentTasks(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		on   batchv1alpha1.DependsOn
+		on   string // names, and any behind them
 		pods []*corev1.Pod
 		want string
 	}{
-		{"nobody is there", batchv1alpha1.DependsOn{Name: []string{"a"}}, nil, "task a, of which 0 of 2 pods are ready"},
-		{"one runs and is ready", batchv1alpha1.DependsOn{Name: []string{"a"}}, []*corev1.Pod{pod("a", "Running", true)}, "task a, of which 1 of 2 pods are ready"},
-		{"one is not ready", batchv1alpha1.DependsOn{Name: []string{"a"}}, []*corev1.Pod{pod("a", "Running", true), pod("a", "Running", false)}, "task a, of which 1 of 2 pods are ready"},
-		{"one has succeeded", batchv1alpha1.DependsOn{Name: []string{"a"}}, []*corev1.Pod{pod("a", "Running", true), pod("a", "Succeeded", false)}, ""},
-		{"one has failed", batchv1alpha1.DependsOn{Name: []string{"a"}}, []*corev1.Pod{pod("a", "Failed", false), pod("a", "Succeeded", false)}, "task a, of which 1 of 2 pods are ready"},
-		{"as many as it must have", batchv1alpha1.DependsOn{Name: []string{"b"}}, []*corev1.Pod{pod("b", "Running", true)}, ""},
-		{"all", batchv1alpha1.DependsOn{Name: []string{"a", "b"}}, []*corev1.Pod{pod("b", "Running", true)}, "task a, of which 0 of 2 pods are ready"},
+		{"nobody is there", "a", nil, "task a, of which 0 of 2 pods are ready"},
+		{"one runs and is ready", "a", []*corev1.Pod{pod("a", "Running", true)}, "task a, of which 1 of 2 pods are ready"},
+		{"one is not ready", "a", []*corev1.Pod{pod("a", "Running", true), pod("a", "Running", false)}, "task a, of which 1 of 2 pods are ready"},
+		{"one has succeeded", "a", []*corev1.Pod{pod("a", "Running", true), pod("a", "Succeeded", false)}, ""},
+		{"one has failed", "a", []*corev1.Pod{pod("a", "Failed", false), pod("a", "Succeeded", false)}, "task a, of which 1 of 2 pods are ready"},
+		{"as many as it must have", "b", []*corev1.Pod{pod("b", "Running", true)}, ""},
+		{"all", "a b", []*corev1.Pod{pod("b", "Running", true)}, "task a, of which 0 of 2 pods are ready"},
 		{
-			"all, of which none is there", batchv1alpha1.DependsOn{Name: []string{"a", "b"}}, nil,
+			"all, of which none is there", "a b", nil,
 			"task a, of which 0 of 2 pods are ready and task b, of which 0 of 1 pods are ready",
 		},
-		{"any", batchv1alpha1.DependsOn{Name: []string{"a", "b"}, Iteration: "any"}, []*corev1.Pod{pod("b", "Running", true)}, ""},
+		{"any", "a b any", []*corev1.Pod{pod("b", "Running", true)}, ""},
 		{
-			"any, of which none is there", batchv1alpha1.DependsOn{Name: []string{"a", "b"}, Iteration: "any"}, nil,
+			"any, of which none is there", "a b any", nil,
 			"task a, of which 0 of 2 pods are ready or task b, of which 0 of 1 pods are ready",
 		},
-		{"any of one", batchv1alpha1.DependsOn{Name: []string{"b"}, Iteration: "any"}, nil, "task b, of which 0 of 1 pods are ready"},
-		{"a task that is not there", batchv1alpha1.DependsOn{Name: []string{"x"}}, nil, "task x, which the job does not have"},
+		{"any of one", "b any", nil, "task b, of which 0 of 1 pods are ready"},
+		{"a task that is not there", "x", nil, "task x, which the job does not have"},
 	} {
+		on := &batchv1alpha1.DependsOn{}
+		for word := range strings.FieldsSeq(c.on) {
+			if word == "any" {
+				on.Iteration = batchv1alpha1.IterationAny
+			} else {
+				on.Name = append(on.Name, word)
+			}
+		}
 		job := &batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{MinAvailable: 4, Tasks: []batchv1alpha1.TaskSpec{
-			{Name: "a", Replicas: 2}, {Name: "b", Replicas: 3, MinAvailable: new(int32(1))}, {Name: "c", Replicas: 1, DependsOn: &c.on},
+			{Name: "a", Replicas: 2}, {Name: "b", Replicas: 3, MinAvailable: new(int32(1))}, {Name: "c", Replicas: 1, DependsOn: on},
 		}}}
 		got := DependentTasks(job, c.pods)
 		if got["c"].Waits != c.want || len(got) != 1 {

@@ -35,7 +35,9 @@ func PodGroup(job *batchv1alpha1.Job, dependents Dependents, priorityOf func(cla
 }
 
 // FillPodGroup brings a PodGroup's spec in line with its job, and says whether it differed.
-func FillPodGroup(group *schedulingv1beta1.PodGroup, job *batchv1alpha1.Job, dependents Dependents, priorityOf func(class string) int32) bool {
+func FillPodGroup(
+	group *schedulingv1beta1.PodGroup, job *batchv1alpha1.Job, dependents Dependents, priorityOf func(class string) int32,
+) bool {
 	job = dependents.gang(job)
 	resources := MinResources(job, priorityOf)
 	want := group.Spec

@@ -164,7 +164,8 @@ func drawn(job *batchv1alpha1.Job, path, word string) string {
 	return name + word + "-" + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:])[:suffix])
 }
 
-// Claim is the claim that a job has made for a volume: under the name that the volume has, or one that is drawn for it. It belongs to the job.
+// Claim is the claim that a job has made for a volume: under the name that the volume has, or one that is drawn for it. It belongs to the
+// job.
 func Claim(job *batchv1alpha1.Job, v *batchv1alpha1.VolumeSpec) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
