@@ -147,7 +147,7 @@ func TestOwnUser(t *testing.T) {
 	rule := ownRules(t, "Job", `
 validations:
 - name: key
-  expression: "user.may('get', 'secrets', 'team', 'key') && 'people' in user.groups"
+  expression: "user.may('get', 'secrets', 'team', 'key') && 'people' in user.groups && user == user"
   fieldPath: spec
   message: no
 `)

@@ -42,15 +42,15 @@ func userSchema() *typed.Schema {
 	}}, "User")
 }
 
-// mayKey is where the fields of a user carry User.May: no name of a field.
-const mayKey = ""
+// whoKey is where the fields of a user carry the User: no name of a field.
+const whoKey = ""
 
 func (u User) value(s *typed.Schema) ref.Val {
 	groups := make([]any, len(u.Groups))
 	for i, group := range u.Groups {
 		groups[i] = group
 	}
-	return typed.Object(s, map[string]any{"name": u.Name, "groups": groups, mayKey: u.May})
+	return typed.Object(s, map[string]any{"name": u.Name, "groups": groups, whoKey: &u})
 }
 
 // userFunctions are those that are asked of a user.
@@ -75,8 +75,8 @@ func may(args ...ref.Val) ref.Val {
 	if err != nil {
 		return types.WrapErr(err)
 	}
-	ask, _ := fields.(map[string]any)[mayKey].(func(verb, group, resource, namespace, name string) (bool, error))
-	if ask == nil {
+	who, ok := fields.(map[string]any)[whoKey].(*User)
+	if !ok || who.May == nil {
 		return types.NewErr("what the user may do is not known")
 	}
 	texts := make([]string, 0, len(args))
@@ -88,7 +88,7 @@ func may(args ...ref.Val) ref.Val {
 		namespace = texts[2]
 	}
 	resource, group, _ := strings.Cut(texts[1], ".")
-	yes, err := ask(texts[0], group, resource, namespace, name)
+	yes, err := who.May(texts[0], group, resource, namespace, name)
 	if err != nil {
 		return types.WrapErr(err)
 	}
