@@ -163,13 +163,13 @@ func (b besides) bringAll(ctx context.Context, run *jobplugin.Run, made []*jobpl
 	for _, m := range made {
 		key := madeEntry(m)
 		uid, err := b.bringOne(ctx, m, fresh[key] != "")
-		if err != nil { // what is made until then is known to be
-			known := b.besideNow()
-			maps.Copy(known, entries)
-			if errors.Is(err, errTaken) {
-				delete(known, key)
-			}
-			b.beside = known
+		if err == nil || !errors.Is(err, errTaken) {
+			delete(fresh, key)
+		}
+		if err != nil { // what was made until then is known to be, and what was not tried is not
+			b.beside = b.besideNow()
+			maps.Copy(b.beside, entries)
+			maps.DeleteFunc(b.beside, func(key, _ string) bool { return fresh[key] != "" })
 			return err
 		}
 		entries[key] = string(uid)

@@ -197,6 +197,40 @@ func TestBesideTaken(t *testing.T) {
 	}
 }
 
+// TestBesideNotTried has another object fail before the Secret is tried: one that is there is no more the job's for that.
+func TestBesideNotTried(t *testing.T) {
+	plugins, _, issues := jobplugin.LoadFile("a.yaml", []byte(`apiVersion: rules.celsius.dev/v1alpha1
+kind: JobPlugin
+metadata: {name: a}
+description: makes something before ssh does
+objects:
+- name: map
+  object: {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{job.metadata.name}}-a"}, data: {a: b}}
+`))
+	if len(issues) > 0 {
+		t.Fatal(issues)
+	}
+	job := parseJob(t, fmt.Sprintf(train, ""))
+	job.Spec.Plugins = map[string][]string{"a": nil, "ssh": nil}
+	s := newStage(t, Options{JobPlugins: plugins}, openQueue(), job)
+	first := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "train-a", Namespace: namespace}}
+	s.add(first)
+	s.add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "train-ssh", Namespace: namespace}})
+	s.settle()
+	s.letIn(schedulingv1beta1.PodGroupInqueue)
+	s.round()
+	if state := s.job().Status.State; !strings.Contains(state.Message, "the ConfigMap train-a belongs to another owner") {
+		t.Errorf("the job says %q: %q", state.Reason, state.Message)
+	}
+	if err := s.api.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	s.round()
+	if state := s.job().Status.State; !strings.Contains(state.Message, "the Secret train-ssh is there already") || len(s.pods()) > 0 {
+		t.Errorf("the job has %d pods and says %q: %q", len(s.pods()), state.Reason, state.Message)
+	}
+}
+
 // TestBesideAnswerLost has the answer to the making of the Secret lost: the next try finds it, and a restarted job uses it again.
 func TestBesideAnswerLost(t *testing.T) {
 	calm := pluginStage(t, map[string][]string{"ssh": nil})
