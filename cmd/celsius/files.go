@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -35,11 +34,20 @@ func loadFolder[T any](f folderFlag, load func(fs.FS) (T, source.Issues)) (loade
 	case !info.IsDir():
 		return loaded, usageError("%s: %s is not a folder", f.name, f.dir)
 	}
-	loaded, issues := load(os.DirFS(f.dir))
+	loaded, issues := inFolder(f.dir, load)
 	if issues.Err() != nil {
-		return loaded, fmt.Errorf("%s %s: %w", f.name, strings.TrimSuffix(f.dir, "/"), issues)
+		return loaded, fmt.Errorf("%s: %w", f.name, issues)
 	}
 	return loaded, nil
+}
+
+// inFolder reads a folder; what is told of its files has their whole path.
+func inFolder[T any](dir string, load func(fs.FS) (T, source.Issues)) (T, source.Issues) {
+	loaded, issues := load(os.DirFS(dir))
+	for i := range issues {
+		issues[i].File = filepath.Join(dir, issues[i].File)
+	}
+	return loaded, issues
 }
 
 // readAs reads a file, a folder or, for -, standard input.
@@ -50,11 +58,7 @@ func readAs[T any](
 	if arg == "-" {
 		data, err = io.ReadAll(in)
 	} else if info, wrong := os.Stat(arg); wrong == nil && info.IsDir() {
-		loaded, issues = folder(os.DirFS(arg))
-		for i := range issues {
-			issues[i].File = filepath.Join(arg, issues[i].File)
-		}
-		return loaded, issues
+		return inFolder(arg, folder)
 	} else {
 		data, err = os.ReadFile(arg)
 	}
