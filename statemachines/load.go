@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,20 +62,8 @@ func LoadFile(name string, text []byte) (*Machine, source.Issues) {
 func LoadFS(fsys fs.FS) (map[string]*Machine, source.Issues) {
 	var issues source.Issues
 	out, from := map[string]*Machine{}, map[string]string{}
-	entries, err := fs.ReadDir(fsys, ".")
-	if err != nil {
-		return nil, source.Issues{{Message: "read state machines: " + err.Error()}}
-	}
-	for _, e := range entries {
-		if ext := path.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
-			continue
-		}
-		data, err := fs.ReadFile(fsys, e.Name())
-		if err != nil {
-			issues = append(issues, source.Issue{File: e.Name(), Message: err.Error()})
-			continue
-		}
-		docs, found := source.Parse(e.Name(), data)
+	unread := source.ReadFolder(fsys, func(name string, data []byte) {
+		docs, found := source.Parse(name, data)
 		issues = append(issues, found...)
 		for _, d := range docs {
 			m, found := Load(d)
@@ -87,9 +74,10 @@ func LoadFS(fsys fs.FS) (map[string]*Machine, source.Issues) {
 			if first, twice := from[m.Name]; twice {
 				issues = append(issues, d.Root.Get("machine").Issuef("keep one of them", "the machine %q stands in %s as well", m.Name, first))
 			}
-			out[m.Name], from[m.Name] = m, e.Name()
+			out[m.Name], from[m.Name] = m, name
 		}
-	}
+	})
+	issues = append(issues, unread...)
 	if len(out) == 0 && issues.Err() == nil {
 		issues = append(issues, source.Issue{
 			Message: "the folder of state machines holds none",

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"io/fs"
-	"path"
 	"slices"
 
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -12,24 +11,14 @@ import (
 // ship, in the order of their files: their defaults see what was filled in, and what any table refuses is refused. Every mistake of every
 // file comes back at once; with one of severity Error there are no tables.
 func LoadFS(fsys fs.FS) (tables []*Table, issues source.Issues) {
-	entries, err := fs.ReadDir(fsys, ".")
-	if err != nil {
-		return nil, source.Issues{{Message: "read rules of admission: " + err.Error()}}
-	}
-	for _, e := range entries {
-		if ext := path.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
-			continue
-		}
-		data, err := fs.ReadFile(fsys, e.Name())
-		if err != nil {
-			issues = append(issues, source.Issue{File: e.Name(), Message: err.Error()})
-			continue
-		}
-		found, wrong := LoadFile(e.Name(), data)
+	unread := source.ReadFolder(fsys, func(name string, data []byte) {
+		found, wrong := LoadFile(name, data)
 		tables, issues = append(tables, found...), append(issues, wrong...)
-	}
-	if len(entries) > 0 && len(tables) == 0 && issues.Err() == nil {
-		issues = append(issues, source.Issue{Message: "there are no rules of admission in the folder: no *.yaml or *.yml"})
+	})
+	if issues = append(issues, unread...); len(tables) == 0 && issues.Err() == nil {
+		issues = append(issues, source.Issue{
+			Message: "the folder of rules of admission holds none", Hint: "put a file *.yaml of kind AdmissionRules there, or leave the folder out",
+		})
 	}
 	if issues.Err() != nil {
 		return nil, issues

@@ -239,7 +239,10 @@ func TestOwnFiles(t *testing.T) {
 			`a.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Job, PodGroup, Queue` + "\n" +
 				`b.yml:8:1: warnigs: unknown field "warnigs"; did you mean "warnings"?`,
 		},
-		{map[string]string{"c.txt": "no"}, "there are no rules of admission in the folder: no *.yaml or *.yml"},
+		{
+			map[string]string{"c.txt": "no"},
+			"the folder of rules of admission holds none; put a file *.yaml of kind AdmissionRules there, or leave the folder out",
+		},
 		{
 			map[string]string{"a.yaml": head + "metadata: {nam: x}\nof: Job"},
 			`a.yaml:3:12: metadata.nam: unknown field "nam"; did you mean "name"?`,

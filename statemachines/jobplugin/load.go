@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -160,21 +159,8 @@ func LoadDocuments(docs ...*source.Document) (set *Set, own []string, issues sou
 
 func (s *Set) with(fsys fs.FS, prefix string) (*Set, []string, source.Issues) {
 	add := s.adding()
-	entries, err := fs.ReadDir(fsys, ".")
-	if err != nil {
-		return nil, nil, source.Issues{{Message: "read job plugins: " + err.Error()}}
-	}
-	for _, e := range entries {
-		if ext := path.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
-			continue
-		}
-		data, err := fs.ReadFile(fsys, e.Name())
-		if err != nil {
-			add.issues = append(add.issues, source.Issue{File: e.Name(), Message: err.Error()})
-			continue
-		}
-		add.file(prefix+e.Name(), data)
-	}
+	unread := source.ReadFolder(fsys, func(name string, data []byte) { add.file(prefix+name, data) })
+	add.issues = append(add.issues, unread...)
 	return add.done()
 }
 
