@@ -258,14 +258,8 @@ func (x *Cycle) neededUnit(all []*promise, unit []victim) {
 func (x *Cycle) idleForGang(later, need []*promise) {
 	x.tried(func() {
 		x.undo(later, func(*promise) bool { return true })
-		for _, p := range need {
-			at := slices.IndexFunc(x.c.Nodes.ByOrder(), func(row int32) bool { return x.stops() || x.refuses(p, row) == "" })
-			if at < 0 || x.cut {
-				return
-			}
-			row := x.c.Nodes.ByOrder()[at]
-			x.again(p, row)
+		if _, fit := x.firstFit(need); fit {
+			x.violated(Idle, need[0].task.Key, "", "all of its gang that is promised room fits where nobody has to go for it")
 		}
-		x.violated(Idle, need[0].task.Key, "", "all of its gang that is promised room fits where nobody has to go for it")
 	})
 }

@@ -158,7 +158,7 @@ func (x *Cycle) checkPromises(plan *model.Plan, all []*promise) {
 					aftermath{x}.stable(all, i, v)
 				}
 			}
-			x.idle(all[i:])
+			aftermath{x}.idle(all, i)
 		}
 	}
 }
@@ -467,19 +467,41 @@ func (x *Cycle) needed(all []*promise, of *promise, v victim) {
 	})
 }
 
-// idle checks that the task of the first of some promises had no room anywhere before anybody went for it and for those that came later.
-func (x *Cycle) idle(later []*promise) {
-	p := later[0]
+// idle checks that the task of a promise had no room anywhere before anybody went for it and for those that came later. Who was promised
+// room before may have been moved since to where those leave who go for it, and would need other room too.
+func (x aftermath) idle(all []*promise, i int) {
+	p := all[i]
 	x.tried(func() {
-		x.undo(later, func(*promise) bool { return true })
-		for _, row := range x.c.Nodes.ByOrder() {
-			if x.stops() {
-				return
-			}
-			if x.refuses(p, row) == "" {
-				x.violated(Idle, p.task.Key, "", "it fits node %s, where nobody has to go for it", x.c.Nodes.Rows[row].Name)
-				return
+		x.undo(all[i:], func(*promise) bool { return true })
+		var there, need []*promise
+		for _, o := range all[:i] {
+			if o.row == p.row && o.step != nil {
+				there = append(there, o)
+				x.txn.Unplace(o.task)
 			}
 		}
+		for _, o := range there {
+			if x.refuses(o, o.row) != "" {
+				need = append(need, o)
+			} else {
+				x.again(o, o.row)
+			}
+		}
+		if row, fit := x.firstFit(append(need, p)); fit {
+			x.violated(Idle, p.task.Key, "", "it fits node %s, where nobody has to go for it", x.c.Nodes.Rows[row].Name)
+		}
 	})
+}
+
+// firstFit promises each the first node that takes it, as long as there is one, and gives that of the last.
+func (x *Cycle) firstFit(need []*promise) (row int32, ok bool) {
+	for _, p := range need {
+		at := slices.IndexFunc(x.c.Nodes.ByOrder(), func(row int32) bool { return x.stops() || x.refuses(p, row) == "" })
+		if at < 0 || x.cut {
+			return 0, false
+		}
+		row = x.c.Nodes.ByOrder()[at]
+		x.again(p, row)
+	}
+	return row, true
 }

@@ -447,7 +447,8 @@ func (x *Gangs) Needs() []Need {
 }
 
 // noteNeeded notes of all units once more why they are needed: what would be refused as things are in the end, and if that is of those for
-// whom they go, why it would have been as they were promised it.
+// whom they go, why it would have been as they were promised it; where it would not have been, what would be refused both then and in the
+// end.
 func (x *Gangs) noteNeeded() {
 	for _, n := range x.needs {
 		for i := range n.Units {
@@ -455,12 +456,10 @@ func (x *Gangs) noteNeeded() {
 		}
 	}
 	before := x.Txn.Mark()
+	then := map[*Unit][]Unit{} // what else would have been refused
 	for _, n := range slices.Backward(x.needs) {
 		for i := range n.Units {
-			u := &n.Units[i]
-			if k := slices.IndexFunc(n.Rooms, func(r Room) bool { return r.Task == u.at.Task }); k >= 0 {
-				x.isNeeded(u, n.Rooms[k:k+1])
-			}
+			then[&n.Units[i]] = x.neededThen(&n.Units[i], n.Rooms)
 		}
 		for _, r := range n.Rooms {
 			x.Txn.Unplace(r.Task)
@@ -470,6 +469,28 @@ func (x *Gangs) noteNeeded() {
 		}
 	}
 	x.Txn.Rollback(before)
+	for u, others := range then {
+		for _, other := range others {
+			if now := other; x.isNeeded(&now, []Room{other.at}) && now.needed.Table == other.needed.Table && now.needed.Rule == other.needed.Rule {
+				u.at, u.needed = other.at, other.needed
+				break
+			}
+		}
+	}
+}
+
+// neededThen notes why what would be refused in the end would have been as it was promised; if it would not have been, it gives what would.
+func (x *Gangs) neededThen(u *Unit, rooms []Room) (others []Unit) {
+	k := slices.IndexFunc(rooms, func(r Room) bool { return r.Task == u.at.Task })
+	if k < 0 || x.isNeeded(u, rooms[k:k+1]) {
+		return nil
+	}
+	for k := range rooms {
+		if other := *u; x.isNeeded(&other, rooms[k:k+1]) {
+			others = append(others, other)
+		}
+	}
+	return others
 }
 
 // EvictsForGang are those who go for a need, for the plan.
