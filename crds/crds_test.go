@@ -129,6 +129,10 @@ func TestNames(t *testing.T) {
 				age, queue,
 			},
 		},
+		"CronJob": {
+			Group: "batch.volcano.sh", Version: "v1alpha1", Scope: "Namespaced", Plural: "cronjobs", Short: []string{"cronvcjob", "cronvj"},
+			Status: true,
+		},
 		"Command": {Group: "bus.volcano.sh", Version: "v1alpha1", Scope: "Namespaced", Plural: "commands"},
 		"Numatopology": {
 			Group: "nodeinfo.volcano.sh", Version: "v1alpha1", Scope: "Cluster", Plural: "numatopologies", Short: []string{"numatopo"},
@@ -182,9 +186,14 @@ func TestNames(t *testing.T) {
 // tables below.
 var foreign = []string{
 	"spec.tasks[].template", "spec.volumes[].volumeClaim", "spec.subGroupPolicy[].labelSelector", "target", "status.conditions[]",
+	"metadata", "status.active[]",
 }
 
+// ofJob is a path in a Job of one in the Job of a CronJob.
+func ofJob(path string) string { return strings.TrimPrefix(path, "spec.jobTemplate.") }
+
 func insideForeign(kind, path string) bool {
+	path = ofJob(path)
 	return slices.ContainsFunc(foreign, func(f string) bool {
 		if f == "status.conditions[]" && kind != "SchedulingPolicy" {
 			return false
@@ -206,6 +215,13 @@ func TestFields(t *testing.T) {
 				got = append(got, path+" "+s.summary())
 			})
 			want := strings.Split(strings.TrimSpace(text), "\n")
+			if kind == "CronJob" { // what is wanted of a Job is in it
+				for _, line := range strings.Split(strings.TrimSpace(fields["Job"]), "\n") {
+					if strings.HasPrefix(line, "spec") {
+						want = append(want, "spec.jobTemplate."+line)
+					}
+				}
+			}
 			slices.Sort(want)
 			slices.Sort(got)
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -256,7 +272,7 @@ func TestDescriptions(t *testing.T) {
 	for kind, d := range definitions(t) {
 		d.schema().each("", func(path string, s schemaNode) {
 			text, _ := s["description"].(string)
-			large := strings.HasPrefix(path, "spec.tasks[].template.") || strings.HasPrefix(path, "spec.volumes[].volumeClaim.")
+			large := strings.HasPrefix(ofJob(path), "spec.tasks[].template.") || strings.HasPrefix(ofJob(path), "spec.volumes[].volumeClaim.")
 			leaf := strings.HasSuffix(path, "[]") || strings.HasSuffix(path, "{}")
 			switch {
 			case large && text != "":
@@ -276,6 +292,7 @@ func samples() map[string]runtime.Object {
 	return map[string]runtime.Object{
 		"Job":              &batchv1alpha1.Job{},
 		"Command":          &busv1alpha1.Command{},
+		"CronJob":          &batchv1alpha1.CronJob{},
 		"Numatopology":     &nodeinfov1alpha1.Numatopology{},
 		"PodGroup":         &schedulingv1beta1.PodGroup{},
 		"Queue":            &schedulingv1beta1.Queue{},

@@ -1,7 +1,7 @@
 // Package crds is the API: Go types by group and version, and the manifests that are
 // generated from them.
 //
-//	batch/v1alpha1       Job                batch.volcano.sh
+//	batch/v1alpha1       Job, CronJob       batch.volcano.sh
 //	bus/v1alpha1         Command            bus.volcano.sh
 //	nodeinfo/v1alpha1    Numatopology       nodeinfo.volcano.sh
 //	scheduling/v1beta1   PodGroup, Queue    scheduling.volcano.sh

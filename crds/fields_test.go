@@ -7,6 +7,23 @@ const events = `*|CommandIssued|JobUpdated|OutOfSync|PodEvicted|PodFailed|PodPen
 // items, len), pattern (~) and values (a|b). It is written by hand from Volcano's API: where the
 // schema and it differ, look there before changing it.
 var fields = map[string]string{
+	"CronJob": `
+spec object required:jobTemplate,schedule
+spec.concurrencyPolicy string =Allow Allow|Forbid|Replace
+spec.failedJobsHistoryLimit integer =1 >=0
+spec.jobTemplate object
+spec.jobTemplate.metadata object
+spec.schedule string
+spec.startingDeadlineSeconds integer >=0
+spec.successfulJobsHistoryLimit integer =3 >=0
+spec.suspend boolean =false
+spec.timeZone string
+status object
+status.active array
+status.active[] object
+status.lastScheduleTime time
+status.lastSuccessfulTime time
+`,
 	"Job": `
 spec object
 spec.maxRetry integer =3 >=0

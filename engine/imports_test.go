@@ -106,6 +106,7 @@ var mayImport = map[string]string{
 		"statemachines/objects crds/decode " +
 		"crds/informers " + allCRDs,
 	"statemachines/jobplugin": "crds crds/batch/v1alpha1 crds/decode rules rules/eval rules/jobplugins rules/source rules/typed",
+	"statemachines/cron":      "crds/batch/v1alpha1",
 	"statemachines/objects":   "engine/model crds/decode statemachines/jobplugin " + allCRDs,
 	"webhook": "engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines " +
 		"statemachines/jobplugin engine/policy crds crds/decode " +
@@ -185,6 +186,7 @@ var mayImportOthers = map[string]string{
 	"statemachines":             "github.com/looplab/fsm github.com/google/cel-go gopkg.in/yaml.v3",
 	"statemachines/controller":  clients + " " + metricsLog,
 	"statemachines/jobplugin":   apiObjects + " github.com/google/cel-go golang.org/x/crypto/ssh",
+	"statemachines/cron":        apiObjects + " github.com/robfig/cron/v3",
 	"statemachines/objects":     apiObjects + " k8s.io/kubernetes/pkg/quota k8s.io/utils/clock",
 	"webhook": clients + " " + metricsLog +
 		" github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiserver/pkg/authentication/user k8s.io/apiserver/pkg/authorization" +

@@ -25,6 +25,7 @@ const preserveUnknown = "x-kubernetes-preserve-unknown-fields"
 // goType is the Go type that a kind is decoded into.
 func goType(kind string) (reflect.Type, error) {
 	for _, object := range []any{
+		batchv1alpha1.CronJob{},
 		batchv1alpha1.Job{},
 		busv1alpha1.Command{},
 		nodeinfov1alpha1.Numatopology{},

@@ -20,6 +20,19 @@ var typeMeta = map[string]string{
 var foreign = []foreignType{
 	{path: "Job.spec.tasks.[].template", keepMetadata: true},
 	{path: "Job.spec.volumes.[].volumeClaim"},
+	{path: "CronJob.spec.jobTemplate.spec.tasks.[].template", keepMetadata: true},
+	{path: "CronJob.spec.jobTemplate.spec.volumes.[].volumeClaim"},
+	{path: "CronJob.spec.jobTemplate.metadata", text: map[string]string{
+		"name":        "Of no effect: a Job is called after the CronJob and the time.",
+		"namespace":   "Of no effect: a Job is made in the CronJob's namespace.",
+		"labels":      "The labels of the Job.",
+		"annotations": "The annotations of the Job.",
+		"finalizers":  "Of no effect here.",
+	}},
+	{path: "CronJob.status.active.[]", text: map[string]string{
+		"apiVersion": "The group and version of the Job.", "kind": "Job.", "name": "The name of the Job.", "namespace": "The namespace of the Job.",
+		"uid": "The UID of the Job.", "resourceVersion": "The version of the Job that was seen.", "fieldPath": "Of no use here.",
+	}},
 	{path: "Command.target", text: map[string]string{
 		"apiVersion":         "The group and version of the object.",
 		"kind":               "The kind of the object: Job or Queue.",

@@ -28,6 +28,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&Job{}, &JobList{},
+		&CronJob{}, &CronJobList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

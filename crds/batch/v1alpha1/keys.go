@@ -26,6 +26,8 @@ const (
 	// JobForwardingKey, on a Job and its pods, is "true" where the queue sends them to
 	// other clusters.
 	JobForwardingKey = "volcano.sh/job-forwarding"
+	// CronJobScheduledTimestampKey, on a Job of a CronJob, as an annotation, is when it was due, as RFC 3339.
+	CronJobScheduledTimestampKey = "volcano.sh/cronjob-scheduled-timestamp"
 	// ForwardClusterKey, on a pod, names the cluster that it was sent to.
 	ForwardClusterKey = "volcano.sh/forward-cluster"
 )

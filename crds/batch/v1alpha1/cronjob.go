@@ -1,0 +1,117 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=cronjobs,scope=Namespaced,shortName=cronvcjob;cronvj
+// +kubebuilder:subresource:status
+
+// CronJob makes Jobs, again and again, at the times that its schedule says.
+type CronJob struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What is wanted.
+	// +optional
+	Spec CronJobSpec `json:"spec,omitempty"`
+
+	// What was last seen; written by the controllers.
+	// +optional
+	Status CronJobStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// CronJobList is what a list request for cronjobs answers.
+type CronJobList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	// The cronjobs found.
+	Items []CronJob `json:"items"`
+}
+
+// ConcurrencyPolicy says what happens when a Job is due while an earlier one has not ended.
+// +kubebuilder:validation:Enum=Allow;Forbid;Replace
+type ConcurrencyPolicy string
+
+// The values of ConcurrencyPolicy.
+const (
+	// AllowConcurrent starts it beside the other.
+	AllowConcurrent ConcurrencyPolicy = "Allow"
+	// ForbidConcurrent starts it when the other has ended, if it is not too late then.
+	ForbidConcurrent ConcurrencyPolicy = "Forbid"
+	// ReplaceConcurrent deletes the other, and starts it.
+	ReplaceConcurrent ConcurrencyPolicy = "Replace"
+)
+
+// CronJobSpec is what is wanted of a CronJob.
+type CronJobSpec struct {
+	// When Jobs are due: minute, hour, day of the month, month and day of the week, or a
+	// word such as @hourly, or @every with a duration.
+	Schedule string `json:"schedule"`
+
+	// The time zone of the schedule, such as Europe/Berlin. Unset: that of the controllers.
+	// +optional
+	TimeZone *string `json:"timeZone,omitempty"`
+
+	// How many seconds late a Job may still start. Unset: any.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
+
+	// What happens when a Job is due while an earlier one has not ended.
+	// +kubebuilder:default:=Allow
+	// +optional
+	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
+
+	// Whether no more Jobs are started. Those that run go on.
+	// +kubebuilder:default:=false
+	// +optional
+	Suspend *bool `json:"suspend,omitempty"`
+
+	// The Jobs.
+	JobTemplate JobTemplateSpec `json:"jobTemplate"`
+
+	// How many Jobs that completed are kept, the newest.
+	// +kubebuilder:default:=3
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
+
+	// How many Jobs that failed or were terminated are kept, the newest.
+	// +kubebuilder:default:=1
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
+}
+
+// JobTemplateSpec is what a Job is made from.
+type JobTemplateSpec struct {
+	// Labels and annotations of the Job.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What is wanted of the Job.
+	// +optional
+	Spec JobSpec `json:"spec,omitempty"`
+}
+
+// CronJobStatus is what was last seen of a CronJob.
+type CronJobStatus struct {
+	// The Jobs that have not ended.
+	// +listType=atomic
+	// +optional
+	Active []corev1.ObjectReference `json:"active,omitempty"`
+
+	// When the last Job was due that was started.
+	// +optional
+	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
+
+	// When a Job last completed.
+	// +optional
+	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
+}
