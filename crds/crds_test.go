@@ -216,7 +216,7 @@ func TestFields(t *testing.T) {
 			})
 			want := strings.Split(strings.TrimSpace(text), "\n")
 			if kind == "CronJob" { // what is wanted of a Job is in it
-				for _, line := range strings.Split(strings.TrimSpace(fields["Job"]), "\n") {
+				for line := range strings.SplitSeq(strings.TrimSpace(fields["Job"]), "\n") {
 					if strings.HasPrefix(line, "spec") {
 						want = append(want, "spec.jobTemplate."+line)
 					}

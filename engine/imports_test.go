@@ -102,7 +102,8 @@ var mayImport = map[string]string{
 	"engine/live/outbox":  "",
 	"engine/live/serving": "engine/model engine/policy rules/source crds/policy/v1alpha1",
 	"statemachines":       "rules rules/eval rules/source",
-	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/jobplugin " +
+	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
+		"statemachines/jobplugin " +
 		"statemachines/objects crds/decode " +
 		"crds/informers " + allCRDs,
 	"statemachines/jobplugin": "crds crds/batch/v1alpha1 crds/decode rules rules/eval rules/jobplugins rules/source rules/typed",

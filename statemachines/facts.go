@@ -8,7 +8,8 @@ type Facts struct {
 	Job   *Job
 	Queue *Queue
 	// Parent is the queue above the Queue; nil where there is none.
-	Parent *Queue
+	Parent  *Queue
+	CronJob *CronJob
 	// Now is the time of asking; Since is when the present phase was entered, zero where that is not known (then no
 	// row with `after` holds yet).
 	Now, Since time.Time
@@ -58,6 +59,21 @@ type Queue struct {
 	Labels, Annotations map[string]string
 	// PodGroups of the queue by phase.
 	Pending, Inqueue, Running, Unknown, Completed int32
+}
+
+// CronJob is a CronJob as guards read it: by the root cronJob.
+type CronJob struct {
+	Name, Namespace, ConcurrencyPolicy string
+	Suspend                            bool
+	// Active is how many of its Jobs have not ended.
+	Active              int32
+	Labels, Annotations map[string]string
+}
+
+// MadeJob is a Job that a CronJob has made, as event rows read it.
+type MadeJob struct {
+	Name, Phase         string
+	Labels, Annotations map[string]string
 }
 
 // Pod is a pod of a Job, as event rows read it.
@@ -110,6 +126,9 @@ const (
 // FromQueue is where events of a Queue come from, besides FromCommand and FromPodGroup.
 const FromQueue = "queue"
 
+// FromSchedule is where events of a CronJob come from when a Job is due, besides FromJob.
+const FromSchedule = "schedule"
+
 // Change is one change of an object. Only what belongs to the source need be set; what is nil reads as empty.
 type Change struct {
 	Kind ChangeKind
@@ -123,6 +142,9 @@ type Change struct {
 	// Job that the change belongs to, counted after the change.
 	Job   *Job
 	Queue *Queue
+	// CronJob that the change belongs to, and which of its Jobs has changed.
+	CronJob *CronJob
+	MadeJob *MadeJob
 	// Action is what a Command asks for.
 	Action string
 }

@@ -86,7 +86,7 @@ type Options struct {
 	// MaxPods is how many pods one job may ask for: of one that asks for more none is made; -1: without limit.
 	// Default: 100000.
 	MaxPods int
-	// StateMachines are the lifecycles, by the name of their machine: job and queue. What is missing is
+	// StateMachines are the lifecycles, by the name of their machine: job, queue and cronjob. What is missing is
 	// taken from those that are built in.
 	StateMachines map[string]*statemachines.Machine
 	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
@@ -136,7 +136,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.JobPlugins = set
 	}
 	machines := map[string]*statemachines.Machine{}
-	for _, name := range []string{jobMachine, queueMachine} {
+	for _, name := range statemachines.Names() {
 		machines[name] = o.StateMachines[name]
 		if machines[name] != nil {
 			continue
@@ -151,7 +151,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Run cares for Jobs, Queues, Commands and the PodGroups of bare pods until the context ends.
+// Run cares for Jobs, CronJobs, Queues, Commands and the PodGroups of bare pods until the context ends.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -331,6 +331,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 	return errors.Join(
 		mgr.Add(tell),
 		addJobs(mgr, p, wakeJob),
+		addCronJobs(mgr, p),
 		addQueues(mgr, p, wakeQueue),
 		addBarePods(mgr, p),
 		addCommands(mgr, p, wakeJob, wakeQueue),
@@ -339,7 +340,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 
 // The names of our indexes.
 const (
-	byOwner  = "celsius.owner"  // pods, by the UID of their controller
+	byOwner  = "celsius.owner"  // pods and Jobs, by the UID of their controller
 	byQueue  = "celsius.queue"  // Jobs, by the name of their queue
 	byGroup  = "celsius.group"  // pods, by the name of their PodGroup
 	byParent = "celsius.parent" // Queues, by the name of the queue above
@@ -361,13 +362,15 @@ type index struct {
 }
 
 func indexes() []index {
+	controllerOf := func(o client.Object) []string {
+		if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	}
 	return []index{
-		{&corev1.Pod{}, byOwner, func(o client.Object) []string {
-			if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-				return []string{string(owner.UID)}
-			}
-			return nil
-		}},
+		{&corev1.Pod{}, byOwner, controllerOf},
+		{&batchv1alpha1.Job{}, byOwner, controllerOf},
 		{&corev1.Pod{}, byGroup, func(o client.Object) []string {
 			if name := o.GetAnnotations()[schedulingv1beta1.KubeGroupNameAnnotationKey]; name != "" {
 				return []string{name}
