@@ -116,7 +116,7 @@ func TestCheckSchedule(t *testing.T) {
 func TestParseZone(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"Etc/UTC": true, "Europe/Berlin": true, "America/Argentina/Ushuaia": true, "": false, "Local": false, "local": false,
-		"Mars/Olympus": false,
+		"Mars/Olympus":  false,
 		"../etc/passwd": false, "Europe//Berlin": false, "Europe/Ber lin": false, "-x": false, "./UTC": false,
 	} {
 		if _, err := ParseZone(name); (err == nil) != ok {
