@@ -66,9 +66,7 @@ func groupOf(pod map[string]any) (kind schema.GroupVersionKind, name string) {
 // newCommandEndpoints are those of Commands: validation. The guard and the controllers decide what a Command may do, so that Commands pass
 // while nobody answers, but where a cluster's own rules are believed to hold.
 func newCommandEndpoints(table *Table, l lives, in cluster, m *metrics) []*endpoint {
-	h := &tableHandler{table: table, cluster: in, metrics: m, related: targetOf, commandActions: map[string][]string{
-		jobKind: l.job.CommandActions(), queueKind: l.queue.CommandActions(),
-	}}
+	h := &tableHandler{table: table, cluster: in, metrics: m, related: targetOf, commandActions: l.commandActions()}
 	return []*endpoint{{
 		path: "/commands/validate", name: "validate-commands.celsius.dev",
 		group: busv1alpha1.GroupName, version: busv1alpha1.GroupVersion.Version, resource: "commands",

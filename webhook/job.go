@@ -57,6 +57,11 @@ func newLives(o Options) (l lives, err error) {
 	return l, nil
 }
 
+// commandActions are those that a Command may name, by the kind of its target.
+func (l lives) commandActions() map[string][]string {
+	return map[string][]string{jobKind: l.job.CommandActions(), queueKind: l.queue.CommandActions()}
+}
+
 // newJobEndpoints are those of Jobs: defaults, and validation.
 func newJobEndpoints(table *Table, o Options, l lives, in cluster, m *metrics) []*endpoint {
 	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, machine: l.job, plugins: l.plugins, metrics: m}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/celsius-scheduler/celsius/crds"
@@ -28,6 +29,8 @@ const (
 // kindOf is how a kind is described.
 type kindOf struct {
 	manifest string
+	group    schema.GroupVersion
+	resource string
 	goType   reflect.Type
 	// deletions are asked about, too.
 	deletions bool
@@ -38,12 +41,30 @@ type kindOf struct {
 // kinds are those that a table may be about.
 func kinds() map[string]kindOf {
 	return map[string]kindOf{
-		jobKind:    {manifest: "batch.volcano.sh_jobs.yaml", goType: reflect.TypeFor[batchv1alpha1.Job]()},
-		queueKind:  {manifest: "scheduling.volcano.sh_queues.yaml", goType: reflect.TypeFor[schedulingv1beta1.Queue](), deletions: true},
-		"PodGroup": {manifest: "scheduling.volcano.sh_podgroups.yaml", goType: reflect.TypeFor[schedulingv1beta1.PodGroup]()},
-		"Command":  {manifest: "bus.volcano.sh_commands.yaml", goType: reflect.TypeFor[busv1alpha1.Command]()},
-		"CronJob":  {manifest: "batch.volcano.sh_cronjobs.yaml", goType: reflect.TypeFor[batchv1alpha1.CronJob]()},
-		podKind:    {manifest: "batch.volcano.sh_jobs.yaml", goType: reflect.TypeFor[corev1.Pod](), read: podOfTask},
+		jobKind: {
+			manifest: "batch.volcano.sh_jobs.yaml", group: batchv1alpha1.GroupVersion, resource: "jobs",
+			goType: reflect.TypeFor[batchv1alpha1.Job](),
+		},
+		"CronJob": {
+			manifest: "batch.volcano.sh_cronjobs.yaml", group: batchv1alpha1.GroupVersion, resource: "cronjobs",
+			goType: reflect.TypeFor[batchv1alpha1.CronJob](),
+		},
+		queueKind: {
+			manifest: "scheduling.volcano.sh_queues.yaml", group: schedulingv1beta1.GroupVersion, resource: "queues",
+			goType: reflect.TypeFor[schedulingv1beta1.Queue](), deletions: true,
+		},
+		"PodGroup": {
+			manifest: "scheduling.volcano.sh_podgroups.yaml", group: schedulingv1beta1.GroupVersion, resource: "podgroups",
+			goType: reflect.TypeFor[schedulingv1beta1.PodGroup](),
+		},
+		"Command": {
+			manifest: "bus.volcano.sh_commands.yaml", group: busv1alpha1.GroupVersion, resource: "commands",
+			goType: reflect.TypeFor[busv1alpha1.Command](),
+		},
+		podKind: {
+			manifest: "batch.volcano.sh_jobs.yaml", group: corev1.SchemeGroupVersion, resource: "pods", goType: reflect.TypeFor[corev1.Pod](),
+			read: podOfTask,
+		},
 	}
 }
 

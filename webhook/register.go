@@ -61,8 +61,8 @@ type endpoint struct {
 
 type condition struct{ name, expression string }
 
-// newEndpoints lists all that is served.
-func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
+// tables are those in force: of Jobs, Queues, PodGroups, Pods, Commands and CronJobs, each with a cluster's own.
+func (o Options) tables() ([]*Table, error) {
 	shipped := []func() (*Table, source.Issues){JobTable, QueueTable, PodGroupTable, PodTable, CommandTable, CronJobTable}
 	tables := make([]*Table, 0, len(shipped))
 	for _, compile := range shipped {
@@ -76,7 +76,15 @@ func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables = linked(tables)
+	return linked(tables), nil
+}
+
+// newEndpoints lists all that is served.
+func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
+	tables, err := o.tables()
+	if err != nil {
+		return nil, err
+	}
 	l, err := newLives(o)
 	if err != nil {
 		return nil, err

@@ -63,7 +63,8 @@ resourceGroups:
 - resourceGroup: large
   when: "object.spec.containers.size() > 1"
   affinity:
-    podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: kubernetes.io/hostname}}]}
+    podAntiAffinity:
+      preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: kubernetes.io/hostname}}]
 `
 
 // TestResourceGroups: a pod gets what the first group says that it fits, and keeps what it has.
