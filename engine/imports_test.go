@@ -110,7 +110,7 @@ var mayImport = map[string]string{
 	"statemachines/cron":      "crds/batch/v1alpha1",
 	"statemachines/objects":   "engine/model crds/decode statemachines/jobplugin " + allCRDs,
 	"webhook": "engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines " +
-		"statemachines/jobplugin engine/policy crds crds/decode " +
+		"statemachines/cron statemachines/jobplugin engine/policy crds crds/decode " +
 		"crds/informers " + allCRDs,
 	"deploy":               "",
 	"engine/live/scrape":   "",

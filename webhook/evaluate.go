@@ -46,6 +46,10 @@ type Request struct {
 	SchedulerNames []string
 	// PolicyEvents and PolicyActions are those that a job's policies may name.
 	PolicyEvents, PolicyActions []string
+	// CommandActions are those that a Command may name, by the kind of its target.
+	CommandActions map[string][]string
+	// Related is what the object speaks of, see Related; it is asked only where a row reads it. nil: that is not known.
+	Related func() (*Related, error)
 	// User is who asks.
 	User User
 	// JobPlugins are those that a Job may have. nil: none.
@@ -67,8 +71,9 @@ func (t *Table) frame(r Request) *frame {
 		"operation": types.String(r.Operation), "limits": typed.Object(t.limits, t.limitValues),
 		"schedulerNames": typed.Strings(r.SchedulerNames),
 		"policyEvents":   typed.Strings(r.PolicyEvents), "policyActions": typed.Strings(r.PolicyActions),
-		"user":      r.User.value(t.user),
-		"variables": t.variables.In(f),
+		"user":           r.User.value(t.user),
+		"commandActions": types.DefaultTypeAdapter.NativeToValue(r.CommandActions),
+		"variables":      t.variables.In(f),
 	}
 	return f
 }
@@ -148,6 +153,8 @@ func (f *frame) ResolveName(name string) (any, bool) {
 		return f.plugins(), true
 	case "pluginMistakes":
 		return f.pluginMistakes(), true
+	case "related":
+		return f.relatedTo(), true
 	}
 	return f.fixed.ResolveName(name)
 }
@@ -177,6 +184,13 @@ func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err err
 		wrong, told, within, err := table.ask(r)
 		if err != nil {
 			return nil, nil, err
+		}
+		if within {
+			refused, warned, err := table.included(r)
+			if err != nil {
+				return nil, nil, err
+			}
+			wrong, told = append(wrong, refused...), append(told, warned...)
 		}
 		mistakes = append(mistakes, wrong...)
 		for _, w := range told {
@@ -252,7 +266,9 @@ func (t *Table) fillIn(r *Request) ([]Mistake, error) {
 		r.Object = next
 		f = t.frame(*r)
 	}
-	return nil, nil
+	next, err := f.grouped(r.Object)
+	r.Object = next
+	return nil, err
 }
 
 // matches says whether the table has anything to say of the object.

@@ -340,7 +340,8 @@ func TestRegistered(t *testing.T) {
 	}
 	all := []string{
 		"mutate-jobs.celsius.dev", "mutate-podgroups.celsius.dev", "mutate-queues.celsius.dev", "validate-jobs.celsius.dev",
-		"validate-podgroups.celsius.dev", "validate-queues.celsius.dev", "validate-policies.celsius.dev",
+		"validate-podgroups.celsius.dev", "validate-queues.celsius.dev", "validate-pods.celsius.dev", "validate-commands.celsius.dev",
+		"validate-cronjobs.celsius.dev", "validate-policies.celsius.dev",
 	}
 	if diff := cmp.Diff(all, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -431,7 +432,7 @@ func TestReachedByURL(t *testing.T) {
 		}
 	}
 	mutating, validating := configurations(t, c, "celsius")
-	if len(mutating.Webhooks) != 3 || len(validating.Webhooks) != 4 ||
+	if len(mutating.Webhooks) != 3 || len(validating.Webhooks) != 7 ||
 		*validating.Webhooks[0].ClientConfig.URL != "https://127.0.0.1:8443/jobs/validate" {
 		t.Errorf("%d and %d webhooks: %+v", len(mutating.Webhooks), len(validating.Webhooks), validating.Webhooks[0].ClientConfig)
 	}

@@ -146,6 +146,8 @@ var spareRights = map[string]string{
 	"celsius-controllers: get networkpolicies.networking.k8s.io":   "what is beside a job is read when the job is scaled",
 	"celsius-controllers: patch networkpolicies.networking.k8s.io": "a plugin that makes another policy of a job that is scaled",
 	"celsius-webhook: get namespaces":                              "all PodGroups of the story name their queue",
+	"celsius-webhook: get podgroups.scheduling.volcano.sh":         "each pod of the story that names a group is made by a controller",
+	"celsius-webhook: get jobs.batch.volcano.sh":                   "asked of Commands on Jobs",
 	"celsius-webhook: update secrets/celsius-webhook-certs":        "certificates of the story are new",
 }
 
