@@ -163,6 +163,49 @@ func TestOwnCronJobs(t *testing.T) {
 	}
 }
 
+// TestOwnAccounts asks the rules of samples/admission about service accounts of a Job's pods, and of a CronJob's.
+func TestOwnAccounts(t *testing.T) {
+	cronJobs, issues := CronJobTable()
+	if cronJobs == nil {
+		t.Fatal(issues.Error())
+	}
+	jobs := jobTable(t).with(samples(t))
+	in := cluster{authorizer: rights{"jane use serviceaccounts./default/uploader"}}
+	const tasks = "tasks: [{name: w, replicas: 1, template: {spec: {serviceAccountName: %s, containers: [{name: a, image: x}]}}}]"
+	const controllers = "system:serviceaccount:celsius-system:celsius-controllers"
+	for _, c := range []struct {
+		who, account string
+		refused      bool
+	}{
+		{"jane", "uploader", false},
+		{"joe", "uploader", true},
+		{"joe", "default", false},
+		{"joe", `""`, false},
+		{controllers, "uploader", false}, // of a CronJob, whose maker was asked
+	} {
+		spec := fmt.Sprintf(tasks, c.account)
+		field := "spec.tasks[0].template.spec.serviceAccountName"
+		for _, asked := range []struct {
+			table  *Table
+			object map[string]any
+			field  string
+		}{
+			{jobs, merged(t, "spec: {minAvailable: 1, "+spec+"}"), field},
+			{
+				linked([]*Table{cronJobs, jobs})[0], mergedOver(t, plainCronJob, "spec: {jobTemplate: {spec: {"+spec+"}}}"),
+				"spec.jobTemplate." + field,
+			},
+		} {
+			r := jobIn(t, "{}")
+			r.Object, r.User = asked.object, in.userOf(t.Context(), authenticationv1.UserInfo{Username: c.who})
+			mistakes, _, err := asked.table.Check(r)
+			if err != nil || len(mistakes) > 0 != c.refused || c.refused && mistakes[0].Field != asked.field {
+				t.Errorf("%s as %s: %v %v, want refused %t", c.who, c.account, mistakes, err, c.refused)
+			}
+		}
+	}
+}
+
 // TestOwnGroups asks them about PodGroups: those of the controllers go into any queue.
 func TestOwnGroups(t *testing.T) {
 	table, issues := PodGroupTable()

@@ -9,9 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -246,6 +248,50 @@ func TestRelated(t *testing.T) {
 		}
 		if asked != "PodGroup default/pair" {
 			t.Errorf("asked for %s", asked)
+		}
+	}
+}
+
+// TestRelatedStaysInItsNamespace: what an object says of namespaces does not lead a look-up into another than the request's.
+func TestRelatedStaysInItsNamespace(t *testing.T) {
+	commands, issues := CommandTable()
+	if commands == nil {
+		t.Fatal(issues.Error())
+	}
+	pods := podHandler(t, nil)
+	byCommand := &tableHandler{
+		table: commands, metrics: newMetrics(), related: targetOf, commandActions: map[string][]string{jobKind: {"AbortJob"}},
+	}
+	c := fakeClient(t, interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object,
+		_ ...client.GetOption,
+	) error {
+		if key.Namespace != "default" {
+			t.Errorf("looked for %s", key)
+		}
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}})
+	s := testServer(t, Options{}, c)
+	for _, asked := range []struct {
+		h      *tableHandler
+		kind   string
+		object map[string]any
+		want   string
+	}{
+		{
+			pods, podKind, mergedOver(t, plainPod, "metadata: {namespace: other, annotations: {scheduling.k8s.io/group-name: pair}}"),
+			"there is no PodGroup pair",
+		},
+		{byCommand, "Command", mergedOver(t, plainCommand, "metadata: {namespace: other}"), "there is no Job train"},
+	} {
+		asked.h.find = s.find
+		object, err := json.Marshal(asked.object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := podRequest(object)
+		request.Kind.Kind = asked.kind
+		if got := asked.h.validate(t.Context(), request); !got.Allowed || !strings.Contains(strings.Join(got.Warnings, " "), asked.want) {
+			t.Errorf("%s: %v %v", asked.kind, got.Result, got.Warnings)
 		}
 	}
 }
