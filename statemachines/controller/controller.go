@@ -332,6 +332,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 		mgr.Add(tell),
 		addJobs(mgr, p, wakeJob),
 		addQueues(mgr, p, wakeQueue),
+		addShares(mgr, p),
 		addBarePods(mgr, p),
 		addCommands(mgr, p, wakeJob, wakeQueue),
 	)
