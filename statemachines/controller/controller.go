@@ -333,6 +333,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 		addJobs(mgr, p, wakeJob),
 		addCronJobs(mgr, p),
 		addQueues(mgr, p, wakeQueue),
+		addShares(mgr, p),
 		addBarePods(mgr, p),
 		addCommands(mgr, p, wakeJob, wakeQueue),
 	)
