@@ -159,13 +159,32 @@ func (f *frame) ResolveName(name string) (any, bool) {
 	return f.fixed.ResolveName(name)
 }
 
-// unreadable is where an object has not the forms of its kind, or cannot be decoded by those who watch it. The API server
-// asks its schema first, which may be an older one than this.
-func (t *Table) unreadable(object map[string]any) (mistakes []Mistake) {
+// misshapen is where an object has not the forms of its kind. The API server asks its schema first, which may be an older one than this.
+func (t *Table) misshapen(object map[string]any) (mistakes []Mistake) {
 	t.object.Check("", object, func(path, message string) { mistakes = append(mistakes, Mistake{Field: path, Message: message}) })
-	if len(mistakes) > 0 {
-		return mistakes
+	return mistakes
+}
+
+// unreadable is where an object has not the forms of its kind, is larger than the table's bounds, or cannot be decoded by those who watch
+// it. Of one that is too large nothing else is told, as it takes the longer the more there is.
+func (t *Table) unreadable(r Request) (mistakes []Mistake, err error) {
+	if mistakes = t.misshapen(r.Object); len(mistakes) > 0 {
+		return mistakes, nil
 	}
+	f := t.frame(r)
+	if applies, err := f.matches(); err != nil || applies {
+		if err == nil {
+			mistakes, err = f.mistakes(t.bounds)
+		}
+		if err != nil || len(mistakes) > 0 {
+			return mistakes, err
+		}
+	}
+	return t.undecodable(r.Object), nil
+}
+
+// undecodable is where an object cannot be decoded by those who watch it.
+func (t *Table) undecodable(object map[string]any) []Mistake {
 	if wrong := decode.Value(object, t.goType); wrong != nil {
 		return []Mistake{{Field: wrong.Field, Message: wrong.ErrorBody()}}
 	}
@@ -176,8 +195,8 @@ func (t *Table) unreadable(object map[string]any) (mistakes []Mistake) {
 // error is a row that could not be evaluated: it says nothing of the object.
 func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err error) {
 	if r.Operation != opDelete { // what is stored and cannot be read can be deleted
-		if mistakes := t.unreadable(r.Object); len(mistakes) > 0 {
-			return mistakes, nil, nil
+		if mistakes, err := t.unreadable(r); err != nil || len(mistakes) > 0 {
+			return mistakes, nil, err
 		}
 	}
 	for _, table := range t.all() {
@@ -233,8 +252,8 @@ func (f *frame) mistakes(rows []*row) ([]Mistake, error) {
 // Default gives the object with what it leaves open filled in: row by row, each of which sees what those before it
 // wrote. The object given is not changed.
 func (t *Table) Default(r Request) (object map[string]any, mistakes []Mistake, err error) {
-	if mistakes := t.unreadable(r.Object); len(mistakes) > 0 {
-		return nil, mistakes, nil
+	if mistakes, err := t.unreadable(r); err != nil || len(mistakes) > 0 {
+		return nil, mistakes, err
 	}
 	for _, table := range t.all() {
 		if mistakes, err := table.fillIn(&r); err != nil || len(mistakes) > 0 {
