@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -314,7 +315,7 @@ func (w *vapWriter) text(t *typed.Text) (string, error) {
 		case types.ListKind:
 			parts = append(parts, "("+part+").map(said, string(said)).join(', ')")
 		default:
-			parts = append(parts, "string("+part+")")
+			parts = append(parts, "string(dyn("+part+"))")
 		}
 	}
 	return strings.Join(parts, " + "), nil
@@ -354,6 +355,8 @@ func (w *vapWriter) expr(e *eval.Expr) (string, error) {
 			x.root(part)
 		case kind == ast.CallKind && w.telling && part.AsCall().FunctionName() == "nearest":
 			x.unknown(part)
+		case kind == ast.CallKind && part.AsCall().FunctionName() == "string" && !part.AsCall().IsMemberFunction():
+			x.ofAnyType(part)
 		case kind == ast.ComprehensionKind:
 			c := part.AsComprehension()
 			x.taken(c.IterVar(), c.IterVar2())
@@ -367,23 +370,44 @@ func (w *vapWriter) expr(e *eval.Expr) (string, error) {
 
 // unknown writes a call whose answer a message can do without as an empty text.
 func (x *vapExpr) unknown(call ast.Expr) {
-	at, ok := x.ast.SourceInfo().GetOffsetRange(call.ID())
-	if !ok {
-		return
+	if from, to, ok := x.arguments(call); ok {
+		x.edits = append(x.edits, edit{from - len("nearest"), to + 1, "''"})
 	}
-	from, depth := int(at.Start)-len("nearest"), 0
+}
+
+// ofAnyType has string() take what may be a number where a text is the likelier: an amount of a resource, say. Kubernetes' checker believes
+// the text that stands for what is absent, and would refuse the number.
+func (x *vapExpr) ofAnyType(call ast.Expr) {
+	if from, to, ok := x.arguments(call); ok {
+		x.edits = append(x.edits, edit{from + 1, from + 1, "dyn("}, edit{to, to, ")"})
+	}
+}
+
+// arguments finds the brackets of a call.
+func (x *vapExpr) arguments(call ast.Expr) (from, to int, ok bool) {
+	at, ok := x.ast.SourceInfo().GetOffsetRange(call.ID())
+	if !ok || x.source[at.Start] != '(' {
+		return 0, 0, false
+	}
+	depth, quote := 0, rune(0)
 	for to := int(at.Start); to < len(x.source); to++ {
-		switch x.source[to] {
-		case '(':
+		switch c := x.source[to]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '(':
 			depth++
-		case ')':
+		case c == ')':
 			depth--
 		}
-		if depth == 0 {
-			x.edits = append(x.edits, edit{from, to + 1, "''"})
-			return
+		if depth == 0 && quote == 0 {
+			return int(at.Start), to, true
 		}
 	}
+	return 0, 0, false
 }
 
 // vapExpr is one expression.
@@ -403,7 +427,8 @@ func (x *vapExpr) fail(format string, args ...any) {
 
 // edited is the text with all edits.
 func (x *vapExpr) edited() string {
-	slices.SortStableFunc(x.edits, func(a, b edit) int { return a.from - b.from })
+	slices.SortStableFunc(x.edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) })
+	x.edits = slices.Compact(x.edits)
 	var out strings.Builder
 	at := 0
 	for _, e := range x.edits {
@@ -445,7 +470,7 @@ func (x *vapExpr) selection(part ast.Expr) {
 		return
 	case x.table.user.Type().TypeName():
 		begin, _ := x.ast.SourceInfo().GetOffsetRange(s.Operand().ID())
-		as := map[string]string{"name": "request.userInfo.username", "groups": "request.userInfo.groups"}[s.FieldName()]
+		as := map[string]string{"name": "request.userInfo.?username.orValue('')", "groups": "request.userInfo.?groups.orValue([])"}[s.FieldName()]
 		x.edits = append(x.edits, edit{int(begin.Start), to, as})
 		return
 	}

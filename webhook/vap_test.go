@@ -161,3 +161,58 @@ func compareVerdicts(t *testing.T, table *Table, v validating.Validator, left, f
 		t.Errorf("%s (-webhook +API server):\n%s", name, diff)
 	}
 }
+
+// TestVAPOfOwnRules writes the rules of samples/admission, too: with numbers for limits, and names of users; what asks for rights is left
+// out.
+func TestVAPOfOwnRules(t *testing.T) {
+	own := samples(t)
+	more, issues := LoadFile("more.yaml", []byte(`
+apiVersion: rules.celsius.dev/v1alpha1
+kind: AdmissionRules
+metadata: {name: people}
+of: Job
+validations:
+- {name: nobody, expression: "user.name != 'joe' && !('robots' in user.groups)", fieldPath: spec, message: "is of {{user.name}}; ask"}
+- {name: hides, expression: "object.spec.tasks.all(limits, limits.replicas > 0)", fieldPath: spec, message: wrong}
+`))
+	if issues.Err() != nil {
+		t.Fatal(issues.Error())
+	}
+	written := map[string]string{}
+	for _, table := range append(own, more...) {
+		vap, err := table.renderVAP(Request{SchedulerNames: []string{"celsius"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range vap.LeftOut {
+			written[l.Row] = l.Why
+		}
+		if vap.Policy == nil || table.Kind != jobKind {
+			continue
+		}
+		v := asAPIServer(t, vap.Policy)
+		var said []string
+		for who, change := range map[string]string{
+			"jane": "metadata: {namespace: prod}\nspec: {queue: research, tasks: [{name: w, replicas: 13, template: {spec: {containers: " +
+				"[{name: a, image: x, resources: {limits: {nvidia.com/gpu: 5}}}]}}}]}",
+			"joe": "metadata: {namespace: dev}",
+		} {
+			r := jobIn(t, change)
+			r.User.Name, r.NamespaceAnnotations = who, func() (map[string]string, error) { return nil, nil }
+			said = append(said, saidByAPIServer(t, v, jobKind, r)...)
+		}
+		written[table.Name] = strings.Join(said, "\n")
+	}
+	const may = "asks the API server what the user may do"
+	want := map[string]string{
+		"may-use-account": may, "may-use-queue": may,
+		"gpus-of-a-research-job": "spec.tasks: ask for 65 GPUs, and a job in queue research may have 64; ask for fewer, or name another queue",
+		"production-has-a-priority": "spec.priorityClassName: is missing, and a job in namespace prod says how urgent it is; write one of " +
+			"those that `kubectl get priorityclasses` lists",
+		"people": "spec: is of joe; ask", "hides": "calls something in a loop limits, which all rows see",
+		"management": "fills in", "interactive": "fills in", "gpus": "fills in", "spot": "fills in",
+	}
+	if diff := cmp.Diff(want, written); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
