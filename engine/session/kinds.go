@@ -25,7 +25,6 @@ type Kinds struct {
 	related   bool            // other objects than the job's own change what is read
 	peers     bool            // so do the terms of other pods, and which nodes have images
 	among     bool            // jobs of one queue, or the tasks of a job, go for each other: who runs tells a job from others
-	moves     bool            // so does the time
 	known     map[string]bool // what is in each key, as text
 	text      []byte
 	waiting   []*model.Task
@@ -37,11 +36,12 @@ type kindRead struct {
 	parts bool // of parts, of which it is how many there are: what is read of them is apart
 }
 
-// Kinds of a step; nil where one job's fate says nothing of another's, as rows tell every task from every other.
+// Kinds of a step; nil where one job's fate says nothing of another's, be it that rows tell every task from every other, or
+// that they move with each moment.
 func (s *Session) Kinds(step *policy.Step) *Kinds {
 	cs := s.verdicts.Plan
 	exprs := step.Asks(s.p)
-	if s.rest.restless {
+	if s.rest.restless || slices.ContainsFunc(exprs, (*eval.Expr).Moves) {
 		return nil
 	}
 	ofNodes := step.Verb.Asks(policy.Predicates, policy.Scores, policy.DevicePredicates, policy.DeviceScores)
@@ -49,10 +49,7 @@ func (s *Session) Kinds(step *policy.Step) *Kinds {
 		return nil
 	}
 	scope := step.Word(policy.KeyScope)
-	k := &Kinds{
-		s: s, known: map[string]bool{}, among: scope == policy.ScopeQueue || scope == policy.ScopeJob,
-		moves: slices.ContainsFunc(exprs, (*eval.Expr).Moves),
-	}
+	k := &Kinds{s: s, known: map[string]bool{}, among: scope == policy.ScopeQueue || scope == policy.ScopeJob}
 	for _, read := range cs.Class {
 		k.known[read.String()] = true
 	}
@@ -170,9 +167,6 @@ func (k *Kinds) Epoch() string {
 	}
 	if k.related {
 		b = binary.AppendUvarint(b, s.c.ObjectClock)
-	}
-	if k.moves {
-		b = binary.AppendVarint(b, s.Now.UnixNano())
 	}
 	return string(b)
 }
