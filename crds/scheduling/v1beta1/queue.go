@@ -9,6 +9,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=queues,scope=Cluster,shortName=q;queue-v1beta1
 // +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="self.?spec.?parent.orValue('') != self.metadata.name || oldSelf.?spec.?parent.orValue('') == self.metadata.name",optionalOldSelf=true,fieldPath=".spec.parent",message="is the queue itself; name the queue above it, or root"
 // +kubebuilder:printcolumn:name="PARENT",type=string,JSONPath=`.spec.parent`
 // +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`
 
