@@ -91,6 +91,8 @@ type Options struct {
 	StateMachines map[string]*statemachines.Machine
 	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
 	JobPlugins *jobplugin.Set
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
 	// MetricsAddress and HealthAddress are where metrics (/metrics) and probes (/healthz, /readyz) are
 	// served, as host:port. Default, and "0": nowhere.
 	MetricsAddress, HealthAddress string
@@ -123,6 +125,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.HealthAddress == "" {
 		o.HealthAddress = "0"
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	var err error
 	if o.LeaseTimes, err = o.LeaseTimes.Complete(); err != nil {
@@ -315,7 +320,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 		memory:   newMemory(),
 		metrics:  newMetrics(reg),
 		options:  o,
-		now:      time.Now,
+		now:      o.Now,
 	}
 	reg.MustRegister(newJobsByPhase(mgr.GetClient(), p.serves))
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
