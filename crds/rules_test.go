@@ -80,6 +80,7 @@ func TestRules(t *testing.T) {
 	const (
 		policy = "must name either events (event, events) or an exitCode, and not both"
 		claim  = "must have a volumeClaim or a volumeClaimName"
+		exit   = "exitCode 0 is success and cannot have a policy; write that of a failure, or wait for the event TaskCompleted"
 		tiers  = "highestTierAllowed and highestTierName exclude each other; keep one of them"
 	)
 	for _, c := range []struct {
@@ -98,7 +99,7 @@ func TestRules(t *testing.T) {
 		{"Job", `{policies: [{action: a, events: []}]}`, []string{".policies[0]: " + policy}},
 		{"Job", `{policies: [{action: a, events: [PodFailed], exitCode: 1}]}`, []string{".policies[0]: " + policy}},
 		{"Job", `{tasks: [{policies: [{action: a, event: PodFailed, exitCode: 1}]}]}`, []string{".tasks[0].policies[0]: " + policy}},
-		{"Job", `{policies: [{action: a, exitCode: 0}]}`, []string{".policies[0]: exitCode 0 is success and cannot have a policy; write that of a failure, or wait for the event TaskCompleted"}},
+		{"Job", `{policies: [{action: a, exitCode: 0}]}`, []string{".policies[0]: " + exit}},
 		{"Job", `{policies: [{event: PodFailed}]}`, []string{".policies[0]: must say what to do: an action such as RestartJob"}},
 		{"Job", `{networkTopology: {highestTierAllowed: 1, highestTierName: a}}`, []string{".networkTopology: " + tiers}},
 		{"Job", `{tasks: [{partitionPolicy: {totalPartitions: 2, minPartitions: 2}}]}`, nil},

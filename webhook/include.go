@@ -103,7 +103,7 @@ func (i *include) object(v *visit) (map[string]any, error) {
 	return object.(map[string]any), nil
 }
 
-// nested is how far includes go: what a CronJob makes makes pods.
+// nested is how far includes go: a CronJob makes Jobs, and these make pods.
 const nested = 2
 
 // linked gives tables whose includes ask the tables of their kinds.
@@ -139,7 +139,9 @@ func (t *Table) narrowed(names []string) *Table {
 	if len(names) == 0 {
 		return t
 	}
-	next := &Table{Kind: t.Kind, Name: t.Name, schemas: t.schemas, goType: t.goType, variables: t.variables, match: t.match, limitValues: t.limitValues}
+	next := &Table{
+		Kind: t.Kind, Name: t.Name, schemas: t.schemas, goType: t.goType, limitValues: t.limitValues, variables: t.variables, match: t.match,
+	}
 	for _, r := range t.validations {
 		if slices.Contains(names, r.name) {
 			next.validations = append(next.validations, r)

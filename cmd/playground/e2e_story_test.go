@@ -285,12 +285,15 @@ func TestE2EQueueMarked(t *testing.T) {
 	w.Apply(`
 {apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: "${queue.top}"}, spec: {deserved: {cpu: "8"}}}
 ---
-{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: "${queue.a}"}, spec: {parent: "${queue.top}", deserved: {cpu: "6"}}}
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: "${queue.a}"}
+spec: {parent: "${queue.top}", deserved: {cpu: "6"}}
 `)
 	a := "queue/" + w.Queue("a")
 	w.Kubectl("wait", a, "--for=jsonpath={.status.state}=Open")
-	w.Kubectl("patch", a, "--subresource=status", "--type=merge", "-p", `{"status": {"conditions": [{"type": "SharesOverParent", "status": "True",
-		"reason": "SharesOverParent", "message": "with those beside it", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
+	w.Kubectl("patch", a, "--subresource=status", "--type=merge", "-p", `{"status": {"conditions": [{"type": "SharesOverParent",
+		"status": "True", "reason": "SharesOverParent", "message": "too much", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
 	if got := w.Kubectl("get", a, "-o", "wide"); !strings.Contains(got, "SHARES-OVER-PARENT") || !strings.Contains(got, "True") {
 		t.Errorf("it is shown as\n%s", got)
 	}

@@ -104,6 +104,7 @@ func (w *world) applyVAP(v *webhook.VAP, name string) {
 // deleteLater deletes objects of the cluster when the test has ended; the world clears what is in its namespace.
 func (w *world) deleteLater(objects ...string) {
 	w.t.Cleanup(func() {
-		runCommand(w.t, playgroundCommand(context.Background(), append([]string{"kubectl", "--kubeconfig", w.Kubeconfig, "delete"}, objects...)...))
+		args := append([]string{"kubectl", "--kubeconfig", w.Kubeconfig, "delete"}, objects...)
+		runCommand(w.t, playgroundCommand(context.Background(), args...))
 	})
 }

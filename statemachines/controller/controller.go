@@ -105,27 +105,14 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.SchedulerNames) == 0 {
 		o.SchedulerNames = []string{"celsius", "volcano"}
 	}
-	if o.Namespace == "" {
-		o.Namespace = DefaultNamespace
-	}
-	if o.LeaseName == "" {
-		o.LeaseName = DefaultLeaseName
-	}
+	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
+	o.LeaseName = cmp.Or(o.LeaseName, DefaultLeaseName)
 	if o.Workers <= 0 {
 		o.Workers = DefaultWorkers
 	}
-	if o.MaxRequeue == 0 {
-		o.MaxRequeue = DefaultMaxRequeue
-	}
-	if o.MaxPods == 0 {
-		o.MaxPods = DefaultMaxPods
-	}
-	if o.MetricsAddress == "" {
-		o.MetricsAddress = "0"
-	}
-	if o.HealthAddress == "" {
-		o.HealthAddress = "0"
-	}
+	o.MaxRequeue = cmp.Or(o.MaxRequeue, DefaultMaxRequeue)
+	o.MaxPods = cmp.Or(o.MaxPods, DefaultMaxPods)
+	o.MetricsAddress, o.HealthAddress = cmp.Or(o.MetricsAddress, "0"), cmp.Or(o.HealthAddress, "0")
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -131,7 +131,8 @@ func (s *shares) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 func (s *shares) mark(ctx context.Context, queue *schedulingv1beta1.Queue, text string) error {
 	conditions := slices.Clone(queue.Status.Conditions)
 	is := metav1.Condition{
-		Type: sharesOverParent, Status: metav1.ConditionTrue, Reason: sharesOverParent, Message: text, LastTransitionTime: metav1.NewTime(s.now()),
+		Type: sharesOverParent, Status: metav1.ConditionTrue, Reason: sharesOverParent, Message: text,
+		LastTransitionTime: metav1.NewTime(s.now()),
 	}
 	if text == "" {
 		is.Status, is.Reason, is.Message = metav1.ConditionFalse, sharesFit, "what the queue is guaranteed and deserves fits again"
@@ -151,7 +152,8 @@ func (s *shares) mark(ctx context.Context, queue *schedulingv1beta1.Queue, text 
 		"status":   map[string]any{"conditions": status["conditions"]},
 	}}
 	apply.SetGroupVersionKind(schedulingv1beta1.GroupVersion.WithKind("Queue"))
-	err = s.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner(sharesManager), client.ForceOwnership)
+	err = s.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner(sharesManager),
+		client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("write the conditions of queue %s: %w", queue.Name, err)
 	}

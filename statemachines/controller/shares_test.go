@@ -33,6 +33,49 @@ func sharing(name, parent string, after int, guaranteed, deserved string) *sched
 	return q
 }
 
+// lookAtShares has the controller look at queues.
+func lookAtShares(c *shares, s *stage, names ...string) {
+	s.t.Helper()
+	for _, name := range names {
+		if _, err := c.Reconcile(s.t.Context(), reconcile.Request{NamespacedName: queueKey(name)}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// changeDeserved changes what a queue deserves, and lists whom that concerns.
+func changeDeserved(c *shares, s *stage, name, deserved string) (concerned []string) {
+	s.t.Helper()
+	q := &schedulingv1beta1.Queue{}
+	if err := s.api.Get(s.t.Context(), client.ObjectKey{Name: name}, q); err != nil {
+		s.t.Fatal(err)
+	}
+	q.Spec.Deserved["cpu"] = resource.MustParse(deserved)
+	if err := s.api.Update(s.t.Context(), q); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, r := range c.concerned(s.t.Context(), q) {
+		concerned = append(concerned, r.Name)
+	}
+	return concerned
+}
+
+// marksOf lists the conditions of all queues, each with its time after noon.
+func marksOf(s *stage) (out []string) {
+	s.t.Helper()
+	list := &schedulingv1beta1.QueueList{}
+	if err := s.api.List(s.t.Context(), list); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, q := range list.Items {
+		for _, c := range q.Status.Conditions {
+			since := c.LastTransitionTime.UTC().Format("04:05")
+			out = append(out, fmt.Sprintf("%s %s=%s %s since %s: %s", q.Name, c.Type, c.Status, c.Reason, since, c.Message))
+		}
+	}
+	return out
+}
+
 // TestSharesOverParent: of queues that were let in at once and together are too much the later is marked, in whatever order they come,
 // and told of once, until something else is true. When it fits again the mark says so.
 func TestSharesOverParent(t *testing.T) {
@@ -43,68 +86,35 @@ func TestSharesOverParent(t *testing.T) {
 			s := newStage(t, Options{}, sharing("root", "", 0, "", ""), sharing("org", "root", 0, "5", "10"),
 				sharing("m", "org", 1, "2", "4"), sharing("a", "org", 2, "2", "4"), sharing("z", "org", 2, "1", "3"))
 			c := &shares{s.parts}
-			look := func(names ...string) {
+			look := func(names ...string) { lookAtShares(c, s, names...) }
+			change := func(name, deserved string) {
 				t.Helper()
-				for _, name := range names {
-					if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: queueKey(name)}); err != nil {
-						t.Fatal(err)
-					}
-				}
+				look(changeDeserved(c, s, name, deserved)...)
 			}
 			look(append(order, "root", "org", "gone")...)
 			if diff := cmp.Diff([]string{words}, s.lines); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			begins := s.now
-			marks := func() (out []string) {
-				list := &schedulingv1beta1.QueueList{}
-				if err := s.api.List(t.Context(), list); err != nil {
-					t.Fatal(err)
-				}
-				for _, q := range list.Items {
-					for _, c := range q.Status.Conditions {
-						since := c.LastTransitionTime.Sub(begins).String()
-						out = append(out, fmt.Sprintf("%s %s=%s %s since %s: %s", q.Name, c.Type, c.Status, c.Reason, since, c.Message))
-					}
-				}
-				return out
-			}
 			wantMarks := func(want ...string) {
 				t.Helper()
-				if diff := cmp.Diff(want, marks()); diff != "" {
+				if diff := cmp.Diff(want, marksOf(s)); diff != "" {
 					t.Errorf("marks (-want +got):\n%s", diff)
 				}
 			}
-			wantMarks("z SharesOverParent=True SharesOverParent since 0s: " + strings.TrimPrefix(words, "z Warning SharesOverParent: "))
+			wantMarks("z SharesOverParent=True SharesOverParent since 00:00: " + strings.TrimPrefix(words, "z Warning SharesOverParent: "))
 			s.now = s.now.Add(time.Minute)
 			s.lines = nil
 			if look("z"); len(s.lines) > 0 {
 				t.Errorf("it is told again: %v", s.lines)
 			}
-			change := func(name, deserved string) {
-				t.Helper()
-				q := &schedulingv1beta1.Queue{}
-				if err := s.api.Get(t.Context(), client.ObjectKey{Name: name}, q); err != nil {
-					t.Fatal(err)
-				}
-				q.Spec.Deserved["cpu"] = resource.MustParse(deserved)
-				if err := s.api.Update(t.Context(), q); err != nil {
-					t.Fatal(err)
-				}
-				for _, r := range c.concerned(t.Context(), q) {
-					look(r.Name)
-				}
-			}
 			if change("org", "11"); len(s.lines) > 0 {
 				t.Errorf("it fits, and is told: %v", s.lines)
 			}
-			wantMarks("z SharesOverParent=False SharesFit since 1m0s: what the queue is guaranteed and deserves fits again")
+			wantMarks("z SharesOverParent=False SharesFit since 01:00: what the queue is guaranteed and deserves fits again")
 			if change("m", "5"); len(s.lines) != 1 || !strings.Contains(s.lines[0], "makes 12") {
-				t.Errorf("what changed before it is told as %v", s.lines)
+				t.Fatalf("what changed before it is told as %v", s.lines)
 			}
-			if got := marks(); len(got) != 1 || !strings.HasPrefix(got[0], "z SharesOverParent=True SharesOverParent since 1m0s: ") {
-				t.Errorf("it is marked %v", got)
-			}
+			wantMarks("z SharesOverParent=True SharesOverParent since 01:00: " + strings.TrimPrefix(s.lines[0], "z Warning SharesOverParent: "))
 		})
 	}
 }
