@@ -26,7 +26,7 @@ const (
 // that say something which a row looks at. A cluster's own rules are asked about each pod of our schedulers, and when its annotations or
 // labels change, and believed to hold: no such pod passes them unseen.
 func newPodEndpoints(table *Table, o Options, in cluster, m *metrics) []*endpoint {
-	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, metrics: m, related: groupOf}
+	h := &tableHandler{table: table, cluster: in, metrics: m, related: groupOf}
 	e := endpoint{
 		version: "v1", resource: "pods", operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 		conditions: []condition{{
@@ -104,8 +104,8 @@ func (h *tableHandler) relatedTo(ctx context.Context, namespace string, object m
 }
 
 // newCronJobEndpoints are those of CronJobs: validation.
-func newCronJobEndpoints(table *Table, o Options, l lifecycles, in cluster, m *metrics) []*endpoint {
-	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, machine: l.job, plugins: l.plugins, metrics: m}
+func newCronJobEndpoints(table *Table, l lifecycles, in cluster, m *metrics) []*endpoint {
+	h := &tableHandler{table: table, cluster: in, machine: l.job, plugins: l.plugins, metrics: m}
 	return []*endpoint{{
 		path: "/cronjobs/validate", name: "validate-cronjobs.celsius.dev",
 		group: batchv1alpha1.GroupName, version: batchv1alpha1.GroupVersion.Version, resource: "cronjobs",

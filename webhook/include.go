@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/cel-go/cel"
+
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -20,6 +22,8 @@ type include struct {
 	fields []filled
 	// warned are rows of the other table about what may be otherwise by the time that the object is made: told and let pass.
 	warned []string
+	// only are the validations of the table that ships which are asked, and nothing else of the kind. Empty: all that there is.
+	only []string
 	// table is that of the kind; nil: not linked, and nothing is asked.
 	table *Table
 }
@@ -33,18 +37,26 @@ type filled struct {
 // readIncludes compiles what is looked at by another's rows.
 func (c *compiler) readIncludes(v source.Value) (out []*include) {
 	for _, item := range v.Items(&c.issues) {
-		item.Fields([]string{"name", "description", "of", "fields", "operations", "when", "fieldPath", "warned"}, &c.issues)
+		item.Fields([]string{"name", "description", "of", "fields", "operations", "forEach", "when", "fieldPath", "warned", "only"}, &c.issues)
 		c.need(item, []string{"name", "of", "fields"})
-		i := &include{row: c.opened(item), kind: item.Get("of").String(&c.issues), warned: item.Get("warned").Strings(&c.issues)}
+		i := &include{
+			row: c.opened(item), kind: item.Get("of").String(&c.issues),
+			warned: item.Get("warned").Strings(&c.issues), only: item.Get("only").Strings(&c.issues),
+		}
 		if _, ok := kinds()[i.kind]; !ok && item.Get("of").Exists() {
 			c.report(item.Get("of").Issuef("write one of "+strings.Join(sorted(kinds()), ", "), "there are no rules of admission for %q", i.kind))
 		}
-		if when := item.Get("when"); when.Exists() {
-			i.when = c.compile(when.Text(&c.issues), nil, rules.Bool())
+		loops, extra, ok := typed.ReadLoops(item.Get("forEach"), c.compile, c.roots, &c.issues)
+		if !ok {
+			continue // the rest reads elements of unknown type
 		}
-		i.fields = c.filled(item.Get("fields"), i.kind)
+		i.loops = loops
+		if when := item.Get("when"); when.Exists() {
+			i.when = c.compile(when.Text(&c.issues), extra, rules.Bool())
+		}
+		i.fields = c.filled(item.Get("fields"), i.kind, extra)
 		if path := item.Get("fieldPath"); path.Exists() {
-			i.fieldPath = c.text(path.Text(&c.issues), nil)
+			i.fieldPath = c.text(path.Text(&c.issues), extra)
 			c.target(i.row, path, false)
 		}
 		out = append(out, i)
@@ -53,7 +65,7 @@ func (c *compiler) readIncludes(v source.Value) (out []*include) {
 }
 
 // filled reads the fields of an object of a kind.
-func (c *compiler) filled(v source.Value, kind string) (out []filled) {
+func (c *compiler) filled(v source.Value, kind string, extra map[string]*cel.Type) (out []filled) {
 	of, known := kinds()[kind]
 	if !known {
 		return nil // which was reported
@@ -71,7 +83,7 @@ func (c *compiler) filled(v source.Value, kind string) (out []filled) {
 		if err != nil || schema.At(path) == nil {
 			c.report(at.Issuef("write it as spec", "%s has no such field", kind))
 		}
-		out = append(out, filled{path: path, value: c.compile(item.Get("value").Text(&c.issues), nil, rules.Anything())})
+		out = append(out, filled{path: path, value: c.compile(item.Get("value").Text(&c.issues), extra, rules.Anything())})
 	}
 	return out
 }
@@ -91,13 +103,19 @@ func (i *include) object(v *visit) (map[string]any, error) {
 	return object.(map[string]any), nil
 }
 
+// nested is how far includes go: a CronJob makes Jobs, and these make pods.
+const nested = 2
+
 // linked gives tables whose includes ask the tables of their kinds.
 func linked(tables []*Table) []*Table {
-	out := make([]*Table, len(tables))
-	for i, t := range tables {
-		out[i] = t.linked(tables)
+	for range nested {
+		out := make([]*Table, len(tables))
+		for i, t := range tables {
+			out[i] = t.linked(tables)
+		}
+		tables = out
 	}
-	return out
+	return tables
 }
 
 func (t *Table) linked(to []*Table) *Table {
@@ -106,7 +124,7 @@ func (t *Table) linked(to []*Table) *Table {
 	for _, i := range t.includes {
 		with := *i
 		if at := slices.IndexFunc(to, func(other *Table) bool { return other.Kind == i.kind }); at >= 0 {
-			with.table = to[at]
+			with.table = to[at].narrowed(i.only)
 		}
 		next.includes = append(next.includes, &with)
 	}
@@ -114,6 +132,22 @@ func (t *Table) linked(to []*Table) *Table {
 		next.own = append(next.own, own.linked(to))
 	}
 	return &next
+}
+
+// narrowed gives the table with these of its validations, and none of a cluster's own; without names as it is.
+func (t *Table) narrowed(names []string) *Table {
+	if len(names) == 0 {
+		return t
+	}
+	next := &Table{
+		Kind: t.Kind, Name: t.Name, schemas: t.schemas, goType: t.goType, limitValues: t.limitValues, variables: t.variables, match: t.match,
+	}
+	for _, r := range t.validations {
+		if slices.Contains(names, r.name) {
+			next.validations = append(next.validations, r)
+		}
+	}
+	return next
 }
 
 // included asks the rows of others.

@@ -91,6 +91,8 @@ type Options struct {
 	StateMachines map[string]*statemachines.Machine
 	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
 	JobPlugins *jobplugin.Set
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
 	// MetricsAddress and HealthAddress are where metrics (/metrics) and probes (/healthz, /readyz) are
 	// served, as host:port. Default, and "0": nowhere.
 	MetricsAddress, HealthAddress string
@@ -103,26 +105,16 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.SchedulerNames) == 0 {
 		o.SchedulerNames = []string{"celsius", "volcano"}
 	}
-	if o.Namespace == "" {
-		o.Namespace = DefaultNamespace
-	}
-	if o.LeaseName == "" {
-		o.LeaseName = DefaultLeaseName
-	}
+	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
+	o.LeaseName = cmp.Or(o.LeaseName, DefaultLeaseName)
 	if o.Workers <= 0 {
 		o.Workers = DefaultWorkers
 	}
-	if o.MaxRequeue == 0 {
-		o.MaxRequeue = DefaultMaxRequeue
-	}
-	if o.MaxPods == 0 {
-		o.MaxPods = DefaultMaxPods
-	}
-	if o.MetricsAddress == "" {
-		o.MetricsAddress = "0"
-	}
-	if o.HealthAddress == "" {
-		o.HealthAddress = "0"
+	o.MaxRequeue = cmp.Or(o.MaxRequeue, DefaultMaxRequeue)
+	o.MaxPods = cmp.Or(o.MaxPods, DefaultMaxPods)
+	o.MetricsAddress, o.HealthAddress = cmp.Or(o.MetricsAddress, "0"), cmp.Or(o.HealthAddress, "0")
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	var err error
 	if o.LeaseTimes, err = o.LeaseTimes.Complete(); err != nil {
@@ -315,7 +307,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 		memory:   newMemory(),
 		metrics:  newMetrics(reg),
 		options:  o,
-		now:      time.Now,
+		now:      o.Now,
 	}
 	reg.MustRegister(newJobsByPhase(mgr.GetClient(), p.serves))
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
