@@ -101,10 +101,11 @@ func (w *world) applyVAP(v *webhook.VAP, name string) {
 	}
 }
 
-// deleteLater deletes objects of the cluster when the test has ended; the world clears what is in its namespace.
+// deleteLater deletes objects of the cluster when the test has ended, and waits for none of them to be gone: nothing else uses them. The
+// world clears what is in its namespace.
 func (w *world) deleteLater(objects ...string) {
 	w.t.Cleanup(func() {
-		args := append([]string{"kubectl", "--kubeconfig", w.Kubeconfig, "delete"}, objects...)
+		args := append([]string{"kubectl", "--kubeconfig", w.Kubeconfig, "delete", "--wait=false"}, objects...)
 		runCommand(w.t, playgroundCommand(context.Background(), args...))
 	})
 }
