@@ -200,7 +200,7 @@ func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err err
 		}
 	}
 	for _, table := range t.all() {
-		wrong, told, within, err := table.ask(r)
+		wrong, told, within, err := table.ask(r, table == t && r.Operation != opDelete)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -222,14 +222,16 @@ func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err err
 	return mistakes, warnings, nil
 }
 
-// ask asks the table's own rows about an object that can be read. within: it is within the table's bounds.
-func (t *Table) ask(r Request) (mistakes, warnings []Mistake, within bool, err error) {
+// ask asks the table's own rows about an object that can be read. bounded: it is known to be within the table's bounds; within: it is.
+func (t *Table) ask(r Request, bounded bool) (mistakes, warnings []Mistake, within bool, err error) {
 	f := t.frame(r)
 	if applies, err := f.matches(); err != nil || !applies {
 		return nil, nil, true, err
 	}
-	if mistakes, err := f.mistakes(t.bounds); err != nil || len(mistakes) > 0 {
-		return mistakes, nil, false, err
+	if !bounded {
+		if mistakes, err := f.mistakes(t.bounds); err != nil || len(mistakes) > 0 {
+			return mistakes, nil, false, err
+		}
 	}
 	if mistakes, err = f.mistakes(t.validations); err != nil {
 		return nil, nil, false, err
@@ -256,21 +258,24 @@ func (t *Table) Default(r Request) (object map[string]any, mistakes []Mistake, e
 		return nil, mistakes, err
 	}
 	for _, table := range t.all() {
-		if mistakes, err := table.fillIn(&r); err != nil || len(mistakes) > 0 {
+		if mistakes, err := table.fillIn(&r, table == t); err != nil || len(mistakes) > 0 {
 			return nil, mistakes, err
 		}
 	}
 	return r.Object, nil, nil
 }
 
-// fillIn puts what the table's own rows fill in into the object of a request, which is not changed itself.
-func (t *Table) fillIn(r *Request) ([]Mistake, error) {
+// fillIn puts what the table's own rows fill in into the object of a request, which is not changed itself. bounded: it is known to be
+// within the table's bounds.
+func (t *Table) fillIn(r *Request, bounded bool) ([]Mistake, error) {
 	f := t.frame(*r)
 	if applies, err := f.matches(); err != nil || !applies {
 		return nil, err
 	}
-	if mistakes, err := f.mistakes(t.bounds); err != nil || len(mistakes) > 0 {
-		return mistakes, err
+	if !bounded {
+		if mistakes, err := f.mistakes(t.bounds); err != nil || len(mistakes) > 0 {
+			return mistakes, err
+		}
 	}
 	for _, row := range t.defaults {
 		next := r.Object

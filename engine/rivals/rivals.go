@@ -79,6 +79,9 @@ func (b *Book) losers(job string) map[string]bool {
 // Takers are the jobs for which pods of a job went, and those for which pods of these went, and so on, by key; but for the job itself. With
 // each is since when that is so: of the evictions that lead to it the one that is longest ago; where several ways do, by the latest.
 func (b *Book) Takers(job string) map[string]time.Time {
+	if len(b.last[job]) == 0 { // which is so of nearly all, and asked of each pair
+		return nil
+	}
 	since, open := map[string]time.Time{}, []string{job}
 	for len(open) > 0 {
 		of := open[len(open)-1]
