@@ -12,7 +12,7 @@ const module = "github.com/celsius-scheduler/celsius"
 // Names for what several packages of the tables share.
 const (
 	allOurs    = "..."
-	allCRDs    = "crds/batch/v1alpha1 crds/bus/v1alpha1 crds/nodeinfo/v1alpha1 crds/policy/v1alpha1 crds/scheduling/v1beta1"
+	allCRDs    = "crds/batch/v1alpha1 crds/bus/v1alpha1 crds/flow/v1alpha1 crds/nodeinfo/v1alpha1 crds/policy/v1alpha1 crds/scheduling/v1beta1"
 	apiObjects = "k8s.io/api k8s.io/apimachinery"
 	// loadAPI is that of measured load.
 	loadAPI = "k8s.io/metrics/pkg/apis/metrics/v1beta1"
@@ -41,6 +41,7 @@ var mayImport = map[string]string{
 	"crds/bus/v1alpha1":       "",
 	"crds/decode":             "",
 	"crds/generate":           "crds/decode " + allCRDs,
+	"crds/flow/v1alpha1":      "crds/batch/v1alpha1",
 	"crds/nodeinfo/v1alpha1":  "",
 	"crds/informers":          "crds/decode " + allCRDs,
 	"crds/policy/v1alpha1":    "",
@@ -129,6 +130,7 @@ var mayImportOthers = map[string]string{
 	"crds/bus/v1alpha1":       apiObjects,
 	"crds/decode":             apiObjects,
 	"crds/generate":           apiObjects + " sigs.k8s.io/yaml",
+	"crds/flow/v1alpha1":      apiObjects,
 	"crds/nodeinfo/v1alpha1":  apiObjects,
 	"crds/informers":          clients + " github.com/prometheus/client_golang github.com/go-logr/logr",
 	"crds/policy/v1alpha1":    apiObjects,

@@ -7,6 +7,7 @@ import "time"
 type Facts struct {
 	Job   *Job
 	Queue *Queue
+	Flow  *Flow
 	// Parent is the queue above the Queue; nil where there is none.
 	Parent *Queue
 	// Now is the time of asking; Since is when the present phase was entered, zero where that is not known (then no
@@ -60,6 +61,18 @@ type Queue struct {
 	Pending, Inqueue, Running, Unknown, Completed int32
 }
 
+// Flow is a JobFlow as guards read it: by the root flow. Jobs are counted that its spec lists, whoever else was made for it.
+type Flow struct {
+	Name, Namespace, Phase string
+	// Retain is retain or delete.
+	Retain              string
+	Labels, Annotations map[string]string
+	// Flows is how many Jobs are wanted.
+	Flows int32
+	// Completed counts those that are, and those that were and are gone; Unknown those without a phase, and in any other.
+	Pending, Running, Completed, Failed, Terminated, Unknown int32
+}
+
 // Pod is a pod of a Job, as event rows read it.
 type Pod struct {
 	Name, UID, Node     string
@@ -110,6 +123,9 @@ const (
 // FromQueue is where events of a Queue come from, besides FromCommand and FromPodGroup.
 const FromQueue = "queue"
 
+// FromFlow is where events of a JobFlow come from: a change of it, of its Jobs or of their templates.
+const FromFlow = "jobFlow"
+
 // Change is one change of an object. Only what belongs to the source need be set; what is nil reads as empty.
 type Change struct {
 	Kind ChangeKind
@@ -123,6 +139,7 @@ type Change struct {
 	// Job that the change belongs to, counted after the change.
 	Job   *Job
 	Queue *Queue
+	Flow  *Flow
 	// Action is what a Command asks for.
 	Action string
 }

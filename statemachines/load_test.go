@@ -94,7 +94,7 @@ func TestLoadFS(t *testing.T) {
 			}
 			continue
 		}
-		if len(issues) > 0 || len(got) != 2 {
+		if len(issues) > 0 || len(got) != len(Names()) {
 			t.Fatalf("%s: %d machines, issues %v", c.name, len(got), issues)
 		}
 		if !strings.HasPrefix(got["job"].Description, "My Job") || got["job"].Shipped() || !got["queue"].Shipped() {

@@ -38,6 +38,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/informers"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
@@ -86,7 +87,7 @@ type Options struct {
 	// MaxPods is how many pods one job may ask for: of one that asks for more none is made; -1: without limit.
 	// Default: 100000.
 	MaxPods int
-	// StateMachines are the lifecycles, by the name of their machine: job and queue. What is missing is
+	// StateMachines are the lifecycles, by the name of their machine: job, queue and jobflow. What is missing is
 	// taken from those that are built in.
 	StateMachines map[string]*statemachines.Machine
 	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
@@ -136,7 +137,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.JobPlugins = set
 	}
 	machines := map[string]*statemachines.Machine{}
-	for _, name := range []string{jobMachine, queueMachine} {
+	for _, name := range []string{jobMachine, queueMachine, jobFlowMachine} {
 		machines[name] = o.StateMachines[name]
 		if machines[name] != nil {
 			continue
@@ -151,7 +152,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Run cares for Jobs, Queues, Commands and the PodGroups of bare pods until the context ends.
+// Run cares for Jobs, Queues, Commands, JobFlows, JobTemplates and the PodGroups of bare pods until the context ends.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -185,7 +186,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, schedulingv1.AddToScheme, admissionv1.AddToScheme, batchv1alpha1.AddToScheme,
-		busv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
+		busv1alpha1.AddToScheme, flowv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
@@ -333,16 +334,20 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 		addJobs(mgr, p, wakeJob),
 		addQueues(mgr, p, wakeQueue),
 		addBarePods(mgr, p),
+		addJobFlows(mgr, p),
+		addJobTemplates(mgr, p),
 		addCommands(mgr, p, wakeJob, wakeQueue),
 	)
 }
 
 // The names of our indexes.
 const (
-	byOwner  = "celsius.owner"  // pods, by the UID of their controller
+	byOwner  = "celsius.owner"  // pods and Jobs, by the UID of their controller
 	byQueue  = "celsius.queue"  // Jobs, by the name of their queue
 	byGroup  = "celsius.group"  // pods, by the name of their PodGroup
 	byParent = "celsius.parent" // Queues, by the name of the queue above
+	// byTemplate is of Jobs, by the JobTemplate that they were made from, as their label has it.
+	byTemplate = "celsius.template"
 )
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -362,9 +367,11 @@ type index struct {
 
 func indexes() []index {
 	return []index{
-		{&corev1.Pod{}, byOwner, func(o client.Object) []string {
-			if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-				return []string{string(owner.UID)}
+		{&corev1.Pod{}, byOwner, ownerUID},
+		{&batchv1alpha1.Job{}, byOwner, ownerUID},
+		{&batchv1alpha1.Job{}, byTemplate, func(o client.Object) []string {
+			if template := o.GetLabels()[flowv1alpha1.CreatedByJobTemplate]; template != "" {
+				return []string{template}
 			}
 			return nil
 		}},
@@ -381,6 +388,13 @@ func indexes() []index {
 			return []string{o.(*schedulingv1beta1.Queue).Spec.Parent}
 		}},
 	}
+}
+
+func ownerUID(o client.Object) []string {
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		return []string{string(owner.UID)}
+	}
+	return nil
 }
 
 // options are those of one controller: workers in parallel, one object by one of them at a time, a back-off for what failed.

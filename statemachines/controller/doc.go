@@ -1,5 +1,5 @@
-// Package controller obeys the state machines: it cares for Jobs, Queues, Commands and the PodGroups of
-// bare pods.
+// Package controller obeys the state machines: it cares for Jobs, Queues, Commands, JobFlows,
+// JobTemplates and the PodGroups of bare pods.
 //
 //	Job, its pods, its PodGroup --observe--> world --decide--> action (or a Command's)
 //	                                           |                 |
@@ -10,6 +10,7 @@
 //	     Machine.Next: phase, counters --write--> Job status (once, and only if it is new)
 //
 //	PodGroups --count--> Queue status          Command --delete, then ask--> Job or Queue
+//	JobFlow, JobTemplates, Jobs that are Completed --create--> Jobs that may begin
 //	pod without a PodGroup --> PodGroup podgroup-<uid>, named on the pod
 //
 // No lifecycle decision stands here: which action follows upon what, what it does and where it leads are

@@ -28,6 +28,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
@@ -77,11 +78,12 @@ type shared struct {
 var builtIn = sync.OnceValue(func() shared {
 	job, _ := statemachines.Default(jobMachine)
 	queue, _ := statemachines.Default(queueMachine)
+	flow, _ := statemachines.Default(jobFlowMachine)
 	scheme, err := newScheme()
 	if err != nil {
 		panic(err)
 	}
-	return shared{map[string]*statemachines.Machine{jobMachine: job, queueMachine: queue}, scheme}
+	return shared{map[string]*statemachines.Machine{jobMachine: job, queueMachine: queue, jobFlowMachine: flow}, scheme}
 })
 
 func newStage(t *testing.T, o Options, objects ...client.Object) *stage {
@@ -89,7 +91,7 @@ func newStage(t *testing.T, o Options, objects ...client.Object) *stage {
 	scheme := builtIn().scheme
 	b := fake.NewClientBuilder().WithScheme(scheme).
 		WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).
-		WithStatusSubresource(&batchv1alpha1.Job{}, &schedulingv1beta1.Queue{})
+		WithStatusSubresource(&batchv1alpha1.Job{}, &schedulingv1beta1.Queue{}, &flowv1alpha1.JobFlow{}, &flowv1alpha1.JobTemplate{})
 	for _, x := range indexes() {
 		b = b.WithIndex(x.kind, x.name, x.key)
 	}
@@ -144,6 +146,7 @@ func (s *stage) newController() {
 	}
 	s.reconcilers = map[string]reconcile.Reconciler{
 		"job":     j,
+		"jobflow": newJobFlows(s.parts), "jobtemplate": &jobTemplates{s.parts},
 		"queue":   &queues{s.parts, s.parts.options.StateMachines[queueMachine], newTally()},
 		"pod":     &barePods{s.parts},
 		"command": &commands{s.parts, make(wake, wakeBuffer), make(wake, wakeBuffer)},
@@ -250,7 +253,7 @@ func (s *stage) settle() {
 // round reconciles each object once, and says whether one is to be seen again at once.
 func (s *stage) round() bool {
 	again := false
-	for _, kind := range []string{"command", "queue", "pod", "job"} {
+	for _, kind := range []string{"command", "queue", "pod", "jobflow", "jobtemplate", "job"} {
 		for _, name := range s.names(kind) {
 			if s.amnesia && kind != "command" && len(s.names("command")) == 0 && !s.asked() || s.dead {
 				s.newController()
@@ -301,6 +304,10 @@ func (s *stage) names(kind string) []types.NamespacedName {
 		list = &schedulingv1beta1.QueueList{}
 	case "pod":
 		list = &corev1.PodList{}
+	case "jobflow":
+		list = &flowv1alpha1.JobFlowList{}
+	case "jobtemplate":
+		list = &flowv1alpha1.JobTemplateList{}
 	case "command":
 		list = &busv1alpha1.CommandList{}
 	}
@@ -327,6 +334,14 @@ func objectsOf(t *testing.T, list client.ObjectList) []client.Object {
 			out = append(out, &l.Items[i])
 		}
 	case *schedulingv1beta1.PodGroupList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	case *flowv1alpha1.JobFlowList:
+		for i := range l.Items {
+			out = append(out, &l.Items[i])
+		}
+	case *flowv1alpha1.JobTemplateList:
 		for i := range l.Items {
 			out = append(out, &l.Items[i])
 		}
