@@ -97,6 +97,11 @@ bench-live: build ## measure the live scheduler against a bare loop of bindings:
 	go build -o bin/playground ./cmd/playground
 	bin/playground bench-live $(ARGS)
 
+.PHONY: bench-webhook
+bench-webhook: ## measure admission on one processor: Jobs of ten tasks at 200 a second, and objects that are meant to keep it busy
+	GOMAXPROCS=1 go test -run '^$$' -bench '^BenchmarkReviewsAt200$$' -benchtime 2000x ./webhook
+	GOMAXPROCS=1 go test -run '^$$' -bench '^BenchmarkHostile$$' -benchmem -benchtime 20x ./webhook
+
 .PHONY: conformance
 conformance: ## replay the recorded cases in CORPUS
 	@test -d $(CORPUS)/conformance || { echo "SKIPPED: no corpus at $(CORPUS)/conformance"; exit 3; }

@@ -103,14 +103,15 @@ var mayImport = map[string]string{
 	"engine/live/outbox":  "",
 	"engine/live/serving": "engine/model engine/policy rules/source crds/policy/v1alpha1",
 	"statemachines":       "rules rules/eval rules/source",
-	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/jobplugin " +
+	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
+		"statemachines/jobplugin " +
 		"statemachines/objects crds/decode " +
 		"crds/informers " + allCRDs,
 	"statemachines/jobplugin": "crds crds/batch/v1alpha1 crds/decode rules rules/eval rules/jobplugins rules/source rules/typed",
 	"statemachines/cron":      "crds/batch/v1alpha1",
 	"statemachines/objects":   "engine/model crds/decode statemachines/jobplugin " + allCRDs,
 	"webhook": "engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines " +
-		"statemachines/jobplugin engine/policy crds crds/decode " +
+		"statemachines/cron statemachines/jobplugin engine/policy crds crds/decode " +
 		"crds/informers " + allCRDs,
 	"deploy":               "",
 	"engine/live/scrape":   "",

@@ -1,4 +1,4 @@
-// Package statemachines holds the lifecycles of Jobs, Queues and JobFlows as data.
+// Package statemachines holds the lifecycles of Jobs, Queues, CronJobs and JobFlows as data.
 //
 //	*.yaml --Load--> Machine (verified: every mistake at its line and column)
 //	                                 |

@@ -9,7 +9,8 @@ type Facts struct {
 	Queue *Queue
 	Flow  *Flow
 	// Parent is the queue above the Queue; nil where there is none.
-	Parent *Queue
+	Parent  *Queue
+	CronJob *CronJob
 	// Now is the time of asking; Since is when the present phase was entered, zero where that is not known (then no
 	// row with `after` holds yet).
 	Now, Since time.Time
@@ -73,6 +74,21 @@ type Flow struct {
 	Pending, Running, Completed, Failed, Terminated, Unknown int32
 }
 
+// CronJob is a CronJob as guards read it: by the root cronJob.
+type CronJob struct {
+	Name, Namespace, ConcurrencyPolicy string
+	Suspend                            bool
+	// Active is how many of its Jobs have not ended.
+	Active              int32
+	Labels, Annotations map[string]string
+}
+
+// MadeJob is a Job that a CronJob has made, as event rows read it.
+type MadeJob struct {
+	Name, Phase         string
+	Labels, Annotations map[string]string
+}
+
 // Pod is a pod of a Job, as event rows read it.
 type Pod struct {
 	Name, UID, Node     string
@@ -126,6 +142,9 @@ const FromQueue = "queue"
 // FromFlow is where events of a JobFlow come from: a change of it, of its Jobs or of their templates.
 const FromFlow = "jobFlow"
 
+// FromSchedule is where events of a CronJob come from when a Job is due, besides FromJob.
+const FromSchedule = "schedule"
+
 // Change is one change of an object. Only what belongs to the source need be set; what is nil reads as empty.
 type Change struct {
 	Kind ChangeKind
@@ -140,6 +159,9 @@ type Change struct {
 	Job   *Job
 	Queue *Queue
 	Flow  *Flow
+	// CronJob that the change belongs to, and which of its Jobs has changed.
+	CronJob *CronJob
+	MadeJob *MadeJob
 	// Action is what a Command asks for.
 	Action string
 }

@@ -63,6 +63,10 @@ func kinds() map[string]kind {
 	flow := map[string]*cel.Type{"flow": flowType(), "now": cel.TimestampType}
 	flowChange := maps.Clone(flow)
 	flowChange["change"] = changeType()
+	cronJob := map[string]*cel.Type{"cronJob": cronJobType(), "now": cel.TimestampType}
+	cronJobChange := map[string]*cel.Type{"cronJob": cronJobType(), "now": cel.TimestampType, "change": changeType()}
+	madeJobChange := maps.Clone(cronJobChange)
+	madeJobChange["job"] = madeJobType()
 	return map[string]kind{
 		"jobflow": {
 			roots:   flow,
@@ -113,6 +117,17 @@ func kinds() map[string]kind {
 			phases: []string{"Open", "Closed", "Closing", "Unknown"},
 			bind:   bindQueue,
 		},
+		"cronjob": {
+			roots:   cronJob,
+			sources: map[string]map[string]*cel.Type{FromSchedule: cronJobChange, FromJob: madeJobChange},
+			effects: map[string]effectKind{
+				"sync":    {doc: "lists the Jobs that have not ended, and deletes those that the history limits no longer keep"},
+				"start":   {doc: "makes the Job that is due"},
+				"replace": {doc: "deletes the Jobs that have not ended, and makes the one that is due"},
+			},
+			phases: []string{"Waiting", "Active", "Suspended"},
+			bind:   bindCronJob,
+		},
 	}
 }
 
@@ -143,6 +158,10 @@ func bindQueue(f Facts) map[string]any {
 	}
 }
 
+func bindCronJob(f Facts) map[string]any {
+	return map[string]any{"cronJob": &view{cronJobType(), orNew(f.CronJob)}, "now": types.Timestamp{Time: f.Now}}
+}
+
 // bindChange adds what the rows of a source read to what all rows read.
 func bindChange(vars map[string]any, source string, c Change) {
 	vars["change"] = &view{changeType(), &c}
@@ -152,6 +171,10 @@ func bindChange(vars map[string]any, source string, c Change) {
 			&view{taskType(), orNew(c.Task)}
 	case FromPodGroup:
 		vars["podGroup"], vars["was"] = &view{podGroupType(), orNew(c.PodGroup)}, &view{podGroupType(), orNew(c.PodGroupWas)}
+	case FromJob:
+		if c.MadeJob != nil { // of another than itself
+			vars["job"] = &view{madeJobType(), c.MadeJob}
+		}
 	}
 }
 

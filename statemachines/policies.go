@@ -145,6 +145,17 @@ func (m *Machine) PolicyActions() []string {
 	return out
 }
 
+// CommandActions lists the actions that a Command may name. One that is of a task or a pod is for policies: a Command says of none.
+func (m *Machine) CommandActions() []string {
+	var out []string
+	for _, a := range m.actions {
+		if !a.internal && a.of == "" {
+			out = append(out, a.name)
+		}
+	}
+	return out
+}
+
 // PolicyEvents lists the events that a Job's policy may name, the word for any event first.
 func (m *Machine) PolicyEvents() []string {
 	var out []string

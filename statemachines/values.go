@@ -52,6 +52,8 @@ func containerType() *cel.Type { return cel.ObjectType("Container") }
 func podGroupType() *cel.Type  { return cel.ObjectType("PodGroup") }
 func queueType() *cel.Type     { return cel.ObjectType("Queue") }
 func flowType() *cel.Type      { return cel.ObjectType("JobFlow") }
+func cronJobType() *cel.Type   { return cel.ObjectType("CronJob") }
+func madeJobType() *cel.Type   { return cel.ObjectType("MadeJob") }
 func changeType() *cel.Type    { return cel.ObjectType("Change") }
 
 // maxItems is the most tasks, containers or labels that the static cost of a guard counts with.
@@ -145,6 +147,21 @@ func Objects() []*rules.Object {
 		}},
 		{Name: "Queue", Type: queueType(), Doc: "A Queue, with its PodGroups counted.", Members: queueMembers()},
 		{Name: "JobFlow", Type: flowType(), Doc: "A JobFlow, with its Jobs counted.", Members: flowMembers()},
+		{Name: "CronJob", Type: cronJobType(), Doc: "A CronJob, with its Jobs counted.", Members: []*rules.Member{
+			text("name", "Its name.", func(c *CronJob) string { return c.Name }),
+			text("namespace", "Its namespace.", func(c *CronJob) string { return c.Namespace }),
+			text("concurrencyPolicy", "Allow, Forbid or Replace.", func(c *CronJob) string { return c.ConcurrencyPolicy }),
+			truth("suspend", "Whether no more Jobs are to be started.", func(c *CronJob) bool { return c.Suspend }),
+			count("active", "Its Jobs that have not ended.", func(c *CronJob) int32 { return c.Active }),
+			words("labels", "Its labels.", func(c *CronJob) map[string]string { return c.Labels }),
+			words("annotations", "Its annotations.", func(c *CronJob) map[string]string { return c.Annotations }),
+		}},
+		{Name: "MadeJob", Type: madeJobType(), Doc: "A Job that a CronJob has made.", Members: []*rules.Member{
+			text("name", "Its name.", func(j *MadeJob) string { return j.Name }),
+			text("phase", "Its phase, such as Running; empty of a new one.", func(j *MadeJob) string { return j.Phase }),
+			words("labels", "Its labels.", func(j *MadeJob) map[string]string { return j.Labels }),
+			words("annotations", "Its annotations.", func(j *MadeJob) map[string]string { return j.Annotations }),
+		}},
 		{Name: "Change", Type: changeType(), Doc: "What happened to an object.", Members: []*rules.Member{
 			truth("added", "Whether the object is new.", func(c *Change) bool { return c.Kind == Added }),
 			truth("updated", "Whether the object was there before, and is still.", func(c *Change) bool { return c.Kind == Updated }),

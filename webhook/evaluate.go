@@ -46,6 +46,10 @@ type Request struct {
 	SchedulerNames []string
 	// PolicyEvents and PolicyActions are those that a job's policies may name.
 	PolicyEvents, PolicyActions []string
+	// CommandActions are those that a Command may name, by the kind of its target.
+	CommandActions map[string][]string
+	// Related is what the object speaks of, see Related; it is asked only where a row reads it. nil: that is not known.
+	Related func() (*Related, error)
 	// User is who asks.
 	User User
 	// JobPlugins are those that a Job may have. nil: none.
@@ -67,8 +71,9 @@ func (t *Table) frame(r Request) *frame {
 		"operation": types.String(r.Operation), "limits": typed.Object(t.limits, t.limitValues),
 		"schedulerNames": typed.Strings(r.SchedulerNames),
 		"policyEvents":   typed.Strings(r.PolicyEvents), "policyActions": typed.Strings(r.PolicyActions),
-		"user":      r.User.value(t.user),
-		"variables": t.variables.In(f),
+		"user":           r.User.value(t.user),
+		"commandActions": types.DefaultTypeAdapter.NativeToValue(r.CommandActions),
+		"variables":      t.variables.In(f),
 	}
 	return f
 }
@@ -148,17 +153,38 @@ func (f *frame) ResolveName(name string) (any, bool) {
 		return f.plugins(), true
 	case "pluginMistakes":
 		return f.pluginMistakes(), true
+	case "related":
+		return f.relatedTo(), true
 	}
 	return f.fixed.ResolveName(name)
 }
 
-// unreadable is where an object has not the forms of its kind, or cannot be decoded by those who watch it. The API server
-// asks its schema first, which may be an older one than this.
-func (t *Table) unreadable(object map[string]any) (mistakes []Mistake) {
+// misshapen is where an object has not the forms of its kind. The API server asks its schema first, which may be an older one than this.
+func (t *Table) misshapen(object map[string]any) (mistakes []Mistake) {
 	t.object.Check("", object, func(path, message string) { mistakes = append(mistakes, Mistake{Field: path, Message: message}) })
-	if len(mistakes) > 0 {
-		return mistakes
+	return mistakes
+}
+
+// unreadable is where an object has not the forms of its kind, is larger than the table's bounds, or cannot be decoded by those who watch
+// it. Of one that is too large nothing else is told, as it takes the longer the more there is.
+func (t *Table) unreadable(r Request) (mistakes []Mistake, err error) {
+	if mistakes = t.misshapen(r.Object); len(mistakes) > 0 {
+		return mistakes, nil
 	}
+	f := t.frame(r)
+	if applies, err := f.matches(); err != nil || applies {
+		if err == nil {
+			mistakes, err = f.mistakes(t.bounds)
+		}
+		if err != nil || len(mistakes) > 0 {
+			return mistakes, err
+		}
+	}
+	return t.undecodable(r.Object), nil
+}
+
+// undecodable is where an object cannot be decoded by those who watch it.
+func (t *Table) undecodable(object map[string]any) []Mistake {
 	if wrong := decode.Value(object, t.goType); wrong != nil {
 		return []Mistake{{Field: wrong.Field, Message: wrong.ErrorBody()}}
 	}
@@ -169,14 +195,21 @@ func (t *Table) unreadable(object map[string]any) (mistakes []Mistake) {
 // error is a row that could not be evaluated: it says nothing of the object.
 func (t *Table) Check(r Request) (mistakes []Mistake, warnings []string, err error) {
 	if r.Operation != opDelete { // what is stored and cannot be read can be deleted
-		if mistakes := t.unreadable(r.Object); len(mistakes) > 0 {
-			return mistakes, nil, nil
+		if mistakes, err := t.unreadable(r); err != nil || len(mistakes) > 0 {
+			return mistakes, nil, err
 		}
 	}
 	for _, table := range t.all() {
 		wrong, told, within, err := table.ask(r)
 		if err != nil {
 			return nil, nil, err
+		}
+		if within {
+			refused, warned, err := table.included(r)
+			if err != nil {
+				return nil, nil, err
+			}
+			wrong, told = append(wrong, refused...), append(told, warned...)
 		}
 		mistakes = append(mistakes, wrong...)
 		for _, w := range told {
@@ -219,8 +252,8 @@ func (f *frame) mistakes(rows []*row) ([]Mistake, error) {
 // Default gives the object with what it leaves open filled in: row by row, each of which sees what those before it
 // wrote. The object given is not changed.
 func (t *Table) Default(r Request) (object map[string]any, mistakes []Mistake, err error) {
-	if mistakes := t.unreadable(r.Object); len(mistakes) > 0 {
-		return nil, mistakes, nil
+	if mistakes, err := t.unreadable(r); err != nil || len(mistakes) > 0 {
+		return nil, mistakes, err
 	}
 	for _, table := range t.all() {
 		if mistakes, err := table.fillIn(&r); err != nil || len(mistakes) > 0 {
@@ -252,7 +285,9 @@ func (t *Table) fillIn(r *Request) ([]Mistake, error) {
 		r.Object = next
 		f = t.frame(*r)
 	}
-	return nil, nil
+	next, err := f.grouped(r.Object)
+	r.Object = next
+	return nil, err
 }
 
 // matches says whether the table has anything to say of the object.

@@ -13,36 +13,58 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubejson "k8s.io/apimachinery/pkg/util/json"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
-	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/statemachines"
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
-// jobMachine is the state machine that answers the policies of a Job.
-const jobMachine = "job"
+// The state machines: that of jobs answers the policies of a Job.
+const (
+	jobMachine   = "job"
+	queueMachine = "queue"
+)
+
+// lives are the lifecycles and plugins that a cluster has.
+type lives struct {
+	job, queue *statemachines.Machine
+	plugins    *jobplugin.Set
+}
+
+func newLives(o Options) (l lives, err error) {
+	for name, machine := range map[string]**statemachines.Machine{jobMachine: &l.job, queueMachine: &l.queue} {
+		if *machine = o.StateMachines[name]; *machine != nil {
+			continue
+		}
+		found, issues := statemachines.Default(name)
+		if found == nil {
+			return l, fmt.Errorf("state machines: %w", issues.Err())
+		}
+		*machine = found
+	}
+	if l.plugins = o.JobPlugins; l.plugins == nil {
+		found, issues := jobplugin.Default()
+		if found == nil {
+			return l, fmt.Errorf("job plugins: %w", issues.Err())
+		}
+		l.plugins = found
+	}
+	return l, nil
+}
+
+// commandActions are those that a Command may name, by the kind of its target.
+func (l lives) commandActions() map[string][]string {
+	return map[string][]string{jobKind: l.job.CommandActions(), queueKind: l.queue.CommandActions()}
+}
 
 // newJobEndpoints are those of Jobs: defaults, and validation.
-func newJobEndpoints(table *Table, o Options, in cluster, m *metrics) ([]*endpoint, error) {
-	machine := o.StateMachines[jobMachine]
-	var issues source.Issues
-	if machine == nil {
-		if machine, issues = statemachines.Default(jobMachine); machine == nil {
-			return nil, fmt.Errorf("state machines: %w", issues.Err())
-		}
-	}
-	plugins := o.JobPlugins
-	if plugins == nil {
-		if plugins, issues = jobplugin.Default(); plugins == nil {
-			return nil, fmt.Errorf("job plugins: %w", issues.Err())
-		}
-	}
-	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, machine: machine, plugins: plugins, metrics: m}
+func newJobEndpoints(table *Table, o Options, l lives, in cluster, m *metrics) []*endpoint {
+	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, machine: l.job, plugins: l.plugins, metrics: m}
 	ours := condition{name: "our-scheduler", expression: oursExpression(o.SchedulerNames)}
 	e := endpoint{
 		group: batchv1alpha1.GroupName, version: batchv1alpha1.GroupVersion.Version, resource: "jobs",
@@ -54,17 +76,23 @@ func newJobEndpoints(table *Table, o Options, in cluster, m *metrics) ([]*endpoi
 	mutate.handler = admission.HandlerFunc(h.fillIn)
 	validate.path, validate.name = "/jobs/validate", "validate-jobs.celsius.dev"
 	validate.handler = admission.HandlerFunc(h.validate)
-	return []*endpoint{&mutate, &validate}, nil
+	return []*endpoint{&mutate, &validate}
+}
+
+// quoted writes words in CEL, as the elements of a list.
+func quoted(words ...string) string {
+	out := make([]string, len(words))
+	for i, n := range words {
+		out[i] = "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(n) + "'"
+	}
+	return strings.Join(out, ", ")
 }
 
 // oursExpression says in the API server's dialect whether a job is of our schedulers, before or after.
 func oursExpression(names []string) string {
-	quoted := []string{"''"}
-	for _, n := range names {
-		quoted = append(quoted, "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(n)+"'")
-	}
+	list := quoted(append([]string{""}, names...)...)
 	of := func(object string) string {
-		return fmt.Sprintf("%[1]s.?spec.schedulerName.orValue('') in [%[2]s]", object, strings.Join(quoted, ", "))
+		return fmt.Sprintf("%[1]s.?spec.schedulerName.orValue('') in [%[2]s]", object, list)
 	}
 	return of("object") + " || oldObject != null && " + of("oldObject")
 }
@@ -77,6 +105,10 @@ type tableHandler struct {
 	// machine says which events and actions policies may name. nil: the kind has no policies.
 	machine *statemachines.Machine
 	plugins *jobplugin.Set
+	// commandActions are those that a Command may name, by the kind of its target.
+	commandActions map[string][]string
+	// related names what an object speaks of, "" where that is nothing. nil: objects of the kind speak of nothing.
+	related func(object map[string]any) (kind schema.GroupVersionKind, name string)
 	// patience is how long a deletion that is refused is looked at again.
 	patience time.Duration
 	metrics  *metrics
@@ -109,7 +141,9 @@ func (h *tableHandler) validate(ctx context.Context, req admission.Request) admi
 		return *refused
 	}
 	mistakes, warnings, err := h.table.Check(*r)
-	aboutQueue := func(m Mistake) bool { return m.Field == "spec.queue" || m.Field == "spec.parent" }
+	aboutQueue := func(m Mistake) bool {
+		return strings.HasSuffix(m.Field, "spec.queue") || m.Field == "spec.parent" || strings.HasSuffix(m.Field, queueOfPod)
+	}
 	if err == nil && h.queuesNow != nil && slices.ContainsFunc(mistakes, aboutQueue) {
 		// The queue may have been made or opened just now: nobody is refused for what was true a moment ago.
 		r.Queues = func() ([]map[string]any, error) { return asJSON(ctx, h.queuesNow) }
@@ -192,6 +226,10 @@ func (h *tableHandler) request(ctx context.Context, req admission.Request) (*Req
 		Queues:               func() ([]map[string]any, error) { return asJSON(ctx, h.queues) },
 		NamespaceAnnotations: func() (map[string]string, error) { return h.annotations(ctx, req.Namespace) },
 		User:                 h.userOf(ctx, req.UserInfo),
+		CommandActions:       h.commandActions,
+	}
+	if h.related != nil {
+		r.Related = func() (*Related, error) { return h.relatedTo(ctx, req.Namespace, object) }
 	}
 	if h.machine != nil {
 		r.PolicyEvents, r.PolicyActions = h.machine.PolicyEvents(), h.machine.PolicyActions()

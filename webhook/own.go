@@ -17,7 +17,8 @@ func LoadFS(fsys fs.FS) (tables []*Table, issues source.Issues) {
 	})
 	if issues = append(issues, unread...); len(tables) == 0 && issues.Err() == nil {
 		issues = append(issues, source.Issue{
-			Message: "the folder of rules of admission holds none", Hint: "put a file *.yaml of kind AdmissionRules there, or leave the folder out",
+			Message: "the folder of rules of admission holds none",
+			Hint:    "put a file *.yaml of kind AdmissionRules or ResourceGroups there, or leave the folder out",
 		})
 	}
 	if issues.Err() != nil {
@@ -53,7 +54,7 @@ func (t *Table) with(own []*Table) *Table {
 // fillsIn says whether a cluster's own tables fill anything in.
 func (t *Table) fillsIn() bool {
 	for _, own := range t.own {
-		if len(own.defaults) > 0 {
+		if len(own.defaults) > 0 || len(own.groups) > 0 {
 			return true
 		}
 	}
@@ -65,5 +66,5 @@ func (t *Table) all() []*Table { return append([]*Table{t}, t.own...) }
 
 // Rows counts the table's rows.
 func (t *Table) Rows() int {
-	return len(t.match) + len(t.bounds) + len(t.defaults) + len(t.validations) + len(t.warnings)
+	return len(t.match) + len(t.bounds) + len(t.defaults) + len(t.validations) + len(t.includes) + len(t.warnings) + len(t.groups)
 }

@@ -113,6 +113,99 @@ func TestOwnSamples(t *testing.T) {
 	}
 }
 
+// TestOwnPods asks them about pods: the queue of one without a group is for its users.
+func TestOwnPods(t *testing.T) {
+	shipped, issues := PodTable()
+	if shipped == nil {
+		t.Fatal(issues.Error())
+	}
+	in := cluster{authorizer: rights{"jane use queues.scheduling.volcano.sh//child"}}
+	annotated := func(key, value string) string { return "metadata: {annotations: {" + key + ": " + value + "}}" }
+	const queue, group = "scheduling.volcano.sh/queue-name", "scheduling.k8s.io/group-name"
+	for _, c := range []struct{ who, pod, old, want string }{
+		{"joe", annotated(queue, "child"), "", "user joe may not use queue child"},
+		{"jane", annotated(queue, "child"), "", ""},
+		{"joe", annotated(group, "pair"), "", ""},
+		{"joe", annotated(queue, "default"), "", ""},
+		{"jane", annotated(queue, "child"), "spec: {}", "may not change once the pod is made"},
+		{"joe", annotated(queue, "child"), annotated(queue, "child"), ""},
+	} {
+		r := jobIn(t, "{}")
+		r.Object = mergedOver(t, plainPod, c.pod)
+		r.User = in.userOf(t.Context(), authenticationv1.UserInfo{Username: c.who})
+		r.Related = func() (*Related, error) { return &Related{}, nil }
+		if c.old != "" {
+			r.Operation, r.OldObject = opUpdate, mergedOver(t, plainPod, c.old)
+		}
+		mistakes, _, err := shipped.with(samples(t)).Check(r)
+		if err != nil || len(mistakes) > 0 != (c.want != "") || c.want != "" && !strings.Contains(mistakes[0].Message, c.want) {
+			t.Errorf("%s, %s: %v %v, want %q", c.who, c.pod, mistakes, err, c.want)
+		}
+	}
+}
+
+// TestOwnCronJobs asks the rules of Jobs about what a CronJob will make: who makes the CronJob must be let use the queue.
+func TestOwnCronJobs(t *testing.T) {
+	cronJobs, issues := CronJobTable()
+	if cronJobs == nil {
+		t.Fatal(issues.Error())
+	}
+	in := cluster{authorizer: rights{"jane use queues.scheduling.volcano.sh//child"}}
+	table := linked([]*Table{cronJobs, jobTable(t).with(samples(t))})[0]
+	for who, want := range map[string]string{"jane": "", "joe": "spec.jobTemplate.spec.queue: user joe may not use queue child"} {
+		r := jobIn(t, "{}")
+		r.Object = mergedOver(t, plainCronJob, "spec: {jobTemplate: {spec: {queue: child}}}")
+		r.User = in.userOf(t.Context(), authenticationv1.UserInfo{Username: who})
+		mistakes, _, err := table.Check(r)
+		if err != nil || len(mistakes) > 0 != (want != "") || want != "" && !strings.HasPrefix(mistakes[0].String(), want) {
+			t.Errorf("%s: %v %v, want %q", who, mistakes, err, want)
+		}
+	}
+}
+
+// TestOwnAccounts asks the rules of samples/admission about service accounts of a Job's pods, and of a CronJob's.
+func TestOwnAccounts(t *testing.T) {
+	cronJobs, issues := CronJobTable()
+	if cronJobs == nil {
+		t.Fatal(issues.Error())
+	}
+	jobs := jobTable(t).with(samples(t))
+	in := cluster{authorizer: rights{"jane use serviceaccounts./default/uploader"}}
+	const tasks = "tasks: [{name: w, replicas: 1, template: {spec: {serviceAccountName: %s, containers: [{name: a, image: x}]}}}]"
+	const controllers = "system:serviceaccount:celsius-system:celsius-controllers"
+	for _, c := range []struct {
+		who, account string
+		refused      bool
+	}{
+		{"jane", "uploader", false},
+		{"joe", "uploader", true},
+		{"joe", "default", false},
+		{"joe", `""`, false},
+		{controllers, "uploader", false}, // of a CronJob, whose maker was asked
+	} {
+		spec := fmt.Sprintf(tasks, c.account)
+		field := "spec.tasks[0].template.spec.serviceAccountName"
+		for _, asked := range []struct {
+			table  *Table
+			object map[string]any
+			field  string
+		}{
+			{jobs, merged(t, "spec: {minAvailable: 1, "+spec+"}"), field},
+			{
+				linked([]*Table{cronJobs, jobs})[0], mergedOver(t, plainCronJob, "spec: {jobTemplate: {spec: {"+spec+"}}}"),
+				"spec.jobTemplate." + field,
+			},
+		} {
+			r := jobIn(t, "{}")
+			r.Object, r.User = asked.object, in.userOf(t.Context(), authenticationv1.UserInfo{Username: c.who})
+			mistakes, _, err := asked.table.Check(r)
+			if err != nil || len(mistakes) > 0 != c.refused || c.refused && mistakes[0].Field != asked.field {
+				t.Errorf("%s as %s: %v %v, want refused %t", c.who, c.account, mistakes, err, c.refused)
+			}
+		}
+	}
+}
+
 // TestOwnGroups asks them about PodGroups: those of the controllers go into any queue.
 func TestOwnGroups(t *testing.T) {
 	table, issues := PodGroupTable()
@@ -236,12 +329,12 @@ func TestOwnFiles(t *testing.T) {
 	}{
 		{
 			map[string]string{"a.yaml": head + "of: Jbo", "b.yml": head + "of: Job\n---\n" + head + "of: Queue\nwarnigs: []", "c.txt": "no"},
-			`a.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Job, PodGroup, Queue` + "\n" +
+			`a.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Command, CronJob, Job, Pod, PodGroup, Queue` + "\n" +
 				`b.yml:8:1: warnigs: unknown field "warnigs"; did you mean "warnings"?`,
 		},
 		{
 			map[string]string{"c.txt": "no"},
-			"the folder of rules of admission holds none; put a file *.yaml of kind AdmissionRules there, or leave the folder out",
+			"the folder of rules of admission holds none; put a file *.yaml of kind AdmissionRules or ResourceGroups there, or leave the folder out",
 		},
 		{
 			map[string]string{"a.yaml": head + "metadata: {nam: x}\nof: Job"},

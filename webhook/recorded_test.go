@@ -34,11 +34,14 @@ type recorded struct {
 	Operation, Fn                    string
 	Object, OldObject, Queue, Parent json.RawMessage
 	Children                         []schedulingv1beta1.Queue
-	Patch                            json.RawMessage
-	Allowed                          bool
-	Message                          string
-	FullPatch                        json.RawMessage
-	ExistingQueues                   []schedulingv1beta1.Queue
+	// Of CronJobs, one or what it says; of Pods, one and the configuration of resource groups.
+	CronJob, CronJobSpec, Pod json.RawMessage
+	ResGroupsConfig           []map[string]any
+	Patch                     json.RawMessage
+	Allowed                   bool
+	Message                   string
+	FullPatch                 json.RawMessage
+	ExistingQueues            []schedulingv1beta1.Queue
 }
 
 // readRecorded gives the cases of one table; it skips the test where there are none.
@@ -313,4 +316,80 @@ func TestRecordedMutateQueue(t *testing.T) {
 		}
 		return ""
 	})
+}
+
+func TestRecordedCronJob(t *testing.T)     { replay(t, "admission-cronjob", differsForCronJob(t)) }
+func TestRecordedCronJobSpec(t *testing.T) { replay(t, "admission-cronjob-spec", differsForCronJob(t)) }
+
+func differsForCronJob(t *testing.T) func(recorded) string {
+	table, issues := linkedCronJobs()
+	if table == nil {
+		t.Fatal(issues.Error())
+	}
+	return func(r recorded) string {
+		h := handlerFor(t)
+		h.table = table
+		object := []byte(r.CronJob)
+		if object == nil {
+			object = fmt.Appendf(nil, `{"metadata": {"name": "c", "namespace": "default"}, "spec": %s}`, r.CronJobSpec)
+		}
+		request := requestFor(admissionv1.Create, object, nil)
+		request.Kind.Kind = "CronJob"
+		return differsInVerdict(r, nil, h.validate(t.Context(), request))
+	}
+}
+
+// TestRecordedMutatePod has pods go into the resource groups of a configuration, whose words are those of a document of ours.
+func TestRecordedMutatePod(t *testing.T) {
+	replay(t, "mutate-pod", func(r recorded) string {
+		if !bytes.Contains(r.Pod, []byte(`"spec"`)) { // a pod of the API server's has one, with a scheduler's name
+			r.Pod = append(bytes.TrimSuffix(bytes.TrimSpace(r.Pod), []byte("}")), []byte(`, "spec": {"schedulerName": "default-scheduler"}}`)...)
+		}
+		got := podHandler(t, groupsOf(t, r.ResGroupsConfig)).fillIn(t.Context(), podRequest(r.Pod))
+		ours, err := json.Marshal(got.Patches)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(patched(t, r.Pod, r.Patch), patched(t, r.Pod, ours)); diff != "" || !got.Allowed {
+			return fmt.Sprintf("%s (-recorded +got):\n%s", message(got), diff)
+		}
+		return ""
+	})
+}
+
+// groupsOf writes a recorded configuration, in Go's names of its fields, as it stands in a file.
+func groupsOf(t *testing.T, config []map[string]any) []*Table {
+	t.Helper()
+	var written func(v any) any
+	written = func(v any) any {
+		fields, ok := v.(map[string]any)
+		if !ok {
+			return v
+		}
+		out := map[string]any{}
+		for key, below := range fields {
+			if below != nil {
+				out[strings.ToLower(key[:1])+key[1:]] = written(below)
+			}
+		}
+		return out
+	}
+	groups := make([]any, len(config))
+	for i, group := range config {
+		labels := group["Labels"]
+		as := written(group).(map[string]any)
+		as["labels"] = labels // names of labels are no fields
+		groups[i] = as
+	}
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": tableVersion, "kind": groupsKind, "metadata": map[string]any{"name": "recorded"}, "resourceGroups": groups,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, issues := LoadFile("recorded.yaml", data)
+	if issues.Err() != nil {
+		t.Fatal(issues.Error())
+	}
+	return tables
 }

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	applyv1 "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
@@ -36,6 +37,8 @@ type cluster struct {
 	queuesNow queueLister
 	// annotations gives those of a namespace.
 	annotations func(ctx context.Context, namespace string) (map[string]string, error)
+	// find reads an object that another speaks of; nil: it is not there.
+	find func(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*Related, error)
 	// authorizer says who may do what. nil: that is not known.
 	authorizer authorizer.Authorizer
 }
@@ -51,14 +54,16 @@ type endpoint struct {
 	operations               []admissionregistrationv1.OperationType
 	// conditions save calls: names and expressions in the API server's own dialect.
 	conditions []condition
-	handler    admission.Handler
+	// optional lets pass what is asked about while nobody answers.
+	optional bool
+	handler  admission.Handler
 }
 
 type condition struct{ name, expression string }
 
-// newEndpoints lists all that is served.
-func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
-	shipped := []func() (*Table, source.Issues){JobTable, QueueTable, PodGroupTable}
+// tables are those in force: of Jobs, Queues, PodGroups, Pods, Commands and CronJobs, each with a cluster's own.
+func (o Options) tables() ([]*Table, error) {
+	shipped := []func() (*Table, source.Issues){JobTable, QueueTable, PodGroupTable, PodTable, CommandTable, CronJobTable}
 	tables := make([]*Table, 0, len(shipped))
 	for _, compile := range shipped {
 		table, issues := compile()
@@ -71,18 +76,28 @@ func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := newJobEndpoints(tables[0], o, in, m)
+	return linked(tables), nil
+}
+
+// newEndpoints lists all that is served.
+func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
+	tables, err := o.tables()
 	if err != nil {
 		return nil, err
 	}
-	queues, groups := newQueueEndpoints(tables[1], in, m), newPodGroupEndpoints(tables[2], in, m)
+	l, err := newLives(o)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Concat(newJobEndpoints(tables[0], o, l, in, m), newPodGroupEndpoints(tables[2], in, m), newQueueEndpoints(tables[1], in, m),
+		newPodEndpoints(tables[3], o, in, m), newCommandEndpoints(tables[4], l, in, m), newCronJobEndpoints(tables[5], o, l, in, m))
 	policies := &endpoint{
 		path: policyPath, name: "validate-policies.celsius.dev",
 		group: policyv1alpha1.GroupName, version: policyv1alpha1.GroupVersion.Version, resource: "schedulingpolicies",
 		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 		handler:    newPolicyHandler(),
 	}
-	return append(slices.Concat(jobs, groups, queues), policies), nil
+	return append(all, policies), nil
 }
 
 // The API server waits that long for an answer, in seconds.
@@ -118,6 +133,13 @@ func (e *endpoint) matchConditions() []*applyv1.MatchConditionApplyConfiguration
 	return out
 }
 
+func (e *endpoint) failurePolicy() admissionregistrationv1.FailurePolicyType {
+	if e.optional {
+		return admissionregistrationv1.Ignore
+	}
+	return admissionregistrationv1.Fail
+}
+
 // others selects every namespace but our own and those of the system.
 func (s *server) others() *applymetav1.LabelSelectorApplyConfiguration {
 	return applymetav1.LabelSelector().WithMatchExpressions(applymetav1.LabelSelectorRequirement().
@@ -132,13 +154,13 @@ func (s *server) register(ctx context.Context, bundle []byte) error {
 	for _, e := range s.endpoints {
 		if e.mutating {
 			mutating.WithWebhooks(applyv1.MutatingWebhook().WithName(e.name).WithClientConfig(s.clientConfig(e, bundle)).WithRules(e.rule()).
-				WithFailurePolicy(admissionregistrationv1.Fail).WithSideEffects(admissionregistrationv1.SideEffectClassNone).
+				WithFailurePolicy(e.failurePolicy()).WithSideEffects(admissionregistrationv1.SideEffectClassNone).
 				WithReinvocationPolicy(admissionregistrationv1.IfNeededReinvocationPolicy).WithTimeoutSeconds(timeout).
 				WithAdmissionReviewVersions("v1").WithNamespaceSelector(s.others()).WithMatchConditions(e.matchConditions()...))
 			continue
 		}
 		validating.WithWebhooks(applyv1.ValidatingWebhook().WithName(e.name).WithClientConfig(s.clientConfig(e, bundle)).WithRules(e.rule()).
-			WithFailurePolicy(admissionregistrationv1.Fail).WithSideEffects(admissionregistrationv1.SideEffectClassNone).
+			WithFailurePolicy(e.failurePolicy()).WithSideEffects(admissionregistrationv1.SideEffectClassNone).
 			WithTimeoutSeconds(timeout).
 			WithAdmissionReviewVersions("v1").WithNamespaceSelector(s.others()).WithMatchConditions(e.matchConditions()...))
 	}

@@ -171,7 +171,7 @@ func knownKinds() (*runtime.Scheme, error) {
 }
 
 func (s *server) cluster() cluster {
-	return cluster{queues: s.queues, queuesNow: s.queuesNow, annotations: s.annotations}
+	return cluster{queues: s.queues, queuesNow: s.queuesNow, annotations: s.annotations, find: s.find}
 }
 
 // annotations are those of a namespace; none where it is just going.

@@ -36,7 +36,7 @@ import (
 )
 
 // testServer is a server whose API server is a fake one.
-func testServer(t *testing.T, o Options, c client.Client) *server {
+func testServer(t testing.TB, o Options, c client.Client) *server {
 	t.Helper()
 	o.Address = "127.0.0.1:0"
 	s := &server{
@@ -52,7 +52,7 @@ func testServer(t *testing.T, o Options, c client.Client) *server {
 	return s
 }
 
-func newScheme(t *testing.T) *runtime.Scheme {
+func newScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	scheme, err := knownKinds()
 	if err != nil {
@@ -61,7 +61,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
-func fakeClient(t *testing.T, funcs interceptor.Funcs) client.Client {
+func fakeClient(t testing.TB, funcs interceptor.Funcs) client.Client {
 	t.Helper()
 	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithInterceptorFuncs(funcs).Build()
 }
@@ -141,7 +141,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func review(t *testing.T, operation string, job map[string]any) []byte {
+func review(t testing.TB, operation string, job map[string]any) []byte {
 	t.Helper()
 	object, err := json.Marshal(job)
 	if err != nil {
@@ -340,7 +340,8 @@ func TestRegistered(t *testing.T) {
 	}
 	all := []string{
 		"mutate-jobs.celsius.dev", "mutate-podgroups.celsius.dev", "mutate-queues.celsius.dev", "validate-jobs.celsius.dev",
-		"validate-podgroups.celsius.dev", "validate-queues.celsius.dev", "validate-policies.celsius.dev",
+		"validate-podgroups.celsius.dev", "validate-queues.celsius.dev", "validate-pods.celsius.dev", "validate-commands.celsius.dev",
+		"validate-cronjobs.celsius.dev", "validate-policies.celsius.dev",
 	}
 	if diff := cmp.Diff(all, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -431,7 +432,7 @@ func TestReachedByURL(t *testing.T) {
 		}
 	}
 	mutating, validating := configurations(t, c, "celsius")
-	if len(mutating.Webhooks) != 3 || len(validating.Webhooks) != 4 ||
+	if len(mutating.Webhooks) != 3 || len(validating.Webhooks) != 7 ||
 		*validating.Webhooks[0].ClientConfig.URL != "https://127.0.0.1:8443/jobs/validate" {
 		t.Errorf("%d and %d webhooks: %+v", len(mutating.Webhooks), len(validating.Webhooks), validating.Webhooks[0].ClientConfig)
 	}

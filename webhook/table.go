@@ -11,11 +11,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/celsius-scheduler/celsius/crds"
-	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
-	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/rules"
-	"github.com/celsius-scheduler/celsius/rules/admission"
 	"github.com/celsius-scheduler/celsius/rules/eval"
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/typed"
@@ -35,12 +31,14 @@ type Table struct {
 	defaults    []*row
 	validations []*row
 	warnings    []*row
+	includes    []*include
+	groups      []*resourceGroup
 	own         []*Table // a cluster's own, asked after this
 }
 
 // schemas are those of what rows see.
 type schemas struct {
-	object, queue, plugin, mistake, user, limits *typed.Schema
+	object, queue, plugin, mistake, user, related, limits *typed.Schema
 }
 
 // row is one rule.
@@ -67,29 +65,11 @@ const (
 	opDelete = "DELETE"
 )
 
-// JobTable compiles the table of Jobs that ships.
-func JobTable() (*Table, source.Issues) { return shipped("job.yaml") }
-
-// PodGroupTable compiles the table of PodGroups that ships.
-func PodGroupTable() (*Table, source.Issues) { return shipped("podgroup.yaml") }
-
-// QueueTable compiles the table of Queues that ships.
-func QueueTable() (*Table, source.Issues) { return shipped("queue.yaml") }
-
-func shipped(file string) (*Table, source.Issues) {
-	data, err := admission.FS.ReadFile(file)
-	if err != nil {
-		return nil, source.Issues{{File: file, Message: err.Error()}}
-	}
-	docs, issues := source.Parse("rules/admission/"+file, data)
-	if issues.Err() != nil || len(docs) != 1 {
-		return nil, append(issues, source.Issue{File: file, Message: "one document is wanted"})
-	}
-	return Load(docs[0])
-}
-
 // Load compiles a table. All mistakes come back at once, each at its place; with one of severity Error there is no Table.
 func Load(doc *source.Document) (*Table, source.Issues) {
+	if isGroups(doc.Root) {
+		return loadGroups(doc)
+	}
 	c := &compiler{table: &Table{}, names: map[string]source.Value{}}
 	if err := c.open(doc.Root); err != nil {
 		return nil, append(c.issues, doc.Root.Issuef("", "%v", err))
@@ -115,37 +95,11 @@ type compiler struct {
 
 func (c *compiler) report(i source.Issue) { c.issues = append(c.issues, i) }
 
-// kindOf is how a kind is described.
-type kindOf struct {
-	manifest string
-	goType   reflect.Type
-	// deletions are asked about, too.
-	deletions bool
-}
-
-// kinds are those that a table may be about.
-func kinds() map[string]kindOf {
-	return map[string]kindOf{
-		"Job":      {"batch.volcano.sh_jobs.yaml", reflect.TypeFor[batchv1alpha1.Job](), false},
-		"Queue":    {"scheduling.volcano.sh_queues.yaml", reflect.TypeFor[schedulingv1beta1.Queue](), true},
-		"PodGroup": {"scheduling.volcano.sh_podgroups.yaml", reflect.TypeFor[schedulingv1beta1.PodGroup](), false},
-	}
-}
-
-// kindSchema reads the schema of a kind from its CustomResourceDefinition.
-func kindSchema(manifest, kind string) (*typed.Schema, error) {
-	data, err := crds.Manifests.ReadFile("manifests/" + manifest)
-	if err != nil {
-		return nil, fmt.Errorf("schema of %s: %w", kind, err)
-	}
-	return typed.FromCRD(data, kind)
-}
-
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// open reads whose table it is, and makes the language for it.
-func (c *compiler) open(root source.Value) error {
-	for _, want := range [][2]string{{"apiVersion", tableVersion}, {"kind", tableKind}} {
+// header reads what opens a file.
+func (c *compiler) header(root source.Value, kind string) {
+	for _, want := range [][2]string{{"apiVersion", tableVersion}, {"kind", kind}} {
 		if got := root.Get(want[0]).String(&c.issues); got != want[1] {
 			c.report(root.Get(want[0]).Issuef("write "+want[1], "%s is %q", want[0], got))
 		}
@@ -153,27 +107,43 @@ func (c *compiler) open(root source.Value) error {
 	metadata := root.Get("metadata")
 	metadata.Fields([]string{"name"}, &c.issues)
 	c.table.Name = metadata.Get("name").String(&c.issues)
+}
+
+// open reads whose table it is, and makes the language for it.
+func (c *compiler) open(root source.Value) error {
+	c.header(root, tableKind)
 	of := root.Get("of")
-	c.table.Kind = of.String(&c.issues)
-	kind, ok := kinds()[c.table.Kind]
-	if !ok {
-		c.report(of.Issuef("write one of "+strings.Join(sorted(kinds()), ", "), "there are no rules of admission for %q", c.table.Kind))
+	kind := of.String(&c.issues)
+	if _, ok := kinds()[kind]; !ok {
+		c.report(of.Issuef("write one of "+strings.Join(sorted(kinds()), ", "), "there are no rules of admission for %q", kind))
 		return nil
 	}
-	var err error
-	c.table.goType = kind.goType
-	if c.table.object, err = kindSchema(kind.manifest, c.table.Kind); err != nil {
+	return c.about(kind, root)
+}
+
+// about makes the language for objects of a kind.
+func (c *compiler) about(name string, root source.Value) (err error) {
+	kind := kinds()[name]
+	c.table.Kind, c.table.goType = name, kind.goType
+	if c.table.object, err = kind.schema(name); err != nil {
 		return err
 	}
-	if c.table.queue = c.table.object; c.table.Kind != "Queue" {
-		if c.table.queue, err = kindSchema("scheduling.volcano.sh_queues.yaml", "Queue"); err != nil {
+	if c.table.queue = c.table.object; name != queueKind {
+		if c.table.queue, err = kinds()[queueKind].schema(queueKind); err != nil {
 			return err
 		}
 	}
 	c.readLimits(root.Get("limits"))
-	c.table.mistake, c.table.plugin, c.table.user = mistakeSchema(), pluginSchema(), userSchema()
+	c.table.mistake, c.table.plugin, c.table.user, c.table.related = mistakeSchema(), pluginSchema(), userSchema(), relatedSchema()
+	return c.speak()
+}
+
+// speak makes the language of the table's rows.
+func (c *compiler) speak() (err error) {
 	byName := map[string]*rules.Object{}
-	for _, s := range []*typed.Schema{c.table.object, c.table.queue, c.table.limits, c.table.mistake, c.table.plugin, c.table.user} {
+	for _, s := range []*typed.Schema{
+		c.table.object, c.table.queue, c.table.limits, c.table.mistake, c.table.plugin, c.table.user, c.table.related,
+	} {
 		s.Objects(byName)
 	}
 	var objects []*rules.Object
@@ -181,7 +151,7 @@ func (c *compiler) open(root source.Value) error {
 		objects = append(objects, byName[name])
 	}
 	c.lang, err = rules.NewLanguage(rules.Vocabulary{Objects: objects, Functions: slices.Concat(
-		functions(c.table.mistake), treeFunctions(c.table.queue), userFunctions(c.table.user))})
+		functions(c.table.mistake), cronFunctions(), treeFunctions(c.table.queue), userFunctions(c.table.user))})
 	if err != nil {
 		return fmt.Errorf("rules of admission: %w", err)
 	}
@@ -191,6 +161,8 @@ func (c *compiler) open(root source.Value) error {
 		"policyEvents": cel.ListType(cel.StringType), "policyActions": cel.ListType(cel.StringType),
 		"jobPlugins": cel.ListType(c.table.plugin.Type()), "pluginMistakes": cel.ListType(c.table.mistake.Type()),
 		"namespaceAnnotations": cel.MapType(cel.StringType, cel.StringType),
+		"commandActions":       cel.MapType(cel.StringType, cel.ListType(cel.StringType)),
+		"related":              cel.ListType(c.table.related.Type()),
 		"user":                 c.table.user.Type(),
 		"variables":            typed.VariablesType(),
 	}
@@ -200,7 +172,7 @@ func (c *compiler) open(root source.Value) error {
 func (c *compiler) read(root source.Value) {
 	for _, f := range root.Fields([]string{
 		"apiVersion", "kind", "metadata", "of", "description", "limits", "variables", "matchConditions",
-		"bounds", "defaults", "validations", "warnings",
+		"bounds", "defaults", "validations", "includes", "warnings",
 	}, &c.issues) {
 		if f.Name == "variables" {
 			c.readVariables(f.Value)
@@ -210,6 +182,7 @@ func (c *compiler) read(root source.Value) {
 	c.table.bounds = c.rows(root.Get("bounds"), section{name: "bounds", path: true, message: true})
 	c.table.defaults = c.rows(root.Get("defaults"), section{name: "defaults", value: "value", path: true})
 	c.table.validations = c.rows(root.Get("validations"), section{name: "validations", path: true, message: true})
+	c.table.includes = c.readIncludes(root.Get("includes"))
 	c.table.warnings = c.rows(root.Get("warnings"), section{name: "warnings", path: true, message: true})
 }
 
@@ -352,13 +325,7 @@ func (c *compiler) rows(v source.Value, s section) []*row {
 	for _, item := range v.Items(&c.issues) {
 		item.Fields(append(may, must...), &c.issues)
 		c.need(item, must)
-		r := &row{name: c.unique(item.Get("name"))}
-		r.operations = item.Get("operations").Strings(&c.issues)
-		for _, op := range r.operations {
-			if !slices.Contains(c.table.operations(), op) {
-				c.report(item.Get("operations").Issuef("write "+strings.Join(c.table.operations(), " or "), "there is no operation %q", op))
-			}
-		}
+		r := c.opened(item)
 		loops, extra, ok := typed.ReadLoops(item.Get("forEach"), c.compile, c.roots, &c.issues)
 		if !ok {
 			continue // the rest reads elements of unknown type
@@ -385,6 +352,18 @@ func (c *compiler) rows(v source.Value, s section) []*row {
 		out = append(out, r)
 	}
 	return out
+}
+
+// opened reads what a row has in any section: its name, and what it is asked for.
+func (c *compiler) opened(item source.Value) *row {
+	r := &row{name: c.unique(item.Get("name"))}
+	r.operations = item.Get("operations").Strings(&c.issues)
+	for _, op := range r.operations {
+		if !slices.Contains(c.table.operations(), op) {
+			c.report(item.Get("operations").Issuef("write "+strings.Join(c.table.operations(), " or "), "there is no operation %q", op))
+		}
+	}
+	return r
 }
 
 // compile checks an expression in which extra is known besides the roots of all rows and the variables so far.

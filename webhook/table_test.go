@@ -19,7 +19,6 @@ import (
 
 	"github.com/celsius-scheduler/celsius/rules/source"
 	"github.com/celsius-scheduler/celsius/rules/typed"
-	"github.com/celsius-scheduler/celsius/statemachines"
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
@@ -90,6 +89,38 @@ metadata: {name: new}
 spec: {weight: 1, reclaimable: true}
 `
 
+// plainPod is the same for Pods.
+const plainPod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: default}
+spec: {schedulerName: celsius, containers: [{name: main, image: busybox}]}
+`
+
+// plainCommand is the same for Commands.
+const plainCommand = `
+apiVersion: bus.volcano.sh/v1alpha1
+kind: Command
+metadata: {name: stop, namespace: default}
+action: AbortJob
+target: {apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: train, uid: "1"}
+`
+
+// plainCronJob is the same for CronJobs.
+const plainCronJob = `
+apiVersion: batch.volcano.sh/v1alpha1
+kind: CronJob
+metadata: {name: nightly, namespace: default}
+spec:
+  schedule: "0 3 * * *"
+  timeZone: Europe/Berlin
+  jobTemplate:
+    spec:
+      tasks:
+      - replicas: 3
+        template: {spec: {containers: [{name: main, image: busybox}]}}
+`
+
 // suite is a kind that has a table, and the cases in testdata.
 type suite struct {
 	name, plain string
@@ -101,7 +132,20 @@ func suites() []suite {
 		{"job", plainJob, limitedTable},
 		{"podgroup", plainGroup, sync.OnceValues(PodGroupTable)},
 		{"queue", plainQueue, sync.OnceValues(QueueTable)},
+		{"pod", plainPod, sync.OnceValues(PodTable)},
+		{"command", plainCommand, sync.OnceValues(CommandTable)},
+		{"cronjob", plainCronJob, linkedCronJobs},
 	}
+}
+
+// linkedCronJobs is the table of CronJobs with that of Jobs behind it.
+func linkedCronJobs() (*Table, source.Issues) {
+	cronJobs, issues := CronJobTable()
+	jobs, more := shippedTable()
+	if cronJobs == nil || jobs == nil {
+		return nil, append(issues, more...)
+	}
+	return linked([]*Table{cronJobs, jobs})[0], issues
 }
 
 // merged gives the plain Job with a case's changes.
@@ -137,12 +181,32 @@ func jobCases(t testing.TB, archive *txtar.Archive) map[string]Request {
 	return suites()[0].cases(t, archive)
 }
 
+// relatedIn is what the object of a case speaks of: NAME.related, or nothing.
+func relatedIn(t testing.TB, archive *txtar.Archive, name string) *Related {
+	t.Helper()
+	f := fileOf(archive, name+".related")
+	if f == nil {
+		return nil
+	}
+	found := &Related{}
+	decodeInto(t, f.Data, found)
+	return found
+}
+
+// userIn is who asks in a case: somebody who may do everything but what NAME.forbidden lists.
+func userIn(archive *txtar.Archive, name string) User {
+	return User{Name: "jane", May: func(verb, group, resource, namespace, object string) (bool, error) {
+		f := fileOf(archive, name+".forbidden")
+		return f == nil || !strings.Contains(string(f.Data), fmt.Sprintf("%s %s.%s/%s/%s\n", verb, resource, group, namespace, object)), nil
+	}}
+}
+
 // cases are requests by name. NAME.namespace has the annotations of the namespace.
 func (s suite) cases(t testing.TB, archive *txtar.Archive) map[string]Request {
 	t.Helper()
-	machine, issues := statemachines.Default(jobMachine)
-	if machine == nil {
-		t.Fatal(issues.Error())
+	l, err := newLives(Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
 	var queues []map[string]any
 	decodeText(t, theQueues, &queues)
@@ -155,7 +219,10 @@ func (s suite) cases(t testing.TB, archive *txtar.Archive) map[string]Request {
 		r := Request{
 			Operation: opCreate, Object: mergedOver(t, s.plain, string(f.Data)), SchedulerNames: []string{"celsius", "volcano"},
 			Queues:       func() ([]map[string]any, error) { return queues, nil },
-			PolicyEvents: machine.PolicyEvents(), PolicyActions: machine.PolicyActions(), JobPlugins: jobPlugins(t),
+			PolicyEvents: l.job.PolicyEvents(), PolicyActions: l.job.PolicyActions(), JobPlugins: jobPlugins(t),
+			CommandActions: map[string][]string{"Job": l.job.CommandActions(), "Queue": l.queue.CommandActions()},
+			Related:        func() (*Related, error) { return relatedIn(t, archive, name), nil },
+			User:           userIn(archive, name),
 		}
 		if gone := fileOf(archive, name+".deleted"); gone != nil {
 			r.Operation, r.Object, r.OldObject = opDelete, nil, mergedOver(t, s.plain, string(gone.Data))
@@ -404,6 +471,13 @@ func (s suite) everyRowMatters(t *testing.T) {
 			}
 		}
 	}
+	for i, row := range table.includes {
+		without := *table
+		without.includes = slices.Delete(slices.Clone(table.includes), i, i+1)
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(cases)), func(c string) bool { return outcome(t, &without, cases[c]) != before[c] }) {
+			t.Errorf("includes: without the row %s every case comes out as before", row.name)
+		}
+	}
 }
 
 // TestNotHonoured holds three lists of what is accepted and not done to be one: the warnings here, the events of the
@@ -450,7 +524,7 @@ func decodeInto(t testing.TB, data []byte, into any) {
 // TestMistakesInTables shows that what is wrong with a table is told at its place.
 func TestMistakesInTables(t *testing.T) {
 	for _, c := range []struct{ table, want string }{
-		{"of: Jbo", `job.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Job, PodGroup, Queue`},
+		{"of: Jbo", `job.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Command, CronJob, Job, Pod, PodGroup, Queue`},
 		{"of: Job\ndefalts: []", `job.yaml:4:1: defalts: unknown field "defalts"; did you mean "defaults"?`},
 		{
 			"of: Job\nvalidations:\n- {name: a, expression: object.spec.taks.size() > 0, fieldPath: spec.tasks, message: a}",
@@ -492,6 +566,14 @@ func TestMistakesInTables(t *testing.T) {
 		{
 			"of: Job\nvalidations:\n- {name: a, forEach: [{item: x, in: object.spec}], fieldPath: spec.tasks, message: a}",
 			"job.yaml:5:37: validations[0].forEach[0].in: gives a Job.spec, but this place wants a list",
+		},
+		{
+			"of: CronJob\nincludes:\n- {name: a, of: Jbo, fields: []}",
+			`job.yaml:5:17: includes[0].of: there are no rules of admission for "Jbo"; write one of Command, CronJob, Job, Pod, PodGroup, Queue`,
+		},
+		{
+			"of: CronJob\nincludes:\n- {name: a, of: Job, fields: [{fieldPath: spce, value: object.spec}]}",
+			"job.yaml:5:43: includes[0].fields[0].fieldPath: Job has no such field; write it as spec",
 		},
 		{
 			"of: Job\nvariables:\n- {name: a, expression: '1'}\nvalidations:\n- {name: a, fieldPath: spec.tasks, message: a}",

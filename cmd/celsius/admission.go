@@ -3,21 +3,25 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
 
 	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/statemachines"
 	"github.com/celsius-scheduler/celsius/webhook"
 )
 
 func newAdmissionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "admission",
-		Short: "Check a cluster's own rules of admission",
+		Short: "Check a cluster's own rules of admission, and write rules for clusters without the webhook",
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newAdmissionCheckCommand())
+	c.AddCommand(newAdmissionCheckCommand(), newAdmissionRenderCommand())
 	return c
 }
 
@@ -47,4 +51,76 @@ func checkAdmission(out io.Writer, in io.Reader, args []string) error {
 		}
 	}
 	return tellChecked(out, issues, lines)
+}
+
+func newAdmissionRenderCommand() *cobra.Command {
+	var o webhook.Options
+	var machines, rules folderFlag
+	var as string
+	cmd := &cobra.Command{
+		Use:   "render --as vap",
+		Short: "Write rules of admission as policies that the API server asks itself",
+		Long: `Render writes those rows of admission that refuse as ValidatingAdmissionPolicies
+with their bindings, for clusters in which no webhook serves. They need Kubernetes
+1.34. What the API server cannot ask is listed at the top, with the reason: what
+is filled in, warned of, looked up in the cluster, or computed by a function that
+Kubernetes does not have. Flags are those of celsius webhook.`,
+		Example: "  celsius admission render --as vap | kubectl apply -f -",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if as != "vap" {
+				return usageError("--as is %q; write vap, for ValidatingAdmissionPolicies", as)
+			}
+			var err error
+			if o.StateMachines, err = loadFolder(machines, statemachines.LoadFS); err != nil {
+				return err
+			}
+			if o.AdmissionRules, err = loadFolder(rules, webhook.LoadFS); err != nil {
+				return err
+			}
+			return renderAdmission(c.OutOrStdout(), o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&as, "as", "", "the form: vap")
+	flags.StringArrayVar(&o.SchedulerNames, "scheduler-name", []string{"celsius", "volcano"},
+		"look at jobs and pods of this spec.schedulerName; repeatable, and replaces the default")
+	flags.StringToInt64Var(&o.Limits, "limit", nil, "how much one Job may ask for, as NAME=VALUE; repeatable")
+	machines.register(flags, "state-machines", "folder of state machines, which say what policies and Commands may name")
+	rules.register(flags, "admission-rules", "folder of rules of admission (YAML) of this cluster's own, written after those that ship")
+	return cmd
+}
+
+// renderAdmission writes what the API server can ask, and before it what it cannot.
+func renderAdmission(out io.Writer, o webhook.Options) error {
+	written, err := webhook.VAPs(o)
+	if err != nil {
+		return err //nolint:wrapcheck // it says what is wrong
+	}
+	say(out, "# Rows of admission that the API server asks itself. Written by celsius admission render --as vap.\n#\n"+
+		"# Nothing is filled in, so Jobs say what they leave to the webhook elsewhere: names of tasks, and a queue that is not default.\n"+
+		"# Not written, as only the webhook can ask it:\n")
+	var objects strings.Builder
+	for _, v := range written {
+		for _, l := range v.LeftOut {
+			say(out, "#   %s %s: %s %s\n", v.Kind, v.Name, l.Row, l.Why)
+		}
+		if v.Policy == nil {
+			continue
+		}
+		for _, object := range []any{v.Policy, v.Binding} {
+			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+			if err != nil {
+				return fmt.Errorf("write %s: %w", v.Policy.Name, err)
+			}
+			delete(fields, "status")
+			text, err := yaml.Marshal(fields)
+			if err != nil {
+				return fmt.Errorf("write %s: %w", v.Policy.Name, err)
+			}
+			objects.WriteString("---\n" + string(text))
+		}
+	}
+	say(out, "%s", objects.String())
+	return nil
 }

@@ -14,10 +14,11 @@ func newWebhookCommand() *cobra.Command {
 	var plugins jobPluginsFlag
 	cmd := &cobra.Command{
 		Use:   "webhook",
-		Short: "Fill in and check Jobs, PodGroups, Queues and SchedulingPolicies before they are stored",
-		Long: `Fill in what Jobs, PodGroups and Queues leave open, and refuse those and
-SchedulingPolicies that cannot work, before they are stored. --admission-rules
-adds rules of this cluster's own.
+		Short: "Fill in and check Jobs, CronJobs, PodGroups, Queues and SchedulingPolicies before they are stored",
+		Long: `Fill in what Jobs, PodGroups and Queues leave open, and refuse those, and CronJobs,
+SchedulingPolicies, Commands and Pods that cannot work, before they are stored.
+--admission-rules adds rules of this cluster's own, and says which pods go to
+which nodes.
 
 It serves, then tells the API server to ask it: it writes a
 MutatingWebhookConfiguration and a ValidatingWebhookConfiguration. While they are
@@ -61,7 +62,7 @@ kept nowhere. Any number of replicas may serve at once.`,
 	machines.register(flags, "state-machines",
 		"folder of state machines, as the controllers have it; the machine of jobs says which events and actions policies may name")
 	plugins.register(flags, ", as the controllers have it")
-	rules.register(flags, "admission-rules", "folder of rules of admission (YAML) of this cluster's own, for Jobs, PodGroups and Queues, "+
+	rules.register(flags, "admission-rules", "folder of rules of admission (YAML) of this cluster's own, and of resource groups, "+
 		"asked after those that are built in")
 	flags.StringToInt64Var(&o.Limits, "limit", nil,
 		"how much one Job may ask for, or how deep queues may stand below each other, as NAME=VALUE; repeatable; of dependencies, depth, "+

@@ -125,6 +125,10 @@ var spareRights = map[string]string{
 	"celsius-scheduler: update controllerrevisions.apps":          "who tries a policy that is stored stands where it is kept",
 	"celsius-controllers: get jobs.batch.volcano.sh":              "a cache that may be behind is not believed",
 	"celsius-controllers: patch jobs.batch.volcano.sh":            "jobs that queues send to other clusters are marked",
+	"celsius-controllers: create jobs.batch.volcano.sh":           "no CronJob of the story starts one",
+	"celsius-controllers: patch cronjobs/status.batch.volcano.sh": "no CronJob of the story starts a Job",
+	"celsius-controllers: update cronjobs/finalizers.batch.volcano.sh": "asked of who makes objects that hold up the deletion of their " +
+		"owner, where that admission plugin is on",
 	"celsius-controllers: get pods":                               "a cache that may be behind is not believed",
 	"celsius-controllers: get podgroups.scheduling.volcano.sh":    "a cache that may be behind is not believed",
 	"celsius-controllers: patch podgroups.scheduling.volcano.sh":  "a job that is scaled",
@@ -146,6 +150,8 @@ var spareRights = map[string]string{
 	"celsius-controllers: get networkpolicies.networking.k8s.io":   "what is beside a job is read when the job is scaled",
 	"celsius-controllers: patch networkpolicies.networking.k8s.io": "a plugin that makes another policy of a job that is scaled",
 	"celsius-webhook: get namespaces":                              "all PodGroups of the story name their queue",
+	"celsius-webhook: get podgroups.scheduling.volcano.sh":         "each pod of the story that names a group is made by a controller",
+	"celsius-webhook: get jobs.batch.volcano.sh":                   "asked of Commands on Jobs",
 	"celsius-webhook: update secrets/celsius-webhook-certs":        "certificates of the story are new",
 }
 

@@ -29,9 +29,14 @@ func TestE2ESamples(t *testing.T) {
 		"lifecycles/retry.yaml":         job("retry", "Failed"),
 		"lifecycles/exit-codes.yaml":    job("exit-codes", "Aborted"),
 		"lifecycles/ttl.yaml":           func(w *world) { w.Kubectl("wait", "vcjob/ttl", "--for=delete") },
-		"training/pytorch.yaml":         job("pytorch", "Completed"),
-		"training/tensorflow.yaml":      job("tensorflow", "Completed"),
-		"training/mpi.yaml":             job("mpi", "Completed"),
+		"workloads/cron-job.yaml": func(w *world) { // the next full minute may be one away
+			w.Kubectl("wait", "cronvcjob/digest", "--for=jsonpath={.status.lastSuccessfulTime}", "--timeout=90s")
+			w.Kubectl("delete", "cronvcjob/digest")
+			w.Kubectl("wait", "vcjob", "-l", "app=digest", "--for=delete", "--timeout=30s")
+		},
+		"training/pytorch.yaml":    job("pytorch", "Completed"),
+		"training/tensorflow.yaml": job("tensorflow", "Completed"),
+		"training/mpi.yaml":        job("mpi", "Completed"),
 		"training/ray.yaml": func(w *world) {
 			w.phase("ray", "Running")
 			w.Kubectl("delete", "vcjob/ray")

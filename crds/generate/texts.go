@@ -34,8 +34,9 @@ var foreign = []foreignType{
 	{path: "JobFlow.spec.flows.[].patch.jobSpec.tasks.[].template", keepMetadata: true},
 	{path: "JobFlow.spec.flows.[].patch.jobSpec.volumes.[].volumeClaim"},
 	{path: "CronJob.status.active.[]", text: map[string]string{
-		"apiVersion": "The group and version of the Job.", "kind": "Job.", "name": "The name of the Job.", "namespace": "The namespace of the Job.",
-		"uid": "The UID of the Job.", "resourceVersion": "The version of the Job that was seen.", "fieldPath": "Of no use here.",
+		"apiVersion": "The group and version of the Job.", "kind": "Job.", "name": "The name of the Job.",
+		"namespace": "The namespace of the Job.",
+		"uid":       "The UID of the Job.", "resourceVersion": "The version of the Job that was seen.", "fieldPath": "Of no use here.",
 	}},
 	{path: "Command.target", text: map[string]string{
 		"apiVersion":         "The group and version of the object.",

@@ -19,6 +19,12 @@ type Loop struct {
 	in          *eval.Expr
 }
 
+// Names are those of the element and of its place, "" where it has none.
+func (l Loop) Names() (item, index string) { return l.item, l.index }
+
+// In gives the list.
+func (l Loop) In() *eval.Expr { return l.in }
+
 // Compile compiles an expression in which extra is known besides what all rows see. nil: it cannot be, which was reported.
 type Compile func(t source.Text, extra map[string]*cel.Type, want rules.Kind) *eval.Expr
 

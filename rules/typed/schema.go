@@ -54,9 +54,14 @@ func FromCRD(data []byte, kind string) (*Schema, error) {
 	if err := yaml.Unmarshal(data, crd); err != nil {
 		return nil, fmt.Errorf("schema of %s: %w", kind, err)
 	}
-	root := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.DeepCopy()
+	return FromSchema(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, kind), nil
+}
+
+// FromSchema makes a type of the schema of a kind, of which only metadata is not told.
+func FromSchema(p *apiextensionsv1.JSONSchemaProps, kind string) *Schema {
+	root := p.DeepCopy()
 	root.Properties["metadata"] = metadataSchema()
-	return New(root, kind), nil
+	return New(root, kind)
 }
 
 // New makes a type of an OpenAPI schema. It and those below it are named by where they stand.

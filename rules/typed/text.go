@@ -2,6 +2,7 @@ package typed
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/google/cel-go/cel"
@@ -68,6 +69,17 @@ func expressionIn(text string) (expression string, closed bool) {
 		}
 	}
 	return "", false
+}
+
+// Parts are the fixed parts and those in CEL, in their order; of the former the expression is nil.
+func (t *Text) Parts() iter.Seq2[string, *eval.Expr] {
+	return func(yield func(string, *eval.Expr) bool) {
+		for _, p := range t.parts {
+			if !yield(p.text, p.expr) {
+				return
+			}
+		}
+	}
 }
 
 // Render writes the text. An error is that of a part.

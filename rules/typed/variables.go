@@ -1,6 +1,8 @@
 package typed
 
 import (
+	"iter"
+
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -21,6 +23,17 @@ func VariablesType() *cel.Type { return cel.ObjectType("Variables") }
 // Add adds one.
 func (v *Variables) Add(name string, e *eval.Expr) {
 	v.names, v.exprs = append(v.names, name), append(v.exprs, e)
+}
+
+// All are the variables by name, in their order.
+func (v *Variables) All() iter.Seq2[string, *eval.Expr] {
+	return func(yield func(string, *eval.Expr) bool) {
+		for i, name := range v.names {
+			if !yield(name, v.exprs[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Object declares those so far.

@@ -87,7 +87,7 @@ type Options struct {
 	// MaxPods is how many pods one job may ask for: of one that asks for more none is made; -1: without limit.
 	// Default: 100000.
 	MaxPods int
-	// StateMachines are the lifecycles, by the name of their machine: job, queue and jobflow. What is missing is
+	// StateMachines are the lifecycles, by the name of their machine: job, queue, cronjob and jobflow. What is missing is
 	// taken from those that are built in.
 	StateMachines map[string]*statemachines.Machine
 	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
@@ -137,7 +137,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.JobPlugins = set
 	}
 	machines := map[string]*statemachines.Machine{}
-	for _, name := range []string{jobMachine, queueMachine, jobFlowMachine} {
+	for _, name := range statemachines.Names() {
 		machines[name] = o.StateMachines[name]
 		if machines[name] != nil {
 			continue
@@ -152,7 +152,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Run cares for Jobs, Queues, Commands, JobFlows, JobTemplates and the PodGroups of bare pods until the context ends.
+// Run cares for Jobs, CronJobs, Queues, Commands, JobFlows, JobTemplates and the PodGroups of bare pods until the context ends.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -332,7 +332,9 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 	return errors.Join(
 		mgr.Add(tell),
 		addJobs(mgr, p, wakeJob),
+		addCronJobs(mgr, p),
 		addQueues(mgr, p, wakeQueue),
+		addShares(mgr, p),
 		addBarePods(mgr, p),
 		addJobFlows(mgr, p),
 		addJobTemplates(mgr, p),
@@ -366,9 +368,15 @@ type index struct {
 }
 
 func indexes() []index {
+	controllerOf := func(o client.Object) []string {
+		if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	}
 	return []index{
-		{&corev1.Pod{}, byOwner, ownerUID},
-		{&batchv1alpha1.Job{}, byOwner, ownerUID},
+		{&corev1.Pod{}, byOwner, controllerOf},
+		{&batchv1alpha1.Job{}, byOwner, controllerOf},
 		{&batchv1alpha1.Job{}, byTemplate, func(o client.Object) []string {
 			if template := o.GetLabels()[flowv1alpha1.CreatedByJobTemplate]; template != "" {
 				return []string{template}

@@ -1,4 +1,4 @@
-// Package controller obeys the state machines: it cares for Jobs, Queues, Commands, JobFlows,
+// Package controller obeys the state machines: it cares for Jobs, CronJobs, Queues, Commands, JobFlows,
 // JobTemplates and the PodGroups of bare pods.
 //
 //	Job, its pods, its PodGroup --observe--> world --decide--> action (or a Command's)
@@ -11,6 +11,7 @@
 //
 //	PodGroups --count--> Queue status          Command --delete, then ask--> Job or Queue
 //	JobFlow, JobTemplates, Jobs that are Completed --create--> Jobs that may begin
+//	CronJob, the time --Events, Step--> Jobs
 //	pod without a PodGroup --> PodGroup podgroup-<uid>, named on the pod
 //
 // No lifecycle decision stands here: which action follows upon what, what it does and where it leads are

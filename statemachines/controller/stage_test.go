@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -76,14 +77,15 @@ type shared struct {
 }
 
 var builtIn = sync.OnceValue(func() shared {
-	job, _ := statemachines.Default(jobMachine)
-	queue, _ := statemachines.Default(queueMachine)
-	flow, _ := statemachines.Default(jobFlowMachine)
+	machines := map[string]*statemachines.Machine{}
+	for _, name := range statemachines.Names() {
+		machines[name], _ = statemachines.Default(name)
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		panic(err)
 	}
-	return shared{map[string]*statemachines.Machine{jobMachine: job, queueMachine: queue, jobFlowMachine: flow}, scheme}
+	return shared{machines, scheme}
 })
 
 func newStage(t *testing.T, o Options, objects ...client.Object) *stage {
@@ -91,7 +93,8 @@ func newStage(t *testing.T, o Options, objects ...client.Object) *stage {
 	scheme := builtIn().scheme
 	b := fake.NewClientBuilder().WithScheme(scheme).
 		WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).
-		WithStatusSubresource(&batchv1alpha1.Job{}, &schedulingv1beta1.Queue{}, &flowv1alpha1.JobFlow{}, &flowv1alpha1.JobTemplate{})
+		WithStatusSubresource(&batchv1alpha1.Job{}, &batchv1alpha1.CronJob{}, &schedulingv1beta1.Queue{}, &flowv1alpha1.JobFlow{},
+			&flowv1alpha1.JobTemplate{})
 	for _, x := range indexes() {
 		b = b.WithIndex(x.kind, x.name, x.key)
 	}
@@ -148,6 +151,7 @@ func (s *stage) newController() {
 		"job":     j,
 		"jobflow": newJobFlows(s.parts), "jobtemplate": &jobTemplates{s.parts},
 		"queue":   &queues{s.parts, s.parts.options.StateMachines[queueMachine], newTally()},
+		"cronjob": newCronJobs(s.parts),
 		"pod":     &barePods{s.parts},
 		"command": &commands{s.parts, make(wake, wakeBuffer), make(wake, wakeBuffer)},
 	}
@@ -192,15 +196,21 @@ func (s *stage) create(ctx context.Context, c client.Client, obj client.Object, 
 // apply stands in for server-side apply, which the simple tracker of objects cannot do: of a status of
 // which one manager applies all that it applies, a merge gives the same. The other tracker is far slower.
 func (s *stage) apply(ctx context.Context, c client.SubResourceWriter, obj runtime.ApplyConfiguration) error {
-	text, err := json.Marshal(obj)
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		return err
 	}
-	queue := &schedulingv1beta1.Queue{}
-	if err := json.Unmarshal(text, queue); err != nil {
+	whole := &unstructured.Unstructured{Object: fields}
+	if _, found, _ := unstructured.NestedSlice(fields, "status", "active"); !found && whole.GetKind() == "CronJob" {
+		if err := unstructured.SetNestedField(fields, nil, "status", "active"); err != nil { // what is not applied any more goes
+			return err
+		}
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
 		return err
 	}
-	return c.Patch(ctx, queue, client.RawPatch(types.MergePatchType, text))
+	return c.Patch(ctx, whole, client.RawPatch(types.MergePatchType, text))
 }
 
 // Eventf notes an event; it is the controllers' recorder.
@@ -253,7 +263,7 @@ func (s *stage) settle() {
 // round reconciles each object once, and says whether one is to be seen again at once.
 func (s *stage) round() bool {
 	again := false
-	for _, kind := range []string{"command", "queue", "pod", "jobflow", "jobtemplate", "job"} {
+	for _, kind := range []string{"command", "queue", "pod", "cronjob", "jobflow", "jobtemplate", "job"} {
 		for _, name := range s.names(kind) {
 			if s.amnesia && kind != "command" && len(s.names("command")) == 0 && !s.asked() || s.dead {
 				s.newController()
@@ -302,6 +312,8 @@ func (s *stage) names(kind string) []types.NamespacedName {
 		list = &batchv1alpha1.JobList{}
 	case "queue":
 		list = &schedulingv1beta1.QueueList{}
+	case "cronjob":
+		list = &batchv1alpha1.CronJobList{}
 	case "pod":
 		list = &corev1.PodList{}
 	case "jobflow":
@@ -323,38 +335,13 @@ func (s *stage) names(kind string) []types.NamespacedName {
 
 func objectsOf(t *testing.T, list client.ObjectList) []client.Object {
 	t.Helper()
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out []client.Object
-	switch l := list.(type) {
-	case *batchv1alpha1.JobList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *schedulingv1beta1.QueueList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *schedulingv1beta1.PodGroupList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *flowv1alpha1.JobFlowList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *flowv1alpha1.JobTemplateList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *corev1.PodList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	case *busv1alpha1.CommandList:
-		for i := range l.Items {
-			out = append(out, &l.Items[i])
-		}
-	default:
-		t.Fatalf("no list of %T", list)
+	for _, item := range items {
+		out = append(out, item.(client.Object))
 	}
 	return out
 }

@@ -5,12 +5,14 @@
 package cron
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // zones are known wherever the controllers run
 
 	robfig "github.com/robfig/cron/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,16 +85,16 @@ func CheckSchedule(text string) error {
 	return nil
 }
 
+// zoneLetters are those of which the names of time zones are made.
+const zoneLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-"
+
 // ParseZone reads a time zone.
 func ParseZone(name string) (*time.Location, error) {
 	if name == "" || strings.EqualFold(name, "local") {
 		return nil, fmt.Errorf("is %q; write the name of a time zone, such as Europe/Berlin, or Etc/UTC", name)
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		bad := strings.ContainsFunc(part, func(r rune) bool {
-			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._+-", r))
-		})
-		if part == "" || part == "." || part == ".." || strings.HasPrefix(part, "-") || len(part) > 14 || bad {
+		if part == "." || part == ".." || strings.HasPrefix(part, "-") || len(part) > 14 || strings.Trim(part, zoneLetters) != "" || part == "" {
 			return nil, fmt.Errorf("is %q, which cannot be the name of a time zone; write one such as Europe/Berlin", name)
 		}
 	}
@@ -185,49 +187,14 @@ func Job(c *batchv1alpha1.CronJob, s *Schedule, at time.Time) *batchv1alpha1.Job
 	}
 }
 
-// Ended says how a Job has ended.
-type Ended int
-
-// How a Job may have ended.
-const (
-	Unfinished Ended = iota
-	Completed
-	Failed
-)
-
-// HasEnded says how a Job has ended. One that was aborted can be resumed, and has not.
-func HasEnded(job *batchv1alpha1.Job) Ended {
-	switch job.Status.State.Phase {
-	case batchv1alpha1.Completed:
-		return Completed
-	case batchv1alpha1.Failed, batchv1alpha1.Terminated:
-		return Failed
+// Surplus lists the Jobs, of those that ended alike, beyond as many as are kept, the oldest first; nil keeps all.
+func Surplus(jobs []*batchv1alpha1.Job, most *int32) []*batchv1alpha1.Job {
+	if most == nil || len(jobs) <= int(*most) {
+		return nil
 	}
-	return Unfinished
-}
-
-// Surplus lists the Jobs that have ended, beyond as many as are kept, the oldest first; nil limits keep all.
-func Surplus(c *batchv1alpha1.CronJob, jobs []*batchv1alpha1.Job) (out []*batchv1alpha1.Job) {
-	for _, kind := range []struct {
-		ended Ended
-		most  *int32
-	}{{Completed, c.Spec.SuccessfulJobsHistoryLimit}, {Failed, c.Spec.FailedJobsHistoryLimit}} {
-		if kind.most == nil {
-			continue
-		}
-		var these []*batchv1alpha1.Job
-		for _, j := range jobs {
-			if HasEnded(j) == kind.ended && j.DeletionTimestamp == nil {
-				these = append(these, j)
-			}
-		}
-		slices.SortFunc(these, func(a, b *batchv1alpha1.Job) int {
-			if by := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); by != 0 {
-				return by
-			}
-			return strings.Compare(a.Name, b.Name)
-		})
-		out = append(out, these[:max(0, len(these)-int(*kind.most))]...)
-	}
-	return out
+	jobs = slices.Clone(jobs)
+	slices.SortFunc(jobs, func(a, b *batchv1alpha1.Job) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
+	})
+	return jobs[:len(jobs)-int(*most)]
 }

@@ -1,0 +1,103 @@
+package controller
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// sharing is a queue below another, made some seconds after noon, that is guaranteed and deserves so many CPUs.
+func sharing(name, parent string, after int, guaranteed, deserved string) *schedulingv1beta1.Queue {
+	q := &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Date(2026, 11, 21, 12, 0, after, 0, time.UTC)),
+	}}
+	q.Spec.Parent = parent
+	if guaranteed != "" {
+		q.Spec.Guarantee.Resource = corev1.ResourceList{"cpu": resource.MustParse(guaranteed)}
+	}
+	if deserved != "" {
+		q.Spec.Deserved = corev1.ResourceList{"cpu": resource.MustParse(deserved)}
+	}
+	return q
+}
+
+// TestSharesOverParent: of queues that were let in at once and together are too much the later is told of, in whatever order they come,
+// once, until something else is true.
+func TestSharesOverParent(t *testing.T) {
+	const words = "z Warning SharesOverParent: spec.deserved.cpu: with the queues beside it that came earlier makes 11, and queue org above " +
+		"them deserves 10; write less, or raise that of org"
+	for name, order := range map[string][]string{"as they were made": {"a", "m", "z"}, "the last first": {"z", "m", "a"}} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, Options{}, sharing("root", "", 0, "", ""), sharing("org", "root", 0, "5", "10"),
+				sharing("m", "org", 1, "2", "4"), sharing("a", "org", 2, "2", "4"), sharing("z", "org", 2, "1", "3"))
+			c := newShares(s.parts)
+			look := func(names ...string) {
+				t.Helper()
+				for _, name := range names {
+					if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: queueKey(name)}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			look(append(order, "root", "org", "gone")...)
+			if diff := cmp.Diff([]string{words}, s.lines); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			s.lines = nil
+			if look("z"); len(s.lines) > 0 {
+				t.Errorf("it is told again: %v", s.lines)
+			}
+			change := func(name, deserved string) {
+				t.Helper()
+				q := &schedulingv1beta1.Queue{}
+				if err := s.api.Get(t.Context(), client.ObjectKey{Name: name}, q); err != nil {
+					t.Fatal(err)
+				}
+				q.Spec.Deserved["cpu"] = resource.MustParse(deserved)
+				if err := s.api.Update(t.Context(), q); err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range c.concerned(t.Context(), q) {
+					look(r.Name)
+				}
+			}
+			if change("org", "11"); len(s.lines) > 0 {
+				t.Errorf("it fits, and is told: %v", s.lines)
+			}
+			if change("m", "5"); len(s.lines) != 1 || !strings.Contains(s.lines[0], "makes 12") {
+				t.Errorf("what changed before it is told as %v", s.lines)
+			}
+		})
+	}
+}
+
+// TestConcernedByShares: who is looked at again when a queue changes.
+func TestConcernedByShares(t *testing.T) {
+	s := newStage(t, Options{}, sharing("root", "", 0, "", ""), sharing("org", "root", 0, "", "10"), sharing("other", "root", 1, "", "10"),
+		sharing("a", "org", 1, "", "4"), sharing("b", "org", 2, "", "4"), sharing("c", "org", 3, "", ""), sharing("d", "org", 3, "1", ""))
+	c := newShares(s.parts)
+	for name, want := range map[string][]string{"org": {"a", "b", "d"}, "a": {"b", "d"}, "b": {"d"}, "d": nil, "root": nil} {
+		q := &schedulingv1beta1.Queue{}
+		if err := s.api.Get(t.Context(), client.ObjectKey{Name: name}, q); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range c.concerned(t.Context(), q) {
+			got = append(got, r.Name)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s concerns %v, want %v", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// groupOfPod is the annotation in which a pod names its PodGroup, queueOfPod where one that names none says its queue.
+const (
+	groupOfPod = schedulingv1beta1.KubeGroupNameAnnotationKey
+	queueOfPod = `annotations["` + schedulingv1beta1.QueueNameAnnotationKey + `"]`
+)
+
+// newPodEndpoints are those of Pods. Nothing rests on what ships of them, so pods pass while nobody answers, and only those are asked about
+// that say something which a row looks at. A cluster's own rules are asked about each pod of our schedulers, and when its annotations or
+// labels change, and believed to hold: no such pod passes them unseen.
+func newPodEndpoints(table *Table, o Options, in cluster, m *metrics) []*endpoint {
+	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, metrics: m, related: groupOf}
+	e := endpoint{
+		version: "v1", resource: "pods", operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+		conditions: []condition{{
+			name: "our-scheduler", expression: fmt.Sprintf("object.?spec.schedulerName.orValue('') in [%s]", quoted(o.SchedulerNames...)),
+		}},
+	}
+	mutate, validate := e, e
+	mutate.path, mutate.name, mutate.mutating = "/pods/mutate", "mutate-pods.celsius.dev", true
+	mutate.handler = admission.HandlerFunc(h.fillIn)
+	validate.path, validate.name = "/pods/validate", "validate-pods.celsius.dev"
+	validate.handler = admission.HandlerFunc(h.validate)
+	if len(table.own) == 0 {
+		validate.optional = true
+		validate.conditions = append(validate.conditions, condition{name: "says-something", expression: fmt.Sprintf(
+			"object.metadata.?annotations.orValue({}).exists(a, a in [%s] || a == %s && "+
+				"!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false)))",
+			quoted(schedulingv1beta1.JDBMinAvailable, schedulingv1beta1.JDBMaxUnavailable, schedulingv1beta1.QueueNameAnnotationKey),
+			quoted(groupOfPod))})
+	} else {
+		validate.operations = append(validate.operations[:1:1], admissionregistrationv1.Update)
+		validate.conditions = append(validate.conditions, condition{name: "says-something-else", expression: "oldObject == null || " +
+			"object.metadata.?annotations != oldObject.metadata.?annotations || object.metadata.?labels != oldObject.metadata.?labels"})
+	}
+	if !table.fillsIn() {
+		return []*endpoint{&validate}
+	}
+	return []*endpoint{&mutate, &validate}
+}
+
+// groupOf is the PodGroup that a Pod names.
+func groupOf(pod map[string]any) (kind schema.GroupVersionKind, name string) {
+	annotations, _ := fieldsOf(pod, "metadata")["annotations"].(map[string]any)
+	name, _ = annotations[groupOfPod].(string)
+	return schedulingv1beta1.GroupVersion.WithKind("PodGroup"), name
+}
+
+// newCommandEndpoints are those of Commands: validation. The guard and the controllers decide what a Command may do, so that Commands pass
+// while nobody answers, but where a cluster's own rules are believed to hold.
+func newCommandEndpoints(table *Table, l lives, in cluster, m *metrics) []*endpoint {
+	h := &tableHandler{table: table, cluster: in, metrics: m, related: targetOf, commandActions: l.commandActions()}
+	return []*endpoint{{
+		path: "/commands/validate", name: "validate-commands.celsius.dev",
+		group: busv1alpha1.GroupName, version: busv1alpha1.GroupVersion.Version, resource: "commands",
+		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		conditions: []condition{{
+			name:       "says-something-else",
+			expression: "oldObject == null || object.?action != oldObject.?action || object.?target != oldObject.?target",
+		}},
+		optional: len(table.own) == 0,
+		handler:  admission.HandlerFunc(h.validate),
+	}}
+}
+
+// targetOf is the Job that a Command is for.
+func targetOf(command map[string]any) (kind schema.GroupVersionKind, name string) {
+	target := fieldsOf(command, "target")
+	if version, _ := target["apiVersion"].(string); target["kind"] == jobKind && strings.HasPrefix(version, batchv1alpha1.GroupName+"/") {
+		name, _ = target["name"].(string)
+	}
+	return batchv1alpha1.GroupVersion.WithKind(jobKind), name
+}
+
+// relatedTo finds what an object speaks of. It is asked for warnings: where it cannot be known the reason is logged, and nothing is said.
+func (h *tableHandler) relatedTo(ctx context.Context, namespace string, object map[string]any) (*Related, error) {
+	kind, name := h.related(object)
+	if name == "" || h.find == nil {
+		return &Related{}, nil
+	}
+	found, err := h.find(ctx, kind, client.ObjectKey{Namespace: namespace, Name: name})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "what an object speaks of is not known, so nothing is said of it", "kind", h.table.Kind)
+		return &Related{}, nil
+	}
+	return found, nil
+}
+
+// newCronJobEndpoints are those of CronJobs: validation.
+func newCronJobEndpoints(table *Table, o Options, l lives, in cluster, m *metrics) []*endpoint {
+	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, machine: l.job, plugins: l.plugins, metrics: m}
+	return []*endpoint{{
+		path: "/cronjobs/validate", name: "validate-cronjobs.celsius.dev",
+		group: batchv1alpha1.GroupName, version: batchv1alpha1.GroupVersion.Version, resource: "cronjobs",
+		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		conditions: []condition{{name: "spec-changed", expression: "oldObject == null || object.spec != oldObject.spec"}},
+		handler:    admission.HandlerFunc(h.validate),
+	}}
+}

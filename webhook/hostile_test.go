@@ -1,0 +1,134 @@
+package webhook
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// jobOfTasks is a Job of so many tasks, each with what more says; %d in that is the task's number, and %[2]d that of the next one, around.
+func jobOfTasks(t testing.TB, n int, more string) map[string]any {
+	t.Helper()
+	var tasks strings.Builder
+	for i := range n {
+		fmt.Fprintf(&tasks, "  - {name: t%d, replicas: 1, template: {spec: {containers: [{name: main, image: main}]}}%s}\n", i,
+			strings.NewReplacer("THIS", fmt.Sprint(i), "NEXT", fmt.Sprint((i+1)%n)).Replace(more))
+	}
+	return merged(t, "spec:\n  minAvailable: 1\n  tasks:\n"+tasks.String())
+}
+
+// hostile are objects by which somebody would keep the webhook busy, and what is said of them.
+func hostile(t testing.TB) map[string]struct{ body, want string } {
+	t.Helper()
+	manyLabels := map[string]string{}
+	for i := range 10_000 {
+		manyLabels[fmt.Sprintf("label-%06d-%s", i, strings.Repeat("k", 40))] = strings.Repeat("v", 60)
+	}
+	labelled := merged(t, "{}")
+	labelled["metadata"].(map[string]any)["labels"] = manyLabels
+	labelled["spec"].(map[string]any)["queue"] = "nowhere" // labels are the API server's to refuse: a mistake of ours beside them is told
+	amount := jobOfTasks(t, 1, "")
+	container := amount["spec"].(map[string]any)["tasks"].([]any)[0].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+	container["containers"].([]any)[0].(map[string]any)["resources"] = map[string]any{"requests": map[string]any{"cpu": "1e300"}}
+	return map[string]struct{ body, want string }{
+		"a megabyte of labels":     {string(review(t, "CREATE", labelled)), "there is no queue nowhere"},
+		"ten thousand tasks":       {string(review(t, "CREATE", jobOfTasks(t, 10_000, ""))), "spec.tasks"},
+		"a cycle of five thousand": {string(review(t, "CREATE", jobOfTasks(t, 5_000, ", dependsOn: {name: [tNEXT]}"))), "spec.tasks"},
+		"an amount of 1e300":       {string(review(t, "CREATE", amount)), "resources"},
+		"bytes that are no characters": {
+			strings.Replace(string(review(t, "CREATE", merged(t, "spec: {queue: x}"))), `"x"`, "\"\xff\xfe\"", 1), "",
+		},
+	}
+}
+
+func hookServer(t testing.TB) http.Handler {
+	t.Helper()
+	c := fakeClient(t, interceptor.Funcs{})
+	if err := c.Create(t.Context(), &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "default"}}); err != nil {
+		t.Fatal(err)
+	}
+	return testServer(t, Options{}, c).handler()
+}
+
+// ask has a handler answer a review.
+func ask(t testing.TB, h http.Handler, path, body string) string {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, req)
+	return w.Body.String()
+}
+
+// TestHostile: what is meant to keep the webhook busy is refused in words that a person can read.
+func TestHostile(t *testing.T) {
+	h := hookServer(t)
+	for name, c := range hostile(t) {
+		for _, path := range []string{"/jobs/mutate", "/jobs/validate"} {
+			answer := ask(t, h, path, c.body)
+			if path == "/jobs/validate" && (!strings.Contains(answer, `"allowed":false`) || !strings.Contains(answer, c.want)) {
+				t.Errorf("%s: %.600s", name, answer)
+			}
+			if len(answer) > 1<<16 && path == "/jobs/validate" {
+				t.Errorf("%s: the answer has %d bytes", name, len(answer))
+			}
+		}
+	}
+}
+
+// BenchmarkHostile is how long such objects take.
+func BenchmarkHostile(b *testing.B) {
+	h := hookServer(b)
+	for name, c := range hostile(b) {
+		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
+			for b.Loop() {
+				ask(b, h, "/jobs/validate", c.body)
+			}
+		})
+	}
+}
+
+// BenchmarkReviewsAt200 is how long reviews of Jobs of ten tasks take which come at 200 a second, whether or not those before are answered:
+// half of them fill in, half check. Run it with -benchtime 2000x; ns/op is the pace, not the cost.
+func BenchmarkReviewsAt200(b *testing.B) {
+	server := httptest.NewServer(hookServer(b))
+	defer server.Close()
+	body := string(review(b, "CREATE", jobOfTasks(b, 10, "")))
+	took := make([]time.Duration, b.N)
+	var all sync.WaitGroup
+	pace := time.NewTicker(time.Second / 200)
+	defer pace.Stop()
+	b.ResetTimer()
+	for i := range b.N {
+		<-pace.C
+		all.Go(func() {
+			start, path := time.Now(), []string{"/jobs/mutate", "/jobs/validate"}[i%2]
+			answer, err := server.Client().Post(server.URL+path, "application/json", strings.NewReader(body)) //nolint:noctx // the server ends it
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			if err := answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK {
+				b.Error(answer.Status, err)
+			}
+			took[i] = time.Since(start)
+		})
+	}
+	all.Wait()
+	slices.Sort(took)
+	at := func(part float64) float64 {
+		return float64(took[int(part*float64(len(took)-1))]) / float64(time.Millisecond)
+	}
+	b.ReportMetric(at(0.5), "p50-ms")
+	b.ReportMetric(at(0.99), "p99-ms")
+}

@@ -1,0 +1,180 @@
+package webhook
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
+	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/rules/typed"
+)
+
+// include has what an object will make looked at as that kind's own table does: the Job of a template. What is left open is filled in
+// first, as it will be then.
+type include struct {
+	*row
+	kind string
+	// fields are what the object has.
+	fields []filled
+	// warned are rows of the other table about what may be otherwise by the time that the object is made: told and let pass.
+	warned []string
+	// table is that of the kind; nil: not linked, and nothing is asked.
+	table *Table
+}
+
+// filled is a field of the object, and what gives its value.
+type filled struct {
+	path  typed.Path
+	value *eval.Expr
+}
+
+// readIncludes compiles what is looked at by another's rows.
+func (c *compiler) readIncludes(v source.Value) (out []*include) {
+	for _, item := range v.Items(&c.issues) {
+		item.Fields([]string{"name", "description", "of", "fields", "operations", "when", "fieldPath", "warned"}, &c.issues)
+		c.need(item, []string{"name", "of", "fields"})
+		i := &include{row: c.opened(item), kind: item.Get("of").String(&c.issues), warned: item.Get("warned").Strings(&c.issues)}
+		if _, ok := kinds()[i.kind]; !ok && item.Get("of").Exists() {
+			c.report(item.Get("of").Issuef("write one of "+strings.Join(sorted(kinds()), ", "), "there are no rules of admission for %q", i.kind))
+		}
+		if when := item.Get("when"); when.Exists() {
+			i.when = c.compile(when.Text(&c.issues), nil, rules.Bool())
+		}
+		i.fields = c.filled(item.Get("fields"), i.kind)
+		if path := item.Get("fieldPath"); path.Exists() {
+			i.fieldPath = c.text(path.Text(&c.issues), nil)
+			c.target(i.row, path, false)
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// filled reads the fields of an object of a kind.
+func (c *compiler) filled(v source.Value, kind string) (out []filled) {
+	of, known := kinds()[kind]
+	if !known {
+		return nil // which was reported
+	}
+	schema, err := of.schema(kind)
+	if err != nil {
+		c.report(v.Issuef("", "%v", err))
+		return nil
+	}
+	for _, item := range v.Items(&c.issues) {
+		item.Fields([]string{"fieldPath", "value"}, &c.issues)
+		c.need(item, []string{"fieldPath", "value"})
+		at := item.Get("fieldPath")
+		path, err := typed.ParsePath(at.String(&c.issues))
+		if err != nil || schema.At(path) == nil {
+			c.report(at.Issuef("write it as spec", "%s has no such field", kind))
+		}
+		out = append(out, filled{path: path, value: c.compile(item.Get("value").Text(&c.issues), nil, rules.Anything())})
+	}
+	return out
+}
+
+// object makes what is looked at.
+func (i *include) object(v *visit) (map[string]any, error) {
+	object := any(map[string]any{})
+	for _, f := range i.fields {
+		given, err := typed.Plain(f.value.Eval(v))
+		if err == nil {
+			object, err = typed.Put(object, f.path, given)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.path, err)
+		}
+	}
+	return object.(map[string]any), nil
+}
+
+// linked gives tables whose includes ask the tables of their kinds.
+func linked(tables []*Table) []*Table {
+	out := make([]*Table, len(tables))
+	for i, t := range tables {
+		out[i] = t.linked(tables)
+	}
+	return out
+}
+
+func (t *Table) linked(to []*Table) *Table {
+	next := *t
+	next.includes, next.own = nil, nil
+	for _, i := range t.includes {
+		with := *i
+		if at := slices.IndexFunc(to, func(other *Table) bool { return other.Kind == i.kind }); at >= 0 {
+			with.table = to[at]
+		}
+		next.includes = append(next.includes, &with)
+	}
+	for _, own := range t.own {
+		next.own = append(next.own, own.linked(to))
+	}
+	return &next
+}
+
+// included asks the rows of others.
+func (t *Table) included(r Request) (mistakes, warnings []Mistake, err error) {
+	f := t.frame(r)
+	if applies, err := f.matches(); err != nil || !applies || len(t.includes) == 0 {
+		return nil, nil, err
+	}
+	for _, i := range t.includes {
+		if i.table == nil {
+			continue
+		}
+		err := f.each(i.row, func(v *visit) error {
+			wrong, told, err := i.ask(v, r)
+			mistakes, warnings = append(mistakes, wrong...), append(warnings, told...)
+			return err
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return mistakes, warnings, nil
+}
+
+// ask has the object looked at as if it were made now, by who asks.
+func (i *include) ask(v *visit, r Request) (mistakes, warnings []Mistake, err error) {
+	object, err := i.object(v)
+	if err != nil {
+		return nil, nil, err
+	}
+	at := ""
+	if i.fieldPath != nil {
+		if at, err = i.fieldPath.Render(v); err != nil {
+			return nil, nil, err
+		}
+	}
+	r.Operation, r.Object, r.OldObject = opCreate, object, nil
+	filled, wrong, err := i.table.Default(r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("as a %s: %w", i.kind, err)
+	}
+	var told []string
+	if len(wrong) == 0 {
+		r.Object = filled
+		if wrong, told, err = i.table.Check(r); err != nil {
+			return nil, nil, fmt.Errorf("as a %s: %w", i.kind, err)
+		}
+	}
+	for _, m := range wrong {
+		m.Field = strings.Trim(at+"."+m.Field, ".")
+		if slices.Contains(i.warned, m.Rule) {
+			warnings = append(warnings, m)
+			continue
+		}
+		mistakes = append(mistakes, m)
+	}
+	for _, text := range told {
+		if at != "" {
+			text = at + "." + text
+		}
+		warnings = append(warnings, Mistake{Rule: i.name, Message: text})
+	}
+	return mistakes, warnings, nil
+}

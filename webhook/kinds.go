@@ -1,0 +1,129 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/celsius-scheduler/celsius/crds"
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/rules/admission"
+	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/rules/typed"
+)
+
+// The kinds of which more than their table is known.
+const (
+	jobKind   = "Job"
+	podKind   = "Pod"
+	queueKind = "Queue"
+)
+
+// kindOf is how a kind is described.
+type kindOf struct {
+	manifest string
+	group    schema.GroupVersion
+	resource string
+	goType   reflect.Type
+	// deletions are asked about, too.
+	deletions bool
+	// read makes the schema of the kind of that of the manifest. nil: it is that.
+	read func(*apiextensionsv1.JSONSchemaProps) (*apiextensionsv1.JSONSchemaProps, error)
+}
+
+// kinds are those that a table may be about.
+func kinds() map[string]kindOf {
+	return map[string]kindOf{
+		jobKind: {
+			manifest: "batch.volcano.sh_jobs.yaml", group: batchv1alpha1.GroupVersion, resource: "jobs",
+			goType: reflect.TypeFor[batchv1alpha1.Job](),
+		},
+		"CronJob": {
+			manifest: "batch.volcano.sh_cronjobs.yaml", group: batchv1alpha1.GroupVersion, resource: "cronjobs",
+			goType: reflect.TypeFor[batchv1alpha1.CronJob](),
+		},
+		queueKind: {
+			manifest: "scheduling.volcano.sh_queues.yaml", group: schedulingv1beta1.GroupVersion, resource: "queues",
+			goType: reflect.TypeFor[schedulingv1beta1.Queue](), deletions: true,
+		},
+		"PodGroup": {
+			manifest: "scheduling.volcano.sh_podgroups.yaml", group: schedulingv1beta1.GroupVersion, resource: "podgroups",
+			goType: reflect.TypeFor[schedulingv1beta1.PodGroup](),
+		},
+		"Command": {
+			manifest: "bus.volcano.sh_commands.yaml", group: busv1alpha1.GroupVersion, resource: "commands",
+			goType: reflect.TypeFor[busv1alpha1.Command](),
+		},
+		podKind: {
+			manifest: "batch.volcano.sh_jobs.yaml", group: corev1.SchemeGroupVersion, resource: "pods", goType: reflect.TypeFor[corev1.Pod](),
+			read: podOfTask,
+		},
+	}
+}
+
+// podOfTask is the schema of a pod: that of the template of a Job's task.
+func podOfTask(job *apiextensionsv1.JSONSchemaProps) (*apiextensionsv1.JSONSchemaProps, error) {
+	tasks := job.Properties["spec"].Properties["tasks"]
+	if tasks.Items == nil || tasks.Items.Schema == nil {
+		return nil, errors.New("tasks of a Job are no list")
+	}
+	template := tasks.Items.Schema.Properties["template"]
+	return &template, nil
+}
+
+// schema reads the schema of a kind from a CustomResourceDefinition.
+func (k kindOf) schema(kind string) (*typed.Schema, error) {
+	data, err := crds.Manifests.ReadFile("manifests/" + k.manifest)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", kind, err)
+	}
+	if k.read == nil {
+		return typed.FromCRD(data, kind)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal(data, crd); err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", kind, err)
+	}
+	part, err := k.read(crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
+	if err != nil {
+		return nil, fmt.Errorf("schema of %s: %w", kind, err)
+	}
+	return typed.FromSchema(part, kind), nil
+}
+
+// JobTable compiles the table of Jobs that ships.
+func JobTable() (*Table, source.Issues) { return shipped("job.yaml") }
+
+// PodGroupTable compiles the table of PodGroups that ships.
+func PodGroupTable() (*Table, source.Issues) { return shipped("podgroup.yaml") }
+
+// QueueTable compiles the table of Queues that ships.
+func QueueTable() (*Table, source.Issues) { return shipped("queue.yaml") }
+
+// PodTable compiles the table of Pods that ships.
+func PodTable() (*Table, source.Issues) { return shipped("pod.yaml") }
+
+// CommandTable compiles the table of Commands that ships.
+func CommandTable() (*Table, source.Issues) { return shipped("command.yaml") }
+
+// CronJobTable compiles the table of CronJobs that ships. It asks nothing of what it includes until it is linked.
+func CronJobTable() (*Table, source.Issues) { return shipped("cronjob.yaml") }
+
+func shipped(file string) (*Table, source.Issues) {
+	data, err := admission.FS.ReadFile(file)
+	if err != nil {
+		return nil, source.Issues{{File: file, Message: err.Error()}}
+	}
+	docs, issues := source.Parse("rules/admission/"+file, data)
+	if issues.Err() != nil || len(docs) != 1 {
+		return nil, append(issues, source.Issue{File: file, Message: "one document is wanted"})
+	}
+	return Load(docs[0])
+}

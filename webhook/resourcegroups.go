@@ -1,0 +1,305 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/traits"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/source"
+	"github.com/celsius-scheduler/celsius/rules/typed"
+)
+
+// groupsKind opens a file of resource groups: which pods go to which nodes. Its list has the form of Volcano's.
+const groupsKind = "ResourceGroups"
+
+// resourceGroupKey is the annotation by which a pod names its group, where the group does not say otherwise.
+const resourceGroupKey = "volcano.sh/resource-group"
+
+// resourceGroup is what is written into the pods of a group. A pod is of the first group that it fits.
+type resourceGroup struct {
+	row    *row // its name; when, where there is one
+	by     *selector
+	writes writes
+}
+
+// selector says which pods are meant: by their namespace, an annotation or a label.
+type selector struct {
+	key    string
+	values []string
+}
+
+// The keys of a selector.
+const (
+	byNamespace  = "namespace"
+	byAnnotation = "annotation"
+	byLabel      = "label"
+)
+
+// writes is what a group writes into a pod.
+type writes struct {
+	schedulerName                           string
+	nodeSelector, podLabels, podAnnotations map[string]any
+	affinity                                map[string]any
+	tolerations                             []any
+}
+
+// isGroups says whether a document is one of resource groups.
+func isGroups(root source.Value) bool {
+	var ignored source.Issues // told by who reads the document
+	return root.Get("kind").String(&ignored) == groupsKind
+}
+
+// loadGroups compiles a file of resource groups, as a table of Pods that has nothing else.
+func loadGroups(doc *source.Document) (*Table, source.Issues) {
+	c := &compiler{table: &Table{}, names: map[string]source.Value{}}
+	root := doc.Root
+	root.Fields([]string{"apiVersion", "kind", "metadata", "description", "resourceGroups"}, &c.issues)
+	c.header(root, groupsKind)
+	if err := c.about(podKind, root); err != nil {
+		return nil, append(c.issues, root.Issuef("", "%v", err))
+	}
+	if len(c.issues) == 0 {
+		c.need(root, []string{"resourceGroups"})
+	}
+	for _, item := range root.Get("resourceGroups").Items(&c.issues) {
+		c.table.groups = append(c.table.groups, c.group(item))
+	}
+	c.issues.Sort()
+	if c.issues.Err() != nil {
+		return nil, c.issues
+	}
+	return c.table, c.issues
+}
+
+func (c *compiler) group(item source.Value) *resourceGroup {
+	item.Fields([]string{
+		"resourceGroup", "description", "object", "when", "schedulerName", "tolerations", "labels", "affinity", "podLabels", "podAnnotations",
+	}, &c.issues)
+	c.need(item, []string{"resourceGroup"})
+	g := &resourceGroup{row: &row{name: c.unique(item.Get("resourceGroup"))}}
+	if when := item.Get("when"); when.Exists() {
+		g.row.when = c.compile(when.Text(&c.issues), nil, rules.Bool())
+	}
+	if object := item.Get("object"); object.Exists() || g.row.when == nil {
+		g.by = c.selector(object, g.row.name)
+	}
+	g.writes = writes{
+		schedulerName: item.Get("schedulerName").String(&c.issues), nodeSelector: c.texts(item.Get("labels")),
+		podLabels: c.texts(item.Get("podLabels")), podAnnotations: c.texts(item.Get("podAnnotations")),
+	}
+	if affinity := item.Get("affinity"); affinity.Exists() {
+		g.writes.affinity, _ = c.part(affinity, typed.Path{}.Key("spec").Key("affinity")).(map[string]any)
+	}
+	if tolerations := item.Get("tolerations"); tolerations.Exists() {
+		g.writes.tolerations, _ = c.part(tolerations, typed.Path{}.Key("spec").Key("tolerations")).([]any)
+	}
+	if c.issues.Err() == nil {
+		c.legal(item, g)
+	}
+	return g
+}
+
+// legal reports what Kubernetes would refuse of each pod of the group.
+func (c *compiler) legal(item source.Value, g *resourceGroup) {
+	template := g.writes.into(map[string]any{"spec": map[string]any{
+		"containers": []any{map[string]any{"name": "main", "image": "main"}},
+	}})
+	list, _ := podTemplateMistakes(c.table.mistake, types.DefaultTypeAdapter.NativeToValue(template)).(traits.Lister)
+	if list == nil {
+		return
+	}
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		plain, _ := typed.Plain(it.Next())
+		m, _ := plain.(map[string]any)
+		c.report(item.Issuef("", "no pod may have what the group %s writes: %v: %v", g.row.name, m["field"], m["message"]))
+	}
+}
+
+// selector reads by what pods are of a group. A key that is empty has them name it.
+func (c *compiler) selector(object source.Value, group string) *selector {
+	object.Fields([]string{"key", "value"}, &c.issues)
+	s := &selector{key: object.Get("key").String(&c.issues), values: object.Get("value").Strings(&c.issues)}
+	switch s.key {
+	case "":
+		return &selector{key: byAnnotation, values: []string{resourceGroupKey + ": " + group}}
+	case byNamespace, byAnnotation, byLabel:
+		c.need(object, []string{"value"})
+	default:
+		c.report(object.Get("key").Issuef("write namespace, annotation or label, or leave it out for the annotation "+resourceGroupKey,
+			"pods are told by no %q", s.key))
+	}
+	for i, value := range s.values {
+		if s.key == byNamespace {
+			continue
+		}
+		if key, _, ok := keyAndValue(value); !ok || key == "" {
+			c.report(object.Get("value").Issuef(`write it as "key: value", in quotes`, "value %d, %q, is no %s", i+1, value, s.key))
+		}
+	}
+	return s
+}
+
+// keyAndValue reads "key: value".
+func keyAndValue(text string) (key, value string, ok bool) {
+	key, value, ok = strings.Cut(text, ":")
+	return strings.TrimSpace(key), strings.Trim(strings.TrimSpace(value), `"'`), ok
+}
+
+// texts reads a map of strings.
+func (c *compiler) texts(v source.Value) map[string]any {
+	given, _ := c.part(v, typed.Path{}.Key("spec").Key("nodeSelector")).(map[string]any)
+	return given
+}
+
+// part reads what stands in the pod's field at the path, in YAML or as the text of its JSON.
+func (c *compiler) part(v source.Value, path typed.Path) any {
+	if !v.Exists() {
+		return nil
+	}
+	given := v.Any()
+	text, isText := given.(string)
+	if isText && strings.TrimSpace(text) == "" {
+		return nil
+	}
+	if !isText {
+		data, err := json.Marshal(given)
+		if err != nil {
+			c.report(v.Issuef("", "it has no form in JSON: %v", err))
+			return nil
+		}
+		text = string(data)
+	}
+	var out any
+	if err := kubejson.Unmarshal([]byte(text), &out); err != nil {
+		c.report(v.Issuef("write it as YAML, or as the text of its JSON", "it cannot be read: %v", err))
+		return nil
+	}
+	c.known(v, "", path, out)
+	c.table.object.At(path).Check("", out, func(at, message string) {
+		c.report(inside(v, at).Issuef("", "%s", message))
+	})
+	return out
+}
+
+// inside is what stands at a path below a value, or the value itself where that is a text.
+func inside(v source.Value, path string) source.Value {
+	if path == "" {
+		return v
+	}
+	found, _ := v.Document().Find(v.Path() + "." + strings.TrimPrefix(path, "."))
+	if strings.HasPrefix(path, "[") {
+		found, _ = v.Document().Find(v.Path() + path)
+	}
+	return found
+}
+
+// known reports fields that pods do not have.
+func (c *compiler) known(v source.Value, within string, path typed.Path, given any) {
+	schema := c.table.object.At(path)
+	switch at := given.(type) {
+	case map[string]any:
+		for _, key := range sorted(at) {
+			below, place := path.Key(key), typed.JoinPath(within, key)
+			if c.table.object.At(below) == nil && schema != nil && !schema.IsAny() {
+				c.report(inside(v, place).Issuef("write it as a pod has it", "a pod has no field %s", below))
+				continue
+			}
+			c.known(v, place, below, at[key])
+		}
+	case []any:
+		for i, item := range at {
+			c.known(v, fmt.Sprintf("%s[%d]", within, i), path.Index(i), item)
+		}
+	}
+}
+
+// grouped gives the pod with what the first group that it fits writes.
+func (f *frame) grouped(object map[string]any) (map[string]any, error) {
+	for _, g := range f.table.groups {
+		if g.by != nil && !g.by.fits(object) {
+			continue
+		}
+		if g.row.when != nil {
+			v := &visit{Activation: f, row: g.row}
+			if yes, err := v.ask(g.row.when); err != nil {
+				return nil, fmt.Errorf("resource group %s: %w", g.row.name, err)
+			} else if !yes {
+				continue
+			}
+		}
+		return g.writes.into(object), nil
+	}
+	return object, nil
+}
+
+func (s *selector) fits(pod map[string]any) bool {
+	metadata, _ := pod["metadata"].(map[string]any)
+	if s.key == byNamespace {
+		namespace, _ := metadata["namespace"].(string)
+		return slices.Contains(s.values, namespace)
+	}
+	of, _ := metadata[s.key+"s"].(map[string]any)
+	return slices.ContainsFunc(s.values, func(text string) bool {
+		key, value, _ := keyAndValue(text)
+		return of[key] == value
+	})
+}
+
+// into gives the pod with what is written: what a pod has of labels, annotations and affinity stays, a toleration that it has is not
+// added again.
+func (w writes) into(pod map[string]any) map[string]any {
+	pod = maps.Clone(pod)
+	spec, metadata := fieldsOf(pod, "spec"), fieldsOf(pod, "metadata")
+	if len(w.nodeSelector) > 0 {
+		spec["nodeSelector"] = over(spec["nodeSelector"], w.nodeSelector)
+	}
+	for key, given := range map[string]map[string]any{"labels": w.podLabels, "annotations": w.podAnnotations} {
+		if len(given) > 0 {
+			has, _ := metadata[key].(map[string]any)
+			metadata[key] = over(given, has)
+		}
+	}
+	if spec["affinity"] == nil && w.affinity != nil {
+		spec["affinity"] = w.affinity
+	}
+	tolerations, _ := spec["tolerations"].([]any)
+	for _, t := range w.tolerations {
+		if !slices.ContainsFunc(tolerations, func(has any) bool { return typed.Same(has, t) }) {
+			tolerations = append(slices.Clip(tolerations), t)
+		}
+	}
+	if len(tolerations) > 0 {
+		spec["tolerations"] = tolerations
+	}
+	if w.schedulerName != "" {
+		spec["schedulerName"] = w.schedulerName
+	}
+	pod["spec"] = spec
+	if len(metadata) > 0 {
+		pod["metadata"] = metadata
+	}
+	return pod
+}
+
+func fieldsOf(object map[string]any, key string) map[string]any {
+	out := map[string]any{}
+	fields, _ := object[key].(map[string]any)
+	maps.Copy(out, fields)
+	return out
+}
+
+// over gives a map with another over it.
+func over(below any, above map[string]any) map[string]any {
+	out := map[string]any{}
+	fields, _ := below.(map[string]any)
+	maps.Copy(out, fields)
+	maps.Copy(out, above)
+	return out
+}
