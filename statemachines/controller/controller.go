@@ -398,13 +398,6 @@ func indexes() []index {
 	}
 }
 
-func ownerUID(o client.Object) []string {
-	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-		return []string{string(owner.UID)}
-	}
-	return nil
-}
-
 // options are those of one controller: workers in parallel, one object by one of them at a time, a back-off for what failed.
 func (p *parts) controllerOptions() controller.Options {
 	return controller.Options{
