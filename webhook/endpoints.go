@@ -65,7 +65,7 @@ func groupOf(pod map[string]any) (kind schema.GroupVersionKind, name string) {
 
 // newCommandEndpoints are those of Commands: validation. The guard and the controllers decide what a Command may do, so that Commands pass
 // while nobody answers, but where a cluster's own rules are believed to hold.
-func newCommandEndpoints(table *Table, l lives, in cluster, m *metrics) []*endpoint {
+func newCommandEndpoints(table *Table, l lifecycles, in cluster, m *metrics) []*endpoint {
 	h := &tableHandler{table: table, cluster: in, metrics: m, related: targetOf, commandActions: l.commandActions()}
 	return []*endpoint{{
 		path: "/commands/validate", name: "validate-commands.celsius.dev",
@@ -104,7 +104,7 @@ func (h *tableHandler) relatedTo(ctx context.Context, namespace string, object m
 }
 
 // newCronJobEndpoints are those of CronJobs: validation.
-func newCronJobEndpoints(table *Table, o Options, l lives, in cluster, m *metrics) []*endpoint {
+func newCronJobEndpoints(table *Table, o Options, l lifecycles, in cluster, m *metrics) []*endpoint {
 	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, machine: l.job, plugins: l.plugins, metrics: m}
 	return []*endpoint{{
 		path: "/cronjobs/validate", name: "validate-cronjobs.celsius.dev",

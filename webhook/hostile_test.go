@@ -16,7 +16,8 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// jobOfTasks is a Job of so many tasks, each with what more says; %d in that is the task's number, and %[2]d that of the next one, around.
+// jobOfTasks is a Job of so many tasks, each with what more says; THIS in that is the task's number, and NEXT that of the next one, after
+// the last the first.
 func jobOfTasks(t testing.TB, n int, more string) map[string]any {
 	t.Helper()
 	var tasks strings.Builder

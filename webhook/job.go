@@ -30,13 +30,13 @@ const (
 	queueMachine = "queue"
 )
 
-// lives are the lifecycles and plugins that a cluster has.
-type lives struct {
+// lifecycles are the state machines that admission asks, and the plugins that a cluster has.
+type lifecycles struct {
 	job, queue *statemachines.Machine
 	plugins    *jobplugin.Set
 }
 
-func newLives(o Options) (l lives, err error) {
+func newLifecycles(o Options) (l lifecycles, err error) {
 	for name, machine := range map[string]**statemachines.Machine{jobMachine: &l.job, queueMachine: &l.queue} {
 		if *machine = o.StateMachines[name]; *machine != nil {
 			continue
@@ -58,12 +58,12 @@ func newLives(o Options) (l lives, err error) {
 }
 
 // commandActions are those that a Command may name, by the kind of its target.
-func (l lives) commandActions() map[string][]string {
+func (l lifecycles) commandActions() map[string][]string {
 	return map[string][]string{jobKind: l.job.CommandActions(), queueKind: l.queue.CommandActions()}
 }
 
 // newJobEndpoints are those of Jobs: defaults, and validation.
-func newJobEndpoints(table *Table, o Options, l lives, in cluster, m *metrics) []*endpoint {
+func newJobEndpoints(table *Table, o Options, l lifecycles, in cluster, m *metrics) []*endpoint {
 	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, machine: l.job, plugins: l.plugins, metrics: m}
 	ours := condition{name: "our-scheduler", expression: oursExpression(o.SchedulerNames)}
 	e := endpoint{

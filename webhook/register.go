@@ -85,7 +85,7 @@ func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLives(o)
+	l, err := newLifecycles(o)
 	if err != nil {
 		return nil, err
 	}

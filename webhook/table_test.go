@@ -204,7 +204,7 @@ func userIn(archive *txtar.Archive, name string) User {
 // cases are requests by name. NAME.namespace has the annotations of the namespace.
 func (s suite) cases(t testing.TB, archive *txtar.Archive) map[string]Request {
 	t.Helper()
-	l, err := newLives(Options{})
+	l, err := newLifecycles(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

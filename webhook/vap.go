@@ -41,7 +41,7 @@ func VAPs(o Options) ([]*VAP, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLives(o)
+	l, err := newLifecycles(o)
 	if err != nil {
 		return nil, err
 	}

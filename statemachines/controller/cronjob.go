@@ -56,7 +56,9 @@ func newCronJobs(p *parts) *cronJobs {
 
 func addCronJobs(mgr manager.Manager, p *parts) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("cronjob").
-		For(&batchv1alpha1.CronJob{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&batchv1alpha1.CronJob{}, builder.WithPredicates(predicate.Or( // rows may read its labels and annotations
+			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+		))).
 		Owns(&batchv1alpha1.Job{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: phaseChanged})).
 		WithOptions(p.controllerOptions()).
 		Complete(newCronJobs(p))

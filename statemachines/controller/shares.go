@@ -50,7 +50,7 @@ func addShares(mgr manager.Manager, p *parts) error {
 
 func newShares(p *parts) *shares { return &shares{parts: p, told: map[types.UID]string{}} }
 
-// below lists the queues right below one, the earlier before the later.
+// below lists the queues right below one.
 func (s *shares) below(ctx context.Context, name string) ([]*schedulingv1beta1.Queue, error) {
 	list := &schedulingv1beta1.QueueList{}
 	if err := s.client.List(ctx, list, client.MatchingFields{byParent: name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -62,7 +62,6 @@ func (s *shares) below(ctx context.Context, name string) ([]*schedulingv1beta1.Q
 			out = append(out, &list.Items[i])
 		}
 	}
-	slices.SortFunc(out, later)
 	return out, nil
 }
 
