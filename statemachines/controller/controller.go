@@ -55,6 +55,7 @@ const (
 	DefaultWorkers    = 10
 	DefaultMaxRequeue = 15
 	DefaultMaxPods    = 100_000
+	DefaultMaxJobs    = 500
 )
 
 // fieldManager is under which name the controllers write.
@@ -87,6 +88,8 @@ type Options struct {
 	// MaxPods is how many pods one job may ask for: of one that asks for more none is made; -1: without limit.
 	// Default: 100000.
 	MaxPods int
+	// MaxJobs is how many Jobs one JobFlow may list: of one that lists more none is made; -1: without limit. Default: 500.
+	MaxJobs int
 	// StateMachines are the lifecycles, by the name of their machine: job, queue, cronjob and jobflow. What is missing is
 	// taken from those that are built in.
 	StateMachines map[string]*statemachines.Machine
@@ -118,6 +121,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.MaxPods == 0 {
 		o.MaxPods = DefaultMaxPods
+	}
+	if o.MaxJobs == 0 {
+		o.MaxJobs = DefaultMaxJobs
 	}
 	if o.MetricsAddress == "" {
 		o.MetricsAddress = "0"

@@ -10,7 +10,7 @@
 //	     Machine.Next: phase, counters --write--> Job status (once, and only if it is new)
 //
 //	PodGroups --count--> Queue status          Command --delete, then ask--> Job or Queue
-//	JobFlow, JobTemplates, Jobs that are Completed --create--> Jobs that may begin
+//	JobFlow, JobTemplates, Jobs that are Completed --package flows--> Jobs that may begin
 //	CronJob, the time --Events, Step--> Jobs
 //	pod without a PodGroup --> PodGroup podgroup-<uid>, named on the pod
 //

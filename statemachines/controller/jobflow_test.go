@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -12,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
+	"github.com/celsius-scheduler/celsius/statemachines/controller/flows"
 )
 
 // template is a JobTemplate of one task of one pod. Its Jobs are another scheduler's, so that the test says what becomes of them.
@@ -54,6 +55,15 @@ func diamondStage(t *testing.T, spec string) *stage {
 		objects = append(objects, template(name))
 	}
 	return newStage(t, Options{}, objects...)
+}
+
+func (s *stage) flows() *flows.Flows {
+	s.t.Helper()
+	r, ok := s.reconcilers["jobflow"].(*flows.Flows)
+	if !ok {
+		s.t.Fatal("no controller of flows")
+	}
+	return r
 }
 
 func (s *stage) flow() *flowv1alpha1.JobFlow {
@@ -216,11 +226,7 @@ func TestJobFlowGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	flows, ok := s.reconcilers["jobflow"].(*jobFlows)
-	if !ok {
-		t.Fatal("no controller of flows")
-	}
-	flows.deleted(event.DeleteEvent{Object: gone})
+	s.flows().JobGone(gone)
 	s.goes("Completed", "f-c")
 	s.goes("Completed", "f-d")
 	s.goes("Completed", "f-e")
@@ -247,9 +253,8 @@ func TestJobFlowHindered(t *testing.T) {
 		t.Errorf("unKnowJobs %v", got)
 	}
 	s.add(template("a"))
-	flows, ok := s.reconcilers["jobflow"].(*jobFlows)
-	if !ok || len(flows.flowsOf(t.Context(), template("a"))) != 1 {
-		t.Error("the template wakes no flow")
+	if woken, err := s.flows().Naming(t.Context(), template("a")); err != nil || len(woken) != 1 || woken[0].Name != "f" {
+		t.Errorf("the template wakes %v, %v", woken, err)
 	}
 	s.settle()
 	s.jobsAre("Pending", "f-a f-b f-c")
@@ -262,36 +267,54 @@ func TestJobFlowEmpty(t *testing.T) {
 	s.jobsAre("Succeed", "")
 }
 
-// TestJobFlowPatch: a patch is merged by the names of tasks and containers; what it does not say stays.
+// TestJobFlowPatch: a Job has what its flow patches, over what its template says.
 func TestJobFlowPatch(t *testing.T) {
-	s := newStage(t, Options{}, template("a"), flowOf(t, `
-flows:
-- name: a
-  patch:
-    jobSpec:
-      queue: research
-      tasks:
-      - name: main
-        replicas: 3
-        template: {spec: {nodeSelector: {zone: a}, containers: [{name: main, env: [{name: A, value: b}]}, {name: side, image: s}]}}
-      - {name: more, replicas: 1}
-`))
+	s := newStage(t, Options{}, template("a"), flowOf(t, "flows: [{name: a, patch: {jobSpec: {queue: research, tasks: [{name: main, replicas: 3}]}}}]"))
 	s.settle()
 	job := s.jobNamed("f-a").Spec
-	if job.Queue != "research" || job.SchedulerName != "other" || len(job.Tasks) != 2 ||
-		job.Tasks[0].Replicas != 3 || job.Tasks[1].Name != "more" {
+	if job.Queue != "research" || job.SchedulerName != "other" || len(job.Tasks) != 1 || job.Tasks[0].Replicas != 3 ||
+		job.Tasks[0].Template.Spec.Containers[0].Image != "a" {
 		t.Errorf("spec %+v", job)
 	}
-	containers := map[string]corev1.Container{}
-	for _, c := range job.Tasks[0].Template.Spec.Containers {
-		containers[c.Name] = c
+}
+
+// TestJobFlowOutOfBounds: of a JobFlow that lists more than there may be no Job is made, and it says so; one that came by admission with
+// what cannot be waited for is told of that.
+func TestJobFlowOutOfBounds(t *testing.T) {
+	s := newStage(t, Options{MaxJobs: 2}, template("a"), flowOf(t, "flows: [{name: a}, {name: b}, {name: c}]"))
+	s.settle()
+	s.jobsAre("Pending", "")
+	if !s.told("f Warning OutOfBounds: spec.flows: are 3, and a JobFlow may have 2 here") {
+		t.Errorf("events %q", s.lines)
 	}
-	if len(containers) != 2 || containers["main"].Image != "a" || len(containers["main"].Env) != 1 || containers["side"].Image != "s" {
-		t.Errorf("containers %+v", containers)
+	s = newStage(t, Options{}, template("a"), template("b"), flowOf(t, "flows: [{name: a}, {name: b, dependsOn: {targets: [a, c]}}]"))
+	s.settle()
+	s.goes("Completed", "f-a")
+	s.jobsAre("Running", "f-a")
+	if !s.told("f Warning NeverBegins: flows[1].dependsOn.targets[1]: there is no flow c, so flow b never begins") {
+		t.Errorf("events %q", s.lines)
 	}
-	if job.Tasks[0].Template.Spec.NodeSelector["zone"] != "a" {
-		t.Errorf("nodeSelector %v", job.Tasks[0].Template.Spec.NodeSelector)
+}
+
+// TestJobFlowIsLarge: a JobFlow that got by admission with as many flows as an object can hold is not looked at for long.
+func TestJobFlowIsLarge(t *testing.T) {
+	var spec strings.Builder
+	spec.WriteString("flows:\n- {name: n0}\n")
+	const n = 20_000
+	for i := 1; i < n; i++ {
+		fmt.Fprintf(&spec, "- {name: n%d, dependsOn: {targets: [n%d]}}\n", i, i-1)
 	}
+	flow := flowOf(t, spec.String())
+	for i := range n / 2 {
+		flow.Status.JobStatusList = append(flow.Status.JobStatusList, flowv1alpha1.JobStatus{Name: fmt.Sprintf("f-n%d", i), State: "Completed"})
+	}
+	s := newStage(t, Options{MaxJobs: -1}, flow, template(fmt.Sprintf("n%d", n/2)))
+	begin := time.Now()
+	s.round()
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	s.jobsAre("Running", fmt.Sprintf("f-n%d", n/2))
 }
 
 // TestJobTemplateStatus: a template tells which Jobs were made from it, and forgets those that are gone.
@@ -310,7 +333,7 @@ func TestJobTemplateStatus(t *testing.T) {
 	}
 	is("f-a.b")
 	job := s.jobNamed("f-a.b")
-	if got := templateOf(t.Context(), job); len(got) != 1 || got[0].Name != "a.b" {
+	if got := flows.TemplateOf(job); len(got) != 1 || got[0].Name != "a.b" {
 		t.Errorf("the job wakes %v", got)
 	}
 	s.goes("Completed", "f-a.b")

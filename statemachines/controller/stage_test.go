@@ -32,6 +32,7 @@ import (
 	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/controller/flows"
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
@@ -149,7 +150,7 @@ func (s *stage) newController() {
 	}
 	s.reconcilers = map[string]reconcile.Reconciler{
 		"job":     j,
-		"jobflow": newJobFlows(s.parts), "jobtemplate": &jobTemplates{s.parts},
+		"jobflow": flows.New(s.parts.ofFlows()), "jobtemplate": &flows.Templates{Shared: s.parts.ofFlows()},
 		"queue":   &queues{s.parts, s.parts.options.StateMachines[queueMachine], newTally()},
 		"cronjob": newCronJobs(s.parts),
 		"pod":     &barePods{s.parts},

@@ -1,4 +1,4 @@
-package controller
+package flow
 
 import (
 	"encoding/json"
@@ -10,9 +10,9 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
 
-// mergeJobSpec merges what a flow patches into the spec of a template: tasks by name, and what is in their pod templates as Kubernetes
+// Patched merges what a flow patches into the spec of a template: tasks by name, and what is in their pod templates as Kubernetes
 // keys it, containers by name. Other lists take the place of the template's. What a patch leaves out, and zero, stay as they were.
-func mergeJobSpec(spec, patch *batchv1alpha1.JobSpec) (*batchv1alpha1.JobSpec, error) {
+func Patched(spec, patch *batchv1alpha1.JobSpec) (*batchv1alpha1.JobSpec, error) {
 	base, err := asMap(spec)
 	if err != nil {
 		return nil, err
@@ -63,16 +63,15 @@ func mapOf(v any) map[string]any { fields, _ := v.(map[string]any); return field
 
 // mergeTasks merges each task of a patch into that of its name; one that the template has not is one more.
 func mergeTasks(tasks, patches []any) ([]any, error) {
+	byName := make(map[any]map[string]any, len(tasks))
+	for _, t := range tasks {
+		byName[mapOf(t)["name"]] = mapOf(t)
+	}
 	for _, p := range patches {
 		patch := mapOf(p)
-		into := map[string]any(nil)
-		for _, t := range tasks {
-			if task := mapOf(t); task["name"] == patch["name"] {
-				into = task
-			}
-		}
+		into := byName[patch["name"]]
 		if into == nil {
-			tasks = append(tasks, patch)
+			tasks, byName[patch["name"]] = append(tasks, patch), patch
 			continue
 		}
 		template, err := mergeTemplates(mapOf(into["template"]), mapOf(patch["template"]))

@@ -1,4 +1,4 @@
-package controller
+package flows
 
 import (
 	"maps"
@@ -11,11 +11,14 @@ import (
 	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 )
 
+// longestHistory is how many of the phases that a Job was in are told, the last ones: a Job may be restarted as often as it likes.
+const longestHistory = 20
+
 // status is what the Jobs of a flow make of its status, but for the phase.
-func (w *flowWorld) status() *flowv1alpha1.JobFlowStatus {
-	s := &flowv1alpha1.JobFlowStatus{State: w.flow.Status.State}
+func (w *world) status() *flowv1alpha1.JobFlowStatus {
+	s := &flowv1alpha1.JobFlowStatus{State: w.of.Status.State}
 	histories := map[string]flowv1alpha1.JobStatus{}
-	for _, h := range w.flow.Status.JobStatusList {
+	for _, h := range w.of.Status.JobStatusList {
 		histories[h.Name] = h
 	}
 	for _, name := range w.order() {
@@ -51,34 +54,34 @@ func (w *flowWorld) status() *flowv1alpha1.JobFlowStatus {
 }
 
 // order names the flow's Jobs in the order of its flows, then those of flows that it lists no more.
-func (w *flowWorld) order() (names []string) {
-	for i := range w.flow.Spec.Flows {
-		if name := w.jobName(w.flow.Spec.Flows[i].Name); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
+func (w *world) order() []string {
+	names := make([]string, 0, len(w.of.Spec.Flows))
+	for i := range w.of.Spec.Flows {
+		names = append(names, w.jobName(w.of.Spec.Flows[i].Name))
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
+	return distinct(append(names, slices.Sorted(maps.Keys(w.jobs))...))
 }
 
 // withHistory names the Jobs of which something is remembered, in the order of the flows; then the others, as they stood.
-func (w *flowWorld) withHistory(histories map[string]flowv1alpha1.JobStatus) (names []string) {
-	all := w.order()
-	for i := range w.flow.Status.JobStatusList {
-		if name := w.flow.Status.JobStatusList[i].Name; !slices.Contains(all, name) {
-			all = append(all, name)
-		}
+func (w *world) withHistory(histories map[string]flowv1alpha1.JobStatus) []string {
+	names := w.order()
+	for i := range w.of.Status.JobStatusList {
+		names = append(names, w.of.Status.JobStatusList[i].Name)
 	}
-	for _, name := range all {
-		if _, ok := histories[name]; ok {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.DeleteFunc(distinct(names), func(name string) bool {
+		_, ok := histories[name]
+		return !ok
+	})
+}
+
+// distinct leaves out names that stand before already.
+func distinct(names []string) []string {
+	seen := make(map[string]bool, len(names))
+	return slices.DeleteFunc(names, func(name string) bool {
+		was := seen[name]
+		seen[name] = true
+		return was
+	})
 }
 
 // listFor is the list of names that a Job's phase puts it into; nil where it is in none.
