@@ -2,8 +2,11 @@ package webhook
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/google/cel-go/cel"
 
 	"github.com/celsius-scheduler/celsius/rules"
 	"github.com/celsius-scheduler/celsius/rules/eval"
@@ -18,6 +21,8 @@ type include struct {
 	kind string
 	// fields are what the object has.
 	fields []filled
+	// told is what is told of the row's field for what the other rows say. nil: they speak of fields below it, and say it themselves.
+	told *typed.Text
 	// warned are rows of the other table about what may be otherwise by the time that the object is made: told and let pass.
 	warned []string
 	// table is that of the kind; nil: not linked, and nothing is asked.
@@ -33,27 +38,64 @@ type filled struct {
 // readIncludes compiles what is looked at by another's rows.
 func (c *compiler) readIncludes(v source.Value) (out []*include) {
 	for _, item := range v.Items(&c.issues) {
-		item.Fields([]string{"name", "description", "of", "fields", "operations", "when", "fieldPath", "warned"}, &c.issues)
+		item.Fields([]string{"name", "description", "of", "fields", "operations", "forEach", "when", "fieldPath", "message", "warned"}, &c.issues)
 		c.need(item, []string{"name", "of", "fields"})
 		i := &include{row: c.opened(item), kind: item.Get("of").String(&c.issues), warned: item.Get("warned").Strings(&c.issues)}
 		if _, ok := kinds()[i.kind]; !ok && item.Get("of").Exists() {
 			c.report(item.Get("of").Issuef("write one of "+strings.Join(sorted(kinds()), ", "), "there are no rules of admission for %q", i.kind))
 		}
-		if when := item.Get("when"); when.Exists() {
-			i.when = c.compile(when.Text(&c.issues), nil, rules.Bool())
+		loops, extra, ok := typed.ReadLoops(item.Get("forEach"), c.compile, c.roots, &c.issues)
+		if !ok {
+			continue // the rest reads elements of unknown type
 		}
-		i.fields = c.filled(item.Get("fields"), i.kind)
+		i.loops = loops
+		if when := item.Get("when"); when.Exists() {
+			i.when = c.compile(when.Text(&c.issues), extra, rules.Bool())
+		}
+		i.fields = c.filled(item.Get("fields"), i.kind, extra)
 		if path := item.Get("fieldPath"); path.Exists() {
-			i.fieldPath = c.text(path.Text(&c.issues), nil)
+			i.fieldPath = c.text(path.Text(&c.issues), extra)
 			c.target(i.row, path, false)
+		}
+		if message := item.Get("message"); message.Exists() {
+			known := map[string]*cel.Type{toldName: cel.StringType}
+			maps.Copy(known, extra)
+			i.told = c.text(message.Text(&c.issues), known)
 		}
 		out = append(out, i)
 	}
 	return out
 }
 
+// toldName is by which name the message of an include reads what the other rows say.
+const toldName = "told"
+
+// telling is an include at one element of its lists, with what the other rows say.
+type telling struct {
+	*visit
+	told string
+}
+
+// ResolveName implements cel.Activation.
+func (t telling) ResolveName(name string) (any, bool) {
+	if name == toldName {
+		return t.told, true
+	}
+	return t.visit.ResolveName(name)
+}
+
+// placed gives what the other rows say as what is told of this object.
+func (i *include) placed(v *visit, at string, m Mistake) (Mistake, error) {
+	if i.told == nil {
+		m.Field = strings.Trim(at+"."+m.Field, ".")
+		return m, nil
+	}
+	message, err := i.told.Render(telling{v, m.String()})
+	return Mistake{Rule: m.Rule, Field: at, Message: message}, err
+}
+
 // filled reads the fields of an object of a kind.
-func (c *compiler) filled(v source.Value, kind string) (out []filled) {
+func (c *compiler) filled(v source.Value, kind string, extra map[string]*cel.Type) (out []filled) {
 	of, known := kinds()[kind]
 	if !known {
 		return nil // which was reported
@@ -71,7 +113,7 @@ func (c *compiler) filled(v source.Value, kind string) (out []filled) {
 		if err != nil || schema.At(path) == nil {
 			c.report(at.Issuef("write it as spec", "%s has no such field", kind))
 		}
-		out = append(out, filled{path: path, value: c.compile(item.Get("value").Text(&c.issues), nil, rules.Anything())})
+		out = append(out, filled{path: path, value: c.compile(item.Get("value").Text(&c.issues), extra, rules.Anything())})
 	}
 	return out
 }
@@ -163,18 +205,23 @@ func (i *include) ask(v *visit, r Request) (mistakes, warnings []Mistake, err er
 		}
 	}
 	for _, m := range wrong {
-		m.Field = strings.Trim(at+"."+m.Field, ".")
+		said, err := i.placed(v, at, m)
+		if err != nil {
+			return nil, nil, err
+		}
 		if slices.Contains(i.warned, m.Rule) {
-			warnings = append(warnings, m)
+			warnings = append(warnings, said)
 			continue
 		}
-		mistakes = append(mistakes, m)
+		mistakes = append(mistakes, said)
 	}
 	for _, text := range told {
-		if at != "" {
-			text = at + "." + text
+		field, message, _ := strings.Cut(text, ": ")
+		said, err := i.placed(v, at, Mistake{Rule: i.name, Field: field, Message: message})
+		if err != nil {
+			return nil, nil, err
 		}
-		warnings = append(warnings, Mistake{Rule: i.name, Message: text})
+		warnings = append(warnings, said)
 	}
 	return mistakes, warnings, nil
 }
