@@ -50,7 +50,7 @@ func hostile(t testing.TB) map[string]struct{ body, want string } {
 		"a task that waits for five thousand": {
 			string(review(t, "CREATE", jobOfTasks(t, 1, ", dependsOn: {name: ["+strings.Repeat("t0, ", 5_000)+"t0]}"))), "dependsOn.name: are 5001",
 		},
-		"an amount of 1e300":       {string(review(t, "CREATE", amount)), "resources"},
+		"an amount of 1e300": {string(review(t, "CREATE", amount)), "resources"},
 		"bytes that are no characters": {
 			strings.Replace(string(review(t, "CREATE", merged(t, "spec: {queue: x}"))), `"x"`, "\"\xff\xfe\"", 1), "",
 		},

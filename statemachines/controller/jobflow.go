@@ -27,6 +27,9 @@ func (p *parts) ofFlows() flows.Shared {
 	return flows.Shared{
 		Client: p.client, Live: p.live, Owner: fieldManager, ByOwner: byOwner, ByTemplate: byTemplate,
 		Machine: p.options.StateMachines[jobFlowMachine], MaxJobs: p.options.MaxJobs, Memory: versions{newMemory()},
+		Serves: func(scheduler string) bool {
+			return p.serves(&batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{SchedulerName: scheduler}})
+		},
 		Tell: p.event, Dial: (&net.Dialer{}).DialContext, Now: p.now,
 	}
 }

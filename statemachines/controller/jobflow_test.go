@@ -260,6 +260,32 @@ func TestJobFlowHindered(t *testing.T) {
 	s.jobsAre("Pending", "f-a f-b f-c")
 }
 
+// TestJobFlowOfOthers: a JobFlow of which the Jobs are another's is another's, also by what it patches; of one that is of both no Job is made.
+func TestJobFlowOfOthers(t *testing.T) {
+	theirs, ours := template("a"), template("b")
+	theirs.Spec.SchedulerName = "theirs"
+	for _, c := range []struct {
+		flows, jobs string
+		told        bool
+	}{
+		{"[{name: a}]", "", false},
+		{"[{name: b, patch: {jobSpec: {schedulerName: theirs}}}]", "", false},
+		{"[{name: a, patch: {jobSpec: {schedulerName: other}}}, {name: b}]", "f-a f-b", false},
+		{"[{name: a}, {name: b}]", "", true},
+	} {
+		s := newStage(t, Options{}, theirs.DeepCopy(), ours.DeepCopy(), flowOf(t, "flows: "+c.flows))
+		s.settle()
+		phase := flowv1alpha1.Phase("")
+		if c.jobs != "" {
+			phase = flowv1alpha1.Pending
+		}
+		s.jobsAre(phase, c.jobs)
+		if s.told("ForeignScheduler: some of its Jobs are of the scheduler theirs") != c.told {
+			t.Errorf("%s: events %q", c.flows, s.lines)
+		}
+	}
+}
+
 // TestJobFlowEmpty: nothing to do is done.
 func TestJobFlowEmpty(t *testing.T) {
 	s := newStage(t, Options{}, flowOf(t, "flows: []"))

@@ -103,7 +103,7 @@ func TestJobFlowReaches(t *testing.T) {
 				flowOf(t, "flows: [{name: a}, {name: b, dependsOn: {targets: [a], probe: {"+c.probe+"}}}]"))
 			s.settle()
 			var asked string
-			shared := s.parts.ofFlows()
+			shared := s.ofFlows()
 			shared.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 				asked = address
 				return (&net.Dialer{}).DialContext(ctx, network, server.Listener.Addr().String())

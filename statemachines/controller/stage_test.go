@@ -150,12 +150,20 @@ func (s *stage) newController() {
 	}
 	s.reconcilers = map[string]reconcile.Reconciler{
 		"job":     j,
-		"jobflow": flows.New(s.parts.ofFlows()), "jobtemplate": &flows.Templates{Shared: s.parts.ofFlows()},
+		"jobflow": flows.New(s.ofFlows()), "jobtemplate": &flows.Templates{Shared: s.ofFlows()},
 		"queue":   &queues{s.parts, s.parts.options.StateMachines[queueMachine], newTally()},
 		"cronjob": newCronJobs(s.parts),
 		"pod":     &barePods{s.parts},
 		"command": &commands{s.parts, make(wake, wakeBuffer), make(wake, wakeBuffer)},
 	}
+}
+
+// ofFlows has flows make Jobs of the scheduler other, too, which the test plays itself.
+func (s *stage) ofFlows() flows.Shared {
+	shared := s.parts.ofFlows()
+	serves := shared.Serves
+	shared.Serves = func(scheduler string) bool { return scheduler == "other" || serves(scheduler) }
+	return shared
 }
 
 // write does a write of the controllers', or breaks it.

@@ -35,6 +35,8 @@ type Shared struct {
 	// MaxJobs is how many flows a JobFlow may list: of one that lists more no Job is made; -1: without limit.
 	MaxJobs int
 	Memory  Memory
+	// Serves says whether Jobs of a scheduler are cared for here; "" is that of a Job that names none.
+	Serves func(scheduler string) bool
 	// Tell tells people about an object, by an event.
 	Tell func(on runtime.Object, kind, reason, action, format string, args ...any)
 	// Dial connects to a pod.

@@ -29,13 +29,14 @@ const (
 
 // The reasons of events about JobFlows.
 const (
-	created         = "Created"
-	failedCreate    = "FailedCreate"
-	foreignJob      = "ForeignJob"
-	missingTemplate = "JobTemplateMissing"
-	neverBegins     = "NeverBegins"
-	outOfBounds     = "OutOfBounds"
-	waits           = "ProbeFails"
+	created          = "Created"
+	failedCreate     = "FailedCreate"
+	foreignJob       = "ForeignJob"
+	foreignScheduler = "ForeignScheduler"
+	missingTemplate  = "JobTemplateMissing"
+	neverBegins      = "NeverBegins"
+	outOfBounds      = "OutOfBounds"
+	waits            = "ProbeFails"
 )
 
 // Flows obeys the machine of JobFlows.
@@ -100,6 +101,10 @@ func (r *Flows) reconcile(ctx context.Context, of *flowv1alpha1.JobFlow) (time.D
 	w, err := r.observe(ctx, of)
 	if err != nil {
 		return 0, err
+	}
+	if !r.serves(w) {
+		r.gone.forget(client.ObjectKeyFromObject(of))
+		return 0, nil
 	}
 	action, err := r.action(w)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
-	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 	"github.com/celsius-scheduler/celsius/statemachines/flow"
 )
 
@@ -100,15 +99,11 @@ func (r *Flows) makeJob(ctx context.Context, w *world, i int) error {
 	} else if !apierrors.IsNotFound(err) {
 		return err //nolint:wrapcheck // the caller says what was done
 	}
-	template := &flowv1alpha1.JobTemplate{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: w.of.Namespace, Name: f.Name}, template)
-	if apierrors.IsNotFound(err) {
+	template := w.templates[f.Name]
+	if template == nil {
 		r.Tell(w.of, corev1.EventTypeWarning, missingTemplate, "Create",
 			"flows[%d].name: there is no JobTemplate %s in namespace %s; make it, and its Job is made then", i, f.Name, w.of.Namespace)
 		return nil
-	}
-	if err != nil {
-		return err //nolint:wrapcheck // the caller says what was done
 	}
 	job, err := flow.Job(w.of, f, template)
 	if err != nil {

@@ -33,6 +33,9 @@ func (r *Templates) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if err := r.Client.Get(ctx, req.NamespacedName, template); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if !r.Serves(template.Spec.SchedulerName) {
+		return reconcile.Result{}, nil
+	}
 	list := &batchv1alpha1.JobList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(req.Namespace),
 		client.MatchingFields{r.ByTemplate: req.Namespace + "." + req.Name}, client.UnsafeDisableDeepCopy); err != nil {

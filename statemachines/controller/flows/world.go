@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,8 +65,9 @@ type world struct {
 	completed map[string]bool
 	// foreign are names that Jobs of the flow should have and others have.
 	foreign map[string]bool
-	// listed are the names of the flows.
-	listed map[string]bool
+	// listed are the names of the flows, and templates the JobTemplates of that name that are there, which nobody may change.
+	listed    map[string]bool
+	templates map[string]*flowv1alpha1.JobTemplate
 }
 
 // jobName is what the Job of a flow is called.
@@ -85,7 +87,7 @@ func (w *world) isCompleted(name string) bool {
 func (r *Flows) observe(ctx context.Context, of *flowv1alpha1.JobFlow) (*world, error) {
 	w := &world{
 		of: of, now: r.Now(), jobs: map[string]*batchv1alpha1.Job{}, completed: map[string]bool{}, foreign: map[string]bool{},
-		listed: map[string]bool{},
+		listed: map[string]bool{}, templates: map[string]*flowv1alpha1.JobTemplate{},
 	}
 	list := &batchv1alpha1.JobList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(of.Namespace), client.MatchingFields{r.ByOwner: string(of.UID)}); err != nil {
@@ -101,7 +103,43 @@ func (r *Flows) observe(ctx context.Context, of *flowv1alpha1.JobFlow) (*world, 
 	for i := range of.Spec.Flows {
 		w.listed[of.Spec.Flows[i].Name] = true
 	}
+	templates := &flowv1alpha1.JobTemplateList{}
+	if err := r.Client.List(ctx, templates, client.InNamespace(of.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the JobTemplates of namespace %s: %w", of.Namespace, err)
+	}
+	for i := range templates.Items {
+		if t := &templates.Items[i]; w.listed[t.Name] {
+			w.templates[t.Name] = t
+		}
+	}
 	return w, nil
+}
+
+// serves says whether a flow is cared for here: all of its Jobs are of schedulers that are, as far as it is known what they are made from.
+// So one of several that run in a cluster cares for it.
+func (r *Flows) serves(w *world) bool {
+	ours, theirs := false, ""
+	for i := range w.of.Spec.Flows {
+		f := &w.of.Spec.Flows[i]
+		template := w.templates[f.Name]
+		if template == nil {
+			continue
+		}
+		scheduler := template.Spec.SchedulerName
+		if f.Patch != nil && f.Patch.JobSpec != nil {
+			scheduler = cmp.Or(f.Patch.JobSpec.SchedulerName, scheduler)
+		}
+		if r.Serves(scheduler) {
+			ours = true
+		} else {
+			theirs = scheduler
+		}
+	}
+	if ours && theirs != "" {
+		r.Tell(w.of, corev1.EventTypeWarning, foreignScheduler, "Create", "some of its Jobs are of the scheduler %s, which is none of those that "+
+			"are served here, and others are; so no Job is made: make a JobFlow of each", theirs)
+	}
+	return theirs == ""
 }
 
 // facts are what the machine's guards may read of a flow as its status tells it.
