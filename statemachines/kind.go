@@ -72,7 +72,7 @@ func kinds() map[string]kind {
 			roots:   flow,
 			sources: map[string]map[string]*cel.Type{FromFlow: flowChange},
 			effects: map[string]effectKind{
-				"sync":   {doc: "makes the Jobs of which all that they depend on is Completed, and counts"},
+				"sync":   {doc: "makes the Jobs of which all that they depend on is Completed, or probed, and counts"},
 				"delete": {doc: "deletes the flow's Jobs; what was counted stays"},
 				"rest":   {doc: "does nothing; what was counted stays"},
 			},

@@ -12,7 +12,8 @@ import (
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state.phase`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 
-// JobFlow makes Jobs from JobTemplates, each once the Jobs that it depends on are Completed.
+// JobFlow makes Jobs from JobTemplates, each once the Jobs that it depends on are Completed, or
+// as far as its probe asks.
 type JobFlow struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -79,12 +80,14 @@ type Flow struct {
 
 // DependsOn is what a Job of a flow waits for.
 type DependsOn struct {
-	// The names of the flows whose Jobs must be Completed.
+	// The names of the flows whose Jobs must be Completed, or, as far as the probe asks of them,
+	// be as it says.
 	// +listType=atomic
 	// +optional
 	Targets []string `json:"targets,omitempty"`
 
-	// What must hold of these Jobs besides.
+	// What must hold of the pods of these Jobs, so that the flow begins before they are Completed.
+	// A Job of which no task is named here is waited for until it is.
 	// +optional
 	Probe *Probe `json:"probe,omitempty"`
 }
@@ -97,7 +100,7 @@ type Patch struct {
 	JobSpec *batchv1alpha1.JobSpec `json:"jobSpec,omitempty"`
 }
 
-// Probe is what must hold of the Jobs that a flow depends on.
+// Probe is what must hold of the Jobs that a flow depends on, all of it, while they run.
 type Probe struct {
 	// Paths that the pods of a task must answer.
 	// +listType=atomic
