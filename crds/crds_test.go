@@ -215,7 +215,7 @@ func ofJob(path string) string {
 // jobsWithin are the fields of what is wanted of a Job, as a kind has them that makes Jobs.
 func jobsWithin(kind string) (out []string) {
 	filledIn := regexp.MustCompile(` =\S+`)
-	for _, line := range strings.Split(strings.TrimSpace(fields["Job"]), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(fields["Job"]), "\n") {
 		below, ok := strings.CutPrefix(line, "spec")
 		switch {
 		case !ok:

@@ -30,8 +30,9 @@ func lifecycles() ([]byte, error) {
 		p.table([]string{"Key", "Value", "What it says"}, rows)
 	}
 	p.heading(2, "What guards may read")
-	p.para("Guards of phases read `job`, `spec` and `status` (a JobStatus), `queue` and `parent`, `cronJob`, or `flow`; rows of `events` also " +
-		"`change`, and `pod`, `was` (the object before) and `task`, or `podGroup` and `was`; of a CronJob `job`, a MadeJob. `now` is the time.")
+	p.para("Guards of phases read `job`, `spec` and `status` (a JobStatus), `queue` and `parent`, `cronJob`, or `flow`; rows of `events` " +
+		"also `change`, and `pod`, `was` (the object before) and `task`, or `podGroup` and `was`; of a CronJob `job`, a MadeJob. `now` is " +
+		"the time.")
 	for _, o := range statemachines.Objects() {
 		p.heading(3, o.Name)
 		p.para("%s", o.Doc)

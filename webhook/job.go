@@ -143,7 +143,8 @@ func (h *tableHandler) validate(ctx context.Context, req admission.Request) admi
 	}
 	mistakes, warnings, err := h.table.Check(*r)
 	aboutQueue := func(m Mistake) bool { // or about that of a Job that the object makes, of which the message tells
-		return strings.Contains(m.Message, "spec.queue: ") || strings.HasSuffix(m.Field, "spec.queue") || m.Field == "spec.parent" || strings.HasSuffix(m.Field, queueOfPod)
+		return strings.Contains(m.Message, "spec.queue: ") || strings.HasSuffix(m.Field, "spec.queue") || m.Field == "spec.parent" ||
+			strings.HasSuffix(m.Field, queueOfPod)
 	}
 	if err == nil && h.queuesNow != nil && slices.ContainsFunc(mistakes, aboutQueue) {
 		// The queue may have been made or opened just now: nobody is refused for what was true a moment ago.

@@ -163,8 +163,8 @@ func TestOwnCronJobs(t *testing.T) {
 	}
 }
 
-// TestOwnJobFlows asks the rules of Jobs about what a JobFlow will make, the JobTemplate and what is patched together: who makes the JobFlow
-// must be let use the queue of both.
+// TestOwnJobFlows asks the rules of Jobs about what a JobFlow will make, the JobTemplate and what is patched together: who makes the
+// JobFlow must be let use the queue of both.
 func TestOwnJobFlows(t *testing.T) {
 	jobFlows, issues := JobFlowTable()
 	if jobFlows == nil {
@@ -362,7 +362,8 @@ func TestOwnFiles(t *testing.T) {
 	}{
 		{
 			map[string]string{"a.yaml": head + "of: Jbo", "b.yml": head + "of: Job\n---\n" + head + "of: Queue\nwarnigs: []", "c.txt": "no"},
-			`a.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Command, CronJob, Job, JobFlow, JobTemplate, Pod, PodGroup, Queue` + "\n" +
+			`a.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Command, CronJob, Job, JobFlow, JobTemplate, Pod, ` +
+				"PodGroup, Queue\n" +
 				`b.yml:8:1: warnigs: unknown field "warnigs"; did you mean "warnings"?`,
 		},
 		{

@@ -65,8 +65,9 @@ type condition struct{ name, expression string }
 
 // tables are those in force: of Jobs, Queues, PodGroups, Pods, Commands, CronJobs, JobFlows and JobTemplates, each with a cluster's own.
 func (o Options) tables() ([]*Table, error) {
-	shipped := []func() (*Table, source.Issues){JobTable, QueueTable, PodGroupTable, PodTable, CommandTable, CronJobTable, JobFlowTable,
-		JobTemplateTable}
+	shipped := []func() (*Table, source.Issues){
+		JobTable, QueueTable, PodGroupTable, PodTable, CommandTable, CronJobTable, JobFlowTable, JobTemplateTable,
+	}
 	tables := make([]*Table, 0, len(shipped))
 	for _, compile := range shipped {
 		table, issues := compile()

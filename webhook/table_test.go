@@ -580,8 +580,9 @@ func decodeInto(t testing.TB, data []byte, into any) {
 
 // TestMistakesInTables shows that what is wrong with a table is told at its place.
 func TestMistakesInTables(t *testing.T) {
+	const known = "Command, CronJob, Job, JobFlow, JobTemplate, Pod, PodGroup, Queue"
 	for _, c := range []struct{ table, want string }{
-		{"of: Jbo", `job.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Command, CronJob, Job, JobFlow, JobTemplate, Pod, PodGroup, Queue`},
+		{"of: Jbo", `job.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of ` + known},
 		{"of: Job\ndefalts: []", `job.yaml:4:1: defalts: unknown field "defalts"; did you mean "defaults"?`},
 		{
 			"of: Job\nvalidations:\n- {name: a, expression: object.spec.taks.size() > 0, fieldPath: spec.tasks, message: a}",
@@ -626,14 +627,14 @@ func TestMistakesInTables(t *testing.T) {
 		},
 		{
 			"of: CronJob\nincludes:\n- {name: a, of: Jbo, fields: []}",
-			`job.yaml:5:17: includes[0].of: there are no rules of admission for "Jbo"; write one of Command, CronJob, Job, JobFlow, JobTemplate, Pod, PodGroup, Queue`,
+			`job.yaml:5:17: includes[0].of: there are no rules of admission for "Jbo"; write one of ` + known,
 		},
 		{
 			"of: CronJob\nincludes:\n- {name: a, of: Job, fields: [{fieldPath: spce, value: object.spec}]}",
 			"job.yaml:5:43: includes[0].fields[0].fieldPath: Job has no such field; write it as spec",
 		},
 		{
-			"of: JobTemplate\nincludes:\n- {name: a, of: Job, fieldPath: spec, message: '{{tolt}}', fields: [{fieldPath: spec, value: object.spec}]}",
+			"of: JobTemplate\nincludes:\n- {name: a, of: Job, fieldPath: spec, message: '{{tolt}}', fields: [{fieldPath: spec, value: '{}'}]}",
 			`job.yaml:5:51: includes[0].message: "tolt" is not known here; did you mean "told"?`,
 		},
 		{

@@ -54,6 +54,9 @@ const diamondOfFlows = `
   - {name: e, dependsOn: {targets: [d]}}
 `
 
+// allCompleted is what kubectl shows of the states of its five Jobs.
+func allCompleted() string { return strings.TrimSpace(strings.Repeat("Completed ", 5)) }
+
 // flowWorld is a world with room, and JobTemplates a to e of pods that run for two seconds.
 func flowWorld(t *testing.T) *world {
 	w := newWorld(t)
@@ -108,8 +111,8 @@ func (w *world) began(job string, after ...string) {
 	}
 }
 
-// TestE2EFlow takes a diamond its whole way: each Job begins once those before it are Completed, the status tells of them, JobTemplates name
-// their Jobs, and the Jobs go with the flow.
+// TestE2EFlow takes a diamond its whole way: each Job begins once those before it are Completed, the status tells of them, JobTemplates
+// name their Jobs, and the Jobs go with the flow.
 func TestE2EFlow(t *testing.T) {
 	t.Parallel()
 	w := flowWorld(t)
@@ -127,7 +130,7 @@ func TestE2EFlow(t *testing.T) {
 	for path, want := range map[string]string{
 		".status.completedJobs[*]":                             "flow-a flow-b flow-c flow-d flow-e",
 		".status.runningJobs":                                  "",
-		".status.jobStatusList[*].state":                       "Completed Completed Completed Completed Completed",
+		".status.jobStatusList[*].state":                       allCompleted(),
 		".status.conditions.flow-e.phase":                      "Completed",
 		".status.jobStatusList[0].runningHistories[-1:].state": "Completed",
 	} {
@@ -163,7 +166,7 @@ func TestE2EFlowRetainsNone(t *testing.T) {
 	w.Apply(jobFlow("flow", "delete", diamondOfFlows))
 	w.flowPhase("flow", "Succeed")
 	w.jobsAre("stranger")
-	if got := w.field("jobflow/flow", ".status.jobStatusList[*].state"); got != "Completed Completed Completed Completed Completed" {
+	if got := w.field("jobflow/flow", ".status.jobStatusList[*].state"); got != allCompleted() {
 		t.Errorf("the flow has forgotten: %q", got)
 	}
 	w.Apply(jobTemplate("a", "{run: 3s}")) // what wakes the flow makes no Job again
@@ -196,7 +199,8 @@ func TestE2EFlowRefused(t *testing.T) {
 		{"a patch of nothing", jobFlow("f", "retain", "[{name: c, patch: {jobSpec: {maxRetry: 1}}}]"), "there is no JobTemplate c to patch"},
 		{"a policy", jobFlow("f", "keep", "[{name: a}]"), `supported values: "retain", "delete"`},
 		{
-			"a probe", jobFlow("f", "retain", "[{name: a}, {name: b, dependsOn: {targets: [a], probe: {tcpSocketList: [{taskName: main, port: 0}]}}}]"),
+			"a probe",
+			jobFlow("f", "retain", "[{name: a}, {name: b, dependsOn: {targets: [a], probe: {tcpSocketList: [{taskName: main, port: 0}]}}}]"),
 			"write the port of the pods, from 1 to 65535",
 		},
 	} {
@@ -205,7 +209,9 @@ func TestE2EFlowRefused(t *testing.T) {
 		}
 	}
 	said := w.TryKubectl(jobFlow("f", "retain", "[{name: a}, {name: a}, {name: c}]"), "create", "--dry-run=server", "-f", "-")
-	for _, want := range []string{"Warning: spec.flows[1].name: a is the name of spec.flows[0] already", "there is no JobTemplate c in namespace"} {
+	for _, want := range []string{
+		"Warning: spec.flows[1].name: a is the name of spec.flows[0] already", "there is no JobTemplate c in namespace",
+	} {
 		if said.Code != 0 || !strings.Contains(said.Err, want) {
 			t.Errorf("a warning: lacks %q: %d %s", want, said.Code, said.Err)
 		}
@@ -233,7 +239,9 @@ func TestE2EFlowPatchAndProbe(t *testing.T) {
 		t.Errorf("the pod has the label %q", got)
 	}
 	w.phase("flow-a", "Completed")
-	w.Wait("the flow tells of the JobTemplate that is missing", func() error { return w.warned("JobFlow/flow", "there is no JobTemplate late") })
+	w.Wait("the flow tells of the JobTemplate that is missing", func() error {
+		return w.warned("JobFlow/flow", "there is no JobTemplate late")
+	})
 	w.Apply(jobTemplate("late", "{run: 1s}"))
 	w.phase("flow-late", "Completed")
 	w.jobsAre("flow-a", "flow-late", "flow-long")
@@ -246,7 +254,8 @@ func TestE2EFlowFails(t *testing.T) {
 	w := flowWorld(t)
 	w.Apply(jobTemplate("bad", "{run: 1s, exitCodes: {main: 1}}"))
 	w.Apply(jobTemplate("long", "{run: 20s}"))
-	w.Apply(jobFlow("fails", "delete", "[{name: bad}, {name: a, dependsOn: {targets: [bad]}}, {name: c}, {name: d, dependsOn: {targets: [c]}}]"))
+	w.Apply(jobFlow("fails", "delete",
+		"[{name: bad}, {name: a, dependsOn: {targets: [bad]}}, {name: c}, {name: d, dependsOn: {targets: [c]}}]"))
 	w.flowPhase("fails", "Failed")
 	w.phase("fails-bad", "Failed")
 	if got := w.field("jobflow/fails", ".status.failedJobs[*]"); got != "fails-bad" {

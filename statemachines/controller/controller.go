@@ -107,30 +107,13 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.SchedulerNames) == 0 {
 		o.SchedulerNames = []string{"celsius", "volcano"}
 	}
-	if o.Namespace == "" {
-		o.Namespace = DefaultNamespace
-	}
-	if o.LeaseName == "" {
-		o.LeaseName = DefaultLeaseName
-	}
+	o.Namespace, o.LeaseName = cmp.Or(o.Namespace, DefaultNamespace), cmp.Or(o.LeaseName, DefaultLeaseName)
 	if o.Workers <= 0 {
 		o.Workers = DefaultWorkers
 	}
-	if o.MaxRequeue == 0 {
-		o.MaxRequeue = DefaultMaxRequeue
-	}
-	if o.MaxPods == 0 {
-		o.MaxPods = DefaultMaxPods
-	}
-	if o.MaxJobs == 0 {
-		o.MaxJobs = DefaultMaxJobs
-	}
-	if o.MetricsAddress == "" {
-		o.MetricsAddress = "0"
-	}
-	if o.HealthAddress == "" {
-		o.HealthAddress = "0"
-	}
+	o.MaxRequeue = cmp.Or(o.MaxRequeue, DefaultMaxRequeue)
+	o.MaxPods, o.MaxJobs = cmp.Or(o.MaxPods, DefaultMaxPods), cmp.Or(o.MaxJobs, DefaultMaxJobs)
+	o.MetricsAddress, o.HealthAddress = cmp.Or(o.MetricsAddress, "0"), cmp.Or(o.HealthAddress, "0")
 	var err error
 	if o.LeaseTimes, err = o.LeaseTimes.Complete(); err != nil {
 		return o, fmt.Errorf("options of the controllers: %w", err)

@@ -260,7 +260,8 @@ func TestJobFlowHindered(t *testing.T) {
 	s.jobsAre("Pending", "f-a f-b f-c")
 }
 
-// TestJobFlowOfOthers: a JobFlow of which the Jobs are another's is another's, also by what it patches; of one that is of both no Job is made.
+// TestJobFlowOfOthers: a JobFlow of which the Jobs are another's is another's, also by what it patches; of one that is of both no Job is
+// made.
 func TestJobFlowOfOthers(t *testing.T) {
 	theirs, ours := template("a"), template("b")
 	theirs.Spec.SchedulerName = "theirs"
@@ -295,7 +296,8 @@ func TestJobFlowEmpty(t *testing.T) {
 
 // TestJobFlowPatch: a Job has what its flow patches, over what its template says.
 func TestJobFlowPatch(t *testing.T) {
-	s := newStage(t, Options{}, template("a"), flowOf(t, "flows: [{name: a, patch: {jobSpec: {queue: research, tasks: [{name: main, replicas: 3}]}}}]"))
+	s := newStage(t, Options{}, template("a"),
+		flowOf(t, "flows: [{name: a, patch: {jobSpec: {queue: research, tasks: [{name: main, replicas: 3}]}}}]"))
 	s.settle()
 	job := s.jobNamed("f-a").Spec
 	if job.Queue != "research" || job.SchedulerName != "other" || len(job.Tasks) != 1 || job.Tasks[0].Replicas != 3 ||

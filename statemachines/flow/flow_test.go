@@ -79,7 +79,9 @@ tasks:
 // TestJob: the Job is the flow's, tells what it was made of, and leaves the template as it is.
 func TestJob(t *testing.T) {
 	of := &flowv1alpha1.JobFlow{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "f", UID: "1"}}
-	template := &flowv1alpha1.JobTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a.b"}, Spec: *read[batchv1alpha1.JobSpec](t, spec)}
+	template := &flowv1alpha1.JobTemplate{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a.b"}, Spec: *read[batchv1alpha1.JobSpec](t, spec),
+	}
 	job, err := flow.Job(of, &flowv1alpha1.Flow{Name: "a.b", Patch: &flowv1alpha1.Patch{
 		JobSpec: &batchv1alpha1.JobSpec{Tasks: []batchv1alpha1.TaskSpec{{Name: "main", Replicas: 7}}},
 	}}, template)

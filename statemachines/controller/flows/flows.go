@@ -51,7 +51,8 @@ func New(s Shared) *Flows { return &Flows{Shared: s, probes: newProber(s)} }
 
 // JobGone notes that a Job was deleted.
 func (r *Flows) JobGone(job *batchv1alpha1.Job) {
-	if owner := metav1.GetControllerOfNoCopy(job); owner != nil && owner.Kind == "JobFlow" && job.Status.State.Phase == batchv1alpha1.Completed {
+	owner := metav1.GetControllerOfNoCopy(job)
+	if owner != nil && owner.Kind == "JobFlow" && job.Status.State.Phase == batchv1alpha1.Completed {
 		r.gone.note(types.NamespacedName{Namespace: job.Namespace, Name: owner.Name}, job)
 	}
 }

@@ -65,8 +65,8 @@ func (r *Flows) mayBegin(ctx context.Context, w *world, i int) (begins bool, aga
 	for j, target := range f.DependsOn.Targets {
 		name := w.jobName(target)
 		if !w.listed[target] {
-			r.Tell(w.of, corev1.EventTypeWarning, neverBegins, "Create", "flows[%d].dependsOn.targets[%d]: there is no flow %s, so flow %s never begins",
-				i, j, target, f.Name)
+			r.Tell(w.of, corev1.EventTypeWarning, neverBegins, "Create",
+				"flows[%d].dependsOn.targets[%d]: there is no flow %s, so flow %s never begins", i, j, target, f.Name)
 		}
 		switch job := w.jobs[name]; {
 		case w.isCompleted(name):

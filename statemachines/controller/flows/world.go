@@ -136,8 +136,8 @@ func (r *Flows) serves(w *world) bool {
 		}
 	}
 	if ours && theirs != "" {
-		r.Tell(w.of, corev1.EventTypeWarning, foreignScheduler, "Create", "some of its Jobs are of the scheduler %s, which is none of those that "+
-			"are served here, and others are; so no Job is made: make a JobFlow of each", theirs)
+		r.Tell(w.of, corev1.EventTypeWarning, foreignScheduler, "Create", "some of its Jobs are of the scheduler %s, which is none of those "+
+			"that are served here, and others are; so no Job is made: make a JobFlow of each", theirs)
 	}
 	return theirs == ""
 }
