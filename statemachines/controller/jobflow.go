@@ -30,6 +30,9 @@ func (p *parts) ofFlows() flows.Shared {
 		Serves: func(scheduler string) bool {
 			return p.serves(&batchv1alpha1.Job{Spec: batchv1alpha1.JobSpec{SchedulerName: scheduler}})
 		},
+		Ended: func(of *flowv1alpha1.JobFlow) {
+			p.metrics.flows.WithLabelValues(of.Namespace, string(of.Status.State.Phase)).Inc()
+		},
 		Tell: p.event, Dial: (&net.Dialer{}).DialContext, Now: p.now,
 	}
 }

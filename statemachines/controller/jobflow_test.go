@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -204,6 +205,9 @@ func TestJobFlowFails(t *testing.T) {
 		s.goes(phase, "f-b")
 		s.goes("Completed", "f-c")
 		s.jobsAre("Failed", "f-a f-b f-c")
+		if n := testutil.ToFloat64(s.parts.metrics.flows.WithLabelValues(namespace, "Failed")); n != 1 {
+			t.Errorf("counted are %v flows that failed", n)
+		}
 	}
 	s := diamondStage(t, diamond)
 	s.settle()

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 	"github.com/celsius-scheduler/celsius/statemachines"
 )
 
@@ -39,6 +40,8 @@ type Shared struct {
 	Serves func(scheduler string) bool
 	// Tell tells people about an object, by an event.
 	Tell func(on runtime.Object, kind, reason, action, format string, args ...any)
+	// Ended counts a JobFlow that has come to its end.
+	Ended func(of *flowv1alpha1.JobFlow)
 	// Dial connects to a pod.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Now  func() time.Time

@@ -198,6 +198,7 @@ func (r *Flows) write(ctx context.Context, w *world, status *flowv1alpha1.JobFlo
 			kind = corev1.EventTypeWarning
 		}
 		r.Tell(of, kind, string(status.State.Phase), "SyncJobFlow", "the jobflow is %s", status.State.Phase)
+		r.Ended(of)
 	}
 	return nil
 }
