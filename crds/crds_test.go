@@ -165,7 +165,10 @@ func TestNames(t *testing.T) {
 			Columns: []column{
 				{Name: "PARENT", Type: "string", JSONPath: ".spec.parent"},
 				{Name: "STATE", Type: "string", JSONPath: ".status.state"},
-			}, // the second is ours
+				{
+					Name: "SHARES-OVER-PARENT", Type: "string", JSONPath: `.status.conditions[?(@.type=="SharesOverParent")].status`, Priority: 1,
+				},
+			}, // all but the first are ours
 		},
 		"SchedulingPolicy": {
 			Group: "scheduling.celsius.dev", Version: "v1alpha1", Scope: "Cluster", Plural: "schedulingpolicies",

@@ -3,7 +3,10 @@ package crds_test
 // events are those that a policy of a Job may name.
 const events = `*|CommandIssued|JobUpdated|OutOfSync|PodEvicted|PodFailed|PodPending|PodRunning|TaskCompleted|TaskFailed|Unknown`
 
-// fields lists every field of Volcano's kinds with its type, default (=), bounds (>=, <=,
+// lastOfName is how the pattern of a condition's type ends.
+const lastOfName = `(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`
+
+// fields lists every field of Volcano's kinds, and status.conditions of a Queue, which is ours, with its type, default (=), bounds (>=, <=,
 // items, len), pattern (~) and values (a|b). It is written by hand from Volcano's API: where the
 // schema and it differ, look there before changing it.
 var fields = map[string]string{
@@ -301,6 +304,14 @@ status object
 status.allocated object
 status.allocated{} quantity
 status.completed integer >=0
+status.conditions array
+status.conditions[] object required:lastTransitionTime,message,reason,status,type
+status.conditions[].lastTransitionTime time
+status.conditions[].message string len<=32768
+status.conditions[].observedGeneration integer >=0
+status.conditions[].reason string len>=1 len<=1024 ~^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$
+status.conditions[].status string False|True|Unknown
+status.conditions[].type string len<=316 ~^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?` + lastOfName + `
 status.inqueue integer >=0
 status.pending integer >=0
 status.reservation object

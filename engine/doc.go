@@ -34,7 +34,7 @@
 //	engine/numa            which CPUs of a node a pod will have: what Numatopologies tell, and what kubelets choose
 //	engine/extender        what services outside are asked, and what they said: inputs with an age
 //	engine/slab            values, texts and lists made by the chunk
-//	engine/rivals          of which jobs pods went for which others, and so which two take room from each other in turn
+//	engine/rivals          of which jobs pods went for which others, and so who would close a circle of evictions
 //	engine/model           the one state: nodes, queues, jobs, tasks; deltas in, undo log, change logs; the Plan
 //	engine/volume          which nodes a task's volumes let it go to: Kubernetes' volume plugins as a library, fed by the model
 //	engine/topology        who is placed in which topology domain, and what pods' terms of affinity and spread say of a node

@@ -27,7 +27,7 @@ const (
 // that say something which a row looks at. A cluster's own rules are asked about each pod of our schedulers, and when its annotations or
 // labels change, and believed to hold: no such pod passes them unseen.
 func newPodEndpoints(table *Table, o Options, in cluster, m *metrics) []*endpoint {
-	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, metrics: m, related: groupOf}
+	h := &tableHandler{table: table, cluster: in, metrics: m, related: groupOf}
 	e := endpoint{
 		version: "v1", resource: "pods", operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 		conditions: []condition{{
@@ -105,8 +105,8 @@ func (h *tableHandler) relatedTo(ctx context.Context, namespace string, object m
 }
 
 // newCronJobEndpoints are those of CronJobs: validation.
-func newCronJobEndpoints(table *Table, o Options, l lifecycles, in cluster, m *metrics) []*endpoint {
-	e := ofMakers(table, o, l, in, m)
+func newCronJobEndpoints(table *Table, l lifecycles, in cluster, m *metrics) []*endpoint {
+	e := ofMakers(table, l, in, m)
 	e.group, e.version, e.resource = batchv1alpha1.GroupName, batchv1alpha1.GroupVersion.Version, "cronjobs"
 	e.path, e.name = "/cronjobs/validate", "validate-cronjobs.celsius.dev"
 	e.conditions = []condition{{name: "spec-changed", expression: "oldObject == null || object.spec != oldObject.spec"}}
@@ -114,9 +114,9 @@ func newCronJobEndpoints(table *Table, o Options, l lifecycles, in cluster, m *m
 }
 
 // newFlowEndpoints are those of JobFlows and JobTemplates: validation.
-func newFlowEndpoints(jobFlows, jobTemplates *Table, o Options, l lifecycles, in cluster, m *metrics) (out []*endpoint) {
+func newFlowEndpoints(jobFlows, jobTemplates *Table, l lifecycles, in cluster, m *metrics) (out []*endpoint) {
 	for _, table := range []*Table{jobFlows, jobTemplates} {
-		e, resource := ofMakers(table, o, l, in, m), kinds()[table.Kind].resource
+		e, resource := ofMakers(table, l, in, m), kinds()[table.Kind].resource
 		e.group, e.version, e.resource = flowv1alpha1.GroupName, flowv1alpha1.GroupVersion.Version, resource
 		e.path, e.name = "/"+resource+"/validate", "validate-"+resource+".celsius.dev"
 		e.conditions = []condition{{name: "spec-changed", expression: "oldObject == null || object.?spec != oldObject.?spec"}}
@@ -126,8 +126,8 @@ func newFlowEndpoints(jobFlows, jobTemplates *Table, o Options, l lifecycles, in
 }
 
 // ofMakers is an endpoint of a kind whose objects make Jobs.
-func ofMakers(table *Table, o Options, l lifecycles, in cluster, m *metrics) *endpoint {
-	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, machine: l.job, plugins: l.plugins, metrics: m}
+func ofMakers(table *Table, l lifecycles, in cluster, m *metrics) *endpoint {
+	h := &tableHandler{table: table, cluster: in, machine: l.job, plugins: l.plugins, metrics: m}
 	return &endpoint{
 		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 		handler:    admission.HandlerFunc(h.validate),

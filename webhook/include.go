@@ -25,6 +25,8 @@ type include struct {
 	told *typed.Text
 	// warned are rows of the other table about what may be otherwise by the time that the object is made: told and let pass.
 	warned []string
+	// only are the validations of the table that ships which are asked, and nothing else of the kind. Empty: all that there is.
+	only []string
 	// table is that of the kind; nil: not linked, and nothing is asked.
 	table *Table
 }
@@ -38,9 +40,14 @@ type filled struct {
 // readIncludes compiles what is looked at by another's rows.
 func (c *compiler) readIncludes(v source.Value) (out []*include) {
 	for _, item := range v.Items(&c.issues) {
-		item.Fields([]string{"name", "description", "of", "fields", "operations", "forEach", "when", "fieldPath", "message", "warned"}, &c.issues)
+		item.Fields([]string{
+			"name", "description", "of", "fields", "operations", "forEach", "when", "fieldPath", "message", "warned", "only",
+		}, &c.issues)
 		c.need(item, []string{"name", "of", "fields"})
-		i := &include{row: c.opened(item), kind: item.Get("of").String(&c.issues), warned: item.Get("warned").Strings(&c.issues)}
+		i := &include{
+			row: c.opened(item), kind: item.Get("of").String(&c.issues),
+			warned: item.Get("warned").Strings(&c.issues), only: item.Get("only").Strings(&c.issues),
+		}
 		if _, ok := kinds()[i.kind]; !ok && item.Get("of").Exists() {
 			c.report(item.Get("of").Issuef("write one of "+strings.Join(sorted(kinds()), ", "), "there are no rules of admission for %q", i.kind))
 		}
@@ -133,13 +140,19 @@ func (i *include) object(v *visit) (map[string]any, error) {
 	return object.(map[string]any), nil
 }
 
+// nested is how far includes go: a CronJob makes Jobs, and these make pods.
+const nested = 2
+
 // linked gives tables whose includes ask the tables of their kinds.
 func linked(tables []*Table) []*Table {
-	out := make([]*Table, len(tables))
-	for i, t := range tables {
-		out[i] = t.linked(tables)
+	for range nested {
+		out := make([]*Table, len(tables))
+		for i, t := range tables {
+			out[i] = t.linked(tables)
+		}
+		tables = out
 	}
-	return out
+	return tables
 }
 
 func (t *Table) linked(to []*Table) *Table {
@@ -148,7 +161,7 @@ func (t *Table) linked(to []*Table) *Table {
 	for _, i := range t.includes {
 		with := *i
 		if at := slices.IndexFunc(to, func(other *Table) bool { return other.Kind == i.kind }); at >= 0 {
-			with.table = to[at]
+			with.table = to[at].narrowed(i.only)
 		}
 		next.includes = append(next.includes, &with)
 	}
@@ -156,6 +169,22 @@ func (t *Table) linked(to []*Table) *Table {
 		next.own = append(next.own, own.linked(to))
 	}
 	return &next
+}
+
+// narrowed gives the table with these of its validations, and none of a cluster's own; without names as it is.
+func (t *Table) narrowed(names []string) *Table {
+	if len(names) == 0 {
+		return t
+	}
+	next := &Table{
+		Kind: t.Kind, Name: t.Name, schemas: t.schemas, goType: t.goType, limitValues: t.limitValues, variables: t.variables, match: t.match,
+	}
+	for _, r := range t.validations {
+		if slices.Contains(names, r.name) {
+			next.validations = append(next.validations, r)
+		}
+	}
+	return next
 }
 
 // included asks the rows of others.

@@ -65,7 +65,7 @@ func (l lifecycles) commandActions() map[string][]string {
 
 // newJobEndpoints are those of Jobs: defaults, and validation.
 func newJobEndpoints(table *Table, o Options, l lifecycles, in cluster, m *metrics) []*endpoint {
-	h := &tableHandler{table: table, cluster: in, schedulerNames: o.SchedulerNames, machine: l.job, plugins: l.plugins, metrics: m}
+	h := &tableHandler{table: table, cluster: in, machine: l.job, plugins: l.plugins, metrics: m}
 	ours := condition{name: "our-scheduler", expression: oursExpression(o.SchedulerNames)}
 	e := endpoint{
 		group: batchv1alpha1.GroupName, version: batchv1alpha1.GroupVersion.Version, resource: "jobs",
@@ -102,7 +102,6 @@ func oursExpression(names []string) string {
 type tableHandler struct {
 	table *Table
 	cluster
-	schedulerNames []string
 	// machine says which events and actions policies may name. nil: the kind has no policies.
 	machine *statemachines.Machine
 	plugins *jobplugin.Set

@@ -341,6 +341,38 @@ func TestOwnServed(t *testing.T) {
 	}
 }
 
+// TestOwnKnowSchedulers has rows of all kinds see which schedulers are served.
+func TestOwnKnowSchedulers(t *testing.T) {
+	var o Options
+	for kind := range kinds() {
+		o.AdmissionRules = append(o.AdmissionRules, ownRules(t, kind,
+			`validations: [{name: none, expression: "schedulerNames.size() == 0", fieldPath: metadata.name, message: "asked of {{schedulerNames}}"}]`)...)
+	}
+	var queues []schedulingv1beta1.Queue
+	decodeText(t, theQueues, &queues)
+	lists := func(context.Context) ([]schedulingv1beta1.Queue, error) { return queues, nil }
+	templates := func(context.Context, string, map[string]any) ([]JobTemplate, error) { return nil, nil }
+	in := cluster{queues: lists, jobTemplates: templates, authorizer: rights{}}
+	endpoints, err := newEndpoints(o.withDefaults(), in, newMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range suites() {
+		fields := mergedOver(t, s.plain, "{}")
+		object, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := requestFor(admissionv1.Create, object, nil)
+		req.Kind.Kind = fields["kind"].(string)
+		at := slices.IndexFunc(endpoints, func(e *endpoint) bool { return e.path == "/"+s.name+"s/validate" })
+		got := endpoints[at].handler.Handle(t.Context(), req)
+		if got.Result == nil || !strings.Contains(got.Result.Message, "asked of celsius, volcano") {
+			t.Errorf("of a %s is said %v", s.name, got.Result)
+		}
+	}
+}
+
 // TestOwnDefaultsOfGroups has the API server ask about all PodGroups where a cluster's own rows fill something in.
 func TestOwnDefaultsOfGroups(t *testing.T) {
 	own := ownRules(t, "PodGroup", "defaults: [{name: one, fieldPath: spec.minMember, value: '1'}]")

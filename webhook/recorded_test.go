@@ -117,8 +117,10 @@ func handlerFor(t testing.TB, queues ...schedulingv1beta1.Queue) *tableHandler {
 		t.Fatal(issues.Error())
 	}
 	return &tableHandler{
-		table: jobTable(t), schedulerNames: []string{"volcano"}, machine: machine, plugins: jobPlugins(t), metrics: newMetrics(),
-		cluster: cluster{queues: func(context.Context) ([]schedulingv1beta1.Queue, error) { return queues, nil }},
+		table: jobTable(t), machine: machine, plugins: jobPlugins(t), metrics: newMetrics(),
+		cluster: cluster{
+			schedulerNames: []string{"volcano"}, queues: func(context.Context) ([]schedulingv1beta1.Queue, error) { return queues, nil },
+		},
 	}
 }
 

@@ -32,7 +32,9 @@ type queueLister func(context.Context) ([]schedulingv1beta1.Queue, error)
 
 // cluster is what rows may ask of it.
 type cluster struct {
-	queues queueLister
+	// schedulerNames are those served, the one to write first.
+	schedulerNames []string
+	queues         queueLister
 	// queuesNow asks the API server, where queues may be a moment behind. nil: queues is all there is.
 	queuesNow queueLister
 	// annotations gives those of a namespace.
@@ -93,9 +95,10 @@ func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	in.schedulerNames = o.SchedulerNames
 	all := slices.Concat(newJobEndpoints(tables[0], o, l, in, m), newPodGroupEndpoints(tables[2], in, m), newQueueEndpoints(tables[1], in, m),
-		newPodEndpoints(tables[3], o, in, m), newCommandEndpoints(tables[4], l, in, m), newCronJobEndpoints(tables[5], o, l, in, m),
-		newFlowEndpoints(tables[6], tables[7], o, l, in, m))
+		newPodEndpoints(tables[3], o, in, m), newCommandEndpoints(tables[4], l, in, m), newCronJobEndpoints(tables[5], l, in, m),
+		newFlowEndpoints(tables[6], tables[7], l, in, m))
 	policies := &endpoint{
 		path: policyPath, name: "validate-policies.celsius.dev",
 		group: policyv1alpha1.GroupName, version: policyv1alpha1.GroupVersion.Version, resource: "schedulingpolicies",

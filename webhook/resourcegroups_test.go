@@ -26,8 +26,11 @@ func podHandler(t testing.TB, own []*Table) *tableHandler {
 		t.Fatal(issues.Error())
 	}
 	return &tableHandler{
-		table: table.with(own), schedulerNames: []string{"celsius", "default-scheduler"}, metrics: newMetrics(), related: groupOf,
-		cluster: cluster{queues: func(context.Context) ([]schedulingv1beta1.Queue, error) { return nil, nil }},
+		table: table.with(own), metrics: newMetrics(), related: groupOf,
+		cluster: cluster{
+			schedulerNames: []string{"celsius", "default-scheduler"},
+			queues:         func(context.Context) ([]schedulingv1beta1.Queue, error) { return nil, nil },
+		},
 	}
 }
 

@@ -161,7 +161,7 @@ type suite struct {
 func suites() []suite {
 	return []suite{
 		{"job", plainJob, limitedTable},
-		{"podgroup", plainGroup, sync.OnceValues(PodGroupTable)},
+		{"podgroup", plainGroup, sync.OnceValues(withPods(PodGroupTable))},
 		{"queue", plainQueue, sync.OnceValues(QueueTable)},
 		{"pod", plainPod, sync.OnceValues(PodTable)},
 		{"command", plainCommand, sync.OnceValues(CommandTable)},
@@ -352,7 +352,19 @@ func valueAt(t testing.TB, object any, path string) string {
 }
 
 // shippedTable is compiled once for all tests.
-var shippedTable = sync.OnceValues(JobTable)
+var shippedTable = sync.OnceValues(withPods(JobTable))
+
+// withPods gives a table that asks that of Pods about what it includes.
+func withPods(of func() (*Table, source.Issues)) func() (*Table, source.Issues) {
+	return func() (*Table, source.Issues) {
+		table, issues := of()
+		pods, more := PodTable()
+		if table == nil || pods == nil {
+			return nil, append(issues, more...)
+		}
+		return linked([]*Table{table, pods})[0], issues
+	}
+}
 
 func jobPlugins(t testing.TB) *jobplugin.Set {
 	t.Helper()

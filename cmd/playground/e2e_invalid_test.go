@@ -1,51 +1,178 @@
 package main
 
 import (
-	"os"
+	"errors"
+	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/celsius-scheduler/celsius/crds"
 )
 
-// TestE2EInvalidJobs has kubectl create each job of testdata/invalid. Each is refused, with the words that the comments at its
-// head name: "# says: WORDS".
-func TestE2EInvalidJobs(t *testing.T) {
+// fewestInvalid is how many manifests of each kind samples/invalid holds at least.
+var fewestInvalid = map[string]int{
+	"Job": 40, "CronJob": 15, "Queue": 15, "PodGroup": 10, "Pod": 5, "Command": 7, "SchedulingPolicy": 5, "JobTemplate": 3,
+	"JobFlow": 11,
+}
+
+// invalid is a manifest of samples/invalid with what its head says of it.
+type invalid struct {
+	name, text string
+	says       []string // "# says: WORDS"
+	schema     bool     // "# schema: yes": the API server refuses it by the schema, and asks no webhook
+}
+
+// theInvalid reads samples/invalid, and makes what the manifests are wrong beside.
+func theInvalid(w *world) []invalid {
+	w.t.Helper()
+	w.Apply(sample(w.t, "invalid/given/queues.yaml"))
+	w.Apply(sample(w.t, "invalid/given/jobtemplates.yaml"))
+	w.Kubectl("patch", "queue", w.Queue("closed"), "--subresource=status", "--type=merge", "-p", `{"status":{"state":"Closed"}}`)
+	files, err := filepath.Glob("../../samples/invalid/*.yaml")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var out []invalid
+	counts := map[string]int{}
+	for _, file := range files {
+		m := invalid{name: strings.TrimSuffix(filepath.Base(file), ".yaml"), text: w.Expand(sample(w.t, "invalid/"+filepath.Base(file)))}
+		for line := range strings.Lines(m.text) {
+			if words, ok := strings.CutPrefix(line, "# says: "); ok {
+				m.says = append(m.says, strings.TrimSpace(words))
+			}
+			m.schema = m.schema || line == "# schema: yes\n"
+		}
+		if len(m.says) == 0 || !strings.HasPrefix(m.text, "# ") || strings.HasPrefix(m.text, "# says") {
+			w.t.Errorf("%s does not open with what is wrong, and then # says: WORDS", file)
+		}
+		counts[m.object(w).GetKind()]++
+		out = append(out, m)
+	}
+	for kind, fewest := range fewestInvalid {
+		if counts[kind] < fewest {
+			w.t.Errorf("%d invalid manifests of a %s, want %d", counts[kind], kind, fewest)
+		}
+	}
+	return out
+}
+
+func (m invalid) object(w *world) *unstructured.Unstructured {
+	w.t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := utilyaml.Unmarshal([]byte(m.text), &object.Object); err != nil {
+		w.t.Fatalf("%s: %v", m.name, err)
+	}
+	return object
+}
+
+// lacks names the words that are not in what was said.
+func (m invalid) lacks(said string) error {
+	var failed error
+	for _, want := range m.says {
+		if !strings.Contains(said, want) {
+			failed = errors.Join(failed, fmt.Errorf("lacks %q", want))
+		}
+	}
+	if failed != nil {
+		return fmt.Errorf("%w:\n%s", failed, said)
+	}
+	return nil
+}
+
+// TestE2EInvalid has kubectl create each manifest of samples/invalid. Each is refused, with the words that its head names.
+func TestE2EInvalid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	closed := w.queue("closed", 1)
-	w.Kubectl("patch", "queue", closed, "--subresource=status", "--type=merge", "-p", `{"status":{"state":"Closed"}}`)
-	files, err := filepath.Glob("testdata/invalid/*.yaml")
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d invalid jobs: %v", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			job := strings.NewReplacer("CLOSED", closed, "schedulerName: celsius", "schedulerName: ${scheduler}").Replace(string(text))
-			said := w.In(t).refused(job)
-			words := wantedWords(job)
-			if len(words) == 0 {
-				t.Errorf("%s names no words at its head: # says: WORDS", file)
-			}
-			for _, want := range words {
-				if !strings.Contains(said, want) {
-					t.Errorf("lacks %q:\n%s", want, said)
-				}
+	for _, m := range theInvalid(w) {
+		t.Run(m.name, func(t *testing.T) {
+			said := w.In(t).refused(m.text)
+			t.Log(said)
+			if err := m.lacks(said); err != nil {
+				t.Error(err)
 			}
 		})
 	}
 }
 
-// wantedWords reads the comments "# says: WORDS".
-func wantedWords(text string) []string {
-	var out []string
-	for line := range strings.Lines(text) {
-		if words, ok := strings.CutPrefix(line, "# says: "); ok {
-			out = append(out, strings.TrimSpace(words))
+// TestE2EInvalidBySchema creates them as kinds of other groups, with the same schemas, which no webhook is asked about: those that say so
+// are refused, in the same words, and the others are taken.
+func TestE2EInvalidBySchema(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	groups := w.copyKinds()
+	strict := &client.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
+	refused, passed := 0, 0
+	for _, m := range theInvalid(w) {
+		object := m.object(w)
+		gvk := object.GroupVersionKind()
+		if gvk.Group == "" { // a Pod has no schema of ours
+			continue
+		}
+		if gvk.Group = groups[gvk.Group]; gvk.Group == "" {
+			t.Fatalf("%s is of no group that was copied", m.name)
+		}
+		object.SetGroupVersionKind(gvk)
+		object.SetNamespace(w.Namespace)
+		err := w.Client.Create(w.Context, object, strict)
+		switch {
+		case !m.schema && err != nil:
+			t.Errorf("%s: refused by the schema, and its head does not say so: %v", m.name, err)
+		case m.schema && err == nil:
+			t.Errorf("%s: the schema takes it, and its head says that it does not", m.name)
+		case m.schema:
+			refused++
+			if err := m.lacks(err.Error()); err != nil {
+				t.Errorf("%s: %v", m.name, err)
+			}
+		default:
+			passed++
 		}
 	}
-	return out
+	t.Logf("%d manifests are refused by the schema, %d need the webhook", refused, passed)
+}
+
+// copyKinds makes our kinds once more in groups of this world, until the test ends, and gives the groups by those that they are copied of.
+func (w *world) copyKinds() map[string]string {
+	w.t.Helper()
+	files, err := crds.Manifests.ReadDir("manifests")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	groups, names := map[string]string{}, []string{}
+	for _, file := range files {
+		text, err := crds.Manifests.ReadFile("manifests/" + file.Name())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		group, rest, _ := strings.Cut(file.Name(), "_")
+		plural := strings.TrimSuffix(rest, ".yaml")
+		groups[group] = w.Name + "." + group
+		name := plural + "." + groups[group]
+		w.Apply(strings.NewReplacer("name: "+plural+"."+group+"\n", "name: "+name+"\n", "group: "+group+"\n",
+			"group: "+groups[group]+"\n").Replace(string(text)))
+		names = append(names, "crd/"+name)
+	}
+	w.deleteLater(names...)
+	w.Kubectl(append([]string{"wait", "--for=condition=Established"}, names...)...)
+	for group := range maps.Values(groups) {
+		w.Wait("the API server serves "+group, func() error { return w.served(group) })
+	}
+	return groups
+}
+
+// served says whether the API server has a group.
+func (w *world) served(group string) error {
+	list, err := w.Kube.Discovery().ServerGroups()
+	if err == nil && !slices.ContainsFunc(list.Groups, func(g metav1.APIGroup) bool { return g.Name == group }) {
+		err = errors.New("it does not")
+	}
+	return err
 }

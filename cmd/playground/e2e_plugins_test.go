@@ -1,13 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
 // Job plugins beside a real API server: pods find each other, and what is made for a job goes with its pods.
@@ -44,6 +48,44 @@ func (w *world) empty(object, path string) error {
 		return fmt.Errorf("it is %s", got)
 	}
 	return nil
+}
+
+// equipped checks that a pod of the job mpi has the keys, the hosts as files and as variables, and that the objects have what it reads.
+func (w *world) equipped(pod *corev1.Pod) {
+	w.t.Helper()
+	secret, hosts := &corev1.Secret{}, &corev1.ConfigMap{}
+	if err := errors.Join(w.Get("mpi-ssh", secret), w.Get("mpi-svc", hosts)); err != nil {
+		w.t.Fatal(err)
+	}
+	at, got := map[string]string{}, map[string]string{}
+	for _, m := range pod.Spec.Containers[0].VolumeMounts {
+		at[m.Name] = m.MountPath
+	}
+	for _, v := range pod.Spec.Volumes {
+		switch {
+		case v.Secret != nil:
+			got["secret/"+v.Secret.SecretName] = at[v.Name]
+			for _, item := range v.Secret.Items {
+				if len(secret.Data[item.Key]) == 0 {
+					w.t.Errorf("%s mounts the key %s of its Secret, which is not there", pod.Name, item.Key)
+				}
+			}
+		case v.ConfigMap != nil:
+			got["configmap/"+v.ConfigMap.Name] = at[v.Name]
+		}
+	}
+	for _, e := range pod.Spec.Containers[0].Env {
+		if ref := e.ValueFrom; ref != nil && ref.ConfigMapKeyRef != nil {
+			got[e.Name] = hosts.Data[ref.ConfigMapKeyRef.Key]
+		}
+	}
+	want := map[string]string{
+		"secret/mpi-ssh": "/root/.ssh", "configmap/mpi-svc": "/etc/volcano",
+		"VC_MASTER_HOSTS": "mpi-master-0.mpi", "VC_MASTER_NUM": "1", "VC_WORKER_HOSTS": "mpi-worker-0.mpi,mpi-worker-1.mpi", "VC_WORKER_NUM": "2",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("%s (-want +got):\n%s", pod.Name, diff)
+	}
 }
 
 const mpiJob = `
@@ -124,7 +166,7 @@ func TestE2EPlugins(t *testing.T) {
 	w.Wait("the ledger is empty", func() error { return w.empty("vcjob/mpi", ".status.controlledResources") })
 }
 
-// TestE2EPluginsScaled has a job grow: its ConfigMap names the new pods, and its keys stay.
+// TestE2EPluginsScaled has a job grow, whose pods have all that they read: its ConfigMap names the new pods, and its keys stay.
 func TestE2EPluginsScaled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -135,6 +177,9 @@ func TestE2EPluginsScaled(t *testing.T) {
 	w.Apply(strings.Replace(mpiJob, "{run: 3s}", "{run: 1h}", 1))
 	w.phase("mpi", "Running")
 	keys := w.field("secret/mpi-ssh", ".data.id_rsa")
+	for _, pod := range w.Pods("volcano.sh/job-name=mpi") {
+		w.equipped(&pod)
+	}
 	w.Kubectl("patch", "vcjob/mpi", "--type=json", "-p", `[{"op": "replace", "path": "/spec/tasks/1/replicas", "value": 4}]`)
 	w.Kubectl("wait", "configmap/mpi-svc", "--for=jsonpath={.data.VC_WORKER_NUM}=4")
 	w.Kubectl("wait", "pod/mpi-worker-3", "--for=create")
@@ -177,6 +222,7 @@ func TestE2EDependsOn(t *testing.T) {
 	w.StartControllers()
 	w.queue("a", 1)
 	w.Nodes(1, "cpu=2,memory=16Gi") // room for two of the three
+	came := w.madeWhenReady("volcano.sh/job-name=chain")
 	w.Apply(`
 apiVersion: batch.volcano.sh/v1alpha1
 kind: Job
@@ -211,12 +257,41 @@ spec:
 		t.Errorf("it says %q", got)
 	}
 	w.phase("chain", "Completed")
-	made := map[string]string{}
-	for _, pod := range w.Pods("volcano.sh/job-name=chain") {
-		made[pod.Name] = pod.CreationTimestamp.Format(time.TimeOnly)
+	want := map[string]string{"chain-load-0": "", "chain-serve-0": "chain-load-0", "chain-work-0": "chain-load-0 chain-serve-0"}
+	if diff := cmp.Diff(want, came()); diff != "" {
+		t.Errorf("pods, and which were ready before them (-want +got):\n%s", diff)
 	}
-	if made["chain-load-0"] > made["chain-serve-0"] || made["chain-serve-0"] > made["chain-work-0"] || len(made) != 3 {
-		t.Errorf("the pods were made at %v", made)
+}
+
+// madeWhenReady watches pods from now on. What it gives ends that, and tells of each pod which others were ready once when it was made.
+func (w *world) madeWhenReady(selector string) func() map[string]string {
+	w.t.Helper()
+	watch, err := w.Kube.CoreV1().Pods(w.Namespace).Watch(w.Context, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	done, ready, came := make(chan struct{}), map[string]bool{}, map[string]string{}
+	go func() {
+		defer close(done)
+		for event := range watch.ResultChan() {
+			pod, ok := event.Object.(*corev1.Pod)
+			if !ok {
+				continue
+			}
+			if event.Type == apiwatch.Added {
+				came[pod.Name] = strings.Join(slices.Sorted(maps.Keys(ready)), " ")
+			}
+			if slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+			}) {
+				ready[pod.Name] = true
+			}
+		}
+	}()
+	return func() map[string]string {
+		watch.Stop()
+		<-done
+		return came
 	}
 }
 
@@ -249,6 +324,45 @@ func TestE2EClaims(t *testing.T) {
 	}
 	w.Kubectl("delete", "vcjob/work")
 	w.Kubectl("wait", "pvc/"+claim, "--for=delete")
+}
+
+// TestE2EClaimReused has a claim of the user's own outlive the job that mounts it, and mounted by a second one, on the node of its volume.
+// Until it is made the first job waits, and says for what.
+func TestE2EClaimReused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartScheduler()
+	w.StartControllers()
+	w.queue("a", 1)
+	w.localClass("")
+	nodes := w.Nodes(3, "cpu=8,memory=16Gi")
+	w.volume("v", nodes[1])
+	mounting := func(name string) string {
+		return jobLike(name, "  tasks:", "  volumes: [{mountPath: /data, volumeClaimName: data}]\n  tasks:", "replicas: 2", "replicas: 1")
+	}
+	w.Apply(mounting("first"))
+	w.Kubectl("wait", "vcjob/first", "--for=jsonpath={.status.state.reason}=ClaimNotFound")
+	const why = "spec.volumes[0].volumeClaimName: there is no PersistentVolumeClaim data"
+	if got := w.field("vcjob/first", ".status.state.message"); !strings.Contains(got, why) {
+		t.Errorf("it says %q", got)
+	}
+	w.claim("data")
+	w.phase("first", "Running")
+	uid := w.field("pvc/data", ".metadata.uid")
+	w.Kubectl("delete", "vcjob/first")
+	w.Kubectl("wait", "pod/first-main-0", "--for=delete")
+
+	w.Apply(mounting("second"))
+	w.phase("second", "Running")
+	for object, want := range map[string][2]string{
+		"pvc/data":          {".metadata.uid", uid},
+		"vcjob/second":      {".spec.volumes[0].volumeClaimName", "data"},
+		"pod/second-main-0": {".spec.nodeName", nodes[1]},
+	} {
+		if got := w.field(object, want[0]); got != want[1] {
+			t.Errorf("%s of %s is %q, want %q", want[0], object, got, want[1])
+		}
+	}
 }
 
 // TestE2EClaimRefused tells in the job's status why a claim cannot be made.

@@ -130,11 +130,12 @@ var ownNames = []struct {
 	as      string
 }{
 	{regexp.MustCompile(`schedulerName: celsius\b`), "schedulerName: $${scheduler}"},
+	{regexp.MustCompile(`\bexample-(\w+)`), "$${queue.$1}"},
 	{regexp.MustCompile(`(queue: |queue-name: |kind: Queue, name: |kind: Queue\nmetadata: \{name: )(research|batch)\b`), "$1$${queue.$2}"},
 }
 
 // sample reads a file below samples, with the scheduler and the queues of a world in it.
-func sample(t *testing.T, name string) string {
+func sample(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../samples", name))
 	if err != nil {

@@ -276,6 +276,34 @@ func TestE2EQueueTree(t *testing.T) {
 	state("Open", "top", "below", "a")
 }
 
+// TestE2EQueueMarked takes a mark from a queue that has it of a time when its shares were too much: the condition says that they fit, in
+// the status that the scheduler and the queue controller write beside it.
+func TestE2EQueueMarked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartControllers()
+	w.Apply(`
+{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: "${queue.top}"}, spec: {deserved: {cpu: "8"}}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: "${queue.a}"}
+spec: {parent: "${queue.top}", deserved: {cpu: "6"}}
+`)
+	a := "queue/" + w.Queue("a")
+	w.Kubectl("wait", a, "--for=jsonpath={.status.state}=Open")
+	w.Kubectl("patch", a, "--subresource=status", "--type=merge", "-p", `{"status": {"conditions": [{"type": "SharesOverParent",
+		"status": "True", "reason": "SharesOverParent", "message": "too much", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
+	if got := w.Kubectl("get", a, "-o", "wide"); !strings.Contains(got, "SHARES-OVER-PARENT") || !strings.Contains(got, "True") {
+		t.Errorf("it is shown as\n%s", got)
+	}
+	w.Kubectl("patch", a, "--type=merge", "-p", `{"spec": {"deserved": {"cpu": "5"}}}`)
+	w.Kubectl("wait", a, "--for=condition=SharesOverParent=False")
+	if got := w.Kubectl("describe", a); !strings.Contains(got, "fits again") || w.field(a, ".status.state") != "Open" {
+		t.Errorf("it is described as\n%s", got)
+	}
+}
+
 // TestE2EHugeJob has a job that asks for as many pods as admission lets it: they are made some at a time, in memory for a few,
 // another job has its own meanwhile, and what there is of them goes when the job is ended.
 func TestE2EHugeJob(t *testing.T) {

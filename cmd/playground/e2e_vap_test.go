@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,49 +14,48 @@ import (
 	"github.com/celsius-scheduler/celsius/webhook"
 )
 
-// askedByTheWebhookAlone are the jobs of testdata/invalid that the API server takes in where no webhook serves, and the row of job.yaml
+// askedByTheWebhookAlone are the jobs of samples/invalid that the API server takes in where no webhook serves, and the row of job.yaml
 // that cannot be written for it.
 var askedByTheWebhookAlone = map[string]string{
-	"depends_on_itself_in_a_ring":  "depends-on-cycle",
-	"plugin_mpi_without_master":    "plugins",
-	"plugin_unknown":               "plugins",
-	"queue_closed":                 "queue-open",
-	"queue_unknown":                "queue-exists",
-	"template_limit_below_request": "pod-template",
-	"template_without_containers":  "pod-template",
-	"topology_without_whole_cores": "numa-needs-whole-cpus",
+	"job-depends-on-itself-in-a-ring":  "depends-on-cycle",
+	"job-disruption-of-its-pods":       "disruption-of-pods",
+	"job-disruption-said-twice":        "disruption-of-the-job",
+	"job-plugin-argument-no-number":    "plugins",
+	"job-plugin-argument-unknown":      "plugins",
+	"job-plugin-half-a-pair-of-keys":   "plugins",
+	"job-plugin-mpi-without-master":    "plugins",
+	"job-plugin-ray-without-head":      "plugins",
+	"job-plugin-unknown":               "plugins",
+	"job-queue-closed":                 "queue-open",
+	"job-queue-unknown":                "queue-exists",
+	"job-template-limit-below-request": "pod-template",
+	"job-template-without-containers":  "pod-template",
+	"job-topology-without-whole-cores": "numa-needs-whole-cpus",
 }
 
 // guessed is what the webhook alone adds to its words.
 var guessed = regexp.MustCompile(`did you mean \w+\? ?`)
 
-// TestE2EWithoutWebhook has the API server alone refuse the jobs of testdata/invalid, by what celsius admission render writes: with the
+// TestE2EWithoutWebhook has the API server alone refuse the jobs of samples/invalid, by what celsius admission render writes: with the
 // same words, but for the rows that cannot be written. The webhook does not look at jobs of this test's scheduler.
 func TestE2EWithoutWebhook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	closed, alone := w.queue("closed", 1), w.Name+"-alone"
-	w.Kubectl("patch", "queue", closed, "--subresource=status", "--type=merge", "-p", `{"status":{"state":"Closed"}}`)
+	alone := w.Name + "-alone"
+	jobsOnly := slices.DeleteFunc(theInvalid(w), func(m invalid) bool { return !strings.HasPrefix(m.name, "job-") })
 	written, err := webhook.VAPs(webhook.Options{SchedulerNames: []string{alone}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	jobs := written[slices.IndexFunc(written, func(v *webhook.VAP) bool { return v.Kind == "Job" })]
 	w.applyVAP(jobs, alone)
-	files, err := filepath.Glob("testdata/invalid/*.yaml")
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d invalid jobs: %v", len(files), err)
-	}
-	create := func(file string) (said string, words []string) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		job := strings.NewReplacer("CLOSED", closed, "schedulerName: celsius", "schedulerName: "+alone).Replace(string(text))
-		return w.TryKubectl(job, "create", "--dry-run=server", "-f", "-").Err, wantedWords(job)
+	create := func(m invalid) string {
+		text := strings.ReplaceAll(m.text, "schedulerName: "+w.SchedulerName, "schedulerName: "+alone)
+		return w.TryKubectl(text, "create", "--dry-run=server", "-f", "-").Err
 	}
 	w.Wait("the policy is asked", func() error {
-		if said, _ := create("testdata/invalid/min_available_over_replicas.yaml"); !strings.Contains(said, alone) {
+		at := slices.IndexFunc(jobsOnly, func(m invalid) bool { return m.name == "job-min-available-over-replicas" })
+		if said := create(jobsOnly[at]); !strings.Contains(said, alone) {
 			return errors.New(said)
 		}
 		return nil
@@ -68,19 +65,18 @@ func TestE2EWithoutWebhook(t *testing.T) {
 		left[l.Row] = true
 	}
 	refused, passed := 0, map[string]bool{}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		said, words := create(file)
-		if row := askedByTheWebhookAlone[name]; row != "" {
-			passed[name] = true
+	for _, m := range jobsOnly {
+		said := create(m)
+		if row := askedByTheWebhookAlone[m.name]; row != "" {
+			passed[m.name] = true
 			if said != "" || !left[row] {
-				t.Errorf("%s is listed as let pass, as %s is left out (%t): %s", name, row, left[row], said)
+				t.Errorf("%s is listed as let pass, as %s is left out (%t): %s", m.name, row, left[row], said)
 			}
 			continue
 		}
 		refused++
-		if !slices.ContainsFunc(words, func(want string) bool { return strings.Contains(said, guessed.ReplaceAllString(want, "")) }) {
-			t.Errorf("%s: lacks each of %q:\n%s", name, words, said)
+		if !slices.ContainsFunc(m.says, func(want string) bool { return strings.Contains(said, guessed.ReplaceAllString(want, "")) }) {
+			t.Errorf("%s: lacks each of %q:\n%s", m.name, m.says, said)
 		}
 	}
 	if len(passed) != len(askedByTheWebhookAlone) {
@@ -93,10 +89,7 @@ func TestE2EWithoutWebhook(t *testing.T) {
 func (w *world) applyVAP(v *webhook.VAP, name string) {
 	w.t.Helper()
 	v.Policy.Name, v.Binding.Name, v.Binding.Spec.PolicyName = name, name, name
-	w.t.Cleanup(func() { // the world clears what is in its namespace
-		runCommand(w.t, playgroundCommand(context.Background(), "kubectl", "--kubeconfig", w.Kubeconfig, "delete",
-			"validatingadmissionpolicybinding/"+name, "validatingadmissionpolicy/"+name))
-	})
+	w.deleteLater("validatingadmissionpolicybinding/"+name, "validatingadmissionpolicy/"+name)
 	for _, object := range []any{v.Policy, v.Binding} {
 		text, err := yaml.Marshal(object)
 		if err != nil {
@@ -106,4 +99,12 @@ func (w *world) applyVAP(v *webhook.VAP, name string) {
 			w.t.Fatalf("%s\n%s", r.Err, text)
 		}
 	}
+}
+
+// deleteLater deletes objects of the cluster when the test has ended; the world clears what is in its namespace.
+func (w *world) deleteLater(objects ...string) {
+	w.t.Cleanup(func() {
+		args := append([]string{"kubectl", "--kubeconfig", w.Kubeconfig, "delete"}, objects...)
+		runCommand(w.t, playgroundCommand(context.Background(), args...))
+	})
 }

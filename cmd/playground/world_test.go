@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -163,6 +164,16 @@ func (w *world) clear() {
 	)
 	queues := &schedulingv1beta1.QueueList{}
 	err = errors.Join(err, w.Client.List(ctx, queues))
+	depth := func(q schedulingv1beta1.Queue) (n int) { // those with queues below them cannot be deleted
+		for ok := true; ok; n++ {
+			at := slices.IndexFunc(queues.Items, func(above schedulingv1beta1.Queue) bool { return above.Name == q.Spec.Parent })
+			if ok = at >= 0 && n < len(queues.Items); ok {
+				q = queues.Items[at]
+			}
+		}
+		return n
+	}
+	slices.SortFunc(queues.Items, func(a, b schedulingv1beta1.Queue) int { return depth(b) - depth(a) })
 	for i := range queues.Items {
 		if q := &queues.Items[i]; strings.HasPrefix(q.Name, w.Queue("")) { // nobody counts its pods any more
 			uncounted := client.RawPatch(types.MergePatchType, []byte(`{"status":{"allocated":null}}`))

@@ -229,7 +229,7 @@ func jobFields() []*rules.Member {
 			func(j v) (model.Resources, *Amounts, *World) { return j.Of.GatedRequest, &j.gatedRequest, j.World }),
 		boolField("starving", FromAnswers, rules.ByStep, "outcome of jobStarving; only an action's filters may read it",
 			func(j v) bool { return j.World.Values.Starving(j.Of) }),
-	}, append(slices.Concat(unavailableJobFields(), namespaceJobFields()), bucketJobField(), rivalsField(),
+	}, append(slices.Concat(unavailableJobFields(), namespaceJobFields()), bucketJobField(), takersField(),
 		answersField(func(j v) *World { return j.World }))...)
 }
 

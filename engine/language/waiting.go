@@ -44,7 +44,7 @@ func timeFunctions() []*rules.Function {
 		"What is left of an amount of that age if it halves with every half-life: amount * 2^(-age/halfLife). An age below 0 counts as 0; a "+
 			"half-life that is not above 0 is an error.",
 		[]*cel.Type{cel.DoubleType, cel.DurationType, cel.DurationType}, cel.DoubleType, decayed, rules.Arguments), "age", "halfLife")
-	return []*rules.Function{waitLimit, cooldown, inWindowFunction(), rivalryFunction(), decay}
+	return []*rules.Function{waitLimit, cooldown, inWindowFunction(), decay}
 }
 
 // cooldown reads what a pod says of its cool-down; what is no duration says nothing.

@@ -192,8 +192,7 @@ func (c *Cluster) removeGroup(key string) {
 	c.books.owned.put(j.owner, j.Key, j, false)
 	j.Queue = nil
 	c.touchJob(j)
-	touchJobs(c, c.Past.Rivals.Of(key))
-	c.Past.Rivals.Left(key)
+	touchJobs(c, c.Past.Rivals.Left(key))
 }
 
 // enterQueue counts a job in its queue, or has it wait for it. Of an orphan only what it holds counts.

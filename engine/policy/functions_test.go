@@ -45,7 +45,6 @@ func oneTable() map[string][2]string {
 		"scale":                       {general, "the algebra of Resources: a multiple"},
 		"waitLimit":                   {general, "an annotation read as a duration: an expression cannot try whether a text is one"},
 		"cooldown":                    {general, "a time that an annotation or a label may hold, and may fail to be"},
-		"rivalry":                     {general, "what is remembered of two jobs, which is no field of either"},
 		"inWindow":                    {general, "a moment and a window of the day, which may go over midnight"},
 		"jsonNumbers":                 {general, "JSON read as a map: an expression cannot try whether a text is that"},
 		"answer":                      {accounting, "what is said outside, which is no field of an object"},

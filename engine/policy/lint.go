@@ -10,7 +10,7 @@ import (
 )
 
 // lint warns of what is legal and hardly meant.
-func (c *compiler) lint(spec source.Value) {
+func (c *compiler) lint(spec source.Value, entries []*entry) {
 	if len(c.p.rules[JobReady]) > 0 && len(c.p.rules[JobPipelined]) == 0 {
 		c.warn(spec.Get("tiers").Issuef("add a row of jobPipelined that says when a job may keep places it cannot use yet",
 			"there are rows of jobReady, but none of jobPipelined: a job that is not ready holds its places until the cycle ends"))
@@ -22,6 +22,7 @@ func (c *compiler) lint(spec source.Value) {
 			}
 		}
 	}
+	c.lintDue(entries)
 	if at := spec.Get("pipeline"); at.Kind() == source.List && len(c.p.Actions) == 0 && c.issues.Err() == nil {
 		c.warn(at.Issuef("name actions, as [enqueue, allocate, backfill]; to stop deciding for a while write mode: Paused",
 			"the pipeline is empty: no job is let in, and no pod is placed"))
@@ -52,6 +53,31 @@ func (c *compiler) lintTaking(r *Rule) {
 		case strings.HasPrefix(field, "job.") && !c.ordersJobs(field, smallerGoes):
 			at("pods go by "+field+", and no row of jobOrder puts jobs in that order: the job that lost its room may stand first for it again",
 				"add to jobOrder a row by: "+field+map[bool]string{true: ", descending: true"}[smallerGoes])
+		}
+	}
+}
+
+// lintDue warns of a table that says which queues may take by force, and who goes for them, and not what falls with that, so that queues
+// may take from each other in turn.
+func (c *compiler) lintDue(entries []*entry) {
+	across := slices.ContainsFunc(c.p.Displacing(), func(s *Step) bool {
+		return s.Word(KeyScope) == ScopeOtherQueues && s.Gate(Preemptive)
+	})
+	truce := slices.ContainsFunc(slices.Concat(c.p.rules[Reclaimable], c.p.rules[Evictable]), func(r *Rule) bool {
+		return r.Veto && slices.ContainsFunc(r.Reads.All, func(read rules.Read) bool { return strings.HasSuffix(read.String(), "job.takers") })
+	})
+	if !across || truce {
+		return
+	}
+	for _, e := range entries {
+		has := func(site string) bool {
+			return slices.ContainsFunc(c.p.rules[site], func(r *Rule) bool { return r.Table == e.name && !r.Veto })
+		}
+		if has(Preemptive) && (has(Reclaimable) || has(Evictable)) && !has(BeyondDue) {
+			c.warn(e.at.Get("name").Issuef(
+				"add the table truce, which has no job take room from where its own went, or rows of beyondDue to this one",
+				"the table %s lets pods go for other queues, and no row of its beyondDue says what falls with that: queues may take from each "+
+					"other in turn", e.name))
 		}
 	}
 }

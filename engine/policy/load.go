@@ -170,7 +170,7 @@ func (l *loader) policy(doc *source.Document) *Policy {
 	if slices.ContainsFunc(p.Displacing(), (*Step).byCost) {
 		c.otherwise(SiteNamed(VictimCost), entries)
 	}
-	c.lint(spec)
+	c.lint(spec, entries)
 	return p
 }
 

@@ -1,10 +1,9 @@
-// Package rivals remembers of which jobs pods went for which others, and so which two take room from each other in turn.
+// Package rivals remembers of which jobs pods went for which others, and so who would close a circle if it took room from another.
 package rivals
 
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -38,13 +37,16 @@ func (b *Book) Evicted(uid, of, ours string, at time.Time) {
 // Stays takes that back of a pod: its eviction was refused, or it ended by itself first.
 func (b *Book) Stays(uid string) { delete(b.going, uid) }
 
-// Gone notes that a pod is gone, and gives the keys of the jobs whose rivals are others by that, or are so anew.
+// Gone notes that a pod is gone, and gives the keys of the jobs whose takers are others by that, or are so anew, in order.
 func (b *Book) Gone(uid string) (of []string) {
 	g, evicted := b.going[uid]
 	if !evicted {
 		return nil
 	}
 	delete(b.going, uid)
+	if !b.last[g.of][g.ours].Before(g.at) {
+		return nil
+	}
 	if b.last == nil {
 		b.last, b.by = map[string]map[string]time.Time{}, map[string]map[string]bool{}
 	}
@@ -54,32 +56,76 @@ func (b *Book) Gone(uid string) (of []string) {
 	if b.by[g.ours] == nil {
 		b.by[g.ours] = map[string]bool{}
 	}
-	b.by[g.ours][g.of] = true
-	if at := b.last[g.of][g.ours]; at.Before(g.at) {
-		b.last[g.of][g.ours] = g.at
-	}
-	if _, rivals := b.Since(g.of, g.ours); rivals {
-		of = append(of, g.of, g.ours)
-	}
-	return of
+	b.last[g.of][g.ours], b.by[g.ours][g.of] = g.at, true
+	return slices.Sorted(maps.Keys(b.losers(g.of)))
 }
 
-// Forget forgets, once an hour, what is older than a day, and gives the keys of the jobs that it was about, in order.
+// losers are a job, and all that have it among their takers.
+func (b *Book) losers(job string) map[string]bool {
+	all, open := map[string]bool{job: true}, []string{job}
+	for len(open) > 0 {
+		ours := open[len(open)-1]
+		open = open[:len(open)-1]
+		for of := range b.by[ours] {
+			if !all[of] {
+				all[of] = true
+				open = append(open, of)
+			}
+		}
+	}
+	return all
+}
+
+// Takers are the jobs for which pods of a job went, and those for which pods of these went, and so on, by key; but for the job itself. With
+// each is since when that is so: of the evictions that lead to it the one that is longest ago; where several ways do, by the latest.
+func (b *Book) Takers(job string) map[string]time.Time {
+	since, open := map[string]time.Time{}, []string{job}
+	for len(open) > 0 {
+		of := open[len(open)-1]
+		open = open[:len(open)-1]
+		for ours, at := range b.last[of] {
+			if of != job && since[of].Before(at) {
+				at = since[of]
+			}
+			if ours != job && since[ours].Before(at) {
+				since[ours] = at
+				open = append(open, ours)
+			}
+		}
+	}
+	return since
+}
+
+// Forget forgets, once an hour, what is older than a day, and gives the keys of the jobs whose takers are others by that, in order.
 func (b *Book) Forget(now time.Time) (of []string) {
 	if now.Sub(b.swept) < time.Hour {
 		return nil
 	}
 	b.swept = now
+	told := map[string]bool{}
 	for job, others := range b.last {
 		for other, at := range others {
 			if now.Sub(at) > Kept {
+				maps.Copy(told, b.losers(job))
 				b.drop(job, other)
-				of = append(of, job, other)
 			}
 		}
 	}
-	slices.Sort(of)
-	return slices.Compact(of)
+	return slices.Sorted(maps.Keys(told))
+}
+
+// Left forgets a job that is there no more, and gives the keys of those whose takers are others by that, in order.
+func (b *Book) Left(job string) (of []string) {
+	told := b.losers(job)
+	for other := range b.last[job] {
+		b.drop(job, other)
+	}
+	for other := range b.by[job] {
+		b.drop(other, job)
+	}
+	maps.DeleteFunc(b.going, func(_ string, g going) bool { return g.of == job || g.ours == job })
+	delete(told, job)
+	return slices.Sorted(maps.Keys(told))
 }
 
 func (b *Book) drop(job, other string) {
@@ -89,37 +135,4 @@ func (b *Book) drop(job, other string) {
 	if delete(b.by[other], job); len(b.by[other]) == 0 {
 		delete(b.by, other)
 	}
-}
-
-// Left forgets a job that is there no more.
-func (b *Book) Left(job string) {
-	for other := range b.last[job] {
-		b.drop(job, other)
-	}
-	for of := range b.by[job] {
-		b.drop(of, job)
-	}
-	maps.DeleteFunc(b.going, func(_ string, g going) bool { return g.of == job || g.ours == job })
-}
-
-// Since says whether of two jobs pods of each went for the other within a day, and when the last of them was evicted.
-func (b *Book) Since(job, other string) (at time.Time, rivals bool) {
-	there, went := b.last[job][other]
-	back, came := b.last[other][job]
-	first, last := there, back
-	if last.Before(first) {
-		first, last = last, first
-	}
-	if !went || !came || last.Sub(first) > Kept {
-		return time.Time{}, false
-	}
-	return last, true
-}
-
-// Of are the rivals of a job, by key, in the order of their keys.
-func (b *Book) Of(job string) []string {
-	return slices.DeleteFunc(slices.SortedFunc(maps.Keys(b.last[job]), strings.Compare), func(other string) bool {
-		_, rivals := b.Since(job, other)
-		return !rivals
-	})
 }

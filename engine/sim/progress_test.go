@@ -45,7 +45,8 @@ var claimants = map[string][]string{
 		"gangpreempt, gangreclaim", "{name: priority}, {name: gang}, {name: conformance}, {name: pdb}, {name: predicates}, {name: proportion}",
 	},
 	"gangs by capacities": {
-		"gangpreempt, gangreclaim", "{name: priority}, {name: gang}, {name: conformance}, {name: pdb}, {name: predicates}, {name: capacity}",
+		"gangpreempt, gangreclaim", "{name: priority}, {name: gang}, {name: conformance}, {name: pdb}, {name: predicates}, {name: capacity}, " +
+			"{name: truce}",
 	},
 }
 

@@ -68,11 +68,11 @@ func sampleWorld(t *testing.T, now time.Time) *World {
 
 // TestSamplesAreRead takes in every YAML file below samples, each by itself, but jobs of samples/jobplugins with the plugins
 // that lie there: none has a mistake. Not those of the folders
-// whose objects only a cluster answers to: Kubernetes' own workloads, commands, and rules of admission.
+// whose objects only a cluster answers to: Kubernetes' own workloads, commands, rules of admission, and what it refuses.
 func TestSamplesAreRead(t *testing.T) {
 	t.Parallel()
 	for _, path := range sampleFiles(t, ".yaml") {
-		if slices.Contains([]string{"workloads", "commands", "admission"}, filepath.Base(filepath.Dir(path))) {
+		if slices.Contains([]string{"workloads", "commands", "admission", "invalid"}, filepath.Base(filepath.Dir(path))) {
 			continue
 		}
 		paths := []string{path}
@@ -96,6 +96,29 @@ func TestSamplesAreRead(t *testing.T) {
 			if _, issues := policy.Load(p.Doc); len(issues) > 0 {
 				t.Errorf("%s: %v", path, issues)
 			}
+		}
+	}
+}
+
+// TestInvalidPolicies refuses the policies of samples/invalid, as a cluster does.
+func TestInvalidPolicies(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(samplesDir + "/invalid/policy-*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d invalid policies: %v", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, issues := policyOf(manifest.Source{Name: file, Data: data})
+		if doc != nil {
+			_, more := policy.Load(doc)
+			issues = append(issues, more...)
+		}
+		if issues.Err() == nil {
+			t.Errorf("%s is taken", file)
 		}
 	}
 }

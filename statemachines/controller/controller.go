@@ -95,6 +95,8 @@ type Options struct {
 	StateMachines map[string]*statemachines.Machine
 	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
 	JobPlugins *jobplugin.Set
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
 	// MetricsAddress and HealthAddress are where metrics (/metrics) and probes (/healthz, /readyz) are
 	// served, as host:port. Default, and "0": nowhere.
 	MetricsAddress, HealthAddress string
@@ -107,13 +109,17 @@ func (o Options) withDefaults() (Options, error) {
 	if len(o.SchedulerNames) == 0 {
 		o.SchedulerNames = []string{"celsius", "volcano"}
 	}
-	o.Namespace, o.LeaseName = cmp.Or(o.Namespace, DefaultNamespace), cmp.Or(o.LeaseName, DefaultLeaseName)
+	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
+	o.LeaseName = cmp.Or(o.LeaseName, DefaultLeaseName)
 	if o.Workers <= 0 {
 		o.Workers = DefaultWorkers
 	}
 	o.MaxRequeue = cmp.Or(o.MaxRequeue, DefaultMaxRequeue)
 	o.MaxPods, o.MaxJobs = cmp.Or(o.MaxPods, DefaultMaxPods), cmp.Or(o.MaxJobs, DefaultMaxJobs)
 	o.MetricsAddress, o.HealthAddress = cmp.Or(o.MetricsAddress, "0"), cmp.Or(o.HealthAddress, "0")
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	var err error
 	if o.LeaseTimes, err = o.LeaseTimes.Complete(); err != nil {
 		return o, fmt.Errorf("options of the controllers: %w", err)
@@ -305,7 +311,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 		memory:   newMemory(),
 		metrics:  newMetrics(reg),
 		options:  o,
-		now:      time.Now,
+		now:      o.Now,
 	}
 	reg.MustRegister(newJobsByPhase(mgr.GetClient(), p.serves))
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {

@@ -7,12 +7,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,22 +26,23 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// sharesOverParent is the reason of the event on a queue whose shares do not fit.
-const sharesOverParent = "SharesOverParent"
+// Of the condition of a queue, and of the event upon it.
+const (
+	sharesOverParent = schedulingv1beta1.QueueSharesOverParent
+	sharesFit        = "SharesFit"
+	sharesManager    = fieldManager + "-shares" // apart from that of state and counts, as each applies all that it has
+)
+
+// mostTold is of how many amounts of one queue it is told that they are too much: a condition has room for no end of them.
+const mostTold = 20
 
 // shares looks at what queues below one are guaranteed and deserve together. Admission looks at each queue by itself: of two that are made
-// or changed at once both may pass, and together be too much. Of those the later is told of, by creation and then by name, so that it is
+// or changed at once both may pass, and together be too much. Of those the later is marked, by creation and then by name, so that it is
 // the same one whoever looks, and in whatever order they come.
-type shares struct {
-	*parts
-
-	mu sync.Mutex
-	// told is what was last told of each queue.
-	told map[types.UID]string
-}
+type shares struct{ *parts }
 
 func addShares(mgr manager.Manager, p *parts) error {
-	s := newShares(p)
+	s := &shares{p}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).Named("queue-shares").
 		For(&schedulingv1beta1.Queue{}, changed).
@@ -47,8 +50,6 @@ func addShares(mgr manager.Manager, p *parts) error {
 		WithOptions(p.controllerOptions()).
 		Complete(s)
 }
-
-func newShares(p *parts) *shares { return &shares{parts: p, told: map[types.UID]string{}} }
 
 // below lists the queues right below one.
 func (s *shares) below(ctx context.Context, name string) ([]*schedulingv1beta1.Queue, error) {
@@ -102,7 +103,7 @@ func hasShares(q *schedulingv1beta1.Queue) bool {
 	return len(q.Spec.Guarantee.Resource)+len(q.Spec.Deserved) > 0
 }
 
-// Reconcile tells of one queue, where what it is guaranteed or deserves is too much.
+// Reconcile marks one queue, where what it is guaranteed or deserves is too much.
 func (s *shares) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	queue, parent := &schedulingv1beta1.Queue{}, &schedulingv1beta1.Queue{}
 	err := s.client.Get(ctx, req.NamespacedName, queue)
@@ -123,23 +124,40 @@ func (s *shares) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 		}
 		text = tooMuch(queue, parent, siblings)
 	}
-	if s.isNews(queue.UID, text) {
-		s.event(queue, corev1.EventTypeWarning, sharesOverParent, "CheckShares", "%s", text)
-	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, s.mark(ctx, queue, text)
 }
 
-// isNews says whether that is to be told, and remembers it.
-func (s *shares) isNews(of types.UID, text string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if text == "" {
-		delete(s.told, of)
-		return false
+// mark writes into the queue's status what of its shares is too much, and that they fit again, and tells of what is new.
+func (s *shares) mark(ctx context.Context, queue *schedulingv1beta1.Queue, text string) error {
+	conditions := slices.Clone(queue.Status.Conditions)
+	is := metav1.Condition{
+		Type: sharesOverParent, Status: metav1.ConditionTrue, Reason: sharesOverParent, Message: text,
+		LastTransitionTime: metav1.NewTime(s.now()),
 	}
-	news := s.told[of] != text
-	s.told[of] = text
-	return news
+	if text == "" {
+		is.Status, is.Reason, is.Message = metav1.ConditionFalse, sharesFit, "what the queue is guaranteed and deserves fits again"
+	}
+	if text == "" && meta.FindStatusCondition(conditions, sharesOverParent) == nil || !meta.SetStatusCondition(&conditions, is) {
+		return nil
+	}
+	if text != "" {
+		s.event(queue, corev1.EventTypeWarning, sharesOverParent, "CheckShares", "%s", text)
+	}
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&schedulingv1beta1.QueueStatus{Conditions: conditions})
+	if err != nil {
+		return fmt.Errorf("write the conditions of queue %s: %w", queue.Name, err)
+	}
+	apply := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": queue.Name, "uid": string(queue.UID)},
+		"status":   map[string]any{"conditions": status["conditions"]},
+	}}
+	apply.SetGroupVersionKind(schedulingv1beta1.GroupVersion.WithKind("Queue"))
+	err = s.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner(sharesManager),
+		client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("write the conditions of queue %s: %w", queue.Name, err)
+	}
+	return nil
 }
 
 // tooMuch says what of a queue does not fit under its parent after those that came earlier; "": nothing.
@@ -169,6 +187,9 @@ func tooMuch(queue, parent *schedulingv1beta1.Queue, siblings []*schedulingv1bet
 	}
 	if len(found) == 0 {
 		return ""
+	}
+	if more := len(found) - mostTold; more > 0 {
+		found = append(found[:mostTold], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(found, "; ") + "; write less, or raise that of " + parent.Name
 }

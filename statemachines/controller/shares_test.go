@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -32,8 +33,51 @@ func sharing(name, parent string, after int, guaranteed, deserved string) *sched
 	return q
 }
 
-// TestSharesOverParent: of queues that were let in at once and together are too much the later is told of, in whatever order they come,
-// once, until something else is true.
+// lookAtShares has the controller look at queues.
+func lookAtShares(c *shares, s *stage, names ...string) {
+	s.t.Helper()
+	for _, name := range names {
+		if _, err := c.Reconcile(s.t.Context(), reconcile.Request{NamespacedName: queueKey(name)}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// changeDeserved changes what a queue deserves, and lists whom that concerns.
+func changeDeserved(c *shares, s *stage, name, deserved string) (concerned []string) {
+	s.t.Helper()
+	q := &schedulingv1beta1.Queue{}
+	if err := s.api.Get(s.t.Context(), client.ObjectKey{Name: name}, q); err != nil {
+		s.t.Fatal(err)
+	}
+	q.Spec.Deserved["cpu"] = resource.MustParse(deserved)
+	if err := s.api.Update(s.t.Context(), q); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, r := range c.concerned(s.t.Context(), q) {
+		concerned = append(concerned, r.Name)
+	}
+	return concerned
+}
+
+// marksOf lists the conditions of all queues, each with its time after noon.
+func marksOf(s *stage) (out []string) {
+	s.t.Helper()
+	list := &schedulingv1beta1.QueueList{}
+	if err := s.api.List(s.t.Context(), list); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, q := range list.Items {
+		for _, c := range q.Status.Conditions {
+			since := c.LastTransitionTime.UTC().Format("04:05")
+			out = append(out, fmt.Sprintf("%s %s=%s %s since %s: %s", q.Name, c.Type, c.Status, c.Reason, since, c.Message))
+		}
+	}
+	return out
+}
+
+// TestSharesOverParent: of queues that were let in at once and together are too much the later is marked, in whatever order they come,
+// and told of once, until something else is true. When it fits again the mark says so.
 func TestSharesOverParent(t *testing.T) {
 	const words = "z Warning SharesOverParent: spec.deserved.cpu: with the queues beside it that came earlier makes 11, and queue org above " +
 		"them deserves 10; write less, or raise that of org"
@@ -41,43 +85,36 @@ func TestSharesOverParent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, Options{}, sharing("root", "", 0, "", ""), sharing("org", "root", 0, "5", "10"),
 				sharing("m", "org", 1, "2", "4"), sharing("a", "org", 2, "2", "4"), sharing("z", "org", 2, "1", "3"))
-			c := newShares(s.parts)
-			look := func(names ...string) {
+			c := &shares{s.parts}
+			look := func(names ...string) { lookAtShares(c, s, names...) }
+			change := func(name, deserved string) {
 				t.Helper()
-				for _, name := range names {
-					if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: queueKey(name)}); err != nil {
-						t.Fatal(err)
-					}
-				}
+				look(changeDeserved(c, s, name, deserved)...)
 			}
 			look(append(order, "root", "org", "gone")...)
 			if diff := cmp.Diff([]string{words}, s.lines); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
+			wantMarks := func(want ...string) {
+				t.Helper()
+				if diff := cmp.Diff(want, marksOf(s)); diff != "" {
+					t.Errorf("marks (-want +got):\n%s", diff)
+				}
+			}
+			wantMarks("z SharesOverParent=True SharesOverParent since 00:00: " + strings.TrimPrefix(words, "z Warning SharesOverParent: "))
+			s.now = s.now.Add(time.Minute)
 			s.lines = nil
 			if look("z"); len(s.lines) > 0 {
 				t.Errorf("it is told again: %v", s.lines)
 			}
-			change := func(name, deserved string) {
-				t.Helper()
-				q := &schedulingv1beta1.Queue{}
-				if err := s.api.Get(t.Context(), client.ObjectKey{Name: name}, q); err != nil {
-					t.Fatal(err)
-				}
-				q.Spec.Deserved["cpu"] = resource.MustParse(deserved)
-				if err := s.api.Update(t.Context(), q); err != nil {
-					t.Fatal(err)
-				}
-				for _, r := range c.concerned(t.Context(), q) {
-					look(r.Name)
-				}
-			}
 			if change("org", "11"); len(s.lines) > 0 {
 				t.Errorf("it fits, and is told: %v", s.lines)
 			}
+			wantMarks("z SharesOverParent=False SharesFit since 01:00: what the queue is guaranteed and deserves fits again")
 			if change("m", "5"); len(s.lines) != 1 || !strings.Contains(s.lines[0], "makes 12") {
-				t.Errorf("what changed before it is told as %v", s.lines)
+				t.Fatalf("what changed before it is told as %v", s.lines)
 			}
+			wantMarks("z SharesOverParent=True SharesOverParent since 01:00: " + strings.TrimPrefix(s.lines[0], "z Warning SharesOverParent: "))
 		})
 	}
 }
@@ -86,7 +123,7 @@ func TestSharesOverParent(t *testing.T) {
 func TestConcernedByShares(t *testing.T) {
 	s := newStage(t, Options{}, sharing("root", "", 0, "", ""), sharing("org", "root", 0, "", "10"), sharing("other", "root", 1, "", "10"),
 		sharing("a", "org", 1, "", "4"), sharing("b", "org", 2, "", "4"), sharing("c", "org", 3, "", ""), sharing("d", "org", 3, "1", ""))
-	c := newShares(s.parts)
+	c := &shares{s.parts}
 	for name, want := range map[string][]string{"org": {"a", "b", "d"}, "a": {"b", "d"}, "b": {"d"}, "d": nil, "root": nil} {
 		q := &schedulingv1beta1.Queue{}
 		if err := s.api.Get(t.Context(), client.ObjectKey{Name: name}, q); err != nil {
@@ -99,5 +136,18 @@ func TestConcernedByShares(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("%s concerns %v, want %v", name, got, want)
 		}
+	}
+}
+
+// TestSharesManyTooMuch: a queue that has too much of everything is told of some.
+func TestSharesManyTooMuch(t *testing.T) {
+	q, parent := sharing("a", "org", 1, "", ""), sharing("org", "root", 0, "", "")
+	q.Spec.Deserved = corev1.ResourceList{}
+	for i := range 1000 {
+		q.Spec.Deserved[corev1.ResourceName(fmt.Sprintf("example.com/r%03d", i))] = resource.MustParse("1")
+	}
+	got := tooMuch(q, parent, []*schedulingv1beta1.Queue{q})
+	if strings.Count(got, "spec.deserved.") != 20 || !strings.HasSuffix(got, "; and 980 more; write less, or raise that of org") {
+		t.Errorf("it says %s", got)
 	}
 }

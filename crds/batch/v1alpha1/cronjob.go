@@ -8,6 +8,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=cronjobs,scope=Namespaced,shortName=cronvcjob;cronvj
 // +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 52",optionalOldSelf=true,message="metadata.name has more than 52 characters; write a shorter one, as the names of Jobs and their pods begin with it"
 
 // CronJob makes Jobs, again and again, at the times that its schedule says.
 type CronJob struct {
@@ -52,9 +53,11 @@ const (
 type CronJobSpec struct {
 	// When Jobs are due: minute, hour, day of the month, month and day of the week, or a
 	// word such as @hourly, or @every with a duration.
+	// +kubebuilder:validation:XValidation:rule="self.size() > 0",message="is empty; write when Jobs are due, such as 0 3 * * * for three o'clock each night"
 	Schedule string `json:"schedule"`
 
 	// The time zone of the schedule, such as Europe/Berlin. Unset: that of the controllers.
+	// +kubebuilder:validation:XValidation:rule="self.size() > 0",message="is empty; write the name of a time zone, such as Europe/Berlin, or leave it out"
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
 

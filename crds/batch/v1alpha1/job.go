@@ -246,7 +246,7 @@ const (
 
 // NetworkTopologySpec says how close to each other in the network pods must run. The
 // highest tier is given by number or by name.
-// +kubebuilder:validation:XValidation:rule="!(has(self.highestTierAllowed) && has(self.highestTierName) && self.highestTierName.size() > 0)",message="highestTierAllowed and highestTierName exclude each other"
+// +kubebuilder:validation:XValidation:rule="!(has(self.highestTierAllowed) && has(self.highestTierName) && self.highestTierName.size() > 0)",message="highestTierAllowed and highestTierName exclude each other; keep one of them"
 type NetworkTopologySpec struct {
 	// hard demands it, soft prefers it.
 	// +kubebuilder:default:=hard

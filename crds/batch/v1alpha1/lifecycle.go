@@ -80,7 +80,7 @@ const (
 // a container. Exactly one of the two is given. Which actions and events users may write is
 // asked by the webhook: for lists without a bound it costs the schema too much.
 // +kubebuilder:validation:XValidation:rule="(has(self.event) || has(self.events) && self.events.size() > 0) != has(self.exitCode)",message="must name either events (event, events) or an exitCode, and not both"
-// +kubebuilder:validation:XValidation:rule="!has(self.exitCode) || self.exitCode != 0",message="exitCode 0 is success and cannot have a policy"
+// +kubebuilder:validation:XValidation:rule="!has(self.exitCode) || self.exitCode != 0",message="exitCode 0 is success and cannot have a policy; write that of a failure, or wait for the event TaskCompleted"
 // +kubebuilder:validation:XValidation:rule="has(self.action)",message="must say what to do: an action such as RestartJob"
 type LifecyclePolicy struct {
 	// What to do: AbortJob, RestartJob, RestartTask, RestartPod, RestartPartition,

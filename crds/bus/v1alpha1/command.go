@@ -4,6 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=commands,scope=Namespaced
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || has(self.target)",optionalOldSelf=true,fieldPath=".target",message="is missing; write apiVersion, kind, name and uid of a Job of this namespace or of a Queue"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || has(self.action) && self.action.size() > 0",optionalOldSelf=true,fieldPath=".action",message="is missing; write what to do, such as AbortJob or CloseQueue"
 
 // Command asks the controllers for one action upon one object, once. It has no spec:
 // its fields stand at the top.

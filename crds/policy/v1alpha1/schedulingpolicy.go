@@ -215,7 +215,7 @@ type Tier struct {
 
 // Table is one use of a table of rules: a shipped one by its name, or one written here.
 // +kubebuilder:pruning:PreserveUnknownFields
-// +kubebuilder:validation:XValidation:rule="!(has(self.table) && has(self.inline))",message="table and inline exclude each other"
+// +kubebuilder:validation:XValidation:rule="!(has(self.table) && has(self.inline))",message="table and inline exclude each other; keep one of them"
 type Table struct {
 	// The name, unique in the tier; names a shipped table unless table or inline is given.
 	// +kubebuilder:validation:MinLength=1

@@ -49,6 +49,7 @@ type PodGroupSpec struct {
 	MinMember int32 `json:"minMember,omitempty"`
 
 	// The same for each task, by its name.
+	// +kubebuilder:validation:XValidation:rule="self.all(task, self[task] >= 0)",message="has a number below 0; write how many pods of the task must be able to start"
 	// +optional
 	MinTaskMember map[string]int32 `json:"minTaskMember,omitempty"`
 
@@ -124,7 +125,7 @@ const (
 
 // NetworkTopologySpec says how close to each other in the network pods must run. The
 // highest tier is given by number or by name.
-// +kubebuilder:validation:XValidation:rule="!(has(self.highestTierAllowed) && has(self.highestTierName) && self.highestTierName.size() > 0)",message="highestTierAllowed and highestTierName exclude each other"
+// +kubebuilder:validation:XValidation:rule="!(has(self.highestTierAllowed) && has(self.highestTierName) && self.highestTierName.size() > 0)",message="highestTierAllowed and highestTierName exclude each other; keep one of them"
 type NetworkTopologySpec struct {
 	// hard demands it, soft prefers it.
 	// +kubebuilder:default:=hard

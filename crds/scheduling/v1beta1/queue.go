@@ -9,8 +9,10 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=queues,scope=Cluster,shortName=q;queue-v1beta1
 // +kubebuilder:subresource:status
+// +kubebuilder:validation:XValidation:rule="self.?spec.?parent.orValue('') != self.metadata.name || oldSelf.?spec.?parent.orValue('') == self.metadata.name",optionalOldSelf=true,fieldPath=".spec.parent",message="is the queue itself; name the queue above it, or root"
 // +kubebuilder:printcolumn:name="PARENT",type=string,JSONPath=`.spec.parent`
 // +kubebuilder:printcolumn:name="STATE",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="SHARES-OVER-PARENT",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="SharesOverParent")].status`
 
 // Queue is a share of the cluster, and the work that waits for it.
 type Queue struct {
@@ -279,4 +281,14 @@ type QueueStatus struct {
 	// What the queue's pods use now.
 	// +optional
 	Allocated corev1.ResourceList `json:"allocated"`
+
+	// What else is to be known of the queue. Volcano's queues have none.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// QueueSharesOverParent is the condition that what a queue is guaranteed or deserves is, with the queues beside it that came earlier,
+// more than the queue above them has. A queue of which that never was so does not have it.
+const QueueSharesOverParent = "SharesOverParent"
