@@ -346,7 +346,7 @@ func TestOwnKnowSchedulers(t *testing.T) {
 	var o Options
 	for kind := range kinds() {
 		o.AdmissionRules = append(o.AdmissionRules, ownRules(t, kind,
-			`validations: [{name: none, expression: "schedulerNames.size() == 0", fieldPath: metadata.name, message: "asked of {{schedulerNames}}"}]`)...)
+			`validations: [{name: a, expression: "schedulerNames.size() == 0", fieldPath: metadata.name, message: "of {{schedulerNames}}"}]`)...)
 	}
 	var queues []schedulingv1beta1.Queue
 	decodeText(t, theQueues, &queues)
@@ -367,7 +367,7 @@ func TestOwnKnowSchedulers(t *testing.T) {
 		req.Kind.Kind = fields["kind"].(string)
 		at := slices.IndexFunc(endpoints, func(e *endpoint) bool { return e.path == "/"+s.name+"s/validate" })
 		got := endpoints[at].handler.Handle(t.Context(), req)
-		if got.Result == nil || !strings.Contains(got.Result.Message, "asked of celsius, volcano") {
+		if got.Result == nil || !strings.Contains(got.Result.Message, "of celsius, volcano") {
 			t.Errorf("of a %s is said %v", s.name, got.Result)
 		}
 	}
