@@ -68,8 +68,8 @@ func sampleWorld(t *testing.T, now time.Time) *World {
 
 // TestSamplesAreRead takes in every YAML file below samples, each by itself, but jobs of samples/jobplugins with the plugins
 // that lie there: none has a mistake. Not those of the folders
-// whose objects only a cluster answers to: Kubernetes' own workloads, commands, rules of admission, what it refuses, and the JobTemplates that
-// this is made of.
+// whose objects only a cluster answers to: Kubernetes' own workloads, commands, rules of admission, what it refuses, and the JobTemplates
+// that this is made of.
 func TestSamplesAreRead(t *testing.T) {
 	t.Parallel()
 	for _, path := range sampleFiles(t, ".yaml") {
