@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds"
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -133,6 +135,16 @@ func TestNames(t *testing.T) {
 			Group: "batch.volcano.sh", Version: "v1alpha1", Scope: "Namespaced", Plural: "cronjobs", Short: []string{"cronvcjob", "cronvj"},
 			Status: true,
 		},
+		"JobFlow": {
+			Group: "flow.volcano.sh", Version: "v1alpha1", Scope: "Namespaced", Plural: "jobflows", Short: []string{"jf"}, Status: true,
+			Columns: []column{
+				{Name: "Status", Type: "string", JSONPath: ".status.state.phase"},
+				{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp"},
+			},
+		},
+		"JobTemplate": {
+			Group: "flow.volcano.sh", Version: "v1alpha1", Scope: "Namespaced", Plural: "jobtemplates", Short: []string{"jt"}, Status: true,
+		},
 		"Command": {Group: "bus.volcano.sh", Version: "v1alpha1", Scope: "Namespaced", Plural: "commands"},
 		"Numatopology": {
 			Group: "nodeinfo.volcano.sh", Version: "v1alpha1", Scope: "Cluster", Plural: "numatopologies", Short: []string{"numatopo"},
@@ -192,8 +204,34 @@ var foreign = []string{
 	"metadata", "status.active[]",
 }
 
-// ofJob is a path in a Job of one in the Job of a CronJob.
-func ofJob(path string) string { return strings.TrimPrefix(path, "spec.jobTemplate.") }
+// ofPatch is where what is patched of a Job begins in a JobFlow.
+const ofPatch = "spec.flows[].patch.jobSpec"
+
+// ofJob is a path in a Job of one in the Job of a CronJob, or in a patch of a JobFlow.
+func ofJob(path string) string {
+	if below, ok := strings.CutPrefix(path, ofPatch); ok {
+		return "spec" + below
+	}
+	return strings.TrimPrefix(path, "spec.jobTemplate.")
+}
+
+// jobsWithin are the fields of what is wanted of a Job, as a kind has them that makes Jobs.
+func jobsWithin(kind string) (out []string) {
+	filledIn := regexp.MustCompile(` =\S+`)
+	for line := range strings.SplitSeq(strings.TrimSpace(fields["Job"]), "\n") {
+		below, ok := strings.CutPrefix(line, "spec")
+		switch {
+		case !ok:
+		case kind == "CronJob":
+			out = append(out, "spec.jobTemplate."+line)
+		case kind == "JobTemplate":
+			out = append(out, line)
+		case kind == "JobFlow":
+			out = append(out, filledIn.ReplaceAllString(ofPatch+below, ""))
+		}
+	}
+	return out
+}
 
 func insideForeign(kind, path string) bool {
 	path = ofJob(path)
@@ -218,13 +256,7 @@ func TestFields(t *testing.T) {
 				got = append(got, path+" "+s.summary())
 			})
 			want := strings.Split(strings.TrimSpace(text), "\n")
-			if kind == "CronJob" { // what is wanted of a Job is in it
-				for line := range strings.SplitSeq(strings.TrimSpace(fields["Job"]), "\n") {
-					if strings.HasPrefix(line, "spec") {
-						want = append(want, "spec.jobTemplate."+line)
-					}
-				}
-			}
+			want = append(want, jobsWithin(kind)...)
 			slices.Sort(want)
 			slices.Sort(got)
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -296,6 +328,8 @@ func samples() map[string]runtime.Object {
 		"Job":              &batchv1alpha1.Job{},
 		"Command":          &busv1alpha1.Command{},
 		"CronJob":          &batchv1alpha1.CronJob{},
+		"JobFlow":          &flowv1alpha1.JobFlow{},
+		"JobTemplate":      &flowv1alpha1.JobTemplate{},
 		"Numatopology":     &nodeinfov1alpha1.Numatopology{},
 		"PodGroup":         &schedulingv1beta1.PodGroup{},
 		"Queue":            &schedulingv1beta1.Queue{},
@@ -498,7 +532,8 @@ func TestSchemaKeeps(t *testing.T) {
 func TestScheme(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme, nodeinfov1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
+		batchv1alpha1.AddToScheme, busv1alpha1.AddToScheme, flowv1alpha1.AddToScheme, nodeinfov1alpha1.AddToScheme,
+		schedulingv1beta1.AddToScheme,
 		policyv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {

@@ -27,6 +27,75 @@ status.active[] object
 status.lastScheduleTime time
 status.lastSuccessfulTime time
 `,
+	"JobFlow": `
+spec object
+spec.flows array
+spec.flows[] object required:name
+spec.flows[].dependsOn object
+spec.flows[].dependsOn.probe object
+spec.flows[].dependsOn.probe.httpGetList array
+spec.flows[].dependsOn.probe.httpGetList[] object
+spec.flows[].dependsOn.probe.httpGetList[].httpHeader object
+spec.flows[].dependsOn.probe.httpGetList[].httpHeader.name string
+spec.flows[].dependsOn.probe.httpGetList[].httpHeader.value string
+spec.flows[].dependsOn.probe.httpGetList[].path string
+spec.flows[].dependsOn.probe.httpGetList[].port integer >=0 <=65535
+spec.flows[].dependsOn.probe.httpGetList[].taskName string len<=253
+spec.flows[].dependsOn.probe.taskStatusList array
+spec.flows[].dependsOn.probe.taskStatusList[] object
+spec.flows[].dependsOn.probe.taskStatusList[].phase string len<=63
+spec.flows[].dependsOn.probe.taskStatusList[].taskName string len<=253
+spec.flows[].dependsOn.probe.tcpSocketList array
+spec.flows[].dependsOn.probe.tcpSocketList[] object required:port
+spec.flows[].dependsOn.probe.tcpSocketList[].port integer >=0 <=65535
+spec.flows[].dependsOn.probe.tcpSocketList[].taskName string len<=253
+spec.flows[].dependsOn.targets array
+spec.flows[].dependsOn.targets[] string
+spec.flows[].name string len>=1
+spec.flows[].patch object
+spec.jobRetainPolicy string delete|retain
+status object
+status.completedJobs array
+status.completedJobs[] string
+status.conditions object
+status.conditions{} object
+status.conditions{}.createTime time
+status.conditions{}.phase string
+status.conditions{}.runningDuration string len<=64
+status.conditions{}.taskStatusCount object
+status.conditions{}.taskStatusCount{} object
+status.conditions{}.taskStatusCount{}.phase object
+status.conditions{}.taskStatusCount{}.phase{} integer
+status.failedJobs array
+status.failedJobs[] string
+status.jobStatusList array
+status.jobStatusList[] object
+status.jobStatusList[].endTimestamp time
+status.jobStatusList[].name string
+status.jobStatusList[].restartCount integer
+status.jobStatusList[].runningHistories array
+status.jobStatusList[].runningHistories[] object
+status.jobStatusList[].runningHistories[].endTimestamp time
+status.jobStatusList[].runningHistories[].startTimestamp time
+status.jobStatusList[].runningHistories[].state string
+status.jobStatusList[].startTimestamp time
+status.jobStatusList[].state string
+status.pendingJobs array
+status.pendingJobs[] string
+status.runningJobs array
+status.runningJobs[] string
+status.state object
+status.state.phase string Failed|Pending|Running|Succeed|Terminating
+status.terminatedJobs array
+status.terminatedJobs[] string
+status.unKnowJobs array
+status.unKnowJobs[] string
+`,
+	"JobTemplate": `
+status object
+status.jobDependsOnList array
+status.jobDependsOnList[] string
+`,
 	"Job": `
 spec object
 spec.maxRetry integer =3 >=0

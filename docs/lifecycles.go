@@ -30,8 +30,9 @@ func lifecycles() ([]byte, error) {
 		p.table([]string{"Key", "Value", "What it says"}, rows)
 	}
 	p.heading(2, "What guards may read")
-	p.para("Guards of phases read `job`, `spec` and `status` (a JobStatus), `queue` and `parent`, or `cronJob`; rows of `events` also " +
-		"`change`, and `pod`, `was` (the object before) and `task`, or `podGroup` and `was`; of a CronJob `job`, a MadeJob. `now` is the time.")
+	p.para("Guards of phases read `job`, `spec` and `status` (a JobStatus), `queue` and `parent`, `cronJob`, or `flow`; rows of `events` " +
+		"also `change`, and `pod`, `was` (the object before) and `task`, or `podGroup` and `was`; of a CronJob `job`, a MadeJob. `now` is " +
+		"the time.")
 	for _, o := range statemachines.Objects() {
 		p.heading(3, o.Name)
 		p.para("%s", o.Doc)
@@ -45,11 +46,11 @@ func lifecycles() ([]byte, error) {
 }
 
 const lifecyclesIntro = `
-What happens to a Job, a Queue or a CronJob is a table: a row for each phase and action says what is done at once, and where that
-leads. The tables are data, read at start-up and verified; what is drawn and listed here is what runs.
+What happens to a Job, a Queue, a CronJob or a JobFlow is a table: a row for each phase and action says what is done at once, and where
+that leads. The tables are data, read at start-up and verified; what is drawn and listed here is what runs.
 ` + "`celsius controllers --state-machines FOLDER`" + ` reads your own in their stead: copy
-[job.yaml](../statemachines/job.yaml), [queue.yaml](../statemachines/queue.yaml) or
-[cronjob.yaml](../statemachines/cronjob.yaml), change it, and try it with
+[job.yaml](../statemachines/job.yaml), [queue.yaml](../statemachines/queue.yaml), [cronjob.yaml](../statemachines/cronjob.yaml) or
+[jobflow.yaml](../statemachines/jobflow.yaml), change it, and try it with
 ` + "`celsius statemachine check`" + `, which names every mistake at its line and column. ` + "`celsius statemachine render`" + `
 draws it.
 

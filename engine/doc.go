@@ -65,7 +65,9 @@
 //	engine/live/load         the measured load of nodes, asked of Prometheus
 //	engine/live/lease        taking turns: until when a process may write
 //	engine/live/scrape       metrics, for those who may read them
-//	statemachines          lifecycles as data; statemachines/controller obeys them
+//	statemachines          lifecycles as data; statemachines/controller obeys them, of JobFlows statemachines/controller/flows
+//	statemachines/cron     when the Jobs of a CronJob are due, and what they are
+//	statemachines/flow     what the Jobs of a JobFlow are
 //	statemachines/jobplugin  job plugins compiled, and at work on one Job: its pods, and what stands beside it
 //	statemachines/objects  what controllers make of a Job: its PodGroup and its pods, for the controllers and for sim
 //	webhook                admission

@@ -12,7 +12,7 @@ const module = "github.com/celsius-scheduler/celsius"
 // Names for what several packages of the tables share.
 const (
 	allOurs    = "..."
-	allCRDs    = "crds/batch/v1alpha1 crds/bus/v1alpha1 crds/nodeinfo/v1alpha1 crds/policy/v1alpha1 crds/scheduling/v1beta1"
+	allCRDs    = "crds/batch/v1alpha1 crds/bus/v1alpha1 crds/flow/v1alpha1 crds/nodeinfo/v1alpha1 crds/policy/v1alpha1 crds/scheduling/v1beta1"
 	apiObjects = "k8s.io/api k8s.io/apimachinery"
 	// loadAPI is that of measured load.
 	loadAPI = "k8s.io/metrics/pkg/apis/metrics/v1beta1"
@@ -41,6 +41,7 @@ var mayImport = map[string]string{
 	"crds/bus/v1alpha1":       "",
 	"crds/decode":             "",
 	"crds/generate":           "crds/decode " + allCRDs,
+	"crds/flow/v1alpha1":      "crds/batch/v1alpha1",
 	"crds/nodeinfo/v1alpha1":  "",
 	"crds/informers":          "crds/decode " + allCRDs,
 	"crds/policy/v1alpha1":    "",
@@ -103,14 +104,17 @@ var mayImport = map[string]string{
 	"engine/live/serving": "engine/model engine/policy rules/source crds/policy/v1alpha1",
 	"statemachines":       "rules rules/eval rules/source",
 	"statemachines/controller": "engine/live/events engine/live/lease engine/live/scrape rules/typed statemachines statemachines/cron " +
-		"statemachines/jobplugin " +
+		"statemachines/controller/flows statemachines/jobplugin " +
 		"statemachines/objects crds/decode " +
 		"crds/informers " + allCRDs,
+	"statemachines/controller/flows": "statemachines statemachines/flow " +
+		"crds/batch/v1alpha1 crds/flow/v1alpha1",
 	"statemachines/jobplugin": "crds crds/batch/v1alpha1 crds/decode rules rules/eval rules/jobplugins rules/source rules/typed",
 	"statemachines/cron":      "crds/batch/v1alpha1",
+	"statemachines/flow":      "crds/batch/v1alpha1 crds/flow/v1alpha1",
 	"statemachines/objects":   "engine/model crds/decode statemachines/jobplugin " + allCRDs,
 	"webhook": "engine/live/scrape rules rules/eval rules/source rules/typed rules/admission statemachines " +
-		"statemachines/cron statemachines/jobplugin engine/policy crds crds/decode " +
+		"statemachines/cron statemachines/flow statemachines/jobplugin engine/policy crds crds/decode " +
 		"crds/informers " + allCRDs,
 	"deploy":               "",
 	"engine/live/scrape":   "",
@@ -130,6 +134,7 @@ var mayImportOthers = map[string]string{
 	"crds/bus/v1alpha1":       apiObjects,
 	"crds/decode":             apiObjects,
 	"crds/generate":           apiObjects + " sigs.k8s.io/yaml",
+	"crds/flow/v1alpha1":      apiObjects,
 	"crds/nodeinfo/v1alpha1":  apiObjects,
 	"crds/informers":          clients + " github.com/prometheus/client_golang github.com/go-logr/logr",
 	"crds/policy/v1alpha1":    apiObjects,
@@ -186,9 +191,12 @@ var mayImportOthers = map[string]string{
 	"engine/live/serving":       clients + " github.com/go-logr/logr",
 	"statemachines":             "github.com/looplab/fsm github.com/google/cel-go gopkg.in/yaml.v3",
 	"statemachines/controller":  clients + " " + metricsLog,
-	"statemachines/jobplugin":   apiObjects + " github.com/google/cel-go golang.org/x/crypto/ssh",
-	"statemachines/cron":        apiObjects + " github.com/robfig/cron/v3",
-	"statemachines/objects":     apiObjects + " k8s.io/kubernetes/pkg/quota k8s.io/utils/clock",
+	"statemachines/controller/flows": apiObjects +
+		" k8s.io/client-go sigs.k8s.io/controller-runtime",
+	"statemachines/flow":      apiObjects,
+	"statemachines/jobplugin": apiObjects + " github.com/google/cel-go golang.org/x/crypto/ssh",
+	"statemachines/cron":      apiObjects + " github.com/robfig/cron/v3",
+	"statemachines/objects":   apiObjects + " k8s.io/kubernetes/pkg/quota k8s.io/utils/clock",
 	"webhook": clients + " " + metricsLog +
 		" github.com/google/cel-go k8s.io/apiserver/pkg/cel k8s.io/apiserver/pkg/authentication/user k8s.io/apiserver/pkg/authorization" +
 		" k8s.io/apiextensions-apiserver k8s.io/kubernetes",

@@ -1,6 +1,6 @@
-// Package statemachines holds the lifecycles of Jobs, Queues and CronJobs as data.
+// Package statemachines holds the lifecycles of Jobs, Queues, CronJobs and JobFlows as data.
 //
-//	job.yaml, queue.yaml, cronjob.yaml --Load--> Machine (verified: every mistake at its line and column)
+//	*.yaml --Load--> Machine (verified: every mistake at its line and column)
 //	                                 |
 //	change of a pod, PodGroup, Job --+-- Events --> events --+
 //	Command ---------------------------------------------+-- Action --> action, perhaps after a while

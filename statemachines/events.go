@@ -78,7 +78,7 @@ func (m *Machine) Holds(row, source string, c Change) (bool, error) {
 }
 
 func (m *Machine) changeRoots(source string, c Change) roots {
-	vars := m.kind.bind(Facts{Job: c.Job, Queue: c.Queue, CronJob: c.CronJob, Now: c.Now})
+	vars := m.kind.bind(Facts{Job: c.Job, Queue: c.Queue, CronJob: c.CronJob, Flow: c.Flow, Now: c.Now})
 	bindChange(vars, source, c)
 	return vars
 }

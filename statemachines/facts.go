@@ -7,6 +7,7 @@ import "time"
 type Facts struct {
 	Job   *Job
 	Queue *Queue
+	Flow  *Flow
 	// Parent is the queue above the Queue; nil where there is none.
 	Parent  *Queue
 	CronJob *CronJob
@@ -59,6 +60,18 @@ type Queue struct {
 	Labels, Annotations map[string]string
 	// PodGroups of the queue by phase.
 	Pending, Inqueue, Running, Unknown, Completed int32
+}
+
+// Flow is a JobFlow as guards read it: by the root flow. Jobs are counted that its spec lists, whoever else was made for it.
+type Flow struct {
+	Name, Namespace, Phase string
+	// Retain is retain or delete.
+	Retain              string
+	Labels, Annotations map[string]string
+	// Flows is how many Jobs are wanted.
+	Flows int32
+	// Completed counts those that are, and those that were and are gone; Unknown those without a phase, and in any other.
+	Pending, Running, Completed, Failed, Terminated, Unknown int32
 }
 
 // CronJob is a CronJob as guards read it: by the root cronJob.
@@ -126,6 +139,9 @@ const (
 // FromQueue is where events of a Queue come from, besides FromCommand and FromPodGroup.
 const FromQueue = "queue"
 
+// FromFlow is where events of a JobFlow come from: a change of it, of its Jobs or of their templates.
+const FromFlow = "jobFlow"
+
 // FromSchedule is where events of a CronJob come from when a Job is due, besides FromJob.
 const FromSchedule = "schedule"
 
@@ -142,6 +158,7 @@ type Change struct {
 	// Job that the change belongs to, counted after the change.
 	Job   *Job
 	Queue *Queue
+	Flow  *Flow
 	// CronJob that the change belongs to, and which of its Jobs has changed.
 	CronJob *CronJob
 	MadeJob *MadeJob

@@ -60,11 +60,27 @@ func kinds() map[string]kind {
 	}
 	queue := map[string]*cel.Type{"queue": queueType(), "parent": queueType(), "now": cel.TimestampType}
 	queueChange := map[string]*cel.Type{"queue": queueType(), "now": cel.TimestampType, "change": changeType()}
+	flow := map[string]*cel.Type{"flow": flowType(), "now": cel.TimestampType}
+	flowChange := maps.Clone(flow)
+	flowChange["change"] = changeType()
 	cronJob := map[string]*cel.Type{"cronJob": cronJobType(), "now": cel.TimestampType}
 	cronJobChange := map[string]*cel.Type{"cronJob": cronJobType(), "now": cel.TimestampType, "change": changeType()}
 	madeJobChange := maps.Clone(cronJobChange)
 	madeJobChange["job"] = madeJobType()
 	return map[string]kind{
+		"jobflow": {
+			roots:   flow,
+			sources: map[string]map[string]*cel.Type{FromFlow: flowChange},
+			effects: map[string]effectKind{
+				"sync":   {doc: "makes the Jobs of which all that they depend on is Completed, or probed, and counts"},
+				"delete": {doc: "deletes the flow's Jobs; what was counted stays"},
+				"rest":   {doc: "does nothing; what was counted stays"},
+			},
+			phases: []string{"Pending", "Running", "Succeed", "Failed", "Terminating"},
+			bind: func(f Facts) map[string]any {
+				return map[string]any{"flow": &view{flowType(), orNew(f.Flow)}, "now": types.Timestamp{Time: f.Now}}
+			},
+		},
 		"job": {
 			roots: job,
 			sources: map[string]map[string]*cel.Type{

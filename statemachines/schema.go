@@ -26,7 +26,7 @@ func Schema() []Part {
 		{"machine", "The file itself.", []rules.Key{
 			{Name: "apiVersion", Value: fileVersion, Doc: "The version of this format."},
 			{Name: "kind", Value: fileKind, Doc: "The kind of this file."},
-			{Name: "machine", Value: "job, queue, cronjob", Doc: "Whose lifecycle it is."},
+			{Name: "machine", Value: "job, queue, cronjob, jobflow", Doc: "Whose lifecycle it is."},
 			description,
 			{Name: "initial", Value: "phase", Doc: "The phase of an object that has none yet."},
 			{Name: "perpetual", Value: "true, false", Doc: "It needs no final phase. Otherwise one must be within reach of every phase."},
@@ -78,7 +78,7 @@ func Schema() []Part {
 		}},
 		{"event", "An entry of `events`.", []rules.Key{
 			name, description,
-			{Name: "from", Value: "job, pod, podGroup, command; queue; schedule", Doc: "Of what a change is looked at."},
+			{Name: "from", Value: "job, pod, podGroup, command; queue; schedule; jobFlow", Doc: "Of what a change is looked at."},
 			{Name: "when", Value: "CEL, true or false", Doc: "Whether the change means the event; left out, it does."},
 			{
 				Name: "while", Value: "CEL, true or false",

@@ -51,6 +51,7 @@ func podType() *cel.Type       { return cel.ObjectType("Pod") }
 func containerType() *cel.Type { return cel.ObjectType("Container") }
 func podGroupType() *cel.Type  { return cel.ObjectType("PodGroup") }
 func queueType() *cel.Type     { return cel.ObjectType("Queue") }
+func flowType() *cel.Type      { return cel.ObjectType("JobFlow") }
 func cronJobType() *cel.Type   { return cel.ObjectType("CronJob") }
 func madeJobType() *cel.Type   { return cel.ObjectType("MadeJob") }
 func changeType() *cel.Type    { return cel.ObjectType("Change") }
@@ -145,6 +146,7 @@ func Objects() []*rules.Object {
 			text("phase", "Pending, Inqueue, Running, Unknown or Completed.", func(g *PodGroup) string { return g.Phase }),
 		}},
 		{Name: "Queue", Type: queueType(), Doc: "A Queue, with its PodGroups counted.", Members: queueMembers()},
+		{Name: "JobFlow", Type: flowType(), Doc: "A JobFlow, with its Jobs counted.", Members: flowMembers()},
 		{Name: "CronJob", Type: cronJobType(), Doc: "A CronJob, with its Jobs counted.", Members: []*rules.Member{
 			text("name", "Its name.", func(c *CronJob) string { return c.Name }),
 			text("namespace", "Its namespace.", func(c *CronJob) string { return c.Namespace }),
@@ -259,5 +261,23 @@ func queueMembers() []*rules.Member {
 		count("running", "PodGroups that run.", func(q *Queue) int32 { return q.Running }),
 		count("unknown", "PodGroups of which part runs and part cannot.", func(q *Queue) int32 { return q.Unknown }),
 		count("completed", "PodGroups that are done.", func(q *Queue) int32 { return q.Completed }),
+	}
+}
+
+func flowMembers() []*rules.Member {
+	return []*rules.Member{
+		text("name", "Its name.", func(f *Flow) string { return f.Name }),
+		text("namespace", "Its namespace.", func(f *Flow) string { return f.Namespace }),
+		text("phase", "The phase that it is in; empty of a new one.", func(f *Flow) string { return f.Phase }),
+		text("retain", "What becomes of its Jobs once all are Completed: retain or delete.", func(f *Flow) string { return f.Retain }),
+		words("labels", "Its labels.", func(f *Flow) map[string]string { return f.Labels }),
+		words("annotations", "Its annotations.", func(f *Flow) map[string]string { return f.Annotations }),
+		count("flows", "How many Jobs it lists; only these are counted.", func(f *Flow) int32 { return f.Flows }),
+		count("pending", "Jobs that are Pending.", func(f *Flow) int32 { return f.Pending }),
+		count("running", "Jobs that are Running.", func(f *Flow) int32 { return f.Running }),
+		count("completed", "Jobs that are Completed, or were and are gone.", func(f *Flow) int32 { return f.Completed }),
+		count("failed", "Jobs that are Failed.", func(f *Flow) int32 { return f.Failed }),
+		count("terminated", "Jobs that are Terminated.", func(f *Flow) int32 { return f.Terminated }),
+		count("unknown", "Jobs that are there, and in no other phase that is counted.", func(f *Flow) int32 { return f.Unknown }),
 	}
 }

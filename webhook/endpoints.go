@@ -13,6 +13,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
@@ -105,12 +106,30 @@ func (h *tableHandler) relatedTo(ctx context.Context, namespace string, object m
 
 // newCronJobEndpoints are those of CronJobs: validation.
 func newCronJobEndpoints(table *Table, l lifecycles, in cluster, m *metrics) []*endpoint {
+	e := ofMakers(table, l, in, m)
+	e.group, e.version, e.resource = batchv1alpha1.GroupName, batchv1alpha1.GroupVersion.Version, "cronjobs"
+	e.path, e.name = "/cronjobs/validate", "validate-cronjobs.celsius.dev"
+	e.conditions = []condition{{name: "spec-changed", expression: "oldObject == null || object.spec != oldObject.spec"}}
+	return []*endpoint{e}
+}
+
+// newFlowEndpoints are those of JobFlows and JobTemplates: validation.
+func newFlowEndpoints(jobFlows, jobTemplates *Table, l lifecycles, in cluster, m *metrics) (out []*endpoint) {
+	for _, table := range []*Table{jobFlows, jobTemplates} {
+		e, resource := ofMakers(table, l, in, m), kinds()[table.Kind].resource
+		e.group, e.version, e.resource = flowv1alpha1.GroupName, flowv1alpha1.GroupVersion.Version, resource
+		e.path, e.name = "/"+resource+"/validate", "validate-"+resource+".celsius.dev"
+		e.conditions = []condition{{name: "spec-changed", expression: "oldObject == null || object.?spec != oldObject.?spec"}}
+		out = append(out, e)
+	}
+	return out
+}
+
+// ofMakers is an endpoint of a kind whose objects make Jobs.
+func ofMakers(table *Table, l lifecycles, in cluster, m *metrics) *endpoint {
 	h := &tableHandler{table: table, cluster: in, machine: l.job, plugins: l.plugins, metrics: m}
-	return []*endpoint{{
-		path: "/cronjobs/validate", name: "validate-cronjobs.celsius.dev",
-		group: batchv1alpha1.GroupName, version: batchv1alpha1.GroupVersion.Version, resource: "cronjobs",
+	return &endpoint{
 		operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-		conditions: []condition{{name: "spec-changed", expression: "oldObject == null || object.spec != oldObject.spec"}},
 		handler:    admission.HandlerFunc(h.validate),
-	}}
+	}
 }

@@ -50,6 +50,8 @@ type Request struct {
 	CommandActions map[string][]string
 	// Related is what the object speaks of, see Related; it is asked only where a row reads it. nil: that is not known.
 	Related func() (*Related, error)
+	// JobTemplates gives those that a JobFlow names, as far as they are there; it is asked only where a row reads them.
+	JobTemplates func() ([]JobTemplate, error)
 	// User is who asks.
 	User User
 	// JobPlugins are those that a Job may have. nil: none.
@@ -62,6 +64,8 @@ type frame struct {
 	request Request
 	fixed   typed.Roots
 	queues  ref.Val
+	// templates are those that jobTemplates gave.
+	templates ref.Val
 }
 
 func (t *Table) frame(r Request) *frame {
@@ -155,6 +159,8 @@ func (f *frame) ResolveName(name string) (any, bool) {
 		return f.pluginMistakes(), true
 	case "related":
 		return f.relatedTo(), true
+	case "jobTemplates":
+		return f.jobTemplates(), true
 	}
 	return f.fixed.ResolveName(name)
 }

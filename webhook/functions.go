@@ -153,25 +153,26 @@ func cycleOf(names, edges ref.Val) ref.Val {
 			graph[name] = append(graph[name], stringsOf(lists.Get(types.Int(i)))...)
 		}
 	}
-	done := map[string]bool{}
+	place := map[string]int{} // on the path, from 1 on; 0: not come to, -1: done
 	var path []string
 	var found []string
 	var walk func(name string) bool
 	walk = func(name string) bool {
-		if i := slices.Index(path, name); i >= 0 {
-			found = append(slices.Clone(path[i:]), name)
-			return true
-		}
 		below, known := graph[name]
-		if !known || done[name] {
+		switch at := place[name]; {
+		case at > 0:
+			found = append(slices.Clone(path[at-1:]), name)
+			return true
+		case at < 0 || !known:
 			return false
 		}
 		path = append(path, name)
+		place[name] = len(path)
 		if slices.ContainsFunc(below, walk) {
 			return true
 		}
 		path = path[:len(path)-1]
-		done[name] = true
+		place[name] = -1
 		return false
 	}
 	_ = slices.ContainsFunc(all, walk)

@@ -10,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/cel-go/common/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/rules/typed"
 )
 
 // jobOfTasks is a Job of so many tasks, each with what more says; THIS in that is the task's number, and NEXT that of the next one, after
@@ -45,10 +47,62 @@ func hostile(t testing.TB) map[string]struct{ body, want string } {
 		"a megabyte of labels":     {string(review(t, "CREATE", labelled)), "there is no queue nowhere"},
 		"ten thousand tasks":       {string(review(t, "CREATE", jobOfTasks(t, 10_000, ""))), "spec.tasks"},
 		"a cycle of five thousand": {string(review(t, "CREATE", jobOfTasks(t, 5_000, ", dependsOn: {name: [tNEXT]}"))), "spec.tasks"},
-		"an amount of 1e300":       {string(review(t, "CREATE", amount)), "resources"},
+		"a task that waits for five thousand": {
+			string(review(t, "CREATE", jobOfTasks(t, 1, ", dependsOn: {name: ["+strings.Repeat("t0, ", 5_000)+"t0]}"))), "dependsOn.name: are 5001",
+		},
+		"an amount of 1e300": {string(review(t, "CREATE", amount)), "resources"},
 		"bytes that are no characters": {
 			strings.Replace(string(review(t, "CREATE", merged(t, "spec: {queue: x}"))), `"x"`, "\"\xff\xfe\"", 1), "",
 		},
+	}
+}
+
+// hostileFlows are the same of JobFlows.
+func hostileFlows(t testing.TB) map[string]struct{ body, want string } {
+	t.Helper()
+	chain := func(n int) string {
+		var flows strings.Builder
+		flows.WriteString("spec:\n  flows:\n  - {name: n0}\n")
+		for i := 1; i < n; i++ {
+			fmt.Fprintf(&flows, "  - {name: n%d, dependsOn: {targets: [n%d]}}\n", i, i-1)
+		}
+		return string(review(t, "CREATE", mergedOver(t, plainJobFlow, flows.String())))
+	}
+	var targets strings.Builder
+	targets.WriteString("spec: {flows: [{name: load}, {name: train, dependsOn: {targets: [load")
+	for range 5_000 {
+		targets.WriteString(", load")
+	}
+	return map[string]struct{ body, want string }{
+		"five thousand flows in a chain":        {chain(5_000), "spec.flows: are 5000"},
+		"a flow that waits five thousand times": {string(review(t, "CREATE", mergedOver(t, plainJobFlow, targets.String()+"]}}]}"))), "are 5001"},
+	}
+}
+
+// longChain is a graph of names of which each points to the next one.
+func longChain(n int) (names []string, edges [][]string) {
+	for i := range n {
+		names, edges = append(names, fmt.Sprint(i)), append(edges, []string{fmt.Sprint(i + 1)})
+	}
+	return names, edges
+}
+
+// TestLongChain: a cycle is looked for in one walk, however long the way.
+func TestLongChain(t *testing.T) {
+	names, edges := longChain(100_000)
+	find := func() []string {
+		return stringsOf(cycleOf(typed.Strings(names), types.DefaultTypeAdapter.NativeToValue(edges)))
+	}
+	begin := time.Now()
+	if got := find(); len(got) != 0 {
+		t.Errorf("a chain is a cycle: %d", len(got))
+	}
+	edges[len(edges)-1] = []string{"7"}
+	if got := find(); len(got) != len(names)-7+1 || got[0] != "7" || got[len(got)-1] != "7" {
+		t.Errorf("a cycle of %d", len(got))
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }
 
@@ -85,6 +139,11 @@ func TestHostile(t *testing.T) {
 			}
 		}
 	}
+	for name, c := range hostileFlows(t) {
+		if answer := ask(t, h, "/jobflows/validate", c.body); !strings.Contains(answer, c.want) || !strings.Contains(answer, `"allowed":false`) {
+			t.Errorf("%s: %.600s", name, answer)
+		}
+	}
 }
 
 // BenchmarkHostile is how long such objects take.
@@ -94,6 +153,13 @@ func BenchmarkHostile(b *testing.B) {
 		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
 			for b.Loop() {
 				ask(b, h, "/jobs/validate", c.body)
+			}
+		})
+	}
+	for name, c := range hostileFlows(b) {
+		b.Run(strings.ReplaceAll(name, " ", "-"), func(b *testing.B) {
+			for b.Loop() {
+				ask(b, h, "/jobflows/validate", c.body)
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +21,8 @@ type include struct {
 	kind string
 	// fields are what the object has.
 	fields []filled
+	// told is what is told of the row's field for what the other rows say. nil: they speak of fields below it, and say it themselves.
+	told *typed.Text
 	// warned are rows of the other table about what may be otherwise by the time that the object is made: told and let pass.
 	warned []string
 	// only are the validations of the table that ships which are asked, and nothing else of the kind. Empty: all that there is.
@@ -37,7 +40,9 @@ type filled struct {
 // readIncludes compiles what is looked at by another's rows.
 func (c *compiler) readIncludes(v source.Value) (out []*include) {
 	for _, item := range v.Items(&c.issues) {
-		item.Fields([]string{"name", "description", "of", "fields", "operations", "forEach", "when", "fieldPath", "warned", "only"}, &c.issues)
+		item.Fields([]string{
+			"name", "description", "of", "fields", "operations", "forEach", "when", "fieldPath", "message", "warned", "only",
+		}, &c.issues)
 		c.need(item, []string{"name", "of", "fields"})
 		i := &include{
 			row: c.opened(item), kind: item.Get("of").String(&c.issues),
@@ -59,9 +64,41 @@ func (c *compiler) readIncludes(v source.Value) (out []*include) {
 			i.fieldPath = c.text(path.Text(&c.issues), extra)
 			c.target(i.row, path, false)
 		}
+		if message := item.Get("message"); message.Exists() {
+			known := map[string]*cel.Type{toldName: cel.StringType}
+			maps.Copy(known, extra)
+			i.told = c.text(message.Text(&c.issues), known)
+		}
 		out = append(out, i)
 	}
 	return out
+}
+
+// toldName is by which name the message of an include reads what the other rows say.
+const toldName = "told"
+
+// telling is an include at one element of its lists, with what the other rows say.
+type telling struct {
+	*visit
+	told string
+}
+
+// ResolveName implements cel.Activation.
+func (t telling) ResolveName(name string) (any, bool) {
+	if name == toldName {
+		return t.told, true
+	}
+	return t.visit.ResolveName(name)
+}
+
+// placed gives what the other rows say as what is told of this object.
+func (i *include) placed(v *visit, at string, m Mistake) (Mistake, error) {
+	if i.told == nil {
+		m.Field = strings.Trim(at+"."+m.Field, ".")
+		return m, nil
+	}
+	message, err := i.told.Render(telling{v, m.String()})
+	return Mistake{Rule: m.Rule, Field: at, Message: message}, err
 }
 
 // filled reads the fields of an object of a kind.
@@ -197,18 +234,23 @@ func (i *include) ask(v *visit, r Request) (mistakes, warnings []Mistake, err er
 		}
 	}
 	for _, m := range wrong {
-		m.Field = strings.Trim(at+"."+m.Field, ".")
+		said, err := i.placed(v, at, m)
+		if err != nil {
+			return nil, nil, err
+		}
 		if slices.Contains(i.warned, m.Rule) {
-			warnings = append(warnings, m)
+			warnings = append(warnings, said)
 			continue
 		}
-		mistakes = append(mistakes, m)
+		mistakes = append(mistakes, said)
 	}
 	for _, text := range told {
-		if at != "" {
-			text = at + "." + text
+		field, message, _ := strings.Cut(text, ": ")
+		said, err := i.placed(v, at, Mistake{Rule: i.name, Field: field, Message: message})
+		if err != nil {
+			return nil, nil, err
 		}
-		warnings = append(warnings, Mistake{Rule: i.name, Message: text})
+		warnings = append(warnings, said)
 	}
 	return mistakes, warnings, nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -140,8 +141,9 @@ func (h *tableHandler) validate(ctx context.Context, req admission.Request) admi
 		return *refused
 	}
 	mistakes, warnings, err := h.table.Check(*r)
-	aboutQueue := func(m Mistake) bool {
-		return strings.HasSuffix(m.Field, "spec.queue") || m.Field == "spec.parent" || strings.HasSuffix(m.Field, queueOfPod)
+	aboutQueue := func(m Mistake) bool { // or about that of a Job that the object makes, of which the message tells
+		return strings.Contains(m.Message, "spec.queue: ") || strings.HasSuffix(m.Field, "spec.queue") || m.Field == "spec.parent" ||
+			strings.HasSuffix(m.Field, queueOfPod)
 	}
 	if err == nil && h.queuesNow != nil && slices.ContainsFunc(mistakes, aboutQueue) {
 		// The queue may have been made or opened just now: nobody is refused for what was true a moment ago.
@@ -226,6 +228,9 @@ func (h *tableHandler) request(ctx context.Context, req admission.Request) (*Req
 		NamespaceAnnotations: func() (map[string]string, error) { return h.annotations(ctx, req.Namespace) },
 		User:                 h.userOf(ctx, req.UserInfo),
 		CommandActions:       h.commandActions,
+	}
+	if h.jobTemplates != nil && h.table.Kind == jobFlowKind {
+		r.JobTemplates = sync.OnceValues(func() ([]JobTemplate, error) { return h.jobTemplates(ctx, req.Namespace, object) })
 	}
 	if h.related != nil {
 		r.Related = func() (*Related, error) { return h.relatedTo(ctx, req.Namespace, object) }

@@ -13,6 +13,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds"
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/rules/admission"
 	"github.com/celsius-scheduler/celsius/rules/source"
@@ -21,9 +22,10 @@ import (
 
 // The kinds of which more than their table is known.
 const (
-	jobKind   = "Job"
-	podKind   = "Pod"
-	queueKind = "Queue"
+	jobKind     = "Job"
+	jobFlowKind = "JobFlow"
+	podKind     = "Pod"
+	queueKind   = "Queue"
 )
 
 // kindOf is how a kind is described.
@@ -48,6 +50,14 @@ func kinds() map[string]kindOf {
 		"CronJob": {
 			manifest: "batch.volcano.sh_cronjobs.yaml", group: batchv1alpha1.GroupVersion, resource: "cronjobs",
 			goType: reflect.TypeFor[batchv1alpha1.CronJob](),
+		},
+		jobFlowKind: {
+			manifest: "flow.volcano.sh_jobflows.yaml", group: flowv1alpha1.GroupVersion, resource: "jobflows",
+			goType: reflect.TypeFor[flowv1alpha1.JobFlow](),
+		},
+		"JobTemplate": {
+			manifest: "flow.volcano.sh_jobtemplates.yaml", group: flowv1alpha1.GroupVersion, resource: "jobtemplates",
+			goType: reflect.TypeFor[flowv1alpha1.JobTemplate](),
 		},
 		queueKind: {
 			manifest: "scheduling.volcano.sh_queues.yaml", group: schedulingv1beta1.GroupVersion, resource: "queues",
@@ -115,6 +125,12 @@ func CommandTable() (*Table, source.Issues) { return shipped("command.yaml") }
 
 // CronJobTable compiles the table of CronJobs that ships. It asks nothing of what it includes until it is linked.
 func CronJobTable() (*Table, source.Issues) { return shipped("cronjob.yaml") }
+
+// JobFlowTable compiles the table of JobFlows that ships. It asks nothing of what it includes until it is linked.
+func JobFlowTable() (*Table, source.Issues) { return shipped("jobflow.yaml") }
+
+// JobTemplateTable compiles the table of JobTemplates that ships: see JobFlowTable.
+func JobTemplateTable() (*Table, source.Issues) { return shipped("jobtemplate.yaml") }
 
 func shipped(file string) (*Table, source.Issues) {
 	data, err := admission.FS.ReadFile(file)

@@ -163,6 +163,39 @@ func TestOwnCronJobs(t *testing.T) {
 	}
 }
 
+// TestOwnJobFlows asks the rules of Jobs about what a JobFlow will make, the JobTemplate and what is patched together: who makes the
+// JobFlow must be let use the queue of both.
+func TestOwnJobFlows(t *testing.T) {
+	jobFlows, issues := JobFlowTable()
+	if jobFlows == nil {
+		t.Fatal(issues.Error())
+	}
+	in := cluster{authorizer: rights{"jane use queues.scheduling.volcano.sh//child"}}
+	table := linked([]*Table{jobFlows, jobTable(t).with(samples(t))})[0]
+	for _, c := range []struct{ who, flows, want string }{
+		{"jane", "[{name: load, patch: {jobSpec: {queue: child}}}]", ""},
+		{"joe", "[{name: load, patch: {jobSpec: {queue: child}}}]", "spec.flows[0]: of its Job, spec.queue: user joe may not use queue child"},
+		{"jane", "[{name: in-child}]", ""},
+		{"joe", "[{name: in-child}]", "spec.flows[0]: of its Job, spec.queue: user joe may not use queue child"},
+		{"joe", "[{name: in-child, patch: {jobSpec: {queue: default}}}]", ""},
+		{"joe", "[{name: not-there, patch: {jobSpec: {queue: child}}}]", "spec.flows[0].patch: there is no JobTemplate not-there to patch"},
+	} {
+		r := jobIn(t, "{}")
+		r.Object = mergedOver(t, plainJobFlow, "spec: {flows: "+c.flows+"}")
+		r.User = in.userOf(t.Context(), authenticationv1.UserInfo{Username: c.who})
+		tasks := jobIn(t, "{}").Object["spec"].(map[string]any)["tasks"]
+		r.JobTemplates = func() ([]JobTemplate, error) {
+			return []JobTemplate{
+				{Name: "load", Spec: map[string]any{"tasks": tasks}}, {Name: "in-child", Spec: map[string]any{"queue": "child", "tasks": tasks}},
+			}, nil
+		}
+		mistakes, _, err := table.Check(r)
+		if err != nil || len(mistakes) > 0 != (c.want != "") || c.want != "" && !strings.HasPrefix(mistakes[0].String(), c.want) {
+			t.Errorf("%s, %s: %v %v, want %q", c.who, c.flows, mistakes, err, c.want)
+		}
+	}
+}
+
 // TestOwnAccounts asks the rules of samples/admission about service accounts of a Job's pods, and of a CronJob's.
 func TestOwnAccounts(t *testing.T) {
 	cronJobs, issues := CronJobTable()
@@ -318,7 +351,9 @@ func TestOwnKnowSchedulers(t *testing.T) {
 	var queues []schedulingv1beta1.Queue
 	decodeText(t, theQueues, &queues)
 	lists := func(context.Context) ([]schedulingv1beta1.Queue, error) { return queues, nil }
-	endpoints, err := newEndpoints(o.withDefaults(), cluster{queues: lists, authorizer: rights{}}, newMetrics())
+	templates := func(context.Context, string, map[string]any) ([]JobTemplate, error) { return nil, nil }
+	in := cluster{queues: lists, jobTemplates: templates, authorizer: rights{}}
+	endpoints, err := newEndpoints(o.withDefaults(), in, newMetrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +394,8 @@ func TestOwnFiles(t *testing.T) {
 	}{
 		{
 			map[string]string{"a.yaml": head + "of: Jbo", "b.yml": head + "of: Job\n---\n" + head + "of: Queue\nwarnigs: []", "c.txt": "no"},
-			`a.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Command, CronJob, Job, Pod, PodGroup, Queue` + "\n" +
+			`a.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Command, CronJob, Job, JobFlow, JobTemplate, Pod, ` +
+				"PodGroup, Queue\n" +
 				`b.yml:8:1: warnigs: unknown field "warnigs"; did you mean "warnings"?`,
 		},
 		{

@@ -34,14 +34,14 @@ type recorded struct {
 	Operation, Fn                    string
 	Object, OldObject, Queue, Parent json.RawMessage
 	Children                         []schedulingv1beta1.Queue
-	// Of CronJobs, one or what it says; of Pods, one and the configuration of resource groups.
-	CronJob, CronJobSpec, Pod json.RawMessage
-	ResGroupsConfig           []map[string]any
-	Patch                     json.RawMessage
-	Allowed                   bool
-	Message                   string
-	FullPatch                 json.RawMessage
-	ExistingQueues            []schedulingv1beta1.Queue
+	// Of CronJobs, one or what it says; of JobFlows, one; of Pods, one and the configuration of resource groups.
+	CronJob, CronJobSpec, JobFlow, Pod json.RawMessage
+	ResGroupsConfig                    []map[string]any
+	Patch                              json.RawMessage
+	Allowed                            bool
+	Message                            string
+	FullPatch                          json.RawMessage
+	ExistingQueues                     []schedulingv1beta1.Queue
 }
 
 // readRecorded gives the cases of one table; it skips the test where there are none.
@@ -324,7 +324,7 @@ func TestRecordedCronJob(t *testing.T)     { replay(t, "admission-cronjob", diff
 func TestRecordedCronJobSpec(t *testing.T) { replay(t, "admission-cronjob-spec", differsForCronJob(t)) }
 
 func differsForCronJob(t *testing.T) func(recorded) string {
-	table, issues := linkedCronJobs()
+	table, issues := linkedTo(CronJobTable)()
 	if table == nil {
 		t.Fatal(issues.Error())
 	}
@@ -339,6 +339,22 @@ func differsForCronJob(t *testing.T) func(recorded) string {
 		request.Kind.Kind = "CronJob"
 		return differsInVerdict(r, nil, h.validate(t.Context(), request))
 	}
+}
+
+func TestRecordedJobFlow(t *testing.T) {
+	table, issues := linkedTo(JobFlowTable)()
+	if table == nil {
+		t.Fatal(issues.Error())
+	}
+	fields := refused(t)
+	replay(t, "admission-jobflow", func(r recorded) string {
+		h := handlerFor(t)
+		h.table = table
+		h.jobTemplates = func(context.Context, string, map[string]any) ([]JobTemplate, error) { return nil, nil }
+		request := requestFor(admissionv1.Create, r.JobFlow, nil)
+		request.Kind.Kind = jobFlowKind
+		return differsInVerdict(r, fields[r.ID], h.validate(t.Context(), request))
+	})
 }
 
 // TestRecordedMutatePod has pods go into the resource groups of a configuration, whose words are those of a document of ours.

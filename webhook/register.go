@@ -41,6 +41,8 @@ type cluster struct {
 	annotations func(ctx context.Context, namespace string) (map[string]string, error)
 	// find reads an object that another speaks of; nil: it is not there.
 	find func(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (*Related, error)
+	// jobTemplates reads those that a JobFlow names.
+	jobTemplates func(ctx context.Context, namespace string, jobFlow map[string]any) ([]JobTemplate, error)
 	// authorizer says who may do what. nil: that is not known.
 	authorizer authorizer.Authorizer
 }
@@ -63,9 +65,11 @@ type endpoint struct {
 
 type condition struct{ name, expression string }
 
-// tables are those in force: of Jobs, Queues, PodGroups, Pods, Commands and CronJobs, each with a cluster's own.
+// tables are those in force: of Jobs, Queues, PodGroups, Pods, Commands, CronJobs, JobFlows and JobTemplates, each with a cluster's own.
 func (o Options) tables() ([]*Table, error) {
-	shipped := []func() (*Table, source.Issues){JobTable, QueueTable, PodGroupTable, PodTable, CommandTable, CronJobTable}
+	shipped := []func() (*Table, source.Issues){
+		JobTable, QueueTable, PodGroupTable, PodTable, CommandTable, CronJobTable, JobFlowTable, JobTemplateTable,
+	}
 	tables := make([]*Table, 0, len(shipped))
 	for _, compile := range shipped {
 		table, issues := compile()
@@ -93,7 +97,8 @@ func newEndpoints(o Options, in cluster, m *metrics) ([]*endpoint, error) {
 	}
 	in.schedulerNames = o.SchedulerNames
 	all := slices.Concat(newJobEndpoints(tables[0], o, l, in, m), newPodGroupEndpoints(tables[2], in, m), newQueueEndpoints(tables[1], in, m),
-		newPodEndpoints(tables[3], o, in, m), newCommandEndpoints(tables[4], l, in, m), newCronJobEndpoints(tables[5], l, in, m))
+		newPodEndpoints(tables[3], o, in, m), newCommandEndpoints(tables[4], l, in, m), newCronJobEndpoints(tables[5], l, in, m),
+		newFlowEndpoints(tables[6], tables[7], l, in, m))
 	policies := &endpoint{
 		path: policyPath, name: "validate-policies.celsius.dev",
 		group: policyv1alpha1.GroupName, version: policyv1alpha1.GroupVersion.Version, resource: "schedulingpolicies",

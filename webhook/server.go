@@ -171,7 +171,7 @@ func knownKinds() (*runtime.Scheme, error) {
 }
 
 func (s *server) cluster() cluster {
-	return cluster{queues: s.queues, queuesNow: s.queuesNow, annotations: s.annotations, find: s.find}
+	return cluster{queues: s.queues, queuesNow: s.queuesNow, annotations: s.annotations, find: s.find, jobTemplates: s.jobTemplatesOf}
 }
 
 // annotations are those of a namespace; none where it is just going.

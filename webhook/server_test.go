@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -147,8 +148,12 @@ func review(t testing.TB, operation string, job map[string]any) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	kind, _ := job["kind"].(string)
+	if kind == "" {
+		kind = jobKind
+	}
 	return fmt.Appendf(nil, `{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "1", "operation": %q,
-		"kind": {"group": "batch.volcano.sh", "version": "v1alpha1", "kind": "Job"}, "name": "train", "object": %s}}`, operation, object)
+		"kind": {"group": "batch.volcano.sh", "version": "v1alpha1", "kind": %q}, "name": "train", "object": %s}}`, operation, kind, object)
 }
 
 func post(t *testing.T, web *http.Client, url string, body []byte) *admissionv1.AdmissionResponse {
@@ -271,6 +276,47 @@ func TestManyMistakes(t *testing.T) {
 	}
 }
 
+// TestJobFlowServed: the JobTemplates that a JobFlow names are read of its own namespace, each once and no more than one request may hold;
+// a queue that was made just now is asked for again.
+func TestJobFlowServed(t *testing.T) {
+	read := 0
+	var namespaces []string
+	c := fakeClient(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+		opts ...client.GetOption,
+	) error {
+		read++
+		namespaces = append(namespaces, key.Namespace)
+		return c.Get(ctx, key, into, opts...)
+	}})
+	for name, queue := range map[string]string{"load": "fresh", "large": strings.Repeat("x", mostBytes), "more": ""} {
+		template := &unstructured.Unstructured{Object: mergedOver(t, plainJobTemplate, "metadata: {namespace: team, name: "+name+"}")}
+		if err := unstructured.SetNestedField(template.Object, queue, "spec", "queue"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Create(t.Context(), template); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Create(t.Context(), &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: "fresh"}}); err != nil {
+		t.Fatal(err)
+	}
+	s := testServer(t, Options{}, c)
+	for _, x := range []struct {
+		flows, want string
+		read        int
+	}{
+		{"[{name: load, patch: {jobSpec: {maxRetry: 2}}}, {name: load}, {name: not-there}]", `"allowed":true`, 2},
+		{"[{name: large}, {name: more}]", "more than three megabytes together", 1},
+	} {
+		read = 0
+		flow := mergedOver(t, plainJobFlow, "metadata: {namespace: team}\nspec: {flows: "+x.flows+"}")
+		body := strings.Replace(string(review(t, "CREATE", flow)), `"name": "train"`, `"name": "train", "namespace": "team"`, 1)
+		if got := ask(t, s.handler(), "/jobflows/validate", body); !strings.Contains(got, x.want) || read != x.read || namespaces[0] != "team" {
+			t.Errorf("%s: %d are read of %v: %s", x.flows, read, namespaces, got)
+		}
+	}
+}
+
 // TestQueuesThatCannotBeListed shows that a fault of ours lets nothing in, and is told as ours.
 func TestQueuesThatCannotBeListed(t *testing.T) {
 	h := handlerFor(t)
@@ -341,7 +387,7 @@ func TestRegistered(t *testing.T) {
 	all := []string{
 		"mutate-jobs.celsius.dev", "mutate-podgroups.celsius.dev", "mutate-queues.celsius.dev", "validate-jobs.celsius.dev",
 		"validate-podgroups.celsius.dev", "validate-queues.celsius.dev", "validate-pods.celsius.dev", "validate-commands.celsius.dev",
-		"validate-cronjobs.celsius.dev", "validate-policies.celsius.dev",
+		"validate-cronjobs.celsius.dev", "validate-jobflows.celsius.dev", "validate-jobtemplates.celsius.dev", "validate-policies.celsius.dev",
 	}
 	if diff := cmp.Diff(all, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -432,7 +478,7 @@ func TestReachedByURL(t *testing.T) {
 		}
 	}
 	mutating, validating := configurations(t, c, "celsius")
-	if len(mutating.Webhooks) != 3 || len(validating.Webhooks) != 7 ||
+	if len(mutating.Webhooks) != 3 || len(validating.Webhooks) != 9 ||
 		*validating.Webhooks[0].ClientConfig.URL != "https://127.0.0.1:8443/jobs/validate" {
 		t.Errorf("%d and %d webhooks: %+v", len(mutating.Webhooks), len(validating.Webhooks), validating.Webhooks[0].ClientConfig)
 	}

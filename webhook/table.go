@@ -38,7 +38,7 @@ type Table struct {
 
 // schemas are those of what rows see.
 type schemas struct {
-	object, queue, plugin, mistake, user, related, limits *typed.Schema
+	object, queue, plugin, mistake, user, related, template, limits *typed.Schema
 }
 
 // row is one rule.
@@ -135,6 +135,7 @@ func (c *compiler) about(name string, root source.Value) (err error) {
 	}
 	c.readLimits(root.Get("limits"))
 	c.table.mistake, c.table.plugin, c.table.user, c.table.related = mistakeSchema(), pluginSchema(), userSchema(), relatedSchema()
+	c.table.template = templateSchema()
 	return c.speak()
 }
 
@@ -142,7 +143,7 @@ func (c *compiler) about(name string, root source.Value) (err error) {
 func (c *compiler) speak() (err error) {
 	byName := map[string]*rules.Object{}
 	for _, s := range []*typed.Schema{
-		c.table.object, c.table.queue, c.table.limits, c.table.mistake, c.table.plugin, c.table.user, c.table.related,
+		c.table.object, c.table.queue, c.table.limits, c.table.mistake, c.table.plugin, c.table.user, c.table.related, c.table.template,
 	} {
 		s.Objects(byName)
 	}
@@ -151,7 +152,7 @@ func (c *compiler) speak() (err error) {
 		objects = append(objects, byName[name])
 	}
 	c.lang, err = rules.NewLanguage(rules.Vocabulary{Objects: objects, Functions: slices.Concat(
-		functions(c.table.mistake), cronFunctions(), treeFunctions(c.table.queue), userFunctions(c.table.user))})
+		functions(c.table.mistake), cronFunctions(), flowFunctions(), treeFunctions(c.table.queue), userFunctions(c.table.user))})
 	if err != nil {
 		return fmt.Errorf("rules of admission: %w", err)
 	}
@@ -163,6 +164,7 @@ func (c *compiler) speak() (err error) {
 		"namespaceAnnotations": cel.MapType(cel.StringType, cel.StringType),
 		"commandActions":       cel.MapType(cel.StringType, cel.ListType(cel.StringType)),
 		"related":              cel.ListType(c.table.related.Type()),
+		"jobTemplates":         cel.MapType(cel.StringType, c.table.template.Type()),
 		"user":                 c.table.user.Type(),
 		"variables":            typed.VariablesType(),
 	}

@@ -121,6 +121,37 @@ spec:
         template: {spec: {containers: [{name: main, image: busybox}]}}
 `
 
+// plainJobTemplate is the same for JobTemplates.
+const plainJobTemplate = `
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobTemplate
+metadata: {name: train, namespace: default}
+spec:
+  tasks:
+  - name: work
+    replicas: 3
+    template: {spec: {containers: [{name: main, image: busybox}]}}
+`
+
+// plainJobFlow is the same for JobFlows.
+const plainJobFlow = `
+apiVersion: flow.volcano.sh/v1alpha1
+kind: JobFlow
+metadata: {name: nightly, namespace: default}
+spec:
+  flows:
+  - name: load
+  - {name: train, dependsOn: {targets: [load]}}
+`
+
+// theTemplates are the JobTemplates of all cases.
+const theTemplates = `
+- {Name: load, Spec: {tasks: [{name: work, replicas: 1, template: {spec: {containers: [{name: main, image: busybox}]}}}]}}
+- {Name: train, Spec: {tasks: [{name: work, replicas: 3, template: {spec: {containers: [{name: main, image: busybox}]}}}]}}
+- {Name: in-root, Spec: {queue: root, tasks: [{name: work, replicas: 1, template: {spec: {containers: [{name: main, image: busybox}]}}}]}}
+- {Name: big, Size: 2000000, Spec: {tasks: [{name: work, replicas: 1, template: {spec: {containers: [{name: main, image: a}]}}}]}}
+`
+
 // suite is a kind that has a table, and the cases in testdata.
 type suite struct {
 	name, plain string
@@ -134,18 +165,32 @@ func suites() []suite {
 		{"queue", plainQueue, sync.OnceValues(QueueTable)},
 		{"pod", plainPod, sync.OnceValues(PodTable)},
 		{"command", plainCommand, sync.OnceValues(CommandTable)},
-		{"cronjob", plainCronJob, linkedCronJobs},
+		{"cronjob", plainCronJob, linkedTo(CronJobTable)},
+		{"jobtemplate", plainJobTemplate, linkedTo(JobTemplateTable)},
+		{"jobflow", plainJobFlow, linkedTo(func() (*Table, source.Issues) {
+			table, issues := JobFlowTable()
+			if table == nil {
+				return nil, issues
+			}
+			table, err := table.WithLimits(map[string]int64{"flows": 5, "targets": 3, "probes": 3})
+			if err != nil {
+				return nil, source.Issues{{Message: err.Error()}}
+			}
+			return table, issues
+		})},
 	}
 }
 
-// linkedCronJobs is the table of CronJobs with that of Jobs behind it.
-func linkedCronJobs() (*Table, source.Issues) {
-	cronJobs, issues := CronJobTable()
-	jobs, more := shippedTable()
-	if cronJobs == nil || jobs == nil {
-		return nil, append(issues, more...)
+// linkedTo is a table of a kind whose objects make Jobs, with the table of Jobs behind it.
+func linkedTo(compile func() (*Table, source.Issues)) func() (*Table, source.Issues) {
+	return func() (*Table, source.Issues) {
+		table, issues := compile()
+		jobs, more := shippedTable()
+		if table == nil || jobs == nil {
+			return nil, append(issues, more...)
+		}
+		return linked([]*Table{table, jobs})[0], issues
 	}
-	return linked([]*Table{cronJobs, jobs})[0], issues
 }
 
 // merged gives the plain Job with a case's changes.
@@ -210,6 +255,8 @@ func (s suite) cases(t testing.TB, archive *txtar.Archive) map[string]Request {
 	}
 	var queues []map[string]any
 	decodeText(t, theQueues, &queues)
+	var templates []JobTemplate
+	decodeText(t, theTemplates, &templates)
 	out := map[string]Request{}
 	for _, f := range archive.Files {
 		name, isJob := strings.CutSuffix(f.Name, "."+s.name)
@@ -222,6 +269,7 @@ func (s suite) cases(t testing.TB, archive *txtar.Archive) map[string]Request {
 			PolicyEvents: l.job.PolicyEvents(), PolicyActions: l.job.PolicyActions(), JobPlugins: jobPlugins(t),
 			CommandActions: map[string][]string{"Job": l.job.CommandActions(), "Queue": l.queue.CommandActions()},
 			Related:        func() (*Related, error) { return relatedIn(t, archive, name), nil },
+			JobTemplates:   func() ([]JobTemplate, error) { return templates, nil },
 			User:           userIn(archive, name),
 		}
 		if gone := fileOf(archive, name+".deleted"); gone != nil {
@@ -423,6 +471,15 @@ func TestLimits(t *testing.T) {
 			t.Errorf("docs/compatibility.md does not tell of the limit %s, %d", name, value)
 		}
 	}
+	flows, issues := JobFlowTable()
+	if flows == nil {
+		t.Fatal(issues.Error())
+	}
+	for name, value := range flows.Limits() {
+		if !strings.Contains(string(page), fmt.Sprintf("| `%s` | %d |", name, value)) {
+			t.Errorf("docs/compatibility.md does not tell of the limit %s, %d", name, value)
+		}
+	}
 	own, err := shipped.WithLimits(map[string]int64{"pods": 2})
 	if err != nil {
 		t.Fatal(err)
@@ -535,8 +592,9 @@ func decodeInto(t testing.TB, data []byte, into any) {
 
 // TestMistakesInTables shows that what is wrong with a table is told at its place.
 func TestMistakesInTables(t *testing.T) {
+	const known = "Command, CronJob, Job, JobFlow, JobTemplate, Pod, PodGroup, Queue"
 	for _, c := range []struct{ table, want string }{
-		{"of: Jbo", `job.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of Command, CronJob, Job, Pod, PodGroup, Queue`},
+		{"of: Jbo", `job.yaml:3:5: of: there are no rules of admission for "Jbo"; write one of ` + known},
 		{"of: Job\ndefalts: []", `job.yaml:4:1: defalts: unknown field "defalts"; did you mean "defaults"?`},
 		{
 			"of: Job\nvalidations:\n- {name: a, expression: object.spec.taks.size() > 0, fieldPath: spec.tasks, message: a}",
@@ -581,11 +639,15 @@ func TestMistakesInTables(t *testing.T) {
 		},
 		{
 			"of: CronJob\nincludes:\n- {name: a, of: Jbo, fields: []}",
-			`job.yaml:5:17: includes[0].of: there are no rules of admission for "Jbo"; write one of Command, CronJob, Job, Pod, PodGroup, Queue`,
+			`job.yaml:5:17: includes[0].of: there are no rules of admission for "Jbo"; write one of ` + known,
 		},
 		{
 			"of: CronJob\nincludes:\n- {name: a, of: Job, fields: [{fieldPath: spce, value: object.spec}]}",
 			"job.yaml:5:43: includes[0].fields[0].fieldPath: Job has no such field; write it as spec",
+		},
+		{
+			"of: JobTemplate\nincludes:\n- {name: a, of: Job, fieldPath: spec, message: '{{tolt}}', fields: [{fieldPath: spec, value: '{}'}]}",
+			`job.yaml:5:51: includes[0].message: "tolt" is not known here; did you mean "told"?`,
 		},
 		{
 			"of: Job\nvariables:\n- {name: a, expression: '1'}\nvalidations:\n- {name: a, fieldPath: spec.tasks, message: a}",

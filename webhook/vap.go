@@ -534,8 +534,8 @@ func vapRoots() map[string]string {
 	const cluster, ours = "is looked up in the cluster", "is known to the webhook alone"
 	return map[string]string{
 		"object": "", "oldObject": "", "operation": "", "namespaceAnnotations": "", "variables": "", "schedulerNames": "", "policyEvents": "",
-		"policyActions": "", "commandActions": "", "limits": "", "user": "", "queues": cluster, "related": cluster, "jobPlugins": ours,
-		"pluginMistakes": ours,
+		"policyActions": "", "commandActions": "", "limits": "", "user": "", "queues": cluster, "related": cluster, "jobTemplates": cluster,
+		"jobPlugins": ours, "pluginMistakes": ours,
 	}
 }
 

@@ -26,6 +26,7 @@ func TestAdmissionRender(t *testing.T) {
 		"#   Job job: queue-exists reads queues, which is looked up in the cluster\n",
 		"#   Job accounts-are-for-their-users: may-use-account asks the API server what the user may do\n",
 		"#   CronJob cronjob: jobs-of-the-template asks the rows of Jobs\n",
+		"#   JobFlow jobflow: patched-template-is-there reads jobTemplates, which is looked up in the cluster\n",
 	} {
 		if !strings.Contains(comments, want) {
 			t.Errorf("lacks %q at the top:\n%s", want, comments)
@@ -37,7 +38,7 @@ func TestAdmissionRender(t *testing.T) {
 		}
 	}
 	if policies, bindings := strings.Count(objects, "kind: ValidatingAdmissionPolicy\n"), strings.Count(objects,
-		"kind: ValidatingAdmissionPolicyBinding\n"); policies != bindings || policies != 8 {
+		"kind: ValidatingAdmissionPolicyBinding\n"); policies != bindings || policies != 10 {
 		t.Errorf("%d policies and %d bindings", policies, bindings)
 	}
 	if _, err := render("--as", "rego"); err == nil || !strings.Contains(err.Error(), `--as is "rego"; write vap`) {

@@ -14,10 +14,11 @@ func newControllersCommand() *cobra.Command {
 	var plugins jobPluginsFlag
 	c := &cobra.Command{
 		Use:   "controllers",
-		Short: "Run the controllers of Jobs, Queues, Commands and bare pods",
+		Short: "Run the controllers of Jobs, CronJobs, JobFlows, Queues, Commands and bare pods",
 		Long: `Run the controllers: they make the PodGroup and the pods of a Job, follow its
-life by the state machine, keep the states and counts of Queues, take Commands,
-and give a PodGroup to pods that have none.
+life by the state machine, make the Jobs of CronJobs and JobFlows, keep the
+states and counts of Queues, take Commands, and give a PodGroup to pods that
+have none.
 
 Only jobs and pods of the given scheduler names are touched.`,
 		Example: `  celsius controllers --kubeconfig ~/.kube/config
@@ -50,6 +51,9 @@ Only jobs and pods of the given scheduler names are touched.`,
 		"how often in a row the API server may refuse an object of a job before the job is terminated; -1: without limit")
 	flags.IntVar(&o.MaxPods, "max-pods-per-job", controller.DefaultMaxPods,
 		"how many pods one job may ask for: of one that asks for more none is made, and it says so; -1: without limit; as the limit pods of "+
+			"admission")
+	flags.IntVar(&o.MaxJobs, "max-jobs-per-flow", controller.DefaultMaxJobs,
+		"how many Jobs one JobFlow may list: of one that lists more none is made, and it says so; -1: without limit; as the limit flows of "+
 			"admission")
 	machines.register(flags, "state-machines", "folder of state machines (YAML) that replace those of the same name that are built in")
 	plugins.register(flags, "; celsius webhook needs the same")

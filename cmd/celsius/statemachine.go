@@ -18,7 +18,7 @@ import (
 func newStateMachineCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "statemachine",
-		Short: "Check and draw the lifecycles of Jobs and Queues",
+		Short: "Check and draw the lifecycles of Jobs, Queues, CronJobs and JobFlows",
 		Args:  unknownCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -85,7 +85,7 @@ func readMachines(arg string, in io.Reader) ([]*statemachines.Machine, source.Is
 func newStateMachineRenderCommand() *cobra.Command {
 	format := "mermaid"
 	c := &cobra.Command{
-		Use:   "render job|queue|FILE",
+		Use:   "render job|queue|cronjob|jobflow|FILE",
 		Short: "Draw a state machine, for Mermaid or Graphviz",
 		Example: `  celsius statemachine render job
   celsius statemachine render job --format dot | dot -Tsvg > job.svg`,

@@ -14,9 +14,10 @@ func newWebhookCommand() *cobra.Command {
 	var plugins jobPluginsFlag
 	cmd := &cobra.Command{
 		Use:   "webhook",
-		Short: "Fill in and check Jobs, CronJobs, PodGroups, Queues and SchedulingPolicies before they are stored",
+		Short: "Fill in and check Jobs, CronJobs, JobFlows, PodGroups, Queues and SchedulingPolicies before they are stored",
 		Long: `Fill in what Jobs, PodGroups and Queues leave open, and refuse those, and CronJobs,
-SchedulingPolicies, Commands and Pods that cannot work, before they are stored.
+JobFlows, JobTemplates, SchedulingPolicies, Commands and Pods that cannot work,
+before they are stored.
 --admission-rules adds rules of this cluster's own, and says which pods go to
 which nodes.
 
@@ -65,8 +66,8 @@ kept nowhere. Any number of replicas may serve at once.`,
 	rules.register(flags, "admission-rules", "folder of rules of admission (YAML) of this cluster's own, and of resource groups, "+
 		"asked after those that are built in")
 	flags.StringToInt64Var(&o.Limits, "limit", nil,
-		"how much one Job may ask for, or how deep queues may stand below each other, as NAME=VALUE; repeatable; of dependencies, depth, "+
-			"events, pods, policies, tasks, volumes")
+		"how much one Job or JobFlow may ask for, or how deep queues may stand below each other, as NAME=VALUE; repeatable; of "+
+			"dependencies, depth, events, flows, pods, policies, probes, targets, tasks, volumes")
 	flags.StringVar(&o.Address, "address", ":8443", "where to listen; port 0 takes a free one")
 	flags.StringVar(&o.URLHost, "url-host", "",
 		"host, or host:port, by which the API server reaches this in place of the Service; without a port, that of --address")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -14,13 +15,22 @@ func TestLimitsOfJobs(t *testing.T) {
 	if table == nil {
 		t.Fatal(issues)
 	}
+	flows, issues := webhook.JobFlowTable()
+	if flows == nil {
+		t.Fatal(issues)
+	}
+	limits := table.Limits()
+	maps.Copy(limits, flows.Limits())
 	usage := newWebhookCommand().Flags().Lookup("limit").Usage
-	for name, value := range table.Limits() {
+	for name, value := range limits {
 		if !strings.Contains(usage, name) {
 			t.Errorf("the help does not name the limit %s: %s", name, usage)
 		}
 		if name == "pods" && value != controller.DefaultMaxPods {
 			t.Errorf("admission lets %d pods in, the controllers make %d", value, controller.DefaultMaxPods)
+		}
+		if name == "flows" && value != controller.DefaultMaxJobs {
+			t.Errorf("admission lets %d flows in, the controllers make %d Jobs", value, controller.DefaultMaxJobs)
 		}
 	}
 }

@@ -19,7 +19,8 @@ import (
 
 // fewestInvalid is how many manifests of each kind samples/invalid holds at least.
 var fewestInvalid = map[string]int{
-	"Job": 40, "CronJob": 15, "Queue": 15, "PodGroup": 10, "Pod": 5, "Command": 7, "SchedulingPolicy": 5,
+	"Job": 40, "CronJob": 15, "Queue": 15, "PodGroup": 10, "Pod": 5, "Command": 7, "SchedulingPolicy": 5, "JobTemplate": 3,
+	"JobFlow": 11,
 }
 
 // invalid is a manifest of samples/invalid with what its head says of it.
@@ -33,6 +34,7 @@ type invalid struct {
 func theInvalid(w *world) []invalid {
 	w.t.Helper()
 	w.Apply(sample(w.t, "invalid/given/queues.yaml"))
+	w.Apply(sample(w.t, "invalid/given/jobtemplates.yaml"))
 	w.Kubectl("patch", "queue", w.Queue("closed"), "--subresource=status", "--type=merge", "-p", `{"status":{"state":"Closed"}}`)
 	files, err := filepath.Glob("../../samples/invalid/*.yaml")
 	if err != nil {

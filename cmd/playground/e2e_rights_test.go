@@ -125,9 +125,10 @@ var spareRights = map[string]string{
 	"celsius-scheduler: update controllerrevisions.apps":          "who tries a policy that is stored stands where it is kept",
 	"celsius-controllers: get jobs.batch.volcano.sh":              "a cache that may be behind is not believed",
 	"celsius-controllers: patch jobs.batch.volcano.sh":            "jobs that queues send to other clusters are marked",
-	"celsius-controllers: create jobs.batch.volcano.sh":           "no CronJob of the story starts one",
 	"celsius-controllers: patch cronjobs/status.batch.volcano.sh": "no CronJob of the story starts a Job",
 	"celsius-controllers: update cronjobs/finalizers.batch.volcano.sh": "asked of who makes objects that hold up the deletion of their " +
+		"owner, where that admission plugin is on",
+	"celsius-controllers: update jobflows/finalizers.flow.volcano.sh": "asked of who makes objects that hold up the deletion of their " +
 		"owner, where that admission plugin is on",
 	"celsius-controllers: get pods":                               "a cache that may be behind is not believed",
 	"celsius-controllers: get podgroups.scheduling.volcano.sh":    "a cache that may be behind is not believed",

@@ -34,6 +34,14 @@ func TestE2ESamples(t *testing.T) {
 			w.Kubectl("delete", "cronvcjob/digest")
 			w.Kubectl("wait", "vcjob", "-l", "app=digest", "--for=delete", "--timeout=30s")
 		},
+		"workloads/job-flow.yaml": func(w *world) {
+			w.flowPhase("nightly", "Succeed")
+			if got := w.field("vcjob/nightly-train", ".spec.tasks[0].replicas"); got != "3" {
+				w.t.Errorf("train has %s replicas", got)
+			}
+			w.Kubectl("delete", "jobflow/nightly")
+			w.Kubectl("wait", "vcjob/nightly-report", "--for=delete")
+		},
 		"training/pytorch.yaml":    job("pytorch", "Completed"),
 		"training/tensorflow.yaml": job("tensorflow", "Completed"),
 		"training/mpi.yaml":        job("mpi", "Completed"),

@@ -71,6 +71,7 @@ func finish(raw []byte) ([]byte, error) {
 	for _, schema := range schemas {
 		walk(schema, nil, func(node map[string]any, path []string) {
 			describe(kind, node, path)
+			partial(kind, node, path)
 		})
 		if err := strict(schema, t, kind); err != nil {
 			return nil, err
@@ -167,5 +168,23 @@ func describe(kind string, schema map[string]any, path []string) {
 			// manifests written by programs carry creationTimestamp: null.
 			schema[preserveUnknown] = true
 		}
+	}
+}
+
+// patches is where what is merged into something else begins.
+const patches = "JobFlow.spec.flows.[].patch.jobSpec"
+
+// partial has a patch say nothing but what its author said: what the schema filled in would overrule what it is merged into, and what it
+// is merged into has what must be there. What keys lists of Kubernetes' own types stays.
+func partial(kind string, schema map[string]any, path []string) {
+	below, ok := strings.CutPrefix(kind+"."+strings.Join(path, "."), patches)
+	if !ok {
+		return
+	}
+	if !strings.Contains(below, ".template.") && !strings.Contains(below, ".volumeClaim.") {
+		delete(schema, "default")
+	}
+	if strings.HasSuffix(below, ".template.spec") {
+		delete(schema, "required")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/decode"
+	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	policyv1alpha1 "github.com/celsius-scheduler/celsius/crds/policy/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -28,6 +29,8 @@ func goType(kind string) (reflect.Type, error) {
 		batchv1alpha1.CronJob{},
 		batchv1alpha1.Job{},
 		busv1alpha1.Command{},
+		flowv1alpha1.JobFlow{},
+		flowv1alpha1.JobTemplate{},
 		nodeinfov1alpha1.Numatopology{},
 		policyv1alpha1.SchedulingPolicy{},
 		schedulingv1beta1.PodGroup{},

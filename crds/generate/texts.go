@@ -29,6 +29,10 @@ var foreign = []foreignType{
 		"annotations": "The annotations of the Job.",
 		"finalizers":  "Of no effect here.",
 	}},
+	{path: "JobTemplate.spec.tasks.[].template", keepMetadata: true},
+	{path: "JobTemplate.spec.volumes.[].volumeClaim"},
+	{path: "JobFlow.spec.flows.[].patch.jobSpec.tasks.[].template", keepMetadata: true},
+	{path: "JobFlow.spec.flows.[].patch.jobSpec.volumes.[].volumeClaim"},
 	{path: "CronJob.status.active.[]", text: map[string]string{
 		"apiVersion": "The group and version of the Job.", "kind": "Job.", "name": "The name of the Job.",
 		"namespace": "The namespace of the Job.",

@@ -38,6 +38,7 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/informers"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
@@ -54,6 +55,7 @@ const (
 	DefaultWorkers    = 10
 	DefaultMaxRequeue = 15
 	DefaultMaxPods    = 100_000
+	DefaultMaxJobs    = 500
 )
 
 // fieldManager is under which name the controllers write.
@@ -86,7 +88,9 @@ type Options struct {
 	// MaxPods is how many pods one job may ask for: of one that asks for more none is made; -1: without limit.
 	// Default: 100000.
 	MaxPods int
-	// StateMachines are the lifecycles, by the name of their machine: job, queue and cronjob. What is missing is
+	// MaxJobs is how many Jobs one JobFlow may list: of one that lists more none is made; -1: without limit. Default: 500.
+	MaxJobs int
+	// StateMachines are the lifecycles, by the name of their machine: job, queue, cronjob and jobflow. What is missing is
 	// taken from those that are built in.
 	StateMachines map[string]*statemachines.Machine
 	// JobPlugins are the plugins that Jobs may have. Default: those that ship.
@@ -111,7 +115,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Workers = DefaultWorkers
 	}
 	o.MaxRequeue = cmp.Or(o.MaxRequeue, DefaultMaxRequeue)
-	o.MaxPods = cmp.Or(o.MaxPods, DefaultMaxPods)
+	o.MaxPods, o.MaxJobs = cmp.Or(o.MaxPods, DefaultMaxPods), cmp.Or(o.MaxJobs, DefaultMaxJobs)
 	o.MetricsAddress, o.HealthAddress = cmp.Or(o.MetricsAddress, "0"), cmp.Or(o.HealthAddress, "0")
 	if o.Now == nil {
 		o.Now = time.Now
@@ -143,7 +147,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Run cares for Jobs, CronJobs, Queues, Commands and the PodGroups of bare pods until the context ends.
+// Run cares for Jobs, CronJobs, Queues, Commands, JobFlows, JobTemplates and the PodGroups of bare pods until the context ends.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -177,7 +181,7 @@ func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, schedulingv1.AddToScheme, admissionv1.AddToScheme, batchv1alpha1.AddToScheme,
-		busv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
+		busv1alpha1.AddToScheme, flowv1alpha1.AddToScheme, schedulingv1beta1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
@@ -327,6 +331,8 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 		addQueues(mgr, p, wakeQueue),
 		addShares(mgr, p),
 		addBarePods(mgr, p),
+		addJobFlows(mgr, p),
+		addJobTemplates(mgr, p),
 		addCommands(mgr, p, wakeJob, wakeQueue),
 	)
 }
@@ -337,6 +343,8 @@ const (
 	byQueue  = "celsius.queue"  // Jobs, by the name of their queue
 	byGroup  = "celsius.group"  // pods, by the name of their PodGroup
 	byParent = "celsius.parent" // Queues, by the name of the queue above
+	// byTemplate is of Jobs, by the JobTemplate that they were made from, as their label has it.
+	byTemplate = "celsius.template"
 )
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -364,6 +372,12 @@ func indexes() []index {
 	return []index{
 		{&corev1.Pod{}, byOwner, controllerOf},
 		{&batchv1alpha1.Job{}, byOwner, controllerOf},
+		{&batchv1alpha1.Job{}, byTemplate, func(o client.Object) []string {
+			if template := o.GetLabels()[flowv1alpha1.CreatedByJobTemplate]; template != "" {
+				return []string{template}
+			}
+			return nil
+		}},
 		{&corev1.Pod{}, byGroup, func(o client.Object) []string {
 			if name := o.GetAnnotations()[schedulingv1beta1.KubeGroupNameAnnotationKey]; name != "" {
 				return []string{name}

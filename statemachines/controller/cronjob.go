@@ -56,12 +56,17 @@ func newCronJobs(p *parts) *cronJobs {
 
 func addCronJobs(mgr manager.Manager, p *parts) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("cronjob").
-		For(&batchv1alpha1.CronJob{}, builder.WithPredicates(predicate.Or( // rows may read its labels and annotations
-			predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
-		))).
+		For(&batchv1alpha1.CronJob{}, builder.WithPredicates(saysSomethingElse())).
 		Owns(&batchv1alpha1.Job{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: phaseChanged})).
 		WithOptions(p.controllerOptions()).
 		Complete(newCronJobs(p))
+}
+
+// saysSomethingElse lets pass what rows may read of an object: all but its status.
+func saysSomethingElse() predicate.Predicate {
+	return predicate.Or(
+		predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+	)
 }
 
 // phaseChanged says whether a Job is in another phase than before.

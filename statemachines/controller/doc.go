@@ -1,5 +1,5 @@
-// Package controller obeys the state machines: it cares for Jobs, CronJobs, Queues, Commands and the PodGroups
-// of bare pods.
+// Package controller obeys the state machines: it cares for Jobs, CronJobs, Queues, Commands, JobFlows,
+// JobTemplates and the PodGroups of bare pods.
 //
 //	Job, its pods, its PodGroup --observe--> world --decide--> action (or a Command's)
 //	                                           |                 |
@@ -10,6 +10,7 @@
 //	     Machine.Next: phase, counters --write--> Job status (once, and only if it is new)
 //
 //	PodGroups --count--> Queue status          Command --delete, then ask--> Job or Queue
+//	JobFlow, JobTemplates, Jobs that are Completed --package flows--> Jobs that may begin
 //	CronJob, the time --Events, Step--> Jobs
 //	pod without a PodGroup --> PodGroup podgroup-<uid>, named on the pod
 //

@@ -18,6 +18,7 @@ type metrics struct {
 	commands    *prometheus.CounterVec
 	collected   prometheus.Counter
 	refusals    prometheus.Counter
+	flows       *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -41,11 +42,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		collected: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "celsius_jobs_collected_total", Help: "Finished jobs deleted because their ttlSecondsAfterFinished was over.",
 		}),
+		flows: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "celsius_jobflows_ended_total", Help: "JobFlows that came to their end, by namespace and by the phase that was entered.",
+		}, []string{"namespace", "to"}),
 		refusals: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "celsius_job_refusals_total", Help: "Reconciles of a job that ended because the API server refused an object of it.",
 		}),
 	}
-	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals)
+	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals, m.flows)
 	return m
 }
 

@@ -29,8 +29,10 @@ import (
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	busv1alpha1 "github.com/celsius-scheduler/celsius/crds/bus/v1alpha1"
+	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/statemachines"
+	"github.com/celsius-scheduler/celsius/statemachines/controller/flows"
 	"github.com/celsius-scheduler/celsius/statemachines/jobplugin"
 )
 
@@ -92,7 +94,8 @@ func newStage(t *testing.T, o Options, objects ...client.Object) *stage {
 	scheme := builtIn().scheme
 	b := fake.NewClientBuilder().WithScheme(scheme).
 		WithObjectTracker(clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder())).
-		WithStatusSubresource(&batchv1alpha1.Job{}, &batchv1alpha1.CronJob{}, &schedulingv1beta1.Queue{})
+		WithStatusSubresource(&batchv1alpha1.Job{}, &batchv1alpha1.CronJob{}, &schedulingv1beta1.Queue{}, &flowv1alpha1.JobFlow{},
+			&flowv1alpha1.JobTemplate{})
 	for _, x := range indexes() {
 		b = b.WithIndex(x.kind, x.name, x.key)
 	}
@@ -147,11 +150,20 @@ func (s *stage) newController() {
 	}
 	s.reconcilers = map[string]reconcile.Reconciler{
 		"job":     j,
+		"jobflow": flows.New(s.ofFlows()), "jobtemplate": &flows.Templates{Shared: s.ofFlows()},
 		"queue":   &queues{s.parts, s.parts.options.StateMachines[queueMachine], newTally()},
 		"cronjob": newCronJobs(s.parts),
 		"pod":     &barePods{s.parts},
 		"command": &commands{s.parts, make(wake, wakeBuffer), make(wake, wakeBuffer)},
 	}
+}
+
+// ofFlows has flows make Jobs of the scheduler other, too, which the test plays itself.
+func (s *stage) ofFlows() flows.Shared {
+	shared := s.parts.ofFlows()
+	serves := shared.Serves
+	shared.Serves = func(scheduler string) bool { return scheduler == "other" || serves(scheduler) }
+	return shared
 }
 
 // write does a write of the controllers', or breaks it.
@@ -260,7 +272,7 @@ func (s *stage) settle() {
 // round reconciles each object once, and says whether one is to be seen again at once.
 func (s *stage) round() bool {
 	again := false
-	for _, kind := range []string{"command", "queue", "pod", "cronjob", "job"} {
+	for _, kind := range []string{"command", "queue", "pod", "cronjob", "jobflow", "jobtemplate", "job"} {
 		for _, name := range s.names(kind) {
 			if s.amnesia && kind != "command" && len(s.names("command")) == 0 && !s.asked() || s.dead {
 				s.newController()
@@ -313,6 +325,10 @@ func (s *stage) names(kind string) []types.NamespacedName {
 		list = &batchv1alpha1.CronJobList{}
 	case "pod":
 		list = &corev1.PodList{}
+	case "jobflow":
+		list = &flowv1alpha1.JobFlowList{}
+	case "jobtemplate":
+		list = &flowv1alpha1.JobTemplateList{}
 	case "command":
 		list = &busv1alpha1.CommandList{}
 	}

@@ -1,0 +1,269 @@
+package flows
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	flowv1alpha1 "github.com/celsius-scheduler/celsius/crds/flow/v1alpha1"
+)
+
+// How long one pod may take to answer, all of a flow's together, and after how long is asked again.
+const (
+	probeWithin  = 2 * time.Second
+	probesWithin = 20 * time.Second
+	probeAgain   = 5 * time.Second
+	probeLook    = 500 * time.Millisecond
+)
+
+// mostProbes is how many flows of one namespace are probed at the same time: pods that do not answer hold up nobody elsewhere.
+const mostProbes = 4
+
+// prober asks the pods of Jobs what flows want to know of them, beside the reconciles: nobody waits for a pod that does not answer.
+type prober struct {
+	Shared
+	now func() time.Time
+
+	mu sync.Mutex
+	// asked is what came of the probes, by the flow that they let begin.
+	asked map[types.NamespacedName]*answers
+	// busy counts the probes that are under way, by namespace.
+	busy map[string]int
+}
+
+// answers are those to the probes of one JobFlow, by the name of the flow that waits. Of another generation nothing is known.
+type answers struct {
+	uid        types.UID
+	generation int64
+	byFlow     map[string]*answer
+}
+
+// answer is what came of a probe; why is "" where it holds.
+type answer struct {
+	done bool
+	at   time.Time
+	why  string
+}
+
+func newProber(s Shared) *prober {
+	return &prober{Shared: s, now: time.Now, asked: map[types.NamespacedName]*answers{}, busy: map[string]int{}}
+}
+
+// forget drops what is known of a flow that is gone.
+func (p *prober) forget(flow types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.asked, flow)
+}
+
+// answers are those of a JobFlow as it is now.
+func (p *prober) answers(of *flowv1alpha1.JobFlow) map[string]*answer {
+	key := client.ObjectKeyFromObject(of)
+	known := p.asked[key]
+	if known == nil || known.uid != of.UID || known.generation != of.Generation {
+		known = &answers{of.UID, of.Generation, map[string]*answer{}}
+		p.asked[key] = known
+	}
+	return known.byFlow
+}
+
+// ask says whether a probe holds of Jobs that are not Completed yet; where it does not, why, and when to ask again: 0 is when one of them
+// changes.
+func (p *prober) ask(ctx context.Context, of *flowv1alpha1.JobFlow, f *flowv1alpha1.Flow, jobs []*batchv1alpha1.Job) (
+	holds bool, why string, again time.Duration,
+) {
+	probe := f.DependsOn.Probe
+	for _, job := range jobs {
+		if !isAbout(probe, job) {
+			return false, "", 0
+		}
+		for _, s := range probe.TaskStatusList {
+			if why := phaseMissing(job, s); why != "" {
+				return false, why, 0
+			}
+		}
+	}
+	if len(probe.HTTPGetList)+len(probe.TCPSocketList) == 0 {
+		return true, "", 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	asked := p.answers(of)
+	known := asked[f.Name]
+	switch {
+	case known != nil && known.done && known.why == "":
+		return true, "", 0
+	case known != nil && !known.done || p.busy[of.Namespace] >= mostProbes:
+		return false, "", probeLook
+	case known != nil && p.now().Sub(known.at) < probeAgain:
+		return false, known.why, probeAgain
+	}
+	begun := &answer{}
+	asked[f.Name] = begun
+	p.busy[of.Namespace]++
+	go p.run(context.WithoutCancel(ctx), of.Namespace, begun, jobs, probe.DeepCopy())
+	return false, "", probeLook
+}
+
+// task finds a task of a Job by its name; nil: it has none of that name.
+func task(job *batchv1alpha1.Job, name string) *batchv1alpha1.TaskSpec {
+	for i := range job.Spec.Tasks {
+		if job.Spec.Tasks[i].Name == name {
+			return &job.Spec.Tasks[i]
+		}
+	}
+	return nil
+}
+
+// isAbout says whether a probe asks anything of a Job: one of which nothing is asked is waited for until it is Completed.
+func isAbout(probe *flowv1alpha1.Probe, job *batchv1alpha1.Job) bool {
+	return slices.ContainsFunc(probe.TaskStatusList, func(s flowv1alpha1.TaskStatus) bool { return task(job, s.TaskName) != nil }) ||
+		slices.ContainsFunc(probe.HTTPGetList, func(h flowv1alpha1.HTTPGet) bool { return task(job, h.TaskName) != nil }) ||
+		slices.ContainsFunc(probe.TCPSocketList, func(s flowv1alpha1.TCPSocket) bool { return task(job, s.TaskName) != nil })
+}
+
+// phaseMissing says which phase no pod of a task of a Job is in.
+func phaseMissing(job *batchv1alpha1.Job, s flowv1alpha1.TaskStatus) string {
+	if task(job, s.TaskName) == nil || job.Status.TaskStatusCount[s.TaskName].Phase[corev1.PodPhase(s.Phase)] > 0 {
+		return ""
+	}
+	return fmt.Sprintf("no pod of task %s of job %s is %s", s.TaskName, job.Name, s.Phase)
+}
+
+func (p *prober) run(ctx context.Context, namespace string, into *answer, jobs []*batchv1alpha1.Job, probe *flowv1alpha1.Probe) {
+	ctx, cancel := context.WithTimeout(ctx, probesWithin)
+	defer cancel()
+	why := p.try(ctx, jobs, probe)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	into.done, into.at, into.why = true, p.now(), why
+	if p.busy[namespace]--; p.busy[namespace] == 0 {
+		delete(p.busy, namespace)
+	}
+}
+
+// try asks every pod.
+func (p *prober) try(ctx context.Context, jobs []*batchv1alpha1.Job, probe *flowv1alpha1.Probe) string {
+	for _, job := range jobs {
+		for _, s := range probe.TCPSocketList {
+			if why := p.each(ctx, job, s.TaskName, s.Port, p.connect); why != "" {
+				return why
+			}
+		}
+		for _, h := range probe.HTTPGetList {
+			get := func(ctx context.Context, address string) error { return p.get(ctx, address, h) }
+			if why := p.each(ctx, job, h.TaskName, h.Port, get); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// each asks all pods of a task of a Job, by the addresses that their nodes gave them, and no others: whoever writes a flow has nothing
+// reached that is not a pod of a Job of the same flow. A pod on its node's network has the node's address, and is not asked.
+func (p *prober) each(ctx context.Context, job *batchv1alpha1.Job, name string, port int32,
+	ask func(ctx context.Context, address string) error,
+) string {
+	wanted := task(job, name)
+	if wanted == nil {
+		return ""
+	}
+	pods := &corev1.PodList{}
+	if err := p.Client.List(ctx, pods, client.InNamespace(job.Namespace), client.MatchingFields{p.ByOwner: string(job.UID)}); err != nil {
+		return fmt.Sprintf("the pods of job %s could not be listed: %s", job.Name, err)
+	}
+	answered := int32(0)
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Labels[batchv1alpha1.TaskSpecKey] != name {
+			continue
+		}
+		if why := unasked(pod); why != "" {
+			return fmt.Sprintf("pod %s %s", pod.Name, why)
+		}
+		if err := ask(ctx, net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port)))); err != nil {
+			return fmt.Sprintf("pod %s does not answer at port %d: %s", pod.Name, port, err)
+		}
+		answered++
+	}
+	if answered < wanted.Replicas {
+		return fmt.Sprintf("of task %s of job %s there are %d of %d pods", name, job.Name, answered, wanted.Replicas)
+	}
+	return ""
+}
+
+// unasked says why a pod is not asked; "" where it is.
+func unasked(pod *corev1.Pod) string {
+	address, err := netip.ParseAddr(pod.Status.PodIP)
+	switch {
+	case pod.Spec.HostNetwork:
+		return "is on the network of its node, where nothing is probed"
+	case pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning:
+		return "does not run"
+	case err != nil:
+		return "has no address yet"
+	case slices.ContainsFunc(pod.Status.HostIPs, func(h corev1.HostIP) bool { return h.IP == pod.Status.PodIP }),
+		pod.Status.HostIP == pod.Status.PodIP, address.IsLoopback(), address.IsLinkLocalUnicast(), address.IsMulticast(),
+		address.IsUnspecified(), address.Is4In6():
+		return "has an address that is none of a pod, " + pod.Status.PodIP
+	}
+	return ""
+}
+
+func (p *prober) connect(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
+	conn, err := p.Dial(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// get asks for a path, at that address alone: no proxy, and no redirect is followed. Nothing that is answered but the status is read.
+func (p *prober) get(ctx context.Context, address string, h flowv1alpha1.HTTPGet) error {
+	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
+	path, query, _ := strings.Cut(h.Path, "?")
+	at := url.URL{Scheme: "http", Host: address, Path: "/" + strings.TrimPrefix(path, "/"), RawQuery: query}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
+	if err != nil {
+		return fmt.Errorf("make the request: %w", err)
+	}
+	if h.HTTPHeader != nil && h.HTTPHeader.Name != "" {
+		if strings.EqualFold(h.HTTPHeader.Name, "Host") {
+			req.Host = h.HTTPHeader.Value
+		} else {
+			req.Header.Set(h.HTTPHeader.Name, h.HTTPHeader.Value)
+		}
+	}
+	transport := &http.Transport{DialContext: p.Dial, DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10}
+	defer transport.CloseIdleConnections()
+	once := &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	answer, err := once.Do(req)
+	if err != nil {
+		return err //nolint:wrapcheck // it says what was asked
+	}
+	defer answer.Body.Close() //nolint:errcheck // nothing of it is read
+	if answer.StatusCode < http.StatusOK || answer.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("%s gives status %d; 200 to 399 is wanted", at.Path, answer.StatusCode)
+	}
+	return nil
+}
