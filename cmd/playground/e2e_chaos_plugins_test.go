@@ -256,11 +256,25 @@ func (w *world) controllersInTurn(random *rand.Rand) *turns {
 	return x
 }
 
+// replica is one whose lease is short, so that the next need not wait.
 func (x *turns) replica() *process {
 	x.t.Helper()
-	return x.Process("controllers", "--scheduler-name", "${scheduler}", "--namespace", "${namespace}", "--lease-name", "${world}",
-		"--leader-elect-lease-duration", "2s", "--leader-elect-renew-deadline", "1500ms", "--leader-elect-retry-period", "300ms",
-		"--metrics-address", "0", "--health-address", "0")
+	return x.controllers("--leader-elect-lease-duration", "2s", "--leader-elect-renew-deadline", "1500ms", "--leader-elect-retry-period", "300ms")
+}
+
+func (x *turns) controllers(more ...string) *process {
+	x.t.Helper()
+	return x.Process("controllers", append(more, "--scheduler-name", "${scheduler}", "--namespace", "${namespace}", "--lease-name", "${world}",
+		"--metrics-address", "0", "--health-address", "0")...)
+}
+
+// last has controllers lead to the end that lose no lease where the machine is slow.
+func (x *turns) last() {
+	x.t.Helper()
+	x.controllers()
+	for _, p := range []*process{x.after, x.leads} {
+		p.Stop()
+	}
 }
 
 // leading is in the log of who holds the lease.
@@ -287,7 +301,8 @@ func (x *turns) lead() {
 	})
 }
 
-// endUntil ends who leads, again and again, each after it got on so far as the random numbers say, until that is enough.
+// endUntil ends who leads, again and again, each after it got on so far as the random numbers
+// say, until that is enough. Then others lead to the end.
 func (x *turns) endUntil(witness *witness, enough func() bool) {
 	x.t.Helper()
 	for {
@@ -300,6 +315,7 @@ func (x *turns) endUntil(witness *witness, enough func() bool) {
 			return nil
 		})
 		if enough() {
+			x.last()
 			return
 		}
 		x.end()
