@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 )
 
 // metrics are what the controllers count. Each instance has its own.
@@ -18,6 +19,7 @@ type metrics struct {
 	commands    *prometheus.CounterVec
 	collected   prometheus.Counter
 	refusals    prometheus.Counter
+	requests    *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -44,8 +46,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		refusals: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "celsius_job_refusals_total", Help: "Reconciles of a job that ended because the API server refused an object of it.",
 		}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: scrape.Requests, Help: scrape.RequestsHelp}, []string{"verb", "resource"}),
 	}
-	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals)
+	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals, m.requests)
 	return m
 }
 
