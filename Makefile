@@ -97,6 +97,11 @@ bench-live: build ## measure the live scheduler against a bare loop of bindings:
 	go build -o bin/playground ./cmd/playground
 	bin/playground bench-live $(ARGS)
 
+.PHONY: bench-jobs
+bench-jobs: build ## measure Jobs, from created to collected and until their pods are bound: some five minutes on an idle machine
+	go build -o bin/playground ./cmd/playground
+	bin/playground bench-jobs $(ARGS)
+
 .PHONY: bench-webhook
 bench-webhook: ## measure admission on one processor: Jobs of ten tasks at 200 a second, and objects that are meant to keep it busy
 	GOMAXPROCS=1 go test -run '^$$' -bench '^BenchmarkReviewsAt200$$' -benchtime 2000x ./webhook

@@ -18,7 +18,8 @@ func newPodGroupEndpoints(table *Table, in cluster, m *metrics) []*endpoint {
 	if !table.fillsIn() {
 		mutate.conditions = []condition{{name: "leaves-something-open", expression: "!(object.?status.?phase.orValue('') in ['', 'Pending']) " +
 			"|| object.?spec.?queue.orValue('') in ['', 'default'] && !object.?metadata.?ownerReferences.orValue([]).exists(o, " +
-			"o.?controller.orValue(false))"}}
+			"o.?controller.orValue(false) && (o.kind == 'Job' && o.apiVersion.startsWith('batch.volcano.sh/') " +
+			"|| object.?metadata.?name.orValue('') == 'podgroup-' + o.uid))"}}
 	}
 	mutate.handler = admission.HandlerFunc(h.fillIn)
 	validate.path, validate.name = "/podgroups/validate", "validate-podgroups.celsius.dev"

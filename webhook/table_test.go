@@ -558,10 +558,11 @@ func TestNotHonoured(t *testing.T) {
 	}
 	var paths []string
 	groups, issues := PodGroupTable()
-	if groups == nil {
-		t.Fatal(issues.Error())
+	queues, more := QueueTable()
+	if groups == nil || queues == nil {
+		t.Fatal(append(issues, more...).Error())
 	}
-	for _, row := range slices.Concat(jobTable(t).warnings, groups.warnings) {
+	for _, row := range slices.Concat(jobTable(t).warnings, groups.warnings, queues.warnings) {
 		if !strings.Contains(string(page), "`"+row.name+"`") {
 			t.Errorf("docs/compatibility.md does not name the warning `%s`", row.name)
 		}

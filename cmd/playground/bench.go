@@ -43,7 +43,8 @@ func runBench(ctx context.Context, out, errs io.Writer, setup bench.Setup,
 		case <-ctx.Done():
 		}
 	}()
-	cluster := &bench.Cluster{Kubeconfig: plane.kubeconfig, Config: plane.clientConfig, Log: data.log, Fail: plane.parts.fail}
+	cluster := &bench.Cluster{Kubeconfig: plane.kubeconfig, Config: plane.clientConfig, Log: data.log, Fail: plane.parts.fail,
+		EndKubelets: func() { plane.parts.end("KWOK") }}
 	if cluster.Nodes, err = plane.furnishBench(ctx, setup); err != nil {
 		return data.pointToLog(err)
 	}
@@ -53,7 +54,7 @@ func runBench(ctx context.Context, out, errs io.Writer, setup bench.Setup,
 	return nil
 }
 
-// furnishBench makes the nodes, and starts the controllers.
+// furnishBench makes the nodes, and starts the controllers, unless the setup is bare.
 func (c *controlPlane) furnishBench(ctx context.Context, setup bench.Setup) ([]string, error) {
 	client, err := kubernetes.NewForConfig(c.clientConfig("bench"))
 	if err != nil {
@@ -72,6 +73,9 @@ func (c *controlPlane) furnishBench(ctx context.Context, setup bench.Setup) ([]s
 	}
 	if !setup.Kubelets {
 		c.parts.end("KWOK")
+	}
+	if setup.Bare {
+		return nodes, nil
 	}
 	c.parts.start(ctx, "controllers", func(ctx context.Context) error {
 		return controller.Run(ctx, c.clientConfig("controllers"), controller.Options{})

@@ -101,12 +101,13 @@ status: {phase: Running}
 
 	// What got by admission all the same (here by the administrator's word, and for an owner that is not asked) is not bound.
 	account := w.field("serviceaccount/default", ".metadata.uid")
+	rooted := "podgroup-" + account
 	w.Apply(strings.NewReplacer("{name: forged}",
-		"{name: rooted, ownerReferences: [{apiVersion: v1, kind: ServiceAccount, name: default, controller: true, uid: "+account+"}]}",
+		"{name: "+rooted+", ownerReferences: [{apiVersion: v1, kind: ServiceAccount, name: default, controller: true, uid: "+account+"}]}",
 		"queue: default", "queue: root", "status: {phase: Running}", "").Replace(group))
-	w.Kubectl("patch", "podgroup/rooted", "--type=merge", "-p", `{"status":{"phase":"Running"}}`)
+	w.Kubectl("patch", "podgroup/"+rooted, "--type=merge", "-p", `{"status":{"phase":"Running"}}`)
 	w.Kubectl("patch", "podgroup/forged", "--type=merge", "-p", `{"status":{"phase":"Running"}}`)
-	for _, name := range []string{"rooted", "forged"} {
+	for _, name := range []string{rooted, "forged"} {
 		w.Apply(`
 apiVersion: v1
 kind: Pod
@@ -116,7 +117,7 @@ spec:
   containers: [{name: main, image: main, resources: {requests: {cpu: "1"}}}]
 `)
 	}
-	w.Kubectl("wait", "pod/rooted", "--for=condition=PodScheduled=False")
+	w.Kubectl("wait", "pod/"+rooted, "--for=condition=PodScheduled=False")
 	w.Kubectl("wait", "podgroup/forged", "--for=jsonpath={.status.conditions[0].type}=Unschedulable")
 	time.Sleep(time.Second) // no pod may be bound from now on either
 	for _, p := range w.Pods("") {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -53,7 +54,8 @@ func TestE2ESamples(t *testing.T) {
 		"workloads/kubernetes-job.yaml": func(w *world) { w.Kubectl("wait", "job.batch/shuffle", "--for=condition=Complete") },
 		"workloads/pod-group.yaml":      pods("Succeeded", "pair-client", "pair-server"),
 	}
-	for _, folder := range []string{"jobs", "lifecycles", "training", "workloads"} {
+	maps.Copy(ends, endsOfOperators())
+	for _, folder := range []string{"jobs", "lifecycles", "operators", "training", "workloads"} {
 		files, err := filepath.Glob(filepath.Join("../../samples", folder, "*.yaml"))
 		if err != nil {
 			t.Fatal(err)
@@ -110,6 +112,29 @@ func TestE2ESamplePolicies(t *testing.T) {
 	}
 }
 
+// endsOfOperators are those of what operators make: what runs until it is deleted is deleted, so that others have room.
+func endsOfOperators() map[string]func(*world) {
+	runs := func(names ...string) func(*world) {
+		return func(w *world) {
+			pods("Running", names...)(w)
+			w.Kubectl(slices.Concat([]string{"delete", "pod"}, names)...)
+		}
+	}
+	both := func(first, second func(*world)) func(*world) { return func(w *world) { first(w); second(w) } }
+	return map[string]func(*world){
+		"operators/kuberay.yaml":           pods("Succeeded", "sample-head", "sample-small-worker-0", "sample-submitter"),
+		"operators/trainer.yaml":           pods("Succeeded", "finetune-node-0-0", "finetune-node-0-1"),
+		"operators/training-operator.yaml": pods("Succeeded", "mnist-master-0", "mnist-worker-0", "mnist-worker-1"),
+		"operators/mpi-operator.yaml":      both(pods("Succeeded", "pi-launcher"), runs("pi-worker-0", "pi-worker-1")),
+		"operators/spark-operator.yaml":    pods("Succeeded", "spark-pi-driver", "spark-pi-exec-1", "spark-pi-exec-2"),
+		"operators/spark-submit.yaml":      pods("Succeeded", "word-count-driver", "word-count-exec-1"),
+		"operators/leaderworkerset.yaml":   runs("inference-0", "inference-0-1", "inference-0-2"),
+		"operators/grove.yaml":             runs("serving-0-prefill-0", "serving-0-decode-0", "serving-0-decode-1"),
+		"operators/flink.yaml": both(pods("Succeeded", "clicks-job-submitter"),
+			runs("clicks-jobmanager-0", "clicks-taskmanager-0", "orders-taskmanager-1-1")),
+	}
+}
+
 // job waits for the phase in which a job ends.
 func job(name, phase string) func(*world) {
 	return func(w *world) { w.phase(name, phase) }
@@ -129,7 +154,7 @@ var ownNames = []struct {
 	pattern *regexp.Regexp
 	as      string
 }{
-	{regexp.MustCompile(`schedulerName: celsius\b`), "schedulerName: $${scheduler}"},
+	{regexp.MustCompile(`schedulerName: (celsius|volcano)\b`), "schedulerName: $${scheduler}"},
 	{regexp.MustCompile(`\bexample-(\w+)`), "$${queue.$1}"},
 	{regexp.MustCompile(`(queue: |queue-name: |kind: Queue, name: |kind: Queue\nmetadata: \{name: )(research|batch)\b`), "$1$${queue.$2}"},
 }
@@ -141,8 +166,12 @@ func sample(t testing.TB, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return withOwnNames(string(text))
+}
+
+func withOwnNames(text string) string {
 	for _, own := range ownNames {
-		text = own.pattern.ReplaceAll(text, []byte(own.as))
+		text = own.pattern.ReplaceAllString(text, own.as)
 	}
-	return string(text)
+	return text
 }

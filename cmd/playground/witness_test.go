@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,11 +14,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 )
@@ -34,6 +38,8 @@ type witness struct {
 	seen   []sighting
 	newest map[string]*corev1.Pod // pods that are there, as last seen, by name
 	bound  map[types.UID]bool     // every pod that ever was: whether it has had a node
+	beside map[string][]sighting  // every version of what Beside was told of, by KIND/NAME, in order
+	more   []watch.Interface
 	errors []error
 	ended  sync.WaitGroup
 }
@@ -45,12 +51,13 @@ type sighting struct {
 	deleted bool
 	pod     *corev1.Pod
 	node    *corev1.Node
+	beside  client.Object // of another kind
 }
 
 // Witness watches from now on. Make it before the first pod and the first node.
 func (w *world) Witness() *witness {
 	w.t.Helper()
-	s := &witness{w: w, newest: map[string]*corev1.Pod{}, bound: map[types.UID]bool{}}
+	s := &witness{w: w, newest: map[string]*corev1.Pod{}, bound: map[types.UID]bool{}, beside: map[string][]sighting{}}
 	pods, nodes := w.Kube.CoreV1().Pods(w.Namespace), w.Kube.CoreV1().Nodes()
 	podList, err := pods.List(w.Context, metav1.ListOptions{})
 	if err != nil {
@@ -72,9 +79,97 @@ func (w *world) Witness() *witness {
 	return s
 }
 
+// nameOf is an object as KIND/NAME.
+func nameOf(o client.Object) string { return reflect.TypeOf(o).Elem().Name() + "/" + o.GetName() }
+
+// Beside has the witness see all of these kinds in the namespace as well.
+func (s *witness) Beside(lists ...client.ObjectList) {
+	s.w.t.Helper()
+	for _, list := range lists {
+		if err := s.w.list(list); err != nil {
+			s.w.t.Fatal(err)
+		}
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			s.see(watch.Event{Type: watch.Added, Object: o})
+			return nil
+		})
+		if err != nil {
+			s.w.t.Fatal(err)
+		}
+		s.more = append(s.more, s.follow(list.GetResourceVersion(), func(o metav1.ListOptions) (watch.Interface, error) {
+			of, ok := list.DeepCopyObject().(client.ObjectList)
+			if !ok {
+				return nil, fmt.Errorf("%T is no list", list)
+			}
+			return s.w.Client.Watch(s.w.Context, of, client.InNamespace(s.w.Namespace), &client.ListOptions{Raw: &o})
+		}))
+	}
+}
+
+// Versions gives all versions of an object that were seen, in order.
+func (s *witness) Versions(kind, name string) []sighting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.beside[kind+"/"+name])
+}
+
+// Newest is the last version of a pod or of what Beside was told of, by KIND/NAME; nil: it is gone, or was never there.
+func (s *witness) Newest(name string) client.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if pod, ok := s.newest[strings.TrimPrefix(name, "Pod/")]; ok && strings.HasPrefix(name, "Pod/") {
+		return pod
+	}
+	if all := s.beside[name]; len(all) > 0 && !all[len(all)-1].deleted {
+		return all[len(all)-1].beside
+	}
+	return nil
+}
+
+// There lists what is there of pods and of what Beside was told of, as KIND/NAME.
+func (s *witness) There() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for name := range s.newest {
+		out = append(out, "Pod/"+name)
+	}
+	for name, all := range s.beside {
+		if !all[len(all)-1].deleted {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Jobs are those that are there, as last seen.
+func (s *witness) Jobs() (out []batchv1alpha1.Job) {
+	for _, name := range s.There() {
+		if job, ok := s.Newest(name).(*batchv1alpha1.Job); ok {
+			out = append(out, *job)
+		}
+	}
+	return out
+}
+
+// Names lists the objects of a kind that ever were.
+func (s *witness) Names(kind string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for key := range s.beside {
+		if name, ok := strings.CutPrefix(key, kind+"/"); ok {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 func (s *witness) stop() {
-	s.pods.Stop()
-	s.nodes.Stop()
+	for _, watching := range append(s.more, s.pods, s.nodes) {
+		watching.Stop()
+	}
 	s.ended.Wait()
 }
 
@@ -124,6 +219,11 @@ func (s *witness) see(e watch.Event) {
 		}
 	case *corev1.Node:
 		at.node = o
+	case client.Object:
+		at.beside = o
+		key := nameOf(o)
+		s.beside[key] = append(s.beside[key], at)
+		return
 	}
 	s.seen = append(s.seen, at)
 }
@@ -153,17 +253,10 @@ func (s *witness) Report() *history {
 		}
 		return nil
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, err := range s.errors {
-		s.w.t.Errorf("the witness: %v", err)
-	}
 	h := &history{
 		pods: map[string]*podHistory{}, nodes: map[string]*nodeHistory{}, indexes: map[string]string{},
 	}
-	seen := slices.Clone(s.seen)
-	slices.SortStableFunc(seen, func(a, b sighting) int { return cmp.Compare(a.version, b.version) })
-	for _, at := range seen {
+	for _, at := range s.inOrder() {
 		if at.pod != nil {
 			h.pod(at)
 		} else {
@@ -171,6 +264,18 @@ func (s *witness) Report() *history {
 		}
 	}
 	return h
+}
+
+// inOrder is what was seen of pods and nodes, in the order in which it was stored. The test fails where the witness missed something.
+func (s *witness) inOrder() []sighting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, err := range s.errors {
+		s.w.t.Errorf("the witness: %v", err)
+	}
+	seen := slices.Clone(s.seen)
+	slices.SortStableFunc(seen, func(a, b sighting) int { return cmp.Compare(a.version, b.version) })
+	return seen
 }
 
 // history is what a witness saw, in order, and what of it must not have been.
@@ -347,12 +452,8 @@ func (h *history) Check(w *world) {
 
 // Of tells what was seen of a job's pods, a line a version, in the order in which they were stored.
 func (s *witness) Of(job types.UID) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := slices.Clone(s.seen)
-	slices.SortStableFunc(seen, func(a, b sighting) int { return cmp.Compare(a.version, b.version) })
 	var b strings.Builder
-	for _, at := range seen {
+	for _, at := range s.inOrder() {
 		if at.pod == nil {
 			continue
 		}

@@ -27,6 +27,7 @@ const (
 	eventEvictRefused     = "EvictRefused"     // of pods for which another was to be evicted
 	eventEvictInDoubt     = "EvictInDoubt"     // of pods that go, or for which others do, where a check of that finds something wrong
 	eventInvalid          = "Invalid"          // of whatever cannot be read
+	eventNotYetHonoured   = "NotYetHonoured"   // of PodGroups that ask for what is not heeded
 )
 
 // recorder records events through the outbox, where they are the last in line. It is a record.EventRecorder, for any goroutine.

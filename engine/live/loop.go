@@ -348,6 +348,7 @@ func (l *loop) tellGroup(st *model.JobStatus, now time.Time) {
 	if g == nil || g.object == nil || j == nil {
 		return
 	}
+	l.statuses.tellUnheeded(g)
 	if g.broken != nil {
 		st = g.explained(st)
 		l.statuses.open[st.Job] = true // the refusals are no part of the plan

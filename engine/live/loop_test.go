@@ -110,6 +110,36 @@ func TestInqueueGoesFirst(t *testing.T) {
 	})
 }
 
+// What a PodGroup asks for and no decision heeds is told once, and once more where it asks for more.
+func TestUnheededIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		g := testGroup("g", 1)
+		g.Spec.SubGroupPolicy = []v1beta1.SubGroupPolicySpec{{Name: "decode"}}
+		f.put(testNode("n1", "4"), testQueue("default"), g, testPod("a", "g", "1"))
+		told := func(field string) int {
+			n := 0
+			for _, text := range f.messages {
+				if strings.HasPrefix(text, field+": ") {
+					n++
+				}
+			}
+			return n
+		}
+		r.settle(5)
+		if event := "PodGroup default/g " + eventNotYetHonoured; !slices.Contains(f.events, event) {
+			t.Errorf("no %s in %v", event, f.events)
+		}
+		g = f.groups["default/g"].DeepCopy()
+		g.Spec.NetworkTopology, g.Spec.MinMember = &v1beta1.NetworkTopologySpec{Mode: v1beta1.SoftNetworkTopologyMode}, 2
+		f.put(g)
+		r.settle(5)
+		if s, n := told("spec.subGroupPolicy"), told("spec.networkTopology"); s != 1 || n != 1 {
+			t.Errorf("sub-groups are told of %d times, topology %d times: %v", s, n, f.messages)
+		}
+	})
+}
+
 // What was not sent because the lease has lapsed goes out when it is renewed: it is neither refused nor asked about.
 func TestALapsedLeaseHoldsBindingsUp(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {

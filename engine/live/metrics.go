@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
+	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/session"
@@ -150,7 +151,7 @@ func newMetrics() *metrics {
 	m.writesAtOnce = m.gauge("celsius_writes_at_once",
 		"How many writes to the API server may be under way at once now: fewer while it answers slowly.")
 	m.eventsDropped = m.gauge("celsius_events_dropped", "Events that were dropped since the start, because too many waited.")
-	m.requests = m.counters("celsius_api_requests_total", "Requests to the API server, by verb and resource.", "verb", "resource")
+	m.requests = m.counters(scrape.Requests, scrape.RequestsHelp, "verb", "resource")
 	m.queues = map[string]*prometheus.GaugeVec{}
 	for name, help := range map[string]string{
 		"allocated": "What a queue's pods hold", "deserved": "What a queue is due by the policy, where that says",

@@ -101,7 +101,7 @@ func newScheduler(log logr.Logger, cfg *rest.Config, o Options) (*scheduler, err
 		cfg.QPS, cfg.Burst = defaultQPS, defaultBurst
 	}
 	s := &scheduler{o: o, cfg: cfg, scheme: newScheme(), metrics: newMetrics(), log: log}
-	s.metrics.counting(cfg)
+	scrape.Count(cfg, s.metrics.requests)
 	options := ctrl.Options{
 		Scheme: s.scheme, Logger: log,
 		HealthProbeBindAddress: orOff(o.HealthAddress), PprofBindAddress: orOff(o.PprofAddress),

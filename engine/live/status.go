@@ -71,10 +71,16 @@ type group struct {
 	written time.Time    // when the last write was asked for
 	retry   time.Time    // not before
 
-	cause    string // the row that the condition last written is of
-	wasWhole bool   // at least minMember pods were bound once
-	told     saying // the last event of why pods wait; "": none since the group's condition changed
+	wasWhole bool // at least minMember pods were bound once
 	broken   *broken
+	groupSaid
+}
+
+// groupSaid is what was said of a group, in its status and by events.
+type groupSaid struct {
+	cause    string   // the row that the condition last written is of
+	told     saying   // the last event of why pods wait; "": none since the group's condition changed
+	unheeded []string // what it asks for that no decision heeds
 }
 
 // phase is where the group stands, whether others can see that yet or not.
@@ -303,6 +309,17 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		c = outbox.Awaited
 	}
 	s.writeGroup(c, j.Key, g, &next)
+}
+
+// tellUnheeded records an event of each thing that a group asks for and no decision heeds, once.
+func (s *statuses) tellUnheeded(g *group) {
+	says := model.Unheeded(g.object)
+	for _, text := range says {
+		if !slices.Contains(g.unheeded, text) {
+			s.events.Event(g.object, corev1.EventTypeWarning, eventNotYetHonoured, text)
+		}
+	}
+	g.unheeded = says
 }
 
 // tellGroup records the events of a decision that changed. That a group of one pod runs is told by the event of the pod.

@@ -24,6 +24,7 @@ import (
 	"github.com/celsius-scheduler/celsius/crds/informers"
 	nodeinfov1alpha1 "github.com/celsius-scheduler/celsius/crds/nodeinfo/v1alpha1"
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -62,7 +63,7 @@ func (s *scheduler) newCache(said *recorder) (cache.Cache, error) {
 // upToDate has lists hold all that was written before they were asked for. Informers begin with what the API server happens to have at
 // hand, which may be older than the last binding of who led before; where the server can stream its lists, they are up to date in any case.
 func upToDate(next http.RoundTripper) http.RoundTripper {
-	return roundTripper{next, func(r *http.Request) *http.Request {
+	return scrape.Before{Next: next, Look: func(r *http.Request) *http.Request {
 		if q := r.URL.Query(); q.Get("resourceVersion") == "0" && !q.Has("watch") {
 			q.Del("resourceVersion")
 			q.Del("resourceVersionMatch")

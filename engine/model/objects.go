@@ -169,6 +169,17 @@ func readQueue(d *Dims, o *v1beta1.Queue, m *mistakes) *Queue {
 	return q
 }
 
+// Unheeded is what a PodGroup asks for that no decision heeds yet, each with its field.
+func Unheeded(o *v1beta1.PodGroup) (says []string) {
+	if o.Spec.NetworkTopology != nil {
+		says = append(says, "spec.networkTopology: how close pods are in the network is not looked at")
+	}
+	if len(o.Spec.SubGroupPolicy) > 0 {
+		says = append(says, "spec.subGroupPolicy: minMember of all pods start together, in whatever groups within the group they are")
+	}
+	return says
+}
+
 // readGroup writes what a PodGroup object says into a job.
 func readGroup(d *Dims, o *v1beta1.PodGroup, m *mistakes) *Job {
 	j := &Job{
@@ -180,7 +191,7 @@ func readGroup(d *Dims, o *v1beta1.PodGroup, m *mistakes) *Job {
 		CreatedAt:         o.CreationTimestamp.Time,
 		Labels:            o.Labels,
 		Annotations:       o.Annotations,
-		HasTopology:       o.Spec.NetworkTopology != nil || len(o.Spec.SubGroupPolicy) > 0,
+		HasTopology:       len(Unheeded(o)) > 0,
 		MinMember:         int64(o.Spec.MinMember),
 		HasMinResources:   o.Spec.MinResources != nil,
 		Phase:             string(o.Status.Phase),

@@ -2,10 +2,12 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
 )
 
@@ -97,7 +99,7 @@ func needed(e *model.Evict) string {
 // told is a plan with a wait for each pod that shares its job's reason: what its node was, or that it was not tried.
 func told(c *model.Cluster, plan *model.Plan) *model.Plan {
 	out := *plan
-	out.Waits = nil
+	out.Waits, out.Warnings = nil, append(slices.Clone(plan.Warnings), unheeded(c)...)
 	promised := map[string]bool{}
 	for _, b := range slices.Concat(plan.Pipelines, plan.Holds) {
 		promised[b.Task] = true
@@ -114,6 +116,22 @@ func told(c *model.Cluster, plan *model.Plan) *model.Plan {
 		waits = waits[of:]
 	}
 	return &out
+}
+
+// unheeded are what PodGroups ask for that no decision heeds, each with the first that does.
+func unheeded(c *model.Cluster) (warnings []string) {
+	of := map[string][]string{}
+	for key, j := range c.Jobs {
+		if g, ok := j.Object.(*schedulingv1beta1.PodGroup); ok && j.HasTopology {
+			for _, text := range model.Unheeded(g) {
+				of[text] = append(of[text], key)
+			}
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(of)) {
+		warnings = append(warnings, fmt.Sprintf("PodGroup %s (of %d): %s", slices.Min(of[text]), len(of[text]), text))
+	}
+	return warnings
 }
 
 // shared are the waits of a job's pods that have none of their own, and are promised nothing.

@@ -178,7 +178,7 @@ func (b besides) bringAll(ctx context.Context, run *jobplugin.Run, made []*jobpl
 	for _, name := range run.Plugins() {
 		entries[pluginKey+name] = name
 	}
-	if err := b.delete(ctx, func(key string) bool { return entries[key] == "" }); err != nil {
+	if err := b.delete(ctx, b.job.Status.ControlledResources, func(key string) bool { return entries[key] == "" }); err != nil {
 		return err
 	}
 	b.beside = entries
@@ -282,9 +282,8 @@ func overlaid(under, over map[string]any) map[string]any {
 	return out
 }
 
-// delete deletes what plugins made beside a job, as far as which says so.
-func (b besides) delete(ctx context.Context, which func(key string) bool) error {
-	made := b.job.Status.ControlledResources
+// delete deletes what these entries say that plugins made beside a job, as far as which says so.
+func (b besides) delete(ctx context.Context, made map[string]string, which func(key string) bool) error {
 	for _, key := range slices.Sorted(maps.Keys(made)) {
 		if !strings.HasPrefix(key, madeKey) || !which(key) {
 			continue
@@ -302,17 +301,48 @@ func (b besides) delete(ctx context.Context, which func(key string) bool) error 
 }
 
 // clear deletes all that plugins made beside a job, whose pods are killed, but what Volcano made, or may not be read: that goes with the
-// job, and is used again.
+// job, and is used again. It comes before the PodGroup is deleted.
 func (b besides) clear(ctx context.Context) error {
 	left := b.besideNow()
-	if len(left) == 0 || len(b.job.Spec.Plugins) > 0 && besideIsVolcanos(b.job) {
+	if len(b.job.Spec.Plugins) > 0 && besideIsVolcanos(b.job) {
 		return nil
 	}
-	if err := b.delete(ctx, func(string) bool { return true }); err != nil {
+	if err := b.addUnwritten(ctx, left); err != nil || len(left) == 0 {
+		return err
+	}
+	if err := b.delete(ctx, left, func(string) bool { return true }); err != nil {
 		return err
 	}
 	maps.DeleteFunc(left, func(_, uid string) bool { return uid != ofUnknown })
 	b.beside = left
+	return nil
+}
+
+// addUnwritten adds what plugins made beside a job without its status saying so, as the controllers died in between. That is looked for
+// as long as there is a PodGroup: nothing is made without one.
+func (b besides) addUnwritten(ctx context.Context, to map[string]string) error {
+	if b.group == nil || b.current() {
+		return nil
+	}
+	run, wait := b.pluginsOf(b.world)
+	if wait != nil {
+		return nil // so nothing was made, either
+	}
+	made, err := run.Objects()
+	if err != nil {
+		return nil //nolint:nilerr // as before
+	}
+	for _, m := range made {
+		if key := madeEntry(m); !m.Once() && to[key] == "" { // what is made once is written down before
+			stored, err := b.read(ctx, m)
+			if err != nil && !errors.Is(err, errForeign) {
+				return err
+			}
+			if stored != nil {
+				to[key] = string(stored.GetUID())
+			}
+		}
+	}
 	return nil
 }
 

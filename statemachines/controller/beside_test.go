@@ -126,6 +126,36 @@ func TestBesideDied(t *testing.T) {
 	}
 }
 
+// TestBesideEndsUnwritten has a controller die while it makes what is beside a job, and the job end before the next one looks at it:
+// nothing is left of what no status tells.
+func TestBesideEndsUnwritten(t *testing.T) {
+	let := func() *stage {
+		s := pluginStage(t, map[string][]string{"svc": nil})
+		s.settle()
+		s.letIn(schedulingv1beta1.PodGroupInqueue)
+		return s
+	}
+	calm := let()
+	before := calm.calls
+	calm.settle()
+	left := 0
+	for call := before + 1; call <= calm.calls; call++ {
+		s := let()
+		s.trouble = trouble{call: call, after: true, dies: true}
+		s.round()
+		left += len(s.beside())
+		s.commandJob("TerminateJob")
+		s.release()
+		s.settle()
+		if phase, got := s.job().Status.State.Phase, s.beside(); phase != batchv1alpha1.Terminated || len(got) > 0 {
+			t.Errorf("call %d: the job is %s, and beside it are %v", call, phase, got)
+		}
+	}
+	if left < 6 {
+		t.Errorf("only %d objects were there when controllers died", left)
+	}
+}
+
 // TestBesideForeign leaves an object of the name alone that is not the job's, and tells; no pod is made without what it needs.
 func TestBesideForeign(t *testing.T) {
 	s := pluginStage(t, map[string][]string{"svc": nil})

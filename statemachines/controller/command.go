@@ -93,7 +93,7 @@ func (c *commands) aim(ctx context.Context, command *busv1alpha1.Command) (at ai
 	target := command.TargetObject
 	of := schema.FromAPIVersionAndKind(target.APIVersion, target.Kind).GroupKind()
 	switch of {
-	case batchv1alpha1.GroupVersion.WithKind("Job").GroupKind():
+	case jobKind():
 		job := &batchv1alpha1.Job{}
 		at = aimed{on: job, to: c.wakeJob}
 		err = c.target(ctx, types.NamespacedName{Namespace: command.Namespace, Name: target.Name}, job)

@@ -154,11 +154,14 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return err
 	}
 	reg := prometheus.NewRegistry()
-	mgr, watches, err := newManager(cfg, o, reg)
+	counts := newMetrics(reg)
+	counted := rest.CopyConfig(cfg)
+	scrape.Count(counted, counts.requests)
+	mgr, watches, err := newManager(counted, o, reg)
 	if err != nil {
 		return fmt.Errorf("start the controllers: %w", err)
 	}
-	if err := addControllers(ctx, mgr, watches, o, reg); err != nil {
+	if err := addControllers(ctx, mgr, watches, o, reg, counts); err != nil {
 		return fmt.Errorf("start the controllers: %w", err)
 	}
 	if scrape.On(o.MetricsAddress) {
@@ -298,7 +301,9 @@ type wake chan event.GenericEvent
 
 const wakeBuffer = 1024
 
-func addControllers(ctx context.Context, mgr manager.Manager, watches *informers.Informers, o Options, reg prometheus.Registerer) error {
+func addControllers(ctx context.Context, mgr manager.Manager, watches *informers.Informers, o Options, reg prometheus.Registerer,
+	counts *metrics,
+) error {
 	told, err := newRecorder(mgr)
 	if err != nil {
 		return err
@@ -309,7 +314,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, watches *informers
 		leftOut:  watches.LeftOut,
 		recorder: told,
 		memory:   newMemory(),
-		metrics:  newMetrics(reg),
+		metrics:  counts,
 		options:  o,
 		now:      o.Now,
 	}

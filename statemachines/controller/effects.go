@@ -48,10 +48,10 @@ func (r *jobs) payDebts(ctx context.Context, w *world) error {
 	if !slices.ContainsFunc(w.debts, debt.kills) {
 		return nil
 	}
-	if err := r.deleteGroup(ctx, w); err != nil {
+	if err := (besides{r, w}).clear(ctx); err != nil {
 		return err
 	}
-	if err := (besides{r, w}).clear(ctx); err != nil {
+	if err := r.deleteGroup(ctx, w); err != nil {
 		return err
 	}
 	stays := statemachines.Outcome{Phase: string(w.job.Status.State.Phase)}
@@ -97,10 +97,10 @@ func (r *jobs) kill(ctx context.Context, w *world, step statemachines.Step, c ca
 	if err := r.deletePods(ctx, w, victims); err != nil {
 		return err
 	}
-	if err := r.deleteGroup(ctx, w); err != nil {
+	if err := (besides{r, w}).clear(ctx); err != nil {
 		return err
 	}
-	if err := (besides{r, w}).clear(ctx); err != nil {
+	if err := r.deleteGroup(ctx, w); err != nil {
 		return err
 	}
 	return r.conclude(ctx, w, step, transition{cause: c})

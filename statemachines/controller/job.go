@@ -11,7 +11,9 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,7 +58,7 @@ func addJobs(mgr manager.Manager, p *parts, asked wake) error {
 	owner := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &batchv1alpha1.Job{}, handler.OnlyControllerOwner())
 	return ctrl.NewControllerManagedBy(mgr).Named("job").
 		For(&batchv1alpha1.Job{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: jobChanged})).
-		Watches(&corev1.Pod{}, owner).
+		Watches(&corev1.Pod{}, r.podHandler()).
 		Watches(&schedulingv1beta1.PodGroup{}, owner, builder.WithPredicates(predicate.Funcs{UpdateFunc: groupChanged})).
 		Watches(&schedulingv1beta1.Queue{}, handler.EnqueueRequestsFromMapFunc(r.waitingIn),
 			builder.WithPredicates(predicate.Funcs{UpdateFunc: stateChanged})).
@@ -66,6 +68,32 @@ func addJobs(mgr manager.Manager, p *parts, asked wake) error {
 		WithOptions(p.controllerOptions()).
 		Complete(r)
 }
+
+// pauseForPods is how long after a look at a job the next one is, where nothing but its pods changes: those of a gang start and end
+// together, and one status tells of all.
+const pauseForPods = 250 * time.Millisecond
+
+// podHandler has the job of a pod that changed looked at: at once, or, where that was done a moment ago, with what changes meanwhile.
+func (r *jobs) podHandler() handler.Funcs {
+	type line = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	tell := func(l line, pods ...client.Object) {
+		for _, pod := range pods {
+			owner := metav1.GetControllerOfNoCopy(pod)
+			if owner == nil || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind() != jobKind() {
+				continue
+			}
+			name := types.NamespacedName{Namespace: pod.GetNamespace(), Name: owner.Name}
+			l.AddAfter(reconcile.Request{NamespacedName: name}, r.memory.untilNext(name, owner.UID, r.now(), pauseForPods))
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, l line) { tell(l, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, l line) { tell(l, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, l line) { tell(l, e.Object) },
+	}
+}
+
+func jobKind() schema.GroupKind { return batchv1alpha1.GroupVersion.WithKind("Job").GroupKind() }
 
 func newJobs(p *parts) (*jobs, error) {
 	notYet, err := features()
@@ -169,9 +197,13 @@ func (r *jobs) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 		return reconcile.Result{}, nil
 	}
 	rec := r.memory.of(req.NamespacedName, job.UID)
+	if rec.collected {
+		return reconcile.Result{}, nil
+	}
 	if rec.behind(job.ResourceVersion) {
 		return reconcile.Result{RequeueAfter: catchUp}, nil
 	}
+	rec.look(r.now())
 	wait, err := r.reconcile(ctx, job, rec)
 	switch {
 	case errors.Is(err, errBehind), apierrors.IsConflict(err):

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -179,6 +181,76 @@ func TestTTL(t *testing.T) {
 				t.Errorf("gone: %v, want %v", gone, c.gone)
 			}
 		})
+	}
+}
+
+// TestTTLRaised has somebody write a job a longer life while the cache shows the one that is over: it stays.
+func TestTTLRaised(t *testing.T) {
+	job := trainJob(t, "")
+	job.Spec.TTLSecondsAfterFinished = new(int32(0))
+	job.Status.State.Phase = batchv1alpha1.Completed
+	s := newStage(t, Options{}, openQueue(), job)
+	r, err := newJobs(s.parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{job: s.job(), rec: s.parts.memory.of(client.ObjectKeyFromObject(job), job.UID)}
+	raised := s.job()
+	raised.Spec.TTLSecondsAfterFinished = new(int32(3600))
+	if err := s.api.Update(t.Context(), raised); err != nil {
+		t.Fatal(err)
+	}
+	if wait, err := r.expire(t.Context(), w); err != nil || wait != catchUp || s.job().DeletionTimestamp != nil {
+		t.Errorf("it is looked at after %s, %v", wait, err)
+	}
+}
+
+// line notes when what is added to a queue is due.
+type line struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	due map[string]time.Duration
+}
+
+func (l *line) AddAfter(r reconcile.Request, after time.Duration) { l.due[r.Name] = after }
+
+// TestPodsAreGathered has a job whose pod changes looked at: at once, or, where that was done a moment ago, when the pause is over.
+func TestPodsAreGathered(t *testing.T) {
+	job, other := trainJob(t, ""), trainJob(t, "")
+	other.Name, other.UID = "other", "other-uid"
+	s := newStage(t, Options{}, openQueue(), job, other)
+	r, err := newJobs(s.parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	podOf := func(of client.Object, uid types.UID, kind string) *corev1.Pod {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p"}}
+		pod.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: batchv1alpha1.GroupVersion.String(), Kind: kind, Name: of.GetName(), UID: uid, Controller: new(true)},
+		}
+		return pod
+	}
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)}); err != nil {
+		t.Fatal(err)
+	}
+	s.now = s.now.Add(50 * time.Millisecond)
+	for what, c := range map[string]struct {
+		pod  *corev1.Pod
+		want map[string]time.Duration
+	}{
+		"looked at a moment ago":      {podOf(job, job.UID, "Job"), map[string]time.Duration{"train": pauseForPods - 50*time.Millisecond}},
+		"never looked at":             {podOf(other, other.UID, "Job"), map[string]time.Duration{"other": 0}},
+		"of an earlier job, as named": {podOf(job, "earlier", "Job"), map[string]time.Duration{"train": 0}},
+		"no job's":                    {podOf(job, job.UID, "CronJob"), map[string]time.Duration{}},
+	} {
+		l := &line{due: map[string]time.Duration{}}
+		h := r.podHandler()
+		h.Update(t.Context(), event.UpdateEvent{ObjectOld: c.pod, ObjectNew: c.pod}, l)
+		if diff := cmp.Diff(c.want, l.due); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	if rec := s.parts.memory.of(client.ObjectKeyFromObject(job), job.UID); rec.version == "" {
+		t.Error("what is remembered of the job is lost with a pod of one before it")
 	}
 }
 

@@ -41,6 +41,26 @@ func (m *memory) of(name types.NamespacedName, id types.UID) *recall {
 	return r
 }
 
+// untilNext is how long it takes until an object was last looked at so long ago.
+func (m *memory) untilNext(name types.NamespacedName, id types.UID, now time.Time, pause time.Duration) time.Duration {
+	m.mu.Lock()
+	r := m.byName[name]
+	m.mu.Unlock()
+	if r == nil || r.id != id {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(0, r.looked.Add(pause).Sub(now))
+}
+
+// look notes that it is looked at.
+func (r *recall) look(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looked = now
+}
+
 // forget drops what is remembered of an object that is gone.
 func (m *memory) forget(name types.NamespacedName) {
 	m.mu.Lock()
@@ -62,6 +82,8 @@ type recall struct {
 	requests []request
 	// freed says that a quota lets more in since the last refusal.
 	freed bool
+	// looked is when it was last looked at.
+	looked time.Time
 
 	// version is the resourceVersion that our last write gave the object.
 	version string
@@ -71,6 +93,8 @@ type recall struct {
 	counted map[types.UID]*corev1.Pod
 	// group is the PodGroup that was deleted last.
 	group types.UID
+	// collected says that it was deleted, as its time was over.
+	collected bool
 	// refusals counts reconciles in a row that ended because the API server refused an object.
 	refusals int
 }

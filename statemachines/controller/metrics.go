@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 )
 
 // metrics are what the controllers count. Each instance has its own.
@@ -19,6 +20,7 @@ type metrics struct {
 	collected   prometheus.Counter
 	refusals    prometheus.Counter
 	flows       *prometheus.CounterVec
+	requests    *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -48,8 +50,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		refusals: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "celsius_job_refusals_total", Help: "Reconciles of a job that ended because the API server refused an object of it.",
 		}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: scrape.Requests, Help: scrape.RequestsHelp}, []string{"verb", "resource"}),
 	}
-	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals, m.flows)
+	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals, m.flows, m.requests)
 	return m
 }
 

@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
@@ -34,12 +36,15 @@ type Cluster struct {
 	Log io.Writer
 	// Fail ends the measurement: something that it needs cannot go on.
 	Fail func(error)
+	// EndKubelets has pods that are bound be played no more.
+	EndKubelets func()
 }
 
 // Setup says what a cluster is to be like.
 type Setup struct {
 	Nodes    int
 	Kubelets bool // pods that are bound are played
+	Bare     bool // the controllers do not run
 }
 
 // Run starts a cluster, has it measured, and ends it.
@@ -113,7 +118,7 @@ the work of other machines.`,
 				return err
 			}
 			out := c.OutOrStdout()
-			return run(ctx, out, c.ErrOrStderr(), Setup{o.nodes, o.kubelets}, func(ctx context.Context, cluster *Cluster) error {
+			return run(ctx, out, c.ErrOrStderr(), Setup{Nodes: o.nodes, Kubelets: o.kubelets}, func(ctx context.Context, cluster *Cluster) error {
 				return o.measure(ctx, out, cluster)
 			})
 		},
@@ -130,8 +135,12 @@ the work of other machines.`,
 	f.BoolVar(&o.kubelets, "kubelets", false, "have KWOK play the pods that are bound, in this process")
 	f.StringVar(&o.profiles, "profiles", "", "folder for CPU profiles of each run, of this process and of the scheduler's")
 	f.IntVar(&o.through, "through", 0, "put so many pods through, instead of comparing; 0: compare")
-	f.StringVar(&o.celsius, "celsius", "", "program whose scheduler is measured (default celsius, in the folder of this one)")
+	o.registerCelsius(f)
 	return c
+}
+
+func (o *options) registerCelsius(f *pflag.FlagSet) {
+	f.StringVar(&o.celsius, "celsius", "", "program whose parts are measured (default celsius, in the folder of this one)")
 }
 
 // check refuses what cannot be measured.
@@ -144,6 +153,11 @@ func (o *options) check() error {
 	if o.rounds < 0 {
 		return UsageError{fmt.Errorf("--rounds %d: give 0 or more", o.rounds)}
 	}
+	return o.find()
+}
+
+// find finds the program whose parts are measured.
+func (o *options) find() error {
 	if o.celsius == "" {
 		self, err := os.Executable()
 		if err != nil {
@@ -163,8 +177,8 @@ type bench struct {
 	out     io.Writer
 	cluster *Cluster
 	kube    kubernetes.Interface // with the settings that the scheduler's client has
-	groups  client.Client
-	runs    int // so far; each has a namespace of its own
+	groups  client.WithWatch     // of our own kinds
+	runs    int                  // so far; each has a namespace of its own
 }
 
 // say writes a line of the report. If that fails there is nobody left to be told.
@@ -172,20 +186,9 @@ func (b *bench) say(format string, args ...any) { _, _ = fmt.Fprintf(b.out, form
 
 // measure measures in a cluster and prints; the result is the last line.
 func (o options) measure(ctx context.Context, out io.Writer, cluster *Cluster) error {
-	b := &bench{options: o, out: out, cluster: cluster}
-	cfg := cluster.Config("bench")
-	cfg.ContentType = runtime.ContentTypeProtobuf
-	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	var err error
-	if b.kube, err = kubernetes.NewForConfig(cfg); err != nil {
-		return fmt.Errorf("client: %w", err)
-	}
-	scheme := runtime.NewScheme()
-	if err := schedulingv1beta1.AddToScheme(scheme); err != nil {
-		return fmt.Errorf("client: %w", err)
-	}
-	if b.groups, err = client.New(cluster.Config("bench"), client.Options{Scheme: scheme}); err != nil {
-		return fmt.Errorf("client: %w", err)
+	b, err := newBench(o, out, cluster)
+	if err != nil {
+		return err
 	}
 	if b.through > 0 {
 		return b.putThrough(ctx)
@@ -193,12 +196,42 @@ func (o options) measure(ctx context.Context, out io.Writer, cluster *Cluster) e
 	return b.compare(ctx)
 }
 
+func newBench(o options, out io.Writer, cluster *Cluster) (*bench, error) {
+	b := &bench{options: o, out: out, cluster: cluster}
+	cfg := cluster.Config("bench")
+	cfg.ContentType = runtime.ContentTypeProtobuf
+	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	var err error
+	if b.kube, err = kubernetes.NewForConfig(cfg); err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{schedulingv1beta1.AddToScheme, batchv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("client: %w", err)
+		}
+	}
+	if b.groups, err = client.NewWithWatch(cluster.Config("bench"), client.Options{Scheme: scheme}); err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	return b, nil
+}
+
+// makeProfiles makes the folder of profiles, where they are wanted.
+func (b *bench) makeProfiles() error {
+	if b.profiles == "" {
+		return nil
+	}
+	if err := os.MkdirAll(b.profiles, 0o755); err != nil {
+		return fmt.Errorf("--profiles: %w", err)
+	}
+	return nil
+}
+
 // compare runs all, and prints what came of it.
 func (b *bench) compare(ctx context.Context) error {
-	if b.profiles != "" {
-		if err := os.MkdirAll(b.profiles, 0o755); err != nil {
-			return fmt.Errorf("--profiles: %w", err)
-		}
+	if err := b.makeProfiles(); err != nil {
+		return err
 	}
 	var took waits
 	if b.latencyFor > 0 {

@@ -63,7 +63,7 @@ func (b *bench) latency(ctx context.Context) (waits, error) {
 }
 
 // steady makes pods at the rate, and tells how long they took, by stage. Without a scheduler it binds them itself.
-func (b *bench) steady(ctx context.Context, name string, scheduler *runningScheduler) (waits, error) {
+func (b *bench) steady(ctx context.Context, name string, scheduler *program) (waits, error) {
 	l, err := b.newLoad(ctx)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (b *bench) steady(ctx context.Context, name string, scheduler *runningSched
 }
 
 // meter is the processor time that all have used so far.
-func (b *bench) meter(scheduler *runningScheduler) processors {
+func (b *bench) meter(scheduler *program) processors {
 	if scheduler == nil {
 		return processors{all: processorTime()}
 	}
@@ -130,7 +130,7 @@ func (b *bench) meter(scheduler *runningScheduler) processors {
 }
 
 // tellStages prints what the scheduler itself says of where the time went.
-func (b *bench) tellStages(ctx context.Context, scheduler *runningScheduler) error {
+func (b *bench) tellStages(ctx context.Context, scheduler *program) error {
 	page, err := get(ctx, "http://"+scheduler.metrics+"/metrics")
 	if err != nil {
 		return err

@@ -23,13 +23,15 @@ import (
 // stopWithin is how long the scheduler may take to stop.
 const stopWithin = 10 * time.Second
 
-// runningScheduler is the live scheduler in a run: a process of its own, as in a cluster.
-type runningScheduler struct {
+// program is a part of Celsius in a run, the scheduler or the controllers: a process of its own, as in a cluster.
+type program struct {
+	name     string
 	process  *exec.Cmd
 	metrics  string // where it serves them
 	profiles string
 	cancel   context.CancelFunc
-	first    chan struct{} // closed when its first cycle begins
+	ready    string        // what it logs when it begins to work
+	first    chan struct{} // closed when it did
 	ended    chan struct{} // closed when the process is gone
 
 	// Of the time when first was closed.
@@ -44,82 +46,104 @@ type processors struct {
 }
 
 // startScheduler starts the product's scheduler. It ends, at the latest, with ctx.
-func (b *bench) startScheduler(ctx context.Context) (*runningScheduler, error) {
-	s := &runningScheduler{first: make(chan struct{}), ended: make(chan struct{})}
-	for _, address := range []*string{&s.metrics, &s.profiles} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		*address = listener.Addr().String()
-		if err := listener.Close(); err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
+func (b *bench) startScheduler(ctx context.Context) (*program, error) {
+	s := &program{name: "scheduler", ready: `] "scheduling"`}
+	if err := freePort(&s.profiles); err != nil {
+		return nil, err
+	}
+	return s, b.start(ctx, s, "--pprof-address", s.profiles)
+}
+
+// startControllers starts the product's controllers in the same way.
+func (b *bench) startControllers(ctx context.Context) (*program, error) {
+	s := &program{name: "controllers", ready: `] "Starting workers" logger="controllers" controller="job"`}
+	return s, b.start(ctx, s)
+}
+
+// freePort finds a port that nobody listens on.
+func freePort(address *string) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("find a free port: %w", err)
+	}
+	*address = listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return fmt.Errorf("find a free port: %w", err)
+	}
+	return nil
+}
+
+// start starts a program with what all have in common, and more arguments.
+func (b *bench) start(ctx context.Context, s *program, more ...string) error {
+	s.first, s.ended = make(chan struct{}), make(chan struct{})
+	if err := freePort(&s.metrics); err != nil {
+		return err
 	}
 	var running context.Context
 	running, s.cancel = context.WithCancel(ctx)
-	s.process = exec.CommandContext(running, b.celsius, "scheduler", "--kubeconfig", b.cluster.Kubeconfig, "--scheduler-name", schedulerName,
-		"--leader-elect=false", "--health-address", "0", "--metrics-address", s.metrics, "--metrics-secure=false", "--pprof-address", s.profiles)
+	s.process = exec.CommandContext(running, b.celsius, append([]string{s.name, "--kubeconfig", b.cluster.Kubeconfig,
+		"--scheduler-name", schedulerName, "--leader-elect=false", "--health-address", "0", "--metrics-address", s.metrics,
+		"--metrics-secure=false"}, more...)...)
 	s.process.Cancel = func() error { return s.process.Process.Signal(syscall.SIGTERM) }
 	s.process.WaitDelay = stopWithin
 	stderr, err := s.process.StderrPipe()
 	if err != nil {
-		return nil, fmt.Errorf("scheduler: %w", err)
+		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	if err := s.process.Start(); err != nil {
-		return nil, fmt.Errorf("scheduler: %w", err)
+		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	go func() {
 		defer close(s.ended)
 		s.hear(io.TeeReader(stderr, b.cluster.Log))
 		if err := s.process.Wait(); running.Err() == nil {
-			b.cluster.Fail(fmt.Errorf("scheduler: ended by itself: %w", err))
+			b.cluster.Fail(fmt.Errorf("%s: ended by itself: %w", s.name, err))
 		}
 	}()
-	return s, nil
+	return nil
 }
 
-// hear reads the log, which says when the first cycle is about to begin.
-func (s *runningScheduler) hear(log io.Reader) {
+// hear reads the log, which says when the work is about to begin.
+func (s *program) hear(log io.Reader) {
 	begin := sync.OnceFunc(func() {
 		s.begun, s.used = time.Now(), s.now()
 		close(s.first)
 	})
 	lines := bufio.NewScanner(log)
 	for lines.Scan() {
-		if bytes.Contains(lines.Bytes(), []byte(`] "scheduling"`)) {
+		if bytes.Contains(lines.Bytes(), []byte(s.ready)) {
 			begin()
 		}
 	}
 	_, _ = io.Copy(io.Discard, log) // where a line was too long; the process must not wait for us
 }
 
-// await waits for the first cycle.
-func (s *runningScheduler) await(ctx context.Context) error {
+// await waits until it works: the scheduler for its first cycle.
+func (s *program) await(ctx context.Context) error {
 	select {
 	case <-s.first:
 		return nil
 	case <-s.ended:
-		return errors.New("the scheduler ended before it scheduled")
+		return fmt.Errorf("the %s ended before it worked", s.name)
 	case <-ctx.Done():
-		return fmt.Errorf("the scheduler's first cycle: %w", ctx.Err())
+		return fmt.Errorf("the beginning of the %s: %w", s.name, ctx.Err())
 	}
 }
 
 // stop ends the process.
-func (s *runningScheduler) stop() {
+func (s *program) stop() {
 	s.cancel()
 	<-s.ended
 }
 
 // now is what was used since the processes started.
-func (s *runningScheduler) now() processors {
+func (s *program) now() processors {
 	own := processorTimeOf(s.process.Process.Pid)
 	return processors{processorTime() + own, own}
 }
 
 // since is what was used since the first cycle.
-func (s *runningScheduler) since() processors {
+func (s *program) since() processors {
 	return s.now().since(s.used)
 }
 
@@ -150,7 +174,7 @@ func processorTimeOf(pid int) time.Duration {
 }
 
 // peakMemory is the most memory that the process ever held, in bytes.
-func (s *runningScheduler) peakMemory() (int, error) {
+func (s *program) peakMemory() (int, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
 	if err != nil {
 		return 0, fmt.Errorf("memory of the scheduler: %w", err)
@@ -180,8 +204,8 @@ func get(ctx context.Context, url string) ([]byte, error) {
 
 var requestSeries = regexp.MustCompile(`(?m)^celsius_api_requests_total\{resource="([^"]*)",verb="([^"]*)"\} (\d+)`)
 
-// requests is how many requests the scheduler has made, by verb and resource.
-func (s *runningScheduler) requests(ctx context.Context) (requests, error) {
+// requests is how many requests the program has made, by verb and resource, but for watches.
+func (s *program) requests(ctx context.Context) (requests, error) {
 	page, err := get(ctx, "http://"+s.metrics+"/metrics")
 	if err != nil {
 		return nil, err
@@ -190,16 +214,18 @@ func (s *runningScheduler) requests(ctx context.Context) (requests, error) {
 	for _, m := range requestSeries.FindAllSubmatch(page, -1) {
 		n, err := strconv.ParseFloat(string(m[3]), 64)
 		if err != nil {
-			return nil, fmt.Errorf("metrics of the scheduler: %w", err)
+			return nil, fmt.Errorf("metrics of the %s: %w", s.name, err)
 		}
-		out[string(m[2])+" "+string(m[1])] = n
+		if string(m[2]) != "watch" {
+			out[string(m[2])+" "+string(m[1])] = n
+		}
 	}
 	return out, nil
 }
 
 // profileScheduler has the scheduler write a CPU profile, where they are wanted: of as long as a run of the bare loop is to take
 // at least.
-func (b *bench) profileScheduler(ctx context.Context, s *runningScheduler, name string) {
+func (b *bench) profileScheduler(ctx context.Context, s *program, name string) {
 	if b.profiles == "" {
 		return
 	}

@@ -1,32 +1,38 @@
-package live
+package scrape
 
 import (
 	"net/http"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 )
 
-// roundTripper looks at requests, or changes them, before the next has them.
-type roundTripper struct {
-	next http.RoundTripper
-	look func(*http.Request) *http.Request
+// Requests is the metric of Count.
+const (
+	Requests     = "celsius_api_requests_total"
+	RequestsHelp = "Requests to the API server, by verb and resource."
+)
+
+// Before looks at requests, or changes them, before the next has them.
+type Before struct {
+	Next http.RoundTripper
+	Look func(*http.Request) *http.Request
 }
 
 // RoundTrip implements http.RoundTripper.
-func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) {
-	return r.next.RoundTrip(r.look(request))
+func (b Before) RoundTrip(request *http.Request) (*http.Response, error) {
+	return b.Next.RoundTrip(b.Look(request))
 }
 
 // WrappedRoundTripper lets those see the transport who look for it, to break a request off.
-func (r roundTripper) WrappedRoundTripper() http.RoundTripper { return r.next }
+func (b Before) WrappedRoundTripper() http.RoundTripper { return b.Next }
 
-// counting has every request of a config's clients counted.
-func (m *metrics) counting(cfg *rest.Config) {
+// Count has every request of a config's clients counted, by verb and resource.
+func Count(cfg *rest.Config, into *prometheus.CounterVec) {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper{next, func(r *http.Request) *http.Request {
-			verb, resource := requestKind(r)
-			m.requests.WithLabelValues(verb, resource).Inc()
+		return Before{next, func(r *http.Request) *http.Request {
+			into.WithLabelValues(requestKind(r)).Inc()
 			return r
 		}}
 	})

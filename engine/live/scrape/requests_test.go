@@ -1,4 +1,4 @@
-package live
+package scrape
 
 import (
 	"net/http/httptest"
