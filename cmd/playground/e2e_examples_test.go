@@ -37,6 +37,7 @@ func env(pod, name string) string {
 
 func examples() map[string]example {
 	const port = ".spec.containers[0].ports[*].containerPort"
+	const webHosts = "web-default-nginx-0.web\nweb-default-nginx-1.web\nweb-default-nginx-2.web"
 	done := func(prefix string) map[string]string { return map[string]string{prefix: "{run: 1s}"} }
 	return map[string]example{
 		"job.yaml": {"web", 3, map[string]string{
@@ -44,7 +45,7 @@ func examples() map[string]example {
 			env("web-default-nginx-2", "VK_TASK_INDEX"):                                                "2",
 			`pod/web-default-nginx-1 .spec.containers[0].volumeMounts[?(@.name=="web-ssh")].mountPath`: "/home/user/.ssh",
 			`pod/web-default-nginx-1 .spec.containers[0].volumeMounts[?(@.name=="web-svc")].mountPath`: "/etc/volcano",
-			`cm/web-svc .data.default_nginx\.host`:                                                     "web-default-nginx-0.web\nweb-default-nginx-1.web\nweb-default-nginx-2.web",
+			`cm/web-svc .data.default_nginx\.host`:                                                     webHosts,
 			"cm/web-svc .data.VC_DEFAULT_NGINX_NUM":                                                    "3",
 			"secret/web-ssh .data.authorized_keys":                                                     "*",
 			"service/web .spec.clusterIP":                                                              "None",

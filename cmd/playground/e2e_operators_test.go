@@ -140,12 +140,12 @@ func (w *world) goes(o client.Object) {
 	w.Wait(o.GetName()+" goes", func() error { return w.gone(o.GetName(), o.DeepCopyObject().(client.Object)) })
 }
 
-// groupIs waits until a group is in a phase with so many pods that run.
-func (w *world) groupIs(name string, phase schedulingv1beta1.PodGroupPhase, running int32) {
+// groupRuns waits until a group is Running with so many pods that run.
+func (w *world) groupRuns(name string, pods int32) {
 	w.t.Helper()
-	w.Wait(fmt.Sprintf("group %s is %s with %d", name, phase, running), func() error {
+	w.Wait(fmt.Sprintf("group %s runs with %d", name, pods), func() error {
 		g := &schedulingv1beta1.PodGroup{}
-		if err := w.Get(name, g); err != nil || g.Status.Phase == phase && g.Status.Running == running {
+		if err := w.Get(name, g); err != nil || g.Status.Phase == schedulingv1beta1.PodGroupRunning && g.Status.Running == pods {
 			return err
 		}
 		return fmt.Errorf("it is %s with %d: %v", g.Status.Phase, g.Status.Running, g.Status.Conditions)
@@ -210,7 +210,7 @@ func (w *world) changeGroup(name string, change func(*schedulingv1beta1.PodGroup
 type gangOf struct {
 	sample string
 	few    string   // how much cpu the nodes have that are there first: all let the gang in, and there is room for a part of it
-	more   string   // the same of a node that comes later
+	more   string   // the same of nodes that come later: then there is room for one gang, whichever of its pods is placed where first
 	later  []string // pods that come when the gang runs
 	// next plays what the operator does while they run; nil: nothing.
 	next func(w *world, owner client.Object, made *operated, later []*corev1.Pod)
@@ -222,8 +222,8 @@ func gangsOfOperators() []gangOf {
 		{"trainer", "2900m 1900m", "2100m", nil, trainJobIsSuspended},
 		{"training-operator", "1400m 900m", "1100m", []string{"mnist-worker-1"}, pyTorchJobEnds},
 		{"mpi-operator", "1400m 600m 600m", "2", nil, nil},
-		{"grove", "3400m 900m", "1100m", nil, groveIsTold},
-		{"flink", "1900m 400m", "1100m", nil, flinkIsScaled},
+		{"grove", "2900m 1400m", "2300m 2300m", nil, groveIsTold},
+		{"flink", "1900m 400m", "1300m", nil, flinkIsScaled},
 	}
 }
 
@@ -258,7 +258,7 @@ func TestE2EOperators(t *testing.T) {
 			w.groupWaits(made.group.Name, schedulingv1beta1.PodGroupInqueue, "tasks in gang unschedulable")
 			w.noneBound(slices.Concat(made.pods, rival.pods))
 			w.nodesWith(c.more)
-			w.groupIs(made.group.Name, schedulingv1beta1.PodGroupRunning, least)
+			w.groupRuns(made.group.Name, least)
 			w.countsIn(made.group.Spec.Queue, 1)
 			w.noneBound(rival.pods)
 
@@ -267,7 +267,7 @@ func TestE2EOperators(t *testing.T) {
 			}
 			w.remove(owner)
 			w.goes(made.group)
-			w.groupIs(rival.group.Name, schedulingv1beta1.PodGroupRunning, least)
+			w.groupRuns(rival.group.Name, least)
 			w.countsIn(made.group.Spec.Queue, 1)
 			w.remove(other)
 			w.countsIn(made.group.Spec.Queue, 0)
@@ -278,19 +278,19 @@ func TestE2EOperators(t *testing.T) {
 // rayJobEnds: the submitter joins the cluster that runs. Workers go when the job ends, and no more is asked of the group than its head.
 func rayJobEnds(w *world, owner client.Object, made *operated, later []*corev1.Pod) {
 	w.create(owner, asObjects(later)...)
-	w.groupIs(made.group.Name, schedulingv1beta1.PodGroupRunning, 4)
+	w.groupRuns(made.group.Name, 4)
 	w.changeGroup(made.group.Name, func(s *schedulingv1beta1.PodGroupSpec) {
 		s.MinMember, s.MinResources = 1, &corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	})
 	w.remove(append(asObjects(later), made.pod("sample-small-worker-0"), made.pod("sample-small-worker-1"))...)
-	w.groupIs(made.group.Name, schedulingv1beta1.PodGroupRunning, 1)
+	w.groupRuns(made.group.Name, 1)
 }
 
 // trainJobIsSuspended: its group and its pods go, which makes room for another; they come again, and wait.
 func trainJobIsSuspended(w *world, owner client.Object, made *operated, _ []*corev1.Pod) {
 	w.remove(append(asObjects(made.pods), made.group)...)
 	w.goes(made.group)
-	w.groupIs("rival-"+made.group.Name, schedulingv1beta1.PodGroupRunning, 2)
+	w.groupRuns("rival-"+made.group.Name, 2)
 	again := w.operated("trainer")
 	w.create(owner, append(asObjects(again.pods), again.group)...)
 	w.groupWaits(again.group.Name, schedulingv1beta1.PodGroupPending, "insufficient")
@@ -301,7 +301,7 @@ func pyTorchJobEnds(w *world, owner client.Object, made *operated, later []*core
 	w.create(owner, asObjects(later)...)
 	w.isToldToWait(later[0].Name)
 	w.nodesWith("1")
-	w.groupIs(made.group.Name, schedulingv1beta1.PodGroupRunning, 3)
+	w.groupRuns(made.group.Name, 3)
 	w.remove(made.group)
 	w.goes(made.group)
 	w.noneBound(made.rival().pods)
@@ -328,10 +328,10 @@ func flinkIsScaled(w *world, owner client.Object, made *operated, _ []*corev1.Po
 	w.create(owner, second)
 	w.isToldToWait(second.Name)
 	w.nodesWith("1")
-	w.groupIs(made.group.Name, schedulingv1beta1.PodGroupRunning, 4)
+	w.groupRuns(made.group.Name, 4)
 	w.changeGroup(made.group.Name, func(s *schedulingv1beta1.PodGroupSpec) { s.MinMember = 3 })
 	w.remove(second)
-	w.groupIs(made.group.Name, schedulingv1beta1.PodGroupRunning, 3)
+	w.groupRuns(made.group.Name, 3)
 }
 
 // TestE2EOperatorsGates has pods of Grove wait behind a scheduling gate, though there is room for them.
@@ -350,7 +350,7 @@ func TestE2EOperatorsGates(t *testing.T) {
 	for _, p := range made.pods {
 		w.Kubectl("patch", "pod", p.Name, "--type=json", "-p", `[{"op":"remove","path":"/spec/schedulingGates"}]`)
 	}
-	w.groupIs(made.group.Name, schedulingv1beta1.PodGroupRunning, 3)
+	w.groupRuns(made.group.Name, 3)
 }
 
 // TestE2EOperatorsLeader has the leader of a LeaderWorkerSet come before its group, own it, and take it along. Where workers start after
@@ -370,7 +370,7 @@ func TestE2EOperatorsLeader(t *testing.T) {
 	w.groupWaits(made.group.Name, schedulingv1beta1.PodGroupInqueue, "/3 tasks in gang unschedulable")
 	w.noneBound(made.pods)
 	w.nodesWith("1100m")
-	w.groupIs(made.group.Name, schedulingv1beta1.PodGroupRunning, 3)
+	w.groupRuns(made.group.Name, 3)
 	w.countsIn(made.group.Spec.Queue, 1)
 	w.remove(leader)
 	for _, o := range append(asObjects(made.pods), made.group) {
@@ -386,9 +386,9 @@ func TestE2EOperatorsLeader(t *testing.T) {
 	w.groupWaits(ready.group.Name, schedulingv1beta1.PodGroupPending, "tasks in gang unschedulable")
 	w.noneBound(ready.pods[:1])
 	w.nodesWith("8")
-	w.groupIs(ready.group.Name, schedulingv1beta1.PodGroupRunning, 1)
+	w.groupRuns(ready.group.Name, 1)
 	w.create(ready.pods[0], asObjects(ready.pods[1:])...)
-	w.groupIs(ready.group.Name, schedulingv1beta1.PodGroupRunning, 3)
+	w.groupRuns(ready.group.Name, 3)
 }
 
 // TestE2EOperatorsSpark has drivers wait until there is room for them and their executors, which they start themselves; executors join the
@@ -414,9 +414,9 @@ func TestE2EOperatorsSpark(t *testing.T) {
 			w.groupWaits(made.group.Name, schedulingv1beta1.PodGroupPending, "tasks in gang unschedulable")
 			w.noneBound(made.pods[:1])
 			w.nodesWith("2")
-			w.groupIs(made.group.Name, schedulingv1beta1.PodGroupRunning, 1)
+			w.groupRuns(made.group.Name, 1)
 			w.create(driver, asObjects(executors)...)
-			w.groupIs(made.group.Name, schedulingv1beta1.PodGroupRunning, int32(len(made.pods)))
+			w.groupRuns(made.group.Name, int32(len(made.pods)))
 			w.countsIn(made.group.Spec.Queue, 1)
 			w.remove(driver)
 			if name == "spark-operator" {
@@ -463,7 +463,7 @@ spec:
 	second.Name = "orders-taskmanager-1-2"
 	w.create(deployment, first, second)
 	group := "podgroup-" + string(deployment.UID)
-	w.groupIs(group, schedulingv1beta1.PodGroupRunning, 2)
+	w.groupRuns(group, 2)
 	g := &schedulingv1beta1.PodGroup{}
 	if err := w.Get(group, g); err != nil || g.Spec.Queue != w.Queue("batch") || g.Spec.MinMember != 1 {
 		t.Errorf("the group of the TaskManagers has minMember %d in queue %s: %v", g.Spec.MinMember, g.Spec.Queue, err)
