@@ -98,8 +98,9 @@ func (b *bench) start(ctx context.Context, s *program, more ...string) error {
 	go func() {
 		defer close(s.ended)
 		s.hear(io.TeeReader(stderr, b.cluster.Log))
-		if err := s.process.Wait(); running.Err() == nil {
-			b.cluster.Fail(fmt.Errorf("%s: ended by itself: %w", s.name, err))
+		_ = s.process.Wait() // the state says it
+		if running.Err() == nil {
+			b.cluster.Fail(fmt.Errorf("%s: ended by itself: %s", s.name, s.process.ProcessState))
 		}
 	}()
 	return nil
