@@ -122,7 +122,7 @@ var mayImport = map[string]string{
 	"engine/live/events":   "",
 	"cmd/celsius":          allOurs,
 	"cmd/playground":       allOurs,
-	"cmd/playground/bench": "crds/scheduling/v1beta1 engine/live",
+	"cmd/playground/bench": "crds/batch/v1alpha1 crds/scheduling/v1beta1 engine/live",
 }
 
 // mayImportOthers says the same of modules that are not ours, by the path that opens the

@@ -43,8 +43,10 @@ func runBench(ctx context.Context, out, errs io.Writer, setup bench.Setup,
 		case <-ctx.Done():
 		}
 	}()
-	cluster := &bench.Cluster{Kubeconfig: plane.kubeconfig, Config: plane.clientConfig, Log: data.log, Fail: plane.parts.fail,
-		EndKubelets: func() { plane.parts.end("KWOK") }}
+	cluster := &bench.Cluster{
+		Kubeconfig: plane.kubeconfig, Config: plane.clientConfig, Log: data.log, Fail: plane.parts.fail,
+		EndKubelets: func() { plane.parts.end("KWOK") },
+	}
 	if cluster.Nodes, err = plane.furnishBench(ctx, setup); err != nil {
 		return data.pointToLog(err)
 	}

@@ -259,7 +259,8 @@ func (w *world) controllersInTurn(random *rand.Rand) *turns {
 // replica is one whose lease is short, so that the next need not wait.
 func (x *turns) replica() *process {
 	x.t.Helper()
-	return x.controllers("--leader-elect-lease-duration", "2s", "--leader-elect-renew-deadline", "1500ms", "--leader-elect-retry-period", "300ms")
+	return x.controllers("--leader-elect-lease-duration", "3s", "--leader-elect-renew-deadline", "2500ms",
+		"--leader-elect-retry-period", "400ms")
 }
 
 func (x *turns) controllers(more ...string) *process {
@@ -280,25 +281,22 @@ func (x *turns) last() {
 // leading is in the log of who holds the lease.
 const leading = "acquired lease"
 
-// lead waits until one of the two leads, and calls it that.
-func (x *turns) lead() {
-	x.t.Helper()
-	x.Wait("one of the controllers leads", func() error {
-		for _, p := range []**process{&x.leads, &x.after} {
-			select {
-			case <-(*p).Exited(): // it lost its lease by itself: the machine is slow
-				*p = x.replica()
-			default:
-			}
+// led is nil when one of the two leads: from now on it is called that.
+func (x *turns) led() error {
+	for _, p := range []**process{&x.leads, &x.after} {
+		select {
+		case <-(*p).Exited(): // it lost its lease by itself: the machine is slow
+			*p = x.replica()
+		default:
 		}
-		if strings.Contains(x.after.Log(), leading) {
-			x.leads, x.after = x.after, x.leads
-		}
-		if !strings.Contains(x.leads.Log(), leading) {
-			return errors.New("none does")
-		}
-		return nil
-	})
+	}
+	if strings.Contains(x.after.Log(), leading) {
+		x.leads, x.after = x.after, x.leads
+	}
+	if !strings.Contains(x.leads.Log(), leading) {
+		return errors.New("none of the controllers leads")
+	}
+	return nil
 }
 
 // endUntil ends who leads, again and again, each after it got on so far as the random numbers
@@ -306,10 +304,12 @@ func (x *turns) lead() {
 func (x *turns) endUntil(witness *witness, enough func() bool) {
 	x.t.Helper()
 	for {
-		x.lead()
-		target := witness.Sightings() + 100 + x.random.IntN(400)
+		target := witness.Sightings() + 50 + x.random.IntN(250)
 		x.Wait("the controllers get on so far that they are to be ended", func() error {
-			if n := witness.Sightings(); n < target && !enough() {
+			if err := x.led(); err != nil || enough() {
+				return err
+			}
+			if n := witness.Sightings(); n < target {
 				return fmt.Errorf("%d of %d, turn %d", n, target, len(x.ended)+1)
 			}
 			return nil
@@ -335,7 +335,7 @@ func (x *turns) end() {
 		old.Signal(syscall.SIGTERM)
 	default:
 		old.Signal(syscall.SIGSTOP)
-		x.lead()
+		x.Wait("others lead", x.led)
 		old.Signal(syscall.SIGCONT) // what it had decided to write must not be written now
 	}
 	<-old.Exited()

@@ -74,7 +74,7 @@ func addJobs(mgr manager.Manager, p *parts, asked wake) error {
 const pauseForPods = 250 * time.Millisecond
 
 // podHandler has the job of a pod that changed looked at: at once, or, where that was done a moment ago, with what changes meanwhile.
-func (r *jobs) podHandler() handler.Funcs {
+func (p *parts) podHandler() handler.Funcs {
 	type line = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	tell := func(l line, pods ...client.Object) {
 		for _, pod := range pods {
@@ -83,7 +83,7 @@ func (r *jobs) podHandler() handler.Funcs {
 				continue
 			}
 			name := types.NamespacedName{Namespace: pod.GetNamespace(), Name: owner.Name}
-			l.AddAfter(reconcile.Request{NamespacedName: name}, r.memory.untilNext(name, owner.UID, r.now(), pauseForPods))
+			l.AddAfter(reconcile.Request{NamespacedName: name}, p.memory.untilNext(name, owner.UID, p.now(), pauseForPods))
 		}
 	}
 	return handler.Funcs{

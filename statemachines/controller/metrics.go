@@ -50,7 +50,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		refusals: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "celsius_job_refusals_total", Help: "Reconciles of a job that ended because the API server refused an object of it.",
 		}),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: scrape.Requests, Help: scrape.RequestsHelp}, []string{"verb", "resource"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: scrape.Requests, Help: scrape.RequestsHelp,
+		}, []string{"verb", "resource"}),
 	}
 	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals, m.flows, m.requests)
 	return m

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -135,12 +134,12 @@ the work of other machines.`,
 	f.BoolVar(&o.kubelets, "kubelets", false, "have KWOK play the pods that are bound, in this process")
 	f.StringVar(&o.profiles, "profiles", "", "folder for CPU profiles of each run, of this process and of the scheduler's")
 	f.IntVar(&o.through, "through", 0, "put so many pods through, instead of comparing; 0: compare")
-	o.registerCelsius(f)
+	o.registerCelsius(c)
 	return c
 }
 
-func (o *options) registerCelsius(f *pflag.FlagSet) {
-	f.StringVar(&o.celsius, "celsius", "", "program whose parts are measured (default celsius, in the folder of this one)")
+func (o *options) registerCelsius(c *cobra.Command) {
+	c.Flags().StringVar(&o.celsius, "celsius", "", "program whose parts are measured (default celsius, in the folder of this one)")
 }
 
 // check refuses what cannot be measured.

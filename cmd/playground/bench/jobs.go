@@ -84,7 +84,7 @@ makes the Jobs and watches.`,
 	f.IntVar(&o.atMost, "at-most", 12, "fail where the controllers make more requests a Job than it has pods, and so many; 0: never")
 	f.StringSliceVar(&o.plugins, "plugin", nil, "a plugin that the Jobs have; repeatable")
 	f.StringVar(&o.profiles, "profiles", "", "folder for CPU profiles of this process and of the scheduler's")
-	o.registerCelsius(f)
+	o.registerCelsius(c)
 	return c
 }
 
@@ -278,8 +278,8 @@ func (s shares) since(before shares) shares {
 func (s shares) of(what string, n int) string {
 	all := s.controllers + s.scheduler + s.rest
 	share := func(part time.Duration) float64 { return 100 * part.Seconds() / max(all.Seconds(), 0.001) }
-	return fmt.Sprintf("%.2f ms of processor a %s: the controllers %.0f %%, the scheduler %.0f %%, the API server and what is beside it %.0f %%",
-		1000*all.Seconds()/float64(n), what, share(s.controllers), share(s.scheduler), share(s.rest))
+	const form = "%.2f ms of processor a %s: the controllers %.0f %%, the scheduler %.0f %%, the API server and what is beside it %.0f %%"
+	return fmt.Sprintf(form, 1000*all.Seconds()/float64(n), what, share(s.controllers), share(s.scheduler), share(s.rest))
 }
 
 // sum is how many requests there were in all.

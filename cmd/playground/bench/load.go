@@ -206,7 +206,7 @@ func insist(ctx context.Context, done func(error) bool, request func() error) er
 }
 
 // pollAtMost is how long anything that a run waits for may take.
-const pollAtMost = 10 * time.Minute
+const pollAtMost = 30 * time.Minute
 
 // poll asks until there is no error.
 func poll(ctx context.Context, what string, ask func() error) error {

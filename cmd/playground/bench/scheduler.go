@@ -81,9 +81,11 @@ func (b *bench) start(ctx context.Context, s *program, more ...string) error {
 	}
 	var running context.Context
 	running, s.cancel = context.WithCancel(ctx)
-	s.process = exec.CommandContext(running, b.celsius, append([]string{s.name, "--kubeconfig", b.cluster.Kubeconfig,
+	s.process = exec.CommandContext(running, b.celsius, append([]string{
+		s.name, "--kubeconfig", b.cluster.Kubeconfig,
 		"--scheduler-name", schedulerName, "--leader-elect=false", "--health-address", "0", "--metrics-address", s.metrics,
-		"--metrics-secure=false"}, more...)...)
+		"--metrics-secure=false",
+	}, more...)...)
 	s.process.Cancel = func() error { return s.process.Process.Signal(syscall.SIGTERM) }
 	s.process.WaitDelay = stopWithin
 	stderr, err := s.process.StderrPipe()
@@ -96,8 +98,9 @@ func (b *bench) start(ctx context.Context, s *program, more ...string) error {
 	go func() {
 		defer close(s.ended)
 		s.hear(io.TeeReader(stderr, b.cluster.Log))
-		if err := s.process.Wait(); running.Err() == nil {
-			b.cluster.Fail(fmt.Errorf("%s: ended by itself: %w", s.name, err))
+		_ = s.process.Wait() // the state says it
+		if running.Err() == nil {
+			b.cluster.Fail(fmt.Errorf("%s: ended by itself: %s", s.name, s.process.ProcessState))
 		}
 	}()
 	return nil
