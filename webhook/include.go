@@ -26,7 +26,8 @@ type include struct {
 	// warned are rows of the other table about what may be otherwise by the time that the object is made: told and let pass.
 	warned []string
 	// only are the validations of the table that ships which are asked, and nothing else of the kind. Empty: all that there is.
-	only []string
+	only   []string
+	source source.Value
 	// table is that of the kind; nil: not linked, and nothing is asked.
 	table *Table
 }
@@ -46,7 +47,7 @@ func (c *compiler) readIncludes(v source.Value) (out []*include) {
 		c.need(item, []string{"name", "of", "fields"})
 		i := &include{
 			row: c.opened(item), kind: item.Get("of").String(&c.issues),
-			warned: item.Get("warned").Strings(&c.issues), only: item.Get("only").Strings(&c.issues),
+			warned: item.Get("warned").Strings(&c.issues), only: item.Get("only").Strings(&c.issues), source: item,
 		}
 		if _, ok := kinds()[i.kind]; !ok && item.Get("of").Exists() {
 			c.report(item.Get("of").Issuef("write one of "+strings.Join(sorted(kinds()), ", "), "there are no rules of admission for %q", i.kind))
@@ -138,6 +139,67 @@ func (i *include) object(v *visit) (map[string]any, error) {
 		}
 	}
 	return object.(map[string]any), nil
+}
+
+// unknownNames reports the names in warned and only of which no row is told of: that ships, or, as to warned, is of these tables.
+func unknownNames(tables []*Table) (issues source.Issues) {
+	if !slices.ContainsFunc(tables, func(t *Table) bool { return len(t.includes) > 0 }) {
+		return nil
+	}
+	shipped, err := shippedTables()
+	if err != nil {
+		return source.Issues{{Message: err.Error()}}
+	}
+	for _, t := range tables {
+		for _, i := range t.includes {
+			for key, known := range map[string][]string{
+				"warned": toldBy(slices.Concat(shipped, tables), i.kind, nested),
+				"only":   validationsOf(shipped, i.kind),
+			} {
+				for _, name := range i.source.Get(key).Items(&issues) {
+					if !slices.Contains(known, name.String(&issues)) {
+						issues = append(issues, name.Issuef(source.Suggest(name.String(&issues), known), "no row of %s is called %q", i.kind, name.String(&issues)))
+					}
+				}
+			}
+		}
+	}
+	issues.Sort()
+	return issues
+}
+
+// validationsOf names the validations of a kind's tables.
+func validationsOf(tables []*Table, kind string) (names []string) {
+	for _, t := range tables {
+		for _, r := range t.validations {
+			if t.Kind == kind {
+				names = append(names, r.name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// toldBy names the rows by which it may be told that an object of a kind is wrong, those of what it makes itself included.
+func toldBy(tables []*Table, kind string, below int) []string {
+	names := validationsOf(tables, kind)
+	for _, t := range tables {
+		if t.Kind != kind {
+			continue
+		}
+		for _, r := range t.bounds {
+			names = append(names, r.name)
+		}
+		for _, i := range t.includes {
+			names = append(names, i.name)
+			if below > 0 {
+				names = append(names, toldBy(tables, i.kind, below-1)...)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // nested is how far includes go: a CronJob makes Jobs, and these make pods.

@@ -12,10 +12,13 @@ import (
 // file comes back at once; with one of severity Error there are no tables.
 func LoadFS(fsys fs.FS) (tables []*Table, issues source.Issues) {
 	unread := source.ReadFolder(fsys, func(name string, data []byte) {
-		found, wrong := LoadFile(name, data)
+		found, wrong := compileFile(name, data)
 		tables, issues = append(tables, found...), append(issues, wrong...)
 	})
-	if issues = append(issues, unread...); len(tables) == 0 && issues.Err() == nil {
+	if issues = append(issues, unread...); issues.Err() == nil {
+		issues = append(issues, unknownNames(tables)...)
+	}
+	if len(tables) == 0 && issues.Err() == nil {
 		issues = append(issues, source.Issue{
 			Message: "the folder of rules of admission holds none",
 			Hint:    "put a file *.yaml of kind AdmissionRules or ResourceGroups there, or leave the folder out",
@@ -27,8 +30,18 @@ func LoadFS(fsys fs.FS) (tables []*Table, issues source.Issues) {
 	return tables, issues
 }
 
-// LoadFile compiles the tables of one file.
+// LoadFile compiles the tables of a file that has no others beside it.
 func LoadFile(name string, data []byte) (tables []*Table, issues source.Issues) {
+	if tables, issues = compileFile(name, data); issues.Err() == nil {
+		issues = append(issues, unknownNames(tables)...)
+	}
+	if issues.Err() != nil {
+		return nil, issues
+	}
+	return tables, issues
+}
+
+func compileFile(name string, data []byte) (tables []*Table, issues source.Issues) {
 	docs, issues := source.Parse(name, data)
 	for _, doc := range docs {
 		table, wrong := Load(doc)

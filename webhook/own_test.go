@@ -385,9 +385,21 @@ func TestOwnDefaultsOfGroups(t *testing.T) {
 	}
 }
 
+// TestShippedNames has what includes that ship name be there.
+func TestShippedNames(t *testing.T) {
+	tables, err := shippedTables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if issues := unknownNames(tables); issues != nil {
+		t.Error(issues.Error())
+	}
+}
+
 // TestOwnFiles tells all mistakes of a folder, and of one that has nothing.
 func TestOwnFiles(t *testing.T) {
 	const head = "apiVersion: rules.celsius.dev/v1alpha1\nkind: AdmissionRules\n"
+	const known = "known: action-known, may-change-queue, own, queue-uid, target, target-name"
 	for _, c := range []struct {
 		files map[string]string
 		want  string
@@ -405,6 +417,21 @@ func TestOwnFiles(t *testing.T) {
 		{
 			map[string]string{"a.yaml": head + "metadata: {nam: x}\nof: Job"},
 			`a.yaml:3:12: metadata.nam: unknown field "nam"; did you mean "name"?`,
+		},
+		{
+			map[string]string{"a.yaml": head + `of: Command
+validations: [{name: own, expression: "true", fieldPath: action, message: no}]
+---
+` + head + `of: Queue
+includes:
+- name: another
+  of: Command
+  fields: [{fieldPath: action, value: "'OpenQueue'"}]
+  warned: [own, owm, action-knwon]
+- {name: more, of: Command, fields: [{fieldPath: action, value: "'OpenQueue'"}], only: [own]}`},
+			`a.yaml:13:17: includes[0].warned[1]: no row of Command is called "owm"; did you mean "own"? (` + known + `)` + "\n" +
+				`a.yaml:13:22: includes[0].warned[2]: no row of Command is called "action-knwon"; did you mean "action-known"? (` + known + `)` + "\n" +
+				`a.yaml:14:89: includes[1].only[0]: no row of Command is called "own"; known: action-known, may-change-queue, queue-uid, target, target-name`,
 		},
 	} {
 		fsys := fstest.MapFS{}

@@ -65,8 +65,8 @@ type endpoint struct {
 
 type condition struct{ name, expression string }
 
-// tables are those in force: of Jobs, Queues, PodGroups, Pods, Commands, CronJobs, JobFlows and JobTemplates, each with a cluster's own.
-func (o Options) tables() ([]*Table, error) {
+// shippedTables are those of Jobs, Queues, PodGroups, Pods, Commands, CronJobs, JobFlows and JobTemplates that ship.
+func shippedTables() ([]*Table, error) {
 	shipped := []func() (*Table, source.Issues){
 		JobTable, QueueTable, PodGroupTable, PodTable, CommandTable, CronJobTable, JobFlowTable, JobTemplateTable,
 	}
@@ -76,9 +76,21 @@ func (o Options) tables() ([]*Table, error) {
 		if table == nil {
 			return nil, fmt.Errorf("rules of admission: %w", issues.Err())
 		}
-		tables = append(tables, table.with(o.AdmissionRules))
+		tables = append(tables, table)
 	}
-	tables, err := withLimits(o.Limits, tables...)
+	return tables, nil
+}
+
+// tables are those in force: each that ships, with a cluster's own.
+func (o Options) tables() ([]*Table, error) {
+	tables, err := shippedTables()
+	if err != nil {
+		return nil, err
+	}
+	for i, table := range tables {
+		tables[i] = table.with(o.AdmissionRules)
+	}
+	tables, err = withLimits(o.Limits, tables...)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -418,6 +419,25 @@ func (p *parts) priorityOf(ctx context.Context) func(string) int32 {
 		}
 		return found.Value
 	}
+}
+
+// applyStatus writes these fields of an object's status, and nothing else of it, under the name of a manager; of an object that has a
+// version, only if it still has that. It gives the version that the object has then.
+func (p *parts) applyStatus(ctx context.Context, of client.Object, manager client.FieldOwner, status map[string]any) (string, error) {
+	kind, err := p.client.GroupVersionKindFor(of)
+	if err != nil {
+		return "", fmt.Errorf("write the status of %s: %w", client.ObjectKeyFromObject(of), err)
+	}
+	apply := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	apply.SetGroupVersionKind(kind)
+	apply.SetNamespace(of.GetNamespace())
+	apply.SetName(of.GetName())
+	apply.SetUID(of.GetUID())
+	apply.SetResourceVersion(of.GetResourceVersion())
+	if err := p.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), manager, client.ForceOwnership); err != nil {
+		return "", fmt.Errorf("write the status of %s %s: %w", kind.Kind, client.ObjectKeyFromObject(of), err)
+	}
+	return apply.GetResourceVersion(), nil
 }
 
 // event tells people about an object. What is too long for the API is cut.

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -448,18 +447,10 @@ func (r *cronRun) write(ctx context.Context) error {
 			status[key] = at.UTC().Format(time.RFC3339)
 		}
 	}
-	apply := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{
-			"namespace": r.of.Namespace, "name": r.of.Name, "uid": string(r.of.UID), "resourceVersion": r.of.ResourceVersion,
-		},
-		"status": status,
-	}}
-	apply.SetGroupVersionKind(batchv1alpha1.GroupVersion.WithKind("CronJob"))
-	err := r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner(fieldManager),
-		client.ForceOwnership)
+	version, err := r.applyStatus(ctx, r.of, fieldManager, status)
 	if err != nil {
-		return fmt.Errorf("write the status of CronJob %s/%s: %w", r.of.Namespace, r.of.Name, err)
+		return err
 	}
-	r.rec.version = apply.GetResourceVersion()
+	r.rec.version = version
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -298,20 +297,14 @@ func (q *queues) write(ctx context.Context, queue *schedulingv1beta1.Queue, f *s
 	if string(s.State) == state && slices.Equal(is, want) {
 		return nil
 	}
-	apply := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"name": queue.Name, "uid": string(queue.UID), "resourceVersion": queue.ResourceVersion},
-		"status": map[string]any{
-			"state":   state,
-			"pending": int64(f.Pending), "inqueue": int64(f.Inqueue), "running": int64(f.Running),
-			"unknown": int64(f.Unknown), "completed": int64(f.Completed),
-		},
-	}}
-	apply.SetGroupVersionKind(schedulingv1beta1.GroupVersion.WithKind("Queue"))
-	err := q.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner(fieldManager),
-		client.ForceOwnership)
+	version, err := q.applyStatus(ctx, queue, fieldManager, map[string]any{
+		"state":   state,
+		"pending": int64(f.Pending), "inqueue": int64(f.Inqueue), "running": int64(f.Running),
+		"unknown": int64(f.Unknown), "completed": int64(f.Completed),
+	})
 	if err != nil {
-		return fmt.Errorf("write the status of queue %s: %w", queue.Name, err)
+		return err
 	}
-	rec.version = apply.GetResourceVersion()
+	rec.version = version
 	return nil
 }

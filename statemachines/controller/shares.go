@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -147,17 +146,9 @@ func (s *shares) mark(ctx context.Context, queue *schedulingv1beta1.Queue, text 
 	if err != nil {
 		return fmt.Errorf("write the conditions of queue %s: %w", queue.Name, err)
 	}
-	apply := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"name": queue.Name, "uid": string(queue.UID)},
-		"status":   map[string]any{"conditions": status["conditions"]},
-	}}
-	apply.SetGroupVersionKind(schedulingv1beta1.GroupVersion.WithKind("Queue"))
-	err = s.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(apply), client.FieldOwner(sharesManager),
-		client.ForceOwnership)
-	if err != nil {
-		return fmt.Errorf("write the conditions of queue %s: %w", queue.Name, err)
-	}
-	return nil
+	was := &schedulingv1beta1.Queue{ObjectMeta: metav1.ObjectMeta{Name: queue.Name, UID: queue.UID}} // whatever else has changed of it
+	_, err = s.applyStatus(ctx, was, sharesManager, map[string]any{"conditions": status["conditions"]})
+	return err
 }
 
 // tooMuch says what of a queue does not fit under its parent after those that came earlier; "": nothing.
