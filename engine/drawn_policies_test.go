@@ -324,7 +324,7 @@ func (d *drawer) force() string {
 func (d *drawer) forceForGangs() string {
 	return fmt.Sprintf("    - {verb: displace, unit: gang, jobs: \"job.phase != 'Pending'%s\", scope: %s, victims: %s, nodes: %s, gates: %s, "+
 		"wholeBundles: %s, turn: %s, onNoNode: %q, candidates: %q}\n", pick(d, "", " && job.starving"), pick(d, "queue", "otherQueues"),
-		pick(d, "evictable", "evictable", "preemptable", "reclaimable"), pick(d, "byScore", "byOrder"),
+		pick(d, "evictable", "evictable", "preemptable", "reclaimable"), pick(d, "byScore", "byOrder", "byCost"),
 		pick(d, "[overused, allocatable]", "[allocatable]", "[preemptive]", "[]"), pick(d, "true", "true", "false"),
 		pick(d, "untilReady", "untilFed", "oneTask", "all"), pick(d, "true", "false"),
 		pick(d, "true", "victim.status == 'Running'", "victim.job.priority <= job.priority"))

@@ -64,3 +64,27 @@ func (x *Search) costsLess(why model.Reason, costs []float64, next *priced) mode
 	}
 	return why
 }
+
+// sortByCost puts those of some units first of which it costs least that they go, each by itself, with all whom that takes.
+func (x *Search) sortByCost(t *model.Task, units [][]*model.Task, takes func(unit []*model.Task) []*model.Task) {
+	type cost struct {
+		of   []float64
+		unit []*model.Task
+	}
+	rows := len(x.Session.Policy().Rules(policy.VictimCost))
+	all, numbers := make([]cost, len(units)), make([]float64, 0, len(units)*rows)
+	for i, u := range units {
+		before, gone := x.Txn.Mark(), takes(u)
+		for _, v := range gone {
+			x.Txn.Leave(v)
+		}
+		from := len(numbers)
+		numbers = x.Session.Costs(t, x.scope, gone, numbers)
+		all[i] = cost{numbers[from:], u}
+		x.Txn.Rollback(before)
+	}
+	slices.SortStableFunc(all, func(a, b cost) int { return slices.Compare(a.of, b.of) })
+	for i := range all {
+		units[i] = all[i].unit
+	}
+}

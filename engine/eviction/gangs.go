@@ -192,8 +192,13 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 			asked = append(asked, []*model.Task{v})
 		}
 	}
+	spare := len(asked)
 	if x.Step.Flag(policy.KeyWhole) {
 		asked = append(asked, x.gangs(t, jobs, of, can)...)
+	}
+	if x.Step.Word(policy.KeyNodes) == policy.ByCost {
+		x.sortByCost(t, asked[:spare], func(unit []*model.Task) []*model.Task { return unit })
+		x.sortByCost(t, asked[spare:], func(unit []*model.Task) []*model.Task { return of[unit[0].Job] })
 	}
 	let := map[*model.Job]int{} // how many of those that can be spared
 	x.vain.PodsNotSpared(len(candidates) - inAll(asked))

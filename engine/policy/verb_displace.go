@@ -101,14 +101,15 @@ func displaceVerb() Verb {
 				"ready than minMember, and than the least of their role where minMember covers the leasts of all roles; all, where fewer are " +
 				"ready as it is. Then come jobs as a whole, in the same order; of those that no row tells apart the last that was made. All " +
 				"pods that such a job runs must be candidates and be let go by the rows, and it must not have been promised room itself; else " +
-				"none goes.",
+				"none goes. With `byCost`, of pods that can be spared, and then of jobs, those go first of which it costs least by the rows of " +
+				"`victimCost` that they go, each asked as if it went alone; what costs the same goes in that order.",
 			"With `unit: gang` the first of these units are tried, then the first two, four and so on, and between the last that were too few and " +
 				"the first that were enough the fewest are looked for by halves. Then units are spared, the last first, until none more can be: what " +
 				"was promised on their nodes stays there, or moves to where there is room. The rows of the section are asked about all units in " +
 				"their order, of which each goes as a whole or not at all, and once more about those that remain.",
 			"With `unit: gang`, `preemptor` is the first of the job's tasks that wait; `preemptive` is asked about what all of them request " +
-				"together, and a no skips the job, which comes back after its turn only while `jobs` holds of it; with `byCost` nodes are tried " +
-				"as with `byScore`. Victims may be anywhere: the whole cluster is one domain.",
+				"together, and a no skips the job, which comes back after its turn only while `jobs` holds of it; nodes are " +
+				"tried by score. Victims may be anywhere: the whole cluster is one domain.",
 			"The room is only promised: the task is placed by a later cycle, once those who were evicted are gone. Until then it is the job's: " +
 				"each cycle gives it that room before any queue has a turn, or a place elsewhere that is there now, as long as the job may " +
 				"start with it.",
@@ -159,8 +160,8 @@ func displaceVerb() Verb {
 	}
 }
 
-// byCost says whether nodes are compared by who would go there.
-func (s *Step) byCost() bool { return s.Word(KeyNodes) == ByCost && s.Word(KeyUnit) == UnitTask }
+// byCost says whether it is compared who would go.
+func (s *Step) byCost() bool { return s.Word(KeyNodes) == ByCost }
 
 // checkUnit says what does not go together with room for gangs.
 func (s *TableScope) checkUnit(v source.Value, step *Step) {

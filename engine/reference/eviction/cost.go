@@ -19,7 +19,11 @@ func (x *Search) cheapest(t *model.Task) (r Room, found bool) {
 	for _, row := range x.nodes(t) {
 		before := x.Txn.Mark()
 		if made, ok := x.roomMade(t, row); ok {
-			all = append(all, cost{x.costs(t, made.Victims), row})
+			var gone []*model.Task
+			for _, v := range made.Victims {
+				gone = append(gone, v.Task)
+			}
+			all = append(all, cost{x.costs(t, gone), row})
 		}
 		if x.Txn.Rollback(before); len(all) == policy.MostCosts {
 			break
@@ -41,7 +45,7 @@ func (x *Search) cheapest(t *model.Task) (r Room, found bool) {
 
 // costs are, by each row of victimCost, what it costs that some go for a task, as they are gone: the sum of what the row says of them, or
 // the largest of it, which is least of all where it says nothing.
-func (x *Search) costs(t *model.Task, victims []Victim) (costs []float64) {
+func (x *Search) costs(t *model.Task, victims []*model.Task) (costs []float64) {
 	most := victims
 	for _, r := range x.Policy.Rules(policy.VictimCost) {
 		among, cost := victims, math.Inf(-1)
@@ -53,8 +57,8 @@ func (x *Search) costs(t *model.Task, victims []Victim) (costs []float64) {
 		}
 		says := map[*model.Task]float64{}
 		for _, v := range among {
-			n := x.Number(r, x.Frame().OfVictim(t, v.Task, x.Step.Word(policy.KeyScope)))
-			switch says[v.Task] = n; {
+			n := x.Number(r, x.Frame().OfVictim(t, v, x.Step.Word(policy.KeyScope)))
+			switch says[v] = n; {
 			case math.IsNaN(n):
 			case r.Fold == policy.FoldSum:
 				cost += n
@@ -63,9 +67,30 @@ func (x *Search) costs(t *model.Task, victims []Victim) (costs []float64) {
 			}
 		}
 		if r.Fold != policy.FoldSum {
-			most = slices.DeleteFunc(slices.Clone(among), func(v Victim) bool { return says[v.Task] != cost })
+			most = slices.DeleteFunc(slices.Clone(among), func(v *model.Task) bool { return says[v] != cost })
 		}
 		costs = append(costs, cost)
 	}
 	return costs
+}
+
+// sortByCost puts those of some units first of which it costs least that they go, each by itself, with all whom that takes.
+func (x *Search) sortByCost(t *model.Task, units [][]*model.Task, takes func(unit []*model.Task) []*model.Task) {
+	type cost struct {
+		of   []float64
+		unit []*model.Task
+	}
+	var all []cost
+	for _, u := range units {
+		before, gone := x.Txn.Mark(), takes(u)
+		for _, v := range gone {
+			x.Txn.Leave(v)
+		}
+		all = append(all, cost{x.costs(t, gone), u})
+		x.Txn.Rollback(before)
+	}
+	slices.SortStableFunc(all, func(a, b cost) int { return slices.Compare(a.of, b.of) })
+	for i, c := range all {
+		units[i] = c.unit
+	}
 }

@@ -203,6 +203,12 @@ func (x *Gangs) units(t *model.Task) (out []Unit) {
 	for _, v := range gangs {
 		asked = append(asked, rest[v.Job])
 	}
+	if x.Step.Word(policy.KeyNodes) == policy.ByCost {
+		x.sortByCost(t, asked[:len(spare)], func(unit []*model.Task) []*model.Task { return unit })
+		x.sortByCost(t, asked[len(spare):], func(unit []*model.Task) []*model.Task {
+			return slices.DeleteFunc(slices.Clone(candidates), func(v *model.Task) bool { return v.Job != unit[0].Job })
+		})
+	}
 	x.vain.PodsNotSpared(len(candidates) - len(slices.Concat(asked...)))
 	return x.let(t, asked, spare, can)
 }
