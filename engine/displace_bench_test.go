@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -21,6 +23,7 @@ type mayGo string
 const (
 	pods   mayGo = "pods"   // each by itself
 	gangs  mayGo = "gangs"  // they are of gangs of 8, which go as a whole
+	lower  mayGo = "lower"  // they are of gangs of 8 of the queue itself, of lower priority
 	nobody mayGo = "nobody" // none
 	tooFew mayGo = "tooFew" // one less than is needed, here and there among all nodes
 )
@@ -98,7 +101,7 @@ func (s takingShape) objects() (cluster, waiting []model.Delta) {
 	for i := range s.nodes {
 		n := gpuNode(i)
 		cluster = append(cluster, upsert(n))
-		if s.may == gangs {
+		if s.may == gangs || s.may == lower {
 			cluster = append(cluster, gpuJob(fmt.Sprintf("whole-%05d", i), "lent", 8, 8, 1, n.Name)...)
 			continue
 		}
@@ -116,6 +119,11 @@ func (s takingShape) objects() (cluster, waiting []model.Delta) {
 		for i := range 8 * s.nodes {
 			waiting = append(waiting, gpuJob(fmt.Sprintf("wait-%05d", i), "due", 1, 1, 1, "")...)
 		}
+	}
+	if s.may == lower {
+		group := waiting[0].Object.(*v1beta1.PodGroup)
+		group.Spec.Queue, group.Spec.PriorityClassName = "lent", "high"
+		cluster = append(cluster, upsert(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 100}))
 	}
 	all := inTurn(append(cluster, waiting...))
 	return all[:len(cluster)], all[len(cluster):]
@@ -233,6 +241,9 @@ func BenchmarkTakeBack(b *testing.B) {
 		{10000, 80, pods},
 		{5000, 1000, pods},
 		{5000, 80, gangs},
+		{500, 80, lower},
+		{5000, 80, lower},
+		{5000, 1000, lower},
 		{100, 400, pods},
 		{500, 2000, pods},
 		{500, 80, nobody},
@@ -243,7 +254,7 @@ func BenchmarkTakeBack(b *testing.B) {
 		{500, 0, pods},
 	} {
 		p := one
-		if s.may == gangs {
+		if s.may == gangs || s.may == lower {
 			p = whole
 		}
 		b.Run(s.String(), func(b *testing.B) { s.take(b, p, s.cold) })
