@@ -100,7 +100,7 @@ func allPluginJobs() []pluginJobs {
 		kind("renewed", 10, mpi, "", wide("master", 1, "{}")+wide("worker", 1, "{}"), "Pending Running",
 			chaosJobs{phase: batchv1alpha1.Running, pods: 2, alive: 2}),
 		kind("resumed", 10, "tensorflow: [], env: []", "", wide("ps", 1, "{}")+wide("worker", 1, "{}"),
-			"Pending Running Aborting:CommandIssued Aborted Restarting:CommandIssued Pending Running",
+			"Pending Running Aborting:CommandIssued Aborted(:CommandIssued)? Restarting:CommandIssued Pending Running",
 			chaosJobs{phase: batchv1alpha1.Running, retries: 1, pods: 4, alive: 2}),
 	}
 	for i := range all {
@@ -742,44 +742,61 @@ func (s *witness) moments() (out []*told) {
 	return out
 }
 
-// checkMade fails the test where anything was made twice for a job: of what goes with its pods there may be one for each time that
-// they were killed, and one before; of claims there is one.
+// checkMade fails the test where anything was made twice for a job while it was there: of what goes with its pods there may be one for each
+// time that they were killed, and one before; of claims there is one. Controllers may not know yet that a job is gone, and make again
+// what the API server took away with it; that goes as well.
 func (w *world) checkMade(s *witness, lives map[types.UID]life) {
 	w.t.Helper()
-	made := map[string]map[types.UID]map[types.UID]bool{} // by KIND/NAME: the owner: those that were made
+	gone := s.jobsGone()
 	for _, list := range madeKinds() {
 		kind := strings.TrimSuffix(reflect.TypeOf(list).Elem().Name(), "List")
 		for _, name := range s.Names(kind) {
-			for _, at := range s.Versions(kind, name) {
-				owner := metav1.GetControllerOf(at.beside)
-				if owner == nil {
+			for owner, ones := range s.madeFor(kind, name, gone) {
+				l := lives[owner]
+				if len(l) == 0 {
+					w.t.Errorf("%s %s was made for %s, which nobody has seen", kind, name, owner)
 					continue
 				}
-				key := kind + "/" + name
-				if made[key] == nil {
-					made[key] = map[types.UID]map[types.UID]bool{}
+				most := 1
+				if kind != "PersistentVolumeClaim" {
+					most += int(l[len(l)-1].Status.Version)
 				}
-				if made[key][owner.UID] == nil {
-					made[key][owner.UID] = map[types.UID]bool{}
+				if len(ones) > most {
+					w.t.Errorf("%s %s was made %d times for one job; want %d at most", kind, name, len(ones), most)
 				}
-				made[key][owner.UID][at.beside.GetUID()] = true
 			}
 		}
 	}
-	for name, owners := range made {
-		for owner, ones := range owners {
-			l := lives[owner]
-			if len(l) == 0 {
-				w.t.Errorf("%s was made for %s, which nobody has seen", name, owner)
-				continue
-			}
-			most := 1
-			if !strings.HasPrefix(name, "PersistentVolumeClaim/") {
-				most += int(l[len(l)-1].Status.Version)
-			}
-			if len(ones) > most {
-				w.t.Errorf("%s was made %d times for one job; want %d at most", name, len(ones), most)
+}
+
+// madeFor are the objects of a name that were made, by the jobs that they were made for, while these were there.
+func (s *witness) madeFor(kind, name string, gone map[types.UID]uint64) map[types.UID]map[types.UID]bool {
+	out := map[types.UID]map[types.UID]bool{}
+	for _, at := range s.Versions(kind, name) {
+		owner := metav1.GetControllerOf(at.beside)
+		if owner == nil {
+			continue
+		}
+		if since, ok := gone[owner.UID]; ok && at.version > since {
+			continue
+		}
+		if out[owner.UID] == nil {
+			out[owner.UID] = map[types.UID]bool{}
+		}
+		out[owner.UID][at.beside.GetUID()] = true
+	}
+	return out
+}
+
+// jobsGone says since which version of the store jobs are gone.
+func (s *witness) jobsGone() map[types.UID]uint64 {
+	out := map[types.UID]uint64{}
+	for _, name := range s.Names("Job") {
+		for _, at := range s.Versions("Job", name) {
+			if at.deleted {
+				out[at.beside.GetUID()] = at.version
 			}
 		}
 	}
+	return out
 }

@@ -205,7 +205,12 @@ func newManager(cfg *rest.Config, o Options, reg prometheus.Registerer) (mgr man
 		Logger:                 log,
 		Metrics:                metricsserver.Options{BindAddress: "0"}, // served by ourselves: the manager's are the process's
 		HealthProbeBindAddress: o.HealthAddress,
-		Controller:             config.Controller{SkipNameValidation: new(true)},
+		Controller: config.Controller{
+			SkipNameValidation: new(true),
+			// With the queue by priorities a worker may wait for ever when it ends, and the lease is held for 30 s meanwhile:
+			// kubernetes-sigs/controller-runtime#3538, which 0.24.1 has not mended.
+			UsePriorityQueue: new(false),
+		},
 		Cache: cache.Options{
 			DefaultTransform: strip(o.SchedulerNames),
 		},
