@@ -651,7 +651,8 @@ func (j pluginJobs) checkPaths(t *testing.T, lives map[types.UID]life) {
 	for _, a := range machine.Arrows() {
 		arrows[a.From+" "+a.To] = true
 	}
-	path := regexp.MustCompile("^" + j.path + "$")
+	const pending = "Pending " // was never written, where the controllers ended before, and the job ran by then
+	path := regexp.MustCompile("^" + strings.TrimPrefix(j.path, pending) + "$")
 	n := 0
 	for _, l := range lives {
 		job := l[len(l)-1]
@@ -659,7 +660,7 @@ func (j pluginJobs) checkPaths(t *testing.T, lives map[types.UID]life) {
 			continue
 		}
 		n++
-		if text := strings.Join(l.phases(), " "); !path.MatchString(text) {
+		if text := strings.Join(l.phases(), " "); !path.MatchString(strings.TrimPrefix(text, pending)) {
 			t.Errorf("job %s went through %s; want %s", job.Name, text, j.path)
 		}
 		l.check(t, arrows)

@@ -294,11 +294,11 @@ spec: {parent: "${queue.top}", deserved: {cpu: "6"}}
 	w.Kubectl("wait", a, "--for=jsonpath={.status.state}=Open")
 	w.Kubectl("patch", a, "--subresource=status", "--type=merge", "-p", `{"status": {"conditions": [{"type": "SharesOverParent",
 		"status": "True", "reason": "SharesOverParent", "message": "too much", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
-	if got := w.Kubectl("get", a, "-o", "wide"); !strings.Contains(got, "SHARES-OVER-PARENT") || !strings.Contains(got, "True") {
-		t.Errorf("it is shown as\n%s", got)
-	}
 	w.Kubectl("patch", a, "--type=merge", "-p", `{"spec": {"deserved": {"cpu": "5"}}}`)
 	w.Kubectl("wait", a, "--for=condition=SharesOverParent=False")
+	if got := w.Kubectl("get", a, "-o", "wide"); !strings.Contains(got, "SHARES-OVER-PARENT") || !strings.Contains(got, "False") {
+		t.Errorf("it is shown as\n%s", got)
+	}
 	if got := w.Kubectl("describe", a); !strings.Contains(got, "fits again") || w.field(a, ".status.state") != "Open" {
 		t.Errorf("it is described as\n%s", got)
 	}

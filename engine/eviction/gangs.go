@@ -107,11 +107,74 @@ func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bo
 	n.Units = slices.Clone(units[:many])
 	x.dropUnneeded(&n)
 	x.spareUnits(n.Rooms, &n.Units)
+	x.keepGangs(tasks[0], &n)
 	if !x.unitsPermitted(tasks[0], n.Units) {
 		x.Txn.Rollback(start)
+		x.vain.PodsOnlyTogether(len(victimsOf(n.Units)))
 		return Need{}, false
 	}
 	return n, true
+}
+
+// keepGangs has only those go of a gang who are needed, where it would go as a whole and can spare them, though it would spare others first.
+func (x *Gangs) keepGangs(t *model.Task, n *Need) {
+	spares, kept := map[*model.Job]bool{}, false
+	for i := range n.Units {
+		if u := &n.Units[i]; !u.whole {
+			spares[u.job()] = true
+		}
+	}
+	for _, whole := range slices.Backward(slices.Clone(n.Units)) {
+		if whole.whole && spares[whole.job()] {
+			kept = x.keepGang(t, n, whole.job()) || kept
+		}
+	}
+	if kept {
+		x.spareUnits(n.Rooms, &n.Units)
+	}
+}
+
+func (x *Gangs) keepGang(t *model.Task, n *Need, j *model.Job) bool {
+	before, rooms := x.Txn.Mark(), n.Rooms
+	var units, of, parts []Unit
+	for _, u := range n.Units {
+		if u.job() == j {
+			of = append(of, u)
+		} else {
+			units = append(units, u)
+		}
+	}
+	for _, u := range slices.Backward(of) {
+		for _, v := range slices.Backward(u.victims) {
+			one, ok := Unit{victims: []Victim{v}}, false
+			if rooms, _, _, ok = x.withoutUnits(rooms, []Unit{one}); !ok {
+				parts = append(parts, one)
+			}
+		}
+	}
+	slices.Reverse(parts)
+	first := slices.IndexFunc(units, func(u Unit) bool { return u.whole })
+	if first < 0 {
+		first = len(units)
+	}
+	units = slices.Insert(units, first, parts...)
+	if !x.canSpare(j, parts) || !x.unitsPermitted(t, units) {
+		x.Txn.Rollback(before)
+		return false
+	}
+	n.Rooms, n.Units = rooms, units
+	return true
+}
+
+// canSpare says whether a job, of which nobody else has gone since, can spare all of some units.
+func (x *Gangs) canSpare(j *model.Job, units []Unit) bool {
+	before := x.Txn.Mark()
+	for i := range units {
+		x.stays(&units[i])
+	}
+	can := len(spareable(j, victimsOf(units))) == len(units)
+	x.Txn.Rollback(before)
+	return can
 }
 
 // goes takes a unit for gone.
@@ -487,9 +550,6 @@ func (x *Gangs) unitsPermitted(t *model.Task, units []Unit) bool {
 	}
 	for i := range units {
 		x.goes(&units[i])
-	}
-	if len(lets) != len(units) {
-		x.vain.PodsOnlyTogether(len(victimsOf(units)))
 	}
 	return len(lets) == len(units)
 }

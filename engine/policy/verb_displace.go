@@ -105,7 +105,8 @@ func displaceVerb() Verb {
 				"`victimCost` that they go, each asked as if it went alone; what costs the same goes in that order.",
 			"With `unit: gang` the first of these units are tried, then the first two, four and so on, and between the last that were too few and " +
 				"the first that were enough the fewest are looked for by halves. Then units are spared, the last first, until none more can be: what " +
-				"was promised on their nodes stays there, or moves to where there is room. The rows of the section are asked about all units in " +
+				"was promised on their nodes stays there, or moves to where there is room. Of a job that would go as a whole only those go who " +
+				"are needed, if it can spare these instead of others. The rows of the section are asked about all units in " +
 				"their order, of which each goes as a whole or not at all, and once more about those that remain.",
 			"With `unit: gang`, `preemptor` is the first of the job's tasks that wait; `preemptive` is asked about what all of them request " +
 				"together, and a no skips the job, which comes back after its turn only while `jobs` holds of it; nodes are " +

@@ -31,8 +31,8 @@ type running struct {
 	node, cpu, priority int
 }
 
-func drawSmall(t *rapid.T) *small {
-	w := &small{least: map[string]int{}, other: rapid.Bool().Draw(t, "other queue")}
+func drawSmall(t *rapid.T, other bool) *small {
+	w := &small{least: map[string]int{}, other: other}
 	var nodes, jobs strings.Builder
 	for i := range rapid.IntRange(1, 4).Draw(t, "nodes") {
 		w.idle = append(w.idle, rapid.IntRange(1, 3).Draw(t, "cpu"))
@@ -114,7 +114,7 @@ func TestEveryWayIsTried(t *testing.T) {
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {
-		w := drawSmall(t)
+		w := drawSmall(t, rapid.Bool().Draw(t, "other queue"))
 		plan := w.cycle(t, p)
 		gone, start := w.gone(plan), len(plan.Binds)+len(plan.Pipelines)
 		if problem := w.problem(gone, start); problem != "" {
@@ -175,4 +175,72 @@ func (w *small) way(start int) uint {
 		}
 	}
 	return 0
+}
+
+// ofGangs says whether a set may go as gangs do: of the same queue, of jobs of lower priority, of each what it can spare or all of it; and who
+// matters most in it: jobs as a whole more than any pod that a job can spare, and either by its cpu. Entire says that it has all pods of
+// its jobs.
+func (w *small) ofGangs(gone uint) (most int, entire, legal bool) {
+	left := map[string]int{}
+	for i, p := range w.pods {
+		if gone&(1<<i) == 0 {
+			left[p.job]++
+		}
+	}
+	most, entire = -1, true
+	for i, p := range w.pods {
+		if gone&(1<<i) == 0 {
+			continue
+		}
+		matters := p.cpu
+		if left[p.job] < w.least[p.job] {
+			matters += 10
+		}
+		if p.priority >= w.wait.priority || matters >= 10 && left[p.job] > 0 {
+			return 0, false, false
+		}
+		most, entire = max(most, matters), entire && left[p.job] == 0
+	}
+	return most, entire, true
+}
+
+// problemOfGangs is what is wrong with a set that goes so that so many start; "": nothing.
+func (w *small) problemOfGangs(gone uint, start int) string {
+	most, _, legal := w.ofGangs(gone)
+	if !legal || gone != 0 && start < w.wait.min || start > w.room(gone) {
+		return "may not go, or for nothing"
+	}
+	for set := uint(1); gone != 0 && set < 1<<len(w.pods); set++ {
+		switch worst, entire, legal := w.ofGangs(set); {
+		case !legal || w.room(set) < start:
+		case entire && worst < most:
+			return fmt.Sprintf("somebody goes who matters more than all of %b", set)
+		case set != gone && set&^gone == 0:
+			return fmt.Sprintf("%b is enough", set)
+		}
+	}
+	return ""
+}
+
+// TestEveryWayOfGangsIsTried holds gangpreempt against all sets of what gangs can spare, and of gangs as a whole: none within that which goes
+// would do, none of all pods of some jobs in which those matter less who matter most, and where any would do, one is found.
+func TestEveryWayOfGangsIsTried(t *testing.T) {
+	t.Parallel()
+	p := takerPolicyOf(t, "[enqueue, allocate, gangpreempt]", []string{
+		"{name: priority}, {name: gang}, {name: predicates}, " +
+			"{name: house, inline: {victimCost: [{name: cpu, fold: max, expression: double(victim.request.cpu)}]}}",
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawSmall(t, false)
+		plan := w.cycle(t, p)
+		gone, start := w.gone(plan), len(plan.Binds)+len(plan.Pipelines)
+		if problem := w.problemOfGangs(gone, start); problem != "" {
+			t.Fatalf("%s\n%b goes of %v for %d: %s", w.text, gone, w.pods, start, problem)
+		}
+		for set := uint(1); start == 0 && set < 1<<len(w.pods); set++ {
+			if _, _, legal := w.ofGangs(set); legal && w.room(set) >= w.wait.min {
+				t.Fatalf("%s\nmissed: %b of %v", w.text, set, w.pods)
+			}
+		}
+	})
 }

@@ -114,11 +114,58 @@ func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bo
 	n.Units = slices.Clone(units[:many])
 	x.dropUnneeded(&n)
 	x.spareUnits(n.Rooms, &n.Units)
+	x.keepGangs(tasks[0], &n)
 	if !x.unitsPermitted(tasks[0], n.Units) {
 		x.Txn.Rollback(start)
+		x.vain.PodsOnlyTogether(len(victimsOf(n.Units)))
 		return Need{}, false
 	}
 	return n, true
+}
+
+// keepGangs has only those go of a gang who are needed, where it would go as a whole and can spare them, though it would spare others first.
+func (x *Gangs) keepGangs(t *model.Task, n *Need) {
+	kept := false
+	for _, whole := range slices.Backward(slices.Clone(n.Units)) {
+		j := whole.victims[0].Task.Job
+		isOf := func(u Unit) bool { return u.victims[0].Task.Job == j }
+		of := slices.DeleteFunc(slices.Clone(n.Units), func(u Unit) bool { return !isOf(u) })
+		if !whole.whole || len(of) == 1 {
+			continue
+		}
+		before, rooms := x.Txn.Mark(), n.Rooms
+		var parts []Unit
+		for _, v := range slices.Backward(victimsOf(of)) {
+			one, ok := Unit{victims: []Victim{v}}, false
+			if rooms, _, _, ok = x.withoutUnits(rooms, []Unit{one}); !ok {
+				parts = append([]Unit{one}, parts...)
+			}
+		}
+		units := slices.DeleteFunc(slices.Clone(n.Units), isOf)
+		first := slices.IndexFunc(append(units, whole), func(u Unit) bool { return u.whole })
+		units = slices.Insert(units, first, parts...)
+		if !x.canSpare(j, parts) || !x.unitsPermitted(t, units) {
+			x.Txn.Rollback(before)
+			continue
+		}
+		n.Rooms, n.Units, kept = rooms, units, true
+	}
+	if kept {
+		x.spareUnits(n.Rooms, &n.Units)
+	}
+}
+
+// canSpare says whether a job, of which nobody else has gone since, can spare all of some units.
+func (x *Gangs) canSpare(j *model.Job, units []Unit) bool {
+	before := x.Txn.Mark()
+	var tasks []*model.Task
+	for _, u := range units {
+		x.stay(u)
+		tasks = append(tasks, u.victims[0].Task)
+	}
+	can := len(spareable(j, tasks)) == len(tasks)
+	x.Txn.Rollback(before)
+	return can
 }
 
 // leave takes a unit for gone.
@@ -399,18 +446,18 @@ func (x *Gangs) unitsPermitted(t *model.Task, units []Unit) bool {
 		}
 	}
 	lets, _ := x.Units(x.question(t), asked)
+	all := len(lets) == len(units)
 	for i := range lets {
 		for k, v := range lets[i] {
-			units[i].victims[k].Victim = v
+			if all {
+				units[i].victims[k].Victim = v
+			}
 		}
 	}
 	for _, u := range units {
 		x.leave(u)
 	}
-	if len(lets) != len(units) {
-		x.vain.PodsOnlyTogether(len(victimsOf(units)))
-	}
-	return len(lets) == len(units)
+	return all
 }
 
 // victimsOf are those who go with some units.
