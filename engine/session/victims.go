@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -276,7 +277,9 @@ func (s *orders) candidates(q Question, tasks []*model.Task) []*candidate {
 		list[i] = c
 		c.keys[0] = s.victimKeys(q, t)
 		c.keys[1] = s.queueKeys(t.Job.Queue, nil)
-		c.keys[2], _ = s.jobKeys(t.Job, nil)
+		var until time.Time
+		c.keys[2], until = s.jobKeys(t.Job, nil)
+		s.ask.Until(until) // whoever asks comes to another end when they go in another order
 		c.keys[3] = s.taskKeys(t)
 	}
 	return list
