@@ -281,7 +281,8 @@ const takingBack = `actions:
 const takingGangs = `actions:
   - name: oust
     steps:
-    - {verb: displace, unit: gang, jobs: "job.phase != 'Pending'", scope: queue, victims: evictable, nodes: byCost, gates: [allocatable], onNoNode: "true"}
+    - {verb: displace, unit: gang, jobs: "job.phase != 'Pending'", scope: queue, victims: evictable, nodes: byCost, gates: [allocatable],
+       onNoNode: "true"}
     - {verb: displace, unit: gang, jobs: "job.phase != 'Pending'", scope: otherQueues, victims: evictable, turn: all, nodes: byOrder}
   pipeline: [enqueue, allocate, oust, backfill]`
 

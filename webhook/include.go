@@ -152,20 +152,21 @@ func unknownNames(tables []*Table) (issues source.Issues) {
 	}
 	for _, t := range tables {
 		for _, i := range t.includes {
-			for key, known := range map[string][]string{
-				"warned": toldBy(slices.Concat(shipped, tables), i.kind, nested),
-				"only":   validationsOf(shipped, i.kind),
-			} {
-				for _, name := range i.source.Get(key).Items(&issues) {
-					if !slices.Contains(known, name.String(&issues)) {
-						issues = append(issues, name.Issuef(source.Suggest(name.String(&issues), known), "no row of %s is called %q", i.kind, name.String(&issues)))
-					}
-				}
-			}
+			i.among("warned", toldBy(slices.Concat(shipped, tables), i.kind, nested), &issues)
+			i.among("only", validationsOf(shipped, i.kind), &issues)
 		}
 	}
 	issues.Sort()
 	return issues
+}
+
+// among reports the names of a key that are not known.
+func (i *include) among(key string, known []string, issues *source.Issues) {
+	for _, item := range i.source.Get(key).Items(issues) {
+		if name := item.String(issues); !slices.Contains(known, name) {
+			*issues = append(*issues, item.Issuef(source.Suggest(name, known), "no row of %s is called %q", i.kind, name))
+		}
+	}
 }
 
 // validationsOf names the validations of a kind's tables.

@@ -177,9 +177,9 @@ func (w *small) way(start int) uint {
 	return 0
 }
 
-// ofGangs says whether a set may go as gangs do: of the same queue, of jobs of lower priority, of each what it can spare or all of it; and who
-// matters most in it: jobs as a whole more than any pod that a job can spare, and either by its cpu. Entire says that it has all pods of
-// its jobs.
+// ofGangs says whether a set may go as gangs do: of the same queue, of jobs of lower priority, of each what it can spare or all of it; and
+// who matters most in it: jobs as a whole more than any pod that a job can spare, and either by its cpu. Entire says that it has all pods
+// of its jobs.
 func (w *small) ofGangs(gone uint) (most int, entire, legal bool) {
 	left := map[string]int{}
 	for i, p := range w.pods {
@@ -222,8 +222,8 @@ func (w *small) problemOfGangs(gone uint, start int) string {
 	return ""
 }
 
-// TestEveryWayOfGangsIsTried holds gangpreempt against all sets of what gangs can spare, and of gangs as a whole: none within that which goes
-// would do, none of all pods of some jobs in which those matter less who matter most, and where any would do, one is found.
+// TestEveryWayOfGangsIsTried holds gangpreempt against all sets of what gangs can spare, and of gangs as a whole: none within that which
+// goes would do, none of all pods of some jobs in which those matter less who matter most, and where any would do, one is found.
 func TestEveryWayOfGangsIsTried(t *testing.T) {
 	t.Parallel()
 	p := takerPolicyOf(t, "[enqueue, allocate, gangpreempt]", []string{

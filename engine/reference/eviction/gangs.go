@@ -123,7 +123,8 @@ func (x *Gangs) RoomForGang(j *model.Job, tasks []*model.Task) (n Need, found bo
 	return n, true
 }
 
-// keepGangs has only those go of a gang who are needed, where it would go as a whole and can spare them, though it would spare others first.
+// keepGangs has only those go of a gang who are needed, where it would go as a whole and can spare them, though it would spare others
+// first.
 func (x *Gangs) keepGangs(t *model.Task, n *Need) {
 	kept := false
 	for _, whole := range slices.Backward(slices.Clone(n.Units)) {
