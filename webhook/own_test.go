@@ -431,7 +431,7 @@ includes:
 - {name: more, of: Command, fields: [{fieldPath: action, value: "'OpenQueue'"}], only: [own]}`},
 			`a.yaml:13:17: includes[0].warned[1]: no row of Command is called "owm"; did you mean "own"? (` + known + `)` + "\n" +
 				`a.yaml:13:22: includes[0].warned[2]: no row of Command is called "action-knwon"; did you mean "action-known"? (` + known + `)` + "\n" +
-				`a.yaml:14:89: includes[1].only[0]: no row of Command is called "own"; ` + strings.Replace(known, "own, ", "", 1),
+				`a.yaml:14:89: includes[1].only[0]: no row of Command is called "own"; ` + strings.Replace(known, " own,", "", 1),
 		},
 	} {
 		fsys := fstest.MapFS{}
