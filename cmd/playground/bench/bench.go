@@ -103,23 +103,12 @@ while the scheduler is at work, and what it used and held at most is told.
 
 No kubelet plays the pods, unless --kubelets is given: on a real cluster that is
 the work of other machines.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return UsageError{fmt.Errorf("bench-live takes no arguments, and %q is one", args[0])}
-			}
-			return nil
-		},
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			context.AfterFunc(ctx, stop)
 			if err := o.check(); err != nil {
 				return err
 			}
-			out := c.OutOrStdout()
-			return run(ctx, out, c.ErrOrStderr(), Setup{Nodes: o.nodes, Kubelets: o.kubelets}, func(ctx context.Context, cluster *Cluster) error {
-				return o.measure(ctx, out, cluster)
-			})
+			return inCluster(c, run, Setup{Nodes: o.nodes, Kubelets: o.kubelets}, o.measure)
 		},
 	}
 	f := c.Flags()
@@ -136,6 +125,23 @@ the work of other machines.`,
 	f.IntVar(&o.through, "through", 0, "put so many pods through, instead of comparing; 0: compare")
 	o.registerCelsius(c)
 	return c
+}
+
+// noArgs refuses arguments.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return UsageError{fmt.Errorf("%s takes no arguments, and %q is one", c.Name(), args[0])}
+	}
+	return nil
+}
+
+// inCluster measures in a cluster until it is done, or somebody ends it.
+func inCluster(c *cobra.Command, run Run, setup Setup, measure func(ctx context.Context, out io.Writer, cluster *Cluster) error) error {
+	ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	out := c.OutOrStdout()
+	return run(ctx, out, c.ErrOrStderr(), setup, func(ctx context.Context, cluster *Cluster) error { return measure(ctx, out, cluster) })
 }
 
 func (o *options) registerCelsius(c *cobra.Command) {

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/signal"
 	"regexp"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,24 +53,12 @@ seen the last pod bound. The shares are of the processor time that was used
 meanwhile: that of the controllers' process, of the scheduler's, and the rest,
 which is this process: API server, etcd, Kubernetes' own controllers, and what
 makes the Jobs and watches.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return UsageError{fmt.Errorf("bench-jobs takes no arguments, and %q is one", args[0])}
-			}
-			return nil
-		},
+		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
-			defer stop()
-			context.AfterFunc(ctx, stop)
 			if err := o.check(); err != nil {
 				return err
 			}
-			out := c.OutOrStdout()
-			setup := Setup{Nodes: o.nodes, Kubelets: true, Bare: true}
-			return run(ctx, out, c.ErrOrStderr(), setup, func(ctx context.Context, cluster *Cluster) error {
-				return o.measure(ctx, out, cluster)
-			})
+			return inCluster(c, run, Setup{Nodes: o.nodes, Kubelets: true, Bare: true}, o.measure)
 		},
 	}
 	f := c.Flags()

@@ -143,7 +143,10 @@ func (x *Gangs) keepGangs(t *model.Task, n *Need) {
 			}
 		}
 		units := slices.DeleteFunc(slices.Clone(n.Units), isOf)
-		first := slices.IndexFunc(append(units, whole), func(u Unit) bool { return u.whole })
+		first := slices.IndexFunc(units, func(u Unit) bool { return u.whole })
+		if first < 0 {
+			first = len(units)
+		}
 		units = slices.Insert(units, first, parts...)
 		if !x.canSpare(j, parts) || !x.unitsPermitted(t, units) {
 			x.Txn.Rollback(before)
