@@ -9,8 +9,8 @@ import (
 	"github.com/celsius-scheduler/celsius/rules/source"
 )
 
-// MostDeliberate is the largest part of the effective cases that may differ deliberately, in percent. Those whose recorded outcome is a
-// defect are not among them.
+// MostDeliberate is the largest part of the effective cases, of all and of each profile, that may differ deliberately, in percent.
+// Those whose recorded outcome is a defect are not among them.
 const MostDeliberate = 3
 
 //go:embed deliberate.yaml
@@ -27,7 +27,8 @@ type Difference struct {
 	Case string
 	Mark string // where the recorded outcome is called a defect
 	Why  string // what is done here instead
-	// Defect is what is wrong with what was recorded, whatever one prefers: that it evicts in vain, or without end. "": nothing.
+	// Defect is what is wrong with what was recorded, whatever one prefers: that it evicts in vain or without end, asks about what is no
+	// longer so, or binds where there is no room. "": nothing.
 	Defect string
 	List   []string // the differences, exactly as they are found
 }

@@ -63,10 +63,21 @@ func (p *Report) total() *count {
 	return n
 }
 
-// OK says whether nothing failed, the list of deliberate differences is right, and it is short enough.
+// OK says whether nothing failed, the list of deliberate differences is right, and it is short enough for all and for each profile.
 func (p *Report) OK() bool {
 	n := p.total()
-	return n.failed == 0 && len(p.Stale) == 0 && !n.tooMany() && n.passed > 0
+	return n.failed == 0 && len(p.Stale) == 0 && n.passed > 0 && !n.tooMany() &&
+		!slices.ContainsFunc(slices.Collect(maps.Values(p.profiles())), (*count).tooMany)
+}
+
+// profiles counts the derived cases of each profile that have something to see.
+func (p *Report) profiles() map[string]*count {
+	return p.tally(func(c *Case) []string {
+		if c.Profile == "" || !c.Effective() {
+			return nil
+		}
+		return []string{c.Profile}
+	})
 }
 
 // tooMany says whether more than MostDeliberate percent of the effective cases differ deliberately, defects apart.
@@ -187,16 +198,27 @@ func (p *Report) deliberates(b *strings.Builder) {
 			fmt.Fprintf(b, "    %s\n", d)
 		}
 	}
+	profiles := p.profiles()
+	for _, name := range slices.Sorted(maps.Keys(profiles)) {
+		n := profiles[name]
+		fmt.Fprintf(b, "profile %s: %d of %d effective cases as recorded, %d record a defect, ", name, n.passed, n.effective, n.defects)
+		n.writeDeliberate(b)
+	}
 	n := p.total()
 	if n.defects > 0 {
 		fmt.Fprintf(b, "%d of %d effective cases record a defect, which is not copied\n", n.defects, n.effective)
 	}
-	if left, of := n.deliberate-n.defects, n.effective-n.defects; left > 0 {
-		fmt.Fprintf(b, "%d of %d effective cases differ deliberately (%.1f %%, at most %d %%)", left, of,
-			100*float64(left)/float64(max(of, 1)), MostDeliberate)
-		if n.tooMany() {
-			b.WriteString(": TOO MANY")
-		}
-		b.WriteString("\n")
+	if n.deliberate > n.defects {
+		n.writeDeliberate(b)
 	}
+}
+
+func (n *count) writeDeliberate(b *strings.Builder) {
+	left, of := n.deliberate-n.defects, n.effective-n.defects
+	fmt.Fprintf(b, "%d of %d effective cases differ deliberately (%.1f %%, at most %d %%)", left, of,
+		100*float64(left)/float64(max(of, 1)), MostDeliberate)
+	if n.tooMany() {
+		b.WriteString(": TOO MANY")
+	}
+	b.WriteString("\n")
 }

@@ -144,6 +144,9 @@ func TestOK(t *testing.T) {
 	}
 	deliberate := named("c", "x")
 	deliberate.Deliberate = &Difference{}
+	derived, defect := named("d", "x"), named("e", "x")
+	derived.Case.Profile, derived.Deliberate = "small", &Difference{}
+	defect.Case.Profile, defect.Deliberate = "small", &Difference{Defect: "it evicts in vain"}
 	skipped := named("s")
 	skipped.Skip = "no"
 	for _, test := range []struct {
@@ -154,6 +157,8 @@ func TestOK(t *testing.T) {
 		{"all pass", Report{Results: many}, true},
 		{"one differs deliberately, of 34", Report{Results: append(many[:33:33], deliberate)}, true},
 		{"one of 33: more than 3 percent", Report{Results: append(many[:32:32], deliberate)}, false},
+		{"one of 34, and of one in its profile", Report{Results: append(many[:33:33], derived)}, false},
+		{"a profile where each records a defect", Report{Results: append(many[:33:33], defect)}, true},
 		{"one fails", Report{Results: append(many[:33:33], named("f", "x"))}, false},
 		{"the list is stale", Report{Results: many, Stale: []string{"x"}}, false},
 		{"nothing was replayed", Report{Results: []*Result{skipped}}, false},
