@@ -158,7 +158,7 @@ func BenchmarkQueues(b *testing.B) {
 
 // BenchmarkQueuesArrival is the arrival of a gang in one of many queues, in all of which jobs wait.
 func BenchmarkQueuesArrival(b *testing.B) {
-	for _, leaves := range []int{500, 5000} {
+	for _, leaves := range []int{500, 1000, 5000} {
 		for _, f := range []forest{
 			{leaves, 1, 0, "name: proportion"},
 			{leaves, 2, 0, "name: capacity, params: {hierarchy: true}"},

@@ -26,12 +26,18 @@ type backlog struct {
 	bySteps map[*policy.Step]*stepBacklog
 	records map[*model.Job]*record
 
-	listed statusList // of jobs with a queue
-	open   waitList   // of jobs that may wait for something
-	fresh  []*record  // those of open that not every step has its answer for, in key order
-	looked []*record  // whose waits and statuses are to be told anew in this cycle
+	lists
+	fresh  []*record // those of open that not every step has its answer for, in key order
+	looked []*record // whose waits and statuses are to be told anew in this cycle
 	slabs  slabs
 	dueNow []dueOrder // reused
+}
+
+// lists are what plans list, in the form in which they share it.
+type lists struct {
+	listed statusList // of jobs with a queue
+	open   waitList   // of jobs that may wait for something
+	queued queueStatuses
 }
 
 // slabs are where what is kept of jobs is made.
@@ -214,7 +220,7 @@ func (b *backlog) unasked(r *record) bool {
 }
 
 // come readies the job that a cursor is at for a look at it.
-func (b *backlog) come(c *queueCursor) {
+func (b *backlog) come(c *queueBacklog) {
 	b.recall(c.rec)
 	b.ranked(c, c.rec)
 }
@@ -235,7 +241,7 @@ func (b *backlog) recall(r *record) {
 
 // ranked notes a job's place in its queue's order, as the first step has it that comes to it: among those that wait to be let in, or
 // for nodes.
-func (b *backlog) ranked(c *queueCursor, r *record) {
+func (b *backlog) ranked(c *queueBacklog, r *record) {
 	if r.placed == b.cycle {
 		return
 	}
@@ -255,8 +261,8 @@ func (b *backlog) befell(j *model.Job) {
 	}
 	b.recall(r)
 	for i, p := range r.at {
-		c := b.steps[i].cursors[j.Queue]
-		if p != nil && p.kind != nil && p.seen != b.cycle && c != nil && c.rec != r {
+		c := b.steps[i].queues.at(j.Queue)
+		if p != nil && p.kind != nil && p.seen != b.cycle && c != nil && c.walked && c.rec != r {
 			c.put(b.s, j)
 			c.sought = false
 		}

@@ -23,7 +23,7 @@ func (b *backlog) statuses(told func(*model.Job) model.JobStatus) []*model.JobSt
 	}
 	for _, r := range b.looked {
 		if r.open {
-			r.untold = r.job.Counts[model.Pending] > 0 && !x.waits.Waits(r.job)
+			r.untold = x.waits.Untold(r.job)
 			x.untried(r.job)
 		}
 	}
@@ -56,6 +56,8 @@ func (b *backlog) waits() []model.Wait {
 	return b.open.give()
 }
 
+func (b *backlog) queues() []model.QueueStatus { return b.queued.give(b.c) }
+
 func (b *backlog) reorder(plan *model.Plan) bool {
 	due, moved := b.due(plan.Now), false
 	if len(due) == 0 {
@@ -83,7 +85,6 @@ func (b *backlog) reorder(plan *model.Plan) bool {
 // dueOrder is an order of jobs in which some key may be another than it was.
 type dueOrder struct {
 	step  *stepBacklog
-	queue *model.Queue
 	order *jobOrder
 }
 
@@ -91,13 +92,11 @@ type dueOrder struct {
 func (b *backlog) due(now time.Time) []dueOrder {
 	due := b.dueNow[:0]
 	for _, l := range b.steps {
-		first := len(due)
-		for q, o := range l.orders {
-			if !o.until.IsZero() && !now.Before(o.until) {
-				due = append(due, dueOrder{l, q, o})
+		for _, q := range l.queues.inOrder() {
+			if o := &q.order; !o.until.IsZero() && !now.Before(o.until) {
+				due = append(due, dueOrder{l, o})
 			}
 		}
-		slices.SortFunc(due[first:], func(a, b dueOrder) int { return byName(a.queue, b.queue) })
 	}
 	b.dueNow = due
 	return due
@@ -107,9 +106,9 @@ func (b *backlog) due(now time.Time) []dueOrder {
 func (b *backlog) renumber() {
 	b.cycle++
 	for _, l := range b.steps {
-		for _, o := range l.orders {
+		for _, q := range l.queues.all {
 			place := 0
-			for _, p := range o.jobs {
+			for _, p := range q.order.jobs {
 				if p.gone || p.rec.placed == b.cycle {
 					continue
 				}

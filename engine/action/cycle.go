@@ -146,7 +146,8 @@ func (x *Cycle) Close() {
 	for _, n := range nominated {
 		x.c.Nominate(n.task, n.node) // after what is undone, as what the cluster contains is another then
 	}
-	report.Queues(x.c, x.plan)
+	report.Unheeded(x.c, x.plan)
+	x.plan.Queues = x.memory.jobs.queues()
 	x.txn.Commit()
 	x.memory.jobs.end()
 }

@@ -45,6 +45,8 @@ func (m *forgetful) waits() (out []model.Wait) {
 	return out
 }
 
+func (m *forgetful) queues() []model.QueueStatus { return new(queueStatuses).give(m.x.c) }
+
 func (m *forgetful) end() { m.x = nil }
 
 func (m *forgetful) reorder(*model.Plan) bool { return false }
@@ -92,6 +94,10 @@ func (a *eachJob) tried(j *model.Job, again, _ bool) {
 func (a *eachJob) alike(*model.Job) (string, bool) { return "", false }
 
 func (a *eachJob) alikeInTurn(*model.Task) (string, bool) { return "", false }
+
+func (a *eachJob) dropped(q *model.Queue, ask func(*model.Queue) policy.Answer) policy.Answer {
+	return ask(q)
+}
 
 func (a *eachJob) drop(q *model.Queue, why model.Reason) {
 	for j := a.next(q); j != nil; j = a.next(q) {

@@ -21,6 +21,8 @@ type jobMemory interface {
 	statuses(told func(*model.Job) model.JobStatus) []*model.JobStatus
 	// waits lists why all that waits does so, by queue and job.
 	waits() []model.Wait
+	// queues lists the statuses of queues.
+	queues() []model.QueueStatus
 	// end closes the cycle.
 	end()
 	// reorder brings the places of jobs in the last cycle's plan up to date; false: it takes a cycle.
@@ -39,6 +41,8 @@ type attempts interface {
 	// alike is a text that jobs of a queue share that fare alike at the same state, alikeInTurn one of tasks of a job; false: as no other.
 	alike(j *model.Job) (string, bool)
 	alikeInTurn(t *model.Task) (string, bool)
+	// dropped asks whether the rest of a queue is to be left, and why.
+	dropped(q *model.Queue, ask func(*model.Queue) policy.Answer) policy.Answer
 	// drop leaves the rest of a queue for a reason.
 	drop(q *model.Queue, why model.Reason)
 	// end closes the walk.

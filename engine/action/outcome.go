@@ -49,10 +49,16 @@ type turnResult struct {
 	notes     []noted
 	undone    int  // tasks that it placed and undid; -1: it did neither
 	unsettled bool // it rests on what is kept, which no kind of jobs tells
+	// refused are the tasks that no node takes; open, that the turn rests on more of nodes than that.
+	refused []*model.Task
+	open    bool
+	erred   bool // so did some row, of which each cycle is to be told
 }
 
 // reset begins a turn.
-func (r *turnResult) reset() { r.notes, r.undone, r.unsettled = r.notes[:0], -1, false }
+func (r *turnResult) reset() {
+	r.notes, r.undone, r.unsettled, r.refused, r.open, r.erred = r.notes[:0], -1, false, r.refused[:0], false, false
+}
 
 // outcome is what it comes to for every job of the kind: of several notes on one thing the last.
 func (r *turnResult) outcome(j *model.Job) *outcome {

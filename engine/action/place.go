@@ -159,6 +159,7 @@ func (x *Cycle) find(t *model.Task) (p placed, found bool) {
 	if t.Status != model.Pipelined {
 		return x.choose(t)
 	}
+	x.result.open = true // what nodes say rests on the promise being given up
 	before := x.txn.Mark()
 	x.txn.Unplace(t)
 	if p, found = x.choose(t); !found {
@@ -171,7 +172,9 @@ func (x *Cycle) find(t *model.Task) (p placed, found bool) {
 func (x *Cycle) choose(t *model.Task) (p placed, found bool) {
 	class := x.s.Class(t)
 	choice, found := class.Choose()
+	x.result.open = x.result.open || found
 	if !found {
+		x.result.refused = append(x.result.refused, t)
 		nodes := class.Rejections()
 		x.taskWait(t, report.NoNode(policy.Predicates, nodes), nodes)
 		return placed{}, false

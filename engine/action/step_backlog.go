@@ -2,7 +2,6 @@ package action
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -25,16 +24,16 @@ type stepBacklog struct {
 	epoch   string // of kinds
 	order   string // epoch of the order of jobs
 	known   map[string]*kind
-	orders  map[*model.Queue]*jobOrder
-	refused session.Token // at which some kind was tried without effect last
-	drops   map[*model.Queue]*outcome
-	cursors map[*model.Queue]*queueCursor // of the present walk
+	queues  queueList
+	refused session.Token    // at which some kind was tried without effect last
+	outlook *session.Outlook // nil: kinds are tried again wherever the cluster's content is another
 }
 
 // kind is jobs that the step cannot tell apart.
 type kind struct {
-	out *outcome
-	at  session.Token // of the state at which out came
+	out   *outcome
+	at    session.Token // of the state at which out came
+	rests rests
 }
 
 // parked is a job that a step need not come to.
@@ -49,7 +48,7 @@ type parked struct {
 
 func newStepBacklog(b *backlog, action string, step *policy.Step, index int) *stepBacklog {
 	s := b.s
-	l := &stepBacklog{b: b, s: s, action: action, step: step, index: index, kinds: s.Kinds(step), cursors: map[*model.Queue]*queueCursor{}}
+	l := &stepBacklog{b: b, s: s, action: action, step: step, index: index, kinds: s.Kinds(step), outlook: session.OutlookOf(s, step)}
 	l.fates = l.kinds
 	if _, ok := s.OrderEpoch(); !ok {
 		l.kinds = nil
@@ -69,18 +68,23 @@ func newStepBacklog(b *backlog, action string, step *policy.Step, index int) *st
 }
 
 func (l *stepBacklog) reset() {
-	l.known, l.orders, l.drops = map[string]*kind{}, map[*model.Queue]*jobOrder{}, map[*model.Queue]*outcome{}
+	l.known = map[string]*kind{}
+	l.queues.reset()
 }
 
 // beginCycle forgets what is not so any more.
 func (l *stepBacklog) beginCycle() {
+	l.queues.follow(l.b.c)
 	if l.kinds == nil {
 		return
 	}
+	if l.outlook != nil {
+		l.outlook.Begin()
+	}
 	if epoch := l.kinds.Epoch(); epoch != l.epoch {
 		l.epoch = epoch
-		for _, order := range l.orders {
-			for _, p := range order.jobs {
+		for _, q := range l.queues.all {
+			for _, p := range q.order.jobs {
 				if !p.gone {
 					p.gone, p.rec.at[l.index] = true, nil
 					l.b.refresh(p.rec)
@@ -90,11 +94,8 @@ func (l *stepBacklog) beginCycle() {
 		l.reset()
 	}
 	count := 0
-	for q, order := range l.orders {
-		if count += len(order.jobs); l.b.c.Queues[q.Name] != q {
-			delete(l.orders, q)
-			delete(l.drops, q)
-		}
+	for _, q := range l.queues.all {
+		count += len(q.order.jobs)
 	}
 	if many := 64; len(l.known) > many+2*count {
 		l.forget()
@@ -104,8 +105,8 @@ func (l *stepBacklog) beginCycle() {
 // forget drops the kinds that no job is of.
 func (l *stepBacklog) forget() {
 	used := map[*kind]bool{}
-	for _, order := range l.orders {
-		for _, p := range order.jobs {
+	for _, q := range l.queues.all {
+		for _, p := range q.order.jobs {
 			used[p.kind] = true
 		}
 	}
@@ -142,12 +143,21 @@ func (l *stepBacklog) settle(k *kind, out *outcome) {
 	}
 }
 
+// stands says that what came of a parked job would come of it again, though the cluster's content is another.
+func (l *stepBacklog) stands(p *parked, now session.Token) bool {
+	k, j := p.kind, p.rec.job
+	if !k.rests.known || p.rec.version != j.Version || l.b.x.hasForced(j) || !k.rests.stand(l.outlook, j) {
+		return false
+	}
+	k.at, l.refused = now, now
+	return true
+}
+
 // holds says that it is known what comes of a kind at this state.
 func (k *kind) holds(now session.Token) bool { return k != nil && k.out != nil && k.at == now }
 
 // begin finds who is to be taken.
 func (l *stepBacklog) begin(takes func(*model.Job) bool) []*model.Queue {
-	var queues []*model.Queue
 	for _, r := range l.b.fresh {
 		j := r.job
 		if r.at[l.index] != nil || !j.Seated() {
@@ -159,59 +169,41 @@ func (l *stepBacklog) begin(takes func(*model.Job) bool) []*model.Queue {
 			}
 			continue
 		}
-		c := l.cursors[j.Queue]
-		if c == nil {
-			c = &queueCursor{heap: l.s.Jobs()}
-			l.cursors[j.Queue], queues = c, append(queues, j.Queue)
-		}
-		c.heap.Put(j)
+		l.queues.of(j.Queue).put(l.s, j)
 	}
-	for q := range l.orders {
-		if l.cursors[q] == nil {
-			queues = append(queues, q)
-		}
-	}
-	slices.SortFunc(queues, byName)
-	return l.open(queues)
+	return l.open()
 }
 
 func byName(a, b *model.Queue) int { return cmp.Compare(a.Name, b.Name) }
 
-// open readies the orders of queues, one after the other, as the first job whose keys err is named. It leaves out the queues without jobs.
-func (l *stepBacklog) open(queues []*model.Queue) []*model.Queue {
-	if l.kinds == nil {
-		return queues
+// open readies the orders of queues, one after the other, as the first job whose keys err is named. It gives the queues with jobs.
+func (l *stepBacklog) open() (queues []*model.Queue) {
+	anew := false
+	if l.kinds != nil {
+		epoch, _ := l.s.OrderEpoch()
+		anew = epoch != l.order
+		l.order = epoch
 	}
-	epoch, _ := l.s.OrderEpoch()
-	anew := epoch != l.order
-	l.order = epoch
-	return slices.DeleteFunc(queues, func(q *model.Queue) bool {
-		order := l.orders[q]
-		if order == nil {
-			order = &jobOrder{}
-			l.orders[q] = order
+	for _, q := range l.queues.inOrder() {
+		if l.kinds != nil {
+			q.order.open(l.s, l.b.x.plan.Now, anew)
 		}
-		order.open(l.s, l.b.x.plan.Now, anew)
-		switch c := l.cursors[q]; {
-		case c != nil:
-			c.order = order
-		case order.head() == nil:
-			return true
-		default:
-			l.cursors[q] = &queueCursor{order: order}
+		if q.heap != nil || q.order.head() != nil {
+			q.walked = true
+			queues = append(queues, q.of)
 		}
-		return false
-	})
+	}
+	return queues
 }
 
 func (l *stepBacklog) next(q *model.Queue) *model.Job {
-	c, now := l.cursors[q], l.s.Token()
+	c, now := l.queues.at(q), l.s.Token()
 	for c.advance(l.b) {
 		p := c.parked
 		if p == nil {
 			p = l.parkKnown(c, now)
 		}
-		if p == nil || !p.kind.holds(now) {
+		if p == nil || !p.kind.holds(now) && (p.kind == nil || !l.stands(p, now)) {
 			l.b.come(c)
 			c.version = c.rec.job.Version
 			return c.rec.job
@@ -222,7 +214,7 @@ func (l *stepBacklog) next(q *model.Queue) *model.Job {
 }
 
 // parkKnown parks a job of which it is known what would come of it at this state; nil: it is not.
-func (l *stepBacklog) parkKnown(c *queueCursor, now session.Token) *parked {
+func (l *stepBacklog) parkKnown(c *queueBacklog, now session.Token) *parked {
 	j := c.rank.Of
 	if l.kinds == nil || l.refused != now || !l.b.x.awaited(l.step, j).IsZero() || l.b.x.hasForced(j) {
 		return nil
@@ -235,7 +227,7 @@ func (l *stepBacklog) parkKnown(c *queueCursor, now session.Token) *parked {
 }
 
 func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
-	c, x := l.cursors[j.Queue], l.b.x
+	c, x := l.queues.at(j.Queue), l.b.x
 	r, p, rank := c.rec, c.parked, &c.rank
 	var k *kind
 	switch {
@@ -253,6 +245,7 @@ func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
 	}
 	if k != nil {
 		l.settle(k, x.result.outcome(j))
+		l.rest(k, j)
 		if p == nil {
 			p = l.parkAt(c, k)
 		}
@@ -266,6 +259,37 @@ func (l *stepBacklog) tried(j *model.Job, again, effect bool) {
 	if again {
 		c.put(l.s, j)
 	}
+}
+
+// rest notes what came of a kind rests on, where that can be told apart from the whole of the cluster's content.
+func (l *stepBacklog) rest(k *kind, j *model.Job) {
+	x := l.b.x
+	k.rests.known = l.looksOut() && !x.result.open && !x.result.erred && x.awaited(l.step, j).IsZero()
+	if k.rests.known {
+		k.rests.note(l.outlook, j, x.result.refused)
+	}
+}
+
+// looksOut says that it is worth while to tell what a queue sees from the rest of the content: there are others.
+func (l *stepBacklog) looksOut() bool { return l.outlook != nil && len(l.queues.all) > 1 }
+
+// dropped asks whether to leave a queue, if what that rests on is not what it was. One that comes back in a walk is asked in any case, as
+// it is another.
+func (l *stepBacklog) dropped(q *model.Queue, ask func(*model.Queue) policy.Answer) policy.Answer {
+	c := l.queues.at(q)
+	if c.came || l.kinds == nil || !l.looksOut() || len(l.s.Policy().Rules(policy.Overused)) == 0 {
+		c.left.known = false
+		return ask(q)
+	}
+	c.came = true
+	now := l.outlook.Of(q)
+	if c.left.known && c.left.sight == now {
+		return c.left.answer
+	}
+	errors := l.s.Errors()
+	c.left.answer = ask(q)
+	c.left.sight, c.left.known = now, l.s.Errors() == errors
+	return c.left.answer
 }
 
 func (l *stepBacklog) alike(j *model.Job) (string, bool) {
@@ -287,12 +311,13 @@ func (l *stepBacklog) drop(q *model.Queue, reason model.Reason) {
 	x := l.b.x
 	x.result.reset()
 	why := &outcome{undone: -1, notes: []note{{task: ofJob, wait: &model.Wait{Action: x.waits.Action, Reason: reason}}}}
-	if known := l.drops[q]; known != nil && known.equal(why) {
-		why = known
+	c := l.queues.at(q)
+	if c.left.out != nil && c.left.out.equal(why) {
+		why = c.left.out
 	}
-	l.drops[q] = why
+	c.left.out = why
 	nothing := &outcome{undone: -1}
-	for c := l.cursors[q]; c.advance(l.b); {
+	for c.advance(l.b) {
 		out := nothing
 		if c.rec.job.Counts[model.Pending] > 0 {
 			out = why
@@ -314,9 +339,10 @@ func (l *stepBacklog) drop(q *model.Queue, reason model.Reason) {
 }
 
 func (l *stepBacklog) end() {
-	clear(l.cursors)
-	for _, order := range l.orders {
-		order.close(l.s)
+	for _, q := range l.queues.all {
+		if q.order.close(l.s); q.walked {
+			q.queueCursor = queueCursor{}
+		}
 	}
 }
 
@@ -329,14 +355,14 @@ func (l *stepBacklog) park(r *record, k *kind) *parked {
 }
 
 // parkAt parks the job that a cursor took, where it stands in the order.
-func (l *stepBacklog) parkAt(c *queueCursor, k *kind) *parked {
+func (l *stepBacklog) parkAt(c *queueBacklog, k *kind) *parked {
 	p := l.park(c.rec, k)
 	p.rank = c.rank
 	return p
 }
 
 // pass leaves a job parked unlooked at, as what comes of it is known.
-func (l *stepBacklog) pass(c *queueCursor, p *parked, out *outcome) {
+func (l *stepBacklog) pass(c *queueBacklog, p *parked, out *outcome) {
 	l.b.ranked(c, p.rec)
 	if p.rec.live == l.b.cycle {
 		l.b.x.tell(p.rec.job, out)
@@ -345,7 +371,7 @@ func (l *stepBacklog) pass(c *queueCursor, p *parked, out *outcome) {
 }
 
 // stay notes what came of a parked job.
-func (l *stepBacklog) stay(c *queueCursor, p *parked, out *outcome) {
+func (l *stepBacklog) stay(c *queueBacklog, p *parked, out *outcome) {
 	if p.out != out {
 		p.out = out
 		l.b.look(p.rec)

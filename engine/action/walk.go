@@ -37,7 +37,7 @@ func (x *Cycle) walk(step *policy.Step, v visit) {
 		if !ok {
 			break
 		}
-		if why := v.drop(q); why.Yes {
+		if why := jobs.dropped(q, v.drop); why.Yes {
 			jobs.drop(q, why.Reason())
 		} else if x.tryJobs(q, jobs, v) {
 			queues.Put(q)
@@ -61,8 +61,9 @@ func (x *Cycle) tryJobs(q *model.Queue, jobs attempts, v visit) (effect bool) {
 // try gives a job a turn, which has an effect if anything of it is left.
 func (x *Cycle) try(j *model.Job, v visit) (again, effect bool) {
 	x.result.reset()
-	content := x.c.Content()
+	content, errors := x.c.Content(), x.s.Errors()
 	again = v.turn(j)
+	x.result.erred = x.s.Errors() != errors
 	effect = again || x.result.unsettled || x.c.Content() != content
 	if effect && len(x.plan.Binds)+len(x.plan.Admits)+len(x.plan.Evicts) > 0 {
 		x.txn.Commit() // the cycle will not be undone as a whole

@@ -3,6 +3,7 @@ package language
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
@@ -71,6 +72,14 @@ func NumberKey(x float64) (Key, bool) {
 
 // ListKey is the key of a list with these.
 func ListKey(list []Key) Key { return Key{kind: listKey, list: &list} }
+
+// Same says that two keys are one to whatever they are compared with. It may say no of equal numbers of two types.
+func (k *Key) Same(o *Key) bool {
+	if k.kind == listKey && o.kind == listKey {
+		return slices.EqualFunc(*k.list, *o.list, func(a, b Key) bool { return a.Same(&b) })
+	}
+	return k.kind == o.kind && k.bits == o.bits && k.s == o.s
+}
 
 // Compare orders two keys; an int and a double compare as numbers. Where one list is the beginning
 // of the other they are equal.

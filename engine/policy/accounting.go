@@ -245,6 +245,7 @@ type Accounts struct {
 	Ask     Evaluator
 	states  []Kept // by Account.slot
 	rebuilt uint64 // how often one of them was made anew
+	filled  uint64 // how often a queue was found to get something else
 }
 
 // Evaluator is what accounts need of who evaluates a policy.

@@ -3,8 +3,12 @@ package policy
 import (
 	"slices"
 
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/rules"
+	"github.com/celsius-scheduler/celsius/rules/eval"
 )
 
 // This file says what follows from the declarations of what is read (origin.go): all that decides what may be remembered asks here. It is
@@ -246,4 +250,158 @@ func IsShared(read rules.Read) bool {
 		return false
 	}
 	return true
+}
+
+// QueueReads are what the rows of a step read of a queue and of the cluster, as far as values can be compared.
+type QueueReads struct {
+	// Near moves with nothing but the queue, Trees, and what Fills share out; Far with anything; Listed as well, but is of the elements of
+	// lists that are Near: of nothing where they are empty.
+	Near, Far, Listed []rules.Read
+	Trees             []*QuotaTree
+	Fills             []*Account
+	Cluster           []rules.Read
+}
+
+// QueueReads of a step; nil where what comes of a job rests on more than itself, its queue, the cluster, and what nodes say of its tasks.
+func (p *Policy) QueueReads(step *Step) *QueueReads {
+	if !step.Verb.Alone {
+		return nil
+	}
+	return p.queueReads(step.asks(p, func(site string) bool { return !ofNodeSites(site) && step.heeds(site) }))
+}
+
+// QueueOrderReads are those of the rows of queueOrder; nil where keys rest on more.
+func (p *Policy) QueueOrderReads() *QueueReads {
+	var exprs []*eval.Expr
+	for _, r := range p.rules[QueueOrder] {
+		exprs = append(exprs, r.Asked()...)
+	}
+	return p.queueReads(exprs)
+}
+
+func (p *Policy) queueReads(exprs []*eval.Expr) *QueueReads {
+	out := &QueueReads{}
+	for _, e := range exprs {
+		for _, read := range e.Reads.All {
+			if !p.addQueueRead(out, read) {
+				return nil
+			}
+		}
+	}
+	return out
+}
+
+// ofNodeSites says that a site is asked about nodes.
+func ofNodeSites(site string) bool {
+	return slices.Contains([]string{Predicates, Scores, DevicePredicates, DeviceScores}, site)
+}
+
+// addQueueRead adds one read, if it is of a queue or of the cluster; false: it is of something else that may move.
+func (p *Policy) addQueueRead(out *QueueReads, read rules.Read) bool {
+	read, told := p.fromQueue(read)
+	if !told || read.Root == "" || OfMembers(read) {
+		return told // what an accounting function reads of its members is in what it gives
+	}
+	x := p.computed[LastOf(read)]
+	if x != nil && x.spelled() {
+		return !x.ByTime
+	}
+	switch {
+	case read.Key == "" && !comparedByText(read.Type) && (x == nil || x.Tree == nil): // of a tree also lists of queues are compared
+		return false
+	case read.Root == "cluster":
+		out.Cluster = append(out.Cluster, read)
+	case p.nearQueue(read):
+		out.Near, out.Trees = append(out.Near, read), p.treesOnWay(out.Trees, read)
+	case x != nil && len(read.Steps) == 1 && x.Account.fills():
+		out.Near = append(out.Near, read)
+		if !slices.Contains(out.Fills, x.Account) {
+			out.Fills = append(out.Fills, x.Account)
+		}
+	case read.Steps[0].Each && p.nearQueue(rules.Read{Root: read.Root, Steps: read.Steps[:1]}):
+		out.Listed, out.Trees = append(out.Listed, read), p.treesOnWay(out.Trees, read)
+	default:
+		out.Far = append(out.Far, read)
+	}
+	return true
+}
+
+// fills says that an account shares something out among queues, and tells of each whether it gets something else.
+func (x *Account) fills() bool { return x != nil && x.Function.AllAtOnce }
+
+// settles says that a computed field stays for a cycle, or for good, as it was first found.
+func (x *Attribute) settles() bool { return x.Settle == "cycle" || x.Settle == "start" }
+
+// spelled says that a computed field is told by what its expression reads, which is among the reads as well.
+func (x *Attribute) spelled() bool { return x.Account == nil && !x.settles() }
+
+// comparedByText says that values of a type are equal where their encodings are.
+func comparedByText(t *cel.Type) bool {
+	switch t.Kind() {
+	case types.ListKind, types.MapKind:
+		return !slices.ContainsFunc(t.Parameters(), func(of *cel.Type) bool { return !comparedByText(of) })
+	default:
+		return encodable(t)
+	}
+}
+
+// fromQueue is a read as it is seen from the queue, where it leads there from a job or a task; no root: it is told by the job itself.
+// false: neither is.
+func (p *Policy) fromQueue(read rules.Read) (seen rules.Read, told bool) {
+	switch read.Root {
+	case "queue", "cluster":
+		return read, len(read.Steps) > 0
+	case "now":
+		return rules.Read{}, !read.Through // what reads nothing but the time is compared as a whole
+	case "task", "job":
+	default:
+		return rules.Read{}, slices.Contains([]string{"action", "pipeline", "params", "request"}, read.Root)
+	}
+	for i, step := range read.Steps {
+		m, last := step.Member, i == len(read.Steps)-1
+		switch x := p.computed[m]; {
+		case x != nil:
+			return rules.Read{}, last && (x.spelled() || x.Account != nil && x.Account.Function.OfMembers && !x.settles())
+		case m.Get == nil:
+			return rules.Read{}, true
+		case m.Origin.Any(language.ToQueue):
+			read.Root, read.Steps = "queue", read.Steps[i+1:]
+			return read, len(read.Steps) > 0
+		case !m.Origin.Within(language.FromOwn | language.ToJob | language.FromAnswers):
+			return rules.Read{}, false
+		}
+	}
+	return rules.Read{}, true
+}
+
+// nearQueue says that a read, seen from a queue, moves with nothing but that and the trees on the way.
+func (p *Policy) nearQueue(read rules.Read) bool {
+	return p.Reach(read, "queue") != BeyondIt && !slices.ContainsFunc(read.Steps, func(step rules.Step) bool {
+		x := p.computed[step.Member]
+		own := x == nil || x.Tree != nil || x.Account != nil && x.Account.Function.OfMembers
+		return !own || x != nil && (x.Reach == BeyondIt || x.settles() || x.ByTime)
+	})
+}
+
+// Lasting says that a read holds, from cycle to cycle, while it is of a queue that is not touched and of trees that are not made anew,
+// or of the cluster and gives the same.
+func (p *Policy) Lasting(read rules.Read) bool {
+	switch x := p.computed[LastOf(read)]; {
+	case read.Root == "params", OfMembers(read), read.Root == "cluster" && comparedByText(read.Type):
+		return true
+	case x != nil && x.spelled():
+		return !x.ByTime
+	}
+	return len(read.Steps) > 0 && p.Reach(read, "queue") == Within && p.nearQueue(read)
+}
+
+// treesOnWay adds the trees that a read of a queue goes along, or gives a part of.
+func (p *Policy) treesOnWay(trees []*QuotaTree, read rules.Read) []*QuotaTree {
+	trees = p.TreesOf(trees, read)
+	for _, step := range read.Steps {
+		if x := p.computed[step.Member]; x != nil && x.Tree != nil && !slices.Contains(trees, x.Tree) {
+			trees = append(trees, x.Tree)
+		}
+	}
+	return trees
 }

@@ -114,11 +114,14 @@ func compileTree(s *TableScope, a *rules.Attribute, x *Account) bool {
 			}
 		}
 		field := s.treeField(t, a, args, part)
-		if part.name == "path" {
+		switch part.name {
+		case "path":
 			field.then = func(m *rules.Member) {
 				m.Bound = mostLevels
 				s.p.Trees[m] = t
 			}
+		case limitedBy:
+			field.then = func(m *rules.Member) { m.Bound = mostLevels + 1 } // the root, too, which is on no path but its own
 		}
 		x.Fields = append(x.Fields, field)
 	}

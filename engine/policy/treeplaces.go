@@ -2,6 +2,7 @@ package policy
 
 import (
 	"math"
+	"slices"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -42,6 +43,11 @@ func treeParts() []treePart {
 		structural("treeProblem", "why its parents do not lead to the root, \"\" if they do", cel.StringType,
 			func(at *TreePlaces, i int) ref.Val { return types.String(at.places[i].Problem) }),
 		{
+			limitedBy,
+			"of the queues on its path, itself first, and the root of its tree, those to which what is held can be too much: they have a limit",
+			cel.ListType(language.QueueType()), limits, (*TreePlaces).limitsOf,
+		},
+		{
 			"capability", "its own capability, with what it lacks from above; a missing dimension is no limit", language.ResourcesType(),
 			append([]string{"capability"}, structure...), amount(func(p *quota.Place) model.Resources { return p.Capability }),
 		},
@@ -55,6 +61,37 @@ func treeParts() []treePart {
 			append([]string{"deserved"}, limits...), amount(func(p *quota.Place) model.Resources { return p.Deserved }),
 		},
 	}
+}
+
+// limitedBy is the part that goes up a tree as path does, without the queues that may hold everything.
+const limitedBy = "limitedBy"
+
+// limitsOf lists the queues on the way up from a queue that have a limit.
+func (at *TreePlaces) limitsOf(i int) ref.Val {
+	var out []ref.Val
+	add := func(on int) {
+		if at.limited(on) {
+			out = append(out, at.w.QueueView(at.queues[on]))
+		}
+	}
+	path := at.places[i].Path
+	for _, on := range slices.Backward(path) {
+		add(on)
+	}
+	if root := at.places[i].Root; !slices.Contains(path, root) {
+		add(root)
+	}
+	return language.List(out)
+}
+
+// limited says that there is a resource of which a queue may not hold whatever is asked for.
+func (at *TreePlaces) limited(i int) bool {
+	for dim := range at.w.Cluster().Dims.Len() {
+		if !math.IsInf(at.places[i].Real.Get(dim), 1) {
+			return true
+		}
+	}
+	return false
 }
 
 // TreePlaces is where queues stand in a tree, with what is added up along it: what the tree's computed fields are read from.

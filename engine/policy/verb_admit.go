@@ -8,8 +8,9 @@ const KeyVote = "vote"
 
 func admitVerb() Verb {
 	return Verb{
-		Name: Admit,
-		Doc:  "Walks queues and jobs in order and lets jobs in: PodGroup Pending to Inqueue.",
+		Name:  Admit,
+		Doc:   "Walks queues and jobs in order and lets jobs in: PodGroup Pending to Inqueue.",
+		Alone: true,
 		Itself: []string{
 			"A job whose phase is not Pending is in already, and is passed over.",
 			"A job without minResources reserves nothing: it is let in without a vote.",

@@ -20,6 +20,7 @@ func placeVerb() Verb {
 		Name: Place,
 		Doc: "Walks queues, jobs and tasks in order and puts tasks on nodes: on what is idle, else it promises them what is being " +
 			"released.",
+		Alone: true,
 		Itself: []string{
 			"Of a job only tasks are placed that are Pending, or Pipelined by an earlier step, whatever `tasks` says. A job without " +
 				"such a task is passed over.",

@@ -18,6 +18,8 @@ type Verb struct {
 	Parameters []Parameter
 	// Sites are those whose questions a step puts to the rows.
 	Sites []string
+	// Alone says that what comes of a job rests on no other job, but by what queues and nodes hold of them.
+	Alone bool
 	// Reads are fields of a job, or of its tasks, that the verb looks at beside what the rows are asked. What tells jobs apart in any
 	// case need not be among them: see Kinds.Of.
 	Reads []string

@@ -155,6 +155,28 @@ type claim struct {
 	takes bool    // it takes part
 	err   ref.Val // of an argument, a *types.Err; nil: none
 	value ref.Val // what it gets, or err; nil: it takes no part
+	// told is the value that FillVersion told of last, and version how often it was another.
+	told    ref.Val
+	version uint64
+}
+
+// FillVersion is another where a queue gets something else of what is shared out.
+func (s *Accounts) FillVersion(x *Account, q *model.Queue) uint64 {
+	st, ok := s.Of(x).(*fillState)
+	if !ok {
+		return s.c.Clock
+	}
+	st.Update()
+	i, ok := st.index[q]
+	if !ok {
+		return s.c.Clock
+	}
+	c := &st.claims[i]
+	if c.version == 0 || c.told != c.value {
+		s.filled++
+		c.told, c.version = c.value, s.filled
+	}
+	return c.version
 }
 
 // Value implements Kept.

@@ -111,16 +111,26 @@ func (w *Waits) phase(j *model.Job, condition *model.Condition) string {
 
 // Queues adds the statuses of queues to a plan, and warns of what pods ask for that this version does not heed.
 func Queues(c *model.Cluster, plan *model.Plan) {
+	Unheeded(c, plan)
+	for _, q := range c.QueuesByName() {
+		plan.Queues = append(plan.Queues, Queue(c, q))
+	}
+}
+
+// Unheeded warns of what pods ask for that this version does not heed.
+func Unheeded(c *model.Cluster, plan *model.Plan) {
 	if c.Claiming > 0 {
 		plan.Warnings = append(plan.Warnings, fmt.Sprintf("%d pod(s) claim resources (DRA), which this version does not heed", c.Claiming))
 	}
-	for _, q := range c.QueuesByName() {
-		status := model.QueueStatus{Queue: q.Name, Allocated: map[string]string{}}
-		for i, v := range q.Allocated {
-			if q.Allocated.Has(i) {
-				status.Allocated[c.Dims.Name(i)] = c.Dims.Quantity(i, v).String()
-			}
+}
+
+// Queue is the status of one queue.
+func Queue(c *model.Cluster, q *model.Queue) model.QueueStatus {
+	status := model.QueueStatus{Queue: q.Name, Allocated: map[string]string{}}
+	for i, v := range q.Allocated {
+		if q.Allocated.Has(i) {
+			status.Allocated[c.Dims.Name(i)] = c.Dims.Quantity(i, v).String()
 		}
-		plan.Queues = append(plan.Queues, status)
 	}
+	return status
 }

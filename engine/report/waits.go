@@ -92,8 +92,11 @@ func (w *Waits) ofJob(j *model.Job) []model.InVain {
 	return slices.Concat(w.vain[vainOf{j, nil}], first)
 }
 
-// Waits says whether a job was left for a reason of its own.
-func (w *Waits) Waits(j *model.Job) bool { return w.jobs[j] != nil }
+// Untold says whether a pending task of a job has no reason, of its own or its job's.
+func (w *Waits) Untold(j *model.Job) bool {
+	return j.Counts[model.Pending] > 0 && w.jobs[j] == nil &&
+		slices.ContainsFunc(j.Tasks, func(t *model.Task) bool { return t.Status == model.Pending && w.tasks[t] == nil })
+}
 
 // after is what is said of a job after what was said before: tasks found nodes in the turn of either.
 func after(earlier, w *model.Wait) *model.Wait {

@@ -15,6 +15,9 @@ import (
 // answers puts sites' questions to the rows.
 type answers struct{ base }
 
+// Errors is how many evaluations erred so far.
+func (s *answers) Errors() uint64 { return s.ask.Errors() }
+
 // all asks for agreement: the first row that says no decides.
 func (s *answers) all(site string, f *language.Frame) policy.Answer {
 	for _, r := range s.p.Rules(site) {

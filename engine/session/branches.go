@@ -2,6 +2,7 @@ package session
 
 import (
 	"container/heap"
+	"slices"
 
 	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/language"
@@ -26,30 +27,38 @@ type hierarchy[N comparable] interface {
 
 // branchHeap is a heap of queues along a hierarchy.
 type branchHeap interface {
+	// begin opens a walk, with no queue there; false: what is known of the hierarchy is not so any more.
+	begin() bool
 	// put adds a queue; false: it has no key that fits in.
 	put(q *model.Queue) bool
 	// take removes the first queue.
 	take() (*model.Queue, bool)
 	// refresh reads again what has changed; false: that cannot be told.
 	refresh() bool
-	// all lists the queues that are there, and forgets them.
+	// all lists the queues that are there.
 	all() []*model.Queue
 }
 
 // keyPart is what a node of the hierarchy has, for all queues below it.
 type keyPart[N comparable] struct {
 	key language.Key
-	at  *branch[N] // nil: nobody below is there
+	at  *branch[N] // nil: nobody below is there, or all are in the run
+	// run is those below that were put into the run of a walk.
+	run  []*branch[N]
+	walk uint64
 }
 
-// branches are the queues that are there, as a tree of heaps.
+// branches are the queues that are there: those that were put before the first was asked for in one run, sorted once, and those that came
+// later, or whose keys are others since, as a tree of heaps. Keys and parts are kept from walk to walk.
 type branches[N comparable] struct {
 	s    *orders
 	row  int // among the rows of the site, the one whose keys go along the hierarchy
 	of   hierarchy[N]
 	flat *Heap[*model.Queue] // for its order of ties
 	top  *branch[N]
-	at   map[*model.Queue]*branch[N]
+	// leaves are those that are known of queues; run, those of this walk.
+	leaves follow.BySlot[*branch[N]]
+	run    branchRun[N]
 	// depth is how many parts a key has; -1: none is known yet.
 	depth int
 
@@ -60,49 +69,76 @@ type branches[N comparable] struct {
 	again  func(N) bool // x.reread
 }
 
+// branchRun is queues in order from next on, with gaps.
+type branchRun[N comparable] struct {
+	list     []*branch[N]
+	next     int
+	gathered bool
+	walk     uint64
+	last     []*branch[N] // the list of the walk before, without gaps
+}
+
 // branch is a node with queues below it, or a queue.
 type branch[N comparable] struct {
 	x     *branches[N]
-	above *branch[N]
-	index int
+	above *branch[N] // nil of a queue: it is not in the heaps
+	index int        // among those of above, or in the run
 	part  *keyPart[N]
 	kids  []*branch[N]
 
 	queue   *model.Queue
 	keys    []language.Key // of the other rows
 	path    []*keyPart[N]
-	version uint64
+	version uint64 // of the queue, when it was read
+	walk    uint64 // in which it was put into the run last
+	inRun   bool
 
 	first *branch[N] // of the queues below; of a queue itself
 }
 
 func newBranches[N comparable](s *orders, row int, of hierarchy[N], flat *Heap[*model.Queue]) *branches[N] {
-	x := &branches[N]{s: s, row: row, of: of, flat: flat}
+	x := &branches[N]{s: s, row: row, of: of, flat: flat, top: nil, parts: map[N]*keyPart[N]{}, depth: -1}
 	x.again = x.reread
-	x.clear()
+	x.top = &branch[N]{x: x}
+	x.clock, x.cursor = x.s.c.Clock, x.s.c.QueueLog.End()
 	return x
 }
 
-func (x *branches[N]) clear() {
-	x.top, x.at, x.parts, x.depth = &branch[N]{x: x}, map[*model.Queue]*branch[N]{}, map[N]*keyPart[N]{}, -1
-	x.begun, x.clock, x.cursor = false, x.s.c.Clock, x.s.c.QueueLog.End()
+// begin opens a walk.
+func (x *branches[N]) begin() bool {
+	x.leaves.Follow(&x.s.c.Slots.Queues)
+	x.each(func(b *branch[N]) { b.inRun, b.above = false, nil }) // that a walk left behind
+	r := &x.run
+	r.last = append(r.last[:0], r.list...)
+	r.list, r.next, r.gathered = r.list[:0], 0, false
+	r.walk++
+	x.top.kids, x.top.first, x.depth = nil, nil, -1
+	return x.refresh()
 }
 
-// all lists the queues that are there, and forgets them.
-func (x *branches[N]) all() []*model.Queue {
-	out := make([]*model.Queue, 0, len(x.at))
+// all lists the queues that are there.
+func (x *branches[N]) all() (out []*model.Queue) {
+	x.each(func(b *branch[N]) { out = append(out, b.queue) })
+	return out
+}
+
+// each goes through the queues that are there.
+func (x *branches[N]) each(do func(b *branch[N])) {
+	for _, b := range x.run.list[x.run.next:] {
+		if b != nil {
+			do(b)
+		}
+	}
 	var walk func(b *branch[N])
 	walk = func(b *branch[N]) {
-		if b.queue != nil {
-			out = append(out, b.queue)
-		}
 		for _, kid := range b.kids {
 			walk(kid)
 		}
+		if b.queue != nil {
+			do(b)
+		}
 	}
 	walk(x.top)
-	x.clear()
-	return out
 }
 
 // put adds a queue; false: it has no key that fits in.
@@ -110,15 +146,92 @@ func (x *branches[N]) put(q *model.Queue) bool {
 	if !x.refresh() {
 		return false
 	}
-	b := &branch[N]{x: x, queue: q}
-	var ok bool
-	if b.path, ok = x.pathOf(q); !ok || x.depth >= 0 && len(b.path) != x.depth {
+	b := x.leaves.Get(q.Slot)
+	if b == nil || b.queue != q || b.version != q.Version {
+		b = &branch[N]{x: x, queue: q}
+		var ok bool
+		if b.path, ok = x.pathOf(q); !ok {
+			return false
+		}
+		x.read(b)
+		b.first = b
+		x.leaves.Set(q.Slot, b)
+	}
+	if x.depth >= 0 && len(b.path) != x.depth {
 		return false
 	}
 	x.depth = len(b.path)
-	x.read(b)
+	if x.run.gathered {
+		x.enter(b)
+	} else {
+		x.line(b)
+	}
+	return true
+}
+
+// line puts a queue into the run.
+func (x *branches[N]) line(b *branch[N]) {
+	r := &x.run
+	r.list = append(r.list, b)
+	b.walk, b.inRun, b.above = r.walk, true, nil
+	for _, p := range b.path {
+		if p.walk != r.walk {
+			p.walk, p.run, p.at = r.walk, p.run[:0], nil
+		}
+		p.run = append(p.run, b)
+	}
+}
+
+// gather sorts the run. Queues come in the order of the walk before as far as it is known, as little of it is another in general.
+func (x *branches[N]) gather() {
+	r := &x.run
+	if r.gathered {
+		return
+	}
+	r.gathered = true
+	compare := func(a, b *branch[N]) int {
+		if x.before(a, b) {
+			return -1
+		}
+		return 1
+	}
+	if !slices.IsSortedFunc(r.list, compare) {
+		n := 0
+		for _, b := range r.last {
+			if b != nil && b.walk == r.walk && b.inRun {
+				b.inRun = false // it has its place
+				r.last[n] = b
+				n++
+			}
+		}
+		for _, b := range r.list {
+			if b.inRun {
+				r.last = append(r.last[:n], b)
+				n++
+			}
+		}
+		r.list, r.last = r.last[:n], r.list[:0]
+		if !slices.IsSortedFunc(r.list, compare) {
+			slices.SortFunc(r.list, compare)
+		}
+	}
+	for i, b := range r.list {
+		b.index, b.inRun = i, true
+	}
+}
+
+// leave takes a queue out of the run.
+func (x *branches[N]) leave(b *branch[N]) {
+	x.run.list[b.index], b.inRun = nil, false
+}
+
+// enter puts a queue into the heaps.
+func (x *branches[N]) enter(b *branch[N]) {
 	at := x.top
 	for _, p := range b.path {
+		if p.walk != x.run.walk {
+			p.walk, p.run, p.at = x.run.walk, p.run[:0], nil
+		}
 		if p.at == nil {
 			p.at = &branch[N]{x: x, above: at, part: p}
 			at.kids = append(at.kids, p.at)
@@ -128,9 +241,7 @@ func (x *branches[N]) put(q *model.Queue) bool {
 	}
 	b.above, b.index = at, len(at.kids)
 	at.kids = append(at.kids, b)
-	x.at[q] = b
 	b.rise()
-	return true
 }
 
 // read reads the keys of the rows that do not branch.
@@ -138,20 +249,34 @@ func (x *branches[N]) read(b *branch[N]) {
 	f := x.s.ask.Frame()
 	defer x.s.ask.Done()
 	f.Queue = x.s.QueueView(b.queue)
+	errors := x.s.ask.Errors()
 	b.version, b.keys = b.queue.Version, x.s.keysBut(policy.QueueOrder, x.row, f, b.keys)
+	if x.s.ask.Errors() != errors {
+		b.version = 0 // each cycle is to be told of it
+	}
 }
 
 // take removes the first queue.
 func (x *branches[N]) take() (*model.Queue, bool) {
-	b := x.top.first
+	x.gather()
+	r, b := &x.run, x.top.first
+	for r.next < len(r.list) && r.list[r.next] == nil {
+		r.next++
+	}
+	if r.next < len(r.list) && (b == nil || x.before(r.list[r.next], b)) {
+		b = r.list[r.next]
+		b.inRun = false
+		r.next++
+		return b.queue, true
+	}
 	if b == nil {
 		return nil, false
 	}
 	q := b.queue
-	delete(x.at, q)
 	for {
 		above := b.above
 		heap.Remove(above, b.index)
+		b.above = nil
 		if above.part == nil || len(above.kids) > 0 {
 			above.rise()
 			return q, true
@@ -245,7 +370,15 @@ func (x *branches[N]) refresh() bool {
 	touched, known := x.cursor.Read(&x.s.c.QueueLog)
 	known = x.of.update() && known && x.of.changed(touched, x.again)
 	for _, q := range touched {
-		if b := x.at[q]; b != nil && b.version != q.Version {
+		b := x.leaves.Get(q.Slot)
+		switch {
+		case b == nil || b.queue != q || b.version == q.Version:
+		case b.inRun:
+			if x.read(b); x.run.gathered {
+				x.leave(b)
+				x.enter(b)
+			}
+		case b.above != nil:
 			x.read(b)
 			b.rise()
 		}
@@ -263,9 +396,23 @@ func (x *branches[N]) reread(node N) bool {
 	if !ok {
 		return false
 	}
-	p.key = k
+	if k.Same(&p.key) {
+		return true
+	}
+	if p.key = k; p.walk != x.run.walk {
+		return true
+	}
 	if p.at != nil {
 		p.at.rise()
+	}
+	if x.run.gathered {
+		for _, b := range p.run {
+			if b.inRun {
+				x.leave(b)
+				x.enter(b)
+			}
+		}
+		p.run = p.run[:0]
 	}
 	return true
 }

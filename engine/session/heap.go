@@ -323,11 +323,15 @@ func (s *orders) moves(site, root string) (far policy.Reach, trees []*policy.Quo
 // flatQueues is a heap of queues that reads keys again one by one.
 func (s *orders) flatQueues() *Heap[*model.Queue] {
 	far, trees := s.moves(policy.QueueOrder, "queue")
-	return &Heap[*model.Queue]{
+	var h *Heap[*model.Queue]
+	h = &Heap[*model.Queue]{
 		s: s, rows: s.p.Rules(policy.QueueOrder), far: far, clock: s.c.Clock, objects: s.c.ObjectClock,
 		log: &s.c.QueueLog, cursor: s.c.QueueLog.End(), items: &s.items.queues,
 		heaped: heaped[*model.Queue]{
 			keys: func(q *model.Queue, room []language.Key) ([]language.Key, time.Time) {
+				if h.gathered { // what is read again within a walk is another in general
+					return s.queueKeysAfresh(q, room), time.Time{}
+				}
 				return s.queueKeys(q, room), time.Time{}
 			},
 			created: func(q *model.Queue) time.Time { return q.CreatedAt },
@@ -342,6 +346,7 @@ func (s *orders) flatQueues() *Heap[*model.Queue] {
 			},
 		},
 	}
+	return h
 }
 
 // Jobs is an empty heap of jobs: rows of jobOrder, then creation time, then namespace/name.

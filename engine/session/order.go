@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
+	"github.com/celsius-scheduler/celsius/engine/follow"
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -20,7 +21,31 @@ type orders struct {
 	accounts *policy.Accounts
 	keyRoom  slab.Of[language.Key]
 	items    heapItems
-	byTime   bool // the order of jobs reads the time
+	byTime   bool   // the order of jobs reads the time
+	timeText string // what the parts that read the time only say in this cycle
+	queueOrder
+}
+
+// queueOrder is what is kept of the order of queues from walk to walk.
+type queueOrder struct {
+	branches    branchHeap // nil: none is
+	clusterText []byte     // what rows read of the cluster when branches were made
+	outlook     *Outlook   // of the rows; nil: they read what is not compared
+	known       follow.BySlot[*knownKeys]
+}
+
+// knownKeys are those of a queue that sees what it did.
+type knownKeys struct {
+	sight Sight
+	keys  []language.Key
+}
+
+// begin starts a cycle.
+func (x *queueOrder) begin(c *model.Cluster) {
+	x.known.Follow(&c.Slots.Queues)
+	if x.outlook != nil {
+		x.outlook.Begin()
+	}
 }
 
 // keys computes the keys of all rows of an order site. Room is where they are put, if there is any.
@@ -85,8 +110,32 @@ func (s *orders) compareKeys(site string, a, b []language.Key) int {
 	return 0
 }
 
-// queueKeys and the like are an object's keys now.
+// queueKeys and the like are an object's keys now. Those of a queue are known while it sees what it did.
 func (s *orders) queueKeys(q *model.Queue, room []language.Key) []language.Key {
+	if s.outlook == nil || len(s.c.Queues) < 2 {
+		return s.queueKeysAfresh(q, room)
+	}
+	sight, known := s.outlook.Of(q), s.known.Get(q.Slot)
+	if known != nil && known.sight == sight {
+		if len(room) != len(known.keys) {
+			room = s.keyRoom.Slice(len(known.keys))
+		}
+		copy(room, known.keys)
+		return room
+	}
+	errors := s.ask.Errors()
+	keys := s.queueKeysAfresh(q, room)
+	if known == nil {
+		known = &knownKeys{}
+		s.known.Set(q.Slot, known)
+	}
+	if known.sight, known.keys = sight, append(known.keys[:0], keys...); s.ask.Errors() != errors {
+		known.sight = Sight{} // each cycle is to be told of it
+	}
+	return keys
+}
+
+func (s *orders) queueKeysAfresh(q *model.Queue, room []language.Key) []language.Key {
 	f := s.ask.Frame()
 	defer s.ask.Done()
 	f.Queue = s.QueueView(q)

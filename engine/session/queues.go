@@ -1,6 +1,8 @@
 package session
 
 import (
+	"bytes"
+
 	"github.com/celsius-scheduler/celsius/engine/language"
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
@@ -135,14 +137,45 @@ type Queues struct {
 // Queues is an empty heap of queues.
 func (s *orders) Queues() *Queues {
 	q := &Queues{flat: s.flatQueues()}
-	if b := s.branchingOf(); b != nil {
+	b := s.branchingOf()
+	if b == nil {
+		return q
+	}
+	lasts, text := s.lasts(b)
+	if q.tree = s.branches; q.tree == nil || !bytes.Equal(text, s.clusterText) || !q.tree.begin() {
 		if b.shares != nil {
 			q.tree = newBranches(s, b.row, &shareBranches{s: s, of: b.shares}, q.flat)
 		} else {
 			q.tree = newBranches(s, b.row, &quotaBranches{s: s, tree: b.tree, each: b.each}, q.flat)
 		}
 	}
+	if s.branches = nil; lasts {
+		s.branches, s.clusterText = q.tree, text
+	}
 	return q
+}
+
+// lasts says that keys of queues hold from walk to walk, but for what a hierarchy follows, while what is read of the cluster has the
+// same text.
+func (s *orders) lasts(b *branching) (ok bool, text []byte) {
+	for i, r := range s.p.Rules(policy.QueueOrder) {
+		for _, read := range r.Reads.All {
+			switch {
+			case i != b.row:
+			case b.shares != nil:
+				continue // all of it is followed
+			case len(read.Steps) > 1:
+				read.Steps = read.Steps[1:] // a part is read with its queue
+			}
+			if !s.p.Lasting(read) {
+				return false, nil
+			}
+			if read.Root == "cluster" && !policy.OfMembers(read) {
+				text = language.EncodeRead(text, s.ClusterView, &read)
+			}
+		}
+	}
+	return true, text
 }
 
 // Put adds a queue.
@@ -162,7 +195,7 @@ func (q *Queues) fell(more ...*model.Queue) {
 	for _, x := range append(q.tree.all(), more...) {
 		q.flat.Put(x)
 	}
-	q.tree = nil
+	q.tree, q.flat.s.branches = nil, nil
 }
 
 // Take removes the first queue; false: there is none.

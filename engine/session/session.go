@@ -47,6 +47,7 @@ func New(c *model.Cluster, p *policy.Policy) *Session {
 	s.base = base{World: w, p: p, c: c, ask: newEvaluator(w, p)}
 	s.accounts = policy.NewAccounts(w, p, s.ask)
 	s.answers, s.orders = answers{s.base}, orders{base: s.base, accounts: s.accounts}
+	s.outlook = s.newOutlook(p.QueueOrderReads())
 	s.verdicts = verdict.New(w, p, s.ask)
 	s.initRest()
 	return s
@@ -65,6 +66,7 @@ func (s *Session) Begin(now time.Time) {
 	s.SetTime(now)
 	s.rest.begun, s.rest.now, s.ask.until = s.c.Content(), now, time.Time{}
 	s.rest.values = string(s.timeParts())
+	s.timeText = s.rest.values
 	s.UsedAtStart = s.c.Used.Clone()
 	s.ask.noFaults()
 	s.meters.begin()

@@ -98,7 +98,8 @@ func (c *Class) computeAll() {
 	rows := len(c.v.nodes.Rows)
 	c.fitting = [fitsLater + 1]int{}
 	c.Cursor.Skip(&c.v.nodes.Log)
-	c.rejections.at, c.Chooser.tournament.made = 0, false
+	c.rejections.forget()
+	c.Chooser.tournament.made = false
 	c.Cells = slab.Resized(c.Cells, rows)
 	for row := range rows {
 		c.Cells[row].Verdict = notOffered

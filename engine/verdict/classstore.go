@@ -7,6 +7,8 @@ type classStore struct {
 	Entries int      // the most that all of them have
 	turn    uint64   // of the last class that was used
 	cycle   uint64
+	// refusals is how many reasons of classes were told apart so far.
+	refusals uint64
 }
 
 // mostEntries is how many entries, one a node each, all classes have together: some 100 bytes each.

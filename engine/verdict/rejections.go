@@ -9,6 +9,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/model"
 	"github.com/celsius-scheduler/celsius/engine/policy"
 	"github.com/celsius-scheduler/celsius/engine/report"
+	"github.com/celsius-scheduler/celsius/engine/slab"
 )
 
 // refusals is how many nodes were refused for one reason.
@@ -23,16 +24,65 @@ type rejections struct {
 	c      *Class
 	counts []model.NodeCount
 	at     uint64 // of the log, plus 1
+	// number is another wherever counts are, or are of another class.
+	number uint64
+	// nodes say by row why a node was refused; tells, that counts tell of more than that, and of which objects it was.
+	nodes []refusedNode
+	tells bool
+	sizes uint64 // of the nodes, that counts are of
+}
+
+// refusedNode is why one node was refused, 0: it was not, and the version of its object, as far as it is compared.
+type refusedNode struct {
+	code   int16
+	object uint32
 }
 
 // Rejections counts, over all nodes, which row said no, most nodes first.
 func (c *Class) Rejections() []model.NodeCount {
 	x, plan := &c.rejections, c.v.Plan
-	if at := c.v.nodes.Log.Next() + 1; x.at != at || plan.single || plan.telling {
-		x.counts, x.at = x.find(), at
+	at := c.v.nodes.Log.Next() + 1
+	if x.at == at && !plan.single && !plan.telling {
+		return x.counts
 	}
+	if !x.stay(func(row int32) int { return int(c.Cells[row].Verdict) }) {
+		x.nodes, x.tells, x.sizes = slab.Resized(x.nodes, len(c.Cells)), false, c.v.sizes()
+		for row := range x.nodes {
+			x.nodes[row] = refusedNode{noNode, uint32(c.v.nodes.Object[row])}
+		}
+		if counts := x.find(); x.number == 0 || !slices.Equal(counts, x.counts) {
+			c.v.Classes.refusals++
+			x.counts, x.number = counts, c.v.Classes.refusals
+		}
+	}
+	x.at = at
 	return x.counts
 }
+
+// stay says that all nodes that changed are refused as they were, so that the counts are what they were. verdict is what a class has of a
+// row now.
+func (x *rejections) stay(verdict func(row int32) int) bool {
+	c := x.c
+	rows, known := c.v.changedSince(x.at)
+	if !known || x.tells || c.v.Plan.single || c.v.Plan.telling || c.v.Plan.volatile || c.domains.context != nil || c.oneTask ||
+		len(x.nodes) != len(c.Cells) || x.sizes != c.v.sizes() {
+		return false
+	}
+	return !slices.ContainsFunc(rows, func(row int32) bool {
+		code := verdict(row)
+		if code == 0 {
+			if dim := c.misfitLater(row); dim >= 0 {
+				code = misfitCode(dim)
+			}
+		}
+		n, was := c.v.nodes, x.nodes[row]
+		// The words of a row may be others where the object is, though it refuses the node as it did.
+		return code == 0 || code != int(was.code) || n.Rows[row] == nil || code > 0 && uint32(n.Object[row]) != was.object
+	})
+}
+
+// forget has all be found anew, as something that no one node tells of is another.
+func (x *rejections) forget() { x.at, x.number, x.nodes = 0, 0, x.nodes[:0] }
 
 // misfitCode stands for a dimension in which a request does not fit.
 func misfitCode(dim int) int { return -100 - dim }
@@ -50,8 +100,11 @@ func (x *rejections) find() []model.NodeCount {
 	})
 	out := slices.Grow([]model.NodeCount(nil), len(all))
 	for _, r := range all {
+		x.tells = x.tells || r.code == noDevices
 		if r.code > 0 {
-			out = append(out, x.byText(x.c.v.policy.All[r.code-1], r)...)
+			rule := x.c.v.policy.All[r.code-1]
+			x.tells = x.tells || tellsOfNode(rule) || !rule.Rests.Static
+			out = append(out, x.byText(rule, r)...)
 			continue
 		}
 		r.told.Count = r.count
@@ -67,6 +120,7 @@ func (x *rejections) refused(all []refusals) (counted []refusals, passed []int32
 	last := -1
 	for _, row := range c.v.nodes.ByOrder() {
 		code := x.codeOf(row)
+		x.nodes[row].code = int16(code)
 		if code == 0 {
 			passed = append(passed, row)
 			continue
@@ -108,7 +162,9 @@ func (x *rejections) misfits(all []refusals, rows []int32) []refusals {
 		for _, row := range rows {
 			if !(want > n.FutureIdle(dim, row)+model.Slack) {
 				fit = append(fit, row)
+				continue
 			}
+			x.nodes[row].code = int16(misfitCode(dim))
 		}
 		if count := len(rows) - len(fit); count > 0 {
 			all = append(all, refusals{code: misfitCode(dim), count: count})
@@ -152,7 +208,7 @@ func (x *rejections) byText(r *policy.Rule, of refusals) []model.NodeCount {
 			}
 		}
 	}
-	return report.ByText(of.count, rejected, r.Message != nil && r.Message.OfNode, c.v.nodes, func(row int32) model.NodeCount {
+	return report.ByText(of.count, rejected, tellsOfNode(r), c.v.nodes, func(row int32) model.NodeCount {
 		f.Point(row)
 		if r.Site.Name == policy.DevicePredicates {
 			c.v.rowOfDevices(c.Task, row, f)
@@ -160,3 +216,6 @@ func (x *rejections) byText(r *policy.Rule, of refusals) []model.NodeCount {
 		return model.NodeCount{Table: r.Table, Rule: r.Name, Text: ask.Text(r, f)}
 	})
 }
+
+// tellsOfNode says that the message of a row is not the same of all nodes.
+func tellsOfNode(r *policy.Rule) bool { return r.Message != nil && r.Message.OfNode }

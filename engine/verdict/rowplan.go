@@ -11,8 +11,7 @@ import (
 // Plan is the plan of what the active predicate and score rows read.
 type Plan struct {
 	predicates, Scores []*Row
-	// Class lists what a class is: the task, job and queue fields that active rows read.
-	Class []rules.Read
+	classReads
 	epochReads
 	// volatile says that some row reads other objects through a node's tasks: nothing can be kept.
 	volatile bool
@@ -29,6 +28,14 @@ type Plan struct {
 	telling bool
 	// ofVolumes says that some predicate reads volumes, holdVolumes that what they say to a task holds for a while.
 	ofVolumes, holdVolumes bool
+}
+
+// classReads are what tells classes apart.
+type classReads struct {
+	// Class lists what a class is: the task, job and queue fields that active rows read.
+	Class []rules.Read
+	// lasting says that a task stays in its class while neither it nor its job changes.
+	lasting bool
 }
 
 // epochReads are what the rows read that is the same for all classes and nodes.
@@ -76,6 +83,7 @@ func planOf(of *policy.Policy) *Plan {
 			cs.depend(read)
 		}
 	}
+	cs.lasting = lastingClass(cs.Class)
 	return cs
 }
 

@@ -55,6 +55,7 @@ type reused struct {
 	keyText   []byte
 	epochText text
 	devices   deviceScratch
+	changed   changedRows
 }
 
 // text is one that is made again and again, with the room that it is written into.

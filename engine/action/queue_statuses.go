@@ -1,0 +1,45 @@
+package action
+
+import (
+	"slices"
+
+	"github.com/celsius-scheduler/celsius/engine/follow"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/engine/report"
+)
+
+// queueStatuses is the statuses of queues in the order of their names. Those of queues that were not touched are shared with earlier plans.
+type queueStatuses struct {
+	cursor follow.Cursor[*model.Queue]
+	listed []*model.Queue // by the cluster, whose statuses known has
+	known  []model.QueueStatus
+}
+
+// give lists them as they are now; nil: there are no queues.
+func (l *queueStatuses) give(c *model.Cluster) []model.QueueStatus {
+	touched, known := l.cursor.Read(&c.QueueLog)
+	now := c.QueuesByName()
+	if !known || !sameList(l.listed, now) {
+		l.listed, l.known = now, nil
+		for _, q := range now {
+			l.known = append(l.known, report.Queue(c, q))
+		}
+		return l.known
+	}
+	if len(touched) == 0 {
+		return l.known
+	}
+	l.known = slices.Clone(l.known) // plans have the other
+	seen := map[*model.Queue]bool{}
+	for _, q := range touched {
+		if i, there := slices.BinarySearchFunc(now, q, byName); there && !seen[q] {
+			seen[q], l.known[i] = true, report.Queue(c, q)
+		}
+	}
+	return l.known
+}
+
+// sameList says that a list of the cluster's is the very one that it gave before.
+func sameList(was, now []*model.Queue) bool {
+	return len(was) == len(now) && len(now) > 0 && &was[0] == &now[0]
+}
