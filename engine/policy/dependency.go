@@ -306,11 +306,20 @@ func (p *Policy) addQueueRead(out *QueueReads, read rules.Read) bool {
 	if x != nil && x.spelled() {
 		return !x.ByTime
 	}
-	switch {
-	case read.Key == "" && !comparedByText(read.Type) && (x == nil || x.Tree == nil): // of a tree also lists of queues are compared
+	if read.Key == "" && !comparedByText(read.Type) && (x == nil || x.Tree == nil) { // of a tree also lists of queues are compared
 		return false
-	case read.Root == "cluster":
+	}
+	if read.Root == "cluster" {
 		out.Cluster = append(out.Cluster, read)
+	} else {
+		p.addOfQueue(out, read, x)
+	}
+	return true
+}
+
+// addOfQueue adds a read of a queue, which ends at a computed field x, or where that is nil at another, by what it moves with.
+func (p *Policy) addOfQueue(out *QueueReads, read rules.Read, x *Attribute) {
+	switch {
 	case p.nearQueue(read):
 		out.Near, out.Trees = append(out.Near, read), p.treesOnWay(out.Trees, read)
 	case x != nil && len(read.Steps) == 1 && x.Account.fills():
@@ -323,7 +332,6 @@ func (p *Policy) addQueueRead(out *QueueReads, read rules.Read) bool {
 	default:
 		out.Far = append(out.Far, read)
 	}
-	return true
 }
 
 // fills says that an account shares something out among queues, and tells of each whether it gets something else.

@@ -64,8 +64,7 @@ func (c *Class) Rejections() []model.NodeCount {
 func (x *rejections) stay(verdict func(row int32) int) bool {
 	c := x.c
 	rows, known := c.v.changedSince(x.at)
-	if !known || x.tells || c.v.Plan.single || c.v.Plan.telling || c.v.Plan.volatile || c.domains.context != nil || c.oneTask ||
-		len(x.nodes) != len(c.Cells) || x.sizes != c.v.sizes() {
+	if !known || x.tells || !c.toldByNodes() || len(x.nodes) != len(c.Cells) || x.sizes != c.v.sizes() {
 		return false
 	}
 	return !slices.ContainsFunc(rows, func(row int32) bool {
@@ -79,6 +78,12 @@ func (x *rejections) stay(verdict func(row int32) int) bool {
 		// The words of a row may be others where the object is, though it refuses the node as it did.
 		return code == 0 || code != int(was.code) || n.Rows[row] == nil || code > 0 && uint32(n.Object[row]) != was.object
 	})
+}
+
+// toldByNodes says that what the class knows of a node is another only where the node is.
+func (c *Class) toldByNodes() bool {
+	plan := c.v.Plan
+	return !plan.single && !plan.telling && !plan.volatile && c.domains.context == nil && !c.oneTask
 }
 
 // forget has all be found anew, as something that no one node tells of is another.
