@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -43,6 +44,7 @@ type order struct {
 	policy    string            // NAME@GENERATION
 	record    model.Record      // for who leads next
 	devices   map[string]string // for who runs the pod
+	group     string            // the name of its PodGroup, where the pod does not say it yet; "": it does
 	created   time.Time         // of the pod; zero: not known
 	decided   time.Time
 	sent      time.Time // for the first time
@@ -228,6 +230,9 @@ func (b *binder) readBack(ctx context.Context, o *order, cause error, otherwise 
 func (o *order) binding() *corev1.Binding {
 	annotations := map[string]string{PolicyAnnotation: o.policy, model.RecordAnnotation: o.record.String()}
 	maps.Copy(annotations, o.devices)
+	if o.group != "" {
+		annotations[v1beta1.KubeGroupNameAnnotationKey] = o.group
+	}
 	return &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.name, UID: types.UID(o.UID), Annotations: annotations},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: o.Node},

@@ -316,11 +316,12 @@ func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 	out, m, nodes := outbox.New(8), newMetrics(), &nodeBook{}
 	said := newRecorder(newScheme(), f, out, log)
 	names := []string{"celsius", "volcano"}
+	cluster := model.NewCluster(model.Options{SchedulerNames: names})
 	l := &loop{
 		period: time.Second, window: 20 * time.Millisecond, gangTimeout: time.Minute, policy: func() *policy.Policy { return p },
-		cluster: model.NewCluster(model.Options{SchedulerNames: names}),
+		cluster: cluster,
 		parts: parts{
-			feed: f.feed, outbox: out, intake: newIntake(names, nodes),
+			feed: f.feed, outbox: out, intake: newIntake(names, nodes, phaseIn(cluster)),
 			statuses: &statuses{
 				server: f, pods: f, outbox: out, feed: f.feed, events: said, log: log, waits: map[string]*waiting{},
 				queues: map[string]*queueState{}, open: map[string]bool{},

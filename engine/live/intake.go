@@ -35,6 +35,8 @@ type intake struct {
 	holds  map[string]*hold
 	nodes  *nodeBook
 	numas  numas
+	queues map[string]string         // namespace -> the queue of what names none
+	phase  func(group string) string // where the model has a group, "" where it has none
 }
 
 // numas are what is told of nodes' CPUs, as the API server has it, and which nodes there are.
@@ -45,9 +47,10 @@ type numas struct {
 
 // member is a pod's part in a group.
 type member struct {
-	group string
-	own   bool
-	bound string // UID of the pod, once it is: it stays in the group that it was bound for, whatever its annotations say later
+	group   string
+	own     bool
+	assumed bool   // its pod names none: it is the one that it will have
+	bound   string // UID of the pod, once it is: it stays in the group that it was bound for, whatever its annotations say later
 }
 
 // hold is a pod whose bindings were refused.
@@ -61,8 +64,9 @@ type hold struct {
 	why      string
 }
 
-func newIntake(names []string, nodes *nodeBook) *intake {
+func newIntake(names []string, nodes *nodeBook, phase func(group string) string) *intake {
 	return &intake{
+		queues: map[string]string{}, phase: phase,
 		names: names, nodes: nodes, groups: map[string]*group{}, member: map[string]member{}, jobs: map[string]string{},
 		owned: map[string][]string{}, holds: map[string]*hold{},
 		numas: numas{map[string]*nodeinfov1alpha1.Numatopology{}, map[string]bool{}},
@@ -78,6 +82,8 @@ func (in *intake) object(out []model.Delta, c change, now time.Time) []model.Del
 		return in.podGroup(out, c.op, o)
 	case *batchv1alpha1.Job:
 		return in.job(out, c.op, o)
+	case *corev1.Namespace:
+		out = in.namespace(out, c.op, o)
 	case *corev1.Node:
 		in.nodes.put(o.Name, standing(c.op, o))
 		return in.numas.node(append(out, model.Delta{Op: c.op, Object: o}), c.op, o.Name)
@@ -132,13 +138,19 @@ func (in *intake) pod(out []model.Delta, op model.Op, o *corev1.Pod, now time.Ti
 	was := in.member[key]
 	is := member{}
 	if op != model.Delete {
+		var assumed bool
+		o, assumed = in.named(o)
 		is = in.memberOf(o, was)
+		is.assumed = assumed
 	}
 	switch {
 	case was.group != is.group || was.own != is.own:
 		out = in.moveMember(out, key, was, is)
 	case was != is:
 		in.member[key] = is
+	}
+	if is.assumed {
+		out = in.assume(out, o)
 	}
 	if h != nil {
 		h.object = o
@@ -200,7 +212,7 @@ func (in *intake) memberOf(o *corev1.Pod, was member) member {
 	if name == "" {
 		return member{}
 	}
-	return member{model.Key(o.Namespace, name), slices.Contains(in.names, o.Spec.SchedulerName), bound}
+	return member{group: model.Key(o.Namespace, name), own: slices.Contains(in.names, o.Spec.SchedulerName), bound: bound}
 }
 
 // moveMember counts a pod in the group that it names now, and not in the one before.
@@ -208,7 +220,7 @@ func (in *intake) moveMember(out []model.Delta, key string, was, is member) []mo
 	if was.group != "" {
 		g := in.groups[was.group]
 		g.count(was.own, -1)
-		if out = in.serve(out, g); g.idle() {
+		if out = g.leave(in.serve(out, g)); g.idle() {
 			delete(in.groups, was.group)
 		}
 	}
@@ -266,6 +278,7 @@ func (in *intake) podGroup(out []model.Delta, op model.Op, o *v1beta1.PodGroup) 
 			in.owned[job] = append(in.owned[job], key)
 		}
 	}
+	in.found(g, o)
 	seen := g.see(o)
 	if g.served && in.serves(g) {
 		return append(out, model.Delta{Op: model.Upsert, Object: seen})

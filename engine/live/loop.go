@@ -277,7 +277,20 @@ func (l *loop) sendBinds(plan *model.Plan, began time.Time) {
 		if t := l.cluster.Tasks[b.Task]; t != nil {
 			o.created, o.record, o.devices = t.CreatedAt, t.Record(), model.BindAnnotations(&l.cluster.Nodes, t, b, decided)
 		}
+		if m := l.intake.member[b.Task]; m.assumed {
+			_, o.group, _ = strings.Cut(m.group, "/")
+		}
 		l.binder.send(o)
+	}
+}
+
+// phaseIn says where a cluster has a group, "" where it has none.
+func phaseIn(c *model.Cluster) func(group string) string {
+	return func(group string) string {
+		if j := c.Jobs[group]; j != nil {
+			return j.Phase
+		}
+		return ""
 	}
 }
 

@@ -284,11 +284,12 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 		metrics: s.metrics, log: s.log,
 	}
 	b.scheduled, b.sentAway = scheduledEvents(said, s.metrics), evictedEvents(said)
+	cluster := model.NewCluster(model.Options{SchedulerNames: s.o.SchedulerNames})
 	return &loop{
 		period: s.o.Period, window: s.o.Window, gangTimeout: s.o.GangTimeout,
-		cluster: model.NewCluster(model.Options{SchedulerNames: s.o.SchedulerNames}),
+		cluster: cluster,
 		parts: parts{
-			feed: in, outbox: out, intake: newIntake(s.o.SchedulerNames, nodes),
+			feed: in, outbox: out, intake: newIntake(s.o.SchedulerNames, nodes, phaseIn(cluster)),
 			statuses: &statuses{
 				server: applied{s.client}, pods: p, outbox: out, feed: in, events: said, log: s.log,
 				waits: map[string]*waiting{}, queues: map[string]*queueState{}, open: map[string]bool{},

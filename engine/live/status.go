@@ -58,9 +58,10 @@ func readGroupStatus(g *v1beta1.PodGroup) groupStatus {
 
 // group is what the loop knows of a PodGroup, apart from the model.
 type group struct {
-	uid    types.UID
-	object *v1beta1.PodGroup // the newest seen; nil where pods name it and it is not there
-	served bool              // it is in the model
+	uid     types.UID
+	object  *v1beta1.PodGroup // the newest seen; nil where pods name it and it is not there
+	assumed assumed           // until it is there
+	served  bool              // it is in the model, and is there
 
 	own, foreign int // pods that name it, ours and other schedulers'
 
@@ -85,8 +86,11 @@ type groupSaid struct {
 
 // phase is where the group stands, whether others can see that yet or not.
 func (g *group) phase() string {
-	if g.want != nil {
+	switch {
+	case g.want != nil:
 		return g.want.phase
+	case g.assumed.reached != "" && (g.seen.phase == "" || g.seen.phase == model.PhasePending):
+		return g.assumed.reached
 	}
 	return g.seen.phase
 }
@@ -303,7 +307,7 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		g.told = saying{}
 		s.tellGroup(g, j, base, st)
 	}
-	g.want, g.differs, g.written = &next, time.Time{}, now
+	g.want, g.differs, g.written, g.assumed.reached = &next, time.Time{}, now, ""
 	c := outbox.Status
 	if awaited {
 		c = outbox.Awaited
