@@ -84,7 +84,7 @@ func (in *intake) namespace(out []model.Delta, op model.Op, o *corev1.Namespace)
 // leave has a PodGroup that is assumed be gone with its pod.
 func (g *group) leave(out []model.Delta) []model.Delta {
 	o := g.assumed.object
-	if o == nil || g.own+g.foreign > 0 {
+	if o == nil || g.members.count() > 0 {
 		return out
 	}
 	g.assumed = assumed{}

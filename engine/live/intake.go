@@ -145,7 +145,7 @@ func (in *intake) pod(out []model.Delta, op model.Op, o *corev1.Pod, now time.Ti
 	}
 	switch {
 	case was.group != is.group || was.own != is.own:
-		out = in.moveMember(out, key, was, is)
+		out = in.moveMember(out, key, was, is, now)
 	case was != is:
 		in.member[key] = is
 	}
@@ -216,10 +216,10 @@ func (in *intake) memberOf(o *corev1.Pod, was member) member {
 }
 
 // moveMember counts a pod in the group that it names now, and not in the one before.
-func (in *intake) moveMember(out []model.Delta, key string, was, is member) []model.Delta {
+func (in *intake) moveMember(out []model.Delta, key string, was, is member, now time.Time) []model.Delta {
 	if was.group != "" {
 		g := in.groups[was.group]
-		g.count(was.own, -1)
+		g.count(was.own, -1, now)
 		if out = g.leave(in.serve(out, g)); g.idle() {
 			delete(in.groups, was.group)
 		}
@@ -234,20 +234,26 @@ func (in *intake) moveMember(out []model.Delta, key string, was, is member) []mo
 		g = &group{}
 		in.groups[is.group] = g
 	}
-	g.count(is.own, 1)
+	g.count(is.own, 1, now)
 	return in.serve(out, g)
 }
 
-func (g *group) count(own bool, by int) {
-	if own {
-		g.own += by
-	} else {
-		g.foreign += by
+func (g *group) count(own bool, by int, now time.Time) {
+	m := &g.members
+	switch {
+	case !own:
+		m.foreign += by
+	case by > 0:
+		m.own, m.asked = m.own+by, now
+	default:
+		m.own += by
 	}
 }
 
+func (m *members) count() int { return m.own + m.foreign }
+
 // idle says whether there is nothing left to know of a group.
-func (g *group) idle() bool { return g.object == nil && g.own+g.foreign == 0 }
+func (g *group) idle() bool { return g.object == nil && g.members.count() == 0 }
 
 func (in *intake) podGroup(out []model.Delta, op model.Op, o *v1beta1.PodGroup) []model.Delta {
 	key := model.Key(o.Namespace, o.Name)
@@ -260,7 +266,7 @@ func (in *intake) podGroup(out []model.Delta, op model.Op, o *v1beta1.PodGroup) 
 		if g.served {
 			out = append(out, model.Delta{Op: model.Delete, Object: o})
 		}
-		*g = group{own: g.own, foreign: g.foreign}
+		*g = group{members: g.members}
 		if g.idle() {
 			delete(in.groups, key)
 		}
@@ -322,9 +328,9 @@ func (in *intake) serves(g *group) bool {
 		}
 	}
 	switch {
-	case g.own > 0:
+	case g.members.own > 0:
 		return true
-	case g.foreign > 0:
+	case g.members.foreign > 0:
 		return false
 	}
 	return slices.Contains(in.names, volcanoName)

@@ -34,7 +34,7 @@ func TestGangIsBoundAndWritten(t *testing.T) {
 		f := r.server
 		f.put(testNode("n1", "2"), testNode("n2", "2"), testQueue("default"), testGroup("g", 3))
 		f.put(testPod("a", "g", "1"), testPod("b", "g", "1"))
-		r.settle(2)
+		r.settle(7)
 		if len(f.bindings) != 0 {
 			t.Fatalf("bound before the gang was whole: %v", f.bindings)
 		}
@@ -67,6 +67,42 @@ func TestGangIsBoundAndWritten(t *testing.T) {
 		r.settle(5)
 		if len(f.writes) != 0 {
 			t.Errorf("written though nothing changed: %v", f.writes)
+		}
+	})
+}
+
+// Nothing is said of a gang while its pods come, and nothing of them. What is to be said once they are there is said once.
+func TestAGangThatIsBeingMadeIsNotUnschedulable(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "2"), testQueue("default"), testGroup("g", 3))
+		come := func(names ...string) {
+			for _, name := range names {
+				f.put(testPod(name, "g", "1"))
+				for range 20 {
+					f.deliver(-1)
+					r.tick()
+					for r.work() {
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+			}
+		}
+		come("a", "b")
+		if diff := cmp.Diff([]string{"group default/g Inqueue"}, f.writes); diff != "" || len(f.events) > 0 {
+			t.Errorf("said while pods come: events %v, writes (-want +got):\n%s", f.events, diff)
+		}
+		f.writes = nil
+		come("c")
+		r.settle(12)
+		slices.Sort(f.writes)
+		want := []string{"group default/g Inqueue", "pod default/a", "pod default/b", "pod default/c"}
+		if diff := cmp.Diff(want, f.writes); diff != "" {
+			t.Errorf("written once they are there, and do not fit (-want +got):\n%s", diff)
+		}
+		slices.Sort(f.events)
+		if diff := cmp.Diff([]string{"Pod default/a FailedScheduling", "Pod default/c FailedScheduling", "PodGroup default/g Unschedulable"}, f.events); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
 }

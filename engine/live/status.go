@@ -26,8 +26,11 @@ const (
 	settleTime = 400 * time.Millisecond
 	// textEvery is the least time between two writes of one object that change words only.
 	textEvery = 10 * time.Second
-	// allocatedEvery is the least time between two writes of what a queue holds.
-	allocatedEvery = time.Second
+	// countsEvery is the least time between two writes of one object that change no phase: of what a group counts and why it waits, and of
+	// what a queue holds.
+	countsEvery = time.Second
+	// makingTime is for how long nothing is said of a group that lacks pods: after it was let in, and after each of its pods came.
+	makingTime = 5 * time.Second
 	// writeRetry is after what time a status that could not be written is tried again.
 	writeRetry = 2 * time.Second
 	// compareEvery is the least time between two comparisons of all that is said with all that should be.
@@ -63,7 +66,7 @@ type group struct {
 	assumed assumed           // until it is there
 	served  bool              // it is in the model, and is there
 
-	own, foreign int // pods that name it, ours and other schedulers'
+	members members
 
 	seen    groupStatus  // last seen, or last written where that is newer
 	version string       // the resource version that seen is of
@@ -75,6 +78,20 @@ type group struct {
 	wasWhole bool // at least minMember pods were bound once
 	broken   *broken
 	groupSaid
+}
+
+// members are the pods that name a group.
+type members struct {
+	own, foreign int       // ours, and other schedulers'
+	asked        time.Time // when the group was let in, or the last of ours came: more may be on their way
+}
+
+// making is until when more pods of a group may be on their way of which it lacks some to start; zero: it lacks none.
+func (g *group) making(j *model.Job, now time.Time) time.Time {
+	if until := g.members.asked.Add(makingTime); j.TaskCount() < j.MinMember && now.Before(until) {
+		return until
+	}
+	return time.Time{}
 }
 
 // groupSaid is what was said of a group, in its status and by events.
@@ -99,7 +116,7 @@ func (g *group) phase() string {
 // than our own last word has our phase.
 func (g *group) see(o *v1beta1.PodGroup) *v1beta1.PodGroup {
 	if g.uid != o.UID {
-		*g = group{uid: o.UID, own: g.own, foreign: g.foreign, served: g.served}
+		*g = group{uid: o.UID, members: g.members, served: g.served}
 	}
 	g.object = o
 	stale := g.version != "" && olderThan(o.ResourceVersion, g.version)
@@ -207,6 +224,16 @@ func (s *groupStatus) with(st *model.JobStatus, cycle string, now time.Time) gro
 	return next
 }
 
+// quiet is st without a word on why the group waits but what was said before.
+func (s *groupStatus) quiet(st *model.JobStatus) *model.JobStatus {
+	with := *st
+	with.Condition = nil
+	if c := s.condition(string(v1beta1.PodGroupUnschedulableType)); c != nil && c.Status == corev1.ConditionTrue {
+		with.Condition = &model.Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message}
+	}
+	return &with
+}
+
 // groupBody is the status of an apply. All of it is always there: what is left out could stay as another wrote it.
 type groupBody struct {
 	Phase      string                      `json:"phase"`
@@ -281,6 +308,12 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		return
 	}
 	s.open[j.Key] = true // until it is the same
+	if until := g.making(j, now); !until.IsZero() {
+		s.notBefore(until)
+		if st = base.quiet(st); base.compare(st) < phase {
+			return
+		}
+	}
 	if now.Before(g.retry) {
 		s.notBefore(g.retry)
 		return
@@ -298,6 +331,9 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 	case d == words && st.Condition.Cause == g.cause && now.Sub(g.written) < textEvery:
 		s.notBefore(g.written.Add(textEvery))
 		return
+	case d < phase && now.Sub(g.written) < countsEvery:
+		s.notBefore(g.written.Add(countsEvery))
+		return
 	}
 	next := base.with(st, cycle.String(), now)
 	if g.cause = ""; st.Condition != nil {
@@ -310,7 +346,7 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 	g.want, g.differs, g.written, g.assumed.reached = &next, time.Time{}, now, ""
 	c := outbox.Status
 	if awaited {
-		c = outbox.Awaited
+		c, g.members.asked = outbox.Awaited, now
 	}
 	s.writeGroup(c, j.Key, g, &next)
 }
@@ -399,8 +435,8 @@ func (s *statuses) queue(q *model.Queue, st *model.QueueStatus, now time.Time) {
 	if maps.Equal(st.Allocated, state.last) {
 		return
 	}
-	if now.Sub(state.written) < allocatedEvery {
-		s.notBefore(state.written.Add(allocatedEvery))
+	if now.Sub(state.written) < countsEvery {
+		s.notBefore(state.written.Add(countsEvery))
 		return
 	}
 	state.written = now
