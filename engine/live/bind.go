@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/events"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -23,6 +24,12 @@ import (
 
 // PolicyAnnotation is on a bound pod and says which policy put it where it is: NAME@GENERATION.
 const PolicyAnnotation = "celsius.dev/policy"
+
+// WhyAnnotation is on a bound pod and says why it is where it is, in words.
+const WhyAnnotation = "celsius.dev/why"
+
+// longestWhy bounds these words, in bytes.
+const longestWhy = 512
 
 const (
 	// writeTimeout bounds one request to the API server.
@@ -228,7 +235,9 @@ func (b *binder) readBack(ctx context.Context, o *order, cause error, otherwise 
 
 // binding is the object that is sent. The API server copies its annotations to the pod.
 func (o *order) binding() *corev1.Binding {
-	annotations := map[string]string{PolicyAnnotation: o.policy, model.RecordAnnotation: o.record.String()}
+	annotations := map[string]string{
+		PolicyAnnotation: o.policy, WhyAnnotation: events.Short(o.Why(), longestWhy), model.RecordAnnotation: o.record.String(),
+	}
 	maps.Copy(annotations, o.devices)
 	if o.group != "" {
 		annotations[v1beta1.KubeGroupNameAnnotationKey] = o.group

@@ -113,7 +113,7 @@ func (l *loop) due(started, ended, backoff time.Time) time.Time {
 		earlier(urgent.Add(l.window))
 		earlier(newest.Add(l.window / quietShare))
 	}
-	if waiting, _ := l.outbox.Depths(); waiting[outbox.Binding] == 0 {
+	if l.outbox.Depths()[outbox.Binding] == 0 {
 		if !lazy.IsZero() {
 			earlier(lazy.Add(lazyWindows * l.window))
 		}

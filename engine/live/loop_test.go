@@ -101,10 +101,46 @@ func TestAGangThatIsBeingMadeIsNotUnschedulable(t *testing.T) {
 			t.Errorf("written once they are there, and do not fit (-want +got):\n%s", diff)
 		}
 		slices.Sort(f.events)
-		if diff := cmp.Diff([]string{"Pod default/a FailedScheduling", "Pod default/c FailedScheduling", "PodGroup default/g Unschedulable"}, f.events); diff != "" {
+		want = []string{"Pod default/a FailedScheduling", "Pod default/c FailedScheduling", "PodGroup default/g Unschedulable"}
+		if diff := cmp.Diff(want, f.events); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// By default a gang has one event, with its nodes, and pods have their words in their annotations only.
+func TestAGangIsToldOfOnce(t *testing.T) {
+	for of, want := range map[string][]string{
+		BindingsOfGangs: {"PodGroup default/g Scheduled"},
+		BindingsOfPods: {
+			"Pod default/a Scheduled", "Pod default/alone Scheduled", "Pod default/b Scheduled", "Pod default/c Scheduled",
+			"PodGroup default/g Scheduled",
+		},
+		BindingsOfNone: nil,
+	} {
+		t.Run(of, func(t *testing.T) {
+			bubble(t, func(t *testing.T, r *rig) {
+				r.binder.scheduled, r.statuses.bindingEvents = scheduledEvents(r.events, r.metrics, of), of
+				f := r.server
+				f.put(testNode("n1", "2"), testNode("n2", "2"), testQueue("default"), testGroup("g", 3), testPod("alone", "", "1"))
+				f.put(testPod("a", "g", "1"), testPod("b", "g", "1"), testPod("c", "g", "1"))
+				r.settle(2)
+				slices.Sort(f.events)
+				if diff := cmp.Diff(want, f.events); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+				if of == BindingsOfGangs {
+					said := f.messages[0]
+					if !strings.HasPrefix(said, "3 pod(s) on 2 node(s): n1 (") || !strings.HasSuffix(said, ") by policy default@0") {
+						t.Errorf("the event of the gang says %q", said)
+					}
+				}
+				if why := f.pods["default/c"].Annotations[WhyAnnotation]; why != "the only node that fits" {
+					t.Errorf("a pod says %q", why)
+				}
+			})
+		})
+	}
 }
 
 // A PodGroup that goes through phases within moments is written once.
@@ -577,13 +613,15 @@ func TestOptions(t *testing.T) {
 	}
 	want := Options{
 		SchedulerNames: []string{"celsius", "volcano"}, Policy: "default", Namespace: "celsius-system", Period: time.Second,
-		Window: 20 * time.Millisecond, BindWorkers: 64, GangTimeout: time.Minute, VolumeTimeout: 10 * time.Minute, LeaseName: "celsius-scheduler",
+		Window: 20 * time.Millisecond, BindWorkers: 64, BindingEvents: BindingsOfGangs, GangTimeout: time.Minute,
+		VolumeTimeout: 10 * time.Minute, LeaseName: "celsius-scheduler",
 		LeaseTimes: lease.Times{Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 	}
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, wrong := range []Options{
+		{BindingEvents: "jobs"},
 		{SchedulerNames: []string{""}},
 		{NodeSelector: "a in ("},
 		{Period: -1},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -263,6 +264,8 @@ type statuses struct {
 	log    logr.Logger
 	waits  map[string]*waiting
 	queues map[string]*queueState
+	// bindingEvents is Options.BindingEvents.
+	bindingEvents string
 
 	told     []*model.JobStatus // what was compared last
 	open     map[string]bool    // groups that are to be compared again though their status in the plan may be the same
@@ -341,7 +344,7 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 	}
 	if d >= condition {
 		g.told = saying{}
-		s.tellGroup(g, j, base, st)
+		s.tellGroup(g, j, base, st, cycle.policy)
 	}
 	g.want, g.differs, g.written, g.assumed.reached = &next, time.Time{}, now, ""
 	c := outbox.Status
@@ -362,8 +365,8 @@ func (s *statuses) tellUnheeded(g *group) {
 	g.unheeded = says
 }
 
-// tellGroup records the events of a decision that changed. That a group of one pod runs is told by the event of the pod.
-func (s *statuses) tellGroup(g *group, j *model.Job, base *groupStatus, st *model.JobStatus) {
+// tellGroup records the events of a decision that changed. That a group of one pod runs is told by the annotations of the pod.
+func (s *statuses) tellGroup(g *group, j *model.Job, base *groupStatus, st *model.JobStatus, policy string) {
 	if st.Condition == nil {
 		return
 	}
@@ -372,10 +375,33 @@ func (s *statuses) tellGroup(g *group, j *model.Job, base *groupStatus, st *mode
 	switch {
 	case st.Condition.Type == string(v1beta1.PodGroupUnschedulableType) && news:
 		s.events.Event(g.object, corev1.EventTypeWarning, eventUnschedulable, st.Condition.Message)
-	case j.MinMember <= 1 && j.TaskCount() <= 1:
+	case s.bindingEvents == BindingsOfNone, j.MinMember <= 1 && j.TaskCount() <= 1:
 	case st.Condition.Type == string(v1beta1.PodGroupScheduled) && (news || base.phase != st.Phase) && st.Phase == model.PhaseRunning:
-		s.events.Event(g.object, corev1.EventTypeNormal, eventScheduled, st.Condition.Reason)
+		s.events.Event(g.object, corev1.EventTypeNormal, eventScheduled, whereIs(j)+" by policy "+policy)
 	}
+}
+
+// mostNodes is how many of its nodes the event of a gang names.
+const mostNodes = 20
+
+// whereIs says on which nodes the pods of a job are, and how many on each.
+func whereIs(j *model.Job) string {
+	on, pods := map[string]int{}, 0
+	for _, t := range j.Tasks {
+		if t.NodeName != "" && t.Job == j {
+			on[t.NodeName]++
+			pods++
+		}
+	}
+	var words []string
+	for i, node := range slices.Sorted(maps.Keys(on)) {
+		if i == mostNodes {
+			words = append(words, fmt.Sprintf("and %d more", len(on)-i))
+			break
+		}
+		words = append(words, fmt.Sprintf("%s (%d)", node, on[node]))
+	}
+	return fmt.Sprintf("%d pod(s) on %d node(s): %s", pods, len(on), strings.Join(words, ", "))
 }
 
 func (s *statuses) writeGroup(c outbox.Class, key string, g *group, want *groupStatus) {

@@ -310,7 +310,7 @@ const wakeBuffer = 1024
 func addControllers(ctx context.Context, mgr manager.Manager, watches *informers.Informers, o Options, reg prometheus.Registerer,
 	counts *metrics,
 ) error {
-	told, err := newRecorder(mgr)
+	told, err := newRecorder(mgr, counts)
 	if err != nil {
 		return err
 	}
