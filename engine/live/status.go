@@ -30,6 +30,8 @@ const (
 	// countsEvery is the least time between two writes of one object that change no phase: of what a group counts and why it waits, and of
 	// what a queue holds.
 	countsEvery = time.Second
+	// startTime is for how long a difference of counts must last before it is written: the pods of a gang start one after another, too.
+	startTime = 2 * time.Second
 	// makingTime is for how long nothing is said of a group that lacks pods: after it was let in, and after each of its pods came.
 	makingTime = 5 * time.Second
 	// writeRetry is after what time a status that could not be written is tried again.
@@ -333,6 +335,9 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		return
 	case d == words && st.Condition.Cause == g.cause && now.Sub(g.written) < textEvery:
 		s.notBefore(g.written.Add(textEvery))
+		return
+	case d == counts && now.Sub(g.differs) < startTime:
+		s.notBefore(g.differs.Add(startTime))
 		return
 	case d < phase && now.Sub(g.written) < countsEvery:
 		s.notBefore(g.written.Add(countsEvery))
