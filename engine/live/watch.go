@@ -123,7 +123,7 @@ func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
 			pod, ok := o.(*corev1.Pod)
-			f.add(change{op: model.Upsert, object: o}, !ok || canBePlaced(names, pod))
+			f.add(change{op: model.Upsert, object: o, whole: ok && alone(names, pod)}, !ok || canBePlaced(names, pod))
 		},
 		UpdateFunc: func(old, o any) {
 			switch matters(names, old, o) {

@@ -121,7 +121,7 @@ func TestCanBePlaced(t *testing.T) {
 	} {
 		f := newFeed()
 		handler([]string{"celsius"}, f).OnAdd(c.pod, false)
-		if urgent, _, _ := f.since(); urgent.IsZero() == c.want {
+		if urgent := f.since().urgent; urgent.IsZero() == c.want {
 			t.Errorf("%s: asks for a cycle: %v", c.name, !urgent.IsZero())
 		}
 	}
