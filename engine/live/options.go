@@ -77,6 +77,11 @@ type Options struct {
 	// LeaseTimes say how long it holds.
 	LeaseTimes lease.Times
 
+	Served
+}
+
+// Served is what a scheduler serves about itself, and where.
+type Served struct {
 	// MetricsAddress is where metrics are served, at /metrics. "" or "0": nowhere.
 	MetricsAddress string
 	// MetricsSecure serves metrics by TLS, and only to whom the API server lets get /metrics.

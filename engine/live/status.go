@@ -326,21 +326,10 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 	if g.differs.IsZero() {
 		g.differs = now
 	}
-	// Whoever makes the pods of an admitted job waits for its phase. Other phases often follow each other within moments.
+	// Whoever makes the pods of an admitted job waits for its phase.
 	awaited := d == phase && st.Phase == model.PhaseInqueue && j.TaskCount() < max(j.MinMember, 1)
-	switch {
-	case awaited:
-	case now.Sub(g.differs) < settleTime:
-		s.notBefore(g.differs.Add(settleTime))
-		return
-	case d == words && st.Condition.Cause == g.cause && now.Sub(g.written) < textEvery:
-		s.notBefore(g.written.Add(textEvery))
-		return
-	case d == counts && now.Sub(g.differs) < startTime:
-		s.notBefore(g.differs.Add(startTime))
-		return
-	case d < phase && now.Sub(g.written) < countsEvery:
-		s.notBefore(g.written.Add(countsEvery))
+	if at := g.writeAt(d, st); !awaited && now.Before(at) {
+		s.notBefore(at)
 		return
 	}
 	next := base.with(st, cycle.String(), now)
@@ -357,6 +346,26 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		c, g.members.asked = outbox.Awaited, now
 	}
 	s.writeGroup(c, j.Key, g, &next)
+}
+
+// writeAt is when a difference is to be written that nobody waits for. Phases often follow each other within moments.
+func (g *group) writeAt(d difference, st *model.JobStatus) time.Time {
+	at := g.differs.Add(settleTime)
+	later := func(t time.Time) {
+		if t.After(at) {
+			at = t
+		}
+	}
+	if d == words && st.Condition.Cause == g.cause {
+		later(g.written.Add(textEvery))
+	}
+	if d == counts {
+		later(g.differs.Add(startTime))
+	}
+	if d < phase {
+		later(g.written.Add(countsEvery))
+	}
+	return at
 }
 
 // tellUnheeded records an event of each thing that a group asks for and no decision heeds, once.

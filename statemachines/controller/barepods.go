@@ -54,7 +54,7 @@ func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	name, named := objects.BareGroupName(pod), objects.GroupOf(pod)
 	alone := metav1.GetControllerOfNoCopy(pod) == nil
-	if !b.ours(pod) || named != "" && !(alone && named == name) {
+	if !b.ours(pod) || named != "" && (!alone || named != name) {
 		return reconcile.Result{}, nil
 	}
 	if young := aloneFor - b.now().Sub(pod.CreationTimestamp.Time); alone && named == "" && pod.Spec.NodeName == "" && young > 0 {

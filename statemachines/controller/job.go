@@ -307,7 +307,7 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 		w.remember()
 		return nil
 	}
-	if early := countsEvery - w.now.Sub(w.rec.written); early > 0 && !t.cause.asked && t.cause.event == "" && onlyCounts(&old.Status, s) {
+	if early := countsEvery - w.now.Sub(w.rec.written); early > 0 && t.onlyCounts(&old.Status, s) {
 		w.again = sooner(w.again, early)
 		return nil
 	}
@@ -329,12 +329,12 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 // gang start and end together.
 const countsEvery = time.Second
 
-// onlyCounts says whether nothing else is new in a status. A pod that failed is something else.
-func onlyCounts(old, s *batchv1alpha1.JobStatus) bool {
+// onlyCounts says whether nothing else is new in a status, and nothing happened. A pod that failed is something else.
+func (t *transition) onlyCounts(old, s *batchv1alpha1.JobStatus) bool {
 	with := *s
-	with.Pending, with.Running, with.Succeeded, with.Terminating, with.Unknown = old.Pending, old.Running, old.Succeeded, old.Terminating, old.Unknown
-	with.TaskStatusCount = old.TaskStatusCount
-	return apiequality.Semantic.DeepEqual(*old, with)
+	with.Pending, with.Running, with.Succeeded = old.Pending, old.Running, old.Succeeded
+	with.Terminating, with.Unknown, with.TaskStatusCount = old.Terminating, old.Unknown, old.TaskStatusCount
+	return !t.cause.asked && t.cause.event == "" && apiequality.Semantic.DeepEqual(*old, with)
 }
 
 // longestHistory is how many of the phases that a job was in its conditions tell, the last ones: a job may be restarted as

@@ -184,8 +184,8 @@ func TestTTL(t *testing.T) {
 	}
 }
 
-// TestCountsAreWrittenOnceASecond shows that how many pods run is written a second after the last write at the earliest, but with a phase at
-// once.
+// TestCountsAreWrittenOnceASecond shows that how many pods run is written a second after the last write at the earliest, but with a phase
+// at once.
 func TestCountsAreWrittenOnceASecond(t *testing.T) {
 	job := trainJob(t, "")
 	s := newStage(t, Options{}, openQueue(), job)

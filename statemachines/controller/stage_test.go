@@ -285,8 +285,9 @@ func (s *stage) round() (again, soon bool) {
 			if err != nil && !errors.Is(err, errTrouble) {
 				s.t.Logf("%s %s: %v", kind, name, err)
 			}
-			again = again || err != nil && errors.Is(err, errTrouble) || s.dead || result.RequeueAfter > 0 && result.RequeueAfter <= catchUp
-			soon = soon || result.RequeueAfter > 0 && result.RequeueAfter <= countsEvery
+			within := func(most time.Duration) bool { return result.RequeueAfter > 0 && result.RequeueAfter <= most }
+			again = again || errors.Is(err, errTrouble) || s.dead || within(catchUp)
+			soon = soon || within(countsEvery)
 		}
 	}
 	return again, soon

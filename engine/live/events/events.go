@@ -52,14 +52,14 @@ type Writer struct {
 // Why an event is dropped, as metrics have it.
 const (
 	Waiting = "waiting" // too many wait to be written
-	TooMany = "tooMany" // its object has had too many
+	TooMany = "tooMany" // there were too many of its object
 	Failed  = "failed"  // the API server did not take it
 )
 
 // Dropped is the name of the metric that counts those events by why, and DroppedHelp what it says.
 const (
 	Dropped     = "celsius_events_dropped_total"
-	DroppedHelp = "Events that were not written, by why: too many waited, their object had had too many, or the API server did not take them."
+	DroppedHelp = "Events that were not written, by why: too many waited, too many were of their object, or the API server refused them."
 )
 
 // NewWriter makes the writer of a component's events. dropped is told why each is dropped that is.
