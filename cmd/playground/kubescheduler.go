@@ -24,6 +24,7 @@ func newKubeSchedulerCommand() *cobra.Command {
 		Use:    bench.KubeScheduler,
 		Short:  "Run Kubernetes' own scheduler; bench-live starts it",
 		Hidden: true,
+		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			file, err := os.CreateTemp("", "kube-scheduler-*.yaml")
 			if err != nil {

@@ -18,6 +18,9 @@ import (
 // stopWithin is how long a program may take to stop.
 const stopWithin = 10 * time.Second
 
+// bindWithin is how long a peer may take from its start to its first binding.
+const bindWithin = 2 * time.Minute
+
 // program is what is measured in a run: a process of its own, as in a cluster.
 type program struct {
 	name     string
@@ -88,8 +91,10 @@ func (p *program) hear(log io.Reader) {
 // await waits until it works: a scheduler for its first cycle. Of one that does not tell, the first pod is awaited that it binds.
 func (p *program) await(ctx context.Context, w *podWatch) error {
 	if p.ready == "" {
+		ctx, cancel := context.WithTimeout(ctx, bindWithin)
+		defer cancel()
 		if err := w.await(ctx, bound, 1); err != nil {
-			return err
+			return fmt.Errorf("the first binding by %s: %w", p.name, err)
 		}
 		p.from, p.err = take(p)
 		return p.err

@@ -47,7 +47,7 @@ func (b *bench) putThrough(ctx context.Context) error {
 	_, last := w.when(bound)
 	r := result{pods: b.through, bound: last.Sub(scheduler.from.at)}
 	r.drained, r.used, r.calls = end.since(scheduler.from)
-	b.say("made and then %s", r)
+	b.say("while they were made, %s", r)
 	b.list("  the scheduler's calls a pod: ", requests.each(r.pods))
 	b.say("through: %d pods on %d nodes, no restart, the scheduler held %s at most", r.pods, b.nodes, mebibytes(peak))
 	return nil
