@@ -50,9 +50,8 @@ type steadyResult struct {
 	result
 }
 
-// latency has bare pods come at a steady rate: first to a loop in the scheduler's place that binds each pod as soon as it names its
-// PodGroup, what it takes is the API server's and the controllers'; then to the scheduler; and then to its peers, whose pods have no
-// PodGroups.
+// latency has bare pods come at a steady rate: first to a loop in the scheduler's place that binds each pod as soon as it is there, so
+// that what it takes is the API server's; then to the scheduler; and then to its peers, whose pods have no PodGroups.
 func (b *bench) latency(ctx context.Context) ([]steadyResult, error) {
 	var out []steadyResult
 	for _, c := range append([]contender{bareLoop(), b.celsiusContender()}, b.peers()...) {
@@ -76,11 +75,11 @@ func (b *bench) steadyBy(ctx context.Context, c contender) (r steadyResult, err 
 		return r, err
 	}
 	binding := &bareBinding{bench: b, load: l}
-	onGroup := func(*corev1.Pod) {}
+	onNew := func(*corev1.Pod) {}
 	if c.start == nil {
-		onGroup = func(p *corev1.Pod) { binding.start(ctx, p) }
+		onNew = func(p *corev1.Pod) { binding.start(ctx, p) }
 	}
-	w, err := b.watchPods(ctx, l.namespace, "", onGroup)
+	w, err := b.watchPods(ctx, l.namespace, "", onNew)
 	if err != nil {
 		return r, err
 	}
@@ -148,16 +147,11 @@ func (b *bench) steady(ctx context.Context, l *load, w *podWatch, beside []*prog
 	if err != nil {
 		return r, err
 	}
-	whenGrouped, _ := w.when(grouped)
 	whenBound, last := w.when(bound)
 	r.waits = between(asked, whenBound)
 	r.result = result{pods: len(asked), bound: last.Sub(began.at)}
 	r.drained, r.used, r.calls = end.since(began)
 	b.say("  made:    %s", between(asked, answered))
-	if len(whenGrouped) > 0 {
-		b.say("  grouped: %s", between(asked, whenGrouped))
-		b.say("  bound:   %s after that", between(whenGrouped, whenBound))
-	}
 	return r, nil
 }
 

@@ -12,29 +12,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-
-	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
 // step is how far a pod has come.
 type step int
 
 const (
-	made    step = iota
-	grouped      // it names its PodGroup
+	made step = iota
 	bound
 	running // or it ran, and has ended
 	gone
 	steps // how many there are
 )
 
-func (s step) String() string { return [steps]string{"made", "grouped", "bound", "running", "gone"}[s] }
+func (s step) String() string { return [steps]string{"made", "bound", "running", "gone"}[s] }
 
 // podWatch sees what becomes of the pods of a namespace.
 type podWatch struct {
 	pods     corev1client.PodInterface
 	selector string // of fields: which pods it sees
-	onGroup  func(*corev1.Pod)
+	onNew    func(*corev1.Pod)
 	stop     context.CancelFunc
 
 	mu    sync.Mutex
@@ -57,12 +54,12 @@ func (b *bench) watch(ctx context.Context, namespace string) (*podWatch, error) 
 	return b.watchPods(ctx, namespace, "spec.nodeName!=", func(*corev1.Pod) {})
 }
 
-// watchPods watches the pods of a selector, "" for all. onGroup is called, one call after another, for each that is not bound and
-// names its PodGroup, once.
-func (b *bench) watchPods(ctx context.Context, namespace, selector string, onGroup func(*corev1.Pod)) (*podWatch, error) {
+// watchPods watches the pods of a selector, "" for all. onNew is called, one call after another, for each that is not bound when
+// it is first seen.
+func (b *bench) watchPods(ctx context.Context, namespace, selector string, onNew func(*corev1.Pod)) (*podWatch, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := newPodWatch()
-	w.pods, w.selector, w.onGroup, w.stop = b.kube.CoreV1().Pods(namespace), selector, onGroup, stop
+	w.pods, w.selector, w.onNew, w.stop = b.kube.CoreV1().Pods(namespace), selector, onNew, stop
 	watching, err := w.begin(ctx)
 	if err != nil {
 		stop()
@@ -81,7 +78,7 @@ func (b *bench) watchPods(ctx context.Context, namespace, selector string, onGro
 }
 
 func newPodWatch() *podWatch {
-	w := &podWatch{onGroup: func(*corev1.Pod) {}, ended: make(chan struct{})}
+	w := &podWatch{onNew: func(*corev1.Pod) {}, ended: make(chan struct{})}
 	for s := range w.seen {
 		w.seen[s] = map[string]time.Time{}
 	}
@@ -135,8 +132,7 @@ func (w *podWatch) see(watching watch.Interface) {
 func (w *podWatch) add(pod *corev1.Pod) {
 	now := time.Now()
 	w.mu.Lock()
-	w.note(made, pod.Name, now)
-	news := pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] != "" && w.note(grouped, pod.Name, now)
+	news := w.note(made, pod.Name, now)
 	if pod.Spec.NodeName != "" {
 		w.note(bound, pod.Name, now)
 	}
@@ -145,7 +141,7 @@ func (w *podWatch) add(pod *corev1.Pod) {
 	}
 	w.mu.Unlock()
 	if news && pod.Spec.NodeName == "" {
-		w.onGroup(pod)
+		w.onNew(pod)
 	}
 }
 
