@@ -359,7 +359,7 @@ func (g *group) writeAt(d difference, st *model.JobStatus) time.Time {
 	if d == words && st.Condition.Cause == g.cause {
 		later(g.written.Add(textEvery))
 	}
-	if d == counts {
+	if d == counts || g.assumed.reached != "" { // of a pod that is alone nobody waits for its PodGroup, and soon it counts as running
 		later(g.differs.Add(startTime))
 	}
 	if d < phase {
