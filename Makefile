@@ -93,12 +93,12 @@ bench: ## run the benchmarks on one processor, five times, some fifteen minutes
 	GOMAXPROCS=1 go test -run '^$$' -bench '$(MOVING)' -benchmem -benchtime 1x -count 3 -timeout 30m ./engine
 
 .PHONY: bench-live
-bench-live: build ## measure the live scheduler against a bare loop of bindings: some 25 minutes on an idle machine
+bench-live: build ## measure the live scheduler beside two floors and kube-scheduler: the better part of an hour on an idle machine
 	go build -o bin/playground ./cmd/playground
 	bin/playground bench-live $(ARGS)
 
 .PHONY: bench-jobs
-bench-jobs: build ## measure Jobs, from created to collected and until their pods are bound: some five minutes on an idle machine
+bench-jobs: build ## measure Jobs in four shapes, from asked for to collected, beside a floor: half an hour on an idle machine
 	go build -o bin/playground ./cmd/playground
 	bin/playground bench-jobs $(ARGS)
 

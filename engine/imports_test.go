@@ -96,7 +96,8 @@ var mayImport = map[string]string{
 	"engine/sim/conformance": simOurs + " engine/sim engine/volcano rules",
 	"engine/sim/openb":       simOurs + " engine/sim",
 	"engine/live": "engine/live/asks engine/live/events engine/live/lease engine/live/load engine/live/outbox engine/live/scrape " +
-		"engine/live/serving engine engine/extender engine/proof engine/model engine/policy engine/session crds/informers " + allCRDs,
+		"engine/live/serving engine engine/extender engine/proof engine/model engine/policy engine/session crds/informers " +
+		"statemachines/objects " + allCRDs,
 	"engine/live/asks":    "engine/extender engine/model",
 	"engine/live/lease":   "",
 	"engine/live/load":    "",

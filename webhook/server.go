@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -66,6 +67,8 @@ type Options struct {
 	UnregisterOnExit bool
 	// HealthAddress serves /healthz and /readyz; "" and "0" turn it off.
 	HealthAddress string
+	// PprofAddress serves profiles of the process, below /debug/pprof/; "" and "0" turn it off.
+	PprofAddress string
 	// MetricsAddress serves /metrics; "" and "0" turn it off.
 	MetricsAddress string
 	// MetricsSecure serves metrics by TLS, and only to whom the API server lets get /metrics.
@@ -223,12 +226,18 @@ func (s *server) run(ctx context.Context) error {
 		NextProtos:     []string{"h2", "http/1.1"},
 	})
 	ended := s.serve(ctx, secure, s.handler(), failed)
-	if address := s.options.HealthAddress; scrape.On(address) {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-		if err != nil {
-			return fmt.Errorf("listen on %s: %w", address, err)
+	for _, plain := range []struct {
+		address string
+		handler http.Handler
+	}{{s.options.HealthAddress, s.healthHandler()}, {s.options.PprofAddress, profiles()}} {
+		if !scrape.On(plain.address) {
+			continue
 		}
-		s.serve(ctx, l, s.healthHandler(), failed)
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", plain.address)
+		if err != nil {
+			return fmt.Errorf("listen on %s: %w", plain.address, err)
+		}
+		s.serve(ctx, l, plain.handler, failed)
 	}
 	if address := s.options.MetricsAddress; scrape.On(address) {
 		served := &scrape.Server{Address: address, From: s.metrics.registry, Log: s.log}
@@ -391,6 +400,17 @@ func (s *server) handler() http.Handler {
 		recover := true
 		mux.Handle(e.path, s.metrics.instrument(e.path, &admission.Webhook{Handler: e.handler, RecoverPanic: &recover}))
 	}
+	return mux
+}
+
+// profiles serves profiles of the process.
+func profiles() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return mux
 }
 

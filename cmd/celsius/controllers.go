@@ -65,5 +65,6 @@ Only jobs and pods of the given scheduler names are touched.`,
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom "+
 		"the API server lets get /metrics; false: to everybody, in plain HTTP")
 	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where /healthz and /readyz are served, as host:port; 0: nowhere")
+	flags.StringVar(&o.PprofAddress, "pprof-address", "0", "where to serve profiles of the process, below /debug/pprof/; 0: nowhere")
 	return c
 }

@@ -57,6 +57,9 @@ that.`,
 		"for how long changes are gathered before a cycle, at most; a quarter of it after the newest")
 	flags.IntVar(&o.BindWorkers, "bind-workers", 64,
 		"how many writes to the API server are under way at once, at most: fewer while it answers slowly")
+	flags.StringVar(&o.BindingEvents, "binding-events", live.BindingsOfGangs, "of what a binding is told by an event: gang, one event of "+
+		"each gang, with its nodes; pod, one of each pod as well, which costs a request a pod; none. Why a pod is where it is stands in its "+
+		"annotation "+live.WhyAnnotation+" in any case")
 	flags.DurationVar(&o.GangTimeout, "gang-timeout", time.Minute,
 		"after what time a gang that lost members to refused bindings, and never was whole, gives up those that are bound")
 	flags.DurationVar(&o.VolumeTimeout, "volume-timeout", 10*time.Minute,

@@ -80,5 +80,6 @@ kept nowhere. Any number of replicas may serve at once.`,
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom "+
 		"the API server lets get /metrics; false: to everybody, in plain HTTP")
 	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0: nowhere")
+	flags.StringVar(&o.PprofAddress, "pprof-address", "0", "where to serve profiles of the process, below /debug/pprof/; 0: nowhere")
 	return cmd
 }

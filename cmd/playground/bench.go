@@ -45,6 +45,7 @@ func runBench(ctx context.Context, out, errs io.Writer, setup bench.Setup,
 	}()
 	cluster := &bench.Cluster{
 		Kubeconfig: plane.kubeconfig, Config: plane.clientConfig, Log: data.log, Fail: plane.parts.fail,
+		Index:       plane.index,
 		EndKubelets: func() { plane.parts.end("KWOK") },
 	}
 	if cluster.Nodes, err = plane.furnishBench(ctx, setup); err != nil {

@@ -54,6 +54,7 @@ type controlPlane struct {
 	identity   *identity
 	kubeconfig string // its file
 	config     *rest.Config
+	index      func() uint64 // how much etcd has been given to write so far
 }
 
 // startControlPlane returns when the API server is ready, our CRDs are served and the
@@ -117,6 +118,7 @@ func (c *controlPlane) startEtcd(ctx context.Context, o controlPlaneOptions) (st
 	if err != nil {
 		return "", fmt.Errorf("start on %s: %w", cfg.Dir, err)
 	}
+	c.index = etcd.Server.AppliedIndex
 	c.parts.start(ctx, "etcd", func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():

@@ -116,7 +116,8 @@ otherwise: see docs/playground.md.`,
 	c.SetContext(context.Background())
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{fmt.Errorf("%w; see --help", err)} })
 	c.CompletionOptions.DisableDefaultCmd = true
-	c.AddCommand(bench.NewCommand(runBench), bench.NewJobsCommand(runBench))
+	c.AddCommand(bench.NewCommand(runBench), bench.NewJobsCommand(runBench), bench.NewBinderCommand(), bench.NewMakerCommand(),
+		newKubeSchedulerCommand())
 	f := c.Flags()
 	f.IntVar(&o.nodes, "nodes", 5, "how many nodes, of each --node-shape that has no count")
 	f.StringArrayVar(&o.nodeShapes, "node-shape", nil, "what the nodes are like; "+shapeForm+"; may be repeated (default "+defaultShape+")")

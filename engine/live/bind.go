@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/live/events"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -22,6 +24,12 @@ import (
 
 // PolicyAnnotation is on a bound pod and says which policy put it where it is: NAME@GENERATION.
 const PolicyAnnotation = "celsius.dev/policy"
+
+// WhyAnnotation is on a bound pod and says why it is where it is, in words.
+const WhyAnnotation = "celsius.dev/why"
+
+// longestWhy bounds these words, in bytes.
+const longestWhy = 512
 
 const (
 	// writeTimeout bounds one request to the API server.
@@ -43,6 +51,7 @@ type order struct {
 	policy    string            // NAME@GENERATION
 	record    model.Record      // for who leads next
 	devices   map[string]string // for who runs the pod
+	group     string            // the name of its PodGroup, where the pod does not say it yet; "": it does
 	created   time.Time         // of the pod; zero: not known
 	decided   time.Time
 	sent      time.Time // for the first time
@@ -226,8 +235,13 @@ func (b *binder) readBack(ctx context.Context, o *order, cause error, otherwise 
 
 // binding is the object that is sent. The API server copies its annotations to the pod.
 func (o *order) binding() *corev1.Binding {
-	annotations := map[string]string{PolicyAnnotation: o.policy, model.RecordAnnotation: o.record.String()}
+	annotations := map[string]string{
+		PolicyAnnotation: o.policy, WhyAnnotation: events.Short(o.Why(), longestWhy), model.RecordAnnotation: o.record.String(),
+	}
 	maps.Copy(annotations, o.devices)
+	if o.group != "" {
+		annotations[v1beta1.KubeGroupNameAnnotationKey] = o.group
+	}
 	return &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.name, UID: types.UID(o.UID), Annotations: annotations},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: o.Node},

@@ -9,11 +9,11 @@
 //
 // # The loop
 //
-// Informers append what changed to the feed. A cycle starts a window after the first change that can matter to a
-// decision, or a quarter of a window after the newest of them, whichever is sooner; later after those that cannot (the
-// echoes of our own writes), at the latest after the period, and never two at once; it rests in proportion to how long
-// the last one took. The loop's goroutine is the one owner of the model: it takes the feed, turns it into deltas,
-// decides, compares what should be written with what was last written or seen, and puts the difference into the outbox.
+// Informers append what changed to the feed. A cycle starts a window after the first change that can matter to a decision, or a quarter
+// of a window after the newest of them, whichever is sooner; a twentieth of one after a pod that is alone; later after changes that
+// cannot matter (the echoes of our own writes), at the latest after the period, and never two at once; it rests in proportion to how
+// long the last one took. The loop's goroutine is the one owner of the model: it takes the feed, turns it into deltas, decides, compares
+// what should be written with what was last written or seen, and puts the difference into the outbox.
 //
 // # The outbox
 //
@@ -33,7 +33,9 @@
 // An eviction is assumed in the same way: its task is Releasing until its pod is gone. A refused one is forgotten, and so is what has not
 // gone out for the same job; its task is spared for a time that doubles with each refusal.
 //
-// A PodGroup's phase is assumed in the same way: until our own write is seen, an older version of the object does not undo it.
+// A PodGroup's phase is assumed in the same way: until our own write is seen, an older version of the object does not undo it. The
+// PodGroup of a pod that is alone (it names none, and no controller owns it) is assumed as a whole until it is there; the binding tells
+// the pod its name.
 //
 // # Volumes
 //
@@ -44,7 +46,7 @@
 //
 // # Who writes what
 //
-// PodGroup: phase from Inqueue on, conditions, counts. Queue: status.allocated. Pod: the Binding, the condition PodScheduled
-// while it is False, status.nominatedNodeName; the Eviction or the deletion, and with it the condition DisruptionTarget. All as field
-// manager celsius-scheduler.
+// PodGroup: phase from Inqueue on, conditions, counts. Queue: status.allocated. Pod: the Binding, the condition PodScheduled while it is
+// False, status.nominatedNodeName; annotations with the Binding; the Eviction or the deletion, and with it the condition
+// DisruptionTarget. All as field manager celsius-scheduler.
 package live

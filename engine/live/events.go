@@ -36,11 +36,13 @@ type recorder struct {
 	writer *events.Writer
 	outbox *outbox.Outbox
 	log    logr.Logger
-	number atomic.Uint64
+	// dropped is told why an event is not written.
+	dropped func(why string)
+	number  atomic.Uint64
 }
 
-func newRecorder(scheme *runtime.Scheme, server events.Server, out *outbox.Outbox, log logr.Logger) *recorder {
-	return &recorder{scheme: scheme, writer: events.NewWriter(server, FieldManager), outbox: out, log: log}
+func newRecorder(scheme *runtime.Scheme, server events.Server, out *outbox.Outbox, m *metrics, log logr.Logger) *recorder {
+	return &recorder{scheme: scheme, writer: events.NewWriter(server, FieldManager, m.dropped), outbox: out, log: log, dropped: m.dropped}
 }
 
 // Event implements record.EventRecorder.
@@ -66,7 +68,7 @@ func (r *recorder) AnnotatedEventf(object runtime.Object, annotations map[string
 // record has the message made when the event's turn has come.
 func (r *recorder) record(ref *corev1.ObjectReference, annotations map[string]string, kind, reason string, message func() string) {
 	at := time.Now()
-	r.outbox.Put(outbox.Event, fmt.Sprint("event/", r.number.Add(1)), func(ctx context.Context) {
+	taken := r.outbox.Put(outbox.Event, fmt.Sprint("event/", r.number.Add(1)), func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
 		err := r.writer.Write(ctx, events.Event{On: *ref, Annotations: annotations, Type: kind, Reason: reason, Message: message(), At: at})
@@ -75,4 +77,7 @@ func (r *recorder) record(ref *corev1.ObjectReference, annotations map[string]st
 			r.log.V(1).Info("an event is lost", "error", err.Error())
 		}
 	})
+	if !taken {
+		r.dropped(events.Waiting)
+	}
 }

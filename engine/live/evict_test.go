@@ -339,7 +339,7 @@ func TestNoEvictionAfterTheEnd(t *testing.T) {
 		f.onEnd = func(string, string) error { return errors.New("evicted after the end") }
 		f.deliver(-1)
 		r.tick()
-		if w, _ := r.outbox.Depths(); w[outbox.Eviction] != 1 {
+		if w := r.outbox.Depths(); w[outbox.Eviction] != 1 {
 			t.Fatalf("%d evictions stand in line", w[outbox.Eviction])
 		}
 		ended, end := context.WithCancel(t.Context())
@@ -457,7 +457,7 @@ func TestEvictionOfWhatIsNotBoundYet(t *testing.T) {
 		f.put(testGroup("low", 0), testPod("low", "low", "2"))
 		f.deliver(-1)
 		r.tick()
-		if w, _ := r.outbox.Depths(); w[outbox.Binding] != 1 {
+		if w := r.outbox.Depths(); w[outbox.Binding] != 1 {
 			t.Fatalf("%d bindings stand in line", w[outbox.Binding])
 		}
 		g := testGroup("high", 1)

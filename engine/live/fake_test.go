@@ -314,20 +314,21 @@ func newRig(t *testing.T) *rig {
 func newRigOf(f *fakeServer, p *policy.Policy) *rig {
 	log := logr.Discard()
 	out, m, nodes := outbox.New(8), newMetrics(), &nodeBook{}
-	said := newRecorder(newScheme(), f, out, log)
+	said := newRecorder(newScheme(), f, out, m, log)
 	names := []string{"celsius", "volcano"}
+	cluster := model.NewCluster(model.Options{SchedulerNames: names})
 	l := &loop{
 		period: time.Second, window: 20 * time.Millisecond, gangTimeout: time.Minute, policy: func() *policy.Policy { return p },
-		cluster: model.NewCluster(model.Options{SchedulerNames: names}),
+		cluster: cluster,
 		parts: parts{
-			feed: f.feed, outbox: out, intake: newIntake(names, nodes),
+			feed: f.feed, outbox: out, intake: newIntake(names, nodes, phaseIn(cluster)),
 			statuses: &statuses{
 				server: f, pods: f, outbox: out, feed: f.feed, events: said, log: log, waits: map[string]*waiting{},
 				queues: map[string]*queueState{}, open: map[string]bool{},
 			},
 			binder: &binder{
 				pods: f, storage: f, volumeTimeout: time.Minute, nodes: nodes, outbox: out, feed: f.feed, metrics: m, log: log,
-				scheduled: scheduledEvents(said, m), sentAway: evictedEvents(said),
+				scheduled: scheduledEvents(said, m, BindingsOfPods), sentAway: evictedEvents(said),
 			},
 			asks: newAsks(asks.Options{}, f.feed, m, log), events: said, verifier: newVerifier(0, m, said, log), metrics: m, log: log,
 		},
@@ -371,8 +372,7 @@ func (r *rig) work() bool {
 }
 
 func (r *rig) peek() (outbox.Class, bool) {
-	waiting, _ := r.outbox.Depths()
-	for c, n := range waiting {
+	for c, n := range r.outbox.Depths() {
 		if n > 0 {
 			return outbox.Class(c), true
 		}

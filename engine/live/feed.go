@@ -13,6 +13,7 @@ type change struct {
 	object any
 	seen   time.Time // set by the feed
 	urgent bool      // set by the feed: it can make another decision possible
+	whole  bool      // nothing belongs together with it: there is nothing to wait for
 }
 
 // feed is where informers and workers leave what changed, and where the loop takes it from.
@@ -25,6 +26,7 @@ type feed struct {
 	spare   []change
 	urgent  time.Time // of the first change that can matter to a decision; zero: none
 	newest  time.Time // of the newest of them
+	whole   time.Time // of the first of them with which nothing belongs together; zero: none
 	lazy    time.Time // of the first change at all; zero: none
 }
 
@@ -36,6 +38,9 @@ func (f *feed) add(c change, urgent bool) {
 	c.seen, c.urgent = time.Now(), urgent
 	f.changes = append(f.changes, c)
 	wake := f.stamp(urgent, c.seen)
+	if urgent && c.whole && f.whole.IsZero() {
+		f.whole, wake = c.seen, true
+	}
 	f.mu.Unlock()
 	if wake {
 		f.ring()
@@ -72,11 +77,17 @@ func (f *feed) ring() {
 	}
 }
 
-// since is when the first and the newest urgent change, and the first change of any kind, came; zero: none did.
-func (f *feed) since() (urgent, newest, lazy time.Time) {
+// arrivals are when changes came; zero: none did.
+type arrivals struct {
+	urgent, newest time.Time // the first and the newest that can matter to a decision
+	whole          time.Time // the first of them with which nothing belongs together
+	lazy           time.Time // the first of any kind
+}
+
+func (f *feed) since() arrivals {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.urgent, f.newest, f.lazy
+	return arrivals{f.urgent, f.newest, f.whole, f.lazy}
 }
 
 // drain takes everything. The list is valid until the next call.
@@ -86,6 +97,6 @@ func (f *feed) drain() []change {
 	out := f.changes
 	clear(f.spare[:cap(f.spare)])
 	f.changes, f.spare = f.spare[:0], out
-	f.urgent, f.newest, f.lazy = time.Time{}, time.Time{}, time.Time{}
+	f.urgent, f.newest, f.whole, f.lazy = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	return out
 }

@@ -35,6 +35,8 @@ type intake struct {
 	holds  map[string]*hold
 	nodes  *nodeBook
 	numas  numas
+	queues map[string]string         // namespace -> the queue of what names none
+	phase  func(group string) string // where the model has a group, "" where it has none
 }
 
 // numas are what is told of nodes' CPUs, as the API server has it, and which nodes there are.
@@ -45,9 +47,10 @@ type numas struct {
 
 // member is a pod's part in a group.
 type member struct {
-	group string
-	own   bool
-	bound string // UID of the pod, once it is: it stays in the group that it was bound for, whatever its annotations say later
+	group   string
+	own     bool
+	assumed bool   // its pod names none: it is the one that it will have
+	bound   string // UID of the pod, once it is: it stays in the group that it was bound for, whatever its annotations say later
 }
 
 // hold is a pod whose bindings were refused.
@@ -61,8 +64,9 @@ type hold struct {
 	why      string
 }
 
-func newIntake(names []string, nodes *nodeBook) *intake {
+func newIntake(names []string, nodes *nodeBook, phase func(group string) string) *intake {
 	return &intake{
+		queues: map[string]string{}, phase: phase,
 		names: names, nodes: nodes, groups: map[string]*group{}, member: map[string]member{}, jobs: map[string]string{},
 		owned: map[string][]string{}, holds: map[string]*hold{},
 		numas: numas{map[string]*nodeinfov1alpha1.Numatopology{}, map[string]bool{}},
@@ -78,6 +82,8 @@ func (in *intake) object(out []model.Delta, c change, now time.Time) []model.Del
 		return in.podGroup(out, c.op, o)
 	case *batchv1alpha1.Job:
 		return in.job(out, c.op, o)
+	case *corev1.Namespace:
+		out = in.namespace(out, c.op, o)
 	case *corev1.Node:
 		in.nodes.put(o.Name, standing(c.op, o))
 		return in.numas.node(append(out, model.Delta{Op: c.op, Object: o}), c.op, o.Name)
@@ -132,13 +138,19 @@ func (in *intake) pod(out []model.Delta, op model.Op, o *corev1.Pod, now time.Ti
 	was := in.member[key]
 	is := member{}
 	if op != model.Delete {
+		var assumed bool
+		o, assumed = in.named(o)
 		is = in.memberOf(o, was)
+		is.assumed = assumed
 	}
 	switch {
 	case was.group != is.group || was.own != is.own:
-		out = in.moveMember(out, key, was, is)
+		out = in.moveMember(out, key, was, is, now)
 	case was != is:
 		in.member[key] = is
+	}
+	if is.assumed {
+		out = in.assume(out, o)
 	}
 	if h != nil {
 		h.object = o
@@ -200,15 +212,15 @@ func (in *intake) memberOf(o *corev1.Pod, was member) member {
 	if name == "" {
 		return member{}
 	}
-	return member{model.Key(o.Namespace, name), slices.Contains(in.names, o.Spec.SchedulerName), bound}
+	return member{group: model.Key(o.Namespace, name), own: slices.Contains(in.names, o.Spec.SchedulerName), bound: bound}
 }
 
 // moveMember counts a pod in the group that it names now, and not in the one before.
-func (in *intake) moveMember(out []model.Delta, key string, was, is member) []model.Delta {
+func (in *intake) moveMember(out []model.Delta, key string, was, is member, now time.Time) []model.Delta {
 	if was.group != "" {
 		g := in.groups[was.group]
-		g.count(was.own, -1)
-		if out = in.serve(out, g); g.idle() {
+		g.count(was.own, -1, now)
+		if out = g.leave(in.serve(out, g)); g.idle() {
 			delete(in.groups, was.group)
 		}
 	}
@@ -222,20 +234,26 @@ func (in *intake) moveMember(out []model.Delta, key string, was, is member) []mo
 		g = &group{}
 		in.groups[is.group] = g
 	}
-	g.count(is.own, 1)
+	g.count(is.own, 1, now)
 	return in.serve(out, g)
 }
 
-func (g *group) count(own bool, by int) {
-	if own {
-		g.own += by
-	} else {
-		g.foreign += by
+func (g *group) count(own bool, by int, now time.Time) {
+	m := &g.members
+	switch {
+	case !own:
+		m.foreign += by
+	case by > 0:
+		m.own, m.asked = m.own+by, now
+	default:
+		m.own += by
 	}
 }
 
+func (m *members) count() int { return m.own + m.foreign }
+
 // idle says whether there is nothing left to know of a group.
-func (g *group) idle() bool { return g.object == nil && g.own+g.foreign == 0 }
+func (g *group) idle() bool { return g.object == nil && g.members.count() == 0 }
 
 func (in *intake) podGroup(out []model.Delta, op model.Op, o *v1beta1.PodGroup) []model.Delta {
 	key := model.Key(o.Namespace, o.Name)
@@ -248,7 +266,7 @@ func (in *intake) podGroup(out []model.Delta, op model.Op, o *v1beta1.PodGroup) 
 		if g.served {
 			out = append(out, model.Delta{Op: model.Delete, Object: o})
 		}
-		*g = group{own: g.own, foreign: g.foreign}
+		*g = group{members: g.members}
 		if g.idle() {
 			delete(in.groups, key)
 		}
@@ -266,6 +284,7 @@ func (in *intake) podGroup(out []model.Delta, op model.Op, o *v1beta1.PodGroup) 
 			in.owned[job] = append(in.owned[job], key)
 		}
 	}
+	in.found(g, o)
 	seen := g.see(o)
 	if g.served && in.serves(g) {
 		return append(out, model.Delta{Op: model.Upsert, Object: seen})
@@ -309,9 +328,9 @@ func (in *intake) serves(g *group) bool {
 		}
 	}
 	switch {
-	case g.own > 0:
+	case g.members.own > 0:
 		return true
-	case g.foreign > 0:
+	case g.members.foreign > 0:
 		return false
 	}
 	return slices.Contains(in.names, volcanoName)

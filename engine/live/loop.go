@@ -27,6 +27,8 @@ const (
 	// quietShare is the part of a window after which nothing more seems to come: what belongs together, as the pods of a gang
 	// do, comes in quick succession, and a change that comes alone need not wait for the whole window.
 	quietShare = 4
+	// wholeShare is the same for a pod that is alone: what it needs is there.
+	wholeShare = 20
 	// lazyWindows is how many windows a change waits that no decision depends on; while bindings wait for a worker it is
 	// a whole period, for what such a cycle would write is behind them anyway.
 	lazyWindows = 10
@@ -103,19 +105,22 @@ func (l *loop) run(ctx context.Context) {
 // due is when the next cycle starts, given when the last one started and ended and when the next back-off is over.
 func (l *loop) due(started, ended, backoff time.Time) time.Time {
 	due := started.Add(l.period)
-	urgent, newest, lazy := l.feed.since()
+	came := l.feed.since()
 	earlier := func(t time.Time) {
 		if t.Before(due) {
 			due = t
 		}
 	}
-	if !urgent.IsZero() {
-		earlier(urgent.Add(l.window))
-		earlier(newest.Add(l.window / quietShare))
+	if !came.urgent.IsZero() {
+		earlier(came.urgent.Add(l.window))
+		earlier(came.newest.Add(l.window / quietShare))
 	}
-	if waiting, _ := l.outbox.Depths(); waiting[outbox.Binding] == 0 {
-		if !lazy.IsZero() {
-			earlier(lazy.Add(lazyWindows * l.window))
+	if !came.whole.IsZero() {
+		earlier(came.whole.Add(l.window / wholeShare))
+	}
+	if l.outbox.Depths()[outbox.Binding] == 0 {
+		if !came.lazy.IsZero() {
+			earlier(came.lazy.Add(lazyWindows * l.window))
 		}
 		if at := l.statuses.due(started); !at.IsZero() {
 			earlier(at)
@@ -125,7 +130,7 @@ func (l *loop) due(started, ended, backoff time.Time) time.Time {
 		earlier(backoff)
 	}
 	share := time.Duration(restShare)
-	if urgent.IsZero() {
+	if came.urgent.IsZero() {
 		share = lazyShare
 	}
 	if rested := ended.Add(min(share*ended.Sub(started), l.period)); due.Before(rested) {
@@ -277,7 +282,20 @@ func (l *loop) sendBinds(plan *model.Plan, began time.Time) {
 		if t := l.cluster.Tasks[b.Task]; t != nil {
 			o.created, o.record, o.devices = t.CreatedAt, t.Record(), model.BindAnnotations(&l.cluster.Nodes, t, b, decided)
 		}
+		if m := l.intake.member[b.Task]; m.assumed {
+			_, o.group, _ = strings.Cut(m.group, "/")
+		}
 		l.binder.send(o)
+	}
+}
+
+// phaseIn says where a cluster has a group, "" where it has none.
+func phaseIn(c *model.Cluster) func(group string) string {
+	return func(group string) string {
+		if j := c.Jobs[group]; j != nil {
+			return j.Phase
+		}
+		return ""
 	}
 }
 

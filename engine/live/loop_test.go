@@ -34,7 +34,7 @@ func TestGangIsBoundAndWritten(t *testing.T) {
 		f := r.server
 		f.put(testNode("n1", "2"), testNode("n2", "2"), testQueue("default"), testGroup("g", 3))
 		f.put(testPod("a", "g", "1"), testPod("b", "g", "1"))
-		r.settle(2)
+		r.settle(7)
 		if len(f.bindings) != 0 {
 			t.Fatalf("bound before the gang was whole: %v", f.bindings)
 		}
@@ -69,6 +69,78 @@ func TestGangIsBoundAndWritten(t *testing.T) {
 			t.Errorf("written though nothing changed: %v", f.writes)
 		}
 	})
+}
+
+// Nothing is said of a gang while its pods come, and nothing of them. What is to be said once they are there is said once.
+func TestAGangThatIsBeingMadeIsNotUnschedulable(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "2"), testQueue("default"), testGroup("g", 3))
+		come := func(names ...string) {
+			for _, name := range names {
+				f.put(testPod(name, "g", "1"))
+				for range 20 {
+					f.deliver(-1)
+					r.tick()
+					for r.work() {
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+			}
+		}
+		come("a", "b")
+		if diff := cmp.Diff([]string{"group default/g Inqueue"}, f.writes); diff != "" || len(f.events) > 0 {
+			t.Errorf("said while pods come: events %v, writes (-want +got):\n%s", f.events, diff)
+		}
+		f.writes = nil
+		come("c")
+		r.settle(12)
+		slices.Sort(f.writes)
+		want := []string{"group default/g Inqueue", "pod default/a", "pod default/b", "pod default/c"}
+		if diff := cmp.Diff(want, f.writes); diff != "" {
+			t.Errorf("written once they are there, and do not fit (-want +got):\n%s", diff)
+		}
+		slices.Sort(f.events)
+		want = []string{"Pod default/a FailedScheduling", "Pod default/c FailedScheduling", "PodGroup default/g Unschedulable"}
+		if diff := cmp.Diff(want, f.events); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// By default a gang has one event, with its nodes, and pods have their words in their annotations only.
+func TestAGangIsToldOfOnce(t *testing.T) {
+	for of, want := range map[string][]string{
+		BindingsOfGangs: {"PodGroup default/g Scheduled"},
+		BindingsOfPods: {
+			"Pod default/a Scheduled", "Pod default/alone Scheduled", "Pod default/b Scheduled", "Pod default/c Scheduled",
+			"PodGroup default/g Scheduled",
+		},
+		BindingsOfNone: nil,
+	} {
+		t.Run(of, func(t *testing.T) {
+			bubble(t, func(t *testing.T, r *rig) {
+				r.binder.scheduled, r.statuses.bindingEvents = scheduledEvents(r.events, r.metrics, of), of
+				f := r.server
+				f.put(testNode("n1", "2"), testNode("n2", "2"), testQueue("default"), testGroup("g", 3), testPod("alone", "", "1"))
+				f.put(testPod("a", "g", "1"), testPod("b", "g", "1"), testPod("c", "g", "1"))
+				r.settle(2)
+				slices.Sort(f.events)
+				if diff := cmp.Diff(want, f.events); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+				if of == BindingsOfGangs {
+					said := f.messages[0]
+					if !strings.HasPrefix(said, "3 pod(s) on 2 node(s): n1 (") || !strings.HasSuffix(said, ") by policy default@0") {
+						t.Errorf("the event of the gang says %q", said)
+					}
+				}
+				if why := f.pods["default/c"].Annotations[WhyAnnotation]; why != "the only node that fits" {
+					t.Errorf("a pod says %q", why)
+				}
+			})
+		})
+	}
 }
 
 // A PodGroup that goes through phases within moments is written once.
@@ -495,8 +567,8 @@ func TestOthersGroups(t *testing.T) {
 	})
 }
 
-// The loop starts a cycle a quarter of a window after what matters, a window after it while more comes, later after the rest, and at
-// the latest after the period.
+// The loop starts a cycle a quarter of a window after what matters, a window after it while more comes, almost at once after a pod that is
+// alone, later after the rest, and at the latest after the period.
 func TestTiming(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -522,11 +594,13 @@ func TestTiming(t *testing.T) {
 			time.Sleep(3 * time.Millisecond)
 		}
 		time.Sleep(100 * time.Millisecond)
+		r.feed.add(change{op: model.Upsert, object: testNode("n5", "1"), whole: true}, true) // at 1574: cycle a millisecond later
+		time.Sleep(3 * time.Millisecond)
 		cancel()
 		<-done
 		want := []time.Duration{
 			0, 105 * time.Millisecond, 400 * time.Millisecond, 1400 * time.Millisecond, 1470 * time.Millisecond,
-			1476 * time.Millisecond, 1570 * time.Millisecond,
+			1476 * time.Millisecond, 1570 * time.Millisecond, 1575 * time.Millisecond,
 		}
 		if diff := cmp.Diff(want, at); diff != "" {
 			t.Errorf("cycles (-want +got):\n%s", diff)
@@ -541,13 +615,15 @@ func TestOptions(t *testing.T) {
 	}
 	want := Options{
 		SchedulerNames: []string{"celsius", "volcano"}, Policy: "default", Namespace: "celsius-system", Period: time.Second,
-		Window: 20 * time.Millisecond, BindWorkers: 64, GangTimeout: time.Minute, VolumeTimeout: 10 * time.Minute, LeaseName: "celsius-scheduler",
+		Window: 20 * time.Millisecond, BindWorkers: 64, BindingEvents: BindingsOfGangs, GangTimeout: time.Minute,
+		VolumeTimeout: 10 * time.Minute, LeaseName: "celsius-scheduler",
 		LeaseTimes: lease.Times{Duration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 	}
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, wrong := range []Options{
+		{BindingEvents: "jobs"},
 		{SchedulerNames: []string{""}},
 		{NodeSelector: "a in ("},
 		{Period: -1},

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/celsius-scheduler/celsius/engine/live/events"
 	"github.com/celsius-scheduler/celsius/engine/live/outbox"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 	"github.com/celsius-scheduler/celsius/engine/model"
@@ -37,7 +38,7 @@ type metrics struct {
 	pendingPods    prometheus.Gauge
 	podGroups      *prometheus.GaugeVec
 	writesWaiting  *prometheus.GaugeVec
-	eventsDropped  prometheus.Gauge
+	eventsDropped  *prometheus.CounterVec
 	writesAtOnce   prometheus.Gauge
 	requests       *prometheus.CounterVec
 	queues         map[string]*prometheus.GaugeVec // allocated, deserved, request, pending
@@ -150,7 +151,7 @@ func newMetrics() *metrics {
 	m.writesWaiting = m.gaugesBy("celsius_writes_waiting", "Writes to the API server that wait for a worker, by class.", "class")
 	m.writesAtOnce = m.gauge("celsius_writes_at_once",
 		"How many writes to the API server may be under way at once now: fewer while it answers slowly.")
-	m.eventsDropped = m.gauge("celsius_events_dropped", "Events that were dropped since the start, because too many waited.")
+	m.eventsDropped = m.counters(events.Dropped, events.DroppedHelp, "why")
 	m.requests = m.counters(scrape.Requests, scrape.RequestsHelp, "verb", "resource")
 	m.queues = map[string]*prometheus.GaugeVec{}
 	for name, help := range map[string]string{
@@ -164,6 +165,9 @@ func newMetrics() *metrics {
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
+
+// dropped counts an event that is not written.
+func (m *metrics) dropped(why string) { m.eventsDropped.WithLabelValues(why).Inc() }
 
 func (m *metrics) counter(name, help string) prometheus.Counter {
 	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
@@ -260,11 +264,9 @@ func (m *metrics) gauges(l *loop) {
 		}
 	}
 	m.pendingPods.Set(float64(len(l.statuses.waits)))
-	waiting, dropped := l.outbox.Depths()
-	for c, n := range waiting {
+	for c, n := range l.outbox.Depths() {
 		m.writesWaiting.WithLabelValues(outbox.Class(c).String()).Set(float64(n))
 	}
-	m.eventsDropped.Set(float64(dropped))
 	m.writesAtOnce.Set(float64(l.outbox.AtOnce()))
 	m.forgetQueues(l.cluster)
 	for name, q := range l.cluster.Queues {

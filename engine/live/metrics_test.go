@@ -90,7 +90,7 @@ func TestPodStages(t *testing.T) {
 			}
 			return nil, nil
 		}
-		f.put(testNode("n1", "2"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"), testPod("ungrouped", "", "1"))
+		f.put(testNode("n1", "2"), testQueue("default"), testGroup("g", 1), testPod("a", "g", "1"))
 		f.deliver(-1)
 		time.Sleep(30 * time.Millisecond)
 		r.tick()

@@ -150,7 +150,7 @@ func TestNumatopologiesInTheFeed(t *testing.T) {
 	if len(changes) != 3 || !changes[1].urgent || !changes[2].urgent {
 		t.Fatalf("fed %v", changes)
 	}
-	in := newIntake([]string{"celsius"}, &nodeBook{})
+	in := newIntake([]string{"celsius"}, &nodeBook{}, func(string) string { return "" })
 	for _, c := range changes {
 		in.object(nil, c, time.Now())
 	}

@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,6 +25,13 @@ const (
 	DefaultPolicy = "default"
 )
 
+// Of what bindings are told by events.
+const (
+	BindingsOfGangs = "gang" // a gang has one, with its nodes
+	BindingsOfPods  = "pod"  // and each pod has one
+	BindingsOfNone  = "none"
+)
+
 // Options of a scheduler. The zero value is of use: every field says what it then means.
 type Options struct {
 	// SchedulerNames are the names in spec.schedulerName whose pods are placed; all other pods count
@@ -42,6 +50,9 @@ type Options struct {
 	Window time.Duration
 	// BindWorkers is how many writes to the API server are under way at once, at most: fewer while it answers slowly. 0: 64.
 	BindWorkers int
+	// BindingEvents says of what a binding is told by an event: BindingsOfGangs, BindingsOfPods or BindingsOfNone. "": of gangs. Why a pod is
+	// where it is stands in its annotation WhyAnnotation in any case, which costs no request.
+	BindingEvents string
 	// GangTimeout is after what time a gang that lost a member to a refused binding, and never was
 	// whole, gives up the members that are bound. 0: 1 minute.
 	GangTimeout time.Duration
@@ -66,6 +77,11 @@ type Options struct {
 	// LeaseTimes say how long it holds.
 	LeaseTimes lease.Times
 
+	Served
+}
+
+// Served is what a scheduler serves about itself, and where.
+type Served struct {
 	// MetricsAddress is where metrics are served, at /metrics. "" or "0": nowhere.
 	MetricsAddress string
 	// MetricsSecure serves metrics by TLS, and only to whom the API server lets get /metrics.
@@ -87,6 +103,10 @@ func (o Options) complete() (Options, error) {
 	orElse(&o.Policy, DefaultPolicy)
 	orElse(&o.Namespace, DefaultNamespace)
 	orElse(&o.LeaseName, DefaultLease)
+	orElse(&o.BindingEvents, BindingsOfGangs)
+	if known := []string{BindingsOfGangs, BindingsOfPods, BindingsOfNone}; !slices.Contains(known, o.BindingEvents) {
+		return o, fmt.Errorf("binding events of %q: give one of %s", o.BindingEvents, strings.Join(known, ", "))
+	}
 	orElse(&o.Period, time.Second)
 	orElse(&o.Window, 20*time.Millisecond)
 	orElse(&o.BindWorkers, 64)

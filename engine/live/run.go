@@ -209,7 +209,7 @@ func (s *scheduler) lead(ctx context.Context) error {
 		return err
 	}
 	out, in := outbox.New(s.o.BindWorkers), newFeed()
-	said := newRecorder(s.scheme, pods.client.Events(""), out, s.log)
+	said := newRecorder(s.scheme, pods.client.Events(""), out, s.metrics, s.log)
 	l := s.newLoop(pods, out, in, said)
 	all.Go(func() { out.Run(ctx) })
 	all.Go(func() { l.asks.Run(ctx) })
@@ -283,15 +283,16 @@ func (s *scheduler) newLoop(p corePods, out *outbox.Outbox, in *feed, said *reco
 		pods: p, storage: coreStorage{p.client}, volumeTimeout: s.o.VolumeTimeout, nodes: nodes, outbox: out, feed: in,
 		metrics: s.metrics, log: s.log,
 	}
-	b.scheduled, b.sentAway = scheduledEvents(said, s.metrics), evictedEvents(said)
+	b.scheduled, b.sentAway = scheduledEvents(said, s.metrics, s.o.BindingEvents), evictedEvents(said)
+	cluster := model.NewCluster(model.Options{SchedulerNames: s.o.SchedulerNames})
 	return &loop{
 		period: s.o.Period, window: s.o.Window, gangTimeout: s.o.GangTimeout,
-		cluster: model.NewCluster(model.Options{SchedulerNames: s.o.SchedulerNames}),
+		cluster: cluster,
 		parts: parts{
-			feed: in, outbox: out, intake: newIntake(s.o.SchedulerNames, nodes),
+			feed: in, outbox: out, intake: newIntake(s.o.SchedulerNames, nodes, phaseIn(cluster)),
 			statuses: &statuses{
 				server: applied{s.client}, pods: p, outbox: out, feed: in, events: said, log: s.log,
-				waits: map[string]*waiting{}, queues: map[string]*queueState{}, open: map[string]bool{},
+				bindingEvents: s.o.BindingEvents, waits: map[string]*waiting{}, queues: map[string]*queueState{}, open: map[string]bool{},
 			},
 			binder: b, asks: newAsks(s.o.Extenders, in, s.metrics, s.log), events: said,
 			verifier: newVerifier(s.o.VerifyEvictions, s.metrics, said, s.log),

@@ -8,11 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// scheduledEvents tells users of each pod that was bound, and metrics how long it waited.
-func scheduledEvents(said *recorder, m *metrics) func(*order) {
+// scheduledEvents tells metrics how long each pod waited that was bound, and users of it where each is to have an event.
+func scheduledEvents(said *recorder, m *metrics, of string) func(*order) {
 	return func(o *order) {
 		if !o.created.IsZero() {
 			m.bindWait.Observe(time.Since(o.created).Seconds())
+		}
+		if of != BindingsOfPods {
+			return
 		}
 		ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: o.namespace, Name: o.name, UID: types.UID(o.UID)}
 		said.record(ref, nil, corev1.EventTypeNormal, eventScheduled, func() string {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -26,8 +27,13 @@ const (
 	settleTime = 400 * time.Millisecond
 	// textEvery is the least time between two writes of one object that change words only.
 	textEvery = 10 * time.Second
-	// allocatedEvery is the least time between two writes of what a queue holds.
-	allocatedEvery = time.Second
+	// countsEvery is the least time between two writes of one object that change no phase: of what a group counts and why it waits, and of
+	// what a queue holds.
+	countsEvery = time.Second
+	// startTime is for how long a difference of counts must last before it is written: the pods of a gang start one after another, too.
+	startTime = 2 * time.Second
+	// makingTime is for how long nothing is said of a group that lacks pods: after it was let in, and after each of its pods came.
+	makingTime = 5 * time.Second
 	// writeRetry is after what time a status that could not be written is tried again.
 	writeRetry = 2 * time.Second
 	// compareEvery is the least time between two comparisons of all that is said with all that should be.
@@ -58,11 +64,12 @@ func readGroupStatus(g *v1beta1.PodGroup) groupStatus {
 
 // group is what the loop knows of a PodGroup, apart from the model.
 type group struct {
-	uid    types.UID
-	object *v1beta1.PodGroup // the newest seen; nil where pods name it and it is not there
-	served bool              // it is in the model
+	uid     types.UID
+	object  *v1beta1.PodGroup // the newest seen; nil where pods name it and it is not there
+	assumed assumed           // until it is there
+	served  bool              // it is in the model, and is there
 
-	own, foreign int // pods that name it, ours and other schedulers'
+	members members
 
 	seen    groupStatus  // last seen, or last written where that is newer
 	version string       // the resource version that seen is of
@@ -76,6 +83,20 @@ type group struct {
 	groupSaid
 }
 
+// members are the pods that name a group.
+type members struct {
+	own, foreign int       // ours, and other schedulers'
+	asked        time.Time // when the group was let in, or the last of ours came: more may be on their way
+}
+
+// making is until when more pods of a group may be on their way of which it lacks some to start; zero: it lacks none.
+func (g *group) making(j *model.Job, now time.Time) time.Time {
+	if until := g.members.asked.Add(makingTime); j.TaskCount() < j.MinMember && now.Before(until) {
+		return until
+	}
+	return time.Time{}
+}
+
 // groupSaid is what was said of a group, in its status and by events.
 type groupSaid struct {
 	cause    string   // the row that the condition last written is of
@@ -85,8 +106,11 @@ type groupSaid struct {
 
 // phase is where the group stands, whether others can see that yet or not.
 func (g *group) phase() string {
-	if g.want != nil {
+	switch {
+	case g.want != nil:
 		return g.want.phase
+	case g.assumed.reached != "" && (g.seen.phase == "" || g.seen.phase == model.PhasePending):
+		return g.assumed.reached
 	}
 	return g.seen.phase
 }
@@ -95,7 +119,7 @@ func (g *group) phase() string {
 // than our own last word has our phase.
 func (g *group) see(o *v1beta1.PodGroup) *v1beta1.PodGroup {
 	if g.uid != o.UID {
-		*g = group{uid: o.UID, own: g.own, foreign: g.foreign, served: g.served}
+		*g = group{uid: o.UID, members: g.members, served: g.served}
 	}
 	g.object = o
 	stale := g.version != "" && olderThan(o.ResourceVersion, g.version)
@@ -203,6 +227,16 @@ func (s *groupStatus) with(st *model.JobStatus, cycle string, now time.Time) gro
 	return next
 }
 
+// quiet is st without a word on why the group waits but what was said before.
+func (s *groupStatus) quiet(st *model.JobStatus) *model.JobStatus {
+	with := *st
+	with.Condition = nil
+	if c := s.condition(string(v1beta1.PodGroupUnschedulableType)); c != nil && c.Status == corev1.ConditionTrue {
+		with.Condition = &model.Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message}
+	}
+	return &with
+}
+
 // groupBody is the status of an apply. All of it is always there: what is left out could stay as another wrote it.
 type groupBody struct {
 	Phase      string                      `json:"phase"`
@@ -232,6 +266,8 @@ type statuses struct {
 	log    logr.Logger
 	waits  map[string]*waiting
 	queues map[string]*queueState
+	// bindingEvents is Options.BindingEvents.
+	bindingEvents string
 
 	told     []*model.JobStatus // what was compared last
 	open     map[string]bool    // groups that are to be compared again though their status in the plan may be the same
@@ -277,6 +313,12 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 		return
 	}
 	s.open[j.Key] = true // until it is the same
+	if until := g.making(j, now); !until.IsZero() {
+		s.notBefore(until)
+		if st = base.quiet(st); base.compare(st) < phase {
+			return
+		}
+	}
 	if now.Before(g.retry) {
 		s.notBefore(g.retry)
 		return
@@ -284,15 +326,10 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 	if g.differs.IsZero() {
 		g.differs = now
 	}
-	// Whoever makes the pods of an admitted job waits for its phase. Other phases often follow each other within moments.
+	// Whoever makes the pods of an admitted job waits for its phase.
 	awaited := d == phase && st.Phase == model.PhaseInqueue && j.TaskCount() < max(j.MinMember, 1)
-	switch {
-	case awaited:
-	case now.Sub(g.differs) < settleTime:
-		s.notBefore(g.differs.Add(settleTime))
-		return
-	case d == words && st.Condition.Cause == g.cause && now.Sub(g.written) < textEvery:
-		s.notBefore(g.written.Add(textEvery))
+	if at := g.writeAt(d, st); !awaited && now.Before(at) {
+		s.notBefore(at)
 		return
 	}
 	next := base.with(st, cycle.String(), now)
@@ -301,14 +338,34 @@ func (s *statuses) group(g *group, j *model.Job, st *model.JobStatus, cycle cycl
 	}
 	if d >= condition {
 		g.told = saying{}
-		s.tellGroup(g, j, base, st)
+		s.tellGroup(g, j, base, st, cycle.policy)
 	}
-	g.want, g.differs, g.written = &next, time.Time{}, now
+	g.want, g.differs, g.written, g.assumed.reached = &next, time.Time{}, now, ""
 	c := outbox.Status
 	if awaited {
-		c = outbox.Awaited
+		c, g.members.asked = outbox.Awaited, now
 	}
 	s.writeGroup(c, j.Key, g, &next)
+}
+
+// writeAt is when a difference is to be written that nobody waits for. Phases often follow each other within moments.
+func (g *group) writeAt(d difference, st *model.JobStatus) time.Time {
+	at := g.differs.Add(settleTime)
+	later := func(t time.Time) {
+		if t.After(at) {
+			at = t
+		}
+	}
+	if d == words && st.Condition.Cause == g.cause {
+		later(g.written.Add(textEvery))
+	}
+	if d == counts || g.assumed.reached != "" { // of a pod that is alone nobody waits for its PodGroup, and soon it counts as running
+		later(g.differs.Add(startTime))
+	}
+	if d < phase {
+		later(g.written.Add(countsEvery))
+	}
+	return at
 }
 
 // tellUnheeded records an event of each thing that a group asks for and no decision heeds, once.
@@ -322,8 +379,8 @@ func (s *statuses) tellUnheeded(g *group) {
 	g.unheeded = says
 }
 
-// tellGroup records the events of a decision that changed. That a group of one pod runs is told by the event of the pod.
-func (s *statuses) tellGroup(g *group, j *model.Job, base *groupStatus, st *model.JobStatus) {
+// tellGroup records the events of a decision that changed. That a group of one pod runs is told by the annotations of the pod.
+func (s *statuses) tellGroup(g *group, j *model.Job, base *groupStatus, st *model.JobStatus, policy string) {
 	if st.Condition == nil {
 		return
 	}
@@ -332,10 +389,33 @@ func (s *statuses) tellGroup(g *group, j *model.Job, base *groupStatus, st *mode
 	switch {
 	case st.Condition.Type == string(v1beta1.PodGroupUnschedulableType) && news:
 		s.events.Event(g.object, corev1.EventTypeWarning, eventUnschedulable, st.Condition.Message)
-	case j.MinMember <= 1 && j.TaskCount() <= 1:
+	case s.bindingEvents == BindingsOfNone, j.MinMember <= 1 && j.TaskCount() <= 1:
 	case st.Condition.Type == string(v1beta1.PodGroupScheduled) && (news || base.phase != st.Phase) && st.Phase == model.PhaseRunning:
-		s.events.Event(g.object, corev1.EventTypeNormal, eventScheduled, st.Condition.Reason)
+		s.events.Event(g.object, corev1.EventTypeNormal, eventScheduled, whereIs(j)+" by policy "+policy)
 	}
+}
+
+// mostNodes is how many of its nodes the event of a gang names.
+const mostNodes = 20
+
+// whereIs says on which nodes the pods of a job are, and how many on each.
+func whereIs(j *model.Job) string {
+	on, pods := map[string]int{}, 0
+	for _, t := range j.Tasks {
+		if t.NodeName != "" && t.Job == j {
+			on[t.NodeName]++
+			pods++
+		}
+	}
+	var words []string
+	for i, node := range slices.Sorted(maps.Keys(on)) {
+		if i == mostNodes {
+			words = append(words, fmt.Sprintf("and %d more", len(on)-i))
+			break
+		}
+		words = append(words, fmt.Sprintf("%s (%d)", node, on[node]))
+	}
+	return fmt.Sprintf("%d pod(s) on %d node(s): %s", pods, len(on), strings.Join(words, ", "))
 }
 
 func (s *statuses) writeGroup(c outbox.Class, key string, g *group, want *groupStatus) {
@@ -395,8 +475,8 @@ func (s *statuses) queue(q *model.Queue, st *model.QueueStatus, now time.Time) {
 	if maps.Equal(st.Allocated, state.last) {
 		return
 	}
-	if now.Sub(state.written) < allocatedEvery {
-		s.notBefore(state.written.Add(allocatedEvery))
+	if now.Sub(state.written) < countsEvery {
+		s.notBefore(state.written.Add(countsEvery))
 		return
 	}
 	state.written = now

@@ -48,6 +48,7 @@ func (s *stripper) strip(o any) (any, error) {
 		object.SetManagedFields(nil)
 	}
 	delete(object.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+	delete(object.GetAnnotations(), WhyAnnotation)
 	switch o := o.(type) {
 	case *corev1.Pod:
 		model.TamePod(&o.Spec)

@@ -101,6 +101,14 @@ func (s *statuses) wait(t *model.Task, g *group, cycle uint64, c *cause, now tim
 	s.writePod(t, say, first, now)
 }
 
+// stillMade leaves a pod as it is said to be until then, as its group is still being made.
+func (s *statuses) stillMade(t *model.Task, cycle uint64, until time.Time) {
+	s.notBefore(until)
+	if w := s.waits[t.Key]; w != nil && w.uid == t.UID {
+		w.cycle = cycle
+	}
+}
+
 // news says whether a group, nil for none, has had no event that says the same; from then on it has.
 func (g *group) news(say saying) bool {
 	if g == nil {
@@ -242,7 +250,14 @@ func (l *loop) waitOf(key string, c cause, now time.Time) {
 	} else if t.Gated {
 		return
 	}
-	l.statuses.wait(t, l.intake.groups[t.Job.Key], l.cycle, &c, now)
+	g := l.intake.groups[t.Job.Key]
+	if g != nil {
+		if until := g.making(t.Job, now); !until.IsZero() {
+			l.statuses.stillMade(t, l.cycle, until)
+			return
+		}
+	}
+	l.statuses.wait(t, g, l.cycle, &c, now)
 }
 
 // text says why a pod is in back-off.

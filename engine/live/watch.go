@@ -123,7 +123,7 @@ func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {
 			pod, ok := o.(*corev1.Pod)
-			f.add(change{op: model.Upsert, object: o}, !ok || canBePlaced(names, pod))
+			f.add(change{op: model.Upsert, object: o, whole: ok && alone(names, pod)}, !ok || canBePlaced(names, pod))
 		},
 		UpdateFunc: func(old, o any) {
 			switch matters(names, old, o) {
@@ -143,9 +143,9 @@ func handler(names []string, f *feed) toolscache.ResourceEventHandler {
 	}
 }
 
-// canBePlaced says whether a pod that is new can be decided on: not another scheduler's, or bound, or before it names its group.
+// canBePlaced says whether a pod that is new can be decided on: not another scheduler's, or bound, or before its group is known.
 func canBePlaced(names []string, o *corev1.Pod) bool {
-	return o.Spec.NodeName == "" && slices.Contains(names, o.Spec.SchedulerName) && model.GroupOf(o) != ""
+	return o.Spec.NodeName == "" && slices.Contains(names, o.Spec.SchedulerName) && (model.GroupOf(o) != "" || alone(names, o))
 }
 
 // urgency is how soon a decision can depend on a change.
@@ -183,7 +183,7 @@ func matters(names []string, old, o any) urgency {
 	case *policyv1.PodDisruptionBudget:
 		return budgetMatters(old.(*policyv1.PodDisruptionBudget), o)
 	case *corev1.Namespace:
-		if maps.Equal(old.(*corev1.Namespace).Labels, o.Labels) {
+		if sameMeta(old.(*corev1.Namespace), o) {
 			return notAtAll
 		}
 	case *storagev1.VolumeAttachment, *storagev1.CSIStorageCapacity, *storagev1.CSINode, *corev1.PersistentVolume,

@@ -103,7 +103,7 @@ func TestMatters(t *testing.T) {
 	}
 }
 
-// A new pod asks for a cycle only where it can be placed: not before it names its group, and not another's.
+// A new pod asks for a cycle only where it can be placed: not before its group is known, and not another's.
 func TestCanBePlaced(t *testing.T) {
 	pod := testPod("a", "g", "1")
 	for _, c := range []struct {
@@ -114,11 +114,14 @@ func TestCanBePlaced(t *testing.T) {
 		{"ours", pod, true},
 		{"another's", changed(pod, func(p *corev1.Pod) { p.Spec.SchedulerName = "another" }), false},
 		{"bound", changed(pod, func(p *corev1.Pod) { p.Spec.NodeName = "n" }), false},
-		{"without a group yet", changed(pod, func(p *corev1.Pod) { p.Annotations = nil }), false},
+		{"alone", changed(pod, func(p *corev1.Pod) { p.Annotations = nil }), true},
+		{"of a controller, without a group yet", changed(pod, func(p *corev1.Pod) {
+			p.Annotations, p.OwnerReferences = nil, []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "r", Controller: new(true)}}
+		}), false},
 	} {
 		f := newFeed()
 		handler([]string{"celsius"}, f).OnAdd(c.pod, false)
-		if urgent, _, _ := f.since(); urgent.IsZero() == c.want {
+		if urgent := f.since().urgent; urgent.IsZero() == c.want {
 			t.Errorf("%s: asks for a cycle: %v", c.name, !urgent.IsZero())
 		}
 	}
@@ -147,7 +150,7 @@ func TestServesByJob(t *testing.T) {
 		{"of nobody, and we do not", []string{"celsius"}, []any{testGroup("g", 1)}, false},
 		{"its pod is ours", []string{"celsius"}, []any{testGroup("g", 1), testPod("a", "g", "1")}, true},
 	} {
-		in := newIntake(c.names, &nodeBook{})
+		in := newIntake(c.names, &nodeBook{}, func(string) string { return "" })
 		for _, o := range c.objects {
 			if g, ok := o.(*v1beta1.PodGroup); ok {
 				o = g.DeepCopy()

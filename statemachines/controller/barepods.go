@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -32,12 +33,16 @@ func addBarePods(mgr manager.Manager, p *parts) error {
 		Complete(&barePods{p})
 }
 
-// bare says whether a pod is one of ours without a PodGroup.
-func (b *barePods) bare(pod *corev1.Pod) bool {
-	return slices.Contains(b.options.SchedulerNames, pod.Spec.SchedulerName) && objects.GroupOf(pod) == "" && !deleting(pod) && !finished(pod)
+// A pod that no controller owns is a group of one, which its scheduler takes as given and names by the binding: until so long after
+// it was made, its PodGroup is not in the way of that.
+const aloneFor = 2 * time.Second
+
+// ours says whether a pod is of our schedulers, and may need a PodGroup.
+func (b *barePods) ours(pod *corev1.Pod) bool {
+	return slices.Contains(b.options.SchedulerNames, pod.Spec.SchedulerName) && !deleting(pod) && !finished(pod)
 }
 
-// Reconcile makes the PodGroup of a bare pod, and tells the pod its name; of a pod that is gone it
+// Reconcile makes the PodGroup of a pod that nobody gave one, and tells the pod its name, unless its binding did; of a pod that is gone it
 // looks whether its PodGroup is still wanted.
 func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
@@ -47,11 +52,15 @@ func (b *barePods) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if deleting(pod) {
 		return reconcile.Result{}, b.collect(ctx, pod)
 	}
-	if !b.bare(pod) {
+	name, named := objects.BareGroupName(pod), objects.GroupOf(pod)
+	alone := metav1.GetControllerOfNoCopy(pod) == nil
+	if !b.ours(pod) || named != "" && (!alone || named != name) {
 		return reconcile.Result{}, nil
 	}
-	name := objects.BareGroupName(pod)
-	if err := b.ensure(ctx, pod, name); err != nil {
+	if young := aloneFor - b.now().Sub(pod.CreationTimestamp.Time); alone && named == "" && pod.Spec.NodeName == "" && young > 0 {
+		return reconcile.Result{RequeueAfter: young}, nil
+	}
+	if err := b.ensure(ctx, pod, name); err != nil || named != "" {
 		return reconcile.Result{}, err
 	}
 	old := pod.DeepCopy()

@@ -98,9 +98,9 @@ type Options struct {
 	JobPlugins *jobplugin.Set
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// MetricsAddress and HealthAddress are where metrics (/metrics) and probes (/healthz, /readyz) are
-	// served, as host:port. Default, and "0": nowhere.
-	MetricsAddress, HealthAddress string
+	// MetricsAddress, HealthAddress and PprofAddress are where metrics (/metrics), probes (/healthz, /readyz) and profiles of the process
+	// (below /debug/pprof/) are served, as host:port. Default, and "0": nowhere.
+	MetricsAddress, HealthAddress, PprofAddress string
 	// MetricsSecure serves metrics by TLS, and only to whom the API server lets get /metrics.
 	MetricsSecure bool
 }
@@ -118,6 +118,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.MaxRequeue = cmp.Or(o.MaxRequeue, DefaultMaxRequeue)
 	o.MaxPods, o.MaxJobs = cmp.Or(o.MaxPods, DefaultMaxPods), cmp.Or(o.MaxJobs, DefaultMaxJobs)
 	o.MetricsAddress, o.HealthAddress = cmp.Or(o.MetricsAddress, "0"), cmp.Or(o.HealthAddress, "0")
+	o.PprofAddress = cmp.Or(o.PprofAddress, "0")
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -205,6 +206,7 @@ func newManager(cfg *rest.Config, o Options, reg prometheus.Registerer) (mgr man
 		Logger:                 log,
 		Metrics:                metricsserver.Options{BindAddress: "0"}, // served by ourselves: the manager's are the process's
 		HealthProbeBindAddress: o.HealthAddress,
+		PprofBindAddress:       o.PprofAddress,
 		Controller: config.Controller{
 			SkipNameValidation: new(true),
 			// With the queue by priorities a worker may wait for ever when it ends, and the lease is held for 30 s meanwhile:
@@ -310,7 +312,7 @@ const wakeBuffer = 1024
 func addControllers(ctx context.Context, mgr manager.Manager, watches *informers.Informers, o Options, reg prometheus.Registerer,
 	counts *metrics,
 ) error {
-	told, err := newRecorder(mgr)
+	told, err := newRecorder(mgr, counts)
 	if err != nil {
 		return err
 	}

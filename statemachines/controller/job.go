@@ -307,6 +307,10 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 		w.remember()
 		return nil
 	}
+	if early := countsEvery - w.now.Sub(w.rec.written); early > 0 && t.onlyCounts(&old.Status, s) {
+		w.again = sooner(w.again, early)
+		return nil
+	}
 	patch := client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, job, patch, client.FieldOwner(fieldManager)); err != nil {
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
@@ -314,11 +318,23 @@ func (r *jobs) write(ctx context.Context, w *world, t transition) error {
 		}
 		return fmt.Errorf("write the status of job %s/%s: %w", job.Namespace, job.Name, err)
 	}
-	w.rec.version = job.ResourceVersion
+	w.rec.version, w.rec.written = job.ResourceVersion, w.now
 	w.job, w.debts = job, debts(&job.Status)
 	w.remember()
 	r.tell(old, job, t)
 	return nil
+}
+
+// countsEvery is the least time between a write of a job's status and one that says only how many pods wait, run or succeeded: those of a
+// gang start and end together.
+const countsEvery = time.Second
+
+// onlyCounts says whether nothing else is new in a status, and nothing happened. A pod that failed is something else.
+func (t *transition) onlyCounts(old, s *batchv1alpha1.JobStatus) bool {
+	with := *s
+	with.Pending, with.Running, with.Succeeded = old.Pending, old.Running, old.Succeeded
+	with.Terminating, with.Unknown, with.TaskStatusCount = old.Terminating, old.Unknown, old.TaskStatusCount
+	return !t.cause.asked && t.cause.event == "" && apiequality.Semantic.DeepEqual(*old, with)
 }
 
 // longestHistory is how many of the phases that a job was in its conditions tell, the last ones: a job may be restarted as

@@ -171,16 +171,43 @@ func TestTTL(t *testing.T) {
 			runs(s)
 			c.end(s)
 			s.settle()
-			s.now = s.now.Add(59 * time.Second)
+			s.now = s.now.Add(58 * time.Second) // a second less than is soon
 			s.settle()
 			s.job() // it is there still
-			s.now = s.now.Add(2 * time.Second)
+			s.now = s.now.Add(3 * time.Second)
 			s.settle()
 			err := s.api.Get(context.Background(), types.NamespacedName{Namespace: namespace, Name: "train"}, &batchv1alpha1.Job{})
 			if gone := apierrors.IsNotFound(err); gone != c.gone {
 				t.Errorf("gone: %v, want %v", gone, c.gone)
 			}
 		})
+	}
+}
+
+// TestCountsAreWrittenOnceASecond shows that how many pods run is written a second after the last write at the earliest, but with a phase
+// at once.
+func TestCountsAreWrittenOnceASecond(t *testing.T) {
+	job := trainJob(t, "")
+	s := newStage(t, Options{}, openQueue(), job)
+	runs(s)
+	s.settle()
+	before := s.job().Status
+	s.play("train-worker-0", corev1.PodSucceeded, 0)
+	s.round()
+	s.now = s.now.Add(countsEvery - time.Millisecond)
+	s.round()
+	if st := s.job().Status; st.Succeeded != before.Succeeded {
+		t.Errorf("%d pods succeeded, written at once", st.Succeeded)
+	}
+	s.now = s.now.Add(time.Millisecond)
+	s.round()
+	if st := s.job().Status; st.Succeeded != before.Succeeded+1 {
+		t.Errorf("%d pods succeeded, and a second is over", st.Succeeded)
+	}
+	s.play("train", corev1.PodSucceeded, 0)
+	s.round()
+	if st := s.job().Status; st.State.Phase != batchv1alpha1.Completed && st.State.Phase != batchv1alpha1.Completing {
+		t.Errorf("the job is %s, and all of its pods have ended", st.State.Phase)
 	}
 }
 

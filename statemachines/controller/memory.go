@@ -87,6 +87,8 @@ type recall struct {
 
 	// version is the resourceVersion that our last write gave the object.
 	version string
+	// written is when that was, of a job.
+	written time.Time
 	// created holds the pods that were made and have not come to the cache yet, by name.
 	created map[string]created
 	// counted holds the pods that the last status counted; nil where this process has written none.

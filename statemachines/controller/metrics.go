@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	"github.com/celsius-scheduler/celsius/engine/live/events"
 	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 )
 
@@ -21,7 +22,11 @@ type metrics struct {
 	refusals    prometheus.Counter
 	flows       *prometheus.CounterVec
 	requests    *prometheus.CounterVec
+	events      *prometheus.CounterVec
 }
+
+// dropped counts an event that is not written.
+func (m *metrics) dropped(why string) { m.events.WithLabelValues(why).Inc() }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
@@ -53,8 +58,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: scrape.Requests, Help: scrape.RequestsHelp,
 		}, []string{"verb", "resource"}),
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: events.Dropped, Help: events.DroppedHelp}, []string{"why"}),
 	}
-	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals, m.flows, m.requests)
+	reg.MustRegister(m.transitions, m.retries, m.actions, m.pods, m.commands, m.collected, m.refusals, m.flows, m.requests, m.events)
 	return m
 }
 

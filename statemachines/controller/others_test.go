@@ -86,6 +86,7 @@ func TestBarePods(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			was := c.pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey]
 			s := newStage(t, Options{}, openQueue(), c.pod)
+			s.now = s.now.Add(aloneFor)
 			s.settle()
 			groups := s.groups()
 			if c.want == "" {
@@ -116,6 +117,44 @@ func TestBarePods(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAPodAloneGetsItsGroupBesideItsBinding shows that the PodGroup of a pod that nobody owns is made once the pod is bound, which tells it
+// the name, or when it waits for long; and that of a pod that is owned at once.
+func TestAPodAloneGetsItsGroupBesideItsBinding(t *testing.T) {
+	s := newStage(t, Options{}, openQueue(), barePod(nil))
+	pod := s.pods()[0]
+	pod.CreationTimestamp = metav1.NewTime(s.now)
+	update := func() {
+		t.Helper()
+		if err := s.api.Update(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		s.settle()
+	}
+	update()
+	if n := len(s.groups()); n != 0 {
+		t.Fatalf("%d PodGroups beside a binding that may be on its way", n)
+	}
+	pod.Spec.NodeName = "n"
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, schedulingv1beta1.KubeGroupNameAnnotationKey, objects.BareGroupName(pod))
+	update()
+	if groups := s.groups(); len(groups) != 1 || groups[0].Name != objects.BareGroupName(pod) {
+		t.Errorf("%d PodGroups of a pod that is bound", len(groups))
+	}
+	if s.pods()[0].ResourceVersion != pod.ResourceVersion {
+		t.Errorf("the pod was written, which named its PodGroup already")
+	}
+
+	s = newStage(t, Options{}, openQueue(), barePod(nil))
+	pod = s.pods()[0]
+	pod.CreationTimestamp = metav1.NewTime(s.now)
+	update()
+	s.now = s.now.Add(aloneFor)
+	s.settle()
+	if n, name := len(s.groups()), objects.GroupOf(s.pods()[0]); n != 1 || name != objects.BareGroupName(pod) {
+		t.Errorf("%d PodGroups of a pod that waits, which names %q", n, name)
 	}
 }
 

@@ -68,7 +68,7 @@ func (q *queues) children(ctx context.Context, queue client.Object) []reconcile.
 }
 
 // countAfter is for how long changes of PodGroups are gathered before their queue writes what it counts now.
-const countAfter = 500 * time.Millisecond
+const countAfter = time.Second
 
 // tally counts the PodGroups of each queue by phase, change by change: a queue of many thousands is never listed.
 type tally struct {
@@ -297,7 +297,12 @@ func (q *queues) write(ctx context.Context, queue *schedulingv1beta1.Queue, f *s
 	if string(s.State) == state && slices.Equal(is, want) {
 		return nil
 	}
-	version, err := q.applyStatus(ctx, queue, fieldManager, map[string]any{
+	of := queue
+	if string(s.State) == state { // nobody else counts, and what the scheduler writes meanwhile of what is held is no conflict
+		of = queue.DeepCopy()
+		of.ResourceVersion = ""
+	}
+	version, err := q.applyStatus(ctx, of, fieldManager, map[string]any{
 		"state":   state,
 		"pending": int64(f.Pending), "inqueue": int64(f.Inqueue), "running": int64(f.Running),
 		"unknown": int64(f.Unknown), "completed": int64(f.Completed),

@@ -22,16 +22,17 @@ type recorder struct {
 	scheme  *runtime.Scheme
 	writer  *events.Writer
 	waiting chan events.Event
+	dropped func(why string)
 	log     logr.Logger
 }
 
-func newRecorder(mgr manager.Manager) (*recorder, error) {
+func newRecorder(mgr manager.Manager, m *metrics) (*recorder, error) {
 	core, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("write events: %w", err)
 	}
 	r := &recorder{
-		scheme: mgr.GetScheme(), writer: events.NewWriter(core.Events(""), fieldManager),
+		scheme: mgr.GetScheme(), writer: events.NewWriter(core.Events(""), fieldManager, m.dropped), dropped: m.dropped,
 		waiting: make(chan events.Event, mostEvents), log: mgr.GetLogger(),
 	}
 	return r, mgr.Add(r)
@@ -47,6 +48,7 @@ func (r *recorder) Eventf(on runtime.Object, _ runtime.Object, kind, reason, act
 	select {
 	case r.waiting <- events.Event{On: *ref, Type: kind, Reason: reason, Action: action, Message: fmt.Sprintf(note, args...), At: time.Now()}:
 	default:
+		r.dropped(events.Waiting)
 		r.log.V(1).Info("an event is lost: too many wait", "reason", reason, "object", ref.Name)
 	}
 }

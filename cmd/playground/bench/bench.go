@@ -1,4 +1,13 @@
-// Package bench measures the live scheduler in a cluster of one process, against a loop that does nothing but send Bindings.
+// Package bench measures the live scheduler in a cluster of one process.
+//
+//	who binds (contender.go)                        what is told
+//	  Celsius        celsius.go, a process            bench-live: compare.go, a backlog until its last write (drain.go)
+//	  bare loop      bare.go, in this process                     latency.go, pods at a steady rate
+//	  watch and bind binder.go, a process                         targets.go, table.go, what is wanted and what it is
+//	  kube-scheduler this program, a process          bench-live --idle: idle.go, and --through: through.go
+//	  --peer         any command                      bench-jobs: jobs.go, shapes.go; the floor is maker.go, a process
+//
+// The API server is in this process, so that its counts of requests are at hand (requests.go).
 package bench
 
 import (
@@ -9,7 +18,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
@@ -35,6 +43,8 @@ type Cluster struct {
 	Log io.Writer
 	// Fail ends the measurement: something that it needs cannot go on.
 	Fail func(error)
+	// Index is how much has been written to its data so far, in numbers that rise.
+	Index func() uint64
 	// EndKubelets has pods that are bound be played no more.
 	EndKubelets func()
 }
@@ -67,11 +77,12 @@ type options struct {
 	profiles   string
 	celsius    string // the binary whose scheduler is measured
 	through    int    // if not 0, how many pods are put through, instead of all else
-}
 
-// bareWorkers is how many bindings the bare loop has under way at once. On two processors 8 cost a fifth more for each and 16 a
-// tenth, 64 and 128 the same.
-const bareWorkers = 32
+	kubeScheduler bool          // is a peer
+	peer          []string      // more of them, each NAME=COMMAND
+	idle          time.Duration // if not 0, for how long nothing happens, instead of all else
+	atMost        float64       // calls a pod where latency is measured, or calls of parts that idle; below 0: as many as they like
+}
 
 // NewCommand makes bench-live.
 func NewCommand(run Run) *cobra.Command {
@@ -80,35 +91,57 @@ func NewCommand(run Run) *cobra.Command {
 		Use:    "bench-live",
 		Short:  "Measure how fast the live scheduler binds pods",
 		Hidden: true,
-		Long: `Measures the live scheduler against the API server's own speed.
+		Long: `Measures the live scheduler against floors and peers, all in one run.
 
-A backlog of pods is made while no scheduler runs, half of the times as gangs
-with PodGroups, half of the times as bare pods that get their PodGroups from the
-controllers. Then the scheduler starts, and the time from the start of its first
-cycle until a watch has seen the last pod bound is taken. In turn with that,
-equal pods are bound by a loop that does nothing but send Bindings to nodes that
-are chosen already, 32 at once, with the same client settings. The ratio is that
-of two runs that follow each other, in every second round the loop's first; the
-median of all rounds counts. The scheduler is a process of its own, as it is in
-a cluster, so that its processor time is known; all else runs in this one, with
-one control plane, so that only the ratio means anything on another machine.
+A backlog of pods is made while no scheduler runs: as gangs with PodGroups, as
+singles that get their PodGroups from the controllers, or, for other schedulers,
+as plain pods that get none. Then somebody is started who binds them:
+
+  Celsius         the scheduler of --celsius
+  bare loop       a loop in this process that sends Bindings to nodes that are
+                  chosen already, 32 at once: the first floor
+  watch and bind  a program that lists and watches the pods and binds each that
+                  has no node to the next one, 32 at once: the second floor
+  kube-scheduler  Kubernetes' own, of the version of the API server, with its
+                  default profile
+  --peer          any other: a command that finds the cluster by KUBECONFIG. Its
+                  pods name the scheduler NAME
+
+All have the same limits of their clients. The time is counted from the first
+cycle (of a --peer, from its first binding; of the bare loop, from its start),
+once until a watch has seen the last pod bound, and once until the last write
+has been answered: no more is when the API server's own count of requests that
+write pods, bindings, PodGroups, queues, Jobs and events stands still for three
+seconds. CPU and calls are counted until that last write. In each round everybody
+has a turn, in every second one in the opposite order; figures are medians of the
+rounds, ratios medians of the ratios of each round. Every scheduler is a process
+of its own, as it is in a cluster, so that its processor time is known; all else
+runs in this one, with one control plane, so that only ratios mean anything on
+another machine.
 
 Before that the time from just before a pod's creation is asked for until a watch
-has seen it bound is measured, at a steady rate of bare pods: by a loop that binds
-each pod as soon as it names its PodGroup, and by the scheduler. What the former
-takes is the API server's and the controllers' part of what the latter does.
+has seen it bound is measured, at a steady rate of bare pods.
+
+With --idle nothing is compared: pods run, the scheduler and the controllers are
+processes of their own that hold their leases, nothing happens, and what they ask
+for and use is told.
 
 With --through so many pods are put through instead, as gangs that are made
 while the scheduler is at work, and what it used and held at most is told.
 
 No kubelet plays the pods, unless --kubelets is given: on a real cluster that is
-the work of other machines.`,
+the work of other machines. Times that are not what is wanted are told, and do not
+make the command fail; calls do, by --at-most-calls.`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return inCluster(c, run, Setup{Nodes: o.nodes, Kubelets: o.kubelets}, o.measure)
+			setup := Setup{Nodes: o.nodes, Kubelets: o.kubelets}
+			if o.idle > 0 {
+				setup = Setup{Nodes: o.nodes, Kubelets: true, Bare: true}
+			}
+			return inCluster(c, run, setup, o.measure)
 		},
 	}
 	f := c.Flags()
@@ -116,12 +149,17 @@ the work of other machines.`,
 	f.IntVar(&o.pods, "pods", 5000, "how many pods a run binds; more, where the bare loop binds them in less than --least")
 	f.IntVar(&o.gang, "gang", 10, "how many pods of a run of gangs wait for each other")
 	f.IntVar(&o.rounds, "rounds", 4,
-		"how often gangs and singles, each by the scheduler and by the bare loop, take their turns; 0: latency only")
+		"how often all that bind backlogs take their turns; 0: latency only")
 	f.DurationVar(&o.least, "least", 13*time.Second, "how long a run of the bare loop is to take at least")
 	f.IntVar(&o.rate, "rate", 50, "pods that are made in a second while latency is measured")
 	f.DurationVar(&o.latencyFor, "steady", 25*time.Second, "for how long latency is measured; 0: not at all")
 	f.BoolVar(&o.kubelets, "kubelets", false, "have KWOK play the pods that are bound, in this process")
 	f.StringVar(&o.profiles, "profiles", "", "folder for CPU profiles of each run, of this process and of the scheduler's")
+	f.BoolVar(&o.kubeScheduler, "kube-scheduler", true, "compare with Kubernetes' own scheduler")
+	f.StringArrayVar(&o.peer, "peer", nil, "compare with another scheduler, NAME=COMMAND; repeatable")
+	f.Float64Var(&o.atMost, "at-most-calls", -1,
+		"fail where more calls a pod are made while latency is measured, or more in all by parts that idle; below 0: never")
+	f.DurationVar(&o.idle, "idle", 0, "measure for so long what parts use while --pods pods run and nothing happens; 0: compare")
 	f.IntVar(&o.through, "through", 0, "put so many pods through, instead of comparing; 0: compare")
 	o.registerCelsius(c)
 	return c
@@ -157,6 +195,9 @@ func (o *options) check() error {
 	}
 	if o.rounds < 0 {
 		return UsageError{fmt.Errorf("--rounds %d: give 0 or more", o.rounds)}
+	}
+	if err := checkPeers(o.peer); err != nil {
+		return err
 	}
 	return o.find()
 }
@@ -195,10 +236,13 @@ func (o options) measure(ctx context.Context, out io.Writer, cluster *Cluster) e
 	if err != nil {
 		return err
 	}
-	if b.through > 0 {
+	switch {
+	case b.idle > 0:
+		return idleBench{b}.measure(ctx)
+	case b.through > 0:
 		return b.putThrough(ctx)
 	}
-	return b.compare(ctx)
+	return (&comparison{bench: b, took: results{}}).compare(ctx)
 }
 
 func newBench(o options, out io.Writer, cluster *Cluster) (*bench, error) {
@@ -220,119 +264,4 @@ func newBench(o options, out io.Writer, cluster *Cluster) (*bench, error) {
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	return b, nil
-}
-
-// makeProfiles makes the folder of profiles, where they are wanted.
-func (b *bench) makeProfiles() error {
-	if b.profiles == "" {
-		return nil
-	}
-	if err := os.MkdirAll(b.profiles, 0o755); err != nil {
-		return fmt.Errorf("--profiles: %w", err)
-	}
-	return nil
-}
-
-// compare runs all, and prints what came of it.
-func (b *bench) compare(ctx context.Context) error {
-	if err := b.makeProfiles(); err != nil {
-		return err
-	}
-	var took waits
-	if b.latencyFor > 0 {
-		// First, while the API server is not busy collecting what the runs left behind.
-		var err error
-		if took, err = b.latency(ctx); err != nil {
-			return err
-		}
-	}
-	if b.rounds == 0 {
-		return nil
-	}
-	b.say("warming up: the bare loop, %d pods on %d nodes", b.pods, b.nodes)
-	warm, err := b.bare(ctx, gangs)
-	if err != nil {
-		return err
-	}
-	if enough := int(warm.perSecond()*b.least.Seconds()/1000+1) * 1000; enough > b.pods {
-		b.pods = enough
-	}
-	b.say("each run binds %d pods", b.pods)
-	shapes := []loadShape{gangs, singles}
-	results := map[loadShape]*shapeResult{}
-	for _, s := range shapes {
-		results[s] = &shapeResult{}
-	}
-	for i := range b.rounds {
-		for _, s := range shapes {
-			if err := b.turn(ctx, s, results[s], i%2 == 1); err != nil {
-				return err
-			}
-		}
-	}
-	worst := results[gangs]
-	for _, s := range shapes {
-		r := results[s]
-		b.say("%-8s %6.0f pods/s: %.2f of the bare loop's %.0f; %.2f ms of processor a pod, of which the scheduler's %.2f, against %.2f",
-			s, median(r.live), r.ratio(), median(r.bare), median(r.cpu), median(r.own), median(r.base))
-		if r.ratio() < worst.ratio() {
-			worst = r
-		}
-	}
-	b.say("live: %.0f pods/s, bare bind %.0f/s, ratio %.2f, scheduler %.2f ms of processor a pod, p50 %d ms, p99 %d ms",
-		median(worst.live), median(worst.bare), worst.ratio(), median(worst.own), took.at(0.5).Milliseconds(), took.at(0.99).Milliseconds())
-	return nil
-}
-
-// shapeResult is what the runs of one shape gave, by turn.
-type shapeResult struct {
-	live []float64 // pods a second
-	own  []float64 // milliseconds of the scheduler's processor time a pod
-	cpu  []float64 // the same of all processor time
-	bare []float64 // pods a second of the bare loop
-	base []float64 // milliseconds of processor time a pod of the bare loop
-}
-
-// ratio is the median over turns of how the two compare. It is taken turn by turn, as the machine's speed changes over the
-// minutes of a measurement by more than what the two differ by.
-func (r *shapeResult) ratio() float64 {
-	var turns []float64
-	for i := range r.live {
-		turns = append(turns, r.live[i]/r.bare[i])
-	}
-	return median(turns)
-}
-
-// turn is one run of the scheduler and one of the bare loop, right after each other. Each goes first in half of the turns, as runs
-// get slower over the minutes.
-func (b *bench) turn(ctx context.Context, s loadShape, into *shapeResult, bareFirst bool) error {
-	live := func() error {
-		r, err := b.live(ctx, s)
-		into.live, into.own, into.cpu = append(into.live, r.perSecond()), append(into.own, r.ownEach()), append(into.cpu, r.cpuEach())
-		return err
-	}
-	bare := func() error {
-		r, err := b.bare(ctx, s)
-		into.bare, into.base = append(into.bare, r.perSecond()), append(into.base, r.cpuEach())
-		return err
-	}
-	runs := []func() error{live, bare}
-	if bareFirst {
-		slices.Reverse(runs)
-	}
-	for _, run := range runs {
-		if err := run(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// median of an odd number of values is one of them, else the mean of the middle two.
-func median(values []float64) float64 {
-	v := slices.Sorted(slices.Values(values))
-	if len(v) == 0 {
-		return 0
-	}
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"runtime"
 	"slices"
@@ -44,89 +43,127 @@ func between(from, to map[string]time.Time) waits {
 	return out
 }
 
-// latency makes bare pods at a steady rate, first with a loop in the scheduler's place that binds each pod as soon as it names its
-// PodGroup, then with the scheduler. What both take is the API server's and the controllers'. It gives
-// the scheduler's times from just before the request that makes a pod to when the watch has it bound.
-func (b *bench) latency(ctx context.Context) (waits, error) {
-	if _, err := b.steady(ctx, "bare loop", nil); err != nil {
-		return nil, err
-	}
-	scheduler, err := b.startScheduler(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer scheduler.stop()
-	if err := scheduler.await(ctx); err != nil {
-		return nil, err
-	}
-	return b.steady(ctx, "scheduler", scheduler)
+// steadyResult is what somebody took who binds pods that come at a steady rate.
+type steadyResult struct {
+	name string
+	waits
+	result
 }
 
-// steady makes pods at the rate, and tells how long they took, by stage. Without a scheduler it binds them itself.
-func (b *bench) steady(ctx context.Context, name string, scheduler *program) (waits, error) {
-	l, err := b.newLoad(ctx)
+// latency has bare pods come at a steady rate: first to a loop in the scheduler's place that binds each pod as soon as it is there, so
+// that what it takes is the API server's; then to the scheduler; and then to its peers, whose pods have no PodGroups.
+func (b *bench) latency(ctx context.Context) ([]steadyResult, error) {
+	var out []steadyResult
+	for _, c := range append([]contender{bareLoop(), b.celsiusContender()}, b.peers()...) {
+		r, err := b.steadyBy(ctx, c)
+		if err != nil {
+			return nil, fmt.Errorf("%s, %d pods a second: %w", c.name, b.rate, err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// steadyBy starts a contender, if there is something to be started, and measures it.
+func (b *bench) steadyBy(ctx context.Context, c contender) (r steadyResult, err error) {
+	shape := singles
+	if c.pods != schedulerName {
+		shape = plain
+	}
+	l, err := b.newLoad(ctx, shape, c.pods)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	binding := &bareBinding{bench: b, load: l}
-	onGroup := func(*corev1.Pod) {}
-	if scheduler == nil {
-		onGroup = func(p *corev1.Pod) { binding.start(ctx, p) }
+	onNew := func(*corev1.Pod) {}
+	if c.start == nil {
+		onNew = func(p *corev1.Pod) { binding.start(ctx, p) }
 	}
-	w, err := b.watchPods(ctx, l.namespace, "", onGroup)
+	w, err := b.watchPods(ctx, l.namespace, "", onNew)
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	defer w.stop()
-	runtime.GC()
-	if scheduler != nil {
-		b.profileScheduler(ctx, scheduler, "steady")
+	var beside []*program
+	if c.start != nil {
+		p, err := c.start(ctx)
+		if err != nil {
+			return r, err
+		}
+		defer p.stop()
+		beside = append(beside, p)
+		if p.ready == "" {
+			if err := b.probe(ctx, l); err != nil {
+				return r, err
+			}
+		}
+		if err := p.await(ctx, w); err != nil {
+			return r, err
+		}
+		b.profileScheduler(ctx, p, "steady")
 	}
-	stop, err := b.profile("steady-" + strings.ReplaceAll(name, " ", "-"))
+	stop, err := b.profile("steady-" + strings.ReplaceAll(c.name, " ", "-"))
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	defer stop()
-	before, err := servedRequests()
-	if err != nil {
-		return nil, err
+	if r, err = b.steady(ctx, l, w, beside); err != nil {
+		return r, err
 	}
-	began := b.meter(scheduler)
-	asked, made, err := b.arrive(ctx, l)
-	if err == nil {
-		err = w.await(ctx, len(l.pods))
-	}
-	used := b.meter(scheduler).since(began)
 	stop()
-	served, counting := servedSince(before)
-	if err = errors.Join(err, binding.wait(), counting); err != nil {
-		return nil, err
+	r.name = c.name
+	if err := errors.Join(binding.wait(), b.tellSteady(ctx, r, c, beside)); err != nil {
+		return r, err
 	}
-	w.mu.Lock()
-	grouped, bound := maps.Clone(w.grouped), maps.Clone(w.bound)
-	w.mu.Unlock()
-	all := between(asked, bound)
-	pods := float64(len(all))
-	b.say("%d pods at %d/s by the %s: bound after %s; %.2f ms of processor a pod, of which the scheduler's %.2f", len(all), b.rate, name, all,
-		1000*used.all.Seconds()/pods, 1000*used.own.Seconds()/pods)
-	b.say("  all requests a pod: %s", served.each(len(all)))
-	b.say("  made:    %s", between(asked, made))
-	b.say("  grouped: %s", between(asked, grouped))
-	b.say("  bound:   %s after that", between(grouped, bound))
-	if scheduler != nil {
-		if err := b.tellStages(ctx, scheduler); err != nil {
-			return nil, err
-		}
-	}
-	return all, b.clear(ctx, l)
+	return r, b.clear(ctx, l)
 }
 
-// meter is the processor time that all have used so far.
-func (b *bench) meter(scheduler *program) processors {
-	if scheduler == nil {
-		return processors{all: processorTime()}
+// probe makes a pod, by which is seen that a scheduler is at work which does not tell.
+func (b *bench) probe(ctx context.Context, l *load) error {
+	pod := benchPod("probe", l.scheduler)
+	if _, err := b.kube.CoreV1().Pods(l.namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("pods: %w", err)
 	}
-	return scheduler.now()
+	l.pods = append(l.pods, pod.Name)
+	return nil
+}
+
+// steady makes pods at the rate, and tells how long they took, from just before each is asked for until a watch has seen it bound.
+func (b *bench) steady(ctx context.Context, l *load, w *podWatch, beside []*program) (r steadyResult, err error) {
+	b.say("%s pods at %d/s for %s", l.scheduler, b.rate, b.latencyFor)
+	runtime.GC()
+	began, err := take(beside...)
+	if err != nil {
+		return r, err
+	}
+	asked, answered, err := b.arrive(ctx, l)
+	if err != nil {
+		return r, err
+	}
+	if err := w.await(ctx, bound, len(l.pods)); err != nil {
+		return r, err
+	}
+	end, err := b.drained(ctx, beside...)
+	if err != nil {
+		return r, err
+	}
+	whenBound, last := w.when(bound)
+	r.waits = between(asked, whenBound)
+	r.result = result{pods: len(asked), bound: last.Sub(began.at)}
+	r.drained, r.used, r.calls = end.since(began)
+	b.say("  made:    %s", between(asked, answered))
+	return r, nil
+}
+
+// tellSteady prints what came of it.
+func (b *bench) tellSteady(ctx context.Context, r steadyResult, c contender, beside []*program) error {
+	b.say("  bound by %s: %s", r.name, r.waits)
+	b.say("  CPU a pod %.2f ms, and the scheduler's %.3f", r.rest(), r.own())
+	b.list("  calls a pod: ", r.calls.each(r.pods))
+	if c.name != celsius {
+		return nil
+	}
+	return b.tellStages(ctx, beside[0])
 }
 
 // tellStages prints what the scheduler itself says of where the time went.
@@ -188,42 +225,11 @@ func (s stage) String() string {
 	return fmt.Sprintf("mean %s; half within %s, 90%% within %s, 99%% within %s", mean, s.within(0.5), s.within(0.9), s.within(0.99))
 }
 
-// bareBinding binds pods in the scheduler's place.
-type bareBinding struct {
-	bench *bench
-	load  *load
-
-	all  sync.WaitGroup
-	next int
-
-	mu   sync.Mutex
-	errs []error
-}
-
-// start binds a pod. It is called by one goroutine.
-func (x *bareBinding) start(ctx context.Context, p *corev1.Pod) {
-	i := x.next
-	x.next++
-	x.all.Go(func() {
-		if err := x.bench.bind(ctx, x.load.namespace, p.Name, p.UID, i); err != nil {
-			x.mu.Lock()
-			defer x.mu.Unlock()
-			x.errs = append(x.errs, fmt.Errorf("bind: %w", err))
-		}
-	})
-}
-
-// wait returns when all that was started has ended.
-func (x *bareBinding) wait() error {
-	x.all.Wait()
-	return errors.Join(x.errs...)
-}
-
 // arrive makes pods at the rate. It gives when each was asked for, and when the API server said that it is there.
-func (b *bench) arrive(ctx context.Context, l *load) (asked, made map[string]time.Time, err error) {
+func (b *bench) arrive(ctx context.Context, l *load) (asked, answered map[string]time.Time, err error) {
 	tick := time.NewTicker(time.Second / time.Duration(b.rate))
 	defer tick.Stop()
-	asked, made = map[string]time.Time{}, map[string]time.Time{}
+	asked, answered = map[string]time.Time{}, map[string]time.Time{}
 	n := int(b.latencyFor.Seconds() * float64(b.rate))
 	var mu sync.Mutex
 	errs := make(chan error, n)
@@ -236,9 +242,9 @@ func (b *bench) arrive(ctx context.Context, l *load) (asked, made map[string]tim
 		name := fmt.Sprintf("pod-%d", i)
 		l.pods, asked[name] = append(l.pods, name), time.Now()
 		go func() {
-			_, err := b.kube.CoreV1().Pods(l.namespace).Create(ctx, benchPod(name), metav1.CreateOptions{})
+			_, err := b.kube.CoreV1().Pods(l.namespace).Create(ctx, benchPod(name, l.scheduler), metav1.CreateOptions{})
 			mu.Lock()
-			made[name] = time.Now()
+			answered[name] = time.Now()
 			mu.Unlock()
 			errs <- err
 		}()
@@ -246,5 +252,5 @@ func (b *bench) arrive(ctx context.Context, l *load) (asked, made map[string]tim
 	for range n {
 		err = errors.Join(err, <-errs)
 	}
-	return asked, made, err
+	return asked, answered, err
 }

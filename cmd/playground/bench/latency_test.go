@@ -38,11 +38,3 @@ func TestBetween(t *testing.T) {
 		t.Errorf("of no pods: %s", got)
 	}
 }
-
-func TestRequestsEach(t *testing.T) {
-	before := requests{"post pods": 10, "list pods": 3}
-	now := requests{"post pods": 2010, "list pods": 3, "get nodes": 1}
-	if got, want := now.since(before).each(2000), "post pods 1.000, others 1 in all"; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}

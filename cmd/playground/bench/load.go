@@ -16,7 +16,7 @@ import (
 	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// schedulerName is the scheduler name of all pods that are measured.
+// schedulerName is the scheduler that pods name, but for those of other schedulers.
 const schedulerName = "celsius"
 
 // loadWorkers is how many requests make or remove a load at once.
@@ -28,19 +28,22 @@ type loadShape string
 const (
 	gangs   loadShape = "gangs"   // several pods to a PodGroup that is there before them
 	singles loadShape = "singles" // pods without one: the controllers give one to each
+	plain   loadShape = "plain"   // pods of another scheduler, to whom nobody gives one
 )
 
 // load is the pods of one run, in a namespace of their own.
 type load struct {
 	namespace string
+	shape     loadShape
+	scheduler string // that the pods name
 	pods      []string
 	uids      map[string]types.UID
 }
 
 // newLoad makes a namespace without pods.
-func (b *bench) newLoad(ctx context.Context) (*load, error) {
+func (b *bench) newLoad(ctx context.Context, s loadShape, scheduler string) (*load, error) {
 	b.runs++
-	l := &load{namespace: fmt.Sprintf("bench-%d", b.runs), uids: map[string]types.UID{}}
+	l := &load{namespace: fmt.Sprintf("bench-%d", b.runs), shape: s, scheduler: scheduler, uids: map[string]types.UID{}}
 	_, err := b.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}},
 		metav1.CreateOptions{})
 	if err != nil {
@@ -52,22 +55,22 @@ func (b *bench) newLoad(ctx context.Context) (*load, error) {
 	})
 }
 
-// backlog makes pods, and waits until each has its PodGroup.
-func (b *bench) backlog(ctx context.Context, s loadShape) (*load, error) {
-	l, err := b.newLoad(ctx)
+// backlog makes pods, and waits until each has its PodGroup, if it is to have one.
+func (b *bench) backlog(ctx context.Context, s loadShape, scheduler string) (*load, error) {
+	l, err := b.newLoad(ctx, s, scheduler)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.fill(ctx, l, s, b.pods); err != nil {
+	if err := b.fill(ctx, l, b.pods); err != nil {
 		return nil, err
 	}
-	return l, b.awaitGroups(ctx, l)
+	return l, b.awaitPods(ctx, l)
 }
 
-// fill makes so many pods of a shape.
-func (b *bench) fill(ctx context.Context, l *load, s loadShape, pods int) error {
+// fill makes so many pods.
+func (b *bench) fill(ctx context.Context, l *load, pods int) error {
 	group := func(i int) string { return fmt.Sprintf("gang-%d", i/b.gang) }
-	if s == gangs {
+	if l.shape == gangs {
 		err := each((pods+b.gang-1)/b.gang, func(i int) error {
 			gang := gangOf(l.namespace, group(i*b.gang), min(b.gang, pods-i*b.gang))
 			return insist(ctx, apierrors.IsAlreadyExists, func() error { return b.groups.Create(ctx, gang.DeepCopy()) })
@@ -77,8 +80,8 @@ func (b *bench) fill(ctx context.Context, l *load, s loadShape, pods int) error 
 		}
 	}
 	err := each(pods, func(i int) error {
-		pod := benchPod(fmt.Sprintf("pod-%d", i))
-		if s == gangs {
+		pod := benchPod(fmt.Sprintf("pod-%d", i), l.scheduler)
+		if l.shape == gangs {
 			pod.Annotations = map[string]string{schedulingv1beta1.KubeGroupNameAnnotationKey: group(i)}
 		}
 		return insist(ctx, apierrors.IsAlreadyExists, func() error {
@@ -92,8 +95,8 @@ func (b *bench) fill(ctx context.Context, l *load, s loadShape, pods int) error 
 	return nil
 }
 
-// awaitGroups waits until every pod names its PodGroup.
-func (b *bench) awaitGroups(ctx context.Context, l *load) error {
+// awaitPods waits until every pod is there, and names its PodGroup.
+func (b *bench) awaitPods(ctx context.Context, l *load) error {
 	return poll(ctx, "PodGroups of the pods", func() error {
 		list, err := b.kube.CoreV1().Pods(l.namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
@@ -101,7 +104,8 @@ func (b *bench) awaitGroups(ctx context.Context, l *load) error {
 		}
 		l.pods = l.pods[:0]
 		for i := range list.Items {
-			if pod := &list.Items[i]; pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] != "" {
+			pod := &list.Items[i]
+			if l.shape == plain || pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] != "" {
 				l.pods = append(l.pods, pod.Name)
 				l.uids[pod.Name] = pod.UID
 			}
@@ -114,12 +118,12 @@ func (b *bench) awaitGroups(ctx context.Context, l *load) error {
 }
 
 // benchPod is what all pods that are measured are like.
-func benchPod(name string) *corev1.Pod {
+func benchPod(name, scheduler string) *corev1.Pod {
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
-			SchedulerName: schedulerName,
+			SchedulerName: scheduler,
 			Containers:    []corev1.Container{{Name: "main", Image: "main", Resources: corev1.ResourceRequirements{Requests: requests}}},
 		},
 	}

@@ -42,12 +42,6 @@ func servedRequests() (requests, error) {
 	return out, nil
 }
 
-// servedSince are those that the API server has answered since then.
-func servedSince(before requests) (requests, error) {
-	now, err := servedRequests()
-	return now.since(before), err
-}
-
 // since leaves what was not there before.
 func (r requests) since(before requests) requests {
 	out := requests{}
@@ -59,16 +53,57 @@ func (r requests) since(before requests) requests {
 	return out
 }
 
-// each is how many requests there were for one of so many pods, without the kinds that there are few of: what is asked for once.
-func (r requests) each(pods int) string {
+// sum is how many requests there were in all.
+func (r requests) sum() (n float64) {
+	for _, of := range r {
+		n += of
+	}
+	return n
+}
+
+// writes is how many of them write something that comes of a pod being bound.
+func (r requests) writes() (n float64) {
+	for kind, of := range r {
+		if strings.HasPrefix(kind, "get ") || strings.HasPrefix(kind, "list ") {
+			continue
+		}
+		switch resourceOf(kind) {
+		case "pods", "bindings", "podgroups", "queues", "events", "jobs":
+			n += of
+		}
+	}
+	return n
+}
+
+// resourceOf is what a kind of request is about, without the subresource.
+func resourceOf(kind string) string {
+	_, resource, _ := strings.Cut(kind, " ")
+	resource, _, _ = strings.Cut(resource, "/")
+	return resource
+}
+
+// each is how many requests there were for one of so many things, without the kinds that there are few of: what is asked for once.
+func (r requests) each(things int) string {
 	var out []string
 	rest := 0.0
 	for _, kind := range slices.Sorted(maps.Keys(r)) {
-		if n := r[kind]; n*1000 >= float64(pods) {
-			out = append(out, fmt.Sprintf("%s %.3f", kind, n/float64(pods)))
+		if n := r[kind]; n*1000 >= float64(things) {
+			out = append(out, fmt.Sprintf("%s %.3f", kind, n/float64(things)))
 		} else {
 			rest += n
 		}
 	}
 	return strings.Join(append(out, fmt.Sprintf("others %.0f in all", rest)), ", ")
+}
+
+// all is how many requests there were of each kind.
+func (r requests) all() string {
+	if len(r) == 0 {
+		return "none"
+	}
+	var out []string
+	for _, kind := range slices.Sorted(maps.Keys(r)) {
+		out = append(out, fmt.Sprintf("%s %.0f", kind, r[kind]))
+	}
+	return strings.Join(out, ", ")
 }

@@ -8,7 +8,7 @@ import (
 
 // putThrough has the scheduler bind pods while they are made, and tells what it used and held at most.
 func (b *bench) putThrough(ctx context.Context) error {
-	l, err := b.newLoad(ctx)
+	l, err := b.newLoad(ctx, gangs, schedulerName)
 	if err != nil {
 		return err
 	}
@@ -22,17 +22,20 @@ func (b *bench) putThrough(ctx context.Context) error {
 		return err
 	}
 	defer scheduler.stop()
-	if err := scheduler.await(ctx); err != nil {
+	if err := scheduler.await(ctx, w); err != nil {
 		return err
 	}
 	b.say("%d pods as gangs of %d on %d nodes", b.through, b.gang, b.nodes)
-	if err := b.fill(ctx, l, gangs, b.through); err != nil {
+	if err := b.fill(ctx, l, b.through); err != nil {
 		return err
 	}
-	if err := w.await(ctx, b.through); err != nil {
+	if err := w.await(ctx, bound, b.through); err != nil {
 		return errors.Join(err, context.Cause(ctx)) // the cause says whether the scheduler ended by itself
 	}
-	used := scheduler.since()
+	end, err := b.drained(ctx, scheduler)
+	if err != nil {
+		return err
+	}
 	requests, err := scheduler.requests(ctx)
 	if err != nil {
 		return err
@@ -41,8 +44,11 @@ func (b *bench) putThrough(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := result{pods: b.through, took: w.last.Sub(scheduler.begun), cpu: used.all, own: used.own}
-	b.say("made and bound %s; requests a pod: %s", r, requests.each(r.pods))
+	_, last := w.when(bound)
+	r := result{pods: b.through, bound: last.Sub(scheduler.from.at)}
+	r.drained, r.used, r.calls = end.since(scheduler.from)
+	b.say("while they were made, %s", r)
+	b.list("  the scheduler's calls a pod: ", requests.each(r.pods))
 	b.say("through: %d pods on %d nodes, no restart, the scheduler held %s at most", r.pods, b.nodes, mebibytes(peak))
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -11,38 +12,54 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-
-	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
 )
 
-// bindWatch sees pods being bound.
-type bindWatch struct {
+// step is how far a pod has come.
+type step int
+
+const (
+	made step = iota
+	bound
+	running // or it ran, and has ended
+	gone
+	steps // how many there are
+)
+
+func (s step) String() string { return [steps]string{"made", "bound", "running", "gone"}[s] }
+
+// podWatch sees what becomes of the pods of a namespace.
+type podWatch struct {
 	pods     corev1client.PodInterface
 	selector string // of fields: which pods it sees
-	onGroup  func(*corev1.Pod)
+	onNew    func(*corev1.Pod)
 	stop     context.CancelFunc
 
-	mu      sync.Mutex
-	grouped map[string]time.Time // when each was seen to name its PodGroup
-	bound   map[string]time.Time
-	last    time.Time     // when the newest of them was seen
-	ended   chan struct{} // closed when nothing more is seen
-	err     error         // why
+	mu    sync.Mutex
+	seen  [steps]map[string]time.Time // when each pod was first seen so far
+	last  [steps]time.Time            // when the newest of them was
+	waits []waitFor
+	ended chan struct{} // closed when nothing more is seen
+	err   error         // why
+}
+
+// waitFor is who waits until so many pods have come so far.
+type waitFor struct {
+	step    step
+	pods    int
+	reached chan struct{}
 }
 
 // watch begins to watch. A pod comes into sight when it is bound.
-func (b *bench) watch(ctx context.Context, namespace string) (*bindWatch, error) {
+func (b *bench) watch(ctx context.Context, namespace string) (*podWatch, error) {
 	return b.watchPods(ctx, namespace, "spec.nodeName!=", func(*corev1.Pod) {})
 }
 
-// watchPods watches the pods of a selector, "" for all. onGroup is called, one call after another, for each that is not bound and
-// names its PodGroup, once.
-func (b *bench) watchPods(ctx context.Context, namespace, selector string, onGroup func(*corev1.Pod)) (*bindWatch, error) {
+// watchPods watches the pods of a selector, "" for all. onNew is called, one call after another, for each that is not bound when
+// it is first seen.
+func (b *bench) watchPods(ctx context.Context, namespace, selector string, onNew func(*corev1.Pod)) (*podWatch, error) {
 	ctx, stop := context.WithCancel(ctx)
-	w := &bindWatch{
-		pods: b.kube.CoreV1().Pods(namespace), selector: selector, onGroup: onGroup, stop: stop,
-		grouped: map[string]time.Time{}, bound: map[string]time.Time{}, ended: make(chan struct{}),
-	}
+	w := newPodWatch()
+	w.pods, w.selector, w.onNew, w.stop = b.kube.CoreV1().Pods(namespace), selector, onNew, stop
 	watching, err := w.begin(ctx)
 	if err != nil {
 		stop()
@@ -60,16 +77,33 @@ func (b *bench) watchPods(ctx context.Context, namespace, selector string, onGro
 	return w, nil
 }
 
-// begin takes in what is bound already, and watches from there.
-func (w *bindWatch) begin(ctx context.Context) (watch.Interface, error) {
+func newPodWatch() *podWatch {
+	w := &podWatch{onNew: func(*corev1.Pod) {}, ended: make(chan struct{})}
+	for s := range w.seen {
+		w.seen[s] = map[string]time.Time{}
+	}
+	return w
+}
+
+// begin takes in what is there already, and watches from there.
+func (w *podWatch) begin(ctx context.Context) (watch.Interface, error) {
 	options := metav1.ListOptions{FieldSelector: w.selector}
 	list, err := w.pods.List(ctx, options)
 	if err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
+	there := map[string]bool{}
 	for i := range list.Items {
+		there[list.Items[i].Name] = true
 		w.add(&list.Items[i])
 	}
+	w.mu.Lock()
+	for name := range w.seen[made] {
+		if !there[name] {
+			w.end(name)
+		}
+	}
+	w.mu.Unlock()
 	options.ResourceVersion = list.ResourceVersion
 	watching, err := w.pods.Watch(ctx, options)
 	if err != nil {
@@ -78,55 +112,92 @@ func (w *bindWatch) begin(ctx context.Context) (watch.Interface, error) {
 	return watching, nil
 }
 
-func (w *bindWatch) see(watching watch.Interface) {
+func (w *podWatch) see(watching watch.Interface) {
 	defer watching.Stop()
 	for event := range watching.ResultChan() {
-		if pod, ok := event.Object.(*corev1.Pod); ok && (event.Type == watch.Added || event.Type == watch.Modified) {
-			w.add(pod)
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok || event.Type == watch.Bookmark || event.Type == watch.Error {
+			continue
+		}
+		w.add(pod)
+		if event.Type == watch.Deleted {
+			w.mu.Lock()
+			w.end(pod.Name)
+			w.mu.Unlock()
 		}
 	}
 }
 
-// add notes that a pod names its PodGroup, or is bound, where that is news.
-func (w *bindWatch) add(pod *corev1.Pod) {
+// add notes how far a pod has come.
+func (w *podWatch) add(pod *corev1.Pod) {
 	now := time.Now()
 	w.mu.Lock()
-	_, known := w.grouped[pod.Name]
-	news := !known && pod.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] != ""
-	if news {
-		w.grouped[pod.Name] = now
+	news := w.note(made, pod.Name, now)
+	if pod.Spec.NodeName != "" {
+		w.note(bound, pod.Name, now)
 	}
-	if _, known := w.bound[pod.Name]; !known && pod.Spec.NodeName != "" {
-		w.last = now
-		w.bound[pod.Name] = now
+	if phase := pod.Status.Phase; phase == corev1.PodRunning || phase == corev1.PodSucceeded || phase == corev1.PodFailed {
+		w.note(running, pod.Name, now)
 	}
 	w.mu.Unlock()
 	if news && pod.Spec.NodeName == "" {
-		w.onGroup(pod)
+		w.onNew(pod)
 	}
 }
 
-// await waits until so many pods are bound.
-func (w *bindWatch) await(ctx context.Context, pods int) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-w.ended:
-			cancel(w.err) // there is nothing to wait for
-		case <-ctx.Done():
-		}
-	}()
-	err := poll(ctx, "bindings", func() error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if len(w.bound) >= pods {
-			return nil
-		}
-		return fmt.Errorf("%d of %d pods are bound", len(w.bound), pods)
-	})
-	if err != nil {
-		return errors.Join(err, context.Cause(ctx))
+// end notes that a pod has gone: what was not seen of it before has been missed.
+func (w *podWatch) end(name string) {
+	now := time.Now()
+	for _, s := range []step{bound, running, gone} {
+		w.note(s, name, now)
 	}
-	return nil
+}
+
+// note says whether it is news that a pod has come so far.
+func (w *podWatch) note(s step, name string, now time.Time) bool {
+	if _, known := w.seen[s][name]; known {
+		return false
+	}
+	w.seen[s][name], w.last[s] = now, now
+	for _, x := range w.waits {
+		if x.step == s && len(w.seen[s]) == x.pods {
+			close(x.reached)
+		}
+	}
+	return true
+}
+
+// when is the time at which each pod was seen to have come so far, and the last of these times.
+func (w *podWatch) when(s step) (map[string]time.Time, time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.seen[s]), w.last[s]
+}
+
+// await waits until so many pods have come so far. It returns at once then: what comes after is timed from there.
+func (w *podWatch) await(ctx context.Context, s step, pods int) error {
+	x := waitFor{s, pods, make(chan struct{})}
+	w.mu.Lock()
+	if len(w.seen[s]) >= pods {
+		close(x.reached)
+	} else {
+		w.waits = append(w.waits, x)
+	}
+	w.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, pollAtMost)
+	defer cancel()
+	select {
+	case <-x.reached:
+		return nil
+	case <-w.ended:
+		return errors.Join(w.missing(s, pods), w.err)
+	case <-ctx.Done():
+		return errors.Join(w.missing(s, pods), context.Cause(ctx))
+	}
+}
+
+func (w *podWatch) missing(s step, pods int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Errorf("%d of %d pods are %s", len(w.seen[s]), pods, s)
 }

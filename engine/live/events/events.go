@@ -45,18 +45,32 @@ type Writer struct {
 	server              Server
 	correlator          *record.EventCorrelator
 	component, instance string
+	dropped             func(why string)
 	written             atomic.Uint64
 }
 
-// NewWriter makes the writer of a component's events.
-func NewWriter(server Server, component string) *Writer {
+// Why an event is dropped, as metrics have it.
+const (
+	Waiting = "waiting" // too many wait to be written
+	TooMany = "tooMany" // there were too many of its object
+	Failed  = "failed"  // the API server did not take it
+)
+
+// Dropped is the name of the metric that counts those events by why, and DroppedHelp what it says.
+const (
+	Dropped     = "celsius_events_dropped_total"
+	DroppedHelp = "Events that were not written, by why: too many waited, too many were of their object, or the API server refused them."
+)
+
+// NewWriter makes the writer of a component's events. dropped is told why each is dropped that is.
+func NewWriter(server Server, component string, dropped func(why string)) *Writer {
 	const longest = 128 // the API server's limit
 	instance := component
 	if host, err := os.Hostname(); err == nil {
 		instance += "-" + host
 	}
 	return &Writer{
-		server: server, component: component, instance: instance[:min(len(instance), longest)],
+		server: server, component: component, instance: instance[:min(len(instance), longest)], dropped: dropped,
 		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{}),
 	}
 }
@@ -69,6 +83,7 @@ func (w *Writer) Write(ctx context.Context, e Event) error {
 		return fmt.Errorf("count the event %s of %s %s: %w", e.Reason, e.On.Kind, e.On.Name, err)
 	}
 	if result.Skip {
+		w.dropped(TooMany)
 		return nil
 	}
 	var written *corev1.Event
@@ -81,6 +96,7 @@ func (w *Writer) Write(ctx context.Context, e Event) error {
 		written, err = w.server.CreateWithEventNamespaceWithContext(ctx, result.Event)
 	}
 	if err != nil {
+		w.dropped(Failed)
 		return fmt.Errorf("write the event %s of %s %s: %w", e.Reason, e.On.Kind, e.On.Name, err)
 	}
 	w.correlator.UpdateState(written)
@@ -90,8 +106,8 @@ func (w *Writer) Write(ctx context.Context, e Event) error {
 // longestMessage is what the API server takes of a message, in bytes, less what is put before one that stands for several.
 const longestMessage = 1024 - len("(combined from similar events): ")
 
-// short is a text of so many bytes at most; what is cut off is told by dots.
-func short(text string, most int) string {
+// Short is a text of so many bytes at most; what is cut off is told by dots.
+func Short(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}
@@ -109,7 +125,7 @@ func (w *Writer) event(e Event) *corev1.Event {
 			Name:        strings.TrimRight(of, "-.") + suffix,            // a name may not be cut behind these
 			Annotations: e.Annotations,
 		},
-		InvolvedObject: e.On, Reason: e.Reason, Message: short(e.Message, longestMessage), Type: e.Type, Action: cmp.Or(e.Action, e.Reason),
+		InvolvedObject: e.On, Reason: e.Reason, Message: Short(e.Message, longestMessage), Type: e.Type, Action: cmp.Or(e.Action, e.Reason),
 		FirstTimestamp: at, LastTimestamp: at, Count: 1,
 		Source: corev1.EventSource{Component: w.component}, ReportingController: w.component,
 	}

@@ -96,7 +96,7 @@ func TestBothAPIs(t *testing.T) {
 	first := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for _, gone := range []bool{false, true} {
 		s := &server{t: t, held: map[string]*corev1.Event{}}
-		w := NewWriter(s, "celsius-controllers")
+		w := NewWriter(s, "celsius-controllers", func(string) {})
 		for i := range 3 {
 			if gone {
 				clear(s.held)
@@ -128,7 +128,7 @@ func TestAnyName(t *testing.T) {
 	s := &server{t: t, held: map[string]*corev1.Event{}}
 	e := jobEvent(strings.Repeat("a", 253), time.Now())
 	e.On.Namespace, e.Action = "", ""
-	if err := NewWriter(s, "celsius-scheduler").Write(t.Context(), e); err != nil {
+	if err := NewWriter(s, "celsius-scheduler", func(string) {}).Write(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	older, newer := s.only()
@@ -143,7 +143,7 @@ func TestLongName(t *testing.T) {
 		for _, sign := range []string{"-", ".a", "--"} {
 			s := &server{t: t, held: map[string]*corev1.Event{}}
 			name := strings.Repeat("a", n) + sign + strings.Repeat("a", 253)
-			if err := NewWriter(s, "celsius-scheduler").Write(t.Context(), jobEvent(name[:253], time.Now())); err != nil {
+			if err := NewWriter(s, "celsius-scheduler", func(string) {}).Write(t.Context(), jobEvent(name[:253], time.Now())); err != nil {
 				t.Fatal(err)
 			}
 			older, _ := s.only()
@@ -157,7 +157,7 @@ func TestLongName(t *testing.T) {
 // TestMany: of one object, many events in a row are few on the server; those that say nearly the same are one.
 func TestMany(t *testing.T) {
 	s := &server{t: t, held: map[string]*corev1.Event{}}
-	w := NewWriter(s, "celsius-controllers")
+	w := NewWriter(s, "celsius-controllers", func(string) {})
 	for i := range 1000 {
 		e := jobEvent("train", time.Now())
 		e.Message = fmt.Sprint("pod ", i)
@@ -175,7 +175,7 @@ func TestLongMessage(t *testing.T) {
 	s := &server{t: t, held: map[string]*corev1.Event{}}
 	e := jobEvent("train", time.Now())
 	e.Message = "a" + strings.Repeat("\u00e4", 600)
-	if err := NewWriter(s, "celsius-controllers").Write(t.Context(), e); err != nil {
+	if err := NewWriter(s, "celsius-controllers", func(string) {}).Write(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := s.only()

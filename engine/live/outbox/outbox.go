@@ -42,7 +42,7 @@ const (
 // after another: a binding that is decided meanwhile shares the API server with one of them, not with a quarter of all workers.
 const slowEach = 16
 
-// maxEvents is how many events may wait; beyond it new ones are dropped, and counted.
+// maxEvents is how many events may wait; beyond it none is taken.
 const maxEvents = 20000
 
 // lastAnswers is how long what is under way at the end may take.
@@ -60,7 +60,6 @@ type Outbox struct {
 	slow    int // of them those of the classes from Eviction on
 	pace    pace
 	served  [numClasses]int // bindings since the last of a class
-	dropped uint64
 	closed  bool
 }
 
@@ -83,16 +82,16 @@ func New(workers int) *Outbox {
 	return o
 }
 
-// Put has do run by a worker. It must return when its context ends.
-func (o *Outbox) Put(c Class, key string, do func(context.Context)) {
+// Put has do run by a worker. It must return when its context ends. It is not taken, and will not be run, if it is an event and too many
+// wait already.
+func (o *Outbox) Put(c Class, key string, do func(context.Context)) (taken bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
-		return
+		return true // nobody counts any more
 	}
 	if c == Event && o.waiting[Event] >= maxEvents {
-		o.dropped++
-		return
+		return false
 	}
 	e := o.entries[key]
 	switch {
@@ -109,6 +108,7 @@ func (o *Outbox) Put(c Class, key string, do func(context.Context)) {
 	default:
 		e.next, e.nextClass = do, c
 	}
+	return true
 }
 
 func (o *Outbox) push(e *entry, c Class, do func(context.Context)) {
@@ -172,10 +172,10 @@ func (o *Outbox) AtOnce() int {
 }
 
 // Depths is how many writes of each class wait.
-func (o *Outbox) Depths() (waiting [numClasses]int, dropped uint64) {
+func (o *Outbox) Depths() [numClasses]int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.waiting, o.dropped
+	return o.waiting
 }
 
 // Run works until ctx ends, and returns when all workers have stopped. What is under way then has a moment for its answer: who leads next

@@ -16,7 +16,7 @@ import (
 func sent(o *Outbox) string {
 	var order []string
 	for {
-		waiting, _ := o.Depths()
+		waiting := o.Depths()
 		if waiting == [numClasses]int{} {
 			return strings.Join(order, " ")
 		}
@@ -127,7 +127,7 @@ func TestOutboxOneAtATime(t *testing.T) {
 		cancel()
 		<-finished
 		o.Put(Binding, "c", slow)
-		if w, _ := o.Depths(); w[Binding] != 0 {
+		if w := o.Depths(); w[Binding] != 0 {
 			t.Error("taken after the end")
 		}
 	})
@@ -161,7 +161,7 @@ func TestOutboxKeepsWorkersForBindings(t *testing.T) {
 				if !bound {
 					t.Error("a binding waits for statuses")
 				}
-				if w, _ := o.Depths(); w[Status]+w[Event] != c.waiting-c.under {
+				if w := o.Depths(); w[Status]+w[Event] != c.waiting-c.under {
 					t.Errorf("of %d statuses and events %d wait, want %d under way", c.waiting, w[Status]+w[Event], c.under)
 				}
 			})
@@ -196,7 +196,7 @@ func TestEvictionsDoNotHoldUpBindings(t *testing.T) {
 		bound := false
 		o.Put(Binding, "b", func(context.Context) { bound = true })
 		synctest.Wait()
-		if w, _ := o.Depths(); !bound || w[Eviction] != 7 {
+		if w := o.Depths(); !bound || w[Eviction] != 7 {
 			t.Errorf("bound: %t; %d evictions wait, want 7", bound, w[Eviction])
 		}
 	})
@@ -204,10 +204,13 @@ func TestEvictionsDoNotHoldUpBindings(t *testing.T) {
 
 func TestEventsAreBounded(t *testing.T) {
 	o := New(1)
+	dropped := 0
 	for i := range maxEvents + 5 {
-		o.Put(Event, fmt.Sprint(i), nothing)
+		if !o.Put(Event, fmt.Sprint(i), nothing) {
+			dropped++
+		}
 	}
-	if w, dropped := o.Depths(); w[Event] != maxEvents || dropped != 5 {
+	if w := o.Depths(); w[Event] != maxEvents || dropped != 5 {
 		t.Errorf("%d wait, %d dropped", w[Event], dropped)
 	}
 }

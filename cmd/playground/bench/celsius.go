@@ -1,0 +1,109 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// startScheduler starts the product's scheduler. It ends, at the latest, with ctx.
+func (b *bench) startScheduler(ctx context.Context) (*program, error) {
+	s := &program{name: "scheduler", ready: `] "scheduling"`}
+	if err := freePort(&s.profiles); err != nil {
+		return nil, err
+	}
+	return s, b.startCelsius(ctx, s, "--pprof-address", s.profiles)
+}
+
+// startControllers starts the product's controllers in the same way.
+func (b *bench) startControllers(ctx context.Context) (*program, error) {
+	s := &program{name: "controllers", ready: `] "Starting workers" logger="controllers" controller="job"`}
+	return s, b.startCelsius(ctx, s)
+}
+
+// startCelsius starts a part with what all have in common, and more arguments.
+func (b *bench) startCelsius(ctx context.Context, s *program, more ...string) error {
+	if err := freePort(&s.metrics); err != nil {
+		return err
+	}
+	return b.launch(ctx, s, b.celsius, append([]string{
+		s.name, "--kubeconfig", b.cluster.Kubeconfig,
+		"--scheduler-name", schedulerName, "--leader-elect=" + strconv.FormatBool(b.idle > 0), "--health-address", "0",
+		"--metrics-address", s.metrics, "--metrics-secure=false",
+	}, more...)...)
+}
+
+// startBoth starts the scheduler and the controllers, and waits until they work.
+func (b *bench) startBoth(ctx context.Context) (scheduler, controllers *program, err error) {
+	if scheduler, err = b.startScheduler(ctx); err != nil {
+		return nil, nil, err
+	}
+	if controllers, err = b.startControllers(ctx); err != nil {
+		scheduler.stop()
+		return nil, nil, err
+	}
+	for _, p := range []*program{scheduler, controllers} {
+		err = errors.Join(err, p.await(ctx, nil))
+	}
+	if err != nil {
+		scheduler.stop()
+		controllers.stop()
+	}
+	return scheduler, controllers, err
+}
+
+// peakMemory is the most memory that the process ever held, in bytes.
+func (p *program) peakMemory() (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.process.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("memory of the scheduler: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if size, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(size), "kB")))
+			return n << 10, err
+		}
+	}
+	return 0, errors.New("memory of the scheduler: the system does not tell")
+}
+
+// get reads a page that a part serves.
+func get(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("scheduler: %w", err)
+	}
+	body, err := io.ReadAll(response.Body)
+	return body, errors.Join(err, response.Body.Close())
+}
+
+var requestSeries = regexp.MustCompile(`(?m)^celsius_api_requests_total\{resource="([^"]*)",verb="([^"]*)"\} (\d+)`)
+
+// requests is how many requests the program has made, by verb and resource, but for watches.
+func (p *program) requests(ctx context.Context) (requests, error) {
+	page, err := get(ctx, "http://"+p.metrics+"/metrics")
+	if err != nil {
+		return nil, err
+	}
+	out := requests{}
+	for _, m := range requestSeries.FindAllSubmatch(page, -1) {
+		n, err := strconv.ParseFloat(string(m[3]), 64)
+		if err != nil {
+			return nil, fmt.Errorf("metrics of the %s: %w", p.name, err)
+		}
+		if string(m[2]) != "watch" {
+			out[string(m[2])+" "+string(m[1])] = n
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"context"
+	"slices"
+)
+
+// entry is a contender with a shape of load.
+type entry struct {
+	name  string
+	shape loadShape
+}
+
+// results are what the runs of each gave, by round.
+type results map[entry][]result
+
+// median of a figure over the rounds; 0 where there were no runs.
+func (r results) median(e entry, figure func(result) float64) float64 {
+	var all []float64
+	for _, run := range r[e] {
+		all = append(all, figure(run))
+	}
+	return median(all)
+}
+
+// ratio is the median over rounds of how two compare. It is taken round by round, as the machine's speed changes over the
+// minutes of a measurement by more than what the two differ by.
+func (r results) ratio(e, to entry, figure func(result) float64) float64 {
+	var all []float64
+	for i, run := range r[to] {
+		if i < len(r[e]) && figure(run) > 0 {
+			all = append(all, figure(r[e][i])/figure(run))
+		}
+	}
+	return median(all)
+}
+
+// turn is a contender that is to run, and with what.
+type turn struct {
+	contender
+
+	shape loadShape
+}
+
+// comparison is a cluster in which schedulers and floors are compared.
+type comparison struct {
+	*bench
+
+	waited []steadyResult
+	took   results
+}
+
+// turns are the runs of one round. Whoever Celsius is compared with runs right before or after it.
+func (b *comparison) turns() []turn {
+	out := []turn{{bareLoop(), gangs}, {b.celsiusContender(), gangs}, {b.watchAndBind(), gangs}}
+	for _, peer := range b.peers() {
+		out = append(out, turn{peer, plain})
+	}
+	return append(out, turn{b.watchAndBind(), singles}, turn{b.celsiusContender(), singles}, turn{bareLoop(), singles})
+}
+
+// compare runs all, and prints what came of it.
+func (b *comparison) compare(ctx context.Context) error {
+	if err := b.makeProfiles(); err != nil {
+		return err
+	}
+	if b.latencyFor > 0 {
+		// First, while the API server is not busy collecting what the runs left behind.
+		var err error
+		if b.waited, err = b.latency(ctx); err != nil {
+			return err
+		}
+	}
+	if b.rounds > 0 {
+		if err := b.takeTurns(ctx); err != nil {
+			return err
+		}
+	}
+	return b.conclude()
+}
+
+// takeTurns has everybody run in every round. The order is the opposite in every second one, as runs get slower over the minutes.
+func (b *comparison) takeTurns(ctx context.Context) error {
+	b.say("warming up: the bare loop, %d pods on %d nodes", b.pods, b.nodes)
+	warm, err := b.run(ctx, bareLoop(), gangs)
+	if err != nil {
+		return err
+	}
+	if enough := int(warm.boundRate()*b.least.Seconds()/1000+1) * 1000; enough > b.pods {
+		b.pods = enough
+	}
+	b.say("each run binds %d pods", b.pods)
+	for i := range b.rounds {
+		turns := b.turns()
+		if i%2 == 1 {
+			slices.Reverse(turns)
+		}
+		for _, t := range turns {
+			r, err := b.run(ctx, t.contender, t.shape)
+			if err != nil {
+				return err
+			}
+			e := entry{t.name, t.shape}
+			b.took[e] = append(b.took[e], r)
+		}
+	}
+	return nil
+}
+
+// median of an odd number of values is one of them, else the mean of the middle two.
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	if len(v) == 0 {
+		return 0
+	}
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}

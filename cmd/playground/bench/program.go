@@ -1,0 +1,129 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// stopWithin is how long a program may take to stop.
+const stopWithin = 10 * time.Second
+
+// bindWithin is how long a peer may take from its start to its first binding.
+const bindWithin = 2 * time.Minute
+
+// program is what is measured in a run: a process of its own, as in a cluster.
+type program struct {
+	name     string
+	process  *exec.Cmd
+	metrics  string // where a part of Celsius serves them
+	profiles string
+	cancel   context.CancelFunc
+	ready    string        // what it logs when it begins to work; "": nothing
+	first    chan struct{} // closed when it did
+	ended    chan struct{} // closed when the process is gone
+
+	// Of the time when first was closed.
+	from mark
+	err  error
+}
+
+// launch starts a program that finds the cluster by KUBECONFIG. It ends, at the latest, with ctx.
+func (b *bench) launch(ctx context.Context, p *program, command string, args ...string) error {
+	p.first, p.ended = make(chan struct{}), make(chan struct{})
+	var running context.Context
+	running, p.cancel = context.WithCancel(ctx)
+	p.process = exec.CommandContext(running, command, args...)
+	p.process.Env = append(os.Environ(), "KUBECONFIG="+b.cluster.Kubeconfig)
+	p.process.Cancel = func() error { return p.process.Process.Signal(syscall.SIGTERM) }
+	p.process.WaitDelay = stopWithin
+	stderr, err := p.process.StderrPipe()
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	if err := p.process.Start(); err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	go func() {
+		defer close(p.ended)
+		p.hear(io.TeeReader(stderr, b.cluster.Log))
+		_ = p.process.Wait() // the state says it
+		if running.Err() == nil {
+			b.cluster.Fail(fmt.Errorf("%s: ended by itself: %s", p.name, p.process.ProcessState))
+		}
+	}()
+	return nil
+}
+
+// launchSelf starts a hidden command of this program.
+func (b *bench) launchSelf(ctx context.Context, p *program, args ...string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	return b.launch(ctx, p, self, args...)
+}
+
+// hear reads the log, which says when the work is about to begin.
+func (p *program) hear(log io.Reader) {
+	begin := sync.OnceFunc(func() {
+		p.from, p.err = take(p)
+		close(p.first)
+	})
+	lines := bufio.NewScanner(log)
+	for lines.Scan() {
+		if p.ready != "" && bytes.Contains(lines.Bytes(), []byte(p.ready)) {
+			begin()
+		}
+	}
+	_, _ = io.Copy(io.Discard, log) // where a line was too long; the process must not wait for us
+}
+
+// await waits until it works: a scheduler for its first cycle. Of one that does not tell, the first pod is awaited that it binds.
+func (p *program) await(ctx context.Context, w *podWatch) error {
+	if p.ready == "" {
+		ctx, cancel := context.WithTimeout(ctx, bindWithin)
+		defer cancel()
+		if err := w.await(ctx, bound, 1); err != nil {
+			return fmt.Errorf("the first binding by %s: %w", p.name, err)
+		}
+		p.from, p.err = take(p)
+		return p.err
+	}
+	select {
+	case <-p.first:
+		return p.err
+	case <-p.ended:
+		return fmt.Errorf("the %s ended before it worked", p.name)
+	case <-ctx.Done():
+		return fmt.Errorf("the beginning of the %s: %w", p.name, errors.Join(ctx.Err(), context.Cause(ctx)))
+	}
+}
+
+// stop ends the process.
+func (p *program) stop() {
+	p.cancel()
+	<-p.ended
+}
+
+// freePort finds a port that nobody listens on.
+func freePort(address *string) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("find a free port: %w", err)
+	}
+	*address = listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return fmt.Errorf("find a free port: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	batchv1alpha1 "github.com/celsius-scheduler/celsius/crds/batch/v1alpha1"
+	schedulingv1beta1 "github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+)
+
+// What is written about work that runs straight through, counted and not timed. Where a machine is slow the same takes longer, and what
+// counts pods may be written once more for each second.
+
+// writes are how often an object was written, its creation included.
+func (s *witness) writes(kind, name string) (n int, took time.Duration) {
+	versions := s.Versions(kind, name)
+	for _, v := range versions {
+		if !v.deleted {
+			n++
+		}
+	}
+	return n, versions[len(versions)-1].at.Sub(versions[0].at)
+}
+
+// boundAtOnce fails where a pod was written between its creation and its binding.
+func (s *witness) boundAtOnce(pods int) {
+	s.w.t.Helper()
+	before := map[string]int{}
+	for _, v := range s.inOrder() {
+		if v.pod != nil && !v.deleted && v.pod.Spec.NodeName == "" {
+			before[v.pod.Name]++
+		}
+	}
+	if len(before) != pods {
+		s.w.t.Errorf("%d pods were seen before they had a node, want %d", len(before), pods)
+	}
+	for name, n := range before {
+		if n > 1 {
+			s.w.t.Errorf("pod %s was written %d time(s) before it was bound", name, n-1)
+		}
+	}
+}
+
+// TestE2ECallsOfAJob counts what is written about a Job of 20 pods, apart from what kubelets write: two calls a pod, and 10 for the Job.
+func TestE2ECallsOfAJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartScheduler()
+	w.StartControllers()
+	w.queue("a", 1)
+	s := w.Witness()
+	w.Nodes(4, "cpu=8,memory=32Gi")
+	s.Beside(&batchv1alpha1.JobList{}, &schedulingv1beta1.PodGroupList{})
+	w.Apply(jobLike("work", "replicas: 2", "replicas: 20", "run: 1h", "run: 1s", "queue: ${queue.a}",
+		"queue: ${queue.a}\n  minAvailable: 20\n  ttlSecondsAfterFinished: 0"))
+	w.Wait("the job is collected", func() error { return w.gone("work", &batchv1alpha1.Job{}) })
+	s.boundAtOnce(20)
+	groups := s.Names("PodGroup")
+	if len(groups) != 1 {
+		t.Fatalf("PodGroups %v, want one", groups)
+	}
+	job, took := s.writes("Job", "work")
+	pg, _ := s.writes("PodGroup", groups[0])
+	// Less the Job's creation, which is its author's, and more its deletion; what the queue counts is written for all of its jobs at once.
+	calls := job - 1 + pg + 1
+	t.Logf("%d writes of the Job's status, its deletion, and %d of its PodGroup, in %s", job-1, pg, took.Round(time.Millisecond))
+	if slow := max(0, int(took.Seconds())-3); calls > 9+2*slow {
+		t.Errorf("%d calls for a Job beside its pods, in %s", calls, took)
+	}
+}
+
+// TestE2ECallsOfAPod counts what is written about pods that are alone: each is bound as it was made, and told its PodGroup by the binding;
+// and each PodGroup is written when it is made and when its pod runs.
+func TestE2ECallsOfAPod(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.StartScheduler()
+	w.StartControllers()
+	w.queue("a", 1)
+	s := w.Witness()
+	w.Nodes(2, "cpu=8,memory=32Gi")
+	s.Beside(&schedulingv1beta1.PodGroupList{})
+	for _, name := range []string{"a", "b", "c"} {
+		w.Apply(strings.NewReplacer("NAME", name).Replace(`
+apiVersion: v1
+kind: Pod
+metadata: {name: NAME, annotations: {celsius.dev/sim: '{run: 1h}', scheduling.volcano.sh/queue-name: '${queue.a}'}}
+spec:
+  schedulerName: ${scheduler}
+  containers:
+  - {name: main, image: main, resources: {requests: {cpu: "1", memory: 1Gi}}}
+`))
+	}
+	w.Wait("their PodGroups run", func() error {
+		list := &schedulingv1beta1.PodGroupList{}
+		if err := w.list(list); err != nil {
+			return err
+		}
+		running := 0
+		for i := range list.Items {
+			running += int(list.Items[i].Status.Running)
+		}
+		if running != 3 {
+			return fmt.Errorf("%d PodGroups count %d running pods", len(list.Items), running)
+		}
+		return nil
+	})
+	s.boundAtOnce(3)
+	for _, name := range s.Names("PodGroup") {
+		n, took := s.writes("PodGroup", name)
+		if slow := max(0, int(took.Seconds())-4); n > 3+slow {
+			t.Errorf("%s was written %d times in %s", name, n, took)
+		}
+	}
+	for _, p := range w.Pods("") {
+		if p.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey] == "" || p.Status.Phase != corev1.PodRunning {
+			t.Errorf("pod %s is %s, and names PodGroup %q", p.Name, p.Status.Phase, p.Annotations[schedulingv1beta1.KubeGroupNameAnnotationKey])
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+
+	"github.com/celsius-scheduler/celsius/cmd/playground/bench"
+)
+
+// kubeSchedulerConfig is what Kubernetes' own scheduler is run with: what it does by default, but alone, and with limits of its
+// client as ours has them.
+const kubeSchedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+clientConnection: {kubeconfig: %q, qps: 2000, burst: 4000}
+`
+
+// newKubeSchedulerCommand makes the command that bench-live starts beside itself, with KUBECONFIG set.
+func newKubeSchedulerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    bench.KubeScheduler,
+		Short:  "Run Kubernetes' own scheduler; bench-live starts it",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			file, err := os.CreateTemp("", "kube-scheduler-*.yaml")
+			if err != nil {
+				return fmt.Errorf("configuration: %w", err)
+			}
+			defer func() { _ = os.Remove(file.Name()) }()
+			_, err = fmt.Fprintf(file, kubeSchedulerConfig, os.Getenv("KUBECONFIG"))
+			if err != nil {
+				return fmt.Errorf("configuration: %w", err)
+			}
+			if err := file.Close(); err != nil {
+				return fmt.Errorf("configuration: %w", err)
+			}
+			kube := app.NewSchedulerCommand()
+			// It serves nothing, and of its log only what says that it begins is more than the default.
+			kube.SetArgs([]string{"--config", file.Name(), "--secure-port", "0", "--vmodule", "server=3"})
+			return kube.ExecuteContext(c.Context())
+		},
+	}
+}

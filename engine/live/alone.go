@@ -1,0 +1,101 @@
+package live
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
+)
+
+// assumed is the PodGroup of a pod that is alone, before it is there.
+type assumed struct {
+	object   *v1beta1.PodGroup // that the model has; nil: none
+	inherits bool              // it stands in the queue of its namespace
+	reached  string            // the phase that it had when the PodGroup came; "": that does not count, or no more
+}
+
+// alone says whether a pod is ours, waits, names no PodGroup, and has no owner whose annotations its PodGroup would have: all that the
+// PodGroup will say is known, and nobody waits until it is there.
+func alone(names []string, o *corev1.Pod) bool {
+	return o.Spec.NodeName == "" && o.DeletionTimestamp == nil && slices.Contains(names, o.Spec.SchedulerName) && model.GroupOf(o) == "" &&
+		metav1.GetControllerOfNoCopy(o) == nil
+}
+
+// named is a pod as the model is to have it: one that is alone names the PodGroup that it will have.
+func (in *intake) named(o *corev1.Pod) (_ *corev1.Pod, assumed bool) {
+	if !alone(in.names, o) {
+		return o, false
+	}
+	with := *o
+	with.Annotations = maps.Clone(o.Annotations)
+	metav1.SetMetaDataAnnotation(&with.ObjectMeta, v1beta1.KubeGroupNameAnnotationKey, objects.BareGroupName(o))
+	return &with, true
+}
+
+// assume has the model know the PodGroup of a pod that is alone, until the controllers have made it: what it says follows from the pod.
+func (in *intake) assume(out []model.Delta, o *corev1.Pod) []model.Delta {
+	name := model.GroupOf(o)
+	g := in.groups[model.Key(o.Namespace, name)]
+	if g.object != nil || g.assumed.object != nil {
+		return out
+	}
+	is, _ := objects.BareGroup(o, name, nil) // what of the pod is wrong is told by who makes the PodGroup
+	is.CreationTimestamp = o.CreationTimestamp
+	g.assumed = assumed{object: is, inherits: is.Spec.Queue == ""}
+	return append(out, in.supposed(g))
+}
+
+// supposed tells the model of an assumed PodGroup, in the queue that its namespace gives it where it names none.
+func (in *intake) supposed(g *group) model.Delta {
+	if g.assumed.inherits {
+		with := *g.assumed.object
+		with.Spec.Queue = objects.QueueName(in.queues[with.Namespace])
+		g.assumed.object = &with
+	}
+	return model.Delta{Op: model.Upsert, Object: g.assumed.object}
+}
+
+// namespace notes which queue a namespace gives to what names none.
+func (in *intake) namespace(out []model.Delta, op model.Op, o *corev1.Namespace) []model.Delta {
+	was, is := in.queues[o.Name], o.Annotations[v1beta1.QueueNameAnnotationKey]
+	if op == model.Delete {
+		is = ""
+	}
+	if is == was {
+		return out
+	}
+	in.queues[o.Name] = is
+	if is == "" {
+		delete(in.queues, o.Name)
+	}
+	for _, key := range slices.Sorted(maps.Keys(in.groups)) {
+		if as := in.groups[key].assumed; as.object != nil && as.inherits && as.object.Namespace == o.Name {
+			out = append(out, in.supposed(in.groups[key]))
+		}
+	}
+	return out
+}
+
+// leave has a PodGroup that is assumed be gone with its pod.
+func (g *group) leave(out []model.Delta) []model.Delta {
+	o := g.assumed.object
+	if o == nil || g.members.count() > 0 {
+		return out
+	}
+	g.assumed = assumed{}
+	return append(out, model.Delta{Op: model.Delete, Object: o})
+}
+
+// found has a PodGroup be there that was assumed. It is where the assumed one was.
+func (in *intake) found(g *group, o *v1beta1.PodGroup) {
+	if g.assumed.object == nil {
+		return
+	}
+	g.uid, g.served = o.UID, true
+	g.assumed = assumed{reached: in.phase(model.Key(o.Namespace, o.Name))}
+}

@@ -1,0 +1,122 @@
+package live
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
+	"github.com/celsius-scheduler/celsius/engine/model"
+	"github.com/celsius-scheduler/celsius/statemachines/objects"
+)
+
+// A pod that names no PodGroup is bound before that is there, and told its name by the binding. When it comes it stands where the pod
+// has brought it, and that is written once.
+func TestAPodAloneIsBoundAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "4"), testQueue("default"), testPod("a", "", "1"))
+		f.deliver(-1)
+		r.tick()
+		for r.work() {
+		}
+		if diff := cmp.Diff([]string{"default/a n1"}, f.bindings); diff != "" {
+			t.Fatalf("bindings (-want +got):\n%s", diff)
+		}
+		name := objects.BareGroupName(f.pods["default/a"])
+		if got := f.pods["default/a"].Annotations[model.GroupAnnotation]; got != name {
+			t.Errorf("the pod is told %q, and its PodGroup will be %s", got, name)
+		}
+		r.settle(1)
+		f.writes = nil
+		group, _ := objects.BareGroup(f.pods["default/a"], name, nil)
+		group.Spec.Queue = "default"
+		f.put(group)
+		r.settle(3)
+		if diff := cmp.Diff([]string{"group default/" + name + " Running"}, f.writes); diff != "" {
+			t.Errorf("written once the PodGroup is there (-want +got):\n%s", diff)
+		}
+		if got := r.cluster.Queues["default"].Phases; got[model.PhaseRunning] != 1 || r.cluster.Tasks["default/a"].Job.Orphan {
+			t.Errorf("the queue counts %v", got)
+		}
+		f.drop(f.pods["default/a"])
+		f.drop(group)
+		r.settle(1)
+		if len(r.intake.groups)+len(r.intake.member)+len(r.cluster.Jobs) != 0 {
+			t.Errorf("left behind: %v, %v, %v", r.intake.groups, r.intake.member, r.cluster.Jobs)
+		}
+	})
+}
+
+// The PodGroup of a pod that is alone goes with it, also where nobody ever made it, and stands in the queue of its namespace, whichever is
+// seen first.
+func TestAPodAloneStandsInTheQueueOfItsNamespace(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "4"), testQueue("default"), testQueue("team"), testPod("a", "", "9"))
+		f.deliver(-1)
+		r.tick()
+		in := func() (queues []string) {
+			for _, j := range r.cluster.Jobs {
+				queues = append(queues, j.QueueName)
+			}
+			return queues
+		}
+		if diff := cmp.Diff([]string{"default"}, in()); diff != "" {
+			t.Errorf("queues before the namespace is seen (-want +got):\n%s", diff)
+		}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: "default", Annotations: map[string]string{v1beta1.QueueNameAnnotationKey: "team"},
+		}}
+		f.feed.add(change{object: namespace}, true)
+		r.tick()
+		if diff := cmp.Diff([]string{"team"}, in()); diff != "" {
+			t.Errorf("queues once it is seen (-want +got):\n%s", diff)
+		}
+		f.feed.add(change{op: model.Delete, object: namespace}, true)
+		f.drop(f.pods["default/a"])
+		f.deliver(-1)
+		r.tick()
+		if len(r.intake.groups)+len(r.intake.queues)+len(r.cluster.Jobs) != 0 {
+			t.Errorf("left behind: %v, %v, %v", r.intake.groups, r.intake.queues, r.cluster.Jobs)
+		}
+	})
+}
+
+// A pod that is alone and waits is told so; it keeps its place in the line when it is told its PodGroup's name without a binding.
+func TestAPodAloneWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		f := r.server
+		f.put(testNode("n1", "4"), testQueue("default"), testPod("a", "", "9"))
+		r.settle(2)
+		if c := f.pods["default/a"].Status.Conditions; len(c) != 1 || c[0].Reason != corev1.PodReasonUnschedulable {
+			t.Errorf("conditions of a pod that waits: %+v", c)
+		}
+		name := objects.BareGroupName(f.pods["default/a"])
+		group, _ := objects.BareGroup(f.pods["default/a"], name, nil)
+		group.Spec.Queue = "default"
+		f.put(group)
+		f.as("default/a", func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, model.GroupAnnotation, name) })
+		r.settle(2)
+		if m := r.intake.member["default/a"]; m.assumed || r.cluster.Tasks["default/a"].Job.Key != "default/"+name {
+			t.Errorf("the pod is %+v, of job %s", m, r.cluster.Tasks["default/a"].Job.Key)
+		}
+		f.put(testNode("n2", "16"))
+		f.deliver(-1)
+		r.tick()
+		for r.work() {
+		}
+		if !slices.Contains(f.bindings, "default/a n2") {
+			t.Errorf("bindings: %v", f.bindings)
+		}
+		time.Sleep(time.Second)
+		r.settle(2)
+		if got := f.groups["default/"+name].Status.Phase; got != v1beta1.PodGroupRunning {
+			t.Errorf("its PodGroup is %s", got)
+		}
+	})
+}
