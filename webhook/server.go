@@ -65,14 +65,7 @@ type Options struct {
 	ConfigurationName string
 	// UnregisterOnExit removes the configurations at the end: without it nothing is admitted while nobody serves.
 	UnregisterOnExit bool
-	// HealthAddress serves /healthz and /readyz; "" and "0" turn it off.
-	HealthAddress string
-	// PprofAddress serves profiles of the process, below /debug/pprof/; "" and "0" turn it off.
-	PprofAddress string
-	// MetricsAddress serves /metrics; "" and "0" turn it off.
-	MetricsAddress string
-	// MetricsSecure serves metrics by TLS, and only to whom the API server lets get /metrics.
-	MetricsSecure bool
+	scrape.Served
 }
 
 // FieldManager is who admission is to the API server.

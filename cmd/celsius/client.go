@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
+	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 )
 
 // clientFlags say which API server a part of the product talks to, and how fast.
@@ -42,6 +43,15 @@ func leaseFlags(flags *pflag.FlagSet, t *lease.Times) {
 	flags.DurationVar(&t.RenewDeadline, "leader-elect-renew-deadline", 10*time.Second,
 		"for how long the leader tries to renew its lease before it ends")
 	flags.DurationVar(&t.RetryPeriod, "leader-elect-retry-period", 2*time.Second, "time between two tries to take the lease, or to renew it")
+}
+
+// servedFlags say what a part of the product serves about itself.
+func servedFlags(flags *pflag.FlagSet, o *scrape.Served) {
+	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where to serve /metrics, as host:port; 0: nowhere")
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom "+
+		"the API server lets get /metrics; false: to everybody, in plain HTTP")
+	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz, as host:port; 0: nowhere")
+	flags.StringVar(&o.PprofAddress, "pprof-address", "0", "where to serve profiles of the process, below /debug/pprof/; 0: nowhere")
 }
 
 // connect gives the way to the API server, and sets up the log. Nothing is asked of the server yet.

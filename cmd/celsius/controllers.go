@@ -61,10 +61,6 @@ Only jobs and pods of the given scheduler names are touched.`,
 	flags.StringVar(&o.LeaseName, "lease-name", controller.DefaultLeaseName, "the lease that the leader holds")
 	leaseFlags(flags, &o.LeaseTimes)
 	flags.StringVar(&o.Namespace, "namespace", controller.DefaultNamespace, "the namespace of the lease")
-	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where /metrics is served, as host:port; 0: nowhere")
-	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom "+
-		"the API server lets get /metrics; false: to everybody, in plain HTTP")
-	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where /healthz and /readyz are served, as host:port; 0: nowhere")
-	flags.StringVar(&o.PprofAddress, "pprof-address", "0", "where to serve profiles of the process, below /debug/pprof/; 0: nowhere")
+	servedFlags(flags, &o.Served)
 	return c
 }

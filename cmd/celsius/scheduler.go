@@ -86,10 +86,6 @@ that.`,
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "take turns with others that hold the same lease; false: schedule at once")
 	flags.StringVar(&o.LeaseName, "lease-name", live.DefaultLease, "the lease to take turns by")
 	leaseFlags(flags, &o.LeaseTimes)
-	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where to serve /metrics; 0: nowhere")
-	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom "+
-		"the API server lets get /metrics; false: to everybody, in plain HTTP")
-	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0: nowhere")
-	flags.StringVar(&o.PprofAddress, "pprof-address", "0", "where to serve profiles of the process, below /debug/pprof/; 0: nowhere")
+	servedFlags(flags, &o.Served)
 	return cmd
 }

@@ -76,10 +76,6 @@ kept nowhere. Any number of replicas may serve at once.`,
 	flags.StringVar(&o.ConfigurationName, "configuration-name", "celsius", "name of the two webhook configurations")
 	flags.BoolVar(&o.UnregisterOnExit, "unregister-on-exit", false,
 		"remove the webhook configurations at the end, so that Jobs are taken unchecked while nobody serves")
-	flags.StringVar(&o.MetricsAddress, "metrics-address", ":8080", "where to serve /metrics; 0: nowhere")
-	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, with a certificate made at the start, and only to whom "+
-		"the API server lets get /metrics; false: to everybody, in plain HTTP")
-	flags.StringVar(&o.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0: nowhere")
-	flags.StringVar(&o.PprofAddress, "pprof-address", "0", "where to serve profiles of the process, below /debug/pprof/; 0: nowhere")
+	servedFlags(flags, &o.Served)
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/celsius-scheduler/celsius/engine/live/asks"
 	"github.com/celsius-scheduler/celsius/engine/live/lease"
 	"github.com/celsius-scheduler/celsius/engine/live/load"
+	"github.com/celsius-scheduler/celsius/engine/live/scrape"
 )
 
 // Names that a scheduler goes by in a cluster.
@@ -77,19 +78,7 @@ type Options struct {
 	// LeaseTimes say how long it holds.
 	LeaseTimes lease.Times
 
-	Served
-}
-
-// Served is what a scheduler serves about itself, and where.
-type Served struct {
-	// MetricsAddress is where metrics are served, at /metrics. "" or "0": nowhere.
-	MetricsAddress string
-	// MetricsSecure serves metrics by TLS, and only to whom the API server lets get /metrics.
-	MetricsSecure bool
-	// HealthAddress is where /healthz and /readyz are served. "" or "0": nowhere.
-	HealthAddress string
-	// PprofAddress is where profiles of the process are served, below /debug/pprof/. "" or "0": nowhere.
-	PprofAddress string
+	scrape.Served
 }
 
 // complete fills in what was left out, and refuses what cannot be meant.

@@ -98,11 +98,7 @@ type Options struct {
 	JobPlugins *jobplugin.Set
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// MetricsAddress, HealthAddress and PprofAddress are where metrics (/metrics), probes (/healthz, /readyz) and profiles of the process
-	// (below /debug/pprof/) are served, as host:port. Default, and "0": nowhere.
-	MetricsAddress, HealthAddress, PprofAddress string
-	// MetricsSecure serves metrics by TLS, and only to whom the API server lets get /metrics.
-	MetricsSecure bool
+	scrape.Served
 }
 
 // withDefaults fills in what the caller left out.

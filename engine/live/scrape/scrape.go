@@ -22,6 +22,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 )
 
+// Served is what a part of Celsius serves about itself, and where.
+type Served struct {
+	// MetricsAddress is where metrics are served, at /metrics. "" or "0": nowhere.
+	MetricsAddress string
+	// MetricsSecure serves metrics by TLS, and only to whom the API server lets get /metrics.
+	MetricsSecure bool
+	// HealthAddress is where /healthz and /readyz are served. "" or "0": nowhere.
+	HealthAddress string
+	// PprofAddress is where profiles of the process are served, below /debug/pprof/. "" or "0": nowhere.
+	PprofAddress string
+}
+
 // Server serves /metrics, whether leading or not. It is a runnable of a manager.
 type Server struct {
 	// Address is what is listened on, as host:port.
