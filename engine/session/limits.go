@@ -26,7 +26,7 @@ func (s *Session) forget() {
 	s.Topology.Forget(s.Keep)
 	s.LimitViews()
 	s.items.begin(s.c)
-	s.queueOrder.begin(s.c)
+	s.begin(s.c)
 }
 
 // there says whether the cluster has the owner of an attribute; namespaces are the names of those that it has.
