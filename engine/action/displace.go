@@ -66,7 +66,8 @@ func (x *Cycle) displace(step *policy.Step) {
 	x.kept, x.roomy = nil, map[*model.Job]bool{}
 	x.walk(step, visit{begin: f.search.LookAhead, idle: idle, drop: overused(x.s, step), turn: func(j *model.Job) (again bool) {
 		content, todo := x.c.Content(), left[j]
-		x.result.unsettled = x.result.unsettled || x.hasForced(j)
+		// A further turn is about the tasks that are left: what came of the others is not told by it.
+		x.result.unsettled = x.result.unsettled || x.hasForced(j) || todo != nil
 		var kind string
 		if todo == nil {
 			if kind = f.kind(j); f.inVain(j, kind, content) || !x.s.Valid(j).Yes {

@@ -23,6 +23,7 @@ func (x *Cycle) place(step *policy.Step) {
 	}
 	take := func(j *model.Job) (again bool) {
 		todo := left[j]
+		x.result.unsettled = x.result.unsettled || todo != nil // it is about the tasks that are left, and does not tell what came of the others
 		if todo == nil {
 			if !x.valid(j) {
 				return false
