@@ -98,12 +98,17 @@ func (x *Cycle) displace(step *policy.Step) {
 		f.tellEvicts()
 	}
 	f.tellNeeds()
-	for _, t := range f.victims {
+	f.befell()
+	f.search.LookBack()
+}
+
+// befell has nothing be remembered of the jobs of those who were victims, and are spared.
+func (x *force) befell() {
+	for _, t := range x.victims {
 		if t.Status != model.Gone {
 			x.memory.jobs.befell(t.Job)
 		}
 	}
-	f.search.LookBack()
 }
 
 // kind is a text that jobs share of which one fares as the other; "": the job has none.
