@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -91,11 +92,16 @@ func (g *group) leave(out []model.Delta) []model.Delta {
 	return append(out, model.Delta{Op: model.Delete, Object: o})
 }
 
-// found has a PodGroup be there that was assumed. It is where the assumed one was.
+// found has a PodGroup be there that was assumed. It stands where the assumed one stood if it asks for the same: whoever makes another of
+// that name in its place, in another queue say, has it wait there as any other.
 func (in *intake) found(g *group, o *v1beta1.PodGroup) {
-	if g.assumed.object == nil {
+	was := g.assumed.object
+	if was == nil {
 		return
 	}
-	g.uid, g.served = o.UID, true
-	g.assumed = assumed{reached: in.phase(model.Key(o.Namespace, o.Name))}
+	g.uid, g.served, g.assumed = o.UID, true, assumed{}
+	a, b := &was.Spec, &o.Spec
+	if a.Queue == b.Queue && a.MinMember == b.MinMember && equality.Semantic.DeepEqual(a.MinResources, b.MinResources) {
+		g.assumed.reached = in.phase(model.Key(o.Namespace, o.Name))
+	}
 }

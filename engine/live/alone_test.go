@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/celsius-scheduler/celsius/crds/scheduling/v1beta1"
@@ -119,4 +120,32 @@ func TestAPodAloneWaits(t *testing.T) {
 			t.Errorf("its PodGroup is %s", got)
 		}
 	})
+}
+
+// A PodGroup that somebody else makes under the name of the one that is assumed, in another queue, is not let in there because that was.
+func TestAnotherGroupThanTheAssumedOneIsNotLetIn(t *testing.T) {
+	for queue, want := range map[string]string{"default": model.PhaseInqueue, "other": model.PhasePending} {
+		t.Run(queue, func(t *testing.T) {
+			bubble(t, func(t *testing.T, r *rig) {
+				f := r.server
+				other := testQueue("other")
+				other.Spec.Capability = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+				f.put(testNode("n1", "16"), testQueue("default"), other, testPod("a", "", "9"))
+				f.as("default/a", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"nowhere": ""} })
+				r.settle(2)
+				name := objects.BareGroupName(f.pods["default/a"])
+				if got := r.cluster.Jobs["default/"+name].Phase; got != model.PhaseInqueue {
+					t.Fatalf("the assumed PodGroup is %s", got)
+				}
+				group, _ := objects.BareGroup(f.pods["default/a"], name, nil)
+				group.Spec.Queue = queue
+				f.put(group)
+				f.deliver(-1)
+				r.takeIn(time.Now())
+				if got := r.cluster.Jobs["default/"+name].Phase; got != want {
+					t.Errorf("in queue %s it is %s, want %s", queue, got, want)
+				}
+			})
+		})
+	}
 }
